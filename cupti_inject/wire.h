@@ -1,0 +1,172 @@
+// Door 1: what the injected library and xpu-record say to each other.
+//
+// Handshake. xpu-record listens on an abstract unix socket with a random name and puts
+// `XPU_INJECT=<name>:<secret>:<session>` into the target's environment (beside
+// CUDA_INJECTION64_PATH). When the driver loads the library, the library connects, checks that the
+// peer is root or its own user (SO_PEERCRED), sends one Hello with the secret, and receives one
+// HelloReply with a memfd as ancillary data: the ring. Both close the socket: the program keeps no
+// descriptor of ours. The memfd is sealed against resizing, so neither side can make the other
+// fault.
+//
+// Ring. One page of RingHeader, then `capacity_bytes` of data (a power of two), mapped twice in a
+// row so that every message is contiguous. Many producers (the program's threads), one consumer
+// (xpu-record). To send, a producer moves `head` forward by compare-and-swap when the space is
+// free, writes its message, and last stores MessageHeader::size_and_state with kReady (release).
+// The consumer reads ready messages in order, overwrites them with zeros, then moves `tail`
+// (release). Zeroed memory means "reserved, not ready", whatever an earlier lap held there. No
+// producer waits in a callback of the program: a message that does not fit is counted in `counters`
+// and left out.
+//
+// Nothing here is stored; both ends are of one build (kVersion). The consumer trusts nothing in it.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+namespace xpu::wire {
+
+inline constexpr uint32_t kVersion = 1;
+inline constexpr char kEnvironmentVariable[] = "XPU_INJECT";
+inline constexpr size_t kSecretBytes = 16;    // 32 hexadecimal digits in the environment
+inline constexpr size_t kHeaderBytes = 4096;  // RingHeader, one page
+inline constexpr uint64_t kDefaultCapacityBytes = uint64_t{16} << 20;
+inline constexpr uint32_t kMaxMessageBytes = 64 << 10;  // with its MessageHeader
+inline constexpr size_t kMaxNameBytes = 32 << 10;       // longer names are cut
+
+struct Hello {
+  uint32_t version;
+  uint32_t namespace_pid;  // getpid() of the program
+  uint64_t instance;
+  uint8_t secret[kSecretBytes];
+};
+
+struct HelloReply {
+  uint32_t version;
+  uint32_t accepted;  // 0: refused, no descriptor follows
+  uint64_t capacity_bytes;
+};
+
+enum class State : uint32_t {  // of the library, in the order of its life
+  kConnected = 0,
+  kActive = 1,
+  kDormant = 2,   // a Detail message says why
+  kFinished = 3,  // flushed at exit
+};
+
+// Monotonic totals; the consumer turns them into losses. They survive the death of the program.
+enum Counter : uint32_t {
+  kCounterActivitiesSent,     // activity records put into the ring
+  kCounterActivitiesDropped,  // ring full
+  kCounterCallsSent,
+  kCounterCallsDropped,   // ring full
+  kCounterOthersDropped,  // names, clock pairs: ring full
+  kCounterMarkers,        // hits of the marker: launch stacks that should exist
+  kCounterCuptiDropped,   // cuptiActivityGetNumDroppedRecords
+  kCounterCuptiErrors,    // CUPTI calls that failed after the start
+  kCounterCount,
+};
+
+struct RingHeader {
+  uint32_t version;
+  uint32_t reserved;
+  uint64_t capacity_bytes;
+  alignas(64) std::atomic<uint64_t> head;    // bytes ever reserved
+  alignas(64) std::atomic<uint64_t> tail;    // bytes ever consumed
+  alignas(64) std::atomic<uint32_t> closed;  // the recorder has stopped: produce nothing more
+  std::atomic<uint32_t> heartbeat;           // the recorder adds one at each poll
+  std::atomic<State> state;
+  alignas(64) std::atomic<uint64_t> counters[kCounterCount];
+};
+static_assert(sizeof(RingHeader) <= kHeaderBytes);
+static_assert(std::atomic<uint64_t>::is_always_lock_free);
+
+inline constexpr uint32_t kReady = uint32_t{1} << 31;
+
+enum class MessageKind : uint32_t {
+  kActivity = 1,      // ActivityMessage, then the CUPTI record
+  kName = 2,          // NameMessage, then the text
+  kApiCall = 3,       // ApiCallMessage
+  kClockPair = 4,     // ClockPairMessage
+  kCallbackName = 5,  // CallbackNameMessage, then the text
+  kDetail = 6,        // DetailMessage, then the text
+};
+
+// Every message begins with it, at a multiple of 8 bytes, and fills a multiple of 8 bytes.
+struct MessageHeader {
+  std::atomic<uint32_t> size_and_state;  // bytes with this header, or'ed with kReady
+  MessageKind kind;
+};
+
+struct ActivityMessage {
+  MessageHeader header;
+  uint32_t name_id;            // the record's name, 0: it has none. Its pointer in the record is 0
+  uint32_t record_size_bytes;  // as CUPTI laid the record out
+};
+
+// Defines `name_id` for the rest of this ring. Ids count from 1.
+struct NameMessage {
+  MessageHeader header;
+  uint32_t name_id;
+  uint32_t text_bytes;
+};
+
+struct ApiCallMessage {
+  MessageHeader header;
+  uint32_t domain;
+  uint32_t callback_id;
+  uint32_t correlation_id;
+  uint32_t tid;
+  uint64_t start_ns;  // CLOCK_MONOTONIC
+  uint64_t end_ns;
+  int32_t return_value;
+  uint32_t reserved;
+};
+
+struct ClockPairMessage {
+  MessageHeader header;
+  uint64_t before_ns;  // CLOCK_MONOTONIC
+  uint64_t cupti_ns;   // cuptiGetTimestamp
+  uint64_t after_ns;   // CLOCK_MONOTONIC
+};
+
+struct CallbackNameMessage {
+  MessageHeader header;
+  uint32_t domain;
+  uint32_t callback_id;
+  uint32_t text_bytes;
+  uint32_t reserved;
+};
+
+enum class DetailKind : uint32_t {
+  kDormantReason = 1,  // text: one sentence
+  kCuptiPath = 2,      // text: the file; `number`: cuptiGetVersion
+  kDriverVersion = 3,  // `number`: cuDriverGetVersion
+};
+
+struct DetailMessage {
+  MessageHeader header;
+  DetailKind detail;
+  uint32_t text_bytes;
+  uint64_t number;
+};
+
+}  // namespace xpu::wire
+
+// The marker: an exported function that does nothing. A uprobe on it, placed by xpu-record at one
+// of the offsets below, takes the stack of the calling thread. Registers as the System V ABI says.
+// `session` tells one recorder's programs from another's: the probe is on the file, so every
+// recorder on the machine sees every hit.
+extern "C" {
+void xpu_launch_marker(uint32_t correlation_id, uint32_t domain_and_callback_id, uint64_t instance,
+                       uint64_t session);
+}
+
+namespace xpu::wire {
+
+inline constexpr char kMarkerSymbol[] = "xpu_launch_marker";
+// nop5, nop10, nop, ret : which of them is cheap to probe depends on the kernel.
+inline constexpr uint64_t kMarkerOffsets[] = {0, 5, 15};
+inline constexpr uint32_t kDomainShift = 28;  // domain_and_callback_id = domain << 28 | callback id
+
+}  // namespace xpu::wire

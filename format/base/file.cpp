@@ -1,0 +1,118 @@
+#include "format/base/file.h"
+
+#include <cerrno>
+#include <cstring>
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+
+#include "format/base/text.h"
+
+namespace xpu {
+namespace {
+
+ErrorKind KindOfErrno(int error_number) {
+  switch (error_number) {
+    case ENOENT:
+    case ESRCH:
+      return ErrorKind::kNotFound;
+    case EACCES:
+    case EPERM:
+      return ErrorKind::kPermission;
+    case ENOSYS:
+    case EOPNOTSUPP:
+      return ErrorKind::kUnsupported;
+    default:
+      return ErrorKind::kSystem;
+  }
+}
+
+Result<std::string> ReadAll(int fd, const std::string& path, size_t limit_bytes) {
+  std::string content;
+  size_t used = 0;
+  while (true) {
+    if (content.size() - used < 65536) content.resize(content.size() + content.size() / 2 + 65536);
+    ssize_t n = ::read(fd, content.data() + used, content.size() - used);
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return SystemError(Format("{}: read", path), errno);
+    if (n == 0) break;
+    used += static_cast<size_t>(n);
+    if (used > limit_bytes) {
+      return Error{ErrorKind::kInvalid, Format("{}: larger than {} bytes", path, limit_bytes), {}};
+    }
+  }
+  content.resize(used);
+  return content;
+}
+
+}  // namespace
+
+Error SystemError(std::string what, int error_number, std::string hint) {
+  return Error{KindOfErrno(error_number), Format("{}: {}", what, std::strerror(error_number)),
+               std::move(hint)};
+}
+
+Result<std::string> ReadFile(const std::string& path, size_t limit_bytes) {
+  UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!fd) return SystemError(Format("{}: open", path), errno);
+  return ReadAll(fd.get(), path, limit_bytes);
+}
+
+Status WriteAll(int fd, std::string_view bytes, const std::string& name) {
+  while (!bytes.empty()) {
+    ssize_t n = ::write(fd, bytes.data(), bytes.size());
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return SystemError(Format("{}: write", name), errno);
+    bytes.remove_prefix(static_cast<size_t>(n));
+  }
+  return Ok();
+}
+
+Result<FileBytes> FileBytes::Open(const std::string& path) {
+  UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!fd) return SystemError(Format("{}: open", path), errno);
+  struct stat info {};
+  if (::fstat(fd.get(), &info) != 0) return SystemError(Format("{}: fstat", path), errno);
+  if (S_ISDIR(info.st_mode)) return SystemError(Format("{}: open", path), EISDIR);
+
+  FileBytes file;
+  const auto size = static_cast<size_t>(info.st_size);
+  if (S_ISREG(info.st_mode) && size > kCopyLimit) {
+    void* address = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, fd.get(), 0);
+    if (address == MAP_FAILED) return SystemError(Format("{}: mmap", path), errno);
+    file.address_ = address;
+    file.size_ = size;
+    file.mapped_ = true;
+    return file;
+  }
+  XPU_ASSIGN_OR_RETURN(file.copy_, ReadAll(fd.get(), path, size_t{1} << 34));
+  file.address_ = file.copy_.data();
+  file.size_ = file.copy_.size();
+  return file;
+}
+
+FileBytes::FileBytes(FileBytes&& other) noexcept { *this = std::move(other); }
+
+FileBytes& FileBytes::operator=(FileBytes&& other) noexcept {
+  if (this == &other) return *this;
+  Release();
+  mapped_ = std::exchange(other.mapped_, false);
+  size_ = std::exchange(other.size_, 0);
+  copy_ = std::move(other.copy_);
+  // A short copy lives inside the string object itself, so its address changes with the move.
+  const void* address = std::exchange(other.address_, nullptr);
+  address_ = mapped_ ? address : copy_.data();
+  return *this;
+}
+
+FileBytes::~FileBytes() { Release(); }
+
+void FileBytes::Release() {
+  if (mapped_) ::munmap(const_cast<void*>(address_), size_);
+  mapped_ = false;
+  address_ = nullptr;
+  size_ = 0;
+}
+
+}  // namespace xpu

@@ -1,0 +1,49 @@
+// File input and output with Results. Sizes are bytes.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "format/base/handle.h"
+#include "format/base/result.h"
+
+namespace xpu {
+
+// Reads a whole file (also of /proc, where sizes are unknown). Fails when it is larger than
+// `limit_bytes`.
+Result<std::string> ReadFile(const std::string& path, size_t limit_bytes = size_t{1} << 30);
+
+// Writes everything, continuing after short writes and EINTR. `name` is what an error calls it.
+Status WriteAll(int fd, std::string_view bytes, const std::string& name);
+
+// A read-only memory mapping of a regular file, or a copy in memory of what is not mappable (a
+// pipe). A file truncated by somebody else while it is mapped would raise SIGBUS, so captures up to
+// `kCopyLimit` are read instead of mapped.
+class FileBytes {
+ public:
+  static constexpr size_t kCopyLimit = size_t{64} << 20;
+
+  static Result<FileBytes> Open(const std::string& path);
+
+  FileBytes(FileBytes&& other) noexcept;
+  FileBytes& operator=(FileBytes&& other) noexcept;
+  ~FileBytes();
+
+  std::span<const std::byte> bytes() const {
+    return {static_cast<const std::byte*>(address_), size_};
+  }
+
+ private:
+  FileBytes() = default;
+  void Release();
+
+  const void* address_ = nullptr;
+  size_t size_ = 0;
+  bool mapped_ = false;
+  std::string copy_;  // owns the bytes when !mapped_
+};
+
+}  // namespace xpu

@@ -1,0 +1,71 @@
+#include "format/losses.h"
+
+#include <array>
+
+#include "format/base/check.h"
+
+namespace xpu {
+namespace {
+
+constexpr std::array<LossInfo, static_cast<size_t>(LossKind::kCount)> kTable{{
+    {LossKind::kSampleRingFull, "sample_ring_full", Severity::kLost,
+     "CPU samples dropped: the sample ring was full", "Lower -F, or give xpu-record a free core."},
+    {LossKind::kLaunchRingFull, "launch_ring_full", Severity::kPartial,
+     "launch stacks dropped: the launch ring was full",
+     "Give xpu-record a free core; the launches themselves are recorded."},
+    {LossKind::kPerfRecordsLost, "perf_records_lost", Severity::kPartial,
+     "process or mapping records dropped by the kernel",
+     "Some frames may stay unnamed; give xpu-record a free core."},
+    {LossKind::kStackTruncated, "stack_truncated", Severity::kPartial,
+     "stacks deeper than the limit, cut at the outer end",
+     "The limit is the sysctl kernel.perf_event_max_stack."},
+    {LossKind::kStackUnreadable, "stack_unreadable", Severity::kPartial,
+     "stacks that could not be read", ""},
+    {LossKind::kWireRingFull, "wire_ring_full", Severity::kLost,
+     "GPU records dropped: the ring between the program and xpu-record was full",
+     "Give xpu-record a free core."},
+    {LossKind::kWireTorn, "wire_torn", Severity::kLost,
+     "GPU records begun but not finished when the program ended", ""},
+    {LossKind::kWireInvalid, "wire_invalid", Severity::kLost,
+     "messages from the program that make no sense", "Is the injected library of this version?"},
+    {LossKind::kCuptiDropped, "cupti_dropped", Severity::kLost, "GPU records dropped by CUPTI", ""},
+    {LossKind::kCuptiNotDelivered, "cupti_not_delivered", Severity::kLost,
+     "operations whose GPU record CUPTI had not delivered when the program ended",
+     "A program that ends by _exit, abort or SIGKILL leaves no time to flush."},
+    {LossKind::kProcessNotReached, "process_not_reached", Severity::kLost,
+     "CUDA processes that could not hand over their records", "See the reason beside each."},
+    {LossKind::kInjectDormant, "inject_dormant", Severity::kLost,
+     "CUDA processes in which CUPTI could not be used", "xpu-record --check tells the cure."},
+    {LossKind::kWriteFailed, "write_failed", Severity::kLost,
+     "events that could not be written to the capture", "Is the disk full?"},
+    {LossKind::kKernelSymbolsHidden, "kernel_symbols_hidden", Severity::kPartial,
+     "kernel addresses without a name", "Run as root or with CAP_SYSLOG (kernel.kptr_restrict)."},
+    {LossKind::kInvalidTime, "invalid_time", Severity::kPartial,
+     "GPU records without a valid time, counted but not summed", ""},
+    {LossKind::kBlockDamaged, "block_damaged", Severity::kLost,
+     "blocks of the capture that are damaged and were skipped", "Copy the file again."},
+    {LossKind::kFileCut, "file_cut", Severity::kLost,
+     "the capture ends in the middle: its end was never written",
+     "The recorder was killed or the disk was full."},
+    {LossKind::kReferenceLost, "reference_lost", Severity::kPartial,
+     "references to names or stacks whose block is damaged, shown as [lost]", ""},
+}};
+
+}  // namespace
+
+std::span<const LossInfo> LossTable() { return kTable; }
+
+const LossInfo& InfoOf(LossKind kind) {
+  const LossInfo& info = kTable.at(static_cast<size_t>(kind));
+  XPU_CHECK(info.kind == kind);
+  return info;
+}
+
+const LossInfo* FindLoss(std::string_view name) {
+  for (const LossInfo& info : kTable) {
+    if (info.name == name) return &info;
+  }
+  return nullptr;
+}
+
+}  // namespace xpu

@@ -1,0 +1,56 @@
+// The loss ledger's vocabulary: every place that can drop, cut or give up has one row here.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+namespace xpu {
+
+enum class Severity : uint8_t {
+  kNote,     // nothing is missing from the totals
+  kPartial,  // events are there but poorer: no stack, no time
+  kLost,     // events are missing
+};
+
+enum class LossKind : uint8_t {
+  // kernel side
+  kSampleRingFull,
+  kLaunchRingFull,
+  kPerfRecordsLost,
+  kStackTruncated,
+  kStackUnreadable,
+  // inside the program
+  kWireRingFull,
+  kWireTorn,
+  kWireInvalid,
+  kCuptiDropped,
+  kCuptiNotDelivered,
+  kProcessNotReached,
+  kInjectDormant,
+  // in the recorder
+  kWriteFailed,
+  kKernelSymbolsHidden,
+  // found by the report
+  kInvalidTime,
+  kBlockDamaged,
+  kFileCut,
+  kReferenceLost,
+  kCount,
+};
+
+struct LossInfo {
+  LossKind kind;
+  std::string_view name;  // stored in captures: never renamed
+  Severity severity;
+  std::string_view what;    // one line: what is missing
+  std::string_view advice;  // one sentence: what to do; may be empty
+};
+
+// Rows in the order of LossKind.
+std::span<const LossInfo> LossTable();
+const LossInfo& InfoOf(LossKind kind);
+// nullptr: written by a newer version.
+const LossInfo* FindLoss(std::string_view name);
+
+}  // namespace xpu

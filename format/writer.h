@@ -1,0 +1,64 @@
+// Writes a capture: events in, blocks of compressed columns out. The bytes are in FORMAT.md.
+//
+// Not thread-safe: one thread owns a writer. A block is written when its raw size would pass
+// `Options::block_bytes` and at Flush(); the recorder calls Flush() at least once a second.
+// A capture is useful up to its last whole block, so there is no step that "completes" a file.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "format/base/handle.h"
+#include "format/base/result.h"
+#include "format/events.h"
+
+namespace xpu {
+
+class CaptureWriter {
+ public:
+  struct Options {
+    size_t block_bytes = size_t{512} << 10;       // raw size at which a block is closed
+    uint64_t restate_bytes = uint64_t{64} << 20;  // written bytes after which tables start afresh
+    int compression_level = 3;
+  };
+
+  // Takes over `fd`, which is open for writing at the file's start (a file or a pipe), and writes
+  // the header. `name` is what errors call it.
+  static Result<CaptureWriter> Create(UniqueFd fd, std::string name, Options options);
+  static Result<CaptureWriter> Create(UniqueFd fd, std::string name) {
+    return Create(std::move(fd), std::move(name), Options{});
+  }
+
+  CaptureWriter(CaptureWriter&&) noexcept;
+  CaptureWriter& operator=(CaptureWriter&&) noexcept;
+  ~CaptureWriter();
+
+  // Ids hold until the next Write or Flush call returns; intern right before the Write that uses
+  // them (tables start afresh every `restate_bytes`).
+  StringId InternString(std::string_view text);
+  // Frames innermost first, as unwinders give them. Empty: StackId 0.
+  StackId InternStack(std::span<const Frame> innermost_first);
+
+  // One for each event type of EventBatch. Fails when the system refuses the bytes of a block that
+  // became full; the events of that block are counted in events_lost().
+  template <typename Event>
+  Status Write(const Event& event);
+
+  Status Flush();
+  // Flush and close; errors of close are reported (a full disk may show only here).
+  Status Close();
+
+  uint64_t bytes_written() const;
+  uint64_t events_written() const;  // in blocks that reached the file
+  uint64_t events_lost() const;     // in blocks that did not
+
+ private:
+  class Impl;
+  explicit CaptureWriter(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace xpu

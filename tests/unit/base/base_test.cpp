@@ -1,0 +1,93 @@
+#include <cerrno>
+#include <fstream>
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include "format/base/file.h"
+#include "format/base/handle.h"
+#include "format/base/result.h"
+#include "format/base/text.h"
+
+namespace xpu {
+namespace {
+
+Result<int> Half(int n) {
+  if (n % 2 != 0) return Error{ErrorKind::kInvalid, Format("{}: odd", n), "pass an even number"};
+  return n / 2;
+}
+
+Result<int> Quarter(int n) {
+  XPU_ASSIGN_OR_RETURN(int half, Half(n));
+  XPU_ASSIGN_OR_RETURN(int quarter, Half(half));
+  return quarter;
+}
+
+TEST(Result, CarriesValuesAndErrorsThroughCalls) {
+  EXPECT_EQ(Quarter(8).value(), 2);
+  auto failed = Quarter(6);
+  ASSERT_FALSE(failed.ok());
+  EXPECT_EQ(failed.error().kind, ErrorKind::kInvalid);
+  EXPECT_EQ(failed.error().ToString(), "3: odd\nhint: pass an even number");
+}
+
+TEST(Result, SystemErrorNamesTheReasonAndTheKind) {
+  Error error = SystemError("perf_event_open(cpu 3)", EACCES);
+  EXPECT_EQ(error.kind, ErrorKind::kPermission);
+  EXPECT_EQ(error.ToString(), "perf_event_open(cpu 3): Permission denied");
+}
+
+TEST(UniqueFd, ClosesOnceAndGivesAway) {
+  int raw = ::open("/dev/null", O_RDONLY);
+  {
+    UniqueFd first(raw);
+    UniqueFd second(std::move(first));
+    EXPECT_FALSE(first);  // NOLINT: moved from on purpose
+    EXPECT_EQ(second.get(), raw);
+  }
+  EXPECT_EQ(::fcntl(raw, F_GETFD), -1);
+  UniqueFd kept(::open("/dev/null", O_RDONLY));
+  int given = kept.release();
+  kept.reset();
+  EXPECT_GE(::fcntl(given, F_GETFD), 0);
+  ::close(given);
+}
+
+class FileTest : public testing::Test {
+ protected:
+  std::string Write(const std::string& content) {
+    std::string path = testing::TempDir() + "xpu_file_test";
+    std::ofstream(path, std::ios::binary) << content;
+    return path;
+  }
+};
+
+TEST_F(FileTest, ShortContentSurvivesMoves) {
+  auto opened = FileBytes::Open(Write("abc"));
+  ASSERT_TRUE(opened.ok());
+  FileBytes moved = std::move(opened).value();
+  FileBytes again = std::move(moved);
+  ASSERT_EQ(again.bytes().size(), 3u);
+  EXPECT_EQ(static_cast<char>(again.bytes()[2]), 'c');
+}
+
+TEST_F(FileTest, ReadFileHoldsItsLimitAndNamesWhatIsMissing) {
+  std::string path = Write(std::string(1000, 'x'));
+  EXPECT_EQ(ReadFile(path).value().size(), 1000u);
+  EXPECT_EQ(ReadFile(path, 999).error().kind, ErrorKind::kInvalid);
+  auto missing = ReadFile("/nowhere/at/all");
+  EXPECT_EQ(missing.error().kind, ErrorKind::kNotFound);
+  EXPECT_NE(missing.error().message.find("/nowhere/at/all"), std::string::npos);
+  EXPECT_EQ(FileBytes::Open("/").error().message, "/: open: Is a directory");
+}
+
+TEST(WriteAll, ReportsAFullDevice) {
+  UniqueFd full(::open("/dev/full", O_WRONLY));
+  auto status = WriteAll(full.get(), "x", "capture.xpu");
+  ASSERT_FALSE(status.ok());
+  EXPECT_EQ(status.error().message, "capture.xpu: write: No space left on device");
+}
+
+}  // namespace
+}  // namespace xpu
