@@ -1,0 +1,87 @@
+#!/usr/bin/env bash
+# Builds, tests and shows xpu on a Debian or Ubuntu machine. Installs what is missing with apt.
+#
+#   ./bootstrap.sh build   build/release, ready to run
+#   ./bootstrap.sh demo    record a bundled program and show the report
+#   ./bootstrap.sh test    everything that CI runs
+set -euo pipefail
+cd "$(dirname "$0")"
+
+packages=(
+  binutils bpftool capnproto ca-certificates clang clang-format cmake g++ groff libbpf-dev
+  libbz2-dev libcapnp-dev libcli11-dev libdw-dev libelf-dev libfmt-dev libgtest-dev liblzma-dev
+  libxxhash-dev libzstd-dev man-db ninja-build pkg-config procps python3 zlib1g-dev
+)
+
+say() { printf '\n\033[1m== %s\033[0m\n' "$*"; }
+die() {
+  printf '%s\n' "$@" >&2
+  exit 1
+}
+
+as_root() {
+  if [[ $(id -u) -eq 0 ]]; then
+    "$@"
+  elif command -v sudo >/dev/null; then
+    sudo "$@"
+  else
+    die "this needs root: $*" "hint: run ./bootstrap.sh as root, or install sudo"
+  fi
+}
+
+install_packages() {
+  command -v apt-get >/dev/null ||
+    die "no apt-get here" "hint: install the counterparts of: ${packages[*]}"
+  local missing=()
+  for package in "${packages[@]}"; do
+    dpkg-query -W -f='${Status}' "$package" 2>/dev/null | grep -q 'ok installed' ||
+      missing+=("$package")
+  done
+  ((${#missing[@]})) || return 0
+  say "installing ${missing[*]}"
+  as_root apt-get update -q
+  as_root env DEBIAN_FRONTEND=noninteractive \
+    apt-get install -y -q --no-install-recommends "${missing[@]}"
+}
+
+# configure_and_build PRESET [cmake options]
+configure_and_build() {
+  local preset=$1
+  shift
+  local launcher=()
+  command -v ccache >/dev/null &&
+    launcher=(-DCMAKE_C_COMPILER_LAUNCHER=ccache -DCMAKE_CXX_COMPILER_LAUNCHER=ccache)
+  say "building: preset $preset $*"
+  cmake --preset "$preset" "${launcher[@]}" "$@" >/dev/null
+  cmake --build --preset "$preset"
+}
+
+build() {
+  install_packages
+  configure_and_build release
+}
+
+demo() {
+  build
+  local folder
+  folder=$(mktemp -d)
+  trap 'rm -rf "$folder"' RETURN
+  tests/workloads/demo.sh build/release "$folder"
+}
+
+run_tests() {
+  install_packages
+  # With the toolkit, where there is one, the ABI header is checked against cupti.h; everything is
+  # then built and tested again without.
+  configure_and_build release
+  say "tests: release"
+  ctest --preset release -j2
+  configure_and_build release -B build/no-toolkit -DXPU_CUDA_TOOLKIT=none
+}
+
+case "${1:-}" in
+  build) build ;;
+  demo) demo ;;
+  test) run_tests ;;
+  *) sed -n '2,6s/^# \{0,1\}//p' "$0"; exit 2 ;;
+esac

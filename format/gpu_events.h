@@ -1,0 +1,240 @@
+// The events of the GPU side; part of door 3, whose conventions are in format/events.h.
+#pragma once
+
+#include <cstdint>
+
+#include "format/stack.h"
+
+namespace xpu {
+
+// ---- CUDA processes ----------------------------------------------------------------------------
+
+// What became of the injected library in a process. Values are stored in the file.
+enum class InjectState : uint8_t {
+  kConnected = 0,  // loaded, nothing known of CUPTI yet
+  kActive = 1,     // recording
+  kDormant = 2,    // gave up; `detail` says why, the program runs as without us
+  kFinished = 3,   // flushed at exit
+};
+
+struct GpuProcess {
+  uint64_t time_ns = 0;
+  InstanceId instance;
+  InjectState state = InjectState::kConnected;
+  uint32_t pid = 0;
+  uint32_t namespace_pid = 0;   // as the program sees itself
+  uint32_t cupti_version = 0;   // cuptiGetVersion, 0: unknown
+  uint32_t driver_version = 0;  // cuDriverGetVersion, 0: unknown
+  StringId cupti_path;
+  StringId detail;
+};
+
+enum class ClockKind : uint8_t { kCupti = 0 };
+
+// The same instant on two clocks: read monotonic, other, monotonic.
+struct ClockPair {
+  InstanceId instance;
+  ClockKind clock = ClockKind::kCupti;
+  uint64_t before_ns = 0;  // CLOCK_MONOTONIC
+  uint64_t clock_ns = 0;   // the other clock
+  uint64_t after_ns = 0;   // CLOCK_MONOTONIC
+};
+
+enum class ApiDomain : uint8_t { kDriver = 1, kRuntime = 2 };  // CUPTI_CB_DOMAIN_*_API
+
+// The name that CUPTI gives a callback id; ids change meaning between CUDA versions.
+struct CallbackName {
+  InstanceId instance;
+  ApiDomain domain = ApiDomain::kDriver;
+  uint32_t callback_id = 0;
+  StringId name;
+};
+
+// One call of the CUDA API, from our own callback: the outermost one of a correlation id, so a
+// runtime call and the driver call inside it are one event, the runtime's.
+struct ApiCall {
+  InstanceId instance;
+  ApiDomain domain = ApiDomain::kDriver;
+  uint32_t callback_id = 0;
+  uint32_t correlation_id = 0;
+  uint32_t tid = 0;  // as the program's namespace sees it
+  uint64_t start_ns = 0;
+  uint64_t end_ns = 0;
+  int32_t return_value = 0;
+};
+
+// The CPU stack at the entry of the call with this correlation id.
+struct LaunchStack {
+  InstanceId instance;
+  uint32_t correlation_id = 0;
+  ApiDomain domain = ApiDomain::kDriver;
+  uint32_t callback_id = 0;
+  uint64_t time_ns = 0;
+  uint32_t pid = 0;
+  uint32_t tid = 0;
+  uint32_t cpu = 0;
+  StackId stack;
+  uint8_t stack_flags = 0;
+};
+
+// ---- GPU activity: CUPTI's records, field by field. Times in CUPTI clock.
+// ------------------------
+//
+// `tail`: the bytes of the record behind the last field that this version of xpu knows, interned; a
+// newer CUPTI loses nothing. Pointers, padding and reserved members are left out.
+
+struct Kernel {
+  InstanceId instance;
+  uint16_t record_size_bytes = 0;
+  uint64_t start_ns = 0;  // 0 with end_ns 0: CUPTI could not time it
+  uint64_t end_ns = 0;
+  uint64_t completed_ns = 0;
+  uint64_t queued_ns = 0;
+  uint64_t submitted_ns = 0;
+  uint32_t correlation_id = 0;
+  uint32_t device_id = 0;
+  uint32_t context_id = 0;
+  uint32_t stream_id = 0;
+  uint32_t channel_id = 0;
+  uint32_t channel_type = 0;
+  uint32_t graph_id = 0;
+  uint64_t graph_node_id = 0;
+  int64_t grid_id = 0;
+  StringId name;  // mangled, as CUPTI gives it
+  int32_t grid_x = 0, grid_y = 0, grid_z = 0;
+  int32_t block_x = 0, block_y = 0, block_z = 0;
+  uint32_t cluster_x = 0, cluster_y = 0, cluster_z = 0;
+  uint32_t cluster_scheduling_policy = 0;
+  uint32_t max_potential_cluster_size = 0;
+  uint32_t max_active_clusters = 0;
+  uint16_t registers_per_thread = 0;
+  int32_t static_shared_memory_bytes = 0;
+  int32_t dynamic_shared_memory_bytes = 0;
+  uint32_t shared_memory_executed_bytes = 0;
+  uint32_t local_memory_per_thread_bytes = 0;
+  uint64_t local_memory_total_bytes = 0;
+  uint8_t cache_config = 0;  // requested in the low 4 bits, executed in the high 4
+  uint8_t shared_memory_config = 0;
+  uint32_t partitioned_global_cache_requested = 0;
+  uint32_t partitioned_global_cache_executed = 0;
+  uint32_t shared_memory_limit_config = 0;
+  uint8_t shared_memory_carveout_is_requested = 0;
+  uint8_t shared_memory_carveout_requested = 0;
+  uint8_t launch_type = 0;
+  uint8_t is_device_launched = 0;
+  StringId tail;
+};
+
+// MEMCPY and MEMCPY2 (peer to peer).
+struct Memcpy {
+  InstanceId instance;
+  uint16_t record_size_bytes = 0;
+  bool peer_to_peer = false;
+  uint64_t start_ns = 0;
+  uint64_t end_ns = 0;
+  uint64_t size_bytes = 0;
+  uint32_t correlation_id = 0;
+  uint32_t runtime_correlation_id = 0;
+  uint32_t device_id = 0;
+  uint32_t context_id = 0;
+  uint32_t stream_id = 0;
+  uint32_t source_device_id = 0, source_context_id = 0;            // peer to peer only
+  uint32_t destination_device_id = 0, destination_context_id = 0;  // peer to peer only
+  uint32_t channel_id = 0;
+  uint32_t channel_type = 0;
+  uint32_t graph_id = 0;
+  uint64_t graph_node_id = 0;
+  uint64_t copy_count = 0;
+  uint8_t copy_kind = 0;         // CUpti_ActivityMemcpyKind
+  uint8_t source_kind = 0;       // CUpti_ActivityMemoryKind
+  uint8_t destination_kind = 0;  // CUpti_ActivityMemoryKind
+  uint8_t flags = 0;
+  uint8_t is_device_launched = 0;
+  StringId tail;
+};
+
+struct Memset {
+  InstanceId instance;
+  uint16_t record_size_bytes = 0;
+  uint64_t start_ns = 0;
+  uint64_t end_ns = 0;
+  uint64_t size_bytes = 0;
+  uint32_t value = 0;
+  uint32_t correlation_id = 0;
+  uint32_t device_id = 0;
+  uint32_t context_id = 0;
+  uint32_t stream_id = 0;
+  uint32_t channel_id = 0;
+  uint32_t channel_type = 0;
+  uint32_t graph_id = 0;
+  uint64_t graph_node_id = 0;
+  uint16_t flags = 0;
+  uint16_t memory_kind = 0;
+  uint8_t is_device_launched = 0;
+  StringId tail;
+};
+
+struct Synchronization {
+  InstanceId instance;
+  uint16_t record_size_bytes = 0;
+  uint64_t start_ns = 0;
+  uint64_t end_ns = 0;
+  uint32_t type = 0;  // CUpti_ActivitySynchronizationType
+  uint32_t correlation_id = 0;
+  uint32_t context_id = 0;
+  uint32_t stream_id = 0;
+  uint32_t event_id = 0;
+  uint64_t event_sync_id = 0;
+  uint32_t return_value = 0;
+  StringId tail;
+};
+
+// GRAPH_TRACE: one replay of a CUDA graph.
+struct GraphLaunch {
+  InstanceId instance;
+  uint16_t record_size_bytes = 0;
+  uint64_t start_ns = 0;
+  uint64_t end_ns = 0;
+  uint32_t correlation_id = 0;
+  uint32_t device_id = 0;
+  uint32_t context_id = 0;
+  uint32_t stream_id = 0;
+  uint32_t graph_id = 0;
+  uint32_t end_device_id = 0;
+  uint32_t end_context_id = 0;
+  StringId tail;
+};
+
+// Time that the driver or CUPTI spent on itself: lazy loading, instrumentation, full buffers.
+struct Overhead {
+  InstanceId instance;
+  uint16_t record_size_bytes = 0;
+  uint64_t start_ns = 0;
+  uint64_t end_ns = 0;
+  uint32_t overhead_kind = 0;                                  // CUpti_ActivityOverheadKind
+  uint32_t object_kind = 0;                                    // CUpti_ActivityObjectKind
+  uint32_t object_id_0 = 0, object_id_1 = 0, object_id_2 = 0;  // the union of ids, word by word
+  uint32_t correlation_id = 0;
+  StringId tail;
+};
+
+// The parts of the DEVICE record that reports use; the whole record is a RawActivity beside it.
+struct Device {
+  InstanceId instance;
+  uint32_t device_id = 0;
+  StringId name;
+  StringId uuid;  // 16 bytes
+  uint32_t compute_capability_major = 0, compute_capability_minor = 0;
+  uint32_t multiprocessor_count = 0;
+  uint64_t global_memory_bytes = 0;
+};
+
+// A record of a kind that this version does not take apart (DEVICE, CONTEXT, ... included).
+struct RawActivity {
+  InstanceId instance;
+  uint32_t kind = 0;  // CUpti_ActivityKind
+  StringId bytes;     // the record as CUPTI laid it out, pointers zeroed where we know them
+  StringId name;      // the text of its name pointer, where it has one
+};
+
+}  // namespace xpu

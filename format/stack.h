@@ -1,0 +1,39 @@
+// Ids of interned things, and stacks of frames.
+#pragma once
+
+#include <cstdint>
+
+#include "format/base/ids.h"
+
+namespace xpu {
+
+using StringId = Id<struct StringTag, uint32_t>;  // interned text or bytes
+using StackId = Id<struct StackTag, uint32_t>;    // a node of the stack trie: its path is the stack
+using InstanceId = Id<struct InstanceTag, uint64_t>;
+
+// Values are stored in the file: add, never renumber.
+enum class FrameKind : uint8_t {
+  kUser = 0,    // address in the process that the event belongs to, at the event's time
+  kKernel = 1,  // address in the recorded kernel
+};
+
+struct Frame {
+  FrameKind kind = FrameKind::kUser;
+  uint64_t address =
+      0;  // as sampled: an instruction for the innermost frame, else a return address
+  friend bool operator==(const Frame&, const Frame&) = default;
+};
+
+// One node of the trie; a stack is the path from its node to the root, innermost frame first.
+struct StackNode {
+  StackId caller;  // 0: this is the outermost frame
+  Frame frame;
+};
+
+// How a stack was taken. Bits of `stack_flags`.
+inline constexpr uint8_t kStackFramePointers = 1 << 0;  // user frames found by frame pointers
+inline constexpr uint8_t kStackTruncated = 1 << 1;      // the walk ended at a limit of ours
+inline constexpr uint8_t kStackUserFailed = 1 << 2;     // no user frames could be read
+inline constexpr uint8_t kStackKernelFailed = 1 << 3;   // no kernel frames although in the kernel
+
+}  // namespace xpu

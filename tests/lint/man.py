@@ -1,0 +1,57 @@
+"""The man pages are clean roff and name every option that --help names, and no other."""
+
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+
+OPTION = re.compile(r"(?<![\w-])(--[a-z][a-z0-9-]+|-[A-Za-z])(?![\w-])")
+
+
+def options_of_help(binary):
+    text = subprocess.run([binary, "--help"], capture_output=True, text=True, check=True).stdout
+    # The lines that define options begin with one.
+    lines = [line for line in text.splitlines() if re.match(r"\s+-", line)]
+    return {o for line in lines for o in OPTION.findall(re.split(r"\s{2,}", line.strip())[0])}
+
+
+def options_of_page(page):
+    """Options that an item of a tagged paragraph defines: lines that begin with .B or .BR -."""
+    text = page.read_text().replace("\\-", "-")
+    lines = re.findall(r"^\.(?:B|BR|BI|IP|OP) \"?(-.*)$", text, re.MULTILINE)
+    return {o for line in lines for o in OPTION.findall(line)}
+
+
+def main():
+    root, *binaries = sys.argv[1:]
+    problems = []
+    for page in sorted((pathlib.Path(root) / "man").glob("*.[15]")):
+        if page.stat().st_size == 0:
+            problems.append(f"{page.name}: empty")
+        for command in (["groff", "-ww", "-man", "-Tutf8", str(page)],
+                        ["man", "--warnings", "-l", str(page)]):
+            if not shutil.which(command[0]):
+                print(f"skipped: no {command[0]}")
+                return 77
+            result = subprocess.run(command, capture_output=True, text=True,
+                                    env={"PATH": "/usr/bin:/bin", "LC_ALL": "C.UTF-8",
+                                         "MANROFFSEQ": "", "MANWIDTH": "100"})
+            if result.stderr.strip():
+                problems.append(f"{page.name}: {command[0]}: {result.stderr.strip()[:500]}")
+    for binary in binaries:
+        name = binary.rsplit("/", 1)[-1]
+        page = pathlib.Path(root) / "man" / f"{name}.1"
+        help_options, page_options = options_of_help(binary), options_of_page(page)
+        if not help_options:
+            problems.append(f"{name}: --help lists no option")
+        for option in sorted(help_options - page_options):
+            problems.append(f"{name}: {option} is in --help and not in the man page")
+        for option in sorted(page_options - help_options):
+            problems.append(f"{name}: {option} is in the man page and not in --help")
+    print("\n".join(problems) or "the man pages are clean and agree with --help")
+    return 1 if problems else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,100 @@
+"""Which room may include which, and in which room each third-party library lives."""
+
+import pathlib
+import re
+import sys
+
+# Room -> prefixes of our own headers that it may include. The longest matching room counts.
+OWN = {
+    "format/base": ["format/base/"],
+    "format": ["format/"],
+    "bpf": ["bpf/events.h"],
+    "cupti_inject": ["cupti_inject/", "format/base/"],
+    "record": ["record/", "format/", "bpf/events.h", "cupti_inject/wire.h",
+               "cupti_inject/cupti_abi.h", "symbolize/elf/"],
+    "symbolize/elf": ["symbolize/elf/", "format/base/"],
+    "symbolize": ["symbolize/", "format/base/"],
+    "report": ["report/", "format/", "symbolize/"],
+}
+
+# Third-party header -> the only places that may include it (a room, or a file).
+THIRD_PARTY = [
+    (r"fmt/", ["format/base/text.h"]),
+    (r"(capnp|kj)/|.*capture\.capnp\.h$", ["format"]),
+    (r"(zstd|zstd_errors|xxhash)\.h$", ["format"]),
+    (r"CLI/", ["record/options.cpp", "report/options.cpp"]),
+    (r"bpf/(libbpf|bpf|btf)\.h$|.*\.skel\.h$", ["record"]),
+    (r"bpf/bpf_.*\.h$", ["bpf"]),
+    (r"elfutils/|dwarf\.h$|libelf\.h$|gelf\.h$|lzma\.h$", ["symbolize"]),
+    (r"zlib\.h$", ["report"]),
+    (r"(cupti|cuda|generated_cuda)[a-z_]*\.h$",
+     ["cupti_inject/cupti_abi_check.cpp"]),
+    (r"gtest/|gmock/", []),
+]
+
+# Headers that other rooms include: what is behind them must not leak.
+DOORS = ["format/events.h", "format/gpu_events.h", "format/stack.h", "format/losses.h", "format/writer.h", "format/reader.h",
+         "cupti_inject/wire.h", "cupti_inject/cupti_abi.h", "bpf/events.h"]
+
+INCLUDE = re.compile(r'^\s*#\s*include\s*[<"]([^>"]+)[>"]', re.MULTILINE)
+
+
+def room_of(path):
+    return max((r for r in OWN if path.startswith(r + "/")), key=len, default=None)
+
+
+def problems_of(path, text):
+    room = room_of(path)
+    top_levels = {r.split("/")[0] for r in OWN}
+    for header in INCLUDE.findall(text):
+        for pattern, places in THIRD_PARTY:
+            if not re.match(pattern, header):
+                continue
+            if path in DOORS and not path.endswith("text.h"):
+                yield f"{path}: a door includes the third-party header {header}"
+            elif not any(path == p or path.startswith(p + "/") for p in places):
+                yield f"{path}: {header} may be included only in: {', '.join(places) or 'tests'}"
+            break
+        else:
+            if header.split("/")[0] in top_levels and "/" in header:
+                if not any(header.startswith(prefix) for prefix in OWN[room]):
+                    yield f"{path}: room {room} may not include {header}"
+
+
+def self_test():
+    """The rules find what they are for."""
+    bad = [
+        ("report/a.cpp", '#include "record/b.h"'),
+        ("record/a.cpp", "#include <CLI/CLI.hpp>"),
+        ("report/a.cpp", "#include <zstd.h>"),
+        ("format/reader.h", "#include <capnp/message.h>"),
+        ("symbolize/a.cpp", '#include "format/events.h"'),
+        ("cupti_inject/a.cpp", '#include <cupti.h>'),
+        ("bpf/a.bpf.c", '#include "format/events.h"'),
+        ("record/a.cpp", '#include "symbolize/symbolizer.h"'),
+    ]
+    good = [
+        ("record/options.cpp", "#include <CLI/CLI.hpp>"),
+        ("record/a.cpp", '#include "cupti_inject/wire.h"\n#include <bpf/libbpf.h>'),
+        ("bpf/a.bpf.c", '#include <bpf/bpf_helpers.h>\n#include "bpf/events.h"'),
+        ("format/block.cpp", "#include <zstd.h>"),
+    ]
+    for path, text in bad:
+        assert list(problems_of(path, text)), f"not found: {path}: {text}"
+    for path, text in good:
+        assert not list(problems_of(path, text)), f"wrongly found: {path}: {text}"
+
+
+def main():
+    self_test()
+    root = pathlib.Path(sys.argv[1])
+    files = [p for r in {r.split("/")[0] for r in OWN} for p in sorted((root / r).rglob("*"))
+             if p.suffix in (".h", ".cpp", ".c", ".S")]
+    problems = [line for p in files
+                for line in problems_of(p.relative_to(root).as_posix(), p.read_text())]
+    print("\n".join(problems) or f"{len(files)} files keep to their rooms")
+    return 1 if problems or not files else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
