@@ -1,0 +1,53 @@
+#!/bin/bash
+# build_gpu.sh OUTDIR: builds the GPU workloads for a real GPU with nvcc, each with shared cudart
+# (NAME) and with static cudart (NAME-static), and the raw CUPTI recorder. OUTDIR can be copied to
+# another machine as a whole: libcudart lies beside the programs, libstdc++ is linked in.
+# CUDA_HOME (default /usr/local/cuda), XPU_JOBS (default 2), XPU_GPU_ARCH (default sm_90).
+set -eu
+
+[ $# -eq 1 ] || { echo "usage: $0 OUTDIR" >&2; exit 2; }
+out=$1
+here=$(cd "$(dirname "$0")" && pwd)
+raw=$here/../tools/cupti_raw
+cuda=${CUDA_HOME:-/usr/local/cuda}
+jobs=${XPU_JOBS:-2}
+arch=${XPU_GPU_ARCH:-sm_90}
+mkdir -p "$out"
+out=$(cd "$out" && pwd)
+objects=$(mktemp -d)
+trap 'rm -rf "$objects"' EXIT
+export here out cuda arch objects
+
+host_flags=-fno-omit-frame-pointer,-fno-optimize-sibling-calls,-fno-ipa-icf,-Wall
+export host_flags
+
+build_one() {
+  local name=$1
+  local object=$objects/$name.o
+  # Not stripped and with line tables: tests look names and lines up.
+  if [ "$name" = driver_api ]; then
+    # The stub stands in for the driver's library, which only a GPU machine has.
+    g++ -x c++ -std=c++20 -O2 -g ${host_flags//,/ } -DXPU_REAL_GPU -isystem "$cuda/include" \
+      -c "$here/$name.cu" -o "$object"
+    g++ -static-libstdc++ -static-libgcc "$object" -L"$cuda/lib64/stubs" -lcuda -lpthread \
+      -o "$out/$name"
+    return
+  fi
+  "$cuda/bin/nvcc" -x cu -std=c++20 -arch="$arch" -O2 -g -Xcompiler "$host_flags" \
+    -c "$here/$name.cu" -o "$object"
+  local link=(-arch="$arch" -Xcompiler -static-libstdc++ -Xcompiler -static-libgcc
+    "$object" -lpthread)
+  # shellcheck disable=SC2016  # $ORIGIN is for the loader
+  "$cuda/bin/nvcc" -cudart shared "${link[@]}" -Xlinker -rpath,'$ORIGIN' -o "$out/$name"
+  "$cuda/bin/nvcc" -cudart static "${link[@]}" -o "$out/$name-static"
+}
+export -f build_one
+
+names=()
+for source in "$here"/*.cu; do names+=("$(basename "$source" .cu)"); done
+printf '%s\n' "${names[@]}" | xargs -P "$jobs" -I{} bash -euc 'build_one {}'
+
+g++ -std=c++20 -O2 -fPIC -shared -fvisibility=hidden -isystem "$cuda/include" \
+  "$raw/cupti_raw.cpp" -o "$out/libxpu_cupti_raw.so" -static-libstdc++ -static-libgcc \
+  -Wl,--version-script="$raw/exports.map" -ldl -lpthread
+cp -L "$cuda/lib64/libcudart.so.13" "$out/"
