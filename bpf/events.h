@@ -13,6 +13,9 @@
 /* The most frames of one kind that the kernel's walker gives (kernel.perf_event_max_stack). */
 #define XPU_MAX_FRAMES 127
 
+/* domain << XPU_DOMAIN_SHIFT | callback id, the marker's second argument (wire::kDomainShift). */
+#define XPU_DOMAIN_SHIFT 28
+
 enum xpu_counter {
 	XPU_SAMPLES_SEEN,
 	XPU_SAMPLES_DROPPED, /* ring full */
@@ -22,9 +25,10 @@ enum xpu_counter {
 };
 
 /*
- * Followed by kernel_frames, then user_frames addresses, innermost first, in `frames`.
- * A negative count is the error of bpf_get_stack (-EFAULT: no such stack, which is normal for the
- * kernel part of a sample taken in user mode).
+ * `frames` holds kernel_frames, then at once user_frames addresses, each innermost first; an event
+ * ends with its last frame (it may also be longer: read the counts). A count of 0 or the negative
+ * error of bpf_get_stack: no such stack, which is normal for the kernel part of a sample taken in
+ * user mode.
  */
 struct xpu_stack {
 	__s32 kernel_frames;

@@ -1,12 +1,12 @@
 // Door 1: what the injected library and xpu-record say to each other.
 //
-// Handshake. xpu-record listens on an abstract unix socket with a random name and puts
-// `XPU_INJECT=<name>:<secret>:<session>` into the target's environment (beside
-// CUDA_INJECTION64_PATH). When the driver loads the library, the library connects, checks that the
-// peer is root or its own user (SO_PEERCRED), sends one Hello with the secret, and receives one
-// HelloReply with a memfd as ancillary data: the ring. Both close the socket: the program keeps no
-// descriptor of ours. The memfd is sealed against resizing, so neither side can make the other
-// fault.
+// Handshake. xpu-record listens on an abstract unix stream socket with a random name and puts
+// `XPU_INJECT=<name>:<secret>:<session>` (secret: 32, session: 1 to 16 hexadecimal digits) into the
+// target's environment (beside CUDA_INJECTION64_PATH). When the driver loads the library, the
+// library connects, checks that the peer is root or its own user (SO_PEERCRED), sends one Hello
+// with the secret, and receives one HelloReply with a memfd as ancillary data: the ring. Both close
+// the socket: the program keeps no descriptor of ours. The memfd is sealed against resizing, so
+// neither side can make the other fault.
 //
 // Ring. One page of RingHeader, then `capacity_bytes` of data (a power of two), mapped twice in a
 // row so that every message is contiguous. Many producers (the program's threads), one consumer
@@ -28,6 +28,7 @@ namespace xpu::wire {
 
 inline constexpr uint32_t kVersion = 1;
 inline constexpr char kEnvironmentVariable[] = "XPU_INJECT";
+inline constexpr char kCuptiLibVariable[] = "XPU_CUPTI_LIB";  // the libcupti to use, a path
 inline constexpr size_t kSecretBytes = 16;    // 32 hexadecimal digits in the environment
 inline constexpr size_t kHeaderBytes = 4096;  // RingHeader, one page
 inline constexpr uint64_t kDefaultCapacityBytes = uint64_t{16} << 20;
@@ -59,11 +60,13 @@ enum Counter : uint32_t {
   kCounterActivitiesSent,     // activity records put into the ring
   kCounterActivitiesDropped,  // ring full
   kCounterCallsSent,
-  kCounterCallsDropped,   // ring full
-  kCounterOthersDropped,  // names, clock pairs: ring full
-  kCounterMarkers,        // hits of the marker: launch stacks that should exist
-  kCounterCuptiDropped,   // cuptiActivityGetNumDroppedRecords
-  kCounterCuptiErrors,    // CUPTI calls that failed after the start
+  kCounterCallsDropped,      // ring full
+  kCounterOthersDropped,     // names, clock pairs: ring full
+  kCounterMarkers,           // hits of the marker: launch stacks that should exist
+  kCounterCuptiDropped,      // cuptiActivityGetNumDroppedRecords
+  kCounterCuptiErrors,       // CUPTI calls that failed after the start
+  kCounterBuffersRequested,  // activity buffers handed to CUPTI,
+  kCounterBuffersCompleted,  // and given back: the rest died with the program
   kCounterCount,
 };
 
@@ -142,6 +145,7 @@ enum class DetailKind : uint32_t {
   kDormantReason = 1,  // text: one sentence
   kCuptiPath = 2,      // text: the file; `number`: cuptiGetVersion
   kDriverVersion = 3,  // `number`: cuDriverGetVersion
+  kNote = 4,           // text: a part that does not work, one sentence; `number`: CUPTI's result
 };
 
 struct DetailMessage {

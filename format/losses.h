@@ -17,8 +17,9 @@ enum class LossKind : uint8_t {
   // kernel side
   kSampleRingFull,
   kLaunchRingFull,
+  kLaunchStackMissing,
   kPerfRecordsLost,
-  kStackTruncated,
+  kStackCut,
   kStackUnreadable,
   // inside the program
   kWireRingFull,
@@ -31,6 +32,7 @@ enum class LossKind : uint8_t {
   // in the recorder
   kWriteFailed,
   kKernelSymbolsHidden,
+  kTestDropped,
   // found by the report
   kInvalidTime,
   kBlockDamaged,

@@ -11,6 +11,11 @@ using StringId = Id<struct StringTag, uint32_t>;  // interned text or bytes
 using StackId = Id<struct StackTag, uint32_t>;    // a node of the stack trie: its path is the stack
 using InstanceId = Id<struct InstanceTag, uint64_t>;
 
+// What an id reads as whose definition was in a damaged block. Never defined, so no other text or
+// stack is taken for it.
+inline constexpr StringId kLostString{1};
+inline constexpr StackId kLostStack{1};
+
 // Values are stored in the file: add, never renumber.
 enum class FrameKind : uint8_t {
   kUser = 0,    // address in the process that the event belongs to, at the event's time

@@ -1,0 +1,37 @@
+// The buffers that CUPTI fills with activity records.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+#include "cupti_inject/lock.h"
+
+namespace xpu::inject {
+
+// 1200 kernels: small, because CUPTI keeps a buffer back until its last record is finished, and
+// what it keeps back dies with the program; large enough that at 300 k launches a second a thread
+// asks for one every 4 ms.
+inline constexpr size_t kBufferBytes = size_t{256} << 10;
+
+// Zeroed buffers of kBufferBytes in memory of our own. Take() and Give() may be called from any
+// thread, also in a callback: they hold a lock of ours for a few instructions and may map memory.
+class BufferPool {
+ public:
+  // nullptr: the system has no memory left.
+  uint8_t* Take();
+  // `used_bytes` from the start may be other than zero.
+  void Give(uint8_t* buffer, size_t used_bytes);
+
+  uint32_t outstanding() const { return outstanding_.load(std::memory_order_seq_cst); }
+
+ private:
+  static constexpr uint32_t kMaxFree = 64;  // 16 MiB; more are given back to the system
+
+  Lock lock_;
+  uint8_t* free_[kMaxFree] = {};
+  uint32_t free_count_ = 0;
+  std::atomic<uint32_t> outstanding_{0};
+};
+
+}  // namespace xpu::inject

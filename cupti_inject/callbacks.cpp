@@ -1,0 +1,104 @@
+// What CUPTI calls: on the program's threads, unless said otherwise.
+#include <cerrno>
+
+#include "cupti_inject/injection.h"
+
+namespace xpu::inject {
+namespace {
+
+thread_local ThreadState t_state __attribute__((tls_model("initial-exec")));
+
+uint32_t CurrentTid(ThreadState& thread) {
+  if (thread.tid == 0) thread.tid = static_cast<uint32_t>(syscall(SYS_gettid));
+  return thread.tid;
+}
+
+void WakeIdleFlusher(Injection& self) {
+  if (self.flusher_idle.load(std::memory_order_seq_cst)) self.flusher_wake.Notify();
+}
+
+void OnEnter(Injection& self, ThreadState& thread, uint32_t correlation_id, uint32_t key) {
+  TrackedCall* call = thread.tracker.Enter(correlation_id, key);
+  if (call == nullptr) return;
+  call->start_ns = MonotonicNs();
+  self.calls.fetch_add(1, std::memory_order_relaxed);
+  self.ring.Count(wire::kCounterMarkers);
+  xpu_launch_marker(correlation_id, key, self.instance, self.session);
+}
+
+void OnExit(Injection& self, ThreadState& thread, const cupti::CallbackData& data, uint32_t key) {
+  TrackedCall call;
+  if (!thread.tracker.Exit(data.correlation_id, key, &call)) return;
+  wire::ApiCallMessage message{};
+  message.domain = key >> wire::kDomainShift;
+  message.callback_id = key & ((1u << wire::kDomainShift) - 1);
+  message.correlation_id = data.correlation_id;
+  message.tid = CurrentTid(thread);
+  message.start_ns = call.start_ns;
+  message.end_ns = MonotonicNs();
+  if (data.return_value != nullptr) {
+    message.return_value = *static_cast<const int32_t*>(data.return_value);
+  }
+  const bool sent = self.ring.Send(wire::MessageKind::kApiCall, message);
+  self.ring.Count(sent ? wire::kCounterCallsSent : wire::kCounterCallsDropped);
+}
+
+}  // namespace
+
+ThreadState& CurrentThread() { return t_state; }
+
+void OnCallback(void* user_data, uint32_t domain, uint32_t callback_id, const void* data) {
+  Injection& self = *static_cast<Injection*>(user_data);
+  if (!self.active.load(std::memory_order_relaxed) || self.ring.closed()) return;
+  if (domain == cupti::kDomainResource) {
+    if (callback_id == cupti::kResourceContextCreated) {
+      self.context_exists.store(true, std::memory_order_release);
+      self.flusher_wake.Notify();
+    }
+    return;
+  }
+  if (domain != cupti::kDomainDriver && domain != cupti::kDomainRuntime) return;
+  const auto& call = *static_cast<const cupti::CallbackData*>(data);
+  const uint32_t key = domain << wire::kDomainShift | callback_id;
+  if (call.site == cupti::kSiteEnter) {
+    OnEnter(self, t_state, call.correlation_id, key);
+  } else if (call.site == cupti::kSiteExit) {
+    OnExit(self, t_state, call, key);
+  }
+}
+
+// On the thread that needs room for a record: the program's, or CUPTI's own.
+void OnBufferRequested(uint8_t** buffer, size_t* size, size_t* max_records) {
+  Injection& self = g_injection;
+  const int saved_errno = errno;
+  *buffer = self.pool.Take();  // nullptr: CUPTI drops records, and before 12.9 may crash
+  *size = *buffer == nullptr ? 0 : kBufferBytes;
+  *max_records = 0;  // as many as fit
+  if (*buffer != nullptr && self.active.load(std::memory_order_relaxed)) {
+    self.ring.Count(wire::kCounterBuffersRequested);
+    WakeIdleFlusher(self);
+  }
+  errno = saved_errno;
+}
+
+// On CUPTI's thread; in old versions also on the thread that flushes or fills a buffer.
+void OnBufferCompleted(void* context, uint32_t stream_id, uint8_t* buffer, size_t /*size*/,
+                       size_t valid_size) {
+  Injection& self = g_injection;
+  const int saved_errno = errno;
+  if (self.active.load(std::memory_order_relaxed)) {
+    self.ring.Count(wire::kCounterBuffersCompleted);
+    if (!self.ring.closed()) {
+      const bool inside_call = t_state.tracker.depth > 0;
+      self.drain.Drain(buffer, valid_size, !inside_call);
+      size_t dropped = 0;
+      if (self.cupti.get_dropped(context, stream_id, &dropped) == cupti::kSuccess && dropped > 0) {
+        self.ring.Count(wire::kCounterCuptiDropped, dropped);
+      }
+    }
+  }
+  self.pool.Give(buffer, valid_size);
+  errno = saved_errno;
+}
+
+}  // namespace xpu::inject

@@ -1,0 +1,167 @@
+#include "cupti_inject/cupti_loader.h"
+
+#include <cstdio>
+#include <cstring>
+
+#include <dlfcn.h>
+#include <link.h>
+
+namespace xpu::inject {
+namespace {
+
+struct Version {
+  uint32_t cuda_major;
+  const char* file;
+};
+constexpr Version kVersions[] = {
+    // newest first
+    {13, "libcupti.so.13"},
+    {12, "libcupti.so.12"},
+    {11, "libcupti.so.11.8"},
+};
+
+// Where installers put it when the loader does not look there; %u is the CUDA major version.
+constexpr const char* kFolders[] = {
+    "/usr/local/cuda-%u/lib64",
+    "/usr/local/cuda-%u/extras/CUPTI/lib64",
+    "/usr/local/cuda-%u/targets/x86_64-linux/lib",
+    "/usr/local/cuda/lib64",
+    "/usr/local/cuda/extras/CUPTI/lib64",
+    "/usr/local/cuda/targets/x86_64-linux/lib",
+};
+
+struct MappedCopy {
+  char path[512];
+};
+
+// Of dl_iterate_phdr; stops at the first libcupti.
+int FindMapped(dl_phdr_info* info, size_t /*size*/, void* result) {
+  const char* slash = std::strrchr(info->dlpi_name, '/');
+  const char* file = slash == nullptr ? info->dlpi_name : slash + 1;
+  if (std::strncmp(file, "libcupti.so", std::strlen("libcupti.so")) != 0) return 0;
+  auto* mapped = static_cast<MappedCopy*>(result);
+  const int n = std::snprintf(mapped->path, sizeof(mapped->path), "%s", info->dlpi_name);
+  return n > 0 && static_cast<size_t>(n) < sizeof(mapped->path) ? 1 : 0;
+}
+
+void* Open(const char* name, int more_flags = 0) {
+  return dlopen(name, RTLD_NOW | RTLD_LOCAL | more_flags);
+}
+
+bool IsAllowed(uint32_t cuda_major, uint32_t driver_version) {
+  return driver_version == 0 || cuda_major <= driver_version / 1000;
+}
+
+void* OpenByLoader(uint32_t driver_version) {
+  for (const Version& version : kVersions) {
+    if (!IsAllowed(version.cuda_major, driver_version)) continue;
+    if (void* handle = Open(version.file)) return handle;
+  }
+  return nullptr;
+}
+
+void* OpenInFolders(uint32_t driver_version) {
+  for (const Version& version : kVersions) {
+    if (!IsAllowed(version.cuda_major, driver_version)) continue;
+    for (const char* folder : kFolders) {
+      char path[256];
+      int n = std::snprintf(path, sizeof(path), folder, version.cuda_major);
+      std::snprintf(path + n, sizeof(path) - static_cast<size_t>(n), "/%s", version.file);
+      if (void* handle = Open(path)) return handle;
+    }
+  }
+  return nullptr;
+}
+
+// `why` says what happened when there is nothing.
+void* FindAndOpen(const char* chosen, uint32_t driver_version, LoadedCupti* cupti, char* reason,
+                  size_t reason_size) {
+  MappedCopy mapped{};
+  if (dl_iterate_phdr(&FindMapped, &mapped) != 0) {
+    if (void* handle = Open(mapped.path, RTLD_NOLOAD)) {
+      if (chosen != nullptr && std::strcmp(chosen, mapped.path) != 0) {
+        std::snprintf(
+            cupti->note, sizeof(cupti->note),
+            "the program has loaded a libcupti of its own, which is used instead of %.500s",
+            chosen);
+      }
+      return handle;
+    }
+  }
+  cupti->loaded_by_us = true;
+  if (chosen != nullptr) {
+    void* handle = Open(chosen);
+    if (handle == nullptr) {
+      const char* error = dlerror();
+      std::snprintf(reason, reason_size, "the chosen libcupti cannot be loaded: %.500s",
+                    error == nullptr ? chosen : error);
+    }
+    return handle;
+  }
+  void* handle = OpenByLoader(driver_version);
+  if (handle == nullptr) handle = OpenInFolders(driver_version);
+  if (handle == nullptr) {
+    std::snprintf(
+        reason, reason_size,
+        "no libcupti found that fits the driver (CUDA %u.%u): install the CUDA Toolkit or "
+        "the nvidia-cuda-cupti Python wheel, or choose one with --cupti-lib",
+        driver_version / 1000, driver_version % 1000 / 10);
+  }
+  return handle;
+}
+
+const char* ResolveFunctions(void* handle, cupti::Functions* functions) {
+  const char* missing = nullptr;
+#define XPU_RESOLVE(member, name, required, ...)                                          \
+  functions->member = reinterpret_cast<decltype(functions->member)>(dlsym(handle, name)); \
+  if (functions->member == nullptr && (required) && missing == nullptr) missing = name;
+  XPU_CUPTI_FUNCTIONS(XPU_RESOLVE)
+#undef XPU_RESOLVE
+  return missing;
+}
+
+void ReadPath(void* handle, LoadedCupti* cupti) {
+  link_map* map = nullptr;
+  if (dlinfo(handle, RTLD_DI_LINKMAP, &map) == 0 && map != nullptr) {
+    std::snprintf(cupti->path, sizeof(cupti->path), "%s", map->l_name);
+  }
+}
+
+}  // namespace
+
+uint32_t CudaMajorOfCupti(uint32_t cupti_version) {
+  // API versions 14 to 17 came with CUDA 11, 18 and more with 12; 130000 and more say the version.
+  if (cupti_version >= 100000) return cupti_version / 10000;
+  return cupti_version >= 18 ? 12 : 11;
+}
+
+uint32_t DriverVersion() {
+  void* driver = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
+  if (driver == nullptr) return 0;
+  using GetVersion = int (*)(int*);
+  const auto get_version = reinterpret_cast<GetVersion>(dlsym(driver, "cuDriverGetVersion"));
+  int version = 0;
+  if (get_version == nullptr || get_version(&version) != 0 || version < 0) version = 0;
+  dlclose(driver);
+  return static_cast<uint32_t>(version);
+}
+
+bool LoadCupti(const char* chosen, uint32_t driver_version, LoadedCupti* cupti, char* reason,
+               size_t reason_size) {
+  void* handle = FindAndOpen(chosen, driver_version, cupti, reason, reason_size);
+  if (handle == nullptr) return false;
+  ReadPath(handle, cupti);
+  if (const char* missing = ResolveFunctions(handle, &cupti->functions)) {
+    std::snprintf(reason, reason_size, "%.500s has no %s", cupti->path, missing);
+    return false;
+  }
+  if (cupti->functions.get_version(&cupti->version) != cupti::kSuccess) cupti->version = 0;
+  if (cupti->version != 0 && !IsAllowed(CudaMajorOfCupti(cupti->version), driver_version)) {
+    std::snprintf(reason, reason_size, "%.500s is newer than the driver (CUDA %u.%u)", cupti->path,
+                  driver_version / 1000, driver_version % 1000 / 10);
+    return false;
+  }
+  return true;
+}
+
+}  // namespace xpu::inject

@@ -1,0 +1,164 @@
+// Our own thread: takes from CUPTI what is finished, pairs the clocks, ends the recording. Sleeps
+// without a timeout while CUPTI holds no buffer, so a program that leaves the GPU alone pays
+// nothing.
+#include <csignal>
+
+#include <limits.h>
+#include <pthread.h>
+#include <sys/prctl.h>
+
+#include "cupti_inject/injection.h"
+
+namespace xpu::inject {
+namespace {
+
+// What a kill can lose; each flush costs the program's threads a new buffer each (about 30 us).
+constexpr uint64_t kFlushPeriodNs = 200'000'000;
+// While CUPTI keeps everything back and nothing new is launched: one long kernel.
+constexpr uint64_t kSlowestFlushPeriodNs = 1'600'000'000;
+constexpr uint64_t kClockPeriodNs = 1'000'000'000;
+constexpr int kClockTries = 5;
+constexpr uint64_t kExitPatienceNs = 5'000'000'000;
+// A signal handler that exits from inside a CUDA call: CUPTI may be waiting for this very thread.
+constexpr uint64_t kExitInsideCallPatienceNs = 500'000'000;
+constexpr size_t kStackBytes = size_t{512} << 10;  // CUPTI runs on it; touched as needed
+
+// The tightest of a few, so that a preemption between the reads does not blur it.
+bool SendClockPair(Injection& self) {
+  wire::ClockPairMessage best{};
+  best.after_ns = UINT64_MAX;
+  for (int i = 0; i < kClockTries; ++i) {
+    wire::ClockPairMessage pair{};
+    pair.before_ns = MonotonicNs();
+    if (self.cupti.get_timestamp(&pair.cupti_ns) != cupti::kSuccess || pair.cupti_ns == 0) {
+      return false;
+    }
+    pair.after_ns = MonotonicNs();
+    if (pair.after_ns - pair.before_ns < best.after_ns - best.before_ns) {
+      best.before_ns = pair.before_ns;
+      best.cupti_ns = pair.cupti_ns;
+      best.after_ns = pair.after_ns;
+    }
+  }
+  if (self.ring.Send(wire::MessageKind::kClockPair, best)) return true;
+  self.ring.Count(wire::kCounterOthersDropped);
+  return false;
+}
+
+class Flusher {
+ public:
+  explicit Flusher(Injection& self) : self_(self) {}
+
+  void Run() {
+    while (!Ending()) {
+      const uint32_t ticket = self_.flusher_wake.Ticket();
+      if (Ending()) break;
+      self_.flusher_wake.Wait(ticket, Work());
+    }
+  }
+
+ private:
+  bool Ending() const { return self_.stop.load(std::memory_order_acquire) || self_.ring.closed(); }
+
+  // Does what is due; returns how long to wait for the next.
+  uint64_t Work() {
+    if (!self_.context_exists.load(std::memory_order_acquire)) return WhenIdle(kForever);
+    const uint64_t now_ns = MonotonicNs();
+    // What woke us is a buffer just asked for: let it fill.
+    if (idle_) next_flush_ns_ = now_ns + kFlushPeriodNs;
+    if (now_ns >= next_clock_ns_ && SendClockPair(self_)) next_clock_ns_ = now_ns + kClockPeriodNs;
+    if (now_ns >= next_flush_ns_) Flush(now_ns);
+    return WhenIdle(next_flush_ns_ - now_ns);
+  }
+
+  void Flush(uint64_t now_ns) {
+    const uint64_t calls = self_.calls.load(std::memory_order_relaxed);
+    const uint32_t before = self_.pool.outstanding();
+    if (before > 0 && self_.cupti.flush_all(0) != cupti::kSuccess) {
+      self_.ring.Count(wire::kCounterCuptiErrors);
+    }
+    const bool progress = calls != flushed_calls_ || self_.pool.outstanding() < before;
+    flushed_calls_ = calls;
+    period_ns_ = progress ? kFlushPeriodNs : period_ns_ * 2;
+    if (period_ns_ > kSlowestFlushPeriodNs) period_ns_ = kSlowestFlushPeriodNs;
+    next_flush_ns_ = now_ns + period_ns_;
+  }
+
+  // `otherwise`, or forever when CUPTI holds no buffer: the next request wakes us.
+  uint64_t WhenIdle(uint64_t otherwise) {
+    self_.flusher_idle.store(true, std::memory_order_seq_cst);
+    idle_ = otherwise == kForever || self_.pool.outstanding() == 0;
+    if (idle_) return kForever;
+    self_.flusher_idle.store(false, std::memory_order_relaxed);
+    return otherwise;
+  }
+
+  Injection& self_;
+  uint64_t next_clock_ns_ = 0;
+  uint64_t next_flush_ns_ = 0;
+  uint64_t period_ns_ = kFlushPeriodNs;
+  uint64_t flushed_calls_ = 0;
+  bool idle_ = true;
+};
+
+void* RunFlusher(void* /*argument*/) {
+  prctl(PR_SET_NAME, "xpu-inject");
+  Flusher(g_injection).Run();
+  FinishRecording();
+  return nullptr;
+}
+
+}  // namespace
+
+bool StartFlusher() {
+  sigset_t all;
+  sigset_t before;
+  sigfillset(&all);
+  pthread_attr_t attributes;
+  if (pthread_attr_init(&attributes) != 0) return false;
+  pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
+  pthread_attr_setstacksize(&attributes, kStackBytes);
+  // Blocked before it exists: no signal of the program may ever be handled on this thread.
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  pthread_t thread;
+  const bool started = pthread_create(&thread, &attributes, &RunFlusher, nullptr) == 0;
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  pthread_attr_destroy(&attributes);
+  return started;
+}
+
+void FinishRecording() {
+  Injection& self = g_injection;
+  const bool closed = self.ring.closed();
+  // Running kernels come back without an end, and never again: only now.
+  if (self.cupti.flush_all(cupti::kFlushForced) != cupti::kSuccess) {
+    self.ring.Count(wire::kCounterCuptiErrors);
+  }
+  if (!closed && self.context_exists.load(std::memory_order_acquire)) SendClockPair(self);
+  TearDownCupti();
+  self.active.store(false, std::memory_order_release);
+  self.ring.SetState(wire::State::kFinished);
+  self.finished.store(true, std::memory_order_release);
+  self.flusher_done.Notify();
+}
+
+void StopFlusher() {
+  Injection& self = g_injection;
+  self.stop.store(true, std::memory_order_release);
+  if (!self.has_flusher) {
+    FinishRecording();
+    return;
+  }
+  self.flusher_wake.Notify();
+  const bool inside_call = CurrentThread().tracker.depth > 0;
+  const uint64_t deadline_ns =
+      MonotonicNs() + (inside_call ? kExitInsideCallPatienceNs : kExitPatienceNs);
+  while (true) {
+    const uint32_t ticket = self.flusher_done.Ticket();
+    const uint64_t now_ns = MonotonicNs();
+    if (self.finished.load(std::memory_order_acquire) || now_ns >= deadline_ns) return;
+    self.flusher_done.Wait(ticket, deadline_ns - now_ns);
+  }
+}
+
+}  // namespace xpu::inject

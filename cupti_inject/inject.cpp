@@ -1,0 +1,78 @@
+// What the CUDA driver loads and calls.
+#include <cstdlib>
+
+#include <pthread.h>
+#include <sys/random.h>
+
+#include "cupti_inject/injection.h"
+
+namespace xpu::inject {
+
+constinit Injection g_injection;
+
+namespace {
+
+uint64_t RandomNumber() {
+  uint64_t number = 0;
+  if (getrandom(&number, sizeof(number), GRND_NONBLOCK) != sizeof(number) || number == 0) {
+    // Before the machine's entropy is there: unique enough among the processes of one recording.
+    number = MonotonicNs() << 20 ^ static_cast<uint64_t>(getpid()) ^ 0x9e3779b97f4a7c15;
+  }
+  return number;
+}
+
+// The child shares our ring but has neither our thread nor CUDA: it must not write.
+void OnForkedChild() { g_injection.active.store(false, std::memory_order_relaxed); }
+
+void OnExit() {
+  if (g_injection.active.load(std::memory_order_acquire)) StopFlusher();
+}
+
+void GoDormant(const MappedRing& ring, const char* reason) {
+  SendDetail(wire::DetailKind::kDormantReason, 0, reason);
+  g_injection.ring.SetState(wire::State::kDormant);
+  if (g_injection.subscriber != nullptr) return;  // CUPTI may be calling us on another thread
+  g_injection.drain.Close();
+  Unmap(ring);
+}
+
+void Start() {
+  Injection& self = g_injection;
+  // As root set-uid programs must not load what the environment says, secure_getenv.
+  Invitation invitation;
+  if (!ParseInvitation(secure_getenv(wire::kEnvironmentVariable), &invitation)) return;
+  self.instance = RandomNumber();
+  self.session = invitation.session;
+  MappedRing ring;
+  if (!Connect(invitation, self.instance, kConnectTimeoutNs, &ring)) return;
+  self.ring.Attach(ring.header, ring.capacity_bytes);
+
+  const char* chosen = secure_getenv(wire::kCuptiLibVariable);
+  if (chosen != nullptr && chosen[0] == '\0') chosen = nullptr;
+  char reason[1024] = "";
+  // Before CUPTI can call back.
+  self.active.store(true, std::memory_order_release);
+  if (!SetUpCupti(chosen, reason, sizeof(reason))) {
+    self.active.store(false, std::memory_order_release);
+    GoDormant(ring, reason);
+    return;
+  }
+  // After CUPTI's own, so that ours runs before them.
+  pthread_atfork(nullptr, nullptr, &OnForkedChild);
+  std::atexit(&OnExit);
+  self.has_flusher = StartFlusher();
+  if (!self.has_flusher) {
+    SendDetail(wire::DetailKind::kNote, 0,
+               "no thread could be started: activity comes when buffers are full and at the end");
+  }
+  self.ring.SetState(wire::State::kActive);
+}
+
+}  // namespace
+}  // namespace xpu::inject
+
+// 1 is success: anything else would make the driver's initialisation fail.
+extern "C" __attribute__((visibility("default"))) int InitializeInjection() {
+  if (!xpu::inject::g_injection.started.exchange(true)) xpu::inject::Start();
+  return 1;
+}

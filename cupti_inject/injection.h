@@ -1,0 +1,81 @@
+// The injected library's one state object and the life of the library in a process:
+//
+//   Start      (InitializeInjection, inside the program's cuInit) invitation -> ring -> CUPTI
+//   callbacks  on the program's threads, buffers on CUPTI's, the flusher on our own
+//   Finish     (the program's exit) or Detach (the recorder has stopped)
+//
+// Rules in here: no allocation and no lock of the program's in a callback, nothing printed, nothing
+// thrown, no waiting on a thread of the program; memory by mmap; what does not work is counted or
+// told to the recorder, and the program goes on.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+#include "cupti_inject/activity_drain.h"
+#include "cupti_inject/buffers.h"
+#include "cupti_inject/call_tracker.h"
+#include "cupti_inject/cupti_loader.h"
+#include "cupti_inject/handshake.h"
+#include "cupti_inject/invitation.h"
+#include "cupti_inject/lock.h"
+#include "cupti_inject/ring_producer.h"
+
+namespace xpu::inject {
+
+struct Injection {
+  std::atomic<bool> started{false};
+  // Set while callbacks may produce; cleared for good in a forked child and at the end.
+  std::atomic<bool> active{false};
+
+  RingProducer ring;
+  uint64_t instance = 0;
+  uint64_t session = 0;
+
+  cupti::Functions cupti;
+  uint32_t cupti_version = 0;
+  cupti::Subscriber subscriber = nullptr;
+  BufferPool pool;
+  ActivityDrain drain;
+
+  // What the flusher waits for, and what others wait for it.
+  Signal flusher_wake;
+  Signal flusher_done;
+  std::atomic<bool> flusher_idle{false};  // it sleeps until flusher_wake
+  std::atomic<bool> stop{false};          // the program exits
+  std::atomic<bool> finished{false};
+  std::atomic<bool> context_exists{false};
+  std::atomic<uint64_t> calls{0};  // watched calls so far: is there anything new to flush?
+  bool has_flusher = false;
+};
+
+// Thread-local, initial-exec: no allocation at a thread's first use.
+struct ThreadState {
+  CallTracker tracker;
+  uint32_t tid;  // 0: not asked yet
+};
+
+extern Injection g_injection;
+ThreadState& CurrentThread();
+
+// ---- setup.cpp
+// Everything of Start() behind the ring. False with one sentence in `reason`.
+bool SetUpCupti(const char* chosen_cupti, char* reason, size_t reason_size);
+void TearDownCupti();
+void SendDetail(wire::DetailKind kind, uint64_t number, const char* text);
+
+// ---- callbacks.cpp
+void OnCallback(void* user_data, uint32_t domain, uint32_t callback_id, const void* data);
+void OnBufferRequested(uint8_t** buffer, size_t* size, size_t* max_records);
+void OnBufferCompleted(void* context, uint32_t stream_id, uint8_t* buffer, size_t size,
+                       size_t valid_size);
+
+// ---- flusher.cpp
+// Starts the thread that fetches what CUPTI has finished and pairs the clocks.
+bool StartFlusher();
+// The last flush, then CUPTI is given back. On the flusher's thread, or at exit without one.
+void FinishRecording();
+// Waits, bounded, until the flusher has done it.
+void StopFlusher();
+
+}  // namespace xpu::inject

@@ -1,0 +1,74 @@
+#include "cupti_inject/names.h"
+
+#include <cstring>
+
+#include <sys/mman.h>
+
+namespace xpu::inject {
+namespace {
+
+void* Map(size_t bytes) {
+  void* memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
+                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  return memory == MAP_FAILED ? nullptr : memory;
+}
+
+// Multiply and fold, eight bytes at a time. Equal hashes are compared by content, so it need only
+// spread.
+uint64_t HashOf(const char* text, size_t bytes) {
+  uint64_t hash = bytes + 0x9e3779b97f4a7c15;
+  for (size_t at = 0; at < bytes; at += 8) {
+    uint64_t word = 0;
+    std::memcpy(&word, text + at, bytes - at < 8 ? bytes - at : 8);
+    hash = (hash ^ word) * 0xff51afd7ed558ccd;
+    hash ^= hash >> 32;
+  }
+  return hash;
+}
+
+}  // namespace
+
+bool NameTable::Open() {
+  entries_ = static_cast<Entry*>(Map(kSlots * sizeof(Entry)));
+  texts_ = static_cast<char*>(Map(kTextBytes));
+  if (entries_ != nullptr && texts_ != nullptr) return true;
+  Close();
+  return false;
+}
+
+void NameTable::Close() {
+  if (entries_ != nullptr) munmap(entries_, kSlots * sizeof(Entry));
+  if (texts_ != nullptr) munmap(texts_, kTextBytes);
+  entries_ = nullptr;
+  texts_ = nullptr;
+}
+
+uint32_t NameTable::IdOf(const char* text, SendName send, void* context, bool* lost) {
+  *lost = false;
+  if (text == nullptr) return 0;
+  const size_t bytes = strnlen(text, wire::kMaxNameBytes);
+  Entry* entry = FindOrAdd(text, bytes);
+  if (entry != nullptr && !entry->sent) entry->sent = send(context, entry->id, text, bytes);
+  *lost = entry == nullptr || !entry->sent;
+  return *lost ? 0 : entry->id;
+}
+
+NameTable::Entry* NameTable::FindOrAdd(const char* text, size_t bytes) {
+  const uint64_t hash = HashOf(text, bytes);
+  for (size_t slot = hash & (kSlots - 1);; slot = (slot + 1) & (kSlots - 1)) {
+    Entry& entry = entries_[slot];
+    if (entry.id == 0) {
+      if (count_ == kMaxNames || kTextBytes - text_bytes_ < bytes) return nullptr;
+      std::memcpy(texts_ + text_bytes_, text, bytes);
+      entry = {hash, ++count_, static_cast<uint32_t>(bytes), text_bytes_, false};
+      text_bytes_ += bytes;
+      return &entry;
+    }
+    if (entry.hash == hash && entry.bytes == bytes &&
+        std::memcmp(texts_ + entry.text_offset, text, bytes) == 0) {
+      return &entry;
+    }
+  }
+}
+
+}  // namespace xpu::inject

@@ -1,0 +1,132 @@
+#include "format/column.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstddef>
+#include <vector>
+
+namespace xpu {
+namespace {
+
+using Origin = schema::Column::Origin;
+
+constexpr unsigned kBitsPerPlane = 8;
+constexpr unsigned kMaxPlanes = 8;
+
+// What value[i] is counted from. `i` > 0 for earlierRow.
+uint64_t OriginOf(Origin origin, std::span<const uint64_t> values, std::span<const uint64_t> before,
+                  size_t i) {
+  switch (origin) {
+    case Origin::EARLIER_ROW:
+      return values[i - 1];
+    case Origin::COLUMN_BEFORE:
+      return before[i];
+    default:
+      return 0;
+  }
+}
+
+// How far a value is from its origin, whatever the direction.
+unsigned BitsOfDistance(uint64_t difference) {
+  const auto distance = static_cast<int64_t>(difference);
+  return static_cast<unsigned>(std::bit_width(difference ^ static_cast<uint64_t>(distance >> 63)));
+}
+
+// An estimate of the bytes after compression: the sum of the bits that vary.
+Origin ChooseOrigin(std::span<const uint64_t> values, std::span<const uint64_t> before) {
+  const uint64_t lowest = *std::min_element(
+      values.begin(), values.end(),
+      [](uint64_t a, uint64_t b) { return static_cast<int64_t>(a) < static_cast<int64_t>(b); });
+  uint64_t zero = 0;
+  uint64_t earlier = 0;
+  uint64_t beside = 0;
+  for (size_t i = 1; i < values.size(); ++i) {
+    zero += static_cast<unsigned>(std::bit_width(values[i] - lowest));
+    earlier += BitsOfDistance(values[i] - values[i - 1]);
+    if (!before.empty()) beside += BitsOfDistance(values[i] - before[i]);
+  }
+  // Values that repeat in a pattern compress best as they are: the others must be clearly better.
+  const uint64_t clearly = zero - zero / 4;
+  if (!before.empty() && beside < clearly && beside < earlier) return Origin::COLUMN_BEFORE;
+  return earlier < clearly ? Origin::EARLIER_ROW : Origin::ZERO;
+}
+
+void EncodePlanes(std::span<const uint64_t> offsets, uint64_t all_bits,
+                  schema::Column::Builder column) {
+  const unsigned count = (static_cast<unsigned>(std::bit_width(all_bits)) + kBitsPerPlane - 1) / 8;
+  if (count == 0) return;
+  auto planes = column.initPlanes(count);
+  for (unsigned plane = 0; plane < count; ++plane) {
+    const unsigned shift = plane * kBitsPerPlane;
+    if (((all_bits >> shift) & 0xff) == 0) continue;
+    capnp::Data::Builder bytes = planes.init(plane, static_cast<unsigned>(offsets.size()));
+    for (size_t i = 0; i < offsets.size(); ++i) {
+      bytes[i] = static_cast<uint8_t>(offsets[i] >> shift);
+    }
+  }
+}
+
+}  // namespace
+
+bool IsZeroColumn(std::span<const uint64_t> values) {
+  return std::all_of(values.begin(), values.end(), [](uint64_t value) { return value == 0; });
+}
+
+void EncodeColumn(std::span<const uint64_t> values, std::span<const uint64_t> before,
+                  schema::Column::Builder column) {
+  if (std::all_of(values.begin(), values.end(),
+                  [&values](uint64_t value) { return value == values[0]; })) {
+    column.setBase(values[0]);
+    return;
+  }
+  const Origin origin = ChooseOrigin(values, before);
+  const size_t begin = origin == Origin::EARLIER_ROW ? 1 : 0;
+  std::vector<uint64_t> offsets(values.size());
+  int64_t base = INT64_MAX;
+  for (size_t i = begin; i < values.size(); ++i) {
+    offsets[i] = values[i] - OriginOf(origin, values, before, i);
+    base = std::min(base, static_cast<int64_t>(offsets[i]));
+  }
+  uint64_t all_bits = 0;
+  for (size_t i = begin; i < values.size(); ++i) {
+    offsets[i] -= static_cast<uint64_t>(base);
+    all_bits |= offsets[i];
+  }
+  column.setOrigin(origin);
+  column.setBase(static_cast<uint64_t>(base));
+  if (origin == Origin::EARLIER_ROW) column.setFirst(values[0]);
+  EncodePlanes(offsets, all_bits, column);
+}
+
+bool DecodeColumn(schema::Column::Reader column, std::span<const uint64_t> before,
+                  std::span<uint64_t> values) {
+  std::fill(values.begin(), values.end(), 0);
+  const auto planes = column.getPlanes();
+  if (planes.size() > kMaxPlanes) return false;
+  for (unsigned plane = 0; plane < planes.size(); ++plane) {
+    const capnp::Data::Reader bytes = planes[plane];
+    if (bytes.size() == 0) continue;
+    if (bytes.size() != values.size()) return false;
+    const unsigned shift = plane * kBitsPerPlane;
+    for (size_t i = 0; i < values.size(); ++i) {
+      values[i] |= static_cast<uint64_t>(bytes[i]) << shift;
+    }
+  }
+  const uint64_t base = column.getBase();
+  switch (column.getOrigin()) {
+    case Origin::ZERO:
+      for (uint64_t& value : values) value += base;
+      return true;
+    case Origin::EARLIER_ROW:
+      if (!values.empty()) values[0] = column.getFirst();
+      for (size_t i = 1; i < values.size(); ++i) values[i] += values[i - 1] + base;
+      return true;
+    case Origin::COLUMN_BEFORE:
+      if (before.size() != values.size()) return false;
+      for (size_t i = 0; i < values.size(); ++i) values[i] += before[i] + base;
+      return true;
+  }
+  return false;  // a kind of a newer version
+}
+
+}  // namespace xpu

@@ -1,0 +1,295 @@
+#include "format/message.h"
+
+#include <algorithm>
+#include <type_traits>
+#include <unordered_map>
+
+#include <capnp/any.h>
+#include <capnp/message.h>
+#include <capnp/serialize.h>
+
+#include "format/base/check.h"
+#include "format/capture.capnp.h"
+#include "format/column.h"
+#include "format/fields.h"
+#include "format/schema_of.h"
+
+namespace xpu {
+namespace {
+
+template <typename T>
+inline constexpr bool kIsId = false;
+template <typename Tag, typename Rep>
+inline constexpr bool kIsId<Id<Tag, Rep>> = true;
+
+// ---- fields to numbers and back ----------------------------------------------------------------
+
+// The instances of a block: random 64-bit numbers, few of them, so columns hold their places.
+class InstancePlaces {
+ public:
+  uint64_t PlaceOf(InstanceId instance) {
+    if (!instance) return 0;
+    const auto [entry, is_new] = places_.try_emplace(instance, instances_.size() + 1);
+    if (is_new) instances_.push_back(instance);
+    return entry->second;
+  }
+  const std::vector<InstanceId>& instances() const { return instances_; }
+
+ private:
+  std::vector<InstanceId> instances_;
+  std::unordered_map<InstanceId, uint64_t> places_;
+};
+
+template <typename T>
+uint64_t ToNumber(const T& field, InstancePlaces& instances) {
+  if constexpr (std::is_same_v<T, InstanceId>) {
+    return instances.PlaceOf(field);
+  } else if constexpr (kIsId<T>) {
+    return field.value;
+  } else if constexpr (std::is_enum_v<T>) {
+    return static_cast<uint64_t>(static_cast<std::underlying_type_t<T>>(field));
+  } else {
+    return static_cast<uint64_t>(field);  // signed ones are sign-extended
+  }
+}
+
+// False: an instance that the block does not list.
+template <typename T>
+bool FromNumber(uint64_t number, const std::vector<InstanceId>& instances, T& field) {
+  if constexpr (std::is_same_v<T, InstanceId>) {
+    if (number > instances.size()) return false;
+    field = number == 0 ? InstanceId{} : instances[number - 1];
+  } else if constexpr (kIsId<T>) {
+    field.value = static_cast<typename T::Value>(number);
+  } else if constexpr (std::is_same_v<T, bool>) {
+    field = number != 0;
+  } else {
+    field = static_cast<T>(number);
+  }
+  return true;
+}
+
+// ---- encoding ----------------------------------------------------------------------------------
+
+// Columns are addressed by their place: the order of VisitFields is that of the schema (tested).
+template <typename Event>
+void EncodeList(const std::vector<Event>& list, InstancePlaces& instances,
+                typename SchemaOf<Event>::Builder target) {
+  const size_t rows = list.size();
+  std::vector<uint64_t> numbers(FieldCount<Event>() * rows);
+  for (size_t row = 0; row < rows; ++row) {
+    size_t place = row;
+    VisitFields(list[row], [&](const char*, const auto& field) {
+      numbers[place] = ToNumber(field, instances);
+      place += rows;
+    });
+  }
+  target.setRows(static_cast<uint32_t>(rows));
+  auto columns = capnp::AnyStruct::Builder(kj::mv(target)).getPointerSection();
+  XPU_CHECK(columns.size() == FieldCount<Event>());
+  std::span<const uint64_t> before;
+  for (unsigned i = 0; i < columns.size(); ++i) {
+    const std::span<const uint64_t> values(numbers.data() + i * rows, rows);
+    if (!IsZeroColumn(values)) EncodeColumn(values, before, columns[i].initAs<schema::Column>());
+    before = values;
+  }
+}
+
+void EncodeStrings(const BlockContent& content, schema::Strings::Builder strings) {
+  std::vector<uint64_t> sizes(content.string_sizes.begin(), content.string_sizes.end());
+  strings.setCount(static_cast<uint32_t>(sizes.size()));
+  strings.setFirstId(content.first_string);
+  if (!IsZeroColumn(sizes)) EncodeColumn(sizes, {}, strings.initLengths());
+  strings.setBytes(
+      capnp::Data::Reader(reinterpret_cast<const capnp::byte*>(content.string_bytes.data()),
+                          content.string_bytes.size()));
+}
+
+void EncodeStacks(const BlockContent& content, schema::Stacks::Builder stacks) {
+  const size_t count = content.stack_nodes.size();
+  std::vector<uint64_t> distances(count);
+  std::vector<uint64_t> kinds(count);
+  std::vector<uint64_t> addresses(count);
+  for (size_t i = 0; i < count; ++i) {
+    const StackNode& node = content.stack_nodes[i];
+    const auto own = content.first_stack + static_cast<uint32_t>(i);
+    distances[i] = node.caller ? own - node.caller.value : 0;
+    kinds[i] = static_cast<uint64_t>(node.frame.kind);
+    addresses[i] = node.frame.address;
+  }
+  stacks.setCount(static_cast<uint32_t>(count));
+  stacks.setFirstId(content.first_stack);
+  if (!IsZeroColumn(distances)) EncodeColumn(distances, {}, stacks.initCallerDistance());
+  if (!IsZeroColumn(kinds)) EncodeColumn(kinds, distances, stacks.initFrameKind());
+  if (!IsZeroColumn(addresses)) EncodeColumn(addresses, kinds, stacks.initAddress());
+}
+
+}  // namespace
+
+size_t CountEvents(const EventBatch& events) {
+  size_t count = 0;
+  VisitLists(events, [&count](const char*, const auto& list) { count += list.size(); });
+  return count;
+}
+
+std::vector<uint64_t> EncodeMessage(const BlockContent& content) {
+  constexpr unsigned kFirstSegmentWords = 64 << 10;
+  capnp::MallocMessageBuilder message(kFirstSegmentWords);
+  auto block = message.initRoot<schema::Block>();
+  if (!content.string_sizes.empty()) EncodeStrings(content, block.initStrings());
+  if (!content.stack_nodes.empty()) EncodeStacks(content, block.initStacks());
+
+  InstancePlaces instances;
+  auto lists = capnp::AnyStruct::Builder(block.initEvents()).getPointerSection();
+  unsigned place = 0;
+  VisitLists(content.events, [&]<typename Event>(const char*, const std::vector<Event>& list) {
+    if (!list.empty()) EncodeList(list, instances, lists[place].initAs<SchemaOf<Event>>());
+    ++place;
+  });
+  const auto& used = instances.instances();
+  auto target = block.initInstances(static_cast<unsigned>(used.size()));
+  for (unsigned i = 0; i < target.size(); ++i) target.set(i, used[i].value);
+
+  std::vector<uint64_t> words(capnp::computeSerializedSizeInWords(message));
+  kj::ArrayOutputStream out(
+      kj::arrayPtr(reinterpret_cast<kj::byte*>(words.data()), words.size() * sizeof(uint64_t)));
+  capnp::writeMessage(out, message);
+  return words;
+}
+
+// ---- decoding ----------------------------------------------------------------------------------
+
+namespace {
+
+// Thrown by this file for what Cap'n Proto accepts and a writer never makes; caught below.
+struct BadMessage {};
+
+void Require(bool condition) {
+  if (!condition) throw BadMessage{};
+}
+
+std::vector<uint64_t> DecodeNumbers(schema::Column::Reader column, uint32_t count) {
+  std::vector<uint64_t> values(count);
+  Require(DecodeColumn(column, {}, values));
+  return values;
+}
+
+void DecodeStrings(schema::Strings::Reader strings, BlockContent& content) {
+  const uint32_t count = strings.getCount();
+  Require(count <= kMaxDefinitionsPerBlock);
+  content.first_string = strings.getFirstId();
+  const auto bytes = strings.getBytes();
+  size_t rest = bytes.size();
+  for (uint64_t size : DecodeNumbers(strings.getLengths(), count)) {
+    Require(size <= rest);
+    rest -= size;
+    content.string_sizes.push_back(static_cast<uint32_t>(size));
+  }
+  Require(rest == 0);
+  content.string_bytes.assign(bytes.asChars().begin(), bytes.size());
+}
+
+void DecodeStacks(schema::Stacks::Reader stacks, BlockContent& content) {
+  const uint32_t count = stacks.getCount();
+  Require(count <= kMaxDefinitionsPerBlock);
+  content.first_stack = stacks.getFirstId();
+  std::vector<uint64_t> distances(count);
+  std::vector<uint64_t> kinds(count);
+  std::vector<uint64_t> addresses(count);
+  Require(DecodeColumn(stacks.getCallerDistance(), {}, distances));
+  Require(DecodeColumn(stacks.getFrameKind(), distances, kinds));
+  Require(DecodeColumn(stacks.getAddress(), kinds, addresses));
+  content.stack_nodes.resize(count);
+  for (uint32_t i = 0; i < count; ++i) {
+    // Only ids below its own can be named, so callers never form a cycle.
+    const uint64_t own = uint64_t{content.first_stack} + i;
+    StackNode& node = content.stack_nodes[i];
+    if (distances[i] >= own) {
+      node.caller = kLostStack;
+    } else if (distances[i] != 0) {
+      node.caller.value = static_cast<uint32_t>(own - distances[i]);
+    }
+    node.frame = Frame{static_cast<FrameKind>(kinds[i]), addresses[i]};
+  }
+}
+
+template <typename Event>
+void DecodeList(typename SchemaOf<Event>::Reader source, const std::vector<InstanceId>& instances,
+                uint32_t& events_left, std::vector<Event>& list) {
+  const uint32_t rows = source.getRows();
+  Require(rows <= events_left);
+  events_left -= rows;
+  std::vector<uint64_t> numbers(FieldCount<Event>() * rows);
+  const auto columns = capnp::AnyStruct::Reader(source).getPointerSection();
+  std::span<const uint64_t> before;
+  // A file of an older version has fewer columns, one of a newer version more.
+  for (unsigned i = 0; i < std::min<size_t>(columns.size(), FieldCount<Event>()); ++i) {
+    const std::span<uint64_t> values(numbers.data() + size_t{i} * rows, rows);
+    if (!columns[i].isNull()) {
+      Require(DecodeColumn(columns[i].getAs<schema::Column>(), before, values));
+    }
+    before = values;
+  }
+  list.resize(rows);
+  for (size_t row = 0; row < rows; ++row) {
+    size_t place = row;
+    VisitFields(list[row], [&](const char*, auto& field) {
+      Require(FromNumber(numbers[place], instances, field));
+      place += rows;
+    });
+  }
+}
+
+BlockContent DecodeBlock(schema::Block::Reader block, uint32_t events_limit) {
+  BlockContent content;
+  DecodeStrings(block.getStrings(), content);
+  DecodeStacks(block.getStacks(), content);
+
+  std::vector<InstanceId> instances;
+  for (uint64_t instance : block.getInstances()) instances.push_back(InstanceId{instance});
+  const auto events = block.getEvents();
+  const auto lists = capnp::AnyStruct::Reader(events).getPointerSection();
+  unsigned place = 0;
+  VisitLists(content.events, [&]<typename Event>(const char*, std::vector<Event>& list) {
+    if (place < lists.size() && !lists[place].isNull()) {
+      DecodeList(lists[place].getAs<SchemaOf<Event>>(), instances, events_limit, list);
+    }
+    ++place;
+  });
+  return content;
+}
+
+}  // namespace
+
+std::optional<BlockContent> DecodeMessage(std::span<const std::byte> message,
+                                          uint32_t events_limit) {
+  const auto words = kj::arrayPtr(reinterpret_cast<const capnp::word*>(message.data()),
+                                  message.size() / sizeof(capnp::word));
+  capnp::ReaderOptions options;
+  options.traversalLimitInWords = 8 * words.size();
+  options.nestingLimit = 8;
+  try {
+    capnp::FlatArrayMessageReader reader(words, options);
+    return DecodeBlock(reader.getRoot<schema::Block>(), events_limit);
+  } catch (const kj::Exception&) {
+    return std::nullopt;
+  } catch (const BadMessage&) {
+    return std::nullopt;
+  }
+}
+
+// ---- ids ---------------------------------------------------------------------------------------
+
+void TranslateIds(EventBatch& events, IdTranslation& translation) {
+  VisitLists(events, [&](const char*, auto& list) {
+    for (auto& event : list) {
+      VisitFields(event, [&]<typename Field>(const char*, Field& field) {
+        if constexpr (std::is_same_v<Field, StringId> || std::is_same_v<Field, StackId>) {
+          if (field) field = translation.ToReader(field);
+        }
+      });
+    }
+  });
+}
+
+}  // namespace xpu

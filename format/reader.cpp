@@ -1,0 +1,258 @@
+#include "format/reader.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "format/base/file.h"
+#include "format/base/text.h"
+#include "format/block.h"
+#include "format/definitions.h"
+#include "format/message.h"
+
+namespace xpu {
+namespace {
+
+// How far into a file without a file header a block may begin for it still to be a capture.
+constexpr size_t kSearchWithoutHeaderBytes = size_t{8} << 20;
+// The tables of strings and stacks may take this much, and so much more for each byte of the file.
+constexpr uint64_t kTableBytes = uint64_t{64} << 20;
+constexpr uint64_t kTableBytesPerFileByte = 256;
+// How often, on average, a byte may be part of the payload of a damaged block.
+constexpr uint64_t kSearchesPerByte = 8;
+
+uint64_t Beyond(uint64_t number, uint64_t bound) { return number > bound ? number - bound : 0; }
+
+Error NotACapture(const std::string& name) {
+  return Error{ErrorKind::kInvalid, Format("{}: not an xpu capture", name),
+               "xpu-record writes captures; the default name is capture.xpu"};
+}
+
+Error NeedsNewer(const std::string& name, const std::string& what, const std::string& writer) {
+  return Error{
+      ErrorKind::kUnsupported, Format("{}: needs a newer reader: {}", name, what),
+      Format("it was written by {}; this is xpu {}", writer.empty() ? "?" : writer, XPU_VERSION)};
+}
+
+// The feature names that this version does not know: all of them, until there is one.
+std::string UnknownFeatures(const FileHeader& header) { return header.features; }
+
+}  // namespace
+
+class CaptureReader::Impl {
+ public:
+  Impl(std::span<const std::byte> bytes, std::string name)
+      : bytes_(bytes), name_(std::move(name)) {}
+  Impl(FileBytes file, std::string name) : file_(std::move(file)), name_(std::move(name)) {
+    bytes_ = file_->bytes();
+  }
+
+  Status ReadHeader();
+  std::optional<EventBatch> Next();
+  const Definitions& definitions() const { return definitions_; }
+  const ReadProblems& problems() const { return problems_; }
+
+ private:
+  Status FindBlocksWithoutHeader(FileHeaderState state);
+  bool FindFirstBlock(size_t limit);
+  std::optional<EventBatch> ReadBlockAt(size_t at);
+  std::optional<EventBatch> DecodeBlock(const BlockHeader& header,
+                                        std::span<const std::byte> payload);
+  void NoteRead(const BlockHeader& header, size_t at);
+  void NoteEnd();
+
+  std::optional<FileBytes> file_;  // empty: the bytes are the caller's
+  std::span<const std::byte> bytes_;
+  const std::string name_;
+  uint64_t capture_id_ = 0;
+  BlockDecoder decoder_;
+  Definitions definitions_;
+  ReadProblems problems_;
+
+  size_t position_ = 0;  // where to look for the next block
+  size_t read_end_ = 0;  // behind the last block that was read
+  uint64_t last_sequence_ = 0;
+  uint64_t events_seen_ = 0;     // events in the blocks up to the last one that was read
+  uint64_t searched_bytes_ = 0;  // of payloads that were not those of their headers
+  // The last block whose header is whole and whose content was not read, since one was read.
+  std::optional<BlockHeader> unread_;
+  bool unread_is_cut_ = false;
+  bool ended_ = false;
+};
+
+Status CaptureReader::Impl::ReadHeader() {
+  if (bytes_.empty()) {
+    return Error{ErrorKind::kInvalid, Format("{}: the file is empty", name_),
+                 "was the recorder killed at its start, or the disk full?"};
+  }
+  const ParsedFileHeader parsed = ParseFileHeader(bytes_);
+  const FileHeader& header = parsed.header;
+  if (parsed.state == FileHeaderState::kNewer) {
+    return NeedsNewer(name_, Format("container version {}", parsed.container_version),
+                      header.writer);
+  }
+  if (parsed.state != FileHeaderState::kWhole) return FindBlocksWithoutHeader(parsed.state);
+  if (header.generation > kReaderGeneration) {
+    return NeedsNewer(name_,
+                      Format("generation {}, this one is {}", header.generation, kReaderGeneration),
+                      header.writer);
+  }
+  if (const std::string unknown = UnknownFeatures(header); !unknown.empty()) {
+    return NeedsNewer(name_, Format("one that knows: {}", unknown), header.writer);
+  }
+  capture_id_ = header.capture_id;
+  position_ = read_end_ = parsed.size_bytes;
+  return Ok();
+}
+
+Status CaptureReader::Impl::FindBlocksWithoutHeader(FileHeaderState state) {
+  const bool has_magic = state != FileHeaderState::kAbsent;
+  problems_.header_damaged = true;
+  if (FindFirstBlock(has_magic ? bytes_.size() : kSearchWithoutHeaderBytes)) return Ok();
+  if (state == FileHeaderState::kCut) {
+    return Error{ErrorKind::kInvalid,
+                 Format("{}: ends inside its header, after {} bytes", name_, bytes_.size()),
+                 "was the recorder killed at its start, or the disk full?"};
+  }
+  return NotACapture(name_);
+}
+
+bool CaptureReader::Impl::FindFirstBlock(size_t limit) {
+  for (size_t at = FindBlockMagic(bytes_, 0); at < std::min(limit, bytes_.size());
+       at = FindBlockMagic(bytes_, at + 1)) {
+    if (const auto header = ParseBlockHeader(bytes_.subspan(at))) {
+      capture_id_ = header->capture_id;
+      position_ = at;
+      return true;
+    }
+  }
+  return false;
+}
+
+std::optional<EventBatch> CaptureReader::Impl::Next() {
+  while (position_ < bytes_.size()) {
+    const size_t at = FindBlockMagic(bytes_, position_);
+    if (at == bytes_.size()) break;
+    position_ = at + 1;
+    if (auto events = ReadBlockAt(at)) return events;
+  }
+  position_ = bytes_.size();
+  if (!std::exchange(ended_, true)) NoteEnd();
+  return std::nullopt;
+}
+
+std::optional<EventBatch> CaptureReader::Impl::ReadBlockAt(size_t at) {
+  const auto header = ParseBlockHeader(bytes_.subspan(at));
+  // Not a header: the magic occurred in damaged bytes. Of another capture or one that was read:
+  // files that were put together, or a capture inside a text of this one.
+  if (!header || header->capture_id != capture_id_ || header->sequence <= last_sequence_) {
+    return std::nullopt;
+  }
+  const auto rest = bytes_.subspan(at + kBlockHeaderBytes);
+  const auto payload = rest.first(std::min<size_t>(rest.size(), header->stored_bytes));
+  unread_is_cut_ = payload.size() < header->stored_bytes;
+  if (unread_is_cut_ || !IsPayloadOf(*header, payload)) {
+    unread_ = header;
+    // The next block may begin inside, where a write failed half-way. A file made to be slow
+    // would let every byte be part of very many payloads.
+    searched_bytes_ += payload.size();
+    if (searched_bytes_ > kSearchesPerByte * bytes_.size()) position_ += payload.size();
+    return std::nullopt;
+  }
+  position_ = at + kBlockHeaderBytes + payload.size();
+  std::optional<EventBatch> events = DecodeBlock(*header, payload);
+  if (events) {
+    NoteRead(*header, at);
+  } else {
+    unread_ = header;
+  }
+  return events;
+}
+
+std::optional<EventBatch> CaptureReader::Impl::DecodeBlock(const BlockHeader& header,
+                                                           std::span<const std::byte> payload) {
+  if (header.generation > kReaderGeneration) {
+    problems_.unknown_events += header.events;
+    return EventBatch{};
+  }
+  const auto message = decoder_.Decode(header, payload);
+  if (!message) return std::nullopt;
+  auto content = DecodeMessage(*message, header.events);
+  if (!content) return std::nullopt;
+  const uint64_t table_limit = kTableBytes + kTableBytesPerFileByte * bytes_.size();
+  if (!definitions_.Add(*content, table_limit)) return std::nullopt;
+  TranslateIds(content->events, definitions_);
+  problems_.references_lost = definitions_.references_lost();
+  problems_.unknown_events += header.events - CountEvents(content->events);
+  return std::move(content->events);
+}
+
+void CaptureReader::Impl::NoteRead(const BlockHeader& header, size_t at) {
+  ++problems_.blocks_read;
+  problems_.blocks_damaged += header.sequence - last_sequence_ - 1;
+  problems_.events_lost += Beyond(header.events_before, events_seen_);
+  problems_.bytes_skipped += at - read_end_;
+  last_sequence_ = header.sequence;
+  events_seen_ = header.events_before + header.events;
+  read_end_ = position_;
+  unread_.reset();
+}
+
+// What follows the last block that was read: nothing, a cut block, or damaged ones.
+void CaptureReader::Impl::NoteEnd() {
+  const auto rest = bytes_.subspan(read_end_);
+  if (rest.empty()) return;
+  problems_.bytes_skipped += rest.size();
+  if (unread_) {
+    problems_.cut = unread_is_cut_;
+    problems_.blocks_damaged += unread_->sequence - last_sequence_ - (unread_is_cut_ ? 1 : 0);
+    problems_.events_lost += Beyond(unread_->events_before + unread_->events, events_seen_);
+  } else if (BeginsBlockHeader(rest)) {
+    problems_.cut = true;
+  } else {
+    ++problems_.blocks_damaged;
+  }
+}
+
+// ---- the door ----------------------------------------------------------------------------------
+
+Result<CaptureReader> CaptureReader::Open(const std::string& path) {
+  XPU_ASSIGN_OR_RETURN(FileBytes file, FileBytes::Open(path));
+  auto impl = std::make_unique<Impl>(std::move(file), path);
+  XPU_RETURN_IF_ERROR(impl->ReadHeader());
+  return CaptureReader(std::move(impl));
+}
+
+Result<CaptureReader> CaptureReader::FromBytes(std::span<const std::byte> bytes, std::string name) {
+  auto impl = std::make_unique<Impl>(bytes, std::move(name));
+  XPU_RETURN_IF_ERROR(impl->ReadHeader());
+  return CaptureReader(std::move(impl));
+}
+
+CaptureReader::CaptureReader(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+CaptureReader::CaptureReader(CaptureReader&&) noexcept = default;
+CaptureReader& CaptureReader::operator=(CaptureReader&&) noexcept = default;
+CaptureReader::~CaptureReader() = default;
+
+std::optional<EventBatch> CaptureReader::Next() { return impl_->Next(); }
+std::string_view CaptureReader::String(StringId id) const {
+  return impl_->definitions().String(id);
+}
+StackNode CaptureReader::Node(StackId id) const { return impl_->definitions().Node(id); }
+bool CaptureReader::IsLost(StackId id) const {
+  return id == kLostStack || id.value >= stack_bound();
+}
+uint32_t CaptureReader::stack_bound() const { return impl_->definitions().stack_bound(); }
+
+std::vector<Frame> CaptureReader::Stack(StackId id) const {
+  std::vector<Frame> frames;
+  while (id && !IsLost(id)) {
+    const StackNode& node = impl_->definitions().Node(id);
+    frames.push_back(node.frame);
+    id = node.caller;
+  }
+  return frames;
+}
+
+const ReadProblems& CaptureReader::problems() const { return impl_->problems(); }
+
+}  // namespace xpu

@@ -1,0 +1,65 @@
+#include "record/bpf_support.h"
+
+#include <cerrno>
+#include <cstdio>
+#include <vector>
+
+#include <sys/stat.h>
+
+#include "format/base/file.h"
+#include "format/base/text.h"
+
+namespace xpu {
+namespace {
+
+int PrintWarnings(libbpf_print_level level, const char* pattern, va_list arguments) {
+  return level == LIBBPF_WARN ? std::vfprintf(stderr, pattern, arguments) : 0;
+}
+
+int PassOn(void* visit, void* data, size_t size) {
+  (*static_cast<BpfRing::Visit*>(visit))({static_cast<const std::byte*>(data), size});
+  return 0;
+}
+
+}  // namespace
+
+void SetBpfMessages(bool verbose) { libbpf_set_print(verbose ? PrintWarnings : nullptr); }
+
+Error BpfError(std::string_view what, int result) {
+  std::string hint = "xpu-record --check tells what this machine lacks, -v prints the kernel's log";
+  if (result == -EPERM || result == -EACCES) {
+    hint = "run as root, or with the capabilities CAP_BPF and CAP_PERFMON";
+  }
+  return SystemError(std::string(what), -result, std::move(hint));
+}
+
+Result<PidNamespace> OwnPidNamespace() {
+  struct stat info {};
+  if (::stat("/proc/self/ns/pid", &info) != 0) return SystemError("/proc/self/ns/pid: stat", errno);
+  return PidNamespace{info.st_dev, info.st_ino};
+}
+
+std::array<uint64_t, XPU_COUNTERS> ReadCounters(const bpf_map* counters) {
+  std::array<uint64_t, XPU_COUNTERS> sums{};
+  const int cpus = libbpf_num_possible_cpus();
+  if (cpus <= 0) return sums;
+  std::vector<uint64_t> values(static_cast<size_t>(cpus));
+  for (uint32_t counter = 0; counter < XPU_COUNTERS; ++counter) {
+    if (bpf_map__lookup_elem(counters, &counter, sizeof(counter), values.data(),
+                             values.size() * sizeof(uint64_t), 0) != 0) {
+      continue;
+    }
+    for (uint64_t value : values) sums[counter] += value;
+  }
+  return sums;
+}
+
+Result<BpfRing> BpfRing::Open(const bpf_map* ring, Visit visit) {
+  BpfRing opened;
+  opened.visit_ = std::make_unique<Visit>(std::move(visit));
+  opened.ring_.reset(ring_buffer__new(bpf_map__fd(ring), PassOn, opened.visit_.get(), nullptr));
+  if (!opened.ring_) return BpfError("mapping a BPF ring buffer", -errno);
+  return opened;
+}
+
+}  // namespace xpu

@@ -1,0 +1,22 @@
+// xpu-record --check: what works on this machine, what does not, and the cure for each.
+#pragma once
+
+#include <string>
+
+namespace xpu {
+
+// One line of the answer.
+struct Ability {
+  enum class State { kOk, kMissing, kAbsent };  // kAbsent: missing, but recording works without it
+  std::string name;
+  State state = State::kOk;
+  std::string detail;
+  std::string cure;  // of kMissing and kAbsent
+};
+
+std::string AbilityText(const Ability& ability);
+
+// Prints a line for each ability to standard output. 0: recording will work, 1: it will not.
+int PrintCheck();
+
+}  // namespace xpu

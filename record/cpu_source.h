@@ -1,0 +1,35 @@
+// CPU samples of the target, its threads and its children: a sampling event on the software CPU
+// clock, which the kernel copies into every new task, and the BPF program that takes the stacks.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include <sys/types.h>
+
+#include "format/base/result.h"
+#include "record/event_sink.h"
+
+namespace xpu {
+
+class CpuSource {
+ public:
+  // Before the exec of `target`: sampling begins with it.
+  static Result<CpuSource> Open(pid_t target, uint64_t frequency_hz);
+
+  CpuSource(CpuSource&&) noexcept;
+  ~CpuSource();
+
+  // Writes the SampleSource event.
+  void Describe(EventSink& sink) const;
+  void Drain(EventSink& sink);
+  // Puts the kernel side's losses since the last call into the ledger.
+  void CountLosses(EventSink& sink);
+
+ private:
+  class Impl;
+  explicit CpuSource(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace xpu

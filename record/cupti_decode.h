@@ -1,0 +1,36 @@
+// CUPTI's activity records as events of the capture, field by field.
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <string_view>
+#include <variant>
+
+#include "format/events.h"
+#include "record/event_sink.h"
+
+namespace xpu {
+
+using ActivityEvent = std::variant<RawActivity, Kernel, Memcpy, Memset, Synchronization,
+                                   GraphLaunch, Overhead, Device>;
+
+// Instance and texts of `event` are left empty: ids hold only until the next write.
+struct DecodedActivity {
+  ActivityEvent event;
+  std::span<const std::byte> tail;  // behind the last field that this version knows
+  std::span<const std::byte> uuid;  // of a Device
+};
+
+// `record` is a whole record as CUPTI laid it out, of any version; one that is shorter than its
+// oldest known version, or of a kind not taken apart, is a RawActivity.
+DecodedActivity DecodeActivity(std::span<const std::byte> record);
+
+// Writes the record's event, and for a Device the whole record beside it. `name`: the text that the
+// record's name pointer meant.
+void WriteActivity(std::span<const std::byte> record, std::string_view name, InstanceId instance,
+                   EventSink& sink);
+
+// The correlation id of the operation on the GPU that the record tells of; 0: of none.
+uint32_t CorrelationOf(const ActivityEvent& event);
+
+}  // namespace xpu

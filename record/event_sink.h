@@ -1,0 +1,60 @@
+// Where all sources put their events: the capture, and the ledger of what did not reach it.
+//
+// A capture that cannot be written must not disturb the program being recorded: the first failure
+// is kept, the sources go on draining what the program and the kernel produce, later writes are
+// still tried (a disk may get room again) and what they lose is counted by the writer.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string_view>
+#include <unordered_set>
+
+#include "format/events.h"
+#include "format/writer.h"
+#include "record/loss_ledger.h"
+
+namespace xpu {
+
+// CLOCK_MONOTONIC.
+uint64_t MonotonicNs();
+
+class EventSink {
+ public:
+  explicit EventSink(CaptureWriter writer) : writer_(std::move(writer)) {}
+
+  // Ids hold until the next Write or Flush.
+  StringId Intern(std::string_view text) { return writer_.InternString(text); }
+  // Innermost frame first. Remembers the kernel addresses, which are named at the end.
+  StackId Intern(std::span<const Frame> innermost_first);
+
+  template <typename Event>
+  void Write(const Event& event) {
+    Note(writer_.Write(event));
+  }
+
+  // Puts the ledger's news and all that was written into the file.
+  void Flush();
+  // The ledger, then `end` as the last event.
+  void Close(const RecordingEnd& end);
+
+  LossLedger& losses() { return losses_; }
+  const std::unordered_set<uint64_t>& kernel_addresses() const { return kernel_addresses_; }
+  // Of the first write that failed.
+  const std::optional<Error>& failure() const { return failure_; }
+  uint64_t events_written() const { return writer_.events_written(); }
+  uint64_t events_lost() const { return writer_.events_lost(); }
+  uint64_t bytes_written() const { return writer_.bytes_written(); }
+
+ private:
+  void Note(Status status);
+  void WriteLosses();
+
+  CaptureWriter writer_;
+  LossLedger losses_;
+  std::unordered_set<uint64_t> kernel_addresses_;
+  std::optional<Error> failure_;
+  uint64_t lost_counted_ = 0;
+};
+
+}  // namespace xpu

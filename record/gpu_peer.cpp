@@ -1,0 +1,303 @@
+#include "record/gpu_peer.h"
+
+#include <cstring>
+#include <optional>
+#include <type_traits>
+#include <utility>
+
+#include <poll.h>
+
+#include "format/base/text.h"
+#include "record/cupti_decode.h"
+
+namespace xpu {
+namespace {
+
+// More names than any program has kernels, but a bound.
+constexpr size_t kMaxNames = size_t{1} << 20;
+constexpr uint64_t kMaxNameBytes = uint64_t{256} << 20;
+constexpr size_t kMaxOpenCalls = size_t{1} << 20;
+
+// The fixed part of a message; nullopt: the message is shorter. Message structs hold an atomic, so
+// the values behind it are copied by place.
+template <typename Message>
+struct Fixed {
+  alignas(Message) std::byte bytes[sizeof(Message)];
+  const Message* operator->() const { return reinterpret_cast<const Message*>(bytes); }
+};
+
+template <typename Message>
+std::optional<Fixed<Message>> Read(std::span<const std::byte> message) {
+  if (message.size() < sizeof(Message)) return std::nullopt;
+  Fixed<Message> fixed;
+  std::memcpy(fixed.bytes, message.data(), sizeof(Message));
+  return fixed;
+}
+
+// `size` bytes behind the fixed part; nullopt: they are not there.
+std::optional<std::span<const std::byte>> Behind(std::span<const std::byte> message, size_t fixed,
+                                                 size_t size) {
+  if (message.size() - fixed < size) return std::nullopt;
+  return message.subspan(fixed, size);
+}
+
+std::string_view Text(std::span<const std::byte> bytes) {
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+InjectState StateOf(wire::State state) {
+  switch (state) {
+    case wire::State::kActive:
+      return InjectState::kActive;
+    case wire::State::kDormant:
+      return InjectState::kDormant;
+    case wire::State::kFinished:
+      return InjectState::kFinished;
+    default:
+      return InjectState::kConnected;
+  }
+}
+
+bool IsDomain(uint32_t domain) {
+  return domain == static_cast<uint32_t>(ApiDomain::kDriver) ||
+         domain == static_cast<uint32_t>(ApiDomain::kRuntime);
+}
+
+uint64_t CallKey(uint32_t domain, uint32_t callback_id) {
+  return uint64_t{domain} << 32 | callback_id;
+}
+
+// Calls after which CUPTI owes a record. Host functions are launched on the CPU.
+bool MakesGpuWork(std::string_view call) {
+  for (std::string_view word :
+       {"LaunchKernel", "GraphLaunch", "LaunchCooperative", "Memcpy", "Memset", "LaunchGrid"}) {
+    if (call.find(word) != std::string_view::npos) return true;
+  }
+  return call == "cuLaunch" || call == "cudaLaunch";
+}
+
+}  // namespace
+
+GpuPeer::GpuPeer(InjectPeer peer, TestDrop drop, EventSink& sink)
+    : peer_(std::move(peer)), drop_(drop) {
+  process_.instance = instance();
+  process_.pid = pid();
+  process_.namespace_pid = peer_.namespace_pid;
+  WriteProcess(sink);
+}
+
+bool GpuPeer::HasEnded() const {
+  pollfd poll_fd{peer_.pidfd.get(), POLLIN, 0};
+  return ::poll(&poll_fd, 1, 0) > 0;
+}
+
+uint64_t GpuPeer::markers() const { return peer_.ring.ReadCounters()[wire::kCounterMarkers]; }
+
+void GpuPeer::Add(EventSink& sink, LossKind kind, uint64_t count, std::string detail) const {
+  sink.losses().Add(kind, count, pid(), instance(), std::move(detail));
+}
+
+void GpuPeer::Drain(EventSink& sink) {
+  // The state first: what the library sent before it changed is then in the ring.
+  const wire::State state = peer_.ring.ReadState();
+  const bool had_fault = !peer_.ring.fault().empty();
+  peer_.ring.Drain(
+      [&](wire::MessageKind kind, Bytes message) { TakeMessage(kind, message, sink); });
+  if (!had_fault && !peer_.ring.fault().empty()) {
+    Add(sink, LossKind::kWireInvalid, 1, peer_.ring.fault());
+  }
+  if (state != state_) {
+    state_ = state;
+    changed_ = true;
+  }
+  if (changed_) WriteProcess(sink);
+  CountLosses(sink);
+}
+
+void GpuPeer::Finish(EventSink& sink, bool recording_ends) {
+  peer_.ring.Close();
+  Drain(sink);
+  CountMissing(sink, recording_ends);
+}
+
+void GpuPeer::CountLosses(EventSink& sink) {
+  const auto counters = peer_.ring.ReadCounters();
+  const auto news = [&](wire::Counter counter) {
+    // A total that went down is not one; what it says is not added twice.
+    const uint64_t before = counted_[counter];
+    if (counters[counter] <= before) return uint64_t{0};
+    counted_[counter] = counters[counter];
+    return counters[counter] - before;
+  };
+  Add(sink, LossKind::kWireRingFull,
+      news(wire::kCounterActivitiesDropped) + news(wire::kCounterCallsDropped) +
+          news(wire::kCounterOthersDropped));
+  Add(sink, LossKind::kCuptiDropped, news(wire::kCounterCuptiDropped));
+  if (state_ == wire::State::kDormant && !std::exchange(dormant_counted_, true)) {
+    Add(sink, LossKind::kInjectDormant, 1, detail_);
+  }
+}
+
+void GpuPeer::CountMissing(EventSink& sink, bool recording_ends) {
+  const auto counters = peer_.ring.ReadCounters();
+  const auto missing = [](uint64_t sent, uint64_t taken) {
+    return sent > taken ? sent - taken : 0;
+  };
+  if (peer_.ring.HasTornMessage()) {
+    const uint64_t torn = missing(counters[wire::kCounterActivitiesSent], activities_taken_) +
+                          missing(counters[wire::kCounterCallsSent], calls_taken_);
+    Add(sink, LossKind::kWireTorn, torn == 0 ? 1 : torn);
+  }
+  if (state_ == wire::State::kActive) {
+    Add(sink, LossKind::kCuptiNotDelivered, open_calls_.size(),
+        recording_ends ? "the recording ended before the process" : "");
+  }
+}
+
+void GpuPeer::WriteProcess(EventSink& sink) {
+  changed_ = false;
+  process_.time_ns = MonotonicNs();
+  process_.state = StateOf(state_);
+  process_.cupti_path = sink.Intern(cupti_path_);
+  process_.detail = sink.Intern(detail_);
+  sink.Write(process_);
+}
+
+void GpuPeer::TakeMessage(wire::MessageKind kind, Bytes message, EventSink& sink) {
+  bool fits = false;
+  switch (kind) {
+    case wire::MessageKind::kActivity:
+      fits = TakeActivity(message, sink);
+      break;
+    case wire::MessageKind::kName:
+      fits = TakeName(message);
+      break;
+    case wire::MessageKind::kApiCall:
+      fits = TakeApiCall(message, sink);
+      break;
+    case wire::MessageKind::kClockPair:
+      fits = TakeClockPair(message, sink);
+      break;
+    case wire::MessageKind::kCallbackName:
+      fits = TakeCallbackName(message, sink);
+      break;
+    case wire::MessageKind::kDetail:
+      fits = TakeDetail(message);
+      break;
+  }
+  if (!fits) Add(sink, LossKind::kWireInvalid, 1);
+}
+
+bool GpuPeer::TakeActivity(Bytes message, EventSink& sink) {
+  const auto fixed = Read<wire::ActivityMessage>(message);
+  if (!fixed) return false;
+  const auto record = Behind(message, sizeof(wire::ActivityMessage), (*fixed)->record_size_bytes);
+  if (!record || record->size() < sizeof(uint32_t)) return false;
+  ++activities_taken_;
+  open_calls_.erase(CorrelationOf(DecodeActivity(*record).event));
+  if (drop_.Next()) {
+    Add(sink, LossKind::kTestDropped, 1);
+    return true;
+  }
+  std::string_view name;
+  if (const uint32_t id = (*fixed)->name_id; id != 0) {
+    const auto found = names_.find(id);
+    if (found == names_.end()) {
+      Add(sink, LossKind::kWireInvalid, 1, "record with a name that was not sent");
+    } else {
+      name = found->second;
+    }
+  }
+  WriteActivity(*record, name, instance(), sink);
+  return true;
+}
+
+bool GpuPeer::TakeName(Bytes message) {
+  const auto fixed = Read<wire::NameMessage>(message);
+  if (!fixed) return false;
+  const auto text = Behind(message, sizeof(wire::NameMessage), (*fixed)->text_bytes);
+  if (!text || names_.size() >= kMaxNames || name_bytes_ + text->size() > kMaxNameBytes) {
+    return false;
+  }
+  name_bytes_ += text->size();
+  names_[(*fixed)->name_id] = Text(*text);
+  return true;
+}
+
+bool GpuPeer::TakeApiCall(Bytes message, EventSink& sink) {
+  const auto fixed = Read<wire::ApiCallMessage>(message);
+  if (!fixed || !IsDomain((*fixed)->domain)) return false;
+  ++calls_taken_;
+  const wire::ApiCallMessage& raw = *fixed->operator->();
+  ApiCall call;
+  call.instance = instance();
+  call.domain = static_cast<ApiDomain>(raw.domain);
+  call.callback_id = raw.callback_id;
+  call.correlation_id = raw.correlation_id;
+  call.tid = raw.tid;
+  call.start_ns = raw.start_ns;
+  call.end_ns = raw.end_ns;
+  call.return_value = raw.return_value;
+  sink.Write(call);
+  if (raw.return_value == 0 && open_calls_.size() < kMaxOpenCalls &&
+      launching_calls_.contains(CallKey(raw.domain, raw.callback_id))) {
+    open_calls_.insert(raw.correlation_id);
+  }
+  return true;
+}
+
+bool GpuPeer::TakeClockPair(Bytes message, EventSink& sink) {
+  const auto fixed = Read<wire::ClockPairMessage>(message);
+  if (!fixed) return false;
+  ClockPair pair;
+  pair.instance = instance();
+  pair.clock = ClockKind::kCupti;
+  pair.before_ns = (*fixed)->before_ns;
+  pair.clock_ns = (*fixed)->cupti_ns;
+  pair.after_ns = (*fixed)->after_ns;
+  sink.Write(pair);
+  return true;
+}
+
+bool GpuPeer::TakeCallbackName(Bytes message, EventSink& sink) {
+  const auto fixed = Read<wire::CallbackNameMessage>(message);
+  if (!fixed || !IsDomain((*fixed)->domain)) return false;
+  const auto text = Behind(message, sizeof(wire::CallbackNameMessage), (*fixed)->text_bytes);
+  if (!text) return false;
+  if (MakesGpuWork(Text(*text))) {
+    launching_calls_.insert(CallKey((*fixed)->domain, (*fixed)->callback_id));
+  }
+  CallbackName name;
+  name.instance = instance();
+  name.domain = static_cast<ApiDomain>((*fixed)->domain);
+  name.callback_id = (*fixed)->callback_id;
+  name.name = sink.Intern(Text(*text));
+  sink.Write(name);
+  return true;
+}
+
+bool GpuPeer::TakeDetail(Bytes message) {
+  const auto fixed = Read<wire::DetailMessage>(message);
+  if (!fixed) return false;
+  const auto text = Behind(message, sizeof(wire::DetailMessage), (*fixed)->text_bytes);
+  if (!text) return false;
+  changed_ = true;
+  switch ((*fixed)->detail) {
+    case wire::DetailKind::kDormantReason:
+    case wire::DetailKind::kNote:
+      detail_ = Text(*text);
+      AppendFormat(news_, "process {}: {}\n", pid(), detail_);
+      return true;
+    case wire::DetailKind::kCuptiPath:
+      cupti_path_ = Text(*text);
+      process_.cupti_version = static_cast<uint32_t>((*fixed)->number);
+      AppendFormat(news_, "process {}: {}\n", pid(), cupti_path_);
+      return true;
+    case wire::DetailKind::kDriverVersion:
+      process_.driver_version = static_cast<uint32_t>((*fixed)->number);
+      return true;
+  }
+  return false;
+}
+
+}  // namespace xpu

@@ -1,0 +1,73 @@
+// What one injected library sends, as events of the capture.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "cupti_inject/wire.h"
+#include "format/events.h"
+#include "record/event_sink.h"
+#include "record/inject_server.h"
+#include "record/test_drop.h"
+
+namespace xpu {
+
+// Messages are untrusted: one whose sizes do not fit is counted and left out.
+class GpuPeer {
+ public:
+  GpuPeer(InjectPeer peer, TestDrop drop, EventSink& sink);
+
+  // Takes what is in the ring, and the library's state.
+  void Drain(EventSink& sink);
+  // The process has ended, or the recording has (`recording_ends`): takes the rest and puts what is
+  // missing into the ledger.
+  void Finish(EventSink& sink, bool recording_ends);
+
+  bool HasEnded() const;
+  InstanceId instance() const { return InstanceId{peer_.instance}; }
+  uint32_t pid() const { return static_cast<uint32_t>(peer_.pid); }
+  uint64_t markers() const;
+  // For -v: what the library said of itself, once.
+  std::string TakeNews() { return std::exchange(news_, {}); }
+
+ private:
+  using Bytes = std::span<const std::byte>;
+
+  void TakeMessage(wire::MessageKind kind, Bytes message, EventSink& sink);
+  bool TakeActivity(Bytes message, EventSink& sink);
+  bool TakeName(Bytes message);
+  bool TakeApiCall(Bytes message, EventSink& sink);
+  bool TakeClockPair(Bytes message, EventSink& sink);
+  bool TakeCallbackName(Bytes message, EventSink& sink);
+  bool TakeDetail(Bytes message);
+  void WriteProcess(EventSink& sink);
+  void CountLosses(EventSink& sink);
+  void CountMissing(EventSink& sink, bool recording_ends);
+  void Add(EventSink& sink, LossKind kind, uint64_t count, std::string detail = {}) const;
+
+  InjectPeer peer_;
+  TestDrop drop_;
+  wire::State state_ = wire::State::kConnected;
+  bool changed_ = true;  // since the last GpuProcess event
+  bool dormant_counted_ = false;
+  GpuProcess process_;  // without its texts
+  std::string cupti_path_;
+  std::string detail_;
+  std::string news_;
+
+  std::unordered_map<uint32_t, std::string> names_;
+  uint64_t name_bytes_ = 0;
+  // Calls that make the GPU work, by domain and callback id, and those whose record has not come.
+  std::unordered_set<uint64_t> launching_calls_;
+  std::unordered_set<uint32_t> open_calls_;
+
+  uint64_t activities_taken_ = 0;
+  uint64_t calls_taken_ = 0;
+  std::array<uint64_t, wire::kCounterCount> counted_{};
+};
+
+}  // namespace xpu

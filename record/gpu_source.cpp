@@ -1,0 +1,146 @@
+#include "record/gpu_source.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <climits>
+#include <cstdio>
+#include <cstdlib>
+#include <utility>
+
+#include <unistd.h>
+
+#include "format/base/file.h"
+#include "format/base/text.h"
+#include "record/inject_library.h"
+
+namespace xpu {
+namespace {
+
+// Two tools cannot have the variable. Ours of an outer xpu-record is replaced: the inner one wins.
+Status CheckVariableIsFree(const std::vector<std::string>& environment) {
+  const auto value = FindVariable(environment, kInjectionVariable);
+  if (!value || value->empty() || FindVariable(environment, wire::kEnvironmentVariable)) {
+    return Ok();
+  }
+  return Error{ErrorKind::kUsage,
+               Format("{} is already set, to {}: another tool wants to be loaded into the program",
+                      kInjectionVariable, *value),
+               Format("unset {}, or record with --cpu-only", kInjectionVariable)};
+}
+
+// Absolute: the program may change its directory before CUDA starts.
+Result<std::string> AbsolutePath(const std::string& path) {
+  char resolved[PATH_MAX];
+  if (::realpath(path.c_str(), resolved) == nullptr || ::access(resolved, R_OK) != 0) {
+    return SystemError(Format("--cupti-lib {}", path), errno);
+  }
+  return std::string(resolved);
+}
+
+}  // namespace
+
+std::optional<std::string> FindVariable(const std::vector<std::string>& environment,
+                                        const std::string& name) {
+  for (const std::string& variable : environment) {
+    if (variable.starts_with(name + "=")) return variable.substr(name.size() + 1);
+  }
+  return std::nullopt;
+}
+
+void SetVariable(std::vector<std::string>& environment, const std::string& name,
+                 const std::string& value) {
+  std::erase_if(environment,
+                [&](const std::string& variable) { return variable.starts_with(name + "="); });
+  environment.push_back(name + "=" + value);
+}
+
+Result<GpuSource> GpuSource::Open(const RecordOptions& options,
+                                  std::vector<std::string>& environment) {
+  XPU_RETURN_IF_ERROR(CheckVariableIsFree(environment));
+  XPU_ASSIGN_OR_RETURN(std::string library, FindInjectLibrary());
+  XPU_ASSIGN_OR_RETURN(InjectServer server, InjectServer::Listen());
+  GpuSource source(std::move(server));
+  source.options_ = options;
+  source.library_ = std::move(library);
+  source.drop_ = TestDrop::FromEnvironment("activity");
+  SetVariable(environment, kInjectionVariable, source.library_);
+  SetVariable(environment, wire::kEnvironmentVariable, source.server_.EnvironmentValue());
+  if (!options.cupti_library.empty()) {
+    XPU_ASSIGN_OR_RETURN(const std::string cupti, AbsolutePath(options.cupti_library));
+    SetVariable(environment, kCuptiVariable, cupti);
+  }
+  return source;
+}
+
+Status GpuSource::Arm() {
+  if (options_.launch_stacks != LaunchStacks::kUprobe) return Ok();
+  XPU_ASSIGN_OR_RETURN(
+      LaunchSource launches,
+      LaunchSource::Open(library_, server_.session(), TestDrop::FromEnvironment("stack")));
+  launches_.emplace(std::move(launches));
+  return Ok();
+}
+
+void GpuSource::AcceptPeers(EventSink& sink) {
+  InjectArrivals arrivals = server_.Accept(MonotonicNs());
+  for (InjectPeer& peer : arrivals.peers) {
+    peers_.push_back(std::make_unique<GpuPeer>(std::move(peer), drop_, sink));
+  }
+  for (const InjectRefusal& refusal : arrivals.refusals) {
+    sink.losses().Add(LossKind::kProcessNotReached, 1, static_cast<uint32_t>(refusal.pid), {},
+                      refusal.reason);
+  }
+}
+
+void GpuSource::FinishPeer(GpuPeer& peer, EventSink& sink, bool recording_ends) {
+  peer.Finish(sink, recording_ends);
+  markers_[peer.instance()] = {peer.pid(), peer.markers()};
+}
+
+void GpuSource::Drain(EventSink& sink) {
+  AcceptPeers(sink);
+  std::erase_if(peers_, [&](const std::unique_ptr<GpuPeer>& peer) {
+    // Asked before draining: what a process wrote until its end is then taken with it.
+    const bool ended = peer->HasEnded();
+    if (ended) {
+      FinishPeer(*peer, sink, false);
+    } else {
+      peer->Drain(sink);
+    }
+    if (const std::string news = peer->TakeNews(); options_.verbose) {
+      std::fputs(news.c_str(), stderr);
+    }
+    return ended;
+  });
+  if (launches_) launches_->Drain(sink);
+}
+
+void GpuSource::CountLosses(EventSink& sink) {
+  if (launches_) launches_->CountLosses(sink);
+}
+
+// Every hit of a marker is counted by the library too: what the probe did not see shows.
+void GpuSource::CountMissingStacks(EventSink& sink) {
+  if (!launches_) return;
+  uint64_t dropped = launches_->dropped();
+  for (const auto& [instance, markers] : markers_) {
+    const uint64_t seen = launches_->seen(instance);
+    if (markers.count <= seen) continue;
+    uint64_t missing = markers.count - seen;
+    const uint64_t explained = std::min(missing, dropped);
+    dropped -= explained;
+    missing -= explained;
+    sink.losses().Add(LossKind::kLaunchStackMissing, missing, markers.pid, instance);
+  }
+}
+
+void GpuSource::Stop(EventSink& sink) {
+  Drain(sink);
+  for (const auto& peer : peers_) FinishPeer(*peer, sink, true);
+  peers_.clear();
+  if (launches_) launches_->Drain(sink);
+  CountLosses(sink);
+  CountMissingStacks(sink);
+}
+
+}  // namespace xpu

@@ -1,0 +1,31 @@
+// The library that the CUDA driver loads into the program: where it is, and its marker.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "format/base/result.h"
+
+namespace xpu {
+
+// The environment variable by which the driver learns of it. Other profilers use it too.
+inline constexpr char kInjectionVariable[] = "CUDA_INJECTION64_PATH";
+// --cupti-lib, for the library.
+inline constexpr char kCuptiVariable[] = "XPU_CUPTI_LIB";
+
+// Beside this executable: ../lib/xpu/ where it is installed, ../cupti_inject/ in a build tree.
+Result<std::string> FindInjectLibrary();
+
+// The places, in order, for a message.
+std::vector<std::string> InjectLibraryPlaces(const std::string& executable);
+
+// The marker function of this process's own copy of the library, for timing a probe on it.
+using MarkerFunction = void (*)(uint32_t correlation_id, uint32_t domain_and_callback_id,
+                                uint64_t instance, uint64_t session);
+struct Marker {
+  MarkerFunction call;
+};
+Result<Marker> LoadMarker(const std::string& library);
+
+}  // namespace xpu

@@ -1,0 +1,163 @@
+#include "record/inject_server.h"
+
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include <sys/random.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "format/base/file.h"
+#include "format/base/text.h"
+
+namespace xpu {
+namespace {
+
+#ifndef SO_PEERPIDFD
+constexpr int SO_PEERPIDFD = 77;  // Linux 6.5
+#endif
+
+Status FillRandom(void* bytes, size_t size) {
+  if (::getrandom(bytes, size, 0) != static_cast<ssize_t>(size)) {
+    return SystemError("getrandom", errno);
+  }
+  return Ok();
+}
+
+std::string Hexadecimal(std::span<const uint8_t> bytes) {
+  std::string text;
+  for (uint8_t byte : bytes) AppendFormat(text, "{:02x}", byte);
+  return text;
+}
+
+// Takes the same time wherever they differ.
+bool SameSecret(std::span<const uint8_t> a, std::span<const uint8_t> b) {
+  uint8_t difference = a.size() != b.size();
+  for (size_t i = 0; i < a.size() && i < b.size(); ++i) difference |= a[i] ^ b[i];
+  return difference == 0;
+}
+
+pid_t PeerPid(int connection) {
+  ucred credentials{};
+  socklen_t size = sizeof(credentials);
+  return ::getsockopt(connection, SOL_SOCKET, SO_PEERCRED, &credentials, &size) == 0
+             ? credentials.pid
+             : 0;
+}
+
+UniqueFd PeerPidfd(int connection, pid_t pid) {
+  int fd = -1;
+  socklen_t size = sizeof(fd);
+  if (::getsockopt(connection, SOL_SOCKET, SO_PEERPIDFD, &fd, &size) == 0) return UniqueFd(fd);
+  // The peer waits for our answer, so its pid cannot have been given to another process.
+  return UniqueFd(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
+}
+
+// One message with the ring's descriptor beside it; -1: without.
+bool SendReply(int connection, const wire::HelloReply& reply, int memfd) {
+  iovec content{const_cast<wire::HelloReply*>(&reply), sizeof(reply)};
+  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))]{};
+  msghdr message{};
+  message.msg_iov = &content;
+  message.msg_iovlen = 1;
+  if (memfd >= 0) {
+    message.msg_control = control;
+    message.msg_controllen = sizeof(control);
+    cmsghdr* header = CMSG_FIRSTHDR(&message);
+    header->cmsg_level = SOL_SOCKET;
+    header->cmsg_type = SCM_RIGHTS;
+    header->cmsg_len = CMSG_LEN(sizeof(int));
+    std::memcpy(CMSG_DATA(header), &memfd, sizeof(memfd));
+  }
+  return ::sendmsg(connection, &message, MSG_NOSIGNAL | MSG_DONTWAIT) ==
+         static_cast<ssize_t>(sizeof(reply));
+}
+
+}  // namespace
+
+Result<InjectServer> InjectServer::Listen() {
+  InjectServer server;
+  std::array<uint8_t, 8> name;
+  XPU_RETURN_IF_ERROR(FillRandom(name.data(), name.size()));
+  XPU_RETURN_IF_ERROR(FillRandom(server.secret_.data(), server.secret_.size()));
+  XPU_RETURN_IF_ERROR(FillRandom(&server.session_, sizeof(server.session_)));
+  server.name_ = "xpu-" + Hexadecimal(name);
+  server.socket_.reset(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (!server.socket_) return SystemError("unix socket", errno);
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  std::memcpy(address.sun_path + 1, server.name_.data(), server.name_.size());  // abstract
+  const auto size =
+      static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + server.name_.size());
+  if (::bind(server.socket_.get(), reinterpret_cast<sockaddr*>(&address), size) != 0) {
+    return SystemError("unix socket: bind", errno);
+  }
+  if (::listen(server.socket_.get(), 128) != 0) return SystemError("unix socket: listen", errno);
+  return server;
+}
+
+std::string InjectServer::EnvironmentValue() const {
+  return Format("{}:{}:{:016x}", name_, Hexadecimal(secret_), session_);
+}
+
+InjectArrivals InjectServer::Accept(uint64_t now_ns) {
+  InjectArrivals arrivals;
+  while (true) {
+    UniqueFd connection(::accept4(socket_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+    if (!connection) break;
+    if (pending_.size() == kMaxPending) pending_.erase(pending_.begin());
+    pending_.push_back({std::move(connection), now_ns});
+  }
+  std::erase_if(pending_, [&](Pending& pending) {
+    return Answer(pending, arrivals) || now_ns - pending.since_ns > kPatienceNs;
+  });
+  return arrivals;
+}
+
+// True: done with this connection.
+bool InjectServer::Answer(Pending& pending, InjectArrivals& arrivals) {
+  const int connection = pending.connection.get();
+  wire::Hello hello{};
+  // It is sent in one piece; peeking leaves a part of it for the next time.
+  const ssize_t n = ::recv(connection, &hello, sizeof(hello), MSG_PEEK | MSG_DONTWAIT);
+  if (n < 0) return errno != EAGAIN && errno != EINTR;
+  if (n == 0) return true;  // went away
+  if (n < static_cast<ssize_t>(sizeof(hello))) return false;
+
+  const pid_t pid = PeerPid(connection);
+  const wire::HelloReply refusal{wire::kVersion, 0, 0};
+  if (!SameSecret(hello.secret, secret_)) {
+    SendReply(connection, refusal, -1);  // not of this recording: no loss of ours
+    return true;
+  }
+  auto peer = Welcome(connection, hello, pid);
+  if (peer.ok()) {
+    arrivals.peers.push_back(*std::move(peer));
+  } else {
+    SendReply(connection, refusal, -1);
+    arrivals.refusals.push_back({pid, peer.error().message});
+  }
+  return true;
+}
+
+Result<InjectPeer> InjectServer::Welcome(int connection, const wire::Hello& hello, pid_t pid) {
+  if (hello.version != wire::kVersion) {
+    return Error{ErrorKind::kInvalid,
+                 Format("the injected library speaks version {}, this is version {}", hello.version,
+                        wire::kVersion),
+                 {}};
+  }
+  UniqueFd pidfd = PeerPidfd(connection, pid);
+  if (!pidfd) return SystemError("pidfd of the program", errno);
+  XPU_ASSIGN_OR_RETURN(RingReader ring, RingReader::Create());
+  const wire::HelloReply reply{wire::kVersion, 1, ring.capacity_bytes()};
+  if (!SendReply(connection, reply, ring.memfd())) {
+    return SystemError("answering the injected library", errno);
+  }
+  return InjectPeer{pid, hello.namespace_pid, hello.instance, std::move(pidfd), std::move(ring)};
+}
+
+}  // namespace xpu

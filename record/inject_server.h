@@ -1,0 +1,73 @@
+// Where injected libraries report: an abstract unix socket that hands each of them a ring.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <sys/types.h>
+
+#include "cupti_inject/wire.h"
+#include "format/base/handle.h"
+#include "format/base/result.h"
+#include "record/ring_reader.h"
+
+namespace xpu {
+
+// A process that was given a ring.
+struct InjectPeer {
+  pid_t pid = 0;  // as the recorder's namespace sees it
+  uint32_t namespace_pid = 0;
+  uint64_t instance = 0;
+  UniqueFd pidfd;  // readable when the process has ended
+  RingReader ring;
+};
+
+// A connection that was not given one.
+struct InjectRefusal {
+  pid_t pid = 0;
+  std::string reason;
+};
+
+struct InjectArrivals {
+  std::vector<InjectPeer> peers;
+  std::vector<InjectRefusal> refusals;
+};
+
+class InjectServer {
+ public:
+  static Result<InjectServer> Listen();
+
+  // XPU_INJECT's value: name, secret, session.
+  std::string EnvironmentValue() const;
+  uint64_t session() const { return session_; }
+  // Readable when somebody connects.
+  int fd() const { return socket_.get(); }
+
+  // Answers those who have connected and said hello by now; waits for nobody.
+  InjectArrivals Accept(uint64_t now_ns);
+
+ private:
+  // Connections from which no whole Hello has come. Any local process can connect: few are kept,
+  // and not for long.
+  struct Pending {
+    UniqueFd connection;
+    uint64_t since_ns;
+  };
+  static constexpr size_t kMaxPending = 64;
+  static constexpr uint64_t kPatienceNs = 5'000'000'000;
+
+  InjectServer() = default;
+  bool Answer(Pending& pending, InjectArrivals& arrivals);
+  Result<InjectPeer> Welcome(int connection, const wire::Hello& hello, pid_t pid);
+
+  std::string name_;
+  std::array<uint8_t, wire::kSecretBytes> secret_{};
+  uint64_t session_ = 0;
+  UniqueFd socket_;
+  std::vector<Pending> pending_;
+};
+
+}  // namespace xpu

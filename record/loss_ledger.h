@@ -1,0 +1,49 @@
+// What was lost, counted where it happens and told twice: in the capture and at the end of the run.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "format/events.h"
+#include "format/losses.h"
+
+namespace xpu {
+
+class LossLedger {
+ public:
+  struct Entry {
+    LossKind kind;
+    uint32_t pid = 0;
+    InstanceId instance;
+    std::string detail;
+    uint64_t count = 0;
+  };
+
+  void Add(LossKind kind, uint64_t count, uint32_t pid = 0, InstanceId instance = {},
+           std::string detail = {});
+
+  // What was added since the last call, one entry for each kind, pid, instance and detail.
+  std::vector<Entry> TakeNew();
+
+  uint64_t total(LossKind kind) const { return totals_[static_cast<size_t>(kind)]; }
+  // Of everything worse than a note.
+  uint64_t total() const;
+  // The details that came with a kind, each once, in the order they came (at most 8).
+  const std::vector<std::string>& details(LossKind kind) const {
+    return details_[static_cast<size_t>(kind)];
+  }
+
+ private:
+  using Key = std::tuple<LossKind, uint32_t, uint64_t, std::string>;
+  static constexpr size_t kKinds = static_cast<size_t>(LossKind::kCount);
+
+  std::map<Key, uint64_t> new_;
+  std::array<uint64_t, kKinds> totals_{};
+  std::array<std::vector<std::string>, kKinds> details_;
+};
+
+}  // namespace xpu

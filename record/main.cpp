@@ -1,0 +1,29 @@
+#include <cstdio>
+
+#include "record/check.h"
+#include "record/options.h"
+#include "record/recorder.h"
+#include "record/target.h"
+
+namespace {
+
+void Print(const xpu::Error& error) {
+  std::fprintf(stderr, "xpu-record: %s\n", error.ToString().c_str());
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  auto parsed = xpu::ParseCommandLine(argc, argv);
+  if (!parsed.ok()) {
+    Print(parsed.error());
+    return xpu::kOwnFailure;
+  }
+  if (parsed->answer) return std::fputs(parsed->answer->c_str(), stdout) < 0;
+  const xpu::RecordOptions& options = parsed->options;
+  if (options.check) return xpu::PrintCheck();
+  const xpu::Outcome outcome = xpu::Record(options);
+  if (outcome.error) Print(*outcome.error);
+  if (!options.quiet) std::fputs(outcome.summary.c_str(), stderr);
+  xpu::ExitLike(outcome.wait_status);
+}

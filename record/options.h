@@ -1,0 +1,38 @@
+// The command line of xpu-record.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "format/base/result.h"
+
+namespace xpu {
+
+enum class LaunchStacks { kNone, kUprobe };
+
+struct RecordOptions {
+  std::string output = "capture.xpu";  // "-": standard output
+  uint64_t frequency_hz = 99;
+  bool record_cpu = true;
+  bool record_gpu = true;
+  LaunchStacks launch_stacks = LaunchStacks::kUprobe;
+  std::string cupti_library;  // empty: the injected library searches
+  bool verbose = false;
+  bool quiet = false;
+  bool check = false;                // tell what works on this machine, record nothing
+  std::vector<std::string> command;  // the target and its arguments
+  std::vector<std::string> own_arguments;
+};
+
+struct ParsedCommandLine {
+  RecordOptions options;
+  // --help, --version: this text is the whole answer.
+  std::optional<std::string> answer;
+};
+
+// Errors are of ErrorKind::kUsage. Everything behind the program's name belongs to the program.
+Result<ParsedCommandLine> ParseCommandLine(int argc, const char* const* argv);
+
+}  // namespace xpu

@@ -1,0 +1,33 @@
+// The file that a capture is written to.
+#pragma once
+
+#include <string>
+
+#include "format/base/handle.h"
+#include "format/base/result.h"
+
+namespace xpu {
+
+// Creates the capture with mode 0600, never through a symbolic link and never over an existing
+// file: that one is renamed to `path`.old first. Devices, pipes and "-" (standard output) are
+// written as they are. Under sudo the new file is given to the user who called.
+class OutputFile {
+ public:
+  static Result<OutputFile> Open(const std::string& path);
+
+  // What messages call it.
+  const std::string& name() const { return name_; }
+  // The descriptor, once.
+  UniqueFd TakeFd() { return std::move(fd_); }
+
+  // The recording did not happen: removes what Open created and puts the earlier file back.
+  void Discard();
+
+ private:
+  UniqueFd fd_;
+  std::string name_;
+  std::string created_path_;  // empty: nothing was created
+  bool kept_old_ = false;
+};
+
+}  // namespace xpu

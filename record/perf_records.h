@@ -1,0 +1,72 @@
+// The perf records that tell of processes and mappings: from the kernel's bytes to values.
+//
+// Relies on the layout that task_source.cpp asks for: sample_id_all with TID, TIME and CPU, so that
+// every record ends with 24 bytes of {pid, tid} {time} {cpu, reserved}.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string_view>
+#include <variant>
+
+namespace xpu {
+
+// Who produced a record, and when.
+struct PerfOrigin {
+  uint32_t pid = 0;
+  uint32_t tid = 0;
+  uint64_t time_ns = 0;  // CLOCK_MONOTONIC
+  uint32_t cpu = 0;
+};
+
+// Texts and bytes point into the record.
+struct PerfMapping {
+  PerfOrigin origin;
+  uint32_t pid = 0;
+  uint32_t tid = 0;
+  uint64_t address = 0;
+  uint64_t size_bytes = 0;
+  uint64_t file_offset = 0;
+  uint32_t device_major = 0;  // 0 where the kernel gives the build-id in its place
+  uint32_t device_minor = 0;
+  uint64_t inode = 0;
+  std::span<const std::byte> build_id;  // empty: not known
+  uint32_t protection = 0;
+  uint32_t flags = 0;
+  std::string_view path;
+};
+
+struct PerfComm {
+  PerfOrigin origin;
+  uint32_t pid = 0;
+  uint32_t tid = 0;
+  bool is_exec = false;
+  std::string_view name;
+};
+
+struct PerfTask {  // FORK and EXIT
+  PerfOrigin origin;
+  bool is_exit = false;
+  uint32_t pid = 0;
+  uint32_t parent_pid = 0;
+  uint32_t tid = 0;
+  uint32_t parent_tid = 0;
+  uint64_t time_ns = 0;
+};
+
+struct PerfLost {
+  uint64_t count = 0;
+};
+
+struct PerfOther {  // of a kind nobody asked for
+  uint32_t type = 0;
+};
+
+using PerfRecord = std::variant<PerfMapping, PerfComm, PerfTask, PerfLost, PerfOther>;
+
+// `bytes` is one record with its header. nullopt: too short for what it claims to be.
+std::optional<PerfRecord> ParsePerfRecord(std::span<const std::byte> bytes);
+
+}  // namespace xpu

@@ -1,0 +1,37 @@
+#include "record/quote.h"
+
+#include <algorithm>
+
+namespace xpu {
+namespace {
+
+bool IsHarmless(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+         std::string_view("_-./:,+@%=").find(c) != std::string_view::npos;
+}
+
+}  // namespace
+
+std::string QuoteForShell(std::string_view word) {
+  if (!word.empty() && std::all_of(word.begin(), word.end(), IsHarmless)) return std::string(word);
+  std::string quoted = "'";
+  for (char c : word) {
+    if (c == '\'') {
+      quoted += "'\\''";
+    } else {
+      quoted += c;
+    }
+  }
+  return quoted + "'";
+}
+
+std::string QuoteForShell(std::span<const std::string> words) {
+  std::string line;
+  for (const std::string& word : words) {
+    if (!line.empty()) line += ' ';
+    line += QuoteForShell(word);
+  }
+  return line;
+}
+
+}  // namespace xpu

@@ -1,0 +1,16 @@
+// Words as one line that a shell reads back as the same words.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace xpu {
+
+// `word` as it is where every character is harmless, else in single quotes.
+std::string QuoteForShell(std::string_view word);
+
+// The quoted words with a space between them.
+std::string QuoteForShell(std::span<const std::string> words);
+
+}  // namespace xpu

@@ -1,0 +1,47 @@
+// All event sources of one recording, as its options choose them.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <sys/types.h>
+
+#include "format/base/result.h"
+#include "record/cpu_source.h"
+#include "record/event_sink.h"
+#include "record/gpu_source.h"
+#include "record/options.h"
+#include "record/task_source.h"
+
+namespace xpu {
+
+class Sources {
+ public:
+  // What must be there before the target is forked; adds to its environment.
+  static Result<Sources> Prepare(const RecordOptions& options,
+                                 std::vector<std::string>& environment);
+  // Between the target's fork and its exec.
+  Status Arm(pid_t target);
+  // The events that describe the sources.
+  void Describe(EventSink& sink) const;
+  // What must be read from the running program when the kernel does not tell it.
+  void AfterExec(pid_t target, EventSink& sink) const;
+
+  // To wait on.
+  std::vector<int> fds() const;
+  // Takes what is there now.
+  void Drain(EventSink& sink);
+  // About once a second: losses counted elsewhere.
+  void CountLosses(EventSink& sink);
+  // The target has ended: takes all that is left.
+  void Stop(EventSink& sink);
+
+ private:
+  RecordOptions options_;
+  std::optional<TaskSource> tasks_;
+  std::optional<CpuSource> cpu_;
+  std::optional<GpuSource> gpu_;
+};
+
+}  // namespace xpu

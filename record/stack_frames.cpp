@@ -1,0 +1,42 @@
+#include "record/stack_frames.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstddef>
+#include <cstdlib>
+
+#include "format/base/file.h"
+
+namespace xpu {
+
+void StackFrames::Take(const xpu_stack& stack, size_t bytes) {
+  frames_.clear();
+  flags_ = 0;
+  const size_t present = bytes < offsetof(xpu_stack, frames)
+                             ? 0
+                             : (bytes - offsetof(xpu_stack, frames)) / sizeof(stack.frames[0]);
+  const auto kernel = std::min(static_cast<size_t>(std::max(stack.kernel_frames, 0)), present);
+  const auto user = std::min(static_cast<size_t>(std::max(stack.user_frames, 0)), present - kernel);
+  for (size_t i = 0; i < kernel; ++i) frames_.push_back({FrameKind::kKernel, stack.frames[i]});
+  for (size_t i = 0; i < user; ++i) {
+    frames_.push_back({FrameKind::kUser, stack.frames[kernel + i]});
+  }
+  flags_ |= user > 0 ? kStackFramePointers : kStackUserFailed;
+  if (kernel >= limit_ || user >= limit_) flags_ |= kStackTruncated;
+  if (stack.kernel_frames < 0 && stack.kernel_frames != -EFAULT) flags_ |= kStackKernelFailed;
+}
+
+void StackFrames::CountLosses(LossLedger& losses, uint32_t pid) const {
+  if (flags_ & kStackTruncated) losses.Add(LossKind::kStackCut, 1, pid);
+  if (flags_ & (kStackUserFailed | kStackKernelFailed)) {
+    losses.Add(LossKind::kStackUnreadable, 1, pid);
+  }
+}
+
+uint32_t KernelStackLimit() {
+  auto text = ReadFile("/proc/sys/kernel/perf_event_max_stack");
+  const int limit = text.ok() ? std::atoi(text->c_str()) : XPU_MAX_FRAMES;
+  return static_cast<uint32_t>(std::clamp(limit, 1, XPU_MAX_FRAMES));
+}
+
+}  // namespace xpu

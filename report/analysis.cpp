@@ -1,0 +1,25 @@
+#include "report/analysis.h"
+
+#include <utility>
+
+#include "report/order.h"
+
+namespace xpu {
+namespace {
+
+Model Ordered(Model model) {
+  OrderByTime(model.events);
+  return model;
+}
+
+}  // namespace
+
+Analysis::Analysis(Model loaded)
+    : model(Ordered(std::move(loaded))),
+      processes(model),
+      clocks(model),
+      api_names(model),
+      correlation(Correlate(model, clocks, api_names)),
+      resolver(model, processes, api_names, symbolizer, frames) {}
+
+}  // namespace xpu

@@ -1,0 +1,34 @@
+// The passes over one capture, composed. Each member is made from the ones before it.
+#pragma once
+
+#include <memory>
+
+#include "report/api_names.h"
+#include "report/clock_fit.h"
+#include "report/correlate.h"
+#include "report/frames.h"
+#include "report/model.h"
+#include "report/process_table.h"
+#include "report/stack_resolver.h"
+#include "symbolize/symbolizer.h"
+
+namespace xpu {
+
+struct Analysis {
+  // load -> order -> processes -> clocks -> correlate; stacks are resolved when views ask. A
+  // filter, when there is one, takes events out of `loaded` before.
+  explicit Analysis(Model loaded);
+  Analysis(const Analysis&) = delete;
+  Analysis& operator=(const Analysis&) = delete;
+
+  Model model;
+  ProcessTable processes;
+  Clocks clocks;
+  ApiNames api_names;
+  Correlation correlation;
+  Symbolizer symbolizer;
+  FrameTable frames;
+  StackResolver resolver;
+};
+
+}  // namespace xpu

@@ -1,0 +1,36 @@
+#include "report/call_tree.h"
+
+#include <algorithm>
+#include <limits>
+
+namespace xpu {
+
+uint64_t AddSaturated(uint64_t a, uint64_t b) {
+  uint64_t sum = 0;
+  return __builtin_add_overflow(a, b, &sum) ? std::numeric_limits<uint64_t>::max() : sum;
+}
+
+PathId CallTree::Child(PathId parent, FrameId frame) {
+  const uint64_t key = uint64_t{parent.value} << 32 | frame.value;
+  const auto [at, is_new] = children_.try_emplace(key);
+  if (is_new) {
+    nodes_.push_back({.parent = parent, .frame = frame});
+    at->second = PathId{static_cast<uint32_t>(nodes_.size())};
+  }
+  return at->second;
+}
+
+void CallTree::Add(PathId path, uint64_t ns, uint64_t count) {
+  Node& node = nodes_.at(path.value - 1);
+  node.self_ns = AddSaturated(node.self_ns, ns);
+  node.self_count += count;
+}
+
+std::vector<FrameId> CallTree::Path(PathId id) const {
+  std::vector<FrameId> frames;
+  for (; id; id = (*this)[id].parent) frames.push_back((*this)[id].frame);
+  std::reverse(frames.begin(), frames.end());
+  return frames;
+}
+
+}  // namespace xpu

@@ -1,0 +1,41 @@
+// Pass 7: time added up over call paths. CPU time and GPU time share one tree.
+#pragma once
+
+#include <cstdint>
+#include <unordered_map>
+#include <vector>
+
+#include "format/base/ids.h"
+#include "report/frames.h"
+
+namespace xpu {
+
+using PathId = Id<struct PathTag, uint32_t>;
+
+class CallTree {
+ public:
+  struct Node {
+    PathId parent;  // none: outermost
+    FrameId frame;
+    uint64_t self_ns = 0;  // of this very path, without the paths below it
+    uint64_t self_count = 0;
+  };
+
+  PathId Child(PathId parent, FrameId frame);
+  void Add(PathId path, uint64_t ns, uint64_t count = 1);
+
+  // Parents come before their children.
+  const std::vector<Node>& nodes() const { return nodes_; }
+  const Node& operator[](PathId id) const { return nodes_[id.value - 1]; }
+  // Outermost first.
+  std::vector<FrameId> Path(PathId id) const;
+
+ private:
+  std::vector<Node> nodes_;  // by id - 1
+  std::unordered_map<uint64_t, PathId> children_;
+};
+
+// Saturates: a damaged capture must not turn the largest sum into a small one.
+uint64_t AddSaturated(uint64_t a, uint64_t b);
+
+}  // namespace xpu

@@ -1,0 +1,192 @@
+#include <string>
+#include <string_view>
+#include <type_traits>
+
+#include "format/base/text.h"
+#include "format/fields.h"
+#include "report/ledger.h"
+#include "report/text.h"
+#include "report/views.h"
+#include "symbolize/symbolizer.h"
+
+namespace xpu {
+namespace {
+
+// "kernel" of the list "kernels".
+std::string_view Singular(std::string_view list) {
+  if (list == "losses") return "loss";
+  if (list == "raw_activities") return "raw_activity";
+  if (list.ends_with("s")) list.remove_suffix(1);
+  return list;
+}
+
+// Fields that hold bytes, not text.
+bool IsBytes(std::string_view field) {
+  return field == "build_id" || field == "uuid" || field == "tail" || field == "bytes";
+}
+
+bool IsAddress(std::string_view field) {
+  return field == "start_address" || field == "address" || field == "file_offset";
+}
+
+std::string_view NameOf(ProcessEventKind kind) {
+  switch (kind) {
+    case ProcessEventKind::kExisting:
+      return "existing";
+    case ProcessEventKind::kFork:
+      return "fork";
+    case ProcessEventKind::kExec:
+      return "exec";
+    case ProcessEventKind::kName:
+      return "name";
+    case ProcessEventKind::kExit:
+      return "exit";
+  }
+  return {};
+}
+
+std::string_view NameOf(InjectState state) {
+  switch (state) {
+    case InjectState::kConnected:
+      return "connected";
+    case InjectState::kActive:
+      return "active";
+    case InjectState::kDormant:
+      return "dormant";
+    case InjectState::kFinished:
+      return "finished";
+  }
+  return {};
+}
+
+std::string_view NameOf(ApiDomain domain) {
+  switch (domain) {
+    case ApiDomain::kDriver:
+      return "driver";
+    case ApiDomain::kRuntime:
+      return "runtime";
+  }
+  return {};
+}
+
+std::string_view NameOf(ClockKind kind) {
+  return kind == ClockKind::kCupti ? std::string_view("cupti") : std::string_view();
+}
+
+std::string_view NameOf(Severity severity) {
+  switch (severity) {
+    case Severity::kNote:
+      return "note";
+    case Severity::kPartial:
+      return "partial";
+    case Severity::kLost:
+      return "lost";
+  }
+  return {};
+}
+
+class FieldWriter {
+ public:
+  FieldWriter(const Model& model, std::string& line) : model_(model), line_(line) {}
+
+  void operator()(std::string_view field, StringId value) {
+    Begin(field);
+    if (IsBytes(field)) {
+      line_ += ToHex(model_.Text(value));
+    } else {
+      AppendQuoted(line_, model_.Text(value));
+    }
+  }
+  // Innermost first; `k:` before kernel addresses.
+  void operator()(std::string_view field, StackId value) {
+    Begin(field);
+    line_ += '[';
+    for (int frames = 0; value && frames < kMaxFrames; ++frames) {
+      if (frames > 0) line_ += ',';
+      if (model_.tables->IsLost(value)) {
+        line_ += "lost";
+        break;
+      }
+      const StackNode node = model_.tables->Node(value);
+      if (node.frame.kind == FrameKind::kKernel) line_ += "k:";
+      AppendFormat(line_, "{:#x}", node.frame.address);
+      value = node.caller;
+    }
+    line_ += ']';
+  }
+  void operator()(std::string_view field, InstanceId value) {
+    Begin(field);
+    AppendFormat(line_, "{:016x}", value.value);
+  }
+  void operator()(std::string_view field, bool value) {
+    Begin(field);
+    line_ += value ? '1' : '0';
+  }
+  template <typename Value>
+  requires std::is_enum_v<Value>
+  void operator()(std::string_view field, Value value) {
+    Begin(field);
+    const std::string_view name = NameOf(value);
+    if (name.empty()) {
+      AppendFormat(line_, "{}", static_cast<unsigned>(value));
+    } else {
+      line_ += name;
+    }
+  }
+  template <typename Value>
+  requires std::is_integral_v<Value>
+  void operator()(std::string_view field, Value value) {
+    Begin(field);
+    if (IsAddress(field)) {
+      AppendFormat(line_, "{:#x}", value);
+    } else {
+      AppendFormat(line_, "{}", +value);
+    }
+  }
+
+ private:
+  static constexpr int kMaxFrames = 4096;
+
+  void Begin(std::string_view field) {
+    line_ += ' ';
+    line_ += field;
+    line_ += '=';
+  }
+
+  const Model& model_;
+  std::string& line_;
+};
+
+void WriteProblems(const ReadProblems& problems, Output& output) {
+  output.Write(
+      Format("problems blocks_read={} blocks_damaged={} bytes_skipped={} cut={} "
+             "unknown_events={} references_lost={}\n",
+             problems.blocks_read, problems.blocks_damaged, problems.bytes_skipped,
+             problems.cut ? 1 : 0, problems.unknown_events, problems.references_lost));
+}
+
+}  // namespace
+
+void WriteDump(const Analysis& analysis, Output& output) {
+  std::string line;
+  VisitLists(analysis.model.events, [&](std::string_view name, const auto& list) {
+    for (const auto& event : list) {
+      if (output.failed()) return;
+      line = Singular(name);
+      VisitFields(event, FieldWriter(analysis.model, line));
+      line += '\n';
+      output.Write(line);
+    }
+  });
+  WriteProblems(analysis.model.problems, output);
+  for (const LedgerEntry& entry : BuildLedger(analysis)) {
+    line = "ledger name=";
+    AppendQuoted(line, entry.name);
+    AppendFormat(line, " severity={} count={} what=", NameOf(entry.severity), entry.count);
+    AppendQuoted(line, entry.what);
+    line += '\n';
+    output.Write(line);
+  }
+}
+
+}  // namespace xpu

@@ -1,0 +1,100 @@
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "format/base/text.h"
+#include "report/largest_remainder.h"
+#include "report/text.h"
+#include "report/views.h"
+
+namespace xpu {
+namespace {
+
+struct Line {
+  std::string stack;
+  uint64_t ns = 0;
+};
+
+std::string FoldedName(const NamedFrame& frame) {
+  std::string name = frame.name;
+  if (frame.origin == FrameOrigin::kKernel) name += "_[k]";
+  return ToFoldedFrame(name);
+}
+
+// Sorted, paths that read the same joined.
+std::vector<Line> CollectLines(const CallTree& tree, const FrameTable& frames) {
+  std::vector<std::string> names(frames.size() + 1);  // by frame id
+  const auto name_of = [&](FrameId id) -> const std::string& {
+    std::string& name = names[id.value];
+    if (name.empty()) name = FoldedName(frames[id]);
+    return name;
+  };
+  std::vector<Line> lines;
+  for (uint32_t i = 0; i < tree.nodes().size(); ++i) {
+    const uint64_t ns = tree.nodes()[i].self_ns;
+    if (ns == 0) continue;
+    Line& line = lines.emplace_back();
+    line.ns = ns;
+    for (const FrameId frame : tree.Path(PathId{i + 1})) {
+      if (!line.stack.empty()) line.stack += ';';
+      line.stack += name_of(frame);
+    }
+  }
+  std::sort(lines.begin(), lines.end(),
+            [](const Line& a, const Line& b) { return a.stack < b.stack; });
+  size_t kept = 0;
+  for (Line& line : lines) {
+    if (kept > 0 && lines[kept - 1].stack == line.stack) {
+      lines[kept - 1].ns = AddSaturated(lines[kept - 1].ns, line.ns);
+    } else {
+      std::swap(lines[kept++], line);
+    }
+  }
+  lines.resize(kept);
+  return lines;
+}
+
+uint64_t UnitNs(const Model& model, TimeUnit unit) {
+  switch (unit) {
+    case TimeUnit::kMicroseconds:
+      return 1000;
+    case TimeUnit::kNanoseconds:
+      return 1;
+    case TimeUnit::kSamples:
+      return SampleUnitNs(model);
+  }
+  return 1;
+}
+
+}  // namespace
+
+void WriteFolded(Analysis& analysis, const FoldedOptions& options, Output& output,
+                 std::string& notes) {
+  const CallTree tree = BuildCallTree(analysis, options.merge);
+  const std::vector<Line> lines = CollectLines(tree, analysis.frames);
+  std::vector<uint64_t> values;
+  values.reserve(lines.size());
+  for (const Line& line : lines) values.push_back(line.ns);
+  const std::vector<uint64_t> rounded = RoundToUnit(values, UnitNs(analysis.model, options.unit));
+  uint64_t left_out = 0;
+  uint64_t left_out_ns = 0;
+  std::string text;
+  for (size_t i = 0; i < lines.size(); ++i) {
+    if (rounded[i] == 0) {
+      ++left_out;
+      left_out_ns = AddSaturated(left_out_ns, lines[i].ns);
+      continue;
+    }
+    text.assign(lines[i].stack);
+    AppendFormat(text, " {}\n", rounded[i]);
+    output.Write(text);
+  }
+  if (left_out > 0) {
+    AppendFormat(notes, "{} stacks round to 0 and are left out, {} ns in all\n", left_out,
+                 left_out_ns);
+    notes += "  hint: --unit ns shows them\n";
+  }
+}
+
+}  // namespace xpu

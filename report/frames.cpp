@@ -1,0 +1,18 @@
+#include "report/frames.h"
+
+namespace xpu {
+
+FrameId FrameTable::Intern(const NamedFrame& frame) {
+  std::string key(1, static_cast<char>(frame.origin));
+  key += frame.module;
+  key += '\0';
+  key += frame.name;
+  const auto [at, is_new] = ids_.try_emplace(std::move(key));
+  if (is_new) {
+    frames_.push_back(frame);
+    at->second = FrameId{static_cast<uint32_t>(frames_.size())};
+  }
+  return at->second;
+}
+
+}  // namespace xpu

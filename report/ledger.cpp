@@ -1,0 +1,214 @@
+#include "report/ledger.h"
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+#include <unordered_map>
+
+#include "format/base/text.h"
+#include "report/call_tree.h"
+#include "report/text.h"
+
+namespace xpu {
+namespace {
+
+constexpr size_t kMaxDetails = 4;
+
+// What only the report can see. Names are for scripts: never changed.
+enum class Finding : uint8_t {
+  kLaunchPending,
+  kLaunchFailed,
+  kLaunchStackMissing,
+  kKernelWithoutLaunch,
+  kKernelBeforeLaunch,
+  kClockPairsMissing,
+  kClockSet,
+  kFileMismatch,
+  kFileMissing,
+  kFileUnreadable,
+  kFileStripped,
+  kUnknownEvents,
+  kCount,
+};
+
+struct FindingInfo {
+  std::string_view name;
+  Severity severity;
+  std::string_view what;
+  std::string_view advice;
+};
+
+constexpr std::array<FindingInfo, static_cast<size_t>(Finding::kCount)> kFindings{{
+    {"launch_pending", Severity::kPartial,
+     "launches without a kernel record, shown as "
+     "[GPU_Launch_Pending]",
+     "A launch that a stream captures into a graph has none; else its record was lost."},
+    {"launch_failed", Severity::kNote, "launches that CUDA refused with an error", ""},
+    {"launch_stack_missing", Severity::kPartial,
+     "CUDA calls without a stack, shown under "
+     "[unknown launch]",
+     "Was it recorded with --launch-stacks=none?"},
+    {"kernel_without_launch", Severity::kPartial, "kernels whose launch call is not in the capture",
+     ""},
+    {"kernel_before_launch", Severity::kPartial, "kernels that seem to start before their launch",
+     "The clocks of GPU and CPU are fitted badly; times across them are off by as much."},
+    {"clock_pairs_missing", Severity::kPartial, "CUDA processes without clock pairs",
+     "GPU times are aligned by the start of the recording only."},
+    {"clock_set", Severity::kNote, "times that the clock of the GPU records was set", ""},
+    {"file_mismatch", Severity::kPartial,
+     "files that are another build than the one recorded, "
+     "their frames unnamed",
+     "Report on the recording machine, or put the recorded build back."},
+    {"file_missing", Severity::kPartial, "files that cannot be read here, their frames unnamed",
+     "Report on the recording machine."},
+    {"file_unreadable", Severity::kPartial, "files that are no ELF files, their frames unnamed",
+     ""},
+    {"file_stripped", Severity::kNote, "files without symbols, their frames unnamed",
+     "Install their debug symbols."},
+    {"unknown_events", Severity::kNote, "events of kinds that this version does not know",
+     "A newer xpu-report shows them."},
+}};
+
+class Builder {
+ public:
+  explicit Builder(const Analysis& analysis) : analysis_(analysis) {}
+
+  std::vector<LedgerEntry> Build() {
+    AddRecorded();
+    AddProblems();
+    AddFindings();
+    AddFiles();
+    const auto is_empty = [](const LedgerEntry& entry) { return entry.count == 0; };
+    entries_.erase(std::remove_if(entries_.begin(), entries_.end(), is_empty), entries_.end());
+    std::stable_sort(
+        entries_.begin(), entries_.end(),
+        [](const LedgerEntry& a, const LedgerEntry& b) { return a.severity > b.severity; });
+    return std::move(entries_);
+  }
+
+ private:
+  LedgerEntry& Entry(std::string_view name);
+  LedgerEntry& Add(LossKind kind, uint64_t count);
+  LedgerEntry& Add(Finding finding, uint64_t count);
+  static void AddDetail(LedgerEntry& entry, std::string_view detail);
+  void AddRecorded();
+  void AddProblems();
+  void AddFindings();
+  void AddFiles();
+
+  const Analysis& analysis_;
+  std::vector<LedgerEntry> entries_;
+  std::unordered_map<std::string, size_t> by_name_;
+};
+
+LedgerEntry& Builder::Entry(std::string_view name) {
+  const auto [at, is_new] = by_name_.try_emplace(std::string(name), entries_.size());
+  if (is_new) {
+    LedgerEntry& entry = entries_.emplace_back();
+    entry.name = name;
+    // A loss that only a newer version knows still counts as one.
+    const LossInfo* info = FindLoss(name);
+    entry.severity = info == nullptr ? Severity::kLost : info->severity;
+    entry.what = info == nullptr ? Format("losses of kind {}", ToValidUtf8(name)) : info->what;
+    if (info != nullptr) entry.advice = info->advice;
+  }
+  return entries_[at->second];
+}
+
+LedgerEntry& Builder::Add(LossKind kind, uint64_t count) {
+  LedgerEntry& entry = Entry(InfoOf(kind).name);
+  entry.count = AddSaturated(entry.count, count);
+  return entry;
+}
+
+LedgerEntry& Builder::Add(Finding finding, uint64_t count) {
+  const FindingInfo& info = kFindings.at(static_cast<size_t>(finding));
+  LedgerEntry& entry = Entry(info.name);
+  entry.severity = info.severity;
+  entry.what = info.what;
+  entry.advice = info.advice;
+  entry.count += count;
+  return entry;
+}
+
+void Builder::AddDetail(LedgerEntry& entry, std::string_view detail) {
+  if (detail.empty() || entry.details.size() >= kMaxDetails) return;
+  if (std::find(entry.details.begin(), entry.details.end(), detail) != entry.details.end()) return;
+  entry.details.emplace_back(detail);
+}
+
+void Builder::AddRecorded() {
+  for (const Loss& loss : analysis_.model.events.losses) {
+    LedgerEntry& entry = Entry(analysis_.model.Text(loss.name));
+    entry.count = AddSaturated(entry.count, loss.count);
+    AddDetail(entry, analysis_.model.Text(loss.detail));
+  }
+}
+
+void Builder::AddProblems() {
+  const ReadProblems& problems = analysis_.model.problems;
+  Add(LossKind::kBlockDamaged, problems.blocks_damaged);
+  const bool no_end = analysis_.model.events.recording_end.empty();
+  Add(LossKind::kFileCut, problems.cut || no_end ? 1 : 0);
+  Add(LossKind::kReferenceLost, problems.references_lost);
+  Add(LossKind::kInvalidTime, analysis_.correlation.counts.work_without_time);
+  Add(Finding::kUnknownEvents, problems.unknown_events);
+}
+
+void Builder::AddFindings() {
+  const Correlation& correlation = analysis_.correlation;
+  Add(Finding::kLaunchPending, correlation.counts.launches_pending);
+  Add(Finding::kLaunchFailed, correlation.counts.launches_failed);
+  Add(Finding::kLaunchStackMissing, correlation.counts.stacks_missing);
+  Add(Finding::kKernelWithoutLaunch, correlation.counts.kernels_without_launch);
+  if (correlation.counts.kernels_before_launch > 0) {
+    AddDetail(Add(Finding::kKernelBeforeLaunch, correlation.counts.kernels_before_launch),
+              Format("the worst by {} ns", -correlation.worst_margin_ns.value_or(0)));
+  }
+  uint64_t without_pairs = 0;
+  for (const auto& [instance, process] : correlation.processes) {
+    const auto fit = analysis_.clocks.fits().find(instance);
+    const bool has_pairs = fit != analysis_.clocks.fits().end() && fit->second.pairs_used() > 0;
+    if (!has_pairs && process.has_work) ++without_pairs;
+    if (has_pairs) Add(Finding::kClockSet, fit->second.steps());
+  }
+  Add(Finding::kClockPairsMissing, without_pairs);
+}
+
+void Builder::AddFiles() {
+  for (const Symbolizer::Problem& problem : analysis_.symbolizer.problems()) {
+    switch (problem.kind) {
+      case Symbolizer::ProblemKind::kMismatch:
+        AddDetail(Add(Finding::kFileMismatch, 1), problem.message);
+        break;
+      case Symbolizer::ProblemKind::kMissing:
+        AddDetail(Add(Finding::kFileMissing, 1), problem.message);
+        break;
+      case Symbolizer::ProblemKind::kUnreadable:
+        AddDetail(Add(Finding::kFileUnreadable, 1), problem.message);
+        break;
+      case Symbolizer::ProblemKind::kNoSymbols:
+        AddDetail(Add(Finding::kFileStripped, 1), problem.path);
+        break;
+    }
+  }
+}
+
+}  // namespace
+
+std::vector<LedgerEntry> BuildLedger(const Analysis& analysis) { return Builder(analysis).Build(); }
+
+std::string LedgerText(const std::vector<LedgerEntry>& ledger) {
+  std::string text;
+  for (const LedgerEntry& entry : ledger) {
+    if (entry.severity == Severity::kNote) continue;
+    AppendFormat(text, "{} {} ({})\n", WithThousands(entry.count), entry.what, entry.name);
+    for (const std::string& detail : entry.details) {
+      AppendFormat(text, "  {}\n", ToValidUtf8(detail));
+    }
+    if (!entry.advice.empty()) AppendFormat(text, "  hint: {}\n", entry.advice);
+  }
+  return text;
+}
+
+}  // namespace xpu

@@ -1,0 +1,30 @@
+// What is missing from a capture, or could not be said: the recorder's losses, the problems of the
+// file, and what the passes found.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "format/losses.h"
+#include "report/analysis.h"
+
+namespace xpu {
+
+struct LedgerEntry {
+  std::string name;  // stable, for scripts: LossInfo::name or one of the report's own
+  Severity severity = Severity::kNote;
+  uint64_t count = 0;
+  std::string what;
+  std::string advice;                // may be empty
+  std::vector<std::string> details;  // different ones, the first few
+};
+
+// Entries that are not zero, the worst first. Call it after a view, so that it has what the
+// symbolizer found on the way.
+std::vector<LedgerEntry> BuildLedger(const Analysis& analysis);
+
+// "12 CPU samples dropped: ... (sample_ring_full)" and its advice, for stderr; notes left out.
+std::string LedgerText(const std::vector<LedgerEntry>& ledger);
+
+}  // namespace xpu

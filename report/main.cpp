@@ -1,0 +1,23 @@
+#include <csignal>
+#include <cstdio>
+
+#include "report/options.h"
+#include "report/run.h"
+
+int main(int argc, char** argv) {
+  std::signal(SIGPIPE, SIG_IGN);  // a pipe that is closed early is a write error, seen in Output
+  const auto fail = [](const xpu::Error& error) {
+    std::fprintf(stderr, "xpu-report: %s\n", error.ToString().c_str());
+    return error.kind == xpu::ErrorKind::kUsage ? 2 : 1;
+  };
+  const auto parsed = xpu::ParseOptions(argc, argv);
+  if (!parsed.ok()) return fail(parsed.error());
+  if (const auto* help = std::get_if<xpu::Help>(&parsed.value())) {
+    std::fputs(help->text.c_str(), stdout);
+    return std::fflush(stdout) == 0 ? 0 : 1;
+  }
+  std::string notes;
+  const xpu::Status status = xpu::RunReport(std::get<xpu::ReportOptions>(parsed.value()), notes);
+  std::fputs(notes.c_str(), stderr);
+  return status.ok() ? 0 : fail(status.error());
+}

@@ -1,0 +1,30 @@
+// Pass 7: CPU samples and GPU time into one call tree.
+#pragma once
+
+#include <cstdint>
+
+#include "report/analysis.h"
+#include "report/call_tree.h"
+#include "report/gpu_names.h"
+
+namespace xpu {
+
+enum class MergeMode : uint8_t { kMerge, kGpu, kCpu };
+
+struct MergeOptions {
+  MergeMode mode = MergeMode::kMerge;
+  KernelNames kernel_names = KernelNames::kDemangled;
+  bool keep_internal_frames = false;
+};
+
+// Paths begin with the name (comm) of the thread, as perf's do. GPU time lies under the stack that
+// launched it, the call's name, and a leaf that names the work.
+CallTree BuildCallTree(Analysis& analysis, const MergeOptions& options);
+
+// What one sample of `source` stands for. Sources that do not count time (perf's events) weigh by
+// the frequency asked for.
+uint64_t SampleWeightNs(const Model& model, uint32_t source);
+// The same for the capture's first source; that of the default rate (99 Hz) when it has none.
+uint64_t SampleUnitNs(const Model& model);
+
+}  // namespace xpu

@@ -1,0 +1,33 @@
+// What a capture holds, in memory: the input of every pass. Filled by load.h from a file, or by
+// hand in tests.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "format/events.h"
+#include "format/reader.h"
+
+namespace xpu {
+
+// The interned texts and stacks that the events refer to. An id that is not known is lost.
+class CaptureTables {
+ public:
+  virtual ~CaptureTables() = default;
+  virtual std::string_view String(StringId id) const = 0;
+  virtual StackNode Node(StackId id) const = 0;
+  virtual bool IsLost(StackId id) const = 0;
+};
+
+struct Model {
+  std::string path;
+  EventBatch events;  // after OrderByTime: each list in order of time
+  std::unique_ptr<CaptureTables> tables;
+  ReadProblems problems;
+
+  std::string_view Text(StringId id) const { return tables->String(id); }
+};
+
+}  // namespace xpu

@@ -1,0 +1,30 @@
+// The command line of xpu-report.
+#pragma once
+
+#include <string>
+#include <variant>
+
+#include "format/base/result.h"
+#include "report/views.h"
+
+namespace xpu {
+
+enum class View : uint8_t { kSummary, kFolded, kChromeTrace, kTop, kDump };
+
+struct ReportOptions {
+  std::string capture = "capture.xpu";
+  std::string output;  // empty: standard output
+  View view = View::kSummary;
+  KernelNames kernel_names = KernelNames::kDemangled;
+  FoldedOptions folded;
+  TopOptions top;
+};
+
+// --help and --version: the text to print instead of a report.
+struct Help {
+  std::string text;
+};
+
+Result<std::variant<ReportOptions, Help>> ParseOptions(int argc, const char* const* argv);
+
+}  // namespace xpu

@@ -1,0 +1,29 @@
+#include "report/order.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <vector>
+
+namespace xpu {
+namespace {
+
+template <typename Event>
+void Order(std::vector<Event>& events, uint64_t Event::*time) {
+  const auto earlier = [time](const Event& a, const Event& b) { return a.*time < b.*time; };
+  if (std::is_sorted(events.begin(), events.end(), earlier)) return;
+  std::stable_sort(events.begin(), events.end(), earlier);
+}
+
+}  // namespace
+
+void OrderByTime(EventBatch& events) {
+  Order(events.process_events, &ProcessEvent::time_ns);
+  Order(events.mappings, &Mapping::time_ns);
+  Order(events.cpu_samples, &CpuSample::time_ns);
+  Order(events.gpu_processes, &GpuProcess::time_ns);
+  Order(events.clock_pairs, &ClockPair::before_ns);
+  Order(events.api_calls, &ApiCall::start_ns);
+  Order(events.launch_stacks, &LaunchStack::time_ns);
+}
+
+}  // namespace xpu

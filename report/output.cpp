@@ -1,0 +1,110 @@
+#include "report/output.h"
+
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include <fcntl.h>
+#include <unistd.h>
+#include <zlib.h>
+
+#include "format/base/check.h"
+#include "format/base/file.h"
+#include "format/base/text.h"
+
+namespace xpu {
+namespace {
+
+constexpr size_t kBufferBytes = size_t{256} << 10;
+
+}  // namespace
+
+class Output::Gzip {
+ public:
+  Gzip() {
+    constexpr int kWindowBits = 15 + 16;  // 16: a gzip header
+    const int result = deflateInit2(&stream_, Z_DEFAULT_COMPRESSION, Z_DEFLATED, kWindowBits, 8,
+                                    Z_DEFAULT_STRATEGY);
+    XPU_CHECK(result == Z_OK);
+  }
+  Gzip(const Gzip&) = delete;
+  Gzip& operator=(const Gzip&) = delete;
+  ~Gzip() { deflateEnd(&stream_); }
+
+  // Calls write(bytes) for what comes out.
+  template <typename Write>
+  void Compress(std::string_view text, bool last, Write&& write) {
+    std::array<char, 65536> out;
+    // zlib does not write through next_in, its type is only old.
+    stream_.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(text.data()));
+    stream_.avail_in = static_cast<uInt>(text.size());
+    int result = Z_OK;
+    do {
+      stream_.next_out = reinterpret_cast<Bytef*>(out.data());
+      stream_.avail_out = static_cast<uInt>(out.size());
+      result = deflate(&stream_, last ? Z_FINISH : Z_NO_FLUSH);
+      XPU_CHECK(result != Z_STREAM_ERROR);
+      write(std::string_view(out.data(), out.size() - stream_.avail_out));
+    } while (stream_.avail_out == 0);
+  }
+
+ private:
+  z_stream stream_{};
+};
+
+Result<Output> Output::Open(const std::string& path) {
+  if (path.empty() || path == "-") return Output(STDOUT_FILENO, "standard output");
+  UniqueFd fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
+  if (!fd) return SystemError(Format("{}: cannot write", path), errno);
+  Output output(fd.get(), path);
+  output.owned_ = std::move(fd);
+  if (path.ends_with(".gz")) output.gzip_ = std::make_unique<Gzip>();
+  return output;
+}
+
+Output::Output(int fd, std::string name) : fd_(fd), name_(std::move(name)) {
+  buffer_.reserve(kBufferBytes);
+}
+Output::Output(Output&&) noexcept = default;
+Output& Output::operator=(Output&&) noexcept = default;
+Output::~Output() = default;
+
+void Output::Write(std::string_view text) {
+  buffer_ += text;
+  if (buffer_.size() >= kBufferBytes) Flush();
+}
+
+void Output::Flush() {
+  if (gzip_) {
+    gzip_->Compress(buffer_, false, [&](std::string_view bytes) { WriteThrough(bytes); });
+  } else {
+    WriteThrough(buffer_);
+  }
+  buffer_.clear();
+}
+
+void Output::WriteThrough(std::string_view bytes) {
+  while (!bytes.empty() && status_.ok()) {
+    const ssize_t n = ::write(fd_, bytes.data(), bytes.size());
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) {
+      closed_by_reader_ = errno == EPIPE;
+      status_ = SystemError(Format("{}: write", name_), errno);
+      return;
+    }
+    bytes.remove_prefix(static_cast<size_t>(n));
+  }
+}
+
+Status Output::Close() {
+  Flush();
+  if (gzip_) gzip_->Compress({}, true, [&](std::string_view bytes) { WriteThrough(bytes); });
+  gzip_.reset();
+  if (owned_ && ::close(owned_.release()) != 0 && status_.ok()) {
+    status_ = SystemError(Format("{}: close", name_), errno);
+  }
+  return status_;
+}
+
+}  // namespace xpu

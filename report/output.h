@@ -1,0 +1,46 @@
+// Where a view goes: standard output or a file, gzipped when its name ends in ".gz".
+// The one user of zlib.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "format/base/handle.h"
+#include "format/base/result.h"
+
+namespace xpu {
+
+class Output {
+ public:
+  // Empty or "-": standard output. An existing file is replaced.
+  static Result<Output> Open(const std::string& path);
+
+  Output(Output&&) noexcept;
+  Output& operator=(Output&&) noexcept;
+  ~Output();
+
+  // Buffered. The first error sticks: later writes do nothing, Close returns it.
+  void Write(std::string_view text);
+  Status Close();
+
+  bool failed() const { return !status_.ok(); }
+  // The reader of the pipe went away, which is no error: `xpu-report --dump | head`.
+  bool closed_by_reader() const { return closed_by_reader_; }
+
+ private:
+  class Gzip;
+  Output(int fd, std::string name);
+  void Flush();
+  void WriteThrough(std::string_view bytes);
+
+  UniqueFd owned_;
+  int fd_;
+  std::string name_;
+  std::string buffer_;
+  std::unique_ptr<Gzip> gzip_;
+  Status status_ = Ok();
+  bool closed_by_reader_ = false;
+};
+
+}  // namespace xpu

@@ -1,0 +1,132 @@
+#include "report/stack_resolver.h"
+
+#include <algorithm>
+#include <array>
+
+#include "format/base/text.h"
+#include "symbolize/demangle.h"
+
+namespace xpu {
+namespace {
+
+// A hostile file can chain more nodes than any stack has.
+constexpr size_t kMaxFrames = 4096;
+
+bool IsCudaInternal(std::string_view module) {
+  static constexpr std::array<std::string_view, 4> kLibraries = {"libcuda.so", "libcudart.so",
+                                                                 "libcupti.so", "libxpu_inject.so"};
+  return std::any_of(kLibraries.begin(), kLibraries.end(), [&](std::string_view library) {
+    return module.starts_with(library) ||
+           // PyTorch wheels carry libcudart-1a2b3c4d.so.12.
+           (module.starts_with(library.substr(0, library.size() - 3)) &&
+            module.substr(library.size() - 3).starts_with("-"));
+  });
+}
+
+}  // namespace
+
+std::string ModuleName(std::string_view path) {
+  constexpr std::string_view kDeleted = " (deleted)";
+  if (path.ends_with(kDeleted)) path.remove_suffix(kDeleted.size());
+  const size_t slash = path.rfind('/');
+  return std::string(slash == std::string_view::npos ? path : path.substr(slash + 1));
+}
+
+size_t StackResolver::HashAddress::operator()(const AddressKey& key) const {
+  uint64_t hash = key.address * 0x9e3779b97f4a7c15ull;
+  hash ^= (uint64_t{key.space} * 2 + (key.exact ? 1 : 0)) * 0xc2b2ae3d27d4eb4full;
+  return hash ^ (hash >> 29);
+}
+
+StackResolver::StackResolver(const Model& model, const ProcessTable& processes,
+                             const ApiNames& api_names, Symbolizer& symbolizer, FrameTable& frames)
+    : model_(model),
+      processes_(processes),
+      api_names_(api_names),
+      symbolizer_(symbolizer),
+      frames_(frames),
+      kernel_symbols_(model.events.kernel_symbols),
+      unknown_(frames.Intern("[unknown]")),
+      lost_(frames.Intern("[lost]")) {}
+
+ResolvedStack StackResolver::Resolve(StackId stack, SpaceId space, uint64_t time_ns) {
+  ResolvedStack resolved;
+  // The innermost frame of each kind is where execution was; the others are return addresses,
+  // which may lie behind the end of the function when its call is the last thing it does.
+  bool kernel_seen = false;
+  bool user_seen = false;
+  while (stack && resolved.frames.size() < kMaxFrames) {
+    if (model_.tables->IsLost(stack)) {
+      resolved.frames.push_back(lost_);
+      break;
+    }
+    const StackNode node = model_.tables->Node(stack);
+    if (node.frame.kind == FrameKind::kKernel) {
+      resolved.frames.push_back(ResolveKernel(node.frame.address, !kernel_seen));
+      kernel_seen = true;
+    } else {
+      const ResolvedFrame frame = ResolveUser(node.frame.address, !user_seen, space, time_ns);
+      resolved.frames.push_back(frame.frame);
+      resolved.at_any_time = resolved.at_any_time && frame.at_any_time;
+      user_seen = true;
+    }
+    stack = node.caller;
+  }
+  return resolved;
+}
+
+FrameId StackResolver::ResolveKernel(uint64_t address, bool exact) {
+  const auto [at, is_new] = kernel_frames_.try_emplace({address, 0, exact});
+  if (!is_new) return at->second;
+  const KernelSymbol* symbol = kernel_symbols_.Find(exact || address == 0 ? address : address - 1);
+  NamedFrame frame{.origin = FrameOrigin::kKernel, .name = "[unknown]", .module = "[kernel]"};
+  if (symbol != nullptr) {
+    frame.name = model_.Text(symbol->name);
+    if (symbol->module) frame.module = model_.Text(symbol->module);
+  }
+  return at->second = frames_.Intern(frame);
+}
+
+StackResolver::ResolvedFrame StackResolver::ResolveUser(uint64_t address, bool exact, SpaceId space,
+                                                        uint64_t time_ns) {
+  if (!space) return {unknown_, true};
+  const AddressKey key{address, space.value, exact};
+  if (const auto known = user_frames_.find(key); known != user_frames_.end()) {
+    return {known->second, true};
+  }
+  const uint64_t inside = exact || address == 0 ? address : address - 1;
+  const AddressSpaces::Found found = processes_.spaces().Find(space, inside, time_ns);
+  const FrameId frame = NameUser(found.mapping, inside, exact);
+  if (found.at_any_time) user_frames_.emplace(key, frame);
+  return {frame, found.at_any_time};
+}
+
+FrameId StackResolver::NameUser(const Mapping* mapping, uint64_t address, bool exact) {
+  if (mapping == nullptr) return unknown_;
+  const std::string_view path = model_.Text(mapping->path);
+  if (path.starts_with('[')) return frames_.Intern({.name = std::string(path), .module = {}});
+  if (path.empty() || path.starts_with("//anon")) {
+    return frames_.Intern({.name = "[anon]", .module = {}});
+  }
+  return NameInFile(*mapping, address - mapping->start_address + mapping->file_offset, exact);
+}
+
+FrameId StackResolver::NameInFile(const Mapping& mapping, uint64_t file_offset, bool exact) {
+  const ModuleId module =
+      symbolizer_.Module(model_.Text(mapping.path), model_.Text(mapping.build_id));
+  // `file_offset` is the call's, `exact` tells it from an instruction's: only for the text of
+  // frames without a name, which show the address as it was recorded.
+  const auto [at, is_new] = file_frames_.try_emplace({file_offset, module.value, exact});
+  if (!is_new) return at->second;
+  NamedFrame frame{.name = {}, .module = ModuleName(model_.Text(mapping.path))};
+  frame.is_cuda_internal = IsCudaInternal(frame.module);
+  if (const auto symbol = symbolizer_.FunctionAt(module, file_offset)) {
+    frame.is_api_entry = api_names_.IsEntryPoint(*symbol);
+    frame.name = Demangle(*symbol);
+  } else {
+    frame.name = Format("{}+{:#x}", frame.module, exact ? file_offset : file_offset + 1);
+  }
+  return at->second = frames_.Intern(frame);
+}
+
+}  // namespace xpu

@@ -1,0 +1,227 @@
+#include <algorithm>
+#include <csignal>
+#include <cstring>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <sys/wait.h>
+
+#include "format/base/text.h"
+#include "report/ledger.h"
+#include "report/statistics.h"
+#include "report/text.h"
+#include "report/views.h"
+
+namespace xpu {
+namespace {
+
+constexpr size_t kWidth = 80;
+constexpr size_t kRows = 5;
+
+class Summary {
+ public:
+  Summary(Analysis& analysis, KernelNames kernel_names, Output& output)
+      : analysis_(analysis), model_(analysis.model), kernel_names_(kernel_names), output_(output) {}
+
+  void Write() {
+    // The tree comes first: what the symbolizer finds on the way belongs into the ledger.
+    const CallTree cpu =
+        BuildCallTree(analysis_, {.mode = MergeMode::kCpu, .kernel_names = kernel_names_});
+    BuildCallTree(analysis_, {.mode = MergeMode::kGpu, .kernel_names = kernel_names_});
+    WriteRecording();
+    WriteCounts();
+    WriteLedger();
+    const GpuNames names(model_, kernel_names_);
+    WriteTimes("GPU kernels", KernelTimes(analysis_, names));
+    WriteTimes("GPU copies and sets", CopyTimes(analysis_));
+    WriteTimes("CUDA API calls", ApiTimes(analysis_));
+    WriteFunctions(cpu);
+  }
+
+ private:
+  void Line(std::string_view label, std::string_view text);
+  void WriteRecording();
+  void WriteEnd();
+  void WriteCounts();
+  void WriteDevices();
+  void WriteLaunches();
+  void WriteLedger();
+  void WriteWrapped(std::string_view indent, std::string_view text);
+  void WriteTimes(std::string_view title, const std::vector<Statistics>& rows);
+  void WriteFunctions(const CallTree& tree);
+
+  Analysis& analysis_;
+  const Model& model_;
+  KernelNames kernel_names_;
+  Output& output_;
+};
+
+void Summary::Line(std::string_view label, std::string_view text) {
+  output_.Write(ToWidth(Format("{:<10}{}", label, text), kWidth) + "\n");
+}
+
+std::string DescribeStatus(int status) {
+  if (WIFEXITED(status)) return Format("exit status {}", WEXITSTATUS(status));
+  if (WIFSIGNALED(status)) {
+    const char* name = ::sigabbrev_np(WTERMSIG(status));
+    return name == nullptr ? Format("killed by signal {}", WTERMSIG(status))
+                           : Format("killed by SIG{}", name);
+  }
+  return Format("wait status {:#x}", status);
+}
+
+void Summary::WriteRecording() {
+  Line("capture", model_.path);
+  if (model_.events.recording_info.empty()) return Line("command", "[lost]");
+  const RecordingInfo& info = model_.events.recording_info.front();
+  Line("command", model_.Text(info.command_line));
+  Line("host", Format("{} {} {}, {} CPUs", model_.Text(info.host_name),
+                      model_.Text(info.kernel_release), model_.Text(info.machine), info.cpu_count));
+  if (!model_.events.recording_end.empty()) {
+    const RecordingEnd& end = model_.events.recording_end.back();
+    const uint64_t lasted = end.time_ns - std::min(end.time_ns, info.start_ns);
+    Line("duration", Format("{}, {}", HumanDuration(lasted), DescribeStatus(end.wait_status)));
+  }
+}
+
+void Summary::WriteCounts() {
+  std::map<std::string, size_t> names;
+  for (uint32_t i = 1; i <= analysis_.processes.size(); ++i) {
+    ++names[std::string(analysis_.processes.Name(ProcessId{i}))];
+  }
+  std::string processes = WithThousands(analysis_.processes.size());
+  std::string_view separator = ": ";
+  for (const auto& [name, count] : names) {
+    if (name.empty()) continue;
+    processes += separator;
+    processes += count > 1 ? Format("{} x{}", name, count) : name;
+    separator = ", ";
+  }
+  Line("processes", processes);
+  const auto& sources = model_.events.sample_sources;
+  std::string samples = WithThousands(model_.events.cpu_samples.size());
+  if (!sources.empty()) {
+    AppendFormat(samples, " ({}, {} Hz)", model_.Text(sources.front().name),
+                 sources.front().frequency_hz);
+  }
+  Line("samples", samples);
+  WriteDevices();
+  WriteLaunches();
+}
+
+void Summary::WriteDevices() {
+  std::map<uint32_t, std::string> devices;
+  for (const Device& device : model_.events.devices) {
+    devices.try_emplace(
+        device.device_id,
+        Format("{} {}, {} SMs, {}", device.device_id, model_.Text(device.name),
+               device.multiprocessor_count, HumanBytes(device.global_memory_bytes)));
+  }
+  for (const GpuWork& work : analysis_.correlation.work) {
+    if (work.kind == WorkKind::kSynchronization) continue;
+    devices.try_emplace(work.device_id, Format("{} [unnamed]", work.device_id));
+  }
+  for (const auto& [id, text] : devices) Line("GPU", text);
+}
+
+void Summary::WriteLaunches() {
+  const Correlation& correlation = analysis_.correlation;
+  if (correlation.launches.empty() && correlation.work.empty()) return;
+  const Correlation::Counts& counts = correlation.counts;
+  Line("launches",
+       Format("{}: {} with their kernel, {} pending, {} failed",
+              WithThousands(counts.launches_seen), WithThousands(counts.launches_matched),
+              WithThousands(counts.launches_pending), WithThousands(counts.launches_failed)));
+  Line("kernels", Format("{}, {} without their launch", WithThousands(model_.events.kernels.size()),
+                         WithThousands(counts.kernels_without_launch)));
+  size_t pairs = 0;
+  uint64_t uncertainty_ns = 0;
+  for (const auto& [instance, fit] : analysis_.clocks.fits()) {
+    pairs += fit.pairs_used();
+    uncertainty_ns = std::max(uncertainty_ns, fit.uncertainty_ns());
+  }
+  std::string clocks = Format("{} pairs, +-{}", pairs, HumanDuration(uncertainty_ns));
+  if (correlation.worst_margin_ns) {
+    AppendFormat(clocks, ", least time from launch to kernel {} ns", *correlation.worst_margin_ns);
+  }
+  Line("clocks", clocks);
+}
+
+// Words wrapped to the width, lines after the first with `indent`.
+void Summary::WriteWrapped(std::string_view indent, std::string_view text) {
+  const std::string valid = ToValidUtf8(text);
+  std::string line(indent);
+  size_t at = 0;
+  while (at < valid.size()) {
+    const size_t end = std::min(valid.find(' ', at), valid.size());
+    const std::string_view word = std::string_view(valid).substr(at, end - at);
+    if (line.size() > indent.size() && WidthOf(line) + 1 + WidthOf(word) > kWidth) {
+      output_.Write(line + "\n");
+      line = indent;
+    }
+    if (line.size() > indent.size()) line += ' ';
+    line += word;
+    at = end + 1;
+  }
+  output_.Write(line + "\n");
+}
+
+void Summary::WriteLedger() {
+  const std::vector<LedgerEntry> ledger = BuildLedger(analysis_);
+  if (ledger.empty()) return Line("losses", "none");
+  output_.Write("\nLosses\n");
+  for (const LedgerEntry& entry : ledger) {
+    WriteWrapped("  ", Format("{} {} ({})", WithThousands(entry.count), entry.what, entry.name));
+    for (const std::string& detail : entry.details) WriteWrapped("      ", detail);
+    if (!entry.advice.empty()) WriteWrapped("      ", "hint: " + entry.advice);
+  }
+}
+
+void Summary::WriteTimes(std::string_view title, const std::vector<Statistics>& rows) {
+  if (rows.empty()) return;
+  uint64_t whole = 0;
+  for (const Statistics& row : rows) whole = AddSaturated(whole, row.total);
+  output_.Write(Format("\n{}: {}\n", title, HumanDuration(whole)));
+  output_.Write("   time%       total     count         avg  name\n");
+  for (size_t i = 0; i < std::min(rows.size(), kRows); ++i) {
+    const Statistics& row = rows[i];
+    const double share =
+        whole == 0 ? 0 : 100.0 * static_cast<double>(row.total) / static_cast<double>(whole);
+    const std::string numbers =
+        Format("  {:>6.1f} {:>11} {:>9} {:>11}  ", share, HumanDuration(row.total),
+               WithThousands(row.count), HumanDuration(static_cast<uint64_t>(row.average)));
+    output_.Write(numbers + ToWidth(row.name, kWidth - std::min(numbers.size(), kWidth)) + "\n");
+  }
+  if (rows.size() > kRows) output_.Write(Format("  ... {} more: --top\n", rows.size() - kRows));
+}
+
+void Summary::WriteFunctions(const CallTree& tree) {
+  const std::vector<FunctionTime> rows = FunctionTimes(tree, analysis_.frames);
+  if (rows.empty()) return;
+  uint64_t whole = 0;
+  for (const FunctionTime& row : rows) whole = AddSaturated(whole, row.self_ns);
+  output_.Write(Format("\nCPU functions: {}\n", HumanDuration(whole)));
+  output_.Write("   self%  total%   samples  function\n");
+  const double scale = whole == 0 ? 0 : 100.0 / static_cast<double>(whole);
+  for (size_t i = 0; i < std::min(rows.size(), kRows); ++i) {
+    const FunctionTime& row = rows[i];
+    const NamedFrame& frame = analysis_.frames[row.frame];
+    std::string name = frame.name;
+    if (frame.origin == FrameOrigin::kKernel) name += "_[k]";
+    const std::string numbers =
+        Format("  {:>6.1f}  {:>6.1f} {:>9}  ", static_cast<double>(row.self_ns) * scale,
+               static_cast<double>(row.total_ns) * scale, WithThousands(row.self_count));
+    output_.Write(numbers + ToWidth(name, kWidth - std::min(numbers.size(), kWidth)) + "\n");
+  }
+  if (rows.size() > kRows) output_.Write(Format("  ... {} more: --top\n", rows.size() - kRows));
+}
+
+}  // namespace
+
+void WriteSummary(Analysis& analysis, KernelNames kernel_names, Output& output) {
+  Summary(analysis, kernel_names, output).Write();
+}
+
+}  // namespace xpu

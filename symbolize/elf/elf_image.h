@@ -1,0 +1,93 @@
+// What an ELF file says about itself: build-id, loadable segments, function symbols.
+//
+// Our own reader and not libelf: captures name files that may be anything, so every offset is
+// checked before use, nothing is allocated by a size that the file claims, and nothing else (no
+// debuginfod, no second file) is ever opened. 64-bit little-endian files only; that is every
+// machine CUDA runs on. Pure functions over bytes; safe to use from any thread.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "format/base/file.h"
+#include "format/base/result.h"
+
+namespace xpu {
+
+// A PT_LOAD program header.
+struct ElfSegment {
+  uint64_t file_offset = 0;
+  uint64_t file_bytes = 0;
+  uint64_t link_address = 0;
+  uint64_t memory_bytes = 0;
+  bool executable = false;
+};
+
+enum class ElfBinding : uint8_t { kLocal, kWeak, kGlobal };
+
+// A symbol that names code. `name` points into the file's bytes.
+struct ElfSymbol {
+  uint64_t link_address = 0;
+  uint64_t size_bytes = 0;  // 0: not known, hand-written assembly
+  std::string_view name;
+  ElfBinding binding = ElfBinding::kLocal;
+  bool is_function = false;  // STT_FUNC or STT_GNU_IFUNC, else STT_NOTYPE
+};
+
+class ElfImage {
+ public:
+  // `bytes` must outlive the image. `name` is what errors call it.
+  static Result<ElfImage> Parse(std::span<const std::byte> bytes, std::string_view name);
+
+  // Raw bytes; empty: the file has none.
+  std::string_view build_id() const { return build_id_; }
+  const std::vector<ElfSegment>& segments() const { return segments_; }
+  bool has_symtab() const { return has_symtab_; }
+
+  // The address that the linker gave to the byte at `file_offset`; executable segments first,
+  // because a page on the border of two segments is in both.
+  std::optional<uint64_t> LinkAddressOf(uint64_t file_offset) const;
+  // The opposite way, for probes on a function.
+  std::optional<uint64_t> FileOffsetOf(uint64_t link_address) const;
+
+  // The code symbols of .symtab and .dynsym, in no order, with duplicates.
+  std::vector<ElfSymbol> CodeSymbols() const;
+
+ private:
+  struct Table {
+    uint64_t file_offset = 0;
+    uint64_t bytes = 0;
+    std::span<const char> names;
+  };
+
+  void ReadSegments(uint64_t table_offset, uint64_t entry_bytes, uint64_t count);
+  void ReadSections(uint64_t table_offset, uint64_t entry_bytes, uint64_t count);
+  void ReadNotes(uint64_t file_offset, uint64_t bytes, uint64_t alignment);
+
+  std::span<const std::byte> bytes_;
+  std::string_view build_id_;
+  std::vector<ElfSegment> segments_;
+  std::vector<Table> symbol_tables_;
+  bool has_symtab_ = false;
+};
+
+// An ELF file and its bytes.
+class ElfFile {
+ public:
+  static Result<ElfFile> Open(const std::string& path);
+  const ElfImage& image() const { return image_; }
+
+ private:
+  ElfFile(FileBytes bytes, ElfImage image) : bytes_(std::move(bytes)), image_(std::move(image)) {}
+  FileBytes bytes_;
+  ElfImage image_;  // points into bytes_, whose address survives a move (never a short string)
+};
+
+// The raw build-id of a file; empty when it has none.
+Result<std::string> ReadBuildId(const std::string& path);
+
+}  // namespace xpu

@@ -1,0 +1,278 @@
+// The exported functions.
+#include <cstring>
+
+#include <pthread.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "buffers.h"
+#include "settings.h"
+#include "subscriber.h"
+
+namespace xpu::fake_cupti {
+namespace {
+
+std::atomic<CUpti_ActivityThreadIdType> g_thread_id_type{CUPTI_ACTIVITY_THREAD_ID_TYPE_DEFAULT};
+
+// "CUPTI for <not provided>" is what the second subscriber of the captures saw of the first.
+constexpr char kOtherSubscriber[] = "CUPTI for <not provided>";
+
+CUptiResult Subscribe(CUpti_SubscriberHandle* subscriber, CUpti_CallbackFunc callback,
+                      void* user_data) {
+  if (subscriber == nullptr || callback == nullptr) return CUPTI_ERROR_INVALID_PARAMETER;
+  if (TheSettings().subscribed) return CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED;
+  // Never freed: a callback may be on its way when its subscriber leaves.
+  auto* made = new CUpti_Subscriber_st{callback, user_data};
+  CUpti_Subscriber_st* none = nullptr;
+  if (!TheState().subscriber.compare_exchange_strong(none, made)) {
+    return CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED;  // 39 in every capture
+  }
+  *subscriber = made;
+  Observe();
+  return CUPTI_SUCCESS;
+}
+
+// What exists already is reported when its kind is switched on.
+void ReportExisting(CUpti_ActivityKind kind) {
+  fake_cuda::Activity activity{static_cast<fake_cuda::ActivityKind>(kind)};
+  const fake_cuda::Driver& driver = *xpu_fake_driver();
+  if (kind == CUPTI_ACTIVITY_KIND_DEVICE && driver.initialized()) {
+    Buffers::Get().Add(MakeRecord(activity, ThreadId()));
+  }
+  if (kind == CUPTI_ACTIVITY_KIND_CONTEXT && driver.context_exists()) {
+    activity.context_id = 1;
+    Buffers::Get().Add(MakeRecord(activity, ThreadId()));
+  }
+}
+
+CUptiResult ChooseCall(uint32_t domain, uint32_t callback_id, uint8_t enable) {
+  if (callback_id >= kMaxCallbackId) return CUPTI_ERROR_INVALID_PARAMETER;
+  TheState().chosen_calls[domain][callback_id] = enable != 0;
+  Observe();
+  return CUPTI_SUCCESS;
+}
+
+const char* ResultName(CUptiResult result) {
+  switch (result) {
+    case CUPTI_SUCCESS:
+      return "CUPTI_SUCCESS";
+    case CUPTI_ERROR_INVALID_PARAMETER:
+      return "CUPTI_ERROR_INVALID_PARAMETER";
+    case CUPTI_ERROR_INVALID_OPERATION:
+      return "CUPTI_ERROR_INVALID_OPERATION";
+    case CUPTI_ERROR_MAX_LIMIT_REACHED:
+      return "CUPTI_ERROR_MAX_LIMIT_REACHED";
+    case CUPTI_ERROR_NOT_READY:
+      return "CUPTI_ERROR_NOT_READY";
+    case CUPTI_ERROR_NOT_INITIALIZED:
+      return "CUPTI_ERROR_NOT_INITIALIZED";
+    case CUPTI_ERROR_INVALID_KIND:
+      return "CUPTI_ERROR_INVALID_KIND";
+    case CUPTI_ERROR_NOT_SUPPORTED:
+      return "CUPTI_ERROR_NOT_SUPPORTED";
+    case CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED:
+      return "CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED";
+    default:
+      return nullptr;
+  }
+}
+
+}  // namespace
+
+uint32_t ThreadId() {
+  if (g_thread_id_type.load() == CUPTI_ACTIVITY_THREAD_ID_TYPE_SYSTEM) {
+    return static_cast<uint32_t>(syscall(SYS_gettid));
+  }
+  return static_cast<uint32_t>(pthread_self());
+}
+
+void SetThreadIdType(CUpti_ActivityThreadIdType type) { g_thread_id_type = type; }
+CUpti_ActivityThreadIdType ThreadIdType() { return g_thread_id_type; }
+
+}  // namespace xpu::fake_cupti
+
+using namespace xpu::fake_cupti;
+
+extern "C" {
+
+CUptiResult cuptiGetVersion(uint32_t* version) {
+  *version = CUPTI_API_VERSION;
+  return CUPTI_SUCCESS;
+}
+
+CUptiResult cuptiGetResultString(CUptiResult result, const char** str) {
+  *str = ResultName(result);
+  return *str == nullptr ? CUPTI_ERROR_INVALID_PARAMETER : CUPTI_SUCCESS;
+}
+
+CUptiResult cuptiGetTimestamp(uint64_t* timestamp) {
+  const int32_t early = TheSettings().timestamp_before_context;
+  if (early != 0 && !xpu_fake_driver()->context_exists()) return static_cast<CUptiResult>(early);
+  *timestamp = CuptiTime(xpu_fake_driver()->now_ns());
+  return CUPTI_SUCCESS;
+}
+
+CUptiResult cuptiSubscribe(CUpti_SubscriberHandle* subscriber, CUpti_CallbackFunc callback,
+                           void* userdata) {
+  return Subscribe(subscriber, callback, userdata);
+}
+
+CUptiResult cuptiSubscribe_v2(CUpti_SubscriberHandle* subscriber, CUpti_CallbackFunc callback,
+                              void* userdata, CUpti_SubscriberParams* pParams) {
+  const CUptiResult result = Subscribe(subscriber, callback, userdata);
+  const bool refused = result == CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED;
+  if (refused && pParams != nullptr && pParams->oldSubscriberName != nullptr &&
+      pParams->oldSubscriberSize >= sizeof(kOtherSubscriber)) {
+    std::memcpy(pParams->oldSubscriberName, kOtherSubscriber, sizeof(kOtherSubscriber));
+  }
+  return result;
+}
+
+CUptiResult cuptiUnsubscribe(CUpti_SubscriberHandle subscriber) {
+  State& state = TheState();
+  if (subscriber == nullptr || state.subscriber.load() != subscriber) {
+    return CUPTI_ERROR_INVALID_PARAMETER;
+  }
+  state.subscriber = nullptr;
+  for (auto& domain : state.callbacks) {
+    for (auto& enabled : domain) enabled = false;
+  }
+  return CUPTI_SUCCESS;
+}
+
+CUptiResult cuptiEnableCallback(uint32_t enable, CUpti_SubscriberHandle subscriber,
+                                CUpti_CallbackDomain domain, CUpti_CallbackId cbid) {
+  State& state = TheState();
+  if (state.subscriber.load() != subscriber || domain <= 0 || domain >= CUPTI_CB_DOMAIN_SIZE ||
+      cbid >= kMaxCallbackId) {
+    return CUPTI_ERROR_INVALID_PARAMETER;
+  }
+  state.callbacks[domain][cbid] = enable != 0;
+  return CUPTI_SUCCESS;
+}
+
+CUptiResult cuptiEnableDomain(uint32_t enable, CUpti_SubscriberHandle subscriber,
+                              CUpti_CallbackDomain domain) {
+  State& state = TheState();
+  if (state.subscriber.load() != subscriber || domain <= 0 || domain >= CUPTI_CB_DOMAIN_SIZE) {
+    return CUPTI_ERROR_INVALID_PARAMETER;
+  }
+  for (auto& enabled : state.callbacks[domain]) enabled = enable != 0;
+  return CUPTI_SUCCESS;
+}
+
+// The resource domain has no names: "" in every capture.
+CUptiResult cuptiGetCallbackName(CUpti_CallbackDomain domain, uint32_t cbid, const char** name) {
+  const char* known = CallbackName(domain, cbid);
+  if (known == nullptr) return CUPTI_ERROR_INVALID_PARAMETER;
+  *name = known;
+  return CUPTI_SUCCESS;
+}
+
+CUptiResult cuptiGetGraphId(CUgraph graph, uint32_t* pId) {
+  *pId = xpu_fake_driver()->graph_id(graph);
+  return CUPTI_SUCCESS;
+}
+
+CUptiResult cuptiGetGraphExecId(CUgraphExec graphExec, uint32_t* pId) {
+  *pId = xpu_fake_driver()->graph_exec_id(graphExec);
+  return CUPTI_SUCCESS;
+}
+
+CUptiResult cuptiGetGraphNodeId(CUgraphNode node, uint64_t* nodeId) {
+  *nodeId = xpu_fake_driver()->graph_node_id(node);
+  return CUPTI_SUCCESS;
+}
+
+CUptiResult cuptiSetThreadIdType(CUpti_ActivityThreadIdType type) {
+  SetThreadIdType(type);
+  return CUPTI_SUCCESS;
+}
+
+CUptiResult cuptiGetThreadIdType(CUpti_ActivityThreadIdType* type) {
+  *type = ThreadIdType();
+  return CUPTI_SUCCESS;
+}
+
+CUptiResult cuptiActivityRegisterCallbacks(CUpti_BuffersCallbackRequestFunc funcBufferRequested,
+                                           CUpti_BuffersCallbackCompleteFunc funcBufferCompleted) {
+  if (funcBufferRequested == nullptr || funcBufferCompleted == nullptr) {
+    return CUPTI_ERROR_INVALID_PARAMETER;
+  }
+  Buffers::Get().SetCallbacks(funcBufferRequested, funcBufferCompleted);
+  return CUPTI_SUCCESS;
+}
+
+CUptiResult cuptiActivityEnable(CUpti_ActivityKind kind) {
+  if (kind <= 0 || kind >= CUPTI_ACTIVITY_KIND_COUNT) return CUPTI_ERROR_INVALID_KIND;
+  const bool before = TheState().kinds[kind].exchange(true);
+  Observe();
+  if (!before) ReportExisting(kind);
+  return CUPTI_SUCCESS;
+}
+
+CUptiResult cuptiActivityDisable(CUpti_ActivityKind kind) {
+  if (kind <= 0 || kind >= CUPTI_ACTIVITY_KIND_COUNT) return CUPTI_ERROR_INVALID_KIND;
+  TheState().kinds[kind] = false;
+  return CUPTI_SUCCESS;
+}
+
+CUptiResult cuptiActivityEnableRuntimeApi(uint32_t cbid, uint8_t enable) {
+  return ChooseCall(xpu::fake_cuda::kRuntimeDomain, cbid, enable);
+}
+
+CUptiResult cuptiActivityEnableDriverApi(uint32_t cbid, uint8_t enable) {
+  return ChooseCall(xpu::fake_cuda::kDriverDomain, cbid, enable);
+}
+
+CUptiResult cuptiActivityEnableAllSyncRecords(uint8_t /*enable*/) { return CUPTI_SUCCESS; }
+
+CUptiResult cuptiActivityEnableLatencyTimestamps(uint8_t /*enable*/) { return CUPTI_SUCCESS; }
+
+CUptiResult cuptiActivitySetAttribute(CUpti_ActivityAttribute attr, size_t* valueSize,
+                                      void* value) {
+  if (valueSize == nullptr || value == nullptr || *valueSize == 0) {
+    return CUPTI_ERROR_INVALID_PARAMETER;
+  }
+  if (attr == CUPTI_ACTIVITY_ATTR_PER_THREAD_ACTIVITY_BUFFER) {
+    Buffers::Get().set_per_thread(*static_cast<const uint8_t*>(value) != 0);
+  }
+  return CUPTI_SUCCESS;
+}
+
+CUptiResult cuptiActivityGetAttribute(CUpti_ActivityAttribute /*attr*/, size_t* /*valueSize*/,
+                                      void* /*value*/) {
+  return CUPTI_ERROR_NOT_SUPPORTED;
+}
+
+CUptiResult cuptiActivityFlushAll(uint32_t flag) {
+  return Buffers::Get().Flush((flag & CUPTI_ACTIVITY_FLAG_FLUSH_FORCED) != 0);
+}
+
+// Full buffers come by themselves here, so there is nothing to do.
+CUptiResult cuptiActivityFlushPeriod(uint32_t /*time*/) { return CUPTI_SUCCESS; }
+
+CUptiResult cuptiActivityGetNextRecord(uint8_t* buffer, size_t validBufferSizeBytes,
+                                       CUpti_Activity** record) {
+  if (buffer == nullptr || record == nullptr) return CUPTI_ERROR_INVALID_PARAMETER;
+  uint8_t* at = buffer;
+  if (*record != nullptr) {
+    at = reinterpret_cast<uint8_t*>(*record);
+    const uint32_t size = RecordSize((*record)->kind);
+    if (size == 0) return CUPTI_ERROR_INVALID_KIND;
+    at += size;
+  }
+  if (at >= buffer + validBufferSizeBytes) return CUPTI_ERROR_MAX_LIMIT_REACHED;
+  *record = reinterpret_cast<CUpti_Activity*>(at);
+  return CUPTI_SUCCESS;
+}
+
+CUptiResult cuptiActivityGetNumDroppedRecords(CUcontext /*context*/, uint32_t /*streamId*/,
+                                              size_t* dropped) {
+  *dropped = Buffers::Get().TakeDropped();
+  return CUPTI_SUCCESS;
+}
+
+CUptiResult cuptiFinalize() { return CUPTI_SUCCESS; }
+
+}  // extern "C"

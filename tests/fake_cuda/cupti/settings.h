@@ -1,0 +1,30 @@
+// How this libcupti behaves, from the environment; README.md has the list and what each shows.
+#pragma once
+
+#include <cstdint>
+#include <map>
+
+namespace xpu::fake_cupti {
+
+enum class Order { kAsIs, kReverse, kShuffle };
+
+struct Settings {
+  Order order = Order::kAsIs;
+  uint64_t zero_times_every = 0;
+  uint64_t backward_times_every = 0;
+  uint64_t unknown_kind_every = 0;
+  uint64_t drop_every = 0;
+  uint64_t delivery_delay_us = 0;
+  bool poison_names = true;
+  bool hold_back = true;
+  bool per_thread = true;
+  bool subscribed = false;  // by another tool, from the start
+  int64_t clock_offset_ns = 0;
+  int64_t clock_drift_ppm = 0;
+  int32_t timestamp_before_context = 0;      // CUptiResult
+  std::map<uint32_t, uint32_t> record_size;  // by kind, where it differs from CUDA 13.0
+};
+
+const Settings& TheSettings();
+
+}  // namespace xpu::fake_cupti

@@ -1,0 +1,106 @@
+#include "subscriber.h"
+
+#include "buffers.h"
+
+namespace xpu::fake_cupti {
+namespace {
+
+using fake_cuda::Activity;
+using fake_cuda::ActivityKind;
+using fake_cuda::ApiCall;
+using fake_cuda::Resource;
+
+// Functions without a struct of parameters here give a zeroed one: never a null pointer.
+const std::array<uint64_t, 32> kNoParams{};
+
+void CallBack(CUpti_CallbackDomain domain, uint32_t callback_id, const void* data) {
+  State& state = TheState();
+  CUpti_Subscriber_st* subscriber = state.subscriber.load();
+  if (subscriber == nullptr || callback_id >= kMaxCallbackId) return;
+  if (!state.callbacks[domain][callback_id].load(std::memory_order_relaxed)) return;
+  subscriber->callback(subscriber->user_data, domain, callback_id, data);
+}
+
+// Only the outermost call becomes a record: a runtime call hides the driver calls in it
+// (transformer_api_records: kinds runtime and driver on, no cuLaunchKernel).
+bool WantsRecord(const ApiCall& call) {
+  if (call.nested) return false;
+  const bool driver = call.domain == fake_cuda::kDriverDomain;
+  if (KindEnabled(driver ? CUPTI_ACTIVITY_KIND_DRIVER : CUPTI_ACTIVITY_KIND_RUNTIME)) return true;
+  return call.callback_id < kMaxCallbackId &&
+         TheState().chosen_calls[call.domain][call.callback_id].load();
+}
+
+void OnApi(ApiCall* call, bool exit) {
+  const fake_cuda::Driver& driver = *xpu_fake_driver();
+  CUpti_CallbackData data{};
+  data.callbackSite = exit ? CUPTI_API_EXIT : CUPTI_API_ENTER;
+  data.functionName = call->name;
+  data.functionParams = call->params == nullptr ? kNoParams.data() : call->params;
+  data.functionReturnValue = exit ? &call->result : nullptr;
+  data.symbolName = call->symbol;
+  data.context = driver.current_context();
+  data.contextUid = driver.context_uid(data.context);
+  if (data.contextUid == 0) data.context = nullptr;
+  data.correlationData = &call->correlation_data;
+  data.correlationId = call->correlation_id;
+  CallBack(static_cast<CUpti_CallbackDomain>(call->domain), call->callback_id, &data);
+  if (!exit || !WantsRecord(*call)) return;
+  call->end_ns = driver.now_ns();
+  Buffers::Get().Add(MakeApiRecord(*call, ThreadId()));
+}
+
+void OnResource(const Resource& resource) {
+  CUpti_ResourceData data{};
+  data.context = resource.context;
+  data.resourceHandle.stream = resource.stream;
+  CUpti_ModuleResourceData module{};
+  CUpti_GraphData graph{};
+  if (resource.module_id != 0) {
+    module.moduleId = resource.module_id;
+    data.resourceDescriptor = &module;
+  } else if (resource.callback_id >= CUPTI_CBID_RESOURCE_GRAPH_CREATED) {
+    graph.graph = resource.graph;
+    graph.originalGraph = resource.original_graph;
+    graph.node = resource.node;
+    graph.originalNode = resource.original_node;
+    graph.nodeType = static_cast<CUgraphNodeType>(resource.node_type);
+    graph.dependency = resource.dependency;
+    graph.graphExec = resource.exec;
+    data.resourceDescriptor = &graph;
+  }
+  CallBack(CUPTI_CB_DOMAIN_RESOURCE, resource.callback_id, &data);
+}
+
+// GRAPH_TRACE takes the place of the records of the nodes, copies and sets too: graph_trace.
+bool Hidden(const Activity& activity) {
+  return activity.kind != ActivityKind::kGraphTrace && activity.graph_id != 0 &&
+         KindEnabled(CUPTI_ACTIVITY_KIND_GRAPH_TRACE);
+}
+
+void OnActivity(const Activity& activity) {
+  if (!KindEnabled(static_cast<uint32_t>(activity.kind)) || Hidden(activity)) return;
+  Buffers::Get().Add(MakeRecord(activity, ThreadId()));
+}
+
+const fake_cuda::Observer kObserver{&OnApi, &OnResource, &OnActivity};
+
+}  // namespace
+
+State& TheState() {
+  static auto* const state = new State;
+  return *state;
+}
+
+void Observe() {
+  Buffers::Get().StartWorker();
+  xpu_fake_driver()->set_observer(&kObserver);
+}
+
+bool KindEnabled(uint32_t kind) {
+  return kind < CUPTI_ACTIVITY_KIND_COUNT && TheState().kinds[kind].load();
+}
+
+bool OverheadEnabled() { return KindEnabled(CUPTI_ACTIVITY_KIND_OVERHEAD); }
+
+}  // namespace xpu::fake_cupti

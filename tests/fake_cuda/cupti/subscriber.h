@@ -1,0 +1,36 @@
+// Who gets callbacks, which activity kinds are on, and what the driver reports.
+#pragma once
+
+#include <array>
+#include <atomic>
+
+#include <cupti.h>
+
+struct CUpti_Subscriber_st {
+  CUpti_CallbackFunc callback = nullptr;
+  void* user_data = nullptr;
+};
+
+namespace xpu::fake_cupti {
+
+inline constexpr size_t kMaxCallbackId = 1024;  // CUDA 13.0 has about 800 of the driver API
+
+struct State {
+  std::atomic<CUpti_Subscriber_st*> subscriber{nullptr};
+  std::array<std::array<std::atomic<bool>, kMaxCallbackId>, CUPTI_CB_DOMAIN_SIZE> callbacks{};
+  std::array<std::atomic<bool>, CUPTI_ACTIVITY_KIND_COUNT> kinds{};
+  // cuptiActivityEnableDriverApi and RuntimeApi, by callback id
+  std::array<std::array<std::atomic<bool>, kMaxCallbackId>, 3> chosen_calls{};
+};
+
+State& TheState();
+
+// Makes the driver report to us.
+void Observe();
+
+bool KindEnabled(uint32_t kind);
+
+// nullptr: none.
+const char* CallbackName(CUpti_CallbackDomain domain, uint32_t callback_id);
+
+}  // namespace xpu::fake_cupti

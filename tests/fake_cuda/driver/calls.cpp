@@ -1,0 +1,117 @@
+// Calls and who watches them: correlation ids, nesting, the observer that libcupti registers.
+#include "calls.h"
+
+#include <atomic>
+
+#include <dlfcn.h>
+#include <unistd.h>
+
+#include "../settings.h"
+#include "device.h"
+
+namespace xpu::fake_cuda {
+namespace {
+
+std::atomic<const Observer*> g_observer{nullptr};
+std::atomic<pid_t> g_initialized_pid{0};
+std::atomic<uint32_t> g_next_correlation_id{
+    static_cast<uint32_t>(EnvNumber("XPU_FAKE_FIRST_CORRELATION_ID", 1))};
+thread_local ApiCall* t_innermost = nullptr;
+thread_local CUcontext t_context = nullptr;
+
+// 0 is CUPTI_CORRELATION_ID_UNKNOWN, so a wrapped counter leaves it out.
+uint32_t NextCorrelationId() {
+  uint32_t id = 0;
+  while (id == 0) id = g_next_correlation_id.fetch_add(1);
+  return id;
+}
+
+void Enter(ApiCall* call) {
+  call->outer = t_innermost;
+  call->nested = t_innermost != nullptr;
+  call->correlation_id = call->nested ? t_innermost->correlation_id : NextCorrelationId();
+  t_innermost = call;
+  call->start_ns = NowNs();
+  if (const Observer* observer = g_observer.load()) observer->api(call, false);
+}
+
+void Exit(ApiCall* call, int result) {
+  call->result = result;
+  call->end_ns = NowNs();
+  if (const Observer* observer = g_observer.load()) observer->api(call, true);
+  t_innermost = call->outer;
+}
+
+const Driver kDriver = {
+    .set_observer = [](const Observer* observer) { g_observer.store(observer); },
+    .enter = &Enter,
+    .exit = &Exit,
+    .now_ns = &NowNs,
+    .current_context = [] { return t_context; },
+    .context_uid = [](CUcontext context) -> uint32_t {
+      return context != nullptr && context->created ? 1 : 0;
+    },
+    .current_correlation_id = []() -> uint32_t {
+      return t_innermost == nullptr ? 0 : t_innermost->correlation_id;
+    },
+    .initialized = [] { return g_initialized_pid.load() == getpid(); },
+    .context_exists = [] { return TheDevice().context.created; },
+    .primary_context = [] { return &TheDevice().context; },
+    .graph_id = [](CUgraph graph) { return graph->id; },
+    .graph_exec_id = [](CUgraphExec exec) { return exec->graph.id; },
+    .graph_node_id = [](CUgraphNode node) { return node->id; },
+};
+
+// As the driver does it: before any context exists, inside the first cuInit.
+void LoadInjection() {
+  const std::string path(EnvText("CUDA_INJECTION64_PATH", ""));
+  if (path.empty()) return;
+  void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (library == nullptr) return;
+  const auto initialize = reinterpret_cast<int (*)()>(dlsym(library, "InitializeInjection"));
+  if (initialize != nullptr) initialize();
+}
+
+}  // namespace
+
+const Driver& TheDriver() { return kDriver; }
+
+void Emit(const Activity& activity) {
+  if (const Observer* observer = g_observer.load()) observer->activity(activity);
+}
+
+void Announce(const Resource& resource) {
+  if (const Observer* observer = g_observer.load()) observer->resource(resource);
+}
+
+void SetThreadContext(CUcontext context) { t_context = context; }
+
+CUresult CheckInitialized() {
+  const pid_t pid = g_initialized_pid.load();
+  // A forked child has no device: the real one says the same.
+  return pid == getpid() ? CUDA_SUCCESS : CUDA_ERROR_NOT_INITIALIZED;
+}
+
+CUresult CheckContext() {
+  if (const CUresult result = CheckInitialized(); result != CUDA_SUCCESS) return result;
+  return t_context != nullptr && t_context->created ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT;
+}
+
+bool InitializeOnce() {
+  static std::once_flag once;
+  bool first = false;
+  std::call_once(once, [&first] {
+    first = true;
+    TheDevice();
+    LoadInjection();
+    Activity device{ActivityKind::kDevice};
+    Emit(device);
+    g_initialized_pid.store(getpid());
+    Announce({.callback_id = 5});  // CU_INIT_FINISHED
+  });
+  return first;
+}
+
+}  // namespace xpu::fake_cuda
+
+extern "C" const xpu::fake_cuda::Driver* xpu_fake_driver() { return &xpu::fake_cuda::TheDriver(); }

@@ -1,0 +1,200 @@
+"""CPU recording: every thread and process is sampled, with the right shares, names and mappings."""
+
+import json
+import os
+import signal
+import subprocess
+
+from xpu_testing import Symbols, Workspace, expect, main, require_recording, workload
+
+FORK, EXEC, NAME, EXIT = 1, 2, 3, 4
+
+
+def test_program_that_does_nothing():
+    require_recording()
+    with Workspace() as work:
+        expect("status", work.record("--cpu-only", "/bin/true").returncode, 0)
+        capture = work.capture()
+        info = capture.recording_info[0]
+        expect("command", info["command_line"], "/bin/true")
+        expect("settings", info["settings"], f"-o {work.path}/capture.xpu --cpu-only /bin/true"
+               .replace(" /bin/true", ""))
+        expect("folder", info["working_directory"], str(work.path.resolve()))
+        expect("cpus", info["cpu_count"], os.cpu_count())
+        end = capture.recording_end[0]
+        expect("wait status", end["wait_status"], 0)
+        source = capture.sample_sources[0]
+        expect("source", (source["source"], source["name"], source["frequency_hz"],
+                          source["period"], source["unit"]), (1, "cpu-clock", 99, 10101010, "ns"))
+        expect("losses", capture.losses(), {})
+        kinds = [(e["kind"], e["name"]) for e in capture.process_events
+                 if e["pid"] == end["target_pid"]]
+        expect("events of the program", kinds, [(0, "xpu-record"), (EXEC, "true"), (EXIT, "")])
+        paths = {m["path"]: m for m in capture.mappings}
+        program = os.path.realpath("/bin/true")
+        notes = subprocess.run(["readelf", "-n", program], capture_output=True, text=True).stdout
+        build_id = notes.split("Build ID: ")[1].split()[0]
+        expect("build-id", paths[program]["build_id"].encode("latin1").hex(), build_id)
+        expect("protection", paths[program]["protection"] & 4, 4)
+        expect("vdso", "[vdso]" in paths, True)
+
+
+def test_wait_status_and_quoting_are_stored():
+    require_recording()
+    with Workspace() as work:
+        work.record("--cpu-only", "sh", "-c", "exit 3", "it's")
+        capture = work.capture()
+        expect("wait status", capture.recording_end[0]["wait_status"], 3 << 8)
+        expect("command", capture.recording_info[0]["command_line"],
+               "sh -c 'exit 3' 'it'\\''s'")
+
+
+def samples_by_function(capture, pid, program):
+    """Counts of samples per innermost user function of the program's own text."""
+    symbols = Symbols(program)
+    counts = {}
+    stacks = {}
+    for sample in capture.cpu_samples:
+        user = [frame for frame in sample["stack"] if frame[0] == "u"]
+        if sample["pid"] != pid or not user:
+            continue
+        names = []
+        for frame in user:
+            address = int(frame[1:], 16)
+            mapping = capture.mapping_at(pid, address, sample["time_ns"])
+            inside = mapping is not None and mapping["path"] == os.path.realpath(program)
+            offset = address - mapping["start_address"] + mapping["file_offset"] if inside else None
+            names.append(symbols.name_at(offset) if inside else None)
+        counts[names[0]] = counts.get(names[0], 0) + 1
+        stacks.setdefault(names[0], []).append(names)
+    return counts, stacks
+
+
+def check_shares(threads):
+    require_recording()
+    program = workload("cpu_hot")
+    with Workspace() as work:
+        result = work.record("--cpu-only", "-F", "499", program, "--seconds", "3", "--threads",
+                             str(threads))
+        expect("status", result.returncode, 0)
+        truth = json.loads(result.stdout)
+        capture = work.capture()
+        expect("losses", capture.losses(), {})
+        counts, stacks = samples_by_function(capture, truth["pid"], program)
+        total = sum(truth["cpu_ns"].values())
+        sampled = sum(counts.values())
+        for name, cpu_ns in truth["cpu_ns"].items():
+            wanted = 100 * cpu_ns / total
+            share = 100 * counts.get(name, 0) / sampled
+            if abs(share - wanted) > 3:
+                raise AssertionError(f"{name}: {share:.1f} % of the samples, {wanted:.1f} % of "
+                                     f"the time; {counts}")
+        # Enough samples for the time: the clock ran in every thread.
+        expected = 499 * total / 1e9
+        if not 0.9 * expected < sampled < 1.1 * expected:
+            raise AssertionError(f"{sampled} samples, about {expected:.0f} expected")
+        for names in stacks["HotHalf"]:
+            expect("callers", [n for n in names if n in ("HotHalf", "RunRound", "RunHotLoop")],
+                   ["HotHalf", "RunRound", "RunHotLoop"])
+
+
+def test_shares_of_known_functions():
+    check_shares(1)
+
+
+def test_shares_of_known_functions_with_threads():
+    check_shares(3)
+
+
+def test_threads_forks_and_execs_are_all_sampled():
+    require_recording()
+    program = workload("cpu_fork")
+    with Workspace() as work:
+        result = work.record("--cpu-only", "-F", "999", program, "--children", "2", "--threads",
+                             "2", "--ms", "200")
+        expect("status", result.returncode, 0)
+        truth = json.loads(result.stdout)
+        capture = work.capture()
+        expect("losses", capture.losses(), {})
+        events = capture.process_events
+        forks = [e for e in events if e["kind"] == FORK and e["pid"] != e["parent_pid"]]
+        expect("forks", len(forks), truth["forks"])
+        started = [e for e in events if e["kind"] == FORK]
+        expect("threads", len(started) + 1, truth["threads"])
+        execs = [e for e in events if e["kind"] == EXEC]
+        expect("execs", len(execs), truth["execs"] + 1)
+        exits = [e for e in events if e["kind"] == EXIT]
+        expect("exits", len(exits), truth["threads"])
+        # Every thread spent 200 ms of CPU time: 200 samples each, within a tenth.
+        check_thread(capture, program, truth["pid"], truth["pid"], "RootBurn", truth["cpu_ns"])
+        for report in truth["reports"]:
+            check_thread(capture, program, report["pid"], report["pid"], report["function"],
+                         report["cpu_ns"])
+            for thread in report["threads"]:
+                check_thread(capture, program, report["pid"], thread["tid"], thread["function"],
+                             thread["cpu_ns"])
+        names = {(e["tid"], e["name"]) for e in events if e["kind"] == NAME}
+        for report in truth["reports"]:
+            expect("name", (report["pid"], report["comm"]) in names, True)
+            for thread in report["threads"]:
+                expect("name", (thread["tid"], thread["comm"]) in names, True)
+
+
+def check_thread(capture, program, pid, tid, function, cpu_ns):
+    samples = [s for s in capture.cpu_samples if (s["pid"], s["tid"]) == (pid, tid)]
+    capture_of_thread = type("Samples", (), {"cpu_samples": samples,
+                                             "mapping_at": capture.mapping_at})
+    counts, unused = samples_by_function(capture_of_thread, pid, program)
+    expected = 999 * cpu_ns / 1e9
+    if not 0.9 * expected - 3 < counts.get(function, 0) < 1.1 * expected + 3:
+        raise AssertionError(f"{function} in {pid}/{tid}: {counts}, about {expected:.0f} expected")
+
+
+def test_kernel_frames_have_names():
+    require_recording()
+    with Workspace() as work:
+        work.record("--cpu-only", "-F", "999", "dd", "if=/dev/zero", "of=/dev/null", "bs=1M",
+                    "count=4000")
+        capture = work.capture()
+        symbols = sorted((s["address"], s["size_bytes"], s["name"]) for s in capture.kernel_symbols)
+        kernel = set()
+        for sample in capture.cpu_samples:
+            kernel |= {int(f[1:], 16) for f in sample["stack"] if f[0] == "k"}
+        expect("kernel frames", len(kernel) > 3, True)
+        unnamed = [hex(a) for a in kernel
+                   if not any(start <= a < start + size for start, size, _ in symbols)]
+        expect("kernel frames without a name", unnamed, [])
+        expect("a system call", any("read" in name for _, _, name in symbols), True)
+        # Nothing but what occurs.
+        unused = [name for start, size, name in symbols
+                  if not any(start <= a < start + size for a in kernel)]
+        expect("symbols that do not occur", unused, [])
+
+
+def test_frames_are_innermost_first_kernel_then_user():
+    require_recording()
+    with Workspace() as work:
+        work.record("--cpu-only", "-F", "999", "dd", "if=/dev/zero", "of=/dev/null", "bs=1M",
+                    "count=2000")
+        mixed = 0
+        for sample in work.capture().cpu_samples:
+            kinds = "".join(frame[0] for frame in sample["stack"])
+            expect("order", kinds, "k" * kinds.count("k") + "u" * kinds.count("u"))
+            mixed += 0 < kinds.count("k") < len(kinds)
+        expect("stacks of both", mixed > 3, True)
+
+
+def test_gpu_only_takes_no_samples():
+    require_recording()
+    with Workspace() as work:
+        result = work.record("--gpu-only", "--launch-stacks=none", workload("cpu_hot"),
+                             "--seconds", "0.3")
+        expect("status", result.returncode, 0)
+        capture = work.capture()
+        expect("samples", capture.cpu_samples, [])
+        expect("sources", capture.sample_sources, [])
+        expect("execs", len([e for e in capture.process_events if e["kind"] == EXEC]), 1)
+
+
+if __name__ == "__main__":
+    main(globals())

@@ -1,0 +1,73 @@
+"""Without privileges: what is missing is said before the program starts; the rest works."""
+
+import os
+import shutil
+import subprocess
+
+from xpu_testing import Workspace, expect, expect_in, main, recorder, skip, workload
+
+NOBODY = {"user": 65534, "group": 65534, "extra_groups": []}
+
+
+def as_nobody(work, *arguments, **options):
+    """Runs a copy of xpu-record that everybody can read, as nobody."""
+    if os.geteuid() != 0:
+        skip("root", "only root becomes another user")
+    source = recorder()
+    os.makedirs(work.path / "bin", exist_ok=True)
+    os.makedirs(work.path / "lib" / "xpu", exist_ok=True)
+    shutil.copy(source, work.path / "bin" / "xpu-record")
+    folder = os.path.dirname(os.path.dirname(source))
+    for place in ("lib/xpu", "cupti_inject"):
+        library = os.path.join(folder, place, "libxpu_inject.so")
+        if os.path.exists(library):
+            shutil.copy(library, work.path / "lib" / "xpu")
+            break
+    os.makedirs(work.path / "out", exist_ok=True)
+    for path in (work.path, work.path / "out"):
+        os.chmod(path, 0o777)
+    return subprocess.run([str(work.path / "bin" / "xpu-record"), *arguments], text=True,
+                          capture_output=True, cwd=work.path / "out", **NOBODY, **options)
+
+
+def test_names_what_is_missing():
+    with Workspace() as work:
+        result = as_nobody(work, "touch", "started")
+        expect("status", result.returncode, 125)
+        expect("first line", result.stderr.splitlines()[0],
+               "xpu-record: CPU samples and launch stacks need CAP_BPF and CAP_PERFMON, which this "
+               "process lacks")
+        expect_in("cure", "--gpu-only --launch-stacks=none", result.stderr)
+        expect("the program was not started", os.listdir(work.path / "out"), [])
+
+
+def test_names_only_what_the_options_need():
+    with Workspace() as work:
+        result = as_nobody(work, "--cpu-only", "true")
+        expect_in("message", "CPU samples need CAP_BPF", result.stderr)
+        result = as_nobody(work, "--gpu-only", "true")
+        expect_in("message", "launch stacks need CAP_BPF", result.stderr)
+
+
+def test_gpu_side_works_for_any_user():
+    with Workspace() as work:
+        result = as_nobody(work, "--gpu-only", "--launch-stacks=none", "sh", "-c", "exit 5")
+        expect("status", result.returncode, 5)
+        expect("files", os.listdir(work.path / "out"), ["capture.xpu"])
+        capture = work.capture("out/capture.xpu")
+        expect("losses", capture.losses(), {})
+        expect("names", [e["name"] for e in capture.process_events if e["kind"] == 2], ["sh"])
+
+
+def test_check_tells_the_cure():
+    with Workspace() as work:
+        result = as_nobody(work, "--check")
+        expect("status", result.returncode, 1)
+        lines = [l for l in result.stdout.splitlines() if l.startswith("missing  privileges")]
+        expect("lines", len(lines), 1)
+        expect_in("what", "CAP_BPF, CAP_PERFMON", lines[0])
+        expect_in("cure", "setcap", lines[0])
+
+
+if __name__ == "__main__":
+    main(globals())

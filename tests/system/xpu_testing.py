@@ -1,0 +1,181 @@
+"""What the system tests share: finding the binaries, recording, reading captures, skipping.
+
+XPU_BUILD_DIR is a build tree; XPU_BIN_DIR, where it is set, is the bin folder of an installed xpu
+(then the test helpers are looked for beside it too). XPU_TEST_STRICT=root,gpu turns a skip for the
+lack of that ability into a failure.
+"""
+
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+import traceback
+
+SKIP = 77
+
+
+class Skip(Exception):
+    pass
+
+
+def skip(ability, reason):
+    if ability in os.environ.get("XPU_TEST_STRICT", "").split(","):
+        raise AssertionError(f"{ability} is demanded, but: {reason}")
+    raise Skip(reason)
+
+
+def find(*names):
+    """The first of these paths below the build tree or the bin folder."""
+    places = []
+    if "XPU_BIN_DIR" in os.environ:
+        binaries = pathlib.Path(os.environ["XPU_BIN_DIR"])
+        places += [binaries / pathlib.Path(name).name for name in names]
+    if "XPU_BUILD_DIR" in os.environ:
+        places += [pathlib.Path(os.environ["XPU_BUILD_DIR"]) / name for name in names]
+    for place in places:
+        if place.exists():
+            return str(place.resolve())
+    raise AssertionError(f"not built: {', '.join(map(str, places)) or 'XPU_BUILD_DIR is not set'}")
+
+
+def recorder():
+    return find("record/xpu-record")
+
+
+def workload(name):
+    return find(f"tests/workloads/{name}")
+
+
+def require_recording():
+    """Skips where this user or this kernel cannot record."""
+    check = subprocess.run([recorder(), "--check"], capture_output=True, text=True)
+    if check.returncode != 0:
+        missing = [line for line in check.stdout.splitlines() if line.startswith("missing")]
+        skip("root", "; ".join(missing))
+
+
+class Capture:
+    """Every event of a capture as a dictionary, by list."""
+
+    def __init__(self, path):
+        text = subprocess.run([find("tests/system/xpu_capture_json"), str(path)], check=True,
+                              capture_output=True, text=True).stdout
+        self.events = {}
+        for line in text.splitlines():
+            event = json.loads(line)
+            self.events.setdefault(event.pop("list"), []).append(event)
+
+    def __getattr__(self, name):
+        return self.events.get(name, [])
+
+    def losses(self):
+        totals = {}
+        for loss in self.events.get("losses", []):
+            totals[loss["name"]] = totals.get(loss["name"], 0) + loss["count"]
+        return totals
+
+    def mapping_at(self, pid, address, time_ns):
+        """The newest mapping of the process that holds the address at that time."""
+        found = None
+        for mapping in self.mappings:
+            if (mapping["pid"] == pid and mapping["time_ns"] <= time_ns and
+                    0 <= address - mapping["start_address"] < mapping["size_bytes"] and
+                    (found is None or mapping["time_ns"] > found["time_ns"])):
+                found = mapping
+        return found
+
+
+class Symbols:
+    """Functions of an ELF file by address, read with nm."""
+
+    def __init__(self, path):
+        self.symbols = []
+        self.segments = []
+        listing = subprocess.run(["nm", "-C", "--defined-only", "-S", path], check=True,
+                                 capture_output=True, text=True).stdout
+        for line in listing.splitlines():
+            fields = line.split(None, 3)
+            if len(fields) == 4 and fields[2] in "tTwW":
+                self.symbols.append((int(fields[0], 16), int(fields[1], 16), fields[3]))
+        headers = subprocess.run(["readelf", "-lW", path], check=True, capture_output=True,
+                                 text=True).stdout
+        for line in headers.splitlines():
+            fields = line.split()
+            if fields and fields[0] == "LOAD":
+                self.segments.append(tuple(int(f, 16) for f in (fields[1], fields[2], fields[4])))
+
+    def name_at(self, file_offset):
+        for offset, address, size in self.segments:
+            if offset <= file_offset < offset + size:
+                link_address = file_offset - offset + address
+                for start, length, name in self.symbols:
+                    if start <= link_address < start + length:
+                        return name.split("(")[0]
+        return None
+
+
+class Workspace:
+    """A temporary folder; records into it."""
+
+    def __init__(self):
+        self.path = pathlib.Path(tempfile.mkdtemp(prefix="xpu-test-"))
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *unused):
+        shutil.rmtree(self.path, ignore_errors=True)
+
+    def file(self, name, text=None, mode=0o644):
+        path = self.path / name
+        if text is not None:
+            path.write_text(text)
+            path.chmod(mode)
+        return str(path)
+
+    def record(self, *arguments, output="capture.xpu", **options):
+        """Runs xpu-record -o FILE with these arguments; returns the finished process."""
+        options.setdefault("timeout", 60)
+        options.setdefault("cwd", self.path)
+        return subprocess.run([recorder(), "-o", str(self.path / output), *arguments],
+                              capture_output=True, text=True, **options)
+
+    def capture(self, name="capture.xpu"):
+        return Capture(self.path / name)
+
+
+def expect(what, actual, wanted):
+    if actual != wanted:
+        raise AssertionError(f"{what}: {actual!r}, expected {wanted!r}")
+
+
+def expect_in(what, part, whole):
+    if part not in whole:
+        raise AssertionError(f"{what}: {part!r} is not in {whole!r}")
+
+
+def main(namespace):
+    """Runs every function test_* of the namespace; the exit status says how it went."""
+    failed = 0
+    skipped = 0
+    tests = [(n, f) for n, f in namespace.items() if n.startswith("test_") and callable(f)]
+    chosen = sys.argv[1:]
+    for name, test in tests:
+        if chosen and name not in chosen:
+            continue
+        try:
+            test()
+            print(f"ok      {name}", flush=True)
+        except Skip as reason:
+            skipped += 1
+            print(f"skipped {name}: {reason}", flush=True)
+        except Exception:
+            failed += 1
+            print(f"FAILED  {name}", flush=True)
+            traceback.print_exc(file=sys.stdout)
+    if failed:
+        sys.exit(1)
+    sys.exit(SKIP if skipped == len(tests) else 0)
