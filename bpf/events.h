@@ -6,7 +6,9 @@
 #ifndef XPU_BPF_EVENTS_H
 #define XPU_BPF_EVENTS_H
 
-#ifndef __bpf__
+#ifdef __bpf__
+#include "kernel_types.h"
+#else
 #include <linux/types.h>
 #endif
 
@@ -17,11 +19,11 @@
 #define XPU_DOMAIN_SHIFT 28
 
 enum xpu_counter {
-	XPU_SAMPLES_SEEN,
-	XPU_SAMPLES_DROPPED, /* ring full */
-	XPU_LAUNCHES_SEEN,
-	XPU_LAUNCHES_DROPPED, /* ring full */
-	XPU_COUNTERS,
+  XPU_SAMPLES_SEEN,
+  XPU_SAMPLES_DROPPED, /* ring full */
+  XPU_LAUNCHES_SEEN,
+  XPU_LAUNCHES_DROPPED, /* ring full */
+  XPU_COUNTERS,
 };
 
 /*
@@ -31,32 +33,32 @@ enum xpu_counter {
  * user mode.
  */
 struct xpu_stack {
-	__s32 kernel_frames;
-	__s32 user_frames;
-	__u64 frames[2 * XPU_MAX_FRAMES];
+  __s32 kernel_frames;
+  __s32 user_frames;
+  __u64 frames[2 * XPU_MAX_FRAMES];
 };
 
 /* Ring `samples`. */
 struct xpu_sample {
-	__u64 time_ns; /* CLOCK_MONOTONIC */
-	__u32 pid;     /* of the recorder's pid namespace; 0: not visible there */
-	__u32 tid;
-	__u32 cpu;
-	__u32 source;
-	struct xpu_stack stack;
+  __u64 time_ns; /* CLOCK_MONOTONIC */
+  __u32 pid;     /* of the recorder's pid namespace; 0: not visible there */
+  __u32 tid;
+  __u32 cpu;
+  __u32 source;
+  struct xpu_stack stack;
 };
 
 /* Ring `launches`: one hit of the marker of the injected library. */
 struct xpu_launch {
-	__u64 time_ns;
-	__u32 pid;
-	__u32 tid;
-	__u32 cpu;
-	__u32 correlation_id;
-	__u64 instance;
-	__u32 domain;      /* CUPTI_CB_DOMAIN_* */
-	__u32 callback_id;
-	struct xpu_stack stack;
+  __u64 time_ns;
+  __u32 pid;
+  __u32 tid;
+  __u32 cpu;
+  __u32 correlation_id;
+  __u64 instance;
+  __u32 domain; /* CUPTI_CB_DOMAIN_* */
+  __u32 callback_id;
+  struct xpu_stack stack;
 };
 
 #endif

@@ -21,55 +21,55 @@ typedef __u32 __be32;
 typedef __u32 __wsum;
 
 enum {
-	BPF_MAP_TYPE_PERCPU_ARRAY = 6,
-	BPF_MAP_TYPE_RINGBUF = 27,
+  BPF_MAP_TYPE_PERCPU_ARRAY = 6,
+  BPF_MAP_TYPE_RINGBUF = 27,
 };
 
 enum {
-	BPF_F_USER_STACK = 1 << 8,
-	BPF_RB_NO_WAKEUP = 1 << 0,
+  BPF_F_USER_STACK = 1 << 8,
+  BPF_RB_NO_WAKEUP = 1 << 0,
 };
 
 struct bpf_pidns_info {
-	__u32 pid;
-	__u32 tgid;
+  __u32 pid;
+  __u32 tgid;
 };
 
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
 
 struct pt_regs {
-	unsigned long di;
-	unsigned long si;
-	unsigned long dx;
-	unsigned long cx;
+  unsigned long di;
+  unsigned long si;
+  unsigned long dx;
+  unsigned long cx;
 };
 
 struct ns_common {
-	unsigned int inum;
+  unsigned int inum;
 };
 
 struct pid_namespace {
-	struct ns_common ns;
+  struct ns_common ns;
 };
 
 struct upid {
-	int nr;
-	struct pid_namespace *ns;
+  int nr;
+  struct pid_namespace* ns;
 };
 
 struct pid {
-	unsigned int level;
-	struct upid numbers[1];
+  unsigned int level;
+  struct upid numbers[1];
 };
 
 struct task_struct {
-	struct pid *thread_pid;
-	struct task_struct *group_leader;
+  struct pid* thread_pid;
+  struct task_struct* group_leader;
 };
 
 #pragma clang attribute pop
 
-#include <bpf/bpf_helpers.h>
 #include <bpf/bpf_core_read.h>
+#include <bpf/bpf_helpers.h>
 
 #endif

@@ -3,8 +3,8 @@
  * Which code made the GPU do this? Runs at each hit of the injected library's marker function
  * (cupti_inject/wire.h), whose arguments name the launch.
  */
-#include "kernel_types.h"
 #include "common.h"
+#include "kernel_types.h"
 
 char program_license[] SEC("license") = "Dual BSD/GPL";
 
@@ -12,13 +12,13 @@ char program_license[] SEC("license") = "Dual BSD/GPL";
 const volatile __u64 session = 0;
 
 struct {
-	__uint(type, BPF_MAP_TYPE_RINGBUF);
-	__uint(max_entries, 16 << 20);
+  __uint(type, BPF_MAP_TYPE_RINGBUF);
+  __uint(max_entries, 16 << 20);
 } launches SEC(".maps");
 
 struct slot {
-	__u32 taken;
-	struct xpu_launch launch;
+  __u32 taken;
+  struct xpu_launch launch;
 };
 
 /*
@@ -28,73 +28,65 @@ struct slot {
 #define SLOTS 4
 
 struct {
-	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, SLOTS);
-	__type(key, __u32);
-	__type(value, struct slot);
+  __uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+  __uint(max_entries, SLOTS);
+  __type(key, __u32);
+  __type(value, struct slot);
 } slots SEC(".maps");
 
-static __always_inline struct slot *take_slot(void)
-{
-	__u32 i;
+static __always_inline struct slot* take_slot(void) {
+  __u32 i;
 
-	for (i = 0; i < SLOTS; i++) {
-		__u32 key = i;
-		struct slot *slot = bpf_map_lookup_elem(&slots, &key);
+  for (i = 0; i < SLOTS; i++) {
+    __u32 key = i;
+    struct slot* slot = bpf_map_lookup_elem(&slots, &key);
 
-		if (slot && __sync_lock_test_and_set(&slot->taken, 1) == 0)
-			return slot;
-	}
-	return 0;
+    if (slot && __sync_lock_test_and_set(&slot->taken, 1) == 0) return slot;
+  }
+  return 0;
 }
 
 /* Returns the bytes of the event. */
-static __always_inline __u32 fill(struct pt_regs *ctx, struct xpu_launch *launch)
-{
-	struct identity who = current_identity();
+static __always_inline __u32 fill(struct pt_regs* ctx, struct xpu_launch* launch) {
+  struct identity who = current_identity();
 
-	launch->time_ns = bpf_ktime_get_ns();
-	launch->pid = who.pid;
-	launch->tid = who.tid;
-	launch->cpu = bpf_get_smp_processor_id();
-	launch->correlation_id = ctx->di;
-	launch->domain = (__u32)ctx->si >> XPU_DOMAIN_SHIFT;
-	launch->callback_id = (__u32)ctx->si & ((1u << XPU_DOMAIN_SHIFT) - 1);
-	launch->instance = ctx->dx;
-	return __builtin_offsetof(struct xpu_launch, stack) + take_stack(ctx, &launch->stack, 0);
+  launch->time_ns = bpf_ktime_get_ns();
+  launch->pid = who.pid;
+  launch->tid = who.tid;
+  launch->cpu = bpf_get_smp_processor_id();
+  launch->correlation_id = ctx->di;
+  launch->domain = (__u32)ctx->si >> XPU_DOMAIN_SHIFT;
+  launch->callback_id = (__u32)ctx->si & ((1u << XPU_DOMAIN_SHIFT) - 1);
+  launch->instance = ctx->dx;
+  return __builtin_offsetof(struct xpu_launch, stack) + take_stack(ctx, &launch->stack, 0);
 }
 
 SEC("uprobe")
-int launch_stack(struct pt_regs *ctx)
-{
-	struct xpu_launch *launch;
-	struct slot *slot;
-	__u32 size;
+int launch_stack(struct pt_regs* ctx) {
+  struct xpu_launch* launch;
+  struct slot* slot;
+  __u32 size;
 
-	if (ctx->cx != session)
-		return 0;
-	count(XPU_LAUNCHES_SEEN);
-	slot = take_slot();
-	if (slot) {
-		size = fill(ctx, &slot->launch);
-		if (bpf_ringbuf_output(&launches, &slot->launch, size, BPF_RB_NO_WAKEUP))
-			count(XPU_LAUNCHES_DROPPED);
-		__sync_lock_test_and_set(&slot->taken, 0);
-		return 0;
-	}
-	launch = bpf_ringbuf_reserve(&launches, sizeof(*launch), 0);
-	if (!launch) {
-		count(XPU_LAUNCHES_DROPPED);
-		return 0;
-	}
-	fill(ctx, launch);
-	bpf_ringbuf_submit(launch, BPF_RB_NO_WAKEUP);
-	return 0;
+  if (ctx->cx != session) return 0;
+  count(XPU_LAUNCHES_SEEN);
+  slot = take_slot();
+  if (slot) {
+    size = fill(ctx, &slot->launch);
+    if (bpf_ringbuf_output(&launches, &slot->launch, size, BPF_RB_NO_WAKEUP))
+      count(XPU_LAUNCHES_DROPPED);
+    __sync_lock_test_and_set(&slot->taken, 0);
+    return 0;
+  }
+  launch = bpf_ringbuf_reserve(&launches, sizeof(*launch), 0);
+  if (!launch) {
+    count(XPU_LAUNCHES_DROPPED);
+    return 0;
+  }
+  fill(ctx, launch);
+  bpf_ringbuf_submit(launch, BPF_RB_NO_WAKEUP);
+  return 0;
 }
 
 /* What a hit costs before any work: the recorder times the places of the marker with it. */
 SEC("uprobe")
-int marker_timing(void *ctx __attribute__((unused)))
-{
-	return 0;
-}
+int marker_timing(void* ctx __attribute__((unused))) { return 0; }

@@ -30,18 +30,28 @@ constexpr const char* kFolders[] = {
     "/usr/local/cuda/targets/x86_64-linux/lib",
 };
 
-struct MappedCopy {
-  char path[512];
+// From the folder of the program's libcudart: a wheel of CUDA 13 has both in one folder, those of
+// CUDA 12 and the toolkit do not.
+constexpr const char* kBesideCudart[] = {"", "/../../cuda_cupti/lib", "/../extras/CUPTI/lib64"};
+
+// Libraries of the program that say which libcupti fits; "" when they are not mapped.
+struct Mapped {
+  char cupti[512];
+  char cudart[512];
 };
 
-// Of dl_iterate_phdr; stops at the first libcupti.
-int FindMapped(dl_phdr_info* info, size_t /*size*/, void* result) {
-  const char* slash = std::strrchr(info->dlpi_name, '/');
-  const char* file = slash == nullptr ? info->dlpi_name : slash + 1;
-  if (std::strncmp(file, "libcupti.so", std::strlen("libcupti.so")) != 0) return 0;
-  auto* mapped = static_cast<MappedCopy*>(result);
-  const int n = std::snprintf(mapped->path, sizeof(mapped->path), "%s", info->dlpi_name);
-  return n > 0 && static_cast<size_t>(n) < sizeof(mapped->path) ? 1 : 0;
+bool IsLibrary(const char* path, const char* file) {
+  const char* slash = std::strrchr(path, '/');
+  return slash != nullptr && std::strncmp(slash + 1, file, std::strlen(file)) == 0;
+}
+
+// Of dl_iterate_phdr.
+int NoteMapped(dl_phdr_info* info, size_t /*size*/, void* result) {
+  auto* mapped = static_cast<Mapped*>(result);
+  if (std::strlen(info->dlpi_name) >= sizeof(mapped->cupti)) return 0;
+  if (IsLibrary(info->dlpi_name, "libcupti.so")) std::strcpy(mapped->cupti, info->dlpi_name);
+  if (IsLibrary(info->dlpi_name, "libcudart.so")) std::strcpy(mapped->cudart, info->dlpi_name);
+  return 0;
 }
 
 void* Open(const char* name, int more_flags = 0) {
@@ -50,6 +60,23 @@ void* Open(const char* name, int more_flags = 0) {
 
 bool IsAllowed(uint32_t cuda_major, uint32_t driver_version) {
   return driver_version == 0 || cuda_major <= driver_version / 1000;
+}
+
+// The toolkit, wheel or package that the program's cudart comes from has a libcupti for it. A
+// profiler in the program, when it starts one later, takes that copy too.
+void* OpenBesideCudart(const char* cudart, uint32_t driver_version) {
+  const char* slash = std::strrchr(cudart, '/');
+  if (slash == nullptr) return nullptr;
+  const int folder_length = static_cast<int>(slash - cudart);
+  for (const Version& version : kVersions) {
+    if (!IsAllowed(version.cuda_major, driver_version)) continue;
+    for (const char* place : kBesideCudart) {
+      char path[640];
+      std::snprintf(path, sizeof(path), "%.*s%s/%s", folder_length, cudart, place, version.file);
+      if (void* handle = Open(path)) return handle;
+    }
+  }
+  return nullptr;
 }
 
 void* OpenByLoader(uint32_t driver_version) {
@@ -73,13 +100,13 @@ void* OpenInFolders(uint32_t driver_version) {
   return nullptr;
 }
 
-// `why` says what happened when there is nothing.
 void* FindAndOpen(const char* chosen, uint32_t driver_version, LoadedCupti* cupti, char* reason,
                   size_t reason_size) {
-  MappedCopy mapped{};
-  if (dl_iterate_phdr(&FindMapped, &mapped) != 0) {
-    if (void* handle = Open(mapped.path, RTLD_NOLOAD)) {
-      if (chosen != nullptr && std::strcmp(chosen, mapped.path) != 0) {
+  Mapped mapped{};
+  dl_iterate_phdr(&NoteMapped, &mapped);
+  if (mapped.cupti[0] != '\0') {
+    if (void* handle = Open(mapped.cupti, RTLD_NOLOAD)) {
+      if (chosen != nullptr && std::strcmp(chosen, mapped.cupti) != 0) {
         std::snprintf(
             cupti->note, sizeof(cupti->note),
             "the program has loaded a libcupti of its own, which is used instead of %.500s",
@@ -88,7 +115,6 @@ void* FindAndOpen(const char* chosen, uint32_t driver_version, LoadedCupti* cupt
       return handle;
     }
   }
-  cupti->loaded_by_us = true;
   if (chosen != nullptr) {
     void* handle = Open(chosen);
     if (handle == nullptr) {
@@ -98,14 +124,19 @@ void* FindAndOpen(const char* chosen, uint32_t driver_version, LoadedCupti* cupt
     }
     return handle;
   }
-  void* handle = OpenByLoader(driver_version);
+  void* handle = OpenBesideCudart(mapped.cudart, driver_version);
+  if (handle == nullptr) handle = OpenByLoader(driver_version);
   if (handle == nullptr) handle = OpenInFolders(driver_version);
   if (handle == nullptr) {
-    std::snprintf(
-        reason, reason_size,
-        "no libcupti found that fits the driver (CUDA %u.%u): install the CUDA Toolkit or "
-        "the nvidia-cuda-cupti Python wheel, or choose one with --cupti-lib",
-        driver_version / 1000, driver_version % 1000 / 10);
+    char fitting[64] = "";
+    if (driver_version != 0) {
+      std::snprintf(fitting, sizeof(fitting), " that fits the driver (CUDA %u.%u)",
+                    driver_version / 1000, driver_version % 1000 / 10);
+    }
+    std::snprintf(reason, reason_size,
+                  "no libcupti found%s: install the CUDA Toolkit or the nvidia-cuda-cupti Python "
+                  "wheel, or choose one with --cupti-lib",
+                  fitting);
   }
   return handle;
 }

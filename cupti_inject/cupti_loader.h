@@ -13,7 +13,6 @@ struct LoadedCupti {
   uint32_t version = 0;  // cuptiGetVersion: 13.0 is 130001, 12.x are two digits
   char path[512] = "";   // as the loader knows it
   char note[700] = "";   // what the user should know although it works; may be empty
-  bool loaded_by_us = false;
 };
 
 // The CUDA major version that a cuptiGetVersion value belongs to.
@@ -23,8 +22,9 @@ uint32_t CudaMajorOfCupti(uint32_t cupti_version);
 uint32_t DriverVersion();
 
 // Looks in this order: a copy that the process has mapped already (two copies conflict), `chosen`
-// (XPU_CUPTI_LIB; may be nullptr), the loader's search for the versions that `driver_version`
-// allows, newest first, the folders where the toolkit puts it. False with one sentence in `reason`.
+// (XPU_CUPTI_LIB; may be nullptr), the neighbourhood of the program's cudart, the loader's search,
+// the folders where the toolkit puts it; of each the newest version that `driver_version` allows.
+// False with one sentence in `reason`.
 // The library stays loaded.
 bool LoadCupti(const char* chosen, uint32_t driver_version, LoadedCupti* cupti, char* reason,
                size_t reason_size);

@@ -290,7 +290,7 @@ inline void ClearPadding(Memset& record, size_t size) {
 template <typename T>
 T Load(const void* bytes, size_t size) {
   T record{};
-  std::memcpy(&record, bytes, size < sizeof(T) ? size : sizeof(T));
+  if (size > 0) std::memcpy(&record, bytes, size < sizeof(T) ? size : sizeof(T));
   detail::ClearPadding(record, size);
   return record;
 }

@@ -130,6 +130,8 @@ bool StartFlusher() {
 void FinishRecording() {
   Injection& self = g_injection;
   const bool closed = self.ring.closed();
+  // First, so that the flush does not fill a new buffer with records of its own cost.
+  self.cupti.disable_kind(cupti::kKindOverhead);
   // Running kernels come back without an end, and never again: only now.
   if (self.cupti.flush_all(cupti::kFlushForced) != cupti::kSuccess) {
     self.ring.Count(wire::kCounterCuptiErrors);

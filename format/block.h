@@ -30,8 +30,8 @@ inline constexpr uint32_t kMaxEventsPerBlock = 65536;
 struct FileHeader {
   uint32_t generation = kReaderGeneration;  // a reader must be at least of this one
   uint64_t capture_id = 0;
-  std::string writer;    // "xpu 0.1.0"
-  std::string features;  // names that a reader must know, separated by blanks
+  std::string writer = {};    // "xpu 0.1.0"
+  std::string features = {};  // names that a reader must know, separated by blanks
 };
 
 std::string EncodeFileHeader(const FileHeader& header);

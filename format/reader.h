@@ -1,5 +1,5 @@
 // Reads a capture block by block. The file is untrusted: no content makes the reader crash, hang,
-// or take more memory than FORMAT.md's largest raw block plus what whole blocks define.
+// or take more memory than one block of FORMAT.md's limits and tables in proportion to the file.
 #pragma once
 
 #include <cstdint>

@@ -1,8 +1,9 @@
 // Writes a capture: events in, blocks of compressed columns out. The bytes are in FORMAT.md.
 //
-// Not thread-safe: one thread owns a writer. A block is written when its raw size would pass
+// Not thread-safe: one thread owns a writer. A block is written when its raw size is about
 // `Options::block_bytes` and at Flush(); the recorder calls Flush() at least once a second.
-// A capture is useful up to its last whole block, so there is no step that "completes" a file.
+// A capture is useful up to its last whole block, so there is no step that "completes" a file; but
+// what was written since the last Flush() is gone without Close().
 #pragma once
 
 #include <cstdint>
@@ -37,13 +38,15 @@ class CaptureWriter {
   ~CaptureWriter();
 
   // Ids hold until the next Write or Flush call returns; intern right before the Write that uses
-  // them (tables start afresh every `restate_bytes`).
+  // them (tables start afresh every `restate_bytes`, and when a block could not be written).
+  // Text or bytes; what is beyond 1 MiB is cut. Empty: StringId 0.
   StringId InternString(std::string_view text);
-  // Frames innermost first, as unwinders give them. Empty: StackId 0.
+  // Frames innermost first, as unwinders give them; what is beyond 2048 is cut. Empty: StackId 0.
   StackId InternStack(std::span<const Frame> innermost_first);
 
   // One for each event type of EventBatch. Fails when the system refuses the bytes of a block that
-  // became full; the events of that block are counted in events_lost().
+  // became full; the events of that block are counted in events_lost(), and later blocks may
+  // succeed again. A descriptor that is a pipe raises SIGPIPE unless the process ignores it.
   template <typename Event>
   Status Write(const Event& event);
 
@@ -51,7 +54,8 @@ class CaptureWriter {
   // Flush and close; errors of close are reported (a full disk may show only here).
   Status Close();
 
-  uint64_t bytes_written() const;
+  uint64_t bytes_written() const;  // in the header and whole blocks
+  // Of those given to Write; what the writer restates by itself is in neither.
   uint64_t events_written() const;  // in blocks that reached the file
   uint64_t events_lost() const;     // in blocks that did not
 

@@ -9,6 +9,7 @@
 
 #include "format/base/file.h"
 #include "format/base/text.h"
+#include "record/bpf_support.h"
 #include "record/cpu_source.h"
 #include "record/preflight.h"
 #include "record/task_source.h"
@@ -75,9 +76,11 @@ Ability KernelSymbolAbility() {
   return {kName, State::kOk, "/proc/kallsyms", {}};
 }
 
-std::vector<Ability> AllAbilities() {
-  return {KernelAbility(), BtfAbility(),      PrivilegeAbility(),
-          TaskAbility(),   SamplingAbility(), KernelSymbolAbility()};
+std::vector<Ability> AllAbilities(const RecordOptions& options) {
+  std::vector<Ability> abilities = {KernelAbility(), BtfAbility(),      PrivilegeAbility(),
+                                    TaskAbility(),   SamplingAbility(), KernelSymbolAbility()};
+  for (Ability& ability : GpuAbilities(options)) abilities.push_back(std::move(ability));
+  return abilities;
 }
 
 }  // namespace
@@ -91,9 +94,10 @@ std::string AbilityText(const Ability& ability) {
   return text + "\n";
 }
 
-int PrintCheck() {
+int PrintCheck(const RecordOptions& options) {
+  SetBpfMessages(options.verbose);
   bool works = true;
-  for (const Ability& ability : AllAbilities()) {
+  for (const Ability& ability : AllAbilities(options)) {
     std::fputs(AbilityText(ability).c_str(), stdout);
     works = works && ability.state != State::kMissing;
   }

@@ -2,6 +2,9 @@
 #pragma once
 
 #include <string>
+#include <vector>
+
+#include "record/options.h"
 
 namespace xpu {
 
@@ -16,7 +19,10 @@ struct Ability {
 
 std::string AbilityText(const Ability& ability);
 
+// Those of the GPU side, in gpu_check.cpp.
+std::vector<Ability> GpuAbilities(const RecordOptions& options);
+
 // Prints a line for each ability to standard output. 0: recording will work, 1: it will not.
-int PrintCheck();
+int PrintCheck(const RecordOptions& options);
 
 }  // namespace xpu

@@ -267,8 +267,8 @@ DecodedActivity DecodeActivity(Bytes record) {
   return DecodeByKind(record);
 }
 
-void WriteActivity(Bytes record, std::string_view name, InstanceId instance, EventSink& sink) {
-  const DecodedActivity decoded = DecodeActivity(record);
+void WriteActivity(Bytes record, const DecodedActivity& decoded, std::string_view name,
+                   InstanceId instance, EventSink& sink) {
   std::visit(ActivityWriter{record, name, instance, decoded, sink}, decoded.event);
 }
 

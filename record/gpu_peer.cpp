@@ -149,8 +149,9 @@ void GpuPeer::CountMissing(EventSink& sink, bool recording_ends) {
     Add(sink, LossKind::kWireTorn, torn == 0 ? 1 : torn);
   }
   if (state_ == wire::State::kActive) {
+    // Calls captured into a graph are among them: they have no record of their own.
     Add(sink, LossKind::kCuptiNotDelivered, open_calls_.size(),
-        recording_ends ? "the recording ended before the process" : "");
+        recording_ends ? "the recording ended before the process" : "at most that many");
   }
 }
 
@@ -194,7 +195,8 @@ bool GpuPeer::TakeActivity(Bytes message, EventSink& sink) {
   const auto record = Behind(message, sizeof(wire::ActivityMessage), (*fixed)->record_size_bytes);
   if (!record || record->size() < sizeof(uint32_t)) return false;
   ++activities_taken_;
-  open_calls_.erase(CorrelationOf(DecodeActivity(*record).event));
+  const DecodedActivity decoded = DecodeActivity(*record);
+  open_calls_.erase(CorrelationOf(decoded.event));
   if (drop_.Next()) {
     Add(sink, LossKind::kTestDropped, 1);
     return true;
@@ -208,7 +210,7 @@ bool GpuPeer::TakeActivity(Bytes message, EventSink& sink) {
       name = found->second;
     }
   }
-  WriteActivity(*record, name, instance(), sink);
+  WriteActivity(*record, decoded, name, instance(), sink);
   return true;
 }
 

@@ -67,7 +67,7 @@ Result<GpuSource> GpuSource::Open(const RecordOptions& options,
   SetVariable(environment, wire::kEnvironmentVariable, source.server_.EnvironmentValue());
   if (!options.cupti_library.empty()) {
     XPU_ASSIGN_OR_RETURN(const std::string cupti, AbsolutePath(options.cupti_library));
-    SetVariable(environment, kCuptiVariable, cupti);
+    SetVariable(environment, wire::kCuptiLibVariable, cupti);
   }
   return source;
 }

@@ -11,8 +11,6 @@ namespace xpu {
 
 // The environment variable by which the driver learns of it. Other profilers use it too.
 inline constexpr char kInjectionVariable[] = "CUDA_INJECTION64_PATH";
-// --cupti-lib, for the library.
-inline constexpr char kCuptiVariable[] = "XPU_CUPTI_LIB";
 
 // Beside this executable: ../lib/xpu/ where it is installed, ../cupti_inject/ in a build tree.
 Result<std::string> FindInjectLibrary();

@@ -21,7 +21,7 @@ int main(int argc, char** argv) {
   }
   if (parsed->answer) return std::fputs(parsed->answer->c_str(), stdout) < 0;
   const xpu::RecordOptions& options = parsed->options;
-  if (options.check) return xpu::PrintCheck();
+  if (options.check) return xpu::PrintCheck(options);
   const xpu::Outcome outcome = xpu::Record(options);
   if (outcome.error) Print(*outcome.error);
   if (!options.quiet) std::fputs(outcome.summary.c_str(), stderr);

@@ -65,6 +65,7 @@ Result<ParsedCommandLine> ParseCommandLine(int argc, const char* const* argv) {
 
   CLI::App app("Records a program's CPU samples and GPU activity into a capture.", "xpu-record");
   app.prefix_command();
+  app.get_formatter()->label("OPTIONS", "options] [--] program [arguments");
   AddOptions(app, options, launch_stacks, cpu_only, gpu_only);
   try {
     app.parse(argc, argv);

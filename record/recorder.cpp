@@ -9,6 +9,7 @@
 
 #include "format/base/file.h"
 #include "format/base/text.h"
+#include "record/bpf_support.h"
 #include "record/cpu_source.h"
 #include "record/event_loop.h"
 #include "record/event_sink.h"
@@ -135,6 +136,7 @@ Outcome RecordTarget(const RecordOptions& options, Target& target, Sources& sour
 }  // namespace
 
 Outcome Record(const RecordOptions& options) {
+  SetBpfMessages(options.verbose);
   const InheritedSignals inherited = InheritedSignals::Take();
   InheritedSignals::IgnoreOutputSignals();
   if (auto able = Preflight(options); !able.ok()) return OwnFailure(std::move(able).error());

@@ -16,6 +16,8 @@ namespace {
 std::string_view Singular(std::string_view list) {
   if (list == "losses") return "loss";
   if (list == "raw_activities") return "raw_activity";
+  if (list == "graph_launches") return "graph_launch";
+  if (list == "gpu_processes") return "gpu_process";
   if (list.ends_with("s")) list.remove_suffix(1);
   return list;
 }

@@ -80,9 +80,9 @@ class Builder {
     AddFiles();
     const auto is_empty = [](const LedgerEntry& entry) { return entry.count == 0; };
     entries_.erase(std::remove_if(entries_.begin(), entries_.end(), is_empty), entries_.end());
-    std::stable_sort(
-        entries_.begin(), entries_.end(),
-        [](const LedgerEntry& a, const LedgerEntry& b) { return a.severity > b.severity; });
+    std::sort(entries_.begin(), entries_.end(), [](const LedgerEntry& a, const LedgerEntry& b) {
+      return a.severity != b.severity ? a.severity > b.severity : a.name < b.name;
+    });
     return std::move(entries_);
   }
 

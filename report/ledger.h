@@ -20,8 +20,8 @@ struct LedgerEntry {
   std::vector<std::string> details;  // different ones, the first few
 };
 
-// Entries that are not zero, the worst first. Call it after a view, so that it has what the
-// symbolizer found on the way.
+// Entries that are not zero, the worst first, then by name. Call it after a view, so that it has
+// what the symbolizer found on the way.
 std::vector<LedgerEntry> BuildLedger(const Analysis& analysis);
 
 // "12 CPU samples dropped: ... (sample_ring_full)" and its advice, for stderr; notes left out.

@@ -1,7 +1,9 @@
 #include "report/options.h"
 
 #include <algorithm>
+#include <charconv>
 #include <map>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -120,7 +122,16 @@ void Parser::AddChoices() {
   only_with_.emplace_back(
       app_.add_flag("--keep-internal-frames", options_.folded.merge.keep_internal_frames),
       View::kFolded);
-  only_with_.emplace_back(app_.add_option("-n,--rows", options_.top.rows), View::kTop);
+  CLI::Option* rows =
+      app_.add_option_function<std::string>("-n,--rows", [this](const std::string& text) {
+        // CLI11 2.1 takes "-1" for a very large number.
+        const char* end = text.data() + text.size();
+        const auto [stop, error] = std::from_chars(text.data(), end, options_.top.rows);
+        if (error != std::errc() || stop != end) {
+          throw CLI::ValidationError("--rows", Format("'{}' is not a number of rows", text));
+        }
+      });
+  only_with_.emplace_back(rows, View::kTop);
   only_with_.emplace_back(app_.add_option("--table", options_.top.table), View::kTop);
 }
 

@@ -156,7 +156,8 @@ void Summary::WriteWrapped(std::string_view indent, std::string_view text) {
   size_t at = 0;
   while (at < valid.size()) {
     const size_t end = std::min(valid.find(' ', at), valid.size());
-    const std::string_view word = std::string_view(valid).substr(at, end - at);
+    const std::string word =
+        ToWidth(std::string_view(valid).substr(at, end - at), kWidth - indent.size());
     if (line.size() > indent.size() && WidthOf(line) + 1 + WidthOf(word) > kWidth) {
       output_.Write(line + "\n");
       line = indent;

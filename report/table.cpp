@@ -19,7 +19,7 @@ std::string Separated(const std::string& number) {
 }
 
 std::string Cell(const Table& table, const std::vector<std::string>& row, size_t column) {
-  if (column + 1 < table.columns.size()) return Separated(row[column]);
+  if (column < table.first_text_column) return Separated(row[column]);
   std::string text = ToValidUtf8(row[column]);
   std::replace(text.begin(), text.end(), '\n', ' ');
   return text;
@@ -40,8 +40,10 @@ void WriteAsText(const Table& table, Output& output) {
     for (size_t column = 0; column <= last; ++column) {
       const std::string cell = cell_of(column);
       const size_t padding = widths[column] - std::min(widths[column], WidthOf(cell));
-      if (column < last) text.append(padding, ' ');
+      const bool is_text = column >= table.first_text_column;
+      if (!is_text) text.append(padding, ' ');
       text += cell;
+      if (is_text && column < last) text.append(padding, ' ');
       if (column < last) text += "  ";
     }
     output.Write(text + "\n");
@@ -80,7 +82,7 @@ void WriteAsJson(const std::vector<Table>& tables, Output& output) {
         if (column > 0) text += ", ";
         AppendJsonString(text, table.columns[column]);
         text += ": ";
-        if (column + 1 < row.size()) {
+        if (column < table.first_text_column) {
           text += row[column];
         } else {
           AppendJsonString(text, row[column]);

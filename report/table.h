@@ -12,8 +12,9 @@ namespace xpu {
 struct Table {
   std::string name;   // "cuda_gpu_kern_sum"
   std::string title;  // "CUDA GPU Kernel Summary"
-  // The last column is text, aligned left; the others are numbers, aligned right.
   std::vector<std::string> columns;
+  // Columns from this one on are text, aligned left; those before are numbers, aligned right.
+  size_t first_text_column = 0;
   std::vector<std::vector<std::string>> rows;  // numbers as CSV and JSON have them
 };
 

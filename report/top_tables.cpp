@@ -35,6 +35,7 @@ Table TimeTable(std::string_view name, std::string title, std::string count_colu
               std::move(title),
               {"Time (%)", "Total Time (ns)", std::move(count_column), "Avg (ns)", "Med (ns)",
                "Min (ns)", "Max (ns)", "StdDev (ns)", std::move(name_column)},
+              8,
               {}};
   uint64_t whole = 0;
   for (const Statistics& row : statistics) whole = AddSaturated(whole, row.total);
@@ -53,6 +54,7 @@ Table SizeTable(const std::vector<Statistics>& statistics, const TopOptions& opt
               "CUDA GPU MemOps Summary (by Size)",
               {"Total (MB)", "Count", "Avg (MB)", "Med (MB)", "Min (MB)", "Max (MB)", "StdDev (MB)",
                "Operation"},
+              7,
               {}};
   for (size_t i = 0; i < RowsShown(options, statistics.size()); ++i) {
     const Statistics& row = statistics[i];
@@ -64,17 +66,16 @@ Table SizeTable(const std::vector<Statistics>& statistics, const TopOptions& opt
   return table;
 }
 
-std::string FunctionName(const NamedFrame& frame) {
-  std::string name = frame.name;
-  if (frame.origin == FrameOrigin::kKernel) name += "_[k]";
-  if (!frame.module.empty() && !name.starts_with(frame.module)) name += " " + frame.module;
-  return name;
+std::string FrameText(const NamedFrame& frame) {
+  return frame.origin == FrameOrigin::kKernel ? frame.name + "_[k]" : frame.name;
 }
 
 Table FunctionTable(const CallTree& tree, const FrameTable& frames, const TopOptions& options) {
   Table table{std::string(kFunctions),
               "CPU Function Summary",
-              {"Self (%)", "Self Time (ns)", "Total (%)", "Total Time (ns)", "Samples", "Function"},
+              {"Self (%)", "Self Time (ns)", "Total (%)", "Total Time (ns)", "Samples", "Module",
+               "Function"},
+              5,
               {}};
   const std::vector<FunctionTime> functions = FunctionTimes(tree, frames);
   uint64_t whole = 0;
@@ -83,7 +84,8 @@ Table FunctionTable(const CallTree& tree, const FrameTable& frames, const TopOpt
     const FunctionTime& row = functions[i];
     table.rows.push_back({Percent(row.self_ns, whole), std::to_string(row.self_ns),
                           Percent(row.total_ns, whole), std::to_string(row.total_ns),
-                          std::to_string(row.self_count), FunctionName(frames[row.frame])});
+                          std::to_string(row.self_count), frames[row.frame].module,
+                          FrameText(frames[row.frame])});
   }
   return table;
 }
@@ -92,6 +94,7 @@ Table PathTable(const CallTree& tree, const FrameTable& frames, const TopOptions
   Table table{std::string(kPaths),
               "Call Path Summary (CPU Samples and GPU Time)",
               {"Time (%)", "Total Time (ns)", "Count", "Path"},
+              3,
               {}};
   const std::vector<PathTime> paths = PathTimes(tree);
   uint64_t whole = 0;
@@ -100,8 +103,7 @@ Table PathTable(const CallTree& tree, const FrameTable& frames, const TopOptions
     std::string path;
     for (const FrameId frame : tree.Path(paths[i].path)) {
       if (!path.empty()) path += " > ";
-      path += frames[frame].name;
-      if (frames[frame].origin == FrameOrigin::kKernel) path += "_[k]";
+      path += FrameText(frames[frame]);
     }
     table.rows.push_back({Percent(paths[i].ns, whole), std::to_string(paths[i].ns),
                           std::to_string(paths[i].count), std::move(path)});

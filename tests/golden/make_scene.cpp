@@ -70,10 +70,10 @@ class Scene {
                  folder_ + "/" + name, std::string("build-id-of-") + name);
   }
   // The stack at the marker under main -> runRequest -> forward, with everything below it.
-  StackId LaunchStackOf(uint64_t forward_offset) {
+  StackId LaunchStackOf(uint64_t forward_offset, uint64_t cudart_offset = 0) {
     return builder_.Stack({kAppText + 0x110, kAppText + 0x210, kAppText + 0x300 + forward_offset,
-                           kCudart + 0x10, kCuda + 0x10, kCupti + 0x10, kInject + 0x10,
-                           kInject + 0x100});
+                           kCudart + cudart_offset + 0x10, kCuda + 0x10, kCupti + 0x10,
+                           kInject + 0x10, kInject + 0x100});
   }
   static uint64_t Cupti(uint64_t monotonic_ns) { return monotonic_ns + kClockOffset; }
 
@@ -91,6 +91,10 @@ void Scene::WriteFiles() {
       .WriteTo(folder_ + "/app");
   ElfBuilder("build-id-of-libcudart.so.13")
       .DynamicSymbol("cudaLaunchKernel", 0x0, 0x100)
+      .DynamicSymbol("cudaMemcpyAsync", 0x100, 0x100)
+      .DynamicSymbol("cudaMemsetAsync", 0x200, 0x100)
+      .DynamicSymbol("cudaGraphLaunch", 0x300, 0x100)
+      .DynamicSymbol("cudaStreamSynchronize", 0x400, 0x100)
       .WriteTo(folder_ + "/libcudart.so.13");
   // Another build than the one that was recorded.
   ElfBuilder("build-id-of-new-helper").Symbol("work", 0x0, 0x1000).WriteTo(folder_ + "/helper");
@@ -224,7 +228,7 @@ void Scene::AddOperations() {
   builder_.events.kernels.back().start_ns = 0;
   builder_.events.kernels.back().end_ns = 0;
 
-  uint64_t start = call(kMemcpyAsync, first);
+  uint64_t start = call(kMemcpyAsync, LaunchStackOf(0x20, 0x100));
   Memcpy& copy = builder_.events.memcpys.emplace_back();
   copy.instance = {kAppInstance};
   copy.record_size_bytes = 96;
@@ -238,7 +242,7 @@ void Scene::AddOperations() {
   copy.source_kind = 2;
   copy.destination_kind = 3;
 
-  start = call(kMemsetAsync, first);
+  start = call(kMemsetAsync, LaunchStackOf(0x20, 0x200));
   Memset& set = builder_.events.memsets.emplace_back();
   set.instance = {kAppInstance};
   set.record_size_bytes = 88;
@@ -249,7 +253,7 @@ void Scene::AddOperations() {
   set.context_id = 1;
   set.stream_id = 7;
 
-  start = call(kGraphLaunch, first);
+  start = call(kGraphLaunch, LaunchStackOf(0x20, 0x300));
   GraphLaunch& graph = builder_.events.graph_launches.emplace_back();
   graph.instance = {kAppInstance};
   graph.record_size_bytes = 64;
@@ -260,7 +264,7 @@ void Scene::AddOperations() {
   graph.stream_id = 7;
   graph.graph_id = 5;
 
-  start = call(kStreamSynchronize, first);
+  start = call(kStreamSynchronize, LaunchStackOf(0x20, 0x400));
   Synchronization& wait = builder_.events.synchronizations.emplace_back();
   wait.instance = {kAppInstance};
   wait.record_size_bytes = 56;

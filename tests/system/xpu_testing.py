@@ -78,14 +78,25 @@ class Capture:
         return totals
 
     def mapping_at(self, pid, address, time_ns):
-        """The newest mapping of the process that holds the address at that time."""
-        found = None
-        for mapping in self.mappings:
-            if (mapping["pid"] == pid and mapping["time_ns"] <= time_ns and
-                    0 <= address - mapping["start_address"] < mapping["size_bytes"] and
-                    (found is None or mapping["time_ns"] > found["time_ns"])):
-                found = mapping
-        return found
+        """The newest mapping that holds the address at that time; a fork inherits them."""
+        while pid is not None:
+            found = None
+            for mapping in self.mappings:
+                if (mapping["pid"] == pid and mapping["time_ns"] <= time_ns and
+                        0 <= address - mapping["start_address"] < mapping["size_bytes"] and
+                        (found is None or mapping["time_ns"] > found["time_ns"])):
+                    found = mapping
+            if found:
+                return found
+            pid, time_ns = self.parent_at_fork(pid, time_ns)
+        return None
+
+    def parent_at_fork(self, pid, time_ns):
+        for event in self.process_events:
+            if (event["kind"] == 1 and event["pid"] == pid and event["tid"] == pid and
+                    event["parent_pid"] != pid and event["time_ns"] <= time_ns):
+                return event["parent_pid"], event["time_ns"]
+        return None, 0
 
 
 class Symbols:

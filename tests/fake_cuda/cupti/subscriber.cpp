@@ -41,7 +41,6 @@ void OnApi(ApiCall* call, bool exit) {
   data.symbolName = call->symbol;
   data.context = driver.current_context();
   data.contextUid = driver.context_uid(data.context);
-  if (data.contextUid == 0) data.context = nullptr;
   data.correlationData = &call->correlation_data;
   data.correlationId = call->correlation_id;
   CallBack(static_cast<CUpti_CallbackDomain>(call->domain), call->callback_id, &data);

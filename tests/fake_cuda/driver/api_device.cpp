@@ -179,6 +179,8 @@ CUresult cuDevicePrimaryCtxRelease(CUdevice /*device*/) {
   }
   if (destroy) {
     SleepUntil(TailOfAll());
+    EmitOverhead(kOverheadResource, scope.start_ns());  // driver_api, records 78 and 79
+    EmitOverhead(kOverheadFlush, scope.start_ns());
     Announce({.callback_id = 2, .context = &device.context});  // CONTEXT_DESTROY_STARTING
     device.context.created = false;
   }

@@ -83,6 +83,16 @@ void CloneNodes(CUgraph from, CUgraph to) {
   AnnounceDependencies(to);
 }
 
+// Once and for all replays: the kernels of graph_nodes have 3 to 22 each time, behind a set.
+void AssignGridIds(CUgraph graph) {
+  const std::lock_guard lock(TheDevice().mutex);
+  int64_t& next = TheDevice().next_grid_id;
+  for (const auto& node : graph->nodes) {
+    node->activity.grid_id = next;
+    next += node->activity.kind == ActivityKind::kMemset ? 2 : GridIds(node->activity);
+  }
+}
+
 // The real driver makes a second copy whose nodes are announced but never finished.
 void AnnounceInternalCopy(CUgraph original) {
   CUgraph_st copy;
@@ -90,6 +100,19 @@ void AnnounceInternalCopy(CUgraph original) {
   Announce({.callback_id = kGraphCreated, .graph = &copy});
   for (const auto& node : original->nodes) NewNode(&copy, node->activity, 0, nullptr);
   AnnounceDependencies(&copy);
+}
+
+// A graph has a stream of its own (graph_nodes, record 19), without a callback.
+void EmitOwnStream(uint32_t correlation_id) {
+  Activity stream{ActivityKind::kStream};
+  stream.context_id = 1;
+  stream.type = 2;
+  stream.correlation_id = correlation_id;
+  {
+    const std::lock_guard lock(TheDevice().mutex);
+    stream.stream_id = TheDevice().next_stream_id++;
+  }
+  Emit(stream);
 }
 
 struct GraphLaunchParams {
@@ -106,14 +129,11 @@ void Replay(const CUgraph_st& graph, CUstream stream, uint32_t correlation_id) {
   uint64_t duration_ns = 0;
   for (const auto& node : graph.nodes) duration_ns += node->duration_ns + kNodeGapNs;
   Activity whole{ActivityKind::kGraphTrace};
-  int64_t grid_id = 0;
   {
     const std::lock_guard lock(device.mutex);
     whole.start_ns = std::max(NowNs() + device.launch_latency_ns, stream->tail_ns + device.gap_ns);
     whole.end_ns = whole.start_ns + duration_ns;
     stream->tail_ns = whole.end_ns;
-    grid_id = device.next_grid_id;
-    device.next_grid_id += static_cast<int64_t>(graph.nodes.size());
   }
   whole.correlation_id = correlation_id;
   whole.context_id = 1;
@@ -127,7 +147,7 @@ void Replay(const CUgraph_st& graph, CUstream stream, uint32_t correlation_id) {
     activity.stream_id = stream->id;
     activity.graph_id = graph.id;
     activity.graph_node_id = node->id;
-    activity.grid_id = activity.kind == ActivityKind::kMemcpy ? 0 : grid_id++;
+    UseChannel(*stream, &activity);
     activity.start_ns = at_ns;
     activity.end_ns = at_ns + node->duration_ns;
     at_ns = activity.end_ns + kNodeGapNs;
@@ -180,8 +200,10 @@ CUresult cuGraphInstantiateWithFlags(CUgraphExec* exec, CUgraph graph,
   made->graph.id = NewGraphId();
   Announce({.callback_id = kGraphCreated, .graph = &made->graph});
   CloneNodes(graph, &made->graph);
+  AssignGridIds(&made->graph);
   AnnounceInternalCopy(graph);
-  Announce({.callback_id = kExecCreateStarting, .graph = graph});
+  EmitOwnStream(scope.correlation_id());
+  Announce({.callback_id = kExecCreateStarting, .context = &TheDevice().context, .graph = graph});
   Announce(
       {.callback_id = kExecCreated, .context = &TheDevice().context, .graph = graph, .exec = made});
   *exec = made;

@@ -14,15 +14,15 @@ namespace {
 
 std::atomic<const Observer*> g_observer{nullptr};
 std::atomic<pid_t> g_initialized_pid{0};
-std::atomic<uint32_t> g_next_correlation_id{
-    static_cast<uint32_t>(EnvNumber("XPU_FAKE_FIRST_CORRELATION_ID", 1))};
 thread_local ApiCall* t_innermost = nullptr;
 thread_local CUcontext t_context = nullptr;
 
 // 0 is CUPTI_CORRELATION_ID_UNKNOWN, so a wrapped counter leaves it out.
 uint32_t NextCorrelationId() {
+  static std::atomic<uint32_t> next{
+      static_cast<uint32_t>(EnvNumber("XPU_FAKE_FIRST_CORRELATION_ID", 1))};
   uint32_t id = 0;
-  while (id == 0) id = g_next_correlation_id.fetch_add(1);
+  while (id == 0) id = next.fetch_add(1);
   return id;
 }
 

@@ -36,6 +36,26 @@ void SleepUntil(uint64_t monotonic_ns) {
 
 CUstream Resolve(CUstream stream) { return stream == nullptr ? &TheDevice().null_stream : stream; }
 
+void UseChannel(const CUstream_st& stream, Activity* activity) {
+  constexpr uint32_t kCompute = 1;
+  constexpr uint32_t kFirstOfTheProgram = 13;
+  if (activity->channel_type != kCompute) return;
+  activity->channel_id =
+      stream.id < kFirstOfTheProgram ? 0 : 1 + (stream.id - kFirstOfTheProgram) % 8;
+}
+
+int64_t GridIds(const Activity& activity) {
+  constexpr uint64_t kSetByKernel = 1024;
+  switch (activity.kind) {
+    case ActivityKind::kKernel:
+      return 1;
+    case ActivityKind::kMemset:
+      return activity.bytes >= kSetByKernel ? 1 : 0;
+    default:
+      return 0;
+  }
+}
+
 namespace {
 
 // When the stream may start something; the legacy null stream and blocking streams wait for each
@@ -66,11 +86,12 @@ uint64_t Enqueue(CUstream stream, Activity activity, uint64_t duration_ns, CUfun
     activity.start_ns = EarliestStart(device, stream);
     activity.end_ns = activity.start_ns + duration_ns;
     stream->tail_ns = activity.end_ns;
-    // Sets are kernels too: vector_add's first kernel has grid id 1, transformer's, after a set, 2.
-    if (activity.kind != ActivityKind::kMemcpy) activity.grid_id = device.next_grid_id++;
+    activity.grid_id = device.next_grid_id;
+    device.next_grid_id += GridIds(activity);
   }
   activity.context_id = 1;
   activity.stream_id = stream->id;
+  UseChannel(*stream, &activity);
   activity.correlation_id = TheDriver().current_correlation_id();
   Emit(activity);
   return activity.end_ns;

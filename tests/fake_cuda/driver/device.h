@@ -102,6 +102,15 @@ CUstream Resolve(CUstream stream);
 uint64_t Enqueue(CUstream stream, Activity activity, uint64_t duration_ns,
                  CUfunction function = nullptr);
 
+// How many grid ids the work takes: the first kernel of vector_add has 1, that of
+// transformer_shared 2 after a set of 16384 bytes, that of driver_api 1 after a set of 512.
+int64_t GridIds(const Activity& activity);
+
+// Work that is not on a copy engine's channel goes over its stream's: 0 for the null stream
+// (vector_add), 1 for the first of the program's own (transformer_shared). With several streams the
+// real choice changes from run to run.
+void UseChannel(const CUstream_st& stream, Activity* activity);
+
 uint64_t TailOf(CUstream stream);
 uint64_t TailOfAll();
 

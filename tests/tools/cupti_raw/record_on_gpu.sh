@@ -86,7 +86,6 @@ record two_kernels_fork 8 MULTI=1 -- two_kernels --mode=fork --launches 20
 record two_kernels_exec 8 MULTI=1 -- two_kernels-static --mode=exec --launches 20
 record empty_launches 8 CUPTI_RAW_BUFFER_BYTES=65536 -- \
   empty_launches --launches 600 --threads 2 --depth 3
-record empty_latency 8 CUPTI_RAW_LATENCY=1 -- empty_launches --launches 100
 record vector_add 8 CUPTI_RAW_ALL_SYNC=1 -- vector_add --iterations 3
 record graph_nodes 8 -- graph --nodes 20 --replays 10
 record graph_trace 8 CUPTI_RAW_KINDS=default,graph_trace -- graph --nodes 20 --replays 10

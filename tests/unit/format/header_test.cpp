@@ -69,7 +69,7 @@ TEST(FileHeader, NewerNamesWhatItNeeds) {
   const Error generation = ErrorOf(EncodeFileHeader({.generation = 2, .writer = "xpu 4.0"}));
   EXPECT_EQ(generation.kind, ErrorKind::kUnsupported);
   EXPECT_EQ(generation.message, "x.xpu: needs a newer reader: generation 2, this one is 1");
-  EXPECT_EQ(generation.hint, "it was written by xpu 4.0; this is xpu 0.1.0");
+  EXPECT_EQ(generation.hint, "it was written by xpu 4.0; this is xpu " XPU_VERSION);
 
   const Error features =
       ErrorOf(EncodeFileHeader({.writer = "xpu 4.0", .features = "hourglass sundial"}));
@@ -82,7 +82,7 @@ TEST(FileHeader, OfAnotherContainerVersion) {
   bytes[8] = 2;
   bytes = WithFileHeaderChecksum(bytes);
   EXPECT_EQ(ErrorOf(bytes).message, "x.xpu: needs a newer reader: container version 2");
-  EXPECT_EQ(ErrorOf(bytes).hint, "it was written by xpu 9.0; this is xpu 0.1.0");
+  EXPECT_EQ(ErrorOf(bytes).hint, "it was written by xpu 9.0; this is xpu " XPU_VERSION);
 }
 
 TEST(Open, WhatCannotBeOpened) {

@@ -1,1 +1,44 @@
+#include "report/call_tree.h"
+
+#include <limits>
+
 #include <gtest/gtest.h>
+
+namespace xpu {
+namespace {
+
+TEST(CallTree, EqualPathsAreOneNode) {
+  FrameTable frames;
+  CallTree tree;
+  const FrameId a = frames.Intern("a");
+  const FrameId b = frames.Intern("b");
+  const PathId root = tree.Child({}, a);
+  EXPECT_EQ(tree.Child({}, a), root);
+  const PathId leaf = tree.Child(root, b);
+  EXPECT_NE(tree.Child({}, b), leaf);
+  EXPECT_EQ(tree.Path(leaf), (std::vector<FrameId>{a, b}));
+  tree.Add(leaf, 5);
+  tree.Add(leaf, 7, 2);
+  EXPECT_EQ(tree[leaf].self_ns, 12u);
+  EXPECT_EQ(tree[leaf].self_count, 3u);
+  EXPECT_EQ(tree[root].self_ns, 0u);
+}
+
+TEST(CallTree, SumsDoNotWrap) {
+  EXPECT_EQ(AddSaturated(2, 3), 5u);
+  EXPECT_EQ(AddSaturated(std::numeric_limits<uint64_t>::max(), 1),
+            std::numeric_limits<uint64_t>::max());
+}
+
+TEST(FrameTable, NameModuleAndOriginTellFramesApart) {
+  FrameTable frames;
+  const FrameId first = frames.Intern({.name = "f", .module = "a.so"});
+  EXPECT_EQ(frames.Intern({.name = "f", .module = "a.so"}), first);
+  EXPECT_NE(frames.Intern({.name = "f", .module = "b.so"}), first);
+  EXPECT_NE(frames.Intern({.origin = FrameOrigin::kKernel, .name = "f", .module = "a.so"}), first);
+  EXPECT_EQ(frames.size(), 3u);
+  EXPECT_EQ(frames[first].module, "a.so");
+}
+
+}  // namespace
+}  // namespace xpu

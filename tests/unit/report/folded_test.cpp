@@ -1,1 +1,162 @@
+#include <numeric>
+#include <random>
+
 #include <gtest/gtest.h>
+
+#include "tests/unit/report/model_builder.h"
+#include "tests/unit/report/report_testing.h"
+#include "tests/unit/symbolize/elf_builder.h"
+
+namespace xpu {
+namespace {
+
+using test::ElfBuilder;
+using Lines = std::map<std::string, uint64_t>;
+
+constexpr uint64_t kText = 0x10000;
+constexpr uint32_t kLaunchKernel = 211;
+
+FoldedOptions In(TimeUnit unit, MergeMode mode = MergeMode::kMerge) {
+  return {.merge = {.mode = mode}, .unit = unit};
+}
+
+class FoldedTest : public testing::Test {
+ protected:
+  FoldedTest() {
+    ElfBuilder("app")
+        .Symbol("main", 0x0, 0x100)
+        .Symbol("forward", 0x100, 0x100)
+        .Symbol("libcudart_static_1", 0x200, 0x100)
+        .Symbol("cudaLaunchKernel", 0x300, 0x100)
+        .WriteTo(folder_ / "app");
+    builder_.Process(ProcessEventKind::kExisting, 1, 100, 100, "app");
+    builder_.Map(1, 100, kText, ElfBuilder::kTextBytes, ElfBuilder::kTextOffset, folder_ / "app",
+                 "app");
+    builder_.Callback(1, ApiDomain::kRuntime, kLaunchKernel, "cudaLaunchKernel_v7000");
+    builder_.Clock(1, 0, {1000});
+    builder_.Source(10'000'000);
+  }
+  // A launch of `ns` under main;forward.
+  void Launch(uint32_t id, uint64_t ns, std::string_view kernel) {
+    builder_.Call(1, id, kLaunchKernel, 10'000 * id, 10'000 * id + 500, 100);
+    builder_.Launch(1, id, 10'000 * id + 1, 100, 100,
+                    builder_.Stack({kText + 0x10, kText + 0x110}));
+    builder_.AddKernel(1, id, 10'000 * id + 1'000, 10'000 * id + 1'000 + ns, kernel);
+  }
+
+  test::TempFolder folder_;
+  test::ModelBuilder builder_;
+};
+
+TEST_F(FoldedTest, SamplesAndKernelsShareOneTree) {
+  builder_.Sample(5'000, 100, 100, builder_.Stack({kText + 0x10, kText + 0x110}));
+  Launch(1, 4'000, "k");
+  Analysis analysis(builder_.Build());
+  const Lines expected = {{"app;main;forward", 10'000'000},
+                          {"app;main;forward;cudaLaunchKernel;[GPU_Kernel]k", 4'000}};
+  EXPECT_EQ(test::Folded(analysis, In(TimeUnit::kNanoseconds)), expected);
+  EXPECT_EQ(test::Folded(analysis, In(TimeUnit::kNanoseconds, MergeMode::kCpu)).size(), 1u);
+  EXPECT_EQ(test::Folded(analysis, In(TimeUnit::kNanoseconds, MergeMode::kGpu)).size(), 1u);
+}
+
+// A static libcudart lies in the program: its functions are not the user's, and the name of the
+// call is there once.
+TEST_F(FoldedTest, AStaticRuntimeReadsAsASharedOne) {
+  builder_.Map(1, 100, 0x70000, 0x1000, 0, folder_ / "libxpu_inject.so");
+  builder_.Call(1, 1, kLaunchKernel, 1'000, 1'500, 100);
+  builder_.Launch(
+      1, 1, 1'001, 100, 100,
+      builder_.Stack({kText + 0x10, kText + 0x110, kText + 0x310, kText + 0x210, 0x70010}));
+  builder_.AddKernel(1, 1, 2'000, 3'000, "k");
+  Analysis analysis(builder_.Build());
+  const Lines expected = {{"app;main;forward;cudaLaunchKernel;[GPU_Kernel]k", 1'000}};
+  EXPECT_EQ(test::Folded(analysis, In(TimeUnit::kNanoseconds)), expected);
+  FoldedOptions all = In(TimeUnit::kNanoseconds);
+  all.merge.keep_internal_frames = true;
+  const Lines kept = {
+      {"app;main;forward;cudaLaunchKernel;libcudart_static_1;"
+       "libxpu_inject.so+0x10;cudaLaunchKernel;[GPU_Kernel]k",
+       1'000}};
+  EXPECT_EQ(test::Folded(analysis, all), kept);
+}
+
+TEST_F(FoldedTest, PendingFailedAndUnknownLaunches) {
+  builder_.Call(1, 1, kLaunchKernel, 1'000, 1'700, 100);  // pending, no stack
+  builder_.Call(1, 2, kLaunchKernel, 2'000, 2'700, 100).return_value = 1;
+  builder_.AddKernel(1, 3, 3'000, 3'030, "k");  // its launch was lost
+  builder_.AddKernel(1, 4, 0, 0, "k");          // no time
+  Analysis analysis(builder_.Build());
+  const Lines expected = {
+      {"[unknown];[unknown launch];[GPU_Kernel]k", 30},
+      {"[unknown];[unknown launch];cudaLaunchKernel;[GPU_Launch_Pending]", 700}};
+  EXPECT_EQ(test::Folded(analysis, In(TimeUnit::kNanoseconds)), expected);
+}
+
+TEST_F(FoldedTest, UnitsAndWhatIsLeftOut) {
+  Launch(1, 1'400, "a");
+  Launch(2, 1'300, "b");
+  Launch(3, 300, "c");
+  builder_.Sample(5'000, 100, 100, builder_.Stack({kText + 0x10}));
+  Analysis analysis(builder_.Build());
+  std::string notes;
+  const std::string prefix = "app;main;forward;cudaLaunchKernel;[GPU_Kernel]";
+  const Lines in_us = {{"app;main", 10'000}, {prefix + "a", 2}, {prefix + "b", 1}};
+  EXPECT_EQ(test::Folded(analysis, In(TimeUnit::kMicroseconds), &notes), in_us);
+  EXPECT_EQ(notes,
+            "1 stacks round to 0 and are left out, 300 ns in all\n  hint: --unit ns shows them\n");
+  notes.clear();
+  const Lines in_samples = {{"app;main", 1}};
+  EXPECT_EQ(test::Folded(analysis, In(TimeUnit::kSamples), &notes), in_samples);
+  EXPECT_EQ(notes.substr(0, 53), "3 stacks round to 0 and are left out, 3000 ns in all\n");
+}
+
+TEST_F(FoldedTest, SumsEqualTheRawEvents) {
+  std::mt19937_64 random(4);
+  uint64_t gpu_ns = 0;
+  for (uint32_t id = 1; id <= 300; ++id) {
+    const uint64_t ns = random() % 5'000;
+    gpu_ns += ns;
+    Launch(id, ns, "kernel" + std::to_string(random() % 20));
+    builder_.Sample(random() % 1'000'000, 100, 100,
+                    builder_.Stack({kText + 0x10, kText + 0x100 * (random() % 16)}));
+  }
+  Analysis analysis(builder_.Build());
+  const auto sum = [&](const FoldedOptions& options) {
+    const Lines lines = test::Folded(analysis, options);
+    return std::accumulate(lines.begin(), lines.end(), uint64_t{0},
+                           [](uint64_t total, const auto& line) { return total + line.second; });
+  };
+  const uint64_t all_ns = gpu_ns + 300 * 10'000'000ull;
+  EXPECT_EQ(sum(In(TimeUnit::kNanoseconds, MergeMode::kGpu)), gpu_ns);
+  EXPECT_EQ(sum(In(TimeUnit::kNanoseconds)), all_ns);
+  EXPECT_EQ(sum(In(TimeUnit::kMicroseconds)), (all_ns + 500) / 1000);
+  EXPECT_EQ(sum(In(TimeUnit::kSamples, MergeMode::kCpu)), 300u);
+  EXPECT_EQ(sum(In(TimeUnit::kSamples)), (all_ns + 5'000'000) / 10'000'000);
+}
+
+TEST_F(FoldedTest, PathsThatReadTheSameAreOneLine) {
+  Launch(1, 10, "a;b");
+  Launch(2, 20, "a:b");
+  Analysis analysis(builder_.Build());
+  const Lines expected = {{"app;main;forward;cudaLaunchKernel;[GPU_Kernel]a:b", 30}};
+  EXPECT_EQ(test::Folded(analysis, In(TimeUnit::kNanoseconds)), expected);
+}
+
+TEST(SampleWeight, OfSourcesThatCountOtherThings) {
+  test::ModelBuilder builder;
+  builder.events.sample_sources = {
+      {.source = 1, .name = {}, .frequency_hz = 50, .period = 7, .unit = builder.Text("ns")},
+      {.source = 2,
+       .name = {},
+       .frequency_hz = 50,
+       .period = 1000,
+       .unit = builder.Text("events")}};
+  const Model model = builder.Build();
+  EXPECT_EQ(SampleWeightNs(model, 1), 7u);
+  EXPECT_EQ(SampleWeightNs(model, 2), 20'000'000u);
+  EXPECT_EQ(SampleWeightNs(model, 3), 10'101'010u);  // 99 Hz
+  EXPECT_EQ(SampleUnitNs(model), 7u);
+}
+
+}  // namespace
+}  // namespace xpu

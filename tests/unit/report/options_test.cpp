@@ -1,1 +1,84 @@
+#include "report/options.h"
+
+#include <algorithm>
+
 #include <gtest/gtest.h>
+
+namespace xpu {
+namespace {
+
+Result<std::variant<ReportOptions, Help>> Parse(std::vector<const char*> arguments) {
+  arguments.insert(arguments.begin(), "xpu-report");
+  return ParseOptions(static_cast<int>(arguments.size()), arguments.data());
+}
+
+ReportOptions Good(std::vector<const char*> arguments) {
+  auto parsed = Parse(std::move(arguments));
+  EXPECT_TRUE(parsed.ok());
+  return parsed.ok() ? std::get<ReportOptions>(parsed.value()) : ReportOptions{};
+}
+
+std::string Bad(std::vector<const char*> arguments) {
+  const auto parsed = Parse(std::move(arguments));
+  EXPECT_FALSE(parsed.ok());
+  if (parsed.ok()) return "";
+  EXPECT_EQ(parsed.error().kind, ErrorKind::kUsage);
+  return parsed.error().message;
+}
+
+TEST(Options, Defaults) {
+  const ReportOptions options = Good({});
+  EXPECT_EQ(options.capture, "capture.xpu");
+  EXPECT_EQ(options.output, "");
+  EXPECT_EQ(options.view, View::kSummary);
+  EXPECT_EQ(options.kernel_names, KernelNames::kDemangled);
+}
+
+TEST(Options, FlagsDoNotSwallowTheCapture) {
+  EXPECT_EQ(Good({"--top", "x.xpu"}).capture, "x.xpu");
+  EXPECT_EQ(Good({"--folded", "x.xpu"}).view, View::kFolded);
+  EXPECT_EQ(Good({"x.xpu", "--dump"}).view, View::kDump);
+  EXPECT_EQ(Good({"--chrome-trace", "-o", "t.json", "x.xpu"}).output, "t.json");
+}
+
+TEST(Options, OfFoldedAndTop) {
+  ReportOptions options = Good({"--folded", "--mode", "gpu", "--unit=samples",
+                                "--keep-internal-frames", "--kernel-names", "mangled"});
+  EXPECT_EQ(options.folded.merge.mode, MergeMode::kGpu);
+  EXPECT_EQ(options.folded.unit, TimeUnit::kSamples);
+  EXPECT_TRUE(options.folded.merge.keep_internal_frames);
+  EXPECT_EQ(options.folded.merge.kernel_names, KernelNames::kMangled);
+  options = Good({"--top", "-n", "7", "--format", "csv", "--table", "cuda_api_sum"});
+  EXPECT_EQ(options.top.rows, 7u);
+  EXPECT_EQ(options.top.format, TableFormat::kCsv);
+  EXPECT_EQ(options.top.table, "cuda_api_sum");
+}
+
+TEST(Options, UsageErrors) {
+  EXPECT_EQ(Bad({"--folded", "--top"}), "--folded and --top: one view a run");
+  EXPECT_EQ(Bad({"--mode", "gpu"}), "--mode is an option of --folded");
+  EXPECT_EQ(Bad({"--dump", "-n", "3"}), "--rows is an option of --top");
+  EXPECT_EQ(Bad({"--folded", "--unit", "min"}), "--unit: 'min' is none of us, ns, samples");
+  EXPECT_NE(Bad({"--top", "--table", "x"}).find("'x' is none of cuda_gpu_kern_sum,"),
+            std::string::npos);
+  Bad({"--nonsense"});
+  Bad({"a.xpu", "b.xpu"});
+  EXPECT_EQ(Bad({"--top", "-n", "-1"}), "--rows: '-1' is not a number of rows");
+}
+
+TEST(Options, HelpFitsAScreen) {
+  const auto parsed = Parse({"--help"});
+  const std::string& text = std::get<Help>(parsed.value()).text;
+  EXPECT_LE(std::count(text.begin(), text.end(), '\n'), 34);
+  size_t longest = 0;
+  for (size_t at = 0; at < text.size();) {
+    const size_t end = text.find('\n', at);
+    longest = std::max(longest, end - at);
+    at = end + 1;
+  }
+  EXPECT_LE(longest, 80u);
+  EXPECT_TRUE(std::get<Help>(Parse({"--version"}).value()).text.starts_with("xpu-report "));
+}
+
+}  // namespace
+}  // namespace xpu

@@ -1,1 +1,116 @@
+#include "report/stack_resolver.h"
+
 #include <gtest/gtest.h>
+
+#include "report/analysis.h"
+#include "tests/unit/report/model_builder.h"
+#include "tests/unit/symbolize/elf_builder.h"
+
+namespace xpu {
+namespace {
+
+using test::ElfBuilder;
+
+constexpr uint64_t kText = 0x10000;
+constexpr uint64_t kKernel = 0xffffffff81000000;
+
+class StackResolverTest : public testing::Test {
+ protected:
+  StackResolverTest() {
+    ElfBuilder("app")
+        .Symbol("first", 0x0, 0x40)
+        .Symbol("second", 0x40, 0x40)
+        .WriteTo(folder_ / "app");
+    builder_.Process(ProcessEventKind::kExisting, 1, 5, 5, "app");
+    builder_.Map(1, 5, kText, 0x1000, ElfBuilder::kTextOffset, folder_ / "app", "app");
+    builder_.Map(1, 5, 0x90000, 0x1000, 0, "[vdso]");
+    builder_.Map(1, 5, 0xa0000, 0x1000, 0, "//anon");
+    builder_.Map(1, 5, 0xb0000, 0x1000, 0x3000, folder_ / "gone.so.1");
+    builder_.events.kernel_symbols = {
+        {.address = kKernel, .size_bytes = 0x10, .name = builder_.Text("entry"), .module = {}},
+        {.address = kKernel + 0x10,
+         .size_bytes = 0x10,
+         .name = builder_.Text("poll"),
+         .module = builder_.Text("nvidia")}};
+  }
+  // The names of a stack, innermost first. Once a test: it takes what was built.
+  std::vector<std::string> Names(std::initializer_list<uint64_t> outermost_first,
+                                 uint64_t time_ns = 10) {
+    const StackId stack = builder_.Stack(outermost_first);
+    analysis_ = std::make_unique<Analysis>(builder_.Build());
+    const SpaceId space =
+        analysis_->processes.SpaceAt(analysis_->processes.At(5, time_ns), time_ns);
+    std::vector<std::string> names;
+    for (const FrameId frame : analysis_->resolver.Resolve(stack, space, time_ns).frames) {
+      names.push_back(analysis_->frames[frame].name);
+    }
+    return names;
+  }
+  using Expected = std::vector<std::string>;
+
+  test::TempFolder folder_;
+  test::ModelBuilder builder_;
+  std::unique_ptr<Analysis> analysis_;
+};
+
+// The innermost address is an instruction; others return into the function whose call they follow,
+// even when the call is its last instruction.
+TEST_F(StackResolverTest, ReturnAddressesAreLookedUpOneBefore) {
+  EXPECT_EQ(Names({kText + 0x40, kText + 0x40}), (Expected{"second", "first"}));
+}
+
+TEST_F(StackResolverTest, TheInnermostUserFrameBelowTheKernelIsExactToo) {
+  EXPECT_EQ(Names({kText + 0x40, kText + 0x40, kKernel + 0x10, kKernel + 0x10}),
+            (Expected{"poll", "entry", "second", "first"}));
+}
+
+TEST_F(StackResolverTest, FramesWithoutANameShowWhereTheyAre) {
+  EXPECT_EQ(Names({kText + 0x81, kText + 0x81}), (Expected{"app+0x1081", "app+0x1081"}));
+}
+
+TEST_F(StackResolverTest, PlacesThatAreNoFiles) { EXPECT_EQ(Names({0x90010}), Expected{"[vdso]"}); }
+
+TEST_F(StackResolverTest, AnonymousAndUnmappedMemory) {
+  EXPECT_EQ(Names({0xa0010, 0x123}), (Expected{"[unknown]", "[anon]"}));
+}
+
+TEST_F(StackResolverTest, KernelAddressesWithoutAName) {
+  EXPECT_EQ(Names({kKernel + 0x20}), Expected{"[unknown]"});
+}
+
+TEST_F(StackResolverTest, AFileThatIsNotThere) {
+  EXPECT_EQ(Names({0xb0010}), Expected{"gone.so.1+0x3010"});
+  EXPECT_EQ(analysis_->symbolizer.problems().size(), 1u);
+}
+
+TEST_F(StackResolverTest, ANewMappingHasOtherNames) {
+  builder_.Map(100, 5, kText, 0x1000, 0x3000, folder_ / "plugin.so");
+  const StackId stack = builder_.Stack({kText + 0x10});
+  Analysis analysis(builder_.Build());
+  const SpaceId space = analysis.processes.SpaceAt(analysis.processes.At(5, 50), 50);
+  const auto name_at = [&](uint64_t time_ns) {
+    const ResolvedStack resolved = analysis.resolver.Resolve(stack, space, time_ns);
+    EXPECT_FALSE(resolved.at_any_time);
+    return analysis.frames[resolved.frames.at(0)].name;
+  };
+  EXPECT_EQ(name_at(50), "first");
+  EXPECT_EQ(name_at(150), "plugin.so+0x3010");
+  EXPECT_EQ(name_at(50), "first");
+}
+
+TEST_F(StackResolverTest, ALostPartOfAStackIsSaid) {
+  Analysis analysis(builder_.Build());
+  const ResolvedStack resolved = analysis.resolver.Resolve(StackId{12345}, SpaceId{1}, 10);
+  ASSERT_EQ(resolved.frames.size(), 1u);
+  EXPECT_EQ(analysis.frames[resolved.frames[0]].name, "[lost]");
+}
+
+TEST(ModuleName, LastPartOfAPath) {
+  EXPECT_EQ(ModuleName("/usr/lib/libfoo.so.1"), "libfoo.so.1");
+  EXPECT_EQ(ModuleName("/tmp/app (deleted)"), "app");
+  EXPECT_EQ(ModuleName("app"), "app");
+  EXPECT_EQ(ModuleName(""), "");
+}
+
+}  // namespace
+}  // namespace xpu

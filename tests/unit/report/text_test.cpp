@@ -1,1 +1,104 @@
+#include "report/text.h"
+
+#include <regex>
+
 #include <gtest/gtest.h>
+
+namespace xpu {
+namespace {
+
+TEST(FoldedFrame, SeparatorsAndControls) {
+  EXPECT_EQ(ToFoldedFrame("a;b"), "a:b");
+  EXPECT_EQ(ToFoldedFrame("a\nb\tc"), "a b c");
+  EXPECT_EQ(ToFoldedFrame("void f<int, int>(float*)"), "void f<int, int>(float*)");
+  EXPECT_EQ(ToFoldedFrame("  padded \n"), "padded");
+  EXPECT_EQ(ToFoldedFrame(""), "[unknown]");
+  EXPECT_EQ(ToFoldedFrame("\n"), "[unknown]");
+  EXPECT_EQ(ToFoldedFrame("caf\xc3\xa9 \xff"), "caf\xc3\xa9 \xef\xbf\xbd");
+}
+
+TEST(FoldedFrame, ANumberAtTheEndIsNotAValue) {
+  EXPECT_EQ(ToFoldedFrame("[GPU_Graph]graph 5"), "[GPU_Graph]graph_5");
+  EXPECT_EQ(ToFoldedFrame("v 1.5"), "v_1.5");
+  EXPECT_EQ(ToFoldedFrame("a 1 2"), "a 1_2");
+  EXPECT_EQ(ToFoldedFrame("graph 5 (3 nodes)"), "graph 5 (3 nodes)");
+  EXPECT_EQ(ToFoldedFrame("12"), "12");
+}
+
+// What flamegraph.pl does with a line: /^(.*)\s+?(\d+(?:\.\d*)?)$/, and once more on the first
+// part.
+TEST(FoldedFrame, FlamegraphsRuleGivesTheStackBack) {
+  const std::regex rule(R"(^(.*)\s+?(\d+(?:\.\d*)?)$)");
+  for (const char* name : {"f", "a;b 7", "graph 5", "1", "x 1. 2.", " 3", "f 9\n", "5 5 5"}) {
+    const std::string frame = ToFoldedFrame(name);
+    const std::string line = "main;" + frame + " 42";
+    std::smatch match;
+    ASSERT_TRUE(std::regex_match(line, match, rule));
+    EXPECT_EQ(match[1], "main;" + frame);
+    EXPECT_EQ(match[2], "42");
+    const std::string stack = match[1];
+    EXPECT_FALSE(std::regex_match(stack, rule)) << stack;
+  }
+}
+
+std::string Json(std::string_view text) {
+  std::string out;
+  AppendJsonString(out, text);
+  return out;
+}
+
+TEST(JsonString, Escapes) {
+  EXPECT_EQ(Json("plain"), "\"plain\"");
+  EXPECT_EQ(Json("a\"b\\c"), "\"a\\\"b\\\\c\"");
+  EXPECT_EQ(Json(std::string_view("a\n\0b\x7f", 5)), "\"a\\u000a\\u0000b\\u007f\"");
+  EXPECT_EQ(Json("\xe2\x82\xac"), "\"\xe2\x82\xac\"");
+}
+
+TEST(ValidUtf8, EachBadByteIsReplaced) {
+  const std::string bad = "\xef\xbf\xbd";
+  EXPECT_EQ(ToValidUtf8("\xff"), bad);
+  EXPECT_EQ(ToValidUtf8("a\xc3"), "a" + bad);
+  EXPECT_EQ(ToValidUtf8("\xc0\x80"), bad + bad);                      // too long for its value
+  EXPECT_EQ(ToValidUtf8("\xed\xa0\x80"), bad + bad + bad);            // a surrogate
+  EXPECT_EQ(ToValidUtf8("\xf4\x90\x80\x80"), bad + bad + bad + bad);  // above U+10FFFF
+  EXPECT_EQ(ToValidUtf8("\xf0\x9f\x98\x80"), "\xf0\x9f\x98\x80");
+  EXPECT_EQ(Json("x\xffy"), "\"x" + bad + "y\"");
+}
+
+TEST(Quoted, OneLineOfAscii) {
+  std::string out;
+  AppendQuoted(out, "a\"\\\n\t\x01\xff");
+  EXPECT_EQ(out, "\"a\\\"\\\\\\n\\t\\x01\\xff\"");
+}
+
+TEST(Csv, QuotesWhereNeeded) {
+  EXPECT_EQ(ToCsvField("plain"), "plain");
+  EXPECT_EQ(ToCsvField("f(int, int)"), "\"f(int, int)\"");
+  EXPECT_EQ(ToCsvField("a\"b"), "\"a\"\"b\"");
+}
+
+TEST(Width, CutInTheMiddle) {
+  EXPECT_EQ(ToWidth("short", 10), "short");
+  EXPECT_EQ(ToWidth("0123456789", 10), "0123456789");
+  EXPECT_EQ(ToWidth("0123456789a", 10), "0123..789a");
+  EXPECT_EQ(ToWidth("\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9", 4), "\xc3\xa9..\xc3\xa9");
+  EXPECT_EQ(ToWidth("abc", 2), "..");
+  EXPECT_EQ(ToWidth("abc", 0), "");
+}
+
+TEST(Human, Numbers) {
+  EXPECT_EQ(HumanDuration(999), "999 ns");
+  EXPECT_EQ(HumanDuration(1500), "1.5 us");
+  EXPECT_EQ(HumanDuration(12'345'678), "12.35 ms");
+  EXPECT_EQ(HumanDuration(3'000'000'000), "3 s");
+  EXPECT_EQ(HumanDuration(4'000'000'000'000), "4,000 s");
+  EXPECT_EQ(HumanBytes(999), "999 B");
+  EXPECT_EQ(HumanBytes(150'000'000'000), "150.0 GB");
+  EXPECT_EQ(HumanBytes(999'999), "1.0 MB");
+  EXPECT_EQ(WithThousands(0), "0");
+  EXPECT_EQ(WithThousands(999), "999");
+  EXPECT_EQ(WithThousands(1234567), "1,234,567");
+}
+
+}  // namespace
+}  // namespace xpu

@@ -1,0 +1,218 @@
+"""What a capture of a CUDA program says, against what the program knows of itself. The same
+assertions on the simulated device and, with XPU_TEST_GPU=1 and XPU_WORKLOAD_DIR (made by
+tests/workloads/build_gpu.sh), on a real GPU."""
+
+import json
+import os
+import sys
+
+import xpu_testing
+from gpu_capture import GpuCapture, count_sites, report
+from xpu_testing import Workspace, expect
+
+REAL = os.environ.get("XPU_TEST_GPU") == "1"
+SYMBOLS = {}
+
+
+def program(name):
+    if "XPU_WORKLOAD_DIR" in os.environ:
+        return os.path.join(os.path.realpath(os.environ["XPU_WORKLOAD_DIR"]), name)
+    return xpu_testing.workload(name)
+
+
+def symbols(path):
+    return SYMBOLS.setdefault(path, xpu_testing.Symbols(path))
+
+
+def recorded(work, name, *arguments, options=(), env=None):
+    """Records a workload; returns its own account and the capture."""
+    result = work.record(*options, "--", program(name), *map(str, arguments),
+                         env={**os.environ, **(env or {})}, timeout=120)
+    expect(f"{name}: exit status ({result.stderr})", result.returncode, 0)
+    return (json.loads(result.stdout.splitlines()[-1]),
+            GpuCapture(work.path / "capture.xpu"))
+
+
+def check_sites(what, capture, account, path):
+    expected = {(s["path"], s["kernel"]): s["launches"] for s in account["sites"]}
+    actual = count_sites(capture.sites(path, symbols(path)), expected)
+    expect(f"{what}: launches by call site", {k: v[0] for k, v in actual.items()}, expected)
+    # The report's own symbols and passes come to the same time for each site.
+    folded = {}
+    for line, value in capture.folded("--mode", "gpu", "--unit", "ns").items():
+        frames = line.split(";")
+        if not frames[-1].startswith("[GPU_Kernel]"):
+            continue
+        path_frames = [f.split("(")[0].removeprefix("void ") for f in frames[:-1]]
+        expect(f"{what}: the API call in {line!r}", path_frames[-1], "cudaLaunchKernel")
+        kernel = capture_plain(frames[-1].removeprefix("[GPU_Kernel]"))
+        site = next((p for p, k in expected if k == kernel and
+                     path_frames[:-1][-len(p.split(";")):] == p.split(";")), line)
+        folded[(site, kernel)] = folded.get((site, kernel), 0) + value
+    expect(f"{what}: folded ns by call site", folded, {k: v[1] for k, v in actual.items()})
+
+
+def capture_plain(name):
+    from gpu_capture import plain_name
+    return plain_name(name)
+
+
+def check_transformer(name, *arguments):
+    with Workspace() as work:
+        account, capture = recorded(work, name, *arguments)
+        expect("kernel records", len(capture.of("kernel")), account["launches"])
+        expect("kernels by name", capture.kernels_by_name(), account["kernels"])
+        expect("kernels without a stack of their id", capture.unmatched(), [])
+        expect("losses", capture.losses(), {})
+        gpu = sum(v for k, v in capture.folded("--mode", "gpu", "--unit", "ns").items()
+                  if k.split(";")[-1].startswith("[GPU_Kernel]"))
+        expect("folded ns of kernels", gpu, capture.kernel_ns())
+        check_sites(name, capture, account, program(name))
+        copies = [c for c in capture.of("memcpy") if c["copy_kind"] in ("1", "2")]
+        expect("bytes copied", sum(int(c["size_bytes"]) for c in copies),
+               sum(c["bytes"] for c in account["copies"].values()))
+        expect("bytes set", sum(int(m["size_bytes"]) for m in capture.of("memset")),
+               account["memset"]["bytes"])
+        tables = json.loads(report("--top", "-n", "0", "--format", "json", work.path / "capture.xpu"))
+        expect("instances in cuda_gpu_kern_sum",
+               sum(r["Instances"] for r in tables["cuda_gpu_kern_sum"]), account["launches"])
+        margin = capture.worst_margin_ns()
+        expect(f"no kernel starts before its launch call (worst margin {margin} ns)", margin >= 0,
+               True)
+        print(f"        {name}: {account['launches']} launches, worst margin {margin} ns, "
+              f"{os.path.getsize(work.path / 'capture.xpu')} bytes")
+        return account, capture
+
+
+def test_transformer_shared_cudart():
+    check_transformer("transformer", "--requests", 12, "--layers", 3)
+
+
+def test_transformer_static_cudart():
+    check_transformer("transformer-static", "--requests", 12, "--layers", 3)
+
+
+def test_transformer_threads():
+    check_transformer("transformer", "--requests", 8, "--layers", 2, "--threads", 4)
+
+
+def test_time_agrees_with_events():
+    with Workspace() as work:
+        account, capture = recorded(work, "transformer", "--requests", 10, "--layers", 4,
+                                    "--event-time", "--kernel-us", 500 if REAL else 200)
+        ratio = capture.kernel_ns(without=("gate_kernel",)) / account["event_ns"]
+        expect(f"GPU time over cudaEvent time, {ratio:.4f}, within 2 %", abs(ratio - 1) <= 0.02,
+               True)
+        print(f"        GPU time / cudaEvent time = {ratio:.4f}")
+
+
+def check_two_kernels(mode):
+    """Threads or processes that launch different kernels alternately: nothing mixed."""
+    name = "two_kernels"
+    with Workspace() as work:
+        account, capture = recorded(work, name, f"--mode={mode}", "--launches", 200)
+        expect("losses", capture.losses(), {})
+        path = program(name)
+        for actor in account["actors"]:
+            kernel = next(iter(actor["kernels"]))
+            mine = [k for k in capture.of("kernel") if capture.plain[k["name"]] == kernel]
+            expect(f"{mode}: {kernel}s", len(mine), actor["kernels"][kernel])
+            stacks = [capture.stacks[capture.key(k)] for k in mine]
+            expect(f"{mode}: pids of {kernel}", {int(s["pid"]) for s in stacks}, {actor["pid"]})
+            expect(f"{mode}: tids of {kernel}", {int(s["tid"]) for s in stacks}, {actor["tid"]})
+        accounts = {"sites": [s for a in account["actors"] for s in a["sites"]]}
+        check_sites(f"two_kernels {mode}", capture, accounts, path)
+
+
+def test_two_threads():
+    check_two_kernels("threads")
+
+
+def test_two_processes():
+    check_two_kernels("fork")
+
+
+def test_two_programs():
+    check_two_kernels("exec")
+
+
+def test_many_launches_on_two_threads():
+    with Workspace() as work:
+        account, capture = recorded(work, "empty_launches", "--launches", 20000, "--threads", 2,
+                                    options=("-F", "999"))
+        expect("losses", capture.losses(), {})
+        expect("kernel records", len(capture.of("kernel")), account["launches"])
+        expect("kernels without a stack of their id", len(capture.unmatched()), 0)
+        print(f"        {account['launches']} launches, "
+              f"{os.path.getsize(work.path / 'capture.xpu') / account['launches']:.1f} bytes each, "
+              "samples and API calls included")
+
+
+def test_driver_api_only():
+    with Workspace() as work:
+        account, capture = recorded(work, "driver_api", "--launches", 50)
+        expect("kernels by name", capture.kernels_by_name(), account["kernels"])
+        expect("kernels without a stack of their id", capture.unmatched(), [])
+        leaves = {tuple(line.split(";")[-2:]) for line in capture.folded("--mode", "gpu")
+                  if "[GPU_Kernel]" in line}
+        expect("API calls that launched", {call for call, _ in leaves},
+               {"cuLaunchKernel", "cuLaunchKernelEx"})
+
+
+def test_graph_replays():
+    with Workspace() as work:
+        account, capture = recorded(work, "graph", "--nodes", 20, "--replays", 10)
+        expect("graph launches", len(capture.of("graph_launch")), 10)
+        replays = {line: ns for line, ns in capture.folded("--mode", "gpu", "--unit", "ns").items()
+                   if "[GPU_Graph]" in line}
+        expect("folded ns of replays", sum(replays.values()),
+               sum(capture.duration(g) for g in capture.of("graph_launch")))
+        for line in replays:
+            expect("the call before the replay", line.split(";")[-2], "cudaGraphLaunch")
+
+
+def test_dropped_stacks_change_nothing_else():
+    """Every 7th stack left out: the rest of the attributions stay identical."""
+    arguments = ("transformer", "--requests", 6, "--layers", 2)
+    path = program("transformer")
+
+    def attributions(env):
+        with Workspace() as work:
+            _, capture = recorded(work, *arguments, env=env)
+            return [(capture.key(k)[1], capture.plain[k["name"]],
+                     capture.frames(capture.stacks[capture.key(k)], path, symbols(path))
+                     if capture.key(k) in capture.stacks else None)
+                    for k in sorted(capture.of("kernel"), key=lambda k: int(k["correlation_id"]))
+                    ], capture.losses()
+
+    whole, losses = attributions({})
+    expect("losses of the whole capture", losses, {})
+    thinned, losses = attributions({"XPU_TEST_DROP": "stack:7"})
+    expect("kernels", len(thinned), len(whole))
+    missing = [i for i, t in enumerate(thinned) if t[2] is None]
+    expect("some stacks are missing", len(missing) > 0, True)
+    expect("the rest", [t for t in thinned if t[2] is not None],
+           [w for w, t in zip(whole, thinned) if t[2] is not None])
+
+
+def test_program_that_never_touches_cuda():
+    with Workspace() as work:
+        result = work.record("--", "/bin/true")
+        expect("status", result.returncode, 0)
+        capture = GpuCapture(work.path / "capture.xpu")
+        expect("CUDA processes", capture.of("gpu_process"), [])
+
+
+def prepare():
+    xpu_testing.require_recording()
+    if not REAL and "XPU_FAKE_CUDA_DIR" in os.environ:
+        os.environ["LD_LIBRARY_PATH"] = os.environ["XPU_FAKE_CUDA_DIR"]
+
+
+if __name__ == "__main__":
+    try:
+        prepare()
+    except xpu_testing.Skip as reason:
+        print(f"skipped: {reason}")
+        sys.exit(xpu_testing.SKIP)
+    xpu_testing.main(globals())

@@ -1,0 +1,75 @@
+#include "cupti_inject/buffers.h"
+
+#include <algorithm>
+#include <cstring>
+#include <set>
+#include <thread>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+namespace xpu::inject {
+namespace {
+
+bool IsZero(const uint8_t* buffer) {
+  return std::all_of(buffer, buffer + kBufferBytes, [](uint8_t byte) { return byte == 0; });
+}
+
+TEST(BufferPool, BuffersAreZeroAlsoWhenReused) {
+  BufferPool pool;
+  uint8_t* first = pool.Take();
+  ASSERT_NE(first, nullptr);
+  EXPECT_EQ(reinterpret_cast<uintptr_t>(first) % 8, 0u);
+  EXPECT_TRUE(IsZero(first));
+  std::memset(first, 0xff, 1000);
+  pool.Give(first, 1000);
+  uint8_t* second = pool.Take();
+  EXPECT_EQ(second, first);
+  EXPECT_TRUE(IsZero(second));
+  pool.Give(second, 0);
+}
+
+TEST(BufferPool, CountsWhatIsOut) {
+  BufferPool pool;
+  uint8_t* a = pool.Take();
+  uint8_t* b = pool.Take();
+  EXPECT_NE(a, b);
+  EXPECT_EQ(pool.outstanding(), 2u);
+  pool.Give(a, 0);
+  EXPECT_EQ(pool.outstanding(), 1u);
+  pool.Give(b, 0);
+  EXPECT_EQ(pool.outstanding(), 0u);
+}
+
+TEST(BufferPool, ManyThreadsNeverShareABuffer) {
+  BufferPool pool;
+  std::atomic<bool> shared{false};
+  std::vector<std::thread> threads;
+  for (uint8_t t = 1; t <= 4; ++t) {
+    threads.emplace_back([&, t] {
+      for (int i = 0; i < 2000; ++i) {
+        uint8_t* buffer = pool.Take();
+        if (buffer[0] != 0) shared = true;
+        std::memset(buffer, t, 64);
+        std::this_thread::yield();
+        if (buffer[63] != t) shared = true;
+        pool.Give(buffer, 64);
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_FALSE(shared.load());
+  EXPECT_EQ(pool.outstanding(), 0u);
+}
+
+TEST(BufferPool, GivesBackToTheSystemWhatIsTooMuch) {
+  BufferPool pool;
+  std::vector<uint8_t*> buffers;
+  for (int i = 0; i < 200; ++i) buffers.push_back(pool.Take());
+  EXPECT_EQ(std::set<uint8_t*>(buffers.begin(), buffers.end()).size(), 200u);
+  for (uint8_t* buffer : buffers) pool.Give(buffer, kBufferBytes);
+  EXPECT_EQ(pool.outstanding(), 0u);
+}
+
+}  // namespace
+}  // namespace xpu::inject

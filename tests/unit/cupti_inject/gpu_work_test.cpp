@@ -1,0 +1,87 @@
+#include "cupti_inject/gpu_work.h"
+
+#include <gtest/gtest.h>
+
+#include "cupti_inject/cupti_abi.h"
+
+namespace xpu::inject {
+namespace {
+
+constexpr uint32_t kDriver = cupti::kDomainDriver;
+constexpr uint32_t kRuntime = cupti::kDomainRuntime;
+
+TEST(IsGpuWork, DriverLaunchesCopiesSetsAndWaits) {
+  for (const char* name : {"cuLaunch",
+                           "cuLaunchGrid",
+                           "cuLaunchGridAsync",
+                           "cuLaunchKernel",
+                           "cuLaunchKernel_ptsz",
+                           "cuLaunchKernelEx",
+                           "cuLaunchKernelEx_ptsz",
+                           "cuLaunchCooperativeKernel",
+                           "cuLaunchCooperativeKernelMultiDevice",
+                           "cuLaunchHostFunc",
+                           "cuGraphLaunch",
+                           "cuGraphLaunch_ptsz",
+                           "cuMemcpyHtoD_v2",
+                           "cuMemcpyDtoHAsync_v2_ptsz",
+                           "cuMemcpy",
+                           "cuMemcpy3DBatchAsync_v2",
+                           "cuMemcpyPeerAsync",
+                           "cu64MemcpyDtoD",
+                           "cuMemsetD8_v2",
+                           "cuMemsetD2D32Async_ptsz",
+                           "cuCtxSynchronize",
+                           "cuCtxSynchronize_v2",
+                           "cuStreamSynchronize_ptsz",
+                           "cuEventSynchronize"}) {
+    EXPECT_TRUE(IsGpuWork(kDriver, name)) << name;
+  }
+}
+
+TEST(IsGpuWork, RuntimeLaunchesCopiesSetsAndWaits) {
+  for (const char* name : {"cudaLaunch_v3020",
+                           "cudaLaunchKernel_v7000",
+                           "cudaLaunchKernel_ptsz_v7000",
+                           "cudaLaunchKernelExC_v11060",
+                           "__cudaLaunchKernel_v13000",
+                           "__cudaLaunchKernel_ptsz_v13000",
+                           "cudaLaunchCooperativeKernel_v9000",
+                           "cudaLaunchHostFunc_v10000",
+                           "cudaGraphLaunch_v10000",
+                           "cudaMemcpy_v3020",
+                           "cudaMemcpyToSymbolAsync_ptsz_v7000",
+                           "cudaMemcpy3DPeerAsync_v4000",
+                           "cudaMemcpyBatchAsync_v13000",
+                           "cudaMemset_v3020",
+                           "cudaMemset3DAsync_ptsz_v7000",
+                           "cudaDeviceSynchronize_v3020",
+                           "cudaThreadSynchronize_v3020",
+                           "cudaStreamSynchronize_ptsz_v7000",
+                           "cudaEventSynchronize_v3020",
+                           "cudaLaunchKernel"}) {
+    EXPECT_TRUE(IsGpuWork(kRuntime, name)) << name;
+  }
+}
+
+TEST(IsGpuWork, NothingElse) {
+  for (const char* name :
+       {"", "cuInit", "cuMemAlloc_v2", "cuMemFree_v2", "cuMemGetInfo_v2", "cuModuleLoad",
+        "cuCtxGetCurrent", "cuStreamQuery", "cuEventRecord", "cuGraphAddMemcpyNode",
+        "cuGraphAddMemsetNode", "cuGraphInstantiate", "cuGraphKernelNodeSetParams",
+        "cuFuncGetAttribute", "cuStreamWaitEvent", "cuMemPrefetchAsync", "cudaLaunchKernel"}) {
+    EXPECT_FALSE(IsGpuWork(kDriver, name)) << name;
+  }
+  for (const char* name :
+       {"cudaMalloc_v3020", "cudaGetLastError_v3020", "cudaStreamIsCapturing_v10000",
+        "cudaGraphAddMemcpyNode_v10000", "cudaGraphMemsetNodeSetParams_v10000",
+        "cudaEventQuery_v3020", "cudaStreamWaitEvent_v3020", "cudaConfigureCall_v3020",
+        "cuLaunchKernel", "__cudaRegisterFunction"}) {
+    EXPECT_FALSE(IsGpuWork(kRuntime, name)) << name;
+  }
+  EXPECT_FALSE(IsGpuWork(kRuntime, nullptr));
+  EXPECT_FALSE(IsGpuWork(cupti::kDomainResource, "cuLaunchKernel"));
+}
+
+}  // namespace
+}  // namespace xpu::inject

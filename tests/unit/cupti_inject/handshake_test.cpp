@@ -1,0 +1,141 @@
+#include "cupti_inject/handshake.h"
+
+#include <filesystem>
+
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+
+#include "cupti_inject/lock.h"
+#include "fake_recorder.h"
+
+namespace xpu::inject {
+namespace {
+
+constexpr uint64_t kInstance = 0x1122334455667788;
+constexpr uint64_t kPatience = 10'000'000'000;  // far more than an answer takes
+constexpr uint64_t kShort = 200'000'000;
+
+ptrdiff_t OpenDescriptors() {
+  return std::distance(std::filesystem::directory_iterator("/proc/self/fd"), {});
+}
+
+TEST(Handshake, GivesTheRing) {
+  TestRing ring(64 << 10);
+  const FakeRecorder recorder(&ring);
+  const auto before = OpenDescriptors();
+  MappedRing mapped;
+  ASSERT_TRUE(Connect(recorder.invitation(), kInstance, kPatience, &mapped));
+  EXPECT_EQ(mapped.capacity_bytes, 64u << 10);
+  ASSERT_NE(mapped.header, nullptr);
+  mapped.header->heartbeat.store(42);
+  EXPECT_EQ(ring.header().heartbeat.load(), 42u);
+  // The data is there twice.
+  auto* data = reinterpret_cast<std::byte*>(mapped.header) + wire::kHeaderBytes;
+  data[5] = std::byte{99};
+  EXPECT_EQ(data[(64 << 10) + 5], std::byte{99});
+  Unmap(mapped);
+  while (recorder.connections() == 0) SleepNs(1'000'000);
+  EXPECT_EQ(recorder.last_hello().version, wire::kVersion);
+  EXPECT_EQ(recorder.last_hello().instance, kInstance);
+  EXPECT_EQ(recorder.last_hello().namespace_pid, static_cast<uint32_t>(getpid()));
+  // The recorder's side of the connection closes on its own thread.
+  for (int i = 0; i < 5000 && OpenDescriptors() != before; ++i) SleepNs(1'000'000);
+  EXPECT_EQ(OpenDescriptors(), before);
+}
+
+TEST(Handshake, WrongSecretIsRefused) {
+  TestRing ring(64 << 10);
+  const FakeRecorder recorder(&ring);
+  Invitation invitation = recorder.invitation();
+  invitation.secret[15] ^= 1;
+  MappedRing mapped;
+  EXPECT_FALSE(Connect(invitation, kInstance, kPatience, &mapped));
+  EXPECT_EQ(mapped.header, nullptr);
+}
+
+TEST(Handshake, NobodyListens) {
+  Invitation invitation{};
+  ASSERT_TRUE(
+      ParseInvitation("xpu-nobody-is-here:000102030405060708090a0b0c0d0eff:1", &invitation));
+  MappedRing mapped;
+  const uint64_t begin = MonotonicNs();
+  EXPECT_FALSE(Connect(invitation, kInstance, kPatience, &mapped));
+  EXPECT_LT(MonotonicNs() - begin, kPatience);
+}
+
+class BadAnswer : public ::testing::TestWithParam<Answer> {};
+
+TEST_P(BadAnswer, IsRefusedInTimeAndLeavesNothingOpen) {
+  TestRing ring(64 << 10);
+  const FakeRecorder recorder(&ring, GetParam());
+  MappedRing mapped;
+  const uint64_t begin = MonotonicNs();
+  EXPECT_FALSE(Connect(recorder.invitation(), kInstance, kShort, &mapped));
+  EXPECT_LT(MonotonicNs() - begin, 20 * kShort);  // not for ever; the machine may be busy
+  EXPECT_EQ(mapped.header, nullptr);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, BadAnswer,
+                         ::testing::Values(Answer::kNothing, Answer::kHalf, Answer::kRefuse,
+                                           Answer::kNoDescriptor, Answer::kWrongVersion,
+                                           Answer::kHangUp));
+
+TEST(Handshake, StoppedRecorderWhoseQueueIsFull) {
+  // Nobody accepts: the backlog takes a few connections, then connect() says EAGAIN.
+  const UniqueFd listener(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  const std::string name = "xpu-test-full-" + std::to_string(getpid());
+  std::memcpy(address.sun_path + 1, name.data(), name.size());
+  const auto size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
+  ASSERT_EQ(bind(listener.get(), reinterpret_cast<sockaddr*>(&address), size), 0);
+  ASSERT_EQ(listen(listener.get(), 0), 0);
+  const UniqueFd first(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  ASSERT_EQ(connect(first.get(), reinterpret_cast<sockaddr*>(&address), size), 0);
+
+  Invitation invitation{};
+  ASSERT_TRUE(ParseInvitation((name + ":000102030405060708090a0b0c0d0eff:1").c_str(), &invitation));
+  MappedRing mapped;
+  const uint64_t begin = MonotonicNs();
+  EXPECT_FALSE(Connect(invitation, kInstance, kShort, &mapped));
+  EXPECT_GE(MonotonicNs() - begin, kShort);
+  EXPECT_LT(MonotonicNs() - begin, 20 * kShort);
+}
+
+TEST(Handshake, MoreDescriptorsThanOneAreClosed) {
+  TestRing ring(64 << 10);
+  const FakeRecorder recorder(&ring, Answer::kTwoDescriptors);
+  const auto before = OpenDescriptors();
+  MappedRing mapped;
+  ASSERT_TRUE(Connect(recorder.invitation(), kInstance, kPatience, &mapped));
+  Unmap(mapped);
+  while (recorder.connections() == 0) SleepNs(1'000'000);
+  for (int i = 0; i < 5000 && OpenDescriptors() != before; ++i) SleepNs(1'000'000);
+  EXPECT_EQ(OpenDescriptors(), before);
+}
+
+TEST(Handshake, RingThatCouldShrinkIsRefused) {
+  TestRing ring(64 << 10, /*sealed=*/false);
+  const FakeRecorder recorder(&ring);
+  MappedRing mapped;
+  EXPECT_FALSE(Connect(recorder.invitation(), kInstance, kPatience, &mapped));
+}
+
+TEST(Handshake, RingSmallerThanAMessageIsRefused) {
+  TestRing ring(32 << 10);
+  const FakeRecorder recorder(&ring);
+  MappedRing mapped;
+  EXPECT_FALSE(Connect(recorder.invitation(), kInstance, kPatience, &mapped));
+}
+
+TEST(Handshake, RingThatSaysAnotherSizeIsRefused) {
+  TestRing ring(64 << 10);
+  ring.header().capacity_bytes = 128 << 10;
+  const FakeRecorder recorder(&ring);
+  MappedRing mapped;
+  EXPECT_FALSE(Connect(recorder.invitation(), kInstance, kPatience, &mapped));
+}
+
+}  // namespace
+}  // namespace xpu::inject

@@ -1,0 +1,65 @@
+#include <cstring>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "cupti_inject/cupti_abi.h"
+#include "cupti_inject/cupti_loader.h"
+
+namespace xpu::cupti {
+namespace {
+
+std::vector<uint8_t> Ones(size_t size) { return std::vector<uint8_t>(size, 0xff); }
+
+// What cupti_abi_check.cpp asserts against cupti.h must hold without it too.
+static_assert(sizeof(Kernel) == 216 && offsetof(Kernel, graph_id) == 156);
+static_assert(sizeof(Memcpy) == 96 && sizeof(MemcpyPeer) == 96 && sizeof(Memset) == 88);
+static_assert(sizeof(Synchronization) == 56 && sizeof(GraphTrace) == 56 && sizeof(Overhead) == 56);
+static_assert(sizeof(Device) == 184 && sizeof(Context) == 32 && sizeof(Api) == 40);
+
+TEST(Load, NewestKernelIsWhole) {
+  const auto kernel = Load<Kernel>(Ones(216).data(), 216);
+  EXPECT_EQ(kernel.graph_id, UINT32_MAX);
+  EXPECT_EQ(kernel.is_device_launched, 0xff);
+}
+
+TEST(Load, OldestKernelHasNoChannel) {
+  const auto kernel = Load<Kernel>(Ones(160).data(), 160);
+  EXPECT_EQ(kernel.graph_id, UINT32_MAX);
+  EXPECT_EQ(kernel.access_policy_window, 0u);
+  EXPECT_EQ(kernel.channel_id, 0u);
+  EXPECT_EQ(kernel.cluster_x, 0u);
+}
+
+TEST(Load, LongerThanKnownIsCut) {
+  const auto kernel = Load<Kernel>(Ones(300).data(), 300);
+  EXPECT_EQ(kernel.is_device_launched, 0xff);
+}
+
+TEST(Load, NothingIsZeros) {
+  const auto kernel = Load<Kernel>(nullptr, 0);
+  EXPECT_EQ(kernel.kind, 0u);
+  EXPECT_EQ(kernel.end_ns, 0u);
+}
+
+TEST(Load, PaddingOfOldVersionsIsNoField) {
+  EXPECT_EQ(Load<Memcpy>(Ones(80).data(), 80).graph_id, UINT32_MAX);
+  EXPECT_EQ(Load<Memcpy>(Ones(80).data(), 80).channel_id, 0u);
+  EXPECT_EQ(Load<Memcpy>(Ones(88).data(), 88).channel_id, UINT32_MAX);
+  EXPECT_EQ(Load<Memcpy>(Ones(88).data(), 88).is_device_launched, 0u);
+  EXPECT_EQ(Load<Memcpy>(Ones(96).data(), 96).is_device_launched, 0xffu);
+  EXPECT_EQ(Load<MemcpyPeer>(Ones(88).data(), 88).channel_id, 0u);
+  EXPECT_EQ(Load<MemcpyPeer>(Ones(96).data(), 96).channel_id, UINT32_MAX);
+  EXPECT_EQ(Load<Memset>(Ones(80).data(), 80).channel_id, 0u);
+  EXPECT_EQ(Load<Memset>(Ones(88).data(), 88).channel_id, UINT32_MAX);
+}
+
+TEST(CudaMajorOfCupti, OldAndNewNumbers) {
+  EXPECT_EQ(inject::CudaMajorOfCupti(17), 11u);
+  EXPECT_EQ(inject::CudaMajorOfCupti(18), 12u);
+  EXPECT_EQ(inject::CudaMajorOfCupti(26), 12u);
+  EXPECT_EQ(inject::CudaMajorOfCupti(130001), 13u);
+}
+
+}  // namespace
+}  // namespace xpu::cupti

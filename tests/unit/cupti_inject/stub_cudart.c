@@ -1,0 +1,1 @@
+int stub_cudart_is_here = 1;

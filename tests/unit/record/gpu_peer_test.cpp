@@ -1,0 +1,317 @@
+// From messages in the ring to events in a capture, and what goes wrong on the way to the ledger.
+#include "record/gpu_peer.h"
+
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+
+#include "cupti_inject/cupti_abi.h"
+#include "cupti_inject/ring_producer.h"
+#include "format/reader.h"
+
+namespace xpu {
+namespace {
+
+constexpr uint64_t kInstance = 0x1122334455667788;
+
+// A peer whose process is this one, a producer on its ring, and the capture it writes.
+class GpuPeerTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    char name[] = "/tmp/xpu-peer-test-XXXXXX";
+    UniqueFd fd(::mkstemp(name));
+    ASSERT_TRUE(fd);
+    path_ = name;
+    auto writer = CaptureWriter::Create(std::move(fd), path_);
+    ASSERT_TRUE(writer.ok());
+    sink_.emplace(*std::move(writer));
+  }
+  void TearDown() override { std::filesystem::remove(path_); }
+
+  void MakePeer(TestDrop drop = TestDrop()) {
+    auto ring = RingReader::Create();
+    ASSERT_TRUE(ring.ok());
+    header_ = &ring->header();
+    producer_.Attach(header_, ring->capacity_bytes());
+    UniqueFd pidfd(static_cast<int>(::syscall(SYS_pidfd_open, ::getpid(), 0)));
+    peer_.emplace(InjectPeer{4711, 1, kInstance, std::move(pidfd), *std::move(ring)}, drop, *sink_);
+  }
+
+  bool SendName(uint32_t id, std::string_view text) {
+    wire::NameMessage message{};
+    message.name_id = id;
+    message.text_bytes = static_cast<uint32_t>(text.size());
+    return producer_.Send(wire::MessageKind::kName, message, text.data(), text.size());
+  }
+  void SendKernel(uint32_t correlation_id, uint32_t name_id) {
+    cupti::Kernel record{};
+    record.kind = cupti::kKindConcurrentKernel;
+    record.correlation_id = correlation_id;
+    record.start_ns = correlation_id * 10;
+    wire::ActivityMessage message{};
+    message.name_id = name_id;
+    message.record_size_bytes = sizeof(record);
+    ASSERT_TRUE(producer_.Send(wire::MessageKind::kActivity, message, &record, sizeof(record)));
+    producer_.Count(wire::kCounterActivitiesSent);
+  }
+  void SendCallbackName(uint32_t id, std::string_view text) {
+    wire::CallbackNameMessage message{};
+    message.domain = 1;
+    message.callback_id = id;
+    message.text_bytes = static_cast<uint32_t>(text.size());
+    ASSERT_TRUE(
+        producer_.Send(wire::MessageKind::kCallbackName, message, text.data(), text.size()));
+  }
+  void SendCall(uint32_t callback_id, uint32_t correlation_id, int32_t result = 0) {
+    wire::ApiCallMessage message{};
+    message.domain = 1;
+    message.callback_id = callback_id;
+    message.correlation_id = correlation_id;
+    message.tid = 77;
+    message.start_ns = 1000;
+    message.end_ns = 2000;
+    message.return_value = result;
+    ASSERT_TRUE(producer_.Send(wire::MessageKind::kApiCall, message));
+    producer_.Count(wire::kCounterCallsSent);
+  }
+  void SendDetail(wire::DetailKind kind, uint64_t number, std::string_view text) {
+    wire::DetailMessage message{};
+    message.detail = kind;
+    message.number = number;
+    message.text_bytes = static_cast<uint32_t>(text.size());
+    ASSERT_TRUE(producer_.Send(wire::MessageKind::kDetail, message, text.data(), text.size()));
+  }
+
+  uint64_t Lost(LossKind kind) { return sink_->losses().total(kind); }
+
+  // Everything written, read back. The reader stays for its strings.
+  EventBatch Events() {
+    sink_->Close(RecordingEnd{});
+    reader_.emplace(*CaptureReader::Open(path_));
+    EventBatch all;
+    while (auto batch = reader_->Next()) {
+      VisitLists(all, [&](std::string_view name, auto& list) {
+        VisitLists(*batch, [&](std::string_view other, auto& more) {
+          if constexpr (std::is_same_v<decltype(list), decltype(more)>) {
+            if (name == other) list.insert(list.end(), more.begin(), more.end());
+          }
+        });
+      });
+    }
+    return all;
+  }
+  std::string Text(StringId id) { return std::string(reader_->String(id)); }
+
+  std::string path_;
+  std::optional<EventSink> sink_;
+  wire::RingHeader* header_ = nullptr;
+  inject::RingProducer producer_;
+  std::optional<GpuPeer> peer_;
+  std::optional<CaptureReader> reader_;
+};
+
+TEST_F(GpuPeerTest, MessagesBecomeEvents) {
+  MakePeer();
+  ASSERT_TRUE(SendName(1, "_Z3foov"));
+  SendKernel(5, 1);
+  SendKernel(6, 0);
+  SendCallbackName(307, "cuLaunchKernel");
+  SendCall(307, 5, 3);
+  wire::ClockPairMessage pair{};
+  pair.before_ns = 10;
+  pair.cupti_ns = 20;
+  pair.after_ns = 30;
+  ASSERT_TRUE(producer_.Send(wire::MessageKind::kClockPair, pair));
+  SendDetail(wire::DetailKind::kCuptiPath, 130001, "/lib/libcupti.so.13");
+  SendDetail(wire::DetailKind::kDriverVersion, 13000, "");
+  producer_.SetState(wire::State::kFinished);
+  peer_->Drain(*sink_);
+  EXPECT_EQ(sink_->losses().total(), 0u);
+
+  const EventBatch events = Events();
+  ASSERT_EQ(events.kernels.size(), 2u);
+  EXPECT_EQ(events.kernels[0].instance, InstanceId{kInstance});
+  EXPECT_EQ(events.kernels[0].correlation_id, 5u);
+  EXPECT_EQ(events.kernels[0].start_ns, 50u);
+  EXPECT_EQ(Text(events.kernels[0].name), "_Z3foov");
+  EXPECT_EQ(Text(events.kernels[1].name), "");
+  ASSERT_EQ(events.api_calls.size(), 1u);
+  EXPECT_EQ(events.api_calls[0].domain, ApiDomain::kDriver);
+  EXPECT_EQ(events.api_calls[0].callback_id, 307u);
+  EXPECT_EQ(events.api_calls[0].correlation_id, 5u);
+  EXPECT_EQ(events.api_calls[0].tid, 77u);
+  EXPECT_EQ(events.api_calls[0].start_ns, 1000u);
+  EXPECT_EQ(events.api_calls[0].end_ns, 2000u);
+  EXPECT_EQ(events.api_calls[0].return_value, 3);
+  ASSERT_EQ(events.callback_names.size(), 1u);
+  EXPECT_EQ(Text(events.callback_names[0].name), "cuLaunchKernel");
+  ASSERT_EQ(events.clock_pairs.size(), 1u);
+  EXPECT_EQ(events.clock_pairs[0].before_ns, 10u);
+  EXPECT_EQ(events.clock_pairs[0].clock_ns, 20u);
+  EXPECT_EQ(events.clock_pairs[0].after_ns, 30u);
+  ASSERT_EQ(events.gpu_processes.size(), 2u);
+  EXPECT_EQ(events.gpu_processes[0].state, InjectState::kConnected);
+  EXPECT_EQ(events.gpu_processes[0].pid, 4711u);
+  EXPECT_EQ(events.gpu_processes[0].namespace_pid, 1u);
+  EXPECT_EQ(events.gpu_processes[1].state, InjectState::kFinished);
+  EXPECT_EQ(events.gpu_processes[1].cupti_version, 130001u);
+  EXPECT_EQ(events.gpu_processes[1].driver_version, 13000u);
+  EXPECT_EQ(Text(events.gpu_processes[1].cupti_path), "/lib/libcupti.so.13");
+}
+
+TEST_F(GpuPeerTest, DeviceRecordIsKeptWholeToo) {
+  MakePeer();
+  cupti::Device record{};
+  record.kind = cupti::kKindDevice;
+  record.device_id = 3;
+  record.uuid[15] = 9;
+  ASSERT_TRUE(SendName(1, "NVIDIA H200"));
+  wire::ActivityMessage message{};
+  message.name_id = 1;
+  message.record_size_bytes = sizeof(record);
+  ASSERT_TRUE(producer_.Send(wire::MessageKind::kActivity, message, &record, sizeof(record)));
+  peer_->Drain(*sink_);
+  const EventBatch events = Events();
+  ASSERT_EQ(events.devices.size(), 1u);
+  EXPECT_EQ(events.devices[0].device_id, 3u);
+  EXPECT_EQ(Text(events.devices[0].name), "NVIDIA H200");
+  EXPECT_EQ(Text(events.devices[0].uuid), std::string(15, '\0') + '\x09');
+  ASSERT_EQ(events.raw_activities.size(), 1u);
+  EXPECT_EQ(events.raw_activities[0].kind, cupti::kKindDevice);
+  EXPECT_EQ(Text(events.raw_activities[0].bytes),
+            std::string(reinterpret_cast<const char*>(&record), sizeof(record)));
+  EXPECT_EQ(Text(events.raw_activities[0].name), "NVIDIA H200");
+}
+
+TEST_F(GpuPeerTest, MessagesThatDoNotFitAreCounted) {
+  MakePeer();
+  wire::ActivityMessage activity{};
+  activity.record_size_bytes = 100;
+  ASSERT_TRUE(producer_.Send(wire::MessageKind::kActivity, activity, "short", 5));
+  activity.record_size_bytes = 0xffffffff;
+  ASSERT_TRUE(producer_.Send(wire::MessageKind::kActivity, activity));
+  wire::NameMessage name{};
+  name.text_bytes = 9;
+  ASSERT_TRUE(producer_.Send(wire::MessageKind::kName, name, "12345678", 8));
+  wire::ApiCallMessage call{};
+  call.domain = 7;
+  ASSERT_TRUE(producer_.Send(wire::MessageKind::kApiCall, call));
+  ASSERT_TRUE(producer_.Send(wire::MessageKind::kApiCall, wire::NameMessage{}));  // too short
+  ASSERT_TRUE(producer_.Send(static_cast<wire::MessageKind>(99), wire::NameMessage{}));
+  SendDetail(static_cast<wire::DetailKind>(99), 0, "x");
+  peer_->Drain(*sink_);
+  EXPECT_EQ(Lost(LossKind::kWireInvalid), 7u);
+  EXPECT_EQ(sink_->losses().total(), 7u);
+}
+
+TEST_F(GpuPeerTest, NameThatWasNotSent) {
+  MakePeer();
+  SendKernel(1, 42);
+  peer_->Drain(*sink_);
+  EXPECT_EQ(Lost(LossKind::kWireInvalid), 1u);
+  EXPECT_EQ(Events().kernels.size(), 1u);
+}
+
+TEST_F(GpuPeerTest, CountersBecomeLosses) {
+  MakePeer();
+  producer_.Count(wire::kCounterActivitiesDropped, 3);
+  producer_.Count(wire::kCounterCallsDropped, 4);
+  producer_.Count(wire::kCounterOthersDropped, 5);
+  producer_.Count(wire::kCounterCuptiDropped, 6);
+  peer_->Drain(*sink_);
+  peer_->Drain(*sink_);
+  EXPECT_EQ(Lost(LossKind::kWireRingFull), 12u);
+  EXPECT_EQ(Lost(LossKind::kCuptiDropped), 6u);
+  producer_.Count(wire::kCounterCuptiDropped, 1);
+  peer_->Drain(*sink_);
+  EXPECT_EQ(Lost(LossKind::kCuptiDropped), 7u);
+}
+
+TEST_F(GpuPeerTest, DormantSaysWhy) {
+  MakePeer();
+  SendDetail(wire::DetailKind::kDormantReason, 0, "another tool holds CUPTI");
+  producer_.SetState(wire::State::kDormant);
+  peer_->Drain(*sink_);
+  peer_->Drain(*sink_);
+  EXPECT_EQ(Lost(LossKind::kInjectDormant), 1u);
+  EXPECT_EQ(sink_->losses().details(LossKind::kInjectDormant),
+            std::vector<std::string>{"another tool holds CUPTI"});
+  EXPECT_EQ(peer_->TakeNews(), "process 4711: another tool holds CUPTI\n");
+  const EventBatch events = Events();
+  EXPECT_EQ(events.gpu_processes.back().state, InjectState::kDormant);
+  EXPECT_EQ(Text(events.gpu_processes.back().detail), "another tool holds CUPTI");
+  ASSERT_EQ(events.losses.size(), 1u);
+  EXPECT_EQ(Text(events.losses[0].name), "inject_dormant");
+  EXPECT_EQ(events.losses[0].pid, 4711u);
+  EXPECT_EQ(events.losses[0].instance, InstanceId{kInstance});
+}
+
+TEST_F(GpuPeerTest, KilledProcessOwesTheRecordsOfItsLaunches) {
+  MakePeer();
+  SendCallbackName(307, "cuLaunchKernel");
+  SendCallbackName(17, "cuCtxSynchronize");
+  for (uint32_t id = 1; id <= 5; ++id) SendCall(307, id);
+  SendCall(307, 6, 700);  // failed: no record follows
+  SendCall(17, 7);        // no GPU work
+  SendKernel(2, 0);
+  SendKernel(3, 0);
+  producer_.SetState(wire::State::kActive);
+  peer_->Finish(*sink_, false);
+  EXPECT_EQ(Lost(LossKind::kCuptiNotDelivered), 3u);
+  EXPECT_EQ(Lost(LossKind::kWireTorn), 0u);
+}
+
+TEST_F(GpuPeerTest, FinishedProcessOwesNothing) {
+  MakePeer();
+  SendCallbackName(307, "cuLaunchKernel");
+  SendCall(307, 1);
+  producer_.SetState(wire::State::kFinished);
+  peer_->Finish(*sink_, false);
+  EXPECT_EQ(sink_->losses().total(), 0u);
+  EXPECT_EQ(header_->closed.load(), 1u);
+}
+
+TEST_F(GpuPeerTest, TornMessagesAreCounted) {
+  MakePeer();
+  SendKernel(1, 0);
+  header_->head.fetch_add(64);  // reserved by a thread that died
+  SendKernel(2, 0);
+  SendKernel(3, 0);
+  SendCall(1, 4);
+  peer_->Finish(*sink_, false);
+  EXPECT_EQ(Lost(LossKind::kWireTorn), 3u);
+  EXPECT_EQ(Events().kernels.size(), 1u);
+}
+
+TEST_F(GpuPeerTest, ATornMessageAlone) {
+  MakePeer();
+  header_->head.fetch_add(64);
+  peer_->Finish(*sink_, false);
+  EXPECT_EQ(Lost(LossKind::kWireTorn), 1u);
+}
+
+TEST_F(GpuPeerTest, ABrokenRingIsOneLoss) {
+  MakePeer();
+  header_->head = 12;
+  peer_->Drain(*sink_);
+  peer_->Drain(*sink_);
+  EXPECT_EQ(Lost(LossKind::kWireInvalid), 1u);
+}
+
+TEST_F(GpuPeerTest, DropSwitch) {
+  MakePeer(TestDrop(3));
+  for (uint32_t id = 1; id <= 7; ++id) SendKernel(id, 0);
+  peer_->Drain(*sink_);
+  EXPECT_EQ(Lost(LossKind::kTestDropped), 2u);
+  std::vector<uint32_t> ids;
+  for (const Kernel& kernel : Events().kernels) ids.push_back(kernel.correlation_id);
+  EXPECT_EQ(ids, (std::vector<uint32_t>{1, 2, 4, 5, 7}));
+}
+
+}  // namespace
+}  // namespace xpu

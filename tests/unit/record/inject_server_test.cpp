@@ -1,0 +1,151 @@
+// The handshake, with the injected library's own client on the other side.
+#include "record/inject_server.h"
+
+#include <cstring>
+#include <thread>
+
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+
+#include "cupti_inject/handshake.h"
+#include "cupti_inject/invitation.h"
+
+namespace xpu {
+namespace {
+
+constexpr uint64_t kSecond = 1'000'000'000;
+
+inject::Invitation InvitationOf(const InjectServer& server) {
+  inject::Invitation invitation{};
+  EXPECT_TRUE(inject::ParseInvitation(server.EnvironmentValue().c_str(), &invitation));
+  return invitation;
+}
+
+// Answers until somebody came or `tries` times.
+InjectArrivals AcceptOne(InjectServer& server, int tries = 200) {
+  InjectArrivals all;
+  for (int i = 0; i < tries && all.peers.empty() && all.refusals.empty(); ++i) {
+    pollfd poll_fd{server.fd(), POLLIN, 0};
+    ::poll(&poll_fd, 1, 5);
+    all = server.Accept(0);
+  }
+  return all;
+}
+
+TEST(InjectServer, InvitesAndHandsOverARing) {
+  auto server = InjectServer::Listen();
+  ASSERT_TRUE(server.ok());
+  const inject::Invitation invitation = InvitationOf(*server);
+  EXPECT_EQ(invitation.session, server->session());
+  inject::MappedRing ring;
+  bool connected = false;
+  std::thread client(
+      [&] { connected = inject::Connect(invitation, 0xabcdef, 5 * kSecond, &ring); });
+  InjectArrivals arrivals = AcceptOne(*server);
+  client.join();
+  ASSERT_TRUE(connected);
+  ASSERT_EQ(arrivals.peers.size(), 1u);
+  InjectPeer& peer = arrivals.peers[0];
+  EXPECT_EQ(peer.pid, ::getpid());
+  EXPECT_EQ(peer.namespace_pid, static_cast<uint32_t>(::getpid()));
+  EXPECT_EQ(peer.instance, 0xabcdefu);
+  EXPECT_EQ(ring.capacity_bytes, wire::kDefaultCapacityBytes);
+  // Both see the same memory.
+  ring.header->counters[wire::kCounterMarkers] = 99;
+  EXPECT_EQ(peer.ring.ReadCounters()[wire::kCounterMarkers], 99u);
+  inject::Unmap(ring);
+}
+
+TEST(InjectServer, TwoServersDiffer) {
+  auto a = InjectServer::Listen();
+  auto b = InjectServer::Listen();
+  EXPECT_NE(a->EnvironmentValue(), b->EnvironmentValue());
+  EXPECT_NE(a->session(), b->session());
+}
+
+TEST(InjectServer, AWrongSecretGetsNothing) {
+  auto server = InjectServer::Listen();
+  inject::Invitation invitation = InvitationOf(*server);
+  invitation.secret[15] ^= 1;
+  inject::MappedRing ring;
+  bool connected = true;
+  std::thread client([&] { connected = inject::Connect(invitation, 1, kSecond, &ring); });
+  InjectArrivals arrivals = AcceptOne(*server, 20);
+  client.join();
+  EXPECT_FALSE(connected);
+  EXPECT_TRUE(arrivals.peers.empty());
+  EXPECT_TRUE(arrivals.refusals.empty());
+}
+
+UniqueFd ConnectRaw(const InjectServer& server) {
+  const std::string value = server.EnvironmentValue();
+  const std::string name = value.substr(0, value.find(':'));
+  UniqueFd fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  std::memcpy(address.sun_path + 1, name.data(), name.size());
+  const auto size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
+  EXPECT_EQ(::connect(fd.get(), reinterpret_cast<sockaddr*>(&address), size), 0);
+  return fd;
+}
+
+wire::Hello HelloFor(const InjectServer& server) {
+  wire::Hello hello{};
+  hello.version = wire::kVersion;
+  std::memcpy(hello.secret, InvitationOf(server).secret, sizeof(hello.secret));
+  return hello;
+}
+
+TEST(InjectServer, AnotherVersionIsRefusedAndTold) {
+  auto server = InjectServer::Listen();
+  const UniqueFd fd = ConnectRaw(*server);
+  wire::Hello hello = HelloFor(*server);
+  hello.version = 77;
+  ASSERT_EQ(::send(fd.get(), &hello, sizeof(hello), 0), static_cast<ssize_t>(sizeof(hello)));
+  const InjectArrivals arrivals = server->Accept(0);
+  ASSERT_EQ(arrivals.refusals.size(), 1u);
+  EXPECT_EQ(arrivals.refusals[0].pid, ::getpid());
+  EXPECT_EQ(arrivals.refusals[0].reason,
+            "the injected library speaks version 77, this is version 1");
+  wire::HelloReply reply{};
+  ASSERT_EQ(::recv(fd.get(), &reply, sizeof(reply), 0), static_cast<ssize_t>(sizeof(reply)));
+  EXPECT_EQ(reply.accepted, 0u);
+}
+
+TEST(InjectServer, AHelloInPieces) {
+  auto server = InjectServer::Listen();
+  const UniqueFd fd = ConnectRaw(*server);
+  const wire::Hello hello = HelloFor(*server);
+  ASSERT_EQ(::send(fd.get(), &hello, 10, 0), 10);
+  EXPECT_TRUE(server->Accept(0).peers.empty());
+  const auto rest = static_cast<ssize_t>(sizeof(hello) - 10);
+  ASSERT_EQ(::send(fd.get(), reinterpret_cast<const char*>(&hello) + 10, rest, 0), rest);
+  EXPECT_EQ(server->Accept(0).peers.size(), 1u);
+}
+
+TEST(InjectServer, TheSilentAreNotWaitedFor) {
+  auto server = InjectServer::Listen();
+  std::vector<UniqueFd> silent;
+  for (int i = 0; i < 100; ++i) silent.push_back(ConnectRaw(*server));
+  EXPECT_TRUE(server->Accept(0).peers.empty());
+  // They do not keep others out.
+  const UniqueFd fd = ConnectRaw(*server);
+  const wire::Hello hello = HelloFor(*server);
+  ASSERT_EQ(::send(fd.get(), &hello, sizeof(hello), 0), static_cast<ssize_t>(sizeof(hello)));
+  EXPECT_EQ(server->Accept(0).peers.size(), 1u);
+  // After a while they are hung up on.
+  server->Accept(10 * kSecond);
+  char byte = 0;
+  EXPECT_EQ(::recv(silent.back().get(), &byte, 1, 0), 0);
+}
+
+TEST(InjectServer, TheVanishedAreForgotten) {
+  auto server = InjectServer::Listen();
+  ConnectRaw(*server).reset();
+  EXPECT_TRUE(server->Accept(0).peers.empty());
+}
+
+}  // namespace
+}  // namespace xpu

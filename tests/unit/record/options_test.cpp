@@ -1,0 +1,100 @@
+#include "record/options.h"
+
+#include <gtest/gtest.h>
+
+namespace xpu {
+namespace {
+
+Result<ParsedCommandLine> Parse(std::vector<const char*> arguments) {
+  arguments.insert(arguments.begin(), "xpu-record");
+  return ParseCommandLine(static_cast<int>(arguments.size()), arguments.data());
+}
+
+RecordOptions Good(std::vector<const char*> arguments) {
+  auto parsed = Parse(std::move(arguments));
+  EXPECT_TRUE(parsed.ok()) << parsed.error().message;
+  EXPECT_FALSE(parsed->answer.has_value());
+  return parsed->options;
+}
+
+std::string Bad(std::vector<const char*> arguments) {
+  auto parsed = Parse(std::move(arguments));
+  if (parsed.ok()) return "accepted";
+  EXPECT_EQ(parsed.error().kind, ErrorKind::kUsage);
+  EXPECT_EQ(parsed.error().hint, "xpu-record --help lists the options");
+  return parsed.error().message;
+}
+
+using Words = std::vector<std::string>;
+
+TEST(Options, Defaults) {
+  const RecordOptions options = Good({"app"});
+  EXPECT_EQ(options.output, "capture.xpu");
+  EXPECT_EQ(options.frequency_hz, 99u);
+  EXPECT_TRUE(options.record_cpu);
+  EXPECT_TRUE(options.record_gpu);
+  EXPECT_EQ(options.launch_stacks, LaunchStacks::kUprobe);
+  EXPECT_EQ(options.cupti_library, "");
+  EXPECT_FALSE(options.verbose);
+  EXPECT_FALSE(options.quiet);
+  EXPECT_FALSE(options.check);
+  EXPECT_EQ(options.command, Words{"app"});
+  EXPECT_EQ(options.own_arguments, Words{});
+}
+
+TEST(Options, All) {
+  const RecordOptions options = Good({"-o", "x.xpu", "-F", "499", "--gpu-only", "--cupti-lib",
+                                      "/lib/c.so", "--launch-stacks=none", "-v", "app", "-q"});
+  EXPECT_EQ(options.output, "x.xpu");
+  EXPECT_EQ(options.frequency_hz, 499u);
+  EXPECT_FALSE(options.record_cpu);
+  EXPECT_TRUE(options.record_gpu);
+  EXPECT_EQ(options.cupti_library, "/lib/c.so");
+  EXPECT_EQ(options.launch_stacks, LaunchStacks::kNone);
+  EXPECT_TRUE(options.verbose);
+  EXPECT_FALSE(options.quiet);
+  EXPECT_EQ(options.command, (Words{"app", "-q"}));
+  EXPECT_EQ(options.own_arguments, (Words{"-o", "x.xpu", "-F", "499", "--gpu-only", "--cupti-lib",
+                                          "/lib/c.so", "--launch-stacks=none", "-v"}));
+  EXPECT_FALSE(Good({"--cpu-only", "-q", "app"}).record_gpu);
+}
+
+TEST(Options, TheProgramKeepsItsOwnOptions) {
+  EXPECT_EQ(Good({"--", "app", "-o", "y"}).command, (Words{"app", "-o", "y"}));
+  EXPECT_EQ(Good({"app", "--", "-F", "1"}).command, (Words{"app", "--", "-F", "1"}));
+  EXPECT_EQ(Good({"--", "--odd"}).command, Words{"--odd"});
+  EXPECT_EQ(Good({"app", "--version", "--help"}).command, (Words{"app", "--version", "--help"}));
+  EXPECT_EQ(Good({"-q", "--", "app", ""}).command, (Words{"app", ""}));
+}
+
+TEST(Options, OwnArgumentsEndBeforeTheDashes) {
+  EXPECT_EQ(Good({"-q", "--", "app"}).own_arguments, Words{"-q"});
+}
+
+TEST(Options, Refusals) {
+  EXPECT_EQ(Bad({}), "no program to record");
+  EXPECT_EQ(Bad({"--"}), "no program to record");
+  EXPECT_EQ(Bad({""}), "no program to record");
+  EXPECT_EQ(Bad({"--bogus", "app"}), "unknown option: --bogus");
+  EXPECT_EQ(Bad({"--check", "app"}), "--check takes no program");
+  EXPECT_NE(Bad({"-F", "0", "app"}), "accepted");
+  EXPECT_NE(Bad({"-F", "100001", "app"}), "accepted");
+  EXPECT_NE(Bad({"-F", "99x", "app"}), "accepted");
+  EXPECT_NE(Bad({"-F", "-1", "app"}), "accepted");
+  EXPECT_NE(Bad({"--cpu-only", "--gpu-only", "app"}), "accepted");
+  EXPECT_NE(Bad({"--cpu-only", "--cupti-lib", "x", "app"}), "accepted");
+  EXPECT_NE(Bad({"-v", "-q", "app"}), "accepted");
+  EXPECT_NE(Bad({"--launch-stacks=maybe", "app"}), "accepted");
+  EXPECT_NE(Bad({"-o"}), "accepted");
+}
+
+TEST(Options, HelpAndVersionAreAnswers) {
+  EXPECT_EQ(*Parse({"--version"})->answer, "xpu-record 0.1.0\n");
+  const std::string help = *Parse({"-h"})->answer;
+  EXPECT_NE(help.find("Usage: xpu-record [options] [--] program [arguments]"), std::string::npos);
+}
+
+TEST(Options, CheckNeedsNoProgram) { EXPECT_TRUE(Good({"--check"}).check); }
+
+}  // namespace
+}  // namespace xpu

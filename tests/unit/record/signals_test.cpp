@@ -1,0 +1,121 @@
+#include "record/signals.h"
+
+#include <gtest/gtest.h>
+
+namespace xpu {
+namespace {
+
+constexpr uint64_t kMs = 1'000'000;
+constexpr uint64_t kLater = 2 * SignalRouter::kWitnessNs;
+constexpr pid_t kTarget = 50;
+constexpr pid_t kShell = 70;
+
+using Signals = std::vector<int>;
+
+SignalRouter Router(bool leads_session = false) {
+  return SignalRouter({.recorder_leads_session = leads_session, .target = kTarget});
+}
+
+Arrival FromProcess(int signal, pid_t sender = kShell) { return {signal, SI_USER, sender}; }
+Arrival FromTerminal(int signal) { return {signal, SI_KERNEL, 0}; }
+
+TEST(SignalRouter, SentToTheRecorderAloneIsForwarded) {
+  SignalRouter router = Router();
+  router.AtRecorder(FromProcess(SIGTERM), 0);
+  EXPECT_TRUE(router.waiting());
+  EXPECT_EQ(router.Due(SignalRouter::kWitnessNs - 1, true), Signals{});
+  EXPECT_EQ(router.Due(SignalRouter::kWitnessNs, true), Signals{SIGTERM});
+  EXPECT_FALSE(router.waiting());
+  EXPECT_EQ(router.Due(kLater, true), Signals{});
+  EXPECT_EQ(router.requests_to_end(), 1);
+}
+
+TEST(SignalRouter, SentToTheGroupIsNot) {
+  SignalRouter router = Router();
+  router.AtRecorder(FromProcess(SIGTERM), 0);
+  router.AtWitness(FromProcess(SIGTERM), 5 * kMs);
+  EXPECT_EQ(router.Due(kLater, true), Signals{});
+  EXPECT_EQ(router.requests_to_end(), 1);
+}
+
+TEST(SignalRouter, TheWitnessMayBeFirst) {
+  SignalRouter router = Router();
+  router.AtWitness(FromProcess(SIGINT), 0);
+  EXPECT_EQ(router.Due(kMs, true), Signals{});
+  router.AtRecorder(FromProcess(SIGINT), 2 * kMs);
+  EXPECT_EQ(router.Due(kLater, true), Signals{});
+}
+
+TEST(SignalRouter, AnOldWitnessProvesNothing) {
+  SignalRouter router = Router();
+  router.AtWitness(FromProcess(SIGINT), 0);
+  EXPECT_EQ(router.Due(1000 * kMs, true), Signals{});
+  router.AtRecorder(FromProcess(SIGINT), 1001 * kMs);
+  EXPECT_EQ(router.Due(1001 * kMs + kLater, true), Signals{SIGINT});
+}
+
+TEST(SignalRouter, TimeoutSendsToChildAndGroup) {
+  SignalRouter router = Router();
+  router.AtRecorder(FromProcess(SIGINT), 0);
+  router.AtRecorder(FromProcess(SIGINT), kMs);
+  router.AtWitness(FromProcess(SIGINT), kMs);
+  EXPECT_EQ(router.Due(kLater, true), Signals{});
+  EXPECT_EQ(router.requests_to_end(), 1);
+}
+
+TEST(SignalRouter, SeveralToTheRecorderAreAllForwarded) {
+  SignalRouter router = Router();
+  router.AtRecorder(FromProcess(SIGUSR1), 0);
+  router.AtRecorder(FromProcess(SIGUSR1), kMs);
+  router.AtRecorder(FromProcess(SIGUSR2), kMs);
+  EXPECT_EQ(router.Due(kLater, true), (Signals{SIGUSR1, SIGUSR1, SIGUSR2}));
+  EXPECT_EQ(router.requests_to_end(), 0);
+}
+
+TEST(SignalRouter, SendersAreToldApart) {
+  SignalRouter router = Router();
+  router.AtRecorder(FromProcess(SIGTERM, 71), 0);
+  router.AtWitness(FromProcess(SIGTERM, 72), 0);
+  EXPECT_EQ(router.Due(kLater, true), Signals{SIGTERM});
+}
+
+TEST(SignalRouter, TheTerminalTellsTheGroup) {
+  SignalRouter router = Router();
+  router.AtRecorder(FromTerminal(SIGINT), 0);
+  router.AtRecorder(FromTerminal(SIGQUIT), 0);
+  router.AtRecorder(FromTerminal(SIGHUP), 0);
+  EXPECT_FALSE(router.waiting());
+  EXPECT_EQ(router.Due(kLater, true), Signals{});
+  EXPECT_EQ(router.requests_to_end(), 3);
+}
+
+TEST(SignalRouter, AHangupIsToldToTheSessionLeaderAlone) {
+  SignalRouter router = Router(true);
+  router.AtRecorder(FromTerminal(SIGHUP), 0);
+  EXPECT_EQ(router.Due(kLater, true), Signals{SIGHUP});
+  EXPECT_EQ(router.requests_to_end(), 1);
+}
+
+TEST(SignalRouter, ATimerOfTheKernelIsForTheRecorderAlone) {
+  SignalRouter router = Router();
+  router.AtRecorder(FromTerminal(SIGALRM), 0);
+  EXPECT_EQ(router.Due(kLater, true), Signals{SIGALRM});
+}
+
+TEST(SignalRouter, ATargetInAGroupOfItsOwnIsNotReachedByOurs) {
+  SignalRouter router = Router();
+  router.AtRecorder(FromProcess(SIGTERM), 0);
+  router.AtWitness(FromProcess(SIGTERM), 0);
+  EXPECT_EQ(router.Due(kLater, false), Signals{SIGTERM});
+}
+
+TEST(SignalRouter, TheTargetsOwnSignalsAskForNothing) {
+  SignalRouter router = Router();
+  router.AtRecorder(FromProcess(SIGTERM, kTarget), 0);
+  router.AtWitness(FromProcess(SIGTERM, kTarget), 0);
+  EXPECT_EQ(router.Due(kLater, true), Signals{});
+  EXPECT_EQ(router.requests_to_end(), 0);
+}
+
+}  // namespace
+}  // namespace xpu

@@ -1,0 +1,174 @@
+// The small parts: quoting, stacks, the ledger and its text, capabilities, the test switch.
+#include <cerrno>
+#include <cstring>
+
+#include <gtest/gtest.h>
+
+#include "record/check.h"
+#include "record/gpu_source.h"
+#include "record/loss_ledger.h"
+#include "record/perf_event.h"
+#include "record/preflight.h"
+#include "record/quote.h"
+#include "record/stack_frames.h"
+#include "record/summary.h"
+#include "record/target.h"
+#include "record/test_drop.h"
+
+namespace xpu {
+namespace {
+
+TEST(Quote, Words) {
+  EXPECT_EQ(QuoteForShell("plain-1.0/x_y=z:a,b+c@d%"), "plain-1.0/x_y=z:a,b+c@d%");
+  EXPECT_EQ(QuoteForShell(""), "''");
+  EXPECT_EQ(QuoteForShell("a b"), "'a b'");
+  EXPECT_EQ(QuoteForShell("it's"), "'it'\\''s'");
+  EXPECT_EQ(QuoteForShell("$HOME;`x`\n"), "'$HOME;`x`\n'");
+  EXPECT_EQ(QuoteForShell("~"), "'~'");
+  const std::string words[] = {"sh", "-c", "exit 3"};
+  EXPECT_EQ(QuoteForShell(words), "sh -c 'exit 3'");
+}
+
+xpu_stack Stack(int kernel, int user) {
+  xpu_stack stack{};
+  stack.kernel_frames = kernel;
+  stack.user_frames = user;
+  for (uint64_t i = 0; i < 2 * XPU_MAX_FRAMES; ++i) stack.frames[i] = 100 + i;
+  return stack;
+}
+
+TEST(StackFrames, KernelThenUserInnermostFirst) {
+  StackFrames frames(127);
+  frames.Take(Stack(2, 3), sizeof(xpu_stack));
+  ASSERT_EQ(frames.frames().size(), 5u);
+  EXPECT_EQ(frames.frames()[0], (Frame{FrameKind::kKernel, 100}));
+  EXPECT_EQ(frames.frames()[1], (Frame{FrameKind::kKernel, 101}));
+  EXPECT_EQ(frames.frames()[2], (Frame{FrameKind::kUser, 102}));
+  EXPECT_EQ(frames.frames()[4], (Frame{FrameKind::kUser, 104}));
+  EXPECT_EQ(frames.flags(), kStackFramePointers);
+}
+
+TEST(StackFrames, Flags) {
+  StackFrames frames(16);
+  frames.Take(Stack(-EFAULT, 2), sizeof(xpu_stack));
+  EXPECT_EQ(frames.flags(), kStackFramePointers);  // taken in user mode
+  frames.Take(Stack(-ENOMEM, 2), sizeof(xpu_stack));
+  EXPECT_EQ(frames.flags(), kStackFramePointers | kStackKernelFailed);
+  frames.Take(Stack(3, -EFAULT), sizeof(xpu_stack));
+  EXPECT_EQ(frames.flags(), kStackUserFailed);
+  EXPECT_EQ(frames.frames().size(), 3u);
+  frames.Take(Stack(0, 16), sizeof(xpu_stack));
+  EXPECT_EQ(frames.flags(), kStackFramePointers | kStackTruncated);
+  LossLedger losses;
+  frames.CountLosses(losses, 7);
+  EXPECT_EQ(losses.total(LossKind::kStackCut), 1u);
+  EXPECT_EQ(losses.total(LossKind::kStackUnreadable), 0u);
+}
+
+TEST(StackFrames, CountsBeyondTheBytes) {
+  StackFrames frames(127);
+  frames.Take(Stack(2, 100), offsetof(xpu_stack, frames) + 3 * sizeof(uint64_t));
+  EXPECT_EQ(frames.frames().size(), 3u);
+  frames.Take(Stack(2, 3), 0);
+  EXPECT_EQ(frames.frames().size(), 0u);
+}
+
+TEST(LossLedger, AddsUpAndTellsNewsOnce) {
+  LossLedger losses;
+  losses.Add(LossKind::kWireTorn, 0);
+  losses.Add(LossKind::kSampleRingFull, 3);
+  losses.Add(LossKind::kSampleRingFull, 4);
+  losses.Add(LossKind::kInjectDormant, 1, 9, InstanceId{5}, "because");
+  auto entries = losses.TakeNew();
+  ASSERT_EQ(entries.size(), 2u);
+  EXPECT_EQ(entries[0].kind, LossKind::kSampleRingFull);
+  EXPECT_EQ(entries[0].count, 7u);
+  EXPECT_EQ(entries[1].pid, 9u);
+  EXPECT_EQ(entries[1].instance, InstanceId{5});
+  EXPECT_EQ(entries[1].detail, "because");
+  EXPECT_TRUE(losses.TakeNew().empty());
+  EXPECT_EQ(losses.total(), 8u);
+}
+
+TEST(Summary, OneLineAndOneForEachLoss) {
+  LossLedger losses;
+  EXPECT_EQ(SummaryText({1234, 46285, "a.xpu"}, losses),
+            "xpu-record: 1234 events, 0 losses, a.xpu, 45.2 KiB\n");
+  losses.Add(LossKind::kSampleRingFull, 7);
+  losses.Add(LossKind::kInjectDormant, 1, 9, InstanceId{5}, "no libcupti");
+  EXPECT_EQ(SummaryText({2, 10, "a.xpu"}, losses),
+            "xpu-record: 2 events, 8 losses, a.xpu, 10 B\n"
+            "xpu-record: sample_ring_full: 7 CPU samples dropped: the sample ring was full. Lower "
+            "-F, or give xpu-record a free core.\n"
+            "xpu-record: inject_dormant: 1 CUDA processes in which CUPTI could not be used. no "
+            "libcupti. xpu-record --check tells the cure.\n");
+}
+
+TEST(Summary, Sizes) {
+  EXPECT_EQ(SizeText(0), "0 B");
+  EXPECT_EQ(SizeText(1023), "1023 B");
+  EXPECT_EQ(SizeText(1024), "1.0 KiB");
+  EXPECT_EQ(SizeText(1536), "1.5 KiB");
+  EXPECT_EQ(SizeText((uint64_t{1} << 20) - 1), "1.0 MiB");
+  EXPECT_EQ(SizeText(uint64_t{5} << 30), "5.0 GiB");
+}
+
+TEST(Preflight, Capabilities) {
+  using Names = std::vector<std::string>;
+  EXPECT_EQ(MissingCapabilities(0), (Names{"CAP_BPF", "CAP_PERFMON"}));
+  EXPECT_EQ(MissingCapabilities(uint64_t{1} << kCapBpf), Names{"CAP_PERFMON"});
+  EXPECT_EQ(MissingCapabilities(uint64_t{1} << kCapPerfmon), Names{"CAP_BPF"});
+  EXPECT_EQ(MissingCapabilities(uint64_t{1} << kCapSysAdmin), Names{});
+}
+
+TEST(Preflight, Kernels) {
+  EXPECT_TRUE(IsKernelSupported("6.18.44-fc"));
+  EXPECT_TRUE(IsKernelSupported("5.12.0"));
+  EXPECT_FALSE(IsKernelSupported("5.11.22"));
+  EXPECT_FALSE(IsKernelSupported("4.19"));
+  EXPECT_FALSE(IsKernelSupported(""));
+}
+
+TEST(PerfEvent, CpuLists) {
+  EXPECT_EQ(ParseCpuList("0-3,8\n"), (std::vector<int>{0, 1, 2, 3, 8}));
+  EXPECT_EQ(ParseCpuList("5"), std::vector<int>{5});
+  EXPECT_EQ(ParseCpuList(""), std::vector<int>{});
+  EXPECT_EQ(ParseCpuList("3-1"), std::vector<int>{});
+}
+
+TEST(TestDrop, EveryNth) {
+  TestDrop none = TestDrop::Parse("activity:7", "stack");
+  for (int i = 0; i < 20; ++i) EXPECT_FALSE(none.Next());
+  TestDrop third = TestDrop::Parse("stack:3", "stack");
+  EXPECT_FALSE(third.Next());
+  EXPECT_FALSE(third.Next());
+  EXPECT_TRUE(third.Next());
+  EXPECT_FALSE(third.Next());
+}
+
+TEST(Target, ExecFailures) {
+  EXPECT_EQ(ExecFailure{ENOENT}.ExitStatus(), 127);
+  EXPECT_EQ(ExecFailure{ENOTDIR}.ExitStatus(), 127);
+  EXPECT_EQ(ExecFailure{EACCES}.ExitStatus(), 126);
+  EXPECT_EQ(ExecFailure{ENOEXEC}.ExitStatus(), 126);
+}
+
+TEST(Environment, Variables) {
+  std::vector<std::string> environment = {"A=1", "AB=2", "C="};
+  EXPECT_EQ(FindVariable(environment, "A"), "1");
+  EXPECT_EQ(FindVariable(environment, "C"), "");
+  EXPECT_EQ(FindVariable(environment, "B"), std::nullopt);
+  SetVariable(environment, "A", "3");
+  EXPECT_EQ(environment, (std::vector<std::string>{"AB=2", "C=", "A=3"}));
+}
+
+TEST(Check, Lines) {
+  EXPECT_EQ(AbilityText({"kernel", Ability::State::kOk, "6.18", ""}), "ok       kernel: 6.18\n");
+  EXPECT_EQ(AbilityText({"x", Ability::State::kMissing, "no x", "get x"}),
+            "missing  x: no x -- get x\n");
+  EXPECT_EQ(AbilityText({"x", Ability::State::kAbsent, "no x", "get x"}),
+            "absent   x: no x -- get x\n");
+}
+
+}  // namespace
+}  // namespace xpu

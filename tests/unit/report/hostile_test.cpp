@@ -1,0 +1,101 @@
+// The capture is untrusted: whatever its events say, no view may crash, hang or run out of memory.
+#include <random>
+#include <type_traits>
+
+#include <gtest/gtest.h>
+
+#include "format/fields.h"
+#include "report/ledger.h"
+#include "tests/unit/report/model_builder.h"
+#include "tests/unit/report/report_testing.h"
+
+namespace xpu {
+namespace {
+
+class RandomFields {
+ public:
+  RandomFields(std::mt19937_64& random, test::ModelBuilder& builder)
+      : random_(random), builder_(builder) {}
+
+  void operator()(std::string_view, bool& value) { value = Pick(2) == 1; }
+  void operator()(std::string_view, StringId& value) {
+    constexpr std::string_view kTexts[] = {
+        "",       "app", "\xff\n;\"", "cudaLaunchKernel_v7000", "ns", "/proc/self/exe", "[vdso]",
+        "//anon", "/",   " 7"};
+    value = Pick(20) == 0 ? StringId{static_cast<uint32_t>(random_())}
+                          : builder_.Text(kTexts[Pick(std::size(kTexts))]);
+  }
+  void operator()(std::string_view, StackId& value) {
+    value = Pick(20) == 0
+                ? StackId{static_cast<uint32_t>(random_())}
+                : builder_.Stack({Number(), Number() | uint64_t{Pick(2)} << 63, Number()});
+  }
+  void operator()(std::string_view, InstanceId& value) { value.value = Pick(3); }
+  template <typename Value>
+  requires(std::is_enum_v<Value>) void operator()(std::string_view, Value& value) {
+    value = static_cast<Value>(Pick(7));
+  }
+  template <typename Value>
+  requires(std::is_integral_v<Value>) void operator()(std::string_view, Value& value) {
+    value = static_cast<Value>(Number());
+  }
+
+ private:
+  size_t Pick(size_t bound) { return static_cast<size_t>(random_() % bound); }
+  // Small numbers meet each other, large ones overflow.
+  uint64_t Number() {
+    switch (Pick(4)) {
+      case 0:
+        return Pick(4);
+      case 1:
+        return Pick(100'000);
+      case 2:
+        return ~uint64_t{0} - Pick(4);
+      default:
+        return random_();
+    }
+  }
+  std::mt19937_64& random_;
+  test::ModelBuilder& builder_;
+};
+
+template <typename Event>
+void Fill(std::vector<Event>& list, size_t count, RandomFields fields) {
+  list.resize(count);
+  for (Event& event : list) VisitFields(event, fields);
+}
+
+class HostileTest : public testing::TestWithParam<uint64_t> {};
+
+TEST_P(HostileTest, EveryViewOfAnyEvents) {
+  std::mt19937_64 random(GetParam());
+  test::ModelBuilder builder;
+  VisitLists(builder.events, [&](std::string_view, auto& list) {
+    Fill(list, 1 + random() % 60, RandomFields(random, builder));
+  });
+  Analysis analysis(builder.Build());
+  for (const MergeMode mode : {MergeMode::kMerge, MergeMode::kGpu, MergeMode::kCpu}) {
+    for (const TimeUnit unit :
+         {TimeUnit::kNanoseconds, TimeUnit::kMicroseconds, TimeUnit::kSamples}) {
+      test::Folded(analysis, {.merge = {.mode = mode}, .unit = unit});
+    }
+  }
+  for (const TableFormat format : {TableFormat::kTable, TableFormat::kCsv, TableFormat::kJson}) {
+    test::Written(
+        [&](Output& output) { WriteTop(analysis, {.format = format, .table = {}}, output); });
+  }
+  const auto written = test::Written([&](Output& output) {
+    WriteSummary(analysis, KernelNames::kDemangled, output);
+    WriteChromeTrace(analysis, KernelNames::kMangled, output);
+    WriteDump(analysis, output);
+  });
+  EXPECT_FALSE(written.empty());
+  const Correlation::Counts& counts = analysis.correlation.counts;
+  EXPECT_EQ(counts.launches_seen,
+            counts.launches_matched + counts.launches_pending + counts.launches_failed);
+}
+
+INSTANTIATE_TEST_SUITE_P(Seeds, HostileTest, testing::Range<uint64_t>(0, 40));
+
+}  // namespace
+}  // namespace xpu

@@ -1,0 +1,21 @@
+// Views as text, of captures made by hand.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <string>
+
+#include "report/analysis.h"
+#include "report/output.h"
+#include "report/views.h"
+
+namespace xpu::test {
+
+// What `write` gives to an output.
+std::string Written(const std::function<void(Output&)>& write);
+
+// The lines of --folded, by stack. `notes` may be null.
+std::map<std::string, uint64_t> Folded(Analysis& analysis, const FoldedOptions& options,
+                                       std::string* notes = nullptr);
+
+}  // namespace xpu::test
