@@ -2,16 +2,30 @@
 /*
  * Where does the program spend CPU time? Runs at each tick of the sampling event, which the kernel
  * copies into every thread and child of the target, so the program needs no filter.
+ *
+ * The kernel starts the period anew in each new thread: one that ends before its first tick is
+ * never sampled, and at 99 Hz a shell script or a make is made of nothing else. So the event ticks
+ * `ticks_per_sample` times as often, and of that many ticks on a CPU, whoever's they are, one is
+ * taken: a random one, so that no rhythm of the program or of the scheduler falls in step with it.
  */
 #include "common.h"
 #include "kernel_types.h"
 
 char program_license[] SEC("license") = "Dual BSD/GPL";
 
+/* Set by the recorder before loading. */
+const volatile __u32 ticks_per_sample = 1;
+
 struct {
   __uint(type, BPF_MAP_TYPE_RINGBUF);
   __uint(max_entries, 8 << 20);
 } samples SEC(".maps");
+
+struct cpu_state {
+  __u32 tick;  /* of the current ticks_per_sample */
+  __u32 taken; /* which of them is the sample */
+  struct xpu_sample sample;
+};
 
 /*
  * One per CPU is enough: the kernel runs one perf_event program at a time on a CPU (it counts
@@ -21,18 +35,29 @@ struct {
   __uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
   __uint(max_entries, 1);
   __type(key, __u32);
-  __type(value, struct xpu_sample);
-} scratch SEC(".maps");
+  __type(value, struct cpu_state);
+} cpu_states SEC(".maps");
+
+static __always_inline int is_sample(struct cpu_state* state) {
+  int result;
+
+  if (state->tick == 0) state->taken = bpf_get_prandom_u32() % ticks_per_sample;
+  result = state->tick == state->taken;
+  if (++state->tick >= ticks_per_sample) state->tick = 0;
+  return result;
+}
 
 SEC("perf_event")
 int cpu_sample(void* ctx) {
   __u32 zero = 0;
-  struct xpu_sample* sample = bpf_map_lookup_elem(&scratch, &zero);
+  struct cpu_state* state = bpf_map_lookup_elem(&cpu_states, &zero);
+  struct xpu_sample* sample;
   struct identity who;
   __u32 size;
 
-  if (!sample) return 0;
+  if (!state || !is_sample(state)) return 0;
   count(XPU_SAMPLES_SEEN);
+  sample = &state->sample;
   who = current_identity();
   sample->time_ns = bpf_ktime_get_ns();
   sample->pid = who.pid;

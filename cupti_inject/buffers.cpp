@@ -6,18 +6,20 @@
 
 namespace xpu::inject {
 
+uint8_t* BufferPool::Map() {
+  void* memory = mmap(nullptr, kBufferBytes, PROT_READ | PROT_WRITE,
+                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  return memory == MAP_FAILED ? nullptr : static_cast<uint8_t*>(memory);
+}
+
 uint8_t* BufferPool::Take() {
   uint8_t* buffer = nullptr;
   {
     const Locked locked(lock_);
     if (free_count_ > 0) buffer = free_[--free_count_];
   }
-  if (buffer == nullptr) {
-    void* memory = mmap(nullptr, kBufferBytes, PROT_READ | PROT_WRITE,
-                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (memory == MAP_FAILED) return nullptr;
-    buffer = static_cast<uint8_t*>(memory);
-  }
+  if (buffer == nullptr) buffer = Map();
+  if (buffer == nullptr) return nullptr;
   outstanding_.fetch_add(1, std::memory_order_seq_cst);
   return buffer;
 }

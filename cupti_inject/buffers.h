@@ -20,6 +20,8 @@ class BufferPool {
  public:
   // nullptr: the system has no memory left.
   uint8_t* Take();
+  // The same outside the pool and without its lock, which a forked child may have inherited held.
+  static uint8_t* Map();
   // `used_bytes` from the start may be other than zero.
   void Give(uint8_t* buffer, size_t used_bytes);
 

@@ -71,10 +71,12 @@ void OnCallback(void* user_data, uint32_t domain, uint32_t callback_id, const vo
 void OnBufferRequested(uint8_t** buffer, size_t* size, size_t* max_records) {
   Injection& self = g_injection;
   const int saved_errno = errno;
-  *buffer = self.pool.Take();  // nullptr: CUPTI drops records, and before 12.9 may crash
+  const bool active = self.active.load(std::memory_order_relaxed);
+  *buffer = active ? self.pool.Take() : BufferPool::Map();
+  // Without a buffer CUPTI drops records; before 12.9 it may crash, as the program would next.
   *size = *buffer == nullptr ? 0 : kBufferBytes;
   *max_records = 0;  // as many as fit
-  if (*buffer != nullptr && self.active.load(std::memory_order_relaxed)) {
+  if (active && *buffer != nullptr) {
     self.ring.Count(wire::kCounterBuffersRequested);
     WakeIdleFlusher(self);
   }
@@ -85,16 +87,16 @@ void OnBufferRequested(uint8_t** buffer, size_t* size, size_t* max_records) {
 void OnBufferCompleted(void* context, uint32_t stream_id, uint8_t* buffer, size_t /*size*/,
                        size_t valid_size) {
   Injection& self = g_injection;
+  // Else the program ends, or this is a forked child: the pool is not ours to touch.
+  if (!self.active.load(std::memory_order_relaxed)) return;
   const int saved_errno = errno;
-  if (self.active.load(std::memory_order_relaxed)) {
-    self.ring.Count(wire::kCounterBuffersCompleted);
-    if (!self.ring.closed()) {
-      const bool inside_call = t_state.tracker.depth > 0;
-      self.drain.Drain(buffer, valid_size, !inside_call);
-      size_t dropped = 0;
-      if (self.cupti.get_dropped(context, stream_id, &dropped) == cupti::kSuccess && dropped > 0) {
-        self.ring.Count(wire::kCounterCuptiDropped, dropped);
-      }
+  self.ring.Count(wire::kCounterBuffersCompleted);
+  if (!self.ring.closed()) {
+    const bool inside_call = t_state.tracker.depth > 0;
+    self.drain.Drain(buffer, valid_size, !inside_call);
+    size_t dropped = 0;
+    if (self.cupti.get_dropped(context, stream_id, &dropped) == cupti::kSuccess && dropped > 0) {
+      self.ring.Count(wire::kCounterCuptiDropped, dropped);
     }
   }
   self.pool.Give(buffer, valid_size);

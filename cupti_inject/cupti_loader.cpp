@@ -48,9 +48,13 @@ bool IsLibrary(const char* path, const char* file) {
 // Of dl_iterate_phdr.
 int NoteMapped(dl_phdr_info* info, size_t /*size*/, void* result) {
   auto* mapped = static_cast<Mapped*>(result);
-  if (std::strlen(info->dlpi_name) >= sizeof(mapped->cupti)) return 0;
-  if (IsLibrary(info->dlpi_name, "libcupti.so")) std::strcpy(mapped->cupti, info->dlpi_name);
-  if (IsLibrary(info->dlpi_name, "libcudart.so")) std::strcpy(mapped->cudart, info->dlpi_name);
+  const size_t bytes = std::strlen(info->dlpi_name) + 1;
+  if (bytes > sizeof(mapped->cupti)) return 0;
+  if (IsLibrary(info->dlpi_name, "libcupti.so")) {
+    std::memcpy(mapped->cupti, info->dlpi_name, bytes);
+  } else if (IsLibrary(info->dlpi_name, "libcudart.so")) {
+    std::memcpy(mapped->cudart, info->dlpi_name, bytes);
+  }
   return 0;
 }
 

@@ -1,5 +1,6 @@
 #include "record/cpu_source.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <utility>
 
@@ -16,6 +17,14 @@ namespace xpu {
 namespace {
 
 constexpr uint64_t kNsPerSecond = 1'000'000'000;
+
+// Why the event ticks more often than it samples is in cpu_sample.bpf.c. A tick costs about 1.5 us:
+// 0.15 % of a busy CPU.
+constexpr uint64_t kTicksPerSecond = 1000;
+
+uint32_t TicksPerSample(uint64_t frequency_hz) {
+  return static_cast<uint32_t>(std::max<uint64_t>(kTicksPerSecond / frequency_hz, 1));
+}
 
 Result<UniqueFd> OpenClock(pid_t target, uint64_t frequency_hz) {
   perf_event_attr attributes = PerfAttributes(PERF_TYPE_SOFTWARE, PERF_COUNT_SW_CPU_CLOCK);
@@ -51,6 +60,7 @@ class CpuSource::Impl {
   UniqueFd event_;
   std::unique_ptr<BpfRing> ring_;
   uint64_t frequency_hz_ = 0;
+  uint32_t ticks_per_sample_ = 1;
   StackFrames stack_;
   EventSink* sink_ = nullptr;  // during Drain
   uint64_t dropped_counted_ = 0;
@@ -59,11 +69,13 @@ class CpuSource::Impl {
 Status CpuSource::Impl::Open(pid_t target, uint64_t frequency_hz) {
   frequency_hz_ = frequency_hz;
   XPU_ASSIGN_OR_RETURN(const PidNamespace pid_namespace, OwnPidNamespace());
-  XPU_ASSIGN_OR_RETURN(event_, OpenClock(target, frequency_hz));
+  ticks_per_sample_ = TicksPerSample(frequency_hz);
+  XPU_ASSIGN_OR_RETURN(event_, OpenClock(target, frequency_hz * ticks_per_sample_));
   program_.reset(cpu_sample_bpf::open());
   if (!program_) return BpfError("BPF program cpu_sample: open", -errno);
   program_->rodata->pid_namespace_device = pid_namespace.device;
   program_->rodata->pid_namespace_inode = pid_namespace.inode;
+  program_->rodata->ticks_per_sample = ticks_per_sample_;
   if (int result = cpu_sample_bpf::load(program_.get()); result != 0) {
     return BpfError("BPF program cpu_sample: load", result);
   }
@@ -111,7 +123,9 @@ void CpuSource::Describe(EventSink& sink) const {
   source.source = 1;
   source.name = sink.Intern("cpu-clock");
   source.frequency_hz = impl_->frequency_hz_;
-  source.period = kNsPerSecond / impl_->frequency_hz_;
+  // The kernel rounds the time between ticks down to whole nanoseconds.
+  source.period =
+      kNsPerSecond / (impl_->frequency_hz_ * impl_->ticks_per_sample_) * impl_->ticks_per_sample_;
   source.unit = sink.Intern("ns");
   sink.Write(source);
 }

@@ -26,10 +26,9 @@ Owner OwnerOf(const Analysis& analysis, const GpuWork& work) {
       .process = analysis.processes.At(pid, work.start_ns), .tid = pid, .time_ns = work.start_ns};
 }
 
-size_t CallPaths::HashKey::operator()(const Key& key) const {
-  uint64_t hash = (uint64_t{key.stack.value} << 32 | key.space.value) * 0x9e3779b97f4a7c15ull;
-  hash ^= (uint64_t{key.comm.value} << 32 | key.api.value) * 0xc2b2ae3d27d4eb4full;
-  return hash ^ (hash >> 31);
+CallPaths::ContextId CallPaths::Intern(const Context& context) {
+  const auto next = static_cast<uint32_t>(contexts_.size() + 1);
+  return contexts_.try_emplace(context, ContextId{next}).first->second;
 }
 
 CallPaths::CallPaths(Analysis& analysis, bool keep_internal_frames)
@@ -57,12 +56,13 @@ PathId CallPaths::AddFrames(PathId path, std::span<const FrameId> innermost_firs
 PathId CallPaths::OfSample(const CpuSample& sample) {
   const Owner owner = OwnerOf(analysis_, sample);
   const SpaceId space = analysis_.processes.SpaceAt(owner.process, owner.time_ns);
-  const Key key{sample.stack, space, Comm(owner), FrameId{}};
-  if (const auto known = paths_.find(key); known != paths_.end()) return known->second;
+  const FrameId comm = Comm(owner);
+  const uint64_t key = KeyOf(sample.stack, Intern({space, comm, FrameId{}}));
+  if (const PathId known = paths_.Get(key)) return known;
   const ResolvedStack stack = analysis_.resolver.Resolve(sample.stack, space, owner.time_ns);
-  PathId path = tree_.Child(PathId{}, key.comm);
+  PathId path = tree_.Child(PathId{}, comm);
   path = stack.frames.empty() ? tree_.Child(path, unknown_) : AddFrames(path, stack.frames);
-  if (stack.at_any_time) paths_.emplace(key, path);
+  if (stack.at_any_time) paths_[key] = path;
   return path;
 }
 
@@ -79,15 +79,16 @@ PathId CallPaths::OfLaunch(const Launch& launch) {
   if (!launch.stack) return UnknownLaunch(owner, api);
 
   const SpaceId space = analysis_.processes.SpaceAt(owner.process, owner.time_ns);
-  const Key key{launch.stack, space, Comm(owner), api};
-  if (const auto known = paths_.find(key); known != paths_.end()) return known->second;
+  const FrameId comm = Comm(owner);
+  const uint64_t key = KeyOf(launch.stack, Intern({space, comm, api}));
+  if (const PathId known = paths_.Get(key)) return known;
   const ResolvedStack stack = analysis_.resolver.Resolve(launch.stack, space, owner.time_ns);
   std::span<const FrameId> frames = stack.frames;
   if (!keep_internal_frames_) {
     frames = frames.subspan(CountInternalFrames(frames, analysis_.frames));
   }
-  const PathId path = tree_.Child(AddFrames(tree_.Child(PathId{}, key.comm), frames), api);
-  if (stack.at_any_time) paths_.emplace(key, path);
+  const PathId path = tree_.Child(AddFrames(tree_.Child(PathId{}, comm), frames), api);
+  if (stack.at_any_time) paths_[key] = path;
   return path;
 }
 

@@ -1,12 +1,15 @@
 // Paths of samples and launches in a call tree: name of the thread, frames, call.
 #pragma once
 
+#include <map>
 #include <span>
 #include <string_view>
+#include <tuple>
 #include <unordered_map>
 
 #include "report/analysis.h"
 #include "report/call_tree.h"
+#include "report/flat_map.h"
 
 namespace xpu {
 
@@ -34,17 +37,14 @@ class CallPaths {
   CallTree& tree() { return tree_; }
 
  private:
-  struct Key {
-    StackId stack;
-    SpaceId space;
-    FrameId comm;
-    FrameId api;  // none: a CPU sample
-    bool operator==(const Key&) const = default;
-  };
-  struct HashKey {
-    size_t operator()(const Key& key) const;
-  };
+  // What a path depends on beside its stack.
+  using Context = std::tuple<SpaceId, FrameId, FrameId>;  // comm, call (none: a CPU sample)
+  using ContextId = Id<struct ContextTag, uint32_t>;
 
+  ContextId Intern(const Context& context);
+  static uint64_t KeyOf(StackId stack, ContextId context) {
+    return uint64_t{stack.value} << 32 | context.value;
+  }
   FrameId Comm(const Owner& owner);
   PathId UnknownLaunch(const Owner& owner, FrameId api);
   PathId AddFrames(PathId path, std::span<const FrameId> innermost_first);
@@ -54,7 +54,8 @@ class CallPaths {
   CallTree tree_;
   const FrameId unknown_;
   const FrameId unknown_launch_;
-  std::unordered_map<Key, PathId, HashKey> paths_;  // of stacks that are the same at any time
+  FlatMap<PathId> paths_;  // of stacks that are the same at any time
+  std::map<Context, ContextId> contexts_;
   std::unordered_map<std::string_view, FrameId> comms_;
 };
 

@@ -11,13 +11,12 @@ uint64_t AddSaturated(uint64_t a, uint64_t b) {
 }
 
 PathId CallTree::Child(PathId parent, FrameId frame) {
-  const uint64_t key = uint64_t{parent.value} << 32 | frame.value;
-  const auto [at, is_new] = children_.try_emplace(key);
-  if (is_new) {
+  PathId& child = children_[uint64_t{parent.value} << 32 | frame.value];
+  if (!child) {
     nodes_.push_back({.parent = parent, .frame = frame});
-    at->second = PathId{static_cast<uint32_t>(nodes_.size())};
+    child = PathId{static_cast<uint32_t>(nodes_.size())};
   }
-  return at->second;
+  return child;
 }
 
 void CallTree::Add(PathId path, uint64_t ns, uint64_t count) {

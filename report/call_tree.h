@@ -2,10 +2,10 @@
 #pragma once
 
 #include <cstdint>
-#include <unordered_map>
 #include <vector>
 
 #include "format/base/ids.h"
+#include "report/flat_map.h"
 #include "report/frames.h"
 
 namespace xpu {
@@ -31,8 +31,8 @@ class CallTree {
   std::vector<FrameId> Path(PathId id) const;
 
  private:
-  std::vector<Node> nodes_;  // by id - 1
-  std::unordered_map<uint64_t, PathId> children_;
+  std::vector<Node> nodes_;   // by id - 1
+  FlatMap<PathId> children_;  // by parent and frame
 };
 
 // Saturates: a damaged capture must not turn the largest sum into a small one.

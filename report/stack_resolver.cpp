@@ -12,6 +12,10 @@ namespace {
 // A hostile file can chain more nodes than any stack has.
 constexpr size_t kMaxFrames = 4096;
 
+// Addresses of user space have no highest bit, those of the kernel always have it, and no file is
+// that long: it makes place for `exact`.
+uint64_t KeyOf(uint64_t address, bool exact) { return address << 1 | (exact ? 1 : 0); }
+
 bool IsCudaInternal(std::string_view module) {
   static constexpr std::array<std::string_view, 4> kLibraries = {"libcuda.so", "libcudart.so",
                                                                  "libcupti.so", "libxpu_inject.so"};
@@ -30,12 +34,6 @@ std::string ModuleName(std::string_view path) {
   if (path.ends_with(kDeleted)) path.remove_suffix(kDeleted.size());
   const size_t slash = path.rfind('/');
   return std::string(slash == std::string_view::npos ? path : path.substr(slash + 1));
-}
-
-size_t StackResolver::HashAddress::operator()(const AddressKey& key) const {
-  uint64_t hash = key.address * 0x9e3779b97f4a7c15ull;
-  hash ^= (uint64_t{key.space} * 2 + (key.exact ? 1 : 0)) * 0xc2b2ae3d27d4eb4full;
-  return hash ^ (hash >> 29);
 }
 
 StackResolver::StackResolver(const Model& model, const ProcessTable& processes,
@@ -76,28 +74,27 @@ ResolvedStack StackResolver::Resolve(StackId stack, SpaceId space, uint64_t time
 }
 
 FrameId StackResolver::ResolveKernel(uint64_t address, bool exact) {
-  const auto [at, is_new] = kernel_frames_.try_emplace({address, 0, exact});
-  if (!is_new) return at->second;
+  FrameId& known = kernel_frames_[KeyOf(address, exact)];
+  if (known) return known;
   const KernelSymbol* symbol = kernel_symbols_.Find(exact || address == 0 ? address : address - 1);
   NamedFrame frame{.origin = FrameOrigin::kKernel, .name = "[unknown]", .module = "[kernel]"};
   if (symbol != nullptr) {
     frame.name = model_.Text(symbol->name);
     if (symbol->module) frame.module = model_.Text(symbol->module);
   }
-  return at->second = frames_.Intern(frame);
+  return known = frames_.Intern(frame);
 }
 
 StackResolver::ResolvedFrame StackResolver::ResolveUser(uint64_t address, bool exact, SpaceId space,
                                                         uint64_t time_ns) {
   if (!space) return {unknown_, true};
-  const AddressKey key{address, space.value, exact};
-  if (const auto known = user_frames_.find(key); known != user_frames_.end()) {
-    return {known->second, true};
-  }
+  if (user_frames_.size() < space.value) user_frames_.resize(space.value);
+  FlatMap<FrameId>& known = user_frames_[space.value - 1];
+  if (const FrameId frame = known.Get(KeyOf(address, exact))) return {frame, true};
   const uint64_t inside = exact || address == 0 ? address : address - 1;
   const AddressSpaces::Found found = processes_.spaces().Find(space, inside, time_ns);
   const FrameId frame = NameUser(found.mapping, inside, exact);
-  if (found.at_any_time) user_frames_.emplace(key, frame);
+  if (found.at_any_time) known[KeyOf(address, exact)] = frame;
   return {frame, found.at_any_time};
 }
 
@@ -116,8 +113,9 @@ FrameId StackResolver::NameInFile(const Mapping& mapping, uint64_t file_offset, 
       symbolizer_.Module(model_.Text(mapping.path), model_.Text(mapping.build_id));
   // `file_offset` is the call's, `exact` tells it from an instruction's: only for the text of
   // frames without a name, which show the address as it was recorded.
-  const auto [at, is_new] = file_frames_.try_emplace({file_offset, module.value, exact});
-  if (!is_new) return at->second;
+  if (file_frames_.size() < module.value) file_frames_.resize(module.value);
+  FrameId& known = file_frames_[module.value - 1][KeyOf(file_offset, exact)];
+  if (known) return known;
   NamedFrame frame{.name = {}, .module = ModuleName(model_.Text(mapping.path))};
   frame.is_cuda_internal = IsCudaInternal(frame.module);
   if (const auto symbol = symbolizer_.FunctionAt(module, file_offset)) {
@@ -126,7 +124,7 @@ FrameId StackResolver::NameInFile(const Mapping& mapping, uint64_t file_offset, 
   } else {
     frame.name = Format("{}+{:#x}", frame.module, exact ? file_offset : file_offset + 1);
   }
-  return at->second = frames_.Intern(frame);
+  return known = frames_.Intern(frame);
 }
 
 }  // namespace xpu

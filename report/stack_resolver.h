@@ -5,10 +5,10 @@
 #include <cstdint>
 #include <span>
 #include <string>
-#include <unordered_map>
 #include <vector>
 
 #include "report/api_names.h"
+#include "report/flat_map.h"
 #include "report/frames.h"
 #include "report/kernel_symbols.h"
 #include "report/model.h"
@@ -41,25 +41,16 @@ class StackResolver {
   FrameId NameInFile(const Mapping& mapping, uint64_t file_offset, bool exact);
   FrameId ResolveKernel(uint64_t address, bool exact);
 
-  struct AddressKey {
-    uint64_t address;
-    uint32_t space;
-    bool exact;
-    bool operator==(const AddressKey&) const = default;
-  };
-  struct HashAddress {
-    size_t operator()(const AddressKey& key) const;
-  };
-
   const Model& model_;
   const ProcessTable& processes_;
   const ApiNames& api_names_;
   Symbolizer& symbolizer_;
   FrameTable& frames_;
   KernelSymbols kernel_symbols_;
-  std::unordered_map<AddressKey, FrameId, HashAddress> user_frames_;
-  std::unordered_map<AddressKey, FrameId, HashAddress> file_frames_;  // `space`: the module
-  std::unordered_map<AddressKey, FrameId, HashAddress> kernel_frames_;
+  // Frames by address, or file offset, and `exact`.
+  std::vector<FlatMap<FrameId>> user_frames_;  // by space - 1; what is the same at any time
+  std::vector<FlatMap<FrameId>> file_frames_;  // by module - 1
+  FlatMap<FrameId> kernel_frames_;
   FrameId unknown_;
   FrameId lost_;
 };

@@ -80,6 +80,12 @@ std::string ToFoldedFrame(std::string_view name) {
 
 void AppendJsonString(std::string& out, std::string_view text) {
   out += '"';
+  const auto is_plain = [](char c) { return c >= 0x20 && c < 0x7f && c != '"' && c != '\\'; };
+  if (std::all_of(text.begin(), text.end(), is_plain)) {
+    out += text;
+    out += '"';
+    return;
+  }
   for (size_t at = 0; at < text.size();) {
     const char c = text[at];
     const size_t bytes = CharacterBytes(text, at);

@@ -37,6 +37,7 @@ class TraceWriter {
 
  private:
   void Open(std::string_view phase, TraceTrack track);
+  void BeginMember(std::string_view key);
   void Time(std::string_view key, uint64_t ns);
   void Text(std::string_view key, std::string_view text);
   void Metadata(TraceTrack track, std::string_view what, std::string_view name,

@@ -5,7 +5,7 @@ import os
 import signal
 import subprocess
 
-from xpu_testing import Symbols, Workspace, expect, main, require_recording, workload
+from xpu_testing import Symbols, Workspace, expect, main, require_recording, skip, workload
 
 FORK, EXEC, NAME, EXIT = 1, 2, 3, 4
 
@@ -163,6 +163,40 @@ def check_thread(capture, program, pid, tid, function, cpu_ns):
     # The rest is in the clock that it reads, and in the kernel's part of fork and exit.
     if counts.get(function, 0) < 0.75 * expected:
         raise AssertionError(f"{function} in {pid}/{tid}: {counts}, about {expected:.0f} expected")
+
+
+def test_processes_shorter_than_a_period_are_sampled():
+    """200 processes of 5 ms each at 99 Hz: none lives to the end of a sampling period."""
+    require_recording()
+    with Workspace() as work:
+        result = work.record("--cpu-only", "sh", "-c", "for i in $(seq 200); do "
+                             f"{workload('cpu_hot')} --seconds 0.005; done")
+        expect("status", result.returncode, 0)
+        truth = [json.loads(line) for line in result.stdout.splitlines()]
+        capture = work.capture()
+        pids = {t["pid"] for t in truth}
+        samples = len([s for s in capture.cpu_samples if s["pid"] in pids])
+        # The clock ticks each millisecond; what is lost is the last part of one in each process.
+        wanted = 99 * sum(sum(t["cpu_ns"].values()) for t in truth) / 1e9
+        if not 0.6 * wanted < samples < 2 * wanted:
+            raise AssertionError(f"{samples} samples, about {wanted:.0f} expected")
+
+
+def test_pids_are_those_that_the_recorder_sees():
+    """Also of a program in a pid namespace further inside."""
+    require_recording()
+    with Workspace() as work:
+        result = work.record("--cpu-only", "-F", "999", "unshare", "--pid", "--fork", "--mount-proc",
+                             workload("cpu_hot"), "--seconds", "0.3")
+        if "unshare" in result.stderr:
+            skip("root", result.stderr.strip())
+        expect("the program's own pid", json.loads(result.stdout)["pid"], 1)
+        capture = work.capture()
+        (pid,) = [e["pid"] for e in capture.process_events
+                  if e["kind"] == EXEC and e["name"] == "cpu_hot"]
+        samples = [s for s in capture.cpu_samples if (s["pid"], s["tid"]) == (pid, pid)]
+        expect("samples", len(samples) > 200, True)
+        expect("samples of nobody", [s for s in capture.cpu_samples if s["pid"] == 0], [])
 
 
 def test_kernel_frames_have_names():

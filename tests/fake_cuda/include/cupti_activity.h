@@ -34,6 +34,7 @@ typedef enum {
   CUPTI_ACTIVITY_KIND_MEMORY_POOL = 50,
   CUPTI_ACTIVITY_KIND_GRAPH_TRACE = 51,
   CUPTI_ACTIVITY_KIND_COUNT = 56,
+  CUPTI_ACTIVITY_KIND_FORCE_INT = 0x7fffffff,
 } CUpti_ActivityKind;
 
 typedef enum {

@@ -1,0 +1,115 @@
+// What is lost must change nothing else: every 7th event of a kind is taken out of real captures,
+// and every other attribution has to stay exactly as it was.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <map>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "report/clock_fit.h"
+#include "report/correlate.h"
+#include "report/load.h"
+#include "report/order.h"
+
+namespace xpu {
+namespace {
+
+using WorkKey = std::tuple<WorkKind, uint64_t, uint32_t, uint64_t>;
+// Launch call and stack of one GPU record, as far as they are known.
+struct Attribution {
+  bool has_call = false;
+  bool has_stack = false;
+  uint32_t callback_id = 0;
+  uint32_t stack = 0;
+};
+
+std::map<WorkKey, Attribution> Attributions(const Model& model) {
+  const Clocks clocks(model);
+  const ApiNames names(model);
+  const Correlation correlation = Correlate(model, clocks, names);
+  std::map<WorkKey, Attribution> result;
+  for (const GpuWork& work : correlation.work) {
+    Attribution& to =
+        result[{work.kind, work.instance.value, work.correlation_id, work.start_ns}];
+    if (work.launch == GpuWork::kNoLaunch) continue;
+    const Launch& launch = correlation.launches[work.launch];
+    to = {launch.has_call, launch.has_stack, launch.callback_id, launch.stack.value};
+  }
+  return result;
+}
+
+template <typename Event>
+void DropEverySeventh(std::vector<Event>& events) {
+  std::vector<Event> kept;
+  for (size_t i = 0; i < events.size(); ++i) {
+    if (i % 7 != 6) kept.push_back(events[i]);
+  }
+  events = std::move(kept);
+}
+
+class ThinnedTest : public testing::TestWithParam<std::string> {
+ protected:
+  Model Load() {
+    auto model = LoadCapture(std::string(XPU_TESTS_DIR) + "/captures/" + GetParam());
+    EXPECT_TRUE(model.ok());
+    OrderByTime(model->events);
+    return std::move(model).value();
+  }
+};
+
+TEST_P(ThinnedTest, LostStacksTakeNothingElseAway) {
+  Model model = Load();
+  const auto whole = Attributions(model);
+  DropEverySeventh(model.events.launch_stacks);
+  size_t lost = 0;
+  for (const auto& [key, thin] : Attributions(model)) {
+    const Attribution& full = whole.at(key);
+    EXPECT_EQ(thin.has_call, full.has_call);
+    EXPECT_EQ(thin.callback_id, full.callback_id);
+    if (thin.has_stack) EXPECT_EQ(thin.stack, full.stack);
+    lost += full.has_stack && !thin.has_stack;
+  }
+  EXPECT_GT(lost, 0u);
+  EXPECT_LE(lost, whole.size() / 7 + 1 + whole.size() / 20);  // a graph replay may have no record
+}
+
+TEST_P(ThinnedTest, LostKernelsTakeNothingElseAway) {
+  Model model = Load();
+  const auto whole = Attributions(model);
+  DropEverySeventh(model.events.kernels);
+  DropEverySeventh(model.events.memcpys);
+  const auto thinned = Attributions(model);
+  EXPECT_LT(thinned.size(), whole.size());
+  for (const auto& [key, thin] : thinned) {
+    const Attribution& full = whole.at(key);
+    EXPECT_EQ(thin.has_call, full.has_call);
+    EXPECT_EQ(thin.has_stack, full.has_stack);
+    EXPECT_EQ(thin.stack, full.stack);
+  }
+}
+
+TEST_P(ThinnedTest, LostCallsTakeNothingElseAway) {
+  Model model = Load();
+  const auto whole = Attributions(model);
+  DropEverySeventh(model.events.api_calls);
+  for (const auto& [key, thin] : Attributions(model)) {
+    const Attribution& full = whole.at(key);
+    EXPECT_EQ(thin.has_stack, full.has_stack);
+    EXPECT_EQ(thin.stack, full.stack);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(RealCaptures, ThinnedTest,
+                         testing::Values("transformer.xpu", "transformer-static.xpu",
+                                         "two_kernels_threads.xpu", "two_kernels_fork.xpu",
+                                         "pytorch_mlp.xpu"),
+                         [](const auto& info) {
+                           std::string name = info.param.substr(0, info.param.find('.'));
+                           for (char& c : name) c = c == '-' ? '_' : c;
+                           return name;
+                         });
+
+}  // namespace
+}  // namespace xpu
