@@ -37,6 +37,16 @@ Result<std::string> AbsolutePath(const std::string& path) {
   return std::string(resolved);
 }
 
+// For -v.
+std::string MarkerText(const LaunchSource& launches) {
+  std::string text = Format("launch marker: probe at +{};", launches.chosen_offset());
+  for (const MarkerTiming& timing : launches.timings()) {
+    AppendFormat(text, " +{}: {:.0f} ns a hit;", timing.offset, timing.hit_ns);
+  }
+  text.back() = '\n';
+  return text;
+}
+
 }  // namespace
 
 std::optional<std::string> FindVariable(const std::vector<std::string>& environment,
@@ -78,6 +88,7 @@ Status GpuSource::Arm() {
       LaunchSource launches,
       LaunchSource::Open(library_, server_.session(), TestDrop::FromEnvironment("stack")));
   launches_.emplace(std::move(launches));
+  if (options_.verbose) std::fputs(MarkerText(*launches_).c_str(), stderr);
   return Ok();
 }
 

@@ -260,7 +260,7 @@ void Builder::CollectWork() {
 void Builder::Count() {
   Correlation::Counts& counts = result_.counts;
   for (const Launch& launch : result_.launches) {
-    if (!launch.has_stack) ++counts.stacks_missing;
+    if (!launch.stack) ++counts.stacks_missing;
     if (launch.kind == ApiKind::kOther) continue;
     ++counts.launches_seen;
     if (launch.work_count > 0) {

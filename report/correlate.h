@@ -82,7 +82,7 @@ struct Correlation {
     uint64_t launches_matched = 0;
     uint64_t launches_pending = 0;  // no record came
     uint64_t launches_failed = 0;   // the call returned an error and no record came
-    uint64_t stacks_missing = 0;    // launches of all kinds without a stack
+    uint64_t stacks_missing = 0;    // launches of all kinds without a stack, or with an empty one
     uint64_t stacks_duplicate = 0;  // a second stack for one call: the first one counts
     uint64_t kernels_without_launch = 0;
     uint64_t kernels_before_launch = 0;  // the fitted clocks say so

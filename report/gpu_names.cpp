@@ -42,6 +42,19 @@ std::string_view SynchronizationName(uint32_t type) {
   return type < kSynchronizations.size() ? kSynchronizations[type] : kSynchronizations[0];
 }
 
+std::string_view ShortKernelName(std::string_view demangled) {
+  std::string_view name = demangled;
+  if (name.starts_with("void ")) name.remove_prefix(5);
+  if (!name.ends_with(')')) return name;
+  // The parenthesis that belongs to the last one opens the parameters.
+  int depth = 0;
+  for (size_t at = name.size(); at > 0; --at) {
+    if (name[at - 1] == ')') ++depth;
+    if (name[at - 1] == '(' && --depth == 0) return at > 1 ? name.substr(0, at - 1) : name;
+  }
+  return name;
+}
+
 const std::string& GpuNames::KernelName(StringId name) const {
   const auto [at, is_new] = kernels_.try_emplace(name);
   if (is_new) {

@@ -20,6 +20,10 @@ std::string_view CopyOperationName(uint8_t copy_kind);
 // "stream" of a CUpti_ActivitySynchronizationType.
 std::string_view SynchronizationName(uint32_t type);
 
+// "softmax<float>" of "void softmax<float>(float*, int)": without parameters and "void", which for
+// kernels say nothing, for places with little room. Other text stays.
+std::string_view ShortKernelName(std::string_view demangled);
+
 class GpuNames {
  public:
   // `model` must outlive this.

@@ -27,6 +27,11 @@ bool IsCudaInternal(std::string_view module) {
   });
 }
 
+// A static libcudart names its own functions libcudart_static_<hash> and __cudart<number>.
+bool IsStaticRuntime(std::string_view symbol) {
+  return symbol.starts_with("libcudart_static_") || symbol.starts_with("__cudart");
+}
+
 }  // namespace
 
 std::string ModuleName(std::string_view path) {
@@ -120,6 +125,7 @@ FrameId StackResolver::NameInFile(const Mapping& mapping, uint64_t file_offset, 
   frame.is_cuda_internal = IsCudaInternal(frame.module);
   if (const auto symbol = symbolizer_.FunctionAt(module, file_offset)) {
     frame.is_api_entry = api_names_.IsEntryPoint(*symbol);
+    frame.is_cuda_internal = frame.is_cuda_internal || IsStaticRuntime(*symbol);
     frame.name = Demangle(*symbol);
   } else {
     frame.name = Format("{}+{:#x}", frame.module, exact ? file_offset : file_offset + 1);

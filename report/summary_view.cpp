@@ -4,6 +4,7 @@
 #include <map>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <sys/wait.h>
@@ -112,18 +113,21 @@ void Summary::WriteCounts() {
 }
 
 void Summary::WriteDevices() {
-  std::map<uint32_t, std::string> devices;
+  // Processes number their GPUs each in their own way: the UUID says which one it is.
+  std::map<std::pair<uint32_t, std::string_view>, std::string> devices;
   for (const Device& device : model_.events.devices) {
     devices.try_emplace(
-        device.device_id,
+        {device.device_id, model_.Text(device.uuid)},
         Format("{} {}, {} SMs, {}", device.device_id, model_.Text(device.name),
                device.multiprocessor_count, HumanBytes(device.global_memory_bytes)));
   }
   for (const GpuWork& work : analysis_.correlation.work) {
     if (work.kind == WorkKind::kSynchronization) continue;
-    devices.try_emplace(work.device_id, Format("{} [unnamed]", work.device_id));
+    const auto first = devices.lower_bound({work.device_id, {}});
+    if (first != devices.end() && first->first.first == work.device_id) continue;
+    devices[{work.device_id, {}}] = Format("{} [unnamed]", work.device_id);
   }
-  for (const auto& [id, text] : devices) Line("GPU", text);
+  for (const auto& [key, text] : devices) Line("GPU", text);
 }
 
 void Summary::WriteLaunches() {
@@ -185,15 +189,17 @@ void Summary::WriteTimes(std::string_view title, const std::vector<Statistics>& 
   uint64_t whole = 0;
   for (const Statistics& row : rows) whole = AddSaturated(whole, row.total);
   output_.Write(Format("\n{}: {}\n", title, HumanDuration(whole)));
-  output_.Write("   time%       total     count         avg  name\n");
+  output_.Write("  time%     total     count       avg  name\n");
   for (size_t i = 0; i < std::min(rows.size(), kRows); ++i) {
     const Statistics& row = rows[i];
     const double share =
         whole == 0 ? 0 : 100.0 * static_cast<double>(row.total) / static_cast<double>(whole);
     const std::string numbers =
-        Format("  {:>6.1f} {:>11} {:>9} {:>11}  ", share, HumanDuration(row.total),
+        Format("  {:>5.1f} {:>9} {:>9} {:>9}  ", share, HumanDuration(row.total),
                WithThousands(row.count), HumanDuration(static_cast<uint64_t>(row.average)));
-    output_.Write(numbers + ToWidth(row.name, kWidth - std::min(numbers.size(), kWidth)) + "\n");
+    output_.Write(numbers +
+                  ToWidth(ShortKernelName(row.name), kWidth - std::min(numbers.size(), kWidth)) +
+                  "\n");
   }
   if (rows.size() > kRows) output_.Write(Format("  ... {} more: --top\n", rows.size() - kRows));
 }
@@ -204,7 +210,7 @@ void Summary::WriteFunctions(const CallTree& tree) {
   uint64_t whole = 0;
   for (const FunctionTime& row : rows) whole = AddSaturated(whole, row.self_ns);
   output_.Write(Format("\nCPU functions: {}\n", HumanDuration(whole)));
-  output_.Write("   self%  total%   samples  function\n");
+  output_.Write("  self%  total%   samples  function\n");
   const double scale = whole == 0 ? 0 : 100.0 / static_cast<double>(whole);
   for (size_t i = 0; i < std::min(rows.size(), kRows); ++i) {
     const FunctionTime& row = rows[i];
@@ -212,7 +218,7 @@ void Summary::WriteFunctions(const CallTree& tree) {
     std::string name = frame.name;
     if (frame.origin == FrameOrigin::kKernel) name += "_[k]";
     const std::string numbers =
-        Format("  {:>6.1f}  {:>6.1f} {:>9}  ", static_cast<double>(row.self_ns) * scale,
+        Format("  {:>5.1f}  {:>6.1f} {:>9}  ", static_cast<double>(row.self_ns) * scale,
                static_cast<double>(row.total_ns) * scale, WithThousands(row.self_count));
     output_.Write(numbers + ToWidth(name, kWidth - std::min(numbers.size(), kWidth)) + "\n");
   }

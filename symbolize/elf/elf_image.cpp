@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <bit>
+#include <cerrno>
 #include <cstring>
 
 #include <elf.h>
+#include <sys/stat.h>
 
 #include "format/base/text.h"
 
@@ -197,6 +199,13 @@ std::vector<ElfSymbol> ElfImage::CodeSymbols() const {
 }
 
 Result<ElfFile> ElfFile::Open(const std::string& path) {
+  // Captures name what was mapped, and that may be anything: a device, whose opening acts, a pipe,
+  // which blocks, a file of /proc, which has no size and may block too.
+  struct stat info {};
+  if (::stat(path.c_str(), &info) != 0) return SystemError(Format("{}: open", path), errno);
+  if (!S_ISREG(info.st_mode) || info.st_size == 0) {
+    return Error{ErrorKind::kInvalid, Format("{}: not a regular file with content", path), {}};
+  }
   XPU_ASSIGN_OR_RETURN(FileBytes bytes, FileBytes::Open(path));
   XPU_ASSIGN_OR_RETURN(ElfImage image, ElfImage::Parse(bytes.bytes(), path));
   return ElfFile(std::move(bytes), std::move(image));

@@ -88,7 +88,7 @@ def test_two_kernels_fork():
 
 def test_graph():
     account, capture = load("graph")
-    expect("replays", len(capture.of("graph_launch")), account["replays"])
+    expect("replays", len(capture.of("graph_launch")), account["graph_launches"])
     folded = capture.folded("--mode", "gpu", "--unit", "ns")
     expect("folded ns of replays", sum(v for k, v in folded.items() if ";[GPU_Graph]" in k),
            sum(capture.duration(g) for g in capture.of("graph_launch")))

@@ -105,6 +105,32 @@ TEST_F(StackResolverTest, ALostPartOfAStackIsSaid) {
   EXPECT_EQ(analysis.frames[resolved.frames[0]].name, "[lost]");
 }
 
+TEST_F(StackResolverTest, FramesOfCudaAreMarked) {
+  ElfBuilder("static")
+      .Symbol("user", 0x0, 0x40)
+      .Symbol("libcudart_static_1a2b", 0x40, 0x40, STB_LOCAL)
+      .Symbol("cudaLaunchKernel", 0x80, 0x40)
+      .Symbol("cudaFunctionOfTheUser", 0xc0, 0x40)
+      .WriteTo(folder_ / "static");
+  builder_.Map(1, 5, 0x20000, 0x1000, ElfBuilder::kTextOffset, folder_ / "static", "static");
+  builder_.Map(1, 5, 0x30000, 0x1000, 0, "/cuda/libcudart-1a2b3c4d.so.12.0");
+  builder_.Map(1, 5, 0x40000, 0x1000, 0, "/cuda/libcuda.so.580.1");
+  builder_.Map(1, 5, 0x50000, 0x1000, 0, "/app/libcudacpp.so");
+  const StackId stack =
+      builder_.Stack({0x50010, 0x40010, 0x30010, 0x200d0, 0x20090, 0x20050, 0x20010});
+  Analysis analysis(builder_.Build());
+  std::vector<std::pair<bool, bool>> marks;  // internal, entry; innermost first
+  for (const FrameId frame : analysis.resolver.Resolve(stack, SpaceId{1}, 10).frames) {
+    marks.emplace_back(analysis.frames[frame].is_cuda_internal,
+                       analysis.frames[frame].is_api_entry);
+  }
+  const std::vector<std::pair<bool, bool>> expected = {{false, false}, {true, false},   //
+                                                       {false, true},  {false, false},  //
+                                                       {true, false},  {true, false},
+                                                       {false, false}};
+  EXPECT_EQ(marks, expected);
+}
+
 TEST(ModuleName, LastPartOfAPath) {
   EXPECT_EQ(ModuleName("/usr/lib/libfoo.so.1"), "libfoo.so.1");
   EXPECT_EQ(ModuleName("/tmp/app (deleted)"), "app");

@@ -1,12 +1,12 @@
 // What is lost must change nothing else: every 7th event of a kind is taken out of real captures,
 // and every other attribution has to stay exactly as it was.
-#include <gtest/gtest.h>
-
 #include <filesystem>
 #include <map>
 #include <string>
 #include <tuple>
 #include <vector>
+
+#include <gtest/gtest.h>
 
 #include "report/clock_fit.h"
 #include "report/correlate.h"
@@ -31,8 +31,7 @@ std::map<WorkKey, Attribution> Attributions(const Model& model) {
   const Correlation correlation = Correlate(model, clocks, names);
   std::map<WorkKey, Attribution> result;
   for (const GpuWork& work : correlation.work) {
-    Attribution& to =
-        result[{work.kind, work.instance.value, work.correlation_id, work.start_ns}];
+    Attribution& to = result[{work.kind, work.instance.value, work.correlation_id, work.start_ns}];
     if (work.launch == GpuWork::kNoLaunch) continue;
     const Launch& launch = correlation.launches[work.launch];
     to = {launch.has_call, launch.has_stack, launch.callback_id, launch.stack.value};
@@ -68,7 +67,9 @@ TEST_P(ThinnedTest, LostStacksTakeNothingElseAway) {
     const Attribution& full = whole.at(key);
     EXPECT_EQ(thin.has_call, full.has_call);
     EXPECT_EQ(thin.callback_id, full.callback_id);
-    if (thin.has_stack) EXPECT_EQ(thin.stack, full.stack);
+    if (thin.has_stack) {
+      EXPECT_EQ(thin.stack, full.stack);
+    }
     lost += full.has_stack && !thin.has_stack;
   }
   EXPECT_GT(lost, 0u);
@@ -105,8 +106,8 @@ INSTANTIATE_TEST_SUITE_P(RealCaptures, ThinnedTest,
                          testing::Values("transformer.xpu", "transformer-static.xpu",
                                          "two_kernels_threads.xpu", "two_kernels_fork.xpu",
                                          "pytorch_mlp.xpu"),
-                         [](const auto& info) {
-                           std::string name = info.param.substr(0, info.param.find('.'));
+                         [](const auto& each) {
+                           std::string name = each.param.substr(0, each.param.find('.'));
                            for (char& c : name) c = c == '-' ? '_' : c;
                            return name;
                          });

@@ -4,6 +4,7 @@
 #include <map>
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include "tests/unit/symbolize/elf_builder.h"
 
@@ -108,6 +109,15 @@ TEST(ElfFile, BuildIdOfAFile) {
   EXPECT_EQ(ReadBuildId(folder / "none").error().kind, ErrorKind::kNotFound);
   ElfBuilder("").WriteTo(folder / "without");
   EXPECT_EQ(ReadBuildId(folder / "without").value(), "");
+}
+
+TEST(ElfFile, OnlyRegularFilesAreOpened) {
+  const test::TempFolder folder;
+  ASSERT_EQ(::mkfifo((folder / "pipe").c_str(), 0600), 0);
+  EXPECT_EQ(ElfFile::Open(folder / "pipe").error().kind, ErrorKind::kInvalid);  // and no waiting
+  EXPECT_EQ(ElfFile::Open("/dev/zero").error().kind, ErrorKind::kInvalid);
+  EXPECT_EQ(ElfFile::Open("/proc/self/maps").error().kind, ErrorKind::kInvalid);
+  EXPECT_EQ(ElfFile::Open(folder.path()).error().kind, ErrorKind::kInvalid);
 }
 
 // A real linker's file: this program.
