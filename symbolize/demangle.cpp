@@ -2,12 +2,16 @@
 
 #include <csetjmp>
 #include <cstddef>
+#include <cstdlib>
+#include <memory>
+
+#include <cxxabi.h>
 
 // libstdc++'s demangler with its output in pieces. abi::__cxa_demangle is the same code but builds
 // the whole text first, and back-references let 200 bytes stand for more text than memory holds.
-extern "C" int __gcclibcxx_demangle_callback(const char* mangled,
-                                             void (*piece)(const char*, size_t, void*),
-                                             void* context);
+// Only a static libstdc++, which release binaries have, lets us call it.
+extern "C" [[gnu::weak]] int __gcclibcxx_demangle_callback(
+    const char* mangled, void (*piece)(const char*, size_t, void*), void* context);
 
 namespace xpu {
 namespace {
@@ -27,18 +31,27 @@ void AppendPiece(const char* piece, size_t size, void* context) {
   output->text.append(piece, size);
 }
 
+std::string DemangleInPieces(const std::string& mangled) {
+  Output output;
+  output.text.reserve(kMaxDemangledBytes);  // so that nothing is allocated under the demangler
+  if (setjmp(output.too_long) != 0) return mangled;
+  if (__gcclibcxx_demangle_callback(mangled.c_str(), AppendPiece, &output) != 0) return mangled;
+  return std::string(output.text);
+}
+
+std::string DemangleAtOnce(const std::string& mangled) {
+  int status = 0;
+  const std::unique_ptr<char, decltype(&std::free)> text(
+      abi::__cxa_demangle(mangled.c_str(), nullptr, nullptr, &status), &std::free);
+  return status == 0 && text != nullptr ? std::string(text.get()) : mangled;
+}
+
 }  // namespace
 
 std::string Demangle(std::string_view mangled) {
-  if (!mangled.starts_with("_Z") || mangled.size() > kMaxMangledBytes) return std::string(mangled);
-  const std::string terminated(mangled);
-  Output output;
-  output.text.reserve(kMaxDemangledBytes);  // so that nothing is allocated under the demangler
-  if (setjmp(output.too_long) != 0) return terminated;
-  if (__gcclibcxx_demangle_callback(terminated.c_str(), AppendPiece, &output) != 0) {
-    return terminated;
-  }
-  return std::string(output.text);
+  std::string name(mangled);
+  if (!mangled.starts_with("_Z") || mangled.size() > kMaxMangledBytes) return name;
+  return __gcclibcxx_demangle_callback != nullptr ? DemangleInPieces(name) : DemangleAtOnce(name);
 }
 
 }  // namespace xpu

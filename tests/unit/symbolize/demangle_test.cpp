@@ -2,6 +2,10 @@
 
 #include <gtest/gtest.h>
 
+extern "C" [[gnu::weak]] int __gcclibcxx_demangle_callback(const char*,
+                                                           void (*)(const char*, size_t, void*),
+                                                           void*);
+
 namespace xpu {
 namespace {
 
@@ -34,6 +38,9 @@ std::string Doubling(int levels) {
 
 TEST(Demangle, ATextWithoutEndIsNotBuilt) {
   EXPECT_EQ(Demangle(Doubling(1)), "f(pair<A, A>, pair<pair<A, A>, pair<A, A> >)");
+  if (__gcclibcxx_demangle_callback == nullptr) {
+    GTEST_SKIP() << "a dynamic libstdc++ has no demangler that can be stopped";
+  }
   EXPECT_EQ(Demangle(Doubling(60)), Doubling(60));
 }
 
