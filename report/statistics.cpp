@@ -5,6 +5,8 @@
 #include <string_view>
 #include <unordered_map>
 
+#include "format/base/text.h"
+
 namespace xpu {
 namespace {
 
@@ -80,6 +82,16 @@ std::vector<Statistics> CopySizes(const Analysis& analysis) {
     values[CopyOperationName(copy.copy_kind)].push_back(copy.size_bytes);
   }
   for (const Memset& set : events.memsets) values[kSetOperation].push_back(set.size_bytes);
+  return SummarizeAll(values);
+}
+
+std::vector<Statistics> GraphTimes(const Analysis& analysis) {
+  ValuesByName values;
+  for (const GpuWork& work : analysis.correlation.work) {
+    if (!work.timed || work.kind != WorkKind::kGraph) continue;
+    const GraphLaunch& replay = analysis.model.events.graph_launches[work.index];
+    values[Format("graph {}", replay.graph_id)].push_back(work.duration_ns);
+  }
   return SummarizeAll(values);
 }
 

@@ -31,6 +31,7 @@ Statistics Summarize(std::string name, std::vector<uint64_t>& values);
 std::vector<Statistics> KernelTimes(const Analysis& analysis, const GpuNames& names);
 std::vector<Statistics> CopyTimes(const Analysis& analysis);  // copies and sets, nsys's names
 std::vector<Statistics> CopySizes(const Analysis& analysis);  // in bytes
+std::vector<Statistics> GraphTimes(const Analysis& analysis);  // replays of CUDA graphs
 std::vector<Statistics> ApiTimes(const Analysis& analysis);
 
 struct FunctionTime {

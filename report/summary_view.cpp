@@ -36,6 +36,7 @@ class Summary {
     WriteLedger();
     const GpuNames names(model_, kernel_names_);
     WriteTimes("GPU kernels", KernelTimes(analysis_, names));
+    WriteTimes("CUDA graph replays", GraphTimes(analysis_));
     WriteTimes("GPU copies and sets", CopyTimes(analysis_));
     WriteTimes("CUDA API calls", ApiTimes(analysis_));
     WriteFunctions(cpu);

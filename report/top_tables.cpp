@@ -10,11 +10,12 @@ namespace xpu {
 namespace {
 
 constexpr std::string_view kKernels = "cuda_gpu_kern_sum";
+constexpr std::string_view kGraphs = "cuda_gpu_graph_sum";
 constexpr std::string_view kCopyTimes = "cuda_gpu_mem_time_sum";
 constexpr std::string_view kCopySizes = "cuda_gpu_mem_size_sum";
 constexpr std::string_view kApis = "cuda_api_sum";
-constexpr std::string_view kFunctions = "cpu_function_sum";
-constexpr std::string_view kPaths = "call_path_sum";
+constexpr std::string_view kFunctions = "cpu_func_sum";
+constexpr std::string_view kPaths = "callpath_sum";
 
 std::string Percent(uint64_t part, uint64_t whole) {
   if (whole == 0) return "0.0";
@@ -114,7 +115,7 @@ Table PathTable(const CallTree& tree, const FrameTable& frames, const TopOptions
 }  // namespace
 
 std::vector<std::string_view> TopTableNames() {
-  return {kKernels, kCopyTimes, kCopySizes, kApis, kFunctions, kPaths};
+  return {kKernels, kGraphs, kCopyTimes, kCopySizes, kApis, kFunctions, kPaths};
 }
 
 std::vector<Table> TopTables(Analysis& analysis, const TopOptions& options) {
@@ -126,6 +127,10 @@ std::vector<Table> TopTables(Analysis& analysis, const TopOptions& options) {
   if (wanted(kKernels)) {
     tables.push_back(TimeTable(kKernels, "CUDA GPU Kernel Summary", "Instances", "Name",
                                KernelTimes(analysis, names), options));
+  }
+  if (wanted(kGraphs)) {
+    tables.push_back(TimeTable(kGraphs, "CUDA Graph Replay Summary", "Instances", "Name",
+                               GraphTimes(analysis), options));
   }
   if (wanted(kCopyTimes)) {
     tables.push_back(TimeTable(kCopyTimes, "CUDA GPU MemOps Summary (by Time)", "Count",
