@@ -8,7 +8,6 @@ import subprocess
 import xpu_testing
 
 FIELD = re.compile(r'(\w+)=("(?:[^"\\]|\\.)*"|\[[^\]]*\]|\S*)')
-STACK_TRUNCATED = 2  # format/stack.h
 # flamegraph.pl's rule for a folded line.
 FOLDED = re.compile(r"^(.*)\s+?(\d+(?:\.\d*)?)$")
 
@@ -54,7 +53,7 @@ class GpuCapture:
         cut at the limit: in code without frame pointers (the loader's) a walk may run in a circle.
         """
         losses = {e["name"]: int(e["count"]) for e in self.of("ledger") if e["severity"] != "note"}
-        cut = sum(int(s["stack_flags"]) & STACK_TRUNCATED != 0 for s in self.of("cpu_sample"))
+        cut = sum(int(s["stack_flags"]) & xpu_testing.STACK_TRUNCATED != 0 for s in self.of("cpu_sample"))
         if cut and losses.get("stack_truncated") == cut:
             del losses["stack_truncated"]
         return losses
