@@ -17,7 +17,7 @@ from xpu_testing import expect  # noqa: E402
 CAPTURES = FOLDER / "captures"
 
 
-class StoredSymbols:
+class StoredSymbols(xpu_testing.Symbols):
     """`segment` lines: file offset, address, size; the others: address, size, name."""
 
     def __init__(self, path):
@@ -28,15 +28,6 @@ class StoredSymbols:
                 self.segments.append(tuple(int(f, 16) for f in fields[1:]))
             else:
                 self.symbols.append((int(fields[0], 16), int(fields[1], 16), line.split(None, 2)[2]))
-
-    def name_at(self, file_offset):
-        for offset, address, size in self.segments:
-            if offset <= file_offset < offset + size:
-                link_address = file_offset - offset + address
-                for start, length, name in self.symbols:
-                    if start <= link_address < start + length:
-                        return name.split("(")[0]
-        return None
 
 
 def load(name):
