@@ -33,8 +33,9 @@ constexpr std::array<LossInfo, static_cast<size_t>(LossKind::kCount)> kTable{{
      "messages from the program that make no sense", "Is the injected library of this version?"},
     {LossKind::kCuptiDropped, "cupti_dropped", Severity::kLost, "GPU records dropped by CUPTI", ""},
     {LossKind::kCuptiNotDelivered, "cupti_not_delivered", Severity::kLost,
-     "operations whose GPU record CUPTI had not delivered when the program ended",
-     "A program that ends by _exit, abort or SIGKILL leaves no time to flush."},
+     "operations whose GPU record CUPTI had not delivered at the end",
+     "A program that ends by _exit, abort or SIGKILL leaves no time to flush; nor does one that "
+     "outlives the recording."},
     {LossKind::kProcessNotReached, "process_not_reached", Severity::kLost,
      "CUDA processes that could not hand over their records", "See the reason beside each."},
     {LossKind::kInjectDormant, "inject_dormant", Severity::kLost,

@@ -60,6 +60,10 @@ Result<OutputFile> OutputFile::Open(const std::string& path) {
   file.name_ = path;
   if (path == "-") {
     file.name_ = "standard output";
+    if (::isatty(STDOUT_FILENO) != 0) {
+      return Error{ErrorKind::kUsage, "standard output: is a terminal",
+                   "a capture is not text: redirect it, or name a file with -o"};
+    }
     file.fd_.reset(::fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3));
     if (!file.fd_) return SystemError("standard output: dup", errno);
     return file;

@@ -146,7 +146,8 @@ Outcome Record(const RecordOptions& options) {
   std::vector<std::string> environment = OwnEnvironment();
   auto sources = Sources::Prepare(options, environment);
   if (!sources.ok()) return OwnFailure(std::move(sources).error());
-  auto target = Target::Fork({options.command, std::move(environment), inherited});
+  auto target =
+      Target::Fork({options.command, std::move(environment), inherited, options.output == "-"});
   if (!target.ok()) return OwnFailure(std::move(target).error());
   if (auto armed = sources->Arm(target->pid()); !armed.ok()) {
     return OwnFailure(std::move(armed).error());

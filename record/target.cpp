@@ -43,7 +43,7 @@ void RestoreSignals(const InheritedSignals& signals) {
 }
 
 // Runs in the child, after fork of a process with one thread.
-[[noreturn]] void HoldThenExec(Pipe& go, Pipe& exec_error, const InheritedSignals& signals,
+[[noreturn]] void HoldThenExec(Pipe& go, Pipe& exec_error, const Target::Start& start,
                                char* const* argv, char* const* envp) {
   go.write.reset();
   exec_error.read.reset();
@@ -53,7 +53,8 @@ void RestoreSignals(const InheritedSignals& signals) {
     n = ::read(go.read.get(), &byte, 1);
   } while (n < 0 && errno == EINTR);
   if (n != 1) ::_exit(125);  // the recorder gave up
-  RestoreSignals(signals);
+  RestoreSignals(start.signals);
+  if (start.prints_to_stderr) ::dup2(STDERR_FILENO, STDOUT_FILENO);
   ::execvpe(argv[0], argv, envp);
   const int error_number = errno;
   // Nothing is left to tell it to when this write fails.
@@ -92,7 +93,7 @@ Result<Target> Target::Fork(Start start) {
   Target target;
   target.pid_ = ::fork();
   if (target.pid_ < 0) return SystemError("fork", errno);
-  if (target.pid_ == 0) HoldThenExec(go, exec_error, start.signals, argv.data(), envp.data());
+  if (target.pid_ == 0) HoldThenExec(go, exec_error, start, argv.data(), envp.data());
   target.go_ = std::move(go.write);
   target.exec_error_ = std::move(exec_error.read);
   target.pidfd_.reset(static_cast<int>(::syscall(SYS_pidfd_open, target.pid_, 0)));

@@ -39,6 +39,7 @@ class Target {
     std::vector<std::string> command;
     std::vector<std::string> environment;  // NAME=value
     InheritedSignals signals;
+    bool prints_to_stderr = false;  // the recorder's standard output is the capture
   };
 
   // Forks. The child holds no descriptor of the recorder that an exec would keep.

@@ -42,12 +42,13 @@ constexpr std::array<FindingInfo, static_cast<size_t>(Finding::kCount)> kFinding
     {"launch_pending", Severity::kPartial,
      "launches without a kernel record, shown as "
      "[GPU_Launch_Pending]",
-     "A launch that a stream captures into a graph has none; else its record was lost."},
+     "A launch that a stream captures into a graph has none; else its record was lost, see the "
+     "other lines."},
     {"launch_failed", Severity::kNote, "launches that CUDA refused with an error", ""},
     {"launch_stack_missing", Severity::kPartial,
      "CUDA calls without a stack, shown under "
      "[unknown launch]",
-     "Was it recorded with --launch-stacks=none?"},
+     ""},
     {"kernel_without_launch", Severity::kPartial, "kernels whose launch call is not in the capture",
      ""},
     {"kernel_before_launch", Severity::kPartial, "kernels that seem to start before their launch",
@@ -68,6 +69,17 @@ constexpr std::array<FindingInfo, static_cast<size_t>(Finding::kCount)> kFinding
     {"unknown_events", Severity::kNote, "events of kinds that this version does not know",
      "A newer xpu-report shows them."},
 }};
+
+bool RecordedWithoutStacks(const Model& model) {
+  for (const RecordingInfo& info : model.events.recording_info) {
+    const std::string_view settings = model.Text(info.settings);
+    if (settings.find("--launch-stacks=none") != std::string_view::npos ||
+        settings.find("--launch-stacks none") != std::string_view::npos) {
+      return true;
+    }
+  }
+  return false;
+}
 
 class Builder {
  public:
@@ -148,7 +160,8 @@ void Builder::AddRecorded() {
 void Builder::AddProblems() {
   const ReadProblems& problems = analysis_.model.problems;
   Add(LossKind::kBlockDamaged, problems.blocks_damaged);
-  const bool no_end = analysis_.model.events.recording_end.empty();
+  // Where blocks are damaged, the end may have been in one of them.
+  const bool no_end = analysis_.model.events.recording_end.empty() && problems.blocks_damaged == 0;
   Add(LossKind::kFileCut, problems.cut || no_end ? 1 : 0);
   Add(LossKind::kReferenceLost, problems.references_lost);
   Add(LossKind::kInvalidTime, analysis_.correlation.counts.work_without_time);
@@ -159,7 +172,10 @@ void Builder::AddFindings() {
   const Correlation& correlation = analysis_.correlation;
   Add(Finding::kLaunchPending, correlation.counts.launches_pending);
   Add(Finding::kLaunchFailed, correlation.counts.launches_failed);
-  Add(Finding::kLaunchStackMissing, correlation.counts.stacks_missing);
+  // What was not asked for is not missing.
+  if (!analysis_.model.events.launch_stacks.empty() || !RecordedWithoutStacks(analysis_.model)) {
+    Add(Finding::kLaunchStackMissing, correlation.counts.stacks_missing);
+  }
   Add(Finding::kKernelWithoutLaunch, correlation.counts.kernels_without_launch);
   if (correlation.counts.kernels_before_launch > 0) {
     AddDetail(Add(Finding::kKernelBeforeLaunch, correlation.counts.kernels_before_launch),

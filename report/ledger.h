@@ -20,6 +20,11 @@ struct LedgerEntry {
   std::vector<std::string> details;  // different ones, the first few
 };
 
+// True for what this machine cannot name: nothing is missing from the capture.
+inline bool IsAboutSymbols(const LedgerEntry& entry) {
+  return entry.name.starts_with("file_") && entry.name != InfoOf(LossKind::kFileCut).name;
+}
+
 // Entries that are not zero, the worst first, then by name. Call it after a view, so that it has
 // what the symbolizer found on the way.
 std::vector<LedgerEntry> BuildLedger(const Analysis& analysis);

@@ -68,6 +68,7 @@ Result<Model> LoadCapture(CaptureReader reader, std::string path) {
 }
 
 Result<Model> LoadCapture(const std::string& path) {
+  if (path == "-") return LoadCapture("/dev/stdin");
   struct stat info {};
   if (::stat(path.c_str(), &info) == 0 && S_ISREG(info.st_mode) && info.st_size == 0) {
     return Error{ErrorKind::kInvalid, Format("{}: is empty, not a capture", path),

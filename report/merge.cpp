@@ -55,8 +55,9 @@ CallTree BuildCallTree(Analysis& analysis, const MergeOptions& options) {
   if (options.mode != MergeMode::kGpu) AddSamples(analysis, paths);
   if (options.mode != MergeMode::kCpu) {
     AddWork(analysis, options.kernel_names, paths);
-    AddPending(analysis, paths);
   }
+  // Not in the mode that shows GPU time only: its lines add up to the GPU's own durations.
+  if (options.mode == MergeMode::kMerge) AddPending(analysis, paths);
   return std::move(paths.tree());
 }
 

@@ -2,6 +2,7 @@
 #include <csignal>
 #include <cstring>
 #include <map>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -50,6 +51,7 @@ class Summary {
   void WriteDevices();
   void WriteLaunches();
   void WriteLedger();
+  void WriteEntries(std::string_view title, std::span<const LedgerEntry> entries);
   void WriteWrapped(std::string_view indent, std::string_view text);
   void WriteTimes(std::string_view title, const std::vector<Statistics>& rows);
   void WriteFunctions(const CallTree& tree);
@@ -175,10 +177,18 @@ void Summary::WriteWrapped(std::string_view indent, std::string_view text) {
 }
 
 void Summary::WriteLedger() {
-  const std::vector<LedgerEntry> ledger = BuildLedger(analysis_);
-  if (ledger.empty()) return Line("losses", "none");
-  output_.Write("\nLosses\n");
-  for (const LedgerEntry& entry : ledger) {
+  std::vector<LedgerEntry> ledger = BuildLedger(analysis_);
+  const auto symbols = std::stable_partition(ledger.begin(), ledger.end(),
+                                             [](const auto& e) { return !IsAboutSymbols(e); });
+  if (symbols == ledger.begin()) Line("losses", "none");
+  WriteEntries("Losses", {ledger.begin(), symbols});
+  WriteEntries("Names missing on this machine", {symbols, ledger.end()});
+}
+
+void Summary::WriteEntries(std::string_view title, std::span<const LedgerEntry> entries) {
+  if (entries.empty()) return;
+  output_.Write(Format("\n{}\n", title));
+  for (const LedgerEntry& entry : entries) {
     WriteWrapped("  ", Format("{} {} ({})", WithThousands(entry.count), entry.what, entry.name));
     for (const std::string& detail : entry.details) WriteWrapped("      ", detail);
     if (!entry.advice.empty()) WriteWrapped("      ", "hint: " + entry.advice);

@@ -97,20 +97,13 @@ def folded_problems(text):
 
 
 def total_problems(dump, folded_ns):
-    """GPU time of the folded stacks = durations of the dumped records + calls of pending launches."""
+    """GPU time of the folded stacks = durations of the dumped records."""
     records = [(line.split()[0], dict(field.split("=", 1) for field in line.split() if "=" in field))
                for line in dump.splitlines()]
     total = 0
-    arrived = set()
     for kind, fields in records:
         if kind in ("kernel", "memcpy", "memset", "graph_launch"):
-            arrived.add((fields["instance"], fields["correlation_id"]))
             total += max(0, int(fields["end_ns"]) - int(fields["start_ns"]))
-    for kind, fields in records:
-        if kind == "api_call" and fields["callback_id"] in ("211", "311"):
-            if (fields["instance"], fields["correlation_id"]) not in arrived:
-                if fields["return_value"] == "0":
-                    total += int(fields["end_ns"]) - int(fields["start_ns"])
     folded = sum(int(line.rsplit(" ", 1)[1]) for line in folded_ns.splitlines())
     if folded != total:
         yield f"folded GPU time {folded} ns, records {total} ns"

@@ -132,7 +132,7 @@ def check_kept_back_and_lost(work, capture, launches):
     expect("launches, with their kernel, pending, failed", numbers(LAUNCHES, summary(work)),
            [launches, launches - lost, lost, 0])
     pending = [line.split(";")[-2] for line in
-               capture.folded("--mode", "gpu", "--unit", "ns")
+               capture.folded("--mode", "merge", "--unit", "ns")
                if line.endswith(";[GPU_Launch_Pending]")]
     expect("calls before [GPU_Launch_Pending]", set(pending),
            {"cudaLaunchKernel"} if lost else set())

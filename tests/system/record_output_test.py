@@ -8,8 +8,8 @@ import stat
 import subprocess
 import tempfile
 
-from xpu_testing import (Capture, Workspace, expect, expect_in, main, recorder, require_recording,
-                         skip, workload)
+from xpu_testing import (Capture, Workspace, expect, expect_in, find, main, recorder,
+                         require_recording, skip, workload)
 
 
 def test_existing_file_is_kept_as_old():
@@ -75,12 +75,18 @@ def test_standard_output():
     with Workspace() as work:
         with open(work.path / "piped.xpu", "wb") as piped:
             reader = subprocess.Popen(["cat"], stdin=subprocess.PIPE, stdout=piped)
-            result = subprocess.run([recorder(), "--cpu-only", "-q", "-o", "-", "true"],
-                                    stdout=reader.stdin)
+            result = subprocess.run([recorder(), "--cpu-only", "-q", "-o", "-", "echo", "a word"],
+                                    stdout=reader.stdin, stderr=subprocess.PIPE, text=True)
             reader.stdin.close()
             reader.wait()
         expect("status", result.returncode, 0)
         expect("ends", len(work.capture("piped.xpu").recording_end), 1)
+        # What the program prints is not in the capture.
+        expect("standard error", result.stderr, "a word\n")
+        with open(work.path / "piped.xpu", "rb") as piped:
+            dump = subprocess.run([find("report/xpu-report"), "--dump", "-"], stdin=piped,
+                                  capture_output=True, text=True, check=True).stdout
+        expect_in("problems", "blocks_damaged=0 bytes_skipped=0 cut=0", dump)
 
 
 def test_reader_that_goes_away():

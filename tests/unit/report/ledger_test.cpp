@@ -48,6 +48,28 @@ TEST(Ledger, RecordedLossesAreSummedByName) {
   EXPECT_EQ(ledger[1].name, "stack_truncated");
 }
 
+TEST(Ledger, StacksThatWereNotAskedForAreNotMissing) {
+  for (const char* settings : {"", "-o x --launch-stacks=none"}) {
+    test::ModelBuilder builder;
+    builder.End(5);
+    RecordingInfo info;
+    info.settings = builder.Text(settings);
+    builder.events.recording_info.push_back(info);
+    builder.Call(1, 1, 211, 1'000, 1'700, 100);
+    builder.AddKernel(1, 1, 2'000, 2'100, "k");
+    const Analysis analysis(builder.Build());
+    EXPECT_EQ(Counts(BuildLedger(analysis)).count("launch_stack_missing"), *settings ? 0u : 1u);
+  }
+}
+
+TEST(Ledger, ADamagedBlockMayHaveHeldTheEnd) {
+  test::ModelBuilder builder;  // without an end
+  builder.problems = {.blocks_read = 1, .blocks_damaged = 1};
+  const Analysis analysis(builder.Build());
+  EXPECT_EQ(Counts(BuildLedger(analysis)).count("file_cut"), 0u);
+  EXPECT_EQ(Counts(BuildLedger(analysis)).at("block_damaged"), 1u);
+}
+
 TEST(Ledger, ProblemsOfTheFile) {
   test::ModelBuilder builder;  // without an end
   builder.problems = {.blocks_read = 9,
