@@ -23,7 +23,7 @@ if [[ $device == "the GPU"* ]]; then
   simulated=()
 else
   program=$build/tests/workloads/transformer
-  simulated=(--cupti-lib "$build/tests/fake_cuda/libcupti.so.13")
+  simulated=(--cupti-lib "$build/tests/fake_cuda/lib/libcupti.so.13")
 fi
 
 echo
@@ -34,6 +34,7 @@ echo "== xpu-report"
 "$report" "$scratch/demo.xpu"
 echo
 echo "== xpu-report --folded --mode gpu --unit us   (the five longest)"
-"$report" --folded --mode gpu "$scratch/demo.xpu" | sort -k2 -n -r -t' ' | head -5
+"$report" --folded --mode gpu "$scratch/demo.xpu" |
+  awk '{ print $NF "\t" $0 }' | sort -n -r | cut -f 2- | sed -n 1,5p
 echo
 echo "demo ran on $device"

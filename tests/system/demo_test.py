@@ -1,0 +1,24 @@
+"""./bootstrap.sh demo, less the building: it records, reports, and says on what."""
+
+import os
+import pathlib
+import subprocess
+
+from xpu_testing import Workspace, expect, expect_in, main, require_recording
+
+DEMO = pathlib.Path(__file__).resolve().parent.parent / "workloads" / "demo.sh"
+
+
+def test_demo():
+    require_recording()
+    with Workspace() as work:
+        result = subprocess.run([DEMO, os.environ["XPU_BUILD_DIR"], str(work.path)],
+                                capture_output=True, text=True, timeout=300)
+        expect(f"status ({result.stderr})", result.returncode, 0)
+        expect_in("matches", "launches  760: 760 with their kernel, 0 pending", result.stdout)
+        expect_in("longest", "[GPU_Kernel]layer_norm_kernel", result.stdout)
+        expect_in("what it ran on", "demo ran on the ", result.stdout.splitlines()[-1])
+
+
+if __name__ == "__main__":
+    main(globals())
