@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
+#include <string>
 #include <string_view>
 #include <unordered_map>
 
@@ -86,11 +88,12 @@ std::vector<Statistics> CopySizes(const Analysis& analysis) {
 }
 
 std::vector<Statistics> GraphTimes(const Analysis& analysis) {
+  std::set<std::string> names;  // `values` refers to them
   ValuesByName values;
   for (const GpuWork& work : analysis.correlation.work) {
     if (!work.timed || work.kind != WorkKind::kGraph) continue;
     const GraphLaunch& replay = analysis.model.events.graph_launches[work.index];
-    values[Format("graph {}", replay.graph_id)].push_back(work.duration_ns);
+    values[*names.insert(Format("graph {}", replay.graph_id)).first].push_back(work.duration_ns);
   }
   return SummarizeAll(values);
 }
