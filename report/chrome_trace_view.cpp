@@ -142,8 +142,7 @@ void Trace::WriteThreadSamples(const std::vector<uint32_t>& indexes) {
     for (size_t depth = same; depth < path.size(); ++depth) {
       const NamedFrame& frame = analysis_.frames[paths_.tree()[path[depth]].frame];
       const bool is_kernel = frame.origin == FrameOrigin::kKernel;
-      writer_.Begin(track, is_kernel ? frame.name + "_[k]" : frame.name,
-                    is_kernel ? "cpu_kernel" : "cpu", sample.time_ns);
+      writer_.Begin(track, frame.Label(), is_kernel ? "cpu_kernel" : "cpu", sample.time_ns);
       open.push_back(path[depth]);
     }
     // The thread slept when the next sample is late: the slices end with this one's share.

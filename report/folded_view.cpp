@@ -16,18 +16,12 @@ struct Line {
   uint64_t ns = 0;
 };
 
-std::string FoldedName(const NamedFrame& frame) {
-  std::string name = frame.name;
-  if (frame.origin == FrameOrigin::kKernel) name += "_[k]";
-  return ToFoldedFrame(name);
-}
-
 // Sorted, paths that read the same joined.
 std::vector<Line> CollectLines(const CallTree& tree, const FrameTable& frames) {
   std::vector<std::string> names(frames.size() + 1);  // by frame id
   const auto name_of = [&](FrameId id) -> const std::string& {
     std::string& name = names[id.value];
-    if (name.empty()) name = FoldedName(frames[id]);
+    if (name.empty()) name = ToFoldedFrame(frames[id].Label());
     return name;
   };
   std::vector<Line> lines;

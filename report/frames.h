@@ -23,8 +23,11 @@ struct NamedFrame {
   FrameOrigin origin = FrameOrigin::kUser;
   bool is_cuda_internal = false;  // of libcuda, libcudart, libcupti or our own library
   bool is_api_entry = false;      // a C function of the CUDA API, wherever it lies
-  std::string name;               // as shown, kernel frames without their suffix
+  std::string name;               // kernel frames without their suffix
   std::string module;             // the file's last path part, may be empty
+
+  // The name as every view shows it.
+  std::string Label() const { return origin == FrameOrigin::kKernel ? name + "_[k]" : name; }
 };
 
 class FrameTable {

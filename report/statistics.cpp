@@ -7,8 +7,6 @@
 #include <string_view>
 #include <unordered_map>
 
-#include "format/base/text.h"
-
 namespace xpu {
 namespace {
 
@@ -87,13 +85,12 @@ std::vector<Statistics> CopySizes(const Analysis& analysis) {
   return SummarizeAll(values);
 }
 
-std::vector<Statistics> GraphTimes(const Analysis& analysis) {
-  std::set<std::string> names;  // `values` refers to them
+std::vector<Statistics> GraphTimes(const Analysis& analysis, const GpuNames& names) {
+  std::set<std::string> titles;  // `values` refers to them
   ValuesByName values;
   for (const GpuWork& work : analysis.correlation.work) {
     if (!work.timed || work.kind != WorkKind::kGraph) continue;
-    const GraphLaunch& replay = analysis.model.events.graph_launches[work.index];
-    values[*names.insert(Format("graph {}", replay.graph_id)).first].push_back(work.duration_ns);
+    values[*titles.insert(names.Title(work)).first].push_back(work.duration_ns);
   }
   return SummarizeAll(values);
 }

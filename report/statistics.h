@@ -29,9 +29,10 @@ Statistics Summarize(std::string name, std::vector<uint64_t>& values);
 // Each list by total, largest first; equal totals by name. Records without a valid time are not in
 // the times.
 std::vector<Statistics> KernelTimes(const Analysis& analysis, const GpuNames& names);
-std::vector<Statistics> CopyTimes(const Analysis& analysis);   // copies and sets, nsys's names
-std::vector<Statistics> CopySizes(const Analysis& analysis);   // in bytes
-std::vector<Statistics> GraphTimes(const Analysis& analysis);  // replays of CUDA graphs
+std::vector<Statistics> CopyTimes(const Analysis& analysis);  // copies and sets, nsys's names
+std::vector<Statistics> CopySizes(const Analysis& analysis);  // in bytes
+// Replays of CUDA graphs.
+std::vector<Statistics> GraphTimes(const Analysis& analysis, const GpuNames& names);
 std::vector<Statistics> ApiTimes(const Analysis& analysis);
 
 struct FunctionTime {

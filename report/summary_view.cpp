@@ -37,7 +37,7 @@ class Summary {
     WriteLedger();
     const GpuNames names(model_, kernel_names_);
     WriteTimes("GPU kernels", KernelTimes(analysis_, names));
-    WriteTimes("CUDA graph replays", GraphTimes(analysis_));
+    WriteTimes("CUDA graph replays", GraphTimes(analysis_, names));
     WriteTimes("GPU copies and sets", CopyTimes(analysis_));
     WriteTimes("CUDA API calls", ApiTimes(analysis_));
     WriteFunctions(cpu);
@@ -225,9 +225,7 @@ void Summary::WriteFunctions(const CallTree& tree) {
   const double scale = whole == 0 ? 0 : 100.0 / static_cast<double>(whole);
   for (size_t i = 0; i < std::min(rows.size(), kRows); ++i) {
     const FunctionTime& row = rows[i];
-    const NamedFrame& frame = analysis_.frames[row.frame];
-    std::string name = frame.name;
-    if (frame.origin == FrameOrigin::kKernel) name += "_[k]";
+    const std::string name = analysis_.frames[row.frame].Label();
     const std::string numbers =
         Format("  {:>5.1f}  {:>6.1f} {:>9}  ", static_cast<double>(row.self_ns) * scale,
                static_cast<double>(row.total_ns) * scale, WithThousands(row.self_count));

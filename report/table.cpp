@@ -8,18 +8,8 @@
 namespace xpu {
 namespace {
 
-// "1234567.5" to "1,234,567.5".
-std::string Separated(const std::string& number) {
-  const size_t digits = std::min(number.find('.'), number.size());
-  std::string out = number;
-  for (auto at = static_cast<ptrdiff_t>(digits) - 3; at > 0; at -= 3) {
-    out.insert(static_cast<size_t>(at), 1, ',');
-  }
-  return out;
-}
-
 std::string Cell(const Table& table, const std::vector<std::string>& row, size_t column) {
-  if (column < table.first_text_column) return Separated(row[column]);
+  if (column < table.first_text_column) return WithThousands(row[column]);
   std::string text = ToValidUtf8(row[column]);
   std::replace(text.begin(), text.end(), '\n', ' ');
   return text;

@@ -180,12 +180,14 @@ std::string HumanBytes(uint64_t bytes) {
   return Format("{:.1f} {}", value, kUnits[unit]);
 }
 
-std::string WithThousands(uint64_t number) {
-  std::string digits = std::to_string(number);
-  for (auto at = static_cast<ptrdiff_t>(digits.size()) - 3; at > 0; at -= 3) {
-    digits.insert(static_cast<size_t>(at), 1, ',');
+std::string WithThousands(uint64_t number) { return WithThousands(std::to_string(number)); }
+
+std::string WithThousands(std::string number) {
+  const size_t digits = std::min(number.find('.'), number.size());
+  for (auto at = static_cast<ptrdiff_t>(digits) - 3; at > 0; at -= 3) {
+    number.insert(static_cast<size_t>(at), 1, ',');
   }
-  return digits;
+  return number;
 }
 
 }  // namespace xpu

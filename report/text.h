@@ -35,5 +35,7 @@ size_t WidthOf(std::string_view valid_utf8);
 std::string HumanDuration(uint64_t ns);
 std::string HumanBytes(uint64_t bytes);
 std::string WithThousands(uint64_t number);
+// The same for a number in text, which may have a fraction.
+std::string WithThousands(std::string number);
 
 }  // namespace xpu

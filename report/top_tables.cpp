@@ -67,10 +67,6 @@ Table SizeTable(const std::vector<Statistics>& statistics, const TopOptions& opt
   return table;
 }
 
-std::string FrameText(const NamedFrame& frame) {
-  return frame.origin == FrameOrigin::kKernel ? frame.name + "_[k]" : frame.name;
-}
-
 Table FunctionTable(const CallTree& tree, const FrameTable& frames, const TopOptions& options) {
   Table table{std::string(kFunctions),
               "CPU Function Summary",
@@ -86,7 +82,7 @@ Table FunctionTable(const CallTree& tree, const FrameTable& frames, const TopOpt
     table.rows.push_back({Percent(row.self_ns, whole), std::to_string(row.self_ns),
                           Percent(row.total_ns, whole), std::to_string(row.total_ns),
                           std::to_string(row.self_count), frames[row.frame].module,
-                          FrameText(frames[row.frame])});
+                          frames[row.frame].Label()});
   }
   return table;
 }
@@ -104,7 +100,7 @@ Table PathTable(const CallTree& tree, const FrameTable& frames, const TopOptions
     std::string path;
     for (const FrameId frame : tree.Path(paths[i].path)) {
       if (!path.empty()) path += " > ";
-      path += FrameText(frames[frame]);
+      path += frames[frame].Label();
     }
     table.rows.push_back({Percent(paths[i].ns, whole), std::to_string(paths[i].ns),
                           std::to_string(paths[i].count), std::move(path)});
@@ -130,7 +126,7 @@ std::vector<Table> TopTables(Analysis& analysis, const TopOptions& options) {
   }
   if (wanted(kGraphs)) {
     tables.push_back(TimeTable(kGraphs, "CUDA Graph Replay Summary", "Instances", "Name",
-                               GraphTimes(analysis), options));
+                               GraphTimes(analysis, names), options));
   }
   if (wanted(kCopyTimes)) {
     tables.push_back(TimeTable(kCopyTimes, "CUDA GPU MemOps Summary (by Time)", "Count",
