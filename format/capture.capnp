@@ -76,6 +76,9 @@ struct Events {
   overheads @18 :Overhead;
   devices @19 :Device;
   rawActivities @20 :RawActivity;
+  graphNodes @21 :GraphNode;
+  probes @22 :Probe;
+  probeHits @23 :ProbeHit;
 }
 
 struct RecordingInfo {
@@ -91,6 +94,8 @@ struct RecordingInfo {
   commandLine @9 :Column;
   settings @10 :Column;
   workingDirectory @11 :Column;
+  launchStacks @12 :Column;
+  graphTrace @13 :Column;
 }
 
 struct RecordingEnd {
@@ -208,6 +213,7 @@ struct ApiCall {
   startNs @6 :Column;
   endNs @7 :Column;
   returnValue @8 :Column;
+  graphNodes @9 :Column;
 }
 
 struct LaunchStack {
@@ -390,4 +396,39 @@ struct RawActivity {
   kind @2 :Column;
   bytes @3 :Column;
   name @4 :Column;
+}
+
+struct GraphNode {
+  rows @0 :UInt32;
+  instance @1 :Column;
+  timeNs @2 :Column;
+  change @3 :Column;
+  nodeId @4 :Column;
+  originalNodeId @5 :Column;
+  graphId @6 :Column;
+  nodeType @7 :Column;
+  tid @8 :Column;
+  correlationId @9 :Column;
+}
+
+struct Probe {
+  rows @0 :UInt32;
+  probe @1 :Column;
+  purpose @2 :Column;
+  function @3 :Column;
+  path @4 :Column;
+}
+
+struct ProbeHit {
+  rows @0 :UInt32;
+  timeNs @1 :Column;
+  probe @2 :Column;
+  isReturn @3 :Column;
+  pid @4 :Column;
+  tid @5 :Column;
+  cpu @6 :Column;
+  kernel @7 :Column;
+  returnValue @8 :Column;
+  stack @9 :Column;
+  stackFlags @10 :Column;
 }

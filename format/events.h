@@ -25,6 +25,21 @@ namespace xpu {
 
 // ---- the recording -----------------------------------------------------------------------------
 
+// How the CPU stacks of launches were taken. Values are stored in the file.
+enum class LaunchStackSource : uint8_t {
+  kUnknown = 0,  // by a recorder before 0.1.0
+  kNone = 1,
+  kMarker = 2,  // LaunchStack: at the injected library's marker
+  kProbes = 3,  // ProbeHit: at functions of the CUDA libraries, nothing injected
+};
+
+// What a replay of a CUDA graph is recorded as. Values are stored in the file.
+enum class GraphTrace : uint8_t {
+  kUnknown = 0,
+  kGraph = 1,  // one GraphLaunch
+  kNode = 2,   // a Kernel, Memcpy or Memset per node
+};
+
 // Once, first.
 struct RecordingInfo {
   uint64_t start_ns = 0;           // CLOCK_MONOTONIC when the recording was armed
@@ -38,6 +53,8 @@ struct RecordingInfo {
   StringId command_line;  // the target's arguments, each quoted for a shell where needed
   StringId settings;      // the recorder's own arguments, likewise
   StringId working_directory;
+  LaunchStackSource launch_stacks = LaunchStackSource::kUnknown;
+  GraphTrace graph_trace = GraphTrace::kUnknown;
 };
 
 // Once, last; absent when the recorder was killed.
@@ -125,6 +142,41 @@ struct CpuSample {
   uint8_t stack_flags = 0;
 };
 
+// ---- probes ------------------------------------------------------------------------------------
+
+// Values are stored in the file.
+enum class ProbePurpose : uint8_t {
+  kUser = 0,           // asked for by name
+  kRuntimeLaunch = 1,  // a function of libcudart that makes the GPU work
+  kDriverLaunch = 2,   // a function of libcuda that does
+};
+
+// Defines ProbeHit::probe.
+struct Probe {
+  uint32_t probe = 0;  // from 1
+  ProbePurpose purpose = ProbePurpose::kUser;
+  StringId function;  // "cudaLaunchKernel"
+  StringId path;      // the file that it is in
+};
+
+// A thread passed a probe: it entered the function, or returned from it.
+struct ProbeHit {
+  uint64_t time_ns = 0;
+  uint32_t probe = 0;  // Probe::probe
+  bool is_return = false;
+  uint32_t pid = 0;
+  uint32_t tid = 0;
+  uint32_t cpu = 0;
+  // Of a launch: the kernel as the caller names it, the address of its host function (runtime) or a
+  // CUfunction (driver); 0: not known.
+  uint64_t kernel = 0;
+  int32_t return_value = 0;  // at the return
+  // At the entry, without the function itself: the innermost frame is its caller's, and like the
+  // others a return address.
+  StackId stack;
+  uint8_t stack_flags = 0;
+};
+
 // ---- a part of a capture ----------------------------------------------------------------------
 
 // Every kind of event, one list each, in the order in which they were written. Readers ask for
@@ -151,6 +203,9 @@ struct EventBatch {
   std::vector<Overhead> overheads;
   std::vector<Device> devices;
   std::vector<RawActivity> raw_activities;
+  std::vector<GraphNode> graph_nodes;
+  std::vector<Probe> probes;
+  std::vector<ProbeHit> probe_hits;
 };
 
 // Calls visit(name, list) for each list of the batch; `name` is the list's member name.
@@ -177,6 +232,9 @@ void VisitLists(Batch& batch, Visit&& visit) {
   visit("overheads", batch.overheads);
   visit("devices", batch.devices);
   visit("raw_activities", batch.raw_activities);
+  visit("graph_nodes", batch.graph_nodes);
+  visit("probes", batch.probes);
+  visit("probe_hits", batch.probe_hits);
 }
 
 }  // namespace xpu

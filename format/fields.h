@@ -30,6 +30,8 @@ constexpr void VisitFields(Event& event, Visit&& visit) {
   visit("command_line", event.command_line);
   visit("settings", event.settings);
   visit("working_directory", event.working_directory);
+  visit("launch_stacks", event.launch_stacks);
+  visit("graph_trace", event.graph_trace);
 }
 
 template <SameEvent<RecordingEnd> Event, typename Visit>
@@ -147,6 +149,7 @@ constexpr void VisitFields(Event& event, Visit&& visit) {
   visit("start_ns", event.start_ns);
   visit("end_ns", event.end_ns);
   visit("return_value", event.return_value);
+  visit("graph_nodes", event.graph_nodes);
 }
 
 template <SameEvent<LaunchStack> Event, typename Visit>
@@ -330,6 +333,42 @@ constexpr void VisitFields(Event& event, Visit&& visit) {
   visit("bytes", event.bytes);
   visit("name", event.name);
 }
+
+template <SameEvent<GraphNode> Event, typename Visit>
+constexpr void VisitFields(Event& event, Visit&& visit) {
+  visit("instance", event.instance);
+  visit("time_ns", event.time_ns);
+  visit("change", event.change);
+  visit("node_id", event.node_id);
+  visit("original_node_id", event.original_node_id);
+  visit("graph_id", event.graph_id);
+  visit("node_type", event.node_type);
+  visit("tid", event.tid);
+  visit("correlation_id", event.correlation_id);
+}
+
+template <SameEvent<Probe> Event, typename Visit>
+constexpr void VisitFields(Event& event, Visit&& visit) {
+  visit("probe", event.probe);
+  visit("purpose", event.purpose);
+  visit("function", event.function);
+  visit("path", event.path);
+}
+
+template <SameEvent<ProbeHit> Event, typename Visit>
+constexpr void VisitFields(Event& event, Visit&& visit) {
+  visit("time_ns", event.time_ns);
+  visit("probe", event.probe);
+  visit("is_return", event.is_return);
+  visit("pid", event.pid);
+  visit("tid", event.tid);
+  visit("cpu", event.cpu);
+  visit("kernel", event.kernel);
+  visit("return_value", event.return_value);
+  visit("stack", event.stack);
+  visit("stack_flags", event.stack_flags);
+}
+
 template <typename Event>
 consteval size_t FieldCount() {
   size_t count = 0;

@@ -61,6 +61,34 @@ struct ApiCall {
   uint64_t start_ns = 0;
   uint64_t end_ns = 0;
   int32_t return_value = 0;
+  // Nodes of CUDA graphs that this call made. A launch, copy or set that made one was captured from
+  // its stream: the GPU does not run it now, and no record of it comes.
+  uint32_t graph_nodes = 0;
+};
+
+// Values are stored in the file.
+enum class GraphNodeChange : uint8_t {
+  kCreated = 0,  // by the call `correlation_id`
+  kCloned = 1,   // from `original_node_id`, by an instantiation or a clone of the graph
+  kUpdated = 2,  // got other parameters; still stands for `original_node_id`
+  // Not one node: each node of the executable graph `graph_id` now does what the node with its
+  // index in the graph `original_node_id >> 32` does.
+  kGraphUpdated = 3,
+};
+
+// What became of a node of a CUDA graph. GPU records name the node of the executable graph; follow
+// `original_node_id` to the node that the program made, and its call to the code that did.
+struct GraphNode {
+  InstanceId instance;
+  uint64_t time_ns = 0;  // CLOCK_MONOTONIC
+  GraphNodeChange change = GraphNodeChange::kCreated;
+  uint64_t node_id = 0;  // cuptiGetGraphNodeId: Kernel::graph_node_id
+  uint64_t original_node_id = 0;
+  uint32_t graph_id = 0;   // cuptiGetGraphId: Kernel::graph_id, GraphLaunch::graph_id
+  uint32_t node_type = 0;  // CUgraphNodeType: 0 kernel, 1 copy, 2 set, 3 host function, ...
+  uint32_t tid = 0;        // as the program's namespace sees it
+  // ApiCall::correlation_id of the watched call that was under way on this thread; 0: none was.
+  uint32_t correlation_id = 0;
 };
 
 // The CPU stack at the entry of the call with this correlation id.

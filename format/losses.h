@@ -29,6 +29,10 @@ enum class LossKind : uint8_t {
   kCuptiNotDelivered,
   kProcessNotReached,
   kInjectDormant,
+  kOtherProfilerRefused,
+  kProcessOutlived,
+  kProbeNotPlaced,
+  kProbeRingFull,
   // in the recorder
   kWriteFailed,
   kKernelSymbolsHidden,

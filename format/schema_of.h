@@ -35,6 +35,9 @@ XPU_SCHEMA_OF(GraphLaunch);
 XPU_SCHEMA_OF(Overhead);
 XPU_SCHEMA_OF(Device);
 XPU_SCHEMA_OF(RawActivity);
+XPU_SCHEMA_OF(GraphNode);
+XPU_SCHEMA_OF(Probe);
+XPU_SCHEMA_OF(ProbeHit);
 #undef XPU_SCHEMA_OF
 
 template <typename Event>

@@ -315,5 +315,8 @@ template Status CaptureWriter::Write(const GraphLaunch&);
 template Status CaptureWriter::Write(const Overhead&);
 template Status CaptureWriter::Write(const Device&);
 template Status CaptureWriter::Write(const RawActivity&);
+template Status CaptureWriter::Write(const GraphNode&);
+template Status CaptureWriter::Write(const Probe&);
+template Status CaptureWriter::Write(const ProbeHit&);
 
 }  // namespace xpu
