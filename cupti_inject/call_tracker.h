@@ -9,8 +9,9 @@ namespace xpu::inject {
 struct TrackedCall {
   uint64_t start_ns;
   uint32_t correlation_id;
-  uint32_t key;     // domain and callback id of the outermost call
-  uint32_t nested;  // calls of the same id inside it that have not returned
+  uint32_t key;          // domain and callback id of the outermost call
+  uint32_t nested;       // calls of the same id inside it that have not returned
+  uint32_t graph_nodes;  // made inside it
 };
 
 // Plain data without a constructor: it lies in initial-exec TLS, whose room is scarce.
@@ -33,7 +34,7 @@ struct CallTracker {
       --depth;
     }
     TrackedCall* call = &calls[depth++];
-    *call = {0, correlation_id, key, 0};
+    *call = {0, correlation_id, key, 0, 0};
     return call;
   }
 
@@ -50,6 +51,9 @@ struct CallTracker {
     depth = static_cast<uint32_t>(call - calls);
     return true;
   }
+
+  // The call that the thread is in; nullptr: in none.
+  TrackedCall* Current() { return depth == 0 ? nullptr : &calls[depth - 1]; }
 
   TrackedCall* Find(uint32_t correlation_id) {
     for (uint32_t i = depth; i > 0; --i) {

@@ -8,11 +8,6 @@ namespace {
 
 thread_local ThreadState t_state __attribute__((tls_model("initial-exec")));
 
-uint32_t CurrentTid(ThreadState& thread) {
-  if (thread.tid == 0) thread.tid = static_cast<uint32_t>(syscall(SYS_gettid));
-  return thread.tid;
-}
-
 void WakeIdleFlusher(Injection& self) {
   if (self.flusher_idle.load(std::memory_order_seq_cst)) self.flusher_wake.Notify();
 }
@@ -24,6 +19,14 @@ void OnEnter(Injection& self, ThreadState& thread, uint32_t correlation_id, uint
   self.calls.fetch_add(1, std::memory_order_relaxed);
   self.ring.Count(wire::kCounterMarkers);
   xpu_launch_marker(correlation_id, key, self.instance, self.session);
+}
+
+bool UpdatedGraph(const Injection& self, const cupti::CallbackData& data, uint32_t domain,
+                  uint32_t callback_id) {
+  return domain == cupti::kDomainDriver &&
+         (callback_id == self.graph_update_ids[0] || callback_id == self.graph_update_ids[1]) &&
+         data.parameters != nullptr && data.return_value != nullptr &&
+         *static_cast<const int32_t*>(data.return_value) == 0;
 }
 
 void OnExit(Injection& self, ThreadState& thread, const cupti::CallbackData& data, uint32_t key) {
@@ -39,22 +42,36 @@ void OnExit(Injection& self, ThreadState& thread, const cupti::CallbackData& dat
   if (data.return_value != nullptr) {
     message.return_value = *static_cast<const int32_t*>(data.return_value);
   }
+  message.graph_nodes = call.graph_nodes;
+  if (call.graph_nodes > 0) ForgetNodes(call.correlation_id);
   const bool sent = self.ring.Send(wire::MessageKind::kApiCall, message);
   self.ring.Count(sent ? wire::kCounterCallsSent : wire::kCounterCallsDropped);
+}
+
+void OnResource(Injection& self, uint32_t callback_id, const void* data) {
+  if (callback_id == cupti::kResourceContextCreated) {
+    self.context_exists.store(true, std::memory_order_release);
+    self.flusher_wake.Notify();
+    return;
+  }
+  const void* graph = static_cast<const cupti::ResourceData*>(data)->descriptor;
+  if (graph != nullptr) OnGraphNode(callback_id, *static_cast<const cupti::GraphData*>(graph));
 }
 
 }  // namespace
 
 ThreadState& CurrentThread() { return t_state; }
 
+uint32_t CurrentTid(ThreadState& thread) {
+  if (thread.tid == 0) thread.tid = static_cast<uint32_t>(syscall(SYS_gettid));
+  return thread.tid;
+}
+
 void OnCallback(void* user_data, uint32_t domain, uint32_t callback_id, const void* data) {
   Injection& self = *static_cast<Injection*>(user_data);
   if (!self.active.load(std::memory_order_relaxed) || self.ring.closed()) return;
   if (domain == cupti::kDomainResource) {
-    if (callback_id == cupti::kResourceContextCreated) {
-      self.context_exists.store(true, std::memory_order_release);
-      self.flusher_wake.Notify();
-    }
+    OnResource(self, callback_id, data);
     return;
   }
   if (domain != cupti::kDomainDriver && domain != cupti::kDomainRuntime) return;
@@ -63,6 +80,9 @@ void OnCallback(void* user_data, uint32_t domain, uint32_t callback_id, const vo
   if (call.site == cupti::kSiteEnter) {
     OnEnter(self, t_state, call.correlation_id, key);
   } else if (call.site == cupti::kSiteExit) {
+    if (UpdatedGraph(self, call, domain, callback_id)) {
+      OnGraphUpdated(*static_cast<const cupti::GraphExecUpdateParameters*>(call.parameters));
+    }
     OnExit(self, t_state, call, key);
   }
 }

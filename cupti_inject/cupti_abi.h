@@ -33,6 +33,13 @@ inline constexpr uint32_t kDomainResource = 3;
 inline constexpr uint32_t kSiteEnter = 0;
 inline constexpr uint32_t kSiteExit = 1;
 inline constexpr uint32_t kResourceContextCreated = 1;
+inline constexpr uint32_t kResourceNodeCreateStarting = 12;
+inline constexpr uint32_t kResourceNodeCreated = 13;
+inline constexpr uint32_t kResourceNodeDestroyStarting = 14;
+inline constexpr uint32_t kResourceExecCreated = 18;
+inline constexpr uint32_t kResourceNodeCloned = 20;
+inline constexpr uint32_t kResourceNodeUpdated = 22;
+inline constexpr uint32_t kResourceNodeSetParameters = 23;
 
 using Subscriber = void*;
 
@@ -47,6 +54,28 @@ struct CallbackData {
   uint32_t context_uid;
   uint64_t* correlation_data;  // the subscriber's own word of this call
   uint32_t correlation_id;
+};
+
+// What a callback of the resource domain is given.
+struct ResourceData {
+  void* context;
+  void* stream;
+  const void* descriptor;  // of the kResourceNode... ids: a GraphData
+};
+
+struct GraphExecUpdateParameters {  // of cuGraphExecUpdate and cuGraphExecUpdate_v2, as they begin
+  void* graph_exec;
+  void* graph;
+};
+
+struct GraphData {
+  void* graph;
+  void* original_graph;
+  void* node;
+  void* original_node;
+  uint32_t node_type;  // CUgraphNodeType; 0 at kResourceNodeCreated, whatever the node is
+  void* dependency;
+  void* graph_exec;
 };
 
 using Callback = void (*)(void* user_data, uint32_t domain, uint32_t callback_id,
@@ -99,6 +128,9 @@ using BufferCompleted = void (*)(void* context, uint32_t stream_id, uint8_t* buf
   X(flush_all, "cuptiActivityFlushAll", true, uint32_t flag)                                       \
   X(get_next_record, "cuptiActivityGetNextRecord", true, uint8_t* buffer, size_t valid_size,       \
     void** record)                                                                                 \
+  X(get_graph_id, "cuptiGetGraphId", false, void* graph, uint32_t* id)                             \
+  X(get_graph_exec_id, "cuptiGetGraphExecId", false, void* graph_exec, uint32_t* id)               \
+  X(get_graph_node_id, "cuptiGetGraphNodeId", false, void* node, uint64_t* id)                     \
   X(get_dropped, "cuptiActivityGetNumDroppedRecords", true, void* context, uint32_t stream_id,     \
     size_t* dropped)
 

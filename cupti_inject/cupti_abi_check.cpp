@@ -38,6 +38,13 @@ SAME(kDomainResource, CUPTI_CB_DOMAIN_RESOURCE);
 SAME(kSiteEnter, CUPTI_API_ENTER);
 SAME(kSiteExit, CUPTI_API_EXIT);
 SAME(kResourceContextCreated, CUPTI_CBID_RESOURCE_CONTEXT_CREATED);
+SAME(kResourceNodeCreateStarting, CUPTI_CBID_RESOURCE_GRAPHNODE_CREATE_STARTING);
+SAME(kResourceNodeCreated, CUPTI_CBID_RESOURCE_GRAPHNODE_CREATED);
+SAME(kResourceNodeDestroyStarting, CUPTI_CBID_RESOURCE_GRAPHNODE_DESTROY_STARTING);
+SAME(kResourceExecCreated, CUPTI_CBID_RESOURCE_GRAPHEXEC_CREATED);
+SAME(kResourceNodeCloned, CUPTI_CBID_RESOURCE_GRAPHNODE_CLONED);
+SAME(kResourceNodeUpdated, CUPTI_CBID_RESOURCE_GRAPH_NODE_UPDATED);
+SAME(kResourceNodeSetParameters, CUPTI_CBID_RESOURCE_GRAPH_NODE_SET_PARAMS);
 
 SAME(kKindMemcpy, CUPTI_ACTIVITY_KIND_MEMCPY);
 SAME(kKindMemset, CUPTI_ACTIVITY_KIND_MEMSET);
@@ -78,6 +85,20 @@ AT(CallbackData, context_uid, CUpti_CallbackData, contextUid);
 AT(CallbackData, correlation_data, CUpti_CallbackData, correlationData);
 AT(CallbackData, correlation_id, CUpti_CallbackData, correlationId);
 static_assert(sizeof(CallbackData) == sizeof(CUpti_CallbackData));
+AT(ResourceData, context, CUpti_ResourceData, context);
+AT(ResourceData, stream, CUpti_ResourceData, resourceHandle);
+AT(ResourceData, descriptor, CUpti_ResourceData, resourceDescriptor);
+AT(GraphExecUpdateParameters, graph_exec, cuGraphExecUpdate_params, hGraphExec);
+AT(GraphExecUpdateParameters, graph, cuGraphExecUpdate_params, hGraph);
+AT(GraphExecUpdateParameters, graph_exec, cuGraphExecUpdate_v2_params, hGraphExec);
+AT(GraphExecUpdateParameters, graph, cuGraphExecUpdate_v2_params, hGraph);
+AT(GraphData, graph, CUpti_GraphData, graph);
+AT(GraphData, original_graph, CUpti_GraphData, originalGraph);
+AT(GraphData, node, CUpti_GraphData, node);
+AT(GraphData, original_node, CUpti_GraphData, originalNode);
+AT(GraphData, node_type, CUpti_GraphData, nodeType);
+AT(GraphData, dependency, CUpti_GraphData, dependency);
+AT(GraphData, graph_exec, CUpti_GraphData, graphExec);
 
 #if CUPTI_API_VERSION >= 130000
 SAME(kAttributePerThreadBuffer, CUPTI_ACTIVITY_ATTR_PER_THREAD_ACTIVITY_BUFFER);

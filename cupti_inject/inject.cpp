@@ -46,6 +46,7 @@ void Start() {
   MappedRing ring;
   if (!Connect(invitation, self.instance, kConnectTimeoutNs, &ring)) return;
   self.ring.Attach(ring.header, ring.capacity_bytes);
+  self.settings = ring.header->settings;
 
   const char* chosen = secure_getenv(wire::kCuptiLibVariable);
   if (chosen != nullptr && chosen[0] == '\0') chosen = nullptr;

@@ -17,6 +17,7 @@
 #include "cupti_inject/call_tracker.h"
 #include "cupti_inject/cupti_loader.h"
 #include "cupti_inject/handshake.h"
+#include "cupti_inject/instantiated_nodes.h"
 #include "cupti_inject/invitation.h"
 #include "cupti_inject/lock.h"
 #include "cupti_inject/ring_producer.h"
@@ -31,10 +32,13 @@ struct Injection {
   RingProducer ring;
   uint64_t instance = 0;
   uint64_t session = 0;
+  uint32_t settings = 0;  // bits of wire::kSetting...
 
   cupti::Functions cupti;
   uint32_t cupti_version = 0;
   cupti::Subscriber subscriber = nullptr;
+  uint32_t graph_update_ids[2] = {};  // callbacks of cuGraphExecUpdate and its second version
+  InstantiatedNodes instantiated;
   BufferPool pool;
   ActivityDrain drain;
 
@@ -49,14 +53,46 @@ struct Injection {
   bool has_flusher = false;
 };
 
+// The types of the graph nodes that are being made, by their graphs: a node that holds a child
+// graph is begun before the nodes of that graph, and finished after them. Only the beginning tells
+// a type.
+struct StartingNodes {
+  static constexpr uint32_t kMax = 4;
+
+  void Set(const void* graph, uint32_t type) {
+    for (Starting& one : recent) {
+      if (one.graph == graph) {
+        one.type = type;
+        return;
+      }
+    }
+    recent[next++ % kMax] = {graph, type};
+  }
+  uint32_t TypeIn(const void* graph) const {
+    for (const Starting& one : recent) {
+      if (one.graph == graph) return one.type;
+    }
+    return 0;
+  }
+
+  struct Starting {
+    const void* graph;
+    uint32_t type;
+  };
+  Starting recent[kMax];
+  uint32_t next;
+};
+
 // Thread-local, initial-exec: no allocation at a thread's first use.
 struct ThreadState {
   CallTracker tracker;
+  StartingNodes starting;
   uint32_t tid;  // 0: not asked yet
 };
 
 extern Injection g_injection;
 ThreadState& CurrentThread();
+uint32_t CurrentTid(ThreadState& thread);
 
 // ---- setup.cpp
 // Everything of Start() behind the ring. False with one sentence in `reason`.
@@ -69,6 +105,15 @@ void OnCallback(void* user_data, uint32_t domain, uint32_t callback_id, const vo
 void OnBufferRequested(uint8_t** buffer, size_t* size, size_t* max_records);
 void OnBufferCompleted(void* context, uint32_t stream_id, uint8_t* buffer, size_t size,
                        size_t valid_size);
+
+// ---- graph_nodes.cpp
+// Notes from now on who makes the nodes of CUDA graphs. False: this CUPTI cannot tell.
+bool WatchGraphNodes();
+void OnGraphNode(uint32_t callback_id, const cupti::GraphData& data);
+// At the end of a call that updated an executable graph.
+void OnGraphUpdated(const cupti::GraphExecUpdateParameters& parameters);
+// At the end of a call that made nodes.
+void ForgetNodes(uint32_t correlation_id);
 
 // ---- flusher.cpp
 // Starts the thread that fetches what CUPTI has finished and pairs the clocks.

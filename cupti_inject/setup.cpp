@@ -1,9 +1,10 @@
 // Setting CUPTI up, in the order that CUPTI wants, and giving it back.
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 
-#include "cupti_inject/gpu_work.h"
 #include "cupti_inject/injection.h"
+#include "cupti_inject/watched_calls.h"
 
 namespace xpu::inject {
 namespace {
@@ -74,17 +75,30 @@ void SetAttribute(const char* what, uint32_t attribute, uint8_t value) {
   Try(what, g_injection.cupti.set_attribute(attribute, &size, &value));
 }
 
+// For a test of what happens when CUPTI's buffers on the device run out: how many it may have.
+void LimitDeviceBuffers() {
+  const char* limit = secure_getenv("XPU_TEST_CUPTI_POOL_LIMIT");
+  if (limit == nullptr) return;
+  size_t buffers = std::strtoul(limit, nullptr, 10);
+  size_t size = sizeof(buffers);
+  Try("limit of device buffers",
+      g_injection.cupti.set_attribute(cupti::kAttributeDeviceBufferPoolLimit, &size, &buffers));
+}
+
 bool EnableActivities(char* reason, size_t reason_size) {
   const cupti::Functions& cupti = g_injection.cupti;
   Try("system thread ids", cupti.set_thread_id_type(cupti::kThreadIdSystem));
   SetAttribute("zeroed activity buffers", cupti::kAttributeZeroedOutBuffer, 1);
+  LimitDeviceBuffers();
   const cupti::Result result = cupti.register_callbacks(&OnBufferRequested, &OnBufferCompleted);
   if (result != cupti::kSuccess) {
     std::snprintf(reason, reason_size, "cuptiActivityRegisterCallbacks: %s", ResultText(result));
     return false;
   }
   uint32_t enabled = 0;
+  const bool graph_nodes = (g_injection.settings & wire::kSettingGraphNodes) != 0;
   for (const Kind& kind : kKinds) {
+    if (kind.kind == cupti::kKindGraphTrace && graph_nodes) continue;
     char what[64];
     std::snprintf(what, sizeof(what), "%s records", kind.name);
     if (Try(what, cupti.enable_kind(kind.kind))) ++enabled;
@@ -103,6 +117,13 @@ void SendCallbackName(uint32_t domain, uint32_t callback_id, const char* name) {
   }
 }
 
+void NoteGraphUpdate(uint32_t callback_id, const char* name) {
+  constexpr char kName[] = "cuGraphExecUpdate";
+  if (std::strncmp(name, kName, sizeof(kName) - 1) != 0) return;
+  uint32_t* ids = g_injection.graph_update_ids;
+  ids[ids[0] == 0 ? 0 : 1] = callback_id;
+}
+
 // Returns how many callbacks of `domain` are on.
 uint32_t EnableCallbacks(uint32_t domain) {
   const Injection& self = g_injection;
@@ -111,9 +132,10 @@ uint32_t EnableCallbacks(uint32_t domain) {
     const char* name = nullptr;
     if (self.cupti.get_callback_name(domain, id, &name) != cupti::kSuccess) continue;
     last = id;
-    if (!IsGpuWork(domain, name)) continue;
+    if (!IsWatched(domain, name)) continue;
     if (!Try(name, self.cupti.enable_callback(1, self.subscriber, domain, id))) continue;
     SendCallbackName(domain, id, name);
+    if (domain == cupti::kDomainDriver) NoteGraphUpdate(id, name);
     ++enabled;
   }
   return enabled;
@@ -154,6 +176,9 @@ bool SetUpCupti(const char* chosen_cupti, char* reason, size_t reason_size) {
   const bool calls = EnableCallbacks(cupti::kDomainDriver) > 0;
   EnableCallbacks(cupti::kDomainRuntime);
   if (!calls) SendDetail(wire::DetailKind::kNote, 0, "CUPTI names no callbacks of launches");
+  if (!WatchGraphNodes()) {
+    SendDetail(wire::DetailKind::kNote, 0, "this CUPTI does not tell who makes nodes of graphs");
+  }
   if (!Try("context callbacks",
            self.cupti.enable_callback(1, self.subscriber, cupti::kDomainResource,
                                       cupti::kResourceContextCreated))) {

@@ -1,4 +1,4 @@
-#include "cupti_inject/gpu_work.h"
+#include "cupti_inject/watched_calls.h"
 
 #include <cstring>
 
@@ -8,41 +8,62 @@ namespace xpu::inject {
 namespace {
 
 // Prefixes: the names go on with variants (_ptsz, _ptds, _v2, Async, 2D, ToSymbol, ...) that all do
-// the same kind of work. cudaGraphAddMemcpyNode and its like do not begin with these.
+// the same kind of work.
 constexpr const char* kDriverPrefixes[] = {
     "cuLaunch",  // kernels of all kinds, host functions
-    "cuGraphLaunch",      "cuMemcpy",
-    "cuMemset",
+    "cuMemcpy",           "cuMemset",
     "cu64Memcpy",  // of 32-bit times; CUPTI still names them
     "cuCtxSynchronize",   "cuStreamSynchronize",
-    "cuEventSynchronize",
+    "cuEventSynchronize", "cuStreamWaitEvent",
+    "cuGraphLaunch",
 };
 constexpr const char* kRuntimePrefixes[] = {
     "cudaLaunch",
     "__cudaLaunchKernel",  // what <<<>>> compiles to since CUDA 13
-    "cudaGraphLaunch",
     "cudaMemcpy",
     "cudaMemset",
     "cudaDeviceSynchronize",
     "cudaThreadSynchronize",
     "cudaStreamSynchronize",
     "cudaEventSynchronize",
+    "cudaStreamWaitEvent",
+    "cudaGraphLaunch",
 };
+// The rest of the names of calls that make nodes of graphs or change what they do; behind "cuGraph"
+// and "cudaGraph".
+constexpr const char* kGraphPrefixes[] = {"Add", "Clone", "Instantiate", "ExecUpdate"};
+constexpr char kSetParameters[] = "SetParams";
+
+// What follows `prefix` in `name`; nullptr: it does not begin with it.
+const char* Behind(const char* prefix, const char* name) {
+  const size_t length = std::strlen(prefix);
+  return std::strncmp(name, prefix, length) == 0 ? name + length : nullptr;
+}
 
 template <size_t N>
 bool HasPrefixOf(const char* const (&prefixes)[N], const char* name) {
   for (const char* prefix : prefixes) {
-    if (std::strncmp(name, prefix, std::strlen(prefix)) == 0) return true;
+    if (Behind(prefix, name) != nullptr) return true;
   }
   return false;
 }
 
+bool ChangesGraph(const char* prefix, const char* name) {
+  const char* rest = Behind(prefix, name);
+  return rest != nullptr &&
+         (HasPrefixOf(kGraphPrefixes, rest) || std::strstr(rest, kSetParameters) != nullptr);
+}
+
 }  // namespace
 
-bool IsGpuWork(uint32_t domain, const char* name) {
+bool IsWatched(uint32_t domain, const char* name) {
   if (name == nullptr) return false;
-  if (domain == cupti::kDomainDriver) return HasPrefixOf(kDriverPrefixes, name);
-  if (domain == cupti::kDomainRuntime) return HasPrefixOf(kRuntimePrefixes, name);
+  if (domain == cupti::kDomainDriver) {
+    return HasPrefixOf(kDriverPrefixes, name) || ChangesGraph("cuGraph", name);
+  }
+  if (domain == cupti::kDomainRuntime) {
+    return HasPrefixOf(kRuntimePrefixes, name) || ChangesGraph("cudaGraph", name);
+  }
   return false;
 }
 

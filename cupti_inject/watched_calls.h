@@ -1,4 +1,5 @@
-// Which calls of the CUDA API make the GPU work, or wait for it: those we watch.
+// Which calls of the CUDA API we watch: those that make the GPU work, wait for it, or put such work
+// into a CUDA graph.
 #pragma once
 
 #include <cstdint>
@@ -8,6 +9,6 @@ namespace xpu::inject {
 // `domain` is cupti::kDomainDriver or kDomainRuntime, `name` what cuptiGetCallbackName gives, with
 // or without its version suffix. Callback ids mean different functions in different CUDA versions,
 // names do not.
-bool IsGpuWork(uint32_t domain, const char* name);
+bool IsWatched(uint32_t domain, const char* name);
 
 }  // namespace xpu::inject

@@ -26,7 +26,7 @@
 
 namespace xpu::wire {
 
-inline constexpr uint32_t kVersion = 1;
+inline constexpr uint32_t kVersion = 2;
 inline constexpr char kEnvironmentVariable[] = "XPU_INJECT";
 inline constexpr char kCuptiLibVariable[] = "XPU_CUPTI_LIB";  // the libcupti to use, a path
 inline constexpr size_t kSecretBytes = 16;    // 32 hexadecimal digits in the environment
@@ -70,9 +70,11 @@ enum Counter : uint32_t {
   kCounterCount,
 };
 
+inline constexpr uint32_t kSettingGraphNodes = 1 << 0;  // a record per graph node, not per replay
+
 struct RingHeader {
   uint32_t version;
-  uint32_t reserved;
+  uint32_t settings;  // what the recorder wants: bits of kSetting...
   uint64_t capacity_bytes;
   alignas(64) std::atomic<uint64_t> head;    // bytes ever reserved
   alignas(64) std::atomic<uint64_t> tail;    // bytes ever consumed
@@ -93,6 +95,7 @@ enum class MessageKind : uint32_t {
   kClockPair = 4,     // ClockPairMessage
   kCallbackName = 5,  // CallbackNameMessage, then the text
   kDetail = 6,        // DetailMessage, then the text
+  kGraphNode = 7,     // GraphNodeMessage
 };
 
 // Every message begins with it, at a multiple of 8 bytes, and fills a multiple of 8 bytes.
@@ -123,6 +126,19 @@ struct ApiCallMessage {
   uint64_t start_ns;  // CLOCK_MONOTONIC
   uint64_t end_ns;
   int32_t return_value;
+  uint32_t graph_nodes;  // made inside the call
+};
+
+struct GraphNodeMessage {
+  MessageHeader header;
+  uint64_t time_ns;  // CLOCK_MONOTONIC
+  uint64_t node_id;
+  uint64_t original_node_id;  // 0: none
+  uint32_t graph_id;
+  uint32_t node_type;  // CUgraphNodeType
+  uint32_t change;     // values of GraphNodeChange (format/gpu_events.h)
+  uint32_t tid;
+  uint32_t correlation_id;  // of the watched call that the thread is in, 0: none
   uint32_t reserved;
 };
 

@@ -7,6 +7,7 @@
 //         wait    write a line, wait for one on standard input, then return
 //         fork    a child makes as many calls and exits; then the parent makes its own
 //         threads four threads make the calls
+//         graph   makes, instantiates and updates a graph
 //         twice   InitializeInjection is called twice, the library closed before the calls
 #include <cstdio>
 #include <cstdlib>
@@ -35,6 +36,38 @@ void Launch(uint32_t correlation_id) {
   g_stub->add_kernel(correlation_id, "_Z6kernelv", correlation_id, correlation_id + 10);
   g_stub->call(kDomainDriver, kStubCuLaunchKernel, 1, correlation_id, 0);
   g_stub->call(kDomainRuntime, kStubLaunchKernel, 1, correlation_id, 7);
+}
+
+// A launch that is captured into graph 1, a node with a child graph that is begun before and ended
+// after it; then graph 1 becomes the executable graph 2, into which a node of graph 3 is moved.
+void MakeGraph() {
+  using namespace xpu::cupti;  // NOLINT(google-build-using-namespace)
+  const auto node = [](uint64_t graph, uint64_t index) { return graph << 32 | index; };
+  g_stub->call(kDomainRuntime, kStubLaunchKernel, kSiteEnter, 1, 0);
+  g_stub->graph_node(kResourceNodeCreateStarting, node(1, 0), 0, 4);
+  g_stub->graph_node(kResourceNodeCreateStarting, node(9, 0), 0, 1);
+  g_stub->graph_node(kResourceNodeCreated, node(9, 0), 99, 0);
+  g_stub->graph_node(kResourceNodeCreated, node(1, 0), 99, 0);
+  g_stub->call(kDomainRuntime, kStubLaunchKernel, kSiteExit, 1, 0);
+
+  g_stub->call(kDomainRuntime, kStubInstantiate, kSiteEnter, 2, 0);
+  g_stub->graph_node(kResourceNodeCreateStarting, node(2, 0), 0, 4);
+  g_stub->graph_node(kResourceNodeCreated, node(2, 0), 0, 0);
+  g_stub->graph_node(kResourceNodeCloned, node(2, 0), node(1, 0), 0);
+  g_stub->graph_node(kResourceNodeCreateStarting, node(3, 0), 0, 1);
+  g_stub->graph_node(kResourceNodeCreated, node(3, 0), 0, 0);
+  g_stub->graph_node(kResourceNodeCloned, node(3, 0), node(9, 0), 0);
+  g_stub->graph_node(kResourceNodeCloned, node(3, 1), node(9, 1), 0);
+  g_stub->move_node(node(3, 0), node(2, 1));
+  g_stub->move_node(node(3, 1), node(2, 7));
+  g_stub->graph_node(kResourceNodeDestroyStarting, node(3, 1), 0, 0);
+  g_stub->graph_exec_created(2);
+  g_stub->graph_exec_created(2);
+  g_stub->call(kDomainRuntime, kStubInstantiate, kSiteExit, 2, 0);
+
+  g_stub->graph_node(kResourceNodeSetParameters, node(2, 0), node(1, 0), 0);
+  g_stub->update_graph(2, 5, 3, 0);
+  g_stub->update_graph(2, 6, 4, 910);  // failed
 }
 
 void LaunchMany(uint32_t first, uint32_t count) {
@@ -79,6 +112,10 @@ int main(int argc, char** argv) {
       threads.emplace_back([=] { LaunchMany(1 + t * 100'000, calls); });
     }
     for (std::thread& thread : threads) thread.join();
+    return 0;
+  }
+  if (Is(mode, "graph")) {
+    MakeGraph();
     return 0;
   }
   LaunchMany(1, calls);

@@ -81,6 +81,17 @@ struct Call {
   uint64_t start_ns;
   uint64_t end_ns;
   int32_t return_value;
+  uint32_t graph_nodes;
+};
+
+struct Node {
+  uint64_t id;
+  uint64_t original_id;
+  uint32_t graph_id;
+  uint32_t type;
+  uint32_t change;
+  uint32_t correlation_id;
+  friend bool operator==(const Node&, const Node&) = default;
 };
 
 // What the ring held, by kind.
@@ -91,6 +102,7 @@ struct Summary {
   std::vector<std::string> names;
   std::vector<std::string> callback_names;
   std::map<wire::DetailKind, std::vector<std::string>> details;
+  std::vector<Node> nodes;
   size_t clock_pairs = 0;
 };
 
@@ -112,7 +124,15 @@ Summary Summarize(const std::vector<Received>& messages) {
       case wire::MessageKind::kApiCall: {
         const auto& call = message.As<wire::ApiCallMessage>();
         summary.calls.push_back({call.domain, call.callback_id, call.correlation_id, call.tid,
-                                 call.start_ns, call.end_ns, call.return_value});
+                                 call.start_ns, call.end_ns, call.return_value, call.graph_nodes});
+        break;
+      }
+      case wire::MessageKind::kGraphNode: {
+        const auto& node = message.As<wire::GraphNodeMessage>();
+        EXPECT_NE(node.tid, 0u);
+        EXPECT_NE(node.time_ns, 0u);
+        summary.nodes.push_back({node.node_id, node.original_node_id, node.graph_id, node.node_type,
+                                 node.change, node.correlation_id});
         break;
       }
       case wire::MessageKind::kClockPair:
@@ -188,10 +208,44 @@ TEST_F(InjectionTest, EveryCallAndKernelArrivesOnce) {
             ring_.counter(wire::kCounterBuffersCompleted));
 }
 
+TEST_F(InjectionTest, NodesOfGraphsNameTheCallThatMadeThem) {
+  const Summary summary = RunToEnd("graph", 0, Invited());
+  const auto node = [](uint64_t graph, uint64_t index) { return graph << 32 | index; };
+  enum : uint32_t { kCopy = 1, kChild = 4 };
+  enum : uint32_t { kCreated, kCloned, kUpdated, kGraphUpdated };
+  const std::vector<Node> nodes = {
+      {node(9, 0), 0, 9, kCopy, kCreated, 1},
+      {node(1, 0), 0, 1, kChild, kCreated, 1},
+      {node(2, 0), 0, 2, kChild, kCreated, 2},
+      {node(2, 0), node(1, 0), 2, kChild, kCloned, 2},
+      {node(3, 0), 0, 3, kCopy, kCreated, 2},
+      {node(3, 0), node(9, 0), 3, kCopy, kCloned, 2},
+      {node(3, 1), node(9, 1), 3, kCopy, kCloned, 2},
+      {node(2, 1), node(3, 0), 2, 0, kCloned, 2},  // moved; the destroyed one is not asked for
+      {node(2, 0), node(1, 0), 2, 0, kUpdated, 0},
+      {0, node(5, 0), 2, 0, kGraphUpdated, 3},
+  };
+  EXPECT_EQ(summary.nodes, nodes);
+  ASSERT_EQ(summary.calls.size(), 4u);
+  EXPECT_EQ(summary.calls[0].graph_nodes, 2u);
+  EXPECT_EQ(summary.calls[1].graph_nodes, 2u);
+  EXPECT_EQ(summary.calls[2].graph_nodes, 0u);
+}
+
+TEST_F(InjectionTest, GraphRecordsAreAskedForUnlessNodesAreWanted) {
+  Environment environment = Invited();
+  environment.stub_mode = "no_graphs";
+  EXPECT_EQ(RunToEnd("run", 1, environment).details.at(wire::DetailKind::kNote),
+            std::vector<std::string>{"graph records: CUPTI_ERROR_STUB"});
+  ring_.header().settings = wire::kSettingGraphNodes;
+  EXPECT_FALSE(RunToEnd("run", 1, environment).details.contains(wire::DetailKind::kNote));
+}
+
 TEST_F(InjectionTest, SaysWhatItUsesAndWatches) {
   const Summary summary = RunToEnd("run", 0, Invited());
-  const std::vector<std::string> callbacks = {"cuLaunchKernel", "cudaStreamSynchronize_v3020",
-                                              "cudaLaunchKernel_v7000"};
+  const std::vector<std::string> callbacks = {
+      "cuLaunchKernel", "cuGraphExecUpdate_v2", "cudaStreamSynchronize_v3020",
+      "cudaLaunchKernel_v7000", "cudaGraphInstantiate_v10000"};
   EXPECT_EQ(summary.callback_names, callbacks);
   EXPECT_EQ(summary.details.at(wire::DetailKind::kCuptiPath),
             std::vector<std::string>{XPU_STUB_FOLDER "/libcupti.so.13"});

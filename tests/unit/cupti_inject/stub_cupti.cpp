@@ -1,10 +1,11 @@
 // A libcupti small enough to test the life of the injected library. What the real one does in all
 // its detail is the simulated device's task (tests/fake_cuda). XPU_STUB_CUPTI=busy: another tool
-// holds CUPTI; =no_kernels: a kind fails; =dropping: CUPTI lost records.
+// holds CUPTI; =no_kernels, =no_graphs: a kind fails; =dropping: CUPTI lost records.
 #include "stub_cupti.h"
 
 #include <cstdlib>
 #include <cstring>
+#include <map>
 #include <mutex>
 #include <set>
 #include <string>
@@ -28,6 +29,7 @@ struct State {
   size_t buffer_bytes = 0;
   size_t used_bytes = 0;
   int flushes[2] = {};
+  std::map<uint64_t, uint64_t> moved;
 };
 
 State& S() {
@@ -41,13 +43,19 @@ bool ModeIs(const char* mode) {
 }
 
 void Call(uint32_t domain, uint32_t callback_id, uint32_t site, uint32_t correlation_id,
-          int32_t return_value) {
+          int32_t return_value, const void* parameters) {
   if (!S().enabled.contains({domain, callback_id})) return;
   cupti::CallbackData data{};
   data.site = site;
   data.correlation_id = correlation_id;
   data.return_value = &return_value;
+  data.parameters = parameters;
   S().callback(S().user_data, domain, callback_id, &data);
+}
+
+void PlainCall(uint32_t domain, uint32_t callback_id, uint32_t site, uint32_t correlation_id,
+               int32_t return_value) {
+  Call(domain, callback_id, site, correlation_id, return_value, nullptr);
 }
 
 void CreateContext() {
@@ -81,6 +89,41 @@ void AddKernel(uint32_t correlation_id, const char* name, uint64_t start_ns, uin
   S().used_bytes += sizeof(kernel);
 }
 
+void Announce(uint32_t callback_id, const cupti::GraphData& graph) {
+  if (!S().enabled.contains({cupti::kDomainResource, callback_id})) return;
+  cupti::ResourceData data{};
+  data.descriptor = &graph;
+  S().callback(S().user_data, cupti::kDomainResource, callback_id, &data);
+}
+
+void GraphNode(uint32_t callback_id, uint64_t node, uint64_t original, uint32_t node_type) {
+  cupti::GraphData graph{};
+  graph.graph = reinterpret_cast<void*>(node >> 32);
+  if (callback_id != cupti::kResourceNodeCreateStarting) {
+    graph.node = reinterpret_cast<void*>(node);
+    graph.original_node = reinterpret_cast<void*>(original);
+  }
+  graph.node_type = node_type;
+  Announce(callback_id, graph);
+}
+
+void MoveNode(uint64_t node, uint64_t new_id) { S().moved[node] = new_id; }
+
+void GraphExecCreated(uint64_t graph_exec) {
+  cupti::GraphData graph{};
+  graph.graph_exec = reinterpret_cast<void*>(graph_exec);
+  Announce(cupti::kResourceExecCreated, graph);
+}
+
+void UpdateGraph(uint64_t graph_exec, uint64_t graph, uint32_t correlation_id,
+                 int32_t return_value) {
+  const cupti::GraphExecUpdateParameters parameters{reinterpret_cast<void*>(graph_exec),
+                                                    reinterpret_cast<void*>(graph)};
+  Call(cupti::kDomainDriver, kStubGraphUpdate, cupti::kSiteEnter, correlation_id, 0, &parameters);
+  Call(cupti::kDomainDriver, kStubGraphUpdate, cupti::kSiteExit, correlation_id, return_value,
+       &parameters);
+}
+
 int Flushes(int forced) { return S().flushes[forced]; }
 
 }  // namespace
@@ -88,7 +131,8 @@ int Flushes(int forced) { return S().flushes[forced]; }
 extern "C" {
 
 const StubCupti* StubControl() {
-  static const StubCupti control{&Call, &CreateContext, &AddKernel, &Flushes};
+  static const StubCupti control{&PlainCall, &CreateContext, &AddKernel,        &Flushes,
+                                 &GraphNode, &MoveNode,      &GraphExecCreated, &UpdateGraph};
   return &control;
 }
 
@@ -99,6 +143,22 @@ cupti::Result cuptiGetVersion(uint32_t* version) {
 
 cupti::Result cuptiGetResultString(cupti::Result /*result*/, const char** text) {
   *text = "CUPTI_ERROR_STUB";
+  return cupti::kSuccess;
+}
+
+cupti::Result cuptiGetGraphNodeId(void* node, uint64_t* id) {
+  *id = reinterpret_cast<uint64_t>(node);
+  if (const auto moved = S().moved.find(*id); moved != S().moved.end()) *id = moved->second;
+  return cupti::kSuccess;
+}
+
+cupti::Result cuptiGetGraphExecId(void* graph_exec, uint32_t* id) {
+  *id = static_cast<uint32_t>(reinterpret_cast<uint64_t>(graph_exec));
+  return cupti::kSuccess;
+}
+
+cupti::Result cuptiGetGraphId(void* graph, uint32_t* id) {
+  *id = static_cast<uint32_t>(reinterpret_cast<uint64_t>(graph));
   return cupti::kSuccess;
 }
 
@@ -146,6 +206,10 @@ cupti::Result cuptiGetCallbackName(uint32_t domain, uint32_t callback_id, const 
     *name = "cudaStreamSynchronize_v3020";
   } else if (domain == cupti::kDomainDriver && callback_id == kStubCuLaunchKernel) {
     *name = "cuLaunchKernel";
+  } else if (domain == cupti::kDomainDriver && callback_id == kStubGraphUpdate) {
+    *name = "cuGraphExecUpdate_v2";
+  } else if (runtime && callback_id == kStubInstantiate) {
+    *name = "cudaGraphInstantiate_v10000";
   } else if (domain == cupti::kDomainDriver && callback_id < kStubCuLaunchKernel) {
     *name = "cuInit";
   } else {
@@ -169,6 +233,9 @@ cupti::Result cuptiActivityRegisterCallbacks(cupti::BufferRequested requested,
 
 cupti::Result cuptiActivityEnable(uint32_t kind) {
   if (ModeIs("no_kernels") && kind == cupti::kKindConcurrentKernel) {
+    return cupti::kErrorInsufficientPrivileges;
+  }
+  if (ModeIs("no_graphs") && kind == cupti::kKindGraphTrace) {
     return cupti::kErrorInsufficientPrivileges;
   }
   S().kinds.insert(kind);

@@ -1,4 +1,4 @@
-#include "cupti_inject/gpu_work.h"
+#include "cupti_inject/watched_calls.h"
 
 #include <gtest/gtest.h>
 
@@ -10,7 +10,7 @@ namespace {
 constexpr uint32_t kDriver = cupti::kDomainDriver;
 constexpr uint32_t kRuntime = cupti::kDomainRuntime;
 
-TEST(IsGpuWork, DriverLaunchesCopiesSetsAndWaits) {
+TEST(IsWatched, DriverLaunchesCopiesSetsAndWaits) {
   for (const char* name : {"cuLaunch",
                            "cuLaunchGrid",
                            "cuLaunchGridAsync",
@@ -34,12 +34,13 @@ TEST(IsGpuWork, DriverLaunchesCopiesSetsAndWaits) {
                            "cuCtxSynchronize",
                            "cuCtxSynchronize_v2",
                            "cuStreamSynchronize_ptsz",
+                           "cuStreamWaitEvent_ptsz",
                            "cuEventSynchronize"}) {
-    EXPECT_TRUE(IsGpuWork(kDriver, name)) << name;
+    EXPECT_TRUE(IsWatched(kDriver, name)) << name;
   }
 }
 
-TEST(IsGpuWork, RuntimeLaunchesCopiesSetsAndWaits) {
+TEST(IsWatched, RuntimeLaunchesCopiesSetsAndWaits) {
   for (const char* name : {"cudaLaunch_v3020",
                            "cudaLaunchKernel_v7000",
                            "cudaLaunchKernel_ptsz_v7000",
@@ -59,28 +60,43 @@ TEST(IsGpuWork, RuntimeLaunchesCopiesSetsAndWaits) {
                            "cudaThreadSynchronize_v3020",
                            "cudaStreamSynchronize_ptsz_v7000",
                            "cudaEventSynchronize_v3020",
+                           "cudaStreamWaitEvent_v3020",
                            "cudaLaunchKernel"}) {
-    EXPECT_TRUE(IsGpuWork(kRuntime, name)) << name;
+    EXPECT_TRUE(IsWatched(kRuntime, name)) << name;
   }
 }
 
-TEST(IsGpuWork, NothingElse) {
+TEST(IsWatched, CallsThatMakeOrChangeNodesOfGraphs) {
+  for (const char* name :
+       {"cuGraphAddKernelNode_v2", "cuGraphAddNode_v2", "cuGraphAddChildGraphNode", "cuGraphClone",
+        "cuGraphInstantiateWithFlags", "cuGraphExecUpdate_v2", "cuGraphKernelNodeSetParams_v2",
+        "cuGraphExecMemcpyNodeSetParams"}) {
+    EXPECT_TRUE(IsWatched(kDriver, name)) << name;
+    EXPECT_FALSE(IsWatched(kRuntime, name)) << name;
+  }
+  for (const char* name :
+       {"cudaGraphAddKernelNode_v10000", "cudaGraphClone_v10000", "cudaGraphInstantiate_v12000",
+        "cudaGraphExecUpdate_v10020", "cudaGraphExecKernelNodeSetParams_v10010"}) {
+    EXPECT_TRUE(IsWatched(kRuntime, name)) << name;
+  }
+}
+
+TEST(IsWatched, NothingElse) {
   for (const char* name :
        {"", "cuInit", "cuMemAlloc_v2", "cuMemFree_v2", "cuMemGetInfo_v2", "cuModuleLoad",
-        "cuCtxGetCurrent", "cuStreamQuery", "cuEventRecord", "cuGraphAddMemcpyNode",
-        "cuGraphAddMemsetNode", "cuGraphInstantiate", "cuGraphKernelNodeSetParams",
-        "cuFuncGetAttribute", "cuStreamWaitEvent", "cuMemPrefetchAsync", "cudaLaunchKernel"}) {
-    EXPECT_FALSE(IsGpuWork(kDriver, name)) << name;
+        "cuCtxGetCurrent", "cuStreamQuery", "cuEventRecord", "cuGraphDestroy", "cuGraphExecDestroy",
+        "cuGraphKernelNodeGetParams", "cuGraphCreate", "cuFuncGetAttribute", "cuMemPrefetchAsync",
+        "cudaLaunchKernel"}) {
+    EXPECT_FALSE(IsWatched(kDriver, name)) << name;
   }
   for (const char* name :
        {"cudaMalloc_v3020", "cudaGetLastError_v3020", "cudaStreamIsCapturing_v10000",
-        "cudaGraphAddMemcpyNode_v10000", "cudaGraphMemsetNodeSetParams_v10000",
-        "cudaEventQuery_v3020", "cudaStreamWaitEvent_v3020", "cudaConfigureCall_v3020",
+        "cudaGraphGetNodes_v10000", "cudaEventQuery_v3020", "cudaConfigureCall_v3020",
         "cuLaunchKernel", "__cudaRegisterFunction"}) {
-    EXPECT_FALSE(IsGpuWork(kRuntime, name)) << name;
+    EXPECT_FALSE(IsWatched(kRuntime, name)) << name;
   }
-  EXPECT_FALSE(IsGpuWork(kRuntime, nullptr));
-  EXPECT_FALSE(IsGpuWork(cupti::kDomainResource, "cuLaunchKernel"));
+  EXPECT_FALSE(IsWatched(kRuntime, nullptr));
+  EXPECT_FALSE(IsWatched(cupti::kDomainResource, "cuLaunchKernel"));
 }
 
 }  // namespace

@@ -1,0 +1,145 @@
+// Who put a node into a CUDA graph. A replay runs nodes of the executable graph long after the code
+// that made them has returned: each change of a node is told with the call under way, whose stack
+// the marker has taken.
+#include "cupti_inject/injection.h"
+
+namespace xpu::inject {
+namespace {
+
+enum class Change : uint32_t { kCreated, kCloned, kUpdated, kGraphUpdated };  // GraphNodeChange
+
+constexpr uint32_t kNodeCallbacks[] = {
+    cupti::kResourceNodeCreateStarting, cupti::kResourceNodeCreated, cupti::kResourceNodeCloned,
+    cupti::kResourceNodeDestroyStarting, cupti::kResourceExecCreated,
+    // Of newer versions.
+    cupti::kResourceNodeUpdated, cupti::kResourceNodeSetParameters};
+constexpr size_t kNeededCallbacks = 5;
+
+uint64_t NodeId(const Injection& self, void* node) {
+  uint64_t id = 0;
+  if (node != nullptr) self.cupti.get_graph_node_id(node, &id);
+  return id;
+}
+
+uint32_t GraphId(const Injection& self, void* graph) {
+  uint32_t id = 0;
+  if (graph != nullptr) self.cupti.get_graph_id(graph, &id);
+  return id;
+}
+
+uint32_t ExecutableId(const Injection& self, void* graph_exec) {
+  uint32_t id = 0;
+  if (graph_exec != nullptr) self.cupti.get_graph_exec_id(graph_exec, &id);
+  return id;
+}
+
+struct Node {
+  uint64_t id;
+  uint64_t original_id;
+  uint32_t graph_id;
+  uint32_t type;
+};
+
+void Send(Injection& self, Change change, const Node& node) {
+  ThreadState& thread = CurrentThread();
+  const TrackedCall* call = thread.tracker.Current();
+  wire::GraphNodeMessage message{};
+  message.time_ns = MonotonicNs();
+  message.node_id = node.id;
+  message.original_node_id = node.original_id;
+  message.graph_id = node.graph_id;
+  message.node_type = node.type;
+  message.change = static_cast<uint32_t>(change);
+  message.tid = CurrentTid(thread);
+  message.correlation_id = call == nullptr ? 0 : call->correlation_id;
+  if (!self.ring.Send(wire::MessageKind::kGraphNode, message)) {
+    self.ring.Count(wire::kCounterOthersDropped);
+  }
+}
+
+void OnCreated(Injection& self, const cupti::GraphData& data) {
+  ThreadState& thread = CurrentThread();
+  if (TrackedCall* call = thread.tracker.Current()) ++call->graph_nodes;
+  Send(self, Change::kCreated,
+       {NodeId(self, data.node), 0, GraphId(self, data.graph), thread.starting.TypeIn(data.graph)});
+}
+
+void OnCloned(Injection& self, const cupti::GraphData& data) {
+  ThreadState& thread = CurrentThread();
+  const uint64_t id = NodeId(self, data.node);
+  Send(self, Change::kCloned,
+       {id, NodeId(self, data.original_node), GraphId(self, data.graph),
+        thread.starting.TypeIn(data.graph)});
+  const TrackedCall* call = thread.tracker.Current();
+  if (call != nullptr) self.instantiated.Add({data.node, id, call->correlation_id});
+}
+
+void OnExecutableCreated(Injection& self, const cupti::GraphData& data) {
+  const TrackedCall* call = CurrentThread().tracker.Current();
+  if (call == nullptr) return;
+  InstantiatedNodes::Node node;
+  while (self.instantiated.Take(call->correlation_id, &node)) {
+    const uint64_t id = NodeId(self, node.handle);
+    if (id == node.id || id == 0) continue;
+    Send(self, Change::kCloned, {id, node.id, ExecutableId(self, data.graph_exec), 0});
+  }
+}
+
+}  // namespace
+
+bool WatchGraphNodes() {
+  const Injection& self = g_injection;
+  if (self.cupti.get_graph_node_id == nullptr || self.cupti.get_graph_id == nullptr ||
+      self.cupti.get_graph_exec_id == nullptr) {
+    return false;
+  }
+  size_t enabled = 0;
+  for (uint32_t id : kNodeCallbacks) {
+    if (self.cupti.enable_callback(1, self.subscriber, cupti::kDomainResource, id) !=
+        cupti::kSuccess) {
+      break;
+    }
+    ++enabled;
+  }
+  return enabled >= kNeededCallbacks;
+}
+
+void OnGraphNode(uint32_t callback_id, const cupti::GraphData& data) {
+  Injection& self = g_injection;
+  switch (callback_id) {
+    case cupti::kResourceNodeCreateStarting:
+      return CurrentThread().starting.Set(data.graph, data.node_type);
+    case cupti::kResourceNodeCreated:
+      return OnCreated(self, data);
+    case cupti::kResourceNodeCloned:
+      return OnCloned(self, data);
+    case cupti::kResourceNodeDestroyStarting:
+      return self.instantiated.Remove(data.node);
+    case cupti::kResourceExecCreated:
+      return OnExecutableCreated(self, data);
+    case cupti::kResourceNodeUpdated:
+    case cupti::kResourceNodeSetParameters:
+      return Send(self, Change::kUpdated,
+                  {NodeId(self, data.node), NodeId(self, data.original_node),
+                   GraphId(self, data.graph), data.node_type});
+    default:
+      return;
+  }
+}
+
+// No resource callback tells it.
+void OnGraphUpdated(const cupti::GraphExecUpdateParameters& parameters) {
+  Injection& self = g_injection;
+  if (self.cupti.get_graph_id == nullptr || self.cupti.get_graph_exec_id == nullptr) return;
+  const uint64_t source = GraphId(self, parameters.graph);
+  Send(self, Change::kGraphUpdated,
+       {0, source << 32, ExecutableId(self, parameters.graph_exec), 0});
+}
+
+void ForgetNodes(uint32_t correlation_id) {
+  InstantiatedNodes::Node node;
+  while (g_injection.instantiated.Take(correlation_id, &node)) {
+  }
+}
+
+}  // namespace xpu::inject
