@@ -31,6 +31,7 @@ struct ApiCall {
 
 // Values of CUpti_ActivityKind.
 enum class ActivityKind : uint32_t {
+  kNone = 0,  // a piece of work without a record: host functions, graph nodes that hold a graph
   kMemcpy = 1,
   kMemset = 2,
   kSerialKernel = 3,
@@ -40,6 +41,7 @@ enum class ActivityKind : uint32_t {
   kContext = 9,
   kKernel = 10,
   kOverhead = 17,
+  kMemcpyPeer = 22,  // MEMCPY2
   kStream = 37,
   kSync = 38,
   kGraphTrace = 51,
@@ -72,6 +74,9 @@ struct Activity {
   uint8_t source_kind = 0;
   uint8_t destination_kind = 0;
   bool async = false;
+  uint32_t source_device = 0;  // peer to peer
+  uint32_t destination_device = 0;
+  uint32_t event_id = UINT32_MAX;  // synchronisation
   // synchronisation, overhead, stream: its type or flag
   uint32_t type = 0;
   int32_t priority = 0;
@@ -81,10 +86,21 @@ struct Activity {
 // CUpti_ActivityOverheadKind.
 inline constexpr uint8_t kCopyHtoD = 1;
 inline constexpr uint8_t kCopyDtoH = 2;
+inline constexpr uint8_t kCopyHtoA = 3;
+inline constexpr uint8_t kCopyAtoH = 4;
+inline constexpr uint8_t kCopyAtoA = 5;
+inline constexpr uint8_t kCopyAtoD = 6;
+inline constexpr uint8_t kCopyDtoA = 7;
 inline constexpr uint8_t kCopyDtoD = 8;
+inline constexpr uint8_t kCopyHtoH = 9;
+inline constexpr uint8_t kCopyPtoP = 10;
 inline constexpr uint8_t kPageable = 1;
 inline constexpr uint8_t kPinned = 2;
 inline constexpr uint8_t kDeviceMemory = 3;
+inline constexpr uint8_t kArray = 4;
+inline constexpr uint8_t kManaged = 5;
+inline constexpr uint32_t kEventSync = 1;
+inline constexpr uint32_t kStreamWaitEvent = 2;
 inline constexpr uint32_t kStreamSync = 3;
 inline constexpr uint32_t kContextSync = 4;
 inline constexpr uint32_t kOverheadFlush = 1 << 16;
@@ -123,8 +139,11 @@ struct Driver {
   uint32_t (*context_uid)(CUcontext context);
   uint32_t (*current_correlation_id)();  // of the outermost call of this thread, 0: none
   bool (*initialized)();
-  bool (*context_exists)();
-  CUcontext (*primary_context)();  // the handle, whether retained or not
+  bool (*context_exists)();  // of any device
+  uint32_t (*device_count)();
+  CUcontext (*primary_context)(int device);  // the handle, whether retained or not
+  const char* (*device_name)(uint32_t device);
+  const char* (*device_uuid)(uint32_t device);  // 16 bytes
   uint32_t (*graph_id)(CUgraph graph);
   uint32_t (*graph_exec_id)(CUgraphExec exec);
   uint64_t (*graph_node_id)(CUgraphNode node);

@@ -33,10 +33,17 @@ build_one() {
       -o "$out/$name"
     return
   fi
-  "$cuda/bin/nvcc" -x cu -std=c++20 -arch="$arch" -O2 -g -Xcompiler "$host_flags" \
-    -c "$here/$name.cu" -o "$object"
+  local compile=("$cuda/bin/nvcc" -x cu -std=c++20 -arch="$arch" -O2 -g -Xcompiler "$host_flags")
+  "${compile[@]}" -c "$here/$name.cu" -o "$object"
+  local objects_of_one=("$object")
+  if [ -f "$here/${name}_per_thread.cu" ]; then
+    "${compile[@]}" --default-stream per-thread -c "$here/${name}_per_thread.cu" \
+      -o "$objects/${name}_per_thread.o"
+    objects_of_one+=("$objects/${name}_per_thread.o")
+  fi
+  # Through the stub, as above; dropped where the program calls no driver function.
   local link=(-arch="$arch" -Xcompiler -static-libstdc++ -Xcompiler -static-libgcc
-    "$object" -lpthread)
+    "${objects_of_one[@]}" -L"$cuda/lib64/stubs" -Xlinker --as-needed -lcuda -lpthread)
   # shellcheck disable=SC2016  # $ORIGIN is for the loader
   "$cuda/bin/nvcc" -cudart shared "${link[@]}" -Xlinker -rpath,'$ORIGIN' -o "$out/$name"
   "$cuda/bin/nvcc" -cudart static "${link[@]}" -o "$out/$name-static"
@@ -44,7 +51,10 @@ build_one() {
 export -f build_one
 
 names=()
-for source in "$here"/*.cu; do names+=("$(basename "$source" .cu)"); done
+for source in "$here"/*.cu; do
+  name=$(basename "$source" .cu)
+  [ "${name%_per_thread}" != "$name" ] || names+=("$name")  # those are a part of another program
+done
 printf '%s\n' "${names[@]}" | xargs -P "$jobs" -I{} bash -euc 'build_one {}'
 
 g++ -std=c++20 -O2 -fPIC -shared -fvisibility=hidden -isystem "$cuda/include" \

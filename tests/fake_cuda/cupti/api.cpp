@@ -14,9 +14,6 @@ namespace {
 
 std::atomic<CUpti_ActivityThreadIdType> g_thread_id_type{CUPTI_ACTIVITY_THREAD_ID_TYPE_DEFAULT};
 
-// "CUPTI for <not provided>" is what the second subscriber of the captures saw of the first.
-constexpr char kOtherSubscriber[] = "CUPTI for <not provided>";
-
 CUptiResult Subscribe(CUpti_SubscriberHandle* subscriber, CUpti_CallbackFunc callback,
                       void* user_data) {
   if (subscriber == nullptr || callback == nullptr) return CUPTI_ERROR_INVALID_PARAMETER;
@@ -36,12 +33,13 @@ CUptiResult Subscribe(CUpti_SubscriberHandle* subscriber, CUpti_CallbackFunc cal
 void ReportExisting(CUpti_ActivityKind kind) {
   fake_cuda::Activity activity{static_cast<fake_cuda::ActivityKind>(kind)};
   const fake_cuda::Driver& driver = *xpu_fake_driver();
-  if (kind == CUPTI_ACTIVITY_KIND_DEVICE && driver.initialized()) {
-    Buffers::Get().Add(MakeRecord(activity, ThreadId()));
-  }
-  if (kind == CUPTI_ACTIVITY_KIND_CONTEXT && driver.context_exists()) {
-    activity.context_id = 1;
-    Buffers::Get().Add(MakeRecord(activity, ThreadId()));
+  for (uint32_t device = 0; device < driver.device_count(); ++device) {
+    activity.device_id = device;
+    activity.context_id = driver.context_uid(driver.primary_context(static_cast<int>(device)));
+    if ((kind == CUPTI_ACTIVITY_KIND_DEVICE && driver.initialized()) ||
+        (kind == CUPTI_ACTIVITY_KIND_CONTEXT && activity.context_id != 0)) {
+      Buffers::Get().Add(MakeRecord(activity, ThreadId()));
+    }
   }
 }
 
@@ -122,8 +120,8 @@ CUptiResult cuptiSubscribe_v2(CUpti_SubscriberHandle* subscriber, CUpti_Callback
   const CUptiResult result = Subscribe(subscriber, callback, userdata);
   const bool refused = result == CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED;
   if (refused && pParams != nullptr && pParams->oldSubscriberName != nullptr &&
-      pParams->oldSubscriberSize >= sizeof(kOtherSubscriber)) {
-    std::memcpy(pParams->oldSubscriberName, kOtherSubscriber, sizeof(kOtherSubscriber));
+      pParams->oldSubscriberSize > TheSettings().holder.size()) {
+    std::strcpy(pParams->oldSubscriberName, TheSettings().holder.c_str());
   }
   return result;
 }

@@ -1,5 +1,6 @@
 #include "records.h"
 
+#include <atomic>
 #include <cstring>
 #include <mutex>
 #include <set>
@@ -94,6 +95,28 @@ Record MakeMemcpy(const Activity& activity) {
   return Make(layout, layout.kind);
 }
 
+Record MakePeerCopy(const Activity& activity) {
+  auto layout = Begin<CUpti_ActivityMemcpyPtoP4>(CUPTI_ACTIVITY_KIND_MEMCPY2);
+  layout.copyKind = activity.copy_kind;
+  layout.srcKind = activity.source_kind;
+  layout.dstKind = activity.destination_kind;
+  layout.flags = activity.async ? 1 : 0;
+  layout.bytes = activity.bytes;
+  layout.deviceId = activity.device_id;
+  layout.contextId = activity.context_id;
+  layout.streamId = activity.stream_id;
+  layout.srcDeviceId = activity.source_device;
+  layout.srcContextId = activity.source_device + 1;
+  layout.dstDeviceId = activity.destination_device;
+  layout.dstContextId = activity.destination_device + 1;
+  layout.correlationId = activity.correlation_id;
+  layout.graphNodeId = activity.graph_node_id;
+  layout.graphId = activity.graph_id;
+  layout.channelID = activity.channel_id;
+  layout.channelType = activity.channel_type;
+  return Make(layout, layout.kind);
+}
+
 Record MakeMemset(const Activity& activity) {
   auto layout = Begin<CUpti_ActivityMemset4>(CUPTI_ACTIVITY_KIND_MEMSET);
   layout.value = activity.value;
@@ -102,7 +125,7 @@ Record MakeMemset(const Activity& activity) {
   layout.contextId = activity.context_id;
   layout.streamId = activity.stream_id;
   layout.correlationId = activity.correlation_id;
-  layout.flags = 1;
+  layout.flags = activity.async ? 1 : 0;
   layout.memoryKind = fake_cuda::kDeviceMemory;
   layout.graphNodeId = activity.graph_node_id;
   layout.graphId = activity.graph_id;
@@ -117,7 +140,7 @@ Record MakeSync(const Activity& activity) {
   layout.correlationId = activity.correlation_id;
   layout.contextId = activity.context_id;
   layout.streamId = activity.stream_id;
-  layout.cudaEventId = UINT32_MAX;
+  layout.cudaEventId = activity.event_id;
   layout.cudaEventSyncId = UINT32_MAX;
   return Make(layout, layout.kind);
 }
@@ -191,7 +214,8 @@ Record MakeDevice(const Activity& activity) {
   layout.computeCapabilityMajor = 9;
   layout.id = activity.device_id;
   layout.eccEnabled = 1;
-  std::memcpy(layout.uuid.bytes, "xpu simulated 00", sizeof(layout.uuid.bytes));
+  std::memcpy(layout.uuid.bytes, xpu_fake_driver()->device_uuid(activity.device_id),
+              sizeof(layout.uuid.bytes));
   layout.isCudaVisible = 1;
   layout.gpuInstanceId = UINT32_MAX;
   layout.computeInstanceId = UINT32_MAX;
@@ -205,6 +229,8 @@ Record MakeLayout(const Activity& activity, uint32_t thread_id) {
       return MakeKernel(activity);
     case ActivityKind::kMemcpy:
       return MakeMemcpy(activity);
+    case ActivityKind::kMemcpyPeer:
+      return MakePeerCopy(activity);
     case ActivityKind::kMemset:
       return MakeMemset(activity);
     case ActivityKind::kSync:
@@ -224,10 +250,20 @@ Record MakeLayout(const Activity& activity, uint32_t thread_id) {
   }
 }
 
+// CUDA 13.0 does not take the device buffers of graph nodes back: when they are used up, records
+// have no times.
+bool TakeDeviceBuffer() {
+  static std::atomic<uint64_t> used{0};
+  const uint64_t limit = TheSettings().device_buffer_records;
+  return limit == 0 || used.fetch_add(1) < limit;
+}
+
 uint32_t DefaultSize(uint32_t kind) {
   switch (kind) {
     case CUPTI_ACTIVITY_KIND_MEMCPY:
       return sizeof(CUpti_ActivityMemcpy6);
+    case CUPTI_ACTIVITY_KIND_MEMCPY2:
+      return sizeof(CUpti_ActivityMemcpyPtoP4);
     case CUPTI_ACTIVITY_KIND_MEMSET:
       return sizeof(CUpti_ActivityMemset4);
     case CUPTI_ACTIVITY_KIND_DRIVER:
@@ -277,6 +313,7 @@ uint32_t TimeOffset(uint32_t kind) {
   switch (kind) {
     case CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL:
     case CUPTI_ACTIVITY_KIND_MEMCPY:
+    case CUPTI_ACTIVITY_KIND_MEMCPY2:
     case CUPTI_ACTIVITY_KIND_MEMSET:
       return 16;
     case CUPTI_ACTIVITY_KIND_OVERHEAD:
@@ -301,12 +338,14 @@ const char* Intern(const char* text) {
 
 Record MakeRecord(const Activity& activity, uint32_t thread_id) {
   Record record = MakeLayout(activity, thread_id);
-  record.name =
-      activity.kind == ActivityKind::kDevice ? "XPU simulated GPU" : Intern(activity.name);
+  record.name = activity.kind == ActivityKind::kDevice
+                    ? xpu_fake_driver()->device_name(activity.device_id)
+                    : Intern(activity.name);
   if (TimeOffset(record.kind) == 0) return record;
   record.finish_ns = activity.end_ns;
   record.start = CuptiTime(activity.start_ns);
   record.end = CuptiTime(activity.end_ns);
+  if (activity.graph_node_id != 0 && !TakeDeviceBuffer()) record.start = record.end = 0;
   return record;
 }
 

@@ -42,6 +42,9 @@ Settings Read() {
   settings.hold_back = EnvFlag("XPU_FAKE_HOLD_BACK", true);
   settings.per_thread = EnvFlag("XPU_FAKE_PER_THREAD", true);
   settings.subscribed = EnvFlag("XPU_FAKE_SUBSCRIBED", false);
+  // What the second subscriber of the captures saw of the first.
+  settings.holder = EnvText("XPU_FAKE_HOLDER", "CUPTI for <not provided>");
+  settings.device_buffer_records = EnvNumber("XPU_FAKE_DEVICE_BUFFER_RECORDS", 0);
   settings.clock_offset_ns = EnvSigned("XPU_FAKE_CLOCK_OFFSET_NS", 0);
   settings.clock_drift_ppm = EnvSigned("XPU_FAKE_CLOCK_DRIFT_PPM", 0);
   settings.timestamp_before_context =

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <map>
+#include <string>
 
 namespace xpu::fake_cupti {
 
@@ -18,7 +19,9 @@ struct Settings {
   bool poison_names = true;
   bool hold_back = true;
   bool per_thread = true;
-  bool subscribed = false;  // by another tool, from the start
+  bool subscribed = false;             // by another tool, from the start
+  std::string holder;                  // the other tool's name
+  uint64_t device_buffer_records = 0;  // 0: no limit
   int64_t clock_offset_ns = 0;
   int64_t clock_drift_ppm = 0;
   int32_t timestamp_before_context = 0;      // CUptiResult

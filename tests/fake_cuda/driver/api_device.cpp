@@ -1,5 +1,6 @@
 // Initialisation, device and context.
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 
 #include <unistd.h>
@@ -11,8 +12,6 @@ using namespace xpu::fake_cuda;
 
 namespace {
 
-constexpr char kDeviceName[] = "XPU simulated GPU";
-
 void EmitOverhead(uint32_t type, uint64_t start_ns) {
   Activity overhead{ActivityKind::kOverhead};
   overhead.type = type;
@@ -22,9 +21,9 @@ void EmitOverhead(uint32_t type, uint64_t start_ns) {
   Emit(overhead);
 }
 
-void EmitStream(uint32_t id, uint32_t flag, int32_t priority) {
+void EmitStream(CUcontext context, uint32_t id, uint32_t flag, int32_t priority) {
   Activity stream{ActivityKind::kStream};
-  stream.context_id = 1;
+  stream.context_id = ContextId(context);
   stream.stream_id = id;
   stream.type = flag;
   stream.priority = priority;
@@ -32,23 +31,73 @@ void EmitStream(uint32_t id, uint32_t flag, int32_t priority) {
   Emit(stream);
 }
 
+// Those of the first context are 6 to 12, as every capture shows; no capture shows a second one.
+uint32_t FirstOwnStream(CUcontext context) {
+  constexpr uint32_t kOwnStreams = 7;
+  if (context->ordinal == 0) return 6;
+  Device& device = TheDevice();
+  const std::lock_guard lock(device.mutex);
+  const uint32_t first = device.next_stream_id;
+  device.next_stream_id += kOwnStreams;
+  context->null_stream.id = first + 1;
+  return first;
+}
+
+bool Exists(CUdevice device) {
+  return device >= 0 && static_cast<size_t>(device) < TheDevice().contexts.size();
+}
+
 // The records of a new context, in the order of every capture (transformer_shared, records 2 to
 // 15): its seven own streams (7 is the null stream), overheads, the context, overheads.
-void EmitContext(uint64_t start_ns) {
+void EmitContext(CUcontext owner, uint64_t start_ns) {
   constexpr uint32_t kDefault = 1;
   constexpr uint32_t kNonBlocking = 2;
   constexpr uint32_t kNull = 3;
-  EmitStream(6, kDefault, 0);
-  EmitStream(7, kNull, 0);
-  for (uint32_t id = 8; id <= 11; ++id) EmitStream(id, kNonBlocking, 0);
-  EmitStream(12, kDefault, -5);
+  const uint32_t first = FirstOwnStream(owner);
+  EmitStream(owner, first, kDefault, 0);
+  EmitStream(owner, first + 1, kNull, 0);
+  for (uint32_t id = first + 2; id <= first + 5; ++id) EmitStream(owner, id, kNonBlocking, 0);
+  EmitStream(owner, first + 6, kDefault, -5);
   EmitOverhead(kOverheadInstrumentation, start_ns);
   EmitOverhead(kOverheadInstrumentation, start_ns);
   EmitOverhead(kOverheadResource, start_ns);
   Activity context{ActivityKind::kContext};
-  context.context_id = 1;
+  context.device_id = owner->ordinal;
+  context.context_id = ContextId(owner);
   Emit(context);
   for (int i = 0; i < 3; ++i) EmitOverhead(kOverheadResource, start_ns);
+}
+
+CUresult Synchronize(CUcontext context, uint32_t correlation_id) {
+  if (const CUresult result = CheckContext(); result != CUDA_SUCCESS) return result;
+  Activity sync{ActivityKind::kSync};
+  sync.type = kContextSync;
+  sync.context_id = ContextId(context);
+  sync.stream_id = UINT32_MAX;  // CUPTI_SYNCHRONIZATION_INVALID_VALUE
+  sync.correlation_id = correlation_id;
+  sync.start_ns = NowNs();
+  WaitForAll(context);
+  sync.end_ns = NowNs();
+  Emit(sync);
+  return CUDA_SUCCESS;
+}
+
+void DestroyContext(CUcontext context, uint64_t start_ns) {
+  WaitForAll(context);
+  EmitOverhead(kOverheadResource, start_ns);  // driver_api, records 78 and 79
+  EmitOverhead(kOverheadFlush, start_ns);
+  Announce({.callback_id = 2, .context = context});  // CONTEXT_DESTROY_STARTING
+  context->created = false;
+}
+
+void FreeMemoryOf(uint32_t ordinal) {
+  Device& device = TheDevice();
+  const std::lock_guard lock(device.mutex);
+  std::erase_if(device.device_memory, [&](const auto& entry) {
+    if (entry.second.device != ordinal) return false;
+    std::free(reinterpret_cast<void*>(entry.first));
+    return true;
+  });
 }
 
 }  // namespace
@@ -106,20 +155,22 @@ CUresult cuGetErrorString(CUresult error, const char** text) { return cuGetError
 
 CUresult cuDeviceGetCount(int* count) {
   DriverScope scope(4, "cuDeviceGetCount");
-  *count = 1;
+  *count = static_cast<int>(TheDevice().contexts.size());
   return scope.Return(CheckInitialized());
 }
 
 CUresult cuDeviceGet(CUdevice* device, int ordinal) {
   DriverScope scope(3, "cuDeviceGet");
-  if (ordinal != 0) return scope.Return(CUDA_ERROR_INVALID_DEVICE);
-  *device = 0;
+  if (!Exists(ordinal)) return scope.Return(CUDA_ERROR_INVALID_DEVICE);
+  *device = ordinal;
   return scope.Return(CheckInitialized());
 }
 
-CUresult cuDeviceGetName(char* name, int size, CUdevice /*device*/) {
+CUresult cuDeviceGetName(char* name, int size, CUdevice device) {
   DriverScope scope(5, "cuDeviceGetName");
-  if (size > 0) std::snprintf(name, static_cast<size_t>(size), "%s", kDeviceName);
+  if (size > 0)
+    std::snprintf(name, static_cast<size_t>(size), "%s",
+                  TheDriver().device_name(static_cast<uint32_t>(device)));
   return scope.Return(CheckInitialized());
 }
 
@@ -135,9 +186,10 @@ CUresult cuDeviceGetAttribute(int* value, CUdevice_attribute /*attribute*/, CUde
   return scope.Return(CheckInitialized());
 }
 
-CUresult cuDeviceGetUuid(CUuuid* uuid, CUdevice /*device*/) {
+CUresult cuDeviceGetUuid(CUuuid* uuid, CUdevice device) {
   DriverScope scope(482, "cuDeviceGetUuid");
-  std::memcpy(uuid->bytes, "xpu simulated 00", sizeof(uuid->bytes));
+  std::memcpy(uuid->bytes, TheDriver().device_uuid(static_cast<uint32_t>(device)),
+              sizeof(uuid->bytes));
   return scope.Return(CheckInitialized());
 }
 
@@ -147,50 +199,60 @@ CUresult cuModuleGetLoadingMode(CUmoduleLoadingMode* mode) {
   return scope.Return(CheckInitialized());
 }
 
-CUresult cuDevicePrimaryCtxRetain(CUcontext* context, CUdevice /*device*/) {
+CUresult cuDevicePrimaryCtxRetain(CUcontext* context, CUdevice ordinal) {
   DriverScope scope(386, "cuDevicePrimaryCtxRetain");
   if (const CUresult result = CheckInitialized(); result != CUDA_SUCCESS) {
     return scope.Return(result);
   }
-  Device& device = TheDevice();
-  *context = &device.context;
+  if (!Exists(ordinal)) return scope.Return(CUDA_ERROR_INVALID_DEVICE);
+  CUctx_st& primary = TheDevice().contexts[static_cast<size_t>(ordinal)];
+  *context = &primary;
   bool create = false;
   {
-    const std::lock_guard lock(device.mutex);
-    create = device.context.retains++ == 0;
+    const std::lock_guard lock(TheDevice().mutex);
+    create = primary.retains++ == 0;
   }
   if (create) {
     usleep(static_cast<useconds_t>(EnvNumber("XPU_FAKE_CONTEXT_MS", 0) * 1000));
-    EmitContext(scope.start_ns());
-    device.context.created = true;
-    Announce({.callback_id = 1, .context = &device.context});  // CONTEXT_CREATED
+    EmitContext(&primary, scope.start_ns());
+    primary.created = true;
+    Announce({.callback_id = 1, .context = &primary});  // CONTEXT_CREATED
   }
   return scope.Return(CUDA_SUCCESS);
 }
 
-CUresult cuDevicePrimaryCtxRelease(CUdevice /*device*/) {
+CUresult cuDevicePrimaryCtxRelease(CUdevice ordinal) {
   DriverScope scope(544, "cuDevicePrimaryCtxRelease_v2");
-  Device& device = TheDevice();
+  if (!Exists(ordinal)) return scope.Return(CUDA_ERROR_INVALID_DEVICE);
+  CUctx_st& primary = TheDevice().contexts[static_cast<size_t>(ordinal)];
   bool destroy = false;
   {
-    const std::lock_guard lock(device.mutex);
-    if (device.context.retains == 0) return scope.Return(CUDA_ERROR_INVALID_CONTEXT);
-    destroy = --device.context.retains == 0;
+    const std::lock_guard lock(TheDevice().mutex);
+    if (primary.retains == 0) return scope.Return(CUDA_ERROR_INVALID_CONTEXT);
+    destroy = --primary.retains == 0;
   }
-  if (destroy) {
-    SleepUntil(TailOfAll());
-    EmitOverhead(kOverheadResource, scope.start_ns());  // driver_api, records 78 and 79
-    EmitOverhead(kOverheadFlush, scope.start_ns());
-    Announce({.callback_id = 2, .context = &device.context});  // CONTEXT_DESTROY_STARTING
-    device.context.created = false;
-  }
+  if (destroy) DestroyContext(&primary, scope.start_ns());
   return scope.Return(CUDA_SUCCESS);
 }
 
-CUresult cuDevicePrimaryCtxGetState(CUdevice /*device*/, unsigned int* flags, int* active) {
-  DriverScope scope(388, "cuDevicePrimaryCtxGetState");
+CUresult cuDevicePrimaryCtxReset(CUdevice ordinal) {
+  DriverScope scope(545, "cuDevicePrimaryCtxReset_v2");
+  if (!Exists(ordinal)) return scope.Return(CUDA_ERROR_INVALID_DEVICE);
+  CUctx_st& primary = TheDevice().contexts[static_cast<size_t>(ordinal)];
+  if (!primary.created) return scope.Return(CUDA_SUCCESS);
+  DestroyContext(&primary, scope.start_ns());
+  FreeMemoryOf(primary.ordinal);
+  const std::lock_guard lock(TheDevice().mutex);
+  primary.retains = 0;
+  primary.streams.clear();  // leaked: the program may still hold their handles
+  return scope.Return(CUDA_SUCCESS);
+}
+
+CUresult cuDevicePrimaryCtxGetState(CUdevice ordinal, unsigned int* flags, int* active) {
+  DriverScope scope(392, "cuDevicePrimaryCtxGetState");
+  if (!Exists(ordinal)) return scope.Return(CUDA_ERROR_INVALID_DEVICE);
   *flags = 0;
-  *active = TheDevice().context.created ? 1 : 0;
+  *active = TheDevice().contexts[static_cast<size_t>(ordinal)].created ? 1 : 0;
   return scope.Return(CheckInitialized());
 }
 
@@ -206,9 +268,9 @@ CUresult cuCtxSetCurrent(CUcontext context) {
   return scope.Return(CheckInitialized());
 }
 
-CUresult cuCtxGetDevice_v2(CUdevice* device, CUcontext /*context*/) {
+CUresult cuCtxGetDevice_v2(CUdevice* device, CUcontext context) {
   DriverScope scope(795, "cuCtxGetDevice_v2");
-  *device = 0;
+  *device = static_cast<CUdevice>((context == nullptr ? CurrentContext() : context)->ordinal);
   return scope.Return(CheckContext());
 }
 
@@ -220,17 +282,26 @@ CUresult cuCtxGetApiVersion(CUcontext /*context*/, unsigned int* version) {
 
 CUresult cuCtxSynchronize() {
   DriverScope scope(17, "cuCtxSynchronize");
-  if (const CUresult result = CheckContext(); result != CUDA_SUCCESS) return scope.Return(result);
-  Activity sync{ActivityKind::kSync};
-  sync.type = kContextSync;
-  sync.context_id = 1;
-  sync.stream_id = UINT32_MAX;  // CUPTI_SYNCHRONIZATION_INVALID_VALUE
-  sync.correlation_id = scope.correlation_id();
-  sync.start_ns = NowNs();
-  SleepUntil(TailOfAll());
-  sync.end_ns = NowNs();
-  Emit(sync);
+  return scope.Return(Synchronize(CurrentContext(), scope.correlation_id()));
+}
+
+// What cudaDeviceSynchronize calls: the capture copies.
+CUresult cuCtxSynchronize_v2(CUcontext context) {
+  DriverScope scope(800, "cuCtxSynchronize_v2");
+  return scope.Return(Synchronize(context, scope.correlation_id()));
+}
+
+CUresult cuDeviceCanAccessPeer(int* can, CUdevice device, CUdevice peer) {
+  DriverScope scope(312, "cuDeviceCanAccessPeer");
+  if (!Exists(device) || !Exists(peer)) return scope.Return(CUDA_ERROR_INVALID_DEVICE);
+  *can = device == peer ? 0 : 1;
   return scope.Return(CUDA_SUCCESS);
+}
+
+CUresult cuCtxEnablePeerAccess(CUcontext peer, unsigned int /*flags*/) {
+  DriverScope scope(313, "cuCtxEnablePeerAccess");
+  const bool other = peer != nullptr && peer != CurrentContext();
+  return scope.Return(other ? CheckContext() : CUDA_ERROR_INVALID_DEVICE);
 }
 
 }  // extern "C"

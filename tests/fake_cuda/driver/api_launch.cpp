@@ -1,81 +1,11 @@
-// Modules, libraries and kernel launches. Every name is a kernel of every library; a module has the
-// names that its image contains.
-#include <algorithm>
-#include <cstdlib>
-#include <cstring>
-#include <utility>
-
-#include <cxxabi.h>
-
-#include "../settings.h"
+// Kernel launches and host functions. Compiled twice: default_stream.h.
 #include "calls.h"
+#include "default_stream.h"
+#include "kernel.h"
 
 using namespace xpu::fake_cuda;
 
 namespace {
-
-// Index of the last parameter when it is an unsigned long long (workloads pass how long the kernel
-// shall run), else -1.
-int SpinArgument(const std::string& mangled) {
-  int status = 0;
-  char* demangled = abi::__cxa_demangle(mangled.c_str(), nullptr, nullptr, &status);
-  if (demangled == nullptr) return -1;
-  const std::string name(demangled);
-  std::free(demangled);
-  const size_t open = name.rfind('(');
-  if (open == std::string::npos || !name.ends_with("unsigned long long)")) return -1;
-  return static_cast<int>(std::count(name.begin() + static_cast<ptrdiff_t>(open), name.end(), ','));
-}
-
-CUfunction FindFunction(CUmodule module, const char* name) {
-  const std::lock_guard lock(TheDevice().mutex);
-  std::unique_ptr<CUfunc_st>& function = module->functions[name];
-  if (function == nullptr) {
-    function = std::make_unique<CUfunc_st>();
-    function->name = name;
-    function->module = module;
-    function->spin_argument = SpinArgument(function->name);
-  }
-  return function.get();
-}
-
-CUmodule NewModule(const void* image) {
-  auto* module = new CUmod_st;
-  if (image != nullptr) module->image = static_cast<const char*>(image);
-  const std::lock_guard lock(TheDevice().mutex);
-  module->id = TheDevice().next_module_id++;
-  return module;
-}
-
-void AnnounceModule(uint32_t callback_id, CUmodule module) {
-  Announce({.callback_id = callback_id, .context = &TheDevice().context, .module_id = module->id});
-}
-
-uint64_t Duration(const CUfunc_st& function, void** params) {
-  const uint64_t fixed = EnvNumber("XPU_FAKE_KERNEL_NS", 0);
-  if (fixed != 0) return fixed;
-  uint64_t spin_ns = 0;
-  if (function.spin_argument >= 0 && params != nullptr) {
-    std::memcpy(&spin_ns, params[function.spin_argument], sizeof(spin_ns));
-  }
-  return KernelDurationNs(function.name, spin_ns);
-}
-
-CUresult Launch(DriverScope* scope, CUfunction function, const CUlaunchConfig& config,
-                void** params) {
-  if (const CUresult result = CheckContext(); result != CUDA_SUCCESS) return scope->Return(result);
-  if (function == nullptr) return scope->Return(CUDA_ERROR_INVALID_HANDLE);
-  LoadFunction(function, Resolve(config.hStream)->capture != nullptr);
-  Activity kernel{ActivityKind::kKernel};
-  kernel.name = function->name.c_str();
-  const unsigned grid[3] = {config.gridDimX, config.gridDimY, config.gridDimZ};
-  const unsigned block[3] = {config.blockDimX, config.blockDimY, config.blockDimZ};
-  std::copy(grid, grid + 3, kernel.grid);
-  std::copy(block, block + 3, kernel.block);
-  kernel.dynamic_shared_bytes = config.sharedMemBytes;
-  Enqueue(config.hStream, kernel, Duration(*function, params), function);
-  return scope->Return(CUDA_SUCCESS);
-}
 
 struct LaunchKernelParams {  // cuLaunchKernel_params of generated_cuda_meta.h
   CUfunction function;
@@ -94,109 +24,111 @@ struct LaunchKernelExParams {
   void** extra;
 };
 
+struct LaunchHostFuncParams {
+  CUstream stream;
+  CUhostFn function;
+  void* user_data;
+};
+
 const char* NameOf(CUfunction function) {
   return function == nullptr ? nullptr : function->name.c_str();
 }
 
+CUresult Launch(const LaunchKernelParams& call) {
+  return LaunchKernel(
+      call.function,
+      LaunchConfig(call.grid, call.block, call.shared_bytes, XPU_STREAM(call.stream)), call.params);
+}
+
 }  // namespace
 
-// As graph_nodes and transformer_shared show: MODULE_LOADED at the first launch from a library,
-// then the overhead of loading the function, MODULE_PROFILED at every launch that is not captured.
-void xpu::fake_cuda::LoadFunction(CUfunction function, bool captured) {
-  bool load_module = false;
-  bool load_function = false;
-  {
-    const std::lock_guard lock(TheDevice().mutex);
-    load_module = !std::exchange(function->module->announced, true);
-    load_function = !std::exchange(function->loaded, true);
-  }
-  if (load_module) AnnounceModule(6, function->module);
-  if (load_function) {
-    Activity overhead{ActivityKind::kOverhead};
-    overhead.type = kOverheadLazyLoading;
-    overhead.correlation_id = TheDriver().current_correlation_id();
-    overhead.start_ns = NowNs();
-    overhead.end_ns = overhead.start_ns + 1;
-    Emit(overhead);
-  }
-  if (!captured) AnnounceModule(8, function->module);
-}
-
 extern "C" {
-
-CUresult cuModuleLoadData(CUmodule* module, const void* image) {
-  DriverScope scope(19, "cuModuleLoadData");
-  if (const CUresult result = CheckContext(); result != CUDA_SUCCESS) return scope.Return(result);
-  if (image == nullptr) return scope.Return(CUDA_ERROR_INVALID_VALUE);
-  *module = NewModule(image);
-  (*module)->announced = true;
-  AnnounceModule(6, *module);
-  return scope.Return(CUDA_SUCCESS);
-}
-
-CUresult cuModuleGetFunction(CUfunction* function, CUmodule module, const char* name) {
-  DriverScope scope(23, "cuModuleGetFunction");
-  if (module->image.find(name) == std::string::npos) return scope.Return(CUDA_ERROR_NOT_FOUND);
-  *function = FindFunction(module, name);
-  // driver_api: the function is loaded here, not at its first launch.
-  (*function)->loaded = true;
-  Activity overhead{ActivityKind::kOverhead};
-  overhead.type = kOverheadLazyLoading;
-  overhead.correlation_id = scope.correlation_id();
-  overhead.start_ns = scope.start_ns();
-  overhead.end_ns = NowNs();
-  Emit(overhead);
-  return scope.Return(CUDA_SUCCESS);
-}
-
-CUresult cuModuleUnload(CUmodule module) {
-  DriverScope scope(22, "cuModuleUnload");
-  SleepUntil(TailOfAll());
-  AnnounceModule(7, module);
-  delete module;
-  return scope.Return(CUDA_SUCCESS);
-}
-
-CUresult cuLibraryLoadData(CUlibrary* library, const void* /*code*/, CUjit_option* /*jit_options*/,
-                           void** /*jit_values*/, unsigned int /*jit_count*/,
-                           CUlibraryOption* /*library_options*/, void** /*library_values*/,
-                           unsigned int /*library_count*/) {
-  DriverScope scope(678, "cuLibraryLoadData");
-  *library = reinterpret_cast<CUlibrary>(NewModule(nullptr));
-  return scope.Return(CheckInitialized());
-}
-
-CUresult cuLibraryGetKernel(CUkernel* kernel, CUlibrary library, const char* name) {
-  DriverScope scope(681, "cuLibraryGetKernel");
-  *kernel = reinterpret_cast<CUkernel>(FindFunction(reinterpret_cast<CUmodule>(library), name));
-  return scope.Return(CheckInitialized());
-}
 
 CUresult cuLaunchKernel(CUfunction function, unsigned int grid_x, unsigned int grid_y,
                         unsigned int grid_z, unsigned int block_x, unsigned int block_y,
                         unsigned int block_z, unsigned int shared_bytes, CUstream stream,
                         void** params, void** extra) {
-  const LaunchKernelParams call_params{
+  const LaunchKernelParams call{
       function, {grid_x, grid_y, grid_z}, {block_x, block_y, block_z}, shared_bytes, stream, params,
       extra};
-  DriverScope scope(307, "cuLaunchKernel", &call_params, NameOf(function));
-  CUlaunchConfig config{};
-  config.gridDimX = grid_x;
-  config.gridDimY = grid_y;
-  config.gridDimZ = grid_z;
-  config.blockDimX = block_x;
-  config.blockDimY = block_y;
-  config.blockDimZ = block_z;
-  config.sharedMemBytes = shared_bytes;
-  config.hStream = stream;
-  return Launch(&scope, function, config, params);
+  DriverScope scope(XPU_PTSZ(307, 442, "cuLaunchKernel"), &call, NameOf(function));
+  return scope.Return(Launch(call));
+}
+
+CUresult cuLaunchCooperativeKernel(CUfunction function, unsigned int grid_x, unsigned int grid_y,
+                                   unsigned int grid_z, unsigned int block_x, unsigned int block_y,
+                                   unsigned int block_z, unsigned int shared_bytes, CUstream stream,
+                                   void** params) {
+  const LaunchKernelParams call{
+      function, {grid_x, grid_y, grid_z}, {block_x, block_y, block_z}, shared_bytes, stream, params,
+      nullptr};
+  DriverScope scope(XPU_PTSZ(477, 478, "cuLaunchCooperativeKernel"), &call, NameOf(function));
+  return scope.Return(Launch(call));
 }
 
 CUresult cuLaunchKernelEx(const CUlaunchConfig* config, CUfunction function, void** params,
                           void** extra) {
-  const LaunchKernelExParams call_params{config, function, params, extra};
-  DriverScope scope(652, "cuLaunchKernelEx", &call_params, NameOf(function));
-  return Launch(&scope, function, *config, params);
+  const LaunchKernelExParams call{config, function, params, extra};
+  DriverScope scope(XPU_PTSZ(652, 653, "cuLaunchKernelEx"), &call, NameOf(function));
+  CUlaunchConfig resolved = *config;
+  resolved.hStream = XPU_STREAM(config->hStream);
+  return scope.Return(LaunchKernel(function, resolved, params));
 }
+
+CUresult cuLaunchHostFunc(CUstream stream, CUhostFn function, void* user_data) {
+  const LaunchHostFuncParams call{stream, function, user_data};
+  DriverScope scope(XPU_PTSZ(527, 528, "cuLaunchHostFunc"), &call);
+  return scope.Return(LaunchHostFunction(XPU_STREAM(stream), function, user_data));
+}
+
+#ifndef CUDA_API_PER_THREAD_DEFAULT_STREAM
+
+CUresult cuLaunchCooperativeKernelMultiDevice(CUDA_LAUNCH_PARAMS* list, unsigned int count,
+                                              unsigned int /*flags*/) {
+  DriverScope scope(480, "cuLaunchCooperativeKernelMultiDevice");
+  for (unsigned i = 0; i < count; ++i) {
+    const CUDA_LAUNCH_PARAMS& one = list[i];
+    const CUlaunchConfig config = LaunchConfig({one.gridDimX, one.gridDimY, one.gridDimZ},
+                                               {one.blockDimX, one.blockDimY, one.blockDimZ},
+                                               one.sharedMemBytes, one.hStream);
+    const CUresult result = LaunchKernel(one.function, config, one.kernelParams);
+    if (result != CUDA_SUCCESS) return scope.Return(result);
+  }
+  return scope.Return(CUDA_SUCCESS);
+}
+
+CUresult cuFuncSetBlockShape(CUfunction function, int x, int y, int z) {
+  DriverScope scope(83, "cuFuncSetBlockShape");
+  const int shape[3] = {x, y, z};
+  for (int i = 0; i < 3; ++i) function->block[i] = static_cast<unsigned>(shape[i]);
+  return scope.Return(CUDA_SUCCESS);
+}
+
+CUresult cuParamSetSize(CUfunction /*function*/, unsigned int /*bytes*/) {
+  DriverScope scope(110, "cuParamSetSize");
+  return scope.Return(CUDA_SUCCESS);
+}
+
+CUresult cuLaunch(CUfunction function) {
+  DriverScope scope(115, "cuLaunch", nullptr, NameOf(function));
+  return scope.Return(
+      LaunchKernel(function, LaunchConfig({1, 1, 1}, function->block, 0, nullptr), nullptr));
+}
+
+CUresult cuLaunchGrid(CUfunction function, int width, int height) {
+  DriverScope scope(116, "cuLaunchGrid", nullptr, NameOf(function));
+  const unsigned grid[3] = {static_cast<unsigned>(width), static_cast<unsigned>(height), 1};
+  return scope.Return(
+      LaunchKernel(function, LaunchConfig(grid, function->block, 0, nullptr), nullptr));
+}
+
+CUresult cuLaunchGridAsync(CUfunction function, int width, int height, CUstream stream) {
+  DriverScope scope(117, "cuLaunchGridAsync", nullptr, NameOf(function));
+  const unsigned grid[3] = {static_cast<unsigned>(width), static_cast<unsigned>(height), 1};
+  return scope.Return(
+      LaunchKernel(function, LaunchConfig(grid, function->block, 0, stream), nullptr));
+}
+
+#endif
 
 }  // extern "C"

@@ -1,4 +1,8 @@
-// Streams, events and waiting.
+// Streams and events as objects; what is done to a stream is in api_stream_calls.cpp.
+#include <algorithm>
+
+#include <unistd.h>
+
 #include "calls.h"
 
 using namespace xpu::fake_cuda;
@@ -9,55 +13,44 @@ CUresult cuStreamCreate(CUstream* stream, unsigned int flags) {
   DriverScope scope(124, "cuStreamCreate");
   if (const CUresult result = CheckContext(); result != CUDA_SUCCESS) return scope.Return(result);
   Device& device = TheDevice();
+  const CUcontext context = CurrentContext();
   auto* made = new CUstream_st;
+  made->context = context;
   made->blocking = (flags & CU_STREAM_NON_BLOCKING) == 0;
   {
     const std::lock_guard lock(device.mutex);
     made->id = device.next_stream_id++;
-    device.streams.insert(made);
+    context->streams.insert(made);
   }
   *stream = made;
   Activity record{ActivityKind::kStream};
-  record.context_id = 1;
+  record.context_id = ContextId(context);
   record.stream_id = made->id;
   record.type = made->blocking ? 1 : 2;
   record.correlation_id = scope.correlation_id();
   Emit(record);
-  Announce({.callback_id = 3, .context = &device.context, .stream = made});  // STREAM_CREATED
+  Announce({.callback_id = 3, .context = context, .stream = made});  // STREAM_CREATED
   return scope.Return(CUDA_SUCCESS);
 }
 
 CUresult cuStreamDestroy(CUstream stream) {
   DriverScope scope(326, "cuStreamDestroy_v2");
   Device& device = TheDevice();
+  CUcontext context = nullptr;
   {
     const std::lock_guard lock(device.mutex);
-    if (!device.streams.contains(stream)) return scope.Return(CUDA_ERROR_INVALID_HANDLE);
+    for (CUctx_st& one : device.contexts) {
+      if (one.streams.contains(stream)) context = &one;
+    }
   }
-  Announce({.callback_id = 4, .context = &device.context, .stream = stream});  // DESTROY_STARTING
+  if (context == nullptr) return scope.Return(CUDA_ERROR_INVALID_HANDLE);
+  Announce({.callback_id = 4, .context = context, .stream = stream});  // DESTROY_STARTING
+  while (stream->host_calls.load() != 0) usleep(20);
   {
     const std::lock_guard lock(device.mutex);
-    device.streams.erase(stream);
+    context->streams.erase(stream);
   }
   delete stream;
-  return scope.Return(CUDA_SUCCESS);
-}
-
-CUresult cuStreamSynchronize(CUstream stream) {
-  DriverScope scope(126, "cuStreamSynchronize");
-  if (const CUresult result = CheckContext(); result != CUDA_SUCCESS) return scope.Return(result);
-  if (Resolve(stream)->capture != nullptr) {
-    return scope.Return(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
-  }
-  Activity sync{ActivityKind::kSync};
-  sync.type = kStreamSync;
-  sync.context_id = 1;
-  sync.stream_id = Resolve(stream)->id;
-  sync.correlation_id = scope.correlation_id();
-  sync.start_ns = NowNs();
-  SleepUntil(TailOf(stream));
-  sync.end_ns = NowNs();
-  Emit(sync);
   return scope.Return(CUDA_SUCCESS);
 }
 
@@ -65,21 +58,24 @@ CUresult cuEventCreate(CUevent* event, unsigned int /*flags*/) {
   DriverScope scope(118, "cuEventCreate");
   if (const CUresult result = CheckContext(); result != CUDA_SUCCESS) return scope.Return(result);
   *event = new CUevent_st;
-  return scope.Return(CUDA_SUCCESS);
-}
-
-// The event happens when the work before it has ended, but not before the call.
-CUresult cuEventRecord(CUevent event, CUstream stream) {
-  DriverScope scope(119, "cuEventRecord");
-  if (const CUresult result = CheckContext(); result != CUDA_SUCCESS) return scope.Return(result);
-  event->time_ns = std::max(NowNs(), TailOf(stream));
+  const std::lock_guard lock(TheDevice().mutex);
+  (*event)->id = TheDevice().next_event_id++;
   return scope.Return(CUDA_SUCCESS);
 }
 
 CUresult cuEventSynchronize(CUevent event) {
   DriverScope scope(121, "cuEventSynchronize");
   if (const CUresult result = CheckContext(); result != CUDA_SUCCESS) return scope.Return(result);
+  Activity sync{ActivityKind::kSync};
+  sync.type = kEventSync;
+  sync.context_id = ContextId(CurrentContext());
+  sync.stream_id = UINT32_MAX;
+  sync.event_id = event->id;
+  sync.correlation_id = scope.correlation_id();
+  sync.start_ns = NowNs();
   SleepUntil(event->time_ns);
+  sync.end_ns = NowNs();
+  Emit(sync);
   return scope.Return(CUDA_SUCCESS);
 }
 

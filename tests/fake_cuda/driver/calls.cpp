@@ -1,6 +1,7 @@
 // Calls and who watches them: correlation ids, nesting, the observer that libcupti registers.
 #include "calls.h"
 
+#include <algorithm>
 #include <atomic>
 
 #include <dlfcn.h>
@@ -42,6 +43,19 @@ void Exit(ApiCall* call, int result) {
   t_innermost = call->outer;
 }
 
+// The first device is the one that a single device always was.
+const char* DeviceName(uint32_t device) {
+  static const char* const kNames[] = {"XPU simulated GPU", "XPU simulated GPU B",
+                                       "XPU simulated GPU C", "XPU simulated GPU D"};
+  return kNames[device % 4];
+}
+
+const char* DeviceUuid(uint32_t device) {
+  static const char* const kUuids[] = {"xpu simulated 00", "xpu simulated 01", "xpu simulated 02",
+                                       "xpu simulated 03"};
+  return kUuids[device % 4];
+}
+
 const Driver kDriver = {
     .set_observer = [](const Observer* observer) { g_observer.store(observer); },
     .enter = &Enter,
@@ -49,14 +63,22 @@ const Driver kDriver = {
     .now_ns = &NowNs,
     .current_context = [] { return t_context; },
     .context_uid = [](CUcontext context) -> uint32_t {
-      return context != nullptr && context->created ? 1 : 0;
+      return context != nullptr && context->created ? ContextId(context) : 0;
     },
     .current_correlation_id = []() -> uint32_t {
       return t_innermost == nullptr ? 0 : t_innermost->correlation_id;
     },
     .initialized = [] { return g_initialized_pid.load() == getpid(); },
-    .context_exists = [] { return TheDevice().context.created; },
-    .primary_context = [] { return &TheDevice().context; },
+    .context_exists =
+        [] {
+          const auto& contexts = TheDevice().contexts;
+          return std::any_of(contexts.begin(), contexts.end(),
+                             [](const CUctx_st& context) { return context.created; });
+        },
+    .device_count = [] { return static_cast<uint32_t>(TheDevice().contexts.size()); },
+    .primary_context = [](int device) -> CUcontext { return &TheDevice().contexts[device]; },
+    .device_name = &DeviceName,
+    .device_uuid = &DeviceUuid,
     .graph_id = [](CUgraph graph) { return graph->id; },
     .graph_exec_id = [](CUgraphExec exec) { return exec->graph.id; },
     .graph_node_id = [](CUgraphNode node) { return node->id; },
@@ -104,8 +126,11 @@ bool InitializeOnce() {
     first = true;
     TheDevice();
     LoadInjection();
-    Activity device{ActivityKind::kDevice};
-    Emit(device);
+    for (const CUctx_st& context : TheDevice().contexts) {
+      Activity device{ActivityKind::kDevice};
+      device.device_id = context.ordinal;
+      Emit(device);
+    }
     g_initialized_pid.store(getpid());
     Announce({.callback_id = 5});  // CU_INIT_FINISHED
   });

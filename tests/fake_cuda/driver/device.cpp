@@ -3,22 +3,45 @@
 #include <algorithm>
 #include <ctime>
 
+#include <unistd.h>
+
 #include "../settings.h"
+#include "graph.h"
 
 namespace xpu::fake_cuda {
 
+namespace {
+
+Device* MakeDevice() {
+  auto* made = new Device;
+  const auto count = static_cast<uint32_t>(EnvNumber("XPU_FAKE_DEVICES", 1));
+  for (uint32_t i = 0; i < count; ++i) {
+    CUctx_st& context = made->contexts.emplace_back();
+    context.ordinal = i;
+    context.null_stream.id = 7;  // of the first one; the others get theirs when they are created
+    context.null_stream.blocking = true;
+    context.null_stream.context = &context;
+  }
+  made->launch_latency_ns = EnvNumber("XPU_FAKE_LAUNCH_LATENCY_NS", 3000);
+  made->gap_ns = EnvNumber("XPU_FAKE_GAP_NS", 500);
+  return made;
+}
+
+}  // namespace
+
 Device& TheDevice() {
   // Never destroyed: programs and injected libraries call CUDA from their destructors.
-  static Device* const device = [] {
-    auto* made = new Device;
-    made->null_stream.id = 7;
-    made->null_stream.blocking = true;
-    made->launch_latency_ns = EnvNumber("XPU_FAKE_LAUNCH_LATENCY_NS", 3000);
-    made->gap_ns = EnvNumber("XPU_FAKE_GAP_NS", 500);
-    return made;
-  }();
+  static Device* const device = MakeDevice();
   return *device;
 }
+
+CUcontext CurrentContext() {
+  const CUcontext current = TheDriver().current_context();
+  return current != nullptr || TheDevice().contexts.empty() ? current
+                                                            : &TheDevice().contexts.front();
+}
+
+uint32_t ContextId(CUcontext context) { return context->ordinal + 1; }
 
 uint64_t NowNs() {
   timespec now;
@@ -34,7 +57,29 @@ void SleepUntil(uint64_t monotonic_ns) {
   }
 }
 
-CUstream Resolve(CUstream stream) { return stream == nullptr ? &TheDevice().null_stream : stream; }
+namespace {
+
+// Lives on when its thread has ended: its work may not have.
+CUstream PerThreadStream(CUcontext context) {
+  static thread_local std::map<CUcontext, CUstream> streams;
+  CUstream& stream = streams[context];
+  if (stream != nullptr) return stream;
+  stream = new CUstream_st;
+  stream->context = context;
+  stream->blocking = true;
+  Device& device = TheDevice();
+  const std::lock_guard lock(device.mutex);
+  stream->id = device.next_stream_id++;
+  context->streams.insert(stream);
+  return stream;
+}
+
+}  // namespace
+
+CUstream Resolve(CUstream stream) {
+  if (stream == nullptr || stream == CU_STREAM_LEGACY) return &CurrentContext()->null_stream;
+  return stream == CU_STREAM_PER_THREAD ? PerThreadStream(CurrentContext()) : stream;
+}
 
 void UseChannel(const CUstream_st& stream, Activity* activity) {
   constexpr uint32_t kCompute = 1;
@@ -58,74 +103,78 @@ int64_t GridIds(const Activity& activity) {
 
 namespace {
 
-// When the stream may start something; the legacy null stream and blocking streams wait for each
-// other.
-uint64_t EarliestStart(Device& device, CUstream stream) {
+// When the stream may start something; the legacy null stream and blocking streams of a context
+// wait for each other.
+uint64_t BusyUntil(CUstream stream) {
   uint64_t tail = stream->tail_ns;
-  if (stream == &device.null_stream) {
-    for (const CUstream other : device.streams) {
+  CUstream_st& null_stream = stream->context->null_stream;
+  if (stream == &null_stream) {
+    for (const CUstream other : stream->context->streams) {
       if (other->blocking) tail = std::max(tail, other->tail_ns);
     }
   } else if (stream->blocking) {
-    tail = std::max(tail, device.null_stream.tail_ns);
+    tail = std::max(tail, null_stream.tail_ns);
   }
+  return tail;
+}
+
+uint64_t EarliestStart(const Device& device, CUstream stream) {
+  const uint64_t tail = BusyUntil(stream);
   return std::max(NowNs() + device.launch_latency_ns, tail == 0 ? 0 : tail + device.gap_ns);
 }
 
 }  // namespace
 
-uint64_t Enqueue(CUstream stream, Activity activity, uint64_t duration_ns, CUfunction function) {
+uint64_t Enqueue(CUstream stream, Work work) {
   stream = Resolve(stream);
   if (stream->capture != nullptr) {
-    AddNode(stream->capture, activity, duration_ns, function);
+    CaptureWork(stream, work);
     return 0;
   }
   Device& device = TheDevice();
+  Activity& activity = work.activity;
   {
     const std::lock_guard lock(device.mutex);
     activity.start_ns = EarliestStart(device, stream);
-    activity.end_ns = activity.start_ns + duration_ns;
+    activity.end_ns = activity.start_ns + work.duration_ns;
     stream->tail_ns = activity.end_ns;
     activity.grid_id = device.next_grid_id;
     device.next_grid_id += GridIds(activity);
   }
-  activity.context_id = 1;
+  activity.device_id = stream->context->ordinal;
+  activity.context_id = ContextId(stream->context);
   activity.stream_id = stream->id;
   UseChannel(*stream, &activity);
   activity.correlation_id = TheDriver().current_correlation_id();
-  Emit(activity);
+  if (activity.kind != ActivityKind::kNone) Emit(activity);
   return activity.end_ns;
 }
 
 uint64_t TailOf(CUstream stream) {
-  Device& device = TheDevice();
-  const std::lock_guard lock(device.mutex);
-  stream = Resolve(stream);
-  uint64_t tail = stream->tail_ns;
-  if (stream == &device.null_stream) {
-    for (const CUstream other : device.streams) {
-      if (other->blocking) tail = std::max(tail, other->tail_ns);
-    }
+  const std::lock_guard lock(TheDevice().mutex);
+  stream = stream == nullptr ? &CurrentContext()->null_stream : stream;
+  return stream == &stream->context->null_stream ? BusyUntil(stream) : stream->tail_ns;
+}
+
+uint64_t TailOfAll(CUcontext context) {
+  const std::lock_guard lock(TheDevice().mutex);
+  uint64_t tail = context->null_stream.tail_ns;
+  for (const CUstream stream : context->streams) tail = std::max(tail, stream->tail_ns);
+  return tail;
+}
+
+void WaitFor(CUstream stream) {
+  SleepUntil(TailOf(stream));
+  while (stream->host_calls.load() != 0) usleep(20);
+}
+
+void WaitForAll(CUcontext context) {
+  std::vector<CUstream> streams = {&context->null_stream};
+  {
+    const std::lock_guard lock(TheDevice().mutex);
+    streams.insert(streams.end(), context->streams.begin(), context->streams.end());
   }
-  return tail;
-}
-
-uint64_t TailOfAll() {
-  Device& device = TheDevice();
-  const std::lock_guard lock(device.mutex);
-  uint64_t tail = device.null_stream.tail_ns;
-  for (const CUstream stream : device.streams) tail = std::max(tail, stream->tail_ns);
-  return tail;
-}
-
-bool IsPinned(const void* pointer) {
-  Device& device = TheDevice();
-  const std::lock_guard lock(device.mutex);
-  const auto address = reinterpret_cast<uintptr_t>(pointer);
-  auto after = device.pinned_memory.upper_bound(address);
-  if (after == device.pinned_memory.begin()) return false;
-  --after;
-  return address < after->first + after->second;
+  for (const CUstream stream : streams) WaitFor(stream);
 }
 
 }  // namespace xpu::fake_cuda

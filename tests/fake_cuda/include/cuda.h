@@ -6,22 +6,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define CUDA_VERSION 13000
+#include "cuda_names.h"
 
-#define cuMemAlloc cuMemAlloc_v2
-#define cuMemFree cuMemFree_v2
-#define cuMemcpyHtoD cuMemcpyHtoD_v2
-#define cuMemcpyDtoH cuMemcpyDtoH_v2
-#define cuMemcpyDtoD cuMemcpyDtoD_v2
-#define cuMemcpyHtoDAsync cuMemcpyHtoDAsync_v2
-#define cuMemcpyDtoHAsync cuMemcpyDtoHAsync_v2
-#define cuMemcpyDtoDAsync cuMemcpyDtoDAsync_v2
-#define cuStreamDestroy cuStreamDestroy_v2
-#define cuEventDestroy cuEventDestroy_v2
-#define cuEventElapsedTime cuEventElapsedTime_v2
-#define cuDevicePrimaryCtxRelease cuDevicePrimaryCtxRelease_v2
-#define cuDeviceTotalMem cuDeviceTotalMem_v2
-#define cuStreamBeginCapture cuStreamBeginCapture_v2
+#define CUDA_VERSION 13000
+#define CUDA_CB
 
 #ifdef __cplusplus
 extern "C" {
@@ -39,6 +27,7 @@ typedef enum cudaError_enum {
   CUDA_ERROR_NOT_FOUND = 500,
   CUDA_ERROR_NOT_READY = 600,
   CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED = 900,
+  CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE = 910,
   CUDA_ERROR_UNKNOWN = 999,
 } CUresult;
 
@@ -54,6 +43,8 @@ typedef struct CUevent_st* CUevent;
 typedef struct CUgraph_st* CUgraph;
 typedef struct CUgraphNode_st* CUgraphNode;
 typedef struct CUgraphExec_st* CUgraphExec;
+typedef struct CUarray_st* CUarray;
+typedef void (*CUhostFn)(void* user_data);
 
 typedef struct CUuuid_st {
   char bytes[16];
@@ -72,6 +63,10 @@ typedef enum CUstream_flags_enum {
   CU_STREAM_DEFAULT = 0,
   CU_STREAM_NON_BLOCKING = 1,
 } CUstream_flags;
+
+// Handles of the two default streams, for any file.
+#define CU_STREAM_LEGACY ((CUstream)0x1)
+#define CU_STREAM_PER_THREAD ((CUstream)0x2)
 
 typedef enum CUstreamCaptureMode_enum {
   CU_STREAM_CAPTURE_MODE_GLOBAL = 0,
@@ -93,6 +88,19 @@ typedef struct CUlaunchConfig_st {
   unsigned int numAttrs;
 } CUlaunchConfig;
 
+typedef struct CUDA_LAUNCH_PARAMS_st {
+  CUfunction function;
+  unsigned int gridDimX;
+  unsigned int gridDimY;
+  unsigned int gridDimZ;
+  unsigned int blockDimX;
+  unsigned int blockDimY;
+  unsigned int blockDimZ;
+  unsigned int sharedMemBytes;
+  CUstream hStream;
+  void** kernelParams;
+} CUDA_LAUNCH_PARAMS;
+
 CUresult cuInit(unsigned int flags);
 CUresult cuDriverGetVersion(int* version);
 CUresult cuGetErrorName(CUresult error, const char** name);
@@ -108,12 +116,16 @@ CUresult cuModuleGetLoadingMode(CUmoduleLoadingMode* mode);
 
 CUresult cuDevicePrimaryCtxRetain(CUcontext* context, CUdevice device);
 CUresult cuDevicePrimaryCtxRelease(CUdevice device);
+CUresult cuDevicePrimaryCtxReset(CUdevice device);
 CUresult cuDevicePrimaryCtxGetState(CUdevice device, unsigned int* flags, int* active);
 CUresult cuCtxGetCurrent(CUcontext* context);
 CUresult cuCtxSetCurrent(CUcontext context);
 CUresult cuCtxGetDevice_v2(CUdevice* device, CUcontext context);
 CUresult cuCtxGetApiVersion(CUcontext context, unsigned int* version);
 CUresult cuCtxSynchronize(void);
+CUresult cuCtxSynchronize_v2(CUcontext context);
+CUresult cuDeviceCanAccessPeer(int* can, CUdevice device, CUdevice peer);
+CUresult cuCtxEnablePeerAccess(CUcontext peer, unsigned int flags);
 
 CUresult cuModuleLoadData(CUmodule* module, const void* image);
 CUresult cuModuleGetFunction(CUfunction* function, CUmodule module, const char* name);
@@ -122,6 +134,8 @@ CUresult cuLibraryLoadData(CUlibrary* library, const void* code, CUjit_option* j
                            void** jit_values, unsigned int jit_count,
                            CUlibraryOption* library_options, void** library_values,
                            unsigned int library_count);
+CUresult cuLibraryGetGlobal(CUdeviceptr* pointer, size_t* bytes, CUlibrary library,
+                            const char* name);
 CUresult cuLibraryGetKernel(CUkernel* kernel, CUlibrary library, const char* name);
 
 CUresult cuStreamCreate(CUstream* stream, unsigned int flags);
@@ -132,21 +146,10 @@ CUresult cuStreamEndCapture(CUstream stream, CUgraph* graph);
 
 CUresult cuEventCreate(CUevent* event, unsigned int flags);
 CUresult cuEventRecord(CUevent event, CUstream stream);
+CUresult cuStreamWaitEvent(CUstream stream, CUevent event, unsigned int flags);
 CUresult cuEventSynchronize(CUevent event);
 CUresult cuEventElapsedTime(float* milliseconds, CUevent start, CUevent end);
 CUresult cuEventDestroy(CUevent event);
-
-CUresult cuMemAlloc(CUdeviceptr* pointer, size_t bytes);
-CUresult cuMemFree(CUdeviceptr pointer);
-CUresult cuMemHostAlloc(void** pointer, size_t bytes, unsigned int flags);
-CUresult cuMemFreeHost(void* pointer);
-CUresult cuMemcpyHtoD(CUdeviceptr to, const void* from, size_t bytes);
-CUresult cuMemcpyDtoH(void* to, CUdeviceptr from, size_t bytes);
-CUresult cuMemcpyDtoD(CUdeviceptr to, CUdeviceptr from, size_t bytes);
-CUresult cuMemcpyHtoDAsync(CUdeviceptr to, const void* from, size_t bytes, CUstream stream);
-CUresult cuMemcpyDtoHAsync(void* to, CUdeviceptr from, size_t bytes, CUstream stream);
-CUresult cuMemcpyDtoDAsync(CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream);
-CUresult cuMemsetD8Async(CUdeviceptr to, unsigned char value, size_t bytes, CUstream stream);
 
 CUresult cuLaunchKernel(CUfunction function, unsigned int grid_x, unsigned int grid_y,
                         unsigned int grid_z, unsigned int block_x, unsigned int block_y,
@@ -155,11 +158,22 @@ CUresult cuLaunchKernel(CUfunction function, unsigned int grid_x, unsigned int g
 CUresult cuLaunchKernelEx(const CUlaunchConfig* config, CUfunction function, void** params,
                           void** extra);
 
-CUresult cuGraphInstantiateWithFlags(CUgraphExec* exec, CUgraph graph, unsigned long long flags);
-CUresult cuGraphLaunch(CUgraphExec exec, CUstream stream);
-CUresult cuGraphDestroy(CUgraph graph);
-CUresult cuGraphExecDestroy(CUgraphExec exec);
+CUresult cuLaunchCooperativeKernel(CUfunction function, unsigned int grid_x, unsigned int grid_y,
+                                   unsigned int grid_z, unsigned int block_x, unsigned int block_y,
+                                   unsigned int block_z, unsigned int shared_bytes, CUstream stream,
+                                   void** params);
+CUresult cuLaunchCooperativeKernelMultiDevice(CUDA_LAUNCH_PARAMS* list, unsigned int count,
+                                              unsigned int flags);
+CUresult cuLaunchHostFunc(CUstream stream, CUhostFn function, void* user_data);
+CUresult cuFuncSetBlockShape(CUfunction function, int x, int y, int z);
+CUresult cuParamSetSize(CUfunction function, unsigned int bytes);
+CUresult cuLaunch(CUfunction function);
+CUresult cuLaunchGrid(CUfunction function, int width, int height);
+CUresult cuLaunchGridAsync(CUfunction function, int width, int height, CUstream stream);
 
 #ifdef __cplusplus
 }
 #endif
+
+#include "cuda_graph.h"
+#include "cuda_memory.h"

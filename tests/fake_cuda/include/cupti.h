@@ -87,6 +87,9 @@ typedef enum {
   CUPTI_CBID_RESOURCE_GRAPHEXEC_CREATED = 18,
   CUPTI_CBID_RESOURCE_GRAPHEXEC_DESTROY_STARTING = 19,
   CUPTI_CBID_RESOURCE_GRAPHNODE_CLONED = 20,
+  CUPTI_CBID_RESOURCE_STREAM_ATTRIBUTE_CHANGED = 21,
+  CUPTI_CBID_RESOURCE_GRAPH_NODE_UPDATED = 22,
+  CUPTI_CBID_RESOURCE_GRAPH_NODE_SET_PARAMS = 23,
 } CUpti_CallbackIdResource;
 
 typedef uint32_t CUpti_CallbackId;
@@ -117,12 +120,6 @@ typedef struct {
   size_t cubinSize;
   const char* pCubin;
 } CUpti_ModuleResourceData;
-
-typedef enum CUgraphNodeType_enum {
-  CU_GRAPH_NODE_TYPE_KERNEL = 0,
-  CU_GRAPH_NODE_TYPE_MEMCPY = 1,
-  CU_GRAPH_NODE_TYPE_MEMSET = 2,
-} CUgraphNodeType;
 
 typedef struct {
   CUgraph graph;

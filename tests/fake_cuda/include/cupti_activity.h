@@ -1,9 +1,6 @@
 // CUPTI's activity interface; see cupti.h.
 #pragma once
 
-#include <stddef.h>
-#include <stdint.h>
-
 #include "cuda.h"
 
 #ifdef __cplusplus
@@ -146,6 +143,31 @@ typedef XPU_FAKE_RECORD {
   uint64_t copyCount;
 }
 CUpti_ActivityMemcpy6;
+
+typedef XPU_FAKE_RECORD {
+  CUpti_ActivityKind kind;
+  uint8_t copyKind;
+  uint8_t srcKind;
+  uint8_t dstKind;
+  uint8_t flags;
+  uint64_t bytes;
+  uint64_t start;
+  uint64_t end;
+  uint32_t deviceId;
+  uint32_t contextId;
+  uint32_t streamId;
+  uint32_t srcDeviceId;
+  uint32_t srcContextId;
+  uint32_t dstDeviceId;
+  uint32_t dstContextId;
+  uint32_t correlationId;
+  void* reserved0;
+  uint64_t graphNodeId;
+  uint32_t graphId;
+  uint32_t channelID;
+  uint32_t channelType;
+}
+CUpti_ActivityMemcpyPtoP4;
 
 typedef XPU_FAKE_RECORD {
   CUpti_ActivityKind kind;

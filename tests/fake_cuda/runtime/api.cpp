@@ -1,8 +1,7 @@
-// The runtime functions. Callback ids are those of CUDA 13.0 (the current versions:
+// The runtime functions without a stream; those with one are in the files that are compiled twice.
+// Callback ids are those of CUDA 13.0 (the current versions:
 // cudaGraphInstantiate is 443, not 310; cudaEventElapsedTime 486, not 139), as the captures show
 // them.
-#include <dlfcn.h>
-
 #include "runtime.h"
 
 using namespace xpu::fake_cuda;
@@ -10,49 +9,6 @@ using namespace xpu::fake_cuda;
 namespace {
 
 CUdeviceptr DevicePointer(const void* pointer) { return reinterpret_cast<CUdeviceptr>(pointer); }
-
-CUresult CopyBlocking(void* to, const void* from, size_t bytes, cudaMemcpyKind kind) {
-  switch (kind) {
-    case cudaMemcpyHostToDevice:
-      return cuMemcpyHtoD(DevicePointer(to), from, bytes);
-    case cudaMemcpyDeviceToHost:
-      return cuMemcpyDtoH(to, DevicePointer(from), bytes);
-    case cudaMemcpyDeviceToDevice:
-      return cuMemcpyDtoD(DevicePointer(to), DevicePointer(from), bytes);
-    default:
-      return CUDA_ERROR_INVALID_VALUE;  // no workload does it
-  }
-}
-
-CUresult CopyAsync(void* to, const void* from, size_t bytes, cudaMemcpyKind kind,
-                   cudaStream_t stream) {
-  switch (kind) {
-    case cudaMemcpyHostToDevice:
-      return cuMemcpyHtoDAsync(DevicePointer(to), from, bytes, stream);
-    case cudaMemcpyDeviceToHost:
-      return cuMemcpyDtoHAsync(to, DevicePointer(from), bytes, stream);
-    case cudaMemcpyDeviceToDevice:
-      return cuMemcpyDtoDAsync(DevicePointer(to), DevicePointer(from), bytes, stream);
-    default:
-      return CUDA_ERROR_INVALID_VALUE;
-  }
-}
-
-struct LaunchKernelParams {  // cudaLaunchKernel_v7000_params
-  const void* function;
-  dim3 grid;
-  dim3 block;
-  void** args;
-  size_t shared_bytes;
-  cudaStream_t stream;
-};
-
-// The name that a record will have; the pointer differs from the driver callback's, as in the
-// captures.
-const char* SymbolOf(const void* function) {
-  Dl_info info;
-  return dladdr(function, &info) == 0 ? nullptr : info.dli_sname;
-}
 
 }  // namespace
 
@@ -65,6 +21,71 @@ const char* cudaGetErrorName(cudaError_t error) {
 }
 
 const char* cudaGetErrorString(cudaError_t error) { return cudaGetErrorName(error); }
+
+cudaError_t cudaGetLastError() {
+  RuntimeScope scope(10, "cudaGetLastError");
+  return scope.Return(CUDA_SUCCESS);
+}
+
+cudaError_t cudaGetDeviceCount(int* count) {
+  RuntimeScope scope(NoContext{}, 3, "cudaGetDeviceCount");
+  return scope.Return(cuDeviceGetCount(count));
+}
+
+cudaError_t cudaSetDevice(int device) {
+  RuntimeScope scope(NoContext{}, 16, "cudaSetDevice");
+  if (device < 0 || static_cast<uint32_t>(device) >= xpu_fake_driver()->device_count()) {
+    return scope.Return(CUDA_ERROR_INVALID_DEVICE);
+  }
+  UseDevice(device);
+  return scope.Return(CUDA_SUCCESS);
+}
+
+cudaError_t cudaGetDevice(int* device) {
+  RuntimeScope scope(NoContext{}, 17, "cudaGetDevice");
+  *device = CurrentDevice();
+  return scope.Return(CUDA_SUCCESS);
+}
+
+cudaError_t cudaDeviceReset() {
+  RuntimeScope scope(164, "cudaDeviceReset");
+  const CUresult result = cuDevicePrimaryCtxReset(CurrentDevice());
+  ForgetContext();
+  return scope.Return(result);
+}
+
+cudaError_t cudaDeviceCanAccessPeer(int* can, int device, int peer) {
+  RuntimeScope scope(NoContext{}, 154, "cudaDeviceCanAccessPeer");
+  return scope.Return(cuDeviceCanAccessPeer(can, device, peer));
+}
+
+cudaError_t cudaDeviceEnablePeerAccess(int peer, unsigned int flags) {
+  RuntimeScope scope(155, "cudaDeviceEnablePeerAccess");
+  return scope.Return(cuCtxEnablePeerAccess(xpu_fake_driver()->primary_context(peer), flags));
+}
+
+cudaError_t cudaGetFuncBySymbol(cudaFunction_t* function, const void* symbol) {
+  *function = FindKernel(symbol);
+  RuntimeScope scope(336, "cudaGetFuncBySymbol");
+  return scope.Return(*function == nullptr ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS);
+}
+
+cudaError_t cudaMallocManaged(void** pointer, size_t bytes, unsigned int flags) {
+  RuntimeScope scope(206, "cudaMallocManaged");
+  return scope.Return(cuMemAllocManaged(reinterpret_cast<CUdeviceptr*>(pointer), bytes, flags));
+}
+
+cudaError_t cudaMallocArray(cudaArray_t* array, const cudaChannelFormatDesc* /*format*/,
+                            size_t width, size_t height, unsigned int /*flags*/) {
+  RuntimeScope scope(23, "cudaMallocArray");
+  const CUDA_ARRAY3D_DESCRIPTOR descriptor{width, height, 0, CU_AD_FORMAT_UNSIGNED_INT8, 1, 0};
+  return scope.Return(cuArray3DCreate(reinterpret_cast<CUarray*>(array), &descriptor));
+}
+
+cudaError_t cudaFreeArray(cudaArray_t array) {
+  RuntimeScope scope(24, "cudaFreeArray");
+  return scope.Return(cuArrayDestroy(reinterpret_cast<CUarray>(array)));
+}
 
 cudaError_t cudaMalloc(void** pointer, size_t bytes) {
   RuntimeScope scope(20, "cudaMalloc");
@@ -89,23 +110,6 @@ cudaError_t cudaFreeHost(void* pointer) {
   return scope.Return(cuMemFreeHost(pointer));
 }
 
-cudaError_t cudaMemcpy(void* to, const void* from, size_t bytes, cudaMemcpyKind kind) {
-  RuntimeScope scope(31, "cudaMemcpy");
-  return scope.Return(CopyBlocking(to, from, bytes, kind));
-}
-
-cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpyKind kind,
-                            cudaStream_t stream) {
-  RuntimeScope scope(41, "cudaMemcpyAsync");
-  return scope.Return(CopyAsync(to, from, bytes, kind, stream));
-}
-
-cudaError_t cudaMemsetAsync(void* to, int value, size_t bytes, cudaStream_t stream) {
-  RuntimeScope scope(51, "cudaMemsetAsync");
-  return scope.Return(
-      cuMemsetD8Async(DevicePointer(to), static_cast<unsigned char>(value), bytes, stream));
-}
-
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned int flags) {
   RuntimeScope scope(198, "cudaStreamCreateWithFlags");
   return scope.Return(cuStreamCreate(stream, flags));
@@ -116,34 +120,16 @@ cudaError_t cudaStreamDestroy(cudaStream_t stream) {
   return scope.Return(cuStreamDestroy(stream));
 }
 
-cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
-  RuntimeScope scope(131, "cudaStreamSynchronize");
-  return scope.Return(cuStreamSynchronize(stream));
-}
-
 cudaError_t cudaDeviceSynchronize() {
   RuntimeScope scope(165, "cudaDeviceSynchronize");
-  return scope.Return(cuCtxSynchronize());
-}
-
-cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode mode) {
-  RuntimeScope scope(315, "cudaStreamBeginCapture");
-  return scope.Return(cuStreamBeginCapture(stream, static_cast<CUstreamCaptureMode>(mode)));
-}
-
-cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* graph) {
-  RuntimeScope scope(319, "cudaStreamEndCapture");
-  return scope.Return(cuStreamEndCapture(stream, graph));
+  CUcontext context = nullptr;
+  cuCtxGetCurrent(&context);
+  return scope.Return(cuCtxSynchronize_v2(context));
 }
 
 cudaError_t cudaEventCreate(cudaEvent_t* event) {
   RuntimeScope scope(133, "cudaEventCreate");
   return scope.Return(cuEventCreate(event, 0));
-}
-
-cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
-  RuntimeScope scope(135, "cudaEventRecord");
-  return scope.Return(cuEventRecord(event, stream));
 }
 
 cudaError_t cudaEventSynchronize(cudaEvent_t event) {
@@ -159,37 +145,6 @@ cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t start, cudaEve
 cudaError_t cudaEventDestroy(cudaEvent_t event) {
   RuntimeScope scope(136, "cudaEventDestroy");
   return scope.Return(cuEventDestroy(event));
-}
-
-cudaError_t cudaLaunchKernel(const void* function, dim3 grid, dim3 block, void** args,
-                             size_t shared_bytes, cudaStream_t stream) {
-  CUfunction kernel = FindKernel(function);
-  if (kernel == nullptr) return cudaErrorInvalidDeviceFunction;
-  const LaunchKernelParams params{function, grid, block, args, shared_bytes, stream};
-  RuntimeScope scope(211, "cudaLaunchKernel", &params, SymbolOf(function));
-  return scope.Return(cuLaunchKernel(kernel, grid.x, grid.y, grid.z, block.x, block.y, block.z,
-                                     static_cast<unsigned>(shared_bytes), stream, args, nullptr));
-}
-
-cudaError_t cudaGraphInstantiate(cudaGraphExec_t* exec, cudaGraph_t graph,
-                                 unsigned long long flags) {
-  RuntimeScope scope(443, "cudaGraphInstantiate");
-  return scope.Return(cuGraphInstantiateWithFlags(exec, graph, flags));
-}
-
-cudaError_t cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t stream) {
-  RuntimeScope scope(311, "cudaGraphLaunch");
-  return scope.Return(cuGraphLaunch(exec, stream));
-}
-
-cudaError_t cudaGraphDestroy(cudaGraph_t graph) {
-  RuntimeScope scope(314, "cudaGraphDestroy");
-  return scope.Return(cuGraphDestroy(graph));
-}
-
-cudaError_t cudaGraphExecDestroy(cudaGraphExec_t exec) {
-  RuntimeScope scope(313, "cudaGraphExecDestroy");
-  return scope.Return(cuGraphExecDestroy(exec));
 }
 
 }  // extern "C"

@@ -1,0 +1,103 @@
+// Every variant of copy, set, synchronisation and allocation of runtime and driver API, each C
+// times from a function of its own; see copies_calls.h for the list.
+//   --calls C --parts=plain|per-thread|all
+// After the calls of each function one cudaDeviceSynchronize from main;RunCalls. A function that
+// this driver refuses is in the list with what it managed and its error.
+#define XPU_COPY(name) name
+#include "copies.h"
+
+CopyCalls PlainCopyCalls() { return {kCopyCalls, sizeof(kCopyCalls) / sizeof(kCopyCalls[0])}; }
+
+#ifdef __CUDACC__
+__device__
+#endif
+    unsigned char g_symbol[kBytes];
+
+struct Result {
+  uint64_t calls = 0;
+  int error = 0;
+};
+
+XPU_FRAME Result RunCalls(const CopyCall& call, uint64_t count, Room* room) {
+  Result result;
+  while (result.calls < count && result.error == 0) {
+    result.error = call.run(*room);
+    if (result.error == 0) ++result.calls;
+  }
+  XPU_CUDA(cudaDeviceSynchronize());
+  return result;
+}
+
+cudaArray_t NewArray(size_t width, size_t height) {
+  const cudaChannelFormatDesc bytes = {8, 0, 0, 0, cudaChannelFormatKindUnsigned};
+  cudaArray_t array = nullptr;
+  XPU_CUDA(cudaMallocArray(&array, &bytes, width, height, 0));
+  return array;
+}
+
+Room Furnish() {
+  Room room;
+  for (void** pointer : {&room.a, &room.b, &room.c}) XPU_CUDA(cudaMalloc(pointer, kBytes));
+  XPU_CUDA(cudaMallocHost(&room.pinned, kBytes));
+  XPU_CUDA(cudaMallocManaged(&room.managed, kBytes, cudaMemAttachGlobal));
+  room.pageable = std::calloc(1, kBytes);
+  room.symbol = g_symbol;
+  room.array = NewArray(kWidth, kHeight);
+  room.other_array = NewArray(kWidth, kHeight);
+  room.line = NewArray(kBytes, 0);
+  room.other_line = NewArray(kBytes, 0);
+  cuCtxGetCurrent(&room.context);
+  XPU_CUDA(cudaStreamCreateWithFlags(&room.stream, cudaStreamNonBlocking));
+  XPU_CUDA(cudaEventCreate(&room.event));
+  XPU_CUDA(cudaEventRecord(room.event, room.stream));
+  return room;
+}
+
+void Clear(const Room& room) {
+  for (void* pointer : {room.a, room.b, room.c, room.managed}) XPU_CUDA(cudaFree(pointer));
+  XPU_CUDA(cudaFreeHost(room.pinned));
+  for (cudaArray_t array : {room.array, room.other_array, room.line, room.other_line}) {
+    XPU_CUDA(cudaFreeArray(array));
+  }
+  XPU_CUDA(cudaEventDestroy(room.event));
+  XPU_CUDA(cudaStreamDestroy(room.stream));
+  std::free(room.pageable);
+}
+
+void Write(const CopyCall& call, const Result& result, bool per_thread, workload::JsonLine* json) {
+  json->BeginObject("");
+  json->Add("function", call.function);
+  json->Add("path", std::string("main;RunCalls;") + call.function);
+  json->Add("api", call.api);
+  json->AddBool("per_thread", per_thread);
+  json->Add("kind", call.kind);
+  json->Add("calls", result.calls);
+  json->Add("bytes_per_call", call.bytes);
+  json->Add("records_per_call", static_cast<uint64_t>(call.records));
+  if (result.error != 0) json->Add("error", static_cast<uint64_t>(result.error));
+  json->EndObject();
+}
+
+int main(int argc, char** argv) {
+  const uint64_t calls = workload::OptionNumber(argc, argv, "--calls", 3);
+  const std::string parts = workload::OptionString(argc, argv, "--parts", "all");
+  Room room = Furnish();
+  workload::JsonLine json;
+  json.Add("workload", "copies");
+  json.Add("pid", static_cast<uint64_t>(getpid()));
+  json.BeginArray("calls");
+  uint64_t functions = 0;
+  for (const bool per_thread : {false, true}) {
+    if (parts == (per_thread ? "plain" : "per-thread")) continue;
+    const CopyCalls list = per_thread ? PerThreadCopyCalls() : PlainCopyCalls();
+    for (size_t i = 0; i < list.count; ++i) {
+      Write(list.calls[i], RunCalls(list.calls[i], calls, &room), per_thread, &json);
+      ++functions;
+    }
+  }
+  json.EndArray();
+  json.Add("device_syncs_of_main", functions);
+  Clear(room);
+  workload::PrintLine(json.Finish());
+  return 0;
+}
