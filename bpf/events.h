@@ -23,6 +23,9 @@ enum xpu_counter {
   XPU_SAMPLES_DROPPED, /* ring full */
   XPU_LAUNCHES_SEEN,
   XPU_LAUNCHES_DROPPED, /* ring full */
+  XPU_PROBE_HITS_SEEN,
+  XPU_PROBE_HITS_DROPPED, /* ring full */
+  XPU_TASKS_UNMARKED,     /* descendants of the target that could not be marked as such */
   XPU_COUNTERS,
 };
 
@@ -58,6 +61,36 @@ struct xpu_launch {
   __u64 instance;
   __u32 domain; /* CUPTI_CB_DOMAIN_* */
   __u32 callback_id;
+  struct xpu_stack stack;
+};
+
+/*
+ * A probe's cookie: its number in the low half, above it which argument of the function is the
+ * kernel.
+ */
+#define XPU_PROBE_ARGUMENT_SHIFT 32
+
+enum xpu_probe_argument {
+  XPU_PROBE_NO_ARGUMENT,
+  XPU_PROBE_FIRST_ARGUMENT,
+  XPU_PROBE_SECOND_ARGUMENT,
+};
+
+/* Ring `probe_hits`: a function was entered, or returned. */
+struct xpu_probe_hit {
+  __u64 time_ns;
+  __u32 pid;
+  __u32 tid;
+  __u32 cpu;
+  __u32 probe;
+  __u32 is_return;
+  __s32 return_value; /* at the return */
+  __u64 kernel;       /* at the entry: the argument that names it */
+  __u64 caller;       /* at the entry: the return address; 0: not readable */
+  /*
+   * At the entry, of the function itself: whether its walk has the caller as its second frame
+   * depends on the function's first instruction and on the kernel. At the return: without frames.
+   */
   struct xpu_stack stack;
 };
 

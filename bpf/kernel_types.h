@@ -21,13 +21,18 @@ typedef __u32 __be32;
 typedef __u32 __wsum;
 
 enum {
+  BPF_MAP_TYPE_HASH = 1,
   BPF_MAP_TYPE_PERCPU_ARRAY = 6,
   BPF_MAP_TYPE_RINGBUF = 27,
+  BPF_MAP_TYPE_TASK_STORAGE = 29,
 };
 
 enum {
   BPF_F_USER_STACK = 1 << 8,
   BPF_RB_NO_WAKEUP = 1 << 0,
+  BPF_NOEXIST = 1,
+  BPF_F_NO_PREALLOC = 1 << 0,
+  BPF_LOCAL_STORAGE_GET_F_CREATE = 1 << 0,
 };
 
 struct bpf_pidns_info {
@@ -42,6 +47,8 @@ struct pt_regs {
   unsigned long si;
   unsigned long dx;
   unsigned long cx;
+  unsigned long ax;
+  unsigned long sp;
 };
 
 struct ns_common {

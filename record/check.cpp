@@ -79,7 +79,9 @@ Ability KernelSymbolAbility() {
 std::vector<Ability> AllAbilities(const RecordOptions& options) {
   std::vector<Ability> abilities = {KernelAbility(), BtfAbility(),      PrivilegeAbility(),
                                     TaskAbility(),   SamplingAbility(), KernelSymbolAbility()};
-  for (Ability& ability : GpuAbilities(options)) abilities.push_back(std::move(ability));
+  for (Ability& ability : options.inject ? GpuAbilities(options) : ProbeAbilities(options)) {
+    abilities.push_back(std::move(ability));
+  }
   return abilities;
 }
 

@@ -22,6 +22,9 @@ std::string AbilityText(const Ability& ability);
 // Those of the GPU side, in gpu_check.cpp.
 std::vector<Ability> GpuAbilities(const RecordOptions& options);
 
+// In their place where nothing is injected, in probe_check.cpp.
+std::vector<Ability> ProbeAbilities(const RecordOptions& options);
+
 // Prints a line for each ability to standard output. 0: recording will work, 1: it will not.
 int PrintCheck(const RecordOptions& options);
 

@@ -1,5 +1,6 @@
 #include "record/gpu_peer.h"
 
+#include <algorithm>
 #include <cstring>
 #include <optional>
 #include <type_traits>
@@ -16,7 +17,6 @@ namespace {
 // More names than any program has kernels, but a bound.
 constexpr size_t kMaxNames = size_t{1} << 20;
 constexpr uint64_t kMaxNameBytes = uint64_t{256} << 20;
-constexpr size_t kMaxOpenCalls = size_t{1} << 20;
 
 // The fixed part of a message; nullopt: the message is shorter. Message structs hold an atomic, so
 // the values behind it are copied by place.
@@ -63,19 +63,6 @@ bool IsDomain(uint32_t domain) {
          domain == static_cast<uint32_t>(ApiDomain::kRuntime);
 }
 
-uint64_t CallKey(uint32_t domain, uint32_t callback_id) {
-  return uint64_t{domain} << 32 | callback_id;
-}
-
-// Calls after which CUPTI owes a record. Host functions are launched on the CPU.
-bool MakesGpuWork(std::string_view call) {
-  for (std::string_view word :
-       {"LaunchKernel", "GraphLaunch", "LaunchCooperative", "Memcpy", "Memset", "LaunchGrid"}) {
-    if (call.find(word) != std::string_view::npos) return true;
-  }
-  return call == "cuLaunch" || call == "cudaLaunch";
-}
-
 }  // namespace
 
 GpuPeer::GpuPeer(InjectPeer peer, TestDrop drop, EventSink& sink)
@@ -92,6 +79,11 @@ bool GpuPeer::HasEnded() const {
 }
 
 uint64_t GpuPeer::markers() const { return peer_.ring.ReadCounters()[wire::kCounterMarkers]; }
+
+std::string GpuPeer::TakeHeldCupti() {
+  if (state_ != wire::State::kActive || std::exchange(held_cupti_told_, true)) return {};
+  return cupti_path_;
+}
 
 void GpuPeer::Add(EventSink& sink, LossKind kind, uint64_t count, std::string detail) const {
   sink.losses().Add(kind, count, pid(), instance(), std::move(detail));
@@ -148,11 +140,15 @@ void GpuPeer::CountMissing(EventSink& sink, bool recording_ends) {
                           missing(counters[wire::kCounterCallsSent], calls_taken_);
     Add(sink, LossKind::kWireTorn, torn == 0 ? 1 : torn);
   }
-  if (state_ == wire::State::kActive) {
-    // Calls captured into a graph are among them: they have no record of their own.
-    Add(sink, LossKind::kCuptiNotDelivered, open_calls_.size(),
-        recording_ends ? "the recording ended before the process" : "at most that many");
+  if (state_ != wire::State::kActive) return;
+  if (calls_.size() > 0) {
+    const uint64_t now_ns = MonotonicNs();
+    const uint64_t span_ns = now_ns - std::min(now_ns, calls_.OldestStartNs());
+    Add(sink, LossKind::kCuptiNotDelivered, calls_.size(),
+        Format("process {}: begun in its last {:.1f} ms", pid(),
+               static_cast<double>(span_ns) / 1e6));
   }
+  if (recording_ends) Add(sink, LossKind::kProcessOutlived, 1, Format("process {}", pid()));
 }
 
 void GpuPeer::WriteProcess(EventSink& sink) {
@@ -185,6 +181,9 @@ void GpuPeer::TakeMessage(wire::MessageKind kind, Bytes message, EventSink& sink
     case wire::MessageKind::kDetail:
       fits = TakeDetail(message);
       break;
+    case wire::MessageKind::kGraphNode:
+      fits = TakeGraphNode(message, sink);
+      break;
   }
   if (!fits) Add(sink, LossKind::kWireInvalid, 1);
 }
@@ -196,7 +195,7 @@ bool GpuPeer::TakeActivity(Bytes message, EventSink& sink) {
   if (!record || record->size() < sizeof(uint32_t)) return false;
   ++activities_taken_;
   const DecodedActivity decoded = DecodeActivity(*record);
-  open_calls_.erase(CorrelationOf(decoded.event));
+  calls_.TookRecord(CorrelationOf(decoded.event));
   if (drop_.Next()) {
     Add(sink, LossKind::kTestDropped, 1);
     return true;
@@ -240,11 +239,10 @@ bool GpuPeer::TakeApiCall(Bytes message, EventSink& sink) {
   call.start_ns = raw.start_ns;
   call.end_ns = raw.end_ns;
   call.return_value = raw.return_value;
+  call.graph_nodes = raw.graph_nodes;
   sink.Write(call);
-  if (raw.return_value == 0 && open_calls_.size() < kMaxOpenCalls &&
-      launching_calls_.contains(CallKey(raw.domain, raw.callback_id))) {
-    open_calls_.insert(raw.correlation_id);
-  }
+  calls_.Took({raw.domain, raw.callback_id, raw.correlation_id, raw.start_ns, raw.return_value,
+               raw.graph_nodes});
   return true;
 }
 
@@ -266,15 +264,30 @@ bool GpuPeer::TakeCallbackName(Bytes message, EventSink& sink) {
   if (!fixed || !IsDomain((*fixed)->domain)) return false;
   const auto text = Behind(message, sizeof(wire::CallbackNameMessage), (*fixed)->text_bytes);
   if (!text) return false;
-  if (MakesGpuWork(Text(*text))) {
-    launching_calls_.insert(CallKey((*fixed)->domain, (*fixed)->callback_id));
-  }
+  calls_.SetName((*fixed)->domain, (*fixed)->callback_id, Text(*text));
   CallbackName name;
   name.instance = instance();
   name.domain = static_cast<ApiDomain>((*fixed)->domain);
   name.callback_id = (*fixed)->callback_id;
   name.name = sink.Intern(Text(*text));
   sink.Write(name);
+  return true;
+}
+
+bool GpuPeer::TakeGraphNode(Bytes message, EventSink& sink) {
+  const auto fixed = Read<wire::GraphNodeMessage>(message);
+  if (!fixed) return false;
+  GraphNode node;
+  node.instance = instance();
+  node.time_ns = (*fixed)->time_ns;
+  node.change = static_cast<GraphNodeChange>((*fixed)->change);
+  node.node_id = (*fixed)->node_id;
+  node.original_node_id = (*fixed)->original_node_id;
+  node.graph_id = (*fixed)->graph_id;
+  node.node_type = (*fixed)->node_type;
+  node.tid = (*fixed)->tid;
+  node.correlation_id = (*fixed)->correlation_id;
+  sink.Write(node);
   return true;
 }
 

@@ -6,12 +6,12 @@
 #include <span>
 #include <string>
 #include <unordered_map>
-#include <unordered_set>
 
 #include "cupti_inject/wire.h"
 #include "format/events.h"
 #include "record/event_sink.h"
 #include "record/inject_server.h"
+#include "record/open_calls.h"
 #include "record/test_drop.h"
 
 namespace xpu {
@@ -31,6 +31,8 @@ class GpuPeer {
   InstanceId instance() const { return InstanceId{peer_.instance}; }
   uint32_t pid() const { return static_cast<uint32_t>(peer_.pid); }
   uint64_t markers() const;
+  // The libcupti that the library holds in the process, once; empty: none yet, or told before.
+  std::string TakeHeldCupti();
   // For -v: what the library said of itself, once.
   std::string TakeNews() { return std::exchange(news_, {}); }
 
@@ -44,6 +46,7 @@ class GpuPeer {
   bool TakeClockPair(Bytes message, EventSink& sink);
   bool TakeCallbackName(Bytes message, EventSink& sink);
   bool TakeDetail(Bytes message);
+  bool TakeGraphNode(Bytes message, EventSink& sink);
   void WriteProcess(EventSink& sink);
   void CountLosses(EventSink& sink);
   void CountMissing(EventSink& sink, bool recording_ends);
@@ -54,6 +57,7 @@ class GpuPeer {
   wire::State state_ = wire::State::kConnected;
   bool changed_ = true;  // since the last GpuProcess event
   bool dormant_counted_ = false;
+  bool held_cupti_told_ = false;
   GpuProcess process_;  // without its texts
   std::string cupti_path_;
   std::string detail_;
@@ -61,9 +65,7 @@ class GpuPeer {
 
   std::unordered_map<uint32_t, std::string> names_;
   uint64_t name_bytes_ = 0;
-  // Calls that make the GPU work, by domain and callback id, and those whose record has not come.
-  std::unordered_set<uint64_t> launching_calls_;
-  std::unordered_set<uint32_t> open_calls_;
+  OpenCalls calls_;
 
   uint64_t activities_taken_ = 0;
   uint64_t calls_taken_ = 0;

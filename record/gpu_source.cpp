@@ -68,7 +68,9 @@ Result<GpuSource> GpuSource::Open(const RecordOptions& options,
                                   std::vector<std::string>& environment) {
   XPU_RETURN_IF_ERROR(CheckVariableIsFree(environment));
   XPU_ASSIGN_OR_RETURN(std::string library, FindInjectLibrary());
-  XPU_ASSIGN_OR_RETURN(InjectServer server, InjectServer::Listen());
+  const bool graph_nodes = options.graph_trace == GraphTraceMode::kNode;
+  XPU_ASSIGN_OR_RETURN(InjectServer server,
+                       InjectServer::Listen(graph_nodes ? wire::kSettingGraphNodes : 0));
   GpuSource source(std::move(server));
   source.options_ = options;
   source.library_ = std::move(library);
@@ -88,6 +90,8 @@ Status GpuSource::Arm() {
       LaunchSource launches,
       LaunchSource::Open(library_, server_.session(), TestDrop::FromEnvironment("stack")));
   launches_.emplace(std::move(launches));
+  XPU_ASSIGN_OR_RETURN(CuptiWatch watch, CuptiWatch::Open());
+  cupti_watch_.emplace(std::move(watch));
   if (options_.verbose) std::fputs(MarkerText(*launches_).c_str(), stderr);
   return Ok();
 }
@@ -103,8 +107,23 @@ void GpuSource::AcceptPeers(EventSink& sink) {
   }
 }
 
+// When the library has CUPTI, whoever asks next is somebody else.
+void GpuSource::WatchCupti(GpuPeer& peer) {
+  const std::string path = peer.TakeHeldCupti();
+  if (!cupti_watch_ || path.empty()) return;
+  const Status watched = cupti_watch_->Watch(static_cast<pid_t>(peer.pid()), path);
+  if (!watched.ok() && options_.verbose) {
+    std::fprintf(stderr, "process %u: %s\n", peer.pid(), watched.error().ToString().c_str());
+  }
+}
+
 void GpuSource::FinishPeer(GpuPeer& peer, EventSink& sink, bool recording_ends) {
   peer.Finish(sink, recording_ends);
+  if (cupti_watch_) {
+    sink.losses().Add(LossKind::kOtherProfilerRefused,
+                      cupti_watch_->Refusals(static_cast<pid_t>(peer.pid())), peer.pid(),
+                      peer.instance(), Format("process {}", peer.pid()));
+  }
   markers_[peer.instance()] = {peer.pid(), peer.markers()};
 }
 
@@ -117,6 +136,7 @@ void GpuSource::Drain(EventSink& sink) {
       FinishPeer(*peer, sink, false);
     } else {
       peer->Drain(sink);
+      WatchCupti(*peer);
     }
     if (const std::string news = peer->TakeNews(); options_.verbose) {
       std::fputs(news.c_str(), stderr);

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "format/base/result.h"
+#include "record/cupti_watch.h"
 #include "record/event_sink.h"
 #include "record/gpu_peer.h"
 #include "record/inject_server.h"
@@ -36,11 +37,13 @@ class GpuSource {
   void AcceptPeers(EventSink& sink);
   void FinishPeer(GpuPeer& peer, EventSink& sink, bool recording_ends);
   void CountMissingStacks(EventSink& sink);
+  void WatchCupti(GpuPeer& peer);
 
   RecordOptions options_;
   std::string library_;
   InjectServer server_;
   std::optional<LaunchSource> launches_;
+  std::optional<CuptiWatch> cupti_watch_;  // where the probe on the marker is possible
   TestDrop drop_;
   std::vector<std::unique_ptr<GpuPeer>> peers_;
   struct Markers {

@@ -78,8 +78,9 @@ bool SendReply(int connection, const wire::HelloReply& reply, int memfd) {
 
 }  // namespace
 
-Result<InjectServer> InjectServer::Listen() {
+Result<InjectServer> InjectServer::Listen(uint32_t settings) {
   InjectServer server;
+  server.settings_ = settings;
   std::array<uint8_t, 8> name;
   XPU_RETURN_IF_ERROR(FillRandom(name.data(), name.size()));
   XPU_RETURN_IF_ERROR(FillRandom(server.secret_.data(), server.secret_.size()));
@@ -152,7 +153,7 @@ Result<InjectPeer> InjectServer::Welcome(int connection, const wire::Hello& hell
   }
   UniqueFd pidfd = PeerPidfd(connection, pid);
   if (!pidfd) return SystemError("pidfd of the program", errno);
-  XPU_ASSIGN_OR_RETURN(RingReader ring, RingReader::Create());
+  XPU_ASSIGN_OR_RETURN(RingReader ring, RingReader::Create(wire::kDefaultCapacityBytes, settings_));
   const wire::HelloReply reply{wire::kVersion, 1, ring.capacity_bytes()};
   if (!SendReply(connection, reply, ring.memfd())) {
     return SystemError("answering the injected library", errno);

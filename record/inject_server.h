@@ -38,7 +38,8 @@ struct InjectArrivals {
 
 class InjectServer {
  public:
-  static Result<InjectServer> Listen();
+  // `settings`: what the libraries shall do, bits of wire::kSetting...
+  static Result<InjectServer> Listen(uint32_t settings = 0);
 
   // XPU_INJECT's value: name, secret, session.
   std::string EnvironmentValue() const;
@@ -66,6 +67,7 @@ class InjectServer {
   std::string name_;
   std::array<uint8_t, wire::kSecretBytes> secret_{};
   uint64_t session_ = 0;
+  uint32_t settings_ = 0;
   UniqueFd socket_;
   std::vector<Pending> pending_;
 };

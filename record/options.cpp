@@ -13,8 +13,43 @@ Error UsageError(std::string message) {
   return Error{ErrorKind::kUsage, std::move(message), kSeeHelp};
 }
 
-void AddOptions(CLI::App& app, RecordOptions& options, std::string& launch_stacks, bool& cpu_only,
-                bool& gpu_only) {
+// Choices as the command line has them.
+struct Words {
+  std::string launch_stacks = "uprobe";
+  std::string graph_trace = "graph";
+  bool cpu_only = false;
+  bool gpu_only = false;
+  bool no_inject = false;
+  bool yield_cupti = false;
+};
+
+void AddGpuOptions(CLI::App& app, RecordOptions& options, Words& words, CLI::Option* cpu_only) {
+  app.add_option("--cuda-graph-trace", words.graph_trace,
+                 "What a CUDA graph's replay is recorded as")
+      ->check(CLI::IsMember({"graph", "node"}))
+      ->capture_default_str();
+  app.add_option("--launch-stacks", words.launch_stacks,
+                 "How the CPU stack of each GPU launch is taken")
+      ->check(CLI::IsMember({"uprobe", "none"}))
+      ->capture_default_str();
+  auto* cupti = app.add_option("--cupti-lib", options.cupti_library, "The libcupti to use")
+                    ->type_name("FILE")
+                    ->excludes(cpu_only);
+  app.add_flag("--no-inject", words.no_inject,
+               "Load nothing into the program; see launches by probes, without GPU times")
+      ->excludes(cpu_only)
+      ->excludes(cupti);
+  app.add_flag("--yield-cupti", words.yield_cupti,
+               "Leave CUPTI to the program's own profiler; implies --no-inject")
+      ->excludes(cpu_only)
+      ->excludes(cupti);
+  app.add_option("--cuda-lib", options.cuda_libraries,
+                 "A libcudart or libcuda to probe with --no-inject")
+      ->type_name("FILE")
+      ->allow_extra_args(false);  // one each, the rest is the program's
+}
+
+void AddOptions(CLI::App& app, RecordOptions& options, Words& words) {
   app.set_help_flag("-h,--help", "Print this and exit");
   app.set_version_flag("--version", "xpu-record " XPU_VERSION, "Print the version and exit");
   app.add_option("-o,--output", options.output,
@@ -23,19 +58,32 @@ void AddOptions(CLI::App& app, RecordOptions& options, std::string& launch_stack
   app.add_option("-F,--freq", options.frequency_hz, "CPU samples per second and thread")
       ->check(CLI::Range(uint64_t{1}, uint64_t{100000}))
       ->capture_default_str();
-  auto* cpu = app.add_flag("--cpu-only", cpu_only,
+  auto* cpu = app.add_flag("--cpu-only", words.cpu_only,
                            "Record no GPU activity, load nothing into the "
                            "program");
-  app.add_flag("--gpu-only", gpu_only, "Take no CPU samples")->excludes(cpu);
-  app.add_option("--cupti-lib", options.cupti_library, "The libcupti to use")
-      ->type_name("FILE")
-      ->excludes(cpu);
-  app.add_option("--launch-stacks", launch_stacks, "How the CPU stack of each GPU launch is taken")
-      ->check(CLI::IsMember({"uprobe", "none"}))
-      ->capture_default_str();
+  app.add_flag("--gpu-only", words.gpu_only, "Take no CPU samples")->excludes(cpu);
+  AddGpuOptions(app, options, words, cpu);
   auto* verbose = app.add_flag("-v,--verbose", options.verbose, "Say what is being done");
   app.add_flag("-q,--quiet", options.quiet, "Print errors only")->excludes(verbose);
   app.add_flag("--check", options.check, "Tell what works on this machine, record nothing");
+}
+
+Status TakeWords(const Words& words, RecordOptions& options) {
+  options.record_cpu = !words.gpu_only;
+  options.record_gpu = !words.cpu_only;
+  options.inject = !words.no_inject && !words.yield_cupti;
+  options.launch_stacks =
+      words.launch_stacks == "none" ? LaunchStacks::kNone : LaunchStacks::kUprobe;
+  options.graph_trace =
+      words.graph_trace == "node" ? GraphTraceMode::kNode : GraphTraceMode::kGraph;
+  if (options.inject && !options.cuda_libraries.empty()) {
+    return UsageError("--cuda-lib names what --no-inject probes; give both");
+  }
+  if (!options.inject && options.launch_stacks == LaunchStacks::kNone) {
+    return UsageError(
+        "--no-inject sees launches by their stacks: --launch-stacks=none leaves nothing");
+  }
+  return Ok();
 }
 
 // What CLI11 left over: the target, with or without "--" before it.
@@ -59,14 +107,12 @@ Status TakeCommand(std::vector<std::string> rest, RecordOptions& options) {
 Result<ParsedCommandLine> ParseCommandLine(int argc, const char* const* argv) {
   ParsedCommandLine parsed;
   RecordOptions& options = parsed.options;
-  std::string launch_stacks = "uprobe";
-  bool cpu_only = false;
-  bool gpu_only = false;
+  Words words;
 
   CLI::App app("Records a program's CPU samples and GPU activity into a capture.", "xpu-record");
   app.prefix_command();
   app.get_formatter()->label("OPTIONS", "options] [--] program [arguments");
-  AddOptions(app, options, launch_stacks, cpu_only, gpu_only);
+  AddOptions(app, options, words);
   try {
     app.parse(argc, argv);
   } catch (const CLI::CallForHelp&) {
@@ -82,9 +128,7 @@ Result<ParsedCommandLine> ParseCommandLine(int argc, const char* const* argv) {
   std::vector<std::string> rest = app.remaining();
   const auto own = static_cast<size_t>(argc) - rest.size();
   options.own_arguments.assign(argv + (argc > 0 ? 1 : 0), argv + own);
-  options.record_cpu = !gpu_only;
-  options.record_gpu = !cpu_only;
-  options.launch_stacks = launch_stacks == "none" ? LaunchStacks::kNone : LaunchStacks::kUprobe;
+  XPU_RETURN_IF_ERROR(TakeWords(words, options));
   XPU_RETURN_IF_ERROR(TakeCommand(std::move(rest), options));
   return parsed;
 }

@@ -11,6 +11,7 @@
 namespace xpu {
 
 enum class LaunchStacks { kNone, kUprobe };
+enum class GraphTraceMode { kGraph, kNode };
 
 struct RecordOptions {
   std::string output = "capture.xpu";  // "-": standard output
@@ -18,7 +19,12 @@ struct RecordOptions {
   bool record_cpu = true;
   bool record_gpu = true;
   LaunchStacks launch_stacks = LaunchStacks::kUprobe;
+  GraphTraceMode graph_trace = GraphTraceMode::kGraph;
   std::string cupti_library;  // empty: the injected library searches
+  // False: nothing is loaded into the program, CUPTI is left to it; launches are seen by probes on
+  // `cuda_libraries` (empty: the ones that the program maps).
+  bool inject = true;
+  std::vector<std::string> cuda_libraries;
   bool verbose = false;
   bool quiet = false;
   bool check = false;                // tell what works on this machine, record nothing

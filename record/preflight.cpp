@@ -24,9 +24,16 @@ std::string NeedsOfBpf(const RecordOptions& options) {
   std::vector<std::string> needs;
   if (options.record_cpu) needs.emplace_back("CPU samples");
   if (options.record_gpu && options.launch_stacks == LaunchStacks::kUprobe) {
-    needs.emplace_back("launch stacks");
+    needs.emplace_back(options.inject ? "launch stacks" : "launch probes");
   }
   return Join(needs);
+}
+
+bool IsAtLeast(const std::string& release, long wanted_major, long wanted_minor) {
+  char* end = nullptr;
+  const long major = std::strtol(release.c_str(), &end, 10);
+  const long minor = *end == '.' ? std::strtol(end + 1, nullptr, 10) : 0;
+  return major > wanted_major || (major == wanted_major && minor >= wanted_minor);
 }
 
 }  // namespace
@@ -47,12 +54,9 @@ std::vector<std::string> MissingCapabilities(uint64_t effective) {
   return missing;
 }
 
-bool IsKernelSupported(const std::string& release) {
-  char* end = nullptr;
-  const long major = std::strtol(release.c_str(), &end, 10);
-  const long minor = *end == '.' ? std::strtol(end + 1, nullptr, 10) : 0;
-  return major > 5 || (major == 5 && minor >= 12);
-}
+bool IsKernelSupported(const std::string& release) { return IsAtLeast(release, 5, 12); }
+
+bool HasProbeCookies(const std::string& release) { return IsAtLeast(release, 5, 15); }
 
 Status Preflight(const RecordOptions& options) {
   const std::string needs = NeedsOfBpf(options);
@@ -63,6 +67,11 @@ Status Preflight(const RecordOptions& options) {
     return Error{ErrorKind::kUnsupported,
                  Format("{} need Linux 5.12 or newer, this is {}", needs, system.release),
                  "--gpu-only --launch-stacks=none records the GPU side alone"};
+  }
+  if (options.record_gpu && !options.inject && !HasProbeCookies(system.release)) {
+    return Error{ErrorKind::kUnsupported,
+                 Format("launch probes need Linux 5.15 or newer, this is {}", system.release),
+                 "record without --no-inject, or with --cpu-only"};
   }
   if (const auto missing = MissingCapabilities(EffectiveCapabilities()); !missing.empty()) {
     return Error{ErrorKind::kPermission,

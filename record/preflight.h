@@ -23,6 +23,8 @@ std::vector<std::string> MissingCapabilities(uint64_t effective);
 
 // The oldest kernel our BPF programs load on: 5.12 (atomic exchange; ring buffers are of 5.8).
 bool IsKernelSupported(const std::string& release);
+// The oldest kernel that tells a program which probe was hit: 5.15.
+bool HasProbeCookies(const std::string& release);
 
 inline constexpr char kBtfPath[] = "/sys/kernel/btf/vmlinux";
 

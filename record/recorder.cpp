@@ -50,6 +50,13 @@ std::string WorkingDirectory() {
   return text;
 }
 
+LaunchStackSource StackSourceOf(const RecordOptions& options) {
+  if (!options.record_gpu || options.launch_stacks == LaunchStacks::kNone) {
+    return LaunchStackSource::kNone;
+  }
+  return options.inject ? LaunchStackSource::kMarker : LaunchStackSource::kProbes;
+}
+
 void WriteBeginning(EventSink& sink, const RecordOptions& options, pid_t target) {
   RecordingInfo info;
   info.start_ns = MonotonicNs();
@@ -65,6 +72,9 @@ void WriteBeginning(EventSink& sink, const RecordOptions& options, pid_t target)
   info.command_line = sink.Intern(QuoteForShell(options.command));
   info.settings = sink.Intern(QuoteForShell(options.own_arguments));
   info.working_directory = sink.Intern(WorkingDirectory());
+  info.launch_stacks = StackSourceOf(options);
+  info.graph_trace =
+      options.graph_trace == GraphTraceMode::kNode ? GraphTrace::kNode : GraphTrace::kGraph;
   sink.Write(info);
 
   ProcessEvent held;

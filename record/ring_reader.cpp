@@ -39,7 +39,7 @@ std::byte* MapTwice(int memfd, uint64_t capacity) {
 
 }  // namespace
 
-Result<RingReader> RingReader::Create(uint64_t capacity_bytes) {
+Result<RingReader> RingReader::Create(uint64_t capacity_bytes, uint32_t settings) {
   XPU_CHECK(std::has_single_bit(capacity_bytes) && capacity_bytes % wire::kHeaderBytes == 0);
   RingReader ring;
   ring.memfd_.reset(::memfd_create("xpu-ring", MFD_CLOEXEC | MFD_ALLOW_SEALING));
@@ -58,6 +58,7 @@ Result<RingReader> RingReader::Create(uint64_t capacity_bytes) {
   ring.data_ = base + wire::kHeaderBytes;
   ring.header_ = new (base) wire::RingHeader{};
   ring.header_->version = wire::kVersion;
+  ring.header_->settings = settings;
   ring.header_->capacity_bytes = capacity_bytes;
   return ring;
 }

@@ -22,7 +22,9 @@ namespace xpu {
 class RingReader {
  public:
   // Creates and maps the memory. `capacity_bytes`: a power of two of whole pages.
-  static Result<RingReader> Create(uint64_t capacity_bytes = wire::kDefaultCapacityBytes);
+  // `settings`: bits of wire::kSetting..., for the library.
+  static Result<RingReader> Create(uint64_t capacity_bytes = wire::kDefaultCapacityBytes,
+                                   uint32_t settings = 0);
 
   RingReader(RingReader&& other) noexcept;
   RingReader& operator=(RingReader&&) = delete;

@@ -9,7 +9,10 @@ Result<Sources> Sources::Prepare(const RecordOptions& options,
                                  std::vector<std::string>& environment) {
   Sources sources;
   sources.options_ = options;
-  if (options.record_gpu) {
+  if (options.record_gpu && !options.inject) {
+    XPU_ASSIGN_OR_RETURN(ProbeSource probes, ProbeSource::Open(options, environment));
+    sources.probes_.emplace(std::move(probes));
+  } else if (options.record_gpu) {
     XPU_ASSIGN_OR_RETURN(GpuSource gpu, GpuSource::Open(options, environment));
     sources.gpu_.emplace(std::move(gpu));
   }
@@ -18,7 +21,8 @@ Result<Sources> Sources::Prepare(const RecordOptions& options,
 
 Status Sources::Arm(pid_t target) {
   const bool needs_mappings = options_.record_cpu || options_.launch_stacks != LaunchStacks::kNone;
-  if (auto tasks = TaskSource::Open(target); tasks.ok()) {
+  const auto wakeup = probes_ ? TaskSource::Wakeup::kAtOnce : TaskSource::Wakeup::kHalfFull;
+  if (auto tasks = TaskSource::Open(target, wakeup); tasks.ok()) {
     tasks_.emplace(*std::move(tasks));
   } else if (needs_mappings) {
     return std::move(tasks).error();
@@ -28,6 +32,7 @@ Status Sources::Arm(pid_t target) {
     cpu_.emplace(std::move(cpu));
   }
   if (gpu_) XPU_RETURN_IF_ERROR(gpu_->Arm());
+  if (probes_) XPU_RETURN_IF_ERROR(probes_->Arm(target));
   return Ok();
 }
 
@@ -50,7 +55,12 @@ void Sources::AfterExec(pid_t target, EventSink& sink) const {
 std::vector<int> Sources::fds() const { return tasks_ ? tasks_->fds() : std::vector<int>{}; }
 
 void Sources::Drain(EventSink& sink) {
-  if (tasks_) tasks_->Drain(sink);
+  if (tasks_) {
+    tasks_->Drain(sink, [this](const PerfMapping& mapping) {
+      if (probes_) probes_->SeeMapping(mapping);
+    });
+  }
+  if (probes_) probes_->Drain(sink);
   if (cpu_) cpu_->Drain(sink);
   if (gpu_) gpu_->Drain(sink);
 }
@@ -58,12 +68,14 @@ void Sources::Drain(EventSink& sink) {
 void Sources::CountLosses(EventSink& sink) {
   if (cpu_) cpu_->CountLosses(sink);
   if (gpu_) gpu_->CountLosses(sink);
+  if (probes_) probes_->CountLosses(sink);
 }
 
 void Sources::Stop(EventSink& sink) {
   Drain(sink);
   CountLosses(sink);
   if (gpu_) gpu_->Stop(sink);
+  if (probes_) probes_->Stop(sink);
 }
 
 }  // namespace xpu

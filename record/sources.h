@@ -12,6 +12,7 @@
 #include "record/event_sink.h"
 #include "record/gpu_source.h"
 #include "record/options.h"
+#include "record/probe_source.h"
 #include "record/task_source.h"
 
 namespace xpu {
@@ -42,6 +43,7 @@ class Sources {
   std::optional<TaskSource> tasks_;
   std::optional<CpuSource> cpu_;
   std::optional<GpuSource> gpu_;
+  std::optional<ProbeSource> probes_;  // in its place, when nothing is injected
 };
 
 }  // namespace xpu

@@ -14,7 +14,7 @@ namespace {
 // default. About 2000 records, read every few hundredths of a second and at half full.
 constexpr size_t kRingBytes = size_t{256} << 10;
 
-perf_event_attr TaskAttributes() {
+perf_event_attr TaskAttributes(TaskSource::Wakeup wakeup) {
   perf_event_attr attributes = PerfAttributes(PERF_TYPE_SOFTWARE, PERF_COUNT_SW_DUMMY);
   attributes.sample_type = PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_CPU;
   attributes.sample_id_all = 1;
@@ -30,7 +30,7 @@ perf_event_attr TaskAttributes() {
   attributes.use_clockid = 1;
   attributes.clockid = CLOCK_MONOTONIC;
   attributes.watermark = 1;
-  attributes.wakeup_watermark = kRingBytes / 2;
+  attributes.wakeup_watermark = wakeup == TaskSource::Wakeup::kAtOnce ? 1 : kRingBytes / 2;
   // It counts nothing; without this an unprivileged user may not open it.
   attributes.exclude_kernel = 1;
   attributes.exclude_hv = 1;
@@ -89,9 +89,9 @@ void WritePerfRecord(const PerfRecord& record, EventSink& sink) {
   std::visit(RecordWriter{sink}, record);
 }
 
-Result<TaskSource> TaskSource::Open(pid_t target) {
+Result<TaskSource> TaskSource::Open(pid_t target, Wakeup wakeup) {
   TaskSource source;
-  perf_event_attr attributes = TaskAttributes();
+  perf_event_attr attributes = TaskAttributes(wakeup);
   for (int cpu : OnlineCpus()) {
     UniqueFd event = OpenPerfEvent(attributes, target, cpu);
     if (!event && errno == EINVAL && attributes.build_id) {
@@ -116,11 +116,14 @@ std::vector<int> TaskSource::fds() const {
   return fds;
 }
 
-void TaskSource::Drain(EventSink& sink) {
+void TaskSource::Drain(EventSink& sink, const SeeMapping& see) {
   for (PerfRing& ring : rings_) {
     uint64_t senseless = ring.Drain([&](std::span<const std::byte> bytes) {
       if (auto record = ParsePerfRecord(bytes)) {
         WritePerfRecord(*record, sink);
+        if (const auto* mapping = std::get_if<PerfMapping>(&*record); mapping && see) {
+          see(*mapping);
+        }
       } else {
         sink.losses().Add(LossKind::kPerfRecordsLost, 1, 0, {},
                           "record of the kernel not understood");

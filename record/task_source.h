@@ -2,6 +2,7 @@
 // records: one dummy event for each CPU, inherited, enabled by the target's exec.
 #pragma once
 
+#include <functional>
 #include <vector>
 
 #include <sys/types.h>
@@ -15,13 +16,19 @@ namespace xpu {
 
 class TaskSource {
  public:
-  // Before the exec of `target`.
-  static Result<TaskSource> Open(pid_t target);
+  // kAtOnce: the descriptors become readable with every record, for who must act on a mapping.
+  enum class Wakeup { kHalfFull, kAtOnce };
 
-  // To wait on: readable when a ring is half full.
+  // Before the exec of `target`.
+  static Result<TaskSource> Open(pid_t target, Wakeup wakeup = Wakeup::kHalfFull);
+
+  // To wait on.
   std::vector<int> fds() const;
 
-  void Drain(EventSink& sink);
+  using SeeMapping = std::function<void(const PerfMapping&)>;
+
+  // `see`, where there is one, is also told of each mapping.
+  void Drain(EventSink& sink, const SeeMapping& see = {});
 
  private:
   std::vector<PerfRing> rings_;

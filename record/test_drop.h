@@ -12,8 +12,8 @@ class TestDrop {
   TestDrop() = default;
   explicit TestDrop(uint64_t every) : every_(every) {}
 
-  // XPU_TEST_DROP="stack:7" or "activity:7": the number for `kind`; drops nothing when it is not
-  // set.
+  // XPU_TEST_DROP="stack:7", "activity:7" or "probe:7": the number for `kind`; drops nothing when
+  // it is not set.
   static TestDrop FromEnvironment(std::string_view kind);
   static TestDrop Parse(std::string_view text, std::string_view kind);
 

@@ -97,6 +97,7 @@ void ElfImage::ReadSegments(uint64_t table_offset, uint64_t entry_bytes, uint64_
     Elf64_Phdr header;
     if (!ReadAt(table, i * entry_bytes, header)) return;
     if (header.p_type == PT_NOTE) ReadNotes(header.p_offset, header.p_filesz, header.p_align);
+    if (header.p_type == PT_DYNAMIC) dynamic_ = Inside(bytes_, header.p_offset, header.p_filesz);
     if (header.p_type != PT_LOAD) continue;
     segments_.push_back({.file_offset = header.p_offset,
                          .file_bytes = header.p_filesz,
@@ -196,6 +197,25 @@ std::vector<ElfSymbol> ElfImage::CodeSymbols() const {
     }
   }
   return symbols;
+}
+
+std::string_view ElfImage::RunPath() const {
+  std::optional<uint64_t> strings, strings_bytes, run_path, old_run_path;
+  Elf64_Dyn entry;
+  for (uint64_t at = 0; ReadAt(dynamic_, at, entry) && entry.d_tag != DT_NULL;
+       at += sizeof(entry)) {
+    if (entry.d_tag == DT_STRTAB) strings = FileOffsetOf(entry.d_un.d_ptr);
+    if (entry.d_tag == DT_STRSZ) strings_bytes = entry.d_un.d_val;
+    if (entry.d_tag == DT_RUNPATH) run_path = entry.d_un.d_val;
+    if (entry.d_tag == DT_RPATH) old_run_path = entry.d_un.d_val;
+  }
+  if (!run_path) run_path = old_run_path;
+  if (!strings || !strings_bytes || !run_path) return {};
+  return TextAt(AsChars(Inside(bytes_, *strings, *strings_bytes)), *run_path);
+}
+
+std::span<const std::byte> ElfImage::BytesAt(uint64_t file_offset, uint64_t size_bytes) const {
+  return Inside(bytes_, file_offset, size_bytes);
 }
 
 Result<ElfFile> ElfFile::Open(const std::string& path) {

@@ -57,6 +57,13 @@ class ElfImage {
   // The code symbols of .symtab and .dynsym, in no order, with duplicates.
   std::vector<ElfSymbol> CodeSymbols() const;
 
+  // DT_RUNPATH, else DT_RPATH: where the loader looks for the libraries that this file needs,
+  // folders with ':' between them. Empty: it names none.
+  std::string_view RunPath() const;
+
+  // The part of [file_offset, file_offset + size_bytes) that the file has.
+  std::span<const std::byte> BytesAt(uint64_t file_offset, uint64_t size_bytes) const;
+
  private:
   struct Table {
     uint64_t file_offset = 0;
@@ -72,6 +79,7 @@ class ElfImage {
   std::string_view build_id_;
   std::vector<ElfSegment> segments_;
   std::vector<Table> symbol_tables_;
+  std::span<const std::byte> dynamic_;  // PT_DYNAMIC
   bool has_symtab_ = false;
 };
 

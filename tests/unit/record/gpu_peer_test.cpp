@@ -67,7 +67,8 @@ class GpuPeerTest : public testing::Test {
     ASSERT_TRUE(
         producer_.Send(wire::MessageKind::kCallbackName, message, text.data(), text.size()));
   }
-  void SendCall(uint32_t callback_id, uint32_t correlation_id, int32_t result = 0) {
+  void SendCall(uint32_t callback_id, uint32_t correlation_id, int32_t result = 0,
+                uint32_t graph_nodes = 0) {
     wire::ApiCallMessage message{};
     message.domain = 1;
     message.callback_id = callback_id;
@@ -76,6 +77,7 @@ class GpuPeerTest : public testing::Test {
     message.start_ns = 1000;
     message.end_ns = 2000;
     message.return_value = result;
+    message.graph_nodes = graph_nodes;
     ASSERT_TRUE(producer_.Send(wire::MessageKind::kApiCall, message));
     producer_.Count(wire::kCounterCallsSent);
   }
@@ -264,6 +266,62 @@ TEST_F(GpuPeerTest, KilledProcessOwesTheRecordsOfItsLaunches) {
   peer_->Finish(*sink_, false);
   EXPECT_EQ(Lost(LossKind::kCuptiNotDelivered), 3u);
   EXPECT_EQ(Lost(LossKind::kWireTorn), 0u);
+}
+
+TEST_F(GpuPeerTest, CallsThatBuildGraphsAreOwedNothing) {
+  MakePeer();
+  SendCallbackName(307, "cuLaunchKernel");
+  SendCallbackName(500, "cuGraphAddMemcpyNode");
+  SendCallbackName(514, "cuGraphLaunch");
+  SendCall(307, 1, 0, 1);  // captured
+  SendCall(500, 2, 0, 1);
+  SendCall(500, 3);
+  SendCall(514, 4);
+  producer_.SetState(wire::State::kActive);
+  peer_->Finish(*sink_, false);
+  EXPECT_EQ(Lost(LossKind::kCuptiNotDelivered), 1u);
+  EXPECT_EQ(Lost(LossKind::kProcessOutlived), 0u);
+  const EventBatch events = Events();
+  ASSERT_EQ(events.api_calls.size(), 4u);
+  EXPECT_EQ(events.api_calls[0].graph_nodes, 1u);
+  ASSERT_EQ(events.losses.size(), 1u);
+  // The calls of this test began when the machine had been up for a microsecond.
+  EXPECT_EQ(Text(events.losses[0].detail).find("process 4711: begun in its last "), 0u);
+}
+
+TEST_F(GpuPeerTest, ProcessThatOutlivesTheRecordingIsCounted) {
+  MakePeer();
+  producer_.SetState(wire::State::kActive);
+  peer_->Finish(*sink_, true);
+  EXPECT_EQ(Lost(LossKind::kProcessOutlived), 1u);
+  EXPECT_EQ(sink_->losses().total(), 1u);
+}
+
+TEST_F(GpuPeerTest, GraphNodesBecomeEvents) {
+  MakePeer();
+  wire::GraphNodeMessage message{};
+  message.time_ns = 5;
+  message.node_id = uint64_t{2} << 32 | 7;
+  message.original_node_id = uint64_t{1} << 32 | 7;
+  message.graph_id = 2;
+  message.node_type = 1;
+  message.change = 1;
+  message.tid = 77;
+  message.correlation_id = 8;
+  ASSERT_TRUE(producer_.Send(wire::MessageKind::kGraphNode, message));
+  peer_->Drain(*sink_);
+  const EventBatch events = Events();
+  ASSERT_EQ(events.graph_nodes.size(), 1u);
+  const GraphNode& node = events.graph_nodes[0];
+  EXPECT_EQ(node.instance.value, kInstance);
+  EXPECT_EQ(node.time_ns, 5u);
+  EXPECT_EQ(node.change, GraphNodeChange::kCloned);
+  EXPECT_EQ(node.node_id, 0x200000007u);
+  EXPECT_EQ(node.original_node_id, 0x100000007u);
+  EXPECT_EQ(node.graph_id, 2u);
+  EXPECT_EQ(node.node_type, 1u);
+  EXPECT_EQ(node.tid, 77u);
+  EXPECT_EQ(node.correlation_id, 8u);
 }
 
 TEST_F(GpuPeerTest, FinishedProcessOwesNothing) {

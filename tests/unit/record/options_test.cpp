@@ -59,6 +59,28 @@ TEST(Options, All) {
   EXPECT_FALSE(Good({"--cpu-only", "-q", "app"}).record_gpu);
 }
 
+TEST(Options, OfGraphsAndProbes) {
+  EXPECT_EQ(Good({"app"}).graph_trace, GraphTraceMode::kGraph);
+  EXPECT_EQ(Good({"--cuda-graph-trace=node", "app"}).graph_trace, GraphTraceMode::kNode);
+  EXPECT_TRUE(Good({"app"}).inject);
+  EXPECT_FALSE(Good({"--yield-cupti", "app"}).inject);
+  const RecordOptions options =
+      Good({"--no-inject", "--cuda-lib", "/a.so", "--cuda-lib=/b.so", "app", "--cuda-lib"});
+  EXPECT_FALSE(options.inject);
+  EXPECT_EQ(options.cuda_libraries, (Words{"/a.so", "/b.so"}));
+  EXPECT_EQ(options.command, (Words{"app", "--cuda-lib"}));
+}
+
+TEST(Options, OfGraphsAndProbesThatMakeNoSense) {
+  EXPECT_NE(Bad({"--cuda-graph-trace=nodes", "app"}).find("nodes"), std::string::npos);
+  EXPECT_NE(Bad({"--cuda-lib", "/a.so", "app"}).find("--no-inject"), std::string::npos);
+  EXPECT_NE(Bad({"--no-inject", "--cpu-only", "app"}).find("--cpu-only"), std::string::npos);
+  EXPECT_NE(Bad({"--yield-cupti", "--cupti-lib", "/c.so", "app"}).find("--cupti-lib"),
+            std::string::npos);
+  EXPECT_NE(Bad({"--no-inject", "--launch-stacks=none", "app"}).find("--launch-stacks=none"),
+            std::string::npos);
+}
+
 TEST(Options, TheProgramKeepsItsOwnOptions) {
   EXPECT_EQ(Good({"--", "app", "-o", "y"}).command, (Words{"app", "-o", "y"}));
   EXPECT_EQ(Good({"app", "--", "-F", "1"}).command, (Words{"app", "--", "-F", "1"}));

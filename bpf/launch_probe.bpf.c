@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Which code made the GPU do this, where nothing may be loaded into the program? Runs at the entry
+ * and at the return of the launch functions of the CUDA libraries. The report matches the two, and
+ * a call of the driver to the call of the runtime around it, by thread and time.
+ */
+#include "common.h"
+#include "kernel_types.h"
+#include "slots.h"
+
+char program_license[] SEC("license") = "Dual BSD/GPL";
+
+struct {
+  __uint(type, BPF_MAP_TYPE_RINGBUF);
+  __uint(max_entries, 16 << 20);
+} probe_hits SEC(".maps");
+
+/*
+ * The probes are on files: every program that uses them hits them. The threads that have an entry
+ * here are the target's and its descendants'. The recorder enters the target before its exec; that
+ * works in any pid namespace, and unlike a table of pids it needs no cleaning up.
+ */
+struct {
+  __uint(type, BPF_MAP_TYPE_TASK_STORAGE);
+  __uint(map_flags, BPF_F_NO_PREALLOC);
+  __type(key, int);
+  __type(value, __u32);
+} recorded SEC(".maps");
+
+DEFINE_SLOTS(struct xpu_probe_hit)
+
+/* Runs before the child does. */
+SEC("tp_btf/sched_process_fork")
+int inherit_mark(__u64* ctx) {
+  struct task_struct* parent = (void*)ctx[0];
+  struct task_struct* child = (void*)ctx[1];
+
+  if (!bpf_task_storage_get(&recorded, parent, 0, 0)) return 0;
+  if (!bpf_task_storage_get(&recorded, child, 0, BPF_LOCAL_STORAGE_GET_F_CREATE))
+    count(XPU_TASKS_UNMARKED);
+  return 0;
+}
+
+static __always_inline int is_recorded(void) {
+  return bpf_task_storage_get(&recorded, bpf_get_current_task_btf(), 0, 0) != 0;
+}
+
+static __always_inline void fill_common(struct xpu_probe_hit* hit, __u64 cookie) {
+  struct identity who = current_identity();
+
+  hit->time_ns = bpf_ktime_get_ns();
+  hit->pid = who.pid;
+  hit->tid = who.tid;
+  hit->cpu = bpf_get_smp_processor_id();
+  hit->probe = cookie;
+}
+
+static __always_inline __u64 kernel_argument(struct pt_regs* ctx, __u64 cookie) {
+  __u64 first = ctx->di;
+  __u64 second = ctx->si;
+
+  /* Else the compiler chooses between their addresses, which the verifier does not allow. */
+  asm volatile("" : "+r"(first), "+r"(second));
+  switch (cookie >> XPU_PROBE_ARGUMENT_SHIFT) {
+    case XPU_PROBE_FIRST_ARGUMENT:
+      return first;
+    case XPU_PROBE_SECOND_ARGUMENT:
+      return second;
+    default:
+      return 0;
+  }
+}
+
+/* Returns the bytes of the event. */
+static __always_inline __u32 fill_entry(struct pt_regs* ctx, struct xpu_probe_hit* hit) {
+  __u64 cookie = bpf_get_attach_cookie(ctx);
+
+  fill_common(hit, cookie);
+  hit->is_return = 0;
+  hit->return_value = 0;
+  hit->kernel = kernel_argument(ctx, cookie);
+  /* endbr64, behind which a probe may be, leaves the stack as it is. */
+  if (bpf_probe_read_user(&hit->caller, sizeof(hit->caller), (void*)ctx->sp)) hit->caller = 0;
+  return __builtin_offsetof(struct xpu_probe_hit, stack) + take_stack(ctx, &hit->stack, 0);
+}
+
+SEC("uprobe")
+int probe_entry(struct pt_regs* ctx) {
+  struct xpu_probe_hit* hit;
+  struct slot* slot;
+  __u32 size;
+
+  if (!is_recorded()) return 0;
+  count(XPU_PROBE_HITS_SEEN);
+  slot = take_slot();
+  if (slot) {
+    size = fill_entry(ctx, &slot->event);
+    if (bpf_ringbuf_output(&probe_hits, &slot->event, size, BPF_RB_NO_WAKEUP))
+      count(XPU_PROBE_HITS_DROPPED);
+    give_slot_back(slot);
+    return 0;
+  }
+  hit = bpf_ringbuf_reserve(&probe_hits, sizeof(*hit), 0);
+  if (!hit) {
+    count(XPU_PROBE_HITS_DROPPED);
+    return 0;
+  }
+  fill_entry(ctx, hit);
+  bpf_ringbuf_submit(hit, BPF_RB_NO_WAKEUP);
+  return 0;
+}
+
+SEC("uretprobe")
+int probe_return(struct pt_regs* ctx) {
+  struct xpu_probe_hit* hit;
+
+  if (!is_recorded()) return 0;
+  count(XPU_PROBE_HITS_SEEN);
+  hit = bpf_ringbuf_reserve(&probe_hits, __builtin_offsetof(struct xpu_probe_hit, stack.frames), 0);
+  if (!hit) {
+    count(XPU_PROBE_HITS_DROPPED);
+    return 0;
+  }
+  fill_common(hit, bpf_get_attach_cookie(ctx));
+  hit->is_return = 1;
+  hit->return_value = ctx->ax;
+  hit->kernel = 0;
+  hit->caller = 0;
+  hit->stack.kernel_frames = 0;
+  hit->stack.user_frames = 0;
+  bpf_ringbuf_submit(hit, BPF_RB_NO_WAKEUP);
+  return 0;
+}

@@ -1,0 +1,39 @@
+// The calls of one process that CUPTI still owes a record: what dies with the process.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+#include <unordered_map>
+#include <unordered_set>
+
+namespace xpu {
+
+class OpenCalls {
+ public:
+  // What the callback `id` of `domain` is called: the name tells whether its calls make GPU work.
+  void SetName(uint32_t domain, uint32_t id, std::string_view name);
+
+  struct Call {
+    uint32_t domain;
+    uint32_t callback_id;
+    uint32_t correlation_id;
+    uint64_t start_ns;
+    int32_t return_value;
+    uint32_t graph_nodes;
+  };
+  void Took(const Call& call);
+  void TookRecord(uint32_t correlation_id) { open_.erase(correlation_id); }
+
+  size_t size() const { return open_.size(); }
+  // Start of the oldest; 0: there is none.
+  uint64_t OldestStartNs() const;
+
+ private:
+  static uint64_t KeyOf(uint32_t domain, uint32_t id) { return uint64_t{domain} << 32 | id; }
+
+  std::unordered_set<uint64_t> working_;         // callbacks whose calls make GPU work
+  std::unordered_map<uint32_t, uint64_t> open_;  // correlation id to start
+};
+
+}  // namespace xpu

@@ -1,0 +1,99 @@
+#include "record/probe_links.h"
+
+#include <cerrno>
+#include <cstring>
+#include <iterator>
+
+#include <bpf/bpf.h>
+#include <linux/bpf.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "format/base/file.h"
+#include "format/base/text.h"
+#include "record/bpf_support.h"
+
+namespace xpu {
+namespace {
+
+constexpr uint32_t kMultiReturn = 1;  // BPF_F_UPROBE_MULTI_RETURN
+
+// The part of union bpf_attr that BPF_LINK_CREATE reads for uprobe_multi; the headers of older
+// distributions end before it.
+struct MultiLinkAttributes {
+  uint32_t program_fd;
+  uint32_t target_fd;
+  uint32_t attach_type;
+  uint32_t link_flags;
+  uint64_t path;
+  uint64_t offsets;
+  uint64_t reference_counters;
+  uint64_t cookies;
+  uint32_t count;
+  uint32_t flags;
+  uint32_t pid;  // 0: every process
+  uint32_t padding;
+};
+static_assert(sizeof(MultiLinkAttributes) == 64);
+
+uint64_t AsNumber(const void* pointer) { return reinterpret_cast<uintptr_t>(pointer); }
+
+// An empty descriptor leaves the reason in errno.
+UniqueFd CreateMultiLink(int program_fd, const char* path, std::span<const ProbePoint> points,
+                         bool is_return) {
+  std::vector<uint64_t> offsets, cookies;
+  for (const ProbePoint& point : points) {
+    offsets.push_back(point.file_offset);
+    cookies.push_back(point.cookie);
+  }
+  MultiLinkAttributes attributes{};
+  attributes.program_fd = static_cast<uint32_t>(program_fd);
+  attributes.attach_type = kUprobeMulti;
+  attributes.path = AsNumber(path);
+  attributes.offsets = AsNumber(offsets.data());
+  attributes.cookies = AsNumber(cookies.data());
+  attributes.count = static_cast<uint32_t>(points.size());
+  attributes.flags = is_return ? kMultiReturn : 0;
+  return UniqueFd(
+      static_cast<int>(::syscall(SYS_bpf, BPF_LINK_CREATE, &attributes, sizeof(attributes))));
+}
+
+}  // namespace
+
+// A program for it, and a link on what cannot be probed: kernels that know it look at the path and
+// say EBADF, older ones do not get so far.
+bool HasUprobeMulti() {
+  const bpf_insn nothing[] = {
+      {.code = BPF_ALU64 | BPF_MOV | BPF_K, .dst_reg = 0, .src_reg = 0, .off = 0, .imm = 0},
+      {.code = BPF_JMP | BPF_EXIT, .dst_reg = 0, .src_reg = 0, .off = 0, .imm = 0}};
+  LIBBPF_OPTS(bpf_prog_load_opts, options, .expected_attach_type = kUprobeMulti);
+  const UniqueFd program(bpf_prog_load(BPF_PROG_TYPE_KPROBE, "xpu_ability", "Dual BSD/GPL", nothing,
+                                       std::size(nothing), &options));
+  if (!program) return false;
+  const ProbePoint anywhere{};
+  const UniqueFd link = CreateMultiLink(program.get(), "/", {&anywhere, 1}, false);
+  return !link && errno == EBADF;
+}
+
+Result<PlacedProbes> PlacedProbes::Place(const bpf_program* program, const std::string& path,
+                                         std::span<const ProbePoint> points, bool is_return,
+                                         bool with_multi) {
+  PlacedProbes placed;
+  if (with_multi) {
+    placed.multi_link_ = CreateMultiLink(bpf_program__fd(program), path.c_str(), points, is_return);
+    if (!placed.multi_link_) return BpfError(Format("uprobes in {}", path), -errno);
+    return placed;
+  }
+  for (const ProbePoint& point : points) {
+    LIBBPF_OPTS(bpf_uprobe_opts, options, .bpf_cookie = point.cookie, .retprobe = is_return);
+    BpfLink link(bpf_program__attach_uprobe_opts(program, kEveryProcess, path.c_str(),
+                                                 point.file_offset, &options));
+    if (!link) {
+      return BpfError(Format("uprobe at offset {:#x} of {}", point.file_offset, path), -errno);
+    }
+    placed.links_.push_back(std::move(link));
+  }
+  return placed;
+}
+
+}  // namespace xpu

@@ -1,0 +1,280 @@
+#include "record/probe_source.h"
+
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <system_error>
+#include <utility>
+
+#include <launch_probe.skel.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "format/base/file.h"
+#include "format/base/text.h"
+#include "record/bpf_support.h"
+#include "record/probe_files.h"
+#include "record/probe_libraries.h"
+#include "record/stack_frames.h"
+#include "record/test_drop.h"
+
+namespace xpu {
+namespace {
+
+// For tests, no option of users: probes as on kernels before 6.6.
+constexpr char kOneByOneVariable[] = "XPU_TEST_PROBES_ONE_BY_ONE";
+
+// A file that a process mapped, to be looked up.
+struct MappedFile {
+  uint32_t pid = 0;
+  std::string path;   // as the process sees it
+  std::string range;  // of its addresses, as /proc/PID/map_files has it
+
+  // What the process sees as "/": it may live in a container. Readable until it has ended.
+  std::string Root() const { return Format("/proc/{}/root", pid); }
+  std::string InRoot() const { return Root() + path; }
+  // Also of a deleted file.
+  std::string InMapFiles() const { return Format("/proc/{}/map_files/{}", pid, range); }
+};
+
+// 0: it is there.
+int ReasonOfAbsence(const std::string& path) {
+  return ::access(path.c_str(), F_OK) == 0 ? 0 : errno;
+}
+
+}  // namespace
+
+std::vector<Frame> FramesFromCaller(std::span<const Frame> walk, uint64_t caller) {
+  std::vector<Frame> frames;
+  if (!walk.empty()) walk = walk.subspan(1);
+  const Frame direct{FrameKind::kUser, caller};
+  if (caller != 0 && (walk.empty() || walk.front() != direct)) frames.push_back(direct);
+  frames.insert(frames.end(), walk.begin(), walk.end());
+  return frames;
+}
+
+class ProbeSource::Impl {
+ public:
+  Impl() : stack_(KernelStackLimit()), drop_(TestDrop::FromEnvironment("probe")) {}
+
+  Status Load();
+  Status AddNamed(const std::vector<std::string>& paths);
+  void AddForeseen(const std::vector<std::string>& paths);
+  Status Arm(pid_t target);
+  std::string AddMapped(const MappedFile& file);
+  void AddMapped(EventSink& sink);
+  void WriteDefinitions(EventSink& sink);
+  void TakeHit(std::span<const std::byte> bytes);
+  void CountLosses(EventSink& sink);
+  std::string HitsText() const;
+
+  Handle<launch_probe_bpf, launch_probe_bpf::destroy> program_;
+  BpfLink fork_link_;
+  std::unique_ptr<BpfRing> ring_;
+  bool with_multi_ = false;
+  bool verbose_ = false;
+  bool are_named_ = false;  // the user chose the files
+  std::optional<ProbeFiles> files_;
+  size_t defined_ = 0;  // of files_->probes()
+  std::vector<MappedFile> mapped_;
+  StackFrames stack_;
+  TestDrop drop_;
+  EventSink* sink_ = nullptr;  // during Drain
+  uint64_t taken_ = 0;
+  uint64_t dropped_counted_ = 0;
+  uint64_t unmarked_counted_ = 0;
+};
+
+Status ProbeSource::Impl::Load() {
+  XPU_ASSIGN_OR_RETURN(const PidNamespace pid_namespace, OwnPidNamespace());
+  program_.reset(launch_probe_bpf::open());
+  if (!program_) return BpfError("BPF program launch_probe: open", -errno);
+  program_->rodata->pid_namespace_device = pid_namespace.device;
+  program_->rodata->pid_namespace_inode = pid_namespace.inode;
+  with_multi_ = HasUprobeMulti() && std::getenv(kOneByOneVariable) == nullptr;
+  if (with_multi_) {
+    bpf_program__set_expected_attach_type(program_->progs.probe_entry, kUprobeMulti);
+    bpf_program__set_expected_attach_type(program_->progs.probe_return, kUprobeMulti);
+  }
+  if (int result = launch_probe_bpf::load(program_.get()); result != 0) {
+    return BpfError("BPF program launch_probe: load", result);
+  }
+  XPU_ASSIGN_OR_RETURN(BpfRing ring,
+                       BpfRing::Open(program_->maps.probe_hits,
+                                     [this](std::span<const std::byte> bytes) { TakeHit(bytes); }));
+  ring_ = std::make_unique<BpfRing>(std::move(ring));
+  files_.emplace(
+      ProbeFiles::Programs{program_->progs.probe_entry, program_->progs.probe_return, with_multi_});
+  return Ok();
+}
+
+Status ProbeSource::Impl::AddNamed(const std::vector<std::string>& paths) {
+  are_named_ = true;
+  for (const std::string& path : paths) {
+    std::error_code failed;
+    const std::string real = std::filesystem::canonical(path, failed).native();
+    if (failed) return SystemError(Format("--cuda-lib {}", path), failed.value());
+    XPU_RETURN_IF_ERROR(files_->Add(real, real));
+  }
+  return Ok();
+}
+
+// One that cannot be probed is no loss until it is mapped; then it is tried again.
+void ProbeSource::Impl::AddForeseen(const std::vector<std::string>& paths) {
+  for (const std::string& path : paths) {
+    const Status added = files_->Add(path, path);
+    if (added.ok()) continue;
+    files_->Forget(path);
+    if (verbose_) std::fprintf(stderr, "launch probes: %s\n", added.error().message.c_str());
+  }
+}
+
+Status ProbeSource::Impl::Arm(pid_t target) {
+  fork_link_.reset(bpf_program__attach(program_->progs.inherit_mark));
+  if (!fork_link_) return BpfError("BPF program inherit_mark: attach", -errno);
+  const UniqueFd pidfd(static_cast<int>(::syscall(SYS_pidfd_open, target, 0)));
+  if (!pidfd) return SystemError("pidfd_open", errno);
+  const int key = pidfd.get();
+  const uint32_t mark = 0;
+  const int map = bpf_map__fd(program_->maps.recorded);
+  if (bpf_map_update_elem(map, &key, &mark, BPF_ANY) != 0) {
+    return BpfError("marking the program for the launch probes", -errno);
+  }
+  return Ok();
+}
+
+// Empty: the file is probed. Else why it is not.
+std::string ProbeSource::Impl::AddMapped(const MappedFile& file) {
+  const std::string in_root = file.InRoot();
+  const bool has_name = ReasonOfAbsence(in_root) == 0;
+  const Status added = files_->Add(has_name ? in_root : file.InMapFiles(), file.path);
+  if (added.ok()) return {};
+  const int no_root = ReasonOfAbsence(file.Root() + "/");
+  if (no_root == 0) return added.error().message;
+  if (files_->Knows(file.path)) return {};
+  if (no_root == EACCES) return SystemError(file.Root(), no_root).message;
+  return Format("{}: the process ended before it could be probed", file.path);
+}
+
+void ProbeSource::Impl::AddMapped(EventSink& sink) {
+  for (const MappedFile& file : std::exchange(mapped_, {})) {
+    const std::string why = AddMapped(file);
+    if (!why.empty()) sink.losses().Add(LossKind::kProbeNotPlaced, 1, file.pid, {}, why);
+  }
+  for (const std::string& refusal : files_->TakeRefusals()) {
+    sink.losses().Add(LossKind::kProbeNotPlaced, 1, 0, {}, refusal);
+  }
+}
+
+void ProbeSource::Impl::WriteDefinitions(EventSink& sink) {
+  for (; defined_ < files_->probes().size(); ++defined_) {
+    const PlacedProbe& placed = files_->probes()[defined_];
+    Probe probe;
+    probe.probe = placed.probe;
+    probe.purpose = placed.function->purpose;
+    probe.function = sink.Intern(placed.function->name);
+    probe.path = sink.Intern(placed.path);
+    sink.Write(probe);
+  }
+}
+
+void ProbeSource::Impl::TakeHit(std::span<const std::byte> bytes) {
+  if (bytes.size() < offsetof(xpu_probe_hit, stack.frames)) return;
+  const auto& raw = *reinterpret_cast<const xpu_probe_hit*>(bytes.data());
+  ++taken_;
+  if (drop_.Next()) {
+    sink_->losses().Add(LossKind::kTestDropped, 1, raw.pid);
+    return;
+  }
+  ProbeHit hit;
+  hit.time_ns = raw.time_ns;
+  hit.probe = raw.probe;
+  hit.is_return = raw.is_return != 0;
+  hit.pid = raw.pid;
+  hit.tid = raw.tid;
+  hit.cpu = raw.cpu;
+  hit.kernel = raw.kernel;
+  hit.return_value = raw.return_value;
+  if (!hit.is_return) {
+    stack_.Take(raw.stack, bytes.size() - offsetof(xpu_probe_hit, stack));
+    stack_.CountLosses(sink_->losses(), raw.pid);
+    hit.stack = sink_->Intern(FramesFromCaller(stack_.frames(), raw.caller));
+    hit.stack_flags = stack_.flags();
+  }
+  sink_->Write(hit);
+}
+
+void ProbeSource::Impl::CountLosses(EventSink& sink) {
+  const auto counters = ReadCounters(program_->maps.counters);
+  const uint64_t dropped = counters[XPU_PROBE_HITS_DROPPED];
+  sink.losses().Add(LossKind::kProbeRingFull, dropped - std::exchange(dropped_counted_, dropped));
+  const uint64_t unmarked = counters[XPU_TASKS_UNMARKED];
+  sink.losses().Add(LossKind::kProbeNotPlaced,
+                    unmarked - std::exchange(unmarked_counted_, unmarked), 0, {},
+                    "a child of the program could not be marked: the kernel lacks memory");
+}
+
+std::string ProbeSource::Impl::HitsText() const {
+  const auto counters = ReadCounters(program_->maps.counters);
+  return Format("launch probes: {} hits seen, {} recorded, {} dropped\n",
+                counters[XPU_PROBE_HITS_SEEN], taken_, counters[XPU_PROBE_HITS_DROPPED]);
+}
+
+ProbeSource::ProbeSource(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+ProbeSource::ProbeSource(ProbeSource&&) noexcept = default;
+ProbeSource::~ProbeSource() = default;
+
+Result<ProbeSource> ProbeSource::Open(const RecordOptions& options,
+                                      const std::vector<std::string>& environment) {
+  auto impl = std::make_unique<Impl>();
+  impl->verbose_ = options.verbose;
+  XPU_RETURN_IF_ERROR(impl->Load());
+  if (!options.cuda_libraries.empty()) {
+    XPU_RETURN_IF_ERROR(impl->AddNamed(options.cuda_libraries));
+  } else {
+    const std::string program = options.command.empty() ? "" : options.command.front();
+    impl->AddForeseen(FindCudaLibraries(program, environment));
+  }
+  ProbeSource source(std::move(impl));
+  if (options.verbose) std::fprintf(stderr, "launch probes: %s\n", source.Describe().c_str());
+  return source;
+}
+
+Status ProbeSource::Arm(pid_t target) { return impl_->Arm(target); }
+
+void ProbeSource::SeeMapping(const PerfMapping& mapping) {
+  if (impl_->are_named_ || !IsCudaLibrary(mapping.path)) return;
+  impl_->mapped_.push_back(
+      {mapping.pid, std::string(mapping.path),
+       Format("{:x}-{:x}", mapping.address, mapping.address + mapping.size_bytes)});
+}
+
+void ProbeSource::Drain(EventSink& sink) {
+  impl_->AddMapped(sink);
+  impl_->WriteDefinitions(sink);
+  impl_->sink_ = &sink;
+  impl_->ring_->Drain();
+}
+
+void ProbeSource::CountLosses(EventSink& sink) { impl_->CountLosses(sink); }
+
+void ProbeSource::Stop(EventSink& sink) {
+  impl_->files_->RemoveAll();
+  impl_->mapped_.clear();
+  Drain(sink);
+  CountLosses(sink);
+  if (impl_->verbose_) std::fputs(impl_->HitsText().c_str(), stderr);
+}
+
+std::string ProbeSource::Describe() const {
+  std::string text = impl_->with_multi_ ? "all of a file at once" : "one by one";
+  std::map<std::string, int> functions;
+  for (const PlacedProbe& probe : impl_->files_->probes()) ++functions[probe.path];
+  for (const auto& [path, count] : functions) AppendFormat(text, "; {} in {}", count, path);
+  return text;
+}
+
+}  // namespace xpu

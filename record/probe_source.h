@@ -1,0 +1,56 @@
+// GPU launches of a program into which nothing is loaded: probes at the launch functions of the
+// CUDA libraries that the program maps, at their entry (with the stack) and at their return.
+//
+// A file is probed before the program starts where it can be foreseen (probe_libraries.h) and
+// otherwise as soon as its mapping is known; launches in between, about a millisecond, are missed.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <sys/types.h>
+
+#include "format/base/result.h"
+#include "record/event_sink.h"
+#include "record/options.h"
+#include "record/perf_records.h"
+
+namespace xpu {
+
+class ProbeSource {
+ public:
+  // Loads the programs. Fails when a library that the user named cannot be probed.
+  static Result<ProbeSource> Open(const RecordOptions& options,
+                                  const std::vector<std::string>& environment);
+
+  ProbeSource(ProbeSource&&) noexcept;
+  ~ProbeSource();
+
+  // Between the target's fork and its exec: from here on it and its descendants count.
+  Status Arm(pid_t target);
+
+  // A process of the target mapped a file; Drain probes it.
+  void SeeMapping(const PerfMapping& mapping);
+
+  void Drain(EventSink& sink);
+  void CountLosses(EventSink& sink);
+  // Removes the probes and takes what is left.
+  void Stop(EventSink& sink);
+
+  // How the probes are placed, and the functions found in the files probed so far, for people.
+  std::string Describe() const;
+
+ private:
+  class Impl;
+  explicit ProbeSource(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+// The frames of a hit: `walk` began at the first instruction of the function, where it has the
+// caller as its second frame or has missed it. The function itself is left out.
+std::vector<Frame> FramesFromCaller(std::span<const Frame> walk, uint64_t caller);
+
+}  // namespace xpu
