@@ -19,7 +19,9 @@ Analysis::Analysis(Model loaded)
       processes(model),
       clocks(model),
       api_names(model),
-      correlation(Correlate(model, clocks, api_names)),
+      gpus(model),
+      graph_nodes(model.events.graph_nodes),
+      correlation(Correlate(model, clocks, api_names, graph_nodes)),
       resolver(model, processes, api_names, symbolizer, frames) {}
 
 }  // namespace xpu

@@ -7,6 +7,8 @@
 #include "report/clock_fit.h"
 #include "report/correlate.h"
 #include "report/frames.h"
+#include "report/gpu_devices.h"
+#include "report/graph_nodes.h"
 #include "report/model.h"
 #include "report/process_table.h"
 #include "report/stack_resolver.h"
@@ -25,6 +27,8 @@ struct Analysis {
   ProcessTable processes;
   Clocks clocks;
   ApiNames api_names;
+  GpuDevices gpus;
+  GraphNodes graph_nodes;
   Correlation correlation;
   Symbolizer symbolizer;
   FrameTable frames;

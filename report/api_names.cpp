@@ -130,6 +130,15 @@ ApiNames::ApiNames(const Model& model) {
     entry_points_.insert(name);
     names_.try_emplace({event.instance, event.domain, event.callback_id}, std::move(name));
   }
+  for (const Probe& probe : model.events.probes) {
+    probes_.try_emplace(probe.probe, NormalizeApiName(model.Text(probe.function)));
+  }
+}
+
+const std::string& ApiNames::OfProbe(uint32_t probe) const {
+  static const std::string kNone;
+  const auto found = probes_.find(probe);
+  return found == probes_.end() ? kNone : found->second;
 }
 
 const std::string& ApiNames::Of(InstanceId instance, ApiDomain domain, uint32_t callback_id) const {

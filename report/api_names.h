@@ -28,6 +28,9 @@ class ApiNames {
   // Normalized. A callback id without a name reads "cuda_driver_api_307".
   const std::string& Of(InstanceId instance, ApiDomain domain, uint32_t callback_id) const;
 
+  // The normalized name of the function that a probe is on; "" for a probe that is not defined.
+  const std::string& OfProbe(uint32_t probe) const;
+
   // Whether a C function of this (raw) name is a function of the CUDA API: one that the capture
   // names, or one of the calls that start work.
   bool IsEntryPoint(std::string_view symbol) const;
@@ -39,6 +42,7 @@ class ApiNames {
   };
   // Unnamed ids get their entry when they are asked for.
   mutable std::unordered_map<Key, std::string, HashKey> names_;
+  std::unordered_map<uint32_t, std::string> probes_;
   std::unordered_set<std::string> entry_points_;
 };
 

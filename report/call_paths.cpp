@@ -31,11 +31,13 @@ CallPaths::ContextId CallPaths::Intern(const Context& context) {
   return contexts_.try_emplace(context, ContextId{next}).first->second;
 }
 
-CallPaths::CallPaths(Analysis& analysis, bool keep_internal_frames)
+CallPaths::CallPaths(Analysis& analysis, const PathOptions& options)
     : analysis_(analysis),
-      keep_internal_frames_(keep_internal_frames),
+      options_(options),
       unknown_(analysis.frames.Intern("[unknown]")),
-      unknown_launch_(analysis.frames.Intern("[unknown launch]")) {}
+      unknown_launch_(analysis.frames.Intern("[unknown launch]")),
+      captured_at_(analysis.frames.Intern("[captured at]")),
+      before_recording_(analysis.frames.Intern("[before the recording]")) {}
 
 FrameId CallPaths::Comm(const Owner& owner) {
   const std::string_view name =
@@ -74,8 +76,7 @@ PathId CallPaths::UnknownLaunch(const Owner& owner, FrameId api) {
 
 PathId CallPaths::OfLaunch(const Launch& launch) {
   const Owner owner = OwnerOf(analysis_, launch);
-  const FrameId api = analysis_.frames.Intern(
-      analysis_.api_names.Of(launch.instance, launch.domain, launch.callback_id));
+  const FrameId api = analysis_.frames.Intern(ApiNameOf(analysis_.api_names, launch));
   if (!launch.stack) return UnknownLaunch(owner, api);
 
   const SpaceId space = analysis_.processes.SpaceAt(owner.process, owner.time_ns);
@@ -84,7 +85,7 @@ PathId CallPaths::OfLaunch(const Launch& launch) {
   if (const PathId known = paths_.Get(key)) return known;
   const ResolvedStack stack = analysis_.resolver.Resolve(launch.stack, space, owner.time_ns);
   std::span<const FrameId> frames = stack.frames;
-  if (!keep_internal_frames_) {
+  if (!options_.keep_internal_frames) {
     frames = frames.subspan(CountInternalFrames(frames, analysis_.frames));
   }
   const PathId path = tree_.Child(AddFrames(tree_.Child(PathId{}, comm), frames), api);
@@ -92,11 +93,43 @@ PathId CallPaths::OfLaunch(const Launch& launch) {
   return path;
 }
 
-PathId CallPaths::OfWork(const GpuWork& work) {
-  if (work.launch == GpuWork::kNoLaunch) {
-    return UnknownLaunch(OwnerOf(analysis_, work), FrameId{});
+std::vector<FrameId> CallPaths::CapturedAt(const GpuWork& work) {
+  switch (work.origin) {
+    case NodeOrigin::kNoNode:
+      return {};
+    case NodeOrigin::kUnknown:
+      return {unknown_};
+    case NodeOrigin::kBeforeRecording:
+      return {before_recording_};
+    case NodeOrigin::kKnown:
+      break;
   }
-  return OfLaunch(analysis_.correlation.launches[work.launch]);
+  std::vector<FrameId> frames = tree_.Path(OfLaunch(analysis_.correlation.launches[work.creation]));
+  frames.erase(frames.begin());  // the name of the thread
+  return frames;
+}
+
+PathId CallPaths::WithCreation(PathId path, const GpuWork& work) {
+  path = tree_.Child(path, captured_at_);
+  if (work.origin != NodeOrigin::kKnown) return tree_.Child(path, CapturedAt(work).front());
+  const PathId creation = OfLaunch(analysis_.correlation.launches[work.creation]);
+  const uint64_t key = uint64_t{path.value} << 32 | creation.value;
+  if (const PathId known = with_creation_.Get(key)) return known;
+  for (const FrameId frame : CapturedAt(work)) path = tree_.Child(path, frame);
+  return with_creation_[key] = path;
+}
+
+PathId CallPaths::OfWork(const GpuWork& work) {
+  const auto& launches = analysis_.correlation.launches;
+  const bool is_node = work.origin != NodeOrigin::kNoNode;
+  if (is_node && options_.graph_stacks == GraphStacks::kCreation) {
+    if (work.origin == NodeOrigin::kKnown) return OfLaunch(launches[work.creation]);
+    return WithCreation(tree_.Child(PathId{}, Comm(OwnerOf(analysis_, work))), work);
+  }
+  const PathId path = work.launch == GpuWork::kNoLaunch
+                          ? UnknownLaunch(OwnerOf(analysis_, work), FrameId{})
+                          : OfLaunch(launches[work.launch]);
+  return is_node && options_.graph_stacks == GraphStacks::kBoth ? WithCreation(path, work) : path;
 }
 
 }  // namespace xpu

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <tuple>
 #include <unordered_map>
+#include <vector>
 
 #include "report/analysis.h"
 #include "report/call_tree.h"
@@ -23,16 +24,31 @@ Owner OwnerOf(const Analysis& analysis, const CpuSample& sample);
 Owner OwnerOf(const Analysis& analysis, const Launch& launch);
 Owner OwnerOf(const Analysis& analysis, const GpuWork& work);
 
+// Which stacks the work of a graph's node is shown under.
+enum class GraphStacks : uint8_t {
+  kBoth,      // the one that launched the graph, [captured at], the one that put the node into it
+  kLaunch,    // the first of them
+  kCreation,  // the last of them, as if the work had been launched there
+};
+
+struct PathOptions {
+  bool keep_internal_frames = false;  // launches keep the frames of CUDA and of our own library
+  GraphStacks graph_stacks = GraphStacks::kBoth;
+};
+
 class CallPaths {
  public:
-  // `keep_internal_frames`: launches keep the frames of CUDA and of our own library.
-  CallPaths(Analysis& analysis, bool keep_internal_frames);
+  CallPaths(Analysis& analysis, const PathOptions& options);
 
   PathId OfSample(const CpuSample& sample);
   // Ends with the name of the CUDA call.
   PathId OfLaunch(const Launch& launch);
-  // The launch of the work, or [unknown launch] when it has none.
+  // The launch of the work, or [unknown launch] when it has none; for the work of a graph's node
+  // what the options say.
   PathId OfWork(const GpuWork& work);
+  // Outermost first, without the thread: where the node of the work was put into its graph. Empty
+  // for work of no node.
+  std::vector<FrameId> CapturedAt(const GpuWork& work);
 
   CallTree& tree() { return tree_; }
 
@@ -47,14 +63,18 @@ class CallPaths {
   }
   FrameId Comm(const Owner& owner);
   PathId UnknownLaunch(const Owner& owner, FrameId api);
+  PathId WithCreation(PathId path, const GpuWork& work);
   PathId AddFrames(PathId path, std::span<const FrameId> innermost_first);
 
   Analysis& analysis_;
-  const bool keep_internal_frames_;
+  const PathOptions options_;
   CallTree tree_;
   const FrameId unknown_;
   const FrameId unknown_launch_;
-  FlatMap<PathId> paths_;  // of stacks that are the same at any time
+  const FrameId captured_at_;
+  const FrameId before_recording_;
+  FlatMap<PathId> paths_;          // of stacks that are the same at any time
+  FlatMap<PathId> with_creation_;  // by the paths of launch and creation
   std::map<Context, ContextId> contexts_;
   std::unordered_map<std::string_view, FrameId> comms_;
 };

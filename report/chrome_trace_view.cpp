@@ -6,6 +6,7 @@
 
 #include "format/base/text.h"
 #include "report/call_paths.h"
+#include "report/launched_kernel.h"
 #include "report/ledger.h"
 #include "report/text.h"
 #include "report/trace_args.h"
@@ -27,22 +28,28 @@ uint64_t FirstTime(const Analysis& analysis) {
   for (const GpuWork& work : analysis.correlation.work) {
     if (work.timed) first = std::min(first, work.start_ns);
   }
+  for (const Overhead& overhead : events.overheads) {
+    if (overhead.start_ns == 0) continue;
+    first = std::min(first, analysis.clocks.Of(overhead.instance).ToMonotonic(overhead.start_ns));
+  }
   return first == ~uint64_t{0} ? 0 : first;
 }
 
 class Trace {
  public:
-  Trace(Analysis& analysis, KernelNames kernel_names, Output& output)
+  Trace(Analysis& analysis, const TraceOptions& options, Output& output)
       : analysis_(analysis),
-        names_(analysis.model, kernel_names),
+        options_(options),
+        names_(analysis, options.kernel_names),
         output_(output),
         writer_(output, FirstTime(analysis)),
         tracks_(analysis, writer_),
-        paths_(analysis, false) {}
+        paths_(analysis, {.graph_stacks = options.graph_stacks}) {}
 
   void Write() {
     WriteCalls();
     WriteWork();
+    WriteOverheads();
     WriteSamples();
     WriteOtherData();
   }
@@ -51,11 +58,15 @@ class Trace {
   void WriteCalls();
   void WriteWork();
   void WriteOneWork(const GpuWork& work);
+  std::string CallArgs(const Launch& launch);
+  std::string WorkArgs(const GpuWork& work);
+  void WriteOverheads();
   void WriteSamples();
   void WriteThreadSamples(const std::vector<uint32_t>& samples);
   void WriteOtherData();
 
   Analysis& analysis_;
+  const TraceOptions options_;
   GpuNames names_;
   Output& output_;
   TraceWriter writer_;
@@ -63,22 +74,36 @@ class Trace {
   CallPaths paths_;
 };
 
+std::string Trace::CallArgs(const Launch& launch) {
+  std::string args = launch.probe != 0 ? Format("\"matched\":\"{}\"", MatchText(launch.stack_match))
+                                       : Format("\"correlation\":{}", launch.correlation_id);
+  if (launch.return_value != 0) AppendFormat(args, ",\"error\":{}", launch.return_value);
+  if (FateOf(launch) == LaunchFate::kCaptured) {
+    AppendFormat(args, ",\"captured graph nodes\":{}", launch.graph_nodes);
+  }
+  if (launch.probe != 0) {
+    const std::string kernel = LaunchedKernel(analysis_, names_, launch);
+    if (!kernel.empty()) {
+      args += ",\"kernel\":";
+      AppendJsonString(args, kernel);
+    }
+  }
+  if (launch.stack) {
+    const CallTree::Node& call = paths_.tree()[paths_.OfLaunch(launch)];
+    if (paths_.tree()[call.parent].parent) {  // not just the name of the thread
+      args += ",\"caller\":";
+      AppendJsonString(args, analysis_.frames[paths_.tree()[call.parent].frame].name);
+    }
+  }
+  return args;
+}
+
 void Trace::WriteCalls() {
   for (const Launch& launch : analysis_.correlation.launches) {
     if (output_.failed()) return;
-    const std::string& name =
-        analysis_.api_names.Of(launch.instance, launch.domain, launch.callback_id);
-    std::string args = Format("\"correlation\":{}", launch.correlation_id);
-    if (launch.return_value != 0) AppendFormat(args, ",\"error\":{}", launch.return_value);
-    if (launch.stack) {
-      const CallTree::Node& call = paths_.tree()[paths_.OfLaunch(launch)];
-      if (paths_.tree()[call.parent].parent) {  // not just the name of the thread
-        args += ",\"caller\":";
-        AppendJsonString(args, analysis_.frames[paths_.tree()[call.parent].frame].name);
-      }
-    }
-    writer_.Slice(tracks_.Thread(OwnerOf(analysis_, launch)), name, "cuda_api", launch.start_ns,
-                  launch.end_ns, args);
+    writer_.Slice(tracks_.Thread(OwnerOf(analysis_, launch)),
+                  ApiNameOf(analysis_.api_names, launch), "cuda_api", launch.start_ns,
+                  launch.end_ns, CallArgs(launch));
   }
 }
 
@@ -95,20 +120,62 @@ void Trace::WriteWork() {
   }
 }
 
+std::string Trace::WorkArgs(const GpuWork& work) {
+  std::string args = TraceArgs(analysis_.model.events, work);
+  if (work.launch == GpuWork::kNoLaunch) args += ",\"launch\":\"[unknown launch]\"";
+  if (work.origin == NodeOrigin::kNoNode || options_.graph_stacks == GraphStacks::kLaunch) {
+    return args;
+  }
+  std::string path;
+  for (const FrameId frame : paths_.CapturedAt(work)) {
+    if (!path.empty()) path += " > ";
+    path += analysis_.frames[frame].Label();
+  }
+  args += ",\"captured_at\":";
+  AppendJsonString(args, path);
+  return args;
+}
+
 void Trace::WriteOneWork(const GpuWork& work) {
   const bool waits = work.kind == WorkKind::kSynchronization;
   const Owner owner = OwnerOf(analysis_, work);
   const TraceTrack track =
-      tracks_.Gpu(owner.process, work.device_id,
+      tracks_.Gpu(owner.process, work.instance, work.device_id,
                   waits ? TraceTracks::GpuRow::kSynchronizations : TraceTracks::GpuRow::kStream,
                   waits ? 0 : work.stream_id, work.start_ns, work.end_ns);
   writer_.Slice(track, names_.Title(work), TraceCategory(work.kind), work.start_ns, work.end_ns,
-                TraceArgs(analysis_.model.events, work));
+                WorkArgs(work));
   if (work.launch == GpuWork::kNoLaunch || waits) return;
   const Launch& launch = analysis_.correlation.launches[work.launch];
   // Strictly inside the call's slice: at its very start some viewers miss it.
   const uint64_t from_ns = std::min(launch.start_ns + 1, launch.end_ns);
   writer_.Arrow(tracks_.Thread(OwnerOf(analysis_, launch)), from_ns, track, work.start_ns);
+}
+
+void Trace::WriteOverheads() {
+  struct Timed {
+    uint64_t start_ns;
+    uint64_t end_ns;
+    const Overhead* overhead;
+  };
+  std::vector<Timed> in_order;
+  for (const Overhead& overhead : analysis_.model.events.overheads) {
+    if (overhead.start_ns == 0 || overhead.end_ns < overhead.start_ns) continue;
+    const ClockFit& clock = analysis_.clocks.Of(overhead.instance);
+    const uint64_t start_ns = clock.ToMonotonic(overhead.start_ns);
+    in_order.push_back(
+        {start_ns, std::max(start_ns, clock.ToMonotonic(overhead.end_ns, start_ns)), &overhead});
+  }
+  std::stable_sort(in_order.begin(), in_order.end(),
+                   [](const Timed& a, const Timed& b) { return a.start_ns < b.start_ns; });
+  for (const auto& [start_ns, end_ns, overhead] : in_order) {
+    if (output_.failed()) return;
+    const auto process = analysis_.correlation.processes.find(overhead->instance);
+    const uint32_t pid = process == analysis_.correlation.processes.end() ? 0 : process->second.pid;
+    writer_.Slice(tracks_.Overheads(analysis_.processes.At(pid, start_ns), start_ns, end_ns),
+                  OverheadName(overhead->overhead_kind), "overhead", start_ns, end_ns,
+                  Format("\"correlation\":{}", overhead->correlation_id));
+  }
 }
 
 void Trace::WriteSamples() {
@@ -180,8 +247,8 @@ void Trace::WriteOtherData() {
 
 }  // namespace
 
-void WriteChromeTrace(Analysis& analysis, KernelNames kernel_names, Output& output) {
-  Trace(analysis, kernel_names, output).Write();
+void WriteChromeTrace(Analysis& analysis, const TraceOptions& options, Output& output) {
+  Trace(analysis, options, output).Write();
 }
 
 }  // namespace xpu

@@ -1,8 +1,9 @@
 // Pass 5: which call of the program caused which GPU work.
 //
-// Calls, launch stacks and GPU records belong together when they share (instance, correlation id).
-// The id has 32 bits and wraps, so one instance may use the same id more than once; times, hours
-// apart, then decide. Nothing is ever matched by time alone here.
+// Calls and GPU records belong together when they share (instance, correlation id); how ids that
+// wrapped are told apart is in launches.h. GPU work is never matched by time alone. Work of a node
+// of a CUDA graph belongs to two calls: the one that launched the graph, by its id, and the one
+// that put the node into the graph, through graph_nodes.h.
 #pragma once
 
 #include <cstdint>
@@ -13,39 +14,21 @@
 
 #include "report/api_names.h"
 #include "report/clock_fit.h"
+#include "report/graph_nodes.h"
+#include "report/launches.h"
 #include "report/model.h"
 
 namespace xpu {
 
-// How two things were found to belong together.
-enum class MatchKind : uint8_t {
-  kNone = 0,
-  kById = 1,         // the id occurs once
-  kByIdAndTime = 2,  // the id occurs more than once: the nearest in time
-};
-
-// One call that makes the GPU work: the call, its stack, or both.
-struct Launch {
-  InstanceId instance;
-  uint32_t correlation_id = 0;
-  ApiDomain domain = ApiDomain::kDriver;
-  uint32_t callback_id = 0;
-  ApiKind kind = ApiKind::kOther;
-  bool has_call = false;  // else start_ns = end_ns = the time of the stack
-  bool has_stack = false;
-  MatchKind stack_match = MatchKind::kNone;
-  uint8_t stack_flags = 0;
-  StackId stack;
-  uint32_t pid = 0;          // as the recorder sees it, 0: unknown
-  uint32_t tid = 0;          // likewise
-  uint32_t program_tid = 0;  // as the program sees it, 0: unknown
-  int32_t return_value = 0;
-  uint64_t start_ns = 0;  // CLOCK_MONOTONIC
-  uint64_t end_ns = 0;
-  uint32_t work_count = 0;  // GPU records matched to it
-};
-
 enum class WorkKind : uint8_t { kKernel, kMemcpy, kMemset, kGraph, kSynchronization };
+
+// What is known of the call that made the graph node of some work.
+enum class NodeOrigin : uint8_t {
+  kNoNode,           // it is not of a graph's node
+  kKnown,            // GpuWork::creation
+  kUnknown,          // something about its graph is known, but not this
+  kBeforeRecording,  // nothing is known of its graph
+};
 
 // One GPU record. `index` is its place in the list of its kind.
 struct GpuWork {
@@ -54,10 +37,12 @@ struct GpuWork {
   InstanceId instance;
   WorkKind kind = WorkKind::kKernel;
   MatchKind match = MatchKind::kNone;
+  NodeOrigin origin = NodeOrigin::kNoNode;
   bool timed = false;  // else CUPTI gave no valid time and the three below are 0
   uint32_t index = 0;
   uint32_t correlation_id = 0;
-  uint32_t launch = kNoLaunch;  // in Correlation::launches
+  uint32_t launch = kNoLaunch;    // in Correlation::launches
+  uint32_t creation = kNoLaunch;  // likewise: the call that made its graph node
   uint32_t device_id = 0;
   uint32_t stream_id = 0;
   uint64_t start_ns = 0;     // CLOCK_MONOTONIC
@@ -66,27 +51,32 @@ struct GpuWork {
 };
 
 struct Correlation {
-  std::vector<Launch> launches;  // by (instance, correlation id, time)
+  std::vector<Launch> launches;  // as in LaunchTable
   std::vector<GpuWork> work;     // kernels, copies, sets, graphs, synchronisations, each as in file
+  std::unordered_map<InstanceId, CudaProcess> processes;
 
-  struct Process {
-    uint32_t pid = 0;            // as the recorder sees it, 0: unknown
-    uint32_t namespace_pid = 0;  // as it sees itself
-    bool has_work = false;       // GPU records came from it
-  };
-  std::unordered_map<InstanceId, Process> processes;
-
-  // Of launches that start kernels or graphs: seen = matched + pending + failed.
   struct Counts {
+    // Of launches that start kernels or graphs and owe a record: seen = matched + pending + lost.
     uint64_t launches_seen = 0;
     uint64_t launches_matched = 0;
-    uint64_t launches_pending = 0;  // no record came
-    uint64_t launches_failed = 0;   // the call returned an error and no record came
-    uint64_t stacks_missing = 0;    // launches of all kinds without a stack, or with an empty one
-    uint64_t stacks_duplicate = 0;  // a second stack for one call: the first one counts
-    uint64_t kernels_without_launch = 0;
-    uint64_t kernels_before_launch = 0;  // the fitted clocks say so
+    uint64_t launches_pending = 0;  // no record came, and nothing says why
+    uint64_t launches_lost = 0;     // no record came; the ledger's losses of the instance say why
+    // Launches that owe no record.
+    uint64_t launches_failed = 0;    // the call returned an error and no record came
+    uint64_t launches_captured = 0;  // into a CUDA graph
+    uint64_t launches_probed = 0;    // seen by probes: there are no GPU records
+    uint64_t stacks_missing = 0;     // launches of all kinds without a stack, or with an empty one
+    uint64_t stacks_duplicate = 0;   // a second stack for one call: the first one counts
+    uint64_t stacks_by_nesting = 0;  // stacks of calls that probes took
+    uint64_t kernels_without_launch = 0;  // kernels and graph replays
+    uint64_t work_without_launch = 0;     // copies and sets
+    uint64_t waits_without_launch = 0;    // synchronisations
+    uint64_t kernels_before_launch = 0;   // the fitted clocks say so
     uint64_t work_without_time = 0;
+    uint64_t node_work_without_time = 0;    // the part of it that graph nodes did
+    uint64_t node_work_without_origin = 0;  // kUnknown and kBeforeRecording
+    uint64_t late_events = 0;               // later than the end of the recording
+    uint64_t hidden_kernels = 0;  // nodes of replays that were recorded as one GraphLaunch
   } counts;
 
   // The smallest distance from a launch call to the start of its kernel; negative: the fitted
@@ -94,9 +84,8 @@ struct Correlation {
   std::optional<int64_t> worst_margin_ns;
 };
 
-bool IsPending(const Launch& launch);
-
 // `model` in order of time.
-Correlation Correlate(const Model& model, const Clocks& clocks, const ApiNames& names);
+Correlation Correlate(const Model& model, const Clocks& clocks, const ApiNames& names,
+                      const GraphNodes& graph_nodes);
 
 }  // namespace xpu

@@ -31,60 +31,40 @@ bool IsAddress(std::string_view field) {
   return field == "start_address" || field == "address" || field == "file_offset";
 }
 
+// The names of an enum that counts from 0; none: a newer version's value.
+template <typename Enum, size_t N>
+std::string_view NameIn(const std::string_view (&names)[N], Enum value) {
+  const auto number = static_cast<size_t>(value);
+  return number < N ? names[number] : std::string_view();
+}
+
 std::string_view NameOf(ProcessEventKind kind) {
-  switch (kind) {
-    case ProcessEventKind::kExisting:
-      return "existing";
-    case ProcessEventKind::kFork:
-      return "fork";
-    case ProcessEventKind::kExec:
-      return "exec";
-    case ProcessEventKind::kName:
-      return "name";
-    case ProcessEventKind::kExit:
-      return "exit";
-  }
-  return {};
+  return NameIn({"existing", "fork", "exec", "name", "exit"}, kind);
 }
 
 std::string_view NameOf(InjectState state) {
-  switch (state) {
-    case InjectState::kConnected:
-      return "connected";
-    case InjectState::kActive:
-      return "active";
-    case InjectState::kDormant:
-      return "dormant";
-    case InjectState::kFinished:
-      return "finished";
-  }
-  return {};
+  return NameIn({"connected", "active", "dormant", "finished"}, state);
 }
 
-std::string_view NameOf(ApiDomain domain) {
-  switch (domain) {
-    case ApiDomain::kDriver:
-      return "driver";
-    case ApiDomain::kRuntime:
-      return "runtime";
-  }
-  return {};
+// From 1, as CUPTI counts them.
+std::string_view NameOf(ApiDomain domain) { return NameIn({"", "driver", "runtime"}, domain); }
+
+std::string_view NameOf(ClockKind kind) { return NameIn({"cupti"}, kind); }
+
+std::string_view NameOf(Severity severity) { return NameIn({"note", "partial", "lost"}, severity); }
+
+std::string_view NameOf(LaunchStackSource source) {
+  return NameIn({"unknown", "none", "marker", "probes"}, source);
 }
 
-std::string_view NameOf(ClockKind kind) {
-  return kind == ClockKind::kCupti ? std::string_view("cupti") : std::string_view();
+std::string_view NameOf(GraphTrace trace) { return NameIn({"unknown", "graph", "node"}, trace); }
+
+std::string_view NameOf(GraphNodeChange change) {
+  return NameIn({"created", "cloned", "updated", "graph_updated"}, change);
 }
 
-std::string_view NameOf(Severity severity) {
-  switch (severity) {
-    case Severity::kNote:
-      return "note";
-    case Severity::kPartial:
-      return "partial";
-    case Severity::kLost:
-      return "lost";
-  }
-  return {};
+std::string_view NameOf(ProbePurpose purpose) {
+  return NameIn({"user", "runtime_launch", "driver_launch"}, purpose);
 }
 
 class FieldWriter {

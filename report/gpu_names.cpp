@@ -1,6 +1,7 @@
 #include "report/gpu_names.h"
 
 #include <array>
+#include <charconv>
 
 #include "format/base/text.h"
 #include "symbolize/demangle.h"
@@ -29,6 +30,20 @@ constexpr std::array<CopyKind, 11> kCopyKinds{{
 constexpr std::array<std::string_view, 5> kSynchronizations = {"?", "event", "stream wait",
                                                                "stream", "context"};
 
+// By CUpti_ActivityOverheadKind >> 16; the kinds of CUPTI count from 1 << 16, in steps of as much.
+constexpr std::array<std::string_view, 9> kOverheads = {
+    "unknown",
+    "CUPTI buffer flush",
+    "CUPTI instrumentation",
+    "CUPTI resource",
+    "runtime triggered module loading",
+    "lazy function loading",
+    "command buffer full",
+    "activity buffer request",
+    "UVM activity init",
+};
+constexpr uint32_t kDriverCompiler = 1;
+
 const CopyKind& KindOf(uint8_t copy_kind) {
   return copy_kind < kCopyKinds.size() ? kCopyKinds[copy_kind] : kCopyKinds[0];
 }
@@ -40,6 +55,27 @@ std::string_view CopyOperationName(uint8_t copy_kind) { return KindOf(copy_kind)
 
 std::string_view SynchronizationName(uint32_t type) {
   return type < kSynchronizations.size() ? kSynchronizations[type] : kSynchronizations[0];
+}
+
+std::string_view OverheadName(uint32_t overhead_kind) {
+  if (overhead_kind == kDriverCompiler) return "driver compiler";
+  const uint32_t index = overhead_kind >> 16;
+  const bool is_known = index < kOverheads.size() && overhead_kind == index << 16;
+  return is_known ? kOverheads[index] : "of a newer CUPTI";
+}
+
+std::string KernelOfHostFunction(std::string_view symbol) {
+  constexpr std::string_view kStub = "__device_stub__";
+  const size_t at = symbol.find(kStub);
+  if (at == std::string_view::npos) return std::string(symbol);
+  std::string_view kernel = symbol.substr(at + kStub.size());
+  // Mangled: the length of the identifier comes before it, the parameters behind.
+  size_t digits = at;
+  while (digits > 0 && symbol[digits - 1] >= '0' && symbol[digits - 1] <= '9') --digits;
+  size_t length = 0;
+  std::from_chars(symbol.data() + digits, symbol.data() + at, length);
+  if (length > kStub.size()) kernel = kernel.substr(0, length - kStub.size());
+  return kernel.starts_with('Z') ? "_" + std::string(kernel) : std::string(kernel);
 }
 
 std::string_view ShortKernelName(std::string_view demangled) {
@@ -55,14 +91,31 @@ std::string_view ShortKernelName(std::string_view demangled) {
   return name;
 }
 
+std::string GpuNames::KernelName(std::string_view mangled) const {
+  std::string name =
+      kernel_names_ == KernelNames::kDemangled ? Demangle(mangled) : std::string(mangled);
+  return name.empty() ? "[unnamed]" : name;
+}
+
 const std::string& GpuNames::KernelName(StringId name) const {
   const auto [at, is_new] = kernels_.try_emplace(name);
-  if (is_new) {
-    const std::string_view text = model_.Text(name);
-    at->second = kernel_names_ == KernelNames::kDemangled ? Demangle(text) : std::string(text);
-    if (at->second.empty()) at->second = "[unnamed]";
-  }
+  if (is_new) at->second = KernelName(model_.Text(name));
   return at->second;
+}
+
+std::string GpuNames::GraphTitle(const GraphLaunch& graph) const {
+  const uint64_t nodes = analysis_.graph_nodes.SizeOf(graph.instance, graph.graph_id).nodes;
+  if (nodes == 0) return Format("graph {}", graph.graph_id);
+  return Format("graph {} ({} {})", graph.graph_id, nodes, nodes == 1 ? "node" : "nodes");
+}
+
+std::string GpuNames::CopyTitle(const Memcpy& copy) const {
+  std::string title = Format("Memcpy {}", CopyKindName(copy.copy_kind));
+  if (copy.peer_to_peer) {
+    AppendFormat(title, " {}->{}", analysis_.gpus.Of(copy.instance, copy.source_device_id).number,
+                 analysis_.gpus.Of(copy.instance, copy.destination_device_id).number);
+  }
+  return title;
 }
 
 std::string GpuNames::Title(const GpuWork& work) const {
@@ -71,11 +124,11 @@ std::string GpuNames::Title(const GpuWork& work) const {
     case WorkKind::kKernel:
       return KernelName(events.kernels[work.index].name);
     case WorkKind::kMemcpy:
-      return Format("Memcpy {}", CopyKindName(events.memcpys[work.index].copy_kind));
+      return CopyTitle(events.memcpys[work.index]);
     case WorkKind::kMemset:
       return "Memset";
     case WorkKind::kGraph:
-      return Format("graph {}", events.graph_launches[work.index].graph_id);
+      return GraphTitle(events.graph_launches[work.index]);
     case WorkKind::kSynchronization:
       return Format("Synchronize {}",
                     SynchronizationName(events.synchronizations[work.index].type));
@@ -83,20 +136,26 @@ std::string GpuNames::Title(const GpuWork& work) const {
   return {};
 }
 
+std::string GpuNames::Tag(const GpuWork& work, std::string_view what) const {
+  if (!device_tags_) return Format("[GPU_{}]", what);
+  return Format("[GPU{}_{}]", analysis_.gpus.Of(work.instance, work.device_id).number, what);
+}
+
 std::string GpuNames::Leaf(const GpuWork& work) const {
   switch (work.kind) {
     case WorkKind::kKernel:
-      return "[GPU_Kernel]" + Title(work);
+      return Tag(work, "Kernel") + Title(work);
     case WorkKind::kMemcpy:
-      return Format("[GPU_Memcpy]{}", CopyKindName(model_.events.memcpys[work.index].copy_kind));
+      return Tag(work, "Memcpy") +
+             std::string(CopyKindName(model_.events.memcpys[work.index].copy_kind));
     case WorkKind::kMemset:
-      return "[GPU_Memset]";
+      return Tag(work, "Memset");
     case WorkKind::kGraph:
-      return "[GPU_Graph]" + Title(work);
+      return Tag(work, "Graph") + Title(work);
     case WorkKind::kSynchronization:
       break;
   }
-  return "[GPU_Sync]";
+  return Tag(work, "Sync");
 }
 
 }  // namespace xpu

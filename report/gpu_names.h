@@ -6,8 +6,7 @@
 #include <string_view>
 #include <unordered_map>
 
-#include "report/correlate.h"
-#include "report/model.h"
+#include "report/analysis.h"
 
 namespace xpu {
 
@@ -17,6 +16,8 @@ enum class KernelNames : uint8_t { kDemangled, kMangled };
 std::string_view CopyKindName(uint8_t copy_kind);
 // "[CUDA memcpy Host-to-Device]", as nsys says it.
 std::string_view CopyOperationName(uint8_t copy_kind);
+// "lazy function loading" of a CUpti_ActivityOverheadKind.
+std::string_view OverheadName(uint32_t overhead_kind);
 // "stream" of a CUpti_ActivitySynchronizationType.
 std::string_view SynchronizationName(uint32_t type);
 
@@ -24,21 +25,39 @@ std::string_view SynchronizationName(uint32_t type);
 // kernels say nothing, for places with little room. Other text stays.
 std::string_view ShortKernelName(std::string_view demangled);
 
+// The kernel that a function of the program stands for: `<<<>>>` calls with the address of a
+// function that has the kernel's own (mangled) name, or that of its stub,
+// _Z29__device_stub__Z6matmulPfS_S_PfS_S_.
+std::string KernelOfHostFunction(std::string_view symbol);
+
 class GpuNames {
  public:
-  // `model` must outlive this.
-  GpuNames(const Model& model, KernelNames kernel_names)
-      : model_(model), kernel_names_(kernel_names) {}
+  // `analysis` must outlive this. `device_tags`: leaves name the GPU.
+  GpuNames(const Analysis& analysis, KernelNames kernel_names, bool device_tags = false)
+      : analysis_(analysis),
+        model_(analysis.model),
+        kernel_names_(kernel_names),
+        device_tags_(device_tags) {}
 
   const std::string& KernelName(StringId name) const;
-  // "softmax(float*)", "Memcpy HtoD", "Memset", "graph 7", "Synchronize stream".
+  std::string KernelName(std::string_view mangled) const;
+  // "softmax(float*)", "Memcpy HtoD", "Memcpy PtoP 0->1", "Memset", "graph 7 (12 nodes)",
+  // "Synchronize stream".
   std::string Title(const GpuWork& work) const;
-  // The leaf of a folded stack: "[GPU_Kernel]softmax(float*)", "[GPU_Memcpy]HtoD".
+  // The leaf of a folded stack: "[GPU_Kernel]softmax(float*)", "[GPU_Memcpy]HtoD",
+  // "[GPU0_Memset]".
   std::string Leaf(const GpuWork& work) const;
 
  private:
+  std::string GraphTitle(const GraphLaunch& graph) const;
+  std::string CopyTitle(const Memcpy& copy) const;
+  // "[GPU_Kernel]"
+  std::string Tag(const GpuWork& work, std::string_view what) const;
+
+  const Analysis& analysis_;
   const Model& model_;
   KernelNames kernel_names_;
+  bool device_tags_;
   mutable std::unordered_map<StringId, std::string> kernels_;
 };
 

@@ -21,6 +21,10 @@ enum class Finding : uint8_t {
   kLaunchStackMissing,
   kKernelWithoutLaunch,
   kKernelBeforeLaunch,
+  kWorkWithoutLaunch,
+  kWaitWithoutLaunch,
+  kGraphNodeUnknown,
+  kLateEvent,
   kClockPairsMissing,
   kClockSet,
   kFileMismatch,
@@ -42,17 +46,27 @@ constexpr std::array<FindingInfo, static_cast<size_t>(Finding::kCount)> kFinding
     {"launch_pending", Severity::kPartial,
      "launches without a kernel record, shown as "
      "[GPU_Launch_Pending]",
-     "A launch that a stream captures into a graph has none; else its record was lost, see the "
-     "other lines."},
+     "Their kernels had not ended with the recording, or records were lost uncounted."},
     {"launch_failed", Severity::kNote, "launches that CUDA refused with an error", ""},
     {"launch_stack_missing", Severity::kPartial,
      "CUDA calls without a stack, shown under "
      "[unknown launch]",
      ""},
-    {"kernel_without_launch", Severity::kPartial, "kernels whose launch call is not in the capture",
+    {"kernel_without_launch", Severity::kPartial,
+     "kernels and graph replays whose launch call is not in the capture, shown under "
+     "[unknown launch]",
      ""},
     {"kernel_before_launch", Severity::kPartial, "kernels that seem to start before their launch",
      "The clocks of GPU and CPU are fitted badly; times across them are off by as much."},
+    {"work_without_launch", Severity::kPartial,
+     "copies and sets whose call is not in the capture, shown under [unknown launch]", ""},
+    {"wait_without_launch", Severity::kNote, "synchronizations whose call is not in the capture",
+     "CUDA waits in some calls that are not recorded, for instance when it frees memory."},
+    {"graph_node_unknown", Severity::kPartial,
+     "operations of CUDA graphs without the code that put them there, shown under [captured at]",
+     "The graph is older than the recording, or what was recorded of it was lost, see the other "
+     "lines."},
+    {"late_event", Severity::kNote, "events later than the end of the recording", ""},
     {"clock_pairs_missing", Severity::kPartial, "CUDA processes without clock pairs",
      "GPU times are aligned by the start of the recording only."},
     {"clock_set", Severity::kNote, "times that the clock of the GPU records was set", ""},
@@ -71,14 +85,10 @@ constexpr std::array<FindingInfo, static_cast<size_t>(Finding::kCount)> kFinding
 }};
 
 bool RecordedWithoutStacks(const Model& model) {
-  for (const RecordingInfo& info : model.events.recording_info) {
-    const std::string_view settings = model.Text(info.settings);
-    if (settings.find("--launch-stacks=none") != std::string_view::npos ||
-        settings.find("--launch-stacks none") != std::string_view::npos) {
-      return true;
-    }
-  }
-  return false;
+  const auto& infos = model.events.recording_info;
+  return std::any_of(infos.begin(), infos.end(), [](const RecordingInfo& info) {
+    return info.launch_stacks == LaunchStackSource::kNone;
+  });
 }
 
 class Builder {
@@ -88,6 +98,7 @@ class Builder {
   std::vector<LedgerEntry> Build() {
     AddRecorded();
     AddProblems();
+    AddUntimed();
     AddFindings();
     AddFiles();
     const auto is_empty = [](const LedgerEntry& entry) { return entry.count == 0; };
@@ -105,6 +116,7 @@ class Builder {
   static void AddDetail(LedgerEntry& entry, std::string_view detail);
   void AddRecorded();
   void AddProblems();
+  void AddUntimed();
   void AddFindings();
   void AddFiles();
 
@@ -164,8 +176,21 @@ void Builder::AddProblems() {
   const bool no_end = analysis_.model.events.recording_end.empty() && problems.blocks_damaged == 0;
   Add(LossKind::kFileCut, problems.cut || no_end ? 1 : 0);
   Add(LossKind::kReferenceLost, problems.references_lost);
-  Add(LossKind::kInvalidTime, analysis_.correlation.counts.work_without_time);
   Add(Finding::kUnknownEvents, problems.unknown_events);
+}
+
+void Builder::AddUntimed() {
+  const Correlation::Counts& counts = analysis_.correlation.counts;
+  LedgerEntry& entry = Add(LossKind::kInvalidTime, counts.work_without_time);
+  entry.advice =
+      "CUPTI ran out of the device buffers in which the GPU notes its times, or a kernel was still "
+      "running at the end.";
+  if (counts.node_work_without_time == 0) return;
+  AddDetail(entry, Format("{} of them of nodes of CUDA graphs",
+                          WithThousands(counts.node_work_without_time)));
+  entry.advice =
+      "CUPTI ran out of the device buffers in which the GPU notes its times: a graph that is "
+      "replayed often fills them. Record replays as one with --cuda-graph-trace=graph.";
 }
 
 void Builder::AddFindings() {
@@ -177,6 +202,10 @@ void Builder::AddFindings() {
     Add(Finding::kLaunchStackMissing, correlation.counts.stacks_missing);
   }
   Add(Finding::kKernelWithoutLaunch, correlation.counts.kernels_without_launch);
+  Add(Finding::kWorkWithoutLaunch, correlation.counts.work_without_launch);
+  Add(Finding::kWaitWithoutLaunch, correlation.counts.waits_without_launch);
+  Add(Finding::kGraphNodeUnknown, correlation.counts.node_work_without_origin);
+  Add(Finding::kLateEvent, correlation.counts.late_events);
   if (correlation.counts.kernels_before_launch > 0) {
     AddDetail(Add(Finding::kKernelBeforeLaunch, correlation.counts.kernels_before_launch),
               Format("the worst by {} ns", -correlation.worst_margin_ns.value_or(0)));

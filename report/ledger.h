@@ -25,6 +25,11 @@ inline bool IsAboutSymbols(const LedgerEntry& entry) {
   return entry.name.starts_with("file_") && entry.name != InfoOf(LossKind::kFileCut).name;
 }
 
+// What --strict is about: events are missing from the capture, or poorer than they should be.
+inline bool LosesData(const LedgerEntry& entry) {
+  return entry.severity != Severity::kNote && !IsAboutSymbols(entry);
+}
+
 // Entries that are not zero, the worst first, then by name. Call it after a view, so that it has
 // what the symbolizer found on the way.
 std::vector<LedgerEntry> BuildLedger(const Analysis& analysis);

@@ -54,6 +54,9 @@ void AppendBatch(EventBatch& all, EventBatch& more) {
   Append(all.overheads, more.overheads);
   Append(all.devices, more.devices);
   Append(all.raw_activities, more.raw_activities);
+  Append(all.graph_nodes, more.graph_nodes);
+  Append(all.probes, more.probes);
+  Append(all.probe_hits, more.probe_hits);
 }
 
 }  // namespace

@@ -16,8 +16,10 @@ int main(int argc, char** argv) {
     std::fputs(help->text.c_str(), stdout);
     return std::fflush(stdout) == 0 ? 0 : 1;
   }
-  std::string notes;
-  const xpu::Status status = xpu::RunReport(std::get<xpu::ReportOptions>(parsed.value()), notes);
-  std::fputs(notes.c_str(), stderr);
-  return status.ok() ? 0 : fail(status.error());
+  const auto& options = std::get<xpu::ReportOptions>(parsed.value());
+  xpu::ReportOutcome outcome;
+  const xpu::Status status = xpu::RunReport(options, outcome);
+  std::fputs(outcome.notes.c_str(), stderr);
+  if (!status.ok()) return fail(status.error());
+  return options.strict && outcome.data_lost ? 3 : 0;
 }

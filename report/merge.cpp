@@ -3,7 +3,7 @@
 #include <unordered_map>
 #include <utility>
 
-#include "report/call_paths.h"
+#include "report/launched_kernel.h"
 
 namespace xpu {
 namespace {
@@ -20,13 +20,14 @@ void AddSamples(const Analysis& analysis, CallPaths& paths) {
   }
 }
 
-void AddWork(Analysis& analysis, KernelNames kernel_names, CallPaths& paths) {
-  const GpuNames names(analysis.model, kernel_names);
-  std::unordered_map<StringId, FrameId> kernel_leaves;
+void AddWork(Analysis& analysis, const GpuNames& names, CallPaths& paths) {
+  // By name and GPU.
+  std::unordered_map<uint64_t, FrameId> kernel_leaves;
   const auto leaf_of = [&](const GpuWork& work) {
     if (work.kind != WorkKind::kKernel) return analysis.frames.Intern(names.Leaf(work));
-    const auto [at, is_new] =
-        kernel_leaves.try_emplace(analysis.model.events.kernels[work.index].name);
+    const uint64_t name = analysis.model.events.kernels[work.index].name.value;
+    const uint32_t gpu = analysis.gpus.Of(work.instance, work.device_id).number;
+    const auto [at, is_new] = kernel_leaves.try_emplace(name << 32 | gpu);
     if (is_new) at->second = analysis.frames.Intern(names.Leaf(work));
     return at->second;
   };
@@ -39,25 +40,29 @@ void AddWork(Analysis& analysis, KernelNames kernel_names, CallPaths& paths) {
 }
 
 // There is no GPU time to show; the duration of the call makes the place visible.
-void AddPending(Analysis& analysis, CallPaths& paths) {
+void AddWithoutWork(Analysis& analysis, const GpuNames& names, CallPaths& paths) {
   const FrameId pending = analysis.frames.Intern("[GPU_Launch_Pending]");
   for (const Launch& launch : analysis.correlation.launches) {
-    if (!IsPending(launch)) continue;
+    FrameId leaf = pending;
+    if (launch.probe != 0) {
+      leaf = analysis.frames.Intern("[GPU_Launch]" + LaunchedKernel(analysis, names, launch));
+    } else if (!IsPending(launch)) {
+      continue;
+    }
     const PathId path = paths.OfLaunch(launch);
-    paths.tree().Add(paths.tree().Child(path, pending), launch.end_ns - launch.start_ns);
+    paths.tree().Add(paths.tree().Child(path, leaf), launch.end_ns - launch.start_ns);
   }
 }
 
 }  // namespace
 
 CallTree BuildCallTree(Analysis& analysis, const MergeOptions& options) {
-  CallPaths paths(analysis, options.keep_internal_frames);
+  CallPaths paths(analysis, options.paths);
+  const GpuNames names(analysis, options.kernel_names, options.device_tags);
   if (options.mode != MergeMode::kGpu) AddSamples(analysis, paths);
-  if (options.mode != MergeMode::kCpu) {
-    AddWork(analysis, options.kernel_names, paths);
-  }
+  if (options.mode != MergeMode::kCpu) AddWork(analysis, names, paths);
   // Not in the mode that shows GPU time only: its lines add up to the GPU's own durations.
-  if (options.mode == MergeMode::kMerge) AddPending(analysis, paths);
+  if (options.mode == MergeMode::kMerge) AddWithoutWork(analysis, names, paths);
   return std::move(paths.tree());
 }
 

@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "report/analysis.h"
+#include "report/call_paths.h"
 #include "report/call_tree.h"
 #include "report/gpu_names.h"
 
@@ -14,11 +15,13 @@ enum class MergeMode : uint8_t { kMerge, kGpu, kCpu };
 struct MergeOptions {
   MergeMode mode = MergeMode::kMerge;
   KernelNames kernel_names = KernelNames::kDemangled;
-  bool keep_internal_frames = false;
+  PathOptions paths{};
+  bool device_tags = false;  // leaves name the GPU
 };
 
 // Paths begin with the name (comm) of the thread, as perf's do. GPU time lies under the stack that
-// launched it, the call's name, and a leaf that names the work.
+// launched it, the call's name, and a leaf that names the work. Launches without a GPU record are
+// there with the duration of the call, in the mode that merges.
 CallTree BuildCallTree(Analysis& analysis, const MergeOptions& options);
 
 // What one sample of `source` stands for. Sources that do not count time (perf's events) weigh by

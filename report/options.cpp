@@ -29,12 +29,15 @@ Views (one; none: a summary)
 Options
   -o, --output FILE     write to FILE, compressed when it ends in .gz
   --kernel-names WHICH  demangled (default) or mangled
+  --graph-stacks WHICH  work of graphs under launch, creation or both (default)
+  --strict              exit with status 3 when data was lost
   --version             print the version
   -h, --help            print this text
 
 Options of --folded
   --mode MODE           merge (default: CPU samples and GPU time), gpu, cpu
   --unit UNIT           us (default), ns, samples
+  --device-tags         name the GPU: [GPU0_Kernel]name
   --keep-internal-frames  keep the frames of CUDA and xpu in launch stacks
 
 Options of --top
@@ -81,6 +84,7 @@ void Parser::AddOptions() {
   views_[View::kChromeTrace] = app_.add_flag("--chrome-trace");
   views_[View::kTop] = app_.add_flag("--top");
   views_[View::kDump] = app_.add_flag("--dump");
+  app_.add_flag("--strict", options_.strict);
   app_.add_option("-o,--output", options_.output);
   app_.add_option("capture", options_.capture);
   AddChoices();
@@ -104,11 +108,16 @@ void Parser::AddChoices() {
     if (view != View::kSummary) only_with_.emplace_back(option, view);
   };
   using Names = std::vector<std::pair<std::string, KernelNames>>;
+  using Stacks = std::vector<std::pair<std::string, GraphStacks>>;
   using Modes = std::vector<std::pair<std::string, MergeMode>>;
   using Units = std::vector<std::pair<std::string, TimeUnit>>;
   using Formats = std::vector<std::pair<std::string, TableFormat>>;
   add("--kernel-names", View::kSummary, options_.kernel_names,
       Names{{"demangled", KernelNames::kDemangled}, {"mangled", KernelNames::kMangled}});
+  add("--graph-stacks", View::kSummary, options_.graph_stacks,
+      Stacks{{"both", GraphStacks::kBoth},
+             {"launch", GraphStacks::kLaunch},
+             {"creation", GraphStacks::kCreation}});
   add("--mode", View::kFolded, options_.folded.merge.mode,
       Modes{{"merge", MergeMode::kMerge}, {"gpu", MergeMode::kGpu}, {"cpu", MergeMode::kCpu}});
   add("--unit", View::kFolded, options_.folded.unit,
@@ -120,8 +129,10 @@ void Parser::AddChoices() {
               {"csv", TableFormat::kCsv},
               {"json", TableFormat::kJson}});
   only_with_.emplace_back(
-      app_.add_flag("--keep-internal-frames", options_.folded.merge.keep_internal_frames),
+      app_.add_flag("--keep-internal-frames", options_.folded.merge.paths.keep_internal_frames),
       View::kFolded);
+  only_with_.emplace_back(app_.add_flag("--device-tags", options_.folded.merge.device_tags),
+                          View::kFolded);
   CLI::Option* rows =
       app_.add_option_function<std::string>("-n,--rows", [this](const std::string& text) {
         // CLI11 2.1 takes "-1" for a very large number.
@@ -156,7 +167,9 @@ Status Parser::Check() {
     return UsageError(Format("--table: '{}' is none of {}", table, Joined(tables)));
   }
   options_.folded.merge.kernel_names = options_.kernel_names;
+  options_.folded.merge.paths.graph_stacks = options_.graph_stacks;
   options_.top.kernel_names = options_.kernel_names;
+  options_.top.graph_stacks = options_.graph_stacks;
   return Ok();
 }
 

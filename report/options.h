@@ -16,6 +16,8 @@ struct ReportOptions {
   std::string output;  // empty: standard output
   View view = View::kSummary;
   KernelNames kernel_names = KernelNames::kDemangled;
+  GraphStacks graph_stacks = GraphStacks::kBoth;
+  bool strict = false;  // data that was lost is an error
   FoldedOptions folded;
   TopOptions top;
 };

@@ -24,6 +24,8 @@ void OrderByTime(EventBatch& events) {
   Order(events.clock_pairs, &ClockPair::before_ns);
   Order(events.api_calls, &ApiCall::start_ns);
   Order(events.launch_stacks, &LaunchStack::time_ns);
+  Order(events.graph_nodes, &GraphNode::time_ns);
+  Order(events.probe_hits, &ProbeHit::time_ns);
 }
 
 }  // namespace xpu

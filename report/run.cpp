@@ -1,6 +1,8 @@
 #include "report/run.h"
 
+#include <algorithm>
 #include <utility>
+#include <vector>
 
 #include <sys/stat.h>
 
@@ -27,7 +29,9 @@ void WriteView(const ReportOptions& options, Analysis& analysis, Output& output,
     case View::kFolded:
       return WriteFolded(analysis, options.folded, output, notes);
     case View::kChromeTrace:
-      return WriteChromeTrace(analysis, options.kernel_names, output);
+      return WriteChromeTrace(
+          analysis, {.kernel_names = options.kernel_names, .graph_stacks = options.graph_stacks},
+          output);
     case View::kTop:
       return WriteTop(analysis, options.top, output);
     case View::kDump:
@@ -37,7 +41,7 @@ void WriteView(const ReportOptions& options, Analysis& analysis, Output& output,
 
 }  // namespace
 
-Status RunReport(const ReportOptions& options, std::string& notes) {
+Status RunReport(const ReportOptions& options, ReportOutcome& outcome) {
   if (!options.output.empty() && IsSameFile(options.output, options.capture)) {
     return Error{ErrorKind::kUsage, Format("{}: is the capture itself", options.output),
                  "choose another name for -o"};
@@ -45,13 +49,15 @@ Status RunReport(const ReportOptions& options, std::string& notes) {
   XPU_ASSIGN_OR_RETURN(Model model, LoadCapture(options.capture));
   Analysis analysis(std::move(model));
   XPU_ASSIGN_OR_RETURN(Output output, Output::Open(options.output));
-  WriteView(options, analysis, output, notes);
+  WriteView(options, analysis, output, outcome.notes);
   const Status status = output.Close();
+  const std::vector<LedgerEntry> ledger = BuildLedger(analysis);
+  outcome.data_lost = std::any_of(ledger.begin(), ledger.end(), LosesData);
   if (!status.ok() && output.closed_by_reader()) return Ok();
   XPU_RETURN_IF_ERROR(status);
   // The summary and the dump hold the ledger themselves.
   if (options.view != View::kSummary && options.view != View::kDump) {
-    notes += LedgerText(BuildLedger(analysis));
+    outcome.notes += LedgerText(ledger);
   }
   return Ok();
 }

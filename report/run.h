@@ -8,8 +8,14 @@
 
 namespace xpu {
 
-// `notes` gets what the user should know beside the view, for standard error: what was left out,
-// what is missing from the capture.
-Status RunReport(const ReportOptions& options, std::string& notes);
+struct ReportOutcome {
+  // What the user should know beside the view, for standard error: what was left out, what is
+  // missing from the capture.
+  std::string notes;
+  bool data_lost = false;  // LosesData of an entry of the ledger
+};
+
+// `outcome` is valid after an error too.
+Status RunReport(const ReportOptions& options, ReportOutcome& outcome);
 
 }  // namespace xpu

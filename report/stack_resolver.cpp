@@ -103,6 +103,16 @@ StackResolver::ResolvedFrame StackResolver::ResolveUser(uint64_t address, bool e
   return {frame, found.at_any_time};
 }
 
+std::optional<std::string_view> StackResolver::SymbolAt(uint64_t address, SpaceId space,
+                                                        uint64_t time_ns) {
+  if (!space) return std::nullopt;
+  const Mapping* mapping = processes_.spaces().Find(space, address, time_ns).mapping;
+  if (mapping == nullptr || !model_.Text(mapping->path).starts_with('/')) return std::nullopt;
+  const ModuleId module =
+      symbolizer_.Module(model_.Text(mapping->path), model_.Text(mapping->build_id));
+  return symbolizer_.FunctionAt(module, address - mapping->start_address + mapping->file_offset);
+}
+
 FrameId StackResolver::NameUser(const Mapping* mapping, uint64_t address, bool exact) {
   if (mapping == nullptr) return unknown_;
   const std::string_view path = model_.Text(mapping->path);

@@ -3,8 +3,10 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "report/api_names.h"
@@ -29,6 +31,8 @@ class StackResolver {
                 Symbolizer& symbolizer, FrameTable& frames);
 
   ResolvedStack Resolve(StackId stack, SpaceId space, uint64_t time_ns);
+  // The linkage name of the function of the process at `address`, none when it has none.
+  std::optional<std::string_view> SymbolAt(uint64_t address, SpaceId space, uint64_t time_ns);
 
  private:
   struct ResolvedFrame {

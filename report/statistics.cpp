@@ -102,6 +102,19 @@ std::vector<Statistics> ApiTimes(const Analysis& analysis) {
     values[analysis.api_names.Of(call.instance, call.domain, call.callback_id)].push_back(
         duration_ns);
   }
+  for (const Launch& launch : analysis.correlation.launches) {
+    if (launch.probe == 0) continue;
+    values[ApiNameOf(analysis.api_names, launch)].push_back(launch.end_ns - launch.start_ns);
+  }
+  return SummarizeAll(values);
+}
+
+std::vector<Statistics> OverheadTimes(const Analysis& analysis) {
+  ValuesByName values;
+  for (const Overhead& overhead : analysis.model.events.overheads) {
+    if (overhead.start_ns == 0 || overhead.end_ns < overhead.start_ns) continue;
+    values[OverheadName(overhead.overhead_kind)].push_back(overhead.end_ns - overhead.start_ns);
+  }
   return SummarizeAll(values);
 }
 

@@ -34,6 +34,8 @@ std::vector<Statistics> CopySizes(const Analysis& analysis);  // in bytes
 // Replays of CUDA graphs.
 std::vector<Statistics> GraphTimes(const Analysis& analysis, const GpuNames& names);
 std::vector<Statistics> ApiTimes(const Analysis& analysis);
+// What the driver and CUPTI did for themselves, by kind.
+std::vector<Statistics> OverheadTimes(const Analysis& analysis);
 
 struct FunctionTime {
   FrameId frame;

@@ -35,11 +35,14 @@ class Summary {
     WriteRecording();
     WriteCounts();
     WriteLedger();
-    const GpuNames names(model_, kernel_names_);
-    WriteTimes("GPU kernels", KernelTimes(analysis_, names));
+    const GpuNames names(analysis_, kernel_names_);
+    std::vector<Statistics> kernels = KernelTimes(analysis_, names);
+    for (Statistics& row : kernels) row.name = ShortKernelName(std::string(row.name));
+    WriteTimes("GPU kernels", kernels);
     WriteTimes("CUDA graph replays", GraphTimes(analysis_, names));
     WriteTimes("GPU copies and sets", CopyTimes(analysis_));
     WriteTimes("CUDA API calls", ApiTimes(analysis_));
+    WriteTimes("CUDA overheads", OverheadTimes(analysis_));
     WriteFunctions(cpu);
   }
 
@@ -52,7 +55,9 @@ class Summary {
   void WriteLaunches();
   void WriteLedger();
   void WriteEntries(std::string_view title, std::span<const LedgerEntry> entries);
-  void WriteWrapped(std::string_view indent, std::string_view text);
+  void WriteWrapped(std::string_view first, std::string_view indent, std::string_view text);
+  void WriteLaunchCounts(const Correlation::Counts& counts);
+  void WriteHidden();
   void WriteTimes(std::string_view title, const std::vector<Statistics>& rows);
   void WriteFunctions(const CallTree& tree);
 
@@ -116,33 +121,72 @@ void Summary::WriteCounts() {
 }
 
 void Summary::WriteDevices() {
-  // Processes number their GPUs each in their own way: the UUID says which one it is.
-  std::map<std::pair<uint32_t, std::string_view>, std::string> devices;
-  for (const Device& device : model_.events.devices) {
-    devices.try_emplace(
-        {device.device_id, model_.Text(device.uuid)},
-        Format("{} {}, {} SMs, {}", device.device_id, model_.Text(device.name),
-               device.multiprocessor_count, HumanBytes(device.global_memory_bytes)));
+  std::map<uint32_t, std::string> devices;
+  for (const GpuDevices::Gpu& gpu : analysis_.gpus.all()) {
+    devices[gpu.number] =
+        Format("{} {}, {} SMs, {}", gpu.number, model_.Text(gpu.device->name),
+               gpu.device->multiprocessor_count, HumanBytes(gpu.device->global_memory_bytes));
   }
   for (const GpuWork& work : analysis_.correlation.work) {
     if (work.kind == WorkKind::kSynchronization) continue;
-    const auto first = devices.lower_bound({work.device_id, {}});
-    if (first != devices.end() && first->first.first == work.device_id) continue;
-    devices[{work.device_id, {}}] = Format("{} [unnamed]", work.device_id);
+    const uint32_t number = analysis_.gpus.Of(work.instance, work.device_id).number;
+    devices.try_emplace(number, Format("{} [unnamed]", number));
   }
-  for (const auto& [key, text] : devices) Line("GPU", text);
+  for (const auto& [number, text] : devices) Line("GPU", text);
+  // Processes number their GPUs each in their own way.
+  for (const auto& [device, gpu] : analysis_.gpus.by_device()) {
+    const auto& [instance, device_id] = device;
+    if (gpu.number == device_id) continue;
+    const auto process = analysis_.correlation.processes.find(instance);
+    const uint32_t pid = process == analysis_.correlation.processes.end() ? 0 : process->second.pid;
+    Line("", Format("GPU {} is device {} of process {}", gpu.number, device_id, pid));
+  }
+}
+
+void Summary::WriteLaunchCounts(const Correlation::Counts& counts) {
+  std::string text =
+      Format("{}: {} with their kernel, {} pending, {} lost", WithThousands(counts.launches_seen),
+             WithThousands(counts.launches_matched), WithThousands(counts.launches_pending),
+             WithThousands(counts.launches_lost));
+  if (counts.launches_failed > 0) {
+    AppendFormat(text, ", {} failed", WithThousands(counts.launches_failed));
+  }
+  if (counts.launches_captured > 0) {
+    AppendFormat(text, ", {} captured into graphs", WithThousands(counts.launches_captured));
+  }
+  WriteWrapped("launches  ", "          ", text);
+}
+
+// Kernels of replays that were recorded as one: their number is the graphs', not the GPU's.
+void Summary::WriteHidden() {
+  const size_t replays = model_.events.graph_launches.size();
+  if (replays == 0) return;
+  std::string text = Format("{} replays recorded as one each", WithThousands(replays));
+  const uint64_t hidden = analysis_.correlation.counts.hidden_kernels;
+  if (hidden > 0) AppendFormat(text, ", {} kernels hidden in them", WithThousands(hidden));
+  text += "; xpu-record --cuda-graph-trace=node shows each kernel";
+  WriteWrapped("graphs    ", "          ", text);
 }
 
 void Summary::WriteLaunches() {
   const Correlation& correlation = analysis_.correlation;
-  if (correlation.launches.empty() && correlation.work.empty()) return;
   const Correlation::Counts& counts = correlation.counts;
-  Line("launches",
-       Format("{}: {} with their kernel, {} pending, {} failed",
-              WithThousands(counts.launches_seen), WithThousands(counts.launches_matched),
-              WithThousands(counts.launches_pending), WithThousands(counts.launches_failed)));
+  const auto& infos = model_.events.recording_info;
+  const bool by_probes =
+      !infos.empty() && infos.front().launch_stacks == LaunchStackSource::kProbes;
+  if (by_probes || counts.launches_probed > 0) {
+    WriteWrapped("launches  ", "          ",
+                 Format("{} seen by probes, matched {}: no GPU times{}",
+                        WithThousands(counts.launches_probed), MatchText(MatchKind::kByNesting),
+                        by_probes ? " (recorded with --no-inject)" : ""));
+  }
+  // Those of probes come last.
+  const bool has_ids = !correlation.launches.empty() && correlation.launches.front().probe == 0;
+  if (!has_ids && correlation.work.empty()) return;
+  WriteLaunchCounts(counts);
   Line("kernels", Format("{}, {} without their launch", WithThousands(model_.events.kernels.size()),
                          WithThousands(counts.kernels_without_launch)));
+  WriteHidden();
   size_t pairs = 0;
   uint64_t uncertainty_ns = 0;
   for (const auto& [instance, fit] : analysis_.clocks.fits()) {
@@ -156,10 +200,11 @@ void Summary::WriteLaunches() {
   Line("clocks", clocks);
 }
 
-// Words wrapped to the width, lines after the first with `indent`.
-void Summary::WriteWrapped(std::string_view indent, std::string_view text) {
+// Words wrapped to the width; the first line begins with `first`, which is as long as the `indent`
+// of the others.
+void Summary::WriteWrapped(std::string_view first, std::string_view indent, std::string_view text) {
   const std::string valid = ToValidUtf8(text);
-  std::string line(indent);
+  std::string line(first);
   size_t at = 0;
   while (at < valid.size()) {
     const size_t end = std::min(valid.find(' ', at), valid.size());
@@ -189,9 +234,10 @@ void Summary::WriteEntries(std::string_view title, std::span<const LedgerEntry> 
   if (entries.empty()) return;
   output_.Write(Format("\n{}\n", title));
   for (const LedgerEntry& entry : entries) {
-    WriteWrapped("  ", Format("{} {} ({})", WithThousands(entry.count), entry.what, entry.name));
-    for (const std::string& detail : entry.details) WriteWrapped("      ", detail);
-    if (!entry.advice.empty()) WriteWrapped("      ", "hint: " + entry.advice);
+    WriteWrapped("  ", "  ",
+                 Format("{} {} ({})", WithThousands(entry.count), entry.what, entry.name));
+    for (const std::string& detail : entry.details) WriteWrapped("      ", "      ", detail);
+    if (!entry.advice.empty()) WriteWrapped("      ", "      ", "hint: " + entry.advice);
   }
 }
 
@@ -208,9 +254,7 @@ void Summary::WriteTimes(std::string_view title, const std::vector<Statistics>& 
     const std::string numbers =
         Format("  {:>5.1f} {:>9} {:>9} {:>9}  ", share, HumanDuration(row.total),
                WithThousands(row.count), HumanDuration(static_cast<uint64_t>(row.average)));
-    output_.Write(numbers +
-                  ToWidth(ShortKernelName(row.name), kWidth - std::min(numbers.size(), kWidth)) +
-                  "\n");
+    output_.Write(numbers + ToWidth(row.name, kWidth - std::min(numbers.size(), kWidth)) + "\n");
   }
   if (rows.size() > kRows) output_.Write(Format("  ... {} more: --top\n", rows.size() - kRows));
 }

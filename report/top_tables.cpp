@@ -14,6 +14,7 @@ constexpr std::string_view kGraphs = "cuda_gpu_graph_sum";
 constexpr std::string_view kCopyTimes = "cuda_gpu_mem_time_sum";
 constexpr std::string_view kCopySizes = "cuda_gpu_mem_size_sum";
 constexpr std::string_view kApis = "cuda_api_sum";
+constexpr std::string_view kOverheads = "cuda_overhead_sum";
 constexpr std::string_view kFunctions = "cpu_func_sum";
 constexpr std::string_view kPaths = "callpath_sum";
 
@@ -111,7 +112,7 @@ Table PathTable(const CallTree& tree, const FrameTable& frames, const TopOptions
 }  // namespace
 
 std::vector<std::string_view> TopTableNames() {
-  return {kKernels, kGraphs, kCopyTimes, kCopySizes, kApis, kFunctions, kPaths};
+  return {kKernels, kGraphs, kCopyTimes, kCopySizes, kApis, kOverheads, kFunctions, kPaths};
 }
 
 std::vector<Table> TopTables(Analysis& analysis, const TopOptions& options) {
@@ -119,7 +120,7 @@ std::vector<Table> TopTables(Analysis& analysis, const TopOptions& options) {
   const auto wanted = [&](std::string_view name) {
     return options.table.empty() || options.table == name;
   };
-  const GpuNames names(analysis.model, options.kernel_names);
+  const GpuNames names(analysis, options.kernel_names);
   if (wanted(kKernels)) {
     tables.push_back(TimeTable(kKernels, "CUDA GPU Kernel Summary", "Instances", "Name",
                                KernelTimes(analysis, names), options));
@@ -137,7 +138,13 @@ std::vector<Table> TopTables(Analysis& analysis, const TopOptions& options) {
     tables.push_back(
         TimeTable(kApis, "CUDA API Summary", "Num Calls", "Name", ApiTimes(analysis), options));
   }
-  MergeOptions merge{.mode = MergeMode::kCpu, .kernel_names = options.kernel_names};
+  if (wanted(kOverheads)) {
+    tables.push_back(TimeTable(kOverheads, "CUDA Overhead Summary", "Count", "Overhead",
+                               OverheadTimes(analysis), options));
+  }
+  MergeOptions merge{.mode = MergeMode::kCpu,
+                     .kernel_names = options.kernel_names,
+                     .paths = {.graph_stacks = options.graph_stacks}};
   if (wanted(kFunctions)) {
     tables.push_back(FunctionTable(BuildCallTree(analysis, merge), analysis.frames, options));
   }

@@ -21,9 +21,6 @@ std::string Args(const Kernel& kernel) {
       kernel.grid_x, kernel.grid_y, kernel.grid_z, kernel.block_x, kernel.block_y, kernel.block_z,
       kernel.registers_per_thread, kernel.static_shared_memory_bytes,
       kernel.dynamic_shared_memory_bytes, kernel.local_memory_per_thread_bytes);
-  if (kernel.graph_id != 0) {
-    AppendFormat(args, ",\"graph\":{},\"graph node\":{}", kernel.graph_id, kernel.graph_node_id);
-  }
   return args;
 }
 
@@ -43,8 +40,15 @@ std::string Args(const Synchronization& wait) { return Format("\"event\":{}", wa
 // What every record has.
 template <typename Record>
 std::string AllArgs(const Record& record) {
-  return Format("{},\"correlation\":{},\"stream\":{},\"context\":{}", Args(record),
-                record.correlation_id, record.stream_id, record.context_id);
+  std::string args = Format("{},\"correlation\":{},\"stream\":{},\"context\":{}", Args(record),
+                            record.correlation_id, record.stream_id, record.context_id);
+  if constexpr (requires { record.graph_node_id; }) {
+    if (record.graph_node_id != 0) {
+      AppendFormat(args, ",\"graph\":{},\"graph node\":{}",
+                   GraphIdOf(record.graph_id, record.graph_node_id), record.graph_node_id);
+    }
+  }
+  return args;
 }
 
 }  // namespace

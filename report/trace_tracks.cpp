@@ -55,38 +55,48 @@ TraceTrack TraceTracks::Samples(const Owner& owner) {
   return at->second;
 }
 
-uint64_t TraceTracks::GpuPid(ProcessId process, uint32_t device_id) {
-  const auto [at, is_new] = gpu_pids_.try_emplace({process, device_id});
+uint64_t TraceTracks::GpuPid(ProcessId process, InstanceId instance, uint32_t device_id) {
+  const GpuDevices::Gpu gpu = analysis_.gpus.Of(instance, device_id);
+  const auto [at, is_new] = gpu_pids_.try_emplace({process, gpu.number});
   if (is_new) {
     at->second = next_id_++;
-    std::string title = Format("GPU {}", device_id);
-    for (const Device& device : analysis_.model.events.devices) {
-      if (device.device_id != device_id || !device.name) continue;
-      AppendFormat(title, " {}", analysis_.model.Text(device.name));
-      break;
+    std::string title = Format("GPU {}", gpu.number);
+    if (gpu.device != nullptr && gpu.device->name) {
+      AppendFormat(title, " {}", analysis_.model.Text(gpu.device->name));
     }
     AppendFormat(title, " of {}", ProcessTitle(process));
     if (process) AppendFormat(title, " ({})", analysis_.processes[process].pid);
+    if (gpu.number != device_id) AppendFormat(title, ", its device {}", device_id);
     writer_.NameProcess(at->second, title, kGpuSortBase + at->second);
   }
   return at->second;
 }
 
-TraceTrack TraceTracks::Gpu(ProcessId process, uint32_t device_id, GpuRow row, uint32_t stream_id,
-                            uint64_t start_ns, uint64_t end_ns) {
-  std::vector<Lane>& lanes = lanes_[{process, device_id, row, stream_id}];
+TraceTrack TraceTracks::FreeLane(Lanes& lanes, uint64_t pid, const std::string& title,
+                                 uint64_t start_ns, uint64_t end_ns) {
   auto lane = std::find_if(lanes.begin(), lanes.end(),
                            [&](const Lane& each) { return each.busy_until_ns <= start_ns; });
   if (lane == lanes.end()) {
-    const TraceTrack track{GpuPid(process, device_id), next_id_++};
-    std::string title =
-        row == GpuRow::kStream ? Format("stream {}", stream_id) : "synchronizations";
-    if (!lanes.empty()) AppendFormat(title, " ({})", lanes.size() + 1);
-    writer_.NameThread(track, title, track.tid);
+    const TraceTrack track{pid, next_id_++};
+    writer_.NameThread(track, lanes.empty() ? title : Format("{} ({})", title, lanes.size() + 1),
+                       track.tid);
     lane = lanes.insert(lanes.end(), Lane{track, 0});
   }
   lane->busy_until_ns = end_ns;
   return lane->track;
+}
+
+TraceTrack TraceTracks::Gpu(ProcessId process, InstanceId instance, uint32_t device_id, GpuRow row,
+                            uint32_t stream_id, uint64_t start_ns, uint64_t end_ns) {
+  const uint64_t pid = GpuPid(process, instance, device_id);
+  const uint32_t number = analysis_.gpus.Of(instance, device_id).number;
+  const std::string title =
+      row == GpuRow::kStream ? Format("stream {}", stream_id) : "synchronizations";
+  return FreeLane(lanes_[{process, number, row, stream_id}], pid, title, start_ns, end_ns);
+}
+
+TraceTrack TraceTracks::Overheads(ProcessId process, uint64_t start_ns, uint64_t end_ns) {
+  return FreeLane(overheads_[process], Pid(process), "CUDA overheads", start_ns, end_ns);
 }
 
 }  // namespace xpu

@@ -27,17 +27,22 @@ class TraceTracks {
   // A track of a GPU on which [start_ns, end_ns] is free: slices of one track must not overlap,
   // so work that runs beside other work of its stream gets a further track. In order of start.
   enum class GpuRow : uint8_t { kStream, kSynchronizations };
-  TraceTrack Gpu(ProcessId process, uint32_t device_id, GpuRow row, uint32_t stream_id,
-                 uint64_t start_ns, uint64_t end_ns);
+  TraceTrack Gpu(ProcessId process, InstanceId instance, uint32_t device_id, GpuRow row,
+                 uint32_t stream_id, uint64_t start_ns, uint64_t end_ns);
+  // The same for what the driver and CUPTI do for themselves in a process.
+  TraceTrack Overheads(ProcessId process, uint64_t start_ns, uint64_t end_ns);
 
  private:
   struct Lane {
     TraceTrack track;
     uint64_t busy_until_ns = 0;
   };
+  using Lanes = std::vector<Lane>;
+  TraceTrack FreeLane(Lanes& lanes, uint64_t pid, const std::string& title, uint64_t start_ns,
+                      uint64_t end_ns);
 
   uint64_t Pid(ProcessId process);
-  uint64_t GpuPid(ProcessId process, uint32_t device_id);
+  uint64_t GpuPid(ProcessId process, InstanceId instance, uint32_t device_id);
   std::string ProcessTitle(ProcessId process) const;
   std::string ThreadTitle(const Owner& owner) const;
 
@@ -51,7 +56,8 @@ class TraceTracks {
   std::map<std::pair<ProcessId, uint32_t>, TraceTrack> threads_;
   std::map<std::pair<ProcessId, uint32_t>, TraceTrack> samples_;
   std::map<std::pair<ProcessId, uint32_t>, uint64_t> gpu_pids_;
-  std::map<std::tuple<ProcessId, uint32_t, GpuRow, uint32_t>, std::vector<Lane>> lanes_;
+  std::map<std::tuple<ProcessId, uint32_t, GpuRow, uint32_t>, Lanes> lanes_;
+  std::map<ProcessId, Lanes> overheads_;
 };
 
 }  // namespace xpu

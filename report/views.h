@@ -24,6 +24,12 @@ struct TopOptions {
   TableFormat format = TableFormat::kTable;
   std::string table;  // only this one, empty: all
   KernelNames kernel_names = KernelNames::kDemangled;
+  GraphStacks graph_stacks = GraphStacks::kBoth;
+};
+
+struct TraceOptions {
+  KernelNames kernel_names = KernelNames::kDemangled;
+  GraphStacks graph_stacks = GraphStacks::kBoth;
 };
 
 // What was recorded, the ledger, the top of each table; within 80 columns.
@@ -33,7 +39,7 @@ void WriteSummary(Analysis& analysis, KernelNames kernel_names, Output& output);
 void WriteFolded(Analysis& analysis, const FoldedOptions& options, Output& output,
                  std::string& notes);
 // Trace Event Format, for Perfetto and chrome://tracing.
-void WriteChromeTrace(Analysis& analysis, KernelNames kernel_names, Output& output);
+void WriteChromeTrace(Analysis& analysis, const TraceOptions& options, Output& output);
 void WriteTop(Analysis& analysis, const TopOptions& options, Output& output);
 // Every record as one line of text.
 void WriteDump(const Analysis& analysis, Output& output);

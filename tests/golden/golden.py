@@ -15,6 +15,10 @@ VIEWS = {
     "summary.txt": [],
     "folded_merge_us.txt": ["--folded"],
     "folded_gpu_ns.txt": ["--folded", "--mode", "gpu", "--unit", "ns"],
+    "folded_tags_creation_ns.txt": ["--folded", "--mode", "gpu", "--unit", "ns", "--device-tags",
+                                    "--graph-stacks", "creation"],
+    "folded_graph_launch_ns.txt": ["--folded", "--mode", "gpu", "--unit", "ns", "--graph-stacks",
+                                   "launch"],
     "folded_cpu_samples.txt": ["--folded", "--mode", "cpu", "--unit", "samples"],
     "folded_internal_mangled_ns.txt": ["--folded", "--mode", "gpu", "--unit", "ns",
                                        "--keep-internal-frames", "--kernel-names", "mangled"],
@@ -109,6 +113,16 @@ def total_problems(dump, folded_ns):
         yield f"folded GPU time {folded} ns, records {total} ns"
 
 
+def strict_problems(binary, folder):
+    """Losses make --strict exit 3, after the view and what is said beside it."""
+    results = [subprocess.run([binary, *strict, "--folded", f"{folder}/scene.xpu"],
+                              capture_output=True, text=True) for strict in ([], ["--strict"])]
+    if results[1].returncode != 3 or results[0].returncode != 0:
+        yield f"exit status of --strict {results[1].returncode}, without {results[0].returncode}"
+    if (results[0].stdout, results[0].stderr) != (results[1].stdout, results[1].stderr):
+        yield "--strict writes something else"
+
+
 def main():
     scene_maker, binary = sys.argv[1:]
     here = pathlib.Path(__file__).parent
@@ -129,6 +143,7 @@ def main():
                         path.write_text(text)
                 expected = path.read_text() if path.exists() else ""
                 problems += differences(path.name, expected, text)
+        problems += strict_problems(binary, folder)
     problems += trace_problems(json.loads(outputs["chrome_trace.json"])["traceEvents"])
     for name, out in outputs.items():
         if name.startswith("folded"):

@@ -25,7 +25,8 @@ class CorrelateTest : public testing::Test {
   const Correlation& Run() {
     model_ = builder_.Build();
     OrderByTime(model_.events);
-    result_ = Correlate(model_, Clocks(model_), ApiNames(model_));
+    result_ =
+        Correlate(model_, Clocks(model_), ApiNames(model_), GraphNodes(model_.events.graph_nodes));
     return result_;
   }
   const Launch& LaunchOf(size_t work) const {
@@ -130,7 +131,7 @@ TEST_F(CorrelateTest, AStackJustBeforeItsCallIsOfTheCall) {
   EXPECT_TRUE(result.launches[0].has_stack);
 }
 
-TEST_F(CorrelateTest, LaunchesSeenAreMatchedPendingOrFailed) {
+TEST_F(CorrelateTest, LaunchesSeenAreMatchedOrPending) {
   builder_.Call(1, 1, kLaunchKernel, 1000, 1100, 1);  // matched
   builder_.AddKernel(1, 1, 1200, 1300, "k");
   builder_.Call(1, 2, kLaunchKernel, 2000, 2100, 1);                     // pending
@@ -139,7 +140,7 @@ TEST_F(CorrelateTest, LaunchesSeenAreMatchedPendingOrFailed) {
   builder_.Launch(1, 5, 5000, 1, 1, stack_);                             // pending, no call
   builder_.AddKernel(1, 99, 6000, 6100, "k");                            // no launch known
   const Correlation& result = Run();
-  EXPECT_EQ(result.counts.launches_seen, 4u);
+  EXPECT_EQ(result.counts.launches_seen, 3u);  // those that owe a record
   EXPECT_EQ(result.counts.launches_matched, 1u);
   EXPECT_EQ(result.counts.launches_pending, 2u);
   EXPECT_EQ(result.counts.launches_failed, 1u);
@@ -208,6 +209,88 @@ TEST_F(CorrelateTest, ASynchronizationIsOnTheDeviceOfItsContext) {
   const Correlation& result = Run();
   EXPECT_EQ(result.work[1].kind, WorkKind::kSynchronization);
   EXPECT_EQ(result.work[1].device_id, 3u);
+}
+
+TEST_F(CorrelateTest, ACapturedLaunchOwesNothing) {
+  builder_.Call(1, 1, kLaunchKernel, 1000, 1100, 1).graph_nodes = 1;
+  builder_.Call(1, 2, kMemcpy, 2000, 2100, 1).graph_nodes = 1;  // no launch
+  ApiCall& failed = builder_.Call(1, 3, kLaunchKernel, 3000, 3100, 1);
+  failed.graph_nodes = 1;
+  failed.return_value = 900;
+  builder_.Call(1, 4, kLaunchKernel, 4000, 4100, 1).graph_nodes = 1;  // yet a record came
+  builder_.AddKernel(1, 4, 4200, 4300, "k");
+  const Correlation& result = Run();
+  EXPECT_EQ(FateOf(result.launches[0]), LaunchFate::kCaptured);
+  EXPECT_EQ(FateOf(result.launches[1]), LaunchFate::kNoLaunch);
+  EXPECT_EQ(result.counts.launches_captured, 1u);
+  EXPECT_EQ(result.counts.launches_failed, 1u);
+  EXPECT_EQ(result.counts.launches_matched, 1u);
+  EXPECT_EQ(result.counts.launches_seen, 1u);
+  EXPECT_EQ(result.counts.launches_pending, 0u);
+}
+
+// Seen = matched + pending + lost, and only losses of the launch's own instance explain it.
+TEST_F(CorrelateTest, CountedLossesExplainLaunchesWithoutARecord) {
+  for (uint32_t id = 1; id <= 10; ++id)
+    builder_.Call(1, id, kLaunchKernel, 1000 * id, 1000 * id, 1);
+  for (uint32_t id = 1; id <= 4; ++id) builder_.AddKernel(1, id, 1000 * id + 5, 1000 * id + 6, "k");
+  for (uint32_t id = 1; id <= 2; ++id) builder_.Call(2, id, kLaunchKernel, 1000 * id, 1000 * id, 1);
+  const auto lose = [&](const char* name, uint64_t count, uint64_t instance, uint32_t pid) {
+    builder_.events.losses.push_back({.time_ns = 1,
+                                      .name = builder_.Text(name),
+                                      .count = count,
+                                      .pid = pid,
+                                      .instance = {instance},
+                                      .detail = {}});
+  };
+  lose("cupti_dropped", 2, 1, 0);
+  lose("wire_ring_full", 1, 1, 0);
+  lose("cupti_not_delivered", 100, 2, 0);  // more than its launches
+  lose("sample_ring_full", 100, 1, 0);     // no GPU records
+  lose("wire_torn", 100, 0, 77);           // of another process
+  lose("test_dropped", 1, 0, 0);           // of nobody
+  const Correlation::Counts& counts = Run().counts;
+  EXPECT_EQ(counts.launches_seen, 12u);
+  EXPECT_EQ(counts.launches_matched, 4u);
+  EXPECT_EQ(counts.launches_lost, 6u);     // 2 + 1 + 1 of instance 1, 2 of instance 2
+  EXPECT_EQ(counts.launches_pending, 2u);  // of instance 1
+}
+
+TEST_F(CorrelateTest, WorkOfAGraphNodeKnowsTheCallThatMadeIt) {
+  constexpr uint64_t kMine = uint64_t{6} << 32;
+  constexpr uint64_t kExecutable = uint64_t{7} << 32;
+  builder_.Call(1, 1, kLaunchKernel, 1000, 1100, 1).graph_nodes = 1;
+  builder_.Launch(1, 1, 1010, 500, 501, stack_);
+  const auto change = [&](GraphNodeChange kind, uint64_t time_ns, uint64_t node, uint64_t original,
+                          uint32_t correlation_id) {
+    builder_.events.graph_nodes.push_back({.instance = {1},
+                                           .time_ns = time_ns,
+                                           .change = kind,
+                                           .node_id = node,
+                                           .original_node_id = original,
+                                           .correlation_id = correlation_id});
+  };
+  change(GraphNodeChange::kCreated, 1050, kMine, 0, 1);
+  change(GraphNodeChange::kCreated, 1060, kMine + 1, 0, 0);   // by no watched call
+  change(GraphNodeChange::kCreated, 1070, kMine + 2, 0, 99);  // by a call that was lost
+  for (uint64_t i = 0; i < 3; ++i) {
+    change(GraphNodeChange::kCloned, 2000, kExecutable + i, kMine + i, 0);
+  }
+  builder_.Call(1, 9, 311, 3000, 3100, 1);
+  for (uint64_t i = 0; i < 3; ++i) {
+    builder_.AddKernel(1, 9, 4000, 4100, "k").graph_node_id = kExecutable + i;
+  }
+  builder_.AddKernel(1, 9, 4000, 4100, "k").graph_node_id = uint64_t{8} << 32;
+  builder_.AddKernel(1, 9, 4000, 4100, "k");
+  const Correlation& result = Run();
+  EXPECT_EQ(result.work[0].origin, NodeOrigin::kKnown);
+  EXPECT_EQ(result.launches.at(result.work[0].creation).stack, stack_);
+  EXPECT_EQ(LaunchOf(0).correlation_id, 9u);
+  EXPECT_EQ(result.work[1].origin, NodeOrigin::kUnknown);
+  EXPECT_EQ(result.work[2].origin, NodeOrigin::kUnknown);
+  EXPECT_EQ(result.work[3].origin, NodeOrigin::kBeforeRecording);
+  EXPECT_EQ(result.work[4].origin, NodeOrigin::kNoNode);
+  EXPECT_EQ(result.counts.node_work_without_origin, 3u);
 }
 
 }  // namespace

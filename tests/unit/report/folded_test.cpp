@@ -72,7 +72,7 @@ TEST_F(FoldedTest, AStaticRuntimeReadsAsASharedOne) {
   const Lines expected = {{"app;main;forward;cudaLaunchKernel;[GPU_Kernel]k", 1'000}};
   EXPECT_EQ(test::Folded(analysis, In(TimeUnit::kNanoseconds)), expected);
   FoldedOptions all = In(TimeUnit::kNanoseconds);
-  all.merge.keep_internal_frames = true;
+  all.merge.paths.keep_internal_frames = true;
   const Lines kept = {
       {"app;main;forward;cudaLaunchKernel;libcudart_static_1;"
        "libxpu_inject.so+0x10;cudaLaunchKernel;[GPU_Kernel]k",
@@ -90,6 +90,90 @@ TEST_F(FoldedTest, PendingFailedAndUnknownLaunches) {
       {"[unknown];[unknown launch];[GPU_Kernel]k", 30},
       {"[unknown];[unknown launch];cudaLaunchKernel;[GPU_Launch_Pending]", 700}};
   EXPECT_EQ(test::Folded(analysis, In(TimeUnit::kNanoseconds)), expected);
+}
+
+// One node of a graph that was captured under main and is launched under forward.
+TEST_F(FoldedTest, WorkOfAGraphNodeUnderBothStacks) {
+  constexpr uint64_t kNode = uint64_t{6} << 32;
+  builder_.Callback(1, ApiDomain::kRuntime, 311, "cudaGraphLaunch_v10000");
+  builder_.Call(1, 1, kLaunchKernel, 1'000, 1'500, 100).graph_nodes = 1;
+  builder_.Launch(1, 1, 1'001, 100, 100, builder_.Stack({kText + 0x10}));
+  builder_.events.graph_nodes.push_back({.instance = {1},
+                                         .time_ns = 1'100,
+                                         .change = GraphNodeChange::kCreated,
+                                         .node_id = kNode,
+                                         .correlation_id = 1});
+  builder_.events.graph_nodes.push_back({.instance = {1},
+                                         .time_ns = 2'000,
+                                         .change = GraphNodeChange::kCloned,
+                                         .node_id = kNode + 5,
+                                         .original_node_id = kNode});
+  builder_.Call(1, 2, 311, 3'000, 3'500, 100);
+  builder_.Launch(1, 2, 3'001, 100, 100, builder_.Stack({kText + 0x10, kText + 0x110}));
+  builder_.AddKernel(1, 2, 4'000, 4'100, "k").graph_node_id = kNode + 5;
+  builder_.AddKernel(1, 2, 4'100, 4'300, "k").graph_node_id = kNode + 9;
+  builder_.AddKernel(1, 2, 4'300, 4'700, "k").graph_node_id = uint64_t{9} << 32;
+  Analysis analysis(builder_.Build());
+  const std::string launch = "app;main;forward;cudaGraphLaunch";
+  const std::string captured = ";[captured at]";
+  FoldedOptions options = In(TimeUnit::kNanoseconds);
+  const Lines both = {{launch + captured + ";main;cudaLaunchKernel;[GPU_Kernel]k", 100},
+                      {launch + captured + ";[unknown];[GPU_Kernel]k", 200},
+                      {launch + captured + ";[before the recording];[GPU_Kernel]k", 400}};
+  EXPECT_EQ(test::Folded(analysis, options), both);
+  options.merge.paths.graph_stacks = GraphStacks::kLaunch;
+  EXPECT_EQ(test::Folded(analysis, options), (Lines{{launch + ";[GPU_Kernel]k", 700}}));
+  options.merge.paths.graph_stacks = GraphStacks::kCreation;
+  const Lines creation = {{"app;main;cudaLaunchKernel;[GPU_Kernel]k", 100},
+                          {"app" + captured + ";[unknown];[GPU_Kernel]k", 200},
+                          {"app" + captured + ";[before the recording];[GPU_Kernel]k", 400}};
+  EXPECT_EQ(test::Folded(analysis, options), creation);
+}
+
+// Recorded with --no-inject: the time is that of the call, in the merged mode alone.
+TEST_F(FoldedTest, LaunchesSeenByProbes) {
+  ElfBuilder("kernels").Symbol("_Z7softmaxIfEvPT_i", 0x0, 0x100).WriteTo(folder_ / "kernels");
+  builder_.Map(1, 100, 0x90000, ElfBuilder::kTextBytes, ElfBuilder::kTextOffset,
+               folder_ / "kernels", "kernels");
+  builder_.events.probes = {{.probe = 1,
+                             .purpose = ProbePurpose::kRuntimeLaunch,
+                             .function = builder_.Text("cudaLaunchKernel"),
+                             .path = {}},
+                            {.probe = 2,
+                             .purpose = ProbePurpose::kDriverLaunch,
+                             .function = builder_.Text("cuLaunchKernel"),
+                             .path = {}}};
+  const auto hit = [&](uint32_t probe, uint64_t time_ns, bool is_return, uint64_t kernel) {
+    ProbeHit& made = builder_.events.probe_hits.emplace_back();
+    made.probe = probe;
+    made.time_ns = time_ns;
+    made.is_return = is_return;
+    made.pid = 100;
+    made.tid = 100;
+    made.kernel = kernel;
+    if (!is_return) made.stack = builder_.Stack({kText + 0x10, kText + 0x110});
+  };
+  hit(1, 1'000, false, 0x90000);
+  hit(2, 1'100, false, 0xdead);
+  hit(2, 1'200, true, 0);
+  hit(1, 1'300, true, 0);
+  hit(1, 2'000, false, 0x123);  // no function is there
+  hit(1, 2'050, true, 0);
+  hit(2, 3'000, false, 0x90000);  // a handle of the driver
+  hit(2, 3'007, true, 0);
+  Analysis analysis(builder_.Build());
+  const std::string path = "app;main;forward;";
+  const Lines expected = {
+      {path + "cudaLaunchKernel;[GPU_Launch]void softmax<float>(float*, int)", 300},
+      {path + "cudaLaunchKernel;[GPU_Launch]", 50},
+      {path + "cuLaunchKernel;[GPU_Launch]", 7}};
+  EXPECT_EQ(test::Folded(analysis, In(TimeUnit::kNanoseconds)), expected);
+  EXPECT_TRUE(test::Folded(analysis, In(TimeUnit::kNanoseconds, MergeMode::kGpu)).empty());
+  const std::string summary = test::Written(
+      [&](Output& output) { WriteSummary(analysis, KernelNames::kDemangled, output); });
+  EXPECT_NE(summary.find("\nlaunches  3 seen by probes, matched by time: no GPU times\n"),
+            std::string::npos);
+  EXPECT_EQ(summary.find("pending"), std::string::npos);
 }
 
 TEST_F(FoldedTest, UnitsAndWhatIsLeftOut) {

@@ -77,7 +77,13 @@ TEST_P(HostileTest, EveryViewOfAnyEvents) {
   for (const MergeMode mode : {MergeMode::kMerge, MergeMode::kGpu, MergeMode::kCpu}) {
     for (const TimeUnit unit :
          {TimeUnit::kNanoseconds, TimeUnit::kMicroseconds, TimeUnit::kSamples}) {
-      test::Folded(analysis, {.merge = {.mode = mode}, .unit = unit});
+      for (const GraphStacks stacks :
+           {GraphStacks::kBoth, GraphStacks::kLaunch, GraphStacks::kCreation}) {
+        test::Folded(analysis, {.merge = {.mode = mode,
+                                          .paths = {.graph_stacks = stacks},
+                                          .device_tags = unit == TimeUnit::kNanoseconds},
+                                .unit = unit});
+      }
     }
   }
   for (const TableFormat format : {TableFormat::kTable, TableFormat::kCsv, TableFormat::kJson}) {
@@ -86,13 +92,13 @@ TEST_P(HostileTest, EveryViewOfAnyEvents) {
   }
   const auto written = test::Written([&](Output& output) {
     WriteSummary(analysis, KernelNames::kDemangled, output);
-    WriteChromeTrace(analysis, KernelNames::kMangled, output);
+    WriteChromeTrace(analysis, {.kernel_names = KernelNames::kMangled}, output);
     WriteDump(analysis, output);
   });
   EXPECT_FALSE(written.empty());
   const Correlation::Counts& counts = analysis.correlation.counts;
   EXPECT_EQ(counts.launches_seen,
-            counts.launches_matched + counts.launches_pending + counts.launches_failed);
+            counts.launches_matched + counts.launches_pending + counts.launches_lost);
 }
 
 INSTANTIATE_TEST_SUITE_P(Seeds, HostileTest, testing::Range<uint64_t>(0, 40));

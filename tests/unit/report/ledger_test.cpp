@@ -49,16 +49,18 @@ TEST(Ledger, RecordedLossesAreSummedByName) {
 }
 
 TEST(Ledger, StacksThatWereNotAskedForAreNotMissing) {
-  for (const char* settings : {"", "-o x --launch-stacks=none"}) {
+  using Source = LaunchStackSource;
+  for (const Source source : {Source::kUnknown, Source::kNone, Source::kMarker}) {
     test::ModelBuilder builder;
     builder.End(5);
     RecordingInfo info;
-    info.settings = builder.Text(settings);
+    info.launch_stacks = source;
     builder.events.recording_info.push_back(info);
     builder.Call(1, 1, 211, 1'000, 1'700, 100);
     builder.AddKernel(1, 1, 2'000, 2'100, "k");
     const Analysis analysis(builder.Build());
-    EXPECT_EQ(Counts(BuildLedger(analysis)).count("launch_stack_missing"), *settings ? 0u : 1u);
+    EXPECT_EQ(Counts(BuildLedger(analysis)).count("launch_stack_missing"),
+              source == Source::kNone ? 0u : 1u);
   }
 }
 
@@ -86,7 +88,7 @@ TEST(Ledger, ProblemsOfTheFile) {
 
 TEST(Ledger, FindingsOfThePasses) {
   test::ModelBuilder builder;
-  builder.End(5);
+  builder.End(5'000'000);
   builder.Call(1, 1, 211, 1'000, 1'100, 1);          // pending, without a stack
   builder.Call(2, 1, 211, 5'000'000, 5'000'100, 1);  // its kernel comes before it
   builder.Clock(2, 0, {1'000});
@@ -100,6 +102,70 @@ TEST(Ledger, FindingsOfThePasses) {
                                                     {"clock_pairs_missing", 1}};
   EXPECT_EQ(Counts(BuildLedger(analysis)), expected);
   EXPECT_NE(LedgerText(BuildLedger(analysis)).find("the worst by 1000 ns"), std::string::npos);
+}
+
+TEST(Ledger, WorkWithoutItsCallAndLateEvents) {
+  test::ModelBuilder builder;
+  builder.End(5'000);
+  builder.Clock(1, 0, {1'000});
+  for (uint64_t at : {4'999, 5'000, 5'001}) builder.Sample(at, 1, 1, {});
+  builder.Process(ProcessEventKind::kExit, 6'000, 1, 1);
+  builder.events.memcpys.push_back({.instance = {1}, .start_ns = 10, .end_ns = 20, .tail = {}});
+  builder.events.memsets.push_back({.instance = {1}, .start_ns = 10, .end_ns = 20, .tail = {}});
+  builder.events.graph_launches.push_back(
+      {.instance = {1}, .start_ns = 10, .end_ns = 20, .tail = {}});
+  builder.events.synchronizations.push_back(
+      {.instance = {1}, .start_ns = 2'000'000, .end_ns = 2'000'000, .tail = {}});
+  const Analysis analysis(builder.Build());
+  const std::map<std::string, uint64_t> expected = {{"kernel_without_launch", 1},
+                                                    {"work_without_launch", 2},
+                                                    {"wait_without_launch", 1},
+                                                    {"late_event", 3}};
+  EXPECT_EQ(Counts(BuildLedger(analysis)), expected);
+}
+
+TEST(Ledger, GraphNodesAndRecordsWithoutATime) {
+  test::ModelBuilder builder;
+  builder.End(5'000);
+  builder.Clock(1, 0, {1'000});
+  builder.Call(1, 1, 311, 1'000, 1'100, 1).return_value = 0;
+  builder.AddKernel(1, 1, 0, 0, "k");
+  const auto advice = [](const Analysis& analysis) {
+    for (const LedgerEntry& entry : BuildLedger(analysis)) {
+      if (entry.name == "invalid_time") return entry;
+    }
+    return LedgerEntry{};
+  };
+  test::ModelBuilder graphs;
+  graphs.Call(1, 1, 311, 1'000, 1'100, 1).return_value = 0;
+  graphs.AddKernel(1, 1, 0, 0, "k");
+  graphs.AddKernel(1, 1, 0, 0, "k").graph_node_id = 5;
+  const LedgerEntry of_kernels = advice(Analysis(builder.Build()));
+  EXPECT_EQ(of_kernels.count, 1u);
+  EXPECT_TRUE(of_kernels.details.empty());
+  EXPECT_EQ(of_kernels.advice.find("--cuda-graph-trace"), std::string::npos);
+  const Analysis analysis(graphs.Build());
+  const LedgerEntry of_nodes = advice(analysis);
+  EXPECT_EQ(of_nodes.count, 2u);
+  EXPECT_EQ(of_nodes.details, std::vector<std::string>{"1 of them of nodes of CUDA graphs"});
+  EXPECT_NE(of_nodes.advice.find("device buffers"), std::string::npos);
+  EXPECT_NE(of_nodes.advice.find("--cuda-graph-trace=graph"), std::string::npos);
+  EXPECT_EQ(Counts(BuildLedger(analysis)).at("graph_node_unknown"), 1u);
+}
+
+TEST(Ledger, WhatLosesData) {
+  const auto loses = [](std::string name, Severity severity) {
+    LedgerEntry entry;
+    entry.name = std::move(name);
+    entry.severity = severity;
+    return LosesData(entry);
+  };
+  EXPECT_TRUE(loses("cupti_dropped", Severity::kLost));
+  EXPECT_TRUE(loses("stack_truncated", Severity::kPartial));
+  EXPECT_TRUE(loses("file_cut", Severity::kLost));
+  EXPECT_TRUE(loses("of_a_newer_version", Severity::kLost));
+  EXPECT_FALSE(loses("file_missing", Severity::kPartial));
+  EXPECT_FALSE(loses("launch_failed", Severity::kNote));
 }
 
 }  // namespace

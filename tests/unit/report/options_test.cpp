@@ -34,6 +34,19 @@ TEST(Options, Defaults) {
   EXPECT_EQ(options.kernel_names, KernelNames::kDemangled);
 }
 
+TEST(Options, GraphStacksDeviceTagsStrict) {
+  ReportOptions options = Good({"--folded", "--graph-stacks=creation", "--device-tags"});
+  EXPECT_EQ(options.folded.merge.paths.graph_stacks, GraphStacks::kCreation);
+  EXPECT_TRUE(options.folded.merge.device_tags);
+  EXPECT_FALSE(options.strict);
+  options = Good({"--top", "--graph-stacks", "launch", "--strict"});
+  EXPECT_EQ(options.top.graph_stacks, GraphStacks::kLaunch);
+  EXPECT_TRUE(options.strict);
+  EXPECT_EQ(Good({}).graph_stacks, GraphStacks::kBoth);
+  EXPECT_EQ(Bad({"--top", "--device-tags"}), "--device-tags is an option of --folded");
+  EXPECT_EQ(Bad({"--graph-stacks=x"}), "--graph-stacks: 'x' is none of both, launch, creation");
+}
+
 TEST(Options, FlagsDoNotSwallowTheCapture) {
   EXPECT_EQ(Good({"--top", "x.xpu"}).capture, "x.xpu");
   EXPECT_EQ(Good({"--folded", "x.xpu"}).view, View::kFolded);
@@ -46,7 +59,7 @@ TEST(Options, OfFoldedAndTop) {
                                 "--keep-internal-frames", "--kernel-names", "mangled"});
   EXPECT_EQ(options.folded.merge.mode, MergeMode::kGpu);
   EXPECT_EQ(options.folded.unit, TimeUnit::kSamples);
-  EXPECT_TRUE(options.folded.merge.keep_internal_frames);
+  EXPECT_TRUE(options.folded.merge.paths.keep_internal_frames);
   EXPECT_EQ(options.folded.merge.kernel_names, KernelNames::kMangled);
   options = Good({"--top", "-n", "7", "--format", "csv", "--table", "cuda_api_sum"});
   EXPECT_EQ(options.top.rows, 7u);

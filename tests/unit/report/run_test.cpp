@@ -22,8 +22,8 @@ class RunTest : public testing::Test {
     options.capture = folder_ / "capture.xpu";
     options.output = folder_ / "out";
     options.view = view;
-    notes_.clear();
-    return RunReport(options, notes_);
+    outcome_ = {};
+    return RunReport(options, outcome_);
   }
   void Write(std::string_view bytes) {
     std::ofstream(folder_ / "capture.xpu", std::ios::binary) << bytes;
@@ -31,7 +31,7 @@ class RunTest : public testing::Test {
   std::string Out() const { return ReadFile(folder_ / "out").value(); }
 
   test::TempFolder folder_;
-  std::string notes_;
+  ReportOutcome outcome_;
 };
 
 TEST_F(RunTest, NoFile) {
@@ -85,7 +85,8 @@ TEST_F(RunTest, EveryViewOfACaptureWithoutSamples) {
   ASSERT_TRUE(builder.WriteCapture(folder_ / "capture.xpu").ok());
   for (const View view : kViews) {
     ASSERT_TRUE(Run(view).ok());
-    EXPECT_EQ(notes_, "");
+    EXPECT_EQ(outcome_.notes, "");
+    EXPECT_FALSE(outcome_.data_lost);
     if (view == View::kFolded) {
       EXPECT_EQ(Out(), "");
     }
@@ -101,7 +102,8 @@ TEST_F(RunTest, ACaptureCutInTheMiddleIsReportedWithItsLoss) {
   const auto size = std::filesystem::file_size(folder_ / "capture.xpu");
   std::filesystem::resize_file(folder_ / "capture.xpu", size - 10);
   ASSERT_TRUE(Run(View::kFolded).ok());
-  EXPECT_NE(notes_.find("(file_cut)"), std::string::npos);
+  EXPECT_NE(outcome_.notes.find("(file_cut)"), std::string::npos);
+  EXPECT_TRUE(outcome_.data_lost);
 }
 
 TEST_F(RunTest, TheSummaryFitsItsWidth) {

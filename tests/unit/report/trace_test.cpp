@@ -10,8 +10,7 @@ namespace {
 // The document as a whole is compared by the golden test; here is what that scene has not.
 std::string Trace(test::ModelBuilder& builder) {
   Analysis analysis(builder.Build());
-  return test::Written(
-      [&](Output& output) { WriteChromeTrace(analysis, KernelNames::kDemangled, output); });
+  return test::Written([&](Output& output) { WriteChromeTrace(analysis, {}, output); });
 }
 
 bool Has(const std::string& text, std::string_view part) {

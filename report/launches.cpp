@@ -1,0 +1,209 @@
+#include "report/launches.h"
+
+#include <algorithm>
+#include <tuple>
+#include <utility>
+
+#include "report/probe_launches.h"
+
+namespace xpu {
+namespace {
+
+// Stacks of one id closer than this, without a call between them, are of one launch.
+constexpr uint64_t kSameLaunchNs = 1'000'000'000;
+
+struct Seen {
+  InstanceId instance;
+  uint32_t correlation_id;
+  uint32_t index;
+  uint64_t time_ns;
+  bool is_stack;
+};
+
+auto IdOf(const Launch& launch) { return std::tuple(launch.instance, launch.correlation_id); }
+
+// Calls and stacks by id, then time; of one time the call first.
+std::vector<Seen> SortById(const EventBatch& events) {
+  std::vector<Seen> all;
+  all.reserve(events.api_calls.size() + events.launch_stacks.size());
+  for (uint32_t i = 0; i < events.api_calls.size(); ++i) {
+    const ApiCall& call = events.api_calls[i];
+    all.push_back({call.instance, call.correlation_id, i, call.start_ns, false});
+  }
+  for (uint32_t i = 0; i < events.launch_stacks.size(); ++i) {
+    const LaunchStack& stack = events.launch_stacks[i];
+    all.push_back({stack.instance, stack.correlation_id, i, stack.time_ns, true});
+  }
+  std::sort(all.begin(), all.end(), [](const Seen& a, const Seen& b) {
+    return std::tuple(a.instance, a.correlation_id, a.time_ns, a.is_stack, a.index) <
+           std::tuple(b.instance, b.correlation_id, b.time_ns, b.is_stack, b.index);
+  });
+  return all;
+}
+
+class Builder {
+ public:
+  Builder(const Model& model, const ApiNames& names) : model_(model), names_(names) {}
+
+  LaunchTable Build() {
+    FindProcesses();
+    FindLaunches();
+    FindThreads();
+    result_.with_id = launches_.size();
+    AddProbeLaunches(model_.events, launches_);
+    for (Launch& launch : launches_) launch.kind = KindOfApi(ApiNameOf(names_, launch));
+    return std::move(result_);
+  }
+
+ private:
+  void FindProcesses();
+  void FindLaunches();
+  void AddCall(const ApiCall& call);
+  void AddStack(const LaunchStack& stack);
+  bool Joins(const Launch& launch, const LaunchStack& stack) const;
+  void FindThreads();
+
+  const Model& model_;
+  const ApiNames& names_;
+  LaunchTable result_;
+  std::vector<Launch>& launches_ = result_.launches;
+};
+
+void Builder::FindProcesses() {
+  for (const GpuProcess& event : model_.events.gpu_processes) {
+    CudaProcess& process = result_.processes[event.instance];
+    if (event.pid != 0) process.pid = event.pid;
+    if (event.namespace_pid != 0) process.namespace_pid = event.namespace_pid;
+  }
+  for (const LaunchStack& stack : model_.events.launch_stacks) {
+    CudaProcess& process = result_.processes[stack.instance];
+    if (process.pid == 0) process.pid = stack.pid;
+  }
+}
+
+void Builder::FindLaunches() {
+  const std::vector<Seen> all = SortById(model_.events);
+  launches_.reserve(std::max(model_.events.api_calls.size(), model_.events.launch_stacks.size()));
+  for (const Seen& seen : all) {
+    if (seen.is_stack) {
+      AddStack(model_.events.launch_stacks[seen.index]);
+    } else {
+      AddCall(model_.events.api_calls[seen.index]);
+    }
+  }
+  for (size_t i = 0; i < launches_.size(); ++i) {
+    Launch& launch = launches_[i];
+    const bool again = (i > 0 && IdOf(launches_[i - 1]) == IdOf(launch)) ||
+                       (i + 1 < launches_.size() && IdOf(launches_[i + 1]) == IdOf(launch));
+    if (launch.has_stack) launch.stack_match = again ? MatchKind::kByIdAndTime : MatchKind::kById;
+  }
+}
+
+void Builder::AddCall(const ApiCall& call) {
+  Launch* launch = launches_.empty() ? nullptr : &launches_.back();
+  const bool joins = launch != nullptr && launch->instance == call.instance &&
+                     launch->correlation_id == call.correlation_id && !launch->has_call &&
+                     call.start_ns - launch->start_ns < kToleranceNs;
+  if (!joins) launch = &launches_.emplace_back();
+  launch->instance = call.instance;
+  launch->correlation_id = call.correlation_id;
+  launch->domain = call.domain;
+  launch->callback_id = call.callback_id;
+  launch->has_call = true;
+  launch->return_value = call.return_value;
+  launch->graph_nodes = call.graph_nodes;
+  launch->start_ns = call.start_ns;
+  launch->end_ns = std::max(call.start_ns, call.end_ns);
+  launch->program_tid = call.tid;
+}
+
+// Launches and stacks come in order of time, so `launch` is the last one before `stack`.
+bool Builder::Joins(const Launch& launch, const LaunchStack& stack) const {
+  if (launch.instance != stack.instance || launch.correlation_id != stack.correlation_id) {
+    return false;
+  }
+  const uint64_t slack_ns = launch.has_call ? kToleranceNs : kSameLaunchNs;
+  return stack.time_ns <= launch.end_ns || stack.time_ns - launch.end_ns < slack_ns;
+}
+
+void Builder::AddStack(const LaunchStack& stack) {
+  Launch* launch = launches_.empty() ? nullptr : &launches_.back();
+  if (launch != nullptr && Joins(*launch, stack)) {
+    if (launch->has_stack) {
+      ++result_.stacks_duplicate;
+      return;
+    }
+  } else {
+    launch = &launches_.emplace_back();
+    launch->instance = stack.instance;
+    launch->correlation_id = stack.correlation_id;
+    launch->domain = stack.domain;
+    launch->callback_id = stack.callback_id;
+    launch->start_ns = stack.time_ns;
+    launch->end_ns = stack.time_ns;
+  }
+  launch->has_stack = true;
+  launch->stack = stack.stack;
+  launch->stack_flags = stack.stack_flags;
+  launch->pid = stack.pid;
+  launch->tid = stack.tid;
+}
+
+// Calls know their thread as the program sees it, stacks as the recorder does: what the pairs say
+// of a thread holds for its calls without a stack.
+void Builder::FindThreads() {
+  struct Thread {
+    uint32_t pid;
+    uint32_t tid;
+  };
+  std::unordered_map<InstanceId, std::unordered_map<uint32_t, Thread>> threads;
+  for (const Launch& launch : launches_) {
+    if (!launch.has_stack || !launch.has_call) continue;
+    threads[launch.instance].try_emplace(launch.program_tid, Thread{launch.pid, launch.tid});
+  }
+  for (Launch& launch : launches_) {
+    if (launch.has_stack) continue;
+    launch.pid = result_.processes[launch.instance].pid;
+    launch.tid = launch.program_tid;
+    const auto& known = threads[launch.instance];
+    if (const auto found = known.find(launch.program_tid); found != known.end()) {
+      launch.pid = found->second.pid;
+      launch.tid = found->second.tid;
+    }
+  }
+}
+
+}  // namespace
+
+std::string_view MatchText(MatchKind match) {
+  switch (match) {
+    case MatchKind::kNone:
+      break;
+    case MatchKind::kById:
+      return "by id";
+    case MatchKind::kByIdAndTime:
+      return "by id and time";
+    case MatchKind::kByNesting:
+      return "by time";
+  }
+  return "not matched";
+}
+
+LaunchFate FateOf(const Launch& launch) {
+  if (launch.kind == ApiKind::kOther) return LaunchFate::kNoLaunch;
+  if (launch.work_count > 0) return LaunchFate::kMatched;
+  if (launch.probe != 0) return LaunchFate::kProbed;
+  if (launch.return_value != 0) return LaunchFate::kFailed;
+  return launch.graph_nodes > 0 ? LaunchFate::kCaptured : LaunchFate::kUnmatched;
+}
+
+const std::string& ApiNameOf(const ApiNames& names, const Launch& launch) {
+  return launch.probe != 0 ? names.OfProbe(launch.probe)
+                           : names.Of(launch.instance, launch.domain, launch.callback_id);
+}
+
+LaunchTable FindLaunches(const Model& model, const ApiNames& names) {
+  return Builder(model, names).Build();
+}
+
+}  // namespace xpu

@@ -1,0 +1,90 @@
+// Pass 5a: the calls of the program that make the GPU work, each with its CPU stack.
+//
+// A call and the stack at its entry share (instance, correlation id). The id has 32 bits and wraps,
+// so one instance may use the same id more than once; times, hours apart, then decide. What probes
+// on the CUDA libraries saw has no id: it is matched by thread and time (probe_launches.h).
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "report/api_names.h"
+#include "report/model.h"
+
+namespace xpu {
+
+// How far a stack may lie before its call, and fitted GPU times before their launch: more than any
+// error of the clocks, less than any wrap of the ids (2^32 launches take hours).
+inline constexpr uint64_t kToleranceNs = 1'000'000;
+
+// How two things were found to belong together.
+enum class MatchKind : uint8_t {
+  kNone = 0,
+  kById = 1,         // the id occurs once
+  kByIdAndTime = 2,  // the id occurs more than once: the nearest in time
+  kByNesting = 3,    // one lies within the other, on one thread
+};
+// "by id", "by time".
+std::string_view MatchText(MatchKind match);
+
+// One call that makes the GPU work: the call, its stack, or both.
+struct Launch {
+  InstanceId instance;
+  uint32_t correlation_id = 0;
+  ApiDomain domain = ApiDomain::kDriver;
+  uint32_t callback_id = 0;
+  ApiKind kind = ApiKind::kOther;
+  bool has_call = false;  // else start_ns = end_ns = the time of the stack
+  bool has_stack = false;
+  MatchKind stack_match = MatchKind::kNone;
+  uint8_t stack_flags = 0;
+  StackId stack;
+  uint32_t pid = 0;          // as the recorder sees it, 0: unknown
+  uint32_t tid = 0;          // likewise
+  uint32_t program_tid = 0;  // as the program sees it, 0: unknown
+  int32_t return_value = 0;
+  uint32_t graph_nodes = 0;  // nodes of CUDA graphs that it made
+  uint32_t probe = 0;        // Probe::probe when nothing but a probe saw it: it has no id
+  uint64_t kernel = 0;       // ProbeHit::kernel
+  uint64_t start_ns = 0;     // CLOCK_MONOTONIC
+  uint64_t end_ns = 0;
+  uint32_t work_count = 0;  // GPU records matched to it
+};
+
+// What became of a launch.
+enum class LaunchFate : uint8_t {
+  kNoLaunch,   // a call after which no kernel or graph record must come
+  kMatched,    // a record came
+  kProbed,     // recorded without GPU records
+  kFailed,     // the call returned an error
+  kCaptured,   // it went into a CUDA graph and started nothing
+  kUnmatched,  // it owes a record
+};
+LaunchFate FateOf(const Launch& launch);
+inline bool IsPending(const Launch& launch) { return FateOf(launch) == LaunchFate::kUnmatched; }
+
+// "cudaLaunchKernel"
+const std::string& ApiNameOf(const ApiNames& names, const Launch& launch);
+
+// One instance of the injected library.
+struct CudaProcess {
+  uint32_t pid = 0;            // as the recorder sees it, 0: unknown
+  uint32_t namespace_pid = 0;  // as it sees itself
+  bool has_work = false;       // GPU records came from it
+};
+
+struct LaunchTable {
+  std::vector<Launch>
+      launches;        // by (instance, correlation id, time); then those of probes, by time
+  size_t with_id = 0;  // how many there are of the first sort
+  uint64_t stacks_duplicate = 0;  // a second stack for one call: the first one counts
+  std::unordered_map<InstanceId, CudaProcess> processes;
+};
+
+// `model` in order of time.
+LaunchTable FindLaunches(const Model& model, const ApiNames& names);
+
+}  // namespace xpu
