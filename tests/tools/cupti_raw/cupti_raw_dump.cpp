@@ -124,8 +124,9 @@ void PrintResource(const Capture& capture, const ResourceCallbackPayload& resour
                 resource.graph_id, resource.original_graph_id);
   }
   if (resource.node_pointer != 0) {
-    std::printf(" node type %u id %" PRIu64 " original id %" PRIu64, resource.node_type,
-                resource.node_id, resource.original_node_id);
+    std::printf(" node %#" PRIx64 " type %u id %" PRIu64 " original id %" PRIu64,
+                resource.node_pointer, resource.node_type, resource.node_id,
+                resource.original_node_id);
   }
   if (resource.graph_exec_pointer != 0) {
     std::printf(" graph exec %#" PRIx64 " id %u", resource.graph_exec_pointer,
