@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* What both programs share: who runs, its stack, the counters. Included once per program file. */
+/* What the programs share: who runs, its stack, the counters. Included once per program file. */
 #ifndef XPU_BPF_COMMON_H
 #define XPU_BPF_COMMON_H
 

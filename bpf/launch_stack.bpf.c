@@ -5,6 +5,7 @@
  */
 #include "common.h"
 #include "kernel_types.h"
+#include "slots.h"
 
 char program_license[] SEC("license") = "Dual BSD/GPL";
 
@@ -16,35 +17,7 @@ struct {
   __uint(max_entries, 16 << 20);
 } launches SEC(".maps");
 
-struct slot {
-  __u32 taken;
-  struct xpu_launch launch;
-};
-
-/*
- * A uprobe program can be preempted and another thread can enter it on the same CPU: each run takes
- * a slot of its own. Where all are taken it writes into the ring at the greatest size instead.
- */
-#define SLOTS 4
-
-struct {
-  __uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-  __uint(max_entries, SLOTS);
-  __type(key, __u32);
-  __type(value, struct slot);
-} slots SEC(".maps");
-
-static __always_inline struct slot* take_slot(void) {
-  __u32 i;
-
-  for (i = 0; i < SLOTS; i++) {
-    __u32 key = i;
-    struct slot* slot = bpf_map_lookup_elem(&slots, &key);
-
-    if (slot && __sync_lock_test_and_set(&slot->taken, 1) == 0) return slot;
-  }
-  return 0;
-}
+DEFINE_SLOTS(struct xpu_launch)
 
 /* Returns the bytes of the event. */
 static __always_inline __u32 fill(struct pt_regs* ctx, struct xpu_launch* launch) {
@@ -71,10 +44,10 @@ int launch_stack(struct pt_regs* ctx) {
   count(XPU_LAUNCHES_SEEN);
   slot = take_slot();
   if (slot) {
-    size = fill(ctx, &slot->launch);
-    if (bpf_ringbuf_output(&launches, &slot->launch, size, BPF_RB_NO_WAKEUP))
+    size = fill(ctx, &slot->event);
+    if (bpf_ringbuf_output(&launches, &slot->event, size, BPF_RB_NO_WAKEUP))
       count(XPU_LAUNCHES_DROPPED);
-    __sync_lock_test_and_set(&slot->taken, 0);
+    give_slot_back(slot);
     return 0;
   }
   launch = bpf_ringbuf_reserve(&launches, sizeof(*launch), 0);

@@ -61,7 +61,8 @@ constexpr std::array<FindingInfo, static_cast<size_t>(Finding::kCount)> kFinding
     {"work_without_launch", Severity::kPartial,
      "copies and sets whose call is not in the capture, shown under [unknown launch]", ""},
     {"wait_without_launch", Severity::kNote, "synchronizations whose call is not in the capture",
-     "CUDA waits in some calls that are not recorded, for instance when it frees memory."},
+     "Calls that ask whether an event has happened count as waits for CUPTI; they are too many to "
+     "record."},
     {"graph_node_unknown", Severity::kPartial,
      "operations of CUDA graphs without the code that put them there, shown under [captured at]",
      "The graph is older than the recording, or what was recorded of it was lost, see the other "

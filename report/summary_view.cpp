@@ -225,8 +225,11 @@ void Summary::WriteLedger() {
   std::vector<LedgerEntry> ledger = BuildLedger(analysis_);
   const auto symbols = std::stable_partition(ledger.begin(), ledger.end(),
                                              [](const auto& e) { return !IsAboutSymbols(e); });
-  if (symbols == ledger.begin()) Line("losses", "none");
-  WriteEntries("Losses", {ledger.begin(), symbols});
+  const auto notes = std::stable_partition(
+      ledger.begin(), symbols, [](const auto& e) { return e.severity != Severity::kNote; });
+  if (notes == ledger.begin()) Line("losses", "none");
+  WriteEntries("Losses", {ledger.begin(), notes});
+  WriteEntries("Notes", {notes, symbols});
   WriteEntries("Names missing on this machine", {symbols, ledger.end()});
 }
 
