@@ -6,29 +6,10 @@
 #include <dlfcn.h>
 #include <link.h>
 
+#include "cupti_inject/cupti_places.h"
+
 namespace xpu::inject {
 namespace {
-
-struct Version {
-  uint32_t cuda_major;
-  const char* file;
-};
-constexpr Version kVersions[] = {
-    // newest first
-    {13, "libcupti.so.13"},
-    {12, "libcupti.so.12"},
-    {11, "libcupti.so.11.8"},
-};
-
-// Where installers put it when the loader does not look there; %u is the CUDA major version.
-constexpr const char* kFolders[] = {
-    "/usr/local/cuda-%u/lib64",
-    "/usr/local/cuda-%u/extras/CUPTI/lib64",
-    "/usr/local/cuda-%u/targets/x86_64-linux/lib",
-    "/usr/local/cuda/lib64",
-    "/usr/local/cuda/extras/CUPTI/lib64",
-    "/usr/local/cuda/targets/x86_64-linux/lib",
-};
 
 // From the folder of the program's libcudart: a wheel of CUDA 13 has both in one folder, those of
 // CUDA 12 and the toolkit do not.
@@ -72,7 +53,7 @@ void* OpenBesideCudart(const char* cudart, uint32_t driver_version) {
   const char* slash = std::strrchr(cudart, '/');
   if (slash == nullptr) return nullptr;
   const int folder_length = static_cast<int>(slash - cudart);
-  for (const Version& version : kVersions) {
+  for (const cupti::LibraryVersion& version : cupti::kLibraryVersions) {
     if (!IsAllowed(version.cuda_major, driver_version)) continue;
     for (const char* place : kBesideCudart) {
       char path[640];
@@ -84,7 +65,7 @@ void* OpenBesideCudart(const char* cudart, uint32_t driver_version) {
 }
 
 void* OpenByLoader(uint32_t driver_version) {
-  for (const Version& version : kVersions) {
+  for (const cupti::LibraryVersion& version : cupti::kLibraryVersions) {
     if (!IsAllowed(version.cuda_major, driver_version)) continue;
     if (void* handle = Open(version.file)) return handle;
   }
@@ -92,9 +73,9 @@ void* OpenByLoader(uint32_t driver_version) {
 }
 
 void* OpenInFolders(uint32_t driver_version) {
-  for (const Version& version : kVersions) {
+  for (const cupti::LibraryVersion& version : cupti::kLibraryVersions) {
     if (!IsAllowed(version.cuda_major, driver_version)) continue;
-    for (const char* folder : kFolders) {
+    for (const char* folder : cupti::kLibraryFolders) {
       char path[256];
       int n = std::snprintf(path, sizeof(path), folder, version.cuda_major);
       std::snprintf(path + n, sizeof(path) - static_cast<size_t>(n), "/%s", version.file);

@@ -1,5 +1,6 @@
 // The GPU part of --check.
 #include <cstdint>
+#include <cstdio>
 #include <optional>
 #include <string>
 #include <vector>
@@ -7,6 +8,7 @@
 #include <dlfcn.h>
 #include <link.h>
 
+#include "cupti_inject/cupti_places.h"
 #include "format/base/text.h"
 #include "record/check.h"
 #include "record/inject_library.h"
@@ -47,24 +49,18 @@ Ability DriverAbility() {
           "install the driver; without it programs have no GPU to record"};
 }
 
-// The names and folders that the injected library tries (cupti_inject/cupti_loader.cpp) when the
-// program has not loaded a libcupti of its own.
-constexpr const char* kCuptiNames[] = {"libcupti.so.13", "libcupti.so.12", "libcupti.so.11.8"};
-constexpr const char* kCuptiFolders[] = {"/usr/local/cuda/lib64",
-                                         "/usr/local/cuda/extras/CUPTI/lib64",
-                                         "/usr/local/cuda/targets/x86_64-linux/lib"};
-
 std::vector<std::string> CuptiPlaces(const std::string& chosen) {
   if (!chosen.empty()) return {chosen};
-  std::vector<std::string> places(std::begin(kCuptiNames), std::end(kCuptiNames));
-  for (int major : {13, 12, 11}) {
-    for (const char* part : {"lib64", "extras/CUPTI/lib64", "targets/x86_64-linux/lib"}) {
-      places.push_back(Format("/usr/local/cuda-{}/{}/libcupti.so.{}", major, part,
-                              major == 11 ? "11.8" : std::to_string(major)));
-    }
+  std::vector<std::string> places;
+  for (const cupti::LibraryVersion& version : cupti::kLibraryVersions) {
+    places.emplace_back(version.file);
   }
-  for (const char* folder : kCuptiFolders) {
-    for (const char* name : kCuptiNames) places.push_back(Format("{}/{}", folder, name));
+  for (const cupti::LibraryVersion& version : cupti::kLibraryVersions) {
+    for (const char* folder : cupti::kLibraryFolders) {
+      char path[256];
+      std::snprintf(path, sizeof(path), folder, version.cuda_major);
+      places.push_back(Format("{}/{}", path, version.file));
+    }
   }
   return places;
 }

@@ -11,7 +11,7 @@ OWN = {
     "bpf": ["bpf/events.h"],
     "cupti_inject": ["cupti_inject/", "format/base/"],
     "record": ["record/", "format/", "bpf/events.h", "cupti_inject/wire.h",
-               "cupti_inject/cupti_abi.h", "symbolize/elf/"],
+               "cupti_inject/cupti_abi.h", "cupti_inject/cupti_places.h", "symbolize/elf/"],
     "symbolize/elf": ["symbolize/elf/", "format/base/"],
     "symbolize": ["symbolize/", "format/base/"],
     "report": ["report/", "format/", "symbolize/"],
