@@ -8,7 +8,9 @@ namespace {
 // Changes from an executable graph's node to the created one are two or three. A damaged capture
 // may hold a circle.
 constexpr int kMaxChanges = 64;
-constexpr uint32_t kKernelNode = 0;  // CU_GRAPH_NODE_TYPE_KERNEL
+// Values of CUgraphNodeType.
+constexpr uint32_t kKernelNode = 0;
+constexpr uint32_t kChildGraphNode = 4;
 
 // The last change that is not later than `time_ns`. When all are later the first: clocks are
 // fitted, and a node is not used before it is there.
@@ -33,20 +35,29 @@ GraphNodes::GraphNodes(const std::vector<GraphNode>& changes) {
     if (change.change == GraphNodeChange::kCloned && node.clone == nullptr) node.clone = &change;
     if (change.change == GraphNodeChange::kCreated) {
       node.creations.push_back(&change);
-    } else if (change.original_node_id != 0) {
+    } else if (change.original_node_id != 0 && !IsOfSameOriginal(node, change)) {
       node.origins.push_back(&change);
     }
   }
   CountSizes();
 }
 
+// New parameters for a node: CUPTI names the original that it was cloned from, whatever the graph
+// as a whole was updated to since.
+bool GraphNodes::IsOfSameOriginal(const Node& node, const GraphNode& change) {
+  return change.change == GraphNodeChange::kUpdated && node.clone != nullptr &&
+         node.clone->original_node_id == change.original_node_id;
+}
+
 void GraphNodes::CountSizes() {
   for (const auto& [key, node] : nodes_) {
     if (node.clone == nullptr) continue;
     const GraphNode& cloned = *node.clone;
+    const GraphNode* created = OriginOf(key.instance, key.id, cloned.time_ns).created;
+    // The nodes of a child graph become the executable graph's own; what held them does nothing.
+    if (created != nullptr && created->node_type == kChildGraphNode) continue;
     Size& size = graphs_[{key.instance, GraphIdOf(cloned.graph_id, cloned.node_id)}].size;
     ++size.nodes;
-    const GraphNode* created = OriginOf(key.instance, key.id, cloned.time_ns).created;
     if (created != nullptr && created->node_type == kKernelNode) ++size.kernels;
   }
 }

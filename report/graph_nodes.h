@@ -57,6 +57,7 @@ class GraphNodes {
     std::vector<const GraphNode*> updates;  // of the graph as a whole
   };
 
+  static bool IsOfSameOriginal(const Node& node, const GraphNode& change);
   void CountSizes();
   const GraphNode* UpdateOf(InstanceId instance, uint64_t node_id, uint64_t time_ns) const;
 

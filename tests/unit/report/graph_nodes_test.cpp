@@ -95,6 +95,31 @@ TEST_F(GraphNodesTest, AnUpdateOfTheWholeGraph) {
   EXPECT_EQ(Origin(Id(3, 1), 70), 106);
 }
 
+TEST_F(GraphNodesTest, NewParametersDoNotUndoAnUpdateOfTheGraph) {
+  Created(10, Id(1, 0), 100);
+  Add(Change::kCloned, 20, Id(2, 0), Id(1, 0));
+  Created(30, Id(5, 0), 105);
+  Add(Change::kGraphUpdated, 40, 0, Id(5, 0)).graph_id = 2;
+  Add(Change::kUpdated, 50, Id(2, 0), Id(1, 0));
+  EXPECT_EQ(Origin(Id(2, 0), 39), 100);
+  EXPECT_EQ(Origin(Id(2, 0)), 105);
+}
+
+TEST_F(GraphNodesTest, ANodeThatHoldsAChildGraphIsNotCounted) {
+  constexpr uint32_t kChildGraph = 4;
+  Created(10, Id(1, 0), 100);
+  Created(11, Id(1, 1), 101, kChildGraph);
+  Created(5, Id(9, 0), 90);
+  Add(Change::kCloned, 20, Id(2, 0), Id(1, 0));
+  Add(Change::kCloned, 20, Id(3, 0), Id(9, 0));
+  Add(Change::kCloned, 20, Id(2, 1), Id(1, 1));
+  Add(Change::kCloned, 21, Id(2, 2), Id(3, 0));  // moved
+  const GraphNodes nodes(changes_);
+  EXPECT_EQ(nodes.SizeOf({1}, 2).nodes, 2u);
+  EXPECT_EQ(nodes.SizeOf({1}, 2).kernels, 2u);
+  EXPECT_EQ(Origin(Id(2, 2)), 90);
+}
+
 TEST_F(GraphNodesTest, WhatIsNotKnown) {
   Created(10, Id(1, 0), 100);
   Add(Change::kCloned, 20, Id(2, 0), Id(1, 7));  // lost
