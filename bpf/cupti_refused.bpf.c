@@ -10,24 +10,33 @@ char program_license[] SEC("license") = "Dual BSD/GPL";
 
 #define CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED 39
 
+/* cuptiSubscribe of CUDA 13 calls cuptiSubscribe_v2, both are probed: one refusal returns twice. */
+#define SAME_REFUSAL_NS 1000000
+
 /* Refusals by process, as the recorder's namespace sees it. */
 struct {
   __uint(type, BPF_MAP_TYPE_HASH);
   __uint(max_entries, 4096);
   __type(key, __u32);
-  __type(value, __u64);
+  __type(value, struct xpu_refusal);
 } refusals SEC(".maps");
 
 SEC("uretprobe")
 int cupti_refused(struct pt_regs* ctx) {
+  struct xpu_refusal none = {};
+  struct xpu_refusal* refusal;
   struct identity who;
-  __u64 zero = 0;
-  __u64* refused;
+  __u64 now_ns;
 
   if ((int)ctx->ax != CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED) return 0;
   who = current_identity();
-  bpf_map_update_elem(&refusals, &who.pid, &zero, BPF_NOEXIST);
-  refused = bpf_map_lookup_elem(&refusals, &who.pid);
-  if (refused) __sync_fetch_and_add(refused, 1);
+  now_ns = bpf_ktime_get_ns();
+  bpf_map_update_elem(&refusals, &who.pid, &none, BPF_NOEXIST);
+  refusal = bpf_map_lookup_elem(&refusals, &who.pid);
+  if (!refusal) return 0;
+  if (refusal->last_tid != who.tid || now_ns - refusal->last_ns > SAME_REFUSAL_NS)
+    __sync_fetch_and_add(&refusal->count, 1);
+  refusal->last_tid = who.tid;
+  refusal->last_ns = now_ns;
   return 0;
 }

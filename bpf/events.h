@@ -51,6 +51,14 @@ struct xpu_sample {
   struct xpu_stack stack;
 };
 
+/* Map `refusals`, by pid: another profiler in the process asked for CUPTI in vain. */
+struct xpu_refusal {
+  __u64 count;
+  __u64 last_ns;
+  __u32 last_tid;
+  __u32 reserved;
+};
+
 /* Ring `launches`: one hit of the marker of the injected library. */
 struct xpu_launch {
   __u64 time_ns;

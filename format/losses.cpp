@@ -25,7 +25,7 @@ constexpr std::array<LossInfo, static_cast<size_t>(LossKind::kCount)> kTable{{
     {LossKind::kStackUnreadable, "stack_unreadable", Severity::kPartial,
      "stacks that could not be read", ""},
     {LossKind::kWireRingFull, "wire_ring_full", Severity::kLost,
-     "GPU records dropped: the ring between the program and xpu-record was full",
+     "records dropped: the ring between the program and xpu-record was full",
      "Give xpu-record a free core."},
     {LossKind::kWireTorn, "wire_torn", Severity::kLost,
      "GPU records begun but not finished when the program ended", ""},
@@ -34,12 +34,14 @@ constexpr std::array<LossInfo, static_cast<size_t>(LossKind::kCount)> kTable{{
     {LossKind::kCuptiDropped, "cupti_dropped", Severity::kLost, "GPU records dropped by CUPTI", ""},
     {LossKind::kCuptiNotDelivered, "cupti_not_delivered", Severity::kLost,
      "operations whose GPU record CUPTI had not delivered at the end",
-     "A program that ends by _exit, abort or SIGKILL leaves no time to flush; nor does one that "
-     "outlives the recording."},
+     "A process that ends by _exit (as Python's multiprocessing does), abort, exec or SIGKILL "
+     "leaves "
+     "no time to flush; nor does one that outlives the recording."},
     {LossKind::kProcessNotReached, "process_not_reached", Severity::kLost,
      "CUDA processes that could not hand over their records", "See the reason beside each."},
     {LossKind::kInjectDormant, "inject_dormant", Severity::kLost,
-     "CUDA processes in which CUPTI could not be used", "xpu-record --check tells the cure."},
+     "CUDA processes in which CUPTI could not be used",
+     "xpu-record --check tells whether CUPTI is there; --yield-cupti records launches without it."},
     {LossKind::kOtherProfilerRefused, "other_profiler_refused", Severity::kNote,
      "times that another profiler in the program asked for CUPTI and was refused",
      "Record with --yield-cupti to let the program's own profiler work."},

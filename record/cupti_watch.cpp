@@ -75,9 +75,9 @@ Status CuptiWatch::Watch(pid_t pid, const std::string& path) {
 
 uint64_t CuptiWatch::Refusals(pid_t pid) const {
   const auto key = static_cast<uint32_t>(pid);
-  uint64_t refusals = 0;
+  xpu_refusal refusal{};
   const int map = bpf_map__fd(impl_->program_->maps.refusals);
-  return bpf_map_lookup_elem(map, &key, &refusals) == 0 ? refusals : 0;
+  return bpf_map_lookup_elem(map, &key, &refusal) == 0 ? refusal.count : 0;
 }
 
 }  // namespace xpu

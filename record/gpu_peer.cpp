@@ -73,9 +73,9 @@ GpuPeer::GpuPeer(InjectPeer peer, TestDrop drop, EventSink& sink)
   WriteProcess(sink);
 }
 
-bool GpuPeer::HasEnded() const {
+bool GpuPeer::HasEnded(int timeout_ms) const {
   pollfd poll_fd{peer_.pidfd.get(), POLLIN, 0};
-  return ::poll(&poll_fd, 1, 0) > 0;
+  return ::poll(&poll_fd, 1, timeout_ms) > 0;
 }
 
 uint64_t GpuPeer::markers() const { return peer_.ring.ReadCounters()[wire::kCounterMarkers]; }
@@ -121,9 +121,11 @@ void GpuPeer::CountLosses(EventSink& sink) {
     counted_[counter] = counters[counter];
     return counters[counter] - before;
   };
-  Add(sink, LossKind::kWireRingFull,
-      news(wire::kCounterActivitiesDropped) + news(wire::kCounterCallsDropped) +
-          news(wire::kCounterOthersDropped));
+  Add(sink, LossKind::kWireRingFull, news(wire::kCounterActivitiesDropped), "GPU records");
+  Add(sink, LossKind::kWireRingFull, news(wire::kCounterCallsDropped),
+      "API calls: their stacks and GPU records are kept");
+  Add(sink, LossKind::kWireRingFull, news(wire::kCounterOthersDropped),
+      "names, clock pairs, nodes of graphs");
   Add(sink, LossKind::kCuptiDropped, news(wire::kCounterCuptiDropped));
   if (state_ == wire::State::kDormant && !std::exchange(dormant_counted_, true)) {
     Add(sink, LossKind::kInjectDormant, 1, detail_);
@@ -144,9 +146,11 @@ void GpuPeer::CountMissing(EventSink& sink, bool recording_ends) {
   if (calls_.size() > 0) {
     const uint64_t now_ns = MonotonicNs();
     const uint64_t span_ns = now_ns - std::min(now_ns, calls_.OldestStartNs());
+    // Of a call that found the ring full nothing is known here.
+    const bool knows_all = counted_[wire::kCounterCallsDropped] == 0;
     Add(sink, LossKind::kCuptiNotDelivered, calls_.size(),
-        Format("process {}: begun in its last {:.1f} ms", pid(),
-               static_cast<double>(span_ns) / 1e6));
+        Format("process {}: {}begun in its last {:.1f} ms", pid(),
+               knows_all ? "" : "at least that many, ", static_cast<double>(span_ns) / 1e6));
   }
   if (recording_ends) Add(sink, LossKind::kProcessOutlived, 1, Format("process {}", pid()));
 }

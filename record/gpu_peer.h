@@ -27,7 +27,8 @@ class GpuPeer {
   // missing into the ledger.
   void Finish(EventSink& sink, bool recording_ends);
 
-  bool HasEnded() const;
+  // Waits at most `timeout_ms` for it.
+  bool HasEnded(int timeout_ms = 0) const;
   InstanceId instance() const { return InstanceId{peer_.instance}; }
   uint32_t pid() const { return static_cast<uint32_t>(peer_.pid); }
   uint64_t markers() const;

@@ -25,7 +25,7 @@ Status CheckVariableIsFree(const std::vector<std::string>& environment) {
   return Error{ErrorKind::kUsage,
                Format("{} is already set, to {}: another tool wants to be loaded into the program",
                       kInjectionVariable, *value),
-               Format("unset {}, or record with --cpu-only", kInjectionVariable)};
+               Format("unset {}, or record with --yield-cupti", kInjectionVariable)};
 }
 
 // Absolute: the program may change its directory before CUDA starts.
@@ -167,7 +167,9 @@ void GpuSource::CountMissingStacks(EventSink& sink) {
 
 void GpuSource::Stop(EventSink& sink) {
   Drain(sink);
-  for (const auto& peer : peers_) FinishPeer(*peer, sink, true);
+  // What was killed together with the target may need a moment to be gone.
+  constexpr int kPatienceMs = 20;
+  for (const auto& peer : peers_) FinishPeer(*peer, sink, !peer->HasEnded(kPatienceMs));
   peers_.clear();
   if (launches_) launches_->Drain(sink);
   CountLosses(sink);

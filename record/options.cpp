@@ -24,10 +24,10 @@ struct Words {
 };
 
 void AddGpuOptions(CLI::App& app, RecordOptions& options, Words& words, CLI::Option* cpu_only) {
-  app.add_option("--cuda-graph-trace", words.graph_trace,
-                 "What a CUDA graph's replay is recorded as")
-      ->check(CLI::IsMember({"graph", "node"}))
-      ->capture_default_str();
+  auto* graph = app.add_option("--cuda-graph-trace", words.graph_trace,
+                               "One record per replay of a CUDA graph, or one per node, under the "
+                               "code that made it");
+  graph->excludes(cpu_only)->check(CLI::IsMember({"graph", "node"}))->capture_default_str();
   app.add_option("--launch-stacks", words.launch_stacks,
                  "How the CPU stack of each GPU launch is taken")
       ->check(CLI::IsMember({"uprobe", "none"}))
@@ -38,11 +38,13 @@ void AddGpuOptions(CLI::App& app, RecordOptions& options, Words& words, CLI::Opt
   app.add_flag("--no-inject", words.no_inject,
                "Load nothing into the program; see launches by probes, without GPU times")
       ->excludes(cpu_only)
-      ->excludes(cupti);
+      ->excludes(cupti)
+      ->excludes(graph);
   app.add_flag("--yield-cupti", words.yield_cupti,
                "Leave CUPTI to the program's own profiler; implies --no-inject")
       ->excludes(cpu_only)
-      ->excludes(cupti);
+      ->excludes(cupti)
+      ->excludes(graph);
   app.add_option("--cuda-lib", options.cuda_libraries,
                  "A libcudart or libcuda to probe with --no-inject")
       ->type_name("FILE")

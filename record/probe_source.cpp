@@ -1,11 +1,13 @@
 #include "record/probe_source.h"
 
 #include <cerrno>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <map>
 #include <optional>
+#include <set>
 #include <system_error>
 #include <utility>
 
@@ -69,6 +71,7 @@ class ProbeSource::Impl {
   void WriteDefinitions(EventSink& sink);
   void TakeHit(std::span<const std::byte> bytes);
   void CountLosses(EventSink& sink);
+  void CountOutlived(EventSink& sink) const;
   std::string HitsText() const;
 
   Handle<launch_probe_bpf, launch_probe_bpf::destroy> program_;
@@ -76,7 +79,6 @@ class ProbeSource::Impl {
   std::unique_ptr<BpfRing> ring_;
   bool with_multi_ = false;
   bool verbose_ = false;
-  bool are_named_ = false;  // the user chose the files
   std::optional<ProbeFiles> files_;
   size_t defined_ = 0;  // of files_->probes()
   std::vector<MappedFile> mapped_;
@@ -84,6 +86,7 @@ class ProbeSource::Impl {
   TestDrop drop_;
   EventSink* sink_ = nullptr;  // during Drain
   uint64_t taken_ = 0;
+  std::set<uint32_t> pids_;  // of the processes that launched
   uint64_t dropped_counted_ = 0;
   uint64_t unmarked_counted_ = 0;
 };
@@ -112,7 +115,6 @@ Status ProbeSource::Impl::Load() {
 }
 
 Status ProbeSource::Impl::AddNamed(const std::vector<std::string>& paths) {
-  are_named_ = true;
   for (const std::string& path : paths) {
     std::error_code failed;
     const std::string real = std::filesystem::canonical(path, failed).native();
@@ -185,6 +187,7 @@ void ProbeSource::Impl::TakeHit(std::span<const std::byte> bytes) {
   if (bytes.size() < offsetof(xpu_probe_hit, stack.frames)) return;
   const auto& raw = *reinterpret_cast<const xpu_probe_hit*>(bytes.data());
   ++taken_;
+  pids_.insert(raw.pid);
   if (drop_.Next()) {
     sink_->losses().Add(LossKind::kTestDropped, 1, raw.pid);
     return;
@@ -217,6 +220,13 @@ void ProbeSource::Impl::CountLosses(EventSink& sink) {
                     "a child of the program could not be marked: the kernel lacks memory");
 }
 
+void ProbeSource::Impl::CountOutlived(EventSink& sink) const {
+  for (const uint32_t pid : pids_) {
+    if (pid == 0 || ::kill(static_cast<pid_t>(pid), 0) != 0) continue;
+    sink.losses().Add(LossKind::kProcessOutlived, 1, pid, {}, Format("process {}", pid));
+  }
+}
+
 std::string ProbeSource::Impl::HitsText() const {
   const auto counters = ReadCounters(program_->maps.counters);
   return Format("launch probes: {} hits seen, {} recorded, {} dropped\n",
@@ -232,12 +242,9 @@ Result<ProbeSource> ProbeSource::Open(const RecordOptions& options,
   auto impl = std::make_unique<Impl>();
   impl->verbose_ = options.verbose;
   XPU_RETURN_IF_ERROR(impl->Load());
-  if (!options.cuda_libraries.empty()) {
-    XPU_RETURN_IF_ERROR(impl->AddNamed(options.cuda_libraries));
-  } else {
-    const std::string program = options.command.empty() ? "" : options.command.front();
-    impl->AddForeseen(FindCudaLibraries(program, environment));
-  }
+  XPU_RETURN_IF_ERROR(impl->AddNamed(options.cuda_libraries));
+  const std::string program = options.command.empty() ? "" : options.command.front();
+  impl->AddForeseen(FindCudaLibraries(program, environment));
   ProbeSource source(std::move(impl));
   if (options.verbose) std::fprintf(stderr, "launch probes: %s\n", source.Describe().c_str());
   return source;
@@ -246,7 +253,7 @@ Result<ProbeSource> ProbeSource::Open(const RecordOptions& options,
 Status ProbeSource::Arm(pid_t target) { return impl_->Arm(target); }
 
 void ProbeSource::SeeMapping(const PerfMapping& mapping) {
-  if (impl_->are_named_ || !IsCudaLibrary(mapping.path)) return;
+  if (!IsCudaLibrary(mapping.path)) return;
   impl_->mapped_.push_back(
       {mapping.pid, std::string(mapping.path),
        Format("{:x}-{:x}", mapping.address, mapping.address + mapping.size_bytes)});
@@ -266,6 +273,7 @@ void ProbeSource::Stop(EventSink& sink) {
   impl_->mapped_.clear();
   Drain(sink);
   CountLosses(sink);
+  impl_->CountOutlived(sink);
   if (impl_->verbose_) std::fputs(impl_->HitsText().c_str(), stderr);
 }
 

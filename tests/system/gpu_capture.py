@@ -10,6 +10,12 @@ import xpu_testing
 FIELD = re.compile(r'(\w+)=("(?:[^"\\]|\\.)*"|\[[^\]]*\]|\S*)')
 # flamegraph.pl's rule for a folded line.
 FOLDED = re.compile(r"^(.*)\s+?(\d+(?:\.\d*)?)$")
+# cudaLaunchKernel_ptsz_v7000, cuMemcpyHtoD_v2
+VARIANT = re.compile(r"(_v\d+|_ptsz|_ptds)+$")
+LAUNCHES = re.compile(r"launches (?P<seen>[\d,]+): (?P<matched>[\d,]+) with their kernel, "
+                      r"(?P<pending>[\d,]+) pending, (?P<lost>[\d,]+) lost"
+                      r"(?:, (?P<failed>[\d,]+) failed)?"
+                      r"(?:, (?P<captured>[\d,]+) captured into graphs)?")
 
 
 def report(*arguments):
@@ -36,6 +42,9 @@ class GpuCapture:
                               text=True).stdout
         self.plain = dict(zip(names, map(plain_name, text.splitlines())))
         self.stacks = {self.key(s): s for s in self.of("launch_stack")}
+        self.calls = {self.key(c): c for c in self.of("api_call")}
+        self.callback_names = {(n["instance"], n["domain"], n["callback_id"]): n["name"]
+                               for n in self.of("callback_name")}
 
     def of(self, kind):
         return self.events.get(kind, [])
@@ -48,12 +57,30 @@ class GpuCapture:
     def duration(event):
         return int(event["end_ns"]) - int(event["start_ns"])
 
+    def call_name(self, call):
+        """The API function of a call or launch stack, without the endings of its variants."""
+        name = self.callback_names[(call["instance"], call["domain"], call["callback_id"])]
+        return VARIANT.sub("", name)
+
+    def entry(self, name):
+        """What the ledger says under this name: its count, advice and details; None: nothing."""
+        return next((e for e in self.of("ledger") if e["name"] == name), None)
+
+    def launch_counts(self):
+        """The summary's line about launches: seen, matched, pending, lost, failed, captured."""
+        text = " ".join(report(self.path).split())
+        match = LAUNCHES.search(text)
+        xpu_testing.expect(f"launches in the summary {text}", match is not None, True)
+        return {name: int((number or "0").replace(",", ""))
+                for name, number in match.groupdict().items()}
+
     def losses(self):
         """What the recorder lost and what the report misses; notes are not losses. Nor are samples
         cut at the limit: in code without frame pointers (the loader's) a walk may run in a circle.
         """
         losses = {e["name"]: int(e["count"]) for e in self.of("ledger") if e["severity"] != "note"}
-        cut = sum(int(s["stack_flags"]) & xpu_testing.STACK_TRUNCATED != 0 for s in self.of("cpu_sample"))
+        cut = sum(int(s["stack_flags"]) & xpu_testing.STACK_TRUNCATED != 0
+                  for s in self.of("cpu_sample"))
         if cut and losses.get("stack_truncated") == cut:
             del losses["stack_truncated"]
         return losses
@@ -148,6 +175,57 @@ class GpuCapture:
             xpu_testing.expect(f"folded line {line!r} has flamegraph.pl's form", bool(match), True)
             lines[match.group(1)] = lines.get(match.group(1), 0) + int(match.group(2))
         return lines
+
+
+class GraphNodes:
+    """Which call made a node of an executable graph, by the changes that the dump lists."""
+
+    def __init__(self, capture):
+        self.created, self.origins, self.updates = {}, {}, {}
+        for event in sorted(capture.of("graph_node"), key=lambda e: int(e["time_ns"])):
+            if event["change"] == "created":
+                kept, of = self.created, int(event["node_id"])
+            elif event["change"] == "graph_updated":
+                kept, of = self.updates, int(event["graph_id"])
+            else:
+                kept, of = self.origins, int(event["node_id"])
+            kept.setdefault((event["instance"], of), []).append(event)
+
+    @staticmethod
+    def latest(events, time_ns):
+        return next((e for e in reversed(events or []) if int(e["time_ns"]) <= time_ns), None)
+
+    def creation(self, instance, node_id, time_ns):
+        """The event of the node that the program made and that this one stood for at that time;
+        None where the recording does not have it."""
+        while True:
+            change = self.latest(self.origins.get((instance, node_id)), time_ns)
+            update = self.latest(self.updates.get((instance, node_id >> 32)), time_ns)
+            if update and (not change or int(update["time_ns"]) >= int(change["time_ns"])):
+                node_id = int(update["original_node_id"]) | node_id & 0xffffffff
+                time_ns = int(update["time_ns"])
+            elif change:
+                node_id, time_ns = int(change["original_node_id"]), int(change["time_ns"])
+            else:
+                return self.latest(self.created.get((instance, node_id)), time_ns)
+
+
+def stream_dump(path, *kinds):
+    """(kind, fields) of these kinds of events, one by one: captures of millions of them do not fit
+    into GpuCapture. Fields are the parts of the line; use field()."""
+    starts = tuple(kind + " " for kind in kinds)
+    with subprocess.Popen([xpu_testing.find("report/xpu-report"), "--dump", str(path)],
+                          stdout=subprocess.PIPE, text=True) as process:
+        for line in process.stdout:
+            if line.startswith(starts):
+                yield line[:line.index(" ")], line
+    xpu_testing.expect("status of xpu-report --dump", process.returncode, 0)
+
+
+def field(line, name):
+    """The value of one number in a line of the dump."""
+    begin = line.index(f" {name}=") + len(name) + 2
+    return int(line[begin:line.find(" ", begin)])
 
 
 def up_to_launch(frames):

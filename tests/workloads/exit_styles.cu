@@ -1,5 +1,6 @@
 // Launches, then ends in one of the ways programs end; the line of JSON comes before the end.
-//   --launches N --how=return|exit|_exit|abort|sigkill --sync --linger-ms M (sleep before the end)
+//   --launches N --how=return|exit|_exit|abort|segfault|sigkill
+//   --sync --linger-ms M (sleep before the end)
 // Without --sync kernels may still be running at the end.
 #include <csignal>
 
@@ -23,6 +24,7 @@ void EndBy(const std::string& how) {
   if (how == "exit") std::exit(0);
   if (how == "_exit") _exit(0);
   if (how == "abort") std::abort();
+  if (how == "segfault") raise(SIGSEGV);
   if (how == "sigkill") kill(getpid(), SIGKILL);
 }
 

@@ -1,4 +1,6 @@
 // The graph functions without a stream; those with one are in api_stream_calls.cpp.
+#include <array>
+
 #include "calls.h"
 #include "graph.h"
 #include "kernel.h"
@@ -95,7 +97,8 @@ CUresult cuGraphInstantiateWithFlags(CUgraphExec* exec, CUgraph graph,
 }
 
 CUresult cuGraphExecUpdate(CUgraphExec exec, CUgraph graph, CUgraphExecUpdateResultInfo* info) {
-  DriverScope scope(696, "cuGraphExecUpdate_v2");
+  const std::array<const void*, 3> params{exec, graph, info};  // as in cuGraphExecUpdate_v2_params
+  DriverScope scope(696, "cuGraphExecUpdate_v2", params.data());
   const bool same = Update(exec, graph);
   info->result = same ? CU_GRAPH_EXEC_UPDATE_SUCCESS : CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED;
   return scope.Return(same ? CUDA_SUCCESS : CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE);

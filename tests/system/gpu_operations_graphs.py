@@ -1,0 +1,180 @@
+"""Scenarios of gpu_operations_test.py about CUDA graphs: who made the nodes, replays as one."""
+
+import os
+from collections import Counter
+
+import xpu_testing
+from gpu_capture import GraphNodes, field, plain_name, report, stream_dump
+from gpu_operations import (COPY_KINDS, Sites, check_all_matched, check_one_stack_per_call, figures)
+from gpu_truth_test import REAL, program, recorded
+from xpu_testing import Workspace, expect, expect_in
+
+
+def node_work(capture):
+    """Work of graph nodes: kernels, copies and sets, each with what it is called in accounts and
+    its leaf in folded stacks."""
+    for kernel in capture.of("kernel"):
+        name = capture.plain[kernel["name"]]
+        yield kernel, name, "[GPU_Kernel]" + name
+    for copy in capture.of("memcpy"):
+        yield copy, "copy", "[GPU_Memcpy]" + COPY_KINDS[copy["copy_kind"]]
+    for memset in capture.of("memset"):
+        yield memset, "set", "[GPU_Memset]"
+
+
+def folded_paths(capture, sites, *arguments):
+    """Folded lines as paths in the workload's own functions and the calls of CUDA."""
+    own = {name.split("(")[0].removeprefix("void ") for *_, name in sites.symbols.symbols}
+    own -= {"_start"}
+    lines = Counter()
+    for line, ns in capture.folded("--mode", "gpu", "--unit", "ns", *arguments).items():
+        frames = [plain_name(f.removeprefix("[GPU_Kernel]")) if f.startswith("[GPU_Kernel]") else f
+                  for f in line.split(";")[1:]]
+        named = "[GPU_Kernel]" + frames[-1] if "[GPU_Kernel]" in line else frames[-1]
+        path = [f for f in (f if f.startswith("[") else f.split("(")[0] for f in frames[:-1])
+                if f in own or f.startswith(("cuda", "cu", "["))]
+        lines[";".join([*path, named])] += ns
+    return dict(lines)
+
+
+def check_node_paths(work, replays, env=None):
+    account, capture = recorded(work, "graph_paths", "--replays", replays,
+                                options=("--cuda-graph-trace=node",), env=env)
+    expect("losses", capture.losses(), {})
+    expect("kernels by name", capture.kernels_by_name(), account["kernels"])
+    check_one_stack_per_call(capture)
+    sites, nodes = Sites(capture, "graph_paths"), GraphNodes(capture)
+    executions, both, creation_only, launch_only = Counter(), Counter(), Counter(), Counter()
+    for event, what, leaf in node_work(capture):
+        launch = capture.calls[capture.key(event)]
+        created = nodes.creation(event["instance"], int(event["graph_node_id"]),
+                                 int(launch["start_ns"]))
+        expect(f"node {event['graph_node_id']} of a {what} is known", created is not None, True)
+        maker = capture.calls[capture.key(created)]
+        made = f"{sites.of(created)};{capture.call_name(maker)};{leaf}"
+        replay = f"{sites.of(event)};{capture.call_name(launch)}"
+        executions[(sites.of(created), what)] += 1
+        both[f"{replay};[captured at];{made}"] += capture.duration(event)
+        creation_only[made] += capture.duration(event)
+        launch_only[f"{replay};{leaf}"] += capture.duration(event)
+    expected = Counter()
+    for site in account["node_sites"]:
+        expected[(site["path"], site.get("kernel", site.get("kind")))] += site["executions"]
+    expect("executions by the code that made the node", dict(executions), dict(expected))
+    for arguments, wanted in ((("--graph-stacks=both",), both), ((), both),
+                              (("--graph-stacks=creation",), creation_only),
+                              (("--graph-stacks=launch",), launch_only)):
+        expect(f"folded {arguments}", folded_paths(capture, sites, *arguments), dict(wanted))
+    counts = check_all_matched(capture)
+    captured = {s["path"] for s in account["node_sites"]
+                if "kernel" in s and s["path"].split(";")[-1].startswith("Capture")}
+    expect("launches captured into graphs", counts["captured"], len(captured))
+    return account, capture
+
+
+def test_graph_nodes():
+    with Workspace() as work:
+        account, capture = check_node_paths(work, 5)
+        figures(f"{sum(g['replays'] for g in account['graphs'])} replays, "
+                f"{len(capture.of('kernel'))} kernels, {len(capture.of('graph_node'))} changes of "
+                "nodes, each kernel under the code that made its node")
+
+
+def test_graph_nodes_when_ids_wrap():
+    if REAL:
+        raise xpu_testing.Skip("the ids of a real device begin where they begin")
+    with Workspace() as work:
+        _, capture = check_node_paths(
+            work, 80, {"XPU_FAKE_FIRST_CORRELATION_ID": str((1 << 32) - 1000)})
+        ids = [int(k["correlation_id"]) for k in capture.of("kernel")]
+        before = sum(i > 0xffff0000 for i in ids)
+        expect("some ids on each side of the wrap", 0 < before < len(ids), True)
+        figures(f"{before} kernels with ids up to 2^32 - 1, {len(ids) - before} with ids from 1")
+
+
+def hidden_kernels(capture):
+    text = " ".join(report(capture.path).split())
+    at = text.find(" kernels hidden in them")
+    return int(text[:at].split()[-1].replace(",", "")) if at >= 0 else 0
+
+
+def test_graph_replays():
+    with Workspace() as work:
+        account, capture = recorded(work, "graph_paths", "--replays", 5)
+        expect("losses", capture.losses(), {})
+        check_one_stack_per_call(capture)
+        replays = sum(g["replays"] for g in account["graphs"])
+        expect("graph launches", len(capture.of("graph_launch")), replays)
+        expect("kernels of their own", capture.of("kernel"), [])
+        sites = Sites(capture, "graph_paths")
+        # Those of a child graph, not the node that holds it.
+        nodes = {path: g["nodes"] for g in account["graphs"] for path in g["launch_paths"]}
+        wanted, launched = Counter(), Counter()
+        for replay in capture.of("graph_launch"):
+            path = sites.of(replay)
+            leaf = f"graph {replay['graph_id']} ({nodes[path]} node{'s' * (nodes[path] > 1)})"
+            wanted[f"{path};cudaGraphLaunch;[GPU_Graph]{leaf}"] += capture.duration(replay)
+            launched[path] += 1
+        expected = Counter()
+        for graph in account["graphs"]:
+            expected.update(graph["launch_paths"])
+        expect("replays by path", dict(launched), dict(expected))
+        expect("folded", folded_paths(capture, sites), dict(wanted))
+        counts = check_all_matched(capture)
+        expect("launches", counts["seen"], replays)
+        kernels = sum(g["kernel_nodes"] * g["replays"] for g in account["graphs"])
+        inner = sum(g["replays"] for g in account["graphs"] if g["part"] == "child")
+        hidden = hidden_kernels(capture)
+        expect(f"hidden kernels {hidden} of {kernels}, {inner} of them in a child graph",
+               hidden in (kernels, kernels - inner), True)
+        figures(f"{replays} replays, {hidden} kernels hidden of {kernels} (in child graphs "
+                f"{inner}), {counts['captured']} launches captured")
+
+
+def test_soak_of_graph_nodes():
+    """More node records than CUPTI has buffers for on the device: they come without times."""
+    kept = 3000
+    nodes, replays = (100, 12000) if REAL else (50, 100)
+    env = {"XPU_TEST_CUPTI_POOL_LIMIT": "8", "XPU_FAKE_DEVICE_BUFFER_RECORDS": str(kept)}
+    with Workspace() as work:
+        result = work.record("--cuda-graph-trace=node", "--", program("graph_storm"), "--nodes",
+                             str(nodes), "--replays", str(replays), env={**os.environ, **env},
+                             timeout=120)
+        expect(f"status ({result.stderr})", result.returncode, 0)
+        path = work.path / "capture.xpu"
+        total = untimed = valid_ns = 0
+        losses = {}
+        for kind, line in stream_dump(path, "kernel", "ledger"):
+            if kind == "ledger":
+                if "severity=note" not in line:
+                    losses[line.split('"')[1]] = field(line, "count")
+                continue
+            start, end = field(line, "start_ns"), field(line, "end_ns")
+            total += 1
+            if start == 0 or end < start:
+                untimed += 1
+            else:
+                valid_ns += end - start
+        expect("records without times in the ledger", losses.pop("invalid_time", 0), untimed)
+        if REAL:  # A million records a second may be too many: then the ledger has them.
+            lost = losses.pop("wire_ring_full", 0) + losses.pop("cupti_dropped", 0)
+            expect(f"kernels {total}, lost {lost}", 0 <= nodes * replays - total <= lost, True)
+        else:
+            lost = 0
+            expect("kernels", total, nodes * replays)
+        expect("other losses", losses, {})
+        if not REAL:
+            expect("kernels without times", untimed, nodes * replays - kept)
+        folded = sum(int(line.rsplit(" ", 1)[1]) for line in
+                     report("--folded", "--mode", "gpu", "--unit", "ns", path).splitlines()
+                     if "[GPU_Kernel]" in line)
+        expect("folded ns are those of the kernels with times", folded, valid_ns)
+        text = " ".join(report(path).split())
+        if untimed:
+            expect_in("whose they are", f"{untimed:,} of them of nodes of CUDA graphs", text)
+            expect_in("and what to do", "--cuda-graph-trace=graph", text)
+        figures(f"{total} node records, {untimed} without times, {lost} "
+                f"lost, {os.path.getsize(path) / total:.1f} bytes each")
+
+
+TESTS = {name: test for name, test in globals().items() if name.startswith("test_")}
