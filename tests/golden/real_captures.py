@@ -11,7 +11,9 @@ FOLDER = pathlib.Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(FOLDER / "system"))
 
 import xpu_testing  # noqa: E402
-from gpu_capture import GpuCapture, count_sites, report  # noqa: E402
+from gpu_capture import GpuCapture, count_sites, plain_name, report  # noqa: E402
+from gpu_operations import Sites, check_all_matched, check_one_stack_per_call  # noqa: E402
+from gpu_operations_graphs import check_nodes, hidden_kernels  # noqa: E402
 from xpu_testing import expect  # noqa: E402
 
 CAPTURES = FOLDER / "captures"
@@ -85,11 +87,119 @@ def test_graph():
            sum(capture.duration(g) for g in capture.of("graph_launch")))
 
 
+def sites_of(name, capture, program):
+    [path] = {m["path"] for m in capture.of("mapping") if m["path"].endswith("/" + program)}
+    return Sites(capture, program, path, StoredSymbols(CAPTURES / f"{name}.symbols"))
+
+
+def folded_by_offsets(capture, sites, *arguments):
+    """Folded lines as paths: the report shows the program's frames as file+offset here."""
+    program = sites.path.rsplit("/", 1)[1]
+    lines = {}
+    for line, ns in capture.folded("--mode", "gpu", "--unit", "ns", *arguments).items():
+        *frames, leaf = line.split(";")[1:]
+        path = []
+        for frame in frames:
+            if frame.startswith(program + "+0x"):
+                # The return address of the call.
+                name = sites.symbols.name_at(int(frame.rsplit("+", 1)[1], 16) - 1)
+                path += [name] if name and name != "_start" else []
+            elif frame.startswith(("cuda", "cu", "[captured")):
+                path.append(frame)
+        if leaf.startswith("[GPU_Kernel]"):
+            leaf = "[GPU_Kernel]" + plain_name(leaf.removeprefix("[GPU_Kernel]"))
+        key = ";".join([*path, leaf])
+        lines[key] = lines.get(key, 0) + ns
+    return lines
+
+
+def test_graph_nodes():
+    """Captured, explicit, cloned, updated: each kernel of a replay under the code of its node."""
+    account, capture = load("graph_paths")
+    check_nodes(account, capture, sites_of("graph_paths", capture, "graph_paths"),
+                folded_by_offsets)
+
+
+def test_graph_replays():
+    account, capture = load("graph_paths_replays")
+    expect("replays", len(capture.of("graph_launch")),
+           sum(g["replays"] for g in account["graphs"]))
+    expect("kernels hidden in them", hidden_kernels(capture),
+           sum(g["replays"] * g["kernel_nodes"] for g in account["graphs"]))
+    check_all_matched(capture)
+
+
+def test_every_door_of_a_launch():
+    account, capture = load("launch_doors")
+    expect("kernels by name", capture.kernels_by_name(), account["kernels"])
+    check_one_stack_per_call(capture)
+    expect("launches seen", check_all_matched(capture)["seen"], account["launches"])
+    calls = {(capture.plain[k["name"]], capture.call_name(capture.calls[capture.key(k)]))
+             for k in capture.of("kernel")}
+    # <<<>>> calls cudaLaunchKernel by way of a stub.
+    expect("kernels and the call of their door", calls,
+           {(d["kernel"], d["api"]) for d in account["doors"] if d["record"] and d["launches"]})
+
+
+def test_copies_sets_and_waits():
+    account, capture = load("copies")
+    check_one_stack_per_call(capture)
+    sites = sites_of("copies", capture, "copies")
+    found = {}
+    for event in capture.of("memcpy") + capture.of("memset"):
+        records, size = found.get(sites.innermost(event), (0, 0))
+        found[sites.innermost(event)] = (records + 1, size + int(event["size_bytes"]))
+    expect("records and bytes by function", found,
+           {c["function"]: (c["calls"] * c["records_per_call"], c["calls"] * c["bytes_per_call"])
+            for c in account["calls"] if c["bytes_per_call"] and c["records_per_call"]})
+    expect("waits without their call",
+           [s for s in capture.of("synchronization") if capture.key(s) not in capture.calls], [])
+
+
+def test_two_gpus():
+    """Between these two GPUs the driver copies by way of the host."""
+    account, capture = load("peer")
+    [actor] = account["actors"]
+    expect("kernels by name", capture.kernels_by_name(), actor["kernels"])
+    uuids = {d["device_id"]: d["uuid"] for d in capture.of("device")}
+    expect("kernels and their devices",
+           {(capture.plain[k["name"]], uuids[k["device_id"]]) for k in capture.of("kernel")},
+           {(g["kernel"], g["uuid"]) for g in actor["gpus"]})
+    tags = {line.split(";")[-1].split("]")[0] + "]"
+            for line in capture.folded("--mode", "gpu", "--device-tags")}
+    expect("device tags", tags, {"[GPU0_Kernel]", "[GPU1_Kernel]", "[GPU0_Memcpy]", "[GPU1_Memcpy]"})
+    expect("copies", len(capture.of("memcpy")), 2 * sum(c["calls"] for c in actor["peer_copies"]))
+    check_all_matched(capture)
+
+
+def test_launches_by_probes():
+    account, capture = load("no_inject")
+    text = " ".join(report(capture.path).split())
+    expect(f"launches seen by probes in {text}",
+           f"launches {account['launches']} seen by probes, matched by time" in text, True)
+    expect("probe hits: entry and return of the runtime's call and of the driver's inside it",
+           len(capture.of("probe_hit")), 4 * account["launches"])
+
+
 def test_pytorch_mlp():
     """Kernels of cuBLAS and PyTorch: counted by torch.profiler in a separate run."""
     account, capture = load("pytorch_mlp")
     expect("kernel records", len(capture.of("kernel")), account["kernels"])
     expect("kernels without a stack of their id", capture.unmatched(), [])
+
+
+def test_pytorch_graph():
+    """Twenty replays of a captured step: torch.profiler counted as many kernels."""
+    account, capture = load("pytorch_mlp_graph")
+    expect("kernel records", len(capture.of("kernel")), account["kernels"])
+    ratio = capture.kernel_ns() / account["kernel_ns"]
+    expect(f"time over the profiler's, {ratio:.4f}, within 3 %", abs(ratio - 1) <= 0.03, True)
+    replayed = [line for line in capture.folded("--mode", "gpu", "--unit", "ns")
+                if ";cudaGraphLaunch;[captured at];" in line]
+    expect("kernels of replays under the call that made their node",
+           {line.split(";")[-2] for line in replayed if "[GPU_Kernel]" in line},
+           {"cudaLaunchKernel", "cudaLaunchKernelExC", "cuLaunchKernel"})
+    expect("nodes of unknown origin", capture.entry("graph_node_unknown"), None)
 
 
 def test_views_of_every_capture():

@@ -60,9 +60,10 @@ def figures(text):
 class Sites:
     """Paths of launch stacks in the workload's own functions, from main or the thread's first."""
 
-    def __init__(self, capture, name):
-        self.capture, self.path = capture, program(name)
-        self.symbols = symbols(self.path)
+    def __init__(self, capture, name, path=None, table=None):
+        """`path` and `table`: of a program that is not here, its path and symbols."""
+        self.capture, self.path = capture, path or program(name)
+        self.symbols = table or symbols(self.path)
         self.known = {}
 
     def path_of(self, stack):

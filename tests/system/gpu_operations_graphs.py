@@ -1,6 +1,7 @@
 """Scenarios of gpu_operations_test.py about CUDA graphs: who made the nodes, replays as one."""
 
 import os
+import re
 from collections import Counter
 
 import xpu_testing
@@ -41,9 +42,15 @@ def check_node_paths(work, replays, env=None):
     account, capture = recorded(work, "graph_paths", "--replays", replays,
                                 options=("--cuda-graph-trace=node",), env=env)
     expect("losses", capture.losses(), {})
+    check_nodes(account, capture, Sites(capture, "graph_paths"))
+    return account, capture
+
+
+def check_nodes(account, capture, sites, folded=folded_paths):
+    """Each operation of a node under the code that made it, by the dump and by the report."""
     expect("kernels by name", capture.kernels_by_name(), account["kernels"])
     check_one_stack_per_call(capture)
-    sites, nodes = Sites(capture, "graph_paths"), GraphNodes(capture)
+    nodes = GraphNodes(capture)
     executions, both, creation_only, launch_only = Counter(), Counter(), Counter(), Counter()
     for event, what, leaf in node_work(capture):
         launch = capture.calls[capture.key(event)]
@@ -64,12 +71,11 @@ def check_node_paths(work, replays, env=None):
     for arguments, wanted in ((("--graph-stacks=both",), both), ((), both),
                               (("--graph-stacks=creation",), creation_only),
                               (("--graph-stacks=launch",), launch_only)):
-        expect(f"folded {arguments}", folded_paths(capture, sites, *arguments), dict(wanted))
+        expect(f"folded {arguments}", folded(capture, sites, *arguments), dict(wanted))
     counts = check_all_matched(capture)
     captured = {s["path"] for s in account["node_sites"]
                 if "kernel" in s and s["path"].split(";")[-1].startswith("Capture")}
     expect("launches captured into graphs", counts["captured"], len(captured))
-    return account, capture
 
 
 def test_graph_nodes():
@@ -94,8 +100,8 @@ def test_graph_nodes_when_ids_wrap():
 
 def hidden_kernels(capture):
     text = " ".join(report(capture.path).split())
-    at = text.find(" kernels hidden in them")
-    return int(text[:at].split()[-1].replace(",", "")) if at >= 0 else 0
+    found = re.search(r"recorded as one each, ([\d,]+) kernels[^;]* hidden in them", text)
+    return int(found.group(1).replace(",", "")) if found else 0
 
 
 def test_graph_replays():
