@@ -168,8 +168,13 @@ void GpuSource::CountMissingStacks(EventSink& sink) {
 void GpuSource::Stop(EventSink& sink) {
   Drain(sink);
   // What was killed together with the target may need a moment to be gone.
-  constexpr int kPatienceMs = 20;
-  for (const auto& peer : peers_) FinishPeer(*peer, sink, !peer->HasEnded(kPatienceMs));
+  constexpr uint64_t kPatienceNs = 200'000'000;
+  const uint64_t deadline_ns = MonotonicNs() + kPatienceNs;
+  for (const auto& peer : peers_) {
+    const uint64_t now_ns = MonotonicNs();
+    const uint64_t left_ns = deadline_ns - std::min(now_ns, deadline_ns);
+    FinishPeer(*peer, sink, !peer->HasEnded(static_cast<int>(left_ns / 1'000'000)));
+  }
   peers_.clear();
   if (launches_) launches_->Drain(sink);
   CountLosses(sink);

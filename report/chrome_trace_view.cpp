@@ -240,7 +240,10 @@ void Trace::WriteOtherData() {
     member("kernel", model.Text(info.kernel_release));
   }
   for (const LedgerEntry& entry : BuildLedger(analysis_)) {
-    member("loss " + entry.name, Format("{} {}", entry.count, entry.what));
+    std::string text = Format("{} {} ({})", entry.count, entry.what, SeverityName(entry.severity));
+    for (const std::string& detail : entry.details) text += "; " + detail;
+    if (!entry.advice.empty()) text += "; hint: " + entry.advice;
+    member("loss " + entry.name, text);
   }
   writer_.Finish(data);
 }

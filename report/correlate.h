@@ -62,9 +62,10 @@ struct Correlation {
     uint64_t launches_pending = 0;  // no record came, and nothing says why
     uint64_t launches_lost = 0;     // no record came; the ledger's losses of the instance say why
     // Launches that owe no record.
-    uint64_t launches_failed = 0;    // the call returned an error and no record came
-    uint64_t launches_captured = 0;  // into a CUDA graph
-    uint64_t launches_probed = 0;    // seen by probes: there are no GPU records
+    uint64_t launches_failed = 0;         // the call returned an error and no record came
+    uint64_t launches_captured = 0;       // into a CUDA graph
+    uint64_t launches_probed = 0;         // seen by probes: there are no GPU records
+    uint64_t launches_probed_failed = 0;  // seen by probes, the call returned an error
     uint64_t stacks_missing = 0;     // launches of all kinds without a stack, or with an empty one
     uint64_t stacks_duplicate = 0;   // a second stack for one call: the first one counts
     uint64_t stacks_by_nesting = 0;  // stacks of calls that probes took
@@ -76,7 +77,9 @@ struct Correlation {
     uint64_t node_work_without_time = 0;    // the part of it that graph nodes did
     uint64_t node_work_without_origin = 0;  // kUnknown and kBeforeRecording
     uint64_t late_events = 0;               // later than the end of the recording
-    uint64_t hidden_kernels = 0;  // nodes of replays that were recorded as one GraphLaunch
+    // Nodes of replays that were recorded as one GraphLaunch.
+    uint64_t hidden_kernels = 0;
+    uint64_t hidden_copies_and_sets = 0;
   } counts;
 
   // The smallest distance from a launch call to the start of its kernel; negative: the fitted

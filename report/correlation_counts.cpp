@@ -60,8 +60,10 @@ class Counter {
     ExplainUnmatched();
     for (const GpuWork& work : correlation_.work) CountWork(work);
     for (const GraphLaunch& replay : model_.events.graph_launches) {
-      const uint64_t kernels = graph_nodes_.SizeOf(replay.instance, replay.graph_id).kernels;
-      counts_.hidden_kernels = AddSaturated(counts_.hidden_kernels, kernels);
+      const GraphNodes::Size size = graph_nodes_.SizeOf(replay.instance, replay.graph_id);
+      counts_.hidden_kernels = AddSaturated(counts_.hidden_kernels, size.kernels);
+      counts_.hidden_copies_and_sets =
+          AddSaturated(counts_.hidden_copies_and_sets, size.copies_and_sets);
     }
     CountLate();
   }
@@ -92,7 +94,7 @@ void Counter::CountLaunch(const Launch& launch) {
       ++counts_.launches_matched;
       break;
     case LaunchFate::kFailed:
-      ++counts_.launches_failed;
+      ++(launch.probe != 0 ? counts_.launches_probed_failed : counts_.launches_failed);
       break;
     case LaunchFate::kCaptured:
       ++counts_.launches_captured;

@@ -51,8 +51,6 @@ std::string_view NameOf(ApiDomain domain) { return NameIn({"", "driver", "runtim
 
 std::string_view NameOf(ClockKind kind) { return NameIn({"cupti"}, kind); }
 
-std::string_view NameOf(Severity severity) { return NameIn({"note", "partial", "lost"}, severity); }
-
 std::string_view NameOf(LaunchStackSource source) {
   return NameIn({"unknown", "none", "marker", "probes"}, source);
 }
@@ -164,8 +162,17 @@ void WriteDump(const Analysis& analysis, Output& output) {
   for (const LedgerEntry& entry : BuildLedger(analysis)) {
     line = "ledger name=";
     AppendQuoted(line, entry.name);
-    AppendFormat(line, " severity={} count={} what=", NameOf(entry.severity), entry.count);
+    AppendFormat(line, " severity={} count={} what=", SeverityName(entry.severity), entry.count);
     AppendQuoted(line, entry.what);
+    line += " advice=";
+    AppendQuoted(line, entry.advice);
+    std::string details;
+    for (const std::string& detail : entry.details) {
+      if (!details.empty()) details += '\n';
+      details += detail;
+    }
+    line += " details=";
+    AppendQuoted(line, details);
     line += '\n';
     output.Write(line);
   }

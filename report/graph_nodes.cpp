@@ -10,6 +10,8 @@ namespace {
 constexpr int kMaxChanges = 64;
 // Values of CUgraphNodeType.
 constexpr uint32_t kKernelNode = 0;
+constexpr uint32_t kCopyNode = 1;
+constexpr uint32_t kSetNode = 2;
 constexpr uint32_t kChildGraphNode = 4;
 
 // The last change that is not later than `time_ns`. When all are later the first: clocks are
@@ -26,7 +28,12 @@ const GraphNode* At(const std::vector<const GraphNode*>& changes, uint64_t time_
 
 GraphNodes::GraphNodes(const std::vector<GraphNode>& changes) {
   for (const GraphNode& change : changes) {
-    Graph& graph = graphs_[{change.instance, GraphIdOf(change.graph_id, change.node_id)}];
+    const uint32_t graph_id = GraphIdOf(change.graph_id, change.node_id);
+    if (change.change == GraphNodeChange::kGraphUpdated && graph_id == 0) {
+      ++updates_of_unknown_;
+      continue;
+    }
+    Graph& graph = graphs_[{change.instance, graph_id}];
     if (change.change == GraphNodeChange::kGraphUpdated) {
       graph.updates.push_back(&change);
       continue;
@@ -58,7 +65,9 @@ void GraphNodes::CountSizes() {
     if (created != nullptr && created->node_type == kChildGraphNode) continue;
     Size& size = graphs_[{key.instance, GraphIdOf(cloned.graph_id, cloned.node_id)}].size;
     ++size.nodes;
-    if (created != nullptr && created->node_type == kKernelNode) ++size.kernels;
+    if (created == nullptr) continue;
+    if (created->node_type == kKernelNode) ++size.kernels;
+    if (created->node_type == kCopyNode || created->node_type == kSetNode) ++size.copies_and_sets;
   }
 }
 
@@ -80,6 +89,8 @@ GraphNodes::Origin GraphNodes::OriginOf(InstanceId instance, uint64_t node_id,
     const GraphNode* origin = is_known ? At(node->second.origins, time_ns) : nullptr;
     const GraphNode* update = UpdateOf(instance, node_id, time_ns);
     if (update != nullptr && (origin == nullptr || update->time_ns >= origin->time_ns)) {
+      // It is not known to what: what the node did before is no answer.
+      if (update->original_node_id == 0) return {nullptr, true};
       node_id = update->original_node_id >> 32 << 32 | (node_id & 0xffffffff);
       time_ns = update->time_ns;
       continue;

@@ -30,10 +30,13 @@ class GraphNodes {
 
   struct Size {
     uint64_t nodes = 0;
-    uint64_t kernels = 0;  // those of them that are known to be kernels
+    uint64_t kernels = 0;          // those of them that are known to be kernels
+    uint64_t copies_and_sets = 0;  // likewise
   };
   // Of an executable graph, or of a clone; all 0: not known.
   Size SizeOf(InstanceId instance, uint32_t graph_id) const;
+  // Updates of whole graphs that do not say which: an origin told may be an older one.
+  uint64_t updates_of_unknown() const { return updates_of_unknown_; }
 
  private:
   struct Key {
@@ -63,6 +66,7 @@ class GraphNodes {
 
   std::unordered_map<Key, Node, HashKey> nodes_;
   std::unordered_map<Key, Graph, HashKey> graphs_;  // those of which something is known
+  uint64_t updates_of_unknown_ = 0;
 };
 
 // The graph of a record: older versions of CUPTI leave graph_id 0.

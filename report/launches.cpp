@@ -192,8 +192,8 @@ std::string_view MatchText(MatchKind match) {
 LaunchFate FateOf(const Launch& launch) {
   if (launch.kind == ApiKind::kOther) return LaunchFate::kNoLaunch;
   if (launch.work_count > 0) return LaunchFate::kMatched;
-  if (launch.probe != 0) return LaunchFate::kProbed;
   if (launch.return_value != 0) return LaunchFate::kFailed;
+  if (launch.probe != 0) return LaunchFate::kProbed;
   return launch.graph_nodes > 0 ? LaunchFate::kCaptured : LaunchFate::kUnmatched;
 }
 

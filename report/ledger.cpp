@@ -4,6 +4,7 @@
 #include <array>
 #include <string_view>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "format/base/text.h"
 #include "report/call_tree.h"
@@ -103,6 +104,7 @@ class Builder {
     AddFindings();
     AddFiles();
     const auto is_empty = [](const LedgerEntry& entry) { return entry.count == 0; };
+    for (LedgerEntry& entry : entries_) ShortenDetails(entry);
     entries_.erase(std::remove_if(entries_.begin(), entries_.end(), is_empty), entries_.end());
     std::sort(entries_.begin(), entries_.end(), [](const LedgerEntry& a, const LedgerEntry& b) {
       return a.severity != b.severity ? a.severity > b.severity : a.name < b.name;
@@ -114,7 +116,8 @@ class Builder {
   LedgerEntry& Entry(std::string_view name);
   LedgerEntry& Add(LossKind kind, uint64_t count);
   LedgerEntry& Add(Finding finding, uint64_t count);
-  static void AddDetail(LedgerEntry& entry, std::string_view detail);
+  void AddDetail(LedgerEntry& entry, std::string_view detail);
+  static void ShortenDetails(LedgerEntry& entry);
   void AddRecorded();
   void AddProblems();
   void AddUntimed();
@@ -124,6 +127,7 @@ class Builder {
   const Analysis& analysis_;
   std::vector<LedgerEntry> entries_;
   std::unordered_map<std::string, size_t> by_name_;
+  std::unordered_set<std::string> details_;  // name, detail
 };
 
 LedgerEntry& Builder::Entry(std::string_view name) {
@@ -157,9 +161,15 @@ LedgerEntry& Builder::Add(Finding finding, uint64_t count) {
 }
 
 void Builder::AddDetail(LedgerEntry& entry, std::string_view detail) {
-  if (detail.empty() || entry.details.size() >= kMaxDetails) return;
-  if (std::find(entry.details.begin(), entry.details.end(), detail) != entry.details.end()) return;
+  if (detail.empty() || !details_.insert(Format("{}\n{}", entry.name, detail)).second) return;
   entry.details.emplace_back(detail);
+}
+
+void Builder::ShortenDetails(LedgerEntry& entry) {
+  if (entry.details.size() <= kMaxDetails) return;
+  const size_t more = entry.details.size() - kMaxDetails;
+  entry.details.resize(kMaxDetails);
+  entry.details.push_back(Format("and {} more", WithThousands(more)));
 }
 
 void Builder::AddRecorded() {
@@ -197,7 +207,8 @@ void Builder::AddUntimed() {
 void Builder::AddFindings() {
   const Correlation& correlation = analysis_.correlation;
   Add(Finding::kLaunchPending, correlation.counts.launches_pending);
-  Add(Finding::kLaunchFailed, correlation.counts.launches_failed);
+  Add(Finding::kLaunchFailed,
+      correlation.counts.launches_failed + correlation.counts.launches_probed_failed);
   // What was not asked for is not missing.
   if (!analysis_.model.events.launch_stacks.empty() || !RecordedWithoutStacks(analysis_.model)) {
     Add(Finding::kLaunchStackMissing, correlation.counts.stacks_missing);
@@ -206,6 +217,10 @@ void Builder::AddFindings() {
   Add(Finding::kWorkWithoutLaunch, correlation.counts.work_without_launch);
   Add(Finding::kWaitWithoutLaunch, correlation.counts.waits_without_launch);
   Add(Finding::kGraphNodeUnknown, correlation.counts.node_work_without_origin);
+  if (const uint64_t updates = analysis_.graph_nodes.updates_of_unknown(); updates > 0) {
+    AddDetail(Add(Finding::kGraphNodeUnknown, updates),
+              Format("graphs updated, it is not known which: {}", WithThousands(updates)));
+  }
   Add(Finding::kLateEvent, correlation.counts.late_events);
   if (correlation.counts.kernels_before_launch > 0) {
     AddDetail(Add(Finding::kKernelBeforeLaunch, correlation.counts.kernels_before_launch),
@@ -241,6 +256,18 @@ void Builder::AddFiles() {
 }
 
 }  // namespace
+
+std::string_view SeverityName(Severity severity) {
+  switch (severity) {
+    case Severity::kNote:
+      return "note";
+    case Severity::kPartial:
+      return "partial";
+    case Severity::kLost:
+      break;
+  }
+  return "lost";
+}
 
 std::vector<LedgerEntry> BuildLedger(const Analysis& analysis) { return Builder(analysis).Build(); }
 

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "format/losses.h"
@@ -17,7 +18,7 @@ struct LedgerEntry {
   uint64_t count = 0;
   std::string what;
   std::string advice;                // may be empty
-  std::vector<std::string> details;  // different ones, the first few
+  std::vector<std::string> details;  // different ones, the first few, "and 3 more"
 };
 
 // True for what this machine cannot name: nothing is missing from the capture.
@@ -25,10 +26,16 @@ inline bool IsAboutSymbols(const LedgerEntry& entry) {
   return entry.name.starts_with("file_") && entry.name != InfoOf(LossKind::kFileCut).name;
 }
 
-// What --strict is about: events are missing from the capture, or poorer than they should be.
+// What --strict is about: events are missing from the capture, or poorer than they should be. Not
+// about stacks cut at their outer end: walks by frame pointers run in circles in code that has
+// none, the loader's for instance, and are cut at random in a recording that is otherwise complete.
 inline bool LosesData(const LedgerEntry& entry) {
-  return entry.severity != Severity::kNote && !IsAboutSymbols(entry);
+  return entry.severity != Severity::kNote && !IsAboutSymbols(entry) &&
+         entry.name != InfoOf(LossKind::kStackCut).name;
 }
+
+// "lost", as in captures' dumps.
+std::string_view SeverityName(Severity severity);
 
 // Entries that are not zero, the worst first, then by name. Call it after a view, so that it has
 // what the symbolizer found on the way.

@@ -44,9 +44,10 @@ void AddWithoutWork(Analysis& analysis, const GpuNames& names, CallPaths& paths)
   const FrameId pending = analysis.frames.Intern("[GPU_Launch_Pending]");
   for (const Launch& launch : analysis.correlation.launches) {
     FrameId leaf = pending;
-    if (launch.probe != 0) {
+    const LaunchFate fate = FateOf(launch);
+    if (fate == LaunchFate::kProbed) {
       leaf = analysis.frames.Intern("[GPU_Launch]" + LaunchedKernel(analysis, names, launch));
-    } else if (!IsPending(launch)) {
+    } else if (fate != LaunchFate::kUnmatched) {
       continue;
     }
     const PathId path = paths.OfLaunch(launch);

@@ -179,6 +179,15 @@ Result<std::variant<ReportOptions, Help>> Parser::Parse(int argc, const char* co
     app_.parse(argc, argv);
   } catch (const CLI::CallForHelp&) {
     return std::variant<ReportOptions, Help>(Help{std::string(kHelp)});
+  } catch (const CLI::ArgumentMismatch& error) {
+    // "--mode: 1 required TEXT missing", "--mode: At most 1 required but received 2"
+    const std::string text = error.what();
+    return UsageError(text.substr(0, text.find(':')) +
+                      (text.ends_with("missing") ? " needs a value" : " is given twice"));
+  } catch (const CLI::ExtrasError& error) {
+    const std::vector<std::string> rest = app_.remaining();
+    if (rest.empty() || rest.front().starts_with("-")) return UsageError(error.what());
+    return UsageError(Format("one capture at a time: unexpected {}", rest.front()));
   } catch (const CLI::ParseError& error) {
     return UsageError(error.what());
   }

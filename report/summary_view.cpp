@@ -157,13 +157,17 @@ void Summary::WriteLaunchCounts(const Correlation::Counts& counts) {
   WriteWrapped("launches  ", "          ", text);
 }
 
-// Kernels of replays that were recorded as one: their number is the graphs', not the GPU's.
+// Nodes of replays that were recorded as one: their number is the graphs', not the GPU's.
 void Summary::WriteHidden() {
   const size_t replays = model_.events.graph_launches.size();
   if (replays == 0) return;
   std::string text = Format("{} replays recorded as one each", WithThousands(replays));
-  const uint64_t hidden = analysis_.correlation.counts.hidden_kernels;
-  if (hidden > 0) AppendFormat(text, ", {} kernels hidden in them", WithThousands(hidden));
+  const Correlation::Counts& counts = analysis_.correlation.counts;
+  if (counts.hidden_kernels + counts.hidden_copies_and_sets > 0) {
+    AppendFormat(text, ", {} kernels, {} copies and sets hidden in them",
+                 WithThousands(counts.hidden_kernels),
+                 WithThousands(counts.hidden_copies_and_sets));
+  }
   text += "; xpu-record --cuda-graph-trace=node shows each kernel";
   WriteWrapped("graphs    ", "          ", text);
 }
@@ -174,11 +178,14 @@ void Summary::WriteLaunches() {
   const auto& infos = model_.events.recording_info;
   const bool by_probes =
       !infos.empty() && infos.front().launch_stacks == LaunchStackSource::kProbes;
-  if (by_probes || counts.launches_probed > 0) {
-    WriteWrapped("launches  ", "          ",
-                 Format("{} seen by probes, matched {}: no GPU times{}",
-                        WithThousands(counts.launches_probed), MatchText(MatchKind::kByNesting),
-                        by_probes ? " (recorded with --no-inject)" : ""));
+  if (by_probes || counts.launches_probed + counts.launches_probed_failed > 0) {
+    std::string text = Format("{} seen by probes", WithThousands(counts.launches_probed));
+    if (counts.launches_probed_failed > 0) {
+      AppendFormat(text, ", {} failed", WithThousands(counts.launches_probed_failed));
+    }
+    AppendFormat(text, ", matched {}: no GPU times{}", MatchText(MatchKind::kByNesting),
+                 by_probes ? " (recorded without injection)" : "");
+    WriteWrapped("launches  ", "          ", text);
   }
   // Those of probes come last.
   const bool has_ids = !correlation.launches.empty() && correlation.launches.front().probe == 0;
