@@ -88,6 +88,7 @@ record empty_launches 8 CUPTI_RAW_BUFFER_BYTES=65536 -- \
   empty_launches --launches 600 --threads 2 --depth 3
 record vector_add 8 CUPTI_RAW_ALL_SYNC=1 -- vector_add --iterations 3
 record graph_nodes 8 -- graph --nodes 20 --replays 10
+record graph_paths 8 -- graph_paths
 record graph_trace 8 CUPTI_RAW_KINDS=default,graph_trace -- graph --nodes 20 --replays 10
 record driver_api 8 CUPTI_RAW_KINDS=default,driver -- driver_api --launches 10
 record in_flight 8 -- long_kernel --long-ms 2000 --launches 40

@@ -72,6 +72,24 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"subscribe_v2", {"vector_add"}, {"CUPTI_RAW_SUBSCRIBE=v2"}}),
     CaseName);
 
+// What becomes of the program's nodes: clones (20) and new parameters (23). The driver makes and
+// joins nodes of its own in between, in which the devices differ.
+Lines ChangeLines(const Capture& capture) {
+  Lines lines = CallbackLines(capture);
+  std::erase_if(lines, [](const std::string& line) {
+    return !line.starts_with("resource 20 ") && !line.starts_with("resource 23 ");
+  });
+  return lines;
+}
+
+// Captured, forked, explicit, child graph, clone, update, new parameters.
+TEST(Graphs, NodesAreClonedAndChangedAsByTheRealOne) {
+  const Capture real = LoadReal("graph_paths");
+  const Capture fake = RecordOne({"graph_paths"}, {});
+  ExpectSameLines(ChangeLines(real), ChangeLines(fake), "change of a node");
+  EXPECT_GT(ChangeLines(real).size(), 15U);
+}
+
 class ManyThreads : public testing::TestWithParam<Case> {};
 
 // Where threads race the counts are the same.
