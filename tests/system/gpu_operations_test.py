@@ -156,7 +156,7 @@ def test_many_threads():
                        (account["launches"], 0))
             expect(f"stacks missed are in the ledger {losses}",
                    len(kernels.keys() - stacks) <= losses.get("launch_ring_full", 0), True)
-        expect("xpu-report --strict", strict_status(path), 3 if losses else 0)
+        expect("xpu-report --strict", strict_status(path), 3 if set(losses) - {"stack_truncated"} else 0)
         slowest = max(w["ns_per_launch"] for w in account["workers"])
         figures(f"{account['launches']} launches on 8 threads, {counts['matched']} matched, losses "
                 f"{losses}, {slowest / 8:.0f} ns per launch, "

@@ -161,6 +161,10 @@ TEST_F(FoldedTest, LaunchesSeenByProbes) {
   hit(1, 2'050, true, 0);
   hit(2, 3'000, false, 0x90000);  // a handle of the driver
   hit(2, 3'007, true, 0);
+  hit(1, 4'000, false, 0x90000);
+  hit(1, 4'100, true, 0);
+  builder_.events.probe_hits.back().return_value = 98;
+  builder_.events.recording_info.emplace_back().launch_stacks = LaunchStackSource::kProbes;
   Analysis analysis(builder_.Build());
   const std::string path = "app;main;forward;";
   const Lines expected = {
@@ -168,12 +172,44 @@ TEST_F(FoldedTest, LaunchesSeenByProbes) {
       {path + "cudaLaunchKernel;[GPU_Launch]", 50},
       {path + "cuLaunchKernel;[GPU_Launch]", 7}};
   EXPECT_EQ(test::Folded(analysis, In(TimeUnit::kNanoseconds)), expected);
-  EXPECT_TRUE(test::Folded(analysis, In(TimeUnit::kNanoseconds, MergeMode::kGpu)).empty());
+  std::string notes;
+  EXPECT_TRUE(test::Folded(analysis, In(TimeUnit::kNanoseconds, MergeMode::kGpu), &notes).empty());
+  EXPECT_EQ(notes,
+            "no stacks to show: recorded without injection: no GPU times\n"
+            "  hint: --mode merge shows launches\n");
   const std::string summary = test::Written(
       [&](Output& output) { WriteSummary(analysis, KernelNames::kDemangled, output); });
-  EXPECT_NE(summary.find("\nlaunches  3 seen by probes, matched by time: no GPU times\n"),
+  EXPECT_NE(summary.find(
+                "\nlaunches  3 seen by probes, 1 failed, matched by time: no GPU times (recorded\n"
+                "          without injection)\n"),
             std::string::npos);
   EXPECT_EQ(summary.find("pending"), std::string::npos);
+}
+
+TEST_F(FoldedTest, ANoteWhenThereIsNothingToShow) {
+  const auto note = [](test::ModelBuilder& builder, MergeMode mode) {
+    Analysis analysis(builder.Build());
+    std::string notes;
+    EXPECT_TRUE(test::Folded(analysis, In(TimeUnit::kNanoseconds, mode), &notes).empty());
+    return notes;
+  };
+  test::ModelBuilder empty;
+  EXPECT_EQ(note(empty, MergeMode::kMerge), "");
+  test::ModelBuilder no_gpu;
+  EXPECT_EQ(note(no_gpu, MergeMode::kGpu), "no stacks to show: the capture has no GPU records\n");
+  test::ModelBuilder cpu_only;
+  cpu_only.events.recording_info.emplace_back().settings = cpu_only.Text("--cpu-only -F 99");
+  cpu_only.Sample(1, 1, 1, cpu_only.Stack({0x10}));
+  EXPECT_EQ(note(cpu_only, MergeMode::kGpu),
+            "no stacks to show: recorded with --cpu-only: no GPU side\n"
+            "  hint: --mode merge shows CPU samples\n");
+  test::ModelBuilder untimed;
+  untimed.AddKernel(1, 1, 0, 0, "k");
+  EXPECT_EQ(note(untimed, MergeMode::kMerge), "no stacks to show: the GPU records have no times\n");
+  Launch(1, 10, "k");
+  EXPECT_EQ(note(builder_, MergeMode::kCpu),
+            "no stacks to show: the capture has no CPU samples\n"
+            "  hint: --mode gpu shows GPU work\n");
 }
 
 TEST_F(FoldedTest, UnitsAndWhatIsLeftOut) {

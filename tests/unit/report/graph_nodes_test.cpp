@@ -10,6 +10,8 @@ using Change = GraphNodeChange;
 constexpr uint64_t kAlways = ~uint64_t{0};
 constexpr uint32_t kKernel = 0;
 constexpr uint32_t kCopy = 1;
+constexpr uint32_t kSet = 2;
+constexpr uint32_t kHost = 3;
 
 uint64_t Id(uint64_t graph, uint64_t index) { return graph << 32 | index; }
 
@@ -95,6 +97,20 @@ TEST_F(GraphNodesTest, AnUpdateOfTheWholeGraph) {
   EXPECT_EQ(Origin(Id(3, 1), 70), 106);
 }
 
+TEST_F(GraphNodesTest, AnUpdateToOrOfAnUnknownGraph) {
+  Created(10, Id(1, 0), 100);
+  Add(Change::kCloned, 20, Id(2, 0), Id(1, 0));
+  Add(Change::kGraphUpdated, 30, 0, Id(1, 0)).graph_id = 0;
+  EXPECT_EQ(Origin(Id(2, 0)), 100);
+  EXPECT_EQ(GraphNodes(changes_).updates_of_unknown(), 1u);
+  Add(Change::kGraphUpdated, 40, 0, 0).graph_id = 2;
+  EXPECT_EQ(Origin(Id(2, 0), 39), 100);
+  EXPECT_EQ(Origin(Id(2, 0), 40), -1);
+  Add(Change::kGraphUpdated, 50, 0, Id(1, 0)).graph_id = 2;
+  EXPECT_EQ(Origin(Id(2, 0), 50), 100);
+  EXPECT_EQ(GraphNodes(changes_).updates_of_unknown(), 1u);
+}
+
 TEST_F(GraphNodesTest, NewParametersDoNotUndoAnUpdateOfTheGraph) {
   Created(10, Id(1, 0), 100);
   Add(Change::kCloned, 20, Id(2, 0), Id(1, 0));
@@ -143,14 +159,17 @@ TEST_F(GraphNodesTest, SizesOfExecutableGraphs) {
   Created(10, Id(1, 0), 100);
   Created(10, Id(1, 1), 100, kCopy);
   Created(10, Id(1, 2), 100);
-  for (uint64_t i = 0; i < 3; ++i) Add(Change::kCloned, 20, Id(2, i), Id(1, i));
+  Created(10, Id(1, 3), 100, kSet);
+  Created(10, Id(1, 4), 100, kHost);
+  for (uint64_t i = 0; i < 5; ++i) Add(Change::kCloned, 20, Id(2, i), Id(1, i));
   changes_.back().graph_id = 0;  // then the node says it
   Created(21, Id(2, 9), 0);      // the driver's own
   Add(Change::kUpdated, 30, Id(2, 0), Id(1, 2));
   Add(Change::kCloned, 40, Id(3, 0), Id(7, 0));  // not known what it is
   const GraphNodes nodes(changes_);
-  EXPECT_EQ(nodes.SizeOf({1}, 2).nodes, 3u);
+  EXPECT_EQ(nodes.SizeOf({1}, 2).nodes, 5u);
   EXPECT_EQ(nodes.SizeOf({1}, 2).kernels, 2u);
+  EXPECT_EQ(nodes.SizeOf({1}, 2).copies_and_sets, 2u);
   EXPECT_EQ(nodes.SizeOf({1}, 3).nodes, 1u);
   EXPECT_EQ(nodes.SizeOf({1}, 3).kernels, 0u);
   EXPECT_EQ(nodes.SizeOf({1}, 1).nodes, 0u);

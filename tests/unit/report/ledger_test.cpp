@@ -153,6 +153,35 @@ TEST(Ledger, GraphNodesAndRecordsWithoutATime) {
   EXPECT_EQ(Counts(BuildLedger(analysis)).at("graph_node_unknown"), 1u);
 }
 
+TEST(Ledger, MoreDetailsThanAreShown) {
+  test::ModelBuilder builder;
+  builder.End(5);
+  for (const char* detail : {"a", "b", "c", "d", "e", "a", "f", "e"}) {
+    builder.events.losses.push_back({.time_ns = 1,
+                                     .name = builder.Text("cupti_dropped"),
+                                     .count = 1,
+                                     .pid = 0,
+                                     .instance = {},
+                                     .detail = builder.Text(detail)});
+  }
+  const Analysis analysis(builder.Build());
+  EXPECT_EQ(BuildLedger(analysis).at(0).details,
+            (std::vector<std::string>{"a", "b", "c", "d", "and 2 more"}));
+}
+
+// An update of a whole graph, nobody knows of which.
+TEST(Ledger, AnUpdateOfAnUnknownGraph) {
+  test::ModelBuilder builder;
+  builder.End(5);
+  builder.events.graph_nodes.push_back(
+      {.instance = {1}, .time_ns = 1, .change = GraphNodeChange::kGraphUpdated});
+  const Analysis analysis(builder.Build());
+  const std::map<std::string, uint64_t> expected = {{"graph_node_unknown", 1}};
+  EXPECT_EQ(Counts(BuildLedger(analysis)), expected);
+  EXPECT_EQ(BuildLedger(analysis).at(0).details,
+            std::vector<std::string>{"graphs updated, it is not known which: 1"});
+}
+
 TEST(Ledger, WhatLosesData) {
   const auto loses = [](std::string name, Severity severity) {
     LedgerEntry entry;
@@ -161,7 +190,8 @@ TEST(Ledger, WhatLosesData) {
     return LosesData(entry);
   };
   EXPECT_TRUE(loses("cupti_dropped", Severity::kLost));
-  EXPECT_TRUE(loses("stack_truncated", Severity::kPartial));
+  EXPECT_TRUE(loses("stack_unreadable", Severity::kPartial));
+  EXPECT_FALSE(loses("stack_truncated", Severity::kPartial));
   EXPECT_TRUE(loses("file_cut", Severity::kLost));
   EXPECT_TRUE(loses("of_a_newer_version", Severity::kLost));
   EXPECT_FALSE(loses("file_missing", Severity::kPartial));

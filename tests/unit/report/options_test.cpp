@@ -75,7 +75,11 @@ TEST(Options, UsageErrors) {
   EXPECT_NE(Bad({"--top", "--table", "x"}).find("'x' is none of cuda_gpu_kern_sum,"),
             std::string::npos);
   Bad({"--nonsense"});
-  Bad({"a.xpu", "b.xpu"});
+  EXPECT_EQ(Bad({"a.xpu", "b.xpu"}), "one capture at a time: unexpected b.xpu");
+  EXPECT_EQ(Bad({"--graph-stacks"}), "--graph-stacks needs a value");
+  EXPECT_EQ(Bad({"-o"}), "--output needs a value");
+  EXPECT_EQ(Bad({"-o", "x", "-o", "y"}), "--output is given twice");
+  EXPECT_EQ(Bad({"--folded", "--mode", "gpu", "--mode", "cpu"}), "--mode is given twice");
   EXPECT_EQ(Bad({"--top", "-n", "-1"}), "--rows: '-1' is not a number of rows");
 }
 
