@@ -101,7 +101,8 @@ TEST(Summary, OneLineAndOneForEachLoss) {
             "xpu-record: sample_ring_full: 7 CPU samples dropped: the sample ring was full. Lower "
             "-F, or give xpu-record a free core.\n"
             "xpu-record: inject_dormant: 1 CUDA processes in which CUPTI could not be used. no "
-            "libcupti. xpu-record --check tells whether CUPTI is there; --yield-cupti records launches without it.\n");
+            "libcupti. xpu-record --check tells whether CUPTI is there; --yield-cupti records "
+            "launches without it.\n");
 }
 
 TEST(Summary, Sizes) {
