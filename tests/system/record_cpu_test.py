@@ -1,6 +1,7 @@
 """CPU recording: every thread and process is sampled, with the right shares, names and mappings."""
 
 import json
+import math
 import os
 import signal
 import subprocess
@@ -95,12 +96,14 @@ def check_shares(threads):
         for name, cpu_ns in truth["cpu_ns"].items():
             wanted = 100 * cpu_ns / total
             share = 100 * counts.get(name, 0) / sampled
-            if abs(share - wanted) > 3:
+            # Samples are drawn at random: five standard deviations of so many draws.
+            deviation = math.sqrt(wanted * (100 - wanted) / sampled)
+            if abs(share - wanted) > 5 * deviation:
                 raise AssertionError(f"{name}: {share:.1f} % of the samples, {wanted:.1f} % of "
                                      f"the time; {counts}")
         # Enough samples for the time: the clock ran in every thread.
         expected = FREQUENCY * total / 1e9
-        if not 0.9 * expected < sampled < 1.1 * expected:
+        if not 0.85 * expected < sampled < 1.15 * expected:
             raise AssertionError(f"{sampled} samples, about {expected:.0f} expected")
         # GCC gives leaf functions no frame, so the direct caller may be missing; so it is in a
         # function's first and last instructions. Calibrate calls HotHalf too.
