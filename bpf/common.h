@@ -88,6 +88,8 @@ static __always_inline __u32 take_stack(void* ctx, struct xpu_stack* stack, int 
     return 0;
   result = bpf_get_stack(ctx, (void*)stack->frames + kernel_bytes, limit, BPF_F_USER_STACK);
   stack->user_frames = result;
+  stack->user_walk = XPU_WALK_FRAME_POINTERS;
+  stack->user_stop = XPU_STOP_NOT_WALKED;
   if (result > 0) {
     user_bytes = result;
     stack->user_frames = user_bytes / sizeof(__u64);

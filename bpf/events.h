@@ -29,6 +29,24 @@ enum xpu_counter {
   XPU_COUNTERS,
 };
 
+/* How user frames were found: bits of xpu_stack::user_walk. */
+#define XPU_WALK_TABLES 1         /* some by an unwind table */
+#define XPU_WALK_FRAME_POINTERS 2 /* some by a frame pointer */
+#define XPU_WALK_NOT_READY 4      /* some of them because no table was there yet */
+
+/* Why the walk of the user frames ended. */
+enum xpu_walk_stop {
+  XPU_STOP_COMPLETE,    /* at the outermost frame */
+  XPU_STOP_DEPTH,       /* at the limit of frames */
+  XPU_STOP_UNREADABLE,  /* memory of the stack could not be read */
+  XPU_STOP_NO_RULE,     /* neither a table nor a frame pointer that leads on */
+  XPU_STOP_UNSUPPORTED, /* a rule of a form that tables do not hold */
+  XPU_STOP_NOT_CODE,    /* a return address that is in no executable mapping */
+  XPU_STOP_STUCK,       /* a frame that does not lie above the one before */
+  XPU_STOP_NOT_WALKED,  /* the kernel's frame pointer walk was taken, which does not tell */
+  XPU_STOPS,
+};
+
 /*
  * `frames` holds kernel_frames, then at once user_frames addresses, each innermost first; an event
  * ends with its last frame (it may also be longer: read the counts). A count of 0 or the negative
@@ -38,6 +56,8 @@ enum xpu_counter {
 struct xpu_stack {
   __s32 kernel_frames;
   __s32 user_frames;
+  __u32 user_walk; /* XPU_WALK_ */
+  __u32 user_stop; /* enum xpu_walk_stop */
   __u64 frames[2 * XPU_MAX_FRAMES];
 };
 

@@ -96,6 +96,7 @@ struct RecordingInfo {
   workingDirectory @11 :Column;
   launchStacks @12 :Column;
   graphTrace @13 :Column;
+  callGraph @14 :Column;
 }
 
 struct RecordingEnd {

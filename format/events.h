@@ -29,8 +29,16 @@ namespace xpu {
 enum class LaunchStackSource : uint8_t {
   kUnknown = 0,  // by a recorder before 0.1.0
   kNone = 1,
-  kMarker = 2,  // LaunchStack: at the injected library's marker
-  kProbes = 3,  // ProbeHit: at functions of the CUDA libraries, nothing injected
+  kMarker = 2,     // LaunchStack: at the injected library's marker
+  kProbes = 3,     // ProbeHit: at functions of the CUDA libraries, nothing injected
+  kInProcess = 4,  // LaunchStack: by the injected library itself
+};
+
+// How user stacks were unwound. Values are stored in the file.
+enum class CallGraph : uint8_t {
+  kUnknown = 0,
+  kFramePointers = 1,  // by the kernel's walker
+  kTables = 2,         // by unwind tables, frame pointers where there are none
 };
 
 // What a replay of a CUDA graph is recorded as. Values are stored in the file.
@@ -55,6 +63,7 @@ struct RecordingInfo {
   StringId working_directory;
   LaunchStackSource launch_stacks = LaunchStackSource::kUnknown;
   GraphTrace graph_trace = GraphTrace::kUnknown;
+  CallGraph call_graph = CallGraph::kUnknown;
 };
 
 // Once, last; absent when the recorder was killed.

@@ -32,6 +32,7 @@ constexpr void VisitFields(Event& event, Visit&& visit) {
   visit("working_directory", event.working_directory);
   visit("launch_stacks", event.launch_stacks);
   visit("graph_trace", event.graph_trace);
+  visit("call_graph", event.call_graph);
 }
 
 template <SameEvent<RecordingEnd> Event, typename Visit>

@@ -21,9 +21,23 @@ constexpr std::array<LossInfo, static_cast<size_t>(LossKind::kCount)> kTable{{
      "Some frames may stay unnamed; give xpu-record a free core."},
     {LossKind::kStackCut, "stack_truncated", Severity::kPartial,
      "stacks deeper than the limit, cut at the outer end",
-     "The limit is the sysctl kernel.perf_event_max_stack."},
+     "The limit is 127 frames, with --call-graph=fp the sysctl kernel.perf_event_max_stack."},
     {LossKind::kStackUnreadable, "stack_unreadable", Severity::kPartial,
      "stacks that could not be read", ""},
+    {LossKind::kStackNoRule, "stack_no_rule", Severity::kPartial,
+     "stacks that end in code without unwind table and frame pointer",
+     "Code generated at run time, or a file without .eh_frame."},
+    {LossKind::kStackRuleUnsupported, "stack_rule_unsupported", Severity::kPartial,
+     "stacks that end at an unwind rule of a form that tables do not hold", ""},
+    {LossKind::kStackBadReturn, "stack_bad_return", Severity::kPartial,
+     "stacks that end at a return address outside of all code", ""},
+    {LossKind::kStackStuck, "stack_stuck", Severity::kPartial,
+     "stacks that end at a frame that does not lie above the one before", ""},
+    {LossKind::kUnwindTableNotReady, "unwind_table_not_ready", Severity::kPartial,
+     "stacks unwound by frame pointer because the table for the code was not ready",
+     "Code mapped just before; the next recording finds most tables on disk."},
+    {LossKind::kUnwindTableFailed, "unwind_table_failed", Severity::kPartial,
+     "files of which no unwind table could be made", ""},
     {LossKind::kWireRingFull, "wire_ring_full", Severity::kLost,
      "records dropped: the ring between the program and xpu-record was full",
      "Give xpu-record a free core."},
@@ -70,6 +84,21 @@ constexpr std::array<LossInfo, static_cast<size_t>(LossKind::kCount)> kTable{{
 }};
 
 }  // namespace
+
+bool IsAboutStacks(LossKind kind) {
+  switch (kind) {
+    case LossKind::kStackCut:
+    case LossKind::kStackNoRule:
+    case LossKind::kStackRuleUnsupported:
+    case LossKind::kStackBadReturn:
+    case LossKind::kStackStuck:
+    case LossKind::kUnwindTableNotReady:
+    case LossKind::kUnwindTableFailed:
+      return true;
+    default:
+      return false;
+  }
+}
 
 std::span<const LossInfo> LossTable() { return kTable; }
 

@@ -21,6 +21,12 @@ enum class LossKind : uint8_t {
   kPerfRecordsLost,
   kStackCut,
   kStackUnreadable,
+  kStackNoRule,
+  kStackRuleUnsupported,
+  kStackBadReturn,
+  kStackStuck,
+  kUnwindTableNotReady,
+  kUnwindTableFailed,
   // inside the program
   kWireRingFull,
   kWireTorn,
@@ -52,6 +58,10 @@ struct LossInfo {
   std::string_view what;    // one line: what is missing
   std::string_view advice;  // one sentence: what to do; may be empty
 };
+
+// True for stacks that are not whole, and why: they end before their outermost frame. No event is
+// missing or without a stack, so these do not make a recording incomplete.
+bool IsAboutStacks(LossKind kind);
 
 // Rows in the order of LossKind.
 std::span<const LossInfo> LossTable();

@@ -25,7 +25,8 @@ enum class FrameKind : uint8_t {
 struct Frame {
   FrameKind kind = FrameKind::kUser;
   uint64_t address =
-      0;  // as sampled: an instruction for the innermost frame, else a return address
+      0;  // as sampled: an instruction for the innermost frame, else a return address (of a
+          // frame that a signal interrupted: one behind its instruction)
   friend bool operator==(const Frame&, const Frame&) = default;
 };
 
@@ -40,5 +41,11 @@ inline constexpr uint8_t kStackFramePointers = 1 << 0;  // user frames found by 
 inline constexpr uint8_t kStackTruncated = 1 << 1;      // the walk ended at a limit of ours
 inline constexpr uint8_t kStackUserFailed = 1 << 2;     // no user frames could be read
 inline constexpr uint8_t kStackKernelFailed = 1 << 3;   // no kernel frames although in the kernel
+inline constexpr uint8_t kStackTables = 1 << 4;         // user frames found by unwind tables
+// The user frames reach the outermost one. Never set where the kernel's walker took them (fp).
+inline constexpr uint8_t kStackComplete = 1 << 5;
+// Some frame pointer was used because the table for the code was not ready.
+inline constexpr uint8_t kStackTableNotReady = 1 << 6;
+inline constexpr uint8_t kStackInProcess = 1 << 7;  // taken by the injected library, not the kernel
 
 }  // namespace xpu

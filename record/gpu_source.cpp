@@ -85,7 +85,7 @@ Result<GpuSource> GpuSource::Open(const RecordOptions& options,
 }
 
 Status GpuSource::Arm() {
-  if (options_.launch_stacks != LaunchStacks::kUprobe) return Ok();
+  if (options_.launch_stacks == LaunchStacks::kNone) return Ok();
   XPU_ASSIGN_OR_RETURN(
       LaunchSource launches,
       LaunchSource::Open(library_, server_.session(), TestDrop::FromEnvironment("stack")));

@@ -15,7 +15,8 @@ Error UsageError(std::string message) {
 
 // Choices as the command line has them.
 struct Words {
-  std::string launch_stacks = "uprobe";
+  std::string call_graph = "auto";
+  std::string launch_stacks = "auto";
   std::string graph_trace = "graph";
   bool cpu_only = false;
   bool gpu_only = false;
@@ -30,7 +31,7 @@ void AddGpuOptions(CLI::App& app, RecordOptions& options, Words& words, CLI::Opt
   graph->excludes(cpu_only)->check(CLI::IsMember({"graph", "node"}))->capture_default_str();
   app.add_option("--launch-stacks", words.launch_stacks,
                  "How the CPU stack of each GPU launch is taken")
-      ->check(CLI::IsMember({"uprobe", "none"}))
+      ->check(CLI::IsMember({"auto", "inline", "uprobe", "none"}))
       ->capture_default_str();
   auto* cupti = app.add_option("--cupti-lib", options.cupti_library, "The libcupti to use")
                     ->type_name("FILE")
@@ -65,17 +66,34 @@ void AddOptions(CLI::App& app, RecordOptions& options, Words& words) {
                            "program");
   app.add_flag("--gpu-only", words.gpu_only, "Take no CPU samples")->excludes(cpu);
   AddGpuOptions(app, options, words, cpu);
+  app.add_option(
+         "--call-graph", words.call_graph,
+         "How stacks are unwound: eh by the tables of .eh_frame, fp by frame pointers, auto "
+         "eh where the kernel can")
+      ->check(CLI::IsMember({"auto", "fp", "eh"}))
+      ->capture_default_str();
   auto* verbose = app.add_flag("-v,--verbose", options.verbose, "Say what is being done");
   app.add_flag("-q,--quiet", options.quiet, "Print errors only")->excludes(verbose);
   app.add_flag("--check", options.check, "Tell what works on this machine, record nothing");
+}
+
+CallGraphMode CallGraphOf(const std::string& word) {
+  if (word == "fp") return CallGraphMode::kFramePointers;
+  return word == "eh" ? CallGraphMode::kTables : CallGraphMode::kAuto;
+}
+
+LaunchStacks LaunchStacksOf(const std::string& word) {
+  if (word == "none") return LaunchStacks::kNone;
+  if (word == "inline") return LaunchStacks::kInline;
+  return word == "uprobe" ? LaunchStacks::kUprobe : LaunchStacks::kAuto;
 }
 
 Status TakeWords(const Words& words, RecordOptions& options) {
   options.record_cpu = !words.gpu_only;
   options.record_gpu = !words.cpu_only;
   options.inject = !words.no_inject && !words.yield_cupti;
-  options.launch_stacks =
-      words.launch_stacks == "none" ? LaunchStacks::kNone : LaunchStacks::kUprobe;
+  options.call_graph = CallGraphOf(words.call_graph);
+  options.launch_stacks = LaunchStacksOf(words.launch_stacks);
   options.graph_trace =
       words.graph_trace == "node" ? GraphTraceMode::kNode : GraphTraceMode::kGraph;
   if (options.inject && !options.cuda_libraries.empty()) {

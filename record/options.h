@@ -10,7 +10,8 @@
 
 namespace xpu {
 
-enum class LaunchStacks { kNone, kUprobe };
+enum class LaunchStacks { kNone, kAuto, kInline, kUprobe };
+enum class CallGraphMode { kAuto, kFramePointers, kTables };
 enum class GraphTraceMode { kGraph, kNode };
 
 struct RecordOptions {
@@ -18,7 +19,8 @@ struct RecordOptions {
   uint64_t frequency_hz = 99;
   bool record_cpu = true;
   bool record_gpu = true;
-  LaunchStacks launch_stacks = LaunchStacks::kUprobe;
+  CallGraphMode call_graph = CallGraphMode::kAuto;
+  LaunchStacks launch_stacks = LaunchStacks::kAuto;
   GraphTraceMode graph_trace = GraphTraceMode::kGraph;
   std::string cupti_library;  // empty: the injected library searches
   // False: nothing is loaded into the program, CUPTI is left to it; launches are seen by probes on

@@ -23,7 +23,7 @@ std::string Join(const std::vector<std::string>& words) {
 std::string NeedsOfBpf(const RecordOptions& options) {
   std::vector<std::string> needs;
   if (options.record_cpu) needs.emplace_back("CPU samples");
-  if (options.record_gpu && options.launch_stacks == LaunchStacks::kUprobe) {
+  if (options.record_gpu && options.launch_stacks != LaunchStacks::kNone) {
     needs.emplace_back(options.inject ? "launch stacks" : "launch probes");
   }
   return Join(needs);

@@ -52,7 +52,11 @@ std::string_view NameOf(ApiDomain domain) { return NameIn({"", "driver", "runtim
 std::string_view NameOf(ClockKind kind) { return NameIn({"cupti"}, kind); }
 
 std::string_view NameOf(LaunchStackSource source) {
-  return NameIn({"unknown", "none", "marker", "probes"}, source);
+  return NameIn({"unknown", "none", "marker", "probes", "in_process"}, source);
+}
+
+std::string_view NameOf(CallGraph call_graph) {
+  return NameIn({"unknown", "frame_pointers", "tables"}, call_graph);
 }
 
 std::string_view NameOf(GraphTrace trace) { return NameIn({"unknown", "graph", "node"}, trace); }

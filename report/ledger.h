@@ -27,11 +27,12 @@ inline bool IsAboutSymbols(const LedgerEntry& entry) {
 }
 
 // What --strict is about: events are missing from the capture, or poorer than they should be. Not
-// about stacks cut at their outer end: walks by frame pointers run in circles in code that has
-// none, the loader's for instance, and are cut at random in a recording that is otherwise complete.
+// about stacks that end early: some do in every recording, in the first instructions of a library
+// for instance, and everything that was seen is there.
 inline bool LosesData(const LedgerEntry& entry) {
+  const LossInfo* info = FindLoss(entry.name);
   return entry.severity != Severity::kNote && !IsAboutSymbols(entry) &&
-         entry.name != InfoOf(LossKind::kStackCut).name;
+         !(info != nullptr && IsAboutStacks(info->kind));
 }
 
 // "lost", as in captures' dumps.

@@ -38,7 +38,8 @@ void Scene::AddRecording() {
                                             .settings = builder_.Text("-F 100"),
                                             .working_directory = builder_.Text("/src"),
                                             .launch_stacks = LaunchStackSource::kMarker,
-                                            .graph_trace = GraphTrace::kNode});
+                                            .graph_trace = GraphTrace::kNode,
+                                            .call_graph = CallGraph::kTables});
   builder_.Source(kPeriod);
   builder_.events.recording_end.push_back(
       {.time_ns = kStart + 2'500 * kMs, .target_pid = kApp, .wait_status = 3 << 8});

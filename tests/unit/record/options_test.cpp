@@ -33,7 +33,7 @@ TEST(Options, Defaults) {
   EXPECT_EQ(options.frequency_hz, 99u);
   EXPECT_TRUE(options.record_cpu);
   EXPECT_TRUE(options.record_gpu);
-  EXPECT_EQ(options.launch_stacks, LaunchStacks::kUprobe);
+  EXPECT_EQ(options.launch_stacks, LaunchStacks::kAuto);
   EXPECT_EQ(options.cupti_library, "");
   EXPECT_FALSE(options.verbose);
   EXPECT_FALSE(options.quiet);

@@ -1,0 +1,68 @@
+// The unwind tables of the files that are mapped while recording: taken from the cache on disk, or
+// built, on threads of their own, so that neither the program nor the recorder's loop waits.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "format/base/result.h"
+#include "symbolize/elf/unwind_table.h"
+
+namespace xpu {
+
+class UnwindTables {
+ public:
+  struct Options {
+    std::string cache_folder;  // empty: nothing is kept on disk (UnwindCache::DefaultFolder)
+    unsigned threads = 2;
+  };
+
+  // A mapped file.
+  struct File {
+    // Where the recorder may find it, tried in this order: through /proc/PID/root, as the program
+    // names it, ... "[vdso]" is the recorder's own, which every process of a kernel shares.
+    std::vector<std::string> paths;
+    std::string build_id;  // raw bytes, empty: not known. A file with another one is not used.
+    uint64_t device = 0;   // with inode: the identity of a file without build-id
+    uint64_t inode = 0;
+  };
+
+  using Id = uint32_t;  // from 1; the same file gets the same one
+  enum class State : uint8_t { kPending, kReady, kFailed };
+
+  explicit UnwindTables(Options options);
+  UnwindTables(UnwindTables&&) noexcept;
+  ~UnwindTables();
+
+  // Asks for the table of a file, returns at once. Small files are served before large ones.
+  Id Request(File file);
+
+  State state(Id id) const;
+  // Of a table that is ready and was not released. Holds until Release or the end.
+  UnwindTable table(Id id) const;
+  // The bytes are no longer needed here. The state stays.
+  void Release(Id id);
+
+  // Ready or failed since the last call.
+  std::vector<Id> TakeFinished();
+  // Readable while TakeFinished has something to give.
+  int fd() const;
+  // Waits until nothing is pending or CLOCK_MONOTONIC has reached `deadline_ns`.
+  void WaitUntil(uint64_t deadline_ns);
+
+  struct Failure {
+    std::string path;
+    std::string reason;
+  };
+  // Failed since the last call; files without call frame information (plain data, generated code)
+  // are failures too, kNotFound ones without a place here.
+  std::vector<Failure> TakeFailures();
+
+ private:
+  class Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace xpu

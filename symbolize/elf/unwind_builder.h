@@ -1,0 +1,41 @@
+// Makes the unwind table of an ELF file from its call frame information.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "format/base/result.h"
+#include "symbolize/elf/elf_image.h"
+#include "symbolize/elf/unwind_table.h"
+
+namespace xpu {
+
+// What was made of a file, for benches and messages.
+struct UnwindStats {
+  uint64_t entries = 0;  // FDEs
+  uint64_t rows = 0;
+  uint64_t unsupported = 0;  // rows whose rule has a form that tables do not hold
+  uint64_t invalid = 0;      // entries left out because they make no sense
+};
+
+// The bytes of a table (unwind_table.h), 8-byte aligned.
+class UnwindTableBytes {
+ public:
+  UnwindTableBytes() = default;
+  explicit UnwindTableBytes(std::vector<uint64_t> words) : words_(std::move(words)) {}
+  std::span<const std::byte> bytes() const { return std::as_bytes(std::span(words_)); }
+  UnwindTable view() const;  // of a table that was built: always opens
+
+ private:
+  std::vector<uint64_t> words_;
+};
+
+// From .eh_frame, else from .debug_frame. Works on files and on images in memory (the vdso). The
+// file is untrusted: every read is checked, the work is bounded by the size of the section, entries
+// that make no sense are left out and counted. kNotFound: the file has no call frame information.
+Result<UnwindTableBytes> BuildUnwindTable(const ElfImage& image, UnwindStats* stats = nullptr);
+
+}  // namespace xpu
