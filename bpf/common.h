@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* What the programs share: who runs, its stack, the counters. Included once per program file. */
+/* What the programs share: who runs, the counters. Included once per program file. */
 #ifndef XPU_BPF_COMMON_H
 #define XPU_BPF_COMMON_H
 
@@ -67,35 +67,6 @@ static __always_inline struct identity current_identity(void) {
     who.pid = number_in_namespace(BPF_CORE_READ(task, group_leader, thread_pid));
   }
   return who;
-}
-
-/*
- * Fills `stack` and returns its bytes: the frames lie without a gap, kernel first, so that an event
- * takes what its stack needs and no more. `with_kernel` is a constant.
- */
-static __always_inline __u32 take_stack(void* ctx, struct xpu_stack* stack, int with_kernel) {
-  const __u64 limit = XPU_MAX_FRAMES * sizeof(__u64);
-  __u64 kernel_bytes = 0, user_bytes = 0;
-  long result = 0;
-
-  if (with_kernel) result = bpf_get_stack(ctx, stack->frames, limit, 0);
-  stack->kernel_frames = result;
-  if (result > 0) {
-    kernel_bytes = result;
-    stack->kernel_frames = kernel_bytes / sizeof(__u64);
-  }
-  if (kernel_bytes > limit) /* cannot be: for the verifier */
-    return 0;
-  result = bpf_get_stack(ctx, (void*)stack->frames + kernel_bytes, limit, BPF_F_USER_STACK);
-  stack->user_frames = result;
-  stack->user_walk = XPU_WALK_FRAME_POINTERS;
-  stack->user_stop = XPU_STOP_NOT_WALKED;
-  if (result > 0) {
-    user_bytes = result;
-    stack->user_frames = user_bytes / sizeof(__u64);
-  }
-  if (user_bytes > limit) return 0;
-  return __builtin_offsetof(struct xpu_stack, frames) + kernel_bytes + user_bytes;
 }
 
 #endif

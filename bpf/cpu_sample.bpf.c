@@ -10,6 +10,7 @@
  */
 #include "common.h"
 #include "kernel_types.h"
+#include "stack.h"
 
 char program_license[] SEC("license") = "Dual BSD/GPL";
 
@@ -47,11 +48,36 @@ static __always_inline int is_sample(struct cpu_state* state) {
   return result;
 }
 
+/* Kernel addresses have the highest bit set. Not by cs: its size depends on the kernel. */
+static __always_inline bool is_kernel_address(__u64 address) { return (__s64)address < 0; }
+
+/* Of a thread that was in the kernel: where it entered. */
+static __always_inline void take_registers(struct bpf_perf_event_data* ctx,
+                                           struct user_registers* registers,
+                                           struct xpu_stack* stack) {
+  struct pt_regs* entry;
+
+  registers->ip = ctx->regs.ip;
+  registers->sp = ctx->regs.sp;
+  registers->bp = ctx->regs.bp;
+  if (!walk_by_tables) return;
+  if (!is_kernel_address(registers->ip)) {
+    keep_registers(&ctx->regs, stack);
+    return;
+  }
+  forget_registers(stack);
+  entry = (void*)bpf_task_pt_regs(bpf_get_current_task_btf());
+  registers->ip = BPF_CORE_READ(entry, ip);
+  registers->sp = BPF_CORE_READ(entry, sp);
+  registers->bp = BPF_CORE_READ(entry, bp);
+}
+
 SEC("perf_event")
-int cpu_sample(void* ctx) {
+int cpu_sample(struct bpf_perf_event_data* ctx) {
   __u32 zero = 0;
   struct cpu_state* state = bpf_map_lookup_elem(&cpu_states, &zero);
   struct xpu_sample* sample;
+  struct user_registers registers = {};
   struct identity who;
   __u32 size;
 
@@ -64,7 +90,9 @@ int cpu_sample(void* ctx) {
   sample->tid = who.tid;
   sample->cpu = bpf_get_smp_processor_id();
   sample->source = 1;
-  size = __builtin_offsetof(struct xpu_sample, stack) + take_stack(ctx, &sample->stack, 1);
+  take_registers(ctx, &registers, &sample->stack);
+  size = __builtin_offsetof(struct xpu_sample, stack) +
+         take_stack(ctx, &registers, who.pid, &sample->stack, 1);
   if (bpf_ringbuf_output(&samples, sample, size, BPF_RB_NO_WAKEUP)) count(XPU_SAMPLES_DROPPED);
   return 0;
 }

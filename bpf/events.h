@@ -14,6 +14,8 @@
 
 /* The most frames of one kind that the kernel's walker gives (kernel.perf_event_max_stack). */
 #define XPU_MAX_FRAMES 127
+/* The most user frames that our own walk gives. */
+#define XPU_MAX_USER_FRAMES 256
 
 /* domain << XPU_DOMAIN_SHIFT | callback id, the marker's second argument (wire::kDomainShift). */
 #define XPU_DOMAIN_SHIFT 28
@@ -58,7 +60,7 @@ struct xpu_stack {
   __s32 user_frames;
   __u32 user_walk; /* XPU_WALK_ */
   __u32 user_stop; /* enum xpu_walk_stop */
-  __u64 frames[2 * XPU_MAX_FRAMES];
+  __u64 frames[XPU_MAX_FRAMES + XPU_MAX_USER_FRAMES];
 };
 
 /* Ring `samples`. */

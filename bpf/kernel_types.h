@@ -19,10 +19,16 @@ typedef unsigned long long __u64;
 typedef __u16 __be16;
 typedef __u32 __be32;
 typedef __u32 __wsum;
+typedef _Bool bool;
+
+#define true 1
+#define false 0
 
 enum {
   BPF_MAP_TYPE_HASH = 1,
+  BPF_MAP_TYPE_ARRAY = 2,
   BPF_MAP_TYPE_PERCPU_ARRAY = 6,
+  BPF_MAP_TYPE_ARRAY_OF_MAPS = 12,
   BPF_MAP_TYPE_RINGBUF = 27,
   BPF_MAP_TYPE_TASK_STORAGE = 29,
 };
@@ -32,6 +38,7 @@ enum {
   BPF_RB_NO_WAKEUP = 1 << 0,
   BPF_NOEXIST = 1,
   BPF_F_NO_PREALLOC = 1 << 0,
+  BPF_F_MMAPABLE = 1 << 10,
   BPF_LOCAL_STORAGE_GET_F_CREATE = 1 << 0,
 };
 
@@ -48,7 +55,43 @@ struct pt_regs {
   unsigned long dx;
   unsigned long cx;
   unsigned long ax;
+  unsigned long bx;
+  unsigned long bp;
+  unsigned long r8;
+  unsigned long r9;
+  unsigned long r10;
+  unsigned long r11;
+  unsigned long r12;
+  unsigned long r13;
+  unsigned long r14;
+  unsigned long r15;
+  unsigned long ip;
   unsigned long sp;
+};
+
+struct bpf_perf_event_data {
+  struct pt_regs regs;
+};
+
+struct super_block {
+  unsigned int s_dev;
+};
+
+struct inode {
+  struct super_block* i_sb;
+  unsigned long i_ino;
+};
+
+struct file {
+  struct inode* f_inode;
+};
+
+struct vm_area_struct {
+  unsigned long vm_start;
+  unsigned long vm_end;
+  unsigned long vm_flags;
+  unsigned long vm_pgoff;
+  struct file* vm_file;
 };
 
 struct ns_common {

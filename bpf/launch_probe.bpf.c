@@ -7,6 +7,7 @@
 #include "common.h"
 #include "kernel_types.h"
 #include "slots.h"
+#include "stack.h"
 
 char program_license[] SEC("license") = "Dual BSD/GPL";
 
@@ -73,6 +74,7 @@ static __always_inline __u64 kernel_argument(struct pt_regs* ctx, __u64 cookie) 
 
 /* Returns the bytes of the event. */
 static __always_inline __u32 fill_entry(struct pt_regs* ctx, struct xpu_probe_hit* hit) {
+  struct user_registers registers = {ctx->ip, ctx->sp, ctx->bp};
   __u64 cookie = bpf_get_attach_cookie(ctx);
 
   fill_common(hit, cookie);
@@ -81,7 +83,9 @@ static __always_inline __u32 fill_entry(struct pt_regs* ctx, struct xpu_probe_hi
   hit->kernel = kernel_argument(ctx, cookie);
   /* endbr64, behind which a probe may be, leaves the stack as it is. */
   if (bpf_probe_read_user(&hit->caller, sizeof(hit->caller), (void*)ctx->sp)) hit->caller = 0;
-  return __builtin_offsetof(struct xpu_probe_hit, stack) + take_stack(ctx, &hit->stack, 0);
+  if (walk_by_tables) keep_registers(ctx, &hit->stack);
+  return __builtin_offsetof(struct xpu_probe_hit, stack) +
+         take_stack(ctx, &registers, hit->pid, &hit->stack, 0);
 }
 
 SEC("uprobe")
@@ -128,6 +132,8 @@ int probe_return(struct pt_regs* ctx) {
   hit->caller = 0;
   hit->stack.kernel_frames = 0;
   hit->stack.user_frames = 0;
+  hit->stack.user_walk = 0;
+  hit->stack.user_stop = XPU_STOP_NOT_WALKED;
   bpf_ringbuf_submit(hit, BPF_RB_NO_WAKEUP);
   return 0;
 }

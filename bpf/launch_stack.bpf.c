@@ -6,6 +6,7 @@
 #include "common.h"
 #include "kernel_types.h"
 #include "slots.h"
+#include "stack.h"
 
 char program_license[] SEC("license") = "Dual BSD/GPL";
 
@@ -21,6 +22,7 @@ DEFINE_SLOTS(struct xpu_launch)
 
 /* Returns the bytes of the event. */
 static __always_inline __u32 fill(struct pt_regs* ctx, struct xpu_launch* launch) {
+  struct user_registers registers = {ctx->ip, ctx->sp, ctx->bp};
   struct identity who = current_identity();
 
   launch->time_ns = bpf_ktime_get_ns();
@@ -31,7 +33,9 @@ static __always_inline __u32 fill(struct pt_regs* ctx, struct xpu_launch* launch
   launch->domain = (__u32)ctx->si >> XPU_DOMAIN_SHIFT;
   launch->callback_id = (__u32)ctx->si & ((1u << XPU_DOMAIN_SHIFT) - 1);
   launch->instance = ctx->dx;
-  return __builtin_offsetof(struct xpu_launch, stack) + take_stack(ctx, &launch->stack, 0);
+  if (walk_by_tables) keep_registers(ctx, &launch->stack);
+  return __builtin_offsetof(struct xpu_launch, stack) +
+         take_stack(ctx, &registers, launch->pid, &launch->stack, 0);
 }
 
 SEC("uprobe")

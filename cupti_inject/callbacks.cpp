@@ -1,6 +1,8 @@
 // What CUPTI calls: on the program's threads, unless said otherwise.
 #include <cerrno>
 
+#include <sched.h>
+
 #include "cupti_inject/injection.h"
 
 namespace xpu::inject {
@@ -12,11 +14,19 @@ void WakeIdleFlusher(Injection& self) {
   if (self.flusher_idle.load(std::memory_order_seq_cst)) self.flusher_wake.Notify();
 }
 
-void OnEnter(Injection& self, ThreadState& thread, uint32_t correlation_id, uint32_t key) {
+void OnEnter(Injection& self, ThreadState& thread, uint32_t correlation_id, uint32_t key,
+             const WalkRegisters& caller) {
   TrackedCall* call = thread.tracker.Enter(correlation_id, key);
   if (call == nullptr) return;
   call->start_ns = MonotonicNs();
   self.calls.fetch_add(1, std::memory_order_relaxed);
+  if (self.stacks.on()) {
+    const int cpu = sched_getcpu();
+    self.stacks.Take({call->start_ns, correlation_id, key, CurrentTid(thread),
+                      cpu < 0 ? 0 : static_cast<uint32_t>(cpu)},
+                     caller, thread.stack);
+    return;
+  }
   self.ring.Count(wire::kCounterMarkers);
   xpu_launch_marker(correlation_id, key, self.instance, self.session);
 }
@@ -67,7 +77,9 @@ uint32_t CurrentTid(ThreadState& thread) {
   return thread.tid;
 }
 
-void OnCallback(void* user_data, uint32_t domain, uint32_t callback_id, const void* data) {
+// Not inlined: its caller is CUPTI.
+__attribute__((noinline)) void OnCallback(void* user_data, uint32_t domain, uint32_t callback_id,
+                                          const void* data) {
   Injection& self = *static_cast<Injection*>(user_data);
   if (!self.active.load(std::memory_order_relaxed) || self.ring.closed()) return;
   if (domain == cupti::kDomainResource) {
@@ -78,7 +90,7 @@ void OnCallback(void* user_data, uint32_t domain, uint32_t callback_id, const vo
   const auto& call = *static_cast<const cupti::CallbackData*>(data);
   const uint32_t key = domain << wire::kDomainShift | callback_id;
   if (call.site == cupti::kSiteEnter) {
-    OnEnter(self, t_state, call.correlation_id, key);
+    OnEnter(self, t_state, call.correlation_id, key, CallerRegisters());
   } else if (call.site == cupti::kSiteExit) {
     if (UpdatedGraph(self, call, domain, callback_id)) {
       OnGraphUpdated(*static_cast<const cupti::GraphExecUpdateParameters*>(call.parameters));

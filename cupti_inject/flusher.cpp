@@ -62,6 +62,7 @@ class Flusher {
 
   // Does what is due; returns how long to wait for the next.
   uint64_t Work() {
+    self_.stacks.Refresh();
     if (!self_.context_exists.load(std::memory_order_acquire)) return WhenIdle(kForever);
     const uint64_t now_ns = MonotonicNs();
     // What woke us is a buffer just asked for: let it fill.

@@ -31,6 +31,11 @@ class Descriptor {
     fd_ = fd;
   }
   int get() const { return fd_; }
+  int Release() {
+    const int fd = fd_;
+    fd_ = -1;
+    return fd;
+  }
 
  private:
   int fd_;
@@ -78,8 +83,13 @@ bool SendHello(int fd, const Invitation& invitation, uint64_t instance) {
   return send(fd, &hello, sizeof(hello), MSG_NOSIGNAL) == static_cast<ssize_t>(sizeof(hello));
 }
 
-// The first descriptor goes to `memfd`, any other is closed.
-void TakeDescriptors(msghdr& message, Descriptor& memfd) {
+struct Descriptors {
+  Descriptor ring;
+  Descriptor arena;
+};
+
+// What is more than the two is closed.
+void TakeDescriptors(msghdr& message, Descriptors& descriptors) {
   for (cmsghdr* part = CMSG_FIRSTHDR(&message); part != nullptr;
        part = CMSG_NXTHDR(&message, part)) {
     if (part->cmsg_level != SOL_SOCKET || part->cmsg_type != SCM_RIGHTS) continue;
@@ -87,8 +97,10 @@ void TakeDescriptors(msghdr& message, Descriptor& memfd) {
     for (size_t i = 0; i < count; ++i) {
       int fd = -1;
       std::memcpy(&fd, CMSG_DATA(part) + i * sizeof(int), sizeof(fd));
-      if (memfd.get() < 0) {
-        memfd.Set(fd);
+      if (descriptors.ring.get() < 0) {
+        descriptors.ring.Set(fd);
+      } else if (descriptors.arena.get() < 0) {
+        descriptors.arena.Set(fd);
       } else {
         close(fd);
       }
@@ -96,7 +108,7 @@ void TakeDescriptors(msghdr& message, Descriptor& memfd) {
   }
 }
 
-bool ReceiveReply(int fd, uint64_t deadline_ns, wire::HelloReply* reply, Descriptor& memfd) {
+bool ReceiveReply(int fd, uint64_t deadline_ns, wire::HelloReply* reply, Descriptors& descriptors) {
   size_t received = 0;
   while (received < sizeof(*reply)) {
     if (!WaitUntilReadable(fd, deadline_ns)) return false;
@@ -110,22 +122,24 @@ bool ReceiveReply(int fd, uint64_t deadline_ns, wire::HelloReply* reply, Descrip
     const ssize_t n = recvmsg(fd, &message, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
     if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR)) return false;
     if (n < 0) continue;
-    TakeDescriptors(message, memfd);
+    TakeDescriptors(message, descriptors);
     received += static_cast<size_t>(n);
   }
   return true;
 }
 
-bool IsRing(int memfd, uint64_t capacity_bytes) {
-  if (!std::has_single_bit(capacity_bytes) || capacity_bytes < wire::kHeaderBytes ||
-      capacity_bytes < wire::kMaxMessageBytes || capacity_bytes > kMaxCapacityBytes) {
-    return false;
-  }
-  // Unless it is sealed, shrinking it would kill the program.
+// Unless it is sealed, shrinking it would kill the program.
+bool IsSealed(int memfd, uint64_t bytes) {
   const int seals = fcntl(memfd, F_GET_SEALS);
   struct stat status {};
   return seals >= 0 && (seals & F_SEAL_SHRINK) != 0 && fstat(memfd, &status) == 0 &&
-         static_cast<uint64_t>(status.st_size) >= wire::kHeaderBytes + capacity_bytes;
+         static_cast<uint64_t>(status.st_size) >= bytes;
+}
+
+bool IsRing(int memfd, uint64_t capacity_bytes) {
+  return std::has_single_bit(capacity_bytes) && capacity_bytes >= wire::kMaxMessageBytes &&
+         capacity_bytes <= kMaxCapacityBytes &&
+         IsSealed(memfd, wire::kHeaderBytes + capacity_bytes);
 }
 
 bool MapRing(int memfd, uint64_t capacity_bytes, MappedRing* ring) {
@@ -142,35 +156,67 @@ bool MapRing(int memfd, uint64_t capacity_bytes, MappedRing* ring) {
     return false;
   }
   auto* header = reinterpret_cast<wire::RingHeader*>(base);
-  *ring = {header, capacity_bytes};
+  ring->header = header;
+  ring->capacity_bytes = capacity_bytes;
   if (header->version == wire::kVersion && header->capacity_bytes == capacity_bytes) return true;
   Unmap(*ring);
   *ring = {};
   return false;
 }
 
+// A part of it where the program's address space is limited: the tables begin at the start.
+void MapArena(int memfd, uint64_t bytes, MappedRing* ring) {
+  constexpr uint64_t kLeastBytes = uint64_t{16} << 20;
+  if (memfd < 0 || !IsSealed(memfd, bytes)) return;
+  for (; bytes >= wire::kPageBytes; bytes /= 8) {
+    void* memory = mmap(nullptr, bytes, PROT_READ, MAP_SHARED | MAP_NORESERVE, memfd, 0);
+    if (memory != MAP_FAILED) {
+      ring->arena = static_cast<const std::byte*>(memory);
+      ring->arena_bytes = bytes;
+      return;
+    }
+    if (bytes <= kLeastBytes) return;
+  }
+}
+
 }  // namespace
 
-bool Connect(const Invitation& invitation, uint64_t instance, uint64_t timeout_ns,
-             MappedRing* ring) {
+void Bell::Hold(int fd) {
+  if (fd_ >= 0) close(fd_);
+  fd_ = fd;
+}
+
+void Bell::Ring() const {
+  const char byte = 0;
+  if (fd_ >= 0) send(fd_, &byte, sizeof(byte), MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
+bool Connect(const Invitation& invitation, uint64_t instance, uint64_t timeout_ns, MappedRing* ring,
+             Bell* bell) {
   const uint64_t deadline_ns = MonotonicNs() + timeout_ns;
-  const Descriptor socket_fd(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  Descriptor socket_fd(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (socket_fd.get() < 0 || !ConnectSocket(socket_fd.get(), invitation, deadline_ns) ||
       !PeerIsTrusted(socket_fd.get()) || !SendHello(socket_fd.get(), invitation, instance)) {
     return false;
   }
   wire::HelloReply reply{};
-  Descriptor memfd;
-  return ReceiveReply(socket_fd.get(), deadline_ns, &reply, memfd) &&
-         reply.version == wire::kVersion && reply.accepted == 1 && memfd.get() >= 0 &&
-         IsRing(memfd.get(), reply.capacity_bytes) &&
-         MapRing(memfd.get(), reply.capacity_bytes, ring);
+  Descriptors descriptors;
+  if (!ReceiveReply(socket_fd.get(), deadline_ns, &reply, descriptors)) return false;
+  const int memfd = descriptors.ring.get();
+  if (reply.version != wire::kVersion || reply.accepted != 1 || memfd < 0 ||
+      !IsRing(memfd, reply.capacity_bytes) || !MapRing(memfd, reply.capacity_bytes, ring)) {
+    return false;
+  }
+  MapArena(descriptors.arena.get(), reply.arena_bytes, ring);
+  if (bell != nullptr) bell->Hold(socket_fd.Release());
+  return true;
 }
 
 void Unmap(const MappedRing& ring) {
   if (ring.header != nullptr) {
     munmap(ring.header, wire::kHeaderBytes + 2 * ring.capacity_bytes);
   }
+  if (ring.arena != nullptr) munmap(const_cast<std::byte*>(ring.arena), ring.arena_bytes);
 }
 
 }  // namespace xpu::inject

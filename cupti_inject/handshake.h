@@ -1,6 +1,7 @@
 // Meeting the recorder: from the invitation to a mapped ring. wire.h says the steps.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 #include "cupti_inject/invitation.h"
@@ -11,15 +12,33 @@ namespace xpu::inject {
 struct MappedRing {
   wire::RingHeader* header = nullptr;  // the data behind it is mapped twice in a row
   uint64_t capacity_bytes = 0;
+  // The unwind tables, as far as there is address space for them; nullptr: none.
+  const std::byte* arena = nullptr;
+  uint64_t arena_bytes = 0;
+};
+
+// The connection, while the library starts: the recorder looks into the ring at once when it rings,
+// not at its next poll. -1: there is none.
+class Bell {
+ public:
+  Bell() = default;
+  Bell(const Bell&) = delete;
+  Bell& operator=(const Bell&) = delete;
+  ~Bell() { Hold(-1); }
+  void Hold(int fd);  // closes the one before
+  void Ring() const;
+
+ private:
+  int fd_ = -1;
 };
 
 // The most time that Connect may take: a recorder that is stopped must not stop the program.
 inline constexpr uint64_t kConnectTimeoutNs = 1'000'000'000;
 
 // False: there is nobody, they are not who they should be, they refuse, or time is up. Leaves no
-// descriptor open.
-bool Connect(const Invitation& invitation, uint64_t instance, uint64_t timeout_ns,
-             MappedRing* ring);
+// descriptor open, but the connection where `bell` asks for it.
+bool Connect(const Invitation& invitation, uint64_t instance, uint64_t timeout_ns, MappedRing* ring,
+             Bell* bell = nullptr);
 void Unmap(const MappedRing& ring);
 
 }  // namespace xpu::inject

@@ -12,6 +12,10 @@ constinit Injection g_injection;
 
 namespace {
 
+// Tables that the recorder has at hand come in a few milliseconds; a program without them sends
+// whole stacks. Creating the first context takes a real device 100 ms.
+constexpr uint64_t kTablesPatienceNs = 30'000'000;
+
 uint64_t RandomNumber() {
   uint64_t number = 0;
   if (getrandom(&number, sizeof(number), GRND_NONBLOCK) != sizeof(number) || number == 0) {
@@ -33,7 +37,19 @@ void GoDormant(const MappedRing& ring, const char* reason) {
   g_injection.ring.SetState(wire::State::kDormant);
   if (g_injection.subscriber != nullptr) return;  // CUPTI may be calling us on another thread
   g_injection.drain.Close();
+  g_injection.stacks.Close();
   Unmap(ring);
+}
+
+void OpenStacks(const MappedRing& ring) {
+  Injection& self = g_injection;
+  if ((self.settings & wire::kSettingInlineStacks) == 0) return;
+  if (ring.arena == nullptr) {
+    SendDetail(wire::DetailKind::kMarkerUsed, 0, "no address space for the unwind tables");
+  } else if (!self.stacks.Open(ring, &self.ring, &self.flusher_wake)) {
+    SendDetail(wire::DetailKind::kMarkerUsed, 0, "no memory for stacks");
+  }
+  self.stacks.Refresh();  // early: the recorder makes the tables meanwhile
 }
 
 void Start() {
@@ -44,9 +60,12 @@ void Start() {
   self.instance = RandomNumber();
   self.session = invitation.session;
   MappedRing ring;
-  if (!Connect(invitation, self.instance, kConnectTimeoutNs, &ring)) return;
+  Bell bell;
+  if (!Connect(invitation, self.instance, kConnectTimeoutNs, &ring, &bell)) return;
   self.ring.Attach(ring.header, ring.capacity_bytes);
   self.settings = ring.header->settings;
+  OpenStacks(ring);
+  bell.Ring();
 
   const char* chosen = secure_getenv(wire::kCuptiLibVariable);
   if (chosen != nullptr && chosen[0] == '\0') chosen = nullptr;
@@ -58,6 +77,9 @@ void Start() {
     GoDormant(ring, reason);
     return;
   }
+  self.stacks.Refresh();  // with CUPTI's code
+  bell.Ring();
+  self.stacks.WaitForTables(kTablesPatienceNs);
   // After CUPTI's own, so that ours runs before them.
   pthread_atfork(nullptr, nullptr, &OnForkedChild);
   std::atexit(&OnExit);

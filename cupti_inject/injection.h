@@ -19,6 +19,7 @@
 #include "cupti_inject/handshake.h"
 #include "cupti_inject/instantiated_nodes.h"
 #include "cupti_inject/invitation.h"
+#include "cupti_inject/launch_stacks.h"
 #include "cupti_inject/lock.h"
 #include "cupti_inject/ring_producer.h"
 
@@ -38,6 +39,7 @@ struct Injection {
   uint32_t cupti_version = 0;
   cupti::Subscriber subscriber = nullptr;
   uint32_t graph_update_ids[2] = {};  // callbacks of cuGraphExecUpdate and its second version
+  LaunchStacks stacks;                // off: the marker is called
   InstantiatedNodes instantiated;
   BufferPool pool;
   ActivityDrain drain;
@@ -87,6 +89,7 @@ struct StartingNodes {
 struct ThreadState {
   CallTracker tracker;
   StartingNodes starting;
+  ThreadStack stack;
   uint32_t tid;  // 0: not asked yet
 };
 

@@ -47,6 +47,11 @@ class RingProducer {
     header_->counters[counter].fetch_add(n, std::memory_order_relaxed);
   }
   void SetState(wire::State state) { header_->state.store(state, std::memory_order_release); }
+  bool IsHalfFull() const {
+    return header_->head.load(std::memory_order_relaxed) -
+               header_->tail.load(std::memory_order_relaxed) >
+           capacity_bytes_ / 2;
+  }
   bool closed() const { return header_->closed.load(std::memory_order_relaxed) != 0; }
   uint32_t heartbeat() const { return header_->heartbeat.load(std::memory_order_relaxed); }
 

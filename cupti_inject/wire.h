@@ -4,18 +4,29 @@
 // `XPU_INJECT=<name>:<secret>:<session>` (secret: 32, session: 1 to 16 hexadecimal digits) into the
 // target's environment (beside CUDA_INJECTION64_PATH). When the driver loads the library, the
 // library connects, checks that the peer is root or its own user (SO_PEERCRED), sends one Hello
-// with the secret, and receives one HelloReply with a memfd as ancillary data: the ring. Both close
-// the socket: the program keeps no descriptor of ours. The memfd is sealed against resizing, so
+// with the secret, and receives one HelloReply with one or two memfds as ancillary data: the ring,
+// and where stacks are to be taken in the process the arena of unwind tables. While it starts the
+// library may send single bytes (there is something in the ring), then it closes the socket: the
+// program keeps no descriptor of ours. The memfds are sealed against resizing, so
 // neither side can make the other fault.
 //
-// Ring. One page of RingHeader, then `capacity_bytes` of data (a power of two), mapped twice in a
-// row so that every message is contiguous. Many producers (the program's threads), one consumer
+// Ring. kHeaderBytes of RingHeader, then `capacity_bytes` of data (a power of two), mapped twice in
+// a row so that every message is contiguous. Many producers (the program's threads), one consumer
 // (xpu-record). To send, a producer moves `head` forward by compare-and-swap when the space is
 // free, writes its message, and last stores MessageHeader::size_and_state with kReady (release).
 // The consumer reads ready messages in order, overwrites them with zeros, then moves `tail`
 // (release). Zeroed memory means "reserved, not ready", whatever an earlier lap held there. No
 // producer waits in a callback of the program: a message that does not fit is counted in `counters`
 // and left out.
+//
+// Launch stacks. With kSettingInlineStacks the library walks its own thread's stack in the
+// callback, by tables (symbolize/elf/unwind_table.h) that the recorder makes. It gives each file
+// with code that the loader has mapped a number and tells of it (CodeFileMessage); the recorder
+// puts the table into the arena, one for all processes of a recording, which only it can write, and
+// the table's place into RingHeader::tables[number]. A stack is sent once (StackMessage), each
+// launch names it (LaunchMessage). Until the table of some code is there the library sends a piece
+// of the stack itself (StackCopyMessage), which the recorder unwinds. Code that the loader knows
+// nothing of is told by the recorder, which reads /proc/PID/maps (RingHeader::other_code).
 //
 // Nothing here is stored; both ends are of one build (kVersion). The consumer trusts nothing in it.
 #pragma once
@@ -26,14 +37,21 @@
 
 namespace xpu::wire {
 
-inline constexpr uint32_t kVersion = 2;
+inline constexpr uint32_t kVersion = 3;
 inline constexpr char kEnvironmentVariable[] = "XPU_INJECT";
 inline constexpr char kCuptiLibVariable[] = "XPU_CUPTI_LIB";  // the libcupti to use, a path
-inline constexpr size_t kSecretBytes = 16;    // 32 hexadecimal digits in the environment
-inline constexpr size_t kHeaderBytes = 4096;  // RingHeader, one page
+inline constexpr size_t kSecretBytes = 16;  // 32 hexadecimal digits in the environment
+inline constexpr size_t kPageBytes = 4096;
+inline constexpr uint32_t kMaxCodeFiles = 4096;
+inline constexpr uint32_t kMaxOtherCode = 64;
+// RingHeader, whole pages.
+inline constexpr size_t kHeaderBytes = kPageBytes + kMaxCodeFiles * sizeof(uint32_t);
 inline constexpr uint64_t kDefaultCapacityBytes = uint64_t{16} << 20;
 inline constexpr uint32_t kMaxMessageBytes = 64 << 10;  // with its MessageHeader
 inline constexpr size_t kMaxNameBytes = 32 << 10;       // longer names are cut
+inline constexpr uint32_t kMaxFrames = 127;             // as many as the BPF programs give
+inline constexpr uint32_t kMaxCopyBytes = 16 << 10;     // of a stack
+inline constexpr size_t kMaxBuildIdBytes = 32;
 
 struct Hello {
   uint32_t version;
@@ -46,6 +64,7 @@ struct HelloReply {
   uint32_t version;
   uint32_t accepted;  // 0: refused, no descriptor follows
   uint64_t capacity_bytes;
+  uint64_t arena_bytes;  // 0: no second descriptor
 };
 
 enum class State : uint32_t {  // of the library, in the order of its life
@@ -67,10 +86,22 @@ enum Counter : uint32_t {
   kCounterCuptiErrors,       // CUPTI calls that failed after the start
   kCounterBuffersRequested,  // activity buffers handed to CUPTI,
   kCounterBuffersCompleted,  // and given back: the rest died with the program
+  kCounterWalksDropped,      // launch stacks taken in the process: ring full
   kCounterCount,
 };
 
-inline constexpr uint32_t kSettingGraphNodes = 1 << 0;  // a record per graph node, not per replay
+inline constexpr uint32_t kSettingGraphNodes = 1 << 0;    // a record per graph node, not per replay
+inline constexpr uint32_t kSettingInlineStacks = 1 << 1;  // else the marker is called
+
+// Values of RingHeader::tables; others are the table's offset in the arena divided by 8.
+inline constexpr uint32_t kTablePending = 0;
+inline constexpr uint32_t kTableNone = 1;
+inline constexpr uint32_t kTableUnit = 8;
+
+struct AddressRange {
+  std::atomic<uint64_t> start;
+  std::atomic<uint64_t> end;
+};
 
 struct RingHeader {
   uint32_t version;
@@ -82,8 +113,14 @@ struct RingHeader {
   std::atomic<uint32_t> heartbeat;           // the recorder adds one at each poll
   std::atomic<State> state;
   alignas(64) std::atomic<uint64_t> counters[kCounterCount];
+  // Executable memory that no file of the loader's is in. The recorder adds at the end.
+  alignas(64) std::atomic<uint32_t> other_code_count;
+  std::atomic<uint32_t> other_code_answers;  // questions (OtherCodeMessage) that were looked into
+  AddressRange other_code[kMaxOtherCode];
+  // By the number of the code file.
+  alignas(kPageBytes) std::atomic<uint32_t> tables[kMaxCodeFiles];
 };
-static_assert(sizeof(RingHeader) <= kHeaderBytes);
+static_assert(sizeof(RingHeader) == kHeaderBytes);
 static_assert(std::atomic<uint64_t>::is_always_lock_free);
 
 inline constexpr uint32_t kReady = uint32_t{1} << 31;
@@ -96,6 +133,11 @@ enum class MessageKind : uint32_t {
   kCallbackName = 5,  // CallbackNameMessage, then the text
   kDetail = 6,        // DetailMessage, then the text
   kGraphNode = 7,     // GraphNodeMessage
+  kCodeFile = 8,      // CodeFileMessage, then the name
+  kStack = 9,         // StackMessage, then the frames, innermost first
+  kLaunch = 10,       // LaunchMessage
+  kStackCopy = 11,    // StackCopyMessage, then the bytes at its `sp`
+  kOtherCode = 12,    // OtherCodeMessage
 };
 
 // Every message begins with it, at a multiple of 8 bytes, and fills a multiple of 8 bytes.
@@ -157,11 +199,69 @@ struct CallbackNameMessage {
   uint32_t reserved;
 };
 
+// A file with code was mapped.
+struct CodeFileMessage {
+  MessageHeader header;
+  uint32_t file;  // its number, below kMaxCodeFiles: the same for the same file
+  uint32_t name_bytes;
+  uint64_t start_address;  // of the executable segment
+  uint64_t end_address;
+  uint64_t bias;            // address minus link address
+  uint64_t file_offset;     // of start_address
+  uint32_t build_id_bytes;  // 0: not known
+  uint32_t reserved;
+  uint8_t build_id[kMaxBuildIdBytes];
+};
+
+// Defines `stack` for the rest of this ring. Sent again when it is not sure that it arrived.
+struct StackMessage {
+  MessageHeader header;
+  uint32_t stack;  // from 1
+  uint32_t frame_count;
+  uint32_t stop;   // xpu::WalkStop
+  uint32_t flags;  // xpu::kWalkTables, ...
+};
+
+// Stacks from here on are named by one launch only.
+inline constexpr uint32_t kFirstSingleStack = 1u << 24;
+
+struct LaunchCall {
+  uint64_t time_ns;  // CLOCK_MONOTONIC
+  uint32_t correlation_id;
+  uint32_t domain_and_callback_id;
+  uint32_t tid;
+  uint32_t cpu;
+};
+
+struct LaunchMessage {
+  MessageHeader header;
+  LaunchCall call;
+  uint32_t stack;
+  uint32_t reserved;
+};
+
+struct StackCopyMessage {
+  MessageHeader header;
+  LaunchCall call;
+  uint64_t ip;
+  uint64_t sp;
+  uint64_t bp;
+  uint32_t bytes;
+  uint32_t reserved;
+};
+
+// A walk met an address that is in no file: is it code?
+struct OtherCodeMessage {
+  MessageHeader header;
+  uint64_t address;
+};
+
 enum class DetailKind : uint32_t {
   kDormantReason = 1,  // text: one sentence
   kCuptiPath = 2,      // text: the file; `number`: cuptiGetVersion
   kDriverVersion = 3,  // `number`: cuDriverGetVersion
   kNote = 4,           // text: a part that does not work, one sentence; `number`: CUPTI's result
+  kMarkerUsed = 5,     // text: why no stacks are taken in the process; the marker is called
 };
 
 struct DetailMessage {

@@ -21,9 +21,9 @@ constexpr std::array<LossInfo, static_cast<size_t>(LossKind::kCount)> kTable{{
      "Some frames may stay unnamed; give xpu-record a free core."},
     {LossKind::kStackCut, "stack_truncated", Severity::kPartial,
      "stacks deeper than the limit, cut at the outer end",
-     "The limit is 127 frames, with --call-graph=fp the sysctl kernel.perf_event_max_stack."},
+     "The limit is 256 frames, with --call-graph=fp the sysctl kernel.perf_event_max_stack."},
     {LossKind::kStackUnreadable, "stack_unreadable", Severity::kPartial,
-     "stacks that could not be read", ""},
+     "stacks that could not be read, or not to their end", ""},
     {LossKind::kStackNoRule, "stack_no_rule", Severity::kPartial,
      "stacks that end in code without unwind table and frame pointer",
      "Code generated at run time, or a file without .eh_frame."},
@@ -88,6 +88,7 @@ constexpr std::array<LossInfo, static_cast<size_t>(LossKind::kCount)> kTable{{
 bool IsAboutStacks(LossKind kind) {
   switch (kind) {
     case LossKind::kStackCut:
+    case LossKind::kStackUnreadable:
     case LossKind::kStackNoRule:
     case LossKind::kStackRuleUnsupported:
     case LossKind::kStackBadReturn:

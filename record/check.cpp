@@ -13,6 +13,7 @@
 #include "record/cpu_source.h"
 #include "record/preflight.h"
 #include "record/task_source.h"
+#include "record/unwinder.h"
 
 namespace xpu {
 namespace {
@@ -55,9 +56,16 @@ Ability TaskAbility() {
 
 // Loads the program and opens the clock on this process, where it stays disabled.
 Ability SamplingAbility() {
-  auto cpu = CpuSource::Open(::getpid(), 99);
+  auto cpu = CpuSource::Open(::getpid(), 99, nullptr);
   return FromStatus("CPU samples", cpu.ok() ? Ok() : Status(cpu.error()),
                     "BPF program on the software CPU clock");
+}
+
+Ability UnwindAbility() {
+  constexpr char kName[] = "stack unwinding";
+  if (CanWalkByTables()) return {kName, State::kOk, "by unwind tables (.eh_frame)", {}};
+  return {kName, State::kAbsent, "by frame pointers only",
+          "stacks in code without them need Linux 5.17 or newer"};
 }
 
 Ability KernelSymbolAbility() {
@@ -77,8 +85,9 @@ Ability KernelSymbolAbility() {
 }
 
 std::vector<Ability> AllAbilities(const RecordOptions& options) {
-  std::vector<Ability> abilities = {KernelAbility(), BtfAbility(),      PrivilegeAbility(),
-                                    TaskAbility(),   SamplingAbility(), KernelSymbolAbility()};
+  std::vector<Ability> abilities = {KernelAbility(),      BtfAbility(),      PrivilegeAbility(),
+                                    TaskAbility(),        SamplingAbility(), UnwindAbility(),
+                                    KernelSymbolAbility()};
   for (Ability& ability : options.inject ? GpuAbilities(options) : ProbeAbilities(options)) {
     abilities.push_back(std::move(ability));
   }

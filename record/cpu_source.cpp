@@ -12,6 +12,7 @@
 #include "record/bpf_support.h"
 #include "record/perf_event.h"
 #include "record/stack_frames.h"
+#include "record/unwinder.h"
 
 namespace xpu {
 namespace {
@@ -53,7 +54,7 @@ class CpuSource::Impl {
  public:
   Impl() : stack_(KernelStackLimit()) {}
 
-  Status Open(pid_t target, uint64_t frequency_hz);
+  Status Open(pid_t target, uint64_t frequency_hz, const UnwindMaps* maps);
   void TakeSample(std::span<const std::byte> bytes);
 
   Handle<cpu_sample_bpf, cpu_sample_bpf::destroy> program_;
@@ -66,7 +67,7 @@ class CpuSource::Impl {
   uint64_t dropped_counted_ = 0;
 };
 
-Status CpuSource::Impl::Open(pid_t target, uint64_t frequency_hz) {
+Status CpuSource::Impl::Open(pid_t target, uint64_t frequency_hz, const UnwindMaps* maps) {
   frequency_hz_ = frequency_hz;
   XPU_ASSIGN_OR_RETURN(const PidNamespace pid_namespace, OwnPidNamespace());
   ticks_per_sample_ = TicksPerSample(frequency_hz);
@@ -76,6 +77,7 @@ Status CpuSource::Impl::Open(pid_t target, uint64_t frequency_hz) {
   program_->rodata->pid_namespace_device = pid_namespace.device;
   program_->rodata->pid_namespace_inode = pid_namespace.inode;
   program_->rodata->ticks_per_sample = ticks_per_sample_;
+  XPU_RETURN_IF_ERROR(UseTables(*program_, maps));
   if (int result = cpu_sample_bpf::load(program_.get()); result != 0) {
     return BpfError("BPF program cpu_sample: load", result);
   }
@@ -112,9 +114,9 @@ CpuSource::CpuSource(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 CpuSource::CpuSource(CpuSource&&) noexcept = default;
 CpuSource::~CpuSource() = default;
 
-Result<CpuSource> CpuSource::Open(pid_t target, uint64_t frequency_hz) {
+Result<CpuSource> CpuSource::Open(pid_t target, uint64_t frequency_hz, const UnwindMaps* maps) {
   auto impl = std::make_unique<Impl>();
-  XPU_RETURN_IF_ERROR(impl->Open(target, frequency_hz));
+  XPU_RETURN_IF_ERROR(impl->Open(target, frequency_hz, maps));
   return CpuSource(std::move(impl));
 }
 

@@ -12,10 +12,13 @@
 
 namespace xpu {
 
+class UnwindMaps;
+
 class CpuSource {
  public:
-  // Before the exec of `target`: sampling begins with it.
-  static Result<CpuSource> Open(pid_t target, uint64_t frequency_hz);
+  // Before the exec of `target`: sampling begins with it. `maps`: for walks by tables, nullptr: by
+  // frame pointers.
+  static Result<CpuSource> Open(pid_t target, uint64_t frequency_hz, const UnwindMaps* maps);
 
   CpuSource(CpuSource&&) noexcept;
   ~CpuSource();

@@ -83,7 +83,7 @@ Ability CuptiAbility(const std::string& chosen, bool has_driver) {
 
 Ability MarkerAbility(const std::string& library) {
   constexpr char kName[] = "launch marker";
-  auto launches = LaunchSource::Open(library, 1, TestDrop());
+  auto launches = LaunchSource::Open(library, 1, TestDrop(), nullptr);
   if (!launches.ok()) {
     return {kName, State::kMissing, launches.error().message, launches.error().hint};
   }

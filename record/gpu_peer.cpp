@@ -10,6 +10,7 @@
 
 #include "format/base/text.h"
 #include "record/cupti_decode.h"
+#include "record/wire_message.h"
 
 namespace xpu {
 namespace {
@@ -17,33 +18,6 @@ namespace {
 // More names than any program has kernels, but a bound.
 constexpr size_t kMaxNames = size_t{1} << 20;
 constexpr uint64_t kMaxNameBytes = uint64_t{256} << 20;
-
-// The fixed part of a message; nullopt: the message is shorter. Message structs hold an atomic, so
-// the values behind it are copied by place.
-template <typename Message>
-struct Fixed {
-  alignas(Message) std::byte bytes[sizeof(Message)];
-  const Message* operator->() const { return reinterpret_cast<const Message*>(bytes); }
-};
-
-template <typename Message>
-std::optional<Fixed<Message>> Read(std::span<const std::byte> message) {
-  if (message.size() < sizeof(Message)) return std::nullopt;
-  Fixed<Message> fixed;
-  std::memcpy(fixed.bytes, message.data(), sizeof(Message));
-  return fixed;
-}
-
-// `size` bytes behind the fixed part; nullopt: they are not there.
-std::optional<std::span<const std::byte>> Behind(std::span<const std::byte> message, size_t fixed,
-                                                 size_t size) {
-  if (message.size() - fixed < size) return std::nullopt;
-  return message.subspan(fixed, size);
-}
-
-std::string_view Text(std::span<const std::byte> bytes) {
-  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
-}
 
 InjectState StateOf(wire::State state) {
   switch (state) {
@@ -65,8 +39,11 @@ bool IsDomain(uint32_t domain) {
 
 }  // namespace
 
-GpuPeer::GpuPeer(InjectPeer peer, TestDrop drop, EventSink& sink)
-    : peer_(std::move(peer)), drop_(drop) {
+GpuPeer::GpuPeer(InjectPeer peer, TestDrop drop, EventSink& sink,
+                 const InlineStacks::Settings& stacks)
+    : peer_(std::move(peer)),
+      drop_(drop),
+      stacks_(stacks, pid(), instance(), peer_.ring.header(), sink) {
   process_.instance = instance();
   process_.pid = pid();
   process_.namespace_pid = peer_.namespace_pid;
@@ -95,6 +72,7 @@ void GpuPeer::Drain(EventSink& sink) {
   const bool had_fault = !peer_.ring.fault().empty();
   peer_.ring.Drain(
       [&](wire::MessageKind kind, Bytes message) { TakeMessage(kind, message, sink); });
+  stacks_.Update(sink);
   if (!had_fault && !peer_.ring.fault().empty()) {
     Add(sink, LossKind::kWireInvalid, 1, peer_.ring.fault());
   }
@@ -108,6 +86,7 @@ void GpuPeer::Drain(EventSink& sink) {
 
 void GpuPeer::Finish(EventSink& sink, bool recording_ends) {
   peer_.ring.Close();
+  stacks_.EndProcess();
   Drain(sink);
   CountMissing(sink, recording_ends);
 }
@@ -126,6 +105,7 @@ void GpuPeer::CountLosses(EventSink& sink) {
       "API calls: their stacks and GPU records are kept");
   Add(sink, LossKind::kWireRingFull, news(wire::kCounterOthersDropped),
       "names, clock pairs, nodes of graphs");
+  Add(sink, LossKind::kLaunchRingFull, news(wire::kCounterWalksDropped));
   Add(sink, LossKind::kCuptiDropped, news(wire::kCounterCuptiDropped));
   if (state_ == wire::State::kDormant && !std::exchange(dormant_counted_, true)) {
     Add(sink, LossKind::kInjectDormant, 1, detail_);
@@ -188,14 +168,30 @@ void GpuPeer::TakeMessage(wire::MessageKind kind, Bytes message, EventSink& sink
     case wire::MessageKind::kGraphNode:
       fits = TakeGraphNode(message, sink);
       break;
+    case wire::MessageKind::kCodeFile:
+      fits = stacks_.TakeCodeFile(message);
+      break;
+    case wire::MessageKind::kStack:
+      fits = stacks_.TakeStack(message);
+      break;
+    case wire::MessageKind::kLaunch:
+      fits = stacks_.TakeLaunch(message, sink);
+      break;
+    case wire::MessageKind::kStackCopy:
+      fits = stacks_.TakeStackCopy(message);
+      break;
+    case wire::MessageKind::kOtherCode:
+      fits = stacks_.TakeOtherCode(message);
+      break;
   }
   if (!fits) Add(sink, LossKind::kWireInvalid, 1);
 }
 
 bool GpuPeer::TakeActivity(Bytes message, EventSink& sink) {
-  const auto fixed = Read<wire::ActivityMessage>(message);
+  const auto fixed = ReadFixed<wire::ActivityMessage>(message);
   if (!fixed) return false;
-  const auto record = Behind(message, sizeof(wire::ActivityMessage), (*fixed)->record_size_bytes);
+  const auto record =
+      BytesBehind(message, sizeof(wire::ActivityMessage), (*fixed)->record_size_bytes);
   if (!record || record->size() < sizeof(uint32_t)) return false;
   ++activities_taken_;
   const DecodedActivity decoded = DecodeActivity(*record);
@@ -218,19 +214,19 @@ bool GpuPeer::TakeActivity(Bytes message, EventSink& sink) {
 }
 
 bool GpuPeer::TakeName(Bytes message) {
-  const auto fixed = Read<wire::NameMessage>(message);
+  const auto fixed = ReadFixed<wire::NameMessage>(message);
   if (!fixed) return false;
-  const auto text = Behind(message, sizeof(wire::NameMessage), (*fixed)->text_bytes);
+  const auto text = BytesBehind(message, sizeof(wire::NameMessage), (*fixed)->text_bytes);
   if (!text || names_.size() >= kMaxNames || name_bytes_ + text->size() > kMaxNameBytes) {
     return false;
   }
   name_bytes_ += text->size();
-  names_[(*fixed)->name_id] = Text(*text);
+  names_[(*fixed)->name_id] = TextOf(*text);
   return true;
 }
 
 bool GpuPeer::TakeApiCall(Bytes message, EventSink& sink) {
-  const auto fixed = Read<wire::ApiCallMessage>(message);
+  const auto fixed = ReadFixed<wire::ApiCallMessage>(message);
   if (!fixed || !IsDomain((*fixed)->domain)) return false;
   ++calls_taken_;
   const wire::ApiCallMessage& raw = *fixed->operator->();
@@ -251,7 +247,7 @@ bool GpuPeer::TakeApiCall(Bytes message, EventSink& sink) {
 }
 
 bool GpuPeer::TakeClockPair(Bytes message, EventSink& sink) {
-  const auto fixed = Read<wire::ClockPairMessage>(message);
+  const auto fixed = ReadFixed<wire::ClockPairMessage>(message);
   if (!fixed) return false;
   ClockPair pair;
   pair.instance = instance();
@@ -264,22 +260,22 @@ bool GpuPeer::TakeClockPair(Bytes message, EventSink& sink) {
 }
 
 bool GpuPeer::TakeCallbackName(Bytes message, EventSink& sink) {
-  const auto fixed = Read<wire::CallbackNameMessage>(message);
+  const auto fixed = ReadFixed<wire::CallbackNameMessage>(message);
   if (!fixed || !IsDomain((*fixed)->domain)) return false;
-  const auto text = Behind(message, sizeof(wire::CallbackNameMessage), (*fixed)->text_bytes);
+  const auto text = BytesBehind(message, sizeof(wire::CallbackNameMessage), (*fixed)->text_bytes);
   if (!text) return false;
-  calls_.SetName((*fixed)->domain, (*fixed)->callback_id, Text(*text));
+  calls_.SetName((*fixed)->domain, (*fixed)->callback_id, TextOf(*text));
   CallbackName name;
   name.instance = instance();
   name.domain = static_cast<ApiDomain>((*fixed)->domain);
   name.callback_id = (*fixed)->callback_id;
-  name.name = sink.Intern(Text(*text));
+  name.name = sink.Intern(TextOf(*text));
   sink.Write(name);
   return true;
 }
 
 bool GpuPeer::TakeGraphNode(Bytes message, EventSink& sink) {
-  const auto fixed = Read<wire::GraphNodeMessage>(message);
+  const auto fixed = ReadFixed<wire::GraphNodeMessage>(message);
   if (!fixed) return false;
   GraphNode node;
   node.instance = instance();
@@ -296,19 +292,23 @@ bool GpuPeer::TakeGraphNode(Bytes message, EventSink& sink) {
 }
 
 bool GpuPeer::TakeDetail(Bytes message) {
-  const auto fixed = Read<wire::DetailMessage>(message);
+  const auto fixed = ReadFixed<wire::DetailMessage>(message);
   if (!fixed) return false;
-  const auto text = Behind(message, sizeof(wire::DetailMessage), (*fixed)->text_bytes);
+  const auto text = BytesBehind(message, sizeof(wire::DetailMessage), (*fixed)->text_bytes);
   if (!text) return false;
   changed_ = true;
   switch ((*fixed)->detail) {
     case wire::DetailKind::kDormantReason:
     case wire::DetailKind::kNote:
-      detail_ = Text(*text);
+      detail_ = TextOf(*text);
       AppendFormat(news_, "process {}: {}\n", pid(), detail_);
       return true;
+    case wire::DetailKind::kMarkerUsed:
+      marker_used_ = true;
+      AppendFormat(news_, "process {}: launch stacks by the marker: {}\n", pid(), TextOf(*text));
+      return true;
     case wire::DetailKind::kCuptiPath:
-      cupti_path_ = Text(*text);
+      cupti_path_ = TextOf(*text);
       process_.cupti_version = static_cast<uint32_t>((*fixed)->number);
       AppendFormat(news_, "process {}: {}\n", pid(), cupti_path_);
       return true;

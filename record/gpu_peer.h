@@ -11,6 +11,7 @@
 #include "format/events.h"
 #include "record/event_sink.h"
 #include "record/inject_server.h"
+#include "record/inline_stacks.h"
 #include "record/open_calls.h"
 #include "record/test_drop.h"
 
@@ -19,7 +20,8 @@ namespace xpu {
 // Messages are untrusted: one whose sizes do not fit is counted and left out.
 class GpuPeer {
  public:
-  GpuPeer(InjectPeer peer, TestDrop drop, EventSink& sink);
+  GpuPeer(InjectPeer peer, TestDrop drop, EventSink& sink,
+          const InlineStacks::Settings& stacks = {});
 
   // Takes what is in the ring, and the library's state.
   void Drain(EventSink& sink);
@@ -32,6 +34,10 @@ class GpuPeer {
   InstanceId instance() const { return InstanceId{peer_.instance}; }
   uint32_t pid() const { return static_cast<uint32_t>(peer_.pid); }
   uint64_t markers() const;
+  // Its launch stacks come by the marker although the library was to take them itself.
+  bool marker_used() const { return marker_used_; }
+  // Of a process that has ended: the stacks that wait for the tables of their code.
+  InlineStacks& stacks() { return stacks_; }
   // The libcupti that the library holds in the process, once; empty: none yet, or told before.
   std::string TakeHeldCupti();
   // For -v: what the library said of itself, once.
@@ -59,6 +65,7 @@ class GpuPeer {
   bool changed_ = true;  // since the last GpuProcess event
   bool dormant_counted_ = false;
   bool held_cupti_told_ = false;
+  bool marker_used_ = false;
   GpuProcess process_;  // without its texts
   std::string cupti_path_;
   std::string detail_;
@@ -67,6 +74,7 @@ class GpuPeer {
   std::unordered_map<uint32_t, std::string> names_;
   uint64_t name_bytes_ = 0;
   OpenCalls calls_;
+  InlineStacks stacks_;
 
   uint64_t activities_taken_ = 0;
   uint64_t calls_taken_ = 0;

@@ -12,6 +12,7 @@
 #include "format/base/file.h"
 #include "format/base/text.h"
 #include "record/inject_library.h"
+#include "record/preflight.h"
 
 namespace xpu {
 namespace {
@@ -47,7 +48,22 @@ std::string MarkerText(const LaunchSource& launches) {
   return text;
 }
 
+// nullptr for want of a memfd that can be sealed, unless nothing else is left.
+Result<std::unique_ptr<SharedTables>> OpenArena(const RecordOptions& options) {
+  if (!WantsInlineStacks(options)) return std::unique_ptr<SharedTables>();
+  auto arena = TableArena::Create();
+  if (arena.ok()) return std::make_unique<SharedTables>(*std::move(arena), nullptr);
+  if (options.launch_stacks == LaunchStacks::kInline) return std::move(arena).error();
+  return std::unique_ptr<SharedTables>();
+}
+
 }  // namespace
+
+bool WantsInlineStacks(const RecordOptions& options) {
+  return options.record_gpu && options.inject &&
+         (options.launch_stacks == LaunchStacks::kInline ||
+          options.launch_stacks == LaunchStacks::kAuto);
+}
 
 std::optional<std::string> FindVariable(const std::vector<std::string>& environment,
                                         const std::string& name) {
@@ -68,12 +84,16 @@ Result<GpuSource> GpuSource::Open(const RecordOptions& options,
                                   std::vector<std::string>& environment) {
   XPU_RETURN_IF_ERROR(CheckVariableIsFree(environment));
   XPU_ASSIGN_OR_RETURN(std::string library, FindInjectLibrary());
+  XPU_ASSIGN_OR_RETURN(std::unique_ptr<SharedTables> tables, OpenArena(options));
   const bool graph_nodes = options.graph_trace == GraphTraceMode::kNode;
   XPU_ASSIGN_OR_RETURN(InjectServer server,
-                       InjectServer::Listen(graph_nodes ? wire::kSettingGraphNodes : 0));
+                       InjectServer::Listen((graph_nodes ? wire::kSettingGraphNodes : 0) |
+                                            (tables != nullptr ? wire::kSettingInlineStacks : 0)));
+  if (tables != nullptr) server.ShareArena(tables->arena().memfd(), tables->arena().bytes());
   GpuSource source(std::move(server));
   source.options_ = options;
   source.library_ = std::move(library);
+  source.shared_tables_ = std::move(tables);
   source.drop_ = TestDrop::FromEnvironment("activity");
   SetVariable(environment, kInjectionVariable, source.library_);
   SetVariable(environment, wire::kEnvironmentVariable, source.server_.EnvironmentValue());
@@ -84,22 +104,39 @@ Result<GpuSource> GpuSource::Open(const RecordOptions& options,
   return source;
 }
 
-Status GpuSource::Arm() {
-  if (options_.launch_stacks == LaunchStacks::kNone) return Ok();
+Status GpuSource::Arm(const UnwindMaps* maps, UnwindTables* tables) {
+  maps_ = maps;
+  if (shared_tables_ != nullptr) shared_tables_->SetTables(tables);
+  if (shared_tables_ != nullptr || options_.launch_stacks == LaunchStacks::kNone) return Ok();
+  return OpenMarker();
+}
+
+Status GpuSource::OpenMarker() {
+  marker_tried_ = true;
   XPU_ASSIGN_OR_RETURN(
       LaunchSource launches,
-      LaunchSource::Open(library_, server_.session(), TestDrop::FromEnvironment("stack")));
+      LaunchSource::Open(library_, server_.session(), TestDrop::FromEnvironment("stack"), maps_));
   launches_.emplace(std::move(launches));
-  XPU_ASSIGN_OR_RETURN(CuptiWatch watch, CuptiWatch::Open());
-  cupti_watch_.emplace(std::move(watch));
   if (options_.verbose) std::fputs(MarkerText(*launches_).c_str(), stderr);
   return Ok();
 }
 
+// For a process that cannot take its stacks itself; what it launched until now has none.
+void GpuSource::UseMarker(GpuPeer& peer) {
+  if (!peer.marker_used() || marker_tried_ || options_.launch_stacks != LaunchStacks::kAuto) return;
+  const Status opened = OpenMarker();
+  if (!opened.ok() && options_.verbose) {
+    std::fprintf(stderr, "launch marker: %s\n", opened.error().ToString().c_str());
+  }
+}
+
 void GpuSource::AcceptPeers(EventSink& sink) {
   InjectArrivals arrivals = server_.Accept(MonotonicNs());
+  const InlineStacks::Settings stacks{shared_tables_.get(), processes_ ? &*processes_ : nullptr,
+                                      TestDrop::FromEnvironment("stack")};
   for (InjectPeer& peer : arrivals.peers) {
-    peers_.push_back(std::make_unique<GpuPeer>(std::move(peer), drop_, sink));
+    if (processes_) processes_->See(static_cast<uint32_t>(peer.pid), sink);
+    peers_.push_back(std::make_unique<GpuPeer>(std::move(peer), drop_, sink, stacks));
   }
   for (const InjectRefusal& refusal : arrivals.refusals) {
     sink.losses().Add(LossKind::kProcessNotReached, 1, static_cast<uint32_t>(refusal.pid), {},
@@ -110,7 +147,12 @@ void GpuSource::AcceptPeers(EventSink& sink) {
 // When the library has CUPTI, whoever asks next is somebody else.
 void GpuSource::WatchCupti(GpuPeer& peer) {
   const std::string path = peer.TakeHeldCupti();
-  if (!cupti_watch_ || path.empty()) return;
+  if (path.empty() || options_.launch_stacks == LaunchStacks::kNone) return;
+  if (!std::exchange(watch_tried_, true) && MissingCapabilities(EffectiveCapabilities()).empty()) {
+    auto watch = CuptiWatch::Open();
+    if (watch.ok()) cupti_watch_.emplace(*std::move(watch));
+  }
+  if (!cupti_watch_) return;
   const Status watched = cupti_watch_->Watch(static_cast<pid_t>(peer.pid()), path);
   if (!watched.ok() && options_.verbose) {
     std::fprintf(stderr, "process %u: %s\n", peer.pid(), watched.error().ToString().c_str());
@@ -124,12 +166,20 @@ void GpuSource::FinishPeer(GpuPeer& peer, EventSink& sink, bool recording_ends) 
                       cupti_watch_->Refusals(static_cast<pid_t>(peer.pid())), peer.pid(),
                       peer.instance(), Format("process {}", peer.pid()));
   }
+  if (processes_ && !recording_ends) processes_->SeeEnd(peer.pid(), sink);
   markers_[peer.instance()] = {peer.pid(), peer.markers()};
+}
+
+// False: the stacks of a process that has ended still wait for tables.
+bool GpuSource::FinishStacks(GpuPeer& peer, EventSink& sink) {
+  peer.stacks().Update(sink);
+  return !peer.stacks().waits();
 }
 
 void GpuSource::Drain(EventSink& sink) {
   AcceptPeers(sink);
-  std::erase_if(peers_, [&](const std::unique_ptr<GpuPeer>& peer) {
+  std::erase_if(ended_, [&](auto& peer) { return FinishStacks(*peer, sink); });
+  std::erase_if(peers_, [&](std::unique_ptr<GpuPeer>& peer) {
     // Asked before draining: what a process wrote until its end is then taken with it.
     const bool ended = peer->HasEnded();
     if (ended) {
@@ -137,10 +187,12 @@ void GpuSource::Drain(EventSink& sink) {
     } else {
       peer->Drain(sink);
       WatchCupti(*peer);
+      UseMarker(*peer);
     }
     if (const std::string news = peer->TakeNews(); options_.verbose) {
       std::fputs(news.c_str(), stderr);
     }
+    if (ended && peer->stacks().waits()) ended_.push_back(std::move(peer));
     return ended;
   });
   if (launches_) launches_->Drain(sink);
@@ -152,10 +204,10 @@ void GpuSource::CountLosses(EventSink& sink) {
 
 // Every hit of a marker is counted by the library too: what the probe did not see shows.
 void GpuSource::CountMissingStacks(EventSink& sink) {
-  if (!launches_) return;
-  uint64_t dropped = launches_->dropped();
+  if (options_.launch_stacks == LaunchStacks::kNone) return;
+  uint64_t dropped = launches_ ? launches_->dropped() : 0;
   for (const auto& [instance, markers] : markers_) {
-    const uint64_t seen = launches_->seen(instance);
+    const uint64_t seen = launches_ ? launches_->seen(instance) : 0;
     if (markers.count <= seen) continue;
     uint64_t missing = markers.count - seen;
     const uint64_t explained = std::min(missing, dropped);
@@ -163,6 +215,17 @@ void GpuSource::CountMissingStacks(EventSink& sink) {
     missing -= explained;
     sink.losses().Add(LossKind::kLaunchStackMissing, missing, markers.pid, instance);
   }
+}
+
+// The program is over and waits for nothing: the last tables may take a moment.
+void GpuSource::GiveUpStacks(EventSink& sink) {
+  for (auto& peer : peers_) ended_.push_back(std::move(peer));
+  peers_.clear();
+  std::erase_if(ended_, [&](auto& peer) { return FinishStacks(*peer, sink); });
+  constexpr uint64_t kPatienceNs = 2'000'000'000;
+  if (!ended_.empty()) shared_tables_->WaitUntil(MonotonicNs() + kPatienceNs);
+  for (auto& peer : ended_) peer->stacks().Finish(sink);
+  ended_.clear();
 }
 
 void GpuSource::Stop(EventSink& sink) {
@@ -175,7 +238,7 @@ void GpuSource::Stop(EventSink& sink) {
     const uint64_t left_ns = deadline_ns - std::min(now_ns, deadline_ns);
     FinishPeer(*peer, sink, !peer->HasEnded(static_cast<int>(left_ns / 1'000'000)));
   }
-  peers_.clear();
+  GiveUpStacks(sink);
   if (launches_) launches_->Drain(sink);
   CountLosses(sink);
   CountMissingStacks(sink);

@@ -1,5 +1,5 @@
-// The GPU side of a recording: the injected library in every CUDA process of the target, and the
-// probe on its marker.
+// The GPU side of a recording: the injected library in every CUDA process of the target, and where
+// it does not take the launch stacks itself, the probe on its marker.
 #pragma once
 
 #include <cstdint>
@@ -16,16 +16,26 @@
 #include "record/inject_server.h"
 #include "record/launch_source.h"
 #include "record/options.h"
+#include "record/process_tracker.h"
+#include "record/table_arena.h"
 
 namespace xpu {
+
+// Whether the options ask the injected library to take the launch stacks.
+bool WantsInlineStacks(const RecordOptions& options);
 
 class GpuSource {
  public:
   // Puts into `environment` what makes the driver load the library.
   static Result<GpuSource> Open(const RecordOptions& options,
                                 std::vector<std::string>& environment);
-  // The probe; before the target's exec.
-  Status Arm();
+  // Before the target's exec. `maps`: for a probe on the marker, nullptr: it walks by frame
+  // pointers. `tables`: for stacks taken in the process, nullptr: likewise. Both outlive this.
+  Status Arm(const UnwindMaps* maps, UnwindTables* tables);
+  // Nobody else tells of processes, threads and mappings.
+  void TellOfProcesses(pid_t target) { processes_.emplace(static_cast<uint32_t>(target)); }
+  // The injected libraries take the launch stacks.
+  bool takes_stacks_inline() const { return shared_tables_ != nullptr; }
 
   int fd() const { return server_.fd(); }
   void Drain(EventSink& sink);
@@ -38,14 +48,24 @@ class GpuSource {
   void FinishPeer(GpuPeer& peer, EventSink& sink, bool recording_ends);
   void CountMissingStacks(EventSink& sink);
   void WatchCupti(GpuPeer& peer);
+  void UseMarker(GpuPeer& peer);
+  static bool FinishStacks(GpuPeer& peer, EventSink& sink);
+  void GiveUpStacks(EventSink& sink);
+  Status OpenMarker();
 
   RecordOptions options_;
   std::string library_;
+  std::unique_ptr<SharedTables> shared_tables_;  // nullptr: stacks come by the marker, or not
+  std::optional<ProcessTracker> processes_;
+  const UnwindMaps* maps_ = nullptr;
   InjectServer server_;
   std::optional<LaunchSource> launches_;
-  std::optional<CuptiWatch> cupti_watch_;  // where the probe on the marker is possible
+  bool marker_tried_ = false;
+  std::optional<CuptiWatch> cupti_watch_;  // where BPF is possible
+  bool watch_tried_ = false;
   TestDrop drop_;
   std::vector<std::unique_ptr<GpuPeer>> peers_;
+  std::vector<std::unique_ptr<GpuPeer>> ended_;  // whose last stacks wait for tables
   struct Markers {
     uint32_t pid = 0;
     uint64_t count = 0;

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <utility>
 
+#include <sys/epoll.h>
 #include <sys/random.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -56,21 +57,23 @@ UniqueFd PeerPidfd(int connection, pid_t pid) {
   return UniqueFd(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
 }
 
-// One message with the ring's descriptor beside it; -1: without.
-bool SendReply(int connection, const wire::HelloReply& reply, int memfd) {
+// One message with the descriptors of the ring and the arena beside it; -1: without.
+bool SendReply(int connection, const wire::HelloReply& reply, int ring = -1, int arena = -1) {
+  const int memfds[] = {ring, arena};
+  const size_t bytes = (ring < 0 ? 0 : arena < 0 ? 1 : 2) * sizeof(int);
   iovec content{const_cast<wire::HelloReply*>(&reply), sizeof(reply)};
-  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))]{};
+  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(memfds))]{};
   msghdr message{};
   message.msg_iov = &content;
   message.msg_iovlen = 1;
-  if (memfd >= 0) {
+  if (bytes > 0) {
     message.msg_control = control;
-    message.msg_controllen = sizeof(control);
+    message.msg_controllen = CMSG_SPACE(bytes);
     cmsghdr* header = CMSG_FIRSTHDR(&message);
     header->cmsg_level = SOL_SOCKET;
     header->cmsg_type = SCM_RIGHTS;
-    header->cmsg_len = CMSG_LEN(sizeof(int));
-    std::memcpy(CMSG_DATA(header), &memfd, sizeof(memfd));
+    header->cmsg_len = CMSG_LEN(bytes);
+    std::memcpy(CMSG_DATA(header), memfds, bytes);
   }
   return ::sendmsg(connection, &message, MSG_NOSIGNAL | MSG_DONTWAIT) ==
          static_cast<ssize_t>(sizeof(reply));
@@ -97,7 +100,24 @@ Result<InjectServer> InjectServer::Listen(uint32_t settings) {
     return SystemError("unix socket: bind", errno);
   }
   if (::listen(server.socket_.get(), 128) != 0) return SystemError("unix socket: listen", errno);
+  server.epoll_.reset(::epoll_create1(EPOLL_CLOEXEC));
+  if (!server.epoll_) return SystemError("epoll_create", errno);
+  server.Listen(server.socket_.get());
   return server;
+}
+
+// What cannot be waited for is seen at the next poll.
+void InjectServer::Listen(int fd) const {
+  epoll_event event{};
+  event.events = EPOLLIN;
+  ::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd, &event);
+}
+
+// Takes the bytes. False: it has hung up.
+bool InjectServer::IsThere(const Pending& welcomed) {
+  char bytes[16];
+  const ssize_t n = ::recv(welcomed.connection.get(), bytes, sizeof(bytes), MSG_DONTWAIT);
+  return n > 0 || (n < 0 && (errno == EAGAIN || errno == EINTR));
 }
 
 std::string InjectServer::EnvironmentValue() const {
@@ -110,8 +130,12 @@ InjectArrivals InjectServer::Accept(uint64_t now_ns) {
     UniqueFd connection(::accept4(socket_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
     if (!connection) break;
     if (pending_.size() == kMaxPending) pending_.erase(pending_.begin());
+    Listen(connection.get());
     pending_.push_back({std::move(connection), now_ns});
   }
+  std::erase_if(welcomed_, [&](const Pending& welcomed) {
+    return !IsThere(welcomed) || now_ns - welcomed.since_ns > kPatienceNs;
+  });
   std::erase_if(pending_, [&](Pending& pending) {
     return Answer(pending, arrivals) || now_ns - pending.since_ns > kPatienceNs;
   });
@@ -129,16 +153,17 @@ bool InjectServer::Answer(Pending& pending, InjectArrivals& arrivals) {
   if (n < static_cast<ssize_t>(sizeof(hello))) return false;
 
   const pid_t pid = PeerPid(connection);
-  const wire::HelloReply refusal{wire::kVersion, 0, 0};
+  const wire::HelloReply refusal{wire::kVersion, 0, 0, 0};
   if (!SameSecret(hello.secret, secret_)) {
-    SendReply(connection, refusal, -1);  // not of this recording: no loss of ours
+    SendReply(connection, refusal);  // not of this recording: no loss of ours
     return true;
   }
   auto peer = Welcome(connection, hello, pid);
   if (peer.ok()) {
     arrivals.peers.push_back(*std::move(peer));
+    if (welcomed_.size() < kMaxPending) welcomed_.push_back(std::move(pending));
   } else {
-    SendReply(connection, refusal, -1);
+    SendReply(connection, refusal);
     arrivals.refusals.push_back({pid, peer.error().message});
   }
   return true;
@@ -154,8 +179,8 @@ Result<InjectPeer> InjectServer::Welcome(int connection, const wire::Hello& hell
   UniqueFd pidfd = PeerPidfd(connection, pid);
   if (!pidfd) return SystemError("pidfd of the program", errno);
   XPU_ASSIGN_OR_RETURN(RingReader ring, RingReader::Create(wire::kDefaultCapacityBytes, settings_));
-  const wire::HelloReply reply{wire::kVersion, 1, ring.capacity_bytes()};
-  if (!SendReply(connection, reply, ring.memfd())) {
+  const wire::HelloReply reply{wire::kVersion, 1, ring.capacity_bytes(), arena_bytes_};
+  if (!SendReply(connection, reply, ring.memfd(), arena_memfd_)) {
     return SystemError("answering the injected library", errno);
   }
   return InjectPeer{pid, hello.namespace_pid, hello.instance, std::move(pidfd), std::move(ring)};

@@ -40,12 +40,17 @@ class InjectServer {
  public:
   // `settings`: what the libraries shall do, bits of wire::kSetting...
   static Result<InjectServer> Listen(uint32_t settings = 0);
+  // Every library from now on is given this memory too; it must outlive the server.
+  void ShareArena(int memfd, uint64_t bytes) {
+    arena_memfd_ = memfd;
+    arena_bytes_ = bytes;
+  }
 
   // XPU_INJECT's value: name, secret, session.
   std::string EnvironmentValue() const;
   uint64_t session() const { return session_; }
-  // Readable when somebody connects.
-  int fd() const { return socket_.get(); }
+  // Readable when somebody connects, says hello or rings.
+  int fd() const { return epoll_.get(); }
 
   // Answers those who have connected and said hello by now; waits for nobody.
   InjectArrivals Accept(uint64_t now_ns);
@@ -61,6 +66,8 @@ class InjectServer {
   static constexpr uint64_t kPatienceNs = 5'000'000'000;
 
   InjectServer() = default;
+  void Listen(int fd) const;
+  static bool IsThere(const Pending& welcomed);
   bool Answer(Pending& pending, InjectArrivals& arrivals);
   Result<InjectPeer> Welcome(int connection, const wire::Hello& hello, pid_t pid);
 
@@ -68,8 +75,12 @@ class InjectServer {
   std::array<uint8_t, wire::kSecretBytes> secret_{};
   uint64_t session_ = 0;
   uint32_t settings_ = 0;
+  int arena_memfd_ = -1;
+  uint64_t arena_bytes_ = 0;
+  UniqueFd epoll_;
   UniqueFd socket_;
   std::vector<Pending> pending_;
+  std::vector<Pending> welcomed_;  // until they hang up: they may ring
 };
 
 }  // namespace xpu

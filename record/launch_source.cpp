@@ -14,6 +14,7 @@
 #include "record/bpf_support.h"
 #include "record/marker_timing.h"
 #include "record/stack_frames.h"
+#include "record/unwinder.h"
 
 namespace xpu {
 namespace {
@@ -26,7 +27,7 @@ class LaunchSource::Impl {
  public:
   Impl() : stack_(KernelStackLimit()) {}
 
-  Status Open(const std::string& library, uint64_t session);
+  Status Open(const std::string& library, uint64_t session, const UnwindMaps* maps);
   void TakeLaunch(std::span<const std::byte> bytes);
 
   Handle<launch_stack_bpf, launch_stack_bpf::destroy> program_;
@@ -75,13 +76,15 @@ Status LaunchSource::Impl::AttachAtCheapest(const std::string& library) {
   return *std::move(refusal);
 }
 
-Status LaunchSource::Impl::Open(const std::string& library, uint64_t session) {
+Status LaunchSource::Impl::Open(const std::string& library, uint64_t session,
+                                const UnwindMaps* maps) {
   XPU_ASSIGN_OR_RETURN(const PidNamespace pid_namespace, OwnPidNamespace());
   program_.reset(launch_stack_bpf::open());
   if (!program_) return BpfError("BPF program launch_stack: open", -errno);
   program_->rodata->pid_namespace_device = pid_namespace.device;
   program_->rodata->pid_namespace_inode = pid_namespace.inode;
   program_->rodata->session = session;
+  XPU_RETURN_IF_ERROR(UseTables(*program_, maps));
   if (int result = launch_stack_bpf::load(program_.get()); result != 0) {
     return BpfError("BPF program launch_stack: load", result);
   }
@@ -121,11 +124,11 @@ LaunchSource::LaunchSource(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) 
 LaunchSource::LaunchSource(LaunchSource&&) noexcept = default;
 LaunchSource::~LaunchSource() = default;
 
-Result<LaunchSource> LaunchSource::Open(const std::string& library, uint64_t session,
-                                        TestDrop drop) {
+Result<LaunchSource> LaunchSource::Open(const std::string& library, uint64_t session, TestDrop drop,
+                                        const UnwindMaps* maps) {
   auto impl = std::make_unique<Impl>();
   impl->drop_ = drop;
-  XPU_RETURN_IF_ERROR(impl->Open(library, session));
+  XPU_RETURN_IF_ERROR(impl->Open(library, session, maps));
   return LaunchSource(std::move(impl));
 }
 

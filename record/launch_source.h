@@ -14,11 +14,15 @@
 
 namespace xpu {
 
+class UnwindMaps;
+
 class LaunchSource {
  public:
   // Times a probe at each of the marker's offsets on a copy in this process (about 2 ms), then puts
   // it at the cheapest one. `session`: the only marker calls that count are those with this number.
-  static Result<LaunchSource> Open(const std::string& library, uint64_t session, TestDrop drop);
+  // `maps`: for walks by tables, nullptr: by frame pointers.
+  static Result<LaunchSource> Open(const std::string& library, uint64_t session, TestDrop drop,
+                                   const UnwindMaps* maps);
 
   LaunchSource(LaunchSource&&) noexcept;
   ~LaunchSource();

@@ -9,6 +9,7 @@
 
 #include "format/base/file.h"
 #include "format/base/text.h"
+#include "record/gpu_source.h"
 
 namespace xpu {
 namespace {
@@ -23,7 +24,8 @@ std::string Join(const std::vector<std::string>& words) {
 std::string NeedsOfBpf(const RecordOptions& options) {
   std::vector<std::string> needs;
   if (options.record_cpu) needs.emplace_back("CPU samples");
-  if (options.record_gpu && options.launch_stacks != LaunchStacks::kNone) {
+  if (options.record_gpu && options.launch_stacks != LaunchStacks::kNone &&
+      !WantsInlineStacks(options)) {
     needs.emplace_back(options.inject ? "launch stacks" : "launch probes");
   }
   return Join(needs);
@@ -66,7 +68,7 @@ Status Preflight(const RecordOptions& options) {
   if (!IsKernelSupported(system.release)) {
     return Error{ErrorKind::kUnsupported,
                  Format("{} need Linux 5.12 or newer, this is {}", needs, system.release),
-                 "--gpu-only --launch-stacks=none records the GPU side alone"};
+                 "--gpu-only records the GPU side alone"};
   }
   if (options.record_gpu && !options.inject && !HasProbeCookies(system.release)) {
     return Error{ErrorKind::kUnsupported,
@@ -77,7 +79,7 @@ Status Preflight(const RecordOptions& options) {
     return Error{ErrorKind::kPermission,
                  Format("{} need {}, which this process lacks", needs, Join(missing)),
                  "run as root, or once: sudo setcap cap_bpf,cap_perfmon+ep <path of xpu-record>; "
-                 "--gpu-only --launch-stacks=none works for any user"};
+                 "--gpu-only works for any user"};
   }
   if (::access(kBtfPath, R_OK) != 0) {
     return Error{ErrorKind::kUnsupported,

@@ -11,14 +11,14 @@
 
 #include "format/base/file.h"
 #include "record/gpu_source.h"
-#include "symbolize/elf/elf_image.h"
+#include "record/loader_cache.h"
+#include "symbolize/elf/elf_needs.h"
 
 namespace xpu {
 namespace {
 
 namespace fs = std::filesystem;
 
-constexpr char kLoaderCache[] = "/etc/ld.so.cache";
 constexpr const char* kStandardFolders[] = {"/lib64",
                                             "/usr/lib64",
                                             "/lib",
@@ -50,8 +50,9 @@ std::vector<std::string> LoaderFolders(const std::string& program,
   std::error_code failed;
   const std::string origin = fs::canonical(program, failed).parent_path().native();
   std::vector<std::string> folders;
-  if (auto file = ElfFile::Open(program); file.ok()) {
-    folders = FoldersOf(file->image().RunPath(), origin);
+  if (const auto needs = ReadElfNeeds(program); needs.ok()) {
+    const ElfNeeds& found = needs.value();
+    folders = FoldersOf(found.run_path.empty() ? found.old_run_path : found.run_path, origin);
   }
   for (std::string& folder : FoldersOf(library_path, origin)) folders.push_back(std::move(folder));
   return folders;

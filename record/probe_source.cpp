@@ -22,6 +22,7 @@
 #include "record/probe_libraries.h"
 #include "record/stack_frames.h"
 #include "record/test_drop.h"
+#include "record/unwinder.h"
 
 namespace xpu {
 namespace {
@@ -62,7 +63,7 @@ class ProbeSource::Impl {
  public:
   Impl() : stack_(KernelStackLimit()), drop_(TestDrop::FromEnvironment("probe")) {}
 
-  Status Load();
+  Status Load(const UnwindMaps* maps);
   Status AddNamed(const std::vector<std::string>& paths);
   void AddForeseen(const std::vector<std::string>& paths);
   Status Arm(pid_t target);
@@ -91,12 +92,13 @@ class ProbeSource::Impl {
   uint64_t unmarked_counted_ = 0;
 };
 
-Status ProbeSource::Impl::Load() {
+Status ProbeSource::Impl::Load(const UnwindMaps* maps) {
   XPU_ASSIGN_OR_RETURN(const PidNamespace pid_namespace, OwnPidNamespace());
   program_.reset(launch_probe_bpf::open());
   if (!program_) return BpfError("BPF program launch_probe: open", -errno);
   program_->rodata->pid_namespace_device = pid_namespace.device;
   program_->rodata->pid_namespace_inode = pid_namespace.inode;
+  XPU_RETURN_IF_ERROR(UseTables(*program_, maps));
   with_multi_ = HasUprobeMulti() && std::getenv(kOneByOneVariable) == nullptr;
   if (with_multi_) {
     bpf_program__set_expected_attach_type(program_->progs.probe_entry, kUprobeMulti);
@@ -238,10 +240,11 @@ ProbeSource::ProbeSource(ProbeSource&&) noexcept = default;
 ProbeSource::~ProbeSource() = default;
 
 Result<ProbeSource> ProbeSource::Open(const RecordOptions& options,
-                                      const std::vector<std::string>& environment) {
+                                      const std::vector<std::string>& environment,
+                                      const UnwindMaps* maps) {
   auto impl = std::make_unique<Impl>();
   impl->verbose_ = options.verbose;
-  XPU_RETURN_IF_ERROR(impl->Load());
+  XPU_RETURN_IF_ERROR(impl->Load(maps));
   XPU_RETURN_IF_ERROR(impl->AddNamed(options.cuda_libraries));
   const std::string program = options.command.empty() ? "" : options.command.front();
   impl->AddForeseen(FindCudaLibraries(program, environment));

@@ -20,11 +20,15 @@
 
 namespace xpu {
 
+class UnwindMaps;
+
 class ProbeSource {
  public:
   // Loads the programs. Fails when a library that the user named cannot be probed.
+  // `maps`: for walks by tables, nullptr: by frame pointers.
   static Result<ProbeSource> Open(const RecordOptions& options,
-                                  const std::vector<std::string>& environment);
+                                  const std::vector<std::string>& environment,
+                                  const UnwindMaps* maps);
 
   ProbeSource(ProbeSource&&) noexcept;
   ~ProbeSource();

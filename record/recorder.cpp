@@ -50,14 +50,16 @@ std::string WorkingDirectory() {
   return text;
 }
 
-LaunchStackSource StackSourceOf(const RecordOptions& options) {
+LaunchStackSource StackSourceOf(const RecordOptions& options, const Sources& sources) {
+  if (sources.takes_stacks_inline()) return LaunchStackSource::kInProcess;
   if (!options.record_gpu || options.launch_stacks == LaunchStacks::kNone) {
     return LaunchStackSource::kNone;
   }
   return options.inject ? LaunchStackSource::kMarker : LaunchStackSource::kProbes;
 }
 
-void WriteBeginning(EventSink& sink, const RecordOptions& options, pid_t target) {
+void WriteBeginning(EventSink& sink, const RecordOptions& options, const Sources& sources,
+                    pid_t target) {
   RecordingInfo info;
   info.start_ns = MonotonicNs();
   info.start_realtime_ns = RealtimeNs();
@@ -72,9 +74,10 @@ void WriteBeginning(EventSink& sink, const RecordOptions& options, pid_t target)
   info.command_line = sink.Intern(QuoteForShell(options.command));
   info.settings = sink.Intern(QuoteForShell(options.own_arguments));
   info.working_directory = sink.Intern(WorkingDirectory());
-  info.launch_stacks = StackSourceOf(options);
+  info.launch_stacks = StackSourceOf(options, sources);
   info.graph_trace =
       options.graph_trace == GraphTraceMode::kNode ? GraphTrace::kNode : GraphTrace::kGraph;
+  info.call_graph = sources.call_graph();
   sink.Write(info);
 
   ProcessEvent held;
@@ -127,7 +130,7 @@ Outcome RecordTarget(const RecordOptions& options, Target& target, Sources& sour
     return OwnFailure(std::move(writer).error());
   }
   EventSink sink(*std::move(writer));
-  WriteBeginning(sink, options, target.pid());
+  WriteBeginning(sink, options, sources, target.pid());
   sources.Describe(sink);
 
   auto released = target.Release();

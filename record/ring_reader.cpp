@@ -40,7 +40,7 @@ std::byte* MapTwice(int memfd, uint64_t capacity) {
 }  // namespace
 
 Result<RingReader> RingReader::Create(uint64_t capacity_bytes, uint32_t settings) {
-  XPU_CHECK(std::has_single_bit(capacity_bytes) && capacity_bytes % wire::kHeaderBytes == 0);
+  XPU_CHECK(std::has_single_bit(capacity_bytes) && capacity_bytes % wire::kPageBytes == 0);
   RingReader ring;
   ring.memfd_.reset(::memfd_create("xpu-ring", MFD_CLOEXEC | MFD_ALLOW_SEALING));
   if (!ring.memfd_) return SystemError("memfd_create", errno);

@@ -1,6 +1,7 @@
 // All event sources of one recording, as its options choose them.
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -14,12 +15,15 @@
 #include "record/options.h"
 #include "record/probe_source.h"
 #include "record/task_source.h"
+#include "record/unwind_tables.h"
+#include "record/unwinder.h"
 
 namespace xpu {
 
 class Sources {
  public:
-  // What must be there before the target is forked; adds to its environment.
+  // What must be there before the target is forked; adds to its environment. Tables of what the
+  // target will map at its start are made or loaded here.
   static Result<Sources> Prepare(const RecordOptions& options,
                                  std::vector<std::string>& environment);
   // Between the target's fork and its exec.
@@ -28,6 +32,9 @@ class Sources {
   void Describe(EventSink& sink) const;
   // What must be read from the running program when the kernel does not tell it.
   void AfterExec(pid_t target, EventSink& sink) const;
+
+  CallGraph call_graph() const;
+  bool takes_stacks_inline() const { return gpu_ && gpu_->takes_stacks_inline(); }
 
   // To wait on.
   std::vector<int> fds() const;
@@ -39,7 +46,13 @@ class Sources {
   void Stop(EventSink& sink);
 
  private:
+  void OpenTables();
+  Status OpenUnwinder(const std::vector<std::string>& environment);
+  const UnwindMaps* maps() const { return unwinder_ ? &unwinder_->maps() : nullptr; }
+
   RecordOptions options_;
+  std::unique_ptr<UnwindTables> tables_;
+  std::unique_ptr<Unwinder> unwinder_;  // nullptr: stacks by frame pointers
   std::optional<TaskSource> tasks_;
   std::optional<CpuSource> cpu_;
   std::optional<GpuSource> gpu_;

@@ -21,13 +21,18 @@ void StackFrames::Take(const xpu_stack& stack, size_t bytes) {
   for (size_t i = 0; i < user; ++i) {
     frames_.push_back({FrameKind::kUser, stack.frames[kernel + i]});
   }
-  flags_ |= user > 0 ? kStackFramePointers : kStackUserFailed;
-  if (kernel >= limit_ || user >= limit_) flags_ |= kStackTruncated;
+  walk_ = {stack.user_walk, stack.user_stop};
+  flags_ |= user > 0 ? StackFlagsOf(walk_) : kStackUserFailed;
+  const bool by_kernel = walk_.stop == XPU_STOP_NOT_WALKED;
+  if (kernel >= limit_ || (by_kernel && user >= limit_)) flags_ |= kStackTruncated;
   if (stack.kernel_frames < 0 && stack.kernel_frames != -EFAULT) flags_ |= kStackKernelFailed;
 }
 
 void StackFrames::CountLosses(LossLedger& losses, uint32_t pid) const {
-  if (flags_ & kStackTruncated) losses.Add(LossKind::kStackCut, 1, pid);
+  if (walk_.stop != XPU_STOP_DEPTH && (flags_ & kStackTruncated)) {
+    losses.Add(LossKind::kStackCut, 1, pid);
+  }
+  CountStop(walk_, losses, pid);
   if (flags_ & (kStackUserFailed | kStackKernelFailed)) {
     losses.Add(LossKind::kStackUnreadable, 1, pid);
   }

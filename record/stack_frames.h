@@ -9,12 +9,13 @@
 #include "bpf/events.h"
 #include "format/events.h"
 #include "record/event_sink.h"
+#include "record/stack_walk.h"
 
 namespace xpu {
 
 class StackFrames {
  public:
-  // `limit`: the most frames that the kernel's walker gives of one kind.
+  // `limit`: the most frames that the kernel's own walker gives of one kind.
   explicit StackFrames(uint32_t limit) : limit_(limit) {}
 
   // Takes apart `stack`, of which `bytes` are there. Frames are innermost first: the
@@ -30,6 +31,7 @@ class StackFrames {
  private:
   uint32_t limit_;
   std::vector<Frame> frames_;
+  StackWalk walk_;
   uint8_t flags_ = 0;
 };
 

@@ -116,14 +116,12 @@ std::vector<int> TaskSource::fds() const {
   return fds;
 }
 
-void TaskSource::Drain(EventSink& sink, const SeeMapping& see) {
+void TaskSource::Drain(EventSink& sink, const See& see) {
   for (PerfRing& ring : rings_) {
     uint64_t senseless = ring.Drain([&](std::span<const std::byte> bytes) {
       if (auto record = ParsePerfRecord(bytes)) {
         WritePerfRecord(*record, sink);
-        if (const auto* mapping = std::get_if<PerfMapping>(&*record); mapping && see) {
-          see(*mapping);
-        }
+        if (see) see(*record);
       } else {
         sink.losses().Add(LossKind::kPerfRecordsLost, 1, 0, {},
                           "record of the kernel not understood");

@@ -25,10 +25,10 @@ class TaskSource {
   // To wait on.
   std::vector<int> fds() const;
 
-  using SeeMapping = std::function<void(const PerfMapping&)>;
+  using See = std::function<void(const PerfRecord&)>;
 
-  // `see`, where there is one, is also told of each mapping.
-  void Drain(EventSink& sink, const SeeMapping& see = {});
+  // `see`, where there is one, is also told of each record.
+  void Drain(EventSink& sink, const See& see = {});
 
  private:
   std::vector<PerfRing> rings_;

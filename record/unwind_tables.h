@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -16,6 +17,8 @@ class UnwindTables {
  public:
   struct Options {
     std::string cache_folder;  // empty: nothing is kept on disk (UnwindCache::DefaultFolder)
+    // That build. One more takes from the cache and builds small files, so that these never wait
+    // for a large one.
     unsigned threads = 2;
   };
 
@@ -36,12 +39,25 @@ class UnwindTables {
   UnwindTables(UnwindTables&&) noexcept;
   ~UnwindTables();
 
-  // Asks for the table of a file, returns at once. Small files are served before large ones.
+  // Asks for the table of a file, returns at once. Small files are served before large ones. A file
+  // that failed because no path led to it is tried again when other paths are given: it is pending
+  // and then finished once more.
   Id Request(File file);
 
   State state(Id id) const;
   // Of a table that is ready and was not released. Holds until Release or the end.
   UnwindTable table(Id id) const;
+  // The link address of a byte of the file (ElfImage::LinkAddressOf), for a table that is ready,
+  // also after Release: where a mapping of it lies tells the bias.
+  std::optional<uint64_t> LinkAddressOf(Id id, uint64_t file_offset) const;
+  // As the kernel finds the file, for a table that is ready, also after Release. nullopt: there is
+  // none (the vdso), or its code lies at more than one distance from its link addresses.
+  struct CodeFile {
+    uint64_t device = 0;  // st_dev
+    uint64_t inode = 0;
+    uint64_t link_delta = 0;  // link address - offset in the file, of all code
+  };
+  std::optional<CodeFile> CodeFileOf(Id id) const;
   // The bytes are no longer needed here. The state stays.
   void Release(Id id);
 
@@ -59,6 +75,15 @@ class UnwindTables {
   // Failed since the last call; files without call frame information (plain data, generated code)
   // are failures too, kNotFound ones without a place here.
   std::vector<Failure> TakeFailures();
+
+  struct Counts {
+    uint64_t cached = 0;  // taken from the disk
+    uint64_t built = 0;
+    uint64_t failed = 0;
+  };
+  Counts counts() const;
+  // Why nothing is kept on disk; empty: it is, or no folder was given.
+  const std::string& cache_problem() const;
 
  private:
   class Impl;

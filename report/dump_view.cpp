@@ -1,3 +1,4 @@
+#include <iterator>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -69,6 +70,22 @@ std::string_view NameOf(ProbePurpose purpose) {
   return NameIn({"user", "runtime_launch", "driver_launch"}, purpose);
 }
 
+// Of `stack_flags`, in the order of its bits.
+constexpr std::string_view kStackFlagNames[] = {"frame_pointers", "truncated", "user_failed",
+                                                "kernel_failed",  "tables",    "complete",
+                                                "not_ready",      "in_process"};
+
+void AppendStackFlags(std::string& line, unsigned flags) {
+  if (flags == 0) line += "none";
+  std::string_view separator;
+  for (size_t bit = 0; bit < std::size(kStackFlagNames); ++bit) {
+    if ((flags & 1u << bit) == 0) continue;
+    line += separator;
+    line += kStackFlagNames[bit];
+    separator = "+";
+  }
+}
+
 class FieldWriter {
  public:
   FieldWriter(const Model& model, std::string& line) : model_(model), line_(line) {}
@@ -123,6 +140,8 @@ class FieldWriter {
     Begin(field);
     if (IsAddress(field)) {
       AppendFormat(line_, "{:#x}", value);
+    } else if (field == "stack_flags") {
+      AppendStackFlags(line_, static_cast<unsigned>(value));
     } else {
       AppendFormat(line_, "{}", +value);
     }

@@ -12,6 +12,7 @@
 
 #include "format/base/text.h"
 #include "report/ledger.h"
+#include "report/stack_counts.h"
 #include "report/statistics.h"
 #include "report/text.h"
 #include "report/views.h"
@@ -116,6 +117,8 @@ void Summary::WriteCounts() {
                  sources.front().frequency_hz);
   }
   Line("samples", samples);
+  const std::string stacks = StackCountsText(model_.events);
+  if (!stacks.empty()) WriteWrapped("stacks    ", "          ", stacks);
   WriteDevices();
   WriteLaunches();
 }

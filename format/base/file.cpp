@@ -12,6 +12,8 @@
 namespace xpu {
 namespace {
 
+constexpr size_t kReadBytes = 65536;
+
 ErrorKind KindOfErrno(int error_number) {
   switch (error_number) {
     case ENOENT:
@@ -28,11 +30,16 @@ ErrorKind KindOfErrno(int error_number) {
   }
 }
 
-Result<std::string> ReadAll(int fd, const std::string& path, size_t limit_bytes) {
+// `expected_bytes`: spares growing, which for 60 MB takes 0.2 s.
+Result<std::string> ReadAll(int fd, const std::string& path, size_t limit_bytes,
+                            size_t expected_bytes = 0) {
   std::string content;
+  if (expected_bytes != 0) content.resize(expected_bytes + kReadBytes);
   size_t used = 0;
   while (true) {
-    if (content.size() - used < 65536) content.resize(content.size() + content.size() / 2 + 65536);
+    if (content.size() - used < kReadBytes) {
+      content.resize(content.size() + content.size() / 2 + kReadBytes);
+    }
     ssize_t n = ::read(fd, content.data() + used, content.size() - used);
     if (n < 0 && errno == EINTR) continue;
     if (n < 0) return SystemError(Format("{}: read", path), errno);
@@ -86,7 +93,8 @@ Result<FileBytes> FileBytes::Open(const std::string& path) {
     file.mapped_ = true;
     return file;
   }
-  XPU_ASSIGN_OR_RETURN(file.copy_, ReadAll(fd.get(), path, size_t{1} << 34));
+  XPU_ASSIGN_OR_RETURN(file.copy_,
+                       ReadAll(fd.get(), path, size_t{1} << 34, S_ISREG(info.st_mode) ? size : 0));
   file.address_ = file.copy_.data();
   file.size_ = file.copy_.size();
   return file;

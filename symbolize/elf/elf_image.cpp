@@ -43,6 +43,13 @@ std::string_view TextAt(std::span<const char> table, uint64_t offset) {
   return {rest.data(), static_cast<size_t>(static_cast<const char*>(end) - rest.data())};
 }
 
+// Looks no further than `text`: a search for the end could be made to cost the whole table.
+bool HasTextAt(std::span<const char> table, uint64_t offset, std::string_view text) {
+  return offset < table.size() && table.size() - offset > text.size() &&
+         std::memcmp(table.data() + offset, text.data(), text.size()) == 0 &&
+         table[offset + text.size()] == 0;
+}
+
 uint64_t AlignUp(uint64_t value, uint64_t alignment) {
   return (value + alignment - 1) / alignment * alignment;
 }
@@ -72,20 +79,24 @@ Result<ElfImage> ElfImage::Parse(std::span<const std::byte> bytes, std::string_v
   }
   ElfImage image;
   image.bytes_ = bytes;
+  image.machine_ = header.e_machine;
 
   uint64_t segment_count = header.e_phnum;
   uint64_t section_count = header.e_shnum;
+  uint64_t names_index = header.e_shstrndx;
   Elf64_Shdr first;
   // Counts that do not fit into 16 bits are in the first section header.
   if (header.e_shoff != 0 && ReadAt(bytes, header.e_shoff, first)) {
     if (section_count == 0) section_count = first.sh_size;
     if (segment_count == PN_XNUM) segment_count = first.sh_info;
+    if (names_index == SHN_XINDEX) names_index = first.sh_link;
   }
   if (header.e_phentsize >= sizeof(Elf64_Phdr)) {
     image.ReadSegments(header.e_phoff, header.e_phentsize, segment_count);
   }
   if (header.e_shoff != 0 && header.e_shentsize >= sizeof(Elf64_Shdr)) {
     image.ReadSections(header.e_shoff, header.e_shentsize, section_count);
+    image.ReadSectionNames(header.e_shentsize, names_index);
   }
   return image;
 }
@@ -97,7 +108,11 @@ void ElfImage::ReadSegments(uint64_t table_offset, uint64_t entry_bytes, uint64_
     Elf64_Phdr header;
     if (!ReadAt(table, i * entry_bytes, header)) return;
     if (header.p_type == PT_NOTE) ReadNotes(header.p_offset, header.p_filesz, header.p_align);
-    if (header.p_type == PT_DYNAMIC) dynamic_ = Inside(bytes_, header.p_offset, header.p_filesz);
+    if (header.p_type == PT_GNU_EH_FRAME) {
+      eh_frame_header_ = {.bytes = Inside(bytes_, header.p_offset, header.p_filesz),
+                          .link_address = header.p_vaddr,
+                          .exists = true};
+    }
     if (header.p_type != PT_LOAD) continue;
     segments_.push_back({.file_offset = header.p_offset,
                          .file_bytes = header.p_filesz,
@@ -110,6 +125,8 @@ void ElfImage::ReadSegments(uint64_t table_offset, uint64_t entry_bytes, uint64_
 void ElfImage::ReadSections(uint64_t table_offset, uint64_t entry_bytes, uint64_t count) {
   const auto table = Inside(bytes_, table_offset, bytes_.size());
   count = std::min<uint64_t>(count, table.size() / entry_bytes);
+  section_headers_ = table.first(count * entry_bytes);
+  section_header_bytes_ = entry_bytes;
   for (uint64_t i = 0; i < count; ++i) {
     Elf64_Shdr header;
     if (!ReadAt(table, i * entry_bytes, header)) return;
@@ -125,6 +142,30 @@ void ElfImage::ReadSections(uint64_t table_offset, uint64_t entry_bytes, uint64_
                               .names = AsChars(Inside(bytes_, names.sh_offset, names.sh_size))});
     has_symtab_ = has_symtab_ || header.sh_type == SHT_SYMTAB;
   }
+}
+
+void ElfImage::ReadSectionNames(uint64_t entry_bytes, uint64_t index) {
+  Elf64_Shdr names;
+  if (index >= section_headers_.size() / entry_bytes) return;
+  if (!ReadAt(section_headers_, index * entry_bytes, names) || names.sh_type != SHT_STRTAB) return;
+  section_names_ = AsChars(Inside(bytes_, names.sh_offset, names.sh_size));
+}
+
+ElfSection ElfImage::Section(std::string_view name) const {
+  Elf64_Shdr header;
+  for (uint64_t at = 0; ReadAt(section_headers_, at, header); at += section_header_bytes_) {
+    if (!HasTextAt(section_names_, header.sh_name, name)) continue;
+    ElfSection section;
+    section.link_address = header.sh_addr;
+    section.exists = true;
+    section.is_compressed = (header.sh_flags & SHF_COMPRESSED) != 0;
+    // Files of debug information have the headers of the others without content.
+    if (header.sh_type != SHT_NOBITS) {
+      section.bytes = Inside(bytes_, header.sh_offset, header.sh_size);
+    }
+    return section;
+  }
+  return {};
 }
 
 void ElfImage::ReadNotes(uint64_t file_offset, uint64_t bytes, uint64_t alignment) {
@@ -146,9 +187,9 @@ void ElfImage::ReadNotes(uint64_t file_offset, uint64_t bytes, uint64_t alignmen
   }
 }
 
-std::optional<uint64_t> ElfImage::LinkAddressOf(uint64_t file_offset) const {
+std::optional<uint64_t> LinkAddressOf(std::span<const ElfSegment> segments, uint64_t file_offset) {
   std::optional<uint64_t> found;
-  for (const ElfSegment& segment : segments_) {
+  for (const ElfSegment& segment : segments) {
     if (file_offset < segment.file_offset ||
         file_offset - segment.file_offset >= segment.file_bytes) {
       continue;
@@ -158,6 +199,10 @@ std::optional<uint64_t> ElfImage::LinkAddressOf(uint64_t file_offset) const {
     if (!found) found = address;
   }
   return found;
+}
+
+std::optional<uint64_t> ElfImage::LinkAddressOf(uint64_t file_offset) const {
+  return xpu::LinkAddressOf(segments_, file_offset);
 }
 
 std::optional<uint64_t> ElfImage::FileOffsetOf(uint64_t link_address) const {
@@ -197,21 +242,6 @@ std::vector<ElfSymbol> ElfImage::CodeSymbols() const {
     }
   }
   return symbols;
-}
-
-std::string_view ElfImage::RunPath() const {
-  std::optional<uint64_t> strings, strings_bytes, run_path, old_run_path;
-  Elf64_Dyn entry;
-  for (uint64_t at = 0; ReadAt(dynamic_, at, entry) && entry.d_tag != DT_NULL;
-       at += sizeof(entry)) {
-    if (entry.d_tag == DT_STRTAB) strings = FileOffsetOf(entry.d_un.d_ptr);
-    if (entry.d_tag == DT_STRSZ) strings_bytes = entry.d_un.d_val;
-    if (entry.d_tag == DT_RUNPATH) run_path = entry.d_un.d_val;
-    if (entry.d_tag == DT_RPATH) old_run_path = entry.d_un.d_val;
-  }
-  if (!run_path) run_path = old_run_path;
-  if (!strings || !strings_bytes || !run_path) return {};
-  return TextAt(AsChars(Inside(bytes_, *strings, *strings_bytes)), *run_path);
 }
 
 std::span<const std::byte> ElfImage::BytesAt(uint64_t file_offset, uint64_t size_bytes) const {

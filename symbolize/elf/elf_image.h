@@ -27,6 +27,18 @@ struct ElfSegment {
   bool executable = false;
 };
 
+// The address that the linker gave to the byte at `file_offset`; executable segments first, because
+// a page on the border of two segments is in both.
+std::optional<uint64_t> LinkAddressOf(std::span<const ElfSegment> segments, uint64_t file_offset);
+
+// A section, or what a program header says of one.
+struct ElfSection {
+  std::span<const std::byte> bytes;  // what of it the file has
+  uint64_t link_address = 0;
+  bool exists = false;
+  bool is_compressed = false;  // SHF_COMPRESSED
+};
+
 enum class ElfBinding : uint8_t { kLocal, kWeak, kGlobal };
 
 // A symbol that names code. `name` points into the file's bytes.
@@ -47,9 +59,8 @@ class ElfImage {
   std::string_view build_id() const { return build_id_; }
   const std::vector<ElfSegment>& segments() const { return segments_; }
   bool has_symtab() const { return has_symtab_; }
+  uint16_t machine() const { return machine_; }  // EM_
 
-  // The address that the linker gave to the byte at `file_offset`; executable segments first,
-  // because a page on the border of two segments is in both.
   std::optional<uint64_t> LinkAddressOf(uint64_t file_offset) const;
   // The opposite way, for probes on a function.
   std::optional<uint64_t> FileOffsetOf(uint64_t link_address) const;
@@ -57,9 +68,10 @@ class ElfImage {
   // The code symbols of .symtab and .dynsym, in no order, with duplicates.
   std::vector<ElfSymbol> CodeSymbols() const;
 
-  // DT_RUNPATH, else DT_RPATH: where the loader looks for the libraries that this file needs,
-  // folders with ':' between them. Empty: it names none.
-  std::string_view RunPath() const;
+  // By its name in the section headers. The vdso and stripped files may have none.
+  ElfSection Section(std::string_view name) const;
+  // PT_GNU_EH_FRAME: .eh_frame_hdr, which leads to .eh_frame without section headers.
+  const ElfSection& eh_frame_header() const { return eh_frame_header_; }
 
   // The part of [file_offset, file_offset + size_bytes) that the file has.
   std::span<const std::byte> BytesAt(uint64_t file_offset, uint64_t size_bytes) const;
@@ -73,14 +85,19 @@ class ElfImage {
 
   void ReadSegments(uint64_t table_offset, uint64_t entry_bytes, uint64_t count);
   void ReadSections(uint64_t table_offset, uint64_t entry_bytes, uint64_t count);
+  void ReadSectionNames(uint64_t entry_bytes, uint64_t index);
   void ReadNotes(uint64_t file_offset, uint64_t bytes, uint64_t alignment);
 
   std::span<const std::byte> bytes_;
   std::string_view build_id_;
   std::vector<ElfSegment> segments_;
   std::vector<Table> symbol_tables_;
-  std::span<const std::byte> dynamic_;  // PT_DYNAMIC
+  std::span<const std::byte> section_headers_;
+  uint64_t section_header_bytes_ = 0;  // of one
+  std::span<const char> section_names_;
+  ElfSection eh_frame_header_;
   bool has_symtab_ = false;
+  uint16_t machine_ = 0;
 };
 
 // An ELF file and its bytes.

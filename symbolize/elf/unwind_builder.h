@@ -33,9 +33,10 @@ class UnwindTableBytes {
   std::vector<uint64_t> words_;
 };
 
-// From .eh_frame, else from .debug_frame. Works on files and on images in memory (the vdso). The
-// file is untrusted: every read is checked, the work is bounded by the size of the section, entries
-// that make no sense are left out and counted. kNotFound: the file has no call frame information.
+// From .eh_frame, and from .debug_frame for code that the other does not describe. Works on files
+// and on images in memory (the vdso). The file is untrusted: every read is checked, the work is
+// bounded by the size of the section, entries that make no sense are left out and counted.
+// kNotFound: the file has no call frame information.
 Result<UnwindTableBytes> BuildUnwindTable(const ElfImage& image, UnwindStats* stats = nullptr);
 
 }  // namespace xpu

@@ -26,7 +26,7 @@ namespace xpu {
 inline constexpr uint32_t kUnwindMagic = 0x54555058;  // "XPUT"
 // Of the layout and of what the builder makes of a file: a cached table of another version is
 // built again.
-inline constexpr uint32_t kUnwindVersion = 1;
+inline constexpr uint32_t kUnwindVersion = 2;
 inline constexpr uint32_t kUnwindPageShift = 12;
 inline constexpr uint64_t kUnwindPageBytes = uint64_t{1} << kUnwindPageShift;
 // 4 GiB of code in a file.
@@ -45,6 +45,10 @@ enum class UnwindCfa : uint8_t {
   kSignal = 6,       // a signal's return trampoline: the registers are in the ucontext at rsp
   kEnd = 7,          // the outermost frame: there is no caller
   kUnsupported = 8,  // a rule of another form: the walk ends here
+  // Register number DerefAddend (DWARF's) + DerefOffset: in the middle of hand-written code. Only
+  // where all registers are known, in the innermost frame of a walk in the kernel; else as
+  // kUnsupported.
+  kRegister = 9,
 };
 
 // How the caller's rbp is found.
@@ -61,7 +65,7 @@ struct UnwindRule {
   int16_t rbp_offset = 0;
   int32_t cfa_offset = 0;
 
-  // cfa_offset of kAtRsp and kAtRbp.
+  // cfa_offset of kAtRsp, kAtRbp and kRegister.
   static constexpr int32_t PackDeref(int16_t offset, int16_t addend) {
     return static_cast<int32_t>(static_cast<uint32_t>(static_cast<uint16_t>(addend)) << 16 |
                                 static_cast<uint16_t>(offset));

@@ -50,6 +50,9 @@ inline constexpr uint64_t kUcontextRbp = 120;
 inline constexpr uint64_t kUcontextRsp = 160;
 inline constexpr uint64_t kUcontextRip = 168;
 
+// In place of an rbp that was not kept: no frame pointer, nor the 0 of the outermost frame.
+inline constexpr uint64_t kUnknownFramePointer = 1;
+
 namespace walk {
 
 // Memory: bool Read(uint64_t address, uint64_t* value).
@@ -95,7 +98,7 @@ WalkStop StepByRule(const UnwindRule& rule, uint64_t looked_up, Memory& memory, 
       return WalkStop::kUnreadable;
     }
   } else if (rule.rbp == UnwindRbp::kUndefined) {
-    caller.bp = 0;
+    caller.bp = kUnknownFramePointer;
   }
   *at = caller;
   return WalkStop::kComplete;
@@ -113,10 +116,22 @@ bool StepOverSignal(Memory& memory, WalkRegisters* at) {
   return true;
 }
 
-// By the frame pointer. kComplete: done; where there is no caller, ip is 0.
+// The stack pointer at which the kernel starts a program: argc, argv, a null.
 template <typename Memory>
-WalkStop StepByFramePointer(Memory& memory, WalkRegisters* at) {
-  if (at->bp == 0) {  // what the ABI asks of the outermost frame
+bool IsProgramStart(uint64_t sp, Memory& memory) {
+  constexpr uint64_t kMaxArguments = 1 << 20;
+  uint64_t count = 0, end = 0;
+  return memory.Read(sp, &count) && count > 0 && count < kMaxArguments &&
+         memory.Read(sp + 8 + 8 * count, &end) && end == 0;
+}
+
+// By the frame pointer. kComplete: done; where there is no caller, ip is 0. A frame pointer of 0
+// marks the outermost frame when it was saved as one (`saved`) or where a program starts; code that
+// uses rbp for something else has a 0 there too.
+template <typename Memory>
+WalkStop StepByFramePointer(bool saved, Memory& memory, WalkRegisters* at) {
+  if (at->bp == 0) {
+    if (!saved && !IsProgramStart(at->sp, memory)) return WalkStop::kNoRule;
     at->ip = 0;
     return WalkStop::kComplete;
   }
@@ -133,7 +148,8 @@ WalkStop StepByFramePointer(Memory& memory, WalkRegisters* at) {
 
 // Fills `frames`, innermost first, from the registers of an instruction (`at.ip` is its address).
 // The other frames are return addresses; a frame that a signal interrupted is written one behind
-// its instruction, so that "the instruction before" is right for every frame but the first.
+// its instruction, and so is a signal's trampoline, so that "the instruction before" is right for
+// every frame but the first.
 //   Memory: bool Read(uint64_t address, uint64_t* value)   8 bytes of the stack
 //   Code:   CodeKind Find(uint64_t address, UnwindRule* rule)
 template <typename Memory, typename Code>
@@ -144,17 +160,21 @@ WalkResult WalkStack(WalkRegisters at, Memory& memory, Code& code, uint64_t* fra
     result.stop = why;
     return result;
   };
-  bool exact = true;  // at.ip is an instruction, else a return address
+  bool exact = true;   // at.ip is an instruction, else a return address
+  bool saved = false;  // at.bp was found by a frame pointer
   while (true) {
     UnwindRule rule;
     const uint64_t looked_up = at.ip - (exact ? 0 : 1);
     const CodeKind kind = code.Find(looked_up, &rule);
     if (kind == CodeKind::kNotCode && result.count > 0) return end(WalkStop::kNotCode);
     if (result.count == limit) return end(WalkStop::kDepth);
-    frames[result.count] = at.ip + (exact && result.count > 0 ? 1 : 0);
+    const bool by_rule = kind == CodeKind::kRule && rule.cfa != UnwindCfa::kNone;
+    const bool in_trampoline = by_rule && rule.cfa == UnwindCfa::kSignal;
+    frames[result.count] = at.ip + (result.count > 0 && (exact || in_trampoline) ? 1 : 0);
     ++result.count;
     exact = false;
-    if (kind == CodeKind::kRule && rule.cfa != UnwindCfa::kNone) {
+    if (by_rule) {
+      saved = false;
       result.flags |= kWalkTables;
       if (rule.cfa == UnwindCfa::kEnd) return end(WalkStop::kComplete);
       if (rule.cfa == UnwindCfa::kSignal) {
@@ -167,7 +187,8 @@ WalkResult WalkStack(WalkRegisters at, Memory& memory, Code& code, uint64_t* fra
     } else {
       result.flags |= kWalkFramePointers;
       if (kind == CodeKind::kNotReady) result.flags |= kWalkNotReady;
-      const WalkStop step = walk::StepByFramePointer(memory, &at);
+      const WalkStop step = walk::StepByFramePointer(saved, memory, &at);
+      saved = true;
       if (step != WalkStop::kComplete) return end(step);
     }
     if (at.ip == 0) return end(WalkStop::kComplete);

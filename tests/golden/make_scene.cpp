@@ -89,6 +89,21 @@ void Scene::AddSamples() {
   builder_.Sample(at + 30 * kMs, kHelper, kHelper, builder_.Stack({kAppText + 0x10}));
 }
 
+// By tables, to their end but for the two of the loss stack_truncated and one in generated code.
+void Scene::MarkStacks() {
+  for (CpuSample& sample : builder_.events.cpu_samples) {
+    sample.stack_flags = kStackTables | kStackComplete;
+  }
+  for (LaunchStack& launch : builder_.events.launch_stacks) {
+    launch.stack_flags = kStackTables | kStackComplete;
+  }
+  builder_.events.cpu_samples[0].stack_flags = kStackTables | kStackTruncated;
+  builder_.events.cpu_samples[1].stack_flags = kStackTables | kStackTruncated;
+  builder_.events.cpu_samples[4].stack_flags =
+      kStackTables | kStackFramePointers | kStackTableNotReady;
+  builder_.events.cpu_samples[5].stack_flags = kStackTables | kStackFramePointers | kStackComplete;
+}
+
 void Scene::AddLosses() {
   const auto lose = [&](const char* name, uint64_t count, const char* detail) {
     builder_.events.losses.push_back({.time_ns = kStart + 2'000 * kMs,

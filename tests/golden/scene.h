@@ -55,6 +55,7 @@ class Scene {
     AddSamples();
     AddGpu();
     AddHelper();
+    MarkStacks();
     AddLosses();
     return builder_.WriteCapture(folder_ + "/scene.xpu");
   }
@@ -75,6 +76,7 @@ class Scene {
   void AddNode(GraphNodeChange change, uint64_t time_ns, uint64_t node_id, uint64_t original,
                uint32_t type, uint32_t correlation_id);
   void AddHelper();
+  void MarkStacks();
   void AddLosses();
 
   void MapFile(uint64_t time_ns, uint32_t pid, uint64_t start, const char* name) {

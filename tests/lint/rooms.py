@@ -8,9 +8,10 @@ import sys
 OWN = {
     "format/base": ["format/base/"],
     "format": ["format/"],
-    "bpf": ["bpf/events.h"],
-    "cupti_inject": ["cupti_inject/", "format/base/"],
-    "record": ["record/", "format/", "bpf/events.h", "cupti_inject/wire.h",
+    "bpf": ["bpf/events.h", "bpf/unwind_layout.h"],
+    "cupti_inject": ["cupti_inject/", "format/base/", "symbolize/elf/unwind_table.h",
+                     "symbolize/elf/unwind_walk.h"],
+    "record": ["record/", "format/", "bpf/events.h", "bpf/unwind_layout.h", "cupti_inject/wire.h",
                "cupti_inject/cupti_abi.h", "cupti_inject/cupti_places.h", "symbolize/elf/"],
     "symbolize/elf": ["symbolize/elf/", "format/base/"],
     "symbolize": ["symbolize/", "format/base/"],

@@ -127,7 +127,7 @@ void FakeRecorder::AnswerOne(int connection) {
   wire::Hello hello{};
   if (recv(connection, &hello, sizeof(hello), MSG_WAITALL) != sizeof(hello)) return;
   hello_ = hello;
-  wire::HelloReply reply{wire::kVersion, 1, ring_ == nullptr ? 0 : ring_->capacity_bytes()};
+  wire::HelloReply reply{wire::kVersion, 1, ring_ == nullptr ? 0 : ring_->capacity_bytes(), 0};
   const int fds[] = {ring_ == nullptr ? -1 : ring_->memfd(), stop_.get()};
   size_t fd_count = 1;
   size_t bytes = sizeof(reply);

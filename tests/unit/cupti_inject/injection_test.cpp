@@ -138,6 +138,13 @@ Summary Summarize(const std::vector<Received>& messages) {
       case wire::MessageKind::kClockPair:
         ++summary.clock_pairs;
         break;
+      case wire::MessageKind::kCodeFile:
+      case wire::MessageKind::kStack:
+      case wire::MessageKind::kLaunch:
+      case wire::MessageKind::kStackCopy:
+      case wire::MessageKind::kOtherCode:
+        ADD_FAILURE() << "stacks were not asked for";
+        break;
       case wire::MessageKind::kCallbackName:
         summary.callback_names.push_back(message.Text<wire::CallbackNameMessage>(
             message.As<wire::CallbackNameMessage>().text_bytes));

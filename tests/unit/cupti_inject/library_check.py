@@ -42,7 +42,7 @@ def problems_of(path):
         yield "has exception tables"
     tls = re.search(r"^\s*TLS\s+\S+\s+\S+\s+\S+\s+\S+\s+0x([0-9a-f]+)",
                     output("readelf", "-W", "-l", path), re.MULTILINE)
-    if not tls or int(tls.group(1), 16) > 192:
+    if not tls or int(tls.group(1), 16) > 256:
         yield f"takes {tls and tls.group(1)} bytes of static TLS"
 
     # The marker's bytes: the offsets where a probe goes depend on them.

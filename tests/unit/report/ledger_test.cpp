@@ -190,7 +190,8 @@ TEST(Ledger, WhatLosesData) {
     return LosesData(entry);
   };
   EXPECT_TRUE(loses("cupti_dropped", Severity::kLost));
-  EXPECT_TRUE(loses("stack_unreadable", Severity::kPartial));
+  EXPECT_TRUE(loses("perf_records_lost", Severity::kPartial));
+  EXPECT_FALSE(loses("stack_unreadable", Severity::kPartial));
   EXPECT_FALSE(loses("stack_truncated", Severity::kPartial));
   EXPECT_TRUE(loses("file_cut", Severity::kLost));
   EXPECT_TRUE(loses("of_a_newer_version", Severity::kLost));

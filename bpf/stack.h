@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* The stack of the running thread. Included once per program file. */
+#ifndef XPU_BPF_STACK_H
+#define XPU_BPF_STACK_H
+
+#include "bpf/events.h"
+#include "kernel_types.h"
+#include "unwind.h"
+
+static __always_inline __u64 take_kernel_frames(void* ctx, struct xpu_stack* stack) {
+  const __u64 limit = XPU_MAX_FRAMES * sizeof(__u64);
+  long result = bpf_get_stack(ctx, stack->frames, limit, 0);
+
+  stack->kernel_frames = result;
+  if (result <= 0) return 0;
+  stack->kernel_frames = result / sizeof(__u64);
+  return result;
+}
+
+static __always_inline void walk_by_frame_pointers(void* ctx, struct xpu_stack* stack,
+                                                   __u64 kernel_bytes) {
+  const __u64 limit = XPU_MAX_FRAMES * sizeof(__u64);
+  long result = bpf_get_stack(ctx, (void*)stack->frames + kernel_bytes, limit, BPF_F_USER_STACK);
+
+  stack->user_frames = result > 0 ? result / sizeof(__u64) : result;
+  stack->user_walk = XPU_WALK_FRAME_POINTERS;
+  stack->user_stop = XPU_STOP_NOT_WALKED;
+}
+
+/*
+ * Fills `stack` and returns its bytes: the frames lie without a gap, kernel first, so that an event
+ * takes what its stack needs and no more. `with_kernel` is a constant; `registers` are those with
+ * which the thread left user code.
+ */
+static __always_inline __u32 take_stack(void* ctx, const struct user_registers* registers,
+                                        __u32 pid, struct xpu_stack* stack, int with_kernel) {
+  const __u64 limit = XPU_MAX_FRAMES * sizeof(__u64);
+  __u64 kernel_bytes = 0;
+  __s32 user_frames;
+
+  stack->kernel_frames = 0;
+  if (with_kernel) kernel_bytes = take_kernel_frames(ctx, stack);
+  if (kernel_bytes > limit) /* cannot be: for the verifier */
+    return 0;
+  if (walk_by_tables) {
+    walk_user_stack(registers, pid, stack, kernel_bytes / sizeof(__u64));
+  } else {
+    walk_by_frame_pointers(ctx, stack, kernel_bytes);
+  }
+  user_frames = stack->user_frames;
+  if (user_frames < 0) user_frames = 0;
+  if (user_frames > XPU_MAX_USER_FRAMES) return 0;
+  return __builtin_offsetof(struct xpu_stack, frames) + kernel_bytes + user_frames * sizeof(__u64);
+}
+
+#endif

@@ -1,0 +1,461 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Walks a user stack by unwind tables, by the frame pointer where there is none. The same walk in
+ * C++ is symbolize/elf/unwind_walk.h. Needs bpf_loop, Linux 5.17.
+ */
+#ifndef XPU_BPF_UNWIND_H
+#define XPU_BPF_UNWIND_H
+
+#include "bpf/unwind_layout.h"
+#include "kernel_types.h"
+
+/* Set by the recorder before loading: false leaves all of this out, also for the verifier. */
+const volatile bool walk_by_tables = 0;
+
+struct {
+  __uint(type, BPF_MAP_TYPE_HASH);
+  __uint(max_entries, XPU_MAX_PROCESSES);
+  __type(key, __u32);
+  __type(value, struct xpu_code);
+} unwind_processes SEC(".maps");
+
+struct {
+  __uint(type, BPF_MAP_TYPE_ARRAY);
+  __uint(map_flags, BPF_F_MMAPABLE);
+  __uint(max_entries, XPU_MAX_MAPPINGS);
+  __type(key, __u32);
+  __type(value, struct xpu_mapping);
+} unwind_mappings SEC(".maps");
+
+struct {
+  __uint(type, BPF_MAP_TYPE_HASH);
+  __uint(max_entries, XPU_MAX_FILES);
+  __type(key, struct xpu_file);
+  __type(value, struct xpu_file_table);
+} unwind_files SEC(".maps");
+
+struct {
+  __uint(type, BPF_MAP_TYPE_ARRAY);
+  __uint(map_flags, BPF_F_MMAPABLE);
+  __uint(max_entries, XPU_MAX_PAGES);
+  __type(key, __u32);
+  __type(value, struct xpu_page);
+} unwind_pages SEC(".maps");
+
+struct {
+  __uint(type, BPF_MAP_TYPE_ARRAY);
+  __uint(map_flags, BPF_F_MMAPABLE);
+  __uint(max_entries, XPU_MAX_RULES);
+  __type(key, __u32);
+  __type(value, struct xpu_rule);
+} unwind_rules SEC(".maps");
+
+struct unwind_row_block {
+  __uint(type, BPF_MAP_TYPE_ARRAY);
+  __uint(map_flags, BPF_F_MMAPABLE);
+  __uint(max_entries, 1);
+  __uint(key_size, sizeof(__u32));
+  /* Not by type: clang gives the BTF of this inner definition no members of it. */
+  __uint(value_size, sizeof(struct xpu_row_block));
+};
+
+struct {
+  __uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
+  __uint(max_entries, XPU_MAX_ROW_BLOCKS);
+  __type(key, __u32);
+  __array(values, struct unwind_row_block);
+} unwind_rows SEC(".maps");
+
+/* What is searched for an address, and what was found. */
+struct lookup {
+  struct xpu_code code;
+  struct xpu_mapping last; /* where the frame before was: the next is often there too */
+  struct xpu_rule rule;
+};
+
+/* Places in xpu_stack::frames, by DWARF's number of a register. */
+#define REGISTERS 16
+#define FIRST_REGISTER (XPU_MAX_FRAMES + XPU_MAX_USER_FRAMES - REGISTERS)
+
+struct walk {
+  __u64 ip;
+  __u64 sp;
+  __u64 bp;
+  struct xpu_stack* stack;
+  struct lookup lookup;
+  __u32 first; /* place of the first user frame in stack->frames */
+  __u32 count;
+  __u32 flags;
+  __u32 stop;
+  __u32 exact; /* ip is an instruction, else a return address */
+  __u32 saved; /* bp was found by a frame pointer */
+};
+
+enum found {
+  FOUND_NOTHING, /* the address is in no code */
+  FOUND_UNKNOWN, /* it cannot be told now */
+  FOUND_CODE,    /* there is no rule for it */
+  FOUND_RULE,
+};
+
+/*
+ * Binary searches take a fixed course: what is compared changes a number, never the way through the
+ * program, for each such branch would double the verifier's work. Enough steps for the greatest
+ * possible number of elements.
+ */
+#define MAPPING_STEPS 18
+#define ROW_STEPS 13
+
+/* All ones when a <= b, else 0; the difference fits into 63 bits. */
+static __always_inline __u64 mask_if_not_above(__u64 a, __u64 b) {
+  return ~(__u64)((__s64)(b - a) >> 63);
+}
+
+static __always_inline bool find_mapping(struct lookup* lookup, __u64 address) {
+  __u32 low = lookup->code.first;
+  __u32 count = lookup->code.count;
+  struct xpu_mapping* mapping;
+  int i;
+
+  if (address - lookup->last.start < lookup->last.end - lookup->last.start) return true;
+  for (i = 0; i < MAPPING_STEPS; i++) {
+    __u32 half = count / 2;
+    __u32 middle = low + half;
+
+    mapping = bpf_map_lookup_elem(&unwind_mappings, &middle);
+    if (!mapping) return false;
+    low += half & mask_if_not_above(mapping->start, address);
+    count -= half;
+    if (count <= 1) break;
+  }
+  mapping = bpf_map_lookup_elem(&unwind_mappings, &low);
+  if (!mapping || address - mapping->start >= mapping->end - mapping->start) return false;
+  lookup->last = *mapping;
+  return true;
+}
+
+/* A mapping that the kernel found. */
+struct found_area {
+  struct xpu_mapping mapping;
+  struct xpu_file file; /* inode 0: none */
+  __u64 file_offset;
+  __u64 flags;
+};
+
+#define VM_EXEC 4
+#define PAGE_SHIFT 12
+
+static long take_area(struct task_struct* task __attribute__((unused)), struct vm_area_struct* area,
+                      struct found_area* found) {
+  struct file* file = BPF_CORE_READ(area, vm_file);
+
+  found->mapping.start = BPF_CORE_READ(area, vm_start);
+  found->mapping.end = BPF_CORE_READ(area, vm_end);
+  found->flags = BPF_CORE_READ(area, vm_flags);
+  found->file_offset = BPF_CORE_READ(area, vm_pgoff) << PAGE_SHIFT;
+  if (file) {
+    found->file.inode = BPF_CORE_READ(file, f_inode, i_ino);
+    found->file.device = BPF_CORE_READ(file, f_inode, i_sb, s_dev);
+  }
+  return 0;
+}
+
+#define ENOENT 2
+
+/*
+ * What the process itself has mapped there: a program that has just begun, or a library that it has
+ * just loaded, of which the recorder does not know yet, but whose table may be there. With
+ * interrupts off the kernel allows one such look per sample.
+ */
+static __always_inline enum found find_area(struct lookup* lookup, __u64 address) {
+  struct found_area found = {};
+  struct xpu_file_table* table;
+  long result = bpf_find_vma(bpf_get_current_task_btf(), address, take_area, &found, 0);
+
+  if (result) return result == -ENOENT ? FOUND_NOTHING : FOUND_UNKNOWN;
+  if (!(found.flags & VM_EXEC)) return FOUND_NOTHING;
+  if (found.file.inode) {
+    table = bpf_map_lookup_elem(&unwind_files, &found.file);
+    found.mapping.page_count = XPU_TABLE_NOT_READY;
+    if (table) {
+      found.mapping.origin = found.mapping.start - found.file_offset + table->origin;
+      found.mapping.first_page = table->first_page;
+      found.mapping.page_count = table->page_count;
+    }
+  }
+  lookup->last = found.mapping;
+  return FOUND_CODE;
+}
+
+/* The rule of an address in lookup->last; 0: its table has none. */
+static __always_inline struct xpu_rule* rule_in_table(struct lookup* lookup, __u64 address) {
+  __u64 into = address - lookup->last.origin;
+  __u64 page_number = into >> XPU_UNWIND_PAGE_SHIFT;
+  __u32 offset = into & (XPU_UNWIND_PAGE_BYTES - 1);
+  __u32 zero = 0, key, low, count, i;
+  struct xpu_page* page;
+  struct xpu_row_block* block;
+  void* blocks;
+
+  if (lookup->last.page_count == XPU_TABLE_NOT_READY || page_number >= lookup->last.page_count)
+    return 0;
+  key = lookup->last.first_page + page_number;
+  page = bpf_map_lookup_elem(&unwind_pages, &key);
+  if (!page || page->row_count == 0) return 0;
+  key = page->first_row / XPU_ROWS_PER_BLOCK;
+  blocks = bpf_map_lookup_elem(&unwind_rows, &key);
+  if (!blocks) return 0;
+  block = bpf_map_lookup_elem(blocks, &zero);
+  if (!block) return 0;
+  low = page->first_row;
+  count = page->row_count;
+  /* The last row whose offset is not above: of the first that is certain. */
+  for (i = 0; i < ROW_STEPS; i++) {
+    __u32 half = count / 2;
+    __u32 middle = (low + half) & (XPU_ROWS_PER_BLOCK - 1);
+
+    low += half & mask_if_not_above(block->rows[middle].offset, offset);
+    count -= half;
+    if (count <= 1) break;
+  }
+  key = block->rows[low & (XPU_ROWS_PER_BLOCK - 1)].rule;
+  return bpf_map_lookup_elem(&unwind_rules, &key);
+}
+
+/* Not static: then the verifier goes through it once, not once per way to get here. */
+__attribute__((noinline)) int find_rule(struct lookup* lookup, __u64 address) {
+  struct xpu_rule* rule;
+  enum found found;
+
+  if (!lookup) return FOUND_NOTHING;
+  if (!find_mapping(lookup, address)) {
+    found = find_area(lookup, address);
+    if (found != FOUND_CODE) return found;
+  }
+  rule = rule_in_table(lookup, address);
+  if (!rule || rule->cfa == XPU_CFA_NONE) return FOUND_CODE;
+  lookup->rule = *rule;
+  return FOUND_RULE;
+}
+
+static __always_inline bool read_user(__u64 address, __u64* value) {
+  return bpf_probe_read_user(value, sizeof(*value), (void*)address) == 0;
+}
+
+/* In place of an rbp that was not kept: no frame pointer, nor the 0 of the outermost frame. */
+#define UNKNOWN_FRAME_POINTER 1
+
+#define UCONTEXT_RBP 120
+#define UCONTEXT_RSP 160
+#define UCONTEXT_RIP 168
+
+/* The step functions return the reason to stop, XPU_STOP_COMPLETE (0) to go on. */
+
+static __always_inline __u32 step_over_signal(struct walk* walk) {
+  __u64 sp = walk->sp;
+
+  if (!read_user(sp + UCONTEXT_RIP, &walk->ip) || !read_user(sp + UCONTEXT_RSP, &walk->sp) ||
+      !read_user(sp + UCONTEXT_RBP, &walk->bp)) {
+    return XPU_STOP_UNREADABLE;
+  }
+  walk->exact = 1;
+  return XPU_STOP_COMPLETE;
+}
+
+static __always_inline __u32 find_cfa(struct walk* walk, const struct xpu_rule* rule,
+                                      __u64 looked_up, __u64* cfa) {
+  __u64 base = walk->sp;
+
+  switch (rule->cfa) {
+    case XPU_CFA_RBP:
+      base = walk->bp;
+      /* fallthrough */
+    case XPU_CFA_RSP:
+      *cfa = base + rule->cfa_offset;
+      return XPU_STOP_COMPLETE;
+    case XPU_CFA_AT_RBP:
+      base = walk->bp;
+      /* fallthrough */
+    case XPU_CFA_AT_RSP:
+      if (!read_user(base + (__s16)rule->cfa_offset, cfa)) return XPU_STOP_UNREADABLE;
+      *cfa += rule->cfa_offset >> 16;
+      return XPU_STOP_COMPLETE;
+    case XPU_CFA_PLT:
+      *cfa = base + 8 + ((looked_up & 15) >= rule->cfa_offset ? 8 : 0);
+      return XPU_STOP_COMPLETE;
+    case XPU_CFA_REGISTER:
+      if (walk->count != 1) return XPU_STOP_UNSUPPORTED; /* of an outer frame they are not known */
+      *cfa = walk->stack->frames[FIRST_REGISTER + ((rule->cfa_offset >> 16) & (REGISTERS - 1))] +
+             (__s16)rule->cfa_offset;
+      return *cfa ? XPU_STOP_COMPLETE : XPU_STOP_UNSUPPORTED;
+    default:
+      return XPU_STOP_UNSUPPORTED;
+  }
+}
+
+static __always_inline __u32 step_by_rule(struct walk* walk, const struct xpu_rule* rule,
+                                          __u64 looked_up) {
+  __u64 pair[2];
+  __u64 cfa = 0;
+  __u32 stop = find_cfa(walk, rule, looked_up, &cfa);
+
+  if (stop != XPU_STOP_COMPLETE) return stop;
+  if (cfa <= walk->sp) return XPU_STOP_STUCK;
+  if (rule->rbp == XPU_RBP_AT_CFA && rule->rbp_offset == -16) {
+    /* push %rbp at the function's entry: both in one read. */
+    if (bpf_probe_read_user(pair, sizeof(pair), (void*)(cfa - 16))) return XPU_STOP_UNREADABLE;
+    walk->bp = pair[0];
+    walk->ip = pair[1];
+  } else {
+    __u64 base = rule->rbp == XPU_RBP_AT_CFA ? cfa : walk->bp;
+
+    if (!read_user(cfa - 8, &walk->ip)) return XPU_STOP_UNREADABLE;
+    if (rule->rbp == XPU_RBP_UNDEFINED) {
+      walk->bp = UNKNOWN_FRAME_POINTER;
+    } else if (rule->rbp != XPU_RBP_SAME && !read_user(base + rule->rbp_offset, &walk->bp)) {
+      return XPU_STOP_UNREADABLE;
+    }
+  }
+  walk->sp = cfa;
+  return XPU_STOP_COMPLETE;
+}
+
+#define MAX_ARGUMENTS (1 << 20)
+
+/* The stack pointer at which the kernel starts a program: argc, argv, a null. */
+static __always_inline bool is_program_start(__u64 sp) {
+  __u64 count = 0, end = 1;
+
+  return read_user(sp, &count) && count > 0 && count < MAX_ARGUMENTS &&
+         read_user(sp + 8 + 8 * count, &end) && end == 0;
+}
+
+/*
+ * Where there is no caller, ip is then 0. A frame pointer of 0 marks the outermost frame when it
+ * was saved as one or where a program starts; code that uses rbp for something else has a 0 there
+ * too.
+ */
+static __always_inline __u32 step_by_frame_pointer(struct walk* walk) {
+  __u64 pair[2];
+
+  walk->flags |= XPU_WALK_FRAME_POINTERS;
+  if (walk->bp == 0) {
+    if (!walk->saved && !is_program_start(walk->sp)) return XPU_STOP_NO_RULE;
+    walk->ip = 0;
+    return XPU_STOP_COMPLETE;
+  }
+  if (walk->bp < walk->sp || walk->bp % 8 != 0) return XPU_STOP_NO_RULE;
+  if (bpf_probe_read_user(pair, sizeof(pair), (void*)walk->bp)) return XPU_STOP_NO_RULE;
+  walk->sp = walk->bp + 16;
+  walk->bp = pair[0];
+  walk->ip = pair[1];
+  walk->saved = 1;
+  return XPU_STOP_COMPLETE;
+}
+
+/*
+ * The frame number `index`; 1 ends the walk. Places are counted by `index`, which the verifier
+ * takes for any number: with a counter of our own it would go through every value.
+ */
+static long walk_one_frame(__u32 index, struct walk* walk) {
+  __u64 looked_up = walk->ip - (walk->exact ? 0 : 1);
+  int found = find_rule(&walk->lookup, looked_up);
+  __u32 place = walk->first + index;
+  bool in_trampoline;
+
+  if (found == FOUND_NOTHING && index > 0) {
+    walk->stop = XPU_STOP_NOT_CODE;
+    return 1;
+  }
+  if (index >= XPU_MAX_USER_FRAMES || place >= XPU_MAX_FRAMES + XPU_MAX_USER_FRAMES) {
+    walk->stop = XPU_STOP_DEPTH;
+    return 1;
+  }
+  /* What a signal interrupted is written as a return address, one behind; so is its trampoline. */
+  in_trampoline = found == FOUND_RULE && walk->lookup.rule.cfa == XPU_CFA_SIGNAL;
+  walk->stack->frames[place] = walk->ip + (index > 0 && (walk->exact || in_trampoline) ? 1 : 0);
+  walk->count = index + 1;
+  walk->exact = 0;
+  if (found != FOUND_RULE) {
+    if (found != FOUND_CODE || walk->lookup.last.page_count == XPU_TABLE_NOT_READY)
+      walk->flags |= XPU_WALK_NOT_READY;
+    walk->stop = step_by_frame_pointer(walk);
+  } else {
+    walk->flags |= XPU_WALK_TABLES;
+    walk->saved = 0;
+    if (walk->lookup.rule.cfa == XPU_CFA_END) {
+      walk->stop = XPU_STOP_COMPLETE;
+      return 1;
+    }
+    if (walk->lookup.rule.cfa == XPU_CFA_SIGNAL) {
+      walk->stop = step_over_signal(walk);
+    } else {
+      walk->stop = step_by_rule(walk, &walk->lookup.rule, looked_up);
+    }
+  }
+  return walk->stop != XPU_STOP_COMPLETE || walk->ip == 0;
+}
+
+/*
+ * What a walk begins with: the registers with which the thread left user code.
+ */
+struct user_registers {
+  __u64 ip;
+  __u64 sp;
+  __u64 bp;
+};
+
+/*
+ * The place of the other registers of the innermost frame, for the few rules that ask for one: in
+ * the end of the array of frames, which is free at that time.
+ */
+static __always_inline void keep_registers(const struct pt_regs* registers,
+                                           struct xpu_stack* stack) {
+  __u64* kept = &stack->frames[FIRST_REGISTER];
+
+  kept[0] = registers->ax;
+  kept[1] = registers->dx;
+  kept[2] = registers->cx;
+  kept[3] = registers->bx;
+  kept[4] = registers->si;
+  kept[5] = registers->di;
+  kept[6] = registers->bp;
+  kept[7] = registers->sp;
+  kept[8] = registers->r8;
+  kept[9] = registers->r9;
+  kept[10] = registers->r10;
+  kept[11] = registers->r11;
+  kept[12] = registers->r12;
+  kept[13] = registers->r13;
+  kept[14] = registers->r14;
+  kept[15] = registers->r15;
+}
+
+static __always_inline void forget_registers(struct xpu_stack* stack) {
+  __u64* kept = &stack->frames[FIRST_REGISTER];
+  int i;
+
+  for (i = 0; i < REGISTERS; i++) kept[i] = 0;
+}
+
+/* Appends the user frames behind the kernel's, of which there are `first`. */
+static __always_inline void walk_user_stack(const struct user_registers* registers, __u32 pid,
+                                            struct xpu_stack* stack, __u32 first) {
+  struct xpu_code* code = bpf_map_lookup_elem(&unwind_processes, &pid);
+  struct walk walk = {};
+
+  walk.ip = registers->ip;
+  walk.sp = registers->sp;
+  walk.bp = registers->bp;
+  if (code) walk.lookup.code = *code;
+  walk.stack = stack;
+  walk.first = first;
+  walk.exact = 1;
+  walk.stop = XPU_STOP_UNREADABLE;
+  if (walk.ip) bpf_loop(XPU_MAX_USER_FRAMES + 1, walk_one_frame, &walk, 0);
+  stack->user_frames = walk.count;
+  stack->user_walk = walk.flags;
+  stack->user_stop = walk.stop;
+}
+
+#endif

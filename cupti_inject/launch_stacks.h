@@ -1,0 +1,87 @@
+// The CPU stack of every operation of the GPU, walked in the callback on the thread that it belongs
+// to: wire.h says how it works. No lock, no allocation, no read that can fault.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+#include "cupti_inject/code_files.h"
+#include "cupti_inject/handshake.h"
+#include "cupti_inject/lock.h"
+#include "cupti_inject/ring_producer.h"
+#include "cupti_inject/rule_cache.h"
+#include "cupti_inject/stack_ids.h"
+#include "cupti_inject/stack_memory.h"
+#include "symbolize/elf/unwind_walk.h"
+
+namespace xpu::inject {
+
+// The registers of the caller of the function that this is inlined into, in its call instruction.
+// Our library has frame pointers, so no table of its own is needed to leave it.
+__attribute__((always_inline)) inline WalkRegisters CallerRegisters() {
+  const auto frame = reinterpret_cast<uint64_t>(__builtin_frame_address(0));
+  const auto return_address = reinterpret_cast<uint64_t>(__builtin_return_address(0));
+  return {return_address - 1, frame + 16, *reinterpret_cast<const uint64_t*>(frame)};
+}
+
+class LaunchStacks {
+ public:
+  // All outlive this object. `wake`: whoever calls Refresh waits for it. False: no memory.
+  bool Open(const MappedRing& mapped, RingProducer* ring, Signal* wake);
+  void Close();
+  bool on() const { return on_.load(std::memory_order_relaxed); }
+
+  // Sends the stack that `at` is in.
+  void Take(const wire::LaunchCall& call, const WalkRegisters& at, ThreadStack& own);
+
+  // Follows what the loader does. Never in a callback; one thread at a time.
+  void Refresh() {
+    if (on()) files_.Refresh();
+  }
+  // Until the recorder has answered for every file that it was told of, at most `timeout_ns`. On
+  // the refreshing thread.
+  void WaitForTables(uint64_t timeout_ns) const;
+
+ private:
+  static constexpr uint32_t kQuestionSlots = 1024;
+
+  // What WalkStack asks for rules.
+  class Finder {
+   public:
+    Finder(LaunchStacks& stacks, const CodeSnapshot& files) : stacks_(stacks), files_(files) {}
+    CodeKind Find(uint64_t address, UnwindRule* rule) {
+      if (stacks_.rules_.Find(address, files_.generation, rule)) return CodeKind::kRule;
+      return stacks_.FindRule(files_, address, rule);
+    }
+
+   private:
+    LaunchStacks& stacks_;
+    const CodeSnapshot& files_;
+  };
+
+  CodeKind FindRule(const CodeSnapshot& files, uint64_t address, UnwindRule* rule);
+  CodeKind KindOfOther(uint64_t address);
+  bool Ask(uint64_t address);
+  bool SendCopy(const wire::LaunchCall& call, const WalkRegisters& at, StackMemory& memory);
+  void SendStack(const wire::LaunchCall& call, const WalkResult& walk, const uint64_t* frames);
+  bool Define(uint32_t number, const WalkResult& walk, const uint64_t* frames);
+
+  std::atomic<bool> on_{false};
+  RingProducer* ring_ = nullptr;
+  Signal* wake_ = nullptr;
+  const wire::RingHeader* header_ = nullptr;
+  const std::byte* arena_ = nullptr;
+  uint64_t arena_bytes_ = 0;
+  uint64_t main_top_ = 0;
+  CodeFiles files_;
+  RuleCache rules_;
+  void* rule_memory_ = nullptr;
+  StackIds ids_;
+  ScratchPool scratch_;
+  std::atomic<uint32_t> next_single_{wire::kFirstSingleStack};
+  // Pages outside of all files that the recorder was asked about: page << kQuestionBits | question.
+  std::atomic<uint64_t> asked_[kQuestionSlots] = {};
+  std::atomic<uint32_t> questions_{0};
+};
+
+}  // namespace xpu::inject

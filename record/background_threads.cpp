@@ -1,0 +1,38 @@
+#include "record/background_threads.h"
+
+#include <csignal>
+#include <system_error>
+#include <utility>
+
+#include <sys/resource.h>
+
+namespace xpu {
+namespace {
+
+constexpr int kNiceness = 5;
+
+}  // namespace
+
+void BackgroundThreads::Start(std::function<void()> work) {
+  // Inherited, so that the thread has no moment without it.
+  sigset_t all, before;
+  ::sigfillset(&all);
+  ::pthread_sigmask(SIG_SETMASK, &all, &before);
+  try {
+    threads_.emplace_back([work = std::move(work)] {
+      // Of this thread alone, on Linux.
+      ::setpriority(PRIO_PROCESS, 0, ::getpriority(PRIO_PROCESS, 0) + kNiceness);
+      work();
+    });
+  } catch (const std::system_error&) {
+    // Told in the header.
+  }
+  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+}
+
+void BackgroundThreads::Join() {
+  for (std::thread& thread : threads_) thread.join();
+  threads_.clear();
+}
+
+}  // namespace xpu

@@ -1,0 +1,284 @@
+#include "record/inline_stacks.h"
+
+#include <algorithm>
+#include <utility>
+
+#include <sys/mman.h>
+
+#include "format/base/text.h"
+#include "record/wire_message.h"
+
+namespace xpu {
+namespace {
+
+// Of stacks of one process; more are not kept, their launches are counted.
+constexpr uint64_t kMaxStackBytes = uint64_t{256} << 20;
+constexpr size_t kMaxNewFiles = size_t{1} << 16;
+constexpr size_t kMaxQuestions = 4096;
+// Of copies that wait, when nothing is new: for those that have waited enough.
+constexpr uint64_t kWalkPeriodNs = 500'000'000;
+
+// Names of the loader that are no path to the file.
+constexpr std::string_view kVdso = "linux-vdso.so.1";
+
+}  // namespace
+
+InlineStacks::InlineStacks(const Settings& settings, uint32_t pid, InstanceId instance,
+                           wire::RingHeader& header, EventSink& sink)
+    : settings_(settings), pid_(pid), instance_(instance), header_(header) {
+  if (settings_.tables != nullptr) ReadMaps(sink);
+}
+
+bool InlineStacks::TakeCodeFile(Bytes message) {
+  const auto fixed = ReadFixed<wire::CodeFileMessage>(message);
+  if (!fixed || settings_.tables == nullptr) return false;
+  const wire::CodeFileMessage& raw = *fixed->operator->();
+  const auto name = BytesBehind(message, sizeof(raw), raw.name_bytes);
+  if (!name || raw.file >= wire::kMaxCodeFiles || raw.end_address <= raw.start_address ||
+      raw.build_id_bytes > wire::kMaxBuildIdBytes || new_files_.size() >= kMaxNewFiles) {
+    return false;
+  }
+  new_files_.push_back({{raw.end_address, raw.bias, raw.file},
+                        raw.start_address,
+                        raw.file_offset,
+                        {reinterpret_cast<const char*>(raw.build_id), raw.build_id_bytes},
+                        std::string(TextOf(*name))});
+  return true;
+}
+
+bool InlineStacks::TakeStack(Bytes message) {
+  const auto fixed = ReadFixed<wire::StackMessage>(message);
+  if (!fixed || (*fixed)->frame_count > wire::kMaxFrames || (*fixed)->stack == 0) return false;
+  const size_t bytes = (*fixed)->frame_count * sizeof(uint64_t);
+  const auto frames = BytesBehind(message, sizeof(wire::StackMessage), bytes);
+  if (!frames || stack_bytes_ + bytes > kMaxStackBytes) return false;
+  Stack& stack = stacks_[(*fixed)->stack];
+  stack_bytes_ += bytes - stack.frames.size() * sizeof(uint64_t);
+  stack.walk = {(*fixed)->flags, (*fixed)->stop};
+  stack.frames.resize((*fixed)->frame_count);
+  std::memcpy(stack.frames.data(), frames->data(), bytes);
+  return true;
+}
+
+bool InlineStacks::TakeLaunch(Bytes message, EventSink& sink) {
+  const auto fixed = ReadFixed<wire::LaunchMessage>(message);
+  if (!fixed) return false;
+  const uint32_t number = (*fixed)->stack;
+  const auto found = stacks_.find(number);
+  if (found == stacks_.end()) return false;
+  Write((*fixed)->call, found->second.walk, found->second.frames, sink);
+  if (number >= wire::kFirstSingleStack) {
+    stack_bytes_ -= found->second.frames.size() * sizeof(uint64_t);
+    stacks_.erase(found);
+  }
+  return true;
+}
+
+bool InlineStacks::TakeStackCopy(Bytes message) {
+  const auto fixed = ReadFixed<wire::StackCopyMessage>(message);
+  if (!fixed || (*fixed)->bytes > wire::kMaxCopyBytes) return false;
+  const auto bytes = BytesBehind(message, sizeof(wire::StackCopyMessage), (*fixed)->bytes);
+  if (!bytes) return false;
+  new_copies_ = true;
+  copies_.Add({(*fixed)->call,
+               {(*fixed)->ip, (*fixed)->sp, (*fixed)->bp},
+               MonotonicNs(),
+               {bytes->begin(), bytes->end()}});
+  return true;
+}
+
+bool InlineStacks::TakeOtherCode(Bytes message) {
+  const auto fixed = ReadFixed<wire::OtherCodeMessage>(message);
+  if (!fixed || questions_.size() >= kMaxQuestions) return false;
+  questions_.push_back((*fixed)->address);
+  return true;
+}
+
+void InlineStacks::Write(const wire::LaunchCall& call, StackWalk walk,
+                         std::span<const uint64_t> frames, EventSink& sink) {
+  if (settings_.drop.Next()) {
+    sink.losses().Add(LossKind::kTestDropped, 1, pid_, instance_);
+    return;
+  }
+  CountStop(walk, sink.losses(), pid_, instance_);
+  if (settings_.processes != nullptr && threads_.insert(call.tid).second) {
+    settings_.processes->SeeThread(pid_, call.tid, sink);
+  }
+  frames_.clear();
+  for (uint64_t address : frames) frames_.push_back({FrameKind::kUser, address});
+  LaunchStack launch;
+  launch.instance = instance_;
+  launch.correlation_id = call.correlation_id;
+  launch.domain = static_cast<ApiDomain>(call.domain_and_callback_id >> wire::kDomainShift);
+  launch.callback_id = call.domain_and_callback_id & ((1u << wire::kDomainShift) - 1);
+  launch.time_ns = call.time_ns;
+  launch.pid = pid_;
+  launch.tid = call.tid;
+  launch.cpu = call.cpu;
+  launch.stack = sink.Intern(frames_);
+  launch.stack_flags = StackFlagsOf(walk) | kStackInProcess;
+  sink.Write(launch);
+}
+
+void InlineStacks::Update(EventSink& sink) {
+  if (settings_.tables == nullptr) return;
+  if (!new_files_.empty() || !questions_.empty()) ReadMaps(sink);
+  const bool new_tables = AnswerTables();
+  AnswerQuestions();
+  if (copies_.empty()) return;
+  const uint64_t now_ns = MonotonicNs();
+  if (!std::exchange(new_copies_, false) && !new_tables && now_ns < next_walk_ns_) return;
+  next_walk_ns_ = now_ns + kWalkPeriodNs;
+  WalkCopies(sink, false);
+}
+
+void InlineStacks::Finish(EventSink& sink) {
+  if (settings_.tables == nullptr) return;
+  AnswerTables();
+  WalkCopies(sink, true);
+}
+
+void InlineStacks::ReadMaps(EventSink& sink) {
+  if (!process_ended_) {
+    if (auto mappings = ReadProcessMaps(pid_); mappings.ok() && !mappings->empty()) {
+      mappings_ = *std::move(mappings);
+    }
+  }
+  for (const NewFile& file : std::exchange(new_files_, {})) AddFile(file);
+  if (settings_.processes == nullptr) return;
+  for (const ProcessMapping& mapping : mappings_) {
+    if ((mapping.protection & PROT_EXEC) != 0) WriteMapping(mapping, sink);
+  }
+}
+
+void InlineStacks::WriteMapping(const ProcessMapping& mapping, EventSink& sink) {
+  const auto written = written_.find(mapping.start_address);
+  const auto build_id = build_ids_.find(mapping.start_address);
+  if (written != written_.end() && written->second == mapping.end_address) return;
+  written_[mapping.start_address] = mapping.end_address;
+  Mapping event;
+  event.time_ns = MonotonicNs();
+  event.pid = event.tid = pid_;
+  event.start_address = mapping.start_address;
+  event.size_bytes = mapping.end_address - mapping.start_address;
+  event.file_offset = mapping.file_offset;
+  event.protection = mapping.protection;
+  event.flags = mapping.flags;
+  event.path = sink.Intern(mapping.path);
+  if (build_id != build_ids_.end()) event.build_id = sink.Intern(build_id->second);
+  event.device_major = mapping.device_major;
+  event.device_minor = mapping.device_minor;
+  event.inode = mapping.inode;
+  sink.Write(event);
+}
+
+void InlineStacks::AddRange(uint64_t start, const Range& range) {
+  auto at = ranges_.lower_bound(start);
+  if (at != ranges_.begin() && std::prev(at)->second.end > start) --at;
+  while (at != ranges_.end() && at->first < range.end) at = ranges_.erase(at);
+  ranges_[start] = range;
+}
+
+// The kernel's word for it; the loader's where the process is gone or has unmapped it already.
+const ProcessMapping& InlineStacks::MappingOf(const NewFile& file) {
+  if (const ProcessMapping* mapping = FindMapping(mappings_, file.start)) return *mapping;
+  ProcessMapping mapping;
+  mapping.start_address = file.start;
+  mapping.end_address = file.range.end;
+  mapping.file_offset = file.file_offset;
+  mapping.protection = PROT_READ | PROT_EXEC;
+  mapping.flags = MAP_PRIVATE;
+  mapping.path = file.name == kVdso ? "[vdso]" : file.name;
+  const auto after = std::find_if(mappings_.begin(), mappings_.end(), [&](const auto& other) {
+    return other.start_address > file.start;
+  });
+  return *mappings_.insert(after, std::move(mapping));
+}
+
+void InlineStacks::AddFile(const NewFile& file) {
+  AddRange(file.start, file.range);
+  // What was mapped there before is gone.
+  written_.erase(file.start);
+  build_ids_[file.start] = file.build_id;
+  const ProcessMapping& mapping = MappingOf(file);
+  if (files_.size() <= file.range.file) files_.resize(file.range.file + 1);
+  File& known = files_[file.range.file];
+  if (std::exchange(known.known, true)) return;
+  UnwindTables::File wanted;
+  wanted.build_id = file.build_id;
+  wanted.device = uint64_t{mapping.device_major} << 32 | mapping.device_minor;
+  wanted.inode = mapping.inode;
+  if (mapping.path == "[vdso]") {
+    wanted.paths = {mapping.path};
+  } else if (mapping.path.starts_with('/')) {
+    wanted.paths = {
+        Format("/proc/{}/root{}", pid_, mapping.path), mapping.path,
+        Format("/proc/{}/map_files/{:x}-{:x}", pid_, mapping.start_address, mapping.end_address)};
+  }
+  known.table = wanted.paths.empty() ? 0 : settings_.tables->Request(std::move(wanted));
+}
+
+bool InlineStacks::AnswerTables() {
+  bool any = false;
+  for (size_t number = 0; number < files_.size(); ++number) {
+    File& file = files_[number];
+    if (!file.known || file.place != wire::kTablePending) continue;
+    file.place = settings_.tables->PlaceOf(file.table);
+    header_.tables[number].store(file.place, std::memory_order_release);
+    any = any || file.place != wire::kTablePending;
+  }
+  return any;
+}
+
+void InlineStacks::AnswerQuestions() {
+  for (uint64_t address : std::exchange(questions_, {})) {
+    const ProcessMapping* mapping = FindMapping(mappings_, address);
+    if (mapping != nullptr && (mapping->protection & PROT_EXEC) != 0) AddOtherCode(*mapping);
+    header_.other_code_answers.fetch_add(1, std::memory_order_release);
+  }
+}
+
+void InlineStacks::AddOtherCode(const ProcessMapping& mapping) {
+  uint64_t& end = other_code_[mapping.start_address];
+  if (end >= mapping.end_address) return;
+  end = mapping.end_address;
+  const uint32_t count = header_.other_code_count.load(std::memory_order_relaxed);
+  for (uint32_t i = 0; i < std::min(count, wire::kMaxOtherCode); ++i) {
+    wire::AddressRange& range = header_.other_code[i];
+    if (range.start.load(std::memory_order_relaxed) == mapping.start_address) {
+      range.end.store(mapping.end_address, std::memory_order_release);
+      return;
+    }
+  }
+  if (count >= wire::kMaxOtherCode) return;
+  header_.other_code[count].start.store(mapping.start_address, std::memory_order_relaxed);
+  header_.other_code[count].end.store(mapping.end_address, std::memory_order_relaxed);
+  header_.other_code_count.store(count + 1, std::memory_order_release);
+}
+
+CodeKind InlineStacks::FindRule(uint64_t address, UnwindRule* rule) {
+  auto after = ranges_.upper_bound(address);
+  if (after == ranges_.begin() || address >= std::prev(after)->second.end) {
+    const ProcessMapping* mapping = FindMapping(mappings_, address);
+    const bool is_code = mapping != nullptr && (mapping->protection & PROT_EXEC) != 0;
+    return is_code ? CodeKind::kNoTable : CodeKind::kNotCode;
+  }
+  const Range& range = std::prev(after)->second;
+  const uint32_t place = files_[range.file].place;
+  if (place == wire::kTablePending) return CodeKind::kNotReady;
+  if (place == wire::kTableNone) return CodeKind::kNoTable;
+  *rule = settings_.tables->arena().At(place).Find(address - range.bias);
+  return CodeKind::kRule;
+}
+
+void InlineStacks::WalkCopies(EventSink& sink, bool last) {
+  const StackCopies::Code code{
+      [this](uint64_t address, UnwindRule* rule) { return FindRule(address, rule); }};
+  copies_.Walk(
+      code, MonotonicNs(), last,
+      [&](const wire::LaunchCall& call, const WalkResult& walk, std::span<const uint64_t> frames) {
+        Write(call, {walk.flags, static_cast<uint32_t>(walk.stop)}, frames, sink);
+      });
+}
+
+}  // namespace xpu

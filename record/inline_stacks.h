@@ -1,0 +1,116 @@
+// The launch stacks that one injected library takes itself: its messages turned into events, its
+// questions answered (cupti_inject/wire.h).
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <span>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+#include "cupti_inject/wire.h"
+#include "record/event_sink.h"
+#include "record/inject_server.h"
+#include "record/process_maps.h"
+#include "record/process_tracker.h"
+#include "record/stack_copies.h"
+#include "record/stack_walk.h"
+#include "record/table_arena.h"
+#include "record/test_drop.h"
+
+namespace xpu {
+
+// Messages are untrusted: Take... says false to one that makes no sense.
+class InlineStacks {
+ public:
+  using Bytes = std::span<const std::byte>;
+
+  struct Settings {
+    SharedTables* tables = nullptr;       // nullptr: no stacks are taken in the process
+    ProcessTracker* processes = nullptr;  // where nobody else tells of threads and mappings
+    TestDrop drop;
+  };
+
+  // `header`: of the peer's ring, which outlives this. Reads what is mapped by now: the process has
+  // only begun to load the library.
+  InlineStacks(const Settings& settings, uint32_t pid, InstanceId instance,
+               wire::RingHeader& header, EventSink& sink);
+
+  bool TakeCodeFile(Bytes message);
+  bool TakeStack(Bytes message);
+  bool TakeLaunch(Bytes message, EventSink& sink);
+  bool TakeStackCopy(Bytes message);
+  bool TakeOtherCode(Bytes message);
+
+  // Behind the messages of a round: answers, and stacks that need not wait any more.
+  void Update(EventSink& sink);
+  // The process is gone: reads nothing of it any more.
+  void EndProcess() { process_ended_ = true; }
+  // Stacks that wait for a table; Finish gives them up.
+  bool waits() const { return !copies_.empty(); }
+  void Finish(EventSink& sink);
+
+ private:
+  struct Stack {
+    StackWalk walk;
+    std::vector<uint64_t> frames;
+  };
+  struct File {
+    UnwindTables::Id table = 0;
+    uint32_t place = wire::kTablePending;
+    bool known = false;
+  };
+  struct Range {
+    uint64_t end = 0;
+    uint64_t bias = 0;
+    uint32_t file = 0;
+  };
+  struct NewFile {
+    Range range;
+    uint64_t start = 0;
+    uint64_t file_offset = 0;
+    std::string build_id;
+    std::string name;
+  };
+
+  void ReadMaps(EventSink& sink);
+  void WriteMapping(const ProcessMapping& mapping, EventSink& sink);
+  void AddFile(const NewFile& file);
+  const ProcessMapping& MappingOf(const NewFile& file);
+  void AddRange(uint64_t start, const Range& range);
+  // True: there are new ones.
+  bool AnswerTables();
+  void AnswerQuestions();
+  void AddOtherCode(const ProcessMapping& mapping);
+  CodeKind FindRule(uint64_t address, UnwindRule* rule);
+  void WalkCopies(EventSink& sink, bool last);
+  void Write(const wire::LaunchCall& call, StackWalk walk, std::span<const uint64_t> frames,
+             EventSink& sink);
+
+  Settings settings_;
+  uint32_t pid_;
+  InstanceId instance_;
+  wire::RingHeader& header_;
+  bool process_ended_ = false;
+
+  std::vector<NewFile> new_files_;
+  std::vector<File> files_;           // by number
+  std::map<uint64_t, Range> ranges_;  // by start
+  std::vector<ProcessMapping> mappings_;
+  std::map<uint64_t, std::string> build_ids_;  // of files in `ranges_`, by start
+  std::map<uint64_t, uint64_t> written_;       // mappings in the capture: start to end
+  std::vector<uint64_t> questions_;
+  std::map<uint64_t, uint64_t> other_code_;  // start to end
+
+  std::unordered_map<uint32_t, Stack> stacks_;
+  uint64_t stack_bytes_ = 0;
+  StackCopies copies_;
+  bool new_copies_ = false;
+  uint64_t next_walk_ns_ = 0;
+  std::unordered_set<uint32_t> threads_;  // that the processes were told of
+  std::vector<Frame> frames_;
+};
+
+}  // namespace xpu

@@ -1,0 +1,33 @@
+// What a running process has mapped, read from /proc/PID/maps.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "format/base/result.h"
+
+namespace xpu {
+
+struct ProcessMapping {
+  uint64_t start_address = 0;
+  uint64_t end_address = 0;
+  uint64_t file_offset = 0;
+  uint32_t protection = 0;  // PROT_*
+  uint32_t flags = 0;       // MAP_SHARED or MAP_PRIVATE
+  uint32_t device_major = 0;
+  uint32_t device_minor = 0;
+  uint64_t inode = 0;
+  std::string path;  // "//anon" for memory without a name, as perf says it
+};
+
+// Lines that make no sense are left out.
+std::vector<ProcessMapping> ParseProcessMaps(std::string_view text);
+// In order of address.
+Result<std::vector<ProcessMapping>> ReadProcessMaps(uint32_t pid);
+
+// nullptr: nothing is mapped there. `mappings` in order of address.
+const ProcessMapping* FindMapping(const std::vector<ProcessMapping>& mappings, uint64_t address);
+
+}  // namespace xpu

@@ -1,0 +1,45 @@
+#include "record/stack_copies.h"
+
+#include <cstring>
+#include <utility>
+
+namespace xpu {
+namespace {
+
+struct CopiedMemory {
+  const StackCopy& copy;
+
+  bool Read(uint64_t address, uint64_t* value) const {
+    const uint64_t at = address - copy.registers.sp;
+    if (copy.bytes.size() < sizeof(*value) || at > copy.bytes.size() - sizeof(*value)) return false;
+    std::memcpy(value, copy.bytes.data() + at, sizeof(*value));
+    return true;
+  }
+};
+
+}  // namespace
+
+void StackCopies::Add(StackCopy copy) {
+  bytes_ += copy.bytes.size();
+  copies_.push_back(std::move(copy));
+}
+
+void StackCopies::Walk(Code code, uint64_t now_ns, bool last, const Done& done) {
+  std::deque<StackCopy> waiting;
+  for (StackCopy& copy : copies_) {
+    CopiedMemory memory{copy};
+    uint64_t frames[wire::kMaxFrames];
+    const WalkResult walk = WalkStack(copy.registers, memory, code, frames, wire::kMaxFrames);
+    const bool wait = (walk.flags & kWalkNotReady) != 0 && !last && bytes_ <= kMaxBytes &&
+                      now_ns - copy.taken_ns < kPatienceNs;
+    if (wait) {
+      waiting.push_back(std::move(copy));
+      continue;
+    }
+    bytes_ -= copy.bytes.size();
+    done(copy.call, walk, std::span(frames, walk.count));
+  }
+  copies_ = std::move(waiting);
+}
+
+}  // namespace xpu

@@ -1,0 +1,101 @@
+#include "record/unwind_file.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <utility>
+
+#include <elf.h>
+#include <fcntl.h>
+#include <sys/auxv.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "format/base/text.h"
+
+namespace xpu {
+namespace {
+
+// Program headers and notes lie here in what linkers write; else the whole file is read.
+constexpr size_t kHeadBytes = size_t{16} << 10;
+
+Error NoElfFile(const std::string& path) {
+  return Error{ErrorKind::kInvalid, Format("{}: not a regular file", path), {}};
+}
+
+Error Replaced(const std::string& path) {
+  return Error{ErrorKind::kUnsupported, Format("{}: the file has been replaced", path), {}};
+}
+
+void Describe(const ElfImage& image, UnwindFile& file) {
+  file.build_id = image.build_id();
+  file.segments = image.segments();
+}
+
+}  // namespace
+
+Result<ElfFile> UnwindFile::Reopen() const {
+  XPU_ASSIGN_OR_RETURN(ElfFile file,
+                       ElfFile::Open(fd ? Format("/proc/self/fd/{}", fd.get()) : path));
+  if (file.image().build_id() != build_id) return Replaced(path);
+  return file;
+}
+
+std::span<const std::byte> VdsoImage() {
+  const auto* start = reinterpret_cast<const std::byte*>(::getauxval(AT_SYSINFO_EHDR));
+  if (start == nullptr) return {};
+  const auto* header = reinterpret_cast<const Elf64_Ehdr*>(start);
+  return {start, header->e_shoff + uint64_t{header->e_shnum} * header->e_shentsize};
+}
+
+Result<UnwindFile> IdentifyFile(const std::string& path) {
+  // Asked before opening, which acts on a device and waits on a pipe.
+  struct stat info {};
+  if (::stat(path.c_str(), &info) != 0) return SystemError(Format("{}: open", path), errno);
+  if (!S_ISREG(info.st_mode)) return NoElfFile(path);
+  UniqueFd fd(::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
+  if (!fd || ::fstat(fd.get(), &info) != 0) return SystemError(Format("{}: open", path), errno);
+  if (!S_ISREG(info.st_mode)) return NoElfFile(path);
+
+  std::vector<std::byte> head(kHeadBytes);
+  const ssize_t n = ::pread(fd.get(), head.data(), head.size(), 0);
+  if (n < 0) return SystemError(Format("{}: read", path), errno);
+  head.resize(static_cast<size_t>(n));
+  UnwindFile file{.path = path,
+                  .build_id = {},
+                  .bytes = static_cast<uint64_t>(info.st_size),
+                  .device = info.st_dev,
+                  .inode = info.st_ino,
+                  .segments = {},
+                  .fd = {}};
+  XPU_ASSIGN_OR_RETURN(const ElfImage image, ElfImage::Parse(head, path));
+  Describe(image, file);
+  if (file.segments.empty() || file.build_id.empty()) {
+    XPU_ASSIGN_OR_RETURN(const ElfFile whole, ElfFile::Open(path));
+    Describe(whole.image(), file);
+  }
+  file.fd = std::move(fd);
+  return file;
+}
+
+Result<UnwindFile> FindUnwindFile(const std::vector<std::string>& paths,
+                                  const std::string& build_id) {
+  Error failure{ErrorKind::kNotFound, "no path", {}};
+  int best = -1;
+  const auto remember = [&](Error error, int closeness) {
+    if (std::exchange(best, std::max(best, closeness)) < closeness) failure = std::move(error);
+  };
+  for (const std::string& path : paths) {
+    auto file = IdentifyFile(path);
+    if (!file.ok()) {
+      const bool opened = file.error().kind == ErrorKind::kInvalid;
+      remember(std::move(file).error(), opened ? 1 : 0);
+    } else if (!build_id.empty() && file->build_id != build_id) {
+      remember(Replaced(path), 2);
+    } else {
+      return file;
+    }
+  }
+  return failure;
+}
+
+}  // namespace xpu

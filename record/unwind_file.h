@@ -1,0 +1,42 @@
+// The file behind a mapping, found again by the paths that may lead to it.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "format/base/handle.h"
+#include "format/base/result.h"
+#include "symbolize/elf/elf_image.h"
+
+namespace xpu {
+
+// What the beginning of an ELF file tells, read without the rest: of a library of 2 GB that is 16
+// KiB.
+struct UnwindFile {
+  std::string path;
+  std::string build_id;  // raw bytes; empty: it has none
+  uint64_t bytes = 0;
+  uint64_t device = 0, inode = 0;
+  std::vector<ElfSegment> segments;
+  UniqueFd fd;  // none: Reopen goes by the path
+
+  // The whole of it, also when its path does not lead to it any more because it was replaced or
+  // because the process whose /proc/PID/root that was is gone. An error where its build-id changed.
+  Result<ElfFile> Reopen() const;
+};
+
+// The name of the vdso's mapping, and the recorder's own image of it; empty: it has none.
+inline constexpr char kVdso[] = "[vdso]";
+std::span<const std::byte> VdsoImage();
+
+// kInvalid: it opens, but is no ELF file.
+Result<UnwindFile> IdentifyFile(const std::string& path);
+
+// The first of `paths` that is an ELF file with that build-id (empty: with any). Where there is
+// none, the error of the path that came closest: another build-id, no ELF file, cannot be opened.
+Result<UnwindFile> FindUnwindFile(const std::vector<std::string>& paths,
+                                  const std::string& build_id);
+
+}  // namespace xpu

@@ -1,0 +1,41 @@
+#include "record/unwinder.h"
+
+#include <utility>
+
+#include "record/bpf_support.h"
+#include "record/unwind_expected.h"
+#include "record/unwind_file.h"
+
+namespace xpu {
+
+bool CanWalkByTables() {
+  return libbpf_probe_bpf_helper(BPF_PROG_TYPE_PERF_EVENT, BPF_FUNC_loop, nullptr) == 1;
+}
+
+void Unwinder::Apply(EventSink& sink) {
+  const Status applied = processes_.Apply(MonotonicNs());
+  if (!applied.ok()) {
+    sink.losses().Add(LossKind::kUnwindTableFailed, 1, 0, {}, applied.error().message);
+  }
+  for (const UnwindTables::Failure& failure : tables_.TakeFailures()) {
+    sink.losses().Add(LossKind::kUnwindTableFailed, 1, 0, {}, failure.path + ": " + failure.reason);
+  }
+}
+
+void PrepareTables(UnwindTables& tables, const std::string& program,
+                   const std::vector<std::string>& environment) {
+  // The program's start is not held up longer, whatever it needs.
+  constexpr uint64_t kPatienceNs = 200'000'000;
+  const uint64_t deadline_ns = MonotonicNs() + kPatienceNs;
+  for (std::string& path : ExpectedFiles(program, environment)) {
+    UnwindTables::File file;
+    // By build-id it will be recognised when it is mapped.
+    if (auto identity = IdentifyFile(path); identity.ok()) file.build_id = identity->build_id;
+    file.paths.push_back(std::move(path));
+    tables.Request(std::move(file));
+  }
+  tables.Request({.paths = {"[vdso]"}, .build_id = {}, .device = 0, .inode = 0});
+  tables.WaitUntil(deadline_ns);
+}
+
+}  // namespace xpu

@@ -1,0 +1,53 @@
+// The entries of .eh_frame and .debug_frame: CIEs, what many functions have in common, and FDEs,
+// one for each range of code. Layouts: DWARF 5 section 6.4.1, LSB 5 section 10.6.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "format/base/result.h"
+#include "symbolize/elf/cfi_cursor.h"
+#include "symbolize/elf/elf_image.h"
+
+namespace xpu {
+
+struct CfiSection {
+  std::span<const std::byte> bytes;
+  uint64_t link_address = 0;
+  bool is_eh_frame = true;    // else .debug_frame
+  bool ends_at_zero = false;  // its size is not known: an entry of length 0 is the last one
+};
+
+// .eh_frame, by name or, where there are no section headers, through .eh_frame_hdr; then
+// .debug_frame, which describes what was compiled without the other (the startup files still have
+// it). kNotFound: none of them. kUnsupported: there is only a compressed .debug_frame.
+Result<std::vector<CfiSection>> FindCallFrames(const ElfImage& image);
+
+struct Cie {
+  uint64_t offset = 0;  // in the section
+  uint64_t code_alignment = 1;
+  int64_t data_alignment = 1;
+  uint64_t return_register = 0;
+  uint8_t pointer_encoding = kEhAbsolute;
+  bool is_signal_frame = false;
+  bool has_augmentation_data = false;
+  CfiCursor instructions;
+};
+
+struct Fde {
+  uint64_t begin = 0;  // link addresses
+  uint64_t end = 0;
+  uint32_t cie = 0;  // index
+  CfiCursor instructions;
+};
+
+struct CfiEntries {
+  std::vector<Cie> cies;  // ascending by offset
+  std::vector<Fde> fdes;  // in the section's order
+  uint64_t invalid = 0;   // entries that could not be read
+};
+
+// All entries. Time and memory in proportion to the section.
+CfiEntries ReadEntries(const CfiSection& section);
+
+}  // namespace xpu

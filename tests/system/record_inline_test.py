@@ -1,0 +1,157 @@
+"""Launch stacks that the injected library takes in the program, on the simulated device: the same
+as those of the probe, for any user, from any stack, without a trace in the program."""
+
+import json
+import os
+import shutil
+import subprocess
+
+from record_gpu_test import keys, simulated
+from record_privileges_test import NOBODY, as_nobody
+from xpu_testing import (Workspace, expect, expect_in, find, main, require_recording, skip,
+                         workload)
+
+TABLES, COMPLETE, NOT_READY, IN_PROCESS = 16, 32, 64, 128
+IN_PROCESS_SOURCE = 4
+INTERNAL = ("libxpu_inject", "libcupti", "libcuda.so", "libcudart")
+
+
+def record(work, *arguments, env=None, output="capture.xpu", **options):
+    result = work.record("--gpu-only", *arguments, env=env or simulated(), output=output, **options)
+    expect(f"status ({result.stderr})", result.returncode, 0)
+    return result
+
+
+def folded(path):
+    # In launches: times on the simulated device are its own.
+    return subprocess.run([find("report/xpu-report"), "--folded", "--mode=gpu", "--unit=ns", path],
+                          check=True, capture_output=True, text=True).stdout
+
+
+def stacks_of(text):
+    """Stack to nothing: how long it took differs from run to run."""
+    return sorted(line.rsplit(" ", 1)[0] for line in text.splitlines())
+
+
+def frames_of(capture, stack, time_ns, pid):
+    """(file, offset) of the program's own frames, outermost last."""
+    frames = []
+    for frame in stack:
+        mapping = capture.mapping_at(pid, frame - 1, time_ns)
+        if mapping is None:
+            frames.append(("?", frame))
+        elif not any(name in mapping["path"] for name in INTERNAL):
+            frames.append((os.path.basename(mapping["path"]),
+                           frame - mapping["start_address"] + mapping["file_offset"]))
+    return frames
+
+
+def walked(capture):
+    """How often the launch stacks have each flag."""
+    return {flag: sum(stack["stack_flags"] & flag != 0 for stack in capture.launch_stacks)
+            for flag in (TABLES, COMPLETE, NOT_READY, IN_PROCESS)}
+
+
+def test_every_launch_has_a_whole_stack():
+    with Workspace() as work:
+        result = record(work, "--launch-stacks=inline", workload("empty_launches"),
+                        "--launches", "5000")
+        truth = json.loads(result.stdout)
+        capture = work.capture()
+        expect("losses", capture.losses(), {})
+        expect("kernels", len(capture.kernels), truth["launches"])
+        expect("source", capture.recording_info[0]["launch_stacks"], IN_PROCESS_SOURCE)
+        expect("calls without a stack", keys(capture.api_calls) - keys(capture.launch_stacks),
+               set())
+        expect("stacks that are there twice", len(capture.launch_stacks),
+               len(keys(capture.launch_stacks)))
+        every = len(capture.launch_stacks)
+        expect("how they were taken", walked(capture),
+               {TABLES: every, COMPLETE: every, NOT_READY: 0, IN_PROCESS: every})
+        expect("threads", {s["tid"] for s in capture.launch_stacks}, {truth["workers"][0]["tid"]})
+
+
+def test_same_stacks_as_the_probe():
+    require_recording()
+    with Workspace() as work:
+        texts = {}
+        for source in ("inline", "uprobe"):
+            record(work, f"--launch-stacks={source}", workload("two_kernels"), "--mode=processes",
+                   output=f"{source}.xpu")
+            texts[source] = folded(work.file(f"{source}.xpu"))
+        expect("stacks", stacks_of(texts["inline"]), stacks_of(texts["uprobe"]))
+        expect_in("a stack", "main;", texts["inline"])
+
+
+def test_any_user_gets_what_root_gets():
+    if os.geteuid() != 0:
+        skip("root", "only root becomes another user")
+    with Workspace() as work:
+        command = (workload("two_kernels"), "--mode=processes")
+        record(work, "--launch-stacks=inline", *command)
+        result = as_nobody(work, "-o", "c.xpu", "--gpu-only", *command, env=simulated())
+        expect(f"status ({result.stderr})", result.returncode, 0)
+        expect("losses", work.capture("out/c.xpu").losses(), {})
+        expect("stacks", stacks_of(folded(work.file("out/c.xpu"))),
+               stacks_of(folded(work.file("capture.xpu"))))
+
+
+def strange(work, mode, *arguments):
+    result = record(work, "--launch-stacks=inline", workload("strange_stacks"), f"--mode={mode}",
+                    *arguments)
+    truth = json.loads(result.stdout)
+    capture = work.capture()
+    expect(f"{mode}: kernels", len(capture.kernels), truth["launches"])
+    expect(f"{mode}: calls without a stack",
+           keys(capture.api_calls) - keys(capture.launch_stacks), set())
+    return truth, capture
+
+
+def test_whole_stacks_from_strange_places():
+    with Workspace() as work:
+        for mode in ("plain", "altstack", "jit"):
+            _, capture = strange(work, mode)
+            expect(f"{mode}: losses", capture.losses(), {})
+        # The return address of a coroutine's function is the first byte of __start_context, so the
+        # instruction before it belongs to another function: whole or not is the C library's luck.
+        _, capture = strange(work, "coroutine")
+        expect("coroutine: losses", set(capture.losses()) <= {"stack_bad_return", "stack_stuck"},
+               True)
+        for kilobytes in (16, 32, 64):
+            _, capture = strange(work, "tiny", "--stack-kb", str(kilobytes))
+            expect(f"{kilobytes} KiB: losses", capture.losses(), {})
+
+
+def test_broken_frames_are_counted():
+    with Workspace() as work:
+        for mode, reason in (("far", "stack_unreadable"), ("low", "stack_stuck"),
+                             ("smashed", "stack_unreadable"), ("data", "stack_bad_return")):
+            truth, capture = strange(work, mode)
+            expect(f"{mode}: losses", capture.losses(), {reason: truth["launches"]})
+
+
+def test_code_that_comes_and_goes():
+    with Workspace() as work:
+        _, capture = strange(work, "plugin", "--plugin",
+                             find("tests/workloads/strange_plugin.so"))
+        expect("losses", capture.losses(), {})
+
+
+def test_descriptors_are_the_programs_own():
+    with Workspace() as work:
+        truth, _ = strange(work, "descriptors")
+        expect("numbers", truth["descriptors"], list(range(3, 11)))
+        expect("bytes", truth["file_bytes"], 70)
+        expect("signals", truth["signals_free"], True)
+
+
+def test_address_space_is_short():
+    """Without room for the tables the marker is called; nothing of the program changes."""
+    require_recording()
+    with Workspace() as work:
+        result = record(work, "sh", "-c", f"ulimit -v 400000; exec {workload('empty_launches')}")
+        expect("kernels", len(work.capture().kernels), json.loads(result.stdout)["launches"])
+
+
+if __name__ == "__main__":
+    main(globals())

@@ -1,0 +1,173 @@
+"""Programs without frame pointers whose stacks are known: CPU samples unwound by tables.
+
+Each program of tests/workloads/unwind prints the path to each of its leaves. At least 95 % of the
+samples in a leaf have exactly that path and are marked complete, no other stack is, and what ends
+early is in the ledger under its reason.
+"""
+
+import json
+import os
+import re
+import shutil
+
+import unwind_references as references
+from unwind_judge import Judge
+from unwind_stacks import Stacks
+from xpu_testing import Workspace, expect, find, main, require_recording, skip
+
+MILLISECONDS = 120
+# A loaded machine samples less; the leaves burn CPU time, so it is not much less.
+LEAST_SAMPLES = MILLISECONDS // 4
+# Tables of the program and of libc may come this many samples after its start, and the same again
+# for each library that it loads.
+MOST_NOT_READY = 40
+
+COMPILERS = [f"{compiler}-{level}-{cet}" for compiler in ("gcc", "clang") for level in ("O2", "O3")
+             for cet in ("none", "full")]
+
+
+def program(name):
+    return find(f"tests/workloads/unwind/{name}")
+
+
+def variants(name):
+    folder = os.path.dirname(program("calls-static"))
+    there = [v for v in COMPILERS if os.path.exists(f"{folder}/{name}-{v}")]
+    expect("g++ variants", len([v for v in there if v.startswith("gcc")]), 4)
+    return there
+
+
+def command_of(name, milliseconds=MILLISECONDS):
+    command = [program(name), str(milliseconds)]
+    if name.startswith("loads-"):
+        variant = name.removeprefix("loads-")
+        command += [program(f"libunwind_{which}-{variant}.so") for which in ("first", "second")]
+    return command
+
+
+def expected_of(text):
+    expected = []
+    for line in text.splitlines():
+        if line not in expected:
+            expected.append(line)
+    leaves = {}
+    for entry in map(json.loads, expected):
+        leaves[entry["leaf"], entry["path"]] = entry
+    return list(leaves.values())
+
+
+def judge(name, twin=None, milliseconds=MILLISECONDS):
+    """Records the program; returns what is wrong with its stacks."""
+    command = command_of(name, milliseconds)
+    with Workspace() as work:
+        result = work.record("--cpu-only", f"--call-graph={CALL_GRAPH}", "-F", "997", *command)
+        expect("status", result.returncode, 0)
+        expected = expected_of(result.stdout)
+        stacks = Stacks(work.capture(), {command[0]: program(twin)} if twin else {})
+        problems = Judge(stacks, expected).judge(LEAST_SAMPLES * milliseconds // MILLISECONDS,
+                                                 MOST_NOT_READY * (3 if "loads" in name else 1))
+        if "lay elsewhere" in result.stderr:
+            print(f"        {name}: {result.stderr.strip()}")
+        return [f"{name}: {problem}" for problem in problems]
+
+
+# fp is for looking at what these tests catch.
+CALL_GRAPH = os.environ.get("XPU_TEST_CALL_GRAPH", "eh")
+
+
+def check(*names, **options):
+    require_recording()
+    problems = []
+    for name in names:
+        problems += judge(name, **options)
+    if problems:
+        raise AssertionError("\n".join(problems))
+
+
+def check_variants(name, **options):
+    check(*[f"{name}-{variant}" for variant in variants(name)], **options)
+
+
+def test_frames_of_compilers():
+    check_variants("calls")
+
+
+def test_assembly():
+    check_variants("assembly")
+
+
+def test_signal_handlers():
+    check_variants("signals")
+
+
+def test_exceptions_in_flight():
+    check_variants("exceptions")
+
+
+def test_plt_entries_and_the_resolver():
+    check_variants("plt_lazy")
+
+
+def test_plt_entries_bound_at_the_start():
+    check_variants("plt_now")
+
+
+def test_threads_and_children():
+    check_variants("threads")
+
+
+def test_libraries_and_generated_code_while_the_program_runs():
+    check_variants("loads", milliseconds=400)
+
+
+def test_static_programs():
+    check("calls-static", "calls-static_pie", "calls-no_pie")
+
+
+def test_programs_without_symbols():
+    check("calls-stripped", "calls-no_section_headers", twin="calls-gcc-O2-none")
+
+
+def test_debug_frame():
+    check("calls-debug_frame")
+
+
+def compare(reference, name, least_leaves, except_for=()):
+    """The reference's path to each leaf of the program is the one that the program prints."""
+    if not shutil.which(reference.TOOL):
+        skip(reference.TOOL, f"{reference.TOOL} is not installed")
+    with Workspace() as work:
+        found, text = reference.paths_of(command_of(name), work.path)
+    expected = [e for e in expected_of(text) if e["end"] == "complete" and e["path"] and
+                e["leaf"] in found and e["leaf"] not in except_for]
+    for leaf in expected:
+        path = [re.sub(r"\.(cold|part).*", "", n) for n in leaf["path"].split(";")]
+        if not references.is_same(found[leaf["leaf"]], path):
+            raise AssertionError(f"{name}, {leaf['leaf']}: {reference.TOOL} says "
+                                 f"{found[leaf['leaf']]}, expected {path}")
+    if len(expected) < least_leaves:
+        raise AssertionError(f"{name}: {reference.TOOL} saw only {sorted(found)}")
+
+
+def test_perf_sees_the_same_paths():
+    # perf copies 16 KiB of the stack: less than a frame of RunBig.
+    for variant in ("gcc-O2-full", "gcc-O3-none"):
+        compare(references.Perf, f"calls-{variant}", 7, except_for=("LeafBig", "[vdso]"))
+        compare(references.Perf, f"assembly-{variant}", 2, except_for=("LeafAsmFramePointer",))
+        compare(references.Perf, f"signals-{variant}", 1, except_for=("LeafAlternate",))
+        compare(references.Perf, f"plt_now-{variant}", 2, except_for=("[plt]",))
+        # perf ends early in a program that it started by /proc/self/exe.
+        compare(references.Perf, f"threads-{variant}", 3, except_for=("LeafSpawned",))
+
+
+def test_gdb_sees_the_same_paths():
+    # Not the threads and children: gdb does not come back from a breakpoint in a vfork child.
+    variant = "gcc-O2-full"
+    compare(references.Gdb, f"calls-{variant}", 8)
+    compare(references.Gdb, f"assembly-{variant}", 2, except_for=("LeafAsmFramePointer",))
+    compare(references.Gdb, f"signals-{variant}", 2)
+    compare(references.Gdb, f"exceptions-{variant}", 2)
+
+
+if __name__ == "__main__":
+    main(globals())

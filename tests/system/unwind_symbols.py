@@ -1,0 +1,123 @@
+"""Names of the code in ELF files, also of the code that symbol tables do not name: the ends of
+stacks, signal trampolines, PLT entries."""
+
+import bisect
+import os
+import pathlib
+import re
+import subprocess
+
+
+# Of _start in crt1.o, at most.
+START_BYTES = 0x30
+
+
+def output_of(*command):
+    return subprocess.run(command, capture_output=True, text=True).stdout
+
+
+def build_id(path):
+    found = re.search(r"Build ID: ([0-9a-f]+)", output_of("readelf", "-n", path))
+    return found.group(1) if found else ""
+
+
+def plain(name):
+    """Without version, parts that the compiler split off, and the word of an implementation."""
+    return name.split("@")[0].split("(")[0].split(".")[0].removesuffix("_impl")
+
+
+class ElfNames:
+    """Functions of a file by file offset. `twin`: a file with the same layout that has the symbol
+    table which this one lacks."""
+
+    def __init__(self, path, twin=None):
+        self.path = path
+        self.short_name = f"[{os.path.basename(path)}]"
+        self.segments = []
+        self.functions = {}
+        self.sections = []
+        self.ranges = []  # that unwind tables mark
+        self.read_segments()
+        self.read_symbols("-D", path)
+        self.read_symbols("", twin or path)
+        identity = build_id(path)
+        debug = pathlib.Path(f"/usr/lib/debug/.build-id/{identity[:2]}/{identity[2:]}.debug")
+        if identity and debug.exists():
+            self.read_symbols("", str(debug))
+        self.read_sections(twin or path)
+        if os.path.basename(path).startswith("libc.so"):
+            self.read_frames()
+        self.name_entry()
+        self.starts = sorted(self.functions)
+
+    def read_segments(self):
+        for line in output_of("readelf", "-lW", self.path).splitlines():
+            fields = line.split()
+            if fields and fields[0] == "LOAD":
+                self.segments.append(tuple(int(f, 16) for f in (fields[1], fields[2], fields[4])))
+
+    def name_entry(self):
+        """The program's first function, also where it is stripped."""
+        header = output_of("readelf", "-hW", self.path)
+        entry = int(re.search(r"Entry point address:\s+(0x\w+)", header).group(1), 16)
+        if entry and "INTERP" in output_of("readelf", "-lW", self.path):
+            self.functions.setdefault(entry, (START_BYTES, {"_start"}))
+
+    def read_symbols(self, option, path):
+        for line in output_of("nm", "--defined-only", "-S", *option.split(), path).splitlines():
+            fields = line.split(None, 3)
+            if len(fields) == 4 and fields[2] in "tTwWi":
+                start, size = int(fields[0], 16), int(fields[1], 16)
+                known_size, names = self.functions.get(start, (0, set()))
+                self.functions[start] = (max(size, known_size), names | {plain(fields[3])})
+
+    def read_sections(self, path):
+        for line in output_of("readelf", "-SW", path).splitlines():
+            found = re.match(r"\s*\[\s*\d+\]\s+(\.plt\S*)\s+\S+\s+(\w+)\s+\w+\s+(\w+)", line)
+            if found:
+                start = int(found.group(2), 16)
+                self.sections.append((start, start + int(found.group(3), 16), "[plt]"))
+
+    def read_frames(self):
+        """Where a return address is undefined, a thread begins; 'S' marks signal trampolines."""
+        signal_entries = set()
+        entry, pc = None, None
+        for line in output_of("readelf", "--debug-dump=frames", self.path).splitlines():
+            found = re.match(r"([0-9a-f]+) \S+ \S+ (CIE|FDE)"
+                             r"(?: cie=([0-9a-f]+) pc=(\w+)\.\.(\w+))?", line)
+            if found:
+                entry, kind = int(found.group(1), 16), found.group(2)
+                pc = None
+                if kind == "FDE":
+                    pc = int(found.group(4), 16), int(found.group(5), 16)
+                    if int(found.group(3), 16) in signal_entries:
+                        self.ranges.append((*pc, "__restore_rt"))
+            elif "Augmentation:" in line and "S" in line.split('"')[1]:
+                signal_entries.add(entry)
+            elif "DW_CFA_undefined: r16" in line and pc:
+                self.ranges.append((*pc, "clone3"))
+
+    def link_address(self, file_offset):
+        for offset, address, size in self.segments:
+            if offset <= file_offset < offset + size:
+                return file_offset - offset + address
+        return None
+
+    def names_at(self, file_offset):
+        """All names of the place: aliases are the same function."""
+        address = self.link_address(file_offset)
+        if address is None:
+            return {self.short_name}
+        marked = {name for start, end, name in self.ranges if start <= address < end}
+        if "__restore_rt" in marked:
+            return marked
+        i = bisect.bisect_right(self.starts, address) - 1
+        while i >= 0 and self.starts[i] > address - 0x10000:
+            size, names = self.functions[self.starts[i]]
+            if address < self.starts[i] + size:
+                return names | marked
+            i -= 1
+        for start, end, name in self.sections:
+            if start <= address < end:
+                return {name}
+        return marked or {self.short_name}

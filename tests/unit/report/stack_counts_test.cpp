@@ -1,0 +1,82 @@
+#include "report/stack_counts.h"
+
+#include <gtest/gtest.h>
+
+namespace xpu {
+namespace {
+
+EventBatch Recorded(CallGraph call_graph, LaunchStackSource source = LaunchStackSource::kMarker) {
+  EventBatch events;
+  RecordingInfo info;
+  info.call_graph = call_graph;
+  info.launch_stacks = source;
+  events.recording_info.push_back(info);
+  return events;
+}
+
+template <typename Event>
+void Add(std::vector<Event>& list, size_t count, uint8_t flags) {
+  Event event;
+  event.stack_flags = flags;
+  list.insert(list.end(), count, event);
+}
+
+constexpr uint8_t kWhole = kStackTables | kStackComplete;
+
+TEST(StackCounts, SamplesAndCalls) {
+  EventBatch events = Recorded(CallGraph::kTables);
+  Add(events.cpu_samples, 1'974, kWhole);
+  Add(events.cpu_samples, 26, kStackTables);
+  Add(events.launch_stacks, 3, kWhole);
+  EXPECT_EQ(StackCountsText(events),
+            "98.7 % of 2,000 CPU samples and 100 % of 3 CUDA calls reach their outermost frame "
+            "(unwind tables)");
+}
+
+TEST(StackCounts, AlmostAllIsNotAll) {
+  EventBatch events = Recorded(CallGraph::kTables);
+  Add(events.cpu_samples, 99'999, kWhole);
+  Add(events.cpu_samples, 1, kStackTables | kStackTruncated);
+  EXPECT_EQ(StackCountsText(events),
+            "99.9 % of 100,000 CPU samples reach their outermost frame (unwind tables)");
+}
+
+TEST(StackCounts, NoneAtAll) {
+  EventBatch events = Recorded(CallGraph::kTables);
+  Add(events.cpu_samples, 1, kStackUserFailed);
+  EXPECT_EQ(StackCountsText(events),
+            "0.0 % of 1 CPU samples reach their outermost frame (unwind tables)");
+}
+
+TEST(StackCounts, NothingIsSaidOfFramePointersAndOfNothing) {
+  EXPECT_EQ(StackCountsText({}), "");
+  EXPECT_EQ(StackCountsText(Recorded(CallGraph::kTables)), "");
+  for (const CallGraph call_graph : {CallGraph::kUnknown, CallGraph::kFramePointers}) {
+    EventBatch events = Recorded(call_graph);
+    Add(events.cpu_samples, 5, kStackFramePointers);
+    Add(events.launch_stacks, 5, kStackFramePointers);
+    EXPECT_EQ(StackCountsText(events), "");
+  }
+}
+
+TEST(StackCounts, LaunchesInTheProcessBesideFramePointers) {
+  EventBatch events = Recorded(CallGraph::kFramePointers, LaunchStackSource::kInProcess);
+  Add(events.cpu_samples, 5, kStackFramePointers);
+  Add(events.launch_stacks, 1, kWhole | kStackInProcess);
+  Add(events.launch_stacks, 1, kStackTables | kStackInProcess);
+  EXPECT_EQ(StackCountsText(events),
+            "50.0 % of 2 CUDA calls reach their outermost frame (unwind tables, those of CUDA "
+            "calls in the process)");
+}
+
+TEST(StackCounts, ProbesCountAtTheEntryOnly) {
+  EventBatch events = Recorded(CallGraph::kTables, LaunchStackSource::kProbes);
+  Add(events.probe_hits, 2, kWhole);
+  events.probe_hits.back().is_return = true;
+  Add(events.probe_hits, 1, kStackTables | kStackFramePointers);
+  EXPECT_EQ(StackCountsText(events),
+            "50.0 % of 2 CUDA calls reach their outermost frame (unwind tables)");
+}
+
+}  // namespace
+}  // namespace xpu
