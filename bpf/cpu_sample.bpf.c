@@ -72,6 +72,44 @@ static __always_inline void take_registers(struct bpf_perf_event_data* ctx,
   registers->bp = BPF_CORE_READ(entry, bp);
 }
 
+/*
+ * A child has mapped what its parent has: it is known before its first instruction, and before the
+ * recorder hears of it.
+ */
+SEC("tp_btf/sched_process_fork")
+int inherit_code(__u64* ctx) {
+  struct task_struct* parent = (void*)ctx[0];
+  struct task_struct* child = (void*)ctx[1];
+  struct xpu_code* code;
+  __u32 parent_pid, pid;
+
+  if (!walk_by_tables || BPF_CORE_READ(child, group_leader) != child) return 0;
+  parent_pid = number_in_namespace(BPF_CORE_READ(parent, group_leader, thread_pid));
+  code = bpf_map_lookup_elem(&unwind_processes, &parent_pid);
+  if (!code) return 0;
+  pid = number_in_namespace(BPF_CORE_READ(child, thread_pid));
+  if (pid) bpf_map_update_elem(&unwind_processes, &pid, code, 0);
+  return 0;
+}
+
+/*
+ * A program begins: what the recorder knows of the process is of the one before. Of the new one
+ * this finds the two pieces of code that are there, so that its first samples have their tables.
+ */
+SEC("tp_btf/sched_process_exec")
+int begin_code(__u64* ctx) {
+  struct task_struct* task = (void*)ctx[0];
+  struct pt_regs* entry = (void*)bpf_task_pt_regs(bpf_get_current_task_btf());
+  struct xpu_code code = {};
+  __u32 pid = number_in_namespace(BPF_CORE_READ(task, group_leader, thread_pid));
+
+  if (!walk_by_tables || !bpf_map_lookup_elem(&unwind_processes, &pid)) return 0;
+  area_at(BPF_CORE_READ(task, mm, start_code), &code.start[0]);
+  area_at(BPF_CORE_READ(entry, ip), &code.start[1]);
+  bpf_map_update_elem(&unwind_processes, &pid, &code, 0);
+  return 0;
+}
+
 SEC("perf_event")
 int cpu_sample(struct bpf_perf_event_data* ctx) {
   __u32 zero = 0;

@@ -112,7 +112,12 @@ struct pid {
   struct upid numbers[1];
 };
 
+struct mm_struct {
+  unsigned long start_code;
+};
+
 struct task_struct {
+  struct mm_struct* mm;
   struct pid* thread_pid;
   struct task_struct* group_leader;
 };

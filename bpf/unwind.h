@@ -68,13 +68,17 @@ struct {
 
 /* What is searched for an address, and what was found. */
 struct lookup {
-  struct xpu_code code;
+  __u32 pid;
+  __u32 first; /* as xpu_code */
+  __u32 count;
   struct xpu_mapping last; /* where the frame before was: the next is often there too */
+  struct xpu_mapping area; /* what find_area found */
   struct xpu_rule rule;
 };
 
 /* Places in xpu_stack::frames, by DWARF's number of a register. */
 #define REGISTERS 16
+#define MAX_HELPER_FRAMES 3
 #define FIRST_REGISTER (XPU_MAX_FRAMES + XPU_MAX_USER_FRAMES - REGISTERS)
 
 struct walk {
@@ -111,13 +115,37 @@ static __always_inline __u64 mask_if_not_above(__u64 a, __u64 b) {
   return ~(__u64)((__s64)(b - a) >> 63);
 }
 
+static __always_inline bool contains(const struct xpu_mapping* mapping, __u64 address) {
+  return address - mapping->start < mapping->end - mapping->start;
+}
+
+/* Of a program that has just begun. */
+static __always_inline bool find_start_mapping(struct lookup* lookup, __u64 address) {
+  struct xpu_code* code = bpf_map_lookup_elem(&unwind_processes, &lookup->pid);
+  int i;
+
+  if (!code) return false;
+  for (i = 0; i < XPU_START_MAPPINGS; i++) {
+    if (!contains(&code->start[i], address)) continue;
+    lookup->last = code->start[i];
+    return true;
+  }
+  return false;
+}
+
+/* False: the address is in no mapping that is known. */
 static __always_inline bool find_mapping(struct lookup* lookup, __u64 address) {
-  __u32 low = lookup->code.first;
-  __u32 count = lookup->code.count;
+  __u32 low = lookup->first;
+  __u32 count = lookup->count;
   struct xpu_mapping* mapping;
   int i;
 
-  if (address - lookup->last.start < lookup->last.end - lookup->last.start) return true;
+  if (contains(&lookup->last, address)) return true;
+  if (contains(&lookup->area, address)) {
+    lookup->last = lookup->area;
+    return true;
+  }
+  if (count == 0) return find_start_mapping(lookup, address);
   for (i = 0; i < MAPPING_STEPS; i++) {
     __u32 half = count / 2;
     __u32 middle = low + half;
@@ -129,7 +157,7 @@ static __always_inline bool find_mapping(struct lookup* lookup, __u64 address) {
     if (count <= 1) break;
   }
   mapping = bpf_map_lookup_elem(&unwind_mappings, &low);
-  if (!mapping || address - mapping->start >= mapping->end - mapping->start) return false;
+  if (!mapping || !contains(mapping, address)) return false;
   lookup->last = *mapping;
   return true;
 }
@@ -162,12 +190,8 @@ static long take_area(struct task_struct* task __attribute__((unused)), struct v
 
 #define ENOENT 2
 
-/*
- * What the process itself has mapped there: a program that has just begun, or a library that it has
- * just loaded, of which the recorder does not know yet, but whose table may be there. With
- * interrupts off the kernel allows one such look per sample.
- */
-static __always_inline enum found find_area(struct lookup* lookup, __u64 address) {
+/* What the running process itself has mapped there, with its table if it is a file that has one. */
+static __always_inline enum found area_at(__u64 address, struct xpu_mapping* mapping) {
   struct found_area found = {};
   struct xpu_file_table* table;
   long result = bpf_find_vma(bpf_get_current_task_btf(), address, take_area, &found, 0);
@@ -183,8 +207,19 @@ static __always_inline enum found find_area(struct lookup* lookup, __u64 address
       found.mapping.page_count = table->page_count;
     }
   }
-  lookup->last = found.mapping;
+  *mapping = found.mapping;
   return FOUND_CODE;
+}
+
+/*
+ * For a library that the process has just loaded, of which the recorder does not know yet, but
+ * whose table may be there. With interrupts off, as in a sample, the kernel allows one such look.
+ */
+static __always_inline enum found find_area(struct lookup* lookup, __u64 address) {
+  enum found found = area_at(address, &lookup->area);
+
+  if (found == FOUND_CODE) lookup->last = lookup->area;
+  return found;
 }
 
 /* The rule of an address in lookup->last; 0: its table has none. */
@@ -262,6 +297,20 @@ static __always_inline __u32 step_over_signal(struct walk* walk) {
   return XPU_STOP_COMPLETE;
 }
 
+/*
+ * The registers are those of the innermost frame. What a callee saves and uses is lost in an outer
+ * frame; of the others hand-written code knows what its own helpers leave alone.
+ */
+static __always_inline __u32 find_cfa_by_register(struct walk* walk, const struct xpu_rule* rule,
+                                                  __u64* cfa) {
+  __u32 number = (rule->cfa_offset >> 16) & (REGISTERS - 1);
+  bool callee_saved = number == 3 || number >= 12; /* rbx, r12 to r15 */
+
+  if (walk->count > (callee_saved ? 1 : MAX_HELPER_FRAMES)) return XPU_STOP_UNSUPPORTED;
+  *cfa = walk->stack->frames[FIRST_REGISTER + number] + (__s16)rule->cfa_offset;
+  return XPU_STOP_COMPLETE;
+}
+
 static __always_inline __u32 find_cfa(struct walk* walk, const struct xpu_rule* rule,
                                       __u64 looked_up, __u64* cfa) {
   __u64 base = walk->sp;
@@ -284,10 +333,7 @@ static __always_inline __u32 find_cfa(struct walk* walk, const struct xpu_rule* 
       *cfa = base + 8 + ((looked_up & 15) >= rule->cfa_offset ? 8 : 0);
       return XPU_STOP_COMPLETE;
     case XPU_CFA_REGISTER:
-      if (walk->count != 1) return XPU_STOP_UNSUPPORTED; /* of an outer frame they are not known */
-      *cfa = walk->stack->frames[FIRST_REGISTER + ((rule->cfa_offset >> 16) & (REGISTERS - 1))] +
-             (__s16)rule->cfa_offset;
-      return *cfa ? XPU_STOP_COMPLETE : XPU_STOP_UNSUPPORTED;
+      return find_cfa_by_register(walk, rule, cfa);
     default:
       return XPU_STOP_UNSUPPORTED;
   }
@@ -300,7 +346,8 @@ static __always_inline __u32 step_by_rule(struct walk* walk, const struct xpu_ru
   __u32 stop = find_cfa(walk, rule, looked_up, &cfa);
 
   if (stop != XPU_STOP_COMPLETE) return stop;
-  if (cfa <= walk->sp) return XPU_STOP_STUCK;
+  /* The same place: vfork, which has taken its return address off the stack. */
+  if (cfa < walk->sp || (cfa == walk->sp && walk->count != 1)) return XPU_STOP_STUCK;
   if (rule->rbp == XPU_RBP_AT_CFA && rule->rbp_offset == -16) {
     /* push %rbp at the function's entry: both in one read. */
     if (bpf_probe_read_user(pair, sizeof(pair), (void*)(cfa - 16))) return XPU_STOP_UNREADABLE;
@@ -438,21 +485,30 @@ static __always_inline void forget_registers(struct xpu_stack* stack) {
   for (i = 0; i < REGISTERS; i++) kept[i] = 0;
 }
 
-/* Appends the user frames behind the kernel's, of which there are `first`. */
+/*
+ * Appends the user frames behind the kernel's, of which there are `first`. A thread whose stack
+ * cannot be read has none: it is between two programs, or ending.
+ */
 static __always_inline void walk_user_stack(const struct user_registers* registers, __u32 pid,
                                             struct xpu_stack* stack, __u32 first) {
   struct xpu_code* code = bpf_map_lookup_elem(&unwind_processes, &pid);
   struct walk walk = {};
+  __u64 top;
 
   walk.ip = registers->ip;
   walk.sp = registers->sp;
   walk.bp = registers->bp;
-  if (code) walk.lookup.code = *code;
+  walk.lookup.pid = pid;
+  if (code) {
+    walk.lookup.first = code->first;
+    walk.lookup.count = code->count;
+  }
   walk.stack = stack;
   walk.first = first;
   walk.exact = 1;
-  walk.stop = XPU_STOP_UNREADABLE;
-  if (walk.ip) bpf_loop(XPU_MAX_USER_FRAMES + 1, walk_one_frame, &walk, 0);
+  walk.stop = XPU_STOP_NOT_WALKED;
+  if (walk.ip && read_user(walk.sp, &top))
+    bpf_loop(XPU_MAX_USER_FRAMES + 1, walk_one_frame, &walk, 0);
   stack->user_frames = walk.count;
   stack->user_walk = walk.flags;
   stack->user_stop = walk.stop;

@@ -29,11 +29,6 @@
 #define XPU_ROWS_PER_BLOCK (256u << 10)
 #define XPU_MAX_ROW_BLOCKS 1024u
 
-struct xpu_code {
-  __u32 first; /* in `unwind_mappings` */
-  __u32 count;
-};
-
 /* Values of xpu_mapping::page_count for code without pages. */
 #define XPU_TABLE_NONE 0
 #define XPU_TABLE_NOT_READY 0xffffffff
@@ -56,6 +51,15 @@ struct xpu_file_table {
   __u64 origin; /* the offset in the file at which the table's first page lies */
   __u32 first_page;
   __u32 page_count;
+};
+
+#define XPU_START_MAPPINGS 2
+
+struct xpu_code {
+  __u32 first; /* in `unwind_mappings` */
+  __u32 count; /* 0: the recorder has not told yet */
+  /* What a program begins with: itself and its loader. Until the recorder tells. */
+  struct xpu_mapping start[XPU_START_MAPPINGS];
 };
 
 struct xpu_page {

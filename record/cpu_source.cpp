@@ -10,6 +10,7 @@
 #include "format/base/file.h"
 #include "format/base/text.h"
 #include "record/bpf_support.h"
+#include "record/marker_timing.h"
 #include "record/perf_event.h"
 #include "record/stack_frames.h"
 #include "record/unwinder.h"
@@ -58,6 +59,8 @@ class CpuSource::Impl {
   void TakeSample(std::span<const std::byte> bytes);
 
   Handle<cpu_sample_bpf, cpu_sample_bpf::destroy> program_;
+  BpfLink fork_link_;
+  BpfLink exec_link_;
   UniqueFd event_;
   std::unique_ptr<BpfRing> ring_;
   uint64_t frequency_hz_ = 0;
@@ -78,6 +81,10 @@ Status CpuSource::Impl::Open(pid_t target, uint64_t frequency_hz, const UnwindMa
   program_->rodata->pid_namespace_inode = pid_namespace.inode;
   program_->rodata->ticks_per_sample = ticks_per_sample_;
   XPU_RETURN_IF_ERROR(UseTables(*program_, maps));
+  if (maps == nullptr) {
+    bpf_program__set_autoload(program_->progs.inherit_code, false);
+    bpf_program__set_autoload(program_->progs.begin_code, false);
+  }
   if (int result = cpu_sample_bpf::load(program_.get()); result != 0) {
     return BpfError("BPF program cpu_sample: load", result);
   }
@@ -85,6 +92,12 @@ Status CpuSource::Impl::Open(pid_t target, uint64_t frequency_hz, const UnwindMa
       BpfRing ring, BpfRing::Open(program_->maps.samples,
                                   [this](std::span<const std::byte> bytes) { TakeSample(bytes); }));
   ring_ = std::make_unique<BpfRing>(std::move(ring));
+  if (maps != nullptr) {
+    fork_link_.reset(bpf_program__attach(program_->progs.inherit_code));
+    if (!fork_link_) return BpfError("BPF program cpu_sample: attach to forks", -errno);
+    exec_link_.reset(bpf_program__attach(program_->progs.begin_code));
+    if (!exec_link_) return BpfError("BPF program cpu_sample: attach to execs", -errno);
+  }
   // Not libbpf's attach function: it enables the event at once, before the target's exec.
   const int fd = bpf_program__fd(program_->progs.cpu_sample);
   if (::ioctl(event_.get(), PERF_EVENT_IOC_SET_BPF, fd) != 0) {

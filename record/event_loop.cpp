@@ -68,8 +68,8 @@ Result<int> EventLoop::Run() {
   uint64_t flush_at_ns = MonotonicNs() + kFlushNs;
   while (!HasEnded(target_)) {
     epoll_event events[16];
-    // The time limit is also the poll interval of the BPF rings, which wake nobody.
-    const int ready = ::epoll_wait(epoll_.get(), events, 16, kDrainNs / 1'000'000);
+    const int wait_ms = sources_.DrainIntervalMs(MonotonicNs());
+    const int ready = ::epoll_wait(epoll_.get(), events, 16, wait_ms);
     if (ready < 0 && errno != EINTR) return SystemError("epoll_wait", errno);
     const uint64_t now_ns = MonotonicNs();
     PassSignalsOn(now_ns);

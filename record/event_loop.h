@@ -28,7 +28,6 @@ class EventLoop {
   void EndIfAsked(uint64_t now_ns);
   bool TargetInGroup() const;
 
-  static constexpr uint64_t kDrainNs = 25'000'000;
   static constexpr uint64_t kFlushNs = 900'000'000;  // the capture promises a second
   static constexpr uint64_t kGraceNs = 2'000'000'000;
 

@@ -4,6 +4,7 @@
 #include <ctime>
 #include <utility>
 
+#include <sys/resource.h>
 #include <sys/utsname.h>
 #include <unistd.h>
 
@@ -121,6 +122,13 @@ Outcome Finish(EventSink& sink, Sources& sources, const OutputFile& output, pid_
   return outcome;
 }
 
+// Of code that was just mapped the BPF programs know when this thread has told them, so it is not
+// to wait for a processor. It has little to do. Where the user may not, it is as it was.
+void TakePrecedence() {
+  constexpr int kNiceness = -10;
+  ::setpriority(PRIO_PROCESS, 0, kNiceness);
+}
+
 // Everything between the armed sources and the finished capture.
 Outcome RecordTarget(const RecordOptions& options, Target& target, Sources& sources,
                      SignalSource& signals, OutputFile& output) {
@@ -133,6 +141,7 @@ Outcome RecordTarget(const RecordOptions& options, Target& target, Sources& sour
   WriteBeginning(sink, options, sources, target.pid());
   sources.Describe(sink);
 
+  TakePrecedence();
   auto released = target.Release();
   if (!released.ok() || released->error_number != 0) {
     output.Discard();

@@ -72,6 +72,7 @@ Status Sources::Arm(pid_t target) {
   } else if (gpu_) {
     gpu_->TellOfProcesses(target);
   }
+  if (unwinder_) XPU_RETURN_IF_ERROR(unwinder_->Follow(target));
   if (options_.record_cpu) {
     XPU_ASSIGN_OR_RETURN(CpuSource cpu, CpuSource::Open(target, options_.frequency_hz, maps()));
     cpu_.emplace(std::move(cpu));
@@ -107,6 +108,14 @@ std::vector<int> Sources::fds() const {
   if (tables_) fds.push_back(tables_->fd());
   if (gpu_) fds.push_back(gpu_->fd());  // a program that waits for us
   return fds;
+}
+
+int Sources::DrainIntervalMs(uint64_t now_ns) const {
+  constexpr int kUsual = 25;
+  // What is mapped is to be known before many samples are taken in it.
+  constexpr int kForMappings = 5, kWhileTheyCome = 1;
+  if (!unwinder_) return kUsual;
+  return unwinder_->IsBusy(now_ns) ? kWhileTheyCome : kForMappings;
 }
 
 void Sources::Drain(EventSink& sink) {

@@ -38,6 +38,8 @@ class Sources {
 
   // To wait on.
   std::vector<int> fds() const;
+  // How long the rings may be left alone: the BPF ones wake nobody, and perf's do not always.
+  int DrainIntervalMs(uint64_t now_ns) const;
   // Takes what is there now.
   void Drain(EventSink& sink);
   // About once a second: losses counted elsewhere.

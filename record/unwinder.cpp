@@ -12,6 +12,10 @@ bool CanWalkByTables() {
   return libbpf_probe_bpf_helper(BPF_PROG_TYPE_PERF_EVENT, BPF_FUNC_loop, nullptr) == 1;
 }
 
+Status Unwinder::Follow(pid_t target) {
+  return maps_.SetCode(static_cast<uint32_t>(target), {}, MonotonicNs());
+}
+
 void Unwinder::Apply(EventSink& sink) {
   const Status applied = processes_.Apply(MonotonicNs());
   if (!applied.ok()) {

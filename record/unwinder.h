@@ -27,9 +27,15 @@ class Unwinder {
   Unwinder& operator=(const Unwinder&) = delete;
 
   const UnwindMaps& maps() const { return maps_; }
-  // Before the program's start.
+  // Before the target's exec: from then on the BPF programs follow it and its descendants.
+  Status Follow(pid_t target);
   void TakeTables() { processes_.TakeFinishedTables(); }
-  void See(const PerfRecord& record) { processes_.See(record); }
+  void See(const PerfRecord& record) {
+    processes_.See(record);
+    last_seen_ns_ = MonotonicNs();
+  }
+  // A process has begun, or loaded something, a moment ago: more of it is likely.
+  bool IsBusy(uint64_t now_ns) const { return now_ns - last_seen_ns_ < kBusyNs; }
   // Tells the BPF programs what is new.
   void Apply(EventSink& sink);
 
@@ -37,6 +43,8 @@ class Unwinder {
   UnwindTables& tables_;
   UnwindMaps maps_;
   UnwindProcesses processes_;
+  static constexpr uint64_t kBusyNs = 50'000'000;
+  uint64_t last_seen_ns_ = 0;
 };
 
 // Asks for the tables of what `command` will map at its start, and waits a little for them.

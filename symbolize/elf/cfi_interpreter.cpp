@@ -193,7 +193,7 @@ bool CfiInterpreter::RunRegister(uint8_t opcode) {
       SetRegister(number, Rule::kSame, 0);
       return true;
     case kRegister:
-      SetRegister(number, cursor_.Uleb128() == number ? Rule::kSame : Rule::kOther, 0);
+      SetInRegister(number, cursor_.Uleb128());
       return true;
     case kExpression:
       SetByExpression(number);
@@ -242,6 +242,10 @@ void CfiInterpreter::SetRegister(uint64_t number, Rule rule, int64_t offset) {
 
 void CfiInterpreter::SetFactored(uint64_t number, Rule rule, int64_t factored) {
   SetRegister(number, rule, Multiply(factored, cie_->data_alignment));
+}
+
+void CfiInterpreter::SetInRegister(uint64_t number, uint64_t other) {
+  SetRegister(number, other == number ? Rule::kSame : Rule::kRegister, static_cast<int64_t>(other));
 }
 
 void CfiInterpreter::SetByExpression(uint64_t number) {

@@ -20,6 +20,7 @@ struct CfiRegister {
     kAtRsp,     // *(rsp + offset)
     kAtRbp,     // *(rbp + offset)
     kCfaValue,  // CFA + offset
+    kRegister,  // in register number offset
     kOther,
   };
   Rule rule = Rule::kUnspecified;
@@ -69,6 +70,7 @@ class CfiInterpreter {
   void SetRegister(uint64_t number, CfiRegister::Rule rule, int64_t offset);
   void SetFactored(uint64_t number, CfiRegister::Rule rule, int64_t factored);
   void SetByExpression(uint64_t number);
+  void SetInRegister(uint64_t number, uint64_t other);
   void Restore(uint64_t number);
   CfiRegister* Followed(uint64_t number) { return Followed(state_, number); }
   CfiRegister* Followed(CfiState& state, uint64_t number) const;

@@ -42,6 +42,14 @@ bool IsUcontext(const CfiState& state, UnwindRule cfa) {
          state.rbp.offset == int64_t{kUcontextRbp};
 }
 
+// The C library's vfork takes its return address off the stack, which its child is to use, and
+// keeps it in rdi. Where it was it still is: the child puts the same value back there.
+bool IsInVfork(const CfiRegister& return_address, UnwindRule cfa) {
+  constexpr int64_t kRdi = 5;
+  return return_address.rule == Rule::kRegister && return_address.offset == kRdi &&
+         cfa.cfa == UnwindCfa::kRsp && cfa.cfa_offset == 0;
+}
+
 // `rbp` and `rbp_offset` of a rule whose CFA is known. False: another form.
 bool SetRbp(const CfiRegister& rbp, UnwindRule& rule) {
   int64_t offset = rbp.offset;
@@ -83,7 +91,8 @@ UnwindRule CfiState::ToRule(const Cie& cie) const {
   if (cie.is_signal_frame) {
     return IsUcontext(*this, rule) ? UnwindRule{.cfa = UnwindCfa::kSignal} : kUnsupportedRule;
   }
-  if (return_address.rule != Rule::kAtCfa || return_address.offset != -8) return kUnsupportedRule;
+  const bool on_stack = return_address.rule == Rule::kAtCfa && return_address.offset == -8;
+  if (!on_stack && !IsInVfork(return_address, rule)) return kUnsupportedRule;
   const bool rsp_is_cfa =
       rsp.rule == Rule::kUnspecified || (rsp.rule == Rule::kCfaValue && rsp.offset == 0);
   return rsp_is_cfa && SetRbp(rbp, rule) ? rule : kUnsupportedRule;

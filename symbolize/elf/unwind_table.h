@@ -46,7 +46,7 @@ enum class UnwindCfa : uint8_t {
   kEnd = 7,          // the outermost frame: there is no caller
   kUnsupported = 8,  // a rule of another form: the walk ends here
   // Register number DerefAddend (DWARF's) + DerefOffset: in the middle of hand-written code. Only
-  // where all registers are known, in the innermost frame of a walk in the kernel; else as
+  // where all registers are known, near the innermost frame of a walk in the kernel; else as
   // kUnsupported.
   kRegister = 9,
 };

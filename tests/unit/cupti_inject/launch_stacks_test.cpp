@@ -3,14 +3,15 @@
 #include "cupti_inject/launch_stacks.h"
 
 #include <cerrno>
+#include <cstring>
+#include <memory>
 #include <thread>
+#include <vector>
 
 #include <gtest/gtest.h>
 #include <pthread.h>
 #include <sys/auxv.h>
 #include <sys/mman.h>
-
-#include "fake_recorder.h"
 
 namespace xpu::inject {
 namespace {
@@ -140,38 +141,6 @@ TEST(ThreadStack, CoversTheStackOfAThreadAndNoOther) {
   EXPECT_GT(top, here);
   EXPECT_LE(top, end);
   EXPECT_FALSE(foreign);
-}
-
-TEST(CodeFiles, TellsOfEachFileOnce) {
-  TestRing memory(1 << 20);
-  RingProducer ring;
-  ring.Attach(&memory.header(), memory.capacity_bytes());
-  CodeFiles files;
-  ASSERT_TRUE(files.Open(&ring));
-  {
-    const CodeFiles::Reading before(files, 1);
-    EXPECT_EQ((*before).count, 0u);
-  }
-  files.Refresh();
-  const auto here = AddressOf(reinterpret_cast<const void*>(&AddressOf));
-  const CodeFiles::Reading reading(files, 1);
-  const CodeRange* range = (*reading).Find(here);
-  ASSERT_NE(range, nullptr);
-  EXPECT_EQ((*reading).Find(1), nullptr);
-  int of_this_program = 0;
-  for (const Received& message : memory.Drain()) {
-    ASSERT_EQ(message.kind, wire::MessageKind::kCodeFile);
-    const auto& file = message.As<wire::CodeFileMessage>();
-    if (file.file != range->file) continue;
-    ++of_this_program;
-    EXPECT_EQ(file.start_address, range->start);
-    EXPECT_EQ(file.end_address, range->end);
-    EXPECT_EQ(file.bias, range->bias);
-    EXPECT_EQ(file.build_id_bytes, 20u);
-  }
-  EXPECT_EQ(of_this_program, 1);
-  files.Refresh();
-  EXPECT_EQ(memory.Drain().size(), 0u);
 }
 
 }  // namespace

@@ -1,47 +1,18 @@
 // From messages in the ring to events in a capture, and what goes wrong on the way to the ledger.
 #include "record/gpu_peer.h"
 
-#include <cstdlib>
-#include <cstring>
-#include <filesystem>
-
-#include <fcntl.h>
 #include <gtest/gtest.h>
-#include <sys/syscall.h>
-#include <sys/wait.h>
 
 #include "cupti_inject/cupti_abi.h"
-#include "cupti_inject/ring_producer.h"
-#include "format/reader.h"
+#include "tests/unit/record/peer_testing.h"
 
 namespace xpu {
 namespace {
 
-constexpr uint64_t kInstance = 0x1122334455667788;
+using test::kInstance;
 
-// A peer whose process is this one, a producer on its ring, and the capture it writes.
-class GpuPeerTest : public testing::Test {
+class GpuPeerTest : public test::PeerTest {
  protected:
-  void SetUp() override {
-    char name[] = "/tmp/xpu-peer-test-XXXXXX";
-    UniqueFd fd(::mkstemp(name));
-    ASSERT_TRUE(fd);
-    path_ = name;
-    auto writer = CaptureWriter::Create(std::move(fd), path_);
-    ASSERT_TRUE(writer.ok());
-    sink_.emplace(*std::move(writer));
-  }
-  void TearDown() override { std::filesystem::remove(path_); }
-
-  void MakePeer(TestDrop drop = TestDrop()) {
-    auto ring = RingReader::Create();
-    ASSERT_TRUE(ring.ok());
-    header_ = &ring->header();
-    producer_.Attach(header_, ring->capacity_bytes());
-    UniqueFd pidfd(static_cast<int>(::syscall(SYS_pidfd_open, ::getpid(), 0)));
-    peer_.emplace(InjectPeer{4711, 1, kInstance, std::move(pidfd), *std::move(ring)}, drop, *sink_);
-  }
-
   bool SendName(uint32_t id, std::string_view text) {
     wire::NameMessage message{};
     message.name_id = id;
@@ -88,33 +59,6 @@ class GpuPeerTest : public testing::Test {
     message.text_bytes = static_cast<uint32_t>(text.size());
     ASSERT_TRUE(producer_.Send(wire::MessageKind::kDetail, message, text.data(), text.size()));
   }
-
-  uint64_t Lost(LossKind kind) { return sink_->losses().total(kind); }
-
-  // Everything written, read back. The reader stays for its strings.
-  EventBatch Events() {
-    sink_->Close(RecordingEnd{});
-    reader_.emplace(*CaptureReader::Open(path_));
-    EventBatch all;
-    while (auto batch = reader_->Next()) {
-      VisitLists(all, [&](std::string_view name, auto& list) {
-        VisitLists(*batch, [&](std::string_view other, auto& more) {
-          if constexpr (std::is_same_v<decltype(list), decltype(more)>) {
-            if (name == other) list.insert(list.end(), more.begin(), more.end());
-          }
-        });
-      });
-    }
-    return all;
-  }
-  std::string Text(StringId id) { return std::string(reader_->String(id)); }
-
-  std::string path_;
-  std::optional<EventSink> sink_;
-  wire::RingHeader* header_ = nullptr;
-  inject::RingProducer producer_;
-  std::optional<GpuPeer> peer_;
-  std::optional<CaptureReader> reader_;
 };
 
 TEST_F(GpuPeerTest, MessagesBecomeEvents) {

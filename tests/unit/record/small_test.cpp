@@ -1,6 +1,7 @@
 // The small parts: quoting, stacks, the ledger and its text, capabilities, the test switch.
 #include <cerrno>
 #include <cstring>
+#include <iterator>
 
 #include <gtest/gtest.h>
 
@@ -29,12 +30,27 @@ TEST(Quote, Words) {
   EXPECT_EQ(QuoteForShell(words), "sh -c 'exit 3'");
 }
 
-xpu_stack Stack(int kernel, int user) {
+// Frame i is at 100 + i.
+xpu_stack Stack(int kernel, int user, StackWalk walk) {
   xpu_stack stack{};
   stack.kernel_frames = kernel;
   stack.user_frames = user;
-  for (uint64_t i = 0; i < 2 * XPU_MAX_FRAMES; ++i) stack.frames[i] = 100 + i;
+  stack.user_walk = walk.flags;
+  stack.user_stop = walk.stop;
+  for (size_t i = 0; i < std::size(stack.frames); ++i) stack.frames[i] = 100 + i;
   return stack;
+}
+
+// As the kernel's own walker gives it.
+xpu_stack Stack(int kernel, int user) {
+  return Stack(kernel, user, {XPU_WALK_FRAME_POINTERS, XPU_STOP_NOT_WALKED});
+}
+
+uint64_t LossesOf(const StackFrames& frames, LossKind kind) {
+  LossLedger losses;
+  frames.CountLosses(losses, 7);
+  EXPECT_EQ(losses.total(), losses.total(kind)) << "others";
+  return losses.total(kind);
 }
 
 TEST(StackFrames, KernelThenUserInnermostFirst) {
@@ -46,6 +62,7 @@ TEST(StackFrames, KernelThenUserInnermostFirst) {
   EXPECT_EQ(frames.frames()[2], (Frame{FrameKind::kUser, 102}));
   EXPECT_EQ(frames.frames()[4], (Frame{FrameKind::kUser, 104}));
   EXPECT_EQ(frames.flags(), kStackFramePointers);
+  EXPECT_EQ(LossesOf(frames, LossKind::kStackCut), 0u);
 }
 
 TEST(StackFrames, Flags) {
@@ -54,15 +71,87 @@ TEST(StackFrames, Flags) {
   EXPECT_EQ(frames.flags(), kStackFramePointers);  // taken in user mode
   frames.Take(Stack(-ENOMEM, 2), sizeof(xpu_stack));
   EXPECT_EQ(frames.flags(), kStackFramePointers | kStackKernelFailed);
+  EXPECT_EQ(LossesOf(frames, LossKind::kStackUnreadable), 1u);
   frames.Take(Stack(3, -EFAULT), sizeof(xpu_stack));
   EXPECT_EQ(frames.flags(), kStackUserFailed);
   EXPECT_EQ(frames.frames().size(), 3u);
+  EXPECT_EQ(LossesOf(frames, LossKind::kStackUnreadable), 1u);
+  frames.Take(Stack(0, 15), sizeof(xpu_stack));
+  EXPECT_EQ(frames.flags(), kStackFramePointers);
   frames.Take(Stack(0, 16), sizeof(xpu_stack));
   EXPECT_EQ(frames.flags(), kStackFramePointers | kStackTruncated);
-  LossLedger losses;
-  frames.CountLosses(losses, 7);
-  EXPECT_EQ(losses.total(LossKind::kStackCut), 1u);
-  EXPECT_EQ(losses.total(LossKind::kStackUnreadable), 0u);
+  EXPECT_EQ(LossesOf(frames, LossKind::kStackCut), 1u);
+}
+
+TEST(StackFrames, CompleteByTables) {
+  StackFrames frames(16);
+  // More than the kernel's walker would give.
+  frames.Take(Stack(2, 40, {XPU_WALK_TABLES, XPU_STOP_COMPLETE}), sizeof(xpu_stack));
+  ASSERT_EQ(frames.frames().size(), 42u);
+  EXPECT_EQ(frames.frames()[41], (Frame{FrameKind::kUser, 141}));
+  EXPECT_EQ(frames.flags(), kStackTables | kStackComplete);
+  EXPECT_EQ(LossesOf(frames, LossKind::kStackCut), 0u);
+  frames.Take(Stack(0, 3, {XPU_WALK_TABLES | XPU_WALK_FRAME_POINTERS, XPU_STOP_COMPLETE}),
+              sizeof(xpu_stack));
+  EXPECT_EQ(frames.flags(), kStackTables | kStackFramePointers | kStackComplete);
+}
+
+TEST(StackFrames, TheRoomOfBothKinds) {
+  StackFrames frames(XPU_MAX_FRAMES);
+  const StackWalk walk{XPU_WALK_TABLES, XPU_STOP_DEPTH};
+  frames.Take(Stack(126, XPU_MAX_USER_FRAMES, walk), sizeof(xpu_stack));
+  ASSERT_EQ(frames.frames().size(), 126u + 256u);
+  EXPECT_EQ(frames.frames()[381], (Frame{FrameKind::kUser, 481}));
+  EXPECT_EQ(frames.flags(), kStackTables | kStackTruncated);
+  EXPECT_EQ(LossesOf(frames, LossKind::kStackCut), 1u);
+  // Both are cut: one stack.
+  frames.Take(Stack(127, XPU_MAX_USER_FRAMES, walk), sizeof(xpu_stack));
+  ASSERT_EQ(frames.frames().size(), 127u + 256u);
+  EXPECT_EQ(frames.flags(), kStackTables | kStackTruncated);
+  EXPECT_EQ(LossesOf(frames, LossKind::kStackCut), 1u);
+}
+
+TEST(StackFrames, CutInTheKernelCompleteInTheProgram) {
+  StackFrames frames(16);
+  frames.Take(Stack(16, 3, {XPU_WALK_TABLES, XPU_STOP_COMPLETE}), sizeof(xpu_stack));
+  EXPECT_EQ(frames.flags(), kStackTables | kStackComplete | kStackTruncated);
+  EXPECT_EQ(LossesOf(frames, LossKind::kStackCut), 1u);
+}
+
+TEST(StackFrames, AWalkThatStopsSaysWhy) {
+  const struct {
+    uint32_t stop;
+    LossKind loss;
+  } cases[] = {{XPU_STOP_UNREADABLE, LossKind::kStackUnreadable},
+               {XPU_STOP_NO_RULE, LossKind::kStackNoRule},
+               {XPU_STOP_UNSUPPORTED, LossKind::kStackRuleUnsupported},
+               {XPU_STOP_NOT_CODE, LossKind::kStackBadReturn},
+               {XPU_STOP_STUCK, LossKind::kStackStuck}};
+  for (const auto& each : cases) {
+    StackFrames frames(127);
+    frames.Take(Stack(1, 2, {XPU_WALK_TABLES, each.stop}), sizeof(xpu_stack));
+    EXPECT_EQ(frames.frames().size(), 3u);
+    EXPECT_EQ(frames.flags(), kStackTables);
+    EXPECT_EQ(LossesOf(frames, each.loss), 1u) << each.stop;
+  }
+}
+
+TEST(StackFrames, AWalkBeforeTheTableWasReady) {
+  StackFrames frames(127);
+  frames.Take(Stack(0, 2, {XPU_WALK_FRAME_POINTERS | XPU_WALK_NOT_READY, XPU_STOP_NO_RULE}),
+              sizeof(xpu_stack));
+  EXPECT_EQ(frames.flags(), kStackFramePointers | kStackTableNotReady);
+  EXPECT_EQ(LossesOf(frames, LossKind::kUnwindTableNotReady), 1u);
+}
+
+TEST(StackFrames, AnotherStackLeavesNothingBehind) {
+  StackFrames frames(16);
+  frames.Take(Stack(-ENOMEM, 16, {XPU_WALK_TABLES | XPU_WALK_NOT_READY, XPU_STOP_DEPTH}),
+              sizeof(xpu_stack));
+  frames.Take(Stack(0, 1), sizeof(xpu_stack));
+  EXPECT_EQ(frames.frames().size(), 1u);
+  EXPECT_EQ(frames.flags(), kStackFramePointers);
+  EXPECT_EQ(LossesOf(frames, LossKind::kStackCut), 0u);
 }
 
 TEST(StackFrames, CountsBeyondTheBytes) {
@@ -71,6 +160,8 @@ TEST(StackFrames, CountsBeyondTheBytes) {
   EXPECT_EQ(frames.frames().size(), 3u);
   frames.Take(Stack(2, 3), 0);
   EXPECT_EQ(frames.frames().size(), 0u);
+  frames.Take(Stack(1000, 1000), sizeof(xpu_stack));
+  EXPECT_EQ(frames.frames().size(), 383u);
 }
 
 TEST(LossLedger, AddsUpAndTellsNewsOnce) {

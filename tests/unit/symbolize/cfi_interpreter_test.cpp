@@ -20,6 +20,9 @@ constexpr uint64_t kBegin = 0x401000;
 constexpr UnwindRule kUnsupported{.cfa = UnwindCfa::kUnsupported};
 
 constexpr UnwindRule Rsp(int32_t offset) { return {.cfa = UnwindCfa::kRsp, .cfa_offset = offset}; }
+constexpr UnwindRule Register(int16_t number, int16_t offset) {
+  return {.cfa = UnwindCfa::kRegister, .cfa_offset = UnwindRule::PackDeref(offset, number)};
+}
 constexpr UnwindRule RbpAt(UnwindRbp rbp, int16_t offset) {
   return {.cfa = UnwindCfa::kRsp, .rbp = rbp, .rbp_offset = offset, .cfa_offset = 8};
 }
@@ -119,9 +122,43 @@ TEST(CfiInterpreter, CfaByARegister) {
   EXPECT_EQ(Last("\x0e" + Uleb(0x12345)), Rsp(0x12345));
   EXPECT_EQ(Last("\x12\x07" + Sleb(-3)), Rsp(24));  // times the data alignment
   EXPECT_EQ(Last("\x13" + Sleb(-5)), Rsp(40));
-  EXPECT_EQ(Last("\x0c\x0a" + std::string(1, '\0')), kUnsupported);  // r10, of GCC's realignment
   EXPECT_EQ(Last("\x0d\x03\x0d\x07"), Rsp(8));
   EXPECT_EQ(Last("\x0e" + Uleb(uint64_t{1} << 31)), kUnsupported);
+}
+
+TEST(CfiInterpreter, CfaByARegisterThatIsNotFollowed) {
+  // r10, of GCC's realignment.
+  const UnwindRule r10 = Last("\x0c\x0a" + std::string(1, '\0'));
+  EXPECT_EQ(r10, Register(10, 0));
+  EXPECT_EQ(r10.cfa_offset, 10 << 16);
+  EXPECT_EQ(r10.DerefAddend(), 10);
+  EXPECT_EQ(r10.DerefOffset(), 0);
+  EXPECT_EQ(Last("\x0d\x03"), Register(3, 8));                 // rbx, the offset as it was
+  EXPECT_EQ(Last("\x0c" + Uleb(0) + "\x08"), Register(0, 8));  // rax
+  EXPECT_EQ(Last("\x0c\x0f\x08"), Register(15, 8));
+  EXPECT_EQ(Last("\x0c\x10\x08"), kUnsupported);  // no general register
+  EXPECT_EQ(Last("\x12\x0b" + Sleb(3)), Register(11, -24));
+  EXPECT_EQ(Last("\x0c\x0a" + Uleb(0x7fff)), Register(10, 0x7fff));
+  EXPECT_EQ(Last("\x0c\x0a" + Uleb(0x8000)), kUnsupported);  // more than the rule holds
+  EXPECT_EQ(Last("\x12\x0a" + Sleb(4096)), Register(10, -0x8000));
+  EXPECT_EQ(Last("\x12\x0a" + Sleb(4097)), kUnsupported);
+}
+
+TEST(CfiInterpreter, RbpWhereTheCfaIsByARegisterThatIsNotFollowed) {
+  const auto rule = [](UnwindRbp rbp, int16_t offset) {
+    UnwindRule with = Register(10, 16);
+    with.rbp = rbp;
+    with.rbp_offset = offset;
+    return with;
+  };
+  const std::string by_r10 = "\x0c\x0a\x10";
+  EXPECT_EQ(Last(by_r10 + "\x86\x02"), rule(UnwindRbp::kAtCfa, -16));
+  EXPECT_EQ(Last(by_r10 + "\x07\x06"), rule(UnwindRbp::kUndefined, 0));
+  EXPECT_EQ(Last(by_r10 + "\x10\x06" + Block("\x76\x78")), rule(UnwindRbp::kAtRbp, -8));
+  // How far the CFA lies from rsp is not known.
+  EXPECT_EQ(Last(by_r10 + "\x10\x06" + Block("\x77\x08")), kUnsupported);
+  EXPECT_EQ(Last(by_r10 + "\x09\x06\x03"), kUnsupported);
+  EXPECT_EQ(Last(by_r10 + "\x90\x02"), kUnsupported);
 }
 
 TEST(CfiInterpreter, CfaByAnExpression) {
@@ -256,6 +293,15 @@ TEST(CfiInterpreter, SignalFrames) {
   EXPECT_EQ(machine.Last("\x07\x10"), UnwindRule{.cfa = UnwindCfa::kEnd});
   machine.cie.is_signal_frame = false;
   EXPECT_EQ(machine.Last(Ucontext(168, 160, 120)), kUnsupported);
+}
+
+// The C library's vfork has its return address in rdi, and still below its stack pointer.
+TEST(CfiInterpreter, TheReturnAddressInVfork) {
+  EXPECT_EQ(Last("\x0e" + Uleb(0) + "\x09\x10\x05"), Rsp(0));
+  EXPECT_EQ(Last("\x0e" + Uleb(0) + "\x09\x10\x05\x0e\x08\x90\x01"), Rsp(8));
+  EXPECT_EQ(Last("\x09\x10\x05"), kUnsupported);  // CFA rsp + 8: as any other code says it
+  EXPECT_EQ(Last("\x0d\x06\x0e" + Uleb(0) + "\x09\x10\x05"), kUnsupported);
+  EXPECT_EQ(Last("\x0e" + Uleb(0) + "\x09\x10\x04"), kUnsupported);  // rsi
 }
 
 TEST(CfiInterpreter, AnotherReturnRegister) {

@@ -56,6 +56,7 @@ using Frames = std::vector<uint64_t>;
 constexpr uint64_t kSp = 0x7000;
 constexpr UnwindRule kEnd{.cfa = UnwindCfa::kEnd};
 constexpr UnwindRule kNone{};
+constexpr int16_t kDwarfR10 = 10;
 
 constexpr UnwindRule Rsp(int32_t offset) { return {.cfa = UnwindCfa::kRsp, .cfa_offset = offset}; }
 
@@ -146,10 +147,28 @@ TEST_F(UnwindWalk, ThroughASignalHandler) {
   memory_.Set(context + 160, 0x9000);
   memory_.Set(context + 120, 0x9100);
   memory_.Set(0x9108, 0x2010);
-  EXPECT_EQ(Walk({0x1010, kSp, 1}), (Frames{0x1010, 0x1100, 0x1301, 0x2010}));
+  // One behind: the trampoline, of which nothing was called, and what the signal interrupted.
+  EXPECT_EQ(Walk({0x1010, kSp, 1}), (Frames{0x1010, 0x1101, 0x1301, 0x2010}));
   EXPECT_EQ(result_.stop, WalkStop::kComplete);
   // The interrupted instruction itself is looked up, not the one before.
   EXPECT_EQ(code_.looked_up(), (std::vector<uint64_t>{0x1010, 0x10ff, 0x1300, 0x200f}));
+}
+
+// A signal that comes while the handler of another one returns, or just when it begins.
+TEST_F(UnwindWalk, ASignalInASignalsTrampoline) {
+  code_.Add(0x1100, 0x1200, {.cfa = UnwindCfa::kSignal});
+  code_.Add(0x1300, 0x1400, Rsp(8));
+  memory_.Set(kSp + 168, 0x1100);
+  memory_.Set(kSp + 160, 0x8000);
+  memory_.Set(kSp + 120, 0);
+  memory_.Set(0x8000 + 168, 0x1300);
+  memory_.Set(0x8000 + 160, 0x9000);
+  memory_.Set(0x8000 + 120, 0);
+  memory_.Set(0x9000, 0x2010);
+  // The innermost frame is an instruction: as it is. The other ones are written one behind, once.
+  EXPECT_EQ(Walk({0x1100, kSp, 0}), (Frames{0x1100, 0x1101, 0x1301, 0x2010}));
+  EXPECT_EQ(result_.stop, WalkStop::kComplete);
+  EXPECT_EQ(code_.looked_up(), (std::vector<uint64_t>{0x1100, 0x1100, 0x1300, 0x200f}));
 }
 
 TEST_F(UnwindWalk, ASignalFrameThatCannotBeRead) {
@@ -181,11 +200,63 @@ TEST_F(UnwindWalk, TablesThatAreNotReadyAreSaid) {
   EXPECT_EQ(result_.flags, kWalkTables | kWalkFramePointers | kWalkNotReady);
 }
 
-TEST_F(UnwindWalk, AFramePointerOfZeroIsTheEnd) {
+TEST_F(UnwindWalk, AFramePointerOfZeroThatAFrameSavedIsTheEnd) {
   code_.Add(0x3000, 0x3100, kNone, CodeKind::kNoTable);
-  EXPECT_EQ(Walk({0x3010, kSp, 0}), (Frames{0x3010}));
+  memory_.Set(0x7100, 0);
+  memory_.Set(0x7108, 0x3020);
+  EXPECT_EQ(Walk({0x3010, kSp, 0x7100}), (Frames{0x3010, 0x3020}));
   EXPECT_EQ(result_.stop, WalkStop::kComplete);
   EXPECT_EQ(result_.flags, kWalkFramePointers);
+}
+
+// Code that uses rbp for something else.
+TEST_F(UnwindWalk, AnyOtherFramePointerOfZeroLeadsNowhere) {
+  code_.Add(0x3000, 0x3100, kNone, CodeKind::kNoTable);
+  EXPECT_EQ(Walk({0x3010, kSp, 0}), (Frames{0x3010}));  // of the first instruction
+  EXPECT_EQ(result_.stop, WalkStop::kNoRule);
+  EXPECT_EQ(result_.flags, kWalkFramePointers);
+  // What a table found is not a frame's.
+  code_.Add(0x1000, 0x1100, {UnwindCfa::kRsp, UnwindRbp::kAtCfa, -16, 16});
+  memory_.Set(kSp, 0);
+  memory_.Set(kSp + 8, 0x3020);
+  EXPECT_EQ(Walk({0x1010, kSp, 0x7100}), (Frames{0x1010, 0x3020}));
+  EXPECT_EQ(result_.stop, WalkStop::kNoRule);
+  // Nor when a frame saved it and a table kept it.
+  code_.Add(0x1100, 0x1200, Rsp(16));
+  memory_.Set(0x7100, 0);
+  memory_.Set(0x7108, 0x1110);
+  memory_.Set(0x7110 + 8, 0x3020);
+  EXPECT_EQ(Walk({0x3010, kSp, 0x7100}), (Frames{0x3010, 0x1110, 0x3020}));
+  EXPECT_EQ(result_.stop, WalkStop::kNoRule);
+  EXPECT_EQ(result_.flags, kWalkTables | kWalkFramePointers);
+}
+
+// What the kernel leaves at the stack pointer of a new program: argc, argv, a null.
+TEST_F(UnwindWalk, AFramePointerOfZeroWhereAProgramStartsIsTheEnd) {
+  code_.Add(0x3000, 0x3100, kNone, CodeKind::kNoTable);
+  const auto stop = [&](uint64_t count, uint64_t place_of_end, uint64_t end) {
+    memory_ = {};
+    memory_.Set(kSp, count);
+    memory_.Set(kSp + place_of_end, end);
+    EXPECT_EQ(Walk({0x3010, kSp, 0}), (Frames{0x3010}));
+    return result_.stop;
+  };
+  EXPECT_EQ(stop(2, 24, 0), WalkStop::kComplete);
+  EXPECT_EQ(stop((1 << 20) - 1, 8 << 20, 0), WalkStop::kComplete);
+  EXPECT_EQ(stop(2, 24, 0x7f00), WalkStop::kNoRule);  // no null behind argv
+  EXPECT_EQ(stop(2, 32, 0), WalkStop::kNoRule);       // not readable
+  EXPECT_EQ(stop(0, 8, 0), WalkStop::kNoRule);
+  EXPECT_EQ(stop(1 << 20, 8 + (8 << 20), 0), WalkStop::kNoRule);
+}
+
+TEST_F(UnwindWalk, WhereAProgramStartsMayBeAnOuterFrame) {
+  code_.Add(0x1000, 0x1100, Rsp(8));
+  code_.Add(0x3000, 0x3100, kNone, CodeKind::kNoTable);
+  memory_.Set(kSp, 0x3010);
+  memory_.Set(kSp + 8, 1);
+  memory_.Set(kSp + 24, 0);
+  EXPECT_EQ(Walk({0x1010, kSp, 0}), (Frames{0x1010, 0x3010}));
+  EXPECT_EQ(result_.stop, WalkStop::kComplete);
 }
 
 TEST_F(UnwindWalk, FramePointersThatLeadNowhere) {
@@ -214,6 +285,16 @@ TEST_F(UnwindWalk, AnUnsupportedRule) {
   code_.Add(0x1100, 0x1200, {.cfa = static_cast<UnwindCfa>(200)});
   EXPECT_EQ(Walk({0x1110, kSp, 0x7100}), (Frames{0x1110}));
   EXPECT_EQ(result_.stop, WalkStop::kUnsupported);
+}
+
+// Other registers than the three are known in the kernel only.
+TEST_F(UnwindWalk, CfaByARegisterThatIsNotFollowed) {
+  code_.Add(0x1000, 0x1100,
+            {UnwindCfa::kRegister, UnwindRbp::kSame, 0, UnwindRule::PackDeref(8, kDwarfR10)});
+  memory_.Set(kSp, 0x2010);
+  EXPECT_EQ(Walk({0x1010, kSp, 0x7100}), (Frames{0x1010}));
+  EXPECT_EQ(result_.stop, WalkStop::kUnsupported);
+  EXPECT_EQ(result_.flags, kWalkTables);
 }
 
 TEST_F(UnwindWalk, AReturnAddressThatIsNoCode) {
@@ -259,6 +340,29 @@ TEST_F(UnwindWalk, AnUndefinedRbpIsNotUsedAgain) {
   memory_.Set(0x7108, 0x2010);
   EXPECT_EQ(Walk({0x1010, kSp, 0x7100}), (Frames{0x1010, 0x1110}));
   EXPECT_EQ(result_.stop, WalkStop::kStuck);
+}
+
+// Not even as the 0 of the outermost frame.
+TEST_F(UnwindWalk, AnUndefinedRbpIsNoFramePointer) {
+  code_.Add(0x1000, 0x1100, {UnwindCfa::kRsp, UnwindRbp::kUndefined, 0, 8});
+  code_.Add(0x3000, 0x3100, kNone, CodeKind::kNoTable);
+  memory_.Set(kSp, 0x3010);
+  memory_.Set(kSp + 8, 1);  // looks like the start of a program
+  memory_.Set(kSp + 24, 0);
+  EXPECT_EQ(Walk({0x1010, kSp, 0x7100}), (Frames{0x1010, 0x3010}));
+  EXPECT_EQ(result_.stop, WalkStop::kNoRule);
+  EXPECT_EQ(result_.flags, kWalkTables | kWalkFramePointers);
+}
+
+TEST(UnwindStep, AnUndefinedRbpIsWrittenAsUnknown) {
+  StackWords memory;
+  memory.Set(kSp, 0x3010);
+  WalkRegisters at{0x1010, kSp, 0x7100};
+  const UnwindRule rule{UnwindCfa::kRsp, UnwindRbp::kUndefined, 0, 8};
+  ASSERT_EQ(walk::StepByRule(rule, at.ip, memory, &at), WalkStop::kComplete);
+  EXPECT_EQ(at.ip, 0x3010u);
+  EXPECT_EQ(at.sp, kSp + 8);
+  EXPECT_EQ(at.bp, 1u);
 }
 
 }  // namespace
