@@ -116,7 +116,19 @@ struct mm_struct {
   unsigned long start_code;
 };
 
+struct return_instance {
+  struct return_instance* next;
+  unsigned long stack; /* where the return address was */
+  unsigned long orig_ret_vaddr;
+  bool chained; /* orig_ret_vaddr is of another probe of the same call */
+};
+
+struct uprobe_task {
+  struct return_instance* return_instances;
+};
+
 struct task_struct {
+  struct uprobe_task* utask;
   struct mm_struct* mm;
   struct pid* thread_pid;
   struct task_struct* group_leader;

@@ -1,80 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * Walks a user stack by unwind tables, by the frame pointer where there is none. The same walk in
- * C++ is symbolize/elf/unwind_walk.h. Needs bpf_loop, Linux 5.17.
+ * C++ is symbolize/elf/unwind_walk.h. Needs bpf_loop and bpf_find_vma, Linux 5.17.
  */
 #ifndef XPU_BPF_UNWIND_H
 #define XPU_BPF_UNWIND_H
 
-#include "bpf/unwind_layout.h"
+#include "bpf/events.h"
 #include "kernel_types.h"
-
-/* Set by the recorder before loading: false leaves all of this out, also for the verifier. */
-const volatile bool walk_by_tables = 0;
-
-struct {
-  __uint(type, BPF_MAP_TYPE_HASH);
-  __uint(max_entries, XPU_MAX_PROCESSES);
-  __type(key, __u32);
-  __type(value, struct xpu_code);
-} unwind_processes SEC(".maps");
-
-struct {
-  __uint(type, BPF_MAP_TYPE_ARRAY);
-  __uint(map_flags, BPF_F_MMAPABLE);
-  __uint(max_entries, XPU_MAX_MAPPINGS);
-  __type(key, __u32);
-  __type(value, struct xpu_mapping);
-} unwind_mappings SEC(".maps");
-
-struct {
-  __uint(type, BPF_MAP_TYPE_HASH);
-  __uint(max_entries, XPU_MAX_FILES);
-  __type(key, struct xpu_file);
-  __type(value, struct xpu_file_table);
-} unwind_files SEC(".maps");
-
-struct {
-  __uint(type, BPF_MAP_TYPE_ARRAY);
-  __uint(map_flags, BPF_F_MMAPABLE);
-  __uint(max_entries, XPU_MAX_PAGES);
-  __type(key, __u32);
-  __type(value, struct xpu_page);
-} unwind_pages SEC(".maps");
-
-struct {
-  __uint(type, BPF_MAP_TYPE_ARRAY);
-  __uint(map_flags, BPF_F_MMAPABLE);
-  __uint(max_entries, XPU_MAX_RULES);
-  __type(key, __u32);
-  __type(value, struct xpu_rule);
-} unwind_rules SEC(".maps");
-
-struct unwind_row_block {
-  __uint(type, BPF_MAP_TYPE_ARRAY);
-  __uint(map_flags, BPF_F_MMAPABLE);
-  __uint(max_entries, 1);
-  __uint(key_size, sizeof(__u32));
-  /* Not by type: clang gives the BTF of this inner definition no members of it. */
-  __uint(value_size, sizeof(struct xpu_row_block));
-};
-
-struct {
-  __uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
-  __uint(max_entries, XPU_MAX_ROW_BLOCKS);
-  __type(key, __u32);
-  __array(values, struct unwind_row_block);
-} unwind_rows SEC(".maps");
-
-/* What is searched for an address, and what was found. */
-struct lookup {
-  __u32 pid;
-  __u32 first; /* as xpu_code */
-  __u32 count;
-  struct xpu_mapping last; /* where the frame before was: the next is often there too */
-  struct xpu_mapping area; /* what find_area found */
-  struct xpu_rule rule;
-};
+#include "unwind_rules.h"
 
 /* Places in xpu_stack::frames, by DWARF's number of a register. */
 #define REGISTERS 16
@@ -94,184 +28,6 @@ struct walk {
   __u32 exact; /* ip is an instruction, else a return address */
   __u32 saved; /* bp was found by a frame pointer */
 };
-
-enum found {
-  FOUND_NOTHING, /* the address is in no code */
-  FOUND_UNKNOWN, /* it cannot be told now */
-  FOUND_CODE,    /* there is no rule for it */
-  FOUND_RULE,
-};
-
-/*
- * Binary searches take a fixed course: what is compared changes a number, never the way through the
- * program, for each such branch would double the verifier's work. Enough steps for the greatest
- * possible number of elements.
- */
-#define MAPPING_STEPS 18
-#define ROW_STEPS 13
-
-/* All ones when a <= b, else 0; the difference fits into 63 bits. */
-static __always_inline __u64 mask_if_not_above(__u64 a, __u64 b) {
-  return ~(__u64)((__s64)(b - a) >> 63);
-}
-
-static __always_inline bool contains(const struct xpu_mapping* mapping, __u64 address) {
-  return address - mapping->start < mapping->end - mapping->start;
-}
-
-/* Of a program that has just begun. */
-static __always_inline bool find_start_mapping(struct lookup* lookup, __u64 address) {
-  struct xpu_code* code = bpf_map_lookup_elem(&unwind_processes, &lookup->pid);
-  int i;
-
-  if (!code) return false;
-  for (i = 0; i < XPU_START_MAPPINGS; i++) {
-    if (!contains(&code->start[i], address)) continue;
-    lookup->last = code->start[i];
-    return true;
-  }
-  return false;
-}
-
-/* False: the address is in no mapping that is known. */
-static __always_inline bool find_mapping(struct lookup* lookup, __u64 address) {
-  __u32 low = lookup->first;
-  __u32 count = lookup->count;
-  struct xpu_mapping* mapping;
-  int i;
-
-  if (contains(&lookup->last, address)) return true;
-  if (contains(&lookup->area, address)) {
-    lookup->last = lookup->area;
-    return true;
-  }
-  if (count == 0) return find_start_mapping(lookup, address);
-  for (i = 0; i < MAPPING_STEPS; i++) {
-    __u32 half = count / 2;
-    __u32 middle = low + half;
-
-    mapping = bpf_map_lookup_elem(&unwind_mappings, &middle);
-    if (!mapping) return false;
-    low += half & mask_if_not_above(mapping->start, address);
-    count -= half;
-    if (count <= 1) break;
-  }
-  mapping = bpf_map_lookup_elem(&unwind_mappings, &low);
-  if (!mapping || !contains(mapping, address)) return false;
-  lookup->last = *mapping;
-  return true;
-}
-
-/* A mapping that the kernel found. */
-struct found_area {
-  struct xpu_mapping mapping;
-  struct xpu_file file; /* inode 0: none */
-  __u64 file_offset;
-  __u64 flags;
-};
-
-#define VM_EXEC 4
-#define PAGE_SHIFT 12
-
-static long take_area(struct task_struct* task __attribute__((unused)), struct vm_area_struct* area,
-                      struct found_area* found) {
-  struct file* file = BPF_CORE_READ(area, vm_file);
-
-  found->mapping.start = BPF_CORE_READ(area, vm_start);
-  found->mapping.end = BPF_CORE_READ(area, vm_end);
-  found->flags = BPF_CORE_READ(area, vm_flags);
-  found->file_offset = BPF_CORE_READ(area, vm_pgoff) << PAGE_SHIFT;
-  if (file) {
-    found->file.inode = BPF_CORE_READ(file, f_inode, i_ino);
-    found->file.device = BPF_CORE_READ(file, f_inode, i_sb, s_dev);
-  }
-  return 0;
-}
-
-#define ENOENT 2
-
-/* What the running process itself has mapped there, with its table if it is a file that has one. */
-static __always_inline enum found area_at(__u64 address, struct xpu_mapping* mapping) {
-  struct found_area found = {};
-  struct xpu_file_table* table;
-  long result = bpf_find_vma(bpf_get_current_task_btf(), address, take_area, &found, 0);
-
-  if (result) return result == -ENOENT ? FOUND_NOTHING : FOUND_UNKNOWN;
-  if (!(found.flags & VM_EXEC)) return FOUND_NOTHING;
-  if (found.file.inode) {
-    table = bpf_map_lookup_elem(&unwind_files, &found.file);
-    found.mapping.page_count = XPU_TABLE_NOT_READY;
-    if (table) {
-      found.mapping.origin = found.mapping.start - found.file_offset + table->origin;
-      found.mapping.first_page = table->first_page;
-      found.mapping.page_count = table->page_count;
-    }
-  }
-  *mapping = found.mapping;
-  return FOUND_CODE;
-}
-
-/*
- * For a library that the process has just loaded, of which the recorder does not know yet, but
- * whose table may be there. With interrupts off, as in a sample, the kernel allows one such look.
- */
-static __always_inline enum found find_area(struct lookup* lookup, __u64 address) {
-  enum found found = area_at(address, &lookup->area);
-
-  if (found == FOUND_CODE) lookup->last = lookup->area;
-  return found;
-}
-
-/* The rule of an address in lookup->last; 0: its table has none. */
-static __always_inline struct xpu_rule* rule_in_table(struct lookup* lookup, __u64 address) {
-  __u64 into = address - lookup->last.origin;
-  __u64 page_number = into >> XPU_UNWIND_PAGE_SHIFT;
-  __u32 offset = into & (XPU_UNWIND_PAGE_BYTES - 1);
-  __u32 zero = 0, key, low, count, i;
-  struct xpu_page* page;
-  struct xpu_row_block* block;
-  void* blocks;
-
-  if (lookup->last.page_count == XPU_TABLE_NOT_READY || page_number >= lookup->last.page_count)
-    return 0;
-  key = lookup->last.first_page + page_number;
-  page = bpf_map_lookup_elem(&unwind_pages, &key);
-  if (!page || page->row_count == 0) return 0;
-  key = page->first_row / XPU_ROWS_PER_BLOCK;
-  blocks = bpf_map_lookup_elem(&unwind_rows, &key);
-  if (!blocks) return 0;
-  block = bpf_map_lookup_elem(blocks, &zero);
-  if (!block) return 0;
-  low = page->first_row;
-  count = page->row_count;
-  /* The last row whose offset is not above: of the first that is certain. */
-  for (i = 0; i < ROW_STEPS; i++) {
-    __u32 half = count / 2;
-    __u32 middle = (low + half) & (XPU_ROWS_PER_BLOCK - 1);
-
-    low += half & mask_if_not_above(block->rows[middle].offset, offset);
-    count -= half;
-    if (count <= 1) break;
-  }
-  key = block->rows[low & (XPU_ROWS_PER_BLOCK - 1)].rule;
-  return bpf_map_lookup_elem(&unwind_rules, &key);
-}
-
-/* Not static: then the verifier goes through it once, not once per way to get here. */
-__attribute__((noinline)) int find_rule(struct lookup* lookup, __u64 address) {
-  struct xpu_rule* rule;
-  enum found found;
-
-  if (!lookup) return FOUND_NOTHING;
-  if (!find_mapping(lookup, address)) {
-    found = find_area(lookup, address);
-    if (found != FOUND_CODE) return found;
-  }
-  rule = rule_in_table(lookup, address);
-  if (!rule || rule->cfa == XPU_CFA_NONE) return FOUND_CODE;
-  lookup->rule = *rule;
-  return FOUND_RULE;
-}
 
 static __always_inline bool read_user(__u64 address, __u64* value) {
   return bpf_probe_read_user(value, sizeof(*value), (void*)address) == 0;
@@ -400,6 +156,26 @@ static __always_inline __u32 step_by_frame_pointer(struct walk* walk) {
   return XPU_STOP_COMPLETE;
 }
 
+/* More than calls of functions with return probes are nested. */
+#define MAX_RETURN_PROBES 64
+
+/*
+ * A return probe replaces the return address of the function; the kernel keeps the right one. 0:
+ * none was kept for that place on the stack. Not static: see find_rule.
+ */
+__attribute__((noinline)) __u64 replaced_return(__u64 place) {
+  struct task_struct* task = (void*)bpf_get_current_task();
+  struct return_instance* instance = BPF_CORE_READ(task, utask, return_instances);
+  int i;
+
+  for (i = 0; i < MAX_RETURN_PROBES && instance; i++) {
+    if (BPF_CORE_READ(instance, stack) == place && !BPF_CORE_READ(instance, chained))
+      return BPF_CORE_READ(instance, orig_ret_vaddr);
+    instance = BPF_CORE_READ(instance, next);
+  }
+  return 0;
+}
+
 /*
  * The frame number `index`; 1 ends the walk. Places are counted by `index`, which the verifier
  * takes for any number: with a counter of our own it would go through every value.
@@ -410,6 +186,11 @@ static long walk_one_frame(__u32 index, struct walk* walk) {
   __u32 place = walk->first + index;
   bool in_trampoline;
 
+  if (found == FOUND_NOTHING && index > 0) {
+    walk->ip = replaced_return(walk->sp - sizeof(__u64));
+    looked_up = walk->ip - 1;
+    if (walk->ip) found = find_rule(&walk->lookup, looked_up);
+  }
   if (found == FOUND_NOTHING && index > 0) {
     walk->stop = XPU_STOP_NOT_CODE;
     return 1;

@@ -49,7 +49,7 @@ inline constexpr size_t kHeaderBytes = kPageBytes + kMaxCodeFiles * sizeof(uint3
 inline constexpr uint64_t kDefaultCapacityBytes = uint64_t{16} << 20;
 inline constexpr uint32_t kMaxMessageBytes = 64 << 10;  // with its MessageHeader
 inline constexpr size_t kMaxNameBytes = 32 << 10;       // longer names are cut
-inline constexpr uint32_t kMaxFrames = 127;             // as many as the BPF programs give
+inline constexpr uint32_t kMaxFrames = 256;             // as many as the BPF programs give
 inline constexpr uint32_t kMaxCopyBytes = 16 << 10;     // of a stack
 inline constexpr size_t kMaxBuildIdBytes = 32;
 

@@ -33,7 +33,8 @@ void StackFrames::CountLosses(LossLedger& losses, uint32_t pid) const {
     losses.Add(LossKind::kStackCut, 1, pid);
   }
   CountStop(walk_, losses, pid);
-  if (flags_ & (kStackUserFailed | kStackKernelFailed)) {
+  const bool counted = walk_.stop == XPU_STOP_UNREADABLE;
+  if (!counted && (flags_ & (kStackUserFailed | kStackKernelFailed))) {
     losses.Add(LossKind::kStackUnreadable, 1, pid);
   }
 }

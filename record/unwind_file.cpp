@@ -98,4 +98,24 @@ Result<UnwindFile> FindUnwindFile(const std::vector<std::string>& paths,
   return failure;
 }
 
+std::optional<uint64_t> LinkDeltaOfCode(const std::vector<ElfSegment>& segments) {
+  std::optional<uint64_t> delta;
+  for (const ElfSegment& segment : segments) {
+    if (!segment.executable) continue;
+    const uint64_t one = segment.link_address - segment.file_offset;
+    if (delta && *delta != one) return std::nullopt;
+    delta = one;
+  }
+  return delta;
+}
+
+Result<std::shared_ptr<const UnwindTableBytes>> BuildChecked(const ElfImage& image) {
+  XPU_ASSIGN_OR_RETURN(UnwindTableBytes built, BuildUnwindTable(image));
+  UnwindTable table;
+  if (!table.Open(built.bytes().data(), built.bytes().size()) || !table.IsSound()) {
+    return Error{ErrorKind::kUnsupported, "a table that is not sound was made of it", {}};
+  }
+  return std::make_shared<const UnwindTableBytes>(std::move(built));
+}
+
 }  // namespace xpu

@@ -9,6 +9,7 @@
 #include "format/base/handle.h"
 #include "format/base/result.h"
 #include "symbolize/elf/elf_image.h"
+#include "symbolize/elf/unwind_builder.h"
 
 namespace xpu {
 
@@ -38,5 +39,11 @@ Result<UnwindFile> IdentifyFile(const std::string& path);
 // none, the error of the path that came closest: another build-id, no ELF file, cannot be opened.
 Result<UnwindFile> FindUnwindFile(const std::vector<std::string>& paths,
                                   const std::string& build_id);
+
+// Link address - offset in the file, where it is the same for all code; nullopt: it is not.
+std::optional<uint64_t> LinkDeltaOfCode(const std::vector<ElfSegment>& segments);
+
+// A table that is known to be sound.
+Result<std::shared_ptr<const UnwindTableBytes>> BuildChecked(const ElfImage& image);
 
 }  // namespace xpu

@@ -6,7 +6,6 @@
 #include <deque>
 #include <functional>
 #include <mutex>
-#include <queue>
 #include <unordered_map>
 #include <utility>
 
@@ -30,15 +29,6 @@ constexpr size_t kMaxOpenFiles = 200;  // of the usual 1024 descriptors
 constexpr size_t kMaxPaths = 8;        // of one file
 
 using TableBytes = std::shared_ptr<const UnwindTableBytes>;
-
-Result<TableBytes> BuildChecked(const ElfImage& image) {
-  XPU_ASSIGN_OR_RETURN(UnwindTableBytes built, BuildUnwindTable(image));
-  UnwindTable table;
-  if (!table.Open(built.bytes().data(), built.bytes().size()) || !table.IsSound()) {
-    return Error{ErrorKind::kUnsupported, "a table that is not sound was made of it", {}};
-  }
-  return std::make_shared<const UnwindTableBytes>(std::move(built));
-}
 
 // A message without the name that it begins with.
 std::string ReasonOf(const Error& error, const std::string& path) {
@@ -375,15 +365,8 @@ std::optional<UnwindTables::CodeFile> UnwindTables::CodeFileOf(Id id) const {
   const std::lock_guard lock(impl_->mutex);
   const Impl::Entry& entry = impl_->entry(id);
   if (entry.inode == 0) return std::nullopt;
-  std::optional<uint64_t> delta;
-  for (const ElfSegment& segment : entry.segments) {
-    if (!segment.executable) continue;
-    const uint64_t one = segment.link_address - segment.file_offset;
-    if (delta && *delta != one) return std::nullopt;
-    delta = one;
-  }
-  if (!delta) return std::nullopt;
-  return CodeFile{entry.device, entry.inode, *delta};
+  const auto delta = LinkDeltaOfCode(entry.segments);
+  return delta ? std::optional(CodeFile{entry.device, entry.inode, *delta}) : std::nullopt;
 }
 
 std::optional<uint64_t> UnwindTables::LinkAddressOf(Id id, uint64_t file_offset) const {

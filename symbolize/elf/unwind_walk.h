@@ -83,13 +83,16 @@ WalkStop FindCfa(const UnwindRule& rule, const WalkRegisters& at, uint64_t looke
   }
 }
 
-// One frame outwards by `rule`, which is not kNone, kSignal or kEnd. kComplete: done.
+// One frame outwards by `rule`, which is not kNone, kSignal or kEnd. kComplete: done. Each frame
+// lies above the one before, but the innermost may be vfork, which has taken its return address off
+// the stack.
 template <typename Memory>
-WalkStop StepByRule(const UnwindRule& rule, uint64_t looked_up, Memory& memory, WalkRegisters* at) {
+WalkStop StepByRule(const UnwindRule& rule, uint64_t looked_up, bool innermost, Memory& memory,
+                    WalkRegisters* at) {
   uint64_t cfa = 0;
   const WalkStop found = FindCfa(rule, *at, looked_up, memory, &cfa);
   if (found != WalkStop::kComplete) return found;
-  if (cfa <= at->sp) return WalkStop::kStuck;
+  if (cfa < at->sp || (cfa == at->sp && !innermost)) return WalkStop::kStuck;
   WalkRegisters caller{0, cfa, at->bp};
   if (!memory.Read(cfa - 8, &caller.ip)) return WalkStop::kUnreadable;
   if (rule.rbp == UnwindRbp::kAtCfa || rule.rbp == UnwindRbp::kAtRbp) {
@@ -182,7 +185,7 @@ WalkResult WalkStack(WalkRegisters at, Memory& memory, Code& code, uint64_t* fra
         exact = true;
         continue;
       }
-      const WalkStop step = walk::StepByRule(rule, looked_up, memory, &at);
+      const WalkStop step = walk::StepByRule(rule, looked_up, result.count == 1, memory, &at);
       if (step != WalkStop::kComplete) return end(step);
     } else {
       result.flags |= kWalkFramePointers;

@@ -75,15 +75,10 @@ class GpuCapture:
                 for name, number in match.groupdict().items()}
 
     def losses(self):
-        """What the recorder lost and what the report misses; notes are not losses. Nor are samples
-        cut at the limit: in code without frame pointers (the loader's) a walk may run in a circle.
-        """
-        losses = {e["name"]: int(e["count"]) for e in self.of("ledger") if e["severity"] != "note"}
-        cut = sum(int(s["stack_flags"]) & xpu_testing.STACK_TRUNCATED != 0
-                  for s in self.of("cpu_sample"))
-        if cut and losses.get("stack_truncated") == cut:
-            del losses["stack_truncated"]
-        return losses
+        """What the recorder lost and what the report misses; notes are not losses, nor is what says
+        why stacks are not whole."""
+        return {e["name"]: int(e["count"]) for e in self.of("ledger")
+                if e["severity"] != "note" and e["name"] not in xpu_testing.ABOUT_STACKS}
 
     def kernels_by_name(self):
         counts = {}

@@ -10,7 +10,7 @@ from collections import Counter
 import xpu_testing
 from gpu_capture import GpuCapture, GraphNodes
 from gpu_operations import check_all_matched, figures
-from xpu_testing import Workspace, expect
+from xpu_testing import ABOUT_STACKS, Workspace, expect
 
 STEPS = 20
 SCRIPT = pathlib.Path(__file__).resolve().parent.parent / "workloads" / "pytorch_steps.py"
@@ -40,7 +40,7 @@ def recorded(work, *arguments, options=()):
 
 def losses(capture):
     """Python's own frames and files of the machine that cannot be read are no loss of GPU work."""
-    local = ("stack_truncated", "stack_unreadable", "file_mismatch", "file_missing",
+    local = (*ABOUT_STACKS, "file_mismatch", "file_missing",
              "file_unreadable")
     return {name: n for name, n in capture.losses().items() if name not in local}
 

@@ -17,7 +17,7 @@ from gpu_capture import GpuCapture, field, plain_name, stream_dump
 from gpu_operations import (COPY_KINDS, SYNC_KINDS, Sites, check_all_matched,
                             check_one_stack_per_call, figures, leaf_sums, recorded_python)
 from gpu_truth_test import REAL, prepare, program, recorded
-from xpu_testing import Workspace, expect
+from xpu_testing import ABOUT_STACKS, Workspace, expect
 
 
 def test_launch_doors():
@@ -156,7 +156,7 @@ def test_many_threads():
                        (account["launches"], 0))
             expect(f"stacks missed are in the ledger {losses}",
                    len(kernels.keys() - stacks) <= losses.get("launch_ring_full", 0), True)
-        expect("xpu-report --strict", strict_status(path), 3 if set(losses) - {"stack_truncated"} else 0)
+        expect("xpu-report --strict", strict_status(path), 3 if set(losses) - ABOUT_STACKS else 0)
         slowest = max(w["ns_per_launch"] for w in account["workers"])
         figures(f"{account['launches']} launches on 8 threads, {counts['matched']} matched, losses "
                 f"{losses}, {slowest / 8:.0f} ns per launch, "

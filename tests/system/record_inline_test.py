@@ -115,7 +115,7 @@ def test_whole_stacks_from_strange_places():
         # The return address of a coroutine's function is the first byte of __start_context, so the
         # instruction before it belongs to another function: whole or not is the C library's luck.
         _, capture = strange(work, "coroutine")
-        expect("coroutine: losses", set(capture.losses()) <= {"stack_bad_return", "stack_stuck"},
+        expect("coroutine: losses", set(capture.ledger()) <= {"stack_bad_return", "stack_stuck"},
                True)
         for kilobytes in (16, 32, 64):
             _, capture = strange(work, "tiny", "--stack-kb", str(kilobytes))
@@ -127,7 +127,7 @@ def test_broken_frames_are_counted():
         for mode, reason in (("far", "stack_unreadable"), ("low", "stack_stuck"),
                              ("smashed", "stack_unreadable"), ("data", "stack_bad_return")):
             truth, capture = strange(work, mode)
-            expect(f"{mode}: losses", capture.losses(), {reason: truth["launches"]})
+            expect(f"{mode}: losses", capture.ledger(), {reason: truth["launches"]})
 
 
 def test_code_that_comes_and_goes():

@@ -98,7 +98,7 @@ def check(command, **options):
     require_recording()
     with Workspace() as work:
         # The first recording of a large program may make its table while the program already runs.
-        for _ in range(2):
+        for _ in range(3):
             capture = record(work, "eh", command, cwd=fresh(work.path / "eh"), **options)
             samples = with_user_part(capture)
             open_ends = [s for s in samples if not s["stack_flags"] & COMPLETE]
@@ -113,7 +113,7 @@ def check(command, **options):
         if len(samples) < LEAST_SAMPLES:
             raise AssertionError(f"only {len(samples)} samples")
         if complete < LEAST_SHARE:
-            raise AssertionError(f"{complete:.1f} % complete, ledger {capture.losses()}"
+            raise AssertionError(f"{complete:.1f} % complete, ledger {capture.ledger()}"
                                  + ends_of(capture, open_ends))
 
 

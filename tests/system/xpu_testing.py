@@ -58,6 +58,12 @@ def require_recording():
         skip("root", "; ".join(missing))
 
 
+# IsAboutStacks (format/losses.h): in the loader's first instructions for instance, a stack may end
+# early in any recording.
+ABOUT_STACKS = {"stack_truncated", "stack_unreadable", "stack_no_rule", "stack_rule_unsupported",
+                "stack_bad_return", "stack_stuck", "unwind_table_not_ready", "unwind_table_failed"}
+
+
 class Capture:
     """Every event of a capture as a dictionary, by list."""
 
@@ -73,14 +79,13 @@ class Capture:
         return self.events.get(name, [])
 
     def losses(self):
-        """The recorder's ledger, without samples cut at the limit: in code without frame pointers
-        (the loader's) a walk may run in a circle."""
+        """The recorder's ledger, without what says why stacks are not whole."""
+        return {name: count for name, count in self.ledger().items() if name not in ABOUT_STACKS}
+
+    def ledger(self):
         totals = {}
         for loss in self.events.get("losses", []):
             totals[loss["name"]] = totals.get(loss["name"], 0) + loss["count"]
-        cut = sum(sample["stack_flags"] & STACK_TRUNCATED != 0 for sample in self.cpu_samples)
-        if cut and totals.get("stack_truncated") == cut:
-            del totals["stack_truncated"]
         return totals
 
     def mapping_at(self, pid, address, time_ns):

@@ -2,13 +2,13 @@
 //   --mode=plain|altstack|coroutine|tiny|jit|jit-no-frame|far|low|smashed|data|plugin|descriptors
 //   --launches N --stack-kb K (tiny) --plugin FILE
 #include <csignal>
-#include <ucontext.h>
 
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <ucontext.h>
 
 #include "gpu.h"
 
@@ -93,8 +93,8 @@ void OnSignal(int /*signal*/) { LaunchStrange(); }
 XPU_FRAME void LaunchOnAlternateStack() {
   stack_t stack{};
   stack.ss_size = 256 << 10;
-  stack.ss_sp = mmap(nullptr, stack.ss_size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
-                     -1, 0);
+  stack.ss_sp =
+      mmap(nullptr, stack.ss_size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   sigaltstack(&stack, nullptr);
   struct sigaction action {};
   action.sa_handler = &OnSignal;

@@ -56,11 +56,16 @@ TEST(UniqueFd, ClosesOnceAndGivesAway) {
 
 class FileTest : public testing::Test {
  protected:
+  // Tests run at the same time.
+  FileTest() : path_(testing::TempDir() + "xpu_file_test_" + std::to_string(::getpid())) {}
+  ~FileTest() override { ::unlink(path_.c_str()); }
   std::string Write(const std::string& content) {
-    std::string path = testing::TempDir() + "xpu_file_test";
-    std::ofstream(path, std::ios::binary) << content;
-    return path;
+    std::ofstream(path_, std::ios::binary) << content;
+    return path_;
   }
+
+ private:
+  std::string path_;
 };
 
 TEST_F(FileTest, ShortContentSurvivesMoves) {

@@ -109,7 +109,8 @@ TEST_F(CodeFilesTest, ALibraryThatComesAndGoes) {
     EXPECT_EQ((*unloaded).count, (*loaded).count - 1);
     // What was known of its addresses is void.
     EXPECT_EQ((*unloaded).generation, generation + 1);
-    // A walk that began before sees what was there then.
+    // A walk that began before sees what was there then, for as long as it takes.
+    EXPECT_EQ(Refresh().size(), 0u);
     EXPECT_EQ((*loaded).Find(file.start_address), range);
   }
   EXPECT_EQ(generations.size(), 2u);

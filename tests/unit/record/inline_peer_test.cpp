@@ -303,7 +303,7 @@ TEST_F(InlinePeerTest, CodeThatIsInNoFile) {
   ::munmap(pages, 8192);
 }
 
-TEST_F(InlinePeerTest, MappingsAndThreadsWhereNobodyElseTellsOfThem) {
+TEST_F(InlinePeerTest, MappingsWhereNobodyElseTellsOfThem) {
   ProcessTracker processes(1);
   MakeInlinePeer(&processes);
   const OwnCode code = FindOwnCode();

@@ -41,6 +41,11 @@ File At(std::vector<std::string> paths, std::string build_id = {}) {
   return {.paths = std::move(paths), .build_id = std::move(build_id), .device = 0, .inode = 0};
 }
 
+// As a process sees a path.
+std::string Through(int pid, const std::string& path) {
+  return "/proc/" + std::to_string(pid) + "/root" + path;
+}
+
 std::string BytesOf(const UnwindTable& table) {
   return {reinterpret_cast<const char*>(table.header), table.header->bytes};
 }
@@ -138,7 +143,7 @@ TEST_F(UnwindTablesTest, WhatIsReleasedKeepsItsStateAndItsPlaces) {
 TEST_F(UnwindTablesTest, TheSameFileHasOneId) {
   UnwindTables tables = Start();
   const Id by_path = tables.Request(At({kSelf}));
-  EXPECT_EQ(tables.Request(At({"/proc/1/root/no/such", kSelf})),
+  EXPECT_EQ(tables.Request(At({Through(1, "/no/such"), kSelf})),
             by_path);  // the last path names it
   tables.WaitUntil(kForever);
   // Known by what was found in it.
@@ -216,14 +221,14 @@ TEST_F(UnwindTablesTest, Failures) {
 // A process that was gone too soon does not spoil a library for those that come after it.
 TEST_F(UnwindTablesTest, WhatWasNotReachedIsTriedByOtherPaths) {
   UnwindTables tables = Start();
-  const Id id = tables.Request(At({"/proc/0/root/lib", "/lib/no/such"}, build_id_));
+  const Id id = tables.Request(At({Through(0, "/lib"), "/lib/no/such"}, build_id_));
   tables.WaitUntil(kForever);
   EXPECT_EQ(tables.state(id), State::kFailed);
   EXPECT_EQ(tables.TakeFinished(), Ids{id});
   // Nothing new to try.
   EXPECT_EQ(tables.Request(At({"/lib/no/such"}, build_id_)), id);
   EXPECT_EQ(tables.state(id), State::kFailed);
-  EXPECT_EQ(tables.Request(At({"/proc/0/root/other", "/lib/no/such"}, build_id_)), id);
+  EXPECT_EQ(tables.Request(At({Through(0, "/other"), "/lib/no/such"}, build_id_)), id);
   tables.WaitUntil(kForever);
   EXPECT_EQ(tables.state(id), State::kFailed);
   EXPECT_EQ(tables.Request(At({kSelf, "/lib/no/such"}, build_id_)), id);

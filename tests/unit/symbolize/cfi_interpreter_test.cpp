@@ -157,6 +157,7 @@ TEST(CfiInterpreter, RbpWhereTheCfaIsByARegisterThatIsNotFollowed) {
   EXPECT_EQ(Last(by_r10 + "\x10\x06" + Block("\x76\x78")), rule(UnwindRbp::kAtRbp, -8));
   // How far the CFA lies from rsp is not known.
   EXPECT_EQ(Last(by_r10 + "\x10\x06" + Block("\x77\x08")), kUnsupported);
+  EXPECT_EQ(Last("\x0c\x06\x10\x10\x06" + Block("\x77\x08")), kUnsupported);
   EXPECT_EQ(Last(by_r10 + "\x09\x06\x03"), kUnsupported);
   EXPECT_EQ(Last(by_r10 + "\x90\x02"), kUnsupported);
 }

@@ -315,7 +315,8 @@ TEST_F(UnwindWalk, TheFirstInstructionMayBeAnywhere) {
 TEST_F(UnwindWalk, AFrameThatDoesNotLieAboveTheOneBefore) {
   code_.Add(0x1000, 0x1100, Rsp(0));
   code_.Add(0x1100, 0x1200, {UnwindCfa::kRbp, UnwindRbp::kSame, 0, 16});
-  EXPECT_EQ(Walk({0x1010, kSp, 0}), (Frames{0x1010}));
+  memory_.Set(kSp - 8, 0x1020);
+  EXPECT_EQ(Walk({0x1010, kSp, 0}), (Frames{0x1010, 0x1020}));  // vfork may, once
   EXPECT_EQ(result_.stop, WalkStop::kStuck);
   EXPECT_EQ(Walk({0x1110, kSp, kSp - 64}), (Frames{0x1110}));
   EXPECT_EQ(result_.stop, WalkStop::kStuck);
@@ -359,7 +360,7 @@ TEST(UnwindStep, AnUndefinedRbpIsWrittenAsUnknown) {
   memory.Set(kSp, 0x3010);
   WalkRegisters at{0x1010, kSp, 0x7100};
   const UnwindRule rule{UnwindCfa::kRsp, UnwindRbp::kUndefined, 0, 8};
-  ASSERT_EQ(walk::StepByRule(rule, at.ip, memory, &at), WalkStop::kComplete);
+  ASSERT_EQ(walk::StepByRule(rule, at.ip, false, memory, &at), WalkStop::kComplete);
   EXPECT_EQ(at.ip, 0x3010u);
   EXPECT_EQ(at.sp, kSp + 8);
   EXPECT_EQ(at.bp, 1u);
