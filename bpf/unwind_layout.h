@@ -26,8 +26,9 @@
 #define XPU_MAX_MAPPINGS (256u << 10)
 #define XPU_MAX_PAGES (1u << 20)
 #define XPU_MAX_RULES (64u << 10)
-#define XPU_ROWS_PER_BLOCK (256u << 10)
-#define XPU_MAX_ROW_BLOCKS 1024u
+/* 4 MiB, the most that kernels allow for one value. */
+#define XPU_ROWS_PER_BLOCK (1024u << 10)
+#define XPU_MAX_ROW_BLOCKS 256u
 
 /* Values of xpu_mapping::page_count for code without pages. */
 #define XPU_TABLE_NONE 0

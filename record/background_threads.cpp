@@ -13,11 +13,12 @@ constexpr int kNiceness = 5;
 
 }  // namespace
 
-void BackgroundThreads::Start(std::function<void()> work) {
+bool BackgroundThreads::Start(std::function<void()> work) {
   // Inherited, so that the thread has no moment without it.
   sigset_t all, before;
   ::sigfillset(&all);
   ::pthread_sigmask(SIG_SETMASK, &all, &before);
+  bool started = true;
   try {
     threads_.emplace_back([work = std::move(work)] {
       // Of this thread alone, on Linux.
@@ -25,9 +26,10 @@ void BackgroundThreads::Start(std::function<void()> work) {
       work();
     });
   } catch (const std::system_error&) {
-    // Told in the header.
+    started = false;
   }
   ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  return started;
 }
 
 void BackgroundThreads::Join() {

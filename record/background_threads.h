@@ -11,12 +11,12 @@ namespace xpu {
 class BackgroundThreads {
  public:
   BackgroundThreads() = default;
-  BackgroundThreads(const BackgroundThreads&) = delete;
-  BackgroundThreads& operator=(const BackgroundThreads&) = delete;
+  BackgroundThreads(BackgroundThreads&&) = default;
+  BackgroundThreads& operator=(BackgroundThreads&&) = delete;
   ~BackgroundThreads() { Join(); }
 
-  // At the limit of processes there is no thread, and nothing runs.
-  void Start(std::function<void()> work);
+  // False: at the limit of processes there is no thread, and nothing runs.
+  bool Start(std::function<void()> work);
   // Waits until each has returned.
   void Join();
 

@@ -164,10 +164,12 @@ Result<UnwindRow*> UnwindMaps::RoomForRows(uint32_t count) {
   if (number >= blocks_.size()) {
     XPU_ASSIGN_OR_RETURN(MappedArray block,
                          MappedArray::Create("unwind_block", sizeof(xpu_row_block), 1));
-    const int fd = block.fd();
-    if (int result = bpf_map_update_elem(row_blocks_.get(), &number, &fd, BPF_ANY); result != 0) {
-      return BpfError("BPF map unwind_rows: add a block", result);
-    }
+    // The call puts the block in its place at once and then waits for all running programs, some
+    // 10 ms: not here. A program that comes too early finds no rules, for microseconds.
+    const auto publish = [outer = row_blocks_.get(), number, fd = block.fd()] {
+      bpf_map_update_elem(outer, &number, &fd, BPF_ANY);
+    };
+    if (!publishers_.Start(publish)) publish();
     blocks_.push_back(std::move(block));
   }
   return blocks_[number].as<UnwindRow>() + rows_used_ % XPU_ROWS_PER_BLOCK;

@@ -12,6 +12,7 @@
 #include "bpf/unwind_layout.h"
 #include "format/base/handle.h"
 #include "format/base/result.h"
+#include "record/background_threads.h"
 #include "symbolize/elf/unwind_table.h"
 
 struct bpf_object;
@@ -111,6 +112,7 @@ class UnwindMaps {
   std::unordered_map<uint64_t, uint16_t> rule_ids_;
   MappingRanges ranges_;
   std::unordered_map<uint32_t, xpu_code> codes_;
+  BackgroundThreads publishers_;  // the last: they use the maps
 };
 
 }  // namespace xpu

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "format/base/text.h"
+#include "record/event_sink.h"
 
 namespace xpu {
 namespace {
@@ -123,8 +124,12 @@ void UnwindProcesses::TakeMapping(const Note& note) {
   changed_.insert(note.pid);
 }
 
-void UnwindProcesses::TakeFinishedTables() {
-  for (const UnwindTables::Id id : tables_.TakeFinished()) {
+void UnwindProcesses::TakeFinishedTables(uint64_t limit_ns) {
+  for (const UnwindTables::Id id : tables_.TakeFinished()) finished_.push_back(id);
+  const uint64_t start_ns = MonotonicNs();
+  while (!finished_.empty() && MonotonicNs() - start_ns < limit_ns) {
+    const UnwindTables::Id id = finished_.front();
+    finished_.pop_front();
     if (tables_.state(id) == UnwindTables::State::kReady) {
       if (auto place = maps_.Add(tables_.table(id)); place.ok()) {
         places_[id] = *place;
@@ -133,6 +138,7 @@ void UnwindProcesses::TakeFinishedTables() {
         }
       } else {
         full_ = place.error();
+        unplaced_.insert(id);
       }
     }
     for (const auto& [pid, process] : processes_) {
@@ -148,12 +154,13 @@ void UnwindProcesses::TakeFinishedTables() {
 xpu_mapping UnwindProcesses::ForMaps(uint64_t start, const CodeMappings::Entry& entry) const {
   xpu_mapping mapping{start, entry.end, 0, 0, XPU_TABLE_NONE};
   if (entry.table == 0) return mapping;
-  if (tables_.state(entry.table) == UnwindTables::State::kPending) {
-    mapping.page_count = XPU_TABLE_NOT_READY;
+  const auto place = places_.find(entry.table);
+  if (place == places_.end()) {
+    const bool is_failed = tables_.state(entry.table) == UnwindTables::State::kFailed ||
+                           unplaced_.contains(entry.table);
+    if (!is_failed) mapping.page_count = XPU_TABLE_NOT_READY;
     return mapping;
   }
-  const auto place = places_.find(entry.table);
-  if (place == places_.end()) return mapping;
   const auto link_address = tables_.LinkAddressOf(entry.table, entry.file_offset);
   if (!link_address) return mapping;
   mapping.origin = start - *link_address + place->second.first_link_address;
@@ -192,7 +199,9 @@ Status UnwindProcesses::Apply(uint64_t now_ns) {
   std::stable_sort(notes_.begin(), notes_.end(),
                    [](const Note& a, const Note& b) { return a.time_ns < b.time_ns; });
   for (const Note& note : std::exchange(notes_, {})) Take(note, now_ns);
-  TakeFinishedTables();
+  // A part of them at a time, so that each is in use as soon as it can be.
+  constexpr uint64_t kPlacingNs = 2'000'000;
+  TakeFinishedTables(kPlacingNs);
   for (const uint32_t pid : std::exchange(changed_, {})) {
     if (Status set = Publish(pid, now_ns); !set.ok()) full_ = std::move(set);
   }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <string>
 #include <unordered_map>
@@ -36,8 +37,10 @@ class UnwindProcesses {
  public:
   UnwindProcesses(UnwindMaps& maps, UnwindTables& tables) : maps_(maps), tables_(tables) {}
 
-  // Gives the BPF programs the tables that are there by now.
-  void TakeFinishedTables();
+  // Gives the BPF programs the tables that are there by now; begins none after `limit_ns`.
+  void TakeFinishedTables(uint64_t limit_ns);
+  // Some are left for the next time.
+  bool has_finished_tables() const { return !finished_.empty(); }
   // Takes note of a record. The rings of several CPUs come one after the other.
   void See(const PerfRecord& record);
   // Brings the noted records into order, asks for tables, and tells the BPF programs what is new.
@@ -71,7 +74,9 @@ class UnwindProcesses {
   UnwindTables& tables_;
   std::vector<Note> notes_;
   std::unordered_map<uint32_t, Process> processes_;
+  std::deque<UnwindTables::Id> finished_;  // not in the maps yet
   std::unordered_map<UnwindTables::Id, UnwindMaps::Place> places_;
+  std::unordered_set<UnwindTables::Id> unplaced_;  // the maps had no room
   std::unordered_set<uint32_t> changed_;
   struct Exit {
     uint32_t pid;

@@ -29,13 +29,15 @@ class Unwinder {
   const UnwindMaps& maps() const { return maps_; }
   // Before the target's exec: from then on the BPF programs follow it and its descendants.
   Status Follow(pid_t target);
-  void TakeTables() { processes_.TakeFinishedTables(); }
+  void TakeTables() { processes_.TakeFinishedTables(UINT64_MAX); }
   void See(const PerfRecord& record) {
     processes_.See(record);
     last_seen_ns_ = MonotonicNs();
   }
   // A process has begun, or loaded something, a moment ago: more of it is likely.
-  bool IsBusy(uint64_t now_ns) const { return now_ns - last_seen_ns_ < kBusyNs; }
+  bool IsBusy(uint64_t now_ns) const {
+    return processes_.has_finished_tables() || now_ns - last_seen_ns_ < kBusyNs;
+  }
   // Tells the BPF programs what is new.
   void Apply(EventSink& sink);
 
