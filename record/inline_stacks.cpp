@@ -56,7 +56,7 @@ bool InlineStacks::TakeStack(Bytes message) {
   stack_bytes_ += bytes - stack.frames.size() * sizeof(uint64_t);
   stack.walk = {(*fixed)->flags, (*fixed)->stop};
   stack.frames.resize((*fixed)->frame_count);
-  std::memcpy(stack.frames.data(), frames->data(), bytes);
+  if (bytes > 0) std::memcpy(stack.frames.data(), frames->data(), bytes);
   return true;
 }
 

@@ -1,6 +1,6 @@
 // Launch stacks taken in the program, from messages in the ring to launches in a capture.
+#include <algorithm>
 #include <cstddef>
-#include <cstring>
 #include <vector>
 
 #include <elf.h>
@@ -95,7 +95,7 @@ class InlinePeerTest : public test::PeerTest {
     message.bias = code.bias;
     message.file_offset = code.file_offset;
     message.build_id_bytes = static_cast<uint32_t>(build_id.size());
-    std::memcpy(message.build_id, build_id.data(), build_id.size());
+    std::copy(build_id.begin(), build_id.end(), message.build_id);
     message.name_bytes = static_cast<uint32_t>(name.size());
     ASSERT_TRUE(producer_.Send(wire::MessageKind::kCodeFile, message, name.data(), name.size()));
   }
