@@ -9,6 +9,16 @@
 
 namespace xpu {
 
+namespace {
+
+void CountFailedTables(UnwindTables& tables, EventSink& sink) {
+  for (const UnwindTables::Failure& failure : tables.TakeFailures()) {
+    sink.losses().Add(LossKind::kUnwindTableFailed, 1, 0, {}, failure.path + ": " + failure.reason);
+  }
+}
+
+}  // namespace
+
 void Sources::OpenTables() {
   if (tables_ != nullptr) return;
   UnwindTables::Options options;
@@ -130,11 +140,8 @@ void Sources::Drain(EventSink& sink) {
     unwinder_->Apply(sink);
   } else if (tables_) {
     tables_->TakeFinished();  // the GPU source asks for the state of those that it wants
-    for (const UnwindTables::Failure& failure : tables_->TakeFailures()) {
-      sink.losses().Add(LossKind::kUnwindTableFailed, 1, 0, {},
-                        failure.path + ": " + failure.reason);
-    }
   }
+  if (tables_) CountFailedTables(*tables_, sink);
   if (probes_) probes_->Drain(sink);
   if (cpu_) cpu_->Drain(sink);
   if (gpu_) gpu_->Drain(sink);

@@ -4,7 +4,6 @@
 
 #include "record/bpf_support.h"
 #include "record/unwind_expected.h"
-#include "record/unwind_file.h"
 
 namespace xpu {
 
@@ -21,9 +20,6 @@ void Unwinder::Apply(EventSink& sink) {
   if (!applied.ok()) {
     sink.losses().Add(LossKind::kUnwindTableFailed, 1, 0, {}, applied.error().message);
   }
-  for (const UnwindTables::Failure& failure : tables_.TakeFailures()) {
-    sink.losses().Add(LossKind::kUnwindTableFailed, 1, 0, {}, failure.path + ": " + failure.reason);
-  }
 }
 
 void PrepareTables(UnwindTables& tables, const std::string& program,
@@ -31,10 +27,9 @@ void PrepareTables(UnwindTables& tables, const std::string& program,
   // The program's start is not held up longer, whatever it needs.
   constexpr uint64_t kPatienceNs = 200'000'000;
   const uint64_t deadline_ns = MonotonicNs() + kPatienceNs;
+  // By the build-id that is found in a file it is recognised when it is mapped.
   for (std::string& path : ExpectedFiles(program, environment)) {
     UnwindTables::File file;
-    // By build-id it will be recognised when it is mapped.
-    if (auto identity = IdentifyFile(path); identity.ok()) file.build_id = identity->build_id;
     file.paths.push_back(std::move(path));
     tables.Request(std::move(file));
   }
