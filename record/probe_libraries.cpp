@@ -28,16 +28,6 @@ constexpr const char* kStandardFolders[] = {"/lib64",
                                             "/usr/local/cuda/lib64",
                                             "/usr/lib/wsl/lib"};
 
-std::vector<std::string_view> Split(std::string_view text, std::string_view separators) {
-  std::vector<std::string_view> parts;
-  while (!text.empty()) {
-    const size_t end = std::min(text.find_first_of(separators), text.size());
-    if (end != 0) parts.push_back(text.substr(0, end));
-    text.remove_prefix(std::min(end + 1, text.size()));
-  }
-  return parts;
-}
-
 void ReplaceAll(std::string& text, std::string_view old, const std::string& now) {
   for (size_t at = text.find(old); at != std::string::npos; at = text.find(old, at + now.size())) {
     text.replace(at, old.size(), now);
@@ -67,6 +57,16 @@ void AppendCudaLibraries(const std::string& folder, std::vector<std::string>& pa
 }
 
 }  // namespace
+
+std::vector<std::string_view> Split(std::string_view text, std::string_view separators) {
+  std::vector<std::string_view> parts;
+  while (!text.empty()) {
+    const size_t end = std::min(text.find_first_of(separators), text.size());
+    if (end != 0) parts.push_back(text.substr(0, end));
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return parts;
+}
 
 bool IsCudaLibrary(std::string_view path) {
   std::string_view name = path.substr(path.rfind('/') + 1);

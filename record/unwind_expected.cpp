@@ -37,17 +37,6 @@ constexpr const char* kDefaultFolders[] = {"/lib/x86_64-linux-gnu",
                                            "/usr/lib",
                                            "/usr/local/lib"};
 
-std::vector<std::string> Words(std::string_view text, std::string_view separators) {
-  std::vector<std::string> words;
-  for (size_t at = text.find_first_not_of(separators); at != std::string_view::npos;
-       at = text.find_first_not_of(separators, at)) {
-    const size_t end = std::min(text.find_first_of(separators, at), text.size());
-    words.emplace_back(text.substr(at, end - at));
-    at = end;
-  }
-  return words;
-}
-
 // Of "#!/usr/bin/env -S python3 -u" these words; none: no script.
 std::vector<std::string> ScriptCommand(const std::string& path) {
   struct stat info {};
@@ -59,7 +48,8 @@ std::vector<std::string> ScriptCommand(const std::string& path) {
   std::string_view text(line.data(), static_cast<size_t>(n));
   if (!text.starts_with("#!")) return {};
   text = text.substr(2, text.find('\n') - 2);
-  return Words(text, " \t\r");
+  const auto words = Split(text, " \t\r");
+  return {words.begin(), words.end()};
 }
 
 // What env runs: the first word that is neither an option nor a variable.
@@ -108,7 +98,7 @@ class Search {
     names_.clear();  // another process: another set of libraries
     const std::optional<Object> program = Load(path, {});
     if (!program) return;
-    for (const std::string& name : Words(preload_, " :")) Need(name, *program);
+    for (std::string_view name : Split(preload_, " :")) Need(std::string(name), *program);
     while (!queue_.empty()) {
       const auto [object, needs] = std::move(queue_.front());
       queue_.pop_front();
