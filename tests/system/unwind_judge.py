@@ -110,7 +110,7 @@ class Judge:
         """Every stack that is not complete is counted there, once."""
         totals = self.totals()
         counted = sum(totals[name] for name in REASONS.values())
-        open_ends = [s for s in self.stacks.all if s.names and not s.flags & COMPLETE]
+        open_ends = [s for s in self.stacks.all if not s.flags & COMPLETE]
         ready = [s for s in open_ends if not s.flags & NOT_READY]
         if not len(ready) <= counted <= len(open_ends):
             self.problem(f"{len(ready)} stacks are not complete although their tables were ready, "
