@@ -79,6 +79,8 @@ struct Events {
   graphNodes @21 :GraphNode;
   probes @22 :Probe;
   probeHits @23 :ProbeHit;
+  symbolSlices @24 :SymbolSlice;
+  generatedSymbols @25 :GeneratedSymbol;
 }
 
 struct RecordingInfo {
@@ -97,6 +99,7 @@ struct RecordingInfo {
   launchStacks @12 :Column;
   graphTrace @13 :Column;
   callGraph @14 :Column;
+  symbols @15 :Column;
 }
 
 struct RecordingEnd {
@@ -432,4 +435,23 @@ struct ProbeHit {
   returnValue @8 :Column;
   stack @9 :Column;
   stackFlags @10 :Column;
+}
+
+struct SymbolSlice {
+  rows @0 :UInt32;
+  path @1 :Column;
+  buildId @2 :Column;
+  detail @3 :Column;
+  part @4 :Column;
+  partCount @5 :Column;
+  bytes @6 :Column;
+}
+
+struct GeneratedSymbol {
+  rows @0 :UInt32;
+  timeNs @1 :Column;
+  pid @2 :Column;
+  address @3 :Column;
+  sizeBytes @4 :Column;
+  name @5 :Column;
 }

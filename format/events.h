@@ -48,6 +48,14 @@ enum class GraphTrace : uint8_t {
   kNode = 2,   // a Kernel, Memcpy or Memset per node
 };
 
+// What is kept of symbols. Values are stored in the file.
+enum class SymbolDetail : uint8_t {
+  kUnknown = 0,
+  kNone = 1,
+  kNames = 2,  // of the functions that occur in stacks
+  kLines = 3,  // also their source lines and what was inlined into them
+};
+
 // Once, first.
 struct RecordingInfo {
   uint64_t start_ns = 0;           // CLOCK_MONOTONIC when the recording was armed
@@ -64,6 +72,7 @@ struct RecordingInfo {
   LaunchStackSource launch_stacks = LaunchStackSource::kUnknown;
   GraphTrace graph_trace = GraphTrace::kUnknown;
   CallGraph call_graph = CallGraph::kUnknown;
+  SymbolDetail symbols = SymbolDetail::kUnknown;
 };
 
 // Once, last; absent when the recorder was killed.
@@ -137,6 +146,29 @@ struct KernelSymbol {
   uint64_t size_bytes = 0;  // to the next symbol
   StringId name;
   StringId module;  // none: the kernel proper
+};
+
+// A part of the symbols of a file that occurs in stacks. The bytes of the parts 0 to part_count - 1,
+// one behind the other, are an ELF image that keeps the file's build-id, its loadable segments, and
+// of its symbols those that cover an address of a recorded stack. A file is (path, build_id); of
+// several slices of one file the last counts.
+struct SymbolSlice {
+  StringId path;      // as in Mapping
+  StringId build_id;  // as in Mapping
+  SymbolDetail detail = SymbolDetail::kUnknown;
+  uint32_t part = 0;
+  uint32_t part_count = 0;
+  StringId bytes;  // at most kMaxStringBytes
+};
+
+// Names code that no file holds: made by a compiler in the running program. Only ranges that
+// contain an address of a recorded stack.
+struct GeneratedSymbol {
+  uint64_t time_ns = 0;  // from then on; 0: it is not known when
+  uint32_t pid = 0;
+  uint64_t address = 0;
+  uint64_t size_bytes = 0;
+  StringId name;
 };
 
 // ---- CPU ---------------------------------------------------------------------------------------
@@ -215,6 +247,8 @@ struct EventBatch {
   std::vector<GraphNode> graph_nodes;
   std::vector<Probe> probes;
   std::vector<ProbeHit> probe_hits;
+  std::vector<SymbolSlice> symbol_slices;
+  std::vector<GeneratedSymbol> generated_symbols;
 };
 
 // Calls visit(name, list) for each list of the batch; `name` is the list's member name.
@@ -244,6 +278,8 @@ void VisitLists(Batch& batch, Visit&& visit) {
   visit("graph_nodes", batch.graph_nodes);
   visit("probes", batch.probes);
   visit("probe_hits", batch.probe_hits);
+  visit("symbol_slices", batch.symbol_slices);
+  visit("generated_symbols", batch.generated_symbols);
 }
 
 }  // namespace xpu

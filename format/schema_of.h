@@ -38,6 +38,8 @@ XPU_SCHEMA_OF(RawActivity);
 XPU_SCHEMA_OF(GraphNode);
 XPU_SCHEMA_OF(Probe);
 XPU_SCHEMA_OF(ProbeHit);
+XPU_SCHEMA_OF(SymbolSlice);
+XPU_SCHEMA_OF(GeneratedSymbol);
 #undef XPU_SCHEMA_OF
 
 template <typename Event>

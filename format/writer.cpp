@@ -318,5 +318,7 @@ template Status CaptureWriter::Write(const RawActivity&);
 template Status CaptureWriter::Write(const GraphNode&);
 template Status CaptureWriter::Write(const Probe&);
 template Status CaptureWriter::Write(const ProbeHit&);
+template Status CaptureWriter::Write(const SymbolSlice&);
+template Status CaptureWriter::Write(const GeneratedSymbol&);
 
 }  // namespace xpu

@@ -56,6 +56,9 @@ std::string_view NameOf(LaunchStackSource source) {
   return NameIn({"unknown", "none", "marker", "probes", "in_process"}, source);
 }
 
+std::string_view NameOf(SymbolDetail detail) {
+  return NameIn({"unknown", "none", "names", "lines"}, detail);
+}
 std::string_view NameOf(CallGraph call_graph) {
   return NameIn({"unknown", "frame_pointers", "tables"}, call_graph);
 }

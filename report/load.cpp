@@ -57,6 +57,8 @@ void AppendBatch(EventBatch& all, EventBatch& more) {
   Append(all.graph_nodes, more.graph_nodes);
   Append(all.probes, more.probes);
   Append(all.probe_hits, more.probe_hits);
+  Append(all.symbol_slices, more.symbol_slices);
+  Append(all.generated_symbols, more.generated_symbols);
 }
 
 }  // namespace

@@ -26,6 +26,7 @@ void OrderByTime(EventBatch& events) {
   Order(events.launch_stacks, &LaunchStack::time_ns);
   Order(events.graph_nodes, &GraphNode::time_ns);
   Order(events.probe_hits, &ProbeHit::time_ns);
+  Order(events.generated_symbols, &GeneratedSymbol::time_ns);
 }
 
 }  // namespace xpu

@@ -39,7 +39,8 @@ void Scene::AddRecording() {
                                             .working_directory = builder_.Text("/src"),
                                             .launch_stacks = LaunchStackSource::kMarker,
                                             .graph_trace = GraphTrace::kNode,
-                                            .call_graph = CallGraph::kTables});
+                                            .call_graph = CallGraph::kTables,
+                                            .symbols = SymbolDetail::kNames});
   builder_.Source(kPeriod);
   builder_.events.recording_end.push_back(
       {.time_ns = kStart + 2'500 * kMs, .target_pid = kApp, .wait_status = 3 << 8});
