@@ -17,6 +17,9 @@
 /* The most user frames that our own walk gives. */
 #define XPU_MAX_USER_FRAMES 256
 
+/* Words of the stack that a walk reads at a time. */
+#define XPU_STACK_WINDOW 64
+
 /* domain << XPU_DOMAIN_SHIFT | callback id, the marker's second argument (wire::kDomainShift). */
 #define XPU_DOMAIN_SHIFT 28
 
@@ -46,6 +49,7 @@ enum xpu_walk_stop {
   XPU_STOP_NOT_CODE,    /* a return address that is in no executable mapping */
   XPU_STOP_STUCK,       /* a frame that does not lie above the one before */
   XPU_STOP_NOT_WALKED,  /* the kernel's frame pointer walk was taken, which does not tell */
+  XPU_STOP_NO_STACK,    /* the thread has none now: it is between two programs, or ending */
   XPU_STOPS,
 };
 
@@ -61,6 +65,9 @@ struct xpu_stack {
   __u32 user_walk; /* XPU_WALK_ */
   __u32 user_stop; /* enum xpu_walk_stop */
   __u64 frames[XPU_MAX_FRAMES + XPU_MAX_USER_FRAMES];
+  /* The walk's own; what of it is in an event means nothing. */
+  __u64 registers[16];
+  __u64 window[XPU_STACK_WINDOW];
 };
 
 /* Ring `samples`. */

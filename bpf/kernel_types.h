@@ -128,6 +128,7 @@ struct uprobe_task {
 };
 
 struct task_struct {
+  unsigned int in_execve : 1;
   struct uprobe_task* utask;
   struct mm_struct* mm;
   struct pid* thread_pid;

@@ -10,10 +10,16 @@
 #include "kernel_types.h"
 #include "unwind_rules.h"
 
-/* Places in xpu_stack::frames, by DWARF's number of a register. */
+/* By DWARF's number of a register. */
 #define REGISTERS 16
 #define MAX_HELPER_FRAMES 3
-#define FIRST_REGISTER (XPU_MAX_FRAMES + XPU_MAX_USER_FRAMES - REGISTERS)
+
+/* What was read of the stack last, and the word that was asked for. */
+struct window {
+  __u64 start;
+  __u64 bytes; /* from there on in xpu_stack::window */
+  __u64 value;
+};
 
 struct walk {
   __u64 ip;
@@ -27,10 +33,54 @@ struct walk {
   __u32 stop;
   __u32 exact; /* ip is an instruction, else a return address */
   __u32 saved; /* bp was found by a frame pointer */
+  struct window window;
 };
 
 static __always_inline bool read_user(__u64 address, __u64* value) {
   return bpf_probe_read_user(value, sizeof(*value), (void*)address) == 0;
+}
+
+#define WINDOW_BYTES (XPU_STACK_WINDOW * sizeof(__u64))
+/* Saved registers lie below the return address, which is asked for first. */
+#define BELOW_WINDOW 64
+#define USER_PAGE_BYTES 4096
+
+/* A part of the page that `address` is in. */
+static __always_inline bool fill_window(struct window* window, struct xpu_stack* stack,
+                                        __u64 address) {
+  __u64 into = address & (USER_PAGE_BYTES - 1);
+  __u64 start = address - (into < BELOW_WINDOW ? into : BELOW_WINDOW);
+  __u64 bytes = USER_PAGE_BYTES - (start & (USER_PAGE_BYTES - 1));
+
+  if (bytes > WINDOW_BYTES) bytes = WINDOW_BYTES;
+  window->bytes = 0;
+  if (bpf_probe_read_user(stack->window, bytes, (void*)start)) return false;
+  window->start = start;
+  window->bytes = bytes;
+  return true;
+}
+
+/*
+ * A read of user memory costs the same whatever its size, so neighbours on the stack come together.
+ * Not static: see find_rule. Returns whether it could be read.
+ */
+__attribute__((noinline)) int read_stack(struct window* window, struct xpu_stack* stack,
+                                         __u64 address) {
+  __u64 place;
+
+  if (!window || !stack) return 0;
+  if (address & 7) return read_user(address, &window->value);
+  if (address - window->start >= window->bytes && !fill_window(window, stack, address)) return 0;
+  place = (address - window->start) / sizeof(__u64);
+  if (place >= XPU_STACK_WINDOW) return 0; /* cannot be: for the verifier */
+  window->value = stack->window[place];
+  return 1;
+}
+
+static __always_inline bool read_word(struct walk* walk, __u64 address, __u64* value) {
+  if (!read_stack(&walk->window, walk->stack, address)) return false;
+  *value = walk->window.value;
+  return true;
 }
 
 /* In place of an rbp that was not kept: no frame pointer, nor the 0 of the outermost frame. */
@@ -45,8 +95,9 @@ static __always_inline bool read_user(__u64 address, __u64* value) {
 static __always_inline __u32 step_over_signal(struct walk* walk) {
   __u64 sp = walk->sp;
 
-  if (!read_user(sp + UCONTEXT_RIP, &walk->ip) || !read_user(sp + UCONTEXT_RSP, &walk->sp) ||
-      !read_user(sp + UCONTEXT_RBP, &walk->bp)) {
+  if (!read_word(walk, sp + UCONTEXT_RIP, &walk->ip) ||
+      !read_word(walk, sp + UCONTEXT_RSP, &walk->sp) ||
+      !read_word(walk, sp + UCONTEXT_RBP, &walk->bp)) {
     return XPU_STOP_UNREADABLE;
   }
   walk->exact = 1;
@@ -63,7 +114,7 @@ static __always_inline __u32 find_cfa_by_register(struct walk* walk, const struc
   bool callee_saved = number == 3 || number >= 12; /* rbx, r12 to r15 */
 
   if (walk->count > (callee_saved ? 1 : MAX_HELPER_FRAMES)) return XPU_STOP_UNSUPPORTED;
-  *cfa = walk->stack->frames[FIRST_REGISTER + number] + (__s16)rule->cfa_offset;
+  *cfa = walk->stack->registers[number] + (__s16)rule->cfa_offset;
   return XPU_STOP_COMPLETE;
 }
 
@@ -82,7 +133,7 @@ static __always_inline __u32 find_cfa(struct walk* walk, const struct xpu_rule* 
       base = walk->bp;
       /* fallthrough */
     case XPU_CFA_AT_RSP:
-      if (!read_user(base + (__s16)rule->cfa_offset, cfa)) return XPU_STOP_UNREADABLE;
+      if (!read_word(walk, base + (__s16)rule->cfa_offset, cfa)) return XPU_STOP_UNREADABLE;
       *cfa += rule->cfa_offset >> 16;
       return XPU_STOP_COMPLETE;
     case XPU_CFA_PLT:
@@ -97,27 +148,18 @@ static __always_inline __u32 find_cfa(struct walk* walk, const struct xpu_rule* 
 
 static __always_inline __u32 step_by_rule(struct walk* walk, const struct xpu_rule* rule,
                                           __u64 looked_up) {
-  __u64 pair[2];
-  __u64 cfa = 0;
+  __u64 cfa = 0, base;
   __u32 stop = find_cfa(walk, rule, looked_up, &cfa);
 
   if (stop != XPU_STOP_COMPLETE) return stop;
   /* The same place: vfork, which has taken its return address off the stack. */
   if (cfa < walk->sp || (cfa == walk->sp && walk->count != 1)) return XPU_STOP_STUCK;
-  if (rule->rbp == XPU_RBP_AT_CFA && rule->rbp_offset == -16) {
-    /* push %rbp at the function's entry: both in one read. */
-    if (bpf_probe_read_user(pair, sizeof(pair), (void*)(cfa - 16))) return XPU_STOP_UNREADABLE;
-    walk->bp = pair[0];
-    walk->ip = pair[1];
-  } else {
-    __u64 base = rule->rbp == XPU_RBP_AT_CFA ? cfa : walk->bp;
-
-    if (!read_user(cfa - 8, &walk->ip)) return XPU_STOP_UNREADABLE;
-    if (rule->rbp == XPU_RBP_UNDEFINED) {
-      walk->bp = UNKNOWN_FRAME_POINTER;
-    } else if (rule->rbp != XPU_RBP_SAME && !read_user(base + rule->rbp_offset, &walk->bp)) {
-      return XPU_STOP_UNREADABLE;
-    }
+  base = rule->rbp == XPU_RBP_AT_CFA ? cfa : walk->bp;
+  if (!read_word(walk, cfa - 8, &walk->ip)) return XPU_STOP_UNREADABLE;
+  if (rule->rbp == XPU_RBP_UNDEFINED) {
+    walk->bp = UNKNOWN_FRAME_POINTER;
+  } else if (rule->rbp != XPU_RBP_SAME && !read_word(walk, base + rule->rbp_offset, &walk->bp)) {
+    return XPU_STOP_UNREADABLE;
   }
   walk->sp = cfa;
   return XPU_STOP_COMPLETE;
@@ -139,7 +181,7 @@ static __always_inline bool is_program_start(__u64 sp) {
  * too.
  */
 static __always_inline __u32 step_by_frame_pointer(struct walk* walk) {
-  __u64 pair[2];
+  __u64 bp = walk->bp;
 
   walk->flags |= XPU_WALK_FRAME_POINTERS;
   if (walk->bp == 0) {
@@ -147,11 +189,10 @@ static __always_inline __u32 step_by_frame_pointer(struct walk* walk) {
     walk->ip = 0;
     return XPU_STOP_COMPLETE;
   }
-  if (walk->bp < walk->sp || walk->bp % 8 != 0) return XPU_STOP_NO_RULE;
-  if (bpf_probe_read_user(pair, sizeof(pair), (void*)walk->bp)) return XPU_STOP_NO_RULE;
-  walk->sp = walk->bp + 16;
-  walk->bp = pair[0];
-  walk->ip = pair[1];
+  if (bp < walk->sp || bp % 8 != 0) return XPU_STOP_NO_RULE;
+  if (!read_word(walk, bp, &walk->bp) || !read_word(walk, bp + 8, &walk->ip))
+    return XPU_STOP_NO_RULE;
+  walk->sp = bp + 16;
   walk->saved = 1;
   return XPU_STOP_COMPLETE;
 }
@@ -233,13 +274,10 @@ struct user_registers {
   __u64 bp;
 };
 
-/*
- * The place of the other registers of the innermost frame, for the few rules that ask for one: in
- * the end of the array of frames, which is free at that time.
- */
+/* The other registers of the innermost frame, for the few rules that ask for one. */
 static __always_inline void keep_registers(const struct pt_regs* registers,
                                            struct xpu_stack* stack) {
-  __u64* kept = &stack->frames[FIRST_REGISTER];
+  __u64* kept = stack->registers;
 
   kept[0] = registers->ax;
   kept[1] = registers->dx;
@@ -260,16 +298,21 @@ static __always_inline void keep_registers(const struct pt_regs* registers,
 }
 
 static __always_inline void forget_registers(struct xpu_stack* stack) {
-  __u64* kept = &stack->frames[FIRST_REGISTER];
+  __u64* kept = stack->registers;
   int i;
 
   for (i = 0; i < REGISTERS; i++) kept[i] = 0;
 }
 
-/*
- * Appends the user frames behind the kernel's, of which there are `first`. A thread whose stack
- * cannot be read has none: it is between two programs, or ending.
- */
+/* Its program gave its memory back, and the next one has not begun. */
+static __always_inline bool has_no_stack(void) {
+  struct task_struct* task = (void*)bpf_get_current_task();
+
+  if (!BPF_CORE_READ(task, mm)) return true;
+  return bpf_core_field_exists(task->in_execve) && BPF_CORE_READ_BITFIELD_PROBED(task, in_execve);
+}
+
+/* Appends the user frames behind the kernel's, of which there are `first`. */
 static __always_inline void walk_user_stack(const struct user_registers* registers, __u32 pid,
                                             struct xpu_stack* stack, __u32 first) {
   struct xpu_code* code = bpf_map_lookup_elem(&unwind_processes, &pid);
@@ -288,8 +331,11 @@ static __always_inline void walk_user_stack(const struct user_registers* registe
   walk.first = first;
   walk.exact = 1;
   walk.stop = XPU_STOP_NOT_WALKED;
-  if (walk.ip && read_user(walk.sp, &top))
+  if (walk.ip && read_user(walk.sp, &top)) {
     bpf_loop(XPU_MAX_USER_FRAMES + 1, walk_one_frame, &walk, 0);
+  } else if (has_no_stack()) {
+    walk.stop = XPU_STOP_NO_STACK;
+  }
   stack->user_frames = walk.count;
   stack->user_walk = walk.flags;
   stack->user_stop = walk.stop;

@@ -86,6 +86,11 @@ StackId StackTable::Intern(std::span<const Frame> innermost_first) {
   return caller;
 }
 
+StackNode StackTable::Node(StackId id) const {
+  const uint32_t index = id.value - first_id_;
+  return id.value >= first_id_ && index < nodes_.size() ? nodes_[index] : StackNode{};
+}
+
 std::vector<StackNode> StackTable::TakePending() {
   std::vector<StackNode> pending(nodes_.begin() + (first_pending_ - first_id_), nodes_.end());
   first_pending_ = next_id();

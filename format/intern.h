@@ -36,6 +36,8 @@ class StringTable {
   void TakePending(std::vector<uint32_t>& sizes, std::string& bytes);
   // Forgets all texts; ids go on upwards.
   void Restart();
+  // The first id to give out; before the first Intern.
+  void StartAt(uint32_t id) { first_id_ = first_pending_ = id; }
 
  private:
   uint32_t first_id_ = kFirstDefinedId;
@@ -48,6 +50,8 @@ class StringTable {
 class StackTable {
  public:
   StackId Intern(std::span<const Frame> innermost_first);
+  // Without a caller and at address 0 for an id that was not given out since Restart().
+  StackNode Node(StackId id) const;
 
   size_t size() const { return nodes_.size(); }
   uint32_t next_id() const { return first_id_ + static_cast<uint32_t>(nodes_.size()); }
@@ -55,6 +59,7 @@ class StackTable {
   size_t pending_count() const { return next_id() - first_pending_; }
   std::vector<StackNode> TakePending();
   void Restart();
+  void StartAt(uint32_t id) { first_id_ = first_pending_ = id; }
 
  private:
   struct Hash {

@@ -42,6 +42,7 @@ enum class LossKind : uint8_t {
   // in the recorder
   kWriteFailed,
   kKernelSymbolsHidden,
+  kSymbolsNotStored,
   kTestDropped,
   // found by the report
   kInvalidTime,

@@ -42,8 +42,11 @@ class CaptureWriter::Impl {
         encoder_(options.compression_level) {}
 
   Status WriteHeader();
+  void ContinueAt(const CaptureEnd& end);
   StringId InternString(std::string_view text);
   StackId InternStack(std::span<const Frame> innermost_first);
+  std::string_view TextOf(StringId id) const { return strings_.Text(id); }
+  StackNode NodeOf(StackId id) const { return stacks_.Node(id); }
   template <typename Event>
   Status Write(const Event& event);
   Status Flush();
@@ -100,6 +103,13 @@ Status CaptureWriter::Impl::WriteHeader() {
   XPU_RETURN_IF_ERROR(WriteAll(fd_.get(), header, name_));
   bytes_written_ += header.size();
   return Ok();
+}
+
+void CaptureWriter::Impl::ContinueAt(const CaptureEnd& end) {
+  sequence_ = end.sequence;
+  events_in_file_ = end.events;
+  strings_.StartAt(end.next_string);
+  stacks_.StartAt(end.next_stack);
 }
 
 // ---- filling a block ---------------------------------------------------------------------------
@@ -274,6 +284,12 @@ Result<CaptureWriter> CaptureWriter::Create(UniqueFd fd, std::string name, Optio
   return CaptureWriter(std::move(impl));
 }
 
+CaptureWriter CaptureWriter::Continue(UniqueFd fd, std::string name, const CaptureEnd& end) {
+  auto impl = std::make_unique<Impl>(std::move(fd), std::move(name), Options{}, end.capture_id);
+  impl->ContinueAt(end);
+  return CaptureWriter(std::move(impl));
+}
+
 CaptureWriter::CaptureWriter(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 CaptureWriter::CaptureWriter(CaptureWriter&&) noexcept = default;
 CaptureWriter& CaptureWriter::operator=(CaptureWriter&&) noexcept = default;
@@ -283,6 +299,8 @@ StringId CaptureWriter::InternString(std::string_view text) { return impl_->Inte
 StackId CaptureWriter::InternStack(std::span<const Frame> innermost_first) {
   return impl_->InternStack(innermost_first);
 }
+std::string_view CaptureWriter::TextOf(StringId id) const { return impl_->TextOf(id); }
+StackNode CaptureWriter::NodeOf(StackId id) const { return impl_->NodeOf(id); }
 Status CaptureWriter::Flush() { return impl_->Flush(); }
 Status CaptureWriter::Close() { return impl_->Close(); }
 uint64_t CaptureWriter::bytes_written() const { return impl_->bytes_written(); }

@@ -14,6 +14,7 @@
 
 #include "format/base/handle.h"
 #include "format/base/result.h"
+#include "format/capture_end.h"
 #include "format/events.h"
 
 namespace xpu {
@@ -32,6 +33,8 @@ class CaptureWriter {
   static Result<CaptureWriter> Create(UniqueFd fd, std::string name) {
     return Create(std::move(fd), std::move(name), Options{});
   }
+  // Goes on with a capture whose bytes are in `fd` already: it is open for writing at their end.
+  static CaptureWriter Continue(UniqueFd fd, std::string name, const CaptureEnd& end);
 
   CaptureWriter(CaptureWriter&&) noexcept;
   CaptureWriter& operator=(CaptureWriter&&) noexcept;
@@ -43,6 +46,10 @@ class CaptureWriter {
   StringId InternString(std::string_view text);
   // Frames innermost first, as unwinders give them; what is beyond 2048 is cut. Empty: StackId 0.
   StackId InternStack(std::span<const Frame> innermost_first);
+
+  // What was interned, while the id holds.
+  std::string_view TextOf(StringId id) const;
+  StackNode NodeOf(StackId id) const;
 
   // One for each event type of EventBatch. Fails when the system refuses the bytes of a block that
   // became full; the events of that block are counted in events_lost(), and later blocks may

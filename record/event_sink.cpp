@@ -19,6 +19,24 @@ StackId EventSink::Intern(std::span<const Frame> innermost_first) {
   return writer_.InternStack(innermost_first);
 }
 
+void EventSink::See(const Mapping& mapping) {
+  hits_->SeeMapping({mapping.pid, mapping.start_address, mapping.size_bytes, mapping.file_offset,
+                     writer_.TextOf(mapping.path), writer_.TextOf(mapping.build_id)});
+}
+
+void EventSink::See(const ProcessEvent& event) {
+  // Threads share what their process has mapped.
+  if (event.kind == ProcessEventKind::kFork && event.pid != event.parent_pid) {
+    hits_->SeeFork(event.pid, event.parent_pid, event.time_ns);
+  } else if (event.kind == ProcessEventKind::kExit && event.pid == event.tid) {
+    hits_->SeeExit(event.pid, event.time_ns);
+  }
+}
+
+void EventSink::SeeStack(uint32_t pid, StackId stack) {
+  hits_->SeeStack(pid, stack, [this](StackId id) { return writer_.NodeOf(id); });
+}
+
 void EventSink::Note(Status status) {
   if (!status.ok() && !failure_) failure_ = std::move(status).error();
   if (const uint64_t lost = writer_.events_lost(); lost != lost_counted_) {

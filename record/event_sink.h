@@ -12,6 +12,7 @@
 
 #include "format/events.h"
 #include "format/writer.h"
+#include "record/hit_files.h"
 #include "record/loss_ledger.h"
 
 namespace xpu {
@@ -30,8 +31,13 @@ class EventSink {
 
   template <typename Event>
   void Write(const Event& event) {
+    if (hits_) See(event);
     Note(writer_.Write(event));
   }
+
+  // From now on remembers the code that occurs in stacks.
+  void CollectHits() { hits_.emplace(); }
+  HitFiles* hits() { return hits_ ? &*hits_ : nullptr; }
 
   // Puts the ledger's news and all that was written into the file.
   void Flush();
@@ -47,12 +53,20 @@ class EventSink {
   uint64_t bytes_written() const { return writer_.bytes_written(); }
 
  private:
+  void See(const Mapping& mapping);
+  void See(const ProcessEvent& event);
+  template <typename Event>
+  void See(const Event& event) {
+    if constexpr (requires { event.stack; }) SeeStack(event.pid, event.stack);
+  }
+  void SeeStack(uint32_t pid, StackId stack);
   void Note(Status status);
   void WriteLosses();
 
   CaptureWriter writer_;
   LossLedger losses_;
   std::unordered_set<uint64_t> kernel_addresses_;
+  std::optional<HitFiles> hits_;
   std::optional<Error> failure_;
   uint64_t lost_counted_ = 0;
 };

@@ -41,9 +41,7 @@ bool IsDomain(uint32_t domain) {
 
 GpuPeer::GpuPeer(InjectPeer peer, TestDrop drop, EventSink& sink,
                  const InlineStacks::Settings& stacks)
-    : peer_(std::move(peer)),
-      drop_(drop),
-      stacks_(stacks, pid(), instance(), peer_.ring.header(), sink) {
+    : peer_(std::move(peer)), drop_(drop), stacks_(stacks, pid(), instance(), peer_.ring.header()) {
   process_.instance = instance();
   process_.pid = pid();
   process_.namespace_pid = peer_.namespace_pid;

@@ -5,7 +5,8 @@
 
 #include <sys/mman.h>
 
-#include "format/base/text.h"
+#include "record/mapped_file.h"
+#include "record/unwind_file.h"
 #include "record/wire_message.h"
 
 namespace xpu {
@@ -19,14 +20,14 @@ constexpr size_t kMaxQuestions = 4096;
 constexpr uint64_t kWalkPeriodNs = 500'000'000;
 
 // Names of the loader that are no path to the file.
-constexpr std::string_view kVdso = "linux-vdso.so.1";
+constexpr std::string_view kVdsoFile = "linux-vdso.so.1";
 
 }  // namespace
 
 InlineStacks::InlineStacks(const Settings& settings, uint32_t pid, InstanceId instance,
-                           wire::RingHeader& header, EventSink& sink)
+                           wire::RingHeader& header)
     : settings_(settings), pid_(pid), instance_(instance), header_(header) {
-  if (settings_.tables != nullptr) ReadMaps(sink);
+  if (settings_.tables != nullptr) ReadMaps();
 }
 
 bool InlineStacks::TakeCodeFile(Bytes message) {
@@ -122,7 +123,11 @@ void InlineStacks::Write(const wire::LaunchCall& call, StackWalk walk,
 
 void InlineStacks::Update(EventSink& sink) {
   if (settings_.tables == nullptr) return;
-  if (!new_files_.empty() || !questions_.empty()) ReadMaps(sink);
+  if (!new_files_.empty() || !questions_.empty()) {
+    ReadMaps();
+    for (const NewFile& file : std::exchange(new_files_, {})) AddFile(file);
+    if (settings_.processes != nullptr) WriteMappings(sink);
+  }
   const bool new_tables = AnswerTables();
   AnswerQuestions();
   if (copies_.empty()) return;
@@ -138,14 +143,13 @@ void InlineStacks::Finish(EventSink& sink) {
   WalkCopies(sink, true);
 }
 
-void InlineStacks::ReadMaps(EventSink& sink) {
-  if (!process_ended_) {
-    if (auto mappings = ReadProcessMaps(pid_); mappings.ok() && !mappings->empty()) {
-      mappings_ = *std::move(mappings);
-    }
-  }
-  for (const NewFile& file : std::exchange(new_files_, {})) AddFile(file);
-  if (settings_.processes == nullptr) return;
+void InlineStacks::ReadMaps() {
+  if (process_ended_) return;
+  auto mappings = ReadProcessMaps(pid_);
+  if (mappings.ok() && !mappings->empty()) mappings_ = *std::move(mappings);
+}
+
+void InlineStacks::WriteMappings(EventSink& sink) {
   for (const ProcessMapping& mapping : mappings_) {
     if ((mapping.protection & PROT_EXEC) != 0) WriteMapping(mapping, sink);
   }
@@ -188,7 +192,7 @@ const ProcessMapping& InlineStacks::MappingOf(const NewFile& file) {
   mapping.file_offset = file.file_offset;
   mapping.protection = PROT_READ | PROT_EXEC;
   mapping.flags = MAP_PRIVATE;
-  mapping.path = file.name == kVdso ? "[vdso]" : file.name;
+  mapping.path = file.name == kVdsoFile ? kVdso : file.name;
   const auto after = std::find_if(mappings_.begin(), mappings_.end(), [&](const auto& other) {
     return other.start_address > file.start;
   });
@@ -198,9 +202,9 @@ const ProcessMapping& InlineStacks::MappingOf(const NewFile& file) {
 void InlineStacks::AddFile(const NewFile& file) {
   AddRange(file.start, file.range);
   // What was mapped there before is gone.
-  written_.erase(file.start);
-  build_ids_[file.start] = file.build_id;
   const ProcessMapping& mapping = MappingOf(file);
+  written_.erase(mapping.start_address);
+  build_ids_[mapping.start_address] = file.build_id;
   if (files_.size() <= file.range.file) files_.resize(file.range.file + 1);
   File& known = files_[file.range.file];
   if (std::exchange(known.known, true)) return;
@@ -208,12 +212,11 @@ void InlineStacks::AddFile(const NewFile& file) {
   wanted.build_id = file.build_id;
   wanted.device = uint64_t{mapping.device_major} << 32 | mapping.device_minor;
   wanted.inode = mapping.inode;
-  if (mapping.path == "[vdso]") {
-    wanted.paths = {mapping.path};
-  } else if (mapping.path.starts_with('/')) {
-    wanted.paths = {
-        Format("/proc/{}/root{}", pid_, mapping.path), mapping.path,
-        Format("/proc/{}/map_files/{:x}-{:x}", pid_, mapping.start_address, mapping.end_address)};
+  if (mapping.path == kVdso) {
+    wanted.paths = {kVdso};
+  } else {
+    wanted.paths = PathsOfMapping(
+        {pid_, mapping.start_address, mapping.end_address - mapping.start_address, mapping.path});
   }
   known.table = wanted.paths.empty() ? 0 : settings_.tables->Request(std::move(wanted));
 }

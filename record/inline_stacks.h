@@ -36,7 +36,7 @@ class InlineStacks {
   // `header`: of the peer's ring, which outlives this. Reads what is mapped by now: the process has
   // only begun to load the library.
   InlineStacks(const Settings& settings, uint32_t pid, InstanceId instance,
-               wire::RingHeader& header, EventSink& sink);
+               wire::RingHeader& header);
 
   bool TakeCodeFile(Bytes message);
   bool TakeStack(Bytes message);
@@ -75,7 +75,8 @@ class InlineStacks {
     std::string name;
   };
 
-  void ReadMaps(EventSink& sink);
+  void ReadMaps();
+  void WriteMappings(EventSink& sink);
   void WriteMapping(const ProcessMapping& mapping, EventSink& sink);
   void AddFile(const NewFile& file);
   const ProcessMapping& MappingOf(const NewFile& file);

@@ -18,6 +18,7 @@ struct Words {
   std::string call_graph = "auto";
   std::string launch_stacks = "auto";
   std::string graph_trace = "graph";
+  std::string symbols = "slice";
   bool cpu_only = false;
   bool gpu_only = false;
   bool no_inject = false;
@@ -72,6 +73,11 @@ void AddOptions(CLI::App& app, RecordOptions& options, Words& words) {
          "eh where the kernel can")
       ->check(CLI::IsMember({"auto", "fp", "eh"}))
       ->capture_default_str();
+  app.add_option("--symbols", words.symbols,
+                 "What the capture keeps of the names of code: slice those of the functions that "
+                 "occur, full their source lines and inlined functions too")
+      ->check(CLI::IsMember({"slice", "full", "none"}))
+      ->capture_default_str();
   auto* verbose = app.add_flag("-v,--verbose", options.verbose, "Say what is being done");
   app.add_flag("-q,--quiet", options.quiet, "Print errors only")->excludes(verbose);
   app.add_flag("--check", options.check, "Tell what works on this machine, record nothing");
@@ -88,12 +94,18 @@ LaunchStacks LaunchStacksOf(const std::string& word) {
   return word == "uprobe" ? LaunchStacks::kUprobe : LaunchStacks::kAuto;
 }
 
+SymbolDetail SymbolsOf(const std::string& word) {
+  if (word == "none") return SymbolDetail::kNone;
+  return word == "full" ? SymbolDetail::kLines : SymbolDetail::kNames;
+}
+
 Status TakeWords(const Words& words, RecordOptions& options) {
   options.record_cpu = !words.gpu_only;
   options.record_gpu = !words.cpu_only;
   options.inject = !words.no_inject && !words.yield_cupti;
   options.call_graph = CallGraphOf(words.call_graph);
   options.launch_stacks = LaunchStacksOf(words.launch_stacks);
+  options.symbols = SymbolsOf(words.symbols);
   options.graph_trace =
       words.graph_trace == "node" ? GraphTraceMode::kNode : GraphTraceMode::kGraph;
   if (options.inject && !options.cuda_libraries.empty()) {

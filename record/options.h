@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "format/base/result.h"
+#include "format/events.h"
 
 namespace xpu {
 
@@ -22,6 +23,7 @@ struct RecordOptions {
   CallGraphMode call_graph = CallGraphMode::kAuto;
   LaunchStacks launch_stacks = LaunchStacks::kAuto;
   GraphTraceMode graph_trace = GraphTraceMode::kGraph;
+  SymbolDetail symbols = SymbolDetail::kNames;
   std::string cupti_library;  // empty: the injected library searches
   // False: nothing is loaded into the program, CUPTI is left to it; launches are seen by probes on
   // `cuda_libraries` (empty: the ones that the program maps).

@@ -21,6 +21,7 @@
 #include "record/signals.h"
 #include "record/sources.h"
 #include "record/summary.h"
+#include "record/symbol_slices.h"
 #include "record/target.h"
 
 namespace xpu {
@@ -79,6 +80,7 @@ void WriteBeginning(EventSink& sink, const RecordOptions& options, const Sources
   info.graph_trace =
       options.graph_trace == GraphTraceMode::kNode ? GraphTrace::kNode : GraphTrace::kGraph;
   info.call_graph = sources.call_graph();
+  info.symbols = options.symbols;
   sink.Write(info);
 
   ProcessEvent held;
@@ -101,10 +103,12 @@ Outcome NotStarted(const ExecFailure& failure, const std::string& program) {
   return outcome;
 }
 
-Outcome Finish(EventSink& sink, Sources& sources, const OutputFile& output, pid_t target,
-               int wait_status) {
+Outcome Finish(EventSink& sink, Sources& sources, const OutputFile& output, SymbolDetail symbols,
+               pid_t target, int wait_status) {
   sources.Stop(sink);
   WriteKernelSymbols(sink);
+  sink.Flush();  // whatever happens while symbols are read
+  WriteSymbols(sink, symbols);
   RecordingEnd end;
   end.time_ns = MonotonicNs();
   end.target_pid = static_cast<uint32_t>(target);
@@ -138,6 +142,7 @@ Outcome RecordTarget(const RecordOptions& options, Target& target, Sources& sour
     return OwnFailure(std::move(writer).error());
   }
   EventSink sink(*std::move(writer));
+  if (options.symbols != SymbolDetail::kNone) sink.CollectHits();
   WriteBeginning(sink, options, sources, target.pid());
   sources.Describe(sink);
 
@@ -152,7 +157,7 @@ Outcome RecordTarget(const RecordOptions& options, Target& target, Sources& sour
   EventLoop loop(target, signals, sources, sink);
   auto wait_status = loop.Run();
   if (!wait_status.ok()) return OwnFailure(std::move(wait_status).error());
-  return Finish(sink, sources, output, target.pid(), *wait_status);
+  return Finish(sink, sources, output, options.symbols, target.pid(), *wait_status);
 }
 
 }  // namespace

@@ -145,6 +145,7 @@ void Sources::Drain(EventSink& sink) {
   if (probes_) probes_->Drain(sink);
   if (cpu_) cpu_->Drain(sink);
   if (gpu_) gpu_->Drain(sink);
+  if (HitFiles* hits = sink.hits()) hits->EndRound();
 }
 
 void Sources::CountLosses(EventSink& sink) {

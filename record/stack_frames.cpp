@@ -4,6 +4,7 @@
 #include <cerrno>
 #include <cstddef>
 #include <cstdlib>
+#include <iterator>
 
 #include "format/base/file.h"
 
@@ -12,9 +13,8 @@ namespace xpu {
 void StackFrames::Take(const xpu_stack& stack, size_t bytes) {
   frames_.clear();
   flags_ = 0;
-  const size_t present = bytes < offsetof(xpu_stack, frames)
-                             ? 0
-                             : (bytes - offsetof(xpu_stack, frames)) / sizeof(stack.frames[0]);
+  const size_t behind_head = bytes - std::min(bytes, offsetof(xpu_stack, frames));
+  const size_t present = std::min(behind_head / sizeof(stack.frames[0]), std::size(stack.frames));
   const auto kernel = std::min(static_cast<size_t>(std::max(stack.kernel_frames, 0)), present);
   const auto user = std::min(static_cast<size_t>(std::max(stack.user_frames, 0)), present - kernel);
   for (size_t i = 0; i < kernel; ++i) frames_.push_back({FrameKind::kKernel, stack.frames[i]});
@@ -22,7 +22,11 @@ void StackFrames::Take(const xpu_stack& stack, size_t bytes) {
     frames_.push_back({FrameKind::kUser, stack.frames[kernel + i]});
   }
   walk_ = {stack.user_walk, stack.user_stop};
-  flags_ |= user > 0 ? StackFlagsOf(walk_) : kStackUserFailed;
+  if (user > 0) {
+    flags_ |= StackFlagsOf(walk_);
+  } else if (walk_.stop != XPU_STOP_NO_STACK) {
+    flags_ |= kStackUserFailed;
+  }
   const bool by_kernel = walk_.stop == XPU_STOP_NOT_WALKED;
   if (kernel >= limit_ || (by_kernel && user >= limit_)) flags_ |= kStackTruncated;
   if (stack.kernel_frames < 0 && stack.kernel_frames != -EFAULT) flags_ |= kStackKernelFailed;

@@ -83,9 +83,14 @@ uint32_t SharedTables::PlaceOf(UnwindTables::Id id) {
   if (state == UnwindTables::State::kPending) return wire::kTablePending;
   uint32_t place = wire::kTableNone;
   if (state == UnwindTables::State::kReady) {
-    if (auto added = arena_.Add(tables_->table(id)); added.ok()) place = *added;
+    auto added = arena_.Add(tables_->table(id));
+    if (added.ok()) {
+      place = *added;
+    } else {
+      tables_->Refuse(id, added.error().message);
+    }
+    places_[id] = place;
   }
-  if (state == UnwindTables::State::kReady) places_[id] = place;
   return place;
 }
 

@@ -4,32 +4,23 @@
 #include <csignal>
 #include <utility>
 
-#include "format/base/text.h"
 #include "record/event_sink.h"
+#include "record/mapped_file.h"
+#include "record/unwind_file.h"
 
 namespace xpu {
 namespace {
 
 constexpr size_t kMaxMappings = 65536;
-constexpr char kVdso[] = "[vdso]";
-
-// Not a file: "//anon", "[heap]", "anon_inode:[perf_event]".
-bool IsFile(std::string_view path) { return path.starts_with("/") && !path.starts_with("//"); }
 
 UnwindTables::File FileOf(const PerfMapping& mapping) {
   UnwindTables::File file;
-  const std::string path(mapping.path);
-  if (path == kVdso) {
-    file.paths = {path};
+  if (mapping.path == kVdso) {
+    file.paths = {kVdso};
     return file;
   }
-  if (!IsFile(path)) return file;
-  if (path.ends_with(" (deleted)") || path.starts_with("/memfd:")) {
-    file.paths.push_back(Format("/proc/{}/map_files/{:x}-{:x}", mapping.pid, mapping.address,
-                                mapping.address + mapping.size_bytes));
-  }
-  file.paths.push_back(Format("/proc/{}/root{}", mapping.pid, path));
-  file.paths.push_back(path);  // the process may be gone
+  file.paths = PathsOfMapping({mapping.pid, mapping.address, mapping.size_bytes, mapping.path});
+  if (file.paths.empty()) return file;
   file.build_id = {reinterpret_cast<const char*>(mapping.build_id.data()), mapping.build_id.size()};
   file.device = uint64_t{mapping.device_major} << 32 | mapping.device_minor;
   file.inode = mapping.inode;

@@ -374,9 +374,13 @@ std::optional<uint64_t> UnwindTables::LinkAddressOf(Id id, uint64_t file_offset)
   return xpu::LinkAddressOf(impl_->entry(id).segments, file_offset);
 }
 
-void UnwindTables::Release(Id id) {
+void UnwindTables::Refuse(Id id, std::string reason) {
   const std::lock_guard lock(impl_->mutex);
-  impl_->entry(id).bytes.reset();
+  Impl::Entry& entry = impl_->entry(id);
+  if (std::exchange(entry.told, true)) return;
+  impl_->failures.push_back(
+      {entry.file.paths.empty() ? "" : entry.file.paths.back(), std::move(reason)});
+  ++impl_->counts.failed;
 }
 
 std::vector<UnwindTables::Id> UnwindTables::TakeFinished() { return impl_->TakeFinished(); }

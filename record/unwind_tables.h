@@ -45,12 +45,12 @@ class UnwindTables {
   Id Request(File file);
 
   State state(Id id) const;
-  // Of a table that is ready and was not released. Holds until Release or the end.
+  // Of a table that is ready. Holds until the end.
   UnwindTable table(Id id) const;
-  // The link address of a byte of the file (ElfImage::LinkAddressOf), for a table that is ready,
-  // also after Release: where a mapping of it lies tells the bias.
+  // The link address of a byte of the file (ElfImage::LinkAddressOf), for a table that is ready:
+  // where a mapping of it lies tells the bias.
   std::optional<uint64_t> LinkAddressOf(Id id, uint64_t file_offset) const;
-  // As the kernel finds the file, for a table that is ready, also after Release. nullopt: there is
+  // As the kernel finds the file, for a table that is ready. nullopt: there is
   // none (the vdso), or its code lies at more than one distance from its link addresses.
   struct CodeFile {
     uint64_t device = 0;  // st_dev
@@ -58,8 +58,8 @@ class UnwindTables {
     uint64_t link_delta = 0;  // link address - offset in the file, of all code
   };
   std::optional<CodeFile> CodeFileOf(Id id) const;
-  // The bytes are no longer needed here. The state stays.
-  void Release(Id id);
+  // A table that is ready cannot be used: a failure like others, once for a file.
+  void Refuse(Id id, std::string reason);
 
   // Ready or failed since the last call.
   std::vector<Id> TakeFinished();

@@ -26,6 +26,11 @@ class AddressSpaces {
   // After the last Map, before the first Find.
   void Finish();
 
+  size_t size() const { return spaces_.size(); }
+  // The space that this one is a copy of, and when it was made; none: of none.
+  SpaceId ParentOf(SpaceId space) const { return spaces_[space.value - 1].parent; }
+  uint64_t CopiedNs(SpaceId space) const { return spaces_[space.value - 1].copied_ns; }
+
   struct Found {
     const Mapping* mapping = nullptr;  // nullptr: nothing is known at this address
     bool at_any_time = false;          // the answer is the same for every time

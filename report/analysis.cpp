@@ -14,7 +14,7 @@ Model Ordered(Model model) {
 
 }  // namespace
 
-Analysis::Analysis(Model loaded)
+Analysis::Analysis(Model loaded, SymbolOptions options)
     : model(Ordered(std::move(loaded))),
       processes(model),
       clocks(model),
@@ -22,6 +22,12 @@ Analysis::Analysis(Model loaded)
       gpus(model),
       graph_nodes(model.events.graph_nodes),
       correlation(Correlate(model, clocks, api_names, graph_nodes)),
-      resolver(model, processes, api_names, symbolizer, frames) {}
+      slices(CollectSlices(model)),
+      symbolizer(std::move(options.symbolizer)),
+      resolver(model, processes, api_names, symbolizer, frames, options.places) {
+  for (const AssembledSlice& slice : slices.slices) {
+    symbolizer.SetSlice(symbolizer.Module(slice.path, slice.build_id), slice.parts);
+  }
+}
 
 }  // namespace xpu

@@ -12,14 +12,21 @@
 #include "report/model.h"
 #include "report/process_table.h"
 #include "report/stack_resolver.h"
+#include "report/symbol_slices.h"
 #include "symbolize/symbolizer.h"
 
 namespace xpu {
 
+// How addresses become frames.
+struct SymbolOptions {
+  Symbolizer::Options symbolizer = {};
+  FramePlaces places = {};
+};
+
 struct Analysis {
   // load -> order -> processes -> clocks -> correlate; stacks are resolved when views ask. A
   // filter, when there is one, takes events out of `loaded` before.
-  explicit Analysis(Model loaded);
+  explicit Analysis(Model loaded, SymbolOptions options = {});
   Analysis(const Analysis&) = delete;
   Analysis& operator=(const Analysis&) = delete;
 
@@ -30,6 +37,7 @@ struct Analysis {
   GpuDevices gpus;
   GraphNodes graph_nodes;
   Correlation correlation;
+  SliceCollection slices;
   Symbolizer symbolizer;
   FrameTable frames;
   StackResolver resolver;

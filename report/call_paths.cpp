@@ -39,6 +39,28 @@ CallPaths::CallPaths(Analysis& analysis, const PathOptions& options)
       captured_at_(analysis.frames.Intern("[captured at]")),
       before_recording_(analysis.frames.Intern("[before the recording]")) {}
 
+void CallPaths::NameAhead(bool samples, bool launches) {
+  WantAll(samples, launches);
+  analysis_.symbolizer.NameWanted();
+}
+
+void CallPaths::WantAll(bool samples, bool launches) {
+  const auto want = [&](StackId stack, const Owner& owner) {
+    analysis_.resolver.Want(stack, analysis_.processes.SpaceAt(owner.process, owner.time_ns),
+                            owner.time_ns);
+  };
+  if (samples) {
+    for (const CpuSample& sample : analysis_.model.events.cpu_samples) {
+      want(sample.stack, OwnerOf(analysis_, sample));
+    }
+  }
+  if (launches) {
+    for (const Launch& launch : analysis_.correlation.launches) {
+      if (launch.stack) want(launch.stack, OwnerOf(analysis_, launch));
+    }
+  }
+}
+
 FrameId CallPaths::Comm(const Owner& owner) {
   const std::string_view name =
       analysis_.processes.ThreadName(owner.process, owner.tid, owner.time_ns);

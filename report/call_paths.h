@@ -40,6 +40,11 @@ class CallPaths {
  public:
   CallPaths(Analysis& analysis, const PathOptions& options);
 
+  // Tells the symbolizer every address of all samples, or of all launches, or both.
+  void WantAll(bool samples, bool launches);
+  // The same, and looks them up in one go.
+  void NameAhead(bool samples, bool launches);
+
   PathId OfSample(const CpuSample& sample);
   // Ends with the name of the CUDA call.
   PathId OfLaunch(const Launch& launch);

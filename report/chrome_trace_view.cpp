@@ -47,6 +47,7 @@ class Trace {
         paths_(analysis, {.graph_stacks = options.graph_stacks}) {}
 
   void Write() {
+    paths_.NameAhead(true, true);
     WriteCalls();
     WriteWork();
     WriteOverheads();
@@ -92,7 +93,7 @@ std::string Trace::CallArgs(const Launch& launch) {
     const CallTree::Node& call = paths_.tree()[paths_.OfLaunch(launch)];
     if (paths_.tree()[call.parent].parent) {  // not just the name of the thread
       args += ",\"caller\":";
-      AppendJsonString(args, analysis_.frames[paths_.tree()[call.parent].frame].name);
+      AppendJsonString(args, analysis_.frames[paths_.tree()[call.parent].frame].Label());
     }
   }
   return args;

@@ -59,6 +59,7 @@ std::string_view NameOf(LaunchStackSource source) {
 std::string_view NameOf(SymbolDetail detail) {
   return NameIn({"unknown", "none", "names", "lines"}, detail);
 }
+
 std::string_view NameOf(CallGraph call_graph) {
   return NameIn({"unknown", "frame_pointers", "tables"}, call_graph);
 }
@@ -91,11 +92,15 @@ void AppendStackFlags(std::string& line, unsigned flags) {
 
 class FieldWriter {
  public:
-  FieldWriter(const Model& model, std::string& line) : model_(model), line_(line) {}
+  // `sizes_only`: of fields called "bytes"; the parts of slices are up to 512 KiB.
+  FieldWriter(const Model& model, std::string& line, bool sizes_only)
+      : model_(model), line_(line), sizes_only_(sizes_only) {}
 
   void operator()(std::string_view field, StringId value) {
     Begin(field);
-    if (IsBytes(field)) {
+    if (field == "bytes" && sizes_only_) {
+      AppendFormat(line_, "{}", model_.Text(value).size());
+    } else if (IsBytes(field)) {
       line_ += ToHex(model_.Text(value));
     } else {
       AppendQuoted(line_, model_.Text(value));
@@ -161,6 +166,7 @@ class FieldWriter {
 
   const Model& model_;
   std::string& line_;
+  const bool sizes_only_;
 };
 
 void WriteProblems(const ReadProblems& problems, Output& output) {
@@ -179,7 +185,7 @@ void WriteDump(const Analysis& analysis, Output& output) {
     for (const auto& event : list) {
       if (output.failed()) return;
       line = Singular(name);
-      VisitFields(event, FieldWriter(analysis.model, line));
+      VisitFields(event, FieldWriter(analysis.model, line, name == "symbol_slices"));
       line += '\n';
       output.Write(line);
     }

@@ -8,6 +8,7 @@
 #include <unordered_map>
 
 #include "format/base/ids.h"
+#include "symbolize/symbolizer.h"
 
 namespace xpu {
 
@@ -23,16 +24,19 @@ struct NamedFrame {
   FrameOrigin origin = FrameOrigin::kUser;
   bool is_cuda_internal = false;  // of libcuda, libcudart, libcupti or our own library
   bool is_api_entry = false;      // a C function of the CUDA API, wherever it lies
+  bool is_inlined = false;        // into the next outer frame
   std::string name;               // kernel frames without their suffix
   std::string module;             // the file's last path part, may be empty
+  std::string place = {};         // "+0x12", " app.cpp:123", both, or nothing
+  ModuleId nameless_in = {};      // the file that could have named it and did not
 
-  // The name as every view shows it.
-  std::string Label() const { return origin == FrameOrigin::kKernel ? name + "_[k]" : name; }
+  // The name as every view shows it: "forward(int)+0x12 app.cpp:123 (inlined)", "poll_[k]".
+  std::string Label() const;
 };
 
 class FrameTable {
  public:
-  // Frames are the same when name, module and origin are.
+  // Frames are the same when their labels, module and origin are.
   FrameId Intern(const NamedFrame& frame);
   FrameId Intern(std::string_view name) {
     return Intern({.origin = FrameOrigin::kOther, .name = std::string(name), .module = {}});

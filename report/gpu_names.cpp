@@ -78,22 +78,10 @@ std::string KernelOfHostFunction(std::string_view symbol) {
   return kernel.starts_with('Z') ? "_" + std::string(kernel) : std::string(kernel);
 }
 
-std::string_view ShortKernelName(std::string_view demangled) {
-  std::string_view name = demangled;
-  if (name.starts_with("void ")) name.remove_prefix(5);
-  if (!name.ends_with(')')) return name;
-  // The parenthesis that belongs to the last one opens the parameters.
-  int depth = 0;
-  for (size_t at = name.size(); at > 0; --at) {
-    if (name[at - 1] == ')') ++depth;
-    if (name[at - 1] == '(' && --depth == 0) return at > 1 ? name.substr(0, at - 1) : name;
-  }
-  return name;
-}
-
 std::string GpuNames::KernelName(std::string_view mangled) const {
-  std::string name =
-      kernel_names_ == KernelNames::kDemangled ? Demangle(mangled) : std::string(mangled);
+  std::string name(mangled);
+  if (kernel_names_ != KernelNames::kMangled) name = Demangle(mangled);
+  if (kernel_names_ == KernelNames::kShort) name = CompactKernelName(name);
   return name.empty() ? "[unnamed]" : name;
 }
 

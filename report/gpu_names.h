@@ -7,10 +7,15 @@
 #include <unordered_map>
 
 #include "report/analysis.h"
+#include "report/kernel_name.h"
 
 namespace xpu {
 
-enum class KernelNames : uint8_t { kDemangled, kMangled };
+enum class KernelNames : uint8_t {
+  kFull,   // demangled
+  kShort,  // CompactKernelName
+  kMangled,
+};
 
 // "HtoD" of a CUpti_ActivityMemcpyKind; "?" for one that we do not know.
 std::string_view CopyKindName(uint8_t copy_kind);
@@ -20,10 +25,6 @@ std::string_view CopyOperationName(uint8_t copy_kind);
 std::string_view OverheadName(uint32_t overhead_kind);
 // "stream" of a CUpti_ActivitySynchronizationType.
 std::string_view SynchronizationName(uint32_t type);
-
-// "softmax<float>" of "void softmax<float>(float*, int)": without parameters and "void", which for
-// kernels say nothing, for places with little room. Other text stays.
-std::string_view ShortKernelName(std::string_view demangled);
 
 // The kernel that a function of the program stands for: `<<<>>>` calls with the address of a
 // function that has the kernel's own (mangled) name, or that of its stub,

@@ -32,6 +32,8 @@ enum class Finding : uint8_t {
   kFileMissing,
   kFileUnreadable,
   kFileStripped,
+  kFileSlice,
+  kFileNoLines,
   kUnknownEvents,
   kCount,
 };
@@ -75,13 +77,20 @@ constexpr std::array<FindingInfo, static_cast<size_t>(Finding::kCount)> kFinding
     {"file_mismatch", Severity::kPartial,
      "files that are another build than the one recorded, "
      "their frames unnamed",
-     "Report on the recording machine, or put the recorded build back."},
+     "Report on the recording machine, or say where the recorded build is: --symfs DIR."},
     {"file_missing", Severity::kPartial, "files that cannot be read here, their frames unnamed",
-     "Report on the recording machine."},
+     "Let xpu-record put their symbols into the capture (--symbols=slice), or say where the files "
+     "are: --symfs DIR."},
     {"file_unreadable", Severity::kPartial, "files that are no ELF files, their frames unnamed",
      ""},
     {"file_stripped", Severity::kNote, "files without symbols, their frames unnamed",
-     "Install their debug symbols."},
+     "Install their debug symbols, or say where they are: --debug-dir DIR, --debuginfod."},
+    {"file_slice", Severity::kPartial,
+     "files whose symbols in the capture are damaged or not all there",
+     "Their names are taken from the files themselves, where these are here."},
+    {"file_no_lines", Severity::kNote,
+     "files without debug information, their frames without lines",
+     "Install their debug information, or give its place with --debug-dir."},
     {"unknown_events", Severity::kNote, "events of kinds that this version does not know",
      "A newer xpu-report shows them."},
 }};
@@ -91,6 +100,23 @@ bool RecordedWithoutStacks(const Model& model) {
   return std::any_of(infos.begin(), infos.end(), [](const RecordingInfo& info) {
     return info.launch_stacks == LaunchStackSource::kNone;
   });
+}
+
+Finding FindingOf(FileProblem problem) {
+  switch (problem) {
+    case FileProblem::kMismatch:
+      return Finding::kFileMismatch;
+    case FileProblem::kUnreadable:
+      return Finding::kFileUnreadable;
+    case FileProblem::kNoSymbols:
+      return Finding::kFileStripped;
+    case FileProblem::kSlice:
+      return Finding::kFileSlice;
+    case FileProblem::kNone:
+    case FileProblem::kMissing:
+      break;
+  }
+  return Finding::kFileMissing;
 }
 
 class Builder {
@@ -238,21 +264,11 @@ void Builder::AddFindings() {
 
 void Builder::AddFiles() {
   for (const Symbolizer::Problem& problem : analysis_.symbolizer.problems()) {
-    switch (problem.kind) {
-      case Symbolizer::ProblemKind::kMismatch:
-        AddDetail(Add(Finding::kFileMismatch, 1), problem.message);
-        break;
-      case Symbolizer::ProblemKind::kMissing:
-        AddDetail(Add(Finding::kFileMissing, 1), problem.message);
-        break;
-      case Symbolizer::ProblemKind::kUnreadable:
-        AddDetail(Add(Finding::kFileUnreadable, 1), problem.message);
-        break;
-      case Symbolizer::ProblemKind::kNoSymbols:
-        AddDetail(Add(Finding::kFileStripped, 1), problem.path);
-        break;
-    }
+    const Finding finding = FindingOf(problem.kind);
+    AddDetail(Add(finding, 1), finding == Finding::kFileStripped ? problem.path : problem.message);
   }
+  Add(Finding::kFileSlice, analysis_.slices.incomplete);
+  Add(Finding::kFileNoLines, analysis_.symbolizer.files_without_lines());
 }
 
 }  // namespace

@@ -60,6 +60,7 @@ void AddWithoutWork(Analysis& analysis, const GpuNames& names, CallPaths& paths)
 CallTree BuildCallTree(Analysis& analysis, const MergeOptions& options) {
   CallPaths paths(analysis, options.paths);
   const GpuNames names(analysis, options.kernel_names, options.device_tags);
+  paths.NameAhead(options.mode != MergeMode::kGpu, options.mode != MergeMode::kCpu);
   if (options.mode != MergeMode::kGpu) AddSamples(analysis, paths);
   if (options.mode != MergeMode::kCpu) AddWork(analysis, names, paths);
   // Not in the mode that shows GPU time only: its lines add up to the GPU's own durations.

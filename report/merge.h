@@ -14,7 +14,7 @@ enum class MergeMode : uint8_t { kMerge, kGpu, kCpu };
 
 struct MergeOptions {
   MergeMode mode = MergeMode::kMerge;
-  KernelNames kernel_names = KernelNames::kDemangled;
+  KernelNames kernel_names = KernelNames::kFull;
   PathOptions paths{};
   bool device_tags = false;  // leaves name the GPU
 };

@@ -28,11 +28,18 @@ Views (one; none: a summary)
 
 Options
   -o, --output FILE     write to FILE, compressed when it ends in .gz
-  --kernel-names WHICH  demangled (default) or mangled
+  --kernel-names WHICH  full (default), short or mangled
   --graph-stacks WHICH  work of graphs under launch, creation or both (default)
   --strict              exit with status 3 when data was lost
-  --version             print the version
-  -h, --help            print this text
+  -h, --help, --version
+
+Symbols
+  --inline, --lines, --offsets  show inlined functions, file:line, +0x12
+  --symfs DIR           look for the recorded machine's files below DIR
+  --debug-dir DIR       look for debug files in DIR (default /usr/lib/debug)
+  --debuginfod          ask debuginfod for what is not here
+  --export-symbols DIR  only write the symbols in the capture as a build-id tree
+  --embed-symbols       only add symbols of files that are here to the capture
 
 Options of --folded
   --mode MODE           merge (default: CPU samples and GPU time), gpu, cpu
@@ -68,7 +75,9 @@ class Parser {
  private:
   void AddOptions();
   void AddChoices();
+  void AddSymbols();
   Status Check();
+  Status CheckSymbols() const;
 
   CLI::App app_{"", "xpu-report"};
   ReportOptions options_;
@@ -88,6 +97,22 @@ void Parser::AddOptions() {
   app_.add_option("-o,--output", options_.output);
   app_.add_option("capture", options_.capture);
   AddChoices();
+  AddSymbols();
+}
+
+void Parser::AddSymbols() {
+  SymbolPlaces& symbols = options_.symbols;
+  app_.add_flag("--inline", symbols.inlines);
+  app_.add_flag("--lines", symbols.frames.lines);
+  app_.add_flag("--offsets", symbols.frames.offsets);
+  app_.add_flag("--debuginfod", symbols.debuginfod);
+  app_.add_option("--symfs", symbols.symfs);
+  // One value each time it is given: CLI11 would take the capture for a second folder.
+  app_.add_option("--debug-dir", symbols.debug_folders)
+      ->allow_extra_args(false)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  views_[View::kExportSymbols] = app_.add_option("--export-symbols", symbols.export_folder);
+  views_[View::kEmbedSymbols] = app_.add_flag("--embed-symbols");
 }
 
 void Parser::AddChoices() {
@@ -113,7 +138,10 @@ void Parser::AddChoices() {
   using Units = std::vector<std::pair<std::string, TimeUnit>>;
   using Formats = std::vector<std::pair<std::string, TableFormat>>;
   add("--kernel-names", View::kSummary, options_.kernel_names,
-      Names{{"demangled", KernelNames::kDemangled}, {"mangled", KernelNames::kMangled}});
+      Names{{"full", KernelNames::kFull},
+            {"short", KernelNames::kShort},
+            {"mangled", KernelNames::kMangled},
+            {"demangled", KernelNames::kFull}});
   add("--graph-stacks", View::kSummary, options_.graph_stacks,
       Stacks{{"both", GraphStacks::kBoth},
              {"launch", GraphStacks::kLaunch},
@@ -146,6 +174,17 @@ void Parser::AddChoices() {
   only_with_.emplace_back(app_.add_option("--table", options_.top.table), View::kTop);
 }
 
+Status Parser::CheckSymbols() const {
+  if (options_.view == View::kExportSymbols && !options_.output.empty()) {
+    return UsageError("--export-symbols writes to its own folder: no -o");
+  }
+  const bool is_stream = options_.capture == "-" || options_.output == "-";
+  if (options_.view == View::kEmbedSymbols && is_stream) {
+    return UsageError("--embed-symbols reads and writes files, no streams");
+  }
+  return Ok();
+}
+
 Status Parser::Check() {
   std::string first;
   for (const auto& [view, flag] : views_) {
@@ -170,7 +209,7 @@ Status Parser::Check() {
   options_.folded.merge.paths.graph_stacks = options_.graph_stacks;
   options_.top.kernel_names = options_.kernel_names;
   options_.top.graph_stacks = options_.graph_stacks;
-  return Ok();
+  return CheckSymbols();
 }
 
 Result<std::variant<ReportOptions, Help>> Parser::Parse(int argc, const char* const* argv) {

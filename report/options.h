@@ -3,21 +3,42 @@
 
 #include <string>
 #include <variant>
+#include <vector>
 
 #include "format/base/result.h"
 #include "report/views.h"
 
 namespace xpu {
 
-enum class View : uint8_t { kSummary, kFolded, kChromeTrace, kTop, kDump };
+enum class View : uint8_t {
+  kSummary,
+  kFolded,
+  kChromeTrace,
+  kTop,
+  kDump,
+  // Not of what happened, but of the capture's symbols.
+  kExportSymbols,
+  kEmbedSymbols,
+};
+
+// Where names and lines come from, and what frames show.
+struct SymbolPlaces {
+  std::string symfs;
+  std::vector<std::string> debug_folders;  // none: the system's
+  bool debuginfod = false;
+  bool inlines = false;
+  FramePlaces frames;
+  std::string export_folder;
+};
 
 struct ReportOptions {
   std::string capture = "capture.xpu";
   std::string output;  // empty: standard output
   View view = View::kSummary;
-  KernelNames kernel_names = KernelNames::kDemangled;
+  KernelNames kernel_names = KernelNames::kFull;
   GraphStacks graph_stacks = GraphStacks::kBoth;
   bool strict = false;  // data that was lost is an error
+  SymbolPlaces symbols;
   FoldedOptions folded;
   TopOptions top;
 };

@@ -1,15 +1,19 @@
 #include "report/run.h"
 
 #include <algorithm>
+#include <memory>
 #include <utility>
 #include <vector>
 
 #include <sys/stat.h>
+#include <unistd.h>
 
+#include "format/base/file.h"
 #include "format/base/text.h"
 #include "report/analysis.h"
 #include "report/ledger.h"
 #include "report/load.h"
+#include "report/symbol_export.h"
 
 namespace xpu {
 namespace {
@@ -36,18 +40,57 @@ void WriteView(const ReportOptions& options, Analysis& analysis, Output& output,
       return WriteTop(analysis, options.top, output);
     case View::kDump:
       return WriteDump(analysis, output);
+    case View::kExportSymbols:
+    case View::kEmbedSymbols:
+      break;
   }
+}
+
+// A download may take long: somebody who waits is told for what.
+void ShowProgress(std::string_view line) {
+  const std::string text = Format("xpu-report: {}\n", line);
+  if (::isatty(STDERR_FILENO) == 1) (void)WriteAll(STDERR_FILENO, text, "stderr").ok();
+}
+
+SymbolOptions SymbolsOf(const SymbolPlaces& places) {
+  using Detail = ModuleSymbols::Detail;
+  SymbolOptions options{.symbolizer = {}, .places = places.frames};
+  FileFinder::Options& files = options.symbolizer.files;
+  files.symfs = places.symfs;
+  if (!places.debug_folders.empty()) files.debug_folders = places.debug_folders;
+  if (places.debuginfod) {
+    files.debuginfod = std::make_shared<Debuginfod>(Debuginfod::Options{.progress = ShowProgress});
+  }
+  options.symbolizer.detail = places.inlines        ? Detail::kInlines
+                              : places.frames.lines ? Detail::kLines
+                                                    : Detail::kNames;
+  return options;
+}
+
+// What is done with the symbols of the capture instead of a view of it.
+Status RunOnSymbols(const ReportOptions& options, Analysis& analysis, ReportOutcome& outcome) {
+  const SymbolPlaces& places = options.symbols;
+  Result<std::string> done =
+      options.view == View::kExportSymbols
+          ? ExportSymbols(analysis, places.export_folder)
+          : EmbedSymbols(analysis, options.output, places.inlines || places.frames.lines);
+  if (!done.ok()) return done.error();
+  outcome.notes += done.value();
+  return Ok();
 }
 
 }  // namespace
 
 Status RunReport(const ReportOptions& options, ReportOutcome& outcome) {
-  if (!options.output.empty() && IsSameFile(options.output, options.capture)) {
+  const bool on_symbols =
+      options.view == View::kExportSymbols || options.view == View::kEmbedSymbols;
+  if (!on_symbols && !options.output.empty() && IsSameFile(options.output, options.capture)) {
     return Error{ErrorKind::kUsage, Format("{}: is the capture itself", options.output),
                  "choose another name for -o"};
   }
   XPU_ASSIGN_OR_RETURN(Model model, LoadCapture(options.capture));
-  Analysis analysis(std::move(model));
+  Analysis analysis(std::move(model), SymbolsOf(options.symbols));
+  if (on_symbols) return RunOnSymbols(options, analysis, outcome);
   XPU_ASSIGN_OR_RETURN(Output output, Output::Open(options.output));
   WriteView(options, analysis, output, outcome.notes);
   const Status status = output.Close();

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 
 #include "format/base/text.h"
 #include "symbolize/demangle.h"
@@ -42,15 +43,53 @@ std::string ModuleName(std::string_view path) {
 }
 
 StackResolver::StackResolver(const Model& model, const ProcessTable& processes,
-                             const ApiNames& api_names, Symbolizer& symbolizer, FrameTable& frames)
+                             const ApiNames& api_names, Symbolizer& symbolizer, FrameTable& frames,
+                             FramePlaces places)
     : model_(model),
       processes_(processes),
       api_names_(api_names),
       symbolizer_(symbolizer),
       frames_(frames),
+      places_(places),
       kernel_symbols_(model.events.kernel_symbols),
+      generated_(model, processes),
       unknown_(frames.Intern("[unknown]")),
-      lost_(frames.Intern("[lost]")) {}
+      lost_(frames.Intern("[lost]")),
+      unknown_frames_(KeepOne(unknown_)) {}
+
+StackResolver::FramesId StackResolver::Keep(Frames frames) {
+  kept_.push_back(std::move(frames));
+  return FramesId{static_cast<uint32_t>(kept_.size())};
+}
+
+StackResolver::FramesId StackResolver::KeepOne(FrameId frame) {
+  FramesId& known = single_[frame.value];
+  if (!known) known = Keep(Frames{frame});
+  return known;
+}
+
+void StackResolver::Want(StackId stack, SpaceId space, uint64_t time_ns) {
+  if (!stack || !space) return;
+  const auto key_of = [&](StackId id) { return uint64_t{id.value} << 32 | space.value; };
+  if (wanted_stacks_.Get(key_of(stack))) return;
+  wanted_stacks_[key_of(stack)] = space;
+  bool user_seen = false;
+  for (size_t depth = 0; stack && depth < kMaxFrames; ++depth) {
+    if (model_.tables->IsLost(stack)) return;
+    const StackNode node = model_.tables->Node(stack);
+    if (node.frame.kind == FrameKind::kUser) {
+      // Behind a caller that was met before are only such.
+      if (user_seen && wanted_callers_.Get(key_of(stack))) return;
+      if (user_seen) wanted_callers_[key_of(stack)] = space;
+      const uint64_t address = node.frame.address - (user_seen && node.frame.address != 0 ? 1 : 0);
+      if (const auto place = FileAt(address, space, time_ns)) {
+        symbolizer_.Want(place->module, place->file_offset);
+      }
+      user_seen = true;
+    }
+    stack = node.caller;
+  }
+}
 
 ResolvedStack StackResolver::Resolve(StackId stack, SpaceId space, uint64_t time_ns) {
   ResolvedStack resolved;
@@ -68,9 +107,10 @@ ResolvedStack StackResolver::Resolve(StackId stack, SpaceId space, uint64_t time
       resolved.frames.push_back(ResolveKernel(node.frame.address, !kernel_seen));
       kernel_seen = true;
     } else {
-      const ResolvedFrame frame = ResolveUser(node.frame.address, !user_seen, space, time_ns);
-      resolved.frames.push_back(frame.frame);
-      resolved.at_any_time = resolved.at_any_time && frame.at_any_time;
+      const ResolvedAddress at = ResolveUser(node.frame.address, !user_seen, space, time_ns);
+      const Frames& frames = kept_[at.frames.value - 1];
+      resolved.frames.insert(resolved.frames.end(), frames.begin(), frames.end());
+      resolved.at_any_time = resolved.at_any_time && at.at_any_time;
       user_seen = true;
     }
     stack = node.caller;
@@ -86,61 +126,113 @@ FrameId StackResolver::ResolveKernel(uint64_t address, bool exact) {
   if (symbol != nullptr) {
     frame.name = model_.Text(symbol->name);
     if (symbol->module) frame.module = model_.Text(symbol->module);
+    if (places_.offsets) frame.place = Format("+{:#x}", address - symbol->address);
   }
   return known = frames_.Intern(frame);
 }
 
-StackResolver::ResolvedFrame StackResolver::ResolveUser(uint64_t address, bool exact, SpaceId space,
-                                                        uint64_t time_ns) {
-  if (!space) return {unknown_, true};
+StackResolver::ResolvedAddress StackResolver::ResolveUser(uint64_t address, bool exact,
+                                                          SpaceId space, uint64_t time_ns) {
+  if (!space) return {unknown_frames_, true};
   if (user_frames_.size() < space.value) user_frames_.resize(space.value);
-  FlatMap<FrameId>& known = user_frames_[space.value - 1];
-  if (const FrameId frame = known.Get(KeyOf(address, exact))) return {frame, true};
+  FlatMap<FramesId>& known = user_frames_[space.value - 1];
+  if (const FramesId frames = known.Get(KeyOf(address, exact))) return {frames, true};
   const uint64_t inside = exact || address == 0 ? address : address - 1;
-  const AddressSpaces::Found found = processes_.spaces().Find(space, inside, time_ns);
-  const FrameId frame = NameUser(found.mapping, inside, exact);
-  if (found.at_any_time) known[KeyOf(address, exact)] = frame;
-  return {frame, found.at_any_time};
+  const ResolvedAddress resolved = NameUser(inside, exact, space, time_ns);
+  if (resolved.at_any_time) known[KeyOf(address, exact)] = resolved.frames;
+  return resolved;
+}
+
+std::optional<StackResolver::InFile> StackResolver::FileOf(const Mapping* mapping,
+                                                           uint64_t address) {
+  if (mapping == nullptr) return std::nullopt;
+  const std::string_view path = model_.Text(mapping->path);
+  const std::string_view build_id = model_.Text(mapping->build_id);
+  // The vdso has a slice where the recorder made one.
+  if (!IsFilePath(path) && !path.starts_with('[')) return std::nullopt;
+  const ModuleId module = symbolizer_.Module(path, build_id);
+  if (!IsFilePath(path) && symbolizer_[module].slice.empty()) return std::nullopt;
+  return InFile{module, address - mapping->start_address + mapping->file_offset};
+}
+
+std::optional<StackResolver::InFile> StackResolver::FileAt(uint64_t address, SpaceId space,
+                                                           uint64_t time_ns) {
+  if (!space) return std::nullopt;
+  return FileOf(processes_.spaces().Find(space, address, time_ns).mapping, address);
 }
 
 std::optional<std::string_view> StackResolver::SymbolAt(uint64_t address, SpaceId space,
                                                         uint64_t time_ns) {
-  if (!space) return std::nullopt;
-  const Mapping* mapping = processes_.spaces().Find(space, address, time_ns).mapping;
-  if (mapping == nullptr || !model_.Text(mapping->path).starts_with('/')) return std::nullopt;
-  const ModuleId module =
-      symbolizer_.Module(model_.Text(mapping->path), model_.Text(mapping->build_id));
-  return symbolizer_.FunctionAt(module, address - mapping->start_address + mapping->file_offset);
+  const std::optional<InFile> place = FileAt(address, space, time_ns);
+  if (!place) return std::nullopt;
+  return symbolizer_.FunctionAt(place->module, place->file_offset);
 }
 
-FrameId StackResolver::NameUser(const Mapping* mapping, uint64_t address, bool exact) {
-  if (mapping == nullptr) return unknown_;
-  const std::string_view path = model_.Text(mapping->path);
-  if (path.starts_with('[')) return frames_.Intern({.name = std::string(path), .module = {}});
-  if (path.empty() || path.starts_with("//anon")) {
-    return frames_.Intern({.name = "[anon]", .module = {}});
+StackResolver::ResolvedAddress StackResolver::NameUser(uint64_t address, bool exact, SpaceId space,
+                                                       uint64_t time_ns) {
+  const AddressSpaces::Found found = processes_.spaces().Find(space, address, time_ns);
+  if (const std::optional<InFile> place = FileOf(found.mapping, address)) {
+    return {NameInFile(*found.mapping, *place, exact), found.at_any_time};
   }
-  return NameInFile(*mapping, address - mapping->start_address + mapping->file_offset, exact);
+  const GeneratedSymbols::Found generated = generated_.Find(space, address, time_ns);
+  const bool at_any_time = found.at_any_time && generated.at_any_time;
+  if (generated.symbol != nullptr) {
+    return {NameGenerated(*generated.symbol, address, exact), at_any_time};
+  }
+  if (found.mapping == nullptr) return {unknown_frames_, at_any_time};
+  const std::string_view path = model_.Text(found.mapping->path);
+  const std::string_view name = path.starts_with('[') ? path : "[anon]";
+  return {KeepOne(frames_.Intern({.name = std::string(name), .module = {}})), at_any_time};
 }
 
-FrameId StackResolver::NameInFile(const Mapping& mapping, uint64_t file_offset, bool exact) {
-  const ModuleId module =
-      symbolizer_.Module(model_.Text(mapping.path), model_.Text(mapping.build_id));
-  // `file_offset` is the call's, `exact` tells it from an instruction's: only for the text of
-  // frames without a name, which show the address as it was recorded.
-  if (file_frames_.size() < module.value) file_frames_.resize(module.value);
-  FrameId& known = file_frames_[module.value - 1][KeyOf(file_offset, exact)];
-  if (known) return known;
-  NamedFrame frame{.name = {}, .module = ModuleName(model_.Text(mapping.path))};
+StackResolver::FramesId StackResolver::NameGenerated(const GeneratedSymbol& symbol,
+                                                     uint64_t address, bool exact) {
+  NamedFrame frame{.name = std::string(model_.Text(symbol.name)), .module = "[jit]"};
+  if (places_.offsets) {
+    frame.place = Format("+{:#x}", address - symbol.address + (exact ? 0 : 1));
+  }
+  return KeepOne(frames_.Intern(frame));
+}
+
+FrameId StackResolver::NameFunction(const CodeFrame& function, NamedFrame frame, bool exact) {
+  frame.is_api_entry = api_names_.IsEntryPoint(function.function);
+  frame.is_cuda_internal = frame.is_cuda_internal || IsStaticRuntime(function.function);
+  frame.is_inlined = function.is_inlined;
+  frame.name = Demangle(function.function);
+  if (places_.offsets && function.offset) {
+    frame.place = Format("+{:#x}", *function.offset + (exact ? 0 : 1));
+  }
+  if (places_.lines && !function.file.empty()) {
+    frame.place += Format(" {}:{}", ModuleName(function.file), function.line);
+  }
+  return frames_.Intern(frame);
+}
+
+StackResolver::FramesId StackResolver::NameInFile(const Mapping& mapping, const InFile& place,
+                                                  bool exact) {
+  // The offset is the call's, `exact` tells it from an instruction's: only for the text of frames
+  // that show the address as it was recorded.
+  if (file_frames_.size() < place.module.value) file_frames_.resize(place.module.value);
+  const uint64_t key = KeyOf(place.file_offset, exact);
+  FlatMap<FramesId>& known = file_frames_[place.module.value - 1];
+  if (const FramesId frames = known.Get(key)) return frames;
+  const std::string_view path = model_.Text(mapping.path);
+  NamedFrame frame{.name = {}, .module = ModuleName(path)};
   frame.is_cuda_internal = IsCudaInternal(frame.module);
-  if (const auto symbol = symbolizer_.FunctionAt(module, file_offset)) {
-    frame.is_api_entry = api_names_.IsEntryPoint(*symbol);
-    frame.is_cuda_internal = frame.is_cuda_internal || IsStaticRuntime(*symbol);
-    frame.name = Demangle(*symbol);
-  } else {
-    frame.name = Format("{}+{:#x}", frame.module, exact ? file_offset : file_offset + 1);
+  Frames frames;
+  for (const CodeFrame& function : symbolizer_.FramesAt(place.module, place.file_offset)) {
+    frames.push_back(NameFunction(function, frame, exact));
   }
-  return known = frames_.Intern(frame);
+  if (frames.empty() && !IsFilePath(path)) {
+    frame.name = path;  // "[vdso]"
+    frames.push_back(frames_.Intern(frame));
+  } else if (frames.empty()) {
+    frame.name =
+        Format("{}+{:#x}", frame.module, exact ? place.file_offset : place.file_offset + 1);
+    frame.nameless_in = place.module;
+    frames.push_back(frames_.Intern(frame));
+  }
+  return known[key] = Keep(std::move(frames));
 }
 
 }  // namespace xpu

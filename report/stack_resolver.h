@@ -4,7 +4,6 @@
 
 #include <cstdint>
 #include <optional>
-#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -12,6 +11,7 @@
 #include "report/api_names.h"
 #include "report/flat_map.h"
 #include "report/frames.h"
+#include "report/generated_symbols.h"
 #include "report/kernel_symbols.h"
 #include "report/model.h"
 #include "report/process_table.h"
@@ -24,39 +24,70 @@ struct ResolvedStack {
   bool at_any_time = true;      // the same for every time, so that it may be kept
 };
 
+// What frames show beside the name of the function.
+struct FramePlaces {
+  bool lines = false;    // "app.cpp:123"
+  bool offsets = false;  // "+0x12" from the function's entry
+};
+
 class StackResolver {
  public:
   // All must outlive the resolver.
   StackResolver(const Model& model, const ProcessTable& processes, const ApiNames& api_names,
-                Symbolizer& symbolizer, FrameTable& frames);
+                Symbolizer& symbolizer, FrameTable& frames, FramePlaces places);
 
+  // Says that Resolve will be called for the stack: symbolizer.NameWanted() then looks up its
+  // addresses together with those of all others.
+  void Want(StackId stack, SpaceId space, uint64_t time_ns);
   ResolvedStack Resolve(StackId stack, SpaceId space, uint64_t time_ns);
   // The linkage name of the function of the process at `address`, none when it has none.
   std::optional<std::string_view> SymbolAt(uint64_t address, SpaceId space, uint64_t time_ns);
+  // Which file's byte is at `address`; nullopt: none that could have symbols.
+  struct InFile {
+    ModuleId module;
+    uint64_t file_offset = 0;
+  };
+  std::optional<InFile> FileAt(uint64_t address, SpaceId space, uint64_t time_ns);
 
  private:
-  struct ResolvedFrame {
-    FrameId frame;
+  // The frames at one address, innermost first: more than one where functions are inlined.
+  using Frames = std::vector<FrameId>;
+  using FramesId = Id<struct FramesTag, uint32_t>;
+  struct ResolvedAddress {
+    FramesId frames;
     bool at_any_time = true;
   };
   // `exact`: the address is an instruction that ran, not one to return to.
-  ResolvedFrame ResolveUser(uint64_t address, bool exact, SpaceId space, uint64_t time_ns);
-  FrameId NameUser(const Mapping* mapping, uint64_t address, bool exact);
-  FrameId NameInFile(const Mapping& mapping, uint64_t file_offset, bool exact);
+  ResolvedAddress ResolveUser(uint64_t address, bool exact, SpaceId space, uint64_t time_ns);
+  ResolvedAddress NameUser(uint64_t address, bool exact, SpaceId space, uint64_t time_ns);
+  std::optional<InFile> FileOf(const Mapping* mapping, uint64_t address);
+  FramesId NameInFile(const Mapping& mapping, const InFile& place, bool exact);
+  FramesId NameGenerated(const GeneratedSymbol& symbol, uint64_t address, bool exact);
+  FrameId NameFunction(const CodeFrame& function, NamedFrame frame, bool exact);
   FrameId ResolveKernel(uint64_t address, bool exact);
+  FramesId Keep(Frames frames);
+  // Each frame once: the same address may be resolved at many times.
+  FramesId KeepOne(FrameId frame);
 
   const Model& model_;
   const ProcessTable& processes_;
   const ApiNames& api_names_;
   Symbolizer& symbolizer_;
   FrameTable& frames_;
+  const FramePlaces places_;
   KernelSymbols kernel_symbols_;
-  // Frames by address, or file offset, and `exact`.
-  std::vector<FlatMap<FrameId>> user_frames_;  // by space - 1; what is the same at any time
-  std::vector<FlatMap<FrameId>> file_frames_;  // by module - 1
+  GeneratedSymbols generated_;
+  std::vector<Frames> kept_;  // by id - 1
+  FlatMap<FramesId> single_;  // lists of one frame, by the frame
+  // By address, or file offset, and `exact`.
+  std::vector<FlatMap<FramesId>> user_frames_;  // by space - 1; what is the same at any time
+  std::vector<FlatMap<FramesId>> file_frames_;  // by module - 1
   FlatMap<FrameId> kernel_frames_;
+  FlatMap<SpaceId> wanted_stacks_;   // by stack and space
+  FlatMap<SpaceId> wanted_callers_;  // by node and space
   FrameId unknown_;
   FrameId lost_;
+  FramesId unknown_frames_;
 };
 
 // The file name at the end of a path: "libfoo.so" of "/usr/lib/libfoo.so (deleted)".

@@ -149,8 +149,10 @@ std::vector<FunctionTime> FunctionTimes(const CallTree& tree, const FrameTable& 
     if (a.total_ns != b.total_ns) return a.total_ns > b.total_ns;
     const NamedFrame& frame_a = frames[a.frame];
     const NamedFrame& frame_b = frames[b.frame];
-    return std::tie(frame_a.name, frame_a.module, frame_a.origin) <
-           std::tie(frame_b.name, frame_b.module, frame_b.origin);
+    const auto key_of = [](const NamedFrame& frame) {
+      return std::tie(frame.name, frame.place, frame.is_inlined, frame.module, frame.origin);
+    };
+    return key_of(frame_a) < key_of(frame_b);
   });
   return rows;
 }

@@ -12,6 +12,7 @@
 
 #include "format/base/text.h"
 #include "report/ledger.h"
+#include "report/nameless_files.h"
 #include "report/stack_counts.h"
 #include "report/statistics.h"
 #include "report/text.h"
@@ -22,6 +23,7 @@ namespace {
 
 constexpr size_t kWidth = 80;
 constexpr size_t kRows = 5;
+constexpr size_t kNamelessRows = 10;
 
 class Summary {
  public:
@@ -32,7 +34,8 @@ class Summary {
     // The tree comes first: what the symbolizer finds on the way belongs into the ledger.
     const CallTree cpu =
         BuildCallTree(analysis_, {.mode = MergeMode::kCpu, .kernel_names = kernel_names_});
-    BuildCallTree(analysis_, {.mode = MergeMode::kGpu, .kernel_names = kernel_names_});
+    const CallTree gpu =
+        BuildCallTree(analysis_, {.mode = MergeMode::kGpu, .kernel_names = kernel_names_});
     WriteRecording();
     WriteCounts();
     WriteLedger();
@@ -45,6 +48,7 @@ class Summary {
     WriteTimes("CUDA API calls", ApiTimes(analysis_));
     WriteTimes("CUDA overheads", OverheadTimes(analysis_));
     WriteFunctions(cpu);
+    WriteNameless(FindNamelessFiles(analysis_, cpu, gpu));
   }
 
  private:
@@ -61,6 +65,7 @@ class Summary {
   void WriteHidden();
   void WriteTimes(std::string_view title, const std::vector<Statistics>& rows);
   void WriteFunctions(const CallTree& tree);
+  void WriteNameless(const NamelessFiles& nameless);
 
   Analysis& analysis_;
   const Model& model_;
@@ -233,19 +238,17 @@ void Summary::WriteWrapped(std::string_view first, std::string_view indent, std:
 
 void Summary::WriteLedger() {
   std::vector<LedgerEntry> ledger = BuildLedger(analysis_);
-  const auto symbols = std::stable_partition(ledger.begin(), ledger.end(),
-                                             [](const auto& e) { return !IsAboutSymbols(e); });
+  std::erase_if(ledger, IsAboutSymbols);  // they are in a table of their own
   const auto notes = std::stable_partition(
-      ledger.begin(), symbols, [](const auto& e) { return e.severity != Severity::kNote; });
+      ledger.begin(), ledger.end(), [](const auto& e) { return e.severity != Severity::kNote; });
   if (notes == ledger.begin()) Line("losses", "none");
   WriteEntries("Losses", {ledger.begin(), notes});
-  WriteEntries("Notes", {notes, symbols});
-  WriteEntries("Names missing on this machine", {symbols, ledger.end()});
+  WriteEntries("Notes", {notes, ledger.end()});
 }
 
 void Summary::WriteEntries(std::string_view title, std::span<const LedgerEntry> entries) {
   if (entries.empty()) return;
-  output_.Write(Format("\n{}\n", title));
+  if (!title.empty()) output_.Write(Format("\n{}\n", title));
   for (const LedgerEntry& entry : entries) {
     WriteWrapped("  ", "  ",
                  Format("{} {} ({})", WithThousands(entry.count), entry.what, entry.name));
@@ -289,6 +292,29 @@ void Summary::WriteFunctions(const CallTree& tree) {
     output_.Write(numbers + ToWidth(name, kWidth - std::min(numbers.size(), kWidth)) + "\n");
   }
   if (rows.size() > kRows) output_.Write(Format("  ... {} more: --top\n", rows.size() - kRows));
+}
+
+void Summary::WriteNameless(const NamelessFiles& nameless) {
+  std::vector<LedgerEntry> causes = BuildLedger(analysis_);
+  std::erase_if(causes, [](const LedgerEntry& entry) { return !IsAboutSymbols(entry); });
+  if (causes.empty() && nameless.files.empty()) return;
+  output_.Write(Format("\nNames missing on this machine: in {} of {} samples\n",
+                       WithThousands(nameless.samples),
+                       WithThousands(model_.events.cpu_samples.size())));
+  if (!nameless.files.empty()) output_.Write("   samples  GPU work  file\n");
+  const std::string indent(22, ' ');
+  for (size_t i = 0; i < std::min(nameless.files.size(), kNamelessRows); ++i) {
+    const NamelessFile& file = nameless.files[i];
+    const std::string numbers =
+        Format("{:>10} {:>9}  ", WithThousands(file.samples), WithThousands(file.gpu_work));
+    output_.Write(numbers + ToWidth(file.path, kWidth - std::min(numbers.size(), kWidth)) + "\n");
+    WriteWrapped(indent, indent, file.reason);
+  }
+  if (nameless.files.size() > kNamelessRows) {
+    output_.Write(Format("  ... {} more\n", nameless.files.size() - kNamelessRows));
+  }
+  for (LedgerEntry& cause : causes) cause.details.clear();  // the rows say it
+  WriteEntries("", causes);
 }
 
 }  // namespace

@@ -23,12 +23,12 @@ struct TopOptions {
   uint64_t rows = 20;  // of each table, 0: all
   TableFormat format = TableFormat::kTable;
   std::string table;  // only this one, empty: all
-  KernelNames kernel_names = KernelNames::kDemangled;
+  KernelNames kernel_names = KernelNames::kFull;
   GraphStacks graph_stacks = GraphStacks::kBoth;
 };
 
 struct TraceOptions {
-  KernelNames kernel_names = KernelNames::kDemangled;
+  KernelNames kernel_names = KernelNames::kFull;
   GraphStacks graph_stacks = GraphStacks::kBoth;
 };
 

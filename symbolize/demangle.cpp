@@ -7,6 +7,8 @@
 
 #include <cxxabi.h>
 
+#include "symbolize/rust_demangle.h"
+
 // libstdc++'s demangler with its output in pieces. abi::__cxa_demangle is the same code but builds
 // the whole text first, and back-references let 200 bytes stand for more text than memory holds.
 // Only a static libstdc++, which release binaries have, lets us call it.
@@ -49,8 +51,17 @@ std::string DemangleAtOnce(const std::string& mangled) {
 }  // namespace
 
 std::string Demangle(std::string_view mangled) {
+  if (mangled.size() > kMaxMangledBytes) return std::string(mangled);
+  if (mangled.starts_with("_Z") || mangled.starts_with("_R")) {
+    // "_ZdlPv@plt"
+    const size_t at = mangled.find('@');
+    if (at != std::string_view::npos) {
+      return Demangle(mangled.substr(0, at)) + std::string(mangled.substr(at));
+    }
+    if (std::optional<std::string> rust = DemangleRust(mangled)) return *std::move(rust);
+  }
   std::string name(mangled);
-  if (!mangled.starts_with("_Z") || mangled.size() > kMaxMangledBytes) return name;
+  if (!mangled.starts_with("_Z")) return name;
   return __gcclibcxx_demangle_callback != nullptr ? DemangleInPieces(name) : DemangleAtOnce(name);
 }
 

@@ -1,4 +1,4 @@
-// C++ symbol names as the programmer wrote them.
+// C++ and Rust symbol names as the programmer wrote them.
 #pragma once
 
 #include <string>
@@ -6,8 +6,9 @@
 
 namespace xpu {
 
-// `mangled` itself when it is not the mangled name of anything. Mangled names come from untrusted
-// files and a short one can stand for an endless text: the result is bounded.
+// "operator delete(void*)@plt" of "_ZdlPv@plt"; `mangled` itself when it is not the mangled name of
+// anything. Mangled names come from untrusted files and a short one can stand for an endless text:
+// the result is bounded.
 std::string Demangle(std::string_view mangled);
 
 }  // namespace xpu

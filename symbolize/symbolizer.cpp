@@ -1,17 +1,115 @@
 #include "symbolize/symbolizer.h"
 
-#include <iterator>
+#include <algorithm>
+#include <atomic>
+#include <thread>
+#include <unordered_set>
+#include <utility>
 
-#include "format/base/text.h"
+#include "format/base/check.h"
 
 namespace xpu {
 
-std::string ToHex(std::string_view bytes) {
-  std::string text;
-  text.reserve(bytes.size() * 2);
-  for (const char byte : bytes) AppendFormat(text, "{:02x}", static_cast<unsigned char>(byte));
-  return text;
+// A file and what was found out about its addresses. The texts are its own, so that the file can
+// be forgotten.
+class Symbolizer::NamedModule {
+ public:
+  NamedModule(std::string_view path, std::string_view build_id)
+      : file_{.path = std::string(path), .build_id = std::string(build_id), .slice = {}} {}
+
+  void Want(uint64_t file_offset) { wanted_.push_back(file_offset); }
+  size_t wanted_count() const { return wanted_.size(); }
+  std::vector<uint64_t> Wanted() const;
+  // Thread-safe for different modules.
+  void NameWanted(const FileFinder& finder, ModuleSymbols::Detail detail);
+  std::span<const CodeFrame> FramesAt(uint64_t file_offset, const FileFinder& finder,
+                                      ModuleSymbols::Detail detail);
+
+  RecordedFile& file() { return file_; }
+  const RecordedFile& file() const { return file_; }
+  FileProblem problem() const { return problem_; }
+  const std::string& problem_text() const { return problem_text_; }
+  bool has_no_lines() const { return has_no_lines_; }
+
+ private:
+  struct Answer {
+    uint32_t first = 0;
+    uint32_t count = 0;
+  };
+
+  Answer LookUp(ModuleSymbols& symbols, uint64_t file_offset);
+  void NoteProblem(const ModuleSymbols& symbols);
+  std::string_view Keep(std::string_view text) {
+    return text.empty() ? text : std::string_view(*texts_.emplace(text).first);
+  }
+
+  RecordedFile file_;
+  std::vector<uint64_t> wanted_;
+  std::unordered_map<uint64_t, Answer> answers_;  // by file offset
+  std::vector<CodeFrame> frames_;
+  std::unordered_set<std::string> texts_;
+  std::unique_ptr<ModuleSymbols> open_;  // once something was asked for that was not wanted before
+  FileProblem problem_ = FileProblem::kNone;
+  std::string problem_text_;
+  bool has_no_lines_ = false;
+};
+
+Symbolizer::NamedModule::Answer Symbolizer::NamedModule::LookUp(ModuleSymbols& symbols,
+                                                                uint64_t file_offset) {
+  Answer answer{.first = static_cast<uint32_t>(frames_.size())};
+  for (CodeFrame frame : symbols.At(file_offset)) {
+    frame.function = Keep(frame.function);
+    frame.file = Keep(frame.file);
+    frames_.push_back(frame);
+    ++answer.count;
+  }
+  return answer;
 }
+
+void Symbolizer::NamedModule::NoteProblem(const ModuleSymbols& symbols) {
+  problem_ = symbols.problem();
+  problem_text_ = symbols.problem_text();
+  has_no_lines_ = symbols.has_no_lines();
+}
+
+std::vector<uint64_t> Symbolizer::NamedModule::Wanted() const {
+  std::vector<uint64_t> wanted = wanted_;
+  std::sort(wanted.begin(), wanted.end());
+  wanted.erase(std::unique(wanted.begin(), wanted.end()), wanted.end());
+  return wanted;
+}
+
+void Symbolizer::NamedModule::NameWanted(const FileFinder& finder, ModuleSymbols::Detail detail) {
+  const std::vector<uint64_t> wanted = Wanted();
+  wanted_ = {};
+  std::unique_ptr<ModuleSymbols> symbols = std::move(open_);
+  for (const uint64_t file_offset : wanted) {
+    const auto [at, is_new] = answers_.try_emplace(file_offset);
+    if (!is_new) continue;
+    if (!symbols) symbols = std::make_unique<ModuleSymbols>(file_, finder, detail);
+    at->second = LookUp(*symbols, file_offset);
+  }
+  if (symbols) NoteProblem(*symbols);
+}
+
+std::span<const CodeFrame> Symbolizer::NamedModule::FramesAt(uint64_t file_offset,
+                                                             const FileFinder& finder,
+                                                             ModuleSymbols::Detail detail) {
+  const auto [at, is_new] = answers_.try_emplace(file_offset);
+  if (is_new) {
+    if (!open_) open_ = std::make_unique<ModuleSymbols>(file_, finder, detail);
+    at->second = LookUp(*open_, file_offset);
+    NoteProblem(*open_);
+  }
+  return std::span(frames_).subspan(at->second.first, at->second.count);
+}
+
+Symbolizer::Symbolizer(Options options)
+    : finder_(std::move(options.files)), detail_(options.detail), threads_(options.threads) {
+  if (threads_ == 0) threads_ = std::max(1u, std::thread::hardware_concurrency());
+}
+
+Symbolizer::~Symbolizer() = default;
 
 ModuleId Symbolizer::Module(std::string_view path, std::string_view build_id) {
   std::string key(path);
@@ -19,69 +117,70 @@ ModuleId Symbolizer::Module(std::string_view path, std::string_view build_id) {
   key += build_id;
   const auto [at, is_new] = ids_.try_emplace(std::move(key));
   if (is_new) {
-    modules_.push_back(std::make_unique<LoadedModule>());
-    modules_.back()->path = path;
-    modules_.back()->build_id = build_id;
+    modules_.push_back(std::make_unique<NamedModule>(path, build_id));
     at->second = ModuleId{static_cast<uint32_t>(modules_.size())};
   }
   return at->second;
 }
 
-std::optional<std::string_view> Symbolizer::FunctionAt(ModuleId id, uint64_t file_offset) {
-  XPU_CHECK(id && id.value <= modules_.size());
-  LoadedModule& module = *modules_[id.value - 1];
-  if (!module.tried) Load(module);
-  if (!module.symbols) return std::nullopt;
-  const std::optional<uint64_t> link_address = module.file->image().LinkAddressOf(file_offset);
-  if (!link_address) return std::nullopt;
-  const ElfSymbol* symbol = module.symbols->Find(*link_address);
-  if (symbol == nullptr) return std::nullopt;
-  return symbol->name;
+void Symbolizer::SetSlice(ModuleId module, std::vector<std::string_view> parts) {
+  modules_.at(module.value - 1)->file().slice = std::move(parts);
 }
 
-void Symbolizer::Load(LoadedModule& module) {
-  module.tried = true;
-  const auto fail = [&](ProblemKind kind, std::string message) {
-    problems_.push_back({kind, module.path, std::move(message)});
-    module.file.reset();
+void Symbolizer::Want(ModuleId module, uint64_t file_offset) {
+  modules_.at(module.value - 1)->Want(file_offset);
+}
+
+std::vector<uint64_t> Symbolizer::Wanted(ModuleId module) const {
+  return modules_.at(module.value - 1)->Wanted();
+}
+
+void Symbolizer::NameWanted() {
+  std::vector<NamedModule*> todo;
+  for (const auto& module : modules_) {
+    if (module->wanted_count() > 0) todo.push_back(module.get());
+  }
+  // The largest first, so that no thread begins it when the others are done.
+  std::stable_sort(todo.begin(), todo.end(), [](const NamedModule* a, const NamedModule* b) {
+    return a->wanted_count() > b->wanted_count();
+  });
+  std::atomic<size_t> next = 0;
+  const auto work = [&] {
+    for (size_t i = next++; i < todo.size(); i = next++) todo[i]->NameWanted(finder_, detail_);
   };
-  // "[vdso]", "//anon" and the like are no files.
-  if (!module.path.starts_with('/') || module.path.starts_with("//")) return;
-  Result<ElfFile> file = ElfFile::Open(module.path);
-  if (!file.ok()) {
-    const bool invalid = file.error().kind == ErrorKind::kInvalid;
-    return fail(invalid ? ProblemKind::kUnreadable : ProblemKind::kMissing, file.error().message);
-  }
-  module.file = std::move(file).value();
-  const ElfImage& image = module.file->image();
-  if (!module.build_id.empty() && image.build_id() != module.build_id) {
-    return fail(ProblemKind::kMismatch,
-                Format("{}: is not the recorded file: build-id {}, recorded {}", module.path,
-                       image.build_id().empty() ? "none" : ToHex(image.build_id()),
-                       ToHex(module.build_id)));
-  }
-  std::vector<ElfSymbol> symbols = image.CodeSymbols();
-  if (!image.has_symtab()) {
-    module.debug_file = OpenDebugFile(image.build_id());
-    if (module.debug_file) {
-      std::vector<ElfSymbol> more = module.debug_file->image().CodeSymbols();
-      symbols.insert(symbols.end(), more.begin(), more.end());
-    }
-  }
-  if (symbols.empty()) {
-    problems_.push_back({ProblemKind::kNoSymbols, module.path,
-                         Format("{}: has no symbols (stripped)", module.path)});
-  }
-  module.symbols = std::make_unique<SymbolTable>(std::move(symbols));
+  std::vector<std::jthread> others;
+  for (size_t i = 1; i < std::min<size_t>(threads_, todo.size()); ++i) others.emplace_back(work);
+  work();
 }
 
-std::optional<ElfFile> Symbolizer::OpenDebugFile(std::string_view build_id) const {
-  if (build_id.size() < 2 || options_.debug_directory.empty()) return std::nullopt;
-  const std::string hex = ToHex(build_id);
-  Result<ElfFile> file = ElfFile::Open(Format("{}/.build-id/{}/{}.debug", options_.debug_directory,
-                                              hex.substr(0, 2), hex.substr(2)));
-  if (!file.ok() || file->image().build_id() != build_id) return std::nullopt;
-  return std::move(file).value();
+std::span<const CodeFrame> Symbolizer::FramesAt(ModuleId module, uint64_t file_offset) {
+  return modules_.at(module.value - 1)->FramesAt(file_offset, finder_, detail_);
+}
+
+std::optional<std::string_view> Symbolizer::FunctionAt(ModuleId module, uint64_t file_offset) {
+  const std::span<const CodeFrame> frames = FramesAt(module, file_offset);
+  if (frames.empty()) return std::nullopt;
+  return frames.back().function;
+}
+
+std::vector<Symbolizer::Problem> Symbolizer::problems() const {
+  std::vector<Problem> problems;
+  for (uint32_t i = 0; i < modules_.size(); ++i) {
+    const NamedModule& module = *modules_[i];
+    if (module.problem() == FileProblem::kNone) continue;
+    problems.push_back(
+        {module.problem(), ModuleId{i + 1}, module.file().path, module.problem_text()});
+  }
+  return problems;
+}
+
+size_t Symbolizer::files_without_lines() const {
+  return static_cast<size_t>(std::count_if(
+      modules_.begin(), modules_.end(), [](const auto& module) { return module->has_no_lines(); }));
+}
+
+const RecordedFile& Symbolizer::operator[](ModuleId module) const {
+  return modules_.at(module.value - 1)->file();
 }
 
 }  // namespace xpu

@@ -1,21 +1,22 @@
-// Addresses to function names: (file, build-id, file offset) in, name out.
+// Addresses to functions: (file, build-id, file offset) in, names and lines out.
 //
-// Reads the recorded files and /usr/lib/debug, nothing else: no network, no debuginfod, no live
-// process. A file whose build-id differs from the recorded one is refused: its names would be
-// wrong. One thread.
+// Each address of each file is looked up once. What is known to be wanted is looked up in one go:
+// files in parallel, each forgotten when it is finished, so that memory is bounded by the largest
+// few. What is asked for beyond that opens its file again and keeps it open. Used by one thread.
 #pragma once
 
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <unordered_map>
 #include <vector>
 
 #include "format/base/ids.h"
-#include "symbolize/elf/elf_image.h"
-#include "symbolize/elf/symbol_table.h"
+#include "symbolize/file_finder.h"
+#include "symbolize/module_symbols.h"
 
 namespace xpu {
 
@@ -24,54 +25,56 @@ using ModuleId = Id<struct ModuleTag, uint32_t>;
 class Symbolizer {
  public:
   struct Options {
-    std::string debug_directory = "/usr/lib/debug";  // holds .build-id/ab/cdef.debug
-  };
-  enum class ProblemKind : uint8_t {
-    kMissing,     // the file cannot be opened
-    kUnreadable,  // it is not an ELF file
-    kMismatch,    // it is another build than the one recorded
-    kNoSymbols,   // it is the right file but has no symbol table
+    FileFinder::Options files = {};
+    ModuleSymbols::Detail detail = ModuleSymbols::Detail::kNames;
+    unsigned threads = 0;  // 0: one for each CPU
   };
   struct Problem {
-    ProblemKind kind;
+    FileProblem kind = FileProblem::kNone;
+    ModuleId module;
     std::string path;
     std::string message;
   };
 
   Symbolizer() : Symbolizer(Options{}) {}
-  explicit Symbolizer(Options options) : options_(std::move(options)) {}
+  explicit Symbolizer(Options options);
+  ~Symbolizer();
 
   // The id of a file. `build_id` raw, empty when the recording has none (then any file of that
   // path is believed). Opens nothing yet.
   ModuleId Module(std::string_view path, std::string_view build_id);
+  // Its slice, in parts. The bytes must outlive this. Before the first look-up in the module.
+  void SetSlice(ModuleId module, std::vector<std::string_view> parts);
 
-  // The linkage name (mangled) of the function that holds the byte at `file_offset`. The text
-  // lives as long as the symbolizer.
+  // Adds an address to those that NameWanted looks up.
+  void Want(ModuleId module, uint64_t file_offset);
+  void NameWanted();
+  // Those that wait for it: ascending, each once.
+  std::vector<uint64_t> Wanted(ModuleId module) const;
+
+  // The functions that hold the byte at `file_offset`, innermost first; the last one is not
+  // inlined. Empty: no name is known. The texts live as long as the symbolizer.
+  std::span<const CodeFrame> FramesAt(ModuleId module, uint64_t file_offset);
+  // The linkage name (mangled) of the last of them.
   std::optional<std::string_view> FunctionAt(ModuleId module, uint64_t file_offset);
 
-  // One for each file that was asked for and cannot give names, in the order of asking.
-  const std::vector<Problem>& problems() const { return problems_; }
+  // One for each file that was asked for and cannot give names, in the order of the ids.
+  std::vector<Problem> problems() const;
+  // Files that were asked for lines and have none.
+  size_t files_without_lines() const;
+
+  const RecordedFile& operator[](ModuleId module) const;
+  size_t size() const { return modules_.size(); }
+  const FileFinder& finder() const { return finder_; }
 
  private:
-  struct LoadedModule {
-    std::string path;
-    std::string build_id;
-    bool tried = false;
-    std::optional<ElfFile> file;
-    std::optional<ElfFile> debug_file;
-    std::unique_ptr<SymbolTable> symbols;
-  };
+  class NamedModule;
 
-  void Load(LoadedModule& module);
-  std::optional<ElfFile> OpenDebugFile(std::string_view build_id) const;
-
-  Options options_;
-  std::vector<std::unique_ptr<LoadedModule>> modules_;  // by id - 1
-  std::unordered_map<std::string, ModuleId> ids_;       // path, '\0', build-id
-  std::vector<Problem> problems_;
+  FileFinder finder_;
+  ModuleSymbols::Detail detail_;
+  unsigned threads_;
+  std::vector<std::unique_ptr<NamedModule>> modules_;  // by id - 1
+  std::unordered_map<std::string, ModuleId> ids_;      // path, '\0', build-id
 };
-
-// "ab12..." of raw bytes.
-std::string ToHex(std::string_view bytes);
 
 }  // namespace xpu

@@ -6,42 +6,23 @@
 #include <cstring>
 
 #include <elf.h>
+#include <fcntl.h>
 #include <sys/stat.h>
 
+#include "format/base/handle.h"
 #include "format/base/text.h"
+#include "symbolize/elf/elf_bytes.h"
 
 namespace xpu {
 namespace {
 
 static_assert(std::endian::native == std::endian::little);
 
-// Copies a T out of `bytes`; false when it does not lie inside.
-template <typename T>
-bool ReadAt(std::span<const std::byte> bytes, uint64_t offset, T& out) {
-  if (offset > bytes.size() || bytes.size() - offset < sizeof(T)) return false;
-  std::memcpy(&out, bytes.data() + offset, sizeof(T));
-  return true;
-}
-
-// The part of [offset, offset + size) that lies inside `bytes`.
-std::span<const std::byte> Inside(std::span<const std::byte> bytes, uint64_t offset,
-                                  uint64_t size) {
-  if (offset >= bytes.size()) return {};
-  return bytes.subspan(offset, std::min<uint64_t>(size, bytes.size() - offset));
-}
-
-std::span<const char> AsChars(std::span<const std::byte> bytes) {
-  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
-}
-
-// The zero-terminated text at `offset`; empty when it has no end.
-std::string_view TextAt(std::span<const char> table, uint64_t offset) {
-  if (offset >= table.size()) return {};
-  const std::span<const char> rest = table.subspan(offset);
-  const void* end = std::memchr(rest.data(), 0, rest.size());
-  if (end == nullptr) return {};
-  return {rest.data(), static_cast<size_t>(static_cast<const char*>(end) - rest.data())};
-}
+// What follows bounds the work for a file that was made to cost much: real files have a build-id of
+// 16 or 20 bytes, a note or two, some 40 sections, one table of symbols of each kind.
+constexpr uint64_t kMaxNoteBytes = 65536;
+constexpr uint64_t kMaxBuildIdBytes = 64;
+constexpr uint64_t kMaxSections = 65536;
 
 // Looks no further than `text`: a search for the end could be made to cost the whole table.
 bool HasTextAt(std::span<const char> table, uint64_t offset, std::string_view text) {
@@ -65,6 +46,43 @@ ElfBinding BindingOf(unsigned char info) {
   }
 }
 
+// The addresses of executable segments, merged and sorted.
+class CodeRanges {
+ public:
+  explicit CodeRanges(std::span<const ElfSegment> segments) {
+    for (const ElfSegment& segment : segments) {
+      if (!segment.executable || segment.memory_bytes == 0) continue;
+      const uint64_t last = segment.link_address + (segment.memory_bytes - 1);
+      ranges_.push_back({segment.link_address, last < segment.link_address ? ~uint64_t{0} : last});
+    }
+    std::sort(ranges_.begin(), ranges_.end());
+    size_t kept = 0;
+    for (const Range& range : ranges_) {
+      if (kept > 0 && range.first <= ranges_[kept - 1].last) {
+        ranges_[kept - 1].last = std::max(ranges_[kept - 1].last, range.last);
+      } else {
+        ranges_[kept++] = range;
+      }
+    }
+    ranges_.resize(kept);
+  }
+
+  bool Contains(uint64_t address) const {
+    const auto after =
+        std::upper_bound(ranges_.begin(), ranges_.end(), address,
+                         [](uint64_t value, const Range& range) { return value < range.first; });
+    return after != ranges_.begin() && address <= std::prev(after)->last;
+  }
+
+ private:
+  struct Range {
+    uint64_t first;
+    uint64_t last;
+    auto operator<=>(const Range&) const = default;
+  };
+  std::vector<Range> ranges_;
+};
+
 }  // namespace
 
 Result<ElfImage> ElfImage::Parse(std::span<const std::byte> bytes, std::string_view name) {
@@ -79,6 +97,7 @@ Result<ElfImage> ElfImage::Parse(std::span<const std::byte> bytes, std::string_v
   }
   ElfImage image;
   image.bytes_ = bytes;
+  image.type_ = header.e_type;
   image.machine_ = header.e_machine;
 
   uint64_t segment_count = header.e_phnum;
@@ -113,20 +132,24 @@ void ElfImage::ReadSegments(uint64_t table_offset, uint64_t entry_bytes, uint64_
                           .link_address = header.p_vaddr,
                           .exists = true};
     }
+    if (header.p_type == PT_DYNAMIC) dynamic_ = Inside(bytes_, header.p_offset, header.p_filesz);
     if (header.p_type != PT_LOAD) continue;
     segments_.push_back({.file_offset = header.p_offset,
                          .file_bytes = header.p_filesz,
                          .link_address = header.p_vaddr,
                          .memory_bytes = header.p_memsz,
-                         .executable = (header.p_flags & PF_X) != 0});
+                         .executable = (header.p_flags & PF_X) != 0,
+                         .flags = header.p_flags,
+                         .alignment = header.p_align});
   }
 }
 
 void ElfImage::ReadSections(uint64_t table_offset, uint64_t entry_bytes, uint64_t count) {
   const auto table = Inside(bytes_, table_offset, bytes_.size());
-  count = std::min<uint64_t>(count, table.size() / entry_bytes);
+  count = std::min({count, table.size() / entry_bytes, kMaxSections});
   section_headers_ = table.first(count * entry_bytes);
   section_header_bytes_ = entry_bytes;
+  bool has_dynsym = false;
   for (uint64_t i = 0; i < count; ++i) {
     Elf64_Shdr header;
     if (!ReadAt(table, i * entry_bytes, header)) return;
@@ -134,13 +157,15 @@ void ElfImage::ReadSections(uint64_t table_offset, uint64_t entry_bytes, uint64_
       ReadNotes(header.sh_offset, header.sh_size, header.sh_addralign);
     }
     if (header.sh_type != SHT_SYMTAB && header.sh_type != SHT_DYNSYM) continue;
+    bool& has = header.sh_type == SHT_SYMTAB ? has_symtab_ : has_dynsym;
     Elf64_Shdr names;
+    if (has) continue;
     if (header.sh_link >= count || !ReadAt(table, header.sh_link * entry_bytes, names)) continue;
     if (names.sh_type != SHT_STRTAB) continue;
     symbol_tables_.push_back({.file_offset = header.sh_offset,
                               .bytes = header.sh_size,
                               .names = AsChars(Inside(bytes_, names.sh_offset, names.sh_size))});
-    has_symtab_ = has_symtab_ || header.sh_type == SHT_SYMTAB;
+    has = true;
   }
 }
 
@@ -169,7 +194,7 @@ ElfSection ElfImage::Section(std::string_view name) const {
 }
 
 void ElfImage::ReadNotes(uint64_t file_offset, uint64_t bytes, uint64_t alignment) {
-  const auto notes = Inside(bytes_, file_offset, bytes);
+  const auto notes = Inside(bytes_, file_offset, std::min(bytes, kMaxNoteBytes));
   const uint64_t step = alignment == 8 ? 8 : 4;
   uint64_t at = 0;
   Elf64_Nhdr note;
@@ -178,7 +203,8 @@ void ElfImage::ReadNotes(uint64_t file_offset, uint64_t bytes, uint64_t alignmen
     const uint64_t content_at = AlignUp(name_at + note.n_namesz, step);
     const uint64_t end = content_at + note.n_descsz;
     if (end > notes.size()) return;
-    if (note.n_type == NT_GNU_BUILD_ID && note.n_namesz == sizeof(ELF_NOTE_GNU) &&
+    if (note.n_type == NT_GNU_BUILD_ID && note.n_descsz <= kMaxBuildIdBytes &&
+        note.n_namesz == sizeof(ELF_NOTE_GNU) &&
         std::memcmp(notes.data() + name_at, ELF_NOTE_GNU, sizeof(ELF_NOTE_GNU)) == 0) {
       const auto content = AsChars(notes.subspan(content_at, note.n_descsz));
       build_id_ = {content.data(), content.size()};
@@ -215,14 +241,9 @@ std::optional<uint64_t> ElfImage::FileOffsetOf(uint64_t link_address) const {
   return std::nullopt;
 }
 
-std::vector<ElfSymbol> ElfImage::CodeSymbols() const {
+std::vector<ElfSymbol> ElfImage::CodeSymbols(std::span<const ElfSegment> segments) const {
   std::vector<ElfSymbol> symbols;
-  const auto is_code = [&](uint64_t address) {
-    return std::any_of(segments_.begin(), segments_.end(), [&](const ElfSegment& segment) {
-      return segment.executable && address >= segment.link_address &&
-             address - segment.link_address < segment.memory_bytes;
-    });
-  };
+  const CodeRanges code(segments);
   for (const Table& table : symbol_tables_) {
     const auto entries = Inside(bytes_, table.file_offset, table.bytes);
     Elf64_Sym symbol;
@@ -231,7 +252,7 @@ std::vector<ElfSymbol> ElfImage::CodeSymbols() const {
       const bool is_function = type == STT_FUNC || type == STT_GNU_IFUNC;
       if (symbol.st_shndx == SHN_UNDEF || symbol.st_shndx == SHN_ABS) continue;
       if (!is_function && type != STT_NOTYPE) continue;
-      if (!is_code(symbol.st_value)) continue;
+      if (!code.Contains(symbol.st_value)) continue;
       const std::string_view name = TextAt(table.names, symbol.st_name);
       if (name.empty()) continue;
       symbols.push_back({.link_address = symbol.st_value,
@@ -244,20 +265,40 @@ std::vector<ElfSymbol> ElfImage::CodeSymbols() const {
   return symbols;
 }
 
+std::span<const std::byte> ElfImage::BytesAtLinkAddress(uint64_t link_address,
+                                                        uint64_t size_bytes) const {
+  for (const ElfSegment& segment : segments_) {
+    if (link_address < segment.link_address) continue;
+    const uint64_t offset = link_address - segment.link_address;
+    if (offset >= segment.file_bytes) continue;
+    return Inside(Inside(bytes_, segment.file_offset, segment.file_bytes), offset, size_bytes);
+  }
+  return {};
+}
+
 std::span<const std::byte> ElfImage::BytesAt(uint64_t file_offset, uint64_t size_bytes) const {
   return Inside(bytes_, file_offset, size_bytes);
 }
 
-Result<ElfFile> ElfFile::Open(const std::string& path) {
+Result<ElfFile> ElfFile::Open(const std::string& path, std::string_view name) {
+  const std::string_view called = name.empty() ? path : name;
   // Captures name what was mapped, and that may be anything: a device, whose opening acts, a pipe,
-  // which blocks, a file of /proc, which has no size and may block too.
+  // which blocks, a file of /proc, which has no size and may block too. Asked again after opening:
+  // another process may have put something else there.
   struct stat info {};
-  if (::stat(path.c_str(), &info) != 0) return SystemError(Format("{}: open", path), errno);
-  if (!S_ISREG(info.st_mode) || info.st_size == 0) {
-    return Error{ErrorKind::kInvalid, Format("{}: not a regular file with content", path), {}};
+  const auto is_file = [&] { return S_ISREG(info.st_mode) && info.st_size != 0; };
+  if (::stat(path.c_str(), &info) != 0) return SystemError(Format("{}: open", called), errno);
+  UniqueFd fd;
+  if (is_file()) {
+    fd.reset(::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
+    if (!fd) return SystemError(Format("{}: open", called), errno);
+    if (::fstat(fd.get(), &info) != 0) return SystemError(Format("{}: fstat", called), errno);
   }
-  XPU_ASSIGN_OR_RETURN(FileBytes bytes, FileBytes::Open(path));
-  XPU_ASSIGN_OR_RETURN(ElfImage image, ElfImage::Parse(bytes.bytes(), path));
+  if (!is_file()) {
+    return Error{ErrorKind::kInvalid, Format("{}: not a regular file with content", called), {}};
+  }
+  XPU_ASSIGN_OR_RETURN(FileBytes bytes, FileBytes::Open(Format("/proc/self/fd/{}", fd.get())));
+  XPU_ASSIGN_OR_RETURN(ElfImage image, ElfImage::Parse(bytes.bytes(), called));
   return ElfFile(std::move(bytes), std::move(image));
 }
 

@@ -25,6 +25,8 @@ struct ElfSegment {
   uint64_t link_address = 0;
   uint64_t memory_bytes = 0;
   bool executable = false;
+  uint32_t flags = 0;  // PF_
+  uint64_t alignment = 0;
 };
 
 // The address that the linker gave to the byte at `file_offset`; executable segments first, because
@@ -59,6 +61,8 @@ class ElfImage {
   std::string_view build_id() const { return build_id_; }
   const std::vector<ElfSegment>& segments() const { return segments_; }
   bool has_symtab() const { return has_symtab_; }
+  bool has_section_names() const { return !section_names_.empty(); }
+  uint16_t type() const { return type_; }        // ET_
   uint16_t machine() const { return machine_; }  // EM_
 
   std::optional<uint64_t> LinkAddressOf(uint64_t file_offset) const;
@@ -66,15 +70,23 @@ class ElfImage {
   std::optional<uint64_t> FileOffsetOf(uint64_t link_address) const;
 
   // The code symbols of .symtab and .dynsym, in no order, with duplicates.
-  std::vector<ElfSymbol> CodeSymbols() const;
+  std::vector<ElfSymbol> CodeSymbols() const { return CodeSymbols(segments_); }
+  // What is code is told by the segments of another file: this is one of its debug information,
+  // whose own segments some tools leave empty.
+  std::vector<ElfSymbol> CodeSymbols(std::span<const ElfSegment> segments) const;
 
   // By its name in the section headers. The vdso and stripped files may have none.
   ElfSection Section(std::string_view name) const;
   // PT_GNU_EH_FRAME: .eh_frame_hdr, which leads to .eh_frame without section headers.
   const ElfSection& eh_frame_header() const { return eh_frame_header_; }
 
+  // The entries of PT_DYNAMIC.
+  std::span<const std::byte> dynamic() const { return dynamic_; }
+
   // The part of [file_offset, file_offset + size_bytes) that the file has.
   std::span<const std::byte> BytesAt(uint64_t file_offset, uint64_t size_bytes) const;
+  // The same by address, up to the end of its segment.
+  std::span<const std::byte> BytesAtLinkAddress(uint64_t link_address, uint64_t size_bytes) const;
 
  private:
   struct Table {
@@ -96,14 +108,17 @@ class ElfImage {
   uint64_t section_header_bytes_ = 0;  // of one
   std::span<const char> section_names_;
   ElfSection eh_frame_header_;
+  std::span<const std::byte> dynamic_;
   bool has_symtab_ = false;
+  uint16_t type_ = 0;
   uint16_t machine_ = 0;
 };
 
 // An ELF file and its bytes.
 class ElfFile {
  public:
-  static Result<ElfFile> Open(const std::string& path);
+  // Regular files only. `name` is what errors call it, empty: its path.
+  static Result<ElfFile> Open(const std::string& path, std::string_view name = {});
   const ElfImage& image() const { return image_; }
 
  private:

@@ -55,6 +55,8 @@ void Scene::AddProcesses() {
   MapFile(kStart + 2 * kMs, kApp, kCuda, "libcuda.so.1");
   MapFile(kStart + 2 * kMs, kApp, kCupti, "libcupti.so.13");
   MapFile(kStart + 2 * kMs, kApp, kInject, "libxpu_inject.so");
+  MapFile(kStart + 3 * kMs, kApp, kPlugin, "libplugin.so");
+  builder_.Map(kStart + 4 * kMs, kApp, kGenerated, 0x1000, 0, "//anon");
   builder_.Map(kStart + kMs, kApp, kVdso, 0x2000, 0, "[vdso]");
   builder_.Process(Kind::kFork, kStart + 5 * kMs, kApp, kWorker, {}, kApp, kApp);
   builder_.Process(Kind::kName, kStart + 6 * kMs, kApp, kWorker, "worker;1");
@@ -88,6 +90,32 @@ void Scene::AddSamples() {
   builder_.Sample(at + 5 * kMs, kApp, kWorker, tokenize);  // not in order of time
   builder_.Sample(at + 500 * kMs, kApp, kWorker, tokenize);
   builder_.Sample(at + 30 * kMs, kHelper, kHelper, builder_.Stack({kAppText + 0x10}));
+  // Code that the capture itself has names of: of a file that is not here, and of none.
+  builder_.Sample(at + 510 * kMs, kApp, kWorker,
+                  builder_.Stack({kAppText + 0x110, kPlugin + 0x20, kGenerated + 0x8}));
+}
+
+// A plugin in Rust whose symbols are in the capture, in two parts, and generated code.
+void Scene::AddSymbols() {
+  const std::string image = ElfBuilder("build-id-of-libplugin.so")
+                                .Symbol("_RNvNtC6plugin5rules5apply", 0x0, 0x80)
+                                .Build();
+  const std::string_view bytes = image;
+  for (uint32_t part = 0; part < 2; ++part) {
+    SymbolSlice slice;
+    slice.path = builder_.Text(folder_ + "/libplugin.so");
+    slice.build_id = builder_.Text("build-id-of-libplugin.so");
+    slice.detail = SymbolDetail::kNames;
+    slice.part = part;
+    slice.part_count = 2;
+    slice.bytes = builder_.Text(part == 0 ? bytes.substr(0, 100) : bytes.substr(100));
+    builder_.events.symbol_slices.push_back(slice);
+  }
+  builder_.events.generated_symbols.push_back({.time_ns = 0,
+                                               .pid = kApp,
+                                               .address = kGenerated,
+                                               .size_bytes = 0x40,
+                                               .name = builder_.Text("py::rule:rules.py")});
 }
 
 // By tables, to their end but for the two of the loss stack_truncated and one in generated code.

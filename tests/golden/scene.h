@@ -30,6 +30,8 @@ inline constexpr uint64_t kCudart = 0x7f0000010000;
 inline constexpr uint64_t kCuda = 0x7f0000020000;
 inline constexpr uint64_t kCupti = 0x7f0000030000;
 inline constexpr uint64_t kInject = 0x7f0000040000;
+inline constexpr uint64_t kPlugin = 0x7f0000050000;
+inline constexpr uint64_t kGenerated = 0x7f0000060000;
 inline constexpr uint64_t kVdso = 0x7fff00000000;
 inline constexpr uint64_t kKernelText = 0xffffffff81000000;
 
@@ -53,6 +55,7 @@ class Scene {
     AddRecording();
     AddProcesses();
     AddSamples();
+    AddSymbols();
     AddGpu();
     AddHelper();
     MarkStacks();
@@ -65,6 +68,7 @@ class Scene {
   void AddRecording();
   void AddProcesses();
   void AddSamples();
+  void AddSymbols();
   void AddGpu();
   void AddDevice(uint64_t instance, uint32_t device_id, const char* uuid);
   void AddOperations();

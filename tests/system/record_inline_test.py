@@ -1,9 +1,13 @@
 """Launch stacks that the injected library takes in the program, on the simulated device: the same
 as those of the probe, for any user, from any stack, without a trace in the program."""
 
+import ctypes
+import errno
 import json
 import os
+import platform
 import shutil
+import struct
 import subprocess
 
 from record_gpu_test import keys, simulated
@@ -94,6 +98,45 @@ def test_any_user_gets_what_root_gets():
         expect("losses", work.capture("out/c.xpu").losses(), {})
         expect("stacks", stacks_of(folded(work.file("out/c.xpu"))),
                stacks_of(folded(work.file("capture.xpu"))))
+
+
+def forbid_perf_events():
+    """From now on perf_event_open fails in this process, as in a container or at Debian's level 3."""
+    pr_set_no_new_privs, pr_set_seccomp, seccomp_mode_filter = 38, 22, 2
+    load_word, jump_if_equal, give_back = 0x20, 0x15, 0x06
+    allow, fail = 0x7FFF0000, 0x00050000 | errno.EACCES
+    perf_event_open = 298  # on x86-64
+    program = [(load_word, 0, 0, 0), (jump_if_equal, 0, 1, perf_event_open),
+               (give_back, 0, 0, fail), (give_back, 0, 0, allow)]
+    code = ctypes.create_string_buffer(b"".join(struct.pack("HBBI", *step) for step in program))
+    header = struct.pack("HxxxxxxP", len(program), ctypes.addressof(code))
+    library = ctypes.CDLL(None, use_errno=True)
+    for arguments in ((pr_set_no_new_privs, 1, 0, 0, 0),
+                      (pr_set_seccomp, seccomp_mode_filter, header)):
+        if library.prctl(*arguments) != 0:
+            raise OSError(ctypes.get_errno(), "prctl")
+
+
+def test_any_user_without_perf_events():
+    """The injected library tells of mappings, processes and threads in the kernel's place."""
+    if os.geteuid() != 0 or platform.machine() != "x86_64":
+        skip("root", "only root becomes another user")
+    with Workspace() as work:
+        for mode in ("processes", "threads"):
+            command = (workload("two_kernels"), f"--mode={mode}")
+            record(work, "--launch-stacks=inline", *command)
+            result = as_nobody(work, "-o", "c.xpu", "--gpu-only", *command, env=simulated(),
+                               preexec_fn=forbid_perf_events)
+            expect(f"status ({result.stderr})", result.returncode, 0)
+            told, whole = work.capture("out/c.xpu"), work.capture()
+            expect("losses", told.losses(), {})
+            expect("not whole", [s for s in told.launch_stacks if not s["stack_flags"] & COMPLETE],
+                   [])
+            expect("programs told of", {m["build_id"] for m in told.mappings
+                                        if m["path"] == command[0]},
+                   {m["build_id"] for m in whole.mappings if m["path"] == command[0]})
+            expect("stacks", stacks_of(folded(work.file("out/c.xpu"))),
+                   stacks_of(folded(work.file("capture.xpu"))))
 
 
 def strange(work, mode, *arguments):

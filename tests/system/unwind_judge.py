@@ -4,7 +4,7 @@
 import collections
 
 from unwind_stacks import (BELOW_MAIN, BELOW_THREAD, COMPLETE, NOT_READY, TABLES, TRUNCATED,
-                           is_path, text_of)
+                           USER_FAILED, is_path, text_of)
 
 LIMIT = 256  # frames: XPU_MAX_USER_FRAMES in bpf/events.h
 # Why stacks are not complete, in the ledger (format/losses.h).
@@ -110,7 +110,8 @@ class Judge:
         """Every stack that is not complete is counted there, once."""
         totals = self.totals()
         counted = sum(totals[name] for name in REASONS.values())
-        open_ends = [s for s in self.stacks.all if not s.flags & COMPLETE]
+        open_ends = [s for s in self.stacks.all
+                     if not s.flags & COMPLETE and (s.names or s.flags & USER_FAILED)]
         ready = [s for s in open_ends if not s.flags & NOT_READY]
         if not len(ready) <= counted <= len(open_ends):
             self.problem(f"{len(ready)} stacks are not complete although their tables were ready, "

@@ -6,7 +6,7 @@ import os
 from unwind_symbols import ElfNames
 
 # format/stack.h
-TRUNCATED, TABLES, COMPLETE, NOT_READY = 1 << 1, 1 << 4, 1 << 5, 1 << 6
+TRUNCATED, USER_FAILED, TABLES, COMPLETE, NOT_READY = 1 << 1, 1 << 2, 1 << 4, 1 << 5, 1 << 6
 
 BELOW_MAIN = ["__libc_start_call_main", "__libc_start_main", "_start"]
 BELOW_THREAD = ["start_thread", "clone3"]

@@ -96,6 +96,14 @@ TEST(StackFrames, CompleteByTables) {
   EXPECT_EQ(frames.flags(), kStackTables | kStackFramePointers | kStackComplete);
 }
 
+TEST(StackFrames, AThreadWithoutAStack) {
+  StackFrames frames(XPU_MAX_FRAMES);
+  frames.Take(Stack(2, 0, {0, XPU_STOP_NO_STACK}), sizeof(xpu_stack));
+  EXPECT_EQ(frames.frames().size(), 2u);
+  EXPECT_EQ(frames.flags(), 0);
+  EXPECT_EQ(LossesOf(frames, LossKind::kStackUnreadable), 0u);
+}
+
 TEST(StackFrames, TheRoomOfBothKinds) {
   StackFrames frames(XPU_MAX_FRAMES);
   const StackWalk walk{XPU_WALK_TABLES, XPU_STOP_DEPTH};

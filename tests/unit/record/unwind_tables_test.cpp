@@ -126,12 +126,24 @@ TEST_F(UnwindTablesTest, FinishedAreToldOnce) {
   EXPECT_EQ(tables.TakeFinished(), Ids{other});
 }
 
-TEST_F(UnwindTablesTest, WhatIsReleasedKeepsItsStateAndItsPlaces) {
+TEST_F(UnwindTablesTest, WhatIsRefusedFailedOnce) {
   UnwindTables tables = Start();
   const Id id = tables.Request(At({kSelf}));
   tables.WaitUntil(kForever);
-  tables.Release(id);
+  tables.Refuse(id, "no room");
+  tables.Refuse(id, "no room either");
+  const auto failures = tables.TakeFailures();
+  ASSERT_EQ(failures.size(), 1u);
+  EXPECT_EQ(failures[0].path, kSelf);
+  EXPECT_EQ(failures[0].reason, "no room");
+  EXPECT_EQ(tables.counts().failed, 1u);
   EXPECT_EQ(tables.state(id), State::kReady);
+}
+
+TEST_F(UnwindTablesTest, PlacesOfTheFile) {
+  UnwindTables tables = Start();
+  const Id id = tables.Request(At({kSelf}));
+  tables.WaitUntil(kForever);
   auto file = ElfFile::Open(kSelf);
   for (const ElfSegment& segment : file->image().segments()) {
     EXPECT_EQ(tables.LinkAddressOf(id, segment.file_offset),
@@ -343,7 +355,6 @@ TEST_F(UnwindTablesTest, RequestsWhileWorking) {
       if (tables.state(id) == State::kReady) tables.LinkAddressOf(id, 0);
       for (const Id done : tables.TakeFinished()) {
         if (tables.state(done) == State::kReady) tables.table(done).Find(0x1000);
-        tables.Release(done);
         finished.push_back(done);
       }
       tables.TakeFailures();

@@ -177,8 +177,8 @@ TEST_F(FoldedTest, LaunchesSeenByProbes) {
   EXPECT_EQ(notes,
             "no stacks to show: recorded without injection: no GPU times\n"
             "  hint: --mode merge shows launches\n");
-  const std::string summary = test::Written(
-      [&](Output& output) { WriteSummary(analysis, KernelNames::kDemangled, output); });
+  const std::string summary =
+      test::Written([&](Output& output) { WriteSummary(analysis, KernelNames::kFull, output); });
   EXPECT_NE(summary.find(
                 "\nlaunches  3 seen by probes, 1 failed, matched by time: no GPU times (recorded\n"
                 "          without injection)\n"),

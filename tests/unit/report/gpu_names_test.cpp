@@ -7,17 +7,6 @@
 namespace xpu {
 namespace {
 
-TEST(ShortKernelName, WithoutParameters) {
-  EXPECT_EQ(ShortKernelName("void softmax<float>(float*, int)"), "softmax<float>");
-  EXPECT_EQ(ShortKernelName("void a::f<b(int)>(b (*)(int))"), "a::f<b(int)>");
-  EXPECT_EQ(ShortKernelName("(anonymous namespace)::f(int)"), "(anonymous namespace)::f");
-  EXPECT_EQ(ShortKernelName("sm80_gemm"), "sm80_gemm");
-  EXPECT_EQ(ShortKernelName("[CUDA memset]"), "[CUDA memset]");
-  EXPECT_EQ(ShortKernelName("(x)"), "(x)");
-  EXPECT_EQ(ShortKernelName("))"), "))");
-  EXPECT_EQ(ShortKernelName(""), "");
-}
-
 TEST(GpuNames, TitlesAndLeaves) {
   test::ModelBuilder builder;
   builder.AddKernel(1, 1, 1, 2, "_Z7softmaxIfEvPT_i");
@@ -28,7 +17,7 @@ TEST(GpuNames, TitlesAndLeaves) {
   builder.events.graph_launches.resize(1);
   builder.events.graph_launches[0].graph_id = 5;
   const Analysis analysis(builder.Build());
-  const GpuNames names(analysis, KernelNames::kDemangled);
+  const GpuNames names(analysis, KernelNames::kFull);
   const auto work = [](WorkKind kind, uint32_t index) {
     GpuWork made;
     made.kind = kind;
@@ -62,7 +51,7 @@ TEST(GpuNames, GpusAndGraphSizes) {
         {.instance = {}, .change = GraphNodeChange::kCloned, .node_id = uint64_t{5} << 32 | i});
   }
   const Analysis analysis(builder.Build());
-  const GpuNames names(analysis, KernelNames::kDemangled, true);
+  const GpuNames names(analysis, KernelNames::kFull, true);
   std::vector<std::string> leaves;
   for (const GpuWork& work : analysis.correlation.work) leaves.push_back(names.Leaf(work));
   EXPECT_EQ(leaves,

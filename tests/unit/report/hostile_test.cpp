@@ -91,7 +91,7 @@ TEST_P(HostileTest, EveryViewOfAnyEvents) {
         [&](Output& output) { WriteTop(analysis, {.format = format, .table = {}}, output); });
   }
   const auto written = test::Written([&](Output& output) {
-    WriteSummary(analysis, KernelNames::kDemangled, output);
+    WriteSummary(analysis, KernelNames::kFull, output);
     WriteChromeTrace(analysis, {.kernel_names = KernelNames::kMangled}, output);
     WriteDump(analysis, output);
   });

@@ -1,5 +1,7 @@
 #include "report/stack_resolver.h"
 
+#include <filesystem>
+
 #include <gtest/gtest.h>
 
 #include "report/analysis.h"
@@ -37,12 +39,16 @@ class StackResolverTest : public testing::Test {
   std::vector<std::string> Names(std::initializer_list<uint64_t> outermost_first,
                                  uint64_t time_ns = 10) {
     const StackId stack = builder_.Stack(outermost_first);
-    analysis_ = std::make_unique<Analysis>(builder_.Build());
+    analysis_ = std::make_unique<Analysis>(builder_.Build(), options_);
     const SpaceId space =
         analysis_->processes.SpaceAt(analysis_->processes.At(5, time_ns), time_ns);
+    if (ahead_) {
+      analysis_->resolver.Want(stack, space, time_ns);
+      analysis_->symbolizer.NameWanted();
+    }
     std::vector<std::string> names;
     for (const FrameId frame : analysis_->resolver.Resolve(stack, space, time_ns).frames) {
-      names.push_back(analysis_->frames[frame].name);
+      names.push_back(analysis_->frames[frame].Label());
     }
     return names;
   }
@@ -51,6 +57,8 @@ class StackResolverTest : public testing::Test {
   test::TempFolder folder_;
   test::ModelBuilder builder_;
   std::unique_ptr<Analysis> analysis_;
+  SymbolOptions options_;
+  bool ahead_ = false;
 };
 
 // The innermost address is an instruction; others return into the function whose call they follow,
@@ -61,7 +69,7 @@ TEST_F(StackResolverTest, ReturnAddressesAreLookedUpOneBefore) {
 
 TEST_F(StackResolverTest, TheInnermostUserFrameBelowTheKernelIsExactToo) {
   EXPECT_EQ(Names({kText + 0x40, kText + 0x40, kKernel + 0x10, kKernel + 0x10}),
-            (Expected{"poll", "entry", "second", "first"}));
+            (Expected{"poll_[k]", "entry_[k]", "second", "first"}));
 }
 
 TEST_F(StackResolverTest, FramesWithoutANameShowWhereTheyAre) {
@@ -75,12 +83,52 @@ TEST_F(StackResolverTest, AnonymousAndUnmappedMemory) {
 }
 
 TEST_F(StackResolverTest, KernelAddressesWithoutAName) {
-  EXPECT_EQ(Names({kKernel + 0x20}), Expected{"[unknown]"});
+  EXPECT_EQ(Names({kKernel + 0x20}), Expected{"[unknown]_[k]"});
 }
 
 TEST_F(StackResolverTest, AFileThatIsNotThere) {
   EXPECT_EQ(Names({0xb0010}), Expected{"gone.so.1+0x3010"});
   EXPECT_EQ(analysis_->symbolizer.problems().size(), 1u);
+}
+
+// What is looked up ahead is what is asked for: nothing opens the file again.
+TEST_F(StackResolverTest, AheadEveryAddressOfAStackIsNamed) {
+  ahead_ = true;
+  EXPECT_EQ(Names({kText + 0x40, kText + 0x40, kKernel + 0x10}),
+            (Expected{"poll_[k]", "second", "first"}));
+  const ModuleId module = analysis_->symbolizer.Module(folder_ / "app", "app");
+  EXPECT_TRUE(analysis_->symbolizer.Wanted(module).empty());
+  std::filesystem::remove(folder_ / "app");
+  EXPECT_EQ(analysis_->symbolizer.FunctionAt(module, ElfBuilder::kTextOffset + 0x40), "second");
+  EXPECT_EQ(analysis_->symbolizer.FunctionAt(module, ElfBuilder::kTextOffset + 0x3f), "first");
+  EXPECT_TRUE(analysis_->symbolizer.problems().empty());
+}
+
+TEST_F(StackResolverTest, OffsetsFromTheEntryAsRecorded) {
+  options_.places.offsets = true;
+  builder_.events.generated_symbols.push_back({.time_ns = 0,
+                                               .pid = 5,
+                                               .address = 0xa0000,
+                                               .size_bytes = 0x20,
+                                               .name = builder_.Text("py::f")});
+  EXPECT_EQ(Names({kText + 0x12, kText + 0x40, 0xa0010, kText + 0x44, kKernel + 0x18}),
+            (Expected{"poll+0x8_[k]", "second+0x4", "py::f+0x10", "first+0x40", "first+0x12"}));
+}
+
+TEST_F(StackResolverTest, GeneratedCodeHasNamesInAnonymousMemory) {
+  const auto add = [&](uint64_t address, const char* name) {
+    builder_.events.generated_symbols.push_back({.time_ns = 0,
+                                                 .pid = 5,
+                                                 .address = address,
+                                                 .size_bytes = 0x10,
+                                                 .name = builder_.Text(name)});
+  };
+  add(0xa0010, "py::f");
+  add(0x777000, "in memory without a mapping");
+  add(kText, "not where a file is");
+  // A return address behind the end belongs to the code before it.
+  EXPECT_EQ(Names({kText + 0x10, 0x777008, 0xa0020, 0xa0020}),
+            (Expected{"[anon]", "py::f", "in memory without a mapping", "first"}));
 }
 
 TEST_F(StackResolverTest, ANewMappingHasOtherNames) {
@@ -129,6 +177,22 @@ TEST_F(StackResolverTest, FramesOfCudaAreMarked) {
                                                        {true, false},  {true, false},
                                                        {false, false}};
   EXPECT_EQ(marks, expected);
+}
+
+// Frames of one function are apart where their lines are, and where they were inlined.
+TEST(NamedFrame, LabelsTellFramesApart) {
+  FrameTable frames;
+  NamedFrame frame{.name = "f()", .module = "app"};
+  const FrameId plain = frames.Intern(frame);
+  frame.place = "+0x12 app.cpp:3";
+  const FrameId placed = frames.Intern(frame);
+  frame.is_inlined = true;
+  const FrameId inlined = frames.Intern(frame);
+  EXPECT_EQ(frames[plain].Label(), "f()");
+  EXPECT_EQ(frames[placed].Label(), "f()+0x12 app.cpp:3");
+  EXPECT_EQ(frames[inlined].Label(), "f()+0x12 app.cpp:3 (inlined)");
+  EXPECT_EQ(frames.Intern(frame), inlined);
+  EXPECT_EQ(frames.size(), 3u);
 }
 
 TEST(ModuleName, LastPartOfAPath) {

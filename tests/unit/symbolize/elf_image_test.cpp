@@ -1,6 +1,7 @@
 #include "symbolize/elf/elf_image.h"
 
 #include <algorithm>
+#include <cstring>
 #include <map>
 
 #include <gtest/gtest.h>
@@ -55,6 +56,31 @@ TEST(ElfImage, CodeSymbolsOfBothTables) {
   EXPECT_EQ(symbols["second"].binding, ElfBinding::kLocal);
   EXPECT_FALSE(symbols["label"].is_function);
   EXPECT_EQ(symbols["third"].link_address, 0x4010c0u);
+}
+
+// More would be read as often as a file made for it likes.
+TEST(ElfImage, OneTableOfSymbolsOfEachKind) {
+  std::string file = Small().Build();
+  Elf64_Ehdr header;
+  std::memcpy(&header, file.data(), sizeof(header));
+  Elf64_Shdr dynamic;  // the sections are: null, text, two tables with their names
+  char* at = file.data() + header.e_shoff + 4 * sizeof(dynamic);
+  std::memcpy(&dynamic, at, sizeof(dynamic));
+  ASSERT_EQ(dynamic.sh_type, uint32_t{SHT_DYNSYM});
+  dynamic.sh_type = SHT_SYMTAB;
+  std::memcpy(at, &dynamic, sizeof(dynamic));
+  const auto image = ElfImage::Parse(Bytes(file), "two tables");
+  EXPECT_EQ(image.value().CodeSymbols().size(), 3u);  // without "third"
+}
+
+TEST(ElfImage, WhatIsCodeMayBeToldByAnotherFile) {
+  const std::string file = Small().Build();
+  const auto image = ElfImage::Parse(Bytes(file), "small");
+  const ElfSegment elsewhere{
+      .link_address = ElfBuilder::kTextAddress + 0x5000, .memory_bytes = 0x100, .executable = true};
+  const auto symbols = image.value().CodeSymbols({&elsewhere, 1});
+  ASSERT_EQ(symbols.size(), 1u);
+  EXPECT_EQ(symbols[0].name, "elsewhere");
 }
 
 TEST(ElfImage, WhatIsNoElfFileIsRefused) {
@@ -118,6 +144,8 @@ TEST(ElfFile, OnlyRegularFilesAreOpened) {
   EXPECT_EQ(ElfFile::Open("/dev/zero").error().kind, ErrorKind::kInvalid);
   EXPECT_EQ(ElfFile::Open("/proc/self/maps").error().kind, ErrorKind::kInvalid);
   EXPECT_EQ(ElfFile::Open(folder.path()).error().kind, ErrorKind::kInvalid);
+  EXPECT_EQ(ElfFile::Open("/dev/zero", "its name").error().message,
+            "its name: not a regular file with content");
 }
 
 // A real linker's file: this program.

@@ -12,16 +12,33 @@ namespace {
 
 using test::ElfBuilder;
 using test::TempFolder;
-using Kind = Symbolizer::ProblemKind;
+using Kind = FileProblem;
+using Detail = ModuleSymbols::Detail;
 
 constexpr uint64_t kText = ElfBuilder::kTextOffset;
 
 class SymbolizerTest : public testing::Test {
  protected:
-  SymbolizerTest() : symbolizer_({.debug_directory = folder_ / "debug"}) {}
+  SymbolizerTest() : symbolizer_(OptionsWith(Detail::kNames)) {}
+  Symbolizer::Options OptionsWith(Detail detail) const {
+    return {.files = {.symfs = {}, .debug_folders = {folder_ / "debug"}, .debuginfod = {}},
+            .detail = detail,
+            .threads = 4};
+  }
   TempFolder folder_;
   Symbolizer symbolizer_;
 };
+
+// "name+offset" of each frame, innermost first.
+std::vector<std::string> Texts(std::span<const CodeFrame> frames) {
+  std::vector<std::string> texts;
+  for (const CodeFrame& frame : frames) {
+    texts.emplace_back(frame.function);
+    if (frame.offset) texts.back() += "+" + std::to_string(*frame.offset);
+  }
+  return texts;
+}
+using Expected = std::vector<std::string>;
 
 TEST_F(SymbolizerTest, FileOffsetsThroughTheProgramHeaders) {
   ElfBuilder("id-1").Symbol("first", 0, 0x40).Symbol("second", 0x40, 0x40).WriteTo(folder_ / "a");
@@ -88,7 +105,134 @@ TEST_F(SymbolizerTest, ADebugFileOfAnotherBuildIsNotTaken) {
   EXPECT_EQ(symbolizer_.FunctionAt(symbolizer_.Module(folder_ / "a", "\xab\xcd"), kText),
             std::nullopt);
   ASSERT_EQ(symbolizer_.problems().size(), 1u);
-  EXPECT_EQ(symbolizer_.problems()[0].kind, Kind::kNoSymbols);
+  EXPECT_EQ(symbolizer_.problems()[0].kind, Kind::kMismatch);
+  EXPECT_EQ(symbolizer_.problems()[0].message,
+            folder_ / "debug/.build-id/ab/cd.debug" +
+                ": is not the recorded file: build-id abce, recorded abcd");
+}
+
+// What the capture has counts before what the machine has; the file helps where the slice is mute.
+TEST_F(SymbolizerTest, TheSliceComesFirstAndTheFileFillsUp) {
+  ElfBuilder("id-1").Symbol("of_file", 0, 0x40).Symbol("rest", 0x40, 0x40).WriteTo(folder_ / "a");
+  const std::string slice = ElfBuilder("id-1").Symbol("of_slice", 0, 0x40).Build();
+  const ModuleId module = symbolizer_.Module(folder_ / "a", "id-1");
+  symbolizer_.SetSlice(module, {slice});
+  EXPECT_EQ(symbolizer_.FunctionAt(module, kText), "of_slice");
+  EXPECT_EQ(symbolizer_.FunctionAt(module, kText + 0x40), "rest");
+  EXPECT_TRUE(symbolizer_.problems().empty());
+}
+
+TEST_F(SymbolizerTest, ASliceInPartsNamesAFileThatIsNotThere) {
+  const std::string slice = ElfBuilder("id-1").Symbol("f", 0x10, 0x40).Build();
+  const ModuleId module = symbolizer_.Module("/nowhere/a", "id-1");
+  symbolizer_.SetSlice(
+      module, {std::string_view(slice).substr(0, 100), std::string_view(slice).substr(100)});
+  EXPECT_EQ(Texts(symbolizer_.FramesAt(module, kText + 0x15)), Expected{"f+5"});
+  EXPECT_EQ(symbolizer_.FunctionAt(module, kText + 0x80), std::nullopt);
+  EXPECT_TRUE(symbolizer_.problems().empty());  // the names of the capture are all there
+}
+
+TEST_F(SymbolizerTest, TheVdsoHasASlice) {
+  const std::string slice = ElfBuilder("v").Symbol("__vdso_time", 0, 0x40).Build();
+  const ModuleId module = symbolizer_.Module("[vdso]", "");
+  symbolizer_.SetSlice(module, {slice});
+  EXPECT_EQ(symbolizer_.FunctionAt(module, kText), "__vdso_time");
+}
+
+TEST_F(SymbolizerTest, ADamagedSliceIsSaidAndTheFileTakesItsPlace) {
+  ElfBuilder("id-1").Symbol("f", 0, 0x40).WriteTo(folder_ / "a");
+  const ModuleId garbage = symbolizer_.Module(folder_ / "a", "id-1");
+  symbolizer_.SetSlice(garbage,
+                       {"this is not an ELF image, however long it may be: it has no end"});
+  EXPECT_EQ(symbolizer_.FunctionAt(garbage, kText), "f");
+  const ModuleId other = symbolizer_.Module("/nowhere/b", "id-2");
+  const std::string slice = ElfBuilder("id-3").Symbol("wrong", 0, 0x40).Build();
+  symbolizer_.SetSlice(other, {slice});
+  EXPECT_EQ(symbolizer_.FunctionAt(other, kText), std::nullopt);
+  ASSERT_EQ(symbolizer_.problems().size(), 2u);
+  EXPECT_EQ(symbolizer_.problems()[0].kind, Kind::kSlice);
+  EXPECT_EQ(symbolizer_.problems()[1].kind, Kind::kSlice);
+  EXPECT_EQ(symbolizer_.problems()[1].message,
+            "/nowhere/b: its slice is of another build: build-id 69642d33, recorded 69642d32");
+}
+
+// The batch and the single look-ups give the same; files are read by several threads.
+TEST_F(SymbolizerTest, AllThatIsWantedInOneGo) {
+  std::vector<ModuleId> modules;
+  for (int i = 0; i < 20; ++i) {
+    const std::string name = "file" + std::to_string(i);
+    ElfBuilder("id-" + name).Symbol(name, 0, 0x100).WriteTo(folder_ / name);
+    modules.push_back(symbolizer_.Module(folder_ / name, "id-" + name));
+    for (uint64_t at = 0; at < 0x100; at += 0x10) symbolizer_.Want(modules.back(), kText + at);
+    symbolizer_.Want(modules.back(), kText);
+  }
+  EXPECT_EQ(symbolizer_.Wanted(modules[3]).size(), 16u);
+  symbolizer_.NameWanted();
+  EXPECT_TRUE(symbolizer_.Wanted(modules[3]).empty());
+  for (int i = 0; i < 20; ++i) std::filesystem::remove(folder_ / ("file" + std::to_string(i)));
+  EXPECT_EQ(Texts(symbolizer_.FramesAt(modules[7], kText + 0xf0)), Expected{"file7+240"});
+  EXPECT_TRUE(symbolizer_.problems().empty());
+  EXPECT_TRUE(symbolizer_.FramesAt(modules[7], kText + 0xf8).empty());  // the file is opened again
+  EXPECT_EQ(symbolizer_.problems().size(), 1u);
+}
+
+// ---- lines and inlined functions, of a program made for it --------------------------------------
+
+// The first offset in Outermost whose frames are these.
+std::optional<std::vector<CodeFrame>> FindFrames(Symbolizer& symbolizer, ModuleId module,
+                                                 const Expected& functions) {
+  const ElfFile file = ElfFile::Open(XPU_INLINED_PUPPET).value();
+  for (const ElfSymbol& symbol : file.image().CodeSymbols()) {
+    if (symbol.name != "_Z9Outermosti") continue;
+    const uint64_t start = file.image().FileOffsetOf(symbol.link_address).value();
+    for (uint64_t at = start; at < start + symbol.size_bytes; ++at) {
+      const auto frames = symbolizer.FramesAt(module, at);
+      Expected found;
+      for (const CodeFrame& frame : frames) found.emplace_back(frame.function);
+      if (found == functions) return std::vector<CodeFrame>(frames.begin(), frames.end());
+    }
+  }
+  return std::nullopt;
+}
+
+TEST_F(SymbolizerTest, InlinedFunctionsAndLines) {
+  Symbolizer symbolizer(OptionsWith(Detail::kInlines));
+  const ModuleId module = symbolizer.Module(XPU_INLINED_PUPPET, "");
+  const auto frames =
+      FindFrames(symbolizer, module, {"_Z9Innermosti", "_Z6Middlei", "_Z9Outermosti"});
+  ASSERT_TRUE(frames.has_value());
+  std::vector<bool> inlined;
+  std::vector<uint32_t> lines;
+  for (const CodeFrame& frame : *frames) {
+    inlined.push_back(frame.is_inlined);
+    lines.push_back(frame.line);
+    EXPECT_TRUE(frame.file.ends_with("/inlined_puppet.cpp")) << frame.file;
+  }
+  EXPECT_EQ(inlined, (std::vector<bool>{true, true, false}));
+  EXPECT_EQ(lines[0], 4u);
+  EXPECT_TRUE(lines[1] == 6 || lines[1] == 7) << lines[1];
+  EXPECT_EQ(lines[2], 11u);
+  EXPECT_FALSE((*frames)[0].offset.has_value());
+  EXPECT_TRUE((*frames)[2].offset.has_value());
+  EXPECT_EQ(symbolizer.files_without_lines(), 0u);
+}
+
+// Without --inline: the line in the function itself, not in what was inlined into it.
+TEST_F(SymbolizerTest, LinesWithoutInlinedFunctions) {
+  Symbolizer symbolizer(OptionsWith(Detail::kLines));
+  const ModuleId module = symbolizer.Module(XPU_INLINED_PUPPET, "");
+  const auto frames = FindFrames(symbolizer, module, {"_Z9Outermosti"});
+  ASSERT_TRUE(frames.has_value());
+  EXPECT_TRUE(frames->front().line >= 10 && frames->front().line <= 13) << frames->front().line;
+  EXPECT_FALSE(frames->front().is_inlined);
+}
+
+TEST_F(SymbolizerTest, AFileWithoutDebugInformationIsCountedAndNamed) {
+  ElfBuilder("id-1").Symbol("f", 0, 0x40).WriteTo(folder_ / "a");
+  Symbolizer symbolizer(OptionsWith(Detail::kInlines));
+  EXPECT_EQ(symbolizer.FunctionAt(symbolizer.Module(folder_ / "a", "id-1"), kText), "f");
+  EXPECT_EQ(symbolizer.files_without_lines(), 1u);
+  EXPECT_TRUE(symbolizer.problems().empty());
 }
 
 }  // namespace

@@ -1,0 +1,210 @@
+#include "record/generated_code.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cstring>
+#include <unordered_map>
+#include <utility>
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "format/base/file.h"
+#include "format/base/text.h"
+#include "record/mapped_file.h"
+
+namespace xpu {
+namespace {
+
+constexpr uint64_t kMaxFileBytes = uint64_t{256} << 20;
+constexpr size_t kMaxNameBytes = 4096;
+
+// Everybody can put a file there: a regular one of bounded size, and not through a link.
+std::string ReadBounded(const std::string& path) {
+  UniqueFd fd(::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC | O_NOFOLLOW));
+  struct stat info {};
+  if (!fd || ::fstat(fd.get(), &info) != 0 || !S_ISREG(info.st_mode)) return {};
+  std::string text(std::min<uint64_t>(static_cast<uint64_t>(info.st_size), kMaxFileBytes), '\0');
+  size_t done = 0;
+  while (done < text.size()) {
+    const ssize_t n =
+        ::pread(fd.get(), text.data() + done, text.size() - done, static_cast<off_t>(done));
+    if (n <= 0) break;
+    done += static_cast<size_t>(n);
+  }
+  text.resize(done);
+  return text;
+}
+
+bool TakeHex(std::string_view& text, uint64_t& value) {
+  if (text.starts_with("0x")) text.remove_prefix(2);
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value, 16);
+  if (error != std::errc()) return false;
+  text.remove_prefix(static_cast<size_t>(end - text.data()));
+  if (!text.starts_with(' ')) return false;
+  text.remove_prefix(1);
+  return true;
+}
+
+// ---- jitdump: a file header, then records, each with its size ----------------------------------
+
+constexpr uint32_t kMagic = 0x4A695444;  // "JiTD"
+constexpr uint64_t kArchClock = 1;       // flag: times are of the processor's own clock
+
+struct DumpHeader {
+  uint32_t magic, version, bytes, machine, padding, pid;
+  uint64_t time_ns, flags;
+};
+
+struct RecordHeader {
+  uint32_t kind, bytes;
+  uint64_t time_ns;
+};
+
+enum RecordKind : uint32_t { kCodeLoad = 0, kCodeMove = 1 };
+
+struct LoadRecord {
+  uint32_t pid, tid;
+  uint64_t link_address, address, size_bytes, number;
+};
+
+struct MoveRecord {
+  uint32_t pid, tid;
+  uint64_t link_address, old_address, address, size_bytes, number;
+};
+
+template <typename T>
+bool Take(std::string_view& bytes, T& value) {
+  if (bytes.size() < sizeof(T)) return false;
+  std::memcpy(&value, bytes.data(), sizeof(T));
+  bytes.remove_prefix(sizeof(T));
+  return true;
+}
+
+class JitDumpReader {
+ public:
+  std::vector<GeneratedCode> Read(std::string_view bytes);
+
+ private:
+  void TakeRecord(const RecordHeader& header, std::string_view body);
+
+  bool has_times_ = false;
+  std::vector<GeneratedCode> code_;
+  std::unordered_map<uint64_t, std::string> names_;  // by number
+};
+
+std::vector<GeneratedCode> JitDumpReader::Read(std::string_view bytes) {
+  const std::string_view whole = bytes;
+  DumpHeader file{};
+  if (!Take(bytes, file) || file.magic != kMagic || file.bytes < sizeof(file) ||
+      file.bytes > whole.size()) {
+    return {};
+  }
+  has_times_ = (file.flags & kArchClock) == 0;
+  bytes = whole.substr(file.bytes);
+  RecordHeader header{};
+  while (Take(bytes, header) && header.bytes >= sizeof(header) &&
+         header.bytes - sizeof(header) <= bytes.size()) {
+    TakeRecord(header, bytes.substr(0, header.bytes - sizeof(header)));
+    bytes.remove_prefix(header.bytes - sizeof(header));
+  }
+  return std::move(code_);
+}
+
+void JitDumpReader::TakeRecord(const RecordHeader& header, std::string_view body) {
+  const uint64_t time_ns = has_times_ ? header.time_ns : 0;
+  LoadRecord load{};
+  MoveRecord move{};
+  if (header.kind == kCodeLoad && Take(body, load)) {
+    const std::string name(body.substr(0, std::min(body.find('\0'), kMaxNameBytes)));
+    names_[load.number] = name;
+    code_.push_back({time_ns, load.address, load.size_bytes, name});
+  } else if (header.kind == kCodeMove && Take(body, move)) {
+    const auto name = names_.find(move.number);
+    if (name == names_.end()) return;
+    code_.push_back({time_ns, move.address, move.size_bytes, name->second});
+  }
+}
+
+// The number by which the process knows itself, the innermost of its namespaces.
+uint32_t OwnNumberOf(uint32_t pid) {
+  auto status = ReadFile(Format("/proc/{}/status", pid));
+  if (!status.ok()) return pid;
+  const size_t at = status->find("\nNSpid:");
+  if (at == std::string::npos) return pid;
+  const std::string_view line = std::string_view(*status).substr(at + 1);
+  const std::string_view numbers = line.substr(0, line.find('\n'));
+  const size_t last = numbers.find_last_of(" \t");
+  uint32_t number = pid;
+  if (last != std::string_view::npos) {
+    std::from_chars(numbers.data() + last + 1, numbers.data() + numbers.size(), number);
+  }
+  return number;
+}
+
+std::string ReadFirst(const std::vector<std::string>& paths) {
+  for (const std::string& path : paths) {
+    if (std::string text = ReadBounded(path); !text.empty()) return text;
+  }
+  return {};
+}
+
+std::string ReadPerfMap(uint32_t pid) {
+  return ReadFirst({Format("/proc/{}/root/tmp/perf-{}.map", pid, OwnNumberOf(pid)),
+                    Format("/tmp/perf-{}.map", pid)});
+}
+
+std::string ReadJitDump(const HitCode& hit) {
+  return ReadFirst(PathsOfMapping({.pid = hit.pid, .path = hit.dump_path}));
+}
+
+}  // namespace
+
+std::vector<GeneratedCode> ParsePerfMap(std::string_view text) {
+  std::vector<GeneratedCode> code;
+  while (!text.empty()) {
+    std::string_view line = text.substr(0, text.find('\n'));
+    text.remove_prefix(std::min(text.size(), line.size() + 1));
+    GeneratedCode one;
+    if (!TakeHex(line, one.address) || !TakeHex(line, one.size_bytes) || line.empty()) continue;
+    one.name = line.substr(0, kMaxNameBytes);
+    code.push_back(std::move(one));
+  }
+  return code;
+}
+
+std::vector<GeneratedCode> ParseJitDump(std::string_view bytes) {
+  return JitDumpReader().Read(bytes);
+}
+
+std::vector<GeneratedCode> Covering(std::vector<GeneratedCode> code,
+                                    const std::vector<uint64_t>& addresses) {
+  std::erase_if(code, [&](const GeneratedCode& one) {
+    const auto at = std::lower_bound(addresses.begin(), addresses.end(), one.address);
+    return at == addresses.end() || *at - one.address >= one.size_bytes;
+  });
+  return code;
+}
+
+void WriteGeneratedSymbols(const std::vector<HitCode>& hits, EventSink& sink) {
+  for (const HitCode& hit : hits) {
+    std::vector<GeneratedCode> code = Covering(ParsePerfMap(ReadPerfMap(hit.pid)), hit.addresses);
+    if (!hit.dump_path.empty()) {
+      for (GeneratedCode& one : Covering(ParseJitDump(ReadJitDump(hit)), hit.addresses)) {
+        code.push_back(std::move(one));
+      }
+    }
+    for (const GeneratedCode& one : code) {
+      GeneratedSymbol symbol;
+      symbol.time_ns = one.time_ns;
+      symbol.pid = hit.pid;
+      symbol.address = one.address;
+      symbol.size_bytes = one.size_bytes;
+      symbol.name = sink.Intern(one.name);
+      sink.Write(symbol);
+    }
+  }
+}
+
+}  // namespace xpu

@@ -1,0 +1,96 @@
+#include "record/symbol_slices.h"
+
+#include <algorithm>
+#include <atomic>
+#include <functional>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "format/base/text.h"
+#include "record/background_threads.h"
+#include "record/generated_code.h"
+#include "record/hit_files.h"
+#include "record/unwind_file.h"
+#include "symbolize/elf/file_symbols.h"
+#include "symbolize/elf/symbol_slice.h"
+#include "symbolize/slice_maker.h"
+
+namespace xpu {
+namespace {
+
+constexpr size_t kPartBytes = size_t{512} << 10;
+constexpr unsigned kMostThreads = 8;
+constexpr char kDebugFolder[] = "/usr/lib/debug";
+
+Result<std::string> SliceOfVdso(const std::vector<uint64_t>& offsets) {
+  XPU_ASSIGN_OR_RETURN(const ElfImage image, ElfImage::Parse(VdsoImage(), kVdso));
+  const FileSymbols symbols(image);
+  std::vector<uint64_t> addresses;
+  for (const uint64_t offset : offsets) {
+    if (const auto address = image.LinkAddressOf(offset)) addresses.push_back(*address);
+  }
+  return WriteSymbolSlice(image, symbols.table(), addresses);
+}
+
+Result<std::string> SliceOf(const HitFile& file, SymbolDetail detail) {
+  if (file.path == kVdso) return SliceOfVdso(file.offsets);
+  SliceOrder order;
+  order.path = file.fd ? Format("/proc/self/fd/{}", file.fd.get()) : file.path;
+  order.name = file.path;
+  order.build_id = file.build_id;
+  order.debug_folder = kDebugFolder;
+  order.detail = detail == SymbolDetail::kLines ? SliceDetail::kLines : SliceDetail::kNames;
+  return MakeSymbolSlice(order, file.offsets);
+}
+
+// Runs work(0) to work(count - 1), several at a time.
+void InParallel(size_t count, const std::function<void(size_t)>& work) {
+  std::atomic<size_t> next = 0;
+  const auto run = [&] {
+    for (size_t i = next++; i < count; i = next++) work(i);
+  };
+  BackgroundThreads others;
+  const size_t threads =
+      std::min<size_t>({count, std::thread::hardware_concurrency(), kMostThreads});
+  for (size_t i = 1; i < threads; ++i) others.Start(run);
+  run();
+}
+
+void WriteSlice(const HitFile& file, SymbolDetail detail, std::string_view bytes, EventSink& sink) {
+  const size_t parts = (bytes.size() + kPartBytes - 1) / kPartBytes;
+  for (size_t part = 0; part < parts; ++part) {
+    SymbolSlice slice;
+    slice.path = sink.Intern(file.path);
+    slice.build_id = sink.Intern(file.build_id);
+    slice.detail = detail;
+    slice.part = static_cast<uint32_t>(part);
+    slice.part_count = static_cast<uint32_t>(parts);
+    slice.bytes = sink.Intern(bytes.substr(part * kPartBytes, kPartBytes));
+    sink.Write(slice);
+  }
+}
+
+// Data that is mapped like code (a pack of git's, a database) was executed by nobody.
+bool IsNoElfFile(const Error& error) { return error.kind == ErrorKind::kInvalid; }
+
+}  // namespace
+
+void WriteSymbols(EventSink& sink, SymbolDetail detail) {
+  HitFiles* hits = sink.hits();
+  if (hits == nullptr) return;
+  const std::vector<HitFile> files = hits->TakeFiles();
+  std::vector<Result<std::string>> slices(files.size(), std::string());
+  InParallel(files.size(), [&](size_t i) { slices[i] = SliceOf(files[i], detail); });
+  for (size_t i = 0; i < files.size(); ++i) {
+    if (slices[i].ok()) {
+      WriteSlice(files[i], detail, *slices[i], sink);
+    } else if (!IsNoElfFile(slices[i].error())) {
+      sink.losses().Add(LossKind::kSymbolsNotStored, 1, 0, {}, slices[i].error().message);
+    }
+  }
+  WriteGeneratedSymbols(hits->TakeCode(), sink);
+}
+
+}  // namespace xpu

@@ -1,0 +1,113 @@
+#include "symbolize/debuginfod.h"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <csignal>
+
+#include <fcntl.h>
+#include <poll.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "format/base/handle.h"
+#include "format/base/text.h"
+#include "symbolize/file_finder.h"
+
+extern char** environ;
+
+namespace xpu {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using std::chrono::milliseconds;
+
+constexpr size_t kMaxAnswerBytes = 4096;
+
+milliseconds Since(Clock::time_point start) {
+  return std::chrono::duration_cast<milliseconds>(Clock::now() - start);
+}
+
+// What the program writes, until it ends or `limit` has passed.
+std::string ReadAnswer(int fd, milliseconds limit) {
+  const auto start = Clock::now();
+  std::string answer;
+  std::array<char, 512> buffer{};
+  while (answer.size() < kMaxAnswerBytes) {
+    const milliseconds left = limit - Since(start);
+    if (left.count() <= 0) return {};
+    pollfd wait{.fd = fd, .events = POLLIN, .revents = 0};
+    const int ready = ::poll(&wait, 1, static_cast<int>(left.count()));
+    if (ready == 0 || (ready < 0 && errno != EINTR)) return {};
+    if (ready < 0) continue;
+    const ssize_t n = ::read(fd, buffer.data(), buffer.size());
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) break;
+    answer.append(buffer.data(), static_cast<size_t>(n));
+  }
+  return answer;
+}
+
+pid_t Spawn(const std::string& program, const std::string& what, const std::string& build_id,
+            int out) {
+  posix_spawn_file_actions_t actions;
+  posix_spawnattr_t attributes;
+  ::posix_spawn_file_actions_init(&actions);
+  ::posix_spawnattr_init(&attributes);
+  ::posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+  ::posix_spawn_file_actions_adddup2(&actions, out, STDOUT_FILENO);
+  ::posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
+  // A group of its own, so that what it starts ends with it.
+  ::posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP);
+  std::array<std::string, 3> arguments = {program, what, build_id};
+  std::array<char*, 4> argv = {arguments[0].data(), arguments[1].data(), arguments[2].data(),
+                               nullptr};
+  pid_t pid = -1;
+  const int error =
+      ::posix_spawnp(&pid, program.c_str(), &actions, &attributes, argv.data(), environ);
+  ::posix_spawn_file_actions_destroy(&actions);
+  ::posix_spawnattr_destroy(&attributes);
+  return error == 0 ? pid : -1;
+}
+
+}  // namespace
+
+std::string Debuginfod::Ask(const std::string& what, const std::string& build_id,
+                            milliseconds limit) const {
+  std::array<int, 2> ends{};
+  if (::pipe2(ends.data(), O_CLOEXEC) != 0) return {};
+  const UniqueFd in(ends[0]);
+  UniqueFd out(ends[1]);
+  const pid_t pid = Spawn(options_.program, what, build_id, out.get());
+  out.reset();
+  if (pid < 0) return {};
+  std::string answer = ReadAnswer(in.get(), limit);
+  ::kill(-pid, SIGKILL);  // it has ended, or its time has
+  int status = 0;
+  while (::waitpid(pid, &status, 0) < 0 && errno == EINTR) {
+  }
+  answer.erase(std::min(answer.find('\n'), answer.size()));
+  return answer;
+}
+
+std::string Debuginfod::Find(std::string_view what, std::string_view build_id,
+                             std::string_view name) {
+  const std::scoped_lock lock(mutex_);
+  const milliseconds left = options_.time_limit - used_;
+  const auto say = [&](const std::string& line) {
+    if (options_.progress) options_.progress(line);
+  };
+  if (left.count() <= 0) {
+    if (!gave_up_) say("debuginfod: the time limit is over, the other files are not asked for");
+    gave_up_ = true;
+    return {};
+  }
+  say(Format("debuginfod: asking for {} of {}", what, name));
+  const auto start = Clock::now();
+  std::string path = Ask(std::string(what), ToHex(build_id), left);
+  used_ += Since(start);
+  return path;
+}
+
+}  // namespace xpu

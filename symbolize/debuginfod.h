@@ -1,0 +1,38 @@
+// Debug information from a debuginfod server, by the `debuginfod-find` program of elfutils. Used
+// only when the user asks for it: a server that does not answer costs the whole time limit.
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <mutex>
+#include <string>
+#include <string_view>
+
+namespace xpu {
+
+class Debuginfod {
+ public:
+  struct Options {
+    std::string program = "debuginfod-find";              // on PATH unless it is a path
+    std::chrono::milliseconds time_limit{30'000};         // for all questions together
+    std::function<void(std::string_view)> progress = {};  // a line of text; may be empty
+  };
+
+  Debuginfod() = default;
+  explicit Debuginfod(Options options) : options_(std::move(options)) {}
+
+  // `what`: "debuginfo" or "executable". The path of the file in debuginfod's cache; empty: it has
+  // none, or the time is up. One question at a time; any thread.
+  std::string Find(std::string_view what, std::string_view build_id, std::string_view name);
+
+ private:
+  std::string Ask(const std::string& what, const std::string& build_id,
+                  std::chrono::milliseconds limit) const;
+
+  Options options_;
+  std::mutex mutex_;
+  std::chrono::milliseconds used_{0};
+  bool gave_up_ = false;
+};
+
+}  // namespace xpu

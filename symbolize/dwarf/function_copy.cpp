@@ -1,0 +1,52 @@
+#include "symbolize/dwarf/function_copy.h"
+
+#include <algorithm>
+
+namespace xpu::dwarf {
+namespace {
+
+void AppendRange(std::vector<AddressRange>& ranges, AddressRange range) {
+  if (!ranges.empty() && ranges.back().end == range.begin) {
+    ranges.back().end = range.end;
+  } else {
+    ranges.push_back(range);
+  }
+}
+
+void CopyInlined(const CodePlace& place, FunctionNames& names, SourceFunction& function) {
+  for (const InlinedCall& call : place.inlined->calls) {
+    function.inlined.push_back({.function = names.NameOf(call.origin),
+                                .call_file = place.lines->File(call.call_file),
+                                .call_line = call.call_line,
+                                .parent = call.parent,
+                                .ranges = {}});
+  }
+  for (const RangeMap::Item& piece : place.inlined->map.pieces()) {
+    for (uint32_t at = piece.value; at != RangeMap::kNone; at = function.inlined[at].parent) {
+      AppendRange(function.inlined[at].ranges, piece.range);
+    }
+  }
+}
+
+}  // namespace
+
+SourceFunction CopyFunction(const CodePlace& place, FunctionNames& names) {
+  SourceFunction function;
+  function.name = names.NameOf(place.function->entry);
+  function.ranges = place.function->ranges;
+  std::sort(function.ranges.begin(), function.ranges.end(),
+            [](const AddressRange& a, const AddressRange& b) { return a.begin < b.begin; });
+  CopyInlined(place, names, function);
+  for (const AddressRange& range : function.ranges) {
+    for (const LineRow& row : place.lines->RowsOf(range)) {
+      const bool is_gap = row.file == LineTable::kGap;
+      function.rows.push_back({.link_address = row.link_address,
+                               .file = is_gap ? std::string_view() : place.lines->File(row.file),
+                               .line = row.line,
+                               .is_gap = is_gap});
+    }
+  }
+  return function;
+}
+
+}  // namespace xpu::dwarf

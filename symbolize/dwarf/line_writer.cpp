@@ -1,0 +1,150 @@
+#include "symbolize/dwarf/line_writer.h"
+
+#include "symbolize/dwarf/constants.h"
+
+namespace xpu::dwarf {
+namespace {
+
+constexpr int kLineBase = -5;
+constexpr int kLineRange = 14;
+constexpr int kOpcodeBase = 13;
+constexpr uint8_t kOperandCounts[kOpcodeBase - 1] = {0, 1, 1, 1, 1, 0, 0, 0, 1, 0, 0, 1};
+
+// The length of the folder in front of the last slash; 0: the path is written whole, because its
+// parts would not join to the same text.
+size_t FolderBytes(std::string_view path) {
+  const size_t slash = path.rfind('/');
+  if (slash == std::string_view::npos || slash == 0 || slash + 1 == path.size()) return 0;
+  return path[slash - 1] == '/' ? 0 : slash;
+}
+
+void PutEntryFormat(ByteWriter& out, uint64_t content, uint64_t form) {
+  out.Uleb(content);
+  out.Uleb(form);
+}
+
+}  // namespace
+
+LineWriter::LineWriter() {
+  folders_.push_back(texts_.OffsetOf(""));
+  files_.push_back({.text_at = texts_.OffsetOf(""), .folder = 0});
+  file_numbers_.emplace("", 0);
+}
+
+uint32_t LineWriter::FileOf(std::string_view path) {
+  if (const auto found = file_numbers_.find(path); found != file_numbers_.end()) {
+    return found->second;
+  }
+  File file{.text_at = 0, .folder = 0};
+  if (const size_t folder_bytes = FolderBytes(path); folder_bytes != 0) {
+    const auto next = static_cast<uint32_t>(folders_.size());
+    const auto [folder, is_new] =
+        folder_numbers_.try_emplace(std::string(path.substr(0, folder_bytes)), next);
+    if (is_new) folders_.push_back(texts_.OffsetOf(folder->first));
+    file.folder = folder->second;
+    file.text_at = texts_.OffsetOf(path.substr(folder_bytes + 1));
+  } else {
+    file.text_at = texts_.OffsetOf(path);
+  }
+  const auto number = static_cast<uint32_t>(files_.size());
+  files_.push_back(file);
+  file_numbers_.emplace(path, number);
+  return number;
+}
+
+void LineWriter::AddRange(AddressRange range, const std::vector<SourceRow>& rows) {
+  for (const SourceRow& row : rows) {
+    if (row.link_address < range.begin || row.link_address >= range.end) continue;
+    if (row.is_gap) {
+      EndSequence(row.link_address);
+    } else {
+      AddRow(row);
+    }
+  }
+  EndSequence(range.end);
+}
+
+void LineWriter::AddRow(const SourceRow& row) {
+  if (!state_.open) {
+    Extended(kLneSetAddress, 8);
+    program_.U64(row.link_address);
+    state_ = {.link_address = row.link_address, .open = true};
+  }
+  if (const uint32_t file = FileOf(row.file); file != state_.file) {
+    program_.U8(kLnsSetFile);
+    program_.Uleb(file);
+    state_.file = file;
+  }
+  AdvanceTo(row.link_address, row.line);
+}
+
+// Makes a row: in one byte when both steps are small.
+void LineWriter::AdvanceTo(uint64_t link_address, uint32_t line) {
+  const uint64_t address_step = link_address - state_.link_address;
+  const int64_t line_step = int64_t{line} - int64_t{state_.line};
+  state_.link_address = link_address;
+  state_.line = line;
+  const bool small_line = line_step >= kLineBase && line_step < kLineBase + kLineRange;
+  if (small_line && address_step < 256) {
+    const uint64_t opcode =
+        static_cast<uint64_t>(line_step - kLineBase) + address_step * kLineRange + kOpcodeBase;
+    if (opcode < 256) return program_.U8(static_cast<unsigned>(opcode));
+  }
+  if (address_step != 0) {
+    program_.U8(kLnsAdvancePc);
+    program_.Uleb(address_step);
+  }
+  if (line_step != 0) {
+    program_.U8(kLnsAdvanceLine);
+    program_.Sleb(line_step);
+  }
+  program_.U8(kLnsCopy);
+}
+
+void LineWriter::EndSequence(uint64_t link_address) {
+  if (!state_.open) return;
+  program_.U8(kLnsAdvancePc);
+  program_.Uleb(link_address - state_.link_address);
+  Extended(kLneEndSequence, 0);
+  state_ = {};
+}
+
+void LineWriter::Extended(uint8_t opcode, uint64_t operand_bytes) {
+  program_.U8(kLnsExtended);
+  program_.Uleb(1 + operand_bytes);
+  program_.U8(opcode);
+}
+
+std::string LineWriter::TakeLines() {
+  ByteWriter out;
+  const size_t length = out.BeginLength();
+  out.U16(5);
+  out.U8(8);  // bytes of an address
+  out.U8(0);  // of a segment selector
+  const size_t header_length = out.BeginLength();
+  out.U8(1);  // bytes of an instruction
+  out.U8(1);  // operations of an instruction
+  out.U8(1);  // rows are statements
+  out.U8(static_cast<uint8_t>(kLineBase));
+  out.U8(kLineRange);
+  out.U8(kOpcodeBase);
+  for (const uint8_t count : kOperandCounts) out.U8(count);
+  out.U8(1);
+  PutEntryFormat(out, kLnctPath, kFormLineStrp);
+  out.Uleb(folders_.size());
+  for (const uint64_t text_at : folders_) out.U32(text_at);
+  out.U8(2);
+  PutEntryFormat(out, kLnctPath, kFormLineStrp);
+  PutEntryFormat(out, kLnctDirectoryIndex, kFormUdata);
+  out.Uleb(files_.size());
+  for (const File& file : files_) {
+    out.U32(file.text_at);
+    out.Uleb(file.folder);
+  }
+  out.EndLength(header_length);
+  out.Append(program_.bytes());
+  out.EndLength(length);
+  return std::move(out.bytes());
+}
+
+}  // namespace xpu::dwarf

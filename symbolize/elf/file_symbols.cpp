@@ -1,0 +1,54 @@
+#include "symbolize/elf/file_symbols.h"
+
+#include <algorithm>
+
+#include "symbolize/elf/debug_data.h"
+#include "symbolize/elf/plt_entries.h"
+
+namespace xpu {
+namespace {
+
+void Append(std::vector<ElfSymbol>& symbols, const std::vector<ElfSymbol>& more) {
+  symbols.insert(symbols.end(), more.begin(), more.end());
+}
+
+// A name that somebody gave to an entry is better than ours.
+void AppendUnnamed(std::vector<ElfSymbol>& symbols, std::vector<ElfSymbol> entries) {
+  std::ranges::sort(entries, {}, &ElfSymbol::link_address);
+  for (const ElfSymbol& symbol : symbols) {
+    const uint64_t address = symbol.link_address;
+    auto entry = std::ranges::lower_bound(entries, address, {}, &ElfSymbol::link_address);
+    for (; entry != entries.end() && entry->link_address == address; ++entry) entry->name = {};
+  }
+  std::erase_if(entries, [](const ElfSymbol& entry) { return entry.name.empty(); });
+  Append(symbols, entries);
+}
+
+}  // namespace
+
+FileSymbols::FileSymbols(const ElfImage& file, const ElfImage* debug)
+    : table_(Collect(file, debug)) {}
+
+std::vector<ElfSymbol> FileSymbols::Collect(const ElfImage& file, const ElfImage* debug) {
+  std::vector<ElfSymbol> symbols = file.CodeSymbols();
+  has_local_names_ = file.has_symtab();
+  if (debug != nullptr) {
+    Append(symbols, debug->CodeSymbols(file.segments()));
+    has_local_names_ = has_local_names_ || debug->has_symtab();
+  }
+  if (!has_local_names_) AppendDebugData(file, symbols);
+  AppendUnnamed(symbols, ReadPltEntries(file, symbols, texts_.emplace_back()));
+  return symbols;
+}
+
+void FileSymbols::AppendDebugData(const ElfImage& file, std::vector<ElfSymbol>& symbols) {
+  const ElfSection section = file.Section(".gnu_debugdata");
+  if (section.is_compressed) return;  // by the linker, once more: nobody does
+  const std::string& text = texts_.emplace_back(DecompressDebugData(section.bytes));
+  const auto inner = ElfImage::Parse(std::as_bytes(std::span(text)), ".gnu_debugdata");
+  if (!inner.ok() || !inner.value().has_symtab()) return;
+  Append(symbols, inner.value().CodeSymbols(file.segments()));
+  has_local_names_ = true;
+}
+
+}  // namespace xpu

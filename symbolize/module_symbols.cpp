@@ -1,0 +1,151 @@
+#include "symbolize/module_symbols.h"
+
+#include <utility>
+
+#include "format/base/text.h"
+
+namespace xpu {
+namespace {
+
+constexpr size_t kMaxSliceBytes = size_t{64} << 20;
+
+std::string FolderOf(const std::string& path) {
+  const size_t slash = path.rfind('/');
+  return slash == std::string::npos ? std::string() : path.substr(0, slash);
+}
+
+}  // namespace
+
+ModuleSymbols::ModuleSymbols(const RecordedFile& recorded, const FileFinder& finder, Detail detail)
+    : recorded_(recorded), finder_(finder), detail_(detail) {
+  OpenSlice();
+  if (!slice_) OpenFile();
+  if (detail_ != Detail::kNames) OpenDebugInfo();
+}
+
+void ModuleSymbols::Fail(FileProblem problem, std::string text) {
+  if (problem_ != FileProblem::kNone) return;
+  problem_ = problem;
+  problem_text_ = std::move(text);
+}
+
+void ModuleSymbols::OpenSlice() {
+  if (recorded_.slice.empty()) return;
+  size_t bytes = 0;
+  for (const std::string_view part : recorded_.slice) bytes += part.size();
+  if (bytes > kMaxSliceBytes) {
+    return Fail(FileProblem::kSlice, Format("{}: its slice has {} bytes", recorded_.path, bytes));
+  }
+  slice_text_ = recorded_.slice.front();
+  if (recorded_.slice.size() > 1) {
+    slice_bytes_.reserve(bytes);
+    for (const std::string_view part : recorded_.slice) slice_bytes_ += part;
+    slice_text_ = slice_bytes_;
+  }
+  Result<ElfImage> image =
+      ElfImage::Parse(std::as_bytes(std::span(slice_text_)), recorded_.path + " (slice)");
+  if (!image.ok()) return Fail(FileProblem::kSlice, image.error().message);
+  if (!recorded_.build_id.empty() && image->build_id() != recorded_.build_id) {
+    return Fail(FileProblem::kSlice,
+                Format("{}: its slice is of another build: build-id {}, recorded {}",
+                       recorded_.path, ToHex(image->build_id()), ToHex(recorded_.build_id)));
+  }
+  slice_ = std::move(image).value();
+  slice_symbols_.emplace(*slice_);
+}
+
+void ModuleSymbols::OpenFile() {
+  if (std::exchange(file_tried_, true) || !IsFilePath(recorded_.path)) return;
+  FileSearch search = finder_.Program(recorded_.path, recorded_.build_id);
+  file_ = std::move(search.found);
+  if (!file_ || !file_->file.image().has_symtab()) OpenDebugFile();
+  if (file_ && debug_file_) {
+    file_symbols_.emplace(file_->file.image(), &debug_file_->file.image());
+  } else if (file_ || debug_file_) {
+    file_symbols_.emplace((file_ ? *file_ : *debug_file_).file.image());
+  }
+  // What the capture itself has is enough.
+  if (slice_) return;
+  if (!file_ && !debug_file_) return Fail(search.problem, std::move(search.message));
+  if (file_symbols_->table().empty()) {
+    Fail(FileProblem::kNoSymbols, Format("{}: has no symbols (stripped)", recorded_.path));
+  }
+}
+
+void ModuleSymbols::OpenDebugFile() {
+  if (std::exchange(debug_file_tried_, true) || !IsFilePath(recorded_.path)) return;
+  // The file's own id serves where the recording has none.
+  const std::string_view build_id =
+      file_ ? file_->file.image().build_id() : std::string_view(recorded_.build_id);
+  const std::string& path = file_ ? file_->path : recorded_.path;
+  FileSearch search = finder_.Debug(path, build_id, file_ ? &file_->file.image() : nullptr);
+  debug_file_ = std::move(search.found);
+  if (search.problem == FileProblem::kMismatch) Fail(search.problem, std::move(search.message));
+}
+
+bool ModuleSymbols::OpenDebugInfoOf(const FoundFile& file) {
+  Result<DebugInfo> info =
+      DebugInfo::Open(file.path, {.alternate_path = finder_.Alternate(file),
+                                  .folder = FolderOf(file_ ? file_->path : file.path)});
+  if (info.ok()) debug_info_ = std::move(info).value();
+  return info.ok();
+}
+
+void ModuleSymbols::OpenDebugInfo() {
+  if (slice_) {
+    Result<DebugInfo> info = DebugInfo::Parse(slice_text_, recorded_.path);
+    if (info.ok()) {
+      debug_info_ = std::move(info).value();
+      return;
+    }
+  }
+  OpenFile();
+  if (file_ && OpenDebugInfoOf(*file_)) return;
+  OpenDebugFile();
+  if (debug_file_) OpenDebugInfoOf(*debug_file_);
+}
+
+std::optional<uint64_t> ModuleSymbols::LinkAddressOf(uint64_t file_offset) {
+  if (slice_) return slice_->LinkAddressOf(file_offset);
+  if (file_) return file_->file.image().LinkAddressOf(file_offset);
+  // Debug files keep the program headers; some tools set the sizes in the file to zero there, then
+  // nothing is translated.
+  if (debug_file_) return debug_file_->file.image().LinkAddressOf(file_offset);
+  return std::nullopt;
+}
+
+const ElfSymbol* ModuleSymbols::SymbolAt(uint64_t file_offset, uint64_t link_address) {
+  if (slice_symbols_) {
+    if (const ElfSymbol* symbol = slice_symbols_->table().Find(link_address)) return symbol;
+    OpenFile();
+    if (file_) link_address = file_->file.image().LinkAddressOf(file_offset).value_or(link_address);
+  }
+  return file_symbols_ ? file_symbols_->table().Find(link_address) : nullptr;
+}
+
+const std::vector<CodeFrame>& ModuleSymbols::At(uint64_t file_offset) {
+  frames_.clear();
+  const std::optional<uint64_t> link_address = LinkAddressOf(file_offset);
+  if (!link_address) return frames_;
+  if (debug_info_) {
+    for (const SourceFrame& frame : debug_info_->At(*link_address)) {
+      frames_.push_back({.function = frame.function,
+                         .file = frame.file,
+                         .line = frame.line,
+                         .is_inlined = frame.is_inlined,
+                         .offset = {}});
+    }
+    if (detail_ != Detail::kInlines && frames_.size() > 1) {
+      frames_.erase(frames_.begin(), frames_.end() - 1);
+    }
+  }
+  // The symbol's name and not DWARF's: the function is called the same with and without lines.
+  if (const ElfSymbol* symbol = SymbolAt(file_offset, *link_address)) {
+    if (frames_.empty()) frames_.emplace_back();
+    frames_.back().function = symbol->name;
+    frames_.back().offset = *link_address - symbol->link_address;
+  }
+  return frames_;
+}
+
+}  // namespace xpu

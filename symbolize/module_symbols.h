@@ -1,0 +1,84 @@
+// The names and lines of one recorded file, from whatever there is of it: the capture's slice, the
+// file itself, its separate debug file.
+//
+// Names come from the slice first, so that they read the same on every machine; lines and inlined
+// functions from the first of slice, file and debug file that has DWARF. One thread at a time;
+// different modules at once.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "symbolize/dwarf/debug_info.h"
+#include "symbolize/elf/file_symbols.h"
+#include "symbolize/file_finder.h"
+
+namespace xpu {
+
+// A file as a capture names it.
+struct RecordedFile {
+  std::string path;
+  std::string build_id;                 // raw; empty: not known
+  std::vector<std::string_view> slice;  // the parts of its slice, one behind the other; empty: none
+};
+
+// One function at an address.
+struct CodeFrame {
+  std::string_view function;  // mangled
+  std::string_view file;      // with its folder; empty: not known or not asked for
+  uint32_t line = 0;
+  bool is_inlined = false;  // into the next one
+  // From the entry of the function; of inlined ones and where no symbol names the function: none.
+  std::optional<uint64_t> offset;
+};
+
+class ModuleSymbols {
+ public:
+  enum class Detail : uint8_t { kNames, kLines, kInlines };
+
+  // Both must outlive this.
+  ModuleSymbols(const RecordedFile& recorded, const FileFinder& finder, Detail detail);
+
+  // Innermost first; the last one is not inlined. Empty: it has no name. The list holds until the
+  // next call, its texts as long as this.
+  const std::vector<CodeFrame>& At(uint64_t file_offset);
+
+  FileProblem problem() const { return problem_; }
+  const std::string& problem_text() const { return problem_text_; }
+  // True: lines were asked for and there is no DWARF.
+  bool has_no_lines() const { return detail_ != Detail::kNames && !debug_info_; }
+
+ private:
+  void OpenSlice();
+  void OpenFile();
+  void OpenDebugFile();
+  void OpenDebugInfo();
+  bool OpenDebugInfoOf(const FoundFile& file);
+  std::optional<uint64_t> LinkAddressOf(uint64_t file_offset);
+  const ElfSymbol* SymbolAt(uint64_t file_offset, uint64_t link_address);
+  void Fail(FileProblem problem, std::string text);
+
+  const RecordedFile& recorded_;
+  const FileFinder& finder_;
+  const Detail detail_;
+
+  std::string slice_bytes_;  // of several parts
+  std::string_view slice_text_;
+  std::optional<ElfImage> slice_;
+  std::optional<FileSymbols> slice_symbols_;
+  bool file_tried_ = false;
+  std::optional<FoundFile> file_;
+  bool debug_file_tried_ = false;
+  std::optional<FoundFile> debug_file_;
+  std::optional<FileSymbols> file_symbols_;
+  std::optional<DebugInfo> debug_info_;
+
+  std::vector<CodeFrame> frames_;
+  FileProblem problem_ = FileProblem::kNone;
+  std::string problem_text_;
+};
+
+}  // namespace xpu

@@ -1,0 +1,27 @@
+// The symbol slice of a file, made where the file is.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "format/base/result.h"
+
+namespace xpu {
+
+enum class SliceDetail : uint8_t { kNames, kLines };
+
+struct SliceOrder {
+  std::string path;          // where the file can be opened now
+  std::string name;          // what errors call it
+  std::string build_id;      // raw; a file with another one is refused; empty: any is believed
+  std::string debug_folder;  // "/usr/lib/debug": holds .build-id/ab/cdef.debug; empty: none
+  SliceDetail detail = SliceDetail::kNames;
+};
+
+// `file_offsets`: of the instructions that occur in stacks. kInvalid: not an ELF file, another
+// build; else why it could not be read.
+Result<std::string> MakeSymbolSlice(const SliceOrder& order, std::span<const uint64_t> file_offsets);
+
+}  // namespace xpu

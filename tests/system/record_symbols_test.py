@@ -1,0 +1,178 @@
+"""What a capture knows of symbols: it reads the same where the program's files are not."""
+
+import json
+import os
+import shutil
+import subprocess
+
+from xpu_testing import (Workspace, expect, expect_in, find, main, require_recording, skip,
+                         workload)
+
+
+def folded(work, *options, capture="capture.xpu"):
+    result = subprocess.run([find("report/xpu-report"), "--folded", "--mode=cpu",
+                             "--unit=samples", *options, str(work.path / capture)],
+                            check=True, capture_output=True, text=True)
+    return result.stdout
+
+
+def frames(text):
+    """How many samples each function is in, without its arguments; how many samples there are."""
+    counts, total = {}, 0
+    for line in text.splitlines():
+        stack, count = line.rsplit(" ", 1)
+        total += int(count)
+        for frame in {f.split("(")[0] if f[0] != "(" else f for f in stack.split(";")}:
+            counts[frame] = counts.get(frame, 0) + int(count)
+    return counts, total
+
+
+def record(work, *command, **options):
+    result = work.record("--cpu-only", "-F", "997", *command, **options)
+    expect(f"status ({result.stderr})", result.returncode, 0)
+    return result
+
+
+def own_copy(work, name):
+    """The workload under a name that nothing else has, so that it can be taken away."""
+    path = work.file(f"own_{name}")
+    shutil.copy(workload(name), path)
+    return path
+
+
+def test_reads_the_same_without_the_files():
+    require_recording()
+    with Workspace() as work:
+        program = own_copy(work, "cpu_hot")
+        record(work, program, "--seconds", "0.3")
+        here = folded(work)
+        os.unlink(program)
+        expect("folded", folded(work), here)
+        counts, total = frames(here)
+        expect("most samples are in the loop", counts["RunHotLoop"] > 0.9 * total, True)
+        expect("losses", work.capture().losses(), {})
+
+
+def test_reads_the_same_when_the_file_is_another_one():
+    require_recording()
+    with Workspace() as work:
+        program = own_copy(work, "cpu_hot")
+        record(work, program, "--seconds", "0.3")
+        here = folded(work)
+        shutil.copy(workload("cpu_fork"), program)
+        expect("folded", folded(work), here)
+
+
+def test_none_keeps_no_names():
+    require_recording()
+    with Workspace() as work:
+        program = own_copy(work, "cpu_hot")
+        record(work, "--symbols=none", program, "--seconds", "0.2")
+        expect("slices", work.capture().symbol_slices, [])
+        expect_in("frame", "RunHotLoop", folded(work))
+        os.unlink(program)
+        text = folded(work)
+        expect("named", "RunHotLoop" in text, False)
+        expect_in("frame", "own_cpu_hot+0x", text)
+
+
+def test_slices_hold_what_occurs_and_no_more():
+    require_recording()
+    with Workspace() as work:
+        program = own_copy(work, "cpu_hot")
+        record(work, program, "--seconds", "0.3")
+        slices = {s["path"]: s for s in work.capture().symbol_slices}
+        paths = set(slices)
+        expect("files", {program} <= paths and any("libc.so" in p for p in paths), True)
+        subprocess.run([find("report/xpu-report"), "--export-symbols", work.file("tree"),
+                        work.file("capture.xpu")], check=True, capture_output=True)
+        build_id = subprocess.run(["readelf", "-nW", program], check=True, capture_output=True,
+                                  text=True).stdout.split("Build ID: ")[1].split()[0]
+        path = work.file(f"tree/.build-id/{build_id[:2]}/{build_id[2:]}.debug")
+        symbols = subprocess.run(["nm", path], check=True, capture_output=True, text=True).stdout
+        expect_in("symbols", "HotHalf", symbols)
+        expect("a function that never ran", "OptionNumber" in symbols, False)
+        expect("bytes", os.path.getsize(path) < 4096, True)
+        # What comes of a whole file is what comes of its slice.
+        text = subprocess.run(["readelf", "-aW", path], check=True, capture_output=True, text=True)
+        expect("complaints of readelf", text.stderr, "")
+
+
+def test_files_that_go_while_the_program_runs():
+    require_recording()
+    with Workspace() as work:
+        program = own_copy(work, "cpu_hot")
+        record(work, "sh", "-c", f"{program} --seconds 0.4 & sleep 0.1; rm {program}; wait")
+        counts, total = frames(folded(work))
+        expect("named", counts.get("RunHotLoop", 0) > 0.7 * total, True)
+
+
+def test_programs_in_another_root():
+    require_recording()
+    if os.geteuid() != 0:
+        skip("root", "only root changes the root")
+    with Workspace() as work:
+        os.mkdir(work.path / "root")
+        shutil.copy(find("tests/workloads/unwind/calls-static"), work.path / "root" / "program")
+        record(work, "chroot", work.file("root"), "/program", "30")
+        shutil.rmtree(work.path / "root")
+        counts, total = frames(folded(work))
+        expect("named", counts.get("RunPlain", 0) > 0, True)
+        expect("unnamed", sum(n for f, n in counts.items() if f.startswith("program+0x")) <
+               0.02 * total, True)
+
+
+def test_every_process_of_a_tree():
+    require_recording()
+    with Workspace() as work:
+        program = own_copy(work, "cpu_fork")
+        record(work, program, "--children", "3", "--threads", "2", "--ms", "60")
+        here = folded(work)
+        os.unlink(program)
+        expect("folded", folded(work), here)
+        counts, _ = frames(here)
+        for function in ("RootBurn", "ChildBurn", "ThreadBurn", "LeafBurn"):
+            expect(f"{function} is named", counts.get(function, 0) > 0, True)
+
+
+def test_full_slices_have_lines_and_inlined_functions():
+    require_recording()
+    with Workspace() as work:
+        program = own_copy(work, "cpu_hot")
+        record(work, "--symbols=full", program, "--seconds", "0.3")
+        here = folded(work, "--lines", "--inline")
+        expect_in("a line", "cpu_hot.cpp:", here)
+        os.unlink(program)
+        gone = folded(work, "--lines", "--inline")
+        own = [line for line in here.splitlines() if "cpu_hot.cpp:" in line]
+        expect("lines of the program's own code", [line for line in gone.splitlines()
+                                                   if "cpu_hot.cpp:" in line], own)
+
+
+def generated(work, way):
+    result = record(work, workload("generated_code"), "--say", way, "--ms", "60")
+    pid = json.loads(result.stdout)["pid"]
+    for path in (f"/tmp/perf-{pid}.map", work.file(f"jit-{pid}.dump")):
+        if os.path.exists(path):
+            os.unlink(path)
+    return frames(folded(work))
+
+
+def test_code_that_the_program_made():
+    require_recording()
+    with Workspace() as work:
+        counts, total = generated(work, "map")
+        expect("by map", counts.get("JitFirst", 0) > 0.7 * total, True)
+        expect("caller", counts.get("JitOuter", 0) >= counts["JitFirst"], True)
+    with Workspace() as work:
+        counts, total = generated(work, "dump")
+        for name in ("JitFirst", "JitSecond", "JitMoved"):
+            share = counts.get(name, 0) / total
+            expect(f"{name} by dump ({counts})", 0.2 < share < 0.45, True)
+    with Workspace() as work:
+        counts, total = generated(work, "nothing")
+        expect("without a name", counts.get("[anon]", 0) > 0.7 * total, True)
+
+
+if __name__ == "__main__":
+    main(globals())

@@ -1,0 +1,232 @@
+#include "record/hit_files.h"
+
+#include <fstream>
+#include <map>
+
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+namespace xpu {
+namespace {
+
+constexpr char kLibrary[] = "/lib/one.so";
+constexpr char kOther[] = "/lib/two.so";
+
+using Files = std::map<std::string, std::vector<uint64_t>>;  // by path and build-id
+
+// The number of no process: an end is believed.
+uint32_t UnusedPid() {
+  const pid_t pid = ::fork();
+  if (pid == 0) ::_exit(0);
+  ::waitpid(pid, nullptr, 0);
+  return static_cast<uint32_t>(pid);
+}
+
+class HitFilesTest : public ::testing::Test {
+ protected:
+  void Map(uint32_t pid, uint64_t address, const char* path, uint64_t file_offset = 0,
+           std::string_view build_id = "id") {
+    hits_.SeeMapping({pid, address, 0x1000, file_offset, path, build_id});
+  }
+
+  // Frames of user space, innermost first; `kernel` ones before them.
+  StackId Stack(std::vector<uint64_t> addresses, size_t kernel = 0) {
+    StackId caller;
+    for (size_t i = addresses.size(); i-- > 0;) {
+      const FrameKind kind = i < kernel ? FrameKind::kKernel : FrameKind::kUser;
+      const StackNode node{caller, {kind, addresses[i]}};
+      caller = StackId{next_++};
+      nodes_[caller.value] = node;
+    }
+    return caller;
+  }
+
+  void SampleStack(uint32_t pid, StackId stack) {
+    hits_.SeeStack(pid, stack, [this](StackId id) {
+      ++visits_;
+      return nodes_.at(id.value);
+    });
+  }
+  void Sample(uint32_t pid, std::vector<uint64_t> addresses) { SampleStack(pid, Stack(addresses)); }
+
+  using Offsets = std::vector<uint64_t>;
+  Files Taken() {
+    Files files;
+    for (const HitFile& file : hits_.TakeFiles()) files[file.path + file.build_id] = file.offsets;
+    return files;
+  }
+
+  HitFiles hits_;
+  std::map<uint32_t, StackNode> nodes_;
+  uint32_t next_ = 2;
+  int visits_ = 0;
+};
+
+TEST_F(HitFilesTest, OffsetsOfInstructionsAndOfCalls) {
+  Map(7, 0x10000, kLibrary, 0x2000);
+  Map(7, 0x20000, kOther);
+  Sample(7, {0x10010, 0x20020});
+  EXPECT_EQ(Taken(), (Files{{"/lib/one.soid", {0x200f, 0x2010}}, {"/lib/two.soid", {0x1f}}}));
+}
+
+TEST_F(HitFilesTest, KernelFramesAreNotOfFiles) {
+  Map(7, 0x10000, kLibrary);
+  SampleStack(7, Stack({0xffffffff81000000, 0x10010}, 1));
+  EXPECT_EQ(Taken(), (Files{{"/lib/one.soid", {0xf, 0x10}}}));
+}
+
+TEST_F(HitFilesTest, AStackIsWalkedOnce) {
+  Map(7, 0x10000, kLibrary);
+  const StackId stack = Stack({0x10010, 0x10020, 0x10030});
+  SampleStack(7, stack);
+  EXPECT_EQ(visits_, 3);
+  SampleStack(7, stack);
+  EXPECT_EQ(visits_, 3);
+  const StackId other = Stack({0x10011});
+  SampleStack(7, other);
+  SampleStack(7, stack);  // its innermost frame tells that its callers were seen
+  EXPECT_EQ(visits_, 5);
+}
+
+TEST_F(HitFilesTest, AnInnermostFrameThatWasACallerBefore) {
+  Map(7, 0x10000, kLibrary);
+  const StackId caller = Stack({0x10020});
+  nodes_[100] = {caller, {FrameKind::kUser, 0x10010}};
+  SampleStack(7, StackId{100});
+  SampleStack(7, caller);
+  EXPECT_EQ(Taken(), (Files{{"/lib/one.soid", {0xf, 0x10, 0x1f, 0x20}}}));
+}
+
+TEST_F(HitFilesTest, MappingsMayBeToldAfterTheSample) {
+  Sample(7, {0x10010});
+  Map(7, 0x10000, kLibrary);
+  EXPECT_EQ(Taken(), (Files{{"/lib/one.soid", {0xf, 0x10}}}));
+}
+
+TEST_F(HitFilesTest, TwoFilesAtOnePlaceAreBothMeant) {
+  Map(7, 0x10000, kLibrary);
+  Map(7, 0x10000, kOther, 0x500);
+  Sample(7, {0x10010});
+  EXPECT_EQ(Taken(), (Files{{"/lib/one.soid", {0xf, 0x10}}, {"/lib/two.soid", {0x50f, 0x510}}}));
+}
+
+TEST_F(HitFilesTest, ProcessesHaveTheirOwnMappings) {
+  Map(7, 0x10000, kLibrary);
+  Map(8, 0x10000, kOther);
+  Sample(8, {0x10010});
+  EXPECT_EQ(Taken(), (Files{{"/lib/two.soid", {0xf, 0x10}}}));
+}
+
+TEST_F(HitFilesTest, BuildsOfOnePathAreTwoFiles) {
+  Map(7, 0x10000, kLibrary, 0, "a");
+  Map(7, 0x20000, kLibrary, 0, "b");
+  Sample(7, {0x10010});
+  Sample(7, {0x20020});
+  EXPECT_EQ(Taken(), (Files{{"/lib/one.soa", {0xf, 0x10}}, {"/lib/one.sob", {0x1f, 0x20}}}));
+}
+
+TEST_F(HitFilesTest, AChildInheritsMappings) {
+  Map(7, 0x10000, kLibrary);
+  hits_.SeeFork(8, 7, 100);
+  Map(7, 0x20000, kOther);  // told late
+  Sample(8, {0x10010, 0x20020});
+  EXPECT_EQ(Taken(), (Files{{"/lib/one.soid", {0xf, 0x10}}, {"/lib/two.soid", {0x1f}}}));
+}
+
+TEST_F(HitFilesTest, AForkToldAfterTheChildsMappings) {
+  Map(8, 0x20000, kOther);
+  Map(7, 0x10000, kLibrary);
+  hits_.SeeFork(8, 7, 100);
+  Sample(8, {0x10010, 0x20020});
+  EXPECT_EQ(Taken().size(), 2u);
+}
+
+TEST_F(HitFilesTest, EndedProcessesAreMatchedARoundLater) {
+  const uint32_t pid = UnusedPid();
+  Map(pid, 0x10000, kLibrary);
+  hits_.SeeFork(pid, 1, 100);
+  hits_.SeeExit(pid, 200);
+  hits_.EndRound();
+  Sample(pid, {0x10010});  // came through a slower ring
+  hits_.EndRound();
+  hits_.EndRound();
+  Sample(pid, {0x10020});  // of nobody: the mappings are gone
+  EXPECT_EQ(Taken(), (Files{{"/lib/one.soid", {0xf, 0x10}}}));
+}
+
+TEST_F(HitFilesTest, TheFirstThreadMayEndBeforeTheProcess) {
+  const auto self = static_cast<uint32_t>(::getpid());
+  Map(self, 0x10000, kLibrary);
+  hits_.SeeExit(self, 200);
+  for (int round = 0; round < 5; ++round) hits_.EndRound();
+  Sample(self, {0x10010});
+  EXPECT_EQ(Taken(), (Files{{"/lib/one.soid", {0xf, 0x10}}}));
+}
+
+TEST_F(HitFilesTest, AnExitBeforeTheForkIsOfAnother) {
+  const uint32_t pid = UnusedPid();
+  hits_.SeeFork(pid, 1, 300);
+  hits_.SeeExit(pid, 200);  // of the one that had the number before, told late
+  Map(pid, 0x10000, kLibrary);
+  for (int round = 0; round < 5; ++round) hits_.EndRound();
+  Sample(pid, {0x10010});
+  EXPECT_EQ(Taken(), (Files{{"/lib/one.soid", {0xf, 0x10}}}));
+}
+
+TEST_F(HitFilesTest, CodeInNoFile) {
+  Map(7, 0x10000, kLibrary);
+  Map(7, 0x30000, "/tmp/jit-7.dump");
+  hits_.SeeMapping({7, 0x40000, 0x1000, 0, "//anon", ""});
+  Sample(7, {0x40010, 0x40020, 0x10010});
+  Sample(8, {0x50010});
+  EXPECT_EQ(Taken(), (Files{{"/lib/one.soid", {0xf}}}));
+  const std::vector<HitCode> code = hits_.TakeCode();
+  ASSERT_EQ(code.size(), 2u);
+  EXPECT_EQ(code[0].pid, 7u);
+  EXPECT_EQ(code[0].dump_path, "/tmp/jit-7.dump");
+  EXPECT_EQ(code[0].addresses, (Offsets{0x4000f, 0x40010, 0x4001f}));
+  EXPECT_EQ(code[1].pid, 8u);
+  EXPECT_EQ(code[1].dump_path, "");
+}
+
+TEST_F(HitFilesTest, OtherNamesAreNoDumps) {
+  for (const char* path :
+       {"/tmp/jit-.dump", "/tmp/jit-7.dumps", "/tmp/xjit-7.dump", "/tmp/jit-7a.dump"}) {
+    Map(7, 0x30000, path);
+  }
+  Sample(7, {0x40010});
+  Taken();
+  EXPECT_EQ(hits_.TakeCode().at(0).dump_path, "");
+}
+
+TEST_F(HitFilesTest, AFileThatIsDeletedLaterIsHeld) {
+  std::string path = ::testing::TempDir() + "hit_files_XXXXXX";
+  ::close(::mkstemp(path.data()));
+  std::ofstream(path) << "content";
+  Map(static_cast<uint32_t>(::getpid()), 0x10000, path.c_str());
+  Sample(static_cast<uint32_t>(::getpid()), {0x10010});
+  ::unlink(path.c_str());
+  const std::vector<HitFile> files = hits_.TakeFiles();
+  ASSERT_EQ(files.size(), 1u);
+  char text[16] = {};
+  EXPECT_EQ(::pread(files[0].fd.get(), text, sizeof(text), 0), 7);
+  EXPECT_STREQ(text, "content");
+}
+
+TEST(HitFilesLimit, NoMoreFilesAreHeldThanAllowed) {
+  HitFiles hits(1);
+  hits.SeeMapping({1, 0x10000, 0x1000, 0, "/proc/self/exe", "a"});
+  hits.SeeMapping({1, 0x20000, 0x1000, 0, "/proc/self/exe", "b"});
+  hits.SeeStack(1, StackId{2}, [](StackId id) {
+    return StackNode{StackId{id.value == 2 ? 3u : 0u},
+                     {FrameKind::kUser, id.value == 2 ? 0x10010u : 0x20010u}};
+  });
+  const std::vector<HitFile> files = hits.TakeFiles();
+  ASSERT_EQ(files.size(), 2u);
+  EXPECT_TRUE(files[0].fd);
+  EXPECT_FALSE(files[1].fd);
+}
+
+}  // namespace
+}  // namespace xpu

@@ -1,0 +1,171 @@
+#include "report/symbol_export.h"
+
+#include <filesystem>
+#include <fstream>
+
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include "format/base/file.h"
+#include "report/load.h"
+#include "report/run.h"
+#include "tests/unit/report/model_builder.h"
+#include "tests/unit/symbolize/elf_builder.h"
+
+namespace xpu {
+namespace {
+
+using test::ElfBuilder;
+
+constexpr char kId[] = "\xab\xcd\xef";
+
+class SymbolExportTest : public testing::Test {
+ protected:
+  void AddSlice(test::ModelBuilder& builder, std::string_view path, std::string_view build_id,
+                std::string_view bytes) {
+    builder.Text("[lost]");  // has the id that captures keep for it
+    SymbolSlice slice;
+    slice.path = builder.Text(path);
+    slice.build_id = builder.Text(build_id);
+    slice.detail = SymbolDetail::kNames;
+    slice.part_count = 1;
+    slice.bytes = builder.Text(bytes);
+    builder.events.symbol_slices.push_back(slice);
+  }
+  Result<std::string> Export(test::ModelBuilder& builder) {
+    return ExportSymbols(Analysis(builder.Build()), folder_ / "out");
+  }
+  std::string Read(const std::string& name) { return ReadFile(folder_ / name).value(); }
+
+  // A capture of one sample in f of a file that is there.
+  void WriteCapture() {
+    ElfBuilder(kId).Symbol("f", 0, 0x40).Symbol("not_hit", 0x40, 0x40).WriteTo(folder_ / "app");
+    test::ModelBuilder builder;
+    builder.Source(1000);
+    builder.Process(ProcessEventKind::kExisting, 1, 5, 5, "app");
+    builder.Map(1, 5, 0x10000, 0x1000, ElfBuilder::kTextOffset, folder_ / "app", kId);
+    builder.Sample(10, 5, 5, builder.Stack({0x10010}));
+    builder.End(20);
+    ASSERT_TRUE(builder.WriteCapture(folder_ / "capture.xpu").ok());
+    ASSERT_EQ(::chmod((folder_ / "capture.xpu").c_str(), 0600), 0);
+  }
+  Status Run(View view, const std::string& output) {
+    ReportOptions options;
+    options.capture = capture_.empty() ? folder_ / "capture.xpu" : capture_;
+    options.output = output;
+    options.view = view;
+    outcome_ = {};
+    return RunReport(options, outcome_);
+  }
+
+  test::TempFolder folder_;
+  std::string capture_;
+  ReportOutcome outcome_;
+};
+
+TEST_F(SymbolExportTest, ATreeOfBuildIds) {
+  const std::string image = ElfBuilder(kId).Symbol("f", 0, 0x40).Build();
+  const auto build = [&](test::ModelBuilder& builder) {
+    AddSlice(builder, "/app", kId, image);
+    AddSlice(builder, "/copy/of/app", kId, ElfBuilder(kId).Build());  // has less
+    AddSlice(builder, "/no-id", "", ElfBuilder("").Build());
+    AddSlice(builder, "/damaged", "\x01\x02", "no ELF image");
+  };
+  test::ModelBuilder first;
+  build(first);
+  const Result<std::string> done = Export(first);
+  ASSERT_TRUE(done.ok());
+  EXPECT_EQ(done.value(), "1 of 1 files written to " + folder_ / "out" +
+                              "/.build-id\n  1 files have no build-id and are left out\n");
+  EXPECT_TRUE(Read("out/.build-id/ab/cdef.debug") == image);
+  test::ModelBuilder again;
+  build(again);
+  EXPECT_EQ(Export(again).value(), "0 of 1 files written to " + folder_ / "out" +
+                                       "/.build-id\n  the others are there already\n"
+                                       "  1 files have no build-id and are left out\n");
+}
+
+TEST_F(SymbolExportTest, NothingIsOverwritten) {
+  std::filesystem::create_directories(folder_ / "out/.build-id/ab");
+  std::ofstream(folder_ / "out/.build-id/ab/cdef.debug") << "precious";
+  test::ModelBuilder builder;
+  AddSlice(builder, "/app", kId, ElfBuilder(kId).Build());
+  const Result<std::string> done = Export(builder);
+  ASSERT_FALSE(done.ok());
+  EXPECT_EQ(done.error().message, folder_ / "out/.build-id/ab/cdef.debug" +
+                                      ": is there and differs; nothing is overwritten");
+  EXPECT_EQ(Read("out/.build-id/ab/cdef.debug"), "precious");
+}
+
+TEST_F(SymbolExportTest, EmbeddedSymbolsTravel) {
+  WriteCapture();
+  ASSERT_TRUE(Run(View::kEmbedSymbols, "").ok());
+  EXPECT_NE(outcome_.notes.find("symbols of 1 files added to "), std::string::npos);
+  struct stat info {};
+  ASSERT_EQ(::stat((folder_ / "capture.xpu").c_str(), &info), 0);
+  EXPECT_EQ(info.st_mode & 0777, 0600u);
+  std::filesystem::remove(folder_ / "app");
+
+  const Model model = LoadCapture(folder_ / "capture.xpu").value();
+  EXPECT_EQ(model.problems.blocks_damaged, 0u);
+  EXPECT_EQ(model.problems.bytes_skipped, 0u);
+  ASSERT_EQ(model.events.symbol_slices.size(), 1u);
+  EXPECT_EQ(model.Text(model.events.symbol_slices[0].path), folder_ / "app");
+  ASSERT_TRUE(Run(View::kFolded, folder_ / "folded").ok());
+  EXPECT_EQ(Read("folded"), "app;f 1\n");
+  EXPECT_EQ(outcome_.notes, "");
+  // Nothing is left beside it.
+  for (const auto& entry : std::filesystem::directory_iterator(folder_.path())) {
+    EXPECT_EQ(entry.path().string().find("capture.xpu."), std::string::npos) << entry.path();
+  }
+}
+
+TEST_F(SymbolExportTest, EmbeddingAgainAddsNothing) {
+  WriteCapture();
+  ASSERT_TRUE(Run(View::kEmbedSymbols, "").ok());
+  const std::string once = Read("capture.xpu");
+  ASSERT_TRUE(Run(View::kEmbedSymbols, "").ok());
+  EXPECT_NE(outcome_.notes.find("  1 files have theirs already\n"), std::string::npos);
+  EXPECT_TRUE(Read("capture.xpu") == once);
+}
+
+TEST_F(SymbolExportTest, IntoAnotherFileTheFirstStaysAsItIs) {
+  WriteCapture();
+  const std::string before = Read("capture.xpu");
+  ASSERT_TRUE(Run(View::kEmbedSymbols, folder_ / "full.xpu").ok());
+  EXPECT_TRUE(Read("capture.xpu") == before);
+  EXPECT_TRUE(Read("full.xpu").starts_with(before));
+  EXPECT_EQ(LoadCapture(folder_ / "full.xpu").value().events.symbol_slices.size(), 1u);
+}
+
+// The recorder was killed: its last block is cut. What is added is read, what was lost stays told.
+TEST_F(SymbolExportTest, ACutCaptureIsContinued) {
+  WriteCapture();
+  std::string bytes = Read("capture.xpu");
+  bytes += bytes.substr(bytes.find("\xb5xpuBLK\n"), 70);  // a repeated block, without its payload
+  std::ofstream(folder_ / "capture.xpu", std::ios::binary) << bytes;
+  ASSERT_TRUE(Run(View::kEmbedSymbols, "").ok());
+  const Model model = LoadCapture(folder_ / "capture.xpu").value();
+  EXPECT_EQ(model.events.symbol_slices.size(), 1u);
+  EXPECT_EQ(model.events.cpu_samples.size(), 1u);
+  EXPECT_EQ(model.problems.bytes_skipped, 70u);
+}
+
+TEST_F(SymbolExportTest, FilesThatAreNotHereAreNamed) {
+  WriteCapture();
+  ElfBuilder("other").WriteTo(folder_ / "app");
+  ASSERT_TRUE(Run(View::kEmbedSymbols, "").ok());
+  EXPECT_EQ(outcome_.notes,
+            "symbols of 0 files added to " + folder_ / "capture.xpu" +
+                ", 0 bytes before compression\n  " + folder_ / "app" +
+                ": is not the recorded file: build-id 6f74686572, recorded abcdef\n");
+}
+
+TEST_F(SymbolExportTest, WhatIsNoCaptureStays) {
+  std::ofstream(folder_ / "capture.xpu") << "no capture";
+  EXPECT_FALSE(Run(View::kEmbedSymbols, "").ok());
+  EXPECT_EQ(Read("capture.xpu"), "no capture");
+}
+
+}  // namespace
+}  // namespace xpu

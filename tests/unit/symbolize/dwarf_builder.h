@@ -1,0 +1,48 @@
+// Debug information for tests, byte by byte, and ELF files that hold it.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "tests/unit/symbolize/cfi_builder.h"  // U8, Uleb, ...
+
+namespace xpu::test {
+
+// A length of 4 bytes before what it counts.
+std::string Counted(const std::string& content);
+// A text and its zero.
+std::string Text(std::string_view text);
+// An attribute and its form, for each.
+using Layout = std::vector<std::pair<uint64_t, uint64_t>>;
+// An entry of .debug_abbrev.
+std::string Abbreviation(uint64_t code, uint64_t tag, bool has_children, const Layout& layout);
+// A unit of .debug_info: `entries` behind a header of 11 bytes, of DWARF 5 (DW_UT_compile) 12.
+std::string UnitOf(int version, const std::string& entries);
+// A line number program with `folders` and `files` (name and folder), then `operations`. Special
+// opcodes: SpecialOpcode.
+std::string LinesOf(int version, const std::vector<std::string>& folders,
+                    const std::vector<std::pair<std::string, int>>& files,
+                    const std::string& operations);
+std::string SetAddress(uint64_t link_address);
+std::string SpecialOpcode(int address_step, int line_step);
+std::string EndSequence(uint64_t address_step);
+
+// A file with an executable segment without content, and sections.
+struct DebugElf {
+  static constexpr uint64_t kTextBegin = 0x1000;
+  static constexpr uint64_t kTextEnd = 0x3000;
+  struct Section {
+    std::string name;
+    std::string bytes;
+    uint64_t flags = 0;  // SHF_
+  };
+  std::vector<Section> sections;
+
+  std::string& operator[](std::string_view name);
+  std::string Build() const;
+};
+
+}  // namespace xpu::test

@@ -1,0 +1,160 @@
+#include "symbolize/file_finder.h"
+
+#include <chrono>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include "tests/unit/symbolize/elf_builder.h"
+
+namespace xpu {
+namespace {
+
+using test::ElfBuilder;
+using test::TempFolder;
+
+class FileFinderTest : public testing::Test {
+ protected:
+  FileFinder Finder() const {
+    return FileFinder({.symfs = folder_ / "symfs",
+                       .debug_folders = {folder_ / "debug", folder_ / "more"},
+                       .debuginfod = debuginfod_});
+  }
+  void WriteElf(const std::string& path, std::string_view build_id) {
+    std::filesystem::create_directories(std::filesystem::path(path).parent_path());
+    ElfBuilder(build_id).Symbol("f", 0, 0x40).WriteTo(path);
+  }
+  void WriteScript(const std::string& path, const std::string& text) {
+    std::ofstream(path) << "#!/bin/sh\n" << text;
+    ::chmod(path.c_str(), 0755);
+  }
+  static std::string PathOf(const FileSearch& search) {
+    return search.found ? search.found->path : "";
+  }
+
+  TempFolder folder_;
+  std::shared_ptr<Debuginfod> debuginfod_;
+};
+
+constexpr std::string_view kId = "\xab\xcd\xef";
+
+TEST_F(FileFinderTest, ProgramsInTheOrderOfPlaces) {
+  const std::string tree = folder_ / "more/.build-id/ab/cdef";
+  WriteElf(tree, kId);
+  EXPECT_EQ(PathOf(Finder().Program("/no/app", kId)), tree);
+  const std::string flat = folder_ / "debug/ab/cdef";
+  WriteElf(flat, kId);
+  EXPECT_EQ(PathOf(Finder().Program("/no/app", kId)), flat);
+  const std::string below = folder_ / "symfs/no/app";
+  WriteElf(below, kId);
+  EXPECT_EQ(PathOf(Finder().Program("/no/app", kId)), below);
+  EXPECT_EQ(PathOf(Finder().Program("/no/app (deleted)", kId)), below);
+  const std::string itself = folder_ / "app";
+  WriteElf(itself, kId);
+  EXPECT_EQ(PathOf(Finder().Program(itself, kId)), itself);
+}
+
+TEST_F(FileFinderTest, AnotherBuildIsRefusedAndBothIdsAreNamed) {
+  WriteElf(folder_ / "app", "\x01\x02");
+  const FileSearch search = Finder().Program(folder_ / "app", kId);
+  EXPECT_FALSE(search.found.has_value());
+  EXPECT_EQ(search.problem, FileProblem::kMismatch);
+  EXPECT_EQ(search.message,
+            folder_ / "app" + ": is not the recorded file: build-id 0102, recorded abcdef");
+  // Where an equal one is elsewhere, nothing is said.
+  WriteElf(folder_ / "debug/.build-id/ab/cdef", kId);
+  EXPECT_TRUE(Finder().Program(folder_ / "app", kId).found.has_value());
+}
+
+TEST_F(FileFinderTest, AFifoIsNotOpened) {
+  ASSERT_EQ(::mkfifo((folder_ / "fifo").c_str(), 0600), 0);
+  EXPECT_EQ(Finder().Program(folder_ / "fifo", "").problem, FileProblem::kUnreadable);
+  EXPECT_EQ(Finder().Program(folder_ / "none", "").problem, FileProblem::kMissing);
+}
+
+TEST_F(FileFinderTest, DebugFilesInTreesOfBuildIds) {
+  EXPECT_FALSE(Finder().Debug("/no/app", kId, nullptr).found.has_value());
+  EXPECT_EQ(Finder().Debug("/no/app", kId, nullptr).problem, FileProblem::kNone);
+  const std::string flat = folder_ / "more/ab/cdef.debug";
+  WriteElf(flat, kId);
+  EXPECT_EQ(PathOf(Finder().Debug("/no/app", kId, nullptr)), flat);
+  const std::string tree = folder_ / "debug/.build-id/ab/cdef.debug";
+  WriteElf(tree, "\xab\xcd\xee");
+  EXPECT_EQ(PathOf(Finder().Debug("/no/app", kId, nullptr)), flat);
+  WriteElf(tree, kId);
+  EXPECT_EQ(PathOf(Finder().Debug("/no/app", kId, nullptr)), tree);
+}
+
+// The program and its debug file, made by the tools that distributions use.
+TEST_F(FileFinderTest, DebugLinks) {
+  const std::string app = folder_ / "bin/app";
+  std::filesystem::create_directories(folder_ / "bin");
+  std::filesystem::copy_file(XPU_INLINED_PUPPET, app);
+  const std::string debug = folder_ / "bin/app.debug";
+  const auto run = [](const std::string& command) { return std::system(command.c_str()); };
+  if (run("objcopy --version >/dev/null 2>&1") != 0) GTEST_SKIP() << "there is no objcopy";
+  ASSERT_EQ(run("objcopy --only-keep-debug " + app + " " + debug), 0);
+  ASSERT_EQ(run("objcopy --strip-all --add-gnu-debuglink=" + debug + " " + app), 0);
+  const ElfFile program = ElfFile::Open(app).value();
+  const std::string id(program.image().build_id());
+  const auto find = [&](std::string_view build_id) {
+    return PathOf(Finder().Debug(app, build_id, &program.image()));
+  };
+  EXPECT_EQ(find(id), debug);
+  EXPECT_EQ(find(""), debug);  // by the checksum
+  EXPECT_EQ(find(kId), "");
+  std::filesystem::create_directories(folder_ / "bin/.debug");
+  std::filesystem::rename(debug, folder_ / "bin/.debug/app.debug");
+  EXPECT_EQ(find(id), folder_ / "bin/.debug/app.debug");
+  std::filesystem::create_directories(folder_ / "debug" + folder_ / "bin");
+  std::filesystem::rename(folder_ / "bin/.debug/app.debug",
+                          folder_ / "debug" + folder_ / "bin/app.debug");
+  EXPECT_EQ(find(id), folder_ / "debug" + folder_ / "bin/app.debug");
+  std::ofstream(folder_ / "debug" + folder_ / "bin/app.debug", std::ios::app) << "changed";
+  EXPECT_EQ(find(""), "");
+}
+
+TEST_F(FileFinderTest, DebuginfodIsAskedLast) {
+  std::vector<std::string> said;
+  WriteScript(folder_ / "find", "echo $1 $2 >>" + folder_ / "asked\necho " + folder_ / "cache\n");
+  debuginfod_ = std::make_shared<Debuginfod>(
+      Debuginfod::Options{.program = folder_ / "find",
+                          .progress = [&](std::string_view line) { said.emplace_back(line); }});
+  EXPECT_EQ(Finder().Program("/no/app", kId).problem, FileProblem::kMissing);
+  WriteElf(folder_ / "cache", kId);
+  EXPECT_EQ(PathOf(Finder().Program("/no/app", kId)), folder_ / "cache");
+  EXPECT_EQ(PathOf(Finder().Debug("/no/app", kId, nullptr)), folder_ / "cache");
+  WriteElf(folder_ / "cache", "\x01\x02");
+  EXPECT_EQ(Finder().Program("/no/app", kId).problem, FileProblem::kMismatch);
+  std::ifstream asked(folder_ / "asked");
+  std::string line;
+  std::getline(asked, line);
+  EXPECT_EQ(line, "executable abcdef");
+  ASSERT_EQ(said.size(), 4u);
+  EXPECT_EQ(said[2], "debuginfod: asking for debuginfo of /no/app");
+}
+
+TEST_F(FileFinderTest, DebuginfodHasALimitForAllQuestions) {
+  std::vector<std::string> said;
+  WriteScript(folder_ / "find", "sleep 100\n");
+  debuginfod_ = std::make_shared<Debuginfod>(
+      Debuginfod::Options{.program = folder_ / "find",
+                          .time_limit = std::chrono::milliseconds(50),
+                          .progress = [&](std::string_view line) { said.emplace_back(line); }});
+  const auto start = std::chrono::steady_clock::now();
+  for (int i = 0; i < 3; ++i) EXPECT_FALSE(Finder().Program("/no/app", kId).found.has_value());
+  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(50));
+  ASSERT_EQ(said.size(), 2u);
+  EXPECT_EQ(said[1], "debuginfod: the time limit is over, the other files are not asked for");
+}
+
+TEST_F(FileFinderTest, WithoutTheProgramDebuginfodHasNothing) {
+  debuginfod_ = std::make_shared<Debuginfod>(Debuginfod::Options{.program = folder_ / "none"});
+  EXPECT_EQ(Finder().Program("/no/app", kId).problem, FileProblem::kMissing);
+}
+
+}  // namespace
+}  // namespace xpu

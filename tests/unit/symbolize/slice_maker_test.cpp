@@ -1,0 +1,187 @@
+#include "symbolize/slice_maker.h"
+
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+
+#include <elf.h>
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include "format/base/file.h"
+#include "format/base/text.h"
+#include "symbolize/elf/file_symbols.h"
+#include "tests/unit/symbolize/elf_builder.h"
+
+namespace xpu {
+namespace {
+
+namespace fs = std::filesystem;
+using test::ElfBuilder;
+
+constexpr std::string_view kId("\xab\xcd\xef", 3);
+
+ElfBuilder Stripped(std::string_view id = kId) {
+  return ElfBuilder(id).DynamicSymbol("exported", 0, 0x10);
+}
+ElfBuilder Debug(std::string_view id = kId) {
+  return ElfBuilder(id).Symbol("hidden", 0x100, 0x10, STB_LOCAL);
+}
+
+class SliceMaker : public ::testing::Test {
+ protected:
+  // The names that the slice has for hits in the middle of both functions.
+  std::string Names(const SliceOrder& order) {
+    const std::vector<uint64_t> offsets = {ElfBuilder::kTextOffset + 8,
+                                           ElfBuilder::kTextOffset + 0x108};
+    const Result<std::string> slice = MakeSymbolSlice(order, offsets);
+    if (!slice.ok()) return slice.error().message;
+    const auto image = ElfImage::Parse(std::as_bytes(std::span(slice.value())), "slice");
+    if (!image.ok()) return image.error().message;
+    const FileSymbols symbols(image.value());
+    std::string text;
+    for (const ElfSymbol& symbol : symbols.table().symbols()) {
+      text += std::string(text.empty() ? "" : " ") + std::string(symbol.name);
+    }
+    return text;
+  }
+
+  SliceOrder Order() const {
+    return {.path = folder_ / "bin/file",
+            .name = folder_ / "bin/file",
+            .build_id = std::string(kId),
+            .debug_folder = folder_ / "debug",
+            .detail = SliceDetail::kNames};
+  }
+
+  void SetUp() override {
+    fs::create_directories(folder_ / "bin/.debug");
+    fs::create_directories(folder_ / "debug/.build-id/ab");
+    fs::create_directories(folder_ / "debug" + folder_.path() + "/bin");
+  }
+
+  // A file with a .gnu_debuglink to `debug`, as objcopy makes it.
+  void WriteLinked(const ElfBuilder& builder, const std::string& debug) {
+    builder.WriteTo(folder_ / "plain");
+    const fs::path path = folder_ / "link";
+    std::string link = fs::path(debug).filename().string();
+    link.resize((link.size() + 4) / 4 * 4);
+    const std::string content = ReadFile(debug).value();
+    uint32_t crc = ~uint32_t{0};
+    for (const char byte : content) {
+      crc ^= static_cast<unsigned char>(byte);
+      for (int i = 0; i < 8; ++i) crc = crc >> 1 ^ (crc & 1 ? 0xedb88320 : 0);
+    }
+    crc = ~crc;
+    link.append(reinterpret_cast<const char*>(&crc), sizeof(crc));
+    std::ofstream(path, std::ios::binary) << link;
+    WriteWithSection(folder_ / "plain", folder_ / "bin/file", link);
+  }
+
+  static void WriteWithSection(const std::string& from, const std::string& to,
+                               const std::string& content) {
+    std::string file = ReadFile(from).value();
+    Elf64_Ehdr header;
+    std::memcpy(&header, file.data(), sizeof(header));
+    std::string table = file.substr(header.e_shoff, header.e_shnum * sizeof(Elf64_Shdr));
+    const std::string names("\0.gnu_debuglink\0", 16);
+    const auto add = [&](uint32_t name, uint32_t type, const std::string& bytes) {
+      Elf64_Shdr section{};
+      section.sh_name = name;
+      section.sh_type = type;
+      section.sh_offset = file.size();
+      section.sh_size = bytes.size();
+      file += bytes;
+      table.append(reinterpret_cast<const char*>(&section), sizeof(section));
+    };
+    add(1, SHT_PROGBITS, content);
+    add(0, SHT_STRTAB, names);
+    header.e_shnum = static_cast<Elf64_Half>(header.e_shnum + 2);
+    header.e_shstrndx = static_cast<Elf64_Half>(header.e_shnum - 1);
+    header.e_shoff = file.size();
+    file += table;
+    std::memcpy(file.data(), &header, sizeof(header));
+    std::ofstream(to, std::ios::binary) << file;
+  }
+
+  test::TempFolder folder_;
+};
+
+TEST_F(SliceMaker, NamesOfTheFile) {
+  Stripped().Symbol("hidden", 0x100, 0x10, STB_LOCAL).WriteTo(folder_ / "bin/file");
+  EXPECT_EQ(Names(Order()), "exported hidden");
+  SliceOrder any = Order();
+  any.build_id.clear();
+  any.detail = SliceDetail::kLines;
+  EXPECT_EQ(Names(any), "exported hidden");
+}
+
+TEST_F(SliceMaker, WhatIsRefused) {
+  Stripped("\x12\x34").WriteTo(folder_ / "bin/file");
+  SliceOrder order = Order();
+  order.name = "/app/file";
+  EXPECT_EQ(Names(order), "/app/file: is not the recorded file: build-id 1234, recorded abcdef");
+  Stripped("").WriteTo(folder_ / "bin/file");
+  EXPECT_EQ(Names(order), "/app/file: is not the recorded file: build-id none, recorded abcdef");
+  std::ofstream(order.path) << std::string(100, '#');
+  EXPECT_EQ(Names(order), "/app/file: not an ELF file");
+  EXPECT_EQ(MakeSymbolSlice(order, {}).error().kind, ErrorKind::kInvalid);
+  fs::remove(order.path);
+  EXPECT_EQ(MakeSymbolSlice(order, {}).error().kind, ErrorKind::kNotFound);
+  ASSERT_EQ(::mkfifo(order.path.c_str(), 0600), 0);
+  EXPECT_EQ(Names(order), "/app/file: not a regular file with content");
+}
+
+TEST_F(SliceMaker, DebugFileByBuildId) {
+  Stripped().WriteTo(folder_ / "bin/file");
+  EXPECT_EQ(Names(Order()), "exported");
+  Debug().WriteTo(folder_ / "debug/.build-id/ab/cdef.debug");
+  EXPECT_EQ(Names(Order()), "exported hidden");
+  SliceOrder without = Order();
+  without.debug_folder.clear();
+  EXPECT_EQ(Names(without), "exported");
+  Debug("\xab\xcd\xee").WriteTo(folder_ / "debug/.build-id/ab/cdef.debug");
+  EXPECT_EQ(Names(Order()), "exported");
+}
+
+TEST_F(SliceMaker, DebugFileByLink) {
+  for (const char* place : {"bin/file.debug", "bin/.debug/file.debug", ""}) {
+    const std::string path =
+        *place != '\0' ? folder_ / place : folder_ / "debug" + folder_.path() + "/bin/file.debug";
+    Debug().WriteTo(path);
+    WriteLinked(Stripped(), path);
+    EXPECT_EQ(Names(Order()), "exported hidden") << path;
+    Debug("\x12\x34").WriteTo(path);
+    EXPECT_EQ(Names(Order()), "exported") << path;
+    fs::remove(path);
+  }
+}
+
+TEST_F(SliceMaker, DebugFileByLinkWithoutBuildIds) {
+  const std::string path = folder_ / "bin/file.debug";
+  SliceOrder order = Order();
+  order.build_id.clear();
+  Debug("").WriteTo(path);
+  WriteLinked(Stripped(""), path);
+  EXPECT_EQ(Names(order), "exported hidden");
+  std::ofstream(path, std::ios::app) << "x";  // another CRC
+  EXPECT_EQ(Names(order), "exported");
+}
+
+// The recorder opens files of other mount namespaces and by descriptor.
+TEST_F(SliceMaker, OpenedElsewhereThanNamed) {
+  const std::string path = folder_ / "bin/file.debug";
+  Debug().WriteTo(path);
+  WriteLinked(Stripped(), path);
+  const UniqueFd fd(::open(Order().path.c_str(), O_RDONLY | O_CLOEXEC));
+  SliceOrder order = Order();
+  order.path = Format("/proc/self/fd/{}", fd.get());
+  EXPECT_EQ(Names(order), "exported hidden");
+  order.path = Format("/proc/self/root{}", Order().path);
+  order.name = "/nowhere/file";
+  EXPECT_EQ(Names(order), "exported hidden");
+}
+
+}  // namespace
+}  // namespace xpu
