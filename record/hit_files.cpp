@@ -54,7 +54,7 @@ size_t HitFiles::DefaultHeld() {
 HitFiles::HitFiles(size_t max_held) : max_held_(max_held) {}
 
 uint32_t HitFiles::FileOf(const MappedRange& mapping) {
-  if (!IsFilePath(mapping.path) && mapping.path != "[vdso]") return kNoFile;
+  if (!IsMappedFile(mapping.path) && mapping.path != "[vdso]") return kNoFile;
   if (files_.size() >= kMaxFiles) return kNoFile;
   const auto [at, is_new] =
       ids_.try_emplace({std::string(mapping.path), std::string(mapping.build_id)},

@@ -17,7 +17,7 @@ struct MappedCode {
 };
 
 // Not a file: "//anon", "[heap]", "anon_inode:[perf_event]".
-inline bool IsFilePath(std::string_view path) {
+inline bool IsMappedFile(std::string_view path) {
   return path.starts_with('/') && !path.starts_with("//");
 }
 

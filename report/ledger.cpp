@@ -75,8 +75,7 @@ constexpr std::array<FindingInfo, static_cast<size_t>(Finding::kCount)> kFinding
      "GPU times are aligned by the start of the recording only."},
     {"clock_set", Severity::kNote, "times that the clock of the GPU records was set", ""},
     {"file_mismatch", Severity::kPartial,
-     "files that are another build than the one recorded, "
-     "their frames unnamed",
+     "files that are another build than the one recorded and are not used",
      "Report on the recording machine, or say where the recorded build is: --symfs DIR."},
     {"file_missing", Severity::kPartial, "files that cannot be read here, their frames unnamed",
      "Let xpu-record put their symbols into the capture (--symbols=slice), or say where the files "

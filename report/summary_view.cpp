@@ -56,6 +56,7 @@ class Summary {
   void WriteRecording();
   void WriteEnd();
   void WriteCounts();
+  void WriteSlices();
   void WriteDevices();
   void WriteLaunches();
   void WriteLedger();
@@ -124,8 +125,18 @@ void Summary::WriteCounts() {
   Line("samples", samples);
   const std::string stacks = StackCountsText(model_.events);
   if (!stacks.empty()) WriteWrapped("stacks    ", "          ", stacks);
+  WriteSlices();
   WriteDevices();
   WriteLaunches();
+}
+
+void Summary::WriteSlices() {
+  const std::vector<AssembledSlice>& slices = analysis_.slices.slices;
+  if (slices.empty()) return;
+  uint64_t bytes = 0;
+  for (const AssembledSlice& slice : slices) bytes += slice.size_bytes();
+  Line("symbols", Format("of {} files in the capture, {} before compression",
+                         WithThousands(slices.size()), HumanBytes(bytes)));
 }
 
 void Summary::WriteDevices() {

@@ -44,6 +44,12 @@ std::string AssembledSlice::Bytes() const {
   return bytes;
 }
 
+size_t AssembledSlice::size_bytes() const {
+  size_t bytes = 0;
+  for (const std::string_view part : parts) bytes += part.size();
+  return bytes;
+}
+
 SliceCollection CollectSlices(const Model& model) {
   std::map<std::pair<std::string_view, std::string_view>, Growing> by_file;
   SliceCollection collection;

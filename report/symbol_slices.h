@@ -17,6 +17,7 @@ struct AssembledSlice {
   std::vector<std::string_view> parts;  // in the model's tables
 
   std::string Bytes() const;
+  size_t size_bytes() const;
 };
 
 struct SliceCollection {

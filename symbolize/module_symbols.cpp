@@ -64,9 +64,12 @@ void ModuleSymbols::OpenFile() {
   } else if (file_ || debug_file_) {
     file_symbols_.emplace((file_ ? *file_ : *debug_file_).file.image());
   }
-  // What the capture itself has is enough.
-  if (slice_) return;
-  if (!file_ && !debug_file_) return Fail(search.problem, std::move(search.message));
+  // What the capture itself has is enough for names.
+  const bool is_refused = search.problem == FileProblem::kMismatch;
+  if (slice_ && !(is_refused && detail_ != Detail::kNames)) return;
+  if (!file_ && (!debug_file_ || is_refused)) {
+    return Fail(search.problem, std::move(search.message));
+  }
   if (file_symbols_->table().empty()) {
     Fail(FileProblem::kNoSymbols, Format("{}: has no symbols (stripped)", recorded_.path));
   }

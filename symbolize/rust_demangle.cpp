@@ -99,6 +99,54 @@ void AppendUtf8(std::string& out, uint32_t code) {
   }
 }
 
+std::optional<std::string> DecodePunycode(std::string_view text) {
+  constexpr uint32_t kBase = 36;
+  constexpr uint32_t kMin = 1;
+  constexpr uint32_t kMax = 26;
+  constexpr size_t kMaxCharacters = 128;
+  const size_t split = text.rfind('_');
+  std::u32string characters;
+  if (split != std::string_view::npos) {
+    for (const char c : text.substr(0, split)) characters += static_cast<unsigned char>(c);
+    text.remove_prefix(split + 1);
+  }
+  uint64_t code = 0x80;
+  uint64_t at = 0;
+  uint64_t bias = 72;
+  for (bool first = true; !text.empty(); first = false) {
+    const uint64_t at_before = at;
+    uint64_t weight = 1;
+    for (uint64_t k = kBase;; k += kBase) {
+      if (text.empty()) return std::nullopt;
+      const char c = text.front();
+      text.remove_prefix(1);
+      const bool is_letter = c >= 'a' && c <= 'z';
+      if (!is_letter && !IsDigit(c)) return std::nullopt;
+      const auto digit = static_cast<uint64_t>(is_letter ? c - 'a' : c - '0' + 26);
+      at += digit * weight;
+      if (at > 0x10ffff * kMaxCharacters) return std::nullopt;
+      const uint64_t threshold = k <= bias ? kMin : std::min<uint64_t>(k - bias, kMax);
+      if (digit < threshold) break;
+      weight *= kBase - threshold;
+      if (weight > 0x10ffff * kMaxCharacters) return std::nullopt;
+    }
+    const uint64_t count = characters.size() + 1;
+    uint64_t delta = (at - at_before) / (first ? 700 : 2);
+    delta += delta / count;
+    bias = 0;
+    for (; delta > (kBase - kMin) * kMax / 2; bias += kBase) delta /= kBase - kMin;
+    bias += (kBase - kMin + 1) * delta / (delta + 38);
+    code += at / count;
+    at %= count;
+    if (code > 0x10ffff || count > kMaxCharacters) return std::nullopt;
+    characters.insert(characters.begin() + static_cast<ptrdiff_t>(at), static_cast<char32_t>(code));
+    ++at;
+  }
+  std::string out;
+  for (const char32_t c : characters) AppendUtf8(out, c);
+  return out;
+}
+
 std::string_view RustSuffix(std::string_view suffix) {
   return suffix.substr(0, suffix.find(".llvm."));
 }

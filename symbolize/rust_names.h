@@ -14,6 +14,9 @@ std::optional<std::string> DemangleRustV0(std::string_view mangled);
 // Nothing for what is no character.
 void AppendUtf8(std::string& out, uint32_t code);
 
+// "größe" of "gre_6ka8i" (RFC 3492 with '_' for '-'); nullopt: it is damaged or very long.
+std::optional<std::string> DecodePunycode(std::string_view text);
+
 // What is kept of the text behind a mangled name: compilers append ".llvm.1234" to tell copies
 // apart; ".cold" and the like mean something.
 std::string_view RustSuffix(std::string_view suffix);

@@ -91,7 +91,8 @@ class V0Demangler : private RustV0Reader {
 };
 
 void V0Demangler::PrintName(const Name& name) {
-  Print(name.is_punycode ? Format("punycode{{{}}}", name.text) : std::string(name.text));
+  if (!name.is_punycode) return Print(name.text);
+  Print(DecodePunycode(name.text).value_or(Format("punycode{{{}}}", name.text)));
 }
 
 template <typename Printer>

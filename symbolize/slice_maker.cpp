@@ -5,6 +5,8 @@
 #include <vector>
 
 #include "format/base/text.h"
+#include "symbolize/dwarf/debug_info.h"
+#include "symbolize/dwarf/debug_writer.h"
 #include "symbolize/elf/elf_image.h"
 #include "symbolize/elf/file_symbols.h"
 #include "symbolize/elf/symbol_slice.h"
@@ -13,27 +15,26 @@
 namespace xpu {
 namespace {
 
-// Sections that a slice has beside its symbols.
-struct MoreSections {
-  std::vector<std::pair<std::string, std::string>> contents;  // by name
-
-  std::vector<SliceSection> List() const {
-    std::vector<SliceSection> list;
-    for (const auto& [name, bytes] : contents) list.push_back({name, bytes});
-    return list;
-  }
-};
-
-// The source lines and inlined functions of `link_addresses`, from the DWARF of the file at `path`.
-// Not written yet: SliceDetail::kLines gives what kNames gives.
-void AppendLines(const std::string& /*path*/, std::span<const uint64_t> /*link_addresses*/,
-                 MoreSections& /*more*/) {}
-
-std::optional<FoundFile> FindDebugFile(const SliceOrder& order, const ElfImage& image) {
+FileFinder FinderOf(const SliceOrder& order) {
   FileFinder::Options options;
   options.debug_folders.clear();
   if (!order.debug_folder.empty()) options.debug_folders.push_back(order.debug_folder);
-  const FileFinder finder(std::move(options));
+  return FileFinder(std::move(options));
+}
+
+// The source lines and inlined functions of `link_addresses`, from the DWARF of `file`; nothing
+// where it cannot be read, for the names are what matters.
+std::vector<DebugSectionBytes> LinesOf(const FoundFile& file, const SliceOrder& order,
+                                       const FileFinder& finder,
+                                       std::span<const uint64_t> link_addresses) {
+  auto info = DebugInfo::Open(file.path, {.alternate_path = finder.Alternate(file),
+                                          .folder = order.name.substr(0, order.name.rfind('/'))});
+  if (!info.ok()) return {};
+  return WriteDebugSections(info->FunctionsAt(link_addresses));
+}
+
+std::optional<FoundFile> FindDebugFile(const SliceOrder& order, const FileFinder& finder,
+                                       const ElfImage& image) {
   // .gnu_debuglink leads to places beside the file: where its program sees it, or where it is
   // opened, as in /proc/PID/root.
   FileSearch search = finder.Debug(order.name, image.build_id(), &image);
@@ -56,27 +57,32 @@ std::vector<uint64_t> LinkAddresses(const ElfImage& image, std::span<const uint6
 
 Result<std::string> MakeSymbolSlice(const SliceOrder& order,
                                     std::span<const uint64_t> file_offsets) {
-  XPU_ASSIGN_OR_RETURN(const ElfFile file, ElfFile::Open(order.path, order.name));
-  const ElfImage& image = file.image();
+  XPU_ASSIGN_OR_RETURN(ElfFile opened, ElfFile::Open(order.path, order.name));
+  const FoundFile file{order.path, std::move(opened)};
+  const ElfImage& image = file.file.image();
   if (!order.build_id.empty() && image.build_id() != order.build_id) {
     return Error{
-        ErrorKind::kInvalid,
+        ErrorKind::kNotFound,
         Format("{}: is not the recorded file: build-id {}, recorded {}", order.name,
                image.build_id().empty() ? "none" : ToHex(image.build_id()), ToHex(order.build_id)),
         {}};
   }
+  const FileFinder finder = FinderOf(order);
   const bool wants_lines = order.detail == SliceDetail::kLines;
   const bool has_lines = image.Section(".debug_info").exists;
   std::optional<FoundFile> debug;
-  if (!image.has_symtab() || (wants_lines && !has_lines)) debug = FindDebugFile(order, image);
-
+  if (!image.has_symtab() || (wants_lines && !has_lines)) {
+    debug = FindDebugFile(order, finder, image);
+  }
   const std::vector<uint64_t> addresses = LinkAddresses(image, file_offsets);
   const FileSymbols symbols(image, debug ? &debug->file.image() : nullptr);
-  MoreSections more;
+  std::vector<DebugSectionBytes> lines;
   if (wants_lines && (has_lines || debug)) {
-    AppendLines(has_lines ? order.path : debug->path, addresses, more);
+    lines = LinesOf(has_lines ? file : *debug, order, finder, addresses);
   }
-  return WriteSymbolSlice(image, symbols.table(), addresses, more.List());
+  std::vector<SliceSection> more;
+  for (const DebugSectionBytes& section : lines) more.push_back({section.name, section.bytes});
+  return WriteSymbolSlice(image, symbols.table(), addresses, more);
 }
 
 }  // namespace xpu

@@ -244,6 +244,12 @@ std::optional<uint64_t> ElfImage::FileOffsetOf(uint64_t link_address) const {
 std::vector<ElfSymbol> ElfImage::CodeSymbols(std::span<const ElfSegment> segments) const {
   std::vector<ElfSymbol> symbols;
   const CodeRanges code(segments);
+  // No more than the file has entries: growing would double the peak of memory.
+  size_t most = 0;
+  for (const Table& table : symbol_tables_) {
+    most += Inside(bytes_, table.file_offset, table.bytes).size() / sizeof(Elf64_Sym);
+  }
+  symbols.reserve(most);
   for (const Table& table : symbol_tables_) {
     const auto entries = Inside(bytes_, table.file_offset, table.bytes);
     Elf64_Sym symbol;

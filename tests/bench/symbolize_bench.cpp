@@ -1,7 +1,7 @@
 // Addresses of a file to functions and lines: what they are, for comparing, or how long it takes.
 //
 //   symbolize_bench FILE < ADDRESSES              the frames, as addr2line -a -f -i prints them
-//   symbolize_bench --time FILE < ADDRESSES       the times; --no-inlines: of names alone
+//   symbolize_bench --time FILE < ADDRESSES       the times; --names: of names alone
 //   symbolize_bench --slice FILE < ADDRESSES      the slice that holds these functions
 //
 // Addresses are link addresses, one a line, hexadecimal.
@@ -100,7 +100,7 @@ int WriteSlice(DebugInfo& info, const std::string& path, const std::vector<uint6
 
 int Run(int argc, char** argv) {
   const bool time = argc > 2 && std::strcmp(argv[1], "--time") == 0;
-  const bool names = argc > 2 && std::strcmp(argv[1], "--no-inlines") == 0;
+  const bool names = argc > 2 && std::strcmp(argv[1], "--names") == 0;
   const std::string path = argv[argc - 1];
   DebugInfo::Options options;
   options.folder = std::filesystem::path(path).parent_path();
@@ -133,7 +133,7 @@ int Run(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   if (argc < 2) {
-    std::fprintf(stderr, "usage: symbolize_bench [--time|--no-inlines|--slice] FILE < ADDRESSES\n");
+    std::fprintf(stderr, "usage: symbolize_bench [--time|--names|--slice] FILE < ADDRESSES\n");
     return 2;
   }
   return xpu::Run(argc, argv);

@@ -115,6 +115,36 @@ TEST_F(StackResolverTest, OffsetsFromTheEntryAsRecorded) {
             (Expected{"poll+0x8_[k]", "second+0x4", "py::f+0x10", "first+0x40", "first+0x12"}));
 }
 
+// A program made with inlined functions (tests/unit/symbolize/inlined_puppet.cpp).
+TEST_F(StackResolverTest, InlinedFunctionsAreFramesOfTheirOwn) {
+  builder_.Map(1, 5, 0x100000, 0x100000, 0, XPU_INLINED_PUPPET);
+  options_.symbolizer.detail = ModuleSymbols::Detail::kInlines;
+  options_.places.lines = true;
+  const ElfFile puppet = ElfFile::Open(XPU_INLINED_PUPPET).value();
+  std::vector<StackId> stacks;
+  for (const ElfSymbol& symbol : puppet.image().CodeSymbols()) {
+    if (symbol.name != "_Z9Outermosti") continue;
+    const uint64_t entry = 0x100000 + puppet.image().FileOffsetOf(symbol.link_address).value();
+    for (uint64_t at = 0; at < symbol.size_bytes; ++at) {
+      stacks.push_back(builder_.Stack({kText + 0x10, entry + at}));
+    }
+  }
+  const Expected expected = {"Innermost(int) inlined_puppet.cpp:4 (inlined)",
+                             "Middle(int) inlined_puppet.cpp:6 (inlined)",
+                             "Outermost(int) inlined_puppet.cpp:11", "first"};
+  Analysis analysis(builder_.Build(), options_);
+  size_t found = 0;
+  for (const StackId stack : stacks) {
+    Expected names;
+    for (const FrameId frame : analysis.resolver.Resolve(stack, SpaceId{1}, 10).frames) {
+      names.push_back(analysis.frames[frame].Label());
+    }
+    found += names == expected ? 1 : 0;
+  }
+  EXPECT_GE(found, 1u);
+  EXPECT_LT(found, stacks.size());
+}
+
 TEST_F(StackResolverTest, GeneratedCodeHasNamesInAnonymousMemory) {
   const auto add = [&](uint64_t address, const char* name) {
     builder_.events.generated_symbols.push_back({.time_ns = 0,

@@ -57,6 +57,11 @@ TEST(Demangle, RustV0) {
             "<a::Point<i32> as a::Shape>::area");
 }
 
+TEST(Demangle, RustV0NamesBeyondAscii) {
+  EXPECT_EQ(Demangle("_RNvNtC1au8nave_6pau9gre_6ka8i"), "a::na\u00efve::gr\u00f6\u00dfe");
+  EXPECT_EQ(Demangle("_RNvC1au3___"), "a::punycode{__}");
+}
+
 TEST(Demangle, DamagedAndEndlessRustNamesStay) {
   for (const char* name : {"_R", "_RN", "_RNvC1a", "_RNvC9a3foo", "_R0NvC1a3foo", "_RNvB_3foo",
                            "_RINvC1a3genS", "_RNvC1a3foo!", "_RINvC1a3genKb9E"}) {

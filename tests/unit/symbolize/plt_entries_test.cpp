@@ -193,7 +193,7 @@ TEST(PltEntries, WithoutSectionHeadersAJumpAloneIsNone) {
 }
 
 // The lazy half of an entry with CET pushes the number of its relocation.
-TEST(PltEntries, ThosesThatOnlyPushTheirNumber) {
+TEST(PltEntries, ThoseThatOnlyPushTheirNumber) {
   const std::string file =
       PltFile()
           .Slot("first")

@@ -122,6 +122,7 @@ TEST_F(SliceMaker, WhatIsRefused) {
   SliceOrder order = Order();
   order.name = "/app/file";
   EXPECT_EQ(Names(order), "/app/file: is not the recorded file: build-id 1234, recorded abcdef");
+  EXPECT_EQ(MakeSymbolSlice(order, {}).error().kind, ErrorKind::kNotFound);
   Stripped("").WriteTo(folder_ / "bin/file");
   EXPECT_EQ(Names(order), "/app/file: is not the recorded file: build-id none, recorded abcdef");
   std::ofstream(order.path) << std::string(100, '#');

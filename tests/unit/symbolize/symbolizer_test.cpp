@@ -1,5 +1,6 @@
 #include "symbolize/symbolizer.h"
 
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 
@@ -225,6 +226,58 @@ TEST_F(SymbolizerTest, LinesWithoutInlinedFunctions) {
   ASSERT_TRUE(frames.has_value());
   EXPECT_TRUE(frames->front().line >= 10 && frames->front().line <= 13) << frames->front().line;
   EXPECT_FALSE(frames->front().is_inlined);
+}
+
+// The program without its symbols, and its debug information where distributions put it.
+class SeparateDebugFileTest : public SymbolizerTest {
+ protected:
+  static bool Run(const std::string& command) {
+    return std::system((command + " >/dev/null 2>&1").c_str()) == 0;
+  }
+  std::string app() const { return folder_ / "app"; }
+  // The three functions, innermost first, and their lines.
+  void ExpectInlines() {
+    Symbolizer symbolizer(OptionsWith(Detail::kInlines));
+    const auto frames = FindFrames(symbolizer, symbolizer.Module(app(), build_id_),
+                                   {"_Z9Innermosti", "_Z6Middlei", "_Z9Outermosti"});
+    ASSERT_TRUE(frames.has_value());
+    EXPECT_EQ(frames->front().line, 4u);
+    EXPECT_TRUE(symbolizer.problems().empty());
+  }
+  std::string TreeFile() const {
+    const std::string hex = ToHex(build_id_);
+    std::filesystem::create_directories(folder_ / "debug/.build-id/" + hex.substr(0, 2));
+    return folder_ / "debug/.build-id/" + hex.substr(0, 2) + "/" + hex.substr(2) + ".debug";
+  }
+
+  const std::string build_id_ = ReadBuildId(XPU_INLINED_PUPPET).value();
+};
+
+TEST_F(SeparateDebugFileTest, InATreeOfBuildIds) {
+  if (!Run("objcopy --version")) GTEST_SKIP() << "there is no objcopy";
+  ASSERT_TRUE(Run("objcopy --only-keep-debug " XPU_INLINED_PUPPET " " + TreeFile()));
+  ASSERT_TRUE(Run("objcopy --strip-all " XPU_INLINED_PUPPET " " + app()));
+  ExpectInlines();
+}
+
+TEST_F(SeparateDebugFileTest, CompressedAndNamedByTheProgram) {
+  if (!Run("objcopy --version")) GTEST_SKIP() << "there is no objcopy";
+  ASSERT_TRUE(Run("objcopy --only-keep-debug --compress-debug-sections=zlib " XPU_INLINED_PUPPET
+                  " " +
+                  folder_ / "app.debug"));
+  ASSERT_TRUE(Run("objcopy --strip-all --add-gnu-debuglink=" + folder_ / "app.debug" +
+                  " " XPU_INLINED_PUPPET " " + app()));
+  ExpectInlines();
+}
+
+TEST_F(SeparateDebugFileTest, WithPartsMovedAwayByDwz) {
+  if (!Run("dwz --version")) GTEST_SKIP() << "there is no dwz";
+  std::filesystem::copy_file(XPU_INLINED_PUPPET, app());
+  std::filesystem::copy_file(XPU_INLINED_PUPPET, folder_ / "app2");
+  if (!Run("cd " + folder_.path() + " && dwz -m shared.dwz app app2")) {
+    GTEST_SKIP() << "dwz found nothing to share";
+  }
+  ExpectInlines();
 }
 
 TEST_F(SymbolizerTest, AFileWithoutDebugInformationIsCountedAndNamed) {
