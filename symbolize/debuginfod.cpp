@@ -73,15 +73,15 @@ pid_t Spawn(const std::string& program, const std::string& what, const std::stri
 
 }  // namespace
 
-std::string Debuginfod::Ask(const std::string& what, const std::string& build_id,
-                            milliseconds limit) const {
+std::optional<std::string> Debuginfod::Ask(const std::string& what, const std::string& build_id,
+                                           milliseconds limit) const {
   std::array<int, 2> ends{};
-  if (::pipe2(ends.data(), O_CLOEXEC) != 0) return {};
+  if (::pipe2(ends.data(), O_CLOEXEC) != 0) return std::nullopt;
   const UniqueFd in(ends[0]);
   UniqueFd out(ends[1]);
   const pid_t pid = Spawn(options_.program, what, build_id, out.get());
   out.reset();
-  if (pid < 0) return {};
+  if (pid < 0) return std::nullopt;
   std::string answer = ReadAnswer(in.get(), limit);
   ::kill(-pid, SIGKILL);  // it has ended, or its time has
   int status = 0;
@@ -98,16 +98,22 @@ std::string Debuginfod::Find(std::string_view what, std::string_view build_id,
   const auto say = [&](const std::string& line) {
     if (options_.progress) options_.progress(line);
   };
+  if (gave_up_) return {};
   if (left.count() <= 0) {
-    if (!gave_up_) say("debuginfod: the time limit is over, the other files are not asked for");
     gave_up_ = true;
+    say("debuginfod: the time limit is over, the other files are not asked for");
     return {};
   }
   say(Format("debuginfod: asking for {} of {}", what, name));
   const auto start = Clock::now();
-  std::string path = Ask(std::string(what), ToHex(build_id), left);
+  const std::optional<std::string> path = Ask(std::string(what), ToHex(build_id), left);
   used_ += Since(start);
-  return path;
+  if (!path) {
+    gave_up_ = true;
+    say(Format("debuginfod: {} cannot be run: install it (debuginfod, elfutils)",
+               options_.program));
+  }
+  return path.value_or(std::string());
 }
 
 }  // namespace xpu

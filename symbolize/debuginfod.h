@@ -5,6 +5,7 @@
 #include <chrono>
 #include <functional>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -26,8 +27,9 @@ class Debuginfod {
   std::string Find(std::string_view what, std::string_view build_id, std::string_view name);
 
  private:
-  std::string Ask(const std::string& what, const std::string& build_id,
-                  std::chrono::milliseconds limit) const;
+  // nullopt: the program cannot be run.
+  std::optional<std::string> Ask(const std::string& what, const std::string& build_id,
+                                 std::chrono::milliseconds limit) const;
 
   Options options_;
   std::mutex mutex_;

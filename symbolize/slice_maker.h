@@ -20,8 +20,9 @@ struct SliceOrder {
   SliceDetail detail = SliceDetail::kNames;
 };
 
-// `file_offsets`: of the instructions that occur in stacks. kInvalid: not an ELF file; kNotFound: the
-// file, or that build of it, is not there.
-Result<std::string> MakeSymbolSlice(const SliceOrder& order, std::span<const uint64_t> file_offsets);
+// `file_offsets`: of the instructions that occur in stacks. kInvalid: not an ELF file; kNotFound:
+// the file, or that build of it, is not there.
+Result<std::string> MakeSymbolSlice(const SliceOrder& order,
+                                    std::span<const uint64_t> file_offsets);
 
 }  // namespace xpu

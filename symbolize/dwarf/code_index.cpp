@@ -8,8 +8,11 @@ CodeIndex::CodeIndex(DebugFile& debug, LiveCode live, SplitUnits split)
       line_budget_(debug.sections()[Section::kLine].size()),
       split_(std::move(split)),
       units_(debug.units().size()) {
+  // Linkers let what several units say of a function that only the first of them has point to the
+  // same code: it is compiled as the first one says. Of several values the largest counts.
   std::vector<RangeMap::Item> items;
   for (uint32_t index = 0; index < units_.size(); ++index) AddRangesOf(index, items);
+  for (RangeMap::Item& item : items) item.value = Reversed(item.value);
   by_address_ = RangeMap(std::move(items));
 }
 
@@ -28,9 +31,9 @@ void CodeIndex::AddRangesOf(uint32_t index, std::vector<RangeMap::Item>& items) 
 }
 
 CodePlace CodeIndex::Find(uint64_t link_address) {
-  const uint32_t index = by_address_.Find(link_address);
-  if (index == RangeMap::kNone) return {};
-  UnitCode& unit = Load(index);
+  const uint32_t found = by_address_.Find(link_address);
+  if (found == RangeMap::kNone) return {};
+  UnitCode& unit = Load(Reversed(found));
   CodePlace place;
   place.lines = unit.lines;
   place.function = unit.functions->Find(link_address);

@@ -40,6 +40,9 @@ class CodeIndex {
   };
 
   void AddRangesOf(uint32_t index, std::vector<RangeMap::Item>& items);
+  uint32_t Reversed(uint32_t index) const {
+    return static_cast<uint32_t>(units_.size() - 1 - index);
+  }
   UnitCode& Load(uint32_t index);
   std::unique_ptr<UnitFunctions> ReadFunctions(const Unit& unit);
   LineTable* Lines(const Unit& unit);
@@ -50,7 +53,7 @@ class CodeIndex {
   SplitUnits split_;
   FunctionNames names_;
   std::vector<UnitCode> units_;                           // as those of debug_
-  RangeMap by_address_;                                   // to units_
+  RangeMap by_address_;                                   // to units_, reversed
   std::map<uint64_t, std::unique_ptr<LineTable>> lines_;  // by their place in .debug_line
 };
 

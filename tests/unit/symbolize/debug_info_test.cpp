@@ -195,6 +195,16 @@ TEST(DebugInfo, FunctionsThatTheLinkerDroppedHideNothing) {
   EXPECT_EQ(FramesAt(program.Build(), 0x1000), "_Z3runv /src/a.cpp:100\n");
 }
 
+TEST(DebugInfo, TheFirstOfSeveralUnitsCounts) {
+  Program program;
+  DebugElf elf = program.Build();
+  DebugElf second = program.Build();
+  std::string& info = second[".debug_info"];
+  info.replace(info.find("_Z3runv"), 7, "_Z3othv");
+  elf[".debug_info"] += info;
+  EXPECT_EQ(FramesAt(elf, 0x1000), "_Z3runv /src/a.cpp:100\n");
+}
+
 TEST(DebugInfo, RangesOfOldFiles) {
   Program program;
   program.abbreviations =

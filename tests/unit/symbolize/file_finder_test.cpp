@@ -151,9 +151,16 @@ TEST_F(FileFinderTest, DebuginfodHasALimitForAllQuestions) {
   EXPECT_EQ(said[1], "debuginfod: the time limit is over, the other files are not asked for");
 }
 
-TEST_F(FileFinderTest, WithoutTheProgramDebuginfodHasNothing) {
-  debuginfod_ = std::make_shared<Debuginfod>(Debuginfod::Options{.program = folder_ / "none"});
-  EXPECT_EQ(Finder().Program("/no/app", kId).problem, FileProblem::kMissing);
+TEST_F(FileFinderTest, ADebuginfodThatCannotBeRunIsSaidOnce) {
+  std::vector<std::string> said;
+  debuginfod_ = std::make_shared<Debuginfod>(
+      Debuginfod::Options{.program = "/none/find",
+                          .progress = [&](std::string_view line) { said.emplace_back(line); }});
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_EQ(Finder().Program("/no/app", kId).problem, FileProblem::kMissing);
+  }
+  ASSERT_EQ(said.size(), 2u);
+  EXPECT_EQ(said[1], "debuginfod: /none/find cannot be run: install it (debuginfod, elfutils)");
 }
 
 }  // namespace
