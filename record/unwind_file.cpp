@@ -98,6 +98,11 @@ Result<UnwindFile> FindUnwindFile(const std::vector<std::string>& paths,
   return failure;
 }
 
+std::string ReasonOf(const Error& error, const std::string& path) {
+  const std::string name = path + ": ";
+  return error.message.starts_with(name) ? error.message.substr(name.size()) : error.message;
+}
+
 std::optional<uint64_t> LinkDeltaOfCode(const std::vector<ElfSegment>& segments) {
   std::optional<uint64_t> delta;
   for (const ElfSegment& segment : segments) {

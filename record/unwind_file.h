@@ -40,6 +40,9 @@ Result<UnwindFile> IdentifyFile(const std::string& path);
 Result<UnwindFile> FindUnwindFile(const std::vector<std::string>& paths,
                                   const std::string& build_id);
 
+// An error's message without the name that it begins with.
+std::string ReasonOf(const Error& error, const std::string& path);
+
 // Link address - offset in the file, where it is the same for all code; nullopt: it is not.
 std::optional<uint64_t> LinkDeltaOfCode(const std::vector<ElfSegment>& segments);
 

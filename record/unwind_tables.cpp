@@ -30,12 +30,6 @@ constexpr size_t kMaxPaths = 8;        // of one file
 
 using TableBytes = std::shared_ptr<const UnwindTableBytes>;
 
-// A message without the name that it begins with.
-std::string ReasonOf(const Error& error, const std::string& path) {
-  const std::string name = path + ": ";
-  return error.message.starts_with(name) ? error.message.substr(name.size()) : error.message;
-}
-
 }  // namespace
 
 class UnwindTables::Impl {
@@ -61,6 +55,13 @@ class UnwindTables::Impl {
   Entry& entry(Id id) {
     XPU_CHECK(id >= 1 && id <= entries.size());
     return entries[id - 1];
+  }
+
+  // Once for a file.
+  void Tell(Entry& failed, const std::string& path, std::string reason) {
+    if (std::exchange(failed.told, true)) return;
+    failures.push_back({path, std::move(reason)});
+    ++counts.failed;
   }
 
   std::mutex mutex;
@@ -309,10 +310,7 @@ void UnwindTables::Impl::Publish(Id id, TableBytes bytes, std::vector<ElfSegment
 void UnwindTables::Impl::Fail(Id id, Trouble trouble, const Error& error, const std::string& path) {
   Entry& failed = entry(id);
   failed.unreachable = trouble == Trouble::kUnreachable;
-  if (trouble != Trouble::kNotCode && !std::exchange(failed.told, true)) {
-    failures.push_back({path, ReasonOf(error, path)});
-    ++counts.failed;
-  }
+  if (trouble != Trouble::kNotCode) Tell(failed, path, ReasonOf(error, path));
   Finish(id, State::kFailed);
 }
 
@@ -376,11 +374,7 @@ std::optional<uint64_t> UnwindTables::LinkAddressOf(Id id, uint64_t file_offset)
 
 void UnwindTables::Refuse(Id id, std::string reason) {
   const std::lock_guard lock(impl_->mutex);
-  Impl::Entry& entry = impl_->entry(id);
-  if (std::exchange(entry.told, true)) return;
-  impl_->failures.push_back(
-      {entry.file.paths.empty() ? "" : entry.file.paths.back(), std::move(reason)});
-  ++impl_->counts.failed;
+  impl_->Tell(impl_->entry(id), impl_->entry(id).file.paths.back(), std::move(reason));
 }
 
 std::vector<UnwindTables::Id> UnwindTables::TakeFinished() { return impl_->TakeFinished(); }
