@@ -151,8 +151,9 @@ std::string ReadFirst(const std::vector<std::string>& paths) {
 }
 
 std::string ReadPerfMap(uint32_t pid) {
-  return ReadFirst({Format("/proc/{}/root/tmp/perf-{}.map", pid, OwnNumberOf(pid)),
-                    Format("/tmp/perf-{}.map", pid)});
+  constexpr char kPlace[] = "/tmp/perf-{}.map";
+  return ReadFirst({Format("/proc/{}/root", pid) + Format(kPlace, OwnNumberOf(pid)),
+                    Format(kPlace, pid)});
 }
 
 std::string ReadJitDump(const HitCode& hit) {
