@@ -152,8 +152,8 @@ std::string ReadFirst(const std::vector<std::string>& paths) {
 
 std::string ReadPerfMap(uint32_t pid) {
   constexpr char kPlace[] = "/tmp/perf-{}.map";
-  return ReadFirst({Format("/proc/{}/root", pid) + Format(kPlace, OwnNumberOf(pid)),
-                    Format(kPlace, pid)});
+  return ReadFirst(
+      {Format("/proc/{}/root", pid) + Format(kPlace, OwnNumberOf(pid)), Format(kPlace, pid)});
 }
 
 std::string ReadJitDump(const HitCode& hit) {
