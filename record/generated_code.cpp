@@ -150,10 +150,10 @@ std::string ReadFirst(const std::vector<std::string>& paths) {
   return {};
 }
 
+std::string PerfMapOf(uint32_t pid) { return Format("/tmp/perf-{}.map", pid); }
+
 std::string ReadPerfMap(uint32_t pid) {
-  constexpr char kPlace[] = "/tmp/perf-{}.map";
-  return ReadFirst(
-      {Format("/proc/{}/root", pid) + Format(kPlace, OwnNumberOf(pid)), Format(kPlace, pid)});
+  return ReadFirst({Format("/proc/{}/root", pid) + PerfMapOf(OwnNumberOf(pid)), PerfMapOf(pid)});
 }
 
 std::string ReadJitDump(const HitCode& hit) {

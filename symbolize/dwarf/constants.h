@@ -5,6 +5,10 @@
 
 namespace xpu::dwarf {
 
+// In a line table, for code of which nobody knows the file: what addr2line prints of it. gdb 13
+// crashes at a file without a name.
+inline constexpr char kUnknownFile[] = "??";
+
 enum Tag : uint16_t {
   kTagLexicalBlock = 0x0b,
   kTagCompileUnit = 0x11,

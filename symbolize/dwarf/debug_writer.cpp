@@ -34,6 +34,7 @@ class AbbreviationWriter {
   std::string Write() {
     Begin(kUnit, kTagCompileUnit, true);
     Attribute(kAtProducer, kFormStrp);
+    Attribute(kAtName, kFormStrp);
     Attribute(kAtLanguage, kFormData1);
     Attribute(kAtStmtList, kFormSecOffset);
     Attribute(kAtLowPc, kFormAddr);
@@ -202,6 +203,7 @@ std::vector<DebugSectionBytes> InfoWriter::Write(const std::vector<SourceFunctio
   info_.U32(0);  // in .debug_abbrev
   info_.Uleb(kUnit);
   info_.U32(texts_.OffsetOf("xpu"));
+  info_.U32(texts_.OffsetOf("symbol slice"));
   info_.U8(kLanguageCpp);
   info_.U32(0);  // in .debug_line
   info_.U64(0);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "symbolize/dwarf/constants.h"
 #include "symbolize/dwarf/line_program.h"
 
 namespace xpu::dwarf {
@@ -78,6 +79,7 @@ std::string_view LineTable::File(uint64_t index) {
   if (!counts_from_zero_) --index;  // 0 wraps: no such file
   if (index >= files_.size()) return {};
   NamedFile& file = files_[index];
+  if (file.name == kUnknownFile) return {};
   if (file.path.empty() && !file.name.empty()) file.path = PathOf(file);
   return file.path;
 }

@@ -27,7 +27,7 @@ void PutEntryFormat(ByteWriter& out, uint64_t content, uint64_t form) {
 
 LineWriter::LineWriter() {
   folders_.push_back(texts_.OffsetOf(""));
-  files_.push_back({.text_at = texts_.OffsetOf(""), .folder = 0});
+  files_.push_back({.text_at = texts_.OffsetOf(kUnknownFile), .folder = 0});
   file_numbers_.emplace("", 0);
 }
 

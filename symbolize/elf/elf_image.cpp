@@ -193,6 +193,29 @@ ElfSection ElfImage::Section(std::string_view name) const {
   return {};
 }
 
+std::vector<ElfMemorySection> ElfImage::MemorySections() const {
+  constexpr size_t kMaxSections = 256;
+  constexpr size_t kMaxNameBytes = 64;
+  std::vector<ElfMemorySection> sections;
+  Elf64_Shdr header;
+  for (uint64_t at = 0; ReadAt(section_headers_, at, header) && sections.size() < kMaxSections;
+       at += section_header_bytes_) {
+    if ((header.sh_flags & SHF_ALLOC) == 0 || (header.sh_flags & SHF_TLS) != 0 ||
+        header.sh_name >= section_names_.size()) {
+      continue;
+    }
+    const std::string_view names(section_names_.data(), section_names_.size());
+    const std::string_view rest = names.substr(header.sh_name, kMaxNameBytes);
+    sections.push_back({.name = rest.substr(0, rest.find('\0')),
+                        .executable = (header.sh_flags & SHF_EXECINSTR) != 0,
+                        .link_address = header.sh_addr,
+                        .file_offset = header.sh_offset,
+                        .size_bytes = header.sh_size,
+                        .alignment = header.sh_addralign});
+  }
+  return sections;
+}
+
 void ElfImage::ReadNotes(uint64_t file_offset, uint64_t bytes, uint64_t alignment) {
   const auto notes = Inside(bytes_, file_offset, std::min(bytes, kMaxNoteBytes));
   const uint64_t step = alignment == 8 ? 8 : 4;

@@ -41,6 +41,16 @@ struct ElfSection {
   bool is_compressed = false;  // SHF_COMPRESSED
 };
 
+// Where a section lies in memory.
+struct ElfMemorySection {
+  std::string_view name;
+  bool executable = false;
+  uint64_t link_address = 0;
+  uint64_t file_offset = 0;
+  uint64_t size_bytes = 0;
+  uint64_t alignment = 0;
+};
+
 enum class ElfBinding : uint8_t { kLocal, kWeak, kGlobal };
 
 // A symbol that names code. `name` points into the file's bytes.
@@ -75,6 +85,9 @@ class ElfImage {
   // whose own segments some tools leave empty.
   std::vector<ElfSymbol> CodeSymbols(std::span<const ElfSegment> segments) const;
 
+  // The sections that are in memory (but for thread-local ones), in the order of their headers; at
+  // most 256.
+  std::vector<ElfMemorySection> MemorySections() const;
   // By its name in the section headers. The vdso and stripped files may have none.
   ElfSection Section(std::string_view name) const;
   // PT_GNU_EH_FRAME: .eh_frame_hdr, which leads to .eh_frame without section headers.

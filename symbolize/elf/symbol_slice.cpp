@@ -16,6 +16,7 @@ constexpr size_t kMaxSegments = 256;
 // 64 KB at each of a million addresses.
 constexpr size_t kMaxSymbolBytes = size_t{32} << 20;
 
+constexpr std::string_view kBuildIdSection = ".note.gnu.build-id";
 constexpr uint32_t kNoteAlignment = 4;
 constexpr std::string_view kNoteOwner(ELF_NOTE_GNU, sizeof(ELF_NOTE_GNU));  // with its zero
 
@@ -121,9 +122,8 @@ class Writer {
 
   std::string Write(std::vector<ElfSymbol> symbols, std::span<const SliceSection> more) {
     const Elf64_Shdr note = AddNote();
-    AddTextSections(symbols);
-    const size_t symbol_table = sections_.size();
-    AddSymbols(std::move(symbols));
+    AddMemorySections();
+    const size_t symbol_table = AddSymbols(std::move(symbols));
     for (const SliceSection& section : more) Add(section.name, SHT_PROGBITS, 1, section.bytes);
     // Of symbols and sections alike: one table.
     sections_[symbol_table].sh_link = static_cast<Elf64_Word>(sections_.size());
@@ -147,6 +147,12 @@ class Writer {
     return sections_.emplace_back(header);
   }
 
+  // A section with code and its number.
+  struct Code {
+    ElfMemorySection section;
+    uint16_t index;
+  };
+
   Elf64_Shdr AddNote() {
     const std::string_view build_id = file_.build_id();
     if (build_id.empty()) return {};
@@ -155,39 +161,57 @@ class Writer {
                             static_cast<Elf64_Word>(build_id.size()), NT_GNU_BUILD_ID});
     note.append(kNoteOwner).append(build_id);
     Align(note, kNoteAlignment);
-    return Add(".note.gnu.build-id", SHT_NOTE, kNoteAlignment, note);
+    return Add(kBuildIdSection, SHT_NOTE, kNoteAlignment, note);
   }
 
-  // The first segment with code at `address`.
-  size_t SegmentOf(uint64_t address) const {
-    const auto found = std::ranges::find_if(segments_, [&](const ElfSegment& segment) {
-      return segment.executable && address >= segment.link_address &&
-             address - segment.link_address < segment.memory_bytes;
-    });
-    return static_cast<size_t>(found - segments_.begin());
+  void AddWithoutContent(const ElfMemorySection& section) {
+    Elf64_Shdr& header = Add(section.name, SHT_NOBITS, 1, {});
+    header.sh_flags = SHF_ALLOC | (section.executable ? SHF_EXECINSTR : 0);
+    header.sh_addr = section.link_address;
+    header.sh_offset = section.file_offset;
+    header.sh_size = section.size_bytes;
+    if (!section.executable) return;
+    code_.push_back({section, static_cast<uint16_t>(sections_.size() - 1)});
   }
 
-  // Tools want a symbol to be in a section: one without content for each segment with symbols.
-  void AddTextSections(const std::vector<ElfSymbol>& symbols) {
-    section_of_.assign(segments_.size() + 1, SHN_UNDEF);
-    std::vector<bool> has_symbols(segments_.size() + 1);
-    for (const ElfSymbol& symbol : symbols) has_symbols[SegmentOf(symbol.link_address)] = true;
-    for (size_t i = 0; i < segments_.size(); ++i) {
-      if (!has_symbols[i]) continue;
-      section_of_[i] = static_cast<uint16_t>(sections_.size());
-      Elf64_Shdr& header = Add(".text", SHT_NOBITS, 1, {});
-      header.sh_flags = SHF_ALLOC | SHF_EXECINSTR;
-      header.sh_addr = segments_[i].link_address;
-      header.sh_offset = segments_[i].file_offset;
-      header.sh_size = segments_[i].memory_bytes;
+  // The sections that the file has in memory: gdb takes the distance between a program and its
+  // debug file from sections of the same name. Without content, as other debug files have them.
+  void AddMemorySections() {
+    for (const ElfMemorySection& section : file_.MemorySections()) {
+      if (section.name == kBuildIdSection && sections_.size() > 1) {  // AddNote's
+        sections_[1].sh_addr = section.link_address;
+        sections_[1].sh_flags = SHF_ALLOC;
+      } else {
+        AddWithoutContent(section);
+      }
     }
   }
 
-  void AddSymbols(std::vector<ElfSymbol> symbols) {
+  // Tools want a symbol to be in a section. Where the file has none, as files whose section headers
+  // were cut off, that is the whole segment.
+  uint16_t SectionOf(uint64_t address) {
+    for (const Code& code : code_) {
+      if (address - code.section.link_address < code.section.size_bytes) return code.index;
+    }
+    for (const ElfSegment& segment : segments_) {
+      if (!segment.executable || address - segment.link_address >= segment.memory_bytes) continue;
+      AddWithoutContent({.name = file_.has_section_names() ? ".code" : ".text",
+                         .executable = true,
+                         .link_address = segment.link_address,
+                         .file_offset = segment.file_offset,
+                         .size_bytes = segment.memory_bytes});
+      return code_.back().index;
+    }
+    return SHN_UNDEF;
+  }
+
+  // Returns the number of the table's section.
+  size_t AddSymbols(std::vector<ElfSymbol> symbols) {
     // ELF wants the local ones first.
     const auto globals = std::stable_partition(
         symbols.begin(), symbols.end(),
         [](const ElfSymbol& symbol) { return symbol.binding == ElfBinding::kLocal; });
+    for (const ElfSymbol& symbol : symbols) SectionOf(symbol.link_address);  // all are there now
     std::string table;
     Append(table, Elf64_Sym{});
     for (const ElfSymbol& symbol : symbols) {
@@ -195,7 +219,7 @@ class Writer {
       entry.st_name = names_.Add(symbol.name);
       entry.st_info = static_cast<unsigned char>(
           ELF64_ST_INFO(BindingOf(symbol), symbol.is_function ? STT_FUNC : STT_NOTYPE));
-      entry.st_shndx = section_of_[SegmentOf(symbol.link_address)];
+      entry.st_shndx = SectionOf(symbol.link_address);
       entry.st_value = symbol.link_address;
       entry.st_size = symbol.size_bytes;
       Append(table, entry);
@@ -203,6 +227,7 @@ class Writer {
     Elf64_Shdr& header = Add(".symtab", SHT_SYMTAB, 8, table);
     header.sh_info = static_cast<Elf64_Word>(globals - symbols.begin() + 1);
     header.sh_entsize = sizeof(Elf64_Sym);
+    return sections_.size() - 1;
   }
 
   std::string ProgramHeaders(const Elf64_Shdr& note) const {
@@ -258,7 +283,7 @@ class Writer {
   std::vector<ElfSegment> segments_;
   std::string out_;
   std::vector<Elf64_Shdr> sections_;
-  std::vector<uint16_t> section_of_;  // by segment; the last one: of none
+  std::vector<Code> code_;
   Names names_;
 };
 

@@ -251,7 +251,7 @@ TEST(SymbolSliceOfRealFiles, AreSmall) {
                             SomeHits(file->image(), symbols.table(), count))
         .size();
   };
-  EXPECT_LT(size(10), 2048u);
+  EXPECT_LT(size(10), 4096u);
   EXPECT_LT(size(300), size_t{300} * 60);
 }
 
