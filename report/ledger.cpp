@@ -87,9 +87,9 @@ constexpr std::array<FindingInfo, static_cast<size_t>(Finding::kCount)> kFinding
     {"file_slice", Severity::kPartial,
      "files whose symbols in the capture are damaged or not all there",
      "Their names are taken from the files themselves, where these are here."},
-    {"file_no_lines", Severity::kNote,
-     "files without debug information, their frames without lines",
-     "Install their debug information, or give its place with --debug-dir."},
+    {"file_no_lines", Severity::kPartial,
+     "files without debug information here, their frames without lines",
+     "Say where it is: --debug-dir DIR, --debuginfod; or record with xpu-record --symbols=full."},
     {"unknown_events", Severity::kNote, "events of kinds that this version does not know",
      "A newer xpu-report shows them."},
 }};

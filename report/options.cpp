@@ -68,6 +68,8 @@ Error UsageError(std::string message) {
   return Error{ErrorKind::kUsage, std::move(message), "xpu-report --help lists the options"};
 }
 
+std::string NotEmpty(const std::string& text) { return text.empty() ? "is empty" : ""; }
+
 class Parser {
  public:
   Result<std::variant<ReportOptions, Help>> Parse(int argc, const char* const* argv);
@@ -94,7 +96,7 @@ void Parser::AddOptions() {
   views_[View::kTop] = app_.add_flag("--top");
   views_[View::kDump] = app_.add_flag("--dump");
   app_.add_flag("--strict", options_.strict);
-  app_.add_option("-o,--output", options_.output);
+  app_.add_option("-o,--output", options_.output)->check(NotEmpty);
   app_.add_option("capture", options_.capture);
   AddChoices();
   AddSymbols();
@@ -102,16 +104,21 @@ void Parser::AddOptions() {
 
 void Parser::AddSymbols() {
   SymbolPlaces& symbols = options_.symbols;
-  app_.add_flag("--inline", symbols.inlines);
-  app_.add_flag("--lines", symbols.frames.lines);
-  app_.add_flag("--offsets", symbols.frames.offsets);
-  app_.add_flag("--debuginfod", symbols.debuginfod);
-  app_.add_option("--symfs", symbols.symfs);
+  const auto flag = [this](const std::string& name, bool& value) {
+    app_.add_flag(name, value)->disable_flag_override();  // no --lines=3
+  };
+  flag("--inline", symbols.inlines);
+  flag("--lines", symbols.frames.lines);
+  flag("--offsets", symbols.frames.offsets);
+  flag("--debuginfod", symbols.debuginfod);
+  app_.add_option("--symfs", symbols.symfs)->check(CLI::ExistingDirectory);
   // One value each time it is given: CLI11 would take the capture for a second folder.
   app_.add_option("--debug-dir", symbols.debug_folders)
       ->allow_extra_args(false)
+      ->check(CLI::ExistingDirectory)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   views_[View::kExportSymbols] = app_.add_option("--export-symbols", symbols.export_folder);
+  views_[View::kExportSymbols]->check(NotEmpty);
   views_[View::kEmbedSymbols] = app_.add_flag("--embed-symbols");
 }
 

@@ -46,10 +46,13 @@ void WriteView(const ReportOptions& options, Analysis& analysis, Output& output,
   }
 }
 
+void Say(std::string_view line) {
+  (void)WriteAll(STDERR_FILENO, Format("xpu-report: {}\n", line), "stderr").ok();
+}
+
 // A download may take long: somebody who waits is told for what.
 void ShowProgress(std::string_view line) {
-  const std::string text = Format("xpu-report: {}\n", line);
-  if (::isatty(STDERR_FILENO) == 1) (void)WriteAll(STDERR_FILENO, text, "stderr").ok();
+  if (::isatty(STDERR_FILENO) == 1) Say(line);
 }
 
 SymbolOptions SymbolsOf(const SymbolPlaces& places) {
@@ -59,7 +62,8 @@ SymbolOptions SymbolsOf(const SymbolPlaces& places) {
   files.symfs = places.symfs;
   if (!places.debug_folders.empty()) files.debug_folders = places.debug_folders;
   if (places.debuginfod) {
-    files.debuginfod = std::make_shared<Debuginfod>(Debuginfod::Options{.progress = ShowProgress});
+    files.debuginfod =
+        std::make_shared<Debuginfod>(Debuginfod::Options{.progress = ShowProgress, .problem = Say});
   }
   options.symbolizer.detail = places.inlines        ? Detail::kInlines
                               : places.frames.lines ? Detail::kLines

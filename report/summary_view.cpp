@@ -309,10 +309,14 @@ void Summary::WriteNameless(const NamelessFiles& nameless) {
   std::vector<LedgerEntry> causes = BuildLedger(analysis_);
   std::erase_if(causes, [](const LedgerEntry& entry) { return !IsAboutSymbols(entry); });
   if (causes.empty() && nameless.files.empty()) return;
-  output_.Write(Format("\nNames missing on this machine: in {} of {} samples\n",
-                       WithThousands(nameless.samples),
-                       WithThousands(model_.events.cpu_samples.size())));
-  if (!nameless.files.empty()) output_.Write("   samples  GPU work  file\n");
+  if (nameless.files.empty()) {
+    output_.Write("\nSymbols\n");
+  } else {
+    output_.Write(Format("\nNames missing on this machine: in {} of {} samples\n",
+                         WithThousands(nameless.samples),
+                         WithThousands(model_.events.cpu_samples.size())));
+    output_.Write("   samples  GPU work  file\n");
+  }
   const std::string indent(22, ' ');
   for (size_t i = 0; i < std::min(nameless.files.size(), kNamelessRows); ++i) {
     const NamelessFile& file = nameless.files[i];

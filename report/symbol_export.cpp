@@ -26,17 +26,15 @@ Status MakeFolders(const std::string& path) {
   }
 }
 
-// False: the very same file is there.
-Result<bool> WriteNew(const std::string& path, const std::string& bytes) {
+enum class Outcome { kWritten, kThere, kDiffers };
+
+Result<Outcome> WriteNew(const std::string& path, const std::string& bytes) {
   UniqueFd fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666));
   if (!fd && errno == EEXIST) {
     struct stat info {};
     const bool is_file = ::lstat(path.c_str(), &info) == 0 && S_ISREG(info.st_mode);
     const Result<std::string> old = is_file ? ReadFile(path) : std::string();
-    if (is_file && old.ok() && old.value() == bytes) return false;
-    return Error{ErrorKind::kUsage,
-                 Format("{}: is there and differs; nothing is overwritten", path),
-                 "export to another folder, or remove the file"};
+    return is_file && old.ok() && old.value() == bytes ? Outcome::kThere : Outcome::kDiffers;
   }
   if (!fd) return SystemError(Format("{}: open", path), errno);
   Status status = WriteAll(fd.get(), bytes, path);
@@ -44,7 +42,7 @@ Result<bool> WriteNew(const std::string& path, const std::string& bytes) {
     ::unlink(path.c_str());
     return status.error();
   }
-  return true;
+  return Outcome::kWritten;
 }
 
 }  // namespace
@@ -66,13 +64,22 @@ Result<std::string> ExportSymbols(const Analysis& analysis, const std::string& f
     if (bytes.size() > kept.size()) kept = std::move(bytes);
   }
   size_t written = 0;
+  std::vector<std::string> different;
   for (const auto& [build_id, bytes] : by_build) {
     const std::string hex = ToHex(build_id);
     const std::string below = Format("{}/.build-id/{}", folder, hex.substr(0, 2));
     XPU_RETURN_IF_ERROR(MakeFolders(below));
-    XPU_ASSIGN_OR_RETURN(const bool is_new,
-                         WriteNew(Format("{}/{}.debug", below, hex.substr(2)), bytes));
-    written += is_new ? 1 : 0;
+    const std::string path = Format("{}/{}.debug", below, hex.substr(2));
+    XPU_ASSIGN_OR_RETURN(const Outcome outcome, WriteNew(path, bytes));
+    if (outcome == Outcome::kWritten) ++written;
+    if (outcome == Outcome::kDiffers) different.push_back(path);
+  }
+  if (!different.empty()) {
+    return Error{ErrorKind::kSystem,
+                 Format("{}: is there and differs, as {} others; nothing is overwritten, {} of {} "
+                        "files were written",
+                        different.front(), different.size() - 1, written, by_build.size()),
+                 "each capture has other functions of a file: export it to a folder of its own"};
   }
   std::string text =
       Format("{} of {} files written to {}/.build-id\n", written, by_build.size(), folder);

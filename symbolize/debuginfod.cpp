@@ -95,23 +95,24 @@ std::string Debuginfod::Find(std::string_view what, std::string_view build_id,
                              std::string_view name) {
   const std::scoped_lock lock(mutex_);
   const milliseconds left = options_.time_limit - used_;
-  const auto say = [&](const std::string& line) {
-    if (options_.progress) options_.progress(line);
+  const auto give_up = [&](const std::string& line) {
+    gave_up_ = true;
+    if (options_.problem) options_.problem(line);
   };
   if (gave_up_) return {};
   if (left.count() <= 0) {
-    gave_up_ = true;
-    say("debuginfod: the time limit is over, the other files are not asked for");
+    give_up("debuginfod: the time limit is over, the other files are not asked for");
     return {};
   }
-  say(Format("debuginfod: asking for {} of {}", what, name));
+  if (options_.progress) {
+    options_.progress(Format("debuginfod: asking for {} of {}", what, name));
+  }
   const auto start = Clock::now();
   const std::optional<std::string> path = Ask(std::string(what), ToHex(build_id), left);
   used_ += Since(start);
   if (!path) {
-    gave_up_ = true;
-    say(Format("debuginfod: {} cannot be run: install it (debuginfod, elfutils)",
-               options_.program));
+    give_up(Format("debuginfod: {} cannot be run: install it (debuginfod, elfutils)",
+                   options_.program));
   }
   return path.value_or(std::string());
 }

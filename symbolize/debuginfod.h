@@ -14,9 +14,11 @@ namespace xpu {
 class Debuginfod {
  public:
   struct Options {
-    std::string program = "debuginfod-find";              // on PATH unless it is a path
-    std::chrono::milliseconds time_limit{30'000};         // for all questions together
-    std::function<void(std::string_view)> progress = {};  // a line of text; may be empty
+    std::string program = "debuginfod-find";       // on PATH unless it is a path
+    std::chrono::milliseconds time_limit{30'000};  // for all questions together
+    // Lines of text; may be empty. `problem`: why no more is asked for, once.
+    std::function<void(std::string_view)> progress = {};
+    std::function<void(std::string_view)> problem = {};
   };
 
   Debuginfod() = default;

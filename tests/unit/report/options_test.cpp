@@ -69,14 +69,14 @@ TEST(Options, OfFoldedAndTop) {
 
 TEST(Options, OfSymbols) {
   ReportOptions options = Good({"--folded", "--inline", "--lines", "--offsets", "--debuginfod",
-                                "--symfs", "/root", "--debug-dir", "/a", "--debug-dir=/b"});
+                                "--symfs", "/usr", "--debug-dir", "/etc", "--debug-dir=/tmp"});
   EXPECT_TRUE(options.symbols.inlines && options.symbols.frames.lines &&
               options.symbols.frames.offsets && options.symbols.debuginfod);
-  EXPECT_EQ(options.symbols.symfs, "/root");
-  EXPECT_EQ(options.symbols.debug_folders, (std::vector<std::string>{"/a", "/b"}));
+  EXPECT_EQ(options.symbols.symfs, "/usr");
+  EXPECT_EQ(options.symbols.debug_folders, (std::vector<std::string>{"/etc", "/tmp"}));
   EXPECT_EQ(options.capture, "capture.xpu");
-  options = Good({"--debug-dir", "/a", "--debug-dir", "/b", "x.xpu"});
-  EXPECT_EQ(options.symbols.debug_folders, (std::vector<std::string>{"/a", "/b"}));
+  options = Good({"--debug-dir", "/etc", "--debug-dir", "/tmp", "x.xpu"});
+  EXPECT_EQ(options.symbols.debug_folders, (std::vector<std::string>{"/etc", "/tmp"}));
   EXPECT_EQ(options.capture, "x.xpu");
   options = Good({"--top"});
   EXPECT_FALSE(options.symbols.inlines || options.symbols.frames.lines ||
@@ -92,6 +92,10 @@ TEST(Options, OfSymbols) {
             "--export-symbols writes to its own folder: no -o");
   EXPECT_EQ(Bad({"--embed-symbols", "-"}), "--embed-symbols reads and writes files, no streams");
   EXPECT_EQ(Bad({"--symfs"}), "--symfs needs a value");
+  EXPECT_EQ(Bad({"--symfs", "/no/such"}), "--symfs: Directory does not exist: /no/such");
+  EXPECT_EQ(Bad({"--debug-dir", "/no/such"}), "--debug-dir: Directory does not exist: /no/such");
+  EXPECT_EQ(Bad({"--export-symbols", ""}), "--export-symbols: is empty");
+  EXPECT_EQ(Bad({"-o", ""}), "--output: is empty");
 }
 
 TEST(Options, KernelNames) {

@@ -90,10 +90,15 @@ TEST_F(SymbolExportTest, NothingIsOverwritten) {
   std::ofstream(folder_ / "out/.build-id/ab/cdef.debug") << "precious";
   test::ModelBuilder builder;
   AddSlice(builder, "/app", kId, ElfBuilder(kId).Build());
+  AddSlice(builder, "/other", "\x12\x34", ElfBuilder("\x12\x34").Build());
   const Result<std::string> done = Export(builder);
   ASSERT_FALSE(done.ok());
-  EXPECT_EQ(done.error().message, folder_ / "out/.build-id/ab/cdef.debug" +
-                                      ": is there and differs; nothing is overwritten");
+  EXPECT_EQ(done.error().kind, ErrorKind::kSystem);
+  EXPECT_EQ(done.error().message,
+            folder_ / "out/.build-id/ab/cdef.debug" +
+                ": is there and differs, as 0 others; nothing is overwritten, 1 of 2 files were "
+                "written");
+  EXPECT_NE(Read("out/.build-id/12/34.debug"), "");
   EXPECT_EQ(Read("out/.build-id/ab/cdef.debug"), "precious");
 }
 

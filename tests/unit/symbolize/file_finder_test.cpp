@@ -122,7 +122,8 @@ TEST_F(FileFinderTest, DebuginfodIsAskedLast) {
   WriteScript(folder_ / "find", "echo $1 $2 >>" + folder_ / "asked\necho " + folder_ / "cache\n");
   debuginfod_ = std::make_shared<Debuginfod>(
       Debuginfod::Options{.program = folder_ / "find",
-                          .progress = [&](std::string_view line) { said.emplace_back(line); }});
+                          .progress = [&](std::string_view line) { said.emplace_back(line); },
+                          .problem = [&](std::string_view line) { said.emplace_back(line); }});
   EXPECT_EQ(Finder().Program("/no/app", kId).problem, FileProblem::kMissing);
   WriteElf(folder_ / "cache", kId);
   EXPECT_EQ(PathOf(Finder().Program("/no/app", kId)), folder_ / "cache");
@@ -143,7 +144,8 @@ TEST_F(FileFinderTest, DebuginfodHasALimitForAllQuestions) {
   debuginfod_ = std::make_shared<Debuginfod>(
       Debuginfod::Options{.program = folder_ / "find",
                           .time_limit = std::chrono::milliseconds(50),
-                          .progress = [&](std::string_view line) { said.emplace_back(line); }});
+                          .progress = [&](std::string_view line) { said.emplace_back(line); },
+                          .problem = [&](std::string_view line) { said.emplace_back(line); }});
   const auto start = std::chrono::steady_clock::now();
   for (int i = 0; i < 3; ++i) EXPECT_FALSE(Finder().Program("/no/app", kId).found.has_value());
   EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(50));
@@ -155,7 +157,8 @@ TEST_F(FileFinderTest, ADebuginfodThatCannotBeRunIsSaidOnce) {
   std::vector<std::string> said;
   debuginfod_ = std::make_shared<Debuginfod>(
       Debuginfod::Options{.program = "/none/find",
-                          .progress = [&](std::string_view line) { said.emplace_back(line); }});
+                          .progress = [&](std::string_view line) { said.emplace_back(line); },
+                          .problem = [&](std::string_view line) { said.emplace_back(line); }});
   for (int i = 0; i < 3; ++i) {
     EXPECT_EQ(Finder().Program("/no/app", kId).problem, FileProblem::kMissing);
   }
