@@ -99,6 +99,12 @@ Status WriteSlice(CaptureWriter& writer, const NewSlice& slice) {
 // `output` when it is whole.
 Status WriteCapture(const std::string& capture, const std::string& output,
                     const NewSlices& slices) {
+  // What takes the place of a link or a device leaves nothing of it.
+  struct stat there {};
+  if (::lstat(output.c_str(), &there) == 0 && !S_ISREG(there.st_mode)) {
+    return Error{ErrorKind::kUsage, Format("{}: is not a regular file", output),
+                 "name the file itself, or another one with -o"};
+  }
   XPU_ASSIGN_OR_RETURN(const FileBytes original, FileBytes::Open(capture));
   XPU_ASSIGN_OR_RETURN(const CaptureEnd end, FindCaptureEnd(original.bytes(), capture));
   std::string temporary = output + ".XXXXXX";

@@ -102,6 +102,15 @@ TEST_F(SymbolExportTest, NothingIsOverwritten) {
   EXPECT_EQ(Read("out/.build-id/ab/cdef.debug"), "precious");
 }
 
+TEST_F(SymbolExportTest, NothingTakesThePlaceOfALink) {
+  WriteCapture();
+  std::filesystem::create_symlink(folder_ / "capture.xpu", folder_ / "link");
+  const Status status = Run(View::kEmbedSymbols, folder_ / "link");
+  ASSERT_FALSE(status.ok());
+  EXPECT_EQ(status.error().message, folder_ / "link: is not a regular file");
+  EXPECT_TRUE(std::filesystem::is_symlink(folder_ / "link"));
+}
+
 TEST_F(SymbolExportTest, EmbeddedSymbolsTravel) {
   WriteCapture();
   ASSERT_TRUE(Run(View::kEmbedSymbols, "").ok());
