@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -11,42 +12,81 @@
 namespace xpu {
 namespace {
 
-struct Line {
-  std::string stack;
-  uint64_t ns = 0;
+// Stacks as lists of numbers of names: as texts, those of a C++ compiler take gigabytes.
+class FoldedStacks {
+ public:
+  struct Line {
+    size_t begin = 0;  // in numbers_
+    size_t count = 0;
+    uint64_t ns = 0;
+  };
+
+  // In the order of their frames' names, stacks that read the same joined.
+  FoldedStacks(const CallTree& tree, const FrameTable& frames);
+
+  const std::vector<Line>& lines() const { return lines_; }
+  std::string TextOf(const Line& line) const;
+
+ private:
+  void NameFrames(const FrameTable& frames);
+  std::span<const uint32_t> StackOf(const Line& line) const {
+    return std::span(numbers_).subspan(line.begin, line.count);
+  }
+  void SortAndJoin();
+
+  std::vector<std::string> names_;         // ascending
+  std::vector<uint32_t> number_of_frame_;  // by frame id: in names_
+  std::vector<uint32_t> numbers_;
+  std::vector<Line> lines_;
 };
 
-// Sorted, paths that read the same joined.
-std::vector<Line> CollectLines(const CallTree& tree, const FrameTable& frames) {
-  std::vector<std::string> names(frames.size() + 1);  // by frame id
-  const auto name_of = [&](FrameId id) -> const std::string& {
-    std::string& name = names[id.value];
-    if (name.empty()) name = ToFoldedFrame(frames[id].Label());
-    return name;
-  };
-  std::vector<Line> lines;
+FoldedStacks::FoldedStacks(const CallTree& tree, const FrameTable& frames) {
+  NameFrames(frames);
   for (uint32_t i = 0; i < tree.nodes().size(); ++i) {
     const uint64_t ns = tree.nodes()[i].self_ns;
     if (ns == 0) continue;
-    Line& line = lines.emplace_back();
-    line.ns = ns;
-    for (const FrameId frame : tree.Path(PathId{i + 1})) {
-      if (!line.stack.empty()) line.stack += ';';
-      line.stack += name_of(frame);
-    }
+    const std::vector<FrameId> path = tree.Path(PathId{i + 1});
+    lines_.push_back({numbers_.size(), path.size(), ns});
+    for (const FrameId frame : path) numbers_.push_back(number_of_frame_[frame.value]);
   }
-  std::sort(lines.begin(), lines.end(),
-            [](const Line& a, const Line& b) { return a.stack < b.stack; });
+  SortAndJoin();
+}
+
+void FoldedStacks::NameFrames(const FrameTable& frames) {
+  std::vector<std::pair<std::string, uint32_t>> named;
+  for (uint32_t id = 1; id <= frames.size(); ++id) {
+    named.emplace_back(ToFoldedFrame(frames[FrameId{id}].Label()), id);
+  }
+  std::sort(named.begin(), named.end());
+  number_of_frame_.resize(frames.size() + 1);
+  for (auto& [name, id] : named) {
+    if (names_.empty() || names_.back() != name) names_.push_back(std::move(name));
+    number_of_frame_[id] = static_cast<uint32_t>(names_.size() - 1);
+  }
+}
+
+void FoldedStacks::SortAndJoin() {
+  std::sort(lines_.begin(), lines_.end(), [this](const Line& a, const Line& b) {
+    return std::ranges::lexicographical_compare(StackOf(a), StackOf(b));
+  });
   size_t kept = 0;
-  for (Line& line : lines) {
-    if (kept > 0 && lines[kept - 1].stack == line.stack) {
-      lines[kept - 1].ns = AddSaturated(lines[kept - 1].ns, line.ns);
+  for (const Line& line : lines_) {
+    if (kept > 0 && std::ranges::equal(StackOf(lines_[kept - 1]), StackOf(line))) {
+      lines_[kept - 1].ns = AddSaturated(lines_[kept - 1].ns, line.ns);
     } else {
-      std::swap(lines[kept++], line);
+      lines_[kept++] = line;
     }
   }
-  lines.resize(kept);
-  return lines;
+  lines_.resize(kept);
+}
+
+std::string FoldedStacks::TextOf(const Line& line) const {
+  std::string text;
+  for (const uint32_t number : StackOf(line)) {
+    if (!text.empty()) text += ';';
+    text += names_[number];
+  }
+  return text;
 }
 
 uint64_t UnitNs(const Model& model, TimeUnit unit) {
@@ -106,10 +146,11 @@ std::string WhyEmpty(const Analysis& analysis, MergeMode mode) {
 void WriteFolded(Analysis& analysis, const FoldedOptions& options, Output& output,
                  std::string& notes) {
   const CallTree tree = BuildCallTree(analysis, options.merge);
-  const std::vector<Line> lines = CollectLines(tree, analysis.frames);
+  const FoldedStacks stacks(tree, analysis.frames);
+  const std::vector<FoldedStacks::Line>& lines = stacks.lines();
   std::vector<uint64_t> values;
   values.reserve(lines.size());
-  for (const Line& line : lines) values.push_back(line.ns);
+  for (const FoldedStacks::Line& line : lines) values.push_back(line.ns);
   const std::vector<uint64_t> rounded = RoundToUnit(values, UnitNs(analysis.model, options.unit));
   uint64_t left_out = 0;
   uint64_t left_out_ns = 0;
@@ -120,7 +161,7 @@ void WriteFolded(Analysis& analysis, const FoldedOptions& options, Output& outpu
       left_out_ns = AddSaturated(left_out_ns, lines[i].ns);
       continue;
     }
-    text.assign(lines[i].stack);
+    text = stacks.TextOf(lines[i]);
     AppendFormat(text, " {}\n", rounded[i]);
     output.Write(text);
   }
