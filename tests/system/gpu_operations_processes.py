@@ -205,7 +205,7 @@ def test_exec_after_cuda_was_used():
 # A shell starts Python, which starts programs.
 GRANDCHILDREN = """
 import subprocess, sys
-both = [subprocess.Popen([{0!r}, "--launches", n], stdout=subprocess.PIPE, text=True)
+both = [subprocess.Popen([{0!r}, "--sync", "--launches", n], stdout=subprocess.PIPE, text=True)
         for n in ("30", "50")]
 for one in both: print(one.communicate()[0], end="")
 """
