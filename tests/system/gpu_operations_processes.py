@@ -175,7 +175,7 @@ EXEC = """
 import os, time
 work(20, 4096)
 time.sleep({1})
-os.execv({0!r}, [{0!r}, "--launches", "40"])
+os.execv({0!r}, [{0!r}, "--sync", "--launches", "40"])
 """
 
 
