@@ -49,7 +49,7 @@ def test_reads_the_same_without_the_files():
         os.unlink(program)
         expect("folded", folded(work), here)
         counts, total = frames(here)
-        expect("most samples are in the loop", counts["RunHotLoop"] > 0.9 * total, True)
+        expect("most samples are in the loop", counts["RunHotLoop"] > 0.8 * total, True)
         expect("losses", work.capture().losses(), {})
 
 
@@ -150,7 +150,7 @@ def test_full_slices_have_lines_and_inlined_functions():
 
 
 def generated(work, way):
-    result = record(work, workload("generated_code"), "--say", way, "--ms", "60")
+    result = record(work, workload("generated_code"), "--say", way, "--ms", "150")
     pid = json.loads(result.stdout)["pid"]
     for path in (f"/tmp/perf-{pid}.map", work.file(f"jit-{pid}.dump")):
         if os.path.exists(path):
