@@ -249,7 +249,9 @@ void Builder::AddFindings() {
   Add(Finding::kLateEvent, correlation.counts.late_events);
   if (correlation.counts.kernels_before_launch > 0) {
     AddDetail(Add(Finding::kKernelBeforeLaunch, correlation.counts.kernels_before_launch),
-              Format("the worst by {} ns", -correlation.worst_margin_ns.value_or(0)));
+              Format("the worst by {} ns",
+                     // Unsigned: a damaged capture may have the one value without a negative.
+                     uint64_t{0} - static_cast<uint64_t>(correlation.worst_margin_ns.value_or(0))));
   }
   uint64_t without_pairs = 0;
   for (const auto& [instance, process] : correlation.processes) {
