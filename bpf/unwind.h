@@ -331,7 +331,7 @@ static __always_inline void walk_user_stack(const struct user_registers* registe
   walk.first = first;
   walk.exact = 1;
   walk.stop = XPU_STOP_NOT_WALKED;
-  if (walk.ip && read_user(walk.sp, &top)) {
+  if (walk.ip && read_word(&walk, walk.sp, &top)) {
     bpf_loop(XPU_MAX_USER_FRAMES + 1, walk_one_frame, &walk, 0);
   } else if (has_no_stack()) {
     walk.stop = XPU_STOP_NO_STACK;

@@ -8,7 +8,9 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 
+#include "format/base/file.h"
 #include "record/mapped_file.h"
+#include "record/unwind_file.h"
 
 namespace xpu {
 namespace {
@@ -54,7 +56,7 @@ size_t HitFiles::DefaultHeld() {
 HitFiles::HitFiles(size_t max_held) : max_held_(max_held) {}
 
 uint32_t HitFiles::FileOf(const MappedRange& mapping) {
-  if (!IsMappedFile(mapping.path) && mapping.path != "[vdso]") return kNoFile;
+  if (!IsFilePath(mapping.path) && mapping.path != kVdso) return kNoFile;
   if (files_.size() >= kMaxFiles) return kNoFile;
   const auto [at, is_new] =
       ids_.try_emplace({std::string(mapping.path), std::string(mapping.build_id)},

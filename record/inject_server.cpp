@@ -29,9 +29,7 @@ Status FillRandom(void* bytes, size_t size) {
 }
 
 std::string Hexadecimal(std::span<const uint8_t> bytes) {
-  std::string text;
-  for (uint8_t byte : bytes) AppendFormat(text, "{:02x}", byte);
-  return text;
+  return ToHex({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
 }
 
 // Takes the same time wherever they differ.

@@ -1,12 +1,13 @@
 #include "record/mapped_file.h"
 
+#include "format/base/file.h"
 #include "format/base/text.h"
 
 namespace xpu {
 
 std::vector<std::string> PathsOfMapping(const MappedCode& mapping) {
   std::vector<std::string> paths;
-  if (!IsMappedFile(mapping.path)) return paths;
+  if (!IsFilePath(mapping.path)) return paths;
   // No name leads to it any more, but its mapping does, for those who may follow it.
   if (mapping.path.ends_with(" (deleted)") || mapping.path.starts_with("/memfd:")) {
     paths.push_back(Format("/proc/{}/map_files/{:x}-{:x}", mapping.pid, mapping.address,

@@ -16,11 +16,6 @@ struct MappedCode {
   std::string_view path;
 };
 
-// Not a file: "//anon", "[heap]", "anon_inode:[perf_event]".
-inline bool IsMappedFile(std::string_view path) {
-  return path.starts_with('/') && !path.starts_with("//");
-}
-
 // To be tried in this order: the last one is the path that the program sees, whatever becomes of
 // the process. Empty: no file.
 std::vector<std::string> PathsOfMapping(const MappedCode& mapping);

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "format/base/text.h"
+#include "format/slice_parts.h"
 #include "record/background_threads.h"
 #include "record/generated_code.h"
 #include "record/hit_files.h"
@@ -20,18 +21,13 @@
 namespace xpu {
 namespace {
 
-constexpr size_t kPartBytes = size_t{512} << 10;
 constexpr unsigned kMostThreads = 8;
 constexpr char kDebugFolder[] = "/usr/lib/debug";
 
 Result<std::string> SliceOfVdso(const std::vector<uint64_t>& offsets) {
   XPU_ASSIGN_OR_RETURN(const ElfImage image, ElfImage::Parse(VdsoImage(), kVdso));
   const FileSymbols symbols(image);
-  std::vector<uint64_t> addresses;
-  for (const uint64_t offset : offsets) {
-    if (const auto address = image.LinkAddressOf(offset)) addresses.push_back(*address);
-  }
-  return WriteSymbolSlice(image, symbols.table(), addresses);
+  return WriteSymbolSlice(image, symbols.table(), image.LinkAddressesOf(offsets));
 }
 
 Result<std::string> SliceOf(const HitFile& file, SymbolDetail detail) {
@@ -59,17 +55,14 @@ void InParallel(size_t count, const std::function<void(size_t)>& work) {
 }
 
 void WriteSlice(const HitFile& file, SymbolDetail detail, std::string_view bytes, EventSink& sink) {
-  const size_t parts = (bytes.size() + kPartBytes - 1) / kPartBytes;
-  for (size_t part = 0; part < parts; ++part) {
-    SymbolSlice slice;
-    slice.path = sink.Intern(file.path);
-    slice.build_id = sink.Intern(file.build_id);
-    slice.detail = detail;
-    slice.part = static_cast<uint32_t>(part);
-    slice.part_count = static_cast<uint32_t>(parts);
-    slice.bytes = sink.Intern(bytes.substr(part * kPartBytes, kPartBytes));
-    sink.Write(slice);
-  }
+  // The sink keeps what fails.
+  (void)WriteSliceParts(
+      {file.path, file.build_id, detail, bytes},
+      [&](std::string_view text) { return sink.Intern(text); },
+      [&](const SymbolSlice& part) {
+        sink.Write(part);
+        return Ok();
+      });
 }
 
 // Data that is mapped like code (a pack of git's, a database) was executed by nobody.

@@ -53,12 +53,6 @@ bool IsSane(std::string_view build_id) {
   return build_id.size() >= kShortestBuildId && build_id.size() <= kLongestBuildId;
 }
 
-std::string NameOf(std::string_view build_id) {
-  std::string name;
-  for (const char byte : build_id) AppendFormat(name, "{:02x}", static_cast<unsigned char>(byte));
-  return name;
-}
-
 bool IsName(std::string_view name) {
   return name.size() >= 2 * kShortestBuildId && name.size() <= 2 * kLongestBuildId &&
          name.find_first_not_of("0123456789abcdef") == std::string_view::npos;
@@ -189,7 +183,7 @@ UnwindCache::UnwindCache(UnwindCache&& other) noexcept
 
 std::optional<UnwindTableBytes> UnwindCache::Load(std::string_view build_id) const {
   if (!IsSane(build_id)) return std::nullopt;
-  const std::string name = NameOf(build_id);
+  const std::string name = ToHex(build_id);
   // Without O_NONBLOCK the opening of a pipe would wait.
   const UniqueFd fd(::openat(folder_.get(), name.c_str(),
                              O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
@@ -212,7 +206,7 @@ bool UnwindCache::Store(std::string_view build_id, std::span<const std::byte> ta
   const std::span<const uint64_t> words(reinterpret_cast<const uint64_t*>(table.data()),
                                         table.size() / 8);
   const FileHeader header = HeaderOf(build_id, words);
-  const std::string temporary = TemporaryName(), name = NameOf(build_id);
+  const std::string temporary = TemporaryName(), name = ToHex(build_id);
   UniqueFd fd(::openat(folder_.get(), temporary.c_str(),
                        O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
   if (!fd) return false;

@@ -4,6 +4,7 @@
 #include <array>
 #include <utility>
 
+#include "format/base/file.h"
 #include "format/base/text.h"
 #include "symbolize/demangle.h"
 

@@ -12,6 +12,7 @@
 
 #include "format/base/file.h"
 #include "format/base/text.h"
+#include "format/slice_parts.h"
 #include "format/writer.h"
 #include "report/call_paths.h"
 #include "report/symbol_export.h"
@@ -19,8 +20,6 @@
 
 namespace xpu {
 namespace {
-
-constexpr size_t kPartBytes = size_t{512} << 10;
 
 struct NewSlice {
   RecordedFile file;
@@ -80,19 +79,10 @@ NewSlices MakeSlices(Analysis& analysis, bool lines) {
 }
 
 Status WriteSlice(CaptureWriter& writer, const NewSlice& slice) {
-  const std::string_view bytes = slice.bytes;
-  const auto parts = static_cast<uint32_t>((bytes.size() + kPartBytes - 1) / kPartBytes);
-  for (uint32_t part = 0; part < parts; ++part) {
-    SymbolSlice event;
-    event.path = writer.InternString(slice.file.path);
-    event.build_id = writer.InternString(slice.file.build_id);
-    event.detail = slice.detail;
-    event.part = part;
-    event.part_count = parts;
-    event.bytes = writer.InternString(bytes.substr(part * kPartBytes, kPartBytes));
-    XPU_RETURN_IF_ERROR(writer.Write(event));
-  }
-  return Ok();
+  return WriteSliceParts(
+      {slice.file.path, slice.file.build_id, slice.detail, slice.bytes},
+      [&](std::string_view text) { return writer.InternString(text); },
+      [&](const SymbolSlice& part) { return writer.Write(part); });
 }
 
 // The capture's bytes as they are, and behind them the slices, in a file that takes the place of

@@ -89,15 +89,6 @@ DebugLink DebugLinkOf(const ElfImage& image) {
 
 }  // namespace
 
-bool IsFilePath(std::string_view path) { return path.starts_with('/') && !path.starts_with("//"); }
-
-std::string ToHex(std::string_view bytes) {
-  std::string text;
-  text.reserve(bytes.size() * 2);
-  for (const char byte : bytes) AppendFormat(text, "{:02x}", static_cast<unsigned char>(byte));
-  return text;
-}
-
 std::vector<std::string> FileFinder::TreePaths(std::string_view build_id,
                                                std::string_view suffix) const {
   std::vector<std::string> paths;

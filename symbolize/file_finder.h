@@ -75,10 +75,4 @@ class FileFinder {
   Options options_;
 };
 
-// True for "/usr/lib/libfoo.so", false for "[vdso]" and "//anon".
-bool IsFilePath(std::string_view path);
-
-// "ab12..." of raw bytes.
-std::string ToHex(std::string_view bytes);
-
 }  // namespace xpu

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "format/base/file.h"
 #include "format/base/text.h"
 
 namespace xpu {

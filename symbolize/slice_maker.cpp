@@ -44,15 +44,6 @@ std::optional<FoundFile> FindDebugFile(const SliceOrder& order, const FileFinder
   return std::move(search.found);
 }
 
-std::vector<uint64_t> LinkAddresses(const ElfImage& image, std::span<const uint64_t> file_offsets) {
-  std::vector<uint64_t> addresses;
-  addresses.reserve(file_offsets.size());
-  for (const uint64_t offset : file_offsets) {
-    if (const auto address = image.LinkAddressOf(offset)) addresses.push_back(*address);
-  }
-  return addresses;
-}
-
 }  // namespace
 
 Result<std::string> MakeSymbolSlice(const SliceOrder& order,
@@ -74,7 +65,7 @@ Result<std::string> MakeSymbolSlice(const SliceOrder& order,
   if (!image.has_symtab() || (wants_lines && !has_lines)) {
     debug = FindDebugFile(order, finder, image);
   }
-  const std::vector<uint64_t> addresses = LinkAddresses(image, file_offsets);
+  const std::vector<uint64_t> addresses = image.LinkAddressesOf(file_offsets);
   const FileSymbols symbols(image, debug ? &debug->file.image() : nullptr);
   std::vector<DebugSectionBytes> lines;
   if (wants_lines && (has_lines || debug)) {

@@ -19,6 +19,12 @@ Result<std::string> ReadFile(const std::string& path, size_t limit_bytes = size_
 // Writes everything, continuing after short writes and EINTR. `name` is what an error calls it.
 Status WriteAll(int fd, std::string_view bytes, const std::string& name);
 
+// Of what the kernel calls a mapping: true for "/usr/lib/libfoo.so", false for "[vdso]", "//anon",
+// "anon_inode:[perf_event]".
+inline bool IsFilePath(std::string_view path) {
+  return path.starts_with('/') && !path.starts_with("//");
+}
+
 // A read-only memory mapping of a regular file, or a copy in memory of what is not mappable (a
 // pipe). A file truncated by somebody else while it is mapped would raise SIGBUS, so captures up to
 // `kCopyLimit` are read instead of mapped.

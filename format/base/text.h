@@ -23,4 +23,12 @@ void AppendFormat(std::string& out, format_string<Args...> pattern, Args&&... ar
   fmt::format_to(std::back_inserter(out), pattern, std::forward<Args>(args)...);
 }
 
+// "ab12..." of raw bytes.
+inline std::string ToHex(std::string_view bytes) {
+  std::string text;
+  text.reserve(bytes.size() * 2);
+  for (const char byte : bytes) AppendFormat(text, "{:02x}", static_cast<unsigned char>(byte));
+  return text;
+}
+
 }  // namespace xpu

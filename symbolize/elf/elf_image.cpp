@@ -254,6 +254,15 @@ std::optional<uint64_t> ElfImage::LinkAddressOf(uint64_t file_offset) const {
   return xpu::LinkAddressOf(segments_, file_offset);
 }
 
+std::vector<uint64_t> ElfImage::LinkAddressesOf(std::span<const uint64_t> file_offsets) const {
+  std::vector<uint64_t> addresses;
+  addresses.reserve(file_offsets.size());
+  for (const uint64_t offset : file_offsets) {
+    if (const auto address = LinkAddressOf(offset)) addresses.push_back(*address);
+  }
+  return addresses;
+}
+
 std::optional<uint64_t> ElfImage::FileOffsetOf(uint64_t link_address) const {
   for (const ElfSegment& segment : segments_) {
     if (link_address >= segment.link_address &&

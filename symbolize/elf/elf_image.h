@@ -76,6 +76,8 @@ class ElfImage {
   uint16_t machine() const { return machine_; }  // EM_
 
   std::optional<uint64_t> LinkAddressOf(uint64_t file_offset) const;
+  // Of those that have one.
+  std::vector<uint64_t> LinkAddressesOf(std::span<const uint64_t> file_offsets) const;
   // The opposite way, for probes on a function.
   std::optional<uint64_t> FileOffsetOf(uint64_t link_address) const;
 

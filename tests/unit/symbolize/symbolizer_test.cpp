@@ -6,6 +6,7 @@
 
 #include <gtest/gtest.h>
 
+#include "format/base/text.h"
 #include "tests/unit/symbolize/elf_builder.h"
 
 namespace xpu {
