@@ -195,11 +195,17 @@ StackResolver::FramesId StackResolver::NameGenerated(const GeneratedSymbol& symb
   return KeepOne(frames_.Intern(frame));
 }
 
-FrameId StackResolver::NameFunction(const CodeFrame& function, NamedFrame frame, bool exact) {
+FrameId StackResolver::NameFunction(const CodeFrame& function, NamedFrame frame,
+                                    const InFile& place, bool exact) {
   frame.is_api_entry = api_names_.IsEntryPoint(function.function);
   frame.is_cuda_internal = frame.is_cuda_internal || IsStaticRuntime(function.function);
   frame.is_inlined = function.is_inlined;
   frame.name = Demangle(function.function);
+  if (frame.name.empty()) {
+    frame.name =
+        Format("{}!fun_{:x}", frame.module, place.file_offset - function.offset.value_or(0));
+    frame.nameless_in = place.module;
+  }
   if (places_.offsets && function.offset) {
     frame.place = Format("+{:#x}", *function.offset + (exact ? 0 : 1));
   }
@@ -222,7 +228,7 @@ StackResolver::FramesId StackResolver::NameInFile(const Mapping& mapping, const 
   frame.is_cuda_internal = IsCudaInternal(frame.module);
   Frames frames;
   for (const CodeFrame& function : symbolizer_.FramesAt(place.module, place.file_offset)) {
-    frames.push_back(NameFunction(function, frame, exact));
+    frames.push_back(NameFunction(function, frame, place, exact));
   }
   if (frames.empty() && !IsFilePath(path)) {
     frame.name = path;  // "[vdso]"

@@ -63,7 +63,8 @@ class StackResolver {
   std::optional<InFile> FileOf(const Mapping* mapping, uint64_t address);
   FramesId NameInFile(const Mapping& mapping, const InFile& place, bool exact);
   FramesId NameGenerated(const GeneratedSymbol& symbol, uint64_t address, bool exact);
-  FrameId NameFunction(const CodeFrame& function, NamedFrame frame, bool exact);
+  FrameId NameFunction(const CodeFrame& function, NamedFrame frame, const InFile& place,
+                       bool exact);
   FrameId ResolveKernel(uint64_t address, bool exact);
   FramesId Keep(Frames frames);
   // Each frame once: the same address may be resolved at many times.

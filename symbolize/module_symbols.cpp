@@ -118,13 +118,21 @@ std::optional<uint64_t> ModuleSymbols::LinkAddressOf(uint64_t file_offset) {
   return std::nullopt;
 }
 
-const ElfSymbol* ModuleSymbols::SymbolAt(uint64_t file_offset, uint64_t link_address) {
+std::optional<ElfSymbol> ModuleSymbols::SymbolAt(uint64_t file_offset, uint64_t link_address) {
+  std::optional<ElfSymbol> nameless;
   if (slice_symbols_) {
-    if (const ElfSymbol* symbol = slice_symbols_->table().Find(link_address)) return symbol;
+    if (const ElfSymbol* symbol = slice_symbols_->table().Find(link_address)) {
+      if (!symbol->name.empty()) return *symbol;
+      nameless = *symbol;
+    }
     OpenFile();
     if (file_) link_address = file_->file.image().LinkAddressOf(file_offset).value_or(link_address);
   }
-  return file_symbols_ ? file_symbols_->table().Find(link_address) : nullptr;
+  if (!file_symbols_) return nameless;
+  if (const ElfSymbol* symbol = file_symbols_->table().Find(link_address)) return *symbol;
+  if (nameless) return nameless;
+  const std::vector<ElfSymbol> ranges = file_symbols_->NamelessAt({&link_address, 1});
+  return ranges.empty() ? std::nullopt : std::optional(ranges.front());
 }
 
 const std::vector<CodeFrame>& ModuleSymbols::At(uint64_t file_offset) {
@@ -144,9 +152,9 @@ const std::vector<CodeFrame>& ModuleSymbols::At(uint64_t file_offset) {
     }
   }
   // The symbol's name and not DWARF's: the function is called the same with and without lines.
-  if (const ElfSymbol* symbol = SymbolAt(file_offset, *link_address)) {
+  if (const std::optional<ElfSymbol> symbol = SymbolAt(file_offset, *link_address)) {
     if (frames_.empty()) frames_.emplace_back();
-    frames_.back().function = symbol->name;
+    if (!symbol->name.empty()) frames_.back().function = symbol->name;
     frames_.back().offset = *link_address - symbol->link_address;
   }
   return frames_;

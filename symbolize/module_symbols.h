@@ -27,8 +27,9 @@ struct RecordedFile {
 
 // One function at an address.
 struct CodeFrame {
-  std::string_view function;  // mangled
-  std::string_view file;      // with its folder; empty: not known or not asked for
+  // Mangled. Empty: no symbol names it; the offset says where it begins.
+  std::string_view function;
+  std::string_view file;  // with its folder; empty: not known or not asked for
   uint32_t line = 0;
   bool is_inlined = false;  // into the next one
   // From the entry of the function; of inlined ones and where no symbol names the function: none.
@@ -42,7 +43,7 @@ class ModuleSymbols {
   // Both must outlive this.
   ModuleSymbols(const RecordedFile& recorded, const FileFinder& finder, Detail detail);
 
-  // Innermost first; the last one is not inlined. Empty: it has no name. The list holds until the
+  // Innermost first; the last one is not inlined. Empty: nothing is known. The list holds until the
   // next call, its texts as long as this.
   const std::vector<CodeFrame>& At(uint64_t file_offset);
 
@@ -58,7 +59,7 @@ class ModuleSymbols {
   void OpenDebugInfo();
   bool OpenDebugInfoOf(const FoundFile& file);
   std::optional<uint64_t> LinkAddressOf(uint64_t file_offset);
-  const ElfSymbol* SymbolAt(uint64_t file_offset, uint64_t link_address);
+  std::optional<ElfSymbol> SymbolAt(uint64_t file_offset, uint64_t link_address);
   void Fail(FileProblem problem, std::string text);
 
   const RecordedFile& recorded_;

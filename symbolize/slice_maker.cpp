@@ -73,7 +73,9 @@ Result<std::string> MakeSymbolSlice(const SliceOrder& order,
   }
   std::vector<SliceSection> more;
   for (const DebugSectionBytes& section : lines) more.push_back({section.name, section.bytes});
-  return WriteSymbolSlice(image, symbols.table(), addresses, more);
+  const std::vector<ElfSymbol> nameless = symbols.NamelessAt(addresses);
+  if (nameless.empty()) return WriteSymbolSlice(image, symbols.table(), addresses, more);
+  return WriteSymbolSlice(image, symbols.table().With(nameless), addresses, more);
 }
 
 }  // namespace xpu

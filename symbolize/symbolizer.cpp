@@ -159,7 +159,7 @@ std::span<const CodeFrame> Symbolizer::FramesAt(ModuleId module, uint64_t file_o
 
 std::optional<std::string_view> Symbolizer::FunctionAt(ModuleId module, uint64_t file_offset) {
   const std::span<const CodeFrame> frames = FramesAt(module, file_offset);
-  if (frames.empty()) return std::nullopt;
+  if (frames.empty() || frames.back().function.empty()) return std::nullopt;
   return frames.back().function;
 }
 

@@ -18,8 +18,10 @@ struct Entry {
 // would begin is not known.
 class EntryWalk {
  public:
-  explicit EntryWalk(const CfiSection& section)
-      : section_(section), cursor_(section.bytes, section.link_address) {}
+  explicit EntryWalk(const CfiSection& section, uint64_t offset = 0)
+      : section_(section), cursor_(section.bytes, section.link_address) {
+    cursor_.Skip(offset);
+  }
 
   bool Next(Entry& entry) {
     while (cursor_.left() >= sizeof(uint32_t)) {
@@ -160,14 +162,15 @@ std::optional<CfiSection> ThroughHeader(const ElfImage& image) {
 
 }  // namespace
 
+std::optional<CfiSection> FindEhFrame(const ElfImage& image) {
+  const ElfSection section = image.Section(".eh_frame");
+  if (section.bytes.empty()) return section.exists ? std::nullopt : ThroughHeader(image);
+  return CfiSection{.bytes = section.bytes, .link_address = section.link_address};
+}
+
 Result<std::vector<CfiSection>> FindCallFrames(const ElfImage& image) {
   std::vector<CfiSection> sections;
-  const ElfSection eh_frame = image.Section(".eh_frame");
-  if (!eh_frame.bytes.empty()) {
-    sections.push_back({.bytes = eh_frame.bytes, .link_address = eh_frame.link_address});
-  } else if (const auto found = ThroughHeader(image); found && !eh_frame.exists) {
-    sections.push_back(*found);
-  }
+  if (const auto eh_frame = FindEhFrame(image)) sections.push_back(*eh_frame);
   const ElfSection debug_frame = image.Section(".debug_frame");
   const bool is_compressed = debug_frame.is_compressed || image.Section(".zdebug_frame").exists;
   if (!debug_frame.bytes.empty() && !is_compressed) {
@@ -212,6 +215,21 @@ CfiEntries ReadEntries(const CfiSection& section) {
   }
   entries.invalid += fdes.skipped() + (fdes.failed() ? 1 : 0);
   return entries;
+}
+
+std::optional<Fde> ReadFdeAt(const CfiSection& section, uint64_t offset) {
+  Entry entry;
+  Entry common;
+  Cie cie;
+  Fde fde;
+  EntryWalk at_fde(section, offset);
+  if (!at_fde.Next(entry) || entry.offset != offset || entry.is_cie) return std::nullopt;
+  EntryWalk at_cie(section, entry.cie_offset);
+  if (!at_cie.Next(common) || common.offset != entry.cie_offset || !common.is_cie) {
+    return std::nullopt;
+  }
+  if (!ReadCie(common, cie) || !ReadFde(entry, cie, fde)) return std::nullopt;
+  return fde;
 }
 
 }  // namespace xpu

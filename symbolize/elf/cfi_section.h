@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "format/base/result.h"
@@ -22,6 +23,9 @@ struct CfiSection {
 // .debug_frame, which describes what was compiled without the other (the startup files still have
 // it). kNotFound: none of them. kUnsupported: there is only a compressed .debug_frame.
 Result<std::vector<CfiSection>> FindCallFrames(const ElfImage& image);
+
+// .eh_frame alone.
+std::optional<CfiSection> FindEhFrame(const ElfImage& image);
 
 struct Cie {
   uint64_t offset = 0;  // in the section
@@ -49,5 +53,8 @@ struct CfiEntries {
 
 // All entries. Time and memory in proportion to the section.
 CfiEntries ReadEntries(const CfiSection& section);
+
+// The one at `offset`; its `cie` is 0, whatever it belongs to. nullopt: there is none.
+std::optional<Fde> ReadFdeAt(const CfiSection& section, uint64_t offset);
 
 }  // namespace xpu

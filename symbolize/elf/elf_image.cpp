@@ -292,7 +292,9 @@ std::vector<ElfSymbol> ElfImage::CodeSymbols(std::span<const ElfSegment> segment
       if (!is_function && type != STT_NOTYPE) continue;
       if (!code.Contains(symbol.st_value)) continue;
       const std::string_view name = TextAt(table.names, symbol.st_name);
-      if (name.empty()) continue;
+      // Slices have functions without a name: the range is what they tell.
+      const bool is_nameless = is_function && symbol.st_name == 0 && symbol.st_size > 0;
+      if (name.empty() && !is_nameless) continue;
       symbols.push_back({.link_address = symbol.st_value,
                          .size_bytes = symbol.st_size,
                          .name = name,

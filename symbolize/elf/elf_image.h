@@ -53,7 +53,8 @@ struct ElfMemorySection {
 
 enum class ElfBinding : uint8_t { kLocal, kWeak, kGlobal };
 
-// A symbol that names code. `name` points into the file's bytes.
+// A symbol that names code. `name` points into the file's bytes; empty: a function of which only
+// the range is known (function_ranges.h).
 struct ElfSymbol {
   uint64_t link_address = 0;
   uint64_t size_bytes = 0;  // 0: not known, hand-written assembly

@@ -27,7 +27,7 @@ void AppendUnnamed(std::vector<ElfSymbol>& symbols, std::vector<ElfSymbol> entri
 }  // namespace
 
 FileSymbols::FileSymbols(const ElfImage& file, const ElfImage* debug)
-    : table_(Collect(file, debug)) {}
+    : ranges_(file), table_(Collect(file, debug)) {}
 
 std::vector<ElfSymbol> FileSymbols::Collect(const ElfImage& file, const ElfImage* debug) {
   std::vector<ElfSymbol> symbols = file.CodeSymbols();
@@ -39,6 +39,24 @@ std::vector<ElfSymbol> FileSymbols::Collect(const ElfImage& file, const ElfImage
   if (!has_local_names_) AppendDebugData(file, symbols);
   AppendUnnamed(symbols, ReadPltEntries(file, symbols, texts_.emplace_back()));
   return symbols;
+}
+
+std::vector<ElfSymbol> FileSymbols::NamelessAt(std::span<const uint64_t> link_addresses) const {
+  std::vector<ElfSymbol> nameless;
+  for (const uint64_t address : link_addresses) {
+    if (table_.Find(address) != nullptr) continue;
+    const auto range = ranges_.Find(address);
+    if (!range) continue;
+    nameless.push_back({.link_address = range->begin,
+                        .size_bytes = range->end - range->begin,
+                        .name = {},
+                        .binding = ElfBinding::kLocal,
+                        .is_function = true});
+  }
+  std::ranges::sort(nameless, {}, &ElfSymbol::link_address);
+  const auto [first, last] = std::ranges::unique(nameless, {}, &ElfSymbol::link_address);
+  nameless.erase(first, last);
+  return nameless;
 }
 
 void FileSymbols::AppendDebugData(const ElfImage& file, std::vector<ElfSymbol>& symbols) {

@@ -2,10 +2,12 @@
 #pragma once
 
 #include <deque>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "symbolize/elf/elf_image.h"
+#include "symbolize/elf/function_ranges.h"
 #include "symbolize/elf/symbol_table.h"
 
 namespace xpu {
@@ -21,6 +23,10 @@ class FileSymbols {
   FileSymbols& operator=(const FileSymbols&) = delete;
 
   const SymbolTable& table() const { return table_; }
+
+  // Functions that `link_addresses` lie in and no symbol names, from the file's unwind tables. Each
+  // once, with an empty name.
+  std::vector<ElfSymbol> NamelessAt(std::span<const uint64_t> link_addresses) const;
   // More than the dynamic symbols: what is not exported has names too.
   bool has_local_names() const { return has_local_names_; }
 
@@ -28,6 +34,7 @@ class FileSymbols {
   std::vector<ElfSymbol> Collect(const ElfImage& file, const ElfImage* debug);
   void AppendDebugData(const ElfImage& file, std::vector<ElfSymbol>& symbols);
 
+  const FunctionRanges ranges_;
   std::deque<std::string> texts_;  // what names point into beside the images
   bool has_local_names_ = false;
   SymbolTable table_;

@@ -17,6 +17,7 @@ std::string_view WithoutVersion(std::string_view name) {
 }
 
 bool IsBetter(const ElfSymbol& a, const ElfSymbol& b) {
+  if (a.name.empty() != b.name.empty()) return b.name.empty();
   if (a.is_function != b.is_function) return a.is_function;
   if (a.binding != b.binding) return a.binding > b.binding;
   // The same name in .symtab and .dynsym is the usual case.
@@ -70,6 +71,12 @@ void SymbolTable::SetEnds() {
     end = std::max(end, EndOf(symbol));
     end_so_far_.push_back(end);
   }
+}
+
+SymbolTable SymbolTable::With(std::span<const ElfSymbol> more) const {
+  std::vector<ElfSymbol> all = symbols_;
+  all.insert(all.end(), more.begin(), more.end());
+  return SymbolTable(all);
 }
 
 const ElfSymbol* SymbolTable::Find(uint64_t link_address) const {

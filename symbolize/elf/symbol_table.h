@@ -20,6 +20,9 @@ class SymbolTable {
   // without a size reaches to the next one. nullptr: none.
   const ElfSymbol* Find(uint64_t link_address) const;
 
+  // This one and `more`.
+  SymbolTable With(std::span<const ElfSymbol> more) const;
+
   // One per address, ascending, each with a size.
   std::span<const ElfSymbol> symbols() const { return symbols_; }
   bool empty() const { return symbols_.empty(); }
