@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "symbolize/elf/debug_data.h"
+#include "symbolize/elf/go_functions.h"
 #include "symbolize/elf/plt_entries.h"
 
 namespace xpu {
@@ -37,6 +38,11 @@ std::vector<ElfSymbol> FileSymbols::Collect(const ElfImage& file, const ElfImage
     has_local_names_ = has_local_names_ || debug->has_symtab();
   }
   if (!has_local_names_) AppendDebugData(file, symbols);
+  if (!has_local_names_) {
+    const std::vector<ElfSymbol> functions = ReadGoFunctions(file);
+    Append(symbols, functions);
+    has_local_names_ = !functions.empty();
+  }
   AppendUnnamed(symbols, ReadPltEntries(file, symbols, texts_.emplace_back()));
   return symbols;
 }

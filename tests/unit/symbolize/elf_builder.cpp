@@ -125,6 +125,31 @@ void ElfBuilder::WriteTo(const std::string& path) const {
   XPU_CHECK(out.good());
 }
 
+std::string WithSection(std::string file, std::string_view name, const std::string& content) {
+  Elf64_Ehdr header;
+  std::memcpy(&header, file.data(), sizeof(header));
+  std::string table = file.substr(header.e_shoff, header.e_shnum * sizeof(Elf64_Shdr));
+  Elf64_Shdr section{};
+  section.sh_name = 1;
+  section.sh_type = SHT_PROGBITS;
+  section.sh_offset = file.size();
+  section.sh_size = content.size();
+  file += content;
+  Elf64_Shdr names{};
+  names.sh_type = SHT_STRTAB;
+  names.sh_offset = file.size();
+  names.sh_size = name.size() + 2;
+  file += '\0' + std::string(name) + '\0';
+  table.append(reinterpret_cast<const char*>(&section), sizeof(section));
+  table.append(reinterpret_cast<const char*>(&names), sizeof(names));
+  header.e_shstrndx = static_cast<Elf64_Half>(header.e_shnum + 1);
+  header.e_shnum = static_cast<Elf64_Half>(header.e_shnum + 2);
+  header.e_shoff = file.size();
+  file += table;
+  std::memcpy(file.data(), &header, sizeof(header));
+  return file;
+}
+
 TempFolder::TempFolder() {
   std::string path = (std::filesystem::temp_directory_path() / "xpu-test-XXXXXX").string();
   XPU_CHECK(::mkdtemp(path.data()) != nullptr);

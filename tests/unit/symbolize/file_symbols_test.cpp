@@ -19,6 +19,7 @@ namespace xpu {
 namespace {
 
 using test::ElfBuilder;
+using test::WithSection;
 
 constexpr uint64_t kText = ElfBuilder::kTextAddress;
 
@@ -38,32 +39,6 @@ std::string Compress(const std::string& text) {
                 text.size(), reinterpret_cast<uint8_t*>(out.data()), &size, out.size()) == LZMA_OK);
   out.resize(size);
   return out;
-}
-
-// `file` with one more section behind everything, and a table of section names of its own.
-std::string WithSection(std::string file, std::string_view name, const std::string& content) {
-  Elf64_Ehdr header;
-  std::memcpy(&header, file.data(), sizeof(header));
-  std::string table = file.substr(header.e_shoff, header.e_shnum * sizeof(Elf64_Shdr));
-  Elf64_Shdr section{};
-  section.sh_name = 1;
-  section.sh_type = SHT_PROGBITS;
-  section.sh_offset = file.size();
-  section.sh_size = content.size();
-  file += content;
-  Elf64_Shdr names{};
-  names.sh_type = SHT_STRTAB;
-  names.sh_offset = file.size();
-  names.sh_size = name.size() + 2;
-  file += '\0' + std::string(name) + '\0';
-  table.append(reinterpret_cast<const char*>(&section), sizeof(section));
-  table.append(reinterpret_cast<const char*>(&names), sizeof(names));
-  header.e_shstrndx = static_cast<Elf64_Half>(header.e_shnum + 1);
-  header.e_shnum = static_cast<Elf64_Half>(header.e_shnum + 2);
-  header.e_shoff = file.size();
-  file += table;
-  std::memcpy(file.data(), &header, sizeof(header));
-  return file;
 }
 
 std::string_view NameAt(const FileSymbols& symbols, uint64_t offset) {
