@@ -13,7 +13,8 @@
 namespace xpu {
 
 // From .symtab, .dynsym, .gnu_debugdata (a compressed .symtab that distributions leave in stripped
-// files), the table of Go's runtime, and the entries of the procedure linkage table, named `function@plt`.
+// files), the table of Go's runtime, and the entries of the procedure linkage table, named
+// `function@plt`.
 class FileSymbols {
  public:
   // `debug`: the separate file with the symbols of a stripped one, nullptr: none. Both images must
