@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <string>
 
 #include "report/api_names.h"
 #include "report/clock_fit.h"
@@ -31,6 +32,7 @@ struct Analysis {
   Analysis& operator=(const Analysis&) = delete;
 
   Model model;
+  std::string part;  // the options of the filter that was applied; empty: all is here
   ProcessTable processes;
   Clocks clocks;
   ApiNames api_names;

@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 
 #include "format/base/text.h"
+#include "report/merge_captures.h"
 
 namespace xpu {
 namespace {
@@ -31,6 +32,8 @@ void Append(std::vector<Event>& all, std::vector<Event>& more) {
     all.insert(all.end(), more.begin(), more.end());
   }
 }
+
+}  // namespace
 
 void AppendBatch(EventBatch& all, EventBatch& more) {
   Append(all.recording_info, more.recording_info);
@@ -61,8 +64,6 @@ void AppendBatch(EventBatch& all, EventBatch& more) {
   Append(all.generated_symbols, more.generated_symbols);
 }
 
-}  // namespace
-
 Result<Model> LoadCapture(CaptureReader reader, std::string path) {
   Model model;
   model.path = std::move(path);
@@ -70,6 +71,15 @@ Result<Model> LoadCapture(CaptureReader reader, std::string path) {
   model.problems = reader.problems();
   model.tables = std::make_unique<ReaderTables>(std::move(reader));
   return model;
+}
+
+Result<Model> LoadCaptures(const std::vector<std::string>& paths) {
+  std::vector<Model> captures;
+  for (const std::string& path : paths) {
+    XPU_ASSIGN_OR_RETURN(Model capture, LoadCapture(path));
+    captures.push_back(std::move(capture));
+  }
+  return MergeCaptures(std::move(captures));
 }
 
 Result<Model> LoadCapture(const std::string& path) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "format/base/result.h"
 #include "report/model.h"
@@ -9,6 +10,10 @@
 namespace xpu {
 
 Result<Model> LoadCapture(const std::string& path);
+// Several captures as one (merge_captures.h).
+Result<Model> LoadCaptures(const std::vector<std::string>& paths);
+// The events of `more`, which is empty afterwards or as before, behind those of `all`.
+void AppendBatch(EventBatch& all, EventBatch& more);
 Result<Model> LoadCapture(CaptureReader reader, std::string path);
 
 }  // namespace xpu

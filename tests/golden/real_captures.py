@@ -214,9 +214,163 @@ def test_views_of_every_capture():
         starts = {e["id"] for e in trace["traceEvents"] if e["ph"] == "s"}
         ends = {e["id"] for e in trace["traceEvents"] if e["ph"] == "f"}
         expect(f"{path.name}: flow arrows end where they start", starts, ends)
-        tables = json.loads(report("--top", "-n", "0", "--format", "json", path))
-        expect(f"{path.name}: ns in cuda_gpu_kern_sum",
-               sum(r["Total Time (ns)"] for r in tables["cuda_gpu_kern_sum"]), capture.kernel_ns())
+
+
+def table(path, name, *arguments):
+    text = report("--top", "-n", "0", "--format", "json", "--table", name, *arguments, path)
+    return json.loads(text)[name]
+
+
+def totals(rows, total="Total Time (ns)", count="Instances"):
+    return (sum(r[total] for r in rows), sum(r[count] for r in rows))
+
+
+def raw_totals(capture, *kinds):
+    """Time and number of the dumped records that have a time."""
+    timed = [e for kind in kinds for e in capture.of(kind)
+             if int(e["start_ns"]) and int(e["end_ns"]) >= int(e["start_ns"])]
+    return sum(capture.duration(e) for e in timed), len(timed)
+
+
+WORK = ("kernel", "memcpy", "memset", "graph_launch")
+COPIES = ("memcpy", "memset")
+
+
+def check_sums(path, capture):
+    """The totals of each table are those of the raw events."""
+    calls = raw_totals(capture, "api_call")
+    expected = {
+        "cuda_gpu_kern_sum": raw_totals(capture, "kernel"),
+        "cuda_gpu_kern_gb_sum": raw_totals(capture, "kernel"),
+        "cuda_gpu_graph_sum": raw_totals(capture, "graph_launch"),
+        "cuda_gpu_sum": raw_totals(capture, *WORK),
+        "callpath_sum": raw_totals(capture, *WORK),
+    }
+    for name, both in expected.items():
+        expect(f"{path.name}: {name}", totals(table(path, name)), both)
+    expect(f"{path.name}: cuda_gpu_mem_time_sum",
+           totals(table(path, "cuda_gpu_mem_time_sum"), count="Count"),
+           raw_totals(capture, *COPIES))
+    expect(f"{path.name}: cuda_overhead_sum",
+           totals(table(path, "cuda_overhead_sum"), count="Count"),
+           raw_totals(capture, "overhead"))
+    copied = sum(int(e["size_bytes"]) for kind in COPIES for e in capture.of(kind))
+    rows = table(path, "cuda_gpu_mem_size_sum")
+    expect(f"{path.name}: MB in cuda_gpu_mem_size_sum, to the digits of its rows",
+           abs(sum(r["Total (MB)"] for r in rows) - copied / 1e6) <= 0.0005 * len(rows) + 1e-9,
+           True)
+    if not capture.of("probe_hit"):  # what probes saw is among the calls, too
+        expect(f"{path.name}: cuda_api_sum",
+               totals(table(path, "cuda_api_sum"), count="Num Calls"), calls)
+        work = raw_totals(capture, *WORK)
+        expect(f"{path.name}: cuda_api_gpu_sum", totals(table(path, "cuda_api_gpu_sum")),
+               (calls[0] + work[0], calls[1] + work[1]))
+    samples = table(path, "cpu_func_sum")
+    expect(f"{path.name}: samples in cpu_func_sum", sum(r["Samples"] for r in samples),
+           len(capture.of("cpu_sample")))
+
+
+def check_traces(path, capture):
+    """A row for each event, in order, at the times that the dump says."""
+    start = int(capture.of("recording_info")[0]["start_ns"])
+    rows = table(path, "cuda_gpu_trace")
+    events = [e for kind in WORK for e in capture.of(kind)]
+    expect(f"{path.name}: rows of cuda_gpu_trace", len(rows), len(events))
+    expect(f"{path.name}: work by correlation id and duration",
+           sorted((r["CorrId"], r["Duration (ns)"]) for r in rows if r["Duration (ns)"] is not None),
+           sorted((int(e["correlation_id"]), capture.duration(e)) for e in events
+                  if int(e["start_ns"])))
+    starts = [r["Start (ns)"] for r in rows if r["Start (ns)"] is not None]
+    expect(f"{path.name}: cuda_gpu_trace in order of time", starts, sorted(starts))
+    expect(f"{path.name}: grids", sorted((r["GrdX"], r["BlkX"]) for r in rows if r["GrdX"] is not None),
+           sorted((int(k["grid_x"]), int(k["block_x"])) for k in capture.of("kernel")))
+    if not capture.of("probe_hit"):
+        expect(f"{path.name}: cuda_api_trace",
+               sorted((r["Start (ns)"], r["Duration (ns)"], r["CorrID"], r["Result"])
+                      for r in table(path, "cuda_api_trace")),
+               sorted((int(c["start_ns"]) - start, capture.duration(c), int(c["correlation_id"]),
+                       int(c["return_value"])) for c in capture.of("api_call")))
+
+
+def check_executions(path, capture):
+    """Launch times from the calls, matched by id here."""
+    kernels = [k for k in capture.of("kernel") if capture.key(k) in capture.calls]
+    rows = table(path, "cuda_kern_exec_sum")
+    expect(f"{path.name}: kernels in cuda_kern_exec_sum", sum(r["Count"] for r in rows),
+           len(kernels))
+    calls = sum(capture.duration(capture.calls[capture.key(k)]) for k in kernels)
+    told = sum(r["AAvg (ns)"] * r["Count"] for r in rows)
+    expect(f"{path.name}: time of their calls {told:.0f} ns, by the dump {calls} ns",
+           abs(told - calls) <= 0.05 * len(kernels) + 1, True)
+    ran = sum(capture.duration(k) for k in kernels)
+    told = sum(r["KAvg (ns)"] * r["Count"] for r in rows)
+    expect(f"{path.name}: time of kernels {told:.0f} ns, by the dump {ran} ns",
+           abs(told - ran) <= 0.05 * len(kernels) + 1, True)
+
+
+def union_ns(spans):
+    total, until = 0, 0
+    for start, end in sorted(spans):
+        total += max(0, end - max(start, until))
+        until = max(until, end)
+    return total
+
+
+def check_busy(path, capture):
+    """Sum and union of each stream, and the union of all streams of each GPU."""
+    rows = table(path, "gpu_busy_sum")
+    events = [e for kind in WORK for e in capture.of(kind) if int(e["start_ns"])]
+    streams = [r for r in rows if r["Strm"] is not None]
+    expect(f"{path.name}: sums of streams", totals(streams), raw_totals(capture, *WORK))
+    if len({e["instance"] for e in events}) > 1:
+        return  # the clocks of processes differ; their numbers of GPUs may
+    for row in rows:
+        mine = [e for e in events if int(e["device_id"]) == row["DevId"]
+                and (row["Strm"] is None or (int(e["context_id"]), int(e["stream_id"])) ==
+                     (row["Ctx"], row["Strm"]))]
+        union = union_ns((int(e["start_ns"]), int(e["end_ns"])) for e in mine)
+        # The report's times are fitted to another clock: a nanosecond at each end, and its rate.
+        slack = 2 * len(mine) + union // 1000
+        expect(f"{path.name}: busy {row['Busy Time (ns)']} ns of {row}, by the dump {union} ns",
+               abs(row["Busy Time (ns)"] - union) <= slack, True)
+
+
+def test_tables_of_every_capture():
+    for path in sorted(CAPTURES.glob("*.xpu")):
+        capture = GpuCapture(path)
+        check_sums(path, capture)
+        check_traces(path, capture)
+        check_busy(path, capture)
+        check_executions(path, capture)
+
+
+def test_difference_of_two_captures():
+    """Of a capture and itself nothing changed; of two the deltas add up to the difference."""
+    paths = [CAPTURES / f"{name}.xpu" for name in ("graph_paths", "transformer")]
+    for before, after in ((paths[0], paths[0]), tuple(paths)):
+        tables = json.loads(report("--diff", before, "-n", "0", "--format", "json", after))
+        for name in ("cuda_gpu_kern_sum", "cuda_api_sum", "callpath_sum"):
+            delta = (totals(table(after, name), count="Total Time (ns)")[0] -
+                     totals(table(before, name), count="Total Time (ns)")[0])
+            rows = tables[name]
+            expect(f"{name} of {before.name} and {after.name}", sum(r["Delta (ns)"] for r in rows),
+                   delta)
+            expect(f"{name}: largest increase first", [r["Delta (ns)"] for r in rows],
+                   sorted((r["Delta (ns)"] for r in rows), reverse=True))
+
+
+def test_symbols_travel():
+    """Folded stacks read here, where there is no PyTorch, as on the machine that recorded it."""
+    path = CAPTURES / "pytorch_symbols.xpu"
+    expect("the folded stacks of the recording machine",
+           report("--folded", "--mode", "gpu", path) ==
+           (CAPTURES / "pytorch_symbols.folded").read_text(), True)
+    for mode in ("gpu", "cpu"):
+        frames = [frame for line in report("--folded", "--mode", mode, path).splitlines()
+                  for frame in line.rsplit(" ", 1)[0].split(";")]
+        nameless = sum("+0x" in frame for frame in frames)
+        expect(f"{nameless} of {len(frames)} frames without a function are below 1 %",
+               nameless < len(frames) / 100, True)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,49 @@
+// Pass 6: what a view is about, when it is not about everything.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "format/base/result.h"
+
+namespace xpu {
+
+// From the start of the recording.
+struct TimeRange {
+  uint64_t begin_ns = 0;
+  uint64_t end_ns = std::numeric_limits<uint64_t>::max();  // exclusive
+};
+
+// "1.5s-2s", "500ms-", "-2s", "300us-1ms": units s, ms, us, ns; without one: s.
+Result<TimeRange> ParseTimeRange(std::string_view text);
+
+// An empty list or text allows all. Within a list one is enough; all lists must agree.
+//
+// Processes, threads, commands and times choose among everything. Devices, streams, kernels and
+// API calls choose GPU work and the calls that started it: CPU samples are none, so they go.
+struct FilterOptions {
+  std::vector<uint32_t> pids;  // as the recorder saw them
+  std::vector<uint32_t> tids;
+  std::vector<std::string> comms;  // names of threads or their processes
+  std::vector<uint32_t> devices;   // as the report numbers them
+  std::vector<uint32_t> streams;
+  std::string kernel;  // POSIX extended regular expression, found anywhere in the full name
+  std::string api;
+  TimeRange time;  // what overlaps it
+
+  bool empty() const;
+  // "--pid 1,2 --kernel gemm"
+  std::string Text() const;
+};
+
+struct Analysis;
+
+// Takes what is not wanted out of the analysis: samples, calls, work, overheads. A call stays as
+// long as work that it started or a graph node that it made does, so that work always has its path.
+// Losses are not attributed to parts: they stay. kUsage: a regular expression is none.
+Status ApplyFilter(const FilterOptions& options, Analysis& analysis);
+
+}  // namespace xpu

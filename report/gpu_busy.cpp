@@ -1,0 +1,46 @@
+#include "report/gpu_busy.h"
+
+#include <algorithm>
+#include <map>
+#include <tuple>
+
+#include "report/call_tree.h"
+
+namespace xpu {
+void Unite(std::vector<BusySpan>& spans) {
+  std::sort(spans.begin(), spans.end(), [](const BusySpan& a, const BusySpan& b) {
+    return std::tie(a.start_ns, a.first) < std::tie(b.start_ns, b.first);
+  });
+  size_t kept = 0;
+  for (const BusySpan& span : spans) {
+    if (kept > 0 && span.start_ns <= spans[kept - 1].end_ns) {
+      spans[kept - 1].end_ns = std::max(spans[kept - 1].end_ns, span.end_ns);
+    } else {
+      spans[kept++] = span;
+    }
+  }
+  spans.resize(kept);
+}
+
+std::vector<GpuBusy> FindGpuBusy(const Analysis& analysis) {
+  std::map<uint32_t, GpuBusy> gpus;
+  const std::vector<GpuWork>& all_work = analysis.correlation.work;
+  for (uint32_t i = 0; i < all_work.size(); ++i) {
+    const GpuWork& work = all_work[i];
+    if (!work.timed || work.kind == WorkKind::kSynchronization) continue;
+    if (work.end_ns <= work.start_ns) continue;
+    GpuBusy& gpu = gpus[analysis.gpus.Of(work.instance, work.device_id).number];
+    gpu.spans.push_back({work.start_ns, work.end_ns, i});
+    gpu.sum_ns = AddSaturated(gpu.sum_ns, work.end_ns - work.start_ns);
+  }
+  std::vector<GpuBusy> all;
+  for (auto& [number, gpu] : gpus) {
+    gpu.gpu = number;
+    Unite(gpu.spans);
+    for (const BusySpan& span : gpu.spans) gpu.busy_ns += span.end_ns - span.start_ns;
+    all.push_back(std::move(gpu));
+  }
+  return all;
+}
+
+}  // namespace xpu

@@ -1,0 +1,35 @@
+// When each GPU had something to do: the union over its streams.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "report/analysis.h"
+
+namespace xpu {
+
+struct BusySpan {
+  uint64_t start_ns = 0;  // CLOCK_MONOTONIC
+  uint64_t end_ns = 0;
+  uint32_t first = 0;  // what began it: in Correlation::work
+};
+
+struct GpuBusy {
+  uint32_t gpu = 0;             // as the report numbers them
+  uint64_t busy_ns = 0;         // length of all spans
+  uint64_t sum_ns = 0;          // of all work, what ran at once counted as often
+  std::vector<BusySpan> spans;  // ascending, neither overlapping nor touching
+
+  // From the start of the first span to the end of the last one.
+  uint64_t active_ns() const {
+    return spans.empty() ? 0 : spans.back().end_ns - spans.front().start_ns;
+  }
+};
+
+// Sorts spans and joins those that overlap or touch.
+void Unite(std::vector<BusySpan>& spans);
+
+// Of kernels, copies, sets and graph replays that have a time; by GPU.
+std::vector<GpuBusy> FindGpuBusy(const Analysis& analysis);
+
+}  // namespace xpu

@@ -1,0 +1,170 @@
+#include "report/filter.h"
+
+#include <gtest/gtest.h>
+
+#include "report/analysis.h"
+#include "report/name_pattern.h"
+#include "tests/unit/report/model_builder.h"
+
+namespace xpu {
+namespace {
+
+constexpr uint64_t kMs = 1'000'000;
+constexpr uint64_t kStart = 1'000 * kMs;
+
+// Two processes, each with one call, kernel and sample; the first also copies.
+class FilterTest : public testing::Test {
+ protected:
+  FilterTest() {
+    builder_.events.recording_info.emplace_back().start_ns = kStart;
+    Process(10, 0xa, 0, 7, kStart + 10 * kMs, "_Z4gemmv");
+    Process(20, 0xb, 1, 8, kStart + 30 * kMs, "_Z7softmaxv");
+    auto& copy = builder_.events.memcpys.emplace_back();
+    copy.instance = InstanceId{0xa};
+    copy.correlation_id = 99;
+    copy.stream_id = 7;
+    copy.start_ns = kStart + 50 * kMs;
+    copy.end_ns = kStart + 51 * kMs;
+  }
+
+  void Process(uint32_t pid, uint64_t instance, uint32_t device, uint32_t stream, uint64_t at_ns,
+               std::string_view kernel) {
+    const std::string name = "app" + std::to_string(pid);
+    builder_.Process(ProcessEventKind::kExec, kStart, pid, pid, name);
+    builder_.Clock(instance, 0, {kStart});
+    builder_.Callback(instance, ApiDomain::kRuntime, 1, "cudaLaunchKernel_v7000");
+    GpuProcess& process = builder_.events.gpu_processes.emplace_back();
+    process.instance = InstanceId{instance};
+    process.pid = process.namespace_pid = pid;
+    ApiCall& call = builder_.Call(instance, 1, 1, at_ns, at_ns + kMs, pid);
+    call.domain = ApiDomain::kRuntime;
+    builder_.Launch(instance, 1, at_ns, pid, pid, builder_.Stack({0x1000}));
+    Kernel& added = builder_.AddKernel(instance, 1, at_ns + 2 * kMs, at_ns + 5 * kMs, kernel);
+    added.device_id = device;
+    added.stream_id = stream;
+    builder_.Sample(at_ns + 3 * kMs, pid, pid, builder_.Stack({0x1000}));
+  }
+
+  // "samples calls work", of the part.
+  std::string Part(FilterOptions options) {
+    Analysis analysis(builder_.Build());
+    EXPECT_TRUE(ApplyFilter(options, analysis).ok());
+    const Correlation& correlation = analysis.correlation;
+    for (const GpuWork& work : correlation.work) {
+      if (work.launch == GpuWork::kNoLaunch) continue;
+      EXPECT_LT(work.launch, correlation.launches.size());
+      EXPECT_EQ(correlation.launches[work.launch].instance, work.instance);
+    }
+    EXPECT_EQ(correlation.counts.launches_seen, correlation.launches.size());
+    return std::to_string(analysis.model.events.cpu_samples.size()) + " " +
+           std::to_string(correlation.launches.size()) + " " +
+           std::to_string(correlation.work.size());
+  }
+
+  test::ModelBuilder builder_;
+};
+
+FilterOptions Of(void (*set)(FilterOptions&)) {
+  FilterOptions options;
+  set(options);
+  return options;
+}
+
+TEST_F(FilterTest, NothingAskedKeepsAll) { EXPECT_EQ(Part({}), "2 2 3"); }
+TEST_F(FilterTest, Process) {
+  EXPECT_EQ(Part(Of([](auto& o) { o.pids = {10}; })), "1 1 2");
+}
+TEST_F(FilterTest, SeveralProcesses) {
+  EXPECT_EQ(Part(Of([](auto& o) { o.pids = {20, 10}; })), "2 2 3");
+}
+TEST_F(FilterTest, Thread) {
+  EXPECT_EQ(Part(Of([](auto& o) { o.tids = {20}; })), "1 1 1");
+}
+TEST_F(FilterTest, Comm) {
+  EXPECT_EQ(Part(Of([](auto& o) { o.comms = {"app20"}; })), "1 1 1");
+}
+TEST_F(FilterTest, CommIsNoPart) {
+  EXPECT_EQ(Part(Of([](auto& o) { o.comms = {"app"}; })), "0 0 0");
+}
+TEST_F(FilterTest, Device) {
+  EXPECT_EQ(Part(Of([](auto& o) { o.devices = {1}; })), "0 1 1");
+}
+TEST_F(FilterTest, StreamIsAboutCopiesToo) {
+  EXPECT_EQ(Part(Of([](auto& o) { o.streams = {7}; })), "0 1 2");
+}
+TEST_F(FilterTest, KernelByDemangledName) {
+  EXPECT_EQ(Part(Of([](auto& o) { o.kernel = "^(gemm|conv)[(]"; })), "0 1 1");
+}
+TEST_F(FilterTest, ApiAndItsWork) {
+  EXPECT_EQ(Part(Of([](auto& o) { o.api = "^cudaLaunch"; })), "0 2 2");
+}
+TEST_F(FilterTest, AllMustAgree) {
+  EXPECT_EQ(Part(Of([](auto& o) {
+              o.pids = {10};
+              o.devices = {1};
+            })),
+            "0 0 0");
+}
+TEST_F(FilterTest, TimeFromTheStart) {
+  EXPECT_EQ(Part(Of([](auto& o) { o.time = {30 * kMs, 50 * kMs}; })), "1 1 1");
+}
+// The kernel runs into the range, its call was before.
+TEST_F(FilterTest, ACallStaysWithItsWork) {
+  EXPECT_EQ(Part(Of([](auto& o) { o.time = {14 * kMs, 20 * kMs}; })), "0 1 1");
+}
+TEST_F(FilterTest, TheEndIsOutside) {
+  EXPECT_EQ(Part(Of([](auto& o) { o.time = {0, 10 * kMs}; })), "0 0 0");
+}
+
+TEST_F(FilterTest, SaysWhatThePartIs) {
+  FilterOptions options;
+  EXPECT_EQ(options.Text(), "");
+  options.pids = {1, 2};
+  options.comms = {"a b"};
+  options.kernel = "gemm";
+  options.time = {5, 70};
+  EXPECT_EQ(options.Text(), "--pid 1,2 --comm a b --kernel gemm --time 5ns-70ns");
+  Analysis analysis(builder_.Build());
+  ASSERT_TRUE(ApplyFilter(options, analysis).ok());
+  EXPECT_EQ(analysis.part, options.Text());
+}
+
+TEST_F(FilterTest, NoRegularExpression) {
+  Analysis analysis(builder_.Build());
+  FilterOptions options;
+  options.kernel = "gemm(";
+  const Status status = ApplyFilter(options, analysis);
+  ASSERT_FALSE(status.ok());
+  EXPECT_EQ(status.error().kind, ErrorKind::kUsage);
+  EXPECT_TRUE(status.error().message.starts_with("--kernel: 'gemm(' is no regular expression: "));
+}
+
+TEST(TimeRangeTest, Forms) {
+  const auto text = [](std::string_view given) {
+    Result<TimeRange> range = ParseTimeRange(given);
+    if (!range.ok()) return range.error().message;
+    return std::to_string(range->begin_ns) + " " + std::to_string(range->end_ns);
+  };
+  EXPECT_EQ(text("1.5s-2s"), "1500000000 2000000000");
+  EXPECT_EQ(text("1.5-2"), "1500000000 2000000000");
+  EXPECT_EQ(text("300us-0.7ms"), "300000 700000");
+  EXPECT_EQ(text("7ns-"), "7 18446744073709551615");
+  EXPECT_EQ(text("-1s"), "0 1000000000");
+  EXPECT_EQ(text("2s-1s"), "'2s-1s' ends before it begins");
+  EXPECT_EQ(text("1s"), "'1s' is no FROM-TO");
+  EXPECT_EQ(text("-"), "'-' is no FROM-TO");
+  EXPECT_EQ(text(""), "'' is no FROM-TO");
+  EXPECT_EQ(text("x-1s"), "'x-1s' does not begin with a time");
+  EXPECT_EQ(text("1s-2h"), "'1s-2h' does not end with a time");
+  EXPECT_EQ(text("1s--2s"), "'1s--2s' does not end with a time");
+  EXPECT_EQ(text("1e300s-"), "'1e300s-' does not begin with a time");
+}
+
+TEST(NamePatternTest, LongNamesNeedNoStack) {
+  const NamePattern pattern = NamePattern::Compile("^(a|b)*c$", "x").value();
+  EXPECT_TRUE(pattern.FoundIn(std::string(1 << 20, 'a') + "c"));
+  EXPECT_FALSE(pattern.FoundIn(std::string(1 << 20, 'a')));
+}
+
+}  // namespace
+}  // namespace xpu

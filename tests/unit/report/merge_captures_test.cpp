@@ -1,0 +1,126 @@
+#include "report/merge_captures.h"
+
+#include <gtest/gtest.h>
+
+#include "report/analysis.h"
+#include "report/kernel_symbols.h"
+#include "tests/unit/report/model_builder.h"
+#include "tests/unit/report/report_testing.h"
+
+namespace xpu {
+namespace {
+
+constexpr uint64_t kSecond = 1'000'000'000;
+constexpr uint64_t kKernelText = 0xffffffff81000000;
+
+// A recording of one process, pid 10, with a sample in the kernel and a GPU kernel, on a host that
+// booted at `boot_ns`; it begins at `start_ns` of the wall clock.
+Model Capture(std::string_view host, uint64_t boot_ns, uint64_t start_ns, uint64_t instance) {
+  test::ModelBuilder builder;
+  builder.Text("[lost]");  // has the id that captures keep for it
+  const uint64_t start = start_ns - boot_ns;
+  RecordingInfo& info = builder.events.recording_info.emplace_back();
+  info.start_ns = start;
+  info.start_realtime_ns = start_ns;
+  info.recorder_pid = 9;
+  info.host_name = builder.Text(host);
+  builder.Source(kSecond / 100);
+  builder.Process(ProcessEventKind::kExec, start, 10, 10, "app", 9, 9);
+  KernelSymbol& symbol = builder.events.kernel_symbols.emplace_back();
+  symbol.address = kKernelText;
+  symbol.size_bytes = 16;
+  symbol.name = builder.Text("of_" + std::string(host));
+  builder.Stack({1});  // has the id that captures keep for lost ones
+  builder.Sample(start + 5, 10, 10, builder.Stack({kKernelText + 1}));
+  builder.Sample(start + 6, 10, 10, StackId{0xfffff});
+  builder.Clock(instance, boot_ns, {start});
+  builder.AddKernel(instance, 1, start_ns + 7, start_ns + 8, "k_" + std::string(host));
+  builder.End(start + 100);
+  Model model = builder.Build();
+  model.path = std::string(host) + ".xpu";
+  return model;
+}
+
+std::vector<Model> Two(Model a, Model b) {
+  std::vector<Model> models;
+  models.push_back(std::move(a));
+  models.push_back(std::move(b));
+  return models;
+}
+
+TEST(MergeCaptures, HostsAndProcessesAreToldApartAndClocksAligned) {
+  // The second in the list began first, on the host that booted last.
+  Result<Model> merged = MergeCaptures(Two(Capture("alpha", 1000 * kSecond, 5000 * kSecond, 0xa),
+                                           Capture("beta", 3000 * kSecond, 4999 * kSecond, 0xb)));
+  ASSERT_TRUE(merged.ok());
+  Analysis analysis(std::move(merged).value());
+  const Model& model = analysis.model;
+  EXPECT_EQ(model.path, "beta.xpu, alpha.xpu");
+  const auto& samples = model.events.cpu_samples;
+  ASSERT_EQ(samples.size(), 4u);
+  EXPECT_EQ(samples[0].pid, 10u);
+  EXPECT_EQ(samples[2].pid, 10u + kPidsPerCapture);
+  EXPECT_EQ(samples[2].tid, 10u + kPidsPerCapture);
+  // On alpha's clock.
+  EXPECT_EQ(samples[0].time_ns, 3999 * kSecond + 5);
+  EXPECT_EQ(samples[2].time_ns, 4000 * kSecond + 5);
+  EXPECT_EQ(model.events.process_events[1].parent_pid, 9u + kPidsPerCapture);
+  EXPECT_EQ(model.events.recording_end.back().time_ns, 4000 * kSecond + 100);
+  const auto& work = analysis.correlation.work;
+  ASSERT_EQ(work.size(), 2u);
+  EXPECT_EQ(work[0].start_ns, 3999 * kSecond + 7);
+  EXPECT_EQ(work[1].start_ns, 4000 * kSecond + 7);
+
+  FoldedOptions options;
+  options.unit = TimeUnit::kSamples;
+  EXPECT_EQ(test::Folded(analysis, options),
+            (std::map<std::string, uint64_t>{{"app@beta;of_beta_[k]", 1},
+                                             {"app@alpha;of_alpha_[k]", 1},
+                                             {"app@beta;[lost]", 1},
+                                             {"app@alpha;[lost]", 1}}));
+}
+
+TEST(MergeCaptures, OnOneHostNamesStayAsTheyAre) {
+  Model later = Capture("alpha", 1000 * kSecond, 6000 * kSecond, 0xb);
+  Result<Model> merged =
+      MergeCaptures(Two(Capture("alpha", 1000 * kSecond, 5000 * kSecond, 0xa), std::move(later)));
+  ASSERT_TRUE(merged.ok());
+  const Model& model = merged.value();
+  EXPECT_EQ(model.Text(model.events.process_events[0].name), "app");
+  EXPECT_EQ(model.Text(model.events.process_events[1].name), "app");
+  EXPECT_EQ(model.events.cpu_samples[2].pid, 10u + kPidsPerCapture);
+  EXPECT_EQ(model.events.cpu_samples[2].time_ns, 5000 * kSecond + 5);
+}
+
+TEST(MergeCaptures, OneIsLeftAlone) {
+  std::vector<Model> one;
+  one.push_back(Capture("alpha", 1000 * kSecond, 5000 * kSecond, 0xa));
+  Result<Model> merged = MergeCaptures(std::move(one));
+  ASSERT_TRUE(merged.ok());
+  EXPECT_EQ(merged->path, "alpha.xpu");
+  EXPECT_EQ(merged->events.cpu_samples[0].time_ns, 4000 * kSecond + 5);
+}
+
+TEST(MergeCaptures, ARecordingOnce) {
+  Result<Model> merged = MergeCaptures(Two(Capture("alpha", 1000 * kSecond, 5000 * kSecond, 0xa),
+                                           Capture("alpha", 1000 * kSecond, 5000 * kSecond, 0xa)));
+  ASSERT_FALSE(merged.ok());
+  EXPECT_EQ(merged.error().kind, ErrorKind::kUsage);
+  EXPECT_EQ(merged.error().message, "alpha.xpu and alpha.xpu are of the same recording");
+}
+
+TEST(MergeCaptures, IdsThatDoNotFitAreLost) {
+  Model hostile = Capture("beta", 1000 * kSecond, 5000 * kSecond, 0xb);
+  hostile.events.cpu_samples[0].stack = StackId{0xfffffff0};
+  hostile.events.process_events[0].name = StringId{0xfffffff0};
+  Result<Model> merged =
+      MergeCaptures(Two(Capture("alpha", 1000 * kSecond, 4000 * kSecond, 0xa), std::move(hostile)));
+  ASSERT_TRUE(merged.ok());
+  EXPECT_EQ(merged->events.cpu_samples[2].stack, kLostStack);
+  EXPECT_EQ(merged->Text(merged->events.process_events[1].name), "[lost]@beta");
+  EXPECT_FALSE(merged->tables->Node(StackId{0xffffffff}).caller);
+  EXPECT_TRUE(merged->tables->IsLost(StackId{0xffffffff}));
+}
+
+}  // namespace
+}  // namespace xpu
