@@ -6,12 +6,14 @@ namespace xpu {
 
 Owner OwnerOf(const Analysis& analysis, const CpuSample& sample) {
   return {.process = analysis.processes.At(sample.pid, sample.time_ns),
+          .pid = sample.pid,
           .tid = sample.tid,
           .time_ns = sample.time_ns};
 }
 
 Owner OwnerOf(const Analysis& analysis, const Launch& launch) {
   return {.process = analysis.processes.At(launch.pid, launch.start_ns),
+          .pid = launch.pid,
           .tid = launch.tid,
           .time_ns = launch.start_ns};
 }
@@ -22,8 +24,10 @@ Owner OwnerOf(const Analysis& analysis, const GpuWork& work) {
   }
   const auto found = analysis.correlation.processes.find(work.instance);
   const uint32_t pid = found == analysis.correlation.processes.end() ? 0 : found->second.pid;
-  return {
-      .process = analysis.processes.At(pid, work.start_ns), .tid = pid, .time_ns = work.start_ns};
+  return {.process = analysis.processes.At(pid, work.start_ns),
+          .pid = pid,
+          .tid = pid,
+          .time_ns = work.start_ns};
 }
 
 CallPaths::ContextId CallPaths::Intern(const Context& context) {
@@ -98,7 +102,8 @@ PathId CallPaths::UnknownLaunch(const Owner& owner, FrameId api) {
 
 PathId CallPaths::OfLaunch(const Launch& launch) {
   const Owner owner = OwnerOf(analysis_, launch);
-  const FrameId api = analysis_.frames.Intern(ApiNameOf(analysis_.api_names, launch));
+  const FrameId api =
+      analysis_.frames.Intern(ApiNameOf(analysis_.api_names, launch), FrameOrigin::kApi);
   if (!launch.stack) return UnknownLaunch(owner, api);
 
   const SpaceId space = analysis_.processes.SpaceAt(owner.process, owner.time_ns);

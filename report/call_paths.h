@@ -17,7 +17,8 @@ namespace xpu {
 // The process and thread that something belongs to, at its time.
 struct Owner {
   ProcessId process;
-  uint32_t tid = 0;  // 0: not known
+  uint32_t pid = 0;  // 0: not known
+  uint32_t tid = 0;  // likewise
   uint64_t time_ns = 0;
 };
 Owner OwnerOf(const Analysis& analysis, const CpuSample& sample);

@@ -6,6 +6,7 @@
 
 #include "format/base/text.h"
 #include "report/largest_remainder.h"
+#include "report/no_stacks.h"
 #include "report/text.h"
 #include "report/views.h"
 
@@ -22,7 +23,7 @@ class FoldedStacks {
   };
 
   // In the order of their frames' names, stacks that read the same joined.
-  FoldedStacks(const CallTree& tree, const FrameTable& frames);
+  FoldedStacks(const CallTree& tree, const FrameTable& frames, const FoldedOptions& options);
 
   const std::vector<Line>& lines() const { return lines_; }
   std::string TextOf(const Line& line) const;
@@ -40,12 +41,15 @@ class FoldedStacks {
   std::vector<Line> lines_;
 };
 
-FoldedStacks::FoldedStacks(const CallTree& tree, const FrameTable& frames) {
+FoldedStacks::FoldedStacks(const CallTree& tree, const FrameTable& frames,
+                           const FoldedOptions& options) {
   NameFrames(frames);
+  const ptrdiff_t group = options.merge.by == GroupBy::kNothing ? 0 : 1;  // stays first
   for (uint32_t i = 0; i < tree.nodes().size(); ++i) {
     const uint64_t ns = tree.nodes()[i].self_ns;
     if (ns == 0) continue;
-    const std::vector<FrameId> path = tree.Path(PathId{i + 1});
+    std::vector<FrameId> path = tree.Path(PathId{i + 1});
+    if (options.reverse) std::reverse(path.begin() + group, path.end());
     lines_.push_back({numbers_.size(), path.size(), ns});
     for (const FrameId frame : path) numbers_.push_back(number_of_frame_[frame.value]);
   }
@@ -101,52 +105,12 @@ uint64_t UnitNs(const Model& model, TimeUnit unit) {
   return 1;
 }
 
-// Why GPU work is missing from the view.
-std::string_view WithoutGpuTimes(const Model& model, bool has_work) {
-  if (has_work) return "the GPU records have no times";
-  if (model.events.recording_info.empty()) return "the capture has no GPU records";
-  const RecordingInfo& info = model.events.recording_info.front();
-  if (info.launch_stacks == LaunchStackSource::kProbes) {
-    return "recorded without injection: no GPU times";
-  }
-  const std::string_view settings = model.Text(info.settings);
-  return settings.find("--cpu-only") == std::string_view::npos
-             ? "the capture has no GPU records"
-             : "recorded with --cpu-only: no GPU side";
-}
-
-// For a view without lines: why, and which mode shows something. Empty when the capture is.
-std::string WhyEmpty(const Analysis& analysis, MergeMode mode) {
-  const Model& model = analysis.model;
-  const Correlation& correlation = analysis.correlation;
-  const bool has_samples = !model.events.cpu_samples.empty();
-  const auto is_gpu = [](const GpuWork& work) { return work.kind != WorkKind::kSynchronization; };
-  const bool has_work = std::any_of(correlation.work.begin(), correlation.work.end(), is_gpu);
-  const bool has_times =
-      std::any_of(correlation.work.begin(), correlation.work.end(),
-                  [&](const GpuWork& work) { return is_gpu(work) && work.duration_ns > 0; });
-  const bool has_launches =
-      correlation.counts.launches_probed > 0 ||
-      correlation.counts.launches_pending + correlation.counts.launches_lost > 0;
-  if (mode != MergeMode::kGpu && !has_samples && !has_work && !has_launches) return {};
-  const std::string_view why =
-      mode == MergeMode::kCpu ? "the capture has no CPU samples" : WithoutGpuTimes(model, has_work);
-  std::string text = Format("no stacks to show: {}\n", why);
-  if (mode == MergeMode::kCpu && has_times) {
-    text += "  hint: --mode gpu shows GPU work\n";
-  } else if (mode != MergeMode::kMerge && (has_samples || has_launches)) {
-    AppendFormat(text, "  hint: --mode merge shows {}{}{}\n", has_samples ? "CPU samples" : "",
-                 has_samples && has_launches ? " and " : "", has_launches ? "launches" : "");
-  }
-  return text;
-}
-
 }  // namespace
 
 void WriteFolded(Analysis& analysis, const FoldedOptions& options, Output& output,
                  std::string& notes) {
   const CallTree tree = BuildCallTree(analysis, options.merge);
-  const FoldedStacks stacks(tree, analysis.frames);
+  const FoldedStacks stacks(tree, analysis.frames, options);
   const std::vector<FoldedStacks::Line>& lines = stacks.lines();
   std::vector<uint64_t> values;
   values.reserve(lines.size());
@@ -165,7 +129,7 @@ void WriteFolded(Analysis& analysis, const FoldedOptions& options, Output& outpu
     AppendFormat(text, " {}\n", rounded[i]);
     output.Write(text);
   }
-  if (lines.empty()) notes += WhyEmpty(analysis, options.merge.mode);
+  if (lines.empty()) notes += WhyNoStacks(analysis, options.merge.mode);
   if (left_out > 0) {
     AppendFormat(notes, "{} stacks round to 0 and are left out, {} ns in all\n", left_out,
                  left_out_ns);

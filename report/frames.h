@@ -15,9 +15,12 @@ namespace xpu {
 using FrameId = Id<struct FrameTag, uint32_t>;
 
 enum class FrameOrigin : uint8_t {
-  kUser,    // code of the process
-  kKernel,  // code of the operating system
-  kOther,   // a process name, a CUDA call, GPU work, a placeholder
+  kUser,     // code of the process
+  kKernel,   // code of the operating system
+  kApi,      // a CUDA call
+  kGpuWork,  // a kernel, copy, set or graph
+  kPending,  // in the place of the GPU work that no record came of
+  kOther,    // a process name, a placeholder
 };
 
 struct NamedFrame {
@@ -38,8 +41,8 @@ class FrameTable {
  public:
   // Frames are the same when their labels, module and origin are.
   FrameId Intern(const NamedFrame& frame);
-  FrameId Intern(std::string_view name) {
-    return Intern({.origin = FrameOrigin::kOther, .name = std::string(name), .module = {}});
+  FrameId Intern(std::string_view name, FrameOrigin origin = FrameOrigin::kOther) {
+    return Intern({.origin = origin, .name = std::string(name), .module = {}});
   }
   const NamedFrame& operator[](FrameId id) const { return frames_[id.value - 1]; }
   size_t size() const { return frames_.size(); }

@@ -10,13 +10,28 @@
 
 namespace xpu {
 
-enum class MergeMode : uint8_t { kMerge, kGpu, kCpu };
+enum class MergeMode : uint8_t {
+  kMerge,
+  kGpu,
+  kCpu,
+  kIdle,  // the time in which a GPU had nothing to do, under what the CPU did then (gpu_idle.h)
+};
+
+// What paths begin with, before the name of the thread.
+enum class GroupBy : uint8_t {
+  kNothing,
+  kThread,   // "worker/4712"
+  kProcess,  // "python3/4711"
+  kStream,   // "GPU0/stream7"; CPU samples and calls: "[CPU]"
+  kDevice,   // "GPU0"; likewise
+};
 
 struct MergeOptions {
   MergeMode mode = MergeMode::kMerge;
   KernelNames kernel_names = KernelNames::kFull;
   PathOptions paths{};
   bool device_tags = false;  // leaves name the GPU
+  GroupBy by = GroupBy::kNothing;
 };
 
 // Paths begin with the name (comm) of the thread, as perf's do. GPU time lies under the stack that

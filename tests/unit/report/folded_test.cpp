@@ -252,6 +252,61 @@ TEST_F(FoldedTest, SumsEqualTheRawEvents) {
   EXPECT_EQ(sum(In(TimeUnit::kMicroseconds)), (all_ns + 500) / 1000);
   EXPECT_EQ(sum(In(TimeUnit::kSamples, MergeMode::kCpu)), 300u);
   EXPECT_EQ(sum(In(TimeUnit::kSamples)), (all_ns + 5'000'000) / 10'000'000);
+  for (const GroupBy by :
+       {GroupBy::kThread, GroupBy::kProcess, GroupBy::kStream, GroupBy::kDevice}) {
+    FoldedOptions options = In(TimeUnit::kMicroseconds);
+    options.merge.by = by;
+    options.reverse = by == GroupBy::kStream;
+    EXPECT_EQ(sum(options), (all_ns + 500) / 1000);
+    options.unit = TimeUnit::kNanoseconds;
+    EXPECT_EQ(sum(options), all_ns);
+  }
+}
+
+// Two GPUs, two threads, a call whose kernel never came.
+TEST_F(FoldedTest, WhatComesFirst) {
+  builder_.Process(ProcessEventKind::kName, 2, 100, 101, "worker");
+  builder_.Sample(5'000, 100, 101, builder_.Stack({kText + 0x10}));
+  Launch(1, 4'000, "k");
+  Launch(2, 300, "k");
+  builder_.events.kernels.back().device_id = 1;
+  builder_.events.kernels.back().stream_id = 9;
+  builder_.Call(1, 3, kLaunchKernel, 90'000, 90'020, 100);
+  Analysis analysis(builder_.Build());
+  const std::string kernel = "app;main;forward;cudaLaunchKernel;[GPU_Kernel]k";
+  const std::string pending = "app;[unknown launch];cudaLaunchKernel;[GPU_Launch_Pending]";
+  const auto folded = [&](GroupBy by) {
+    FoldedOptions options = In(TimeUnit::kNanoseconds);
+    options.merge.by = by;
+    return test::Folded(analysis, options);
+  };
+  EXPECT_EQ(folded(GroupBy::kNothing),
+            (Lines{{"worker;main", 10'000'000}, {kernel, 4'300}, {pending, 20}}));
+  EXPECT_EQ(folded(GroupBy::kThread), (Lines{{"worker/101;worker;main", 10'000'000},
+                                             {"app/100;" + kernel, 4'300},
+                                             {"app/100;" + pending, 20}}));
+  EXPECT_EQ(folded(GroupBy::kProcess), (Lines{{"app/100;worker;main", 10'000'000},
+                                              {"app/100;" + kernel, 4'300},
+                                              {"app/100;" + pending, 20}}));
+  EXPECT_EQ(folded(GroupBy::kStream), (Lines{{"[CPU];worker;main", 10'000'000},
+                                             {"GPU0/stream7;" + kernel, 4'000},
+                                             {"GPU1/stream9;" + kernel, 300},
+                                             {"[CPU];" + pending, 20}}));
+  EXPECT_EQ(folded(GroupBy::kDevice), (Lines{{"[CPU];worker;main", 10'000'000},
+                                             {"GPU0;" + kernel, 4'000},
+                                             {"GPU1;" + kernel, 300},
+                                             {"[CPU];" + pending, 20}}));
+}
+
+TEST_F(FoldedTest, InnermostFirstAndTheGroupBeforeIt) {
+  Launch(1, 4'000, "k");
+  Analysis analysis(builder_.Build());
+  FoldedOptions options = In(TimeUnit::kNanoseconds);
+  options.reverse = true;
+  const std::string reversed = "[GPU_Kernel]k;cudaLaunchKernel;forward;main;app";
+  EXPECT_EQ(test::Folded(analysis, options), (Lines{{reversed, 4'000}}));
+  options.merge.by = GroupBy::kDevice;
+  EXPECT_EQ(test::Folded(analysis, options), (Lines{{"GPU0;" + reversed, 4'000}}));
 }
 
 TEST_F(FoldedTest, PathsThatReadTheSameAreOneLine) {

@@ -1,0 +1,73 @@
+function element(id) { return document.getElementById(id); }
+
+function make(tag, text, className) {
+  const made = document.createElement(tag);
+  if (text !== undefined) made.textContent = text;
+  if (className) made.className = className;
+  return made;
+}
+
+// As in the other views: 1.234 ms.
+function timeText(ns) {
+  const units = [[1e9, "s"], [1e6, "ms"], [1e3, "us"]];
+  const [size, unit] = units.find(([size]) => ns >= size) || [1, "ns"];
+  const value = ns / size;
+  const digits = unit === "ns" ? 0 : Math.max(0, 3 - Math.floor(Math.log10(value)));
+  return `${value.toLocaleString("en", {maximumFractionDigits: digits})} ${unit}`;
+}
+// `what` in the plural.
+function countText(count, what) {
+  return `${count.toLocaleString("en")} ${count === 1 ? what.replace(/(h)es$|s$/, "$1") : what}`;
+}
+function shareText(part, whole) {
+  return whole === 0 ? "0 %" : `${(100 * part / whole).toFixed(2)} %`;
+}
+
+// What a node is and has, in words.
+class Facts {
+  constructor(tree, mode) {
+    this.tree = tree;
+    this.isIdle = mode === "idle";
+  }
+
+  sums(node) { return this.#sumsOf(this.tree.partsOf(node)); }
+
+  // [{part: "CPU", ns, counts: "12 samples"}, ...] of the parts that have time.
+  #sumsOf(parts) {
+    const sums = new Map();
+    parts.forEach(({ns, count}, kind) => {
+      const {part, does} = KINDS[kind];
+      const sum = sums.get(part) || {part, ns: 0, by: {}};
+      sum.ns += ns;
+      sum.by[does] = (sum.by[does] || 0) + count;
+      sums.set(part, sum);
+    });
+    const counts = by => Object.entries(by).filter(([, count]) => count > 0)
+      .map(([does, count]) => countText(count, this.isIdle ? "parts" : does)).join(", ");
+    return [...sums.values()].filter(sum => sum.ns > 0).map(
+      ({part, ns, by}) => ({part: this.isIdle ? "GPU idle" : part, ns, counts: counts(by)}));
+  }
+
+  // [["Time", "1.5 ms"], ...]
+  of(node, zoom) {
+    const {tree} = this;
+    const sums = this.sums(node);
+    const self = tree.isShown[tree.kindOf(node)] ? tree.selfNs[node] : 0;
+    const facts = [["Time", timeText(tree.total[node])]];
+    if (self > 0 && self < tree.total[node]) facts.push(["Self", timeText(self)]);
+    if (sums.length > 1) sums.forEach(({part, ns}) => facts.push([part, timeText(ns)]));
+    facts.push(["Count", sums.map(({counts}) => counts).join(", ")]);
+    facts.push(["Share", shareText(tree.total[node], tree.total[ROOT])]);
+    if (zoom !== ROOT && tree.contains(zoom, node)) {
+      facts.push(["Of the zoomed", shareText(tree.total[node], tree.total[zoom])]);
+    }
+    return facts;
+  }
+
+  sortOf(node) {
+    if (node === ROOT) return "";
+    const kind = this.tree.kindOf(node);
+    const sort = KINDS[kind].id === "other" ? "" : KINDS[kind].name;
+    return [sort, this.tree.moduleOf(node)].filter(Boolean).join(" · ");
+  }
+}

@@ -1,0 +1,36 @@
+// What was recorded, above the picture.
+function writeHeader({title, command, host, startMs, durationNs, losses}) {
+  document.title = title ? `${title} – xpu` : "xpu flame graph";
+  element("title").textContent = title || "Flame graph";
+  const facts = [
+    command && command !== title ? command : "", host,
+    startMs === null ? "" : new Date(startMs).toISOString().replace("T", " ").slice(0, 19) + " UTC",
+    durationNs === null ? "" : timeText(durationNs),
+  ];
+  element("recording").textContent = facts.filter(Boolean).join(" · ");
+  writeLosses(losses);
+}
+
+// `sums` as in Facts.
+function writeTotals(sums) {
+  const texts = sums.map(({part, ns, counts}) => `${part} ${timeText(ns)} (${counts})`);
+  element("totals").textContent = texts.join(" · ") || "There are no stacks.";
+}
+
+function writeLosses(losses) {
+  element("losses").hidden = losses.length === 0;
+  element("losses").querySelector("summary").textContent =
+    `Losses of the recording: ${severitiesOf(losses).join(", ")}`;
+  element("losses").querySelector("ul").replaceChildren(...losses.map(loss => {
+    const item = make("li", `${loss.count.toLocaleString("en")} ${loss.what} (${loss.severity})`);
+    if (loss.advice) item.append(make("span", loss.advice));
+    return item;
+  }));
+}
+
+// ["1 lost", "3 partial"]
+function severitiesOf(losses) {
+  const counts = {};
+  for (const {severity} of losses) counts[severity] = (counts[severity] || 0) + 1;
+  return Object.entries(counts).map(([severity, count]) => `${count} ${severity}`);
+}

@@ -1,0 +1,397 @@
+const WIDE_ENOUGH = 40;  // pixels; jumps to a match zoom until it is as wide
+
+class Page {
+  constructor(data) {
+    this.tree = new Tree(data);
+    this.search = new Search(this.tree);
+    this.picture = new Picture(element("picture"), this.tree, this.search);
+    this.view = element("view");
+    this.isShown = KINDS.map(() => true);
+    this.facts = new Facts(this.tree, data.mode);
+    writeHeader(data);
+    this.#listen();
+    const wantsDark = window.matchMedia("(prefers-color-scheme: dark)");
+    wantsDark.addEventListener("change", () => this.setDark(wantsDark.matches));
+    this.setDark(wantsDark.matches);
+    this.readAddress();
+    this.layOut();
+    this.#scrollTo(this.picture.zoom);
+  }
+
+  // ---- the legend
+
+  #writeLegend() {
+    const present = new Set(this.tree.kinds);
+    const own = KINDS.map(() => 0);
+    for (let i = 1; i < this.tree.size; ++i) own[this.tree.kindOf(i)] += this.tree.selfNs[i];
+    const entries = KINDS.map((kind, i) => present.has(i) ? this.#legendEntry(kind, i, own[i]) : "");
+    element("legend").replaceChildren(...entries.filter(Boolean));
+  }
+
+  // A switch when time is spent in the kind itself, else a mere explanation.
+  #legendEntry(kind, index, ns) {
+    const entry = make(ns > 0 ? "button" : "span", undefined, "kind");
+    const colour = make("i");
+    colour.style.background = this.picture.colourOf(index);
+    entry.append(colour, kind.name);
+    if (ns === 0) return entry;
+    entry.dataset.kind = kind.id;
+    entry.append(make("small", timeText(ns)));
+    entry.setAttribute("aria-pressed", String(this.isShown[index]));
+    entry.title = `Count the time spent in ${kind.name}, or not`;
+    entry.addEventListener("click", () => this.switchKind(index));
+    return entry;
+  }
+
+  switchKind(index) {
+    this.isShown[index] = !this.isShown[index];
+    this.#weigh();
+    this.#writeAddress(false);
+  }
+
+  #weigh() {
+    this.tree.weigh(this.isShown);
+    if (this.tree.total[this.picture.zoom] === 0) this.picture.zoom = ROOT;
+    this.picture.setZoom(this.picture.zoom);
+    this.#writeLegend();
+    writeTotals(this.facts.sums(ROOT));
+    this.layOut();
+  }
+
+  // ---- looks
+
+  setDark(isDark) {
+    this.isDark = isDark;
+    document.documentElement.dataset.theme = isDark ? "dark" : "light";
+    element("theme").textContent = isDark ? "Light" : "Dark";
+    this.picture.setTheme(isDark ? "dark" : "light");
+    this.#writeLegend();
+    this.redraw();
+  }
+
+  setIcicle(isIcicle) {
+    this.picture.isIcicle = isIcicle;
+    element("turn").textContent = isIcicle ? "Flame" : "Icicle";
+    this.layOut();
+    this.#scrollTo(this.picture.zoom);
+  }
+
+  // After a change of the size of the window or of the tree.
+  layOut() {
+    this.ratio = window.devicePixelRatio;
+    element("space").style.height = `${Math.max(this.picture.fullHeight, this.view.clientHeight)}px`;
+    this.picture.resize(this.view.clientWidth, this.view.clientHeight);
+    this.#writeMatched();
+    this.drawNow();
+  }
+
+  redraw() {
+    if (this.isWaiting) return;
+    this.isWaiting = true;
+    window.requestAnimationFrame(() => {
+      this.isWaiting = false;
+      this.drawNow();
+    });
+  }
+
+  drawNow() {
+    this.picture.scrolled = this.view.scrollTop;
+    this.picture.draw();
+  }
+
+  #scrollTo(node) {
+    const {y} = this.picture.boxOf(node);
+    const margin = Math.min(3 * ROW, this.view.clientHeight / 4);
+    if (y < margin) this.view.scrollTop += y - margin;
+    const below = y + ROW + margin - this.view.clientHeight;
+    if (below > 0) this.view.scrollTop += below;
+    this.drawNow();
+  }
+
+  // ---- zoom and selection
+
+  zoomTo(node, isStep = true) {
+    this.picture.setZoom(node);
+    this.layOut();
+    this.#scrollTo(node);
+    this.describe(node);
+    if (isStep) this.#writeAddress(true);
+  }
+
+  select(node) {
+    if (node < 0) return;
+    this.hideTip();
+    this.picture.selected = node;
+    this.#scrollTo(node);
+    this.describe(node);
+  }
+
+  move(key) {
+    const {tree, picture} = this;
+    const node = tree.contains(picture.zoom, picture.selected) || tree.contains(picture.selected, picture.zoom)
+      ? picture.selected : picture.zoom;
+    const outwards = picture.isIcicle ? "ArrowUp" : "ArrowDown";
+    if (key === "ArrowLeft" || key === "ArrowRight") {
+      this.select(this.#neighbour(node, key === "ArrowRight" ? 1 : -1));
+    } else if (key === outwards) {
+      this.select(tree.parent[node]);
+    } else {
+      this.select(this.#inwards(node));
+    }
+  }
+
+  #inwards(node) {
+    const {tree, picture} = this;
+    const [first = -1] = tree.childrenOf(node).sort((a, b) => tree.total[b] - tree.total[a]);
+    return tree.depth[node] < tree.depth[picture.zoom]
+      ? tree.pathOf(picture.zoom)[tree.depth[node]] : first;
+  }
+
+  #neighbour(node, step) {
+    const {tree, picture} = this;
+    const {row, from, to} = tree.rangeInRow(tree.depth[node], picture.zoom);
+    let at = from + firstOf(to - from, i => row[from + i] >= node) + step;
+    while (at >= from && at < to && tree.total[row[at]] === 0) at += step;
+    return at >= from && at < to ? row[at] : -1;
+  }
+
+  reset() {
+    this.isShown.fill(true);
+    element("search").value = "";
+    this.find("");
+    this.picture.zoom = this.picture.selected = ROOT;
+    this.#weigh();
+    this.#scrollTo(ROOT);
+    element("details").textContent = "";
+    this.hideTip();
+    this.#writeAddress(true);
+  }
+
+  // ---- search
+
+  find(pattern) {
+    this.search.find(pattern);
+    element("search").setCustomValidity(this.search.problem);
+    this.#writeMatched();
+    this.redraw();
+  }
+
+  #writeMatched() {
+    element("matched").textContent = this.search.problem || this.#matchedText();
+  }
+
+  #matchedText() {
+    const {search, tree, picture: {zoom}} = this;
+    if (!search.isActive) return "";
+    const all = search.nsIn(ROOT);
+    const text = `Matched ${shareText(all, tree.total[ROOT])}, ${timeText(all)}, ` +
+      `in ${countText(search.outermost.filter(node => tree.total[node] > 0).length, "places")}`;
+    if (zoom === ROOT) return text;
+    return `${text} · ${shareText(search.nsIn(zoom), tree.total[zoom])} of the zoomed frame`;
+  }
+
+  jump(isForward) {
+    const {tree, picture, search} = this;
+    const match = search.next(picture.selected, isForward);
+    if (match < 0) return;
+    const isNarrow = tree.total[match] * picture.width < WIDE_ENOUGH * tree.total[picture.zoom];
+    if (isNarrow || !tree.contains(picture.zoom, match)) {
+      const wide = tree.pathOf(match).find(
+        node => tree.total[match] * picture.width >= WIDE_ENOUGH * tree.total[node]);
+      const fitsAll = tree.total[match] * picture.width >= WIDE_ENOUGH * tree.total[ROOT];
+      this.picture.selected = match;
+      this.zoomTo(fitsAll ? ROOT : wide);
+    }
+    this.select(match);
+  }
+
+  // ---- what a frame is
+
+  describe(node) {
+    const facts = this.facts.of(node, this.picture.zoom).map(fact => fact.join(" "));
+    element("details").replaceChildren(
+      make("b", this.tree.nameOf(node)),
+      make("span", [...facts, this.facts.sortOf(node)].filter(Boolean).join(" · ")));
+  }
+
+  showTip(node, x, y) {
+    const tip = element("tip");
+    const table = make("table");
+    for (const [name, value] of this.facts.of(node, this.picture.zoom)) {
+      const row = make("tr");
+      row.append(make("th", name), make("td", value));
+      table.append(row);
+    }
+    tip.replaceChildren(make("b", this.tree.nameOf(node)), make("div", this.facts.sortOf(node)), table);
+    tip.hidden = false;
+    this.#placeTip(tip, x, y);
+  }
+
+  #placeTip(tip, x, y) {
+    const {width, height} = tip.getBoundingClientRect();
+    const left = Math.min(x + 14, window.innerWidth - width - 6);
+    const top = y + 18 + height < window.innerHeight ? y + 18 : y - height - 10;
+    tip.style.left = `${Math.max(6, left)}px`;
+    tip.style.top = `${Math.max(6, top)}px`;
+  }
+
+  hideTip() {
+    element("tip").hidden = true;
+    this.picture.hovered = -1;
+    this.redraw();
+  }
+
+  // One frame a line, outermost first.
+  stackText(node) { return this.tree.pathOf(node).map(each => this.tree.nameOf(each)).join("\n"); }
+
+  copy(node) {
+    const done = () => { element("details").textContent = `Stack of ${this.tree.nameOf(node)} copied`; };
+    navigator.clipboard.writeText(this.stackText(node)).then(done, () => {
+      this.#copyWithoutPermission(this.stackText(node));
+      done();
+    });
+  }
+
+  #copyWithoutPermission(text) {
+    const area = make("textarea");
+    area.value = text;
+    document.body.append(area);
+    area.select();
+    document.execCommand("copy");
+    area.remove();
+    this.view.focus();
+  }
+
+  // ---- the address: #zoom=12&search=gemm&off=user,kernel&icicle=1
+
+  #writeAddress(isStep) {
+    const state = new URLSearchParams();
+    if (this.picture.zoom !== ROOT) state.set("zoom", this.picture.zoom);
+    if (this.search.pattern) state.set("search", this.search.pattern);
+    const off = KINDS.filter((_, i) => !this.isShown[i]).map(kind => kind.id);
+    if (off.length > 0) state.set("off", off.join(","));
+    if (this.picture.isIcicle) state.set("icicle", "1");
+    if (`#${state}` === (window.location.hash || "#")) return;
+    if (isStep) window.history.pushState(null, "", `#${state}`);
+    else window.history.replaceState(null, "", `#${state}`);
+  }
+
+  readAddress() {
+    const state = new URLSearchParams(window.location.hash.slice(1));
+    const off = (state.get("off") || "").split(",");
+    this.isShown = KINDS.map(kind => !off.includes(kind.id));
+    const zoom = Number(state.get("zoom"));
+    const isNode = Number.isInteger(zoom) && zoom > 0 && zoom < this.tree.size;
+    this.picture.zoom = isNode ? zoom : ROOT;
+    element("search").value = state.get("search") || "";
+    this.find(element("search").value);
+    this.#weigh();
+    this.setIcicle(state.has("icicle"));
+  }
+
+  // ---- events
+
+  #listen() {
+    new ResizeObserver(() => this.layOut()).observe(this.view);
+    window.addEventListener("resize", () => this.layOut());
+    window.addEventListener("popstate", () => this.readAddress());
+    window.addEventListener("keydown", event => this.#onKey(event));
+    this.view.addEventListener("scroll", () => this.redraw());
+    this.#listenToMouse(element("picture"));
+    element("search").addEventListener("input", event => {
+      this.find(event.target.value);
+      this.#writeAddress(false);
+    });
+    element("reset").addEventListener("click", () => this.reset());
+    element("turn").addEventListener("click", () => this.#turn());
+    element("theme").addEventListener("click", () => this.setDark(!this.isDark));
+    element("help").addEventListener("click", () => element("keys").showModal());
+  }
+
+  #listenToMouse(canvas) {
+    const nodeOf = event => this.picture.nodeAt(event.offsetX, event.offsetY);
+    canvas.addEventListener("mousemove", event => this.#onHover(nodeOf(event), event));
+    canvas.addEventListener("mouseleave", () => this.hideTip());
+    canvas.addEventListener("click", event => {
+      const node = nodeOf(event);
+      if (node < 0) return;
+      if (event.shiftKey) return this.copy(node);
+      this.picture.selected = ROOT;
+      this.zoomTo(node);
+    });
+    canvas.addEventListener("contextmenu", event => {
+      const node = nodeOf(event);
+      if (node < 0) return;
+      event.preventDefault();
+      this.copy(node);
+    });
+  }
+
+  #onHover(node, event) {
+    this.view.style.cursor = node < 0 ? "" : "pointer";
+    if (node < 0) return this.hideTip();
+    if (node !== this.picture.hovered) {
+      this.picture.hovered = node;
+      this.describe(node);
+      this.redraw();
+    }
+    this.showTip(node, event.clientX, event.clientY);
+  }
+
+  #turn() {
+    this.setIcicle(!this.picture.isIcicle);
+    this.#writeAddress(false);
+  }
+
+  #onKey(event) {
+    if (element("keys").open || event.altKey) return;
+    if (event.key === "Escape") return this.#onEscape();
+    if (event.key === "f" && (event.ctrlKey || event.metaKey)) return this.#focusSearch(event);
+    if (event.ctrlKey || event.metaKey) return;
+    if (event.target === element("search")) return this.#onSearchKey(event);
+    const isButton = event.target.matches("button, summary");
+    if (isButton && (event.key === "Enter" || event.key === " ")) return;
+    const action = this.#actions()[event.key];
+    if (!action) return;
+    event.preventDefault();
+    action(event);
+  }
+
+  // Out of the search field too, so that keys are commands again.
+  #onEscape() {
+    this.view.focus();
+    this.reset();
+  }
+
+  #actions() {
+    const move = event => this.move(event.key);
+    return {
+      "ArrowLeft": move, "ArrowRight": move, "ArrowUp": move, "ArrowDown": move,
+      "Enter": () => this.zoomTo(this.picture.selected),
+      "Backspace": () => this.zoomTo(Math.max(ROOT, this.tree.parent[this.picture.zoom])),
+      "/": event => this.#focusSearch(event),
+      "n": () => this.jump(true),
+      "N": () => this.jump(false),
+      "c": () => this.copy(this.picture.selected),
+      "d": () => this.setDark(!this.isDark),
+      "i": () => this.#turn(),
+      "?": () => element("keys").showModal(),
+    };
+  }
+
+  #focusSearch(event) {
+    event.preventDefault();
+    element("search").focus();
+    element("search").select();
+  }
+
+  // Enter goes on to the matches: n and N work then.
+  #onSearchKey(event) {
+    if (event.key !== "Enter") return;
+    this.view.focus();
+    this.jump(true);
+  }
+}
+
+const flameGraph = new Page(JSON.parse(element("data").textContent));
+element("data").remove();

@@ -1,0 +1,20 @@
+#include "format/base/check.h"
+#include "report/flame_graph_data.h"
+#include "report/flame_graph_page.h"
+#include "report/no_stacks.h"
+#include "report/views.h"
+
+namespace xpu {
+
+void WriteFlameGraph(Analysis& analysis, const FlameGraphOptions& options, Output& output,
+                     std::string& notes) {
+  const CallTree tree = BuildCallTree(analysis, options.merge);
+  if (tree.nodes().empty()) notes += WhyNoStacks(analysis, options.merge.mode);
+  const size_t data = kFlameGraphPage.find(kFlameGraphData);
+  XPU_CHECK(data != std::string_view::npos);
+  output.Write(kFlameGraphPage.substr(0, data));
+  WriteFlameGraphData(analysis, tree, options, output);
+  output.Write(kFlameGraphPage.substr(data + kFlameGraphData.size()));
+}
+
+}  // namespace xpu

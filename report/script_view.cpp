@@ -1,0 +1,187 @@
+#include <algorithm>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "format/base/text.h"
+#include "report/call_paths.h"
+#include "report/gpu_leaves.h"
+#include "report/text.h"
+#include "report/views.h"
+
+namespace xpu {
+namespace {
+
+enum class Source : uint8_t { kSample, kLaunch, kWork };
+
+struct ScriptEvent {
+  uint64_t time_ns = 0;  // CLOCK_MONOTONIC
+  Source source = Source::kSample;
+  uint32_t index = 0;  // in the list of its source
+};
+
+std::string_view NameOf(WorkKind kind) {
+  switch (kind) {
+    case WorkKind::kKernel:
+      return "kernel";
+    case WorkKind::kMemcpy:
+      return "memcpy";
+    case WorkKind::kMemset:
+      return "memset";
+    case WorkKind::kGraph:
+      return "graph";
+    case WorkKind::kSynchronization:
+      return "sync";
+  }
+  return {};
+}
+
+class Script {
+ public:
+  Script(Analysis& analysis, const ScriptOptions& options, Output& output)
+      : analysis_(analysis),
+        output_(output),
+        paths_(analysis, {.graph_stacks = options.graph_stacks}),
+        leaves_(analysis, options.kernel_names),
+        start_ns_(StartOf(analysis.model)) {
+    paths_.NameAhead(true, true);
+  }
+
+  void Write() {
+    for (const ScriptEvent& event : InOrderOfTime()) {
+      line_.clear();
+      switch (event.source) {
+        case Source::kSample:
+          AppendSample(analysis_.model.events.cpu_samples[event.index]);
+          break;
+        case Source::kLaunch:
+          AppendCall(analysis_.correlation.launches[event.index]);
+          break;
+        case Source::kWork:
+          AppendWork(analysis_.correlation.work[event.index], event.time_ns);
+          break;
+      }
+      line_ += '\n';
+      output_.Write(line_);
+    }
+  }
+
+ private:
+  static uint64_t StartOf(const Model& model) {
+    const auto& infos = model.events.recording_info;
+    return infos.empty() ? 0 : infos.front().start_ns;
+  }
+  std::vector<ScriptEvent> InOrderOfTime() const;
+  uint64_t TimeOf(const GpuWork& work) const;
+
+  void AppendSample(const CpuSample& sample);
+  void AppendCall(const Launch& launch);
+  void AppendWork(const GpuWork& work, uint64_t time_ns);
+  void AppendBytes(const GpuWork& work);
+  // The columns before the stack, with the space behind them.
+  void AppendColumns(uint64_t time_ns, const Owner& owner, std::string_view cpu);
+  void AppendStack(PathId path);
+  const std::string& FrameText(FrameId frame);
+
+  Analysis& analysis_;
+  Output& output_;
+  CallPaths paths_;
+  GpuLeaves leaves_;
+  const uint64_t start_ns_;
+  std::vector<std::string> frame_texts_;  // by frame id - 1, empty: not asked for yet
+  std::vector<FrameId> stack_;
+  std::string line_;
+};
+
+// Work without a time is put where its call is.
+uint64_t Script::TimeOf(const GpuWork& work) const {
+  if (work.timed || work.launch == GpuWork::kNoLaunch) return work.start_ns;
+  return analysis_.correlation.launches[work.launch].start_ns;
+}
+
+std::vector<ScriptEvent> Script::InOrderOfTime() const {
+  const auto& samples = analysis_.model.events.cpu_samples;
+  const auto& launches = analysis_.correlation.launches;
+  const auto& work = analysis_.correlation.work;
+  std::vector<ScriptEvent> events;
+  events.reserve(samples.size() + launches.size() + work.size());
+  for (uint32_t i = 0; i < samples.size(); ++i) {
+    events.push_back({samples[i].time_ns, Source::kSample, i});
+  }
+  for (uint32_t i = 0; i < launches.size(); ++i) {
+    events.push_back({launches[i].start_ns, Source::kLaunch, i});
+  }
+  for (uint32_t i = 0; i < work.size(); ++i) {
+    events.push_back({TimeOf(work[i]), Source::kWork, i});
+  }
+  std::stable_sort(events.begin(), events.end(), [](const ScriptEvent& a, const ScriptEvent& b) {
+    return a.time_ns < b.time_ns;
+  });
+  return events;
+}
+
+void Script::AppendColumns(uint64_t time_ns, const Owner& owner, std::string_view cpu) {
+  std::string comm =
+      ToFoldedFrame(analysis_.processes.ThreadName(owner.process, owner.tid, owner.time_ns));
+  std::replace(comm.begin(), comm.end(), ' ', '_');
+  const std::string_view sign = time_ns < start_ns_ ? "-" : "";
+  const uint64_t distance_ns = time_ns < start_ns_ ? start_ns_ - time_ns : time_ns - start_ns_;
+  AppendFormat(line_, "{}{} {} {} {} {} ", sign, distance_ns, comm, owner.pid, owner.tid, cpu);
+}
+
+const std::string& Script::FrameText(FrameId frame) {
+  if (frame_texts_.size() < frame.value) frame_texts_.resize(analysis_.frames.size());
+  std::string& text = frame_texts_[frame.value - 1];
+  if (text.empty()) text = ToFoldedFrame(analysis_.frames[frame].Label());
+  return text;
+}
+
+// Without the name of the thread, which has a column.
+void Script::AppendStack(PathId path) {
+  const CallTree& tree = paths_.tree();
+  stack_.clear();
+  for (; tree[path].parent; path = tree[path].parent) stack_.push_back(tree[path].frame);
+  for (size_t i = stack_.size(); i-- > 0;) {
+    line_ += FrameText(stack_[i]);
+    if (i > 0) line_ += ';';
+  }
+}
+
+void Script::AppendSample(const CpuSample& sample) {
+  AppendColumns(sample.time_ns, OwnerOf(analysis_, sample), std::to_string(sample.cpu));
+  AppendStack(paths_.OfSample(sample));
+}
+
+void Script::AppendCall(const Launch& launch) {
+  AppendColumns(launch.start_ns, OwnerOf(analysis_, launch), "-");
+  AppendStack(paths_.OfLaunch(launch));
+  AppendFormat(line_, "\tevent=api duration_ns={} correlation={} result={}",
+               launch.end_ns - launch.start_ns, launch.correlation_id, launch.return_value);
+}
+
+void Script::AppendWork(const GpuWork& work, uint64_t time_ns) {
+  AppendColumns(time_ns, OwnerOf(analysis_, work), "-");
+  AppendStack(paths_.tree().Child(paths_.OfWork(work), leaves_.Of(work)));
+  AppendFormat(line_, "\tevent={} duration_ns={} correlation={} gpu={} stream={}",
+               NameOf(work.kind), work.duration_ns, work.correlation_id,
+               analysis_.gpus.Of(work.instance, work.device_id).number, work.stream_id);
+  AppendBytes(work);
+  if (!work.timed) line_ += " timed=no";
+}
+
+void Script::AppendBytes(const GpuWork& work) {
+  const EventBatch& events = analysis_.model.events;
+  if (work.kind == WorkKind::kMemcpy) {
+    AppendFormat(line_, " bytes={}", events.memcpys[work.index].size_bytes);
+  } else if (work.kind == WorkKind::kMemset) {
+    AppendFormat(line_, " bytes={}", events.memsets[work.index].size_bytes);
+  }
+}
+
+}  // namespace
+
+void WriteScript(Analysis& analysis, const ScriptOptions& options, Output& output) {
+  Script(analysis, options, output).Write();
+}
+
+}  // namespace xpu

@@ -1,0 +1,251 @@
+"""The page of --flamegraph in a real browser: what it shows is what --folded says.
+
+XPU_SCREENSHOTS names a folder that gets pictures of it to look at."""
+
+import os
+import pathlib
+import re
+import subprocess
+import tempfile
+import time
+
+import webdriver
+import xpu_testing
+from gpu_capture import report
+from xpu_testing import expect
+
+CAPTURE = pathlib.Path(__file__).resolve().parent.parent / "captures" / "pytorch_mlp.xpu"
+STACKS = 100_000
+ESCAPE, ENTER, UP, RIGHT = "\ue00c", "\ue007", "\ue013", "\ue014"
+
+
+class Folded:
+    """The lines of --folded in ns, as lists of frames."""
+
+    def __init__(self, capture):
+        self.lines = [(line.rpartition(" ")[0].split(";"), int(line.rpartition(" ")[2]))
+                      for line in report("--folded", "--unit", "ns", capture).splitlines()]
+        self.total = self.below([])
+
+    def below(self, path):
+        return sum(ns for frames, ns in self.lines if frames[:len(path)] == path)
+
+    def matching(self, pattern, path=()):
+        return sum(ns for frames, ns in self.lines if frames[:len(path)] == list(path)
+                   and any(re.search(pattern, frame) for frame in frames))
+
+
+def share(part, whole):
+    return f"{100 * part / whole:.2f} %"
+
+
+class Graph:
+    """The page of a capture, open in a browser."""
+
+    def __init__(self, browser, capture, folder, *arguments):
+        self.browser = browser
+        self.page = folder / f"{pathlib.Path(capture).stem}.html"
+        report("--flamegraph", "-o", self.page, *arguments, capture)
+        browser.open("/dev/null")  # leaves the page that a browser starts with
+        browser.requests()
+        browser.console()
+        browser.open(self.page)
+
+    def run(self, expression, *arguments):
+        return self.browser.run(f"return {expression}", *arguments)
+
+    def text(self, element):
+        return self.run("document.getElementById(arguments[0]).innerText", element)
+
+    @property
+    def zoom(self):
+        return self.run("flameGraph.picture.zoom")
+
+    def path(self, node):
+        return self.run("flameGraph.stackText(arguments[0]).split('\\n').filter(Boolean)", node)
+
+    def widest(self, kind, depth=0):
+        """The node of a kind that takes the most time, at this depth at least."""
+        return self.run("""(() => {
+            const {tree} = flameGraph;
+            const kind = KINDS.findIndex(each => each.id === arguments[0]);
+            let widest = -1;
+            for (let i = 1; i < tree.size; ++i) {
+              if (tree.kindOf(i) !== kind || tree.depth[i] < arguments[1]) continue;
+              if (widest < 0 || tree.total[i] > tree.total[widest]) widest = i;
+            }
+            return widest;
+        })()""", kind, depth)
+
+    def place(self, node):
+        """The middle of a node on the screen, scrolled there."""
+        return self.run("""(() => {
+            const node = arguments[0];
+            flameGraph.select(node);
+            const box = flameGraph.picture.boxOf(node);
+            const canvas = document.getElementById("picture").getBoundingClientRect();
+            return [canvas.left + box.x + box.width / 2, canvas.top + box.y + 9];
+        })()""", node)
+
+    def picture(self, name):
+        if "XPU_SCREENSHOTS" in os.environ:
+            time.sleep(0.2)
+            self.browser.screenshot(pathlib.Path(os.environ["XPU_SCREENSHOTS"]) / f"{name}.png")
+
+    def check_quiet(self):
+        expect("messages in the console", self.browser.console(), [])
+        expect("requests but the page", [url for url in self.browser.requests()
+                                         if url not in (f"file://{self.page}", "file:///dev/null")],
+               [])
+
+
+def tip_facts(graph):
+    rows = graph.run("[...document.querySelectorAll('#tip tr')]"
+                     ".map(row => [...row.children].map(cell => cell.textContent))")
+    return dict(rows)
+
+
+def ns_of(text):
+    number, unit = text.replace(",", "").split()
+    return float(number) * {"ns": 1, "us": 1e3, "ms": 1e6, "s": 1e9}[unit]
+
+
+def check_tip(graph, folded, node):
+    graph.browser.hover(*graph.place(node))
+    facts = tip_facts(graph)
+    ns = folded.below(graph.path(node))
+    expect("time of the tip within its digits",
+           abs(ns_of(facts["Time"]) - ns) <= 0.0006 * ns + 0.5, True)
+    expect("share of the tip", facts["Share"], share(ns, folded.total))
+    expect("details", facts["Share"] in graph.text("details"), True)
+    return facts
+
+
+def check_search(graph, folded, pattern):
+    graph.browser.press("/", pattern)
+    matched = folded.matching(pattern)
+    expect(f"{pattern} matches something", matched > 0, True)
+    text = graph.text("matched")
+    expect(f"matched share in: {text}", text.startswith(f"Matched {share(matched, folded.total)},"),
+           True)
+
+
+def test_a_real_capture():
+    webdriver.require_browser()
+    folded = Folded(CAPTURE)
+    with tempfile.TemporaryDirectory() as folder, webdriver.Browser() as browser:
+        graph = Graph(browser, CAPTURE, pathlib.Path(folder))
+        expect("ns of the root", graph.run("flameGraph.tree.total[0]"), folded.total)
+        graph.picture("start")
+        check_tip(graph, folded, graph.widest("user", 6))
+        facts = check_tip(graph, folded, graph.widest("other"))
+        expect("CPU and GPU in the tip", {"CPU", "GPU", "Count"} <= facts.keys(), True)
+        graph.picture("hover")
+
+        node = graph.widest("gpu")
+        expect("only GPU time", graph.run("KINDS.forEach((kind, i) => { if (kind.part === 'CPU' && "
+                                          "flameGraph.tree.selfNs.some((ns, n) => ns > 0 && "
+                                          "flameGraph.tree.kindOf(n) === i)) "
+                                          "flameGraph.switchKind(i); }) || "
+                                          "flameGraph.tree.total[0]"),
+               sum(ns for frames, ns in folded.lines if frames[-1].startswith("[GPU_")))
+        graph.picture("gpu")
+        browser.click(*graph.place(node))
+        expect("a click zooms", graph.zoom, node)
+        expect("the address keeps it", f"zoom={node}" in graph.run("location.hash"), True)
+        browser.press(ESCAPE)
+        expect("Esc resets", (graph.zoom, graph.run("flameGraph.tree.total[0]")), (0, folded.total))
+
+        check_search(graph, folded, r"cuda\w+Kernel|[Gg]emm")
+        graph.picture("searched")
+        browser.press(ENTER)
+        expect("Enter selects a match",
+               graph.run("flameGraph.search.matches(flameGraph.picture.selected)"), True)
+        expect("the share of the zoomed",
+               share(folded.matching(r"cuda\w+Kernel|[Gg]emm", graph.path(graph.zoom)),
+                     folded.below(graph.path(graph.zoom))) in graph.text("matched"), True)
+        graph.picture("jumped")
+        browser.press(ESCAPE, "/", "(", ESCAPE)
+        graph.check_quiet()
+
+
+def test_keys_and_looks():
+    webdriver.require_browser()
+    with tempfile.TemporaryDirectory() as folder, webdriver.Browser() as browser:
+        graph = Graph(browser, CAPTURE, pathlib.Path(folder), "--title", "<b>&amp; title")
+        expect("title", graph.text("title"), "<b>&amp; title")
+        browser.press(UP)
+        first = graph.run("flameGraph.picture.selected")
+        expect("up: the widest thread", graph.run("flameGraph.tree.depth[arguments[0]]", first), 1)
+        browser.press(RIGHT)
+        expect("right: the next one", graph.run("flameGraph.tree.parent[flameGraph.picture.selected]"
+                                                " === 0 && flameGraph.picture.selected > 1"), True)
+        browser.press(ENTER)
+        expect("Enter zooms", graph.zoom > 1, True)
+        graph.picture("zoomed")
+        browser.press("i")
+        expect("icicle", graph.run("flameGraph.picture.yOf(0)"), 0)
+        graph.picture("icicle")
+        light = graph.run("getComputedStyle(document.body).backgroundColor")
+        browser.press("d")
+        expect("dark differs", graph.run("getComputedStyle(document.body).backgroundColor") != light,
+               True)
+        graph.picture("dark")
+        browser.press("?")
+        expect("help is open", graph.run("document.getElementById('keys').open"), True)
+        graph.picture("help")
+        browser.press(ESCAPE)
+        browser.resize(420, 760)
+        graph.picture("narrow")
+        expect("no wider than the window",
+               graph.run("document.documentElement.scrollWidth <= innerWidth"), True)
+        browser.open(graph.page, "#zoom=2&search=main&off=user")
+        expect("the address is read", graph.run("[flameGraph.picture.zoom, flameGraph.search.pattern,"
+                                                " flameGraph.isShown[0]]"), [2, "main", False])
+        graph.check_quiet()
+
+
+def test_dark_as_the_system_is():
+    webdriver.require_browser()
+    with tempfile.TemporaryDirectory() as folder, webdriver.Browser() as browser:
+        browser.prefer("dark")
+        graph = Graph(browser, CAPTURE, pathlib.Path(folder))
+        theme = "document.documentElement.dataset.theme"
+        expect("theme at the start", graph.run(theme), "dark")
+        browser.prefer("light")
+        for _ in range(50):  # pages are told a little later
+            if graph.run(theme) == "light":
+                break
+            time.sleep(0.1)
+        expect("theme after a change", graph.run(theme), "light")
+
+
+def test_100_000_stacks():
+    webdriver.require_browser()
+    with tempfile.TemporaryDirectory() as folder, webdriver.Browser() as browser:
+        capture = pathlib.Path(folder) / "many.xpu"
+        subprocess.run([xpu_testing.find("tests/system/xpu_many_stacks"), str(capture),
+                        str(STACKS)], check=True)
+        folded = Folded(capture)
+        graph = Graph(browser, capture, pathlib.Path(folder))
+        print(f"{len(folded.lines)} stacks, {graph.run('flameGraph.tree.size')} nodes, "
+              f"{graph.page.stat().st_size} bytes")
+        expect("ns of the root", graph.run("flameGraph.tree.total[0]"), STACKS * 1_000_000)
+        check_tip(graph, folded, graph.widest("kernel", 5))
+        check_search(graph, folded, "level1[01]_2")
+        graph.picture("many")
+        milliseconds = graph.run("""(() => {
+            const draw = () => { for (let i = 0; i < 20; ++i) flameGraph.drawNow(); };
+            draw();  // compiles
+            const start = performance.now();
+            draw();
+            document.getElementById("picture").getContext("2d").getImageData(0, 0, 1, 1);
+            return (performance.now() - start) / 20;
+        })()""")
+        loaded = graph.run("performance.timing.loadEventEnd - performance.timing.navigationStart")
+        print(f"{milliseconds:.1f} ms a redraw, loaded in {loaded} ms")
+        graph.check_quiet()
+
+
+if __name__ == "__main__":
+    xpu_testing.main(globals())

@@ -1,0 +1,141 @@
+#include <gtest/gtest.h>
+
+#include "report/flame_graph_data.h"
+#include "report/flame_graph_page.h"
+#include "tests/unit/report/model_builder.h"
+#include "tests/unit/report/report_testing.h"
+#include "tests/unit/symbolize/elf_builder.h"
+
+namespace xpu {
+namespace {
+
+constexpr uint64_t kText = 0x10000;
+
+std::string Data(Analysis& analysis, const FlameGraphOptions& options = {}) {
+  const CallTree tree = BuildCallTree(analysis, options.merge);
+  return test::Written(
+      [&](Output& output) { WriteFlameGraphData(analysis, tree, options, output); });
+}
+
+std::string Page(Analysis& analysis, const FlameGraphOptions& options = {}) {
+  std::string notes;
+  return test::Written([&](Output& output) { WriteFlameGraph(analysis, options, output, notes); });
+}
+
+size_t CountOf(std::string_view part, std::string_view text) {
+  size_t count = 0;
+  for (size_t at = 0; (at = text.find(part, at)) != std::string_view::npos; ++at) ++count;
+  return count;
+}
+
+class FlameGraphTest : public testing::Test {
+ protected:
+  FlameGraphTest() {
+    test::ElfBuilder("app")
+        .Symbol("main", 0x0, 0x100)
+        .Symbol("forward", 0x100, 0x100)
+        .WriteTo(folder_ / "app");
+    RecordingInfo& info = builder_.events.recording_info.emplace_back();
+    info.start_ns = 1'000;
+    info.start_realtime_ns = 1'700'000'000'123'456'789;
+    info.command_line = builder_.Text("./app </script>");
+    info.host_name = builder_.Text("box");
+    builder_.Process(ProcessEventKind::kExisting, 1, 100, 100, "app");
+    builder_.Map(1, 100, kText, test::ElfBuilder::kTextBytes, test::ElfBuilder::kTextOffset,
+                 folder_ / "app", "app");
+    builder_.Callback(1, ApiDomain::kRuntime, 211, "cudaLaunchKernel_v7000");
+    builder_.Clock(1, 0, {1000});
+    builder_.Source(10'000'000);
+    builder_.events.recording_end.emplace_back().time_ns = 6'000;
+  }
+
+  test::TempFolder folder_;
+  test::ModelBuilder builder_;
+};
+
+// The larger of two siblings comes first, whatever came first in the capture.
+TEST_F(FlameGraphTest, TheTreeInColumns) {
+  const StackId in_forward = builder_.Stack({kText + 0x10, kText + 0x110});
+  builder_.Call(1, 1, 211, 2'000, 2'500, 100);
+  builder_.Launch(1, 1, 2'001, 100, 100, in_forward);
+  builder_.AddKernel(1, 1, 3'000, 7'000, "k");
+  builder_.Sample(5'000, 100, 100, builder_.Stack({kText + 0x10}));
+  builder_.Sample(5'000, 100, 100, builder_.Stack({kText + 0x110}));
+  builder_.Sample(5'000, 100, 100, builder_.Stack({kText + 0x110}));
+  Analysis analysis(builder_.Build());
+  EXPECT_EQ(Data(analysis),
+            "{\"title\":\"./app \\u003c/script>\",\"command\":\"./app \\u003c/script>\","
+            "\"host\":\"box\",\"mode\":\"merge\",\"startMs\":1700000000123,\"durationNs\":5000,\n"
+            "\"losses\":[],\n"
+            "\"modules\":[\"app\"],\n"
+            "\"frames\":{\"name\":[\"app\",\"forward\",\"main\",\"cudaLaunchKernel\","
+            "\"[GPU_Kernel]k\"],\n"
+            "\"module\":[-1,0,0,-1,-1],\n"
+            "\"kind\":[5,0,0,2,3]},\n"
+            "\"nodes\":{\"depth\":[0,1,1,2,3,4],\n"
+            "\"frame\":[0,1,2,1,3,4],\n"
+            "\"ns\":[0,20000000,10000000,0,0,4000],\n"
+            "\"count\":[0,2,1,0,0,1]}}\n");
+}
+
+TEST_F(FlameGraphTest, NoNameEndsTheScript) {
+  builder_.AddKernel(1, 1, 3'000, 7'000, "</script><!--<b>\"\\\xff\n");
+  Analysis analysis(builder_.Build());
+  const std::string data = Data(analysis, {.merge = {.mode = MergeMode::kGpu}, .title = "<i>"});
+  EXPECT_EQ(data.find('<'), std::string::npos);
+  EXPECT_NE(data.find("\"title\":\"\\u003ci>\""), std::string::npos);
+  EXPECT_NE(data.find("\"[GPU_Kernel]\\u003c/script>\\u003c!--\\u003cb>"
+                      "\\\"\\\\\xef\xbf\xbd\\u000a\""),
+            std::string::npos);
+  // What ends in the page is what the page itself has.
+  const std::string page = Page(analysis);
+  EXPECT_EQ(CountOf("</script", page), CountOf("</script", kFlameGraphPage));
+  EXPECT_EQ(CountOf("<b>", page), CountOf("<b>", kFlameGraphPage));
+}
+
+TEST_F(FlameGraphTest, LossesButNoNotes) {
+  builder_.events.losses.push_back({.time_ns = 1,
+                                    .name = builder_.Text("sample_ring_full"),
+                                    .count = 7,
+                                    .pid = 0,
+                                    .instance = {},
+                                    .detail = {}});
+  Analysis analysis(builder_.Build());
+  EXPECT_NE(Data(analysis).find("\"losses\":[{\"severity\":\"lost\",\"count\":7,\"what\":\""),
+            std::string::npos);
+}
+
+// An empty capture is a page too.
+TEST(FlameGraph, OfNothing) {
+  test::ModelBuilder builder;
+  Analysis analysis(builder.Build());
+  const std::string page = Page(analysis);
+  EXPECT_NE(page.find("\"startMs\":null,\"durationNs\":null"), std::string::npos);
+  EXPECT_NE(page.find("\"depth\":[],"), std::string::npos);
+  EXPECT_EQ(page.find("@DATA@"), std::string::npos);
+}
+
+TEST(FlameGraph, ThePageNeedsNothingElse) {
+  const std::string_view page = kFlameGraphPage;
+  EXPECT_EQ(CountOf(kFlameGraphData, page), 1u);
+  for (const std::string_view part : {"@STYLE@", "@CODE@", "http:", "https:", "src=", "@import"}) {
+    EXPECT_EQ(CountOf(part, page), 0u) << part;
+  }
+}
+
+// A stack as deep as no other must not end the program's own.
+TEST(FlameGraph, ADeepTree) {
+  CallTree tree;
+  FrameTable frames;
+  PathId path;
+  constexpr uint32_t kDepth = 300'000;
+  for (uint32_t i = 0; i < kDepth; ++i) path = tree.Child(path, frames.Intern("f"));
+  tree.Add(path, 5);
+  tree.Child(path, frames.Intern("without time"));
+  const std::vector<FlameNode> nodes = InFlameOrder(tree, frames);
+  ASSERT_EQ(nodes.size(), kDepth);
+  EXPECT_EQ(nodes.back().depth, kDepth - 1);
+}
+
+}  // namespace
+}  // namespace xpu
