@@ -1,28 +1,47 @@
 #include "report/statistics.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <map>
 #include <set>
-#include <string>
-#include <string_view>
+#include <tuple>
 #include <unordered_map>
+#include <utility>
+
+#include "format/base/text.h"
+#include "report/gpu_leaves.h"
 
 namespace xpu {
 namespace {
 
 using ValuesByName = std::unordered_map<std::string_view, std::vector<uint64_t>>;
 
+bool IsMore(const Statistics& a, const Statistics& b) {
+  return a.total != b.total ? a.total > b.total : a.name < b.name;
+}
+
 std::vector<Statistics> SummarizeAll(ValuesByName& values) {
   std::vector<Statistics> rows;
   rows.reserve(values.size());
   for (auto& [name, list] : values) rows.push_back(Summarize(std::string(name), list));
-  std::sort(rows.begin(), rows.end(), [](const Statistics& a, const Statistics& b) {
-    return a.total != b.total ? a.total > b.total : a.name < b.name;
-  });
+  std::sort(rows.begin(), rows.end(), IsMore);
   return rows;
 }
 
-constexpr std::string_view kSetOperation = "[CUDA memset]";
+void AddCategory(std::vector<CategoryTimes>& all, std::string_view category,
+                 std::vector<Statistics> rows) {
+  for (Statistics& row : rows) all.push_back({category, std::move(row)});
+  std::stable_sort(all.begin(), all.end(), [](const CategoryTimes& a, const CategoryTimes& b) {
+    return IsMore(a.times, b.times);
+  });
+}
+
+using Dimensions = std::array<int32_t, 3>;
+
+std::string DimensionsText(const Dimensions& dimensions) {
+  return Format("{} {} {}", dimensions[0], dimensions[1], dimensions[2]);
+}
 
 }  // namespace
 
@@ -51,6 +70,12 @@ Statistics Summarize(std::string name, std::vector<uint64_t>& values) {
   return row;
 }
 
+uint64_t SumOfTotals(const std::vector<Statistics>& rows) {
+  uint64_t sum = 0;
+  for (const Statistics& row : rows) sum = AddSaturated(sum, row.total);
+  return sum;
+}
+
 std::vector<Statistics> KernelTimes(const Analysis& analysis, const GpuNames& names) {
   ValuesByName values;
   for (const GpuWork& work : analysis.correlation.work) {
@@ -69,7 +94,7 @@ std::vector<Statistics> CopyTimes(const Analysis& analysis) {
     if (work.kind == WorkKind::kMemcpy) {
       values[CopyOperationName(events.memcpys[work.index].copy_kind)].push_back(work.duration_ns);
     } else if (work.kind == WorkKind::kMemset) {
-      values[kSetOperation].push_back(work.duration_ns);
+      values[kSetOperationName].push_back(work.duration_ns);
     }
   }
   return SummarizeAll(values);
@@ -78,10 +103,14 @@ std::vector<Statistics> CopyTimes(const Analysis& analysis) {
 std::vector<Statistics> CopySizes(const Analysis& analysis) {
   const EventBatch& events = analysis.model.events;
   ValuesByName values;
-  for (const Memcpy& copy : events.memcpys) {
-    values[CopyOperationName(copy.copy_kind)].push_back(copy.size_bytes);
+  for (const GpuWork& work : analysis.correlation.work) {
+    if (work.kind == WorkKind::kMemcpy) {
+      const Memcpy& copy = events.memcpys[work.index];
+      values[CopyOperationName(copy.copy_kind)].push_back(copy.size_bytes);
+    } else if (work.kind == WorkKind::kMemset) {
+      values[kSetOperationName].push_back(events.memsets[work.index].size_bytes);
+    }
   }
-  for (const Memset& set : events.memsets) values[kSetOperation].push_back(set.size_bytes);
   return SummarizeAll(values);
 }
 
@@ -97,13 +126,8 @@ std::vector<Statistics> GraphTimes(const Analysis& analysis, const GpuNames& nam
 
 std::vector<Statistics> ApiTimes(const Analysis& analysis) {
   ValuesByName values;
-  for (const ApiCall& call : analysis.model.events.api_calls) {
-    const uint64_t duration_ns = call.end_ns < call.start_ns ? 0 : call.end_ns - call.start_ns;
-    values[analysis.api_names.Of(call.instance, call.domain, call.callback_id)].push_back(
-        duration_ns);
-  }
   for (const Launch& launch : analysis.correlation.launches) {
-    if (launch.probe == 0) continue;
+    if (!launch.has_call && launch.probe == 0) continue;  // nothing but its stack is known
     values[ApiNameOf(analysis.api_names, launch)].push_back(launch.end_ns - launch.start_ns);
   }
   return SummarizeAll(values);
@@ -116,6 +140,62 @@ std::vector<Statistics> OverheadTimes(const Analysis& analysis) {
     values[OverheadName(overhead.overhead_kind)].push_back(overhead.end_ns - overhead.start_ns);
   }
   return SummarizeAll(values);
+}
+
+std::vector<KernelShape> KernelShapeTimes(const Analysis& analysis, const GpuNames& names) {
+  std::map<std::tuple<std::string_view, Dimensions, Dimensions>, std::vector<uint64_t>> values;
+  for (const GpuWork& work : analysis.correlation.work) {
+    if (work.kind != WorkKind::kKernel || !work.timed) continue;
+    const Kernel& kernel = analysis.model.events.kernels[work.index];
+    values[{names.KernelName(kernel.name),
+            {kernel.grid_x, kernel.grid_y, kernel.grid_z},
+            {kernel.block_x, kernel.block_y, kernel.block_z}}]
+        .push_back(work.duration_ns);
+  }
+  std::vector<KernelShape> rows;
+  for (auto& [key, list] : values) {
+    const auto& [name, grid, block] = key;
+    rows.push_back(
+        {Summarize(std::string(name), list), DimensionsText(grid), DimensionsText(block)});
+  }
+  std::stable_sort(rows.begin(), rows.end(), [](const KernelShape& a, const KernelShape& b) {
+    return IsMore(a.times, b.times);
+  });
+  return rows;
+}
+
+std::vector<CategoryTimes> GpuWorkTimes(const Analysis& analysis, const GpuNames& names) {
+  std::vector<CategoryTimes> all;
+  AddCategory(all, "CUDA_KERNEL", KernelTimes(analysis, names));
+  AddCategory(all, "CUDA_GRAPH", GraphTimes(analysis, names));
+  AddCategory(all, "MEMORY_OPER", CopyTimes(analysis));
+  return all;
+}
+
+std::vector<CategoryTimes> ApiAndGpuWorkTimes(const Analysis& analysis, const GpuNames& names) {
+  std::vector<CategoryTimes> all = GpuWorkTimes(analysis, names);
+  AddCategory(all, "CUDA_API", ApiTimes(analysis));
+  return all;
+}
+
+std::vector<LaunchPathTime> LaunchPathTimes(Analysis& analysis, KernelNames kernel_names,
+                                            CallPaths& paths) {
+  paths.NameAhead(false, true);
+  GpuLeaves leaves(analysis, kernel_names);
+  std::unordered_map<PathId, std::vector<uint64_t>> values;
+  for (const GpuWork& work : analysis.correlation.work) {
+    if (work.kind == WorkKind::kSynchronization || !work.timed) continue;
+    const PathId path = paths.OfWork(work);
+    values[paths.tree().Child(path, leaves.Of(work))].push_back(work.duration_ns);
+  }
+  std::vector<LaunchPathTime> rows;
+  rows.reserve(values.size());
+  for (auto& [path, list] : values) rows.push_back({path, Summarize({}, list)});
+  // Equal ones as they came first.
+  std::sort(rows.begin(), rows.end(), [](const LaunchPathTime& a, const LaunchPathTime& b) {
+    return std::tuple(b.times.total, a.path) < std::tuple(a.times.total, b.path);
+  });
+  return rows;
 }
 
 std::vector<FunctionTime> FunctionTimes(const CallTree& tree, const FrameTable& frames) {
@@ -154,17 +234,6 @@ std::vector<FunctionTime> FunctionTimes(const CallTree& tree, const FrameTable& 
     };
     return key_of(frame_a) < key_of(frame_b);
   });
-  return rows;
-}
-
-std::vector<PathTime> PathTimes(const CallTree& tree) {
-  std::vector<PathTime> rows;
-  for (uint32_t i = 0; i < tree.nodes().size(); ++i) {
-    const CallTree::Node& node = tree.nodes()[i];
-    if (node.self_ns > 0) rows.push_back({PathId{i + 1}, node.self_ns, node.self_count});
-  }
-  std::stable_sort(rows.begin(), rows.end(),
-                   [](const PathTime& a, const PathTime& b) { return a.ns > b.ns; });
   return rows;
 }
 

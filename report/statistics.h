@@ -3,9 +3,11 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "report/analysis.h"
+#include "report/call_paths.h"
 #include "report/call_tree.h"
 #include "report/gpu_names.h"
 
@@ -26,9 +28,12 @@ struct Statistics {
 // `values` is reordered.
 Statistics Summarize(std::string name, std::vector<uint64_t>& values);
 
+uint64_t SumOfTotals(const std::vector<Statistics>& rows);
+
 // Each list by total, largest first; equal totals by name. Records without a valid time are not in
 // the times.
 std::vector<Statistics> KernelTimes(const Analysis& analysis, const GpuNames& names);
+inline constexpr std::string_view kSetOperationName = "[CUDA memset]";
 std::vector<Statistics> CopyTimes(const Analysis& analysis);  // copies and sets, nsys's names
 std::vector<Statistics> CopySizes(const Analysis& analysis);  // in bytes
 // Replays of CUDA graphs.
@@ -36,6 +41,30 @@ std::vector<Statistics> GraphTimes(const Analysis& analysis, const GpuNames& nam
 std::vector<Statistics> ApiTimes(const Analysis& analysis);
 // What the driver and CUPTI did for themselves, by kind.
 std::vector<Statistics> OverheadTimes(const Analysis& analysis);
+
+// Kernels of one name, grid and block.
+struct KernelShape {
+  Statistics times;
+  std::string grid;  // "64 1 1"
+  std::string block;
+};
+std::vector<KernelShape> KernelShapeTimes(const Analysis& analysis, const GpuNames& names);
+
+// Lists of different sorts as one, by total.
+struct CategoryTimes {
+  std::string_view category;
+  Statistics times;
+};
+std::vector<CategoryTimes> GpuWorkTimes(const Analysis& analysis, const GpuNames& names);
+std::vector<CategoryTimes> ApiAndGpuWorkTimes(const Analysis& analysis, const GpuNames& names);
+
+// GPU work by the path that launched it and its own name, the last frame.
+struct LaunchPathTime {
+  PathId path;
+  Statistics times;  // without a name
+};
+std::vector<LaunchPathTime> LaunchPathTimes(Analysis& analysis, KernelNames kernel_names,
+                                            CallPaths& paths);
 
 struct FunctionTime {
   FrameId frame;
@@ -47,13 +76,5 @@ struct FunctionTime {
 // Of a tree of CPU samples, by self time (or total time) and name. The outermost frame of each
 // path, the name of the thread, is no function.
 std::vector<FunctionTime> FunctionTimes(const CallTree& tree, const FrameTable& frames);
-
-struct PathTime {
-  PathId path;
-  uint64_t ns = 0;
-  uint64_t count = 0;
-};
-// The paths with time of their own, most first, then as they came.
-std::vector<PathTime> PathTimes(const CallTree& tree);
 
 }  // namespace xpu

@@ -2,7 +2,7 @@
 #include <csignal>
 #include <cstring>
 #include <map>
-#include <span>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -11,71 +11,65 @@
 #include <sys/wait.h>
 
 #include "format/base/text.h"
+#include "report/gpu_busy.h"
 #include "report/ledger.h"
-#include "report/nameless_files.h"
-#include "report/stack_counts.h"
+#include "report/run_time.h"
 #include "report/statistics.h"
+#include "report/summary_hints.h"
+#include "report/summary_recording.h"
+#include "report/summary_text.h"
 #include "report/text.h"
 #include "report/views.h"
 
 namespace xpu {
 namespace {
 
-constexpr size_t kWidth = 80;
 constexpr size_t kRows = 5;
-constexpr size_t kNamelessRows = 10;
 
 class Summary {
  public:
   Summary(Analysis& analysis, KernelNames kernel_names, Output& output)
-      : analysis_(analysis), model_(analysis.model), kernel_names_(kernel_names), output_(output) {}
+      : analysis_(analysis), model_(analysis.model), kernel_names_(kernel_names), text_(output) {}
 
   void Write() {
-    // The tree comes first: what the symbolizer finds on the way belongs into the ledger.
+    // The trees come first: what the symbolizer finds on the way belongs into the ledger.
     const CallTree cpu =
         BuildCallTree(analysis_, {.mode = MergeMode::kCpu, .kernel_names = kernel_names_});
     const CallTree gpu =
         BuildCallTree(analysis_, {.mode = MergeMode::kGpu, .kernel_names = kernel_names_});
-    WriteRecording();
-    WriteCounts();
-    WriteLedger();
-    const GpuNames names(analysis_, kernel_names_);
-    std::vector<Statistics> kernels = KernelTimes(analysis_, names);
-    for (Statistics& row : kernels) row.name = ShortKernelName(std::string(row.name));
-    WriteTimes("GPU kernels", kernels);
-    WriteTimes("CUDA graph replays", GraphTimes(analysis_, names));
-    WriteTimes("GPU copies and sets", CopyTimes(analysis_));
-    WriteTimes("CUDA API calls", ApiTimes(analysis_));
-    WriteTimes("CUDA overheads", OverheadTimes(analysis_));
+    const std::vector<GpuBusy> busy = FindGpuBusy(analysis_);
+    WriteProgram();
+    WriteLosses();
+    WriteGpus(busy);
+    WriteHints(busy);
+    WriteTables();
     WriteFunctions(cpu);
-    WriteNameless(FindNamelessFiles(analysis_, cpu, gpu));
+    WriteQuality(analysis_, text_);
+    WriteLedger(analysis_, text_);
+    WriteNameless(analysis_, FindNamelessFiles(analysis_, cpu, gpu), text_);
   }
 
  private:
-  void Line(std::string_view label, std::string_view text);
-  void WriteRecording();
-  void WriteEnd();
-  void WriteCounts();
-  void WriteSlices();
-  void WriteDevices();
-  void WriteLaunches();
-  void WriteLedger();
-  void WriteEntries(std::string_view title, std::span<const LedgerEntry> entries);
-  void WriteWrapped(std::string_view first, std::string_view indent, std::string_view text);
-  void WriteLaunchCounts(const Correlation::Counts& counts);
-  void WriteHidden();
-  void WriteTimes(std::string_view title, const std::vector<Statistics>& rows);
+  void WriteProgram();
+  void WriteProcesses();
+  void WriteLosses();
+  void WriteGpus(const std::vector<GpuBusy>& busy);
+  void WriteDeviceNumbers();
+  void WriteHints(const std::vector<GpuBusy>& busy);
+  void WriteTables();
+  void WriteTimes(std::string_view title, std::string_view table,
+                  const std::vector<Statistics>& rows);
   void WriteFunctions(const CallTree& tree);
-  void WriteNameless(const NamelessFiles& nameless);
+  void WriteMore(size_t rows, std::string_view table);
 
   Analysis& analysis_;
   const Model& model_;
   KernelNames kernel_names_;
-  Output& output_;
+  SummaryText text_;
 };
 
-void Summary::Line(std::string_view label, std::string_view text) {
-  output_.Write(ToWidth(Format("{:<10}{}", label, text), kWidth) + "\n");
+double PercentOf(uint64_t part, uint64_t whole) {
+  return whole == 0 ? 0 : 100.0 * static_cast<double>(part) / static_cast<double>(whole);
 }
 
 std::string DescribeStatus(int status) {
@@ -88,21 +82,28 @@ std::string DescribeStatus(int status) {
   return Format("wait status {:#x}", status);
 }
 
-void Summary::WriteRecording() {
-  Line("capture", model_.path);
-  if (model_.events.recording_info.empty()) return Line("command", "[lost]");
-  const RecordingInfo& info = model_.events.recording_info.front();
-  Line("command", model_.Text(info.command_line));
-  Line("host", Format("{} {} {}, {} CPUs", model_.Text(info.host_name),
+void Summary::WriteProgram() {
+  text_.Line("capture", model_.path);
+  if (model_.events.recording_info.empty()) return text_.Line("command", "[lost]");
+  for (const RecordingInfo& info : model_.events.recording_info) {
+    text_.Line("command", model_.Text(info.command_line));
+    text_.Line("host",
+               Format("{} {} {}, {} CPUs", model_.Text(info.host_name),
                       model_.Text(info.kernel_release), model_.Text(info.machine), info.cpu_count));
-  if (!model_.events.recording_end.empty()) {
-    const RecordingEnd& end = model_.events.recording_end.back();
-    const uint64_t lasted = end.time_ns - std::min(end.time_ns, info.start_ns);
-    Line("duration", Format("{}, {}", HumanDuration(lasted), DescribeStatus(end.wait_status)));
   }
+  if (!model_.events.recording_end.empty()) {
+    std::string duration = HumanDuration(RunTimeNs(model_));
+    // Which recording a status belongs to is not known once there are several.
+    if (model_.events.recording_info.size() == 1) {
+      duration += ", " + DescribeStatus(model_.events.recording_end.back().wait_status);
+    }
+    text_.Line("duration", duration);
+  }
+  WriteProcesses();
+  if (!analysis_.part.empty()) text_.Line("part", analysis_.part);
 }
 
-void Summary::WriteCounts() {
+void Summary::WriteProcesses() {
   std::map<std::string, size_t> names;
   for (uint32_t i = 1; i <= analysis_.processes.size(); ++i) {
     ++names[std::string(analysis_.processes.Name(ProcessId{i}))];
@@ -115,175 +116,134 @@ void Summary::WriteCounts() {
     processes += count > 1 ? Format("{} x{}", name, count) : name;
     separator = ", ";
   }
-  Line("processes", processes);
-  const auto& sources = model_.events.sample_sources;
-  std::string samples = WithThousands(model_.events.cpu_samples.size());
-  if (!sources.empty()) {
-    AppendFormat(samples, " ({}, {} Hz)", model_.Text(sources.front().name),
-                 sources.front().frequency_hz);
+  text_.Line("processes", processes);
+}
+
+// One line here, so that nobody takes the numbers below for more than they are; the list is last.
+void Summary::WriteLosses() {
+  size_t lost = 0;
+  size_t partial = 0;
+  size_t others = 0;
+  for (const LedgerEntry& entry : BuildLedger(analysis_)) {
+    if (IsAboutSymbols(entry)) continue;
+    if (!LosesData(entry)) {
+      ++others;
+    } else {
+      ++(entry.severity == Severity::kLost ? lost : partial);
+    }
   }
-  Line("samples", samples);
-  const std::string stacks = StackCountsText(model_.events);
-  if (!stacks.empty()) WriteWrapped("stacks    ", "          ", stacks);
-  WriteSlices();
-  WriteDevices();
-  WriteLaunches();
+  if (lost + partial == 0) {
+    const std::string rest = others == 0 ? "" : " (remarks on what was recorded are at the end)";
+    return text_.Line("losses", "none" + rest, SummaryText::Tone::kGood);
+  }
+  const auto kinds = [](size_t count) {
+    return Format("{} {}", count, count == 1 ? "kind" : "kinds");
+  };
+  std::string what;
+  if (lost > 0) what = kinds(lost) + " of events lost";
+  if (partial > 0) what += (lost > 0 ? ", " : "") + kinds(partial) + " incomplete";
+  what += ": see Losses at the end";
+  text_.Line("losses", what, lost > 0 ? SummaryText::Tone::kBad : SummaryText::Tone::kWarning);
 }
 
-void Summary::WriteSlices() {
-  const std::vector<AssembledSlice>& slices = analysis_.slices.slices;
-  if (slices.empty()) return;
-  uint64_t bytes = 0;
-  for (const AssembledSlice& slice : slices) bytes += slice.size_bytes();
-  Line("symbols", Format("of {} files in the capture, {} before compression",
-                         WithThousands(slices.size()), HumanBytes(bytes)));
-}
-
-void Summary::WriteDevices() {
-  std::map<uint32_t, std::string> devices;
+void Summary::WriteGpus(const std::vector<GpuBusy>& busy) {
+  std::map<uint32_t, std::string> names;
   for (const GpuDevices::Gpu& gpu : analysis_.gpus.all()) {
-    devices[gpu.number] =
-        Format("{} {}, {} SMs, {}", gpu.number, model_.Text(gpu.device->name),
-               gpu.device->multiprocessor_count, HumanBytes(gpu.device->global_memory_bytes));
+    names[gpu.number] =
+        Format("{}, {} SMs, {}", model_.Text(gpu.device->name), gpu.device->multiprocessor_count,
+               HumanBytes(gpu.device->global_memory_bytes));
   }
-  for (const GpuWork& work : analysis_.correlation.work) {
-    if (work.kind == WorkKind::kSynchronization) continue;
-    const uint32_t number = analysis_.gpus.Of(work.instance, work.device_id).number;
-    devices.try_emplace(number, Format("{} [unnamed]", number));
+  for (const GpuBusy& gpu : busy) names.try_emplace(gpu.gpu, "[unnamed]");
+  if (names.empty()) return;
+  text_.Heading("GPUs", ", from their first to their last work");
+  text_.Names("  busy%      busy      idle  overlap  GPU");
+  for (const auto& [number, name] : names) {
+    const auto of = std::find_if(busy.begin(), busy.end(), [number = number](const GpuBusy& gpu) {
+      return gpu.gpu == number;
+    });
+    std::string numbers = Format("  {:>5} {:>9} {:>9} {:>8}  ", "-", "-", "-", "-");
+    if (of != busy.end()) {
+      numbers =
+          Format("  {:>5.1f} {:>9} {:>9} {:>7.2f}x  ", PercentOf(of->busy_ns, of->active_ns()),
+                 HumanDuration(of->busy_ns), HumanDuration(of->active_ns() - of->busy_ns),
+                 PercentOf(of->sum_ns, of->busy_ns) / 100);
+    }
+    text_.Row(numbers, Format("{} {}", number, name));
   }
-  for (const auto& [number, text] : devices) Line("GPU", text);
-  // Processes number their GPUs each in their own way.
+  WriteDeviceNumbers();
+}
+
+// Processes number their GPUs each in their own way.
+void Summary::WriteDeviceNumbers() {
   for (const auto& [device, gpu] : analysis_.gpus.by_device()) {
     const auto& [instance, device_id] = device;
     if (gpu.number == device_id) continue;
     const auto process = analysis_.correlation.processes.find(instance);
     const uint32_t pid = process == analysis_.correlation.processes.end() ? 0 : process->second.pid;
-    Line("", Format("GPU {} is device {} of process {}", gpu.number, device_id, pid));
+    text_.Row(std::string(39, ' '),
+              Format("GPU {} is device {} of process {}", gpu.number, device_id, pid));
   }
 }
 
-void Summary::WriteLaunchCounts(const Correlation::Counts& counts) {
-  std::string text =
-      Format("{}: {} with their kernel, {} pending, {} lost", WithThousands(counts.launches_seen),
-             WithThousands(counts.launches_matched), WithThousands(counts.launches_pending),
-             WithThousands(counts.launches_lost));
-  if (counts.launches_failed > 0) {
-    AppendFormat(text, ", {} failed", WithThousands(counts.launches_failed));
-  }
-  if (counts.launches_captured > 0) {
-    AppendFormat(text, ", {} captured into graphs", WithThousands(counts.launches_captured));
-  }
-  WriteWrapped("launches  ", "          ", text);
-}
-
-// Nodes of replays that were recorded as one: their number is the graphs', not the GPU's.
-void Summary::WriteHidden() {
-  const size_t replays = model_.events.graph_launches.size();
-  if (replays == 0) return;
-  std::string text = Format("{} replays recorded as one each", WithThousands(replays));
-  const Correlation::Counts& counts = analysis_.correlation.counts;
-  if (counts.hidden_kernels + counts.hidden_copies_and_sets > 0) {
-    AppendFormat(text, ", {} kernels, {} copies and sets hidden in them",
-                 WithThousands(counts.hidden_kernels),
-                 WithThousands(counts.hidden_copies_and_sets));
-  }
-  text += "; xpu-record --cuda-graph-trace=node shows each kernel";
-  WriteWrapped("graphs    ", "          ", text);
-}
-
-void Summary::WriteLaunches() {
-  const Correlation& correlation = analysis_.correlation;
-  const Correlation::Counts& counts = correlation.counts;
-  const auto& infos = model_.events.recording_info;
-  const bool by_probes =
-      !infos.empty() && infos.front().launch_stacks == LaunchStackSource::kProbes;
-  if (by_probes || counts.launches_probed + counts.launches_probed_failed > 0) {
-    std::string text = Format("{} seen by probes", WithThousands(counts.launches_probed));
-    if (counts.launches_probed_failed > 0) {
-      AppendFormat(text, ", {} failed", WithThousands(counts.launches_probed_failed));
-    }
-    AppendFormat(text, ", matched {}: no GPU times{}", MatchText(MatchKind::kByNesting),
-                 by_probes ? " (recorded without injection)" : "");
-    WriteWrapped("launches  ", "          ", text);
-  }
-  // Those of probes come last.
-  const bool has_ids = !correlation.launches.empty() && correlation.launches.front().probe == 0;
-  if (!has_ids && correlation.work.empty()) return;
-  WriteLaunchCounts(counts);
-  Line("kernels", Format("{}, {} without their launch", WithThousands(model_.events.kernels.size()),
-                         WithThousands(counts.kernels_without_launch)));
-  WriteHidden();
-  size_t pairs = 0;
-  uint64_t uncertainty_ns = 0;
-  for (const auto& [instance, fit] : analysis_.clocks.fits()) {
-    pairs += fit.pairs_used();
-    uncertainty_ns = std::max(uncertainty_ns, fit.uncertainty_ns());
-  }
-  std::string clocks = Format("{} pairs, +-{}", pairs, HumanDuration(uncertainty_ns));
-  if (correlation.worst_margin_ns) {
-    AppendFormat(clocks, ", least time from launch to kernel {} ns", *correlation.worst_margin_ns);
-  }
-  Line("clocks", clocks);
-}
-
-// Words wrapped to the width; the first line begins with `first`, which is as long as the `indent`
-// of the others.
-void Summary::WriteWrapped(std::string_view first, std::string_view indent, std::string_view text) {
-  const std::string valid = ToValidUtf8(text);
-  std::string line(first);
-  size_t at = 0;
-  while (at < valid.size()) {
-    const size_t end = std::min(valid.find(' ', at), valid.size());
-    const std::string word =
-        ToWidth(std::string_view(valid).substr(at, end - at), kWidth - indent.size());
-    if (line.size() > indent.size() && WidthOf(line) + 1 + WidthOf(word) > kWidth) {
-      output_.Write(line + "\n");
-      line = indent;
-    }
-    if (line.size() > indent.size()) line += ' ';
-    line += word;
-    at = end + 1;
-  }
-  output_.Write(line + "\n");
-}
-
-void Summary::WriteLedger() {
-  std::vector<LedgerEntry> ledger = BuildLedger(analysis_);
-  std::erase_if(ledger, IsAboutSymbols);  // they are in a table of their own
-  const auto notes = std::stable_partition(
-      ledger.begin(), ledger.end(), [](const auto& e) { return e.severity != Severity::kNote; });
-  if (notes == ledger.begin()) Line("losses", "none");
-  WriteEntries("Losses", {ledger.begin(), notes});
-  WriteEntries("Notes", {notes, ledger.end()});
-}
-
-void Summary::WriteEntries(std::string_view title, std::span<const LedgerEntry> entries) {
-  if (entries.empty()) return;
-  if (!title.empty()) output_.Write(Format("\n{}\n", title));
-  for (const LedgerEntry& entry : entries) {
-    WriteWrapped("  ", "  ",
-                 Format("{} {} ({})", WithThousands(entry.count), entry.what, entry.name));
-    for (const std::string& detail : entry.details) WriteWrapped("      ", "      ", detail);
-    if (!entry.advice.empty()) WriteWrapped("      ", "      ", "hint: " + entry.advice);
+void Summary::WriteHints(const std::vector<GpuBusy>& busy) {
+  const std::vector<Hint> hints = FindHints(analysis_, busy);
+  if (hints.empty()) return;
+  text_.Heading("What to look at next");
+  for (const Hint& hint : hints) {
+    text_.Wrapped("- ", "  ", hint.what);
+    if (!hint.next.empty())
+      text_.Raw("    " + text_.colors().Gpu("xpu-report " + hint.next) + "\n");
   }
 }
 
-void Summary::WriteTimes(std::string_view title, const std::vector<Statistics>& rows) {
-  if (rows.empty()) return;
-  uint64_t whole = 0;
-  for (const Statistics& row : rows) whole = AddSaturated(whole, row.total);
-  output_.Write(Format("\n{}: {}\n", title, HumanDuration(whole)));
-  output_.Write("  time%     total     count       avg  name\n");
+void Summary::WriteTables() {
+  const GpuNames names(analysis_, kernel_names_);
+  std::vector<Statistics> kernels = KernelTimes(analysis_, names);
+  for (Statistics& row : kernels) row.name = ShortKernelName(std::string(row.name));
+  WriteTimes("GPU kernels", "cuda_gpu_kern_sum", kernels);
+  WriteTimes("CUDA graph replays", "cuda_gpu_graph_sum", GraphTimes(analysis_, names));
+  WriteTimes("GPU copies and sets", "cuda_gpu_mem_time_sum", CopyTimes(analysis_));
+  WriteTimes("CUDA API calls", "cuda_api_sum", ApiTimes(analysis_));
+}
+
+void Summary::WriteMore(size_t rows, std::string_view table) {
+  if (rows <= kRows) return;
+  text_.Names(Format("  ... {} more: --top --table {}", WithThousands(rows - kRows), table));
+}
+
+// Names as they fit behind `width` columns. Those that look the same then, but are not, are told in
+// full on a line of their own: the second of each pair.
+std::vector<std::pair<std::string, std::string>> FittingNames(const std::vector<Statistics>& rows,
+                                                              size_t width) {
+  std::map<std::string, size_t> seen;
+  std::vector<std::pair<std::string, std::string>> names;
   for (size_t i = 0; i < std::min(rows.size(), kRows); ++i) {
-    const Statistics& row = rows[i];
-    const double share =
-        whole == 0 ? 0 : 100.0 * static_cast<double>(row.total) / static_cast<double>(whole);
-    const std::string numbers =
-        Format("  {:>5.1f} {:>9} {:>9} {:>9}  ", share, HumanDuration(row.total),
-               WithThousands(row.count), HumanDuration(static_cast<uint64_t>(row.average)));
-    output_.Write(numbers + ToWidth(row.name, kWidth - std::min(numbers.size(), kWidth)) + "\n");
+    names.emplace_back(ToWidth(rows[i].name, width), rows[i].name);
+    ++seen[names.back().first];
   }
-  if (rows.size() > kRows) output_.Write(Format("  ... {} more: --top\n", rows.size() - kRows));
+  for (auto& [fitting, whole] : names) {
+    if (seen[fitting] == 1) whole.clear();
+  }
+  return names;
+}
+
+void Summary::WriteTimes(std::string_view title, std::string_view table,
+                         const std::vector<Statistics>& rows) {
+  if (rows.empty()) return;
+  constexpr size_t kNumbers = 38;
+  const uint64_t whole = SumOfTotals(rows);
+  text_.Heading(title, ": " + HumanDuration(whole));
+  text_.Names("  time%     total     count       avg  name");
+  const auto names = FittingNames(rows, SummaryText::kWidth - kNumbers);
+  for (size_t i = 0; i < names.size(); ++i) {
+    const Statistics& row = rows[i];
+    text_.Row(Format("  {:>5.1f} {:>9} {:>9} {:>9}  ", PercentOf(row.total, whole),
+                     HumanDuration(row.total), WithThousands(row.count),
+                     HumanDuration(static_cast<uint64_t>(row.average))),
+              names[i].first);
+    if (!names[i].second.empty()) text_.Row("        ", names[i].second);
+  }
+  WriteMore(rows.size(), table);
 }
 
 void Summary::WriteFunctions(const CallTree& tree) {
@@ -291,45 +251,16 @@ void Summary::WriteFunctions(const CallTree& tree) {
   if (rows.empty()) return;
   uint64_t whole = 0;
   for (const FunctionTime& row : rows) whole = AddSaturated(whole, row.self_ns);
-  output_.Write(Format("\nCPU functions: {}\n", HumanDuration(whole)));
-  output_.Write("  self%  total%   samples  function\n");
-  const double scale = whole == 0 ? 0 : 100.0 / static_cast<double>(whole);
+  text_.Heading("CPU functions", ": " + HumanDuration(whole));
+  text_.Names("  self%  total%   samples  function");
   for (size_t i = 0; i < std::min(rows.size(), kRows); ++i) {
     const FunctionTime& row = rows[i];
-    const std::string name = analysis_.frames[row.frame].Label();
     const std::string numbers =
-        Format("  {:>5.1f}  {:>6.1f} {:>9}  ", static_cast<double>(row.self_ns) * scale,
-               static_cast<double>(row.total_ns) * scale, WithThousands(row.self_count));
-    output_.Write(numbers + ToWidth(name, kWidth - std::min(numbers.size(), kWidth)) + "\n");
+        Format("  {:>5.1f}  {:>6.1f} {:>9}  ", PercentOf(row.self_ns, whole),
+               PercentOf(row.total_ns, whole), WithThousands(row.self_count));
+    text_.Row(numbers, analysis_.frames[row.frame].Label());
   }
-  if (rows.size() > kRows) output_.Write(Format("  ... {} more: --top\n", rows.size() - kRows));
-}
-
-void Summary::WriteNameless(const NamelessFiles& nameless) {
-  std::vector<LedgerEntry> causes = BuildLedger(analysis_);
-  std::erase_if(causes, [](const LedgerEntry& entry) { return !IsAboutSymbols(entry); });
-  if (causes.empty() && nameless.files.empty()) return;
-  if (nameless.files.empty()) {
-    output_.Write("\nSymbols\n");
-  } else {
-    output_.Write(Format("\nNames missing on this machine: in {} of {} samples\n",
-                         WithThousands(nameless.samples),
-                         WithThousands(model_.events.cpu_samples.size())));
-    output_.Write("   samples  GPU work  file\n");
-  }
-  const std::string indent(22, ' ');
-  for (size_t i = 0; i < std::min(nameless.files.size(), kNamelessRows); ++i) {
-    const NamelessFile& file = nameless.files[i];
-    const std::string numbers =
-        Format("{:>10} {:>9}  ", WithThousands(file.samples), WithThousands(file.gpu_work));
-    output_.Write(numbers + ToWidth(file.path, kWidth - std::min(numbers.size(), kWidth)) + "\n");
-    WriteWrapped(indent, indent, file.reason);
-  }
-  if (nameless.files.size() > kNamelessRows) {
-    output_.Write(Format("  ... {} more\n", nameless.files.size() - kNamelessRows));
-  }
-  for (LedgerEntry& cause : causes) cause.details.clear();  // the rows say it
-  WriteEntries("", causes);
+  WriteMore(rows.size(), "cpu_func_sum");
 }
 
 }  // namespace

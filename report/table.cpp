@@ -1,90 +1,85 @@
 #include "report/table.h"
 
 #include <algorithm>
+#include <charconv>
+#include <limits>
+#include <numeric>
 
 #include "format/base/text.h"
-#include "report/text.h"
 
 namespace xpu {
 namespace {
 
-std::string Cell(const Table& table, const std::vector<std::string>& row, size_t column) {
-  if (column < table.first_text_column) return WithThousands(row[column]);
-  std::string text = ToValidUtf8(row[column]);
-  std::replace(text.begin(), text.end(), '\n', ' ');
-  return text;
+std::string Lower(std::string_view text) {
+  std::string lower(text);
+  for (char& c : lower) {
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  }
+  return lower;
+}
+
+std::string Names(const std::vector<Column>& columns) {
+  std::string names;
+  for (const Column& column : columns) names += (names.empty() ? "" : ", ") + column.name;
+  return names;
+}
+
+// Exact for all 64-bit integers where long double has 64 bits of fraction, as on x86.
+long double NumberOf(const std::string& cell) {
+  long double number = -std::numeric_limits<long double>::infinity();
+  std::from_chars(cell.data(), cell.data() + cell.size(), number);
+  return number;
+}
+
+template <typename Key, typename Before>
+void SortByKeys(std::vector<uint32_t>& order, const std::vector<Key>& keys, Before before) {
+  std::stable_sort(order.begin(), order.end(),
+                   [&](uint32_t a, uint32_t b) { return before(keys[a], keys[b]); });
 }
 
 }  // namespace
 
-void WriteAsText(const Table& table, Output& output) {
-  std::vector<size_t> widths;
-  for (size_t column = 0; column < table.columns.size(); ++column) {
-    size_t width = table.columns[column].size();
-    for (const auto& row : table.rows) width = std::max(width, WidthOf(Cell(table, row, column)));
-    widths.push_back(width);
+Result<size_t> FindColumn(const std::vector<Column>& columns, std::string_view wanted) {
+  const std::string text = Lower(wanted);
+  std::vector<size_t> begin_so;
+  for (size_t i = 0; i < columns.size(); ++i) {
+    const std::string name = Lower(columns[i].name);
+    if (name == text) return i;
+    if (name.starts_with(text)) begin_so.push_back(i);
   }
-  const size_t last = table.columns.size() - 1;
-  const auto line = [&](const auto& cell_of) {
-    std::string text = " ";
-    for (size_t column = 0; column <= last; ++column) {
-      const std::string cell = cell_of(column);
-      const size_t padding = widths[column] - std::min(widths[column], WidthOf(cell));
-      const bool is_text = column >= table.first_text_column;
-      if (!is_text) text.append(padding, ' ');
-      text += cell;
-      if (is_text && column < last) text.append(padding, ' ');
-      if (column < last) text += "  ";
-    }
-    output.Write(text + "\n");
-  };
-  output.Write(Format(" ** {} ({}):\n\n", table.title, table.name));
-  line([&](size_t column) { return table.columns[column]; });
-  line([&](size_t column) { return std::string(widths[column], '-'); });
-  for (const auto& row : table.rows) {
-    line([&](size_t column) { return Cell(table, row, column); });
-  }
-  output.Write("\n");
+  if (begin_so.size() == 1) return begin_so.front();
+  const std::string_view what = begin_so.empty() ? "is no column" : "is more than one column";
+  return Error{ErrorKind::kUsage, Format("'{}' {} of {}", wanted, what, Names(columns)), ""};
 }
 
-void WriteAsCsv(const Table& table, Output& output) {
-  const auto line = [&](const std::vector<std::string>& cells) {
-    std::string text;
-    for (const std::string& cell : cells) {
-      if (!text.empty()) text += ',';
-      text += ToCsvField(cell);
+void SortBy(Table& table, size_t column) {
+  if (table.order.empty()) {
+    table.order.resize(table.row_count);
+    std::iota(table.order.begin(), table.order.end(), 0u);
+  }
+  Row cells;
+  const auto keys_of = [&](auto key_of) {
+    std::vector<decltype(key_of(std::string()))> keys(table.row_count);
+    for (const uint32_t i : table.order) {
+      table.row(i, cells);
+      keys[i] = key_of(cells[column]);
     }
-    output.Write(text + "\n");
+    return keys;
   };
-  line(table.columns);
-  for (const auto& row : table.rows) line(row);
+  if (table.columns[column].is_text) {
+    SortByKeys(table.order, keys_of([](std::string cell) { return cell; }), std::less<>());
+  } else {
+    SortByKeys(table.order, keys_of(NumberOf), std::greater<>());
+  }
 }
 
-void WriteAsJson(const std::vector<Table>& tables, Output& output) {
-  std::string text = "{";
-  for (const Table& table : tables) {
-    text += &table == &tables.front() ? "\n" : ",\n";
-    AppendJsonString(text, table.name);
-    text += ": [";
-    for (const auto& row : table.rows) {
-      text += &row == &table.rows.front() ? "\n  {" : ",\n  {";
-      for (size_t column = 0; column < row.size(); ++column) {
-        if (column > 0) text += ", ";
-        AppendJsonString(text, table.columns[column]);
-        text += ": ";
-        if (column < table.first_text_column) {
-          text += row[column];
-        } else {
-          AppendJsonString(text, row[column]);
-        }
-      }
-      text += '}';
-      output.Write(text);
-      text.clear();
-    }
-    text += table.rows.empty() ? "]" : "\n]";
+void LimitRows(Table& table, uint64_t rows) {
+  if (rows == 0 || rows >= table.shown()) return;
+  if (table.order.empty()) {
+    table.row_count = rows;
+  } else {
+    table.order.resize(rows);
   }
-  output.Write(text + "\n}\n");
 }
 
 }  // namespace xpu

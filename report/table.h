@@ -1,27 +1,46 @@
-// A table of text, written as aligned columns, CSV or JSON.
+// A table: its rows are made when they are written (table_writer.h), so a table of every event
+// needs no memory for their text.
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
+#include <functional>
 #include <string>
+#include <string_view>
 #include <vector>
 
-#include "report/output.h"
+#include "format/base/result.h"
 
 namespace xpu {
+
+struct Column {
+  std::string name;
+  bool is_text = false;  // aligned left; numbers right
+};
+
+// The cells of one row. Numbers as CSV and JSON have them; a number that is not known is empty.
+using Row = std::vector<std::string>;
 
 struct Table {
   std::string name;   // "cuda_gpu_kern_sum"
   std::string title;  // "CUDA GPU Kernel Summary"
-  std::vector<std::string> columns;
-  // Columns from this one on are text, aligned left; those before are numbers, aligned right.
-  size_t first_text_column = 0;
-  std::vector<std::vector<std::string>> rows;  // numbers as CSV and JSON have them
+  std::vector<Column> columns;
+  size_t row_count = 0;
+  // Sets the cells of a row, as many as there are columns, for any row in any order.
+  std::function<void(size_t index, Row& cells)> row = {};
+  // Which rows in which order; empty: all as they come.
+  std::vector<uint32_t> order = {};
+
+  size_t shown() const { return order.empty() ? row_count : order.size(); }
+  void MakeShown(size_t at, Row& cells) const { row(order.empty() ? at : order[at], cells); }
 };
 
-// Numbers get thousands separators, as nsys writes them.
-void WriteAsText(const Table& table, Output& output);
-void WriteAsCsv(const Table& table, Output& output);
-// {"name": [{"column": value, ...}, ...], ...}
-void WriteAsJson(const std::vector<Table>& tables, Output& output);
+// The column that the user means: its name in any case, or the begin of only one name.
+Result<size_t> FindColumn(const std::vector<Column>& columns, std::string_view wanted);
+
+// Numbers descending, texts ascending; equal rows as they were, unknown numbers last.
+void SortBy(Table& table, size_t column);
+// The first rows only, 0: all.
+void LimitRows(Table& table, uint64_t rows);
 
 }  // namespace xpu

@@ -3,156 +3,195 @@
 #include <algorithm>
 
 #include "format/base/text.h"
-#include "report/merge.h"
-#include "report/statistics.h"
+#include "report/top_rows.h"
 
 namespace xpu {
 namespace {
 
-constexpr std::string_view kKernels = "cuda_gpu_kern_sum";
-constexpr std::string_view kGraphs = "cuda_gpu_graph_sum";
-constexpr std::string_view kCopyTimes = "cuda_gpu_mem_time_sum";
-constexpr std::string_view kCopySizes = "cuda_gpu_mem_size_sum";
-constexpr std::string_view kApis = "cuda_api_sum";
-constexpr std::string_view kOverheads = "cuda_overhead_sum";
-constexpr std::string_view kFunctions = "cpu_func_sum";
-constexpr std::string_view kPaths = "callpath_sum";
+using Columns = std::vector<Column>;
 
-std::string Percent(uint64_t part, uint64_t whole) {
-  if (whole == 0) return "0.0";
-  return Format("{:.1f}", 100.0 * static_cast<double>(part) / static_cast<double>(whole));
+Columns Numbers(std::initializer_list<std::string_view> names) {
+  Columns columns;
+  for (const std::string_view name : names) columns.push_back({std::string(name)});
+  return columns;
 }
 
-std::string Mega(double bytes) { return Format("{:.3f}", bytes / 1e6); }
-
-size_t RowsShown(const TopOptions& options, size_t rows) {
-  return options.rows == 0 ? rows : std::min<size_t>(options.rows, rows);
+Columns Texts(std::initializer_list<std::string_view> names) {
+  Columns columns = Numbers(names);
+  for (Column& column : columns) column.is_text = true;
+  return columns;
 }
 
-// `count_column` and `name_column` are what nsys calls them in this table.
-Table TimeTable(std::string_view name, std::string title, std::string count_column,
-                std::string name_column, const std::vector<Statistics>& statistics,
-                const TopOptions& options) {
-  Table table{std::string(name),
-              std::move(title),
-              {"Time (%)", "Total Time (ns)", std::move(count_column), "Avg (ns)", "Med (ns)",
-               "Min (ns)", "Max (ns)", "StdDev (ns)", std::move(name_column)},
-              8,
-              {}};
-  uint64_t whole = 0;
-  for (const Statistics& row : statistics) whole = AddSaturated(whole, row.total);
-  for (size_t i = 0; i < RowsShown(options, statistics.size()); ++i) {
-    const Statistics& row = statistics[i];
-    table.rows.push_back({Percent(row.total, whole), std::to_string(row.total),
-                          std::to_string(row.count), Format("{:.1f}", row.average),
-                          Format("{:.1f}", row.median), std::to_string(row.smallest),
-                          std::to_string(row.largest), Format("{:.1f}", row.deviation), row.name});
-  }
-  return table;
+Columns Joined(std::initializer_list<Columns> parts) {
+  Columns all;
+  for (const Columns& part : parts) all.insert(all.end(), part.begin(), part.end());
+  return all;
 }
 
-Table SizeTable(const std::vector<Statistics>& statistics, const TopOptions& options) {
-  Table table{std::string(kCopySizes),
-              "CUDA GPU MemOps Summary (by Size)",
-              {"Total (MB)", "Count", "Avg (MB)", "Med (MB)", "Min (MB)", "Max (MB)", "StdDev (MB)",
-               "Operation"},
-              7,
-              {}};
-  for (size_t i = 0; i < RowsShown(options, statistics.size()); ++i) {
-    const Statistics& row = statistics[i];
-    table.rows.push_back({Mega(static_cast<double>(row.total)), std::to_string(row.count),
-                          Mega(row.average), Mega(row.median),
-                          Mega(static_cast<double>(row.smallest)),
-                          Mega(static_cast<double>(row.largest)), Mega(row.deviation), row.name});
-  }
-  return table;
+// `count` and `names` are what nsys calls them in this table.
+Columns Times(std::string_view count, std::initializer_list<std::string_view> names) {
+  return Joined({Numbers({"Time (%)", "Total Time (ns)", count, "Avg (ns)", "Med (ns)", "Min (ns)",
+                          "Max (ns)", "StdDev (ns)"}),
+                 Texts(names)});
 }
 
-Table FunctionTable(const CallTree& tree, const FrameTable& frames, const TopOptions& options) {
-  Table table{std::string(kFunctions),
-              "CPU Function Summary",
-              {"Self (%)", "Self Time (ns)", "Total (%)", "Total Time (ns)", "Samples", "Module",
-               "Function"},
-              5,
-              {}};
-  const std::vector<FunctionTime> functions = FunctionTimes(tree, frames);
-  uint64_t whole = 0;
-  for (const FunctionTime& row : functions) whole = AddSaturated(whole, row.self_ns);
-  for (size_t i = 0; i < RowsShown(options, functions.size()); ++i) {
-    const FunctionTime& row = functions[i];
-    table.rows.push_back({Percent(row.self_ns, whole), std::to_string(row.self_ns),
-                          Percent(row.total_ns, whole), std::to_string(row.total_ns),
-                          std::to_string(row.self_count), frames[row.frame].module,
-                          frames[row.frame].Label()});
-  }
-  return table;
+Columns SizeColumns() {
+  return Joined({Numbers({"Total (MB)", "Count", "Avg (MB)", "Med (MB)", "Min (MB)", "Max (MB)",
+                          "StdDev (MB)"}),
+                 Texts({"Operation"})});
 }
 
-Table PathTable(const CallTree& tree, const FrameTable& frames, const TopOptions& options) {
-  Table table{std::string(kPaths),
-              "Call Path Summary (CPU Samples and GPU Time)",
-              {"Time (%)", "Total Time (ns)", "Count", "Path"},
-              3,
-              {}};
-  const std::vector<PathTime> paths = PathTimes(tree);
-  uint64_t whole = 0;
-  for (const PathTime& row : paths) whole = AddSaturated(whole, row.ns);
-  for (size_t i = 0; i < RowsShown(options, paths.size()); ++i) {
-    std::string path;
-    for (const FrameId frame : tree.Path(paths[i].path)) {
-      if (!path.empty()) path += " > ";
-      path += frames[frame].Label();
+Columns ExecutionColumns() {
+  Columns columns = Numbers({"PID", "TID", "DevId", "Count", "QCount"});
+  for (const std::string_view phase : {"T", "A", "Q", "K"}) {
+    for (const std::string_view value : {"Avg", "Med", "Min", "Max", "StdDev"}) {
+      columns.push_back({Format("{}{} (ns)", phase, value)});
     }
-    table.rows.push_back({Percent(paths[i].ns, whole), std::to_string(paths[i].ns),
-                          std::to_string(paths[i].count), std::move(path)});
   }
-  return table;
+  return Joined({columns, Texts({"API Name", "Kernel Name"})});
+}
+
+Columns GpuTraceColumns() {
+  return Joined({Numbers({"Start (ns)", "Duration (ns)", "CorrId", "GrdX", "GrdY", "GrdZ", "BlkX",
+                          "BlkY", "BlkZ", "Reg/Trd", "StcSMem (MB)", "DymSMem (MB)", "Bytes (MB)",
+                          "Throughput (MB/s)"}),
+                 Texts({"SrcMemKd", "DstMemKd", "Device"}), Numbers({"Ctx", "Strm"}),
+                 Texts({"Name"})});
+}
+
+Columns ApiTraceColumns() {
+  return Joined({Numbers({"Start (ns)", "Duration (ns)"}), Texts({"Name"}),
+                 Numbers({"Result", "CorrID", "Pid", "Tid"}), Texts({"Thread Name"})});
+}
+
+Columns FunctionColumns() {
+  return Joined({Numbers({"Self (%)", "Self Time (ns)", "Total (%)", "Total Time (ns)", "Samples"}),
+                 Texts({"Module", "Function"})});
+}
+
+constexpr std::string_view kTotal = "Total Time (ns)";
+
+std::vector<TableKind> GpuKinds() {
+  return {
+      {"cuda_gpu_kern_sum", "CUDA GPU Kernel Summary", "kernels by name",
+       Times("Instances", {"Name"}), FillKernels, false, kTotal, "Instances"},
+      {"cuda_gpu_kern_gb_sum", "CUDA GPU Kernel/Grid/Block Summary",
+       "kernels by name, grid and block", Times("Instances", {"GridXYZ", "BlockXYZ", "Name"}),
+       FillKernelShapes, true, kTotal, "Instances"},
+      {"cuda_gpu_graph_sum", "CUDA Graph Replay Summary",
+       "replays of graphs that are recorded as one", Times("Instances", {"Name"}), FillGraphs,
+       false, kTotal, "Instances"},
+      {"cuda_gpu_mem_time_sum", "CUDA GPU MemOps Summary (by Time)", "copies and sets by time",
+       Times("Count", {"Operation"}), FillCopyTimes, false, kTotal, "Count"},
+      {"cuda_gpu_mem_size_sum", "CUDA GPU MemOps Summary (by Size)", "copies and sets by bytes",
+       SizeColumns(), FillCopySizes, false, "Total (MB)", "Count"},
+      {"cuda_gpu_sum", "CUDA GPU Summary (Kernels/MemOps)", "all work of the GPUs by name",
+       Times("Instances", {"Category", "Operation"}), FillGpuWork, true, kTotal, "Instances"},
+  };
+}
+
+std::vector<TableKind> CallKinds() {
+  return {
+      {"cuda_api_sum", "CUDA API Summary", "CUDA calls by name", Times("Num Calls", {"Name"}),
+       FillApis, false, kTotal, "Num Calls"},
+      {"cuda_api_gpu_sum", "CUDA Summary (API/Kernels/MemOps)", "CUDA calls and GPU work by name",
+       Times("Instances", {"Category", "Operation"}), FillApisAndGpuWork, true, kTotal,
+       "Instances"},
+      {"cuda_kern_exec_sum", "CUDA Kernel Launch & Exec Time Summary",
+       "launch, queue and run time of kernels", ExecutionColumns(), FillExecutions, true},
+      {"cuda_overhead_sum", "CUDA Overhead Summary", "what the driver and CUPTI did for themselves",
+       Times("Count", {"Overhead"}), FillOverheads, false, kTotal, "Count"},
+      {"cpu_func_sum", "CPU Function Summary", "CPU samples by function, self and total",
+       FunctionColumns(), FillFunctions, false, "Self Time (ns)", "Samples"},
+      {"callpath_sum", "GPU Time by Launch Path", "work of the GPUs by the stack that launched it",
+       Times("Instances", {"Path"}), FillPaths, false, kTotal, "Instances"},
+      {"gpu_busy_sum", "GPU Busy Time by Stream", "how busy each GPU and each stream was",
+       Numbers({"Busy (%)", "Busy Time (ns)", "Idle Time (ns)", "Total Time (ns)", "Instances",
+                "DevId", "Pid", "Ctx", "Strm"}),
+       FillBusy},
+      {"gpu_idle_sum", "GPU Idle Time by CPU Function", "what the CPU did while a GPU was idle",
+       Times("Instances", {"Name"}), FillIdle, false, kTotal, "Instances"},
+      {"cuda_wait_sum", "CUDA Synchronization Summary", "waits for GPU work, by call and work",
+       Times("Instances", {"Name"}), FillWaits, false, kTotal, "Instances"},
+      {"cuda_gpu_trace", "CUDA GPU Trace", "every kernel, copy, set and replay by time",
+       GpuTraceColumns(), FillGpuTrace, true},
+      {"cuda_api_trace", "CUDA API Trace", "every CUDA call by time", ApiTraceColumns(),
+       FillApiTrace, true},
+  };
+}
+
+Error UsageError(std::string message) {
+  return Error{ErrorKind::kUsage, std::move(message), "xpu-report --list-tables lists the tables"};
+}
+
+Status CheckSort(const TopOptions& options) {
+  const std::vector<const TableKind*> tables = WantedTables(options);
+  for (const TableKind* table : tables) {
+    const Result<size_t> column = FindColumn(table->columns, options.sort);
+    if (column.ok()) return Ok();
+    if (tables.size() == 1) return UsageError("--sort: " + column.error().message);
+  }
+  return UsageError(Format("--sort: '{}' is no column of any table", options.sort));
 }
 
 }  // namespace
 
-std::vector<std::string_view> TopTableNames() {
-  return {kKernels, kGraphs, kCopyTimes, kCopySizes, kApis, kOverheads, kFunctions, kPaths};
+const std::vector<TableKind>& TableKinds() {
+  static const std::vector<TableKind> kinds = [] {
+    std::vector<TableKind> all = GpuKinds();
+    for (TableKind& kind : CallKinds()) all.push_back(std::move(kind));
+    return all;
+  }();
+  return kinds;
 }
 
-std::vector<Table> TopTables(Analysis& analysis, const TopOptions& options) {
-  std::vector<Table> tables;
-  const auto wanted = [&](std::string_view name) {
-    return options.table.empty() || options.table == name;
-  };
-  const GpuNames names(analysis, options.kernel_names);
-  if (wanted(kKernels)) {
-    tables.push_back(TimeTable(kKernels, "CUDA GPU Kernel Summary", "Instances", "Name",
-                               KernelTimes(analysis, names), options));
+std::vector<std::string_view> TopTableNames() {
+  std::vector<std::string_view> names;
+  for (const TableKind& kind : TableKinds()) names.push_back(kind.name);
+  return names;
+}
+
+std::string TopTableList() {
+  std::string text;
+  for (const TableKind& kind : TableKinds()) {
+    AppendFormat(text, "{:<22} {}{}\n", kind.name, kind.about,
+                 kind.by_name_only ? " (only by name)" : "");
   }
-  if (wanted(kGraphs)) {
-    tables.push_back(TimeTable(kGraphs, "CUDA Graph Replay Summary", "Instances", "Name",
-                               GraphTimes(analysis, names), options));
+  return text;
+}
+
+Status CheckTopOptions(const TopOptions& options, bool compares) {
+  if (!options.table.empty()) {
+    const std::vector<const TableKind*> found = WantedTables(options);
+    if (found.empty()) {
+      std::string names;
+      for (const std::string_view name : TopTableNames()) {
+        AppendFormat(names, "{}{}", names.empty() ? "" : ", ", name);
+      }
+      return UsageError(Format("--table: '{}' is none of {}", options.table, names));
+    }
+    if (compares && found.front()->total.empty()) {
+      return UsageError(
+          Format("--table: {} has no totals that --diff could compare", options.table));
+    }
   }
-  if (wanted(kCopyTimes)) {
-    tables.push_back(TimeTable(kCopyTimes, "CUDA GPU MemOps Summary (by Time)", "Count",
-                               "Operation", CopyTimes(analysis), options));
-  }
-  if (wanted(kCopySizes)) tables.push_back(SizeTable(CopySizes(analysis), options));
-  if (wanted(kApis)) {
-    tables.push_back(
-        TimeTable(kApis, "CUDA API Summary", "Num Calls", "Name", ApiTimes(analysis), options));
-  }
-  if (wanted(kOverheads)) {
-    tables.push_back(TimeTable(kOverheads, "CUDA Overhead Summary", "Count", "Overhead",
-                               OverheadTimes(analysis), options));
-  }
-  MergeOptions merge{.mode = MergeMode::kCpu,
-                     .kernel_names = options.kernel_names,
-                     .paths = {.graph_stacks = options.graph_stacks}};
-  if (wanted(kFunctions)) {
-    tables.push_back(FunctionTable(BuildCallTree(analysis, merge), analysis.frames, options));
-  }
-  merge.mode = MergeMode::kMerge;
-  if (wanted(kPaths)) {
-    tables.push_back(PathTable(BuildCallTree(analysis, merge), analysis.frames, options));
+  return options.sort.empty() ? Ok() : CheckSort(options);
+}
+
+std::vector<const TableKind*> WantedTables(const TopOptions& options) {
+  std::vector<const TableKind*> tables;
+  for (const TableKind& kind : TableKinds()) {
+    if (options.table.empty() ? !kind.by_name_only : kind.name == options.table) {
+      tables.push_back(&kind);
+    }
   }
   return tables;
+}
+
+Table MakeTable(const TableKind& kind, TableSource& source) {
+  Table table{std::string(kind.name), std::string(kind.title), kind.columns};
+  kind.fill(source, table);
+  return table;
 }
 
 }  // namespace xpu

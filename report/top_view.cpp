@@ -1,21 +1,29 @@
-#include "report/table.h"
+#include "report/table_writer.h"
 #include "report/top_tables.h"
 #include "report/views.h"
 
 namespace xpu {
+namespace {
 
-void WriteTop(Analysis& analysis, const TopOptions& options, Output& output) {
-  const std::vector<Table> tables = TopTables(analysis, options);
-  if (options.format == TableFormat::kJson) return WriteAsJson(tables, output);
-  for (const Table& table : tables) {
-    if (options.format == TableFormat::kTable) {
-      WriteAsText(table, output);
-      continue;
-    }
-    if (&table != &tables.front()) output.Write("\n");
-    if (tables.size() > 1) output.Write("# " + table.name + "\n");
-    WriteAsCsv(table, output);
+Table Prepared(const TableKind& kind, TableSource& source) {
+  Table table = MakeTable(kind, source);
+  if (!source.options.sort.empty()) {
+    // Of several tables some may not have the column.
+    const Result<size_t> column = FindColumn(table.columns, source.options.sort);
+    if (column.ok()) SortBy(table, column.value());
   }
+  LimitRows(table, source.options.rows);
+  return table;
+}
+
+}  // namespace
+
+void WriteTop(Analysis& analysis, const TopOptions& options, Output& output, std::string&) {
+  TableSource source(analysis, options);
+  TableWriter writer(options.format, output);
+  const std::vector<const TableKind*> kinds = WantedTables(options);
+  for (const TableKind* kind : kinds) writer.Write(Prepared(*kind, source), kinds.size() > 1);
+  writer.Close();
 }
 
 }  // namespace xpu

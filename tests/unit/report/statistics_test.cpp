@@ -1,6 +1,11 @@
 #include "report/statistics.h"
 
+#include <memory>
+
 #include <gtest/gtest.h>
+
+#include "format/base/text.h"
+#include "tests/unit/report/model_builder.h"
 
 namespace xpu {
 namespace {
@@ -49,18 +54,85 @@ TEST(FunctionTimes, SelfAndTotalAndRecursion) {
   EXPECT_EQ(rows[1].total_count, 3u);
 }
 
-TEST(PathTimes, MostFirst) {
-  FrameTable frames;
-  CallTree tree;
-  const PathId a = tree.Child({}, frames.Intern("a"));
-  const PathId b = tree.Child(a, frames.Intern("b"));
-  const PathId c = tree.Child(a, frames.Intern("c"));
-  tree.Add(b, 5);
-  tree.Add(c, 9);
-  const std::vector<PathTime> rows = PathTimes(tree);
+// Kernels that run at once, on two streams of each of two GPUs: sums count each in full.
+class WorkTimesTest : public testing::Test {
+ protected:
+  WorkTimesTest() {
+    builder_.Callback(1, ApiDomain::kRuntime, 211, "cudaLaunchKernel_v7000");
+    uint32_t id = 0;
+    for (const uint32_t device : {0u, 1u}) {
+      for (const uint32_t stream : {7u, 8u}) {
+        const uint64_t start = 1'000 + 100 * ++id;
+        builder_.Call(1, id, 211, start - 50, start - 20, 5);
+        Kernel& kernel = builder_.AddKernel(1, id, start, start + 1'000 * id, "k");
+        kernel.device_id = device;
+        kernel.stream_id = stream;
+        kernel.grid_x = 64;
+        kernel.block_x = device == 0 ? 32 : 256;
+      }
+    }
+    Memcpy& copy = builder_.events.memcpys.emplace_back();
+    copy.instance = {1};
+    copy.start_ns = 1'000;
+    copy.end_ns = 8'500;
+    copy.size_bytes = 3'000;
+    copy.copy_kind = 1;
+    builder_.AddKernel(1, 99, 0, 0, "k");  // without a time
+    analysis_ = std::make_unique<Analysis>(builder_.Build());
+  }
+
+  test::ModelBuilder builder_;
+  std::unique_ptr<Analysis> analysis_;
+};
+
+TEST_F(WorkTimesTest, ByName) {
+  const GpuNames names(*analysis_, KernelNames::kFull);
+  const std::vector<Statistics> rows = KernelTimes(*analysis_, names);
+  ASSERT_EQ(rows.size(), 1u);
+  EXPECT_EQ(rows[0].count, 4u);
+  EXPECT_EQ(rows[0].total, 10'000u);
+  EXPECT_EQ(rows[0].smallest, 1'000u);
+  EXPECT_EQ(rows[0].largest, 4'000u);
+  EXPECT_DOUBLE_EQ(rows[0].median, 2'500);
+  EXPECT_EQ(SumOfTotals(rows), 10'000u);
+}
+
+TEST_F(WorkTimesTest, ByShape) {
+  const GpuNames names(*analysis_, KernelNames::kFull);
+  const std::vector<KernelShape> rows = KernelShapeTimes(*analysis_, names);
   ASSERT_EQ(rows.size(), 2u);
-  EXPECT_EQ(rows[0].path, c);
-  EXPECT_EQ(rows[1].ns, 5u);
+  EXPECT_EQ(rows[0].grid, "64 0 0");
+  EXPECT_EQ(rows[0].block, "256 0 0");
+  EXPECT_EQ(rows[0].times.total, 7'000u);
+  EXPECT_EQ(rows[1].block, "32 0 0");
+  EXPECT_EQ(rows[1].times.total, 3'000u);
+}
+
+TEST_F(WorkTimesTest, ByCategory) {
+  const GpuNames names(*analysis_, KernelNames::kFull);
+  const auto text = [](const std::vector<CategoryTimes>& rows) {
+    std::string all;
+    for (const CategoryTimes& row : rows) {
+      all +=
+          Format("{} {} {} {}\n", row.category, row.times.name, row.times.count, row.times.total);
+    }
+    return all;
+  };
+  const std::string gpu =
+      "CUDA_KERNEL k 4 10000\n"
+      "MEMORY_OPER [CUDA memcpy Host-to-Device] 1 7500\n";
+  EXPECT_EQ(text(GpuWorkTimes(*analysis_, names)), gpu);
+  EXPECT_EQ(text(ApiAndGpuWorkTimes(*analysis_, names)), gpu + "CUDA_API cudaLaunchKernel 4 120\n");
+}
+
+TEST_F(WorkTimesTest, ByLaunchPath) {
+  CallPaths paths(*analysis_, {});
+  const std::vector<LaunchPathTime> rows = LaunchPathTimes(*analysis_, KernelNames::kFull, paths);
+  ASSERT_EQ(rows.size(), 2u);
+  EXPECT_EQ(rows[0].times.total, 10'000u);
+  EXPECT_EQ(rows[0].times.count, 4u);
+  EXPECT_EQ(analysis_->frames[paths.tree()[rows[0].path].frame].name, "[GPU_Kernel]k");
+  EXPECT_EQ(rows[1].times.total, 7'500u);
 }
 
 }  // namespace

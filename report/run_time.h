@@ -1,0 +1,13 @@
+// How long a recording lasted.
+#pragma once
+
+#include <cstdint>
+
+#include "report/model.h"
+
+namespace xpu {
+
+// From the start of the recording to its end; 0 when the capture does not say.
+uint64_t RunTimeNs(const Model& model);
+
+}  // namespace xpu

@@ -1,0 +1,103 @@
+#include <memory>
+
+#include <gtest/gtest.h>
+
+#include "format/base/text.h"
+#include "report/diff_rows.h"
+#include "tests/unit/report/model_builder.h"
+#include "tests/unit/report/report_testing.h"
+
+namespace xpu {
+namespace {
+
+// A capture with kernels of these names and times, one after the other.
+std::unique_ptr<Analysis> Capture(std::vector<std::pair<std::string_view, uint64_t>> kernels,
+                                  uint64_t end_ns) {
+  test::ModelBuilder builder;
+  uint32_t id = 0;
+  uint64_t start = 1'000;
+  for (const auto& [name, ns] : kernels) {
+    builder.AddKernel(1, ++id, start, start + ns, name);
+    start += ns + 10;
+  }
+  builder.events.recording_info.emplace_back().start_ns = 0;
+  builder.End(end_ns);
+  Model model = builder.Build();
+  model.path = end_ns == 9'000 ? "a.xpu" : "b.xpu";
+  return std::make_unique<Analysis>(std::move(model));
+}
+
+std::string Diff(Analysis& before, Analysis& after, const TopOptions& options, std::string& notes) {
+  return test::Written([&](Output& output) { WriteDiff(before, after, options, output, notes); });
+}
+
+class DiffTest : public testing::Test {
+ protected:
+  std::unique_ptr<Analysis> before_ = Capture(
+      {{"slower", 100}, {"slower", 300}, {"faster", 900}, {"gone", 50}, {"same", 7}}, 9'000);
+  std::unique_ptr<Analysis> after_ =
+      Capture({{"slower", 1'000}, {"faster", 400}, {"new", 60}, {"same", 7}}, 18'000);
+  TopOptions options_{.table = "cuda_gpu_kern_sum", .sort = {}};
+  std::string notes_;
+};
+
+TEST_F(DiffTest, WhatGrewMostComesFirst) {
+  options_.format = TableFormat::kCsv;
+  EXPECT_EQ(Diff(*before_, *after_, options_, notes_),
+            "Delta (ns),Before (ns),After (ns),Ratio,Instances Before,Instances After,Change,Name\n"
+            "600,400,1000,2.50,2,1,,slower\n"
+            "60,0,60,,0,1,new,new\n"
+            "0,7,7,1.00,1,1,,same\n"
+            "-50,50,0,,1,0,gone,gone\n"
+            "-500,900,400,0.44,1,1,,faster\n");
+  EXPECT_EQ(notes_,
+            "before  a.xpu: ran 9 us, GPU work 1.357 us, GPU busy 1.357 us\n"
+            "after   b.xpu: ran 18 us (2.00x), GPU work 1.467 us (1.08x), GPU busy 1.467 us "
+            "(1.08x)\n");
+}
+
+TEST_F(DiffTest, TextBeginsWithTheWhole) {
+  options_.rows = 1;
+  const std::string text = Diff(*before_, *after_, options_, notes_);
+  EXPECT_TRUE(text.starts_with("before  a.xpu: ran 9 us")) << text;
+  EXPECT_NE(text.find("        600          400       1,000   2.50"), std::string::npos) << text;
+  EXPECT_EQ(text.find("faster"), std::string::npos);
+  EXPECT_EQ(notes_, "");
+}
+
+TEST_F(DiffTest, EveryTableWithTotals) {
+  options_.table = "";
+  options_.format = TableFormat::kJson;
+  const std::string text = Diff(*before_, *after_, options_, notes_);
+  for (const TableKind& kind : TableKinds()) {
+    const bool has = text.find(Format("\"{}\": [", kind.name)) != std::string::npos;
+    EXPECT_EQ(has, !kind.total.empty() && !kind.by_name_only) << kind.name;
+  }
+}
+
+// Megabytes have digits, and the rows of one name are one.
+TEST(DiffTable, FractionsAndTwins) {
+  const TableKind kind{.name = "t",
+                       .title = "T",
+                       .about = "",
+                       .columns = {{"Total (MB)"}, {"Count"}, {"Name", true}},
+                       .total = "Total (MB)",
+                       .count = "Count"};
+  const auto table_of = [&](std::vector<Row> rows) {
+    Table table{"t", "T", kind.columns, rows.size()};
+    table.row = [rows](size_t index, Row& cells) { cells = rows[index]; };
+    return table;
+  };
+  const Table diff = DiffTable(kind, table_of({{"1.250", "1", "a"}, {"0.500", "2", "a"}}),
+                               table_of({{"18446744073709551615", "3", "a"}}));
+  ASSERT_EQ(diff.shown(), 1u);
+  Row cells;
+  diff.MakeShown(0, cells);
+  EXPECT_EQ(cells[1], "1.750");
+  EXPECT_EQ(cells[2], "18446744073709551615.000");
+  EXPECT_EQ(cells[4], "3");
+  EXPECT_EQ(cells[5], "3");
+}
+
+}  // namespace
+}  // namespace xpu
