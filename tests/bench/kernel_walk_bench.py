@@ -4,11 +4,9 @@ pointers, side by side.
     kernel_walk_bench.py BUILD_DIR
 
 As root: the kernel's own statistics of BPF programs (kernel.bpf_stats_enabled) are switched on for
-the time of the run. Needs g++ and bpftool.
+the time of the run. Needs g++.
 """
 
-import json
-import os
 import pathlib
 import subprocess
 import sys
@@ -32,15 +30,19 @@ __attribute__((noinline)) long Deeper(int depth, time_t end) {
 }
 int main(int, char** arguments) { return Deeper(std::atoi(arguments[1]), time(nullptr) + 4) == 0; }
 """
+PERF_EVENT_PROGRAM = "7"  # BPF_PROG_TYPE_PERF_EVENT
 STATISTICS = pathlib.Path("/proc/sys/kernel/bpf_stats_enabled")
 
 
-def totals():
-    listing = subprocess.run(["bpftool", "-j", "prog", "show"], check=True, capture_output=True,
-                             text=True, env={**os.environ, "PATH": os.environ["PATH"] + ":/usr/sbin"})
-    programs = [p for p in json.loads(listing.stdout) if p.get("name") == "cpu_sample"]
-    newest = max(programs, key=lambda p: p["id"])
-    return newest.get("run_time_ns", 0), newest.get("run_cnt", 0)
+def totals(recorder):
+    """Nanoseconds and runs of the recorder's program for samples, from its open descriptors."""
+    found = (0, 0)
+    for info in pathlib.Path(f"/proc/{recorder}/fdinfo").iterdir():
+        fields = dict(line.split(":\t", 1) for line in info.read_text().splitlines()
+                      if ":\t" in line)
+        if fields.get("prog_type") == PERF_EVENT_PROGRAM:
+            found = max(found, (int(fields["run_time_ns"]), int(fields["run_cnt"])))
+    return found
 
 
 def ns_per_sample(recorder, program, depth, mode, folder):
@@ -48,9 +50,9 @@ def ns_per_sample(recorder, program, depth, mode, folder):
                                   f"--call-graph={mode}", "-o", f"{folder}/bench.xpu", program,
                                   str(depth)])
     time.sleep(1)
-    time_before, count_before = totals()
+    time_before, count_before = totals(recording.pid)
     time.sleep(2)
-    time_after, count_after = totals()
+    time_after, count_after = totals(recording.pid)
     recording.wait()
     return (time_after - time_before) / (count_after - count_before)
 
