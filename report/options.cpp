@@ -10,59 +10,11 @@
 #include <CLI/CLI.hpp>
 
 #include "format/base/text.h"
+#include "report/help.h"
 #include "report/top_tables.h"
 
 namespace xpu {
 namespace {
-
-// CLI11's own help lists types and groups in more lines than a screen has.
-constexpr std::string_view kHelp =
-    R"(Usage: xpu-report [OPTIONS] [CAPTURE]
-Shows what xpu-record has recorded. CAPTURE is capture.xpu unless given.
-
-Views (one; none: a summary)
-  --folded              folded stacks, for flamegraph.pl, inferno, speedscope
-  --chrome-trace        JSON for Perfetto and chrome://tracing
-  --top                 tables of kernels, copies, API calls, functions, paths
-  --dump                every record of the capture as text
-
-Options
-  -o, --output FILE     write to FILE, compressed when it ends in .gz
-  --kernel-names WHICH  full (default), short or mangled
-  --graph-stacks WHICH  work of graphs under launch, creation or both (default)
-  --strict              exit with status 3 when data was lost
-  -h, --help, --version
-
-Symbols
-  --inline, --lines, --offsets  show inlined functions, file:line, +0x12
-  --symfs DIR           look for the recorded machine's files below DIR
-  --debug-dir DIR       look for debug files in DIR (default /usr/lib/debug)
-  --debuginfod          ask debuginfod for what is not here
-  --export-symbols DIR  only write the symbols in the capture as a build-id tree
-  --embed-symbols       only add symbols of files that are here to the capture
-
-Options of --folded
-  --mode MODE           merge (default: CPU samples and GPU time), gpu, cpu
-  --unit UNIT           us (default), ns, samples
-  --device-tags         name the GPU: [GPU0_Kernel]name
-  --keep-internal-frames  keep the frames of CUDA and xpu in launch stacks
-
-Options of --top
-  -n, --rows N          rows of each table (default 20, 0: all)
-  --format FORMAT       table (default), csv, json
-  --table NAME          only this table, for instance cuda_gpu_kern_sum
-
-More in xpu-report(1).
-)";
-
-std::string Joined(const std::vector<std::string_view>& names) {
-  std::string text;
-  for (const std::string_view name : names) {
-    if (!text.empty()) text += ", ";
-    text += name;
-  }
-  return text;
-}
 
 Error UsageError(std::string message) {
   return Error{ErrorKind::kUsage, std::move(message), "xpu-report --help lists the options"};
@@ -70,36 +22,93 @@ Error UsageError(std::string message) {
 
 std::string NotEmpty(const std::string& text) { return text.empty() ? "is empty" : ""; }
 
+// The views of what happened.
+const std::vector<View> kEventViews = {View::kSummary,     View::kFolded, View::kFlameGraph,
+                                       View::kChromeTrace, View::kTop,    View::kDiff,
+                                       View::kScript};
+
 class Parser {
  public:
   Result<std::variant<ReportOptions, Help>> Parse(int argc, const char* const* argv);
 
  private:
+  using Views = std::vector<View>;
+
   void AddOptions();
+  void AddViews();
+  void AddFilters();
   void AddChoices();
+  void AddFlags();
   void AddSymbols();
+  // One of `choices`, a list of names and values.
+  template <typename Value, typename Choices>
+  CLI::Option* AddChoice(const std::string& name, Value& value, Choices choices);
+  CLI::Option* AddNumber(const std::string& name, uint64_t& value, std::string_view what);
+  void OnlyWith(CLI::Option* option, Views views);
   Status Check();
+  Status CheckViews();
+  Status CheckTables() const;
   Status CheckSymbols() const;
+  void Share();
 
   CLI::App app_{"", "xpu-report"};
   ReportOptions options_;
   std::map<View, CLI::Option*> views_;
   CLI::Option* version_ = nullptr;
-  std::vector<std::pair<CLI::Option*, View>> only_with_;
+  CLI::Option* list_tables_ = nullptr;
+  std::vector<std::pair<CLI::Option*, Views>> only_with_;
+  MergeOptions merge_;  // of all views that show paths
 };
 
 void Parser::AddOptions() {
   app_.set_help_flag("-h,--help");
   version_ = app_.add_flag("--version");
+  list_tables_ = app_.add_flag("--list-tables");
+  app_.add_flag("--strict", options_.strict);
+  app_.add_flag("!--no-pager", options_.pager);
+  app_.add_option("-o,--output", options_.output)->check(NotEmpty);
+  app_.add_option("capture", options_.captures);
+  AddViews();
+  AddFilters();
+  AddChoices();
+  AddFlags();
+  AddSymbols();
+}
+
+void Parser::AddViews() {
   views_[View::kFolded] = app_.add_flag("--folded");
+  views_[View::kFlameGraph] = app_.add_flag("--flamegraph");
   views_[View::kChromeTrace] = app_.add_flag("--chrome-trace");
   views_[View::kTop] = app_.add_flag("--top");
+  views_[View::kDiff] = app_.add_option("--diff", options_.other_capture)->check(NotEmpty);
+  views_[View::kScript] = app_.add_flag("--script");
   views_[View::kDump] = app_.add_flag("--dump");
-  app_.add_flag("--strict", options_.strict);
-  app_.add_option("-o,--output", options_.output)->check(NotEmpty);
-  app_.add_option("capture", options_.capture);
-  AddChoices();
-  AddSymbols();
+}
+
+void Parser::AddFilters() {
+  FilterOptions& filter = options_.filter;
+  // One value each time it is given: CLI11 would take the capture for a second one.
+  const auto list = [this](const std::string& name, auto& values) {
+    CLI::Option* option = app_.add_option(name, values)
+                              ->allow_extra_args(false)
+                              ->delimiter(',')
+                              ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+    OnlyWith(option, kEventViews);
+  };
+  list("--pid", filter.pids);
+  list("--tid", filter.tids);
+  list("--comm", filter.comms);
+  list("--device", filter.devices);
+  list("--stream", filter.streams);
+  OnlyWith(app_.add_option("--kernel", filter.kernel)->check(NotEmpty), kEventViews);
+  OnlyWith(app_.add_option("--api", filter.api)->check(NotEmpty), kEventViews);
+  CLI::Option* time =
+      app_.add_option_function<std::string>("--time", [&filter](const std::string& text) {
+        const Result<TimeRange> range = ParseTimeRange(text);
+        if (!range.ok()) throw CLI::ValidationError("--time", range.error().message);
+        filter.time = range.value();
+      });
+  OnlyWith(time, kEventViews);
 }
 
 void Parser::AddSymbols() {
@@ -122,77 +131,105 @@ void Parser::AddSymbols() {
   views_[View::kEmbedSymbols] = app_.add_flag("--embed-symbols");
 }
 
-void Parser::AddChoices() {
-  // By hand instead of with CLI11's transformers: their messages list numbers of our enums.
-  const auto add = [&](const std::string& name, View view, auto& value, auto choices) {
-    CLI::Option* option = app_.add_option_function<std::string>(
-        name, [&value, choices, name](const std::string& text) {
-          std::string names;
-          for (const auto& [key, choice] : choices) {
-            if (key == text) {
-              value = choice;
-              return;
-            }
-            names += (names.empty() ? "" : ", ") + key;
+void Parser::OnlyWith(CLI::Option* option, Views views) {
+  only_with_.emplace_back(option, std::move(views));
+}
+
+// By hand instead of with CLI11's transformers: their messages list numbers of our enums.
+template <typename Value, typename Choices>
+CLI::Option* Parser::AddChoice(const std::string& name, Value& value, Choices choices) {
+  return app_.add_option_function<std::string>(
+      name, [&value, choices, name](const std::string& text) {
+        std::string names;
+        for (const auto& [key, choice] : choices) {
+          if (key == text) {
+            value = choice;
+            return;
           }
-          throw CLI::ValidationError(name, Format("'{}' is none of {}", text, names));
-        });
-    if (view != View::kSummary) only_with_.emplace_back(option, view);
-  };
-  using Names = std::vector<std::pair<std::string, KernelNames>>;
-  using Stacks = std::vector<std::pair<std::string, GraphStacks>>;
-  using Modes = std::vector<std::pair<std::string, MergeMode>>;
-  using Units = std::vector<std::pair<std::string, TimeUnit>>;
-  using Formats = std::vector<std::pair<std::string, TableFormat>>;
-  add("--kernel-names", View::kSummary, options_.kernel_names,
-      Names{{"full", KernelNames::kFull},
-            {"short", KernelNames::kShort},
-            {"mangled", KernelNames::kMangled},
-            {"demangled", KernelNames::kFull}});
-  add("--graph-stacks", View::kSummary, options_.graph_stacks,
-      Stacks{{"both", GraphStacks::kBoth},
-             {"launch", GraphStacks::kLaunch},
-             {"creation", GraphStacks::kCreation}});
-  add("--mode", View::kFolded, options_.folded.merge.mode,
-      Modes{{"merge", MergeMode::kMerge}, {"gpu", MergeMode::kGpu}, {"cpu", MergeMode::kCpu}});
-  add("--unit", View::kFolded, options_.folded.unit,
-      Units{{"us", TimeUnit::kMicroseconds},
-            {"ns", TimeUnit::kNanoseconds},
-            {"samples", TimeUnit::kSamples}});
-  add("--format", View::kTop, options_.top.format,
-      Formats{{"table", TableFormat::kTable},
-              {"csv", TableFormat::kCsv},
-              {"json", TableFormat::kJson}});
-  only_with_.emplace_back(
-      app_.add_flag("--keep-internal-frames", options_.folded.merge.paths.keep_internal_frames),
-      View::kFolded);
-  only_with_.emplace_back(app_.add_flag("--device-tags", options_.folded.merge.device_tags),
-                          View::kFolded);
-  CLI::Option* rows =
-      app_.add_option_function<std::string>("-n,--rows", [this](const std::string& text) {
-        // CLI11 2.1 takes "-1" for a very large number.
-        const char* end = text.data() + text.size();
-        const auto [stop, error] = std::from_chars(text.data(), end, options_.top.rows);
-        if (error != std::errc() || stop != end) {
-          throw CLI::ValidationError("--rows", Format("'{}' is not a number of rows", text));
+          names += (names.empty() ? "" : ", ") + key;
         }
+        throw CLI::ValidationError(name, Format("'{}' is none of {}", text, names));
       });
-  only_with_.emplace_back(rows, View::kTop);
-  only_with_.emplace_back(app_.add_option("--table", options_.top.table), View::kTop);
+}
+
+CLI::Option* Parser::AddNumber(const std::string& name, uint64_t& value, std::string_view what) {
+  return app_.add_option_function<std::string>(name, [&value, name, what](const std::string& text) {
+    // CLI11 2.1 takes "-1" for a very large number.
+    const char* end = text.data() + text.size();
+    const auto [stop, error] = std::from_chars(text.data(), end, value);
+    if (error != std::errc() || stop != end) {
+      throw CLI::ValidationError(name.substr(name.find("--")),
+                                 Format("'{}' is not a number of {}", text, what));
+    }
+  });
+}
+
+template <typename Value>
+using Choices = std::vector<std::pair<std::string, Value>>;
+
+void Parser::AddChoices() {
+  AddChoice("--kernel-names", merge_.kernel_names,
+            Choices<KernelNames>{{"full", KernelNames::kFull},
+                                 {"short", KernelNames::kShort},
+                                 {"mangled", KernelNames::kMangled},
+                                 {"demangled", KernelNames::kFull}});
+  AddChoice("--graph-stacks", merge_.paths.graph_stacks,
+            Choices<GraphStacks>{{"both", GraphStacks::kBoth},
+                                 {"launch", GraphStacks::kLaunch},
+                                 {"creation", GraphStacks::kCreation}});
+  OnlyWith(AddChoice("--mode", merge_.mode,
+                     Choices<MergeMode>{{"merge", MergeMode::kMerge},
+                                        {"gpu", MergeMode::kGpu},
+                                        {"cpu", MergeMode::kCpu},
+                                        {"idle", MergeMode::kIdle}}),
+           {View::kFolded, View::kFlameGraph});
+  OnlyWith(AddChoice("--by", merge_.by,
+                     Choices<GroupBy>{{"thread", GroupBy::kThread},
+                                      {"process", GroupBy::kProcess},
+                                      {"stream", GroupBy::kStream},
+                                      {"device", GroupBy::kDevice}}),
+           {View::kFolded, View::kFlameGraph});
+  OnlyWith(AddChoice("--unit", options_.folded.unit,
+                     Choices<TimeUnit>{{"us", TimeUnit::kMicroseconds},
+                                       {"ns", TimeUnit::kNanoseconds},
+                                       {"samples", TimeUnit::kSamples}}),
+           {View::kFolded});
+  OnlyWith(AddChoice("--format", options_.top.format,
+                     Choices<TableFormat>{{"table", TableFormat::kTable},
+                                          {"csv", TableFormat::kCsv},
+                                          {"json", TableFormat::kJson}}),
+           {View::kTop, View::kDiff});
+}
+
+void Parser::AddFlags() {
+  OnlyWith(app_.add_flag("--keep-internal-frames", merge_.paths.keep_internal_frames),
+           {View::kFolded, View::kFlameGraph});
+  OnlyWith(app_.add_flag("--device-tags", merge_.device_tags), {View::kFolded, View::kFlameGraph});
+  OnlyWith(app_.add_flag("--reverse", options_.folded.reverse), {View::kFolded});
+  OnlyWith(app_.add_option("--title", options_.flame_graph.title), {View::kFlameGraph});
+  OnlyWith(AddNumber("--max-events", options_.trace.max_events, "events"), {View::kChromeTrace});
+  OnlyWith(AddNumber("-n,--rows", options_.top.rows, "rows"), {View::kTop, View::kDiff});
+  OnlyWith(app_.add_option("--table", options_.top.table), {View::kTop, View::kDiff});
+  OnlyWith(app_.add_option("--sort", options_.top.sort)->check(NotEmpty), {View::kTop});
 }
 
 Status Parser::CheckSymbols() const {
+  const bool on_symbols =
+      options_.view == View::kExportSymbols || options_.view == View::kEmbedSymbols;
+  if (on_symbols && options_.captures.size() > 1) {
+    return UsageError("symbols are exported and embedded one capture at a time");
+  }
   if (options_.view == View::kExportSymbols && !options_.output.empty()) {
     return UsageError("--export-symbols writes to its own folder: no -o");
   }
-  const bool is_stream = options_.capture == "-" || options_.output == "-";
+  const bool is_stream = options_.captures.front() == "-" || options_.output == "-";
   if (options_.view == View::kEmbedSymbols && is_stream) {
     return UsageError("--embed-symbols reads and writes files, no streams");
   }
   return Ok();
 }
 
-Status Parser::Check() {
+Status Parser::CheckViews() {
   std::string first;
   for (const auto& [view, flag] : views_) {
     if (flag->count() == 0) continue;
@@ -202,20 +239,41 @@ Status Parser::Check() {
     first = flag->get_name();
     options_.view = view;
   }
-  for (const auto& [option, view] : only_with_) {
-    if (option->count() == 0 || options_.view == view) continue;
-    return UsageError(
-        Format("{} is an option of {}", option->get_name(), views_[view]->get_name()));
+  for (const auto& [option, views] : only_with_) {
+    if (option->count() == 0) continue;
+    if (std::find(views.begin(), views.end(), options_.view) != views.end()) continue;
+    if (views == kEventViews) {
+      return UsageError(Format("{} does not go with {}", option->get_name(), first));
+    }
+    std::string names;
+    for (const View view : views) {
+      names += (names.empty() ? "" : " and ") + views_[view]->get_name();
+    }
+    return UsageError(Format("{} is an option of {}", option->get_name(), names));
   }
-  const std::vector<std::string_view> tables = TopTableNames();
-  const std::string& table = options_.top.table;
-  if (!table.empty() && std::find(tables.begin(), tables.end(), table) == tables.end()) {
-    return UsageError(Format("--table: '{}' is none of {}", table, Joined(tables)));
-  }
-  options_.folded.merge.kernel_names = options_.kernel_names;
-  options_.folded.merge.paths.graph_stacks = options_.graph_stacks;
-  options_.top.kernel_names = options_.kernel_names;
-  options_.top.graph_stacks = options_.graph_stacks;
+  return Ok();
+}
+
+Status Parser::CheckTables() const {
+  return CheckTopOptions(options_.top, options_.view == View::kDiff);
+}
+
+// What several views have is given once.
+void Parser::Share() {
+  options_.kernel_names = merge_.kernel_names;
+  options_.graph_stacks = merge_.paths.graph_stacks;
+  options_.folded.merge = merge_;
+  options_.flame_graph.merge = merge_;
+  options_.trace.kernel_names = merge_.kernel_names;
+  options_.trace.graph_stacks = merge_.paths.graph_stacks;
+  options_.top.kernel_names = merge_.kernel_names;
+  options_.top.graph_stacks = merge_.paths.graph_stacks;
+}
+
+Status Parser::Check() {
+  XPU_RETURN_IF_ERROR(CheckViews());
+  XPU_RETURN_IF_ERROR(CheckTables());
+  Share();
   return CheckSymbols();
 }
 
@@ -224,21 +282,22 @@ Result<std::variant<ReportOptions, Help>> Parser::Parse(int argc, const char* co
   try {
     app_.parse(argc, argv);
   } catch (const CLI::CallForHelp&) {
-    return std::variant<ReportOptions, Help>(Help{std::string(kHelp)});
+    return std::variant<ReportOptions, Help>(Help{std::string(kHelpText)});
   } catch (const CLI::ArgumentMismatch& error) {
     // "--mode: 1 required TEXT missing", "--mode: At most 1 required but received 2"
     const std::string text = error.what();
     return UsageError(text.substr(0, text.find(':')) +
                       (text.ends_with("missing") ? " needs a value" : " is given twice"));
   } catch (const CLI::ExtrasError& error) {
-    const std::vector<std::string> rest = app_.remaining();
-    if (rest.empty() || rest.front().starts_with("-")) return UsageError(error.what());
-    return UsageError(Format("one capture at a time: unexpected {}", rest.front()));
+    return UsageError(error.what());
   } catch (const CLI::ParseError& error) {
     return UsageError(error.what());
   }
   if (version_->count() > 0) {
     return std::variant<ReportOptions, Help>(Help{"xpu-report " XPU_VERSION "\n"});
+  }
+  if (list_tables_->count() > 0) {
+    return std::variant<ReportOptions, Help>(Help{TopTableList()});
   }
   XPU_RETURN_IF_ERROR(Check());
   return std::variant<ReportOptions, Help>(std::move(options_));

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "format/base/result.h"
+#include "report/filter.h"
 #include "report/views.h"
 
 namespace xpu {
@@ -14,7 +15,10 @@ enum class View : uint8_t {
   kSummary,
   kFolded,
   kChromeTrace,
+  kFlameGraph,
   kTop,
+  kDiff,
+  kScript,
   kDump,
   // Not of what happened, but of the capture's symbols.
   kExportSymbols,
@@ -32,14 +36,19 @@ struct SymbolPlaces {
 };
 
 struct ReportOptions {
-  std::string capture = "capture.xpu";
-  std::string output;  // empty: standard output
+  std::vector<std::string> captures = {"capture.xpu"};  // more than one: merged
+  std::string other_capture;                            // of --diff: what it was before
+  std::string output;                                   // empty: standard output
   View view = View::kSummary;
+  bool pager = true;  // for what a terminal gets and does not fit
+  FilterOptions filter;
   KernelNames kernel_names = KernelNames::kFull;
   GraphStacks graph_stacks = GraphStacks::kBoth;
   bool strict = false;  // data that was lost is an error
   SymbolPlaces symbols;
   FoldedOptions folded;
+  FlameGraphOptions flame_graph;
+  TraceOptions trace;
   TopOptions top;
 };
 

@@ -13,6 +13,7 @@
 #include "report/analysis.h"
 #include "report/ledger.h"
 #include "report/load.h"
+#include "report/progress.h"
 #include "report/symbol_export.h"
 
 namespace xpu {
@@ -25,19 +26,23 @@ bool IsSameFile(const std::string& a, const std::string& b) {
          info_a.st_dev == info_b.st_dev && info_a.st_ino == info_b.st_ino;
 }
 
-void WriteView(const ReportOptions& options, Analysis& analysis, Output& output,
+void WriteView(const ReportOptions& options, Analysis& analysis, Analysis* before, Output& output,
                std::string& notes) {
   switch (options.view) {
     case View::kSummary:
       return WriteSummary(analysis, options.kernel_names, output);
     case View::kFolded:
       return WriteFolded(analysis, options.folded, output, notes);
+    case View::kFlameGraph:
+      return WriteFlameGraph(analysis, options.flame_graph, output, notes);
     case View::kChromeTrace:
-      return WriteChromeTrace(
-          analysis, {.kernel_names = options.kernel_names, .graph_stacks = options.graph_stacks},
-          output);
+      return WriteChromeTrace(analysis, options.trace, output, notes);
     case View::kTop:
-      return WriteTop(analysis, options.top, output);
+      return WriteTop(analysis, options.top, output, notes);
+    case View::kDiff:
+      return WriteDiff(*before, analysis, options.top, output, notes);
+    case View::kScript:
+      return WriteScript(analysis, {options.kernel_names, options.graph_stacks}, output);
     case View::kDump:
       return WriteDump(analysis, output);
     case View::kExportSymbols:
@@ -71,6 +76,8 @@ SymbolOptions SymbolsOf(const SymbolPlaces& places) {
   return options;
 }
 
+bool IsForReading(View view) { return view != View::kChromeTrace && view != View::kFlameGraph; }
+
 // What is done with the symbols of the capture instead of a view of it.
 Status RunOnSymbols(const ReportOptions& options, Analysis& analysis, ReportOutcome& outcome) {
   const SymbolPlaces& places = options.symbols;
@@ -88,15 +95,40 @@ Status RunOnSymbols(const ReportOptions& options, Analysis& analysis, ReportOutc
 Status RunReport(const ReportOptions& options, ReportOutcome& outcome) {
   const bool on_symbols =
       options.view == View::kExportSymbols || options.view == View::kEmbedSymbols;
-  if (!on_symbols && !options.output.empty() && IsSameFile(options.output, options.capture)) {
+  std::vector<std::string> inputs = options.captures;
+  if (options.view == View::kDiff) inputs.push_back(options.other_capture);
+  for (const std::string& input : inputs) {
+    if (on_symbols || options.output.empty() || !IsSameFile(options.output, input)) continue;
     return Error{ErrorKind::kUsage, Format("{}: is the capture itself", options.output),
                  "choose another name for -o"};
   }
-  XPU_ASSIGN_OR_RETURN(Model model, LoadCapture(options.capture));
+  Progress progress;
+  progress.Begin(Format("reading {}", options.captures.front()));
+  XPU_ASSIGN_OR_RETURN(Model model, LoadCaptures(options.captures));
+  progress.Begin("matching calls and GPU work");
   Analysis analysis(std::move(model), SymbolsOf(options.symbols));
-  if (on_symbols) return RunOnSymbols(options, analysis, outcome);
+  if (on_symbols) {
+    progress.Stop();  // downloads tell of themselves
+    return RunOnSymbols(options, analysis, outcome);
+  }
+  XPU_RETURN_IF_ERROR(ApplyFilter(options.filter, analysis));
+  std::unique_ptr<Analysis> before;
+  if (options.view == View::kDiff) {
+    XPU_ASSIGN_OR_RETURN(Model other, LoadCapture(options.other_capture));
+    before = std::make_unique<Analysis>(std::move(other), SymbolsOf(options.symbols));
+    XPU_RETURN_IF_ERROR(ApplyFilter(options.filter, *before));
+  }
   XPU_ASSIGN_OR_RETURN(Output output, Output::Open(options.output));
-  WriteView(options, analysis, output, outcome.notes);
+  if (options.pager && options.output.empty() && IsForReading(options.view)) {
+    output.PageTo(Pager::ForTerminal());
+  }
+  if (output.is_terminal() || options.symbols.debuginfod) {
+    progress.Stop();
+  } else {
+    progress.Begin("writing");
+  }
+  WriteView(options, analysis, before.get(), output, outcome.notes);
+  progress.Stop();
   const Status status = output.Close();
   const std::vector<LedgerEntry> ledger = BuildLedger(analysis);
   outcome.data_lost = std::any_of(ledger.begin(), ledger.end(), LosesData);

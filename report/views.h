@@ -17,12 +17,24 @@ enum class TableFormat : uint8_t { kTable, kCsv, kJson };
 struct FoldedOptions {
   MergeOptions merge;
   TimeUnit unit = TimeUnit::kMicroseconds;
+  bool reverse = false;  // innermost frame first
+};
+
+struct FlameGraphOptions {
+  MergeOptions merge;
+  std::string title;  // empty: the command line of the recording
 };
 
 struct TopOptions {
   uint64_t rows = 20;  // of each table, 0: all
   TableFormat format = TableFormat::kTable;
   std::string table;  // only this one, empty: all
+  std::string sort;   // by this column, largest first; empty: as the table comes
+  KernelNames kernel_names = KernelNames::kFull;
+  GraphStacks graph_stacks = GraphStacks::kBoth;
+};
+
+struct ScriptOptions {
   KernelNames kernel_names = KernelNames::kFull;
   GraphStacks graph_stacks = GraphStacks::kBoth;
 };
@@ -30,6 +42,7 @@ struct TopOptions {
 struct TraceOptions {
   KernelNames kernel_names = KernelNames::kFull;
   GraphStacks graph_stacks = GraphStacks::kBoth;
+  uint64_t max_events = 0;  // 0: no limit
 };
 
 // What was recorded, the ledger, the top of each table; within 80 columns.
@@ -38,9 +51,19 @@ void WriteSummary(Analysis& analysis, KernelNames kernel_names, Output& output);
 // time rounds to 0 and which are left out.
 void WriteFolded(Analysis& analysis, const FoldedOptions& options, Output& output,
                  std::string& notes);
-// Trace Event Format, for Perfetto and chrome://tracing.
-void WriteChromeTrace(Analysis& analysis, const TraceOptions& options, Output& output);
-void WriteTop(Analysis& analysis, const TopOptions& options, Output& output);
+// One HTML file that needs nothing else.
+void WriteFlameGraph(Analysis& analysis, const FlameGraphOptions& options, Output& output,
+                     std::string& notes);
+// Trace Event Format, for Perfetto and chrome://tracing. `notes` gets a sentence when
+// options.max_events cut it.
+void WriteChromeTrace(Analysis& analysis, const TraceOptions& options, Output& output,
+                      std::string& notes);
+void WriteTop(Analysis& analysis, const TopOptions& options, Output& output, std::string& notes);
+// The tables of two captures side by side, what became slower first.
+void WriteDiff(Analysis& before, Analysis& after, const TopOptions& options, Output& output,
+               std::string& notes);
+// One line for each event, in order of time.
+void WriteScript(Analysis& analysis, const ScriptOptions& options, Output& output);
 // Every record as one line of text.
 void WriteDump(const Analysis& analysis, Output& output);
 

@@ -23,10 +23,20 @@ VIEWS = {
     "folded_internal_mangled_ns.txt": ["--folded", "--mode", "gpu", "--unit", "ns",
                                        "--keep-internal-frames", "--kernel-names", "mangled"],
     "folded_offsets_samples.txt": ["--folded", "--mode", "cpu", "--unit", "samples", "--offsets"],
+    "folded_by_stream_ns.txt": ["--folded", "--by", "stream", "--unit", "ns"],
+    "folded_by_thread_reverse_us.txt": ["--folded", "--by", "thread", "--reverse"],
+    "script.txt": ["--script"],
     "top.txt": ["--top"],
     "top_short_kernels.txt": ["--top", "--table", "cuda_gpu_kern_sum", "--kernel-names", "short"],
     "top_kernels.csv": ["--top", "--format", "csv", "--table", "cuda_gpu_kern_sum"],
     "top.json": ["--top", "-n", "2", "--format", "json"],
+    "top_shapes.txt": ["--top", "--table", "cuda_gpu_kern_gb_sum"],
+    "top_api_gpu.csv": ["--top", "--format", "csv", "--table", "cuda_api_gpu_sum"],
+    "top_executions.json": ["--top", "--format", "json", "--table", "cuda_kern_exec_sum"],
+    "top_gpu_trace.csv": ["--top", "-n", "0", "--format", "csv", "--table", "cuda_gpu_trace"],
+    "top_api_trace.txt": ["--top", "-n", "0", "--table", "cuda_api_trace"],
+    "top_sorted.txt": ["--top", "--sort", "min", "--table", "cuda_api_sum"],
+    "tables.txt": ["--list-tables"],
     "dump.txt": ["--dump"],
     "chrome_trace.json": ["--chrome-trace"],
 }
@@ -55,43 +65,73 @@ def differences(name, expected, actual):
             yield f"  + {line}"
 
 
-def trace_problems(events):
-    """What viewers need: integer numbers, nested slices, arrows that meet slices."""
-    slices, stacks = {}, {}
-    for event in events:
-        track = (event["pid"], event["tid"])
-        if not all(isinstance(number, int) for number in track):
-            yield f"pid and tid are not integers: {event}"
-        if event["ph"] == "X":
-            start = round(event["ts"] * 1000)
-            slices.setdefault(track, []).append((start, start + round(event["dur"] * 1000)))
-        elif event["ph"] == "B":
-            stacks.setdefault(track, []).append(event["ts"])
-        elif event["ph"] == "E" and not (stacks.get(track) and
-                                         stacks[track].pop() <= event["ts"]):
-            yield f"an end without a begin: {event}"
-    if any(stacks.values()):
-        yield "slices that never end"
-    named = {(e["pid"], e["tid"]) for e in events if e["name" if "name" in e else "ph"] ==
-             "thread_name"}
-    for track, each in slices.items():
-        if track not in named:
-            yield f"{track} has no name"
-        each.sort()
-        for (_, end), (start, _) in zip(each, each[1:]):
-            if start < end:
-                yield f"slices of {track} overlap at {start}"
+def nesting_problems(track, slices):
+    """Slices of a track lie within one another or beside one another; outer ones come first."""
+    around = []
+    for start, end in sorted(slices, key=lambda s: (s[0], -s[1])):
+        while around and around[-1] <= start:
+            around.pop()
+        if around and around[-1] < end:
+            yield f"slices of {track} overlap at {start}"
+        around.append(end)
+
+
+def arrow_problems(events, slices):
     arrows = {}
     for event in events:
         if event["ph"] not in "sf":
             continue
-        arrows.setdefault(event["id"], []).append(event["ph"])
+        arrows.setdefault(event["id"], []).append((event["ph"], event["ts"]))
         at = round(event["ts"] * 1000)
         inside = [start for start, end in slices[(event["pid"], event["tid"])]
                   if start <= at <= end]
         if not inside or (event["ph"] == "f" and at not in inside):
             yield f"an arrow that meets no slice: {event}"
-    yield from (f"arrow {number}: {ends}" for number, ends in arrows.items() if ends != ["s", "f"])
+    for number, ends in arrows.items():
+        if [phase for phase, _ in ends] != ["s", "f"] or ends[0][1] > ends[1][1]:
+            yield f"arrow {number}: {ends}"
+
+
+def counter_problems(events):
+    last = {}
+    for event in events:
+        if event["ph"] != "C":
+            continue
+        counter = (event["pid"], event["name"], *event["args"])
+        [value] = event["args"].values()
+        if value < 0 or (event["name"] == "busy" and value > 100):
+            yield f"{counter} is {value}"
+        if counter in last and last[counter][0] >= event["ts"]:
+            yield f"{counter} goes back in time at {event['ts']}"
+        last[counter] = (event["ts"], value)
+    yield from (f"{counter} ends with {value}" for counter, (_, value) in last.items() if value)
+
+
+def trace_problems(events):
+    """What viewers need: integer numbers, nested slices, arrows that meet slices."""
+    slices = {}
+    for event in events:
+        if not all(isinstance(event[key], int) for key in ("pid", "tid")):
+            yield f"pid and tid are not integers: {event}"
+        if event["ph"] not in "XsfCM":
+            yield f"an unexpected event: {event}"
+        if event["ph"] == "X":
+            start = round(event["ts"] * 1000)
+            slices.setdefault((event["pid"], event["tid"]), []).append(
+                (start, start + round(event["dur"] * 1000)))
+    names = {}
+    for event in events:
+        if event["ph"] == "M":
+            names.setdefault(event["name"], set()).add((event["pid"], event["tid"]))
+    for track, each in slices.items():
+        for kind in ("thread_name", "thread_sort_index"):
+            if track not in names[kind]:
+                yield f"{track} has no {kind}"
+        if (track[0], 0) not in names["process_name"]:
+            yield f"{track[0]} has no name"
+        yield from nesting_problems(track, each)
+    yield from arrow_problems(events, slices)
+    yield from counter_problems(events)
 
 
 def folded_problems(text):
@@ -113,6 +153,32 @@ def total_problems(dump, folded_ns):
     folded = sum(int(line.rsplit(" ", 1)[1]) for line in folded_ns.splitlines())
     if folded != total:
         yield f"folded GPU time {folded} ns, records {total} ns"
+
+
+def script_problems(script, dump, folded_ns):
+    """Six columns, in order of time, every event once."""
+    times, counts, gpu_ns = [], {}, 0
+    for line in script.splitlines():
+        columns, _, pairs = line.partition("\t")
+        time, _comm, pid, tid, cpu, _stack = columns.split(" ", 5)
+        event = dict(pair.split("=") for pair in pairs.split()) if pairs else {"event": "sample"}
+        times.append(int(time))
+        counts[event["event"]] = counts.get(event["event"], 0) + 1
+        if not (pid + tid).isdigit() or cpu.isdigit() != (event["event"] == "sample"):
+            yield f"columns: {line}"
+        if "gpu" in event and event["event"] != "sync":
+            gpu_ns += int(event["duration_ns"])
+    if times != sorted(times):
+        yield "the script is not in order of time"
+    kinds = [line.split()[0] for line in dump.splitlines()]
+    for event, kind in {"sample": "cpu_sample", "api": "api_call", "kernel": "kernel",
+                        "memcpy": "memcpy", "memset": "memset", "graph": "graph_launch",
+                        "sync": "synchronization"}.items():
+        if counts.get(event, 0) != kinds.count(kind):
+            yield f"{counts.get(event, 0)} lines of {event}, {kinds.count(kind)} records"
+    folded = sum(int(line.rsplit(" ", 1)[1]) for line in folded_ns.splitlines())
+    if gpu_ns != folded:
+        yield f"GPU time of the script {gpu_ns} ns, folded {folded} ns"
 
 
 def strict_problems(binary, folder):
@@ -151,6 +217,8 @@ def main():
         if name.startswith("folded"):
             problems += folded_problems(out)
     problems += total_problems(outputs["dump.txt"], outputs["folded_gpu_ns.txt"])
+    problems += script_problems(outputs["script.txt"], outputs["dump.txt"],
+                                outputs["folded_gpu_ns.txt"])
     print("\n".join(problems) or f"{len(VIEWS)} views are as expected")
     return 1 if problems else 0
 

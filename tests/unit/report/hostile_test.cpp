@@ -6,6 +6,7 @@
 
 #include "format/fields.h"
 #include "report/ledger.h"
+#include "report/top_tables.h"
 #include "tests/unit/report/model_builder.h"
 #include "tests/unit/report/report_testing.h"
 
@@ -86,13 +87,27 @@ TEST_P(HostileTest, EveryViewOfAnyEvents) {
       }
     }
   }
+  for (const GroupBy by :
+       {GroupBy::kThread, GroupBy::kProcess, GroupBy::kStream, GroupBy::kDevice}) {
+    test::Folded(analysis, {.merge = {.by = by}, .reverse = true});
+  }
+  std::string notes;
   for (const TableFormat format : {TableFormat::kTable, TableFormat::kCsv, TableFormat::kJson}) {
-    test::Written(
-        [&](Output& output) { WriteTop(analysis, {.format = format, .table = {}}, output); });
+    for (const TableKind& kind : TableKinds()) {
+      const std::string sort = format == TableFormat::kCsv ? kind.columns.back().name : "";
+      test::Written([&](Output& output) {
+        WriteTop(analysis,
+                 {.rows = 0, .format = format, .table = std::string(kind.name), .sort = sort},
+                 output, notes);
+      });
+    }
   }
   const auto written = test::Written([&](Output& output) {
     WriteSummary(analysis, KernelNames::kFull, output);
-    WriteChromeTrace(analysis, {.kernel_names = KernelNames::kMangled}, output);
+    WriteChromeTrace(analysis, {.kernel_names = KernelNames::kMangled}, output, notes);
+    WriteFlameGraph(analysis, {}, output, notes);
+    WriteDiff(analysis, analysis, {}, output, notes);
+    WriteScript(analysis, {}, output);
     WriteDump(analysis, output);
   });
   EXPECT_FALSE(written.empty());

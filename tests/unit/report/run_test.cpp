@@ -19,7 +19,7 @@ class RunTest : public testing::Test {
  protected:
   Status Run(View view = View::kSummary) {
     ReportOptions options;
-    options.capture = folder_ / "capture.xpu";
+    options.captures = {folder_ / "capture.xpu"};
     options.output = folder_ / "out";
     options.view = view;
     outcome_ = {};

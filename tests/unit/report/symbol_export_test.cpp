@@ -51,7 +51,7 @@ class SymbolExportTest : public testing::Test {
   }
   Status Run(View view, const std::string& output) {
     ReportOptions options;
-    options.capture = capture_.empty() ? folder_ / "capture.xpu" : capture_;
+    options.captures = {capture_.empty() ? folder_ / "capture.xpu" : capture_};
     options.output = output;
     options.view = view;
     outcome_ = {};

@@ -1,0 +1,58 @@
+// What `xpu-report --help` prints.
+#pragma once
+
+#include <string_view>
+
+namespace xpu {
+
+// CLI11's own help lists types and groups in more lines than a screen has.
+inline constexpr std::string_view kHelpText =
+    R"(Usage: xpu-report [OPTIONS] [CAPTURE...]
+Shows what xpu-record recorded; several captures as one (default capture.xpu).
+
+Views (one; none: a summary)
+  --folded              folded stacks, for flamegraph.pl, inferno, speedscope
+  --flamegraph          one HTML file (-o FILE.html) with zoom and search
+  --chrome-trace        JSON for Perfetto and chrome://tracing
+  --top                 tables of kernels, copies, API calls, functions, paths
+  --diff BEFORE         tables of what became slower since the capture BEFORE
+  --script              one line for each event, in order of time
+  --dump                every record of the capture as text
+
+Options
+  -o, --output FILE     write to FILE, compressed when it ends in .gz
+  --kernel-names WHICH  full (default), short or mangled
+  --graph-stacks WHICH  work of graphs under launch, creation or both (default)
+  --no-pager            write to the terminal, however long it is
+  --strict              exit with status 3 when data was lost
+  --list-tables, -h, --help, --version
+
+Only a part (lists with commas; all must agree)
+  --pid, --tid, --comm  processes, threads, names of threads or processes
+  --device, --stream, --kernel REGEX, --api REGEX  GPU work and its calls
+  --time FROM-TO        from the start of the recording: 1.5s-2s, 300ms-
+
+Symbols
+  --inline, --lines, --offsets  show inlined functions, file:line, +0x12
+  --symfs DIR           look for the recorded machine's files below DIR
+  --debug-dir DIR       look for debug files in DIR (default /usr/lib/debug)
+  --debuginfod          ask debuginfod for what is not here
+  --export-symbols DIR  only write the symbols in the capture as a build-id tree
+  --embed-symbols       only add symbols of files that are here to the capture
+
+Options of --folded and --flamegraph
+  --mode MODE           merge (default: CPU and GPU time), gpu, cpu, idle
+  --by WHAT             thread, process, stream or device first
+  --device-tags, --keep-internal-frames  name the GPU; keep frames of CUDA
+  --unit UNIT, --reverse  us (default), ns, samples; innermost first (--folded)
+
+Options of tables, of --chrome-trace (--max-events) and --flamegraph (--title)
+  -n, --rows N          rows of each table (default 20, 0: all)
+  --format FORMAT       table (default), csv, json
+  --table NAME, --sort COLUMN  only this table; by this column (--top)
+  --max-events N, --title TEXT
+
+More in xpu-report(1).
+)";
+
+}  // namespace xpu
