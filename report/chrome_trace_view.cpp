@@ -1,15 +1,21 @@
 #include <algorithm>
-#include <map>
+#include <array>
+#include <numeric>
+#include <optional>
 #include <string>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include "format/base/text.h"
 #include "report/call_paths.h"
-#include "report/launched_kernel.h"
+#include "report/gpu_names.h"
 #include "report/ledger.h"
 #include "report/text.h"
 #include "report/trace_args.h"
+#include "report/trace_counters.h"
+#include "report/trace_names.h"
+#include "report/trace_samples.h"
 #include "report/trace_tracks.h"
 #include "report/trace_writer.h"
 #include "report/views.h"
@@ -39,192 +45,221 @@ class Trace {
  public:
   Trace(Analysis& analysis, const TraceOptions& options, Output& output)
       : analysis_(analysis),
+        launches_(analysis.correlation.launches),
         options_(options),
-        names_(analysis, options.kernel_names),
         output_(output),
-        writer_(output, FirstTime(analysis)),
+        base_ns_(FirstTime(analysis)),
+        writer_(output, base_ns_),
         tracks_(analysis, writer_),
-        paths_(analysis, {.graph_stacks = options.graph_stacks}) {}
+        paths_(analysis, {.graph_stacks = options.graph_stacks}),
+        names_(analysis, paths_, options.kernel_names),
+        samples_(analysis, paths_, names_, tracks_, writer_) {}
 
-  void Write() {
-    paths_.NameAhead(true, true);
-    WriteCalls();
-    WriteWork();
-    WriteOverheads();
-    WriteSamples();
-    WriteOtherData();
-  }
+  void Write(std::string& notes);
 
  private:
-  void WriteCalls();
-  void WriteWork();
-  void WriteOneWork(const GpuWork& work);
-  std::string CallArgs(const Launch& launch);
-  std::string WorkArgs(const GpuWork& work);
-  void WriteOverheads();
-  void WriteSamples();
-  void WriteThreadSamples(const std::vector<uint32_t>& samples);
-  void WriteOtherData();
+  // What is written in order of time: each sort comes in that order already.
+  enum Sort : size_t { kCalls, kWork, kOverheads, kSamples, kSorts };
+  struct TimedOverhead {
+    uint64_t start_ns = 0;
+    uint64_t end_ns = 0;
+    const Overhead* overhead = nullptr;
+  };
+
+  void OrderCalls();
+  void OrderWork();
+  void OrderOverheads();
+  size_t SizeOf(Sort sort) const;
+  uint64_t TimeOf(Sort sort, size_t at) const;
+  // Returns the time of the first that was left out, when there were too many.
+  std::optional<uint64_t> WriteSlices();
+  void WriteSlice(Sort sort, size_t at);
+  void WriteCall(uint32_t index);
+  void WriteWork(const GpuWork& work);
+  void WriteOverhead(const TimedOverhead& overhead);
+  // Returns what to say about it.
+  std::string MarkCut(uint64_t cut_ns);
+  std::string OtherData(uint64_t bucket_ns, std::string_view cut) const;
 
   Analysis& analysis_;
+  const std::vector<Launch>& launches_;
   const TraceOptions options_;
-  GpuNames names_;
   Output& output_;
+  const uint64_t base_ns_;
   TraceWriter writer_;
   TraceTracks tracks_;
   CallPaths paths_;
+  TraceNames names_;
+  TraceSamples samples_;
+  std::vector<uint32_t> calls_;  // in order of time, of launches_
+  std::vector<uint32_t> work_;   // likewise, of the correlation's work
+  std::vector<TimedOverhead> overheads_;
+  std::vector<TraceTrack> call_tracks_;  // by launch; none: it is not written (yet)
 };
 
-std::string Trace::CallArgs(const Launch& launch) {
-  std::string args = launch.probe != 0 ? Format("\"matched\":\"{}\"", MatchText(launch.stack_match))
-                                       : Format("\"correlation\":{}", launch.correlation_id);
-  if (launch.return_value != 0) AppendFormat(args, ",\"error\":{}", launch.return_value);
-  if (FateOf(launch) == LaunchFate::kCaptured) {
-    AppendFormat(args, ",\"captured graph nodes\":{}", launch.graph_nodes);
-  }
-  if (launch.probe != 0) {
-    const std::string kernel = LaunchedKernel(analysis_, names_, launch);
-    if (!kernel.empty()) {
-      args += ",\"kernel\":";
-      AppendJsonString(args, kernel);
-    }
-  }
-  if (launch.stack) {
-    const CallTree::Node& call = paths_.tree()[paths_.OfLaunch(launch)];
-    if (paths_.tree()[call.parent].parent) {  // not just the name of the thread
-      args += ",\"caller\":";
-      AppendJsonString(args, analysis_.frames[paths_.tree()[call.parent].frame].Label());
-    }
-  }
-  return args;
+// Of one start the longest first, which then encloses the others.
+void Trace::OrderCalls() {
+  calls_.resize(launches_.size());
+  std::iota(calls_.begin(), calls_.end(), 0);
+  std::sort(calls_.begin(), calls_.end(), [this](uint32_t a, uint32_t b) {
+    return std::tuple(launches_[a].start_ns, launches_[b].end_ns, a) <
+           std::tuple(launches_[b].start_ns, launches_[a].end_ns, b);
+  });
+  call_tracks_.resize(launches_.size());
 }
 
-void Trace::WriteCalls() {
-  for (const Launch& launch : analysis_.correlation.launches) {
-    if (output_.failed()) return;
-    writer_.Slice(tracks_.Thread(OwnerOf(analysis_, launch)),
-                  ApiNameOf(analysis_.api_names, launch), "cuda_api", launch.start_ns,
-                  launch.end_ns, CallArgs(launch));
+void Trace::OrderWork() {
+  const std::vector<GpuWork>& all = analysis_.correlation.work;
+  for (uint32_t i = 0; i < all.size(); ++i) {
+    if (all[i].timed) work_.push_back(i);
   }
+  std::sort(work_.begin(), work_.end(), [&](uint32_t a, uint32_t b) {
+    return std::tuple(all[a].start_ns, a) < std::tuple(all[b].start_ns, b);
+  });
 }
 
-void Trace::WriteWork() {
-  std::vector<const GpuWork*> in_order;
-  for (const GpuWork& work : analysis_.correlation.work) {
-    if (work.timed) in_order.push_back(&work);
-  }
-  std::stable_sort(in_order.begin(), in_order.end(),
-                   [](const GpuWork* a, const GpuWork* b) { return a->start_ns < b->start_ns; });
-  for (const GpuWork* work : in_order) {
-    if (output_.failed()) return;
-    WriteOneWork(*work);
-  }
-}
-
-std::string Trace::WorkArgs(const GpuWork& work) {
-  std::string args = TraceArgs(analysis_.model.events, work);
-  if (work.launch == GpuWork::kNoLaunch) args += ",\"launch\":\"[unknown launch]\"";
-  if (work.origin == NodeOrigin::kNoNode || options_.graph_stacks == GraphStacks::kLaunch) {
-    return args;
-  }
-  std::string path;
-  for (const FrameId frame : paths_.CapturedAt(work)) {
-    if (!path.empty()) path += " > ";
-    path += analysis_.frames[frame].Label();
-  }
-  args += ",\"captured_at\":";
-  AppendJsonString(args, path);
-  return args;
-}
-
-void Trace::WriteOneWork(const GpuWork& work) {
-  const bool waits = work.kind == WorkKind::kSynchronization;
-  const Owner owner = OwnerOf(analysis_, work);
-  const TraceTrack track =
-      tracks_.Gpu(owner.process, work.instance, work.device_id,
-                  waits ? TraceTracks::GpuRow::kSynchronizations : TraceTracks::GpuRow::kStream,
-                  waits ? 0 : work.stream_id, work.start_ns, work.end_ns);
-  writer_.Slice(track, names_.Title(work), TraceCategory(work.kind), work.start_ns, work.end_ns,
-                WorkArgs(work));
-  if (work.launch == GpuWork::kNoLaunch || waits) return;
-  const Launch& launch = analysis_.correlation.launches[work.launch];
-  // Strictly inside the call's slice: at its very start some viewers miss it.
-  const uint64_t from_ns = std::min(launch.start_ns + 1, launch.end_ns);
-  writer_.Arrow(tracks_.Thread(OwnerOf(analysis_, launch)), from_ns, track, work.start_ns);
-}
-
-void Trace::WriteOverheads() {
-  struct Timed {
-    uint64_t start_ns;
-    uint64_t end_ns;
-    const Overhead* overhead;
-  };
-  std::vector<Timed> in_order;
+void Trace::OrderOverheads() {
   for (const Overhead& overhead : analysis_.model.events.overheads) {
     if (overhead.start_ns == 0 || overhead.end_ns < overhead.start_ns) continue;
     const ClockFit& clock = analysis_.clocks.Of(overhead.instance);
     const uint64_t start_ns = clock.ToMonotonic(overhead.start_ns);
-    in_order.push_back(
-        {start_ns, std::max(start_ns, clock.ToMonotonic(overhead.end_ns, start_ns)), &overhead});
+    const uint64_t end_ns = clock.ToMonotonic(overhead.end_ns, start_ns);
+    overheads_.push_back({start_ns, std::max(start_ns, end_ns), &overhead});
   }
-  std::stable_sort(in_order.begin(), in_order.end(),
-                   [](const Timed& a, const Timed& b) { return a.start_ns < b.start_ns; });
-  for (const auto& [start_ns, end_ns, overhead] : in_order) {
-    if (output_.failed()) return;
-    const auto process = analysis_.correlation.processes.find(overhead->instance);
-    const uint32_t pid = process == analysis_.correlation.processes.end() ? 0 : process->second.pid;
-    writer_.Slice(tracks_.Overheads(analysis_.processes.At(pid, start_ns), start_ns, end_ns),
-                  OverheadName(overhead->overhead_kind), "overhead", start_ns, end_ns,
-                  Format("\"correlation\":{}", overhead->correlation_id));
+  std::stable_sort(
+      overheads_.begin(), overheads_.end(),
+      [](const TimedOverhead& a, const TimedOverhead& b) { return a.start_ns < b.start_ns; });
+}
+
+size_t Trace::SizeOf(Sort sort) const {
+  switch (sort) {
+    case kCalls:
+      return calls_.size();
+    case kWork:
+      return work_.size();
+    case kOverheads:
+      return overheads_.size();
+    case kSamples:
+      return analysis_.model.events.cpu_samples.size();
+    case kSorts:
+      break;
+  }
+  return 0;
+}
+
+uint64_t Trace::TimeOf(Sort sort, size_t at) const {
+  switch (sort) {
+    case kCalls:
+      return launches_[calls_[at]].start_ns;
+    case kWork:
+      return analysis_.correlation.work[work_[at]].start_ns;
+    case kOverheads:
+      return overheads_[at].start_ns;
+    case kSamples:
+      return analysis_.model.events.cpu_samples[at].time_ns;
+    case kSorts:
+      break;
+  }
+  return 0;
+}
+
+void Trace::WriteSlice(Sort sort, size_t at) {
+  switch (sort) {
+    case kCalls:
+      return WriteCall(calls_[at]);
+    case kWork:
+      return WriteWork(analysis_.correlation.work[work_[at]]);
+    case kOverheads:
+      return WriteOverhead(overheads_[at]);
+    case kSamples:
+      return samples_.Write(analysis_.model.events.cpu_samples[at]);
+    case kSorts:
+      break;
   }
 }
 
-void Trace::WriteSamples() {
-  const auto& samples = analysis_.model.events.cpu_samples;
-  std::map<std::tuple<ProcessId, uint32_t>, std::vector<uint32_t>> by_thread;
-  for (uint32_t i = 0; i < samples.size(); ++i) {
-    by_thread[{analysis_.processes.At(samples[i].pid, samples[i].time_ns), samples[i].tid}]
-        .push_back(i);
+std::optional<uint64_t> Trace::WriteSlices() {
+  std::array<size_t, kSorts> at{};
+  while (!output_.failed()) {
+    std::optional<std::pair<uint64_t, Sort>> next;
+    for (const Sort sort : {kCalls, kWork, kOverheads, kSamples}) {
+      if (at[sort] == SizeOf(sort)) continue;
+      const uint64_t time_ns = TimeOf(sort, at[sort]);
+      if (!next || time_ns < next->first) next = {time_ns, sort};
+    }
+    if (!next) break;
+    const uint64_t slices = writer_.slices() + samples_.open_slices();
+    if (options_.max_events != 0 && slices >= options_.max_events) return next->first;
+    WriteSlice(next->second, at[next->second]++);
   }
-  for (const auto& [thread, indexes] : by_thread) WriteThreadSamples(indexes);
+  return std::nullopt;
 }
 
-// Viewers do not import stack samples from JSON. A sample becomes nested slices that last until
-// the next sample, frames that it shares with the sample before go on.
-void Trace::WriteThreadSamples(const std::vector<uint32_t>& indexes) {
-  const auto& samples = analysis_.model.events.cpu_samples;
-  const TraceTrack track = tracks_.Samples(OwnerOf(analysis_, samples[indexes.front()]));
-  std::vector<PathId> open;
-  std::vector<PathId> path;
-  for (size_t i = 0; i < indexes.size() && !output_.failed(); ++i) {
-    const CpuSample& sample = samples[indexes[i]];
-    path.clear();
-    for (PathId at = paths_.OfSample(sample); paths_.tree()[at].parent;
-         at = paths_.tree()[at].parent) {
-      path.push_back(at);
-    }
-    std::reverse(path.begin(), path.end());
-    const size_t same = static_cast<size_t>(
-        std::mismatch(open.begin(), open.end(), path.begin(), path.end()).first - open.begin());
-    for (; open.size() > same; open.pop_back()) writer_.End(track, sample.time_ns);
-    for (size_t depth = same; depth < path.size(); ++depth) {
-      const NamedFrame& frame = analysis_.frames[paths_.tree()[path[depth]].frame];
-      const bool is_kernel = frame.origin == FrameOrigin::kKernel;
-      writer_.Begin(track, frame.Label(), is_kernel ? "cpu_kernel" : "cpu", sample.time_ns);
-      open.push_back(path[depth]);
-    }
-    // The thread slept when the next sample is late: the slices end with this one's share.
-    const uint64_t weight_ns = SampleWeightNs(analysis_.model, sample.source);
-    const bool last = i + 1 == indexes.size();
-    const uint64_t next_ns = last ? ~uint64_t{0} : samples[indexes[i + 1]].time_ns;
-    if (next_ns - sample.time_ns > weight_ns + weight_ns / 2) {
-      for (; !open.empty(); open.pop_back()) writer_.End(track, sample.time_ns + weight_ns);
-    }
-  }
-  for (; !open.empty(); open.pop_back()) writer_.End(track, samples[indexes.back()].time_ns);
+void Trace::WriteCall(uint32_t index) {
+  const Launch& launch = launches_[index];
+  const TraceTrack track =
+      tracks_.Calls(OwnerOf(analysis_, launch), launch.start_ns, launch.end_ns);
+  call_tracks_[index] = track;
+  writer_.Slice(track, names_.OfCall(launch), launch.start_ns, launch.end_ns);
+  WriteCallArgs(launch, writer_);
+  const std::string kernel = names_.KernelOf(launch);
+  if (!kernel.empty()) writer_.ArgText("kernel", kernel);
+  const std::string_view caller = names_.CallerOf(launch);
+  if (!caller.empty()) writer_.ArgJson("caller", caller);
 }
 
-void Trace::WriteOtherData() {
+void Trace::WriteWork(const GpuWork& work) {
+  const TraceTrack track = tracks_.Work(work);
+  writer_.Slice(track, names_.OfWork(work), work.start_ns, work.end_ns);
+  WriteWorkArgs(analysis_, work, writer_);
+  if (work.origin != NodeOrigin::kNoNode && options_.graph_stacks != GraphStacks::kLaunch) {
+    writer_.ArgJson("captured_at", names_.CapturedAt(work));
+  }
+  if (work.launch == GpuWork::kNoLaunch || work.kind == WorkKind::kSynchronization) return;
+  // An arrow back in time, where the clocks are off, is one that viewers do not draw.
+  if (call_tracks_[work.launch].tid == 0) return;
+  const Launch& launch = launches_[work.launch];
+  // Strictly inside the call's slice: at its very start some viewers miss it.
+  const uint64_t from_ns = std::min({launch.start_ns + 1, launch.end_ns, work.start_ns});
+  writer_.Arrow(call_tracks_[work.launch], from_ns, track, work.start_ns);
+}
+
+void Trace::WriteOverhead(const TimedOverhead& timed) {
+  const auto& [start_ns, end_ns, overhead] = timed;
+  const auto process = analysis_.correlation.processes.find(overhead->instance);
+  const uint32_t pid = process == analysis_.correlation.processes.end() ? 0 : process->second.pid;
+  writer_.Slice(tracks_.Overheads(analysis_.processes.At(pid, start_ns), start_ns, end_ns),
+                TraceName(OverheadName(overhead->overhead_kind), "overhead"), start_ns, end_ns);
+  writer_.Arg("correlation", overhead->correlation_id);
+}
+
+std::string Trace::MarkCut(uint64_t cut_ns) {
+  const uint64_t since_start_us = (cut_ns - std::min(cut_ns, base_ns_)) / 1000;
+  const std::string time =
+      Format("{}.{:06}s", since_start_us / 1'000'000, since_start_us % 1'000'000);
+  const std::string what =
+      Format("cut after {} events, at {}", WithThousands(writer_.slices()), time);
+  writer_.Mark(what + ": xpu-report --max-events", cut_ns);
+  return Format("the trace is {} (--max-events)\n  hint: --time {}- shows what follows\n", what,
+                time);
+}
+
+void Trace::Write(std::string& notes) {
+  paths_.NameAhead(true, true);
+  OrderCalls();
+  OrderWork();
+  OrderOverheads();
+  const std::optional<uint64_t> cut_ns = WriteSlices();
+  samples_.Finish();
+  const uint64_t bucket_ns =
+      WriteTraceCounters(analysis_, cut_ns.value_or(~uint64_t{0}), tracks_, writer_);
+  std::string cut;
+  if (cut_ns) cut = MarkCut(*cut_ns);
+  writer_.Finish(OtherData(bucket_ns, cut));
+  notes += cut;
+}
+
+std::string Trace::OtherData(uint64_t bucket_ns, std::string_view cut) const {
   const Model& model = analysis_.model;
   std::string data;
   const auto member = [&](std::string_view key, std::string_view text) {
@@ -240,19 +275,22 @@ void Trace::WriteOtherData() {
     member("host", model.Text(info.host_name));
     member("kernel", model.Text(info.kernel_release));
   }
+  if (!cut.empty()) member("cut", cut.substr(0, cut.find('\n')));
+  if (bucket_ns != 0) member("counters", "means over " + HumanDuration(bucket_ns));
   for (const LedgerEntry& entry : BuildLedger(analysis_)) {
     std::string text = Format("{} {} ({})", entry.count, entry.what, SeverityName(entry.severity));
     for (const std::string& detail : entry.details) text += "; " + detail;
     if (!entry.advice.empty()) text += "; hint: " + entry.advice;
     member("loss " + entry.name, text);
   }
-  writer_.Finish(data);
+  return data;
 }
 
 }  // namespace
 
-void WriteChromeTrace(Analysis& analysis, const TraceOptions& options, Output& output) {
-  Trace(analysis, options, output).Write();
+void WriteChromeTrace(Analysis& analysis, const TraceOptions& options, Output& output,
+                      std::string& notes) {
+  Trace(analysis, options, output).Write(notes);
 }
 
 }  // namespace xpu

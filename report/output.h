@@ -3,11 +3,14 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "format/base/handle.h"
 #include "format/base/result.h"
+#include "report/pager.h"
 
 namespace xpu {
 
@@ -24,6 +27,10 @@ class Output {
   void Write(std::string_view text);
   Status Close();
 
+  // What does not fit on the screen is shown by `pager`, when there is one.
+  void PageTo(std::optional<Pager> pager) { pager_ = std::move(pager); }
+  bool is_terminal() const;
+
   bool failed() const { return !status_.ok(); }
   // The reader of the pipe went away, which is no error: `xpu-report --dump | head`.
   bool closed_by_reader() const { return closed_by_reader_; }
@@ -32,6 +39,7 @@ class Output {
   class Gzip;
   Output(int fd, std::string name);
   void Flush();
+  void Send(std::string_view bytes);
   void WriteThrough(std::string_view bytes);
 
   UniqueFd owned_;
@@ -39,6 +47,7 @@ class Output {
   std::string name_;
   std::string buffer_;
   std::unique_ptr<Gzip> gzip_;
+  std::optional<Pager> pager_;
   Status status_ = Ok();
   bool closed_by_reader_ = false;
 };

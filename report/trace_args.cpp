@@ -1,6 +1,8 @@
 #include "report/trace_args.h"
 
+#include <algorithm>
 #include <array>
+#include <limits>
 
 #include "format/base/text.h"
 
@@ -14,41 +16,73 @@ std::string_view MemoryKindName(uint32_t kind) {
   return kind < kNames.size() ? kNames[kind] : kNames[0];
 }
 
-std::string Args(const Kernel& kernel) {
-  std::string args = Format(
-      "\"grid\":[{},{},{}],\"block\":[{},{},{}],\"registers per thread\":{},"
-      "\"static shared memory\":{},\"dynamic shared memory\":{},\"local memory per thread\":{}",
-      kernel.grid_x, kernel.grid_y, kernel.grid_z, kernel.block_x, kernel.block_y, kernel.block_z,
-      kernel.registers_per_thread, kernel.static_shared_memory_bytes,
-      kernel.dynamic_shared_memory_bytes, kernel.local_memory_per_thread_bytes);
-  return args;
-}
-
-std::string Args(const Memcpy& copy) {
-  return Format("\"bytes\":{},\"source\":\"{}\",\"destination\":\"{}\"", copy.size_bytes,
-                MemoryKindName(copy.source_kind), MemoryKindName(copy.destination_kind));
-}
-
-std::string Args(const Memset& set) {
-  return Format("\"bytes\":{},\"value\":{}", set.size_bytes, set.value);
-}
-
-std::string Args(const GraphLaunch& graph) { return Format("\"graph\":{}", graph.graph_id); }
-
-std::string Args(const Synchronization& wait) { return Format("\"event\":{}", wait.event_id); }
-
-// What every record has.
-template <typename Record>
-std::string AllArgs(const Record& record) {
-  std::string args = Format("{},\"correlation\":{},\"stream\":{},\"context\":{}", Args(record),
-                            record.correlation_id, record.stream_id, record.context_id);
-  if constexpr (requires { record.graph_node_id; }) {
-    if (record.graph_node_id != 0) {
-      AppendFormat(args, ",\"graph\":{},\"graph node\":{}",
-                   GraphIdOf(record.graph_id, record.graph_node_id), record.graph_node_id);
-    }
+void WriteArgs(const Kernel& kernel, TraceWriter& writer) {
+  writer.Arg("grid", {kernel.grid_x, kernel.grid_y, kernel.grid_z});
+  writer.Arg("block", {kernel.block_x, kernel.block_y, kernel.block_z});
+  if (kernel.cluster_x != 0) {
+    writer.ArgText("cluster",
+                   Format("{} x {} x {}", kernel.cluster_x, kernel.cluster_y, kernel.cluster_z));
   }
-  return args;
+  writer.Arg("registers per thread", kernel.registers_per_thread);
+  writer.Arg("static shared memory", kernel.static_shared_memory_bytes);
+  writer.Arg("dynamic shared memory", kernel.dynamic_shared_memory_bytes);
+  writer.Arg("local memory per thread", kernel.local_memory_per_thread_bytes);
+}
+
+// Bytes per nanosecond are GB/s.
+void WriteBytes(uint64_t bytes, uint64_t duration_ns, TraceWriter& writer) {
+  writer.Arg("bytes", bytes);
+  if (duration_ns == 0 || bytes > std::numeric_limits<uint64_t>::max() / 1000) return;
+  writer.ArgThousandths("memory bandwidth (GB/s)", bytes * 1000 / duration_ns);
+}
+
+void WriteArgs(const Memcpy& copy, TraceWriter& writer) {
+  writer.ArgText("source", MemoryKindName(copy.source_kind));
+  writer.ArgText("destination", MemoryKindName(copy.destination_kind));
+}
+
+void WriteArgs(const Memset& set, TraceWriter& writer) { writer.Arg("value", set.value); }
+
+void WriteArgs(const GraphLaunch& graph, TraceWriter& writer) {
+  writer.Arg("graph", graph.graph_id);
+}
+
+void WriteArgs(const Synchronization& wait, TraceWriter& writer) {
+  writer.Arg("event", wait.event_id);
+}
+
+// From the call to the start of its work: when it began, and how much of that the work waited
+// after the call had returned. Not of a graph's node, which waits for the nodes before it.
+void WriteLatency(const Analysis& analysis, const GpuWork& work, TraceWriter& writer) {
+  if (work.launch == GpuWork::kNoLaunch) {
+    writer.ArgText("launch", "[unknown launch]");
+    return;
+  }
+  const Launch& launch = analysis.correlation.launches[work.launch];
+  const bool is_node = work.origin != NodeOrigin::kNoNode;
+  if (work.kind == WorkKind::kSynchronization || is_node || !launch.has_call) return;
+  if (work.start_ns < launch.start_ns) return;  // the clocks are off by as much
+  writer.ArgThousandths("launch latency (us)", work.start_ns - launch.start_ns);
+  writer.ArgThousandths("queue time (us)", work.start_ns - std::min(work.start_ns, launch.end_ns));
+}
+
+template <typename Record>
+void WriteAllArgs(const Analysis& analysis, const Record& record, const GpuWork& work,
+                  TraceWriter& writer) {
+  if constexpr (requires { record.size_bytes; }) {
+    WriteBytes(record.size_bytes, work.duration_ns, writer);
+  }
+  WriteArgs(record, writer);
+  WriteLatency(analysis, work, writer);
+  writer.Arg("device", analysis.gpus.Of(work.instance, work.device_id).number);
+  writer.Arg("context", record.context_id);
+  writer.Arg("stream", record.stream_id);
+  writer.Arg("correlation", record.correlation_id);
+  if constexpr (requires { record.graph_node_id; }) {
+    if (record.graph_node_id == 0) return;
+    writer.Arg("graph", GraphIdOf(record.graph_id, record.graph_node_id));
+    writer.Arg("graph node", record.graph_node_id);
+  }
 }
 
 }  // namespace
@@ -69,20 +103,32 @@ std::string_view TraceCategory(WorkKind kind) {
   return "gpu";
 }
 
-std::string TraceArgs(const EventBatch& events, const GpuWork& work) {
+void WriteCallArgs(const Launch& launch, TraceWriter& writer) {
+  if (launch.probe != 0) {
+    writer.ArgText("matched", MatchText(launch.stack_match));
+  } else {
+    writer.Arg("correlation", launch.correlation_id);
+  }
+  if (launch.return_value != 0) writer.Arg("error", launch.return_value);
+  const LaunchFate fate = FateOf(launch);
+  if (fate == LaunchFate::kCaptured) writer.Arg("captured graph nodes", launch.graph_nodes);
+  if (fate == LaunchFate::kUnmatched) writer.ArgText("work", "[no GPU record]");
+}
+
+void WriteWorkArgs(const Analysis& analysis, const GpuWork& work, TraceWriter& writer) {
+  const EventBatch& events = analysis.model.events;
   switch (work.kind) {
     case WorkKind::kKernel:
-      return AllArgs(events.kernels[work.index]);
+      return WriteAllArgs(analysis, events.kernels[work.index], work, writer);
     case WorkKind::kMemcpy:
-      return AllArgs(events.memcpys[work.index]);
+      return WriteAllArgs(analysis, events.memcpys[work.index], work, writer);
     case WorkKind::kMemset:
-      return AllArgs(events.memsets[work.index]);
+      return WriteAllArgs(analysis, events.memsets[work.index], work, writer);
     case WorkKind::kGraph:
-      return AllArgs(events.graph_launches[work.index]);
+      return WriteAllArgs(analysis, events.graph_launches[work.index], work, writer);
     case WorkKind::kSynchronization:
-      return AllArgs(events.synchronizations[work.index]);
+      return WriteAllArgs(analysis, events.synchronizations[work.index], work, writer);
   }
-  return {};
 }
 
 }  // namespace xpu

@@ -1,15 +1,18 @@
-// The details of GPU work that a trace shows beside its slice.
+// The details of calls and GPU work that a trace shows beside their slices. Keys are those of
+// PyTorch's traces where these have one, for the scripts that read them.
 #pragma once
 
-#include <string>
 #include <string_view>
 
-#include "report/correlate.h"
+#include "report/analysis.h"
+#include "report/trace_writer.h"
 
 namespace xpu {
 
 std::string_view TraceCategory(WorkKind kind);
-// The members of a JSON object.
-std::string TraceArgs(const EventBatch& events, const GpuWork& work);
+
+// Of the slice written last.
+void WriteCallArgs(const Launch& launch, TraceWriter& writer);
+void WriteWorkArgs(const Analysis& analysis, const GpuWork& work, TraceWriter& writer);
 
 }  // namespace xpu

@@ -1,16 +1,35 @@
 #include "report/trace_tracks.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "format/base/text.h"
 
 namespace xpu {
 namespace {
 
-// Within a process: calls of a thread, then its samples. GPUs come after all processes.
-constexpr uint64_t kGpuSortBase = uint64_t{1} << 24;
+// The order in which viewers show tracks. GPUs come before all processes; within a process each
+// thread's calls come before its samples, overheads last; within a GPU the streams of each process
+// by number, the lanes of a stream side by side.
+constexpr uint64_t kProcessSortBase = uint64_t{1} << 20;
+constexpr uint64_t kRowsOfThread = 512;
+constexpr uint64_t kSamplesRow = kRowsOfThread - 1;
+constexpr uint64_t kOverheadsSort = uint64_t{1} << 32;
+constexpr uint64_t kLanesOfStream = 256;
+constexpr uint64_t kStreamsOfProcess = uint64_t{1} << 20;
+
+// Not the number of a stream, which has 32 bits.
+constexpr uint64_t kSynchronizations = uint64_t{1} << 32;
 
 }  // namespace
+
+TraceTracks::TraceTracks(const Analysis& analysis, TraceWriter& writer)
+    : analysis_(analysis), writer_(writer) {
+  for (const GpuWork& work : analysis.correlation.work) {
+    if (!work.timed) continue;
+    users_[analysis.gpus.Of(work.instance, work.device_id).number].insert(work.instance);
+  }
+}
 
 std::string TraceTracks::ProcessTitle(ProcessId process) const {
   if (!process) return "unknown process";
@@ -24,24 +43,46 @@ std::string TraceTracks::ThreadTitle(const Owner& owner) const {
   return name.empty() ? Format("tid {}", owner.tid) : std::string(name);
 }
 
-uint64_t TraceTracks::Pid(ProcessId process) {
+uint32_t TraceTracks::Pid(ProcessId process) {
   const auto [at, is_new] = pids_.try_emplace(process);
   if (is_new) {
     const uint32_t pid = process ? analysis_.processes[process].pid : 0;
     at->second = pid != 0 && real_pids_used_.insert(pid).second ? pid : next_id_++;
-    writer_.NameProcess(at->second, ProcessTitle(process), process.value);
+    writer_.NameProcess(at->second, ProcessTitle(process), kProcessSortBase + process.value);
   }
   return at->second;
 }
 
-TraceTrack TraceTracks::Thread(const Owner& owner) {
-  const auto [at, is_new] = threads_.try_emplace({owner.process, owner.tid});
-  if (is_new) {
-    const uint64_t pid = Pid(owner.process);
-    at->second = {pid, owner.tid != 0 ? owner.tid : next_id_++};
-    writer_.NameThread(at->second, ThreadTitle(owner), uint64_t{owner.tid} * 2);
+TraceTrack TraceTracks::InLane(Lanes& lanes, uint64_t start_ns, uint64_t end_ns) {
+  const size_t lane = lanes.lanes.Place(start_ns, end_ns);
+  if (lane == lanes.tracks.size()) {
+    lanes.tracks.push_back({lanes.pid, next_id_++});
+    writer_.NameThread(lanes.tracks.back(),
+                       lane == 0 ? lanes.title : Format("{} ({})", lanes.title, lane + 1),
+                       lanes.sort_index + std::min<uint64_t>(lane, kLanesOfStream - 1));
   }
-  return at->second;
+  return lanes.tracks[lane];
+}
+
+TraceTracks::Thread TraceTracks::MakeThread(const Owner& owner) {
+  const bool is_free = owner.tid != 0 && real_tids_used_.insert(owner.tid).second;
+  Thread thread;
+  thread.track = {Pid(owner.process), is_free ? owner.tid : next_id_++};
+  writer_.NameThread(thread.track, ThreadTitle(owner), uint64_t{owner.tid} * kRowsOfThread);
+  thread.crossing.pid = thread.track.pid;
+  thread.crossing.title = ThreadTitle(owner) + ", overlapping";
+  thread.crossing.sort_index = uint64_t{owner.tid} * kRowsOfThread + 1;
+  return thread;
+}
+
+TraceTrack TraceTracks::Calls(const Owner& owner, uint64_t start_ns, uint64_t end_ns) {
+  auto at = threads_.find({owner.process, owner.tid});
+  if (at == threads_.end()) {
+    at = threads_.emplace(ThreadKey(owner.process, owner.tid), MakeThread(owner)).first;
+  }
+  Thread& thread = at->second;
+  if (thread.calls.Place(start_ns, end_ns)) return thread.track;
+  return InLane(thread.crossing, start_ns, end_ns);
 }
 
 TraceTrack TraceTracks::Samples(const Owner& owner) {
@@ -50,53 +91,60 @@ TraceTrack TraceTracks::Samples(const Owner& owner) {
     at->second = {Pid(owner.process), next_id_++};
     writer_.NameThread(at->second,
                        Format("{} (tid {}): CPU samples", ThreadTitle(owner), owner.tid),
-                       uint64_t{owner.tid} * 2 + 1);
+                       uint64_t{owner.tid} * kRowsOfThread + kSamplesRow);
   }
   return at->second;
-}
-
-uint64_t TraceTracks::GpuPid(ProcessId process, InstanceId instance, uint32_t device_id) {
-  const GpuDevices::Gpu gpu = analysis_.gpus.Of(instance, device_id);
-  const auto [at, is_new] = gpu_pids_.try_emplace({process, gpu.number});
-  if (is_new) {
-    at->second = next_id_++;
-    std::string title = Format("GPU {}", gpu.number);
-    if (gpu.device != nullptr && gpu.device->name) {
-      AppendFormat(title, " {}", analysis_.model.Text(gpu.device->name));
-    }
-    AppendFormat(title, " of {}", ProcessTitle(process));
-    if (process) AppendFormat(title, " ({})", analysis_.processes[process].pid);
-    if (gpu.number != device_id) AppendFormat(title, ", its device {}", device_id);
-    writer_.NameProcess(at->second, title, kGpuSortBase + at->second);
-  }
-  return at->second;
-}
-
-TraceTrack TraceTracks::FreeLane(Lanes& lanes, uint64_t pid, const std::string& title,
-                                 uint64_t start_ns, uint64_t end_ns) {
-  auto lane = std::find_if(lanes.begin(), lanes.end(),
-                           [&](const Lane& each) { return each.busy_until_ns <= start_ns; });
-  if (lane == lanes.end()) {
-    const TraceTrack track{pid, next_id_++};
-    writer_.NameThread(track, lanes.empty() ? title : Format("{} ({})", title, lanes.size() + 1),
-                       track.tid);
-    lane = lanes.insert(lanes.end(), Lane{track, 0});
-  }
-  lane->busy_until_ns = end_ns;
-  return lane->track;
-}
-
-TraceTrack TraceTracks::Gpu(ProcessId process, InstanceId instance, uint32_t device_id, GpuRow row,
-                            uint32_t stream_id, uint64_t start_ns, uint64_t end_ns) {
-  const uint64_t pid = GpuPid(process, instance, device_id);
-  const uint32_t number = analysis_.gpus.Of(instance, device_id).number;
-  const std::string title =
-      row == GpuRow::kStream ? Format("stream {}", stream_id) : "synchronizations";
-  return FreeLane(lanes_[{process, number, row, stream_id}], pid, title, start_ns, end_ns);
 }
 
 TraceTrack TraceTracks::Overheads(ProcessId process, uint64_t start_ns, uint64_t end_ns) {
-  return FreeLane(overheads_[process], Pid(process), "CUDA overheads", start_ns, end_ns);
+  Lanes& lanes = overheads_[process];
+  if (lanes.tracks.empty()) {
+    lanes.pid = Pid(process);
+    lanes.title = "CUDA overheads";
+    lanes.sort_index = kOverheadsSort;
+  }
+  return InLane(lanes, start_ns, end_ns);
+}
+
+uint32_t TraceTracks::Gpu(uint32_t number) {
+  const auto [at, is_new] = gpus_.try_emplace(number);
+  if (is_new) {
+    at->second = next_id_++;
+    std::string title = Format("GPU {}", number);
+    for (const GpuDevices::Gpu& gpu : analysis_.gpus.all()) {
+      if (gpu.number != number || !gpu.device->name) continue;
+      AppendFormat(title, " {}", analysis_.model.Text(gpu.device->name));
+    }
+    writer_.NameProcess(at->second, title, std::min<uint64_t>(number, kProcessSortBase - 1));
+  }
+  return at->second;
+}
+
+TraceTracks::Lanes TraceTracks::MakeStream(const GpuWork& work, uint32_t gpu) {
+  const bool waits = work.kind == WorkKind::kSynchronization;
+  const std::set<InstanceId>& users = users_[gpu];
+  Lanes lanes;
+  lanes.pid = Gpu(gpu);
+  lanes.title = waits ? "synchronizations" : Format("stream {}", work.stream_id);
+  if (users.size() > 1) {
+    const ProcessId process = OwnerOf(analysis_, work).process;
+    AppendFormat(lanes.title, " of {}", ProcessTitle(process));
+    if (process) AppendFormat(lanes.title, " ({})", analysis_.processes[process].pid);
+  }
+  const auto user = static_cast<uint64_t>(std::distance(users.begin(), users.find(work.instance)));
+  const uint64_t row =
+      std::min<uint64_t>(waits ? kSynchronizations : work.stream_id, kStreamsOfProcess - 1);
+  lanes.sort_index = (user * kStreamsOfProcess + row) * kLanesOfStream;
+  return lanes;
+}
+
+TraceTrack TraceTracks::Work(const GpuWork& work) {
+  const uint32_t gpu = analysis_.gpus.Of(work.instance, work.device_id).number;
+  const StreamKey key(work.instance, gpu,
+                      work.kind == WorkKind::kSynchronization ? kSynchronizations : work.stream_id);
+  auto at = streams_.find(key);
+  if (at == streams_.end()) at = streams_.emplace(key, MakeStream(work, gpu)).first;
+  return InLane(at->second, work.start_ns, work.end_ns);
 }
 
 }  // namespace xpu

@@ -1,16 +1,20 @@
 // Which track of a trace shows what. Processes and threads keep their numbers; everything else
-// (a second process with a pid, GPUs, streams, samples) gets numbers that no pid can have.
+// (a second process with a pid, GPUs, streams, samples) gets numbers that no pid can have. Slices
+// are given in order of start, so that those that overlap get tracks of their own.
 #pragma once
 
 #include <cstdint>
 #include <map>
+#include <set>
 #include <string>
 #include <tuple>
+#include <unordered_map>
 #include <unordered_set>
 #include <vector>
 
 #include "report/analysis.h"
 #include "report/call_paths.h"
+#include "report/trace_lanes.h"
 #include "report/trace_writer.h"
 
 namespace xpu {
@@ -18,31 +22,39 @@ namespace xpu {
 class TraceTracks {
  public:
   // Names each track when it is first asked for.
-  TraceTracks(const Analysis& analysis, TraceWriter& writer)
-      : analysis_(analysis), writer_(writer) {}
+  TraceTracks(const Analysis& analysis, TraceWriter& writer);
 
-  TraceTrack Thread(const Owner& owner);
+  // The calls of a thread. They nest, where the capture is not damaged.
+  TraceTrack Calls(const Owner& owner, uint64_t start_ns, uint64_t end_ns);
   TraceTrack Samples(const Owner& owner);
-
-  // A track of a GPU on which [start_ns, end_ns] is free: slices of one track must not overlap,
-  // so work that runs beside other work of its stream gets a further track. In order of start.
-  enum class GpuRow : uint8_t { kStream, kSynchronizations };
-  TraceTrack Gpu(ProcessId process, InstanceId instance, uint32_t device_id, GpuRow row,
-                 uint32_t stream_id, uint64_t start_ns, uint64_t end_ns);
-  // The same for what the driver and CUPTI do for themselves in a process.
+  // What the driver and CUPTI do for themselves in a process.
   TraceTrack Overheads(ProcessId process, uint64_t start_ns, uint64_t end_ns);
+  // Work on a stream of a GPU, or a wait for some.
+  TraceTrack Work(const GpuWork& work);
+  // What shows a GPU as the report numbers it, for its counters.
+  uint32_t Gpu(uint32_t number);
 
  private:
-  struct Lane {
-    TraceTrack track;
-    uint64_t busy_until_ns = 0;
+  // Lanes of the same kind; each gets its track when it is first used.
+  struct Lanes {
+    uint32_t pid = 0;
+    std::string title;
+    uint64_t sort_index = 0;
+    TraceLanes lanes;
+    std::vector<TraceTrack> tracks;  // by lane
   };
-  using Lanes = std::vector<Lane>;
-  TraceTrack FreeLane(Lanes& lanes, uint64_t pid, const std::string& title, uint64_t start_ns,
-                      uint64_t end_ns);
+  struct Thread {
+    TraceTrack track;
+    NestingLane calls;
+    Lanes crossing;  // calls that overlap others without nesting
+  };
+  using ThreadKey = std::pair<ProcessId, uint32_t>;
+  using StreamKey = std::tuple<InstanceId, uint32_t, uint64_t>;  // GPU, stream
 
-  uint64_t Pid(ProcessId process);
-  uint64_t GpuPid(ProcessId process, InstanceId instance, uint32_t device_id);
+  TraceTrack InLane(Lanes& lanes, uint64_t start_ns, uint64_t end_ns);
+  Thread MakeThread(const Owner& owner);
+  Lanes MakeStream(const GpuWork& work, uint32_t gpu);
+  uint32_t Pid(ProcessId process);
   std::string ProcessTitle(ProcessId process) const;
   std::string ThreadTitle(const Owner& owner) const;
 
@@ -50,14 +62,16 @@ class TraceTracks {
   TraceWriter& writer_;
   // Linux has no pids above 2^22. All of ours differ, because viewers take a thread id for one
   // thread of the whole trace.
-  uint64_t next_id_ = (uint64_t{1} << 22) + 1;
-  std::map<ProcessId, uint64_t> pids_;
+  uint32_t next_id_ = (uint32_t{1} << 22) + 1;
+  std::map<ProcessId, uint32_t> pids_;
   std::unordered_set<uint32_t> real_pids_used_;
-  std::map<std::pair<ProcessId, uint32_t>, TraceTrack> threads_;
-  std::map<std::pair<ProcessId, uint32_t>, TraceTrack> samples_;
-  std::map<std::pair<ProcessId, uint32_t>, uint64_t> gpu_pids_;
-  std::map<std::tuple<ProcessId, uint32_t, GpuRow, uint32_t>, Lanes> lanes_;
+  std::unordered_set<uint32_t> real_tids_used_;
+  std::map<ThreadKey, Thread> threads_;
+  std::map<ThreadKey, TraceTrack> samples_;
   std::map<ProcessId, Lanes> overheads_;
+  std::unordered_map<uint32_t, uint32_t> gpus_;     // by number
+  std::map<uint32_t, std::set<InstanceId>> users_;  // of each GPU
+  std::map<StreamKey, Lanes> streams_;
 };
 
 }  // namespace xpu

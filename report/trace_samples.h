@@ -1,0 +1,58 @@
+// CPU samples as slices. Viewers do not import stack samples from JSON: a sample becomes nested
+// slices that last until the next sample of its thread, and frames that it shares with the sample
+// before go on.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "report/analysis.h"
+#include "report/call_paths.h"
+#include "report/trace_names.h"
+#include "report/trace_tracks.h"
+#include "report/trace_writer.h"
+
+namespace xpu {
+
+class TraceSamples {
+ public:
+  // All must outlive this.
+  TraceSamples(const Analysis& analysis, CallPaths& paths, TraceNames& names, TraceTracks& tracks,
+               TraceWriter& writer)
+      : analysis_(analysis), paths_(paths), names_(names), tracks_(tracks), writer_(writer) {}
+
+  // In order of time.
+  void Write(const CpuSample& sample);
+  // Ends what the last samples began.
+  void Finish();
+  // Slices that are not written yet.
+  uint64_t open_slices() const { return open_slices_; }
+
+ private:
+  struct OpenSlice {
+    PathId path;
+    uint64_t start_ns = 0;
+  };
+  struct Thread {
+    TraceTrack track;
+    std::vector<OpenSlice> open;  // outermost first
+    uint64_t last_ns = 0;         // the sample before
+    uint64_t weight_ns = 0;       // what it stands for
+  };
+  void Close(Thread& thread, size_t depth, uint64_t time_ns);
+  uint64_t WeightNs(uint32_t source);
+
+  const Analysis& analysis_;
+  CallPaths& paths_;
+  TraceNames& names_;
+  TraceTracks& tracks_;
+  TraceWriter& writer_;
+  std::map<std::pair<ProcessId, uint32_t>, Thread> threads_;
+  std::map<uint32_t, uint64_t> weights_;  // by source
+  std::vector<PathId> path_;
+  uint64_t open_slices_ = 0;
+};
+
+}  // namespace xpu
