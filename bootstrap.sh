@@ -13,6 +13,13 @@ packages=(
   libxxhash-dev libzstd-dev llvm man-db ninja-build pkg-config procps python3 zlib1g-dev
 )
 
+# For the tests of pages that are looked at in a browser. npm may have come another way.
+test_packages=(chromium chromium-driver)
+command -v npm >/dev/null || test_packages+=(npm)
+
+# What one clone has compiled, the next one need not.
+export CCACHE_BASEDIR=$PWD CCACHE_NOHASHDIR=1
+
 say() { printf '\n\033[1m== %s\033[0m\n' "$*"; }
 die() {
   printf '%s\n' "$@" >&2
@@ -29,11 +36,12 @@ as_root() {
   fi
 }
 
+# install_packages PACKAGE...
 install_packages() {
   command -v apt-get >/dev/null ||
-    die "no apt-get here" "hint: install the counterparts of: ${packages[*]}"
+    die "no apt-get here" "hint: install the counterparts of: $*"
   local missing=()
-  for package in "${packages[@]}"; do
+  for package in "$@"; do
     dpkg-query -W -f='${Status}' "$package" 2>/dev/null | grep -q 'ok installed' ||
       missing+=("$package")
   done
@@ -57,7 +65,7 @@ configure_and_build() {
 }
 
 build() {
-  install_packages
+  install_packages "${packages[@]}"
   configure_and_build release
 }
 
@@ -70,7 +78,8 @@ demo() {
 }
 
 run_tests() {
-  install_packages
+  install_packages "${packages[@]}" "${test_packages[@]}"
+  export XPU_TEST_STRICT=browser
 
   # Where there is a CUDA Toolkit, this build checks our description of CUPTI against its header.
   configure_and_build release
