@@ -53,6 +53,22 @@ const CopyKind& KindOf(uint8_t copy_kind) {
 std::string_view CopyKindName(uint8_t copy_kind) { return KindOf(copy_kind).name; }
 std::string_view CopyOperationName(uint8_t copy_kind) { return KindOf(copy_kind).operation; }
 
+std::string_view WorkKindName(WorkKind kind) {
+  switch (kind) {
+    case WorkKind::kKernel:
+      return "kernel";
+    case WorkKind::kMemcpy:
+      return "memcpy";
+    case WorkKind::kMemset:
+      return "memset";
+    case WorkKind::kGraph:
+      return "graph";
+    case WorkKind::kSynchronization:
+      return "sync";
+  }
+  return {};
+}
+
 std::string_view SynchronizationName(uint32_t type) {
   return type < kSynchronizations.size() ? kSynchronizations[type] : kSynchronizations[0];
 }

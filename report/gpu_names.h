@@ -23,6 +23,8 @@ std::string_view CopyKindName(uint8_t copy_kind);
 std::string_view CopyOperationName(uint8_t copy_kind);
 // "lazy function loading" of a CUpti_ActivityOverheadKind.
 std::string_view OverheadName(uint32_t overhead_kind);
+// "kernel", "memcpy", "memset", "graph", "sync".
+std::string_view WorkKindName(WorkKind kind);
 // "stream" of a CUpti_ActivitySynchronizationType.
 std::string_view SynchronizationName(uint32_t type);
 

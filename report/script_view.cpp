@@ -6,6 +6,7 @@
 #include "format/base/text.h"
 #include "report/call_paths.h"
 #include "report/gpu_leaves.h"
+#include "report/gpu_names.h"
 #include "report/text.h"
 #include "report/views.h"
 
@@ -19,22 +20,6 @@ struct ScriptEvent {
   Source source = Source::kSample;
   uint32_t index = 0;  // in the list of its source
 };
-
-std::string_view NameOf(WorkKind kind) {
-  switch (kind) {
-    case WorkKind::kKernel:
-      return "kernel";
-    case WorkKind::kMemcpy:
-      return "memcpy";
-    case WorkKind::kMemset:
-      return "memset";
-    case WorkKind::kGraph:
-      return "graph";
-    case WorkKind::kSynchronization:
-      return "sync";
-  }
-  return {};
-}
 
 class Script {
  public:
@@ -163,7 +148,7 @@ void Script::AppendWork(const GpuWork& work, uint64_t time_ns) {
   AppendColumns(time_ns, OwnerOf(analysis_, work), "-");
   AppendStack(paths_.tree().Child(paths_.OfWork(work), leaves_.Of(work)));
   AppendFormat(line_, "\tevent={} duration_ns={} correlation={} gpu={} stream={}",
-               NameOf(work.kind), work.duration_ns, work.correlation_id,
+               WorkKindName(work.kind), work.duration_ns, work.correlation_id,
                analysis_.gpus.Of(work.instance, work.device_id).number, work.stream_id);
   AppendBytes(work);
   if (!work.timed) line_ += " timed=no";

@@ -87,22 +87,6 @@ void WriteAllArgs(const Analysis& analysis, const Record& record, const GpuWork&
 
 }  // namespace
 
-std::string_view TraceCategory(WorkKind kind) {
-  switch (kind) {
-    case WorkKind::kKernel:
-      return "kernel";
-    case WorkKind::kMemcpy:
-      return "memcpy";
-    case WorkKind::kMemset:
-      return "memset";
-    case WorkKind::kGraph:
-      return "graph";
-    case WorkKind::kSynchronization:
-      return "synchronization";
-  }
-  return "gpu";
-}
-
 void WriteCallArgs(const Launch& launch, TraceWriter& writer) {
   if (launch.probe != 0) {
     writer.ArgText("matched", MatchText(launch.stack_match));

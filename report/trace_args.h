@@ -9,8 +9,6 @@
 
 namespace xpu {
 
-std::string_view TraceCategory(WorkKind kind);
-
 // Of the slice written last.
 void WriteCallArgs(const Launch& launch, TraceWriter& writer);
 void WriteWorkArgs(const Analysis& analysis, const GpuWork& work, TraceWriter& writer);

@@ -42,10 +42,10 @@ const TraceName& TraceNames::OfCall(const Launch& launch) {
 
 const TraceName& TraceNames::OfWork(const GpuWork& work) {
   if (work.kind != WorkKind::kKernel) {
-    return other_ = TraceName(gpu_names_.Title(work), TraceCategory(work.kind));
+    return other_ = TraceName(gpu_names_.Title(work), WorkKindName(work.kind));
   }
   const auto [at, is_new] = kernels_.try_emplace(analysis_.model.events.kernels[work.index].name);
-  if (is_new) at->second = TraceName(gpu_names_.Title(work), TraceCategory(work.kind));
+  if (is_new) at->second = TraceName(gpu_names_.Title(work), WorkKindName(work.kind));
   return at->second;
 }
 
