@@ -21,7 +21,7 @@ OWN = {
 
 # Third-party header -> the only places that may include it (a room, or a file).
 THIRD_PARTY = [
-    (r"fmt/", ["format/base/text.h"]),
+    (r"fmt/", ["format/base/text.h", "format/base/text.cpp"]),
     (r"(capnp|kj)/|.*capture\.capnp\.h$", ["format"]),
     (r"zstd\.h$", ["format", "symbolize/dwarf/sections.cpp"]),
     (r"(zstd_errors|xxhash)\.h$", ["format"]),

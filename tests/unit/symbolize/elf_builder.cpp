@@ -126,6 +126,7 @@ void ElfBuilder::WriteTo(const std::string& path) const {
 }
 
 std::string WithSection(std::string file, std::string_view name, const std::string& content) {
+  XPU_CHECK(file.size() >= sizeof(Elf64_Ehdr));
   Elf64_Ehdr header;
   std::memcpy(&header, file.data(), sizeof(header));
   std::string table = file.substr(header.e_shoff, header.e_shnum * sizeof(Elf64_Shdr));

@@ -76,33 +76,8 @@ class SliceMaker : public ::testing::Test {
     crc = ~crc;
     link.append(reinterpret_cast<const char*>(&crc), sizeof(crc));
     std::ofstream(path, std::ios::binary) << link;
-    WriteWithSection(folder_ / "plain", folder_ / "bin/file", link);
-  }
-
-  static void WriteWithSection(const std::string& from, const std::string& to,
-                               const std::string& content) {
-    std::string file = ReadFile(from).value();
-    Elf64_Ehdr header;
-    std::memcpy(&header, file.data(), sizeof(header));
-    std::string table = file.substr(header.e_shoff, header.e_shnum * sizeof(Elf64_Shdr));
-    const std::string names("\0.gnu_debuglink\0", 16);
-    const auto add = [&](uint32_t name, uint32_t type, const std::string& bytes) {
-      Elf64_Shdr section{};
-      section.sh_name = name;
-      section.sh_type = type;
-      section.sh_offset = file.size();
-      section.sh_size = bytes.size();
-      file += bytes;
-      table.append(reinterpret_cast<const char*>(&section), sizeof(section));
-    };
-    add(1, SHT_PROGBITS, content);
-    add(0, SHT_STRTAB, names);
-    header.e_shnum = static_cast<Elf64_Half>(header.e_shnum + 2);
-    header.e_shstrndx = static_cast<Elf64_Half>(header.e_shnum - 1);
-    header.e_shoff = file.size();
-    file += table;
-    std::memcpy(file.data(), &header, sizeof(header));
-    std::ofstream(to, std::ios::binary) << file;
+    std::ofstream(folder_ / "bin/file", std::ios::binary)
+        << test::WithSection(ReadFile(folder_ / "plain").value(), ".gnu_debuglink", link);
   }
 
   test::TempFolder folder_;
