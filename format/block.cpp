@@ -14,7 +14,6 @@ namespace xpu {
 namespace {
 
 // As PNG's: a byte that is no ASCII, and line ends that a text-mode copy would change.
-constexpr std::string_view kFileMagic("\x89XPU\r\n\x1a\n", 8);
 constexpr std::string_view kBlockMagic("\xb5xpuBLK\n", 8);
 
 std::string_view Chars(std::span<const std::byte> bytes) {

@@ -16,6 +16,9 @@ struct ZSTD_DCtx_s;
 
 namespace xpu {
 
+// What a capture begins with.
+inline constexpr std::string_view kFileMagic("\x89XPU\r\n\x1a\n", 8);
+
 inline constexpr uint16_t kContainerVersion = 1;
 // Raised when a reader that does not know a change would misread a file.
 inline constexpr uint32_t kReaderGeneration = 1;

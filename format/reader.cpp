@@ -216,7 +216,7 @@ void CaptureReader::Impl::NoteEnd() {
 // ---- the door ----------------------------------------------------------------------------------
 
 Result<CaptureReader> CaptureReader::Open(const std::string& path) {
-  XPU_ASSIGN_OR_RETURN(FileBytes file, FileBytes::Open(path));
+  XPU_ASSIGN_OR_RETURN(FileBytes file, FileBytes::Open(path, kFileMagic));
   auto impl = std::make_unique<Impl>(std::move(file), path);
   XPU_RETURN_IF_ERROR(impl->ReadHeader());
   return CaptureReader(std::move(impl));

@@ -212,8 +212,7 @@ std::string FilterOptions::Text() const {
   if (!kernel.empty()) add("--kernel", std::vector{kernel});
   if (!api.empty()) add("--api", std::vector{api});
   if (time.begin_ns > 0 || time.end_ns != kNoTime) {
-    add("--time", std::vector{Format("{}ns-{}", time.begin_ns,
-                                     time.end_ns == kNoTime ? "" : Format("{}ns", time.end_ns))});
+    add("--time", std::vector{time_text});
   }
   return text;
 }

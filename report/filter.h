@@ -32,7 +32,8 @@ struct FilterOptions {
   std::vector<uint32_t> streams;
   std::string kernel;  // POSIX extended regular expression, found anywhere in the full name
   std::string api;
-  TimeRange time;  // what overlaps it
+  TimeRange time;         // what overlaps it
+  std::string time_text;  // as it was given
 
   bool empty() const;
   // "--pid 1,2 --kernel gemm"

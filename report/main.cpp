@@ -1,10 +1,13 @@
 #include <csignal>
 #include <cstdio>
+#include <new>
 
 #include "report/options.h"
 #include "report/run.h"
 
-int main(int argc, char** argv) {
+namespace {
+
+int Main(int argc, char** argv) {
   std::signal(SIGPIPE, SIG_IGN);  // a pipe that is closed early is a write error, seen in Output
   const auto fail = [](const xpu::Error& error) {
     std::fprintf(stderr, "xpu-report: %s\n", error.ToString().c_str());
@@ -22,4 +25,15 @@ int main(int argc, char** argv) {
   std::fputs(outcome.notes.c_str(), stderr);
   if (!status.ok()) return fail(status.error());
   return options.strict && outcome.data_lost ? 3 : 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    return Main(argc, argv);
+  } catch (const std::bad_alloc&) {
+    std::fputs("xpu-report: out of memory\n", stderr);
+    return 1;
+  }
 }

@@ -25,6 +25,7 @@ std::string_view WithoutGpuTimes(const Model& model, bool has_work) {
 }  // namespace
 
 std::string WhyNoStacks(const Analysis& analysis, MergeMode mode) {
+  if (!analysis.part.empty()) return Format("no stacks to show: {} leaves none\n", analysis.part);
   const Model& model = analysis.model;
   const Correlation& correlation = analysis.correlation;
   const bool has_samples = !model.events.cpu_samples.empty();

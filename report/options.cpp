@@ -20,6 +20,26 @@ Error UsageError(std::string message) {
   return Error{ErrorKind::kUsage, std::move(message), "xpu-report --help lists the options"};
 }
 
+std::vector<std::string_view> SplitAtCommas(std::string_view text) {
+  std::vector<std::string_view> items;
+  size_t begin = 0;
+  for (size_t comma = text.find(','); comma != std::string_view::npos;
+       comma = text.find(',', begin)) {
+    items.push_back(text.substr(begin, comma - begin));
+    begin = comma + 1;
+  }
+  items.push_back(text.substr(begin));
+  return items;
+}
+
+// The whole text and nothing else. CLI11 2.1 takes "-1" for a very large number.
+template <typename Number>
+bool ParseNumber(std::string_view text, Number& value) {
+  const char* end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, value);
+  return error == std::errc() && stop == end;
+}
+
 std::string NotEmpty(const std::string& text) { return text.empty() ? "is empty" : ""; }
 
 // The views of what happened.
@@ -88,18 +108,30 @@ void Parser::AddViews() {
 void Parser::AddFilters() {
   FilterOptions& filter = options_.filter;
   // One value each time it is given: CLI11 would take the capture for a second one.
-  const auto list = [this](const std::string& name, auto& values) {
-    CLI::Option* option = app_.add_option(name, values)
-                              ->allow_extra_args(false)
-                              ->delimiter(',')
-                              ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  const auto list = [this](const std::string& name, auto add) {
+    CLI::Option* option = app_.add_option_function<std::vector<std::string>>(
+        name, [name, add](const std::vector<std::string>& items) {
+          for (const std::string& text : items) {
+            for (const std::string_view item : SplitAtCommas(text)) {
+              if (!add(item)) throw CLI::ValidationError(name, Format("cannot take '{}'", item));
+            }
+          }
+        });
+    option->allow_extra_args(false)->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
     OnlyWith(option, kEventViews);
   };
-  list("--pid", filter.pids);
-  list("--tid", filter.tids);
-  list("--comm", filter.comms);
-  list("--device", filter.devices);
-  list("--stream", filter.streams);
+  const auto numbers = [&list](const std::string& name, std::vector<uint32_t>& values) {
+    list(name,
+         [&values](std::string_view item) { return ParseNumber(item, values.emplace_back()); });
+  };
+  numbers("--pid", filter.pids);
+  numbers("--tid", filter.tids);
+  numbers("--device", filter.devices);
+  numbers("--stream", filter.streams);
+  list("--comm", [&filter](std::string_view item) {
+    filter.comms.emplace_back(item);
+    return !item.empty();
+  });
   OnlyWith(app_.add_option("--kernel", filter.kernel)->check(NotEmpty), kEventViews);
   OnlyWith(app_.add_option("--api", filter.api)->check(NotEmpty), kEventViews);
   CLI::Option* time =
@@ -107,6 +139,7 @@ void Parser::AddFilters() {
         const Result<TimeRange> range = ParseTimeRange(text);
         if (!range.ok()) throw CLI::ValidationError("--time", range.error().message);
         filter.time = range.value();
+        filter.time_text = text;
       });
   OnlyWith(time, kEventViews);
 }
@@ -154,10 +187,7 @@ CLI::Option* Parser::AddChoice(const std::string& name, Value& value, Choices ch
 
 CLI::Option* Parser::AddNumber(const std::string& name, uint64_t& value, std::string_view what) {
   return app_.add_option_function<std::string>(name, [&value, name, what](const std::string& text) {
-    // CLI11 2.1 takes "-1" for a very large number.
-    const char* end = text.data() + text.size();
-    const auto [stop, error] = std::from_chars(text.data(), end, value);
-    if (error != std::errc() || stop != end) {
+    if (!ParseNumber(text, value)) {
       throw CLI::ValidationError(name.substr(name.find("--")),
                                  Format("'{}' is not a number of {}", text, what));
     }

@@ -132,11 +132,19 @@ Status RunReport(const ReportOptions& options, ReportOutcome& outcome) {
   const Status status = output.Close();
   const std::vector<LedgerEntry> ledger = BuildLedger(analysis);
   outcome.data_lost = std::any_of(ledger.begin(), ledger.end(), LosesData);
+  std::string before_losses;
+  if (before != nullptr) {
+    const std::vector<LedgerEntry> of_before = BuildLedger(*before);
+    if (std::any_of(of_before.begin(), of_before.end(), LosesData)) outcome.data_lost = true;
+    if (!of_before.empty()) {
+      before_losses = Format("of {}:\n{}", options.other_capture, LedgerText(of_before));
+    }
+  }
   if (!status.ok() && output.closed_by_reader()) return Ok();
   XPU_RETURN_IF_ERROR(status);
   // The summary and the dump hold the ledger themselves.
   if (options.view != View::kSummary && options.view != View::kDump) {
-    outcome.notes += LedgerText(ledger);
+    outcome.notes += LedgerText(ledger) + before_losses;
   }
   return Ok();
 }

@@ -88,7 +88,7 @@ double Hints::AddIdle() {
   Add(Format("GPU {} was idle for {} of the {} between its first and its last work. What the CPU "
              "did meanwhile:",
              worst->gpu, Percent(most), HumanDuration(worst->active_ns())),
-      "--top --table gpu_idle_sum");
+      "--flamegraph --mode idle -o idle.html");
   return most;
 }
 
@@ -179,6 +179,14 @@ void Hints::AddBusy() {
   }
   // One short piece of work is always busy from its start to its end.
   if (busiest == nullptr || most < kMostlyBusy || busiest->spans.size() < 2) return;
+  const double of_run = ShareOf(busiest->busy_ns, run_ns_);
+  if (run_ns_ > 0 && of_run < kMostlyBusy / 2) {
+    Add(Format("GPU {} was busy from its first to its last work, but only for {} of the run. What "
+               "the program did before and after:",
+               busiest->gpu, Percent(of_run)),
+        "--top --table cpu_func_sum");
+    return;
+  }
   Add(Format("GPU {} was busy for {} of the time from its first to its last work: its kernels set "
              "the pace. The code that launches them:",
              busiest->gpu, Percent(most)),

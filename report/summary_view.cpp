@@ -83,7 +83,7 @@ std::string DescribeStatus(int status) {
 }
 
 void Summary::WriteProgram() {
-  text_.Line("capture", model_.path);
+  text_.Paragraph("capture", model_.path);
   if (model_.events.recording_info.empty()) return text_.Line("command", "[lost]");
   for (const RecordingInfo& info : model_.events.recording_info) {
     text_.Line("command", model_.Text(info.command_line));

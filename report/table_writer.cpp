@@ -77,7 +77,7 @@ void TableWriter::Close() {
 void TableWriter::WriteText(const Table& table) {
   output_.Write(" ** " + colors_.Title(table.title) + Format(" ({}):", table.name));
   if (table.shown() == 0) {
-    output_.Write(" nothing recorded\n\n");
+    output_.Write(" no rows\n\n");
     return;
   }
   output_.Write("\n\n");

@@ -120,8 +120,9 @@ std::vector<TableKind> CallKinds() {
   };
 }
 
-Error UsageError(std::string message) {
-  return Error{ErrorKind::kUsage, std::move(message), "xpu-report --list-tables lists the tables"};
+Error UsageError(std::string message,
+                 std::string hint = "xpu-report --list-tables lists the tables") {
+  return Error{ErrorKind::kUsage, std::move(message), std::move(hint)};
 }
 
 Status CheckSort(const TopOptions& options) {
@@ -129,7 +130,8 @@ Status CheckSort(const TopOptions& options) {
   for (const TableKind* table : tables) {
     const Result<size_t> column = FindColumn(table->columns, options.sort);
     if (column.ok()) return Ok();
-    if (tables.size() == 1) return UsageError("--sort: " + column.error().message);
+    if (tables.size() == 1)
+      return UsageError("--sort: " + column.error().message, "part of a name is enough");
   }
   return UsageError(Format("--sort: '{}' is no column of any table", options.sort));
 }

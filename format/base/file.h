@@ -32,7 +32,9 @@ class FileBytes {
  public:
   static constexpr size_t kCopyLimit = size_t{64} << 20;
 
-  static Result<FileBytes> Open(const std::string& path);
+  // `beginning`: of a stream that begins otherwise no more than its first bytes are read: it may
+  // have no end.
+  static Result<FileBytes> Open(const std::string& path, std::string_view beginning = {});
 
   FileBytes(FileBytes&& other) noexcept;
   FileBytes& operator=(FileBytes&& other) noexcept;

@@ -155,6 +155,10 @@ TEST(Options, UsageErrors) {
   EXPECT_EQ(Bad({"--embed-symbols", "a.xpu", "b.xpu"}),
             "symbols are exported and embedded one capture at a time");
   EXPECT_EQ(Bad({"--dump", "--pid", "1"}), "--pid does not go with --dump");
+  EXPECT_EQ(Bad({"--device", ""}), "--device: cannot take ''");
+  EXPECT_EQ(Bad({"--pid", "1,,2"}), "--pid: cannot take ''");
+  EXPECT_EQ(Bad({"--tid", "-1"}), "--tid: cannot take '-1'");
+  EXPECT_EQ(Bad({"--comm", ",", "x.xpu"}), "--comm: cannot take ''");
   EXPECT_EQ(Bad({"--time", "2s-1s"}), "--time: '2s-1s' ends before it begins");
   EXPECT_EQ(Bad({"--top", "--max-events", "7"}), "--max-events is an option of --chrome-trace");
   EXPECT_EQ(Bad({"--graph-stacks"}), "--graph-stacks needs a value");

@@ -60,7 +60,7 @@ TEST_F(HintsTest, AnIdleGpu) {
   Kernels(10, 10 * kUs, 100 * kUs, 1);
   EXPECT_EQ(Hints(),
             "GPU 1 was idle for 89 % of the 910 us between its first and its last work. What the "
-            "CPU did meanwhile: --top --table gpu_idle_sum\n");
+            "CPU did meanwhile: --flamegraph --mode idle -o idle.html\n");
 }
 
 TEST_F(HintsTest, ShortKernelsOfAnIdleGpu) {
@@ -74,9 +74,17 @@ TEST_F(HintsTest, ShortKernelsOfAnIdleGpu) {
 
 TEST_F(HintsTest, ShortKernelsThatKeepItBusy) {
   Kernels(200, 2 * kUs, 2'100);
+  builder_.events.recording_end.back().time_ns = 900 * kUs;
   EXPECT_EQ(Hints(),
             "GPU 0 was busy for 95 % of the time from its first to its last work: its kernels set "
             "the pace. The code that launches them: --top --table callpath_sum\n");
+}
+
+TEST_F(HintsTest, ABusyGpuForAShortWhile) {
+  Kernels(200, 2 * kUs, 2'100);
+  EXPECT_EQ(Hints(),
+            "GPU 0 was busy from its first to its last work, but only for 0 % of the run. What the "
+            "program did before and after: --top --table cpu_func_sum\n");
 }
 
 TEST_F(HintsTest, TheMainThreadWaits) {
@@ -122,7 +130,7 @@ TEST_F(HintsTest, TheSummaryTellsThem) {
       text.find("\nWhat to look at next\n"
                 "- GPU 0 was idle for 89 % of the 910 us between its first and its last work.\n"
                 "  What the CPU did meanwhile:\n"
-                "    xpu-report --top --table gpu_idle_sum\n"),
+                "    xpu-report --flamegraph --mode idle -o idle.html\n"),
       std::string::npos)
       << text;
 }

@@ -81,7 +81,7 @@ TEST(TableWriter, Text) {
             "  1,234,567  -1,234.5  f(\xc3\xa4)  [31m\n"
             "          8            g\n"
             "\n");
-  EXPECT_EQ(Written(TableOf({}), TableFormat::kTable), " ** Sums (sum): nothing recorded\n\n");
+  EXPECT_EQ(Written(TableOf({}), TableFormat::kTable), " ** Sums (sum): no rows\n\n");
 }
 
 TEST(TableWriter, Csv) {
