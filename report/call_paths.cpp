@@ -4,6 +4,11 @@
 
 namespace xpu {
 
+uint32_t PidOf(const Analysis& analysis, InstanceId instance) {
+  const auto found = analysis.correlation.processes.find(instance);
+  return found == analysis.correlation.processes.end() ? 0 : found->second.pid;
+}
+
 Owner OwnerOf(const Analysis& analysis, const CpuSample& sample) {
   return {.process = analysis.processes.At(sample.pid, sample.time_ns),
           .pid = sample.pid,
@@ -22,8 +27,7 @@ Owner OwnerOf(const Analysis& analysis, const GpuWork& work) {
   if (work.launch != GpuWork::kNoLaunch) {
     return OwnerOf(analysis, analysis.correlation.launches[work.launch]);
   }
-  const auto found = analysis.correlation.processes.find(work.instance);
-  const uint32_t pid = found == analysis.correlation.processes.end() ? 0 : found->second.pid;
+  const uint32_t pid = PidOf(analysis, work.instance);
   return {.process = analysis.processes.At(pid, work.start_ns),
           .pid = pid,
           .tid = pid,

@@ -21,6 +21,8 @@ struct Owner {
   uint32_t tid = 0;  // likewise
   uint64_t time_ns = 0;
 };
+// Of an instance of the injected library, as the recorder sees it; 0: not known.
+uint32_t PidOf(const Analysis& analysis, InstanceId instance);
 Owner OwnerOf(const Analysis& analysis, const CpuSample& sample);
 Owner OwnerOf(const Analysis& analysis, const Launch& launch);
 Owner OwnerOf(const Analysis& analysis, const GpuWork& work);

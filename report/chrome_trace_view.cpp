@@ -226,8 +226,7 @@ void Trace::WriteWork(const GpuWork& work) {
 
 void Trace::WriteOverhead(const TimedOverhead& timed) {
   const auto& [start_ns, end_ns, overhead] = timed;
-  const auto process = analysis_.correlation.processes.find(overhead->instance);
-  const uint32_t pid = process == analysis_.correlation.processes.end() ? 0 : process->second.pid;
+  const uint32_t pid = PidOf(analysis_, overhead->instance);
   writer_.Slice(tracks_.Overheads(analysis_.processes.At(pid, start_ns), start_ns, end_ns),
                 TraceName(OverheadName(overhead->overhead_kind), "overhead"), start_ns, end_ns);
   writer_.Arg("correlation", overhead->correlation_id);

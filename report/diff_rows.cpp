@@ -13,7 +13,6 @@
 namespace xpu {
 namespace {
 
-// long double holds all 64-bit integers where it has 64 bits of fraction, as on x86.
 using Number = long double;
 
 struct Side {
@@ -29,12 +28,6 @@ struct Change {
 
   Number delta() const { return after.total - before.total; }
 };
-
-Number NumberOf(const std::string& cell) {
-  Number number = 0;
-  std::from_chars(cell.data(), cell.data() + cell.size(), number);
-  return number;
-}
 
 std::string Text(Number number, int digits) {
   std::array<char, 64> text{};
@@ -63,8 +56,8 @@ void Collect(const TableKind& kind, const Table& table, Side Change::*side,
     }
     Side& of = changes[std::move(names)].*side;
     of.is_there = true;
-    of.total += NumberOf(cells[total]);
-    of.count += NumberOf(cells[count]);
+    of.total += NumberOf(cells[total], 0);
+    of.count += NumberOf(cells[count], 0);
   }
 }
 

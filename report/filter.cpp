@@ -13,11 +13,10 @@
 #include "report/correlation_counts.h"
 #include "report/gpu_names.h"
 #include "report/name_pattern.h"
+#include "report/run_time.h"
 
 namespace xpu {
 namespace {
-
-constexpr uint64_t kNoTime = std::numeric_limits<uint64_t>::max();
 
 bool Allows(const std::vector<uint32_t>& allowed, uint32_t value) {
   return allowed.empty() || std::find(allowed.begin(), allowed.end(), value) != allowed.end();
@@ -54,10 +53,8 @@ class PartFilter {
         analysis_(analysis),
         names_(analysis, KernelNames::kFull),
         kernel_(std::move(kernel)),
-        api_(std::move(api)) {
-    const auto& infos = analysis.model.events.recording_info;
-    if (!infos.empty()) start_ns_ = infos.front().start_ns;
-  }
+        api_(std::move(api)),
+        start_ns_(StartOf(analysis.model)) {}
 
   bool Wants(const CpuSample& sample) const {
     return !IsAboutGpu() && IsDuring(sample.time_ns, sample.time_ns) &&
@@ -68,7 +65,7 @@ class PartFilter {
     return IsDuring(launch.start_ns, launch.end_ns) && IsOf(OwnerOf(analysis_, launch));
   }
   bool Wants(const GpuWork& work) {
-    if (work.timed ? !IsDuring(work.start_ns, work.end_ns) : HasTime()) return false;
+    if (work.timed ? !IsDuring(work.start_ns, work.end_ns) : !options_.time.is_all()) return false;
     if (!Allows(options_.streams, work.stream_id)) return false;
     if (!Allows(options_.devices, analysis_.gpus.Of(work.instance, work.device_id).number)) {
       return false;
@@ -84,8 +81,7 @@ class PartFilter {
     const ClockFit& clock = analysis_.clocks.Of(overhead.instance);
     const uint64_t begin_ns = clock.ToMonotonic(overhead.start_ns);
     if (!IsDuring(begin_ns, clock.ToMonotonic(overhead.end_ns))) return false;
-    const auto process = analysis_.correlation.processes.find(overhead.instance);
-    const uint32_t pid = process == analysis_.correlation.processes.end() ? 0 : process->second.pid;
+    const uint32_t pid = PidOf(analysis_, overhead.instance);
     return IsOf({.process = analysis_.processes.At(pid, begin_ns),
                  .pid = pid,
                  .tid = pid,
@@ -93,7 +89,6 @@ class PartFilter {
   }
 
  private:
-  bool HasTime() const { return options_.time.begin_ns > 0 || options_.time.end_ns != kNoTime; }
   bool HasWorkFilter() const {
     return !options_.devices.empty() || !options_.streams.empty() || kernel_;
   }
@@ -134,7 +129,7 @@ class PartFilter {
   GpuNames names_;
   std::optional<NamePattern> kernel_;
   std::optional<NamePattern> api_;
-  uint64_t start_ns_ = 0;
+  const uint64_t start_ns_;
   std::unordered_map<StringId, bool> wanted_kernels_;
 };
 
@@ -191,7 +186,7 @@ Result<TimeRange> ParseTimeRange(std::string_view text) {
 
 bool FilterOptions::empty() const {
   return pids.empty() && tids.empty() && comms.empty() && devices.empty() && streams.empty() &&
-         kernel.empty() && api.empty() && time.begin_ns == 0 && time.end_ns == kNoTime;
+         kernel.empty() && api.empty() && time.is_all();
 }
 
 std::string FilterOptions::Text() const {
@@ -211,9 +206,7 @@ std::string FilterOptions::Text() const {
   add("--stream", streams);
   if (!kernel.empty()) add("--kernel", std::vector{kernel});
   if (!api.empty()) add("--api", std::vector{api});
-  if (time.begin_ns > 0 || time.end_ns != kNoTime) {
-    add("--time", std::vector{time_text});
-  }
+  if (!time.is_all()) add("--time", std::vector{time_text});
   return text;
 }
 

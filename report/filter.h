@@ -13,8 +13,12 @@ namespace xpu {
 
 // From the start of the recording.
 struct TimeRange {
+  static constexpr uint64_t kNoEnd = std::numeric_limits<uint64_t>::max();
+
   uint64_t begin_ns = 0;
-  uint64_t end_ns = std::numeric_limits<uint64_t>::max();  // exclusive
+  uint64_t end_ns = kNoEnd;  // exclusive
+
+  bool is_all() const { return begin_ns == 0 && end_ns == kNoEnd; }
 };
 
 // "1.5s-2s", "500ms-", "-2s", "300us-1ms": units s, ms, us, ns; without one: s.

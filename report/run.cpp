@@ -38,7 +38,7 @@ void WriteView(const ReportOptions& options, Analysis& analysis, Analysis* befor
     case View::kChromeTrace:
       return WriteChromeTrace(analysis, options.trace, output, notes);
     case View::kTop:
-      return WriteTop(analysis, options.top, output, notes);
+      return WriteTop(analysis, options.top, output);
     case View::kDiff:
       return WriteDiff(*before, analysis, options.top, output, notes);
     case View::kScript:

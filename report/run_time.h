@@ -7,6 +7,8 @@
 
 namespace xpu {
 
+// When the recording began, on CLOCK_MONOTONIC; 0 when the capture does not say.
+uint64_t StartOf(const Model& model);
 // From the start of the recording to its end; 0 when the capture does not say.
 uint64_t RunTimeNs(const Model& model);
 

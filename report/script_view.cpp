@@ -7,6 +7,7 @@
 #include "report/call_paths.h"
 #include "report/gpu_leaves.h"
 #include "report/gpu_names.h"
+#include "report/run_time.h"
 #include "report/text.h"
 #include "report/views.h"
 
@@ -52,10 +53,6 @@ class Script {
   }
 
  private:
-  static uint64_t StartOf(const Model& model) {
-    const auto& infos = model.events.recording_info;
-    return infos.empty() ? 0 : infos.front().start_ns;
-  }
   std::vector<ScriptEvent> InOrderOfTime() const;
   uint64_t TimeOf(const GpuWork& work) const;
 

@@ -114,7 +114,7 @@ void Hints::AddShortKernels(double idle) {
 
 uint64_t Hints::LifeNs(ProcessId process) const {
   if (!process || analysis_.model.events.recording_info.empty()) return run_ns_;
-  const uint64_t start_ns = analysis_.model.events.recording_info.front().start_ns;
+  const uint64_t start_ns = StartOf(analysis_.model);
   const ProcessTable::Process& life = analysis_.processes[process];
   const uint64_t from_ns = std::max(life.start_ns, start_ns);
   const uint64_t to_ns = life.end_ns == 0 ? start_ns + run_ns_ : life.end_ns;

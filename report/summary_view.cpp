@@ -11,6 +11,7 @@
 #include <sys/wait.h>
 
 #include "format/base/text.h"
+#include "report/call_paths.h"
 #include "report/gpu_busy.h"
 #include "report/ledger.h"
 #include "report/run_time.h"
@@ -178,8 +179,7 @@ void Summary::WriteDeviceNumbers() {
   for (const auto& [device, gpu] : analysis_.gpus.by_device()) {
     const auto& [instance, device_id] = device;
     if (gpu.number == device_id) continue;
-    const auto process = analysis_.correlation.processes.find(instance);
-    const uint32_t pid = process == analysis_.correlation.processes.end() ? 0 : process->second.pid;
+    const uint32_t pid = PidOf(analysis_, instance);
     text_.Row(std::string(39, ' '),
               Format("GPU {} is device {} of process {}", gpu.number, device_id, pid));
   }

@@ -24,13 +24,6 @@ std::string Names(const std::vector<Column>& columns) {
   return names;
 }
 
-// Exact for all 64-bit integers where long double has 64 bits of fraction, as on x86.
-long double NumberOf(const std::string& cell) {
-  long double number = -std::numeric_limits<long double>::infinity();
-  std::from_chars(cell.data(), cell.data() + cell.size(), number);
-  return number;
-}
-
 template <typename Key, typename Before>
 void SortByKeys(std::vector<uint32_t>& order, const std::vector<Key>& keys, Before before) {
   std::stable_sort(order.begin(), order.end(),
@@ -38,6 +31,11 @@ void SortByKeys(std::vector<uint32_t>& order, const std::vector<Key>& keys, Befo
 }
 
 }  // namespace
+
+long double NumberOf(const std::string& cell, long double otherwise) {
+  std::from_chars(cell.data(), cell.data() + cell.size(), otherwise);
+  return otherwise;
+}
 
 Result<size_t> FindColumn(const std::vector<Column>& columns, std::string_view wanted) {
   const std::string text = Lower(wanted);
@@ -69,7 +67,10 @@ void SortBy(Table& table, size_t column) {
   if (table.columns[column].is_text) {
     SortByKeys(table.order, keys_of([](std::string cell) { return cell; }), std::less<>());
   } else {
-    SortByKeys(table.order, keys_of(NumberOf), std::greater<>());
+    SortByKeys(table.order, keys_of([](const std::string& cell) {
+                 return NumberOf(cell, -std::numeric_limits<long double>::infinity());
+               }),
+               std::greater<>());
   }
 }
 

@@ -35,6 +35,10 @@ struct Table {
   void MakeShown(size_t at, Row& cells) const { row(order.empty() ? at : order[at], cells); }
 };
 
+// What a cell of a number holds; `otherwise` for an empty one. Exact for all 64-bit integers where
+// long double has 64 bits of fraction, as on x86.
+long double NumberOf(const std::string& cell, long double otherwise);
+
 // The column that the user means: its name in any case, or the begin of only one name.
 Result<size_t> FindColumn(const std::vector<Column>& columns, std::string_view wanted);
 

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "format/base/text.h"
+#include "report/call_paths.h"
 #include "report/call_tree.h"
 #include "report/gpu_busy.h"
 #include "report/top_rows.h"
@@ -55,8 +56,7 @@ std::vector<Busy> BusyRows(const Analysis& analysis) {
   for (const GpuWork& work : analysis.correlation.work) {
     if (!work.timed || work.kind == WorkKind::kSynchronization) continue;
     const uint32_t gpu = analysis.gpus.Of(work.instance, work.device_id).number;
-    const auto process = analysis.correlation.processes.find(work.instance);
-    const uint32_t pid = process == analysis.correlation.processes.end() ? 0 : process->second.pid;
+    const uint32_t pid = PidOf(analysis, work.instance);
     const Stream stream = {pid, ContextOf(analysis.model.events, work), work.stream_id};
     Add(work, rows[{gpu, std::nullopt}]);
     Add(work, rows[{gpu, stream}]);

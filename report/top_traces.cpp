@@ -8,6 +8,7 @@
 
 #include "format/base/text.h"
 #include "report/call_paths.h"
+#include "report/run_time.h"
 #include "report/statistics.h"
 #include "report/top_rows.h"
 
@@ -28,11 +29,6 @@ std::string Mega(int64_t bytes) { return Format("{:.3f}", static_cast<double>(by
 std::string SinceStart(uint64_t time_ns, uint64_t start_ns) {
   return time_ns >= start_ns ? std::to_string(time_ns - start_ns)
                              : "-" + std::to_string(start_ns - time_ns);
-}
-
-uint64_t StartOf(const Model& model) {
-  const auto& infos = model.events.recording_info;
-  return infos.empty() ? 0 : infos.front().start_ns;
 }
 
 class GpuTrace {

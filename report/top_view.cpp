@@ -18,7 +18,7 @@ Table Prepared(const TableKind& kind, TableSource& source) {
 
 }  // namespace
 
-void WriteTop(Analysis& analysis, const TopOptions& options, Output& output, std::string&) {
+void WriteTop(Analysis& analysis, const TopOptions& options, Output& output) {
   TableSource source(analysis, options);
   TableWriter writer(options.format, output);
   const std::vector<const TableKind*> kinds = WantedTables(options);

@@ -58,7 +58,7 @@ void WriteFlameGraph(Analysis& analysis, const FlameGraphOptions& options, Outpu
 // options.max_events cut it.
 void WriteChromeTrace(Analysis& analysis, const TraceOptions& options, Output& output,
                       std::string& notes);
-void WriteTop(Analysis& analysis, const TopOptions& options, Output& output, std::string& notes);
+void WriteTop(Analysis& analysis, const TopOptions& options, Output& output);
 // The tables of two captures side by side, what became slower first.
 void WriteDiff(Analysis& before, Analysis& after, const TopOptions& options, Output& output,
                std::string& notes);

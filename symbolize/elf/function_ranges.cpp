@@ -1,5 +1,8 @@
 #include "symbolize/elf/function_ranges.h"
 
+#include <algorithm>
+#include <ranges>
+
 #include "symbolize/elf/elf_bytes.h"
 
 namespace xpu {
@@ -37,19 +40,13 @@ FunctionRanges::Entry FunctionRanges::EntryAt(size_t i) const {
 
 std::optional<FunctionRanges::Range> FunctionRanges::Find(uint64_t link_address) const {
   if (!frames_) return std::nullopt;
-  size_t first = 0;
-  size_t count = table_.size() / kEntryBytes;
-  while (count > 0) {  // for the first entry behind the address
-    const size_t half = count / 2;
-    if (EntryAt(first + half).begin <= link_address) {
-      first += half + 1;
-      count -= half + 1;
-    } else {
-      count = half;
-    }
-  }
-  if (first == 0) return std::nullopt;
-  const Entry entry = EntryAt(first - 1);
+  const auto entries = std::views::iota(size_t{0}, table_.size() / kEntryBytes);
+  const size_t behind =
+      static_cast<size_t>(std::ranges::partition_point(
+                              entries, [&](size_t i) { return EntryAt(i).begin <= link_address; }) -
+                          entries.begin());
+  if (behind == 0) return std::nullopt;
+  const Entry entry = EntryAt(behind - 1);
   const std::optional<Fde> fde = ReadFdeAt(*frames_, entry.fde - frames_->link_address);
   if (!fde || fde->begin > link_address || fde->end <= link_address) return std::nullopt;
   return Range{fde->begin, fde->end};

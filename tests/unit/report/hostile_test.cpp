@@ -98,7 +98,7 @@ TEST_P(HostileTest, EveryViewOfAnyEvents) {
       test::Written([&](Output& output) {
         WriteTop(analysis,
                  {.rows = 0, .format = format, .table = std::string(kind.name), .sort = sort},
-                 output, notes);
+                 output);
       });
     }
   }

@@ -34,7 +34,7 @@ class TopTest : public testing::Test {
         .rows = 0, .format = TableFormat::kCsv, .table = std::move(table), .sort = std::move(sort)};
     EXPECT_TRUE(CheckTopOptions(options, false).ok());
     std::string notes;
-    return test::Written([&](Output& output) { WriteTop(*analysis_, options, output, notes); });
+    return test::Written([&](Output& output) { WriteTop(*analysis_, options, output); });
   }
 
   test::ModelBuilder builder_;
