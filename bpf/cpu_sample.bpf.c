@@ -92,20 +92,14 @@ int inherit_code(__u64* ctx) {
   return 0;
 }
 
-/*
- * A program begins: what the recorder knows of the process is of the one before. Of the new one
- * this finds the two pieces of code that are there, so that its first samples have their tables.
- */
+/* A program begins: what the recorder knows of the process is of the one before. */
 SEC("tp_btf/sched_process_exec")
 int begin_code(__u64* ctx) {
   struct task_struct* task = (void*)ctx[0];
-  struct pt_regs* entry = (void*)bpf_task_pt_regs(bpf_get_current_task_btf());
-  struct xpu_code code = {};
+  const struct xpu_code code = {};
   __u32 pid = number_in_namespace(BPF_CORE_READ(task, group_leader, thread_pid));
 
   if (!walk_by_tables || !bpf_map_lookup_elem(&unwind_processes, &pid)) return 0;
-  area_at(BPF_CORE_READ(task, mm, start_code), &code.start[0]);
-  area_at(BPF_CORE_READ(entry, ip), &code.start[1]);
   bpf_map_update_elem(&unwind_processes, &pid, &code, 0);
   return 0;
 }

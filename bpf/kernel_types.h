@@ -42,6 +42,13 @@ enum {
   BPF_LOCAL_STORAGE_GET_F_CREATE = 1 << 0,
 };
 
+/* enum maple_type */
+enum {
+  maple_leaf_64 = 1,
+  maple_range_64 = 2,
+  maple_arange_64 = 3,
+};
+
 struct bpf_pidns_info {
   __u32 pid;
   __u32 tgid;
@@ -112,8 +119,33 @@ struct pid {
   struct upid numbers[1];
 };
 
+struct maple_metadata {
+  unsigned char end;
+};
+
+struct maple_range_64 {
+  unsigned long pivot[15];
+  union {
+    void* slot[16];
+    struct {
+      void* pad[15];
+      struct maple_metadata meta;
+    };
+  };
+};
+
+struct maple_arange_64 {
+  unsigned long pivot[9];
+  void* slot[10];
+  struct maple_metadata meta;
+};
+
+struct maple_tree {
+  void* ma_root;
+};
+
 struct mm_struct {
-  unsigned long start_code;
+  struct maple_tree mm_mt;
 };
 
 struct return_instance {

@@ -5,9 +5,9 @@
  *
  *   unwind_processes   pid -> which part of `unwind_mappings` is its code
  *   unwind_mappings    executable mappings, sorted by address within a process
- *   unwind_files       file -> its table: for a mapping that the recorder has not told of yet,
- * which the programs look up in the process itself unwind_pages       per XPU_UNWIND_PAGE_BYTES of
- * a file's code: its rows unwind_rows        blocks of rows; a page's rows lie in one block
+ *   unwind_files       file -> its table, for a mapping that the recorder has not told of yet
+ *   unwind_pages       per XPU_UNWIND_PAGE_BYTES of a file's code: its rows
+ *   unwind_rows        blocks of rows; a page's rows lie in one block
  *   unwind_rules       what rows refer to, the same for all files
  *
  * The recorder changes what no process refers to, then refers to it, and reuses what a program may
@@ -54,13 +54,9 @@ struct xpu_file_table {
   __u32 page_count;
 };
 
-#define XPU_START_MAPPINGS 2
-
 struct xpu_code {
   __u32 first; /* in `unwind_mappings` */
   __u32 count; /* 0: the recorder has not told yet */
-  /* What a program begins with: itself and its loader. Until the recorder tells. */
-  struct xpu_mapping start[XPU_START_MAPPINGS];
 };
 
 struct xpu_page {

@@ -5,6 +5,7 @@
 
 #include "bpf/unwind_layout.h"
 #include "kernel_types.h"
+#include "mapped_area.h"
 
 /* Set by the recorder before loading: false leaves all of this out, also for the verifier. */
 const volatile bool walk_by_tables = 0;
@@ -97,20 +98,6 @@ static __always_inline bool contains(const struct xpu_mapping* mapping, __u64 ad
   return address - mapping->start < mapping->end - mapping->start;
 }
 
-/* Of a program that has just begun. */
-static __always_inline bool find_start_mapping(struct lookup* lookup, __u64 address) {
-  struct xpu_code* code = bpf_map_lookup_elem(&unwind_processes, &lookup->pid);
-  int i;
-
-  if (!code) return false;
-  for (i = 0; i < XPU_START_MAPPINGS; i++) {
-    if (!contains(&code->start[i], address)) continue;
-    lookup->last = code->start[i];
-    return true;
-  }
-  return false;
-}
-
 /* False: the address is in no mapping that is known. */
 static __always_inline bool find_mapping(struct lookup* lookup, __u64 address) {
   __u32 low = lookup->first;
@@ -123,7 +110,7 @@ static __always_inline bool find_mapping(struct lookup* lookup, __u64 address) {
     lookup->last = lookup->area;
     return true;
   }
-  if (count == 0) return find_start_mapping(lookup, address);
+  if (count == 0) return false;
   for (i = 0; i < MAPPING_STEPS; i++) {
     __u32 half = count / 2;
     __u32 middle = low + half;
@@ -140,64 +127,31 @@ static __always_inline bool find_mapping(struct lookup* lookup, __u64 address) {
   return true;
 }
 
-/* A mapping that the kernel found. */
-struct found_area {
-  struct xpu_mapping mapping;
-  struct xpu_file file; /* inode 0: none */
-  __u64 file_offset;
-  __u64 flags;
-};
-
-#define VM_EXEC 4
-#define PAGE_SHIFT 12
-
-static long take_area(struct task_struct* task __attribute__((unused)), struct vm_area_struct* area,
-                      struct found_area* found) {
-  struct file* file = BPF_CORE_READ(area, vm_file);
-
-  found->mapping.start = BPF_CORE_READ(area, vm_start);
-  found->mapping.end = BPF_CORE_READ(area, vm_end);
-  found->flags = BPF_CORE_READ(area, vm_flags);
-  found->file_offset = BPF_CORE_READ(area, vm_pgoff) << PAGE_SHIFT;
-  if (file) {
-    found->file.inode = BPF_CORE_READ(file, f_inode, i_ino);
-    found->file.device = BPF_CORE_READ(file, f_inode, i_sb, s_dev);
-  }
-  return 0;
-}
-
-#define ENOENT 2
-
-/* What the running process itself has mapped there, with its table if it is a file that has one. */
-static __always_inline enum found area_at(__u64 address, struct xpu_mapping* mapping) {
-  struct found_area found = {};
-  struct xpu_file_table* table;
-  long result = bpf_find_vma(bpf_get_current_task_btf(), address, take_area, &found, 0);
-
-  if (result) return result == -ENOENT ? FOUND_NOTHING : FOUND_UNKNOWN;
-  if (!(found.flags & VM_EXEC)) return FOUND_NOTHING;
-  if (found.file.inode) {
-    table = bpf_map_lookup_elem(&unwind_files, &found.file);
-    found.mapping.page_count = XPU_TABLE_NOT_READY;
-    if (table) {
-      found.mapping.origin = found.mapping.start - found.file_offset + table->origin;
-      found.mapping.first_page = table->first_page;
-      found.mapping.page_count = table->page_count;
-    }
-  }
-  *mapping = found.mapping;
-  return FOUND_CODE;
-}
-
 /*
- * For a library that the process has just loaded, of which the recorder does not know yet, but
- * whose table may be there. With interrupts off, as in a sample, the kernel allows one such look.
+ * What the process itself has mapped there, with its table if it is a file that has one: for a
+ * program that has just begun, or a library that it has just loaded.
  */
 static __always_inline enum found find_area(struct lookup* lookup, __u64 address) {
-  enum found found = area_at(address, &lookup->area);
+  struct mapped_area area = {};
+  struct xpu_mapping mapping = {};
+  struct xpu_file_table* table;
+  enum looked looked = look_up_area(address, &area);
 
-  if (found == FOUND_CODE) lookup->last = lookup->area;
-  return found;
+  if (looked == LOOKED_IN_VAIN) return FOUND_UNKNOWN;
+  if (looked == LOOKED_AT_NOTHING || !(area.flags & VM_EXEC)) return FOUND_NOTHING;
+  mapping.start = area.start;
+  mapping.end = area.end;
+  if (area.file.inode) {
+    table = bpf_map_lookup_elem(&unwind_files, &area.file);
+    mapping.page_count = XPU_TABLE_NOT_READY;
+    if (table) {
+      mapping.origin = area.start - area.file_offset + table->origin;
+      mapping.first_page = table->first_page;
+      mapping.page_count = table->page_count;
+    }
+  }
+  lookup->area = lookup->last = mapping;
+  return FOUND_CODE;
 }
 
 /* The rule of an address in lookup->last; 0: its table has none. */

@@ -210,7 +210,7 @@ Status UnwindMaps::SetCode(uint32_t pid, std::span<const xpu_mapping> mappings, 
   const uint32_t first = ranges_.Take(count, now_ns);
   if (first == MappingRanges::kNone) return Full("mappings");
   std::copy(mappings.begin(), mappings.end(), mappings_.as<xpu_mapping>() + first);
-  const xpu_code code{first, count, {}};
+  const xpu_code code{first, count};
   if (int result = bpf_map_update_elem(processes_.get(), &pid, &code, BPF_ANY); result != 0) {
     ranges_.GiveBack(first, count, now_ns);
     return BpfError("BPF map unwind_processes", result);

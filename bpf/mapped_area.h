@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * What the running process has mapped at an address, also while it is mapping something else.
+ *
+ * The kernel's own helper takes the lock of the address space, which is busy then, and with
+ * interrupts off, as in a sample, it answers once. So the tree of mappings (a maple tree, from
+ * Linux 6.1 on) is read here, without the lock: what a thread is changing at that moment may be
+ * missed, and what a wrong node leads to is not code or not mapped.
+ */
+#ifndef XPU_BPF_MAPPED_AREA_H
+#define XPU_BPF_MAPPED_AREA_H
+
+#include "bpf/unwind_layout.h"
+#include "kernel_types.h"
+
+#define VM_EXEC 4
+#define PAGE_SHIFT 12
+#define ENOENT 2
+
+struct mapped_area {
+  __u64 start;
+  __u64 end;
+  __u64 file_offset;
+  __u64 flags;
+  struct xpu_file file; /* inode 0: none */
+};
+
+enum looked {
+  LOOKED_IN_VAIN, /* it cannot be told now */
+  LOOKED_AT_NOTHING,
+  LOOKED_AT_AREA,
+};
+
+static long take_area(struct task_struct* task __attribute__((unused)), struct vm_area_struct* from,
+                      struct mapped_area* area) {
+  struct file* file = BPF_CORE_READ(from, vm_file);
+
+  area->start = BPF_CORE_READ(from, vm_start);
+  area->end = BPF_CORE_READ(from, vm_end);
+  area->flags = BPF_CORE_READ(from, vm_flags);
+  area->file_offset = BPF_CORE_READ(from, vm_pgoff) << PAGE_SHIFT;
+  if (file) {
+    area->file.inode = BPF_CORE_READ(file, f_inode, i_ino);
+    area->file.device = BPF_CORE_READ(file, f_inode, i_sb, s_dev);
+  }
+  return 0;
+}
+
+/* A reference to a node has the node's type in the lower bits of its address. */
+#define MAPLE_ROOT_IS_NODE(root) (((root)&3) == 2 && (root) > 4096)
+#define MAPLE_NODE_OF(entry) ((void*)((entry) & ~0xffull))
+#define MAPLE_TYPE_OF(entry) (((entry) >> 3) & 15)
+#define MAPLE_MAX_LEVELS 8
+#define MAPLE_MAX_SLOTS 16
+
+/* The last slot in use: a full node of ranges has no place to say so. */
+static __always_inline __u64 maple_last_slot(struct maple_range_64* node) {
+  const __u64 pivots = bpf_core_field_size(node->pivot) / sizeof(node->pivot[0]);
+
+  if (BPF_CORE_READ(node, pivot[pivots - 1])) return pivots;
+  return BPF_CORE_READ(node, meta.end);
+}
+
+/*
+ * What a node refers to for an address: a child that holds it, an area, 0. pivot[i] is the last
+ * address of slot i, of the last slot in use there is none. Not static: then the verifier goes
+ * through it once.
+ */
+__attribute__((noinline)) __u64 maple_slot(__u64 entry, __u64 address) {
+  void* node = MAPLE_NODE_OF(entry);
+  __u64 pivots, slots, last, pivot, found = 0, slot = 0, step;
+
+  switch (MAPLE_TYPE_OF(entry)) {
+    case maple_leaf_64:
+    case maple_range_64:
+      pivots = bpf_core_field_offset(struct maple_range_64, pivot);
+      slots = bpf_core_field_offset(struct maple_range_64, slot);
+      last = maple_last_slot(node);
+      break;
+    case maple_arange_64:
+      pivots = bpf_core_field_offset(struct maple_arange_64, pivot);
+      slots = bpf_core_field_offset(struct maple_arange_64, slot);
+      last = BPF_CORE_READ((struct maple_arange_64*)node, meta.end);
+      break;
+    default:
+      return 0;
+  }
+  for (step = MAPLE_MAX_SLOTS / 2; step > 0; step /= 2) {
+    if (slot + step > last) continue;
+    pivot = 0;
+    bpf_probe_read_kernel(&pivot, sizeof(pivot), node + pivots + (slot + step - 1) * sizeof(pivot));
+    if (pivot < address) slot += step;
+  }
+  bpf_probe_read_kernel(&found, sizeof(found), node + slots + slot * sizeof(found));
+  return found;
+}
+
+static __always_inline enum looked look_into_tree(__u64 address, struct mapped_area* area) {
+  struct task_struct* task = (void*)bpf_get_current_task();
+  __u64 entry = (__u64)BPF_CORE_READ(task, mm, mm_mt.ma_root);
+  bool is_node = MAPLE_ROOT_IS_NODE(entry);
+  int i;
+
+  for (i = 0; i < MAPLE_MAX_LEVELS && is_node; i++) {
+    is_node = MAPLE_TYPE_OF(entry) != maple_leaf_64;
+    entry = maple_slot(entry, address);
+  }
+  if (is_node) return LOOKED_IN_VAIN;
+  if (!entry) return LOOKED_AT_NOTHING;
+  take_area(task, (void*)entry, area);
+  return address - area->start < area->end - area->start ? LOOKED_AT_AREA : LOOKED_AT_NOTHING;
+}
+
+static __always_inline enum looked look_up_area(__u64 address, struct mapped_area* area) {
+  long result;
+
+  if (bpf_core_field_exists(struct mm_struct, mm_mt)) return look_into_tree(address, area);
+  result = bpf_find_vma(bpf_get_current_task_btf(), address, take_area, area, 0);
+  if (result) return result == -ENOENT ? LOOKED_AT_NOTHING : LOOKED_IN_VAIN;
+  return LOOKED_AT_AREA;
+}
+
+#endif
