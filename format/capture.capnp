@@ -81,6 +81,9 @@ struct Events {
   probeHits @23 :ProbeHit;
   symbolSlices @24 :SymbolSlice;
   generatedSymbols @25 :GeneratedSymbol;
+  nvtxEvents @26 :NvtxEvent;
+  memoryOperations @27 :MemoryOperation;
+  recordingSwitches @28 :RecordingSwitch;
 }
 
 struct RecordingInfo {
@@ -175,6 +178,7 @@ struct CpuSample {
   cpu @5 :Column;
   stack @6 :Column;
   stackFlags @7 :Column;
+  weight @8 :Column;
 }
 
 struct GpuProcess {
@@ -421,6 +425,8 @@ struct Probe {
   purpose @2 :Column;
   function @3 :Column;
   path @4 :Column;
+  kind @5 :Column;
+  offset @6 :Column;
 }
 
 struct ProbeHit {
@@ -454,4 +460,48 @@ struct GeneratedSymbol {
   address @3 :Column;
   sizeBytes @4 :Column;
   name @5 :Column;
+}
+
+struct NvtxEvent {
+  rows @0 :UInt32;
+  instance @1 :Column;
+  timeNs @2 :Column;
+  kind @3 :Column;
+  tid @4 :Column;
+  domain @5 :Column;
+  range @6 :Column;
+  text @7 :Column;
+  category @8 :Column;
+  color @9 :Column;
+  payloadType @10 :Column;
+  payload @11 :Column;
+}
+
+struct MemoryOperation {
+  rows @0 :UInt32;
+  instance @1 :Column;
+  recordSizeBytes @2 :Column;
+  timeNs @3 :Column;
+  operation @4 :Column;
+  memoryKind @5 :Column;
+  correlationId @6 :Column;
+  address @7 :Column;
+  sizeBytes @8 :Column;
+  deviceId @9 :Column;
+  contextId @10 :Column;
+  streamId @11 :Column;
+  isAsync @12 :Column;
+  poolType @13 :Column;
+  poolAddress @14 :Column;
+  poolSizeBytes @15 :Column;
+  poolUtilizedBytes @16 :Column;
+  name @17 :Column;
+  tail @18 :Column;
+}
+
+struct RecordingSwitch {
+  rows @0 :UInt32;
+  timeNs @1 :Column;
+  isOn @2 :Column;
+  cause @3 :Column;
 }

@@ -82,11 +82,19 @@ struct RecordingEnd {
   int32_t wait_status = 0;  // the target's status as waitpid gives it
 };
 
-// A source of CPU samples: `-F` of a clock, later other perf events.
+// The recording was paused or goes on (`--delay`, a signal, a range of the program's). What happens
+// while it is paused is not in the capture.
+struct RecordingSwitch {
+  uint64_t time_ns = 0;
+  bool is_on = false;
+  StringId cause;  // "SIGUSR2", "cudaProfilerStart"
+};
+
+// A source of CPU samples: a clock or another perf event.
 struct SampleSource {
   uint32_t source = 0;        // CpuSample::source; from 1
   StringId name;              // "cpu-clock"
-  uint64_t frequency_hz = 0;  // asked for
+  uint64_t frequency_hz = 0;  // asked for; 0: a sample every `period`
   uint64_t period = 0;        // weight of one sample in `unit`
   StringId unit;              // "ns", "events"
 };
@@ -181,6 +189,7 @@ struct CpuSample {
   uint32_t cpu = 0;
   StackId stack;  // user frames outermost, kernel frames innermost
   uint8_t stack_flags = 0;
+  uint64_t weight = 0;  // in the source's unit; 0: its period
 };
 
 // ---- probes ------------------------------------------------------------------------------------
@@ -192,12 +201,23 @@ enum class ProbePurpose : uint8_t {
   kDriverLaunch = 2,   // a function of libcuda that does
 };
 
+// Values are stored in the file.
+enum class ProbeKind : uint8_t {
+  kUprobe = 0,
+  kUretprobe = 1,
+  kKprobe = 2,
+  kKretprobe = 3,
+  kTracepoint = 4,
+};
+
 // Defines ProbeHit::probe.
 struct Probe {
   uint32_t probe = 0;  // from 1
   ProbePurpose purpose = ProbePurpose::kUser;
-  StringId function;  // "cudaLaunchKernel"
-  StringId path;      // the file that it is in
+  StringId function;  // "cudaLaunchKernel", of a tracepoint "sched:sched_switch"
+  StringId path;      // the file that it is in; empty: the kernel
+  ProbeKind kind = ProbeKind::kUprobe;
+  uint64_t offset = 0;  // from the begin of the function
 };
 
 // A thread passed a probe: it entered the function, or returned from it.
@@ -216,6 +236,46 @@ struct ProbeHit {
   // others a return address.
   StackId stack;
   uint8_t stack_flags = 0;
+};
+
+// ---- NVTX: what the program says of itself
+// -------------------------------------------------------
+
+// Values are stored in the file.
+enum class NvtxKind : uint8_t {
+  kMark = 0,          // one moment
+  kPush = 1,          // begins a range of the thread, inside those it has begun in the domain
+  kPop = 2,           // ends the thread's innermost
+  kStart = 3,         // begins a range that any thread may end, by `range`
+  kEnd = 4,           // ends it
+  kDomainName = 5,    // `text` names `domain`
+  kCategoryName = 6,  // `text` names `category` of `domain`
+  kThreadName = 7,    // `text` names thread `range`, as the program numbers it
+};
+
+enum class NvtxPayload : uint8_t {
+  kNone = 0,
+  kUint64 = 1,
+  kInt64 = 2,
+  kDouble = 3,
+  kUint32 = 4,
+  kInt32 = 5,
+  kFloat = 6,
+};
+
+// One call of NVTX.
+struct NvtxEvent {
+  InstanceId instance;
+  uint64_t time_ns = 0;  // CLOCK_MONOTONIC
+  NvtxKind kind = NvtxKind::kMark;
+  uint32_t tid = 0;     // as the program sees it (ApiCall::tid)
+  uint32_t domain = 0;  // 0: the default one
+  uint64_t range = 0;   // of kStart and kEnd: unique in the process
+  StringId text;
+  uint32_t category = 0;  // 0: none
+  uint32_t color = 0;     // 0xAARRGGBB, 0: none
+  NvtxPayload payload_type = NvtxPayload::kNone;
+  uint64_t payload = 0;  // the bits, in the lower part
 };
 
 // ---- a part of a capture ----------------------------------------------------------------------
@@ -249,6 +309,9 @@ struct EventBatch {
   std::vector<ProbeHit> probe_hits;
   std::vector<SymbolSlice> symbol_slices;
   std::vector<GeneratedSymbol> generated_symbols;
+  std::vector<NvtxEvent> nvtx_events;
+  std::vector<MemoryOperation> memory_operations;
+  std::vector<RecordingSwitch> recording_switches;
 };
 
 // Calls visit(name, list) for each list of the batch; `name` is the list's member name.
@@ -280,6 +343,9 @@ void VisitLists(Batch& batch, Visit&& visit) {
   visit("probe_hits", batch.probe_hits);
   visit("symbol_slices", batch.symbol_slices);
   visit("generated_symbols", batch.generated_symbols);
+  visit("nvtx_events", batch.nvtx_events);
+  visit("memory_operations", batch.memory_operations);
+  visit("recording_switches", batch.recording_switches);
 }
 
 }  // namespace xpu

@@ -104,6 +104,7 @@ constexpr void VisitFields(Event& event, Visit&& visit) {
   visit("cpu", event.cpu);
   visit("stack", event.stack);
   visit("stack_flags", event.stack_flags);
+  visit("weight", event.weight);
 }
 
 template <SameEvent<Probe> Event, typename Visit>
@@ -112,6 +113,8 @@ constexpr void VisitFields(Event& event, Visit&& visit) {
   visit("purpose", event.purpose);
   visit("function", event.function);
   visit("path", event.path);
+  visit("kind", event.kind);
+  visit("offset", event.offset);
 }
 
 template <SameEvent<ProbeHit> Event, typename Visit>
@@ -136,6 +139,28 @@ constexpr void VisitFields(Event& event, Visit&& visit) {
   visit("part", event.part);
   visit("part_count", event.part_count);
   visit("bytes", event.bytes);
+}
+
+template <SameEvent<NvtxEvent> Event, typename Visit>
+constexpr void VisitFields(Event& event, Visit&& visit) {
+  visit("instance", event.instance);
+  visit("time_ns", event.time_ns);
+  visit("kind", event.kind);
+  visit("tid", event.tid);
+  visit("domain", event.domain);
+  visit("range", event.range);
+  visit("text", event.text);
+  visit("category", event.category);
+  visit("color", event.color);
+  visit("payload_type", event.payload_type);
+  visit("payload", event.payload);
+}
+
+template <SameEvent<RecordingSwitch> Event, typename Visit>
+constexpr void VisitFields(Event& event, Visit&& visit) {
+  visit("time_ns", event.time_ns);
+  visit("is_on", event.is_on);
+  visit("cause", event.cause);
 }
 
 template <SameEvent<GeneratedSymbol> Event, typename Visit>

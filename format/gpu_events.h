@@ -246,6 +246,28 @@ struct Overhead {
   StringId tail;
 };
 
+// MEMORY2: memory of a device was allocated or freed.
+struct MemoryOperation {
+  InstanceId instance;
+  uint16_t record_size_bytes = 0;
+  uint64_t time_ns = 0;      // on CUPTI's clock
+  uint32_t operation = 0;    // CUpti_ActivityMemoryOperationType: 1 allocation, 2 release
+  uint32_t memory_kind = 0;  // CUpti_ActivityMemoryKind
+  uint32_t correlation_id = 0;
+  uint64_t address = 0;
+  uint64_t size_bytes = 0;
+  uint32_t device_id = 0;
+  uint32_t context_id = 0;
+  uint32_t stream_id = 0;
+  bool is_async = false;
+  uint32_t pool_type = 0;  // CUpti_ActivityMemoryPoolType; 0: no pool
+  uint64_t pool_address = 0;
+  uint64_t pool_size_bytes = 0;
+  uint64_t pool_utilized_bytes = 0;
+  StringId name;  // of the variable, for static memory of a module
+  StringId tail;
+};
+
 // The parts of the DEVICE record that reports use; the whole record is a RawActivity beside it.
 struct Device {
   InstanceId instance;

@@ -217,6 +217,28 @@ constexpr void VisitFields(Event& event, Visit&& visit) {
   visit("tail", event.tail);
 }
 
+template <SameEvent<MemoryOperation> Event, typename Visit>
+constexpr void VisitFields(Event& event, Visit&& visit) {
+  visit("instance", event.instance);
+  visit("record_size_bytes", event.record_size_bytes);
+  visit("time_ns", event.time_ns);
+  visit("operation", event.operation);
+  visit("memory_kind", event.memory_kind);
+  visit("correlation_id", event.correlation_id);
+  visit("address", event.address);
+  visit("size_bytes", event.size_bytes);
+  visit("device_id", event.device_id);
+  visit("context_id", event.context_id);
+  visit("stream_id", event.stream_id);
+  visit("is_async", event.is_async);
+  visit("pool_type", event.pool_type);
+  visit("pool_address", event.pool_address);
+  visit("pool_size_bytes", event.pool_size_bytes);
+  visit("pool_utilized_bytes", event.pool_utilized_bytes);
+  visit("name", event.name);
+  visit("tail", event.tail);
+}
+
 template <SameEvent<Device> Event, typename Visit>
 constexpr void VisitFields(Event& event, Visit&& visit) {
   visit("instance", event.instance);

@@ -40,6 +40,9 @@ XPU_SCHEMA_OF(Probe);
 XPU_SCHEMA_OF(ProbeHit);
 XPU_SCHEMA_OF(SymbolSlice);
 XPU_SCHEMA_OF(GeneratedSymbol);
+XPU_SCHEMA_OF(NvtxEvent);
+XPU_SCHEMA_OF(MemoryOperation);
+XPU_SCHEMA_OF(RecordingSwitch);
 #undef XPU_SCHEMA_OF
 
 template <typename Event>

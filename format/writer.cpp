@@ -338,5 +338,8 @@ template Status CaptureWriter::Write(const Probe&);
 template Status CaptureWriter::Write(const ProbeHit&);
 template Status CaptureWriter::Write(const SymbolSlice&);
 template Status CaptureWriter::Write(const GeneratedSymbol&);
+template Status CaptureWriter::Write(const NvtxEvent&);
+template Status CaptureWriter::Write(const MemoryOperation&);
+template Status CaptureWriter::Write(const RecordingSwitch&);
 
 }  // namespace xpu

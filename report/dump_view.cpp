@@ -74,6 +74,18 @@ std::string_view NameOf(ProbePurpose purpose) {
   return NameIn({"user", "runtime_launch", "driver_launch"}, purpose);
 }
 
+std::string_view NameOf(ProbeKind kind) {
+  return NameIn({"uprobe", "uretprobe", "kprobe", "kretprobe", "tracepoint"}, kind);
+}
+
+std::string_view NameOf(NvtxKind kind) {
+  return NameIn({"mark", "push", "pop", "start", "end", "domain", "category", "thread"}, kind);
+}
+
+std::string_view NameOf(NvtxPayload type) {
+  return NameIn({"none", "uint64", "int64", "double", "uint32", "int32", "float"}, type);
+}
+
 // Of `stack_flags`, in the order of its bits.
 constexpr std::string_view kStackFlagNames[] = {"frame_pointers", "truncated", "user_failed",
                                                 "kernel_failed",  "tables",    "complete",

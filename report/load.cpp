@@ -62,6 +62,9 @@ void AppendBatch(EventBatch& all, EventBatch& more) {
   Append(all.probe_hits, more.probe_hits);
   Append(all.symbol_slices, more.symbol_slices);
   Append(all.generated_symbols, more.generated_symbols);
+  Append(all.nvtx_events, more.nvtx_events);
+  Append(all.memory_operations, more.memory_operations);
+  Append(all.recording_switches, more.recording_switches);
 }
 
 Result<Model> LoadCapture(CaptureReader reader, std::string path) {

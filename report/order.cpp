@@ -27,6 +27,9 @@ void OrderByTime(EventBatch& events) {
   Order(events.graph_nodes, &GraphNode::time_ns);
   Order(events.probe_hits, &ProbeHit::time_ns);
   Order(events.generated_symbols, &GeneratedSymbol::time_ns);
+  Order(events.nvtx_events, &NvtxEvent::time_ns);
+  Order(events.memory_operations, &MemoryOperation::time_ns);
+  Order(events.recording_switches, &RecordingSwitch::time_ns);
 }
 
 }  // namespace xpu
