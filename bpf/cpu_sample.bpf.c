@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Where does the program spend CPU time? Runs at each tick of the sampling event, which the kernel
- * copies into every thread and child of the target, so the program needs no filter.
+ * Where does the program spend CPU time, or whatever else the sampling event counts? Runs at each
+ * tick of it; the kernel copies it into every thread and child of the target, so the program needs
+ * no filter.
  *
  * The kernel starts the period anew in each new thread: one that ends before its first tick is
- * never sampled, and at 99 Hz a shell script or a make is made of nothing else. So the event ticks
+ * never sampled, and at 99 Hz a shell script or a make is made of nothing else. So a clock ticks
  * `ticks_per_sample` times as often, and of that many ticks on a CPU, whoever's they are, one is
  * taken: a random one, so that no rhythm of the program or of the scheduler falls in step with it.
  */
@@ -16,6 +17,7 @@ char program_license[] SEC("license") = "Dual BSD/GPL";
 
 /* Set by the recorder before loading. */
 const volatile __u32 ticks_per_sample = 1;
+const volatile __u32 source = 1;
 
 struct {
   __uint(type, BPF_MAP_TYPE_RINGBUF);
@@ -48,28 +50,18 @@ static __always_inline int is_sample(struct cpu_state* state) {
   return result;
 }
 
-/* Kernel addresses have the highest bit set. Not by cs: its size depends on the kernel. */
-static __always_inline bool is_kernel_address(__u64 address) { return (__s64)address < 0; }
-
-/* Of a thread that was in the kernel: where it entered. */
 static __always_inline void take_registers(struct bpf_perf_event_data* ctx,
                                            struct user_registers* registers,
                                            struct xpu_stack* stack) {
-  struct pt_regs* entry;
-
   registers->ip = ctx->regs.ip;
   registers->sp = ctx->regs.sp;
   registers->bp = ctx->regs.bp;
   if (!walk_by_tables) return;
-  if (!is_kernel_address(registers->ip)) {
+  if (is_kernel_address(registers->ip)) {
+    take_entry_registers(registers, stack);
+  } else {
     keep_registers(&ctx->regs, stack);
-    return;
   }
-  forget_registers(stack);
-  entry = (void*)bpf_task_pt_regs(bpf_get_current_task_btf());
-  registers->ip = BPF_CORE_READ(entry, ip);
-  registers->sp = BPF_CORE_READ(entry, sp);
-  registers->bp = BPF_CORE_READ(entry, bp);
 }
 
 /*
@@ -121,7 +113,8 @@ int cpu_sample(struct bpf_perf_event_data* ctx) {
   sample->pid = who.pid;
   sample->tid = who.tid;
   sample->cpu = bpf_get_smp_processor_id();
-  sample->source = 1;
+  sample->source = source;
+  sample->period = ctx->sample_period;
   take_registers(ctx, &registers, &sample->stack);
   size = __builtin_offsetof(struct xpu_sample, stack) +
          take_stack(ctx, &registers, who.pid, &sample->stack, 1);

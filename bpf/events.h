@@ -77,6 +77,7 @@ struct xpu_sample {
   __u32 tid;
   __u32 cpu;
   __u32 source;
+  __u64 period; /* how many events, or ns of a clock, since the one before */
   struct xpu_stack stack;
 };
 
@@ -102,10 +103,12 @@ struct xpu_launch {
 };
 
 /*
- * A probe's cookie: its number in the low half, above it which argument of the function is the
- * kernel.
+ * A probe's cookie: its number in the low half, above it which argument of the function is the GPU
+ * kernel, and a flag.
  */
 #define XPU_PROBE_ARGUMENT_SHIFT 32
+/* Of a probe at a return: hits have the stack of the caller, to which it returns. */
+#define XPU_PROBE_STACK_AT_RETURN (1ull << 40)
 
 enum xpu_probe_argument {
   XPU_PROBE_NO_ARGUMENT,
@@ -126,7 +129,8 @@ struct xpu_probe_hit {
   __u64 caller;       /* at the entry: the return address; 0: not readable */
   /*
    * At the entry, of the function itself: whether its walk has the caller as its second frame
-   * depends on the function's first instruction and on the kernel. At the return: without frames.
+   * depends on the function's first instruction and on the kernel. At the return: of the caller,
+   * or without frames.
    */
   struct xpu_stack stack;
 };

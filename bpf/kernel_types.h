@@ -78,6 +78,7 @@ struct pt_regs {
 
 struct bpf_perf_event_data {
   struct pt_regs regs;
+  __u64 sample_period;
 };
 
 struct super_block {

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Which code made the GPU do this, where nothing may be loaded into the program? Runs at the entry
- * and at the return of the launch functions of the CUDA libraries. The report matches the two, and
- * a call of the driver to the call of the runtime around it, by thread and time.
+ * Which code came here? Runs at the probes that the user asks for, and, where nothing may be loaded
+ * into the program, at the entry and at the return of the launch functions of the CUDA libraries.
+ * The report matches the two, and a call of the driver to the call of the runtime around it, by
+ * thread and time.
  */
 #include "common.h"
 #include "kernel_types.h"
@@ -18,8 +19,9 @@ struct {
 
 /*
  * The probes are on files: every program that uses them hits them. The threads that have an entry
- * here are the target's and its descendants'. The recorder enters the target before its exec; that
- * works in any pid namespace, and unlike a table of pids it needs no cleaning up.
+ * here are the target's and its descendants'; 1: they are in a program, and no longer in the
+ * recorder's code before the target's exec. The recorder enters the target before that; this works
+ * in any pid namespace, and unlike a table of pids it needs no cleaning up.
  */
 struct {
   __uint(type, BPF_MAP_TYPE_TASK_STORAGE);
@@ -35,15 +37,28 @@ SEC("tp_btf/sched_process_fork")
 int inherit_mark(__u64* ctx) {
   struct task_struct* parent = (void*)ctx[0];
   struct task_struct* child = (void*)ctx[1];
+  __u32* mark = bpf_task_storage_get(&recorded, parent, 0, 0);
+  __u32 inherited;
 
-  if (!bpf_task_storage_get(&recorded, parent, 0, 0)) return 0;
-  if (!bpf_task_storage_get(&recorded, child, 0, BPF_LOCAL_STORAGE_GET_F_CREATE))
+  if (!mark) return 0;
+  inherited = *mark;
+  if (!bpf_task_storage_get(&recorded, child, &inherited, BPF_LOCAL_STORAGE_GET_F_CREATE))
     count(XPU_TASKS_UNMARKED);
   return 0;
 }
 
+SEC("tp_btf/sched_process_exec")
+int begin_program(__u64* ctx __attribute__((unused))) {
+  __u32* mark = bpf_task_storage_get(&recorded, bpf_get_current_task_btf(), 0, 0);
+
+  if (mark) *mark = 1;
+  return 0;
+}
+
 static __always_inline int is_recorded(void) {
-  return bpf_task_storage_get(&recorded, bpf_get_current_task_btf(), 0, 0) != 0;
+  __u32* mark = bpf_task_storage_get(&recorded, bpf_get_current_task_btf(), 0, 0);
+
+  return mark && *mark;
 }
 
 static __always_inline void fill_common(struct xpu_probe_hit* hit, __u64 cookie) {
@@ -88,52 +103,96 @@ static __always_inline __u32 fill_entry(struct pt_regs* ctx, struct xpu_probe_hi
          take_stack(ctx, &registers, hit->pid, &hit->stack, 0);
 }
 
+/* Returns the bytes of the event. */
+static __always_inline __u32 fill_return(struct pt_regs* ctx, struct xpu_probe_hit* hit,
+                                         __u64 cookie) {
+  struct user_registers registers = {ctx->ip, ctx->sp, ctx->bp};
+
+  fill_common(hit, cookie);
+  hit->is_return = 1;
+  hit->return_value = ctx->ax;
+  hit->kernel = 0;
+  hit->caller = 0;
+  if (cookie & XPU_PROBE_STACK_AT_RETURN) {
+    if (walk_by_tables) keep_registers(ctx, &hit->stack);
+    return __builtin_offsetof(struct xpu_probe_hit, stack) +
+           take_stack(ctx, &registers, hit->pid, &hit->stack, 0);
+  }
+  hit->stack.kernel_frames = 0;
+  hit->stack.user_frames = 0;
+  hit->stack.user_walk = 0;
+  hit->stack.user_stop = XPU_STOP_NOT_WALKED;
+  return __builtin_offsetof(struct xpu_probe_hit, stack.frames);
+}
+
+/* In the kernel; `regs` are the context's, nullptr: it has none. Returns the bytes of the event. */
+static __always_inline __u32 fill_in_kernel(void* ctx, struct pt_regs* regs, int is_return,
+                                            struct xpu_probe_hit* hit) {
+  struct user_registers registers = {};
+
+  fill_common(hit, bpf_get_attach_cookie(ctx));
+  hit->is_return = is_return;
+  hit->return_value = is_return ? regs->ax : 0;
+  hit->kernel = 0;
+  hit->caller = 0;
+  if (walk_by_tables) take_entry_registers(&registers, &hit->stack);
+  return __builtin_offsetof(struct xpu_probe_hit, stack) +
+         take_stack(ctx, &registers, hit->pid, &hit->stack, 1);
+}
+
+/* Builds the hit with `fill`, in a slot or at its greatest size in the ring. */
+#define RECORD_HIT(fill)                                                \
+  do {                                                                  \
+    struct xpu_probe_hit* hit;                                          \
+    struct slot* slot;                                                  \
+    __u32 size;                                                         \
+                                                                        \
+    if (!is_recorded()) return 0;                                       \
+    count(XPU_PROBE_HITS_SEEN);                                         \
+    slot = take_slot();                                                 \
+    if (slot) {                                                         \
+      hit = &slot->event;                                               \
+      size = fill;                                                      \
+      if (bpf_ringbuf_output(&probe_hits, hit, size, BPF_RB_NO_WAKEUP)) \
+        count(XPU_PROBE_HITS_DROPPED);                                  \
+      give_slot_back(slot);                                             \
+      return 0;                                                         \
+    }                                                                   \
+    hit = bpf_ringbuf_reserve(&probe_hits, sizeof(*hit), 0);            \
+    if (!hit) {                                                         \
+      count(XPU_PROBE_HITS_DROPPED);                                    \
+      return 0;                                                         \
+    }                                                                   \
+    size = fill;                                                        \
+    bpf_ringbuf_submit(hit, BPF_RB_NO_WAKEUP);                          \
+  } while (0)
+
 SEC("uprobe")
 int probe_entry(struct pt_regs* ctx) {
-  struct xpu_probe_hit* hit;
-  struct slot* slot;
-  __u32 size;
-
-  if (!is_recorded()) return 0;
-  count(XPU_PROBE_HITS_SEEN);
-  slot = take_slot();
-  if (slot) {
-    size = fill_entry(ctx, &slot->event);
-    if (bpf_ringbuf_output(&probe_hits, &slot->event, size, BPF_RB_NO_WAKEUP))
-      count(XPU_PROBE_HITS_DROPPED);
-    give_slot_back(slot);
-    return 0;
-  }
-  hit = bpf_ringbuf_reserve(&probe_hits, sizeof(*hit), 0);
-  if (!hit) {
-    count(XPU_PROBE_HITS_DROPPED);
-    return 0;
-  }
-  fill_entry(ctx, hit);
-  bpf_ringbuf_submit(hit, BPF_RB_NO_WAKEUP);
+  RECORD_HIT(fill_entry(ctx, hit));
   return 0;
 }
 
 SEC("uretprobe")
 int probe_return(struct pt_regs* ctx) {
-  struct xpu_probe_hit* hit;
+  RECORD_HIT(fill_return(ctx, hit, bpf_get_attach_cookie(ctx)));
+  return 0;
+}
 
-  if (!is_recorded()) return 0;
-  count(XPU_PROBE_HITS_SEEN);
-  hit = bpf_ringbuf_reserve(&probe_hits, __builtin_offsetof(struct xpu_probe_hit, stack.frames), 0);
-  if (!hit) {
-    count(XPU_PROBE_HITS_DROPPED);
-    return 0;
-  }
-  fill_common(hit, bpf_get_attach_cookie(ctx));
-  hit->is_return = 1;
-  hit->return_value = ctx->ax;
-  hit->kernel = 0;
-  hit->caller = 0;
-  hit->stack.kernel_frames = 0;
-  hit->stack.user_frames = 0;
-  hit->stack.user_walk = 0;
-  hit->stack.user_stop = XPU_STOP_NOT_WALKED;
-  bpf_ringbuf_submit(hit, BPF_RB_NO_WAKEUP);
+SEC("kprobe")
+int kernel_entry(struct pt_regs* ctx) {
+  RECORD_HIT(fill_in_kernel(ctx, ctx, 0, hit));
+  return 0;
+}
+
+SEC("kretprobe")
+int kernel_return(struct pt_regs* ctx) {
+  RECORD_HIT(fill_in_kernel(ctx, ctx, 1, hit));
+  return 0;
+}
+
+SEC("tracepoint")
+int trace_point(void* ctx) {
+  RECORD_HIT(fill_in_kernel(ctx, 0, 0, hit));
   return 0;
 }

@@ -27,6 +27,21 @@ static __always_inline void walk_by_frame_pointers(void* ctx, struct xpu_stack* 
   stack->user_stop = XPU_STOP_NOT_WALKED;
 }
 
+/* Kernel addresses have the highest bit set. Not by cs: its size depends on the kernel. */
+static __always_inline bool is_kernel_address(__u64 address) { return (__s64)address < 0; }
+
+/* Of a thread that is in the kernel: where it entered. */
+static __always_inline void take_entry_registers(struct user_registers* registers,
+                                                 struct xpu_stack* stack) {
+  struct pt_regs* entry;
+
+  forget_registers(stack);
+  entry = (void*)bpf_task_pt_regs(bpf_get_current_task_btf());
+  registers->ip = BPF_CORE_READ(entry, ip);
+  registers->sp = BPF_CORE_READ(entry, sp);
+  registers->bp = BPF_CORE_READ(entry, bp);
+}
+
 /*
  * Fills `stack` and returns its bytes: the frames lie without a gap, kernel first, so that an event
  * takes what its stack needs and no more. `with_kernel` is a constant; `registers` are those with

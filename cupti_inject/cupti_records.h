@@ -28,6 +28,7 @@ inline constexpr uint32_t kKindMemcpy2 = 22;  // peer to peer
 inline constexpr uint32_t kKindStream = 37;
 inline constexpr uint32_t kKindSynchronization = 38;
 inline constexpr uint32_t kKindInternalLaunchApi = 48;
+inline constexpr uint32_t kKindMemory2 = 49;
 inline constexpr uint32_t kKindGraphTrace = 51;
 
 // Every record begins with its kind.
@@ -202,6 +203,33 @@ struct alignas(8) Overhead {
   uint64_t data;  // a pointer
 };
 inline constexpr size_t kOverheadSizes[] = {40, 48, 56};
+
+// kKindMemory2
+struct alignas(8) MemoryOperation {
+  uint32_t kind;
+  uint32_t operation;
+  uint32_t memory_kind;
+  uint32_t correlation_id;
+  uint64_t address;
+  uint64_t size_bytes;
+  uint64_t time_ns;
+  uint64_t program_counter;
+  uint32_t process_id;
+  uint32_t device_id;
+  uint32_t context_id;
+  uint32_t stream_id;
+  uint64_t name;  // const char*
+  uint32_t is_async;
+  uint32_t padding;
+  uint32_t pool_type;
+  uint32_t padding_2;
+  uint64_t pool_address;
+  uint64_t pool_release_threshold;
+  uint64_t pool_size_bytes;  // of a pool of this process
+  uint64_t pool_utilized_bytes;
+  uint64_t source;  // const char*
+};
+inline constexpr size_t kMemoryOperationSizes[] = {112, 120, 128};  // Memory2 to Memory4
 
 // kKindDevice
 struct alignas(8) Device {

@@ -26,23 +26,28 @@ uint64_t RandomNumber() {
 }
 
 // The child shares our ring but has neither our thread nor CUDA: it must not write.
-void OnForkedChild() { g_injection.active.store(false, std::memory_order_relaxed); }
+void OnForkedChild() {
+  g_injection.active.store(false, std::memory_order_relaxed);
+  g_injection.nvtx.active.store(false, std::memory_order_relaxed);
+}
 
 void OnExit() {
   if (g_injection.active.load(std::memory_order_acquire)) StopFlusher();
 }
 
-void GoDormant(const MappedRing& ring, const char* reason) {
+void GoDormant(const char* reason) {
+  Injection& self = g_injection;
   SendDetail(wire::DetailKind::kDormantReason, 0, reason);
-  g_injection.ring.SetState(wire::State::kDormant);
-  if (g_injection.subscriber != nullptr) return;  // CUPTI may be calling us on another thread
-  g_injection.drain.Close();
-  g_injection.stacks.Close();
-  Unmap(ring);
+  self.ring.SetState(wire::State::kDormant);
+  if (self.subscriber != nullptr) return;  // CUPTI may be calling us on another thread
+  self.drain.Close();
+  self.stacks.Close();
+  if ((self.settings & wire::kSettingNvtx) == 0) Unmap(self.mapped);
 }
 
-void OpenStacks(const MappedRing& ring) {
+void OpenStacks() {
   Injection& self = g_injection;
+  const MappedRing& ring = self.mapped;
   if ((self.settings & wire::kSettingInlineStacks) == 0) return;
   if (ring.arena == nullptr) {
     SendDetail(wire::DetailKind::kMarkerUsed, 0, "no address space for the unwind tables");
@@ -52,19 +57,29 @@ void OpenStacks(const MappedRing& ring) {
   self.stacks.Refresh();  // early: the recorder makes the tables meanwhile
 }
 
-void Start() {
+bool ConnectToRecorder(Bell* bell) {
   Injection& self = g_injection;
   // As root set-uid programs must not load what the environment says, secure_getenv.
   Invitation invitation;
-  if (!ParseInvitation(secure_getenv(wire::kEnvironmentVariable), &invitation)) return;
+  if (!ParseInvitation(secure_getenv(wire::kEnvironmentVariable), &invitation)) return false;
   self.instance = RandomNumber();
   self.session = invitation.session;
-  MappedRing ring;
+  if (!Connect(invitation, self.instance, kConnectTimeoutNs, &self.mapped, bell)) return false;
+  self.ring.Attach(self.mapped.header, self.mapped.capacity_bytes);
+  self.settings = self.mapped.header->settings;
+  pthread_atfork(nullptr, nullptr, &OnForkedChild);
+  if ((self.settings & wire::kSettingNvtx) != 0) {
+    self.nvtx.texts.Open();
+    self.nvtx.active.store(true, std::memory_order_release);
+  }
+  return true;
+}
+
+void Start() {
+  Injection& self = g_injection;
   Bell bell;
-  if (!Connect(invitation, self.instance, kConnectTimeoutNs, &ring, &bell)) return;
-  self.ring.Attach(ring.header, ring.capacity_bytes);
-  self.settings = ring.header->settings;
-  OpenStacks(ring);
+  if (!ConnectOnce(&bell)) return;
+  OpenStacks();
   bell.Ring();
 
   const char* chosen = secure_getenv(wire::kCuptiLibVariable);
@@ -74,15 +89,13 @@ void Start() {
   self.active.store(true, std::memory_order_release);
   if (!SetUpCupti(chosen, reason, sizeof(reason))) {
     self.active.store(false, std::memory_order_release);
-    GoDormant(ring, reason);
+    GoDormant(reason);
     return;
   }
   self.stacks.Refresh();  // with CUPTI's code
   bell.Ring();
   self.stacks.WaitForTables(kTablesPatienceNs);
-  // After CUPTI's own, so that ours runs before them.
-  pthread_atfork(nullptr, nullptr, &OnForkedChild);
-  std::atexit(&OnExit);
+  std::atexit(&OnExit);  // after CUPTI's own, so that ours runs before them
   self.has_flusher = StartFlusher();
   if (!self.has_flusher) {
     SendDetail(wire::DetailKind::kNote, 0,
@@ -92,6 +105,23 @@ void Start() {
 }
 
 }  // namespace
+
+bool ConnectOnce(Bell* bell) {
+  std::atomic<Connection>& connection = g_injection.connection;
+  Connection before = Connection::kNone;
+  if (connection.compare_exchange_strong(before, Connection::kBeingMade)) {
+    const bool connected = ConnectToRecorder(bell);
+    connection.store(connected ? Connection::kThere : Connection::kRefused);
+    return connected;
+  }
+  // A child that was forked meanwhile waits for nobody.
+  const uint64_t deadline_ns = MonotonicNs() + kConnectTimeoutNs;
+  while (connection.load() == Connection::kBeingMade && MonotonicNs() < deadline_ns) {
+    SleepNs(1'000'000);
+  }
+  return connection.load() == Connection::kThere;
+}
+
 }  // namespace xpu::inject
 
 // 1 is success: anything else would make the driver's initialisation fail.

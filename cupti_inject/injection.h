@@ -1,6 +1,7 @@
 // The injected library's one state object and the life of the library in a process:
 //
-//   Start      (InitializeInjection, inside the program's cuInit) invitation -> ring -> CUPTI
+//   Connect    (whichever of CUDA and NVTX comes first) invitation -> ring
+//   Start      (InitializeInjection, inside the program's cuInit) CUPTI
 //   callbacks  on the program's threads, buffers on CUPTI's, the flusher on our own
 //   Finish     (the program's exit) or Detach (the recorder has stopped)
 //
@@ -21,12 +22,24 @@
 #include "cupti_inject/invitation.h"
 #include "cupti_inject/launch_stacks.h"
 #include "cupti_inject/lock.h"
+#include "cupti_inject/nvtx_texts.h"
 #include "cupti_inject/ring_producer.h"
 
 namespace xpu::inject {
 
+enum class Connection : uint32_t { kNone, kBeingMade, kThere, kRefused };
+
+struct Nvtx {
+  std::atomic<bool> active{false};  // as Injection::active
+  RegisteredTexts texts;
+  std::atomic<uint64_t> next_range{0};
+  std::atomic<uint32_t> next_domain{0};
+};
+
 struct Injection {
   std::atomic<bool> started{false};
+  std::atomic<Connection> connection{Connection::kNone};
+  MappedRing mapped;
   // Set while callbacks may produce; cleared for good in a forked child and at the end.
   std::atomic<bool> active{false};
 
@@ -43,6 +56,7 @@ struct Injection {
   InstantiatedNodes instantiated;
   BufferPool pool;
   ActivityDrain drain;
+  Nvtx nvtx;
 
   // What the flusher waits for, and what others wait for it.
   Signal flusher_wake;
@@ -85,17 +99,29 @@ struct StartingNodes {
   uint32_t next;
 };
 
+// How many ranges the thread has open in each of the first domains.
+struct RangeLevels {
+  static constexpr uint32_t kDomains = 8;
+  uint16_t open[kDomains];
+};
+
 // Thread-local, initial-exec: no allocation at a thread's first use.
 struct ThreadState {
   CallTracker tracker;
   StartingNodes starting;
   ThreadStack stack;
+  RangeLevels ranges;
   uint32_t tid;  // 0: not asked yet
 };
 
 extern Injection g_injection;
 ThreadState& CurrentThread();
 uint32_t CurrentTid(ThreadState& thread);
+
+// ---- inject.cpp
+// The first call connects, later ones wait for it, bounded. `bell`: see handshake.h, only of the
+// one that connects. False: there is no recorder.
+bool ConnectOnce(Bell* bell);
 
 // ---- setup.cpp
 // Everything of Start() behind the ring. False with one sentence in `reason`.

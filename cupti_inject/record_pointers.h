@@ -16,6 +16,8 @@ constexpr size_t NameOffset(uint32_t kind) {
       return offsetof(cupti::Kernel, name);
     case cupti::kKindDevice:
       return offsetof(cupti::Device, name);
+    case cupti::kKindMemory2:
+      return offsetof(cupti::MemoryOperation, name);
     case cupti::kKindName:
       return 24;
     default:
@@ -31,6 +33,8 @@ constexpr size_t OtherPointerOffset(uint32_t kind) {
       return offsetof(cupti::Kernel, access_policy_window);
     case cupti::kKindOverhead:
       return offsetof(cupti::Overhead, data);
+    case cupti::kKindMemory2:
+      return offsetof(cupti::MemoryOperation, source);
     default:
       return 0;
   }

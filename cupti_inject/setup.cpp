@@ -95,6 +95,9 @@ bool EnableActivities(char* reason, size_t reason_size) {
     std::snprintf(reason, reason_size, "cuptiActivityRegisterCallbacks: %s", ResultText(result));
     return false;
   }
+  if ((g_injection.settings & wire::kSettingMemory) != 0) {
+    Try("memory records", cupti.enable_kind(cupti::kKindMemory2));
+  }
   uint32_t enabled = 0;
   const bool graph_nodes = (g_injection.settings & wire::kSettingGraphNodes) != 0;
   for (const Kind& kind : kKinds) {
@@ -127,12 +130,13 @@ void NoteGraphUpdate(uint32_t callback_id, const char* name) {
 // Returns how many callbacks of `domain` are on.
 uint32_t EnableCallbacks(uint32_t domain) {
   const Injection& self = g_injection;
+  const bool memory = (self.settings & wire::kSettingMemory) != 0;
   uint32_t enabled = 0;
   for (uint32_t id = 1, last = 0; id <= kMaxCallbackId && id - last <= kMaxCallbackIdGap; ++id) {
     const char* name = nullptr;
     if (self.cupti.get_callback_name(domain, id, &name) != cupti::kSuccess) continue;
     last = id;
-    if (!IsWatched(domain, name)) continue;
+    if (!IsWatched(domain, name) && !(memory && AllocatesMemory(domain, name))) continue;
     if (!Try(name, self.cupti.enable_callback(1, self.subscriber, domain, id))) continue;
     SendCallbackName(domain, id, name);
     if (domain == cupti::kDomainDriver) NoteGraphUpdate(id, name);
@@ -190,6 +194,7 @@ bool SetUpCupti(const char* chosen_cupti, char* reason, size_t reason_size) {
 void TearDownCupti() {
   Injection& self = g_injection;
   for (const Kind& kind : kKinds) self.cupti.disable_kind(kind.kind);
+  self.cupti.disable_kind(cupti::kKindMemory2);
   self.cupti.unsubscribe(self.subscriber);
 }
 

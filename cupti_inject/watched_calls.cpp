@@ -29,6 +29,9 @@ constexpr const char* kRuntimePrefixes[] = {
     "cudaStreamWaitEvent",
     "cudaGraphLaunch",
 };
+// Calls that allocate or free memory which the GPU can reach.
+constexpr const char* kDriverMemoryPrefixes[] = {"cuMemAlloc", "cuMemFree", "cuMemHostAlloc"};
+constexpr const char* kRuntimeMemoryPrefixes[] = {"cudaMalloc", "cudaFree", "cudaHostAlloc"};
 // The rest of the names of calls that make nodes of graphs or change what they do; behind "cuGraph"
 // and "cudaGraph".
 constexpr const char* kGraphPrefixes[] = {"Add", "Clone", "Instantiate", "ExecUpdate"};
@@ -65,6 +68,12 @@ bool IsWatched(uint32_t domain, const char* name) {
     return HasPrefixOf(kRuntimePrefixes, name) || ChangesGraph("cudaGraph", name);
   }
   return false;
+}
+
+bool AllocatesMemory(uint32_t domain, const char* name) {
+  if (name == nullptr) return false;
+  if (domain == cupti::kDomainDriver) return HasPrefixOf(kDriverMemoryPrefixes, name);
+  return domain == cupti::kDomainRuntime && HasPrefixOf(kRuntimeMemoryPrefixes, name);
 }
 
 }  // namespace xpu::inject

@@ -10,5 +10,7 @@ namespace xpu::inject {
 // or without its version suffix. Callback ids mean different functions in different CUDA versions,
 // names do not.
 bool IsWatched(uint32_t domain, const char* name);
+// Whether it allocates or frees memory that the GPU can reach: watched on request.
+bool AllocatesMemory(uint32_t domain, const char* name);
 
 }  // namespace xpu::inject

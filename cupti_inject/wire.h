@@ -28,6 +28,9 @@
 // of the stack itself (StackCopyMessage), which the recorder unwinds. Code that the loader knows
 // nothing of is told by the recorder, which reads /proc/PID/maps (RingHeader::other_code).
 //
+// NVTX. The same library is NVTX's tool (NVTX_INJECTION64_PATH), which the first range of a program
+// loads: whichever of NVTX and CUDA comes first makes the connection.
+//
 // Nothing here is stored; both ends are of one build (kVersion). The consumer trusts nothing in it.
 #pragma once
 
@@ -37,7 +40,7 @@
 
 namespace xpu::wire {
 
-inline constexpr uint32_t kVersion = 3;
+inline constexpr uint32_t kVersion = 4;
 inline constexpr char kEnvironmentVariable[] = "XPU_INJECT";
 inline constexpr char kCuptiLibVariable[] = "XPU_CUPTI_LIB";  // the libcupti to use, a path
 inline constexpr size_t kSecretBytes = 16;  // 32 hexadecimal digits in the environment
@@ -87,11 +90,14 @@ enum Counter : uint32_t {
   kCounterBuffersRequested,  // activity buffers handed to CUPTI,
   kCounterBuffersCompleted,  // and given back: the rest died with the program
   kCounterWalksDropped,      // launch stacks taken in the process: ring full
+  kCounterNvtxDropped,       // ring full
   kCounterCount,
 };
 
 inline constexpr uint32_t kSettingGraphNodes = 1 << 0;    // a record per graph node, not per replay
 inline constexpr uint32_t kSettingInlineStacks = 1 << 1;  // else the marker is called
+inline constexpr uint32_t kSettingNvtx = 1 << 2;          // NVTX is told of the library too
+inline constexpr uint32_t kSettingMemory = 1 << 3;        // allocations, with their calls
 
 // Values of RingHeader::tables; others are the table's offset in the arena divided by 8.
 inline constexpr uint32_t kTablePending = 0;
@@ -138,6 +144,7 @@ enum class MessageKind : uint32_t {
   kLaunch = 10,       // LaunchMessage
   kStackCopy = 11,    // StackCopyMessage, then the bytes at its `sp`
   kOtherCode = 12,    // OtherCodeMessage
+  kNvtx = 13,         // NvtxMessage, then the text
 };
 
 // Every message begins with it, at a multiple of 8 bytes, and fills a multiple of 8 bytes.
@@ -254,6 +261,33 @@ struct StackCopyMessage {
 struct OtherCodeMessage {
   MessageHeader header;
   uint64_t address;
+};
+
+// As in format/events.h.
+enum class NvtxKind : uint8_t {
+  kMark = 0,
+  kPush = 1,
+  kPop = 2,
+  kStart = 3,
+  kEnd = 4,
+  kDomainName = 5,
+  kCategoryName = 6,
+  kThreadName = 7,
+};
+
+struct NvtxMessage {
+  MessageHeader header;
+  uint64_t time_ns;  // CLOCK_MONOTONIC
+  uint64_t range;
+  uint64_t payload;
+  uint32_t tid;
+  uint32_t domain;
+  uint32_t category;
+  uint32_t color;
+  uint32_t text_bytes;
+  NvtxKind kind;
+  uint8_t payload_type;  // as NVTX counts them
+  uint16_t reserved;
 };
 
 enum class DetailKind : uint32_t {

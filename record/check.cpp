@@ -56,9 +56,16 @@ Ability TaskAbility() {
 
 // Loads the program and opens the clock on this process, where it stays disabled.
 Ability SamplingAbility() {
-  auto cpu = CpuSource::Open(::getpid(), 99, nullptr);
+  const CpuEvent clock;
+  auto cpu = CpuSource::Open(::getpid(), {&clock, 1}, 99, nullptr);
   return FromStatus("CPU samples", cpu.ok() ? Ok() : Status(cpu.error()),
                     "BPF program on the software CPU clock");
+}
+
+Ability EventAbility() {
+  CpuEventNames names = FindCpuEvents();
+  if (!names.missing.empty()) names.here += "; not here: " + names.missing;
+  return {"CPU events", State::kOk, std::move(names.here), {}};
 }
 
 Ability UnwindAbility() {
@@ -85,9 +92,9 @@ Ability KernelSymbolAbility() {
 }
 
 std::vector<Ability> AllAbilities(const RecordOptions& options) {
-  std::vector<Ability> abilities = {KernelAbility(),      BtfAbility(),      PrivilegeAbility(),
-                                    TaskAbility(),        SamplingAbility(), UnwindAbility(),
-                                    KernelSymbolAbility()};
+  std::vector<Ability> abilities = {KernelAbility(), BtfAbility(),         PrivilegeAbility(),
+                                    TaskAbility(),   SamplingAbility(),    EventAbility(),
+                                    UnwindAbility(), KernelSymbolAbility()};
   for (Ability& ability : options.inject ? GpuAbilities(options) : ProbeAbilities(options)) {
     abilities.push_back(std::move(ability));
   }

@@ -3,15 +3,16 @@
 #include <algorithm>
 #include <cerrno>
 #include <utility>
+#include <vector>
 
 #include <cpu_sample.skel.h>
+#include <linux/perf_event.h>
 #include <sys/ioctl.h>
 
 #include "format/base/file.h"
 #include "format/base/text.h"
 #include "record/bpf_support.h"
 #include "record/marker_timing.h"
-#include "record/perf_event.h"
 #include "record/stack_frames.h"
 #include "record/unwinder.h"
 
@@ -28,81 +29,121 @@ uint32_t TicksPerSample(uint64_t frequency_hz) {
   return static_cast<uint32_t>(std::max<uint64_t>(kTicksPerSecond / frequency_hz, 1));
 }
 
-Result<UniqueFd> OpenClock(pid_t target, uint64_t frequency_hz) {
-  perf_event_attr attributes = PerfAttributes(PERF_TYPE_SOFTWARE, PERF_COUNT_SW_CPU_CLOCK);
-  attributes.freq = 1;
-  attributes.sample_freq = frequency_hz;
-  attributes.disabled = 1;
-  attributes.enable_on_exec = 1;
-  attributes.inherit = 1;
-  UniqueFd event = OpenPerfEvent(attributes, target, -1);
-  if (event) return event;
-  std::string hint;
-  if (errno == EINVAL) {
-    hint = "is -F above the sysctl kernel.perf_event_max_sample_rate?";
-  } else if (errno == EACCES || errno == EPERM) {
-    hint = Format(
-        "run as root or with CAP_PERFMON, or: sysctl kernel.perf_event_paranoid=1 "
-        "(it is {})",
-        PerfParanoidLevel());
-  }
-  return SystemError(Format("perf_event_open(cpu-clock, {} Hz)", frequency_hz), errno, hint);
-}
+bool TicksFaster(const CpuEvent& event) { return event.is_clock && event.period == 0; }
 
 }  // namespace
+
+// One event and its copy of the program: what the kernel hands to a program of an inherited event
+// does not tell which event it is (a cookie is not inherited), so the copy knows it.
+struct CpuSource::Event {
+  CpuEvent event;
+  uint64_t frequency_hz = 0;
+  uint32_t ticks_per_sample = 1;
+  UniqueFd fd;
+  Handle<cpu_sample_bpf, cpu_sample_bpf::destroy> program;
+
+  Status Open(pid_t target);
+  // `first`: whose ring and counters this one shares; nullptr: this is the first.
+  Status Load(uint32_t source, const Event* first, const UnwindMaps* maps);
+  Status ShareMaps(const Event& first);
+  SampleSource Describe(EventSink& sink) const;
+};
+
+Status CpuSource::Event::Open(pid_t target) {
+  if (TicksFaster(event)) ticks_per_sample = TicksPerSample(frequency_hz);
+  XPU_ASSIGN_OR_RETURN(fd, OpenCpuEvent(event, target, frequency_hz * ticks_per_sample));
+  return Ok();
+}
+
+Status CpuSource::Event::ShareMaps(const Event& first) {
+  const auto& from = first.program->maps;
+  const auto& to = program->maps;
+  int result = bpf_map__reuse_fd(to.samples, bpf_map__fd(from.samples));
+  if (result == 0) result = bpf_map__reuse_fd(to.counters, bpf_map__fd(from.counters));
+  return result == 0 ? Ok() : Status(BpfError("BPF program cpu_sample: share maps", result));
+}
+
+Status CpuSource::Event::Load(uint32_t source, const Event* first, const UnwindMaps* maps) {
+  XPU_ASSIGN_OR_RETURN(const PidNamespace pid_namespace, OwnPidNamespace());
+  program.reset(cpu_sample_bpf::open());
+  if (!program) return BpfError("BPF program cpu_sample: open", -errno);
+  program->rodata->pid_namespace_device = pid_namespace.device;
+  program->rodata->pid_namespace_inode = pid_namespace.inode;
+  program->rodata->ticks_per_sample = ticks_per_sample;
+  program->rodata->source = source;
+  XPU_RETURN_IF_ERROR(UseTables(*program, maps));
+  if (maps == nullptr || first != nullptr) {
+    bpf_program__set_autoload(program->progs.inherit_code, false);
+    bpf_program__set_autoload(program->progs.begin_code, false);
+  }
+  if (first != nullptr) XPU_RETURN_IF_ERROR(ShareMaps(*first));
+  if (int result = cpu_sample_bpf::load(program.get()); result != 0) {
+    return BpfError("BPF program cpu_sample: load", result);
+  }
+  // Not libbpf's attach function: it enables the event at once, before the target's exec.
+  const int program_fd = bpf_program__fd(program->progs.cpu_sample);
+  if (::ioctl(fd.get(), PERF_EVENT_IOC_SET_BPF, program_fd) != 0) {
+    return BpfError("BPF program cpu_sample: attach to the sampling event", -errno);
+  }
+  return Ok();
+}
+
+SampleSource CpuSource::Event::Describe(EventSink& sink) const {
+  SampleSource source;
+  source.name = sink.Intern(event.name);
+  source.unit = sink.Intern(event.is_clock ? "ns" : "events");
+  source.period = event.period;
+  if (event.period == 0) source.frequency_hz = frequency_hz;
+  // The kernel rounds the time between ticks down to whole nanoseconds.
+  if (TicksFaster(event)) {
+    source.period = kNsPerSecond / (frequency_hz * ticks_per_sample) * ticks_per_sample;
+  }
+  return source;
+}
 
 class CpuSource::Impl {
  public:
   Impl() : stack_(KernelStackLimit()) {}
 
-  Status Open(pid_t target, uint64_t frequency_hz, const UnwindMaps* maps);
+  Status Open(pid_t target, std::span<const CpuEvent> events, uint64_t frequency_hz,
+              const UnwindMaps* maps);
+  Status FollowCode();
   void TakeSample(std::span<const std::byte> bytes);
 
-  Handle<cpu_sample_bpf, cpu_sample_bpf::destroy> program_;
+  std::vector<Event> events_;  // CpuSample::source - 1
   BpfLink fork_link_;
   BpfLink exec_link_;
-  UniqueFd event_;
   std::unique_ptr<BpfRing> ring_;
-  uint64_t frequency_hz_ = 0;
-  uint32_t ticks_per_sample_ = 1;
   StackFrames stack_;
   EventSink* sink_ = nullptr;  // during Drain
   uint64_t dropped_counted_ = 0;
 };
 
-Status CpuSource::Impl::Open(pid_t target, uint64_t frequency_hz, const UnwindMaps* maps) {
-  frequency_hz_ = frequency_hz;
-  XPU_ASSIGN_OR_RETURN(const PidNamespace pid_namespace, OwnPidNamespace());
-  ticks_per_sample_ = TicksPerSample(frequency_hz);
-  XPU_ASSIGN_OR_RETURN(event_, OpenClock(target, frequency_hz * ticks_per_sample_));
-  program_.reset(cpu_sample_bpf::open());
-  if (!program_) return BpfError("BPF program cpu_sample: open", -errno);
-  program_->rodata->pid_namespace_device = pid_namespace.device;
-  program_->rodata->pid_namespace_inode = pid_namespace.inode;
-  program_->rodata->ticks_per_sample = ticks_per_sample_;
-  XPU_RETURN_IF_ERROR(UseTables(*program_, maps));
-  if (maps == nullptr) {
-    bpf_program__set_autoload(program_->progs.inherit_code, false);
-    bpf_program__set_autoload(program_->progs.begin_code, false);
+Status CpuSource::Impl::Open(pid_t target, std::span<const CpuEvent> events, uint64_t frequency_hz,
+                             const UnwindMaps* maps) {
+  for (const CpuEvent& event : events) {
+    events_.emplace_back().event = event;
+    events_.back().frequency_hz = frequency_hz;
+    XPU_RETURN_IF_ERROR(events_.back().Open(target));
   }
-  if (int result = cpu_sample_bpf::load(program_.get()); result != 0) {
-    return BpfError("BPF program cpu_sample: load", result);
+  for (Event& event : events_) {
+    const bool is_first = &event == &events_.front();
+    const auto source = static_cast<uint32_t>(&event - events_.data()) + 1;
+    XPU_RETURN_IF_ERROR(event.Load(source, is_first ? nullptr : &events_.front(), maps));
   }
   XPU_ASSIGN_OR_RETURN(
-      BpfRing ring, BpfRing::Open(program_->maps.samples,
+      BpfRing ring, BpfRing::Open(events_.front().program->maps.samples,
                                   [this](std::span<const std::byte> bytes) { TakeSample(bytes); }));
   ring_ = std::make_unique<BpfRing>(std::move(ring));
-  if (maps != nullptr) {
-    fork_link_.reset(bpf_program__attach(program_->progs.inherit_code));
-    if (!fork_link_) return BpfError("BPF program cpu_sample: attach to forks", -errno);
-    exec_link_.reset(bpf_program__attach(program_->progs.begin_code));
-    if (!exec_link_) return BpfError("BPF program cpu_sample: attach to execs", -errno);
-  }
-  // Not libbpf's attach function: it enables the event at once, before the target's exec.
-  const int fd = bpf_program__fd(program_->progs.cpu_sample);
-  if (::ioctl(event_.get(), PERF_EVENT_IOC_SET_BPF, fd) != 0) {
-    return BpfError("BPF program cpu_sample: attach to the sampling event", -errno);
-  }
+  return maps == nullptr ? Ok() : FollowCode();
+}
+
+Status CpuSource::Impl::FollowCode() {
+  const auto& programs = events_.front().program->progs;
+  fork_link_.reset(bpf_program__attach(programs.inherit_code));
+  if (!fork_link_) return BpfError("BPF program cpu_sample: attach to forks", -errno);
+  exec_link_.reset(bpf_program__attach(programs.begin_code));
+  if (!exec_link_) return BpfError("BPF program cpu_sample: attach to execs", -errno);
   return Ok();
 }
 
@@ -120,6 +161,9 @@ void CpuSource::Impl::TakeSample(std::span<const std::byte> bytes) {
   sample.cpu = raw.cpu;
   sample.stack = sink_->Intern(stack_.frames());
   sample.stack_flags = stack_.flags();
+  // With a frequency the kernel chooses the period anew all the time; a clock's stays.
+  const CpuEvent& event = events_.at(raw.source - 1).event;
+  if (event.period == 0 && !event.is_clock) sample.weight = raw.period;
   sink_->Write(sample);
 }
 
@@ -127,22 +171,20 @@ CpuSource::CpuSource(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 CpuSource::CpuSource(CpuSource&&) noexcept = default;
 CpuSource::~CpuSource() = default;
 
-Result<CpuSource> CpuSource::Open(pid_t target, uint64_t frequency_hz, const UnwindMaps* maps) {
+Result<CpuSource> CpuSource::Open(pid_t target, std::span<const CpuEvent> events,
+                                  uint64_t frequency_hz, const UnwindMaps* maps) {
   auto impl = std::make_unique<Impl>();
-  XPU_RETURN_IF_ERROR(impl->Open(target, frequency_hz, maps));
+  XPU_RETURN_IF_ERROR(impl->Open(target, events, frequency_hz, maps));
   return CpuSource(std::move(impl));
 }
 
 void CpuSource::Describe(EventSink& sink) const {
-  SampleSource source;
-  source.source = 1;
-  source.name = sink.Intern("cpu-clock");
-  source.frequency_hz = impl_->frequency_hz_;
-  // The kernel rounds the time between ticks down to whole nanoseconds.
-  source.period =
-      kNsPerSecond / (impl_->frequency_hz_ * impl_->ticks_per_sample_) * impl_->ticks_per_sample_;
-  source.unit = sink.Intern("ns");
-  sink.Write(source);
+  uint32_t number = 0;
+  for (const Event& event : impl_->events_) {
+    SampleSource source = event.Describe(sink);
+    source.source = ++number;
+    sink.Write(source);
+  }
 }
 
 void CpuSource::Drain(EventSink& sink) {
@@ -151,7 +193,8 @@ void CpuSource::Drain(EventSink& sink) {
 }
 
 void CpuSource::CountLosses(EventSink& sink) {
-  const uint64_t dropped = ReadCounters(impl_->program_->maps.counters)[XPU_SAMPLES_DROPPED];
+  const bpf_map* counters = impl_->events_.front().program->maps.counters;
+  const uint64_t dropped = ReadCounters(counters)[XPU_SAMPLES_DROPPED];
   sink.losses().Add(LossKind::kSampleRingFull, dropped - impl_->dropped_counted_);
   impl_->dropped_counted_ = dropped;
 }

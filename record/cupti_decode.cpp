@@ -170,6 +170,25 @@ Overhead Decode(const cupti::Overhead& raw) {
   return overhead;
 }
 
+MemoryOperation Decode(const cupti::MemoryOperation& raw) {
+  MemoryOperation operation;
+  operation.time_ns = raw.time_ns;
+  operation.operation = raw.operation;
+  operation.memory_kind = raw.memory_kind;
+  operation.correlation_id = raw.correlation_id;
+  operation.address = raw.address;
+  operation.size_bytes = raw.size_bytes;
+  operation.device_id = raw.device_id;
+  operation.context_id = raw.context_id;
+  operation.stream_id = raw.stream_id;
+  operation.is_async = raw.is_async != 0;
+  operation.pool_type = raw.pool_type;
+  operation.pool_address = raw.pool_address;
+  operation.pool_size_bytes = raw.pool_size_bytes;
+  operation.pool_utilized_bytes = raw.pool_utilized_bytes;
+  return operation;
+}
+
 // `sizes`: those of the versions known, the oldest first.
 template <typename Raw, typename Sizes>
 DecodedActivity DecodeAs(Bytes record, const Sizes& sizes) {
@@ -215,6 +234,8 @@ DecodedActivity DecodeByKind(Bytes record) {
       return DecodeAs<cupti::GraphTrace>(record, cupti::kGraphTraceSizes);
     case cupti::kKindOverhead:
       return DecodeAs<cupti::Overhead>(record, cupti::kOverheadSizes);
+    case cupti::kKindMemory2:
+      return DecodeAs<cupti::MemoryOperation>(record, cupti::kMemoryOperationSizes);
     case cupti::kKindDevice:
       return DecodeDevice(record);
     default:
@@ -246,6 +267,10 @@ struct ActivityWriter {
   void operator()(Kernel kernel) const {
     kernel.name = sink.Intern(name);
     WriteWithTail(kernel);
+  }
+  void operator()(MemoryOperation operation) const {
+    operation.name = sink.Intern(name);
+    WriteWithTail(operation);
   }
   template <typename Event>
   void operator()(const Event& event) const {

@@ -103,6 +103,7 @@ void GpuPeer::CountLosses(EventSink& sink) {
       "API calls: their stacks and GPU records are kept");
   Add(sink, LossKind::kWireRingFull, news(wire::kCounterOthersDropped),
       "names, clock pairs, nodes of graphs");
+  Add(sink, LossKind::kWireRingFull, news(wire::kCounterNvtxDropped), "NVTX ranges and marks");
   Add(sink, LossKind::kLaunchRingFull, news(wire::kCounterWalksDropped));
   Add(sink, LossKind::kCuptiDropped, news(wire::kCounterCuptiDropped));
   if (state_ == wire::State::kDormant && !std::exchange(dormant_counted_, true)) {
@@ -165,6 +166,9 @@ void GpuPeer::TakeMessage(wire::MessageKind kind, Bytes message, EventSink& sink
       break;
     case wire::MessageKind::kGraphNode:
       fits = TakeGraphNode(message, sink);
+      break;
+    case wire::MessageKind::kNvtx:
+      fits = TakeNvtx(message, sink);
       break;
     case wire::MessageKind::kCodeFile:
       fits = stacks_.TakeCodeFile(message);
@@ -286,6 +290,32 @@ bool GpuPeer::TakeGraphNode(Bytes message, EventSink& sink) {
   node.tid = (*fixed)->tid;
   node.correlation_id = (*fixed)->correlation_id;
   sink.Write(node);
+  return true;
+}
+
+bool GpuPeer::TakeNvtx(Bytes message, EventSink& sink) {
+  static_assert(static_cast<int>(wire::NvtxKind::kThreadName) ==
+                static_cast<int>(NvtxKind::kThreadName));
+  const auto fixed = ReadFixed<wire::NvtxMessage>(message);
+  if (!fixed || (*fixed)->kind > wire::NvtxKind::kThreadName ||
+      (*fixed)->payload_type > static_cast<uint8_t>(NvtxPayload::kFloat)) {
+    return false;
+  }
+  const auto text = BytesBehind(message, sizeof(wire::NvtxMessage), (*fixed)->text_bytes);
+  if (!text) return false;
+  NvtxEvent event;
+  event.instance = instance();
+  event.time_ns = (*fixed)->time_ns;
+  event.kind = static_cast<NvtxKind>((*fixed)->kind);
+  event.tid = (*fixed)->tid;
+  event.domain = (*fixed)->domain;
+  event.range = (*fixed)->range;
+  event.text = sink.Intern(TextOf(*text));
+  event.category = (*fixed)->category;
+  event.color = (*fixed)->color;
+  event.payload_type = static_cast<NvtxPayload>((*fixed)->payload_type);
+  event.payload = (*fixed)->payload;
+  sink.Write(event);
   return true;
 }
 

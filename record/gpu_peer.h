@@ -54,6 +54,7 @@ class GpuPeer {
   bool TakeCallbackName(Bytes message, EventSink& sink);
   bool TakeDetail(Bytes message);
   bool TakeGraphNode(Bytes message, EventSink& sink);
+  bool TakeNvtx(Bytes message, EventSink& sink);
   void WriteProcess(EventSink& sink);
   void CountLosses(EventSink& sink);
   void CountMissing(EventSink& sink, bool recording_ends);

@@ -29,6 +29,20 @@ Status CheckVariableIsFree(const std::vector<std::string>& environment) {
                Format("unset {}, or record with --yield-cupti", kInjectionVariable)};
 }
 
+// True when ranges are wanted and the variable is free, or ours of an outer xpu-record.
+bool TakesNvtx(const RecordOptions& options, const std::vector<std::string>& environment) {
+  if (!options.record_nvtx) return false;
+  const auto value = FindVariable(environment, kNvtxVariable);
+  if (!value || value->empty() || FindVariable(environment, wire::kEnvironmentVariable)) {
+    return true;
+  }
+  if (!options.quiet) {
+    std::fprintf(stderr, "xpu-record: %s is already set: ranges of NVTX are not recorded\n",
+                 kNvtxVariable);
+  }
+  return false;
+}
+
 // Absolute: the program may change its directory before CUDA starts.
 Result<std::string> AbsolutePath(const std::string& path) {
   char resolved[PATH_MAX];
@@ -86,9 +100,12 @@ Result<GpuSource> GpuSource::Open(const RecordOptions& options,
   XPU_ASSIGN_OR_RETURN(std::string library, FindInjectLibrary());
   XPU_ASSIGN_OR_RETURN(std::unique_ptr<SharedTables> tables, OpenArena(options));
   const bool graph_nodes = options.graph_trace == GraphTraceMode::kNode;
+  const bool nvtx = TakesNvtx(options, environment);
   XPU_ASSIGN_OR_RETURN(InjectServer server,
                        InjectServer::Listen((graph_nodes ? wire::kSettingGraphNodes : 0) |
-                                            (tables != nullptr ? wire::kSettingInlineStacks : 0)));
+                                            (tables != nullptr ? wire::kSettingInlineStacks : 0) |
+                                            (nvtx ? wire::kSettingNvtx : 0) |
+                                            (options.record_memory ? wire::kSettingMemory : 0)));
   if (tables != nullptr) server.ShareArena(tables->arena().memfd(), tables->arena().bytes());
   GpuSource source(std::move(server));
   source.options_ = options;
@@ -96,6 +113,7 @@ Result<GpuSource> GpuSource::Open(const RecordOptions& options,
   source.shared_tables_ = std::move(tables);
   source.drop_ = TestDrop::FromEnvironment("activity");
   SetVariable(environment, kInjectionVariable, source.library_);
+  if (nvtx) SetVariable(environment, kNvtxVariable, source.library_);
   SetVariable(environment, wire::kEnvironmentVariable, source.server_.EnvironmentValue());
   if (!options.cupti_library.empty()) {
     XPU_ASSIGN_OR_RETURN(const std::string cupti, AbsolutePath(options.cupti_library));

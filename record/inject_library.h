@@ -11,6 +11,7 @@ namespace xpu {
 
 // The environment variable by which the driver learns of it. Other profilers use it too.
 inline constexpr char kInjectionVariable[] = "CUDA_INJECTION64_PATH";
+inline constexpr char kNvtxVariable[] = "NVTX_INJECTION64_PATH";
 
 // Beside this executable: ../lib/xpu/ where it is installed, ../cupti_inject/ in a build tree.
 Result<std::string> FindInjectLibrary();

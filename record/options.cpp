@@ -1,5 +1,7 @@
 #include "record/options.h"
 
+#include <utility>
+
 #include <CLI/CLI.hpp>
 
 #include "format/base/text.h"
@@ -19,9 +21,13 @@ struct Words {
   std::string launch_stacks = "auto";
   std::string graph_trace = "graph";
   std::string symbols = "slice";
+  std::vector<std::string> events;
+  std::vector<std::pair<ProbeKind, std::string>> probes;
+  uint64_t period = 0;  // 0: none was given
   bool cpu_only = false;
   bool gpu_only = false;
   bool no_inject = false;
+  bool no_nvtx = false;
   bool yield_cupti = false;
 };
 
@@ -37,6 +43,11 @@ void AddGpuOptions(CLI::App& app, RecordOptions& options, Words& words, CLI::Opt
   auto* cupti = app.add_option("--cupti-lib", options.cupti_library, "The libcupti to use")
                     ->type_name("FILE")
                     ->excludes(cpu_only);
+  app.add_flag("--gpu-memory", options.record_memory,
+               "Record allocations of GPU memory, with their stacks")
+      ->excludes(cpu_only);
+  app.add_flag("--no-nvtx", words.no_nvtx, "Leave the ranges and marks of NVTX out")
+      ->excludes(cpu_only);
   app.add_flag("--no-inject", words.no_inject,
                "Load nothing into the program; see launches by probes, without GPU times")
       ->excludes(cpu_only)
@@ -53,15 +64,47 @@ void AddGpuOptions(CLI::App& app, RecordOptions& options, Words& words, CLI::Opt
       ->allow_extra_args(false);  // one each, the rest is the program's
 }
 
+void AddEventOptions(CLI::App& app, RecordOptions& options, Words& words) {
+  app.add_option("-e,--event", words.events, "Sample at these events instead of the CPU clock")
+      ->type_name("LIST")
+      ->allow_extra_args(false);  // one list each, the rest is the program's
+  auto* frequency =
+      app.add_option("-F,--freq", options.frequency_hz, "CPU samples per second and thread")
+          ->check(CLI::Range(uint64_t{1}, uint64_t{100000}))
+          ->capture_default_str();
+  app.add_option("-c,--count", words.period, "A CPU sample every N events (of a clock: ns)")
+      ->type_name("N")
+      ->check(CLI::Range(uint64_t{1}, uint64_t{INT64_MAX}))
+      ->excludes(frequency);
+}
+
+// A probe each time one of them is given.
+void AddProbeOptions(CLI::App& app, Words& words) {
+  const auto add = [&](const char* name, ProbeKind kind, const char* form, const char* help) {
+    app.add_option_function<std::vector<std::string>>(
+           name,
+           [&words, kind](const std::vector<std::string>& probes) {
+             for (const std::string& probe : probes) words.probes.emplace_back(kind, probe);
+           },
+           help)
+        ->type_name(form)
+        ->allow_extra_args(false);
+  };
+  add("--uprobe", ProbeKind::kUprobe, "LIB:FUNC[+OFF]", "Record each entry of a function");
+  add("--uretprobe", ProbeKind::kUretprobe, "LIB:FUNC", "Record each return from one");
+  add("--kprobe", ProbeKind::kKprobe, "FUNC[+OFF]", "The same in the kernel");
+  add("--kretprobe", ProbeKind::kKretprobe, "FUNC", "Likewise");
+  add("--tracepoint", ProbeKind::kTracepoint, "CAT:NAME", "Record each pass of a tracepoint");
+}
+
 void AddOptions(CLI::App& app, RecordOptions& options, Words& words) {
   app.set_help_flag("-h,--help", "Print this and exit");
   app.set_version_flag("--version", "xpu-record " XPU_VERSION, "Print the version and exit");
   app.add_option("-o,--output", options.output,
                  "Capture to write, '-' for standard output; an existing file is kept as .old")
       ->capture_default_str();
-  app.add_option("-F,--freq", options.frequency_hz, "CPU samples per second and thread")
-      ->check(CLI::Range(uint64_t{1}, uint64_t{100000}))
-      ->capture_default_str();
+  AddEventOptions(app, options, words);
+  AddProbeOptions(app, words);
   auto* cpu = app.add_flag("--cpu-only", words.cpu_only,
                            "Record no GPU activity, load nothing into the "
                            "program");
@@ -99,15 +142,41 @@ SymbolDetail SymbolsOf(const std::string& word) {
   return word == "full" ? SymbolDetail::kLines : SymbolDetail::kNames;
 }
 
+Status TakeEvents(const Words& words, RecordOptions& options) {
+  if (words.gpu_only && !words.events.empty()) {
+    return UsageError("--gpu-only takes no CPU samples: it excludes --event");
+  }
+  if (!words.events.empty()) options.cpu_events.clear();
+  for (const std::string& list : words.events) {
+    XPU_ASSIGN_OR_RETURN(std::vector<CpuEvent> events, ParseCpuEvents(list));
+    for (CpuEvent& event : events) options.cpu_events.push_back(std::move(event));
+  }
+  for (CpuEvent& event : options.cpu_events) {
+    if (event.period == 0) event.period = words.period;
+  }
+  return Ok();
+}
+
+Status TakeProbes(const Words& words, RecordOptions& options) {
+  for (const auto& [kind, text] : words.probes) {
+    XPU_ASSIGN_OR_RETURN(UserProbe probe, ParseUserProbe(kind, text));
+    options.probes.push_back(std::move(probe));
+  }
+  return Ok();
+}
+
 Status TakeWords(const Words& words, RecordOptions& options) {
   options.record_cpu = !words.gpu_only;
   options.record_gpu = !words.cpu_only;
   options.inject = !words.no_inject && !words.yield_cupti;
+  options.record_nvtx = !words.no_nvtx;
   options.call_graph = CallGraphOf(words.call_graph);
   options.launch_stacks = LaunchStacksOf(words.launch_stacks);
   options.symbols = SymbolsOf(words.symbols);
   options.graph_trace =
       words.graph_trace == "node" ? GraphTraceMode::kNode : GraphTraceMode::kGraph;
+  XPU_RETURN_IF_ERROR(TakeEvents(words, options));
+  XPU_RETURN_IF_ERROR(TakeProbes(words, options));
   if (options.inject && !options.cuda_libraries.empty()) {
     return UsageError("--cuda-lib names what --no-inject probes; give both");
   }

@@ -8,6 +8,8 @@
 
 #include "format/base/result.h"
 #include "format/events.h"
+#include "record/cpu_events.h"
+#include "record/user_probes.h"
 
 namespace xpu {
 
@@ -17,7 +19,8 @@ enum class GraphTraceMode { kGraph, kNode };
 
 struct RecordOptions {
   std::string output = "capture.xpu";  // "-": standard output
-  uint64_t frequency_hz = 99;
+  std::vector<CpuEvent> cpu_events = {CpuEvent{}};
+  uint64_t frequency_hz = 99;  // of events that have no period
   bool record_cpu = true;
   bool record_gpu = true;
   CallGraphMode call_graph = CallGraphMode::kAuto;
@@ -28,7 +31,10 @@ struct RecordOptions {
   // False: nothing is loaded into the program, CUPTI is left to it; launches are seen by probes on
   // `cuda_libraries` (empty: the ones that the program maps).
   bool inject = true;
+  bool record_nvtx = true;  // with `inject`
+  bool record_memory = false;
   std::vector<std::string> cuda_libraries;
+  std::vector<UserProbe> probes;
   bool verbose = false;
   bool quiet = false;
   bool check = false;                // tell what works on this machine, record nothing

@@ -10,6 +10,7 @@
 #include "format/base/file.h"
 #include "format/base/text.h"
 #include "record/gpu_source.h"
+#include "record/probe_source.h"
 
 namespace xpu {
 namespace {
@@ -28,6 +29,7 @@ std::string NeedsOfBpf(const RecordOptions& options) {
       !WantsInlineStacks(options)) {
     needs.emplace_back(options.inject ? "launch stacks" : "launch probes");
   }
+  if (!options.probes.empty()) needs.emplace_back("probes");
   return Join(needs);
 }
 
@@ -70,9 +72,9 @@ Status Preflight(const RecordOptions& options) {
                  Format("{} need Linux 5.12 or newer, this is {}", needs, system.release),
                  "--gpu-only records the GPU side alone"};
   }
-  if (options.record_gpu && !options.inject && !HasProbeCookies(system.release)) {
+  if (ProbeSource::IsWanted(options) && !HasProbeCookies(system.release)) {
     return Error{ErrorKind::kUnsupported,
-                 Format("launch probes need Linux 5.15 or newer, this is {}", system.release),
+                 Format("probes need Linux 5.15 or newer, this is {}", system.release),
                  "record without --no-inject, or with --cpu-only"};
   }
   if (const auto missing = MissingCapabilities(EffectiveCapabilities()); !missing.empty()) {

@@ -32,7 +32,9 @@ class ProbeFiles {
     bool with_multi = false;  // loaded for uprobe_multi
   };
 
-  explicit ProbeFiles(Programs programs) : programs_(programs) {}
+  // Its probes are numbered from `first_probe` on.
+  ProbeFiles(Programs programs, uint32_t first_probe)
+      : programs_(programs), next_probe_(first_probe) {}
 
   // Probes the file that is at `path` for this process, unless it is known. `name`: what the
   // program and the capture call it.
@@ -58,7 +60,7 @@ class ProbeFiles {
   Status Place(const std::string& path, std::span<const PlacedProbe> probes);
 
   Programs programs_;
-  uint32_t next_probe_ = 1;
+  uint32_t next_probe_;
   std::set<FileId> known_;
   std::vector<PlacedProbe> probes_;
   std::vector<std::string> refusals_;

@@ -41,6 +41,8 @@ constexpr LaunchFunction kFunctions[] = {
 
 constexpr std::array<unsigned char, 4> kEndbr64 = {0xf3, 0x0f, 0x1e, 0xfa};
 
+}  // namespace
+
 // A probe on endbr64 is single-stepped, for 10 to 15 us a hit in a virtual machine; most functions
 // go on with a push, which the kernel emulates. The return address is at the top of the stack
 // behind endbr64 as before it, which is all that a probe on the return needs.
@@ -50,8 +52,6 @@ uint64_t PlaceBehindEndbr64(const ElfImage& image, uint64_t file_offset) {
                               std::memcmp(bytes.data(), kEndbr64.data(), kEndbr64.size()) == 0;
   return begins_with_it ? file_offset + kEndbr64.size() : file_offset;
 }
-
-}  // namespace
 
 std::span<const LaunchFunction> LaunchFunctions() { return kFunctions; }
 

@@ -34,7 +34,16 @@ void ReplaceAll(std::string& text, std::string_view old, const std::string& now)
   }
 }
 
-// Those of the program's run path, then those of LD_LIBRARY_PATH.
+void AppendCudaLibraries(const std::string& folder, std::vector<std::string>& paths) {
+  std::error_code failed;
+  fs::directory_iterator entry(folder, failed);
+  for (; !failed && entry != fs::directory_iterator(); entry.increment(failed)) {
+    if (IsCudaLibrary(entry->path().native())) paths.push_back(entry->path().native());
+  }
+}
+
+}  // namespace
+
 std::vector<std::string> LoaderFolders(const std::string& program,
                                        const std::string& library_path) {
   std::error_code failed;
@@ -48,15 +57,9 @@ std::vector<std::string> LoaderFolders(const std::string& program,
   return folders;
 }
 
-void AppendCudaLibraries(const std::string& folder, std::vector<std::string>& paths) {
-  std::error_code failed;
-  fs::directory_iterator entry(folder, failed);
-  for (; !failed && entry != fs::directory_iterator(); entry.increment(failed)) {
-    if (IsCudaLibrary(entry->path().native())) paths.push_back(entry->path().native());
-  }
+std::vector<std::string> StandardFolders() {
+  return {std::begin(kStandardFolders), std::end(kStandardFolders)};
 }
-
-}  // namespace
 
 std::vector<std::string_view> Split(std::string_view text, std::string_view separators) {
   std::vector<std::string_view> parts;

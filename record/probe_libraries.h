@@ -21,6 +21,11 @@ std::vector<std::string> CudaLibrariesOfCache(std::string_view cache);
 // out.
 std::vector<std::string> FoldersOf(std::string_view run_path, const std::string& origin);
 
+// Those of the program's run path, then those of LD_LIBRARY_PATH.
+std::vector<std::string> LoaderFolders(const std::string& program, const std::string& library_path);
+// Where a library is looked for last.
+std::vector<std::string> StandardFolders();
+
 // As execvp finds it; empty: not found.
 std::string FindProgram(const std::string& name, const std::string& path_variable);
 

@@ -1,5 +1,6 @@
 #include "record/probe_source.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
@@ -23,6 +24,7 @@
 #include "record/stack_frames.h"
 #include "record/test_drop.h"
 #include "record/unwinder.h"
+#include "record/user_probe_links.h"
 
 namespace xpu {
 namespace {
@@ -48,6 +50,8 @@ int ReasonOfAbsence(const std::string& path) {
   return ::access(path.c_str(), F_OK) == 0 ? 0 : errno;
 }
 
+bool WantsLaunches(const RecordOptions& options) { return options.record_gpu && !options.inject; }
+
 }  // namespace
 
 std::vector<Frame> FramesFromCaller(std::span<const Frame> walk, uint64_t caller) {
@@ -63,7 +67,9 @@ class ProbeSource::Impl {
  public:
   Impl() : stack_(KernelStackLimit()), drop_(TestDrop::FromEnvironment("probe")) {}
 
-  Status Load(const UnwindMaps* maps);
+  void LoadOnlyFor(const RecordOptions& options);
+  Status Load(const RecordOptions& options, const UnwindMaps* maps);
+  Status PlaceAsked(const RecordOptions& options, const std::vector<std::string>& environment);
   Status AddNamed(const std::vector<std::string>& paths);
   void AddForeseen(const std::vector<std::string>& paths);
   Status Arm(pid_t target);
@@ -71,16 +77,21 @@ class ProbeSource::Impl {
   void AddMapped(EventSink& sink);
   void WriteDefinitions(EventSink& sink);
   void TakeHit(std::span<const std::byte> bytes);
+  std::vector<Frame> FramesOf(const xpu_probe_hit& raw) const;
   void CountLosses(EventSink& sink);
   void CountOutlived(EventSink& sink) const;
   std::string HitsText() const;
 
   Handle<launch_probe_bpf, launch_probe_bpf::destroy> program_;
   BpfLink fork_link_;
+  BpfLink exec_link_;
   std::unique_ptr<BpfRing> ring_;
   bool with_multi_ = false;
   bool verbose_ = false;
+  bool sees_launches_ = false;
+  UserProbeLinks asked_;
   std::optional<ProbeFiles> files_;
+  bool asked_defined_ = false;
   size_t defined_ = 0;  // of files_->probes()
   std::vector<MappedFile> mapped_;
   StackFrames stack_;
@@ -92,13 +103,28 @@ class ProbeSource::Impl {
   uint64_t unmarked_counted_ = 0;
 };
 
-Status ProbeSource::Impl::Load(const UnwindMaps* maps) {
+// The kernel checks each program for some milliseconds, and some kernels do not know all kinds.
+void ProbeSource::Impl::LoadOnlyFor(const RecordOptions& options) {
+  const auto wants = [&](ProbeKind kind) {
+    const auto is_it = [kind](const UserProbe& probe) { return probe.kind == kind; };
+    return std::any_of(options.probes.begin(), options.probes.end(), is_it);
+  };
+  const auto& programs = program_->progs;
+  bpf_program__set_autoload(programs.probe_entry, sees_launches_ || wants(ProbeKind::kUprobe));
+  bpf_program__set_autoload(programs.probe_return, sees_launches_ || wants(ProbeKind::kUretprobe));
+  bpf_program__set_autoload(programs.kernel_entry, wants(ProbeKind::kKprobe));
+  bpf_program__set_autoload(programs.kernel_return, wants(ProbeKind::kKretprobe));
+  bpf_program__set_autoload(programs.trace_point, wants(ProbeKind::kTracepoint));
+}
+
+Status ProbeSource::Impl::Load(const RecordOptions& options, const UnwindMaps* maps) {
   XPU_ASSIGN_OR_RETURN(const PidNamespace pid_namespace, OwnPidNamespace());
   program_.reset(launch_probe_bpf::open());
   if (!program_) return BpfError("BPF program launch_probe: open", -errno);
   program_->rodata->pid_namespace_device = pid_namespace.device;
   program_->rodata->pid_namespace_inode = pid_namespace.inode;
   XPU_RETURN_IF_ERROR(UseTables(*program_, maps));
+  LoadOnlyFor(options);
   with_multi_ = HasUprobeMulti() && std::getenv(kOneByOneVariable) == nullptr;
   if (with_multi_) {
     bpf_program__set_expected_attach_type(program_->progs.probe_entry, kUprobeMulti);
@@ -112,7 +138,26 @@ Status ProbeSource::Impl::Load(const UnwindMaps* maps) {
                                      [this](std::span<const std::byte> bytes) { TakeHit(bytes); }));
   ring_ = std::make_unique<BpfRing>(std::move(ring));
   files_.emplace(
-      ProbeFiles::Programs{program_->progs.probe_entry, program_->progs.probe_return, with_multi_});
+      ProbeFiles::Programs{program_->progs.probe_entry, program_->progs.probe_return, with_multi_},
+      static_cast<uint32_t>(options.probes.size()) + 1);
+  return Ok();
+}
+
+Status ProbeSource::Impl::PlaceAsked(const RecordOptions& options,
+                                     const std::vector<std::string>& environment) {
+  const auto& programs = program_->progs;
+  const std::string program = options.command.empty() ? "" : options.command.front();
+  XPU_RETURN_IF_ERROR(
+      asked_.Place({programs.probe_entry, programs.probe_return, programs.kernel_entry,
+                    programs.kernel_return, programs.trace_point, with_multi_},
+                   options.probes, program, environment, verbose_));
+  for (const std::string& probe : asked_.slow()) {
+    if (options.quiet) break;
+    std::fprintf(stderr,
+                 "xpu-record: %s: the kernel single-steps the instruction there: about 1 us a hit, "
+                 "10 to 15 us in a virtual machine\n",
+                 probe.c_str());
+  }
   return Ok();
 }
 
@@ -139,6 +184,8 @@ void ProbeSource::Impl::AddForeseen(const std::vector<std::string>& paths) {
 Status ProbeSource::Impl::Arm(pid_t target) {
   fork_link_.reset(bpf_program__attach(program_->progs.inherit_mark));
   if (!fork_link_) return BpfError("BPF program inherit_mark: attach", -errno);
+  exec_link_.reset(bpf_program__attach(program_->progs.begin_program));
+  if (!exec_link_) return BpfError("BPF program begin_program: attach", -errno);
   const UniqueFd pidfd(static_cast<int>(::syscall(SYS_pidfd_open, target, 0)));
   if (!pidfd) return SystemError("pidfd_open", errno);
   const int key = pidfd.get();
@@ -174,6 +221,7 @@ void ProbeSource::Impl::AddMapped(EventSink& sink) {
 }
 
 void ProbeSource::Impl::WriteDefinitions(EventSink& sink) {
+  if (!std::exchange(asked_defined_, true)) asked_.WriteDefinitions(sink);
   for (; defined_ < files_->probes().size(); ++defined_) {
     const PlacedProbe& placed = files_->probes()[defined_];
     Probe probe;
@@ -183,6 +231,19 @@ void ProbeSource::Impl::WriteDefinitions(EventSink& sink) {
     probe.path = sink.Intern(placed.path);
     sink.Write(probe);
   }
+}
+
+// Without the function that was probed; a return is already in its caller, a tracepoint is none.
+std::vector<Frame> ProbeSource::Impl::FramesOf(const xpu_probe_hit& raw) const {
+  const UserProbe* asked = asked_.Of(raw.probe);
+  const std::span<const Frame> walk = stack_.frames();
+  if (asked == nullptr) return FramesFromCaller(walk, raw.caller);
+  if (asked->is_return() || asked->kind == ProbeKind::kTracepoint) {
+    return {walk.begin(), walk.end()};
+  }
+  // Inside of the function the return address is not where the stack pointer points to.
+  const bool at_entry = asked->kind == ProbeKind::kUprobe && asked->offset == 0;
+  return FramesFromCaller(walk, at_entry ? raw.caller : 0);
 }
 
 void ProbeSource::Impl::TakeHit(std::span<const std::byte> bytes) {
@@ -203,10 +264,10 @@ void ProbeSource::Impl::TakeHit(std::span<const std::byte> bytes) {
   hit.cpu = raw.cpu;
   hit.kernel = raw.kernel;
   hit.return_value = raw.return_value;
-  if (!hit.is_return) {
+  if (!hit.is_return || asked_.Of(raw.probe) != nullptr) {
     stack_.Take(raw.stack, bytes.size() - offsetof(xpu_probe_hit, stack));
     stack_.CountLosses(sink_->losses(), raw.pid);
-    hit.stack = sink_->Intern(FramesFromCaller(stack_.frames(), raw.caller));
+    hit.stack = sink_->Intern(FramesOf(raw));
     hit.stack_flags = stack_.flags();
   }
   sink_->Write(hit);
@@ -231,20 +292,29 @@ void ProbeSource::Impl::CountOutlived(EventSink& sink) const {
 
 std::string ProbeSource::Impl::HitsText() const {
   const auto counters = ReadCounters(program_->maps.counters);
-  return Format("launch probes: {} hits seen, {} recorded, {} dropped\n",
-                counters[XPU_PROBE_HITS_SEEN], taken_, counters[XPU_PROBE_HITS_DROPPED]);
+  return Format("{}: {} hits seen, {} recorded, {} dropped\n",
+                sees_launches_ ? "launch probes" : "probes", counters[XPU_PROBE_HITS_SEEN], taken_,
+                counters[XPU_PROBE_HITS_DROPPED]);
 }
 
 ProbeSource::ProbeSource(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 ProbeSource::ProbeSource(ProbeSource&&) noexcept = default;
 ProbeSource::~ProbeSource() = default;
 
+bool ProbeSource::IsWanted(const RecordOptions& options) {
+  return WantsLaunches(options) || !options.probes.empty();
+}
+
 Result<ProbeSource> ProbeSource::Open(const RecordOptions& options,
                                       const std::vector<std::string>& environment,
                                       const UnwindMaps* maps) {
   auto impl = std::make_unique<Impl>();
   impl->verbose_ = options.verbose;
-  XPU_RETURN_IF_ERROR(impl->Load(maps));
+  impl->sees_launches_ = WantsLaunches(options);
+  XPU_RETURN_IF_ERROR(CheckUserProbes(options.probes));
+  XPU_RETURN_IF_ERROR(impl->Load(options, maps));
+  XPU_RETURN_IF_ERROR(impl->PlaceAsked(options, environment));
+  if (!impl->sees_launches_) return ProbeSource(std::move(impl));
   XPU_RETURN_IF_ERROR(impl->AddNamed(options.cuda_libraries));
   const std::string program = options.command.empty() ? "" : options.command.front();
   impl->AddForeseen(FindCudaLibraries(program, environment));
@@ -256,7 +326,7 @@ Result<ProbeSource> ProbeSource::Open(const RecordOptions& options,
 Status ProbeSource::Arm(pid_t target) { return impl_->Arm(target); }
 
 void ProbeSource::SeeMapping(const PerfMapping& mapping) {
-  if (!IsCudaLibrary(mapping.path)) return;
+  if (!impl_->sees_launches_ || !IsCudaLibrary(mapping.path)) return;
   impl_->mapped_.push_back(
       {mapping.pid, std::string(mapping.path),
        Format("{:x}-{:x}", mapping.address, mapping.address + mapping.size_bytes)});
@@ -272,6 +342,7 @@ void ProbeSource::Drain(EventSink& sink) {
 void ProbeSource::CountLosses(EventSink& sink) { impl_->CountLosses(sink); }
 
 void ProbeSource::Stop(EventSink& sink) {
+  impl_->asked_.RemoveAll();
   impl_->files_->RemoveAll();
   impl_->mapped_.clear();
   Drain(sink);

@@ -1,8 +1,10 @@
-// GPU launches of a program into which nothing is loaded: probes at the launch functions of the
-// CUDA libraries that the program maps, at their entry (with the stack) and at their return.
+// Probes, hit by the target and its descendants: those that the user asks for, and, for GPU
+// launches of a program into which nothing is loaded, those at the launch functions of the CUDA
+// libraries that the program maps, at their entry (with the stack) and at their return.
 //
-// A file is probed before the program starts where it can be foreseen (probe_libraries.h) and
-// otherwise as soon as its mapping is known; launches in between, about a millisecond, are missed.
+// Of the latter a file is probed before the program starts where it can be foreseen
+// (probe_libraries.h) and otherwise as soon as its mapping is known; launches in between, about a
+// millisecond, are missed.
 #pragma once
 
 #include <cstdint>
@@ -24,7 +26,9 @@ class UnwindMaps;
 
 class ProbeSource {
  public:
-  // Loads the programs. Fails when a library that the user named cannot be probed.
+  // Whether the options ask for any.
+  static bool IsWanted(const RecordOptions& options);
+  // Loads the programs. Fails when what the user named cannot be probed.
   // `maps`: for walks by tables, nullptr: by frame pointers.
   static Result<ProbeSource> Open(const RecordOptions& options,
                                   const std::vector<std::string>& environment,

@@ -35,7 +35,7 @@ Status Sources::OpenUnwinder(const std::vector<std::string>& environment) {
   if (options_.call_graph == CallGraphMode::kFramePointers) return Ok();
   const bool in_process = WantsInlineStacks(options_);
   const bool in_kernel =
-      options_.record_cpu ||
+      options_.record_cpu || !options_.probes.empty() ||
       (options_.record_gpu && options_.launch_stacks != LaunchStacks::kNone && !in_process);
   if (in_process) OpenTables();
   if (!in_kernel) return Ok();
@@ -57,11 +57,12 @@ Result<Sources> Sources::Prepare(const RecordOptions& options,
   Sources sources;
   sources.options_ = options;
   XPU_RETURN_IF_ERROR(sources.OpenUnwinder(environment));
-  if (options.record_gpu && !options.inject) {
+  if (ProbeSource::IsWanted(options)) {
     XPU_ASSIGN_OR_RETURN(ProbeSource probes,
                          ProbeSource::Open(options, environment, sources.maps()));
     sources.probes_.emplace(std::move(probes));
-  } else if (options.record_gpu) {
+  }
+  if (options.record_gpu && options.inject) {
     XPU_ASSIGN_OR_RETURN(GpuSource gpu, GpuSource::Open(options, environment));
     sources.gpu_.emplace(std::move(gpu));
   }
@@ -71,7 +72,7 @@ Result<Sources> Sources::Prepare(const RecordOptions& options,
 Status Sources::Arm(pid_t target) {
   // Of stacks taken in the process the GPU source finds them itself.
   const bool needs_mappings =
-      options_.record_cpu ||
+      options_.record_cpu || probes_ ||
       (options_.launch_stacks != LaunchStacks::kNone && !takes_stacks_inline());
   const auto wakeup =
       probes_ || unwinder_ ? TaskSource::Wakeup::kAtOnce : TaskSource::Wakeup::kHalfFull;
@@ -84,7 +85,8 @@ Status Sources::Arm(pid_t target) {
   }
   if (unwinder_) XPU_RETURN_IF_ERROR(unwinder_->Follow(target));
   if (options_.record_cpu) {
-    XPU_ASSIGN_OR_RETURN(CpuSource cpu, CpuSource::Open(target, options_.frequency_hz, maps()));
+    XPU_ASSIGN_OR_RETURN(
+        CpuSource cpu, CpuSource::Open(target, options_.cpu_events, options_.frequency_hz, maps()));
     cpu_.emplace(std::move(cpu));
   }
   if (gpu_) XPU_RETURN_IF_ERROR(gpu_->Arm(maps(), tables_.get()));

@@ -58,7 +58,7 @@ class Sources {
   std::optional<TaskSource> tasks_;
   std::optional<CpuSource> cpu_;
   std::optional<GpuSource> gpu_;
-  std::optional<ProbeSource> probes_;  // in its place, when nothing is injected
+  std::optional<ProbeSource> probes_;  // the user's, and for launches when nothing is injected
 };
 
 }  // namespace xpu

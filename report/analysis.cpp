@@ -14,14 +14,15 @@ Model Ordered(Model model) {
 
 }  // namespace
 
-Analysis::Analysis(Model loaded, SymbolOptions options)
+Analysis::Analysis(Model loaded, SymbolOptions options, const CorrelateOptions& correlate)
     : model(Ordered(std::move(loaded))),
       processes(model),
       clocks(model),
       api_names(model),
       gpus(model),
       graph_nodes(model.events.graph_nodes),
-      correlation(Correlate(model, clocks, api_names, graph_nodes)),
+      correlation(Correlate(model, clocks, api_names, graph_nodes, correlate)),
+      nvtx(model, correlation),
       slices(CollectSlices(model)),
       symbolizer(std::move(options.symbolizer)),
       resolver(model, processes, api_names, symbolizer, frames, options.places) {

@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "report/api_names.h"
 #include "report/clock_fit.h"
@@ -11,7 +12,9 @@
 #include "report/gpu_devices.h"
 #include "report/graph_nodes.h"
 #include "report/model.h"
+#include "report/nvtx.h"
 #include "report/process_table.h"
+#include "report/sampled_events.h"
 #include "report/stack_resolver.h"
 #include "report/symbol_slices.h"
 #include "symbolize/symbolizer.h"
@@ -27,18 +30,24 @@ struct SymbolOptions {
 struct Analysis {
   // load -> order -> processes -> clocks -> correlate; stacks are resolved when views ask. A
   // filter, when there is one, takes events out of `loaded` before.
-  explicit Analysis(Model loaded, SymbolOptions options = {});
+  explicit Analysis(Model loaded, SymbolOptions options = {},
+                    const CorrelateOptions& correlate = {});
   Analysis(const Analysis&) = delete;
   Analysis& operator=(const Analysis&) = delete;
 
   Model model;
-  std::string part;  // the options of the filter that was applied; empty: all is here
+  // Those that CPU samples were taken at, when only the samples of one are left.
+  std::vector<SampledEvent> sampled_events;
+  bool event_is_asked_for = false;  // that one, by its name
+  std::string part;      // the options of the filter that was applied; empty: all is here
+  uint64_t kept_of = 1;  // each event stands for so many (thin.h)
   ProcessTable processes;
   Clocks clocks;
   ApiNames api_names;
   GpuDevices gpus;
   GraphNodes graph_nodes;
   Correlation correlation;
+  NvtxRanges nvtx;
   SliceCollection slices;
   Symbolizer symbolizer;
   FrameTable frames;

@@ -1,6 +1,7 @@
 #include "report/call_paths.h"
 
 #include "report/launch_frames.h"
+#include "report/user_probes.h"
 
 namespace xpu {
 
@@ -14,6 +15,13 @@ Owner OwnerOf(const Analysis& analysis, const CpuSample& sample) {
           .pid = sample.pid,
           .tid = sample.tid,
           .time_ns = sample.time_ns};
+}
+
+Owner OwnerOf(const Analysis& analysis, const ProbeHit& hit) {
+  return {.process = analysis.processes.At(hit.pid, hit.time_ns),
+          .pid = hit.pid,
+          .tid = hit.tid,
+          .time_ns = hit.time_ns};
 }
 
 Owner OwnerOf(const Analysis& analysis, const Launch& launch) {
@@ -47,22 +55,28 @@ CallPaths::CallPaths(Analysis& analysis, const PathOptions& options)
       captured_at_(analysis.frames.Intern("[captured at]")),
       before_recording_(analysis.frames.Intern("[before the recording]")) {}
 
-void CallPaths::NameAhead(bool samples, bool launches) {
-  WantAll(samples, launches);
+void CallPaths::NameAhead(const Stacks& stacks) {
+  WantAll(stacks);
   analysis_.symbolizer.NameWanted();
 }
 
-void CallPaths::WantAll(bool samples, bool launches) {
+void CallPaths::WantAll(const Stacks& stacks) {
   const auto want = [&](StackId stack, const Owner& owner) {
     analysis_.resolver.Want(stack, analysis_.processes.SpaceAt(owner.process, owner.time_ns),
                             owner.time_ns);
   };
-  if (samples) {
+  if (stacks.samples) {
     for (const CpuSample& sample : analysis_.model.events.cpu_samples) {
       want(sample.stack, OwnerOf(analysis_, sample));
     }
   }
-  if (launches) {
+  if (stacks.probe_hits) {
+    const UserProbes probes(analysis_.model);
+    for (const ProbeHit& hit : analysis_.model.events.probe_hits) {
+      if (hit.stack && probes.Of(hit) != nullptr) want(hit.stack, OwnerOf(analysis_, hit));
+    }
+  }
+  if (stacks.launches) {
     for (const Launch& launch : analysis_.correlation.launches) {
       if (launch.stack) want(launch.stack, OwnerOf(analysis_, launch));
     }
@@ -86,12 +100,17 @@ PathId CallPaths::AddFrames(PathId path, std::span<const FrameId> innermost_firs
 }
 
 PathId CallPaths::OfSample(const CpuSample& sample) {
-  const Owner owner = OwnerOf(analysis_, sample);
+  return OfStack(sample.stack, OwnerOf(analysis_, sample));
+}
+
+PathId CallPaths::OfHit(const ProbeHit& hit) { return OfStack(hit.stack, OwnerOf(analysis_, hit)); }
+
+PathId CallPaths::OfStack(StackId id, const Owner& owner) {
   const SpaceId space = analysis_.processes.SpaceAt(owner.process, owner.time_ns);
   const FrameId comm = Comm(owner);
-  const uint64_t key = KeyOf(sample.stack, Intern({space, comm, FrameId{}}));
+  const uint64_t key = KeyOf(id, Intern({space, comm, FrameId{}}));
   if (const PathId known = paths_.Get(key)) return known;
-  const ResolvedStack stack = analysis_.resolver.Resolve(sample.stack, space, owner.time_ns);
+  const ResolvedStack stack = analysis_.resolver.Resolve(id, space, owner.time_ns);
   PathId path = tree_.Child(PathId{}, comm);
   path = stack.frames.empty() ? tree_.Child(path, unknown_) : AddFrames(path, stack.frames);
   if (stack.at_any_time) paths_[key] = path;

@@ -24,6 +24,7 @@ struct Owner {
 // Of an instance of the injected library, as the recorder sees it; 0: not known.
 uint32_t PidOf(const Analysis& analysis, InstanceId instance);
 Owner OwnerOf(const Analysis& analysis, const CpuSample& sample);
+Owner OwnerOf(const Analysis& analysis, const ProbeHit& hit);
 Owner OwnerOf(const Analysis& analysis, const Launch& launch);
 Owner OwnerOf(const Analysis& analysis, const GpuWork& work);
 
@@ -43,12 +44,20 @@ class CallPaths {
  public:
   CallPaths(Analysis& analysis, const PathOptions& options);
 
-  // Tells the symbolizer every address of all samples, or of all launches, or both.
-  void WantAll(bool samples, bool launches);
+  // Whose stacks.
+  struct Stacks {
+    bool samples = false;
+    bool launches = false;
+    bool probe_hits = false;  // of probes that the user asked for
+  };
+  // Tells the symbolizer every address of all of them.
+  void WantAll(const Stacks& stacks);
   // The same, and looks them up in one go.
-  void NameAhead(bool samples, bool launches);
+  void NameAhead(const Stacks& stacks);
 
   PathId OfSample(const CpuSample& sample);
+  // Of the code that ran into the probe.
+  PathId OfHit(const ProbeHit& hit);
   // Ends with the name of the CUDA call.
   PathId OfLaunch(const Launch& launch);
   // The launch of the work, or [unknown launch] when it has none; for the work of a graph's node
@@ -69,6 +78,7 @@ class CallPaths {
   static uint64_t KeyOf(StackId stack, ContextId context) {
     return uint64_t{stack.value} << 32 | context.value;
   }
+  PathId OfStack(StackId id, const Owner& owner);
   FrameId Comm(const Owner& owner);
   PathId UnknownLaunch(const Owner& owner, FrameId api);
   PathId WithCreation(PathId path, const GpuWork& work);

@@ -10,6 +10,11 @@ uint64_t AddSaturated(uint64_t a, uint64_t b) {
   return __builtin_add_overflow(a, b, &sum) ? std::numeric_limits<uint64_t>::max() : sum;
 }
 
+uint64_t MultiplySaturated(uint64_t a, uint64_t b) {
+  uint64_t product = 0;
+  return __builtin_mul_overflow(a, b, &product) ? std::numeric_limits<uint64_t>::max() : product;
+}
+
 PathId CallTree::Child(PathId parent, FrameId frame) {
   PathId& child = children_[uint64_t{parent.value} << 32 | frame.value];
   if (!child) {
@@ -23,6 +28,13 @@ void CallTree::Add(PathId path, uint64_t ns, uint64_t count) {
   Node& node = nodes_.at(path.value - 1);
   node.self_ns = AddSaturated(node.self_ns, ns);
   node.self_count += count;
+}
+
+void CallTree::Multiply(uint64_t times) {
+  for (Node& node : nodes_) {
+    node.self_ns = MultiplySaturated(node.self_ns, times);
+    node.self_count = MultiplySaturated(node.self_count, times);
+  }
 }
 
 std::vector<FrameId> CallTree::Path(PathId id) const {

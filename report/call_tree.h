@@ -24,6 +24,9 @@ class CallTree {
   PathId Child(PathId parent, FrameId frame);
   void Add(PathId path, uint64_t ns, uint64_t count = 1);
 
+  // As if everything had been added so many times.
+  void Multiply(uint64_t times);
+
   // Parents come before their children.
   const std::vector<Node>& nodes() const { return nodes_; }
   const Node& operator[](PathId id) const { return nodes_[id.value - 1]; }
@@ -37,5 +40,6 @@ class CallTree {
 
 // Saturates: a damaged capture must not turn the largest sum into a small one.
 uint64_t AddSaturated(uint64_t a, uint64_t b);
+uint64_t MultiplySaturated(uint64_t a, uint64_t b);
 
 }  // namespace xpu

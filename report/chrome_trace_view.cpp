@@ -14,6 +14,7 @@
 #include "report/text.h"
 #include "report/trace_args.h"
 #include "report/trace_counters.h"
+#include "report/trace_hits.h"
 #include "report/trace_names.h"
 #include "report/trace_samples.h"
 #include "report/trace_tracks.h"
@@ -28,6 +29,10 @@ uint64_t FirstTime(const Analysis& analysis) {
   uint64_t first = ~uint64_t{0};
   if (!events.recording_info.empty()) first = events.recording_info.front().start_ns;
   if (!events.cpu_samples.empty()) first = std::min(first, events.cpu_samples.front().time_ns);
+  for (const NvtxRange& range : analysis.nvtx.all()) {
+    if (range.is_shown) first = std::min(first, range.start_ns);
+  }
+  if (!events.probe_hits.empty()) first = std::min(first, events.probe_hits.front().time_ns);
   for (const Launch& launch : analysis.correlation.launches) {
     first = std::min(first, launch.start_ns);
   }
@@ -53,13 +58,14 @@ class Trace {
         tracks_(analysis, writer_),
         paths_(analysis, {.graph_stacks = options.graph_stacks}),
         names_(analysis, paths_, options.kernel_names),
-        samples_(analysis, paths_, names_, tracks_, writer_) {}
+        samples_(analysis, paths_, names_, tracks_, writer_),
+        hits_(analysis, paths_, tracks_, writer_) {}
 
   void Write(std::string& notes);
 
  private:
   // What is written in order of time: each sort comes in that order already.
-  enum Sort : size_t { kCalls, kWork, kOverheads, kSamples, kSorts };
+  enum Sort : size_t { kRanges, kCalls, kWork, kOverheads, kSamples, kHits, kSorts };
   struct TimedOverhead {
     uint64_t start_ns = 0;
     uint64_t end_ns = 0;
@@ -74,6 +80,7 @@ class Trace {
   // Returns the time of the first that was left out, when there were too many.
   std::optional<uint64_t> WriteSlices();
   void WriteSlice(Sort sort, size_t at);
+  void WriteRange(const NvtxRange& range);
   void WriteCall(uint32_t index);
   void WriteWork(const GpuWork& work);
   void WriteOverhead(const TimedOverhead& overhead);
@@ -91,6 +98,7 @@ class Trace {
   CallPaths paths_;
   TraceNames names_;
   TraceSamples samples_;
+  TraceHits hits_;
   std::vector<uint32_t> calls_;  // in order of time, of launches_
   std::vector<uint32_t> work_;   // likewise, of the correlation's work
   std::vector<TimedOverhead> overheads_;
@@ -133,6 +141,8 @@ void Trace::OrderOverheads() {
 
 size_t Trace::SizeOf(Sort sort) const {
   switch (sort) {
+    case kRanges:
+      return analysis_.nvtx.all().size();
     case kCalls:
       return calls_.size();
     case kWork:
@@ -141,6 +151,8 @@ size_t Trace::SizeOf(Sort sort) const {
       return overheads_.size();
     case kSamples:
       return analysis_.model.events.cpu_samples.size();
+    case kHits:
+      return hits_.hits().size();
     case kSorts:
       break;
   }
@@ -149,6 +161,8 @@ size_t Trace::SizeOf(Sort sort) const {
 
 uint64_t Trace::TimeOf(Sort sort, size_t at) const {
   switch (sort) {
+    case kRanges:
+      return analysis_.nvtx.all()[at].start_ns;
     case kCalls:
       return launches_[calls_[at]].start_ns;
     case kWork:
@@ -157,6 +171,8 @@ uint64_t Trace::TimeOf(Sort sort, size_t at) const {
       return overheads_[at].start_ns;
     case kSamples:
       return analysis_.model.events.cpu_samples[at].time_ns;
+    case kHits:
+      return hits_.hits()[at]->time_ns;
     case kSorts:
       break;
   }
@@ -165,6 +181,8 @@ uint64_t Trace::TimeOf(Sort sort, size_t at) const {
 
 void Trace::WriteSlice(Sort sort, size_t at) {
   switch (sort) {
+    case kRanges:
+      return WriteRange(analysis_.nvtx.all()[at]);
     case kCalls:
       return WriteCall(calls_[at]);
     case kWork:
@@ -173,6 +191,8 @@ void Trace::WriteSlice(Sort sort, size_t at) {
       return WriteOverhead(overheads_[at]);
     case kSamples:
       return samples_.Write(analysis_.model.events.cpu_samples[at]);
+    case kHits:
+      return hits_.Write(*hits_.hits()[at]);
     case kSorts:
       break;
   }
@@ -182,7 +202,7 @@ std::optional<uint64_t> Trace::WriteSlices() {
   std::array<size_t, kSorts> at{};
   while (!output_.failed()) {
     std::optional<std::pair<uint64_t, Sort>> next;
-    for (const Sort sort : {kCalls, kWork, kOverheads, kSamples}) {
+    for (const Sort sort : {kRanges, kCalls, kWork, kOverheads, kSamples, kHits}) {
       if (at[sort] == SizeOf(sort)) continue;
       const uint64_t time_ns = TimeOf(sort, at[sort]);
       if (!next || time_ns < next->first) next = {time_ns, sort};
@@ -193,6 +213,18 @@ std::optional<uint64_t> Trace::WriteSlices() {
     WriteSlice(next->second, at[next->second]++);
   }
   return std::nullopt;
+}
+
+void Trace::WriteRange(const NvtxRange& range) {
+  if (!range.is_shown) return;
+  const uint32_t pid = PidOf(analysis_, range.event->instance);
+  const Owner owner{.process = analysis_.processes.At(pid, range.start_ns),
+                    .pid = pid,
+                    .tid = range.style == NvtxStyle::kStartEnd ? 0 : range.event->tid,
+                    .time_ns = range.start_ns};
+  writer_.Slice(tracks_.Ranges(owner, range.start_ns, range.end_ns),
+                TraceName(analysis_.nvtx.LabelOf(range), "nvtx"), range.start_ns, range.end_ns);
+  WriteRangeArgs(analysis_, range, writer_);
 }
 
 void Trace::WriteCall(uint32_t index) {
@@ -244,14 +276,17 @@ std::string Trace::MarkCut(uint64_t cut_ns) {
 }
 
 void Trace::Write(std::string& notes) {
-  paths_.NameAhead(true, true);
+  paths_.NameAhead({.samples = true, .launches = true, .probe_hits = true});
   OrderCalls();
   OrderWork();
   OrderOverheads();
   const std::optional<uint64_t> cut_ns = WriteSlices();
   samples_.Finish();
+  // Counters need every event.
   const uint64_t bucket_ns =
-      WriteTraceCounters(analysis_, cut_ns.value_or(~uint64_t{0}), tracks_, writer_);
+      analysis_.kept_of > 1
+          ? 0
+          : WriteTraceCounters(analysis_, cut_ns.value_or(~uint64_t{0}), tracks_, writer_);
   std::string cut;
   if (cut_ns) cut = MarkCut(*cut_ns);
   writer_.Finish(OtherData(bucket_ns, cut));
@@ -275,6 +310,7 @@ std::string Trace::OtherData(uint64_t bucket_ns, std::string_view cut) const {
     member("kernel", model.Text(info.kernel_release));
   }
   if (!cut.empty()) member("cut", cut.substr(0, cut.find('\n')));
+  if (analysis_.kept_of > 1) member("sample", Format("1/{}", analysis_.kept_of));
   if (bucket_ns != 0) member("counters", "means over " + HumanDuration(bucket_ns));
   for (const LedgerEntry& entry : BuildLedger(analysis_)) {
     std::string text = Format("{} {} ({})", entry.count, entry.what, SeverityName(entry.severity));

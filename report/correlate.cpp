@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "report/correlation_counts.h"
+#include "report/launches_by_time.h"
 
 namespace xpu {
 namespace {
@@ -14,9 +15,13 @@ namespace {
 class Builder {
  public:
   Builder(const Model& model, const Clocks& clocks, const ApiNames& names,
-          const GraphNodes& graph_nodes)
-      : model_(model), clocks_(clocks), graph_nodes_(graph_nodes) {
-    LaunchTable table = FindLaunches(model, names);
+          const GraphNodes& graph_nodes, const CorrelateOptions& options)
+      : model_(model),
+        clocks_(clocks),
+        names_(names),
+        graph_nodes_(graph_nodes),
+        options_(options) {
+    LaunchTable table = FindLaunches(model, names, options.by);
     with_id_ = table.with_id;
     result_.launches = std::move(table.launches);
     result_.processes = std::move(table.processes);
@@ -25,6 +30,7 @@ class Builder {
 
   Correlation Build() {
     CollectWork();
+    if (options_.by == CorrelateBy::kTime) MatchByTime();
     for (const GpuWork& work : result_.work) result_.processes[work.instance].has_work = true;
     CountCorrelation(model_, graph_nodes_, result_);
     return std::move(result_);
@@ -35,6 +41,7 @@ class Builder {
   template <typename Record>
   void AddWork(WorkKind kind, const Record& record, uint32_t index);
   void Match(GpuWork& work, uint64_t start_clock_ns, uint64_t end_clock_ns);
+  void MatchByTime();
   void FindOrigin(GpuWork& work, uint64_t node_id) const;
   std::span<const Launch> LaunchesOf(InstanceId instance, uint32_t correlation_id) const;
   static size_t LastBefore(std::span<const Launch> launches, uint64_t time_ns);
@@ -44,7 +51,9 @@ class Builder {
 
   const Model& model_;
   const Clocks& clocks_;
+  const ApiNames& names_;
   const GraphNodes& graph_nodes_;
+  const CorrelateOptions options_;
   size_t with_id_ = 0;  // of result_.launches
   Correlation result_;
   std::map<std::pair<InstanceId, uint32_t>, uint32_t> devices_;  // by context
@@ -115,13 +124,33 @@ void Builder::Match(GpuWork& work, uint64_t start_clock_ns, uint64_t end_clock_n
     work.end_ns = std::max(work.start_ns, clock.ToMonotonic(end_clock_ns, work.start_ns));
     work.duration_ns = end_clock_ns - start_clock_ns;
   }
-  if (candidates.empty()) return;
+  if (candidates.empty() || options_.by == CorrelateBy::kTime) return;
   const bool is_alone = candidates.size() == 1;
   if (!is_alone && !work.timed) return;  // without a time there is no telling
   const size_t best = is_alone ? 0 : LastBefore(candidates, work.start_ns);
   work.launch = IndexOf(candidates[best]);
   work.match = is_alone ? MatchKind::kById : MatchKind::kByIdAndTime;
   ++result_.launches[work.launch].work_count;
+}
+
+void Builder::MatchByTime() {
+  LaunchesByTime launches(result_.launches, result_.processes, names_);
+  std::vector<GpuWork*> latest_first;
+  for (GpuWork& work : result_.work) {
+    if (work.timed) latest_first.push_back(&work);
+  }
+  std::stable_sort(latest_first.begin(), latest_first.end(),
+                   [](const GpuWork* a, const GpuWork* b) { return a->start_ns > b->start_ns; });
+  for (GpuWork* work : latest_first) {
+    const bool is_node = work->origin != NodeOrigin::kNoNode;
+    const auto launch = launches.Take({work->instance, is_node ? WorkKind::kGraph : work->kind,
+                                       work->start_ns, work->end_ns, is_node},
+                                      options_.window_ns);
+    if (!launch) continue;
+    work->launch = *launch;
+    work->match = MatchKind::kByTime;
+    ++result_.launches[*launch].work_count;
+  }
 }
 
 // Updates are calls too: what the node was when its graph was launched counts, however long the
@@ -142,8 +171,8 @@ void Builder::FindOrigin(GpuWork& work, uint64_t node_id) const {
 }  // namespace
 
 Correlation Correlate(const Model& model, const Clocks& clocks, const ApiNames& names,
-                      const GraphNodes& graph_nodes) {
-  return Builder(model, clocks, names, graph_nodes).Build();
+                      const GraphNodes& graph_nodes, const CorrelateOptions& options) {
+  return Builder(model, clocks, names, graph_nodes, options).Build();
 }
 
 }  // namespace xpu

@@ -1,11 +1,13 @@
 // Pass 5: which call of the program caused which GPU work.
 //
 // Calls and GPU records belong together when they share (instance, correlation id); how ids that
-// wrapped are told apart is in launches.h. GPU work is never matched by time alone. Work of a node
+// wrapped are told apart is in launches.h. GPU work is never matched by time alone, unless
+// `--correlate=time` asks for it. Work of a node
 // of a CUDA graph belongs to two calls: the one that launched the graph, by its id, and the one
 // that put the node into the graph, through graph_nodes.h.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <limits>
 #include <optional>
@@ -17,10 +19,9 @@
 #include "report/graph_nodes.h"
 #include "report/launches.h"
 #include "report/model.h"
+#include "report/work_kind.h"
 
 namespace xpu {
-
-enum class WorkKind : uint8_t { kKernel, kMemcpy, kMemset, kGraph, kSynchronization };
 
 // What is known of the call that made the graph node of some work.
 enum class NodeOrigin : uint8_t {
@@ -68,11 +69,12 @@ struct Correlation {
     uint64_t launches_probed_failed = 0;  // seen by probes, the call returned an error
     uint64_t stacks_missing = 0;     // launches of all kinds without a stack, or with an empty one
     uint64_t stacks_duplicate = 0;   // a second stack for one call: the first one counts
-    uint64_t stacks_by_nesting = 0;  // stacks of calls that probes took
-    uint64_t kernels_without_launch = 0;  // kernels and graph replays
-    uint64_t work_without_launch = 0;     // copies and sets
-    uint64_t waits_without_launch = 0;    // synchronisations
-    uint64_t kernels_before_launch = 0;   // the fitted clocks say so
+    uint64_t stacks_by_nesting = 0;  // stacks that their calls have without an id
+    std::array<uint64_t, kMatchKinds> work_by_match{};  // without synchronisations
+    uint64_t kernels_without_launch = 0;                // kernels and graph replays
+    uint64_t work_without_launch = 0;                   // copies and sets
+    uint64_t waits_without_launch = 0;                  // synchronisations
+    uint64_t kernels_before_launch = 0;                 // the fitted clocks say so
     uint64_t work_without_time = 0;
     uint64_t node_work_without_time = 0;    // the part of it that graph nodes did
     uint64_t node_work_without_origin = 0;  // kUnknown and kBeforeRecording
@@ -89,6 +91,6 @@ struct Correlation {
 
 // `model` in order of time.
 Correlation Correlate(const Model& model, const Clocks& clocks, const ApiNames& names,
-                      const GraphNodes& graph_nodes);
+                      const GraphNodes& graph_nodes, const CorrelateOptions& options = {});
 
 }  // namespace xpu

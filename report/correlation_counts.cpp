@@ -143,6 +143,9 @@ void Counter::CountWork(const GpuWork& work) {
   if (work.origin == NodeOrigin::kUnknown || work.origin == NodeOrigin::kBeforeRecording) {
     ++counts_.node_work_without_origin;
   }
+  if (work.kind != WorkKind::kSynchronization) {
+    ++counts_.work_by_match[static_cast<size_t>(work.match)];
+  }
   if (work.launch == GpuWork::kNoLaunch) return CountWithoutLaunch(work.kind);
   if (work.kind != WorkKind::kKernel && work.kind != WorkKind::kGraph) return;
   if (!work.timed) return;

@@ -14,6 +14,7 @@
 #include "report/gpu_names.h"
 #include "report/name_pattern.h"
 #include "report/run_time.h"
+#include "report/user_probes.h"
 
 namespace xpu {
 namespace {
@@ -48,21 +49,33 @@ std::optional<uint64_t> ParseTime(std::string_view text) {
 class PartFilter {
  public:
   PartFilter(const FilterOptions& options, const Analysis& analysis,
-             std::optional<NamePattern> kernel, std::optional<NamePattern> api)
+             std::optional<NamePattern> kernel, std::optional<NamePattern> api,
+             const std::optional<NamePattern>& nvtx)
       : options_(options),
         analysis_(analysis),
         names_(analysis, KernelNames::kFull),
         kernel_(std::move(kernel)),
         api_(std::move(api)),
-        start_ns_(StartOf(analysis.model)) {}
+        start_ns_(StartOf(analysis.model)) {
+    if (!nvtx) return;
+    wanted_ranges_.emplace();
+    for (const NvtxRange& range : analysis.nvtx.all()) {
+      wanted_ranges_->push_back(nvtx->FoundIn(analysis.nvtx.NameOf(range)));
+    }
+  }
 
   bool Wants(const CpuSample& sample) const {
     return !IsAboutGpu() && IsDuring(sample.time_ns, sample.time_ns) &&
-           IsOf(OwnerOf(analysis_, sample));
+           IsOf(OwnerOf(analysis_, sample)) &&
+           (!wanted_ranges_ || IsInside(analysis_.nvtx.At(sample.pid, sample.tid, sample.time_ns)));
+  }
+  bool Wants(const ProbeHit& hit) const {
+    return !IsAboutGpu() && IsDuring(hit.time_ns, hit.time_ns) && IsOf(OwnerOf(analysis_, hit));
   }
   bool Wants(const Launch& launch) const {
     if (HasWorkFilter() || !WantsApi(launch)) return false;
-    return IsDuring(launch.start_ns, launch.end_ns) && IsOf(OwnerOf(analysis_, launch));
+    return IsDuring(launch.start_ns, launch.end_ns) && IsOf(OwnerOf(analysis_, launch)) &&
+           IsInside(launch);
   }
   bool Wants(const GpuWork& work) {
     if (work.timed ? !IsDuring(work.start_ns, work.end_ns) : !options_.time.is_all()) return false;
@@ -70,14 +83,15 @@ class PartFilter {
     if (!Allows(options_.devices, analysis_.gpus.Of(work.instance, work.device_id).number)) {
       return false;
     }
-    if (api_) {
+    if (api_ || wanted_ranges_) {
       if (work.launch == GpuWork::kNoLaunch) return false;
-      if (!WantsApi(analysis_.correlation.launches[work.launch])) return false;
+      const Launch& launch = analysis_.correlation.launches[work.launch];
+      if (!WantsApi(launch) || !IsInside(launch)) return false;
     }
     return WantsKernel(work) && IsOf(OwnerOf(analysis_, work));
   }
   bool Wants(const Overhead& overhead) const {
-    if (IsAboutGpu() || !options_.tids.empty()) return false;
+    if (IsAboutGpu() || !options_.tids.empty() || wanted_ranges_) return false;
     const ClockFit& clock = analysis_.clocks.Of(overhead.instance);
     const uint64_t begin_ns = clock.ToMonotonic(overhead.start_ns);
     if (!IsDuring(begin_ns, clock.ToMonotonic(overhead.end_ns))) return false;
@@ -86,6 +100,22 @@ class PartFilter {
                  .pid = pid,
                  .tid = pid,
                  .time_ns = begin_ns});
+  }
+  // Whenever it was: what is free at a time depends on all before.
+  bool Wants(const MemoryOperation& operation) const {
+    const uint32_t pid = PidOf(analysis_, operation.instance);
+    return Allows(options_.pids, pid) &&
+           Allows(options_.devices,
+                  analysis_.gpus.Of(operation.instance, operation.device_id).number);
+  }
+  bool Wants(const NvtxRange& range) const {
+    const uint32_t pid = PidOf(analysis_, range.event->instance);
+    return IsDuring(range.start_ns, range.end_ns) &&
+           IsOf({.process = analysis_.processes.At(pid, range.start_ns),
+                 .pid = pid,
+                 .tid = range.event->tid,
+                 .time_ns = range.start_ns}) &&
+           (!wanted_ranges_ || IsInside(analysis_.nvtx.At(range)));
   }
 
  private:
@@ -111,6 +141,15 @@ class PartFilter {
                        [&](const std::string& comm) { return comm == thread || comm == process; });
   }
 
+  bool IsInside(const NvtxRanges::Around& around) const {
+    const std::vector<uint32_t> ranges = analysis_.nvtx.RangesOf(around);
+    return std::any_of(ranges.begin(), ranges.end(),
+                       [this](uint32_t range) { return (*wanted_ranges_)[range]; });
+  }
+  bool IsInside(const Launch& launch) const {
+    return !wanted_ranges_ || IsInside(analysis_.nvtx.At(launch));
+  }
+
   bool WantsApi(const Launch& launch) const {
     return !api_ || api_->FoundIn(ApiNameOf(analysis_.api_names, launch));
   }
@@ -130,10 +169,18 @@ class PartFilter {
   std::optional<NamePattern> kernel_;
   std::optional<NamePattern> api_;
   const uint64_t start_ns_;
+  std::optional<std::vector<bool>> wanted_ranges_;
   std::unordered_map<StringId, bool> wanted_kernels_;
 };
 
-// Takes the launches out that neither are wanted nor belong to the work that is left.
+Result<std::optional<NamePattern>> CompileIfGiven(const std::string& text, std::string_view what) {
+  if (text.empty()) return std::optional<NamePattern>();
+  XPU_ASSIGN_OR_RETURN(NamePattern pattern, NamePattern::Compile(text, what));
+  return std::optional(std::move(pattern));
+}
+
+}  // namespace
+
 void KeepLaunches(Correlation& correlation, std::vector<bool> keep) {
   for (const GpuWork& work : correlation.work) {
     if (work.launch != GpuWork::kNoLaunch) keep[work.launch] = true;
@@ -154,14 +201,6 @@ void KeepLaunches(Correlation& correlation, std::vector<bool> keep) {
     if (work.creation != GpuWork::kNoLaunch) work.creation = places[work.creation];
   }
 }
-
-Result<std::optional<NamePattern>> CompileIfGiven(const std::string& text, std::string_view what) {
-  if (text.empty()) return std::optional<NamePattern>();
-  XPU_ASSIGN_OR_RETURN(NamePattern pattern, NamePattern::Compile(text, what));
-  return std::optional(std::move(pattern));
-}
-
-}  // namespace
 
 Result<TimeRange> ParseTimeRange(std::string_view text) {
   const auto fail = [&](std::string_view why) {
@@ -186,7 +225,7 @@ Result<TimeRange> ParseTimeRange(std::string_view text) {
 
 bool FilterOptions::empty() const {
   return pids.empty() && tids.empty() && comms.empty() && devices.empty() && streams.empty() &&
-         kernel.empty() && api.empty() && time.is_all();
+         kernel.empty() && api.empty() && nvtx.empty() && time.is_all();
 }
 
 std::string FilterOptions::Text() const {
@@ -206,6 +245,7 @@ std::string FilterOptions::Text() const {
   add("--stream", streams);
   if (!kernel.empty()) add("--kernel", std::vector{kernel});
   if (!api.empty()) add("--api", std::vector{api});
+  if (!nvtx.empty()) add("--nvtx", std::vector{nvtx});
   if (!time.is_all()) add("--time", std::vector{time_text});
   return text;
 }
@@ -215,11 +255,18 @@ Status ApplyFilter(const FilterOptions& options, Analysis& analysis) {
   analysis.part = options.Text();
   XPU_ASSIGN_OR_RETURN(auto kernel, CompileIfGiven(options.kernel, "--kernel"));
   XPU_ASSIGN_OR_RETURN(auto api, CompileIfGiven(options.api, "--api"));
-  PartFilter filter(options, analysis, std::move(kernel), std::move(api));
+  XPU_ASSIGN_OR_RETURN(const auto nvtx, CompileIfGiven(options.nvtx, "--nvtx"));
+  PartFilter filter(options, analysis, std::move(kernel), std::move(api), nvtx);
   EventBatch& events = analysis.model.events;
   Correlation& correlation = analysis.correlation;
   std::erase_if(events.cpu_samples, [&](const auto& sample) { return !filter.Wants(sample); });
+  const UserProbes probes(analysis.model);  // the others' hits are calls by now
+  std::erase_if(events.probe_hits,
+                [&](const auto& hit) { return probes.Of(hit) != nullptr && !filter.Wants(hit); });
   std::erase_if(events.overheads, [&](const auto& overhead) { return !filter.Wants(overhead); });
+  std::erase_if(events.memory_operations,
+                [&](const auto& operation) { return !filter.Wants(operation); });
+  for (NvtxRange& range : analysis.nvtx.all()) range.is_shown = filter.Wants(range);
   std::vector<bool> keep;
   keep.reserve(correlation.launches.size());
   for (const Launch& launch : correlation.launches) keep.push_back(filter.Wants(launch));

@@ -36,6 +36,7 @@ struct FilterOptions {
   std::vector<uint32_t> streams;
   std::string kernel;  // POSIX extended regular expression, found anywhere in the full name
   std::string api;
+  std::string nvtx;       // likewise, in "domain:text" of a range around it
   TimeRange time;         // what overlaps it
   std::string time_text;  // as it was given
 
@@ -45,10 +46,14 @@ struct FilterOptions {
 };
 
 struct Analysis;
+struct Correlation;
 
 // Takes what is not wanted out of the analysis: samples, calls, work, overheads. A call stays as
 // long as work that it started or a graph node that it made does, so that work always has its path.
 // Losses are not attributed to parts: they stay. kUsage: a regular expression is none.
 Status ApplyFilter(const FilterOptions& options, Analysis& analysis);
+
+// Takes the launches out that are neither to be kept (one value each) nor belong to work.
+void KeepLaunches(Correlation& correlation, std::vector<bool> keep);
 
 }  // namespace xpu

@@ -8,6 +8,7 @@
 
 #include "format/base/text.h"
 #include "report/ledger.h"
+#include "report/sampled_events.h"
 #include "report/text.h"
 
 namespace xpu {
@@ -37,6 +38,8 @@ std::string_view ModeName(MergeMode mode) {
       return "cpu";
     case MergeMode::kIdle:
       return "idle";
+    case MergeMode::kProbe:
+      return "probe";
   }
   return {};
 }
@@ -119,16 +122,26 @@ class UsedFrames {
   std::unordered_map<std::string_view, uint32_t> module_numbers_;
 };
 
-void WriteRecording(const Model& model, const FlameGraphOptions& options, DataWriter& writer) {
+// What the numbers of the tree count.
+std::string UnitName(const Analysis& analysis, const MergeOptions& options) {
+  if (options.mode == MergeMode::kProbe) return "hits";
+  return CountsTime(analysis, options) ? "ns" : SampleUnitName(analysis.model);
+}
+
+void WriteRecording(const Analysis& analysis, const FlameGraphOptions& options,
+                    DataWriter& writer) {
+  const Model& model = analysis.model;
   RecordingInfo info;
   const auto& infos = model.events.recording_info;
   if (!infos.empty()) info = infos.front();
   const std::string_view command = model.Text(info.command_line);
+  const std::string unit = UnitName(analysis, options.merge);
   const std::pair<std::string_view, std::string_view> texts[] = {
       {"title", options.title.empty() ? command : options.title},
       {"command", command},
       {"host", model.Text(info.host_name)},
-      {"mode", ModeName(options.merge.mode)}};
+      {"mode", ModeName(options.merge.mode)},
+      {"unit", unit}};
   for (const auto& [key, text] : texts) {
     writer.Raw(Format("\"{}\":", key));
     writer.String(text);
@@ -230,7 +243,7 @@ void WriteFlameGraphData(const Analysis& analysis, const CallTree& tree,
   const UsedFrames used(tree, analysis.frames, nodes);
   DataWriter writer(output);
   writer.Raw("{");
-  WriteRecording(analysis.model, options, writer);
+  WriteRecording(analysis, options, writer);
   WriteLosses(analysis, writer);
   WriteFrames(used, writer);
   WriteNodes(tree, nodes, used, writer);

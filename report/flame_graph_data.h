@@ -1,7 +1,8 @@
 // What the page of a flame graph shows, as JSON:
 //
 //   title, command, host   texts
-//   mode                   "merge", "gpu", "cpu" or "idle"
+//   mode                   "merge", "gpu", "cpu", "idle" or "probe"
+//   unit                   what the nodes' "ns" are: "ns", "hits", the event that samples count
 //   startMs, durationNs    of the recording; startMs since 1970; null when the capture does not say
 //   losses                 [{severity, count, what, advice}]
 //   modules                names of files

@@ -8,12 +8,17 @@ function make(tag, text, className) {
 }
 
 // As in the other views: 1.234 ms.
-function timeText(ns) {
+function durationText(ns) {
   const units = [[1e9, "s"], [1e6, "ms"], [1e3, "us"]];
   const [size, unit] = units.find(([size]) => ns >= size) || [1, "ns"];
   const value = ns / size;
   const digits = unit === "ns" ? 0 : Math.max(0, 3 - Math.floor(Math.log10(value)));
   return `${value.toLocaleString("en", {maximumFractionDigits: digits})} ${unit}`;
+}
+// What the tree counts: "ns", or things that are no time.
+let treeUnit = "ns";
+function timeText(value) {
+  return treeUnit === "ns" ? durationText(value) : `${value.toLocaleString("en")} ${treeUnit}`;
 }
 // `what` in the plural.
 function countText(count, what) {
@@ -53,7 +58,7 @@ class Facts {
     const {tree} = this;
     const sums = this.sums(node);
     const self = tree.isShown[tree.kindOf(node)] ? tree.selfNs[node] : 0;
-    const facts = [["Time", timeText(tree.total[node])]];
+    const facts = [[treeUnit === "ns" ? "Time" : "Weight", timeText(tree.total[node])]];
     if (self > 0 && self < tree.total[node]) facts.push(["Self", timeText(self)]);
     if (sums.length > 1) sums.forEach(({part, ns}) => facts.push([part, timeText(ns)]));
     facts.push(["Count", sums.map(({counts}) => counts).join(", ")]);

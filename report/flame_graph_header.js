@@ -5,7 +5,7 @@ function writeHeader({title, command, host, startMs, durationNs, losses}) {
   const facts = [
     command && command !== title ? command : "", host,
     startMs === null ? "" : new Date(startMs).toISOString().replace("T", " ").slice(0, 19) + " UTC",
-    durationNs === null ? "" : timeText(durationNs),
+    durationNs === null ? "" : durationText(durationNs),
   ];
   element("recording").textContent = facts.filter(Boolean).join(" · ");
   writeLosses(losses);

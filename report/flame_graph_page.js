@@ -7,6 +7,7 @@ class Page {
     this.picture = new Picture(element("picture"), this.tree, this.search);
     this.view = element("view");
     this.isShown = KINDS.map(() => true);
+    treeUnit = data.unit;
     this.facts = new Facts(this.tree, data.mode);
     writeHeader(data);
     this.#listen();

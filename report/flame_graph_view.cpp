@@ -9,6 +9,7 @@ namespace xpu {
 void WriteFlameGraph(Analysis& analysis, const FlameGraphOptions& options, Output& output,
                      std::string& notes) {
   const CallTree tree = BuildCallTree(analysis, options.merge);
+  notes += LeftOutText(analysis, options.merge);
   if (tree.nodes().empty()) notes += WhyNoStacks(analysis, options.merge.mode);
   const size_t data = kFlameGraphPage.find(kFlameGraphData);
   XPU_CHECK(data != std::string_view::npos);

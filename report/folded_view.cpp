@@ -93,14 +93,16 @@ std::string FoldedStacks::TextOf(const Line& line) const {
   return text;
 }
 
-uint64_t UnitNs(const Model& model, TimeUnit unit) {
-  switch (unit) {
+// What is no time has no units: its lines are whole numbers.
+uint64_t UnitNs(const Analysis& analysis, const FoldedOptions& options) {
+  if (!CountsTime(analysis, options.merge)) return 1;
+  switch (options.unit) {
     case TimeUnit::kMicroseconds:
       return 1000;
     case TimeUnit::kNanoseconds:
       return 1;
     case TimeUnit::kSamples:
-      return SampleUnitNs(model);
+      return SampleUnitNs(analysis.model);
   }
   return 1;
 }
@@ -109,13 +111,15 @@ uint64_t UnitNs(const Model& model, TimeUnit unit) {
 
 void WriteFolded(Analysis& analysis, const FoldedOptions& options, Output& output,
                  std::string& notes) {
-  const CallTree tree = BuildCallTree(analysis, options.merge);
+  MergeOptions merge = options.merge;
+  merge.count_samples = options.unit == TimeUnit::kSamples && !CountsTime(analysis, options.merge);
+  const CallTree tree = BuildCallTree(analysis, merge);
   const FoldedStacks stacks(tree, analysis.frames, options);
   const std::vector<FoldedStacks::Line>& lines = stacks.lines();
   std::vector<uint64_t> values;
   values.reserve(lines.size());
   for (const FoldedStacks::Line& line : lines) values.push_back(line.ns);
-  const std::vector<uint64_t> rounded = RoundToUnit(values, UnitNs(analysis.model, options.unit));
+  const std::vector<uint64_t> rounded = RoundToUnit(values, UnitNs(analysis, options));
   uint64_t left_out = 0;
   uint64_t left_out_ns = 0;
   std::string text;
@@ -129,6 +133,7 @@ void WriteFolded(Analysis& analysis, const FoldedOptions& options, Output& outpu
     AppendFormat(text, " {}\n", rounded[i]);
     output.Write(text);
   }
+  notes += LeftOutText(analysis, options.merge);
   if (lines.empty()) notes += WhyNoStacks(analysis, options.merge.mode);
   if (left_out > 0) {
     AppendFormat(notes, "{} stacks round to 0 and are left out, {} ns in all\n", left_out,

@@ -264,7 +264,7 @@ PathId IdlePaths::BehindNoSample(const Launch& launch) {
 
 std::vector<Statistics> IdleTimes(Analysis& analysis) {
   CallPaths paths(analysis, {});
-  paths.NameAhead(true, false);
+  paths.NameAhead({.samples = true});
   IdlePaths idle(analysis, paths);
   const std::vector<IdlePart> parts = FindIdleParts(analysis);
   const bool several = std::any_of(parts.begin(), parts.end(), [&](const IdlePart& part) {

@@ -18,32 +18,34 @@ Views (one; none: a summary)
   --diff BEFORE         tables of what became slower since the capture BEFORE
   --script              one line for each event, in order of time
   --dump                every record of the capture as text
+  --import cupti-text FILE -o OUT.xpu  a capture of what CUPTI's samples print
 
 Options
   -o, --output FILE     write to FILE, compressed when it ends in .gz
   --kernel-names WHICH  full (default), short or mangled
   --graph-stacks WHICH  work of graphs under launch, creation or both (default)
-  --no-pager            write to the terminal, however long it is
-  --strict              exit with status 3 when data was lost
-  --list-tables, -h, --help, --version
+  --no-pager, --strict  no pager on a terminal; status 3 when data was lost
+  --correlate HOW       match calls and work: auto (default), id, nesting, time
+  --sample 1/N          look at one of N events, which stands for the others
+  --list-tables, -h, --help, --version  (more in xpu-report(1))
 
 Only a part (lists with commas; all must agree)
   --pid, --tid, --comm  processes, threads, names of threads or processes
   --device, --stream, --kernel REGEX, --api REGEX  GPU work and its calls
+  --nvtx REGEX, --event NAME  in ranges of the program; CPU samples of one event
   --time FROM-TO        from the start of the recording: 1.5s-2s, 300ms-
 
 Symbols
   --inline, --lines, --offsets  show inlined functions, file:line, +0x12
-  --symfs DIR           look for the recorded machine's files below DIR
-  --debug-dir DIR       look for debug files in DIR (default /usr/lib/debug)
+  --symfs DIR, --debug-dir DIR  where the recorded and the debug files are
   --debuginfod          ask debuginfod for what is not here
-  --export-symbols DIR  only write the symbols in the capture as a build-id tree
-  --embed-symbols       only add symbols of files that are here to the capture
+  --export-symbols DIR, --embed-symbols  only write the symbols, or add to them
 
 Options of --folded and --flamegraph
-  --mode MODE           merge (default: CPU and GPU time), gpu, cpu, idle
+  --mode MODE           merge (default: CPU and GPU time), gpu, cpu, idle, probe
   --by WHAT             thread, process, stream or device first
   --device-tags, --keep-internal-frames  name the GPU; keep frames of CUDA
+  --nvtx-frames         ranges that the program marked first
   --unit UNIT, --reverse  us (default), ns, samples; innermost first (--folded)
 
 Options of tables, of --chrome-trace (--max-events) and --flamegraph (--title)
@@ -51,8 +53,6 @@ Options of tables, of --chrome-trace (--max-events) and --flamegraph (--title)
   --format FORMAT       table (default), csv, json
   --table NAME, --sort COLUMN  only this table; by this column (--top)
   --max-events N, --title TEXT
-
-More in xpu-report(1).
 )";
 
 }  // namespace xpu

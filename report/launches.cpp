@@ -4,6 +4,7 @@
 #include <tuple>
 #include <utility>
 
+#include "report/calls_by_thread.h"
 #include "report/probe_launches.h"
 
 namespace xpu {
@@ -41,16 +42,37 @@ std::vector<Seen> SortById(const EventBatch& events) {
   return all;
 }
 
+Launch WithoutCall(const LaunchStack& stack) {
+  Launch launch;
+  launch.instance = stack.instance;
+  launch.correlation_id = stack.correlation_id;
+  launch.domain = stack.domain;
+  launch.callback_id = stack.callback_id;
+  launch.start_ns = stack.time_ns;
+  launch.end_ns = stack.time_ns;
+  return launch;
+}
+
+void GiveStack(const LaunchStack& stack, Launch& launch) {
+  launch.has_stack = true;
+  launch.stack = stack.stack;
+  launch.stack_flags = stack.stack_flags;
+  launch.pid = stack.pid;
+  launch.tid = stack.tid;
+}
+
 class Builder {
  public:
-  Builder(const Model& model, const ApiNames& names) : model_(model), names_(names) {}
+  Builder(const Model& model, const ApiNames& names, CorrelateBy by)
+      : model_(model), names_(names), by_(by) {}
 
   LaunchTable Build() {
     FindProcesses();
     FindLaunches();
     FindThreads();
+    if (by_ == CorrelateBy::kNesting) NestStacks();
     result_.with_id = launches_.size();
-    AddProbeLaunches(model_.events, launches_);
+    AddProbeLaunches(model_.events, launches_, by_ != CorrelateBy::kId);
     for (Launch& launch : launches_) launch.kind = KindOfApi(ApiNameOf(names_, launch));
     return std::move(result_);
   }
@@ -62,9 +84,11 @@ class Builder {
   void AddStack(const LaunchStack& stack);
   bool Joins(const Launch& launch, const LaunchStack& stack) const;
   void FindThreads();
+  void NestStacks();
 
   const Model& model_;
   const ApiNames& names_;
+  const CorrelateBy by_;
   LaunchTable result_;
   std::vector<Launch>& launches_ = result_.launches;
 };
@@ -134,19 +158,9 @@ void Builder::AddStack(const LaunchStack& stack) {
       return;
     }
   } else {
-    launch = &launches_.emplace_back();
-    launch->instance = stack.instance;
-    launch->correlation_id = stack.correlation_id;
-    launch->domain = stack.domain;
-    launch->callback_id = stack.callback_id;
-    launch->start_ns = stack.time_ns;
-    launch->end_ns = stack.time_ns;
+    launch = &launches_.emplace_back(WithoutCall(stack));
   }
-  launch->has_stack = true;
-  launch->stack = stack.stack;
-  launch->stack_flags = stack.stack_flags;
-  launch->pid = stack.pid;
-  launch->tid = stack.tid;
+  GiveStack(stack, *launch);
 }
 
 // Calls know their thread as the program sees it, stacks as the recorder does: what the pairs say
@@ -173,21 +187,37 @@ void Builder::FindThreads() {
   }
 }
 
-}  // namespace
-
-std::string_view MatchText(MatchKind match) {
-  switch (match) {
-    case MatchKind::kNone:
-      break;
-    case MatchKind::kById:
-      return "by id";
-    case MatchKind::kByIdAndTime:
-      return "by id and time";
-    case MatchKind::kByNesting:
-      return "by time";
+// Once more without the ids, which only have said which thread of the program is which of the
+// recorder's.
+void Builder::NestStacks() {
+  std::erase_if(launches_, [](const Launch& launch) { return !launch.has_call; });
+  for (Launch& launch : launches_) {
+    launch.has_stack = false;
+    launch.stack_match = MatchKind::kNone;
+    launch.stack_flags = 0;
+    launch.stack = StackId{};
   }
-  return "not matched";
+  result_.stacks_duplicate = 0;
+  std::vector<Launch> others;
+  const CallsByThread calls(launches_);
+  for (const LaunchStack& stack : model_.events.launch_stacks) {
+    const auto call =
+        calls.Find({.pid = stack.pid, .tid = stack.tid, .start_ns = stack.time_ns, .end_ns = {}});
+    if (call && launches_[*call].has_stack) {
+      ++result_.stacks_duplicate;
+      continue;
+    }
+    if (call) launches_[*call].stack_match = MatchKind::kByNesting;
+    GiveStack(stack, call ? launches_[*call] : others.emplace_back(WithoutCall(stack)));
+  }
+  launches_.insert(launches_.end(), others.begin(), others.end());
+  std::stable_sort(launches_.begin(), launches_.end(), [](const Launch& a, const Launch& b) {
+    return std::tuple(a.instance, a.correlation_id, a.start_ns) <
+           std::tuple(b.instance, b.correlation_id, b.start_ns);
+  });
 }
+
+}  // namespace
 
 LaunchFate FateOf(const Launch& launch) {
   if (launch.kind == ApiKind::kOther) return LaunchFate::kNoLaunch;
@@ -202,8 +232,8 @@ const std::string& ApiNameOf(const ApiNames& names, const Launch& launch) {
                            : names.Of(launch.instance, launch.domain, launch.callback_id);
 }
 
-LaunchTable FindLaunches(const Model& model, const ApiNames& names) {
-  return Builder(model, names).Build();
+LaunchTable FindLaunches(const Model& model, const ApiNames& names, CorrelateBy by) {
+  return Builder(model, names, by).Build();
 }
 
 }  // namespace xpu

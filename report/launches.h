@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "report/api_names.h"
+#include "report/match.h"
 #include "report/model.h"
 
 namespace xpu {
@@ -19,16 +20,6 @@ namespace xpu {
 // How far a stack may lie before its call, and fitted GPU times before their launch: more than any
 // error of the clocks, less than any wrap of the ids (2^32 launches take hours).
 inline constexpr uint64_t kToleranceNs = 1'000'000;
-
-// How two things were found to belong together.
-enum class MatchKind : uint8_t {
-  kNone = 0,
-  kById = 1,         // the id occurs once
-  kByIdAndTime = 2,  // the id occurs more than once: the nearest in time
-  kByNesting = 3,    // one lies within the other, on one thread
-};
-// "by id", "by time".
-std::string_view MatchText(MatchKind match);
 
 // One call that makes the GPU work: the call, its stack, or both.
 struct Launch {
@@ -52,6 +43,8 @@ struct Launch {
   uint64_t start_ns = 0;     // CLOCK_MONOTONIC
   uint64_t end_ns = 0;
   uint32_t work_count = 0;  // GPU records matched to it
+  // Of a thinned analysis (thin.h): counted, and not only here because other work refers to it.
+  bool stands_for_others = true;
 };
 
 // What became of a launch.
@@ -85,6 +78,7 @@ struct LaunchTable {
 };
 
 // `model` in order of time.
-LaunchTable FindLaunches(const Model& model, const ApiNames& names);
+LaunchTable FindLaunches(const Model& model, const ApiNames& names,
+                         CorrelateBy by = CorrelateBy::kAuto);
 
 }  // namespace xpu

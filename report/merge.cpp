@@ -7,6 +7,8 @@
 #include "report/gpu_idle.h"
 #include "report/gpu_leaves.h"
 #include "report/path_groups.h"
+#include "report/sampled_events.h"
+#include "report/user_probes.h"
 
 namespace xpu {
 namespace {
@@ -23,12 +25,13 @@ class Merge {
         tree_(paths.tree()),
         device_tags_(options.device_tags),
         leaves_(analysis, options.kernel_names, options.device_tags),
-        groups_(analysis, paths.tree(), options.by) {}
+        groups_(analysis, paths.tree(), options) {}
 
-  void AddSamples();
+  void AddSamples(bool count_only);
   void AddWork();
   void AddWithoutWork();
   void AddIdle();
+  void AddProbeHits();
 
  private:
   Analysis& analysis_;
@@ -39,13 +42,27 @@ class Merge {
   PathGroups groups_;
 };
 
-void Merge::AddSamples() {
-  std::unordered_map<uint32_t, uint64_t> weights;
+void Merge::AddSamples(bool count_only) {
+  const SampleWeights weights(analysis_.model);
   for (const CpuSample& sample : analysis_.model.events.cpu_samples) {
-    const auto [weight, is_new] = weights.try_emplace(sample.source);
-    if (is_new) weight->second = SampleWeightNs(analysis_.model, sample.source);
     const PathId path = groups_.OfCpu(OwnerOf(analysis_, sample), paths_.OfSample(sample));
-    tree_.Add(path, weight->second);
+    tree_.Add(path, count_only ? 1 : weights.Of(sample));
+  }
+}
+
+void Merge::AddProbeHits() {
+  const UserProbes probes(analysis_.model);
+  std::unordered_map<const Probe*, FrameId> leaves;
+  for (const ProbeHit& hit : analysis_.model.events.probe_hits) {
+    const Probe* probe = probes.Of(hit);
+    if (probe == nullptr) continue;
+    const auto [leaf, is_new] = leaves.try_emplace(probe);
+    if (is_new) {
+      leaf->second =
+          analysis_.frames.Intern("[probe] " + probes.NameOf(*probe), FrameOrigin::kOther);
+    }
+    const PathId path = tree_.Child(paths_.OfHit(hit), leaf->second);
+    tree_.Add(groups_.OfCpu(OwnerOf(analysis_, hit), path), 1);
   }
 }
 
@@ -64,7 +81,7 @@ void Merge::AddWithoutWork() {
     const FrameId leaf = leaves_.InsteadOf(launch);
     if (!leaf) continue;
     const PathId path = tree_.Child(paths_.OfLaunch(launch), leaf);
-    tree_.Add(groups_.OfCpu(OwnerOf(analysis_, launch), path), launch.end_ns - launch.start_ns);
+    tree_.Add(groups_.OfCall(launch, path), launch.end_ns - launch.start_ns);
   }
 }
 
@@ -78,21 +95,52 @@ void Merge::AddIdle() {
   }
 }
 
+MergeMode ModeOf(const Analysis& analysis, MergeMode asked) {
+  if (asked != MergeMode::kMerge || SamplesCountTime(analysis.model)) return asked;
+  const bool has_gpu = !analysis.correlation.work.empty() || !analysis.correlation.launches.empty();
+  return has_gpu && !analysis.event_is_asked_for ? MergeMode::kGpu : MergeMode::kCpu;
+}
+
 }  // namespace
 
 CallTree BuildCallTree(Analysis& analysis, const MergeOptions& options) {
-  const bool cpu = options.mode == MergeMode::kMerge || options.mode == MergeMode::kCpu;
-  const bool gpu = options.mode == MergeMode::kMerge || options.mode == MergeMode::kGpu;
+  const MergeMode mode = ModeOf(analysis, options.mode);
+  const bool cpu = mode == MergeMode::kMerge || mode == MergeMode::kCpu;
+  const bool gpu = mode == MergeMode::kMerge || mode == MergeMode::kGpu;
   CallPaths paths(analysis, options.paths);
-  const bool idle = options.mode == MergeMode::kIdle;
-  paths.NameAhead(cpu || idle, gpu || idle);
+  const bool idle = mode == MergeMode::kIdle;
+  paths.NameAhead(
+      {.samples = cpu || idle, .launches = gpu || idle, .probe_hits = mode == MergeMode::kProbe});
   Merge merge(analysis, options, paths);
-  if (cpu) merge.AddSamples();
+  if (mode == MergeMode::kProbe) merge.AddProbeHits();
+  if (cpu) merge.AddSamples(options.count_samples);
   if (gpu) merge.AddWork();
   // Not in the mode that shows GPU time only: its lines add up to the GPU's own durations.
   if (cpu && gpu) merge.AddWithoutWork();
   if (idle) merge.AddIdle();
+  // Hits of probes and idle time are of the whole capture (options.cpp).
+  paths.tree().Multiply(analysis.kept_of);
   return std::move(paths.tree());
+}
+
+bool CountsTime(const Analysis& analysis, const MergeOptions& options) {
+  const MergeMode mode = ModeOf(analysis, options.mode);
+  if (mode == MergeMode::kProbe) return false;
+  return mode == MergeMode::kGpu || mode == MergeMode::kIdle || SamplesCountTime(analysis.model);
+}
+
+std::string LeftOutText(const Analysis& analysis, const MergeOptions& options) {
+  if (options.mode != MergeMode::kMerge || SamplesCountTime(analysis.model)) return {};
+  const std::string name = SampleUnitName(analysis.model);
+  if (ModeOf(analysis, options.mode) == MergeMode::kGpu) {
+    return Format(
+        "CPU samples count {}, which is no time, and are left out\n"
+        "  hint: --event {} shows them\n",
+        name, name);
+  }
+  return analysis.correlation.work.empty()
+             ? std::string()
+             : Format("GPU time is left out: the CPU samples count {}\n", name);
 }
 
 uint64_t SampleWeightNs(const Model& model, uint32_t source) {

@@ -26,6 +26,10 @@ std::string_view WithoutGpuTimes(const Model& model, bool has_work) {
 
 std::string WhyNoStacks(const Analysis& analysis, MergeMode mode) {
   if (!analysis.part.empty()) return Format("no stacks to show: {} leaves none\n", analysis.part);
+  if (mode == MergeMode::kProbe) {
+    return "no stacks to show: the capture has no hits of probes\n"
+           "  hint: xpu-record --uprobe LIBRARY:FUNCTION records them\n";
+  }
   const Model& model = analysis.model;
   const Correlation& correlation = analysis.correlation;
   const bool has_samples = !model.events.cpu_samples.empty();

@@ -11,6 +11,7 @@
 
 #include "format/base/text.h"
 #include "report/help.h"
+#include "report/thin.h"
 #include "report/top_tables.h"
 
 namespace xpu {
@@ -40,6 +41,9 @@ bool ParseNumber(std::string_view text, Number& value) {
   return error == std::errc() && stop == end;
 }
 
+template <typename Value>
+using Choices = std::vector<std::pair<std::string, Value>>;
+
 std::string NotEmpty(const std::string& text) { return text.empty() ? "is empty" : ""; }
 
 // The views of what happened.
@@ -63,12 +67,18 @@ class Parser {
   // One of `choices`, a list of names and values.
   template <typename Value, typename Choices>
   CLI::Option* AddChoice(const std::string& name, Value& value, Choices choices);
+  // What `parse` makes of the text, a Result.
+  template <typename Value>
+  CLI::Option* AddParsed(const std::string& name, Value& value,
+                         Result<Value> (*parse)(std::string_view));
   CLI::Option* AddNumber(const std::string& name, uint64_t& value, std::string_view what);
   void OnlyWith(CLI::Option* option, Views views);
   Status Check();
   Status CheckViews();
+  Status CheckSample();
   Status CheckTables() const;
   Status CheckSymbols() const;
+  Status CheckImport() const;
   void Share();
 
   CLI::App app_{"", "xpu-report"};
@@ -76,6 +86,7 @@ class Parser {
   std::map<View, CLI::Option*> views_;
   CLI::Option* version_ = nullptr;
   CLI::Option* list_tables_ = nullptr;
+  CLI::Option* sample_ = nullptr;
   std::vector<std::pair<CLI::Option*, Views>> only_with_;
   MergeOptions merge_;  // of all views that show paths
 };
@@ -103,6 +114,9 @@ void Parser::AddViews() {
   views_[View::kDiff] = app_.add_option("--diff", options_.other_capture)->check(NotEmpty);
   views_[View::kScript] = app_.add_flag("--script");
   views_[View::kDump] = app_.add_flag("--dump");
+  views_[View::kImport] =
+      AddChoice("--import", options_.import_format,
+                Choices<ImportFormat>{{"cupti-text", ImportFormat::kCuptiText}});
 }
 
 void Parser::AddFilters() {
@@ -134,6 +148,8 @@ void Parser::AddFilters() {
   });
   OnlyWith(app_.add_option("--kernel", filter.kernel)->check(NotEmpty), kEventViews);
   OnlyWith(app_.add_option("--api", filter.api)->check(NotEmpty), kEventViews);
+  OnlyWith(app_.add_option("--nvtx", filter.nvtx)->check(NotEmpty), kEventViews);
+  OnlyWith(app_.add_option("--event", options_.event)->check(NotEmpty), kEventViews);
   CLI::Option* time =
       app_.add_option_function<std::string>("--time", [&filter](const std::string& text) {
         const Result<TimeRange> range = ParseTimeRange(text);
@@ -142,6 +158,10 @@ void Parser::AddFilters() {
         filter.time_text = text;
       });
   OnlyWith(time, kEventViews);
+  OnlyWith(AddParsed("--correlate", options_.correlate, ParseCorrelate), kEventViews);
+  sample_ = AddParsed("--sample", options_.sample_rate, ParseSampleRate);
+  OnlyWith(sample_,
+           {View::kFolded, View::kFlameGraph, View::kChromeTrace, View::kTop, View::kScript});
 }
 
 void Parser::AddSymbols() {
@@ -185,6 +205,17 @@ CLI::Option* Parser::AddChoice(const std::string& name, Value& value, Choices ch
       });
 }
 
+template <typename Value>
+CLI::Option* Parser::AddParsed(const std::string& name, Value& value,
+                               Result<Value> (*parse)(std::string_view)) {
+  return app_.add_option_function<std::string>(
+      name, [&value, parse, name](const std::string& text) {
+        const Result<Value> parsed = parse(text);
+        if (!parsed.ok()) throw CLI::ValidationError(name, parsed.error().message);
+        value = parsed.value();
+      });
+}
+
 CLI::Option* Parser::AddNumber(const std::string& name, uint64_t& value, std::string_view what) {
   return app_.add_option_function<std::string>(name, [&value, name, what](const std::string& text) {
     if (!ParseNumber(text, value)) {
@@ -193,9 +224,6 @@ CLI::Option* Parser::AddNumber(const std::string& name, uint64_t& value, std::st
     }
   });
 }
-
-template <typename Value>
-using Choices = std::vector<std::pair<std::string, Value>>;
 
 void Parser::AddChoices() {
   AddChoice("--kernel-names", merge_.kernel_names,
@@ -211,7 +239,8 @@ void Parser::AddChoices() {
                      Choices<MergeMode>{{"merge", MergeMode::kMerge},
                                         {"gpu", MergeMode::kGpu},
                                         {"cpu", MergeMode::kCpu},
-                                        {"idle", MergeMode::kIdle}}),
+                                        {"idle", MergeMode::kIdle},
+                                        {"probe", MergeMode::kProbe}}),
            {View::kFolded, View::kFlameGraph});
   OnlyWith(AddChoice("--by", merge_.by,
                      Choices<GroupBy>{{"thread", GroupBy::kThread},
@@ -234,6 +263,7 @@ void Parser::AddChoices() {
 void Parser::AddFlags() {
   OnlyWith(app_.add_flag("--keep-internal-frames", merge_.paths.keep_internal_frames),
            {View::kFolded, View::kFlameGraph});
+  OnlyWith(app_.add_flag("--nvtx-frames", merge_.nvtx_frames), {View::kFolded, View::kFlameGraph});
   OnlyWith(app_.add_flag("--device-tags", merge_.device_tags), {View::kFolded, View::kFlameGraph});
   OnlyWith(app_.add_flag("--reverse", options_.folded.reverse), {View::kFolded});
   OnlyWith(app_.add_option("--title", options_.flame_graph.title), {View::kFlameGraph});
@@ -255,6 +285,15 @@ Status Parser::CheckSymbols() const {
   const bool is_stream = options_.captures.front() == "-" || options_.output == "-";
   if (options_.view == View::kEmbedSymbols && is_stream) {
     return UsageError("--embed-symbols reads and writes files, no streams");
+  }
+  return Ok();
+}
+
+Status Parser::CheckImport() const {
+  if (options_.view != View::kImport) return Ok();
+  if (app_.count("capture") != 1) return UsageError("--import: takes the name of one file");
+  if (options_.output.empty() || options_.output == "-") {
+    return UsageError("--import: -o says which capture to write");
   }
   return Ok();
 }
@@ -284,6 +323,15 @@ Status Parser::CheckViews() {
   return Ok();
 }
 
+Status Parser::CheckSample() {
+  options_.top.is_thinned = options_.sample_rate > 1;
+  const bool needs_all = merge_.mode == MergeMode::kIdle || merge_.mode == MergeMode::kProbe;
+  if (sample_->count() > 0 && needs_all) {
+    return UsageError("--sample: modes idle and probe need every event");
+  }
+  return Ok();
+}
+
 Status Parser::CheckTables() const {
   return CheckTopOptions(options_.top, options_.view == View::kDiff);
 }
@@ -302,7 +350,9 @@ void Parser::Share() {
 
 Status Parser::Check() {
   XPU_RETURN_IF_ERROR(CheckViews());
+  XPU_RETURN_IF_ERROR(CheckSample());
   XPU_RETURN_IF_ERROR(CheckTables());
+  XPU_RETURN_IF_ERROR(CheckImport());
   Share();
   return CheckSymbols();
 }

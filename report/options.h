@@ -7,6 +7,7 @@
 
 #include "format/base/result.h"
 #include "report/filter.h"
+#include "report/match.h"
 #include "report/views.h"
 
 namespace xpu {
@@ -23,7 +24,12 @@ enum class View : uint8_t {
   // Not of what happened, but of the capture's symbols.
   kExportSymbols,
   kEmbedSymbols,
+  // No view: makes a capture.
+  kImport,
 };
+
+// What --import reads.
+enum class ImportFormat : uint8_t { kCuptiText };
 
 // Where names and lines come from, and what frames show.
 struct SymbolPlaces {
@@ -40,8 +46,12 @@ struct ReportOptions {
   std::string other_capture;                            // of --diff: what it was before
   std::string output;                                   // empty: standard output
   View view = View::kSummary;
+  ImportFormat import_format = ImportFormat::kCuptiText;
   bool pager = true;  // for what a terminal gets and does not fit
   FilterOptions filter;
+  CorrelateOptions correlate;
+  uint64_t sample_rate = 1;  // one of so many events
+  std::string event;  // whose CPU samples are shown; empty: the clock's, else the first one's
   KernelNames kernel_names = KernelNames::kFull;
   GraphStacks graph_stacks = GraphStacks::kBoth;
   bool strict = false;  // data that was lost is an error

@@ -3,10 +3,12 @@
 #include <algorithm>
 #include <limits>
 #include <map>
+#include <optional>
 #include <span>
-#include <tuple>
 #include <unordered_map>
 #include <utility>
+
+#include "report/calls_by_thread.h"
 
 namespace xpu {
 namespace {
@@ -88,44 +90,6 @@ void AppendOutermost(const std::vector<ProbeCall>& calls, const Purposes& purpos
   }
 }
 
-// The calls that have a time of their own, by thread and start.
-class CallsByThread {
- public:
-  explicit CallsByThread(std::span<Launch> launches) : launches_(launches) {
-    for (uint32_t i = 0; i < launches.size(); ++i) {
-      if (launches[i].has_call) calls_[{launches[i].pid, launches[i].tid}].push_back(i);
-    }
-    for (auto& [thread, calls] : calls_) {
-      std::sort(calls.begin(), calls.end(), [&](uint32_t a, uint32_t b) {
-        return std::tuple(launches[a].start_ns, a) < std::tuple(launches[b].start_ns, b);
-      });
-    }
-  }
-
-  // The probe of a driver's function lies within the call of the runtime around it; the probe at
-  // the entry of the very function that CUPTI reports comes before the call. `next_start_ns`: of
-  // the next probed call on the thread.
-  Launch* Find(const ProbeCall& probed, uint64_t next_start_ns) const {
-    const auto found = calls_.find({probed.pid, probed.tid});
-    if (found == calls_.end()) return nullptr;
-    const auto next =
-        std::partition_point(found->second.begin(), found->second.end(),
-                             [&](uint32_t i) { return launches_[i].start_ns <= probed.start_ns; });
-    if (next != found->second.begin() && probed.start_ns <= launches_[*(next - 1)].end_ns) {
-      return &launches_[*(next - 1)];
-    }
-    if (next == found->second.end()) return nullptr;
-    const uint64_t start_ns = launches_[*next].start_ns;
-    const bool holds =
-        probed.has_return ? start_ns <= probed.end_ns : start_ns - probed.start_ns < kToleranceNs;
-    return holds && start_ns < next_start_ns ? &launches_[*next] : nullptr;
-  }
-
- private:
-  std::span<Launch> launches_;
-  std::map<std::pair<uint32_t, uint32_t>, std::vector<uint32_t>> calls_;  // by (pid, tid)
-};
-
 Launch ToLaunch(const ProbeCall& call, const ProbeHit& entry, ApiDomain domain) {
   Launch launch;
   launch.domain = domain;
@@ -160,7 +124,7 @@ std::vector<ProbeCall> NestProbeHits(const EventBatch& events) {
   return outermost;
 }
 
-void AddProbeLaunches(const EventBatch& events, std::vector<Launch>& launches) {
+void AddProbeLaunches(const EventBatch& events, std::vector<Launch>& launches, bool gives_stacks) {
   const std::vector<ProbeCall> probed = NestProbeHits(events);
   if (probed.empty()) return;
   const Purposes purposes = PurposesOf(events);
@@ -171,16 +135,20 @@ void AddProbeLaunches(const EventBatch& events, std::vector<Launch>& launches) {
     const bool is_last =
         i + 1 == probed.size() || probed[i + 1].pid != call.pid || probed[i + 1].tid != call.tid;
     const ProbeHit& entry = events.probe_hits[call.entry];
-    Launch* launch =
-        calls.Find(call, is_last ? std::numeric_limits<uint64_t>::max() : probed[i + 1].start_ns);
-    if (launch == nullptr) {
+    const auto at = calls.Find(
+        {.pid = call.pid,
+         .tid = call.tid,
+         .start_ns = call.start_ns,
+         .end_ns = call.has_return ? std::optional(call.end_ns) : std::nullopt,
+         .next_start_ns = is_last ? std::numeric_limits<uint64_t>::max() : probed[i + 1].start_ns});
+    if (!at) {
       const bool is_runtime = purposes.at(call.probe) == ProbePurpose::kRuntimeLaunch;
       added.push_back(ToLaunch(call, entry, is_runtime ? ApiDomain::kRuntime : ApiDomain::kDriver));
-    } else if (!launch->has_stack) {
-      launch->has_stack = true;
-      launch->stack_match = MatchKind::kByNesting;
-      launch->stack = entry.stack;
-      launch->stack_flags = entry.stack_flags;
+    } else if (Launch& launch = launches[*at]; gives_stacks && !launch.has_stack) {
+      launch.has_stack = true;
+      launch.stack_match = MatchKind::kByNesting;
+      launch.stack = entry.stack;
+      launch.stack_flags = entry.stack_flags;
     }
   }
   std::stable_sort(added.begin(), added.end(),

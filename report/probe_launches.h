@@ -28,8 +28,9 @@ struct ProbeCall {
 std::vector<ProbeCall> NestProbeHits(const EventBatch& events);
 
 // `launches` in order of their ids, with the recorder's pids and tids. A probed call that lies
-// within one of them or around it is that one, and gives it its stack when it has none; the others
-// are added behind, by time.
-void AddProbeLaunches(const EventBatch& events, std::vector<Launch>& launches);
+// within one of them or around it is that one, and gives it its stack when it has none
+// (`gives_stacks`); the others are added behind, by time.
+void AddProbeLaunches(const EventBatch& events, std::vector<Launch>& launches,
+                      bool gives_stacks = true);
 
 }  // namespace xpu

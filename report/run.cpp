@@ -11,10 +11,12 @@
 #include "format/base/file.h"
 #include "format/base/text.h"
 #include "report/analysis.h"
+#include "report/import.h"
 #include "report/ledger.h"
 #include "report/load.h"
 #include "report/progress.h"
 #include "report/symbol_export.h"
+#include "report/thin.h"
 
 namespace xpu {
 namespace {
@@ -47,6 +49,7 @@ void WriteView(const ReportOptions& options, Analysis& analysis, Analysis* befor
       return WriteDump(analysis, output);
     case View::kExportSymbols:
     case View::kEmbedSymbols:
+    case View::kImport:
       break;
   }
 }
@@ -76,6 +79,15 @@ SymbolOptions SymbolsOf(const SymbolPlaces& places) {
   return options;
 }
 
+// Views show the samples of one event; the lines of --script name theirs, and the dump holds all.
+Status ShowEvent(const ReportOptions& options, Analysis& analysis) {
+  if (options.view == View::kDump) return Ok();
+  if (options.view == View::kScript && options.event.empty()) return Ok();
+  analysis.sampled_events = FindSampledEvents(analysis.model);
+  analysis.event_is_asked_for = !options.event.empty();
+  return KeepEvent(options.event, analysis.model);
+}
+
 bool IsForReading(View view) { return view != View::kChromeTrace && view != View::kFlameGraph; }
 
 // What is done with the symbols of the capture instead of a view of it.
@@ -102,21 +114,29 @@ Status RunReport(const ReportOptions& options, ReportOutcome& outcome) {
     return Error{ErrorKind::kUsage, Format("{}: is the capture itself", options.output),
                  "choose another name for -o"};
   }
+  if (options.view == View::kImport) {
+    XPU_ASSIGN_OR_RETURN(outcome.notes, ImportCuptiText(options.captures.front(), options.output));
+    return Ok();
+  }
   Progress progress;
   progress.Begin(Format("reading {}", options.captures.front()));
   XPU_ASSIGN_OR_RETURN(Model model, LoadCaptures(options.captures));
   progress.Begin("matching calls and GPU work");
-  Analysis analysis(std::move(model), SymbolsOf(options.symbols));
+  Analysis analysis(std::move(model), SymbolsOf(options.symbols), options.correlate);
   if (on_symbols) {
     progress.Stop();  // downloads tell of themselves
     return RunOnSymbols(options, analysis, outcome);
   }
   XPU_RETURN_IF_ERROR(ApplyFilter(options.filter, analysis));
+  XPU_RETURN_IF_ERROR(ShowEvent(options, analysis));
+  outcome.notes += ThinOut(options.sample_rate, analysis);
   std::unique_ptr<Analysis> before;
   if (options.view == View::kDiff) {
     XPU_ASSIGN_OR_RETURN(Model other, LoadCapture(options.other_capture));
-    before = std::make_unique<Analysis>(std::move(other), SymbolsOf(options.symbols));
+    before =
+        std::make_unique<Analysis>(std::move(other), SymbolsOf(options.symbols), options.correlate);
     XPU_RETURN_IF_ERROR(ApplyFilter(options.filter, *before));
+    XPU_RETURN_IF_ERROR(ShowEvent(options, *before));
   }
   XPU_ASSIGN_OR_RETURN(Output output, Output::Open(options.output));
   if (options.pager && options.output.empty() && IsForReading(options.view)) {

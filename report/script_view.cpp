@@ -8,19 +8,28 @@
 #include "report/gpu_leaves.h"
 #include "report/gpu_names.h"
 #include "report/run_time.h"
+#include "report/sampled_events.h"
 #include "report/text.h"
+#include "report/user_probes.h"
 #include "report/views.h"
 
 namespace xpu {
 namespace {
 
-enum class Source : uint8_t { kSample, kLaunch, kWork };
+enum class Source : uint8_t { kSample, kHit, kLaunch, kWork };
 
 struct ScriptEvent {
   uint64_t time_ns = 0;  // CLOCK_MONOTONIC
   Source source = Source::kSample;
   uint32_t index = 0;  // in the list of its source
 };
+
+// Without spaces, which separate the columns.
+std::string AsWord(std::string_view name) {
+  std::string word = ToFoldedFrame(name);
+  std::replace(word.begin(), word.end(), ' ', '_');
+  return word;
+}
 
 class Script {
  public:
@@ -29,8 +38,12 @@ class Script {
         output_(output),
         paths_(analysis, {.graph_stacks = options.graph_stacks}),
         leaves_(analysis, options.kernel_names),
+        names_events_(FindSampledEvents(analysis.model).size() > 1 ||
+                      !SamplesCountTime(analysis.model)),
+        weights_(analysis.model),
+        probes_(analysis.model),
         start_ns_(StartOf(analysis.model)) {
-    paths_.NameAhead(true, true);
+    paths_.NameAhead({.samples = true, .launches = true, .probe_hits = true});
   }
 
   void Write() {
@@ -39,6 +52,9 @@ class Script {
       switch (event.source) {
         case Source::kSample:
           AppendSample(analysis_.model.events.cpu_samples[event.index]);
+          break;
+        case Source::kHit:
+          AppendHit(analysis_.model.events.probe_hits[event.index]);
           break;
         case Source::kLaunch:
           AppendCall(analysis_.correlation.launches[event.index]);
@@ -57,6 +73,7 @@ class Script {
   uint64_t TimeOf(const GpuWork& work) const;
 
   void AppendSample(const CpuSample& sample);
+  void AppendHit(const ProbeHit& hit);
   void AppendCall(const Launch& launch);
   void AppendWork(const GpuWork& work, uint64_t time_ns);
   void AppendBytes(const GpuWork& work);
@@ -69,6 +86,9 @@ class Script {
   Output& output_;
   CallPaths paths_;
   GpuLeaves leaves_;
+  const bool names_events_;  // of samples: it is not plain which one they are of
+  const SampleWeights weights_;
+  const UserProbes probes_;
   const uint64_t start_ns_;
   std::vector<std::string> frame_texts_;  // by frame id - 1, empty: not asked for yet
   std::vector<FrameId> stack_;
@@ -90,6 +110,10 @@ std::vector<ScriptEvent> Script::InOrderOfTime() const {
   for (uint32_t i = 0; i < samples.size(); ++i) {
     events.push_back({samples[i].time_ns, Source::kSample, i});
   }
+  const auto& hits = analysis_.model.events.probe_hits;
+  for (uint32_t i = 0; i < hits.size(); ++i) {
+    if (probes_.Of(hits[i]) != nullptr) events.push_back({hits[i].time_ns, Source::kHit, i});
+  }
   for (uint32_t i = 0; i < launches.size(); ++i) {
     events.push_back({launches[i].start_ns, Source::kLaunch, i});
   }
@@ -103,9 +127,8 @@ std::vector<ScriptEvent> Script::InOrderOfTime() const {
 }
 
 void Script::AppendColumns(uint64_t time_ns, const Owner& owner, std::string_view cpu) {
-  std::string comm =
-      ToFoldedFrame(analysis_.processes.ThreadName(owner.process, owner.tid, owner.time_ns));
-  std::replace(comm.begin(), comm.end(), ' ', '_');
+  const std::string comm =
+      AsWord(analysis_.processes.ThreadName(owner.process, owner.tid, owner.time_ns));
   const std::string_view sign = time_ns < start_ns_ ? "-" : "";
   const uint64_t distance_ns = time_ns < start_ns_ ? start_ns_ - time_ns : time_ns - start_ns_;
   AppendFormat(line_, "{}{} {} {} {} {} ", sign, distance_ns, comm, owner.pid, owner.tid, cpu);
@@ -132,6 +155,17 @@ void Script::AppendStack(PathId path) {
 void Script::AppendSample(const CpuSample& sample) {
   AppendColumns(sample.time_ns, OwnerOf(analysis_, sample), std::to_string(sample.cpu));
   AppendStack(paths_.OfSample(sample));
+  if (!names_events_) return;
+  AppendFormat(line_, "\tevent={} weight={}", AsWord(weights_.NameOf(sample)), weights_.Of(sample));
+}
+
+void Script::AppendHit(const ProbeHit& hit) {
+  AppendColumns(hit.time_ns, OwnerOf(analysis_, hit), std::to_string(hit.cpu));
+  AppendStack(paths_.OfHit(hit));
+  const Probe& probe = *probes_.Of(hit);
+  AppendFormat(line_, "\tevent={} probe={}", ProbeKindName(probe.kind),
+               AsWord(probes_.PlaceOf(probe)));
+  if (IsReturn(probe)) AppendFormat(line_, " result={}", hit.return_value);
 }
 
 void Script::AppendCall(const Launch& launch) {

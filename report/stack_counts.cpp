@@ -1,6 +1,7 @@
 #include "report/stack_counts.h"
 
 #include <string_view>
+#include <unordered_set>
 
 #include "format/base/text.h"
 #include "report/text.h"
@@ -28,6 +29,14 @@ std::string Share(const Counts& counts, std::string_view what) {
   return Format("{} % of {} {}", share, WithThousands(counts.all), what);
 }
 
+std::unordered_set<uint32_t> ProbesAskedFor(const EventBatch& events) {
+  std::unordered_set<uint32_t> probes;
+  for (const Probe& probe : events.probes) {
+    if (probe.purpose == ProbePurpose::kUser) probes.insert(probe.probe);
+  }
+  return probes;
+}
+
 }  // namespace
 
 std::string StackCountsText(const EventBatch& events) {
@@ -36,19 +45,28 @@ std::string StackCountsText(const EventBatch& events) {
   const bool tables = info.call_graph == CallGraph::kTables;
   Counts samples;
   Counts calls;
+  Counts hits;  // of probes that the user asked for
   if (tables) {
+    const std::unordered_set<uint32_t> asked = ProbesAskedFor(events);
     for (const CpuSample& sample : events.cpu_samples) samples.Add(sample.stack_flags);
     for (const ProbeHit& hit : events.probe_hits) {
-      if (!hit.is_return) calls.Add(hit.stack_flags);
+      if (asked.contains(hit.probe)) {
+        hits.Add(hit.stack_flags);
+      } else if (!hit.is_return) {
+        calls.Add(hit.stack_flags);
+      }
     }
   }
   if (tables || info.launch_stacks == LaunchStackSource::kInProcess) {
     for (const LaunchStack& launch : events.launch_stacks) calls.Add(launch.stack_flags);
   }
   std::string text;
-  if (samples.all > 0) text = Share(samples, "CPU samples");
-  if (samples.all > 0 && calls.all > 0) text += " and ";
-  if (calls.all > 0) text += Share(calls, "CUDA calls");
+  const auto add = [&](const Counts& counts, std::string_view what) {
+    if (counts.all > 0) text += (text.empty() ? "" : " and ") + Share(counts, what);
+  };
+  add(samples, "CPU samples");
+  add(calls, "CUDA calls");
+  add(hits, "hits of probes");
   if (text.empty()) return text;
   text += " reach their outermost frame (unwind tables";
   if (calls.in_process) text += ", those of CUDA calls in the process";

@@ -21,10 +21,18 @@ bool IsMore(const Statistics& a, const Statistics& b) {
   return a.total != b.total ? a.total > b.total : a.name < b.name;
 }
 
-std::vector<Statistics> SummarizeAll(ValuesByName& values) {
+// What the values were taken from had `times` as many.
+Statistics Multiplied(Statistics row, uint64_t times) {
+  row.count = MultiplySaturated(row.count, times);
+  row.total = MultiplySaturated(row.total, times);
+  return row;
+}
+
+std::vector<Statistics> SummarizeAll(ValuesByName& values, uint64_t times = 1) {
   std::vector<Statistics> rows;
   rows.reserve(values.size());
-  for (auto& [name, list] : values) rows.push_back(Summarize(std::string(name), list));
+  for (auto& [name, list] : values)
+    rows.push_back(Multiplied(Summarize(std::string(name), list), times));
   std::sort(rows.begin(), rows.end(), IsMore);
   return rows;
 }
@@ -83,7 +91,7 @@ std::vector<Statistics> KernelTimes(const Analysis& analysis, const GpuNames& na
     const std::string& name = names.KernelName(analysis.model.events.kernels[work.index].name);
     values[name].push_back(work.duration_ns);
   }
-  return SummarizeAll(values);
+  return SummarizeAll(values, analysis.kept_of);
 }
 
 std::vector<Statistics> CopyTimes(const Analysis& analysis) {
@@ -97,7 +105,7 @@ std::vector<Statistics> CopyTimes(const Analysis& analysis) {
       values[kSetOperationName].push_back(work.duration_ns);
     }
   }
-  return SummarizeAll(values);
+  return SummarizeAll(values, analysis.kept_of);
 }
 
 std::vector<Statistics> CopySizes(const Analysis& analysis) {
@@ -111,7 +119,7 @@ std::vector<Statistics> CopySizes(const Analysis& analysis) {
       values[kSetOperationName].push_back(events.memsets[work.index].size_bytes);
     }
   }
-  return SummarizeAll(values);
+  return SummarizeAll(values, analysis.kept_of);
 }
 
 std::vector<Statistics> GraphTimes(const Analysis& analysis, const GpuNames& names) {
@@ -121,16 +129,17 @@ std::vector<Statistics> GraphTimes(const Analysis& analysis, const GpuNames& nam
     if (!work.timed || work.kind != WorkKind::kGraph) continue;
     values[*titles.insert(names.Title(work)).first].push_back(work.duration_ns);
   }
-  return SummarizeAll(values);
+  return SummarizeAll(values, analysis.kept_of);
 }
 
 std::vector<Statistics> ApiTimes(const Analysis& analysis) {
   ValuesByName values;
   for (const Launch& launch : analysis.correlation.launches) {
     if (!launch.has_call && launch.probe == 0) continue;  // nothing but its stack is known
+    if (!launch.stands_for_others) continue;
     values[ApiNameOf(analysis.api_names, launch)].push_back(launch.end_ns - launch.start_ns);
   }
-  return SummarizeAll(values);
+  return SummarizeAll(values, analysis.kept_of);
 }
 
 std::vector<Statistics> OverheadTimes(const Analysis& analysis) {
@@ -155,8 +164,8 @@ std::vector<KernelShape> KernelShapeTimes(const Analysis& analysis, const GpuNam
   std::vector<KernelShape> rows;
   for (auto& [key, list] : values) {
     const auto& [name, grid, block] = key;
-    rows.push_back(
-        {Summarize(std::string(name), list), DimensionsText(grid), DimensionsText(block)});
+    rows.push_back({Multiplied(Summarize(std::string(name), list), analysis.kept_of),
+                    DimensionsText(grid), DimensionsText(block)});
   }
   std::stable_sort(rows.begin(), rows.end(), [](const KernelShape& a, const KernelShape& b) {
     return IsMore(a.times, b.times);
@@ -180,7 +189,7 @@ std::vector<CategoryTimes> ApiAndGpuWorkTimes(const Analysis& analysis, const Gp
 
 std::vector<LaunchPathTime> LaunchPathTimes(Analysis& analysis, KernelNames kernel_names,
                                             CallPaths& paths) {
-  paths.NameAhead(false, true);
+  paths.NameAhead({.launches = true});
   GpuLeaves leaves(analysis, kernel_names);
   std::unordered_map<PathId, std::vector<uint64_t>> values;
   for (const GpuWork& work : analysis.correlation.work) {
@@ -190,7 +199,8 @@ std::vector<LaunchPathTime> LaunchPathTimes(Analysis& analysis, KernelNames kern
   }
   std::vector<LaunchPathTime> rows;
   rows.reserve(values.size());
-  for (auto& [path, list] : values) rows.push_back({path, Summarize({}, list)});
+  for (auto& [path, list] : values)
+    rows.push_back({path, Multiplied(Summarize({}, list), analysis.kept_of)});
   // Equal ones as they came first.
   std::sort(rows.begin(), rows.end(), [](const LaunchPathTime& a, const LaunchPathTime& b) {
     return std::tuple(b.times.total, a.path) < std::tuple(a.times.total, b.path);

@@ -8,6 +8,7 @@
 
 #include "format/base/text.h"
 #include "report/ledger.h"
+#include "report/sampled_events.h"
 #include "report/stack_counts.h"
 #include "report/text.h"
 
@@ -18,12 +19,15 @@ constexpr size_t kNamelessRows = 5;
 
 void WriteSamples(const Analysis& analysis, SummaryText& text) {
   const EventBatch& events = analysis.model.events;
-  std::string samples = WithThousands(events.cpu_samples.size());
-  if (!events.sample_sources.empty()) {
-    const SampleSource& source = events.sample_sources.front();
-    AppendFormat(samples, " ({}, {} Hz)", analysis.model.Text(source.name), source.frequency_hz);
+  const std::vector<SampledEvent> sampled =
+      analysis.sampled_events.empty() ? FindSampledEvents(analysis.model) : analysis.sampled_events;
+  if (sampled.empty()) text.Line("samples", WithThousands(events.cpu_samples.size()));
+  for (const SampledEvent& event : sampled) {
+    std::string samples = Format("{} ({})", WithThousands(event.samples), event.Text());
+    // The clock's own weight is below, as the time of the functions.
+    if (!event.is_time) AppendFormat(samples, ": {} in all", WithThousands(event.weight));
+    text.Line("samples", samples);
   }
-  text.Line("samples", samples);
   // Of the whole recording: it is about how well it went.
   const std::string stacks = analysis.part.empty() ? StackCountsText(events) : "";
   if (!stacks.empty()) text.Paragraph("stacks", stacks);
@@ -82,6 +86,25 @@ void WriteProbeLaunches(const Analysis& analysis, SummaryText& text) {
   text.Paragraph("launches", line);
 }
 
+// Silent about what was matched by ids that occur once.
+void WriteMatches(const Correlation::Counts& counts, SummaryText& text) {
+  std::string line;
+  uint64_t others = counts.stacks_by_nesting;
+  for (const MatchKind kind : {MatchKind::kById, MatchKind::kByIdAndTime, MatchKind::kByTime}) {
+    const uint64_t count = counts.work_by_match[static_cast<size_t>(kind)];
+    if (kind != MatchKind::kById) others += count;
+    if (count == 0) continue;
+    AppendFormat(line, "{}{} {}", line.empty() ? "GPU work " : ", ", WithThousands(count),
+                 MatchText(kind));
+  }
+  if (others == 0) return;
+  if (counts.stacks_by_nesting > 0) {
+    AppendFormat(line, "{}stacks of {} calls {}", line.empty() ? "" : "; ",
+                 WithThousands(counts.stacks_by_nesting), MatchText(MatchKind::kByNesting));
+  }
+  text.Paragraph("matched", line);
+}
+
 void WriteLaunches(const Analysis& analysis, SummaryText& text) {
   const Correlation& correlation = analysis.correlation;
   WriteProbeLaunches(analysis, text);
@@ -95,6 +118,7 @@ void WriteLaunches(const Analysis& analysis, SummaryText& text) {
   text.Line("kernels",
             Format("{}, {} without their launch", WithThousands(static_cast<uint64_t>(kernels)),
                    WithThousands(correlation.counts.kernels_without_launch)));
+  WriteMatches(correlation.counts, text);
   WriteHidden(analysis, text);
   size_t pairs = 0;
   uint64_t uncertainty_ns = 0;

@@ -13,6 +13,8 @@
 #include "format/base/text.h"
 #include "report/call_paths.h"
 #include "report/gpu_busy.h"
+#include "report/gpu_memory.h"
+#include "report/import.h"
 #include "report/ledger.h"
 #include "report/run_time.h"
 #include "report/statistics.h"
@@ -20,6 +22,7 @@
 #include "report/summary_recording.h"
 #include "report/summary_text.h"
 #include "report/text.h"
+#include "report/user_probes.h"
 #include "report/views.h"
 
 namespace xpu {
@@ -42,9 +45,11 @@ class Summary {
     WriteProgram();
     WriteLosses();
     WriteGpus(busy);
+    WriteMemory();
     WriteHints(busy);
     WriteTables();
     WriteFunctions(cpu);
+    WriteProbes();
     WriteQuality(analysis_, text_);
     WriteLedger(analysis_, text_);
     WriteNameless(analysis_, FindNamelessFiles(analysis_, cpu, gpu), text_);
@@ -56,11 +61,13 @@ class Summary {
   void WriteLosses();
   void WriteGpus(const std::vector<GpuBusy>& busy);
   void WriteDeviceNumbers();
+  void WriteMemory();
   void WriteHints(const std::vector<GpuBusy>& busy);
   void WriteTables();
   void WriteTimes(std::string_view title, std::string_view table,
                   const std::vector<Statistics>& rows);
   void WriteFunctions(const CallTree& tree);
+  void WriteProbes();
   void WriteMore(size_t rows, std::string_view table);
 
   Analysis& analysis_;
@@ -88,6 +95,7 @@ void Summary::WriteProgram() {
   if (model_.events.recording_info.empty()) return text_.Line("command", "[lost]");
   for (const RecordingInfo& info : model_.events.recording_info) {
     text_.Line("command", model_.Text(info.command_line));
+    if (IsImported(model_, info)) continue;
     text_.Line("host",
                Format("{} {} {}, {} CPUs", model_.Text(info.host_name),
                       model_.Text(info.kernel_release), model_.Text(info.machine), info.cpu_count));
@@ -95,7 +103,8 @@ void Summary::WriteProgram() {
   if (!model_.events.recording_end.empty()) {
     std::string duration = HumanDuration(RunTimeNs(model_));
     // Which recording a status belongs to is not known once there are several.
-    if (model_.events.recording_info.size() == 1) {
+    const auto& infos = model_.events.recording_info;
+    if (infos.size() == 1 && !IsImported(model_, infos.front())) {
       duration += ", " + DescribeStatus(model_.events.recording_end.back().wait_status);
     }
     text_.Line("duration", duration);
@@ -147,12 +156,27 @@ void Summary::WriteLosses() {
   text_.Line("losses", what, lost > 0 ? SummaryText::Tone::kBad : SummaryText::Tone::kWarning);
 }
 
+void Summary::WriteMemory() {
+  const GpuMemory memory = FollowMemory(analysis_);
+  if (memory.uses.empty()) return;
+  text_.Heading("GPU memory", ", the most at once, and what was never freed");
+  text_.Names("       peak    allocations      not freed  GPU");
+  for (const GpuMemoryUse& use : memory.uses) {
+    text_.Row(Format("  {:>9}  {:>13}  {:>13}  ", HumanBytes(use.peak_bytes),
+                     WithThousands(use.count), HumanBytes(use.left_bytes)),
+              std::to_string(use.gpu));
+  }
+  text_.Names("  by who allocated it: --top --table gpu_mem_alloc_sum");
+}
+
 void Summary::WriteGpus(const std::vector<GpuBusy>& busy) {
   std::map<uint32_t, std::string> names;
   for (const GpuDevices::Gpu& gpu : analysis_.gpus.all()) {
-    names[gpu.number] =
-        Format("{}, {} SMs, {}", model_.Text(gpu.device->name), gpu.device->multiprocessor_count,
-               HumanBytes(gpu.device->global_memory_bytes));
+    const Device& device = *gpu.device;
+    std::string& name = names[gpu.number] = model_.Text(device.name);
+    if (device.multiprocessor_count == 0) continue;  // imported: the text has no more
+    AppendFormat(name, ", {} SMs, {}", device.multiprocessor_count,
+                 HumanBytes(device.global_memory_bytes));
   }
   for (const GpuBusy& gpu : busy) names.try_emplace(gpu.gpu, "[unnamed]");
   if (names.empty()) return;
@@ -251,7 +275,10 @@ void Summary::WriteFunctions(const CallTree& tree) {
   if (rows.empty()) return;
   uint64_t whole = 0;
   for (const FunctionTime& row : rows) whole = AddSaturated(whole, row.self_ns);
-  text_.Heading("CPU functions", ": " + HumanDuration(whole));
+  const bool is_time = SamplesCountTime(model_);
+  text_.Heading("CPU functions",
+                ": " + (is_time ? HumanDuration(whole)
+                                : Format("{} {}", WithThousands(whole), SampleUnitName(model_))));
   text_.Names("  self%  total%   samples  function");
   for (size_t i = 0; i < std::min(rows.size(), kRows); ++i) {
     const FunctionTime& row = rows[i];
@@ -261,6 +288,23 @@ void Summary::WriteFunctions(const CallTree& tree) {
     text_.Row(numbers, analysis_.frames[row.frame].Label());
   }
   WriteMore(rows.size(), "cpu_func_sum");
+}
+
+void Summary::WriteProbes() {
+  const std::vector<ProbeTimes> rows = FindProbeTimes(model_);
+  if (rows.empty()) return;
+  uint64_t hits = 0;
+  for (const ProbeTimes& row : rows) hits += row.hits;
+  text_.Heading("Probes", Format(": {} hits", WithThousands(hits)));
+  text_.Names("   hits%      hits       avg  probe");
+  for (size_t i = 0; i < std::min(rows.size(), kRows); ++i) {
+    const ProbeTimes& row = rows[i];
+    const std::string average = row.calls == 0 ? "-" : HumanDuration(row.total_ns / row.calls);
+    text_.Row(Format("  {:>6.1f} {:>9} {:>9}  ", PercentOf(row.hits, hits), WithThousands(row.hits),
+                     average),
+              row.name);
+  }
+  WriteMore(rows.size(), "probe_sum");
 }
 
 }  // namespace

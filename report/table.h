@@ -28,6 +28,7 @@ struct Table {
   size_t row_count = 0;
   // Sets the cells of a row, as many as there are columns, for any row in any order.
   std::function<void(size_t index, Row& cells)> row = {};
+  std::string unit = {};  // of what columns of time count in its place; empty: they are of time
   // Which rows in which order; empty: all as they come.
   std::vector<uint32_t> order = {};
 

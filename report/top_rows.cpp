@@ -1,37 +1,18 @@
 #include "report/top_rows.h"
 
-#include <memory>
 #include <utility>
 
 #include "format/base/text.h"
 #include "report/gpu_idle.h"
 #include "report/merge.h"
+#include "report/sampled_events.h"
 #include "report/statistics.h"
+#include "report/top_cells.h"
 
 namespace xpu {
 namespace {
 
-std::string Percent(uint64_t part, uint64_t whole) {
-  if (whole == 0) return "0.0";
-  return Format("{:.1f}", 100.0 * static_cast<double>(part) / static_cast<double>(whole));
-}
-
 std::string Mega(double bytes) { return Format("{:.3f}", bytes / 1e6); }
-
-void AppendTimes(const Statistics& times, uint64_t whole, Row& cells) {
-  cells.assign({Percent(times.total, whole), std::to_string(times.total),
-                std::to_string(times.count), Format("{:.1f}", times.average),
-                Format("{:.1f}", times.median), std::to_string(times.smallest),
-                std::to_string(times.largest), Format("{:.1f}", times.deviation)});
-}
-
-// `make(row, cells)` makes the cells of one of `rows`.
-template <typename Of, typename Make>
-void SetRows(Table& table, std::vector<Of> rows, Make make) {
-  table.row_count = rows.size();
-  table.row = [rows = std::make_shared<const std::vector<Of>>(std::move(rows)),
-               make = std::move(make)](size_t index, Row& cells) { make((*rows)[index], cells); };
-}
 
 void SetTimes(Table& table, std::vector<Statistics> rows) {
   const uint64_t whole = SumOfTotals(rows);
@@ -41,14 +22,6 @@ void SetTimes(Table& table, std::vector<Statistics> rows) {
   });
 }
 
-// The sum over rows that hold Statistics.
-template <typename Of>
-uint64_t WholeOf(const std::vector<Of>& rows) {
-  uint64_t whole = 0;
-  for (const Of& row : rows) whole = AddSaturated(whole, row.times.total);
-  return whole;
-}
-
 void SetCategories(Table& table, std::vector<CategoryTimes> rows) {
   const uint64_t whole = WholeOf(rows);
   SetRows(table, std::move(rows), [whole](const CategoryTimes& row, Row& cells) {
@@ -56,15 +29,6 @@ void SetCategories(Table& table, std::vector<CategoryTimes> rows) {
     cells.emplace_back(row.category);
     cells.push_back(row.times.name);
   });
-}
-
-std::string PathText(const CallTree& tree, const FrameTable& frames, PathId path) {
-  std::string text;
-  for (const FrameId frame : tree.Path(path)) {
-    if (!text.empty()) text += " > ";
-    text += frames[frame].Label();
-  }
-  return text;
 }
 
 }  // namespace
@@ -124,6 +88,7 @@ void FillFunctions(TableSource& source, Table& table) {
   const FrameTable& frames = source.analysis.frames;
   const MergeOptions merge{.mode = MergeMode::kCpu, .kernel_names = source.options.kernel_names};
   std::vector<FunctionTime> rows = FunctionTimes(BuildCallTree(source.analysis, merge), frames);
+  if (!CountsTime(source.analysis, merge)) table.unit = SampleUnitName(source.analysis.model);
   uint64_t whole = 0;
   for (const FunctionTime& row : rows) whole = AddSaturated(whole, row.self_ns);
   SetRows(table, std::move(rows), [whole, &frames](const FunctionTime& row, Row& cells) {

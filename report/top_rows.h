@@ -18,8 +18,15 @@ void FillFunctions(TableSource& source, Table& table);
 void FillPaths(TableSource& source, Table& table);
 void FillIdle(TableSource& source, Table& table);
 void FillWaits(TableSource& source, Table& table);
+// In top_probes.cpp.
+void FillProbes(TableSource& source, Table& table);
 // In top_executions.cpp.
 void FillExecutions(TableSource& source, Table& table);
+// In top_memory.cpp.
+void FillAllocations(TableSource& source, Table& table);
+// In top_nvtx.cpp.
+void FillRanges(TableSource& source, Table& table);
+void FillKernelsInRanges(TableSource& source, Table& table);
 // In top_streams.cpp.
 void FillBusy(TableSource& source, Table& table);
 // In top_traces.cpp.

@@ -1,6 +1,7 @@
 #include "report/top_tables.h"
 
 #include <algorithm>
+#include <array>
 
 #include "format/base/text.h"
 #include "report/top_rows.h"
@@ -64,6 +65,20 @@ Columns ApiTraceColumns() {
                  Numbers({"Result", "CorrID", "Pid", "Tid"}), Texts({"Thread Name"})});
 }
 
+Columns RangeKernelColumns() {
+  return Joined({Texts({"NVTX Range", "Style"}),
+                 Numbers({"PID", "TID", "NVTX Inst", "Kern Inst", "Total Time (ns)", "Avg (ns)",
+                          "Med (ns)", "Min (ns)", "Max (ns)", "StdDev (ns)"}),
+                 Texts({"Kernel Name"})});
+}
+
+// The times are of calls whose entry and return were both probed.
+Columns ProbeColumns() {
+  return Joined({Numbers({"Time (%)", "Hits", "Calls", "Total Time (ns)", "Avg (ns)", "Min (ns)",
+                          "Max (ns)"}),
+                 Texts({"Probe"})});
+}
+
 Columns FunctionColumns() {
   return Joined({Numbers({"Self (%)", "Self Time (ns)", "Total (%)", "Total Time (ns)", "Samples"}),
                  Texts({"Module", "Function"})});
@@ -113,6 +128,18 @@ std::vector<TableKind> CallKinds() {
        Times("Instances", {"Name"}), FillIdle, false, kTotal, "Instances"},
       {"cuda_wait_sum", "CUDA Synchronization Summary", "waits for GPU work, by call and work",
        Times("Instances", {"Name"}), FillWaits, false, kTotal, "Instances"},
+      {"gpu_mem_alloc_sum", "GPU Memory Allocation Summary",
+       "memory by who allocated it (--gpu-memory)",
+       Joined(
+           {Numbers({"Peak (MB)", "Total (MB)", "Count", "Not Freed (MB)", "Not Freed", "DevId"}),
+            Texts({"Memory", "Path"})}),
+       FillAllocations, false, "Total (MB)", "Count"},
+      {"nvtx_sum", "NVTX Range Summary", "ranges that the program marked, by name",
+       Times("Instances", {"Style", "Range"}), FillRanges, false, kTotal, "Instances"},
+      {"nvtx_kern_sum", "NVTX Range Kernel Summary", "kernels by the range they were launched in",
+       RangeKernelColumns(), FillKernelsInRanges, true, kTotal, "Kern Inst"},
+      {"probe_sum", "Probe Summary", "hits of probes, and how long the calls took", ProbeColumns(),
+       FillProbes},
       {"cuda_gpu_trace", "CUDA GPU Trace", "every kernel, copy, set and replay by time",
        GpuTraceColumns(), FillGpuTrace, true},
       {"cuda_api_trace", "CUDA API Trace", "every CUDA call by time", ApiTraceColumns(),
@@ -120,9 +147,26 @@ std::vector<TableKind> CallKinds() {
   };
 }
 
+// Sums over events, each by itself, or a row for each. Other tables need all neighbours of an
+// event: what else ran, what waited for it, what range it was in.
+bool IsOfSingleEvents(std::string_view table) {
+  constexpr std::array<std::string_view, 13> kTables = {
+      "cuda_gpu_kern_sum",     "cuda_gpu_kern_gb_sum",  "cuda_gpu_graph_sum",
+      "cuda_gpu_mem_time_sum", "cuda_gpu_mem_size_sum", "cuda_gpu_sum",
+      "cuda_api_sum",          "cuda_api_gpu_sum",      "cuda_overhead_sum",
+      "cpu_func_sum",          "callpath_sum",          "cuda_gpu_trace",
+      "cuda_api_trace"};
+  return std::find(kTables.begin(), kTables.end(), table) != kTables.end();
+}
+
 Error UsageError(std::string message,
                  std::string hint = "xpu-report --list-tables lists the tables") {
   return Error{ErrorKind::kUsage, std::move(message), std::move(hint)};
+}
+
+bool IsTable(std::string_view name) {
+  const std::vector<std::string_view> names = TopTableNames();
+  return std::find(names.begin(), names.end(), name) != names.end();
 }
 
 Status CheckSort(const TopOptions& options) {
@@ -166,6 +210,9 @@ Status CheckTopOptions(const TopOptions& options, bool compares) {
   if (!options.table.empty()) {
     const std::vector<const TableKind*> found = WantedTables(options);
     if (found.empty()) {
+      if (options.is_thinned && IsTable(options.table)) {
+        return UsageError(Format("--table: {} needs every event: no --sample", options.table));
+      }
       std::string names;
       for (const std::string_view name : TopTableNames()) {
         AppendFormat(names, "{}{}", names.empty() ? "" : ", ", name);
@@ -183,6 +230,7 @@ Status CheckTopOptions(const TopOptions& options, bool compares) {
 std::vector<const TableKind*> WantedTables(const TopOptions& options) {
   std::vector<const TableKind*> tables;
   for (const TableKind& kind : TableKinds()) {
+    if (options.is_thinned && !IsOfSingleEvents(kind.name)) continue;
     if (options.table.empty() ? !kind.by_name_only : kind.name == options.table) {
       tables.push_back(&kind);
     }

@@ -5,6 +5,15 @@
 namespace xpu {
 namespace {
 
+void NameUnit(Table& table) {
+  if (table.unit.empty()) return;
+  for (Column& column : table.columns) {
+    const size_t time = column.name.find("Time (ns)");
+    if (time == std::string::npos) continue;
+    column.name.replace(time, std::string::npos, "(" + table.unit + ")");
+  }
+}
+
 Table Prepared(const TableKind& kind, TableSource& source) {
   Table table = MakeTable(kind, source);
   if (!source.options.sort.empty()) {
@@ -13,6 +22,7 @@ Table Prepared(const TableKind& kind, TableSource& source) {
     if (column.ok()) SortBy(table, column.value());
   }
   LimitRows(table, source.options.rows);
+  NameUnit(table);  // last: --sort names the columns as they are called for time
   return table;
 }
 

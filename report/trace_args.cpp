@@ -1,20 +1,13 @@
 #include "report/trace_args.h"
 
 #include <algorithm>
-#include <array>
 #include <limits>
 
 #include "format/base/text.h"
+#include "report/gpu_memory.h"
 
 namespace xpu {
 namespace {
-
-std::string_view MemoryKindName(uint32_t kind) {
-  static constexpr std::array<std::string_view, 8> kNames = {
-      "unknown", "pageable", "pinned",        "device",
-      "array",   "managed",  "device static", "managed static"};
-  return kind < kNames.size() ? kNames[kind] : kNames[0];
-}
 
 void WriteArgs(const Kernel& kernel, TraceWriter& writer) {
   writer.Arg("grid", {kernel.grid_x, kernel.grid_y, kernel.grid_z});
@@ -37,8 +30,8 @@ void WriteBytes(uint64_t bytes, uint64_t duration_ns, TraceWriter& writer) {
 }
 
 void WriteArgs(const Memcpy& copy, TraceWriter& writer) {
-  writer.ArgText("source", MemoryKindName(copy.source_kind));
-  writer.ArgText("destination", MemoryKindName(copy.destination_kind));
+  writer.ArgText("source", MemoryKindText(copy.source_kind));
+  writer.ArgText("destination", MemoryKindText(copy.destination_kind));
 }
 
 void WriteArgs(const Memset& set, TraceWriter& writer) { writer.Arg("value", set.value); }
@@ -58,6 +51,8 @@ void WriteLatency(const Analysis& analysis, const GpuWork& work, TraceWriter& wr
     writer.ArgText("launch", "[unknown launch]");
     return;
   }
+  // Almost all are matched by id: only the others say how.
+  if (work.match != MatchKind::kById) writer.ArgText("matched", MatchText(work.match));
   const Launch& launch = analysis.correlation.launches[work.launch];
   const bool is_node = work.origin != NodeOrigin::kNoNode;
   if (work.kind == WorkKind::kSynchronization || is_node || !launch.has_call) return;
@@ -87,11 +82,24 @@ void WriteAllArgs(const Analysis& analysis, const Record& record, const GpuWork&
 
 }  // namespace
 
+void WriteRangeArgs(const Analysis& analysis, const NvtxRange& range, TraceWriter& writer) {
+  const NvtxEvent& event = *range.event;
+  writer.ArgText("style", StyleText(range.style));
+  if (range.is_open) writer.ArgText("end", "not in the capture");
+  if (event.category != 0) writer.ArgText("category", analysis.nvtx.CategoryOf(event));
+  if (event.color != 0) writer.ArgText("color", Format("#{:08x}", event.color));
+  const std::string payload = PayloadText(event);
+  if (!payload.empty()) writer.ArgText("payload", payload);
+}
+
 void WriteCallArgs(const Launch& launch, TraceWriter& writer) {
   if (launch.probe != 0) {
     writer.ArgText("matched", MatchText(launch.stack_match));
   } else {
     writer.Arg("correlation", launch.correlation_id);
+    const bool is_by_id = launch.stack_match == MatchKind::kById;
+    if (launch.has_stack && !is_by_id)
+      writer.ArgText("stack matched", MatchText(launch.stack_match));
   }
   if (launch.return_value != 0) writer.Arg("error", launch.return_value);
   const LaunchFate fate = FateOf(launch);

@@ -11,6 +11,7 @@ namespace xpu {
 
 // Of the slice written last.
 void WriteCallArgs(const Launch& launch, TraceWriter& writer);
+void WriteRangeArgs(const Analysis& analysis, const NvtxRange& range, TraceWriter& writer);
 void WriteWorkArgs(const Analysis& analysis, const GpuWork& work, TraceWriter& writer);
 
 }  // namespace xpu

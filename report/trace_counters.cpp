@@ -8,6 +8,7 @@
 
 #include "format/base/text.h"
 #include "report/gpu_busy.h"
+#include "report/gpu_memory.h"
 #include "report/gpu_names.h"
 #include "report/trace_buckets.h"
 
@@ -39,6 +40,7 @@ class Counters {
   void WriteBusy();
   void WriteCopies();
   void WriteQueue();
+  void WriteMemory();
   // add(index) gives a part to the buckets, name(kind) is what its counter is called.
   template <typename Add, typename Name>
   void WriteParts(std::vector<Part> parts, Add&& add, Name&& name, std::string_view series);
@@ -127,7 +129,18 @@ void Counters::WriteParts(std::vector<Part> parts, Add&& add, Name&& name,
   }
 }
 
+void Counters::WriteMemory() {
+  for (const GpuMemoryUse& use : FollowMemory(analysis_).uses) {
+    for (const MemoryLevel& level : use.levels) {
+      if (level.time_ns >= end_ns_) break;
+      writer_.Counter(tracks_.Gpu(use.gpu), "memory", "MB", level.time_ns,
+                      static_cast<double>(level.bytes) / 1e6);
+    }
+  }
+}
+
 uint64_t Counters::Write() {
+  WriteMemory();
   uint64_t begin_ns = ~uint64_t{0};
   uint64_t end_ns = 0;
   for (const GpuWork& work : analysis_.correlation.work) {

@@ -2,15 +2,7 @@
 
 #include <algorithm>
 
-#include "report/merge.h"
-
 namespace xpu {
-
-uint64_t TraceSamples::WeightNs(uint32_t source) {
-  const auto [at, is_new] = weights_.try_emplace(source);
-  if (is_new) at->second = SampleWeightNs(analysis_.model, source);
-  return at->second;
-}
 
 void TraceSamples::Close(Thread& thread, size_t depth, uint64_t time_ns) {
   for (; thread.open.size() > depth; thread.open.pop_back()) {
@@ -26,7 +18,7 @@ void TraceSamples::Write(const CpuSample& sample) {
   if (thread.track.tid == 0) thread.track = tracks_.Samples(owner);
   // The thread slept when this sample is late: what was open ended with the last one's share.
   if (sample.time_ns - thread.last_ns > AddSaturated(thread.weight_ns, thread.weight_ns / 2)) {
-    Close(thread, 0, thread.last_ns + thread.weight_ns);
+    Close(thread, 0, AddSaturated(thread.last_ns, thread.weight_ns));
   }
   path_.clear();
   for (PathId at = paths_.OfSample(sample); paths_.tree()[at].parent;
@@ -45,7 +37,7 @@ void TraceSamples::Write(const CpuSample& sample) {
     ++open_slices_;
   }
   thread.last_ns = sample.time_ns;
-  thread.weight_ns = WeightNs(sample.source);
+  thread.weight_ns = weights_.SpanNs(sample);
 }
 
 void TraceSamples::Finish() {

@@ -10,6 +10,7 @@
 
 #include "report/analysis.h"
 #include "report/call_paths.h"
+#include "report/sampled_events.h"
 #include "report/trace_names.h"
 #include "report/trace_tracks.h"
 #include "report/trace_writer.h"
@@ -21,7 +22,12 @@ class TraceSamples {
   // All must outlive this.
   TraceSamples(const Analysis& analysis, CallPaths& paths, TraceNames& names, TraceTracks& tracks,
                TraceWriter& writer)
-      : analysis_(analysis), paths_(paths), names_(names), tracks_(tracks), writer_(writer) {}
+      : analysis_(analysis),
+        paths_(paths),
+        names_(names),
+        tracks_(tracks),
+        writer_(writer),
+        weights_(analysis.model) {}
 
   // In order of time.
   void Write(const CpuSample& sample);
@@ -42,7 +48,6 @@ class TraceSamples {
     uint64_t weight_ns = 0;       // what it stands for
   };
   void Close(Thread& thread, size_t depth, uint64_t time_ns);
-  uint64_t WeightNs(uint32_t source);
 
   const Analysis& analysis_;
   CallPaths& paths_;
@@ -50,7 +55,7 @@ class TraceSamples {
   TraceTracks& tracks_;
   TraceWriter& writer_;
   std::map<std::pair<ProcessId, uint32_t>, Thread> threads_;
-  std::map<uint32_t, uint64_t> weights_;  // by source
+  const SampleWeights weights_;
   std::vector<PathId> path_;
   uint64_t open_slices_ = 0;
 };

@@ -9,10 +9,11 @@ namespace xpu {
 namespace {
 
 // The order in which viewers show tracks. GPUs come before all processes; within a process each
-// thread's calls come before its samples, overheads last; within a GPU the streams of each process
-// by number, the lanes of a stream side by side.
+// thread's calls come before its NVTX ranges, then its samples, overheads last; within a GPU the
+// streams of each process by number, the lanes of a stream side by side.
 constexpr uint64_t kProcessSortBase = uint64_t{1} << 20;
 constexpr uint64_t kRowsOfThread = 512;
+constexpr uint64_t kRangesRow = kRowsOfThread / 2;
 constexpr uint64_t kSamplesRow = kRowsOfThread - 1;
 constexpr uint64_t kOverheadsSort = uint64_t{1} << 32;
 constexpr uint64_t kLanesOfStream = 256;
@@ -64,25 +65,53 @@ TraceTrack TraceTracks::InLane(Lanes& lanes, uint64_t start_ns, uint64_t end_ns)
   return lanes.tracks[lane];
 }
 
-TraceTracks::Thread TraceTracks::MakeThread(const Owner& owner) {
-  const bool is_free = owner.tid != 0 && real_tids_used_.insert(owner.tid).second;
-  Thread thread;
-  thread.track = {Pid(owner.process), is_free ? owner.tid : next_id_++};
-  writer_.NameThread(thread.track, ThreadTitle(owner), uint64_t{owner.tid} * kRowsOfThread);
-  thread.crossing.pid = thread.track.pid;
-  thread.crossing.title = ThreadTitle(owner) + ", overlapping";
-  thread.crossing.sort_index = uint64_t{owner.tid} * kRowsOfThread + 1;
-  return thread;
+TraceTrack TraceTracks::InNest(Nest& nest, uint64_t start_ns, uint64_t end_ns) {
+  if (nest.lane.Place(start_ns, end_ns)) return nest.track;
+  return InLane(nest.crossing, start_ns, end_ns);
 }
 
-TraceTrack TraceTracks::Calls(const Owner& owner, uint64_t start_ns, uint64_t end_ns) {
+TraceTracks::Nest TraceTracks::MakeNest(TraceTrack track, const std::string& title,
+                                        uint64_t sort_index) {
+  Nest nest;
+  nest.track = track;
+  writer_.NameThread(track, title, sort_index);
+  nest.crossing.pid = track.pid;
+  nest.crossing.title = title + ", overlapping";
+  nest.crossing.sort_index = sort_index + 1;
+  return nest;
+}
+
+TraceTracks::Nest TraceTracks::MakeThread(const Owner& owner) {
+  const bool is_free = owner.tid != 0 && real_tids_used_.insert(owner.tid).second;
+  return MakeNest({Pid(owner.process), is_free ? owner.tid : next_id_++}, ThreadTitle(owner),
+                  uint64_t{owner.tid} * kRowsOfThread);
+}
+
+TraceTracks::Nest& TraceTracks::FindThread(const Owner& owner) {
   auto at = threads_.find({owner.process, owner.tid});
   if (at == threads_.end()) {
     at = threads_.emplace(ThreadKey(owner.process, owner.tid), MakeThread(owner)).first;
   }
-  Thread& thread = at->second;
-  if (thread.calls.Place(start_ns, end_ns)) return thread.track;
-  return InLane(thread.crossing, start_ns, end_ns);
+  return at->second;
+}
+
+TraceTrack TraceTracks::Calls(const Owner& owner, uint64_t start_ns, uint64_t end_ns) {
+  return InNest(FindThread(owner), start_ns, end_ns);
+}
+
+TraceTracks::Nest TraceTracks::MakeRanges(const Owner& owner) {
+  const TraceTrack track{Pid(owner.process), next_id_++};
+  if (owner.tid == 0) return MakeNest(track, "NVTX", 0);
+  return MakeNest(track, Format("{} (tid {}): NVTX", ThreadTitle(owner), owner.tid),
+                  uint64_t{owner.tid} * kRowsOfThread + kRangesRow);
+}
+
+TraceTrack TraceTracks::Ranges(const Owner& owner, uint64_t start_ns, uint64_t end_ns) {
+  auto at = ranges_.find({owner.process, owner.tid});
+  if (at == ranges_.end()) {
+    at = ranges_.emplace(ThreadKey(owner.process, owner.tid), MakeRanges(owner)).first;
+  }
+  return InNest(at->second, start_ns, end_ns);
 }
 
 TraceTrack TraceTracks::Samples(const Owner& owner) {

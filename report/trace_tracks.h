@@ -27,6 +27,10 @@ class TraceTracks {
   // The calls of a thread. They nest, where the capture is not damaged.
   TraceTrack Calls(const Owner& owner, uint64_t start_ns, uint64_t end_ns);
   TraceTrack Samples(const Owner& owner);
+  // Itself, for what has no duration.
+  TraceTrack ThreadOf(const Owner& owner) { return FindThread(owner).track; }
+  // Ranges that a thread pushed, or (owner.tid 0) that a process started.
+  TraceTrack Ranges(const Owner& owner, uint64_t start_ns, uint64_t end_ns);
   // What the driver and CUPTI do for themselves in a process.
   TraceTrack Overheads(ProcessId process, uint64_t start_ns, uint64_t end_ns);
   // Work on a stream of a GPU, or a wait for some.
@@ -43,16 +47,21 @@ class TraceTracks {
     TraceLanes lanes;
     std::vector<TraceTrack> tracks;  // by lane
   };
-  struct Thread {
+  // Slices that nest.
+  struct Nest {
     TraceTrack track;
-    NestingLane calls;
-    Lanes crossing;  // calls that overlap others without nesting
+    NestingLane lane;
+    Lanes crossing;  // for those that overlap others without nesting
   };
   using ThreadKey = std::pair<ProcessId, uint32_t>;
   using StreamKey = std::tuple<InstanceId, uint32_t, uint64_t>;  // GPU, stream
 
   TraceTrack InLane(Lanes& lanes, uint64_t start_ns, uint64_t end_ns);
-  Thread MakeThread(const Owner& owner);
+  TraceTrack InNest(Nest& nest, uint64_t start_ns, uint64_t end_ns);
+  Nest MakeNest(TraceTrack track, const std::string& title, uint64_t sort_index);
+  Nest MakeThread(const Owner& owner);
+  Nest& FindThread(const Owner& owner);
+  Nest MakeRanges(const Owner& owner);
   Lanes MakeStream(const GpuWork& work, uint32_t gpu);
   uint32_t Pid(ProcessId process);
   std::string ProcessTitle(ProcessId process) const;
@@ -66,7 +75,8 @@ class TraceTracks {
   std::map<ProcessId, uint32_t> pids_;
   std::unordered_set<uint32_t> real_pids_used_;
   std::unordered_set<uint32_t> real_tids_used_;
-  std::map<ThreadKey, Thread> threads_;
+  std::map<ThreadKey, Nest> threads_;
+  std::map<ThreadKey, Nest> ranges_;
   std::map<ThreadKey, TraceTrack> samples_;
   std::map<ProcessId, Lanes> overheads_;
   std::unordered_map<uint32_t, uint32_t> gpus_;     // by number

@@ -109,6 +109,14 @@ void TraceWriter::Counter(uint32_t pid, std::string_view name, std::string_view 
   text_.Put(Format("{:.3f}", value));
 }
 
+void TraceWriter::Instant(TraceTrack track, const TraceName& name, uint64_t time_ns) {
+  Open('i', track);
+  text_.Put(name.members());
+  text_.Put(",\"s\":\"t\"");
+  PutTime(time_ns);
+  ++slices_;
+}
+
 void TraceWriter::Mark(std::string_view name, uint64_t time_ns) {
   Open('i', {});
   text_.Put(",\"name\":");

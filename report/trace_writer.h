@@ -49,6 +49,8 @@ class TraceWriter {
   // A value from `time_ns` on, with three digits behind the point. Viewers name it by all three.
   void Counter(uint32_t pid, std::string_view name, std::string_view series, uint64_t time_ns,
                double value);
+  // A moment on a track. Arguments may follow.
+  void Instant(TraceTrack track, const TraceName& name, uint64_t time_ns);
   // A mark through all tracks.
   void Mark(std::string_view name, uint64_t time_ns);
 

@@ -28,8 +28,9 @@ struct FlameGraphOptions {
 struct TopOptions {
   uint64_t rows = 20;  // of each table, 0: all
   TableFormat format = TableFormat::kTable;
-  std::string table;  // only this one, empty: all
-  std::string sort;   // by this column, largest first; empty: as the table comes
+  std::string table;        // only this one, empty: all
+  std::string sort;         // by this column, largest first; empty: as the table comes
+  bool is_thinned = false;  // only those that a part of the capture can stand for
   KernelNames kernel_names = KernelNames::kFull;
   GraphStacks graph_stacks = GraphStacks::kBoth;
 };

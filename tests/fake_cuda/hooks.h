@@ -44,6 +44,7 @@ enum class ActivityKind : uint32_t {
   kMemcpyPeer = 22,  // MEMCPY2
   kStream = 37,
   kSync = 38,
+  kMemoryOperation = 49,  // MEMORY2
   kGraphTrace = 51,
 };
 
@@ -76,6 +77,7 @@ struct Activity {
   bool async = false;
   uint32_t source_device = 0;  // peer to peer
   uint32_t destination_device = 0;
+  uint64_t address = 0;            // of allocated memory; `type`: 1 allocated, 2 freed
   uint32_t event_id = UINT32_MAX;  // synchronisation
   // synchronisation, overhead, stream: its type or flag
   uint32_t type = 0;

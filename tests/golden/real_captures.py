@@ -176,7 +176,7 @@ def test_launches_by_probes():
     account, capture = load("no_inject")
     text = " ".join(report(capture.path).split())
     expect(f"launches seen by probes in {text}",
-           f"launches {account['launches']} seen by probes, matched by time" in text, True)
+           f"launches {account['launches']} seen by probes, matched by nesting" in text, True)
     expect("probe hits: entry and return of the runtime's call and of the driver's inside it",
            len(capture.of("probe_hit")), 4 * account["launches"])
 

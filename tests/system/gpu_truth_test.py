@@ -4,7 +4,10 @@ tests/workloads/build_gpu.sh), on a real GPU."""
 
 import json
 import os
+import re
+import subprocess
 import sys
+from collections import Counter
 
 import xpu_testing
 from gpu_capture import GpuCapture, count_sites, report
@@ -169,6 +172,143 @@ def test_graph_replays():
                sum(capture.duration(g) for g in capture.of("graph_launch")))
         for line in replays:
             expect("the call before the replay", line.split(";")[-2], "cudaGraphLaunch")
+
+
+# ---- llm_decode: a language model that counts its own launches ----------------------------------
+
+
+def recorded_model(work, *arguments, options=()):
+    counts = work.path / "counts.json"
+    result = work.record(*options, "--", program("llm_decode"), *map(str, arguments), "--counts",
+                         str(counts), timeout=120)
+    expect(f"llm_decode: exit status ({result.stderr})", result.returncode, 0)
+    account, capture = json.loads(counts.read_text()), GpuCapture(work.path / "capture.xpu")
+    expect("losses", capture.losses(), {})
+    expect("kernels without a stack of their id", capture.unmatched(), [])
+    return account, capture
+
+
+def sites_of(launches):
+    """(path, kernel, launches) of what --counts tells of launches."""
+    return [(path, kernel, count) for kernel, paths in launches.items()
+            for path, count in paths.items()]
+
+
+def table_rows(path, name):
+    return json.loads(report("--top", "--table", name, "-n", "0", "--format", "json", path))[name]
+
+
+def range_counts(capture):
+    """Of the default domain, whose name is empty."""
+    return {row["Range"].removeprefix(":"): row["Instances"]
+            for row in table_rows(capture.path, "nvtx_sum")}
+
+
+def model_paths(capture):
+    """How often which kernel or graph ran, by path from the function Generate on, with the calls of
+    CUDA; copies are left out."""
+    paths = Counter()
+    for row in table_rows(capture.path, "callpath_sum"):
+        # The other " > " are those of a parameter: std::vector<...> > const&.
+        *frames, leaf = re.split(" > (?!const)", row["Path"])
+        if not leaf.startswith(("[GPU_Kernel]", "[GPU_Graph]")):
+            continue
+        names = []
+        for part in ";".join(map(capture_plain, frames)).split(";[captured at];"):
+            part = part.split(";")
+            names.append(";".join(part[part.index("Generate"):]))
+        what = leaf.removeprefix("[GPU_Kernel]")
+        leaf = "graph" if leaf.startswith("[GPU_Graph]") else capture_plain(what)
+        paths[";[captured at];".join(names) + ";" + leaf] += row["Instances"]
+    return dict(paths)
+
+
+def check_model_copies(account, capture):
+    for direction, kind in (("HtoD", "1"), ("DtoH", "2")):
+        expect(f"bytes copied {direction}",
+               sum(int(c["size_bytes"]) for c in capture.of("memcpy") if c["copy_kind"] == kind),
+               account["copies"][direction]["bytes"])
+    expect("bytes set", sum(int(m["size_bytes"]) for m in capture.of("memset")),
+           account["memset"]["bytes"])
+
+
+def check_model_ranges(account, capture):
+    """NVTX ranges, and the kernels launched in each: the functions that hold a range are known."""
+    expect("ranges", range_counts(capture), account["nvtx"])
+    if not account["nvtx"]:
+        return
+    found = Counter()
+    for row in table_rows(capture.path, "nvtx_kern_sum"):
+        found[row["NVTX Range"].removeprefix(":").split()[0]] += row["Kern Inst"]
+    expected = Counter()
+    for path, _, count in sites_of(account["launches"]):
+        for function, name in (("Prefill", "prefill"), ("DecodeStep", "decode"),
+                               ("Layer::Forward", "layer")):
+            expected[name] += count if function in path.split(";") else 0
+    expect("kernels in ranges", dict(found), dict(+expected))
+
+
+def test_model():
+    with Workspace() as work:
+        account, capture = recorded_model(work, "--steps", 12, "--layers", 3, "--dim", 128,
+                                          "--kv-heads", 2)
+        sites = sites_of(account["launches"])
+        check_sites("llm_decode", capture, {"sites": [
+            {"path": p, "kernel": k, "launches": n} for p, k, n in sites]}, program("llm_decode"))
+        expect("launches by path", model_paths(capture),
+               {f"{path};cudaLaunchKernel;{kernel}": n for path, kernel, n in sites})
+        check_model_copies(account, capture)
+        check_model_ranges(account, capture)
+        print(f"        {sum(n for *_, n in sites)} launches from {len(sites)} call paths, "
+              f"{sum(account['nvtx'].values())} NVTX ranges")
+
+
+def check_model_graph(trace):
+    """The decode step as a graph: replays, or with node records each kernel where it was made."""
+    steps = 12
+    with Workspace() as work:
+        account, capture = recorded_model(work, "--graph", "--steps", steps, "--layers", 3, "--dim",
+                                          128, options=(f"--cuda-graph-trace={trace}",))
+        expect("replays that the program counts", account["graph_launches"], steps)
+        [(launch, replays)] = account["graph_launches_from"].items()
+        expected = {f"{path};cudaLaunchKernel;{kernel}": n
+                    for path, kernel, n in sites_of(account["launches"])}
+        captured = sites_of(account["captured"])
+        if trace == "graph":
+            expect("graph launches", len(capture.of("graph_launch")), replays)
+            expected[f"{launch};cudaGraphLaunch;graph"] = replays
+        else:
+            expected.update({f"{launch};cudaGraphLaunch;[captured at];{path};cudaLaunchKernel;"
+                             f"{kernel}": n * replays for path, kernel, n in captured})
+        expect("launches and replays by path", model_paths(capture), expected)
+        counts = capture.launch_counts()
+        expect("launches captured into the graph", counts["captured"],
+               account["kernels_per_graph"])
+        expect("launches lost, pending", (counts["lost"], counts["pending"]), (0, 0))
+        check_model_copies(account, capture)
+        expect("ranges", range_counts(capture), account["nvtx"])
+        print(f"        {replays} replays of {account['kernels_per_graph']} kernels, "
+              f"{len(capture.of('kernel'))} kernel records")
+
+
+def test_model_as_a_graph():
+    check_model_graph("graph")
+
+
+def test_model_as_nodes_of_a_graph():
+    check_model_graph("node")
+
+
+def test_model_computes_what_it_says():
+    """On a real GPU: its logits are those of the plain CPU code, with and without a graph."""
+    if not REAL:
+        raise xpu_testing.Skip("the simulated device does not run kernels")
+    for arguments in ((), ("--graph", "--temperature", "1", "--top-k", "40"),
+                      ("--heads", "5", "--kv-heads", "1", "--dim", "330", "--prompt", "x"),
+                      ("--heads", "2", "--dim", "512", "--prompt", "word " * 70)):
+        result = subprocess.run([program("llm_decode"), "--check", *arguments], timeout=120,
+                                capture_output=True, text=True)
+        expect(f"status with {arguments} ({result.stdout})", result.returncode, 0)
 
 
 def test_dropped_stacks_change_nothing_else():

@@ -167,6 +167,20 @@ Record MakeOverhead(const Activity& activity, uint32_t thread_id) {
   return Make(layout, layout.kind);
 }
 
+Record MakeMemoryOperation(const Activity& activity) {
+  auto layout = Begin<CUpti_ActivityMemory4>(CUPTI_ACTIVITY_KIND_MEMORY2);
+  layout.memoryOperationType = activity.type;
+  layout.memoryKind = activity.source_kind;
+  layout.correlationId = activity.correlation_id;
+  layout.address = activity.address;
+  layout.bytes = activity.bytes;
+  layout.processId = static_cast<uint32_t>(getpid());
+  layout.deviceId = activity.device_id;
+  layout.contextId = activity.context_id;
+  layout.streamId = UINT32_MAX;
+  return Make(layout, layout.kind);
+}
+
 Record MakeStream(const Activity& activity) {
   auto layout = Begin<CUpti_ActivityStream>(CUPTI_ACTIVITY_KIND_STREAM);
   layout.contextId = activity.context_id;
@@ -239,6 +253,8 @@ Record MakeLayout(const Activity& activity, uint32_t thread_id) {
       return MakeGraphTrace(activity);
     case ActivityKind::kOverhead:
       return MakeOverhead(activity, thread_id);
+    case ActivityKind::kMemoryOperation:
+      return MakeMemoryOperation(activity);
     case ActivityKind::kStream:
       return MakeStream(activity);
     case ActivityKind::kContext:
@@ -277,6 +293,8 @@ uint32_t DefaultSize(uint32_t kind) {
       return sizeof(CUpti_ActivityKernel10);
     case CUPTI_ACTIVITY_KIND_OVERHEAD:
       return sizeof(CUpti_ActivityOverhead3);
+    case CUPTI_ACTIVITY_KIND_MEMORY2:
+      return sizeof(CUpti_ActivityMemory4);
     case CUPTI_ACTIVITY_KIND_STREAM:
       return sizeof(CUpti_ActivityStream);
     case CUPTI_ACTIVITY_KIND_SYNCHRONIZATION:
@@ -318,6 +336,8 @@ uint32_t TimeOffset(uint32_t kind) {
       return 16;
     case CUPTI_ACTIVITY_KIND_OVERHEAD:
       return 24;
+    case CUPTI_ACTIVITY_KIND_MEMORY2:
+      return 32;  // its one time; the word behind it means nothing here
     case CUPTI_ACTIVITY_KIND_SYNCHRONIZATION:
     case CUPTI_ACTIVITY_KIND_GRAPH_TRACE:
     case CUPTI_ACTIVITY_KIND_DRIVER:

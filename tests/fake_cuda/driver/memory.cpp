@@ -221,13 +221,42 @@ CUresult RunSet(CUdeviceptr to, size_t pitch, uint32_t value, size_t element_byt
   return CUDA_SUCCESS;
 }
 
+namespace {
+
+constexpr uint32_t kAllocated = 1;
+constexpr uint32_t kFreed = 2;
+
+uint8_t KindOf(const Table* table) {
+  if (table == &TheDevice().pinned_memory) return kPinned;
+  return table == &TheDevice().managed_memory ? kManaged : kDeviceMemory;
+}
+
+void EmitOperation(uint32_t type, const void* pointer, const Block& block, uint8_t kind) {
+  Activity activity{ActivityKind::kMemoryOperation};
+  activity.correlation_id = TheDriver().current_correlation_id();
+  activity.device_id = block.device;
+  activity.context_id = ContextId(CurrentContext());
+  activity.start_ns = activity.end_ns = NowNs();
+  activity.type = type;
+  activity.address = reinterpret_cast<uintptr_t>(pointer);
+  activity.bytes = block.size;
+  activity.source_kind = kind;
+  Emit(activity);
+}
+
+}  // namespace
+
 CUresult Allocate(Table* table, size_t bytes, void** pointer) {
   if (const CUresult result = CheckContext(); result != CUDA_SUCCESS) return result;
   if (bytes == 0) return CUDA_ERROR_INVALID_VALUE;
   *pointer = std::calloc(1, bytes);
   if (*pointer == nullptr) return CUDA_ERROR_OUT_OF_MEMORY;
-  const std::lock_guard lock(TheDevice().mutex);
-  (*table)[reinterpret_cast<uintptr_t>(*pointer)] = {bytes, CurrentContext()->ordinal};
+  const Block block{bytes, CurrentContext()->ordinal};
+  {
+    const std::lock_guard lock(TheDevice().mutex);
+    (*table)[reinterpret_cast<uintptr_t>(*pointer)] = block;
+  }
+  EmitOperation(kAllocated, *pointer, block, KindOf(table));
   return CUDA_SUCCESS;
 }
 
@@ -235,9 +264,14 @@ CUresult Free(const std::vector<Table*>& tables, void* pointer) {
   if (const CUresult result = CheckContext(); result != CUDA_SUCCESS) return result;
   if (pointer == nullptr) return CUDA_SUCCESS;
   WaitForAll(CurrentContext());
-  const std::lock_guard lock(TheDevice().mutex);
   for (Table* table : tables) {
-    if (table->erase(reinterpret_cast<uintptr_t>(pointer)) == 0) continue;
+    std::unique_lock lock(TheDevice().mutex);
+    const auto found = table->find(reinterpret_cast<uintptr_t>(pointer));
+    if (found == table->end()) continue;
+    const Block block = found->second;
+    table->erase(found);
+    lock.unlock();
+    EmitOperation(kFreed, pointer, block, KindOf(table));
     std::free(pointer);
     return CUDA_SUCCESS;
   }

@@ -194,6 +194,37 @@ CUpti_ActivityMemset4;
 
 typedef XPU_FAKE_RECORD {
   CUpti_ActivityKind kind;
+  uint32_t memoryOperationType;
+  uint32_t memoryKind;
+  uint32_t correlationId;
+  uint64_t address;
+  uint64_t bytes;
+  uint64_t timestamp;
+  uint64_t PC;
+  uint32_t processId;
+  uint32_t deviceId;
+  uint32_t contextId;
+  uint32_t streamId;
+  const char* name;
+  uint32_t isAsync;
+  uint32_t pad1;
+  struct {
+    uint32_t memoryPoolType;
+    uint32_t pad2;
+    uint64_t address;
+    uint64_t releaseThreshold;
+    union {
+      uint64_t size;
+      uint64_t processId;
+    } pool;
+    uint64_t utilizedSize;
+  } memoryPoolConfig;
+  const char* source;
+}
+CUpti_ActivityMemory4;
+
+typedef XPU_FAKE_RECORD {
+  CUpti_ActivityKind kind;
   uint32_t type;
   uint64_t start;
   uint64_t end;

@@ -145,6 +145,9 @@ Summary Summarize(const std::vector<Received>& messages) {
       case wire::MessageKind::kOtherCode:
         ADD_FAILURE() << "stacks were not asked for";
         break;
+      case wire::MessageKind::kNvtx:
+        ADD_FAILURE() << "NVTX was not asked for";
+        break;
       case wire::MessageKind::kCallbackName:
         summary.callback_names.push_back(message.Text<wire::CallbackNameMessage>(
             message.As<wire::CallbackNameMessage>().text_bytes));

@@ -11,7 +11,7 @@ namespace {
 
 std::vector<uint8_t> Ones(size_t size) { return std::vector<uint8_t>(size, 0xff); }
 
-// What cupti_abi_check.cpp asserts against cupti.h must hold without it too.
+// What cupti_records_check.cpp asserts against cupti.h must hold without it too.
 static_assert(sizeof(Kernel) == 216 && offsetof(Kernel, graph_id) == 156);
 static_assert(sizeof(Memcpy) == 96 && sizeof(MemcpyPeer) == 96 && sizeof(Memset) == 88);
 static_assert(sizeof(Synchronization) == 56 && sizeof(GraphTrace) == 56 && sizeof(Overhead) == 56);

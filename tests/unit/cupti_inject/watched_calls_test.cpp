@@ -99,5 +99,19 @@ TEST(IsWatched, NothingElse) {
   EXPECT_FALSE(IsWatched(cupti::kDomainResource, "cuLaunchKernel"));
 }
 
+TEST(AllocatesMemory, AllocationsAndReleases) {
+  for (const char* name : {"cuMemAlloc_v2", "cuMemAllocAsync", "cuMemAllocManaged", "cuMemFree_v2",
+                           "cuMemFreeHost", "cuMemHostAlloc"}) {
+    EXPECT_TRUE(AllocatesMemory(kDriver, name)) << name;
+    EXPECT_FALSE(AllocatesMemory(kRuntime, name)) << name;
+  }
+  for (const char* name : {"cudaMalloc_v3020", "cudaMallocAsync_v11020", "cudaMallocHost_v3020",
+                           "cudaFree_v3020", "cudaFreeHost_v3020", "cudaHostAlloc_v3020"}) {
+    EXPECT_TRUE(AllocatesMemory(kRuntime, name)) << name;
+  }
+  EXPECT_FALSE(AllocatesMemory(kDriver, "cuMemGetInfo_v2"));
+  EXPECT_FALSE(AllocatesMemory(kRuntime, nullptr));
+}
+
 }  // namespace
 }  // namespace xpu::inject

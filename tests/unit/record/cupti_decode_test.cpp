@@ -64,9 +64,11 @@ void CheckFields(uint32_t kind, size_t size, const Places& places) {
       EXPECT_TRUE(name == "instance" || name == "name" || name == "tail" || name == "uuid" ||
                   name == "peer_to_peer" || name == "runtime_correlation_id" ||
                   name.starts_with("source_") || name.starts_with("destination_") ||
-                  name == "copy_count" || name == "is_device_launched")
+                  name == "copy_count" || name == "is_device_launched" || name == "is_async" ||
+                  name == "pool_utilized_bytes")
           << name << " is not checked";
-      EXPECT_EQ(Number(field), name == "peer_to_peer" && kind == 22 ? 1u : 0u) << name;
+      const bool is_set = (name == "peer_to_peer" && kind == 22) || name == "is_async";
+      EXPECT_EQ(Number(field), is_set ? 1u : 0u) << name;
     }
   });
   EXPECT_EQ(checked, places.size());
@@ -230,6 +232,18 @@ TEST(CuptiDecode, Overhead) {
                            {"object_id_1", {16, 4}},
                            {"object_id_2", {20, 4}},
                            {"correlation_id", {40, 4}}});
+  }
+}
+
+TEST(CuptiDecode, MemoryOperation) {
+  for (const size_t size : {112u, 120u, 128u}) {
+    Places fields = {
+        {"time_ns", {32, 8}},        {"operation", {4, 4}},     {"memory_kind", {8, 4}},
+        {"correlation_id", {12, 4}}, {"address", {16, 8}},      {"size_bytes", {24, 8}},
+        {"device_id", {52, 4}},      {"context_id", {56, 4}},   {"stream_id", {60, 4}},
+        {"pool_type", {80, 4}},      {"pool_address", {88, 8}}, {"pool_size_bytes", {104, 8}}};
+    if (size > 112) fields["pool_utilized_bytes"] = {112, 8};
+    CheckFields<MemoryOperation>(49, size, fields);
   }
 }
 

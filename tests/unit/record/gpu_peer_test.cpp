@@ -268,6 +268,53 @@ TEST_F(GpuPeerTest, GraphNodesBecomeEvents) {
   EXPECT_EQ(node.correlation_id, 8u);
 }
 
+TEST_F(GpuPeerTest, NvtxBecomesEvents) {
+  MakePeer();
+  wire::NvtxMessage message{};
+  message.time_ns = 5;
+  message.range = 9;
+  message.payload = 77;
+  message.tid = 4712;
+  message.domain = 2;
+  message.category = 3;
+  message.color = 0xff00ff00;
+  message.kind = wire::NvtxKind::kStart;
+  message.payload_type = 2;
+  message.text_bytes = 4;
+  ASSERT_TRUE(producer_.Send(wire::MessageKind::kNvtx, message, "step", 4));
+  peer_->Drain(*sink_);
+  const EventBatch events = Events();
+  ASSERT_EQ(events.nvtx_events.size(), 1u);
+  const NvtxEvent& event = events.nvtx_events[0];
+  EXPECT_EQ(event.instance.value, kInstance);
+  EXPECT_EQ(event.time_ns, 5u);
+  EXPECT_EQ(event.kind, NvtxKind::kStart);
+  EXPECT_EQ(event.tid, 4712u);
+  EXPECT_EQ(event.domain, 2u);
+  EXPECT_EQ(event.range, 9u);
+  EXPECT_EQ(Text(event.text), "step");
+  EXPECT_EQ(event.category, 3u);
+  EXPECT_EQ(event.color, 0xff00ff00u);
+  EXPECT_EQ(event.payload_type, NvtxPayload::kInt64);
+  EXPECT_EQ(event.payload, 77u);
+}
+
+TEST_F(GpuPeerTest, NvtxThatMakesNoSenseIsCounted) {
+  MakePeer();
+  wire::NvtxMessage message{};
+  message.kind = static_cast<wire::NvtxKind>(8);
+  ASSERT_TRUE(producer_.Send(wire::MessageKind::kNvtx, message));
+  message.kind = wire::NvtxKind::kMark;
+  message.payload_type = 7;
+  ASSERT_TRUE(producer_.Send(wire::MessageKind::kNvtx, message));
+  message.payload_type = 0;
+  message.text_bytes = 100;
+  ASSERT_TRUE(producer_.Send(wire::MessageKind::kNvtx, message, "short", 5));
+  peer_->Drain(*sink_);
+  EXPECT_EQ(Lost(LossKind::kWireInvalid), 3u);
+  EXPECT_EQ(Events().nvtx_events.size(), 0u);
+}
+
 TEST_F(GpuPeerTest, FinishedProcessOwesNothing) {
   MakePeer();
   SendCallbackName(307, "cuLaunchKernel");

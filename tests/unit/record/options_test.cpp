@@ -118,5 +118,36 @@ TEST(Options, HelpAndVersionAreAnswers) {
 
 TEST(Options, CheckNeedsNoProgram) { EXPECT_TRUE(Good({"--check"}).check); }
 
+TEST(Options, EventsAndTheirPeriods) {
+  const RecordOptions options =
+      Good({"-e", "cycles/period=7/,cs", "-e", "cpu-clock:u", "-c", "50", "app"});
+  ASSERT_EQ(options.cpu_events.size(), 3u);
+  EXPECT_EQ(options.cpu_events[0].name, "cycles");
+  EXPECT_EQ(options.cpu_events[0].period, 7u);
+  EXPECT_EQ(options.cpu_events[1].name, "cs");
+  EXPECT_EQ(options.cpu_events[1].period, 50u);
+  EXPECT_EQ(options.cpu_events[2].name, "cpu-clock:u");
+  EXPECT_EQ(options.command, Words{"app"});
+  const RecordOptions others = Good({"app"});
+  ASSERT_EQ(others.cpu_events.size(), 1u);
+  EXPECT_EQ(others.cpu_events[0].name, "cpu-clock");
+  EXPECT_EQ(others.cpu_events[0].period, 0u);
+  EXPECT_EQ(Bad({"--gpu-only", "-e", "cs", "app"}),
+            "--gpu-only takes no CPU samples: it excludes --event");
+  EXPECT_NE(Bad({"-c", "5", "-F", "99", "app"}), "accepted");
+  EXPECT_NE(Bad({"-c", "0", "app"}), "accepted");
+}
+
+TEST(Options, ProbesInTheirOrderOfKinds) {
+  const RecordOptions options =
+      Good({"--uprobe", "libc:malloc", "--uprobe=./a:b+4", "--uretprobe", "libc:malloc", "--kprobe",
+            "f", "--kretprobe", "f", "--tracepoint", "sched:sched_switch", "app", "x"});
+  std::vector<std::string> probes;
+  for (const UserProbe& probe : options.probes) probes.push_back(probe.Text());
+  EXPECT_EQ(probes, (Words{"uprobe libc:malloc", "uprobe ./a:b+0x4", "uretprobe libc:malloc",
+                           "kprobe f", "kretprobe f", "tracepoint sched:sched_switch"}));
+  EXPECT_EQ(options.command, (Words{"app", "x"}));
+}
+
 }  // namespace
 }  // namespace xpu

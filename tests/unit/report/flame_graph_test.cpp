@@ -65,7 +65,8 @@ TEST_F(FlameGraphTest, TheTreeInColumns) {
   Analysis analysis(builder_.Build());
   EXPECT_EQ(Data(analysis),
             "{\"title\":\"./app \\u003c/script>\",\"command\":\"./app \\u003c/script>\","
-            "\"host\":\"box\",\"mode\":\"merge\",\"startMs\":1700000000123,\"durationNs\":5000,\n"
+            "\"host\":\"box\",\"mode\":\"merge\",\"unit\":\"ns\",\"startMs\":1700000000123,"
+            "\"durationNs\":5000,\n"
             "\"losses\":[],\n"
             "\"modules\":[\"app\"],\n"
             "\"frames\":{\"name\":[\"app\",\"forward\",\"main\",\"cudaLaunchKernel\","

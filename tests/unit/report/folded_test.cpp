@@ -179,10 +179,11 @@ TEST_F(FoldedTest, LaunchesSeenByProbes) {
             "  hint: --mode merge shows launches\n");
   const std::string summary =
       test::Written([&](Output& output) { WriteSummary(analysis, KernelNames::kFull, output); });
-  EXPECT_NE(summary.find(
-                "\nlaunches  3 seen by probes, 1 failed, matched by time: no GPU times (recorded\n"
-                "          without injection)\n"),
-            std::string::npos);
+  EXPECT_NE(
+      summary.find(
+          "\nlaunches  3 seen by probes, 1 failed, matched by nesting: no GPU times (recorded\n"
+          "          without injection)\n"),
+      std::string::npos);
   EXPECT_EQ(summary.find("pending"), std::string::npos);
 }
 

@@ -6,6 +6,7 @@
 
 #include "format/fields.h"
 #include "report/ledger.h"
+#include "report/thin.h"
 #include "report/top_tables.h"
 #include "tests/unit/report/model_builder.h"
 #include "tests/unit/report/report_testing.h"
@@ -66,15 +67,20 @@ void Fill(std::vector<Event>& list, size_t count, RandomFields fields) {
   for (Event& event : list) VisitFields(event, fields);
 }
 
-class HostileTest : public testing::TestWithParam<uint64_t> {};
+class HostileTest : public testing::TestWithParam<uint64_t> {
+ protected:
+  static Model AnyEvents() {
+    std::mt19937_64 random(GetParam());
+    test::ModelBuilder builder;
+    VisitLists(builder.events, [&](std::string_view, auto& list) {
+      Fill(list, 1 + random() % 60, RandomFields(random, builder));
+    });
+    return builder.Build();
+  }
+};
 
 TEST_P(HostileTest, EveryViewOfAnyEvents) {
-  std::mt19937_64 random(GetParam());
-  test::ModelBuilder builder;
-  VisitLists(builder.events, [&](std::string_view, auto& list) {
-    Fill(list, 1 + random() % 60, RandomFields(random, builder));
-  });
-  Analysis analysis(builder.Build());
+  Analysis analysis(AnyEvents());
   for (const MergeMode mode : {MergeMode::kMerge, MergeMode::kGpu, MergeMode::kCpu}) {
     for (const TimeUnit unit :
          {TimeUnit::kNanoseconds, TimeUnit::kMicroseconds, TimeUnit::kSamples}) {
@@ -114,6 +120,24 @@ TEST_P(HostileTest, EveryViewOfAnyEvents) {
   const Correlation::Counts& counts = analysis.correlation.counts;
   EXPECT_EQ(counts.launches_seen,
             counts.launches_matched + counts.launches_pending + counts.launches_lost);
+}
+
+TEST_P(HostileTest, EveryWayToCorrelateThinnedOut) {
+  for (const CorrelateBy by : {CorrelateBy::kId, CorrelateBy::kNesting, CorrelateBy::kTime}) {
+    Analysis analysis(AnyEvents(), {}, {.by = by});
+    for (const uint64_t rate : {1, 3, 1'000'000}) {
+      ThinOut(rate, analysis);
+      test::Folded(analysis, {.merge = {}, .unit = TimeUnit::kNanoseconds});
+      std::string notes;
+      const auto written = test::Written([&](Output& output) {
+        WriteSummary(analysis, KernelNames::kFull, output);
+        WriteTop(analysis, {.rows = 0, .table = {}, .sort = {}, .is_thinned = rate > 1}, output);
+        WriteChromeTrace(analysis, {}, output, notes);
+        WriteScript(analysis, {}, output);
+      });
+      EXPECT_FALSE(written.empty());
+    }
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Seeds, HostileTest, testing::Range<uint64_t>(0, 40));

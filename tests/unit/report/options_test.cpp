@@ -182,5 +182,41 @@ TEST(Options, HelpFitsAScreen) {
   EXPECT_TRUE(std::get<Help>(Parse({"--version"}).value()).text.starts_with("xpu-report "));
 }
 
+TEST(Options, Import) {
+  const ReportOptions options = Good({"--import", "cupti-text", "trace.txt", "-o", "out.xpu"});
+  EXPECT_EQ(options.view, View::kImport);
+  EXPECT_EQ(options.captures, std::vector<std::string>{"trace.txt"});
+  EXPECT_EQ(Bad({"--import", "nsys", "trace.txt", "-o", "out.xpu"}),
+            "--import: 'nsys' is none of cupti-text");
+  EXPECT_EQ(Bad({"--import", "cupti-text", "-o", "out.xpu"}),
+            "--import: takes the name of one file");
+  EXPECT_EQ(Bad({"--import", "cupti-text", "trace.txt"}),
+            "--import: -o says which capture to write");
+  EXPECT_EQ(Bad({"--import=cupti-text", "trace.txt", "-o", "x", "--pid", "1"}),
+            "--pid does not go with --import");
+}
+
+TEST(Options, Correlate) {
+  EXPECT_EQ(Good({}).correlate.by, CorrelateBy::kAuto);
+  EXPECT_EQ(Good({"--correlate", "time:5ms", "--top"}).correlate.window_ns, 5'000'000u);
+  EXPECT_EQ(Bad({"--correlate=x"}),
+            "--correlate: 'x' is none of auto, id, nesting, time, time:WINDOW");
+  EXPECT_EQ(Bad({"--dump", "--correlate=id"}), "--correlate does not go with --dump");
+}
+
+TEST(Options, Sample) {
+  EXPECT_EQ(Good({}).sample_rate, 1u);
+  EXPECT_FALSE(Good({"--top"}).top.is_thinned);
+  const ReportOptions options = Good({"--top", "--sample", "1/8"});
+  EXPECT_EQ(options.sample_rate, 8u);
+  EXPECT_TRUE(options.top.is_thinned);
+  EXPECT_EQ(Bad({"--top", "--sample=8"}), "--sample: '8' is no part as in 1/10");
+  EXPECT_EQ(Bad({"--folded", "--mode=idle", "--sample=1/8"}),
+            "--sample: modes idle and probe need every event");
+  EXPECT_EQ(Bad({"--sample=1/8"}),
+            "--sample is an option of --folded and --flamegraph and --chrome-trace and --top and "
+            "--script");
+}
+
 }  // namespace
 }  // namespace xpu

@@ -117,7 +117,7 @@ TEST_F(ProbeLaunchesTest, BecomeLaunchesOfTheirOwn) {
   EXPECT_EQ(ApiNameOf(ApiNames(model_), outer), "cudaLaunchKernel");
   EXPECT_EQ(outer.domain, ApiDomain::kRuntime);
   EXPECT_EQ(outer.stack_match, MatchKind::kByNesting);
-  EXPECT_EQ(MatchText(outer.stack_match), "by time");
+  EXPECT_EQ(MatchText(outer.stack_match), "by nesting");
   EXPECT_EQ(model_.tables->Node(outer.stack).frame.address, 0x10u);
   EXPECT_EQ(outer.pid, 7u);
   EXPECT_EQ(outer.tid, 7u);

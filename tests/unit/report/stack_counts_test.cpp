@@ -78,5 +78,15 @@ TEST(StackCounts, ProbesCountAtTheEntryOnly) {
             "50.0 % of 2 CUDA calls reach their outermost frame (unwind tables)");
 }
 
+TEST(StackCounts, ProbesThatTheUserAskedForAreNoCalls) {
+  EventBatch events = Recorded(CallGraph::kTables, LaunchStackSource::kNone);
+  events.probes.emplace_back().probe = 7;
+  Add(events.probe_hits, 1, kWhole);
+  events.probe_hits.back().probe = 7;
+  events.probe_hits.back().is_return = true;
+  EXPECT_EQ(StackCountsText(events),
+            "100 % of 1 hits of probes reach their outermost frame (unwind tables)");
+}
+
 }  // namespace
 }  // namespace xpu

@@ -1,0 +1,178 @@
+#include "record/probe_places.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <set>
+#include <string_view>
+#include <system_error>
+
+#include <cxxabi.h>
+
+#include "format/base/file.h"
+#include "format/base/text.h"
+#include "record/gpu_source.h"
+#include "record/loader_cache.h"
+#include "record/probe_functions.h"
+#include "record/probe_libraries.h"
+
+namespace xpu {
+namespace {
+
+namespace fs = std::filesystem;
+
+// The name itself, or without a version: "libc" for "libc.so.6".
+bool IsNamed(std::string_view file, const std::string& name) {
+  if (file == name) return true;
+  return name.find(".so") == std::string::npos && file.starts_with(name + ".so");
+}
+
+std::string InFolder(const std::string& folder, const std::string& name) {
+  std::error_code failed;
+  if (fs::is_regular_file(folder + "/" + name, failed)) return folder + "/" + name;
+  if (name.find(".so") != std::string::npos) return {};
+  std::set<std::string> found;  // the same one every time
+  fs::directory_iterator entry(folder, failed);
+  for (; !failed && entry != fs::directory_iterator(); entry.increment(failed)) {
+    if (IsNamed(entry->path().filename().native(), name)) found.insert(entry->path().native());
+  }
+  return found.empty() ? std::string() : *found.begin();
+}
+
+std::string InLoaderCache(const std::string& name) {
+  auto cache = ReadFile(kLoaderCache);
+  if (!cache.ok()) return {};
+  std::string found;
+  for (const auto& [library, path] : LibrariesOfLoaderCache(*cache)) {
+    if (IsNamed(library, name) && (found.empty() || path < found)) found = path;
+  }
+  return found;
+}
+
+std::string Demangled(std::string_view symbol) {
+  if (!symbol.starts_with("_Z")) return {};
+  int status = 0;
+  const std::unique_ptr<char, decltype(&std::free)> name(
+      abi::__cxa_demangle(std::string(symbol).c_str(), nullptr, nullptr, &status), &std::free);
+  return name == nullptr ? std::string() : name.get();
+}
+
+// "ns::f(int)" is the function "ns::f".
+bool IsWhole(const std::string& demangled, const std::string& name) {
+  return demangled.size() == name.size() || demangled[name.size()] == '(';
+}
+
+using Functions = std::map<std::string_view, std::set<uint64_t>>;  // entries by symbol
+
+Functions FunctionsOf(const ElfImage& image) {
+  Functions functions;
+  for (const ElfSymbol& symbol : image.CodeSymbols()) {
+    if (symbol.is_function && !symbol.name.empty()) {
+      functions[symbol.name].insert(symbol.link_address);
+    }
+  }
+  return functions;
+}
+
+// The symbols whose demangled names begin with `name`; where some are all of it, only these.
+std::map<std::string, std::string_view> FindDemangled(const Functions& functions,
+                                                      const std::string& name) {
+  std::map<std::string, std::string_view> whole, begin;
+  for (const auto& [symbol, entries] : functions) {
+    const std::string demangled = Demangled(symbol);
+    if (demangled.empty() || !demangled.starts_with(name)) continue;
+    (IsWhole(demangled, name) ? whole : begin).emplace(demangled, symbol);
+  }
+  return whole.empty() ? begin : whole;
+}
+
+Result<std::string_view> FindSymbol(const Functions& functions, const UserProbe& probe,
+                                    const std::string& path) {
+  if (const auto found = functions.find(probe.function); found != functions.end()) {
+    return found->first;
+  }
+  const auto demangled = FindDemangled(functions, probe.function);
+  if (demangled.size() == 1) return demangled.begin()->second;
+  if (demangled.empty()) {
+    return Error{
+        ErrorKind::kNotFound, Format("{}: {} has no function of this name", probe.Text(), path),
+        Format("nm -C {} lists them; a function that is inlined everywhere is none", path)};
+  }
+  std::string names;
+  for (const auto& [name, symbol] : demangled) {
+    AppendFormat(names, "{}{}", names.empty() ? "" : ", ", symbol);
+    if (names.size() > 300) break;
+  }
+  return Error{ErrorKind::kUsage,
+               Format("{}: {} functions of {} begin so", probe.Text(), demangled.size(), path),
+               "one of " + names};
+}
+
+// Which instructions the kernel carries out by itself: pushes, nops, jumps and calls.
+bool IsEmulated(std::span<const std::byte> code) {
+  const auto at = [&](size_t i) { return i < code.size() ? std::to_integer<int>(code[i]) : -1; };
+  const auto is_push = [](int byte) { return byte >= 0x50 && byte <= 0x57; };
+  const int first = at(0);
+  if (is_push(first) || (first == 0x41 && is_push(at(1)))) return true;
+  if (first == 0x90 || first == 0xe8 || first == 0xe9 || first == 0xeb) return true;
+  if (first >= 0x70 && first <= 0x7f) return true;
+  if (first != 0x0f) return false;
+  return (at(1) >= 0x80 && at(1) <= 0x8f) || at(1) == 0x1f;
+}
+
+Result<std::string> RealPath(const std::string& path, const std::string& name) {
+  std::error_code failed;
+  const fs::path real = fs::canonical(path, failed);
+  if (failed) return SystemError(name, failed.value());
+  if (!fs::is_regular_file(real, failed)) {
+    return Error{ErrorKind::kNotFound, Format("{}: is no file", name), {}};
+  }
+  return real.native();
+}
+
+}  // namespace
+
+Result<std::string> FindLibrary(const std::string& name, const std::string& program,
+                                const std::vector<std::string>& environment) {
+  if (name.find('/') != std::string::npos) return RealPath(name, name);
+  const std::string found =
+      FindProgram(program, FindVariable(environment, "PATH").value_or("/bin:/usr/bin"));
+  if (!found.empty() && fs::path(program).filename() == name) return RealPath(found, name);
+  const std::string library_path = FindVariable(environment, "LD_LIBRARY_PATH").value_or("");
+  for (const std::string& folder : LoaderFolders(found, library_path)) {
+    if (const std::string path = InFolder(folder, name); !path.empty()) return RealPath(path, name);
+  }
+  if (const std::string path = InLoaderCache(name); !path.empty()) return RealPath(path, name);
+  for (const std::string& folder : StandardFolders()) {
+    if (const std::string path = InFolder(folder, name); !path.empty()) return RealPath(path, name);
+  }
+  return Error{ErrorKind::kNotFound,
+               Format("{}: no library of this name is where the loader looks", name),
+               "give its path"};
+}
+
+Result<ProbePlace> FindProbePlace(const ElfImage& image, const UserProbe& probe,
+                                  const std::string& path) {
+  const Functions functions = FunctionsOf(image);
+  XPU_ASSIGN_OR_RETURN(const std::string_view symbol, FindSymbol(functions, probe, path));
+  ProbePlace place;
+  place.function = symbol;
+  for (const uint64_t entry : functions.at(symbol)) {
+    auto offset = image.FileOffsetOf(entry);
+    if (!offset) continue;
+    offset = probe.offset == 0 ? PlaceBehindEndbr64(image, *offset) : *offset + probe.offset;
+    place.file_offsets.push_back(*offset);
+    constexpr uint64_t kLongestNeeded = 2;
+    place.is_slow = place.is_slow || !IsEmulated(image.BytesAt(*offset, kLongestNeeded));
+  }
+  if (place.file_offsets.empty()) {
+    return Error{ErrorKind::kNotFound, Format("{}: {} does not hold its code", probe.Text(), path),
+                 "is it a file of debug information only?"};
+  }
+  return place;
+}
+
+}  // namespace xpu

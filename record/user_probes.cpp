@@ -1,0 +1,96 @@
+#include "record/user_probes.h"
+
+#include <charconv>
+#include <optional>
+
+#include "format/base/text.h"
+
+namespace xpu {
+namespace {
+
+std::string_view OptionName(ProbeKind kind) {
+  switch (kind) {
+    case ProbeKind::kUprobe:
+      return "uprobe";
+    case ProbeKind::kUretprobe:
+      return "uretprobe";
+    case ProbeKind::kKprobe:
+      return "kprobe";
+    case ProbeKind::kKretprobe:
+      return "kretprobe";
+    case ProbeKind::kTracepoint:
+      return "tracepoint";
+  }
+  return "probe";
+}
+
+std::string_view FormOf(ProbeKind kind) {
+  switch (kind) {
+    case ProbeKind::kUprobe:
+      return "LIBRARY:FUNCTION or LIBRARY:FUNCTION+OFFSET";
+    case ProbeKind::kUretprobe:
+      return "LIBRARY:FUNCTION";
+    case ProbeKind::kKprobe:
+      return "FUNCTION or FUNCTION+OFFSET";
+    case ProbeKind::kKretprobe:
+      return "FUNCTION";
+    case ProbeKind::kTracepoint:
+      return "CATEGORY:NAME";
+  }
+  return {};
+}
+
+Error UsageError(ProbeKind kind, std::string_view text) {
+  return Error{ErrorKind::kUsage, Format("--{} {}: takes {}", OptionName(kind), text, FormOf(kind)),
+               "xpu-record(1) has examples"};
+}
+
+std::optional<uint64_t> ParseOffset(std::string_view text) {
+  const bool is_hexadecimal = text.starts_with("0x");
+  if (is_hexadecimal) text.remove_prefix(2);
+  uint64_t value = 0;
+  const auto [stop, error] =
+      std::from_chars(text.data(), text.data() + text.size(), value, is_hexadecimal ? 16 : 10);
+  if (error != std::errc() || stop != text.data() + text.size()) return std::nullopt;
+  return value;
+}
+
+// What is behind a '+' and no number belongs to the name: "operator+".
+void TakeOffset(UserProbe& probe) {
+  const size_t plus = probe.function.rfind('+');
+  if (plus == std::string::npos) return;
+  const auto offset = ParseOffset(std::string_view(probe.function).substr(plus + 1));
+  if (!offset) return;
+  probe.offset = *offset;
+  probe.function.resize(plus);
+}
+
+}  // namespace
+
+std::string UserProbe::Text() const {
+  std::string text = Format("{} ", OptionName(kind));
+  if (!library.empty()) AppendFormat(text, "{}:", library);
+  text += function;
+  if (offset != 0) AppendFormat(text, "+{:#x}", offset);
+  return text;
+}
+
+Result<UserProbe> ParseUserProbe(ProbeKind kind, std::string_view text) {
+  UserProbe probe;
+  probe.kind = kind;
+  probe.function = text;
+  const size_t colon = text.find(':');
+  if (probe.is_in_program() || kind == ProbeKind::kTracepoint) {
+    if (colon == 0 || colon == std::string_view::npos) return UsageError(kind, text);
+  }
+  if (probe.is_in_program()) {
+    probe.library = text.substr(0, colon);
+    probe.function.erase(0, colon + 1);
+  }
+  if (kind != ProbeKind::kTracepoint) TakeOffset(probe);
+  if (probe.function.empty() || probe.function.ends_with(':')) return UsageError(kind, text);
+  if (probe.is_return() && probe.offset != 0) return UsageError(kind, text);
+  return probe;
+}
+
+}  // namespace xpu

@@ -1,0 +1,29 @@
+// Probes that the user asks for, as the command line names them.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "format/base/result.h"
+#include "format/events.h"
+
+namespace xpu {
+
+struct UserProbe {
+  ProbeKind kind = ProbeKind::kUprobe;
+  std::string library;   // of uprobes: a path or the name by which the loader finds it
+  std::string function;  // of a tracepoint "sched:sched_switch"
+  uint64_t offset = 0;   // from the begin of the function
+
+  bool is_in_program() const { return kind == ProbeKind::kUprobe || kind == ProbeKind::kUretprobe; }
+  bool is_return() const { return kind == ProbeKind::kUretprobe || kind == ProbeKind::kKretprobe; }
+  // "uprobe libc.so.6:malloc+0x4"
+  std::string Text() const;
+};
+
+// "libc.so.6:malloc", "./app:ns::step+0x10", "do_sys_openat2", "sched:sched_switch". Errors are of
+// ErrorKind::kUsage.
+Result<UserProbe> ParseUserProbe(ProbeKind kind, std::string_view text);
+
+}  // namespace xpu

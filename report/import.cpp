@@ -1,0 +1,70 @@
+#include "report/import.h"
+
+#include <cerrno>
+#include <string_view>
+#include <utility>
+
+#include <fcntl.h>
+
+#include "format/base/file.h"
+#include "format/base/text.h"
+#include "format/writer.h"
+#include "report/import_capture.h"
+#include "report/import_trace.h"
+
+namespace xpu {
+namespace {
+
+constexpr size_t kMaxShownLine = 60;
+
+// "RUNTIME [ 1, ..." of a line that may be long or hold any byte.
+std::string Shown(std::string_view line) {
+  std::string shown;
+  for (const char c : line.substr(0, kMaxShownLine)) {
+    shown += c >= ' ' && c <= '~' ? c : (c == '\t' ? ' ' : '?');
+  }
+  return line.size() > kMaxShownLine ? shown + "..." : shown;
+}
+
+std::string WhatWasRead(const ImportedTrace& trace) {
+  return Format("{} kernels, {} copies and sets, {} API calls, {} memory operations, {} markers",
+                trace.kernels.size(), trace.memcpys.size() + trace.memsets.size(),
+                trace.calls.size(), trace.memory_operations.size(), trace.markers.size());
+}
+
+std::string UnknownLines(const ImportedTrace& trace) {
+  if (trace.unknown_lines == 0) return {};
+  return Format("lines of no record that is read: {}, the first is line {}: {}\n",
+                trace.unknown_lines, trace.first_unknown_number, Shown(trace.first_unknown));
+}
+
+}  // namespace
+
+bool IsImported(const Model& model, const RecordingInfo& info) {
+  return model.Text(info.settings).starts_with("--import ");
+}
+
+Result<std::string> ImportCuptiText(const std::string& path, const std::string& output) {
+  XPU_ASSIGN_OR_RETURN(const FileBytes file, FileBytes::Open(path == "-" ? "/dev/stdin" : path));
+  const auto bytes = file.bytes();
+  ImportedTrace trace = ParseCuptiText({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+  if (trace.is_empty()) {
+    return Error{
+        ErrorKind::kInvalid,
+        Format("{}: has no activity record that is read ({} lines)", path, trace.unknown_lines),
+        "it should hold what CUPTI's sample activity_trace_async prints"};
+  }
+  const uint64_t inner_calls = DropInnerCalls(trace.calls);
+  UniqueFd fd(::open(output.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
+  if (!fd) return SystemError(Format("{}: cannot write", output), errno);
+  XPU_ASSIGN_OR_RETURN(CaptureWriter writer, CaptureWriter::Create(std::move(fd), output));
+  XPU_RETURN_IF_ERROR(WriteImported(trace, path, writer));
+  XPU_RETURN_IF_ERROR(writer.Close());
+  std::string notes = Format("{}: {}\n", output, WhatWasRead(trace));
+  if (inner_calls > 0) {
+    AppendFormat(notes, "driver calls that are part of runtime calls: {}\n", inner_calls);
+  }
+  return notes + UnknownLines(trace);
+}
+
+}  // namespace xpu

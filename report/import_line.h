@@ -1,0 +1,77 @@
+// One line of a printed trace, taken apart without knowing which record it is of.
+//
+//   KIND WORD "quoted" [ 100, 250 ] duration 150, size 4096, srcKind PAGEABLE, grid [ 1, 2, 3 ]
+//
+// Versions of CUPTI's samples write times as [ 100, 250 ] or [ 100 - 250 ], fields as `name value`,
+// `name=value` or `name: value`. Texts point into the line.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <initializer_list>
+#include <optional>
+#include <string_view>
+
+namespace xpu {
+
+// Without spaces at the ends.
+std::string_view Trimmed(std::string_view text);
+// Decimal or 0x..., behind spaces; a negative one as its two's complement.
+std::optional<uint64_t> LeadingNumber(std::string_view text);
+
+class TraceLine {
+ public:
+  explicit TraceLine(std::string_view line);
+
+  std::string_view text() const { return text_; }
+  bool is_empty() const;
+  // Further lines of a record are indented, or go on with a comma.
+  bool goes_on() const {
+    return !text_.empty() && (text_[0] == ' ' || text_[0] == '\t' || text_[0] == ',');
+  }
+  // "CONCURRENT_KERNEL"; of text that is no record perhaps any word.
+  std::string_view kind() const { return kind_; }
+  bool looks_like_record() const;
+
+  struct Times {
+    uint64_t start_ns = 0;
+    uint64_t end_ns = 0;  // as start_ns where only one time is given
+  };
+  // Of the first brackets of the line.
+  std::optional<Times> times() const { return times_; }
+
+  // Between the first and the last quotation mark: names of kernels hold anything.
+  std::string_view quoted() const { return quoted_; }
+  // Between the kind and what comes next: "HtoD" of older MEMCPY lines, the kind of OVERHEAD.
+  std::string_view word() const { return word_; }
+  // What is behind the times and the quotation, or of a further line all of it.
+  std::string_view fields() const { return fields_; }
+
+  // The first of these fields that is there, in fields() or word(). Negative numbers as their two's
+  // complement.
+  std::optional<uint64_t> Number(std::initializer_list<std::string_view> names) const;
+  // 0 when it is not there or too large.
+  uint32_t Number32(std::initializer_list<std::string_view> names) const;
+  uint64_t Number64(std::initializer_list<std::string_view> names) const {
+    return Number(names).value_or(0);
+  }
+  // Up to a space or comma; empty: not there.
+  std::string_view Word(std::string_view name) const;
+  // "grid [ 1, 2, 3 ]"
+  std::optional<std::array<uint32_t, 3>> Triple(std::string_view name) const;
+
+ private:
+  void TakeTimesAt(size_t bracket);
+  void TakeQuoted();
+  std::optional<std::string_view> ValueOf(std::string_view name) const;
+
+  std::string_view text_;
+  std::string_view kind_;
+  std::string_view quoted_;
+  std::string_view word_;
+  std::string_view fields_;
+  std::optional<Times> times_;
+};
+
+}  // namespace xpu

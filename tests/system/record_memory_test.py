@@ -1,0 +1,52 @@
+"""--gpu-memory: what was allocated and freed, by whom, the most at once, and what stayed."""
+
+import json
+import subprocess
+
+from record_gpu_test import record
+from xpu_testing import Workspace, expect, find, main, require_recording, workload
+
+ALLOCATED, FREED = 1, 2
+DEVICE = 3
+
+
+def test_allocations_and_frees():
+    require_recording()
+    with Workspace() as work:
+        record(work, "--gpu-memory", workload("transformer"))
+        capture = work.capture()
+        expect("losses", capture.losses(), {})
+        operations = capture.memory_operations
+        allocated = [o for o in operations if o["operation"] == ALLOCATED]
+        freed = [o for o in operations if o["operation"] == FREED]
+        expect("freed addresses", sorted(o["address"] for o in freed),
+               sorted(o["address"] for o in allocated))
+        stacks = {(s["instance"], s["correlation_id"]) for s in capture.launch_stacks}
+        expect("operations without a stack",
+               [o for o in operations if (o["instance"], o["correlation_id"]) not in stacks], [])
+        now = peak = 0
+        for operation in operations:
+            if operation["memory_kind"] == DEVICE:
+                now += operation["size_bytes"] * (1 if operation["operation"] == ALLOCATED else -1)
+                peak = max(peak, now)
+        shown = subprocess.run(
+            [find("report/xpu-report"), "--top", "--table", "gpu_mem_alloc_sum", "-n", "0",
+             "--format", "json", work.file("capture.xpu")], capture_output=True, text=True,
+            check=True)
+        rows = json.loads(shown.stdout)["gpu_mem_alloc_sum"]
+        expect("count", sum(r["Count"] for r in rows), len(allocated))
+        expect("peak", round(sum(r["Peak (MB)"] for r in rows), 3), round(peak / 1e6, 3))
+        expect("not freed", sum(r["Not Freed"] for r in rows), 0)
+        expect("calls", {r["Path"].split(" > ")[-1] for r in rows},
+               {"cudaMalloc", "cudaMallocHost"})
+
+
+def test_only_on_request():
+    require_recording()
+    with Workspace() as work:
+        record(work, workload("transformer"))
+        expect("operations", work.capture().memory_operations, [])
+
+
+if __name__ == "__main__":
+    main(globals())

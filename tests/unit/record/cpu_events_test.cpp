@@ -1,0 +1,65 @@
+#include "record/cpu_events.h"
+
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+#include <linux/perf_event.h>
+
+namespace xpu {
+namespace {
+
+std::vector<CpuEvent> Good(std::string_view list) {
+  auto events = ParseCpuEvents(list);
+  EXPECT_TRUE(events.ok()) << events.error().message;
+  return events.ok() ? *events : std::vector<CpuEvent>();
+}
+
+std::string Bad(std::string_view list) {
+  auto events = ParseCpuEvents(list);
+  if (events.ok()) return "accepted";
+  EXPECT_EQ(events.error().kind, ErrorKind::kUsage);
+  return events.error().message;
+}
+
+TEST(CpuEvents, Names) {
+  const std::vector<CpuEvent> events = Good("cpu-clock,cs,cycles,r01c2");
+  ASSERT_EQ(events.size(), 4u);
+  EXPECT_TRUE(events[0].is_clock);
+  EXPECT_EQ(events[1].name, "cs");
+  EXPECT_EQ(events[1].type, PERF_TYPE_SOFTWARE);
+  EXPECT_EQ(events[1].config, PERF_COUNT_SW_CONTEXT_SWITCHES);
+  EXPECT_FALSE(events[1].is_clock);
+  EXPECT_EQ(events[2].type, PERF_TYPE_HARDWARE);
+  EXPECT_EQ(events[2].config, PERF_COUNT_HW_CPU_CYCLES);
+  EXPECT_FALSE(events[2].is_clock);
+  EXPECT_EQ(events[3].type, PERF_TYPE_RAW);
+  EXPECT_EQ(events[3].config, 0x1c2u);
+}
+
+TEST(CpuEvents, ModifiersAndPeriods) {
+  const std::vector<CpuEvent> events =
+      Good("page-faults:u,page-faults:k,page-faults:uk,instructions/period=1000/u");
+  ASSERT_EQ(events.size(), 4u);
+  EXPECT_TRUE(events[0].exclude_kernel && !events[0].exclude_user);
+  EXPECT_TRUE(events[1].exclude_user && !events[1].exclude_kernel);
+  EXPECT_FALSE(events[2].exclude_user || events[2].exclude_kernel);
+  EXPECT_EQ(events[3].period, 1000u);
+  EXPECT_EQ(events[3].name, "instructions:u");
+  EXPECT_TRUE(events[3].exclude_kernel);
+}
+
+TEST(CpuEvents, WhatMakesNoSense) {
+  EXPECT_EQ(Bad("foo"), "-e foo: no event of the name 'foo' is known");
+  EXPECT_EQ(Bad(""), "-e : no event of the name '' is known");
+  EXPECT_EQ(Bad("cycles,"), "-e : no event of the name '' is known");
+  EXPECT_EQ(Bad("rxyz"), "-e rxyz: no event of the name 'rxyz' is known");
+  EXPECT_EQ(Bad("cycles:p"), "-e cycles:p: modifiers are u (user code) and k (the kernel)");
+  for (const char* text : {"cycles/", "cycles/period=/", "cycles/period=0/", "cycles/freq=1/",
+                           "cycles/period=18446744073709551615/"}) {
+    EXPECT_EQ(Bad(text), std::string("-e ") + text + ": between the slashes belongs period=N");
+  }
+}
+
+}  // namespace
+}  // namespace xpu

@@ -1,0 +1,101 @@
+#include "record/user_probes.h"
+
+#include <fstream>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "record/probe_places.h"
+#include "tests/unit/symbolize/elf_builder.h"
+
+namespace xpu {
+namespace {
+
+using test::ElfBuilder;
+using test::TempFolder;
+
+std::string Read(ProbeKind kind, std::string_view text) {
+  auto probe = ParseUserProbe(kind, text);
+  return probe.ok() ? probe->Text() : probe.error().message;
+}
+
+TEST(UserProbes, Words) {
+  EXPECT_EQ(Read(ProbeKind::kUprobe, "libc.so.6:malloc"), "uprobe libc.so.6:malloc");
+  EXPECT_EQ(Read(ProbeKind::kUprobe, "./app:ns::f+16"), "uprobe ./app:ns::f+0x10");
+  EXPECT_EQ(Read(ProbeKind::kUprobe, "./app:ns::operator+"), "uprobe ./app:ns::operator+");
+  EXPECT_EQ(Read(ProbeKind::kUretprobe, "libc:free"), "uretprobe libc:free");
+  EXPECT_EQ(Read(ProbeKind::kKprobe, "do_exit+0x4"), "kprobe do_exit+0x4");
+  EXPECT_EQ(Read(ProbeKind::kKretprobe, "do_exit"), "kretprobe do_exit");
+  EXPECT_EQ(Read(ProbeKind::kTracepoint, "sched:sched_switch"), "tracepoint sched:sched_switch");
+}
+
+TEST(UserProbes, WhatMakesNoSense) {
+  EXPECT_EQ(Read(ProbeKind::kUprobe, "malloc"),
+            "--uprobe malloc: takes LIBRARY:FUNCTION or LIBRARY:FUNCTION+OFFSET");
+  EXPECT_EQ(Read(ProbeKind::kUprobe, ":f"),
+            "--uprobe :f: takes LIBRARY:FUNCTION or LIBRARY:FUNCTION+OFFSET");
+  EXPECT_EQ(Read(ProbeKind::kUretprobe, "libc:"), "--uretprobe libc:: takes LIBRARY:FUNCTION");
+  EXPECT_EQ(Read(ProbeKind::kUretprobe, "libc:f+4"),
+            "--uretprobe libc:f+4: takes LIBRARY:FUNCTION");
+  EXPECT_EQ(Read(ProbeKind::kKprobe, ""), "--kprobe : takes FUNCTION or FUNCTION+OFFSET");
+  EXPECT_EQ(Read(ProbeKind::kTracepoint, "sched"), "--tracepoint sched: takes CATEGORY:NAME");
+}
+
+// Offsets within the text, or the error.
+std::string Place(const std::string& bytes, std::string_view text, bool* is_slow = nullptr) {
+  auto image = ElfImage::Parse(std::as_bytes(std::span(bytes)), "test");
+  auto probe = ParseUserProbe(ProbeKind::kUprobe, text);
+  if (!image.ok() || !probe.ok()) return "not parsed";
+  auto place = FindProbePlace(*image, *probe, "file");
+  if (!place.ok()) return place.error().message;
+  if (is_slow != nullptr) *is_slow = place->is_slow;
+  std::string found = place->function;
+  for (const uint64_t offset : place->file_offsets) {
+    found += " " + std::to_string(offset - ElfBuilder::kTextOffset);
+  }
+  return found;
+}
+
+TEST(ProbePlaces, BySymbolAndByDemangledName) {
+  ElfBuilder elf("id");
+  elf.Symbol("plain", 0x10, 8)
+      .Symbol("_ZN2ns3oneEi", 0x20, 8)
+      .Symbol("_ZN2ns3twoEi", 0x30, 8)
+      .Symbol("_ZN2ns3twoEd", 0x40, 8)
+      .Symbol("_ZN2ns5threeEv", 0x50, 8)
+      .Symbol("twin", 0x60, 8)
+      .Symbol("twin", 0x70, 8);
+  const std::string bytes = elf.Build();
+  EXPECT_EQ(Place(bytes, "l:plain"), "plain 16");
+  EXPECT_EQ(Place(bytes, "l:plain+3"), "plain 19");
+  EXPECT_EQ(Place(bytes, "l:ns::one"), "_ZN2ns3oneEi 32");
+  EXPECT_EQ(Place(bytes, "l:ns::two(int)"), "_ZN2ns3twoEi 48");
+  EXPECT_EQ(Place(bytes, "l:ns::th"), "_ZN2ns5threeEv 80");
+  EXPECT_EQ(Place(bytes, "l:_ZN2ns3twoEd"), "_ZN2ns3twoEd 64");
+  EXPECT_EQ(Place(bytes, "l:twin"), "twin 96 112");
+  EXPECT_EQ(Place(bytes, "l:ns::two"), "uprobe l:ns::two: 2 functions of file begin so");
+  EXPECT_EQ(Place(bytes, "l:four"), "uprobe l:four: file has no function of this name");
+}
+
+TEST(ProbePlaces, LibrariesAsTheLoaderFindsThem) {
+  TempFolder folder;
+  std::ofstream(folder / "libodd.so.3") << "x";
+  const std::vector<std::string> environment = {"PATH=/bin", "LD_LIBRARY_PATH=" + folder.path()};
+  for (const std::string& name :
+       std::vector<std::string>{"libodd.so.3", "libodd", folder / "libodd.so.3"}) {
+    auto found = FindLibrary(name, "sh", environment);
+    ASSERT_TRUE(found.ok()) << name;
+    EXPECT_TRUE(found->ends_with("/libodd.so.3")) << *found;
+  }
+  auto program = FindLibrary("sh", "sh", environment);
+  ASSERT_TRUE(program.ok());
+  auto missing = FindLibrary("libodd.so.4", "sh", environment);
+  ASSERT_FALSE(missing.ok());
+  EXPECT_EQ(missing.error().message,
+            "libodd.so.4: no library of this name is where the loader looks");
+}
+
+}  // namespace
+}  // namespace xpu
