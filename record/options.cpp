@@ -142,6 +142,8 @@ SymbolDetail SymbolsOf(const std::string& word) {
   return word == "full" ? SymbolDetail::kLines : SymbolDetail::kNames;
 }
 
+constexpr uint64_t kMinClockPeriodNs = 10'000;
+
 Status TakeEvents(const Words& words, RecordOptions& options) {
   if (words.gpu_only && !words.events.empty()) {
     return UsageError("--gpu-only takes no CPU samples: it excludes --event");
@@ -153,6 +155,11 @@ Status TakeEvents(const Words& words, RecordOptions& options) {
   }
   for (CpuEvent& event : options.cpu_events) {
     if (event.period == 0) event.period = words.period;
+    // As --freq has a limit: a program that is sampled all the time does not get on.
+    if (event.is_clock && event.period != 0 && event.period < kMinClockPeriodNs) {
+      return UsageError(Format("{}: a sample every {} ns is too many, 10000 ns is the least",
+                               event.name, event.period));
+    }
   }
   return Ok();
 }

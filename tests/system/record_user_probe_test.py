@@ -208,7 +208,7 @@ def test_a_slow_place_is_told():
                            "__attribute__((noipa, naked)) void fast(void) "
                            "{ __asm__(\"endbr64\\n push %rbp\\n pop %rbp\\n ret\"); }\n"
                            "int main(void) { slow(); fast(); fast(); return 0; }\n")
-        subprocess.run([compiler, "-O2", source, "-o", work.file("slow")], check=True)
+        subprocess.run([compiler, "-O2", "-fcf-protection=none", source, "-o", work.file("slow")], check=True)
         result = work.record("--cpu-only", "--uprobe", "./slow:slow", "--uprobe", "./slow:fast",
                              "--", "./slow")
         expect("exit status", result.returncode, 0)

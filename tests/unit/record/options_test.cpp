@@ -81,6 +81,21 @@ TEST(Options, OfGraphsAndProbesThatMakeNoSense) {
             std::string::npos);
 }
 
+TEST(Options, AClockHasAShortestPeriod) {
+  EXPECT_EQ(Good({"-c", "10000", "app"}).cpu_events[0].period, 10'000u);
+  EXPECT_NE(Bad({"-c", "9999", "app"}).find("10000 ns"), std::string::npos);
+  EXPECT_NE(Bad({"-e", "task-clock/period=1/", "app"}).find("task-clock"), std::string::npos);
+  EXPECT_EQ(Good({"-e", "page-faults", "-c", "1", "app"}).cpu_events[0].period, 1u);
+}
+
+TEST(Options, MemoryAndNvtx) {
+  EXPECT_FALSE(Good({"app"}).record_memory);
+  EXPECT_TRUE(Good({"--gpu-memory", "app"}).record_memory);
+  EXPECT_TRUE(Good({"app"}).record_nvtx);
+  EXPECT_FALSE(Good({"--no-nvtx", "app"}).record_nvtx);
+  EXPECT_NE(Bad({"--cpu-only", "--gpu-memory", "app"}).find("--cpu-only"), std::string::npos);
+}
+
 TEST(Options, TheProgramKeepsItsOwnOptions) {
   EXPECT_EQ(Good({"--", "app", "-o", "y"}).command, (Words{"app", "-o", "y"}));
   EXPECT_EQ(Good({"app", "--", "-F", "1"}).command, (Words{"app", "--", "-F", "1"}));
