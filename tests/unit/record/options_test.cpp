@@ -135,12 +135,12 @@ TEST(Options, CheckNeedsNoProgram) { EXPECT_TRUE(Good({"--check"}).check); }
 
 TEST(Options, EventsAndTheirPeriods) {
   const RecordOptions options =
-      Good({"-e", "cycles/period=7/,cs", "-e", "cpu-clock:u", "-c", "50", "app"});
+      Good({"-e", "cycles/period=7/,cs", "-e", "cpu-clock:u", "-c", "50000", "app"});
   ASSERT_EQ(options.cpu_events.size(), 3u);
   EXPECT_EQ(options.cpu_events[0].name, "cycles");
   EXPECT_EQ(options.cpu_events[0].period, 7u);
   EXPECT_EQ(options.cpu_events[1].name, "cs");
-  EXPECT_EQ(options.cpu_events[1].period, 50u);
+  EXPECT_EQ(options.cpu_events[1].period, 50'000u);
   EXPECT_EQ(options.cpu_events[2].name, "cpu-clock:u");
   EXPECT_EQ(options.command, Words{"app"});
   const RecordOptions others = Good({"app"});
