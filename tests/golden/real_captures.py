@@ -202,6 +202,45 @@ def test_pytorch_graph():
     expect("nodes of unknown origin", capture.entry("graph_node_unknown"), None)
 
 
+def ranges_by_style(path):
+    found = {"PushPop": {}, "StartEnd": {}}
+    for row in table(path, "nvtx_sum"):
+        found[row["Style"]][row["Range"]] = row["Instances"]
+    return found
+
+
+def test_nvtx_ranges():
+    account, capture = load("nvtx_ranges")
+    expect("ranges", ranges_by_style(capture.path),
+           {"PushPop": account["pushed"], "StartEnd": account["started"]})
+    kernels = {}
+    for row in table(capture.path, "nvtx_kern_sum"):
+        key = f"{row['NVTX Range']}/{plain_name(row['Kernel Name'])}"
+        kernels[key] = kernels.get(key, 0) + row["Kern Inst"]
+    expect("kernels in ranges", kernels, account["kernels"])
+    expect("marks", sum(e["kind"] == "mark" for e in capture.of("nvtx_event")), account["marks"])
+
+
+def test_language_model():
+    """With a graph of the decode step, ranges, and its memory."""
+    account, capture = load("llm_decode_graph")
+    expect("kernels by name", capture.kernels_by_name(),
+           {kernel: sum(paths.values()) for kernel, paths in account["launches"].items()})
+    expect("replays", len(capture.of("graph_launch")), account["graph_launches"])
+    expect("kernels hidden in them", hidden_kernels(capture),
+           account["graph_launches"] * account["kernels_per_graph"])
+    expect("ranges", ranges_by_style(capture.path)["PushPop"],
+           {":" + name: count for name, count in account["nvtx"].items()})
+    rows = [r for r in table(capture.path, "gpu_mem_alloc_sum")
+            if r["Path"].endswith(" > cudaMalloc")]
+    expect("allocations", sum(r["Count"] for r in rows), account["allocations"]["count"])
+    megabytes = sum(r["Total (MB)"] for r in rows)
+    expect(f"{megabytes} MB allocated, to the digits of its rows",
+           abs(megabytes - account["allocations"]["bytes"] / 1e6) <= 0.0005 * len(rows), True)
+    expect("not freed", sum(r["Not Freed"] for r in rows), 0)
+    check_all_matched(capture)
+
+
 def test_views_of_every_capture():
     for path in sorted(CAPTURES.glob("*.xpu")):
         trace = json.loads(report("--chrome-trace", path))
