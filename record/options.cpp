@@ -1,5 +1,6 @@
 #include "record/options.h"
 
+#include <algorithm>
 #include <utility>
 
 #include <CLI/CLI.hpp>
@@ -43,20 +44,22 @@ void AddGpuOptions(CLI::App& app, RecordOptions& options, Words& words, CLI::Opt
   auto* cupti = app.add_option("--cupti-lib", options.cupti_library, "The libcupti to use")
                     ->type_name("FILE")
                     ->excludes(cpu_only);
-  app.add_flag("--gpu-memory", options.record_memory,
-               "Record allocations of GPU memory, with their stacks")
-      ->excludes(cpu_only);
+  auto* memory = app.add_flag("--gpu-memory", options.record_memory,
+                              "Record allocations of GPU memory, with their stacks")
+                     ->excludes(cpu_only);
   app.add_flag("--no-nvtx", words.no_nvtx, "Leave the ranges and marks of NVTX out")
       ->excludes(cpu_only);
   app.add_flag("--no-inject", words.no_inject,
                "Load nothing into the program; see launches by probes, without GPU times")
       ->excludes(cpu_only)
       ->excludes(cupti)
+      ->excludes(memory)
       ->excludes(graph);
   app.add_flag("--yield-cupti", words.yield_cupti,
                "Leave CUPTI to the program's own profiler; implies --no-inject")
       ->excludes(cpu_only)
       ->excludes(cupti)
+      ->excludes(memory)
       ->excludes(graph);
   app.add_option("--cuda-lib", options.cuda_libraries,
                  "A libcudart or libcuda to probe with --no-inject")
@@ -164,10 +167,18 @@ Status TakeEvents(const Words& words, RecordOptions& options) {
   return Ok();
 }
 
+// A return probe puts the kernel's trampoline in place of a return address, which a walk inside the
+// program cannot look behind.
+bool ReplacesReturns(const UserProbe& probe) { return probe.kind == ProbeKind::kUretprobe; }
+
 Status TakeProbes(const Words& words, RecordOptions& options) {
   for (const auto& [kind, text] : words.probes) {
     XPU_ASSIGN_OR_RETURN(UserProbe probe, ParseUserProbe(kind, text));
     options.probes.push_back(std::move(probe));
+  }
+  const bool is_auto = options.launch_stacks == LaunchStacks::kAuto;
+  if (is_auto && std::any_of(options.probes.begin(), options.probes.end(), ReplacesReturns)) {
+    options.launch_stacks = LaunchStacks::kUprobe;
   }
   return Ok();
 }

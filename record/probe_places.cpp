@@ -65,13 +65,14 @@ bool IsWhole(const std::string& demangled, const std::string& name) {
   return demangled.size() == name.size() || demangled[name.size()] == '(';
 }
 
-using Functions = std::map<std::string_view, std::set<uint64_t>>;  // entries by symbol
+using Functions = std::map<std::string_view, std::map<uint64_t, uint64_t>>;  // by symbol: sizes
 
 Functions FunctionsOf(const ElfImage& image) {
   Functions functions;
   for (const ElfSymbol& symbol : image.CodeSymbols()) {
     if (symbol.is_function && !symbol.name.empty()) {
-      functions[symbol.name].insert(symbol.link_address);
+      uint64_t& size = functions[symbol.name][symbol.link_address];
+      size = std::max(size, symbol.size_bytes);
     }
   }
   return functions;
@@ -160,7 +161,11 @@ Result<ProbePlace> FindProbePlace(const ElfImage& image, const UserProbe& probe,
   XPU_ASSIGN_OR_RETURN(const std::string_view symbol, FindSymbol(functions, probe, path));
   ProbePlace place;
   place.function = symbol;
-  for (const uint64_t entry : functions.at(symbol)) {
+  for (const auto& [entry, size] : functions.at(symbol)) {
+    if (size != 0 && probe.offset >= size) {
+      return Error{
+          ErrorKind::kUsage, Format("{}: the function has {} bytes", probe.Text(), size), {}};
+    }
     auto offset = image.FileOffsetOf(entry);
     if (!offset) continue;
     offset = probe.offset == 0 ? PlaceBehindEndbr64(image, *offset) : *offset + probe.offset;

@@ -158,6 +158,13 @@ Status ProbeSource::Impl::PlaceAsked(const RecordOptions& options,
                  "10 to 15 us in a virtual machine\n",
                  probe.c_str());
   }
+  const auto is_return = [](const UserProbe& probe) { return probe.kind == ProbeKind::kUretprobe; };
+  if (!options.quiet && std::any_of(options.probes.begin(), options.probes.end(), is_return)) {
+    std::fputs(
+        "xpu-record: --uretprobe: a C++ exception that passes through the function will end the "
+        "program\n",
+        stderr);
+  }
   return Ok();
 }
 

@@ -1,7 +1,9 @@
 #include "report/import.h"
 
 #include <cerrno>
+#include <filesystem>
 #include <string_view>
+#include <system_error>
 #include <utility>
 
 #include <fcntl.h>
@@ -45,6 +47,11 @@ bool IsImported(const Model& model, const RecordingInfo& info) {
 }
 
 Result<std::string> ImportCuptiText(const std::string& path, const std::string& output) {
+  std::error_code failed;
+  if (path != "-" && std::filesystem::is_character_file(path, failed)) {
+    return Error{ErrorKind::kInvalid, Format("{}: is a device", path),
+                 "a text comes from a file or -"};
+  }
   XPU_ASSIGN_OR_RETURN(const FileBytes file, FileBytes::Open(path == "-" ? "/dev/stdin" : path));
   const auto bytes = file.bytes();
   ImportedTrace trace = ParseCuptiText({reinterpret_cast<const char*>(bytes.data()), bytes.size()});

@@ -14,6 +14,48 @@ constexpr size_t kMaxOpen = 256;
 
 }  // namespace
 
+namespace {
+
+// When threads and processes were over, or became other programs.
+class Ends {
+ public:
+  explicit Ends(const Model& model) {
+    const EventBatch& events = model.events;
+    if (!events.nvtx_events.empty()) last_ns_ = events.nvtx_events.back().time_ns;
+    if (!events.recording_end.empty()) last_ns_ = events.recording_end.back().time_ns;
+    for (const ProcessEvent& event : events.process_events) {
+      const bool is_exit = event.kind == ProcessEventKind::kExit;
+      if (is_exit) threads_[event.tid].push_back(event.time_ns);
+      if (event.kind == ProcessEventKind::kExec || (is_exit && event.tid == event.pid)) {
+        processes_[event.pid].push_back(event.time_ns);
+      }
+    }
+  }
+
+  // Of what was there at `time_ns`. `tid` 0: of the process.
+  uint64_t After(uint32_t pid, uint32_t tid, uint64_t time_ns) const {
+    const uint64_t end_ns =
+        std::min(First(processes_, pid, time_ns), First(threads_, tid, time_ns));
+    return std::max(time_ns, std::min(end_ns, last_ns_));
+  }
+
+ private:
+  using Times = std::unordered_map<uint32_t, std::vector<uint64_t>>;
+  static uint64_t First(const Times& times, uint32_t number, uint64_t time_ns) {
+    constexpr uint64_t kNever = std::numeric_limits<uint64_t>::max();
+    const auto found = times.find(number);
+    if (found == times.end()) return kNever;
+    const auto behind = std::upper_bound(found->second.begin(), found->second.end(), time_ns);
+    return behind == found->second.end() ? kNever : *behind;
+  }
+
+  Times threads_;
+  Times processes_;
+  uint64_t last_ns_ = 0;
+};
+
+}  // namespace
+
 std::string_view StyleText(NvtxStyle style) {
   switch (style) {
     case NvtxStyle::kPushPop:
@@ -51,9 +93,7 @@ NvtxRanges::NvtxRanges(const Model& model, const Correlation& correlation)
     : model_(model), correlation_(correlation) {
   const std::vector<NvtxEvent>& events = model.events.nvtx_events;
   for (const NvtxEvent& event : events) Take(event);
-  for (NvtxRange& range : ranges_) {
-    if (range.is_open) range.end_ns = std::max(range.start_ns, events.back().time_ns);
-  }
+  CloseRest();
   for (const auto& [key, timeline] : timelines_) {
     const auto process = correlation.processes.find(key.first);
     if (process == correlation.processes.end()) continue;
@@ -108,6 +148,24 @@ void NvtxRanges::Begin(const NvtxEvent& event, NvtxStyle style, Timeline& timeli
 void NvtxRanges::Close(uint32_t range, uint64_t time_ns) {
   ranges_[range].is_open = false;
   ranges_[range].end_ns = std::max(ranges_[range].start_ns, time_ns);
+}
+
+void NvtxRanges::CloseRest() {
+  const Ends ends(model_);
+  for (auto& [key, timeline] : timelines_) {
+    if (timeline.empty() || timeline.back().open == kNone) continue;
+    const Chain open = timeline.back().open;
+    const auto process = correlation_.processes.find(key.first);
+    const uint32_t pid = process == correlation_.processes.end() ? 0 : process->second.pid;
+    const bool is_first = pid != 0 && key.second == process->second.namespace_pid;
+    const uint64_t end_ns = ends.After(pid, is_first ? pid : key.second, timeline.back().time_ns);
+    Chain at = open;
+    for (size_t i = 0; at != kNone && i < kMaxOpen; ++i, at = links_[at].outer) {
+      NvtxRange& range = ranges_[links_[at].range];
+      range.end_ns = std::max(range.start_ns, end_ns);
+    }
+    timeline.push_back({end_ns, kNone});
+  }
 }
 
 NvtxRanges::Chain NvtxRanges::Without(Chain chain, Chain at) {

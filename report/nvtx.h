@@ -26,7 +26,7 @@ std::string_view StyleText(NvtxStyle style);
 struct NvtxRange {
   const NvtxEvent* event = nullptr;  // that begins it: name, thread, color, payload
   NvtxStyle style = NvtxStyle::kPushPop;
-  bool is_open = false;  // its end is not in the capture: it lasts until the last event
+  bool is_open = false;  // it was not ended: it lasts as long as its thread or process
   bool is_shown = true;  // false: a filter took it out
   uint64_t start_ns = 0;
   uint64_t end_ns = 0;  // of a mark its time
@@ -90,6 +90,7 @@ class NvtxRanges {
   // `chain` without the link `at` of it.
   Chain Without(Chain chain, Chain at);
   void Close(uint32_t range, uint64_t time_ns);
+  void CloseRest();
   Chain OpenAt(const ThreadKey& key, uint64_t time_ns) const;
 
   const Model& model_;

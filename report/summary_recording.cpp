@@ -25,7 +25,10 @@ void WriteSamples(const Analysis& analysis, SummaryText& text) {
   for (const SampledEvent& event : sampled) {
     std::string samples = Format("{} ({})", WithThousands(event.samples), event.Text());
     // The clock's own weight is below, as the time of the functions.
-    if (!event.is_time) AppendFormat(samples, ": {} in all", WithThousands(event.weight));
+    if (!event.is_time) {
+      AppendFormat(samples, ": {}{} in all", event.frequency_hz != 0 ? "roughly " : "",
+                   WithThousands(event.weight));
+    }
     text.Line("samples", samples);
   }
   // Of the whole recording: it is about how well it went.

@@ -104,18 +104,37 @@ TEST_F(NvtxTest, StartedRangesAreOfTheProcess) {
   EXPECT_EQ(NamesAt(kThread + 9, 35), (Names{":b"}));
 }
 
-TEST_F(NvtxTest, WhatIsNotEndedLastsUntilTheLastEvent) {
+TEST_F(NvtxTest, WhatIsNotEndedLastsAsLongAsItsThread) {
+  builder_.Process(ProcessEventKind::kExec, 5, kPid, kPid, "before");
+  builder_.Process(ProcessEventKind::kExit, 60, kPid, kThread);
+  builder_.Process(ProcessEventKind::kExec, 80, kPid, kPid, "another program");
+  Add(10, NvtxKind::kPush, "of the thread");
+  Add(20, NvtxKind::kStart, "of the process", 0, 1);
+  Add(30, NvtxKind::kPush, "of another thread").tid = kThread + 1;
+  RecordingEnd& end = builder_.events.recording_end.emplace_back();
+  end.time_ns = 500;
+  const NvtxRanges& ranges = Ranges();
+  EXPECT_EQ(ranges.all()[0].end_ns, 60u);
+  EXPECT_EQ(ranges.all()[1].end_ns, 80u);
+  EXPECT_EQ(ranges.all()[2].end_ns, 80u);
+  EXPECT_EQ(NamesAt(kThread, 59), (Names{":of the process", ":of the thread"}));
+  EXPECT_EQ(NamesAt(kThread, 60), (Names{":of the process"}));
+  EXPECT_EQ(NamesAt(kThread, 80), Names());
+}
+
+TEST_F(NvtxTest, WithoutProcessesItLastsUntilTheLastEvent) {
   Add(10, NvtxKind::kPush, "open");
   Add(90, NvtxKind::kMark, "last");
   const NvtxRanges& ranges = Ranges();
   EXPECT_TRUE(ranges.all()[0].is_open);
   EXPECT_EQ(ranges.all()[0].end_ns, 90u);
-  EXPECT_EQ(NamesAt(kThread, 1000), (Names{":open"}));
+  EXPECT_EQ(NamesAt(kThread, 89), (Names{":open"}));
 }
 
 TEST_F(NvtxTest, TheFirstThreadOfAnotherPidNamespace) {
   builder_.events.gpu_processes.back().namespace_pid = 1;
   Add(10, NvtxKind::kPush, "in a container").tid = 1;
+  Add(90, NvtxKind::kMark, "last");
   Ranges();
   EXPECT_EQ(NamesAt(kPid, 20), (Names{":in a container"}));
 }
