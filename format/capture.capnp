@@ -84,6 +84,8 @@ struct Events {
   nvtxEvents @26 :NvtxEvent;
   memoryOperations @27 :MemoryOperation;
   recordingSwitches @28 :RecordingSwitch;
+  pythonCodes @29 :PythonCode;
+  jitOperations @30 :JitOperation;
 }
 
 struct RecordingInfo {
@@ -179,6 +181,7 @@ struct CpuSample {
   stack @6 :Column;
   stackFlags @7 :Column;
   weight @8 :Column;
+  pythonStack @9 :Column;
 }
 
 struct GpuProcess {
@@ -236,6 +239,7 @@ struct LaunchStack {
   cpu @8 :Column;
   stack @9 :Column;
   stackFlags @10 :Column;
+  pythonStack @11 :Column;
 }
 
 struct Kernel {
@@ -441,6 +445,7 @@ struct ProbeHit {
   returnValue @8 :Column;
   stack @9 :Column;
   stackFlags @10 :Column;
+  pythonStack @11 :Column;
 }
 
 struct SymbolSlice {
@@ -504,4 +509,31 @@ struct RecordingSwitch {
   timeNs @1 :Column;
   isOn @2 :Column;
   cause @3 :Column;
+}
+
+struct PythonCode {
+  rows @0 :UInt32;
+  code @1 :Column;
+  name @2 :Column;
+  path @3 :Column;
+  firstLine @4 :Column;
+  lineTable @5 :Column;
+  version @6 :Column;
+}
+
+struct JitOperation {
+  rows @0 :UInt32;
+  instance @1 :Column;
+  recordSizeBytes @2 :Column;
+  startNs @3 :Column;
+  endNs @4 :Column;
+  entryKind @5 :Column;
+  operation @6 :Column;
+  deviceId @7 :Column;
+  correlationId @8 :Column;
+  jitCorrelationId @9 :Column;
+  cacheSizeBytes @10 :Column;
+  cachePath @11 :Column;
+  tid @12 :Column;
+  tail @13 :Column;
 }

@@ -190,6 +190,8 @@ struct CpuSample {
   StackId stack;  // user frames outermost, kernel frames innermost
   uint8_t stack_flags = 0;
   uint64_t weight = 0;  // in the source's unit; 0: its period
+  // What the interpreter was running: frames of FrameKind::kPython alone. 0: not in Python.
+  StackId python_stack;
 };
 
 // ---- probes ------------------------------------------------------------------------------------
@@ -236,6 +238,19 @@ struct ProbeHit {
   // others a return address.
   StackId stack;
   uint8_t stack_flags = 0;
+  StackId python_stack;  // as of a CpuSample
+};
+
+// ---- Python ------------------------------------------------------------------------------------
+
+// Defines PythonFrame::code: a function, the body of a class or module, a comprehension.
+struct PythonCode {
+  uint32_t code = 0;  // from 1; the same function of several processes may have several
+  StringId name;      // qualified: "Linear.forward"
+  StringId path;      // as the interpreter has it: "/app/model.py", "<string>"
+  uint32_t first_line = 0;
+  StringId line_table;   // co_linetable as it is from Python 3.11 on; none: not readable
+  uint32_t version = 0;  // of the interpreter, major << 8 | minor
 };
 
 // ---- NVTX: what the program says of itself
@@ -312,6 +327,8 @@ struct EventBatch {
   std::vector<NvtxEvent> nvtx_events;
   std::vector<MemoryOperation> memory_operations;
   std::vector<RecordingSwitch> recording_switches;
+  std::vector<PythonCode> python_codes;
+  std::vector<JitOperation> jit_operations;
 };
 
 // Calls visit(name, list) for each list of the batch; `name` is the list's member name.
@@ -346,6 +363,8 @@ void VisitLists(Batch& batch, Visit&& visit) {
   visit("nvtx_events", batch.nvtx_events);
   visit("memory_operations", batch.memory_operations);
   visit("recording_switches", batch.recording_switches);
+  visit("python_codes", batch.python_codes);
+  visit("jit_operations", batch.jit_operations);
 }
 
 }  // namespace xpu

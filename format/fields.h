@@ -105,6 +105,7 @@ constexpr void VisitFields(Event& event, Visit&& visit) {
   visit("stack", event.stack);
   visit("stack_flags", event.stack_flags);
   visit("weight", event.weight);
+  visit("python_stack", event.python_stack);
 }
 
 template <SameEvent<Probe> Event, typename Visit>
@@ -129,6 +130,7 @@ constexpr void VisitFields(Event& event, Visit&& visit) {
   visit("return_value", event.return_value);
   visit("stack", event.stack);
   visit("stack_flags", event.stack_flags);
+  visit("python_stack", event.python_stack);
 }
 
 template <SameEvent<SymbolSlice> Event, typename Visit>
@@ -139,6 +141,16 @@ constexpr void VisitFields(Event& event, Visit&& visit) {
   visit("part", event.part);
   visit("part_count", event.part_count);
   visit("bytes", event.bytes);
+}
+
+template <SameEvent<PythonCode> Event, typename Visit>
+constexpr void VisitFields(Event& event, Visit&& visit) {
+  visit("code", event.code);
+  visit("name", event.name);
+  visit("path", event.path);
+  visit("first_line", event.first_line);
+  visit("line_table", event.line_table);
+  visit("version", event.version);
 }
 
 template <SameEvent<NvtxEvent> Event, typename Visit>

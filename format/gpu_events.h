@@ -103,6 +103,7 @@ struct LaunchStack {
   uint32_t cpu = 0;
   StackId stack;
   uint8_t stack_flags = 0;
+  StackId python_stack;  // as of a CpuSample
 };
 
 // ---- GPU activity: CUPTI's records, field by field. Times in CUPTI clock.
@@ -265,6 +266,23 @@ struct MemoryOperation {
   uint64_t pool_size_bytes = 0;
   uint64_t pool_utilized_bytes = 0;
   StringId name;  // of the variable, for static memory of a module
+  StringId tail;
+};
+
+// JIT: the driver compiled code for the device, or took it from its cache or put it there.
+struct JitOperation {
+  InstanceId instance;
+  uint16_t record_size_bytes = 0;
+  uint64_t start_ns = 0;  // on CUPTI's clock; 0 with end_ns 0: not timed
+  uint64_t end_ns = 0;
+  uint32_t entry_kind = 0;  // CUpti_ActivityJitEntryType: 1 PTX to machine code, 2 NVVM IR to PTX
+  uint32_t operation = 0;  // CUpti_ActivityJitOperationType: 1 cache load, 2 cache store, 3 compile
+  uint32_t device_id = 0;
+  uint32_t correlation_id = 0;      // of the API call that asked for it
+  uint64_t jit_correlation_id = 0;  // the same for the operations of one compilation
+  uint64_t cache_size_bytes = 0;
+  StringId cache_path;
+  uint32_t tid = 0;  // as the program sees it; 0: an older record, which does not say
   StringId tail;
 };
 

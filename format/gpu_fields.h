@@ -67,6 +67,7 @@ constexpr void VisitFields(Event& event, Visit&& visit) {
   visit("cpu", event.cpu);
   visit("stack", event.stack);
   visit("stack_flags", event.stack_flags);
+  visit("python_stack", event.python_stack);
 }
 
 template <SameEvent<Kernel> Event, typename Visit>
@@ -236,6 +237,23 @@ constexpr void VisitFields(Event& event, Visit&& visit) {
   visit("pool_size_bytes", event.pool_size_bytes);
   visit("pool_utilized_bytes", event.pool_utilized_bytes);
   visit("name", event.name);
+  visit("tail", event.tail);
+}
+
+template <SameEvent<JitOperation> Event, typename Visit>
+constexpr void VisitFields(Event& event, Visit&& visit) {
+  visit("instance", event.instance);
+  visit("record_size_bytes", event.record_size_bytes);
+  visit("start_ns", event.start_ns);
+  visit("end_ns", event.end_ns);
+  visit("entry_kind", event.entry_kind);
+  visit("operation", event.operation);
+  visit("device_id", event.device_id);
+  visit("correlation_id", event.correlation_id);
+  visit("jit_correlation_id", event.jit_correlation_id);
+  visit("cache_size_bytes", event.cache_size_bytes);
+  visit("cache_path", event.cache_path);
+  visit("tid", event.tid);
   visit("tail", event.tail);
 }
 

@@ -39,6 +39,16 @@ constexpr std::array<LossInfo, static_cast<size_t>(LossKind::kCount)> kTable{{
      "Code mapped just before; the next recording finds most tables on disk."},
     {LossKind::kUnwindTableFailed, "unwind_table_failed", Severity::kPartial,
      "files of which no unwind table could be made", ""},
+    {LossKind::kPythonNotWalked, "python_not_walked", Severity::kPartial,
+     "processes whose Python frames are not recorded", "Python 3.11 to 3.14 are, with their lock."},
+    {LossKind::kPythonCut, "python_truncated", Severity::kPartial,
+     "stacks with more frames of Python than the limit, cut at the outer end",
+     "The limit is 384 frames, with those of the interpreter itself."},
+    {LossKind::kPythonUnreadable, "python_unreadable", Severity::kPartial,
+     "stacks whose frames of Python could not be read, or not to their end", ""},
+    {LossKind::kPythonCodeMissing, "python_code_missing", Severity::kPartial,
+     "frames of Python whose name did not reach the capture",
+     "Lower -F, or give xpu-record a free core."},
     {LossKind::kWireRingFull, "wire_ring_full", Severity::kLost,
      "records dropped: the ring between the program and xpu-record was full",
      "Give xpu-record a free core."},
@@ -99,6 +109,10 @@ bool IsAboutStacks(LossKind kind) {
     case LossKind::kStackStuck:
     case LossKind::kUnwindTableNotReady:
     case LossKind::kUnwindTableFailed:
+    case LossKind::kPythonNotWalked:
+    case LossKind::kPythonCut:
+    case LossKind::kPythonUnreadable:
+    case LossKind::kPythonCodeMissing:
       return true;
     default:
       return false;

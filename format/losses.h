@@ -27,6 +27,10 @@ enum class LossKind : uint8_t {
   kStackStuck,
   kUnwindTableNotReady,
   kUnwindTableFailed,
+  kPythonNotWalked,
+  kPythonCut,
+  kPythonUnreadable,
+  kPythonCodeMissing,
   // inside the program
   kWireRingFull,
   kWireTorn,

@@ -43,6 +43,8 @@ XPU_SCHEMA_OF(GeneratedSymbol);
 XPU_SCHEMA_OF(NvtxEvent);
 XPU_SCHEMA_OF(MemoryOperation);
 XPU_SCHEMA_OF(RecordingSwitch);
+XPU_SCHEMA_OF(PythonCode);
+XPU_SCHEMA_OF(JitOperation);
 #undef XPU_SCHEMA_OF
 
 template <typename Event>

@@ -20,6 +20,7 @@ inline constexpr StackId kLostStack{1};
 enum class FrameKind : uint8_t {
   kUser = 0,    // address in the process that the event belongs to, at the event's time
   kKernel = 1,  // address in the recorded kernel
+  kPython = 2,  // of a Python stack: PythonFrame's bits
 };
 
 struct Frame {
@@ -34,6 +35,33 @@ struct Frame {
 struct StackNode {
   StackId caller;  // 0: this is the outermost frame
   Frame frame;
+};
+
+// A frame of the interpreter, as the address of a Frame of kind kPython.
+struct PythonFrame {
+  uint32_t code = 0;  // PythonCode::code; 0: frames are missing here, `offset` is a PythonGap
+  // The interpreter's loop was entered anew for it: it lies on a native frame of its own.
+  bool is_entry = false;
+  uint32_t offset = 0;  // of the instruction that runs, in bytes from the code's first one
+
+  static constexpr uint32_t kMaxOffset = (uint32_t{1} << 31) - 1;
+
+  constexpr uint64_t Bits() const {
+    return uint64_t{code} << 32 | uint64_t{is_entry} << 31 | (offset & kMaxOffset);
+  }
+  static constexpr PythonFrame OfBits(uint64_t bits) {
+    return {.code = static_cast<uint32_t>(bits >> 32),
+            .is_entry = (bits >> 31 & 1) != 0,
+            .offset = static_cast<uint32_t>(bits) & kMaxOffset};
+  }
+};
+
+// Why a Python stack does not go on. Values are stored in the file.
+enum class PythonGap : uint32_t {
+  kUnknown = 0,
+  kDepth = 1,        // deeper than a limit of ours
+  kUnreadable = 2,   // memory of the interpreter could not be read
+  kCodeMissing = 3,  // the frame is there, the name of its code is not: frames go on behind it
 };
 
 // How a stack was taken. Bits of `stack_flags`.

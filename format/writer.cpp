@@ -341,5 +341,7 @@ template Status CaptureWriter::Write(const GeneratedSymbol&);
 template Status CaptureWriter::Write(const NvtxEvent&);
 template Status CaptureWriter::Write(const MemoryOperation&);
 template Status CaptureWriter::Write(const RecordingSwitch&);
+template Status CaptureWriter::Write(const PythonCode&);
+template Status CaptureWriter::Write(const JitOperation&);
 
 }  // namespace xpu
