@@ -2,7 +2,7 @@
 /*
  * Where does the program spend CPU time, or whatever else the sampling event counts? Runs at each
  * tick of it; the kernel copies it into every thread and child of the target, so the program needs
- * no filter.
+ * no filter. Of processes that run already, and of all, it runs at each tick of each CPU.
  *
  * The kernel starts the period anew in each new thread: one that ends before its first tick is
  * never sampled, and at 99 Hz a shell script or a make is made of nothing else. So a clock ticks
@@ -12,21 +12,25 @@
 #include "common.h"
 #include "kernel_types.h"
 #include "stack.h"
+#include "watched.h"
 
 char program_license[] SEC("license") = "Dual BSD/GPL";
 
-/* Set by the recorder before loading. */
-const volatile __u32 ticks_per_sample = 1;
-const volatile __u32 source = 1;
+/* Set by the recorder before loading; by event, from 1. */
+const volatile __u32 ticks_per_sample[XPU_MAX_SAMPLED_EVENTS + 1];
 
 struct {
   __uint(type, BPF_MAP_TYPE_RINGBUF);
   __uint(max_entries, 8 << 20);
 } samples SEC(".maps");
 
-struct cpu_state {
+struct ticks {
   __u32 tick;  /* of the current ticks_per_sample */
   __u32 taken; /* which of them is the sample */
+};
+
+struct cpu_state {
+  struct ticks ticks[XPU_MAX_SAMPLED_EVENTS + 1]; /* by event */
   struct xpu_sample sample;
 };
 
@@ -41,12 +45,24 @@ struct {
   __type(value, struct cpu_state);
 } cpu_states SEC(".maps");
 
-static __always_inline int is_sample(struct cpu_state* state) {
+/*
+ * Which of the sampling events ticked, 0: none that is known. The recorder numbers them in
+ * wakeup_events, which else has a meaning only where samples are read from a buffer of the event's
+ * own. Of what could tell, it is what an inherited event has too: its cookie is not copied.
+ */
+static __always_inline __u32 event_number(struct bpf_perf_event_data* ctx) {
+  __u32 number = BPF_CORE_READ((struct bpf_perf_event_data_kern*)ctx, event, attr.wakeup_events);
+
+  return number <= XPU_MAX_SAMPLED_EVENTS ? number : 0;
+}
+
+static __always_inline int is_sample(struct ticks* ticks, __u32 per_sample) {
   int result;
 
-  if (state->tick == 0) state->taken = bpf_get_prandom_u32() % ticks_per_sample;
-  result = state->tick == state->taken;
-  if (++state->tick >= ticks_per_sample) state->tick = 0;
+  if (per_sample <= 1) return 1;
+  if (ticks->tick == 0) ticks->taken = bpf_get_prandom_u32() % per_sample;
+  result = ticks->tick == ticks->taken;
+  if (++ticks->tick >= per_sample) ticks->tick = 0;
   return result;
 }
 
@@ -103,21 +119,24 @@ int cpu_sample(struct bpf_perf_event_data* ctx) {
   struct xpu_sample* sample;
   struct user_registers registers = {};
   struct identity who;
+  __u32 number = event_number(ctx);
   __u32 size;
 
-  if (!state || !is_sample(state)) return 0;
+  if (!state || number == 0) return 0;
+  if (!is_sample(&state->ticks[number], ticks_per_sample[number])) return 0;
+  who = current_identity();
+  if (!is_watched(who.pid)) return 0;
   count(XPU_SAMPLES_SEEN);
   sample = &state->sample;
-  who = current_identity();
   sample->time_ns = bpf_ktime_get_ns();
   sample->pid = who.pid;
   sample->tid = who.tid;
   sample->cpu = bpf_get_smp_processor_id();
-  sample->source = source;
+  sample->source = number;
   sample->period = ctx->sample_period;
   take_registers(ctx, &registers, &sample->stack);
   size = __builtin_offsetof(struct xpu_sample, stack) +
-         take_stack(ctx, &registers, who.pid, &sample->stack, 1);
+         take_stack(ctx, &registers, who, &sample->stack, 1);
   if (bpf_ringbuf_output(&samples, sample, size, BPF_RB_NO_WAKEUP)) count(XPU_SAMPLES_DROPPED);
   return 0;
 }

@@ -6,16 +6,15 @@
 #ifndef XPU_BPF_EVENTS_H
 #define XPU_BPF_EVENTS_H
 
-#ifdef __bpf__
-#include "kernel_types.h"
-#else
-#include <linux/types.h>
-#endif
+#include "bpf/python_layout.h"
 
 /* The most frames of one kind that the kernel's walker gives (kernel.perf_event_max_stack). */
 #define XPU_MAX_FRAMES 127
 /* The most user frames that our own walk gives. */
 #define XPU_MAX_USER_FRAMES 256
+
+/* Frames of all kinds; one of Python takes two words (python_layout.h). */
+#define XPU_STACK_WORDS (XPU_MAX_FRAMES + XPU_MAX_USER_FRAMES + 2 * XPU_MAX_PYTHON_FRAMES)
 
 /* Words of the stack that a walk reads at a time. */
 #define XPU_STACK_WINDOW 64
@@ -54,21 +53,26 @@ enum xpu_walk_stop {
 };
 
 /*
- * `frames` holds kernel_frames, then at once user_frames addresses, each innermost first; an event
- * ends with its last frame (it may also be longer: read the counts). A count of 0 or the negative
- * error of bpf_get_stack: no such stack, which is normal for the kernel part of a sample taken in
- * user mode.
+ * `frames` holds kernel_frames, then at once user_frames addresses, then python_frames pairs of
+ * words, each innermost first; an event ends with its last frame (it may also be longer: read the
+ * counts). A count of 0 or the negative error of bpf_get_stack: no such stack, which is normal for
+ * the kernel part of a sample taken in user mode.
  */
 struct xpu_stack {
   __s32 kernel_frames;
   __s32 user_frames;
   __u32 user_walk; /* XPU_WALK_ */
   __u32 user_stop; /* enum xpu_walk_stop */
-  __u64 frames[XPU_MAX_FRAMES + XPU_MAX_USER_FRAMES];
+  __u32 python_frames;
+  __u32 python_stop; /* enum xpu_python_stop */
+  __u64 frames[XPU_STACK_WORDS];
   /* The walk's own; what of it is in an event means nothing. */
   __u64 registers[16];
   __u64 window[XPU_STACK_WINDOW];
 };
+
+/* Events that samples of one recording are taken at. */
+#define XPU_MAX_SAMPLED_EVENTS 64
 
 /* Ring `samples`. */
 struct xpu_sample {
@@ -76,7 +80,7 @@ struct xpu_sample {
   __u32 pid;     /* of the recorder's pid namespace; 0: not visible there */
   __u32 tid;
   __u32 cpu;
-  __u32 source;
+  __u32 source; /* the event, from 1 */
   __u64 period; /* how many events, or ns of a clock, since the one before */
   struct xpu_stack stack;
 };

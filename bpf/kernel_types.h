@@ -28,6 +28,7 @@ enum {
   BPF_MAP_TYPE_HASH = 1,
   BPF_MAP_TYPE_ARRAY = 2,
   BPF_MAP_TYPE_PERCPU_ARRAY = 6,
+  BPF_MAP_TYPE_LRU_HASH = 9,
   BPF_MAP_TYPE_ARRAY_OF_MAPS = 12,
   BPF_MAP_TYPE_RINGBUF = 27,
   BPF_MAP_TYPE_TASK_STORAGE = 29,
@@ -80,6 +81,23 @@ struct bpf_perf_event_data {
   struct pt_regs regs;
   __u64 sample_period;
 };
+
+struct perf_event_attr {
+  __u32 wakeup_events;
+};
+
+struct perf_event {
+  struct perf_event_attr attr;
+};
+
+/* What a program of a perf_event has in the place of struct bpf_perf_event_data. */
+struct bpf_perf_event_data_kern {
+  struct perf_event* event;
+};
+
+typedef struct {
+  int counter;
+} atomic_t;
 
 struct super_block {
   unsigned int s_dev;
@@ -160,7 +178,12 @@ struct uprobe_task {
   struct return_instance* return_instances;
 };
 
+struct signal_struct {
+  atomic_t live; /* its threads that have not ended */
+};
+
 struct task_struct {
+  struct signal_struct* signal;
   unsigned int in_execve : 1;
   struct uprobe_task* utask;
   struct mm_struct* mm;

@@ -9,6 +9,7 @@
 #include "kernel_types.h"
 #include "slots.h"
 #include "stack.h"
+#include "watched.h"
 
 char program_license[] SEC("license") = "Dual BSD/GPL";
 
@@ -16,6 +17,9 @@ struct {
   __uint(type, BPF_MAP_TYPE_RINGBUF);
   __uint(max_entries, 16 << 20);
 } probe_hits SEC(".maps");
+
+/* Hits are not recorded now. */
+__u32 paused = 0;
 
 /*
  * The probes are on files: every program that uses them hits them. The threads that have an entry
@@ -56,12 +60,16 @@ int begin_program(__u64* ctx __attribute__((unused))) {
 }
 
 static __always_inline int is_recorded(void) {
-  __u32* mark = bpf_task_storage_get(&recorded, bpf_get_current_task_btf(), 0, 0);
+  __u32* mark;
 
+  if (paused) return 0;
+  if (watch == XPU_WATCH_ALL) return 1;
+  if (watch == XPU_WATCH_PROCESSES) return is_watched(current_identity().pid);
+  mark = bpf_task_storage_get(&recorded, bpf_get_current_task_btf(), 0, 0);
   return mark && *mark;
 }
 
-static __always_inline void fill_common(struct xpu_probe_hit* hit, __u64 cookie) {
+static __always_inline struct identity fill_common(struct xpu_probe_hit* hit, __u64 cookie) {
   struct identity who = current_identity();
 
   hit->time_ns = bpf_ktime_get_ns();
@@ -69,6 +77,7 @@ static __always_inline void fill_common(struct xpu_probe_hit* hit, __u64 cookie)
   hit->tid = who.tid;
   hit->cpu = bpf_get_smp_processor_id();
   hit->probe = cookie;
+  return who;
 }
 
 static __always_inline __u64 kernel_argument(struct pt_regs* ctx, __u64 cookie) {
@@ -91,8 +100,8 @@ static __always_inline __u64 kernel_argument(struct pt_regs* ctx, __u64 cookie) 
 static __always_inline __u32 fill_entry(struct pt_regs* ctx, struct xpu_probe_hit* hit) {
   struct user_registers registers = {ctx->ip, ctx->sp, ctx->bp};
   __u64 cookie = bpf_get_attach_cookie(ctx);
+  struct identity who = fill_common(hit, cookie);
 
-  fill_common(hit, cookie);
   hit->is_return = 0;
   hit->return_value = 0;
   hit->kernel = kernel_argument(ctx, cookie);
@@ -100,15 +109,15 @@ static __always_inline __u32 fill_entry(struct pt_regs* ctx, struct xpu_probe_hi
   if (bpf_probe_read_user(&hit->caller, sizeof(hit->caller), (void*)ctx->sp)) hit->caller = 0;
   if (walk_by_tables) keep_registers(ctx, &hit->stack);
   return __builtin_offsetof(struct xpu_probe_hit, stack) +
-         take_stack(ctx, &registers, hit->pid, &hit->stack, 0);
+         take_stack(ctx, &registers, who, &hit->stack, 0);
 }
 
 /* Returns the bytes of the event. */
 static __always_inline __u32 fill_return(struct pt_regs* ctx, struct xpu_probe_hit* hit,
                                          __u64 cookie) {
   struct user_registers registers = {ctx->ip, ctx->sp, ctx->bp};
+  struct identity who = fill_common(hit, cookie);
 
-  fill_common(hit, cookie);
   hit->is_return = 1;
   hit->return_value = ctx->ax;
   hit->kernel = 0;
@@ -116,12 +125,14 @@ static __always_inline __u32 fill_return(struct pt_regs* ctx, struct xpu_probe_h
   if (cookie & XPU_PROBE_STACK_AT_RETURN) {
     if (walk_by_tables) keep_registers(ctx, &hit->stack);
     return __builtin_offsetof(struct xpu_probe_hit, stack) +
-           take_stack(ctx, &registers, hit->pid, &hit->stack, 0);
+           take_stack(ctx, &registers, who, &hit->stack, 0);
   }
   hit->stack.kernel_frames = 0;
   hit->stack.user_frames = 0;
   hit->stack.user_walk = 0;
   hit->stack.user_stop = XPU_STOP_NOT_WALKED;
+  hit->stack.python_frames = 0;
+  hit->stack.python_stop = XPU_PYTHON_COMPLETE;
   return __builtin_offsetof(struct xpu_probe_hit, stack.frames);
 }
 
@@ -129,15 +140,15 @@ static __always_inline __u32 fill_return(struct pt_regs* ctx, struct xpu_probe_h
 static __always_inline __u32 fill_in_kernel(void* ctx, struct pt_regs* regs, int is_return,
                                             struct xpu_probe_hit* hit) {
   struct user_registers registers = {};
+  struct identity who = fill_common(hit, bpf_get_attach_cookie(ctx));
 
-  fill_common(hit, bpf_get_attach_cookie(ctx));
   hit->is_return = is_return;
   hit->return_value = is_return ? regs->ax : 0;
   hit->kernel = 0;
   hit->caller = 0;
   if (walk_by_tables) take_entry_registers(&registers, &hit->stack);
   return __builtin_offsetof(struct xpu_probe_hit, stack) +
-         take_stack(ctx, &registers, hit->pid, &hit->stack, 1);
+         take_stack(ctx, &registers, who, &hit->stack, 1);
 }
 
 /* Builds the hit with `fill`, in a slot or at its greatest size in the ring. */

@@ -35,7 +35,7 @@ static __always_inline __u32 fill(struct pt_regs* ctx, struct xpu_launch* launch
   launch->instance = ctx->dx;
   if (walk_by_tables) keep_registers(ctx, &launch->stack);
   return __builtin_offsetof(struct xpu_launch, stack) +
-         take_stack(ctx, &registers, launch->pid, &launch->stack, 0);
+         take_stack(ctx, &registers, who, &launch->stack, 0);
 }
 
 SEC("uprobe")

@@ -5,6 +5,7 @@
 
 #include "bpf/events.h"
 #include "kernel_types.h"
+#include "python.h"
 #include "unwind.h"
 
 static __always_inline __u64 take_kernel_frames(void* ctx, struct xpu_stack* stack) {
@@ -48,24 +49,32 @@ static __always_inline void take_entry_registers(struct user_registers* register
  * which the thread left user code.
  */
 static __always_inline __u32 take_stack(void* ctx, const struct user_registers* registers,
-                                        __u32 pid, struct xpu_stack* stack, int with_kernel) {
+                                        struct identity who, struct xpu_stack* stack,
+                                        int with_kernel) {
   const __u64 limit = XPU_MAX_FRAMES * sizeof(__u64);
   __u64 kernel_bytes = 0;
   __s32 user_frames;
+  __u32 first, words;
 
   stack->kernel_frames = 0;
   if (with_kernel) kernel_bytes = take_kernel_frames(ctx, stack);
   if (kernel_bytes > limit) /* cannot be: for the verifier */
     return 0;
   if (walk_by_tables) {
-    walk_user_stack(registers, pid, stack, kernel_bytes / sizeof(__u64));
+    walk_user_stack(registers, who.pid, stack, kernel_bytes / sizeof(__u64));
   } else {
     walk_by_frame_pointers(ctx, stack, kernel_bytes);
   }
   user_frames = stack->user_frames;
   if (user_frames < 0) user_frames = 0;
   if (user_frames > XPU_MAX_USER_FRAMES) return 0;
-  return __builtin_offsetof(struct xpu_stack, frames) + kernel_bytes + user_frames * sizeof(__u64);
+  first = kernel_bytes / sizeof(__u64) + user_frames;
+  stack->python_frames = 0;
+  stack->python_stop = XPU_PYTHON_COMPLETE;
+  walk_python_stack(who.pid, who.tid, stack, first);
+  words = first + stack->python_frames * 2;
+  if (words > XPU_STACK_WORDS) return 0;
+  return __builtin_offsetof(struct xpu_stack, frames) + words * sizeof(__u64);
 }
 
 #endif

@@ -1,0 +1,351 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * What the interpreter of the running thread is running. The same walk in C++ is
+ * cupti_inject/python_stack.cpp. Needs bpf_loop, Linux 5.17.
+ */
+#ifndef XPU_BPF_PYTHON_H
+#define XPU_BPF_PYTHON_H
+
+#include "bpf/events.h"
+#include "bpf/python_layout.h"
+#include "kernel_types.h"
+
+/* Set by the recorder before loading: false leaves all of this out, also for the verifier. */
+const volatile bool walk_python = 0;
+
+struct {
+  __uint(type, BPF_MAP_TYPE_HASH);
+  __uint(max_entries, 16 << 10);
+  __type(key, __u32);
+  __type(value, struct xpu_python_process);
+} python_processes SEC(".maps");
+
+struct {
+  __uint(type, BPF_MAP_TYPE_LRU_HASH);
+  __uint(max_entries, 16 << 10);
+  __type(key, struct xpu_thread_key);
+  __type(value, struct xpu_python_thread);
+} python_threads SEC(".maps");
+
+struct {
+  __uint(type, BPF_MAP_TYPE_LRU_HASH);
+  __uint(max_entries, 64 << 10);
+  __type(key, struct xpu_python_code_key);
+  __type(value, __u8);
+} python_codes_sent SEC(".maps");
+
+struct {
+  __uint(type, BPF_MAP_TYPE_RINGBUF);
+  __uint(max_entries, 4 << 20);
+} python_codes SEC(".maps");
+
+static __always_inline bool read_python(void* value, __u32 bytes, __u64 address) {
+  return bpf_probe_read_user(value, bytes, (void*)address) == 0;
+}
+
+/* ---- the state of a thread ---- */
+
+#define MAX_PYTHON_THREADS 4096
+#define STATUS_IN_USE (1u << 4)
+
+struct thread_search {
+  const struct xpu_python_layout* layout;
+  __u64 interpreter; /* the next one to go through */
+  __u64 thread;      /* of the one before, the next one to look at */
+  __u64 found;
+  __u64 native_thread;
+};
+
+/* One thread or one interpreter further; 1 ends the search. */
+static long search_thread(__u32 index __attribute__((unused)), struct thread_search* search) {
+  const struct xpu_python_layout* layout = search->layout;
+  __u64 native = 0;
+  __u32 status = 0;
+
+  if (!search->thread) {
+    if (!search->interpreter ||
+        !read_python(&search->thread, 8, search->interpreter + layout->threads) ||
+        !read_python(&search->interpreter, 8, search->interpreter + layout->next_interpreter))
+      return 1;
+    return 0;
+  }
+  if (!read_python(&native, 8, search->thread + layout->native_thread)) return 1;
+  if (native == search->native_thread) {
+    if (!search->found) search->found = search->thread;
+    /* A thread may have a state in several interpreters. */
+    if (layout->status == XPU_PYTHON_NO_MEMBER) return 1;
+    if (!read_python(&status, 4, search->thread + layout->status)) return 1;
+    if (status & STATUS_IN_USE) {
+      search->found = search->thread;
+      return 1;
+    }
+  }
+  return !read_python(&search->thread, 8, search->thread + layout->next_thread);
+}
+
+/* The running thread's number in its own pid namespace: what gettid gives it. */
+static __always_inline __u64 own_thread_number(void) {
+  struct task_struct* task = (void*)bpf_get_current_task();
+  struct pid* pid = BPF_CORE_READ(task, thread_pid);
+  __u32 level = BPF_CORE_READ(pid, level);
+  __u32 upid_bytes = bpf_core_type_size(struct upid);
+  struct upid* upid = (void*)&pid->numbers[0] + level * upid_bytes;
+
+  return (__u32)BPF_CORE_READ(upid, nr);
+}
+
+static __always_inline bool is_of_thread(const struct xpu_python_layout* layout, __u64 state,
+                                         __u64 number) {
+  __u64 native = 0;
+
+  return read_python(&native, 8, state + layout->native_thread) && native == number;
+}
+
+/* 0: the thread has none. */
+static __always_inline __u64 thread_state(const struct xpu_python_process* process,
+                                          const struct xpu_thread_key* key) {
+  const struct xpu_python_layout* layout = &process->layout;
+  struct xpu_python_thread* known = bpf_map_lookup_elem(&python_threads, key);
+  struct thread_search search = {.layout = layout, .native_thread = own_thread_number()};
+  struct xpu_python_thread found = {};
+  __u64 next = 0, current = 0;
+
+  if (!read_python(&found.interpreter, 8, process->runtime + layout->interpreters) ||
+      !found.interpreter)
+    return 0;
+  if (known && known->interpreter == found.interpreter &&
+      is_of_thread(layout, known->state, search.native_thread))
+    return known->state;
+  if (!read_python(&next, 8, found.interpreter + layout->next_interpreter)) return 0;
+  if (next && layout->current_thread != XPU_PYTHON_NO_MEMBER &&
+      read_python(&current, 8, process->runtime + layout->current_thread) && current &&
+      is_of_thread(layout, current, search.native_thread))
+    return current;
+  search.interpreter = found.interpreter;
+  bpf_loop(MAX_PYTHON_THREADS, search_thread, &search, 0);
+  found.state = search.found;
+  /* With several interpreters a thread goes from one state to another. */
+  if (found.state && !next) bpf_map_update_elem(&python_threads, key, &found, 0);
+  return found.state;
+}
+
+/* ---- the names of a code object ---- */
+
+/* The head of a text object, from text_length on. */
+struct text_head {
+  __u64 length;
+  __u64 hash;
+  __u32 state;
+  __u32 padding;
+};
+
+/* Returns the bytes, 0 when it cannot be read. `limit` is a constant. */
+static __always_inline __u32 copy_text(const struct xpu_python_layout* layout, __u64 text, __u8* to,
+                                       __u32 limit, __u32* kind) {
+  struct text_head head = {};
+  __u64 bytes, at;
+  __u32 state;
+
+  if (!text || !read_python(&head, sizeof(head), text + layout->text_length)) return 0;
+  state = head.state >> (layout->text_kind_shift & 31);
+  *kind = state & 7;
+  if (*kind != 1 && *kind != 2 && *kind != 4) return 0;
+  if (!(state & 8)) return 0; /* not compact: no text that the interpreter made */
+  at = text + (state & 16 ? layout->text_ascii : layout->text_other);
+  bytes = head.length > limit ? limit : head.length * *kind;
+  if (bytes > limit) bytes = limit;
+  return bytes > 0 && read_python(to, bytes, at) ? bytes : 0;
+}
+
+static __always_inline void copy_line_table(const struct xpu_python_layout* layout, __u64 table,
+                                            struct xpu_python_code* event) {
+  __u64 bytes = 0;
+
+  event->line_table_bytes = 0;
+  event->line_table_cut = 0;
+  if (!table || !read_python(&bytes, 8, table + layout->bytes_length)) return;
+  if (bytes > XPU_PYTHON_LINE_TABLE_BYTES) {
+    bytes = XPU_PYTHON_LINE_TABLE_BYTES;
+    event->line_table_cut = 1;
+  }
+  if (bytes > 0 && read_python(event->line_table, bytes, table + layout->bytes_data))
+    event->line_table_bytes = bytes;
+}
+
+/* ---- frames ---- */
+
+struct python_walk {
+  const struct xpu_python_layout* layout;
+  struct xpu_stack* stack;
+  __u64 code_type;
+  __u64 frame;
+  __u64 cframe; /* that `frame` is the innermost of; 0: this version has none */
+  __u32 first;  /* place of the first one in stack->frames */
+  __u32 count;
+  __u32 pid;
+  __u32 stop;
+};
+
+/* In xpu_stack::window, which the walk of the native frames is done with. */
+#define FRAME_WORDS 0
+#define CODE_WORDS 16
+
+/* A word that was read, by its offset in bytes. */
+static __always_inline __u64 window_word(const struct xpu_stack* stack, __u32 first, __u32 offset) {
+  return stack->window[first + ((offset / 8) & 31)];
+}
+
+static __always_inline __u8 window_byte(struct xpu_stack* stack, __u32 first, __u32 offset) {
+  return window_word(stack, first, offset) >> (offset % 8 * 8);
+}
+
+static __always_inline __u32 fingerprint_of_window(const struct xpu_stack* stack,
+                                                   const struct xpu_python_layout* layout) {
+  __u64 hash = window_word(stack, CODE_WORDS, layout->code_first_line);
+  int i;
+
+  for (i = 0; i < XPU_PYTHON_TELLING_WORDS; i++) {
+    __u32 offset = layout->code_path - XPU_PYTHON_BEFORE_PATH + i * 8;
+
+    hash = (hash ^ window_word(stack, CODE_WORDS, offset)) * 0x9e3779b97f4a7c15;
+    hash ^= hash >> 32;
+  }
+  return hash;
+}
+
+/* Not static: see find_rule. */
+__attribute__((noinline)) int send_python_code(struct xpu_stack* stack,
+                                               const struct xpu_python_layout* layout,
+                                               const struct xpu_python_code_key* key) {
+  struct xpu_python_code* event;
+  __u8 one = 1;
+  bool whole;
+
+  if (!stack || !layout || !key) return 0;
+  event = bpf_ringbuf_reserve(&python_codes, sizeof(*event), 0);
+  if (!event) return 0;
+  event->key = *key;
+  event->version = layout->version;
+  event->first_line =
+      window_word(stack, CODE_WORDS, layout->code_first_line) >> (layout->code_first_line % 8 * 8);
+  event->name_bytes = copy_text(layout, window_word(stack, CODE_WORDS, layout->code_name),
+                                event->name, XPU_PYTHON_NAME_BYTES, &event->name_kind);
+  event->path_bytes = copy_text(layout, window_word(stack, CODE_WORDS, layout->code_path),
+                                event->path, XPU_PYTHON_PATH_BYTES, &event->path_kind);
+  copy_line_table(layout, window_word(stack, CODE_WORDS, layout->code_line_table), event);
+  whole = event->name_bytes > 0;
+  bpf_ringbuf_submit(event, BPF_RB_NO_WAKEUP);
+  /* Else the next one that sees it tries again. */
+  if (whole) bpf_map_update_elem(&python_codes_sent, key, &one, 0);
+  return 0;
+}
+
+/* The code object's fingerprint; the recorder has its names then. 0: there is none. */
+static __always_inline __u32 know_code(struct python_walk* walk, __u64 code) {
+  struct xpu_python_code_key key = {.code = code, .pid = walk->pid};
+  struct xpu_stack* stack = walk->stack;
+
+  if (!read_python(&stack->window[CODE_WORDS], XPU_PYTHON_CODE_BYTES, code) ||
+      window_word(stack, CODE_WORDS, walk->layout->object_type) != walk->code_type)
+    return 0;
+  key.fingerprint = fingerprint_of_window(stack, walk->layout) | 1;
+  if (!bpf_map_lookup_elem(&python_codes_sent, &key))
+    send_python_code(walk->stack, walk->layout, &key);
+  return key.fingerprint;
+}
+
+/* Which code runs in the frame that was read, and where: two words. 0: it is none. */
+static __always_inline int take_frame(struct python_walk* walk, __u64 words[2]) {
+  const struct xpu_python_layout* layout = walk->layout;
+  struct xpu_stack* stack = walk->stack;
+  __u64 code = window_word(stack, FRAME_WORDS, layout->frame_code) & ~7ull;
+  __u64 into;
+  __u32 fingerprint;
+
+  words[0] = words[1] = 0;
+  if (window_byte(stack, FRAME_WORDS, layout->frame_owner) >= layout->stack_owner) return 1;
+  fingerprint = know_code(walk, code);
+  if (!fingerprint) return 0;
+  /* Before the first one in a frame that has just been made. */
+  into = window_word(stack, FRAME_WORDS, layout->frame_instruction) -
+         (code + layout->code_instructions);
+  if (into > XPU_PYTHON_MAX_OFFSET) into = 0;
+  words[0] = code;
+  words[1] = (__u64)fingerprint << XPU_PYTHON_FINGERPRINT_SHIFT | into;
+  if (layout->frame_is_entry != XPU_PYTHON_NO_MEMBER &&
+      window_byte(stack, FRAME_WORDS, layout->frame_is_entry))
+    words[1] |= XPU_PYTHON_IS_ENTRY;
+  return 1;
+}
+
+/*
+ * In the first instructions of the interpreter's loop its cframe has no frame yet: what lies there
+ * is left from other calls. False: there is none around it.
+ */
+static __always_inline bool leave_cframe(struct python_walk* walk) {
+  const __u32 frame = walk->layout->cframe_frame;
+  __u64 outer = 0;
+
+  if (!walk->cframe || !read_python(&outer, 8, walk->cframe + frame + 8) || !outer ||
+      !read_python(&walk->frame, 8, outer + frame))
+    return false;
+  walk->cframe = 0;
+  return true;
+}
+
+/* The frame number `index`; 1 ends the walk. Places are counted by `index`: see walk_one_frame. */
+static long walk_python_frame(__u32 index, struct python_walk* walk) {
+  struct xpu_stack* stack = walk->stack;
+  __u32 place = walk->first + index * 2;
+  __u64 words[2] = {};
+
+  if (!walk->frame) return 1;
+  if (index >= XPU_MAX_PYTHON_FRAMES || place >= XPU_STACK_WORDS - 1) {
+    walk->stop = XPU_PYTHON_DEPTH;
+    return 1;
+  }
+  if (read_python(&stack->window[FRAME_WORDS], XPU_PYTHON_FRAME_BYTES, walk->frame) &&
+      take_frame(walk, words)) {
+    walk->frame = window_word(stack, FRAME_WORDS, walk->layout->frame_previous);
+  } else if (leave_cframe(walk)) {
+    words[0] = XPU_PYTHON_BEGIN;
+  } else {
+    walk->stop = XPU_PYTHON_UNREADABLE;
+    return 1;
+  }
+  stack->frames[place] = words[0];
+  stack->frames[place + 1] = words[1];
+  walk->count = index + 1;
+  return 0;
+}
+
+/* Appends the frames of Python to the others, of which there are `first`. */
+static __always_inline void walk_python_stack(__u32 pid, __u32 tid, struct xpu_stack* stack,
+                                              __u32 first) {
+  const struct xpu_python_process* process;
+  struct xpu_thread_key key = {.pid = pid, .tid = tid};
+  struct python_walk walk = {};
+  __u64 state;
+
+  if (!walk_python) return;
+  process = bpf_map_lookup_elem(&python_processes, &pid);
+  if (!process) return;
+  state = thread_state(process, &key);
+  if (!state) return;
+  walk.layout = &process->layout;
+  walk.stack = stack;
+  walk.code_type = process->code_type;
+  walk.first = first;
+  walk.pid = pid;
+  walk.stop = XPU_PYTHON_COMPLETE;
+  if (!read_python(&walk.frame, 8, state + process->layout.thread_frame)) return;
+  if (process->layout.cframe_frame != XPU_PYTHON_NO_MEMBER) {
+    walk.cframe = walk.frame;
+    if (!read_python(&walk.frame, 8, walk.cframe + process->layout.cframe_frame)) return;
+  }
+  bpf_loop(XPU_MAX_PYTHON_FRAMES + 1, walk_python_frame, &walk, 0);
+  stack->python_frames = walk.count;
+  stack->python_stop = walk.stop;
+}
+
+#endif
