@@ -11,8 +11,10 @@ constexpr uint64_t kWaitStepNs = 500'000;
 
 }  // namespace
 
-bool ActivityDrain::Open(RingProducer* ring, const cupti::Functions* functions) {
+bool ActivityDrain::Open(RingProducer* ring, const cupti::Functions* functions,
+                         const CaptureGate* gate) {
   ring_ = ring;
+  gate_ = gate;
   functions_ = functions;
   return names_.Open();
 }
@@ -41,6 +43,7 @@ void ActivityDrain::Drain(uint8_t* buffer, size_t valid_bytes, bool may_wait) {
 }
 
 void ActivityDrain::SendRecord(uint8_t* record, size_t bytes) {
+  if (!gate_->Keeps(record, bytes)) return;
   wire::ActivityMessage message{};
   message.name_id = TakeName(record, bytes);
   message.record_size_bytes = static_cast<uint32_t>(bytes);

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "cupti_inject/capture_gate.h"
 #include "cupti_inject/cupti_abi.h"
 #include "cupti_inject/lock.h"
 #include "cupti_inject/names.h"
@@ -18,10 +19,11 @@ class ActivityDrain {
   static constexpr uint64_t kPatienceNs = 100'000'000;
 
   // All outlive this object.
-  bool Open(RingProducer* ring, const cupti::Functions* functions);
+  bool Open(RingProducer* ring, const cupti::Functions* functions, const CaptureGate* gate);
   void Close() { names_.Close(); }
 
-  // Sends every record of `buffer`. `may_wait`: this thread is not inside a call of the program.
+  // Sends every record of `buffer` that the gate keeps. `may_wait`: this thread is not inside a
+  // call of the program.
   void Drain(uint8_t* buffer, size_t valid_bytes, bool may_wait);
 
  private:
@@ -34,6 +36,7 @@ class ActivityDrain {
 
   RingProducer* ring_ = nullptr;
   const cupti::Functions* functions_ = nullptr;
+  const CaptureGate* gate_ = nullptr;
   Lock lock_;  // CUPTI has one thread that completes buffers, the exit of the program is another
   NameTable names_;
   bool may_wait_ = false;     // in this buffer

@@ -10,7 +10,8 @@ struct TrackedCall {
   uint64_t start_ns;
   uint32_t correlation_id;
   uint32_t key;          // domain and callback id of the outermost call
-  uint32_t nested;       // calls of the same id inside it that have not returned
+  uint16_t nested;       // calls of the same id inside it that have not returned
+  bool is_recorded;      // it is told of; else it came in a pause
   uint32_t graph_nodes;  // made inside it
 };
 
@@ -34,7 +35,7 @@ struct CallTracker {
       --depth;
     }
     TrackedCall* call = &calls[depth++];
-    *call = {0, correlation_id, key, 0, 0};
+    *call = {0, correlation_id, key, 0, false, 0};
     return call;
   }
 

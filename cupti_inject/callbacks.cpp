@@ -14,21 +14,36 @@ void WakeIdleFlusher(Injection& self) {
   if (self.flusher_idle.load(std::memory_order_seq_cst)) self.flusher_wake.Notify();
 }
 
+// Its stack now, the call itself when it returns.
+void Record(Injection& self, ThreadState& thread, TrackedCall& call, const WalkRegisters& caller) {
+  call.is_recorded = true;
+  self.calls.fetch_add(1, std::memory_order_relaxed);
+  if (self.stacks.on()) {
+    const int cpu = sched_getcpu();
+    self.stacks.Take({call.start_ns, call.correlation_id, call.key, CurrentTid(thread),
+                      cpu < 0 ? 0 : static_cast<uint32_t>(cpu), 0, 0},
+                     caller, thread.stack);
+    return;
+  }
+  self.ring.Count(wire::kCounterMarkers);
+  xpu_launch_marker(call.correlation_id, call.key, self.instance, self.session);
+}
+
+// What makes nodes of graphs is told in pauses too: they may be replayed in none.
+void RecordAfterAll(Injection& self, ThreadState& thread, const WalkRegisters& caller) {
+  TrackedCall* call = thread.tracker.Current();
+  if (call != nullptr && !call->is_recorded) Record(self, thread, *call, caller);
+}
+
 void OnEnter(Injection& self, ThreadState& thread, uint32_t correlation_id, uint32_t key,
              const WalkRegisters& caller) {
   TrackedCall* call = thread.tracker.Enter(correlation_id, key);
   if (call == nullptr) return;
   call->start_ns = MonotonicNs();
-  self.calls.fetch_add(1, std::memory_order_relaxed);
-  if (self.stacks.on()) {
-    const int cpu = sched_getcpu();
-    self.stacks.Take({call->start_ns, correlation_id, key, CurrentTid(thread),
-                      cpu < 0 ? 0 : static_cast<uint32_t>(cpu)},
-                     caller, thread.stack);
-    return;
+  const uint32_t id = key & ((1u << wire::kDomainShift) - 1);
+  if (self.gate.Admit(correlation_id) || self.memory_calls.Has(key >> wire::kDomainShift, id)) {
+    Record(self, thread, *call, caller);
   }
-  self.ring.Count(wire::kCounterMarkers);
-  xpu_launch_marker(correlation_id, key, self.instance, self.session);
 }
 
 bool UpdatedGraph(const Injection& self, const cupti::CallbackData& data, uint32_t domain,
@@ -54,18 +69,22 @@ void OnExit(Injection& self, ThreadState& thread, const cupti::CallbackData& dat
   }
   message.graph_nodes = call.graph_nodes;
   if (call.graph_nodes > 0) ForgetNodes(call.correlation_id);
+  if (!call.is_recorded) return;
   const bool sent = self.ring.Send(wire::MessageKind::kApiCall, message);
   self.ring.Count(sent ? wire::kCounterCallsSent : wire::kCounterCallsDropped);
 }
 
-void OnResource(Injection& self, uint32_t callback_id, const void* data) {
+void OnResource(Injection& self, uint32_t callback_id, const void* data,
+                const WalkRegisters& caller) {
   if (callback_id == cupti::kResourceContextCreated) {
     self.context_exists.store(true, std::memory_order_release);
     self.flusher_wake.Notify();
     return;
   }
   const void* graph = static_cast<const cupti::ResourceData*>(data)->descriptor;
-  if (graph != nullptr) OnGraphNode(callback_id, *static_cast<const cupti::GraphData*>(graph));
+  if (graph == nullptr) return;
+  RecordAfterAll(self, t_state, caller);
+  OnGraphNode(callback_id, *static_cast<const cupti::GraphData*>(graph));
 }
 
 }  // namespace
@@ -83,16 +102,19 @@ __attribute__((noinline)) void OnCallback(void* user_data, uint32_t domain, uint
   Injection& self = *static_cast<Injection*>(user_data);
   if (!self.active.load(std::memory_order_relaxed) || self.ring.closed()) return;
   if (domain == cupti::kDomainResource) {
-    OnResource(self, callback_id, data);
+    OnResource(self, callback_id, data, CallerRegisters());
     return;
   }
   if (domain != cupti::kDomainDriver && domain != cupti::kDomainRuntime) return;
   const auto& call = *static_cast<const cupti::CallbackData*>(data);
+  if (self.profiler_starts.Has(domain, callback_id)) return self.gate.SetProfiler(true);
+  if (self.profiler_stops.Has(domain, callback_id)) return self.gate.SetProfiler(false);
   const uint32_t key = domain << wire::kDomainShift | callback_id;
   if (call.site == cupti::kSiteEnter) {
     OnEnter(self, t_state, call.correlation_id, key, CallerRegisters());
   } else if (call.site == cupti::kSiteExit) {
     if (UpdatedGraph(self, call, domain, callback_id)) {
+      RecordAfterAll(self, t_state, CallerRegisters());
       OnGraphUpdated(*static_cast<const cupti::GraphExecUpdateParameters*>(call.parameters));
     }
     OnExit(self, t_state, call, key);

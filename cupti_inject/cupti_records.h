@@ -30,6 +30,7 @@ inline constexpr uint32_t kKindSynchronization = 38;
 inline constexpr uint32_t kKindInternalLaunchApi = 48;
 inline constexpr uint32_t kKindMemory2 = 49;
 inline constexpr uint32_t kKindGraphTrace = 51;
+inline constexpr uint32_t kKindJit = 52;
 
 // Every record begins with its kind.
 struct alignas(8) Record {
@@ -230,6 +231,24 @@ struct alignas(8) MemoryOperation {
   uint64_t source;  // const char*
 };
 inline constexpr size_t kMemoryOperationSizes[] = {112, 120, 128};  // Memory2 to Memory4
+
+// kKindJit
+struct alignas(8) Jit {
+  uint32_t kind;
+  uint32_t entry_kind;
+  uint32_t operation;
+  uint32_t device_id;
+  uint64_t start_ns;
+  uint64_t end_ns;
+  uint32_t correlation_id;
+  uint32_t padding;
+  uint64_t jit_correlation_id;
+  uint64_t cache_size_bytes;
+  uint64_t cache_path;  // const char*
+  uint32_t process_id;
+  uint32_t thread_id;
+};
+inline constexpr size_t kJitSizes[] = {64, 72};  // Jit, Jit2
 
 // kKindDevice
 struct alignas(8) Device {

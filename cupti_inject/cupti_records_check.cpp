@@ -207,6 +207,20 @@ static_assert(SameSizes(kOverheadSizes,
                         {sizeof(CUpti_ActivityOverhead), sizeof(CUpti_ActivityOverhead2),
                          sizeof(CUpti_ActivityOverhead3)}));
 
+AT(Jit, kind, CUpti_ActivityJit2, kind);
+AT(Jit, entry_kind, CUpti_ActivityJit2, jitEntryType);
+AT(Jit, operation, CUpti_ActivityJit2, jitOperationType);
+AT(Jit, device_id, CUpti_ActivityJit2, deviceId);
+AT(Jit, start_ns, CUpti_ActivityJit2, start);
+AT(Jit, end_ns, CUpti_ActivityJit2, end);
+AT(Jit, correlation_id, CUpti_ActivityJit2, correlationId);
+AT(Jit, jit_correlation_id, CUpti_ActivityJit2, jitOperationCorrelationId);
+AT(Jit, cache_size_bytes, CUpti_ActivityJit2, cacheSize);
+AT(Jit, cache_path, CUpti_ActivityJit2, cachePath);
+AT(Jit, process_id, CUpti_ActivityJit2, processId);
+AT(Jit, thread_id, CUpti_ActivityJit2, threadId);
+static_assert(SameSizes(kJitSizes, {sizeof(CUpti_ActivityJit), sizeof(CUpti_ActivityJit2)}));
+
 AT(Device, kind, CUpti_ActivityDevice5, kind);
 AT(Device, flags, CUpti_ActivityDevice5, flags);
 AT(Device, global_memory_bandwidth_kb_per_s, CUpti_ActivityDevice5, globalMemoryBandwidth);

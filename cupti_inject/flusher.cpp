@@ -17,6 +17,10 @@ constexpr uint64_t kFlushPeriodNs = 200'000'000;
 // While CUPTI keeps everything back and nothing new is launched: one long kernel.
 constexpr uint64_t kSlowestFlushPeriodNs = 1'600'000'000;
 constexpr uint64_t kClockPeriodNs = 1'000'000'000;
+// The end of a recording before that of the program: how soon it is seen, and what it may wait for.
+constexpr uint64_t kLookForEndNs = 50'000'000;
+constexpr uint64_t kRestPatienceNs = 1'000'000'000;
+constexpr uint64_t kRestStepNs = 10'000'000;
 constexpr int kClockTries = 5;
 constexpr uint64_t kExitPatienceNs = 5'000'000'000;
 // A signal handler that exits from inside a CUDA call: CUPTI may be waiting for this very thread.
@@ -53,12 +57,27 @@ class Flusher {
     while (!Ending()) {
       const uint32_t ticket = self_.flusher_wake.Ticket();
       if (Ending()) break;
-      self_.flusher_wake.Wait(ticket, Work());
+      uint64_t wait_ns = Work();
+      if (self_.gate.may_end() && wait_ns > kLookForEndNs) wait_ns = kLookForEndNs;
+      self_.flusher_wake.Wait(ticket, wait_ns);
     }
+    if (self_.gate.ends() && !self_.ring.closed()) FetchTheRest();
   }
 
  private:
-  bool Ending() const { return self_.stop.load(std::memory_order_acquire) || self_.ring.closed(); }
+  bool Ending() const {
+    return self_.stop.load(std::memory_order_acquire) || self_.ring.closed() || self_.gate.ends();
+  }
+
+  // Nothing new comes; what runs yet may end in a moment, and keeps its times then.
+  void FetchTheRest() {
+    const uint64_t deadline_ns = MonotonicNs() + kRestPatienceNs;
+    while (self_.pool.outstanding() > 0 && MonotonicNs() < deadline_ns &&
+           !self_.stop.load(std::memory_order_acquire)) {
+      if (self_.cupti.flush_all(0) != cupti::kSuccess) return;
+      SleepNs(kRestStepNs);
+    }
+  }
 
   // Does what is due; returns how long to wait for the next.
   uint64_t Work() {

@@ -15,6 +15,8 @@ namespace {
 // Tables that the recorder has at hand come in a few milliseconds; a program without them sends
 // whole stacks. Creating the first context takes a real device 100 ms.
 constexpr uint64_t kTablesPatienceNs = 30'000'000;
+// Only a recorder that is starved needs more than a few ms of it.
+constexpr uint64_t kPythonPatienceNs = 300'000'000;
 
 uint64_t RandomNumber() {
   uint64_t number = 0;
@@ -67,6 +69,7 @@ bool ConnectToRecorder(Bell* bell) {
   if (!Connect(invitation, self.instance, kConnectTimeoutNs, &self.mapped, bell)) return false;
   self.ring.Attach(self.mapped.header, self.mapped.capacity_bytes);
   self.settings = self.mapped.header->settings;
+  self.gate.Open(self.mapped.header, &self.ring);
   pthread_atfork(nullptr, nullptr, &OnForkedChild);
   if ((self.settings & wire::kSettingNvtx) != 0) {
     self.nvtx.texts.Open();
@@ -95,6 +98,7 @@ void Start() {
   self.stacks.Refresh();  // with CUPTI's code
   bell.Ring();
   self.stacks.WaitForTables(kTablesPatienceNs);
+  self.stacks.WaitForPython(kPythonPatienceNs);
   std::atexit(&OnExit);  // after CUPTI's own, so that ours runs before them
   self.has_flusher = StartFlusher();
   if (!self.has_flusher) {

@@ -16,6 +16,7 @@
 #include "cupti_inject/activity_drain.h"
 #include "cupti_inject/buffers.h"
 #include "cupti_inject/call_tracker.h"
+#include "cupti_inject/capture_gate.h"
 #include "cupti_inject/cupti_loader.h"
 #include "cupti_inject/handshake.h"
 #include "cupti_inject/instantiated_nodes.h"
@@ -26,6 +27,25 @@
 #include "cupti_inject/ring_producer.h"
 
 namespace xpu::inject {
+
+// Some of the driver's and the runtime's calls, by their callback ids.
+class CallSet {
+ public:
+  static constexpr uint32_t kMaxId = 4096;
+
+  void Add(uint32_t domain, uint32_t id) {
+    if (IsKnown(domain, id)) bits_[domain - 1][id / 64] |= uint64_t{1} << id % 64;
+  }
+  bool Has(uint32_t domain, uint32_t id) const {
+    return IsKnown(domain, id) && (bits_[domain - 1][id / 64] >> id % 64 & 1) != 0;
+  }
+
+ private:
+  static constexpr bool IsKnown(uint32_t domain, uint32_t id) {
+    return (domain == cupti::kDomainDriver || domain == cupti::kDomainRuntime) && id < kMaxId;
+  }
+  uint64_t bits_[2][kMaxId / 64] = {};
+};
 
 enum class Connection : uint32_t { kNone, kBeingMade, kThere, kRefused };
 
@@ -44,6 +64,7 @@ struct Injection {
   std::atomic<bool> active{false};
 
   RingProducer ring;
+  CaptureGate gate;
   uint64_t instance = 0;
   uint64_t session = 0;
   uint32_t settings = 0;  // bits of wire::kSetting...
@@ -52,7 +73,10 @@ struct Injection {
   uint32_t cupti_version = 0;
   cupti::Subscriber subscriber = nullptr;
   uint32_t graph_update_ids[2] = {};  // callbacks of cuGraphExecUpdate and its second version
-  LaunchStacks stacks;                // off: the marker is called
+  CallSet memory_calls;               // told in pauses too: what is freed then was allocated before
+  CallSet profiler_starts;
+  CallSet profiler_stops;
+  LaunchStacks stacks;  // off: the marker is called
   InstantiatedNodes instantiated;
   BufferPool pool;
   ActivityDrain drain;
@@ -102,7 +126,9 @@ struct StartingNodes {
 // How many ranges the thread has open in each of the first domains.
 struct RangeLevels {
   static constexpr uint32_t kDomains = 8;
+  static constexpr uint32_t kLevels = 16;
   uint16_t open[kDomains];
+  uint16_t left_out[kDomains];  // of the first levels those that began in a pause
 };
 
 // Thread-local, initial-exec: no allocation at a thread's first use.
@@ -111,6 +137,7 @@ struct ThreadState {
   StartingNodes starting;
   ThreadStack stack;
   RangeLevels ranges;
+  OpenCapture capture;
   uint32_t tid;  // 0: not asked yet
 };
 

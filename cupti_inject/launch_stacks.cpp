@@ -9,6 +9,13 @@ namespace {
 constexpr uint32_t kQuestionBits = 19;
 constexpr uint32_t kMaxQuestions = (1u << kQuestionBits) - 1;
 
+template <typename IsDone>
+void SleepUntil(uint64_t timeout_ns, IsDone&& is_done) {
+  constexpr uint64_t kStepNs = 200'000;
+  const uint64_t deadline_ns = MonotonicNs() + timeout_ns;
+  while (!is_done() && MonotonicNs() < deadline_ns) SleepNs(kStepNs);
+}
+
 }  // namespace
 
 bool LaunchStacks::Open(const MappedRing& mapped, RingProducer* ring, Signal* wake) {
@@ -23,7 +30,8 @@ bool LaunchStacks::Open(const MappedRing& mapped, RingProducer* ring, Signal* wa
                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (rule_memory_ == MAP_FAILED) rule_memory_ = nullptr;
   rules_.Attach(static_cast<RuleCache::Entry*>(rule_memory_));
-  if (rule_memory_ == nullptr || !ids_.Open() || !scratch_.Open() || !files_.Open(ring)) {
+  if (rule_memory_ == nullptr || !ids_.Open() || !scratch_.Open() || !files_.Open(ring) ||
+      !python_.Open(header_, ring, &scratch_)) {
     Close();
     return false;
   }
@@ -34,6 +42,7 @@ bool LaunchStacks::Open(const MappedRing& mapped, RingProducer* ring, Signal* wa
 void LaunchStacks::Close() {
   on_.store(false, std::memory_order_relaxed);
   files_.Close();
+  python_.Close();
   scratch_.Close();
   ids_.Close();
   if (rule_memory_ != nullptr) munmap(rule_memory_, RuleCache::kBytes);
@@ -41,23 +50,28 @@ void LaunchStacks::Close() {
 }
 
 void LaunchStacks::WaitForTables(uint64_t timeout_ns) const {
-  constexpr uint64_t kStepNs = 200'000;
   if (!on()) return;
-  const uint64_t deadline_ns = MonotonicNs() + timeout_ns;
-  for (uint32_t file = 0; file < files_.number_count();) {
-    if (header_->tables[file].load(std::memory_order_relaxed) != wire::kTablePending) {
+  uint32_t file = 0;  // those before it are answered
+  SleepUntil(timeout_ns, [&] {
+    while (file < files_.number_count() &&
+           header_->tables[file].load(std::memory_order_relaxed) != wire::kTablePending) {
       ++file;
-    } else if (MonotonicNs() < deadline_ns) {
-      SleepNs(kStepNs);
-    } else {
-      return;
     }
-  }
+    return file == files_.number_count();
+  });
+}
+
+void LaunchStacks::WaitForPython(uint64_t timeout_ns) const {
+  if (!on()) return;
+  SleepUntil(timeout_ns, [&] {
+    return header_->code_files_seen.load(std::memory_order_acquire) >= files_.number_count();
+  });
 }
 
 // Flattened: the walk is a chain of small functions, a third faster in one piece.
-__attribute__((flatten)) void LaunchStacks::Take(const wire::LaunchCall& call,
-                                                 const WalkRegisters& at, ThreadStack& own) {
+__attribute__((flatten)) void LaunchStacks::Take(wire::LaunchCall call, const WalkRegisters& at,
+                                                 ThreadStack& own) {
+  call.python_stack = python_.Take(call.tid, call.time_ns, own);
   const CodeFiles::Reading files(files_, call.tid);
   const bool covered = own.Covers(at.sp, main_top_);
   StackMemory memory(covered ? at.sp : 0, covered ? own.top : 0, scratch_);

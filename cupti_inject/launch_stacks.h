@@ -8,6 +8,7 @@
 #include "cupti_inject/code_files.h"
 #include "cupti_inject/handshake.h"
 #include "cupti_inject/lock.h"
+#include "cupti_inject/python_stack.h"
 #include "cupti_inject/ring_producer.h"
 #include "cupti_inject/rule_cache.h"
 #include "cupti_inject/stack_ids.h"
@@ -32,7 +33,7 @@ class LaunchStacks {
   bool on() const { return on_.load(std::memory_order_relaxed); }
 
   // Sends the stack that `at` is in.
-  void Take(const wire::LaunchCall& call, const WalkRegisters& at, ThreadStack& own);
+  void Take(wire::LaunchCall call, const WalkRegisters& at, ThreadStack& own);
 
   // Follows what the loader does. Never in a callback; one thread at a time.
   void Refresh() {
@@ -41,6 +42,9 @@ class LaunchStacks {
   // Until the recorder has answered for every file that it was told of, at most `timeout_ns`. On
   // the refreshing thread.
   void WaitForTables(uint64_t timeout_ns) const;
+  // The same, until it has looked for an interpreter in each of them: a stack without a table can
+  // be walked later, frames of Python cannot.
+  void WaitForPython(uint64_t timeout_ns) const;
 
  private:
   static constexpr uint32_t kQuestionSlots = 1024;
@@ -78,6 +82,7 @@ class LaunchStacks {
   void* rule_memory_ = nullptr;
   StackIds ids_;
   ScratchPool scratch_;
+  PythonStacks python_;
   std::atomic<uint32_t> next_single_{wire::kFirstSingleStack};
   // Pages outside of all files that the recorder was asked about: page << kQuestionBits | question.
   std::atomic<uint64_t> asked_[kQuestionSlots] = {};

@@ -1,7 +1,8 @@
 // What the copies of NVTX in the program call: every library that is built with NVTX has one, and
 // each of them loads and calls InitializeInjectionNvtx2 at its first range.
 //
-// A call becomes one message with its text; what belongs together is for the report to find out.
+// A call becomes one message with its text; what belongs together is for the report to find out. In
+// a pause nothing begins; what began before it ends when it ends.
 #include "cupti_inject/injection.h"
 #include "cupti_inject/nvtx_abi.h"
 
@@ -29,13 +30,32 @@ void Send(wire::NvtxKind kind, uint32_t domain, TextView text, uint64_t range = 
   Send(message, kind, domain, text);
 }
 
+template <typename Use>
+void WithText(TextView text, Use&& use) {
+  use(text);
+}
+
+template <typename Use>
+void WithText(const nvtx::Attributes* attributes, Use&& use) {
+  if (attributes == nullptr || attributes->size < sizeof(nvtx::Attributes)) return use(TextView{});
+  switch (attributes->message_type) {
+    case nvtx::kMessageText:
+      return use(ViewOf(static_cast<const char*>(attributes->message)));
+    case nvtx::kMessageWide:
+      return use(NarrowText(static_cast<const wchar_t*>(attributes->message)).view());
+    case nvtx::kMessageRegistered:
+      return use(State().texts.Find(attributes->message));
+    default:
+      return use(TextView{});
+  }
+}
+
 void Send(wire::NvtxKind kind, uint32_t domain, const nvtx::Attributes* attributes,
           uint64_t range = 0) {
   wire::NvtxMessage message{};
   message.range = range;
   if (attributes == nullptr || attributes->size < sizeof(nvtx::Attributes)) {
-    Send(message, kind, domain, {});
-    return;
+    return Send(message, kind, domain, {});
   }
   message.category = attributes->category;
   if (attributes->color_type == nvtx::kColorArgb) message.color = attributes->color;
@@ -45,20 +65,17 @@ void Send(wire::NvtxKind kind, uint32_t domain, const nvtx::Attributes* attribut
     message.payload = attributes->payload;
     if (type >= nvtx::kPayloadUint32) message.payload &= UINT32_MAX;
   }
-  switch (attributes->message_type) {
-    case nvtx::kMessageText:
-      Send(message, kind, domain, ViewOf(static_cast<const char*>(attributes->message)));
-      return;
-    case nvtx::kMessageWide:
-      Send(message, kind, domain,
-           NarrowText(static_cast<const wchar_t*>(attributes->message)).view());
-      return;
-    case nvtx::kMessageRegistered:
-      Send(message, kind, domain, State().texts.Find(attributes->message));
-      return;
-    default:
-      Send(message, kind, domain, {});
-  }
+  WithText(attributes, [&](TextView text) { Send(message, kind, domain, text); });
+}
+
+// Whether something that begins now is told of.
+bool IsOn() { return g_injection.gate.is_on(); }
+
+// A range may open the gate before it is told of.
+template <typename Text, typename Follow>
+void FollowRange(Text text, Follow&& follow) {
+  const bool active = State().active.load(std::memory_order_relaxed);
+  if (active && g_injection.gate.follows_ranges()) WithText(text, follow);
 }
 
 // A domain's handle is its number.
@@ -67,38 +84,69 @@ uint32_t NumberOf(DomainHandle domain) {
   return static_cast<uint32_t>(reinterpret_cast<uintptr_t>(domain));
 }
 
-// The level at which a range begins or ends, 0 for the outermost.
-int Enter(uint32_t domain) {
+// A range at its level, 0 for the outermost. What is not tracked is told of in pauses too.
+struct Level {
+  int level = nvtx::kNoTracking;
+  bool is_told = true;
+};
+
+Level Enter(uint32_t domain) {
+  if (domain >= RangeLevels::kDomains) return {};
   RangeLevels& levels = CurrentThread().ranges;
-  return domain < RangeLevels::kDomains ? levels.open[domain]++ : nvtx::kNoTracking;
+  const uint32_t level = levels.open[domain]++;
+  if (level >= RangeLevels::kLevels) return {static_cast<int>(level), true};
+  const bool is_told = IsOn();
+  const uint32_t bit = 1u << level;
+  uint16_t& left_out = levels.left_out[domain];
+  left_out = static_cast<uint16_t>(is_told ? left_out & ~bit : left_out | bit);
+  return {static_cast<int>(level), is_told};
 }
 
-int Leave(uint32_t domain) {
+Level Leave(uint32_t domain) {
   RangeLevels& levels = CurrentThread().ranges;
-  if (domain >= RangeLevels::kDomains || levels.open[domain] == 0) return nvtx::kNoTracking;
-  return --levels.open[domain];
+  if (domain >= RangeLevels::kDomains || levels.open[domain] == 0) return {};
+  const uint32_t level = --levels.open[domain];
+  const bool is_told = level >= RangeLevels::kLevels || (levels.left_out[domain] >> level & 1) == 0;
+  return {static_cast<int>(level), is_told};
 }
+
+// In the number of a range: it began in a pause.
+constexpr uint64_t kLeftOut = uint64_t{1} << 63;
 
 template <typename Text>
 uint64_t StartRange(uint32_t domain, Text text) {
   const uint64_t range = State().next_range.fetch_add(1, std::memory_order_relaxed) + 1;
+  FollowRange(text, [&](TextView name) { g_injection.gate.Start(domain, name, range); });
+  if (!IsOn()) return range | kLeftOut;
   Send(wire::NvtxKind::kStart, domain, text, range);
   return range;
 }
 
 void EndRange(uint32_t domain, uint64_t range) {
-  Send(wire::NvtxKind::kEnd, domain, TextView{}, range);
+  if ((range & kLeftOut) == 0) Send(wire::NvtxKind::kEnd, domain, TextView{}, range);
+  FollowRange(TextView{}, [&](TextView) { g_injection.gate.End(range & ~kLeftOut); });
 }
 
 template <typename Text>
 int PushRange(uint32_t domain, Text text) {
-  Send(wire::NvtxKind::kPush, domain, text);
-  return Enter(domain);
+  OpenCapture& capture = CurrentThread().capture;
+  FollowRange(text, [&](TextView name) { g_injection.gate.Push(domain, name, capture); });
+  const Level at = Enter(domain);
+  if (at.is_told) Send(wire::NvtxKind::kPush, domain, text);
+  return at.level;
 }
 
 int PopRange(uint32_t domain) {
-  Send(wire::NvtxKind::kPop, domain, TextView{});
-  return Leave(domain);
+  const Level at = Leave(domain);
+  if (at.is_told) Send(wire::NvtxKind::kPop, domain, TextView{});
+  OpenCapture& capture = CurrentThread().capture;
+  FollowRange(TextView{}, [&](TextView) { g_injection.gate.Pop(domain, capture); });
+  return at.level;
+}
+
+template <typename Text>
+void Mark(uint32_t domain, Text text) {
+  if (IsOn()) Send(wire::NvtxKind::kMark, domain, text);
 }
 
 void NameCategory(uint32_t domain, uint32_t category, TextView name) {
@@ -113,6 +161,7 @@ void NameThread(uint32_t thread, TextView name) {
 
 DomainHandle CreateDomain(TextView name) {
   const uint32_t domain = State().next_domain.fetch_add(1, std::memory_order_relaxed) + 1;
+  g_injection.gate.NameDomain(domain, name);
   Send(wire::NvtxKind::kDomainName, domain, name);
   return reinterpret_cast<DomainHandle>(uintptr_t{domain});
 }
@@ -121,7 +170,6 @@ DomainHandle CreateDomain(TextView name) {
 
 using Attributes = const nvtx::Attributes*;
 using Wide = const wchar_t*;
-TextView Narrow(const NarrowText& text) { return text.view(); }
 
 template <typename Function>
 void Put(nvtx::FunctionPointer** table, uint32_t size, uint32_t id, Function function) {
@@ -133,17 +181,17 @@ void Put(nvtx::FunctionPointer** table, uint32_t size, uint32_t id, Function fun
 void PutCore(nvtx::FunctionPointer** table, uint32_t size) {
   const auto put = [&](uint32_t id, auto function) { Put(table, size, id, function); };
   put(
-      nvtx::kMarkEx, +[](Attributes text) { Send(wire::NvtxKind::kMark, 0, text); });
+      nvtx::kMarkEx, +[](Attributes text) { Mark(0, text); });
   put(
-      nvtx::kMarkA, +[](const char* text) { Send(wire::NvtxKind::kMark, 0, ViewOf(text)); });
+      nvtx::kMarkA, +[](const char* text) { Mark(0, ViewOf(text)); });
   put(
-      nvtx::kMarkW, +[](Wide text) { Send(wire::NvtxKind::kMark, 0, Narrow(NarrowText(text))); });
+      nvtx::kMarkW, +[](Wide text) { Mark(0, NarrowText(text).view()); });
   put(
       nvtx::kRangeStartEx, +[](Attributes text) { return StartRange(0, text); });
   put(
       nvtx::kRangeStartA, +[](const char* text) { return StartRange(0, ViewOf(text)); });
   put(
-      nvtx::kRangeStartW, +[](Wide text) { return StartRange(0, Narrow(NarrowText(text))); });
+      nvtx::kRangeStartW, +[](Wide text) { return StartRange(0, NarrowText(text).view()); });
   put(
       nvtx::kRangeEnd, +[](uint64_t range) { EndRange(0, range); });
   put(
@@ -151,7 +199,7 @@ void PutCore(nvtx::FunctionPointer** table, uint32_t size) {
   put(
       nvtx::kRangePushA, +[](const char* text) { return PushRange(0, ViewOf(text)); });
   put(
-      nvtx::kRangePushW, +[](Wide text) { return PushRange(0, Narrow(NarrowText(text))); });
+      nvtx::kRangePushW, +[](Wide text) { return PushRange(0, NarrowText(text).view()); });
   put(
       nvtx::kRangePop, +[]() { return PopRange(0); });
   put(
@@ -159,21 +207,20 @@ void PutCore(nvtx::FunctionPointer** table, uint32_t size) {
       +[](uint32_t category, const char* name) { NameCategory(0, category, ViewOf(name)); });
   put(
       nvtx::kNameCategoryW,
-      +[](uint32_t category, Wide name) { NameCategory(0, category, Narrow(NarrowText(name))); });
+      +[](uint32_t category, Wide name) { NameCategory(0, category, NarrowText(name).view()); });
   put(
       nvtx::kNameOsThreadA,
       +[](uint32_t thread, const char* name) { NameThread(thread, ViewOf(name)); });
   put(
       nvtx::kNameOsThreadW,
-      +[](uint32_t thread, Wide name) { NameThread(thread, Narrow(NarrowText(name))); });
+      +[](uint32_t thread, Wide name) { NameThread(thread, NarrowText(name).view()); });
 }
 
 void PutDomains(nvtx::FunctionPointer** table, uint32_t size) {
   const auto put = [&](uint32_t id, auto function) { Put(table, size, id, function); };
   put(
-      nvtx::kDomainMarkEx, +[](DomainHandle domain, Attributes text) {
-        Send(wire::NvtxKind::kMark, NumberOf(domain), text);
-      });
+      nvtx::kDomainMarkEx,
+      +[](DomainHandle domain, Attributes text) { Mark(NumberOf(domain), text); });
   put(
       nvtx::kDomainRangeStartEx,
       +[](DomainHandle domain, Attributes text) { return StartRange(NumberOf(domain), text); });
@@ -191,18 +238,18 @@ void PutDomains(nvtx::FunctionPointer** table, uint32_t size) {
       });
   put(
       nvtx::kDomainNameCategoryW, +[](DomainHandle domain, uint32_t category, Wide name) {
-        NameCategory(NumberOf(domain), category, Narrow(NarrowText(name)));
+        NameCategory(NumberOf(domain), category, NarrowText(name).view());
       });
   put(
       nvtx::kDomainRegisterStringA,
       +[](DomainHandle, const char* text) { return State().texts.Add(ViewOf(text)); });
   put(
       nvtx::kDomainRegisterStringW,
-      +[](DomainHandle, Wide text) { return State().texts.Add(Narrow(NarrowText(text))); });
+      +[](DomainHandle, Wide text) { return State().texts.Add(NarrowText(text).view()); });
   put(
       nvtx::kDomainCreateA, +[](const char* name) { return CreateDomain(ViewOf(name)); });
   put(
-      nvtx::kDomainCreateW, +[](Wide name) { return CreateDomain(Narrow(NarrowText(name))); });
+      nvtx::kDomainCreateW, +[](Wide name) { return CreateDomain(NarrowText(name).view()); });
 }
 
 bool Attach(nvtx::GetExportTable get_export_table) {

@@ -20,7 +20,7 @@ constexpr Kind kKinds[] = {
     {cupti::kKindMemcpy, "memcpy"},     {cupti::kKindMemcpy2, "peer memcpy"},
     {cupti::kKindMemset, "memset"},     {cupti::kKindSynchronization, "synchronization"},
     {cupti::kKindOverhead, "overhead"}, {cupti::kKindDevice, "device"},
-    {cupti::kKindContext, "context"},
+    {cupti::kKindContext, "context"},   {cupti::kKindJit, "JIT"},
 };
 
 // Ids are dense with gaps of a few; no table has been longer than 900.
@@ -127,16 +127,30 @@ void NoteGraphUpdate(uint32_t callback_id, const char* name) {
   ids[ids[0] == 0 ? 0 : 1] = callback_id;
 }
 
+// True: the call opens or closes the gate, and is told of in no other way.
+bool SwitchesProfiler(const char* name, uint32_t id, uint32_t domain) {
+  Injection& self = g_injection;
+  const bool starts = StartsProfiler(domain, name);
+  if ((self.settings & wire::kSettingProfilerApi) == 0) return false;
+  if (!starts && !StopsProfiler(domain, name)) return false;
+  (starts ? self.profiler_starts : self.profiler_stops).Add(domain, id);
+  Try(name, self.cupti.enable_callback(1, self.subscriber, domain, id));
+  return true;
+}
+
 // Returns how many callbacks of `domain` are on.
 uint32_t EnableCallbacks(uint32_t domain) {
-  const Injection& self = g_injection;
+  Injection& self = g_injection;
   const bool memory = (self.settings & wire::kSettingMemory) != 0;
   uint32_t enabled = 0;
   for (uint32_t id = 1, last = 0; id <= kMaxCallbackId && id - last <= kMaxCallbackIdGap; ++id) {
     const char* name = nullptr;
     if (self.cupti.get_callback_name(domain, id, &name) != cupti::kSuccess) continue;
     last = id;
-    if (!IsWatched(domain, name) && !(memory && AllocatesMemory(domain, name))) continue;
+    const bool allocates = memory && AllocatesMemory(domain, name);
+    if (allocates) self.memory_calls.Add(domain, id);
+    if (SwitchesProfiler(name, id, domain)) continue;
+    if (!IsWatched(domain, name) && !allocates) continue;
     if (!Try(name, self.cupti.enable_callback(1, self.subscriber, domain, id))) continue;
     SendCallbackName(domain, id, name);
     if (domain == cupti::kDomainDriver) NoteGraphUpdate(id, name);
@@ -167,7 +181,7 @@ bool SetUpCupti(const char* chosen_cupti, char* reason, size_t reason_size) {
   self.cupti_version = loaded.version;
   SendDetail(wire::DetailKind::kCuptiPath, loaded.version, loaded.path);
   if (loaded.note[0] != '\0') SendDetail(wire::DetailKind::kNote, 0, loaded.note);
-  if (!self.drain.Open(&self.ring, &self.cupti)) {
+  if (!self.drain.Open(&self.ring, &self.cupti, &self.gate)) {
     std::snprintf(reason, reason_size, "no memory for the table of names");
     return false;
   }

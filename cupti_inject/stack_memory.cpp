@@ -25,22 +25,11 @@ uint64_t ThreadPointer() {
   return pointer;
 }
 
-// rt_sigprocmask reads the set before it refuses the `how`: 60 ns, and nothing happens.
-bool IsReadable(uint64_t address) {
-  constexpr int kNoHow = -1;
-  constexpr size_t kSetBytes = 8;
-  const int saved_errno = errno;
-  syscall(SYS_rt_sigprocmask, kNoHow, address, nullptr, kSetBytes);
-  const bool readable = errno == EINVAL;
-  errno = saved_errno;
-  return readable;
-}
-
 // Every page of [start, end): a guard page between a coroutine's stack and the thread's own ends
 // it.
 bool AreReadable(uint64_t start, uint64_t end) {
   for (uint64_t page = start / kPage * kPage; page < end; page += kPage) {
-    if (!IsReadable(page)) return false;
+    if (!IsReadablePage(page)) return false;
   }
   return true;
 }
@@ -76,6 +65,17 @@ std::byte* ScratchPool::Take() {
 void ScratchPool::Give(std::byte* piece) {
   const auto index = static_cast<uint32_t>((piece - memory_) / static_cast<long>(kPieceBytes));
   taken_.fetch_and(~(1u << index), std::memory_order_release);
+}
+
+// rt_sigprocmask reads the set before it refuses the `how`, and nothing happens.
+bool IsReadablePage(uint64_t address) {
+  constexpr int kNoHow = -1;
+  constexpr size_t kSetBytes = 8;
+  const int saved_errno = errno;
+  syscall(SYS_rt_sigprocmask, kNoHow, address / kPage * kPage, nullptr, kSetBytes);
+  const bool readable = errno == EINVAL;
+  errno = saved_errno;
+  return readable;
 }
 
 size_t ReadOwnMemory(uint64_t address, void* to, size_t bytes) {

@@ -29,6 +29,9 @@ class ScratchPool {
   std::atomic<uint32_t> taken_{0};  // a bit each
 };
 
+// Asks the kernel, which looks at nothing else: 60 ns.
+bool IsReadablePage(uint64_t address);
+
 // Copies [address, address + bytes) as far as it is readable; returns how much that was.
 size_t ReadOwnMemory(uint64_t address, void* to, size_t bytes);
 
@@ -37,6 +40,7 @@ struct ThreadStack {
   uint64_t low;  // every page from here to `top` was readable; 0: nothing known
   uint64_t top;
   uint32_t failures;
+  uint64_t next_python_search_ns;  // PythonStacks: the thread had no state of an interpreter
 
   // True: [sp, top) may be read. `main_top`: an address at the top of the main thread's stack.
   bool Covers(uint64_t sp, uint64_t main_top) {

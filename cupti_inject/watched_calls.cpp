@@ -70,6 +70,16 @@ bool IsWatched(uint32_t domain, const char* name) {
   return false;
 }
 
+bool StartsProfiler(uint32_t domain, const char* name) {
+  const bool runtime = domain == cupti::kDomainRuntime;
+  return name != nullptr && Behind(runtime ? "cudaProfilerStart" : "cuProfilerStart", name);
+}
+
+bool StopsProfiler(uint32_t domain, const char* name) {
+  const bool runtime = domain == cupti::kDomainRuntime;
+  return name != nullptr && Behind(runtime ? "cudaProfilerStop" : "cuProfilerStop", name);
+}
+
 bool AllocatesMemory(uint32_t domain, const char* name) {
   if (name == nullptr) return false;
   if (domain == cupti::kDomainDriver) return HasPrefixOf(kDriverMemoryPrefixes, name);

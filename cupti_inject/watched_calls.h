@@ -12,5 +12,8 @@ namespace xpu::inject {
 bool IsWatched(uint32_t domain, const char* name);
 // Whether it allocates or frees memory that the GPU can reach: watched on request.
 bool AllocatesMemory(uint32_t domain, const char* name);
+// cuProfilerStart and cudaProfilerStart, and their counterparts.
+bool StartsProfiler(uint32_t domain, const char* name);
+bool StopsProfiler(uint32_t domain, const char* name);
 
 }  // namespace xpu::inject

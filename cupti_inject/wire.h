@@ -28,8 +28,19 @@
 // of the stack itself (StackCopyMessage), which the recorder unwinds. Code that the loader knows
 // nothing of is told by the recorder, which reads /proc/PID/maps (RingHeader::other_code).
 //
+// Python. What an interpreter of the process runs is walked in the same callback, by offsets that
+// the recorder finds in the interpreter's file (RingHeader::python). Code objects and stacks are
+// sent once too (PythonCodeMessage, PythonStackMessage).
+//
 // NVTX. The same library is NVTX's tool (NVTX_INJECTION64_PATH), which the first range of a program
 // loads: whichever of NVTX and CUDA comes first makes the connection.
+//
+// Pauses. The recorder sets RingHeader::gate, the library looks at it at the entry of each call:
+// what a call starts while the recording is paused is left out, whenever it runs. With a capture
+// range (kSettingCaptureRange) the recording is off but in ranges of the program, which the library
+// sees first: it acts at once, on the calling thread, and tells the recorder (SwitchMessage). Calls
+// that make nodes of graphs, allocations where they are recorded, names and NVTX ranges that are
+// open are told in pauses too.
 //
 // Nothing here is stored; both ends are of one build (kVersion). The consumer trusts nothing in it.
 #pragma once
@@ -38,9 +49,11 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "bpf/python_layout.h"
+
 namespace xpu::wire {
 
-inline constexpr uint32_t kVersion = 4;
+inline constexpr uint32_t kVersion = 5;
 inline constexpr char kEnvironmentVariable[] = "XPU_INJECT";
 inline constexpr char kCuptiLibVariable[] = "XPU_CUPTI_LIB";  // the libcupti to use, a path
 inline constexpr size_t kSecretBytes = 16;  // 32 hexadecimal digits in the environment
@@ -55,6 +68,7 @@ inline constexpr size_t kMaxNameBytes = 32 << 10;       // longer names are cut
 inline constexpr uint32_t kMaxFrames = 256;             // as many as the BPF programs give
 inline constexpr uint32_t kMaxCopyBytes = 16 << 10;     // of a stack
 inline constexpr size_t kMaxBuildIdBytes = 32;
+inline constexpr size_t kCaptureRangeBytes = 512;  // its name and its domain, each with a zero
 
 struct Hello {
   uint32_t version;
@@ -98,6 +112,15 @@ inline constexpr uint32_t kSettingGraphNodes = 1 << 0;    // a record per graph 
 inline constexpr uint32_t kSettingInlineStacks = 1 << 1;  // else the marker is called
 inline constexpr uint32_t kSettingNvtx = 1 << 2;          // NVTX is told of the library too
 inline constexpr uint32_t kSettingMemory = 1 << 3;        // allocations, with their calls
+inline constexpr uint32_t kSettingPauses = 1 << 4;        // the gate may be closed
+inline constexpr uint32_t kSettingProfilerApi = 1 << 5;   // it opens with cuProfilerStart
+inline constexpr uint32_t kSettingNvtxRange = 1 << 6;     // it opens with RingHeader::capture_range
+inline constexpr uint32_t kSettingMayEnd = 1 << 7;        // `gate` may become kGateEnds
+
+// Bits of RingHeader::gate.
+inline constexpr uint32_t kGatePaused = 1 << 0;
+inline constexpr uint32_t kGateOthersOpen = 1 << 1;  // another process is in a capture range
+inline constexpr uint32_t kGateEnds = 1 << 2;        // send what is left, then be off
 
 // Values of RingHeader::tables; others are the table's offset in the arena divided by 8.
 inline constexpr uint32_t kTablePending = 0;
@@ -118,11 +141,17 @@ struct RingHeader {
   alignas(64) std::atomic<uint32_t> closed;  // the recorder has stopped: produce nothing more
   std::atomic<uint32_t> heartbeat;           // the recorder adds one at each poll
   std::atomic<State> state;
+  std::atomic<uint32_t> gate;  // bits of kGate...
   alignas(64) std::atomic<uint64_t> counters[kCounterCount];
   // Executable memory that no file of the loader's is in. The recorder adds at the end.
   alignas(64) std::atomic<uint32_t> other_code_count;
   std::atomic<uint32_t> other_code_answers;  // questions (OtherCodeMessage) that were looked into
   AddressRange other_code[kMaxOtherCode];
+  std::atomic<uint32_t> code_files_seen;  // by the recorder: numbers below this one
+  std::atomic<uint32_t> has_python;       // 1: `python` is filled
+  xpu_python_process python;
+  // Of NVTX: the name, a zero, the domain ("" the default one, "*" any), a zero.
+  char capture_range[kCaptureRangeBytes];
   // By the number of the code file.
   alignas(kPageBytes) std::atomic<uint32_t> tables[kMaxCodeFiles];
 };
@@ -145,6 +174,9 @@ enum class MessageKind : uint32_t {
   kStackCopy = 11,    // StackCopyMessage, then the bytes at its `sp`
   kOtherCode = 12,    // OtherCodeMessage
   kNvtx = 13,         // NvtxMessage, then the text
+  kSwitch = 14,       // SwitchMessage
+  kPythonCode = 15,   // PythonCodeMessage, then its texts
+  kPythonStack = 16,  // PythonStackMessage, then the frames
 };
 
 // Every message begins with it, at a multiple of 8 bytes, and fills a multiple of 8 bytes.
@@ -232,12 +264,39 @@ struct StackMessage {
 // Stacks from here on are named by one launch only.
 inline constexpr uint32_t kFirstSingleStack = 1u << 24;
 
+// Defines `code` for the rest of this ring: the name, the path, the line table lie behind it.
+struct PythonCodeMessage {
+  MessageHeader header;
+  uint32_t code;  // from 1
+  uint32_t version;
+  uint32_t first_line;
+  uint32_t name_bytes;
+  uint32_t name_kind;  // bytes of a character: 1 (Latin-1), 2, 4
+  uint32_t path_bytes;
+  uint32_t path_kind;
+  uint32_t line_table_bytes;
+};
+
+// Defines `stack`, as StackMessage does. The frames are of 64 bits, innermost first: the code above
+// (0: it could not be told), kPythonEntry, and the offset of the instruction below.
+struct PythonStackMessage {
+  MessageHeader header;
+  uint32_t stack;  // from 1
+  uint32_t frame_count;
+  uint32_t stop;  // enum xpu_python_stop
+  uint32_t reserved;
+};
+
+inline constexpr uint32_t kPythonEntry = 1u << 31;
+
 struct LaunchCall {
   uint64_t time_ns;  // CLOCK_MONOTONIC
   uint32_t correlation_id;
   uint32_t domain_and_callback_id;
   uint32_t tid;
   uint32_t cpu;
+  uint32_t python_stack;  // 0: not in Python
+  uint32_t reserved;
 };
 
 struct LaunchMessage {
@@ -288,6 +347,14 @@ struct NvtxMessage {
   NvtxKind kind;
   uint8_t payload_type;  // as NVTX counts them
   uint16_t reserved;
+};
+
+// A capture range of the program has begun, or its last one has ended.
+struct SwitchMessage {
+  MessageHeader header;
+  uint64_t time_ns;  // CLOCK_MONOTONIC
+  uint32_t is_open;
+  uint32_t reserved;
 };
 
 enum class DetailKind : uint32_t {

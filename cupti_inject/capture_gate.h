@@ -1,0 +1,107 @@
+// Whether what the program starts is recorded now, and which of what it started was: wire.h says
+// who opens and closes the gate.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+#include "cupti_inject/nvtx_texts.h"
+#include "cupti_inject/ring_producer.h"
+#include "cupti_inject/wire.h"
+
+namespace xpu::inject {
+
+// Which calls came while the gate was open, by their correlation ids: their records follow later.
+// The numbers of the last 67 million calls; older ones are long delivered.
+class RecordedCalls {
+ public:
+  static constexpr uint32_t kIds = 1u << 26;
+  static constexpr size_t kBytes = kIds / 32 * sizeof(uint64_t);  // touched as ids come
+
+  bool Open();
+  void Note(uint32_t correlation_id, bool recorded);
+  // Of a call that nobody noted, what was noted of one before it. `otherwise`: there is none near.
+  bool IsRecorded(uint32_t correlation_id, bool otherwise) const;
+
+ private:
+  static constexpr uint32_t kIdsPerWord = 32;
+  static constexpr uint32_t kWords = kIds / kIdsPerWord;
+  static constexpr uint32_t kWordsBack = 128;
+
+  // The low half of a word has a bit for each call that was noted, the high one for those left out.
+  std::atomic<uint64_t>* words_ = nullptr;
+};
+
+// What of a thread's ranges is open: plain data in initial-exec TLS.
+struct OpenCapture {
+  uint32_t domain;
+  uint32_t depth;  // ranges of that domain from the one that opened the gate on; 0: none did
+};
+
+class CaptureGate {
+ public:
+  // After the header has been written by the recorder. `header` outlives this object.
+  void Open(const wire::RingHeader* header, RingProducer* ring);
+
+  bool is_on() const {
+    if (!may_close_) return true;
+    const uint32_t gate = header_->gate.load(std::memory_order_relaxed);
+    if ((gate & wire::kGatePaused) != 0) return false;
+    return !has_ranges_ || open_.load(std::memory_order_relaxed) > 0 ||
+           (gate & wire::kGateOthersOpen) != 0;
+  }
+  // The recorder wants what is left, and then nothing more.
+  bool ends() const {
+    return may_end_ && (header_->gate.load(std::memory_order_relaxed) & wire::kGateEnds) != 0;
+  }
+  bool may_end() const { return may_end_; }
+
+  // At the entry of a call that starts work. True: it is recorded.
+  bool Admit(uint32_t correlation_id) {
+    if (!may_close_) return true;
+    const bool on = is_on();
+    calls_.Note(correlation_id, on);
+    return on;
+  }
+  // A record of CUPTI's is of a call that is recorded, or of none.
+  bool Keeps(const uint8_t* record, size_t bytes) const;
+
+  // cudaProfilerStart, cudaProfilerStop.
+  void SetProfiler(bool on);
+
+  // NVTX. Ranges of it may open the gate.
+  bool follows_ranges() const { return name_.bytes > 0; }
+  void NameDomain(uint32_t domain, TextView name);
+  // Before a range is told of, behind one that is over.
+  void Push(uint32_t domain, TextView text, OpenCapture& thread);
+  void Pop(uint32_t domain, OpenCapture& thread);
+  void Start(uint32_t domain, TextView text, uint64_t range);
+  void End(uint64_t range);
+
+ private:
+  static constexpr uint32_t kDomains = 1024;
+  static constexpr uint32_t kStarted = 64;
+
+  bool IsCaptureRange(uint32_t domain, TextView text) const;
+  void OpenOne();
+  void CloseOne();
+  void Tell(bool is_open);
+
+  const wire::RingHeader* header_ = nullptr;
+  RingProducer* ring_ = nullptr;
+  bool may_close_ = false;
+  bool has_ranges_ = false;
+  bool may_end_ = false;
+  char range_[wire::kCaptureRangeBytes] =
+      {};          // our own copy: the header is the recorder's to write
+  TextView name_;  // empty: none of NVTX opens the gate
+  TextView domain_;
+  std::atomic<uint32_t> open_{0};  // capture ranges
+  std::atomic<bool> profiler_{false};
+  std::atomic<uint64_t> domains_[kDomains / 64] = {};  // that have the name
+  std::atomic<uint64_t> started_[kStarted] = {};       // capture ranges that were started
+  RecordedCalls calls_;
+};
+
+}  // namespace xpu::inject
