@@ -54,10 +54,40 @@ std::array<uint64_t, XPU_COUNTERS> ReadCounters(const bpf_map* counters) {
   return sums;
 }
 
-Result<BpfRing> BpfRing::Open(const bpf_map* ring, Visit visit) {
+Result<UniqueFd> CreateMap(bpf_map_type type, const char* name, uint32_t key_bytes,
+                           uint32_t value_bytes, uint32_t entries, uint32_t flags, int inner_fd) {
+  LIBBPF_OPTS(bpf_map_create_opts, options);
+  options.map_flags = flags;
+  options.inner_map_fd = static_cast<uint32_t>(inner_fd);
+  const int fd = bpf_map_create(type, name, key_bytes, value_bytes, entries, &options);
+  if (fd < 0) return BpfError(Format("BPF map {}", name), fd);
+  return UniqueFd(fd);
+}
+
+Status ShareMaps(bpf_object* object, std::span<const SharedMap> maps) {
+  for (const SharedMap& shared : maps) {
+    bpf_map* map = bpf_object__find_map_by_name(object, shared.name);
+    if (int result = bpf_map__reuse_fd(map, shared.fd); result != 0) {
+      return BpfError(Format("BPF map {}: share", shared.name), result);
+    }
+  }
+  return Ok();
+}
+
+Status LeaveOutMaps(bpf_object* object, std::span<const char* const> names) {
+  for (const char* name : names) {
+    bpf_map* map = bpf_object__find_map_by_name(object, name);
+    if (int result = bpf_map__set_autocreate(map, false); result != 0) {
+      return BpfError(Format("BPF map {}: leave out", name), result);
+    }
+  }
+  return Ok();
+}
+
+Result<BpfRing> BpfRing::Open(int ring_fd, Visit visit) {
   BpfRing opened;
   opened.visit_ = std::make_unique<Visit>(std::move(visit));
-  opened.ring_.reset(ring_buffer__new(bpf_map__fd(ring), PassOn, opened.visit_.get(), nullptr));
+  opened.ring_.reset(ring_buffer__new(ring_fd, PassOn, opened.visit_.get(), nullptr));
   if (!opened.ring_) return BpfError("mapping a BPF ring buffer", -errno);
   return opened;
 }

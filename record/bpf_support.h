@@ -34,13 +34,30 @@ Result<PidNamespace> OwnPidNamespace();
 // The sums over the CPUs of the map `counters`.
 std::array<uint64_t, XPU_COUNTERS> ReadCounters(const bpf_map* counters);
 
+// A map that several programs share; `name` is the map's in each of them. Errors name it.
+Result<UniqueFd> CreateMap(bpf_map_type type, const char* name, uint32_t key_bytes,
+                           uint32_t value_bytes, uint32_t entries, uint32_t flags = 0,
+                           int inner_fd = 0);
+
+struct SharedMap {
+  const char* name;
+  int fd;
+};
+// Between a program's open and its load: its maps are these.
+Status ShareMaps(bpf_object* object, std::span<const SharedMap> maps);
+// Instead: the program does not use them and needs none.
+Status LeaveOutMaps(bpf_object* object, std::span<const char* const> names);
+
 // Reads one BPF ring buffer.
 class BpfRing {
  public:
   using Visit = std::function<void(std::span<const std::byte>)>;
 
   // `visit` is called by Drain with each event; its bytes hold during the call.
-  static Result<BpfRing> Open(const bpf_map* ring, Visit visit);
+  static Result<BpfRing> Open(const bpf_map* ring, Visit visit) {
+    return Open(bpf_map__fd(ring), std::move(visit));
+  }
+  static Result<BpfRing> Open(int ring_fd, Visit visit);
   void Drain() { ring_buffer__consume(ring_.get()); }
 
  private:

@@ -49,7 +49,7 @@ Ability PrivilegeAbility() {
 }
 
 Ability TaskAbility() {
-  auto tasks = TaskSource::Open(::getpid());
+  auto tasks = TaskSource::Open({.program = ::getpid()});
   return FromStatus("perf events", tasks.ok() ? Ok() : Status(tasks.error()),
                     "processes and mappings");
 }
@@ -57,7 +57,7 @@ Ability TaskAbility() {
 // Loads the program and opens the clock on this process, where it stays disabled.
 Ability SamplingAbility() {
   const CpuEvent clock;
-  auto cpu = CpuSource::Open(::getpid(), {&clock, 1}, 99, nullptr);
+  auto cpu = CpuSource::Open({.program = ::getpid()}, {&clock, 1}, 99, nullptr);
   return FromStatus("CPU samples", cpu.ok() ? Ok() : Status(cpu.error()),
                     "BPF program on the software CPU clock");
 }

@@ -2,13 +2,16 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <charconv>
 #include <iterator>
 #include <optional>
+#include <tuple>
+#include <utility>
 
 #include <unistd.h>
 
+#include "format/base/number.h"
 #include "format/base/text.h"
+#include "record/nearest_names.h"
 #include "record/perf_event.h"
 
 namespace xpu {
@@ -43,19 +46,17 @@ bool IsClock(const KnownEvent& event) {
          (event.config == PERF_COUNT_SW_CPU_CLOCK || event.config == PERF_COUNT_SW_TASK_CLOCK);
 }
 
-Error UsageError(std::string_view text, std::string_view why) {
-  return Error{ErrorKind::kUsage, Format("-e {}: {}", text, why),
-               "xpu-record --check lists the events of this machine"};
+Error UsageError(std::string_view text, std::string_view why, std::string hint) {
+  return Error{ErrorKind::kUsage, Format("-e {}: {}", text, why), std::move(hint)};
 }
 
-template <typename Number>
-std::optional<Number> ParseNumber(std::string_view text, int base = 10) {
-  Number value{};
-  const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), value, base);
-  if (error != std::errc() || stop != text.data() + text.size() || text.empty()) {
-    return std::nullopt;
-  }
-  return value;
+Error UnknownEvent(std::string_view text, std::string_view name) {
+  std::vector<std::string> names;
+  for (const KnownEvent& known : kKnown) names.emplace_back(known.name);
+  const std::string near = NearestNames(names, name);
+  return UsageError(text, Format("no event of the name '{}' is known", name),
+                    near.empty() ? "xpu-record --check lists the events of this machine"
+                                 : Format("is it {}?", near));
 }
 
 CpuEvent ToEvent(const KnownEvent& known) {
@@ -101,18 +102,20 @@ Result<CpuEvent> ParseCpuEvent(std::string_view text) {
   const std::string_view name = text.substr(0, text.find_first_of(":/"));
   std::string_view rest = text.substr(name.size());
   const auto found = FindEvent(name);
-  if (!found) return UsageError(text, Format("no event of the name '{}' is known", name));
+  if (!found) return UnknownEvent(text, name);
   CpuEvent event = *found;
   if (rest.starts_with('/')) {
     const size_t end = rest.find('/', 1);
     if (end == std::string_view::npos || !TakePeriod(rest.substr(1, end - 1), event)) {
-      return UsageError(text, "between the slashes belongs period=N");
+      return UsageError(text, "between the slashes belongs period=N, N from 1 on",
+                        Format("{}/period=1000000/ takes a sample every million", name));
     }
     rest.remove_prefix(end + 1);
   }
   if (rest.starts_with(':')) rest.remove_prefix(1);
   if (!rest.empty() && !TakeModifiers(rest, event)) {
-    return UsageError(text, "modifiers are u (user code) and k (the kernel)");
+    return UsageError(text, Format("'{}' is no modifier", rest),
+                      Format("{0}:u counts user code alone, {0}:k the kernel", name));
   }
   event.name = rest.empty() ? std::string(name) : Format("{}:{}", name, rest);
   return event;
@@ -153,7 +156,23 @@ Result<std::vector<CpuEvent>> ParseCpuEvents(std::string_view list) {
   }
 }
 
-Result<UniqueFd> OpenCpuEvent(const CpuEvent& event, pid_t target, uint64_t frequency_hz) {
+Status CheckNoneTwice(std::span<const CpuEvent> events) {
+  const auto key = [](const CpuEvent& event) {
+    return std::tuple(event.type, event.config, event.exclude_user, event.exclude_kernel);
+  };
+  for (auto event = events.begin(); event != events.end(); ++event) {
+    const auto twin = std::find_if(events.begin(), event, [&](const CpuEvent& earlier) {
+      return key(earlier) == key(*event);
+    });
+    if (twin == event) continue;
+    const std::string as = twin->name == event->name ? "" : Format(" (as {} too)", twin->name);
+    return UsageError(event->name, Format("given twice{}", as), "");
+  }
+  return Ok();
+}
+
+Result<UniqueFd> OpenCpuEvent(const CpuEvent& event, const CpuEventPlace& place,
+                              uint64_t frequency_hz) {
   perf_event_attr attributes = PerfAttributes(event.type, event.config);
   attributes.freq = event.period == 0;
   if (event.period == 0) {
@@ -164,9 +183,10 @@ Result<UniqueFd> OpenCpuEvent(const CpuEvent& event, pid_t target, uint64_t freq
   attributes.exclude_user = event.exclude_user;
   attributes.exclude_kernel = event.exclude_kernel;
   attributes.disabled = 1;
-  attributes.enable_on_exec = 1;
-  attributes.inherit = 1;
-  UniqueFd fd = OpenPerfEvent(attributes, target, -1);
+  attributes.enable_on_exec = place.starts_at_exec;
+  attributes.inherit = place.target >= 0;
+  attributes.wakeup_events = place.number;
+  UniqueFd fd = OpenPerfEvent(attributes, place.target, place.cpu);
   if (!fd) return WhyNotOpen(event, errno);
   return fd;
 }
@@ -176,7 +196,7 @@ CpuEventNames FindCpuEvents() {
   for (const KnownEvent& known : kKnown) {
     CpuEvent event = ToEvent(known);
     event.period = 1'000'000;
-    const bool is_here = OpenCpuEvent(event, ::getpid(), 0).ok();
+    const bool is_here = OpenCpuEvent(event, {.target = ::getpid()}, 0).ok();
     std::string& list = is_here ? names.here : names.missing;
     AppendFormat(list, "{}{}", list.empty() ? "" : ", ", known.name);
   }

@@ -27,9 +27,19 @@ struct CpuEvent {
 // "cycles,page-faults:u,r01c2:k,instructions/period=1000/". Errors are of ErrorKind::kUsage.
 Result<std::vector<CpuEvent>> ParseCpuEvents(std::string_view list);
 
-// On `target`, everything it becomes and its descendants, from its next exec on. `frequency_hz`
-// counts where the event has no period.
-Result<UniqueFd> OpenCpuEvent(const CpuEvent& event, pid_t target, uint64_t frequency_hz);
+// Their samples could not be told apart.
+Status CheckNoneTwice(std::span<const CpuEvent> events);
+
+// Where an event counts.
+struct CpuEventPlace {
+  pid_t target = -1;  // it, everything it becomes and its descendants; -1: whatever runs on `cpu`
+  int cpu = -1;       // -1: any
+  bool starts_at_exec = true;  // else it is off until it is told otherwise
+  uint32_t number = 0;         // by which cpu_sample.bpf.c knows it
+};
+// Off at first. `frequency_hz` counts where the event has no period.
+Result<UniqueFd> OpenCpuEvent(const CpuEvent& event, const CpuEventPlace& place,
+                              uint64_t frequency_hz);
 
 // Which of the events that have names are here and which are not.
 struct CpuEventNames {

@@ -13,8 +13,10 @@
 #include "format/base/text.h"
 #include "record/bpf_support.h"
 #include "record/marker_timing.h"
+#include "record/perf_event.h"
 #include "record/stack_frames.h"
 #include "record/unwinder.h"
+#include "record/watched_processes.h"
 
 namespace xpu {
 namespace {
@@ -29,61 +31,47 @@ uint32_t TicksPerSample(uint64_t frequency_hz) {
   return static_cast<uint32_t>(std::max<uint64_t>(kTicksPerSecond / frequency_hz, 1));
 }
 
-bool TicksFaster(const CpuEvent& event) { return event.is_clock && event.period == 0; }
+bool IsClockByFrequency(const CpuEvent& event) { return event.is_clock && event.period == 0; }
 
 }  // namespace
 
-// One event and its copy of the program: what the kernel hands to a program of an inherited event
-// does not tell which event it is (a cookie is not inherited), so the copy knows it.
+// One event; all share one program, which tells them apart by their numbers.
 struct CpuSource::Event {
   CpuEvent event;
+  uint32_t number = 0;  // CpuSample::source
   uint64_t frequency_hz = 0;
   uint32_t ticks_per_sample = 1;
-  UniqueFd fd;
-  Handle<cpu_sample_bpf, cpu_sample_bpf::destroy> program;
+  std::vector<UniqueFd> fds;  // one, or one of each CPU
 
-  Status Open(pid_t target);
-  // `first`: whose ring and counters this one shares; nullptr: this is the first.
-  Status Load(uint32_t source, const Event* first, const UnwindMaps* maps);
-  Status ShareMaps(const Event& first);
+  Status Open(const Subject& subject);
+  Status Attach(int program_fd) const;
   SampleSource Describe(EventSink& sink) const;
 };
 
-Status CpuSource::Event::Open(pid_t target) {
-  if (TicksFaster(event)) ticks_per_sample = TicksPerSample(frequency_hz);
-  XPU_ASSIGN_OR_RETURN(fd, OpenCpuEvent(event, target, frequency_hz * ticks_per_sample));
+Status CpuSource::Event::Open(const Subject& subject) {
+  if (subject.is_program()) {
+    if (IsClockByFrequency(event)) ticks_per_sample = TicksPerSample(frequency_hz);
+    const CpuEventPlace place{
+        .target = subject.program, .starts_at_exec = !subject.starts_paused, .number = number};
+    XPU_ASSIGN_OR_RETURN(UniqueFd fd, OpenCpuEvent(event, place, frequency_hz * ticks_per_sample));
+    fds.push_back(std::move(fd));
+    return Ok();
+  }
+  // No period begins anew with a thread, so a tick is a sample.
+  for (const int cpu : OnlineCpus()) {
+    const CpuEventPlace place{.cpu = cpu, .starts_at_exec = false, .number = number};
+    XPU_ASSIGN_OR_RETURN(UniqueFd fd, OpenCpuEvent(event, place, frequency_hz));
+    fds.push_back(std::move(fd));
+  }
   return Ok();
 }
 
-Status CpuSource::Event::ShareMaps(const Event& first) {
-  const auto& from = first.program->maps;
-  const auto& to = program->maps;
-  int result = bpf_map__reuse_fd(to.samples, bpf_map__fd(from.samples));
-  if (result == 0) result = bpf_map__reuse_fd(to.counters, bpf_map__fd(from.counters));
-  return result == 0 ? Ok() : Status(BpfError("BPF program cpu_sample: share maps", result));
-}
-
-Status CpuSource::Event::Load(uint32_t source, const Event* first, const UnwindMaps* maps) {
-  XPU_ASSIGN_OR_RETURN(const PidNamespace pid_namespace, OwnPidNamespace());
-  program.reset(cpu_sample_bpf::open());
-  if (!program) return BpfError("BPF program cpu_sample: open", -errno);
-  program->rodata->pid_namespace_device = pid_namespace.device;
-  program->rodata->pid_namespace_inode = pid_namespace.inode;
-  program->rodata->ticks_per_sample = ticks_per_sample;
-  program->rodata->source = source;
-  XPU_RETURN_IF_ERROR(UseTables(*program, maps));
-  if (maps == nullptr || first != nullptr) {
-    bpf_program__set_autoload(program->progs.inherit_code, false);
-    bpf_program__set_autoload(program->progs.begin_code, false);
-  }
-  if (first != nullptr) XPU_RETURN_IF_ERROR(ShareMaps(*first));
-  if (int result = cpu_sample_bpf::load(program.get()); result != 0) {
-    return BpfError("BPF program cpu_sample: load", result);
-  }
-  // Not libbpf's attach function: it enables the event at once, before the target's exec.
-  const int program_fd = bpf_program__fd(program->progs.cpu_sample);
-  if (::ioctl(fd.get(), PERF_EVENT_IOC_SET_BPF, program_fd) != 0) {
-    return BpfError("BPF program cpu_sample: attach to the sampling event", -errno);
+// Not libbpf's attach function: it enables the event at once, before the target's exec.
+Status CpuSource::Event::Attach(int program_fd) const {
+  for (const UniqueFd& fd : fds) {
+    if (::ioctl(fd.get(), PERF_EVENT_IOC_SET_BPF, program_fd) != 0) {
+      return BpfError("BPF program cpu_sample: attach to the sampling event", -errno);
+    }
   }
   return Ok();
 }
@@ -95,7 +83,7 @@ SampleSource CpuSource::Event::Describe(EventSink& sink) const {
   source.period = event.period;
   if (event.period == 0) source.frequency_hz = frequency_hz;
   // The kernel rounds the time between ticks down to whole nanoseconds.
-  if (TicksFaster(event)) {
+  if (IsClockByFrequency(event)) {
     source.period = kNsPerSecond / (frequency_hz * ticks_per_sample) * ticks_per_sample;
   }
   return source;
@@ -105,41 +93,70 @@ class CpuSource::Impl {
  public:
   Impl() : stack_(KernelStackLimit()) {}
 
-  Status Open(pid_t target, std::span<const CpuEvent> events, uint64_t frequency_hz,
-              const UnwindMaps* maps);
+  Status Open(const Subject& subject, std::span<const CpuEvent> events, uint64_t frequency_hz,
+              const Unwinder* unwinder);
+  Status Load(const Subject& subject, const Unwinder* unwinder);
   Status FollowCode();
   void TakeSample(std::span<const std::byte> bytes);
 
   std::vector<Event> events_;  // CpuSample::source - 1
+  Handle<cpu_sample_bpf, cpu_sample_bpf::destroy> program_;
   BpfLink fork_link_;
   BpfLink exec_link_;
   std::unique_ptr<BpfRing> ring_;
   StackFrames stack_;
+  const Unwinder* unwinder_ = nullptr;
   EventSink* sink_ = nullptr;  // during Drain
   uint64_t dropped_counted_ = 0;
 };
 
-Status CpuSource::Impl::Open(pid_t target, std::span<const CpuEvent> events, uint64_t frequency_hz,
-                             const UnwindMaps* maps) {
-  for (const CpuEvent& event : events) {
-    events_.emplace_back().event = event;
-    events_.back().frequency_hz = frequency_hz;
-    XPU_RETURN_IF_ERROR(events_.back().Open(target));
+Status CpuSource::Impl::Open(const Subject& subject, std::span<const CpuEvent> events,
+                             uint64_t frequency_hz, const Unwinder* unwinder) {
+  unwinder_ = unwinder;
+  if (events.size() > XPU_MAX_SAMPLED_EVENTS) {
+    return Error{ErrorKind::kUsage,
+                 Format("-e: {} events, {} are the most", events.size(), XPU_MAX_SAMPLED_EVENTS),
+                 {}};
   }
-  for (Event& event : events_) {
-    const bool is_first = &event == &events_.front();
-    const auto source = static_cast<uint32_t>(&event - events_.data()) + 1;
-    XPU_RETURN_IF_ERROR(event.Load(source, is_first ? nullptr : &events_.front(), maps));
+  for (const CpuEvent& event : events) {
+    Event& opened = events_.emplace_back();
+    opened.event = event;
+    opened.number = static_cast<uint32_t>(events_.size());
+    opened.frequency_hz = frequency_hz;
+    XPU_RETURN_IF_ERROR(opened.Open(subject));
+  }
+  XPU_RETURN_IF_ERROR(Load(subject, unwinder));
+  for (const Event& event : events_) {
+    XPU_RETURN_IF_ERROR(event.Attach(bpf_program__fd(program_->progs.cpu_sample)));
   }
   XPU_ASSIGN_OR_RETURN(
-      BpfRing ring, BpfRing::Open(events_.front().program->maps.samples,
+      BpfRing ring, BpfRing::Open(program_->maps.samples,
                                   [this](std::span<const std::byte> bytes) { TakeSample(bytes); }));
   ring_ = std::make_unique<BpfRing>(std::move(ring));
-  return maps == nullptr ? Ok() : FollowCode();
+  return unwinder == nullptr ? Ok() : FollowCode();
+}
+
+Status CpuSource::Impl::Load(const Subject& subject, const Unwinder* unwinder) {
+  XPU_ASSIGN_OR_RETURN(const PidNamespace pid_namespace, OwnPidNamespace());
+  program_.reset(cpu_sample_bpf::open());
+  if (!program_) return BpfError("BPF program cpu_sample: open", -errno);
+  program_->rodata->pid_namespace_device = pid_namespace.device;
+  program_->rodata->pid_namespace_inode = pid_namespace.inode;
+  for (const Event& event : events_) {
+    program_->rodata->ticks_per_sample[event.number] = event.ticks_per_sample;
+  }
+  XPU_RETURN_IF_ERROR(UseUnwinder(*program_, unwinder));
+  XPU_RETURN_IF_ERROR(WatchOnly(*program_, subject));
+  if (unwinder == nullptr) {
+    bpf_program__set_autoload(program_->progs.inherit_code, false);
+    bpf_program__set_autoload(program_->progs.begin_code, false);
+  }
+  const int result = cpu_sample_bpf::load(program_.get());
+  return result == 0 ? Ok() : Status(BpfError("BPF program cpu_sample: load", result));
 }
 
 Status CpuSource::Impl::FollowCode() {
-  const auto& programs = events_.front().program->progs;
+  const auto& programs = program_->progs;
   fork_link_.reset(bpf_program__attach(programs.inherit_code));
   if (!fork_link_) return BpfError("BPF program cpu_sample: attach to forks", -errno);
   exec_link_.reset(bpf_program__attach(programs.begin_code));
@@ -159,8 +176,12 @@ void CpuSource::Impl::TakeSample(std::span<const std::byte> bytes) {
   sample.pid = raw.pid;
   sample.tid = raw.tid;
   sample.cpu = raw.cpu;
+  // Before the other: it writes definitions.
+  const StackId python =
+      TakePython(unwinder_, raw.stack, bytes.size() - kFixedBytes, raw.pid, *sink_);
   sample.stack = sink_->Intern(stack_.frames());
   sample.stack_flags = stack_.flags();
+  sample.python_stack = python;
   // With a frequency the kernel chooses the period anew all the time; a clock's stays.
   const CpuEvent& event = events_.at(raw.source - 1).event;
   if (event.period == 0 && !event.is_clock) sample.weight = raw.period;
@@ -171,19 +192,27 @@ CpuSource::CpuSource(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 CpuSource::CpuSource(CpuSource&&) noexcept = default;
 CpuSource::~CpuSource() = default;
 
-Result<CpuSource> CpuSource::Open(pid_t target, std::span<const CpuEvent> events,
-                                  uint64_t frequency_hz, const UnwindMaps* maps) {
+Result<CpuSource> CpuSource::Open(const Subject& subject, std::span<const CpuEvent> events,
+                                  uint64_t frequency_hz, const Unwinder* unwinder) {
   auto impl = std::make_unique<Impl>();
-  XPU_RETURN_IF_ERROR(impl->Open(target, events, frequency_hz, maps));
+  XPU_RETURN_IF_ERROR(impl->Open(subject, events, frequency_hz, unwinder));
   return CpuSource(std::move(impl));
 }
 
 void CpuSource::Describe(EventSink& sink) const {
-  uint32_t number = 0;
   for (const Event& event : impl_->events_) {
     SampleSource source = event.Describe(sink);
-    source.source = ++number;
+    source.source = event.number;
     sink.Write(source);
+  }
+}
+
+// The kernel passes it on to what its tasks have inherited.
+void CpuSource::Switch(bool on) {
+  for (const Event& event : impl_->events_) {
+    for (const UniqueFd& fd : event.fds) {
+      ::ioctl(fd.get(), on ? PERF_EVENT_IOC_ENABLE : PERF_EVENT_IOC_DISABLE, 0);
+    }
   }
 }
 
@@ -193,7 +222,7 @@ void CpuSource::Drain(EventSink& sink) {
 }
 
 void CpuSource::CountLosses(EventSink& sink) {
-  const bpf_map* counters = impl_->events_.front().program->maps.counters;
+  const bpf_map* counters = impl_->program_->maps.counters;
   const uint64_t dropped = ReadCounters(counters)[XPU_SAMPLES_DROPPED];
   sink.losses().Add(LossKind::kSampleRingFull, dropped - impl_->dropped_counted_);
   impl_->dropped_counted_ = dropped;

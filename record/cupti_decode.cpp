@@ -189,6 +189,20 @@ MemoryOperation Decode(const cupti::MemoryOperation& raw) {
   return operation;
 }
 
+JitOperation Decode(const cupti::Jit& raw) {
+  JitOperation operation;
+  operation.start_ns = raw.start_ns;
+  operation.end_ns = raw.end_ns;
+  operation.entry_kind = raw.entry_kind;
+  operation.operation = raw.operation;
+  operation.device_id = raw.device_id;
+  operation.correlation_id = raw.correlation_id;
+  operation.jit_correlation_id = raw.jit_correlation_id;
+  operation.cache_size_bytes = raw.cache_size_bytes;
+  operation.tid = raw.thread_id;
+  return operation;
+}
+
 // `sizes`: those of the versions known, the oldest first.
 template <typename Raw, typename Sizes>
 DecodedActivity DecodeAs(Bytes record, const Sizes& sizes) {
@@ -236,6 +250,8 @@ DecodedActivity DecodeByKind(Bytes record) {
       return DecodeAs<cupti::Overhead>(record, cupti::kOverheadSizes);
     case cupti::kKindMemory2:
       return DecodeAs<cupti::MemoryOperation>(record, cupti::kMemoryOperationSizes);
+    case cupti::kKindJit:
+      return DecodeAs<cupti::Jit>(record, cupti::kJitSizes);
     case cupti::kKindDevice:
       return DecodeDevice(record);
     default:
@@ -270,6 +286,10 @@ struct ActivityWriter {
   }
   void operator()(MemoryOperation operation) const {
     operation.name = sink.Intern(name);
+    WriteWithTail(operation);
+  }
+  void operator()(JitOperation operation) const {
+    operation.cache_path = sink.Intern(name);
     WriteWithTail(operation);
   }
   template <typename Event>

@@ -12,7 +12,7 @@
 namespace xpu {
 
 using ActivityEvent = std::variant<RawActivity, Kernel, Memcpy, Memset, Synchronization,
-                                   GraphLaunch, Overhead, Device, MemoryOperation>;
+                                   GraphLaunch, Overhead, Device, MemoryOperation, JitOperation>;
 
 // Instance and texts of `event` are left empty: ids hold only until the next write.
 struct DecodedActivity {

@@ -1,11 +1,15 @@
-// The recorder while the program runs: waits, drains the sources, passes signals on.
+// The recorder while it records: waits, drains the sources, passes signals on, switches the
+// recording off and on.
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
 #include "format/base/handle.h"
 #include "format/base/result.h"
+#include "record/control_fifo.h"
 #include "record/event_sink.h"
+#include "record/recording_control.h"
 #include "record/signals.h"
 #include "record/sources.h"
 #include "record/target.h"
@@ -14,30 +18,50 @@ namespace xpu {
 
 class EventLoop {
  public:
-  EventLoop(Target& target, SignalSource& signals, Sources& sources, EventSink& sink);
+  struct Parts {
+    Target* target = nullptr;  // nullptr: no program was started
+    SignalSource& signals;
+    RecordingControl& control;
+    ControlFifo* fifo = nullptr;
+    bool takes_switches = false;  // SIGUSR2 is for us, not for the program
+  };
+  explicit EventLoop(const Parts& parts);
 
-  // Until the program has ended, or the user asked for the end a second time and the program did
-  // not follow. Returns its wait status.
-  Result<int> Run();
+  // Until the recording is over: the program or all recorded processes have ended, its time is up,
+  // or the user asked for the end; of a program twice, which did not follow.
+  Status Record(Sources& sources, EventSink& sink);
+  bool TargetHasEnded() const;
+  // Goes on passing signals to the program, until it has ended. Returns its wait status.
+  Result<int> WaitForTarget();
 
  private:
-  Status WatchAll();
-  Status Watch(int fd);
+  Status Watch(int fd) const;
+  Status WatchTarget();
+  Status WaitMs(int timeout_ms) const;
   void PassSignalsOn(uint64_t now_ns);
   // The second request to end gives the program kGraceNs; after that it is killed.
   void EndIfAsked(uint64_t now_ns);
   bool TargetInGroup() const;
+  bool IsOver(Sources& sources) const;
+  int IntervalMs(const Sources& sources, uint64_t now_ns) const;
+  // True: it was one.
+  bool Obey(const ControlFifo::Line& line);
+  void TakeOrders(Sources& sources, EventSink& sink);
+  // Makes the sources do what the control says by now, and writes it down; `in_program_ns`: since
+  // when it is so in the program.
+  void Apply(Sources& sources, EventSink& sink, std::optional<uint64_t> in_program_ns = {});
 
   static constexpr uint64_t kFlushNs = 900'000'000;  // the capture promises a second
   static constexpr uint64_t kGraceNs = 2'000'000'000;
+  static constexpr int kMaxComplaints = 10;
 
-  Target& target_;
-  SignalSource& signals_;
-  Sources& sources_;
-  EventSink& sink_;
+  Parts parts_;
   SignalRouter router_;
   UniqueFd epoll_;
   uint64_t kill_at_ns_ = 0;  // 0: not asked twice
+  bool is_on_ = true;        // as the sources know it
+  bool user_on_ = true;      // likewise
+  int complaints_ = 0;       // about commands that are none
 };
 
 }  // namespace xpu

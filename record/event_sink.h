@@ -9,11 +9,13 @@
 #include <span>
 #include <string_view>
 #include <unordered_set>
+#include <utility>
 
 #include "format/events.h"
 #include "format/writer.h"
 #include "record/hit_files.h"
 #include "record/loss_ledger.h"
+#include "record/python_codes.h"
 
 namespace xpu {
 
@@ -28,6 +30,11 @@ class EventSink {
   StringId Intern(std::string_view text) { return writer_.InternString(text); }
   // Innermost frame first. Remembers the kernel addresses, which are named at the end.
   StackId Intern(std::span<const Frame> innermost_first);
+
+  // PythonCode::code; of the whole capture. May write.
+  uint32_t Define(PythonCodes::Content code) {
+    return python_codes_.Define(std::move(code), *this);
+  }
 
   template <typename Event>
   void Write(const Event& event) {
@@ -65,6 +72,7 @@ class EventSink {
 
   CaptureWriter writer_;
   LossLedger losses_;
+  PythonCodes python_codes_;
   std::unordered_set<uint64_t> kernel_addresses_;
   std::optional<HitFiles> hits_;
   std::optional<Error> failure_;

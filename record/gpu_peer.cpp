@@ -53,6 +53,11 @@ bool GpuPeer::HasEnded(int timeout_ms) const {
   return ::poll(&poll_fd, 1, timeout_ms) > 0;
 }
 
+bool GpuPeer::IsQuiet() const {
+  const wire::State state = peer_.ring.ReadState();
+  return state != wire::State::kActive || HasEnded();
+}
+
 uint64_t GpuPeer::markers() const { return peer_.ring.ReadCounters()[wire::kCounterMarkers]; }
 
 std::string GpuPeer::TakeHeldCupti() {
@@ -82,11 +87,11 @@ void GpuPeer::Drain(EventSink& sink) {
   CountLosses(sink);
 }
 
-void GpuPeer::Finish(EventSink& sink, bool recording_ends) {
+void GpuPeer::Finish(EventSink& sink, End end) {
   peer_.ring.Close();
   stacks_.EndProcess();
   Drain(sink);
-  CountMissing(sink, recording_ends);
+  CountMissing(sink, end);
 }
 
 void GpuPeer::CountLosses(EventSink& sink) {
@@ -111,7 +116,7 @@ void GpuPeer::CountLosses(EventSink& sink) {
   }
 }
 
-void GpuPeer::CountMissing(EventSink& sink, bool recording_ends) {
+void GpuPeer::CountMissing(EventSink& sink, End end) {
   const auto counters = peer_.ring.ReadCounters();
   const auto missing = [](uint64_t sent, uint64_t taken) {
     return sent > taken ? sent - taken : 0;
@@ -131,7 +136,7 @@ void GpuPeer::CountMissing(EventSink& sink, bool recording_ends) {
         Format("process {}: {}begun in its last {:.1f} ms", pid(),
                knows_all ? "" : "at least that many, ", static_cast<double>(span_ns) / 1e6));
   }
-  if (recording_ends) Add(sink, LossKind::kProcessOutlived, 1, Format("process {}", pid()));
+  if (end == End::kOutlived) Add(sink, LossKind::kProcessOutlived, 1, Format("process {}", pid()));
 }
 
 void GpuPeer::WriteProcess(EventSink& sink) {
@@ -170,6 +175,9 @@ void GpuPeer::TakeMessage(wire::MessageKind kind, Bytes message, EventSink& sink
     case wire::MessageKind::kNvtx:
       fits = TakeNvtx(message, sink);
       break;
+    case wire::MessageKind::kSwitch:
+      fits = TakeSwitch(message);
+      break;
     case wire::MessageKind::kCodeFile:
       fits = stacks_.TakeCodeFile(message);
       break;
@@ -184,6 +192,12 @@ void GpuPeer::TakeMessage(wire::MessageKind kind, Bytes message, EventSink& sink
       break;
     case wire::MessageKind::kOtherCode:
       fits = stacks_.TakeOtherCode(message);
+      break;
+    case wire::MessageKind::kPythonCode:
+      fits = stacks_.TakePythonCode(message, sink);
+      break;
+    case wire::MessageKind::kPythonStack:
+      fits = stacks_.TakePythonStack(message);
       break;
   }
   if (!fits) Add(sink, LossKind::kWireInvalid, 1);
@@ -316,6 +330,13 @@ bool GpuPeer::TakeNvtx(Bytes message, EventSink& sink) {
   event.payload_type = static_cast<NvtxPayload>((*fixed)->payload_type);
   event.payload = (*fixed)->payload;
   sink.Write(event);
+  return true;
+}
+
+bool GpuPeer::TakeSwitch(Bytes message) {
+  const auto fixed = ReadFixed<wire::SwitchMessage>(message);
+  if (!fixed) return false;
+  switches_.push_back({std::min((*fixed)->time_ns, MonotonicNs()), (*fixed)->is_open != 0});
   return true;
 }
 

@@ -6,6 +6,8 @@
 #include <span>
 #include <string>
 #include <unordered_map>
+#include <utility>
+#include <vector>
 
 #include "cupti_inject/wire.h"
 #include "format/events.h"
@@ -25,9 +27,24 @@ class GpuPeer {
 
   // Takes what is in the ring, and the library's state.
   void Drain(EventSink& sink);
-  // The process has ended, or the recording has (`recording_ends`): takes the rest and puts what is
-  // missing into the ledger.
-  void Finish(EventSink& sink, bool recording_ends);
+  // Takes the rest and puts what is missing into the ledger.
+  enum class End {
+    kOfProcess,
+    kOutlived,  // the recording has ended, and it should not have been there any more
+    kLeft,      // the recording has ended, and it goes on as it should
+  };
+  void Finish(EventSink& sink, End end);
+
+  // Bits of wire::kGate...
+  void SetGate(uint32_t gate) { peer_.ring.header().gate.store(gate, std::memory_order_relaxed); }
+  // The library has sent all that it had, or will send nothing.
+  bool IsQuiet() const;
+  // Capture ranges that began or ended in it since the last call.
+  struct Switch {
+    uint64_t time_ns;
+    bool is_open;
+  };
+  std::vector<Switch> TakeSwitches() { return std::exchange(switches_, {}); }
 
   // Waits at most `timeout_ms` for it.
   bool HasEnded(int timeout_ms = 0) const;
@@ -55,9 +72,10 @@ class GpuPeer {
   bool TakeDetail(Bytes message);
   bool TakeGraphNode(Bytes message, EventSink& sink);
   bool TakeNvtx(Bytes message, EventSink& sink);
+  bool TakeSwitch(Bytes message);
   void WriteProcess(EventSink& sink);
   void CountLosses(EventSink& sink);
-  void CountMissing(EventSink& sink, bool recording_ends);
+  void CountMissing(EventSink& sink, End end);
   void Add(EventSink& sink, LossKind kind, uint64_t count, std::string detail = {}) const;
 
   InjectPeer peer_;
@@ -76,6 +94,7 @@ class GpuPeer {
   uint64_t name_bytes_ = 0;
   OpenCalls calls_;
   InlineStacks stacks_;
+  std::vector<Switch> switches_;
 
   uint64_t activities_taken_ = 0;
   uint64_t calls_taken_ = 0;

@@ -17,30 +17,51 @@
 namespace xpu {
 namespace {
 
-// Two tools cannot have the variable. Ours of an outer xpu-record is replaced: the inner one wins.
-Status CheckVariableIsFree(const std::vector<std::string>& environment) {
-  const auto value = FindVariable(environment, kInjectionVariable);
+// Two tools cannot have a variable: its value when another one does. Ours of an outer xpu-record is
+// replaced: the inner one wins.
+std::optional<std::string> ValueOfAnotherTool(const std::vector<std::string>& environment,
+                                              const char* variable) {
+  auto value = FindVariable(environment, variable);
   if (!value || value->empty() || FindVariable(environment, wire::kEnvironmentVariable)) {
-    return Ok();
+    return std::nullopt;
   }
+  return value;
+}
+
+Status CheckVariableIsFree(const std::vector<std::string>& environment) {
+  const auto value = ValueOfAnotherTool(environment, kInjectionVariable);
+  if (!value) return Ok();
   return Error{ErrorKind::kUsage,
                Format("{} is already set, to {}: another tool wants to be loaded into the program",
                       kInjectionVariable, *value),
                Format("unset {}, or record with --yield-cupti", kInjectionVariable)};
 }
 
-// True when ranges are wanted and the variable is free, or ours of an outer xpu-record.
 bool TakesNvtx(const RecordOptions& options, const std::vector<std::string>& environment) {
   if (!options.record_nvtx) return false;
-  const auto value = FindVariable(environment, kNvtxVariable);
-  if (!value || value->empty() || FindVariable(environment, wire::kEnvironmentVariable)) {
-    return true;
-  }
+  if (!ValueOfAnotherTool(environment, kNvtxVariable)) return true;
   if (!options.quiet) {
     std::fprintf(stderr, "xpu-record: %s is already set: ranges of NVTX are not recorded\n",
                  kNvtxVariable);
   }
   return false;
+}
+
+uint32_t ControlSettings(const ControlOptions& control) {
+  uint32_t settings = 0;
+  if (control.CanPause()) settings |= wire::kSettingPauses;
+  // From its end on the recording is paused, until all that is left was sent.
+  if (control.CanEndEarly()) settings |= wire::kSettingPauses | wire::kSettingMayEnd;
+  if (!control.capture_range) return settings;
+  return settings | (control.capture_range->is_profiler_api ? wire::kSettingProfilerApi
+                                                            : wire::kSettingNvtxRange);
+}
+
+Error NoRangesOfNvtx() {
+  return Error{
+      ErrorKind::kUsage,
+      Format("--capture-range: {} is already set, to another tool's library", kNvtxVariable),
+      Format("unset {}", kNvtxVariable)};
 }
 
 // Absolute: the program may change its directory before CUDA starts.
@@ -105,12 +126,19 @@ Result<GpuSource> GpuSource::Open(const RecordOptions& options,
                        InjectServer::Listen((graph_nodes ? wire::kSettingGraphNodes : 0) |
                                             (tables != nullptr ? wire::kSettingInlineStacks : 0) |
                                             (nvtx ? wire::kSettingNvtx : 0) |
-                                            (options.record_memory ? wire::kSettingMemory : 0)));
+                                            (options.record_memory ? wire::kSettingMemory : 0) |
+                                            ControlSettings(options.control)));
+  const std::optional<CaptureRange>& range = options.control.capture_range;
+  if (range && !range->is_profiler_api) {
+    if (!nvtx) return NoRangesOfNvtx();
+    server.SetCaptureRange(range->name, range->any_domain ? "*" : range->domain);
+  }
   if (tables != nullptr) server.ShareArena(tables->arena().memfd(), tables->arena().bytes());
   GpuSource source(std::move(server));
   source.options_ = options;
   source.library_ = std::move(library);
   source.shared_tables_ = std::move(tables);
+  source.Pause(options.control.delay_ns != 0 || options.control.waits_for_enable);
   source.drop_ = TestDrop::FromEnvironment("activity");
   SetVariable(environment, kInjectionVariable, source.library_);
   if (nvtx) SetVariable(environment, kNvtxVariable, source.library_);
@@ -122,8 +150,8 @@ Result<GpuSource> GpuSource::Open(const RecordOptions& options,
   return source;
 }
 
-Status GpuSource::Arm(const UnwindMaps* maps, UnwindTables* tables) {
-  maps_ = maps;
+Status GpuSource::Arm(const Unwinder* unwinder, UnwindTables* tables) {
+  unwinder_ = unwinder;
   if (shared_tables_ != nullptr) shared_tables_->SetTables(tables);
   if (shared_tables_ != nullptr || options_.launch_stacks == LaunchStacks::kNone) return Ok();
   return OpenMarker();
@@ -131,9 +159,9 @@ Status GpuSource::Arm(const UnwindMaps* maps, UnwindTables* tables) {
 
 Status GpuSource::OpenMarker() {
   marker_tried_ = true;
-  XPU_ASSIGN_OR_RETURN(
-      LaunchSource launches,
-      LaunchSource::Open(library_, server_.session(), TestDrop::FromEnvironment("stack"), maps_));
+  XPU_ASSIGN_OR_RETURN(LaunchSource launches,
+                       LaunchSource::Open(library_, server_.session(),
+                                          TestDrop::FromEnvironment("stack"), unwinder_));
   launches_.emplace(std::move(launches));
   if (options_.verbose) std::fputs(MarkerText(*launches_).c_str(), stderr);
   return Ok();
@@ -151,6 +179,7 @@ void GpuSource::UseMarker(GpuPeer& peer) {
 void GpuSource::AcceptPeers(EventSink& sink) {
   InjectArrivals arrivals = server_.Accept(MonotonicNs());
   const InlineStacks::Settings stacks{shared_tables_.get(), processes_ ? &*processes_ : nullptr,
+                                      options_.walk_python ? &python_files_ : nullptr,
                                       TestDrop::FromEnvironment("stack")};
   for (InjectPeer& peer : arrivals.peers) {
     if (processes_) processes_->See(static_cast<uint32_t>(peer.pid), sink);
@@ -177,14 +206,16 @@ void GpuSource::WatchCupti(GpuPeer& peer) {
   }
 }
 
-void GpuSource::FinishPeer(GpuPeer& peer, EventSink& sink, bool recording_ends) {
-  peer.Finish(sink, recording_ends);
+void GpuSource::FinishPeer(GpuPeer& peer, EventSink& sink, GpuPeer::End end) {
+  peer.Finish(sink, end);
+  FollowRange(peer);
+  SetRange(peer, MonotonicNs(), false, "end of a process");
   if (cupti_watch_) {
     sink.losses().Add(LossKind::kOtherProfilerRefused,
                       cupti_watch_->Refusals(static_cast<pid_t>(peer.pid())), peer.pid(),
                       peer.instance(), Format("process {}", peer.pid()));
   }
-  if (processes_ && !recording_ends) processes_->SeeEnd(peer.pid(), sink);
+  if (processes_ && end == GpuPeer::End::kOfProcess) processes_->SeeEnd(peer.pid(), sink);
   markers_[peer.instance()] = {peer.pid(), peer.markers()};
 }
 
@@ -201,9 +232,10 @@ void GpuSource::Drain(EventSink& sink) {
     // Asked before draining: what a process wrote until its end is then taken with it.
     const bool ended = peer->HasEnded();
     if (ended) {
-      FinishPeer(*peer, sink, false);
+      FinishPeer(*peer, sink, GpuPeer::End::kOfProcess);
     } else {
       peer->Drain(sink);
+      FollowRange(*peer);
       WatchCupti(*peer);
       UseMarker(*peer);
     }
@@ -246,15 +278,68 @@ void GpuSource::GiveUpStacks(EventSink& sink) {
   ended_.clear();
 }
 
-void GpuSource::Stop(EventSink& sink) {
+void GpuSource::Pause(bool paused) {
+  paused_ = paused;
+  SetGates();
+}
+
+// Each process sees its own ranges itself.
+void GpuSource::SetGates() {
+  const auto gate = [&](bool others_open) {
+    return (paused_ ? wire::kGatePaused : 0) | (others_open ? wire::kGateOthersOpen : 0);
+  };
+  for (const auto& peer : peers_) {
+    peer->SetGate(gate(in_range_.size() > in_range_.count(peer->instance())));
+  }
+  server_.SetGate(gate(!in_range_.empty()));
+}
+
+void GpuSource::SetRange(const GpuPeer& peer, uint64_t time_ns, bool is_open, std::string cause) {
+  const bool was_open = !in_range_.empty();
+  const bool changes =
+      is_open ? in_range_.insert(peer.instance()).second : in_range_.erase(peer.instance()) > 0;
+  if (!changes) return;
+  SetGates();
+  if (was_open != !in_range_.empty()) {
+    range_changes_.push_back({time_ns, is_open, std::move(cause)});
+  }
+}
+
+void GpuSource::FollowRange(GpuPeer& peer) {
+  const std::optional<CaptureRange>& range = options_.control.capture_range;
+  for (const GpuPeer::Switch& change : peer.TakeSwitches()) {
+    if (!range) continue;
+    const std::string of_api = change.is_open ? "cudaProfilerStart" : "cudaProfilerStop";
+    SetRange(peer, change.time_ns, change.is_open, range->is_profiler_api ? of_api : range->Text());
+  }
+}
+
+// The libraries fetch what CUPTI still has; a kernel may run on.
+void GpuSource::AskForTheRest(EventSink& sink) {
+  constexpr uint64_t kPatienceNs = 2'000'000'000;
+  const uint64_t deadline_ns = MonotonicNs() + kPatienceNs;
+  const uint32_t gate = wire::kGatePaused | wire::kGateEnds;
+  for (const auto& peer : peers_) peer->SetGate(gate);
+  server_.SetGate(gate);
+  const auto is_quiet = [](const auto& peer) { return peer->IsQuiet(); };
+  while (!std::all_of(peers_.begin(), peers_.end(), is_quiet) && MonotonicNs() < deadline_ns) {
+    ::usleep(5000);
+    Drain(sink);
+  }
+}
+
+void GpuSource::Stop(EventSink& sink, bool may_go_on) {
+  if (may_go_on) AskForTheRest(sink);
   Drain(sink);
   // What was killed together with the target may need a moment to be gone.
   constexpr uint64_t kPatienceNs = 200'000'000;
-  const uint64_t deadline_ns = MonotonicNs() + kPatienceNs;
+  const uint64_t deadline_ns = MonotonicNs() + (may_go_on ? 0 : kPatienceNs);
+  const auto otherwise = may_go_on ? GpuPeer::End::kLeft : GpuPeer::End::kOutlived;
   for (const auto& peer : peers_) {
     const uint64_t now_ns = MonotonicNs();
     const uint64_t left_ns = deadline_ns - std::min(now_ns, deadline_ns);
-    FinishPeer(*peer, sink, !peer->HasEnded(static_cast<int>(left_ns / 1'000'000)));
+    const bool ended = peer->HasEnded(static_cast<int>(left_ns / 1'000'000));
+    FinishPeer(*peer, sink, ended ? GpuPeer::End::kOfProcess : otherwise);
   }
   GiveUpStacks(sink);
   if (launches_) launches_->Drain(sink);

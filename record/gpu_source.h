@@ -6,7 +6,9 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "format/base/result.h"
@@ -24,6 +26,13 @@ namespace xpu {
 // Whether the options ask the injected library to take the launch stacks.
 bool WantsInlineStacks(const RecordOptions& options);
 
+// The recorded programs are in a capture range now, or no longer in any.
+struct RangeChange {
+  uint64_t time_ns = 0;
+  bool is_open = false;
+  std::string cause;
+};
+
 class GpuSource {
  public:
   // Puts into `environment` what makes the driver load the library.
@@ -31,7 +40,7 @@ class GpuSource {
                                 std::vector<std::string>& environment);
   // Before the target's exec. `maps`: for a probe on the marker, nullptr: it walks by frame
   // pointers. `tables`: for stacks taken in the process, nullptr: likewise. Both outlive this.
-  Status Arm(const UnwindMaps* maps, UnwindTables* tables);
+  Status Arm(const Unwinder* unwinder, UnwindTables* tables);
   // Nobody else tells of processes, threads and mappings.
   void TellOfProcesses(pid_t target) { processes_.emplace(static_cast<uint32_t>(target)); }
   // The injected libraries take the launch stacks.
@@ -40,12 +49,21 @@ class GpuSource {
   int fd() const { return server_.fd(); }
   void Drain(EventSink& sink);
   void CountLosses(EventSink& sink);
-  void Stop(EventSink& sink);
+  // `may_go_on`: processes that have not ended were not expected to.
+  void Stop(EventSink& sink, bool may_go_on);
+  // Launches from now on are recorded or not, as far as the user is concerned.
+  void Pause(bool paused);
+  // Since the last call, of all processes together.
+  std::vector<RangeChange> TakeRangeChanges() { return std::exchange(range_changes_, {}); }
 
  private:
   explicit GpuSource(InjectServer server) : server_(std::move(server)) {}
   void AcceptPeers(EventSink& sink);
-  void FinishPeer(GpuPeer& peer, EventSink& sink, bool recording_ends);
+  void FinishPeer(GpuPeer& peer, EventSink& sink, GpuPeer::End end);
+  void AskForTheRest(EventSink& sink);
+  void FollowRange(GpuPeer& peer);
+  void SetRange(const GpuPeer& peer, uint64_t time_ns, bool is_open, std::string cause);
+  void SetGates();
   void CountMissingStacks(EventSink& sink);
   void WatchCupti(GpuPeer& peer);
   void UseMarker(GpuPeer& peer);
@@ -55,15 +73,19 @@ class GpuSource {
 
   RecordOptions options_;
   std::string library_;
+  PythonFiles python_files_;
   std::unique_ptr<SharedTables> shared_tables_;  // nullptr: stacks come by the marker, or not
   std::optional<ProcessTracker> processes_;
-  const UnwindMaps* maps_ = nullptr;
+  const Unwinder* unwinder_ = nullptr;
   InjectServer server_;
   std::optional<LaunchSource> launches_;
   bool marker_tried_ = false;
   std::optional<CuptiWatch> cupti_watch_;  // where BPF is possible
   bool watch_tried_ = false;
   TestDrop drop_;
+  bool paused_ = false;
+  std::set<InstanceId> in_range_;
+  std::vector<RangeChange> range_changes_;
   std::vector<std::unique_ptr<GpuPeer>> peers_;
   std::vector<std::unique_ptr<GpuPeer>> ended_;  // whose last stacks wait for tables
   struct Markers {

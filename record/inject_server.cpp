@@ -177,6 +177,8 @@ Result<InjectPeer> InjectServer::Welcome(int connection, const wire::Hello& hell
   UniqueFd pidfd = PeerPidfd(connection, pid);
   if (!pidfd) return SystemError("pidfd of the program", errno);
   XPU_ASSIGN_OR_RETURN(RingReader ring, RingReader::Create(wire::kDefaultCapacityBytes, settings_));
+  ring.header().gate.store(gate_, std::memory_order_relaxed);
+  capture_range_.copy(ring.header().capture_range, wire::kCaptureRangeBytes);
   const wire::HelloReply reply{wire::kVersion, 1, ring.capacity_bytes(), arena_bytes_};
   if (!SendReply(connection, reply, ring.memfd(), arena_memfd_)) {
     return SystemError("answering the injected library", errno);

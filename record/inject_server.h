@@ -46,6 +46,13 @@ class InjectServer {
     arena_bytes_ = bytes;
   }
 
+  // What the libraries that come from now on begin with: bits of wire::kGate...
+  void SetGate(uint32_t gate) { gate_ = gate; }
+  // Of NVTX; `domain`: empty the default one, "*" any. Fit into wire::kCaptureRangeBytes.
+  void SetCaptureRange(const std::string& name, const std::string& domain) {
+    capture_range_ = name + '\0' + domain + '\0';
+  }
+
   // XPU_INJECT's value: name, secret, session.
   std::string EnvironmentValue() const;
   uint64_t session() const { return session_; }
@@ -75,6 +82,8 @@ class InjectServer {
   std::array<uint8_t, wire::kSecretBytes> secret_{};
   uint64_t session_ = 0;
   uint32_t settings_ = 0;
+  uint32_t gate_ = 0;
+  std::string capture_range_;
   int arena_memfd_ = -1;
   uint64_t arena_bytes_ = 0;
   UniqueFd epoll_;

@@ -26,7 +26,11 @@ constexpr std::string_view kVdsoFile = "linux-vdso.so.1";
 
 InlineStacks::InlineStacks(const Settings& settings, uint32_t pid, InstanceId instance,
                            wire::RingHeader& header)
-    : settings_(settings), pid_(pid), instance_(instance), header_(header) {
+    : settings_(settings),
+      pid_(pid),
+      instance_(instance),
+      header_(header),
+      python_(pid, instance, header, settings.python) {
   if (settings_.tables != nullptr) ReadMaps();
 }
 
@@ -116,6 +120,7 @@ void InlineStacks::Write(const wire::LaunchCall& call, StackWalk walk,
   launch.pid = pid_;
   launch.tid = call.tid;
   launch.cpu = call.cpu;
+  launch.python_stack = python_.Intern(call.python_stack, sink);
   launch.stack = sink.Intern(frames_);
   launch.stack_flags = StackFlagsOf(walk) | kStackInProcess;
   sink.Write(launch);
@@ -125,7 +130,8 @@ void InlineStacks::Update(EventSink& sink) {
   if (settings_.tables == nullptr) return;
   if (!new_files_.empty() || !questions_.empty()) {
     ReadMaps();
-    for (const NewFile& file : std::exchange(new_files_, {})) AddFile(file);
+    for (const NewFile& file : std::exchange(new_files_, {})) AddFile(file, sink);
+    header_.code_files_seen.store(static_cast<uint32_t>(files_.size()), std::memory_order_release);
     if (settings_.processes != nullptr) WriteMappings(sink);
   }
   const bool new_tables = AnswerTables();
@@ -199,7 +205,7 @@ const ProcessMapping& InlineStacks::MappingOf(const NewFile& file) {
   return *mappings_.insert(after, std::move(mapping));
 }
 
-void InlineStacks::AddFile(const NewFile& file) {
+void InlineStacks::AddFile(const NewFile& file, EventSink& sink) {
   AddRange(file.start, file.range);
   // What was mapped there before is gone.
   const ProcessMapping& mapping = MappingOf(file);
@@ -218,6 +224,7 @@ void InlineStacks::AddFile(const NewFile& file) {
     wanted.paths = PathsOfMapping(
         {pid_, mapping.start_address, mapping.end_address - mapping.start_address, mapping.path});
   }
+  python_.SeeFile(wanted, file.range.bias, sink);
   known.table = wanted.paths.empty() ? 0 : settings_.tables->Request(std::move(wanted));
 }
 

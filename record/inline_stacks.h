@@ -13,6 +13,7 @@
 #include "cupti_inject/wire.h"
 #include "record/event_sink.h"
 #include "record/inject_server.h"
+#include "record/inline_python.h"
 #include "record/process_maps.h"
 #include "record/process_tracker.h"
 #include "record/stack_copies.h"
@@ -30,6 +31,7 @@ class InlineStacks {
   struct Settings {
     SharedTables* tables = nullptr;       // nullptr: no stacks are taken in the process
     ProcessTracker* processes = nullptr;  // where nobody else tells of threads and mappings
+    PythonFiles* python = nullptr;        // nullptr: without what interpreters run
     TestDrop drop;
   };
 
@@ -43,6 +45,8 @@ class InlineStacks {
   bool TakeLaunch(Bytes message, EventSink& sink);
   bool TakeStackCopy(Bytes message);
   bool TakeOtherCode(Bytes message);
+  bool TakePythonCode(Bytes message, EventSink& sink) { return python_.TakeCode(message, sink); }
+  bool TakePythonStack(Bytes message) { return python_.TakeStack(message); }
 
   // Behind the messages of a round: answers, and stacks that need not wait any more.
   void Update(EventSink& sink);
@@ -78,7 +82,7 @@ class InlineStacks {
   void ReadMaps();
   void WriteMappings(EventSink& sink);
   void WriteMapping(const ProcessMapping& mapping, EventSink& sink);
-  void AddFile(const NewFile& file);
+  void AddFile(const NewFile& file, EventSink& sink);
   const ProcessMapping& MappingOf(const NewFile& file);
   void AddRange(uint64_t start, const Range& range);
   // True: there are new ones.
@@ -96,6 +100,7 @@ class InlineStacks {
   wire::RingHeader& header_;
   bool process_ended_ = false;
 
+  InlinePython python_;
   std::vector<NewFile> new_files_;
   std::vector<File> files_;           // by number
   std::map<uint64_t, Range> ranges_;  // by start

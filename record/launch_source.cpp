@@ -27,7 +27,7 @@ class LaunchSource::Impl {
  public:
   Impl() : stack_(KernelStackLimit()) {}
 
-  Status Open(const std::string& library, uint64_t session, const UnwindMaps* maps);
+  Status Open(const std::string& library, uint64_t session, const Unwinder* unwinder);
   void TakeLaunch(std::span<const std::byte> bytes);
 
   Handle<launch_stack_bpf, launch_stack_bpf::destroy> program_;
@@ -37,6 +37,7 @@ class LaunchSource::Impl {
   uint64_t chosen_offset_ = 0;
   StackFrames stack_;
   TestDrop drop_;
+  const Unwinder* unwinder_ = nullptr;
   EventSink* sink_ = nullptr;  // during Drain
   uint64_t dropped_counted_ = 0;
   std::unordered_map<InstanceId, uint64_t> seen_;
@@ -77,14 +78,15 @@ Status LaunchSource::Impl::AttachAtCheapest(const std::string& library) {
 }
 
 Status LaunchSource::Impl::Open(const std::string& library, uint64_t session,
-                                const UnwindMaps* maps) {
+                                const Unwinder* unwinder) {
   XPU_ASSIGN_OR_RETURN(const PidNamespace pid_namespace, OwnPidNamespace());
   program_.reset(launch_stack_bpf::open());
   if (!program_) return BpfError("BPF program launch_stack: open", -errno);
   program_->rodata->pid_namespace_device = pid_namespace.device;
   program_->rodata->pid_namespace_inode = pid_namespace.inode;
   program_->rodata->session = session;
-  XPU_RETURN_IF_ERROR(UseTables(*program_, maps));
+  unwinder_ = unwinder;
+  XPU_RETURN_IF_ERROR(UseUnwinder(*program_, unwinder));
   if (int result = launch_stack_bpf::load(program_.get()); result != 0) {
     return BpfError("BPF program launch_stack: load", result);
   }
@@ -115,8 +117,12 @@ void LaunchSource::Impl::TakeLaunch(std::span<const std::byte> bytes) {
   launch.pid = raw.pid;
   launch.tid = raw.tid;
   launch.cpu = raw.cpu;
+  // Before the other: it writes definitions.
+  const StackId python =
+      TakePython(unwinder_, raw.stack, bytes.size() - offsetof(xpu_launch, stack), raw.pid, *sink_);
   launch.stack = sink_->Intern(stack_.frames());
   launch.stack_flags = stack_.flags();
+  launch.python_stack = python;
   sink_->Write(launch);
 }
 
@@ -125,10 +131,10 @@ LaunchSource::LaunchSource(LaunchSource&&) noexcept = default;
 LaunchSource::~LaunchSource() = default;
 
 Result<LaunchSource> LaunchSource::Open(const std::string& library, uint64_t session, TestDrop drop,
-                                        const UnwindMaps* maps) {
+                                        const Unwinder* unwinder) {
   auto impl = std::make_unique<Impl>();
   impl->drop_ = drop;
-  XPU_RETURN_IF_ERROR(impl->Open(library, session, maps));
+  XPU_RETURN_IF_ERROR(impl->Open(library, session, unwinder));
   return LaunchSource(std::move(impl));
 }
 

@@ -14,7 +14,7 @@
 
 namespace xpu {
 
-class UnwindMaps;
+class Unwinder;
 
 class LaunchSource {
  public:
@@ -22,7 +22,7 @@ class LaunchSource {
   // it at the cheapest one. `session`: the only marker calls that count are those with this number.
   // `maps`: for walks by tables, nullptr: by frame pointers.
   static Result<LaunchSource> Open(const std::string& library, uint64_t session, TestDrop drop,
-                                   const UnwindMaps* maps);
+                                   const Unwinder* unwinder);
 
   LaunchSource(LaunchSource&&) noexcept;
   ~LaunchSource();

@@ -1,6 +1,5 @@
 #include "record/options.h"
 
-#include <algorithm>
 #include <utility>
 
 #include <CLI/CLI.hpp>
@@ -25,10 +24,16 @@ struct Words {
   std::vector<std::string> events;
   std::vector<std::pair<ProbeKind, std::string>> probes;
   uint64_t period = 0;  // 0: none was given
+  std::string delay;
+  std::string duration;
+  std::vector<std::string> controls;
+  std::string capture_range;
+  std::vector<std::string> pids;
   bool cpu_only = false;
   bool gpu_only = false;
   bool no_inject = false;
   bool no_nvtx = false;
+  bool no_python = false;
   bool yield_cupti = false;
 };
 
@@ -49,6 +54,7 @@ void AddGpuOptions(CLI::App& app, RecordOptions& options, Words& words, CLI::Opt
                      ->excludes(cpu_only);
   app.add_flag("--no-nvtx", words.no_nvtx, "Leave the ranges and marks of NVTX out")
       ->excludes(cpu_only);
+  app.add_flag("--no-python", words.no_python, "Leave the frames of Python out of stacks");
   app.add_flag("--no-inject", words.no_inject,
                "Load nothing into the program; see launches by probes, without GPU times")
       ->excludes(cpu_only)
@@ -100,6 +106,28 @@ void AddProbeOptions(CLI::App& app, Words& words) {
   add("--tracepoint", ProbeKind::kTracepoint, "CAT:NAME", "Record each pass of a tracepoint");
 }
 
+void AddControlOptions(CLI::App& app, RecordOptions& options, Words& words) {
+  app.add_option("-p,--pid", words.pids, "Record processes that run already, and their children")
+      ->type_name("PID,...")
+      ->allow_extra_args(false);
+  app.add_flag("-a,--all", options.whole_system,
+               "Record all processes of the system; a program only tells how long");
+  app.add_option("-d,--duration", words.duration, "End the recording after that time; 5s, 500ms")
+      ->type_name("TIME");
+  app.add_option("-D,--delay", words.delay,
+                 "Begin after that time; --delay=-1: when --control says so")
+      ->type_name("TIME");
+  app.add_option("--control", words.controls,
+                 "Pause and resume: fifo:CTL[,ACK] takes enable, disable, ping and stop; signal "
+                 "takes SIGUSR2")
+      ->type_name("HOW")
+      ->allow_extra_args(false);
+  app.add_option("--capture-range", words.capture_range,
+                 "Record only between cudaProfilerStart and -Stop (cudaProfilerApi), or in ranges "
+                 "of NVTX (nvtx:NAME[@DOMAIN])")
+      ->type_name("RANGE");
+}
+
 void AddOptions(CLI::App& app, RecordOptions& options, Words& words) {
   app.set_help_flag("-h,--help", "Print this and exit");
   app.set_version_flag("--version", "xpu-record " XPU_VERSION, "Print the version and exit");
@@ -108,6 +136,7 @@ void AddOptions(CLI::App& app, RecordOptions& options, Words& words) {
       ->capture_default_str();
   AddEventOptions(app, options, words);
   AddProbeOptions(app, words);
+  AddControlOptions(app, options, words);
   auto* cpu = app.add_flag("--cpu-only", words.cpu_only,
                            "Record no GPU activity, load nothing into the "
                            "program");
@@ -164,22 +193,77 @@ Status TakeEvents(const Words& words, RecordOptions& options) {
                                event.name, event.period));
     }
   }
-  return Ok();
+  return CheckNoneTwice(options.cpu_events);
 }
-
-// A return probe puts the kernel's trampoline in place of a return address, which a walk inside the
-// program cannot look behind.
-bool ReplacesReturns(const UserProbe& probe) { return probe.kind == ProbeKind::kUretprobe; }
 
 Status TakeProbes(const Words& words, RecordOptions& options) {
   for (const auto& [kind, text] : words.probes) {
     XPU_ASSIGN_OR_RETURN(UserProbe probe, ParseUserProbe(kind, text));
     options.probes.push_back(std::move(probe));
   }
-  const bool is_auto = options.launch_stacks == LaunchStacks::kAuto;
-  if (is_auto && std::any_of(options.probes.begin(), options.probes.end(), ReplacesReturns)) {
+  XPU_RETURN_IF_ERROR(CheckNoneTwice(options.probes));
+  // A walk inside the program cannot look behind such a return.
+  if (options.launch_stacks == LaunchStacks::kAuto && ReplacesReturns(options.probes)) {
     options.launch_stacks = LaunchStacks::kUprobe;
   }
+  return Ok();
+}
+
+Status TakeControl(const Words& words, ControlOptions& control) {
+  control.waits_for_enable = words.delay == "-1";
+  if (!words.delay.empty() && !control.waits_for_enable) {
+    XPU_ASSIGN_OR_RETURN(control.delay_ns, ParseDuration("--delay", words.delay));
+  }
+  if (!words.duration.empty()) {
+    XPU_ASSIGN_OR_RETURN(control.duration_ns, ParseDuration("--duration", words.duration));
+    if (*control.duration_ns == 0) return UsageError("--duration: nothing is recorded in no time");
+  }
+  for (const std::string& text : words.controls) {
+    XPU_RETURN_IF_ERROR(ParseControl(text, control));
+  }
+  if (control.waits_for_enable && control.fifo.empty() && !control.by_signal) {
+    return UsageError("--delay=-1 waits for --control to begin: give both");
+  }
+  if (words.capture_range.empty()) return Ok();
+  XPU_ASSIGN_OR_RETURN(control.capture_range, ParseCaptureRange(words.capture_range));
+  if (words.cpu_only || words.no_inject || words.yield_cupti) {
+    return UsageError(
+        "--capture-range is seen by the library in the program: it excludes --cpu-only, "
+        "--no-inject and --yield-cupti");
+  }
+  if (words.no_nvtx && !control.capture_range->is_profiler_api) {
+    return UsageError("--no-nvtx leaves out what --capture-range waits for");
+  }
+  return Ok();
+}
+
+// What the options ask of a library that is not loaded into a process that runs already.
+std::string_view NeedsLibrary(const Words& words, const RecordOptions& options) {
+  if (words.gpu_only) return "--gpu-only";
+  if (!words.capture_range.empty()) return "--capture-range";
+  if (options.record_memory) return "--gpu-memory";
+  if (words.launch_stacks == "inline") return "--launch-stacks=inline";
+  return words.graph_trace == "node" ? "--cuda-graph-trace" : "";
+}
+
+// Whom to record. Behind the command.
+Status TakeSubject(const Words& words, RecordOptions& options) {
+  for (const std::string& list : words.pids) {
+    XPU_ASSIGN_OR_RETURN(const std::vector<pid_t> pids, ParsePids(list));
+    options.pids.insert(options.pids.end(), pids.begin(), pids.end());
+  }
+  const bool attaches = !options.pids.empty();
+  if (attaches && options.whole_system) return UsageError("-a records all processes: without -p");
+  if (!attaches && !options.whole_system) return Ok();
+  const bool injects = options.whole_system && !options.command.empty();
+  if (injects || !options.inject) return Ok();
+  if (const std::string_view option = NeedsLibrary(words, options); !option.empty()) {
+    return Error{
+        ErrorKind::kUsage,
+        Format("{} needs a library in the program, which a running one does not load", option),
+        "start the program under xpu-record"};
+  }
+  options.gpu_out_of_reach = std::exchange(options.record_gpu, false);
   return Ok();
 }
 
@@ -188,6 +272,7 @@ Status TakeWords(const Words& words, RecordOptions& options) {
   options.record_gpu = !words.cpu_only;
   options.inject = !words.no_inject && !words.yield_cupti;
   options.record_nvtx = !words.no_nvtx;
+  options.walk_python = !words.no_python;
   options.call_graph = CallGraphOf(words.call_graph);
   options.launch_stacks = LaunchStacksOf(words.launch_stacks);
   options.symbols = SymbolsOf(words.symbols);
@@ -195,6 +280,7 @@ Status TakeWords(const Words& words, RecordOptions& options) {
       words.graph_trace == "node" ? GraphTraceMode::kNode : GraphTraceMode::kGraph;
   XPU_RETURN_IF_ERROR(TakeEvents(words, options));
   XPU_RETURN_IF_ERROR(TakeProbes(words, options));
+  XPU_RETURN_IF_ERROR(TakeControl(words, options.control));
   if (options.inject && !options.cuda_libraries.empty()) {
     return UsageError("--cuda-lib names what --no-inject probes; give both");
   }
@@ -206,7 +292,7 @@ Status TakeWords(const Words& words, RecordOptions& options) {
 }
 
 // What CLI11 left over: the target, with or without "--" before it.
-Status TakeCommand(std::vector<std::string> rest, RecordOptions& options) {
+Status TakeCommand(const Words& words, std::vector<std::string> rest, RecordOptions& options) {
   if (!rest.empty() && rest.front() == "--") {
     rest.erase(rest.begin());
   } else if (!rest.empty() && rest.front().starts_with("-") && rest.front() != "-") {
@@ -216,6 +302,8 @@ Status TakeCommand(std::vector<std::string> rest, RecordOptions& options) {
     if (!rest.empty()) return UsageError("--check takes no program");
     return Ok();
   }
+  const bool needs_none = options.whole_system || !words.pids.empty();
+  if (rest.empty() && needs_none) return Ok();
   if (rest.empty() || rest.front().empty()) return UsageError("no program to record");
   options.command = std::move(rest);
   return Ok();
@@ -230,7 +318,7 @@ Result<ParsedCommandLine> ParseCommandLine(int argc, const char* const* argv) {
 
   CLI::App app("Records a program's CPU samples and GPU activity into a capture.", "xpu-record");
   app.prefix_command();
-  app.get_formatter()->label("OPTIONS", "options] [--] program [arguments");
+  app.get_formatter()->label("OPTIONS", "options] [--] [program [arguments]");
   AddOptions(app, options, words);
   try {
     app.parse(argc, argv);
@@ -248,7 +336,8 @@ Result<ParsedCommandLine> ParseCommandLine(int argc, const char* const* argv) {
   const auto own = static_cast<size_t>(argc) - rest.size();
   options.own_arguments.assign(argv + (argc > 0 ? 1 : 0), argv + own);
   XPU_RETURN_IF_ERROR(TakeWords(words, options));
-  XPU_RETURN_IF_ERROR(TakeCommand(std::move(rest), options));
+  XPU_RETURN_IF_ERROR(TakeCommand(words, std::move(rest), options));
+  XPU_RETURN_IF_ERROR(TakeSubject(words, options));
   return parsed;
 }
 

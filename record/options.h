@@ -8,6 +8,7 @@
 
 #include "format/base/result.h"
 #include "format/events.h"
+#include "record/control_options.h"
 #include "record/cpu_events.h"
 #include "record/user_probes.h"
 
@@ -31,14 +32,22 @@ struct RecordOptions {
   // False: nothing is loaded into the program, CUPTI is left to it; launches are seen by probes on
   // `cuda_libraries` (empty: the ones that the program maps).
   bool inject = true;
+  bool walk_python = true;
   bool record_nvtx = true;  // with `inject`
   bool record_memory = false;
   std::vector<std::string> cuda_libraries;
   std::vector<UserProbe> probes;
+  ControlOptions control;
+  // Processes that run already, instead of the program; or all of the system, with it or without.
+  std::vector<pid_t> pids;
+  bool whole_system = false;
+  bool gpu_out_of_reach = false;  // wanted, but nothing is started that could load the library
   bool verbose = false;
   bool quiet = false;
-  bool check = false;                // tell what works on this machine, record nothing
-  std::vector<std::string> command;  // the target and its arguments
+  bool check = false;  // tell what works on this machine, record nothing
+  // The target and its arguments; with `pids` what tells by its end when to end. May be empty
+  // with them and with `whole_system`.
+  std::vector<std::string> command;
   std::vector<std::string> own_arguments;
 };
 

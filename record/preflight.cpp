@@ -11,6 +11,7 @@
 #include "format/base/text.h"
 #include "record/gpu_source.h"
 #include "record/probe_source.h"
+#include "record/running_processes.h"
 
 namespace xpu {
 namespace {
@@ -62,7 +63,9 @@ bool IsKernelSupported(const std::string& release) { return IsAtLeast(release, 5
 
 bool HasProbeCookies(const std::string& release) { return IsAtLeast(release, 5, 15); }
 
-Status Preflight(const RecordOptions& options) {
+namespace {
+
+Status CheckKernelAndUser(const RecordOptions& options) {
   const std::string needs = NeedsOfBpf(options);
   if (needs.empty()) return Ok();
   utsname system{};
@@ -89,6 +92,14 @@ Status Preflight(const RecordOptions& options) {
                         std::strerror(errno)),
                  "boot a kernel built with CONFIG_DEBUG_INFO_BTF=y"};
   }
+  return Ok();
+}
+
+}  // namespace
+
+Status Preflight(const RecordOptions& options) {
+  XPU_RETURN_IF_ERROR(CheckKernelAndUser(options));
+  for (const pid_t pid : options.pids) XPU_RETURN_IF_ERROR(CheckProcess(pid));
   return Ok();
 }
 

@@ -14,7 +14,7 @@ std::vector<Ability> ProbeAbilities(const RecordOptions& options) {
   for (char** variable = ::environ; *variable != nullptr; ++variable) {
     environment.emplace_back(*variable);
   }
-  auto probes = ProbeSource::Open(options, environment, nullptr);
+  auto probes = ProbeSource::Open(options, {}, environment, nullptr);
   if (!probes.ok()) {
     return {
         {"launch probes", Ability::State::kMissing, probes.error().message, probes.error().hint}};

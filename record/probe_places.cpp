@@ -1,16 +1,13 @@
 #include "record/probe_places.h"
 
 #include <algorithm>
+#include <cctype>
 #include <cerrno>
-#include <cstdlib>
 #include <filesystem>
 #include <map>
-#include <memory>
 #include <set>
 #include <string_view>
 #include <system_error>
-
-#include <cxxabi.h>
 
 #include "format/base/file.h"
 #include "format/base/text.h"
@@ -18,6 +15,7 @@
 #include "record/loader_cache.h"
 #include "record/probe_functions.h"
 #include "record/probe_libraries.h"
+#include "symbolize/demangle.h"
 
 namespace xpu {
 namespace {
@@ -52,16 +50,8 @@ std::string InLoaderCache(const std::string& name) {
   return found;
 }
 
-std::string Demangled(std::string_view symbol) {
-  if (!symbol.starts_with("_Z")) return {};
-  int status = 0;
-  const std::unique_ptr<char, decltype(&std::free)> name(
-      abi::__cxa_demangle(std::string(symbol).c_str(), nullptr, nullptr, &status), &std::free);
-  return name == nullptr ? std::string() : name.get();
-}
-
 // "ns::f(int)" is the function "ns::f".
-bool IsWhole(const std::string& demangled, const std::string& name) {
+bool IsWhole(std::string_view demangled, std::string_view name) {
   return demangled.size() == name.size() || demangled[name.size()] == '(';
 }
 
@@ -78,14 +68,52 @@ Functions FunctionsOf(const ElfImage& image) {
   return functions;
 }
 
-// The symbols whose demangled names begin with `name`; where some are all of it, only these.
+bool IsOperator(std::string_view name) {
+  constexpr std::string_view kOperator = "operator";
+  if (!name.starts_with(kOperator) || name.size() == kOperator.size()) return false;
+  const char next = name[kOperator.size()];
+  return next != '_' && std::isalnum(static_cast<unsigned char>(next)) == 0;
+}
+
+// Where in a demangled name the function's own begins: that of a template's instance has the type
+// of its result before it, "void ns::f<int>(int)".
+size_t NameBegin(std::string_view demangled) {
+  constexpr std::string_view kAnonymous = "(anonymous namespace)";
+  size_t begin = 0;
+  size_t depth = 0;
+  for (size_t i = 0; i < demangled.size(); ++i) {
+    const std::string_view before = demangled.substr(0, i);
+    const char c = demangled[i];
+    if (demangled.substr(i).starts_with(kAnonymous)) {
+      i += kAnonymous.size() - 1;
+    } else if (depth == 0 && (i == begin || before.ends_with("::")) &&
+               IsOperator(demangled.substr(i))) {
+      break;  // "operator new", "operator<"
+    } else if (c == '(' && depth == 0 && !before.ends_with("decltype ")) {
+      break;
+    } else if (c == '<' || c == '(' || c == '[' || c == '{') {
+      ++depth;
+    } else if (c == '>' || c == ')' || c == ']' || c == '}') {
+      depth -= depth > 0 ? 1 : 0;
+    } else if (c == ' ' && depth == 0 && !before.ends_with("decltype")) {
+      begin = i + 1;
+    }
+  }
+  return begin;
+}
+
+// The symbols whose demangled names begin with `name`, with the type of the result or without;
+// where some are all of it, only these.
 std::map<std::string, std::string_view> FindDemangled(const Functions& functions,
                                                       const std::string& name) {
   std::map<std::string, std::string_view> whole, begin;
   for (const auto& [symbol, entries] : functions) {
-    const std::string demangled = Demangled(symbol);
-    if (demangled.empty() || !demangled.starts_with(name)) continue;
-    (IsWhole(demangled, name) ? whole : begin).emplace(demangled, symbol);
+    const std::string demangled = Demangle(symbol);
+    if (demangled == symbol) continue;
+    for (const size_t at : {size_t{0}, NameBegin(demangled)}) {
+      const std::string_view rest = std::string_view(demangled).substr(at);
+      if (rest.starts_with(name)) (IsWhole(rest, name) ? whole : begin).emplace(demangled, symbol);
+    }
   }
   return whole.empty() ? begin : whole;
 }

@@ -25,6 +25,7 @@
 #include "record/test_drop.h"
 #include "record/unwinder.h"
 #include "record/user_probe_links.h"
+#include "record/watched_processes.h"
 
 namespace xpu {
 namespace {
@@ -68,7 +69,7 @@ class ProbeSource::Impl {
   Impl() : stack_(KernelStackLimit()), drop_(TestDrop::FromEnvironment("probe")) {}
 
   void LoadOnlyFor(const RecordOptions& options);
-  Status Load(const RecordOptions& options, const UnwindMaps* maps);
+  Status Load(const RecordOptions& options, const Subject& subject, const Unwinder* unwinder);
   Status PlaceAsked(const RecordOptions& options, const std::vector<std::string>& environment);
   Status AddNamed(const std::vector<std::string>& paths);
   void AddForeseen(const std::vector<std::string>& paths);
@@ -96,6 +97,7 @@ class ProbeSource::Impl {
   std::vector<MappedFile> mapped_;
   StackFrames stack_;
   TestDrop drop_;
+  const Unwinder* unwinder_ = nullptr;
   EventSink* sink_ = nullptr;  // during Drain
   uint64_t taken_ = 0;
   std::set<uint32_t> pids_;  // of the processes that launched
@@ -117,13 +119,17 @@ void ProbeSource::Impl::LoadOnlyFor(const RecordOptions& options) {
   bpf_program__set_autoload(programs.trace_point, wants(ProbeKind::kTracepoint));
 }
 
-Status ProbeSource::Impl::Load(const RecordOptions& options, const UnwindMaps* maps) {
+Status ProbeSource::Impl::Load(const RecordOptions& options, const Subject& subject,
+                               const Unwinder* unwinder) {
   XPU_ASSIGN_OR_RETURN(const PidNamespace pid_namespace, OwnPidNamespace());
   program_.reset(launch_probe_bpf::open());
   if (!program_) return BpfError("BPF program launch_probe: open", -errno);
   program_->rodata->pid_namespace_device = pid_namespace.device;
   program_->rodata->pid_namespace_inode = pid_namespace.inode;
-  XPU_RETURN_IF_ERROR(UseTables(*program_, maps));
+  unwinder_ = unwinder;
+  XPU_RETURN_IF_ERROR(UseUnwinder(*program_, unwinder));
+  XPU_RETURN_IF_ERROR(WatchOnly(*program_, subject));
+  program_->bss->paused = subject.starts_paused;
   LoadOnlyFor(options);
   with_multi_ = HasUprobeMulti() && std::getenv(kOneByOneVariable) == nullptr;
   if (with_multi_) {
@@ -158,8 +164,7 @@ Status ProbeSource::Impl::PlaceAsked(const RecordOptions& options,
                  "10 to 15 us in a virtual machine\n",
                  probe.c_str());
   }
-  const auto is_return = [](const UserProbe& probe) { return probe.kind == ProbeKind::kUretprobe; };
-  if (!options.quiet && std::any_of(options.probes.begin(), options.probes.end(), is_return)) {
+  if (!options.quiet && ReplacesReturns(options.probes)) {
     std::fputs(
         "xpu-record: --uretprobe: a C++ exception that passes through the function will end the "
         "program\n",
@@ -274,6 +279,8 @@ void ProbeSource::Impl::TakeHit(std::span<const std::byte> bytes) {
   if (!hit.is_return || asked_.Of(raw.probe) != nullptr) {
     stack_.Take(raw.stack, bytes.size() - offsetof(xpu_probe_hit, stack));
     stack_.CountLosses(sink_->losses(), raw.pid);
+    hit.python_stack = TakePython(unwinder_, raw.stack,
+                                  bytes.size() - offsetof(xpu_probe_hit, stack), raw.pid, *sink_);
     hit.stack = sink_->Intern(FramesOf(raw));
     hit.stack_flags = stack_.flags();
   }
@@ -312,14 +319,14 @@ bool ProbeSource::IsWanted(const RecordOptions& options) {
   return WantsLaunches(options) || !options.probes.empty();
 }
 
-Result<ProbeSource> ProbeSource::Open(const RecordOptions& options,
+Result<ProbeSource> ProbeSource::Open(const RecordOptions& options, const Subject& subject,
                                       const std::vector<std::string>& environment,
-                                      const UnwindMaps* maps) {
+                                      const Unwinder* unwinder) {
   auto impl = std::make_unique<Impl>();
   impl->verbose_ = options.verbose;
   impl->sees_launches_ = WantsLaunches(options);
   XPU_RETURN_IF_ERROR(CheckUserProbes(options.probes));
-  XPU_RETURN_IF_ERROR(impl->Load(options, maps));
+  XPU_RETURN_IF_ERROR(impl->Load(options, subject, unwinder));
   XPU_RETURN_IF_ERROR(impl->PlaceAsked(options, environment));
   if (!impl->sees_launches_) return ProbeSource(std::move(impl));
   XPU_RETURN_IF_ERROR(impl->AddNamed(options.cuda_libraries));
@@ -331,6 +338,10 @@ Result<ProbeSource> ProbeSource::Open(const RecordOptions& options,
 }
 
 Status ProbeSource::Arm(pid_t target) { return impl_->Arm(target); }
+
+void ProbeSource::Switch(bool on) {
+  __atomic_store_n(&impl_->program_->bss->paused, on ? 0 : 1, __ATOMIC_RELAXED);
+}
 
 void ProbeSource::SeeMapping(const PerfMapping& mapping) {
   if (!impl_->sees_launches_ || !IsCudaLibrary(mapping.path)) return;
@@ -348,13 +359,13 @@ void ProbeSource::Drain(EventSink& sink) {
 
 void ProbeSource::CountLosses(EventSink& sink) { impl_->CountLosses(sink); }
 
-void ProbeSource::Stop(EventSink& sink) {
+void ProbeSource::Stop(EventSink& sink, bool may_go_on) {
   impl_->asked_.RemoveAll();
   impl_->files_->RemoveAll();
   impl_->mapped_.clear();
   Drain(sink);
   CountLosses(sink);
-  impl_->CountOutlived(sink);
+  if (!may_go_on) impl_->CountOutlived(sink);
   if (impl_->verbose_) std::fputs(impl_->HitsText().c_str(), stderr);
 }
 

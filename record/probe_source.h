@@ -13,16 +13,15 @@
 #include <string>
 #include <vector>
 
-#include <sys/types.h>
-
 #include "format/base/result.h"
 #include "record/event_sink.h"
 #include "record/options.h"
 #include "record/perf_records.h"
+#include "record/subject.h"
 
 namespace xpu {
 
-class UnwindMaps;
+class Unwinder;
 
 class ProbeSource {
  public:
@@ -30,23 +29,26 @@ class ProbeSource {
   static bool IsWanted(const RecordOptions& options);
   // Loads the programs. Fails when what the user named cannot be probed.
   // `maps`: for walks by tables, nullptr: by frame pointers.
-  static Result<ProbeSource> Open(const RecordOptions& options,
+  static Result<ProbeSource> Open(const RecordOptions& options, const Subject& subject,
                                   const std::vector<std::string>& environment,
-                                  const UnwindMaps* maps);
+                                  const Unwinder* unwinder);
 
   ProbeSource(ProbeSource&&) noexcept;
   ~ProbeSource();
 
   // Between the target's fork and its exec: from here on it and its descendants count.
   Status Arm(pid_t target);
+  // Records hits from now on, or none.
+  void Switch(bool on);
 
-  // A process of the target mapped a file; Drain probes it.
+  // A recorded process mapped a file; Drain probes it.
   void SeeMapping(const PerfMapping& mapping);
 
   void Drain(EventSink& sink);
   void CountLosses(EventSink& sink);
-  // Removes the probes and takes what is left.
-  void Stop(EventSink& sink);
+  // Removes the probes and takes what is left. Processes that go on are a loss, unless that is
+  // what was asked for (`may_go_on`).
+  void Stop(EventSink& sink, bool may_go_on);
 
   // How the probes are placed, and the functions found in the files probed so far, for people.
   std::string Describe() const;

@@ -1,7 +1,10 @@
 #include "record/recorder.h"
 
+#include <algorithm>
 #include <cerrno>
+#include <cstdio>
 #include <ctime>
+#include <optional>
 #include <utility>
 
 #include <sys/resource.h>
@@ -11,6 +14,7 @@
 #include "format/base/file.h"
 #include "format/base/text.h"
 #include "record/bpf_support.h"
+#include "record/control_fifo.h"
 #include "record/cpu_source.h"
 #include "record/event_loop.h"
 #include "record/event_sink.h"
@@ -18,6 +22,7 @@
 #include "record/output_file.h"
 #include "record/preflight.h"
 #include "record/quote.h"
+#include "record/recording_control.h"
 #include "record/signals.h"
 #include "record/sources.h"
 #include "record/summary.h"
@@ -60,8 +65,26 @@ LaunchStackSource StackSourceOf(const RecordOptions& options, const Sources& sou
   return options.inject ? LaunchStackSource::kMarker : LaunchStackSource::kProbes;
 }
 
+// Of processes that run already, how they were started.
+std::string CommandLineOf(const RecordOptions& options) {
+  if (options.whole_system && options.command.empty()) return "(all processes)";
+  if (options.pids.empty()) return QuoteForShell(options.command);
+  std::string lines;
+  for (const pid_t pid : options.pids) {
+    std::vector<std::string> words;
+    const auto text = ReadFile(Format("/proc/{}/cmdline", pid));
+    for (std::string_view rest = text.ok() ? text.value() : std::string_view(); !rest.empty();) {
+      const size_t end = std::min(rest.find('\0'), rest.size());
+      words.emplace_back(rest.substr(0, end));
+      rest.remove_prefix(std::min(end + 1, rest.size()));
+    }
+    AppendFormat(lines, "{}{}", lines.empty() ? "" : "; ", QuoteForShell(words));
+  }
+  return lines;
+}
+
 void WriteBeginning(EventSink& sink, const RecordOptions& options, const Sources& sources,
-                    pid_t target) {
+                    const Target* target) {
   RecordingInfo info;
   info.start_ns = MonotonicNs();
   info.start_realtime_ns = RealtimeNs();
@@ -73,7 +96,7 @@ void WriteBeginning(EventSink& sink, const RecordOptions& options, const Sources
   info.host_name = sink.Intern(system.nodename);
   info.kernel_release = sink.Intern(system.release);
   info.machine = sink.Intern(system.machine);
-  info.command_line = sink.Intern(QuoteForShell(options.command));
+  info.command_line = sink.Intern(CommandLineOf(options));
   info.settings = sink.Intern(QuoteForShell(options.own_arguments));
   info.working_directory = sink.Intern(WorkingDirectory());
   info.launch_stacks = StackSourceOf(options, sources);
@@ -82,11 +105,12 @@ void WriteBeginning(EventSink& sink, const RecordOptions& options, const Sources
   info.call_graph = sources.call_graph();
   info.symbols = options.symbols;
   sink.Write(info);
+  if (target == nullptr) return;
 
   ProcessEvent held;
   held.time_ns = info.start_ns;
   held.kind = ProcessEventKind::kExisting;
-  held.pid = held.tid = static_cast<uint32_t>(target);
+  held.pid = held.tid = static_cast<uint32_t>(target->pid());
   held.parent_pid = held.parent_tid = info.recorder_pid;
   held.name = sink.Intern("xpu-record");  // until its exec
   sink.Write(held);
@@ -103,22 +127,92 @@ Outcome NotStarted(const ExecFailure& failure, const std::string& program) {
   return outcome;
 }
 
-Outcome Finish(EventSink& sink, Sources& sources, const OutputFile& output, SymbolDetail symbols,
-               pid_t target, int wait_status) {
-  sources.Stop(sink);
+// What one recording holds, in the order in which it is made.
+struct Recording {
+  const RecordOptions& options;
+  std::optional<SignalSource> signals{};
+  std::optional<ControlFifo> fifo{};
+  std::optional<Sources> sources{};
+  std::optional<Target> target{};  // nullopt: no program is started
+  std::optional<OutputFile> output{};
+  std::optional<RecordingControl> control{};
+  std::optional<EventLoop> loop{};
+  bool goes_on = false;  // the program, after the end of the recording
+
+  Status Prepare(const InheritedSignals& inherited);
+  Status Start(const InheritedSignals& inherited, std::vector<std::string> environment);
+  Status Listen();
+  Outcome Run();
+  Outcome Finish(EventSink& sink, uint64_t end_ns);
+  const Target* TargetOrNull() const { return target ? &*target : nullptr; }
+};
+
+Status Recording::Listen() {
+  XPU_ASSIGN_OR_RETURN(SignalSource source, SignalSource::Create(options.command.empty()));
+  signals.emplace(std::move(source));
+  if (options.control.fifo.empty()) return Ok();
+  XPU_ASSIGN_OR_RETURN(ControlFifo opened,
+                       ControlFifo::Open(options.control.fifo, options.control.ack_fifo));
+  fifo.emplace(std::move(opened));
+  return Ok();
+}
+
+Status Recording::Start(const InheritedSignals& inherited, std::vector<std::string> environment) {
+  if (options.command.empty()) return sources->Arm(0);
+  XPU_ASSIGN_OR_RETURN(Target held, Target::Fork({options.command, std::move(environment),
+                                                  inherited, options.output == "-"}));
+  target.emplace(std::move(held));
+  return sources->Arm(target->pid());
+}
+
+Status Recording::Prepare(const InheritedSignals& inherited) {
+  XPU_RETURN_IF_ERROR(Preflight(options));
+  XPU_RETURN_IF_ERROR(Listen());
+  std::vector<std::string> environment = OwnEnvironment();
+  XPU_ASSIGN_OR_RETURN(Sources prepared, Sources::Prepare(options, environment));
+  sources.emplace(std::move(prepared));
+  XPU_RETURN_IF_ERROR(Start(inherited, std::move(environment)));
+  XPU_ASSIGN_OR_RETURN(OutputFile opened, OutputFile::Open(options.output));
+  output.emplace(std::move(opened));
+  return Ok();
+}
+
+// Nothing of it was ever wanted: not what the user had in mind.
+std::string NeverOn(const ControlOptions& control) {
+  if (control.capture_range && control.capture_range->is_profiler_api) {
+    return "xpu-record: nothing was recorded: no program called cudaProfilerStart\n"
+           "hint: --capture-range=cudaProfilerApi records between cudaProfilerStart and -Stop\n";
+  }
+  if (control.capture_range) {
+    return Format(
+        "xpu-record: nothing was recorded: no range {} began\n"
+        "hint: names and domains are compared exactly; xpu-report --top --table nvtx_sum "
+        "lists those of a capture without --capture-range\n",
+        control.capture_range->Text());
+  }
+  return "xpu-record: nothing was recorded: it ended before it was told to begin\n";
+}
+
+Outcome Recording::Finish(EventSink& sink, uint64_t end_ns) {
+  goes_on = target && !loop->TargetHasEnded();
+  Outcome outcome;
+  // Who asks whether it is still there finds none that waits for its parent.
+  if (target && !goes_on) outcome.wait_status = target->Wait();
+  sources->Stop(sink, goes_on);
+  sources.reset();  // from here on nothing of ours is in the way of a program that goes on
   WriteKernelSymbols(sink);
   sink.Flush();  // whatever happens while symbols are read
-  WriteSymbols(sink, symbols);
+  WriteSymbols(sink, options.symbols);
   RecordingEnd end;
-  end.time_ns = MonotonicNs();
-  end.target_pid = static_cast<uint32_t>(target);
-  end.wait_status = wait_status;
+  end.time_ns = end_ns;
+  if (target && !goes_on) {
+    end.target_pid = static_cast<uint32_t>(target->pid());
+    end.wait_status = outcome.wait_status;
+  }
   sink.Close(end);
-
-  Outcome outcome;
-  outcome.wait_status = wait_status;
   outcome.summary =
-      SummaryText({sink.events_written(), sink.bytes_written(), output.name()}, sink.losses());
+      SummaryText({sink.events_written(), sink.bytes_written(), output->name()}, sink.losses());
+  if (!control->was_ever_on()) outcome.summary += NeverOn(options.control);
   if (sink.failure()) {
     outcome.error = sink.failure();
     outcome.wait_status = WaitStatusOfExit(kOwnFailure);
@@ -134,30 +228,55 @@ void TakePrecedence() {
 }
 
 // Everything between the armed sources and the finished capture.
-Outcome RecordTarget(const RecordOptions& options, Target& target, Sources& sources,
-                     SignalSource& signals, OutputFile& output) {
-  auto writer = CaptureWriter::Create(output.TakeFd(), output.name());
+Outcome Recording::Run() {
+  auto writer = CaptureWriter::Create(output->TakeFd(), output->name());
   if (!writer.ok()) {
-    output.Discard();
+    output->Discard();
     return OwnFailure(std::move(writer).error());
   }
   EventSink sink(*std::move(writer));
   if (options.symbols != SymbolDetail::kNone) sink.CollectHits();
-  WriteBeginning(sink, options, sources, target.pid());
-  sources.Describe(sink);
+  WriteBeginning(sink, options, *sources, TargetOrNull());
+  sources->Describe(sink);
+  sources->TellOfRunning(sink);
 
   TakePrecedence();
-  auto released = target.Release();
-  if (!released.ok() || released->error_number != 0) {
-    output.Discard();
-    return released.ok() ? NotStarted(*released, options.command.front())
-                         : OwnFailure(std::move(released).error());
+  if (target) {
+    auto released = target->Release();
+    if (!released.ok() || released->error_number != 0) {
+      output->Discard();
+      return released.ok() ? NotStarted(*released, options.command.front())
+                           : OwnFailure(std::move(released).error());
+    }
+    sources->AfterExec(target->pid(), sink);
   }
-  sources.AfterExec(target.pid(), sink);
-  EventLoop loop(target, signals, sources, sink);
-  auto wait_status = loop.Run();
+  control.emplace(options.control, MonotonicNs());
+  loop.emplace(EventLoop::Parts{.target = target ? &*target : nullptr,
+                                .signals = *signals,
+                                .control = *control,
+                                .fifo = fifo ? &*fifo : nullptr,
+                                .takes_switches = options.control.by_signal || !target});
+  if (Status recorded = loop->Record(*sources, sink); !recorded.ok()) {
+    return OwnFailure(std::move(recorded).error());
+  }
+  return Finish(sink, MonotonicNs());
+}
+
+// The recording is over and told of; the program still has its time.
+Outcome WaitForProgram(const RecordOptions& options, EventLoop& loop, Outcome outcome) {
+  if (!options.quiet) std::fputs(std::exchange(outcome.summary, {}).c_str(), stderr);
+  auto wait_status = loop.WaitForTarget();
   if (!wait_status.ok()) return OwnFailure(std::move(wait_status).error());
-  return Finish(sink, sources, output, options.symbols, target.pid(), *wait_status);
+  if (!outcome.error) outcome.wait_status = *wait_status;
+  return outcome;
+}
+
+void SayWhatIsOutOfReach(const RecordOptions& options) {
+  if (!options.gpu_out_of_reach || options.quiet) return;
+  std::fputs(
+      "xpu-record: GPU activity is not recorded: a process that runs already does not load our "
+      "library\nhint: start the program under xpu-record; --cpu-only says that this is meant\n",
+      stderr);
 }
 
 }  // namespace
@@ -166,22 +285,13 @@ Outcome Record(const RecordOptions& options) {
   SetBpfMessages(options.verbose);
   const InheritedSignals inherited = InheritedSignals::Take();
   InheritedSignals::IgnoreOutputSignals();
-  if (auto able = Preflight(options); !able.ok()) return OwnFailure(std::move(able).error());
-  auto signals = SignalSource::Create();
-  if (!signals.ok()) return OwnFailure(std::move(signals).error());
-
-  std::vector<std::string> environment = OwnEnvironment();
-  auto sources = Sources::Prepare(options, environment);
-  if (!sources.ok()) return OwnFailure(std::move(sources).error());
-  auto target =
-      Target::Fork({options.command, std::move(environment), inherited, options.output == "-"});
-  if (!target.ok()) return OwnFailure(std::move(target).error());
-  if (auto armed = sources->Arm(target->pid()); !armed.ok()) {
-    return OwnFailure(std::move(armed).error());
+  Recording recording{.options = options};
+  if (Status prepared = recording.Prepare(inherited); !prepared.ok()) {
+    return OwnFailure(std::move(prepared).error());
   }
-  auto output = OutputFile::Open(options.output);
-  if (!output.ok()) return OwnFailure(std::move(output).error());
-  return RecordTarget(options, *target, *sources, *signals, *output);
+  SayWhatIsOutOfReach(options);
+  Outcome outcome = recording.Run();
+  return recording.goes_on ? WaitForProgram(options, *recording.loop, std::move(outcome)) : outcome;
 }
 
 }  // namespace xpu

@@ -83,7 +83,9 @@ bool SignalRouter::TerminalToldTarget(const Arrival& arrival) const {
 }
 
 void SignalRouter::AtRecorder(const Arrival& arrival, uint64_t now_ns) {
-  if (TerminalToldTarget(arrival)) {
+  if (IsSwitch(arrival)) {
+    ++switch_requests_;
+  } else if (TerminalToldTarget(arrival)) {
     CountRequest(Arrival{arrival.signal, arrival.code, -1}, 1);
   } else {
     pending_.push_back({arrival, now_ns});
@@ -91,6 +93,7 @@ void SignalRouter::AtRecorder(const Arrival& arrival, uint64_t now_ns) {
 }
 
 void SignalRouter::AtWitness(const Arrival& arrival, uint64_t now_ns) {
+  if (IsSwitch(arrival)) return;
   if (arrival.code != SI_KERNEL) witnessed_.push_back({arrival, now_ns});
 }
 
@@ -120,11 +123,12 @@ std::vector<int> SignalRouter::Due(uint64_t now_ns, bool target_in_group) {
   return forward;
 }
 
-Result<SignalSource> SignalSource::Create() {
+Result<SignalSource> SignalSource::Create(bool always_interrupts) {
   SignalSource source;
   sigemptyset(&source.set_);
   for (int signal : kForwarded) {
-    if (!IsIgnored(signal)) sigaddset(&source.set_, signal);
+    if ((always_interrupts && signal == SIGINT) || !IsIgnored(signal))
+      sigaddset(&source.set_, signal);
   }
   if (::sigprocmask(SIG_BLOCK, &source.set_, nullptr) != 0) {
     return SystemError("sigprocmask", errno);

@@ -8,6 +8,7 @@
 
 #include <csignal>
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include <sys/types.h>
@@ -33,7 +34,8 @@ class SignalRouter {
 
   struct Group {
     bool recorder_leads_session = false;
-    pid_t target = 0;
+    pid_t target = 0;             // 0: there is none
+    bool takes_switches = false;  // SIGUSR2 is meant for the recorder
   };
 
   explicit SignalRouter(Group group) : group_(group) {}
@@ -47,6 +49,9 @@ class SignalRouter {
   // Something is waiting for its time.
   bool waiting() const { return !pending_.empty(); }
 
+  // How many times SIGUSR2 came since the last call, where it is meant for the recorder.
+  int TakeSwitchRequests() { return std::exchange(switch_requests_, 0); }
+
   // How many times the user asked for the end (SIGINT, SIGTERM, SIGHUP, SIGQUIT).
   int requests_to_end() const { return requests_to_end_; }
 
@@ -57,20 +62,25 @@ class SignalRouter {
   };
 
   bool TerminalToldTarget(const Arrival& arrival) const;
+  bool IsSwitch(const Arrival& arrival) const {
+    return group_.takes_switches && arrival.signal == SIGUSR2;
+  }
   void CountRequest(const Arrival& arrival, int times);
 
   Group group_;
   std::vector<Timed> pending_;  // at the recorder, not yet decided
   std::vector<Timed> witnessed_;
   int requests_to_end_ = 0;
+  int switch_requests_ = 0;
 };
 
 // The descriptors behind it: a signalfd, and the witness with the pipe it reports through.
 class SignalSource {
  public:
   // Blocks the signals to forward, in this process and all it will fork. Those that were ignored
-  // when the recorder started (nohup) stay ignored.
-  static Result<SignalSource> Create();
+  // when the recorder started (nohup) stay ignored. `always_interrupts`: not SIGINT, which shells
+  // ignore for what runs in the background, and by which a recording without a program ends.
+  static Result<SignalSource> Create(bool always_interrupts);
 
   SignalSource(SignalSource&&) noexcept;
   SignalSource& operator=(SignalSource&&) = delete;

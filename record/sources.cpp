@@ -11,6 +11,15 @@ namespace xpu {
 
 namespace {
 
+// What runs where nothing does has no entry in /proc.
+void TellOfIdle(uint64_t time_ns, EventSink& sink) {
+  ProcessEvent idle;
+  idle.time_ns = time_ns;
+  idle.kind = ProcessEventKind::kExisting;
+  idle.name = sink.Intern("swapper");
+  sink.Write(idle);
+}
+
 void CountFailedTables(UnwindTables& tables, EventSink& sink) {
   for (const UnwindTables::Failure& failure : tables.TakeFailures()) {
     sink.losses().Add(LossKind::kUnwindTableFailed, 1, 0, {}, failure.path + ": " + failure.reason);
@@ -45,10 +54,26 @@ Status Sources::OpenUnwinder(const std::vector<std::string>& environment) {
                  "--call-graph=fp walks by frame pointers"};
   }
   XPU_ASSIGN_OR_RETURN(UnwindMaps maps, UnwindMaps::Create());
+  std::unique_ptr<PythonStacks> python;
+  if (options_.walk_python) {
+    XPU_ASSIGN_OR_RETURN(python, PythonStacks::Create());
+  }
   OpenTables();
-  unwinder_ = std::make_unique<Unwinder>(*tables_, std::move(maps));
+  unwinder_ = std::make_unique<Unwinder>(*tables_, std::move(maps), std::move(python));
+  if (options_.command.empty()) return Ok();
   PrepareTables(*tables_, options_.command.front(), environment);
   unwinder_->TakeTables();
+  return Ok();
+}
+
+Status Sources::WatchRunning() {
+  subject_.starts_paused = options_.control.StartsPaused();
+  if (options_.whole_system) subject_.kind = Subject::Kind::kAll;
+  if (options_.pids.empty()) return Ok();
+  subject_.kind = Subject::Kind::kProcesses;
+  XPU_ASSIGN_OR_RETURN(WatchedProcesses watched, WatchedProcesses::Open());
+  watched_.emplace(std::move(watched));
+  subject_.watched_map_fd = watched_->map_fd();
   return Ok();
 }
 
@@ -56,10 +81,12 @@ Result<Sources> Sources::Prepare(const RecordOptions& options,
                                  std::vector<std::string>& environment) {
   Sources sources;
   sources.options_ = options;
+  XPU_RETURN_IF_ERROR(sources.WatchRunning());
   XPU_RETURN_IF_ERROR(sources.OpenUnwinder(environment));
   if (ProbeSource::IsWanted(options)) {
-    XPU_ASSIGN_OR_RETURN(ProbeSource probes,
-                         ProbeSource::Open(options, environment, sources.maps()));
+    XPU_ASSIGN_OR_RETURN(
+        ProbeSource probes,
+        ProbeSource::Open(options, sources.subject_, environment, sources.unwinder_.get()));
     sources.probes_.emplace(std::move(probes));
   }
   if (options.record_gpu && options.inject) {
@@ -70,28 +97,57 @@ Result<Sources> Sources::Prepare(const RecordOptions& options,
 }
 
 Status Sources::Arm(pid_t target) {
+  subject_.program = target;
+  armed_ns_ = MonotonicNs();
   // Of stacks taken in the process the GPU source finds them itself.
   const bool needs_mappings =
       options_.record_cpu || probes_ ||
       (options_.launch_stacks != LaunchStacks::kNone && !takes_stacks_inline());
-  const auto wakeup =
-      probes_ || unwinder_ ? TaskSource::Wakeup::kAtOnce : TaskSource::Wakeup::kHalfFull;
-  if (auto tasks = TaskSource::Open(target, wakeup); tasks.ok()) {
+  const bool at_once = (probes_ || unwinder_) && subject_.is_program();
+  const auto wakeup = at_once ? TaskSource::Wakeup::kAtOnce : TaskSource::Wakeup::kHalfFull;
+  if (auto tasks = TaskSource::Open(subject_, wakeup); tasks.ok()) {
     tasks_.emplace(*std::move(tasks));
   } else if (needs_mappings) {
     return std::move(tasks).error();
   } else if (gpu_) {
     gpu_->TellOfProcesses(target);
   }
-  if (unwinder_) XPU_RETURN_IF_ERROR(unwinder_->Follow(target));
+  for (const pid_t pid : options_.pids) XPU_RETURN_IF_ERROR(watched_->Watch(pid));
+  if (unwinder_ && subject_.is_program()) XPU_RETURN_IF_ERROR(unwinder_->Follow(target));
   if (options_.record_cpu) {
-    XPU_ASSIGN_OR_RETURN(
-        CpuSource cpu, CpuSource::Open(target, options_.cpu_events, options_.frequency_hz, maps()));
+    XPU_ASSIGN_OR_RETURN(CpuSource cpu, CpuSource::Open(subject_, options_.cpu_events,
+                                                        options_.frequency_hz, unwinder_.get()));
     cpu_.emplace(std::move(cpu));
   }
-  if (gpu_) XPU_RETURN_IF_ERROR(gpu_->Arm(maps(), tables_.get()));
-  if (probes_) XPU_RETURN_IF_ERROR(probes_->Arm(target));
+  if (gpu_) XPU_RETURN_IF_ERROR(gpu_->Arm(unwinder_.get(), tables_.get()));
+  if (probes_ && subject_.is_program()) XPU_RETURN_IF_ERROR(probes_->Arm(target));
   return Ok();
+}
+
+void Sources::TellOfRunning(EventSink& sink) {
+  if (subject_.is_program()) return;
+  RunningProcesses running;
+  const bool all = subject_.kind == Subject::Kind::kAll;
+  if (all) TellOfIdle(armed_ns_, sink);
+  for (const pid_t pid : all ? ListProcesses() : options_.pids) {
+    running.Tell(pid, armed_ns_, sink, [&](const PerfRecord& record) { SeeRecord(record, sink); });
+  }
+  if (unwinder_) WaitForTables(sink);
+}
+
+// Bounded: the disk of a machine that has much to do may be slow.
+void Sources::WaitForTables(EventSink& sink) {
+  constexpr uint64_t kPatienceNs = 5'000'000'000, kStepNs = 50'000'000;
+  const uint64_t give_up_ns = MonotonicNs() + kPatienceNs;
+  unwinder_->Apply(sink);
+  for (uint64_t now_ns = 0; now_ns < give_up_ns; now_ns = MonotonicNs()) {
+    const uint64_t until_ns = MonotonicNs() + kStepNs;
+    tables_->WaitUntil(until_ns);
+    DrainTasks(sink);
+    if (MonotonicNs() < until_ns) break;
+  }
+  unwinder_->TakeTables();
+  unwinder_->Apply(sink);
 }
 
 void Sources::Describe(EventSink& sink) const {
@@ -126,18 +182,45 @@ int Sources::DrainIntervalMs(uint64_t now_ns) const {
   constexpr int kUsual = 25;
   // What is mapped is to be known before many samples are taken in it.
   constexpr int kForMappings = 5, kWhileTheyCome = 1;
+  constexpr int kForRanges = 1;
+  if (options_.control.capture_range) return kForRanges;
   if (!unwinder_) return kUsual;
   return unwinder_->IsBusy(now_ns) ? kWhileTheyCome : kForMappings;
 }
 
+void Sources::SeeRecord(const PerfRecord& record, EventSink& sink) {
+  WritePerfRecord(record, sink);
+  if (unwinder_) unwinder_->See(record);
+  const auto* mapping = std::get_if<PerfMapping>(&record);
+  if (probes_ && mapping != nullptr) probes_->SeeMapping(*mapping);
+}
+
+void Sources::DrainTasks(EventSink& sink) {
+  if (!tasks_) return;
+  const uint64_t now_ns = MonotonicNs();
+  tasks_->Drain(sink, [&](const PerfRecord& record) {
+    if (watched_) {
+      watched_->See(record, now_ns);
+      const uint32_t pid = PidOf(record);  // 0: of none
+      if (pid != 0 && !watched_->IsWatched(pid)) return;
+    }
+    SeeRecord(record, sink);
+  });
+  if (watched_) watched_->ForgetEnded(now_ns);
+}
+
+void Sources::Switch(const Wanted& wanted) {
+  if (cpu_) cpu_->Switch(wanted.is_on);
+  if (probes_) probes_->Switch(wanted.is_on);
+  if (gpu_) gpu_->Pause(!wanted.user_on);
+}
+
+std::vector<RangeChange> Sources::TakeRangeChanges() {
+  return gpu_ ? gpu_->TakeRangeChanges() : std::vector<RangeChange>();
+}
+
 void Sources::Drain(EventSink& sink) {
-  if (tasks_) {
-    tasks_->Drain(sink, [this](const PerfRecord& record) {
-      if (unwinder_) unwinder_->See(record);
-      const auto* mapping = std::get_if<PerfMapping>(&record);
-      if (probes_ && mapping != nullptr) probes_->SeeMapping(*mapping);
-    });
-  }
+  DrainTasks(sink);
   if (unwinder_) {
     unwinder_->Apply(sink);
   } else if (tables_) {
@@ -156,11 +239,13 @@ void Sources::CountLosses(EventSink& sink) {
   if (probes_) probes_->CountLosses(sink);
 }
 
-void Sources::Stop(EventSink& sink) {
+void Sources::Stop(EventSink& sink, bool early) {
+  const bool may_go_on = early || !subject_.is_program();
+  if (may_go_on && cpu_) cpu_->Switch(false);
   Drain(sink);
   CountLosses(sink);
-  if (gpu_) gpu_->Stop(sink);
-  if (probes_) probes_->Stop(sink);
+  if (gpu_) gpu_->Stop(sink, may_go_on);
+  if (probes_) probes_->Stop(sink, may_go_on);
 }
 
 }  // namespace xpu

@@ -6,17 +6,18 @@
 #include <string>
 #include <vector>
 
-#include <sys/types.h>
-
 #include "format/base/result.h"
 #include "record/cpu_source.h"
 #include "record/event_sink.h"
 #include "record/gpu_source.h"
 #include "record/options.h"
 #include "record/probe_source.h"
+#include "record/running_processes.h"
+#include "record/subject.h"
 #include "record/task_source.h"
 #include "record/unwind_tables.h"
 #include "record/unwinder.h"
+#include "record/watched_processes.h"
 
 namespace xpu {
 
@@ -26,10 +27,13 @@ class Sources {
   // target will map at its start are made or loaded here.
   static Result<Sources> Prepare(const RecordOptions& options,
                                  std::vector<std::string>& environment);
-  // Between the target's fork and its exec.
+  // Between the target's fork and its exec; 0: no program is started.
   Status Arm(pid_t target);
   // The events that describe the sources.
   void Describe(EventSink& sink) const;
+  // Processes that run already: what they are and have mapped, and the tables of that. Takes a
+  // while; whatever happens meanwhile is not missed.
+  void TellOfRunning(EventSink& sink);
   // What must be read from the running program when the kernel does not tell it.
   void AfterExec(pid_t target, EventSink& sink) const;
 
@@ -38,21 +42,37 @@ class Sources {
 
   // To wait on.
   std::vector<int> fds() const;
+  // Whether to record from now on.
+  struct Wanted {
+    bool is_on = true;
+    bool user_on = true;  // the program may be in no capture range nevertheless
+  };
+  void Switch(const Wanted& wanted);
+  // Capture ranges that have begun or ended in programs since the last call.
+  std::vector<RangeChange> TakeRangeChanges();
+  // All of the processes that ran already, and what they started.
+  bool HaveAllEnded() const { return watched_ && !watched_->AnyRuns(); }
   // How long the rings may be left alone: the BPF ones wake nobody, and perf's do not always.
   int DrainIntervalMs(uint64_t now_ns) const;
   // Takes what is there now.
   void Drain(EventSink& sink);
   // About once a second: losses counted elsewhere.
   void CountLosses(EventSink& sink);
-  // The target has ended: takes all that is left.
-  void Stop(EventSink& sink);
+  // The recording is over: takes all that is left. `early`: programs go on, as was asked for.
+  void Stop(EventSink& sink, bool early);
 
  private:
   void OpenTables();
   Status OpenUnwinder(const std::vector<std::string>& environment);
-  const UnwindMaps* maps() const { return unwinder_ ? &unwinder_->maps() : nullptr; }
+  Status WatchRunning();
+  void SeeRecord(const PerfRecord& record, EventSink& sink);
+  void DrainTasks(EventSink& sink);
+  void WaitForTables(EventSink& sink);
 
   RecordOptions options_;
+  Subject subject_;
+  uint64_t armed_ns_ = 0;
+  std::optional<WatchedProcesses> watched_;
   std::unique_ptr<UnwindTables> tables_;
   std::unique_ptr<Unwinder> unwinder_;  // nullptr: stacks by frame pointers
   std::optional<TaskSource> tasks_;

@@ -15,8 +15,9 @@ void StackFrames::Take(const xpu_stack& stack, size_t bytes) {
   flags_ = 0;
   const size_t behind_head = bytes - std::min(bytes, offsetof(xpu_stack, frames));
   const size_t present = std::min(behind_head / sizeof(stack.frames[0]), std::size(stack.frames));
-  const auto kernel = std::min(static_cast<size_t>(std::max(stack.kernel_frames, 0)), present);
-  const auto user = std::min(static_cast<size_t>(std::max(stack.user_frames, 0)), present - kernel);
+  const auto kernel = std::min<size_t>(std::clamp(stack.kernel_frames, 0, XPU_MAX_FRAMES), present);
+  const auto user =
+      std::min<size_t>(std::clamp(stack.user_frames, 0, XPU_MAX_USER_FRAMES), present - kernel);
   for (size_t i = 0; i < kernel; ++i) frames_.push_back({FrameKind::kKernel, stack.frames[i]});
   for (size_t i = 0; i < user; ++i) {
     frames_.push_back({FrameKind::kUser, stack.frames[kernel + i]});

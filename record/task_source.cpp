@@ -14,13 +14,13 @@ namespace {
 // default. About 2000 records, read every few hundredths of a second and at half full.
 constexpr size_t kRingBytes = size_t{256} << 10;
 
-perf_event_attr TaskAttributes(TaskSource::Wakeup wakeup) {
+perf_event_attr TaskAttributes(const Subject& subject, TaskSource::Wakeup wakeup) {
   perf_event_attr attributes = PerfAttributes(PERF_TYPE_SOFTWARE, PERF_COUNT_SW_DUMMY);
   attributes.sample_type = PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_CPU;
   attributes.sample_id_all = 1;
-  attributes.disabled = 1;
-  attributes.enable_on_exec = 1;
-  attributes.inherit = 1;
+  attributes.disabled = subject.is_program();
+  attributes.enable_on_exec = subject.is_program();
+  attributes.inherit = subject.is_program();
   attributes.mmap = 1;  // executable mappings
   attributes.mmap2 = 1;
   attributes.build_id = 1;
@@ -89,14 +89,15 @@ void WritePerfRecord(const PerfRecord& record, EventSink& sink) {
   std::visit(RecordWriter{sink}, record);
 }
 
-Result<TaskSource> TaskSource::Open(pid_t target, Wakeup wakeup) {
+Result<TaskSource> TaskSource::Open(const Subject& subject, Wakeup wakeup) {
   TaskSource source;
-  perf_event_attr attributes = TaskAttributes(wakeup);
+  perf_event_attr attributes = TaskAttributes(subject, wakeup);
+  const pid_t pid = subject.is_program() ? subject.program : -1;
   for (int cpu : OnlineCpus()) {
-    UniqueFd event = OpenPerfEvent(attributes, target, cpu);
+    UniqueFd event = OpenPerfEvent(attributes, pid, cpu);
     if (!event && errno == EINVAL && attributes.build_id) {
       attributes.build_id = 0;  // before Linux 5.12
-      event = OpenPerfEvent(attributes, target, cpu);
+      event = OpenPerfEvent(attributes, pid, cpu);
     }
     if (!event && errno == ENODEV) continue;  // went offline
     if (!event) {
@@ -116,12 +117,11 @@ std::vector<int> TaskSource::fds() const {
   return fds;
 }
 
-void TaskSource::Drain(EventSink& sink, const See& see) {
+void TaskSource::Drain(EventSink& sink, const Take& take) {
   for (PerfRing& ring : rings_) {
     uint64_t senseless = ring.Drain([&](std::span<const std::byte> bytes) {
       if (auto record = ParsePerfRecord(bytes)) {
-        WritePerfRecord(*record, sink);
-        if (see) see(*record);
+        take(*record);
       } else {
         sink.losses().Add(LossKind::kPerfRecordsLost, 1, 0, {},
                           "record of the kernel not understood");

@@ -1,16 +1,16 @@
 // Processes, threads and mappings of the target and all its children, from perf's side-band
-// records: one dummy event for each CPU, inherited, enabled by the target's exec.
+// records: one dummy event for each CPU, inherited, enabled by the target's exec. Of other subjects
+// it is what happens on the CPUs, from the opening on.
 #pragma once
 
 #include <functional>
 #include <vector>
 
-#include <sys/types.h>
-
 #include "format/base/result.h"
 #include "record/event_sink.h"
 #include "record/perf_records.h"
 #include "record/perf_ring.h"
+#include "record/subject.h"
 
 namespace xpu {
 
@@ -19,16 +19,15 @@ class TaskSource {
   // kAtOnce: the descriptors become readable with every record, for who must act on a mapping.
   enum class Wakeup { kHalfFull, kAtOnce };
 
-  // Before the exec of `target`.
-  static Result<TaskSource> Open(pid_t target, Wakeup wakeup = Wakeup::kHalfFull);
+  // Before the exec of a program.
+  static Result<TaskSource> Open(const Subject& subject, Wakeup wakeup = Wakeup::kHalfFull);
 
   // To wait on.
   std::vector<int> fds() const;
 
-  using See = std::function<void(const PerfRecord&)>;
-
-  // `see`, where there is one, is also told of each record.
-  void Drain(EventSink& sink, const See& see = {});
+  // Gives every record to `take`, and counts in the sink what was lost.
+  using Take = std::function<void(const PerfRecord&)>;
+  void Drain(EventSink& sink, const Take& take);
 
  private:
   std::vector<PerfRing> rings_;

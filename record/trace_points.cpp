@@ -1,8 +1,12 @@
 #include "record/trace_points.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <charconv>
+#include <string_view>
+#include <vector>
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <linux/mount.h>
 #include <sys/syscall.h>
@@ -10,6 +14,7 @@
 
 #include "format/base/handle.h"
 #include "format/base/text.h"
+#include "record/nearest_names.h"
 
 namespace xpu {
 namespace {
@@ -38,6 +43,44 @@ UniqueFd OpenEvents() {
   return MountForUs();
 }
 
+void CloseFolder(DIR* folder) { ::closedir(folder); }
+
+// The folders in one of tracefs, in order.
+std::vector<std::string> FoldersIn(int events, const std::string& path) {
+  std::vector<std::string> names;
+  UniqueFd folder(::openat(events, path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  const Handle<DIR, CloseFolder> entries(folder ? ::fdopendir(folder.get()) : nullptr);
+  if (entries) folder.release();
+  while (const dirent* entry = entries ? ::readdir(entries.get()) : nullptr) {
+    if (entry->d_type == DT_DIR && entry->d_name[0] != '.') names.emplace_back(entry->d_name);
+  }
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+std::string FirstOf(const std::vector<std::string>& names) {
+  constexpr size_t kMost = 8;
+  std::string text;
+  for (size_t i = 0; i < std::min(names.size(), kMost); ++i) {
+    AppendFormat(text, "{}{}", i == 0 ? "" : ", ", names[i]);
+  }
+  return names.size() > kMost ? text + ", ..." : text;
+}
+
+// What may be meant, for one that there is not.
+std::string HintOf(int events, const std::string& category, const std::string& name) {
+  const std::vector<std::string> names = FoldersIn(events, category);
+  if (!names.empty()) {
+    const std::string near = NearestNames(names, name);
+    return near.empty() ? Format("the category {} has {}", category, FirstOf(names))
+                        : Format("is it {} of the category {}?", near, category);
+  }
+  const std::vector<std::string> categories = FoldersIn(events, ".");
+  const std::string near = NearestNames(categories, category);
+  return near.empty() ? Format("its categories are {}", FirstOf(categories))
+                      : Format("is it of the category {}?", near);
+}
+
 }  // namespace
 
 Result<uint64_t> FindTracepoint(const std::string& name) {
@@ -48,7 +91,9 @@ Result<uint64_t> FindTracepoint(const std::string& name) {
     return error;
   }
   const size_t colon = name.find(':');
-  const std::string path = Format("{}/{}/id", name.substr(0, colon), name.substr(colon + 1));
+  const std::string category = name.substr(0, colon);
+  const std::string point = name.substr(colon + 1);
+  const std::string path = Format("{}/{}/id", category, point);
   const UniqueFd file(::openat(events.get(), path.c_str(), O_RDONLY | O_CLOEXEC));
   char text[32];
   const ssize_t bytes = file ? ::read(file.get(), text, sizeof(text)) : -1;
@@ -57,7 +102,7 @@ Result<uint64_t> FindTracepoint(const std::string& name) {
   if (id == 0) {
     return Error{ErrorKind::kNotFound,
                  Format("tracepoint {}: this kernel has none of this name", name),
-                 "ls /sys/kernel/tracing/events lists them"};
+                 HintOf(events.get(), category, point)};
   }
   return id;
 }

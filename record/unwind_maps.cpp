@@ -33,17 +33,6 @@ constexpr char kRows[] = "unwind_rows";
 constexpr char kRules[] = "unwind_rules";
 constexpr const char* kMapNames[] = {kProcesses, kFiles, kMappings, kPages, kRows, kRules};
 
-Result<UniqueFd> CreateMap(bpf_map_type type, const char* name, uint32_t key_bytes,
-                           uint32_t value_bytes, uint32_t entries, uint32_t flags = 0,
-                           int inner_fd = 0) {
-  LIBBPF_OPTS(bpf_map_create_opts, options);
-  options.map_flags = flags;
-  options.inner_map_fd = static_cast<uint32_t>(inner_fd);
-  const int fd = bpf_map_create(type, name, key_bytes, value_bytes, entries, &options);
-  if (fd < 0) return BpfError(Format("BPF map {}", name), fd);
-  return UniqueFd(fd);
-}
-
 Error Full(const char* what) {
   return Error{ErrorKind::kSystem, Format("no room for more {} of unwind tables", what), {}};
 }
@@ -122,26 +111,14 @@ Result<UnwindMaps> UnwindMaps::Create() {
 }
 
 Status UnwindMaps::ShareWith(bpf_object* object) const {
-  const int fds[] = {processes_.get(), files_.get(),      mappings_.fd(),
-                     pages_.fd(),      row_blocks_.get(), rules_.fd()};
-  for (size_t i = 0; i < std::size(kMapNames); ++i) {
-    bpf_map* map = bpf_object__find_map_by_name(object, kMapNames[i]);
-    if (int result = bpf_map__reuse_fd(map, fds[i]); result != 0) {
-      return BpfError(Format("BPF map {}: share", kMapNames[i]), result);
-    }
-  }
-  return Ok();
+  const SharedMap maps[] = {{kProcesses, processes_.get()}, {kFiles, files_.get()},
+                            {kMappings, mappings_.fd()},    {kPages, pages_.fd()},
+                            {kRows, row_blocks_.get()},     {kRules, rules_.fd()}};
+  static_assert(std::size(maps) == std::size(kMapNames));
+  return ShareMaps(object, maps);
 }
 
-Status UnwindMaps::LeaveOut(bpf_object* object) {
-  for (const char* name : kMapNames) {
-    bpf_map* map = bpf_object__find_map_by_name(object, name);
-    if (int result = bpf_map__set_autocreate(map, false); result != 0) {
-      return BpfError(Format("BPF map {}: leave out", name), result);
-    }
-  }
-  return Ok();
-}
+Status UnwindMaps::LeaveOut(bpf_object* object) { return LeaveOutMaps(object, kMapNames); }
 
 // The last rule there is stands for all for which there is no room.
 uint16_t UnwindMaps::GlobalRule(const UnwindRule& rule) {

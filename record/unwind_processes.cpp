@@ -90,9 +90,11 @@ void UnwindProcesses::Take(const Note& note, uint64_t now_ns) {
       TakeMapping(note);
       return;
     case Note::Kind::kExec:
+      if (python_ != nullptr) python_->SeeExec(note.pid);
       processes_[note.pid] = {{}, note.time_ns};
       break;
     case Note::Kind::kFork: {
+      if (python_ != nullptr) python_->SeeFork(note.parent_pid, note.pid);
       const auto parent = processes_.find(note.parent_pid);
       if (parent == processes_.end()) return;
       Process child = parent->second;
@@ -112,6 +114,9 @@ void UnwindProcesses::TakeMapping(const Note& note) {
   CodeMappings::Entry entry{note.address + note.size_bytes, note.file_offset, 0};
   if (!note.file.paths.empty()) entry.table = tables_.Request(note.file);
   process.code.Add(note.address, entry);
+  if (python_ != nullptr) {
+    python_->SeeMapping(note.pid, note.address, note.file_offset, note.file);
+  }
   changed_.insert(note.pid);
 }
 
@@ -182,6 +187,7 @@ void UnwindProcesses::ForgetTheDead(uint64_t now_ns) {
     }
     processes_.erase(exit.pid);
     maps_.Forget(exit.pid, now_ns);
+    if (python_ != nullptr) python_->Forget(exit.pid);
     return true;
   });
 }

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "record/perf_records.h"
+#include "record/python_stacks.h"
 #include "record/unwind_maps.h"
 #include "record/unwind_tables.h"
 
@@ -35,7 +36,9 @@ class CodeMappings {
 
 class UnwindProcesses {
  public:
-  UnwindProcesses(UnwindMaps& maps, UnwindTables& tables) : maps_(maps), tables_(tables) {}
+  // `python`, where there is one, is told of the same.
+  UnwindProcesses(UnwindMaps& maps, UnwindTables& tables, PythonStacks* python = nullptr)
+      : maps_(maps), tables_(tables), python_(python) {}
 
   // Gives the BPF programs the tables that are there by now; begins none after `limit_ns`.
   void TakeFinishedTables(uint64_t limit_ns);
@@ -72,6 +75,7 @@ class UnwindProcesses {
 
   UnwindMaps& maps_;
   UnwindTables& tables_;
+  PythonStacks* python_;
   std::vector<Note> notes_;
   std::unordered_map<uint32_t, Process> processes_;
   std::deque<UnwindTables::Id> finished_;  // not in the maps yet

@@ -17,6 +17,7 @@ Status Unwinder::Follow(pid_t target) {
 
 void Unwinder::Apply(EventSink& sink) {
   const Status applied = processes_.Apply(MonotonicNs());
+  if (python_) python_->Drain(sink);
   if (!applied.ok()) {
     sink.losses().Add(LossKind::kUnwindTableFailed, 1, 0, {}, applied.error().message);
   }

@@ -10,6 +10,7 @@
 #include "record/event_sink.h"
 #include "record/options.h"
 #include "record/perf_records.h"
+#include "record/python_stacks.h"
 #include "record/unwind_maps.h"
 #include "record/unwind_processes.h"
 #include "record/unwind_tables.h"
@@ -21,12 +22,17 @@ bool CanWalkByTables();
 
 class Unwinder {
  public:
-  explicit Unwinder(UnwindTables& tables, UnwindMaps maps)
-      : tables_(tables), maps_(std::move(maps)), processes_(maps_, tables_) {}
+  // `python`: nullptr leaves out what interpreters run.
+  Unwinder(UnwindTables& tables, UnwindMaps maps, std::unique_ptr<PythonStacks> python)
+      : tables_(tables),
+        maps_(std::move(maps)),
+        python_(std::move(python)),
+        processes_(maps_, tables_, python_.get()) {}
   Unwinder(const Unwinder&) = delete;
   Unwinder& operator=(const Unwinder&) = delete;
 
   const UnwindMaps& maps() const { return maps_; }
+  PythonStacks* python() const { return python_.get(); }
   // Before the target's exec: from then on the BPF programs follow it and its descendants.
   Status Follow(pid_t target);
   void TakeTables() { processes_.TakeFinishedTables(UINT64_MAX); }
@@ -44,6 +50,7 @@ class Unwinder {
  private:
   UnwindTables& tables_;
   UnwindMaps maps_;
+  std::unique_ptr<PythonStacks> python_;
   UnwindProcesses processes_;
   static constexpr uint64_t kBusyNs = 50'000'000;
   uint64_t last_seen_ns_ = 0;
@@ -53,12 +60,24 @@ class Unwinder {
 void PrepareTables(UnwindTables& tables, const std::string& program,
                    const std::vector<std::string>& environment);
 
-// A program's maps and its walk_by_tables; `maps`: nullptr walks by frame pointers. Between its
-// open and its load.
+// How a program walks stacks, and its maps for it; `unwinder`: nullptr walks by frame pointers, and
+// not what interpreters run. Between the program's open and its load.
 template <typename Skeleton>
-Status UseTables(Skeleton& skeleton, const UnwindMaps* maps) {
-  skeleton.rodata->walk_by_tables = maps != nullptr;
-  return maps != nullptr ? maps->ShareWith(skeleton.obj) : UnwindMaps::LeaveOut(skeleton.obj);
+Status UseUnwinder(Skeleton& skeleton, const Unwinder* unwinder) {
+  const PythonStacks* python = unwinder != nullptr ? unwinder->python() : nullptr;
+  skeleton.rodata->walk_by_tables = unwinder != nullptr;
+  skeleton.rodata->walk_python = python != nullptr;
+  XPU_RETURN_IF_ERROR(python != nullptr ? python->maps().ShareWith(skeleton.obj)
+                                        : PythonMaps::LeaveOut(skeleton.obj));
+  return unwinder != nullptr ? unwinder->maps().ShareWith(skeleton.obj)
+                             : UnwindMaps::LeaveOut(skeleton.obj);
+}
+
+// CpuSample::python_stack of a stack that such a program took.
+inline StackId TakePython(const Unwinder* unwinder, const xpu_stack& stack, size_t bytes,
+                          uint32_t pid, EventSink& sink) {
+  PythonStacks* python = unwinder != nullptr ? unwinder->python() : nullptr;
+  return python != nullptr ? python->Take(stack, bytes, pid, sink) : StackId{};
 }
 
 }  // namespace xpu

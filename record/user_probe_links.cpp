@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
+#include <fstream>
 #include <utility>
 
 #include <unistd.h>
@@ -18,6 +19,21 @@ namespace xpu {
 namespace {
 
 constexpr char kKprobeDevice[] = "/sys/bus/event_source/devices/kprobe/type";
+
+Error OfProbe(const UserProbe& probe, Error error) {
+  error.message = Format("{}: {}", probe.Text(), error.message);
+  return error;
+}
+
+// `error`: why the file is no program or library.
+Error NoFunctionsIn(const std::string& path, const UserProbe& probe, Error error) {
+  std::ifstream file(path, std::ios::binary);
+  char begin[2] = {};
+  if (file.read(begin, sizeof(begin)) && begin[0] == '#' && begin[1] == '!') {
+    error.hint = "it is a script: name the file of the program that it runs";
+  }
+  return OfProbe(probe, std::move(error));
+}
 
 bool IsKprobe(const UserProbe& probe) {
   return probe.kind == ProbeKind::kKprobe || probe.kind == ProbeKind::kKretprobe;
@@ -41,19 +57,16 @@ uint64_t UserProbeLinks::NextCookie(const UserProbe& probe) const {
 
 Status UserProbeLinks::PlaceInFile(const Programs& programs, const UserProbe& probe,
                                    const std::string& path) {
-  XPU_ASSIGN_OR_RETURN(const ElfFile file, ElfFile::Open(path));
-  XPU_ASSIGN_OR_RETURN(ProbePlace place, FindProbePlace(file.image(), probe, path));
+  auto file = ElfFile::Open(path);
+  if (!file.ok()) return NoFunctionsIn(path, probe, file.error());
+  XPU_ASSIGN_OR_RETURN(ProbePlace place, FindProbePlace(file->image(), probe, path));
   std::vector<ProbePoint> points;
   for (const uint64_t file_offset : place.file_offsets) {
     points.push_back({file_offset, NextCookie(probe)});
   }
   const bpf_program* program = probe.is_return() ? programs.at_return : programs.at_entry;
   auto links = PlacedProbes::Place(program, path, points, probe.is_return(), programs.with_multi);
-  if (!links.ok()) {
-    Error error = std::move(links).error();
-    error.message = Format("{}: {}", probe.Text(), error.message);
-    return error;
-  }
+  if (!links.ok()) return OfProbe(probe, std::move(links).error());
   if (place.is_slow) slow_.push_back(probe.Text());
   in_files_.push_back(*std::move(links));
   placed_.push_back({probe, std::move(place.function), path});
@@ -105,11 +118,7 @@ Status UserProbeLinks::Place(const Programs& programs, std::span<const UserProbe
       XPU_RETURN_IF_ERROR(PlaceInKernel(programs, probe));
     } else {
       auto found = FindLibrary(probe.library, program, environment);
-      if (!found.ok()) {
-        Error error = std::move(found).error();
-        error.message = Format("{}: {}", probe.Text(), error.message);
-        return error;
-      }
+      if (!found.ok()) return OfProbe(probe, std::move(found).error());
       path = *std::move(found);
       XPU_RETURN_IF_ERROR(PlaceInFile(programs, probe, path));
     }

@@ -1,28 +1,14 @@
 #include "record/user_probes.h"
 
-#include <charconv>
+#include <algorithm>
 #include <optional>
 
+#include "format/base/number.h"
 #include "format/base/text.h"
+#include "format/probe_names.h"
 
 namespace xpu {
 namespace {
-
-std::string_view OptionName(ProbeKind kind) {
-  switch (kind) {
-    case ProbeKind::kUprobe:
-      return "uprobe";
-    case ProbeKind::kUretprobe:
-      return "uretprobe";
-    case ProbeKind::kKprobe:
-      return "kprobe";
-    case ProbeKind::kKretprobe:
-      return "kretprobe";
-    case ProbeKind::kTracepoint:
-      return "tracepoint";
-  }
-  return "probe";
-}
 
 std::string_view FormOf(ProbeKind kind) {
   switch (kind) {
@@ -41,18 +27,14 @@ std::string_view FormOf(ProbeKind kind) {
 }
 
 Error UsageError(ProbeKind kind, std::string_view text) {
-  return Error{ErrorKind::kUsage, Format("--{} {}: takes {}", OptionName(kind), text, FormOf(kind)),
+  return Error{ErrorKind::kUsage,
+               Format("--{} {}: takes {}", ProbeKindName(kind), text, FormOf(kind)),
                "xpu-record(1) has examples"};
 }
 
 std::optional<uint64_t> ParseOffset(std::string_view text) {
-  const bool is_hexadecimal = text.starts_with("0x");
-  if (is_hexadecimal) text.remove_prefix(2);
-  uint64_t value = 0;
-  const auto [stop, error] =
-      std::from_chars(text.data(), text.data() + text.size(), value, is_hexadecimal ? 16 : 10);
-  if (error != std::errc() || stop != text.data() + text.size()) return std::nullopt;
-  return value;
+  return text.starts_with("0x") ? ParseNumber<uint64_t>(text.substr(2), 16)
+                                : ParseNumber<uint64_t>(text);
 }
 
 // What is behind a '+' and no number belongs to the name: "operator+".
@@ -68,11 +50,28 @@ void TakeOffset(UserProbe& probe) {
 }  // namespace
 
 std::string UserProbe::Text() const {
-  std::string text = Format("{} ", OptionName(kind));
+  std::string text = Format("{} ", ProbeKindName(kind));
   if (!library.empty()) AppendFormat(text, "{}:", library);
   text += function;
   if (offset != 0) AppendFormat(text, "+{:#x}", offset);
   return text;
+}
+
+bool ReplacesReturns(std::span<const UserProbe> probes) {
+  return std::any_of(probes.begin(), probes.end(),
+                     [](const UserProbe& probe) { return probe.replaces_returns(); });
+}
+
+Status CheckNoneTwice(std::span<const UserProbe> probes) {
+  for (auto probe = probes.begin(); probe != probes.end(); ++probe) {
+    const std::string text = probe->Text();
+    if (std::none_of(probes.begin(), probe,
+                     [&](const UserProbe& earlier) { return earlier.Text() == text; })) {
+      continue;
+    }
+    return Error{ErrorKind::kUsage, Format("--{}: given twice", text), {}};
+  }
+  return Ok();
 }
 
 Result<UserProbe> ParseUserProbe(ProbeKind kind, std::string_view text) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -18,9 +19,17 @@ struct UserProbe {
 
   bool is_in_program() const { return kind == ProbeKind::kUprobe || kind == ProbeKind::kUretprobe; }
   bool is_return() const { return kind == ProbeKind::kUretprobe || kind == ProbeKind::kKretprobe; }
+  // The kernel's trampoline takes the place of return addresses on the program's stack.
+  bool replaces_returns() const { return is_in_program() && is_return(); }
   // "uprobe libc.so.6:malloc+0x4"
   std::string Text() const;
 };
+
+// Whether any of them does.
+bool ReplacesReturns(std::span<const UserProbe> probes);
+
+// ErrorKind::kUsage: one of them is there twice.
+Status CheckNoneTwice(std::span<const UserProbe> probes);
 
 // "libc.so.6:malloc", "./app:ns::step+0x10", "do_sys_openat2", "sched:sched_switch". Errors are of
 // ErrorKind::kUsage.

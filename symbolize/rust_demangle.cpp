@@ -5,6 +5,7 @@
 #include <charconv>
 #include <cstdint>
 
+#include "format/base/utf8.h"
 #include "symbolize/rust_names.h"
 
 namespace xpu {
@@ -80,24 +81,6 @@ std::optional<std::string> DemangleLegacy(std::string_view mangled) {
 }
 
 }  // namespace
-
-void AppendUtf8(std::string& out, uint32_t code) {
-  if (code < 0x80) {
-    out += static_cast<char>(code);
-  } else if (code < 0x800) {
-    out += static_cast<char>(0xc0 | code >> 6);
-    out += static_cast<char>(0x80 | (code & 0x3f));
-  } else if (code < 0x10000) {
-    out += static_cast<char>(0xe0 | code >> 12);
-    out += static_cast<char>(0x80 | (code >> 6 & 0x3f));
-    out += static_cast<char>(0x80 | (code & 0x3f));
-  } else if (code < 0x110000) {
-    out += static_cast<char>(0xf0 | code >> 18);
-    out += static_cast<char>(0x80 | (code >> 12 & 0x3f));
-    out += static_cast<char>(0x80 | (code >> 6 & 0x3f));
-    out += static_cast<char>(0x80 | (code & 0x3f));
-  }
-}
 
 std::optional<std::string> DecodePunycode(std::string_view text) {
   constexpr uint32_t kBase = 36;

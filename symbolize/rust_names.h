@@ -10,10 +10,6 @@ namespace xpu {
 
 // _RNvC... nullopt: it is none, or damaged.
 std::optional<std::string> DemangleRustV0(std::string_view mangled);
-
-// Nothing for what is no character.
-void AppendUtf8(std::string& out, uint32_t code);
-
 // "größe" of "gre_6ka8i" (RFC 3492 with '_' for '-'); nullopt: it is damaged or very long.
 std::optional<std::string> DecodePunycode(std::string_view text);
 

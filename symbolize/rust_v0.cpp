@@ -6,6 +6,7 @@
 #include <string>
 
 #include "format/base/text.h"
+#include "format/base/utf8.h"
 #include "symbolize/rust_names.h"
 #include "symbolize/rust_v0_reader.h"
 

@@ -1,0 +1,14 @@
+// What somebody may have meant who wrote a name that there is not.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace xpu {
+
+// "sched_switch, sched_stat_wait": those of `names` that hold `wanted` or differ from it in few
+// letters, the nearest first, a few of them. Empty: none is near.
+std::string NearestNames(std::span<const std::string> names, std::string_view wanted);
+
+}  // namespace xpu

@@ -1,0 +1,38 @@
+// The code objects that stacks of Python consist of: defined in the capture once for what they are
+// called, whatever processes they are in.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace xpu {
+
+class EventSink;
+
+// Text of an interpreter, `kind` bytes a character (1: Latin-1, 2, 4), as UTF-8. Empty for another
+// kind.
+std::string PythonText(std::span<const std::byte> bytes, uint32_t kind);
+
+class PythonCodes {
+ public:
+  struct Content {
+    std::string name;
+    std::string path;
+    uint32_t first_line = 0;
+    std::string line_table;
+    uint32_t version = 0;
+    auto operator<=>(const Content&) const = default;
+  };
+
+  // PythonCode::code. Writes the definition when it is new. 0: there are too many.
+  uint32_t Define(Content content, EventSink& sink);
+
+ private:
+  std::map<Content, uint32_t> numbers_;
+  size_t bytes_ = 0;  // of the texts
+};
+
+}  // namespace xpu

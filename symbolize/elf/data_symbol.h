@@ -1,0 +1,16 @@
+// Where a file keeps a variable of a given name.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+#include "symbolize/elf/elf_image.h"
+
+namespace xpu {
+
+// The link address of the symbol that the file defines under this name: of .dynsym, else of
+// .symtab. Needs section headers. nullopt: there is none.
+std::optional<uint64_t> FindSymbolAddress(const ElfImage& image, std::string_view name);
+
+}  // namespace xpu
