@@ -25,7 +25,8 @@ Analysis::Analysis(Model loaded, SymbolOptions options, const CorrelateOptions& 
       nvtx(model, correlation),
       slices(CollectSlices(model)),
       symbolizer(std::move(options.symbolizer)),
-      resolver(model, processes, api_names, symbolizer, frames, options.places) {
+      resolver(model, processes, api_names, symbolizer, frames, options.places),
+      stacks(model, resolver, frames, options.places, options.python) {
   for (const AssembledSlice& slice : slices.slices) {
     symbolizer.SetSlice(symbolizer.Module(slice.path, slice.build_id), slice.parts);
   }

@@ -11,6 +11,7 @@
 #include "report/frames.h"
 #include "report/gpu_devices.h"
 #include "report/graph_nodes.h"
+#include "report/mixed_stacks.h"
 #include "report/model.h"
 #include "report/nvtx.h"
 #include "report/process_table.h"
@@ -25,6 +26,7 @@ namespace xpu {
 struct SymbolOptions {
   Symbolizer::Options symbolizer = {};
   FramePlaces places = {};
+  PythonView python = PythonView::kMerge;
 };
 
 struct Analysis {
@@ -52,6 +54,7 @@ struct Analysis {
   Symbolizer symbolizer;
   FrameTable frames;
   StackResolver resolver;
+  MixedStacks stacks;
 };
 
 }  // namespace xpu

@@ -42,6 +42,14 @@ Owner OwnerOf(const Analysis& analysis, const GpuWork& work) {
           .time_ns = work.start_ns};
 }
 
+Owner OwnerOf(const Analysis& analysis, const NvtxRange& range) {
+  const uint32_t pid = PidOf(analysis, range.event->instance);
+  return {.process = analysis.processes.At(pid, range.start_ns),
+          .pid = pid,
+          .tid = range.event->tid,
+          .time_ns = range.start_ns};
+}
+
 CallPaths::ContextId CallPaths::Intern(const Context& context) {
   const auto next = static_cast<uint32_t>(contexts_.size() + 1);
   return contexts_.try_emplace(context, ContextId{next}).first->second;
@@ -99,18 +107,33 @@ PathId CallPaths::AddFrames(PathId path, std::span<const FrameId> innermost_firs
   return path;
 }
 
-PathId CallPaths::OfSample(const CpuSample& sample) {
-  return OfStack(sample.stack, OwnerOf(analysis_, sample));
+uint64_t CallPaths::KeyOf(const EventStack& stack, Context context) {
+  context.has_python = static_cast<bool>(stack.python);
+  context.end = stack.end;
+  uint32_t number = stack.native.value;
+  if (stack.python) {
+    PairId& pair = pairs_[uint64_t{number} << 32 | stack.python.value];
+    if (!pair) pair = PairId{++pair_count_};
+    number = pair.value;
+  }
+  return uint64_t{number} << 32 | Intern(context).value;
 }
 
-PathId CallPaths::OfHit(const ProbeHit& hit) { return OfStack(hit.stack, OwnerOf(analysis_, hit)); }
+PathId CallPaths::OfSample(const CpuSample& sample) {
+  return OfStack(StackOf(sample), OwnerOf(analysis_, sample));
+}
 
-PathId CallPaths::OfStack(StackId id, const Owner& owner) {
+PathId CallPaths::OfHit(const ProbeHit& hit) {
+  return OfStack(StackOf(hit), OwnerOf(analysis_, hit));
+}
+
+PathId CallPaths::OfStack(const EventStack& whole, const Owner& owner) {
   const SpaceId space = analysis_.processes.SpaceAt(owner.process, owner.time_ns);
   const FrameId comm = Comm(owner);
-  const uint64_t key = KeyOf(id, Intern({space, comm, FrameId{}}));
+  const EventStack shown = analysis_.stacks.Shown(whole);
+  const uint64_t key = KeyOf(shown, {.space = space, .comm = comm});
   if (const PathId known = paths_.Get(key)) return known;
-  const ResolvedStack stack = analysis_.resolver.Resolve(id, space, owner.time_ns);
+  const ResolvedStack stack = analysis_.stacks.Resolve(shown, space, owner.time_ns);
   PathId path = tree_.Child(PathId{}, comm);
   path = stack.frames.empty() ? tree_.Child(path, unknown_) : AddFrames(path, stack.frames);
   if (stack.at_any_time) paths_[key] = path;
@@ -127,13 +150,14 @@ PathId CallPaths::OfLaunch(const Launch& launch) {
   const Owner owner = OwnerOf(analysis_, launch);
   const FrameId api =
       analysis_.frames.Intern(ApiNameOf(analysis_.api_names, launch), FrameOrigin::kApi);
-  if (!launch.stack) return UnknownLaunch(owner, api);
+  if (!launch.stack && !launch.python_stack) return UnknownLaunch(owner, api);
 
   const SpaceId space = analysis_.processes.SpaceAt(owner.process, owner.time_ns);
   const FrameId comm = Comm(owner);
-  const uint64_t key = KeyOf(launch.stack, Intern({space, comm, api}));
+  const EventStack shown = analysis_.stacks.Shown(StackOf(launch));
+  const uint64_t key = KeyOf(shown, {.space = space, .comm = comm, .call = api});
   if (const PathId known = paths_.Get(key)) return known;
-  const ResolvedStack stack = analysis_.resolver.Resolve(launch.stack, space, owner.time_ns);
+  const ResolvedStack stack = analysis_.stacks.Resolve(shown, space, owner.time_ns);
   std::span<const FrameId> frames = stack.frames;
   if (!options_.keep_internal_frames) {
     frames = frames.subspan(CountInternalFrames(frames, analysis_.frames));

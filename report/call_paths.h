@@ -1,10 +1,10 @@
 // Paths of samples and launches in a call tree: name of the thread, frames, call.
 #pragma once
 
+#include <compare>
 #include <map>
 #include <span>
 #include <string_view>
-#include <tuple>
 #include <unordered_map>
 #include <vector>
 
@@ -27,6 +27,8 @@ Owner OwnerOf(const Analysis& analysis, const CpuSample& sample);
 Owner OwnerOf(const Analysis& analysis, const ProbeHit& hit);
 Owner OwnerOf(const Analysis& analysis, const Launch& launch);
 Owner OwnerOf(const Analysis& analysis, const GpuWork& work);
+// The thread is the one that began it, as the program numbers it.
+Owner OwnerOf(const Analysis& analysis, const NvtxRange& range);
 
 // Which stacks the work of a graph's node is shown under.
 enum class GraphStacks : uint8_t {
@@ -70,15 +72,21 @@ class CallPaths {
   CallTree& tree() { return tree_; }
 
  private:
-  // What a path depends on beside its stack.
-  using Context = std::tuple<SpaceId, FrameId, FrameId>;  // comm, call (none: a CPU sample)
+  // What a path depends on beside its stack; a native stack alone and one with Python differ in it.
+  struct Context {
+    SpaceId space;
+    FrameId comm;
+    FrameId call = {};  // none: a CPU sample
+    bool has_python = false;
+    StackEnd end = StackEnd::kUnknown;
+    auto operator<=>(const Context&) const = default;
+  };
   using ContextId = Id<struct ContextTag, uint32_t>;
+  using PairId = Id<struct PairTag, uint32_t>;
 
   ContextId Intern(const Context& context);
-  static uint64_t KeyOf(StackId stack, ContextId context) {
-    return uint64_t{stack.value} << 32 | context.value;
-  }
-  PathId OfStack(StackId id, const Owner& owner);
+  uint64_t KeyOf(const EventStack& stack, Context context);
+  PathId OfStack(const EventStack& whole, const Owner& owner);
   FrameId Comm(const Owner& owner);
   PathId UnknownLaunch(const Owner& owner, FrameId api);
   PathId WithCreation(PathId path, const GpuWork& work);
@@ -94,6 +102,8 @@ class CallPaths {
   FlatMap<PathId> paths_;          // of stacks that are the same at any time
   FlatMap<PathId> with_creation_;  // by the paths of launch and creation
   std::map<Context, ContextId> contexts_;
+  FlatMap<PairId> pairs_;  // of a native stack and one of Python
+  uint32_t pair_count_ = 0;
   std::unordered_map<std::string_view, FrameId> comms_;
 };
 

@@ -9,8 +9,9 @@
 
 #include "format/base/text.h"
 #include "report/call_paths.h"
-#include "report/gpu_names.h"
 #include "report/ledger.h"
+#include "report/overheads.h"
+#include "report/recorded_time.h"
 #include "report/text.h"
 #include "report/trace_args.h"
 #include "report/trace_counters.h"
@@ -25,7 +26,7 @@ namespace xpu {
 namespace {
 
 uint64_t FirstTime(const Analysis& analysis) {
-  const EventBatch& events = analysis.model.events;
+  const LoadedEvents& events = analysis.model.events;
   uint64_t first = ~uint64_t{0};
   if (!events.recording_info.empty()) first = events.recording_info.front().start_ns;
   if (!events.cpu_samples.empty()) first = std::min(first, events.cpu_samples.front().time_ns);
@@ -39,10 +40,8 @@ uint64_t FirstTime(const Analysis& analysis) {
   for (const GpuWork& work : analysis.correlation.work) {
     if (work.timed) first = std::min(first, work.start_ns);
   }
-  for (const Overhead& overhead : events.overheads) {
-    if (overhead.start_ns == 0) continue;
-    first = std::min(first, analysis.clocks.Of(overhead.instance).ToMonotonic(overhead.start_ns));
-  }
+  const std::vector<DriverTime> overheads = DriverTimes(analysis);
+  if (!overheads.empty()) first = std::min(first, overheads.front().start_ns);
   return first == ~uint64_t{0} ? 0 : first;
 }
 
@@ -59,22 +58,16 @@ class Trace {
         paths_(analysis, {.graph_stacks = options.graph_stacks}),
         names_(analysis, paths_, options.kernel_names),
         samples_(analysis, paths_, names_, tracks_, writer_),
-        hits_(analysis, paths_, tracks_, writer_) {}
+        hits_(analysis, paths_, names_, tracks_, writer_) {}
 
   void Write(std::string& notes);
 
  private:
   // What is written in order of time: each sort comes in that order already.
   enum Sort : size_t { kRanges, kCalls, kWork, kOverheads, kSamples, kHits, kSorts };
-  struct TimedOverhead {
-    uint64_t start_ns = 0;
-    uint64_t end_ns = 0;
-    const Overhead* overhead = nullptr;
-  };
 
   void OrderCalls();
   void OrderWork();
-  void OrderOverheads();
   size_t SizeOf(Sort sort) const;
   uint64_t TimeOf(Sort sort, size_t at) const;
   // Returns the time of the first that was left out, when there were too many.
@@ -83,7 +76,7 @@ class Trace {
   void WriteRange(const NvtxRange& range);
   void WriteCall(uint32_t index);
   void WriteWork(const GpuWork& work);
-  void WriteOverhead(const TimedOverhead& overhead);
+  void WriteOverhead(const DriverTime& overhead);
   // Returns what to say about it.
   std::string MarkCut(uint64_t cut_ns);
   std::string OtherData(uint64_t bucket_ns, std::string_view cut) const;
@@ -101,7 +94,7 @@ class Trace {
   TraceHits hits_;
   std::vector<uint32_t> calls_;  // in order of time, of launches_
   std::vector<uint32_t> work_;   // likewise, of the correlation's work
-  std::vector<TimedOverhead> overheads_;
+  std::vector<DriverTime> overheads_;
   std::vector<TraceTrack> call_tracks_;  // by launch; none: it is not written (yet)
 };
 
@@ -124,19 +117,6 @@ void Trace::OrderWork() {
   std::sort(work_.begin(), work_.end(), [&](uint32_t a, uint32_t b) {
     return std::tuple(all[a].start_ns, a) < std::tuple(all[b].start_ns, b);
   });
-}
-
-void Trace::OrderOverheads() {
-  for (const Overhead& overhead : analysis_.model.events.overheads) {
-    if (overhead.start_ns == 0 || overhead.end_ns < overhead.start_ns) continue;
-    const ClockFit& clock = analysis_.clocks.Of(overhead.instance);
-    const uint64_t start_ns = clock.ToMonotonic(overhead.start_ns);
-    const uint64_t end_ns = clock.ToMonotonic(overhead.end_ns, start_ns);
-    overheads_.push_back({start_ns, std::max(start_ns, end_ns), &overhead});
-  }
-  std::stable_sort(
-      overheads_.begin(), overheads_.end(),
-      [](const TimedOverhead& a, const TimedOverhead& b) { return a.start_ns < b.start_ns; });
 }
 
 size_t Trace::SizeOf(Sort sort) const {
@@ -217,11 +197,8 @@ std::optional<uint64_t> Trace::WriteSlices() {
 
 void Trace::WriteRange(const NvtxRange& range) {
   if (!range.is_shown) return;
-  const uint32_t pid = PidOf(analysis_, range.event->instance);
-  const Owner owner{.process = analysis_.processes.At(pid, range.start_ns),
-                    .pid = pid,
-                    .tid = range.style == NvtxStyle::kStartEnd ? 0 : range.event->tid,
-                    .time_ns = range.start_ns};
+  Owner owner = OwnerOf(analysis_, range);
+  if (range.style == NvtxStyle::kStartEnd) owner.tid = 0;
   writer_.Slice(tracks_.Ranges(owner, range.start_ns, range.end_ns),
                 TraceName(analysis_.nvtx.LabelOf(range), "nvtx"), range.start_ns, range.end_ns);
   WriteRangeArgs(analysis_, range, writer_);
@@ -256,12 +233,11 @@ void Trace::WriteWork(const GpuWork& work) {
   writer_.Arrow(call_tracks_[work.launch], from_ns, track, work.start_ns);
 }
 
-void Trace::WriteOverhead(const TimedOverhead& timed) {
-  const auto& [start_ns, end_ns, overhead] = timed;
-  const uint32_t pid = PidOf(analysis_, overhead->instance);
-  writer_.Slice(tracks_.Overheads(analysis_.processes.At(pid, start_ns), start_ns, end_ns),
-                TraceName(OverheadName(overhead->overhead_kind), "overhead"), start_ns, end_ns);
-  writer_.Arg("correlation", overhead->correlation_id);
+void Trace::WriteOverhead(const DriverTime& overhead) {
+  const ProcessId process = OwnerOf(analysis_, overhead).process;
+  writer_.Slice(tracks_.Overheads(process, overhead.start_ns, overhead.end_ns),
+                TraceName(TitleOf(overhead), "overhead"), overhead.start_ns, overhead.end_ns);
+  WriteOverheadArgs(analysis_, overhead, writer_);
 }
 
 std::string Trace::MarkCut(uint64_t cut_ns) {
@@ -279,7 +255,12 @@ void Trace::Write(std::string& notes) {
   paths_.NameAhead({.samples = true, .launches = true, .probe_hits = true});
   OrderCalls();
   OrderWork();
-  OrderOverheads();
+  overheads_ = DriverTimes(analysis_);
+  for (const Pause& pause : FindPauses(analysis_.model)) {
+    writer_.Slice(tracks_.Recording(), TraceName("paused", "recording"), pause.start_ns,
+                  pause.end_ns);
+    writer_.ArgText("by", analysis_.model.Text(pause.cause));
+  }
   const std::optional<uint64_t> cut_ns = WriteSlices();
   samples_.Finish();
   // Counters need every event.

@@ -7,6 +7,7 @@ namespace xpu {
 namespace {
 
 __extension__ using Wide = __int128;
+__extension__ using WideUnsigned = unsigned __int128;
 
 // The kernel slews by at most 500 ppm, and a crystal is off by less than 100.
 constexpr int64_t kMaxDriftPpm = 1000;
@@ -90,10 +91,12 @@ uint64_t ClockFit::InPiece(const Piece& piece, uint64_t clock_ns) const {
   if (after == first || after == last) {
     return Clamp(static_cast<Wide>(a.monotonic_ns) + Minus(clock_ns, a.clock_ns));
   }
-  const Wide clock_span = Minus(after->clock_ns, a.clock_ns);
-  const Wide monotonic_span = Minus(after->monotonic_ns, a.monotonic_ns);
-  return Clamp(static_cast<Wide>(a.monotonic_ns) +
-               Minus(clock_ns, a.clock_ns) * monotonic_span / clock_span);
+  // Within a piece both clocks go forward, so nothing here is negative. The product of two 64-bit
+  // spans takes all 128 bits.
+  const uint64_t passed = clock_ns - a.clock_ns;
+  const uint64_t clock_span = after->clock_ns - a.clock_ns;
+  const uint64_t monotonic_span = after->monotonic_ns - a.monotonic_ns;
+  return a.monotonic_ns + static_cast<uint64_t>(WideUnsigned{passed} * monotonic_span / clock_span);
 }
 
 uint64_t ClockFit::ToMonotonic(uint64_t clock_ns) const {

@@ -12,6 +12,23 @@
 namespace xpu {
 namespace {
 
+// std::partition_point, quick where it is near `near`: GPU records come in about the order of their
+// launches.
+template <typename IsBefore>
+size_t PointNear(std::span<const Launch> launches, size_t near, IsBefore is_before) {
+  size_t low = near;
+  for (size_t step = 1; low > 0 && !is_before(launches[low - 1]); step *= 2) {
+    low -= std::min(low, step);
+  }
+  size_t high = near;
+  for (size_t step = 1; high < launches.size() && is_before(launches[high]); step *= 2) {
+    high += std::min(launches.size() - high, step);
+  }
+  const auto between = launches.subspan(low, high - low);
+  const auto point = std::partition_point(between.begin(), between.end(), is_before);
+  return low + static_cast<size_t>(point - between.begin());
+}
+
 class Builder {
  public:
   Builder(const Model& model, const Clocks& clocks, const ApiNames& names,
@@ -42,8 +59,8 @@ class Builder {
   void AddWork(WorkKind kind, const Record& record, uint32_t index);
   void Match(GpuWork& work, uint64_t start_clock_ns, uint64_t end_clock_ns);
   void MatchByTime();
-  void FindOrigin(GpuWork& work, uint64_t node_id) const;
-  std::span<const Launch> LaunchesOf(InstanceId instance, uint32_t correlation_id) const;
+  void FindOrigin(GpuWork& work, uint64_t node_id);
+  std::span<const Launch> LaunchesOf(InstanceId instance, uint32_t correlation_id);
   static size_t LastBefore(std::span<const Launch> launches, uint64_t time_ns);
   uint32_t IndexOf(const Launch& launch) const {
     return static_cast<uint32_t>(&launch - result_.launches.data());
@@ -55,12 +72,13 @@ class Builder {
   const GraphNodes& graph_nodes_;
   const CorrelateOptions options_;
   size_t with_id_ = 0;  // of result_.launches
+  size_t near_ = 0;     // where LaunchesOf found the last ones
   Correlation result_;
   std::map<std::pair<InstanceId, uint32_t>, uint32_t> devices_;  // by context
 };
 
 void Builder::CollectWork() {
-  const EventBatch& events = model_.events;
+  const LoadedEvents& events = model_.events;
   result_.work.reserve(events.kernels.size() + events.memcpys.size() + events.memsets.size() +
                        events.graph_launches.size() + events.synchronizations.size());
   const auto add_all = [&](WorkKind kind, const auto& records) {
@@ -93,16 +111,16 @@ void Builder::AddWork(WorkKind kind, const Record& record, uint32_t index) {
   }
 }
 
-std::span<const Launch> Builder::LaunchesOf(InstanceId instance, uint32_t correlation_id) const {
+std::span<const Launch> Builder::LaunchesOf(InstanceId instance, uint32_t correlation_id) {
   const std::tuple key(instance, correlation_id);
   const std::span<const Launch> all(result_.launches.data(), with_id_);
-  const auto first = std::partition_point(all.begin(), all.end(), [&](const Launch& launch) {
-    return std::tuple(launch.instance, launch.correlation_id) < key;
-  });
-  const auto last = std::partition_point(first, all.end(), [&](const Launch& launch) {
-    return std::tuple(launch.instance, launch.correlation_id) == key;
-  });
-  return {first, last};
+  const auto id_of = [](const Launch& launch) {
+    return std::tuple(launch.instance, launch.correlation_id);
+  };
+  near_ = PointNear(all, near_, [&](const Launch& launch) { return id_of(launch) < key; });
+  const size_t end =
+      PointNear(all, near_, [&](const Launch& launch) { return id_of(launch) <= key; });
+  return all.subspan(near_, end - near_);
 }
 
 // The last launch that is not later than `time_ns`, the first when all are. `launches` is not
@@ -155,7 +173,7 @@ void Builder::MatchByTime() {
 
 // Updates are calls too: what the node was when its graph was launched counts, however long the
 // launch had to wait for the GPU.
-void Builder::FindOrigin(GpuWork& work, uint64_t node_id) const {
+void Builder::FindOrigin(GpuWork& work, uint64_t node_id) {
   uint64_t time_ns = std::numeric_limits<uint64_t>::max();
   if (work.timed) time_ns = work.start_ns;
   if (work.launch != GpuWork::kNoLaunch) time_ns = result_.launches[work.launch].start_ns;

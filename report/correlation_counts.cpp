@@ -156,7 +156,7 @@ void Counter::CountWork(const GpuWork& work) {
 }
 
 void Counter::CountLate() {
-  const EventBatch& events = model_.events;
+  const LoadedEvents& events = model_.events;
   if (events.recording_end.empty()) return;
   const uint64_t end_ns = events.recording_end.back().time_ns;
   const auto count = [&](const auto& list, auto time) {

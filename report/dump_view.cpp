@@ -118,7 +118,7 @@ class FieldWriter {
       AppendQuoted(line_, model_.Text(value));
     }
   }
-  // Innermost first; `k:` before kernel addresses.
+  // Innermost first; `k:` before kernel addresses, `py:` before frames of Python (format/stack.h).
   void operator()(std::string_view field, StackId value) {
     Begin(field);
     line_ += '[';
@@ -130,6 +130,7 @@ class FieldWriter {
       }
       const StackNode node = model_.tables->Node(value);
       if (node.frame.kind == FrameKind::kKernel) line_ += "k:";
+      if (node.frame.kind == FrameKind::kPython) line_ += "py:";
       AppendFormat(line_, "{:#x}", node.frame.address);
       value = node.caller;
     }

@@ -66,8 +66,7 @@ class PartFilter {
 
   bool Wants(const CpuSample& sample) const {
     return !IsAboutGpu() && IsDuring(sample.time_ns, sample.time_ns) &&
-           IsOf(OwnerOf(analysis_, sample)) &&
-           (!wanted_ranges_ || IsInside(analysis_.nvtx.At(sample.pid, sample.tid, sample.time_ns)));
+           IsOf(OwnerOf(analysis_, sample)) && IsInside(sample.pid, sample.tid, sample.time_ns);
   }
   bool Wants(const ProbeHit& hit) const {
     return !IsAboutGpu() && IsDuring(hit.time_ns, hit.time_ns) && IsOf(OwnerOf(analysis_, hit));
@@ -90,12 +89,14 @@ class PartFilter {
     }
     return WantsKernel(work) && IsOf(OwnerOf(analysis_, work));
   }
-  bool Wants(const Overhead& overhead) const {
+  // Of an overhead or a just-in-time compilation.
+  template <typename Event>
+  bool WantsDriverTime(const Event& event) const {
     if (IsAboutGpu() || !options_.tids.empty() || wanted_ranges_) return false;
-    const ClockFit& clock = analysis_.clocks.Of(overhead.instance);
-    const uint64_t begin_ns = clock.ToMonotonic(overhead.start_ns);
-    if (!IsDuring(begin_ns, clock.ToMonotonic(overhead.end_ns))) return false;
-    const uint32_t pid = PidOf(analysis_, overhead.instance);
+    const ClockFit& clock = analysis_.clocks.Of(event.instance);
+    const uint64_t begin_ns = clock.ToMonotonic(event.start_ns);
+    if (!IsDuring(begin_ns, clock.ToMonotonic(event.end_ns))) return false;
+    const uint32_t pid = PidOf(analysis_, event.instance);
     return IsOf({.process = analysis_.processes.At(pid, begin_ns),
                  .pid = pid,
                  .tid = pid,
@@ -109,13 +110,8 @@ class PartFilter {
                   analysis_.gpus.Of(operation.instance, operation.device_id).number);
   }
   bool Wants(const NvtxRange& range) const {
-    const uint32_t pid = PidOf(analysis_, range.event->instance);
-    return IsDuring(range.start_ns, range.end_ns) &&
-           IsOf({.process = analysis_.processes.At(pid, range.start_ns),
-                 .pid = pid,
-                 .tid = range.event->tid,
-                 .time_ns = range.start_ns}) &&
-           (!wanted_ranges_ || IsInside(analysis_.nvtx.At(range)));
+    return IsDuring(range.start_ns, range.end_ns) && IsOf(OwnerOf(analysis_, range)) &&
+           IsInside(range);
   }
 
  private:
@@ -141,13 +137,13 @@ class PartFilter {
                        [&](const std::string& comm) { return comm == thread || comm == process; });
   }
 
-  bool IsInside(const NvtxRanges::Around& around) const {
-    const std::vector<uint32_t> ranges = analysis_.nvtx.RangesOf(around);
+  // In a wanted range of NVTX; `where` is what NvtxRanges::At takes.
+  template <typename... Where>
+  bool IsInside(const Where&... where) const {
+    if (!wanted_ranges_) return true;
+    const std::vector<uint32_t> ranges = analysis_.nvtx.RangesOf(analysis_.nvtx.At(where...));
     return std::any_of(ranges.begin(), ranges.end(),
                        [this](uint32_t range) { return (*wanted_ranges_)[range]; });
-  }
-  bool IsInside(const Launch& launch) const {
-    return !wanted_ranges_ || IsInside(analysis_.nvtx.At(launch));
   }
 
   bool WantsApi(const Launch& launch) const {
@@ -157,7 +153,7 @@ class PartFilter {
   bool WantsKernel(const GpuWork& work) {
     if (!kernel_) return true;
     if (work.kind != WorkKind::kKernel) return false;
-    const StringId name = analysis_.model.events.kernels[work.index].name;
+    const StringId name = analysis_.model.events.kernels.Get<&Kernel::name>(work.index);
     const auto [known, is_new] = wanted_kernels_.try_emplace(name);
     if (is_new) known->second = kernel_->FoundIn(names_.KernelName(name));
     return known->second;
@@ -257,13 +253,15 @@ Status ApplyFilter(const FilterOptions& options, Analysis& analysis) {
   XPU_ASSIGN_OR_RETURN(auto api, CompileIfGiven(options.api, "--api"));
   XPU_ASSIGN_OR_RETURN(const auto nvtx, CompileIfGiven(options.nvtx, "--nvtx"));
   PartFilter filter(options, analysis, std::move(kernel), std::move(api), nvtx);
-  EventBatch& events = analysis.model.events;
+  LoadedEvents& events = analysis.model.events;
   Correlation& correlation = analysis.correlation;
   std::erase_if(events.cpu_samples, [&](const auto& sample) { return !filter.Wants(sample); });
   const UserProbes probes(analysis.model);  // the others' hits are calls by now
   std::erase_if(events.probe_hits,
                 [&](const auto& hit) { return probes.Of(hit) != nullptr && !filter.Wants(hit); });
-  std::erase_if(events.overheads, [&](const auto& overhead) { return !filter.Wants(overhead); });
+  const auto is_unwanted = [&](const auto& event) { return !filter.WantsDriverTime(event); };
+  std::erase_if(events.overheads, is_unwanted);
+  std::erase_if(events.jit_operations, is_unwanted);
   std::erase_if(events.memory_operations,
                 [&](const auto& operation) { return !filter.Wants(operation); });
   for (NvtxRange& range : analysis.nvtx.all()) range.is_shown = filter.Wants(range);

@@ -25,8 +25,8 @@ class Page {
     const present = new Set(this.tree.kinds);
     const own = KINDS.map(() => 0);
     for (let i = 1; i < this.tree.size; ++i) own[this.tree.kindOf(i)] += this.tree.selfNs[i];
-    const entries = KINDS.map((kind, i) => present.has(i) ? this.#legendEntry(kind, i, own[i]) : "");
-    element("legend").replaceChildren(...entries.filter(Boolean));
+    const inOrder = [...new Set([PYTHON, ...KINDS.keys()])].filter(i => present.has(i));
+    element("legend").replaceChildren(...inOrder.map(i => this.#legendEntry(KINDS[i], i, own[i])));
   }
 
   // A switch when time is spent in the kind itself, else a mere explanation.

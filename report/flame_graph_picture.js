@@ -9,13 +9,13 @@ const FONT = '12px ui-monospace, "SF Mono", "DejaVu Sans Mono", Consolas, monosp
 const THEMES = {
   light: {
     kinds: {user: [40, 88, 70], kernel: [285, 48, 80], api: [207, 72, 73], gpu: [140, 48, 64],
-            pending: [2, 78, 77], other: [225, 10, 80]},
+            pending: [2, 78, 77], other: [225, 10, 80], python: [76, 58, 67]},
     page: "#ffffff", text: "#17171a", dust: "#c9c9d2", edge: "#17171a",
     found: "#b8005c", foundText: "#ffffff", spread: 4,
   },
   dark: {
     kinds: {user: [32, 62, 32], kernel: [285, 34, 41], api: [210, 52, 39], gpu: [145, 50, 27],
-            pending: [2, 52, 40], other: [225, 8, 35]},
+            pending: [2, 52, 40], other: [225, 8, 35], python: [78, 45, 26]},
     page: "#16171b", text: "#f4f4f6", dust: "#44454f", edge: "#ffffff",
     found: "#ff7ab8", foundText: "#16171b", spread: 3,
   },

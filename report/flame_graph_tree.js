@@ -8,7 +8,9 @@ const KINDS = [
   {id: "gpu", name: "GPU work", part: "GPU", does: "GPU operations"},
   {id: "pending", name: "Launch without GPU work", part: "calls", does: "launches"},
   {id: "other", name: "Other", part: "CPU", does: "samples"},
+  {id: "python", name: "Python code", part: "CPU", does: "samples"},
 ];
+const OTHER = 5, PYTHON = 6;
 const ROOT = 0;
 
 // The first of `count` indexes for which `isBehind` is true; it must be true for all after it.
@@ -83,7 +85,7 @@ class Tree {
     }
   }
 
-  kindOf(node) { return node === ROOT ? KINDS.length - 1 : this.kinds[this.frame[node]]; }
+  kindOf(node) { return node === ROOT ? OTHER : this.kinds[this.frame[node]]; }
   nameOf(node) { return node === ROOT ? "all" : this.names[this.frame[node]]; }
   moduleOf(node) { return node === ROOT ? "" : this.modules[this.frame[node]]; }
   contains(outer, node) { return outer <= node && node < this.end[outer]; }

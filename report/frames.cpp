@@ -1,5 +1,7 @@
 #include "report/frames.h"
 
+#include "report/text.h"
+
 namespace xpu {
 
 std::string NamedFrame::Label() const {
@@ -23,6 +25,15 @@ FrameId FrameTable::Intern(const NamedFrame& frame) {
     at->second = FrameId{static_cast<uint32_t>(frames_.size())};
   }
   return at->second;
+}
+
+std::string FoldedText(const FrameTable& frames, std::span<const FrameId> path) {
+  std::string text;
+  for (const FrameId frame : path) {
+    if (!text.empty()) text += ';';
+    text += ToFoldedFrame(frames[frame].Label());
+  }
+  return text;
 }
 
 }  // namespace xpu

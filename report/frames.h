@@ -3,11 +3,13 @@
 
 #include <cstdint>
 #include <deque>
+#include <span>
 #include <string>
 #include <string_view>
 #include <unordered_map>
 
 #include "format/base/ids.h"
+#include "report/python_symbols.h"
 #include "symbolize/symbolizer.h"
 
 namespace xpu {
@@ -21,6 +23,7 @@ enum class FrameOrigin : uint8_t {
   kGpuWork,  // a kernel, copy, set or graph
   kPending,  // in the place of the GPU work that no record came of
   kOther,    // a process name, a placeholder
+  kPython,   // a function of the program in Python
 };
 
 struct NamedFrame {
@@ -28,13 +31,20 @@ struct NamedFrame {
   bool is_cuda_internal = false;  // of libcuda, libcudart, libcupti or our own library
   bool is_api_entry = false;      // a C function of the CUDA API, wherever it lies
   bool is_inlined = false;        // into the next outer frame
-  std::string name;               // kernel frames without their suffix
-  std::string module;             // the file's last path part, may be empty
-  std::string place = {};         // "+0x12", " app.cpp:123", both, or nothing
-  ModuleId nameless_in = {};      // the file that could have named it and did not
+  PythonRole python_role = PythonRole::kNone;
+  std::string name;           // kernel frames without their suffix
+  std::string module;         // the file's last path part, of Python its path; may be empty
+  std::string place = {};     // "+0x12", " app.cpp:123", both, or nothing; of Python ":123"
+  ModuleId nameless_in = {};  // the file that could have named it and did not
 
   // The name as every view shows it: "forward(int)+0x12 app.cpp:123 (inlined)", "poll_[k]".
   std::string Label() const;
+};
+
+// What frames show beside the name of the function.
+struct FramePlaces {
+  bool lines = false;    // "app.cpp:123"
+  bool offsets = false;  // "+0x12" from the function's entry
 };
 
 class FrameTable {
@@ -51,5 +61,9 @@ class FrameTable {
   std::deque<NamedFrame> frames_;  // by id - 1
   std::unordered_map<std::string, FrameId> ids_;
 };
+
+// "main;run(int);[GPU_Kernel]scale": frames as --folded writes them, where a semicolon parts two of
+// them and is in none. C++ names hold any other separator that could be read.
+std::string FoldedText(const FrameTable& frames, std::span<const FrameId> path);
 
 }  // namespace xpu

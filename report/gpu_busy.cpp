@@ -22,6 +22,14 @@ void Unite(std::vector<BusySpan>& spans) {
   spans.resize(kept);
 }
 
+uint64_t PausedBetween(const std::vector<BusySpan>& spans, const std::vector<Pause>& pauses) {
+  uint64_t paused_ns = 0;
+  for (size_t i = 1; i < spans.size() && !pauses.empty(); ++i) {
+    paused_ns += PausedNs(pauses, spans[i - 1].end_ns, spans[i].start_ns);
+  }
+  return paused_ns;
+}
+
 std::vector<GpuBusy> FindGpuBusy(const Analysis& analysis) {
   std::map<uint32_t, GpuBusy> gpus;
   const std::vector<GpuWork>& all_work = analysis.correlation.work;
@@ -33,11 +41,13 @@ std::vector<GpuBusy> FindGpuBusy(const Analysis& analysis) {
     gpu.spans.push_back({work.start_ns, work.end_ns, i});
     gpu.sum_ns = AddSaturated(gpu.sum_ns, work.end_ns - work.start_ns);
   }
+  const std::vector<Pause> pauses = FindPauses(analysis.model);
   std::vector<GpuBusy> all;
   for (auto& [number, gpu] : gpus) {
     gpu.gpu = number;
     Unite(gpu.spans);
     for (const BusySpan& span : gpu.spans) gpu.busy_ns += span.end_ns - span.start_ns;
+    gpu.paused_ns = PausedBetween(gpu.spans, pauses);
     all.push_back(std::move(gpu));
   }
   return all;

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "report/analysis.h"
+#include "report/recorded_time.h"
 
 namespace xpu {
 
@@ -20,14 +21,19 @@ struct GpuBusy {
   uint64_t sum_ns = 0;          // of all work, what ran at once counted as often
   std::vector<BusySpan> spans;  // ascending, neither overlapping nor touching
 
-  // From the start of the first span to the end of the last one.
+  uint64_t paused_ns = 0;  // of the time between spans, by pauses of the recording
+
+  // From the start of the first span to the end of the last one, without pauses.
   uint64_t active_ns() const {
-    return spans.empty() ? 0 : spans.back().end_ns - spans.front().start_ns;
+    return spans.empty() ? 0 : spans.back().end_ns - spans.front().start_ns - paused_ns;
   }
 };
 
 // Sorts spans and joins those that overlap or touch.
 void Unite(std::vector<BusySpan>& spans);
+
+// How long the recording was paused in the gaps between united spans.
+uint64_t PausedBetween(const std::vector<BusySpan>& spans, const std::vector<Pause>& pauses);
 
 // Of kernels, copies, sets and graph replays that have a time; by GPU.
 std::vector<GpuBusy> FindGpuBusy(const Analysis& analysis);

@@ -8,6 +8,7 @@
 
 #include "format/base/text.h"
 #include "report/gpu_busy.h"
+#include "report/recorded_time.h"
 
 namespace xpu {
 namespace {
@@ -61,7 +62,9 @@ class Intervals {
 class IdleFinder {
  public:
   explicit IdleFinder(const Analysis& analysis)
-      : analysis_(analysis), samples_(analysis.model.events.cpu_samples) {
+      : analysis_(analysis),
+        samples_(analysis.model.events.cpu_samples),
+        pauses_(FindPauses(analysis.model)) {
     const std::vector<GpuWork>& work = analysis.correlation.work;
     for (uint32_t i = 0; i < work.size(); ++i) {
       if (IsWait(work[i])) waits_.Add(work[i], i);
@@ -80,12 +83,13 @@ class IdleFinder {
 
  private:
   void AddGap(uint32_t gpu, uint64_t start_ns, const BusySpan& next) {
-    const uint64_t gap_ns = next.start_ns - start_ns;
+    const uint64_t gap_ns = next.start_ns - start_ns - PausedNs(pauses_, start_ns, next.start_ns);
+    if (gap_ns == 0) return;
     const auto earlier = [](const CpuSample& sample, uint64_t ns) { return sample.time_ns < ns; };
     const auto first = std::lower_bound(samples_.begin(), samples_.end(), start_ns, earlier);
     const auto last = std::lower_bound(first, samples_.end(), next.start_ns, earlier);
     const auto count = static_cast<uint64_t>(last - first);
-    if (count == 0) return parts_.push_back(WithoutSample(gpu, start_ns, next));
+    if (count == 0) return parts_.push_back(WithoutSample(gpu, start_ns, gap_ns, next));
     for (uint64_t i = 0; i < count; ++i) {
       // What does not divide goes to the first ones.
       const uint64_t ns = gap_ns / count + (i < gap_ns % count ? 1 : 0);
@@ -94,9 +98,10 @@ class IdleFinder {
     }
   }
 
-  IdlePart WithoutSample(uint32_t gpu, uint64_t start_ns, const BusySpan& next) const {
+  IdlePart WithoutSample(uint32_t gpu, uint64_t start_ns, uint64_t gap_ns,
+                         const BusySpan& next) const {
     using Cause = IdlePart::Cause;
-    IdlePart part{.gpu = gpu, .ns = next.start_ns - start_ns};
+    IdlePart part{.gpu = gpu, .ns = gap_ns};
     const std::vector<GpuWork>& work = analysis_.correlation.work;
     for (const auto& wait : waits_.Around(start_ns, next.start_ns)) {
       if (wait.start_ns > start_ns || wait.end_ns < next.start_ns) continue;
@@ -113,6 +118,7 @@ class IdleFinder {
 
   const Analysis& analysis_;
   const std::vector<CpuSample>& samples_;
+  const std::vector<Pause> pauses_;
   Intervals waits_;
   std::vector<IdlePart> parts_;
 };
@@ -175,7 +181,8 @@ class WaitFinder {
 
  private:
   bool IsOfStream(const GpuWork& wait) const {
-    const uint32_t type = analysis_.model.events.synchronizations[wait.index].type;
+    const uint32_t type =
+        analysis_.model.events.synchronizations.Get<&Synchronization::type>(wait.index);
     return SynchronizationName(type) == "stream";
   }
 

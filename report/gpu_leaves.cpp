@@ -9,7 +9,7 @@ FrameId GpuLeaves::Of(const GpuWork& work) {
     return analysis_.frames.Intern(names_.Leaf(work), FrameOrigin::kGpuWork);
   };
   if (work.kind != WorkKind::kKernel) return intern();
-  const uint64_t name = analysis_.model.events.kernels[work.index].name.value;
+  const uint64_t name = analysis_.model.events.kernels.Get<&Kernel::name>(work.index).value;
   const uint32_t gpu = analysis_.gpus.Of(work.instance, work.device_id).number;
   FrameId& leaf = kernels_[name << 32 | gpu];
   if (!leaf) leaf = intern();

@@ -34,7 +34,7 @@ class Follower {
       if (operation.operation == kAllocation) Allocate(operation);
       if (operation.operation == kRelease) Release(operation);
     }
-    for (auto& [gpu, use] : uses_) Finish(use);
+    for (auto& [gpu, use] : uses_) memory_.uses.push_back(std::move(use));
     for (MemoryAllocation& allocation : memory_.allocations) MarkPeak(allocation);
     return std::move(memory_);
   }
@@ -84,8 +84,6 @@ class Follower {
     now -= std::min(now, allocation.operation->size_bytes);
     UseOf(allocation.gpu).levels.push_back({allocation.end_ns, now});
   }
-
-  void Finish(GpuMemoryUse& use) { memory_.uses.push_back(std::move(use)); }
 
   void MarkPeak(MemoryAllocation& allocation) {
     GpuMemoryUse& use = *std::find_if(memory_.uses.begin(), memory_.uses.end(),

@@ -123,10 +123,10 @@ std::string GpuNames::CopyTitle(const Memcpy& copy) const {
 }
 
 std::string GpuNames::Title(const GpuWork& work) const {
-  const EventBatch& events = model_.events;
+  const LoadedEvents& events = model_.events;
   switch (work.kind) {
     case WorkKind::kKernel:
-      return KernelName(events.kernels[work.index].name);
+      return KernelName(events.kernels.Get<&Kernel::name>(work.index));
     case WorkKind::kMemcpy:
       return CopyTitle(events.memcpys[work.index]);
     case WorkKind::kMemset:
@@ -134,8 +134,9 @@ std::string GpuNames::Title(const GpuWork& work) const {
     case WorkKind::kGraph:
       return GraphTitle(events.graph_launches[work.index]);
     case WorkKind::kSynchronization:
-      return Format("Synchronize {}",
-                    SynchronizationName(events.synchronizations[work.index].type));
+      return Format(
+          "Synchronize {}",
+          SynchronizationName(events.synchronizations.Get<&Synchronization::type>(work.index)));
   }
   return {};
 }
@@ -151,7 +152,7 @@ std::string GpuNames::Leaf(const GpuWork& work) const {
       return Tag(work, "Kernel") + Title(work);
     case WorkKind::kMemcpy:
       return Tag(work, "Memcpy") +
-             std::string(CopyKindName(model_.events.memcpys[work.index].copy_kind));
+             std::string(CopyKindName(model_.events.memcpys.Get<&Memcpy::copy_kind>(work.index)));
     case WorkKind::kMemset:
       return Tag(work, "Memset");
     case WorkKind::kGraph:

@@ -37,8 +37,8 @@ Only a part (lists with commas; all must agree)
 
 Symbols
   --inline, --lines, --offsets  show inlined functions, file:line, +0x12
-  --symfs DIR, --debug-dir DIR  where the recorded and the debug files are
-  --debuginfod          ask debuginfod for what is not here
+  --python WHICH        merge (default: Python in native stacks), only, native
+  --symfs DIR, --debug-dir DIR, --debuginfod  where recorded and debug files are
   --export-symbols DIR, --embed-symbols  only write the symbols, or add to them
 
 Options of --folded and --flamegraph

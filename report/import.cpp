@@ -34,10 +34,10 @@ std::string WhatWasRead(const ImportedTrace& trace) {
                 trace.calls.size(), trace.memory_operations.size(), trace.markers.size());
 }
 
-std::string UnknownLines(const ImportedTrace& trace) {
-  if (trace.unknown_lines == 0) return {};
-  return Format("lines of no record that is read: {}, the first is line {}: {}\n",
-                trace.unknown_lines, trace.first_unknown_number, Shown(trace.first_unknown));
+std::string TextOf(const LeftOutLines& lines, std::string_view what) {
+  if (lines.count == 0) return {};
+  return Format("{}: {}, the first is line {}: {}\n", what, lines.count, lines.first_number,
+                Shown(lines.first));
 }
 
 }  // namespace
@@ -56,10 +56,10 @@ Result<std::string> ImportCuptiText(const std::string& path, const std::string& 
   const auto bytes = file.bytes();
   ImportedTrace trace = ParseCuptiText({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
   if (trace.is_empty()) {
-    return Error{
-        ErrorKind::kInvalid,
-        Format("{}: has no activity record that is read ({} lines)", path, trace.unknown_lines),
-        "it should hold what CUPTI's sample activity_trace_async prints"};
+    return Error{ErrorKind::kInvalid,
+                 Format("{}: has no activity record that is read ({} lines)", path,
+                        trace.unknown.count + trace.broken.count),
+                 "it should hold what CUPTI's sample activity_trace_async prints"};
   }
   const uint64_t inner_calls = DropInnerCalls(trace.calls);
   UniqueFd fd(::open(output.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
@@ -71,7 +71,8 @@ Result<std::string> ImportCuptiText(const std::string& path, const std::string& 
   if (inner_calls > 0) {
     AppendFormat(notes, "driver calls that are part of runtime calls: {}\n", inner_calls);
   }
-  return notes + UnknownLines(trace);
+  return notes + TextOf(trace.unknown, "lines of no record that is read") +
+         TextOf(trace.broken, "lines that are cut or have numbers that do not fit, left out");
 }
 
 }  // namespace xpu

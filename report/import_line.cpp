@@ -13,8 +13,8 @@ constexpr std::string_view kSpaces = " \t\r";
 
 bool IsKindLetter(char c) { return (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_'; }
 
-// Takes a number from the front of `text`.
-std::optional<uint64_t> TakeNumber(std::string_view& text) {
+// Takes a number from the front of `text`. Sets `is_too_large` for one that has more than 64 bits.
+std::optional<uint64_t> TakeNumber(std::string_view& text, bool& is_too_large) {
   text.remove_prefix(std::min(text.find_first_not_of(kSpaces), text.size()));
   const bool is_negative = text.starts_with('-');
   uint64_t value = 0;
@@ -23,21 +23,22 @@ std::optional<uint64_t> TakeNumber(std::string_view& text) {
   const bool is_hex = end - begin > 2 && begin[0] == '0' && begin[1] == 'x';
   const auto [stop, error] =
       std::from_chars(is_hex ? begin + 2 : begin, end, value, is_hex ? 16 : 10);
+  is_too_large |= error == std::errc::result_out_of_range;
   if (error != std::errc()) return std::nullopt;
   text.remove_prefix(static_cast<size_t>(stop - text.data()));
   return is_negative ? 0 - value : value;
 }
 
 // Of the text behind the opening bracket, which then begins behind the closing one.
-std::optional<TraceLine::Times> TakeTimes(std::string_view& text) {
+std::optional<TraceLine::Times> TakeTimes(std::string_view& text, bool& is_too_large) {
   TraceLine::Times times;
-  const auto start = TakeNumber(text);
+  const auto start = TakeNumber(text, is_too_large);
   if (!start) return std::nullopt;
   times.start_ns = times.end_ns = *start;
   text.remove_prefix(std::min(text.find_first_not_of(kSpaces), text.size()));
   if (text.starts_with(',') || text.starts_with('-')) {
     text.remove_prefix(1);
-    const auto end = TakeNumber(text);
+    const auto end = TakeNumber(text, is_too_large);
     if (!end) return std::nullopt;
     times.end_ns = *end;
   }
@@ -68,7 +69,10 @@ std::string_view Trimmed(std::string_view text) {
   return text.substr(begin, text.find_last_not_of(kSpaces) - begin + 1);
 }
 
-std::optional<uint64_t> LeadingNumber(std::string_view text) { return TakeNumber(text); }
+std::optional<uint64_t> LeadingNumber(std::string_view text) {
+  bool is_too_large = false;
+  return TakeNumber(text, is_too_large);
+}
 
 TraceLine::TraceLine(std::string_view line) : text_(line) {
   while (text_.ends_with('\r') || text_.ends_with('\n')) text_.remove_suffix(1);
@@ -97,13 +101,14 @@ TraceLine::TraceLine(std::string_view line) : text_(line) {
 void TraceLine::TakeTimesAt(size_t bracket) {
   if (bracket == std::string_view::npos) return;
   std::string_view behind = fields_.substr(bracket + 1);
-  times_ = TakeTimes(behind);
+  times_ = TakeTimes(behind, is_broken_);
   if (times_) fields_ = behind;
 }
 
 void TraceLine::TakeQuoted() {
   const size_t open = fields_.find('"');
   const size_t close = fields_.rfind('"');
+  is_broken_ |= open == close && open != std::string_view::npos;
   if (open == close) return;
   quoted_ = fields_.substr(open + 1, close - open - 1);
   fields_.remove_prefix(close + 1);
@@ -124,7 +129,7 @@ std::optional<uint64_t> TraceLine::Number(std::initializer_list<std::string_view
   for (const std::string_view name : names) {
     std::optional<std::string_view> value = ValueOf(name);
     if (!value) continue;
-    if (const auto number = TakeNumber(*value)) return number;
+    if (const auto number = TakeNumber(*value, is_broken_)) return number;
   }
   return std::nullopt;
 }
@@ -132,8 +137,10 @@ std::optional<uint64_t> TraceLine::Number(std::initializer_list<std::string_view
 uint32_t TraceLine::Number32(std::initializer_list<std::string_view> names) const {
   const uint64_t value = Number64(names);
   // -1 is how some versions print an id of 32 bits that is none.
-  if (value > std::numeric_limits<uint32_t>::max() && static_cast<int64_t>(value) != -1) return 0;
-  return static_cast<uint32_t>(value);
+  const bool fits =
+      value <= std::numeric_limits<uint32_t>::max() || static_cast<int64_t>(value) == -1;
+  is_broken_ |= !fits;
+  return fits ? static_cast<uint32_t>(value) : 0;
 }
 
 std::string_view TraceLine::Word(std::string_view name) const {
@@ -147,9 +154,10 @@ std::optional<std::array<uint32_t, 3>> TraceLine::Triple(std::string_view name) 
   std::array<uint32_t, 3> triple{};
   for (uint32_t& number : triple) {
     value->remove_prefix(1);  // the bracket or a comma
-    const auto part = TakeNumber(*value);
-    if (!part || *part > std::numeric_limits<uint32_t>::max() || value->empty())
-      return std::nullopt;
+    const auto part = TakeNumber(*value, is_broken_);
+    // CUDA's sizes of grids and blocks are ints.
+    is_broken_ |= !part || *part > std::numeric_limits<int32_t>::max() || value->empty();
+    if (is_broken_) return std::nullopt;
     number = static_cast<uint32_t>(*part);
   }
   return triple;

@@ -51,7 +51,7 @@ class TraceLine {
   // The first of these fields that is there, in fields() or word(). Negative numbers as their two's
   // complement.
   std::optional<uint64_t> Number(std::initializer_list<std::string_view> names) const;
-  // 0 when it is not there or too large.
+  // 0 when it is not there or does not fit.
   uint32_t Number32(std::initializer_list<std::string_view> names) const;
   uint64_t Number64(std::initializer_list<std::string_view> names) const {
     return Number(names).value_or(0);
@@ -60,6 +60,9 @@ class TraceLine {
   std::string_view Word(std::string_view name) const;
   // "grid [ 1, 2, 3 ]"
   std::optional<std::array<uint32_t, 3>> Triple(std::string_view name) const;
+
+  // The line is cut within a quotation, or a number that was asked for does not fit.
+  bool is_broken() const { return is_broken_; }
 
  private:
   void TakeTimesAt(size_t bracket);
@@ -72,6 +75,7 @@ class TraceLine {
   std::string_view word_;
   std::string_view fields_;
   std::optional<Times> times_;
+  mutable bool is_broken_ = false;
 };
 
 }  // namespace xpu

@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <array>
+#include <functional>
 #include <type_traits>
 #include <utility>
 
 #include "report/call_tree.h"
+#include "report/import_ids.h"
 #include "report/import_words.h"
 
 namespace xpu {
@@ -24,10 +26,13 @@ class Parser {
     bool (Parser::*go_on)(const TraceLine&);
   };
   static const Kind* KindOf(std::string_view name);
+  enum class Verdict : uint8_t { kRead, kUnknown, kBroken };
 
-  bool Add(const TraceLine& line);
+  Verdict Add(const TraceLine& line, bool is_cut);
+  Verdict AddFirst(const Kind& kind, const TraceLine& line, bool is_cut);
+  Verdict AddFurther(const TraceLine& line, bool is_cut);
   bool AddOther(const TraceLine& line);
-  void CountUnknown(const TraceLine& line, uint64_t number);
+  void TakeBack();
 
   bool BeginCall(const TraceLine& line);
   bool BeginKernel(const TraceLine& line);
@@ -52,7 +57,9 @@ class Parser {
   Event& Append(std::vector<Imported<Event>>& list, const TraceLine& line);
 
   ImportedTrace trace_;
-  const Kind* open_ = nullptr;  // of the record that indented lines go on
+  const Kind* open_ = nullptr;       // of the record that indented lines go on
+  std::function<void()> take_back_;  // takes that record out again
+  bool is_broken_ = false;           // the record has been taken out; it swallows its further lines
   uint32_t pid_ = 0;
 };
 
@@ -84,21 +91,57 @@ ImportedTrace Parser::Parse(std::string_view text) {
   uint64_t number = 0;
   while (!text.empty()) {
     const size_t end = std::min(text.find('\n'), text.size());
+    const bool is_cut = end == text.size();  // a whole line has its end
     const TraceLine line(text.substr(0, end));
     text.remove_prefix(std::min(end + 1, text.size()));
     ++number;
-    if (!line.is_empty() && !Add(line)) CountUnknown(line, number);
+    if (line.is_empty()) continue;
+    const Verdict verdict = Add(line, is_cut);
+    if (verdict == Verdict::kUnknown) trace_.unknown.Count(number, line.text());
+    if (verdict == Verdict::kBroken) trace_.broken.Count(number, line.text());
   }
   return std::move(trace_);
 }
 
-bool Parser::Add(const TraceLine& line) {
-  if (line.goes_on()) return open_ != nullptr && (this->*open_->go_on)(line);
+Parser::Verdict Parser::Add(const TraceLine& line, bool is_cut) {
+  if (line.goes_on()) return AddFurther(line, is_cut);
   const Kind* kind = KindOf(line.kind());
   // What the program prints may come between the lines of a record.
-  if (kind == nullptr && !line.looks_like_record()) return AddOther(line);
-  open_ = kind != nullptr && (this->*kind->begin)(line) ? kind : nullptr;
-  return open_ != nullptr;
+  if (kind == nullptr && !line.looks_like_record()) {
+    return AddOther(line) ? Verdict::kRead : Verdict::kUnknown;
+  }
+  open_ = nullptr;
+  is_broken_ = false;
+  return kind == nullptr ? Verdict::kUnknown : AddFirst(*kind, line, is_cut);
+}
+
+Parser::Verdict Parser::AddFirst(const Kind& kind, const TraceLine& line, bool is_cut) {
+  take_back_ = nullptr;
+  const bool is_one = (this->*kind.begin)(line);
+  if (is_one && !is_cut && !is_broken_ && !line.is_broken()) {
+    open_ = &kind;
+    return Verdict::kRead;
+  }
+  TakeBack();
+  // Words of the program may look like the begin of a record; times look like nothing else.
+  const bool has_times = line.text().find('[') != std::string_view::npos;
+  return is_one || has_times ? Verdict::kBroken : Verdict::kUnknown;
+}
+
+Parser::Verdict Parser::AddFurther(const TraceLine& line, bool is_cut) {
+  if (open_ == nullptr) return is_broken_ ? Verdict::kRead : Verdict::kUnknown;
+  const bool is_one = (this->*open_->go_on)(line);
+  if (!is_cut && !line.is_broken()) return is_one ? Verdict::kRead : Verdict::kUnknown;
+  TakeBack();
+  return Verdict::kBroken;
+}
+
+// A record that is not whole would say what was not.
+void Parser::TakeBack() {
+  if (take_back_) take_back_();
+  take_back_ = nullptr;
+  open_ = nullptr;
+  is_broken_ = true;
 }
 
 // "Dropped 12 activity records"
@@ -112,44 +155,11 @@ bool Parser::AddOther(const TraceLine& line) {
   return true;
 }
 
-void Parser::CountUnknown(const TraceLine& line, uint64_t number) {
-  if (trace_.unknown_lines++ > 0) return;
-  trace_.first_unknown_number = number;
-  trace_.first_unknown = line.text();
-}
-
-// Of a record that has times, one correlation id and perhaps a place.
-template <typename Event>
-void ReadIds(const TraceLine& line, Event& event) {
-  if constexpr (requires { event.correlation_id; }) {
-    if (const auto id = line.Number({"correlationId", "correlation id", "correlation"})) {
-      event.correlation_id = static_cast<uint32_t>(*id);
-    }
-  }
-  const auto read = [&](uint32_t& value, std::initializer_list<std::string_view> names) {
-    if (line.Number(names)) value = line.Number32(names);
-  };
-  if constexpr (requires { event.device_id; }) read(event.device_id, {"deviceId", "device"});
-  if constexpr (requires { event.context_id; }) read(event.context_id, {"contextId", "context"});
-  if constexpr (requires { event.stream_id; }) read(event.stream_id, {"streamId", "stream"});
-  if constexpr (requires { event.graph_id; }) read(event.graph_id, {"graphId", "graph ID"});
-  if constexpr (requires { event.graph_node_id; }) {
-    if (const auto id = line.Number({"graphNodeId", "graph node ID"})) event.graph_node_id = *id;
-  }
-  if constexpr (requires { event.channel_id; }) {
-    read(event.channel_id, {"channelId"});
-    if (const auto type = line.Word("channelType"); !type.empty()) {
-      event.channel_type = IndexIn(kChannelTypes, type);
-    }
-  }
-}
-
-bool HasPlace(const TraceLine& line) { return line.Number({"deviceId", "device"}).has_value(); }
-
 template <typename Event>
 Event& Parser::Append(std::vector<Imported<Event>>& list, const TraceLine& line) {
   Imported<Event>& imported = list.emplace_back();
-  if (const auto pid = line.Number({"processId", "process"})) pid_ = static_cast<uint32_t>(*pid);
+  take_back_ = [&list] { list.pop_back(); };
+  if (line.Number({"processId", "process"})) pid_ = line.Number32({"processId", "process"});
   imported.pid = pid_;
   imported.name = line.quoted();
   if constexpr (requires { imported.event.end_ns; }) {
@@ -157,6 +167,10 @@ Event& Parser::Append(std::vector<Imported<Event>>& list, const TraceLine& line)
     imported.event.end_ns = line.times()->end_ns;
   }
   ReadIds(line, imported.event);
+  // Without its call a record means something else. Those of memory have it in a further line.
+  constexpr bool kNeedsCall = requires { imported.event.correlation_id; }
+  &&!std::is_same_v<Event, Overhead> && !std::is_same_v<Event, MemoryOperation>;
+  is_broken_ |= kNeedsCall && !CorrelationIn(line);
   return imported.event;
 }
 
@@ -217,8 +231,8 @@ bool Parser::BeginMemcpy(const TraceLine& line) {
 
 bool Parser::GoOnMemcpy(const TraceLine& line) {
   Memcpy& copy = trace_.memcpys.back().event;
-  if (const auto source = line.Number({"srcDeviceId"})) {
-    copy.source_device_id = static_cast<uint32_t>(*source);
+  if (line.Number({"srcDeviceId"})) {
+    copy.source_device_id = line.Number32({"srcDeviceId"});
     copy.source_context_id = line.Number32({"srcContextId"});
     copy.destination_device_id = line.Number32({"dstDeviceId"});
     copy.destination_context_id = line.Number32({"dstContextId"});
@@ -257,9 +271,7 @@ bool Parser::GoOnMemory(const TraceLine& line) {
   MemoryOperation& memory = imported.event;
   if (HasPlace(line)) {
     ReadIds(line, memory);
-    if (const auto pid = line.Number({"processId"})) {
-      pid_ = imported.pid = static_cast<uint32_t>(*pid);
-    }
+    if (line.Number({"processId"})) pid_ = imported.pid = line.Number32({"processId"});
     memory.is_async = line.Number64({"isAsync"}) != 0;
     return true;
   }
@@ -318,6 +330,7 @@ bool Parser::BeginMarker(const TraceLine& line) {
   const auto id = LeadingNumber(numbers.substr(3));
   if (!id) return false;
   ImportedMarker& marker = trace_.markers.emplace_back();
+  take_back_ = [this] { trace_.markers.pop_back(); };
   marker.time_ns = line.times()->start_ns;
   marker.id = static_cast<uint32_t>(*id);
   marker.pid = pid_;
@@ -331,6 +344,7 @@ bool Parser::BeginMarkerData(const TraceLine& line) {
   const auto id = line.Number({"id"});
   if (!id) return false;
   MarkerData& data = trace_.marker_data[static_cast<uint32_t>(*id)];
+  take_back_ = [this, id] { trace_.marker_data.erase(static_cast<uint32_t>(*id)); };
   data.color = line.Number32({"color"});
   data.category = line.Number32({"category"});
   data.payload = line.Number64({"payload"});
@@ -346,6 +360,7 @@ bool Parser::BeginDevice(const TraceLine& line) {
   const auto id = LeadingNumber(text.substr(open + 1));
   if (!id) return false;
   Imported<Device>& imported = trace_.devices.emplace_back();
+  take_back_ = [this] { trace_.devices.pop_back(); };
   imported.event.device_id = static_cast<uint32_t>(*id);
   imported.name = Trimmed(text.substr(0, open));
   imported.pid = pid_;
@@ -371,16 +386,11 @@ bool Parser::BeginName(const TraceLine& line) {
   if (!fields.starts_with("THREAD ") || name == std::string_view::npos || !id) return false;
   trace_.thread_names.push_back(
       {static_cast<uint32_t>(*id), std::string(Trimmed(fields.substr(name + kName.size())))});
+  take_back_ = [this] { trace_.thread_names.pop_back(); };
   return true;
 }
 
 }  // namespace
-
-bool ImportedTrace::is_empty() const {
-  return calls.empty() && kernels.empty() && memcpys.empty() && memsets.empty() &&
-         memory_operations.empty() && overheads.empty() && synchronizations.empty() &&
-         graph_launches.empty() && markers.empty();
-}
 
 ImportedTrace ParseCuptiText(std::string_view text) { return Parser().Parse(text); }
 

@@ -4,7 +4,7 @@
 // What is read: RUNTIME, DRIVER, CONCURRENT_KERNEL, KERNEL, MEMCPY, MEMCPY2, MEMSET, MEMORY2,
 // OVERHEAD, MARKER, MARKER_DATA, SYNCHRONIZATION, GRAPH_TRACE, DEVICE and names of threads, as the
 // samples of CUDA 5 to 13 write them. Lines of other records, and what the program itself printed
-// between them, are counted.
+// between them, are counted; so are those of records that are not whole, which are left out.
 #pragma once
 
 #include <cstdint>
@@ -48,6 +48,19 @@ struct ThreadNamed {
   std::string name;
 };
 
+// Lines that no record was made of.
+struct LeftOutLines {
+  uint64_t count = 0;
+  uint64_t first_number = 0;  // from 1
+  std::string first;
+
+  void Count(uint64_t number, std::string_view line) {
+    if (count++ > 0) return;
+    first_number = number;
+    first = line;
+  }
+};
+
 struct ImportedTrace {
   std::vector<Imported<ApiCall>> calls;
   std::vector<Imported<Kernel>> kernels;
@@ -63,11 +76,14 @@ struct ImportedTrace {
   std::vector<ThreadNamed> thread_names;
 
   uint64_t dropped_records = 0;  // by CUPTI, as the text says
-  uint64_t unknown_lines = 0;
-  uint64_t first_unknown_number = 0;  // from 1
-  std::string first_unknown;
+  LeftOutLines unknown;
+  LeftOutLines broken;  // of records that are cut, or have numbers that do not fit
 
-  bool is_empty() const;
+  bool is_empty() const {
+    return calls.empty() && kernels.empty() && memcpys.empty() && memsets.empty() &&
+           memory_operations.empty() && overheads.empty() && synchronizations.empty() &&
+           graph_launches.empty() && markers.empty();
+  }
 };
 
 ImportedTrace ParseCuptiText(std::string_view text);

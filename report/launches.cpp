@@ -1,6 +1,7 @@
 #include "report/launches.h"
 
 #include <algorithm>
+#include <map>
 #include <tuple>
 #include <utility>
 
@@ -13,33 +14,41 @@ namespace {
 // Stacks of one id closer than this, without a call between them, are of one launch.
 constexpr uint64_t kSameLaunchNs = 1'000'000'000;
 
-struct Seen {
-  InstanceId instance;
-  uint32_t correlation_id;
-  uint32_t index;
-  uint64_t time_ns;
-  bool is_stack;
-};
-
 auto IdOf(const Launch& launch) { return std::tuple(launch.instance, launch.correlation_id); }
 
-// Calls and stacks by id, then time; of one time the call first.
-std::vector<Seen> SortById(const EventBatch& events) {
-  std::vector<Seen> all;
-  all.reserve(events.api_calls.size() + events.launch_stacks.size());
+// A correlation id and the place of its event, in a list that is in order of time: ascending, they
+// are by id, then time.
+struct IdAndPlace {
+  uint32_t id;
+  uint32_t place;
+  friend auto operator<=>(const IdAndPlace&, const IdAndPlace&) = default;
+};
+
+// The calls and stacks of one instance, by id, then time.
+struct Seen {
+  std::vector<IdAndPlace> calls;
+  std::vector<IdAndPlace> stacks;
+};
+
+void SortById(std::vector<IdAndPlace>& events) {
+  if (!std::is_sorted(events.begin(), events.end())) std::sort(events.begin(), events.end());
+}
+
+std::map<InstanceId, Seen> SortById(const LoadedEvents& events) {
+  std::map<InstanceId, Seen> instances;
   for (uint32_t i = 0; i < events.api_calls.size(); ++i) {
-    const ApiCall& call = events.api_calls[i];
-    all.push_back({call.instance, call.correlation_id, i, call.start_ns, false});
+    instances[events.api_calls.Get<&ApiCall::instance>(i)].calls.push_back(
+        {events.api_calls.Get<&ApiCall::correlation_id>(i), i});
   }
   for (uint32_t i = 0; i < events.launch_stacks.size(); ++i) {
-    const LaunchStack& stack = events.launch_stacks[i];
-    all.push_back({stack.instance, stack.correlation_id, i, stack.time_ns, true});
+    instances[events.launch_stacks.Get<&LaunchStack::instance>(i)].stacks.push_back(
+        {events.launch_stacks.Get<&LaunchStack::correlation_id>(i), i});
   }
-  std::sort(all.begin(), all.end(), [](const Seen& a, const Seen& b) {
-    return std::tuple(a.instance, a.correlation_id, a.time_ns, a.is_stack, a.index) <
-           std::tuple(b.instance, b.correlation_id, b.time_ns, b.is_stack, b.index);
-  });
-  return all;
+  for (auto& [instance, seen] : instances) {
+    SortById(seen.calls);
+    SortById(seen.stacks);
+  }
+  return instances;
 }
 
 Launch WithoutCall(const LaunchStack& stack) {
@@ -56,6 +65,7 @@ Launch WithoutCall(const LaunchStack& stack) {
 void GiveStack(const LaunchStack& stack, Launch& launch) {
   launch.has_stack = true;
   launch.stack = stack.stack;
+  launch.python_stack = stack.python_stack;
   launch.stack_flags = stack.stack_flags;
   launch.pid = stack.pid;
   launch.tid = stack.tid;
@@ -80,6 +90,8 @@ class Builder {
  private:
   void FindProcesses();
   void FindLaunches();
+  void Join(const Seen& seen);
+  bool IsBefore(const IdAndPlace& stack, const IdAndPlace& call) const;
   void AddCall(const ApiCall& call);
   void AddStack(const LaunchStack& stack);
   bool Joins(const Launch& launch, const LaunchStack& stack) const;
@@ -106,20 +118,33 @@ void Builder::FindProcesses() {
 }
 
 void Builder::FindLaunches() {
-  const std::vector<Seen> all = SortById(model_.events);
   launches_.reserve(std::max(model_.events.api_calls.size(), model_.events.launch_stacks.size()));
-  for (const Seen& seen : all) {
-    if (seen.is_stack) {
-      AddStack(model_.events.launch_stacks[seen.index]);
-    } else {
-      AddCall(model_.events.api_calls[seen.index]);
-    }
-  }
+  for (const auto& [instance, seen] : SortById(model_.events)) Join(seen);
   for (size_t i = 0; i < launches_.size(); ++i) {
     Launch& launch = launches_[i];
     const bool again = (i > 0 && IdOf(launches_[i - 1]) == IdOf(launch)) ||
                        (i + 1 < launches_.size() && IdOf(launches_[i + 1]) == IdOf(launch));
     if (launch.has_stack) launch.stack_match = again ? MatchKind::kByIdAndTime : MatchKind::kById;
+  }
+}
+
+// Of one time the call first.
+bool Builder::IsBefore(const IdAndPlace& stack, const IdAndPlace& call) const {
+  if (stack.id != call.id) return stack.id < call.id;
+  return model_.events.launch_stacks.Get<&LaunchStack::time_ns>(stack.place) <
+         model_.events.api_calls.Get<&ApiCall::start_ns>(call.place);
+}
+
+void Builder::Join(const Seen& seen) {
+  auto call = seen.calls.begin();
+  auto stack = seen.stacks.begin();
+  while (call != seen.calls.end() || stack != seen.stacks.end()) {
+    const bool has_both = call != seen.calls.end() && stack != seen.stacks.end();
+    if (has_both ? IsBefore(*stack, *call) : call == seen.calls.end()) {
+      AddStack(model_.events.launch_stacks[stack++->place]);
+    } else {
+      AddCall(model_.events.api_calls[call++->place]);
+    }
   }
 }
 
@@ -196,6 +221,7 @@ void Builder::NestStacks() {
     launch.stack_match = MatchKind::kNone;
     launch.stack_flags = 0;
     launch.stack = StackId{};
+    launch.python_stack = StackId{};
   }
   result_.stacks_duplicate = 0;
   std::vector<Launch> others;

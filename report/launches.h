@@ -24,28 +24,31 @@ inline constexpr uint64_t kToleranceNs = 1'000'000;
 // One call that makes the GPU work: the call, its stack, or both.
 struct Launch {
   InstanceId instance;
+  uint64_t kernel = 0;    // ProbeHit::kernel
+  uint64_t start_ns = 0;  // CLOCK_MONOTONIC
+  uint64_t end_ns = 0;
   uint32_t correlation_id = 0;
-  ApiDomain domain = ApiDomain::kDriver;
   uint32_t callback_id = 0;
-  ApiKind kind = ApiKind::kOther;
-  bool has_call = false;  // else start_ns = end_ns = the time of the stack
-  bool has_stack = false;
-  MatchKind stack_match = MatchKind::kNone;
-  uint8_t stack_flags = 0;
   StackId stack;
+  StackId python_stack;      // LaunchStack::python_stack
   uint32_t pid = 0;          // as the recorder sees it, 0: unknown
   uint32_t tid = 0;          // likewise
   uint32_t program_tid = 0;  // as the program sees it, 0: unknown
   int32_t return_value = 0;
   uint32_t graph_nodes = 0;  // nodes of CUDA graphs that it made
   uint32_t probe = 0;        // Probe::probe when nothing but a probe saw it: it has no id
-  uint64_t kernel = 0;       // ProbeHit::kernel
-  uint64_t start_ns = 0;     // CLOCK_MONOTONIC
-  uint64_t end_ns = 0;
-  uint32_t work_count = 0;  // GPU records matched to it
+  uint32_t work_count = 0;   // GPU records matched to it
+  ApiDomain domain = ApiDomain::kDriver;
+  ApiKind kind = ApiKind::kOther;
+  uint8_t stack_flags = 0;
+  MatchKind stack_match : 4 = MatchKind::kNone;
+  bool has_call : 1 = false;  // else start_ns = end_ns = the time of the stack
+  bool has_stack : 1 = false;
   // Of a thinned analysis (thin.h): counted, and not only here because other work refers to it.
-  bool stands_for_others = true;
+  bool stands_for_others : 1 = true;
 };
+// There are as many as calls.
+static_assert(sizeof(Launch) == 80);
 
 // What became of a launch.
 enum class LaunchFate : uint8_t {

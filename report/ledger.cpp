@@ -28,6 +28,7 @@ enum class Finding : uint8_t {
   kLateEvent,
   kClockPairsMissing,
   kClockSet,
+  kPythonStackDoubtful,
   kFileMismatch,
   kFileMissing,
   kFileUnreadable,
@@ -74,6 +75,10 @@ constexpr std::array<FindingInfo, static_cast<size_t>(Finding::kCount)> kFinding
     {"clock_pairs_missing", Severity::kPartial, "CUDA processes without clock pairs",
      "GPU times are aligned by the start of the recording only."},
     {"clock_set", Severity::kNote, "times that the clock of the GPU records was set", ""},
+    {"python_stack_doubtful", Severity::kPartial,
+     "different stacks with more or fewer frames of the interpreter than its functions need",
+     "Their functions are all there and in order; native frames may stand at another one than "
+     "called them. See them apart: --python=only, --python=native."},
     {"file_mismatch", Severity::kPartial,
      "files that are another build than the one recorded and are not used",
      "Report on the recording machine, or say where the recorded build is: --symfs DIR."},
@@ -247,6 +252,7 @@ void Builder::AddFindings() {
               Format("graphs updated, it is not known which: {}", WithThousands(updates)));
   }
   Add(Finding::kLateEvent, correlation.counts.late_events);
+  Add(Finding::kPythonStackDoubtful, analysis_.stacks.doubtful());
   if (correlation.counts.kernels_before_launch > 0) {
     AddDetail(Add(Finding::kKernelBeforeLaunch, correlation.counts.kernels_before_launch),
               Format("the worst by {} ns",

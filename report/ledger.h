@@ -32,7 +32,7 @@ inline bool IsAboutSymbols(const LedgerEntry& entry) {
 inline bool LosesData(const LedgerEntry& entry) {
   const LossInfo* info = FindLoss(entry.name);
   return entry.severity != Severity::kNote && !IsAboutSymbols(entry) &&
-         !(info != nullptr && IsAboutStacks(info->kind));
+         entry.name != "python_stack_doubtful" && !(info != nullptr && IsAboutStacks(info->kind));
 }
 
 // "lost", as in captures' dumps.

@@ -33,44 +33,21 @@ void Append(std::vector<Event>& all, std::vector<Event>& more) {
   }
 }
 
+template <typename List, typename Event>
+void Append(List& all, const std::vector<Event>& more) {
+  for (const Event& event : more) all.push_back(event);
+}
+
 }  // namespace
 
-void AppendBatch(EventBatch& all, EventBatch& more) {
-  Append(all.recording_info, more.recording_info);
-  Append(all.recording_end, more.recording_end);
-  Append(all.sample_sources, more.sample_sources);
-  Append(all.losses, more.losses);
-  Append(all.process_events, more.process_events);
-  Append(all.mappings, more.mappings);
-  Append(all.kernel_symbols, more.kernel_symbols);
-  Append(all.cpu_samples, more.cpu_samples);
-  Append(all.gpu_processes, more.gpu_processes);
-  Append(all.clock_pairs, more.clock_pairs);
-  Append(all.callback_names, more.callback_names);
-  Append(all.api_calls, more.api_calls);
-  Append(all.launch_stacks, more.launch_stacks);
-  Append(all.kernels, more.kernels);
-  Append(all.memcpys, more.memcpys);
-  Append(all.memsets, more.memsets);
-  Append(all.synchronizations, more.synchronizations);
-  Append(all.graph_launches, more.graph_launches);
-  Append(all.overheads, more.overheads);
-  Append(all.devices, more.devices);
-  Append(all.raw_activities, more.raw_activities);
-  Append(all.graph_nodes, more.graph_nodes);
-  Append(all.probes, more.probes);
-  Append(all.probe_hits, more.probe_hits);
-  Append(all.symbol_slices, more.symbol_slices);
-  Append(all.generated_symbols, more.generated_symbols);
-  Append(all.nvtx_events, more.nvtx_events);
-  Append(all.memory_operations, more.memory_operations);
-  Append(all.recording_switches, more.recording_switches);
+void AppendEvents(LoadedEvents& all, EventBatch& more) {
+  VisitBoth(all, more, [](auto& list, auto& added) { Append(list, added); });
 }
 
 Result<Model> LoadCapture(CaptureReader reader, std::string path) {
   Model model;
   model.path = std::move(path);
-  while (std::optional<EventBatch> batch = reader.Next()) AppendBatch(model.events, *batch);
+  while (std::optional<EventBatch> batch = reader.Next()) AppendEvents(model.events, *batch);
   model.problems = reader.problems();
   model.tables = std::make_unique<ReaderTables>(std::move(reader));
   return model;

@@ -13,7 +13,7 @@ Result<Model> LoadCapture(const std::string& path);
 // Several captures as one (merge_captures.h).
 Result<Model> LoadCaptures(const std::vector<std::string>& paths);
 // The events of `more`, which is empty afterwards or as before, behind those of `all`.
-void AppendBatch(EventBatch& all, EventBatch& more);
+void AppendEvents(LoadedEvents& all, EventBatch& more);
 Result<Model> LoadCapture(CaptureReader reader, std::string path);
 
 }  // namespace xpu

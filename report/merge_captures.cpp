@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <set>
+#include <span>
 #include <string>
 #include <tuple>
 #include <type_traits>
@@ -39,6 +40,8 @@ class MergedTables : public CaptureTables {
     node.caller = Of(capture, node.caller);
     if (node.frame.kind == FrameKind::kKernel) {
       node.frame.address = KernelAddress(capture, node.frame.address);
+    } else if (node.frame.kind == FrameKind::kPython) {
+      node.frame.address = Of(capture, PythonFrame::OfBits(node.frame.address)).Bits();
     }
     return node;
   }
@@ -56,6 +59,16 @@ class MergedTables : public CaptureTables {
     if (!id || id == kLost) return id;
     if (id.value > Largest()) return kLost;
     return {static_cast<uint32_t>(capture) << shift_ | id.value};
+  }
+  PythonFrame Of(size_t capture, PythonFrame frame) const {
+    if (frame.code == 0) return frame;
+    frame.code = PythonCodeOf(capture, frame.code);
+    if (frame.code == 0) frame.offset = static_cast<uint32_t>(PythonGap::kCodeMissing);
+    return frame;
+  }
+  // 0: it does not fit.
+  uint32_t PythonCodeOf(size_t capture, uint32_t code) const {
+    return code > Largest() ? 0 : static_cast<uint32_t>(capture) << shift_ | code;
   }
   StringId Make(std::string text) {
     made_.push_back(std::move(text));
@@ -107,6 +120,9 @@ class Renumbering {
         if (field != 0 && IsMonotonic<Event>(name)) field += later_ns_;
       }
     });
+    if constexpr (std::is_same_v<Event, PythonCode>) {
+      event.code = tables_.PythonCodeOf(capture_, event.code);
+    }
     if constexpr (std::is_same_v<Event, KernelSymbol>) {
       event.address = MergedTables::KernelAddress(capture_, event.address);
     }
@@ -169,9 +185,9 @@ void AddProblems(ReadProblems& all, const ReadProblems& more) {
 }
 
 // "python3" to "python3@host".
-void NameHost(EventBatch& events, const std::string& host, MergedTables& tables) {
+void NameHost(std::span<ProcessEvent> events, const std::string& host, MergedTables& tables) {
   std::unordered_map<StringId, StringId> names;
-  for (ProcessEvent& event : events.process_events) {
+  for (ProcessEvent& event : events) {
     if (!event.name) continue;
     const auto [known, is_new] = names.try_emplace(event.name);
     if (is_new) known->second = tables.Make(Format("{}@{}", tables.String(event.name), host));
@@ -217,13 +233,19 @@ Result<Model> MergeCaptures(std::vector<Model> captures) {
   auto tables = std::make_unique<MergedTables>(std::move(all_tables));
   Model merged;
   for (size_t i = 0; i < captures.size(); ++i) {
-    EventBatch& events = captures[i].events;
     const Renumbering renumbering(*tables, i, places[i].second);
-    VisitLists(events, [&](std::string_view, auto& list) {
-      for (auto& event : list) renumbering.Apply(event);
+    std::vector<ProcessEvent>& process_events = merged.events.process_events;
+    const size_t others = process_events.size();
+    VisitBoth(merged.events, captures[i].events, [&](auto& all, auto& list) {
+      for (auto event : list) {
+        renumbering.Apply(event);
+        all.push_back(event);
+      }
+      list = {};
     });
-    if (hosts.size() > 1) NameHost(events, places[i].first, *tables);
-    AppendBatch(merged.events, events);
+    if (hosts.size() > 1) {
+      NameHost(std::span(process_events).subspan(others), places[i].first, *tables);
+    }
     AddProblems(merged.problems, captures[i].problems);
     merged.path += (merged.path.empty() ? "" : ", ") + captures[i].path;
   }

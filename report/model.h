@@ -7,8 +7,8 @@
 #include <string>
 #include <string_view>
 
-#include "format/events.h"
 #include "format/reader.h"
+#include "report/loaded_events.h"
 
 namespace xpu {
 
@@ -23,7 +23,7 @@ class CaptureTables {
 
 struct Model {
   std::string path;
-  EventBatch events;  // after OrderByTime: each list in order of time
+  LoadedEvents events;  // after OrderByTime: each list in order of time
   std::unique_ptr<CaptureTables> tables;
   ReadProblems problems;
 

@@ -22,6 +22,15 @@ std::string_view WithoutGpuTimes(const Model& model, bool has_work) {
              : "recorded with --cpu-only: no GPU side";
 }
 
+// What no sample was taken of; empty: the capture does not say.
+std::string EventsWithoutSamples(const Analysis& analysis) {
+  std::string names;
+  for (const SampledEvent& event : analysis.sampled_events) {
+    if (event.samples == 0) AppendFormat(names, "{}{}", names.empty() ? "" : ", ", event.Text());
+  }
+  return names;
+}
+
 }  // namespace
 
 std::string WhyNoStacks(const Analysis& analysis, MergeMode mode) {
@@ -41,7 +50,11 @@ std::string WhyNoStacks(const Analysis& analysis, MergeMode mode) {
   const bool has_launches =
       correlation.counts.launches_probed > 0 ||
       correlation.counts.launches_pending + correlation.counts.launches_lost > 0;
-  if (mode != MergeMode::kGpu && !has_samples && !has_work && !has_launches) return {};
+  const std::string events = EventsWithoutSamples(analysis);
+  if (mode != MergeMode::kGpu && !has_samples && !has_work && !has_launches) {
+    if (events.empty()) return {};
+    return Format("no stacks to show: no sample was taken of {}\n", events);
+  }
   const std::string_view why =
       mode == MergeMode::kCpu ? "the capture has no CPU samples" : WithoutGpuTimes(model, has_work);
   std::string text = Format("no stacks to show: {}\n", why);

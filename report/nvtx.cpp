@@ -20,7 +20,7 @@ namespace {
 class Ends {
  public:
   explicit Ends(const Model& model) {
-    const EventBatch& events = model.events;
+    const LoadedEvents& events = model.events;
     if (!events.nvtx_events.empty()) last_ns_ = events.nvtx_events.back().time_ns;
     if (!events.recording_end.empty()) last_ns_ = events.recording_end.back().time_ns;
     for (const ProcessEvent& event : events.process_events) {

@@ -1,14 +1,13 @@
 #include "report/options.h"
 
 #include <algorithm>
-#include <charconv>
 #include <map>
-#include <system_error>
 #include <utility>
 #include <vector>
 
 #include <CLI/CLI.hpp>
 
+#include "format/base/number.h"
 #include "format/base/text.h"
 #include "report/help.h"
 #include "report/thin.h"
@@ -31,14 +30,6 @@ std::vector<std::string_view> SplitAtCommas(std::string_view text) {
   }
   items.push_back(text.substr(begin));
   return items;
-}
-
-// The whole text and nothing else. CLI11 2.1 takes "-1" for a very large number.
-template <typename Number>
-bool ParseNumber(std::string_view text, Number& value) {
-  const char* end = text.data() + text.size();
-  const auto [stop, error] = std::from_chars(text.data(), end, value);
-  return error == std::errc() && stop == end;
 }
 
 template <typename Value>
@@ -135,8 +126,11 @@ void Parser::AddFilters() {
     OnlyWith(option, kEventViews);
   };
   const auto numbers = [&list](const std::string& name, std::vector<uint32_t>& values) {
-    list(name,
-         [&values](std::string_view item) { return ParseNumber(item, values.emplace_back()); });
+    list(name, [&values](std::string_view item) {
+      const auto number = ParseNumber<uint32_t>(item);
+      if (number) values.push_back(*number);
+      return number.has_value();
+    });
   };
   numbers("--pid", filter.pids);
   numbers("--tid", filter.tids);
@@ -173,6 +167,10 @@ void Parser::AddSymbols() {
   flag("--lines", symbols.frames.lines);
   flag("--offsets", symbols.frames.offsets);
   flag("--debuginfod", symbols.debuginfod);
+  AddChoice("--python", symbols.python,
+            Choices<PythonView>{{"merge", PythonView::kMerge},
+                                {"only", PythonView::kOnly},
+                                {"native", PythonView::kNative}});
   app_.add_option("--symfs", symbols.symfs)->check(CLI::ExistingDirectory);
   // One value each time it is given: CLI11 would take the capture for a second folder.
   app_.add_option("--debug-dir", symbols.debug_folders)
@@ -218,10 +216,13 @@ CLI::Option* Parser::AddParsed(const std::string& name, Value& value,
 
 CLI::Option* Parser::AddNumber(const std::string& name, uint64_t& value, std::string_view what) {
   return app_.add_option_function<std::string>(name, [&value, name, what](const std::string& text) {
-    if (!ParseNumber(text, value)) {
+    // By hand: CLI11 2.1 takes "-1" for a very large number.
+    const auto number = ParseNumber<uint64_t>(text);
+    if (!number) {
       throw CLI::ValidationError(name.substr(name.find("--")),
                                  Format("'{}' is not a number of {}", text, what));
     }
+    value = *number;
   });
 }
 

@@ -38,6 +38,7 @@ struct SymbolPlaces {
   bool debuginfod = false;
   bool inlines = false;
   FramePlaces frames;
+  PythonView python = PythonView::kMerge;
   std::string export_folder;
 };
 

@@ -7,6 +7,6 @@ namespace xpu {
 
 // Lists without a CLOCK_MONOTONIC time (GPU activity, names) keep the order of the file: their
 // times are on other clocks. Events of one time keep it too.
-void OrderByTime(EventBatch& events);
+void OrderByTime(LoadedEvents& events);
 
 }  // namespace xpu

@@ -19,7 +19,7 @@ constexpr uint64_t kLongestWithoutReturnNs = 1'000'000'000;
 
 using Purposes = std::unordered_map<uint32_t, ProbePurpose>;
 
-Purposes PurposesOf(const EventBatch& events) {
+Purposes PurposesOf(const LoadedEvents& events) {
   Purposes purposes;
   for (const Probe& probe : events.probes) purposes.try_emplace(probe.probe, probe.purpose);
   return purposes;
@@ -90,14 +90,15 @@ void AppendOutermost(const std::vector<ProbeCall>& calls, const Purposes& purpos
   }
 }
 
-Launch ToLaunch(const ProbeCall& call, const ProbeHit& entry, ApiDomain domain) {
+Launch ToLaunch(const ProbeCall& call, const ProbeHit& entry, ApiDomain domain, MatchKind match) {
   Launch launch;
   launch.domain = domain;
   launch.has_call = true;
   launch.has_stack = true;
-  launch.stack_match = MatchKind::kByNesting;
+  launch.stack_match = match;
   launch.stack_flags = entry.stack_flags;
   launch.stack = entry.stack;
+  launch.python_stack = entry.python_stack;
   launch.pid = call.pid;
   launch.tid = call.tid;
   launch.return_value = call.return_value;
@@ -110,7 +111,7 @@ Launch ToLaunch(const ProbeCall& call, const ProbeHit& entry, ApiDomain domain) 
 
 }  // namespace
 
-std::vector<ProbeCall> NestProbeHits(const EventBatch& events) {
+std::vector<ProbeCall> NestProbeHits(const LoadedEvents& events) {
   const Purposes purposes = PurposesOf(events);
   std::map<std::pair<uint32_t, uint32_t>, std::vector<uint32_t>> threads;
   for (uint32_t i = 0; i < events.probe_hits.size(); ++i) {
@@ -124,7 +125,8 @@ std::vector<ProbeCall> NestProbeHits(const EventBatch& events) {
   return outermost;
 }
 
-void AddProbeLaunches(const EventBatch& events, std::vector<Launch>& launches, bool gives_stacks) {
+void AddProbeLaunches(const LoadedEvents& events, std::vector<Launch>& launches,
+                      bool gives_stacks) {
   const std::vector<ProbeCall> probed = NestProbeHits(events);
   if (probed.empty()) return;
   const Purposes purposes = PurposesOf(events);
@@ -143,11 +145,13 @@ void AddProbeLaunches(const EventBatch& events, std::vector<Launch>& launches, b
          .next_start_ns = is_last ? std::numeric_limits<uint64_t>::max() : probed[i + 1].start_ns});
     if (!at) {
       const bool is_runtime = purposes.at(call.probe) == ProbePurpose::kRuntimeLaunch;
-      added.push_back(ToLaunch(call, entry, is_runtime ? ApiDomain::kRuntime : ApiDomain::kDriver));
+      added.push_back(ToLaunch(call, entry, is_runtime ? ApiDomain::kRuntime : ApiDomain::kDriver,
+                               gives_stacks ? MatchKind::kByNesting : MatchKind::kNone));
     } else if (Launch& launch = launches[*at]; gives_stacks && !launch.has_stack) {
       launch.has_stack = true;
       launch.stack_match = MatchKind::kByNesting;
       launch.stack = entry.stack;
+      launch.python_stack = entry.python_stack;
       launch.stack_flags = entry.stack_flags;
     }
   }

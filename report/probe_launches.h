@@ -6,15 +6,15 @@
 #include <cstdint>
 #include <vector>
 
-#include "format/events.h"
 #include "report/launches.h"
+#include "report/loaded_events.h"
 
 namespace xpu {
 
 // One call into CUDA: a function of the runtime and the functions that it calls are one.
 struct ProbeCall {
   uint32_t probe = 0;  // of the outermost function
-  uint32_t entry = 0;  // EventBatch::probe_hits
+  uint32_t entry = 0;  // LoadedEvents::probe_hits
   uint32_t pid = 0;
   uint32_t tid = 0;
   bool has_return = false;
@@ -25,12 +25,12 @@ struct ProbeCall {
 };
 
 // By (pid, tid, start). Probes that the user asked for are no launches.
-std::vector<ProbeCall> NestProbeHits(const EventBatch& events);
+std::vector<ProbeCall> NestProbeHits(const LoadedEvents& events);
 
 // `launches` in order of their ids, with the recorder's pids and tids. A probed call that lies
 // within one of them or around it is that one, and gives it its stack when it has none
-// (`gives_stacks`); the others are added behind, by time.
-void AddProbeLaunches(const EventBatch& events, std::vector<Launch>& launches,
+// (`gives_stacks`, else nothing is matched by nesting); the others are added behind, by time.
+void AddProbeLaunches(const LoadedEvents& events, std::vector<Launch>& launches,
                       bool gives_stacks = true);
 
 }  // namespace xpu

@@ -65,7 +65,7 @@ void ShowProgress(std::string_view line) {
 
 SymbolOptions SymbolsOf(const SymbolPlaces& places) {
   using Detail = ModuleSymbols::Detail;
-  SymbolOptions options{.symbolizer = {}, .places = places.frames};
+  SymbolOptions options{.symbolizer = {}, .places = places.frames, .python = places.python};
   FileFinder::Options& files = options.symbolizer.files;
   files.symfs = places.symfs;
   if (!places.debug_folders.empty()) files.debug_folders = places.debug_folders;
@@ -79,12 +79,17 @@ SymbolOptions SymbolsOf(const SymbolPlaces& places) {
   return options;
 }
 
-// Views show the samples of one event; the lines of --script name theirs, and the dump holds all.
+// Views show the samples of one event; those of --script and of traces say what they are of, and
+// the dump holds all.
 Status ShowEvent(const ReportOptions& options, Analysis& analysis) {
   if (options.view == View::kDump) return Ok();
   if (options.view == View::kScript && options.event.empty()) return Ok();
   analysis.sampled_events = FindSampledEvents(analysis.model);
   analysis.event_is_asked_for = !options.event.empty();
+  if (options.view == View::kChromeTrace && options.event.empty()) {
+    KeepOneClock(analysis.model);
+    return Ok();
+  }
   return KeepEvent(options.event, analysis.model);
 }
 

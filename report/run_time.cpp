@@ -10,7 +10,7 @@ uint64_t StartOf(const Model& model) {
 }
 
 uint64_t RunTimeNs(const Model& model) {
-  const EventBatch& events = model.events;
+  const LoadedEvents& events = model.events;
   if (events.recording_info.empty() || events.recording_end.empty()) return 0;
   const uint64_t start_ns = StartOf(model);
   const uint64_t end_ns = events.recording_end.back().time_ns;

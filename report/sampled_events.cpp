@@ -11,8 +11,6 @@
 namespace xpu {
 namespace {
 
-constexpr uint64_t kMomentNs = 1000;
-
 bool IsTime(const Model& model, const SampleSource& source) {
   return model.Text(source.unit) == "ns";
 }
@@ -45,6 +43,19 @@ Result<std::string> Choose(const std::vector<SampledEvent>& events, std::string_
                names.empty() ? "it has no CPU samples" : "it has " + names};
 }
 
+// Those that `wanted` answers, with their samples.
+template <typename Wanted>
+void KeepSources(Model& model, Wanted&& wanted) {
+  std::unordered_map<uint32_t, bool> keeps;  // by source; one without a definition stays
+  std::erase_if(model.events.sample_sources, [&](const SampleSource& source) {
+    return !keeps.try_emplace(source.source, wanted(source)).first->second;
+  });
+  std::erase_if(model.events.cpu_samples, [&](const CpuSample& sample) {
+    const auto found = keeps.find(sample.source);
+    return found != keeps.end() && !found->second;
+  });
+}
+
 }  // namespace
 
 std::string SampledEvent::Text() const {
@@ -73,16 +84,15 @@ std::vector<SampledEvent> FindSampledEvents(const Model& model) {
 
 Status KeepEvent(std::string_view name, Model& model) {
   XPU_ASSIGN_OR_RETURN(const std::string chosen, Choose(FindSampledEvents(model), name));
-  std::unordered_map<uint32_t, bool> keeps;  // by source; one without a definition stays
-  std::erase_if(model.events.sample_sources, [&](const SampleSource& source) {
-    const bool stays = model.Text(source.name) == chosen;
-    return !keeps.try_emplace(source.source, stays).first->second;
-  });
-  std::erase_if(model.events.cpu_samples, [&](const CpuSample& sample) {
-    const auto found = keeps.find(sample.source);
-    return found != keeps.end() && !found->second;
-  });
+  KeepSources(model, [&](const SampleSource& source) { return model.Text(source.name) == chosen; });
   return Ok();
+}
+
+void KeepOneClock(Model& model) {
+  const Result<std::string> first = Choose(FindSampledEvents(model), {});
+  KeepSources(model, [&](const SampleSource& source) {
+    return !IsTime(model, source) || model.Text(source.name) == first.value();
+  });
 }
 
 bool SamplesCountTime(const Model& model) {
@@ -113,10 +123,6 @@ const SampleWeights::Source& SampleWeights::SourceOf(const CpuSample& sample) co
 
 uint64_t SampleWeights::Of(const CpuSample& sample) const {
   return sample.weight != 0 ? sample.weight : SourceOf(sample).weight;
-}
-
-uint64_t SampleWeights::SpanNs(const CpuSample& sample) const {
-  return SourceOf(sample).is_time ? Of(sample) : kMomentNs;
 }
 
 }  // namespace xpu

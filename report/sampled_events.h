@@ -31,6 +31,8 @@ std::vector<SampledEvent> FindSampledEvents(const Model& model);
 // Takes the samples of all events but `name` out of the model, and their sources. Empty: the first
 // that counts time stays, else the first. kUsage: the capture has none of that name.
 Status KeepEvent(std::string_view name, Model& model);
+// Of several events that count time the first alone stays; others are moments, and all stay.
+void KeepOneClock(Model& model);
 
 // Whether what is left counts time. Without a source it is the clock's.
 bool SamplesCountTime(const Model& model);
@@ -44,8 +46,7 @@ class SampleWeights {
   uint64_t Of(const CpuSample& sample) const;
   // The event; it holds as long as the model.
   std::string_view NameOf(const CpuSample& sample) const { return SourceOf(sample).name; }
-  // How long it lasts in a picture of time: an event is a moment, made wide enough to be seen.
-  uint64_t SpanNs(const CpuSample& sample) const;
+  bool IsOfTime(const CpuSample& sample) const { return SourceOf(sample).is_time; }
 
  private:
   struct Source {

@@ -4,9 +4,11 @@
 #include <vector>
 
 #include "format/base/text.h"
+#include "format/probe_names.h"
 #include "report/call_paths.h"
 #include "report/gpu_leaves.h"
 #include "report/gpu_names.h"
+#include "report/overheads.h"
 #include "report/run_time.h"
 #include "report/sampled_events.h"
 #include "report/text.h"
@@ -16,7 +18,7 @@
 namespace xpu {
 namespace {
 
-enum class Source : uint8_t { kSample, kHit, kLaunch, kWork };
+enum class Source : uint8_t { kSample, kHit, kLaunch, kWork, kDriverTime };
 
 struct ScriptEvent {
   uint64_t time_ns = 0;  // CLOCK_MONOTONIC
@@ -42,6 +44,7 @@ class Script {
                       !SamplesCountTime(analysis.model)),
         weights_(analysis.model),
         probes_(analysis.model),
+        overheads_(DriverTimes(analysis)),
         start_ns_(StartOf(analysis.model)) {
     paths_.NameAhead({.samples = true, .launches = true, .probe_hits = true});
   }
@@ -62,6 +65,9 @@ class Script {
         case Source::kWork:
           AppendWork(analysis_.correlation.work[event.index], event.time_ns);
           break;
+        case Source::kDriverTime:
+          AppendOverhead(overheads_[event.index]);
+          break;
       }
       line_ += '\n';
       output_.Write(line_);
@@ -77,6 +83,7 @@ class Script {
   void AppendCall(const Launch& launch);
   void AppendWork(const GpuWork& work, uint64_t time_ns);
   void AppendBytes(const GpuWork& work);
+  void AppendOverhead(const DriverTime& overhead);
   // The columns before the stack, with the space behind them.
   void AppendColumns(uint64_t time_ns, const Owner& owner, std::string_view cpu);
   void AppendStack(PathId path);
@@ -89,6 +96,7 @@ class Script {
   const bool names_events_;  // of samples: it is not plain which one they are of
   const SampleWeights weights_;
   const UserProbes probes_;
+  const std::vector<DriverTime> overheads_;
   const uint64_t start_ns_;
   std::vector<std::string> frame_texts_;  // by frame id - 1, empty: not asked for yet
   std::vector<FrameId> stack_;
@@ -119,6 +127,9 @@ std::vector<ScriptEvent> Script::InOrderOfTime() const {
   }
   for (uint32_t i = 0; i < work.size(); ++i) {
     events.push_back({TimeOf(work[i]), Source::kWork, i});
+  }
+  for (uint32_t i = 0; i < overheads_.size(); ++i) {
+    events.push_back({overheads_[i].start_ns, Source::kDriverTime, i});
   }
   std::stable_sort(events.begin(), events.end(), [](const ScriptEvent& a, const ScriptEvent& b) {
     return a.time_ns < b.time_ns;
@@ -186,12 +197,27 @@ void Script::AppendWork(const GpuWork& work, uint64_t time_ns) {
 }
 
 void Script::AppendBytes(const GpuWork& work) {
-  const EventBatch& events = analysis_.model.events;
+  const LoadedEvents& events = analysis_.model.events;
   if (work.kind == WorkKind::kMemcpy) {
-    AppendFormat(line_, " bytes={}", events.memcpys[work.index].size_bytes);
+    AppendFormat(line_, " bytes={}", events.memcpys.Get<&Memcpy::size_bytes>(work.index));
   } else if (work.kind == WorkKind::kMemset) {
-    AppendFormat(line_, " bytes={}", events.memsets[work.index].size_bytes);
+    AppendFormat(line_, " bytes={}", events.memsets.Get<&Memset::size_bytes>(work.index));
   }
+}
+
+// Without a stack: that of the call in which it was is the call's.
+void Script::AppendOverhead(const DriverTime& overhead) {
+  AppendColumns(overhead.start_ns, OwnerOf(analysis_, overhead), "-");
+  if (overhead.jit != nullptr) {
+    AppendFormat(line_, "\tevent=jit operation={} code={} cache_bytes={}",
+                 AsWord(JitOperationName(overhead.jit->operation)),
+                 AsWord(JitEntryName(overhead.jit->entry_kind)), overhead.jit->cache_size_bytes);
+  } else {
+    AppendFormat(line_, "\tevent=overhead kind={}",
+                 AsWord(OverheadName(overhead.overhead->overhead_kind)));
+  }
+  AppendFormat(line_, " duration_ns={} correlation={}", overhead.end_ns - overhead.start_ns,
+               overhead.correlation_id());
 }
 
 }  // namespace

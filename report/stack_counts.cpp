@@ -29,7 +29,7 @@ std::string Share(const Counts& counts, std::string_view what) {
   return Format("{} % of {} {}", share, WithThousands(counts.all), what);
 }
 
-std::unordered_set<uint32_t> ProbesAskedFor(const EventBatch& events) {
+std::unordered_set<uint32_t> ProbesAskedFor(const LoadedEvents& events) {
   std::unordered_set<uint32_t> probes;
   for (const Probe& probe : events.probes) {
     if (probe.purpose == ProbePurpose::kUser) probes.insert(probe.probe);
@@ -39,7 +39,7 @@ std::unordered_set<uint32_t> ProbesAskedFor(const EventBatch& events) {
 
 }  // namespace
 
-std::string StackCountsText(const EventBatch& events) {
+std::string StackCountsText(const LoadedEvents& events) {
   if (events.recording_info.empty()) return {};
   const RecordingInfo& info = events.recording_info.front();
   const bool tables = info.call_graph == CallGraph::kTables;

@@ -188,7 +188,9 @@ StackResolver::ResolvedAddress StackResolver::NameUser(uint64_t address, bool ex
 
 StackResolver::FramesId StackResolver::NameGenerated(const GeneratedSymbol& symbol,
                                                      uint64_t address, bool exact) {
-  NamedFrame frame{.name = std::string(model_.Text(symbol.name)), .module = "[jit]"};
+  const std::string_view name = model_.Text(symbol.name);
+  NamedFrame frame{
+      .python_role = PythonRoleOf(name, "[jit]"), .name = std::string(name), .module = "[jit]"};
   if (places_.offsets) {
     frame.place = Format("+{:#x}", address - symbol.address + (exact ? 0 : 1));
   }
@@ -200,6 +202,7 @@ FrameId StackResolver::NameFunction(const CodeFrame& function, NamedFrame frame,
   frame.is_api_entry = api_names_.IsEntryPoint(function.function);
   frame.is_cuda_internal = frame.is_cuda_internal || IsStaticRuntime(function.function);
   frame.is_inlined = function.is_inlined;
+  frame.python_role = PythonRoleOf(function.function, frame.module);
   frame.name = Demangle(function.function);
   if (frame.name.empty()) {
     frame.name =

@@ -24,12 +24,6 @@ struct ResolvedStack {
   bool at_any_time = true;      // the same for every time, so that it may be kept
 };
 
-// What frames show beside the name of the function.
-struct FramePlaces {
-  bool lines = false;    // "app.cpp:123"
-  bool offsets = false;  // "+0x12" from the function's entry
-};
-
 class StackResolver {
  public:
   // All must outlive the resolver.

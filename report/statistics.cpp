@@ -11,6 +11,7 @@
 
 #include "format/base/text.h"
 #include "report/gpu_leaves.h"
+#include "report/overheads.h"
 
 namespace xpu {
 namespace {
@@ -88,19 +89,21 @@ std::vector<Statistics> KernelTimes(const Analysis& analysis, const GpuNames& na
   ValuesByName values;
   for (const GpuWork& work : analysis.correlation.work) {
     if (work.kind != WorkKind::kKernel || !work.timed) continue;
-    const std::string& name = names.KernelName(analysis.model.events.kernels[work.index].name);
+    const std::string& name =
+        names.KernelName(analysis.model.events.kernels.Get<&Kernel::name>(work.index));
     values[name].push_back(work.duration_ns);
   }
   return SummarizeAll(values, analysis.kept_of);
 }
 
 std::vector<Statistics> CopyTimes(const Analysis& analysis) {
-  const EventBatch& events = analysis.model.events;
+  const LoadedEvents& events = analysis.model.events;
   ValuesByName values;
   for (const GpuWork& work : analysis.correlation.work) {
     if (!work.timed) continue;
     if (work.kind == WorkKind::kMemcpy) {
-      values[CopyOperationName(events.memcpys[work.index].copy_kind)].push_back(work.duration_ns);
+      values[CopyOperationName(events.memcpys.Get<&Memcpy::copy_kind>(work.index))].push_back(
+          work.duration_ns);
     } else if (work.kind == WorkKind::kMemset) {
       values[kSetOperationName].push_back(work.duration_ns);
     }
@@ -109,14 +112,14 @@ std::vector<Statistics> CopyTimes(const Analysis& analysis) {
 }
 
 std::vector<Statistics> CopySizes(const Analysis& analysis) {
-  const EventBatch& events = analysis.model.events;
+  const LoadedEvents& events = analysis.model.events;
   ValuesByName values;
   for (const GpuWork& work : analysis.correlation.work) {
     if (work.kind == WorkKind::kMemcpy) {
       const Memcpy& copy = events.memcpys[work.index];
       values[CopyOperationName(copy.copy_kind)].push_back(copy.size_bytes);
     } else if (work.kind == WorkKind::kMemset) {
-      values[kSetOperationName].push_back(events.memsets[work.index].size_bytes);
+      values[kSetOperationName].push_back(events.memsets.Get<&Memset::size_bytes>(work.index));
     }
   }
   return SummarizeAll(values, analysis.kept_of);
@@ -145,10 +148,32 @@ std::vector<Statistics> ApiTimes(const Analysis& analysis) {
 std::vector<Statistics> OverheadTimes(const Analysis& analysis) {
   ValuesByName values;
   for (const Overhead& overhead : analysis.model.events.overheads) {
-    if (overhead.start_ns == 0 || overhead.end_ns < overhead.start_ns) continue;
+    if (!IsTimed(overhead)) continue;
     values[OverheadName(overhead.overhead_kind)].push_back(overhead.end_ns - overhead.start_ns);
   }
   return SummarizeAll(values);
+}
+
+std::vector<JitTimes> JitOperationTimes(const Analysis& analysis) {
+  struct Values {
+    std::vector<uint64_t> ns;
+    uint64_t cache_bytes = 0;
+  };
+  std::map<std::pair<std::string_view, std::string_view>, Values> values;
+  for (const JitOperation& jit : analysis.model.events.jit_operations) {
+    if (!IsTimed(jit)) continue;
+    Values& of = values[{JitOperationName(jit.operation), JitEntryName(jit.entry_kind)}];
+    of.ns.push_back(jit.end_ns - jit.start_ns);
+    of.cache_bytes = std::max(of.cache_bytes, jit.cache_size_bytes);
+  }
+  std::vector<JitTimes> rows;
+  for (auto& [key, of] : values) {
+    rows.push_back({Summarize({}, of.ns), key.first, key.second, of.cache_bytes});
+  }
+  std::stable_sort(rows.begin(), rows.end(), [](const JitTimes& a, const JitTimes& b) {
+    return a.times.total > b.times.total;
+  });
+  return rows;
 }
 
 std::vector<KernelShape> KernelShapeTimes(const Analysis& analysis, const GpuNames& names) {

@@ -42,6 +42,15 @@ std::vector<Statistics> ApiTimes(const Analysis& analysis);
 // What the driver and CUPTI did for themselves, by kind.
 std::vector<Statistics> OverheadTimes(const Analysis& analysis);
 
+// Just-in-time compilation, by what was done and to what.
+struct JitTimes {
+  Statistics times;  // without a name
+  std::string_view operation;
+  std::string_view entry;
+  uint64_t cache_bytes = 0;  // of the whole cache, where one was used
+};
+std::vector<JitTimes> JitOperationTimes(const Analysis& analysis);
+
 // Kernels of one name, grid and block.
 struct KernelShape {
   Statistics times;

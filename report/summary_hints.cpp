@@ -8,6 +8,7 @@
 #include "format/base/text.h"
 #include "report/call_tree.h"
 #include "report/gpu_names.h"
+#include "report/overheads.h"
 #include "report/run_time.h"
 #include "report/text.h"
 
@@ -49,6 +50,7 @@ class Hints {
     AddWaiting();
     AddPageable();
     AddBusy();
+    AddCompiling();
     AddOverhead();
     AddReplays();
     if (hints_.size() > kMost) hints_.resize(kMost);
@@ -64,6 +66,7 @@ class Hints {
   void AddWaiting();
   void AddPageable();
   void AddBusy();
+  void AddCompiling();
   void AddOverhead();
   void AddReplays();
   uint64_t LifeNs(ProcessId process) const;
@@ -193,15 +196,39 @@ void Hints::AddBusy() {
       "--top --table callpath_sum");
 }
 
-void Hints::AddOverhead() {
+// A compilation is not in the overheads of CUPTI; loading is.
+void Hints::AddCompiling() {
   uint64_t ns = 0;
-  for (const Overhead& overhead : analysis_.model.events.overheads) {
-    if (overhead.start_ns == 0 || overhead.end_ns < overhead.start_ns) continue;
-    ns = AddSaturated(ns, overhead.end_ns - overhead.start_ns);
+  for (const JitOperation& jit : analysis_.model.events.jit_operations) {
+    if (IsTimed(jit) && IsCompilation(jit)) ns = AddSaturated(ns, jit.end_ns - jit.start_ns);
   }
   if (ShareOf(ns, run_ns_) < kMuchOverhead) return;
-  Add(Format("The driver and CUPTI spent {} on themselves (loading, buffers):", HumanDuration(ns)),
-      "--top --table cuda_overhead_sum");
+  Add(Format("The driver compiled code for the GPU for {} while the program ran. Code for its "
+             "architecture in the program (nvcc -arch) or a cache that outlives it "
+             "(CUDA_CACHE_PATH, CUDA_CACHE_MAXSIZE) saves that. What was compiled:",
+             HumanDuration(ns)),
+      "--top --table jit_sum");
+}
+
+void Hints::AddOverhead() {
+  uint64_t loading_ns = 0;
+  uint64_t other_ns = 0;
+  for (const Overhead& overhead : analysis_.model.events.overheads) {
+    if (!IsTimed(overhead)) continue;
+    uint64_t& ns = IsLazyLoading(overhead) ? loading_ns : other_ns;
+    ns = AddSaturated(ns, overhead.end_ns - overhead.start_ns);
+  }
+  if (ShareOf(loading_ns, run_ns_) >= kMuchOverhead) {
+    Add(Format("Loading code at its first use took {}: CUDA_MODULE_LOADING=EAGER moves that to the "
+               "start of the program. Each kind:",
+               HumanDuration(loading_ns)),
+        "--top --table cuda_overhead_sum");
+  }
+  if (ShareOf(other_ns, run_ns_) >= kMuchOverhead) {
+    Add(Format("The driver and CUPTI spent {} on themselves (buffers, setting up):",
+               HumanDuration(other_ns)),
+        "--top --table cuda_overhead_sum");
+  }
 }
 
 void Hints::AddReplays() {

@@ -18,7 +18,7 @@ namespace {
 constexpr size_t kNamelessRows = 5;
 
 void WriteSamples(const Analysis& analysis, SummaryText& text) {
-  const EventBatch& events = analysis.model.events;
+  const LoadedEvents& events = analysis.model.events;
   const std::vector<SampledEvent> sampled =
       analysis.sampled_events.empty() ? FindSampledEvents(analysis.model) : analysis.sampled_events;
   if (sampled.empty()) text.Line("samples", WithThousands(events.cpu_samples.size()));
@@ -84,7 +84,10 @@ void WriteProbeLaunches(const Analysis& analysis, SummaryText& text) {
   if (counts.launches_probed_failed > 0) {
     AppendFormat(line, ", {} failed", WithThousands(counts.launches_probed_failed));
   }
-  AppendFormat(line, ", matched {}: no GPU times{}", MatchText(MatchKind::kByNesting),
+  const auto& launches = analysis.correlation.launches;
+  const bool is_matched = launches.empty() || launches.back().stack_match != MatchKind::kNone;
+  AppendFormat(line, ", {}{}: no GPU times{}", is_matched ? "matched " : "",
+               MatchText(is_matched ? MatchKind::kByNesting : MatchKind::kNone),
                by_probes ? " (recorded without injection)" : "");
   text.Paragraph("launches", line);
 }

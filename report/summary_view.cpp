@@ -16,6 +16,7 @@
 #include "report/gpu_memory.h"
 #include "report/import.h"
 #include "report/ledger.h"
+#include "report/recorded_time.h"
 #include "report/run_time.h"
 #include "report/statistics.h"
 #include "report/summary_hints.h"
@@ -104,10 +105,13 @@ void Summary::WriteProgram() {
     std::string duration = HumanDuration(RunTimeNs(model_));
     // Which recording a status belongs to is not known once there are several.
     const auto& infos = model_.events.recording_info;
-    if (infos.size() == 1 && !IsImported(model_, infos.front())) {
-      duration += ", " + DescribeStatus(model_.events.recording_end.back().wait_status);
+    const auto& end = model_.events.recording_end.back();
+    if (infos.size() == 1 && !IsImported(model_, infos.front()) && end.target_pid != 0) {
+      duration += ", " + DescribeStatus(end.wait_status);
     }
     text_.Line("duration", duration);
+    const std::string recorded = RecordedText(model_);
+    if (!recorded.empty()) text_.Paragraph("recorded", recorded);
   }
   WriteProcesses();
   if (!analysis_.part.empty()) text_.Line("part", analysis_.part);

@@ -1,10 +1,9 @@
 #include "report/thin.h"
 
 #include <algorithm>
-#include <charconv>
-#include <system_error>
 #include <vector>
 
+#include "format/base/number.h"
 #include "format/base/text.h"
 #include "report/filter.h"
 #include "report/text.h"
@@ -58,14 +57,11 @@ void ThinWork(uint64_t rate, Correlation& correlation) {
 }  // namespace
 
 Result<uint64_t> ParseSampleRate(std::string_view text) {
-  uint64_t rate = 0;
-  if (text.starts_with("1/")) {
-    const char* end = text.data() + text.size();
-    const auto [stop, error] = std::from_chars(text.data() + 2, end, rate);
-    if (error != std::errc() || stop != end) rate = 0;
-  }
+  const uint64_t rate =
+      text.starts_with("1/") ? ParseNumber<uint64_t>(text.substr(2)).value_or(0) : 0;
   if (rate == 0 || rate > kMaxRate) {
-    return Error{ErrorKind::kUsage, Format("'{}' is no part as in 1/10", text), ""};
+    return Error{ErrorKind::kUsage, Format("'{}' is no part from 1/1 to 1/{}", text, kMaxRate),
+                 "1/10 looks at one of 10"};
   }
   return rate;
 }

@@ -44,16 +44,6 @@ uint64_t WholeOf(const std::vector<Of>& rows) {
   return whole;
 }
 
-// The frames of a path in one line, outermost first.
-inline std::string PathText(const CallTree& tree, const FrameTable& frames, PathId path) {
-  std::string text;
-  for (const FrameId frame : tree.Path(path)) {
-    if (!text.empty()) text += " > ";
-    text += frames[frame].Label();
-  }
-  return text;
-}
-
 // Largest total first, equal ones as they were.
 template <typename Of>
 void SortByTotal(std::vector<Of>& rows) {

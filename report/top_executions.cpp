@@ -45,7 +45,7 @@ std::vector<Execution> Executions(TableSource& source) {
     const Launch& launch = analysis.correlation.launches[work.launch];
     if (!launch.has_call) continue;
     const uint32_t gpu = analysis.gpus.Of(work.instance, work.device_id).number;
-    const StringId name = analysis.model.events.kernels[work.index].name;
+    const StringId name = analysis.model.events.kernels.Get<&Kernel::name>(work.index);
     Add(launch, work,
         phases[{launch.pid, launch.tid, gpu, ApiNameOf(analysis.api_names, launch),
                 source.names.KernelName(name)}]);

@@ -62,10 +62,11 @@ void FillAllocations(TableSource& source, Table& table) {
             const auto mega = [](uint64_t bytes) {
               return Format("{:.3f}", static_cast<double>(bytes) / 1e6);
             };
-            cells.assign({mega(row.peak_bytes), mega(row.total_bytes), std::to_string(row.count),
-                          mega(row.left_bytes), std::to_string(row.left_count),
-                          std::to_string(row.gpu), std::string(MemoryKindText(row.memory_kind)),
-                          row.path ? PathText(paths->tree(), frames, row.path) : "[unknown call]"});
+            cells.assign(
+                {mega(row.peak_bytes), mega(row.total_bytes), std::to_string(row.count),
+                 mega(row.left_bytes), std::to_string(row.left_count), std::to_string(row.gpu),
+                 std::string(MemoryKindText(row.memory_kind)),
+                 row.path ? FoldedText(frames, paths->tree().Path(row.path)) : "[unknown call]"});
           });
 }
 

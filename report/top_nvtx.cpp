@@ -75,7 +75,7 @@ class KernelsInRanges {
   // A kernel counts once in each range around its launch.
   void Add(const GpuWork& work) {
     const Launch& launch = analysis_.correlation.launches[work.launch];
-    const StringId name = analysis_.model.events.kernels[work.index].name;
+    const StringId name = analysis_.model.events.kernels.Get<&Kernel::name>(work.index);
     std::set<Found*> counted;  // a range within one of the same name
     for (const uint32_t index : analysis_.nvtx.RangesOf(analysis_.nvtx.At(launch))) {
       const NvtxRange& range = analysis_.nvtx.all()[index];

@@ -51,6 +51,17 @@ void FillOverheads(TableSource& source, Table& table) {
   SetTimes(table, OverheadTimes(source.analysis));
 }
 
+void FillJit(TableSource& source, Table& table) {
+  std::vector<JitTimes> rows = JitOperationTimes(source.analysis);
+  const uint64_t whole = WholeOf(rows);
+  SetRows(table, std::move(rows), [whole](const JitTimes& row, Row& cells) {
+    AppendTimes(row.times, whole, cells);
+    cells.push_back(Mega(static_cast<double>(row.cache_bytes)));
+    cells.emplace_back(row.operation);
+    cells.emplace_back(row.entry);
+  });
+}
+
 void FillIdle(TableSource& source, Table& table) { SetTimes(table, IdleTimes(source.analysis)); }
 
 void FillWaits(TableSource& source, Table& table) {
@@ -108,7 +119,7 @@ void FillPaths(TableSource& source, Table& table) {
   const uint64_t whole = WholeOf(rows);
   SetRows(table, std::move(rows), [whole, paths, &frames](const LaunchPathTime& row, Row& cells) {
     AppendTimes(row.times, whole, cells);
-    cells.push_back(PathText(paths->tree(), frames, row.path));
+    cells.push_back(FoldedText(frames, paths->tree().Path(row.path)));
   });
 }
 

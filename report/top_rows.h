@@ -14,6 +14,7 @@ void FillGpuWork(TableSource& source, Table& table);
 void FillApis(TableSource& source, Table& table);
 void FillApisAndGpuWork(TableSource& source, Table& table);
 void FillOverheads(TableSource& source, Table& table);
+void FillJit(TableSource& source, Table& table);
 void FillFunctions(TableSource& source, Table& table);
 void FillPaths(TableSource& source, Table& table);
 void FillIdle(TableSource& source, Table& table);

@@ -28,16 +28,16 @@ struct Busy {
   std::vector<BusySpan> spans = {};
 };
 
-uint32_t ContextOf(const EventBatch& events, const GpuWork& work) {
+uint32_t ContextOf(const LoadedEvents& events, const GpuWork& work) {
   switch (work.kind) {
     case WorkKind::kKernel:
-      return events.kernels[work.index].context_id;
+      return events.kernels.Get<&Kernel::context_id>(work.index);
     case WorkKind::kMemcpy:
-      return events.memcpys[work.index].context_id;
+      return events.memcpys.Get<&Memcpy::context_id>(work.index);
     case WorkKind::kMemset:
-      return events.memsets[work.index].context_id;
+      return events.memsets.Get<&Memset::context_id>(work.index);
     case WorkKind::kGraph:
-      return events.graph_launches[work.index].context_id;
+      return events.graph_launches.Get<&GraphLaunch::context_id>(work.index);
     case WorkKind::kSynchronization:
       break;
   }
@@ -61,6 +61,7 @@ std::vector<Busy> BusyRows(const Analysis& analysis) {
     Add(work, rows[{gpu, std::nullopt}]);
     Add(work, rows[{gpu, stream}]);
   }
+  const std::vector<Pause> pauses = FindPauses(analysis.model);
   std::vector<Busy> all;
   uint64_t active_ns = 0;
   for (auto& [key, busy] : rows) {
@@ -69,6 +70,7 @@ std::vector<Busy> BusyRows(const Analysis& analysis) {
     for (const BusySpan& span : busy.spans) busy.busy_ns += span.end_ns - span.start_ns;
     if (!busy.stream) {
       active_ns = busy.spans.empty() ? 0 : busy.spans.back().end_ns - busy.spans.front().start_ns;
+      active_ns -= PausedBetween(busy.spans, pauses);
     }
     busy.active_ns = active_ns;
     busy.spans = {};

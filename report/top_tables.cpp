@@ -79,6 +79,11 @@ Columns ProbeColumns() {
                  Texts({"Probe"})});
 }
 
+// The driver's cache of code.
+Columns JitColumns() {
+  return Joined({Times("Count", {}), Numbers({"Cache (MB)"}), Texts({"Operation", "Code"})});
+}
+
 Columns FunctionColumns() {
   return Joined({Numbers({"Self (%)", "Self Time (ns)", "Total (%)", "Total Time (ns)", "Samples"}),
                  Texts({"Module", "Function"})});
@@ -116,6 +121,8 @@ std::vector<TableKind> CallKinds() {
        "launch, queue and run time of kernels", ExecutionColumns(), FillExecutions, true},
       {"cuda_overhead_sum", "CUDA Overhead Summary", "what the driver and CUPTI did for themselves",
        Times("Count", {"Overhead"}), FillOverheads, false, kTotal, "Count"},
+      {"jit_sum", "CUDA JIT Summary", "compiling code for the GPU while the program runs",
+       JitColumns(), FillJit, false, kTotal, "Count"},
       {"cpu_func_sum", "CPU Function Summary", "CPU samples by function, self and total",
        FunctionColumns(), FillFunctions, false, "Self Time (ns)", "Samples"},
       {"callpath_sum", "GPU Time by Launch Path", "work of the GPUs by the stack that launched it",
@@ -150,12 +157,14 @@ std::vector<TableKind> CallKinds() {
 // Sums over events, each by itself, or a row for each. Other tables need all neighbours of an
 // event: what else ran, what waited for it, what range it was in.
 bool IsOfSingleEvents(std::string_view table) {
-  constexpr std::array<std::string_view, 13> kTables = {
-      "cuda_gpu_kern_sum",     "cuda_gpu_kern_gb_sum",  "cuda_gpu_graph_sum",
-      "cuda_gpu_mem_time_sum", "cuda_gpu_mem_size_sum", "cuda_gpu_sum",
-      "cuda_api_sum",          "cuda_api_gpu_sum",      "cuda_overhead_sum",
-      "cpu_func_sum",          "callpath_sum",          "cuda_gpu_trace",
-      "cuda_api_trace"};
+  constexpr std::array<std::string_view, 14> kTables = {
+      "cuda_gpu_kern_sum",     "cuda_gpu_kern_gb_sum",
+      "cuda_gpu_graph_sum",    "cuda_gpu_mem_time_sum",
+      "cuda_gpu_mem_size_sum", "cuda_gpu_sum",
+      "cuda_api_sum",          "cuda_api_gpu_sum",
+      "cuda_overhead_sum",     "jit_sum",
+      "cpu_func_sum",          "callpath_sum",
+      "cuda_gpu_trace",        "cuda_api_trace"};
   return std::find(kTables.begin(), kTables.end(), table) != kTables.end();
 }
 

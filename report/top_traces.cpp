@@ -89,7 +89,7 @@ class GpuTrace {
   }
 
   void AddKind(const GpuWork& work, Row& cells) const {
-    const EventBatch& events = analysis_.model.events;
+    const LoadedEvents& events = analysis_.model.events;
     switch (work.kind) {
       case WorkKind::kKernel:
         return AddKernel(events.kernels[work.index], cells);

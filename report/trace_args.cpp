@@ -107,8 +107,19 @@ void WriteCallArgs(const Launch& launch, TraceWriter& writer) {
   if (fate == LaunchFate::kUnmatched) writer.ArgText("work", "[no GPU record]");
 }
 
+void WriteOverheadArgs(const Analysis& analysis, const DriverTime& overhead, TraceWriter& writer) {
+  writer.Arg("correlation", overhead.correlation_id());
+  if (overhead.jit == nullptr) return;
+  const JitOperation& jit = *overhead.jit;
+  writer.Arg("device", analysis.gpus.Of(jit.instance, jit.device_id).number);
+  if (jit.tid != 0) writer.Arg("thread", jit.tid);
+  writer.Arg("compilation", jit.jit_correlation_id);
+  writer.Arg("size of the cache", jit.cache_size_bytes);
+  writer.ArgText("cache", analysis.model.Text(jit.cache_path));
+}
+
 void WriteWorkArgs(const Analysis& analysis, const GpuWork& work, TraceWriter& writer) {
-  const EventBatch& events = analysis.model.events;
+  const LoadedEvents& events = analysis.model.events;
   switch (work.kind) {
     case WorkKind::kKernel:
       return WriteAllArgs(analysis, events.kernels[work.index], work, writer);

@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "report/analysis.h"
+#include "report/overheads.h"
 #include "report/trace_writer.h"
 
 namespace xpu {
@@ -12,6 +13,7 @@ namespace xpu {
 // Of the slice written last.
 void WriteCallArgs(const Launch& launch, TraceWriter& writer);
 void WriteRangeArgs(const Analysis& analysis, const NvtxRange& range, TraceWriter& writer);
+void WriteOverheadArgs(const Analysis& analysis, const DriverTime& overhead, TraceWriter& writer);
 void WriteWorkArgs(const Analysis& analysis, const GpuWork& work, TraceWriter& writer);
 
 }  // namespace xpu

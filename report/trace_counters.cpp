@@ -73,7 +73,7 @@ void Counters::WriteBusy() {
 
 void Counters::WriteCopies() {
   const std::vector<GpuWork>& all = analysis_.correlation.work;
-  const auto copy_of = [&](uint32_t index) -> const Memcpy& {
+  const auto copy_of = [&](uint32_t index) {
     return analysis_.model.events.memcpys[all[index].index];
   };
   std::vector<Part> parts;

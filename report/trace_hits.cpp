@@ -1,12 +1,12 @@
 #include "report/trace_hits.h"
 
-#include "report/text.h"
-
 namespace xpu {
 
-TraceHits::TraceHits(Analysis& analysis, CallPaths& paths, TraceTracks& tracks, TraceWriter& writer)
+TraceHits::TraceHits(const Analysis& analysis, CallPaths& paths, const TraceNames& names,
+                     TraceTracks& tracks, TraceWriter& writer)
     : analysis_(analysis),
       paths_(paths),
+      names_(names),
       tracks_(tracks),
       writer_(writer),
       probes_(analysis.model) {
@@ -15,26 +15,14 @@ TraceHits::TraceHits(Analysis& analysis, CallPaths& paths, TraceTracks& tracks, 
   }
 }
 
-// Outermost first, without the name of the thread, whose track it is on.
-std::string TraceHits::StackOf(const ProbeHit& hit) {
-  std::string text;
-  bool is_thread = true;
-  for (const FrameId frame : paths_.tree().Path(paths_.OfHit(hit))) {
-    if (!text.empty()) text += ';';
-    if (!is_thread) text += ToFoldedFrame(analysis_.frames[frame].Label());
-    is_thread = false;
-  }
-  return text;
-}
-
 void TraceHits::Write(const ProbeHit& hit) {
   const Probe& probe = *probes_.Of(hit);
-  const auto [name, is_new] = names_.try_emplace(&probe);
+  const auto [name, is_new] = titles_.try_emplace(&probe);
   if (is_new) name->second = TraceName(probes_.NameOf(probe), "probe");
   writer_.Instant(tracks_.ThreadOf(OwnerOf(analysis_, hit)), name->second, hit.time_ns);
   writer_.ArgText("probe", probes_.TitleOf(probe));
   if (IsReturn(probe)) writer_.Arg("result", hit.return_value);
-  if (hit.stack) writer_.ArgText("stack", StackOf(hit));
+  if (hit.stack) writer_.ArgText("stack", names_.StackOf(paths_.OfHit(hit)));
 }
 
 }  // namespace xpu

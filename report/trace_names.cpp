@@ -15,20 +15,16 @@ std::string Quoted(std::string_view text) {
   return json;
 }
 
-std::string QuotedPath(const FrameTable& frames, std::span<const FrameId> path) {
-  std::string text;
-  for (const FrameId frame : path) {
-    if (!text.empty()) text += " > ";
-    text += frames[frame].Label();
-  }
-  return Quoted(text);
-}
-
 // The place of an id that counts from 1.
 template <typename Value, typename Id>
 Value& At(std::vector<Value>& values, Id id) {
   if (values.size() < id.value) values.resize(id.value);
   return values[id.value - 1];
+}
+
+std::string_view CategoryOf(FrameOrigin origin) {
+  if (origin == FrameOrigin::kKernel) return "cpu_kernel";
+  return origin == FrameOrigin::kPython ? "cpu_python" : "cpu";
 }
 
 }  // namespace
@@ -44,7 +40,8 @@ const TraceName& TraceNames::OfWork(const GpuWork& work) {
   if (work.kind != WorkKind::kKernel) {
     return other_ = TraceName(gpu_names_.Title(work), WorkKindName(work.kind));
   }
-  const auto [at, is_new] = kernels_.try_emplace(analysis_.model.events.kernels[work.index].name);
+  const auto [at, is_new] =
+      kernels_.try_emplace(analysis_.model.events.kernels.Get<&Kernel::name>(work.index));
   if (is_new) at->second = TraceName(gpu_names_.Title(work), WorkKindName(work.kind));
   return at->second;
 }
@@ -53,13 +50,13 @@ const TraceName& TraceNames::OfFrame(FrameId frame) {
   TraceName& name = At(frames_, frame);
   if (name.members().empty()) {
     const NamedFrame& named = analysis_.frames[frame];
-    name = TraceName(named.Label(), named.origin == FrameOrigin::kKernel ? "cpu_kernel" : "cpu");
+    name = TraceName(named.Label(), CategoryOf(named.origin));
   }
   return name;
 }
 
 std::string_view TraceNames::CallerOf(const Launch& launch) {
-  if (!launch.stack) return {};
+  if (!launch.stack && !launch.python_stack) return {};
   const CallTree::Node& call = paths_.tree()[paths_.OfLaunch(launch)];
   const CallTree::Node& caller = paths_.tree()[call.parent];
   if (!caller.parent) return {};  // just the name of the thread
@@ -70,12 +67,17 @@ std::string_view TraceNames::CallerOf(const Launch& launch) {
 
 std::string_view TraceNames::CapturedAt(const GpuWork& work) {
   if (work.origin != NodeOrigin::kKnown) {
-    return unknown_creation_ = QuotedPath(analysis_.frames, paths_.CapturedAt(work));
+    return unknown_creation_ = Quoted(FoldedText(analysis_.frames, paths_.CapturedAt(work)));
   }
   std::string& path =
       At(creations_, paths_.OfLaunch(analysis_.correlation.launches[work.creation]));
-  if (path.empty()) path = QuotedPath(analysis_.frames, paths_.CapturedAt(work));
+  if (path.empty()) path = Quoted(FoldedText(analysis_.frames, paths_.CapturedAt(work)));
   return path;
+}
+
+std::string TraceNames::StackOf(PathId path) const {
+  const std::vector<FrameId> frames = paths_.tree().Path(path);
+  return FoldedText(analysis_.frames, std::span(frames).subspan(frames.empty() ? 0 : 1));
 }
 
 std::string TraceNames::KernelOf(const Launch& launch) {

@@ -25,6 +25,9 @@ class TraceNames {
   const TraceName& OfWork(const GpuWork& work);
   const TraceName& OfFrame(FrameId frame);
 
+  // Outermost first, without the name of the thread, whose track it is on.
+  std::string StackOf(PathId path) const;
+
   // Quoted: the function that made the call; empty when the call has no stack.
   std::string_view CallerOf(const Launch& launch);
   // Quoted: where the graph's node that did the work was made, outermost first.

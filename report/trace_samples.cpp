@@ -12,7 +12,18 @@ void TraceSamples::Close(Thread& thread, size_t depth, uint64_t time_ns) {
   }
 }
 
+void TraceSamples::WriteMoment(const CpuSample& sample) {
+  const std::string_view event = weights_.NameOf(sample);
+  const auto [name, is_new] = events_.try_emplace(event);
+  if (is_new) name->second = TraceName(event, "event");
+  writer_.Instant(tracks_.Moments(OwnerOf(analysis_, sample), event), name->second, sample.time_ns);
+  writer_.Arg("weight", weights_.Of(sample));
+  const std::string stack = names_.StackOf(paths_.OfSample(sample));
+  if (!stack.empty()) writer_.ArgText("stack", stack);
+}
+
 void TraceSamples::Write(const CpuSample& sample) {
+  if (!weights_.IsOfTime(sample)) return WriteMoment(sample);
   const Owner owner = OwnerOf(analysis_, sample);
   Thread& thread = threads_[{owner.process, owner.tid}];
   if (thread.track.tid == 0) thread.track = tracks_.Samples(owner);
@@ -37,7 +48,7 @@ void TraceSamples::Write(const CpuSample& sample) {
     ++open_slices_;
   }
   thread.last_ns = sample.time_ns;
-  thread.weight_ns = weights_.SpanNs(sample);
+  thread.weight_ns = weights_.Of(sample);
 }
 
 void TraceSamples::Finish() {

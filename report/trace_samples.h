@@ -1,10 +1,12 @@
-// CPU samples as slices. Viewers do not import stack samples from JSON: a sample becomes nested
+// CPU samples. Viewers do not import stack samples from JSON: a sample of a clock becomes nested
 // slices that last until the next sample of its thread, and frames that it shares with the sample
-// before go on.
+// before go on. A sample of an event that is no time is a moment, and lasts nothing.
 #pragma once
 
 #include <cstdint>
 #include <map>
+#include <string_view>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -48,6 +50,7 @@ class TraceSamples {
     uint64_t weight_ns = 0;       // what it stands for
   };
   void Close(Thread& thread, size_t depth, uint64_t time_ns);
+  void WriteMoment(const CpuSample& sample);
 
   const Analysis& analysis_;
   CallPaths& paths_;
@@ -56,6 +59,7 @@ class TraceSamples {
   TraceWriter& writer_;
   std::map<std::pair<ProcessId, uint32_t>, Thread> threads_;
   const SampleWeights weights_;
+  std::unordered_map<std::string_view, TraceName> events_;  // by their names
   std::vector<PathId> path_;
   uint64_t open_slices_ = 0;
 };

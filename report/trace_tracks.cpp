@@ -125,6 +125,16 @@ TraceTrack TraceTracks::Samples(const Owner& owner) {
   return at->second;
 }
 
+TraceTrack TraceTracks::Moments(const Owner& owner, std::string_view event) {
+  const auto [at, is_new] = moments_.try_emplace({{owner.process, owner.tid}, std::string(event)});
+  if (is_new) {
+    at->second = {Pid(owner.process), next_id_++};
+    writer_.NameThread(at->second, Format("{} (tid {}): {}", ThreadTitle(owner), owner.tid, event),
+                       uint64_t{owner.tid} * kRowsOfThread + kSamplesRow);
+  }
+  return at->second;
+}
+
 TraceTrack TraceTracks::Overheads(ProcessId process, uint64_t start_ns, uint64_t end_ns) {
   Lanes& lanes = overheads_[process];
   if (lanes.tracks.empty()) {
@@ -133,6 +143,16 @@ TraceTrack TraceTracks::Overheads(ProcessId process, uint64_t start_ns, uint64_t
     lanes.sort_index = kOverheadsSort;
   }
   return InLane(lanes, start_ns, end_ns);
+}
+
+TraceTrack TraceTracks::Recording() {
+  if (recording_.tid == 0) {
+    recording_ = {next_id_, next_id_ + 1};
+    next_id_ += 2;
+    writer_.NameProcess(recording_.pid, "xpu", 0);
+    writer_.NameThread(recording_, "recording", 0);
+  }
+  return recording_;
 }
 
 uint32_t TraceTracks::Gpu(uint32_t number) {

@@ -27,12 +27,16 @@ class TraceTracks {
   // The calls of a thread. They nest, where the capture is not damaged.
   TraceTrack Calls(const Owner& owner, uint64_t start_ns, uint64_t end_ns);
   TraceTrack Samples(const Owner& owner);
+  // Of the samples of an event that is no time.
+  TraceTrack Moments(const Owner& owner, std::string_view event);
   // Itself, for what has no duration.
   TraceTrack ThreadOf(const Owner& owner) { return FindThread(owner).track; }
   // Ranges that a thread pushed, or (owner.tid 0) that a process started.
   TraceTrack Ranges(const Owner& owner, uint64_t start_ns, uint64_t end_ns);
   // What the driver and CUPTI do for themselves in a process.
   TraceTrack Overheads(ProcessId process, uint64_t start_ns, uint64_t end_ns);
+  // What is of no process: that the recording was paused.
+  TraceTrack Recording();
   // Work on a stream of a GPU, or a wait for some.
   TraceTrack Work(const GpuWork& work);
   // What shows a GPU as the report numbers it, for its counters.
@@ -78,7 +82,9 @@ class TraceTracks {
   std::map<ThreadKey, Nest> threads_;
   std::map<ThreadKey, Nest> ranges_;
   std::map<ThreadKey, TraceTrack> samples_;
+  std::map<std::pair<ThreadKey, std::string>, TraceTrack> moments_;  // by event
   std::map<ProcessId, Lanes> overheads_;
+  TraceTrack recording_;                            // tid 0: not named yet
   std::unordered_map<uint32_t, uint32_t> gpus_;     // by number
   std::map<uint32_t, std::set<InstanceId>> users_;  // of each GPU
   std::map<StreamKey, Lanes> streams_;

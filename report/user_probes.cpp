@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "format/base/text.h"
+#include "format/probe_names.h"
 #include "report/call_tree.h"
 
 namespace xpu {
@@ -55,22 +56,6 @@ void AddCall(uint64_t ns, ProbeTimes& row) {
 }
 
 }  // namespace
-
-std::string_view ProbeKindName(ProbeKind kind) {
-  switch (kind) {
-    case ProbeKind::kUprobe:
-      return "uprobe";
-    case ProbeKind::kUretprobe:
-      return "uretprobe";
-    case ProbeKind::kKprobe:
-      return "kprobe";
-    case ProbeKind::kKretprobe:
-      return "kretprobe";
-    case ProbeKind::kTracepoint:
-      return "tracepoint";
-  }
-  return "probe";
-}
 
 bool IsReturn(const Probe& probe) {
   return probe.kind == ProbeKind::kUretprobe || probe.kind == ProbeKind::kKretprobe;

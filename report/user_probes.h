@@ -30,7 +30,6 @@ class UserProbes {
   std::unordered_map<uint32_t, const Probe*> probes_;
 };
 
-std::string_view ProbeKindName(ProbeKind kind);
 bool IsReturn(const Probe& probe);
 
 struct ProbeTimes {
