@@ -104,7 +104,8 @@ void WriteLaunches(CaptureWriter& writer, uint32_t count, Kinds kinds) {
                          .tid = 123456,
                          .cpu = 7,
                          .stack = {},
-                         .stack_flags = 1};
+                         .stack_flags = 1,
+                         .python_stack = {}};
       launch.stack = writer.InternStack(site.stack);
       XPU_CHECK(writer.Write(launch).ok());
     }
@@ -179,7 +180,8 @@ void WriteSamples(CaptureWriter& writer, uint32_t count,
                      .tid = 123456 + static_cast<uint32_t>(random() % 16),
                      .cpu = static_cast<uint32_t>(random() % 16),
                      .stack = {},
-                     .stack_flags = 1};
+                     .stack_flags = 1,
+                     .python_stack = {}};
     sample.stack = writer.InternStack(stack);
     XPU_CHECK(writer.Write(sample).ok());
   }

@@ -106,7 +106,7 @@ struct Bench {
 };
 
 __attribute__((noinline)) void Measure(Bench* bench) {
-  const wire::LaunchCall call{1, 2, 3, 4, 5};
+  const wire::LaunchCall call{1, 2, 3, 4, 5, 0, 0};
   for (int pass = 0; pass < 2; ++pass) {  // the first one fills the caches
     const uint64_t begin = ThreadNs();
     for (int i = 0; i < kRounds; ++i) {

@@ -170,7 +170,8 @@ void Maker::WriteLaunch(uint64_t step) {
                   .time_ns = now_ns_ + 200,
                   .pid = kPid,
                   .tid = kPid,
-                  .stack = writer_.InternStack(launch_stacks_[site])});
+                  .stack = writer_.InternStack(launch_stacks_[site]),
+                  .python_stack = {}});
   const auto [start_ns, end_ns] = Run(step % 2, 3'000 + random_() % 9'000);
   Kernel kernel;
   kernel.instance = kInstance;
@@ -216,7 +217,8 @@ void Maker::WriteSample() {
                 .source = 1,
                 .pid = kPid,
                 .tid = kPid + static_cast<uint32_t>(random_() % kThreads),
-                .stack = writer_.InternStack(sample_stacks_[random_() % sample_stacks_.size()])});
+                .stack = writer_.InternStack(sample_stacks_[random_() % sample_stacks_.size()]),
+                .python_stack = {}});
 }
 
 Status Run(const char* path, uint64_t events) {

@@ -1,5 +1,5 @@
-"""MB/s of output of --chrome-trace, plain and compressed, and the memory of the report, on a capture
-of a million events.
+"""MB/s of output of --chrome-trace, plain and compressed, seconds of --folded, and the memory of
+each, on a capture of a million events.
 
     XPU_BUILD_DIR=build/release python3 tests/bench/trace_bench.py [EVENTS]
 
@@ -32,6 +32,10 @@ def main():
         subprocess.run([build / "tests/bench/make_capture", capture, str(events)], check=True)
         before, _ = measure([report, "--chrome-trace", "--max-events", "1", capture])
         print(f"reading and matching {events} events: {before:.2f} s", flush=True)
+        seconds, memory = min(measure([report, "--folded", "-o", pathlib.Path(folder) / "folded",
+                                       capture]) for _ in range(3))
+        print(f"--folded: {seconds:.2f} s; {memory / events:.0f} bytes of memory an event",
+              flush=True)
         for name in ("trace.json", "trace.json.gz"):
             output = pathlib.Path(folder) / name
             seconds, memory = min(measure([report, "--chrome-trace", "-o", output, capture])

@@ -46,6 +46,7 @@ enum class ActivityKind : uint32_t {
   kSync = 38,
   kMemoryOperation = 49,  // MEMORY2
   kGraphTrace = 51,
+  kJit = 52,
 };
 
 // One thing that becomes an activity record. Which fields count depends on `kind`.
@@ -79,7 +80,8 @@ struct Activity {
   uint32_t destination_device = 0;
   uint64_t address = 0;            // of allocated memory; `type`: 1 allocated, 2 freed
   uint32_t event_id = UINT32_MAX;  // synchronisation
-  // synchronisation, overhead, stream: its type or flag
+  uint64_t jit_id = 0;  // just-in-time compilation; `name`: path in the cache, `bytes`: its size
+  // synchronisation, overhead, stream, just-in-time compilation: its type, flag or operation
   uint32_t type = 0;
   int32_t priority = 0;
 };
@@ -110,6 +112,9 @@ inline constexpr uint32_t kOverheadInstrumentation = 2 << 16;
 inline constexpr uint32_t kOverheadResource = 3 << 16;
 inline constexpr uint32_t kOverheadLazyLoading = 5 << 16;
 inline constexpr uint32_t kOverheadBufferRequest = 7 << 16;
+// Values of CUpti_ActivityJitOperationType.
+inline constexpr uint32_t kJitCacheStore = 2;
+inline constexpr uint32_t kJitCompile = 3;
 
 // One callback of the resource domain; handles are nullptr where the id does not have them.
 struct Resource {

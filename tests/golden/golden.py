@@ -41,9 +41,22 @@ VIEWS = {
     "chrome_trace.json": ["--chrome-trace"],
 }
 
+# Of the capture of scene_python.h.
+PYTHON_VIEWS = {
+    "python_folded_merge_us.txt": ["--folded"],
+    "python_folded_lines_samples.txt": ["--folded", "--mode", "cpu", "--unit", "samples",
+                                        "--lines"],
+    "python_folded_only_us.txt": ["--folded", "--python", "only"],
+    "python_folded_native_us.txt": ["--folded", "--python=native"],
+    "python_functions.csv": ["--top", "--format", "csv", "--table", "cpu_func_sum"],
+    "python_paths.txt": ["--top", "--table", "callpath_sum"],
+    "python_script.txt": ["--script"],
+    "python_summary.txt": [],
+}
 
-def report(binary, folder, arguments):
-    result = subprocess.run([binary, *arguments, f"{folder}/scene.xpu"], capture_output=True,
+
+def report(binary, folder, arguments, capture="scene.xpu"):
+    result = subprocess.run([binary, *arguments, f"{folder}/{capture}"], capture_output=True,
                             text=True)
     assert result.returncode == 0, result.stderr
     return result.stdout.replace(folder, "DIR"), result.stderr.replace(folder, "DIR")
@@ -198,11 +211,12 @@ def main():
     outputs = {}
     with tempfile.TemporaryDirectory() as folder:
         subprocess.run([scene_maker, folder], check=True)
-        for name, arguments in VIEWS.items():
-            out, err = report(binary, folder, arguments)
+        for name, arguments in {**VIEWS, **PYTHON_VIEWS}.items():
+            capture = "python.xpu" if name in PYTHON_VIEWS else "scene.xpu"
+            out, err = report(binary, folder, arguments, capture)
             outputs[name] = out
             texts = [(here / name, out)]
-            if name == "folded_merge_us.txt":  # what is said beside the views is much the same
+            if name.endswith("folded_merge_us.txt"):  # beside the others much the same
                 texts.append((here / f"{name}.stderr", err))
             for path, text in texts:
                 if os.environ.get("XPU_UPDATE_GOLDEN"):
@@ -214,12 +228,12 @@ def main():
         problems += strict_problems(binary, folder)
     problems += trace_problems(json.loads(outputs["chrome_trace.json"])["traceEvents"])
     for name, out in outputs.items():
-        if name.startswith("folded"):
+        if "folded" in name:
             problems += folded_problems(out)
     problems += total_problems(outputs["dump.txt"], outputs["folded_gpu_ns.txt"])
     problems += script_problems(outputs["script.txt"], outputs["dump.txt"],
                                 outputs["folded_gpu_ns.txt"])
-    print("\n".join(problems) or f"{len(VIEWS)} views are as expected")
+    print("\n".join(problems) or f"{len(outputs)} views are as expected")
     return 1 if problems else 0
 
 

@@ -1,7 +1,8 @@
-// Writes the capture of scene.h and the program files it names into a folder.
+// Writes the captures of scene.h and scene_python.h and the program files they name into a folder.
 #include <cstdio>
 
 #include "tests/golden/scene.h"
+#include "tests/golden/scene_python.h"
 
 namespace xpu::test {
 
@@ -152,7 +153,8 @@ void Scene::AddLosses() {
 
 int main(int argc, char** argv) {
   if (argc != 2) return 2;
-  const xpu::Status status = xpu::test::Scene(argv[1]).Write();
+  xpu::Status status = xpu::test::Scene(argv[1]).Write();
+  if (status.ok()) status = xpu::test::PythonScene(argv[1]).Write();
   if (status.ok()) return 0;
   std::fprintf(stderr, "%s\n", status.error().ToString().c_str());
   return 1;

@@ -5,6 +5,7 @@ functions (`nm -S`), since the program itself is not here."""
 
 import json
 import pathlib
+import re
 import sys
 
 FOLDER = pathlib.Path(__file__).resolve().parent.parent
@@ -17,6 +18,7 @@ from gpu_operations_graphs import check_nodes, hidden_kernels  # noqa: E402
 from xpu_testing import expect  # noqa: E402
 
 CAPTURES = FOLDER / "captures"
+PYTHON_FRAME = re.compile(r"(.+\.py):(.+):(\d+)$")
 
 
 class StoredSymbols(xpu_testing.Symbols):
@@ -188,6 +190,36 @@ def test_pytorch_mlp():
     expect("kernels without a stack of their id", capture.unmatched(), [])
 
 
+def python_frames(stack):
+    """(file, function, line) of the frames of Python."""
+    frames = [PYTHON_FRAME.match(frame) for frame in stack.split(";")]
+    return [(f[1].split("/")[-1], f[2].split(".")[-1], f[3]) for f in frames if f]
+
+
+def test_pytorch_python():
+    """Every kernel under the lines of Python that traceback.extract_stack told for its launch."""
+    account, capture = load("pytorch_python")
+    launches = {int(s["correlation_id"]): (int(s["tid"]), int(s["time_ns"]))
+                for s in capture.of("launch_stack")}
+    stacks = {}
+    for line in report("--script", "--lines", capture.path).splitlines():
+        columns = line.split("\t")[0].split(" ", 5)
+        correlation = re.search(r"event=kernel .*correlation=(\d+)", line)
+        if correlation:
+            stacks[int(correlation[1])] = python_frames(columns[5])
+    judged = 0
+    for tid, begin_ns, end_ns, place in account["calls"]:
+        wanted = python_frames(";".join(account["stacks"][place]))
+        for correlation, (thread, time_ns) in launches.items():
+            if thread == tid and begin_ns <= time_ns <= end_ns and correlation in stacks:
+                found = stacks[correlation][:len(wanted)]
+                # The innermost one went on to the next line.
+                expect("callers", found[:-1], wanted[:-1])
+                expect("function", found[-1][:2], wanted[-1][:2])
+                judged += 1
+    expect("kernels of known calls", judged, 180)
+
+
 def test_pytorch_graph():
     """Twenty replays of a captured step: torch.profiler counted as many kernels."""
     account, capture = load("pytorch_mlp_graph")
@@ -232,7 +264,7 @@ def test_language_model():
     expect("ranges", ranges_by_style(capture.path)["PushPop"],
            {":" + name: count for name, count in account["nvtx"].items()})
     rows = [r for r in table(capture.path, "gpu_mem_alloc_sum")
-            if r["Path"].endswith(" > cudaMalloc")]
+            if r["Path"].endswith(";cudaMalloc")]
     expect("allocations", sum(r["Count"] for r in rows), account["allocations"]["count"])
     megabytes = sum(r["Total (MB)"] for r in rows)
     expect(f"{megabytes} MB allocated, to the digits of its rows",

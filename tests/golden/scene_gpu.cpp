@@ -211,7 +211,7 @@ void Scene::AddCopies() {
   }
 }
 
-// Two that overlap, and one without a time.
+// Two that overlap, one without a time, and code compiled just in time.
 void Scene::AddOverheads() {
   const auto add = [&](uint32_t kind, uint64_t start, uint64_t end, uint32_t correlation_id) {
     Overhead& overhead = builder_.events.overheads.emplace_back();
@@ -226,6 +226,18 @@ void Scene::AddOverheads() {
   add(5 << 16, at + 100'500, at + 104'500, 1);  // lazy function loading
   add(7 << 16, at + 101'000, at + 102'000, 0);  // activity buffer request
   add(6 << 16, 0, 0, 2);
+  JitOperation& jit = builder_.events.jit_operations.emplace_back();
+  jit.instance = {kAppInstance};
+  jit.record_size_bytes = 72;
+  jit.start_ns = at + 110'000;
+  jit.end_ns = at + 190'000;
+  jit.entry_kind = 1;
+  jit.operation = 3;
+  jit.correlation_id = 2;
+  jit.jit_correlation_id = 1;
+  jit.cache_size_bytes = 4096;
+  jit.cache_path = builder_.Text("ComputeCache/0/1");
+  jit.tid = 10;
 }
 
 // The same correlation ids as in the other process, one clock pair, another offset. It sees the

@@ -31,8 +31,8 @@ void AppendStack(std::string& out, const xpu::CaptureReader& reader, xpu::StackI
   out += '[';
   for (const xpu::Frame& frame : reader.Stack(id)) {
     if (out.back() != '[') out += ',';
-    AppendFormat(out, "\"{}{:x}\"", frame.kind == xpu::FrameKind::kKernel ? 'k' : 'u',
-                 frame.address);
+    constexpr std::string_view kKinds = "ukp";  // the program's, the kernel's, Python's
+    AppendFormat(out, "\"{}{:x}\"", kKinds.at(static_cast<size_t>(frame.kind)), frame.address);
   }
   out += ']';
 }

@@ -9,7 +9,7 @@ import sys
 
 import xpu_testing
 from gpu_capture import GpuCapture, report
-from gpu_truth_test import check_sites, program, recorded
+from gpu_truth_test import check_sites, program, recorded, table_rows
 from xpu_testing import Workspace, expect, expect_in
 
 TRANSFORMER = ("transformer", "--requests", 4, "--layers", 2)
@@ -220,6 +220,25 @@ def test_dropped_records():
         expect("other losses than the dropped records", losses, {})
         expect("kernels that miss are lost",
                account["launches"] - len(capture.of("kernel")) <= lost <= dropped, True)
+
+
+def test_code_compiled_just_in_time():
+    compile_ns = 30_000_000
+    with Workspace() as work:
+        account, capture = recorded(work, *TRANSFORMER, env={"XPU_FAKE_JIT_NS": str(compile_ns)})
+        check_whole(work, account, capture)
+        operations = capture.of("jit_operation")
+        compiled = [o for o in operations if o["operation"] == "3"]
+        expect("modules", len(compiled) > 0, True)
+        expect("stored", len(operations), 2 * len(compiled))
+        expect("fields of both", {(o["entry_kind"], o["cache_size_bytes"]) for o in operations},
+               {("1", "4096")})
+        expect("in the cache", {o["cache_path"].split("/")[0] for o in operations},
+               {"ComputeCache"})
+        rows = table_rows(work.path / "capture.xpu", "jit_sum")
+        expect("times", {row["Operation"]: row["Total Time (ns)"] for row in rows},
+               {"compile": compile_ns * len(compiled), "cache store": 3_000_000 * len(compiled)})
+        expect_in("summary", "The driver compiled code for the GPU for", summary(work))
 
 
 def test_records_of_unknown_kinds():

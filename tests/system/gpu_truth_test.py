@@ -4,7 +4,6 @@ tests/workloads/build_gpu.sh), on a real GPU."""
 
 import json
 import os
-import re
 import subprocess
 import sys
 from collections import Counter
@@ -209,8 +208,7 @@ def model_paths(capture):
     CUDA; copies are left out."""
     paths = Counter()
     for row in table_rows(capture.path, "callpath_sum"):
-        # The other " > " are those of a parameter: std::vector<...> > const&.
-        *frames, leaf = re.split(" > (?!const)", row["Path"])
+        *frames, leaf = row["Path"].split(";")
         if not leaf.startswith(("[GPU_Kernel]", "[GPU_Graph]")):
             continue
         names = []

@@ -138,7 +138,9 @@ def test_what_the_machine_lacks():
 
 def test_words_that_make_no_sense():
     for words, why in ((["-e", "foo"], "no event of the name 'foo' is known"),
-                       (["-e", "cycles:x"], "modifiers are u"),
+                       (["-e", "cycles:x"], "'x' is no modifier\nhint: cycles:u counts user code"),
+                       (["-e", "page-fault"], "hint: is it page-faults?"),
+                       (["-e", "cs", "-e", "context-switches"], "given twice (as cs too)"),
                        (["-e", "cycles/period=0/"], "between the slashes belongs period=N"),
                        (["-e", "page-faults", "--gpu-only"], "excludes --event"),
                        (["-c", "5", "-F", "99"], "excludes"),

@@ -37,7 +37,7 @@ def test_allocations_and_frees():
         expect("count", sum(r["Count"] for r in rows), len(allocated))
         expect("peak", round(sum(r["Peak (MB)"] for r in rows), 3), round(peak / 1e6, 3))
         expect("not freed", sum(r["Not Freed"] for r in rows), 0)
-        expect("calls", {r["Path"].split(" > ")[-1] for r in rows},
+        expect("calls", {r["Path"].split(";")[-1] for r in rows},
                {"cudaMalloc", "cudaMallocHost"})
 
 

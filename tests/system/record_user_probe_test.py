@@ -180,8 +180,16 @@ def test_what_cannot_be_found():
                        (["--uprobe", "malloc"], "takes LIBRARY:FUNCTION"),
                        (["--uretprobe", "libc:malloc+4"], "takes LIBRARY:FUNCTION"),
                        (["--tracepoint", "sched"], "takes CATEGORY:NAME"),
-                       (["--tracepoint", "sched:nothing"], "this kernel has none of this name")):
+                       (["--tracepoint", "sched:nothing"], "this kernel has none of this name"),
+                       (["--tracepoint", "sched:sched_swich"],
+                        "hint: is it sched_switch of the category sched?"),
+                       (["--tracepoint", "shed:sched_switch"], "hint: is it of the category sched?"),
+                       (["--uprobe", "libc:free", "--uprobe", "libc:free"],
+                        "--uprobe libc:free: given twice"),
+                       (["--uprobe", "./shim:main"], "uprobe ./shim:main: "),
+                       (["--uprobe", "./shim:main"], "not an ELF file\nhint: it is a script")):
         with Workspace() as work:
+            (work.path / "shim").write_text("#!/bin/sh\n" + "# A shim.\n" * 9 + "exec true\n")
             marker = work.path / "ran"
             result = work.record("--cpu-only", *probe, "--", "touch", str(marker))
             expect(f"{probe}: exit status", result.returncode, 125)

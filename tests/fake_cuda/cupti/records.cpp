@@ -181,6 +181,19 @@ Record MakeMemoryOperation(const Activity& activity) {
   return Make(layout, layout.kind);
 }
 
+Record MakeJit(const Activity& activity, uint32_t thread_id) {
+  auto layout = Begin<CUpti_ActivityJit2>(CUPTI_ACTIVITY_KIND_JIT);
+  layout.jitEntryType = CUPTI_ACTIVITY_JIT_ENTRY_PTX_TO_CUBIN;
+  layout.jitOperationType = static_cast<CUpti_ActivityJitOperationType>(activity.type);
+  layout.deviceId = activity.device_id;
+  layout.correlationId = activity.correlation_id;
+  layout.jitOperationCorrelationId = activity.jit_id;
+  layout.cacheSize = activity.bytes;
+  layout.processId = static_cast<uint32_t>(getpid());
+  layout.threadId = thread_id;
+  return Make(layout, layout.kind);
+}
+
 Record MakeStream(const Activity& activity) {
   auto layout = Begin<CUpti_ActivityStream>(CUPTI_ACTIVITY_KIND_STREAM);
   layout.contextId = activity.context_id;
@@ -255,6 +268,8 @@ Record MakeLayout(const Activity& activity, uint32_t thread_id) {
       return MakeOverhead(activity, thread_id);
     case ActivityKind::kMemoryOperation:
       return MakeMemoryOperation(activity);
+    case ActivityKind::kJit:
+      return MakeJit(activity, thread_id);
     case ActivityKind::kStream:
       return MakeStream(activity);
     case ActivityKind::kContext:
@@ -264,6 +279,13 @@ Record MakeLayout(const Activity& activity, uint32_t thread_id) {
     default:
       return {};
   }
+}
+
+// Of the pointer to text in a record of a kind that has one.
+size_t TextOffset(uint32_t kind) {
+  if (IsKernel(kind)) return offsetof(CUpti_ActivityKernel10, name);
+  return kind == CUPTI_ACTIVITY_KIND_JIT ? offsetof(CUpti_ActivityJit2, cachePath)
+                                         : offsetof(CUpti_ActivityDevice5, name);
 }
 
 // CUDA 13.0 does not take the device buffers of graph nodes back: when they are used up, records
@@ -295,6 +317,8 @@ uint32_t DefaultSize(uint32_t kind) {
       return sizeof(CUpti_ActivityOverhead3);
     case CUPTI_ACTIVITY_KIND_MEMORY2:
       return sizeof(CUpti_ActivityMemory4);
+    case CUPTI_ACTIVITY_KIND_JIT:
+      return sizeof(CUpti_ActivityJit2);
     case CUPTI_ACTIVITY_KIND_STREAM:
       return sizeof(CUpti_ActivityStream);
     case CUPTI_ACTIVITY_KIND_SYNCHRONIZATION:
@@ -333,6 +357,7 @@ uint32_t TimeOffset(uint32_t kind) {
     case CUPTI_ACTIVITY_KIND_MEMCPY:
     case CUPTI_ACTIVITY_KIND_MEMCPY2:
     case CUPTI_ACTIVITY_KIND_MEMSET:
+    case CUPTI_ACTIVITY_KIND_JIT:
       return 16;
     case CUPTI_ACTIVITY_KIND_OVERHEAD:
       return 24;
@@ -400,9 +425,7 @@ void Finish(const Record& record, uint64_t start, uint64_t end, const char* name
     if (IsKernel(record.kind)) std::memcpy(bytes + offset + 16, &end, sizeof(end));  // completed
   }
   if (record.name == nullptr) return;
-  const size_t offset = IsKernel(record.kind) ? offsetof(CUpti_ActivityKernel10, name)
-                                              : offsetof(CUpti_ActivityDevice5, name);
-  std::memcpy(bytes + offset, &name, sizeof(name));
+  std::memcpy(bytes + TextOffset(record.kind), &name, sizeof(name));
 }
 
 }  // namespace xpu::fake_cupti

@@ -280,6 +280,16 @@ CUresult cuCtxGetApiVersion(CUcontext /*context*/, unsigned int* version) {
   return scope.Return(CheckContext());
 }
 
+CUresult cuProfilerStart() {
+  DriverScope scope(308, "cuProfilerStart");
+  return scope.Return(CUDA_SUCCESS);
+}
+
+CUresult cuProfilerStop() {
+  DriverScope scope(309, "cuProfilerStop");
+  return scope.Return(CUDA_SUCCESS);
+}
+
 CUresult cuCtxSynchronize() {
   DriverScope scope(17, "cuCtxSynchronize");
   return scope.Return(Synchronize(CurrentContext(), scope.correlation_id()));

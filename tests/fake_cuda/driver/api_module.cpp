@@ -1,11 +1,15 @@
 // Modules and libraries. Every name is a kernel of every library; a module has the names that its
 // image contains.
 #include <algorithm>
+#include <chrono>
 #include <cstdlib>
+#include <string>
+#include <thread>
 #include <utility>
 
 #include <cxxabi.h>
 
+#include "../settings.h"
 #include "calls.h"
 #include "kernel.h"
 
@@ -50,6 +54,30 @@ void AnnounceModule(uint32_t callback_id, CUmodule module) {
   Announce({.callback_id = callback_id, .context = CurrentContext(), .module_id = module->id});
 }
 
+// XPU_FAKE_JIT_NS: what the documentation says of a module that has no code for the device. The
+// call waits for it.
+void CompileModule(CUmodule module) {
+  const uint64_t compile_ns = EnvNumber("XPU_FAKE_JIT_NS", 0);
+  if (compile_ns == 0) return;
+  const std::string path = "ComputeCache/" + std::to_string(module->id);
+  Activity operation{ActivityKind::kJit};
+  operation.name = path.c_str();
+  operation.bytes = 4096;
+  operation.jit_id = module->id;
+  operation.correlation_id = TheDriver().current_correlation_id();
+  operation.start_ns = NowNs();
+  for (const auto& [type, duration_ns] :
+       {std::pair{kJitCompile, compile_ns}, std::pair{kJitCacheStore, compile_ns / 10}}) {
+    operation.type = type;
+    operation.end_ns = operation.start_ns + duration_ns;
+    Emit(operation);
+    operation.start_ns = operation.end_ns;
+  }
+  const uint64_t now_ns = NowNs();
+  const uint64_t left_ns = operation.end_ns - std::min(now_ns, operation.end_ns);
+  std::this_thread::sleep_for(std::chrono::nanoseconds(left_ns));
+}
+
 }  // namespace
 
 // As graph_nodes and transformer_shared show: MODULE_LOADED at the first launch from a library,
@@ -62,7 +90,10 @@ void xpu::fake_cuda::LoadFunction(CUfunction function, bool captured) {
     load_module = !std::exchange(function->module->announced, true);
     load_function = !std::exchange(function->loaded, true);
   }
-  if (load_module) AnnounceModule(6, function->module);
+  if (load_module) {
+    CompileModule(function->module);
+    AnnounceModule(6, function->module);
+  }
   if (load_function) {
     Activity overhead{ActivityKind::kOverhead};
     overhead.type = kOverheadLazyLoading;
@@ -82,6 +113,7 @@ CUresult cuModuleLoadData(CUmodule* module, const void* image) {
   if (image == nullptr) return scope.Return(CUDA_ERROR_INVALID_VALUE);
   *module = NewModule(image);
   (*module)->announced = true;
+  CompileModule(*module);
   AnnounceModule(6, *module);
   return scope.Return(CUDA_SUCCESS);
 }

@@ -123,6 +123,8 @@ CUresult cuCtxSetCurrent(CUcontext context);
 CUresult cuCtxGetDevice_v2(CUdevice* device, CUcontext context);
 CUresult cuCtxGetApiVersion(CUcontext context, unsigned int* version);
 CUresult cuCtxSynchronize(void);
+CUresult cuProfilerStart(void);
+CUresult cuProfilerStop(void);
 CUresult cuCtxSynchronize_v2(CUcontext context);
 CUresult cuDeviceCanAccessPeer(int* can, CUdevice device, CUdevice peer);
 CUresult cuCtxEnablePeerAccess(CUcontext peer, unsigned int flags);

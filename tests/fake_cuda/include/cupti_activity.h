@@ -30,6 +30,7 @@ typedef enum {
   CUPTI_ACTIVITY_KIND_MEMORY2 = 49,
   CUPTI_ACTIVITY_KIND_MEMORY_POOL = 50,
   CUPTI_ACTIVITY_KIND_GRAPH_TRACE = 51,
+  CUPTI_ACTIVITY_KIND_JIT = 52,
   CUPTI_ACTIVITY_KIND_COUNT = 56,
   CUPTI_ACTIVITY_KIND_FORCE_INT = 0x7fffffff,
 } CUpti_ActivityKind;
@@ -252,6 +253,34 @@ typedef XPU_FAKE_RECORD {
   uint32_t endContextId;
 }
 CUpti_ActivityGraphTrace2;
+
+typedef enum {
+  CUPTI_ACTIVITY_JIT_ENTRY_PTX_TO_CUBIN = 1,
+  CUPTI_ACTIVITY_JIT_ENTRY_NVVM_IR_TO_PTX = 2,
+} CUpti_ActivityJitEntryType;
+
+typedef enum {
+  CUPTI_ACTIVITY_JIT_OPERATION_CACHE_LOAD = 1,
+  CUPTI_ACTIVITY_JIT_OPERATION_CACHE_STORE = 2,
+  CUPTI_ACTIVITY_JIT_OPERATION_COMPILE = 3,
+} CUpti_ActivityJitOperationType;
+
+typedef XPU_FAKE_RECORD {
+  CUpti_ActivityKind kind;
+  CUpti_ActivityJitEntryType jitEntryType;
+  CUpti_ActivityJitOperationType jitOperationType;
+  uint32_t deviceId;
+  uint64_t start;
+  uint64_t end;
+  uint32_t correlationId;
+  uint32_t padding;
+  uint64_t jitOperationCorrelationId;
+  uint64_t cacheSize;
+  const char* cachePath;
+  uint32_t processId;
+  uint32_t threadId;
+}
+CUpti_ActivityJit2;
 
 typedef union {
   struct {

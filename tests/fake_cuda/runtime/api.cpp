@@ -2,6 +2,8 @@
 // Callback ids are those of CUDA 13.0 (the current versions:
 // cudaGraphInstantiate is 443, not 310; cudaEventElapsedTime 486, not 139), as the captures show
 // them.
+#include <cuda_profiler_api.h>
+
 #include "runtime.h"
 
 using namespace xpu::fake_cuda;
@@ -118,6 +120,16 @@ cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned int flags) 
 cudaError_t cudaStreamDestroy(cudaStream_t stream) {
   RuntimeScope scope(201, "cudaStreamDestroy");
   return scope.Return(cuStreamDestroy(stream));
+}
+
+cudaError_t cudaProfilerStart() {
+  RuntimeScope scope(171, "cudaProfilerStart");
+  return scope.Return(cuProfilerStart());
+}
+
+cudaError_t cudaProfilerStop() {
+  RuntimeScope scope(172, "cudaProfilerStop");
+  return scope.Return(cuProfilerStop());
 }
 
 cudaError_t cudaDeviceSynchronize() {

@@ -40,7 +40,7 @@ class DrainTest : public ::testing::Test {
     g_end = cupti::kErrorMaxLimitReached;
     producer_.Attach(&ring_.header(), ring_.capacity_bytes());
     functions_.get_next_record = &GetNextRecord;
-    ASSERT_TRUE(drain_.Open(&producer_, &functions_));
+    ASSERT_TRUE(drain_.Open(&producer_, &functions_, &gate_));
   }
   void TearDown() override { drain_.Close(); }
 
@@ -54,6 +54,7 @@ class DrainTest : public ::testing::Test {
   TestRing ring_{64 << 10};
   RingProducer producer_;
   cupti::Functions functions_;
+  CaptureGate gate_;  // open
   ActivityDrain drain_;
   std::vector<uint8_t> buffer_;
 };
@@ -170,6 +171,7 @@ TEST_F(DrainTest, EmptyBufferIsNothing) {
 TEST(RecordPointers, OfTheKindsThatHaveThem) {
   EXPECT_EQ(NameOffset(cupti::kKindConcurrentKernel), 104u);
   EXPECT_EQ(NameOffset(cupti::kKindDevice), 136u);
+  EXPECT_EQ(NameOffset(cupti::kKindJit), 56u);
   EXPECT_EQ(NameOffset(cupti::kKindMemcpy), 0u);
   EXPECT_EQ(OtherPointerOffset(cupti::kKindConcurrentKernel), 160u);
   EXPECT_EQ(OtherPointerOffset(cupti::kKindOverhead), 48u);

@@ -143,10 +143,15 @@ Summary Summarize(const std::vector<Received>& messages) {
       case wire::MessageKind::kLaunch:
       case wire::MessageKind::kStackCopy:
       case wire::MessageKind::kOtherCode:
+      case wire::MessageKind::kPythonCode:
+      case wire::MessageKind::kPythonStack:
         ADD_FAILURE() << "stacks were not asked for";
         break;
       case wire::MessageKind::kNvtx:
         ADD_FAILURE() << "NVTX was not asked for";
+        break;
+      case wire::MessageKind::kSwitch:
+        ADD_FAILURE() << "no range was asked for";
         break;
       case wire::MessageKind::kCallbackName:
         summary.callback_names.push_back(message.Text<wire::CallbackNameMessage>(

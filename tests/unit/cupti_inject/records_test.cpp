@@ -15,6 +15,7 @@ std::vector<uint8_t> Ones(size_t size) { return std::vector<uint8_t>(size, 0xff)
 static_assert(sizeof(Kernel) == 216 && offsetof(Kernel, graph_id) == 156);
 static_assert(sizeof(Memcpy) == 96 && sizeof(MemcpyPeer) == 96 && sizeof(Memset) == 88);
 static_assert(sizeof(Synchronization) == 56 && sizeof(GraphTrace) == 56 && sizeof(Overhead) == 56);
+static_assert(sizeof(Jit) == 72 && offsetof(Jit, cache_path) == 56);
 static_assert(sizeof(Device) == 184 && sizeof(Context) == 32 && sizeof(Api) == 40);
 
 TEST(Load, NewestKernelIsWhole) {

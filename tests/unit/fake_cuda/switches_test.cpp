@@ -74,6 +74,24 @@ TEST(Order, TimesOfTwoStreamsAreOutOfOrder) {
   });
 }
 
+TEST(JustInTime, CompiledThenStored) {
+  InChild({"XPU_FAKE_JIT_NS=5000000"}, [] {
+    Probe probe({CUPTI_ACTIVITY_KIND_JIT});
+    LaunchKernels(2);
+    probe.Flush();
+    const auto records = probe.Records(CUPTI_ACTIVITY_KIND_JIT);
+    ASSERT_EQ(records.size(), 2U);
+    const auto compile = records[0].As<CUpti_ActivityJit2>();
+    const auto store = records[1].As<CUpti_ActivityJit2>();
+    EXPECT_EQ(compile.jitOperationType, CUPTI_ACTIVITY_JIT_OPERATION_COMPILE);
+    EXPECT_EQ(compile.end - compile.start, 5'000'000U);
+    EXPECT_EQ(compile.threadId, static_cast<uint32_t>(gettid()));
+    EXPECT_EQ(store.jitOperationType, CUPTI_ACTIVITY_JIT_OPERATION_CACHE_STORE);
+    EXPECT_EQ(store.end - store.start, 500'000U);
+    EXPECT_EQ(store.jitOperationCorrelationId, compile.jitOperationCorrelationId);
+  });
+}
+
 TEST(Times, ZeroInEveryThirdKernel) {
   InChild({"XPU_FAKE_ZERO_TIMES_EVERY=3"}, [] {
     Probe probe({kKernel});

@@ -54,11 +54,26 @@ TEST(CpuEvents, WhatMakesNoSense) {
   EXPECT_EQ(Bad(""), "-e : no event of the name '' is known");
   EXPECT_EQ(Bad("cycles,"), "-e : no event of the name '' is known");
   EXPECT_EQ(Bad("rxyz"), "-e rxyz: no event of the name 'rxyz' is known");
-  EXPECT_EQ(Bad("cycles:p"), "-e cycles:p: modifiers are u (user code) and k (the kernel)");
+  EXPECT_EQ(Bad("cycles:p"), "-e cycles:p: 'p' is no modifier");
+  EXPECT_EQ(ParseCpuEvents("cycles:p").error().hint,
+            "cycles:u counts user code alone, cycles:k the kernel");
+  EXPECT_EQ(ParseCpuEvents("page-fault").error().hint, "is it page-faults?");
   for (const char* text : {"cycles/", "cycles/period=/", "cycles/period=0/", "cycles/freq=1/",
                            "cycles/period=18446744073709551615/"}) {
-    EXPECT_EQ(Bad(text), std::string("-e ") + text + ": between the slashes belongs period=N");
+    EXPECT_EQ(Bad(text),
+              std::string("-e ") + text + ": between the slashes belongs period=N, N from 1 on");
   }
+}
+
+TEST(CpuEvents, GivenTwice) {
+  const auto twice = [](std::string_view list) {
+    const Status status = CheckNoneTwice(Good(list));
+    return status.ok() ? std::string() : status.error().message;
+  };
+  EXPECT_EQ(twice("cycles,page-faults,cycles:u,cycles:k,cpu-clock"), "");
+  EXPECT_EQ(twice("cycles,page-faults,cycles"), "-e cycles: given twice");
+  EXPECT_EQ(twice("cs/period=3/,context-switches/period=5/"),
+            "-e context-switches: given twice (as cs too)");
 }
 
 }  // namespace

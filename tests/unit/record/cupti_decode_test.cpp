@@ -61,11 +61,11 @@ void CheckFields(uint32_t kind, size_t size, const Places& places) {
     } else if (name == "record_size_bytes") {
       EXPECT_EQ(Number(field), size);
     } else {
-      EXPECT_TRUE(name == "instance" || name == "name" || name == "tail" || name == "uuid" ||
-                  name == "peer_to_peer" || name == "runtime_correlation_id" ||
-                  name.starts_with("source_") || name.starts_with("destination_") ||
-                  name == "copy_count" || name == "is_device_launched" || name == "is_async" ||
-                  name == "pool_utilized_bytes")
+      EXPECT_TRUE(
+          name == "instance" || name == "name" || name == "tail" || name == "uuid" ||
+          name == "cache_path" || name == "peer_to_peer" || name == "runtime_correlation_id" ||
+          name.starts_with("source_") || name.starts_with("destination_") || name == "copy_count" ||
+          name == "is_device_launched" || name == "is_async" || name == "pool_utilized_bytes")
           << name << " is not checked";
       const bool is_set = (name == "peer_to_peer" && kind == 22) || name == "is_async";
       EXPECT_EQ(Number(field), is_set ? 1u : 0u) << name;
@@ -247,6 +247,21 @@ TEST(CuptiDecode, MemoryOperation) {
   }
 }
 
+TEST(CuptiDecode, JitOperation) {
+  for (const size_t size : {64u, 72u}) {
+    CheckFields<JitOperation>(52, size,
+                              {{"start_ns", {16, 8}},
+                               {"end_ns", {24, 8}},
+                               {"entry_kind", {4, 4}},
+                               {"operation", {8, 4}},
+                               {"device_id", {12, 4}},
+                               {"correlation_id", {32, 4}},
+                               {"jit_correlation_id", {40, 8}},
+                               {"cache_size_bytes", {48, 8}},
+                               {"tid", {68, 4}}});
+  }
+}
+
 TEST(CuptiDecode, Device) {
   for (const size_t size : {152u, 176u, 184u}) {
     CheckFields<Device>(8, size,
@@ -282,6 +297,7 @@ TEST(CuptiDecode, WhatIsUnknownOrTooShortStaysRaw) {
                                                              {38, 39},
                                                              {51, 47},
                                                              {17, 39},
+                                                             {52, 63},
                                                              {8, 151},
                                                              {0, 4}}) {
     const DecodedActivity decoded = DecodeActivity(Pattern(size, kind));

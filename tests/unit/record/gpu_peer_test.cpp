@@ -207,7 +207,7 @@ TEST_F(GpuPeerTest, KilledProcessOwesTheRecordsOfItsLaunches) {
   SendKernel(2, 0);
   SendKernel(3, 0);
   producer_.SetState(wire::State::kActive);
-  peer_->Finish(*sink_, false);
+  peer_->Finish(*sink_, GpuPeer::End::kOfProcess);
   EXPECT_EQ(Lost(LossKind::kCuptiNotDelivered), 3u);
   EXPECT_EQ(Lost(LossKind::kWireTorn), 0u);
 }
@@ -222,7 +222,7 @@ TEST_F(GpuPeerTest, CallsThatBuildGraphsAreOwedNothing) {
   SendCall(500, 3);
   SendCall(514, 4);
   producer_.SetState(wire::State::kActive);
-  peer_->Finish(*sink_, false);
+  peer_->Finish(*sink_, GpuPeer::End::kOfProcess);
   EXPECT_EQ(Lost(LossKind::kCuptiNotDelivered), 1u);
   EXPECT_EQ(Lost(LossKind::kProcessOutlived), 0u);
   const EventBatch events = Events();
@@ -236,7 +236,7 @@ TEST_F(GpuPeerTest, CallsThatBuildGraphsAreOwedNothing) {
 TEST_F(GpuPeerTest, ProcessThatOutlivesTheRecordingIsCounted) {
   MakePeer();
   producer_.SetState(wire::State::kActive);
-  peer_->Finish(*sink_, true);
+  peer_->Finish(*sink_, GpuPeer::End::kOutlived);
   EXPECT_EQ(Lost(LossKind::kProcessOutlived), 1u);
   EXPECT_EQ(sink_->losses().total(), 1u);
 }
@@ -320,7 +320,7 @@ TEST_F(GpuPeerTest, FinishedProcessOwesNothing) {
   SendCallbackName(307, "cuLaunchKernel");
   SendCall(307, 1);
   producer_.SetState(wire::State::kFinished);
-  peer_->Finish(*sink_, false);
+  peer_->Finish(*sink_, GpuPeer::End::kOfProcess);
   EXPECT_EQ(sink_->losses().total(), 0u);
   EXPECT_EQ(header_->closed.load(), 1u);
 }
@@ -332,7 +332,7 @@ TEST_F(GpuPeerTest, TornMessagesAreCounted) {
   SendKernel(2, 0);
   SendKernel(3, 0);
   SendCall(1, 4);
-  peer_->Finish(*sink_, false);
+  peer_->Finish(*sink_, GpuPeer::End::kOfProcess);
   EXPECT_EQ(Lost(LossKind::kWireTorn), 3u);
   EXPECT_EQ(Events().kernels.size(), 1u);
 }
@@ -340,7 +340,7 @@ TEST_F(GpuPeerTest, TornMessagesAreCounted) {
 TEST_F(GpuPeerTest, ATornMessageAlone) {
   MakePeer();
   header_->head.fetch_add(64);
-  peer_->Finish(*sink_, false);
+  peer_->Finish(*sink_, GpuPeer::End::kOfProcess);
   EXPECT_EQ(Lost(LossKind::kWireTorn), 1u);
 }
 

@@ -108,7 +108,7 @@ TEST(InjectServer, AnotherVersionIsRefusedAndTold) {
   ASSERT_EQ(arrivals.refusals.size(), 1u);
   EXPECT_EQ(arrivals.refusals[0].pid, ::getpid());
   EXPECT_EQ(arrivals.refusals[0].reason,
-            "the injected library speaks version 77, this is version 4");
+            "the injected library speaks version 77, this is version 5");
   wire::HelloReply reply{};
   ASSERT_EQ(::recv(fd.get(), &reply, sizeof(reply), 0), static_cast<ssize_t>(sizeof(reply)));
   EXPECT_EQ(reply.accepted, 0u);

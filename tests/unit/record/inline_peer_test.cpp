@@ -51,7 +51,7 @@ class InlinePeerTest : public test::PeerTest {
         shared_(*TableArena::Create(uint64_t{64} << 20), &tables_) {}
 
   void MakeInlinePeer(ProcessTracker* processes = nullptr, TestDrop drop = TestDrop()) {
-    MakePeer(TestDrop(), {&shared_, processes, drop}, ::getpid());
+    MakePeer(TestDrop(), {&shared_, processes, nullptr, drop}, ::getpid());
   }
 
   static wire::LaunchCall Call(uint32_t correlation_id) {
@@ -59,7 +59,9 @@ class InlinePeerTest : public test::PeerTest {
             .correlation_id = correlation_id,
             .domain_and_callback_id = 1u << wire::kDomainShift | 307,
             .tid = 77,
-            .cpu = 3};
+            .cpu = 3,
+            .python_stack = 0,
+            .reserved = 0};
   }
   void SendStack(uint32_t number, const Addresses& frames, uint8_t flags = kWalkTables,
                  WalkStop stop = WalkStop::kComplete) {

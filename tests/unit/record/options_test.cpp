@@ -128,7 +128,35 @@ TEST(Options, Refusals) {
 TEST(Options, HelpAndVersionAreAnswers) {
   EXPECT_EQ(*Parse({"--version"})->answer, "xpu-record 0.1.0\n");
   const std::string help = *Parse({"-h"})->answer;
-  EXPECT_NE(help.find("Usage: xpu-record [options] [--] program [arguments]"), std::string::npos);
+  EXPECT_NE(help.find("Usage: xpu-record [options] [--] [program [arguments]]"), std::string::npos);
+}
+
+TEST(Options, WhomAndWhen) {
+  const RecordOptions defaults = Good({"app"});
+  EXPECT_FALSE(defaults.control.CanPause());
+  EXPECT_FALSE(defaults.control.CanEndEarly());
+  const RecordOptions all = Good({"-d", "2s", "-D", "100ms", "--control", "signal", "--control",
+                                  "fifo:a,b", "--capture-range", "nvtx:n@d", "app", "-p"});
+  EXPECT_EQ(all.control.duration_ns, 2'000'000'000u);
+  EXPECT_EQ(all.control.delay_ns, 100'000'000u);
+  EXPECT_TRUE(all.control.by_signal);
+  EXPECT_EQ(all.control.fifo, "a");
+  EXPECT_EQ(all.control.capture_range->domain, "d");
+  EXPECT_EQ(all.command, (Words{"app", "-p"}));
+  EXPECT_TRUE(Good({"--delay=-1", "--control", "signal", "app"}).control.waits_for_enable);
+
+  const RecordOptions pids = Good({"-p", "12,13", "--pid", "14"});
+  EXPECT_EQ(pids.pids, (std::vector<pid_t>{12, 13, 14}));
+  EXPECT_FALSE(pids.record_gpu);
+  EXPECT_TRUE(pids.gpu_out_of_reach);
+  EXPECT_FALSE(Good({"-p", "12", "--cpu-only"}).gpu_out_of_reach);
+  EXPECT_TRUE(Good({"-p", "12", "--no-inject"}).record_gpu);
+  EXPECT_EQ(Good({"-p", "12", "sleep", "1"}).command, (Words{"sleep", "1"}));
+  EXPECT_TRUE(Good({"-a"}).gpu_out_of_reach);
+  EXPECT_TRUE(Good({"-a", "app"}).record_gpu);
+  EXPECT_EQ(Bad({"-p", "12", "-a"}), "-a records all processes: without -p");
+  EXPECT_EQ(Bad({"-d", "0", "app"}), "--duration: nothing is recorded in no time");
+  EXPECT_EQ(Bad({"--delay=-1", "app"}), "--delay=-1 waits for --control to begin: give both");
 }
 
 TEST(Options, CheckNeedsNoProgram) { EXPECT_TRUE(Good({"--check"}).check); }

@@ -30,6 +30,21 @@ TEST(SignalRouter, SentToTheRecorderAloneIsForwarded) {
   EXPECT_EQ(router.requests_to_end(), 1);
 }
 
+TEST(SignalRouter, SwitchesAreForTheRecorder) {
+  SignalRouter router({.recorder_leads_session = false, .target = kTarget, .takes_switches = true});
+  router.AtRecorder(FromProcess(SIGUSR2), 0);
+  router.AtRecorder(FromProcess(SIGUSR2), 1);
+  router.AtRecorder(FromProcess(SIGUSR1), 1);
+  router.AtWitness(FromProcess(SIGUSR2), 1);
+  EXPECT_EQ(router.TakeSwitchRequests(), 2);
+  EXPECT_EQ(router.TakeSwitchRequests(), 0);
+  EXPECT_EQ(router.Due(kLater, true), Signals{SIGUSR1});
+  SignalRouter other = Router();
+  other.AtRecorder(FromProcess(SIGUSR2), 0);
+  EXPECT_EQ(other.TakeSwitchRequests(), 0);
+  EXPECT_EQ(other.Due(kLater, true), Signals{SIGUSR2});
+}
+
 TEST(SignalRouter, SentToTheGroupIsNot) {
   SignalRouter router = Router();
   router.AtRecorder(FromProcess(SIGTERM), 0);

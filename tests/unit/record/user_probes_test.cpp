@@ -7,6 +7,7 @@
 
 #include <gtest/gtest.h>
 
+#include "record/nearest_names.h"
 #include "record/probe_places.h"
 #include "tests/unit/symbolize/elf_builder.h"
 
@@ -77,6 +78,45 @@ TEST(ProbePlaces, BySymbolAndByDemangledName) {
   EXPECT_EQ(Place(bytes, "l:twin"), "twin 96 112");
   EXPECT_EQ(Place(bytes, "l:ns::two"), "uprobe l:ns::two: 2 functions of file begin so");
   EXPECT_EQ(Place(bytes, "l:four"), "uprobe l:four: file has no function of this name");
+}
+
+// The type of its result is part of the mangled name of a template's instance.
+TEST(ProbePlaces, InstancesOfTemplates) {
+  ElfBuilder elf("id");
+  elf.Symbol("_ZN2ns1fIiEEvT_", 0x10, 8)   // void ns::f<int>(int)
+      .Symbol("_ZN2ns1fIdEEvT_", 0x20, 8)  // void ns::f<double>(double)
+      .Symbol("_ZN2nslsIiEERSt6vectorIT_SaIS2_EES5_S2_", 0x30, 8)
+      .Symbol("_ZN12_GLOBAL__N_11gIiEEiv", 0x40, 8)  // int (anonymous namespace)::g<int>()
+      .Symbol("_ZN2ns3addIiiEEDTplfp_fp0_ET_T0_", 0x50, 8);
+  const std::string bytes = elf.Build();
+  EXPECT_EQ(Place(bytes, "l:ns::f<int>"), "_ZN2ns1fIiEEvT_ 16");
+  EXPECT_EQ(Place(bytes, "l:ns::f<double>(double)"), "_ZN2ns1fIdEEvT_ 32");
+  EXPECT_EQ(Place(bytes, "l:void ns::f<int>"), "_ZN2ns1fIiEEvT_ 16");
+  EXPECT_EQ(Place(bytes, "l:ns::f"), "uprobe l:ns::f: 2 functions of file begin so");
+  EXPECT_EQ(Place(bytes, "l:ns::operator<<"), "_ZN2nslsIiEERSt6vectorIT_SaIS2_EES5_S2_ 48");
+  EXPECT_EQ(Place(bytes, "l:(anonymous namespace)::g<int>"), "_ZN12_GLOBAL__N_11gIiEEiv 64");
+  EXPECT_EQ(Place(bytes, "l:ns::add<int, int>"), "_ZN2ns3addIiiEEDTplfp_fp0_ET_T0_ 80");
+}
+
+TEST(UserProbes, GivenTwice) {
+  std::vector<UserProbe> probes;
+  const auto add = [&](ProbeKind kind, std::string_view text) {
+    probes.push_back(*ParseUserProbe(kind, text));
+    const Status status = CheckNoneTwice(probes);
+    return status.ok() ? std::string() : status.error().message;
+  };
+  EXPECT_EQ(add(ProbeKind::kUprobe, "libc:malloc"), "");
+  EXPECT_EQ(add(ProbeKind::kUretprobe, "libc:malloc"), "");
+  EXPECT_EQ(add(ProbeKind::kUprobe, "libc:malloc+4"), "");
+  EXPECT_EQ(add(ProbeKind::kUprobe, "libc:malloc+0x4"), "--uprobe libc:malloc+0x4: given twice");
+}
+
+TEST(NearestNames, HeldOrOfFewOtherLetters) {
+  const std::vector<std::string> names = {"sched_switch", "sched_waking", "sched_stat_wait", "x"};
+  EXPECT_EQ(NearestNames(names, "sched_swich"), "sched_switch");
+  EXPECT_EQ(NearestNames(names, "wa"), "sched_waking, sched_stat_wait");
+  EXPECT_EQ(NearestNames(names, "something_else"), "");
+  EXPECT_EQ(NearestNames({}, "x"), "");
 }
 
 TEST(ProbePlaces, LibrariesAsTheLoaderFindsThem) {

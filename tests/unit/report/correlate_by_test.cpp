@@ -262,5 +262,19 @@ TEST_F(CorrelateByTest, TheSummaryCountsNestedStacks) {
       << summary;
 }
 
+// What a probe saw has no id, so that nothing by ids matches it.
+TEST_F(CorrelateByTest, CallsOfProbesAreNotMatchedByIds) {
+  const auto said = [this](const CorrelateOptions& options) {
+    Probe(1'000, 2'000, a_);
+    Analysis& analysis = Run(options);
+    EXPECT_EQ(analysis.correlation.counts.launches_probed, 1u);
+    return test::Written(
+        [&](Output& output) { WriteSummary(analysis, KernelNames::kFull, output); });
+  };
+  EXPECT_NE(said({}).find("1 seen by probes, matched by nesting: no GPU times"), std::string::npos);
+  builder_ = {};
+  EXPECT_NE(said(kId).find("1 seen by probes, not matched: no GPU times"), std::string::npos);
+}
+
 }  // namespace
 }  // namespace xpu

@@ -116,6 +116,30 @@ TEST_F(FilterTest, TheEndIsOutside) {
   EXPECT_EQ(Part(Of([](auto& o) { o.time = {0, 10 * kMs}; })), "0 0 0");
 }
 
+TEST_F(FilterTest, OverheadsAndCompilingAreOfTheirProcess) {
+  Overhead& overhead = builder_.events.overheads.emplace_back();
+  overhead.instance = InstanceId{0xb};
+  overhead.start_ns = kStart + kMs;
+  overhead.end_ns = kStart + 2 * kMs;
+  JitOperation& jit = builder_.events.jit_operations.emplace_back();
+  jit.instance = InstanceId{0xa};
+  jit.start_ns = kStart + 3 * kMs;
+  jit.end_ns = kStart + 4 * kMs;
+  const auto left = [this](void (*set)(FilterOptions&)) {
+    test::ModelBuilder copy;
+    copy.events = builder_.events;
+    Analysis analysis(copy.Build());
+    EXPECT_TRUE(ApplyFilter(Of(set), analysis).ok());
+    return std::pair(analysis.model.events.overheads.size(),
+                     analysis.model.events.jit_operations.size());
+  };
+  using Counts = std::pair<size_t, size_t>;
+  EXPECT_EQ(left([](auto& o) { o.pids = {10}; }), Counts(0, 1));
+  EXPECT_EQ(left([](auto& o) { o.pids = {20}; }), Counts(1, 0));
+  EXPECT_EQ(left([](auto& o) { o.time = {0, 2 * kMs}; }), Counts(1, 0));
+  EXPECT_EQ(left([](auto& o) { o.devices = {0}; }), Counts(0, 0));  // of no GPU's work
+}
+
 TEST_F(FilterTest, SaysWhatThePartIs) {
   FilterOptions options;
   EXPECT_EQ(options.Text(), "");

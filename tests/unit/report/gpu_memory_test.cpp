@@ -83,7 +83,7 @@ TEST_F(GpuMemoryTest, Table) {
       test::Written([&](Output& output) { WriteTop(analysis, options, output); });
   EXPECT_EQ(text,
             "Peak (MB),Total (MB),Count,Not Freed (MB),Not Freed,DevId,Memory,Path\n"
-            "2.000,2.000,1,2.000,1,0,device,app > [unknown] > cudaMalloc\n");
+            "2.000,2.000,1,2.000,1,0,device,app;[unknown];cudaMalloc\n");
 }
 
 }  // namespace

@@ -23,14 +23,18 @@ class RandomFields {
   void operator()(std::string_view, StringId& value) {
     constexpr std::string_view kTexts[] = {
         "",       "app", "\xff\n;\"", "cudaLaunchKernel_v7000", "ns", "/proc/self/exe", "[vdso]",
-        "//anon", "/",   " 7"};
+        "//anon", "/",   " 7",        "\xe8\6\xf8\xef\x7f"};
     value = Pick(20) == 0 ? StringId{static_cast<uint32_t>(random_())}
                           : builder_.Text(kTexts[Pick(std::size(kTexts))]);
   }
   void operator()(std::string_view, StackId& value) {
-    value = Pick(20) == 0
-                ? StackId{static_cast<uint32_t>(random_())}
-                : builder_.Stack({Number(), Number() | uint64_t{Pick(2)} << 63, Number()});
+    if (Pick(20) == 0) {
+      value = StackId{static_cast<uint32_t>(random_())};
+    } else if (Pick(3) == 0) {
+      value = builder_.PythonStack({Python(), Python(), Python()});
+    } else {
+      value = builder_.Stack({Number(), Number() | uint64_t{Pick(2)} << 63, Number()});
+    }
   }
   void operator()(std::string_view, InstanceId& value) { value.value = Pick(3); }
   template <typename Value>
@@ -56,6 +60,11 @@ class RandomFields {
       default:
         return random_();
     }
+  }
+  PythonFrame Python() {
+    return {.code = static_cast<uint32_t>(Number()),
+            .is_entry = Pick(2) == 1,
+            .offset = static_cast<uint32_t>(Number())};
   }
   std::mt19937_64& random_;
   test::ModelBuilder& builder_;
@@ -124,7 +133,7 @@ TEST_P(HostileTest, EveryViewOfAnyEvents) {
 
 TEST_P(HostileTest, EveryWayToCorrelateThinnedOut) {
   for (const CorrelateBy by : {CorrelateBy::kId, CorrelateBy::kNesting, CorrelateBy::kTime}) {
-    Analysis analysis(AnyEvents(), {}, {.by = by});
+    Analysis analysis(AnyEvents(), {.places = {.lines = true}}, {.by = by});
     for (const uint64_t rate : {1, 3, 1'000'000}) {
       ThinOut(rate, analysis);
       test::Folded(analysis, {.merge = {}, .unit = TimeUnit::kNanoseconds});

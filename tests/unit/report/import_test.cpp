@@ -107,7 +107,7 @@ TEST_F(ImportTest, TablesHaveTheNumbersOfTheText) {
 TEST_F(ImportTest, EachKernelHasItsCallShapeAndPlace) {
   Analysis& analysis = ImportedSample("cuda13.txt");
   const Correlation& correlation = analysis.correlation;
-  const Kernel& kernel = analysis.model.events.kernels.at(1);
+  const Kernel& kernel = analysis.model.events.kernels[1];
   EXPECT_EQ(Text(kernel.name), "_Z6vecSubPKiS0_Pii");
   EXPECT_EQ(kernel.grid_y, 2);
   EXPECT_EQ(kernel.block_x, 16);
@@ -137,7 +137,7 @@ TEST_F(ImportTest, EachKernelHasItsCallShapeAndPlace) {
 }
 
 TEST_F(ImportTest, MarkersAreRangesAndMoments) {
-  const EventBatch& events = ImportedSample("cuda13.txt").model.events;
+  const LoadedEvents& events = ImportedSample("cuda13.txt").model.events;
   ASSERT_EQ(events.nvtx_events.size(), 4u);
   const NvtxEvent& domain = events.nvtx_events[0];
   EXPECT_EQ(domain.kind, NvtxKind::kDomainName);
@@ -161,7 +161,7 @@ TEST_F(ImportTest, MarkersAreRangesAndMoments) {
 }
 
 TEST_F(ImportTest, MemoryWaitsAndDevices) {
-  const EventBatch& events = ImportedSample("cuda13.txt").model.events;
+  const LoadedEvents& events = ImportedSample("cuda13.txt").model.events;
   ASSERT_EQ(events.memory_operations.size(), 2u);
   const MemoryOperation& memory = events.memory_operations[1];
   EXPECT_EQ(memory.operation, 2u);
@@ -184,7 +184,7 @@ TEST_F(ImportTest, MemoryWaitsAndDevices) {
 
 TEST_F(ImportTest, TheFormatBeforeCuda11) {
   const Analysis& analysis = ImportedSample("cuda10.txt");
-  const EventBatch& events = analysis.model.events;
+  const LoadedEvents& events = analysis.model.events;
   // A time before the trace's own start is negative there; all are later by 1001.
   EXPECT_EQ(events.recording_info.front().start_ns, 1u);
   ASSERT_EQ(events.kernels.size(), 2u);
@@ -195,9 +195,9 @@ TEST_F(ImportTest, TheFormatBeforeCuda11) {
   EXPECT_EQ(kernel.grid_x, 98);
   EXPECT_EQ(kernel.block_x, 512);
   EXPECT_EQ(kernel.dynamic_shared_memory_bytes, 32);
-  EXPECT_EQ(events.memcpys.at(0).copy_kind, 1u);
-  EXPECT_EQ(events.memcpys.at(0).correlation_id, 15u);
-  EXPECT_EQ(events.memsets.at(0).value, 7u);
+  EXPECT_EQ(events.memcpys[0].copy_kind, 1u);
+  EXPECT_EQ(events.memcpys[0].correlation_id, 15u);
+  EXPECT_EQ(events.memsets[0].value, 7u);
   EXPECT_EQ(events.overheads.at(0).overhead_kind, 1u);
   EXPECT_EQ(events.overheads.at(0).object_id_1, 3049046016u);
   EXPECT_EQ(events.devices.at(0).multiprocessor_count, 80u);
@@ -220,7 +220,7 @@ TEST_F(ImportTest, ProcessesWithTheSameIdsAreToldApartByTime) {
       "CONCURRENT_KERNEL [ 200, 300 ] duration 100, \"early\", correlationId 7\n"
       "CONCURRENT_KERNEL [ 800, 900 ] duration 100, \"alone\", correlationId 9\n");
   const auto pid_of = [&](size_t kernel) {
-    return PidOf(analysis, analysis.model.events.kernels.at(kernel).instance);
+    return PidOf(analysis, analysis.model.events.kernels[kernel].instance);
   };
   EXPECT_EQ(pid_of(0), 6u);
   EXPECT_EQ(pid_of(1), 5u);
@@ -246,8 +246,8 @@ TEST_F(ImportTest, LinesOfARecordMayBeParted) {
                                       "\tgrid [ 9, 1, 1 ], block [ 2, 1, 1 ]\n"
                                       "PC_SAMPLING sourceLocatorId 1\n"
                                       "\tdeviceId 3, contextId 1, streamId 2\n");
-  EXPECT_EQ(analysis.model.events.kernels.at(0).grid_x, 9);
-  EXPECT_EQ(analysis.model.events.kernels.at(0).device_id, 0u);  // that line is another record's
+  EXPECT_EQ(analysis.model.events.kernels[0].grid_x, 9);
+  EXPECT_EQ(analysis.model.events.kernels[0].device_id, 0u);  // that line is another record's
   EXPECT_NE(notes_.find("lines of no record that is read: 3, the first is line 3: the program"),
             std::string::npos);
 }
@@ -266,12 +266,12 @@ TEST_F(ImportTest, PeerCopiesGraphsAndPools) {
       "  memoryPool LOCAL, memoryPoolAddress 32,  memoryPoolThreshold 0\n"
       "  source app.cu\n"
       ", memoryPoolSize: 128, memoryPoolUtilizedSize: 8\n");
-  const EventBatch& events = analysis.model.events;
-  EXPECT_TRUE(events.memcpys.at(0).peer_to_peer);
-  EXPECT_EQ(events.memcpys.at(0).copy_kind, 10u);
-  EXPECT_EQ(events.memcpys.at(0).destination_device_id, 1u);
-  EXPECT_EQ(events.graph_launches.at(0).graph_id, 5u);
-  EXPECT_EQ(events.graph_launches.at(0).device_id, 1u);
+  const LoadedEvents& events = analysis.model.events;
+  EXPECT_TRUE(events.memcpys[0].peer_to_peer);
+  EXPECT_EQ(events.memcpys[0].copy_kind, 10u);
+  EXPECT_EQ(events.memcpys[0].destination_device_id, 1u);
+  EXPECT_EQ(events.graph_launches[0].graph_id, 5u);
+  EXPECT_EQ(events.graph_launches[0].device_id, 1u);
   const MemoryOperation& memory = events.memory_operations.at(0);
   EXPECT_TRUE(memory.is_async);
   EXPECT_EQ(memory.pool_type, 1u);
@@ -280,6 +280,51 @@ TEST_F(ImportTest, PeerCopiesGraphsAndPools) {
   EXPECT_EQ(memory.pool_utilized_bytes, 8u);
   EXPECT_EQ(PidOf(analysis, memory.instance), 9u);
   EXPECT_EQ(notes_.find("lines of no record"), std::string::npos);
+}
+
+// What would say something else than the record did is left out, and told.
+TEST_F(ImportTest, LinesThatAreCut) {
+  const LoadedEvents& events =
+      Imported(std::string(kRuntimeCall) +
+               "RUNTIME [ 210, 230 ] duration 20, \"cudaFree\", cbid 22, processId 5\n"  // no id
+               "CONCURRENT_KERNEL [ 300, 400 ] duration 100, \"k\n"
+               "\tgrid [ 1, 1, 1 ], block [ 1, 1, 1 ]\n"
+               "CONCURRENT_KERNEL [ 500, 600 ] duration 100, \"whole\", correlationId 7\n"
+               "MEMSET [ 700, 80\n"
+               "CONCURRENT_KERNEL [ 900, 950 ] duration 50, \"last\", correlationId 7\n"
+               "\tdeviceId 0, contextId 1, streamId 1")  // of 13
+          .model.events;
+  EXPECT_EQ(events.api_calls.size(), 1u);
+  EXPECT_EQ(events.memsets.size(), 0u);
+  ASSERT_EQ(events.kernels.size(), 1u);
+  EXPECT_EQ(Text(events.kernels[0].name), "whole");
+  EXPECT_NE(notes_.find("\nlines that are cut or have numbers that do not fit, left out: 4, the "
+                        "first is line 2: RUNTIME [ 210, 230 ]"),
+            std::string::npos)
+      << notes_;
+  EXPECT_EQ(notes_.find("lines of no record"), std::string::npos) << notes_;
+}
+
+TEST_F(ImportTest, NumbersThatDoNotFit) {
+  const LoadedEvents& events =
+      Imported(std::string(kRuntimeCall) +
+               "CONCURRENT_KERNEL [ 300, 400 ] duration 100, \"a\", correlationId 4294967296\n"
+               "CONCURRENT_KERNEL [ 300, 99999999999999999999 ] \"b\", correlationId 7\n"
+               "CONCURRENT_KERNEL [ 300, 400 ] \"c\", correlationId 7\n"
+               "\tgrid [ 2147483648, 1, 1 ], block [ 1, 1, 1 ]\n"
+               "\tdeviceId 0, contextId 1, streamId 13\n"
+               "MEMSET [ 1, 2 ] value 0, size 18446744073709551616, correlationId 7\n"
+               "MARKER [ 99999999999999999999 ] id 1, domain d, name n\n"
+               "KERNEL panic\n")
+          .model.events;
+  EXPECT_EQ(events.kernels.size(), 0u);
+  EXPECT_EQ(events.memsets.size(), 0u);
+  EXPECT_EQ(events.nvtx_events.size(), 0u);
+  EXPECT_NE(notes_.find("left out: 5, the first is line 2: CONCURRENT_KERNEL"), std::string::npos)
+      << notes_;
+  EXPECT_NE(notes_.find("lines of no record that is read: 1, the first is line 9: KERNEL panic"),
+            std::string::npos)
+      << notes_;
 }
 
 TEST_F(ImportTest, ATextWithoutRecords) {

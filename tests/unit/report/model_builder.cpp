@@ -7,6 +7,7 @@
 #include "format/base/file.h"
 #include "format/fields.h"
 #include "format/writer.h"
+#include "report/load.h"
 
 namespace xpu::test {
 
@@ -38,11 +39,19 @@ StackId BuilderTables::Add(StackId caller, Frame frame) {
   return at->second;
 }
 
-StackId ModelBuilder::Stack(std::initializer_list<uint64_t> outermost_first) {
+StackId ModelBuilder::Stack(std::span<const uint64_t> outermost_first) {
   StackId stack;
   for (const uint64_t address : outermost_first) {
     const bool is_kernel = (address >> 63) != 0;
     stack = tables_->Add(stack, {is_kernel ? FrameKind::kKernel : FrameKind::kUser, address});
+  }
+  return stack;
+}
+
+StackId ModelBuilder::PythonStack(std::initializer_list<PythonFrame> outermost_first) {
+  StackId stack;
+  for (const PythonFrame frame : outermost_first) {
+    stack = tables_->Add(stack, {FrameKind::kPython, frame.Bits()});
   }
   return stack;
 }
@@ -160,7 +169,8 @@ void ModelBuilder::End(uint64_t time_ns) {
 Model ModelBuilder::Build() {
   Model model;
   model.path = "test.xpu";
-  model.events = std::move(events);
+  AppendEvents(model.events, events);
+  events = {};
   model.problems = problems;
   model.tables = std::move(tables_);
   return model;

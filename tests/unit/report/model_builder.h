@@ -6,6 +6,7 @@
 #include <initializer_list>
 #include <map>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -39,7 +40,11 @@ class ModelBuilder {
 
   StringId Text(std::string_view text) { return tables_->Add(text); }
   // Outermost first, as one reads call paths.
-  StackId Stack(std::initializer_list<uint64_t> outermost_first);
+  StackId Stack(std::initializer_list<uint64_t> outermost_first) {
+    return Stack(std::span(outermost_first.begin(), outermost_first.size()));
+  }
+  StackId Stack(std::span<const uint64_t> outermost_first);
+  StackId PythonStack(std::initializer_list<PythonFrame> outermost_first);
 
   // The events; each returns what it added, to change what is unlike the rest.
   ProcessEvent& Process(ProcessEventKind kind, uint64_t time_ns, uint32_t pid, uint32_t tid,

@@ -48,6 +48,14 @@ TEST(Options, GraphStacksDeviceTagsStrict) {
   EXPECT_EQ(Bad({"--graph-stacks=x"}), "--graph-stacks: 'x' is none of both, launch, creation");
 }
 
+TEST(Options, Python) {
+  EXPECT_EQ(Good({}).symbols.python, PythonView::kMerge);
+  EXPECT_EQ(Good({"--python=only", "--top"}).symbols.python, PythonView::kOnly);
+  EXPECT_EQ(Good({"--python", "native"}).symbols.python, PythonView::kNative);
+  EXPECT_EQ(Good({"--python", "merge"}).symbols.python, PythonView::kMerge);
+  EXPECT_EQ(Bad({"--python=x"}), "--python: 'x' is none of merge, only, native");
+}
+
 TEST(Options, FlagsDoNotSwallowTheCapture) {
   EXPECT_EQ(Good({"--top", "x.xpu"}).captures, std::vector<std::string>{"x.xpu"});
   EXPECT_EQ(Good({"--folded", "x.xpu"}).view, View::kFolded);
@@ -210,7 +218,7 @@ TEST(Options, Sample) {
   const ReportOptions options = Good({"--top", "--sample", "1/8"});
   EXPECT_EQ(options.sample_rate, 8u);
   EXPECT_TRUE(options.top.is_thinned);
-  EXPECT_EQ(Bad({"--top", "--sample=8"}), "--sample: '8' is no part as in 1/10");
+  EXPECT_EQ(Bad({"--top", "--sample=8"}), "--sample: '8' is no part from 1/1 to 1/1000000");
   EXPECT_EQ(Bad({"--folded", "--mode=idle", "--sample=1/8"}),
             "--sample: modes idle and probe need every event");
   EXPECT_EQ(Bad({"--sample=1/8"}),

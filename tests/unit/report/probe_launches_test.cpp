@@ -46,9 +46,10 @@ class ProbeLaunchesTest : public testing::Test {
   }
   // "probe start-end" of each outermost call.
   std::vector<std::string> Nested() {
-    OrderByTime(builder_.events);
+    model_ = builder_.Build();
+    OrderByTime(model_.events);
     std::vector<std::string> calls;
-    for (const ProbeCall& call : NestProbeHits(builder_.events)) {
+    for (const ProbeCall& call : NestProbeHits(model_.events)) {
       calls.push_back(std::to_string(call.probe) + " " + std::to_string(call.start_ns) + "-" +
                       std::to_string(call.end_ns));
     }

@@ -100,6 +100,32 @@ TEST_F(SampledEventsTest, WithoutAClockTheFirstStays) {
   EXPECT_EQ(SampleUnitName(model), "cycles");
 }
 
+TEST_F(SampledEventsTest, OneClockStaysBesideMoments) {
+  AddAll();
+  Source(4, "task-clock", "ns", 100, 10'000'000);
+  Sample(4);
+  Model model = builder_.Build();
+  KeepOneClock(model);
+  const std::vector<SampledEvent> events = FindSampledEvents(model);
+  ASSERT_EQ(events.size(), 3u);
+  EXPECT_EQ(events[0].samples, 2u);
+  EXPECT_EQ(events[1].samples, 2u);
+  EXPECT_EQ(events[2].name, "cpu-clock");
+  EXPECT_EQ(model.events.cpu_samples.size(), 5u);
+}
+
+TEST_F(SampledEventsTest, OneWithoutSamplesIsTold) {
+  Source(1, "page-faults", "events", 0, 10);
+  Source(2, "major-faults", "events", 0, 1);
+  Analysis analysis(builder_.Build());
+  analysis.sampled_events = FindSampledEvents(analysis.model);
+  std::string notes;
+  EXPECT_TRUE(test::Folded(analysis, {}, &notes).empty());
+  EXPECT_EQ(notes,
+            "no stacks to show: no sample was taken of page-faults, every 10, major-faults, "
+            "each\n");
+}
+
 TEST_F(SampledEventsTest, OfMergedCapturesOneNameIsOneEvent) {
   Source(1, "cycles", "events", 0, 5);
   Source(1048577, "cycles", "events", 0, 7);

@@ -66,6 +66,33 @@ TEST_F(ScriptTest, CopiesHaveBytesAndWorkWithoutTimeIsAtItsCall) {
             "event=memcpy duration_ns=0 correlation=1 gpu=0 stream=0 bytes=4096 timed=no\n");
 }
 
+TEST_F(ScriptTest, OverheadsAndCompiling) {
+  GpuProcess& process = builder_.events.gpu_processes.emplace_back();
+  process.instance = {1};
+  process.pid = 100;
+  Overhead& overhead = builder_.events.overheads.emplace_back();
+  overhead.instance = {1};
+  overhead.start_ns = kStart + 20;
+  overhead.end_ns = kStart + 25;
+  overhead.overhead_kind = 5 << 16;
+  overhead.correlation_id = 3;
+  JitOperation& jit = builder_.events.jit_operations.emplace_back();
+  jit.instance = {1};
+  jit.start_ns = kStart + 10;
+  jit.end_ns = kStart + 19;
+  jit.entry_kind = 1;
+  jit.operation = 1;
+  jit.cache_size_bytes = 4096;
+  builder_.events.jit_operations.emplace_back();  // without a time
+  EXPECT_EQ(
+      Script(builder_),
+      "10 my_app:1 100 100 - \t"
+      "event=jit operation=cache_load code=PTX_to_machine_code cache_bytes=4096 duration_ns=9 "
+      "correlation=0\n"
+      "20 my_app:1 100 100 - \t"
+      "event=overhead kind=lazy_function_loading duration_ns=5 correlation=3\n");
+}
+
 TEST_F(ScriptTest, NoNameBreaksTheColumns) {
   builder_.Process(ProcessEventKind::kName, 2, 100, 101, "a b\tc\n;d\xff");
   builder_.Sample(kStart + 1, 100, 101, builder_.Stack({kText + 0x10}));

@@ -1,12 +1,14 @@
 #include "report/stack_counts.h"
 
+#include <type_traits>
+
 #include <gtest/gtest.h>
 
 namespace xpu {
 namespace {
 
-EventBatch Recorded(CallGraph call_graph, LaunchStackSource source = LaunchStackSource::kMarker) {
-  EventBatch events;
+LoadedEvents Recorded(CallGraph call_graph, LaunchStackSource source = LaunchStackSource::kMarker) {
+  LoadedEvents events;
   RecordingInfo info;
   info.call_graph = call_graph;
   info.launch_stacks = source;
@@ -14,17 +16,17 @@ EventBatch Recorded(CallGraph call_graph, LaunchStackSource source = LaunchStack
   return events;
 }
 
-template <typename Event>
-void Add(std::vector<Event>& list, size_t count, uint8_t flags) {
-  Event event;
+template <typename List>
+void Add(List& list, size_t count, uint8_t flags) {
+  std::decay_t<decltype(list[0])> event;
   event.stack_flags = flags;
-  list.insert(list.end(), count, event);
+  for (size_t i = 0; i < count; ++i) list.push_back(event);
 }
 
 constexpr uint8_t kWhole = kStackTables | kStackComplete;
 
 TEST(StackCounts, SamplesAndCalls) {
-  EventBatch events = Recorded(CallGraph::kTables);
+  LoadedEvents events = Recorded(CallGraph::kTables);
   Add(events.cpu_samples, 1'974, kWhole);
   Add(events.cpu_samples, 26, kStackTables);
   Add(events.launch_stacks, 3, kWhole);
@@ -34,7 +36,7 @@ TEST(StackCounts, SamplesAndCalls) {
 }
 
 TEST(StackCounts, AlmostAllIsNotAll) {
-  EventBatch events = Recorded(CallGraph::kTables);
+  LoadedEvents events = Recorded(CallGraph::kTables);
   Add(events.cpu_samples, 99'999, kWhole);
   Add(events.cpu_samples, 1, kStackTables | kStackTruncated);
   EXPECT_EQ(StackCountsText(events),
@@ -42,7 +44,7 @@ TEST(StackCounts, AlmostAllIsNotAll) {
 }
 
 TEST(StackCounts, NoneAtAll) {
-  EventBatch events = Recorded(CallGraph::kTables);
+  LoadedEvents events = Recorded(CallGraph::kTables);
   Add(events.cpu_samples, 1, kStackUserFailed);
   EXPECT_EQ(StackCountsText(events),
             "0.0 % of 1 CPU samples reach their outermost frame (unwind tables)");
@@ -52,7 +54,7 @@ TEST(StackCounts, NothingIsSaidOfFramePointersAndOfNothing) {
   EXPECT_EQ(StackCountsText({}), "");
   EXPECT_EQ(StackCountsText(Recorded(CallGraph::kTables)), "");
   for (const CallGraph call_graph : {CallGraph::kUnknown, CallGraph::kFramePointers}) {
-    EventBatch events = Recorded(call_graph);
+    LoadedEvents events = Recorded(call_graph);
     Add(events.cpu_samples, 5, kStackFramePointers);
     Add(events.launch_stacks, 5, kStackFramePointers);
     EXPECT_EQ(StackCountsText(events), "");
@@ -60,7 +62,7 @@ TEST(StackCounts, NothingIsSaidOfFramePointersAndOfNothing) {
 }
 
 TEST(StackCounts, LaunchesInTheProcessBesideFramePointers) {
-  EventBatch events = Recorded(CallGraph::kFramePointers, LaunchStackSource::kInProcess);
+  LoadedEvents events = Recorded(CallGraph::kFramePointers, LaunchStackSource::kInProcess);
   Add(events.cpu_samples, 5, kStackFramePointers);
   Add(events.launch_stacks, 1, kWhole | kStackInProcess);
   Add(events.launch_stacks, 1, kStackTables | kStackInProcess);
@@ -70,7 +72,7 @@ TEST(StackCounts, LaunchesInTheProcessBesideFramePointers) {
 }
 
 TEST(StackCounts, ProbesCountAtTheEntryOnly) {
-  EventBatch events = Recorded(CallGraph::kTables, LaunchStackSource::kProbes);
+  LoadedEvents events = Recorded(CallGraph::kTables, LaunchStackSource::kProbes);
   Add(events.probe_hits, 2, kWhole);
   events.probe_hits.back().is_return = true;
   Add(events.probe_hits, 1, kStackTables | kStackFramePointers);
@@ -79,7 +81,7 @@ TEST(StackCounts, ProbesCountAtTheEntryOnly) {
 }
 
 TEST(StackCounts, ProbesThatTheUserAskedForAreNoCalls) {
-  EventBatch events = Recorded(CallGraph::kTables, LaunchStackSource::kNone);
+  LoadedEvents events = Recorded(CallGraph::kTables, LaunchStackSource::kNone);
   events.probes.emplace_back().probe = 7;
   Add(events.probe_hits, 1, kWhole);
   events.probe_hits.back().probe = 7;

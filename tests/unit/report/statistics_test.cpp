@@ -97,6 +97,37 @@ TEST_F(WorkTimesTest, ByName) {
   EXPECT_EQ(SumOfTotals(rows), 10'000u);
 }
 
+TEST(JitOperationTimes, ByOperationAndCode) {
+  test::ModelBuilder builder;
+  const auto add = [&](uint32_t entry, uint32_t operation, uint64_t start, uint64_t end) {
+    JitOperation& jit = builder.events.jit_operations.emplace_back();
+    jit.start_ns = start;
+    jit.end_ns = end;
+    jit.entry_kind = entry;
+    jit.operation = operation;
+    jit.cache_size_bytes = ~uint64_t{0} / 2;
+  };
+  add(1, 3, 100, 200);
+  add(1, 3, 300, 600);
+  add(1, 3, 700, 800);
+  add(1, 2, 200, 210);
+  add(9, 9, 500, 505);
+  add(1, 3, 0, 0);     // without a time
+  add(1, 3, 100, 50);  // likewise
+  const Analysis analysis(builder.Build());
+  const std::vector<JitTimes> rows = JitOperationTimes(analysis);
+  ASSERT_EQ(rows.size(), 3u);
+  EXPECT_EQ(rows[0].operation, "compile");
+  EXPECT_EQ(rows[0].entry, "PTX to machine code");
+  EXPECT_EQ(rows[0].times.count, 3u);
+  EXPECT_EQ(rows[0].times.total, 500u);
+  EXPECT_EQ(rows[0].cache_bytes, ~uint64_t{0} / 2);
+  EXPECT_EQ(rows[1].operation, "cache store");
+  EXPECT_EQ(rows[1].times.total, 10u);
+  EXPECT_EQ(rows[2].operation, "?");
+  EXPECT_EQ(rows[2].entry, "?");
+}
+
 TEST_F(WorkTimesTest, ByShape) {
   const GpuNames names(*analysis_, KernelNames::kFull);
   const std::vector<KernelShape> rows = KernelShapeTimes(*analysis_, names);

@@ -105,6 +105,30 @@ TEST_F(HintsTest, CopiesOfPageableMemory) {
             "cuda_gpu_trace\n");
 }
 
+TEST_F(HintsTest, CodeIsCompiledAndLoaded) {
+  JitOperation& jit = builder_.events.jit_operations.emplace_back();
+  jit.start_ns = 1;
+  jit.end_ns = 400 * kMs + 1;
+  jit.operation = 3;
+  JitOperation stored = jit;
+  stored.operation = 2;
+  builder_.events.jit_operations.push_back(stored);
+  Overhead& loading = builder_.events.overheads.emplace_back();
+  loading.start_ns = 1;
+  loading.end_ns = 60 * kMs + 1;
+  loading.overhead_kind = 5 << 16;
+  Overhead& other = builder_.events.overheads.emplace_back();
+  other.start_ns = 1;
+  other.end_ns = 40 * kMs;  // too little
+  EXPECT_EQ(Hints(),
+            "The driver compiled code for the GPU for 400 ms while the program ran. Code for its "
+            "architecture in the program (nvcc -arch) or a cache that outlives it "
+            "(CUDA_CACHE_PATH, CUDA_CACHE_MAXSIZE) saves that. What was compiled: --top --table "
+            "jit_sum\n"
+            "Loading code at its first use took 60 ms: CUDA_MODULE_LOADING=EAGER moves that to the "
+            "start of the program. Each kind: --top --table cuda_overhead_sum\n");
+}
+
 TEST_F(HintsTest, AtMostFour) {
   Kernels(200, 2 * kUs, 100 * kUs);
   Copy(900 * kMs, kMs, 1, 3);

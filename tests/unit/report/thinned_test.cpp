@@ -40,9 +40,9 @@ std::map<WorkKey, Attribution> Attributions(const Model& model) {
   return result;
 }
 
-template <typename Event>
-void DropEverySeventh(std::vector<Event>& events) {
-  std::vector<Event> kept;
+template <typename List>
+void DropEverySeventh(List& events) {
+  List kept;
   for (size_t i = 0; i < events.size(); ++i) {
     if (i % 7 != 6) kept.push_back(events[i]);
   }

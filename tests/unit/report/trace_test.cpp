@@ -136,6 +136,58 @@ TEST(ChromeTrace, SamplesAreNestedSlices) {
                        "\"cat\":\"cpu\",\"ts\":89.000,\"dur\":9.875}"}));
 }
 
+// Page faults take no time that is known: moments on a track of their own, beside the clock's.
+TEST(ChromeTrace, SamplesThatAreNoTimeAreMoments) {
+  test::ModelBuilder builder;
+  builder.Source(10'000);
+  builder.events.sample_sources.push_back({.source = 2,
+                                           .name = builder.Text("page-faults"),
+                                           .period = 10,
+                                           .unit = builder.Text("events")});
+  builder.Process(ProcessEventKind::kExisting, 0, 7, 7, "app");
+  builder.events.generated_symbols.push_back(
+      {.time_ns = 0, .pid = 7, .address = 0x10, .size_bytes = 16, .name = builder.Text("touch")});
+  const StackId stack = builder.Stack({0x18, 0x18});
+  builder.Sample(1'000, 7, 7, stack);
+  builder.Sample(2'000, 7, 7, stack).source = 2;
+  const std::string trace = Trace(builder);
+  EXPECT_TRUE(Has(trace,
+                  "\"tid\":4194306,\"name\":\"thread_name\",\"args\":{\"name\":\"app (tid "
+                  "7): page-faults\"}"))
+      << trace;
+  EXPECT_EQ(
+      Lines(trace, "\"i\""),
+      (TextLines{
+          "{\"ph\":\"i\",\"pid\":7,\"tid\":4194306,\"name\":\"page-"
+          "faults\",\"cat\":\"event\",\"s\":\"t\",\"ts\":1.000,\"args\":{\"weight\":10,\"stack\":"
+          "\"touch;touch\"}}"}));
+  EXPECT_EQ(Lines(trace, "\"X\"").size(), 2u);  // the clock's
+}
+
+TEST(ChromeTrace, CompilingIsAmongTheOverheads) {
+  test::ModelBuilder builder;
+  AddProgram(builder);
+  builder.events.jit_operations.push_back({.instance = {1},
+                                           .start_ns = 2'000,
+                                           .end_ns = 5'000,
+                                           .entry_kind = 1,
+                                           .operation = 3,
+                                           .correlation_id = 9,
+                                           .jit_correlation_id = 4,
+                                           .cache_size_bytes = 4096,
+                                           .cache_path = builder.Text("/cache/1"),
+                                           .tid = 7,
+                                           .tail = {}});
+  const std::string trace = Trace(builder);
+  EXPECT_TRUE(Has(trace, "\"args\":{\"name\":\"CUDA overheads\"}"));
+  EXPECT_TRUE(Has(trace,
+                  "\"name\":\"JIT compile, PTX to machine code\",\"cat\":\"overhead\","
+                  "\"ts\":0.000,\"dur\":3.000,\"args\":{\"correlation\":9,\"device\":0,"
+                  "\"thread\":7,\"compilation\":4,\"size of the cache\":4096,\"cache\":"
+                  "\"/cache/1\"}}"))
+      << trace;
+}
+
 TEST(ChromeTrace, KernelsThatOverlapGetALaneBesideTheirStream) {
   test::ModelBuilder builder;
   AddProgram(builder);

@@ -1,0 +1,187 @@
+"""Stacks of Python: of CPU samples and of launches, against what the program says it was in."""
+
+import collections
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+
+from record_gpu_test import simulated
+from xpu_testing import Workspace, expect, expect_in, main, require_recording, skip
+
+PYTHON = os.environ.get("XPU_TEST_PYTHON", "/usr/bin/python3.11")
+PROGRAM = pathlib.Path(__file__).parent.parent / "workloads" / "python_tree.py"
+
+
+def line_at(code, offset):
+    """The line of an instruction, from the location table of CPython 3.11 and later."""
+    table = code["line_table"].encode("latin-1")
+    line, at, place = code["first_line"], 0, 0
+
+    def varint():
+        nonlocal place
+        value = shift = 0
+        while True:
+            byte = table[place]
+            place += 1
+            value |= (byte & 63) << shift
+            shift += 6
+            if not byte & 64:
+                return value
+
+    def signed_varint():
+        value = varint()
+        return -(value >> 1) if value & 1 else value >> 1
+
+    while place < len(table):
+        head = table[place]
+        place += 1
+        form, units = head >> 3 & 15, (head & 7) + 1
+        if form == 14:
+            line += signed_varint()
+            varint(), varint(), varint()
+        elif form == 13:
+            line += signed_varint()
+        elif form in (10, 11, 12):
+            line += form - 10
+            place += 2
+        elif form != 15:
+            place += 1
+        at += 2 * units
+        if offset < at:
+            return None if form == 15 else line
+    return None
+
+
+class Judge:
+    def __init__(self, capture, spans):
+        self.codes = {code["code"]: code for code in capture.python_codes}
+        self.spans = collections.defaultdict(list)
+        for span in spans:
+            self.spans[span["tid"]].append(span)
+        self.right = 0
+        self.wrong = []
+
+    def frames(self, event):
+        frames = []
+        for text in reversed(event["python_stack"]):
+            bits = int(text[1:], 16)
+            code = self.codes.get(bits >> 32)
+            if code is None:
+                frames.append(("?", "?", 0))
+                continue
+            name = code["name"].encode("latin-1").decode().split(".")[-1]
+            path = code["path"].encode("latin-1").decode()
+            frames.append((name, path, line_at(code, bits & 0x7fffffff)))
+        return frames
+
+    def see(self, event):
+        for span in self.spans[event["tid"]]:
+            if not span["begin_ns"] <= event["time_ns"] <= span["end_ns"]:
+                continue
+            wanted = [tuple(frame) for frame in span["stack"]]
+            frames = self.frames(event)[:len(wanted)]
+            # The innermost one goes on meanwhile.
+            if frames[:-1] == wanted[:-1] and [f[:2] for f in frames] == [f[:2] for f in wanted]:
+                self.right += 1
+            else:
+                self.wrong.append((wanted, frames))
+            return
+
+
+def require_python():
+    require_recording()
+    if not os.path.exists(PYTHON):
+        skip("python", f"there is no {PYTHON}")
+
+
+def record(work, *options, program=(), milliseconds=60, python=PYTHON, **more):
+    log = work.file("spans.json")
+    result = work.record(*options, "--", python, str(PROGRAM), log, str(milliseconds), *program,
+                         **more)
+    expect("status", (result.returncode, result.stdout), (0, ""))
+    with open(log, encoding="utf-8") as spans:
+        capture = work.capture()
+        return capture, Judge(capture, json.load(spans))
+
+
+def test_cpu_samples():
+    require_python()
+    with Workspace() as work:
+        capture, judge = record(work, "--cpu-only", "-F", "999", milliseconds=200)
+        for sample in capture.cpu_samples:
+            judge.see(sample)
+        judged = judge.right + len(judge.wrong)
+        print(f"        {judge.right} of {judged} samples have the right stack")
+        expect(f"enough of {judged} samples", judged > 200, True)
+        expect(f"enough right ones, not {judge.wrong[:3]}", judge.right >= 0.99 * judged, True)
+        names = {code["name"].encode("latin-1").decode() for code in capture.python_codes}
+        expect_in("a name that is not ASCII", "Shape.größe", names)
+        expect("functions that were made anew",
+               {f"made_{i}" for i in range(8)} - names, set())
+
+
+def check_launches(*options):
+    require_python()
+    with Workspace() as work:
+        capture, judge = record(work, *options, program=["--launch"], milliseconds=5,
+                                env=simulated())
+        for launch in capture.launch_stacks:
+            judge.see(launch)
+        spans = sum(map(len, judge.spans.values()))
+        expect("launches that are wrong", judge.wrong, [])
+        expect("launches", judge.right, spans)
+        expect("losses", [name for name in capture.ledger() if name.startswith("python")], [])
+
+
+def test_launches_in_the_process():
+    check_launches("--launch-stacks=inline")
+
+
+def test_launches_by_uprobe():
+    check_launches("--launch-stacks=uprobe")
+
+
+def test_left_out():
+    require_python()
+    with Workspace() as work:
+        capture, _ = record(work, "--no-python", program=["--launch"], milliseconds=5,
+                            env=simulated())
+        expect("code objects", capture.python_codes, [])
+        stacks = [e["python_stack"] for e in capture.cpu_samples + capture.launch_stacks]
+        expect("stacks of Python", [stack for stack in stacks if stack], [])
+
+
+def offset_of(path, name):
+    """Where a file keeps a variable."""
+    symbols = subprocess.run(["nm", "-D", path], check=True, capture_output=True, text=True).stdout
+    address = next(int(line.split()[0], 16) for line in symbols.splitlines()
+                   if line.endswith(f" {name}"))
+    headers = subprocess.run(["readelf", "-lW", path], check=True, capture_output=True,
+                             text=True).stdout
+    for line in headers.splitlines():
+        fields = line.split()
+        if fields and fields[0] == "LOAD":
+            offset, start, _, size = (int(field, 16) for field in fields[1:5])
+            if start <= address < start + size:
+                return address - start + offset
+    raise AssertionError(f"{path} has no {name}")
+
+
+def test_another_version_is_left_native():
+    require_python()
+    with Workspace() as work:
+        old = work.file("python-old")
+        shutil.copy(PYTHON, old)
+        with open(old, "r+b") as file:
+            file.seek(offset_of(old, "Py_Version"))
+            file.write((0x030a00f0).to_bytes(8, "little"))
+        capture, _ = record(work, "--cpu-only", python=old, milliseconds=5)
+        expect("code objects", capture.python_codes, [])
+        (loss,) = [e for e in capture.events["losses"] if e["name"] == "python_not_walked"]
+        expect("which", (loss["count"], loss["detail"]), (1, "Python 3.10"))
+
+
+if __name__ == "__main__":
+    main(globals())

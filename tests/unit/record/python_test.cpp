@@ -1,0 +1,117 @@
+// What the recorder makes of Python: which interpreter a file is, and what the BPF programs tell.
+#include <algorithm>
+#include <array>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "record/python_codes.h"
+#include "record/python_runtime.h"
+#include "record/python_stacks.h"
+#include "tests/unit/record/peer_testing.h"
+
+namespace xpu::test {
+namespace {
+
+constexpr char kPython[] = "/usr/bin/python3.11";
+
+TEST(PythonRuntime, KnowsTheInterpreterOfThisSystem) {
+  auto file = ElfFile::Open(kPython);
+  if (!file.ok()) GTEST_SKIP() << "no " << kPython;
+  const ElfImage& image = const_cast<Result<ElfFile>&>(file)->image();
+  const PythonRuntime runtime = FindPythonRuntime(image);
+  EXPECT_EQ(runtime.kind, PythonRuntime::Kind::kKnown);
+  EXPECT_EQ(runtime.version, 3 << 8 | 11);
+  EXPECT_NE(runtime.link_address, 0u);
+  EXPECT_NE(runtime.code_type, 0u);
+  EXPECT_EQ(runtime.layout.frame_code, 32);
+  EXPECT_EQ(NameOf(runtime), "Python 3.11");
+}
+
+TEST(PythonRuntime, OtherFilesAreNone) {
+  auto file = ElfFile::Open("/proc/self/exe");
+  ASSERT_TRUE(file.ok());
+  EXPECT_EQ(FindPythonRuntime(file->image()).kind, PythonRuntime::Kind::kNone);
+}
+
+TEST(PythonRuntime, NamesVersions) {
+  PythonRuntime runtime;
+  runtime.kind = PythonRuntime::Kind::kOtherVersion;
+  EXPECT_EQ(NameOf(runtime), "Python older than 3.11");
+  runtime.version = 3 << 8 | 15;
+  EXPECT_EQ(NameOf(runtime), "Python 3.15");
+  runtime.version = 3 << 8 | 13;
+  runtime.kind = PythonRuntime::Kind::kFreeThreaded;
+  EXPECT_EQ(NameOf(runtime), "Python 3.13, free-threaded");
+}
+
+TEST(PythonText, IsUtf8) {
+  const std::array<uint8_t, 3> latin{'a', 0xe9, 'b'};
+  EXPECT_EQ(PythonText(std::as_bytes(std::span(latin)), 1), "a\u00e9b");
+  const std::array<uint16_t, 2> wide{0x4e16, 'x'};
+  EXPECT_EQ(PythonText(std::as_bytes(std::span(wide)), 2), "\u4e16x");
+  const std::array<uint32_t, 2> widest{0x1f600, 0x110000};
+  EXPECT_EQ(PythonText(std::as_bytes(std::span(widest)), 4), "\U0001f600");
+  EXPECT_EQ(PythonText(std::as_bytes(std::span(latin)), 2), std::string("\xee\xa5\xa1", 3));
+  EXPECT_EQ(PythonText(std::as_bytes(std::span(latin)), 3), "");
+}
+
+constexpr uint64_t Word(uint32_t fingerprint, uint32_t low) {
+  return uint64_t{fingerprint} << XPU_PYTHON_FINGERPRINT_SHIFT | low;
+}
+
+TEST(PythonFrames, WhatLiesOnTheInterpretersOwnIsAnEntry) {
+  // 3.12: inner, outer, own, outermost, own
+  const __u64 words[] = {0x1000, Word(7, 4), 0x2000, Word(8, 6), 0, 0, 0x3000, Word(9, 0), 0, 0};
+  const auto frames = PythonFramesOf(words);
+  ASSERT_EQ(frames.size(), 3u);
+  EXPECT_EQ(frames[0].code, 0x1000u);
+  EXPECT_EQ(frames[0].fingerprint, 7u);
+  EXPECT_EQ(frames[0].offset, 4u);
+  EXPECT_FALSE(frames[0].is_entry);
+  EXPECT_TRUE(frames[1].is_entry);
+  EXPECT_TRUE(frames[2].is_entry);
+}
+
+TEST(PythonFrames, OlderOnesSayItThemselves) {
+  const __u64 words[] = {0,      0,          0x1000, Word(7, 4 | XPU_PYTHON_IS_ENTRY),
+                         0x2000, Word(8, 6), 0x3000};
+  const auto frames = PythonFramesOf(words);  // the last word is half a frame
+  ASSERT_EQ(frames.size(), 2u);
+  EXPECT_TRUE(frames[0].is_entry);
+  EXPECT_EQ(frames[0].offset, 4u);
+  EXPECT_FALSE(frames[1].is_entry);
+}
+
+TEST(PythonFrames, WhatWasNoneIsLeftOut) {
+  const __u64 words[] = {0x1000, Word(7, 4), XPU_PYTHON_BEGIN, 0, 0x2000, Word(8, 6)};
+  const auto frames = PythonFramesOf(words);
+  ASSERT_EQ(frames.size(), 1u);
+  EXPECT_EQ(frames[0].code, 0x2000u);
+}
+
+class PythonCodesTest : public PeerTest {};
+
+TEST_F(PythonCodesTest, AreDefinedOnceForWhatTheyAre) {
+  PythonCodes codes;
+  const PythonCodes::Content one{"Linear.forward", "/app/linear.py", 114, "\x80\x01", 0x30b};
+  PythonCodes::Content other = one;
+  other.first_line = 115;
+  EXPECT_EQ(codes.Define(one, *sink_), 1u);
+  EXPECT_EQ(codes.Define(other, *sink_), 2u);
+  EXPECT_EQ(codes.Define(one, *sink_), 1u);
+  const EventBatch events = Events();
+  ASSERT_EQ(events.python_codes.size(), 2u);
+  const PythonCode& code = events.python_codes[0];
+  EXPECT_EQ(code.code, 1u);
+  EXPECT_EQ(reader_->String(code.name), "Linear.forward");
+  EXPECT_EQ(reader_->String(code.path), "/app/linear.py");
+  EXPECT_EQ(code.first_line, 114u);
+  EXPECT_EQ(reader_->String(code.line_table), "\x80\x01");
+  EXPECT_EQ(code.version, 0x30bu);
+  EXPECT_EQ(events.python_codes[1].first_line, 115u);
+}
+
+}  // namespace
+}  // namespace xpu::test

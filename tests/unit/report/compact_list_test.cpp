@@ -1,0 +1,107 @@
+#include "report/compact_list.h"
+
+#include <cstdint>
+#include <string_view>
+#include <type_traits>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "report/load.h"
+#include "report/loaded_events.h"
+
+namespace xpu {
+namespace {
+
+// Each field with a number of its own, as far as its type holds it.
+template <typename Event>
+Event Filled(uint64_t first) {
+  Event event;
+  VisitFields(event, [&]<typename Field>(std::string_view, Field& field) {
+    if constexpr (requires { field.value; }) {
+      field = {static_cast<typename Field::Value>(first++)};
+    } else {
+      field = static_cast<Field>(first++);
+    }
+  });
+  return event;
+}
+
+template <typename Event>
+std::vector<uint64_t> FieldsOf(const Event& event) {
+  std::vector<uint64_t> fields;
+  VisitFields(event, [&](std::string_view, const auto& field) {
+    if constexpr (requires { field.value; }) {
+      fields.push_back(field.value);
+    } else {
+      fields.push_back(static_cast<uint64_t>(field));
+    }
+  });
+  return fields;
+}
+
+constexpr uint64_t kRows = 3;
+
+TEST(CompactList, KeepsEveryFieldOfEveryKindOfEvent) {
+  EventBatch batch;
+  VisitLists(batch, []<typename Event>(std::string_view, std::vector<Event>& list) {
+    for (uint64_t row = 0; row < kRows; ++row) list.push_back(Filled<Event>(1 + 60 * row));
+  });
+  LoadedEvents loaded;
+  AppendEvents(loaded, batch);
+  VisitLists(loaded, [](std::string_view name, const auto& list) {
+    using Event = std::decay_t<decltype(list[0])>;
+    ASSERT_EQ(list.size(), kRows) << name;
+    uint64_t row = 0;
+    for (const Event& event : list) {
+      EXPECT_EQ(FieldsOf(event), FieldsOf(Filled<Event>(1 + 60 * row))) << name << " " << row;
+      ++row;
+    }
+  });
+}
+
+Kernel KernelAt(uint64_t start_ns, uint32_t stream_id, int32_t grid_x) {
+  Kernel kernel;
+  kernel.start_ns = start_ns;
+  kernel.stream_id = stream_id;
+  kernel.grid_x = grid_x;
+  return kernel;
+}
+
+TEST(CompactList, EventsThatDifferInOneFieldStayApart) {
+  KernelList kernels;
+  for (uint32_t i = 0; i < 2000; ++i) {
+    kernels.push_back(KernelAt(i, i % 2, static_cast<int32_t>(i % 500)));
+  }
+  for (uint32_t i = 0; i < 2000; ++i) {
+    EXPECT_EQ(kernels.Get<&Kernel::start_ns>(i), i);
+    EXPECT_EQ(kernels.Get<&Kernel::stream_id>(i), i % 2);
+    EXPECT_EQ(kernels[i].grid_x, static_cast<int32_t>(i % 500));
+  }
+}
+
+TEST(CompactList, SortsByAFieldAndKeepsTheOrderOfEqualOnes) {
+  ApiCallList calls;
+  for (const uint64_t start_ns : {30, 10, 20, 10, 30}) {
+    ApiCall call;
+    call.start_ns = start_ns;
+    call.correlation_id = static_cast<uint32_t>(calls.size());
+    call.tid = 100 + call.correlation_id;
+    calls.push_back(call);
+  }
+  calls.SortBy<&ApiCall::start_ns>();
+  std::vector<uint64_t> times;
+  std::vector<uint32_t> ids;
+  std::vector<uint32_t> tids;
+  for (const ApiCall& call : calls) {
+    times.push_back(call.start_ns);
+    ids.push_back(call.correlation_id);
+    tids.push_back(call.tid);
+  }
+  EXPECT_EQ(times, (std::vector<uint64_t>{10, 10, 20, 30, 30}));
+  EXPECT_EQ(ids, (std::vector<uint32_t>{1, 3, 2, 0, 4}));
+  EXPECT_EQ(tids, (std::vector<uint32_t>{101, 103, 102, 100, 104}));
+}
+
+}  // namespace
+}  // namespace xpu

@@ -1,0 +1,82 @@
+#include "report/recorded_time.h"
+
+#include <memory>
+
+#include <gtest/gtest.h>
+
+#include "report/gpu_busy.h"
+#include "report/gpu_idle.h"
+#include "tests/unit/report/model_builder.h"
+
+namespace xpu {
+namespace {
+
+class RecordedTimeTest : public testing::Test {
+ protected:
+  void Switch(uint64_t time_ns, bool is_on, std::string_view cause) {
+    builder_.events.recording_switches.push_back({time_ns, is_on, builder_.Text(cause)});
+  }
+  const Analysis& Build() {
+    RecordingInfo info;
+    info.start_ns = info.start_realtime_ns = 1'000;
+    builder_.events.recording_info.push_back(info);
+    builder_.End(11'000);
+    analysis_ = std::make_unique<Analysis>(builder_.Build());
+    return *analysis_;
+  }
+
+  test::ModelBuilder builder_;
+  std::unique_ptr<Analysis> analysis_;
+};
+
+TEST_F(RecordedTimeTest, WithoutSwitchesAllIsRecorded) {
+  const Model& model = Build().model;
+  EXPECT_TRUE(FindPauses(model).empty());
+  EXPECT_EQ(RecordedText(model), "");
+}
+
+TEST_F(RecordedTimeTest, PausesLieBetweenSwitches) {
+  Switch(1'000, false, "--delay");
+  Switch(2'000, true, "--delay");
+  Switch(5'000, false, "fifo");
+  Switch(5'500, false, "fifo");
+  Switch(6'000, true, "fifo");
+  Switch(6'500, true, "fifo");
+  Switch(10'000, false, "fifo");
+  const Model& model = Build().model;
+  const std::vector<Pause> pauses = FindPauses(model);
+  ASSERT_EQ(pauses.size(), 3u);
+  EXPECT_EQ(pauses[1].start_ns, 5'000u);
+  EXPECT_EQ(pauses[1].end_ns, 6'000u);
+  EXPECT_EQ(pauses[2].end_ns, 11'000u);
+  EXPECT_EQ(PausedNs(pauses, 0, UINT64_MAX), 3'000u);
+  EXPECT_EQ(PausedNs(pauses, 1'500, 5'250), 750u);
+  EXPECT_EQ(PausedNs(pauses, 2'000, 5'000), 0u);
+  EXPECT_EQ(RecordedText(model), "7 us, 3 pauses (--delay, fifo)");
+}
+
+TEST_F(RecordedTimeTest, TimesThatMakeNoSenseAreHeldWithin) {
+  Switch(0, false, "a");
+  Switch(UINT64_MAX, true, "a");
+  Switch(5, false, "a");
+  const std::vector<Pause> pauses = FindPauses(Build().model);
+  ASSERT_EQ(pauses.size(), 1u);  // in order of time it goes off twice, then on
+  EXPECT_EQ(PausedNs(pauses, 0, UINT64_MAX), 10'000u);
+}
+
+TEST_F(RecordedTimeTest, AGpuIsNotIdleInAPause) {
+  builder_.AddKernel(1, 1, 2'000, 3'000, "k");
+  builder_.AddKernel(1, 2, 7'000, 8'000, "k");
+  Switch(2'500, false, "fifo");
+  Switch(6'500, true, "fifo");
+  const std::vector<GpuBusy> busy = FindGpuBusy(Build());
+  ASSERT_EQ(busy.size(), 1u);
+  EXPECT_EQ(busy[0].busy_ns, 2'000u);
+  EXPECT_EQ(busy[0].active_ns(), 2'500u);
+  const std::vector<IdlePart> idle = FindIdleParts(*analysis_);
+  ASSERT_EQ(idle.size(), 1u);
+  EXPECT_EQ(idle[0].ns, 500u);
+}
+
+}  // namespace
+}  // namespace xpu
