@@ -119,6 +119,14 @@ TEST(ClockFit, GrowsWithItsClock) {
   }
 }
 
+TEST(ClockFit, TheLongestLine) {
+  constexpr uint64_t kEnd = uint64_t{0} - kSecond;
+  const std::vector<ClockPair> pairs = {Pair(1000, 0), Pair(kEnd, kEnd)};
+  const ClockFit fit(pairs);
+  EXPECT_EQ(fit.steps(), 0u);
+  EXPECT_EQ(fit.ToMonotonic(kEnd - kSecond), kEnd - kSecond);
+}
+
 TEST(ClockFit, AnyPairsAreSafe) {
   std::mt19937_64 random(2);
   std::vector<ClockPair> pairs;
