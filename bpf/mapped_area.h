@@ -17,6 +17,9 @@
 #define PAGE_SHIFT 12
 #define ENOENT 2
 
+/* 0: as on kernels that have no such tree. */
+const volatile bool may_read_map_tree = 0;
+
 struct mapped_area {
   __u64 start;
   __u64 end;
@@ -114,7 +117,9 @@ static __always_inline enum looked look_into_tree(__u64 address, struct mapped_a
 static __always_inline enum looked look_up_area(__u64 address, struct mapped_area* area) {
   long result;
 
-  if (bpf_core_field_exists(struct mm_struct, mm_mt)) return look_into_tree(address, area);
+  if (may_read_map_tree && bpf_core_field_exists(struct mm_struct, mm_mt)) {
+    return look_into_tree(address, area);
+  }
   result = bpf_find_vma(bpf_get_current_task_btf(), address, take_area, area, 0);
   if (result) return result == -ENOENT ? LOOKED_AT_NOTHING : LOOKED_IN_VAIN;
   return LOOKED_AT_AREA;

@@ -53,7 +53,8 @@ class Flusher {
  public:
   explicit Flusher(Injection& self) : self_(self) {}
 
-  void Run() {
+  // Returns the state in which the work ends.
+  wire::State Run() {
     while (!Ending()) {
       const uint32_t ticket = self_.flusher_wake.Ticket();
       if (Ending()) break;
@@ -61,12 +62,28 @@ class Flusher {
       if (self_.gate.may_end() && wait_ns > kLookForEndNs) wait_ns = kLookForEndNs;
       self_.flusher_wake.Wait(ticket, wait_ns);
     }
+    if (abandoned_) return wire::State::kAbandoned;
     if (self_.gate.ends() && !self_.ring.closed()) FetchTheRest();
+    return wire::State::kFinished;
   }
 
  private:
   bool Ending() const {
-    return self_.stop.load(std::memory_order_acquire) || self_.ring.closed() || self_.gate.ends();
+    return self_.stop.load(std::memory_order_acquire) || self_.ring.closed() || self_.gate.ends() ||
+           abandoned_;
+  }
+
+  // Whether the recorder was killed: then nobody tells us to stop, and the program would pay for
+  // records that nobody takes until its end. Only time between two looks counts that is as short
+  // as usual, not that in which both processes were frozen.
+  bool IsAlone(uint64_t now_ns) {
+    const uint32_t heartbeat = self_.ring.heartbeat();
+    const uint64_t since_look_ns = now_ns - looked_ns_;
+    looked_ns_ = now_ns;
+    if (heartbeat != heartbeat_) alone_ns_ = 0;
+    heartbeat_ = heartbeat;
+    alone_ns_ += since_look_ns < kSlowestFlushPeriodNs ? since_look_ns : kSlowestFlushPeriodNs;
+    return self_.ring.patience_ns() != 0 && alone_ns_ > self_.ring.patience_ns();
   }
 
   // Nothing new comes; what runs yet may end in a moment, and keeps its times then.
@@ -86,6 +103,10 @@ class Flusher {
     const uint64_t now_ns = MonotonicNs();
     // What woke us is a buffer just asked for: let it fill.
     if (idle_) next_flush_ns_ = now_ns + kFlushPeriodNs;
+    if (IsAlone(now_ns)) {
+      abandoned_ = true;
+      return 0;
+    }
     if (now_ns >= next_clock_ns_ && SendClockPair(self_)) next_clock_ns_ = now_ns + kClockPeriodNs;
     if (now_ns >= next_flush_ns_) Flush(now_ns);
     return WhenIdle(next_flush_ns_ - now_ns);
@@ -118,13 +139,16 @@ class Flusher {
   uint64_t next_flush_ns_ = 0;
   uint64_t period_ns_ = kFlushPeriodNs;
   uint64_t flushed_calls_ = 0;
+  uint64_t looked_ns_ = MonotonicNs();
+  uint64_t alone_ns_ = 0;
+  uint32_t heartbeat_ = 0;
+  bool abandoned_ = false;
   bool idle_ = true;
 };
 
 void* RunFlusher(void* /*argument*/) {
   prctl(PR_SET_NAME, "xpu-inject");
-  Flusher(g_injection).Run();
-  FinishRecording();
+  FinishRecording(Flusher(g_injection).Run());
   return nullptr;
 }
 
@@ -147,7 +171,7 @@ bool StartFlusher() {
   return started;
 }
 
-void FinishRecording() {
+void FinishRecording(wire::State state) {
   Injection& self = g_injection;
   const bool closed = self.ring.closed();
   // First, so that the flush does not fill a new buffer with records of its own cost.
@@ -159,7 +183,7 @@ void FinishRecording() {
   if (!closed && self.context_exists.load(std::memory_order_acquire)) SendClockPair(self);
   TearDownCupti();
   self.active.store(false, std::memory_order_release);
-  self.ring.SetState(wire::State::kFinished);
+  self.ring.SetState(state);
   self.finished.store(true, std::memory_order_release);
   self.flusher_done.Notify();
 }
@@ -168,7 +192,7 @@ void StopFlusher() {
   Injection& self = g_injection;
   self.stop.store(true, std::memory_order_release);
   if (!self.has_flusher) {
-    FinishRecording();
+    FinishRecording(wire::State::kFinished);
     return;
   }
   self.flusher_wake.Notify();

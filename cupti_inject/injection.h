@@ -174,8 +174,9 @@ void ForgetNodes(uint32_t correlation_id);
 // ---- flusher.cpp
 // Starts the thread that fetches what CUPTI has finished and pairs the clocks.
 bool StartFlusher();
-// The last flush, then CUPTI is given back. On the flusher's thread, or at exit without one.
-void FinishRecording();
+// The last flush, then CUPTI is given back; `state`: in which it ends. On the flusher's thread, or
+// at exit without one.
+void FinishRecording(wire::State state);
 // Waits, bounded, until the flusher has done it.
 void StopFlusher();
 

@@ -53,6 +53,7 @@ class RingProducer {
            capacity_bytes_ / 2;
   }
   bool closed() const { return header_->closed.load(std::memory_order_relaxed) != 0; }
+  uint64_t patience_ns() const { return header_->patience_ns; }
   uint32_t heartbeat() const { return header_->heartbeat.load(std::memory_order_relaxed); }
 
  private:

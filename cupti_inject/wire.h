@@ -53,7 +53,7 @@
 
 namespace xpu::wire {
 
-inline constexpr uint32_t kVersion = 5;
+inline constexpr uint32_t kVersion = 6;
 inline constexpr char kEnvironmentVariable[] = "XPU_INJECT";
 inline constexpr char kCuptiLibVariable[] = "XPU_CUPTI_LIB";  // the libcupti to use, a path
 inline constexpr size_t kSecretBytes = 16;  // 32 hexadecimal digits in the environment
@@ -87,8 +87,9 @@ struct HelloReply {
 enum class State : uint32_t {  // of the library, in the order of its life
   kConnected = 0,
   kActive = 1,
-  kDormant = 2,   // a Detail message says why
-  kFinished = 3,  // flushed at exit
+  kDormant = 2,    // a Detail message says why
+  kFinished = 3,   // flushed at exit
+  kAbandoned = 4,  // flushed, because the recorder seemed dead
 };
 
 // Monotonic totals; the consumer turns them into losses. They survive the death of the program.
@@ -136,6 +137,9 @@ struct RingHeader {
   uint32_t version;
   uint32_t settings;  // what the recorder wants: bits of kSetting...
   uint64_t capacity_bytes;
+  // The library works that long without a heartbeat, then takes the recorder for dead and ends its
+  // own work for good. 0: never.
+  uint64_t patience_ns;
   alignas(64) std::atomic<uint64_t> head;    // bytes ever reserved
   alignas(64) std::atomic<uint64_t> tail;    // bytes ever consumed
   alignas(64) std::atomic<uint32_t> closed;  // the recorder has stopped: produce nothing more

@@ -24,6 +24,7 @@ InjectState StateOf(wire::State state) {
     case wire::State::kActive:
       return InjectState::kActive;
     case wire::State::kDormant:
+    case wire::State::kAbandoned:
       return InjectState::kDormant;
     case wire::State::kFinished:
       return InjectState::kFinished;
@@ -82,6 +83,10 @@ void GpuPeer::Drain(EventSink& sink) {
   if (state != state_) {
     state_ = state;
     changed_ = true;
+    if (state == wire::State::kAbandoned) {
+      detail_ = Format("it stopped recording: xpu-record took nothing for {} s",
+                       kRecorderPatienceNs / 1'000'000'000);
+    }
   }
   if (changed_) WriteProcess(sink);
   CountLosses(sink);
@@ -111,7 +116,7 @@ void GpuPeer::CountLosses(EventSink& sink) {
   Add(sink, LossKind::kWireRingFull, news(wire::kCounterNvtxDropped), "NVTX ranges and marks");
   Add(sink, LossKind::kLaunchRingFull, news(wire::kCounterWalksDropped));
   Add(sink, LossKind::kCuptiDropped, news(wire::kCounterCuptiDropped));
-  if (state_ == wire::State::kDormant && !std::exchange(dormant_counted_, true)) {
+  if (StateOf(state_) == InjectState::kDormant && !std::exchange(dormant_counted_, true)) {
     Add(sink, LossKind::kInjectDormant, 1, detail_);
   }
 }

@@ -13,6 +13,7 @@
 
 #include "format/base/file.h"
 #include "format/base/text.h"
+#include "record/kernel_features.h"
 
 namespace xpu {
 namespace {
@@ -50,7 +51,10 @@ pid_t PeerPid(int connection) {
 UniqueFd PeerPidfd(int connection, pid_t pid) {
   int fd = -1;
   socklen_t size = sizeof(fd);
-  if (::getsockopt(connection, SOL_SOCKET, SO_PEERPIDFD, &fd, &size) == 0) return UniqueFd(fd);
+  if (MayUse(KernelFeature::kPeerPidfd) &&
+      ::getsockopt(connection, SOL_SOCKET, SO_PEERPIDFD, &fd, &size) == 0) {
+    return UniqueFd(fd);
+  }
   // The peer waits for our answer, so its pid cannot have been given to another process.
   return UniqueFd(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
 }
@@ -177,6 +181,7 @@ Result<InjectPeer> InjectServer::Welcome(int connection, const wire::Hello& hell
   UniqueFd pidfd = PeerPidfd(connection, pid);
   if (!pidfd) return SystemError("pidfd of the program", errno);
   XPU_ASSIGN_OR_RETURN(RingReader ring, RingReader::Create(wire::kDefaultCapacityBytes, settings_));
+  ring.header().patience_ns = kRecorderPatienceNs;
   ring.header().gate.store(gate_, std::memory_order_relaxed);
   capture_range_.copy(ring.header().capture_range, wire::kCaptureRangeBytes);
   const wire::HelloReply reply{wire::kVersion, 1, ring.capacity_bytes(), arena_bytes_};

@@ -16,6 +16,10 @@
 
 namespace xpu {
 
+// A library that sees no sign of life from us for so long ends its work: wire::RingHeader. Longer
+// than anyone leaves a recorder stopped.
+inline constexpr uint64_t kRecorderPatienceNs = 30'000'000'000;
+
 // A process that was given a ring.
 struct InjectPeer {
   pid_t pid = 0;  // as the recorder's namespace sees it

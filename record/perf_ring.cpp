@@ -41,6 +41,15 @@ PerfRing::~PerfRing() {
   if (memory_ != nullptr) ::munmap(memory_, PageBytes() + data_bytes_);
 }
 
+uint64_t PerfRing::ReadLost() const {
+  struct {
+    uint64_t count;
+    uint64_t lost;
+  } values{};
+  const ssize_t n = ::read(event_.get(), &values, sizeof(values));
+  return n == static_cast<ssize_t>(sizeof(values)) ? values.lost : 0;
+}
+
 uint64_t PerfRing::Drain(const std::function<void(std::span<const std::byte>)>& visit) {
   auto* page = static_cast<perf_event_mmap_page*>(memory_);
   const auto* data = static_cast<const std::byte*>(memory_) + PageBytes();

@@ -23,6 +23,10 @@ class PerfRing {
 
   int fd() const { return event_.get(); }
 
+  // Records that found no room, of an event that counts nothing and was opened with
+  // PERF_FORMAT_LOST alone. 0 where the kernel does not say.
+  uint64_t ReadLost() const;
+
   // Calls `visit` with each whole record that is there; its bytes hold during the call. Returns the
   // number of records skipped because a header made no sense (then the ring is emptied).
   uint64_t Drain(const std::function<void(std::span<const std::byte>)>& visit);

@@ -12,6 +12,7 @@
 #include "format/base/file.h"
 #include "format/base/text.h"
 #include "record/bpf_support.h"
+#include "record/kernel_features.h"
 
 namespace xpu {
 namespace {
@@ -63,6 +64,7 @@ UniqueFd CreateMultiLink(int program_fd, const char* path, std::span<const Probe
 // A program for it, and a link on what cannot be probed: kernels that know it look at the path and
 // say EBADF, older ones do not get so far.
 bool HasUprobeMulti() {
+  if (!MayUse(KernelFeature::kMultiProbes)) return false;
   const bpf_insn nothing[] = {
       {.code = BPF_ALU64 | BPF_MOV | BPF_K, .dst_reg = 0, .src_reg = 0, .off = 0, .imm = 0},
       {.code = BPF_JMP | BPF_EXIT, .dst_reg = 0, .src_reg = 0, .off = 0, .imm = 0}};

@@ -1,10 +1,12 @@
 #include "record/task_source.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <ctime>
 
 #include "format/base/file.h"
 #include "format/base/text.h"
+#include "record/kernel_features.h"
 #include "record/perf_event.h"
 
 namespace xpu {
@@ -23,7 +25,7 @@ perf_event_attr TaskAttributes(const Subject& subject, TaskSource::Wakeup wakeup
   attributes.inherit = subject.is_program();
   attributes.mmap = 1;  // executable mappings
   attributes.mmap2 = 1;
-  attributes.build_id = 1;
+  attributes.build_id = MayUse(KernelFeature::kBuildIdRecords);
   attributes.comm = 1;
   attributes.comm_exec = 1;
   attributes.task = 1;
@@ -31,10 +33,25 @@ perf_event_attr TaskAttributes(const Subject& subject, TaskSource::Wakeup wakeup
   attributes.clockid = CLOCK_MONOTONIC;
   attributes.watermark = 1;
   attributes.wakeup_watermark = wakeup == TaskSource::Wakeup::kAtOnce ? 1 : kRingBytes / 2;
+  if (MayUse(KernelFeature::kLostCount)) attributes.read_format = PERF_FORMAT_LOST;
   // It counts nothing; without this an unprivileged user may not open it.
   attributes.exclude_kernel = 1;
   attributes.exclude_hv = 1;
   return attributes;
+}
+
+// What the kernel does not know is left out of `attributes`.
+UniqueFd OpenEvent(perf_event_attr& attributes, pid_t pid, int cpu) {
+  UniqueFd event = OpenPerfEvent(attributes, pid, cpu);
+  if (!event && errno == EINVAL && attributes.read_format != 0) {
+    attributes.read_format = 0;
+    event = OpenPerfEvent(attributes, pid, cpu);
+  }
+  if (!event && errno == EINVAL && attributes.build_id) {
+    attributes.build_id = 0;
+    event = OpenPerfEvent(attributes, pid, cpu);
+  }
+  return event;
 }
 
 struct RecordWriter {
@@ -77,9 +94,7 @@ struct RecordWriter {
     event.parent_tid = record.parent_tid;
     sink.Write(event);
   }
-  void operator()(const PerfLost& record) const {
-    sink.losses().Add(LossKind::kPerfRecordsLost, record.count);
-  }
+  void operator()(const PerfLost&) const {}  // TaskSource counts them
   void operator()(const PerfOther&) const {}
 };
 
@@ -94,11 +109,7 @@ Result<TaskSource> TaskSource::Open(const Subject& subject, Wakeup wakeup) {
   perf_event_attr attributes = TaskAttributes(subject, wakeup);
   const pid_t pid = subject.is_program() ? subject.program : -1;
   for (int cpu : OnlineCpus()) {
-    UniqueFd event = OpenPerfEvent(attributes, pid, cpu);
-    if (!event && errno == EINVAL && attributes.build_id) {
-      attributes.build_id = 0;  // before Linux 5.12
-      event = OpenPerfEvent(attributes, pid, cpu);
-    }
+    UniqueFd event = OpenEvent(attributes, pid, cpu);
     if (!event && errno == ENODEV) continue;  // went offline
     if (!event) {
       return SystemError(Format("perf_event_open(dummy, cpu {})", cpu), errno,
@@ -108,6 +119,7 @@ Result<TaskSource> TaskSource::Open(const Subject& subject, Wakeup wakeup) {
     XPU_ASSIGN_OR_RETURN(PerfRing ring, PerfRing::Map(std::move(event), kRingBytes));
     source.rings_.push_back(std::move(ring));
   }
+  source.has_lost_count_ = attributes.read_format != 0;
   return source;
 }
 
@@ -121,6 +133,7 @@ void TaskSource::Drain(EventSink& sink, const Take& take) {
   for (PerfRing& ring : rings_) {
     uint64_t senseless = ring.Drain([&](std::span<const std::byte> bytes) {
       if (auto record = ParsePerfRecord(bytes)) {
+        if (const auto* lost = std::get_if<PerfLost>(&*record)) lost_ += lost->count;
         take(*record);
       } else {
         sink.losses().Add(LossKind::kPerfRecordsLost, 1, 0, {},
@@ -129,6 +142,18 @@ void TaskSource::Drain(EventSink& sink, const Take& take) {
     });
     sink.losses().Add(LossKind::kPerfRecordsLost, senseless, 0, {}, "ring not understood");
   }
+}
+
+// A record that tells of lost ones is only written with the next that finds room: there may be
+// none.
+void TaskSource::CountLosses(EventSink& sink) {
+  uint64_t lost = lost_;
+  if (has_lost_count_) {
+    lost = 0;
+    for (const PerfRing& ring : rings_) lost += ring.ReadLost();
+  }
+  sink.losses().Add(LossKind::kPerfRecordsLost, lost - std::min(lost, lost_counted_));
+  lost_counted_ = std::max(lost, lost_counted_);
 }
 
 }  // namespace xpu

@@ -25,12 +25,17 @@ class TaskSource {
   // To wait on.
   std::vector<int> fds() const;
 
-  // Gives every record to `take`, and counts in the sink what was lost.
+  // Gives every record to `take`, and counts in the sink what makes no sense.
   using Take = std::function<void(const PerfRecord&)>;
   void Drain(EventSink& sink, const Take& take);
+  // What found no room.
+  void CountLosses(EventSink& sink);
 
  private:
   std::vector<PerfRing> rings_;
+  bool has_lost_count_ = false;
+  uint64_t lost_ = 0;  // as records told; after the last one more may have been lost
+  uint64_t lost_counted_ = 0;
 };
 
 // One record as an event of the capture.

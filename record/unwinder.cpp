@@ -3,12 +3,14 @@
 #include <utility>
 
 #include "record/bpf_support.h"
+#include "record/kernel_features.h"
 #include "record/unwind_expected.h"
 
 namespace xpu {
 
 bool CanWalkByTables() {
-  return libbpf_probe_bpf_helper(BPF_PROG_TYPE_PERF_EVENT, BPF_FUNC_loop, nullptr) == 1;
+  return MayUse(KernelFeature::kTableWalk) &&
+         libbpf_probe_bpf_helper(BPF_PROG_TYPE_PERF_EVENT, BPF_FUNC_loop, nullptr) == 1;
 }
 
 Status Unwinder::Follow(pid_t target) {

@@ -8,6 +8,7 @@
 
 #include "format/base/result.h"
 #include "record/event_sink.h"
+#include "record/kernel_features.h"
 #include "record/options.h"
 #include "record/perf_records.h"
 #include "record/python_stacks.h"
@@ -66,6 +67,7 @@ template <typename Skeleton>
 Status UseUnwinder(Skeleton& skeleton, const Unwinder* unwinder) {
   const PythonStacks* python = unwinder != nullptr ? unwinder->python() : nullptr;
   skeleton.rodata->walk_by_tables = unwinder != nullptr;
+  skeleton.rodata->may_read_map_tree = MayUse(KernelFeature::kMapTree);
   skeleton.rodata->walk_python = python != nullptr;
   XPU_RETURN_IF_ERROR(python != nullptr ? python->maps().ShareWith(skeleton.obj)
                                         : PythonMaps::LeaveOut(skeleton.obj));

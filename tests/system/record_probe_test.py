@@ -249,7 +249,7 @@ def test_one_by_one():
         shutil.copy(odd_cudart(), copy)
         result, capture = recorded(work, puppet(), "late", copy, 20,
                                    options=("-v", "--cuda-lib", str(copy)),
-                                   env={"XPU_TEST_PROBES_ONE_BY_ONE": "1"})
+                                   env={"XPU_TEST_WITHOUT": "uprobe_multi"})
         expect_in("how they are placed", "launch probes: one by one; ", result.stderr)
         expect_in("the file that was named", f"; 3 in {copy}", result.stderr)
         expect("losses", capture.losses(), {})

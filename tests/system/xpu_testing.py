@@ -5,6 +5,7 @@ XPU_BUILD_DIR is a build tree; XPU_BIN_DIR, where it is set, is the bin folder o
 lack of that ability into a failure.
 """
 
+import contextlib
 import json
 import os
 import pathlib
@@ -139,6 +140,16 @@ class Symbols:
                     if start <= link_address < start + length:
                         return name.split("(")[0]
         return None
+
+
+def program_of(recorder_pid, path):
+    """The pid of the program that a recorder has started; None: not yet, or not any more."""
+    with open(f"/proc/{recorder_pid}/task/{recorder_pid}/children", encoding="utf-8") as children:
+        for child in children.read().split():
+            with contextlib.suppress(FileNotFoundError):
+                if os.readlink(f"/proc/{child}/exe") == os.path.realpath(path):
+                    return int(child)
+    return None
 
 
 class Workspace:

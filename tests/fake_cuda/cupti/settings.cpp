@@ -41,6 +41,7 @@ Settings Read() {
   settings.poison_names = EnvText("XPU_FAKE_NAMES", "poison") != "keep";
   settings.hold_back = EnvFlag("XPU_FAKE_HOLD_BACK", true);
   settings.per_thread = EnvFlag("XPU_FAKE_PER_THREAD", true);
+  settings.overheads = EnvFlag("XPU_FAKE_OVERHEADS", true);
   settings.subscribed = EnvFlag("XPU_FAKE_SUBSCRIBED", false);
   // What the second subscriber of the captures saw of the first.
   settings.holder = EnvText("XPU_FAKE_HOLDER", "CUPTI for <not provided>");

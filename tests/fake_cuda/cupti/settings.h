@@ -19,6 +19,7 @@ struct Settings {
   bool poison_names = true;
   bool hold_back = true;
   bool per_thread = true;
+  bool overheads = true;
   bool subscribed = false;             // by another tool, from the start
   std::string holder;                  // the other tool's name
   uint64_t device_buffer_records = 0;  // 0: no limit

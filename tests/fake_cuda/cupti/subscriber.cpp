@@ -1,6 +1,7 @@
 #include "subscriber.h"
 
 #include "buffers.h"
+#include "settings.h"
 
 namespace xpu::fake_cupti {
 namespace {
@@ -97,6 +98,7 @@ void Observe() {
 }
 
 bool KindEnabled(uint32_t kind) {
+  if (kind == CUPTI_ACTIVITY_KIND_OVERHEAD && !TheSettings().overheads) return false;
   return kind < CUPTI_ACTIVITY_KIND_COUNT && TheState().kinds[kind].load();
 }
 

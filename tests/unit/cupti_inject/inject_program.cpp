@@ -4,6 +4,7 @@
 //   inject_program MODE CALLS
 //   MODE  run     return from main
 //         _exit   leave without exit handlers
+//         slow    a call every 20 ms
 //         wait    write a line, wait for one on standard input, then return
 //         fork    a child makes as many calls and exits; then the parent makes its own
 //         threads four threads make the calls
@@ -116,6 +117,13 @@ int main(int argc, char** argv) {
   }
   if (Is(mode, "graph")) {
     MakeGraph();
+    return 0;
+  }
+  if (Is(mode, "slow")) {
+    for (uint32_t i = 1; i <= calls; ++i) {
+      LaunchMany(i, 1);
+      usleep(20'000);
+    }
     return 0;
   }
   LaunchMany(1, calls);

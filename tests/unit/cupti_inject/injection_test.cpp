@@ -6,6 +6,7 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <poll.h>
 #include <sys/wait.h>
 
 #include "cupti_inject/cupti_abi.h"
@@ -338,6 +339,30 @@ TEST_F(InjectionTest, AClosedRingIsLeftAlone) {
   const Summary summary = Summarize(ring_.Drain());
   EXPECT_TRUE(summary.calls.empty());
   EXPECT_TRUE(summary.kernels.empty());
+  EXPECT_EQ(state(), wire::State::kFinished);
+}
+
+TEST_F(InjectionTest, ARecorderThatDiedIsNotServedForever) {
+  constexpr uint32_t kCalls = 200;
+  ring_.header().patience_ns = 500'000'000;
+  const Summary summary = RunToEnd("slow", kCalls, Invited());
+  EXPECT_EQ(state(), wire::State::kAbandoned);
+  EXPECT_GT(summary.calls.size(), 5u);
+  EXPECT_LT(summary.calls.size(), kCalls);
+  EXPECT_GE(summary.kernels.size(), summary.calls.size());  // flushed before it gave up
+}
+
+TEST_F(InjectionTest, ALivingRecorderIsServedToTheEnd) {
+  constexpr uint32_t kCalls = 150;
+  ring_.header().patience_ns = 1'500'000'000;
+  const Program program = RunProgram("slow", kCalls, Invited());
+  size_t calls = 0;
+  pollfd end{program.output.get(), POLLIN, 0};
+  do {
+    calls += Summarize(ring_.Drain()).calls.size();
+  } while (poll(&end, 1, 50) == 0);
+  EXPECT_EQ(program.Wait(), 0);
+  EXPECT_EQ(calls + Summarize(ring_.Drain()).calls.size(), kCalls);
   EXPECT_EQ(state(), wire::State::kFinished);
 }
 

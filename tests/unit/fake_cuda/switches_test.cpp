@@ -257,6 +257,16 @@ TEST(UnknownKind, BehindEverySecondRecord) {
   });
 }
 
+TEST(Overheads, NoneOnRequest) {
+  InChild({"XPU_FAKE_OVERHEADS=0"}, [] {
+    Probe probe({kKernel, CUPTI_ACTIVITY_KIND_OVERHEAD});
+    LaunchKernels(2);
+    probe.Flush();
+    EXPECT_EQ(probe.Kernels().size(), 2U);
+    EXPECT_TRUE(probe.Records(CUPTI_ACTIVITY_KIND_OVERHEAD).empty());
+  });
+}
+
 // cuptiGetTimestamp minus CLOCK_REALTIME, and how far it is off at most.
 int64_t CuptiMinusRealtime(int64_t* uncertainty_ns) {
   const uint64_t before = Now(CLOCK_REALTIME);

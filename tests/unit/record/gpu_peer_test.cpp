@@ -197,6 +197,17 @@ TEST_F(GpuPeerTest, DormantSaysWhy) {
   EXPECT_EQ(events.losses[0].instance, InstanceId{kInstance});
 }
 
+TEST_F(GpuPeerTest, AProgramThatTookTheRecorderForDeadIsTold) {
+  MakePeer();
+  producer_.SetState(wire::State::kAbandoned);
+  peer_->Drain(*sink_);
+  peer_->Drain(*sink_);
+  EXPECT_EQ(Lost(LossKind::kInjectDormant), 1u);
+  EXPECT_EQ(sink_->losses().details(LossKind::kInjectDormant),
+            std::vector<std::string>{"it stopped recording: xpu-record took nothing for 30 s"});
+  EXPECT_EQ(Events().gpu_processes.back().state, InjectState::kDormant);
+}
+
 TEST_F(GpuPeerTest, KilledProcessOwesTheRecordsOfItsLaunches) {
   MakePeer();
   SendCallbackName(307, "cuLaunchKernel");

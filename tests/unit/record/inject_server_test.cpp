@@ -11,6 +11,7 @@
 
 #include "cupti_inject/handshake.h"
 #include "cupti_inject/invitation.h"
+#include "format/base/text.h"
 
 namespace xpu {
 namespace {
@@ -108,7 +109,7 @@ TEST(InjectServer, AnotherVersionIsRefusedAndTold) {
   ASSERT_EQ(arrivals.refusals.size(), 1u);
   EXPECT_EQ(arrivals.refusals[0].pid, ::getpid());
   EXPECT_EQ(arrivals.refusals[0].reason,
-            "the injected library speaks version 77, this is version 5");
+            Format("the injected library speaks version 77, this is version {}", wire::kVersion));
   wire::HelloReply reply{};
   ASSERT_EQ(::recv(fd.get(), &reply, sizeof(reply), 0), static_cast<ssize_t>(sizeof(reply)));
   EXPECT_EQ(reply.accepted, 0u);

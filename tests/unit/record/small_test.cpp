@@ -7,6 +7,7 @@
 
 #include "record/check.h"
 #include "record/gpu_source.h"
+#include "record/kernel_features.h"
 #include "record/loss_ledger.h"
 #include "record/perf_event.h"
 #include "record/preflight.h"
@@ -234,6 +235,16 @@ TEST(PerfEvent, CpuLists) {
   EXPECT_EQ(ParseCpuList("5"), std::vector<int>{5});
   EXPECT_EQ(ParseCpuList(""), std::vector<int>{});
   EXPECT_EQ(ParseCpuList("3-1"), std::vector<int>{});
+}
+
+TEST(KernelFeatures, ListOfThoseLeftOut) {
+  EXPECT_TRUE(MayUse(KernelFeature::kLostCount, nullptr));
+  EXPECT_TRUE(MayUse(KernelFeature::kLostCount, ""));
+  EXPECT_FALSE(MayUse(KernelFeature::kLostCount, "lost_count"));
+  EXPECT_FALSE(MayUse(KernelFeature::kLostCount, "table_walk,lost_count,"));
+  EXPECT_TRUE(MayUse(KernelFeature::kLostCount, "lost_counts,lost"));
+  EXPECT_FALSE(MayUse(KernelFeature::kMultiProbes, "table_walk,uprobe_multi"));
+  EXPECT_FALSE(MayUse(KernelFeature::kBuildIdRecords, "build_id_records"));
 }
 
 TEST(TestDrop, EveryNth) {

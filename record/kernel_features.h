@@ -1,0 +1,25 @@
+// What newer kernels have and xpu-record does without on older ones: each is tried, not concluded
+// from a version. A switch for tests leaves some out: XPU_TEST_WITHOUT="lost_count,table_walk".
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+namespace xpu {
+
+enum class KernelFeature : uint8_t {
+  kBuildIdRecords,  // "build_id_records": perf's records of mappings have build-ids, 5.12
+  kTableWalk,       // "table_walk": BPF programs walk by unwind tables (bpf_loop), 5.17
+  kLostCount,       // "lost_count": perf events tell how much they lost, 6.0
+  kMapTree,         // "map_tree": mappings are looked up without a lock, 6.1
+  kPeerPidfd,       // "peer_pidfd": sockets tell their peer's pidfd, 6.5
+  kMultiProbes,     // "uprobe_multi": one link places all probes of a file, 6.6
+};
+
+// False: for a test this kernel is not to have it.
+bool MayUse(KernelFeature feature);
+
+// The same of a list as the variable has it; nullptr: no list.
+bool MayUse(KernelFeature feature, const char* left_out);
+
+}  // namespace xpu

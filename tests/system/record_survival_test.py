@@ -1,0 +1,128 @@
+"""xpu-record and the programs that it records, killed at random moments: the program lives on or is
+told of, what was flushed is read, and what is missing is at the end.
+
+XPU_TEST_TRIES is how often each of them is killed (default 6).
+"""
+
+import json
+import os
+import random
+import signal
+import subprocess
+import time
+
+import xpu_testing
+from record_gpu_test import simulated
+from xpu_testing import Capture, Workspace, expect, expect_in, require_recording, workload
+
+TRIES = int(os.environ.get("XPU_TEST_TRIES", "6"))
+PROGRAM = "empty_launches"
+LAUNCHES = 30000
+SEED = 9
+# A flush a second, and CUPTI's buffers a little earlier; twice that on a machine with other work.
+FLUSHED_AFTER_NS = 3e9
+THREADS = 2
+LAUNCH_KERNEL = 211  # of the runtime API
+
+
+def report(path, *arguments):
+    return subprocess.run([xpu_testing.find("report/xpu-report"), *arguments, path],
+                          capture_output=True, text=True, timeout=120)
+
+
+def start(work, *options, **arguments):
+    environment = simulated(XPU_FAKE_OVERHEADS="0", XPU_FAKE_KERNEL_NS="100000")
+    return subprocess.Popen(
+        [xpu_testing.recorder(), "-o", work.file("capture.xpu"), *options, "--",
+         workload(PROGRAM), "--launches", str(LAUNCHES), "--threads", str(THREADS)],
+        env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **arguments)
+
+
+def check_readable(path, is_cut):
+    """Every view of what is there; the cut end is told, and nothing else is wrong."""
+    summary = report(path)
+    expect(f"status ({summary.stderr})", summary.returncode, 0)
+    expect("its end is told", "file_cut" in summary.stdout + summary.stderr, is_cut)
+    capture = Capture(path)
+    expect("what is wrong with the file",
+           {name for name in capture.ledger() if name in ("block_damaged", "reference_lost")},
+           set())
+    for view in ("--folded", "--chrome-trace", "--top", "--dump"):
+        expect(view, report(path, view).returncode, 0)
+    return capture
+
+
+def check_first_calls(what, capture, killed_ns):
+    """Without a gap, up to the last flush before the kill, and with their kernels but for those that
+    CUPTI had not delivered yet."""
+    if not capture.api_calls:
+        return
+    calls = {call["correlation_id"]: call for call in capture.api_calls}
+    gaps = max(calls) + 1 - min(calls) - len(calls)
+    expect(f"{what}: calls that are missing ({gaps}), while another thread's later one is there",
+           gaps < THREADS, True)
+    last_ns = max(call["end_ns"] for call in calls.values())
+    if len(calls) < THREADS * LAUNCHES:
+        expect(f"{what}: {(killed_ns - last_ns) / 1e9:.3f} s are missing",
+               killed_ns - last_ns < FLUSHED_AFTER_NS, True)
+    kernels = {kernel["correlation_id"] for kernel in capture.kernels}
+    late_ns = min(killed_ns, last_ns) - FLUSHED_AFTER_NS
+    expect(f"{what}: earlier launches without their kernel",
+           [number for number, call in calls.items() if call["callback_id"] == LAUNCH_KERNEL
+            and call["end_ns"] < late_ns and number not in kernels], [])
+
+
+def test_recorder_killed():
+    """What is in the file are the first calls of each thread without a gap, up to the last flush,
+    with their kernels; and the program does not notice."""
+    require_recording()
+    moments = random.Random(SEED)
+    for attempt in range(TRIES):
+        with Workspace() as work:
+            run = start(work)
+            moment_s = moments.uniform(0, 4)
+            time.sleep(moment_s)
+            killed_ns = time.clock_gettime_ns(time.CLOCK_MONOTONIC)
+            run.kill()
+            output = run.stdout.read()  # until the program has ended
+            expect("status", run.wait(), -signal.SIGKILL)
+            what = f"try {attempt}, {moment_s:.3f} s"
+            path = work.path / "capture.xpu"
+            if not output:  # not yet released: then it was never started
+                expect(f"{what}: kernels", Capture(path).kernels if path.exists() else [], [])
+                continue
+            truth = json.loads(output.splitlines()[-1])
+            expect(f"{what}: launches", truth["launches"], THREADS * LAUNCHES + 1)
+            check_first_calls(what, check_readable(path, True), killed_ns)
+
+
+def test_program_killed():
+    """Its status is told, and each call whose record CUPTI had not delivered is counted."""
+    require_recording()
+    moments = random.Random(SEED)
+    for attempt in range(TRIES):
+        with Workspace() as work:
+            run = start(work)
+            moment_s = moments.uniform(0.5, 4)
+            time.sleep(moment_s)
+            what = f"try {attempt}, {moment_s:.3f} s"
+            program = xpu_testing.program_of(run.pid, workload(PROGRAM))
+            if program is None:  # over, or not yet begun
+                run.communicate(timeout=60)
+                expect(f"{what}: status", run.returncode, 0)
+                continue
+            os.kill(program, signal.SIGKILL)
+            errors = run.communicate(timeout=60)[1]
+            expect(f"{what}: status", run.returncode, -signal.SIGKILL)
+            capture = check_readable(work.path / "capture.xpu", False)
+            expect(f"{what}: wait status", capture.recording_end[0]["wait_status"], signal.SIGKILL)
+            kernels = {kernel["correlation_id"] for kernel in capture.kernels}
+            missing = [call for call in capture.api_calls if call["callback_id"] == LAUNCH_KERNEL
+                       and call["correlation_id"] not in kernels]
+            ledger = capture.losses()
+            expect(f"{what}: not delivered", ledger.pop("cupti_not_delivered", 0), len(missing))
+            expect(f"{what}: other losses ({errors})", ledger, {})
+
+
+if __name__ == "__main__":
+    xpu_testing.main(globals())
