@@ -213,13 +213,12 @@ static __always_inline __u32 fingerprint_of_window(const struct xpu_stack* stack
   return hash;
 }
 
-/* Not static: see find_rule. */
+/* Returns 1 when the recorder has its names. Not static: see find_rule. */
 __attribute__((noinline)) int send_python_code(struct xpu_stack* stack,
                                                const struct xpu_python_layout* layout,
                                                const struct xpu_python_code_key* key) {
   struct xpu_python_code* event;
-  __u8 one = 1;
-  bool whole;
+  int whole;
 
   if (!stack || !layout || !key) return 0;
   event = bpf_ringbuf_reserve(&python_codes, sizeof(*event), 0);
@@ -235,22 +234,24 @@ __attribute__((noinline)) int send_python_code(struct xpu_stack* stack,
   copy_line_table(layout, window_word(stack, CODE_WORDS, layout->code_line_table), event);
   whole = event->name_bytes > 0;
   bpf_ringbuf_submit(event, BPF_RB_NO_WAKEUP);
-  /* Else the next one that sees it tries again. */
-  if (whole) bpf_map_update_elem(&python_codes_sent, key, &one, 0);
-  return 0;
+  return whole;
 }
 
 /* The code object's fingerprint; the recorder has its names then. 0: there is none. */
 static __always_inline __u32 know_code(struct python_walk* walk, __u64 code) {
   struct xpu_python_code_key key = {.code = code, .pid = walk->pid};
   struct xpu_stack* stack = walk->stack;
+  __u8 sent = 1;
 
   if (!read_python(&stack->window[CODE_WORDS], XPU_PYTHON_CODE_BYTES, code) ||
       window_word(stack, CODE_WORDS, walk->layout->object_type) != walk->code_type)
     return 0;
   key.fingerprint = fingerprint_of_window(stack, walk->layout) | 1;
-  if (!bpf_map_lookup_elem(&python_codes_sent, &key))
-    send_python_code(walk->stack, walk->layout, &key);
+  /* Where it was not sent whole, the next one that meets it tries again. */
+  if (!bpf_map_lookup_elem(&python_codes_sent, &key) &&
+      send_python_code(walk->stack, walk->layout, &key)) {
+    bpf_map_update_elem(&python_codes_sent, &key, &sent, 0);
+  }
   return key.fingerprint;
 }
 
@@ -319,9 +320,12 @@ static long walk_python_frame(__u32 index, struct python_walk* walk) {
   return 0;
 }
 
-/* Appends the frames of Python to the others, of which there are `first`. */
-static __always_inline void walk_python_stack(__u32 pid, __u32 tid, struct xpu_stack* stack,
-                                              __u32 first) {
+/*
+ * Appends the frames of Python to the others, of which there are `first`. A function of its own: up
+ * to Linux 6.12 a program and the longest chain of its calls share 512 bytes of stack.
+ */
+static __attribute__((noinline)) void walk_python_stack(__u32 pid, __u32 tid,
+                                                        struct xpu_stack* stack, __u32 first) {
   const struct xpu_python_process* process;
   struct xpu_thread_key key = {.pid = pid, .tid = tid};
   struct python_walk walk = {};

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "format/base/file.h"
 #include "format/base/text.h"
@@ -77,7 +78,9 @@ Status ShareMaps(bpf_object* object, std::span<const SharedMap> maps) {
 Status LeaveOutMaps(bpf_object* object, std::span<const char* const> names) {
   for (const char* name : names) {
     bpf_map* map = bpf_object__find_map_by_name(object, name);
-    if (int result = bpf_map__set_autocreate(map, false); result != 0) {
+    const bool is_ring = bpf_map__type(map) == BPF_MAP_TYPE_RINGBUF;
+    const auto entries = is_ring ? static_cast<uint32_t>(::getpagesize()) : 1;
+    if (int result = bpf_map__set_max_entries(map, entries); result != 0) {
       return BpfError(Format("BPF map {}: leave out", name), result);
     }
   }
