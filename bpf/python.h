@@ -321,8 +321,8 @@ static long walk_python_frame(__u32 index, struct python_walk* walk) {
 }
 
 /*
- * Appends the frames of Python to the others, of which there are `first`. A function of its own: up
- * to Linux 6.12 a program and the longest chain of its calls share 512 bytes of stack.
+ * Appends the frames of Python to the others, of which there are `first`. A function of its own,
+ * as walk_user_stack.
  */
 static __attribute__((noinline)) void walk_python_stack(__u32 pid, __u32 tid,
                                                         struct xpu_stack* stack, __u32 first) {
