@@ -98,6 +98,10 @@ Status CheckKernelAndUser(const RecordOptions& options) {
 }  // namespace
 
 Status Preflight(const RecordOptions& options) {
+  if (!options.user.empty() && ::geteuid() != 0) {
+    return Error{ErrorKind::kUsage, "--user: only root can run a program as another user",
+                 Format("sudo xpu-record --user {} ...", options.user)};
+  }
   XPU_RETURN_IF_ERROR(CheckKernelAndUser(options));
   for (const pid_t pid : options.pids) XPU_RETURN_IF_ERROR(CheckProcess(pid));
   return Ok();

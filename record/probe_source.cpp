@@ -4,7 +4,6 @@
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
-#include <cstdlib>
 #include <filesystem>
 #include <map>
 #include <optional>
@@ -31,7 +30,6 @@ namespace xpu {
 namespace {
 
 // For tests, no option of users: probes as on kernels before 6.6.
-constexpr char kOneByOneVariable[] = "XPU_TEST_PROBES_ONE_BY_ONE";
 
 // A file that a process mapped, to be looked up.
 struct MappedFile {
@@ -131,7 +129,7 @@ Status ProbeSource::Impl::Load(const RecordOptions& options, const Subject& subj
   XPU_RETURN_IF_ERROR(WatchOnly(*program_, subject));
   program_->bss->paused = subject.starts_paused;
   LoadOnlyFor(options);
-  with_multi_ = HasUprobeMulti() && std::getenv(kOneByOneVariable) == nullptr;
+  with_multi_ = HasUprobeMulti();
   if (with_multi_) {
     bpf_program__set_expected_attach_type(program_->progs.probe_entry, kUprobeMulti);
     bpf_program__set_expected_attach_type(program_->progs.probe_return, kUprobeMulti);
