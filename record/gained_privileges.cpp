@@ -42,10 +42,17 @@ bool BitsAreIgnored(const std::string& file) {
          (::statvfs(file.c_str(), &system) == 0 && (system.f_flag & ST_NOSUID) != 0);
 }
 
+// Without those that this process and its descendants can never get.
 uint64_t FileCapabilities(const std::string& file) {
   char value[64];
   const ssize_t bytes = ::getxattr(file.c_str(), "security.capability", value, sizeof(value));
-  return bytes <= 0 ? 0 : PermittedOfFile(value, static_cast<size_t>(bytes));
+  if (bytes <= 0) return 0;
+  uint64_t permitted = PermittedOfFile(value, static_cast<size_t>(bytes));
+  for (int capability = 0; capability < 64; ++capability) {
+    if (::prctl(PR_CAPBSET_READ, capability, 0, 0, 0) != 1)
+      permitted &= ~(uint64_t{1} << capability);
+  }
+  return permitted;
 }
 
 std::string UserName(uid_t uid) {

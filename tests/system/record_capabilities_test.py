@@ -3,6 +3,7 @@ CAP_PERFMON; CAP_SYSLOG for the names of kernel functions; CAP_SYS_PTRACE for ot
 
 import json
 import os
+import shutil
 import struct
 import subprocess
 
@@ -17,15 +18,17 @@ ENOUGH = ("bpf", "perfmon")
 COMPLETE = 32
 
 
-def as_nobody_with(names, *command):
-    """Ambient ones: what becomes effective in a program without bits of its own."""
+def as_nobody_with(names, *command, bounds=()):
+    """Ambient ones: what becomes effective in a program without bits of its own. `bounds`: what
+    programs with bits may get besides."""
     listed = ",".join(["-all", *(f"+{name}" for name in names)])
+    bounding = ",".join([listed, *(f"+{name}" for name in bounds)])
     return ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", f"--inh-caps={listed}",
-            f"--ambient-caps={listed}", f"--bounding-set={listed}", *command]
+            f"--ambient-caps={listed}", f"--bounding-set={bounding}", *command]
 
 
-def record(work, names, *arguments, status=0, env=None, **options):
-    command = as_nobody_with(names, readable_copy(work), "-o", "c.xpu", *arguments)
+def record(work, names, *arguments, status=0, env=None, bounds=(), **options):
+    command = as_nobody_with(names, readable_copy(work), "-o", "c.xpu", *arguments, bounds=bounds)
     if os.path.exists(work.path / "out" / "c.xpu"):
         os.unlink(work.path / "out" / "c.xpu")
     environment = dict(env or simulated(), HOME=str(work.path / "out"))
@@ -162,6 +165,28 @@ def test_file_capabilities_record_everything():
             capture = work.capture("out/d.xpu")
             expect("losses", capture.losses(), {})
             expect("kernels", len(capture.kernels), launches)
+
+
+def test_programs_that_the_kernel_does_not_let_be_sampled():
+    require()
+    with Workspace() as work:
+        with_bits, unreadable = work.file("with_bits"), work.file("unreadable")
+        for program in (with_bits, unreadable):
+            shutil.copy(odd()[0], program)
+        net_raw = 1 << 13
+        os.setxattr(with_bits, "security.capability",
+                    struct.pack("<IIIII", 0x02000001, net_raw, 0, 0, 0))
+        os.chmod(unreadable, 0o711)
+        # That cannot be had: the exec fails, as it does without us.
+        record(work, ENOUGH, with_bits, status=126)
+        result = record(work, ENOUGH, with_bits, status=125, bounds=["net_raw"])
+        expect_in("message", "gives it the privileges of capabilities (setcap)", result.stderr)
+        for program in (with_bits, unreadable):
+            record(work, ENOUGH, "sh", "-c", f"{program} status=3; test $? = 3 && exit 5",
+                   status=5, bounds=["net_raw"])
+            losses = captured(work).losses()
+            losses.pop("kernel_symbols_hidden", 0)
+            expect(program, losses, {"privileges_gained": 1})
 
 
 def test_processes_of_others():
