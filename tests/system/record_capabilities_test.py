@@ -115,6 +115,23 @@ def test_probes_in_libraries():
         expect("hits", len(captured(work).probe_hits), 3)
 
 
+def test_uprobes_of_older_kernels():
+    """Placed one by one they take more than is given here, which is said; root has it."""
+    require()
+    one_by_one = simulated(XPU_TEST_PROBES_ONE_BY_ONE="1")
+    with Workspace() as work:
+        result = record(work, ENOUGH, "--launch-stacks=uprobe", "touch", "started", status=125,
+                        env=one_by_one)
+        expect_in("cure", "before Linux 6.6 a uprobe takes root (CAP_SYS_ADMIN)", result.stderr)
+        expect("started", os.path.exists(work.path / "out/started"), False)
+        result = work.record("--launch-stacks=uprobe", workload("empty_launches"), env=one_by_one)
+        expect(f"status ({result.stderr})", result.returncode, 0)
+        capture = work.capture()
+        expect("losses", capture.losses(), {})
+        expect("kernels", len(capture.kernels), json.loads(result.stdout)["launches"])
+        expect("without a stack", keys(capture.kernels) - keys(capture.launch_stacks), set())
+
+
 def test_one_is_missing():
     require()
     with Workspace() as work:

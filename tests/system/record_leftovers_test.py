@@ -92,6 +92,21 @@ stat -c %a c.xpu /var/cache/xpu /var/cache/xpu/unwind
         expect("processes", others.count("xpu-record") in (1, 2), True)
 
 
+def test_home_that_sudo_keeps():
+    if os.geteuid() != 0:
+        skip("root", "only root has a cache of its own")
+    require_recording()
+    with Workspace() as work:
+        for owner in (0, 65534):
+            home = work.path / f"home-{owner}"
+            os.mkdir(home)
+            os.chown(home, owner, owner)
+            result = work.record("--cpu-only", "-q", "true", env=dict(
+                os.environ, HOME=str(home), XDG_CACHE_HOME=str(home / "cache")))
+            expect(f"status ({result.stderr})", result.returncode, 0)
+            expect("files in the home", os.listdir(home), [])
+
+
 def test_recorder_that_is_killed():
     with Workspace() as work:
         seen = run(work, """

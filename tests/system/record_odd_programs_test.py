@@ -2,8 +2,10 @@
 the same with xpu-record and without, also of programs that do odd things to themselves; and what
 is recorded of them is right, or the loss is told."""
 
+import grp
 import json
 import os
+import pwd
 import resource
 import shutil
 import signal
@@ -315,8 +317,9 @@ def test_programs_that_gain_privileges():
     require_root()
     with Workspace() as work:
         os.chmod(work.path, 0o755)
-        for gained, what in ((dict(owner=65534, mode=0o4755), "user nobody (setuid)"),
-                             (dict(group=65534, mode=0o2755), "group nogroup (setgid)")):
+        user, group = pwd.getpwuid(65534).pw_name, grp.getgrgid(65534).gr_name
+        for gained, what in ((dict(owner=65534, mode=0o4755), f"user {user} (setuid)"),
+                             (dict(group=65534, mode=0o2755), f"group {group} (setgid)")):
             program = gaining(work, **gained)
             result = work.record(program, "view", output="refused.xpu")
             expect("status", result.returncode, 125)
