@@ -110,17 +110,17 @@ def test_home_that_sudo_keeps():
 def test_recorder_that_is_killed():
     with Workspace() as work:
         seen = run(work, """
-bin/xpu-record -q -o c.xpu ./exit_styles --launches 20 --linger-ms 3000 &
+bin/xpu-record -q -o c.xpu ./exit_styles --launches 20 --linger-ms 30000 &
 recorder=$!
 i=0
-while ! grep -qx exit_styles /proc/[0-9]*/comm 2>/dev/null && test $i -lt 200; do
+while ! grep -qx exit_styles /proc/[0-9]*/comm 2>/dev/null && test $i -lt 400; do
   sleep 0.05; i=$((i + 1))
 done
 sleep 0.3
 kill -9 $recorder
 wait $recorder || true
 i=0
-while grep -qx xpu-record /proc/[0-9]*/comm 2>/dev/null && test $i -lt 40; do
+while grep -qx xpu-record /proc/[0-9]*/comm 2>/dev/null && test $i -lt 400; do
   sleep 0.05; i=$((i + 1))
 done
 left killed
