@@ -25,6 +25,7 @@ constexpr int kClockTries = 5;
 constexpr uint64_t kExitPatienceNs = 5'000'000'000;
 // A signal handler that exits from inside a CUDA call: CUPTI may be waiting for this very thread.
 constexpr uint64_t kExitInsideCallPatienceNs = 500'000'000;
+constexpr uint64_t kStartPatienceNs = 100'000'000;
 constexpr size_t kStackBytes = size_t{512} << 10;  // CUPTI runs on it; touched as needed
 
 // The tightest of a few, so that a preemption between the reads does not blur it.
@@ -148,6 +149,7 @@ class Flusher {
 
 void* RunFlusher(void* /*argument*/) {
   prctl(PR_SET_NAME, "xpu-inject");
+  g_injection.flusher_started.Notify();
   FinishRecording(Flusher(g_injection).Run());
   return nullptr;
 }
@@ -164,9 +166,18 @@ bool StartFlusher() {
   pthread_attr_setstacksize(&attributes, kStackBytes);
   // Blocked before it exists: no signal of the program may ever be handled on this thread.
   pthread_sigmask(SIG_SETMASK, &all, &before);
+  Signal& has_begun = g_injection.flusher_started;
+  const uint32_t ticket = has_begun.Ticket();
   pthread_t thread;
   const bool started = pthread_create(&thread, &attributes, &RunFlusher, nullptr) == 0;
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  // What only the beginning of a thread calls (rseq, prctl) is behind it when the program goes on,
+  // and perhaps forbids such calls to all of its threads.
+  const uint64_t deadline_ns = MonotonicNs() + kStartPatienceNs;
+  for (uint64_t now_ns = MonotonicNs();
+       started && has_begun.Ticket() == ticket && now_ns < deadline_ns; now_ns = MonotonicNs()) {
+    has_begun.Wait(ticket, deadline_ns - now_ns);
+  }
   pthread_attr_destroy(&attributes);
   return started;
 }

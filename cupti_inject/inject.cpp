@@ -68,6 +68,7 @@ bool ConnectToRecorder(Bell* bell) {
   self.session = invitation.session;
   if (!Connect(invitation, self.instance, kConnectTimeoutNs, &self.mapped, bell)) return false;
   self.ring.Attach(self.mapped.header, self.mapped.capacity_bytes);
+  self.mapped.header->attached.store(1, std::memory_order_release);
   self.settings = self.mapped.header->settings;
   self.gate.Open(self.mapped.header, &self.ring);
   pthread_atfork(nullptr, nullptr, &OnForkedChild);

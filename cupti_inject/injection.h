@@ -84,6 +84,7 @@ struct Injection {
 
   // What the flusher waits for, and what others wait for it.
   Signal flusher_wake;
+  Signal flusher_started;
   Signal flusher_done;
   std::atomic<bool> flusher_idle{false};  // it sleeps until flusher_wake
   std::atomic<bool> stop{false};          // the program exits

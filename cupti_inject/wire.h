@@ -145,7 +145,8 @@ struct RingHeader {
   alignas(64) std::atomic<uint32_t> closed;  // the recorder has stopped: produce nothing more
   std::atomic<uint32_t> heartbeat;           // the recorder adds one at each poll
   std::atomic<State> state;
-  std::atomic<uint32_t> gate;  // bits of kGate...
+  std::atomic<uint32_t> gate;      // bits of kGate...
+  std::atomic<uint32_t> attached;  // 1: the library has taken the ring
   alignas(64) std::atomic<uint64_t> counters[kCounterCount];
   // Executable memory that no file of the loader's is in. The recorder adds at the end.
   alignas(64) std::atomic<uint32_t> other_code_count;

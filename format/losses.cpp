@@ -19,6 +19,11 @@ constexpr std::array<LossInfo, static_cast<size_t>(LossKind::kCount)> kTable{{
     {LossKind::kPerfRecordsLost, "perf_records_lost", Severity::kPartial,
      "process or mapping records dropped by the kernel",
      "Some frames may stay unnamed; give xpu-record a free core."},
+    {LossKind::kPrivilegesGained, "privileges_gained", Severity::kLost,
+     "programs whose start gave them privileges (setuid, setgid, file capabilities) or that may "
+     "not "
+     "be read: the kernel ends the sampling of them and of what they start",
+     "As root, -a records all processes; or start what they start under xpu-record."},
     {LossKind::kStackCut, "stack_truncated", Severity::kPartial,
      "stacks deeper than the limit, cut at the outer end",
      "The limit is 256 frames, with --call-graph=fp the sysctl kernel.perf_event_max_stack."},

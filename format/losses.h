@@ -19,6 +19,7 @@ enum class LossKind : uint8_t {
   kLaunchRingFull,
   kLaunchStackMissing,
   kPerfRecordsLost,
+  kPrivilegesGained,
   kStackCut,
   kStackUnreadable,
   kStackNoRule,

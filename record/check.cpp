@@ -1,16 +1,17 @@
 #include "record/check.h"
 
-#include <cerrno>
 #include <cstdio>
+#include <optional>
+#include <utility>
 #include <vector>
 
-#include <sys/utsname.h>
 #include <unistd.h>
 
 #include "format/base/file.h"
 #include "format/base/text.h"
 #include "record/bpf_support.h"
 #include "record/cpu_source.h"
+#include "record/machine.h"
 #include "record/preflight.h"
 #include "record/task_source.h"
 #include "record/unwinder.h"
@@ -25,17 +26,30 @@ Ability FromStatus(std::string name, const Status& status, std::string detail) {
   return {std::move(name), State::kMissing, status.error().message, status.error().hint};
 }
 
-Ability KernelAbility() {
-  utsname system{};
-  ::uname(&system);
-  if (IsKernelSupported(system.release)) return {"kernel", State::kOk, system.release, {}};
-  return {"kernel", State::kMissing, system.release, "Linux 5.12 or newer"};
+Ability FromObstacle(std::string name, State otherwise, const std::optional<Obstacle>& obstacle,
+                     std::string detail) {
+  if (!obstacle) return {std::move(name), State::kOk, std::move(detail), {}};
+  return {std::move(name), otherwise, obstacle->what, obstacle->cure};
 }
 
-Ability BtfAbility() {
-  if (::access(kBtfPath, R_OK) == 0) return {"kernel types (BTF)", State::kOk, kBtfPath, {}};
-  return {"kernel types (BTF)", State::kMissing, SystemError(kBtfPath, errno).message,
-          "a kernel with CONFIG_DEBUG_INFO_BTF=y"};
+Ability BpfAbility(Machine machine) {
+  machine.btf_error = 0;  // a line of its own
+  return FromObstacle("BPF", State::kMissing, ObstacleToBpf(machine), "maps and programs");
+}
+
+Ability BtfAbility(const Machine& machine) {
+  Machine but_types;
+  but_types.btf_error = machine.btf_error;
+  return FromObstacle("kernel types (BTF)", State::kMissing, ObstacleToBpf(but_types), kBtfPath);
+}
+
+Ability LockdownAbility(const Machine& machine) {
+  constexpr char kName[] = "lockdown";
+  if (machine.lockdown == "confidentiality") {
+    return {kName, State::kAbsent, machine.lockdown,
+            "BPF may not read memory then: boot with lockdown=integrity, or without Secure Boot"};
+  }
+  return {kName, State::kOk, machine.lockdown.empty() ? "none here" : machine.lockdown, {}};
 }
 
 Ability PrivilegeAbility() {
@@ -48,17 +62,36 @@ Ability PrivilegeAbility() {
           "run as root, or: sudo setcap cap_bpf,cap_perfmon+ep <path of xpu-record>"};
 }
 
-Ability TaskAbility() {
+Ability OthersAbility(const Machine& machine) {
+  constexpr char kName[] = "processes of others";
+  if ((machine.capabilities >> kCapSysPtrace & 1) != 0) {
+    return {kName, State::kOk, "CAP_SYS_PTRACE", {}};
+  }
+  return {kName, State::kAbsent, "without CAP_SYS_PTRACE",
+          "-p and -a need it for processes of other users: run as root, or setcap with "
+          "cap_sys_ptrace too"};
+}
+
+// What is known to stand in the way says more than the error of the call.
+Ability TaskAbility(const Machine& machine) {
+  constexpr char kName[] = "perf events", kDetail[] = "processes and mappings";
   auto tasks = TaskSource::Open({.program = ::getpid()});
-  return FromStatus("perf events", tasks.ok() ? Ok() : Status(tasks.error()),
-                    "processes and mappings");
+  if (tasks.ok()) return {kName, State::kOk, kDetail, {}};
+  if (const auto obstacle = ObstacleToPerfEvents(machine)) {
+    return FromObstacle(kName, State::kMissing, obstacle, kDetail);
+  }
+  return FromStatus(kName, tasks.error(), kDetail);
 }
 
 // Loads the program and opens the clock on this process, where it stays disabled.
-Ability SamplingAbility() {
+Ability SamplingAbility(const Machine& machine) {
+  constexpr char kName[] = "CPU samples";
+  for (const auto& obstacle : {ObstacleToBpf(machine), ObstacleToPerfEvents(machine)}) {
+    if (obstacle) return FromObstacle(kName, State::kMissing, obstacle, {});
+  }
   const CpuEvent clock;
   auto cpu = CpuSource::Open({.program = ::getpid()}, {&clock, 1}, 99, nullptr);
-  return FromStatus("CPU samples", cpu.ok() ? Ok() : Status(cpu.error()),
+  return FromStatus(kName, cpu.ok() ? Ok() : Status(cpu.error()),
                     "BPF program on the software CPU clock");
 }
 
@@ -92,9 +125,21 @@ Ability KernelSymbolAbility() {
 }
 
 std::vector<Ability> AllAbilities(const RecordOptions& options) {
-  std::vector<Ability> abilities = {KernelAbility(), BtfAbility(),         PrivilegeAbility(),
-                                    TaskAbility(),   SamplingAbility(),    EventAbility(),
-                                    UnwindAbility(), KernelSymbolAbility()};
+  const Machine machine = LookAtMachine();
+  std::vector<Ability> abilities = {{"kernel", State::kOk, machine.release, {}},
+                                    PrivilegeAbility(),
+                                    LockdownAbility(machine),
+                                    BtfAbility(machine),
+                                    BpfAbility(machine),
+                                    TaskAbility(machine),
+                                    SamplingAbility(machine),
+                                    EventAbility(),
+                                    UnwindAbility(),
+                                    KernelSymbolAbility(),
+                                    OthersAbility(machine)};
+  if (const auto obstacle = ObstacleToProbes(machine)) {
+    abilities.push_back(FromObstacle("probes", State::kAbsent, obstacle, {}));
+  }
   for (Ability& ability : options.inject ? GpuAbilities(options) : ProbeAbilities(options)) {
     abilities.push_back(std::move(ability));
   }

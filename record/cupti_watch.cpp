@@ -11,7 +11,8 @@
 #include "format/base/file.h"
 #include "format/base/text.h"
 #include "record/bpf_support.h"
-#include "record/marker_timing.h"
+#include "record/probe_links.h"
+#include "record/probe_places.h"
 
 namespace xpu {
 
@@ -21,7 +22,8 @@ class CuptiWatch::Impl {
   Status Attach(const std::string& file);
 
   Handle<cupti_refused_bpf, cupti_refused_bpf::destroy> program_;
-  std::vector<BpfLink> links_;
+  std::vector<PlacedProbes> links_;
+  bool with_multi_ = false;
   std::set<std::pair<dev_t, ino_t>> files_;
 };
 
@@ -31,6 +33,10 @@ Status CuptiWatch::Impl::Open() {
   if (!program_) return BpfError("BPF program cupti_refused: open", -errno);
   program_->rodata->pid_namespace_device = pid_namespace.device;
   program_->rodata->pid_namespace_inode = pid_namespace.inode;
+  with_multi_ = HasUprobeMulti();
+  if (with_multi_) {
+    bpf_program__set_expected_attach_type(program_->progs.cupti_refused, kUprobeMulti);
+  }
   if (int result = cupti_refused_bpf::load(program_.get()); result != 0) {
     return BpfError("BPF program cupti_refused: load", result);
   }
@@ -38,19 +44,21 @@ Status CuptiWatch::Impl::Open() {
 }
 
 Status CuptiWatch::Impl::Attach(const std::string& file) {
-  int error = 0;
+  XPU_ASSIGN_OR_RETURN(const ElfFile elf, ElfFile::Open(file));
+  std::vector<ProbePoint> points;
   for (const char* function : {"cuptiSubscribe", "cuptiSubscribe_v2"}) {
-    LIBBPF_OPTS(bpf_uprobe_opts, options, .retprobe = true, .func_name = function);
-    BpfLink link(bpf_program__attach_uprobe_opts(program_->progs.cupti_refused, kEveryProcess,
-                                                 file.c_str(), 0, &options));
-    if (link) {
-      links_.push_back(std::move(link));
-    } else {
-      error = errno;
-    }
+    const UserProbe probe{ProbeKind::kUretprobe, file, function};
+    auto place = FindProbePlace(elf.image(), probe, file);
+    if (!place.ok()) continue;  // the second is of CUDA 13
+    for (const uint64_t file_offset : place->file_offsets) points.push_back({file_offset, 0});
   }
-  // The second is of CUDA 13.
-  if (links_.empty()) return BpfError(Format("uprobe on cuptiSubscribe in {}", file), -error);
+  if (points.empty()) {
+    return Error{ErrorKind::kNotFound, Format("{}: no cuptiSubscribe in it", file), {}};
+  }
+  XPU_ASSIGN_OR_RETURN(PlacedProbes placed,
+                       PlacedProbes::Place(program_->progs.cupti_refused, file, points,
+                                           /*is_return=*/true, with_multi_));
+  links_.push_back(std::move(placed));
   return Ok();
 }
 

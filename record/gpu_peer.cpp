@@ -131,6 +131,11 @@ void GpuPeer::CountMissing(EventSink& sink, End end) {
                           missing(counters[wire::kCounterCallsSent], calls_taken_);
     Add(sink, LossKind::kWireTorn, torn == 0 ? 1 : torn);
   }
+  const wire::RingHeader& header = peer_.ring.header();
+  if (state_ == wire::State::kConnected && header.attached.load() == 0 && header.head.load() == 0) {
+    Add(sink, LossKind::kProcessNotReached, 1,
+        Format("process {} could not take its ring: no descriptor or no memory was free", pid()));
+  }
   if (state_ != wire::State::kActive) return;
   if (calls_.size() > 0) {
     const uint64_t now_ns = MonotonicNs();

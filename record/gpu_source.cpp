@@ -182,10 +182,12 @@ void GpuSource::AcceptPeers(EventSink& sink) {
                                       options_.walk_python ? &python_files_ : nullptr,
                                       TestDrop::FromEnvironment("stack")};
   for (InjectPeer& peer : arrivals.peers) {
+    ++reports_[static_cast<uint32_t>(peer.pid)];
     if (processes_) processes_->See(static_cast<uint32_t>(peer.pid), sink);
     peers_.push_back(std::make_unique<GpuPeer>(std::move(peer), drop_, sink, stacks));
   }
   for (const InjectRefusal& refusal : arrivals.refusals) {
+    ++reports_[static_cast<uint32_t>(refusal.pid)];
     sink.losses().Add(LossKind::kProcessNotReached, 1, static_cast<uint32_t>(refusal.pid), {},
                       refusal.reason);
   }

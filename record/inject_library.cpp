@@ -7,13 +7,13 @@
 #include <unistd.h>
 
 #include "cupti_inject/wire.h"
+#include "format/base/check.h"
 #include "format/base/file.h"
 #include "format/base/text.h"
+#include "record/process_maps.h"
 
 namespace xpu {
 namespace {
-
-constexpr char kFileName[] = "libxpu_inject.so";
 
 std::string DirectoryOf(const std::string& path) {
   const size_t slash = path.rfind('/');
@@ -24,8 +24,8 @@ std::string DirectoryOf(const std::string& path) {
 
 std::vector<std::string> InjectLibraryPlaces(const std::string& executable) {
   const std::string parent = DirectoryOf(DirectoryOf(executable));
-  return {Format("{}/lib/xpu/{}", parent, kFileName),
-          Format("{}/cupti_inject/{}", parent, kFileName)};
+  return {Format("{}/lib/xpu/{}", parent, kInjectLibraryFile),
+          Format("{}/cupti_inject/{}", parent, kInjectLibraryFile)};
 }
 
 Result<std::string> FindInjectLibrary() {
@@ -53,7 +53,13 @@ Result<Marker> LoadMarker(const std::string& library) {
                  Format("{}: {}", library, reason == nullptr ? "no marker" : reason),
                  "is it the library of this version?"};
   }
-  return Marker{reinterpret_cast<MarkerFunction>(symbol)};
+  const auto address = reinterpret_cast<uint64_t>(symbol);
+  XPU_ASSIGN_OR_RETURN(const std::vector<ProcessMapping> mappings,
+                       ReadProcessMaps(static_cast<uint32_t>(::getpid())));
+  const ProcessMapping* mapping = FindMapping(mappings, address);
+  XPU_CHECK(mapping != nullptr);
+  return Marker{reinterpret_cast<MarkerFunction>(symbol),
+                address - mapping->start_address + mapping->file_offset};
 }
 
 }  // namespace xpu

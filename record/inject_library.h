@@ -13,6 +13,8 @@ namespace xpu {
 inline constexpr char kInjectionVariable[] = "CUDA_INJECTION64_PATH";
 inline constexpr char kNvtxVariable[] = "NVTX_INJECTION64_PATH";
 
+inline constexpr char kInjectLibraryFile[] = "libxpu_inject.so";
+
 // Beside this executable: ../lib/xpu/ where it is installed, ../cupti_inject/ in a build tree.
 Result<std::string> FindInjectLibrary();
 
@@ -23,7 +25,8 @@ std::vector<std::string> InjectLibraryPlaces(const std::string& executable);
 using MarkerFunction = void (*)(uint32_t correlation_id, uint32_t domain_and_callback_id,
                                 uint64_t instance, uint64_t session);
 struct Marker {
-  MarkerFunction call;
+  MarkerFunction call = nullptr;
+  uint64_t file_offset = 0;
 };
 Result<Marker> LoadMarker(const std::string& library);
 

@@ -31,7 +31,7 @@ class LaunchSource::Impl {
   void TakeLaunch(std::span<const std::byte> bytes);
 
   Handle<launch_stack_bpf, launch_stack_bpf::destroy> program_;
-  BpfLink link_;
+  std::optional<PlacedProbes> link_;
   std::unique_ptr<BpfRing> ring_;
   std::vector<MarkerTiming> timings_;
   uint64_t chosen_offset_ = 0;
@@ -43,6 +43,7 @@ class LaunchSource::Impl {
   std::unordered_map<InstanceId, uint64_t> seen_;
 
  private:
+  bool with_multi_ = false;
   std::vector<uint64_t> OffsetsByCost() const;
   Status AttachAtCheapest(const std::string& library);
 };
@@ -63,12 +64,14 @@ std::vector<uint64_t> LaunchSource::Impl::OffsetsByCost() const {
 }
 
 Status LaunchSource::Impl::AttachAtCheapest(const std::string& library) {
-  XPU_ASSIGN_OR_RETURN(timings_, TimeMarker(program_->progs.marker_timing, library));
+  XPU_ASSIGN_OR_RETURN(const Marker marker, LoadMarker(library));
+  const MarkerPlace place{library, marker, with_multi_};
+  XPU_ASSIGN_OR_RETURN(timings_, TimeMarker(program_->progs.marker_timing, place));
   std::optional<Error> refusal;
   for (uint64_t offset : OffsetsByCost()) {
-    auto link = AttachToMarker(program_->progs.launch_stack, library, offset, kEveryProcess);
+    auto link = AttachToMarker(program_->progs.launch_stack, place, offset, kEveryProcess);
     if (link.ok()) {
-      link_ = *std::move(link);
+      link_.emplace(*std::move(link));
       chosen_offset_ = offset;
       return Ok();
     }
@@ -87,6 +90,11 @@ Status LaunchSource::Impl::Open(const std::string& library, uint64_t session,
   program_->rodata->session = session;
   unwinder_ = unwinder;
   XPU_RETURN_IF_ERROR(UseUnwinder(*program_, unwinder));
+  with_multi_ = HasUprobeMulti();
+  if (with_multi_) {
+    bpf_program__set_expected_attach_type(program_->progs.launch_stack, kUprobeMulti);
+    bpf_program__set_expected_attach_type(program_->progs.marker_timing, kUprobeMulti);
+  }
   if (int result = launch_stack_bpf::load(program_.get()); result != 0) {
     return BpfError("BPF program launch_stack: load", result);
   }

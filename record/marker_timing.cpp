@@ -10,8 +10,6 @@
 
 #include "cupti_inject/wire.h"
 #include "format/base/file.h"
-#include "format/base/text.h"
-#include "record/bpf_support.h"
 #include "record/event_sink.h"
 #include "record/inject_library.h"
 
@@ -50,18 +48,17 @@ bool IsWorthTiming(uint64_t offset, const std::vector<MarkerTiming>& timed) {
 
 // Does not return: the probes are removed while the process ends, for nobody to wait for. It must
 // not hold the recorder's standard output open meanwhile.
-[[noreturn]] void TimeInHelper(const bpf_program* program, const std::string& library,
-                               MarkerFunction marker, int results) {
+[[noreturn]] void TimeInHelper(const bpf_program* program, const MarkerPlace& place, int results) {
   static_assert(std::size(wire::kMarkerOffsets) == 3);
   constexpr uint64_t kOrder[] = {wire::kMarkerOffsets[0], wire::kMarkerOffsets[2],
                                  wire::kMarkerOffsets[1]};
-  std::vector<BpfLink> links;
+  std::vector<PlacedProbes> links;
   std::vector<MarkerTiming> timed;
   for (uint64_t offset : kOrder) {
     if (!IsWorthTiming(offset, timed)) continue;
-    auto link = AttachToMarker(program, library, offset, kThisProcess);
+    auto link = AttachToMarker(program, place, offset, kThisProcess);
     if (!link.ok()) continue;
-    timed.push_back({offset, TimeHits(Behind(marker, offset))});
+    timed.push_back({offset, TimeHits(Behind(place.marker.call, offset))});
     if (::write(results, &timed.back(), sizeof(MarkerTiming)) < 0) break;
     links.push_back(*std::move(link));
   }
@@ -72,20 +69,13 @@ bool IsWorthTiming(uint64_t offset, const std::vector<MarkerTiming>& timed) {
 
 }  // namespace
 
-Result<BpfLink> AttachToMarker(const bpf_program* program, const std::string& library,
-                               uint64_t offset, int process) {
-  LIBBPF_OPTS(bpf_uprobe_opts, options, .func_name = wire::kMarkerSymbol);
-  BpfLink link(
-      bpf_program__attach_uprobe_opts(program, process, library.c_str(), offset, &options));
-  if (!link) {
-    return BpfError(Format("uprobe on {}+{} in {}", wire::kMarkerSymbol, offset, library), -errno);
-  }
-  return link;
+Result<PlacedProbes> AttachToMarker(const bpf_program* program, const MarkerPlace& place,
+                                    uint64_t offset, int process) {
+  const ProbePoint point{place.marker.file_offset + offset, 0};
+  return PlacedProbes::Place(program, place.library, {&point, 1}, false, place.with_multi, process);
 }
 
-Result<std::vector<MarkerTiming>> TimeMarker(const bpf_program* program,
-                                             const std::string& library) {
-  XPU_ASSIGN_OR_RETURN(const Marker marker, LoadMarker(library));
+Result<std::vector<MarkerTiming>> TimeMarker(const bpf_program* program, const MarkerPlace& place) {
   int ends[2];
   if (::pipe2(ends, O_CLOEXEC) != 0) return SystemError("pipe", errno);
   UniqueFd read_end(ends[0]);
@@ -94,7 +84,7 @@ Result<std::vector<MarkerTiming>> TimeMarker(const bpf_program* program,
   const pid_t child = ::fork();
   if (child < 0) return SystemError("fork", errno);
   if (child == 0) {
-    if (::fork() == 0) TimeInHelper(program, library, marker.call, write_end.get());
+    if (::fork() == 0) TimeInHelper(program, place, write_end.get());
     ::_exit(0);
   }
   write_end.reset();

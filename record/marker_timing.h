@@ -7,8 +7,9 @@
 
 #include <bpf/libbpf.h>
 
-#include "format/base/handle.h"
 #include "format/base/result.h"
+#include "record/inject_library.h"
+#include "record/probe_links.h"
 
 namespace xpu {
 
@@ -18,20 +19,21 @@ struct MarkerTiming {
   double hit_ns = 0;  // what one hit costs here
 };
 
-using BpfLink = Handle<bpf_link, bpf_link__destroy>;
+// The marker of a library, for a program that was loaded for uprobe_multi or not.
+struct MarkerPlace {
+  std::string library;
+  Marker marker;
+  bool with_multi = false;
+};
 
-inline constexpr int kThisProcess = 0;
-inline constexpr int kEveryProcess = -1;
-
-// A uprobe at `offset` into the marker of `library`.
-Result<BpfLink> AttachToMarker(const bpf_program* program, const std::string& library,
-                               uint64_t offset, int process);
+// A uprobe at `offset` into the marker.
+Result<PlacedProbes> AttachToMarker(const bpf_program* program, const MarkerPlace& place,
+                                    uint64_t offset, int process);
 
 // Probes each of the marker's offsets in turn with `program`, which does nothing, on a copy of the
 // library in a helper process. Takes about 2 ms. Removing a probe takes the kernel 100 ms and
 // more, which is why a helper does it: it ends on its own meanwhile. Offsets that the kernel
 // refuses to probe are left out.
-Result<std::vector<MarkerTiming>> TimeMarker(const bpf_program* program,
-                                             const std::string& library);
+Result<std::vector<MarkerTiming>> TimeMarker(const bpf_program* program, const MarkerPlace& place);
 
 }  // namespace xpu

@@ -110,6 +110,9 @@ void AddControlOptions(CLI::App& app, RecordOptions& options, Words& words) {
   app.add_option("-p,--pid", words.pids, "Record processes that run already, and their children")
       ->type_name("PID,...")
       ->allow_extra_args(false);
+  app.add_option("--user", options.user,
+                 "Run the program as this user, with nothing of root's privileges; only for root")
+      ->type_name("USER");
   app.add_flag("-a,--all", options.whole_system,
                "Record all processes of the system; a program only tells how long");
   app.add_option("-d,--duration", words.duration, "End the recording after that time; 5s, 500ms")
@@ -303,6 +306,9 @@ Status TakeCommand(const Words& words, std::vector<std::string> rest, RecordOpti
     return Ok();
   }
   const bool needs_none = options.whole_system || !words.pids.empty();
+  if (rest.empty() && !options.user.empty()) {
+    return UsageError("--user tells as whom a program is started: give one");
+  }
   if (rest.empty() && needs_none) return Ok();
   if (rest.empty() || rest.front().empty()) return UsageError("no program to record");
   options.command = std::move(rest);

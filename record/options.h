@@ -48,6 +48,7 @@ struct RecordOptions {
   // The target and its arguments; with `pids` what tells by its end when to end. May be empty
   // with them and with `whole_system`.
   std::vector<std::string> command;
+  std::string user;  // as whom the target runs, name or number; empty: as we do
   std::vector<std::string> own_arguments;
 };
 

@@ -1,15 +1,13 @@
 #include "record/preflight.h"
 
-#include <cerrno>
 #include <cstdlib>
-#include <cstring>
 
-#include <sys/utsname.h>
 #include <unistd.h>
 
 #include "format/base/file.h"
 #include "format/base/text.h"
 #include "record/gpu_source.h"
+#include "record/machine.h"
 #include "record/probe_source.h"
 #include "record/running_processes.h"
 
@@ -34,11 +32,8 @@ std::string NeedsOfBpf(const RecordOptions& options) {
   return Join(needs);
 }
 
-bool IsAtLeast(const std::string& release, long wanted_major, long wanted_minor) {
-  char* end = nullptr;
-  const long major = std::strtol(release.c_str(), &end, 10);
-  const long minor = *end == '.' ? std::strtol(end + 1, nullptr, 10) : 0;
-  return major > wanted_major || (major == wanted_major && minor >= wanted_minor);
+Error Unsupported(const std::string& needs, const Obstacle& obstacle) {
+  return Error{ErrorKind::kUnsupported, Format("{}: {}", needs, obstacle.what), obstacle.cure};
 }
 
 }  // namespace
@@ -59,45 +54,34 @@ std::vector<std::string> MissingCapabilities(uint64_t effective) {
   return missing;
 }
 
-bool IsKernelSupported(const std::string& release) { return IsAtLeast(release, 5, 12); }
-
-bool HasProbeCookies(const std::string& release) { return IsAtLeast(release, 5, 15); }
-
 namespace {
 
 Status CheckKernelAndUser(const RecordOptions& options) {
   const std::string needs = NeedsOfBpf(options);
   if (needs.empty()) return Ok();
-  utsname system{};
-  ::uname(&system);
-  if (!IsKernelSupported(system.release)) {
-    return Error{ErrorKind::kUnsupported,
-                 Format("{} need Linux 5.12 or newer, this is {}", needs, system.release),
-                 "--gpu-only records the GPU side alone"};
-  }
-  if (ProbeSource::IsWanted(options) && !HasProbeCookies(system.release)) {
-    return Error{ErrorKind::kUnsupported,
-                 Format("probes need Linux 5.15 or newer, this is {}", system.release),
-                 "record without --no-inject, or with --cpu-only"};
-  }
   if (const auto missing = MissingCapabilities(EffectiveCapabilities()); !missing.empty()) {
     return Error{ErrorKind::kPermission,
                  Format("{} need {}, which this process lacks", needs, Join(missing)),
                  "run as root, or once: sudo setcap cap_bpf,cap_perfmon+ep <path of xpu-record>; "
                  "--gpu-only works for any user"};
   }
-  if (::access(kBtfPath, R_OK) != 0) {
-    return Error{ErrorKind::kUnsupported,
-                 Format("{} need the kernel's type information: {}: {}", needs, kBtfPath,
-                        std::strerror(errno)),
-                 "boot a kernel built with CONFIG_DEBUG_INFO_BTF=y"};
+  const Machine machine = LookAtMachine();
+  if (const auto obstacle = ObstacleToBpf(machine)) return Unsupported(needs, *obstacle);
+  if (options.record_cpu) {
+    if (const auto obstacle = ObstacleToPerfEvents(machine)) return Unsupported(needs, *obstacle);
   }
+  if (!ProbeSource::IsWanted(options)) return Ok();
+  if (const auto obstacle = ObstacleToProbes(machine)) return Unsupported("probes", *obstacle);
   return Ok();
 }
 
 }  // namespace
 
 Status Preflight(const RecordOptions& options) {
+  if (!options.user.empty() && ::geteuid() != 0) {
+    return Error{ErrorKind::kUsage, "--user: only root can run a program as another user",
+                 Format("sudo xpu-record --user {} ...", options.user)};
+  }
   XPU_RETURN_IF_ERROR(CheckKernelAndUser(options));
   for (const pid_t pid : options.pids) XPU_RETURN_IF_ERROR(CheckProcess(pid));
   return Ok();

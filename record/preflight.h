@@ -11,6 +11,7 @@
 namespace xpu {
 
 // Linux capabilities by their number in CapEff.
+inline constexpr int kCapSysPtrace = 19;
 inline constexpr int kCapSysAdmin = 21;
 inline constexpr int kCapPerfmon = 38;
 inline constexpr int kCapBpf = 39;
@@ -20,11 +21,6 @@ uint64_t EffectiveCapabilities();
 
 // Which of the capabilities for BPF programs on perf events `effective` lacks, by name.
 std::vector<std::string> MissingCapabilities(uint64_t effective);
-
-// The oldest kernel our BPF programs load on: 5.12 (atomic exchange; ring buffers are of 5.8).
-bool IsKernelSupported(const std::string& release);
-// The oldest kernel that tells a program which probe was hit: 5.15.
-bool HasProbeCookies(const std::string& release);
 
 inline constexpr char kBtfPath[] = "/sys/kernel/btf/vmlinux";
 

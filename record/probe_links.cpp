@@ -41,7 +41,7 @@ uint64_t AsNumber(const void* pointer) { return reinterpret_cast<uintptr_t>(poin
 
 // An empty descriptor leaves the reason in errno.
 UniqueFd CreateMultiLink(int program_fd, const char* path, std::span<const ProbePoint> points,
-                         bool is_return) {
+                         bool is_return, int process) {
   std::vector<uint64_t> offsets, cookies;
   for (const ProbePoint& point : points) {
     offsets.push_back(point.file_offset);
@@ -55,6 +55,7 @@ UniqueFd CreateMultiLink(int program_fd, const char* path, std::span<const Probe
   attributes.cookies = AsNumber(cookies.data());
   attributes.count = static_cast<uint32_t>(points.size());
   attributes.flags = is_return ? kMultiReturn : 0;
+  if (process == kThisProcess) attributes.pid = static_cast<uint32_t>(::getpid());
   return UniqueFd(
       static_cast<int>(::syscall(SYS_bpf, BPF_LINK_CREATE, &attributes, sizeof(attributes))));
 }
@@ -73,25 +74,31 @@ bool HasUprobeMulti() {
                                        std::size(nothing), &options));
   if (!program) return false;
   const ProbePoint anywhere{};
-  const UniqueFd link = CreateMultiLink(program.get(), "/", {&anywhere, 1}, false);
+  const UniqueFd link = CreateMultiLink(program.get(), "/", {&anywhere, 1}, false, kEveryProcess);
   return !link && errno == EBADF;
 }
 
 Result<PlacedProbes> PlacedProbes::Place(const bpf_program* program, const std::string& path,
                                          std::span<const ProbePoint> points, bool is_return,
-                                         bool with_multi) {
+                                         bool with_multi, int process) {
   PlacedProbes placed;
   if (with_multi) {
-    placed.multi_link_ = CreateMultiLink(bpf_program__fd(program), path.c_str(), points, is_return);
+    placed.multi_link_ =
+        CreateMultiLink(bpf_program__fd(program), path.c_str(), points, is_return, process);
     if (!placed.multi_link_) return BpfError(Format("uprobes in {}", path), -errno);
     return placed;
   }
   for (const ProbePoint& point : points) {
     LIBBPF_OPTS(bpf_uprobe_opts, options, .bpf_cookie = point.cookie, .retprobe = is_return);
-    BpfLink link(bpf_program__attach_uprobe_opts(program, kEveryProcess, path.c_str(),
-                                                 point.file_offset, &options));
+    BpfLink link(bpf_program__attach_uprobe_opts(program, process, path.c_str(), point.file_offset,
+                                                 &options));
     if (!link) {
-      return BpfError(Format("uprobe at offset {:#x} of {}", point.file_offset, path), -errno);
+      Error error =
+          BpfError(Format("uprobe at offset {:#x} of {}", point.file_offset, path), -errno);
+      if (error.kind == ErrorKind::kPermission) {
+        error.hint = "before Linux 6.6 a uprobe takes root (CAP_SYS_ADMIN)";
+      }
+      return error;
     }
     placed.links_.push_back(std::move(link));
   }

@@ -1,7 +1,8 @@
 // Probes at functions of one file, in every process that maps it.
 //
 // Linux 6.6 and newer place all of a file by one link and remove them together, in 20 ms or so;
-// before that it is one link per probe, and removing each takes 0.1 s.
+// before that it is one link per probe, and removing each takes 0.1 s. The one link asks for
+// CAP_BPF and CAP_PERFMON, the others for CAP_SYS_ADMIN.
 #pragma once
 
 #include <cstdint>
@@ -13,9 +14,13 @@
 
 #include "format/base/handle.h"
 #include "format/base/result.h"
-#include "record/marker_timing.h"
 
 namespace xpu {
+
+using BpfLink = Handle<bpf_link, bpf_link__destroy>;
+
+inline constexpr int kThisProcess = 0;
+inline constexpr int kEveryProcess = -1;
 
 // BPF_TRACE_UPROBE_MULTI: what a program must have as its expected attach type before it is loaded
 // to be placed by MultiProbes.
@@ -36,7 +41,7 @@ class PlacedProbes {
   // functions are entered but when they return. `path` is opened here and not kept.
   static Result<PlacedProbes> Place(const bpf_program* program, const std::string& path,
                                     std::span<const ProbePoint> points, bool is_return,
-                                    bool with_multi);
+                                    bool with_multi, int process = kEveryProcess);
 
  private:
   UniqueFd multi_link_;

@@ -18,9 +18,11 @@
 #include "record/cpu_source.h"
 #include "record/event_loop.h"
 #include "record/event_sink.h"
+#include "record/gained_privileges.h"
 #include "record/kernel_symbols.h"
 #include "record/output_file.h"
 #include "record/preflight.h"
+#include "record/probe_libraries.h"
 #include "record/quote.h"
 #include "record/recording_control.h"
 #include "record/signals.h"
@@ -116,9 +118,16 @@ void WriteBeginning(EventSink& sink, const RecordOptions& options, const Sources
   sink.Write(held);
 }
 
-Outcome NotStarted(const ExecFailure& failure, const std::string& program) {
+Outcome NotStarted(const ExecFailure& failure, const RecordOptions& options) {
+  const std::string& program = options.command.front();
   Outcome outcome;
   outcome.wait_status = WaitStatusOfExit(failure.ExitStatus());
+  if (failure.user_step != nullptr) {
+    outcome.error =
+        SystemError(Format("--user {}: {}", options.user, failure.user_step), failure.error_number,
+                    "it takes CAP_SETUID and CAP_SETGID, which a container may not have");
+    return outcome;
+  }
   std::string hint;
   if (failure.error_number == ENOENT && program.find('/') == std::string::npos) {
     hint = "it is in no folder of PATH";
@@ -132,6 +141,7 @@ struct Recording {
   const RecordOptions& options;
   std::optional<SignalSource> signals{};
   std::optional<ControlFifo> fifo{};
+  std::optional<TargetUser> user{};
   std::optional<Sources> sources{};
   std::optional<Target> target{};  // nullopt: no program is started
   std::optional<OutputFile> output{};
@@ -140,6 +150,7 @@ struct Recording {
   bool goes_on = false;  // the program, after the end of the recording
 
   Status Prepare(const InheritedSignals& inherited);
+  Status PrepareProgram(std::vector<std::string>& environment);
   Status Start(const InheritedSignals& inherited, std::vector<std::string> environment);
   Status Listen();
   Outcome Run();
@@ -160,17 +171,35 @@ Status Recording::Listen() {
 Status Recording::Start(const InheritedSignals& inherited, std::vector<std::string> environment) {
   if (options.command.empty()) return sources->Arm(0);
   XPU_ASSIGN_OR_RETURN(Target held, Target::Fork({options.command, std::move(environment),
-                                                  inherited, options.output == "-"}));
+                                                  inherited, user, options.output == "-"}));
   target.emplace(std::move(held));
   return sources->Arm(target->pid());
+}
+
+// The user as whom it runs, and that it does not gain privileges over that one's.
+Status Recording::PrepareProgram(std::vector<std::string>& environment) {
+  if (!options.user.empty()) {
+    XPU_ASSIGN_OR_RETURN(user, FindTargetUser(options.user));
+    SetUserVariables(*user, environment);
+  }
+  // On each CPU the kernel shows all programs, and the one of -p is not recorded.
+  if (options.command.empty() || options.whole_system || !options.pids.empty()) return Ok();
+  const std::string file = FindProgram(options.command.front(),
+                                       FindVariable(environment, "PATH").value_or("/bin:/usr/bin"));
+  const Starter starter = user ? Starter{user->uid, user->gid, 0} : OwnStarter();
+  return CheckGainsNothing(file, starter);
 }
 
 Status Recording::Prepare(const InheritedSignals& inherited) {
   XPU_RETURN_IF_ERROR(Preflight(options));
   XPU_RETURN_IF_ERROR(Listen());
   std::vector<std::string> environment = OwnEnvironment();
+  XPU_RETURN_IF_ERROR(PrepareProgram(environment));
   XPU_ASSIGN_OR_RETURN(Sources prepared, Sources::Prepare(options, environment));
   sources.emplace(std::move(prepared));
+  if (user && options.record_gpu && options.inject) {
+    XPU_RETURN_IF_ERROR(CheckUserReaches(*user, environment));
+  }
   XPU_RETURN_IF_ERROR(Start(inherited, std::move(environment)));
   XPU_ASSIGN_OR_RETURN(OutputFile opened, OutputFile::Open(options.output));
   output.emplace(std::move(opened));
@@ -245,7 +274,7 @@ Outcome Recording::Run() {
     auto released = target->Release();
     if (!released.ok() || released->error_number != 0) {
       output->Discard();
-      return released.ok() ? NotStarted(*released, options.command.front())
+      return released.ok() ? NotStarted(*released, options)
                            : OwnFailure(std::move(released).error());
     }
     sources->AfterExec(target->pid(), sink);

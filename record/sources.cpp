@@ -1,7 +1,10 @@
 #include "record/sources.h"
 
 #include <cstdio>
+#include <map>
 #include <utility>
+
+#include <unistd.h>
 
 #include "format/base/file.h"
 #include "format/base/text.h"
@@ -31,7 +34,7 @@ void CountFailedTables(UnwindTables& tables, EventSink& sink) {
 void Sources::OpenTables() {
   if (tables_ != nullptr) return;
   UnwindTables::Options options;
-  options.cache_folder = UnwindCache::DefaultFolder();
+  options.cache_folder = UnwindCache::DefaultFolder(::geteuid());
   tables_ = std::make_unique<UnwindTables>(std::move(options));
   if (options_.verbose && !tables_->cache_problem().empty()) {
     std::fprintf(stderr, "unwind tables are not kept on disk: %s\n",
@@ -191,6 +194,7 @@ int Sources::DrainIntervalMs(uint64_t now_ns) const {
 void Sources::SeeRecord(const PerfRecord& record, EventSink& sink) {
   WritePerfRecord(record, sink);
   if (unwinder_) unwinder_->See(record);
+  if (subject_.is_program()) unreached_.See(record);
   const auto* mapping = std::get_if<PerfMapping>(&record);
   if (probes_ && mapping != nullptr) probes_->SeeMapping(*mapping);
 }
@@ -207,6 +211,7 @@ void Sources::DrainTasks(EventSink& sink) {
     SeeRecord(record, sink);
   });
   if (watched_) watched_->ForgetEnded(now_ns);
+  unreached_.EndRound(sink);
 }
 
 void Sources::Switch(const Wanted& wanted) {
@@ -247,6 +252,7 @@ void Sources::Stop(EventSink& sink, bool early) {
   CountLosses(sink);
   if (gpu_) gpu_->Stop(sink, may_go_on);
   if (probes_) probes_->Stop(sink, may_go_on);
+  unreached_.Finish(sink, gpu_ ? gpu_->reports() : std::map<uint32_t, uint32_t>());
 }
 
 }  // namespace xpu

@@ -15,6 +15,7 @@
 #include "record/running_processes.h"
 #include "record/subject.h"
 #include "record/task_source.h"
+#include "record/unreached_processes.h"
 #include "record/unwind_tables.h"
 #include "record/unwinder.h"
 #include "record/watched_processes.h"
@@ -76,6 +77,7 @@ class Sources {
   std::unique_ptr<UnwindTables> tables_;
   std::unique_ptr<Unwinder> unwinder_;  // nullptr: stacks by frame pointers
   std::optional<TaskSource> tasks_;
+  UnreachedProcesses unreached_;  // of a program that we start
   std::optional<CpuSource> cpu_;
   std::optional<GpuSource> gpu_;
   std::optional<ProbeSource> probes_;  // the user's, and for launches when nothing is injected

@@ -42,7 +42,16 @@ void RestoreSignals(const InheritedSignals& signals) {
   ::sigprocmask(SIG_SETMASK, &signals.mask, nullptr);
 }
 
-// Runs in the child, after fork of a process with one thread.
+ExecFailure TryExec(const Target::Start& start, char* const* argv, char* const* envp) {
+  if (start.user) {
+    const UserFailure failure = BecomeUser(*start.user);
+    if (failure.error_number != 0) return {failure.error_number, failure.step};
+  }
+  ::execvpe(argv[0], argv, envp);
+  return {errno};
+}
+
+// Runs in the child, which has one thread, whatever the recorder has.
 [[noreturn]] void HoldThenExec(Pipe& go, Pipe& exec_error, const Target::Start& start,
                                char* const* argv, char* const* envp) {
   go.write.reset();
@@ -55,11 +64,10 @@ void RestoreSignals(const InheritedSignals& signals) {
   if (n != 1) ::_exit(125);  // the recorder gave up
   RestoreSignals(start.signals);
   if (start.prints_to_stderr) ::dup2(STDERR_FILENO, STDOUT_FILENO);
-  ::execvpe(argv[0], argv, envp);
-  const int error_number = errno;
+  const ExecFailure failure = TryExec(start, argv, envp);
   // Nothing is left to tell it to when this write fails.
-  if (::write(exec_error.write.get(), &error_number, sizeof(error_number)) < 0) ::_exit(125);
-  ::_exit(ExecFailure{error_number}.ExitStatus());
+  if (::write(exec_error.write.get(), &failure, sizeof(failure)) < 0) ::_exit(125);
+  ::_exit(failure.ExitStatus());
 }
 
 }  // namespace
@@ -80,6 +88,7 @@ void InheritedSignals::IgnoreOutputSignals() {
 }
 
 int ExecFailure::ExitStatus() const {
+  if (user_step != nullptr) return 125;
   return error_number == ENOENT || error_number == ENOTDIR ? 127 : 126;
 }
 
@@ -126,10 +135,10 @@ Result<ExecFailure> Target::Release() {
   ExecFailure failure;
   ssize_t n;
   do {
-    n = ::read(exec_error_.get(), &failure.error_number, sizeof(failure.error_number));
+    n = ::read(exec_error_.get(), &failure, sizeof(failure));
   } while (n < 0 && errno == EINTR);
   exec_error_.reset();
-  if (n != static_cast<ssize_t>(sizeof(failure.error_number))) failure.error_number = 0;
+  if (n != static_cast<ssize_t>(sizeof(failure))) failure = {};
   if (failure.error_number != 0) Wait();
   return failure;
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <csignal>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -9,6 +10,7 @@
 
 #include "format/base/handle.h"
 #include "format/base/result.h"
+#include "record/target_user.h"
 
 namespace xpu {
 
@@ -27,6 +29,9 @@ struct InheritedSignals {
 // Why a program did not start.
 struct ExecFailure {
   int error_number = 0;
+  // Of becoming another user; nullptr: exec. The child is a copy of this process, so that its
+  // literals lie where ours do.
+  const char* user_step = nullptr;
   // As shells do: 127 not found, 126 found but not executable.
   int ExitStatus() const;
 };
@@ -39,7 +44,8 @@ class Target {
     std::vector<std::string> command;
     std::vector<std::string> environment;  // NAME=value
     InheritedSignals signals;
-    bool prints_to_stderr = false;  // the recorder's standard output is the capture
+    std::optional<TargetUser> user{};  // nullopt: as we are
+    bool prints_to_stderr = false;     // the recorder's standard output is the capture
   };
 
   // Forks. The child holds no descriptor of the recorder that an exec would keep.

@@ -24,6 +24,7 @@ namespace {
 constexpr uint32_t kMagic = 0x43555058;  // "XPUC"
 constexpr uint32_t kVersion = 1;
 constexpr size_t kShortestBuildId = 4, kLongestBuildId = 64;
+constexpr char kRootFolder[] = "/var/cache/xpu/unwind";
 constexpr char kTemporaryPrefix[] = ".new-";
 constexpr int64_t kStaleSeconds = 3600;
 constexpr uint64_t kLargestTable =
@@ -96,27 +97,60 @@ std::optional<UnwindTableBytes> ReadTable(int fd, uint64_t file_bytes, std::stri
   return UnwindTableBytes(std::move(words));
 }
 
-// A root who was given a user's HOME would leave folders there that shut the user out.
-bool WouldShutOut(const std::string& parent) {
-  struct stat info {};
-  return ::geteuid() == 0 && ::stat(parent.c_str(), &info) == 0 && info.st_uid != 0;
+Error Refused(const std::string& folder, const char* why) {
+  return Error{ErrorKind::kPermission, Format("{}: {}", folder, why), {}};
 }
 
-Status MakeFolder(const std::string& folder) {
-  if (::mkdir(folder.c_str(), 0700) == 0 || errno == EEXIST) return Ok();
-  if (errno != ENOENT) return SystemError(Format("{}: mkdir", folder), errno);
-  const std::string parent = folder.substr(0, folder.find_last_of('/'));
-  if (parent.empty()) return SystemError(Format("{}: mkdir", folder), ENOENT);
-  XPU_RETURN_IF_ERROR(MakeFolder(parent));
-  if (::mkdir(folder.c_str(), 0700) == 0 || errno == EEXIST) return Ok();
-  return SystemError(Format("{}: mkdir", folder), errno);
+// Of a path that ends in cache/xpu/unwind: a user's cache is made, the system's is not.
+bool MayBeMade(const std::string& folder, size_t end) {
+  const auto below = std::count(folder.begin() + static_cast<ptrdiff_t>(end), folder.end(), '/');
+  return below < (::geteuid() == 0 ? 2 : 3);
 }
 
-std::string NearestFolder(std::string folder) {
-  while (!folder.empty() && ::access(folder.c_str(), F_OK) != 0) {
-    folder.resize(folder.find_last_of('/'));
+Result<UniqueFd> OpenOrMake(int parent, const std::string& name, int flags, bool may_make,
+                            const std::string& path) {
+  const auto open = [&] {
+    return UniqueFd(::openat(parent, name.c_str(), flags | O_DIRECTORY | O_CLOEXEC));
+  };
+  UniqueFd fd = open();
+  if (!fd && errno == ENOENT && may_make) {
+    if (::mkdirat(parent, name.c_str(), 0700) != 0 && errno != EEXIST) {
+      return SystemError(Format("{}: mkdir", path), errno);
+    }
+    fd = open();
   }
-  return folder.empty() ? "/" : folder;
+  if (!fd) return SystemError(Format("{}: open", path), errno);
+  return fd;
+}
+
+// What is in the folder decides how stacks are read. So nobody else may own it or write to it, and
+// root gets to it through no link and no folder that others could exchange.
+Status CheckFolder(int fd, const std::string& path, bool is_last) {
+  const bool is_root = ::geteuid() == 0;
+  if (!is_last && !is_root) return Ok();
+  struct stat info {};
+  if (::fstat(fd, &info) != 0) return SystemError(Format("{}: fstat", path), errno);
+  if (info.st_uid != ::geteuid()) return Refused(path, "belongs to another user");
+  const bool others_write = (info.st_mode & (S_IWGRP | S_IWOTH)) != 0;
+  const bool keeps_owners = !is_last && (info.st_mode & S_ISVTX) != 0;  // as /tmp
+  if (others_write && !keeps_owners) return Refused(path, "others may write to it");
+  return Ok();
+}
+
+Result<UniqueFd> OpenFolder(const std::string& folder) {
+  UniqueFd at(::open("/", O_PATH | O_DIRECTORY | O_CLOEXEC));
+  for (size_t begin = 1; begin < folder.size();) {
+    const size_t end = std::min(folder.find('/', begin), folder.size());
+    const std::string path = folder.substr(0, end), name = folder.substr(begin, end - begin);
+    begin = end + 1;
+    if (name.empty()) continue;
+    const bool is_last = end == folder.size();
+    const int flags =
+        (is_last ? O_RDONLY : O_PATH) | (is_last || ::geteuid() == 0 ? O_NOFOLLOW : 0);
+    XPU_ASSIGN_OR_RETURN(at, OpenOrMake(at.get(), name, flags, MayBeMade(folder, end), path));
+    XPU_RETURN_IF_ERROR(CheckFolder(at.get(), path, is_last));
+  }
+  return at;
 }
 
 struct Kept {
@@ -148,7 +182,8 @@ uint64_t UnwindChecksum(std::span<const uint64_t> words) {
   return sum ^ (sum >> 32);
 }
 
-std::string UnwindCache::DefaultFolder() {
+std::string UnwindCache::DefaultFolder(uid_t user) {
+  if (user == 0) return kRootFolder;  // sudo may keep HOME
   if (const char* cache = std::getenv("XDG_CACHE_HOME"); cache != nullptr && cache[0] == '/') {
     return std::string(cache) + "/xpu/unwind";
   }
@@ -159,20 +194,10 @@ std::string UnwindCache::DefaultFolder() {
 }
 
 Result<UnwindCache> UnwindCache::Open(const std::string& folder, uint64_t limit_bytes) {
-  const auto refused = [&](const char* why) {
-    return Error{ErrorKind::kPermission, Format("{}: {}", folder, why), {}};
-  };
-  if (folder.empty() || folder.front() != '/') return refused("not an absolute path");
-  if (const std::string parent = NearestFolder(folder); parent != folder && WouldShutOut(parent)) {
-    return refused("not made by root in a folder of another user");
+  if (folder.size() < 2 || folder.front() != '/' || folder.back() == '/') {
+    return Refused(folder, "not the absolute path of a folder");
   }
-  XPU_RETURN_IF_ERROR(MakeFolder(folder));
-  UniqueFd fd(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
-  if (!fd) return SystemError(Format("{}: open", folder), errno);
-  struct stat info {};
-  if (::fstat(fd.get(), &info) != 0) return SystemError(Format("{}: fstat", folder), errno);
-  if (info.st_uid != ::geteuid()) return refused("belongs to another user");
-  if ((info.st_mode & (S_IWGRP | S_IWOTH)) != 0) return refused("others may write to it");
+  XPU_ASSIGN_OR_RETURN(UniqueFd fd, OpenFolder(folder));
   return UnwindCache(std::move(fd), limit_bytes);
 }
 

@@ -16,6 +16,8 @@
 #include <string_view>
 #include <vector>
 
+#include <sys/types.h>
+
 #include "format/base/handle.h"
 #include "format/base/result.h"
 #include "symbolize/elf/unwind_builder.h"
@@ -26,11 +28,12 @@ class UnwindCache {
  public:
   static constexpr uint64_t kLimitBytes = uint64_t{512} << 20;
 
-  // $XDG_CACHE_HOME/xpu/unwind, else $HOME/.cache/xpu/unwind; empty: neither is an absolute path.
-  static std::string DefaultFolder();
+  // Of root /var/cache/xpu/unwind. Of others $XDG_CACHE_HOME/xpu/unwind, else
+  // $HOME/.cache/xpu/unwind; empty: neither is an absolute path.
+  static std::string DefaultFolder(uid_t user);
 
   // Makes the folder where it is not there. An error where it is a symbolic link, belongs to
-  // another user or can be written by others: what is in it decides how stacks are read.
+  // another user or can be written by others; for root also where that is so on the way to it.
   static Result<UnwindCache> Open(const std::string& folder, uint64_t limit_bytes = kLimitBytes);
 
   UnwindCache(UnwindCache&& other) noexcept;

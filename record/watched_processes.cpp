@@ -9,7 +9,7 @@
 
 #include "bpf/watched_layout.h"
 #include "format/base/text.h"
-#include "record/marker_timing.h"
+#include "record/probe_links.h"
 
 namespace xpu {
 

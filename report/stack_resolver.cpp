@@ -123,7 +123,7 @@ FrameId StackResolver::ResolveKernel(uint64_t address, bool exact) {
   FrameId& known = kernel_frames_[KeyOf(address, exact)];
   if (known) return known;
   const KernelSymbol* symbol = kernel_symbols_.Find(exact || address == 0 ? address : address - 1);
-  NamedFrame frame{.origin = FrameOrigin::kKernel, .name = "[unknown]", .module = "[kernel]"};
+  NamedFrame frame{.origin = FrameOrigin::kKernel, .name = "[kernel]", .module = "[kernel]"};
   if (symbol != nullptr) {
     frame.name = model_.Text(symbol->name);
     if (symbol->module) frame.module = model_.Text(symbol->module);

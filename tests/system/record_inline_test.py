@@ -100,14 +100,17 @@ def test_any_user_gets_what_root_gets():
                stacks_of(folded(work.file("capture.xpu"))))
 
 
-def forbid_perf_events():
-    """From now on perf_event_open fails in this process, as in a container or at Debian's level 3."""
+PERF_EVENT_OPEN, BPF = 298, 321  # on x86-64
+
+
+def forbid(*calls):
+    """From now on they fail in this process, as in a container or at Debian's level 3."""
     pr_set_no_new_privs, pr_set_seccomp, seccomp_mode_filter = 38, 22, 2
     load_word, jump_if_equal, give_back = 0x20, 0x15, 0x06
     allow, fail = 0x7FFF0000, 0x00050000 | errno.EACCES
-    perf_event_open = 298  # on x86-64
-    program = [(load_word, 0, 0, 0), (jump_if_equal, 0, 1, perf_event_open),
-               (give_back, 0, 0, fail), (give_back, 0, 0, allow)]
+    program = [(load_word, 0, 0, 0)]
+    program += [(jump_if_equal, len(calls) - i, 0, call) for i, call in enumerate(calls)]
+    program += [(give_back, 0, 0, allow), (give_back, 0, 0, fail)]
     code = ctypes.create_string_buffer(b"".join(struct.pack("HBBI", *step) for step in program))
     header = struct.pack("HxxxxxxP", len(program), ctypes.addressof(code))
     library = ctypes.CDLL(None, use_errno=True)
@@ -126,7 +129,7 @@ def test_any_user_without_perf_events():
             command = (workload("two_kernels"), f"--mode={mode}")
             record(work, "--launch-stacks=inline", *command)
             result = as_nobody(work, "-o", "c.xpu", "--gpu-only", *command, env=simulated(),
-                               preexec_fn=forbid_perf_events)
+                               preexec_fn=lambda: forbid(PERF_EVENT_OPEN))
             expect(f"status ({result.stderr})", result.returncode, 0)
             told, whole = work.capture("out/c.xpu"), work.capture()
             expect("losses", told.losses(), {})

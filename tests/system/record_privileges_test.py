@@ -9,8 +9,8 @@ from xpu_testing import Workspace, expect, expect_in, main, recorder, skip, work
 NOBODY = {"user": 65534, "group": 65534, "extra_groups": []}
 
 
-def as_nobody(work, *arguments, **options):
-    """Runs a copy of xpu-record that everybody can read, as nobody."""
+def readable_copy(work):
+    """A copy of xpu-record and its library that everybody can read, and out, a folder for all."""
     if os.geteuid() != 0:
         skip("root", "only root becomes another user")
     source = recorder()
@@ -26,8 +26,12 @@ def as_nobody(work, *arguments, **options):
     os.makedirs(work.path / "out", exist_ok=True)
     for path in (work.path, work.path / "out"):
         os.chmod(path, 0o777)
-    return subprocess.run([str(work.path / "bin" / "xpu-record"), *arguments], text=True,
-                          capture_output=True, cwd=work.path / "out", **NOBODY, **options)
+    return str(work.path / "bin" / "xpu-record")
+
+
+def as_nobody(work, *arguments, **options):
+    return subprocess.run([readable_copy(work), *arguments], text=True, capture_output=True,
+                          cwd=work.path / "out", **NOBODY, **options)
 
 
 def test_names_what_is_missing():

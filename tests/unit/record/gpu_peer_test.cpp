@@ -252,6 +252,20 @@ TEST_F(GpuPeerTest, ProcessThatOutlivesTheRecordingIsCounted) {
   EXPECT_EQ(sink_->losses().total(), 1u);
 }
 
+TEST_F(GpuPeerTest, ProcessThatCouldNotTakeItsRingIsCounted) {
+  MakePeer();
+  peer_->Finish(*sink_, GpuPeer::End::kOfProcess);
+  EXPECT_EQ(Lost(LossKind::kProcessNotReached), 1u);
+  EXPECT_EQ(sink_->losses().total(), 1u);
+}
+
+TEST_F(GpuPeerTest, ProcessThatHadNothingToSay) {
+  MakePeer();
+  header_->attached.store(1);
+  peer_->Finish(*sink_, GpuPeer::End::kOfProcess);
+  EXPECT_EQ(sink_->losses().total(), 0u);
+}
+
 TEST_F(GpuPeerTest, GraphNodesBecomeEvents) {
   MakePeer();
   wire::GraphNodeMessage message{};

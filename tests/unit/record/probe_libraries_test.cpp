@@ -7,7 +7,6 @@
 
 #include <gtest/gtest.h>
 
-#include "record/preflight.h"
 #include "record/probe_source.h"
 #include "tests/unit/symbolize/elf_builder.h"
 
@@ -65,12 +64,6 @@ TEST(ProbeLibraries, Programs) {
   EXPECT_EQ(FindProgram("./a", "/bin"), "./a");
   EXPECT_EQ(FindProgram("sh", "/nowhere:/bin"), "/bin/sh");
   EXPECT_EQ(FindProgram("no such program", "/bin"), "");
-}
-
-TEST(Preflight, KernelsForProbes) {
-  EXPECT_TRUE(HasProbeCookies("5.15.0-91-generic"));
-  EXPECT_TRUE(HasProbeCookies("6.1.0"));
-  EXPECT_FALSE(HasProbeCookies("5.14.21"));
 }
 
 TEST(FramesFromCaller, CallerFirstOnce) {

@@ -222,14 +222,6 @@ TEST(Preflight, Capabilities) {
   EXPECT_EQ(MissingCapabilities(uint64_t{1} << kCapSysAdmin), Names{});
 }
 
-TEST(Preflight, Kernels) {
-  EXPECT_TRUE(IsKernelSupported("6.18.44-fc"));
-  EXPECT_TRUE(IsKernelSupported("5.12.0"));
-  EXPECT_FALSE(IsKernelSupported("5.11.22"));
-  EXPECT_FALSE(IsKernelSupported("4.19"));
-  EXPECT_FALSE(IsKernelSupported(""));
-}
-
 TEST(PerfEvent, CpuLists) {
   EXPECT_EQ(ParseCpuList("0-3,8\n"), (std::vector<int>{0, 1, 2, 3, 8}));
   EXPECT_EQ(ParseCpuList("5"), std::vector<int>{5});

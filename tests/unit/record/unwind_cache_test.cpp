@@ -66,6 +66,7 @@ void SetAge(const std::string& path, int64_t seconds) {
 
 class UnwindCacheTest : public ::testing::Test {
  protected:
+  void SetUp() override { fs::create_directory(folder_ / "cache"); }
   UnwindCache Open(uint64_t limit = UnwindCache::kLimitBytes) {
     auto cache = UnwindCache::Open(path_, limit);
     EXPECT_TRUE(cache.ok());
@@ -97,7 +98,7 @@ TEST_F(UnwindCacheTest, OnlyTheOwnerMayRead) {
   UnwindCache cache = Open();
   ASSERT_TRUE(cache.Store(kBuildId, Bytes(MakeTable(16))));
   struct stat info {};
-  for (const char* made : {"cache", "cache/xpu", "cache/xpu/unwind"}) {
+  for (const char* made : {"cache/xpu", "cache/xpu/unwind"}) {
     ASSERT_EQ(::stat((folder_ / made).c_str(), &info), 0);
     EXPECT_EQ(info.st_mode & 0777, 0700U);
   }
@@ -325,11 +326,46 @@ TEST_F(UnwindCacheTest, RootAndUsersStayApart) {
   const auto foreign = UnwindCache::Open(path_);
   ASSERT_FALSE(foreign.ok());
   EXPECT_EQ(foreign.error().message, path_ + ": belongs to another user");
-  // Made there, it would shut the user out.
+  // Made there, it would shut the user out, and the user could exchange it.
   const auto below = UnwindCache::Open(path_ + "/new/folder");
   ASSERT_FALSE(below.ok());
-  EXPECT_EQ(below.error().message,
-            path_ + "/new/folder: not made by root in a folder of another user");
+  EXPECT_EQ(below.error().message, path_ + ": belongs to another user");
+  EXPECT_EQ(NamesIn(path_), Names{});
+}
+
+TEST_F(UnwindCacheTest, RootGoesThroughNothingOfOthers) {
+  if (::geteuid() != 0) GTEST_SKIP() << "not root";
+  const auto refusal = [&] {
+    const auto cache = UnwindCache::Open(path_);
+    return cache.ok() ? std::string() : cache.error().message;
+  };
+  const std::string parent = folder_ / "cache/xpu";
+  fs::create_directories(parent);
+  ASSERT_EQ(::chmod(parent.c_str(), 0777), 0);
+  EXPECT_EQ(refusal(), parent + ": others may write to it");
+  EXPECT_EQ(NamesIn(parent), Names{});
+  ASSERT_EQ(::chmod(parent.c_str(), 01777), 0);  // as /tmp: what is ours stays ours
+  EXPECT_EQ(refusal(), "");
+  fs::rename(parent, folder_ / "moved");
+  fs::create_symlink(folder_ / "moved", parent);
+  EXPECT_EQ(refusal(), parent + ": open: Not a directory");
+}
+
+TEST_F(UnwindCacheTest, TheFoldersOfTheSystemAreNotMade) {
+  if (::geteuid() != 0) GTEST_SKIP() << "not root";
+  const std::string missing = folder_ / "missing";
+  const auto cache = UnwindCache::Open(missing + "/xpu/unwind");
+  ASSERT_FALSE(cache.ok());
+  EXPECT_EQ(cache.error().message, missing + ": open: No such file or directory");
+  EXPECT_FALSE(fs::exists(missing));
+}
+
+TEST_F(UnwindCacheTest, FilesOfOthersAreNotRead) {
+  if (::geteuid() != 0) GTEST_SKIP() << "not root";
+  UnwindCache cache = Open();
+  ASSERT_TRUE(cache.Store(kBuildId, Bytes(MakeTable(16))));
+  ASSERT_EQ(::chown(File().c_str(), 65534, 65534), 0);
+  EXPECT_EQ(Loaded(cache), Words{});
   EXPECT_EQ(NamesIn(path_), Names{});
 }
 
@@ -352,13 +388,14 @@ TEST_F(UnwindCacheTest, AFullDiskIsNoError) {
 TEST(UnwindCacheFolder, Default) {
   ASSERT_EQ(::setenv("HOME", "/nowhere", 1), 0);
   ASSERT_EQ(::setenv("XDG_CACHE_HOME", "/somewhere", 1), 0);
-  EXPECT_EQ(UnwindCache::DefaultFolder(), "/somewhere/xpu/unwind");
+  EXPECT_EQ(UnwindCache::DefaultFolder(0), "/var/cache/xpu/unwind");
+  EXPECT_EQ(UnwindCache::DefaultFolder(1000), "/somewhere/xpu/unwind");
   ASSERT_EQ(::setenv("XDG_CACHE_HOME", "relative", 1), 0);
-  EXPECT_EQ(UnwindCache::DefaultFolder(), "/nowhere/.cache/xpu/unwind");
+  EXPECT_EQ(UnwindCache::DefaultFolder(1000), "/nowhere/.cache/xpu/unwind");
   ASSERT_EQ(::unsetenv("XDG_CACHE_HOME"), 0);
-  EXPECT_EQ(UnwindCache::DefaultFolder(), "/nowhere/.cache/xpu/unwind");
+  EXPECT_EQ(UnwindCache::DefaultFolder(1000), "/nowhere/.cache/xpu/unwind");
   ASSERT_EQ(::unsetenv("HOME"), 0);
-  EXPECT_EQ(UnwindCache::DefaultFolder(), "");
+  EXPECT_EQ(UnwindCache::DefaultFolder(1000), "");
 }
 
 }  // namespace

@@ -83,7 +83,7 @@ TEST_F(StackResolverTest, AnonymousAndUnmappedMemory) {
 }
 
 TEST_F(StackResolverTest, KernelAddressesWithoutAName) {
-  EXPECT_EQ(Names({kKernel + 0x20}), Expected{"[unknown]_[k]"});
+  EXPECT_EQ(Names({kKernel + 0x20}), Expected{"[kernel]_[k]"});
 }
 
 TEST_F(StackResolverTest, AFileThatIsNotThere) {

@@ -1,0 +1,141 @@
+"""--check tells each missing piece and its cure, and so does a recording that needs it: on machines
+that lack it as far as this process can see, in a mount namespace of its own or behind a filter."""
+
+import os
+import subprocess
+
+from record_inline_test import BPF, PERF_EVENT_OPEN, forbid
+from record_privileges_test import NOBODY, readable_copy
+from xpu_testing import Workspace, expect, expect_in, main, recorder, require_recording, skip
+
+REFUSED = "Permission denied"  # of forbid
+
+
+def require():
+    if os.geteuid() != 0:
+        skip("root", "only root changes what it sees of the machine")
+    require_recording()
+
+
+def seen(work, mounts, *command, **options):
+    """Runs it where each folder or file of `mounts` holds something else."""
+    script = []
+    for place, content in mounts.items():
+        other = work.file(place.replace("/", "-"), content)
+        if os.path.isdir(place):
+            script.append(f"mount -t tmpfs none {place}")
+        elif os.path.exists(place):
+            script.append(f"mount --bind {other} {place}")
+        else:
+            folder, _ = os.path.split(place)
+            if not os.path.isdir(folder):
+                skip("mount", f"there is no {folder} here")
+            script.append(f"mount -t tmpfs none {folder} && cp {other} {place}")
+    script.append('exec "$@"')
+    return subprocess.run(["unshare", "--mount", "sh", "-ec", "\n".join(script), "sh", *command],
+                          capture_output=True, text=True, cwd=work.path, timeout=60, **options)
+
+
+def line(result, name):
+    lines = [l for l in result.stdout.splitlines() if l.split(None, 1)[1].startswith(f"{name}: ")]
+    expect(f"lines of {name}", len(lines), 1)
+    return lines[0]
+
+
+def check_both(work, mounts, *texts, missing, program=recorder, **options):
+    """--check says it, with status 1; a recording says it before the program is started."""
+    result = seen(work, mounts, program(), "--check", **options)
+    expect("status", result.returncode, 1)
+    for name in missing:
+        expect(name, line(result, name).split()[0], "missing")
+        for text in texts:
+            expect_in(name, text, line(result, name))
+    result = seen(work, mounts, program(), "-o", "c.xpu", "touch", "started", **options)
+    expect("status of a recording", result.returncode, 125)
+    for text in texts:
+        expect_in("message", text, result.stderr)
+    expect("the program was not started", os.path.exists(work.path / "started"), False)
+
+
+def test_no_types():
+    require()
+    with Workspace() as work:
+        check_both(work, {"/sys/kernel/btf": ""},
+                   "no type information of the kernel: /sys/kernel/btf/vmlinux: No such file",
+                   "a kernel built with CONFIG_DEBUG_INFO_BTF=y",
+                   missing=["kernel types (BTF)", "CPU samples"])
+
+
+def test_seccomp_filter():
+    require()
+    with Workspace() as work:
+        check_both(work, {}, f"bpf: {REFUSED}: a seccomp filter forbids it",
+                   "docker run --security-opt seccomp=unconfined", missing=["BPF", "CPU samples"],
+                   preexec_fn=lambda: forbid(BPF))
+        check_both(work, {}, f"perf_event_open: {REFUSED}: a seccomp filter forbids it",
+                   missing=["perf events", "CPU samples"],
+                   preexec_fn=lambda: forbid(PERF_EVENT_OPEN))
+
+
+def test_sandbox():
+    require()
+    version = "Linux version 4.19.0-gvisor #1 SMP Sun Jan 10 15:06:54 PST 2016\n"
+    with Workspace() as work:
+        check_both(work, {"/proc/version": version}, "gVisor (runsc)", "outside of the sandbox",
+                   missing=["BPF", "CPU samples", "perf events"],
+                   preexec_fn=lambda: forbid(BPF, PERF_EVENT_OPEN))
+        # Nothing is refused here: then it does not matter what the kernel calls itself.
+        result = seen(work, {"/proc/version": version}, recorder(), "--check")
+        expect(f"status ({result.stdout})", result.returncode, 0)
+
+
+def test_lockdown():
+    require()
+    words = "none integrity [confidentiality]\n"
+    with Workspace() as work:
+        place = "/sys/kernel/security/lockdown"
+        check_both(work, {place: words}, "the kernel is locked down (confidentiality)",
+                   "boot with lockdown=integrity", missing=["BPF", "CPU samples"],
+                   preexec_fn=lambda: forbid(BPF))
+        result = seen(work, {place: words}, recorder(), "--check")
+        expect_in("line", "absent   lockdown: confidentiality -- ", line(result, "lockdown"))
+        result = seen(work, {place: "none [integrity] confidentiality\n"}, recorder(), "--check")
+        expect("line", line(result, "lockdown"), "ok       lockdown: integrity")
+
+
+def test_user_namespace():
+    require()
+    with Workspace() as work:
+        if subprocess.run(["unshare", "--user", "--map-root-user", "true"]).returncode != 0:
+            skip("userns", "there are no user namespaces here")
+        result = subprocess.run(["unshare", "--user", "--map-root-user", recorder(), "--check"],
+                                capture_output=True, text=True)
+        expect("status", result.returncode, 1)
+        for name in ("BPF", "CPU samples"):
+            expect_in(name, "those of a user namespace", line(result, name))
+        result = subprocess.run(["unshare", "--user", "--map-root-user", recorder(), "true"],
+                                capture_output=True, text=True, cwd=work.path)
+        expect("status", result.returncode, 125)
+        expect_in("message", "hint: record as root of the machine", result.stderr)
+
+
+def test_level_of_paranoia():
+    require()
+    with Workspace() as work:
+        program = readable_copy(work)
+        prefix = ["setpriv", f"--reuid={NOBODY['user']}", "--clear-groups", program]
+        level = {"/proc/sys/kernel/perf_event_paranoid": "4\n"}
+        result = seen(work, level, *prefix, "--check",
+                      preexec_fn=lambda: os.chmod(work.path, 0o777))
+        expect_in("BPF", "without CAP_BPF and CAP_PERFMON", line(result, "BPF"))
+        expect_in("others", "absent   processes of others: without CAP_SYS_PTRACE",
+                  line(result, "processes of others"))
+        expect_in("privileges", "setcap", line(result, "privileges"))
+        # What is refused at the real level is the kernel's own events.
+        result = seen(work, level, "setpriv", f"--reuid={NOBODY['user']}", "--clear-groups",
+                      "--inh-caps=-all,+bpf", "--ambient-caps=-all,+bpf", program, "--check")
+        expect_in("privileges", "without CAP_PERFMON", line(result, "privileges"))
+
+
+if __name__ == "__main__":
+    main(globals())

@@ -1,0 +1,112 @@
+// Programs that gain privileges and processes whose library never reports, told by the kernel's
+// records alone.
+#include "record/unreached_processes.h"
+
+#include <cstring>
+
+#include <gtest/gtest.h>
+#include <linux/capability.h>
+
+#include "record/gained_privileges.h"
+#include "tests/unit/record/peer_testing.h"
+
+namespace xpu {
+namespace {
+
+constexpr char kLibrary[] = "/opt/xpu/lib/xpu/libxpu_inject.so";
+
+class UnreachedProcessesTest : public test::PeerTest {
+ protected:
+  static PerfRecord Exec(uint32_t pid, uint64_t time_ns) {
+    PerfComm comm;
+    comm.origin.time_ns = time_ns;
+    comm.pid = comm.tid = pid;
+    comm.is_exec = true;
+    comm.name = "program";
+    return comm;
+  }
+  static PerfRecord Map(uint32_t pid, uint64_t time_ns, const char* path = "/bin/program") {
+    PerfMapping mapping;
+    mapping.origin.time_ns = time_ns;
+    mapping.pid = mapping.tid = pid;
+    mapping.path = path;
+    return mapping;
+  }
+  static PerfRecord Exit(uint32_t pid, uint32_t tid, uint64_t time_ns) {
+    PerfTask task;
+    task.is_exit = true;
+    task.pid = pid;
+    task.tid = tid;
+    task.time_ns = time_ns;
+    return task;
+  }
+  void See(std::initializer_list<PerfRecord> records) {
+    for (const PerfRecord& record : records) processes_.See(record);
+  }
+  uint64_t Gained() {
+    processes_.Finish(*sink_, {});
+    return Lost(LossKind::kPrivilegesGained);
+  }
+
+  UnreachedProcesses processes_;
+};
+
+TEST_F(UnreachedProcessesTest, TakenOutByItsExec) {
+  See({Map(7, 10), Exec(7, 20), Exit(7, 7, 21)});
+  EXPECT_EQ(Gained(), 1u);
+  EXPECT_EQ(sink_->losses().details(LossKind::kPrivilegesGained),
+            std::vector<std::string>{"process 7 (program)"});
+}
+
+TEST_F(UnreachedProcessesTest, ProgramsLikeAnyOther) {
+  See({Exec(7, 20), Map(7, 21), Exit(7, 7, 30)});  // one
+  See({Map(8, 10), Exit(8, 8, 20)});               // a fork
+  See({Exec(9, 20), Exit(9, 10, 21)});             // a thread of it ended
+  EXPECT_EQ(Gained(), 0u);
+}
+
+TEST_F(UnreachedProcessesTest, RecordsOfOtherCpusComeLater) {
+  See({Exit(7, 7, 30), Exec(7, 20)});
+  processes_.EndRound(*sink_);
+  See({Map(7, 21)});
+  processes_.EndRound(*sink_);
+  EXPECT_EQ(Lost(LossKind::kPrivilegesGained), 0u);
+  EXPECT_EQ(Gained(), 0u);
+}
+
+TEST_F(UnreachedProcessesTest, WhereRecordsWereLostNothingIsConcluded) {
+  sink_->losses().Add(LossKind::kPerfRecordsLost, 1);
+  See({Exec(7, 20), Exit(7, 7, 21)});
+  EXPECT_EQ(Gained(), 0u);
+}
+
+TEST_F(UnreachedProcessesTest, LibrariesThatDoNotReport) {
+  See({Exec(7, 1), Map(7, 2, kLibrary)});                       // reports
+  See({Exec(8, 1), Map(8, 2, kLibrary)});                       // does not
+  See({Exec(9, 1), Map(9, 2, kLibrary), Map(9, 3, kLibrary)});  // two images, one report
+  See({Map(10, 1, "/opt/libxpu_inject.so.debug")});             // another file
+  processes_.Finish(*sink_, {{7, 1}, {9, 1}});
+  EXPECT_EQ(Lost(LossKind::kProcessNotReached), 2u);
+  EXPECT_EQ(sink_->losses().details(LossKind::kProcessNotReached).size(), 2u);
+}
+
+TEST(GainedPrivileges, CapabilitiesOfAFile) {
+  vfs_cap_data data{};
+  data.magic_etc = VFS_CAP_REVISION_2 | VFS_CAP_FLAGS_EFFECTIVE;
+  data.data[0].permitted = 1U << 13;
+  data.data[1].permitted = 1U << 6;
+  EXPECT_EQ(PermittedOfFile(&data, sizeof(data)), uint64_t{1} << 13 | uint64_t{1} << 38);
+  data.magic_etc = VFS_CAP_REVISION_1;
+  EXPECT_EQ(PermittedOfFile(&data, XATTR_CAPS_SZ_1), uint64_t{1} << 13);
+  for (size_t bytes = 0; bytes < 4; ++bytes) EXPECT_EQ(PermittedOfFile(&data, bytes), 0u);
+}
+
+TEST(GainedPrivileges, FilesThatGiveNone) {
+  EXPECT_EQ(GainedPrivileges("/bin/sh", {}), "");
+  EXPECT_EQ(GainedPrivileges("/no/such/file", {}), "");
+  EXPECT_EQ(GainedPrivileges("", {}), "");
+  EXPECT_EQ(GainedPrivileges("/proc/self", {}), "");
+}
+
+}  // namespace
+}  // namespace xpu
