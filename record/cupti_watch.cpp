@@ -6,19 +6,27 @@
 #include <vector>
 
 #include <cupti_refused.skel.h>
-#include <sys/stat.h>
+#include <fcntl.h>
 
 #include "format/base/file.h"
 #include "format/base/text.h"
 #include "record/bpf_support.h"
 #include "record/marker_timing.h"
+#include "record/target_file.h"
+#include "symbolize/elf/data_symbol.h"
+#include "symbolize/elf/elf_image.h"
 
 namespace xpu {
+namespace {
+
+constexpr size_t kMaxFiles = 64;
+
+}  // namespace
 
 class CuptiWatch::Impl {
  public:
   Status Open();
-  Status Attach(const std::string& file);
+  Status Attach(RegularFile opened, const std::string& name);
 
   Handle<cupti_refused_bpf, cupti_refused_bpf::destroy> program_;
   std::vector<BpfLink> links_;
@@ -37,20 +45,30 @@ Status CuptiWatch::Impl::Open() {
   return Ok();
 }
 
-Status CuptiWatch::Impl::Attach(const std::string& file) {
-  int error = 0;
+// The functions are looked up here: libbpf maps the file that the program names.
+Status CuptiWatch::Impl::Attach(RegularFile opened, const std::string& name) {
+  const UniqueFd place(
+      ::open(Format("/proc/self/fd/{}", opened.fd.get()).c_str(), O_PATH | O_CLOEXEC));
+  XPU_ASSIGN_OR_RETURN(const ElfFile file, ElfFile::Of(std::move(opened), name));
+  const std::string path = Format("/proc/self/fd/{}", place.get());
+  int error = ENOENT;
+  bool is_watched = false;
   for (const char* function : {"cuptiSubscribe", "cuptiSubscribe_v2"}) {
-    LIBBPF_OPTS(bpf_uprobe_opts, options, .retprobe = true, .func_name = function);
+    const auto address = FindSymbolAddress(file.image(), function);
+    const auto offset = address ? file.image().FileOffsetOf(*address) : std::nullopt;
+    if (!offset) continue;
+    LIBBPF_OPTS(bpf_uprobe_opts, options, .retprobe = true);
     BpfLink link(bpf_program__attach_uprobe_opts(program_->progs.cupti_refused, kEveryProcess,
-                                                 file.c_str(), 0, &options));
+                                                 path.c_str(), *offset, &options));
     if (link) {
       links_.push_back(std::move(link));
+      is_watched = true;
     } else {
       error = errno;
     }
   }
   // The second is of CUDA 13.
-  if (links_.empty()) return BpfError(Format("uprobe on cuptiSubscribe in {}", file), -error);
+  if (!is_watched) return BpfError(Format("uprobe on cuptiSubscribe in {}", name), -error);
   return Ok();
 }
 
@@ -66,11 +84,13 @@ Result<CuptiWatch> CuptiWatch::Open() {
 
 Status CuptiWatch::Watch(pid_t pid, const std::string& path) {
   // As the program sees it: it may live in a container.
-  const std::string file = Format("/proc/{}/root{}", pid, path);
-  struct stat info {};
-  if (::stat(file.c_str(), &info) != 0) return SystemError(file, errno);
-  if (!impl_->files_.insert({info.st_dev, info.st_ino}).second) return Ok();
-  return impl_->Attach(file);
+  const std::string name = Format("/proc/{}/root{}", pid, path);
+  XPU_ASSIGN_OR_RETURN(RegularFile file, OpenTargetFile(name));
+  if (!impl_->files_.insert({file.info.st_dev, file.info.st_ino}).second) return Ok();
+  if (impl_->files_.size() > kMaxFiles) {
+    return Error{ErrorKind::kInvalid, Format("{}: one library of CUPTI too many", name), {}};
+  }
+  return impl_->Attach(std::move(file), name);
 }
 
 uint64_t CuptiWatch::Refusals(pid_t pid) const {
