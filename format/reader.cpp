@@ -17,6 +17,10 @@ constexpr size_t kSearchWithoutHeaderBytes = size_t{8} << 20;
 // The tables of strings and stacks may take this much, and so much more for each byte of the file.
 constexpr uint64_t kTableBytes = uint64_t{64} << 20;
 constexpr uint64_t kTableBytesPerFileByte = 256;
+// So many events are read, and so many more for each byte of the file: a block of 200 bytes can
+// claim 65536 of them, all alike. Recordings take 2 bytes an event and more.
+constexpr uint64_t kFreeEvents = uint64_t{2} << 20;
+constexpr uint64_t kEventsPerFileByte = 4;
 // How often, on average, a byte may be part of the payload of a damaged block.
 constexpr uint64_t kSearchesPerByte = 8;
 
@@ -72,6 +76,7 @@ class CaptureReader::Impl {
   size_t read_end_ = 0;  // behind the last block that was read
   uint64_t last_sequence_ = 0;
   uint64_t events_seen_ = 0;     // events in the blocks up to the last one that was read
+  uint64_t events_read_ = 0;     // that is, decoded
   uint64_t searched_bytes_ = 0;  // of payloads that were not those of their headers
   // The last block whose header is whole and whose content was not read, since one was read.
   std::optional<BlockHeader> unread_;
@@ -174,6 +179,9 @@ std::optional<EventBatch> CaptureReader::Impl::DecodeBlock(const BlockHeader& he
     problems_.unknown_events += header.events;
     return EventBatch{};
   }
+  if (events_read_ + header.events > kFreeEvents + kEventsPerFileByte * bytes_.size()) {
+    return std::nullopt;
+  }
   const auto message = decoder_.Decode(header, payload);
   if (!message) return std::nullopt;
   auto content = DecodeMessage(*message, header.events);
@@ -183,6 +191,7 @@ std::optional<EventBatch> CaptureReader::Impl::DecodeBlock(const BlockHeader& he
   TranslateIds(content->events, definitions_);
   problems_.references_lost = definitions_.references_lost();
   problems_.unknown_events += header.events - CountEvents(content->events);
+  events_read_ += header.events;
   return std::move(content->events);
 }
 

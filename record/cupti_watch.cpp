@@ -6,20 +6,27 @@
 #include <vector>
 
 #include <cupti_refused.skel.h>
-#include <sys/stat.h>
+#include <fcntl.h>
 
 #include "format/base/file.h"
 #include "format/base/text.h"
 #include "record/bpf_support.h"
 #include "record/probe_links.h"
-#include "record/probe_places.h"
+#include "record/target_file.h"
+#include "symbolize/elf/data_symbol.h"
+#include "symbolize/elf/elf_image.h"
 
 namespace xpu {
+namespace {
+
+constexpr size_t kMaxFiles = 64;
+
+}  // namespace
 
 class CuptiWatch::Impl {
  public:
   Status Open();
-  Status Attach(const std::string& file);
+  Status Attach(RegularFile opened, const std::string& name);
 
   Handle<cupti_refused_bpf, cupti_refused_bpf::destroy> program_;
   std::vector<PlacedProbes> links_;
@@ -43,20 +50,23 @@ Status CuptiWatch::Impl::Open() {
   return Ok();
 }
 
-Status CuptiWatch::Impl::Attach(const std::string& file) {
-  XPU_ASSIGN_OR_RETURN(const ElfFile elf, ElfFile::Open(file));
+// The functions are looked up here: libbpf maps the file that the program names.
+Status CuptiWatch::Impl::Attach(RegularFile opened, const std::string& name) {
+  const UniqueFd place(
+      ::open(Format("/proc/self/fd/{}", opened.fd.get()).c_str(), O_PATH | O_CLOEXEC));
+  XPU_ASSIGN_OR_RETURN(const ElfFile file, ElfFile::Of(std::move(opened), name));
   std::vector<ProbePoint> points;
   for (const char* function : {"cuptiSubscribe", "cuptiSubscribe_v2"}) {
-    const UserProbe probe{ProbeKind::kUretprobe, file, function};
-    auto place = FindProbePlace(elf.image(), probe, file);
-    if (!place.ok()) continue;  // the second is of CUDA 13
-    for (const uint64_t file_offset : place->file_offsets) points.push_back({file_offset, 0});
+    const auto address = FindSymbolAddress(file.image(), function);
+    const auto offset = address ? file.image().FileOffsetOf(*address) : std::nullopt;
+    if (offset) points.push_back({*offset, 0});  // the second is of CUDA 13
   }
   if (points.empty()) {
-    return Error{ErrorKind::kNotFound, Format("{}: no cuptiSubscribe in it", file), {}};
+    return Error{ErrorKind::kNotFound, Format("{}: no cuptiSubscribe in it", name), {}};
   }
+  const std::string path = Format("/proc/self/fd/{}", place.get());
   XPU_ASSIGN_OR_RETURN(PlacedProbes placed,
-                       PlacedProbes::Place(program_->progs.cupti_refused, file, points,
+                       PlacedProbes::Place(program_->progs.cupti_refused, path, points,
                                            /*is_return=*/true, with_multi_));
   links_.push_back(std::move(placed));
   return Ok();
@@ -74,11 +84,13 @@ Result<CuptiWatch> CuptiWatch::Open() {
 
 Status CuptiWatch::Watch(pid_t pid, const std::string& path) {
   // As the program sees it: it may live in a container.
-  const std::string file = Format("/proc/{}/root{}", pid, path);
-  struct stat info {};
-  if (::stat(file.c_str(), &info) != 0) return SystemError(file, errno);
-  if (!impl_->files_.insert({info.st_dev, info.st_ino}).second) return Ok();
-  return impl_->Attach(file);
+  const std::string name = Format("/proc/{}/root{}", pid, path);
+  XPU_ASSIGN_OR_RETURN(RegularFile file, OpenTargetFile(name));
+  if (!impl_->files_.insert({file.info.st_dev, file.info.st_ino}).second) return Ok();
+  if (impl_->files_.size() > kMaxFiles) {
+    return Error{ErrorKind::kInvalid, Format("{}: one library of CUPTI too many", name), {}};
+  }
+  return impl_->Attach(std::move(file), name);
 }
 
 uint64_t CuptiWatch::Refusals(pid_t pid) const {

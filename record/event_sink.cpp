@@ -20,8 +20,13 @@ StackId EventSink::Intern(std::span<const Frame> innermost_first) {
 }
 
 void EventSink::See(const Mapping& mapping) {
-  hits_->SeeMapping({mapping.pid, mapping.start_address, mapping.size_bytes, mapping.file_offset,
-                     writer_.TextOf(mapping.path), writer_.TextOf(mapping.build_id)});
+  hits_->SeeMapping({mapping.pid,
+                     mapping.start_address,
+                     mapping.size_bytes,
+                     mapping.file_offset,
+                     writer_.TextOf(mapping.path),
+                     writer_.TextOf(mapping.build_id),
+                     {PackedDevice(mapping.device_major, mapping.device_minor), mapping.inode}});
 }
 
 void EventSink::See(const ProcessEvent& event) {

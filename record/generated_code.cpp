@@ -7,12 +7,12 @@
 #include <utility>
 
 #include <fcntl.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
-#include "format/base/file.h"
 #include "format/base/text.h"
 #include "record/mapped_file.h"
+#include "record/process_owner.h"
+#include "record/target_file.h"
 
 namespace xpu {
 namespace {
@@ -20,16 +20,17 @@ namespace {
 constexpr uint64_t kMaxFileBytes = uint64_t{256} << 20;
 constexpr size_t kMaxNameBytes = 4096;
 
-// Everybody can put a file there: a regular one of bounded size, and not through a link.
-std::string ReadBounded(const std::string& path) {
-  UniqueFd fd(::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC | O_NOFOLLOW));
-  struct stat info {};
-  if (!fd || ::fstat(fd.get(), &info) != 0 || !S_ISREG(info.st_mode)) return {};
-  std::string text(std::min<uint64_t>(static_cast<uint64_t>(info.st_size), kMaxFileBytes), '\0');
+// Everybody can put a file there: a regular one of bounded size, of the right user, and not through
+// a link.
+std::string ReadBounded(const std::string& path, const ProcessOwner& owner) {
+  auto file = OpenTargetFile(path, O_NOFOLLOW);
+  if (!file.ok() || !MayTellOf(owner, file->info.st_uid)) return {};
+  const auto bytes = static_cast<uint64_t>(file->info.st_size);
+  std::string text(std::min(bytes, kMaxFileBytes), '\0');
   size_t done = 0;
   while (done < text.size()) {
     const ssize_t n =
-        ::pread(fd.get(), text.data() + done, text.size() - done, static_cast<off_t>(done));
+        ::pread(file->fd.get(), text.data() + done, text.size() - done, static_cast<off_t>(done));
     if (n <= 0) break;
     done += static_cast<size_t>(n);
   }
@@ -82,17 +83,32 @@ bool Take(std::string_view& bytes, T& value) {
   return true;
 }
 
+bool Covers(const GeneratedCode& one, const std::vector<uint64_t>& addresses) {
+  const auto at = std::lower_bound(addresses.begin(), addresses.end(), one.address);
+  return at != addresses.end() && *at - one.address < one.size_bytes;
+}
+
 class JitDumpReader {
  public:
+  explicit JitDumpReader(const std::vector<uint64_t>& addresses) : addresses_(addresses) {}
+
   std::vector<GeneratedCode> Read(std::string_view bytes);
 
  private:
   void TakeRecord(const RecordHeader& header, std::string_view body);
+  void Keep(GeneratedCode one, std::string_view name);
 
+  const std::vector<uint64_t>& addresses_;
   bool has_times_ = false;
   std::vector<GeneratedCode> code_;
-  std::unordered_map<uint64_t, std::string> names_;  // by number
+  std::unordered_map<uint64_t, std::string_view> names_;  // by number
 };
+
+void JitDumpReader::Keep(GeneratedCode one, std::string_view name) {
+  if (code_.size() >= kMaxGeneratedCode || !Covers(one, addresses_)) return;
+  one.name = name;
+  code_.push_back(std::move(one));
+}
 
 std::vector<GeneratedCode> JitDumpReader::Read(std::string_view bytes) {
   const std::string_view whole = bytes;
@@ -117,82 +133,65 @@ void JitDumpReader::TakeRecord(const RecordHeader& header, std::string_view body
   LoadRecord load{};
   MoveRecord move{};
   if (header.kind == kCodeLoad && Take(body, load)) {
-    const std::string name(body.substr(0, std::min(body.find('\0'), kMaxNameBytes)));
-    names_[load.number] = name;
-    code_.push_back({time_ns, load.address, load.size_bytes, name});
+    const std::string_view name = body.substr(0, kMaxNameBytes);
+    names_[load.number] = name.substr(0, name.find('\0'));
+    Keep({time_ns, load.address, load.size_bytes, {}}, names_[load.number]);
   } else if (header.kind == kCodeMove && Take(body, move)) {
     const auto name = names_.find(move.number);
     if (name == names_.end()) return;
-    code_.push_back({time_ns, move.address, move.size_bytes, name->second});
+    Keep({time_ns, move.address, move.size_bytes, {}}, name->second);
   }
 }
 
-// The number by which the process knows itself, the innermost of its namespaces.
-uint32_t OwnNumberOf(uint32_t pid) {
-  auto status = ReadFile(Format("/proc/{}/status", pid));
-  if (!status.ok()) return pid;
-  const size_t at = status->find("\nNSpid:");
-  if (at == std::string::npos) return pid;
-  const std::string_view line = std::string_view(*status).substr(at + 1);
-  const std::string_view numbers = line.substr(0, line.find('\n'));
-  const size_t last = numbers.find_last_of(" \t");
-  uint32_t number = pid;
-  if (last != std::string_view::npos) {
-    std::from_chars(numbers.data() + last + 1, numbers.data() + numbers.size(), number);
-  }
-  return number;
-}
-
-std::string ReadFirst(const std::vector<std::string>& paths) {
+std::string ReadFirst(const std::vector<std::string>& paths, const ProcessOwner& owner) {
   for (const std::string& path : paths) {
-    if (std::string text = ReadBounded(path); !text.empty()) return text;
+    if (std::string text = ReadBounded(path, owner); !text.empty()) return text;
   }
   return {};
 }
 
 std::string PerfMapOf(uint32_t pid) { return Format("/tmp/perf-{}.map", pid); }
 
-std::string ReadPerfMap(uint32_t pid) {
-  return ReadFirst({Format("/proc/{}/root", pid) + PerfMapOf(OwnNumberOf(pid)), PerfMapOf(pid)});
+std::string ReadPerfMap(uint32_t pid, const ProcessOwner& owner) {
+  const uint32_t own_pid = owner.own_pid == 0 ? pid : owner.own_pid;
+  std::vector<std::string> paths = {Format("/proc/{}/root", pid) + PerfMapOf(own_pid)};
+  // One that counts differently has another /tmp too.
+  if (own_pid == pid) paths.push_back(PerfMapOf(pid));
+  return ReadFirst(paths, owner);
 }
 
 std::string ReadJitDump(const HitCode& hit) {
-  return ReadFirst(PathsOfMapping({.pid = hit.pid, .path = hit.dump_path}));
+  return ReadFirst(PathsOfMapping({.pid = hit.pid, .path = hit.dump_path}), hit.owner);
 }
 
 }  // namespace
 
-std::vector<GeneratedCode> ParsePerfMap(std::string_view text) {
+std::vector<GeneratedCode> ParsePerfMap(std::string_view text,
+                                        const std::vector<uint64_t>& addresses) {
   std::vector<GeneratedCode> code;
-  while (!text.empty()) {
+  while (!text.empty() && code.size() < kMaxGeneratedCode) {
     std::string_view line = text.substr(0, text.find('\n'));
     text.remove_prefix(std::min(text.size(), line.size() + 1));
     GeneratedCode one;
     if (!TakeHex(line, one.address) || !TakeHex(line, one.size_bytes) || line.empty()) continue;
+    if (!Covers(one, addresses)) continue;
     one.name = line.substr(0, kMaxNameBytes);
     code.push_back(std::move(one));
   }
   return code;
 }
 
-std::vector<GeneratedCode> ParseJitDump(std::string_view bytes) {
-  return JitDumpReader().Read(bytes);
-}
-
-std::vector<GeneratedCode> Covering(std::vector<GeneratedCode> code,
-                                    const std::vector<uint64_t>& addresses) {
-  std::erase_if(code, [&](const GeneratedCode& one) {
-    const auto at = std::lower_bound(addresses.begin(), addresses.end(), one.address);
-    return at == addresses.end() || *at - one.address >= one.size_bytes;
-  });
-  return code;
+std::vector<GeneratedCode> ParseJitDump(std::string_view bytes,
+                                        const std::vector<uint64_t>& addresses) {
+  return JitDumpReader(addresses).Read(bytes);
 }
 
 void WriteGeneratedSymbols(const std::vector<HitCode>& hits, EventSink& sink) {
   for (const HitCode& hit : hits) {
-    std::vector<GeneratedCode> code = Covering(ParsePerfMap(ReadPerfMap(hit.pid)), hit.addresses);
+    std::vector<GeneratedCode> code = ParsePerfMap(ReadPerfMap(hit.pid, hit.owner), hit.addresses);
     if (!hit.dump_path.empty()) {
-      for (GeneratedCode& one : Covering(ParseJitDump(ReadJitDump(hit)), hit.addresses)) {
+      const std::string dump = ReadJitDump(hit);
+      for (GeneratedCode& one : ParseJitDump(dump, hit.addresses)) {
         code.push_back(std::move(one));
       }
     }

@@ -19,17 +19,19 @@ struct GeneratedCode {
   std::string name;
 };
 
+// Both keep what covers one of the ascending `addresses`, so that what a program writes there costs
+// no memory, and no more than kMaxGeneratedCode of it.
+inline constexpr size_t kMaxGeneratedCode = size_t{1} << 20;
+
 // Lines "START SIZE name", numbers in hexadecimal; others are left out. Of several at one place the
 // last one is meant.
-std::vector<GeneratedCode> ParsePerfMap(std::string_view text);
+std::vector<GeneratedCode> ParsePerfMap(std::string_view text,
+                                        const std::vector<uint64_t>& addresses);
 
 // The functions that a jitdump file (format version 1, of either byte order of 64-bit machines that
 // is this one's) says were made and moved. What is damaged or cut ends the list.
-std::vector<GeneratedCode> ParseJitDump(std::string_view bytes);
-
-// Those of `code` that cover one of the ascending `addresses`.
-std::vector<GeneratedCode> Covering(std::vector<GeneratedCode> code,
-                                    const std::vector<uint64_t>& addresses);
+std::vector<GeneratedCode> ParseJitDump(std::string_view bytes,
+                                        const std::vector<uint64_t>& addresses);
 
 void WriteGeneratedSymbols(const std::vector<HitCode>& code, EventSink& sink);
 

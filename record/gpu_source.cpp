@@ -7,15 +7,29 @@
 #include <cstdlib>
 #include <utility>
 
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "format/base/file.h"
+#include "format/base/terminal_text.h"
 #include "format/base/text.h"
 #include "record/inject_library.h"
 #include "record/preflight.h"
 
 namespace xpu {
 namespace {
+
+constexpr size_t kMaxInstances = size_t{1} << 20;
+// A program may close the library and load it again.
+constexpr ptrdiff_t kMaxPeersOfProcess = 16;
+
+// Each has two descriptors.
+size_t MaxPeers() {
+  constexpr size_t kMost = 4096;
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return kMost;
+  return std::min<size_t>(limit.rlim_cur / 4, kMost);
+}
 
 // Two tools cannot have a variable: its value when another one does. Ours of an outer xpu-record is
 // replaced: the inner one wins.
@@ -176,14 +190,31 @@ void GpuSource::UseMarker(GpuPeer& peer) {
   }
 }
 
+// What a program sends for itself it also could send for others, and without end.
+std::string GpuSource::Objection(pid_t pid, uint64_t instance) const {
+  const auto is_of = [&](const auto& peer) { return peer->pid() == static_cast<uint32_t>(pid); };
+  const auto of_process = std::count_if(peers_.begin(), peers_.end(), is_of);
+  if (instance == 0 || instances_.contains(instance)) return "it says to be one that is there";
+  if (instances_.size() >= kMaxInstances) {
+    return Format("more than {} processes with CUDA", kMaxInstances);
+  }
+  if (peers_.size() + ended_.size() >= MaxPeers()) {
+    return Format("more than {} processes with CUDA at once", MaxPeers());
+  }
+  if (of_process >= kMaxPeersOfProcess) return "it loaded the library again and again";
+  return {};
+}
+
 void GpuSource::AcceptPeers(EventSink& sink) {
-  InjectArrivals arrivals = server_.Accept(MonotonicNs());
+  InjectArrivals arrivals = server_.Accept(
+      MonotonicNs(), [this](pid_t pid, uint64_t instance) { return Objection(pid, instance); });
   const InlineStacks::Settings stacks{shared_tables_.get(), processes_ ? &*processes_ : nullptr,
                                       options_.walk_python ? &python_files_ : nullptr,
                                       TestDrop::FromEnvironment("stack")};
   for (InjectPeer& peer : arrivals.peers) {
     ++reports_[static_cast<uint32_t>(peer.pid)];
     if (processes_) processes_->See(static_cast<uint32_t>(peer.pid), sink);
+    if (!instances_.insert(peer.instance).second) continue;  // two said so at once
     peers_.push_back(std::make_unique<GpuPeer>(std::move(peer), drop_, sink, stacks));
   }
   for (const InjectRefusal& refusal : arrivals.refusals) {
@@ -204,7 +235,8 @@ void GpuSource::WatchCupti(GpuPeer& peer) {
   if (!cupti_watch_) return;
   const Status watched = cupti_watch_->Watch(static_cast<pid_t>(peer.pid()), path);
   if (!watched.ok() && options_.verbose) {
-    std::fprintf(stderr, "process %u: %s\n", peer.pid(), watched.error().ToString().c_str());
+    std::fprintf(stderr, "process %u: %s\n", peer.pid(),
+                 ForTerminal(watched.error().ToString()).c_str());
   }
 }
 
@@ -242,7 +274,7 @@ void GpuSource::Drain(EventSink& sink) {
       UseMarker(*peer);
     }
     if (const std::string news = peer->TakeNews(); options_.verbose) {
-      std::fputs(news.c_str(), stderr);
+      std::fputs(ForTerminal(news).c_str(), stderr);
     }
     if (ended && peer->stacks().waits()) ended_.push_back(std::move(peer));
     return ended;

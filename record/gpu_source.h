@@ -8,6 +8,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -61,6 +62,7 @@ class GpuSource {
  private:
   explicit GpuSource(InjectServer server) : server_(std::move(server)) {}
   void AcceptPeers(EventSink& sink);
+  std::string Objection(pid_t pid, uint64_t instance) const;
   void FinishPeer(GpuPeer& peer, EventSink& sink, GpuPeer::End end);
   void AskForTheRest(EventSink& sink);
   void FollowRange(GpuPeer& peer);
@@ -90,6 +92,7 @@ class GpuSource {
   std::vector<RangeChange> range_changes_;
   std::vector<std::unique_ptr<GpuPeer>> peers_;
   std::vector<std::unique_ptr<GpuPeer>> ended_;  // whose last stacks wait for tables
+  std::unordered_set<uint64_t> instances_;       // of all that ever were
   struct Markers {
     uint32_t pid = 0;
     uint64_t count = 0;

@@ -1,12 +1,11 @@
 #include "record/hit_files.h"
 
 #include <algorithm>
+#include <bit>
 #include <csignal>
 #include <utility>
 
-#include <fcntl.h>
 #include <sys/resource.h>
-#include <sys/stat.h>
 
 #include "format/base/file.h"
 #include "record/mapped_file.h"
@@ -19,17 +18,17 @@ namespace {
 constexpr size_t kMaxNodes = size_t{1} << 20;
 constexpr size_t kMaxAddresses = size_t{1} << 20;
 constexpr size_t kMaxRanges = 65536;
+constexpr size_t kMaxAllRanges = size_t{1} << 23;  // each child begins with its parent's
 constexpr size_t kMaxFiles = 65536;
+constexpr size_t kMaxAllAddresses = size_t{1} << 24;  // of code of all processes that is in no file
+constexpr size_t kMaxAllOffsets = size_t{1} << 24;    // of all files
 constexpr uint64_t kRoundsBetweenLooks = 100;
 
 UniqueFd OpenMapped(const HitFiles::MappedRange& mapping) {
   for (const std::string& path :
        PathsOfMapping({mapping.pid, mapping.address, mapping.size_bytes, mapping.path})) {
-    struct stat info {};
-    // Asked first: opening acts on a device.
-    if (::stat(path.c_str(), &info) != 0 || !S_ISREG(info.st_mode)) continue;
-    UniqueFd fd(::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
-    if (fd) return fd;
+    auto file = OpenTargetFile(path);
+    if (file.ok() && MayBeMapped(file->info, path, mapping.identity)) return std::move(file->fd);
   }
   return {};
 }
@@ -63,6 +62,7 @@ uint32_t HitFiles::FileOf(const MappedRange& mapping) {
                        static_cast<uint32_t>(files_.size()));
   if (is_new) {
     File& file = files_.emplace_back();
+    file.identity = mapping.identity;
     if (held_ < max_held_) file.fd = OpenMapped(mapping);
     if (file.fd) ++held_;
   }
@@ -72,9 +72,16 @@ uint32_t HitFiles::FileOf(const MappedRange& mapping) {
 void HitFiles::SeeMapping(const MappedRange& mapping) {
   if (mapping.address + mapping.size_bytes <= mapping.address) return;
   Process& process = processes_[mapping.pid];
-  if (IsJitDump(mapping.path)) process.dump_path = mapping.path;
+  const bool is_dump = IsJitDump(mapping.path);
+  // Again now and then: some begin as root and go on as somebody else.
+  if (is_dump || std::has_single_bit(process.ranges.size() + 1)) {
+    if (const auto owner = OwnerOf(mapping.pid)) process.owner = *owner;
+  }
+  if (is_dump) process.dump_path = mapping.path;
   const uint32_t file = FileOf(mapping);
   if (file == kNoFile || process.ranges.size() >= kMaxRanges) return;
+  if (all_ranges_ >= kMaxAllRanges) return;
+  ++all_ranges_;
   process.ranges.push_back(
       {mapping.address, mapping.address + mapping.size_bytes, mapping.file_offset, file});
 }
@@ -88,8 +95,11 @@ void HitFiles::SeeFork(uint32_t pid, uint32_t parent_pid, uint64_t time_ns) {
   last_ = {};
   const auto parent = processes_.find(parent_pid);
   if (parent == processes_.end()) return;
+  process.owner.user = parent->second.owner.user;
   const std::vector<Range>& inherited = parent->second.ranges;
   if (process.ranges.size() + inherited.size() > kMaxRanges) return;
+  if (all_ranges_ + inherited.size() > kMaxAllRanges) return;
+  all_ranges_ += inherited.size();
   process.ranges.insert(process.ranges.end(), inherited.begin(), inherited.end());
 }
 
@@ -126,7 +136,10 @@ void HitFiles::MatchRanges(const std::vector<Range>& ranges, const std::vector<u
   for (const Range& range : ranges) {
     auto at = std::lower_bound(addresses.begin(), addresses.end(), range.start);
     for (; at != addresses.end() && *at < range.end; ++at) {
-      files_[range.file].offsets.insert(*at - range.start + range.file_offset);
+      if (offsets_ < kMaxAllOffsets &&
+          files_[range.file].offsets.insert(*at - range.start + range.file_offset).second) {
+        ++offsets_;
+      }
       in_file[static_cast<size_t>(at - addresses.begin())] = true;
     }
   }
@@ -144,11 +157,14 @@ void HitFiles::Match(uint32_t pid, Process& process) {
   process.addresses.clear();
   HitCode* code = nullptr;
   for (size_t i = 0; i < addresses.size(); ++i) {
-    if (in_file[i]) continue;
+    if (in_file[i] || code_addresses_ == kMaxAllAddresses) continue;
+    ++code_addresses_;
     if (code == nullptr) code = &code_[pid];
     code->addresses.push_back(addresses[i]);
   }
-  if (code != nullptr && !process.dump_path.empty()) code->dump_path = process.dump_path;
+  if (code == nullptr) return;
+  code->owner = process.owner;
+  if (!process.dump_path.empty()) code->dump_path = process.dump_path;
 }
 
 void HitFiles::EndRound() {
@@ -161,20 +177,27 @@ void HitFiles::EndRound() {
       return false;
     }
     Match(pid, process->second);
+    all_ranges_ -= process->second.ranges.size();
     processes_.erase(process);
     return true;
   });
 }
 
 std::vector<HitFile> HitFiles::TakeFiles() {
-  for (auto& [pid, process] : processes_) Match(pid, process);
+  for (auto& [pid, process] : processes_) {
+    // Of one that has ended the number may be another's by now.
+    if (process.ended_round == 0) {
+      if (const auto owner = OwnerOf(pid)) process.owner = *owner;
+    }
+    Match(pid, process);
+  }
   std::vector<HitFile> hit;
   for (const auto& [name, index] : ids_) {
     File& file = files_[index];
     if (file.offsets.empty()) continue;
     std::vector<uint64_t> offsets(file.offsets.begin(), file.offsets.end());
     std::sort(offsets.begin(), offsets.end());
-    hit.push_back({name.first, name.second, std::move(offsets), std::move(file.fd)});
+    hit.push_back({name.first, name.second, std::move(offsets), std::move(file.fd), file.identity});
   }
   return hit;
 }

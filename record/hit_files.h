@@ -18,6 +18,8 @@
 
 #include "format/base/handle.h"
 #include "format/events.h"
+#include "record/process_owner.h"
+#include "record/target_file.h"
 
 namespace xpu {
 
@@ -27,11 +29,13 @@ struct HitFile {
   std::string build_id;
   std::vector<uint64_t> offsets;  // in the file, of instructions that occur; ascending
   UniqueFd fd;                    // none: it is to be opened by its path
+  FileIdentity identity = {};
 };
 
 // Code of a process that is in no file.
 struct HitCode {
   uint32_t pid = 0;
+  ProcessOwner owner;
   std::string dump_path;            // of the jitdump file that it had mapped; empty: none
   std::vector<uint64_t> addresses;  // ascending
 };
@@ -49,6 +53,7 @@ class HitFiles {
     uint64_t file_offset = 0;
     std::string_view path;
     std::string_view build_id;
+    FileIdentity identity = {};
   };
   void SeeMapping(const MappedRange& mapping);
   void SeeFork(uint32_t pid, uint32_t parent_pid, uint64_t time_ns);
@@ -72,10 +77,12 @@ class HitFiles {
   static constexpr uint32_t kNoFile = UINT32_MAX;
   struct File {
     UniqueFd fd;
+    FileIdentity identity;
     std::unordered_set<uint64_t> offsets;
   };
   struct Process {
     std::vector<Range> ranges;
+    ProcessOwner owner;
     std::string dump_path;
     std::unordered_set<uint32_t> nodes;  // of stacks, already walked
     std::unordered_set<uint64_t> addresses;
@@ -93,12 +100,15 @@ class HitFiles {
   size_t max_held_;
   size_t held_ = 0;
   uint64_t round_ = 1;
+  size_t all_ranges_ = 0;  // of all processes
   std::unordered_map<uint32_t, Process> processes_;
   std::pair<uint32_t, StackId> last_;                            // of SeeStack
   std::unordered_set<uint32_t> ended_;                           // pids in processes_
   std::map<std::pair<std::string, std::string>, uint32_t> ids_;  // by path and build-id
   std::vector<File> files_;
+  size_t offsets_ = 0;                // of all of them
   std::map<uint32_t, HitCode> code_;  // by pid
+  size_t code_addresses_ = 0;         // of all of them
 };
 
 }  // namespace xpu

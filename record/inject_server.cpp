@@ -126,9 +126,9 @@ std::string InjectServer::EnvironmentValue() const {
   return Format("{}:{}:{:016x}", name_, Hexadecimal(secret_), session_);
 }
 
-InjectArrivals InjectServer::Accept(uint64_t now_ns) {
+InjectArrivals InjectServer::Accept(uint64_t now_ns, const Objection& objection) {
   InjectArrivals arrivals;
-  while (true) {
+  for (size_t i = 0; i < kMaxAtOnce; ++i) {
     UniqueFd connection(::accept4(socket_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
     if (!connection) break;
     if (pending_.size() == kMaxPending) pending_.erase(pending_.begin());
@@ -139,13 +139,13 @@ InjectArrivals InjectServer::Accept(uint64_t now_ns) {
     return !IsThere(welcomed) || now_ns - welcomed.since_ns > kPatienceNs;
   });
   std::erase_if(pending_, [&](Pending& pending) {
-    return Answer(pending, arrivals) || now_ns - pending.since_ns > kPatienceNs;
+    return Answer(pending, objection, arrivals) || now_ns - pending.since_ns > kPatienceNs;
   });
   return arrivals;
 }
 
 // True: done with this connection.
-bool InjectServer::Answer(Pending& pending, InjectArrivals& arrivals) {
+bool InjectServer::Answer(Pending& pending, const Objection& objection, InjectArrivals& arrivals) {
   const int connection = pending.connection.get();
   wire::Hello hello{};
   // It is sent in one piece; peeking leaves a part of it for the next time.
@@ -160,7 +160,9 @@ bool InjectServer::Answer(Pending& pending, InjectArrivals& arrivals) {
     SendReply(connection, refusal);  // not of this recording: no loss of ours
     return true;
   }
-  auto peer = Welcome(connection, hello, pid);
+  const std::string why = objection ? objection(pid, hello.instance) : std::string();
+  auto peer = why.empty() ? Welcome(connection, hello, pid)
+                          : Result<InjectPeer>(Error{ErrorKind::kInvalid, why, {}});
   if (peer.ok()) {
     arrivals.peers.push_back(*std::move(peer));
     if (welcomed_.size() < kMaxPending) welcomed_.push_back(std::move(pending));

@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -63,8 +64,10 @@ class InjectServer {
   // Readable when somebody connects, says hello or rings.
   int fd() const { return epoll_.get(); }
 
+  // Why this process shall get no ring under that instance; empty: it may have one.
+  using Objection = std::function<std::string(pid_t pid, uint64_t instance)>;
   // Answers those who have connected and said hello by now; waits for nobody.
-  InjectArrivals Accept(uint64_t now_ns);
+  InjectArrivals Accept(uint64_t now_ns, const Objection& objection = {});
 
  private:
   // Connections from which no whole Hello has come. Any local process can connect: few are kept,
@@ -74,12 +77,13 @@ class InjectServer {
     uint64_t since_ns;
   };
   static constexpr size_t kMaxPending = 64;
+  static constexpr size_t kMaxAtOnce = 64;  // somebody may connect faster than we accept
   static constexpr uint64_t kPatienceNs = 5'000'000'000;
 
   InjectServer() = default;
   void Listen(int fd) const;
   static bool IsThere(const Pending& welcomed);
-  bool Answer(Pending& pending, InjectArrivals& arrivals);
+  bool Answer(Pending& pending, const Objection& objection, InjectArrivals& arrivals);
   Result<InjectPeer> Welcome(int connection, const wire::Hello& hello, pid_t pid);
 
   std::string name_;

@@ -51,10 +51,12 @@ bool InlinePython::TakeStack(Bytes message) {
   if (!fixed || (*fixed)->frame_count > XPU_MAX_PYTHON_FRAMES || (*fixed)->stack == 0) return false;
   const size_t bytes = (*fixed)->frame_count * sizeof(uint64_t);
   const auto frames = BytesBehind(message, sizeof(wire::PythonStackMessage), bytes);
-  if (!frames || stack_bytes_ + bytes > kMaxStackBytes) return false;
-  Stack& stack = stacks_[(*fixed)->stack];
-  stack_bytes_ += bytes - stack.frames.size() * sizeof(uint64_t);
+  if (!frames || stack_bytes_ + Stack().Cost() + bytes > kMaxStackBytes) return false;
+  const auto [place, is_new] = stacks_.try_emplace((*fixed)->stack);
+  Stack& stack = place->second;
+  if (!is_new) stack_bytes_ -= stack.Cost();
   stack.frames.resize((*fixed)->frame_count);
+  stack_bytes_ += stack.Cost();
   if (bytes > 0) std::memcpy(stack.frames.data(), frames->data(), bytes);
   stack.stop = (*fixed)->stop;
   return true;
@@ -73,7 +75,7 @@ StackId InlinePython::Intern(uint32_t number, EventSink& sink) {
   }
   AddPythonStop(found->second.stop, pid_, instance_, sink, frames_);
   if (number >= wire::kFirstSingleStack) {
-    stack_bytes_ -= found->second.frames.size() * sizeof(uint64_t);
+    stack_bytes_ -= found->second.Cost();
     stacks_.erase(found);
   }
   return sink.Intern(frames_);

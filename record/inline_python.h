@@ -34,6 +34,8 @@ class InlinePython {
   struct Stack {
     std::vector<uint64_t> frames;
     uint32_t stop = 0;
+    // With its place in the table.
+    uint64_t Cost() const { return 64 + sizeof(*this) + frames.size() * sizeof(uint64_t); }
   };
 
   uint32_t pid_;

@@ -14,7 +14,9 @@ namespace {
 
 // Of stacks of one process; more are not kept, their launches are counted.
 constexpr uint64_t kMaxStackBytes = uint64_t{256} << 20;
-constexpr size_t kMaxNewFiles = size_t{1} << 16;
+constexpr size_t kMaxNewFiles = 4096;  // of one round
+constexpr size_t kMaxRanges = size_t{1} << 16;
+constexpr size_t kMaxThreads = size_t{1} << 16;
 constexpr size_t kMaxQuestions = 4096;
 // Of copies that wait, when nothing is new: for those that have waited enough.
 constexpr uint64_t kWalkPeriodNs = 500'000'000;
@@ -56,11 +58,13 @@ bool InlineStacks::TakeStack(Bytes message) {
   if (!fixed || (*fixed)->frame_count > wire::kMaxFrames || (*fixed)->stack == 0) return false;
   const size_t bytes = (*fixed)->frame_count * sizeof(uint64_t);
   const auto frames = BytesBehind(message, sizeof(wire::StackMessage), bytes);
-  if (!frames || stack_bytes_ + bytes > kMaxStackBytes) return false;
-  Stack& stack = stacks_[(*fixed)->stack];
-  stack_bytes_ += bytes - stack.frames.size() * sizeof(uint64_t);
+  if (!frames || stack_bytes_ + Stack().Cost() + bytes > kMaxStackBytes) return false;
+  const auto [place, is_new] = stacks_.try_emplace((*fixed)->stack);
+  Stack& stack = place->second;
+  if (!is_new) stack_bytes_ -= stack.Cost();
   stack.walk = {(*fixed)->flags, (*fixed)->stop};
   stack.frames.resize((*fixed)->frame_count);
+  stack_bytes_ += stack.Cost();
   if (bytes > 0) std::memcpy(stack.frames.data(), frames->data(), bytes);
   return true;
 }
@@ -73,7 +77,7 @@ bool InlineStacks::TakeLaunch(Bytes message, EventSink& sink) {
   if (found == stacks_.end()) return false;
   Write((*fixed)->call, found->second.walk, found->second.frames, sink);
   if (number >= wire::kFirstSingleStack) {
-    stack_bytes_ -= found->second.frames.size() * sizeof(uint64_t);
+    stack_bytes_ -= found->second.Cost();
     stacks_.erase(found);
   }
   return true;
@@ -106,7 +110,8 @@ void InlineStacks::Write(const wire::LaunchCall& call, StackWalk walk,
     return;
   }
   CountStop(walk, sink.losses(), pid_, instance_);
-  if (settings_.processes != nullptr && threads_.insert(call.tid).second) {
+  if (settings_.processes != nullptr && threads_.size() < kMaxThreads &&
+      threads_.insert(call.tid).second) {
     settings_.processes->SeeThread(pid_, call.tid, sink);
   }
   frames_.clear();
@@ -165,6 +170,7 @@ void InlineStacks::WriteMapping(const ProcessMapping& mapping, EventSink& sink) 
   const auto written = written_.find(mapping.start_address);
   const auto build_id = build_ids_.find(mapping.start_address);
   if (written != written_.end() && written->second == mapping.end_address) return;
+  if (written == written_.end() && written_.size() >= kMaxRanges) return;
   written_[mapping.start_address] = mapping.end_address;
   Mapping event;
   event.time_ns = MonotonicNs();
@@ -186,7 +192,7 @@ void InlineStacks::AddRange(uint64_t start, const Range& range) {
   auto at = ranges_.lower_bound(start);
   if (at != ranges_.begin() && std::prev(at)->second.end > start) --at;
   while (at != ranges_.end() && at->first < range.end) at = ranges_.erase(at);
-  ranges_[start] = range;
+  if (ranges_.size() < kMaxRanges) ranges_[start] = range;
 }
 
 // The kernel's word for it; the loader's where the process is gone or has unmapped it already.
@@ -210,17 +216,18 @@ void InlineStacks::AddFile(const NewFile& file, EventSink& sink) {
   // What was mapped there before is gone.
   const ProcessMapping& mapping = MappingOf(file);
   written_.erase(mapping.start_address);
-  build_ids_[mapping.start_address] = file.build_id;
+  if (build_ids_.size() < kMaxRanges) build_ids_[mapping.start_address] = file.build_id;
   if (files_.size() <= file.range.file) files_.resize(file.range.file + 1);
   File& known = files_[file.range.file];
   if (std::exchange(known.known, true)) return;
   UnwindTables::File wanted;
   wanted.build_id = file.build_id;
-  wanted.device = uint64_t{mapping.device_major} << 32 | mapping.device_minor;
+  wanted.device = PackedDevice(mapping.device_major, mapping.device_minor);
   wanted.inode = mapping.inode;
   if (mapping.path == kVdso) {
     wanted.paths = {kVdso};
-  } else {
+  } else if (mapping.inode != 0 || !file.build_id.empty()) {
+    // Else neither the kernel nor a build-id tells which file it is, just the program.
     wanted.paths = PathsOfMapping(
         {pid_, mapping.start_address, mapping.end_address - mapping.start_address, mapping.path});
   }
@@ -249,6 +256,7 @@ void InlineStacks::AnswerQuestions() {
 }
 
 void InlineStacks::AddOtherCode(const ProcessMapping& mapping) {
+  if (other_code_.size() >= kMaxRanges) return;
   uint64_t& end = other_code_[mapping.start_address];
   if (end >= mapping.end_address) return;
   end = mapping.end_address;

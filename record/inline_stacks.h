@@ -60,6 +60,8 @@ class InlineStacks {
   struct Stack {
     StackWalk walk;
     std::vector<uint64_t> frames;
+    // With its place in the table.
+    uint64_t Cost() const { return 64 + sizeof(*this) + frames.size() * sizeof(uint64_t); }
   };
   struct File {
     UnwindTables::Id table = 0;

@@ -1,5 +1,6 @@
 #include <cstdio>
 
+#include "format/base/terminal_text.h"
 #include "record/check.h"
 #include "record/options.h"
 #include "record/recorder.h"
@@ -8,7 +9,7 @@
 namespace {
 
 void Print(const xpu::Error& error) {
-  std::fprintf(stderr, "xpu-record: %s\n", error.ToString().c_str());
+  std::fprintf(stderr, "xpu-record: %s\n", xpu::ForTerminal(error.ToString()).c_str());
 }
 
 }  // namespace
@@ -24,6 +25,6 @@ int main(int argc, char** argv) {
   if (options.check) return xpu::PrintCheck(options);
   const xpu::Outcome outcome = xpu::Record(options);
   if (outcome.error) Print(*outcome.error);
-  if (!options.quiet) std::fputs(outcome.summary.c_str(), stderr);
+  if (!options.quiet) std::fputs(xpu::ForTerminal(outcome.summary).c_str(), stderr);
   xpu::ExitLike(outcome.wait_status);
 }

@@ -8,8 +8,9 @@ namespace xpu {
 std::vector<std::string> PathsOfMapping(const MappedCode& mapping) {
   std::vector<std::string> paths;
   if (!IsFilePath(mapping.path)) return paths;
-  // No name leads to it any more, but its mapping does, for those who may follow it.
-  if (mapping.path.ends_with(" (deleted)") || mapping.path.starts_with("/memfd:")) {
+  // The mapping itself leads to it, for those who may follow it (CAP_CHECKPOINT_RESTORE), whatever
+  // lies at its path by now.
+  if (mapping.size_bytes != 0) {
     paths.push_back(Format("/proc/{}/map_files/{:x}-{:x}", mapping.pid, mapping.address,
                            mapping.address + mapping.size_bytes));
   }

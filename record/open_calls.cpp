@@ -7,6 +7,7 @@ namespace {
 
 // A process that never gets its records must not fill our memory.
 constexpr size_t kMaxOpenCalls = size_t{1} << 20;
+constexpr size_t kMaxWorking = 4096;
 
 // Calls after which CUPTI owes a record. Host functions are launched on the CPU; the calls that
 // build graphs only name the work.
@@ -23,7 +24,7 @@ bool MakesGpuWork(std::string_view call) {
 }  // namespace
 
 void OpenCalls::SetName(uint32_t domain, uint32_t id, std::string_view name) {
-  if (MakesGpuWork(name)) working_.insert(KeyOf(domain, id));
+  if (working_.size() < kMaxWorking && MakesGpuWork(name)) working_.insert(KeyOf(domain, id));
 }
 
 void OpenCalls::Took(const Call& call) {

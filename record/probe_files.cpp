@@ -3,10 +3,12 @@
 #include <cerrno>
 #include <optional>
 
+#include <fcntl.h>
 #include <sys/stat.h>
 
 #include "format/base/file.h"
 #include "format/base/text.h"
+#include "record/target_file.h"
 
 namespace xpu {
 namespace {
@@ -56,11 +58,14 @@ std::vector<PlacedProbe> ProbeFiles::Number(const ElfImage& image, const std::st
   return probes;
 }
 
-Status ProbeFiles::Add(const std::string& path, const std::string& name) {
-  struct stat info {};
-  if (::stat(path.c_str(), &info) != 0) return SystemError(Format("{}: stat", name), errno);
-  if (!known_.insert({info.st_dev, info.st_ino}).second) return Ok();
-  XPU_ASSIGN_OR_RETURN(const ElfFile file, ElfFile::Open(path));
+Status ProbeFiles::Add(const std::string& given, const std::string& name) {
+  XPU_ASSIGN_OR_RETURN(RegularFile opened, OpenTargetFile(given));
+  if (!known_.insert({opened.info.st_dev, opened.info.st_ino}).second) return Ok();
+  // The probes go into the file that was looked at, whatever its path leads to by then.
+  const UniqueFd place(
+      ::open(Format("/proc/self/fd/{}", opened.fd.get()).c_str(), O_PATH | O_CLOEXEC));
+  const std::string path = Format("/proc/self/fd/{}", place.get());
+  XPU_ASSIGN_OR_RETURN(const ElfFile file, ElfFile::Of(std::move(opened), name));
   const std::vector<PlacedProbe> probes = Number(file.image(), name);
   if (probes.empty()) return NothingToProbe(name);
   if (Place(path, probes).ok()) return Ok();

@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "format/base/file.h"
+#include "format/base/terminal_text.h"
 #include "format/base/text.h"
 #include "record/bpf_support.h"
 #include "record/probe_files.h"
@@ -185,7 +186,8 @@ void ProbeSource::Impl::AddForeseen(const std::vector<std::string>& paths) {
     const Status added = files_->Add(path, path);
     if (added.ok()) continue;
     files_->Forget(path);
-    if (verbose_) std::fprintf(stderr, "launch probes: %s\n", added.error().message.c_str());
+    if (verbose_)
+      std::fprintf(stderr, "launch probes: %s\n", ForTerminal(added.error().message).c_str());
   }
 }
 
@@ -329,7 +331,8 @@ Result<ProbeSource> ProbeSource::Open(const RecordOptions& options, const Subjec
   const std::string program = options.command.empty() ? "" : options.command.front();
   impl->AddForeseen(FindCudaLibraries(program, environment));
   ProbeSource source(std::move(impl));
-  if (options.verbose) std::fprintf(stderr, "launch probes: %s\n", source.Describe().c_str());
+  if (options.verbose)
+    std::fprintf(stderr, "launch probes: %s\n", ForTerminal(source.Describe()).c_str());
   return source;
 }
 

@@ -86,7 +86,9 @@ std::vector<ProcessMapping> ParseProcessMaps(std::string_view text) {
 }
 
 Result<std::vector<ProcessMapping>> ReadProcessMaps(uint32_t pid) {
-  XPU_ASSIGN_OR_RETURN(const std::string text, ReadFile(Format("/proc/{}/maps", pid)));
+  // The kernel's default limit of 65530 mappings, each with a path of usual length, fits.
+  constexpr size_t kMaxBytes = size_t{64} << 20;
+  XPU_ASSIGN_OR_RETURN(const std::string text, ReadFile(Format("/proc/{}/maps", pid), kMaxBytes));
   return ParseProcessMaps(text);
 }
 

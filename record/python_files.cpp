@@ -15,7 +15,7 @@ bool MayHoldPython(const UnwindTables::File& file) {
 }
 
 PythonFiles::File Read(const UnwindTables::File& wanted) {
-  auto found = FindUnwindFile(wanted.paths, wanted.build_id);
+  auto found = FindUnwindFile(wanted.paths, wanted.build_id, {wanted.device, wanted.inode});
   if (!found.ok()) return {};
   auto whole = found->Reopen();
   if (!whole.ok()) return {};

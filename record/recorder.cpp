@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "format/base/file.h"
+#include "format/base/terminal_text.h"
 #include "format/base/text.h"
 #include "record/bpf_support.h"
 #include "record/control_fifo.h"
@@ -293,7 +294,7 @@ Outcome Recording::Run() {
 
 // The recording is over and told of; the program still has its time.
 Outcome WaitForProgram(const RecordOptions& options, EventLoop& loop, Outcome outcome) {
-  if (!options.quiet) std::fputs(std::exchange(outcome.summary, {}).c_str(), stderr);
+  if (!options.quiet) std::fputs(ForTerminal(std::exchange(outcome.summary, {})).c_str(), stderr);
   auto wait_status = loop.WaitForTarget();
   if (!wait_status.ok()) return OwnFailure(std::move(wait_status).error());
   if (!outcome.error) outcome.wait_status = *wait_status;

@@ -15,7 +15,7 @@
 #include "record/mapped_file.h"
 #include "record/process_maps.h"
 #include "record/process_tracker.h"
-#include "symbolize/elf/elf_image.h"
+#include "record/unwind_file.h"
 
 namespace xpu {
 namespace {
@@ -84,14 +84,15 @@ Status CheckProcess(pid_t pid) {
 }
 
 const std::string& RunningProcesses::BuildIdOf(uint32_t pid, const ProcessMapping& mapping) {
-  const uint64_t device = uint64_t{mapping.device_major} << 32 | mapping.device_minor;
+  const uint64_t device = PackedDevice(mapping.device_major, mapping.device_minor);
   const auto [entry, is_new] = build_ids_.try_emplace({device, mapping.inode});
   if (!is_new) return entry->second;
   for (const std::string& path :
        PathsOfMapping({pid, mapping.start_address, mapping.end_address - mapping.start_address,
                        mapping.path})) {
-    if (auto build_id = ReadBuildId(path); build_id.ok()) {
-      entry->second = *std::move(build_id);
+    auto file = IdentifyFile(path);
+    if (file.ok() && MayBeMapped(file->info, path, {device, mapping.inode})) {
+      entry->second = std::move(file->build_id);
       break;
     }
   }

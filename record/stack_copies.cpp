@@ -20,7 +20,7 @@ struct CopiedMemory {
 }  // namespace
 
 void StackCopies::Add(StackCopy copy) {
-  bytes_ += copy.bytes.size();
+  bytes_ += sizeof(copy) + copy.bytes.size();
   copies_.push_back(std::move(copy));
 }
 
@@ -36,7 +36,7 @@ void StackCopies::Walk(Code code, uint64_t now_ns, bool last, const Done& done) 
       waiting.push_back(std::move(copy));
       continue;
     }
-    bytes_ -= copy.bytes.size();
+    bytes_ -= sizeof(copy) + copy.bytes.size();
     done(copy.call, walk, std::span(frames, walk.count));
   }
   copies_ = std::move(waiting);

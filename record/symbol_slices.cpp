@@ -32,8 +32,15 @@ Result<std::string> SliceOfVdso(const std::vector<uint64_t>& offsets) {
 
 Result<std::string> SliceOf(const HitFile& file, SymbolDetail detail) {
   if (file.path == kVdso) return SliceOfVdso(file.offsets);
+  RegularFile opened;
+  if (!file.fd) {
+    XPU_ASSIGN_OR_RETURN(opened, OpenRegularFile(file.path));
+    if (file.build_id.empty() && !MayBeMapped(opened.info, file.path, file.identity)) {
+      return Error{ErrorKind::kNotFound, Format("{}: is not the recorded file", file.path), {}};
+    }
+  }
   SliceOrder order;
-  order.path = file.fd ? Format("/proc/self/fd/{}", file.fd.get()) : file.path;
+  order.path = Format("/proc/self/fd/{}", file.fd ? file.fd.get() : opened.fd.get());
   order.name = file.path;
   order.build_id = file.build_id;
   order.debug_folder = kDebugFolder;

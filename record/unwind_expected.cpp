@@ -10,12 +10,10 @@
 #include <unordered_map>
 #include <utility>
 
-#include <fcntl.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "format/base/file.h"
-#include "format/base/handle.h"
+#include "format/base/open_file.h"
 #include "record/gpu_source.h"
 #include "record/loader_cache.h"
 #include "record/probe_libraries.h"
@@ -39,11 +37,10 @@ constexpr const char* kDefaultFolders[] = {"/lib/x86_64-linux-gnu",
 
 // Of "#!/usr/bin/env -S python3 -u" these words; none: no script.
 std::vector<std::string> ScriptCommand(const std::string& path) {
-  struct stat info {};
-  if (::stat(path.c_str(), &info) != 0 || !S_ISREG(info.st_mode)) return {};
-  const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
+  auto file = OpenRegularFile(path);
+  if (!file.ok()) return {};
   std::array<char, kScriptLineBytes> line{};
-  const ssize_t n = ::read(fd.get(), line.data(), line.size());
+  const ssize_t n = ::read(file->fd.get(), line.data(), line.size());
   if (n < 2) return {};
   std::string_view text(line.data(), static_cast<size_t>(n));
   if (!text.starts_with("#!")) return {};

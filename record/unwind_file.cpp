@@ -5,7 +5,6 @@
 #include <utility>
 
 #include <elf.h>
-#include <fcntl.h>
 #include <sys/auxv.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -17,10 +16,6 @@ namespace {
 
 // Program headers and notes lie here in what linkers write; else the whole file is read.
 constexpr size_t kHeadBytes = size_t{16} << 10;
-
-Error NoElfFile(const std::string& path) {
-  return Error{ErrorKind::kInvalid, Format("{}: not a regular file", path), {}};
-}
 
 Error Replaced(const std::string& path) {
   return Error{ErrorKind::kUnsupported, Format("{}: the file has been replaced", path), {}};
@@ -34,10 +29,19 @@ void Describe(const ElfImage& image, UnwindFile& file) {
 }  // namespace
 
 Result<ElfFile> UnwindFile::Reopen() const {
-  XPU_ASSIGN_OR_RETURN(ElfFile file,
-                       ElfFile::Open(fd ? Format("/proc/self/fd/{}", fd.get()) : path));
+  XPU_ASSIGN_OR_RETURN(RegularFile opened,
+                       OpenTargetFile(fd ? Format("/proc/self/fd/{}", fd.get()) : path));
+  XPU_ASSIGN_OR_RETURN(ElfFile file, ElfFile::Of(std::move(opened), path));
   if (file.image().build_id() != build_id) return Replaced(path);
   return file;
+}
+
+std::string UnwindFile::CacheKey() const {
+  const bool is_ours = info.st_uid == 0 || info.st_uid == ::geteuid();
+  const bool is_open = (info.st_mode & (S_IWGRP | S_IWOTH)) != 0;
+  if (build_id.empty() || (is_ours && !is_open)) return build_id;
+  std::string key = build_id + (is_open ? 'w' : 'u');
+  return key.append(reinterpret_cast<const char*>(&info.st_uid), sizeof(info.st_uid));
 }
 
 std::span<const std::byte> VdsoImage() {
@@ -48,48 +52,42 @@ std::span<const std::byte> VdsoImage() {
 }
 
 Result<UnwindFile> IdentifyFile(const std::string& path) {
-  // Asked before opening, which acts on a device and waits on a pipe.
-  struct stat info {};
-  if (::stat(path.c_str(), &info) != 0) return SystemError(Format("{}: open", path), errno);
-  if (!S_ISREG(info.st_mode)) return NoElfFile(path);
-  UniqueFd fd(::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
-  if (!fd || ::fstat(fd.get(), &info) != 0) return SystemError(Format("{}: open", path), errno);
-  if (!S_ISREG(info.st_mode)) return NoElfFile(path);
-
+  XPU_ASSIGN_OR_RETURN(RegularFile opened, OpenTargetFile(path));
   std::vector<std::byte> head(kHeadBytes);
-  const ssize_t n = ::pread(fd.get(), head.data(), head.size(), 0);
+  const ssize_t n = ::pread(opened.fd.get(), head.data(), head.size(), 0);
   if (n < 0) return SystemError(Format("{}: read", path), errno);
   head.resize(static_cast<size_t>(n));
   UnwindFile file{.path = path,
                   .build_id = {},
-                  .bytes = static_cast<uint64_t>(info.st_size),
-                  .device = info.st_dev,
-                  .inode = info.st_ino,
+                  .bytes = static_cast<uint64_t>(opened.info.st_size),
+                  .info = opened.info,
                   .segments = {},
                   .fd = {}};
   XPU_ASSIGN_OR_RETURN(const ElfImage image, ElfImage::Parse(head, path));
   Describe(image, file);
-  if (file.segments.empty() || file.build_id.empty()) {
-    XPU_ASSIGN_OR_RETURN(const ElfFile whole, ElfFile::Open(path));
-    Describe(whole.image(), file);
-  }
-  file.fd = std::move(fd);
+  file.fd = std::move(opened.fd);
+  if (!file.segments.empty() && !file.build_id.empty()) return file;
+  XPU_ASSIGN_OR_RETURN(RegularFile again,
+                       OpenRegularFile(Format("/proc/self/fd/{}", file.fd.get()), 0, path));
+  XPU_ASSIGN_OR_RETURN(const ElfFile whole, ElfFile::Of(std::move(again), path));
+  Describe(whole.image(), file);
   return file;
 }
 
 Result<UnwindFile> FindUnwindFile(const std::vector<std::string>& paths,
-                                  const std::string& build_id) {
+                                  const std::string& build_id, const FileIdentity& identity) {
   Error failure{ErrorKind::kNotFound, "no path", {}};
   int best = -1;
   const auto remember = [&](Error error, int closeness) {
-    if (std::exchange(best, std::max(best, closeness)) < closeness) failure = std::move(error);
+    if (std::exchange(best, std::max(best, closeness)) <= closeness) failure = std::move(error);
   };
   for (const std::string& path : paths) {
     auto file = IdentifyFile(path);
     if (!file.ok()) {
       const bool opened = file.error().kind == ErrorKind::kInvalid;
       remember(std::move(file).error(), opened ? 1 : 0);
-    } else if (!build_id.empty() && file->build_id != build_id) {
+    } else if (build_id.empty() ? !MayBeMapped(file->info, path, identity)
+                                : file->build_id != build_id) {
       remember(Replaced(path), 2);
     } else {
       return file;

@@ -12,6 +12,8 @@ namespace xpu {
 namespace {
 
 constexpr size_t kMaxMappings = 65536;
+// Of all processes: each child begins with a copy of its parent's.
+constexpr size_t kMaxAllMappings = size_t{1} << 22;
 
 UnwindTables::File FileOf(const PerfMapping& mapping) {
   UnwindTables::File file;
@@ -22,7 +24,7 @@ UnwindTables::File FileOf(const PerfMapping& mapping) {
   file.paths = PathsOfMapping({mapping.pid, mapping.address, mapping.size_bytes, mapping.path});
   if (file.paths.empty()) return file;
   file.build_id = {reinterpret_cast<const char*>(mapping.build_id.data()), mapping.build_id.size()};
-  file.device = uint64_t{mapping.device_major} << 32 | mapping.device_minor;
+  file.device = PackedDevice(mapping.device_major, mapping.device_minor);
   file.inode = mapping.inode;
   return file;
 }
@@ -97,6 +99,8 @@ void UnwindProcesses::Take(const Note& note, uint64_t now_ns) {
       if (python_ != nullptr) python_->SeeFork(note.parent_pid, note.pid);
       const auto parent = processes_.find(note.parent_pid);
       if (parent == processes_.end()) return;
+      all_mappings_ += parent->second.code.entries().size();
+      if (all_mappings_ > kMaxAllMappings) return;
       Process child = parent->second;
       processes_[note.pid] = std::move(child);
       break;
@@ -106,6 +110,12 @@ void UnwindProcesses::Take(const Note& note, uint64_t now_ns) {
       return;
   }
   changed_.insert(note.pid);
+}
+
+size_t UnwindProcesses::CountMappings() const {
+  size_t count = 0;
+  for (const auto& [pid, process] : processes_) count += process.code.entries().size();
+  return count;
 }
 
 void UnwindProcesses::TakeMapping(const Note& note) {
@@ -195,6 +205,7 @@ void UnwindProcesses::ForgetTheDead(uint64_t now_ns) {
 Status UnwindProcesses::Apply(uint64_t now_ns) {
   std::stable_sort(notes_.begin(), notes_.end(),
                    [](const Note& a, const Note& b) { return a.time_ns < b.time_ns; });
+  all_mappings_ = CountMappings();
   for (const Note& note : std::exchange(notes_, {})) Take(note, now_ns);
   // A part of them at a time, so that each is in use as soon as it can be.
   constexpr uint64_t kPlacingNs = 2'000'000;

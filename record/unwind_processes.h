@@ -69,6 +69,7 @@ class UnwindProcesses {
 
   void Take(const Note& note, uint64_t now_ns);
   void TakeMapping(const Note& note);
+  size_t CountMappings() const;
   xpu_mapping ForMaps(uint64_t start, const CodeMappings::Entry& entry) const;
   Status Publish(uint32_t pid, uint64_t now_ns);
   void ForgetTheDead(uint64_t now_ns);
@@ -78,6 +79,7 @@ class UnwindProcesses {
   PythonStacks* python_;
   std::vector<Note> notes_;
   std::unordered_map<uint32_t, Process> processes_;
+  size_t all_mappings_ = 0;  // theirs, at the begin of a round, and what forks added in it
   std::deque<UnwindTables::Id> finished_;  // not in the maps yet
   std::unordered_map<UnwindTables::Id, UnwindMaps::Place> places_;
   std::unordered_set<UnwindTables::Id> unplaced_;  // the maps had no room

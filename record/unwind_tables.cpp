@@ -18,6 +18,7 @@
 #include "record/background_threads.h"
 #include "record/unwind_cache.h"
 #include "record/unwind_file.h"
+#include "record/unwind_keys.h"
 #include "symbolize/elf/unwind_builder.h"
 
 namespace xpu {
@@ -84,19 +85,9 @@ class UnwindTables::Impl {
     kNotCode,      // nothing is wrong: no ELF file, or one without call frame information
     kBroken,
   };
-
   static Trouble TroubleOf(const Error& error_of_build) {
     return error_of_build.kind == ErrorKind::kNotFound ? Trouble::kNotCode : Trouble::kBroken;
   }
-  static std::string KeyOfBuildId(const std::string& build_id) { return "b" + build_id; }
-  static std::string KeyOfPlace(uint64_t device, uint64_t inode, const std::string& path) {
-    return Format("p{}:{}:{}", device, inode, path);
-  }
-  static std::string KeyOf(const File& file) {
-    if (!file.build_id.empty()) return KeyOfBuildId(file.build_id);
-    return KeyOfPlace(file.device, file.inode, file.paths.empty() ? "" : file.paths.back());
-  }
-
   // These are called with the lock.
   void AddPaths(Id id, const File& file);
   void Enqueue(Id id);
@@ -120,6 +111,7 @@ class UnwindTables::Impl {
   std::vector<Build> builds_;
   size_t open_files_ = 0;
   size_t pending_ = 0;
+  uint64_t table_bytes_ = 0;
   bool stop_ = false;
   std::optional<UnwindCache> cache_;
   BackgroundThreads threads_;
@@ -150,7 +142,9 @@ UnwindTables::Impl::~Impl() {
 
 UnwindTables::Id UnwindTables::Impl::Request(File file) {
   const std::lock_guard lock(mutex);
-  const auto [place, is_new] = ids_.emplace(KeyOf(file), static_cast<Id>(entries.size() + 1));
+  const std::string key = KeyOf(file);
+  if (entries.size() >= kMaxFiles && !ids_.contains(key)) return 0;
+  const auto [place, is_new] = ids_.emplace(key, static_cast<Id>(entries.size() + 1));
   const Id id = place->second;
   if (is_new) {
     entries.emplace_back().file = std::move(file);
@@ -220,7 +214,7 @@ void UnwindTables::Impl::Identify(Id id) {
     wanted = entry(id).file;
   }
   if (!wanted.paths.empty() && wanted.paths.back() == kVdso) return BuildVdso(id);
-  auto found = FindUnwindFile(wanted.paths, wanted.build_id);
+  auto found = FindUnwindFile(wanted.paths, wanted.build_id, {wanted.device, wanted.inode});
   if (!found.ok()) {
     const std::lock_guard lock(mutex);
     if (entry(id).file.paths != wanted.paths) return Enqueue(id);  // given meanwhile
@@ -230,7 +224,7 @@ void UnwindTables::Impl::Identify(Id id) {
   }
   if (Follows(id, *found)) return;
   if (cache_) {
-    if (auto table = cache_->Load(found->build_id)) {
+    if (auto table = cache_->Load(found->CacheKey())) {
       return Publish(id, std::make_shared<const UnwindTableBytes>(std::move(*table)),
                      std::move(found->segments), &Counts::cached);
     }
@@ -249,10 +243,11 @@ bool UnwindTables::Impl::Follows(Id id, const UnwindFile& file) {
   TableBytes bytes;
   {
     const std::lock_guard lock(mutex);
-    entry(id).device = file.device;
-    entry(id).inode = file.inode;
+    entry(id).device = file.info.st_dev;
+    entry(id).inode = file.info.st_ino;
     for (const std::string& path : entry(id).file.paths) {
-      if (file.build_id.empty()) ids_.emplace(KeyOfPlace(file.device, file.inode, path), id);
+      if (!file.build_id.empty()) break;
+      ids_.emplace(KeyOfPlace({PackedDevice(file.info), file.info.st_ino}, path), id);
     }
     if (file.build_id.empty()) return false;
     const Id first = ids_.emplace(KeyOfBuildId(file.build_id), id).first->second;
@@ -282,7 +277,7 @@ void UnwindTables::Impl::BuildFile(Build job) {
   }
   const TableBytes bytes = *table;
   Publish(job.id, bytes, std::move(job.file.segments), &Counts::built);
-  if (cache_) cache_->Store(job.file.build_id, bytes->bytes());
+  if (cache_) cache_->Store(job.file.CacheKey(), bytes->bytes());
 }
 
 void UnwindTables::Impl::BuildVdso(Id id) {
@@ -301,6 +296,11 @@ void UnwindTables::Impl::BuildVdso(Id id) {
 void UnwindTables::Impl::Publish(Id id, TableBytes bytes, std::vector<ElfSegment> segments,
                                  uint64_t Counts::*from) {
   const std::lock_guard lock(mutex);
+  if (from != nullptr) table_bytes_ += bytes->bytes().size();
+  if (table_bytes_ > kMaxTableBytes) {
+    const Error full{ErrorKind::kSystem, "the unwind tables of other files take all the room", {}};
+    return Fail(id, Trouble::kBroken, full, entry(id).file.paths.back());
+  }
   entry(id).bytes = std::move(bytes);
   entry(id).segments = std::move(segments);
   if (from != nullptr) ++(counts.*from);

@@ -28,11 +28,13 @@ class UnwindTables {
     // names it, ... "[vdso]" is the recorder's own, which every process of a kernel shares.
     std::vector<std::string> paths;
     std::string build_id;  // raw bytes, empty: not known. A file with another one is not used.
-    uint64_t device = 0;   // with inode: the identity of a file without build-id
+    uint64_t device = 0;   // PackedDevice; with inode: the identity of a file without build-id
     uint64_t inode = 0;
   };
 
-  using Id = uint32_t;  // from 1; the same file gets the same one
+  using Id = uint32_t;  // from 1; the same file gets the same one. 0: there is no room for it
+  static constexpr size_t kMaxFiles = size_t{1} << 16;
+  static constexpr uint64_t kMaxTableBytes = uint64_t{2} << 30;  // of all tables
   enum class State : uint8_t { kPending, kReady, kFailed };
 
   explicit UnwindTables(Options options);

@@ -16,7 +16,12 @@ uint64_t MultiplySaturated(uint64_t a, uint64_t b) {
 }
 
 PathId CallTree::Child(PathId parent, FrameId frame) {
-  PathId& child = children_[uint64_t{parent.value} << 32 | frame.value];
+  const uint64_t key = uint64_t{parent.value} << 32 | frame.value;
+  if (nodes_.size() >= max_nodes_) {
+    if (const PathId known = children_.Get(key)) return known;
+    return parent ? parent : PathId{1};
+  }
+  PathId& child = children_[key];
   if (!child) {
     nodes_.push_back({.parent = parent, .frame = frame});
     child = PathId{static_cast<uint32_t>(nodes_.size())};

@@ -21,6 +21,12 @@ class CallTree {
     uint64_t self_count = 0;
   };
 
+  // Each takes some 60 bytes with its index. Only a capture that was made to have more has more.
+  static constexpr size_t kMaxNodes = size_t{1} << 24;
+
+  explicit CallTree(size_t max_nodes = kMaxNodes) : max_nodes_(max_nodes) {}
+
+  // In a full tree the parent's own path, or the first one: no time is lost.
   PathId Child(PathId parent, FrameId frame);
   void Add(PathId path, uint64_t ns, uint64_t count = 1);
 
@@ -34,6 +40,7 @@ class CallTree {
   std::vector<FrameId> Path(PathId id) const;
 
  private:
+  size_t max_nodes_;
   std::vector<Node> nodes_;   // by id - 1
   FlatMap<PathId> children_;  // by parent and frame
 };

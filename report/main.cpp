@@ -4,6 +4,7 @@
 
 #include <malloc.h>
 
+#include "format/base/terminal_text.h"
 #include "report/options.h"
 #include "report/run.h"
 
@@ -14,7 +15,7 @@ int Main(int argc, char** argv) {
   mallopt(M_MMAP_THRESHOLD, 1 << 20);
   std::signal(SIGPIPE, SIG_IGN);  // a pipe that is closed early is a write error, seen in Output
   const auto fail = [](const xpu::Error& error) {
-    std::fprintf(stderr, "xpu-report: %s\n", error.ToString().c_str());
+    std::fprintf(stderr, "xpu-report: %s\n", xpu::ForTerminal(error.ToString()).c_str());
     return error.kind == xpu::ErrorKind::kUsage ? 2 : 1;
   };
   const auto parsed = xpu::ParseOptions(argc, argv);
@@ -26,7 +27,7 @@ int Main(int argc, char** argv) {
   const auto& options = std::get<xpu::ReportOptions>(parsed.value());
   xpu::ReportOutcome outcome;
   const xpu::Status status = xpu::RunReport(options, outcome);
-  std::fputs(outcome.notes.c_str(), stderr);
+  std::fputs(xpu::ForTerminal(outcome.notes).c_str(), stderr);
   if (!status.ok()) return fail(status.error());
   return options.strict && outcome.data_lost ? 3 : 0;
 }

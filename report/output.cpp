@@ -1,5 +1,6 @@
 #include "report/output.h"
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>
@@ -11,12 +12,36 @@
 
 #include "format/base/check.h"
 #include "format/base/file.h"
+#include "format/base/terminal_text.h"
 #include "format/base/text.h"
 
 namespace xpu {
 namespace {
 
 constexpr size_t kBufferBytes = size_t{256} << 10;
+
+// Of the escape sequence at the front of `text`, when it is one of ours; 0: it is not.
+size_t ColorLength(std::string_view text) {
+  for (const std::string_view code : {"0", "1", "2", "31", "32", "33", "36"}) {
+    const std::string color = Format("\x1b[{}m", code);
+    if (text.starts_with(color)) return color.size();
+  }
+  return 0;
+}
+
+std::string WithOurColors(std::string_view text) {
+  std::string shown;
+  while (!text.empty()) {
+    const size_t plain = std::min(text.find('\x1b'), text.size());
+    shown += ForTerminal(text.substr(0, plain));
+    text.remove_prefix(plain);
+    if (text.empty()) break;
+    const size_t color = ColorLength(text);
+    shown += color == 0 ? ForTerminal(text.substr(0, 1)) : std::string(text.substr(0, color));
+    text.remove_prefix(std::max<size_t>(color, 1));
+  }
+  return shown;
+}
 
 }  // namespace
 
@@ -66,16 +91,20 @@ Result<Output> Output::Open(const std::string& path) {
   return output;
 }
 
-Output::Output(int fd, std::string name) : fd_(fd), name_(std::move(name)) {
+Output::Output(int fd, std::string name)
+    : fd_(fd), is_terminal_(::isatty(fd) == 1), name_(std::move(name)) {
   buffer_.reserve(kBufferBytes);
 }
 Output::Output(Output&&) noexcept = default;
 Output& Output::operator=(Output&&) noexcept = default;
 Output::~Output() = default;
 
-bool Output::is_terminal() const { return ::isatty(fd_) == 1; }
-
 void Output::Write(std::string_view text) {
+  if (is_terminal_) return Append(WithOurColors(text));
+  Append(text);
+}
+
+void Output::Append(std::string_view text) {
   if (buffer_.size() + text.size() >= kBufferBytes) Flush();
   if (text.size() >= kBufferBytes) return Send(text);
   buffer_ += text;

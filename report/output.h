@@ -23,13 +23,15 @@ class Output {
   Output& operator=(Output&&) noexcept;
   ~Output();
 
-  // Buffered. The first error sticks: later writes do nothing, Close returns it.
+  // Buffered. The first error sticks: later writes do nothing, Close returns it. A terminal gets
+  // whole characters, and of controls no more than our colours (colors.h): what programs call their
+  // functions must not steer it.
   void Write(std::string_view text);
   Status Close();
 
   // What does not fit on the screen is shown by `pager`, when there is one.
   void PageTo(std::optional<Pager> pager) { pager_ = std::move(pager); }
-  bool is_terminal() const;
+  bool is_terminal() const { return is_terminal_; }
 
   bool failed() const { return !status_.ok(); }
   // The reader of the pipe went away, which is no error: `xpu-report --dump | head`.
@@ -38,12 +40,14 @@ class Output {
  private:
   class Gzip;
   Output(int fd, std::string name);
+  void Append(std::string_view text);
   void Flush();
   void Send(std::string_view bytes);
   void WriteThrough(std::string_view bytes);
 
   UniqueFd owned_;
   int fd_;
+  bool is_terminal_ = false;
   std::string name_;
   std::string buffer_;
   std::unique_ptr<Gzip> gzip_;

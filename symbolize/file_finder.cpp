@@ -2,7 +2,11 @@
 
 #include <array>
 #include <cstring>
+#include <optional>
 
+#include <unistd.h>
+
+#include "format/base/open_file.h"
 #include "format/base/text.h"
 
 namespace xpu {
@@ -53,7 +57,7 @@ void KeepWorse(FileSearch& kept, FileSearch&& next) {
 }
 
 // The checksum of .gnu_debuglink: CRC-32 as in zlib.
-uint32_t Checksum(std::span<const std::byte> bytes) {
+uint32_t Add(uint32_t sum, std::span<const std::byte> bytes) {
   static const auto kTable = [] {
     std::array<uint32_t, 256> table{};
     for (uint32_t i = 0; i < 256; ++i) {
@@ -63,11 +67,24 @@ uint32_t Checksum(std::span<const std::byte> bytes) {
     }
     return table;
   }();
-  uint32_t sum = ~0u;
   for (const std::byte byte : bytes) {
     sum = sum >> 8 ^ kTable[(sum ^ static_cast<uint32_t>(byte)) & 0xff];
   }
-  return ~sum;
+  return sum;
+}
+
+// Of a whole file; nullopt: it cannot be read.
+std::optional<uint32_t> Checksum(const std::string& path) {
+  auto file = OpenRegularFile(path);
+  if (!file.ok()) return std::nullopt;
+  std::vector<std::byte> piece(size_t{256} << 10);
+  uint32_t sum = ~0u;
+  while (true) {
+    const ssize_t n = ::read(file->fd.get(), piece.data(), piece.size());
+    if (n < 0) return std::nullopt;
+    if (n == 0) return ~sum;
+    sum = Add(sum, std::span(piece).first(static_cast<size_t>(n)));
+  }
 }
 
 struct DebugLink {
@@ -161,8 +178,7 @@ FileSearch FileFinder::Debug(const std::string& path, std::string_view build_id,
       FileSearch next = Try(candidate, build_id);
       // Without a build-id the checksum tells builds apart; it reads the whole file.
       if (next.found && build_id.empty()) {
-        Result<FileBytes> bytes = FileBytes::Open(candidate);
-        if (!bytes.ok() || Checksum(bytes->bytes()) != link.checksum) continue;
+        if (Checksum(candidate) != link.checksum) continue;
       }
       KeepWorse(search, std::move(next));
       if (search.found) return search;

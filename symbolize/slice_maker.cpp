@@ -28,7 +28,8 @@ std::vector<DebugSectionBytes> LinesOf(const FoundFile& file, const SliceOrder& 
                                        const FileFinder& finder,
                                        std::span<const uint64_t> link_addresses) {
   auto info = DebugInfo::Open(file.path, {.alternate_path = finder.Alternate(file),
-                                          .folder = order.name.substr(0, order.name.rfind('/'))});
+                                          .folder = order.name.substr(0, order.name.rfind('/')),
+                                          .copied = true});
   if (!info.ok()) return {};
   return WriteDebugSections(info->FunctionsAt(link_addresses));
 }
@@ -60,7 +61,7 @@ Result<std::string> MakeSymbolSlice(const SliceOrder& order,
   }
   const FileFinder finder = FinderOf(order);
   const bool wants_lines = order.detail == SliceDetail::kLines;
-  const bool has_lines = image.Section(".debug_info").exists;
+  const bool has_lines = image.SectionWithoutBytes(".debug_info").exists;
   std::optional<FoundFile> debug;
   if (!image.has_symtab() || (wants_lines && !has_lines)) {
     debug = FindDebugFile(order, finder, image);

@@ -20,8 +20,8 @@ std::span<const std::byte> AsBytes(std::string_view text) {
 // The file that dwz moved shared entries into.
 class AlternateFile {
  public:
-  static std::unique_ptr<AlternateFile> Open(const std::string& path) {
-    auto file = dwarf::MappedElf::Open(path);
+  static std::unique_ptr<AlternateFile> Open(const std::string& path, dwarf::Access access) {
+    auto file = dwarf::MappedElf::Open(path, access);
     if (!file.ok()) return nullptr;
     return std::unique_ptr<AlternateFile>(new AlternateFile(std::move(file).value()));
   }
@@ -113,9 +113,11 @@ DebugInfo& DebugInfo::operator=(DebugInfo&&) noexcept = default;
 DebugInfo::~DebugInfo() = default;
 
 Result<DebugInfo> DebugInfo::Open(const std::string& path, const Options& options) {
-  XPU_ASSIGN_OR_RETURN(auto file, dwarf::MappedElf::Open(path));
-  auto impl = std::make_unique<Impl>(file->image(), AlternateFile::Open(options.alternate_path),
-                                     dwarf::SplitUnits(path, options.folder));
+  const auto access = options.copied ? dwarf::Access::kCopied : dwarf::Access::kMapped;
+  XPU_ASSIGN_OR_RETURN(auto file, dwarf::MappedElf::Open(path, access));
+  auto impl =
+      std::make_unique<Impl>(file->image(), AlternateFile::Open(options.alternate_path, access),
+                             dwarf::SplitUnits(path, options.folder, access));
   impl->Keep(std::move(file));
   if (impl->empty()) {
     return Error{ErrorKind::kNotFound, Format("{}: no debug information", path), {}};
@@ -125,7 +127,8 @@ Result<DebugInfo> DebugInfo::Open(const std::string& path, const Options& option
 
 Result<DebugInfo> DebugInfo::Parse(std::string_view bytes, std::string_view name) {
   XPU_ASSIGN_OR_RETURN(const ElfImage image, ElfImage::Parse(AsBytes(bytes), name));
-  auto impl = std::make_unique<Impl>(image, nullptr, dwarf::SplitUnits({}, {}));
+  auto impl =
+      std::make_unique<Impl>(image, nullptr, dwarf::SplitUnits({}, {}, dwarf::Access::kCopied));
   if (impl->empty()) {
     return Error{ErrorKind::kNotFound, Format("{}: no debug information", name), {}};
   }

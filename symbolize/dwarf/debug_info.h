@@ -37,6 +37,8 @@ class DebugInfo {
     std::string alternate_path;
     // The folder that the paths of split DWARF (.dwo) files and of FILE.dwp are relative to.
     std::string folder;
+    // The files may be changed by others while they are read: nothing of them is mapped.
+    bool copied = false;
   };
 
   // `path`: a regular ELF file. No file but it, the alternate one and split DWARF is opened, no

@@ -26,8 +26,8 @@ SplitFile::SplitFile(std::unique_ptr<MappedElf> file)
   ReadUnitIndex();
 }
 
-std::unique_ptr<SplitFile> SplitFile::Open(const std::string& path) {
-  auto file = MappedElf::Open(path);
+std::unique_ptr<SplitFile> SplitFile::Open(const std::string& path, Access access) {
+  auto file = MappedElf::Open(path, access);
   if (!file.ok()) return nullptr;
   return std::unique_ptr<SplitFile>(new SplitFile(std::move(file).value()));
 }
@@ -98,7 +98,7 @@ const Unit* SplitUnits::Find(const Unit& skeleton) {
 
 SplitFile* SplitUnits::Open(const std::string& path) {
   const auto [found, is_new] = files_.try_emplace(path);
-  if (is_new) found->second = SplitFile::Open(path);
+  if (is_new) found->second = SplitFile::Open(path, access_);
   return found->second.get();
 }
 

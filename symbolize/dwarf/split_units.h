@@ -19,7 +19,7 @@ namespace xpu::dwarf {
 class SplitFile {
  public:
   // nullptr: not a regular file, or not an ELF file.
-  static std::unique_ptr<SplitFile> Open(const std::string& path);
+  static std::unique_ptr<SplitFile> Open(const std::string& path, Access access);
 
   // The unit with that id as a file of its own; nullptr: none.
   DebugFile* Find(uint64_t split_id);
@@ -38,8 +38,8 @@ class SplitUnits {
  public:
   // `path`: of the program, which FILE.dwp is beside; empty: no file is opened. `folder`: what
   // relative paths count from when the compiler's folder is not here.
-  SplitUnits(std::string path, std::string folder)
-      : path_(std::move(path)), folder_(std::move(folder)) {}
+  SplitUnits(std::string path, std::string folder, Access access)
+      : path_(std::move(path)), folder_(std::move(folder)), access_(access) {}
 
   // The unit that `skeleton` stands for; nullptr: not found.
   const Unit* Find(const Unit& skeleton);
@@ -50,6 +50,7 @@ class SplitUnits {
 
   std::string path_;
   std::string folder_;
+  Access access_;
   std::map<std::string, std::unique_ptr<SplitFile>> files_;  // nullptr: cannot be opened
 };
 

@@ -140,7 +140,7 @@ std::optional<uint32_t> FindCie(const std::vector<Cie>& cies, uint64_t offset, u
 // Where .eh_frame begins, by .eh_frame_hdr: version, encodings of the pointer, the count and the
 // table, then the pointer. It reaches to the end of its segment at most.
 std::optional<CfiSection> ThroughHeader(const ElfImage& image) {
-  const ElfSection& header = image.eh_frame_header();
+  const ElfSection header = image.eh_frame_header();
   CfiCursor cursor(header.bytes, header.link_address);
   const auto version = cursor.Read<uint8_t>();
   const auto encoding = cursor.Read<uint8_t>();
@@ -172,7 +172,8 @@ Result<std::vector<CfiSection>> FindCallFrames(const ElfImage& image) {
   std::vector<CfiSection> sections;
   if (const auto eh_frame = FindEhFrame(image)) sections.push_back(*eh_frame);
   const ElfSection debug_frame = image.Section(".debug_frame");
-  const bool is_compressed = debug_frame.is_compressed || image.Section(".zdebug_frame").exists;
+  const bool is_compressed =
+      debug_frame.is_compressed || image.SectionWithoutBytes(".zdebug_frame").exists;
   if (!debug_frame.bytes.empty() && !is_compressed) {
     sections.push_back({.bytes = debug_frame.bytes,
                         .link_address = debug_frame.link_address,

@@ -2,14 +2,10 @@
 
 #include <algorithm>
 #include <bit>
-#include <cerrno>
 #include <cstring>
 
 #include <elf.h>
-#include <fcntl.h>
-#include <sys/stat.h>
 
-#include "format/base/handle.h"
 #include "format/base/text.h"
 #include "symbolize/elf/elf_bytes.h"
 
@@ -23,6 +19,10 @@ static_assert(std::endian::native == std::endian::little);
 constexpr uint64_t kMaxNoteBytes = 65536;
 constexpr uint64_t kMaxBuildIdBytes = 64;
 constexpr uint64_t kMaxSections = 65536;
+constexpr uint64_t kMaxSegments = 65536;
+constexpr uint64_t kMaxSectionNameBytes = uint64_t{1} << 20;
+constexpr uint64_t kMaxHeaderBytes = uint64_t{64} << 20;  // of .eh_frame_hdr, PT_DYNAMIC
+constexpr uint64_t kMaxSymbols = uint64_t{1} << 24;
 
 // Looks no further than `text`: a search for the end could be made to cost the whole table.
 bool HasTextAt(std::span<const char> table, uint64_t offset, std::string_view text) {
@@ -86,17 +86,30 @@ class CodeRanges {
 }  // namespace
 
 Result<ElfImage> ElfImage::Parse(std::span<const std::byte> bytes, std::string_view name) {
+  ElfImage image;
+  image.bytes_ = bytes;
+  image.size_bytes_ = bytes.size();
+  return Parse(std::move(image), name);
+}
+
+Result<ElfImage> ElfImage::Parse(const FileParts& file, std::string_view name) {
+  ElfImage image;
+  image.file_ = &file;
+  image.size_bytes_ = file.size_bytes();
+  return Parse(std::move(image), name);
+}
+
+Result<ElfImage> ElfImage::Parse(ElfImage image, std::string_view name) {
   const auto invalid = [&](const char* why) {
     return Error{ErrorKind::kInvalid, Format("{}: {}", name, why), {}};
   };
   Elf64_Ehdr header;
-  if (!ReadAt(bytes, 0, header)) return invalid("too short for an ELF file");
+  if (!ReadAt(image.BytesAt(0, sizeof(header)), 0, header))
+    return invalid("too short for an ELF file");
   if (std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0) return invalid("not an ELF file");
   if (header.e_ident[EI_CLASS] != ELFCLASS64 || header.e_ident[EI_DATA] != ELFDATA2LSB) {
     return invalid("not a 64-bit little-endian ELF file");
   }
-  ElfImage image;
-  image.bytes_ = bytes;
   image.type_ = header.e_type;
   image.machine_ = header.e_machine;
 
@@ -105,7 +118,7 @@ Result<ElfImage> ElfImage::Parse(std::span<const std::byte> bytes, std::string_v
   uint64_t names_index = header.e_shstrndx;
   Elf64_Shdr first;
   // Counts that do not fit into 16 bits are in the first section header.
-  if (header.e_shoff != 0 && ReadAt(bytes, header.e_shoff, first)) {
+  if (header.e_shoff != 0 && ReadAt(image.BytesAt(header.e_shoff, sizeof(first)), 0, first)) {
     if (section_count == 0) section_count = first.sh_size;
     if (segment_count == PN_XNUM) segment_count = first.sh_info;
     if (names_index == SHN_XINDEX) names_index = first.sh_link;
@@ -121,18 +134,20 @@ Result<ElfImage> ElfImage::Parse(std::span<const std::byte> bytes, std::string_v
 }
 
 void ElfImage::ReadSegments(uint64_t table_offset, uint64_t entry_bytes, uint64_t count) {
-  const auto table = Inside(bytes_, table_offset, bytes_.size());
+  count = std::min(count, kMaxSegments);
+  const auto table = BytesAt(table_offset, count * entry_bytes);
   count = std::min<uint64_t>(count, table.size() / entry_bytes);
   for (uint64_t i = 0; i < count; ++i) {
     Elf64_Phdr header;
     if (!ReadAt(table, i * entry_bytes, header)) return;
     if (header.p_type == PT_NOTE) ReadNotes(header.p_offset, header.p_filesz, header.p_align);
     if (header.p_type == PT_GNU_EH_FRAME) {
-      eh_frame_header_ = {.bytes = Inside(bytes_, header.p_offset, header.p_filesz),
-                          .link_address = header.p_vaddr,
-                          .exists = true};
+      eh_frame_header_ = {header.p_offset, std::min(header.p_filesz, kMaxHeaderBytes)};
+      eh_frame_header_address_ = header.p_vaddr;
     }
-    if (header.p_type == PT_DYNAMIC) dynamic_ = Inside(bytes_, header.p_offset, header.p_filesz);
+    if (header.p_type == PT_DYNAMIC) {
+      dynamic_ = {header.p_offset, std::min(header.p_filesz, kMaxHeaderBytes)};
+    }
     if (header.p_type != PT_LOAD) continue;
     segments_.push_back({.file_offset = header.p_offset,
                          .file_bytes = header.p_filesz,
@@ -145,8 +160,9 @@ void ElfImage::ReadSegments(uint64_t table_offset, uint64_t entry_bytes, uint64_
 }
 
 void ElfImage::ReadSections(uint64_t table_offset, uint64_t entry_bytes, uint64_t count) {
-  const auto table = Inside(bytes_, table_offset, bytes_.size());
-  count = std::min({count, table.size() / entry_bytes, kMaxSections});
+  count = std::min(count, kMaxSections);
+  const auto table = BytesAt(table_offset, count * entry_bytes);
+  count = std::min<uint64_t>(count, table.size() / entry_bytes);
   section_headers_ = table.first(count * entry_bytes);
   section_header_bytes_ = entry_bytes;
   bool has_dynsym = false;
@@ -162,9 +178,8 @@ void ElfImage::ReadSections(uint64_t table_offset, uint64_t entry_bytes, uint64_
     if (has) continue;
     if (header.sh_link >= count || !ReadAt(table, header.sh_link * entry_bytes, names)) continue;
     if (names.sh_type != SHT_STRTAB) continue;
-    symbol_tables_.push_back({.file_offset = header.sh_offset,
-                              .bytes = header.sh_size,
-                              .names = AsChars(Inside(bytes_, names.sh_offset, names.sh_size))});
+    symbol_tables_.push_back(
+        {.entries = {header.sh_offset, header.sh_size}, .names = {names.sh_offset, names.sh_size}});
     has = true;
   }
 }
@@ -173,32 +188,51 @@ void ElfImage::ReadSectionNames(uint64_t entry_bytes, uint64_t index) {
   Elf64_Shdr names;
   if (index >= section_headers_.size() / entry_bytes) return;
   if (!ReadAt(section_headers_, index * entry_bytes, names) || names.sh_type != SHT_STRTAB) return;
-  section_names_ = AsChars(Inside(bytes_, names.sh_offset, names.sh_size));
+  section_names_ =
+      AsChars(BytesAt(names.sh_offset, std::min<uint64_t>(names.sh_size, kMaxSectionNameBytes)));
 }
 
-ElfSection ElfImage::Section(std::string_view name) const {
+std::optional<ElfImage::Part> ElfImage::FindSection(std::string_view name,
+                                                    ElfSection& section) const {
   Elf64_Shdr header;
   for (uint64_t at = 0; ReadAt(section_headers_, at, header); at += section_header_bytes_) {
     if (!HasTextAt(section_names_, header.sh_name, name)) continue;
-    ElfSection section;
     section.link_address = header.sh_addr;
     section.exists = true;
     section.is_compressed = (header.sh_flags & SHF_COMPRESSED) != 0;
     // Files of debug information have the headers of the others without content.
-    if (header.sh_type != SHT_NOBITS) {
-      section.bytes = Inside(bytes_, header.sh_offset, header.sh_size);
-    }
-    return section;
+    if (header.sh_type == SHT_NOBITS) return std::nullopt;
+    return Part{header.sh_offset, header.sh_size};
   }
-  return {};
+  return std::nullopt;
 }
 
+ElfSection ElfImage::Section(std::string_view name) const {
+  ElfSection section;
+  if (const auto part = FindSection(name, section)) section.bytes = Read(*part);
+  return section;
+}
+
+ElfSection ElfImage::SectionWithoutBytes(std::string_view name) const {
+  ElfSection section;
+  FindSection(name, section);
+  return section;
+}
+
+ElfSection ElfImage::eh_frame_header() const {
+  if (!eh_frame_header_) return {};
+  return {
+      .bytes = Read(*eh_frame_header_), .link_address = eh_frame_header_address_, .exists = true};
+}
+
+std::span<const std::byte> ElfImage::dynamic() const { return Read(dynamic_); }
+
 std::vector<ElfMemorySection> ElfImage::MemorySections() const {
-  constexpr size_t kMaxSections = 256;
+  constexpr size_t kMost = 256;
   constexpr size_t kMaxNameBytes = 64;
   std::vector<ElfMemorySection> sections;
   Elf64_Shdr header;
-  for (uint64_t at = 0; ReadAt(section_headers_, at, header) && sections.size() < kMaxSections;
+  for (uint64_t at = 0; ReadAt(section_headers_, at, header) && sections.size() < kMost;
        at += section_header_bytes_) {
     if ((header.sh_flags & SHF_ALLOC) == 0 || (header.sh_flags & SHF_TLS) != 0 ||
         header.sh_name >= section_names_.size()) {
@@ -217,7 +251,7 @@ std::vector<ElfMemorySection> ElfImage::MemorySections() const {
 }
 
 void ElfImage::ReadNotes(uint64_t file_offset, uint64_t bytes, uint64_t alignment) {
-  const auto notes = Inside(bytes_, file_offset, std::min(bytes, kMaxNoteBytes));
+  const auto notes = BytesAt(file_offset, std::min(bytes, kMaxNoteBytes));
   const uint64_t step = alignment == 8 ? 8 : 4;
   uint64_t at = 0;
   Elf64_Nhdr note;
@@ -277,21 +311,23 @@ std::vector<ElfSymbol> ElfImage::CodeSymbols(std::span<const ElfSegment> segment
   std::vector<ElfSymbol> symbols;
   const CodeRanges code(segments);
   // No more than the file has entries: growing would double the peak of memory.
-  size_t most = 0;
+  uint64_t most = 0;
   for (const Table& table : symbol_tables_) {
-    most += Inside(bytes_, table.file_offset, table.bytes).size() / sizeof(Elf64_Sym);
+    most += CountBytesAt(table.entries.file_offset, table.entries.bytes) / sizeof(Elf64_Sym);
   }
-  symbols.reserve(most);
+  symbols.reserve(std::min(most, kMaxSymbols));
   for (const Table& table : symbol_tables_) {
-    const auto entries = Inside(bytes_, table.file_offset, table.bytes);
+    const auto entries = Read(table.entries);
+    const auto names = AsChars(Read(table.names));
     Elf64_Sym symbol;
     for (uint64_t at = 0; ReadAt(entries, at, symbol); at += sizeof(symbol)) {
+      if (symbols.size() == kMaxSymbols) return symbols;
       const auto type = ELF64_ST_TYPE(symbol.st_info);
       const bool is_function = type == STT_FUNC || type == STT_GNU_IFUNC;
       if (symbol.st_shndx == SHN_UNDEF || symbol.st_shndx == SHN_ABS) continue;
       if (!is_function && type != STT_NOTYPE) continue;
       if (!code.Contains(symbol.st_value)) continue;
-      const std::string_view name = TextAt(table.names, symbol.st_name);
+      const std::string_view name = TextAt(names, symbol.st_name);
       // Slices have functions without a name: the range is what they tell.
       const bool is_nameless = is_function && symbol.st_name == 0 && symbol.st_size > 0;
       if (name.empty() && !is_nameless) continue;
@@ -311,35 +347,33 @@ std::span<const std::byte> ElfImage::BytesAtLinkAddress(uint64_t link_address,
     if (link_address < segment.link_address) continue;
     const uint64_t offset = link_address - segment.link_address;
     if (offset >= segment.file_bytes) continue;
-    return Inside(Inside(bytes_, segment.file_offset, segment.file_bytes), offset, size_bytes);
+    // A segment that begins behind the end of all numbers has no bytes in the file.
+    if (segment.file_offset + offset < offset) return {};
+    return BytesAt(segment.file_offset + offset, std::min(size_bytes, segment.file_bytes - offset));
   }
   return {};
 }
 
 std::span<const std::byte> ElfImage::BytesAt(uint64_t file_offset, uint64_t size_bytes) const {
-  return Inside(bytes_, file_offset, size_bytes);
+  return file_ != nullptr ? file_->Part(file_offset, size_bytes)
+                          : Inside(bytes_, file_offset, size_bytes);
+}
+
+uint64_t ElfImage::CountBytesAt(uint64_t file_offset, uint64_t size_bytes) const {
+  return file_offset >= size_bytes_ ? 0 : std::min(size_bytes, size_bytes_ - file_offset);
 }
 
 Result<ElfFile> ElfFile::Open(const std::string& path, std::string_view name) {
-  const std::string_view called = name.empty() ? path : name;
-  // Captures name what was mapped, and that may be anything: a device, whose opening acts, a pipe,
-  // which blocks, a file of /proc, which has no size and may block too. Asked again after opening:
-  // another process may have put something else there.
-  struct stat info {};
-  const auto is_file = [&] { return S_ISREG(info.st_mode) && info.st_size != 0; };
-  if (::stat(path.c_str(), &info) != 0) return SystemError(Format("{}: open", called), errno);
-  UniqueFd fd;
-  if (is_file()) {
-    fd.reset(::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
-    if (!fd) return SystemError(Format("{}: open", called), errno);
-    if (::fstat(fd.get(), &info) != 0) return SystemError(Format("{}: fstat", called), errno);
-  }
-  if (!is_file()) {
-    return Error{ErrorKind::kInvalid, Format("{}: not a regular file with content", called), {}};
-  }
-  XPU_ASSIGN_OR_RETURN(FileBytes bytes, FileBytes::Open(Format("/proc/self/fd/{}", fd.get())));
-  XPU_ASSIGN_OR_RETURN(ElfImage image, ElfImage::Parse(bytes.bytes(), called));
-  return ElfFile(std::move(bytes), std::move(image));
+  // Captures name what was mapped, and that may be anything.
+  XPU_ASSIGN_OR_RETURN(RegularFile file, OpenRegularFile(path, 0, std::string(name)));
+  return Of(std::move(file), name.empty() ? path : name);
+}
+
+Result<ElfFile> ElfFile::Of(RegularFile file, std::string_view name) {
+  XPU_ASSIGN_OR_RETURN(std::unique_ptr<FileParts> parts,
+                       FileParts::Of(std::move(file), std::string(name)));
+  XPU_ASSIGN_OR_RETURN(ElfImage image, ElfImage::Parse(*parts, name));
+  return ElfFile(std::move(parts), std::move(image));
 }
 
 Result<std::string> ReadBuildId(const std::string& path) {

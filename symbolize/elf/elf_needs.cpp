@@ -1,17 +1,14 @@
 #include "symbolize/elf/elf_needs.h"
 
 #include <algorithm>
-#include <cerrno>
 #include <cstdint>
 #include <cstring>
 #include <optional>
 
 #include <elf.h>
-#include <fcntl.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
-#include "format/base/handle.h"
+#include "format/base/open_file.h"
 #include "format/base/text.h"
 
 namespace xpu {
@@ -78,15 +75,8 @@ void ReadDynamic(const Reader& reader, const std::vector<Elf64_Phdr>& segments,
 }  // namespace
 
 Result<ElfNeeds> ReadElfNeeds(const std::string& path) {
-  // Asked before opening, which acts on a device and waits on a pipe.
-  struct stat info {};
-  if (::stat(path.c_str(), &info) != 0) return SystemError(Format("{}: open", path), errno);
-  if (!S_ISREG(info.st_mode)) {
-    return Error{ErrorKind::kInvalid, Format("{}: not a regular file", path), {}};
-  }
-  const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
-  if (!fd) return SystemError(Format("{}: open", path), errno);
-  const Reader reader(fd.get());
+  XPU_ASSIGN_OR_RETURN(const RegularFile file, OpenRegularFile(path));
+  const Reader reader(file.fd.get());
   const auto headers = reader.Read<Elf64_Ehdr>(0, 1);
   if (headers.empty() || std::memcmp(headers[0].e_ident, ELFMAG, SELFMAG) != 0 ||
       headers[0].e_ident[EI_CLASS] != ELFCLASS64 || headers[0].e_ident[EI_DATA] != ELFDATA2LSB ||

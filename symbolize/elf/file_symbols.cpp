@@ -60,8 +60,10 @@ std::vector<ElfSymbol> FileSymbols::NamelessAt(std::span<const uint64_t> link_ad
                         .is_function = true});
   }
   std::ranges::sort(nameless, {}, &ElfSymbol::link_address);
-  const auto [first, last] = std::ranges::unique(nameless, {}, &ElfSymbol::link_address);
-  nameless.erase(first, last);
+  const auto is_same = [](const ElfSymbol& a, const ElfSymbol& b) {
+    return a.link_address == b.link_address;
+  };
+  nameless.erase(std::unique(nameless.begin(), nameless.end(), is_same), nameless.end());
   return nameless;
 }
 

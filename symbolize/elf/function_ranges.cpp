@@ -1,7 +1,6 @@
 #include "symbolize/elf/function_ranges.h"
 
 #include <algorithm>
-#include <ranges>
 
 #include "symbolize/elf/elf_bytes.h"
 
@@ -13,7 +12,7 @@ constexpr size_t kEntryBytes = 2 * sizeof(int32_t);
 }  // namespace
 
 FunctionRanges::FunctionRanges(const ElfImage& image) {
-  const ElfSection& header = image.eh_frame_header();
+  const ElfSection header = image.eh_frame_header();
   CfiCursor cursor(header.bytes, header.link_address);
   const auto version = cursor.Read<uint8_t>();
   const auto pointer_encoding = cursor.Read<uint8_t>();
@@ -40,11 +39,15 @@ FunctionRanges::Entry FunctionRanges::EntryAt(size_t i) const {
 
 std::optional<FunctionRanges::Range> FunctionRanges::Find(uint64_t link_address) const {
   if (!frames_) return std::nullopt;
-  const auto entries = std::views::iota(size_t{0}, table_.size() / kEntryBytes);
-  const size_t behind =
-      static_cast<size_t>(std::ranges::partition_point(
-                              entries, [&](size_t i) { return EntryAt(i).begin <= link_address; }) -
-                          entries.begin());
+  size_t behind = 0;  // of the entries that begin at or before the address
+  for (size_t end = table_.size() / kEntryBytes; behind < end;) {
+    const size_t middle = behind + (end - behind) / 2;
+    if (EntryAt(middle).begin <= link_address) {
+      behind = middle + 1;
+    } else {
+      end = middle;
+    }
+  }
   if (behind == 0) return std::nullopt;
   const Entry entry = EntryAt(behind - 1);
   const std::optional<Fde> fde = ReadFdeAt(*frames_, entry.fde - frames_->link_address);

@@ -120,7 +120,7 @@ class GoTable {
 std::vector<ElfSymbol> ReadGoFunctions(const ElfImage& file) {
   ElfSection section = file.Section(".gopclntab");
   if (!section.exists) section = file.Section(".data.rel.ro.gopclntab");
-  const auto table = GoTable::Open(section.bytes, file.Section(".text").link_address);
+  const auto table = GoTable::Open(section.bytes, file.SectionWithoutBytes(".text").link_address);
   return table ? table->Functions() : std::vector<ElfSymbol>();
 }
 

@@ -127,7 +127,7 @@ std::vector<Entry> FindEntries(const ElfImage& file) {
 
 // The pieces that PT_DYNAMIC leads to; they are there without section headers too.
 struct Dynamic {
-  explicit Dynamic(const ElfImage& file) {
+  explicit Dynamic(const ElfImage& image) : file(image) {
     std::array<uint64_t, DT_NUM> values{};
     Elf64_Dyn entry;
     for (uint64_t at = 0; ReadAt(file.dynamic(), at, entry) && entry.d_tag != DT_NULL;
@@ -144,7 +144,7 @@ struct Dynamic {
     // Programs that are linked statically have no dynamic segment.
     if (plt_relocations.empty()) plt_relocations = file.Section(".rela.plt").bytes;
     relocations = part(DT_RELA, values[DT_RELASZ]);
-    symbols = part(DT_SYMTAB, ~uint64_t{0});
+    symbols_address = values[DT_SYMTAB];
     names = AsChars(part(DT_STRTAB, values[DT_STRSZ]));
   }
 
@@ -152,14 +152,19 @@ struct Dynamic {
   std::string_view FunctionOf(const Elf64_Rela& relocation) const {
     const uint64_t index = ELF64_R_SYM(relocation.r_info);
     Elf64_Sym symbol;
-    if (index == 0 || !ReadAt(symbols, index * sizeof(symbol), symbol)) return {};
+    // One by one: nothing says how long the table is, and reading to the end of the segment could
+    // be reading most of the file.
+    const uint64_t address = symbols_address + index * sizeof(symbol);
+    if (index == 0 || symbols_address == 0) return {};
+    if (!ReadAt(file.BytesAtLinkAddress(address, sizeof(symbol)), 0, symbol)) return {};
     const std::string_view name = TextAt(names, symbol.st_name);
     return name.size() + kSuffix.size() < kMaxElfNameBytes ? name : std::string_view{};
   }
 
   std::span<const std::byte> plt_relocations;
   std::span<const std::byte> relocations;
-  std::span<const std::byte> symbols;
+  const ElfImage& file;
+  uint64_t symbols_address = 0;
   std::span<const char> names;
 };
 

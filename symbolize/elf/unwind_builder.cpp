@@ -27,7 +27,7 @@ std::vector<Range> CodeRanges(const ElfImage& image) {
   std::vector<Range> ranges;
   for (const ElfSegment& segment : image.segments()) {
     if (!segment.executable) continue;
-    const uint64_t bytes = image.BytesAt(segment.file_offset, segment.file_bytes).size();
+    const uint64_t bytes = image.CountBytesAt(segment.file_offset, segment.file_bytes);
     if (bytes == 0 || segment.link_address + bytes < segment.link_address) continue;
     ranges.push_back({segment.link_address, segment.link_address + bytes});
   }

@@ -39,7 +39,7 @@ void Ask(xpu::DebugInfo& info, const std::vector<uint64_t>& addresses) {
 
 void ReadSplit(const std::string& path) {
   using namespace xpu::dwarf;
-  const auto split = SplitFile::Open(path);
+  const auto split = SplitFile::Open(path, Access::kCopied);
   if (split == nullptr) return;
   for (const uint64_t id : {uint64_t{0}, uint64_t{0x1122334455667788}}) {
     DebugFile* file = split->Find(id);
@@ -60,7 +60,7 @@ void ReadAsFile(std::string_view bytes, const std::vector<uint64_t>& addresses) 
   const xpu::UniqueFd fd(::memfd_create("dwarf", MFD_CLOEXEC));
   XPU_CHECK(fd && xpu::WriteAll(fd.get(), bytes, "memfd").ok());
   const std::string path = xpu::Format("/proc/self/fd/{}", fd.get());
-  auto info = xpu::DebugInfo::Open(path, {.alternate_path = path, .folder = "/"});
+  auto info = xpu::DebugInfo::Open(path, {.alternate_path = path, .folder = "/", .copied = true});
   if (info.ok()) Ask(info.value(), addresses);
   ReadSplit(path);
 }

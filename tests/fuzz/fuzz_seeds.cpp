@@ -1,9 +1,12 @@
-// fuzz_seeds FOLDER: writes FOLDER/capture/* and FOLDER/message/*, what the fuzz targets begin
-// from.
+// fuzz_seeds FOLDER TESTS LIBRARY: writes FOLDER/TARGET/*, what the fuzz targets begin from: made
+// here, taken from the real captures in TESTS/captures, and the ELF file LIBRARY.
+#include <algorithm>
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
+#include <span>
 #include <string>
+#include <string_view>
 
 #include <fcntl.h>
 
@@ -12,11 +15,18 @@
 #include "format/block.h"
 #include "format/fields.h"
 #include "format/writer.h"
+#include "symbolize/elf/unwind_builder.h"
+#include "tests/fuzz/wire_seeds.h"
 
 namespace xpu {
 namespace {
 
 namespace fs = std::filesystem;
+
+// Larger ones are run less often.
+constexpr size_t kMaxMessageBytes = size_t{64} << 10;
+constexpr size_t kMaxReportBytes = size_t{128} << 10;
+constexpr uintmax_t kMaxCaptureBytes = 16u << 10;
 
 // Numbers that differ by field and row, texts and stacks that share a part.
 template <typename Event>
@@ -53,11 +63,23 @@ void WriteCapture(const fs::path& path, uint64_t rows, uint64_t flush_every) {
   XPU_CHECK(writer->Close().ok());
 }
 
-// The messages of a capture, each as a file.
+void WriteBytes(const fs::path& path, std::string_view bytes) {
+  fs::create_directories(path.parent_path());
+  std::ofstream(path, std::ios::binary)
+      .write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+}
+
+void Append(std::string& bytes, uint32_t number) {
+  bytes.append(reinterpret_cast<const char*>(&number), sizeof(number));
+}
+
+// The messages of a capture: each as a file, and together as what fuzz_report reads.
 void WriteMessages(const fs::path& capture, const fs::path& folder) {
   auto file = FileBytes::Open(capture.string());
   XPU_CHECK(file.ok());
   const auto bytes = file->bytes();
+  const std::string capture_name = capture.filename().string();
+  std::string together(3, '\0');
   BlockDecoder decoder;
   for (size_t at = FindBlockMagic(bytes, 0); at < bytes.size();
        at = FindBlockMagic(bytes, at + 1)) {
@@ -66,16 +88,22 @@ void WriteMessages(const fs::path& capture, const fs::path& folder) {
     const auto message =
         decoder.Decode(*header, bytes.subspan(at + kBlockHeaderBytes, header->stored_bytes));
     XPU_CHECK(message.has_value());
-    const std::string name = capture.filename().string() + "." + std::to_string(header->sequence);
-    std::ofstream(folder / name, std::ios::binary)
-        .write(reinterpret_cast<const char*>(message->data()),
-               static_cast<std::streamsize>(message->size()));
+    const std::string_view text(reinterpret_cast<const char*>(message->data()), message->size());
+    if (text.size() > kMaxMessageBytes) continue;
+    WriteBytes(folder / "message" / (capture_name + "." + std::to_string(header->sequence)), text);
+    Append(together, static_cast<uint32_t>(text.size()));
+    together += text;
+  }
+  if (together.size() > kMaxReportBytes) return;
+  // Two ways to look at each.
+  for (const char choice : {'\0', '\x5b'}) {
+    std::fill_n(together.begin(), 3, choice);
+    WriteBytes(folder / "report" / (capture_name + (choice == 0 ? "" : ".other")), together);
   }
 }
 
-void WriteSeeds(const fs::path& folder) {
+void WriteMade(const fs::path& folder) {
   fs::create_directories(folder / "capture");
-  fs::create_directories(folder / "message");
   const struct {
     const char* name;
     uint64_t rows;
@@ -84,18 +112,113 @@ void WriteSeeds(const fs::path& folder) {
   for (const auto& seed : kSeeds) {
     const fs::path path = folder / "capture" / seed.name;
     WriteCapture(path, seed.rows, seed.flush_every);
-    WriteMessages(path, folder / "message");
+    WriteMessages(path, folder);
   }
+}
+
+void CopyCaptures(const fs::path& folder, const fs::path& captures) {
+  for (const auto& entry : fs::directory_iterator(captures)) {
+    if (entry.path().extension() != ".xpu") continue;
+    WriteMessages(entry.path(), folder);
+    if (entry.file_size() > kMaxCaptureBytes) continue;
+    fs::copy_file(entry.path(), folder / "capture" / entry.path().filename(),
+                  fs::copy_options::overwrite_existing);
+  }
+  for (const auto& entry : fs::directory_iterator(captures / "import")) {
+    WriteBytes(folder / "import" / entry.path().filename(), ReadFile(entry.path()).value());
+  }
+}
+
+// fuzz_process_files: each kind with its number before it.
+void WriteProcessFiles(const fs::path& folder) {
+  constexpr std::string_view kMaps =
+      "55d0a0000000-55d0a0001000 r-xp 00001000 fe:01 4711                       /usr/bin/a b\n"
+      "7f0000000000-7f0000001000 rwxs 00000000 00:00 0\n"
+      "7ffc12345000-7ffc12347000 r-xp 00000000 00:00 0                          [vdso]\n";
+  std::string dump = "\1";
+  for (const uint32_t word : {0x4A695444u, 1u, 40u, 62u, 0u, 7u, 0u, 0u, 0u, 0u})
+    Append(dump, word);
+  for (const uint32_t kind : {0u, 1u}) {  // a function, and where it moved to
+    Append(dump, kind);
+    Append(dump, kind == 0 ? 16 + 40 + 4 : 16 + 48);
+    for (const uint32_t word : {1u, 0u, 7u, 7u, 0u, 0u, 49u, 0u, 100u, 0u, 100u, 0u}) {
+      Append(dump, word);
+    }
+    if (kind == 0) dump += "abc";
+    if (kind == 0) dump += '\0';
+  }
+  WriteBytes(folder / "perf_map", std::string(1, '\0') + "1c0 40 one\n0x700 100 two three\nbad\n");
+  WriteBytes(folder / "jitdump", dump);
+  WriteBytes(folder / "maps", "\2" + std::string(kMaps));
+  WriteBytes(folder / "stat",
+             "\3"
+             "7 (a) b) S 1 7 7 0 -1 4194560 1 0 0 0 0 0 0 0 20 0 1 0 4711 0\n");
+  std::string cache = "\4glibc-ld.so.cache1.1";
+  for (const uint32_t word : {1u, 20u, 0u, 0u, 0u, 0u, 0u}) Append(cache, word);
+  for (const uint32_t word : {0x0303u, 72u, 83u, 0u, 0u, 0u}) Append(cache, word);
+  cache += "libcuda.so" + std::string(1, '\0') + "/lib/libcuda.so" + std::string(1, '\0');
+  WriteBytes(folder / "loader_cache", cache);
+}
+
+void WritePython(const fs::path& folder, const std::string& library) {
+  WriteBytes(folder / "lines", std::string("\0\x80\x01\xf1\x02\x00\x81\xd9\x04\xe8\x02", 11));
+  WriteBytes(folder / "text", "\1main.py\xff");
+  WriteBytes(folder / "frames", "\2" + std::string(48, '\7') + std::string(16, '\0'));
+  WriteBytes(folder / "interpreter", "\3" + library);
+}
+
+// A table with one page and one rule, in a right file and alone.
+void WriteTables(const fs::path& folder, const std::string& library) {
+  auto image = ElfImage::Parse(std::as_bytes(std::span(library)), "library");
+  XPU_CHECK(image.ok());
+  auto table = BuildUnwindTable(image.value());
+  XPU_CHECK(table.ok());
+  const auto bytes = table->bytes();
+  const std::string text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  WriteBytes(folder / "table", std::string(1, '\0') + text);
+  WriteBytes(folder / "file", std::string("\1XPUC\1\0\0\0", 9) + text);
+}
+
+void WriteElfFiles(const fs::path& folder, const std::string& library) {
+  for (const char* target : {"unwind", "symbols", "dwarf"}) {
+    WriteBytes(folder / target / "library", library);
+  }
+  auto image = ElfImage::Parse(std::as_bytes(std::span(library)), "library");
+  XPU_CHECK(image.ok());
+  const auto frames = image->Section(".eh_frame").bytes;
+  WriteBytes(folder / "unwind" / "eh_frame",
+             {reinterpret_cast<const char*>(frames.data()), frames.size()});
+}
+
+void WriteNames(const fs::path& folder) {
+  for (const char* name :
+       {"_ZN3foo3barIiSt6vectorIdSaIdEEEEvT_T0_",
+        "_RNvMs0_NtCs5l0EXMQXRMU_8xpu_test4nameNtB5_3Foo3bar",
+        "_ZN4core3ptr13drop_in_place17h0123456789abcdefE", "_ZNK1AcvT_I1BEEv",
+        "void at::native::vectorized_elementwise_kernel<4, at::native::FillFunctor<float>>(int)"}) {
+    WriteBytes(folder / std::to_string(std::hash<std::string_view>{}(name) % 1000), name);
+  }
+}
+
+void WriteSeeds(const fs::path& folder, const fs::path& tests, const std::string& library) {
+  WriteMade(folder);
+  CopyCaptures(folder, tests / "captures");
+  for (const auto& [name, bytes] : fuzz::WireSeeds()) WriteBytes(folder / "wire" / name, bytes);
+  WriteProcessFiles(folder / "process_files");
+  WritePython(folder / "python", library);
+  WriteTables(folder / "unwind_cache", library);
+  WriteElfFiles(folder, library);
+  WriteNames(folder / "names");
 }
 
 }  // namespace
 }  // namespace xpu
 
 int main(int argc, char** argv) {
-  if (argc != 2) {
-    std::fprintf(stderr, "usage: fuzz_seeds FOLDER\n");
+  if (argc != 4) {
+    std::fprintf(stderr, "usage: fuzz_seeds FOLDER TESTS LIBRARY\n");
     return 2;
   }
-  xpu::WriteSeeds(argv[1]);
+  xpu::WriteSeeds(argv[1], argv[2], xpu::ReadFile(argv[3]).value());
   return 0;
 }

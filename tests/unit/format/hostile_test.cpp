@@ -150,6 +150,27 @@ TEST(Hostile, TablesStopGrowing) {
   EXPECT_LT(reader.stack_bound() * sizeof(StackNode), (size_t{64} << 20) + 256 * bytes.size());
 }
 
+// Small blocks with very many events that are all alike: the file is read to its end, and what it
+// takes is in proportion to its size.
+TEST(Hostile, EventsOutOfNothingAreBounded) {
+  constexpr uint32_t kBombs = 500;
+  std::vector<std::string> blocks;
+  for (uint32_t i = 0; i < kBombs; ++i) {
+    capnp::MallocMessageBuilder message;
+    message.initRoot<schema::Block>().initEvents().initKernels().setRows(kMaxEventsPerBlock);
+    const Words words = WordsOf(message);
+    blocks.push_back(BlockOf(std::as_bytes(std::span(words)), i + 1, kMaxEventsPerBlock));
+  }
+  const auto bytes = FileOf(blocks);
+  ASSERT_LT(bytes.size(), size_t{200} << 10);
+  CaptureReader reader = MustRead(bytes);
+  uint64_t events = 0;
+  while (const auto batch = reader.Next()) events += batch->kernels.size();
+  EXPECT_GT(events, uint64_t{1} << 20);
+  EXPECT_LE(events, (uint64_t{2} << 20) + 4 * bytes.size());
+  EXPECT_EQ(reader.problems().blocks_read + reader.problems().blocks_damaged, kBombs);
+}
+
 // Every header claims a payload that goes over all that follow.
 TEST(Hostile, ManyPayloadsOverOneAnother) {
   constexpr uint32_t kHeaders = 60'000;

@@ -16,6 +16,9 @@ std::string TextOf(const std::vector<GeneratedCode>& code) {
   return text;
 }
 
+// In each of the functions of these tests.
+const std::vector<uint64_t> kHits = {16, 49, 80, 4096, 8195, 12288};
+
 TEST(PerfMap, Lines) {
   EXPECT_EQ(TextOf(ParsePerfMap("10 20 first\n"
                                 "0x30 0x8 LazyCompile:~second /a b.js:1\n"
@@ -23,17 +26,25 @@ TEST(PerfMap, Lines) {
                                 "40 8 \n"
                                 "zz 8 no\n"
                                 "\n"
-                                "50 8 last")),
+                                "50 8 last",
+                                kHits)),
             "0 16+32 first\n0 48+8 LazyCompile:~second /a b.js:1\n0 80+8 last\n");
-  EXPECT_EQ(TextOf(ParsePerfMap("")), "");
-  EXPECT_EQ(ParsePerfMap("10 20 " + std::string(10000, 'x')).at(0).name.size(), 4096u);
+  EXPECT_EQ(TextOf(ParsePerfMap("", kHits)), "");
+  EXPECT_EQ(ParsePerfMap("10 20 " + std::string(10000, 'x'), kHits).at(0).name.size(), 4096u);
 }
 
-TEST(GeneratedCode, OnlyWhatIsHit) {
-  const std::vector<GeneratedCode> code = {{0, 10, 5, "a"}, {0, 20, 5, "b"}, {0, 12, 8, "c"}};
-  EXPECT_EQ(TextOf(Covering(code, {14})), "0 10+5 a\n0 12+8 c\n");
-  EXPECT_EQ(TextOf(Covering(code, {15, 25})), "0 12+8 c\n");
-  EXPECT_EQ(TextOf(Covering(code, {})), "");
+TEST(PerfMap, OnlyWhatIsHit) {
+  constexpr std::string_view kText = "a 5 a\n14 5 b\nc 8 c\n";
+  EXPECT_EQ(TextOf(ParsePerfMap(kText, {14})), "0 10+5 a\n0 12+8 c\n");
+  EXPECT_EQ(TextOf(ParsePerfMap(kText, {15, 25})), "0 12+8 c\n");
+  EXPECT_EQ(TextOf(ParsePerfMap(kText, {})), "");
+}
+
+// Lines that all say the same place: a million of them, and no more.
+TEST(PerfMap, IsBounded) {
+  std::string text;
+  for (size_t i = 0; i < kMaxGeneratedCode + 10; ++i) text += "10 8 x\n";
+  EXPECT_EQ(ParsePerfMap(text, kHits).size(), kMaxGeneratedCode);
 }
 
 class JitDump {
@@ -83,20 +94,29 @@ TEST(JitDumpFile, LoadsAndMoves) {
   rest.Move(130, 0x3000, 16, 1);
   rest.Move(140, 0x4000, 16, 9);  // of a function that was never made
   bytes += rest.bytes().substr(40);
-  EXPECT_EQ(TextOf(ParseJitDump(bytes)), "100 4096+16 one\n120 8192+4 two\n130 12288+16 one\n");
+  EXPECT_EQ(TextOf(ParseJitDump(bytes, kHits)),
+            "100 4096+16 one\n120 8192+4 two\n130 12288+16 one\n");
 }
 
 TEST(JitDumpFile, TimesOfTheProcessorsClockAreNotOurs) {
   JitDump dump(1);
   dump.Load(100, 0x1000, 16, 1, "one", "");
-  EXPECT_EQ(TextOf(ParseJitDump(dump.bytes())), "0 4096+16 one\n");
+  EXPECT_EQ(TextOf(ParseJitDump(dump.bytes(), kHits)), "0 4096+16 one\n");
+}
+
+TEST(JitDumpFile, OnlyWhatIsHit) {
+  JitDump dump;
+  dump.Load(100, 0x1000, 16, 1, "one", "0123456789abcdef");
+  dump.Move(130, 0x3000, 16, 1);
+  EXPECT_EQ(TextOf(ParseJitDump(dump.bytes(), {0x300f})), "130 12288+16 one\n");
+  EXPECT_EQ(TextOf(ParseJitDump(dump.bytes(), {0x3010})), "");
 }
 
 TEST(JitDumpFile, OtherFiles) {
   JitDump dump(0, 0x44546954);
   dump.Load(100, 0x1000, 16, 1, "one", "");
-  EXPECT_EQ(TextOf(ParseJitDump(dump.bytes())), "");
-  EXPECT_EQ(TextOf(ParseJitDump("")), "");
+  EXPECT_EQ(TextOf(ParseJitDump(dump.bytes(), kHits)), "");
+  EXPECT_EQ(TextOf(ParseJitDump("", kHits)), "");
 }
 
 // Cut and changed at every byte: nothing is read behind the end (under ASan), and it ends.
@@ -107,13 +127,13 @@ TEST(JitDumpFile, Damaged) {
   for (size_t size = 0; size <= dump.bytes().size(); ++size) {
     const std::vector<char> exact(dump.bytes().begin(),
                                   dump.bytes().begin() + static_cast<ptrdiff_t>(size));
-    EXPECT_EQ(ParseJitDump({exact.data(), exact.size()}).size(),
+    EXPECT_EQ(ParseJitDump({exact.data(), exact.size()}, kHits).size(),
               size == dump.bytes().size() ? 2u : (size >= 40 + 16 + 40 + 20 ? 1u : 0u));
   }
   for (size_t at = 0; at < dump.bytes().size(); ++at) {
     std::vector<char> changed(dump.bytes().begin(), dump.bytes().end());
     changed[at] = static_cast<char>(changed[at] ^ 0xff);
-    EXPECT_LE(ParseJitDump({changed.data(), changed.size()}).size(), 2u);
+    EXPECT_LE(ParseJitDump({changed.data(), changed.size()}, kHits).size(), 2u);
   }
 }
 

@@ -142,6 +142,38 @@ TEST(InjectServer, TheSilentAreNotWaitedFor) {
   EXPECT_EQ(::recv(silent.back().get(), &byte, 1, 0), 0);
 }
 
+TEST(InjectServer, WhoIsObjectedToGetsNoRing) {
+  auto server = InjectServer::Listen();
+  const UniqueFd fd = ConnectRaw(*server);
+  const wire::Hello hello = HelloFor(*server);
+  ASSERT_EQ(::send(fd.get(), &hello, sizeof(hello), 0), static_cast<ssize_t>(sizeof(hello)));
+  const InjectArrivals arrivals = server->Accept(0, [&](pid_t pid, uint64_t instance) {
+    EXPECT_EQ(pid, ::getpid());
+    EXPECT_EQ(instance, hello.instance);
+    return std::string("one too many");
+  });
+  EXPECT_TRUE(arrivals.peers.empty());
+  ASSERT_EQ(arrivals.refusals.size(), 1u);
+  EXPECT_EQ(arrivals.refusals[0].reason, "one too many");
+  wire::HelloReply reply{};
+  ASSERT_EQ(::recv(fd.get(), &reply, sizeof(reply), 0), static_cast<ssize_t>(sizeof(reply)));
+  EXPECT_EQ(reply.accepted, 0u);
+}
+
+// One that connects faster than it is answered does not keep the recorder.
+TEST(InjectServer, OnlySoManyAreAcceptedAtOnce) {
+  auto server = InjectServer::Listen();
+  std::vector<UniqueFd> many;
+  for (int i = 0; i < 100; ++i) {
+    many.push_back(ConnectRaw(*server));
+    const wire::Hello hello = HelloFor(*server);
+    ASSERT_EQ(::send(many.back().get(), &hello, sizeof(hello), 0),
+              static_cast<ssize_t>(sizeof(hello)));
+  }
+  EXPECT_EQ(server->Accept(0).peers.size(), 64u);
+  EXPECT_EQ(server->Accept(0).peers.size(), 36u);
+}
+
 TEST(InjectServer, TheVanishedAreForgotten) {
   auto server = InjectServer::Listen();
   ConnectRaw(*server).reset();

@@ -231,6 +231,30 @@ TEST_F(InlinePeerTest, MessagesThatDoNotFitAreCounted) {
 }
 
 // The tables are not for this process: nothing is told or asked.
+// Each costs the recorder memory although it has no frame.
+TEST_F(InlinePeerTest, StacksWithoutFramesAreBoundedToo) {
+  MakeInlinePeer();
+  uint32_t number = 0;
+  while (Lost(LossKind::kWireInvalid) == 0 && number < 4'000'000) {
+    wire::StackMessage message{};
+    message.stack = ++number;
+    if (!producer_.Send(wire::MessageKind::kStack, message)) peer_->Drain(*sink_);
+  }
+  // 256 MiB of one process.
+  EXPECT_GT(number, 2'000'000u);
+  EXPECT_LT(number, 4'000'000u);
+}
+
+// Of a file that neither the kernel nor a build-id tells of nothing is read: only the program says
+// that it is there.
+TEST_F(InlinePeerTest, AFileThatOnlyTheProgramTellsOfHasNoTable) {
+  MakeInlinePeer();
+  const OwnCode nowhere{.start = 0x1000, .end = 0x2000, .bias = 0, .file_offset = 0};
+  SendCodeFile(5, nowhere, "", "/proc/self/exe");
+  peer_->Drain(*sink_);
+  EXPECT_EQ(header_->tables[5].load(), wire::kTableNone);
+}
+
 TEST_F(InlinePeerTest, CodeFilesThatNobodyWants) {
   MakePeer();
   SendCodeFile(0, FindOwnCode(), {}, "/proc/self/exe");

@@ -171,7 +171,7 @@ TEST_F(UnwindTablesTest, TheSameFileHasOneId) {
   struct stat info {};
   ASSERT_EQ(::stat(none.c_str(), &info), 0);
   File same = At({none});
-  same.device = info.st_dev;
+  same.device = PackedDevice(info);
   same.inode = info.st_ino;
   EXPECT_EQ(tables.Request(same), id);
   same.inode += 1;

@@ -24,6 +24,20 @@ TEST(CallTree, EqualPathsAreOneNode) {
   EXPECT_EQ(tree[root].self_ns, 0u);
 }
 
+TEST(CallTree, AFullOneKeepsTheTime) {
+  FrameTable frames;
+  CallTree tree(2);
+  const FrameId a = frames.Intern("a");
+  const FrameId b = frames.Intern("b");
+  const PathId root = tree.Child({}, a);
+  const PathId leaf = tree.Child(root, b);
+  EXPECT_EQ(tree.Child(leaf, a), leaf);
+  EXPECT_EQ(tree.Child(root, a), root);
+  EXPECT_EQ(tree.Child({}, b), root);
+  EXPECT_EQ(tree.Child(root, b), leaf);
+  EXPECT_EQ(tree.nodes().size(), 2u);
+}
+
 TEST(CallTree, SumsDoNotWrap) {
   EXPECT_EQ(AddSaturated(2, 3), 5u);
   EXPECT_EQ(AddSaturated(std::numeric_limits<uint64_t>::max(), 1),

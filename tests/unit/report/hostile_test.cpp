@@ -1,15 +1,21 @@
 // The capture is untrusted: whatever its events say, no view may crash, hang or run out of memory.
+#include <filesystem>
 #include <random>
 #include <type_traits>
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
 #include "format/fields.h"
+#include "format/writer.h"
 #include "report/ledger.h"
+#include "report/load.h"
 #include "report/thin.h"
 #include "report/top_tables.h"
 #include "tests/unit/report/model_builder.h"
 #include "tests/unit/report/report_testing.h"
+#include "tests/unit/symbolize/elf_builder.h"
 
 namespace xpu {
 namespace {
@@ -147,6 +153,35 @@ TEST_P(HostileTest, EveryWayToCorrelateThinnedOut) {
       EXPECT_FALSE(written.empty());
     }
   }
+}
+
+uint64_t PeakBytes() {
+  rusage usage{};
+  ::getrusage(RUSAGE_SELF, &usage);
+  return static_cast<uint64_t>(usage.ru_maxrss) * 1024;
+}
+
+// Equal events take next to nothing in the file, and 200 bytes each in memory.
+TEST(HostileCapture, ABombIsReadUpToItsBound) {
+  constexpr uint64_t kEvents = 3'000'000;
+  const test::TempFolder folder;
+  const std::string path = folder / "bomb.xpu";
+  UniqueFd fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
+  auto writer = CaptureWriter::Create(std::move(fd), path);
+  ASSERT_TRUE(writer.ok());
+  for (uint64_t i = 0; i < kEvents; ++i) ASSERT_TRUE(writer->Write(Kernel{}).ok());
+  ASSERT_TRUE(writer->Close().ok());
+  const uint64_t file_bytes = std::filesystem::file_size(path);
+  ASSERT_LT(file_bytes, kEvents / 10);
+
+  const uint64_t before = PeakBytes();
+  auto model = LoadCapture(path);
+  ASSERT_TRUE(model.ok());
+  const uint64_t read = model->events.kernels.size();
+  EXPECT_GT(read, uint64_t{2'000'000});
+  EXPECT_LE(read, (uint64_t{2} << 20) + 4 * file_bytes);
+  EXPECT_EQ(model->problems.events_lost + read, kEvents);
+  EXPECT_LT(PeakBytes() - before, (uint64_t{700} << 20) + 1500 * file_bytes);
 }
 
 INSTANTIATE_TEST_SUITE_P(Seeds, HostileTest, testing::Range<uint64_t>(0, 40));

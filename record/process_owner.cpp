@@ -1,0 +1,47 @@
+#include "record/process_owner.h"
+
+#include <vector>
+
+#include <unistd.h>
+
+#include "format/base/file.h"
+#include "format/base/number.h"
+#include "format/base/text.h"
+#include "record/probe_libraries.h"
+
+namespace xpu {
+namespace {
+
+// The numbers behind "\nName:".
+std::vector<std::string_view> NumbersOf(std::string_view status, std::string_view name) {
+  const size_t at = status.find(name);
+  if (at == std::string_view::npos) return {};
+  const std::string_view rest = status.substr(at + name.size());
+  return Split(rest.substr(0, rest.find('\n')), " \t");
+}
+
+}  // namespace
+
+ProcessOwner ParseOwner(std::string_view status) {
+  ProcessOwner owner;
+  constexpr size_t kEffective = 1;  // real, effective, saved, of the file system
+  if (const auto users = NumbersOf(status, "\nUid:"); users.size() > kEffective) {
+    owner.user = ParseNumber<uid_t>(users[kEffective]);
+  }
+  if (const auto pids = NumbersOf(status, "\nNSpid:"); !pids.empty()) {
+    owner.own_pid = ParseNumber<uint32_t>(pids.back()).value_or(0);
+  }
+  return owner;
+}
+
+std::optional<ProcessOwner> OwnerOf(uint32_t pid) {
+  auto status = ReadFile(Format("/proc/{}/status", pid));
+  if (!status.ok()) return std::nullopt;
+  return ParseOwner(*status);
+}
+
+bool MayTellOf(const ProcessOwner& owner, uid_t file_user) {
+  return file_user == 0 || file_user == owner.user.value_or(::geteuid());
+}
+
+}  // namespace xpu

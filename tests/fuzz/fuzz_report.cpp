@@ -1,0 +1,96 @@
+// The whole pipeline of a report, into nothing: load, correlate, every view. The first three bytes
+// choose how; behind them lie the messages of a capture (capture_of_messages.h).
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <utility>
+
+#include "capture_of_messages.h"
+#include "format/base/check.h"
+#include "format/reader.h"
+#include "report/analysis.h"
+#include "report/filter.h"
+#include "report/ledger.h"
+#include "report/load.h"
+#include "report/thin.h"
+#include "report/top_tables.h"
+#include "report/views.h"
+
+namespace {
+
+using namespace xpu;
+
+struct Choice {
+  uint8_t views, merge, passes;
+
+  template <typename Enum>
+  static Enum Of(uint8_t byte, int shift, int count) {
+    return static_cast<Enum>((byte >> shift & 7) % count);
+  }
+};
+
+void WriteTables(const Choice& choice, Analysis& analysis, Output& output) {
+  const auto format = Choice::Of<TableFormat>(choice.views, 3, 3);
+  for (const TableKind& kind : TableKinds()) {
+    const std::string sort = (choice.views & 1) != 0 ? kind.columns.back().name : "";
+    WriteTop(analysis, {.rows = 0, .format = format, .table = std::string(kind.name), .sort = sort},
+             output);
+  }
+}
+
+void WriteViews(const Choice& choice, Analysis& analysis, Output& output) {
+  std::string notes;
+  const auto names = Choice::Of<KernelNames>(choice.views, 0, 3);
+  const auto stacks = Choice::Of<GraphStacks>(choice.passes, 0, 3);
+  const MergeOptions merge{.mode = Choice::Of<MergeMode>(choice.merge, 0, 3),
+                           .kernel_names = names,
+                           .paths = {.graph_stacks = stacks},
+                           .device_tags = (choice.merge & 0x40) != 0,
+                           .by = Choice::Of<GroupBy>(choice.merge, 3, 5),
+                           .nvtx_frames = (choice.merge & 0x80) != 0};
+  WriteSummary(analysis, names, output);
+  WriteFolded(analysis,
+              {.merge = merge,
+               .unit = Choice::Of<TimeUnit>(choice.views, 3, 3),
+               .reverse = (choice.views & 0x40) != 0},
+              output, notes);
+  WriteFlameGraph(analysis, {.merge = merge, .title = {}}, output, notes);
+  WriteChromeTrace(analysis, {.kernel_names = names, .graph_stacks = stacks}, output, notes);
+  WriteTables(choice, analysis, output);
+  WriteScript(analysis, {names, stacks}, output);
+  WriteDump(analysis, output);
+  if ((choice.views & 0x80) != 0) WriteDiff(analysis, analysis, {}, output, notes);
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  Choice choice{};
+  if (size < sizeof(choice)) return 0;
+  choice = {data[0], data[1], data[2]};
+  const std::string file = fuzz::CaptureOfMessages({data + sizeof(choice), size - sizeof(choice)});
+  auto reader = CaptureReader::FromBytes(std::as_bytes(std::span(file)), "fuzz");
+  XPU_CHECK(reader.ok());
+  Result<Model> model = LoadCapture(std::move(reader).value(), "fuzz");
+  XPU_CHECK(model.ok());
+  // Not the files that the capture names: those of this machine are no part of the input.
+  SymbolOptions symbols;
+  symbols.places = {.lines = (choice.passes & 0x10) != 0, .offsets = (choice.passes & 0x20) != 0};
+  symbols.python = Choice::Of<PythonView>(choice.passes, 3, 3);
+  Analysis analysis(std::move(model).value(), std::move(symbols),
+                    {.by = Choice::Of<CorrelateBy>(choice.passes, 5, 4)});
+  if ((choice.merge & 0x20) != 0) ThinOut(3, analysis);
+  FilterOptions filter;
+  filter.pids = {4711, 7};
+  if ((choice.passes & 0x80) != 0) XPU_CHECK(ApplyFilter(filter, analysis).ok());
+  Result<Output> output = Output::Open("/dev/null");
+  XPU_CHECK(output.ok());
+  WriteViews(choice, analysis, *output);
+  XPU_CHECK(output->Close().ok());
+  BuildLedger(analysis);
+  const Correlation::Counts& counts = analysis.correlation.counts;
+  XPU_CHECK(counts.launches_seen ==
+            counts.launches_matched + counts.launches_pending + counts.launches_lost);
+  return 0;
+}

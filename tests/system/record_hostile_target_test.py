@@ -1,0 +1,187 @@
+"""A program that does what it can to the recorder, which is root, does it no harm.
+
+Each test also sees that the program ended as it does alone: that it was not held up for ever, and
+that the capture is whole.
+"""
+
+import os
+import pathlib
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+from xpu_testing import (Workspace, expect, expect_in, find, main, recorder, require_recording,
+                         skip)
+
+MEGABYTE = 1 << 20
+MOST_MEMORY = 700 * MEGABYTE  # of the recorder, which takes some 60 without unwind tables
+
+
+def puppet():
+    return find("tests/system/xpu_hostile_puppet")
+
+
+def library(work, pad_bytes=0):
+    """A library of the test's own, larger than what would be read whole."""
+    path = work.file("libown.so")
+    shutil.copy(find("tests/fuzz/libseed_library.so"), path)
+    os.truncate(path, os.path.getsize(path) + pad_bytes)
+    return path
+
+
+class Recorded:
+    def __init__(self, work, *command, options=("--cpu-only",)):
+        """Runs the recorder, and notes the most memory that it took."""
+        self.peak = 0
+        process = subprocess.Popen(
+            [recorder(), "-F", "997", *options, "-o", work.file("capture.xpu"), "--", puppet(),
+             *command], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=work.path)
+        watcher = threading.Thread(target=self.watch, args=(process,))
+        watcher.start()
+        try:
+            self.stdout, self.stderr = process.communicate(timeout=120)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.communicate()
+            raise AssertionError(f"{command}: the recorder hangs") from None
+        finally:
+            watcher.join()
+        self.status = process.returncode
+        expect(f"{command}: least memory seen", self.peak > 0, True)
+        expect(f"{command}: {self.peak} bytes", self.peak < MOST_MEMORY, True)
+
+    def watch(self, process):
+        path = pathlib.Path(f"/proc/{process.pid}/status")
+        while process.poll() is None:
+            try:
+                for line in path.read_text().splitlines():
+                    if line.startswith("VmHWM:"):
+                        self.peak = max(self.peak, int(line.split()[1]) * 1024)
+            except (OSError, ValueError):
+                pass
+            time.sleep(0.02)
+
+
+def report(work, *options):
+    return subprocess.run([find("report/xpu-report"), *options, work.file("capture.xpu")],
+                          check=True, capture_output=True, text=True).stdout
+
+
+def functions(work):
+    """The names of the capture alone: the files it names may lie."""
+    return report(work, "--folded", "--mode=cpu", "--unit=samples")
+
+
+def test_a_library_that_is_cut_while_it_is_read():
+    require_recording()
+    for _ in range(5):
+        with Workspace() as work:
+            recorded = Recorded(work, "cut", library(work, 80 * MEGABYTE),
+                                options=("--cpu-only", "--symbols=full"))
+            os.kill(int(recorded.stdout), signal.SIGKILL)
+            expect(f"status ({recorded.stderr})", recorded.status, 0)
+            expect("has ended", len(work.capture().recording_end), 1)
+
+
+def test_a_library_whose_path_is_something_else_now():
+    require_recording()
+    # A device whose opening acts would be worse than one that has no end.
+    for target in ["fifo", "/dev/zero", "/proc/kcore", "/proc/self/mem", "/etc/shadow"]:
+        with Workspace() as work:
+            recorded = Recorded(work, "replace", library(work), target)
+            expect(f"{target}: status ({recorded.stderr})", recorded.status, 0)
+            # The file itself is still mapped, and found by that.
+            expect_in(target, "Choose", functions(work))
+
+
+def test_a_library_of_a_terabyte():
+    require_recording()
+    with Workspace() as work:
+        begin = time.monotonic()
+        recorded = Recorded(work, "grow", library(work))
+        expect(f"status ({recorded.stderr})", recorded.status, 0)
+        expect("done in a minute", time.monotonic() - begin < 60, True)
+
+
+def test_code_maps_of_others():
+    require_recording()
+    if os.getuid() != 0:
+        skip("root", "files of another user are made by root")
+    with Workspace() as work:
+        for kind, path, name in [("file", "", "own_function"), ("fifo", "", None),
+                                 ("link", work.file("secret"), None), ("user", "4711", None)]:
+            recorded = Recorded(work, "code", kind, path)
+            expect(f"{kind}: status ({recorded.stderr})", recorded.status, 0)
+            os.unlink(recorded.stdout.strip())
+            names = functions(work)
+            expect(f"{kind}: secret", "secret_function" in names, False)
+            expect(kind, "own_function" in names, name is not None)
+
+
+def test_names_do_not_steer_the_terminal():
+    require_recording()
+    with Workspace() as work:
+        recorded = Recorded(work, "names", options=("--cpu-only", "-v"))
+        os.unlink(recorded.stdout.strip())
+        expect("status", recorded.status, 0)
+        expect("to standard error", "\x1b" in recorded.stderr, False)
+        # In files, the lines of a view have no control characters of ASCII anyway.
+        expect_in("frame", "]0:title \x9b2Jname", functions(work))
+        for view in [(), ("--top",), ("--script",), ("--folded", "--mode=cpu"), ("--dump",)]:
+            shown = on_terminal(work, *view)
+            for code in ["\x1b[2J", "\x1b]", "\x07", "\x9b"]:
+                expect(f"{view} writes {code!r}", code in shown, False)
+            expect_in(f"{view}", "\\xc2\\x9b2Jname", shown)
+
+
+def on_terminal(work, *options):
+    """What xpu-report writes to a terminal."""
+    script = shutil.which("script")
+    if script is None:
+        skip("script", "no script(1) to have a terminal")
+    command = " ".join([find("report/xpu-report"), "--no-pager", *options,
+                        work.file("capture.xpu")])
+    return subprocess.run([script, "-qec", command, "/dev/null"], check=True, capture_output=True,
+                          stdin=subprocess.DEVNULL,
+                          env=dict(os.environ, TERM="xterm")).stdout.decode(errors="replace")
+
+
+def test_messages_that_lie():
+    require_recording()
+    with Workspace() as work:
+        recorded = Recorded(work, "wire", "garbage", options=())
+        expect(f"status ({recorded.stderr})", recorded.status, 3)
+        expect("counted", work.capture().ledger()["wire_invalid"] >= 20, True)
+
+
+def test_a_flood_of_messages():
+    require_recording()
+    with Workspace() as work:
+        recorded = Recorded(work, "wire", "flood", options=())
+        expect(f"status ({recorded.stderr})", recorded.status, 3)
+        report(work)
+
+
+def test_a_process_that_comes_again_and_again():
+    require_recording()
+    with Workspace() as work:
+        recorded = Recorded(work, "wire", "many", options=())
+        expect(f"status ({recorded.stderr})", recorded.status, 3)
+        expect("rings", int(recorded.stdout), 16)
+        expect("refused", work.capture().ledger()["process_not_reached"], 84)
+
+
+def test_a_process_that_says_to_be_another_one():
+    require_recording()
+    with Workspace() as work:
+        recorded = Recorded(work, "wire", "twins", options=())
+        expect(f"status ({recorded.stderr})", recorded.status, 3)
+        expect("who got rings", recorded.stdout.split(), ["1", "0"])
+        expect("instances", len({p["instance"] for p in work.capture().gpu_processes}), 1)
+
+
+if __name__ == "__main__":
+    main(globals())
