@@ -5,13 +5,24 @@
 
 namespace xpu {
 
-uint64_t MonotonicNs() {
+namespace {
+
+uint64_t ClockNs(clockid_t clock) {
   timespec now{};
-  ::clock_gettime(CLOCK_MONOTONIC, &now);
+  ::clock_gettime(clock, &now);
   return static_cast<uint64_t>(now.tv_sec) * 1'000'000'000 + static_cast<uint64_t>(now.tv_nsec);
 }
 
+}  // namespace
+
+uint64_t MonotonicNs() { return ClockNs(CLOCK_MONOTONIC); }
+uint64_t RealtimeNs() { return ClockNs(CLOCK_REALTIME); }
+
 StackId EventSink::Intern(std::span<const Frame> innermost_first) {
+  for (const Frame& frame : innermost_first) {
+    if (frame.kind != FrameKind::kPython) break;  // such stacks hold nothing else
+    python_codes_.StateIfDue(PythonFrame::OfBits(frame.address).code, *this);
+  }
   for (const Frame& frame : innermost_first) {
     if (frame.kind != FrameKind::kKernel) break;  // kernel frames are the innermost ones
     kernel_addresses_.insert(frame.address);
@@ -37,10 +48,43 @@ void EventSink::SeeStack(uint32_t pid, StackId stack) {
   hits_->SeeStack(pid, stack, [this](StackId id) { return writer_.NodeOf(id); });
 }
 
+OccurringCode EventSink::TakeCode() {
+  OccurringCode code;
+  code.kernel_addresses.assign(kernel_addresses_.begin(), kernel_addresses_.end());
+  kernel_addresses_ = {};
+  if (!hits_) return code;
+  code.files = hits_->TakeFiles();
+  code.generated = hits_->TakeCode();
+  return code;
+}
+
+Result<CaptureWriter> EventSink::BeginPart(std::unique_ptr<BlockOutput> output, uint32_t part) {
+  WriteLosses();
+  XPU_ASSIGN_OR_RETURN(CaptureWriter next, writer_.NextPart(std::move(output)));
+  CaptureWriter ended = std::exchange(writer_, std::move(next));
+  lost_counted_ = 0;
+  standing_.BeginPart(part, MonotonicNs(), RealtimeNs());
+  Restate();
+  return ended;
+}
+
+void EventSink::Restate() {
+  restate_due_ = false;
+  python_codes_.StateAgain();
+  writer_.SetRestating(true);
+  standing_.Restate([this](std::string_view text) { return Intern(text); },
+                    [this](const auto& event) { Note(writer_.Write(event)); });
+  writer_.SetRestating(false);
+}
+
 void EventSink::Note(Status status) {
-  if (!status.ok() && !failure_) failure_ = std::move(status).error();
+  const bool is_busy = !status.ok() && status.error().kind == ErrorKind::kBusy;
+  if (!status.ok()) {
+    restate_due_ = true;
+    if (!is_busy && !failure_) failure_ = std::move(status).error();
+  }
   if (const uint64_t lost = writer_.events_lost(); lost != lost_counted_) {
-    losses_.Add(LossKind::kWriteFailed, lost - lost_counted_);
+    losses_.Add(is_busy ? LossKind::kOutputStalled : LossKind::kWriteFailed, lost - lost_counted_);
     lost_counted_ = lost;
   }
 }
@@ -61,7 +105,10 @@ void EventSink::WriteLosses() {
 
 void EventSink::Flush() {
   WriteLosses();
+  const bool was_due = restate_due_;
   Note(writer_.Flush());
+  // Only onto what takes blocks again.
+  if (was_due && writer_.is_writable()) Restate();
 }
 
 void EventSink::Close(const RecordingEnd& end) {

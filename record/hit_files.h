@@ -58,7 +58,8 @@ class HitFiles {
   // Once a round, behind its events: processes that ended before the round before it are done with.
   void EndRound();
 
-  // Everything so far; files by path and build-id, code by pid.
+  // Everything since the last call; files by path and build-id, then code by pid. The ids of stacks
+  // begin anew.
   std::vector<HitFile> TakeFiles();
   std::vector<HitCode> TakeCode();
 
@@ -87,6 +88,7 @@ class HitFiles {
   static size_t DefaultHeld();
   uint32_t FileOf(const MappedRange& mapping);
   void Match(uint32_t pid, Process& process);
+  void FindEnded();
   void MatchRanges(const std::vector<Range>& ranges, const std::vector<uint64_t>& addresses,
                    std::vector<bool>& in_file);
 
@@ -99,6 +101,7 @@ class HitFiles {
   std::map<std::pair<std::string, std::string>, uint32_t> ids_;  // by path and build-id
   std::vector<File> files_;
   std::map<uint32_t, HitCode> code_;  // by pid
+  size_t code_addresses_ = 0;
 };
 
 }  // namespace xpu

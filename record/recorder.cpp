@@ -7,6 +7,7 @@
 #include <optional>
 #include <utility>
 
+#include <sys/random.h>
 #include <sys/resource.h>
 #include <sys/utsname.h>
 #include <unistd.h>
@@ -18,15 +19,14 @@
 #include "record/cpu_source.h"
 #include "record/event_loop.h"
 #include "record/event_sink.h"
-#include "record/kernel_symbols.h"
-#include "record/output_file.h"
+#include "record/output_parts.h"
 #include "record/preflight.h"
 #include "record/quote.h"
 #include "record/recording_control.h"
+#include "record/rotation.h"
 #include "record/signals.h"
 #include "record/sources.h"
 #include "record/summary.h"
-#include "record/symbol_slices.h"
 #include "record/target.h"
 
 namespace xpu {
@@ -42,12 +42,6 @@ std::vector<std::string> OwnEnvironment() {
     variables.emplace_back(*variable);
   }
   return variables;
-}
-
-uint64_t RealtimeNs() {
-  timespec now{};
-  ::clock_gettime(CLOCK_REALTIME, &now);
-  return static_cast<uint64_t>(now.tv_sec) * 1'000'000'000 + static_cast<uint64_t>(now.tv_nsec);
 }
 
 std::string WorkingDirectory() {
@@ -83,8 +77,14 @@ std::string CommandLineOf(const RecordOptions& options) {
   return lines;
 }
 
+// Never 0. Without an id its parts are not known to belong together.
+uint64_t DrawRecordingId() {
+  uint64_t id = 0;
+  return ::getrandom(&id, sizeof(id), 0) == sizeof(id) ? id | 1 : 0;
+}
+
 void WriteBeginning(EventSink& sink, const RecordOptions& options, const Sources& sources,
-                    const Target* target) {
+                    const Target* target, uint32_t part) {
   RecordingInfo info;
   info.start_ns = MonotonicNs();
   info.start_realtime_ns = RealtimeNs();
@@ -104,6 +104,8 @@ void WriteBeginning(EventSink& sink, const RecordOptions& options, const Sources
       options.graph_trace == GraphTraceMode::kNode ? GraphTrace::kNode : GraphTrace::kGraph;
   info.call_graph = sources.call_graph();
   info.symbols = options.symbols;
+  info.recording = DrawRecordingId();
+  info.part = part;
   sink.Write(info);
   if (target == nullptr) return;
 
@@ -134,7 +136,9 @@ struct Recording {
   std::optional<ControlFifo> fifo{};
   std::optional<Sources> sources{};
   std::optional<Target> target{};  // nullopt: no program is started
-  std::optional<OutputFile> output{};
+  std::optional<OutputParts> parts{};
+  std::optional<Rotation> rotation{};
+  std::optional<CaptureWriter> writer{};  // until the sink has it
   std::optional<RecordingControl> control{};
   std::optional<EventLoop> loop{};
   bool goes_on = false;  // the program, after the end of the recording
@@ -142,6 +146,7 @@ struct Recording {
   Status Prepare(const InheritedSignals& inherited);
   Status Start(const InheritedSignals& inherited, std::vector<std::string> environment);
   Status Listen();
+  Status OpenOutput();
   Outcome Run();
   Outcome Finish(EventSink& sink, uint64_t end_ns);
   const Target* TargetOrNull() const { return target ? &*target : nullptr; }
@@ -165,6 +170,18 @@ Status Recording::Start(const InheritedSignals& inherited, std::vector<std::stri
   return sources->Arm(target->pid());
 }
 
+Status Recording::OpenOutput() {
+  XPU_ASSIGN_OR_RETURN(OutputParts prepared,
+                       OutputParts::Prepare(options.output, options.output_options));
+  parts.emplace(std::move(prepared));
+  rotation.emplace(*parts, Rotation::Options{.output = options.output_options,
+                                             .symbols = options.symbols,
+                                             .max_bytes = options.control.max_bytes});
+  XPU_ASSIGN_OR_RETURN(CaptureWriter begun, rotation->Begin());
+  writer.emplace(std::move(begun));
+  return Ok();
+}
+
 Status Recording::Prepare(const InheritedSignals& inherited) {
   XPU_RETURN_IF_ERROR(Preflight(options));
   XPU_RETURN_IF_ERROR(Listen());
@@ -172,9 +189,7 @@ Status Recording::Prepare(const InheritedSignals& inherited) {
   XPU_ASSIGN_OR_RETURN(Sources prepared, Sources::Prepare(options, environment));
   sources.emplace(std::move(prepared));
   XPU_RETURN_IF_ERROR(Start(inherited, std::move(environment)));
-  XPU_ASSIGN_OR_RETURN(OutputFile opened, OutputFile::Open(options.output));
-  output.emplace(std::move(opened));
-  return Ok();
+  return OpenOutput();
 }
 
 // Nothing of it was ever wanted: not what the user had in mind.
@@ -193,6 +208,11 @@ std::string NeverOn(const ControlOptions& control) {
   return "xpu-record: nothing was recorded: it ended before it was told to begin\n";
 }
 
+std::string ReachedMax(uint64_t max_bytes, bool goes_on) {
+  return Format("xpu-record: the recording ended at --max-size, {}{}\n", SizeText(max_bytes),
+                goes_on ? "; the program runs on" : "");
+}
+
 Outcome Recording::Finish(EventSink& sink, uint64_t end_ns) {
   goes_on = target && !loop->TargetHasEnded();
   Outcome outcome;
@@ -200,21 +220,19 @@ Outcome Recording::Finish(EventSink& sink, uint64_t end_ns) {
   if (target && !goes_on) outcome.wait_status = target->Wait();
   sources->Stop(sink, goes_on);
   sources.reset();  // from here on nothing of ours is in the way of a program that goes on
-  WriteKernelSymbols(sink);
-  sink.Flush();  // whatever happens while symbols are read
-  WriteSymbols(sink, options.symbols);
   RecordingEnd end;
   end.time_ns = end_ns;
   if (target && !goes_on) {
     end.target_pid = static_cast<uint32_t>(target->pid());
     end.wait_status = outcome.wait_status;
   }
-  sink.Close(end);
-  outcome.summary =
-      SummaryText({sink.events_written(), sink.bytes_written(), output->name()}, sink.losses());
+  CompletePart(sink, sink.TakeCode(), options.symbols, end);
+  const Rotation::Totals totals = rotation->Finish(sink);
+  outcome.summary = SummaryText({totals.events, totals.bytes, parts->Text()}, totals.losses);
+  if (loop->has_reached_max()) outcome.summary += ReachedMax(options.control.max_bytes, goes_on);
   if (!control->was_ever_on()) outcome.summary += NeverOn(options.control);
-  if (sink.failure()) {
-    outcome.error = sink.failure();
+  if (totals.failure) {
+    outcome.error = totals.failure;
     outcome.wait_status = WaitStatusOfExit(kOwnFailure);
   }
   return outcome;
@@ -229,14 +247,10 @@ void TakePrecedence() {
 
 // Everything between the armed sources and the finished capture.
 Outcome Recording::Run() {
-  auto writer = CaptureWriter::Create(output->TakeFd(), output->name());
-  if (!writer.ok()) {
-    output->Discard();
-    return OwnFailure(std::move(writer).error());
-  }
-  EventSink sink(*std::move(writer));
+  EventSink sink(*std::exchange(writer, std::nullopt));
+  if (!options.quiet) std::fputs(parts->kept_text().c_str(), stderr);
   if (options.symbols != SymbolDetail::kNone) sink.CollectHits();
-  WriteBeginning(sink, options, *sources, TargetOrNull());
+  WriteBeginning(sink, options, *sources, TargetOrNull(), parts->part());
   sources->Describe(sink);
   sources->TellOfRunning(sink);
 
@@ -244,7 +258,7 @@ Outcome Recording::Run() {
   if (target) {
     auto released = target->Release();
     if (!released.ok() || released->error_number != 0) {
-      output->Discard();
+      parts->Discard();
       return released.ok() ? NotStarted(*released, options.command.front())
                            : OwnFailure(std::move(released).error());
     }
@@ -254,6 +268,7 @@ Outcome Recording::Run() {
   loop.emplace(EventLoop::Parts{.target = target ? &*target : nullptr,
                                 .signals = *signals,
                                 .control = *control,
+                                .rotation = *rotation,
                                 .fifo = fifo ? &*fifo : nullptr,
                                 .takes_switches = options.control.by_signal || !target});
   if (Status recorded = loop->Record(*sources, sink); !recorded.ok()) {

@@ -35,6 +35,7 @@ enum class Finding : uint8_t {
   kFileStripped,
   kFileSlice,
   kFileNoLines,
+  kPartMissing,
   kUnknownEvents,
   kCount,
 };
@@ -95,6 +96,9 @@ constexpr std::array<FindingInfo, static_cast<size_t>(Finding::kCount)> kFinding
     {"file_no_lines", Severity::kPartial,
      "files without debug information here, their frames without lines",
      "Say where it is: --debug-dir DIR, --debuginfod; or record with xpu-record --symbols=full."},
+    {"part_missing", Severity::kLost,
+     "parts of the recording that are missing between those that are here",
+     "Name all parts: capture.*.xpu. xpu-record --rotate-keep removes the oldest ones alone."},
     {"unknown_events", Severity::kNote, "events of kinds that this version does not know",
      "A newer xpu-report shows them."},
 }};
@@ -217,6 +221,7 @@ void Builder::AddProblems() {
   const bool no_end = analysis_.model.events.recording_end.empty() && problems.blocks_damaged == 0;
   Add(LossKind::kFileCut, problems.cut || no_end ? 1 : 0);
   Add(LossKind::kReferenceLost, problems.references_lost);
+  Add(Finding::kPartMissing, analysis_.model.parts.missing);
   Add(Finding::kUnknownEvents, problems.unknown_events);
 }
 
