@@ -156,6 +156,7 @@ class Builder {
   void AddProblems();
   void AddUntimed();
   void AddFindings();
+  void AddPartNeighbours();
   void AddFiles();
 
   const Analysis& analysis_;
@@ -242,6 +243,7 @@ void Builder::AddUntimed() {
 void Builder::AddFindings() {
   const Correlation& correlation = analysis_.correlation;
   Add(Finding::kLaunchPending, correlation.counts.launches_pending);
+  AddPartNeighbours();
   Add(Finding::kLaunchFailed,
       correlation.counts.launches_failed + correlation.counts.launches_probed_failed);
   // What was not asked for is not missing.
@@ -272,6 +274,19 @@ void Builder::AddFindings() {
     if (has_pairs) Add(Finding::kClockSet, fit->second.steps());
   }
   Add(Finding::kClockPairsMissing, without_pairs);
+}
+
+// What a cut parts is no riddle.
+void Builder::AddPartNeighbours() {
+  const PartsHere& parts = analysis_.model.parts;
+  const Correlation::Counts& counts = analysis_.correlation.counts;
+  if (parts.is_continued && counts.launches_pending > 0) {
+    AddDetail(Add(Finding::kLaunchPending, 0), "those at the end have theirs in the next part");
+  }
+  if (parts.first > 1 && counts.kernels_without_launch > 0) {
+    AddDetail(Add(Finding::kKernelWithoutLaunch, 0),
+              "those at the begin have theirs in the part before");
+  }
 }
 
 void Builder::AddFiles() {
