@@ -7,6 +7,7 @@
 #include <condition_variable>
 #include <csignal>
 #include <deque>
+#include <functional>
 #include <mutex>
 #include <optional>
 #include <system_error>
@@ -135,10 +136,15 @@ bool OutputQueue::StartThread() {
 Status OutputQueue::Write(std::string_view block, const BlockCounts& counts) {
   if (!StartThread()) return WriteAll(shared_->fd.get(), block, shared_->name);
   {
-    const std::lock_guard lock(shared_->mutex);
+    std::unique_lock lock(shared_->mutex);
+    const auto has_room = [&] {
+      return shared_->error || shared_->waiting_bytes == 0 ||
+             shared_->waiting_bytes + block.size() <= options_.limit_bytes;
+    };
+    // Once in vain is enough.
+    if (waits_ && !has_room()) waits_ = WaitFor(lock, has_room);
     if (shared_->error) return *std::exchange(shared_->error, std::nullopt);
-    const uint64_t waiting_bytes = shared_->waiting_bytes;
-    if (waiting_bytes > 0 && waiting_bytes + block.size() > options_.limit_bytes) {
+    if (const uint64_t waiting_bytes = shared_->waiting_bytes; !has_room()) {
       return Error{ErrorKind::kBusy,
                    Format("{}: takes too little: {} wait to be written", shared_->name,
                           SizeText(waiting_bytes)),
@@ -156,14 +162,13 @@ BlockCounts OutputQueue::TakeLost() {
   return std::exchange(shared_->lost, BlockCounts());
 }
 
-bool OutputQueue::WaitUntilWritten() {
+bool OutputQueue::WaitFor(std::unique_lock<std::mutex>& lock, const std::function<bool()>& is_so) {
   constexpr auto kStep = std::chrono::milliseconds(50);
   const auto now = [] { return std::chrono::steady_clock::now(); };
   const auto patience = std::chrono::nanoseconds(options_.patience_ns);
-  std::unique_lock lock(shared_->mutex);
   uint64_t taken_bytes = shared_->taken_bytes;
   auto give_up = now() + patience;
-  while (!shared_->changed.wait_for(lock, kStep, [&] { return shared_->has_ended; })) {
+  while (!shared_->changed.wait_for(lock, kStep, is_so)) {
     if (const uint64_t by_now = shared_->taken_bytes; by_now != taken_bytes) {
       taken_bytes = by_now;
       give_up = now() + patience;
@@ -179,17 +184,15 @@ Status OutputQueue::Close() {
     if (fd >= 0 && ::close(fd) != 0) return SystemError(shared_->name + ": close", errno);
     return Ok();
   }
-  {
-    const std::lock_guard lock(shared_->mutex);
-    shared_->ends = true;
-  }
+  std::unique_lock lock(shared_->mutex);
+  shared_->ends = true;
   shared_->changed.notify_all();
-  if (WaitUntilWritten()) {
+  if (WaitFor(lock, [this] { return shared_->has_ended; })) {
+    lock.unlock();
     thread_.join();
     if (shared_->error) return *std::exchange(shared_->error, std::nullopt);
     return Ok();
   }
-  const std::lock_guard lock(shared_->mutex);
   shared_->given_up = true;
   const uint64_t missing_bytes = shared_->waiting_bytes;
   for (const Shared::Block& block : shared_->blocks) shared_->lost += block.counts;

@@ -7,7 +7,9 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -32,6 +34,8 @@ class OutputQueue : public BlockOutput {
   Status Begin(std::string_view header) override;
   Status Write(std::string_view block, const BlockCounts& counts) override;
   BlockCounts TakeLost() override;
+  // There is time now: Write waits for room, as long as the output takes something now and then.
+  void WaitForRoom() { waits_ = true; }
   // Waits until all is written, as long as the output takes something now and then.
   Status Close() override;
 
@@ -41,10 +45,11 @@ class OutputQueue : public BlockOutput {
   static void Run(const std::shared_ptr<Shared>& shared);
   static Status WriteOne(Shared& shared, std::string_view block);
   bool StartThread();
-  // True: all was written.
-  bool WaitUntilWritten();
+  // False: the output took nothing for too long before it was so.
+  bool WaitFor(std::unique_lock<std::mutex>& lock, const std::function<bool()>& is_so);
 
   const Options options_;
+  bool waits_ = false;
   // The thread's too: in a write that never returns it outlives this.
   std::shared_ptr<Shared> shared_;
   std::thread thread_;

@@ -226,8 +226,7 @@ Outcome Recording::Finish(EventSink& sink, uint64_t end_ns) {
     end.target_pid = static_cast<uint32_t>(target->pid());
     end.wait_status = outcome.wait_status;
   }
-  CompletePart(sink, sink.TakeCode(), options.symbols, end);
-  const Rotation::Totals totals = rotation->Finish(sink);
+  const Rotation::Totals totals = rotation->Finish(sink, end);
   outcome.summary = SummaryText({totals.events, totals.bytes, parts->Text()}, totals.losses);
   if (loop->has_reached_max()) outcome.summary += ReachedMax(options.control.max_bytes, goes_on);
   if (!control->was_ever_on()) outcome.summary += NeverOn(options.control);

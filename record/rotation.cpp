@@ -4,11 +4,14 @@
 #include <cstdio>
 #include <utility>
 
+#include <malloc.h>
+
 #include "record/kernel_symbols.h"
 #include "record/output_queue.h"
 #include "record/symbol_slices.h"
 
 namespace xpu {
+namespace {
 
 void CompletePart(EventSink& sink, OccurringCode code, SymbolDetail symbols,
                   const RecordingEnd& end) {
@@ -18,10 +21,14 @@ void CompletePart(EventSink& sink, OccurringCode code, SymbolDetail symbols,
   sink.Close(end);
 }
 
-std::unique_ptr<BlockOutput> Rotation::OutputTo(OutputParts::Opened opened) const {
+}  // namespace
+
+std::unique_ptr<BlockOutput> Rotation::OutputTo(OutputParts::Opened opened) {
   OutputQueue::Options options;
   options.limit_bytes = options_.output.buffer_bytes;
-  return std::make_unique<OutputQueue>(std::move(opened.fd), std::move(opened.name), options);
+  auto queue = std::make_unique<OutputQueue>(std::move(opened.fd), std::move(opened.name), options);
+  queue_ = queue.get();
+  return queue;
 }
 
 Result<CaptureWriter> Rotation::Begin() {
@@ -42,10 +49,12 @@ bool Rotation::IsDue(const EventSink& sink) {
 }
 
 void Rotation::BeginNext(EventSink& sink) {
+  OutputQueue* const queue = queue_;
   auto opened = parts_.OpenNext();
   auto ended = opened.ok() ? sink.BeginPart(OutputTo(*std::move(opened)), parts_.part())
                            : Result<CaptureWriter>(std::move(opened).error());
   if (!ended.ok()) {
+    queue_ = queue;
     next_bytes_ = sink.bytes_written() + options_.output.rotate_bytes;
     if (std::exchange(complained_, true)) return;
     std::fprintf(stderr, "xpu-record: no further part can be begun: %s\n",
@@ -53,6 +62,7 @@ void Rotation::BeginNext(EventSink& sink) {
     return;
   }
   next_bytes_ = 0;
+  queue->WaitForRoom();  // nothing is drained by the one who completes it
   auto part = std::make_shared<Ended>(*std::move(ended));
   part->code = sink.TakeCode();
   part->end.time_ns = MonotonicNs();
@@ -64,6 +74,8 @@ void Rotation::Complete(std::shared_ptr<Ended> ended) {
   ended_ = std::move(ended);
   const auto work = [part = ended_, symbols = options_.symbols] {
     CompletePart(part->sink, std::move(part->code), symbols, part->end);
+    part->code = {};
+    ::malloc_trim(0);  // reading symbols takes much for a moment, and a thread keeps what it had
     part->is_complete = true;
   };
   if (!threads_.Start(work)) work();
@@ -90,7 +102,9 @@ bool Rotation::HasReachedMax(const EventSink& sink) const {
   return bytes >= options_.max_bytes;
 }
 
-Rotation::Totals Rotation::Finish(EventSink& sink) {
+Rotation::Totals Rotation::Finish(EventSink& sink, const RecordingEnd& end) {
+  queue_->WaitForRoom();
+  CompletePart(sink, sink.TakeCode(), options_.symbols, end);
   threads_.Join();
   Collect();
   Add(sink);

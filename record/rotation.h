@@ -14,6 +14,7 @@
 #include "record/event_sink.h"
 #include "record/output_options.h"
 #include "record/output_parts.h"
+#include "record/output_queue.h"
 
 namespace xpu {
 
@@ -36,14 +37,15 @@ class Rotation {
   void BeginNext(EventSink& sink);
   bool HasReachedMax(const EventSink& sink) const;
 
-  // Waits for what is still being completed. Then `sink` is the last part, which was closed.
+  // Completes the last part, with names for the code that occurs in it, and waits for the one
+  // before. Takes a while.
   struct Totals {
     uint64_t events = 0;
     uint64_t bytes = 0;
     LossLedger losses;
     std::optional<Error> failure;
   };
-  Totals Finish(EventSink& sink);
+  Totals Finish(EventSink& sink, const RecordingEnd& end);
 
  private:
   struct Ended {
@@ -56,22 +58,19 @@ class Rotation {
     std::atomic<bool> is_complete = false;
   };
 
-  std::unique_ptr<BlockOutput> OutputTo(OutputParts::Opened opened) const;
+  std::unique_ptr<BlockOutput> OutputTo(OutputParts::Opened opened);
   void Complete(std::shared_ptr<Ended> ended);
   void Collect();
   void Add(EventSink& sink);
 
   OutputParts& parts_;
   Options options_;
+  OutputQueue* queue_ = nullptr;  // of the part that is written; its sink's
   std::shared_ptr<Ended> ended_;  // being completed; nullptr: none
   BackgroundThreads threads_;     // behind what they use
   uint64_t next_bytes_ = 0;       // try not before; 0: at the size of a part
   bool complained_ = false;
   Totals totals_;  // of complete parts
 };
-
-// What names the code that occurs in the part, then its end. Takes a while.
-void CompletePart(EventSink& sink, OccurringCode code, SymbolDetail symbols,
-                  const RecordingEnd& end);
 
 }  // namespace xpu

@@ -91,7 +91,8 @@ class Cutter {
     if (id) id = sink_.Intern(reader_.Stack(id));
   }
   void BeginPart() {
-    auto ended = sink_.BeginPart(OpenPart(output_, ++part_), part_);
+    ++part_;
+    auto ended = sink_.BeginPart(OpenPart(output_, part_), part_);
     XPU_CHECK(ended.ok());
     RecordingEnd end;
     end.is_continued = true;

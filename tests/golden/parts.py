@@ -18,13 +18,14 @@ VIEWS = {
     "by thread": ["--folded", "--by", "thread", "--lines"],
     "idle": ["--folded", "--mode", "idle"],
     "tables": ["--top", "--format", "csv"],
-    "traces": ["--top", "--table", "cuda_gpu_trace", "--table", "cuda_api_trace", "--format", "csv"],
+    "GPU trace": ["--top", "-n", "0", "--table", "cuda_gpu_trace", "--format", "csv"],
+    "API trace": ["--top", "-n", "0", "--table", "cuda_api_trace", "--format", "csv"],
     "script": ["--script"],
     "trace": ["--chrome-trace"],
     "summary": [],
 }
 # What tells of the files themselves.
-ABOUT_FILES = re.compile(r"\n *(capture|parts|symbols) .*(\n {12,}.*)*")
+ABOUT_FILES = re.compile(r"\n *(capture|parts|symbols) .*(\n {10}\S.*)*")
 
 
 def run(view, files):

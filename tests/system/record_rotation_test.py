@@ -12,8 +12,17 @@ from record_gpu_test import simulated
 from xpu_testing import (Capture, Workspace, expect, expect_in, find, main, recorder,
                          require_recording, workload)
 
-ROTATE = ["--rotate-size", "1M"]
-LAUNCHES = 1_200_000
+# Each system call of a program that makes many: some megabytes beside the work of the GPU.
+ROTATE = ["--rotate-size", "1M", "--tracepoint", "raw_syscalls:sys_enter"]
+LAUNCHES = 20_000
+SYSTEM_CALLS = 200_000
+
+
+def gpu_and_system_calls(program, marker=None, status=0):
+    calls = f"dd if=/dev/zero of=/dev/null bs=1 count={SYSTEM_CALLS} 2> /dev/null"
+    work = f"({program} --launches {LAUNCHES}; {calls}; {program} --launches {LAUNCHES})"
+    end = f"; : > {marker}" if marker else ""
+    return ["sh", "-c", f"{calls} & {work}; wait{end}; exit {status}"]
 
 
 def report(*arguments, status=0):

@@ -8,6 +8,7 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include "format/events.h"
@@ -99,13 +100,16 @@ TEST_F(OutputQueueTest, AReaderThatNeverComesBackIsGivenUp) {
 TEST_F(OutputQueueTest, BehindAFailureEverythingIsLostUntilItIsTold) {
   OutputQueue queue = Queue(uint64_t{64} << 20);
   for (int i = 0; i < 8; ++i) ASSERT_TRUE(queue.Write(Block('x'), kCounts).ok());
+  int in_the_pipe = 0;
+  while (static_cast<size_t>(in_the_pipe) < capacity_) {
+    ASSERT_EQ(::ioctl(reader_.get(), FIONREAD, &in_the_pipe), 0);
+  }
   reader_.reset();  // EPIPE
   Status status = Ok();
   BlockCounts accepted{.blocks = 8};
   while ((status = queue.Write(Block('y'), kCounts)).ok()) ++accepted.blocks;
   EXPECT_EQ(status.error().message, "pipe: write: Broken pipe");
-  const uint64_t in_the_pipe = capacity_ / kBlockBytes;
-  EXPECT_EQ(queue.TakeLost().blocks, accepted.blocks - in_the_pipe);
+  EXPECT_EQ(queue.TakeLost().blocks, accepted.blocks - capacity_ / kBlockBytes);
   EXPECT_FALSE(queue.Close().ok() && queue.TakeLost().blocks > 0);
 }
 
@@ -115,10 +119,11 @@ TEST(OutputQueueOfACapture, EventsAreInTheFileOrCounted) {
   int ends[2];
   ASSERT_EQ(::pipe2(ends, O_CLOEXEC), 0);
   const UniqueFd reader(ends[0]);
-  auto writer = CaptureWriter::Create(
-      std::make_unique<OutputQueue>(UniqueFd(ends[1]), "pipe",
-                                    OutputQueue::Options{.limit_bytes = size_t{128} << 10}),
-      {.block_bytes = 16 << 10, .compression_level = -50});
+  auto output = std::make_unique<OutputQueue>(
+      UniqueFd(ends[1]), "pipe", OutputQueue::Options{.limit_bytes = size_t{128} << 10});
+  OutputQueue& queue = *output;
+  auto writer =
+      CaptureWriter::Create(std::move(output), {.block_bytes = 16 << 10, .compression_level = -50});
   ASSERT_TRUE(writer.ok());
   constexpr uint64_t kSamples = 60000;
   std::string bytes;
@@ -143,7 +148,10 @@ TEST(OutputQueueOfACapture, EventsAreInTheFileOrCounted) {
       }
     });
   }
+  queue.WaitForRoom();  // what is left is not refused
+  const uint64_t lost = writer->events_lost();
   EXPECT_TRUE(writer->Close().ok());
+  EXPECT_EQ(writer->events_lost(), lost);
   drain.join();
   auto capture = CaptureReader::FromBytes(std::as_bytes(std::span(bytes)), "pipe");
   ASSERT_TRUE(capture.ok());
