@@ -299,7 +299,7 @@ Status CaptureWriter::Impl::Close() {
   Status status = Flush();
   Status closed = output_->Close();
   TakeBack(output_->TakeLost());
-  return status.ok() ? std::move(closed) : std::move(status);
+  return closed.ok() ? std::move(status) : std::move(closed);
 }
 
 // ---- the door ----------------------------------------------------------------------------------

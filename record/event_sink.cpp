@@ -1,5 +1,6 @@
 #include "record/event_sink.h"
 
+#include <algorithm>
 #include <ctime>
 #include <utility>
 
@@ -59,7 +60,7 @@ OccurringCode EventSink::TakeCode() {
 }
 
 Result<CaptureWriter> EventSink::BeginPart(std::unique_ptr<BlockOutput> output, uint32_t part) {
-  WriteLosses();
+  Flush();
   XPU_ASSIGN_OR_RETURN(CaptureWriter next, writer_.NextPart(std::move(output)));
   CaptureWriter ended = std::exchange(writer_, std::move(next));
   lost_counted_ = 0;
@@ -81,6 +82,7 @@ void EventSink::Note(Status status) {
   const bool is_busy = !status.ok() && status.error().kind == ErrorKind::kBusy;
   if (!status.ok()) {
     restate_due_ = true;
+    python_codes_.StateAgain();
     if (!is_busy && !failure_) failure_ = std::move(status).error();
   }
   if (const uint64_t lost = writer_.events_lost(); lost != lost_counted_) {
@@ -89,31 +91,47 @@ void EventSink::Note(Status status) {
   }
 }
 
+void EventSink::Write(const LossLedger::Entry& entry, uint64_t now_ns) {
+  Loss loss;
+  loss.time_ns = now_ns;
+  loss.name = Intern(InfoOf(entry.kind).name);
+  loss.count = entry.count;
+  loss.pid = entry.pid;
+  loss.instance = entry.instance;
+  loss.detail = Intern(entry.detail);
+  Note(writer_.Write(loss));
+}
+
+// In blocks of their own: one that is dropped must not take the count of what was dropped with it.
 void EventSink::WriteLosses() {
+  constexpr size_t kPerBlock = 4096;
+  const std::vector<LossLedger::Entry> entries = losses_.TakeNew();
   const uint64_t now_ns = MonotonicNs();
-  for (const LossLedger::Entry& entry : losses_.TakeNew()) {
-    Loss loss;
-    loss.time_ns = now_ns;
-    loss.name = Intern(InfoOf(entry.kind).name);
-    loss.count = entry.count;
-    loss.pid = entry.pid;
-    loss.instance = entry.instance;
-    loss.detail = Intern(entry.detail);
-    Write(loss);
+  for (size_t at = 0; at < entries.size(); at += kPerBlock) {
+    const auto some = std::span(entries).subspan(at, std::min(kPerBlock, entries.size() - at));
+    if (writer_.is_writable()) {
+      for (const LossLedger::Entry& entry : some) Write(entry, now_ns);
+      Note(writer_.Flush());
+    }
+    if (writer_.is_writable()) continue;
+    for (const LossLedger::Entry& entry : some) losses_.PutBack(entry);
   }
 }
 
 void EventSink::Flush() {
-  WriteLosses();
   const bool was_due = restate_due_;
   Note(writer_.Flush());
+  WriteLosses();
   // Only onto what takes blocks again.
   if (was_due && writer_.is_writable()) Restate();
 }
 
 void EventSink::Close(const RecordingEnd& end) {
-  WriteLosses();
+  Flush();
   Write(end);
+  Note(writer_.Flush());
+  // Those that nothing has told of yet: the output takes again what it refused, or never will.
+  WriteLosses();
   Note(writer_.Close());
 }
 

@@ -75,7 +75,7 @@ class EventSink {
 
   // Puts the ledger's news and all that was written into the file.
   void Flush();
-  // The ledger, then `end` as the last event.
+  // The ledger and `end`.
   void Close(const RecordingEnd& end);
 
   LossLedger& losses() { return losses_; }
@@ -95,6 +95,7 @@ class EventSink {
   void SeeStack(uint32_t pid, StackId stack);
   void Note(Status status);
   void Restate();
+  void Write(const LossLedger::Entry& entry, uint64_t now_ns);
   void WriteLosses();
 
   CaptureWriter writer_;

@@ -22,6 +22,10 @@ void LossLedger::Add(LossKind kind, uint64_t count, uint32_t pid, InstanceId ins
   new_[Key(kind, pid, instance.value, std::move(detail))] += count;
 }
 
+void LossLedger::PutBack(const Entry& entry) {
+  new_[Key(entry.kind, entry.pid, entry.instance.value, entry.detail)] += entry.count;
+}
+
 void LossLedger::AddTotals(const LossLedger& other) {
   for (size_t kind = 0; kind < kKinds; ++kind) {
     totals_[kind] += other.totals_[kind];

@@ -165,7 +165,7 @@ BlockCounts OutputQueue::TakeLost() {
 bool OutputQueue::WaitFor(std::unique_lock<std::mutex>& lock, const std::function<bool()>& is_so) {
   constexpr auto kStep = std::chrono::milliseconds(50);
   const auto now = [] { return std::chrono::steady_clock::now(); };
-  const auto patience = std::chrono::nanoseconds(options_.patience_ns);
+  const auto patience = std::chrono::nanoseconds(has_waited_in_vain_ ? 0 : options_.patience_ns);
   uint64_t taken_bytes = shared_->taken_bytes;
   auto give_up = now() + patience;
   while (!shared_->changed.wait_for(lock, kStep, is_so)) {
@@ -173,7 +173,10 @@ bool OutputQueue::WaitFor(std::unique_lock<std::mutex>& lock, const std::functio
       taken_bytes = by_now;
       give_up = now() + patience;
     }
-    if (now() >= give_up) return false;
+    if (now() >= give_up) {
+      has_waited_in_vain_ = true;
+      return false;
+    }
   }
   return true;
 }

@@ -50,6 +50,7 @@ class OutputQueue : public BlockOutput {
 
   const Options options_;
   bool waits_ = false;
+  bool has_waited_in_vain_ = false;
   // The thread's too: in a write that never returns it outlives this.
   std::shared_ptr<Shared> shared_;
   std::thread thread_;

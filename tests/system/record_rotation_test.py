@@ -2,7 +2,6 @@
 
 import json
 import os
-import re
 import shutil
 import signal
 import subprocess
@@ -12,17 +11,9 @@ from record_gpu_test import simulated
 from xpu_testing import (Capture, Workspace, expect, expect_in, find, main, recorder,
                          require_recording, workload)
 
-# Each system call of a program that makes many: some megabytes beside the work of the GPU.
-ROTATE = ["--rotate-size", "1M", "--tracepoint", "raw_syscalls:sys_enter"]
-LAUNCHES = 20_000
-SYSTEM_CALLS = 200_000
-
-
-def gpu_and_system_calls(program, marker=None, status=0):
-    calls = f"dd if=/dev/zero of=/dev/null bs=1 count={SYSTEM_CALLS} 2> /dev/null"
-    work = f"({program} --launches {LAUNCHES}; {calls}; {program} --launches {LAUNCHES})"
-    end = f"; : > {marker}" if marker else ""
-    return ["sh", "-c", f"{calls} & {work}; wait{end}; exit {status}"]
+ROTATE = ["--rotate-size", "1M"]
+# 2 to 4 bytes each in the capture.
+LAUNCHES = 1_500_000
 
 
 def report(*arguments, status=0):
@@ -79,73 +70,40 @@ def test_parts_alone_and_together():
             raise AssertionError(f"too few parts: {names(files)}: {result.stderr}")
         expect("names", names(files), [f"c.{i + 1:04}.xpu" for i in range(len(files))])
         expect_in("summary", f"{files[0]} to {files[-1]}, ", result.stderr)
-
-        calls = kernels = 0
         for number, path in enumerate(files, 1):
-            capture = Capture(path)
-            (info,) = capture.recording_info
-            expect("part", info["part"], number)
-            (end,) = capture.recording_end
-            expect("goes on", end["is_continued"], number < len(files))
-            (problems,) = capture.problems
-            expect("problems", (problems["cut"], problems["references_lost"]), (False, 0))
-            calls += len(capture.api_calls)
-            kernels += len(capture.kernels)
-            # Every id that occurs is defined in the part itself.
-            known = {n["callback_id"] for n in capture.callback_names}
-            expect("calls without a name", {c["callback_id"] for c in capture.api_calls} - known,
-                   set())
-            expect("devices", len({d["device_id"] for d in capture.devices}) >= 1, True)
-            expect("clock pairs", len(capture.clock_pairs) >= 1, True)
-            folded = report("--folded", "--mode", "gpu", "--unit", "ns", path)
-            lines = folded.stdout.splitlines()
-            expect_in("stacks have names", "RunWorker(Worker*);Descend(Worker*, unsigned long);"
-                      "LaunchMany(Worker*)", folded.stdout)
-            expect("kernels have names", all("empty_kernel" in l for l in lines), True)
-            expect_in("which part", f"{path}: part {number} of the recording", folded.stderr)
-            summary = report(path).stdout
-            expect_in("which part", f"part {number} of the recording", summary)
-            expect("file_cut" in summary, False, False)
-        expect("kernels in all parts", kernels, truth["launches"])
+            check_part(path, number, number == len(files))
+        expect("kernels in all parts", sum(map(kernels_in, files)), truth["launches"])
 
         expect("kernels", kernels_in(*files), truth["launches"])
         summary = report(*files).stdout
         launches = f"{truth['launches']:,}"
         expect_in("launches", f"{launches}: {launches} with their kernel, 0 pending, 0 lost",
-                  summary)
-        expect_in("parts", f"parts 1 to {len(files)} of the recording\n", summary)
-        expect("dump has no lost references", "[lost]" in summary, False)
-
-
-def test_the_oldest_parts_are_removed():
-    require_recording()
-    with Workspace() as work:
-        result = record(work, *ROTATE, "--rotate-keep", "2", workload("empty_launches"),
-                        "--launches", str(LAUNCHES))
-        files = parts(work)
-        expect("parts", len(files), 2)
-        first, last = (int(path.name.split(".")[1]) for path in files)
-        expect("the newest", last, first + 1)
-        expect("older ones", first > 1, True)
-        expect_in("summary", f"({first - 1} older part{'s' if first > 2 else ''} removed)",
-                  result.stderr)
-        summary = report(*files).stdout
-        expect_in("parts", f"parts {first} to {last} of the recording, which began in earlier ones",
                   " ".join(summary.split()))
-        expect("what was asked for is no loss", "part_missing" in summary, False)
-        # One of them is in the future of the other: without matches there, nothing crashes.
-        report("--folded", files[1])
+        expect_in("parts", f"parts 1 to {len(files)} of the recording\n", summary)
+        expect("lost references", "[lost]" in summary, False)
 
-
-def test_a_part_that_is_missing_in_the_middle():
-    require_recording()
-    with Workspace() as work:
-        record(work, *ROTATE, workload("empty_launches"), "--launches", str(LAUNCHES))
-        files = parts(work)
         os.unlink(files.pop(1))
-        summary = report(*files).stdout
-        expect_in("ledger", "part_missing", summary)
-        report("--strict", "--folded", *files, status=3)
+        ledger = report("--strict", "--top", "--table", "cuda_api_sum", *files, status=3).stderr
+        expect_in("a part that is missing", "1 parts of the recording that are missing between",
+                  ledger)
+
+
+def check_part(path, number, is_last):
+    """A part reads alone: what occurs in it has its names, devices and clocks."""
+    folded = report("--folded", "--mode", "gpu", "--unit", "ns", path)
+    expect_in("stacks have names", "RunWorker(Worker*);Descend(Worker*, unsigned long);"
+              "LaunchMany(Worker*);cudaLaunchKernel;[GPU_Kernel]empty_kernel()", folded.stdout)
+    goes_on = f"goes on in part {number + 1}"
+    if number > 1 or not is_last:
+        expect_in("which part", f"{path}: part {number} of the recording", folded.stderr)
+    for problem in ("clock_pairs_missing", "file_cut", "reference_lost", "file_missing"):
+        expect(problem, problem in folded.stderr, False)
+    summary = " ".join(report(path).stdout.split())
+    expect_in("which part", f"parts part {number} of the recording", summary)
+    expect("goes on", goes_on in summary, not is_last)
+    expect("begins in earlier ones", "which began in earlier ones" in summary, number > 1)
+    expect_in("device", "XPU simulated GPU", summary)
+    expect_in("calls have names", "cudaStreamSynchronize", summary)
 
 
 def test_an_earlier_recording_is_kept():
@@ -180,26 +138,41 @@ def test_what_has_no_parts():
         expect_in("alone", "--rotate-keep requires --rotate-size", result.stderr)
 
 
+def until_max_size(work, *arguments):
+    """Records more than fits; the program goes on and tells its own status."""
+    marker = work.path / "ended"
+    run = f"{workload('empty_launches')} --launches {LAUNCHES // 6}"
+    command = f"for i in 1 2 3 4 5 6 7; do {run} > /dev/null; done; : > {marker}; exit 9"
+    result = record(work, *arguments, "sh", "-c", command, status=9)
+    expect("the program ran to its end", marker.exists(), True)
+    return result
+
+
 def test_max_size():
     require_recording()
-    for rotate in ([], ["--rotate-size", "1M", "--rotate-keep", "2"]):
-        with Workspace() as work:
-            marker = work.path / "ended"
-            run = f"{workload('empty_launches')} --launches {LAUNCHES // 4}"
-            command = f"for i in 1 2 3 4 5 6; do {run} > /dev/null; done; : > {marker}; exit 9"
-            result = record(work, *rotate, "--max-size", "3M" if rotate else "1M", "sh", "-c",
-                            command, status=9)
-            expect("the program ran to its end", marker.exists(), True)
-            expect_in("message", "the recording ended at --max-size, "
-                      f"{'3.0' if rotate else '1.0'} MiB; the program runs on\n", result.stderr)
-            files = parts(work, "c*.xpu")
-            expect("files", len(files), 2 if rotate else 1)
-            if not rotate:
-                size = files[0].stat().st_size
-                expect(f"size {size}", 1 << 20 <= size < 3 << 20, True)
-            (end,) = Capture(files[-1]).recording_end
-            expect("the program has no status yet", end["target_pid"], 0)
-            report(*files)
+    with Workspace() as work:
+        result = until_max_size(work, "--max-size", "1M")
+        expect_in("message", "the recording ended at --max-size, 1.0 MiB; the program runs on\n",
+                  result.stderr)
+        (file,) = parts(work, "c*")
+        size = file.stat().st_size
+        expect(f"about that size: {size}", 1 << 20 <= size < 3 << 20, True)
+        summary = report(file).stdout
+        expect("the program has no status yet", "exit status" in summary, False)
+        expect("it has an end", "file_cut" in summary, False)
+
+
+def test_the_oldest_parts_are_removed():
+    require_recording()
+    with Workspace() as work:
+        result = until_max_size(work, *ROTATE, "--rotate-keep", "2", "--max-size", "3M")
+        expect_in("message", "the recording ended at --max-size, 3.0 MiB", result.stderr)
+        files = parts(work, "c*")
+        expect("the newest", names(files), ["c.0002.xpu", "c.0003.xpu"])
+        expect_in("summary", "(1 older part removed)", result.stderr)
+        summary = " ".join(report(*files).stdout.split())
+        expect_in("parts", "parts 2 to 3 of the recording, which began in earlier ones", summary)
+        expect("what was asked for is no loss", "part_missing" in summary, False)
 
 
 def test_two_recorders_and_one_name():
