@@ -35,6 +35,8 @@ struct Block {
   # A column of instances holds 1 + the index in this list, 0 for none.
   instances @2 :List(UInt64);
   events @3 :Events;
+  # The events repeat earlier ones of this capture or of an earlier part of the recording.
+  restated @4 :Bool;
 }
 
 # Defines the ids firstId, firstId + 1, ...
@@ -105,6 +107,8 @@ struct RecordingInfo {
   graphTrace @13 :Column;
   callGraph @14 :Column;
   symbols @15 :Column;
+  recording @16 :Column;
+  part @17 :Column;
 }
 
 struct RecordingEnd {
@@ -112,6 +116,7 @@ struct RecordingEnd {
   timeNs @1 :Column;
   targetPid @2 :Column;
   waitStatus @3 :Column;
+  isContinued @4 :Column;
 }
 
 struct SampleSource {

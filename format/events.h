@@ -58,7 +58,8 @@ enum class SymbolDetail : uint8_t {
 
 // Once, first.
 struct RecordingInfo {
-  uint64_t start_ns = 0;           // CLOCK_MONOTONIC when the recording was armed
+  // CLOCK_MONOTONIC when the recording was armed, of later parts when the part began
+  uint64_t start_ns = 0;
   uint64_t start_realtime_ns = 0;  // CLOCK_REALTIME at the same instant
   uint32_t recorder_pid = 0;
   uint32_t cpu_count = 0;
@@ -73,13 +74,16 @@ struct RecordingInfo {
   GraphTrace graph_trace = GraphTrace::kUnknown;
   CallGraph call_graph = CallGraph::kUnknown;
   SymbolDetail symbols = SymbolDetail::kUnknown;
+  uint64_t recording = 0;  // drawn at random, the same in all parts; 0: by a recorder before 0.1.0
+  uint32_t part = 0;       // of a recording that is cut into several captures, from 1; 0: the whole
 };
 
 // Once, last; absent when the recorder was killed.
 struct RecordingEnd {
   uint64_t time_ns = 0;
   uint32_t target_pid = 0;
-  int32_t wait_status = 0;  // the target's status as waitpid gives it
+  int32_t wait_status = 0;    // the target's status as waitpid gives it
+  bool is_continued = false;  // the part ends here, the recording goes on in the next one
 };
 
 // The recording was paused or goes on (`--delay`, a signal, a range of the program's). What happens
@@ -298,6 +302,10 @@ struct NvtxEvent {
 // Every kind of event, one list each, in the order in which they were written. Readers ask for
 // order by time, writers do not promise it.
 struct EventBatch {
+  // Not news: what was written before, in this capture or an earlier part of the recording, and
+  // what is needed to read this one alone.
+  bool restated = false;
+
   std::vector<RecordingInfo> recording_info;
   std::vector<RecordingEnd> recording_end;
   std::vector<SampleSource> sample_sources;

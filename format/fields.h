@@ -29,6 +29,8 @@ constexpr void VisitFields(Event& event, Visit&& visit) {
   visit("graph_trace", event.graph_trace);
   visit("call_graph", event.call_graph);
   visit("symbols", event.symbols);
+  visit("recording", event.recording);
+  visit("part", event.part);
 }
 
 template <SameEvent<RecordingEnd> Event, typename Visit>
@@ -36,6 +38,7 @@ constexpr void VisitFields(Event& event, Visit&& visit) {
   visit("time_ns", event.time_ns);
   visit("target_pid", event.target_pid);
   visit("wait_status", event.wait_status);
+  visit("is_continued", event.is_continued);
 }
 
 template <SameEvent<SampleSource> Event, typename Visit>

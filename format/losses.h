@@ -46,6 +46,7 @@ enum class LossKind : uint8_t {
   kProbeRingFull,
   // in the recorder
   kWriteFailed,
+  kOutputStalled,
   kKernelSymbolsHidden,
   kSymbolsNotStored,
   kTestDropped,

@@ -139,6 +139,7 @@ std::vector<uint64_t> EncodeMessage(const BlockContent& content) {
   if (!content.string_sizes.empty()) EncodeStrings(content, block.initStrings());
   if (!content.stack_nodes.empty()) EncodeStacks(content, block.initStacks());
 
+  block.setRestated(content.events.restated);
   InstancePlaces instances;
   auto lists = capnp::AnyStruct::Builder(block.initEvents()).getPointerSection();
   unsigned place = 0;
@@ -245,6 +246,7 @@ BlockContent DecodeBlock(schema::Block::Reader block, uint32_t events_limit) {
   DecodeStrings(block.getStrings(), content);
   DecodeStacks(block.getStacks(), content);
 
+  content.events.restated = block.getRestated();
   std::vector<InstanceId> instances;
   for (uint64_t instance : block.getInstances()) instances.push_back(InstanceId{instance});
   const auto events = block.getEvents();

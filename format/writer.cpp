@@ -4,11 +4,10 @@
 #include <cerrno>
 #include <optional>
 #include <type_traits>
+#include <utility>
 
 #include <sys/random.h>
-#include <unistd.h>
 
-#include "format/base/file.h"
 #include "format/block.h"
 #include "format/intern.h"
 #include "format/live_state.h"
@@ -34,15 +33,18 @@ Result<uint64_t> DrawCaptureId() {
 
 class CaptureWriter::Impl {
  public:
-  Impl(UniqueFd fd, std::string name, Options options, uint64_t capture_id)
-      : fd_(std::move(fd)),
-        name_(std::move(name)),
+  Impl(std::unique_ptr<BlockOutput> output, Options options, uint64_t capture_id)
+      : output_(std::move(output)),
         options_(options),
         capture_id_(capture_id),
         encoder_(options.compression_level) {}
 
   Status WriteHeader();
   void ContinueAt(const CaptureEnd& end);
+  // Takes over what is alive from `before`, which ends here.
+  void BeginPart(Impl& before);
+  void SetRestating(bool restating);
+  const Options& options() const { return options_; }
   StringId InternString(std::string_view text);
   StackId InternStack(std::span<const Frame> innermost_first);
   std::string_view TextOf(StringId id) const { return strings_.Text(id); }
@@ -52,6 +54,7 @@ class CaptureWriter::Impl {
   Status Flush();
   Status Close();
 
+  bool is_writable() const { return !last_write_failed_; }
   uint64_t bytes_written() const { return bytes_written_; }
   uint64_t events_written() const { return events_written_; }
   uint64_t events_lost() const { return events_lost_; }
@@ -65,12 +68,12 @@ class CaptureWriter::Impl {
   bool HasRoomFor(size_t bytes, size_t definitions) const;
   size_t PendingBound() const;
   void CloseBlock();
+  void TakeBack(const BlockCounts& lost);
   void RestartIfDue();
   void Restart();
   Status TakeError();
 
-  UniqueFd fd_;
-  const std::string name_;
+  std::unique_ptr<BlockOutput> output_;
   const Options options_;
   const uint64_t capture_id_;
   BlockEncoder encoder_;
@@ -100,7 +103,7 @@ class CaptureWriter::Impl {
 Status CaptureWriter::Impl::WriteHeader() {
   const std::string header =
       EncodeFileHeader({.capture_id = capture_id_, .writer = "xpu " XPU_VERSION, .features = ""});
-  XPU_RETURN_IF_ERROR(WriteAll(fd_.get(), header, name_));
+  XPU_RETURN_IF_ERROR(output_->Begin(header));
   bytes_written_ += header.size();
   return Ok();
 }
@@ -110,6 +113,18 @@ void CaptureWriter::Impl::ContinueAt(const CaptureEnd& end) {
   events_in_file_ = end.events;
   strings_.StartAt(end.next_string);
   stacks_.StartAt(end.next_stack);
+}
+
+void CaptureWriter::Impl::BeginPart(Impl& before) {
+  live_ = std::exchange(before.live_, LiveState());
+  SetRestating(true);
+  RestateLive();
+}
+
+void CaptureWriter::Impl::SetRestating(bool restating) {
+  if (content_.events.restated == restating) return;
+  CloseBlock();
+  content_.events.restated = restating;
 }
 
 // ---- filling a block ---------------------------------------------------------------------------
@@ -170,7 +185,7 @@ Status CaptureWriter::Impl::Write(const Event& event) {
     live_.Note(event, strings_.Text(event.path), strings_.Text(event.build_id));
   }
   Append(event);
-  ++given_count_;
+  if (!content_.events.restated) ++given_count_;
   if (IsFull()) {
     CloseBlock();
     RestartIfDue();
@@ -215,7 +230,9 @@ void CaptureWriter::Impl::CloseBlock() {
                            .events_before = events_in_file_,
                            .events = event_count_};
   const std::string_view block = encoder_.Encode(header, std::as_bytes(std::span(message)));
-  const Status status = WriteAll(fd_.get(), block, name_);
+  const Status status = output_->Write(
+      block,
+      {.blocks = 1, .bytes = block.size(), .events = event_count_, .given_events = given_count_});
   last_write_failed_ = !status.ok();
   if (status.ok()) {
     ++sequence_;
@@ -224,6 +241,7 @@ void CaptureWriter::Impl::CloseBlock() {
     bytes_written_ += block.size();
     bytes_since_restart_ += block.size();
   } else {
+    TakeBack(output_->TakeLost());
     events_lost_ += given_count_;
     if (!error_) error_ = status.error();
   }
@@ -241,6 +259,15 @@ void CaptureWriter::Impl::CloseBlock() {
 
   // What the block defined is not in the file and must be defined again.
   if (last_write_failed_) Restart();
+}
+
+// What was accepted and did not reach the file after all.
+void CaptureWriter::Impl::TakeBack(const BlockCounts& lost) {
+  sequence_ -= lost.blocks;
+  events_in_file_ -= lost.events;
+  events_written_ -= lost.given_events;
+  bytes_written_ -= lost.bytes;
+  events_lost_ += lost.given_events;
 }
 
 void CaptureWriter::Impl::RestartIfDue() {
@@ -270,22 +297,33 @@ Status CaptureWriter::Impl::Flush() {
 
 Status CaptureWriter::Impl::Close() {
   Status status = Flush();
-  const int fd = fd_.release();
-  if (fd >= 0 && ::close(fd) != 0 && status.ok()) return SystemError(name_ + ": close", errno);
-  return status;
+  Status closed = output_->Close();
+  TakeBack(output_->TakeLost());
+  return closed.ok() ? std::move(status) : std::move(closed);
 }
 
 // ---- the door ----------------------------------------------------------------------------------
 
-Result<CaptureWriter> CaptureWriter::Create(UniqueFd fd, std::string name, Options options) {
+Result<CaptureWriter> CaptureWriter::Create(std::unique_ptr<BlockOutput> output, Options options) {
   XPU_ASSIGN_OR_RETURN(const uint64_t capture_id, DrawCaptureId());
-  auto impl = std::make_unique<Impl>(std::move(fd), std::move(name), options, capture_id);
+  auto impl = std::make_unique<Impl>(std::move(output), options, capture_id);
   XPU_RETURN_IF_ERROR(impl->WriteHeader());
   return CaptureWriter(std::move(impl));
 }
 
+Result<CaptureWriter> CaptureWriter::Create(UniqueFd fd, std::string name, Options options) {
+  return Create(std::make_unique<FdOutput>(std::move(fd), std::move(name)), options);
+}
+
+Result<CaptureWriter> CaptureWriter::NextPart(std::unique_ptr<BlockOutput> output) {
+  XPU_ASSIGN_OR_RETURN(CaptureWriter next, Create(std::move(output), impl_->options()));
+  next.impl_->BeginPart(*impl_);
+  return next;
+}
+
 CaptureWriter CaptureWriter::Continue(UniqueFd fd, std::string name, const CaptureEnd& end) {
-  auto impl = std::make_unique<Impl>(std::move(fd), std::move(name), Options{}, end.capture_id);
+  auto output = std::make_unique<FdOutput>(std::move(fd), std::move(name));
+  auto impl = std::make_unique<Impl>(std::move(output), Options{}, end.capture_id);
   impl->ContinueAt(end);
   return CaptureWriter(std::move(impl));
 }
@@ -301,8 +339,10 @@ StackId CaptureWriter::InternStack(std::span<const Frame> innermost_first) {
 }
 std::string_view CaptureWriter::TextOf(StringId id) const { return impl_->TextOf(id); }
 StackNode CaptureWriter::NodeOf(StackId id) const { return impl_->NodeOf(id); }
+void CaptureWriter::SetRestating(bool restating) { impl_->SetRestating(restating); }
 Status CaptureWriter::Flush() { return impl_->Flush(); }
 Status CaptureWriter::Close() { return impl_->Close(); }
+bool CaptureWriter::is_writable() const { return impl_->is_writable(); }
 uint64_t CaptureWriter::bytes_written() const { return impl_->bytes_written(); }
 uint64_t CaptureWriter::events_written() const { return impl_->events_written(); }
 uint64_t CaptureWriter::events_lost() const { return impl_->events_lost(); }

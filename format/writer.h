@@ -14,6 +14,7 @@
 
 #include "format/base/handle.h"
 #include "format/base/result.h"
+#include "format/block_output.h"
 #include "format/capture_end.h"
 #include "format/events.h"
 
@@ -33,6 +34,13 @@ class CaptureWriter {
   static Result<CaptureWriter> Create(UniqueFd fd, std::string name) {
     return Create(std::move(fd), std::move(name), Options{});
   }
+  static Result<CaptureWriter> Create(std::unique_ptr<BlockOutput> output, Options options);
+  static Result<CaptureWriter> Create(std::unique_ptr<BlockOutput> output) {
+    return Create(std::move(output), Options{});
+  }
+  // Goes on with the recording in another capture, which begins with the processes, threads and
+  // mappings that are alive, and is restating. What is still written here concerns others.
+  Result<CaptureWriter> NextPart(std::unique_ptr<BlockOutput> output);
   // Goes on with a capture whose bytes are in `fd` already: it is open for writing at their end.
   static CaptureWriter Continue(UniqueFd fd, std::string name, const CaptureEnd& end);
 
@@ -57,12 +65,18 @@ class CaptureWriter {
   template <typename Event>
   Status Write(const Event& event);
 
+  // Whether what is written from now on only repeats what was written before
+  // (EventBatch::restated).
+  void SetRestating(bool restating);
+
   Status Flush();
   // Flush and close; errors of close are reported (a full disk may show only here).
   Status Close();
 
+  // Whether the last block was taken.
+  bool is_writable() const;
   uint64_t bytes_written() const;  // in the header and whole blocks
-  // Of those given to Write; what the writer restates by itself is in neither.
+  // Of those given to Write; what is restated is in neither.
   uint64_t events_written() const;  // in blocks that reached the file
   uint64_t events_lost() const;     // in blocks that did not
 

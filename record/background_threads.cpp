@@ -1,5 +1,6 @@
 #include "record/background_threads.h"
 
+#include <algorithm>
 #include <csignal>
 #include <system_error>
 #include <utility>
@@ -9,7 +10,7 @@
 namespace xpu {
 namespace {
 
-constexpr int kNiceness = 5;
+constexpr int kNiceness = 5;  // also where who starts one has precedence
 
 }  // namespace
 
@@ -22,7 +23,7 @@ bool BackgroundThreads::Start(std::function<void()> work) {
   try {
     threads_.emplace_back([work = std::move(work)] {
       // Of this thread alone, on Linux.
-      ::setpriority(PRIO_PROCESS, 0, ::getpriority(PRIO_PROCESS, 0) + kNiceness);
+      ::setpriority(PRIO_PROCESS, 0, std::max(::getpriority(PRIO_PROCESS, 0), 0) + kNiceness);
       work();
     });
   } catch (const std::system_error&) {

@@ -32,6 +32,7 @@ struct ControlOptions {
   std::string fifo;                     // of commands; empty: none
   std::string ack_fifo;                 // empty: nobody is told that they were obeyed
   std::optional<CaptureRange> capture_range;
+  uint64_t max_bytes = 0;  // of the capture, in all its parts; 0: no limit
 
   bool StartsPaused() const { return delay_ns != 0 || waits_for_enable || capture_range; }
   // There may be times in which nothing is recorded.
@@ -39,7 +40,7 @@ struct ControlOptions {
     return delay_ns != 0 || waits_for_enable || by_signal || !fifo.empty() || capture_range;
   }
   // The recording may end before the program.
-  bool CanEndEarly() const { return duration_ns.has_value() || !fifo.empty(); }
+  bool CanEndEarly() const { return duration_ns || !fifo.empty() || max_bytes != 0; }
 };
 
 // Errors of all of these are of ErrorKind::kUsage.

@@ -147,6 +147,16 @@ void EventLoop::Apply(Sources& sources, EventSink& sink, std::optional<uint64_t>
   sink.Write(event);
 }
 
+void EventLoop::MindSize(Sources& sources, EventSink& sink) {
+  if (parts_.rotation.IsDue(sink)) {
+    sources.CountLosses(sink);  // they are of the part that ends here
+    parts_.rotation.BeginNext(sink);
+  }
+  if (has_reached_max_ || !parts_.rotation.HasReachedMax(sink)) return;
+  has_reached_max_ = true;
+  parts_.control.Stop();
+}
+
 Status EventLoop::Record(Sources& sources, EventSink& sink) {
   XPU_RETURN_IF_ERROR(WatchTarget());
   if (parts_.fifo != nullptr) XPU_RETURN_IF_ERROR(Watch(parts_.fifo->fd()));
@@ -162,6 +172,7 @@ Status EventLoop::Record(Sources& sources, EventSink& sink) {
     Apply(sources, sink);
     sources.Drain(sink);
     TakeOrders(sources, sink);
+    MindSize(sources, sink);
     if (now_ns >= flush_at_ns) {
       sources.CountLosses(sink);
       sink.Flush();

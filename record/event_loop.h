@@ -10,6 +10,7 @@
 #include "record/control_fifo.h"
 #include "record/event_sink.h"
 #include "record/recording_control.h"
+#include "record/rotation.h"
 #include "record/signals.h"
 #include "record/sources.h"
 #include "record/target.h"
@@ -22,6 +23,7 @@ class EventLoop {
     Target* target = nullptr;  // nullptr: no program was started
     SignalSource& signals;
     RecordingControl& control;
+    Rotation& rotation;
     ControlFifo* fifo = nullptr;
     bool takes_switches = false;  // SIGUSR2 is for us, not for the program
   };
@@ -31,6 +33,8 @@ class EventLoop {
   // or the user asked for the end; of a program twice, which did not follow.
   Status Record(Sources& sources, EventSink& sink);
   bool TargetHasEnded() const;
+  // It ended because the capture was large enough.
+  bool has_reached_max() const { return has_reached_max_; }
   // Goes on passing signals to the program, until it has ended. Returns its wait status.
   Result<int> WaitForTarget();
 
@@ -46,6 +50,8 @@ class EventLoop {
   int IntervalMs(const Sources& sources, uint64_t now_ns) const;
   // True: it was one.
   bool Obey(const ControlFifo::Line& line);
+  // A new part, or the end, where the capture is large enough.
+  void MindSize(Sources& sources, EventSink& sink);
   void TakeOrders(Sources& sources, EventSink& sink);
   // Makes the sources do what the control says by now, and writes it down; `in_program_ns`: since
   // when it is so in the program.
@@ -61,7 +67,8 @@ class EventLoop {
   uint64_t kill_at_ns_ = 0;  // 0: not asked twice
   bool is_on_ = true;        // as the sources know it
   bool user_on_ = true;      // likewise
-  int complaints_ = 0;       // about commands that are none
+  bool has_reached_max_ = false;
+  int complaints_ = 0;  // about commands that are none
 };
 
 }  // namespace xpu

@@ -3,57 +3,83 @@
 // A capture that cannot be written must not disturb the program being recorded: the first failure
 // is kept, the sources go on draining what the program and the kernel produce, later writes are
 // still tried (a disk may get room again) and what they lose is counted by the writer.
+//
+// What was defined once is known here, and stated again where the capture goes on in another part
+// and after blocks that were lost.
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <span>
 #include <string_view>
 #include <unordered_set>
 #include <utility>
+#include <vector>
 
 #include "format/events.h"
 #include "format/writer.h"
 #include "record/hit_files.h"
 #include "record/loss_ledger.h"
 #include "record/python_codes.h"
+#include "record/standing_events.h"
 
 namespace xpu {
 
 // CLOCK_MONOTONIC.
 uint64_t MonotonicNs();
+uint64_t RealtimeNs();
+
+// What symbols are wanted for.
+struct OccurringCode {
+  std::vector<HitFile> files;
+  std::vector<HitCode> generated;
+  std::vector<uint64_t> kernel_addresses;
+};
 
 class EventSink {
  public:
-  explicit EventSink(CaptureWriter writer) : writer_(std::move(writer)) {}
+  explicit EventSink(CaptureWriter writer)
+      : writer_(std::move(writer)), lost_counted_(writer_.events_lost()) {}
 
   // Ids hold until the next Write or Flush.
   StringId Intern(std::string_view text) { return writer_.InternString(text); }
-  // Innermost frame first. Remembers the kernel addresses, which are named at the end.
+  // Innermost frame first. Remembers the kernel addresses, which are named at the end. One of
+  // Python may write, so it comes first.
   StackId Intern(std::span<const Frame> innermost_first);
 
-  // PythonCode::code; of the whole capture. May write.
+  // PythonCode::code; of the whole recording. May write.
   uint32_t Define(PythonCodes::Content code) {
     return python_codes_.Define(std::move(code), *this);
   }
 
   template <typename Event>
   void Write(const Event& event) {
+    if constexpr (StandingEvents::Keeps<Event>()) {
+      standing_.Note(event, [this](StringId id) { return writer_.TextOf(id); });
+    }
     if (hits_) See(event);
     Note(writer_.Write(event));
   }
+  // All of it was written: it is not stated again.
+  void Forget(InstanceId instance) { standing_.Forget(instance); }
 
   // From now on remembers the code that occurs in stacks.
   void CollectHits() { hits_.emplace(); }
   HitFiles* hits() { return hits_ ? &*hits_ : nullptr; }
+  // Since the last call.
+  OccurringCode TakeCode();
+
+  // Goes on in another capture, which begins with what a reader needs to know. Gives the writer of
+  // the part that ends here, with its losses until now. On failure nothing has changed.
+  Result<CaptureWriter> BeginPart(std::unique_ptr<BlockOutput> output, uint32_t part);
 
   // Puts the ledger's news and all that was written into the file.
   void Flush();
-  // The ledger, then `end` as the last event.
+  // The ledger and `end`.
   void Close(const RecordingEnd& end);
 
   LossLedger& losses() { return losses_; }
-  const std::unordered_set<uint64_t>& kernel_addresses() const { return kernel_addresses_; }
-  // Of the first write that failed.
+  // Of the first write that failed; without those for which there was no room.
   const std::optional<Error>& failure() const { return failure_; }
   uint64_t events_written() const { return writer_.events_written(); }
   uint64_t events_lost() const { return writer_.events_lost(); }
@@ -68,11 +94,15 @@ class EventSink {
   }
   void SeeStack(uint32_t pid, StackId stack);
   void Note(Status status);
+  void Restate();
+  void Write(const LossLedger::Entry& entry, uint64_t now_ns);
   void WriteLosses();
 
   CaptureWriter writer_;
   LossLedger losses_;
   PythonCodes python_codes_;
+  StandingEvents standing_;
+  bool restate_due_ = false;  // blocks were lost, perhaps with definitions
   std::unordered_set<uint64_t> kernel_addresses_;
   std::optional<HitFiles> hits_;
   std::optional<Error> failure_;

@@ -251,6 +251,7 @@ void GpuSource::FinishPeer(GpuPeer& peer, EventSink& sink, GpuPeer::End end) {
   }
   if (processes_ && end == GpuPeer::End::kOfProcess) processes_->SeeEnd(peer.pid(), sink);
   markers_[peer.instance()] = {peer.pid(), peer.markers()};
+  sink.Forget(peer.instance());
 }
 
 // False: the stacks of a process that has ended still wait for tables.

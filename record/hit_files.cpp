@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cerrno>
 #include <csignal>
 #include <utility>
 
@@ -20,9 +21,12 @@ constexpr size_t kMaxAddresses = size_t{1} << 20;
 constexpr size_t kMaxRanges = 65536;
 constexpr size_t kMaxAllRanges = size_t{1} << 23;  // each child begins with its parent's
 constexpr size_t kMaxFiles = 65536;
-constexpr size_t kMaxAllAddresses = size_t{1} << 24;  // of code of all processes that is in no file
 constexpr size_t kMaxAllOffsets = size_t{1} << 24;    // of all files
 constexpr uint64_t kRoundsBetweenLooks = 100;
+// Of all processes, of code that is in no file.
+constexpr size_t kMaxCodeAddresses = size_t{4} << 20;
+// What only late samples and mappings are known of does not end again.
+constexpr uint64_t kRoundsBetweenSearches = 20000;
 
 UniqueFd OpenMapped(const HitFiles::MappedRange& mapping) {
   for (const std::string& path :
@@ -157,18 +161,29 @@ void HitFiles::Match(uint32_t pid, Process& process) {
   process.addresses.clear();
   HitCode* code = nullptr;
   for (size_t i = 0; i < addresses.size(); ++i) {
-    if (in_file[i] || code_addresses_ == kMaxAllAddresses) continue;
-    ++code_addresses_;
+    if (in_file[i]) continue;
+    if (code_addresses_ >= kMaxCodeAddresses) break;
     if (code == nullptr) code = &code_[pid];
     code->addresses.push_back(addresses[i]);
+    ++code_addresses_;
   }
   if (code == nullptr) return;
   code->owner = process.owner;
   if (!process.dump_path.empty()) code->dump_path = process.dump_path;
 }
 
+void HitFiles::FindEnded() {
+  for (auto& [pid, process] : processes_) {
+    if (process.ended_round != 0 || ::kill(static_cast<pid_t>(pid), 0) == 0 || errno != ESRCH) {
+      continue;
+    }
+    process.ended_round = round_;
+    ended_.insert(pid);
+  }
+}
+
 void HitFiles::EndRound() {
-  ++round_;
+  if (++round_ % kRoundsBetweenSearches == 0) FindEnded();
   std::erase_if(ended_, [this](uint32_t pid) {
     const auto process = processes_.find(pid);
     if (process->second.ended_round + 2 > round_) return false;
@@ -190,14 +205,20 @@ std::vector<HitFile> HitFiles::TakeFiles() {
       if (const auto owner = OwnerOf(pid)) process.owner = *owner;
     }
     Match(pid, process);
+    process.nodes.clear();
   }
+  last_ = {};
+  offsets_ = 0;
   std::vector<HitFile> hit;
   for (const auto& [name, index] : ids_) {
     File& file = files_[index];
     if (file.offsets.empty()) continue;
     std::vector<uint64_t> offsets(file.offsets.begin(), file.offsets.end());
     std::sort(offsets.begin(), offsets.end());
-    hit.push_back({name.first, name.second, std::move(offsets), std::move(file.fd), file.identity});
+    file.offsets = {};
+    // Another descriptor: the file may occur again.
+    UniqueFd fd(file.fd ? ::fcntl(file.fd.get(), F_DUPFD_CLOEXEC, 0) : -1);
+    hit.push_back({name.first, name.second, std::move(offsets), std::move(fd), file.identity});
   }
   return hit;
 }
@@ -212,6 +233,7 @@ std::vector<HitCode> HitFiles::TakeCode() {
     all.push_back(std::move(code));
   }
   code_.clear();
+  code_addresses_ = 0;
   return all;
 }
 

@@ -63,7 +63,8 @@ class HitFiles {
   // Once a round, behind its events: processes that ended before the round before it are done with.
   void EndRound();
 
-  // Everything so far; files by path and build-id, code by pid.
+  // Everything since the last call; files by path and build-id, then code by pid. The ids of stacks
+  // begin anew.
   std::vector<HitFile> TakeFiles();
   std::vector<HitCode> TakeCode();
 
@@ -94,6 +95,7 @@ class HitFiles {
   static size_t DefaultHeld();
   uint32_t FileOf(const MappedRange& mapping);
   void Match(uint32_t pid, Process& process);
+  void FindEnded();
   void MatchRanges(const std::vector<Range>& ranges, const std::vector<uint64_t>& addresses,
                    std::vector<bool>& in_file);
 

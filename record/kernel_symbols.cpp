@@ -92,9 +92,8 @@ KernelSymbolLookup FindKernelSymbols(std::string_view kallsyms, std::vector<uint
   return lookup;
 }
 
-void WriteKernelSymbols(EventSink& sink) {
-  if (sink.kernel_addresses().empty()) return;
-  std::vector<uint64_t> addresses(sink.kernel_addresses().begin(), sink.kernel_addresses().end());
+void WriteKernelSymbols(std::vector<uint64_t> addresses, EventSink& sink) {
+  if (addresses.empty()) return;
   const uint64_t count = addresses.size();
   auto kallsyms = ReadFile("/proc/kallsyms");
   if (!kallsyms.ok()) {

@@ -28,7 +28,7 @@ struct KernelSymbolLookup {
 // Finds the text symbols around `addresses` (any order) in the content of /proc/kallsyms.
 KernelSymbolLookup FindKernelSymbols(std::string_view kallsyms, std::vector<uint64_t> addresses);
 
-// Writes the symbols of the sink's kernel addresses; what stays unnamed goes to the ledger.
-void WriteKernelSymbols(EventSink& sink);
+// Writes the symbols of these kernel addresses; what stays unnamed goes to the ledger.
+void WriteKernelSymbols(std::vector<uint64_t> addresses, EventSink& sink);
 
 }  // namespace xpu

@@ -3,18 +3,34 @@
 #include <algorithm>
 
 namespace xpu {
+namespace {
+
+void AddDetail(std::vector<std::string>& details, const std::string& detail) {
+  constexpr size_t kMaxDetails = 8;
+  if (detail.empty() || details.size() >= kMaxDetails) return;
+  if (std::find(details.begin(), details.end(), detail) == details.end()) details.push_back(detail);
+}
+
+}  // namespace
 
 void LossLedger::Add(LossKind kind, uint64_t count, uint32_t pid, InstanceId instance,
                      std::string detail) {
   if (count == 0) return;
   const auto index = static_cast<size_t>(kind);
   totals_[index] += count;
-  std::vector<std::string>& details = details_[index];
-  if (!detail.empty() && details.size() < 8 &&
-      std::find(details.begin(), details.end(), detail) == details.end()) {
-    details.push_back(detail);
-  }
+  AddDetail(details_[index], detail);
   new_[Key(kind, pid, instance.value, std::move(detail))] += count;
+}
+
+void LossLedger::PutBack(const Entry& entry) {
+  new_[Key(entry.kind, entry.pid, entry.instance.value, entry.detail)] += entry.count;
+}
+
+void LossLedger::AddTotals(const LossLedger& other) {
+  for (size_t kind = 0; kind < kKinds; ++kind) {
+    totals_[kind] += other.totals_[kind];
+    for (const std::string& detail : other.details_[kind]) AddDetail(details_[kind], detail);
+  }
 }
 
 std::vector<LossLedger::Entry> LossLedger::TakeNew() {

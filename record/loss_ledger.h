@@ -29,6 +29,11 @@ class LossLedger {
   // What was added since the last call, one entry for each kind, pid, instance and detail.
   std::vector<Entry> TakeNew();
 
+  // An entry that was taken and did not reach the capture.
+  void PutBack(const Entry& entry);
+  // The totals and details of another one, whose news are told elsewhere.
+  void AddTotals(const LossLedger& other);
+
   uint64_t total(LossKind kind) const { return totals_[static_cast<size_t>(kind)]; }
   // Of everything worse than a note.
   uint64_t total() const;

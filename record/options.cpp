@@ -28,6 +28,9 @@ struct Words {
   std::string duration;
   std::vector<std::string> controls;
   std::string capture_range;
+  std::string rotate_size;
+  std::string max_size;
+  std::string output_buffer;
   std::vector<std::string> pids;
   bool cpu_only = false;
   bool gpu_only = false;
@@ -131,12 +134,30 @@ void AddControlOptions(CLI::App& app, RecordOptions& options, Words& words) {
       ->type_name("RANGE");
 }
 
-void AddOptions(CLI::App& app, RecordOptions& options, Words& words) {
-  app.set_help_flag("-h,--help", "Print this and exit");
-  app.set_version_flag("--version", "xpu-record " XPU_VERSION, "Print the version and exit");
+void AddOutputOptions(CLI::App& app, RecordOptions& options, Words& words) {
   app.add_option("-o,--output", options.output,
                  "Capture to write, '-' for standard output; an existing file is kept as .old")
       ->capture_default_str();
+  auto* rotate = app.add_option("--rotate-size", words.rotate_size,
+                                "Begin a new capture about every SIZE: capture.0001.xpu, ...; 64M")
+                     ->type_name("SIZE");
+  app.add_option("--rotate-keep", options.output_options.rotate_keep,
+                 "Keep at most N of them, the newest")
+      ->type_name("N")
+      ->check(CLI::Range(OutputOptions::kLeastKept, uint32_t{INT32_MAX}))
+      ->needs(rotate);
+  app.add_option("--max-size", words.max_size,
+                 "End the recording when about SIZE was written; the program runs on")
+      ->type_name("SIZE");
+  app.add_option("--output-buffer", words.output_buffer,
+                 "Memory for what a slow disk or pipe has not taken yet; 64M")
+      ->type_name("SIZE");
+}
+
+void AddOptions(CLI::App& app, RecordOptions& options, Words& words) {
+  app.set_help_flag("-h,--help", "Print this and exit");
+  app.set_version_flag("--version", "xpu-record " XPU_VERSION, "Print the version and exit");
+  AddOutputOptions(app, options, words);
   AddEventOptions(app, options, words);
   AddProbeOptions(app, words);
   AddControlOptions(app, options, words);
@@ -240,6 +261,27 @@ Status TakeControl(const Words& words, ControlOptions& control) {
   return Ok();
 }
 
+Status TakeOutput(const Words& words, RecordOptions& options) {
+  OutputOptions& output = options.output_options;
+  if (!words.rotate_size.empty()) {
+    XPU_ASSIGN_OR_RETURN(output.rotate_bytes,
+                         ParseSize("--rotate-size", words.rotate_size, OutputOptions::kLeastBytes));
+    if (options.output == "-") {
+      return Error{ErrorKind::kUsage, "--rotate-size: standard output has no parts",
+                   "name a file with -o; its parts are FILE.0001, FILE.0002, ..."};
+    }
+  }
+  if (!words.max_size.empty()) {
+    XPU_ASSIGN_OR_RETURN(options.control.max_bytes,
+                         ParseSize("--max-size", words.max_size, OutputOptions::kLeastBytes));
+  }
+  if (!words.output_buffer.empty()) {
+    XPU_ASSIGN_OR_RETURN(output.buffer_bytes, ParseSize("--output-buffer", words.output_buffer,
+                                                        OutputOptions::kLeastBufferBytes));
+  }
+  return Ok();
+}
+
 // What the options ask of a library that is not loaded into a process that runs already.
 std::string_view NeedsLibrary(const Words& words, const RecordOptions& options) {
   if (words.gpu_only) return "--gpu-only";
@@ -284,6 +326,7 @@ Status TakeWords(const Words& words, RecordOptions& options) {
   XPU_RETURN_IF_ERROR(TakeEvents(words, options));
   XPU_RETURN_IF_ERROR(TakeProbes(words, options));
   XPU_RETURN_IF_ERROR(TakeControl(words, options.control));
+  XPU_RETURN_IF_ERROR(TakeOutput(words, options));
   if (options.inject && !options.cuda_libraries.empty()) {
     return UsageError("--cuda-lib names what --no-inject probes; give both");
   }

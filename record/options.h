@@ -10,6 +10,7 @@
 #include "format/events.h"
 #include "record/control_options.h"
 #include "record/cpu_events.h"
+#include "record/output_options.h"
 #include "record/user_probes.h"
 
 namespace xpu {
@@ -20,6 +21,7 @@ enum class GraphTraceMode { kGraph, kNode };
 
 struct RecordOptions {
   std::string output = "capture.xpu";  // "-": standard output
+  OutputOptions output_options;
   std::vector<CpuEvent> cpu_events = {CpuEvent{}};
   uint64_t frequency_hz = 99;  // of events that have no period
   bool record_cpu = true;

@@ -44,17 +44,31 @@ uint32_t PythonCodes::Define(Content content, EventSink& sink) {
   if (found != numbers_.end()) return found->second;
   const size_t bytes = content.name.size() + content.path.size() + content.line_table.size();
   if (numbers_.size() >= kMaxCodes || bytes > kMaxBytes - bytes_) return 0;
-  PythonCode code;
-  code.code = static_cast<uint32_t>(numbers_.size()) + 1;
-  code.name = sink.Intern(content.name);
-  code.path = sink.Intern(content.path);
-  code.first_line = content.first_line;
-  code.line_table = sink.Intern(content.line_table);
-  code.version = content.version;
-  sink.Write(code);
+  const auto code = static_cast<uint32_t>(numbers_.size()) + 1;
+  Write(code, content, sink);
   bytes_ += bytes;
-  numbers_.emplace(std::move(content), code.code);
-  return code.code;
+  const auto known = numbers_.emplace(std::move(content), code).first;
+  stated_.push_back({&known->first, round_});
+  return code;
+}
+
+void PythonCodes::Write(uint32_t code, const Content& content, EventSink& sink) {
+  PythonCode event;
+  event.code = code;
+  event.name = sink.Intern(content.name);
+  event.path = sink.Intern(content.path);
+  event.first_line = content.first_line;
+  event.line_table = sink.Intern(content.line_table);
+  event.version = content.version;
+  sink.Write(event);
+}
+
+void PythonCodes::StateIfDue(uint32_t code, EventSink& sink) {
+  if (code == 0 || code > stated_.size()) return;
+  Stated& stated = stated_[code - 1];
+  if (stated.round == round_) return;
+  stated.round = round_;
+  Write(code, *stated.content, sink);
 }
 
 }  // namespace xpu

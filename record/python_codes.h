@@ -7,6 +7,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace xpu {
 
@@ -29,9 +30,21 @@ class PythonCodes {
 
   // PythonCode::code. Writes the definition when it is new. 0: there are too many.
   uint32_t Define(Content content, EventSink& sink);
+  // What was written until now may not be known to the reader of what comes: before a stack with
+  // the code, StateIfDue writes its definition again.
+  void StateAgain() { ++round_; }
+  void StateIfDue(uint32_t code, EventSink& sink);
 
  private:
+  struct Stated {
+    const Content* content = nullptr;  // in numbers_
+    uint32_t round = 0;
+  };
+  void Write(uint32_t code, const Content& content, EventSink& sink);
+
   std::map<Content, uint32_t> numbers_;
+  std::vector<Stated> stated_;  // by number - 1
+  uint32_t round_ = 0;
   size_t bytes_ = 0;  // of the texts
 };
 

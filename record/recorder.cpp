@@ -7,6 +7,7 @@
 #include <optional>
 #include <utility>
 
+#include <sys/random.h>
 #include <sys/resource.h>
 #include <sys/utsname.h>
 #include <unistd.h>
@@ -20,16 +21,15 @@
 #include "record/event_loop.h"
 #include "record/event_sink.h"
 #include "record/gained_privileges.h"
-#include "record/kernel_symbols.h"
-#include "record/output_file.h"
+#include "record/output_parts.h"
 #include "record/preflight.h"
 #include "record/probe_libraries.h"
 #include "record/quote.h"
 #include "record/recording_control.h"
+#include "record/rotation.h"
 #include "record/signals.h"
 #include "record/sources.h"
 #include "record/summary.h"
-#include "record/symbol_slices.h"
 #include "record/target.h"
 
 namespace xpu {
@@ -45,12 +45,6 @@ std::vector<std::string> OwnEnvironment() {
     variables.emplace_back(*variable);
   }
   return variables;
-}
-
-uint64_t RealtimeNs() {
-  timespec now{};
-  ::clock_gettime(CLOCK_REALTIME, &now);
-  return static_cast<uint64_t>(now.tv_sec) * 1'000'000'000 + static_cast<uint64_t>(now.tv_nsec);
 }
 
 std::string WorkingDirectory() {
@@ -86,8 +80,14 @@ std::string CommandLineOf(const RecordOptions& options) {
   return lines;
 }
 
+// Never 0. Without an id its parts are not known to belong together.
+uint64_t DrawRecordingId() {
+  uint64_t id = 0;
+  return ::getrandom(&id, sizeof(id), 0) == sizeof(id) ? id | 1 : 0;
+}
+
 void WriteBeginning(EventSink& sink, const RecordOptions& options, const Sources& sources,
-                    const Target* target) {
+                    const Target* target, uint32_t part) {
   RecordingInfo info;
   info.start_ns = MonotonicNs();
   info.start_realtime_ns = RealtimeNs();
@@ -107,6 +107,8 @@ void WriteBeginning(EventSink& sink, const RecordOptions& options, const Sources
       options.graph_trace == GraphTraceMode::kNode ? GraphTrace::kNode : GraphTrace::kGraph;
   info.call_graph = sources.call_graph();
   info.symbols = options.symbols;
+  info.recording = DrawRecordingId();
+  info.part = part;
   sink.Write(info);
   if (target == nullptr) return;
 
@@ -145,7 +147,9 @@ struct Recording {
   std::optional<TargetUser> user{};
   std::optional<Sources> sources{};
   std::optional<Target> target{};  // nullopt: no program is started
-  std::optional<OutputFile> output{};
+  std::optional<OutputParts> parts{};
+  std::optional<Rotation> rotation{};
+  std::optional<CaptureWriter> writer{};  // until the sink has it
   std::optional<RecordingControl> control{};
   std::optional<EventLoop> loop{};
   bool goes_on = false;  // the program, after the end of the recording
@@ -154,6 +158,7 @@ struct Recording {
   Status PrepareProgram(std::vector<std::string>& environment);
   Status Start(const InheritedSignals& inherited, std::vector<std::string> environment);
   Status Listen();
+  Status OpenOutput();
   Outcome Run();
   Outcome Finish(EventSink& sink, uint64_t end_ns);
   const Target* TargetOrNull() const { return target ? &*target : nullptr; }
@@ -191,6 +196,18 @@ Status Recording::PrepareProgram(std::vector<std::string>& environment) {
   return CheckGainsNothing(file, starter);
 }
 
+Status Recording::OpenOutput() {
+  XPU_ASSIGN_OR_RETURN(OutputParts prepared,
+                       OutputParts::Prepare(options.output, options.output_options));
+  parts.emplace(std::move(prepared));
+  rotation.emplace(*parts, Rotation::Options{.output = options.output_options,
+                                             .symbols = options.symbols,
+                                             .max_bytes = options.control.max_bytes});
+  XPU_ASSIGN_OR_RETURN(CaptureWriter begun, rotation->Begin());
+  writer.emplace(std::move(begun));
+  return Ok();
+}
+
 Status Recording::Prepare(const InheritedSignals& inherited) {
   XPU_RETURN_IF_ERROR(Preflight(options));
   XPU_RETURN_IF_ERROR(Listen());
@@ -202,9 +219,7 @@ Status Recording::Prepare(const InheritedSignals& inherited) {
     XPU_RETURN_IF_ERROR(CheckUserReaches(*user, environment));
   }
   XPU_RETURN_IF_ERROR(Start(inherited, std::move(environment)));
-  XPU_ASSIGN_OR_RETURN(OutputFile opened, OutputFile::Open(options.output));
-  output.emplace(std::move(opened));
-  return Ok();
+  return OpenOutput();
 }
 
 // Nothing of it was ever wanted: not what the user had in mind.
@@ -223,6 +238,11 @@ std::string NeverOn(const ControlOptions& control) {
   return "xpu-record: nothing was recorded: it ended before it was told to begin\n";
 }
 
+std::string ReachedMax(uint64_t max_bytes, bool goes_on) {
+  return Format("xpu-record: the recording ended at --max-size, {}{}\n", SizeText(max_bytes),
+                goes_on ? "; the program runs on" : "");
+}
+
 Outcome Recording::Finish(EventSink& sink, uint64_t end_ns) {
   goes_on = target && !loop->TargetHasEnded();
   Outcome outcome;
@@ -230,21 +250,18 @@ Outcome Recording::Finish(EventSink& sink, uint64_t end_ns) {
   if (target && !goes_on) outcome.wait_status = target->Wait();
   sources->Stop(sink, goes_on);
   sources.reset();  // from here on nothing of ours is in the way of a program that goes on
-  WriteKernelSymbols(sink);
-  sink.Flush();  // whatever happens while symbols are read
-  WriteSymbols(sink, options.symbols);
   RecordingEnd end;
   end.time_ns = end_ns;
   if (target && !goes_on) {
     end.target_pid = static_cast<uint32_t>(target->pid());
     end.wait_status = outcome.wait_status;
   }
-  sink.Close(end);
-  outcome.summary =
-      SummaryText({sink.events_written(), sink.bytes_written(), output->name()}, sink.losses());
+  const Rotation::Totals totals = rotation->Finish(sink, end);
+  outcome.summary = SummaryText({totals.events, totals.bytes, parts->Text()}, totals.losses);
+  if (loop->has_reached_max()) outcome.summary += ReachedMax(options.control.max_bytes, goes_on);
   if (!control->was_ever_on()) outcome.summary += NeverOn(options.control);
-  if (sink.failure()) {
-    outcome.error = sink.failure();
+  if (totals.failure) {
+    outcome.error = totals.failure;
     outcome.wait_status = WaitStatusOfExit(kOwnFailure);
   }
   return outcome;
@@ -259,14 +276,10 @@ void TakePrecedence() {
 
 // Everything between the armed sources and the finished capture.
 Outcome Recording::Run() {
-  auto writer = CaptureWriter::Create(output->TakeFd(), output->name());
-  if (!writer.ok()) {
-    output->Discard();
-    return OwnFailure(std::move(writer).error());
-  }
-  EventSink sink(*std::move(writer));
+  EventSink sink(*std::exchange(writer, std::nullopt));
+  if (!options.quiet) std::fputs(parts->kept_text().c_str(), stderr);
   if (options.symbols != SymbolDetail::kNone) sink.CollectHits();
-  WriteBeginning(sink, options, *sources, TargetOrNull());
+  WriteBeginning(sink, options, *sources, TargetOrNull(), parts->part());
   sources->Describe(sink);
   sources->TellOfRunning(sink);
 
@@ -274,7 +287,7 @@ Outcome Recording::Run() {
   if (target) {
     auto released = target->Release();
     if (!released.ok() || released->error_number != 0) {
-      output->Discard();
+      parts->Discard();
       return released.ok() ? NotStarted(*released, options)
                            : OwnFailure(std::move(released).error());
     }
@@ -284,6 +297,7 @@ Outcome Recording::Run() {
   loop.emplace(EventLoop::Parts{.target = target ? &*target : nullptr,
                                 .signals = *signals,
                                 .control = *control,
+                                .rotation = *rotation,
                                 .fifo = fifo ? &*fifo : nullptr,
                                 .takes_switches = options.control.by_signal || !target});
   if (Status recorded = loop->Record(*sources, sink); !recorded.ok()) {

@@ -77,10 +77,8 @@ bool IsNoElfFile(const Error& error) { return error.kind == ErrorKind::kInvalid;
 
 }  // namespace
 
-void WriteSymbols(EventSink& sink, SymbolDetail detail) {
-  HitFiles* hits = sink.hits();
-  if (hits == nullptr) return;
-  const std::vector<HitFile> files = hits->TakeFiles();
+void WriteSymbols(const OccurringCode& code, SymbolDetail detail, EventSink& sink) {
+  const std::vector<HitFile>& files = code.files;
   std::vector<Result<std::string>> slices(files.size(), std::string());
   InParallel(files.size(), [&](size_t i) { slices[i] = SliceOf(files[i], detail); });
   for (size_t i = 0; i < files.size(); ++i) {
@@ -90,7 +88,7 @@ void WriteSymbols(EventSink& sink, SymbolDetail detail) {
       sink.losses().Add(LossKind::kSymbolsNotStored, 1, 0, {}, slices[i].error().message);
     }
   }
-  WriteGeneratedSymbols(hits->TakeCode(), sink);
+  WriteGeneratedSymbols(code.generated, sink);
 }
 
 }  // namespace xpu

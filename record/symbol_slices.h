@@ -9,6 +9,6 @@ namespace xpu {
 
 // At the end of a recording, behind the last stack. A file that cannot be read any more is in the
 // ledger; nothing here fails the recording.
-void WriteSymbols(EventSink& sink, SymbolDetail detail);
+void WriteSymbols(const OccurringCode& code, SymbolDetail detail, EventSink& sink);
 
 }  // namespace xpu

@@ -28,7 +28,7 @@ Analysis::Analysis(Model loaded, SymbolOptions options, const CorrelateOptions& 
       resolver(model, processes, api_names, symbolizer, frames, options.places),
       stacks(model, resolver, frames, options.places, options.python) {
   for (const AssembledSlice& slice : slices.slices) {
-    symbolizer.SetSlice(symbolizer.Module(slice.path, slice.build_id), slice.parts);
+    symbolizer.SetSlice(symbolizer.Module(slice.path, slice.build_id), slice.parts, slice.older);
   }
 }
 

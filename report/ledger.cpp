@@ -35,6 +35,7 @@ enum class Finding : uint8_t {
   kFileStripped,
   kFileSlice,
   kFileNoLines,
+  kPartMissing,
   kUnknownEvents,
   kCount,
 };
@@ -95,6 +96,9 @@ constexpr std::array<FindingInfo, static_cast<size_t>(Finding::kCount)> kFinding
     {"file_no_lines", Severity::kPartial,
      "files without debug information here, their frames without lines",
      "Say where it is: --debug-dir DIR, --debuginfod; or record with xpu-record --symbols=full."},
+    {"part_missing", Severity::kLost,
+     "parts of the recording that are missing between those that are here",
+     "Name all parts: capture.*.xpu. xpu-record --rotate-keep removes the oldest ones alone."},
     {"unknown_events", Severity::kNote, "events of kinds that this version does not know",
      "A newer xpu-report shows them."},
 }};
@@ -152,6 +156,7 @@ class Builder {
   void AddProblems();
   void AddUntimed();
   void AddFindings();
+  void AddPartNeighbours();
   void AddFiles();
 
   const Analysis& analysis_;
@@ -217,6 +222,7 @@ void Builder::AddProblems() {
   const bool no_end = analysis_.model.events.recording_end.empty() && problems.blocks_damaged == 0;
   Add(LossKind::kFileCut, problems.cut || no_end ? 1 : 0);
   Add(LossKind::kReferenceLost, problems.references_lost);
+  Add(Finding::kPartMissing, analysis_.model.parts.missing);
   Add(Finding::kUnknownEvents, problems.unknown_events);
 }
 
@@ -237,6 +243,7 @@ void Builder::AddUntimed() {
 void Builder::AddFindings() {
   const Correlation& correlation = analysis_.correlation;
   Add(Finding::kLaunchPending, correlation.counts.launches_pending);
+  AddPartNeighbours();
   Add(Finding::kLaunchFailed,
       correlation.counts.launches_failed + correlation.counts.launches_probed_failed);
   // What was not asked for is not missing.
@@ -267,6 +274,19 @@ void Builder::AddFindings() {
     if (has_pairs) Add(Finding::kClockSet, fit->second.steps());
   }
   Add(Finding::kClockPairsMissing, without_pairs);
+}
+
+// What a cut parts is no riddle.
+void Builder::AddPartNeighbours() {
+  const PartsHere& parts = analysis_.model.parts;
+  const Correlation::Counts& counts = analysis_.correlation.counts;
+  if (parts.is_continued && counts.launches_pending > 0) {
+    AddDetail(Add(Finding::kLaunchPending, 0), "those at the end have theirs in the next part");
+  }
+  if (parts.first > 1 && counts.kernels_without_launch > 0) {
+    AddDetail(Add(Finding::kKernelWithoutLaunch, 0),
+              "those at the begin have theirs in the part before");
+  }
 }
 
 void Builder::AddFiles() {

@@ -4,9 +4,11 @@
 #include <utility>
 #include <vector>
 
+#include <glob.h>
 #include <sys/stat.h>
 
 #include "format/base/text.h"
+#include "report/join_parts.h"
 #include "report/merge_captures.h"
 
 namespace xpu {
@@ -44,26 +46,33 @@ void AppendEvents(LoadedEvents& all, EventBatch& more) {
   VisitBoth(all, more, [](auto& list, auto& added) { Append(list, added); });
 }
 
-Result<Model> LoadCapture(CaptureReader reader, std::string path) {
-  Model model;
-  model.path = std::move(path);
-  while (std::optional<EventBatch> batch = reader.Next()) AppendEvents(model.events, *batch);
-  model.problems = reader.problems();
-  model.tables = std::make_unique<ReaderTables>(std::move(reader));
-  return model;
-}
+namespace {
 
-Result<Model> LoadCaptures(const std::vector<std::string>& paths) {
-  std::vector<Model> captures;
-  for (const std::string& path : paths) {
-    XPU_ASSIGN_OR_RETURN(Model capture, LoadCapture(path));
-    captures.push_back(std::move(capture));
+LoadedPart LoadPart(CaptureReader reader, std::string path) {
+  LoadedPart part;
+  part.model.path = std::move(path);
+  while (std::optional<EventBatch> batch = reader.Next()) {
+    AppendEvents(batch->restated ? part.restated : part.model.events, *batch);
   }
-  return MergeCaptures(std::move(captures));
+  part.model.problems = reader.problems();
+  part.model.tables = std::make_unique<ReaderTables>(std::move(reader));
+  return part;
 }
 
-Result<Model> LoadCapture(const std::string& path) {
-  if (path == "-") return LoadCapture("/dev/stdin");
+// As xpu-record --rotate-size names them.
+bool HasParts(const std::string& path) {
+  const size_t dot = path.rfind('.');
+  if (dot == std::string::npos) return false;
+  const std::string pattern =
+      Format("{}.[0-9][0-9][0-9][0-9]*{}", path.substr(0, dot), path.substr(dot));
+  glob_t found{};
+  const bool has = ::glob(pattern.c_str(), GLOB_NOSORT, nullptr, &found) == 0;
+  ::globfree(&found);
+  return has;
+}
+
+Result<LoadedPart> LoadPart(const std::string& path) {
+  if (path == "-") return LoadPart("/dev/stdin");
   struct stat info {};
   if (::stat(path.c_str(), &info) == 0 && S_ISREG(info.st_mode) && info.st_size == 0) {
     return Error{ErrorKind::kInvalid, Format("{}: is empty, not a capture", path),
@@ -73,11 +82,33 @@ Result<Model> LoadCapture(const std::string& path) {
   if (!reader.ok()) {
     Error error = reader.error();
     if (error.kind == ErrorKind::kNotFound && error.hint.empty()) {
-      error.hint = "record one first: xpu-record -- PROGRAM";
+      error.hint = HasParts(path) ? "it was recorded in parts: name them all, as capture.*.xpu"
+                                  : "record one first: xpu-record -- PROGRAM";
     }
     return error;
   }
-  return LoadCapture(std::move(reader).value(), path);
+  return LoadPart(std::move(reader).value(), path);
+}
+
+}  // namespace
+
+Result<Model> LoadCapture(CaptureReader reader, std::string path) {
+  return WithRestated(LoadPart(std::move(reader), std::move(path)));
+}
+
+Result<Model> LoadCapture(const std::string& path) {
+  XPU_ASSIGN_OR_RETURN(LoadedPart part, LoadPart(path));
+  return WithRestated(std::move(part));
+}
+
+Result<Model> LoadCaptures(const std::vector<std::string>& paths) {
+  std::vector<LoadedPart> captures;
+  for (const std::string& path : paths) {
+    XPU_ASSIGN_OR_RETURN(LoadedPart capture, LoadPart(path));
+    captures.push_back(std::move(capture));
+  }
+  XPU_ASSIGN_OR_RETURN(std::vector<Model> recordings, JoinParts(std::move(captures)));
+  return MergeCaptures(std::move(recordings));
 }
 
 }  // namespace xpu

@@ -10,7 +10,8 @@
 namespace xpu {
 
 Result<Model> LoadCapture(const std::string& path);
-// Several captures as one (merge_captures.h).
+// Several captures as one: the parts of a recording joined (join_parts.h), then merged
+// (merge_captures.h).
 Result<Model> LoadCaptures(const std::vector<std::string>& paths);
 // The events of `more`, which is empty afterwards or as before, behind those of `all`.
 void AppendEvents(LoadedEvents& all, EventBatch& more);

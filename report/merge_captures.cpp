@@ -15,7 +15,7 @@
 
 #include "format/base/text.h"
 #include "format/fields.h"
-#include "report/load.h"
+#include "report/join_parts.h"
 
 namespace xpu {
 namespace {
@@ -173,17 +173,6 @@ Status Check(const std::vector<Model>& captures) {
   return Ok();
 }
 
-void AddProblems(ReadProblems& all, const ReadProblems& more) {
-  all.blocks_read += more.blocks_read;
-  all.blocks_damaged += more.blocks_damaged;
-  all.events_lost += more.events_lost;
-  all.bytes_skipped += more.bytes_skipped;
-  all.header_damaged = all.header_damaged || more.header_damaged;
-  all.cut = all.cut || more.cut;
-  all.unknown_events += more.unknown_events;
-  all.references_lost += more.references_lost;
-}
-
 // "python3" to "python3@host".
 void NameHost(std::span<ProcessEvent> events, const std::string& host, MergedTables& tables) {
   std::unordered_map<StringId, StringId> names;
@@ -247,6 +236,7 @@ Result<Model> MergeCaptures(std::vector<Model> captures) {
       NameHost(std::span(process_events).subspan(others), places[i].first, *tables);
     }
     AddProblems(merged.problems, captures[i].problems);
+    merged.parts.missing += captures[i].parts.missing;
     merged.path += (merged.path.empty() ? "" : ", ") + captures[i].path;
   }
   merged.tables = std::move(tables);

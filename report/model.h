@@ -21,8 +21,17 @@ class CaptureTables {
   virtual bool IsLost(StackId id) const = 0;
 };
 
+// Which parts of a recording that was cut into several captures are here.
+struct PartsHere {
+  uint32_t first = 0;  // 0: it was not cut
+  uint32_t last = 0;
+  uint32_t missing = 0;       // between these
+  bool is_continued = false;  // there is one behind the last
+};
+
 struct Model {
   std::string path;
+  PartsHere parts;
   LoadedEvents events;  // after OrderByTime: each list in order of time
   std::unique_ptr<CaptureTables> tables;
   ReadProblems problems;

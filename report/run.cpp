@@ -14,6 +14,7 @@
 #include "report/import.h"
 #include "report/ledger.h"
 #include "report/load.h"
+#include "report/parts_text.h"
 #include "report/progress.h"
 #include "report/symbol_export.h"
 #include "report/thin.h"
@@ -169,7 +170,7 @@ Status RunReport(const ReportOptions& options, ReportOutcome& outcome) {
   XPU_RETURN_IF_ERROR(status);
   // The summary and the dump hold the ledger themselves.
   if (options.view != View::kSummary && options.view != View::kDump) {
-    outcome.notes += LedgerText(ledger) + before_losses;
+    outcome.notes += PartsNote(analysis.model) + LedgerText(ledger) + before_losses;
   }
   return Ok();
 }

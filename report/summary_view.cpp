@@ -16,6 +16,7 @@
 #include "report/gpu_memory.h"
 #include "report/import.h"
 #include "report/ledger.h"
+#include "report/parts_text.h"
 #include "report/recorded_time.h"
 #include "report/run_time.h"
 #include "report/statistics.h"
@@ -93,6 +94,7 @@ std::string DescribeStatus(int status) {
 
 void Summary::WriteProgram() {
   text_.Paragraph("capture", model_.path);
+  if (const std::string parts = PartsText(model_); !parts.empty()) text_.Paragraph("parts", parts);
   if (model_.events.recording_info.empty()) return text_.Line("command", "[lost]");
   for (const RecordingInfo& info : model_.events.recording_info) {
     text_.Line("command", model_.Text(info.command_line));

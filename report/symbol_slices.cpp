@@ -31,7 +31,10 @@ struct Growing {
     }
     slice.parts.push_back(text);
     if (slice.parts.size() < part_count) return;
+    std::vector<std::vector<std::string_view>> older = std::move(whole.older);
+    if (!whole.parts.empty()) older.push_back(std::move(whole.parts));
     whole = slice;
+    whole.older = std::move(older);
     part_count = 0;
   }
 };
@@ -47,6 +50,9 @@ std::string AssembledSlice::Bytes() const {
 size_t AssembledSlice::size_bytes() const {
   size_t bytes = 0;
   for (const std::string_view part : parts) bytes += part.size();
+  for (const auto& slice : older) {
+    for (const std::string_view part : slice) bytes += part.size();
+  }
   return bytes;
 }
 

@@ -30,29 +30,60 @@ void ModuleSymbols::Fail(FileProblem problem, std::string text) {
   problem_text_ = std::move(text);
 }
 
-void ModuleSymbols::OpenSlice() {
-  if (recorded_.slice.empty()) return;
+std::unique_ptr<ModuleSymbols::Slice> ModuleSymbols::Open(const RecordedFile::SliceParts& parts) {
+  if (parts.empty()) return nullptr;
   size_t bytes = 0;
-  for (const std::string_view part : recorded_.slice) bytes += part.size();
+  for (const std::string_view part : parts) bytes += part.size();
   if (bytes > kMaxSliceBytes) {
-    return Fail(FileProblem::kSlice, Format("{}: its slice has {} bytes", recorded_.path, bytes));
+    Fail(FileProblem::kSlice, Format("{}: its slice has {} bytes", recorded_.path, bytes));
+    return nullptr;
   }
-  slice_text_ = recorded_.slice.front();
-  if (recorded_.slice.size() > 1) {
-    slice_bytes_.reserve(bytes);
-    for (const std::string_view part : recorded_.slice) slice_bytes_ += part;
-    slice_text_ = slice_bytes_;
+  auto slice = std::make_unique<Slice>();
+  slice->text = parts.front();
+  if (parts.size() > 1) {
+    slice->bytes.reserve(bytes);
+    for (const std::string_view part : parts) slice->bytes += part;
+    slice->text = slice->bytes;
   }
   Result<ElfImage> image =
-      ElfImage::Parse(std::as_bytes(std::span(slice_text_)), recorded_.path + " (slice)");
-  if (!image.ok()) return Fail(FileProblem::kSlice, image.error().message);
-  if (!recorded_.build_id.empty() && image->build_id() != recorded_.build_id) {
-    return Fail(FileProblem::kSlice,
-                Format("{}: its slice is of another build: build-id {}, recorded {}",
-                       recorded_.path, ToHex(image->build_id()), ToHex(recorded_.build_id)));
+      ElfImage::Parse(std::as_bytes(std::span(slice->text)), recorded_.path + " (slice)");
+  if (!image.ok()) {
+    Fail(FileProblem::kSlice, image.error().message);
+    return nullptr;
   }
-  slice_ = std::move(image).value();
-  slice_symbols_.emplace(*slice_);
+  if (!recorded_.build_id.empty() && image->build_id() != recorded_.build_id) {
+    Fail(FileProblem::kSlice,
+         Format("{}: its slice is of another build: build-id {}, recorded {}", recorded_.path,
+                ToHex(image->build_id()), ToHex(recorded_.build_id)));
+    return nullptr;
+  }
+  slice->image = std::move(image).value();
+  slice->symbols.emplace(*slice->image);
+  return slice;
+}
+
+void ModuleSymbols::OpenSlice() {
+  slice_ = Open(recorded_.slice);
+  // One that cannot be read is no reason to do without the others.
+  while (!slice_ && OpenOlderSlice()) {
+    slice_ = std::move(older_.back());
+    older_.pop_back();
+  }
+}
+
+bool ModuleSymbols::OpenOlderSlice() {
+  const auto& all = recorded_.older_slices;
+  while (older_tried_ < all.size()) {
+    auto slice = Open(all[all.size() - ++older_tried_]);
+    if (!slice) continue;
+    if (detail_ != Detail::kNames) {
+      Result<DebugInfo> info = DebugInfo::Parse(slice->text, recorded_.path);
+      if (info.ok()) slice->debug_info = std::move(info).value();
+    }
+    older_.push_back(std::move(slice));
+    return true;
+  }
+  return false;
 }
 
 void ModuleSymbols::OpenFile() {
@@ -97,7 +128,7 @@ bool ModuleSymbols::OpenDebugInfoOf(const FoundFile& file) {
 
 void ModuleSymbols::OpenDebugInfo() {
   if (slice_) {
-    Result<DebugInfo> info = DebugInfo::Parse(slice_text_, recorded_.path);
+    Result<DebugInfo> info = DebugInfo::Parse(slice_->text, recorded_.path);
     if (info.ok()) {
       debug_info_ = std::move(info).value();
       return;
@@ -110,7 +141,7 @@ void ModuleSymbols::OpenDebugInfo() {
 }
 
 std::optional<uint64_t> ModuleSymbols::LinkAddressOf(uint64_t file_offset) {
-  if (slice_) return slice_->LinkAddressOf(file_offset);
+  if (slice_) return slice_->image->LinkAddressOf(file_offset);
   if (file_) return file_->file.image().LinkAddressOf(file_offset);
   // Debug files keep the program headers; some tools set the sizes in the file to zero there, then
   // nothing is translated.
@@ -118,10 +149,30 @@ std::optional<uint64_t> ModuleSymbols::LinkAddressOf(uint64_t file_offset) {
   return std::nullopt;
 }
 
+const ElfSymbol* ModuleSymbols::SymbolInOlderSlices(uint64_t link_address) {
+  for (size_t i = 0; i < older_.size() || OpenOlderSlice(); ++i) {
+    if (const ElfSymbol* symbol = older_[i]->symbols->table().Find(link_address)) return symbol;
+  }
+  return nullptr;
+}
+
+const std::vector<SourceFrame>& ModuleSymbols::SourceAt(uint64_t link_address) {
+  const std::vector<SourceFrame>& frames = debug_info_->At(link_address);
+  if (!frames.empty()) return frames;
+  for (size_t i = 0; i < older_.size() || OpenOlderSlice(); ++i) {
+    if (!older_[i]->debug_info) continue;
+    const std::vector<SourceFrame>& others = older_[i]->debug_info->At(link_address);
+    if (!others.empty()) return others;
+  }
+  return frames;
+}
+
 std::optional<ElfSymbol> ModuleSymbols::SymbolAt(uint64_t file_offset, uint64_t link_address) {
   std::optional<ElfSymbol> nameless;
-  if (slice_symbols_) {
-    if (const ElfSymbol* symbol = slice_symbols_->table().Find(link_address)) {
+  if (slice_) {
+    const ElfSymbol* symbol = slice_->symbols->table().Find(link_address);
+    if (symbol == nullptr) symbol = SymbolInOlderSlices(link_address);
+    if (symbol != nullptr) {
       if (!symbol->name.empty()) return *symbol;
       nameless = *symbol;
     }
@@ -140,7 +191,7 @@ const std::vector<CodeFrame>& ModuleSymbols::At(uint64_t file_offset) {
   const std::optional<uint64_t> link_address = LinkAddressOf(file_offset);
   if (!link_address) return frames_;
   if (debug_info_) {
-    for (const SourceFrame& frame : debug_info_->At(*link_address)) {
+    for (const SourceFrame& frame : SourceAt(*link_address)) {
       frames_.push_back({.function = frame.function,
                          .file = frame.file,
                          .line = frame.line,

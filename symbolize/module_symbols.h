@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -21,8 +22,12 @@ namespace xpu {
 // A file as a capture names it.
 struct RecordedFile {
   std::string path;
-  std::string build_id;                 // raw; empty: not known
-  std::vector<std::string_view> slice;  // the parts of its slice, one behind the other; empty: none
+  std::string build_id;                              // raw; empty: not known
+  using SliceParts = std::vector<std::string_view>;  // one behind the other
+  SliceParts slice;                                  // empty: none
+  // Other slices of it, with other functions: asked where the first one knows nothing, the last one
+  // first.
+  std::vector<SliceParts> older_slices;
 };
 
 // One function at an address.
@@ -53,23 +58,36 @@ class ModuleSymbols {
   bool has_no_lines() const { return detail_ != Detail::kNames && !debug_info_; }
 
  private:
+  // A slice in memory, with what was read of it.
+  struct Slice {
+    std::string bytes;  // of several parts
+    std::string_view text;
+    std::optional<ElfImage> image;
+    std::optional<FileSymbols> symbols;
+    std::optional<DebugInfo> debug_info;
+  };
+
   void OpenSlice();
+  std::unique_ptr<Slice> Open(const RecordedFile::SliceParts& parts);
+  // Opens the next of the older ones; false: all are open.
+  bool OpenOlderSlice();
   void OpenFile();
   void OpenDebugFile();
   void OpenDebugInfo();
   bool OpenDebugInfoOf(const FoundFile& file);
   std::optional<uint64_t> LinkAddressOf(uint64_t file_offset);
   std::optional<ElfSymbol> SymbolAt(uint64_t file_offset, uint64_t link_address);
+  const ElfSymbol* SymbolInOlderSlices(uint64_t link_address);
+  const std::vector<SourceFrame>& SourceAt(uint64_t link_address);
   void Fail(FileProblem problem, std::string text);
 
   const RecordedFile& recorded_;
   const FileFinder& finder_;
   const Detail detail_;
 
-  std::string slice_bytes_;  // of several parts
-  std::string_view slice_text_;
-  std::optional<ElfImage> slice_;
-  std::optional<FileSymbols> slice_symbols_;
+  std::unique_ptr<Slice> slice_;
+  std::vector<std::unique_ptr<Slice>> older_;  // those that are open, the last one first
+  size_t older_tried_ = 0;
   bool file_tried_ = false;
   std::optional<FoundFile> file_;
   bool debug_file_tried_ = false;

@@ -15,7 +15,10 @@ namespace xpu {
 class Symbolizer::NamedModule {
  public:
   NamedModule(std::string_view path, std::string_view build_id)
-      : file_{.path = std::string(path), .build_id = std::string(build_id), .slice = {}} {}
+      : file_{.path = std::string(path),
+              .build_id = std::string(build_id),
+              .slice = {},
+              .older_slices = {}} {}
 
   void Want(uint64_t file_offset) { wanted_.push_back(file_offset); }
   size_t wanted_count() const { return wanted_.size(); }
@@ -123,8 +126,11 @@ ModuleId Symbolizer::Module(std::string_view path, std::string_view build_id) {
   return at->second;
 }
 
-void Symbolizer::SetSlice(ModuleId module, std::vector<std::string_view> parts) {
-  modules_.at(module.value - 1)->file().slice = std::move(parts);
+void Symbolizer::SetSlice(ModuleId module, RecordedFile::SliceParts parts,
+                          std::vector<RecordedFile::SliceParts> older) {
+  RecordedFile& file = modules_.at(module.value - 1)->file();
+  file.slice = std::move(parts);
+  file.older_slices = std::move(older);
 }
 
 void Symbolizer::Want(ModuleId module, uint64_t file_offset) {

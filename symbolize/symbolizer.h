@@ -43,8 +43,10 @@ class Symbolizer {
   // The id of a file. `build_id` raw, empty when the recording has none (then any file of that
   // path is believed). Opens nothing yet.
   ModuleId Module(std::string_view path, std::string_view build_id);
-  // Its slice, in parts. The bytes must outlive this. Before the first look-up in the module.
-  void SetSlice(ModuleId module, std::vector<std::string_view> parts);
+  // Its slice, in parts, and older ones for what it does not know. The bytes must outlive this.
+  // Before the first look-up in the module.
+  void SetSlice(ModuleId module, RecordedFile::SliceParts parts,
+                std::vector<RecordedFile::SliceParts> older = {});
 
   // Adds an address to those that NameWanted looks up.
   void Want(ModuleId module, uint64_t file_offset);

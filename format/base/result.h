@@ -19,6 +19,7 @@ enum class ErrorKind {
   kUnsupported,  // this kernel, library or machine cannot do it
   kInvalid,      // the input is damaged or not what it claims to be
   kUsage,        // the command line is wrong
+  kBusy,         // not now: it is in use by others, or has no room at the moment
 };
 
 struct Error {

@@ -55,8 +55,10 @@ void AppendField(std::string& out, const xpu::CaptureReader& reader, const Field
 }
 
 template <typename Event>
-void PrintEvent(const xpu::CaptureReader& reader, std::string_view list, const Event& event) {
+void PrintEvent(const xpu::CaptureReader& reader, std::string_view list, bool repeats,
+                const Event& event) {
   std::string line = xpu::Format("{{\"list\":\"{}\"", list);
+  if (repeats) line += ",\"repeats\":true";  // what was written before
   xpu::VisitFields(event, [&](std::string_view name, const auto& field) {
     AppendFormat(line, ",\"{}\":", name);
     AppendField(line, reader, field);
@@ -83,7 +85,7 @@ int main(int argc, char** argv) {
   }
   while (auto batch = reader->Next()) {
     xpu::VisitLists(*batch, [&](std::string_view list, const auto& events) {
-      for (const auto& event : events) PrintEvent(*reader, list, event);
+      for (const auto& event : events) PrintEvent(*reader, list, batch->restated, event);
     });
   }
   PrintProblems(reader->problems());

@@ -54,6 +54,19 @@ TEST_F(SymbolSlicesTest, TheLastWholeOneCounts) {
   EXPECT_EQ(Collect(), (Expected{"/a new", "0"}));
 }
 
+TEST_F(SymbolSlicesTest, OlderOnesAreKeptInOrder) {
+  for (const char* bytes : {"one", "two", "three"}) Part("/a", "1", 0, 1, bytes);
+  model_ = builder_.Build();
+  const SliceCollection collection = CollectSlices(model_);
+  ASSERT_EQ(collection.slices.size(), 1u);
+  const AssembledSlice& slice = collection.slices[0];
+  EXPECT_EQ(slice.Bytes(), "three");
+  ASSERT_EQ(slice.older.size(), 2u);
+  EXPECT_EQ(slice.older[0].at(0), "one");
+  EXPECT_EQ(slice.older[1].at(0), "two");
+  EXPECT_EQ(slice.size_bytes(), 11u);
+}
+
 TEST_F(SymbolSlicesTest, WhatLacksPartsIsCountedOnce) {
   Part("/missing-first", "1", 1, 2, "x");
   Part("/missing-last", "1", 0, 2, "x");

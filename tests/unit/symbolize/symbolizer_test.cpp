@@ -134,6 +134,25 @@ TEST_F(SymbolizerTest, ASliceInPartsNamesAFileThatIsNotThere) {
   EXPECT_TRUE(symbolizer_.problems().empty());  // the names of the capture are all there
 }
 
+// As those of the parts of one recording, each with the functions that occur in it.
+TEST_F(SymbolizerTest, OlderSlicesFillUpBeforeTheFile) {
+  ElfBuilder("id-1").Symbol("of_file", 0, 0x100).WriteTo(folder_ / "a");
+  const std::string first = ElfBuilder("id-1").Symbol("one", 0, 0x40).Build();
+  const std::string second =
+      ElfBuilder("id-1").Symbol("not_one", 0, 0x40).Symbol("two", 0x40, 0x40).Build();
+  const std::string third = ElfBuilder("id-1").Symbol("three", 0x80, 0x40).Build();
+  const ModuleId module = symbolizer_.Module(folder_ / "a", "id-1");
+  symbolizer_.SetSlice(module, {third}, {{first}, {"no ELF image"}, {second}});
+  EXPECT_EQ(symbolizer_.FunctionAt(module, kText + 0x80), "three");
+  EXPECT_EQ(symbolizer_.FunctionAt(module, kText + 0x40), "two");
+  EXPECT_EQ(symbolizer_.FunctionAt(module, kText), "not_one");  // the newer one counts
+  EXPECT_EQ(symbolizer_.FunctionAt(module, kText + 0xc0), "of_file");
+  // One that cannot be read leaves the others.
+  const ModuleId other = symbolizer_.Module("/nowhere/b", "id-1");
+  symbolizer_.SetSlice(other, {"no ELF image"}, {{first}});
+  EXPECT_EQ(symbolizer_.FunctionAt(other, kText), "one");
+}
+
 TEST_F(SymbolizerTest, TheVdsoHasASlice) {
   const std::string slice = ElfBuilder("v").Symbol("__vdso_time", 0, 0x40).Build();
   const ModuleId module = symbolizer_.Module("[vdso]", "");

@@ -1,0 +1,219 @@
+"""Recordings in parts and of bounded size: each part reads alone, all together read as one file."""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import time
+
+from record_gpu_test import simulated
+from xpu_testing import (Capture, Workspace, expect, expect_in, find, main, recorder,
+                         require_recording, workload)
+
+ROTATE = ["--rotate-size", "1M"]
+# 2 to 4 bytes each in the capture.
+LAUNCHES = 1_500_000
+
+
+def report(*arguments, status=0):
+    done = subprocess.run([find("report/xpu-report"), *map(str, arguments)], capture_output=True,
+                          text=True, timeout=300)
+    expect(f"status of the report ({done.stderr})", done.returncode, status)
+    return done
+
+
+def parts(work, pattern="c.*.xpu"):
+    return sorted(work.path.glob(pattern))
+
+
+def names(paths):
+    return [path.name for path in paths]
+
+
+def record(work, *arguments, output="c.xpu", status=0, **options):
+    result = work.record(*arguments, output=output, env=simulated(), timeout=400, **options)
+    expect(f"status ({result.stderr})", result.returncode, status)
+    return result
+
+
+def kernels_in(*files):
+    """Launches, kernels and what is missing, as the report sees them."""
+    table = report("--top", "--table", "cuda_gpu_kern_sum", "--format", "csv", *files).stdout
+    rows = [line.split(",") for line in table.splitlines()[1:]]
+    return sum(int(row[2]) for row in rows)
+
+
+def busy(work, marker="ready"):
+    return ["sh", "-c", f": > {work.path}/{marker}; while :; do :; done"]
+
+
+def wait_for(condition, process):
+    deadline = time.monotonic() + 60
+    while not condition():
+        if process.poll() is not None or time.monotonic() > deadline:
+            raise AssertionError(f"it does not come: {process.poll()}")
+        time.sleep(0.05)
+
+
+def test_parts_alone_and_together():
+    require_recording()
+    with Workspace() as work:
+        # Names must come from the captures.
+        program = work.file("app")
+        shutil.copy(workload("empty_launches"), program)
+        result = record(work, *ROTATE, program, "--launches", str(LAUNCHES))
+        truth = json.loads(result.stdout)
+        os.unlink(program)
+        files = parts(work)
+        if len(files) < 3:
+            raise AssertionError(f"too few parts: {names(files)}: {result.stderr}")
+        expect("names", names(files), [f"c.{i + 1:04}.xpu" for i in range(len(files))])
+        expect_in("summary", f"{files[0]} to {files[-1]}, ", result.stderr)
+        for number, path in enumerate(files, 1):
+            check_part(path, number, number == len(files))
+        expect("kernels in all parts", sum(map(kernels_in, files)), truth["launches"])
+
+        expect("kernels", kernels_in(*files), truth["launches"])
+        summary = report(*files).stdout
+        launches = f"{truth['launches']:,}"
+        expect_in("launches", f"{launches}: {launches} with their kernel, 0 pending, 0 lost",
+                  " ".join(summary.split()))
+        expect_in("parts", f"parts 1 to {len(files)} of the recording\n", summary)
+        expect("lost references", "[lost]" in summary, False)
+
+        os.unlink(files.pop(1))
+        ledger = report("--strict", "--top", "--table", "cuda_api_sum", *files, status=3).stderr
+        expect_in("a part that is missing", "1 parts of the recording that are missing between",
+                  ledger)
+
+
+def check_part(path, number, is_last):
+    """A part reads alone: what occurs in it has its names, devices and clocks."""
+    folded = report("--folded", "--mode", "gpu", "--unit", "ns", path)
+    expect_in("stacks have names", "RunWorker(Worker*);Descend(Worker*, unsigned long);"
+              "LaunchMany(Worker*);cudaLaunchKernel;[GPU_Kernel]empty_kernel()", folded.stdout)
+    goes_on = f"goes on in part {number + 1}"
+    if number > 1 or not is_last:
+        expect_in("which part", f"{path}: part {number} of the recording", folded.stderr)
+    for problem in ("clock_pairs_missing", "file_cut", "reference_lost", "file_missing"):
+        expect(problem, problem in folded.stderr, False)
+    summary = " ".join(report(path).stdout.split())
+    expect_in("which part", f"parts part {number} of the recording", summary)
+    expect("goes on", goes_on in summary, not is_last)
+    expect("begins in earlier ones", "which began in earlier ones" in summary, number > 1)
+    expect_in("device", "XPU simulated GPU", summary)
+    expect_in("calls have names", "cudaStreamSynchronize", summary)
+
+
+def test_an_earlier_recording_is_kept():
+    require_recording()
+    with Workspace() as work:
+        record(work, "--cpu-only", *ROTATE, "true")
+        before = (work.path / "c.0001.xpu").read_bytes()
+        work.file("c.0007.xpu.old", "of an even earlier one")
+        result = record(work, "--cpu-only", *ROTATE, "true")
+        expect("files", names(parts(work, "*")), ["c.0001.xpu", "c.0001.xpu.old"])
+        expect("kept", (work.path / "c.0001.xpu.old").read_bytes(), before)
+        expect_in("message", f"1 part of an earlier recording: kept as {work.path}/c.0001.xpu.old\n",
+                  result.stderr)
+        report(work.path / "c.0001.xpu.old")
+        # A program that does not start leaves everything as it was.
+        record(work, "--cpu-only", *ROTATE, "/no/such/program", status=127)
+        expect("files", names(parts(work, "*")), ["c.0001.xpu"])
+
+
+def test_what_has_no_parts():
+    require_recording()
+    with Workspace() as work:
+        for output in ("-", "/dev/null", "fifo"):
+            if output == "fifo":
+                os.mkfifo(work.path / output)
+            result = subprocess.run([recorder(), "--cpu-only", *ROTATE, "-o", output, "touch",
+                                     "ran"], cwd=work.path, capture_output=True, text=True)
+            expect("status", result.returncode, 125)
+            expect_in("hint", "hint: ", result.stderr)
+        expect("the program was not started", os.path.exists(work.path / "ran"), False)
+        result = work.record("--cpu-only", "--rotate-keep", "3", "true")
+        expect_in("alone", "--rotate-keep requires --rotate-size", result.stderr)
+
+
+def until_max_size(work, *arguments):
+    """Records more than fits; the program goes on and tells its own status."""
+    marker = work.path / "ended"
+    run = f"{workload('empty_launches')} --launches {LAUNCHES // 6}"
+    command = f"for i in 1 2 3 4 5 6 7; do {run} > /dev/null; done; : > {marker}; exit 9"
+    result = record(work, *arguments, "sh", "-c", command, status=9)
+    expect("the program ran to its end", marker.exists(), True)
+    return result
+
+
+def test_max_size():
+    require_recording()
+    with Workspace() as work:
+        result = until_max_size(work, "--max-size", "1M")
+        expect_in("message", "the recording ended at --max-size, 1.0 MiB; the program runs on\n",
+                  result.stderr)
+        (file,) = parts(work, "c*")
+        size = file.stat().st_size
+        expect(f"about that size: {size}", 1 << 20 <= size < 3 << 20, True)
+        summary = report(file).stdout
+        expect("the program has no status yet", "exit status" in summary, False)
+        expect("it has an end", "file_cut" in summary, False)
+
+
+def test_the_oldest_parts_are_removed():
+    require_recording()
+    with Workspace() as work:
+        result = until_max_size(work, *ROTATE, "--rotate-keep", "2", "--max-size", "3M")
+        expect_in("message", "the recording ended at --max-size, 3.0 MiB", result.stderr)
+        files = parts(work, "c*")
+        expect("the newest", names(files), ["c.0002.xpu", "c.0003.xpu"])
+        expect_in("summary", "(1 older part removed)", result.stderr)
+        summary = " ".join(report(*files).stdout.split())
+        expect_in("parts", "parts 2 to 3 of the recording, which began in earlier ones", summary)
+        expect("what was asked for is no loss", "part_missing" in summary, False)
+
+
+def test_two_recorders_and_one_name():
+    require_recording()
+    for rotate in ([], ROTATE):
+        with Workspace() as work:
+            first = subprocess.Popen([recorder(), "-q", "--cpu-only", *rotate, "-o", "c.xpu",
+                                      *busy(work)], cwd=work.path)
+            wait_for(lambda: (work.path / "ready").exists(), first)
+            second = work.record("--cpu-only", *rotate, "touch", "ran", output="c.xpu")
+            expect("status", second.returncode, 125)
+            expect_in("message", "another xpu-record is writing it\nhint: ", second.stderr)
+            expect("its program was not started", (work.path / "ran").exists(), False)
+            # Under another name it may.
+            record(work, "--cpu-only", *rotate, "true", output="other.xpu")
+            first.terminate()
+            expect("the first one is not disturbed", first.wait(), -signal.SIGTERM)
+            (file,) = parts(work, "c*.xpu")
+            expect("end", len(Capture(file).recording_end), 1)
+
+
+def test_restart_after_a_kill():
+    require_recording()
+    for rotate, name in ([], "c.xpu"), (ROTATE, "c.0001.xpu"):
+        with Workspace() as work:
+            # A group of its own: the program, which runs on, is ended with it.
+            first = subprocess.Popen([recorder(), "-q", "--cpu-only", *rotate, "-o", "c.xpu",
+                                      *busy(work)], cwd=work.path, start_new_session=True)
+            path = work.path / name
+            wait_for(lambda: path.exists() and path.stat().st_size > 1000, first)
+            first.kill()
+            first.wait()
+            os.killpg(first.pid, signal.SIGKILL)
+            record(work, "--cpu-only", *rotate, "true")
+            expect("files", names(parts(work, "c*")), [name, f"{name}.old"])
+            old = Capture(work.path / f"{name}.old")
+            expect("samples of the half file", len(old.cpu_samples) > 0, True)
+            expect("it has no end", old.recording_end, [])
+            expect_in("told", "file_cut", report(work.path / f"{name}.old").stdout)
+            expect("the new one has", len(Capture(path).recording_end), 1)
+
+
+if __name__ == "__main__":
+    main(globals())
