@@ -6,6 +6,7 @@
 #include <csignal>
 #include <utility>
 
+#include <fcntl.h>
 #include <sys/resource.h>
 
 #include "format/base/file.h"
