@@ -22,7 +22,7 @@ constexpr size_t kMaxAddresses = size_t{1} << 20;
 constexpr size_t kMaxRanges = 65536;
 constexpr size_t kMaxAllRanges = size_t{1} << 23;  // each child begins with its parent's
 constexpr size_t kMaxFiles = 65536;
-constexpr size_t kMaxAllOffsets = size_t{1} << 24;    // of all files
+constexpr size_t kMaxAllOffsets = size_t{1} << 24;  // of all files
 constexpr uint64_t kRoundsBetweenLooks = 100;
 // Of all processes, of code that is in no file.
 constexpr size_t kMaxCodeAddresses = size_t{4} << 20;

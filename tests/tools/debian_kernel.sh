@@ -29,16 +29,17 @@ export PATH=/bin
 mount -t proc proc /proc
 mount -t sysfs sys /sys
 mount -t devtmpfs dev /dev
+mkdir -p /dev/shm
 for module in $(cat /modules.txt); do modprobe $module; done
 mount -t 9p -o trans=virtio,version=9p2000.L,ro,msize=524288,cache=loose files /files
 mount -t tmpfs over /over
 mkdir /over/new /over/work
-mount -t overlay -o lowerdir=/files,upperdir=/over/new,workdir=/over/work over /root
-mkdir -p /root/dev/shm; for kind in proc sys dev; do mount --bind /$kind /root/$kind; done
-mount -t tmpfs shm /root/dev/shm
-mount -t tmpfs run /root/run
+mount -t overlay -o lowerdir=/files,upperdir=/over/new,workdir=/over/work over /machine
+for kind in proc sys dev; do mount --bind /$kind /machine/$kind; done
+mount -t tmpfs shm /machine/dev/shm
+mount -t tmpfs run /machine/run
 ip link set lo up
-chroot /root /bin/bash -c "$(cat /command.txt)"
+chroot /machine /bin/bash -c "$(cat /command.txt)"
 echo "debian_kernel: status $?"
 poweroff -f
 INIT
@@ -47,7 +48,7 @@ INIT
 
 make_initramfs() {
   local root=$folder/initramfs
-  mkdir -p "$root"/{bin,proc,sys,dev,files,over,root,lib/modules}
+  mkdir -p "$root"/{bin,proc,sys,dev,files,over,machine,lib/modules}
   cp "$(command -v busybox)" "$root/bin/busybox"
   local applet
   for applet in sh mount modprobe cat mkdir chroot poweroff ip echo; do
