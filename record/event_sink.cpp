@@ -74,6 +74,15 @@ Result<CaptureWriter> EventSink::BeginPart(std::unique_ptr<BlockOutput> output, 
   return ended;
 }
 
+void EventSink::Forget(InstanceId instance) {
+  constexpr size_t kMaxToForget = 1024;
+  if (restate_due_ && to_forget_.size() < kMaxToForget) {
+    to_forget_.push_back(instance);
+  } else {
+    standing_.Forget(instance);
+  }
+}
+
 void EventSink::Restate() {
   restate_due_ = false;
   python_codes_.StateAgain();
@@ -81,6 +90,8 @@ void EventSink::Restate() {
   standing_.Restate([this](std::string_view text) { return Intern(text); },
                     [this](const auto& event) { Note(writer_.Write(event)); });
   writer_.SetRestating(false);
+  if (restate_due_) return;  // in vain
+  for (const InstanceId instance : std::exchange(to_forget_, {})) standing_.Forget(instance);
 }
 
 void EventSink::Note(Status status) {

@@ -61,7 +61,7 @@ class EventSink {
     Note(writer_.Write(event));
   }
   // All of it was written: it is not stated again.
-  void Forget(InstanceId instance) { standing_.Forget(instance); }
+  void Forget(InstanceId instance);
 
   // From now on remembers the code that occurs in stacks.
   void CollectHits() { hits_.emplace(); }
@@ -102,7 +102,8 @@ class EventSink {
   LossLedger losses_;
   PythonCodes python_codes_;
   StandingEvents standing_;
-  bool restate_due_ = false;  // blocks were lost, perhaps with definitions
+  bool restate_due_ = false;           // blocks were lost, perhaps with definitions
+  std::vector<InstanceId> to_forget_;  // once they are stated again
   std::unordered_set<uint64_t> kernel_addresses_;
   std::optional<HitFiles> hits_;
   std::optional<Error> failure_;

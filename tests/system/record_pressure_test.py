@@ -14,8 +14,8 @@ from xpu_testing import Capture, Workspace, expect, require_recording, workload
 
 # Of the simulated device; without overhead records the program's account is the device's.
 WITHOUT_OVERHEADS = {"XPU_FAKE_OVERHEADS": "0"}
-GPU_RECORDS = ("kernels", "synchronizations", "devices", "raw_activities")
-OTHER_RECORDS = 3  # the device, its context, a stream
+GPU_RECORDS = ("kernels", "synchronizations", "raw_activities")
+OTHER_RECORDS = 2  # the device and its context, kept as they are
 LIBRARYS_THREAD = "xpu-inject"
 LAUNCHES_PER_SYNC = 500  # empty_launches.cu
 EXISTING = 0  # ProcessEventKind
