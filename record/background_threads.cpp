@@ -14,23 +14,30 @@ constexpr int kNiceness = 5;  // also where who starts one has precedence
 
 }  // namespace
 
-bool BackgroundThreads::Start(std::function<void()> work) {
+std::thread StartWithoutSignals(std::function<void()> work) {
   // Inherited, so that the thread has no moment without it.
   sigset_t all, before;
   ::sigfillset(&all);
   ::pthread_sigmask(SIG_SETMASK, &all, &before);
-  bool started = true;
+  std::thread thread;
   try {
-    threads_.emplace_back([work = std::move(work)] {
-      // Of this thread alone, on Linux.
-      ::setpriority(PRIO_PROCESS, 0, std::max(::getpriority(PRIO_PROCESS, 0), 0) + kNiceness);
-      work();
-    });
+    thread = std::thread(std::move(work));
   } catch (const std::system_error&) {
-    started = false;
+    // At the limit of processes.
   }
   ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
-  return started;
+  return thread;
+}
+
+bool BackgroundThreads::Start(std::function<void()> work) {
+  std::thread thread = StartWithoutSignals([work = std::move(work)] {
+    // Of this thread alone, on Linux.
+    ::setpriority(PRIO_PROCESS, 0, std::max(::getpriority(PRIO_PROCESS, 0), 0) + kNiceness);
+    work();
+  });
+  if (!thread.joinable()) return false;
+  threads_.push_back(std::move(thread));
+  return true;
 }
 
 void BackgroundThreads::Join() {

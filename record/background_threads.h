@@ -8,6 +8,10 @@
 
 namespace xpu {
 
+// A thread on which no signal is handled: they are for the recorder's loop. Not joinable when the
+// system has none left.
+std::thread StartWithoutSignals(std::function<void()> work);
+
 class BackgroundThreads {
  public:
   BackgroundThreads() = default;

@@ -5,18 +5,17 @@
 #include <cerrno>
 #include <chrono>
 #include <condition_variable>
-#include <csignal>
 #include <deque>
 #include <functional>
 #include <mutex>
 #include <optional>
-#include <system_error>
 #include <utility>
 
 #include <unistd.h>
 
 #include "format/base/file.h"
 #include "format/base/text.h"
+#include "record/background_threads.h"
 #include "record/summary.h"
 
 namespace xpu {
@@ -120,16 +119,8 @@ void OutputQueue::Run(const std::shared_ptr<Shared>& shared) {
 
 bool OutputQueue::StartThread() {
   if (thread_.joinable()) return true;
-  // Signals are for the recorder's loop; a thread inherits what is blocked.
-  sigset_t all, before;
-  ::sigfillset(&all);
-  ::pthread_sigmask(SIG_SETMASK, &all, &before);
-  try {
-    thread_ = std::thread([shared = shared_] { Run(shared); });
-  } catch (const std::system_error&) {
-    // At the limit of processes: written here.
-  }
-  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  // Without one it is written here.
+  thread_ = StartWithoutSignals([shared = shared_] { Run(shared); });
   return thread_.joinable();
 }
 
