@@ -81,6 +81,7 @@ int main(int argc, char** argv) {
   using unwind::Expect;
 #ifdef XPU_LAZY
   Expect("in:ld-linux-x86-64.so.2", "", "unsupported");
+  Expect("[plt]", "[plt];RunBinding" XPU_BELOW_MAIN);
 #endif
   Expect("[plt]", "[plt];RunPlt" XPU_BELOW_MAIN);
   Expect("PltFunction0", "PltFunction0;RunPlt" XPU_BELOW_MAIN);
