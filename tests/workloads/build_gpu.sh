@@ -1,12 +1,14 @@
 #!/bin/bash
-# build_gpu.sh OUTDIR: builds the GPU workloads for a real GPU with nvcc, each with shared cudart
-# (NAME) and with static cudart (NAME-static), and the raw CUPTI recorder. OUTDIR can be copied to
-# another machine as a whole: libcudart lies beside the programs, libstdc++ is linked in.
+# build_gpu.sh OUTDIR [NAME...]: builds the GPU workloads, or those that are named, for a real GPU
+# with nvcc, each with shared cudart (NAME) and with static cudart (NAME-static), and the raw CUPTI
+# recorder. OUTDIR can be copied to another machine as a whole: libcudart lies beside the programs,
+# libstdc++ is linked in.
 # CUDA_HOME (default /usr/local/cuda), XPU_JOBS (default 2), XPU_GPU_ARCH (default sm_90).
 set -eu
 
-[ $# -eq 1 ] || { echo "usage: $0 OUTDIR" >&2; exit 2; }
+[ $# -ge 1 ] || { echo "usage: $0 OUTDIR [NAME...]" >&2; exit 2; }
 out=$1
+shift
 here=$(cd "$(dirname "$0")" && pwd)
 raw=$here/../tools/cupti_raw
 cuda=${CUDA_HOME:-/usr/local/cuda}
@@ -50,11 +52,13 @@ build_one() {
 }
 export -f build_one
 
-names=()
-for source in "$here"/*.cu; do
-  name=$(basename "$source" .cu)
-  [ "${name%_per_thread}" != "$name" ] || names+=("$name")  # those are a part of another program
-done
+names=("$@")
+if [ $# -eq 0 ]; then
+  for source in "$here"/*.cu; do
+    name=$(basename "$source" .cu)
+    [ "${name%_per_thread}" != "$name" ] || names+=("$name")  # those are a part of another program
+  done
+fi
 printf '%s\n' "${names[@]}" | xargs -P "$jobs" -I{} bash -euc 'build_one {}'
 
 g++ -std=c++20 -O2 -fPIC -shared -fvisibility=hidden -isystem "$cuda/include" \

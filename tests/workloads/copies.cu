@@ -1,7 +1,9 @@
 // Every variant of copy, set, synchronisation and allocation of runtime and driver API, each C
 // times from a function of its own; see copies_calls.h for the list.
-//   --calls C --parts=plain|per-thread|all
-// After the calls of each function one cudaDeviceSynchronize from main;RunCalls. A function that
+//   --calls C --parts=plain|per-thread|all --functions=NAME,... (these alone)
+//   --warmup W (calls of each function that come before the C and are not timed)
+// After the calls of each function, and after its warm-up, one cudaDeviceSynchronize from
+// main;RunCalls. A function that
 // this driver refuses is in the list with what it managed and its error.
 #define XPU_COPY(name) name
 #include "copies.h"
@@ -15,16 +17,19 @@ __device__
 
 struct Result {
   uint64_t calls = 0;
+  uint64_t ns = 0;
   int error = 0;
 };
 
 XPU_FRAME Result RunCalls(const CopyCall& call, uint64_t count, Room* room) {
   Result result;
+  const uint64_t begin = workload::ClockNs(CLOCK_MONOTONIC);
   while (result.calls < count && result.error == 0) {
     result.error = call.run(*room);
     if (result.error == 0) ++result.calls;
   }
   XPU_CUDA(cudaDeviceSynchronize());
+  result.ns = workload::ClockNs(CLOCK_MONOTONIC) - begin;
   return result;
 }
 
@@ -78,25 +83,46 @@ void Write(const CopyCall& call, const Result& result, bool per_thread, workload
   json->EndObject();
 }
 
+// True where nothing was chosen.
+bool IsChosen(const std::string& chosen, const char* function) {
+  return chosen.empty() ||
+         ("," + chosen + ",").find(std::string(",") + function + ",") != std::string::npos;
+}
+
 int main(int argc, char** argv) {
   const uint64_t calls = workload::OptionNumber(argc, argv, "--calls", 3);
+  const uint64_t warmup = workload::OptionNumber(argc, argv, "--warmup", 0);
+  const std::string chosen = workload::OptionString(argc, argv, "--functions", "");
   const std::string parts = workload::OptionString(argc, argv, "--parts", "all");
   Room room = Furnish();
   workload::JsonLine json;
   json.Add("workload", "copies");
   json.Add("pid", static_cast<uint64_t>(getpid()));
   json.BeginArray("calls");
-  uint64_t functions = 0;
+  uint64_t syncs = 0;
+  uint64_t timed_calls = 0;
+  uint64_t timed_ns = 0;
   for (const bool per_thread : {false, true}) {
     if (parts == (per_thread ? "plain" : "per-thread")) continue;
     const CopyCalls list = per_thread ? PerThreadCopyCalls() : PlainCopyCalls();
     for (size_t i = 0; i < list.count; ++i) {
-      Write(list.calls[i], RunCalls(list.calls[i], calls, &room), per_thread, &json);
-      ++functions;
+      if (!IsChosen(chosen, list.calls[i].function)) continue;
+      Result before;
+      if (warmup > 0) {
+        before = RunCalls(list.calls[i], warmup, &room);
+        ++syncs;
+      }
+      Result result = RunCalls(list.calls[i], calls, &room);
+      ++syncs;
+      timed_calls += result.calls;
+      timed_ns += result.ns;
+      result.calls += before.calls;
+      Write(list.calls[i], result, per_thread, &json);
     }
   }
   json.EndArray();
-  json.Add("device_syncs_of_main", functions);
+  json.Add("device_syncs_of_main", syncs);
+  workload::AddTiming("copy", timed_calls, timed_ns, &json);
   Clear(room);
   workload::PrintLine(json.Finish());
   return 0;

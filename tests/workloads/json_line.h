@@ -75,6 +75,14 @@ class JsonLine {
   bool first_ = true;
 };
 
+// What tests/bench/overhead reads: how long the work behind the warm-up took, in units of its own.
+// Of several threads the sums: then ns over units is what each of them saw.
+inline void AddTiming(std::string_view unit, uint64_t units, uint64_t ns, JsonLine* json) {
+  json->Add("unit", unit);
+  json->Add("timed_units", units);
+  json->Add("timed_ns", ns);
+}
+
 // One write: the lines of several processes on one pipe do not mix.
 inline void PrintLine(std::string line) {
   line += '\n';

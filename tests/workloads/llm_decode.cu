@@ -300,6 +300,16 @@ Sampler MakeSampler(const Options& options) {
   return {options.temperature, options.top_k, static_cast<uint64_t>(options.seed)};
 }
 
+// What tests/bench/overhead reads.
+void PrintTiming(const Options& options, std::chrono::steady_clock::duration duration) {
+  workload::JsonLine json;
+  json.Add("workload", "llm_decode");
+  const auto ns = std::chrono::duration_cast<std::chrono::nanoseconds>(duration).count();
+  workload::AddTiming("token", static_cast<uint64_t>(std::max(0, options.steps - options.timing)),
+                      static_cast<uint64_t>(ns), &json);
+  std::printf("%s\n", json.Finish().c_str());
+}
+
 // The token behind the prompt and one for each step.
 XPU_FRAME Text Generate(Model* model, const Options& options, bool with_graph) {
   FRAME(model->counters());
@@ -315,14 +325,18 @@ XPU_FRAME Text Generate(Model* model, const Options& options, bool with_graph) {
   const Clock::time_point start = Clock::now();
   choose(Prefill(model, prompt));
   const Clock::time_point first = Clock::now();
+  Clock::time_point warm = first;
   for (int step = 0; step < options.steps; ++step) {
     const int position = static_cast<int>(prompt.size()) + step;
     choose(DecodeStep(model, with_graph ? &graph : nullptr, position, text.tokens.back()));
+    if (step + 1 == options.timing) warm = Clock::now();
   }
   const std::chrono::duration<double, std::milli> prefill = first - start;
-  const std::chrono::duration<double, std::milli> decode = Clock::now() - first;
+  const Clock::time_point end = Clock::now();
+  const std::chrono::duration<double, std::milli> decode = end - first;
   std::printf("prefill: %zu tokens, %.3f ms; decode%s: %d steps, %.3f ms\n", prompt.size(),
               prefill.count(), with_graph ? " with a graph" : "", options.steps, decode.count());
+  if (options.timing >= 0) PrintTiming(options, end - warm);
   return text;
 }
 

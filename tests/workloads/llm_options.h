@@ -38,6 +38,8 @@ inline constexpr const char* kHelp = R"(llm_decode: a small language model on th
   --check              compares logits with the CPU's, and the tokens with and
                        without a graph
   --cpu                the CPU alone, without any CUDA call
+  --timing W           prints how long the steps behind the first W took, as
+                       a line of JSON
   --counts FILE        what the program did, as JSON: launches, and those that
                        were captured into a graph, by kernel and call path;
                        graph launches, copies, sets, allocations, NVTX ranges
@@ -54,6 +56,7 @@ struct Options {
   int steps = 32;
   int top_k = 0;
   int seed = 1;
+  int timing = -1;  // steps of warm-up; -1: no timing
   float temperature = 0;
   std::string prompt = "Once upon a time";
   std::string weights, save_weights, counts;
@@ -106,8 +109,10 @@ inline Options ParseOptions(int argc, char** argv) {
                                                 {"--dim", &shape.dim},
                                                 {"--heads", &shape.heads},
                                                 {"--kv-heads", &shape.kv_heads}};
-  const std::map<std::string, int*> numbers = {
-      {"--steps", &options.steps}, {"--top-k", &options.top_k}, {"--seed", &options.seed}};
+  const std::map<std::string, int*> numbers = {{"--steps", &options.steps},
+                                               {"--top-k", &options.top_k},
+                                               {"--seed", &options.seed},
+                                               {"--timing", &options.timing}};
   for (int i = 1; i < argc; ++i) {
     const std::string name = argv[i];
     if (name == "--help") {

@@ -1,27 +1,35 @@
 """Training steps of a small network in PyTorch, for a machine with a GPU.
 
-    pytorch_steps.py mlp|transformer [--steps N] [--graph] [--profile]
+    pytorch_steps.py mlp|transformer [--steps N] [--warmup W] [--graph] [--profile]
 
-Prints one JSON line. --graph: the steps are captured into a CUDA graph once and replayed.
---profile: torch.profiler runs around all of it, and the line has what it counted: kernels by name
-and their time; null when the profiler saw no GPU.
+mlp is bound by its launches; transformer too, unless --large makes it one whose kernels keep the
+GPU busy. Prints one JSON line; "timed_ns" is the time of the N steps behind the warm-up. --graph:
+the steps are captured into a CUDA graph once and replayed. --profile: torch.profiler runs around
+all of it, and the line has what it counted: kernels by name and their time; null when the profiler
+saw no GPU. --with: a profiler runs around all of it, and the line has nothing of what it saw.
 """
 
 import argparse
 import contextlib
+import functools
 import json
 import os
+import time
 
 import torch
 from torch import nn
 
 
-def make_model(kind):
-    if kind == "mlp":
-        layers = [layer for _ in range(6) for layer in (nn.Linear(256, 256), nn.GELU())]
+def make_model(options):
+    if options.model == "mlp":
+        layers = [layer for _ in range(options.layers or 6)
+                  for layer in (nn.Linear(256, 256), nn.GELU())]
         return nn.Sequential(*layers), torch.randn(64, 256, device="cuda")
-    encoder = nn.TransformerEncoderLayer(128, 4, 256, dropout=0.0, batch_first=True)
-    return nn.TransformerEncoder(encoder, 2), torch.randn(8, 32, 128, device="cuda")
+    width, heads, feed_forward, batch, sequence = ((1024, 16, 4096, 8, 512) if options.large else
+                                                   (128, 4, 256, 8, 32))
+    encoder = nn.TransformerEncoderLayer(width, heads, feed_forward, dropout=0.0, batch_first=True)
+    return (nn.TransformerEncoder(encoder, options.layers or 2),
+            torch.randn(batch, sequence, width, device="cuda"))
 
 
 def train_step(model, optimizer, batch):
@@ -39,18 +47,53 @@ def warm_up(model, optimizer, batch):
     torch.cuda.current_stream().wait_stream(stream)
 
 
-def run_graph(model, optimizer, batch, steps):
+def graph_step(model, optimizer, batch):
     warm_up(model, optimizer, batch)
     graph = torch.cuda.CUDAGraph()
     with torch.cuda.graph(graph):
         train_step(model, optimizer, batch)
-    for _ in range(steps):
-        graph.replay()
+    return graph.replay
 
 
-def run_eager(model, optimizer, batch, steps):
+def timed_ns(step, warmup, steps):
+    if warmup > 0:
+        for _ in range(warmup):
+            step()
+        torch.cuda.synchronize()
+    begin = time.monotonic_ns()
     for _ in range(steps):
-        train_step(model, optimizer, batch)
+        step()
+    torch.cuda.synchronize()
+    return time.monotonic_ns() - begin
+
+
+def torch_profiler(cpu=True, stacks=False):
+    activities = [torch.profiler.ProfilerActivity.CUDA]
+    if cpu:
+        activities.append(torch.profiler.ProfilerActivity.CPU)
+    return torch.profiler.profile(activities=activities, with_stack=stacks)
+
+
+@contextlib.contextmanager
+def proton(context, output):
+    import triton.profiler
+    triton.profiler.start(output, context=context)
+    yield
+    triton.profiler.finalize()
+
+
+def around(options):
+    """The profiler to run under, by the name that --with has."""
+    if options.profile:
+        return torch_profiler()
+    return {
+        None: contextlib.nullcontext,
+        "torch": torch_profiler,
+        "torch-stacks": functools.partial(torch_profiler, stacks=True),
+        "torch-cuda": functools.partial(torch_profiler, cpu=False),
+        "proton-shadow": functools.partial(proton, "shadow", options.output),
+        "proton-python": functools.partial(proton, "python", options.output),
+    }[options.profiler]()
 
 
 def counted(profiler):
@@ -71,21 +114,26 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("model", choices=("mlp", "transformer"))
     parser.add_argument("--steps", type=int, default=20)
+    parser.add_argument("--warmup", type=int, default=0)
+    parser.add_argument("--layers", type=int, default=0)
+    parser.add_argument("--large", action="store_true")
     parser.add_argument("--graph", action="store_true")
     parser.add_argument("--profile", action="store_true")
+    parser.add_argument("--with", dest="profiler",
+                        choices=("torch", "torch-stacks", "torch-cuda", "proton-shadow",
+                                 "proton-python"))
+    parser.add_argument("--output", default="proton", help="where Proton writes")
     options = parser.parse_args()
-    activities = [torch.profiler.ProfilerActivity.CPU, torch.profiler.ProfilerActivity.CUDA]
-    around = (torch.profiler.profile(activities=activities) if options.profile
-              else contextlib.nullcontext())
-    with around as profiler:
+    with around(options) as profiler:
         torch.manual_seed(1)
-        model, batch = make_model(options.model)
+        model, batch = make_model(options)
         model = model.cuda()
         optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
-        run = run_graph if options.graph else run_eager
-        run(model, optimizer, batch, options.steps)
-        torch.cuda.synchronize()
+        step = (graph_step(model, optimizer, batch) if options.graph else
+                functools.partial(train_step, model, optimizer, batch))
+        duration_ns = timed_ns(step, options.warmup, options.steps)
     print(json.dumps({"workload": "pytorch_steps", "pid": os.getpid(), "steps": options.steps,
+                      "unit": "step", "timed_units": options.steps, "timed_ns": duration_ns,
                       "profiled": counted(profiler) if options.profile else None}))
 
 

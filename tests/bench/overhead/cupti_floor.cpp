@@ -1,0 +1,161 @@
+// libcupti_floor.so: what CUPTI itself costs, for overhead.py to compare recorders with. Loaded by
+// the CUDA driver (CUDA_INJECTION64_PATH) it switches records on, counts them and throws them away:
+// what every recorder on CUPTI pays before it does anything of its own.
+//
+//   CUPTI_FLOOR_KINDS  comma list of kernel, graph (a replay is one record), copy
+//   CUPTI_FLOOR_INIT   early: before the program's first context; late: once there is one, from a
+//                      thread that looks for it
+//   CUPTI_FLOOR_LIB    the libcupti to open where the program has not loaded one
+//   CUPTI_FLOOR_OUT    a file for one line at the end of the program: the records that came
+#include <atomic>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+
+#include <cuda.h>
+#include <cupti.h>
+#include <dlfcn.h>
+#include <link.h>
+#include <pthread.h>
+#include <unistd.h>
+
+namespace {
+
+struct Cupti {
+  decltype(&cuptiActivityRegisterCallbacks) register_callbacks;
+  decltype(&cuptiActivityEnable) enable;
+  decltype(&cuptiActivityFlushAll) flush_all;
+  decltype(&cuptiActivityGetNextRecord) next_record;
+};
+
+Cupti g_cupti;
+std::atomic<bool> g_on{false};
+std::atomic<uint64_t> g_records{0};
+
+// CUPTI asks for a buffer per thread and gives it back from a thread of its own. A list of free
+// buffers: a new one costs page faults, which are none of CUPTI's cost.
+constexpr size_t kBufferBytes = size_t{4} << 20;
+constexpr size_t kFreeBuffers = 64;
+pthread_mutex_t g_lock = PTHREAD_MUTEX_INITIALIZER;
+uint8_t* g_free[kFreeBuffers];
+size_t g_free_count = 0;
+
+void CUPTIAPI OnBufferRequested(uint8_t** buffer, size_t* size, size_t* max_records) {
+  *buffer = nullptr;
+  pthread_mutex_lock(&g_lock);
+  if (g_free_count > 0) *buffer = g_free[--g_free_count];
+  pthread_mutex_unlock(&g_lock);
+  if (*buffer == nullptr) *buffer = static_cast<uint8_t*>(std::aligned_alloc(4096, kBufferBytes));
+  *size = kBufferBytes;
+  *max_records = 0;
+}
+
+void CUPTIAPI OnBufferCompleted(CUcontext /*context*/, uint32_t /*stream*/, uint8_t* buffer,
+                                size_t /*size*/, size_t valid_size) {
+  uint64_t records = 0;
+  CUpti_Activity* record = nullptr;
+  while (g_cupti.next_record(buffer, valid_size, &record) == CUPTI_SUCCESS) ++records;
+  g_records += records;
+  pthread_mutex_lock(&g_lock);
+  const bool kept = g_free_count < kFreeBuffers;
+  if (kept) g_free[g_free_count++] = buffer;
+  pthread_mutex_unlock(&g_lock);
+  if (!kept) std::free(buffer);
+}
+
+std::string Setting(const char* name, const char* otherwise) {
+  const char* value = std::getenv(name);
+  return value == nullptr ? otherwise : value;
+}
+
+int FindCupti(dl_phdr_info* info, size_t /*size*/, void* result) {
+  const char* slash = std::strrchr(info->dlpi_name, '/');
+  if (slash == nullptr || std::strncmp(slash, "/libcupti.so", 12) != 0) return 0;
+  *static_cast<std::string*>(result) = info->dlpi_name;
+  return 1;
+}
+
+// The copy that the program has loaded first: PyTorch brings its own, and two conflict.
+bool LoadCupti() {
+  std::string path;
+  dl_iterate_phdr(&FindCupti, &path);
+  void* handle = nullptr;
+  for (const std::string& name :
+       {path, Setting("CUPTI_FLOOR_LIB", ""), std::string("libcupti.so.13"),
+        std::string("libcupti.so.12"), std::string("libcupti.so")}) {
+    if (handle == nullptr && !name.empty()) handle = dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL);
+  }
+  if (handle == nullptr) return false;
+  const auto resolve = [handle](const char* name, auto* function) {
+    *function = reinterpret_cast<std::remove_reference_t<decltype(*function)>>(dlsym(handle, name));
+    return *function != nullptr;
+  };
+  return resolve("cuptiActivityRegisterCallbacks", &g_cupti.register_callbacks) &&
+         resolve("cuptiActivityEnable", &g_cupti.enable) &&
+         resolve("cuptiActivityFlushAll", &g_cupti.flush_all) &&
+         resolve("cuptiActivityGetNextRecord", &g_cupti.next_record);
+}
+
+void Start() {
+  if (!LoadCupti()) return;
+  const std::string kinds = "," + Setting("CUPTI_FLOOR_KINDS", "kernel") + ",";
+  bool good = g_cupti.register_callbacks(&OnBufferRequested, &OnBufferCompleted) == CUPTI_SUCCESS;
+  const auto enable = [&](const char* name, CUpti_ActivityKind kind) {
+    if (kinds.find(name) != std::string::npos) good &= g_cupti.enable(kind) == CUPTI_SUCCESS;
+  };
+  enable(",graph,", CUPTI_ACTIVITY_KIND_GRAPH_TRACE);
+  enable(",kernel,", CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL);
+  enable(",copy,", CUPTI_ACTIVITY_KIND_MEMCPY);
+  g_on = good;
+}
+
+// True once any device has a primary context, which is the one that cudart uses.
+bool HasContext() {
+  static void* const driver = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
+  if (driver == nullptr) return false;
+  static const auto count_of =
+      reinterpret_cast<decltype(&cuDeviceGetCount)>(dlsym(driver, "cuDeviceGetCount"));
+  static const auto state_of = reinterpret_cast<decltype(&cuDevicePrimaryCtxGetState)>(
+      dlsym(driver, "cuDevicePrimaryCtxGetState"));
+  int count = 0;
+  if (count_of == nullptr || state_of == nullptr || count_of(&count) != CUDA_SUCCESS) return false;
+  for (CUdevice device = 0; device < count; ++device) {
+    unsigned flags = 0;
+    int active = 0;
+    if (state_of(device, &flags, &active) == CUDA_SUCCESS && active != 0) return true;
+  }
+  return false;
+}
+
+void* WaitForContext(void* /*unused*/) {
+  constexpr useconds_t kPollUs = 500;
+  while (!HasContext()) usleep(kPollUs);
+  Start();
+  return nullptr;
+}
+
+void Finish() {
+  if (g_on) g_cupti.flush_all(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED);
+  const std::string path = Setting("CUPTI_FLOOR_OUT", "");
+  if (path.empty()) return;
+  if (std::FILE* file = std::fopen(path.c_str(), "w")) {
+    std::fprintf(file, "%s %llu\n", g_on ? "on" : "off",
+                 static_cast<unsigned long long>(g_records.load()));
+    std::fclose(file);
+  }
+}
+
+}  // namespace
+
+extern "C" __attribute__((visibility("default"))) int InitializeInjection() {
+  // Children inherit the variable; the numbers are of the first process that uses CUDA.
+  std::atexit(&Finish);
+  if (Setting("CUPTI_FLOOR_INIT", "early") == "early") {
+    Start();
+    return 1;
+  }
+  pthread_t thread;
+  if (pthread_create(&thread, nullptr, &WaitForContext, nullptr) == 0) pthread_detach(thread);
+  return 1;
+}
