@@ -128,13 +128,6 @@ bool HasContext() {
   return false;
 }
 
-void* WaitForContext(void* /*unused*/) {
-  constexpr useconds_t kPollUs = 500;
-  while (!HasContext()) usleep(kPollUs);
-  Start();
-  return nullptr;
-}
-
 void Finish() {
   if (g_on) g_cupti.flush_all(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED);
   const std::string path = Setting("CUPTI_FLOOR_OUT", "");
@@ -146,13 +139,24 @@ void Finish() {
   }
 }
 
+void StartAndFinish() {
+  Start();
+  // Behind CUPTI's own, which run after ours then.
+  std::atexit(&Finish);
+}
+
+void* WaitForContext(void* /*unused*/) {
+  constexpr useconds_t kPollUs = 500;
+  while (!HasContext()) usleep(kPollUs);
+  StartAndFinish();
+  return nullptr;
+}
+
 }  // namespace
 
 extern "C" __attribute__((visibility("default"))) int InitializeInjection() {
-  // Children inherit the variable; the numbers are of the first process that uses CUDA.
-  std::atexit(&Finish);
   if (Setting("CUPTI_FLOOR_INIT", "early") == "early") {
-    Start();
+    StartAndFinish();
     return 1;
   }
   pthread_t thread;
