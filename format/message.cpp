@@ -1,6 +1,8 @@
 #include "format/message.h"
 
 #include <algorithm>
+#include <memory>
+#include <span>
 #include <type_traits>
 #include <unordered_map>
 
@@ -214,31 +216,42 @@ void DecodeStacks(schema::Stacks::Reader stacks, BlockContent& content) {
   }
 }
 
+// Inlined into one function, what is common to all fields stays in registers.
+template <typename Event>
+[[gnu::flatten]] void FillRow(std::span<const uint64_t> numbers, size_t row,
+                              const std::vector<InstanceId>& instances, std::vector<Event>& list) {
+  size_t place = row;
+  bool is_whole = true;
+  VisitFields(list[row], [&](const char*, auto& field) {
+    is_whole &= FromNumber(numbers[place], instances, field);
+    place += list.size();
+  });
+  Require(is_whole);
+}
+
 template <typename Event>
 void DecodeList(typename SchemaOf<Event>::Reader source, const std::vector<InstanceId>& instances,
                 uint32_t& events_left, std::vector<Event>& list) {
   const uint32_t rows = source.getRows();
   Require(rows <= events_left);
   events_left -= rows;
-  std::vector<uint64_t> numbers(FieldCount<Event>() * rows);
+  const size_t count = FieldCount<Event>() * rows;
+  const auto memory = std::make_unique_for_overwrite<uint64_t[]>(count);
+  const std::span numbers(memory.get(), count);
   const auto columns = capnp::AnyStruct::Reader(source).getPointerSection();
   std::span<const uint64_t> before;
   // A file of an older version has fewer columns, one of a newer version more.
-  for (unsigned i = 0; i < std::min<size_t>(columns.size(), FieldCount<Event>()); ++i) {
-    const std::span<uint64_t> values(numbers.data() + size_t{i} * rows, rows);
-    if (!columns[i].isNull()) {
+  for (unsigned i = 0; i < FieldCount<Event>(); ++i) {
+    const std::span<uint64_t> values = numbers.subspan(size_t{i} * rows, rows);
+    if (i < columns.size() && !columns[i].isNull()) {
       Require(DecodeColumn(columns[i].getAs<schema::Column>(), before, values));
+    } else {
+      std::fill(values.begin(), values.end(), 0);
     }
     before = values;
   }
   list.resize(rows);
-  for (size_t row = 0; row < rows; ++row) {
-    size_t place = row;
-    VisitFields(list[row], [&](const char*, auto& field) {
-      Require(FromNumber(numbers[place], instances, field));
-      place += rows;
-    });
-  }
+  for (size_t row = 0; row < rows; ++row) FillRow(numbers, row, instances, list);
 }
 
 BlockContent DecodeBlock(schema::Block::Reader block, uint32_t events_limit) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <utility>
 
 #include "format/base/text.h"
 
@@ -115,36 +116,39 @@ ApiKind KindOfApi(std::string_view normalized) {
   return ApiKind::kOther;
 }
 
-size_t ApiNames::HashKey::operator()(const Key& key) const {
-  const auto& [instance, domain, callback_id] = key;
-  return std::hash<uint64_t>{}(instance.value * 0x9e3779b97f4a7c15ull + callback_id * 2 +
-                               (domain == ApiDomain::kRuntime ? 1 : 0));
+ApiNameId ApiNames::Intern(std::string text) const {
+  const auto [at, is_new] = by_text_.try_emplace(std::move(text));
+  if (is_new) {
+    names_.push_back({at->first, KindOfApi(at->first)});
+    at->second = ApiNameId{static_cast<uint32_t>(names_.size())};
+  }
+  return at->second;
 }
 
-ApiNames::ApiNames(const Model& model) {
+ApiNames::ApiNames(const Model& model) : none_(Intern("")) {
   for (const std::string_view name : kEntryPoints) entry_points_.emplace(name);
   for (const CallbackName& event : model.events.callback_names) {
     std::string name = NormalizeApiName(model.Text(event.name));
     // CUPTI answers "INVALID" for ids that it does not know.
     if (!name.starts_with("cu")) continue;
     entry_points_.insert(name);
-    names_.try_emplace({event.instance, event.domain, event.callback_id}, std::move(name));
+    ApiNameId& known = callbacks_[event.instance][KeyOf(event.domain, event.callback_id)];
+    if (!known) known = Intern(std::move(name));
   }
   for (const Probe& probe : model.events.probes) {
-    probes_.try_emplace(probe.probe, NormalizeApiName(model.Text(probe.function)));
+    probes_.try_emplace(probe.probe, Intern(NormalizeApiName(model.Text(probe.function))));
   }
 }
 
-const std::string& ApiNames::OfProbe(uint32_t probe) const {
-  static const std::string kNone;
+ApiNameId ApiNames::OfProbe(uint32_t probe) const {
   const auto found = probes_.find(probe);
-  return found == probes_.end() ? kNone : found->second;
+  return found == probes_.end() ? none_ : found->second;
 }
 
-const std::string& ApiNames::Of(InstanceId instance, ApiDomain domain, uint32_t callback_id) const {
-  const auto [at, is_new] = names_.try_emplace({instance, domain, callback_id});
-  if (is_new) at->second = NameWithout(domain, callback_id);
-  return at->second;
+ApiNameId ApiNames::Of(InstanceId instance, ApiDomain domain, uint32_t callback_id) const {
+  ApiNameId& name = callbacks_[instance][KeyOf(domain, callback_id)];
+  if (!name) name = Intern(NameWithout(domain, callback_id));
+  return name;
 }
 
 bool ApiNames::IsEntryPoint(std::string_view symbol) const {

@@ -92,12 +92,22 @@ void CallPaths::WantAll(const Stacks& stacks) {
 }
 
 FrameId CallPaths::Comm(const Owner& owner) {
-  const std::string_view name =
-      analysis_.processes.ThreadName(owner.process, owner.tid, owner.time_ns);
-  if (name.empty()) return unknown_;
-  const auto [at, is_new] = comms_.try_emplace(name);
-  if (is_new) at->second = analysis_.frames.Intern(name);
-  return at->second;
+  const StringId name = analysis_.processes.NameAt(owner.process, owner.tid, owner.time_ns);
+  FrameId& comm = comms_[name.value];
+  if (!comm) {
+    const std::string_view text = analysis_.model.Text(name);
+    comm = text.empty() ? unknown_ : analysis_.frames.Intern(text);
+  }
+  return comm;
+}
+
+FrameId CallPaths::FrameOf(ApiNameId call) {
+  if (api_frames_.size() < call.value) api_frames_.resize(call.value);
+  FrameId& frame = api_frames_[call.value - 1];
+  if (!frame) {
+    frame = analysis_.frames.Intern(analysis_.api_names.Text(call), FrameOrigin::kApi);
+  }
+  return frame;
 }
 
 PathId CallPaths::AddFrames(PathId path, std::span<const FrameId> innermost_first) {
@@ -148,8 +158,7 @@ PathId CallPaths::UnknownLaunch(const Owner& owner, FrameId api) {
 
 PathId CallPaths::OfLaunch(const Launch& launch) {
   const Owner owner = OwnerOf(analysis_, launch);
-  const FrameId api =
-      analysis_.frames.Intern(ApiNameOf(analysis_.api_names, launch), FrameOrigin::kApi);
+  const FrameId api = FrameOf(ApiNameIdOf(analysis_.api_names, launch));
   if (!launch.stack && !launch.python_stack) return UnknownLaunch(owner, api);
 
   const SpaceId space = analysis_.processes.SpaceAt(owner.process, owner.time_ns);

@@ -4,8 +4,6 @@
 #include <compare>
 #include <map>
 #include <span>
-#include <string_view>
-#include <unordered_map>
 #include <vector>
 
 #include "report/analysis.h"
@@ -88,6 +86,7 @@ class CallPaths {
   uint64_t KeyOf(const EventStack& stack, Context context);
   PathId OfStack(const EventStack& whole, const Owner& owner);
   FrameId Comm(const Owner& owner);
+  FrameId FrameOf(ApiNameId call);
   PathId UnknownLaunch(const Owner& owner, FrameId api);
   PathId WithCreation(PathId path, const GpuWork& work);
   PathId AddFrames(PathId path, std::span<const FrameId> innermost_first);
@@ -104,7 +103,8 @@ class CallPaths {
   std::map<Context, ContextId> contexts_;
   FlatMap<PairId> pairs_;  // of a native stack and one of Python
   uint32_t pair_count_ = 0;
-  std::unordered_map<std::string_view, FrameId> comms_;
+  FlatMap<FrameId> comms_;           // by the id of the text
+  std::vector<FrameId> api_frames_;  // by the id of the call's name
 };
 
 }  // namespace xpu

@@ -82,7 +82,7 @@ class Trace {
   std::string OtherData(uint64_t bucket_ns, std::string_view cut) const;
 
   Analysis& analysis_;
-  const std::vector<Launch>& launches_;
+  const LaunchList& launches_;
   const TraceOptions options_;
   Output& output_;
   const uint64_t base_ns_;
@@ -110,7 +110,7 @@ void Trace::OrderCalls() {
 }
 
 void Trace::OrderWork() {
-  const std::vector<GpuWork>& all = analysis_.correlation.work;
+  const GpuWorkList& all = analysis_.correlation.work;
   for (uint32_t i = 0; i < all.size(); ++i) {
     if (all[i].timed) work_.push_back(i);
   }

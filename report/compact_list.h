@@ -7,7 +7,6 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <iterator>
 #include <type_traits>
 #include <vector>
@@ -15,6 +14,7 @@
 #include "format/base/ids.h"
 #include "format/fields.h"
 #include "report/flat_map.h"
+#include "report/growing_array.h"
 
 namespace xpu {
 
@@ -103,7 +103,8 @@ class CompactList {
     }
   }
 
-  static Numbers NumbersOf(const Event& event) {
+  // Inlined, `count` is known at each field; else its memory would be read and written for each.
+  [[gnu::flatten]] static Numbers NumbersOf(const Event& event) {
     Numbers numbers;
     size_t count = 0;
     VisitFields(event, [&](const char*, const auto& field) {
@@ -141,7 +142,7 @@ class CompactList {
     return known.value - 1;
   }
 
-  std::deque<Row> rows_;  // grows without a copy of all
+  GrowingArray<Row> rows_;
   std::vector<Event> rests_;
   FlatMap<RestId> by_hash_;  // place in rests_ + 1
 };

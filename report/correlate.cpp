@@ -8,6 +8,7 @@
 
 #include "report/correlation_counts.h"
 #include "report/launches_by_time.h"
+#include "report/recent.h"
 
 namespace xpu {
 namespace {
@@ -48,7 +49,8 @@ class Builder {
   Correlation Build() {
     CollectWork();
     if (options_.by == CorrelateBy::kTime) MatchByTime();
-    for (const GpuWork& work : result_.work) result_.processes[work.instance].has_work = true;
+    Recent processes(result_.processes);
+    for (const GpuWork& work : result_.work) processes[work.instance].has_work = true;
     CountCorrelation(model_, graph_nodes_, result_);
     return std::move(result_);
   }
@@ -75,6 +77,7 @@ class Builder {
   size_t near_ = 0;     // where LaunchesOf found the last ones
   Correlation result_;
   std::map<std::pair<InstanceId, uint32_t>, uint32_t> devices_;  // by context
+  Recent<decltype(devices_)> device_of_{devices_};
 };
 
 void Builder::CollectWork() {
@@ -100,7 +103,7 @@ void Builder::AddWork(WorkKind kind, const Record& record, uint32_t index) {
   work.correlation_id = record.correlation_id;
   work.stream_id = record.stream_id;
   // Synchronisations name only their context, which has had other work before.
-  uint32_t& device_id = devices_[{record.instance, record.context_id}];
+  uint32_t& device_id = device_of_[{record.instance, record.context_id}];
   if constexpr (requires { record.device_id; }) device_id = record.device_id;
   work.device_id = device_id;
   // CUPTI writes 0 for "no time", and end before start when its device buffers overflowed.

@@ -17,6 +17,7 @@
 #include "report/api_names.h"
 #include "report/clock_fit.h"
 #include "report/graph_nodes.h"
+#include "report/huge_pages.h"
 #include "report/launches.h"
 #include "report/model.h"
 #include "report/work_kind.h"
@@ -51,9 +52,11 @@ struct GpuWork {
   uint64_t duration_ns = 0;  // on the GPU's own clock: what all sums are made of
 };
 
+using GpuWorkList = std::vector<GpuWork, HugePageAllocator<GpuWork>>;
+
 struct Correlation {
-  std::vector<Launch> launches;  // as in LaunchTable
-  std::vector<GpuWork> work;     // kernels, copies, sets, graphs, synchronisations, each as in file
+  LaunchList launches;  // as in LaunchTable
+  GpuWorkList work;     // kernels, copies, sets, graphs, synchronisations, each as in file
   std::unordered_map<InstanceId, CudaProcess> processes;
 
   struct Counts {

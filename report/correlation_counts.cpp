@@ -163,11 +163,16 @@ void Counter::CountLate() {
     counts_.late_events += static_cast<uint64_t>(std::count_if(
         list.begin(), list.end(), [&](const auto& event) { return event.*time > end_ns; }));
   };
+  const auto count_compact = [&]<auto kTime>(const auto& list) {
+    for (size_t i = 0; i < list.size(); ++i) {
+      if (list.template Get<kTime>(i) > end_ns) ++counts_.late_events;
+    }
+  };
   count(events.process_events, &ProcessEvent::time_ns);
   count(events.mappings, &Mapping::time_ns);
   count(events.cpu_samples, &CpuSample::time_ns);
-  count(events.api_calls, &ApiCall::start_ns);
-  count(events.launch_stacks, &LaunchStack::time_ns);
+  count_compact.operator()<&ApiCall::start_ns>(events.api_calls);
+  count_compact.operator()<&LaunchStack::time_ns>(events.launch_stacks);
   count(events.graph_nodes, &GraphNode::time_ns);
   count(events.probe_hits, &ProbeHit::time_ns);
   for (const GpuWork& work : correlation_.work) {

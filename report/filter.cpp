@@ -182,7 +182,7 @@ void KeepLaunches(Correlation& correlation, std::vector<bool> keep) {
     if (work.launch != GpuWork::kNoLaunch) keep[work.launch] = true;
     if (work.creation != GpuWork::kNoLaunch) keep[work.creation] = true;
   }
-  std::vector<Launch>& launches = correlation.launches;
+  LaunchList& launches = correlation.launches;
   std::vector<uint32_t> places(launches.size());
   uint32_t kept = 0;
   for (uint32_t i = 0; i < launches.size(); ++i) {

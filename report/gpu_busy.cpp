@@ -32,7 +32,7 @@ uint64_t PausedBetween(const std::vector<BusySpan>& spans, const std::vector<Pau
 
 std::vector<GpuBusy> FindGpuBusy(const Analysis& analysis) {
   std::map<uint32_t, GpuBusy> gpus;
-  const std::vector<GpuWork>& all_work = analysis.correlation.work;
+  const GpuWorkList& all_work = analysis.correlation.work;
   for (uint32_t i = 0; i < all_work.size(); ++i) {
     const GpuWork& work = all_work[i];
     if (!work.timed || work.kind == WorkKind::kSynchronization) continue;

@@ -65,7 +65,7 @@ class IdleFinder {
       : analysis_(analysis),
         samples_(analysis.model.events.cpu_samples),
         pauses_(FindPauses(analysis.model)) {
-    const std::vector<GpuWork>& work = analysis.correlation.work;
+    const GpuWorkList& work = analysis.correlation.work;
     for (uint32_t i = 0; i < work.size(); ++i) {
       if (IsWait(work[i])) waits_.Add(work[i], i);
     }
@@ -102,7 +102,7 @@ class IdleFinder {
                          const BusySpan& next) const {
     using Cause = IdlePart::Cause;
     IdlePart part{.gpu = gpu, .ns = gap_ns};
-    const std::vector<GpuWork>& work = analysis_.correlation.work;
+    const GpuWorkList& work = analysis_.correlation.work;
     for (const auto& wait : waits_.Around(start_ns, next.start_ns)) {
       if (wait.start_ns > start_ns || wait.end_ns < next.start_ns) continue;
       part.cause = Cause::kWait;
@@ -162,7 +162,7 @@ std::vector<Statistics> ByTotal(Values& values) {
 class WaitFinder {
  public:
   WaitFinder(const Analysis& analysis, const GpuNames& names) : analysis_(analysis), names_(names) {
-    const std::vector<GpuWork>& work = analysis.correlation.work;
+    const GpuWorkList& work = analysis.correlation.work;
     for (uint32_t i = 0; i < work.size(); ++i) {
       if (!work[i].timed || work[i].kind == WorkKind::kSynchronization) continue;
       of_process_[work[i].instance].Add(work[i], i);

@@ -17,7 +17,7 @@ constexpr uint32_t kRelease = 2;
 class Follower {
  public:
   explicit Follower(const Analysis& analysis) : analysis_(analysis) {
-    const std::vector<Launch>& launches = analysis.correlation.launches;
+    const LaunchList& launches = analysis.correlation.launches;
     for (const MemoryOperation& operation : analysis.model.events.memory_operations) {
       if (operation.operation == kAllocation) {
         calls_.try_emplace({operation.instance, operation.correlation_id}, GpuWork::kNoLaunch);

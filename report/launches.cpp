@@ -7,6 +7,7 @@
 
 #include "report/calls_by_thread.h"
 #include "report/probe_launches.h"
+#include "report/recent.h"
 
 namespace xpu {
 namespace {
@@ -36,12 +37,13 @@ void SortById(std::vector<IdAndPlace>& events) {
 
 std::map<InstanceId, Seen> SortById(const LoadedEvents& events) {
   std::map<InstanceId, Seen> instances;
+  Recent seen_of(instances);
   for (uint32_t i = 0; i < events.api_calls.size(); ++i) {
-    instances[events.api_calls.Get<&ApiCall::instance>(i)].calls.push_back(
+    seen_of[events.api_calls.Get<&ApiCall::instance>(i)].calls.push_back(
         {events.api_calls.Get<&ApiCall::correlation_id>(i), i});
   }
   for (uint32_t i = 0; i < events.launch_stacks.size(); ++i) {
-    instances[events.launch_stacks.Get<&LaunchStack::instance>(i)].stacks.push_back(
+    seen_of[events.launch_stacks.Get<&LaunchStack::instance>(i)].stacks.push_back(
         {events.launch_stacks.Get<&LaunchStack::correlation_id>(i), i});
   }
   for (auto& [instance, seen] : instances) {
@@ -83,7 +85,7 @@ class Builder {
     if (by_ == CorrelateBy::kNesting) NestStacks();
     result_.with_id = launches_.size();
     AddProbeLaunches(model_.events, launches_, by_ != CorrelateBy::kId);
-    for (Launch& launch : launches_) launch.kind = KindOfApi(ApiNameOf(names_, launch));
+    for (Launch& launch : launches_) launch.kind = names_.Kind(ApiNameIdOf(names_, launch));
     return std::move(result_);
   }
 
@@ -102,7 +104,7 @@ class Builder {
   const ApiNames& names_;
   const CorrelateBy by_;
   LaunchTable result_;
-  std::vector<Launch>& launches_ = result_.launches;
+  LaunchList& launches_ = result_.launches;
 };
 
 void Builder::FindProcesses() {
@@ -111,9 +113,11 @@ void Builder::FindProcesses() {
     if (event.pid != 0) process.pid = event.pid;
     if (event.namespace_pid != 0) process.namespace_pid = event.namespace_pid;
   }
-  for (const LaunchStack& stack : model_.events.launch_stacks) {
-    CudaProcess& process = result_.processes[stack.instance];
-    if (process.pid == 0) process.pid = stack.pid;
+  const LaunchStackList& stacks = model_.events.launch_stacks;
+  Recent processes(result_.processes);
+  for (size_t i = 0; i < stacks.size(); ++i) {
+    CudaProcess& process = processes[stacks.Get<&LaunchStack::instance>(i)];
+    if (process.pid == 0) process.pid = stacks.Get<&LaunchStack::pid>(i);
   }
 }
 
@@ -195,7 +199,8 @@ void Builder::FindThreads() {
     uint32_t pid;
     uint32_t tid;
   };
-  std::unordered_map<InstanceId, std::unordered_map<uint32_t, Thread>> threads;
+  std::unordered_map<InstanceId, std::unordered_map<uint32_t, Thread>> all;
+  Recent threads(all);
   for (const Launch& launch : launches_) {
     if (!launch.has_stack || !launch.has_call) continue;
     threads[launch.instance].try_emplace(launch.program_tid, Thread{launch.pid, launch.tid});
@@ -224,7 +229,7 @@ void Builder::NestStacks() {
     launch.python_stack = StackId{};
   }
   result_.stacks_duplicate = 0;
-  std::vector<Launch> others;
+  LaunchList others;
   const CallsByThread calls(launches_);
   for (const LaunchStack& stack : model_.events.launch_stacks) {
     const auto call =
@@ -253,9 +258,13 @@ LaunchFate FateOf(const Launch& launch) {
   return launch.graph_nodes > 0 ? LaunchFate::kCaptured : LaunchFate::kUnmatched;
 }
 
-const std::string& ApiNameOf(const ApiNames& names, const Launch& launch) {
+ApiNameId ApiNameIdOf(const ApiNames& names, const Launch& launch) {
   return launch.probe != 0 ? names.OfProbe(launch.probe)
                            : names.Of(launch.instance, launch.domain, launch.callback_id);
+}
+
+const std::string& ApiNameOf(const ApiNames& names, const Launch& launch) {
+  return names.Text(ApiNameIdOf(names, launch));
 }
 
 LaunchTable FindLaunches(const Model& model, const ApiNames& names, CorrelateBy by) {

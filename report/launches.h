@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "report/api_names.h"
+#include "report/huge_pages.h"
 #include "report/match.h"
 #include "report/model.h"
 
@@ -62,6 +63,7 @@ enum class LaunchFate : uint8_t {
 LaunchFate FateOf(const Launch& launch);
 inline bool IsPending(const Launch& launch) { return FateOf(launch) == LaunchFate::kUnmatched; }
 
+ApiNameId ApiNameIdOf(const ApiNames& names, const Launch& launch);
 // "cudaLaunchKernel"
 const std::string& ApiNameOf(const ApiNames& names, const Launch& launch);
 
@@ -72,9 +74,10 @@ struct CudaProcess {
   bool has_work = false;       // GPU records came from it
 };
 
+using LaunchList = std::vector<Launch, HugePageAllocator<Launch>>;
+
 struct LaunchTable {
-  std::vector<Launch>
-      launches;        // by (instance, correlation id, time); then those of probes, by time
+  LaunchList launches;  // by (instance, correlation id, time); then those of probes, by time
   size_t with_id = 0;  // how many there are of the first sort
   uint64_t stacks_duplicate = 0;  // a second stack for one call: the first one counts
   std::unordered_map<InstanceId, CudaProcess> processes;

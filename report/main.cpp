@@ -12,7 +12,7 @@ namespace {
 
 int Main(int argc, char** argv) {
   // Large pieces go back to the system when they are freed; glibc would come to keep them.
-  mallopt(M_MMAP_THRESHOLD, 1 << 20);
+  mallopt(M_MMAP_THRESHOLD, 32 << 20);
   std::signal(SIGPIPE, SIG_IGN);  // a pipe that is closed early is a write error, seen in Output
   const auto fail = [](const xpu::Error& error) {
     std::fprintf(stderr, "xpu-report: %s\n", xpu::ForTerminal(error.ToString()).c_str());

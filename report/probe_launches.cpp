@@ -125,12 +125,12 @@ std::vector<ProbeCall> NestProbeHits(const LoadedEvents& events) {
   return outermost;
 }
 
-void AddProbeLaunches(const LoadedEvents& events, std::vector<Launch>& launches,
+void AddProbeLaunches(const LoadedEvents& events, LaunchList& launches,
                       bool gives_stacks) {
   const std::vector<ProbeCall> probed = NestProbeHits(events);
   if (probed.empty()) return;
   const Purposes purposes = PurposesOf(events);
-  std::vector<Launch> added;
+  LaunchList added;
   const CallsByThread calls(launches);
   for (size_t i = 0; i < probed.size(); ++i) {
     const ProbeCall& call = probed[i];

@@ -42,19 +42,29 @@ ProcessId ProcessTable::Start(uint32_t pid, uint64_t time_ns, ProcessId parent) 
                         .exec_count = 0,
                         .spaces = {{time_ns, space}}});
   const ProcessId id{static_cast<uint32_t>(processes_.size())};
-  by_pid_[pid].push_back(id);
+  LivesId& lives = by_pid_[pid];
+  if (!lives) {
+    lives_.emplace_back();
+    lives = LivesId{static_cast<uint32_t>(lives_.size())};
+  }
+  lives_[lives.value - 1].push_back(id);
   return id;
 }
 
 ProcessId ProcessTable::Current(uint32_t pid, uint64_t time_ns) {
-  const auto found = by_pid_.find(pid);
-  if (found != by_pid_.end()) return found->second.back();
+  if (const LivesId lives = by_pid_.Get(pid)) return lives_[lives.value - 1].back();
   return Start(pid, time_ns, ProcessId{});
 }
 
 void ProcessTable::SetName(ProcessId process, uint32_t tid, uint64_t time_ns, StringId name) {
   if (!name) return;
-  Names& names = thread_names_[{process, tid}];
+  NamesId& known = thread_names_[KeyOf(process, tid)];
+  if (!known) {
+    processes_[process.value - 1].named_tids.push_back(tid);
+    names_.emplace_back();
+    known = NamesId{static_cast<uint32_t>(names_.size())};
+  }
+  Names& names = names_[known.value - 1];
   if (!names.empty() && model_.Text(names.back().second) == model_.Text(name)) return;
   names.emplace_back(time_ns, name);
 }
@@ -62,7 +72,7 @@ void ProcessTable::SetName(ProcessId process, uint32_t tid, uint64_t time_ns, St
 void ProcessTable::Apply(const ProcessEvent& event) {
   switch (event.kind) {
     case ProcessEventKind::kExisting: {
-      const bool is_new = !by_pid_.contains(event.pid);
+      const bool is_new = !by_pid_.Get(event.pid);
       const ProcessId process = Current(event.pid, event.time_ns);
       // It was there before its record, unless the record only repeats one that is damaged.
       if (is_new && !event.restated) processes_[process.value - 1].start_ns = 0;
@@ -89,7 +99,7 @@ void ProcessTable::ApplyFork(const ProcessEvent& event) {
     // A kernel reuses tids too: the new thread's name replaces the old one's.
     return SetName(parent, event.tid, event.time_ns, name);
   }
-  if (event.restated && by_pid_.contains(event.pid)) return;
+  if (event.restated && by_pid_.Get(event.pid)) return;
   const ProcessId child = Start(event.pid, event.time_ns, parent);
   SetName(child, event.tid, event.time_ns, name);
 }
@@ -111,12 +121,12 @@ void ProcessTable::ApplyMapping(uint32_t index) {
 }
 
 ProcessId ProcessTable::At(uint32_t pid, uint64_t time_ns) const {
-  const auto found = by_pid_.find(pid);
-  if (found == by_pid_.end()) return ProcessId{};
-  const std::vector<ProcessId>& lives = found->second;
+  const LivesId id = by_pid_.Get(pid);
+  if (!id) return ProcessId{};
+  const Lives& lives = lives_[id.value - 1];
   const auto after =
       std::upper_bound(lives.begin(), lives.end(), time_ns,
-                       [&](uint64_t time, ProcessId id) { return time < (*this)[id].start_ns; });
+                       [&](uint64_t time, ProcessId life) { return time < (*this)[life].start_ns; });
   return after == lives.begin() ? lives.front() : *std::prev(after);
 }
 
@@ -126,10 +136,9 @@ SpaceId ProcessTable::SpaceAt(ProcessId process, uint64_t time_ns) const {
 
 StringId ProcessTable::NameAt(ProcessId process, uint32_t tid, uint64_t time_ns) const {
   if (!process) return StringId{};
-  auto found = thread_names_.find({process, tid});
-  if (found == thread_names_.end()) found = thread_names_.find({process, (*this)[process].pid});
-  if (found == thread_names_.end()) return StringId{};
-  return *LastSince(found->second, time_ns);
+  NamesId id = thread_names_.Get(KeyOf(process, tid));
+  if (!id) id = thread_names_.Get(KeyOf(process, (*this)[process].pid));
+  return id ? *LastSince(names_[id.value - 1], time_ns) : StringId{};
 }
 
 std::string_view ProcessTable::ThreadName(ProcessId process, uint32_t tid, uint64_t time_ns) const {
@@ -143,10 +152,11 @@ std::string_view ProcessTable::Name(ProcessId process) const {
 
 std::vector<std::pair<uint32_t, std::string_view>> ProcessTable::Threads(ProcessId process) const {
   std::vector<std::pair<uint32_t, std::string_view>> threads;
-  for (auto i = thread_names_.lower_bound({process, 0});
-       i != thread_names_.end() && i->first.first == process; ++i) {
-    threads.emplace_back(i->first.second, model_.Text(i->second.back().second));
+  for (const uint32_t tid : (*this)[process].named_tids) {
+    const Names& names = names_[thread_names_.Get(KeyOf(process, tid)).value - 1];
+    threads.emplace_back(tid, model_.Text(names.back().second));
   }
+  std::sort(threads.begin(), threads.end());
   return threads;
 }
 

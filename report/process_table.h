@@ -2,14 +2,13 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <string_view>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
 #include "format/base/ids.h"
 #include "report/address_space.h"
+#include "report/flat_map.h"
 #include "report/model.h"
 
 namespace xpu {
@@ -26,6 +25,7 @@ class ProcessTable {
     uint64_t end_ns = 0;    // 0: no exit was seen
     uint32_t exec_count = 0;
     std::vector<std::pair<uint64_t, SpaceId>> spaces;  // since when, ascending
+    std::vector<uint32_t> named_tids = {};
   };
 
   // `model` in order of time; must outlive this.
@@ -38,6 +38,8 @@ class ProcessTable {
   SpaceId SpaceAt(ProcessId process, uint64_t time_ns) const;
   // The name (comm) of a thread; of its process when the thread has none; "" when none is known.
   std::string_view ThreadName(ProcessId process, uint32_t tid, uint64_t time_ns) const;
+  // The text's id, none when no name is known.
+  StringId NameAt(ProcessId process, uint32_t tid, uint64_t time_ns) const;
   // The name of its main thread at the end.
   std::string_view Name(ProcessId process) const;
   // The names that its threads ever had, the last one of each, by tid.
@@ -48,7 +50,13 @@ class ProcessTable {
   const AddressSpaces& spaces() const { return spaces_; }
 
  private:
+  using Lives = std::vector<ProcessId>;  // in order of start
+  using LivesId = Id<struct LivesTag, uint32_t>;
   using Names = std::vector<std::pair<uint64_t, StringId>>;  // since when, ascending
+  using NamesId = Id<struct NamesTag, uint32_t>;
+  static uint64_t KeyOf(ProcessId process, uint32_t tid) {
+    return uint64_t{process.value} << 32 | tid;
+  }
 
   void Apply(const ProcessEvent& event);
   void ApplyFork(const ProcessEvent& event);
@@ -58,13 +66,14 @@ class ProcessTable {
   // The process that has the pid now, made when no record named it yet.
   ProcessId Current(uint32_t pid, uint64_t time_ns);
   void SetName(ProcessId process, uint32_t tid, uint64_t time_ns, StringId name);
-  StringId NameAt(ProcessId process, uint32_t tid, uint64_t time_ns) const;
 
   const Model& model_;
   AddressSpaces spaces_;
-  std::vector<Process> processes_;                                // by id - 1
-  std::unordered_map<uint32_t, std::vector<ProcessId>> by_pid_;   // in order of start
-  std::map<std::pair<ProcessId, uint32_t>, Names> thread_names_;  // by (process, tid)
+  std::vector<Process> processes_;  // by id - 1
+  std::vector<Lives> lives_;        // by id - 1
+  FlatMap<LivesId> by_pid_;
+  std::vector<Names> names_;  // by id - 1
+  FlatMap<NamesId> thread_names_;
 };
 
 }  // namespace xpu

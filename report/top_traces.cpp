@@ -35,7 +35,7 @@ class GpuTrace {
  public:
   explicit GpuTrace(TableSource& source)
       : analysis_(source.analysis), names_(source.names), start_ns_(StartOf(analysis_.model)) {
-    const std::vector<GpuWork>& work = analysis_.correlation.work;
+    const GpuWorkList& work = analysis_.correlation.work;
     for (uint32_t i = 0; i < work.size(); ++i) {
       if (work[i].kind != WorkKind::kSynchronization) order_.push_back(i);
     }
@@ -150,7 +150,7 @@ class ApiTrace {
  public:
   explicit ApiTrace(TableSource& source)
       : analysis_(source.analysis), start_ns_(StartOf(analysis_.model)) {
-    const std::vector<Launch>& launches = analysis_.correlation.launches;
+    const LaunchList& launches = analysis_.correlation.launches;
     for (uint32_t i = 0; i < launches.size(); ++i) {
       if (launches[i].has_call || launches[i].probe != 0) order_.push_back(i);
     }

@@ -72,7 +72,7 @@ void Counters::WriteBusy() {
 }
 
 void Counters::WriteCopies() {
-  const std::vector<GpuWork>& all = analysis_.correlation.work;
+  const GpuWorkList& all = analysis_.correlation.work;
   const auto copy_of = [&](uint32_t index) {
     return analysis_.model.events.memcpys[all[index].index];
   };
@@ -92,8 +92,8 @@ void Counters::WriteCopies() {
 
 // Each launch waits from its call to the start of its first work.
 void Counters::WriteQueue() {
-  const std::vector<Launch>& launches = analysis_.correlation.launches;
-  const std::vector<GpuWork>& all = analysis_.correlation.work;
+  const LaunchList& launches = analysis_.correlation.launches;
+  const GpuWorkList& all = analysis_.correlation.work;
   std::vector<uint32_t> first_work(launches.size(), kNoWork);
   for (uint32_t i = 0; i < all.size(); ++i) {
     if (!IsOnGpu(all[i]) || all[i].launch == GpuWork::kNoLaunch) continue;

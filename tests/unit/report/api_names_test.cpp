@@ -36,12 +36,12 @@ TEST(ApiNames, NamesBelongToAnInstance) {
   builder.Callback(1, ApiDomain::kRuntime, 10, "INVALID");
   const Model model = builder.Build();
   const ApiNames names(model);
-  EXPECT_EQ(names.Of({1}, ApiDomain::kRuntime, 9), "cudaFoo");
-  EXPECT_EQ(names.Of({2}, ApiDomain::kRuntime, 9), "cudaBar");
-  EXPECT_EQ(names.Of({1}, ApiDomain::kDriver, 9), "cuda_driver_api_9");
-  EXPECT_EQ(names.Of({1}, ApiDomain::kRuntime, 10), "cuda_runtime_api_10");
-  EXPECT_EQ(names.Of({1}, ApiDomain::kDriver, 307), "cuLaunchKernel");  // known without a name
-  EXPECT_EQ(names.Of({1}, ApiDomain::kRuntime, 505), "cudaLaunchKernel");
+  EXPECT_EQ(names.Text(names.Of({1}, ApiDomain::kRuntime, 9)), "cudaFoo");
+  EXPECT_EQ(names.Text(names.Of({2}, ApiDomain::kRuntime, 9)), "cudaBar");
+  EXPECT_EQ(names.Text(names.Of({1}, ApiDomain::kDriver, 9)), "cuda_driver_api_9");
+  EXPECT_EQ(names.Text(names.Of({1}, ApiDomain::kRuntime, 10)), "cuda_runtime_api_10");
+  EXPECT_EQ(names.Text(names.Of({1}, ApiDomain::kDriver, 307)), "cuLaunchKernel");  // known without a name
+  EXPECT_EQ(names.Text(names.Of({1}, ApiDomain::kRuntime, 505)), "cudaLaunchKernel");
 }
 
 TEST(ApiNames, EntryPoints) {

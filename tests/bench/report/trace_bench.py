@@ -1,7 +1,7 @@
 """MB/s of output of --chrome-trace, plain and compressed, seconds of --folded, and the memory of
 each, on a capture of a million events.
 
-    XPU_BUILD_DIR=build/release python3 tests/bench/trace_bench.py [EVENTS]
+    XPU_BUILD_DIR=build/release python3 tests/bench/report/trace_bench.py [EVENTS]
 
 CPU time, so that other load on the machine counts less; once with and once without what is spent
 before the first slices are written, which --max-events 1 shows.
@@ -29,7 +29,7 @@ def main():
     report = build / "report/xpu-report"
     with tempfile.TemporaryDirectory(dir="/dev/shm") as folder:
         capture = pathlib.Path(folder) / "bench.xpu"
-        subprocess.run([build / "tests/bench/make_capture", capture, str(events)], check=True)
+        subprocess.run([build / "tests/bench/report/make_capture", capture, str(events)], check=True)
         before, _ = measure([report, "--chrome-trace", "--max-events", "1", capture])
         print(f"reading and matching {events} events: {before:.2f} s", flush=True)
         seconds, memory = min(measure([report, "--folded", "-o", pathlib.Path(folder) / "folded",
