@@ -40,11 +40,23 @@ def python_versions(python):
                      "  except ImportError: pass\nprint(', '.join(versions))")
 
 
+def gpus():
+    listed = output_of("nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader")
+    if listed:
+        return "; ".join(line.replace(",", ", driver") for line in listed.splitlines())
+    # Not everywhere is the driver's tool.
+    driver = pathlib.Path("/proc/driver/nvidia")
+    models = [line.split(":", 1)[1].strip()
+              for information in sorted(driver.glob("gpus/*/information"))
+              for line in information.read_text().splitlines() if line.startswith("Model")]
+    version = driver / "version"
+    told = version.read_text().splitlines()[0] if version.exists() else "no driver"
+    return f"{'; '.join(models) or 'unknown'}, {told}"
+
+
 def lines(command, recorder, python, cuda, simulated):
-    gpu = output_of("nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader")
-    gpu = ", driver ".join(part.strip() for part in gpu.splitlines()[0].split(",")) if gpu else "unknown"
-    if simulated:
-        gpu = "none: the simulated device, whose times say nothing about a real one"
+    gpu = ("none: the simulated device, whose times say nothing about a real one" if simulated
+           else gpus())
     facts = {
         "date": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d %H:%M UTC"),
         "GPU": gpu,

@@ -31,7 +31,7 @@ import workloads
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent.parent
 RUNS = 3  # of each way at least, where there is time
-SUMMARY = re.compile(r"xpu-record: \d+ events, ")  # no loss, and not why a program failed
+SUMMARY = re.compile(r"xpu-record: (\d+) events, ")  # no loss, and not why a program failed
 
 
 class Stopped(Exception):
@@ -50,6 +50,7 @@ class Result:
     times: dict = dataclasses.field(default_factory=dict)       # ns a unit, by round
     seconds: dict = dataclasses.field(default_factory=dict)     # of the whole process
     file_bytes: list = dataclasses.field(default_factory=list)  # a unit, warm-up included
+    records: list = dataclasses.field(default_factory=list)     # that were made, a unit
     notes: list = dataclasses.field(default_factory=list)
     why: str = ""  # it has no time, or no more
 
@@ -76,10 +77,14 @@ def remove(path):
 
 
 def execute(command, timeout):
-    """The program's account of its time, what was said beside it, and the seconds it took."""
+    """The program's account of its time, the lines that were said beside it, and the seconds that it
+    took."""
     begin = time.monotonic()
-    process = subprocess.Popen(command.arguments, env=ways.environment_of(command), text=True,
-                               stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    try:
+        process = subprocess.Popen(command.arguments, env=ways.environment_of(command), text=True,
+                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    except OSError as error:
+        raise Failed(str(error)) from None
     try:
         output, errors = process.communicate(timeout=timeout)
     except BaseException as error:
@@ -94,13 +99,24 @@ def execute(command, timeout):
             raise Failed(f"took more than {timeout:.0f} s") from None
         raise
     seconds = time.monotonic() - begin
-    said = [line for line in errors.strip().splitlines() if not SUMMARY.match(line)]
+    said = errors.strip().splitlines()
     if process.returncode != 0:
-        raise Failed(f"status {process.returncode}: {said[-1] if said else 'without a word'}")
+        reasons = [line for line in said if not SUMMARY.match(line)] or ["without a word"]
+        raise Failed(f"status {process.returncode}: {reasons[-1]}")
     for line in reversed(output.splitlines()):
         if line.startswith("{") and '"timed_ns"' in line:
             return json.loads(line), said, seconds
     raise Failed("the program printed no time")
+
+
+def floor_records(report):
+    """It is no floor where it does not record."""
+    words = report.read_text().split() if report.exists() else ["off"]
+    if words[0] != "on":
+        raise Failed("CUPTI did not start")
+    if words[1] == "0":
+        raise Failed("CUPTI started, and no record came")
+    return int(words[1])
 
 
 class Bench:
@@ -141,17 +157,15 @@ class Bench:
         if account["timed_units"] <= 0:
             raise Failed("the program timed nothing")
         result = self.results[way.name]
+        made = account["timed_units"] + self.workload.warmup * self.workload.units_per_count
         if command.floor_report is not None:
-            report = command.floor_report
-            if not report.exists() or not report.read_text().startswith("on "):
-                raise Failed("CUPTI did not start")
-            if report.read_text() == "on 0\n":
-                raise Failed("CUPTI started, and no record came")
+            result.records.append(floor_records(command.floor_report) / made)
         if command.output is not None:
-            made = account["timed_units"] + self.workload.warmup * self.workload.units_per_count
             result.file_bytes.append(size_of(command.output) / made)
         if isinstance(way, ways.Recorder):
-            result.notes = said  # of losses
+            result.records += [int(found[1]) / made for line in said
+                               if (found := SUMMARY.match(line))]
+            result.notes = [line for line in said if not SUMMARY.match(line)]  # of losses
         return account["timed_ns"] / account["timed_units"], seconds
 
     def attempt(self, way, number, deadline):
