@@ -299,8 +299,8 @@ def test_no_timestamps_before_a_context():
     expect(f"launch to kernel: {margin} ns", 0 <= margin < 1_000_000, True)
 
 
-def without_ids(output):
-    return [re.sub(r'"(pid|tid)":\d+', "", line) for line in output.splitlines()]
+def without_ids_and_times(output):
+    return [re.sub(r'"(pid|tid|timed_ns)":\d+', "", line) for line in output.splitlines()]
 
 
 def check_dormant(reason, options=(), **variables):
@@ -312,7 +312,7 @@ def check_dormant(reason, options=(), **variables):
         result = work.record("-F", "997", *[o.format(work=work.path) for o in options], "--",
                              *command, env={**os.environ, **variables})
         expect("status", result.returncode, plain.returncode)
-        expect("output", without_ids(result.stdout), without_ids(plain.stdout))
+        expect("output", without_ids_and_times(result.stdout), without_ids_and_times(plain.stdout))
         capture = GpuCapture(work.path / "capture.xpu")
         expect("losses", capture.losses(), {"inject_dormant": 1})
         process = capture.of("gpu_process")[-1]
@@ -378,7 +378,7 @@ def test_output_of_the_program():
         with Workspace() as work:
             result = work.record("-q", "--", program(name), *arguments)
             expect(f"{name}: status", result.returncode, plain.returncode)
-            expect(f"{name}: output", without_ids(result.stdout), without_ids(plain.stdout))
+            expect(f"{name}: output", without_ids_and_times(result.stdout), without_ids_and_times(plain.stdout))
             expect(f"{name}: messages", result.stderr, plain.stderr)
 
 

@@ -40,8 +40,9 @@ def finalize():
 
 def run(work, *arguments):
     command = [sys.executable, BENCH / "overhead.py", "--simulated", os.environ["XPU_BUILD_DIR"],
-               "--rounds", "1", "--run-seconds", "0.01", "--json", work.file("raw.json"), *arguments]
-    result = subprocess.run(command, capture_output=True, text=True, timeout=240, check=False,
+               "--rounds", "1", "--run-seconds", "0.01", "--seconds", "5000",
+               "--json", work.file("raw.json"), *arguments]
+    result = subprocess.run(command, capture_output=True, text=True, timeout=580, check=False,
                             env={**os.environ, "PATH": os.defpath, "PYTHONPATH": str(work.path)})
     expect(f"status ({result.stderr})", result.returncode, 0)
     return result.stdout, json.loads((work.path / "raw.json").read_text())["workloads"]
