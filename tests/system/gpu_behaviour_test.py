@@ -378,7 +378,8 @@ def test_output_of_the_program():
         with Workspace() as work:
             result = work.record("-q", "--", program(name), *arguments)
             expect(f"{name}: status", result.returncode, plain.returncode)
-            expect(f"{name}: output", without_ids_and_times(result.stdout), without_ids_and_times(plain.stdout))
+            expect(f"{name}: output", without_ids_and_times(result.stdout),
+                   without_ids_and_times(plain.stdout))
             expect(f"{name}: messages", result.stderr, plain.stderr)
 
 

@@ -77,8 +77,7 @@ def remove(path):
 
 
 def execute(command, timeout):
-    """The program's account of its time, the lines that were said beside it, and the seconds that it
-    took."""
+    """The program's account of its time, the lines said beside it, and the seconds that it took."""
     begin = time.monotonic()
     try:
         process = subprocess.Popen(command.arguments, env=ways.environment_of(command), text=True,
