@@ -62,7 +62,10 @@ def test_each_workload_has_its_rows():
             expect(f"{workload}: nsys", ways["nsys"]["why"], "not installed")
             expect("the capture's size", ways["xpu-record"]["file_bytes"][0] > 0, True)
             expect_in("in the table", f"### {workload}: ", table)
-        expect_in("variants", "xpu-record --launch-stacks=uprobe", raw["launches_1"])
+        for way in ("xpu-record --launch-stacks=uprobe",
+                    "CUPTI, all callbacks, more kinds, flushed"):
+            expect(f"{way}: {raw['launches_1'][way]['why']}",
+                   len(raw["launches_1"][way]["times"]), 1)
 
 
 def test_profilers_of_python():

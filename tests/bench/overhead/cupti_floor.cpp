@@ -2,7 +2,11 @@
 // the CUDA driver (CUDA_INJECTION64_PATH) it switches records on, counts them and throws them away:
 // what every recorder on CUPTI pays before it does anything of its own.
 //
-//   CUPTI_FLOOR_KINDS  comma list of kernel, graph (a replay is one record), copy
+//   CUPTI_FLOOR_KINDS  comma list of kernel, graph (a replay is one record), copy, other
+//   CUPTI_FLOOR_CALLS  comma list of driver, runtime: call back at the launches of these APIs,
+//   which
+//                      is what a recorder needs for their stacks
+//   CUPTI_FLOOR_FLUSH  fetch what is finished so often, in milliseconds
 //   CUPTI_FLOOR_INIT   early: before the program's first context; late: once there is one, from a
 //                      thread that looks for it
 //   CUPTI_FLOOR_LIB    the libcupti to open where the program has not loaded one
@@ -27,6 +31,9 @@ struct Cupti {
   decltype(&cuptiActivityEnable) enable;
   decltype(&cuptiActivityFlushAll) flush_all;
   decltype(&cuptiActivityGetNextRecord) next_record;
+  decltype(&cuptiSubscribe) subscribe;
+  decltype(&cuptiEnableCallback) enable_callback;
+  decltype(&cuptiGetCallbackName) callback_name;
 };
 
 Cupti g_cupti;
@@ -94,20 +101,77 @@ bool LoadCupti() {
   return resolve("cuptiActivityRegisterCallbacks", &g_cupti.register_callbacks) &&
          resolve("cuptiActivityEnable", &g_cupti.enable) &&
          resolve("cuptiActivityFlushAll", &g_cupti.flush_all) &&
-         resolve("cuptiActivityGetNextRecord", &g_cupti.next_record);
+         resolve("cuptiActivityGetNextRecord", &g_cupti.next_record) &&
+         resolve("cuptiSubscribe", &g_cupti.subscribe) &&
+         resolve("cuptiEnableCallback", &g_cupti.enable_callback) &&
+         resolve("cuptiGetCallbackName", &g_cupti.callback_name);
+}
+
+bool Lists(const char* setting, const char* name, const char* otherwise) {
+  return ("," + Setting(setting, otherwise) + ",").find(name) != std::string::npos;
+}
+
+void CUPTIAPI OnCall(void* /*user*/, CUpti_CallbackDomain /*domain*/, CUpti_CallbackId /*id*/,
+                     const void* /*data*/) {}
+
+bool EnableCalls(CUpti_SubscriberHandle subscriber, CUpti_CallbackDomain domain) {
+  constexpr CUpti_CallbackId kMostIds = 1024;
+  bool good = true;
+  for (CUpti_CallbackId id = 1; id < kMostIds; ++id) {
+    const char* name = nullptr;
+    if (g_cupti.callback_name(domain, id, &name) != CUPTI_SUCCESS || name == nullptr) continue;
+    if (std::strstr(name, "Launch") == nullptr) continue;
+    good &= g_cupti.enable_callback(1, subscriber, domain, id) == CUPTI_SUCCESS;
+  }
+  return good;
+}
+
+bool EnableCalls() {
+  const bool driver = Lists("CUPTI_FLOOR_CALLS", ",driver,", "");
+  const bool runtime = Lists("CUPTI_FLOOR_CALLS", ",runtime,", "");
+  if (!driver && !runtime) return true;
+  CUpti_SubscriberHandle subscriber = nullptr;
+  return g_cupti.subscribe(&subscriber, &OnCall, nullptr) == CUPTI_SUCCESS &&
+         (!driver || EnableCalls(subscriber, CUPTI_CB_DOMAIN_DRIVER_API)) &&
+         (!runtime || EnableCalls(subscriber, CUPTI_CB_DOMAIN_RUNTIME_API));
+}
+
+void* FlushOften(void* period_us) {
+  while (g_on) {
+    usleep(static_cast<useconds_t>(reinterpret_cast<uintptr_t>(period_us)));
+    g_cupti.flush_all(0);
+  }
+  return nullptr;
+}
+
+void StartFlushing() {
+  const uintptr_t period_us =
+      std::strtoul(Setting("CUPTI_FLOOR_FLUSH", "0").c_str(), nullptr, 10) * 1000;
+  pthread_t thread;
+  if (period_us == 0 || !g_on) return;
+  if (pthread_create(&thread, nullptr, &FlushOften, reinterpret_cast<void*>(period_us)) == 0) {
+    pthread_detach(thread);
+  }
 }
 
 void Start() {
   if (!LoadCupti()) return;
-  const std::string kinds = "," + Setting("CUPTI_FLOOR_KINDS", "kernel") + ",";
   bool good = g_cupti.register_callbacks(&OnBufferRequested, &OnBufferCompleted) == CUPTI_SUCCESS;
+  good &= EnableCalls();
   const auto enable = [&](const char* name, CUpti_ActivityKind kind) {
-    if (kinds.find(name) != std::string::npos) good &= g_cupti.enable(kind) == CUPTI_SUCCESS;
+    if (!Lists("CUPTI_FLOOR_KINDS", name, "kernel")) return;
+    good &= g_cupti.enable(kind) == CUPTI_SUCCESS;
   };
   enable(",graph,", CUPTI_ACTIVITY_KIND_GRAPH_TRACE);
   enable(",kernel,", CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL);
   enable(",copy,", CUPTI_ACTIVITY_KIND_MEMCPY);
+  for (const CUpti_ActivityKind kind :
+       {CUPTI_ACTIVITY_KIND_MEMSET, CUPTI_ACTIVITY_KIND_SYNCHRONIZATION,
+        CUPTI_ACTIVITY_KIND_OVERHEAD}) {
+    enable(",other,", kind);
+  }
   g_on = good;
+  StartFlushing();
 }
 
 // True once any device has a primary context, which is the one that cudart uses.

@@ -72,16 +72,22 @@ class Way:
 class Floor(Way):
     init: str = "early"
     mode: str = ""  # of graphs: graph or node
+    kinds: str = ""
+    calls: str = ""
+    flush_ms: int = 0
+    variant: bool = False  # as of Recorder
 
     def goes_with(self, workload):
-        return bool(self.mode) == workload.graph
+        return bool(self.mode) == workload.graph and (workload.every_way or not self.variant)
 
     def command(self, plain, workload, machine):
         if not machine.floor_library.exists():
             raise NotAvailable(f"not built: {machine.floor_library}")
         kinds = "graph," if self.mode == "graph" else ""
         environment = {"CUDA_INJECTION64_PATH": str(machine.floor_library),
-                       "CUPTI_FLOOR_KINDS": kinds + workload.floor_kinds,
+                       "CUPTI_FLOOR_KINDS": kinds + workload.floor_kinds + self.kinds,
+                       "CUPTI_FLOOR_CALLS": self.calls,
+                       "CUPTI_FLOOR_FLUSH": str(self.flush_ms),
                        "CUPTI_FLOOR_INIT": self.init}
         for folder in ("lib64", "extras/CUPTI/lib64"):
             library = machine.cuda / folder / "libcupti.so"
@@ -160,12 +166,8 @@ WAYS = [
 
     Recorder("xpu-record", 2, "CUPTI alone", only="plain"),
     Recorder("xpu-record", 2, "CUPTI alone, graphs", only="graph"),
-    Recorder("xpu-record --cupti-init=late", 2, "CUPTI alone, graphs, late",
-             options=("--cupti-init=late",), only="graph"),
     Recorder("xpu-record --cuda-graph-trace=node", 2, "CUPTI alone, nodes",
              options=("--cuda-graph-trace=node",), only="graph"),
-    Recorder("xpu-record --cuda-graph-trace=node --cupti-init=late", 2, "CUPTI alone, nodes, late",
-             options=("--cuda-graph-trace=node", "--cupti-init=late"), only="graph"),
 
     PythonProfiler("torch.profiler, CPU and CUDA", 3, profiler="torch", module="torch", scale=0.5),
     PythonProfiler("torch.profiler, with stacks", 3, profiler="torch-stacks", module="torch",
@@ -187,12 +189,17 @@ WAYS = [
              options=("--launch-stacks=uprobe",), only="plain"),
     Recorder("xpu-record --launch-stacks=none", 4, "CUPTI alone",
              options=("--launch-stacks=none",), only="plain", variant=True),
-    Recorder("xpu-record --cupti-init=late", 5, "CUPTI alone, late",
-             options=("--cupti-init=late",), only="plain", variant=True),
     Recorder("xpu-record --call-graph=fp", 5, "CUPTI alone", options=("--call-graph=fp",),
              only="plain", variant=True),
     Recorder("xpu-record --no-python", 5, "CUPTI alone", options=("--no-python",), only="python",
              variant=True),
+    # What of the cost of a recorder is CUPTI's, part by part.
+    Floor("CUPTI, driver callbacks", 5, calls="driver", variant=True),
+    Floor("CUPTI, all callbacks", 5, calls="driver,runtime", variant=True),
+    Floor("CUPTI, all callbacks, more kinds", 5, calls="driver,runtime", kinds=",copy,other",
+          variant=True),
+    Floor("CUPTI, all callbacks, more kinds, flushed", 5, calls="driver,runtime",
+          kinds=",copy,other", flush_ms=100, variant=True),
     Recorder("xpu-record --no-inject", 5, options=("--no-inject",), only="plain", variant=True),
     Recorder("xpu-record --cpu-only", 5, options=("--cpu-only",), only="plain", variant=True),
 ]
