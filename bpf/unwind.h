@@ -29,10 +29,10 @@ struct walk {
   struct lookup lookup;
   __u32 first; /* place of the first user frame in stack->frames */
   __u32 count;
-  __u32 flags;
   __u32 stop;
-  __u32 exact; /* ip is an instruction, else a return address */
-  __u32 saved; /* bp was found by a frame pointer */
+  __u8 flags;
+  __u8 exact; /* ip is an instruction, else a return address */
+  __u8 saved; /* bp was found by a frame pointer */
   struct window window;
 };
 
@@ -341,12 +341,10 @@ static __attribute__((noinline)) void walk_user_stack(const struct user_register
   struct xpu_code* code = bpf_map_lookup_elem(&unwind_processes, &pid);
   struct walk_loop loop = {.stack = stack};
   struct walk* walk = &loop.walk;
-  __u64 top;
 
   walk->ip = registers->ip;
   walk->sp = registers->sp;
   walk->bp = registers->bp;
-  walk->lookup.pid = pid;
   if (code) {
     walk->lookup.first = code->first;
     walk->lookup.count = code->count;
@@ -354,7 +352,7 @@ static __attribute__((noinline)) void walk_user_stack(const struct user_register
   walk->first = first;
   walk->exact = 1;
   walk->stop = XPU_STOP_NOT_WALKED;
-  if (walk->ip && read_word(walk, stack, walk->sp, &top)) {
+  if (walk->ip && read_stack(&walk->window, stack, walk->sp)) {
     bpf_loop(XPU_MAX_USER_FRAMES + 1, walk_one_frame, &loop, 0);
   } else if (has_no_stack()) {
     walk->stop = XPU_STOP_NO_STACK;
