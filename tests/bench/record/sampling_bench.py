@@ -1,6 +1,6 @@
 """What sampling a program's CPU costs it, and all in all, next to perf record.
 
-    sudo python3 tests/bench/record/sampling_bench.py [ROUNDS]
+    sudo python3 tests/bench/record/sampling_bench.py [ROUNDS [PROGRAM...]]
 
 Three programs of fixed work: Python (deep stacks of an interpreter without frame pointers), a
 compiler run (many functions), awk (shallow stacks). "program" is its own CPU time over that
@@ -103,6 +103,8 @@ def main():
     with tempfile.TemporaryDirectory() as folder, bpf_statistics():
         cases = recorders(folder)
         for name, program in programs(folder).items():
+            if sys.argv[2:] and name not in sys.argv[2:]:
+                continue
             results = tools.interleave(list(cases), rounds,
                                        lambda case: measure(folder, cases[case], program))
             base = results["nothing"]
