@@ -247,8 +247,7 @@ static __always_inline __u32 know_code(struct python_walk* walk, struct xpu_stac
     return 0;
   key.fingerprint = fingerprint_of_window(stack, layout) | 1;
   /* Where it was not sent whole, the next one that meets it tries again. */
-  if (!bpf_map_lookup_elem(&python_codes_sent, &key) &&
-      send_python_code(stack, layout, &key)) {
+  if (!bpf_map_lookup_elem(&python_codes_sent, &key) && send_python_code(stack, layout, &key)) {
     bpf_map_update_elem(&python_codes_sent, &key, &sent, 0);
   }
   return key.fingerprint;

@@ -1,9 +1,9 @@
 // The events of a list as columns of numbers.
 //
 // Most fields of most events have one value in a whole block: of a kernel's 50 some ten vary. To
-// write out all of them as 64-bit numbers, column after column, was a fifth of what the recorder did
-// for a launch. So the rows are gone through once, in tiles that stay in the cache, and only a field
-// in which a second value occurs gets a column of its own.
+// write out all of them as 64-bit numbers, column after column, was a fifth of what the recorder
+// did for a launch. So the rows are gone through once, in tiles that stay in the cache, and only a
+// field in which a second value occurs gets a column of its own.
 #pragma once
 
 #include <algorithm>
@@ -36,9 +36,8 @@ std::array<GatheredColumn, FieldCount<Event>()> GatherColumns(std::span<const Ev
   constexpr size_t kTileRows = 32;
   std::array<GatheredColumn, FieldCount<Event>()> columns;
   size_t place = 0;
-  VisitFields(rows[0], [&](const char*, const auto& field) {
-    columns[place++].first = to_number(field);
-  });
+  VisitFields(rows[0],
+              [&](const char*, const auto& field) { columns[place++].first = to_number(field); });
   for (size_t begin = 0; begin < rows.size(); begin += kTileRows) {
     const size_t count = std::min(kTileRows, rows.size() - begin);
     place = 0;

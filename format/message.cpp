@@ -81,8 +81,8 @@ bool FromNumber(uint64_t number, const std::vector<InstanceId>& instances, T& fi
 template <typename Event>
 void EncodeList(const std::vector<Event>& list, InstancePlaces& instances,
                 typename SchemaOf<Event>::Builder target) {
-  const auto gathered = GatherColumns(
-      std::span(list), [&](const auto& field) { return ToNumber(field, instances); });
+  const auto gathered =
+      GatherColumns(std::span(list), [&](const auto& field) { return ToNumber(field, instances); });
   target.setRows(static_cast<uint32_t>(list.size()));
   auto columns = capnp::AnyStruct::Builder(kj::mv(target)).getPointerSection();
   XPU_CHECK(columns.size() == gathered.size());

@@ -33,7 +33,7 @@ class OpenCalls {
  private:
   static uint64_t KeyOf(uint32_t domain, uint32_t id) { return uint64_t{domain} << 32 | id; }
 
-  std::unordered_set<uint64_t> working_;         // callbacks whose calls make GPU work
+  std::unordered_set<uint64_t> working_;  // callbacks whose calls make GPU work
   // Each call comes and goes: its entry is one that went before.
   std::pmr::unsynchronized_pool_resource entries_;
   std::pmr::unordered_map<uint32_t, uint64_t> open_{&entries_};  // correlation id to start
