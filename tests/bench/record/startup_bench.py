@@ -1,15 +1,16 @@
 """How long the program waits for the recorder, and the user for the capture.
 
-    sudo python3 tests/bench/record/startup_bench.py [ROUNDS]
+    sudo python3 tests/bench/record/startup_bench.py [--rounds N] [--real-time] [XPU-RECORD...]
 
 Start: from the exec of the recorder to the first output of the program (`date`, which costs the
 same in each row). The cold unwind cache is an empty folder in a mount namespace of its own. End:
 from the last thing that a program does, which for 10 s was busy in four threads and launched
 100,000 kernels a second (tests/fake_cuda), to the end of xpu-record. Wall time: on a machine that
-others use, look at the least. The recorder's CPU time until the program starts is a lower bound
-that others do not disturb.
+others use, look at the least; --real-time measures the start with a priority above theirs (chrt).
+Of several xpu-record the starts are measured in the same rounds.
 """
 
+import argparse
 import json
 import shutil
 import subprocess
@@ -22,19 +23,21 @@ CACHE = "/var/cache/xpu/unwind"
 NOW = ["date", "+%s%N"]
 
 
-def starts(folder):
-    xpu = [tools.RECORDER, "-q", "-o", f"{folder}/out.xpu"]
-    cases = {
-        "nothing": ("", []),
-        "xpu-record": ("", xpu),
-        "xpu-record, cold unwind cache": (f"mkdir -p {CACHE} && mount -t tmpfs none {CACHE} && ",
-                                          xpu),
-        "xpu-record --cpu-only": ("", [*xpu, "--cpu-only"]),
-        "xpu-record --gpu-only": ("", [*xpu, "--gpu-only"]),
-    }
+def starts(folder, recorders, prefix):
+    cases = {"nothing": ("", prefix)}
+    for recorder in recorders:
+        name = "xpu-record" if len(recorders) == 1 else recorder
+        xpu = [*prefix, recorder, "-q", "-o", f"{folder}/out.xpu"]
+        cases |= {
+            name: ("", xpu),
+            f"{name}, cold unwind cache": (f"mkdir -p {CACHE} && mount -t tmpfs none {CACHE} && ",
+                                           xpu),
+            f"{name} --cpu-only": ("", [*xpu, "--cpu-only"]),
+            f"{name} --gpu-only": ("", [*xpu, "--gpu-only"]),
+        }
     if shutil.which("perf"):
-        cases["perf record -g"] = ("", ["perf", "record", "-q", "-g", "-e", "cpu-clock", "-o",
-                                        f"{folder}/out.perf"])
+        cases["perf record -g"] = ("", [*prefix, "perf", "record", "-q", "-g", "-e", "cpu-clock",
+                                        "-o", f"{folder}/out.perf"])
     return cases
 
 
@@ -46,8 +49,7 @@ def measure_start(before, recorder, program):
     return {"start": (ready - begin) / 1e6, "all": run.wall * 1e3, "cpu": run.cpu * 1e3}
 
 
-def print_starts(folder, what, program, rounds):
-    cases = starts(folder)
+def print_starts(cases, what, program, rounds):
     results = tools.interleave(list(cases), rounds,
                                lambda case: measure_start(*cases[case], program))
     rows = [[case] + [tools.cell([m[field] for m in measured], "{:.0f}")
@@ -80,11 +82,18 @@ def print_ends(folder, rounds):
 
 def main():
     tools.require_root()
-    rounds = int(sys.argv[1]) if len(sys.argv) > 1 else 9
-    print(f"{tools.machine()}; {rounds} rounds", flush=True)
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--rounds", type=int, default=9)
+    parser.add_argument("--real-time", action="store_true")
+    parser.add_argument("recorders", nargs="*", default=[tools.RECORDER])
+    arguments = parser.parse_args()
+    rounds = arguments.rounds
+    prefix = ["chrt", "-f", "10"] if arguments.real_time else []
+    print(f"{tools.machine()}; {rounds} rounds{', real-time' if prefix else ''}", flush=True)
     with tempfile.TemporaryDirectory() as folder:
-        print_starts(folder, "date", NOW, rounds)
-        print_starts(folder, "date, started by Python",
+        cases = starts(folder, arguments.recorders, prefix)
+        print_starts(cases, "date", NOW, rounds)
+        print_starts(cases, "date, started by Python",
                      [sys.executable, "-c", "import json, re, subprocess; "
                       "subprocess.run(['date', '+%s%N'])"], rounds)
         print_ends(folder, max(rounds // 3, 1))
