@@ -71,7 +71,8 @@ static __always_inline __u64 maple_last_slot(struct maple_range_64* node) {
  */
 __attribute__((noinline)) __u64 maple_slot(__u64 entry, __u64 address) {
   void* node = MAPLE_NODE_OF(entry);
-  __u64 pivots, slots, last, pivot, found = 0, slot = 0, step;
+  __u64 pivots, slots, last, slot = 0, step;
+  __u64 read; /* one for all: there is little stack */
 
   switch (MAPLE_TYPE_OF(entry)) {
     case maple_leaf_64:
@@ -90,12 +91,13 @@ __attribute__((noinline)) __u64 maple_slot(__u64 entry, __u64 address) {
   }
   for (step = MAPLE_MAX_SLOTS / 2; step > 0; step /= 2) {
     if (slot + step > last) continue;
-    pivot = 0;
-    bpf_probe_read_kernel(&pivot, sizeof(pivot), node + pivots + (slot + step - 1) * sizeof(pivot));
-    if (pivot < address) slot += step;
+    read = 0;
+    bpf_probe_read_kernel(&read, sizeof(read), node + pivots + (slot + step - 1) * sizeof(read));
+    if (read < address) slot += step;
   }
-  bpf_probe_read_kernel(&found, sizeof(found), node + slots + slot * sizeof(found));
-  return found;
+  read = 0;
+  bpf_probe_read_kernel(&read, sizeof(read), node + slots + slot * sizeof(read));
+  return read;
 }
 
 static __always_inline enum looked look_into_tree(__u64 address, struct mapped_area* area) {

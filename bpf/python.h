@@ -9,6 +9,7 @@
 #include "bpf/events.h"
 #include "bpf/python_layout.h"
 #include "kernel_types.h"
+#include "loop.h"
 
 /* Set by the recorder before loading: false leaves all of this out, also for the verifier. */
 const volatile bool walk_python = 0;
@@ -175,8 +176,6 @@ static __always_inline void copy_line_table(const struct xpu_python_layout* layo
 /* ---- frames ---- */
 
 struct python_walk {
-  const struct xpu_python_layout* layout;
-  struct xpu_stack* stack;
   __u64 code_type;
   __u64 frame;
   __u64 cframe; /* that `frame` is the innermost of; 0: this version has none */
@@ -238,34 +237,32 @@ __attribute__((noinline)) int send_python_code(struct xpu_stack* stack,
 }
 
 /* The code object's fingerprint; the recorder has its names then. 0: there is none. */
-static __always_inline __u32 know_code(struct python_walk* walk, __u64 code) {
+static __always_inline __u32 know_code(struct python_walk* walk, struct xpu_stack* stack,
+                                       const struct xpu_python_layout* layout, __u64 code) {
   struct xpu_python_code_key key = {.code = code, .pid = walk->pid};
-  struct xpu_stack* stack = walk->stack;
   __u8 sent = 1;
 
   if (!read_python(&stack->window[CODE_WORDS], XPU_PYTHON_CODE_BYTES, code) ||
-      window_word(stack, CODE_WORDS, walk->layout->object_type) != walk->code_type)
+      window_word(stack, CODE_WORDS, layout->object_type) != walk->code_type)
     return 0;
-  key.fingerprint = fingerprint_of_window(stack, walk->layout) | 1;
+  key.fingerprint = fingerprint_of_window(stack, layout) | 1;
   /* Where it was not sent whole, the next one that meets it tries again. */
-  if (!bpf_map_lookup_elem(&python_codes_sent, &key) &&
-      send_python_code(walk->stack, walk->layout, &key)) {
+  if (!bpf_map_lookup_elem(&python_codes_sent, &key) && send_python_code(stack, layout, &key)) {
     bpf_map_update_elem(&python_codes_sent, &key, &sent, 0);
   }
   return key.fingerprint;
 }
 
 /* Which code runs in the frame that was read, and where: two words. 0: it is none. */
-static __always_inline int take_frame(struct python_walk* walk, __u64 words[2]) {
-  const struct xpu_python_layout* layout = walk->layout;
-  struct xpu_stack* stack = walk->stack;
+static __always_inline int take_frame(struct python_walk* walk, struct xpu_stack* stack,
+                                      const struct xpu_python_layout* layout, __u64 words[2]) {
   __u64 code = window_word(stack, FRAME_WORDS, layout->frame_code) & ~7ull;
   __u64 into;
   __u32 fingerprint;
 
   words[0] = words[1] = 0;
   if (window_byte(stack, FRAME_WORDS, layout->frame_owner) >= layout->stack_owner) return 1;
-  fingerprint = know_code(walk, code);
+  fingerprint = know_code(walk, stack, layout, code);
   if (!fingerprint) return 0;
   /* Before the first one in a frame that has just been made. */
   into = window_word(stack, FRAME_WORDS, layout->frame_instruction) -
@@ -283,8 +280,9 @@ static __always_inline int take_frame(struct python_walk* walk, __u64 words[2]) 
  * In the first instructions of the interpreter's loop its cframe has no frame yet: what lies there
  * is left from other calls. False: there is none around it.
  */
-static __always_inline bool leave_cframe(struct python_walk* walk) {
-  const __u32 frame = walk->layout->cframe_frame;
+static __always_inline bool leave_cframe(struct python_walk* walk,
+                                         const struct xpu_python_layout* layout) {
+  const __u32 frame = layout->cframe_frame;
   __u64 outer = 0;
 
   if (!walk->cframe || !read_python(&outer, 8, walk->cframe + frame + 8) || !outer ||
@@ -294,21 +292,23 @@ static __always_inline bool leave_cframe(struct python_walk* walk) {
   return true;
 }
 
-/* The frame number `index`; 1 ends the walk. Places are counted by `index`: see walk_one_frame. */
-static long walk_python_frame(__u32 index, struct python_walk* walk) {
-  struct xpu_stack* stack = walk->stack;
-  __u32 place = walk->first + index * 2;
+/* The frame number `index`; 1 ends the walk. Why places are counted so: see walk_frame. */
+__attribute__((noinline)) int walk_python_frame(struct python_walk* walk, struct xpu_stack* stack,
+                                                const struct xpu_python_layout* layout,
+                                                __u32 index) {
   __u64 words[2] = {};
+  __u32 place;
 
-  if (!walk->frame) return 1;
+  if (!walk || !stack || !layout || !walk->frame) return 1;
+  place = walk->first + index * 2;
   if (index >= XPU_MAX_PYTHON_FRAMES || place >= XPU_STACK_WORDS - 1) {
     walk->stop = XPU_PYTHON_DEPTH;
     return 1;
   }
   if (read_python(&stack->window[FRAME_WORDS], XPU_PYTHON_FRAME_BYTES, walk->frame) &&
-      take_frame(walk, words)) {
-    walk->frame = window_word(stack, FRAME_WORDS, walk->layout->frame_previous);
-  } else if (leave_cframe(walk)) {
+      take_frame(walk, stack, layout, words)) {
+    walk->frame = window_word(stack, FRAME_WORDS, layout->frame_previous);
+  } else if (leave_cframe(walk, layout)) {
     words[0] = XPU_PYTHON_BEGIN;
   } else {
     walk->stop = XPU_PYTHON_UNREADABLE;
@@ -320,6 +320,16 @@ static long walk_python_frame(__u32 index, struct python_walk* walk) {
   return 0;
 }
 
+struct python_loop {
+  struct xpu_stack* stack; /* not in `walk`: what is passed on loses its pointers */
+  const struct xpu_python_layout* layout;
+  struct python_walk walk;
+};
+
+static long walk_one_python_frame(__u32 index, struct python_loop* loop) {
+  return ends_loop(walk_python_frame(&loop->walk, loop->stack, loop->layout, index));
+}
+
 /*
  * Appends the frames of Python to the others, of which there are `first`. A function of its own,
  * as walk_user_stack.
@@ -328,7 +338,8 @@ static __attribute__((noinline)) void walk_python_stack(__u32 pid, __u32 tid,
                                                         struct xpu_stack* stack, __u32 first) {
   const struct xpu_python_process* process;
   struct xpu_thread_key key = {.pid = pid, .tid = tid};
-  struct python_walk walk = {};
+  struct python_loop loop = {.stack = stack};
+  struct python_walk* walk = &loop.walk;
   __u64 state;
 
   if (!walk_python) return;
@@ -336,20 +347,19 @@ static __attribute__((noinline)) void walk_python_stack(__u32 pid, __u32 tid,
   if (!process) return;
   state = thread_state(process, &key);
   if (!state) return;
-  walk.layout = &process->layout;
-  walk.stack = stack;
-  walk.code_type = process->code_type;
-  walk.first = first;
-  walk.pid = pid;
-  walk.stop = XPU_PYTHON_COMPLETE;
-  if (!read_python(&walk.frame, 8, state + process->layout.thread_frame)) return;
+  loop.layout = &process->layout;
+  walk->code_type = process->code_type;
+  walk->first = first;
+  walk->pid = pid;
+  walk->stop = XPU_PYTHON_COMPLETE;
+  if (!read_python(&walk->frame, 8, state + process->layout.thread_frame)) return;
   if (process->layout.cframe_frame != XPU_PYTHON_NO_MEMBER) {
-    walk.cframe = walk.frame;
-    if (!read_python(&walk.frame, 8, walk.cframe + process->layout.cframe_frame)) return;
+    walk->cframe = walk->frame;
+    if (!read_python(&walk->frame, 8, walk->cframe + process->layout.cframe_frame)) return;
   }
-  bpf_loop(XPU_MAX_PYTHON_FRAMES + 1, walk_python_frame, &walk, 0);
-  stack->python_frames = walk.count;
-  stack->python_stop = walk.stop;
+  bpf_loop(XPU_MAX_PYTHON_FRAMES + 1, walk_one_python_frame, &loop, 0);
+  stack->python_frames = walk->count;
+  stack->python_stop = walk->stop;
 }
 
 #endif

@@ -8,6 +8,7 @@
 
 #include "bpf/events.h"
 #include "kernel_types.h"
+#include "loop.h"
 #include "unwind_rules.h"
 
 /* By DWARF's number of a register. */
@@ -25,14 +26,13 @@ struct walk {
   __u64 ip;
   __u64 sp;
   __u64 bp;
-  struct xpu_stack* stack;
   struct lookup lookup;
   __u32 first; /* place of the first user frame in stack->frames */
   __u32 count;
-  __u32 flags;
   __u32 stop;
-  __u32 exact; /* ip is an instruction, else a return address */
-  __u32 saved; /* bp was found by a frame pointer */
+  __u8 flags;
+  __u8 exact; /* ip is an instruction, else a return address */
+  __u8 saved; /* bp was found by a frame pointer */
   struct window window;
 };
 
@@ -77,8 +77,9 @@ __attribute__((noinline)) int read_stack(struct window* window, struct xpu_stack
   return 1;
 }
 
-static __always_inline bool read_word(struct walk* walk, __u64 address, __u64* value) {
-  if (!read_stack(&walk->window, walk->stack, address)) return false;
+static __always_inline bool read_word(struct walk* walk, struct xpu_stack* stack, __u64 address,
+                                      __u64* value) {
+  if (!read_stack(&walk->window, stack, address)) return false;
   *value = walk->window.value;
   return true;
 }
@@ -92,12 +93,12 @@ static __always_inline bool read_word(struct walk* walk, __u64 address, __u64* v
 
 /* The step functions return the reason to stop, XPU_STOP_COMPLETE (0) to go on. */
 
-static __always_inline __u32 step_over_signal(struct walk* walk) {
+static __always_inline __u32 step_over_signal(struct walk* walk, struct xpu_stack* stack) {
   __u64 sp = walk->sp;
 
-  if (!read_word(walk, sp + UCONTEXT_RIP, &walk->ip) ||
-      !read_word(walk, sp + UCONTEXT_RSP, &walk->sp) ||
-      !read_word(walk, sp + UCONTEXT_RBP, &walk->bp)) {
+  if (!read_word(walk, stack, sp + UCONTEXT_RIP, &walk->ip) ||
+      !read_word(walk, stack, sp + UCONTEXT_RSP, &walk->sp) ||
+      !read_word(walk, stack, sp + UCONTEXT_RBP, &walk->bp)) {
     return XPU_STOP_UNREADABLE;
   }
   walk->exact = 1;
@@ -108,18 +109,18 @@ static __always_inline __u32 step_over_signal(struct walk* walk) {
  * The registers are those of the innermost frame. What a callee saves and uses is lost in an outer
  * frame; of the others hand-written code knows what its own helpers leave alone.
  */
-static __always_inline __u32 find_cfa_by_register(struct walk* walk, const struct xpu_rule* rule,
-                                                  __u64* cfa) {
+static __always_inline __u32 find_cfa_by_register(struct walk* walk, struct xpu_stack* stack,
+                                                  const struct xpu_rule* rule, __u64* cfa) {
   __u32 number = (rule->cfa_offset >> 16) & (REGISTERS - 1);
   bool callee_saved = number == 3 || number >= 12; /* rbx, r12 to r15 */
 
   if (walk->count > (callee_saved ? 1 : MAX_HELPER_FRAMES)) return XPU_STOP_UNSUPPORTED;
-  *cfa = walk->stack->registers[number] + (__s16)rule->cfa_offset;
+  *cfa = stack->registers[number] + (__s16)rule->cfa_offset;
   return XPU_STOP_COMPLETE;
 }
 
-static __always_inline __u32 find_cfa(struct walk* walk, const struct xpu_rule* rule,
-                                      __u64 looked_up, __u64* cfa) {
+static __always_inline __u32 find_cfa(struct walk* walk, struct xpu_stack* stack,
+                                      const struct xpu_rule* rule, __u64 looked_up, __u64* cfa) {
   __u64 base = walk->sp;
 
   switch (rule->cfa) {
@@ -133,32 +134,33 @@ static __always_inline __u32 find_cfa(struct walk* walk, const struct xpu_rule* 
       base = walk->bp;
       /* fallthrough */
     case XPU_CFA_AT_RSP:
-      if (!read_word(walk, base + (__s16)rule->cfa_offset, cfa)) return XPU_STOP_UNREADABLE;
+      if (!read_word(walk, stack, base + (__s16)rule->cfa_offset, cfa)) return XPU_STOP_UNREADABLE;
       *cfa += rule->cfa_offset >> 16;
       return XPU_STOP_COMPLETE;
     case XPU_CFA_PLT:
       *cfa = base + 8 + ((looked_up & 15) >= rule->cfa_offset ? 8 : 0);
       return XPU_STOP_COMPLETE;
     case XPU_CFA_REGISTER:
-      return find_cfa_by_register(walk, rule, cfa);
+      return find_cfa_by_register(walk, stack, rule, cfa);
     default:
       return XPU_STOP_UNSUPPORTED;
   }
 }
 
-static __always_inline __u32 step_by_rule(struct walk* walk, const struct xpu_rule* rule,
-                                          __u64 looked_up) {
+static __always_inline __u32 step_by_rule(struct walk* walk, struct xpu_stack* stack,
+                                          const struct xpu_rule* rule, __u64 looked_up) {
   __u64 cfa = 0, base;
-  __u32 stop = find_cfa(walk, rule, looked_up, &cfa);
+  __u32 stop = find_cfa(walk, stack, rule, looked_up, &cfa);
 
   if (stop != XPU_STOP_COMPLETE) return stop;
   /* The same place: vfork, which has taken its return address off the stack. */
   if (cfa < walk->sp || (cfa == walk->sp && walk->count != 1)) return XPU_STOP_STUCK;
   base = rule->rbp == XPU_RBP_AT_CFA ? cfa : walk->bp;
-  if (!read_word(walk, cfa - 8, &walk->ip)) return XPU_STOP_UNREADABLE;
+  if (!read_word(walk, stack, cfa - 8, &walk->ip)) return XPU_STOP_UNREADABLE;
   if (rule->rbp == XPU_RBP_UNDEFINED) {
     walk->bp = UNKNOWN_FRAME_POINTER;
-  } else if (rule->rbp != XPU_RBP_SAME && !read_word(walk, base + rule->rbp_offset, &walk->bp)) {
+  } else if (rule->rbp != XPU_RBP_SAME &&
+             !read_word(walk, stack, base + rule->rbp_offset, &walk->bp)) {
     return XPU_STOP_UNREADABLE;
   }
   walk->sp = cfa;
@@ -168,11 +170,12 @@ static __always_inline __u32 step_by_rule(struct walk* walk, const struct xpu_ru
 #define MAX_ARGUMENTS (1 << 20)
 
 /* The stack pointer at which the kernel starts a program: argc, argv, a null. */
-static __always_inline bool is_program_start(__u64 sp) {
+static __always_inline bool is_program_start(struct walk* walk, struct xpu_stack* stack) {
+  const __u64 sp = walk->sp;
   __u64 count = 0, end = 1;
 
-  return read_user(sp, &count) && count > 0 && count < MAX_ARGUMENTS &&
-         read_user(sp + 8 + 8 * count, &end) && end == 0;
+  return read_word(walk, stack, sp, &count) && count > 0 && count < MAX_ARGUMENTS &&
+         read_word(walk, stack, sp + 8 + 8 * count, &end) && end == 0;
 }
 
 /*
@@ -180,17 +183,17 @@ static __always_inline bool is_program_start(__u64 sp) {
  * was saved as one or where a program starts; code that uses rbp for something else has a 0 there
  * too.
  */
-static __always_inline __u32 step_by_frame_pointer(struct walk* walk) {
+static __always_inline __u32 step_by_frame_pointer(struct walk* walk, struct xpu_stack* stack) {
   __u64 bp = walk->bp;
 
   walk->flags |= XPU_WALK_FRAME_POINTERS;
   if (walk->bp == 0) {
-    if (!walk->saved && !is_program_start(walk->sp)) return XPU_STOP_NO_RULE;
+    if (!walk->saved && !is_program_start(walk, stack)) return XPU_STOP_NO_RULE;
     walk->ip = 0;
     return XPU_STOP_COMPLETE;
   }
   if (bp < walk->sp || bp % 8 != 0) return XPU_STOP_NO_RULE;
-  if (!read_word(walk, bp, &walk->bp) || !read_word(walk, bp + 8, &walk->ip))
+  if (!read_word(walk, stack, bp, &walk->bp) || !read_word(walk, stack, bp + 8, &walk->ip))
     return XPU_STOP_NO_RULE;
   walk->sp = bp + 16;
   walk->saved = 1;
@@ -219,14 +222,21 @@ __attribute__((noinline)) __u64 replaced_return(__u64 place) {
 
 /*
  * The frame number `index`; 1 ends the walk. Places are counted by `index`, which the verifier
- * takes for any number: with a counter of our own it would go through every value.
+ * takes for any number: with a counter of our own it would go through every value. Not static: the
+ * verifier then knows nothing of what is in `walk`. As a part of the loop it went through all of it
+ * once for each combination of flags that the walk may have by then, 35,000 instructions, which
+ * was most of the time that a recording took to begin.
  */
-static long walk_one_frame(__u32 index, struct walk* walk) {
-  __u64 looked_up = walk->ip - (walk->exact ? 0 : 1);
-  int found = find_rule(&walk->lookup, looked_up);
-  __u32 place = walk->first + index;
+__attribute__((noinline)) int walk_frame(struct walk* walk, struct xpu_stack* stack, __u32 index) {
+  __u64 looked_up;
+  __u32 place;
+  int found;
   bool in_trampoline;
 
+  if (!walk || !stack) return 1;
+  looked_up = walk->ip - (walk->exact ? 0 : 1);
+  found = find_rule(&walk->lookup, looked_up);
+  place = walk->first + index;
   if (found == FOUND_NOTHING && index > 0) {
     walk->ip = replaced_return(walk->sp - sizeof(__u64));
     looked_up = walk->ip - 1;
@@ -242,13 +252,13 @@ static long walk_one_frame(__u32 index, struct walk* walk) {
   }
   /* What a signal interrupted is written as a return address, one behind; so is its trampoline. */
   in_trampoline = found == FOUND_RULE && walk->lookup.rule.cfa == XPU_CFA_SIGNAL;
-  walk->stack->frames[place] = walk->ip + (index > 0 && (walk->exact || in_trampoline) ? 1 : 0);
+  stack->frames[place] = walk->ip + (index > 0 && (walk->exact || in_trampoline) ? 1 : 0);
   walk->count = index + 1;
   walk->exact = 0;
   if (found != FOUND_RULE) {
     if (found != FOUND_CODE || walk->lookup.last.page_count == XPU_TABLE_NOT_READY)
       walk->flags |= XPU_WALK_NOT_READY;
-    walk->stop = step_by_frame_pointer(walk);
+    walk->stop = step_by_frame_pointer(walk, stack);
   } else {
     walk->flags |= XPU_WALK_TABLES;
     walk->saved = 0;
@@ -257,12 +267,21 @@ static long walk_one_frame(__u32 index, struct walk* walk) {
       return 1;
     }
     if (walk->lookup.rule.cfa == XPU_CFA_SIGNAL) {
-      walk->stop = step_over_signal(walk);
+      walk->stop = step_over_signal(walk, stack);
     } else {
-      walk->stop = step_by_rule(walk, &walk->lookup.rule, looked_up);
+      walk->stop = step_by_rule(walk, stack, &walk->lookup.rule, looked_up);
     }
   }
   return walk->stop != XPU_STOP_COMPLETE || walk->ip == 0;
+}
+
+struct walk_loop {
+  struct xpu_stack* stack; /* not in `walk`: what is passed on loses its pointers */
+  struct walk walk;
+};
+
+static long walk_one_frame(__u32 index, struct walk_loop* loop) {
+  return ends_loop(walk_frame(&loop->walk, loop->stack, index));
 }
 
 /*
@@ -320,29 +339,27 @@ static __attribute__((noinline)) void walk_user_stack(const struct user_register
                                                       __u32 pid, struct xpu_stack* stack,
                                                       __u32 first) {
   struct xpu_code* code = bpf_map_lookup_elem(&unwind_processes, &pid);
-  struct walk walk = {};
-  __u64 top;
+  struct walk_loop loop = {.stack = stack};
+  struct walk* walk = &loop.walk;
 
-  walk.ip = registers->ip;
-  walk.sp = registers->sp;
-  walk.bp = registers->bp;
-  walk.lookup.pid = pid;
+  walk->ip = registers->ip;
+  walk->sp = registers->sp;
+  walk->bp = registers->bp;
   if (code) {
-    walk.lookup.first = code->first;
-    walk.lookup.count = code->count;
+    walk->lookup.first = code->first;
+    walk->lookup.count = code->count;
   }
-  walk.stack = stack;
-  walk.first = first;
-  walk.exact = 1;
-  walk.stop = XPU_STOP_NOT_WALKED;
-  if (walk.ip && read_word(&walk, walk.sp, &top)) {
-    bpf_loop(XPU_MAX_USER_FRAMES + 1, walk_one_frame, &walk, 0);
+  walk->first = first;
+  walk->exact = 1;
+  walk->stop = XPU_STOP_NOT_WALKED;
+  if (walk->ip && read_stack(&walk->window, stack, walk->sp)) {
+    bpf_loop(XPU_MAX_USER_FRAMES + 1, walk_one_frame, &loop, 0);
   } else if (has_no_stack()) {
-    walk.stop = XPU_STOP_NO_STACK;
+    walk->stop = XPU_STOP_NO_STACK;
   }
-  stack->user_frames = walk.count;
-  stack->user_walk = walk.flags;
-  stack->user_stop = walk.stop;
+  stack->user_frames = walk->count;
+  stack->user_walk = walk->flags;
+  stack->user_stop = walk->stop;
 }
 
 #endif

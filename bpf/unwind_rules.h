@@ -66,7 +66,6 @@ struct {
 
 /* What is searched for an address, and what was found. */
 struct lookup {
-  __u32 pid;
   __u32 first; /* as xpu_code */
   __u32 count;
   struct xpu_mapping last; /* where the frame before was: the next is often there too */

@@ -13,17 +13,17 @@ using Origin = schema::Column::Origin;
 constexpr unsigned kBitsPerPlane = 8;
 constexpr unsigned kMaxPlanes = 8;
 
-// What value[i] is counted from. `i` > 0 for earlierRow.
-uint64_t OriginOf(Origin origin, std::span<const uint64_t> values, std::span<const uint64_t> before,
-                  size_t i) {
-  switch (origin) {
-    case Origin::EARLIER_ROW:
-      return values[i - 1];
-    case Origin::COLUMN_BEFORE:
-      return before[i];
-    default:
-      return 0;
+// How far each value is from what it is counted from; of the first of earlierRow: 0.
+std::vector<uint64_t> OffsetsFrom(Origin origin, std::span<const uint64_t> values,
+                                  std::span<const uint64_t> before) {
+  std::vector<uint64_t> offsets(values.begin(), values.end());
+  if (origin == Origin::EARLIER_ROW) {
+    for (size_t i = 1; i < offsets.size(); ++i) offsets[i] -= values[i - 1];
+    offsets[0] = 0;
+  } else if (origin == Origin::COLUMN_BEFORE) {
+    for (size_t i = 0; i < offsets.size(); ++i) offsets[i] -= before[i];
   }
+  return offsets;
 }
 
 // How far a value is from its origin, whatever the direction.
@@ -32,23 +32,44 @@ unsigned BitsOfDistance(uint64_t difference) {
   return static_cast<unsigned>(std::bit_width(difference ^ static_cast<uint64_t>(distance >> 63)));
 }
 
-// An estimate of the bytes after compression: the sum of the bits that vary.
+struct VaryingBits {
+  uint64_t zero = 0;     // as they are, from the lowest one
+  uint64_t earlier = 0;  // from the value before
+  uint64_t beside = 0;   // from the column before
+};
+
+// Of the values [begin, end). `begin` > 0.
+void AddBits(std::span<const uint64_t> values, std::span<const uint64_t> before, uint64_t lowest,
+             size_t begin, size_t end, VaryingBits& bits) {
+  for (size_t i = begin; i < end; ++i) {
+    bits.zero += static_cast<unsigned>(std::bit_width(values[i] - lowest));
+    bits.earlier += BitsOfDistance(values[i] - values[i - 1]);
+    if (!before.empty()) bits.beside += BitsOfDistance(values[i] - before[i]);
+  }
+}
+
+// An estimate of the bytes after compression: the sum of the bits that vary. Of a long column in a
+// few runs that are spread over it.
 Origin ChooseOrigin(std::span<const uint64_t> values, std::span<const uint64_t> before) {
+  constexpr size_t kRuns = 4, kRunLength = 256;
   const uint64_t lowest = *std::min_element(
       values.begin(), values.end(),
       [](uint64_t a, uint64_t b) { return static_cast<int64_t>(a) < static_cast<int64_t>(b); });
-  uint64_t zero = 0;
-  uint64_t earlier = 0;
-  uint64_t beside = 0;
-  for (size_t i = 1; i < values.size(); ++i) {
-    zero += static_cast<unsigned>(std::bit_width(values[i] - lowest));
-    earlier += BitsOfDistance(values[i] - values[i - 1]);
-    if (!before.empty()) beside += BitsOfDistance(values[i] - before[i]);
+  VaryingBits bits;
+  if (values.size() <= kRuns * kRunLength) {
+    AddBits(values, before, lowest, 1, values.size(), bits);
+  } else {
+    for (size_t run = 0; run < kRuns; ++run) {
+      const size_t begin = 1 + run * (values.size() - 1 - kRunLength) / (kRuns - 1);
+      AddBits(values, before, lowest, begin, begin + kRunLength, bits);
+    }
   }
   // Values that repeat in a pattern compress best as they are: the others must be clearly better.
-  const uint64_t clearly = zero - zero / 4;
-  if (!before.empty() && beside < clearly && beside < earlier) return Origin::COLUMN_BEFORE;
-  return earlier < clearly ? Origin::EARLIER_ROW : Origin::ZERO;
+  const uint64_t clearly = bits.zero - bits.zero / 4;
+  if (!before.empty() && bits.beside < clearly && bits.beside < bits.earlier) {
+    return Origin::COLUMN_BEFORE;
+  }
+  return bits.earlier < clearly ? Origin::EARLIER_ROW : Origin::ZERO;
 }
 
 void EncodePlanes(std::span<const uint64_t> offsets, uint64_t all_bits,
@@ -60,9 +81,8 @@ void EncodePlanes(std::span<const uint64_t> offsets, uint64_t all_bits,
     const unsigned shift = plane * kBitsPerPlane;
     if (((all_bits >> shift) & 0xff) == 0) continue;
     capnp::Data::Builder bytes = planes.init(plane, static_cast<unsigned>(offsets.size()));
-    for (size_t i = 0; i < offsets.size(); ++i) {
-      bytes[i] = static_cast<uint8_t>(offsets[i] >> shift);
-    }
+    capnp::byte* to = bytes.begin();
+    for (const uint64_t offset : offsets) *to++ = static_cast<uint8_t>(offset >> shift);
   }
 }
 
@@ -81,10 +101,9 @@ void EncodeColumn(std::span<const uint64_t> values, std::span<const uint64_t> be
   }
   const Origin origin = ChooseOrigin(values, before);
   const size_t begin = origin == Origin::EARLIER_ROW ? 1 : 0;
-  std::vector<uint64_t> offsets(values.size());
+  std::vector<uint64_t> offsets = OffsetsFrom(origin, values, before);
   int64_t base = INT64_MAX;
   for (size_t i = begin; i < values.size(); ++i) {
-    offsets[i] = values[i] - OriginOf(origin, values, before, i);
     base = std::min(base, static_cast<int64_t>(offsets[i]));
   }
   uint64_t all_bits = 0;

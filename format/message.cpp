@@ -14,6 +14,7 @@
 #include "format/capture.capnp.h"
 #include "format/column.h"
 #include "format/fields.h"
+#include "format/gather.h"
 #include "format/schema_of.h"
 
 namespace xpu {
@@ -31,15 +32,20 @@ class InstancePlaces {
  public:
   uint64_t PlaceOf(InstanceId instance) {
     if (!instance) return 0;
+    if (instance == last_) return last_place_;
     const auto [entry, is_new] = places_.try_emplace(instance, instances_.size() + 1);
     if (is_new) instances_.push_back(instance);
-    return entry->second;
+    last_ = instance;
+    last_place_ = entry->second;
+    return last_place_;
   }
   const std::vector<InstanceId>& instances() const { return instances_; }
 
  private:
   std::vector<InstanceId> instances_;
   std::unordered_map<InstanceId, uint64_t> places_;
+  InstanceId last_;
+  uint64_t last_place_ = 0;
 };
 
 template <typename T>
@@ -77,22 +83,20 @@ bool FromNumber(uint64_t number, const std::vector<InstanceId>& instances, T& fi
 template <typename Event>
 void EncodeList(const std::vector<Event>& list, InstancePlaces& instances,
                 typename SchemaOf<Event>::Builder target) {
-  const size_t rows = list.size();
-  std::vector<uint64_t> numbers(FieldCount<Event>() * rows);
-  for (size_t row = 0; row < rows; ++row) {
-    size_t place = row;
-    VisitFields(list[row], [&](const char*, const auto& field) {
-      numbers[place] = ToNumber(field, instances);
-      place += rows;
-    });
-  }
-  target.setRows(static_cast<uint32_t>(rows));
+  const auto gathered =
+      GatherColumns(std::span(list), [&](const auto& field) { return ToNumber(field, instances); });
+  target.setRows(static_cast<uint32_t>(list.size()));
   auto columns = capnp::AnyStruct::Builder(kj::mv(target)).getPointerSection();
-  XPU_CHECK(columns.size() == FieldCount<Event>());
+  XPU_CHECK(columns.size() == gathered.size());
+  // To count from a column of equal values is what `base` is for: then there is none before.
   std::span<const uint64_t> before;
   for (unsigned i = 0; i < columns.size(); ++i) {
-    const std::span<const uint64_t> values(numbers.data() + i * rows, rows);
-    if (!IsZeroColumn(values)) EncodeColumn(values, before, columns[i].initAs<schema::Column>());
+    const auto& [first, values] = gathered[i];
+    if (!values.empty()) {
+      EncodeColumn(values, before, columns[i].initAs<schema::Column>());
+    } else if (first != 0) {
+      columns[i].initAs<schema::Column>().setBase(first);
+    }
     before = values;
   }
 }

@@ -47,6 +47,7 @@ class CaptureWriter::Impl {
   const Options& options() const { return options_; }
   StringId InternString(std::string_view text);
   StackId InternStack(std::span<const Frame> innermost_first);
+  uint64_t TablesNumber();
   std::string_view TextOf(StringId id) const { return strings_.Text(id); }
   StackNode NodeOf(StackId id) const { return stacks_.Node(id); }
   template <typename Event>
@@ -89,6 +90,7 @@ class CaptureWriter::Impl {
 
   LiveState live_;
   bool restate_due_ = false;
+  uint64_t tables_number_ = 1;  // of all parts of the recording
   uint64_t bytes_since_restart_ = 0;
 
   std::optional<Error> error_;  // of a block that was closed since the last Write or Flush
@@ -117,6 +119,7 @@ void CaptureWriter::Impl::ContinueAt(const CaptureEnd& end) {
 
 void CaptureWriter::Impl::BeginPart(Impl& before) {
   live_ = std::exchange(before.live_, LiveState());
+  tables_number_ = before.tables_number_ + 1;
   SetRestating(true);
   RestateLive();
 }
@@ -153,7 +156,13 @@ void CaptureWriter::Impl::BeginBlock() {
   if (restate_due_ && !last_write_failed_) RestateLive();
 }
 
+uint64_t CaptureWriter::Impl::TablesNumber() {
+  BeginBlock();  // it may start the tables afresh
+  return tables_number_;
+}
+
 StringId CaptureWriter::Impl::InternString(std::string_view text) {
+  if (text.empty()) return {};
   BeginBlock();
   const size_t bytes = std::min(text.size(), kMaxStringBytes) + kUpperBoundOfStringSize;
   if (!HasRoomFor(bytes, 1)) CloseBlock();
@@ -278,6 +287,7 @@ void CaptureWriter::Impl::RestartIfDue() {
 void CaptureWriter::Impl::Restart() {
   strings_.Restart();
   stacks_.Restart();
+  ++tables_number_;
   bytes_since_restart_ = 0;
   restate_due_ = true;
 }
@@ -337,6 +347,7 @@ StringId CaptureWriter::InternString(std::string_view text) { return impl_->Inte
 StackId CaptureWriter::InternStack(std::span<const Frame> innermost_first) {
   return impl_->InternStack(innermost_first);
 }
+uint64_t CaptureWriter::TablesNumber() { return impl_->TablesNumber(); }
 std::string_view CaptureWriter::TextOf(StringId id) const { return impl_->TextOf(id); }
 StackNode CaptureWriter::NodeOf(StackId id) const { return impl_->NodeOf(id); }
 void CaptureWriter::SetRestating(bool restating) { impl_->SetRestating(restating); }

@@ -55,6 +55,9 @@ class CaptureWriter {
   // Frames innermost first, as unwinders give them; what is beyond 2048 is cut. Empty: StackId 0.
   StackId InternStack(std::span<const Frame> innermost_first);
 
+  // An id that was given out while this was the number is good for the next Write.
+  uint64_t TablesNumber();
+
   // What was interned, while the id holds.
   std::string_view TextOf(StringId id) const;
   StackNode NodeOf(StackId id) const;

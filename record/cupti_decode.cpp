@@ -261,43 +261,44 @@ DecodedActivity DecodeByKind(Bytes record) {
 
 struct ActivityWriter {
   Bytes record;
-  std::string_view name;
+  KeptText& name;
   InstanceId instance;
   const DecodedActivity& decoded;
   EventSink& sink;
 
-  void operator()(RawActivity raw) const {
+  void operator()(RawActivity& raw) const {
     raw.instance = instance;
     raw.kind = cupti::Load<cupti::Record>(record.data(), record.size()).kind;
     raw.bytes = sink.Intern(Text(record));
     raw.name = sink.Intern(name);
     sink.Write(raw);
   }
-  void operator()(Device device) const {
+  void operator()(Device& device) const {
     device.instance = instance;
     device.name = sink.Intern(name);
     device.uuid = sink.Intern(Text(decoded.uuid));
     sink.Write(device);
-    (*this)(RawActivity{});
+    RawActivity raw;
+    (*this)(raw);
   }
-  void operator()(Kernel kernel) const {
+  void operator()(Kernel& kernel) const {
     kernel.name = sink.Intern(name);
     WriteWithTail(kernel);
   }
-  void operator()(MemoryOperation operation) const {
+  void operator()(MemoryOperation& operation) const {
     operation.name = sink.Intern(name);
     WriteWithTail(operation);
   }
-  void operator()(JitOperation operation) const {
+  void operator()(JitOperation& operation) const {
     operation.cache_path = sink.Intern(name);
     WriteWithTail(operation);
   }
   template <typename Event>
-  void operator()(const Event& event) const {
+  void operator()(Event& event) const {
     WriteWithTail(event);
   }
   template <typename Event>
-  void WriteWithTail(Event event) const {
+  void WriteWithTail(Event& event) const {
     event.instance = instance;
     event.tail = sink.Intern(Text(decoded.tail));
     sink.Write(event);
@@ -312,8 +313,8 @@ DecodedActivity DecodeActivity(Bytes record) {
   return DecodeByKind(record);
 }
 
-void WriteActivity(Bytes record, const DecodedActivity& decoded, std::string_view name,
-                   InstanceId instance, EventSink& sink) {
+void WriteActivity(Bytes record, DecodedActivity& decoded, KeptText& name, InstanceId instance,
+                   EventSink& sink) {
   std::visit(ActivityWriter{record, name, instance, decoded, sink}, decoded.event);
 }
 

@@ -3,7 +3,6 @@
 
 #include <cstddef>
 #include <span>
-#include <string_view>
 #include <variant>
 
 #include "format/events.h"
@@ -25,10 +24,10 @@ struct DecodedActivity {
 // oldest known version, or of a kind not taken apart, is a RawActivity.
 DecodedActivity DecodeActivity(std::span<const std::byte> record);
 
-// Writes what DecodeActivity made of `record`, and for a Device the whole record beside it. `name`:
-// the text that the record's name pointer meant.
-void WriteActivity(std::span<const std::byte> record, const DecodedActivity& decoded,
-                   std::string_view name, InstanceId instance, EventSink& sink);
+// Writes what DecodeActivity made of `record`, and for a Device the whole record beside it; fills
+// in the instance and the texts of `decoded`. `name`: what the record's name pointer meant.
+void WriteActivity(std::span<const std::byte> record, DecodedActivity& decoded, KeptText& name,
+                   InstanceId instance, EventSink& sink);
 
 // The correlation id of the operation on the GPU that the record tells of; 0: of none.
 uint32_t CorrelationOf(const ActivityEvent& event);

@@ -11,6 +11,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <string>
 #include <string_view>
 #include <unordered_set>
 #include <utility>
@@ -36,6 +37,13 @@ struct OccurringCode {
   std::vector<uint64_t> kernel_addresses;
 };
 
+// A text that occurs again and again, with the id that it has in the tables of that number.
+struct KeptText {
+  std::string text;
+  StringId id{};
+  uint64_t tables = 0;  // none
+};
+
 class EventSink {
  public:
   explicit EventSink(CaptureWriter writer)
@@ -43,9 +51,19 @@ class EventSink {
 
   // Ids hold until the next Write or Flush.
   StringId Intern(std::string_view text) { return writer_.InternString(text); }
+  StringId Intern(KeptText& text) {
+    if (text.tables != TablesNumber()) {
+      text.id = Intern(text.text);
+      text.tables = TablesNumber();
+    }
+    return text.id;
+  }
   // Innermost frame first. Remembers the kernel addresses, which are named at the end. One of
   // Python may write, so it comes first.
   StackId Intern(std::span<const Frame> innermost_first);
+
+  // An id that was given out while this was the number is good for the next Write.
+  uint64_t TablesNumber() { return writer_.TablesNumber(); }
 
   // PythonCode::code; of the whole recording. May write.
   uint32_t Define(PythonCodes::Content code) {

@@ -220,22 +220,23 @@ bool GpuPeer::TakeActivity(Bytes message, EventSink& sink) {
       BytesBehind(message, sizeof(wire::ActivityMessage), (*fixed)->record_size_bytes);
   if (!record || record->size() < sizeof(uint32_t)) return false;
   ++activities_taken_;
-  const DecodedActivity decoded = DecodeActivity(*record);
+  DecodedActivity decoded = DecodeActivity(*record);
   calls_.TookRecord(CorrelationOf(decoded.event));
   if (drop_.Next()) {
     Add(sink, LossKind::kTestDropped, 1);
     return true;
   }
-  std::string_view name;
+  KeptText none;
+  KeptText* name = &none;
   if (const uint32_t id = (*fixed)->name_id; id != 0) {
     const auto found = names_.find(id);
     if (found == names_.end()) {
       Add(sink, LossKind::kWireInvalid, 1, "record with a name that was not sent");
     } else {
-      name = found->second;
+      name = &found->second;
     }
   }
-  WriteActivity(*record, decoded, name, instance(), sink);
+  WriteActivity(*record, decoded, *name, instance(), sink);
   return true;
 }
 
@@ -247,7 +248,7 @@ bool GpuPeer::TakeName(Bytes message) {
     return false;
   }
   name_bytes_ += text->size();
-  names_[(*fixed)->name_id] = TextOf(*text);
+  names_[(*fixed)->name_id] = {.text = std::string(TextOf(*text))};
   return true;
 }
 

@@ -90,7 +90,7 @@ class GpuPeer {
   std::string detail_;
   std::string news_;
 
-  std::unordered_map<uint32_t, std::string> names_;
+  std::unordered_map<uint32_t, KeptText> names_;
   uint64_t name_bytes_ = 0;
   OpenCalls calls_;
   InlineStacks stacks_;

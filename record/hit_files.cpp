@@ -97,7 +97,7 @@ void HitFiles::SeeFork(uint32_t pid, uint32_t parent_pid, uint64_t time_ns) {
   process.forked_ns = time_ns;
   process.ended_round = 0;  // the number is in use again
   ended_.erase(pid);
-  last_ = {};
+  recent_ = {};
   const auto parent = processes_.find(parent_pid);
   if (parent == processes_.end()) return;
   process.owner.user = parent->second.owner.user;
@@ -117,8 +117,8 @@ void HitFiles::SeeExit(uint32_t pid, uint64_t time_ns) {
 
 void HitFiles::SeeStack(uint32_t pid, StackId stack,
                         const std::function<StackNode(StackId)>& node_of) {
-  // A loop that launches kernels does so from one stack.
-  if (std::exchange(last_, {pid, stack}) == std::pair(pid, stack)) return;
+  auto& recent = recent_[stack.value % recent_.size()];
+  if (std::exchange(recent, {pid, stack}) == std::pair(pid, stack)) return;
   Process& process = processes_[pid];
   if (process.addresses.size() >= kMaxAddresses) return;
   if (process.nodes.size() >= kMaxNodes) process.nodes.clear();
@@ -208,7 +208,7 @@ std::vector<HitFile> HitFiles::TakeFiles() {
     Match(pid, process);
     process.nodes.clear();
   }
-  last_ = {};
+  recent_ = {};
   offsets_ = 0;
   std::vector<HitFile> hit;
   for (const auto& [name, index] : ids_) {

@@ -6,6 +6,7 @@
 // exec too, so a name too many may be stored, and never one too few.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -104,7 +105,8 @@ class HitFiles {
   uint64_t round_ = 1;
   size_t all_ranges_ = 0;  // of all processes
   std::unordered_map<uint32_t, Process> processes_;
-  std::pair<uint32_t, StackId> last_;                            // of SeeStack
+  // Of SeeStack: a loop that launches kernels does so from a few stacks.
+  std::array<std::pair<uint32_t, StackId>, 256> recent_{};
   std::unordered_set<uint32_t> ended_;                           // pids in processes_
   std::map<std::pair<std::string, std::string>, uint32_t> ids_;  // by path and build-id
   std::vector<File> files_;

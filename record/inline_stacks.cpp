@@ -63,6 +63,7 @@ bool InlineStacks::TakeStack(Bytes message) {
   Stack& stack = place->second;
   if (!is_new) stack_bytes_ -= stack.Cost();
   stack.walk = {(*fixed)->flags, (*fixed)->stop};
+  stack.tables = 0;
   stack.frames.resize((*fixed)->frame_count);
   stack_bytes_ += stack.Cost();
   if (bytes > 0) std::memcpy(stack.frames.data(), frames->data(), bytes);
@@ -75,7 +76,7 @@ bool InlineStacks::TakeLaunch(Bytes message, EventSink& sink) {
   const uint32_t number = (*fixed)->stack;
   const auto found = stacks_.find(number);
   if (found == stacks_.end()) return false;
-  Write((*fixed)->call, found->second.walk, found->second.frames, sink);
+  Write((*fixed)->call, found->second, sink);
   if (number >= wire::kFirstSingleStack) {
     stack_bytes_ -= found->second.Cost();
     stacks_.erase(found);
@@ -103,19 +104,31 @@ bool InlineStacks::TakeOtherCode(Bytes message) {
   return true;
 }
 
-void InlineStacks::Write(const wire::LaunchCall& call, StackWalk walk,
-                         std::span<const uint64_t> frames, EventSink& sink) {
+void InlineStacks::TellOfThread(uint32_t tid, EventSink& sink) {
+  if (settings_.processes == nullptr || tid == last_thread_) return;
+  if (threads_.size() >= kMaxThreads) return;
+  if (threads_.insert(tid).second) settings_.processes->SeeThread(pid_, tid, sink);
+  last_thread_ = tid;
+}
+
+// A loop that launches kernels does so from a few stacks.
+StackId InlineStacks::IdOf(Stack& stack, EventSink& sink) {
+  if (stack.tables != sink.TablesNumber()) {
+    frames_.clear();
+    for (uint64_t address : stack.frames) frames_.push_back({FrameKind::kUser, address});
+    stack.id = sink.Intern(frames_);
+    stack.tables = sink.TablesNumber();
+  }
+  return stack.id;
+}
+
+void InlineStacks::Write(const wire::LaunchCall& call, Stack& stack, EventSink& sink) {
   if (settings_.drop.Next()) {
     sink.losses().Add(LossKind::kTestDropped, 1, pid_, instance_);
     return;
   }
-  CountStop(walk, sink.losses(), pid_, instance_);
-  if (settings_.processes != nullptr && threads_.size() < kMaxThreads &&
-      threads_.insert(call.tid).second) {
-    settings_.processes->SeeThread(pid_, call.tid, sink);
-  }
-  frames_.clear();
-  for (uint64_t address : frames) frames_.push_back({FrameKind::kUser, address});
+  CountStop(stack.walk, sink.losses(), pid_, instance_);
+  TellOfThread(call.tid, sink);
   LaunchStack launch;
   launch.instance = instance_;
   launch.correlation_id = call.correlation_id;
@@ -126,8 +139,8 @@ void InlineStacks::Write(const wire::LaunchCall& call, StackWalk walk,
   launch.tid = call.tid;
   launch.cpu = call.cpu;
   launch.python_stack = python_.Intern(call.python_stack, sink);
-  launch.stack = sink.Intern(frames_);
-  launch.stack_flags = StackFlagsOf(walk) | kStackInProcess;
+  launch.stack = IdOf(stack, sink);
+  launch.stack_flags = StackFlagsOf(stack.walk) | kStackInProcess;
   sink.Write(launch);
 }
 
@@ -295,7 +308,9 @@ void InlineStacks::WalkCopies(EventSink& sink, bool last) {
   copies_.Walk(
       code, MonotonicNs(), last,
       [&](const wire::LaunchCall& call, const WalkResult& walk, std::span<const uint64_t> frames) {
-        Write(call, {walk.flags, static_cast<uint32_t>(walk.stop)}, frames, sink);
+        Stack stack{.walk = {walk.flags, static_cast<uint32_t>(walk.stop)},
+                    .frames = {frames.begin(), frames.end()}};
+        Write(call, stack, sink);
       });
 }
 

@@ -60,6 +60,8 @@ class InlineStacks {
   struct Stack {
     StackWalk walk;
     std::vector<uint64_t> frames;
+    StackId id{};         // in the tables of that number
+    uint64_t tables = 0;  // none
     // With its place in the table.
     uint64_t Cost() const { return 64 + sizeof(*this) + frames.size() * sizeof(uint64_t); }
   };
@@ -93,8 +95,9 @@ class InlineStacks {
   void AddOtherCode(const ProcessMapping& mapping);
   CodeKind FindRule(uint64_t address, UnwindRule* rule);
   void WalkCopies(EventSink& sink, bool last);
-  void Write(const wire::LaunchCall& call, StackWalk walk, std::span<const uint64_t> frames,
-             EventSink& sink);
+  void TellOfThread(uint32_t tid, EventSink& sink);
+  StackId IdOf(Stack& stack, EventSink& sink);
+  void Write(const wire::LaunchCall& call, Stack& stack, EventSink& sink);
 
   Settings settings_;
   uint32_t pid_;
@@ -118,6 +121,7 @@ class InlineStacks {
   bool new_copies_ = false;
   uint64_t next_walk_ns_ = 0;
   std::unordered_set<uint32_t> threads_;  // that the processes were told of
+  uint32_t last_thread_ = 0;              // one of them
   std::vector<Frame> frames_;
 };
 

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory_resource>
 #include <string_view>
 #include <unordered_map>
 #include <unordered_set>
@@ -32,8 +33,10 @@ class OpenCalls {
  private:
   static uint64_t KeyOf(uint32_t domain, uint32_t id) { return uint64_t{domain} << 32 | id; }
 
-  std::unordered_set<uint64_t> working_;         // callbacks whose calls make GPU work
-  std::unordered_map<uint32_t, uint64_t> open_;  // correlation id to start
+  std::unordered_set<uint64_t> working_;  // callbacks whose calls make GPU work
+  // Each call comes and goes: its entry is one that went before.
+  std::pmr::unsynchronized_pool_resource entries_;
+  std::pmr::unordered_map<uint32_t, uint64_t> open_{&entries_};  // correlation id to start
 };
 
 }  // namespace xpu

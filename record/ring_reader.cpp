@@ -105,14 +105,14 @@ bool RingReader::TakeOne(uint64_t head, const Visit& visit) {
     Fault(Format("message of {} bytes where {} are reserved", size, head - tail_));
     return false;
   }
-  message_.resize(size);
+  if (message_.size() < size) message_.resize(size);
   std::memcpy(message_.data(), place, size);
   wire::MessageKind kind;
   std::memcpy(&kind, message_.data() + offsetof(wire::MessageHeader, kind), sizeof(kind));
   std::memset(place, 0, size);
   tail_ += size;
   header_->tail.store(tail_, std::memory_order_release);
-  visit(kind, message_);
+  visit(kind, std::span(message_).first(size));
   return true;
 }
 

@@ -65,7 +65,7 @@ class RingReader {
   uint64_t capacity_ = 0;
   uint64_t tail_ = 0;  // ours; the shared one is for the producers
   std::string fault_;
-  std::vector<std::byte> message_;
+  std::vector<std::byte> message_;  // as large as any has been
 };
 
 }  // namespace xpu

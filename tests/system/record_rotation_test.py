@@ -142,7 +142,7 @@ def until_max_size(work, *arguments):
     """Records more than fits; the program goes on and tells its own status."""
     marker = work.path / "ended"
     run = f"{workload('empty_launches')} --launches {LAUNCHES // 6}"
-    command = f"for i in 1 2 3 4 5 6 7; do {run} > /dev/null; done; : > {marker}; exit 9"
+    command = f"for i in 1 2 3 4 5 6 7 8 9 10; do {run} > /dev/null; done; : > {marker}; exit 9"
     result = record(work, *arguments, "sh", "-c", command, status=9)
     expect("the program ran to its end", marker.exists(), True)
     return result

@@ -239,7 +239,9 @@ void WriteCapture(const std::vector<Sent>& records, InstanceId instance, const f
   EventSink sink(std::move(*writer));
   for (const Sent& sent : records) {
     const Bytes bytes = sent.WithoutPointers();
-    WriteActivity(bytes, DecodeActivity(bytes), sent.name, instance, sink);
+    DecodedActivity decoded = DecodeActivity(bytes);
+    KeptText name{.text = sent.name};
+    WriteActivity(bytes, decoded, name, instance, sink);
   }
   sink.Close({});
   EXPECT_FALSE(sink.failure().has_value());

@@ -83,10 +83,14 @@ TEST_F(HitFilesTest, AStackIsWalkedOnce) {
   EXPECT_EQ(visits_, 3);
   SampleStack(7, stack);
   EXPECT_EQ(visits_, 3);
-  const StackId other = Stack({0x10011});
-  SampleStack(7, other);
+  SampleStack(7, Stack({0x10011}));
+  SampleStack(7, stack);  // among the last ones
+  EXPECT_EQ(visits_, 4);
+  const StackId same_place{stack.value + 256};  // is remembered in place of the first
+  nodes_[same_place.value] = {StackId{}, {FrameKind::kUser, 0x10012}};
+  SampleStack(7, same_place);
   SampleStack(7, stack);  // its innermost frame tells that its callers were seen
-  EXPECT_EQ(visits_, 5);
+  EXPECT_EQ(visits_, 6);
 }
 
 TEST_F(HitFilesTest, AnInnermostFrameThatWasACallerBefore) {
