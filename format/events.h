@@ -162,8 +162,9 @@ struct KernelSymbol {
 
 // A part of the symbols of a file that occurs in stacks. The bytes of the parts 0 to part_count -
 // 1, one behind the other, are an ELF image that keeps the file's build-id, its loadable segments,
-// and of its symbols those that cover an address of a recorded stack. A file is (path, build_id);
-// of several slices of one file the last counts.
+// and of its symbols those that cover an address of a recorded stack. A file is (path, build_id).
+// Of several slices of one file, as the parts of a recording have, all count: an address that two
+// of them cover is named by the last.
 struct SymbolSlice {
   StringId path;      // as in Mapping
   StringId build_id;  // as in Mapping

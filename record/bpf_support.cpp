@@ -75,13 +75,13 @@ Status ShareMaps(bpf_object* object, std::span<const SharedMap> maps) {
   return Ok();
 }
 
-Status LeaveOutMaps(bpf_object* object, std::span<const char* const> names) {
+Status ShrinkMaps(bpf_object* object, std::span<const char* const> names) {
   for (const char* name : names) {
     bpf_map* map = bpf_object__find_map_by_name(object, name);
     const bool is_ring = bpf_map__type(map) == BPF_MAP_TYPE_RINGBUF;
     const auto entries = is_ring ? static_cast<uint32_t>(::getpagesize()) : 1;
     if (int result = bpf_map__set_max_entries(map, entries); result != 0) {
-      return BpfError(Format("BPF map {}: leave out", name), result);
+      return BpfError(Format("BPF map {}: shrink", name), result);
     }
   }
   return Ok();

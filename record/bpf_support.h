@@ -47,7 +47,7 @@ struct SharedMap {
 Status ShareMaps(bpf_object* object, std::span<const SharedMap> maps);
 // Instead: the program does not use them. They are as small as they can be, but there: up to Linux
 // 6.7 the verifier also goes through global functions that nothing calls.
-Status LeaveOutMaps(bpf_object* object, std::span<const char* const> names);
+Status ShrinkMaps(bpf_object* object, std::span<const char* const> names);
 
 // Reads one BPF ring buffer.
 class BpfRing {

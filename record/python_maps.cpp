@@ -42,7 +42,7 @@ Status PythonMaps::ShareWith(bpf_object* object) const {
   return ShareMaps(object, maps);
 }
 
-Status PythonMaps::LeaveOut(bpf_object* object) { return LeaveOutMaps(object, kMapNames); }
+Status PythonMaps::Shrink(bpf_object* object) { return ShrinkMaps(object, kMapNames); }
 
 Status PythonMaps::SetProcess(uint32_t pid, const xpu_python_process& process) {
   const int result = bpf_map_update_elem(processes_.get(), &pid, &process, BPF_ANY);

@@ -19,7 +19,7 @@ class PythonMaps {
   // Between a program's open and its load: its maps are these.
   Status ShareWith(bpf_object* object) const;
   // Instead: the program does not walk Python and needs none.
-  static Status LeaveOut(bpf_object* object);
+  static Status Shrink(bpf_object* object);
 
   // Errors: too many processes.
   Status SetProcess(uint32_t pid, const xpu_python_process& process);

@@ -118,7 +118,7 @@ Status UnwindMaps::ShareWith(bpf_object* object) const {
   return ShareMaps(object, maps);
 }
 
-Status UnwindMaps::LeaveOut(bpf_object* object) { return LeaveOutMaps(object, kMapNames); }
+Status UnwindMaps::Shrink(bpf_object* object) { return ShrinkMaps(object, kMapNames); }
 
 // The last rule there is stands for all for which there is no room.
 uint16_t UnwindMaps::GlobalRule(const UnwindRule& rule) {

@@ -78,7 +78,7 @@ class UnwindMaps {
   // Between a program's open and its load: its maps are these.
   Status ShareWith(bpf_object* object) const;
   // Instead: the program walks by frame pointers and needs none.
-  static Status LeaveOut(bpf_object* object);
+  static Status Shrink(bpf_object* object);
 
   // Copies a table. kSystem: the maps are full.
   Result<Place> Add(const UnwindTable& table);

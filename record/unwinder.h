@@ -70,9 +70,9 @@ Status UseUnwinder(Skeleton& skeleton, const Unwinder* unwinder) {
   skeleton.rodata->may_read_map_tree = MayUse(KernelFeature::kMapTree);
   skeleton.rodata->walk_python = python != nullptr;
   XPU_RETURN_IF_ERROR(python != nullptr ? python->maps().ShareWith(skeleton.obj)
-                                        : PythonMaps::LeaveOut(skeleton.obj));
+                                        : PythonMaps::Shrink(skeleton.obj));
   return unwinder != nullptr ? unwinder->maps().ShareWith(skeleton.obj)
-                             : UnwindMaps::LeaveOut(skeleton.obj);
+                             : UnwindMaps::Shrink(skeleton.obj);
 }
 
 // CpuSample::python_stack of a stack that such a program took.

@@ -47,7 +47,7 @@ template <typename Skeleton>
 Status WatchOnly(Skeleton& skeleton, const Subject& subject) {
   constexpr const char* kMap = "watched";
   skeleton.rodata->watch = subject.watch();
-  if (subject.kind != Subject::Kind::kProcesses) return LeaveOutMaps(skeleton.obj, {&kMap, 1});
+  if (subject.kind != Subject::Kind::kProcesses) return ShrinkMaps(skeleton.obj, {&kMap, 1});
   const SharedMap shared{kMap, subject.watched_map_fd};
   return ShareMaps(skeleton.obj, {&shared, 1});
 }

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "report/order.h"
+#include "report/run_time.h"
 
 namespace xpu {
 namespace {
@@ -16,6 +17,7 @@ Model Ordered(Model model) {
 
 Analysis::Analysis(Model loaded, SymbolOptions options, const CorrelateOptions& correlate)
     : model(Ordered(std::move(loaded))),
+      recorded_until_ns(RecordedUntilNs(model)),
       processes(model),
       clocks(model),
       api_names(model),

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "report/api_names.h"
+#include "report/call_tree.h"
 #include "report/clock_fit.h"
 #include "report/correlate.h"
 #include "report/frames.h"
@@ -43,6 +44,8 @@ struct Analysis {
   bool event_is_asked_for = false;  // that one, by its name
   std::string part;      // the options of the filter that was applied; empty: all is here
   uint64_t kept_of = 1;  // each event stands for so many (thin.h)
+  CallTreeLimit call_trees;
+  uint64_t recorded_until_ns = 0;  // RecordedUntilNs() before any filter
   ProcessTable processes;
   Clocks clocks;
   ApiNames api_names;

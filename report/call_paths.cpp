@@ -58,6 +58,7 @@ CallPaths::ContextId CallPaths::Intern(const Context& context) {
 CallPaths::CallPaths(Analysis& analysis, const PathOptions& options)
     : analysis_(analysis),
       options_(options),
+      tree_(analysis.call_trees),
       unknown_(analysis.frames.Intern("[unknown]")),
       unknown_launch_(analysis.frames.Intern("[unknown launch]")),
       captured_at_(analysis.frames.Intern("[captured at]")),

@@ -17,8 +17,9 @@ uint64_t MultiplySaturated(uint64_t a, uint64_t b) {
 
 PathId CallTree::Child(PathId parent, FrameId frame) {
   const uint64_t key = uint64_t{parent.value} << 32 | frame.value;
-  if (nodes_.size() >= max_nodes_) {
+  if (nodes_.size() >= limit_->max_nodes) {
     if (const PathId known = children_.Get(key)) return known;
+    ++limit_->frames_left_out;
     return parent ? parent : PathId{1};
   }
   PathId& child = children_[key];

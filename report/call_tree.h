@@ -12,6 +12,13 @@ namespace xpu {
 
 using PathId = Id<struct PathTag, uint32_t>;
 
+// Of all trees of a report.
+struct CallTreeLimit {
+  // Each takes some 60 bytes with its index. Only a capture that was made to have more has more.
+  size_t max_nodes = size_t{1} << 24;
+  uint64_t frames_left_out = 0;  // times that a tree was too full for one
+};
+
 class CallTree {
  public:
   struct Node {
@@ -21,10 +28,8 @@ class CallTree {
     uint64_t self_count = 0;
   };
 
-  // Each takes some 60 bytes with its index. Only a capture that was made to have more has more.
-  static constexpr size_t kMaxNodes = size_t{1} << 24;
-
-  explicit CallTree(size_t max_nodes = kMaxNodes) : max_nodes_(max_nodes) {}
+  // Counts in `limit`, which outlives it.
+  explicit CallTree(CallTreeLimit& limit) : limit_(&limit) {}
 
   // In a full tree the parent's own path, or the first one: no time is lost.
   PathId Child(PathId parent, FrameId frame);
@@ -40,7 +45,7 @@ class CallTree {
   std::vector<FrameId> Path(PathId id) const;
 
  private:
-  size_t max_nodes_;
+  CallTreeLimit* limit_;
   std::vector<Node> nodes_;   // by id - 1
   FlatMap<PathId> children_;  // by parent and frame
 };

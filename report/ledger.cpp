@@ -29,6 +29,7 @@ enum class Finding : uint8_t {
   kClockPairsMissing,
   kClockSet,
   kPythonStackDoubtful,
+  kCallTreeFull,
   kFileMismatch,
   kFileMissing,
   kFileUnreadable,
@@ -80,6 +81,9 @@ constexpr std::array<FindingInfo, static_cast<size_t>(Finding::kCount)> kFinding
      "different stacks with more or fewer frames of the interpreter than its functions need",
      "Their functions are all there and in order; native frames may stand at another one than "
      "called them. See them apart: --python=only, --python=native."},
+    {"call_tree_full", Severity::kPartial,
+     "frames left out of call paths, the time of what they called shown at their callers",
+     "Show a part of the capture: --pid, --time, --comm."},
     {"file_mismatch", Severity::kPartial,
      "files that are another build than the one recorded and are not used",
      "Report on the recording machine, or say where the recorded build is: --symfs DIR."},
@@ -157,6 +161,8 @@ class Builder {
   void AddUntimed();
   void AddFindings();
   void AddPartNeighbours();
+  void AddFullCallTree();
+  void AddMissingEnd();
   void AddFiles();
 
   const Analysis& analysis_;
@@ -220,10 +226,29 @@ void Builder::AddProblems() {
   Add(LossKind::kBlockDamaged, problems.blocks_damaged);
   // Where blocks are damaged, the end may have been in one of them.
   const bool no_end = analysis_.model.events.recording_end.empty() && problems.blocks_damaged == 0;
-  Add(LossKind::kFileCut, problems.cut || no_end ? 1 : 0);
+  if (problems.cut || no_end) AddMissingEnd();
   Add(LossKind::kReferenceLost, problems.references_lost);
   Add(Finding::kPartMissing, analysis_.model.parts.missing);
   Add(Finding::kUnknownEvents, problems.unknown_events);
+}
+
+void Builder::AddMissingEnd() {
+  LedgerEntry& entry = Add(LossKind::kFileCut, 1);
+  const LoadedEvents& events = analysis_.model.events;
+  // Each of several recordings has its own.
+  if (events.recording_info.size() != 1) return;
+  if (const uint64_t ns = analysis_.recorded_until_ns; ns > 0) {
+    AddDetail(entry, Format("it holds the first {} of the recording", HumanDuration(ns)));
+  }
+  const SymbolDetail symbols = events.recording_info.front().symbols;
+  const bool wants_symbols = symbols == SymbolDetail::kNames || symbols == SymbolDetail::kLines;
+  const bool has_stacks =
+      !events.cpu_samples.empty() || events.launch_stacks.size() + events.probe_hits.size() > 0;
+  if (!wants_symbols || !has_stacks || !events.symbol_slices.empty()) return;
+  AddDetail(entry, "the names of its functions, written last, are not in it");
+  entry.advice =
+      "The recorder was killed or the disk was full. Names are taken from the files of this "
+      "machine; where those are elsewhere: --symfs DIR.";
 }
 
 void Builder::AddUntimed() {
@@ -260,6 +285,7 @@ void Builder::AddFindings() {
   }
   Add(Finding::kLateEvent, correlation.counts.late_events);
   Add(Finding::kPythonStackDoubtful, analysis_.stacks.doubtful());
+  AddFullCallTree();
   if (correlation.counts.kernels_before_launch > 0) {
     AddDetail(Add(Finding::kKernelBeforeLaunch, correlation.counts.kernels_before_launch),
               Format("the worst by {} ns",
@@ -287,6 +313,13 @@ void Builder::AddPartNeighbours() {
     AddDetail(Add(Finding::kKernelWithoutLaunch, 0),
               "those at the begin have theirs in the part before");
   }
+}
+
+void Builder::AddFullCallTree() {
+  const CallTreeLimit& trees = analysis_.call_trees;
+  if (trees.frames_left_out == 0) return;
+  AddDetail(Add(Finding::kCallTreeFull, trees.frames_left_out),
+            Format("there are more than {} call paths", WithThousands(trees.max_nodes)));
 }
 
 void Builder::AddFiles() {

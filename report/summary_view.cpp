@@ -114,6 +114,9 @@ void Summary::WriteProgram() {
     text_.Line("duration", duration);
     const std::string recorded = RecordedText(model_);
     if (!recorded.empty()) text_.Paragraph("recorded", recorded);
+  } else if (analysis_.recorded_until_ns > 0 && model_.events.recording_info.size() == 1) {
+    text_.Line("duration",
+               HumanDuration(analysis_.recorded_until_ns) + " until the capture breaks off");
   }
   WriteProcesses();
   if (!analysis_.part.empty()) text_.Line("part", analysis_.part);

@@ -1,5 +1,6 @@
-// fuzz_seeds FOLDER TESTS LIBRARY: writes FOLDER/TARGET/*, what the fuzz targets begin from: made
-// here, taken from the real captures in TESTS/captures, and the ELF file LIBRARY.
+// fuzz_seeds FOLDER TESTS LIBRARY [DEBUG...]: writes FOLDER/TARGET/*, what the fuzz targets begin
+// from: made here, taken from the real captures in TESTS/captures, the ELF file LIBRARY, and for
+// fuzz_dwarf other files with debug information; of an object file that with its split DWARF.
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
@@ -25,7 +26,7 @@ namespace fs = std::filesystem;
 
 // Larger ones are run less often.
 constexpr size_t kMaxMessageBytes = size_t{64} << 10;
-constexpr size_t kMaxReportBytes = size_t{128} << 10;
+constexpr size_t kMaxReportBytes = size_t{40} << 10;
 constexpr uintmax_t kMaxCaptureBytes = 16u << 10;
 
 // Numbers that differ by field and row, texts and stacks that share a part.
@@ -190,6 +191,13 @@ void WriteElfFiles(const fs::path& folder, const std::string& library) {
              {reinterpret_cast<const char*>(frames.data()), frames.size()});
 }
 
+void WriteDebugFiles(const fs::path& folder, std::span<char* const> files) {
+  for (fs::path path : files) {
+    if (path.extension() == ".o") path.replace_extension(".dwo");
+    WriteBytes(folder / path.filename(), ReadFile(path.string()).value());
+  }
+}
+
 void WriteNames(const fs::path& folder) {
   for (const char* name :
        {"_ZN3foo3barIiSt6vectorIdSaIdEEEEvT_T0_",
@@ -215,10 +223,12 @@ void WriteSeeds(const fs::path& folder, const fs::path& tests, const std::string
 }  // namespace xpu
 
 int main(int argc, char** argv) {
-  if (argc != 4) {
-    std::fprintf(stderr, "usage: fuzz_seeds FOLDER TESTS LIBRARY\n");
+  if (argc < 4) {
+    std::fprintf(stderr, "usage: fuzz_seeds FOLDER TESTS LIBRARY [DEBUG...]\n");
     return 2;
   }
   xpu::WriteSeeds(argv[1], argv[2], xpu::ReadFile(argv[3]).value());
+  const std::span<char* const> debug_files(argv + 4, static_cast<size_t>(argc - 4));
+  xpu::WriteDebugFiles(std::filesystem::path(argv[1]) / "dwarf", debug_files);
   return 0;
 }

@@ -25,7 +25,7 @@ PART = re.compile(r"^(\S+|\(.*?\))\s+(\d+)\s+(-?\d+) bytes")
 
 def parts(capture):
     """{kind: (events, bytes)} of a capture."""
-    text = subprocess.run([tools.built("tests/bench/capture_bytes"), capture], check=True,
+    text = subprocess.run([tools.built("tests/bench/record/capture_bytes"), capture], check=True,
                           capture_output=True, text=True).stdout
     found = (PART.match(line) for line in text.splitlines())
     return {m.group(1): (int(m.group(2)), int(m.group(3))) for m in found if m}

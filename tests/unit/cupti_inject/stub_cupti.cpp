@@ -37,6 +37,13 @@ State& S() {
   return *state;
 }
 
+// The library ends its work on its own thread while the program's make calls. Not held over a call
+// of the callback, which may ask for more.
+bool IsEnabled(uint32_t domain, uint32_t callback_id) {
+  const std::lock_guard lock(S().mutex);
+  return S().enabled.contains({domain, callback_id});
+}
+
 bool ModeIs(const char* mode) {
   const char* value = std::getenv("XPU_STUB_CUPTI");
   return value != nullptr && std::strcmp(value, mode) == 0;
@@ -44,7 +51,7 @@ bool ModeIs(const char* mode) {
 
 void Call(uint32_t domain, uint32_t callback_id, uint32_t site, uint32_t correlation_id,
           int32_t return_value, const void* parameters) {
-  if (!S().enabled.contains({domain, callback_id})) return;
+  if (!IsEnabled(domain, callback_id)) return;
   cupti::CallbackData data{};
   data.site = site;
   data.correlation_id = correlation_id;
@@ -59,7 +66,7 @@ void PlainCall(uint32_t domain, uint32_t callback_id, uint32_t site, uint32_t co
 }
 
 void CreateContext() {
-  if (!S().enabled.contains({cupti::kDomainResource, cupti::kResourceContextCreated})) return;
+  if (!IsEnabled(cupti::kDomainResource, cupti::kResourceContextCreated)) return;
   S().callback(S().user_data, cupti::kDomainResource, cupti::kResourceContextCreated, nullptr);
 }
 
@@ -90,7 +97,7 @@ void AddKernel(uint32_t correlation_id, const char* name, uint64_t start_ns, uin
 }
 
 void Announce(uint32_t callback_id, const cupti::GraphData& graph) {
-  if (!S().enabled.contains({cupti::kDomainResource, callback_id})) return;
+  if (!IsEnabled(cupti::kDomainResource, callback_id)) return;
   cupti::ResourceData data{};
   data.descriptor = &graph;
   S().callback(S().user_data, cupti::kDomainResource, callback_id, &data);
@@ -124,7 +131,10 @@ void UpdateGraph(uint64_t graph_exec, uint64_t graph, uint32_t correlation_id,
        &parameters);
 }
 
-int Flushes(int forced) { return S().flushes[forced]; }
+int Flushes(int forced) {
+  const std::lock_guard lock(S().mutex);
+  return S().flushes[forced];
+}
 
 }  // namespace
 
@@ -186,12 +196,14 @@ cupti::Result cuptiSubscribe_v2(cupti::Subscriber* subscriber, cupti::Callback c
 }
 
 cupti::Result cuptiUnsubscribe(cupti::Subscriber /*subscriber*/) {
+  const std::lock_guard lock(S().mutex);
   S().enabled.clear();
   return cupti::kSuccess;
 }
 
 cupti::Result cuptiEnableCallback(uint32_t enable, cupti::Subscriber /*subscriber*/,
                                   uint32_t domain, uint32_t callback_id) {
+  const std::lock_guard lock(S().mutex);
   if (enable != 0) S().enabled.insert({domain, callback_id});
   return cupti::kSuccess;
 }
@@ -238,11 +250,13 @@ cupti::Result cuptiActivityEnable(uint32_t kind) {
   if (ModeIs("no_graphs") && kind == cupti::kKindGraphTrace) {
     return cupti::kErrorInsufficientPrivileges;
   }
+  const std::lock_guard lock(S().mutex);
   S().kinds.insert(kind);
   return cupti::kSuccess;
 }
 
 cupti::Result cuptiActivityDisable(uint32_t kind) {
+  const std::lock_guard lock(S().mutex);
   S().kinds.erase(kind);
   return cupti::kSuccess;
 }

@@ -9,7 +9,8 @@ namespace {
 
 TEST(CallTree, EqualPathsAreOneNode) {
   FrameTable frames;
-  CallTree tree;
+  CallTreeLimit limit;
+  CallTree tree(limit);
   const FrameId a = frames.Intern("a");
   const FrameId b = frames.Intern("b");
   const PathId root = tree.Child({}, a);
@@ -26,7 +27,8 @@ TEST(CallTree, EqualPathsAreOneNode) {
 
 TEST(CallTree, AFullOneKeepsTheTime) {
   FrameTable frames;
-  CallTree tree(2);
+  CallTreeLimit limit{.max_nodes = 2};
+  CallTree tree(limit);
   const FrameId a = frames.Intern("a");
   const FrameId b = frames.Intern("b");
   const PathId root = tree.Child({}, a);
@@ -36,6 +38,7 @@ TEST(CallTree, AFullOneKeepsTheTime) {
   EXPECT_EQ(tree.Child({}, b), root);
   EXPECT_EQ(tree.Child(root, b), leaf);
   EXPECT_EQ(tree.nodes().size(), 2u);
+  EXPECT_EQ(limit.frames_left_out, 3u);
 }
 
 TEST(CallTree, SumsDoNotWrap) {

@@ -126,7 +126,8 @@ TEST(FlameGraph, ThePageNeedsNothingElse) {
 
 // A stack as deep as no other must not end the program's own.
 TEST(FlameGraph, ADeepTree) {
-  CallTree tree;
+  CallTreeLimit limit;
+  CallTree tree(limit);
   FrameTable frames;
   PathId path;
   constexpr uint32_t kDepth = 300'000;

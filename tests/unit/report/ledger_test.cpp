@@ -1,9 +1,13 @@
 #include "report/ledger.h"
 
 #include <map>
+#include <string>
+#include <utility>
 
 #include <gtest/gtest.h>
 
+#include "report/filter.h"
+#include "report/merge.h"
 #include "tests/unit/report/model_builder.h"
 
 namespace xpu {
@@ -84,6 +88,77 @@ TEST(Ledger, ProblemsOfTheFile) {
   const std::map<std::string, uint64_t> expected = {
       {"block_damaged", 2}, {"file_cut", 1}, {"reference_lost", 3}, {"unknown_events", 4}};
   EXPECT_EQ(Counts(BuildLedger(analysis)), expected);
+}
+
+LedgerEntry EntryOf(const Analysis& analysis, std::string_view name) {
+  for (LedgerEntry& entry : BuildLedger(analysis)) {
+    if (entry.name == name) return std::move(entry);
+  }
+  ADD_FAILURE() << name;
+  return {};
+}
+
+// A recorder that was killed after two seconds and a half.
+test::ModelBuilder CutRecording(SymbolDetail symbols) {
+  test::ModelBuilder builder;
+  RecordingInfo& info = builder.events.recording_info.emplace_back();
+  info.start_ns = 1'000'000'000;
+  info.symbols = symbols;
+  builder.Sample(1'200'000'000, 1, 1, builder.Stack({1}));
+  builder.Process(ProcessEventKind::kExit, 3'500'000'000, 7, 7);
+  builder.Sample(3'400'000'000, 1, 1, builder.Stack({1}));
+  return builder;
+}
+
+TEST(Ledger, ACutCaptureSaysHowMuchItHoldsAndThatItHasNoNames) {
+  const Analysis analysis(CutRecording(SymbolDetail::kNames).Build());
+  const LedgerEntry cut = EntryOf(analysis, "file_cut");
+  EXPECT_EQ(cut.count, 1u);
+  EXPECT_EQ(cut.details,
+            (std::vector<std::string>{"it holds the first 2.5 s of the recording",
+                                      "the names of its functions, written last, are not in it"}));
+  EXPECT_NE(cut.advice.find("--symfs"), std::string::npos);
+}
+
+TEST(Ledger, ACutCaptureOfAPartHoldsAsMuch) {
+  Analysis analysis(CutRecording(SymbolDetail::kNone).Build());
+  FilterOptions filter;
+  filter.time.end_ns = 500'000'000;
+  ASSERT_TRUE(ApplyFilter(filter, analysis).ok());
+  const LedgerEntry cut = EntryOf(analysis, "file_cut");
+  EXPECT_EQ(cut.details, std::vector<std::string>{"it holds the first 2.5 s of the recording"});
+  EXPECT_EQ(cut.advice.find("--symfs"), std::string::npos);  // none were wanted
+}
+
+TEST(Ledger, NamesThatWereWrittenBeforeTheCutAreThere) {
+  test::ModelBuilder builder = CutRecording(SymbolDetail::kNames);
+  SymbolSlice& slice = builder.events.symbol_slices.emplace_back();
+  slice.path = builder.Text("/a");
+  slice.part_count = 1;
+  const Analysis analysis(builder.Build());
+  EXPECT_EQ(EntryOf(analysis, "file_cut").details,
+            std::vector<std::string>{"it holds the first 2.5 s of the recording"});
+}
+
+TEST(Ledger, AFullCallTree) {
+  test::ModelBuilder builder;
+  builder.Process(ProcessEventKind::kExisting, 1, 5, 5, "app");
+  builder.Source(10);
+  for (uint64_t i = 1; i <= 4; ++i) {
+    builder.Map(1, 5, 0x1000 * i, 0x1000, 0, "/file" + std::to_string(i));
+    builder.Sample(1 + i, 5, 5, builder.Stack({0x1000 * i}));
+  }
+  builder.End(9);
+  Analysis analysis(builder.Build());
+  analysis.call_trees.max_nodes = 3;
+  const CallTree tree = BuildCallTree(analysis, {.mode = MergeMode::kCpu});
+  uint64_t ns = 0;
+  for (const CallTree::Node& node : tree.nodes()) ns += node.self_ns;
+  EXPECT_EQ(ns, 40u);
+  const LedgerEntry full = EntryOf(analysis, "call_tree_full");
+  EXPECT_EQ(full.count, 2u);  // of "app" and four files, three fit
+  EXPECT_EQ(full.details, std::vector<std::string>{"there are more than 3 call paths"});
+  EXPECT_TRUE(LosesData(full));
 }
 
 TEST(Ledger, FindingsOfThePasses) {

@@ -32,7 +32,8 @@ TEST(Summarize, OfOneAndOfNone) {
 
 TEST(FunctionTimes, SelfAndTotalAndRecursion) {
   FrameTable frames;
-  CallTree tree;
+  CallTreeLimit limit;
+  CallTree tree(limit);
   const FrameId comm = frames.Intern("comm");
   const FrameId f = frames.Intern("f");
   const FrameId g = frames.Intern("g");
