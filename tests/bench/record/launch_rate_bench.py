@@ -3,7 +3,8 @@
     sudo python3 tests/bench/record/launch_rate_bench.py [ROUNDS [SECONDS [XPU-RECORD...]]]
 
 The program (tests/workloads/paced_launches) keeps the rate on the simulated device of
-tests/fake_cuda: the records, callbacks and stacks are those of a real one. The recorder's CPU time
+tests/fake_cuda: the records, callbacks and stacks are those of a real one. (Return probes that
+others set on the simulated libcudart meanwhile, as tests do, end its stacks: they show as lost.) The recorder's CPU time
 is that of xpu-record without the program's, per second of the program; the memory is the most that
 xpu-record held, the rings that it shares with programs included. With further paths of xpu-record,
 all are measured in the same rounds.
@@ -22,13 +23,14 @@ RATES = (100_000, 300_000)
 
 
 def ledger(path):
-    """What the recorder lost, without notes."""
+    """What was lost, without notes; told on the standard error too."""
     text = subprocess.run([tools.REPORT, "--dump", path], check=True, capture_output=True,
                           text=True).stdout
     lost = 0
     for line in text.splitlines():
         if line.startswith("ledger ") and "severity=note" not in line:
             lost += int(re.search(r"\bcount=(\d+)", line).group(1))
+            print(line, file=sys.stderr)
     return lost
 
 

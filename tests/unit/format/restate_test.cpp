@@ -104,6 +104,40 @@ TEST(Restate, NotBeforeItIsDue) {
   EXPECT_EQ(ReadLines(file.Bytes()).blocks.at(1).size(), 1u);
 }
 
+// Who keeps an id asks for this number before using it again.
+TEST(Restate, TheNumberOfTheTablesTellsWhetherIdsHold) {
+  const MemoryFile file, next_file;
+  auto writer = CaptureWriter::Create(file.Writer(), "test", {.restate_bytes = 1 << 20});
+  ASSERT_TRUE(writer.ok());
+  const uint64_t number = writer->TablesNumber();
+  const StackId stack = Sample(*writer, 1, 10).stack;
+  ASSERT_TRUE(writer->Write(Sample(*writer, 1, 10)).ok());
+  ASSERT_TRUE(writer->Flush().ok());
+  ASSERT_EQ(writer->TablesNumber(), number);
+  CpuSample kept;
+  kept.stack = stack;
+  ASSERT_TRUE(writer->Write(kept).ok());
+
+  auto next = writer->NextPart(std::make_unique<FdOutput>(next_file.Writer(), "next"));
+  ASSERT_TRUE(next.ok());
+  EXPECT_GT(next->TablesNumber(), number);
+  ASSERT_TRUE(writer->Close().ok());
+  const auto bytes = file.Bytes();
+  CaptureReader reader = MustRead(bytes);
+  ASSERT_TRUE(reader.Next().has_value());
+  const auto batch = reader.Next();
+  ASSERT_TRUE(batch.has_value());
+  EXPECT_FALSE(reader.Stack(batch->cpu_samples.at(0).stack).empty());
+
+  const MemoryFile other;
+  auto restarting = CaptureWriter::Create(other.Writer(), "test", {.restate_bytes = 1});
+  ASSERT_TRUE(restarting.ok());
+  const uint64_t before = restarting->TablesNumber();
+  ASSERT_TRUE(restarting->Write(Sample(*restarting, 1, 10)).ok());
+  ASSERT_TRUE(restarting->Flush().ok());
+  EXPECT_GT(restarting->TablesNumber(), before);
+}
+
 // More live state than `restate_bytes`, than a block even, is stated once at a time.
 TEST(Restate, ALargeStateIsNotRestatedForEver) {
   const MemoryFile file;
