@@ -1,9 +1,9 @@
 // Our own thread: takes from CUPTI what is finished, pairs the clocks, ends the recording. Sleeps
 // without a timeout while CUPTI holds no buffer, so a program that leaves the GPU alone pays
 // nothing.
+#include <climits>
 #include <csignal>
 
-#include <limits.h>
 #include <pthread.h>
 #include <sys/prctl.h>
 

@@ -33,11 +33,10 @@ uint32_t IdRanges::PlaceOf(uint32_t id) const {
   return id < range.end_id ? range.first_place + (id - range.first_id) : kLostString.value;
 }
 
-Definitions::Definitions() {
-  strings_ = {"", "[lost]"};
-  nodes_.resize(kLostStack.value + 1);
-  paths_ = {{.frames = 0, .is_whole = true}, {.frames = 0, .is_whole = false}};
-}
+Definitions::Definitions()
+    : strings_({"", "[lost]"}),
+      nodes_(kLostStack.value + 1),
+      paths_({{.frames = 0, .is_whole = true}, {.frames = 0, .is_whole = false}}) {}
 
 bool Definitions::Add(BlockContent& content, uint64_t limit_bytes) {
   const uint64_t bytes = content.string_bytes.size() +

@@ -16,8 +16,6 @@
 
 #include "format/base/text.h"
 
-extern char** environ;  // NOLINT: POSIX names it so
-
 namespace xpu {
 namespace {
 

@@ -10,8 +10,7 @@ constexpr size_t kBufferBytes = size_t{256} << 10;
 
 }  // namespace
 
-TraceName::TraceName(std::string_view name, std::string_view category) {
-  members_ = ",\"name\":";
+TraceName::TraceName(std::string_view name, std::string_view category) : members_(",\"name\":") {
   AppendJsonString(members_, name);
   members_ += ",\"cat\":";
   AppendJsonString(members_, category);

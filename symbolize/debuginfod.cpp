@@ -15,8 +15,6 @@
 #include "format/base/text.h"
 #include "symbolize/file_finder.h"
 
-extern char** environ;
-
 namespace xpu {
 namespace {
 

@@ -122,8 +122,9 @@ bool ModuleSymbols::OpenDebugInfoOf(const FoundFile& file) {
   Result<DebugInfo> info =
       DebugInfo::Open(file.path, {.alternate_path = finder_.Alternate(file),
                                   .folder = FolderOf(file_ ? file_->path : file.path)});
-  if (info.ok()) debug_info_ = std::move(info).value();
-  return info.ok();
+  if (!info.ok()) return false;
+  debug_info_ = std::move(info).value();
+  return true;
 }
 
 void ModuleSymbols::OpenDebugInfo() {

@@ -6,8 +6,8 @@
 
 namespace xpu {
 
-UnwindTableWriter::UnwindTableWriter() {
-  rules_ = {UnwindRule{}, UnwindRule{.cfa = UnwindCfa::kUnsupported}};
+UnwindTableWriter::UnwindTableWriter()
+    : rules_({UnwindRule{}, UnwindRule{.cfa = UnwindCfa::kUnsupported}}) {
   indices_ = {{std::bit_cast<uint64_t>(rules_[kNoneIndex]), kNoneIndex},
               {std::bit_cast<uint64_t>(rules_[kUnsupportedIndex]), kUnsupportedIndex}};
 }

@@ -1,0 +1,33 @@
+#!/usr/bin/env bash
+# clang-tidy (its checks: .clang-tidy) and cppcheck over the sources of the tools, or over the given
+# ones. Run by hand: all of it takes most of an hour of one core.
+#
+#   tests/lint/static_analysis.sh BUILD_DIR [FILE...]
+#   tests/lint/static_analysis.sh build/release $(git diff --name-only main -- '*.cpp')
+set -uo pipefail
+(($#)) || { sed -n '2,7s/^# \{0,1\}//p' "$0"; exit 2; }
+build=$(realpath "$1") && shift
+cd "$(dirname "$0")/../.." || exit 2
+
+rooms=(cupti_inject format record report symbolize)
+files=("$@")
+((${#files[@]})) || mapfile -t files < <(git ls-files "${rooms[@]/%//*.cpp}" 'bpf/*.c')
+mapfile -t sources < <(printf '%s\n' "${files[@]}" | grep '\.cpp$')
+mapfile -t kernel_sources < <(printf '%s\n' "${files[@]}" | grep '\.bpf\.c$')
+
+check() {  # the options of a language, then files
+  cppcheck --quiet --error-exitcode=1 --inline-suppr --enable=warning,performance,portability \
+    --suppressions-list=tests/lint/cppcheck_suppressions.txt -I. "$@"
+}
+
+status=0
+if ((${#sources[@]})); then
+  check --language=c++ --std=c++20 '-DLIBBPF_OPTS(type, name, ...)=type name' "${sources[@]}" ||
+    status=1
+  printf '%s\0' "${sources[@]}" | xargs -0 -n 1 -P "$(nproc)" \
+    clang-tidy --quiet --warnings-as-errors='*' -p "$build" 2>/dev/null || status=1
+fi
+if ((${#kernel_sources[@]})); then
+  check --language=c --std=c11 '-DSEC(name)=' "${kernel_sources[@]}" || status=1
+fi
+exit $status
