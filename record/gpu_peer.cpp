@@ -134,7 +134,9 @@ void GpuPeer::CountMissing(EventSink& sink, End end) {
   const wire::RingHeader& header = peer_.ring.header();
   if (state_ == wire::State::kConnected && header.attached.load() == 0 && header.head.load() == 0) {
     Add(sink, LossKind::kProcessNotReached, 1,
-        Format("process {} could not take its ring: no descriptor or no memory was free", pid()));
+        Format("process {} did not take its ring: it was ended just then, or no descriptor or no "
+               "memory was free",
+               pid()));
   }
   if (state_ != wire::State::kActive) return;
   if (calls_.size() > 0) {

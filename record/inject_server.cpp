@@ -18,9 +18,7 @@
 namespace xpu {
 namespace {
 
-#ifndef SO_PEERPIDFD
-constexpr int SO_PEERPIDFD = 77;  // Linux 6.5
-#endif
+constexpr int kPeerPidFd = 77;  // SO_PEERPIDFD, Linux 6.5
 
 Status FillRandom(void* bytes, size_t size) {
   if (::getrandom(bytes, size, 0) != static_cast<ssize_t>(size)) {
@@ -52,7 +50,7 @@ UniqueFd PeerPidfd(int connection, pid_t pid) {
   int fd = -1;
   socklen_t size = sizeof(fd);
   if (MayUse(KernelFeature::kPeerPidfd) &&
-      ::getsockopt(connection, SOL_SOCKET, SO_PEERPIDFD, &fd, &size) == 0) {
+      ::getsockopt(connection, SOL_SOCKET, kPeerPidFd, &fd, &size) == 0) {
     return UniqueFd(fd);
   }
   // The peer waits for our answer, so its pid cannot have been given to another process.

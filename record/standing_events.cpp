@@ -38,8 +38,8 @@ void StandingEvents::Forget(InstanceId instance) {
   EraseInstance(started_, instance.value, [this](const auto&) { --open_ranges_; });
 }
 
-void StandingEvents::Keep(KeptEvent<GpuProcess> kept) {
-  instances_[kept.event.instance.value].process.assign(1, std::move(kept));
+void StandingEvents::Keep(const KeptEvent<GpuProcess>& kept) {
+  instances_[kept.event.instance.value].process.assign(1, kept);
 }
 
 void StandingEvents::Keep(KeptEvent<ClockPair> kept) {

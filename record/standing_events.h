@@ -92,11 +92,11 @@ class StandingEvents {
   using ThreadKey = std::tuple<uint64_t, uint32_t, uint32_t>;          // tid, domain
   using NameKey = std::tuple<uint64_t, NvtxKind, uint32_t, uint64_t>;  // kind, domain, which
 
-  void Keep(KeptEvent<RecordingInfo> kept) { infos_.assign(1, std::move(kept)); }
-  void Keep(KeptEvent<RecordingSwitch> kept) { switches_.assign(1, std::move(kept)); }
+  void Keep(const KeptEvent<RecordingInfo>& kept) { infos_.assign(1, kept); }
+  void Keep(const KeptEvent<RecordingSwitch>& kept) { switches_.assign(1, kept); }
   void Keep(KeptEvent<SampleSource> kept) { sources_.push_back(std::move(kept)); }
   void Keep(KeptEvent<Probe> kept) { probes_.push_back(std::move(kept)); }
-  void Keep(KeptEvent<GpuProcess> kept);
+  void Keep(const KeptEvent<GpuProcess>& kept);
   void Keep(KeptEvent<ClockPair> kept);
   void Keep(KeptEvent<CallbackName> kept);
   void Keep(KeptEvent<Device> kept);

@@ -61,7 +61,7 @@ void RangeReader::ReadOld(const Unit& unit, uint64_t offset, std::vector<Address
   while (!reader.empty() && !budget_.spent()) {
     const uint64_t begin = reader.Fixed(bytes);
     const uint64_t end = reader.Fixed(bytes);
-    budget_.Spend(2 * bytes);
+    budget_.Spend(uint64_t{2} * bytes);
     if (reader.failed() || (begin == 0 && end == 0)) return;
     if (begin == largest) {
       base = end;
