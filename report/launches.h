@@ -78,7 +78,7 @@ using LaunchList = std::vector<Launch, HugePageAllocator<Launch>>;
 
 struct LaunchTable {
   LaunchList launches;  // by (instance, correlation id, time); then those of probes, by time
-  size_t with_id = 0;  // how many there are of the first sort
+  size_t with_id = 0;   // how many there are of the first sort
   uint64_t stacks_duplicate = 0;  // a second stack for one call: the first one counts
   std::unordered_map<InstanceId, CudaProcess> processes;
 };

@@ -125,8 +125,7 @@ std::vector<ProbeCall> NestProbeHits(const LoadedEvents& events) {
   return outermost;
 }
 
-void AddProbeLaunches(const LoadedEvents& events, LaunchList& launches,
-                      bool gives_stacks) {
+void AddProbeLaunches(const LoadedEvents& events, LaunchList& launches, bool gives_stacks) {
   const std::vector<ProbeCall> probed = NestProbeHits(events);
   if (probed.empty()) return;
   const Purposes purposes = PurposesOf(events);

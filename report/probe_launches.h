@@ -30,7 +30,6 @@ std::vector<ProbeCall> NestProbeHits(const LoadedEvents& events);
 // `launches` in order of their ids, with the recorder's pids and tids. A probed call that lies
 // within one of them or around it is that one, and gives it its stack when it has none
 // (`gives_stacks`, else nothing is matched by nesting); the others are added behind, by time.
-void AddProbeLaunches(const LoadedEvents& events, LaunchList& launches,
-                      bool gives_stacks = true);
+void AddProbeLaunches(const LoadedEvents& events, LaunchList& launches, bool gives_stacks = true);
 
 }  // namespace xpu

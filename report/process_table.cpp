@@ -124,9 +124,9 @@ ProcessId ProcessTable::At(uint32_t pid, uint64_t time_ns) const {
   const LivesId id = by_pid_.Get(pid);
   if (!id) return ProcessId{};
   const Lives& lives = lives_[id.value - 1];
-  const auto after =
-      std::upper_bound(lives.begin(), lives.end(), time_ns,
-                       [&](uint64_t time, ProcessId life) { return time < (*this)[life].start_ns; });
+  const auto after = std::upper_bound(
+      lives.begin(), lives.end(), time_ns,
+      [&](uint64_t time, ProcessId life) { return time < (*this)[life].start_ns; });
   return after == lives.begin() ? lives.front() : *std::prev(after);
 }
 

@@ -40,7 +40,8 @@ TEST(ApiNames, NamesBelongToAnInstance) {
   EXPECT_EQ(names.Text(names.Of({2}, ApiDomain::kRuntime, 9)), "cudaBar");
   EXPECT_EQ(names.Text(names.Of({1}, ApiDomain::kDriver, 9)), "cuda_driver_api_9");
   EXPECT_EQ(names.Text(names.Of({1}, ApiDomain::kRuntime, 10)), "cuda_runtime_api_10");
-  EXPECT_EQ(names.Text(names.Of({1}, ApiDomain::kDriver, 307)), "cuLaunchKernel");  // known without a name
+  EXPECT_EQ(names.Text(names.Of({1}, ApiDomain::kDriver, 307)),
+            "cuLaunchKernel");  // known without a name
   EXPECT_EQ(names.Text(names.Of({1}, ApiDomain::kRuntime, 505)), "cudaLaunchKernel");
 }
 
