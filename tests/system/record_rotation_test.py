@@ -91,8 +91,10 @@ def test_parts_alone_and_together():
 def check_part(path, number, is_last):
     """A part reads alone: what occurs in it has its names, devices and clocks."""
     folded = report("--folded", "--mode", "gpu", "--unit", "ns", path)
-    expect_in("stacks have names", "RunWorker(Worker*);Descend(Worker*, unsigned long);"
-              "LaunchMany(Worker*);cudaLaunchKernel;[GPU_Kernel]empty_kernel()", folded.stdout)
+    expect_in("stacks have names",
+              "RunWorker(Worker*);Descend(Worker*, unsigned long, unsigned long);"
+              "LaunchMany(Worker*, unsigned long);cudaLaunchKernel;[GPU_Kernel]empty_kernel()",
+              folded.stdout)
     goes_on = f"goes on in part {number + 1}"
     if number > 1 or not is_last:
         expect_in("which part", f"{path}: part {number} of the recording", folded.stderr)

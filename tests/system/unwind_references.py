@@ -25,9 +25,10 @@ class Perf:
     def paths_of(command, folder):
         """({leaf: its most frequent path}, the program's output)"""
         data = str(folder / "perf.data")
-        run = subprocess.run(["perf", "record", "-q", "-e", "cpu-clock:u", "-F", "499", "-o", data,
-                              "--call-graph", "dwarf,16384", *command], capture_output=True,
-                             text=True, cwd=folder)
+        # Without its cache of build-ids: perf 6.1 sometimes aborts while it fills that.
+        run = subprocess.run(["perf", "record", "-q", "-B", "-N", "-e", "cpu-clock:u", "-F", "499",
+                              "-o", data, "--call-graph", "dwarf,16384", *command],
+                             capture_output=True, text=True, cwd=folder)
         script = subprocess.run(["perf", "script", "-i", data, "-F", "ip,sym", "--no-inline",
                                  "--max-stack", "512"],
                                 capture_output=True, text=True).stdout

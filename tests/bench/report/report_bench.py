@@ -19,7 +19,7 @@ import time
 
 BUILD = pathlib.Path(os.environ.get("XPU_BUILD_DIR", "build/release")).resolve()
 REPORT = BUILD / "report/xpu-report"
-VIEWS = {"--folded": ["--folded"], "--top": ["--top", "20"], "--flamegraph": ["--flamegraph"],
+VIEWS = {"--folded": ["--folded"], "--top": ["--top"], "--flamegraph": ["--flamegraph"],
          "--chrome-trace": ["--chrome-trace"]}
 RUNS = 3
 
@@ -92,7 +92,7 @@ def compare(folder):
             ("perf report --stdio", ["perf", "report", "--stdio", *perf], of_perf),
             ("xpu-report --script", [REPORT, "--script", folder / "both.xpu"], of_xpu),
             ("xpu-report --folded", [REPORT, "--folded", folder / "both.xpu"], of_xpu),
-            ("xpu-report --top", [REPORT, "--top", "20", folder / "both.xpu"], of_xpu)):
+            ("xpu-report --top", [REPORT, "--top", folder / "both.xpu"], of_xpu)):
         seconds, memory = measure(arguments)
         print(f"| {name} | {samples} | {seconds:.2f} | {seconds / samples * 1e6:.1f} | "
               f"{memory / 1e6:.0f} |", flush=True)
