@@ -154,6 +154,16 @@ void AddOutputOptions(CLI::App& app, RecordOptions& options, Words& words) {
       ->type_name("SIZE");
 }
 
+// It is a variable that a script forgot to set: `--user "$SERVICE"` must not run as root then.
+void RefuseEmptyValues(CLI::App& app) {
+  for (CLI::Option* option : app.get_options()) {
+    if (option->get_items_expected_max() == 0 || option->get_positional()) continue;
+    option->check([](const std::string& value) {
+      return std::string(value.empty() ? "its value is empty" : "");
+    });
+  }
+}
+
 void AddOptions(CLI::App& app, RecordOptions& options, Words& words) {
   app.set_help_flag("-h,--help", "Print this and exit");
   app.set_version_flag("--version", "xpu-record " XPU_VERSION, "Print the version and exit");
@@ -180,6 +190,7 @@ void AddOptions(CLI::App& app, RecordOptions& options, Words& words) {
   auto* verbose = app.add_flag("-v,--verbose", options.verbose, "Say what is being done");
   app.add_flag("-q,--quiet", options.quiet, "Print errors only")->excludes(verbose);
   app.add_flag("--check", options.check, "Tell what works on this machine, record nothing");
+  RefuseEmptyValues(app);
 }
 
 CallGraphMode CallGraphOf(const std::string& word) {

@@ -125,6 +125,15 @@ TEST(Options, Refusals) {
   EXPECT_NE(Bad({"-o"}), "accepted");
 }
 
+TEST(Options, AnEmptyValueIsAMistake) {
+  for (const char* option : {"--user", "-d", "-D", "--cupti-lib", "--capture-range", "-o",
+                             "--rotate-size", "-e", "--uprobe", "--control"}) {
+    EXPECT_NE(Bad({option, "", "--", "app"}).find("its value is empty"), std::string::npos)
+        << option;
+  }
+  EXPECT_EQ(Good({"app", ""}).command, (Words{"app", ""}));
+}
+
 TEST(Options, HelpAndVersionAreAnswers) {
   EXPECT_EQ(*Parse({"--version"})->answer, "xpu-record 0.1.0\n");
   const std::string help = *Parse({"-h"})->answer;
