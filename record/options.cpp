@@ -156,11 +156,9 @@ void AddOutputOptions(CLI::App& app, RecordOptions& options, Words& words) {
 
 // It is a variable that a script forgot to set: `--user "$SERVICE"` must not run as root then.
 void RefuseEmptyValues(CLI::App& app) {
+  const auto problem = [](const std::string& value) { return value.empty() ? "is empty" : ""; };
   for (CLI::Option* option : app.get_options()) {
-    if (option->get_items_expected_max() == 0 || option->get_positional()) continue;
-    option->check([](const std::string& value) {
-      return std::string(value.empty() ? "its value is empty" : "");
-    });
+    if (option->get_items_expected_max() > 0) option->check(problem);
   }
 }
 
@@ -172,8 +170,7 @@ void AddOptions(CLI::App& app, RecordOptions& options, Words& words) {
   AddProbeOptions(app, words);
   AddControlOptions(app, options, words);
   auto* cpu = app.add_flag("--cpu-only", words.cpu_only,
-                           "Record no GPU activity, load nothing into the "
-                           "program");
+                           "Record no GPU activity, load nothing into the program");
   app.add_flag("--gpu-only", words.gpu_only, "Take no CPU samples")->excludes(cpu);
   AddGpuOptions(app, options, words, cpu);
   app.add_option(
@@ -355,10 +352,8 @@ Status TakeCommand(const Words& words, std::vector<std::string> rest, RecordOpti
   } else if (!rest.empty() && rest.front().starts_with("-") && rest.front() != "-") {
     return UsageError(Format("unknown option: {}", rest.front()));
   }
-  if (options.check) {
-    if (!rest.empty()) return UsageError("--check takes no program");
-    return Ok();
-  }
+  if (options.check && !rest.empty()) return UsageError("--check takes no program");
+  if (options.check) return Ok();
   const bool needs_none = options.whole_system || !words.pids.empty();
   if (rest.empty() && !options.user.empty()) {
     return UsageError("--user tells as whom a program is started: give one");

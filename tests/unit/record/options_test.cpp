@@ -128,8 +128,7 @@ TEST(Options, Refusals) {
 TEST(Options, AnEmptyValueIsAMistake) {
   for (const char* option : {"--user", "-d", "-D", "--cupti-lib", "--capture-range", "-o",
                              "--rotate-size", "-e", "--uprobe", "--control"}) {
-    EXPECT_NE(Bad({option, "", "--", "app"}).find("its value is empty"), std::string::npos)
-        << option;
+    EXPECT_NE(Bad({option, "", "--", "app"}).find("is empty"), std::string::npos) << option;
   }
   EXPECT_EQ(Good({"app", ""}).command, (Words{"app", ""}));
 }
