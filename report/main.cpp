@@ -11,7 +11,8 @@
 namespace {
 
 int Main(int argc, char** argv) {
-  // Large pieces go back to the system when they are freed; glibc would come to keep them.
+  // Long lists go back to the system when they are freed; glibc would come to keep them. What one
+  // block takes is less and is used again for the next: its page faults were a fifth of the time.
   mallopt(M_MMAP_THRESHOLD, 32 << 20);
   std::signal(SIGPIPE, SIG_IGN);  // a pipe that is closed early is a write error, seen in Output
   const auto fail = [](const xpu::Error& error) {

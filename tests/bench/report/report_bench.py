@@ -38,14 +38,18 @@ def measure(arguments):
     return best
 
 
+def make_capture(folder, events):
+    capture = folder / f"{events}.xpu"
+    subprocess.run([BUILD / "tests/bench/report/make_capture", capture, str(events)], check=True)
+    return capture
+
+
 def scaling(folder, most):
     print("| events | view | CPU s | us an event | bytes of memory an event |")
     print("|---:|---|---:|---:|---:|")
     events = 10_000
     while events <= most:
-        capture = folder / f"{events}.xpu"
-        subprocess.run([BUILD / "tests/bench/report/make_capture", capture, str(events)],
-                       check=True)
+        capture = make_capture(folder, events)
         for view, arguments in VIEWS.items():
             seconds, memory = measure([REPORT, *arguments, "-o", "/dev/null", capture])
             print(f"| {events} | {view} | {seconds:.2f} | {seconds / events * 1e6:.2f} | "
