@@ -56,19 +56,20 @@ def expected_of(text):
     return list(leaves.values())
 
 
-def judge(name, twin=None, milliseconds=MILLISECONDS):
-    """Records the program; returns what is wrong with its stacks."""
+def judge_program(name, twin=None, milliseconds=MILLISECONDS):
+    """Records the program; returns what is wrong with its stacks, and its samples in PLT entries."""
     command = command_of(name, milliseconds)
     with Workspace() as work:
         result = work.record("--cpu-only", f"--call-graph={CALL_GRAPH}", "-F", "997", *command)
         expect("status", result.returncode, 0)
         expected = expected_of(result.stdout)
         stacks = Stacks(work.capture(), {command[0]: program(twin)} if twin else {})
-        problems = Judge(stacks, expected).judge(LEAST_SAMPLES * milliseconds // MILLISECONDS,
-                                                 MOST_NOT_READY * (3 if "loads" in name else 1))
+        judge = Judge(stacks, expected)
+        problems = judge.judge(LEAST_SAMPLES * milliseconds // MILLISECONDS,
+                               MOST_NOT_READY * (3 if "loads" in name else 1))
         if "lay elsewhere" in result.stderr:
             print(f"        {name}: {result.stderr.strip()}")
-        return [f"{name}: {problem}" for problem in problems]
+        return [f"{name}: {problem}" for problem in problems], judge.plt_samples
 
 
 # fp is for looking at what these tests catch.
@@ -76,16 +77,27 @@ CALL_GRAPH = os.environ.get("XPU_TEST_CALL_GRAPH", "eh")
 
 
 def check(*names, **options):
+    """Returns the samples in PLT entries."""
     require_recording()
     problems = []
+    plt_samples = 0
     for name in names:
-        problems += judge(name, **options)
+        found, in_plt = judge_program(name, **options)
+        problems += found
+        plt_samples += in_plt
     if problems:
         raise AssertionError("\n".join(problems))
+    return plt_samples
 
 
 def check_variants(name, **options):
-    check(*[f"{name}-{variant}" for variant in variants(name)], **options)
+    return check(*[f"{name}-{variant}" for variant in variants(name)], **options)
+
+
+def check_plt_variants(name):
+    in_plt = check_variants(name)
+    if in_plt < LEAST_SAMPLES:
+        raise AssertionError(f"{name}: {in_plt} samples in PLT entries, expected {LEAST_SAMPLES}")
 
 
 def test_frames_of_compilers():
@@ -105,11 +117,11 @@ def test_exceptions_in_flight():
 
 
 def test_plt_entries_and_the_resolver():
-    check_variants("plt_lazy")
+    check_plt_variants("plt_lazy")
 
 
 def test_plt_entries_bound_at_the_start():
-    check_variants("plt_now")
+    check_plt_variants("plt_now")
 
 
 def test_threads_and_children():
