@@ -2,7 +2,7 @@
 // the CUDA driver (CUDA_INJECTION64_PATH) it switches records on, counts them and throws them away:
 // what every recorder on CUPTI pays before it does anything of its own.
 //
-//   CUPTI_FLOOR_KINDS  comma list of kernel, graph (a replay is one record), copy, other
+//   CUPTI_FLOOR_KINDS  comma list of kernel, graph (a replay is one record), copy, memset, sync, overhead
 //   CUPTI_FLOOR_CALLS  comma list of driver, runtime: call back at the launches of these APIs,
 //   which
 //                      is what a recorder needs for their stacks
@@ -165,11 +165,9 @@ void Start() {
   enable(",graph,", CUPTI_ACTIVITY_KIND_GRAPH_TRACE);
   enable(",kernel,", CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL);
   enable(",copy,", CUPTI_ACTIVITY_KIND_MEMCPY);
-  for (const CUpti_ActivityKind kind :
-       {CUPTI_ACTIVITY_KIND_MEMSET, CUPTI_ACTIVITY_KIND_SYNCHRONIZATION,
-        CUPTI_ACTIVITY_KIND_OVERHEAD}) {
-    enable(",other,", kind);
-  }
+  enable(",memset,", CUPTI_ACTIVITY_KIND_MEMSET);
+  enable(",sync,", CUPTI_ACTIVITY_KIND_SYNCHRONIZATION);
+  enable(",overhead,", CUPTI_ACTIVITY_KIND_OVERHEAD);
   g_on = good;
   StartFlushing();
 }

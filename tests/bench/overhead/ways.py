@@ -195,11 +195,12 @@ WAYS = [
              variant=True),
     # What of the cost of a recorder is CUPTI's, part by part.
     Floor("CUPTI, driver callbacks", 5, calls="driver", variant=True),
+    Floor("CUPTI, runtime callbacks", 5, calls="runtime", variant=True),
     Floor("CUPTI, all callbacks", 5, calls="driver,runtime", variant=True),
-    Floor("CUPTI, all callbacks, more kinds", 5, calls="driver,runtime", kinds=",copy,other",
+    Floor("CUPTI, all callbacks, more kinds", 5, calls="driver,runtime", kinds=",copy,memset,sync,overhead",
           variant=True),
     Floor("CUPTI, all callbacks, more kinds, flushed", 5, calls="driver,runtime",
-          kinds=",copy,other", flush_ms=100, variant=True),
+          kinds=",copy,memset,sync,overhead", flush_ms=100, variant=True),
     Recorder("xpu-record --no-inject", 5, options=("--no-inject",), only="plain", variant=True),
     Recorder("xpu-record --cpu-only", 5, options=("--cpu-only",), only="plain", variant=True),
 ]
