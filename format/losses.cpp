@@ -69,6 +69,10 @@ constexpr std::array<LossInfo, static_cast<size_t>(LossKind::kCount)> kTable{{
      "no time to flush; nor does one that outlives the recording."},
     {LossKind::kProcessNotReached, "process_not_reached", Severity::kLost,
      "CUDA processes that could not hand over their records", "See the reason beside each."},
+    {LossKind::kInjectionUnknown, "injection_unknown", Severity::kNote,
+     "processes that mapped the CUDA driver, started no CUDA as far as xpu-record knows, and could "
+     "not be looked at to be sure of it",
+     "They ended at once, or belong to somebody else."},
     {LossKind::kInjectDormant, "inject_dormant", Severity::kLost,
      "CUDA processes in which CUPTI could not be used",
      "xpu-record --check tells whether CUPTI is there; --yield-cupti records launches without it."},

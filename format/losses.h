@@ -39,6 +39,7 @@ enum class LossKind : uint8_t {
   kCuptiDropped,
   kCuptiNotDelivered,
   kProcessNotReached,
+  kInjectionUnknown,
   kInjectDormant,
   kOtherProfilerRefused,
   kProcessOutlived,

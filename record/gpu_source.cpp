@@ -212,13 +212,13 @@ void GpuSource::AcceptPeers(EventSink& sink) {
                                       options_.walk_python ? &python_files_ : nullptr,
                                       TestDrop::FromEnvironment("stack")};
   for (InjectPeer& peer : arrivals.peers) {
-    ++reports_[static_cast<uint32_t>(peer.pid)];
+    ++reports_.connected[static_cast<uint32_t>(peer.pid)];
     if (processes_) processes_->See(static_cast<uint32_t>(peer.pid), sink);
     if (!instances_.insert(peer.instance).second) continue;  // two said so at once
     peers_.push_back(std::make_unique<GpuPeer>(std::move(peer), drop_, sink, stacks));
   }
   for (const InjectRefusal& refusal : arrivals.refusals) {
-    ++reports_[static_cast<uint32_t>(refusal.pid)];
+    ++reports_.connected[static_cast<uint32_t>(refusal.pid)];
     sink.losses().Add(LossKind::kProcessNotReached, 1, static_cast<uint32_t>(refusal.pid), {},
                       refusal.reason);
   }
@@ -242,6 +242,7 @@ void GpuSource::WatchCupti(GpuPeer& peer) {
 
 void GpuSource::FinishPeer(GpuPeer& peer, EventSink& sink, GpuPeer::End end) {
   peer.Finish(sink, end);
+  if (peer.has_cuda()) ++reports_.started_cuda[peer.pid()];
   FollowRange(peer);
   SetRange(peer, MonotonicNs(), false, "end of a process");
   if (cupti_watch_) {
