@@ -34,6 +34,7 @@ enum class LossKind : uint8_t {
   kPythonCodeMissing,
   // inside the program
   kWireRingFull,
+  kCallLost,
   kWireTorn,
   kWireInvalid,
   kCuptiDropped,

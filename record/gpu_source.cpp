@@ -14,12 +14,14 @@
 #include "format/base/terminal_text.h"
 #include "format/base/text.h"
 #include "record/inject_library.h"
+#include "record/own_limits.h"
 #include "record/preflight.h"
 
 namespace xpu {
 namespace {
 
 constexpr size_t kMaxInstances = size_t{1} << 20;
+constexpr uint64_t kTableSpace = uint64_t{1} << 20;  // what the arena is a multiple of
 // A program may close the library and load it again.
 constexpr ptrdiff_t kMaxPeersOfProcess = 16;
 
@@ -100,7 +102,9 @@ std::string MarkerText(const LaunchSource& launches) {
 // nullptr for want of a memfd that can be sealed, unless nothing else is left.
 Result<std::unique_ptr<SharedTables>> OpenArena(const RecordOptions& options) {
   if (!WantsInlineStacks(options)) return std::unique_ptr<SharedTables>();
-  auto arena = TableArena::Create();
+  // Where the address space is limited, most of it is for the rest.
+  auto arena = TableArena::Create(
+      std::min(TableArena::kDefaultBytes, FreeAddressBytes() / 4 / kTableSpace * kTableSpace));
   if (arena.ok()) return std::make_unique<SharedTables>(*std::move(arena), nullptr);
   if (options.launch_stacks == LaunchStacks::kInline) return std::move(arena).error();
   return std::unique_ptr<SharedTables>();
@@ -220,7 +224,7 @@ void GpuSource::AcceptPeers(EventSink& sink) {
   for (const InjectRefusal& refusal : arrivals.refusals) {
     ++reports_.connected[static_cast<uint32_t>(refusal.pid)];
     sink.losses().Add(LossKind::kProcessNotReached, 1, static_cast<uint32_t>(refusal.pid), {},
-                      refusal.reason);
+                      Format("process {}: {}", refusal.pid, refusal.reason));
   }
 }
 
