@@ -20,11 +20,13 @@ void Record(Injection& self, ThreadState& thread, TrackedCall& call, const WalkR
   self.calls.fetch_add(1, std::memory_order_relaxed);
   if (self.stacks.on()) {
     const int cpu = sched_getcpu();
-    self.stacks.Take({call.start_ns, call.correlation_id, call.key, CurrentTid(thread),
-                      cpu < 0 ? 0 : static_cast<uint32_t>(cpu), 0, 0},
-                     caller, thread.stack);
+    call.has_stack =
+        self.stacks.Take({call.start_ns, call.correlation_id, call.key, CurrentTid(thread),
+                          cpu < 0 ? 0 : static_cast<uint32_t>(cpu), 0, 0},
+                         caller, thread.stack);
     return;
   }
+  call.has_stack = true;
   self.ring.Count(wire::kCounterMarkers);
   xpu_launch_marker(call.correlation_id, call.key, self.instance, self.session);
 }
@@ -71,7 +73,9 @@ void OnExit(Injection& self, ThreadState& thread, const cupti::CallbackData& dat
   if (call.graph_nodes > 0) ForgetNodes(call.correlation_id);
   if (!call.is_recorded) return;
   const bool sent = self.ring.Send(wire::MessageKind::kApiCall, message);
-  self.ring.Count(sent ? wire::kCounterCallsSent : wire::kCounterCallsDropped);
+  self.ring.Count(sent             ? wire::kCounterCallsSent
+                  : call.has_stack ? wire::kCounterCallsDropped
+                                   : wire::kCounterCallsLost);
 }
 
 void OnResource(Injection& self, uint32_t callback_id, const void* data,

@@ -13,6 +13,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "cupti_inject/address_space.h"
 #include "cupti_inject/lock.h"
 
 namespace xpu::inject {
@@ -74,11 +75,13 @@ bool PeerIsTrusted(int fd) {
          (peer.uid == 0 || peer.uid == geteuid());
 }
 
-bool SendHello(int fd, const Invitation& invitation, uint64_t instance) {
+bool SendHello(int fd, const Invitation& invitation, uint64_t instance,
+               uint64_t free_address_bytes) {
   wire::Hello hello{};
   hello.version = wire::kVersion;
   hello.namespace_pid = static_cast<uint32_t>(getpid());
   hello.instance = instance;
+  hello.free_address_bytes = free_address_bytes;
   std::memcpy(hello.secret, invitation.secret, sizeof(hello.secret));
   return send(fd, &hello, sizeof(hello), MSG_NOSIGNAL) == static_cast<ssize_t>(sizeof(hello));
 }
@@ -165,10 +168,14 @@ bool MapRing(int memfd, uint64_t capacity_bytes, MappedRing* ring) {
 }
 
 // A part of it where the program's address space is limited: the tables begin at the start.
-void MapArena(int memfd, uint64_t bytes, MappedRing* ring) {
+void MapArena(int memfd, uint64_t bytes, uint64_t free_address_bytes, MappedRing* ring) {
   constexpr uint64_t kLeastBytes = uint64_t{16} << 20;
+  constexpr uint64_t kShare = 16;  // of what is free
   if (memfd < 0 || !IsSealed(memfd, bytes)) return;
   for (; bytes >= wire::kPageBytes; bytes /= 8) {
+    const bool is_much = free_address_bytes != 0 && bytes > free_address_bytes / kShare;
+    if (is_much && bytes > kLeastBytes) continue;
+    if (is_much) return;
     void* memory = mmap(nullptr, bytes, PROT_READ, MAP_SHARED | MAP_NORESERVE, memfd, 0);
     if (memory != MAP_FAILED) {
       ring->arena = static_cast<const std::byte*>(memory);
@@ -194,9 +201,11 @@ void Bell::Ring() const {
 bool Connect(const Invitation& invitation, uint64_t instance, uint64_t timeout_ns, MappedRing* ring,
              Bell* bell) {
   const uint64_t deadline_ns = MonotonicNs() + timeout_ns;
+  const uint64_t free_address_bytes = FreeAddressBytes();
   Descriptor socket_fd(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (socket_fd.get() < 0 || !ConnectSocket(socket_fd.get(), invitation, deadline_ns) ||
-      !PeerIsTrusted(socket_fd.get()) || !SendHello(socket_fd.get(), invitation, instance)) {
+      !PeerIsTrusted(socket_fd.get()) ||
+      !SendHello(socket_fd.get(), invitation, instance, free_address_bytes)) {
     return false;
   }
   wire::HelloReply reply{};
@@ -207,7 +216,7 @@ bool Connect(const Invitation& invitation, uint64_t instance, uint64_t timeout_n
       !IsRing(memfd, reply.capacity_bytes) || !MapRing(memfd, reply.capacity_bytes, ring)) {
     return false;
   }
-  MapArena(descriptors.arena.get(), reply.arena_bytes, ring);
+  MapArena(descriptors.arena.get(), reply.arena_bytes, free_address_bytes, ring);
   if (bell != nullptr) bell->Hold(socket_fd.Release());
   return true;
 }

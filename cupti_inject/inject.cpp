@@ -73,7 +73,6 @@ bool ConnectToRecorder(Bell* bell) {
   self.gate.Open(self.mapped.header, &self.ring);
   pthread_atfork(nullptr, nullptr, &OnForkedChild);
   if ((self.settings & wire::kSettingNvtx) != 0) {
-    self.nvtx.texts.Open();
     self.nvtx.active.store(true, std::memory_order_release);
   }
   return true;

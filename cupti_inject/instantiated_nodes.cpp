@@ -4,15 +4,23 @@
 
 namespace xpu::inject {
 
+bool InstantiatedNodes::Grow() {
+  constexpr size_t kFirst = size_t{1} << 14;
+  if (room_ == kMax) return false;
+  const size_t room = room_ == 0 ? kFirst : 2 * room_;
+  void* memory = room_ == 0
+                     ? mmap(nullptr, room * sizeof(Node), PROT_READ | PROT_WRITE,
+                            MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0)
+                     : mremap(nodes_, room_ * sizeof(Node), room * sizeof(Node), MREMAP_MAYMOVE);
+  if (memory == MAP_FAILED) return false;
+  nodes_ = static_cast<Node*>(memory);
+  room_ = room;
+  return true;
+}
+
 void InstantiatedNodes::Add(const Node& node) {
   const Locked locked(lock_);
-  if (nodes_ == nullptr) {
-    void* memory = mmap(nullptr, kMax * sizeof(Node), PROT_READ | PROT_WRITE,
-                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (memory == MAP_FAILED) return;
-    nodes_ = static_cast<Node*>(memory);
-  }
-  if (count_ < kMax) nodes_[count_++] = node;
+  if (count_ < room_ || Grow()) nodes_[count_++] = node;
 }
 
 void InstantiatedNodes::Remove(const void* handle) {

@@ -12,8 +12,8 @@
 
 namespace xpu::inject {
 
-// Any thread. Memory is reserved at the first use and touched as it fills; nodes beyond kMax are
-// not remembered.
+// Any thread. Memory is mapped as it fills; nodes beyond kMax, or for which there is none, are not
+// remembered.
 class InstantiatedNodes {
  public:
   static constexpr size_t kMax = size_t{1} << 20;
@@ -31,11 +31,13 @@ class InstantiatedNodes {
   bool Take(uint32_t correlation_id, Node* node);
 
  private:
+  bool Grow();
   void Drop(size_t index) { nodes_[index] = nodes_[--count_]; }
 
   Lock lock_;
   Node* nodes_ = nullptr;
   size_t count_ = 0;
+  size_t room_ = 0;
 };
 
 }  // namespace xpu::inject

@@ -69,7 +69,7 @@ void LaunchStacks::WaitForPython(uint64_t timeout_ns) const {
 }
 
 // Flattened: the walk is a chain of small functions, a third faster in one piece.
-__attribute__((flatten)) void LaunchStacks::Take(wire::LaunchCall call, const WalkRegisters& at,
+__attribute__((flatten)) bool LaunchStacks::Take(wire::LaunchCall call, const WalkRegisters& at,
                                                  ThreadStack& own) {
   call.python_stack = python_.Take(call.tid, call.time_ns, own);
   const CodeFiles::Reading files(files_, call.tid);
@@ -78,8 +78,8 @@ __attribute__((flatten)) void LaunchStacks::Take(wire::LaunchCall call, const Wa
   Finder code(*this, *files);
   uint64_t frames[wire::kMaxFrames];
   const WalkResult walk = WalkStack(at, memory, code, frames, wire::kMaxFrames);
-  if ((walk.flags & kWalkNotReady) != 0 && SendCopy(call, at, memory)) return;
-  SendStack(call, walk, frames);
+  if ((walk.flags & kWalkNotReady) != 0 && SendCopy(call, at, memory)) return true;
+  return SendStack(call, walk, frames);
 }
 
 CodeKind LaunchStacks::FindRule(const CodeSnapshot& files, uint64_t address, UnwindRule* rule) {
@@ -152,7 +152,7 @@ bool LaunchStacks::SendCopy(const wire::LaunchCall& call, const WalkRegisters& a
   return ring_->Send(wire::MessageKind::kStackCopy, message, piece, bytes);
 }
 
-void LaunchStacks::SendStack(const wire::LaunchCall& call, const WalkResult& walk,
+bool LaunchStacks::SendStack(const wire::LaunchCall& call, const WalkResult& walk,
                              const uint64_t* frames) {
   const uint64_t how = static_cast<uint64_t>(walk.stop) << 8 | walk.flags;
   StackIds::Entry* entry = ids_.Find(StackIds::HashOf(frames, walk.count, how));
@@ -170,9 +170,9 @@ void LaunchStacks::SendStack(const wire::LaunchCall& call, const WalkResult& wal
       if (known) entry->sent.store(true, std::memory_order_release);
     }
   }
-  if (!known || !ring_->Send(wire::MessageKind::kLaunch, message)) {
-    ring_->Count(wire::kCounterWalksDropped);
-  }
+  if (known && ring_->Send(wire::MessageKind::kLaunch, message)) return true;
+  ring_->Count(wire::kCounterWalksDropped);
+  return false;
 }
 
 bool LaunchStacks::Define(uint32_t number, const WalkResult& walk, const uint64_t* frames) {

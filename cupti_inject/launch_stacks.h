@@ -32,8 +32,8 @@ class LaunchStacks {
   void Close();
   bool on() const { return on_.load(std::memory_order_relaxed); }
 
-  // Sends the stack that `at` is in.
-  void Take(wire::LaunchCall call, const WalkRegisters& at, ThreadStack& own);
+  // Sends the stack that `at` is in. False: there is no room for it, which is counted.
+  bool Take(wire::LaunchCall call, const WalkRegisters& at, ThreadStack& own);
 
   // Follows what the loader does. Never in a callback; one thread at a time.
   void Refresh() {
@@ -67,7 +67,7 @@ class LaunchStacks {
   CodeKind KindOfOther(uint64_t address);
   bool Ask(uint64_t address);
   bool SendCopy(const wire::LaunchCall& call, const WalkRegisters& at, StackMemory& memory);
-  void SendStack(const wire::LaunchCall& call, const WalkResult& walk, const uint64_t* frames);
+  bool SendStack(const wire::LaunchCall& call, const WalkResult& walk, const uint64_t* frames);
   bool Define(uint32_t number, const WalkResult& walk, const uint64_t* frames);
 
   std::atomic<bool> on_{false};

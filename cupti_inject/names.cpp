@@ -30,17 +30,14 @@ uint64_t HashOf(const char* text, size_t bytes) {
 
 bool NameTable::Open() {
   entries_ = static_cast<Entry*>(Map(kSlots * sizeof(Entry)));
-  texts_ = static_cast<char*>(Map(kTextBytes));
-  if (entries_ != nullptr && texts_ != nullptr) return true;
-  Close();
-  return false;
+  return entries_ != nullptr;
 }
 
 void NameTable::Close() {
   if (entries_ != nullptr) munmap(entries_, kSlots * sizeof(Entry));
-  if (texts_ != nullptr) munmap(texts_, kTextBytes);
+  for (size_t i = 0; i < piece_count_; ++i) munmap(pieces_[i], kPieceBytes);
   entries_ = nullptr;
-  texts_ = nullptr;
+  piece_count_ = 0;
 }
 
 uint32_t NameTable::IdOf(const char* text, SendName send, void* context, bool* lost) {
@@ -53,19 +50,32 @@ uint32_t NameTable::IdOf(const char* text, SendName send, void* context, bool* l
   return *lost ? 0 : entry->id;
 }
 
+// nullptr: no memory, or enough of it is in use.
+const char* NameTable::Keep(const char* text, size_t bytes) {
+  static_assert(kPieceBytes >= wire::kMaxNameBytes);
+  if (piece_count_ == 0 || kPieceBytes - used_bytes_ < bytes) {
+    void* piece = piece_count_ == kPieces ? nullptr : Map(kPieceBytes);
+    if (piece == nullptr) return nullptr;
+    pieces_[piece_count_++] = static_cast<char*>(piece);
+    used_bytes_ = 0;
+  }
+  char* kept = pieces_[piece_count_ - 1] + used_bytes_;
+  std::memcpy(kept, text, bytes);
+  used_bytes_ += bytes;
+  return kept;
+}
+
 NameTable::Entry* NameTable::FindOrAdd(const char* text, size_t bytes) {
   const uint64_t hash = HashOf(text, bytes);
   for (size_t slot = hash & (kSlots - 1);; slot = (slot + 1) & (kSlots - 1)) {
     Entry& entry = entries_[slot];
     if (entry.id == 0) {
-      if (count_ == kMaxNames || kTextBytes - text_bytes_ < bytes) return nullptr;
-      std::memcpy(texts_ + text_bytes_, text, bytes);
-      entry = {hash, ++count_, static_cast<uint32_t>(bytes), text_bytes_, false};
-      text_bytes_ += bytes;
+      const char* kept = count_ == kMaxNames ? nullptr : Keep(text, bytes);
+      if (kept == nullptr) return nullptr;
+      entry = {hash, ++count_, static_cast<uint32_t>(bytes), kept, false};
       return &entry;
     }
-    if (entry.hash == hash && entry.bytes == bytes &&
-        std::memcmp(texts_ + entry.text_offset, text, bytes) == 0) {
+    if (entry.hash == hash && entry.bytes == bytes && std::memcmp(entry.text, text, bytes) == 0) {
       return &entry;
     }
   }

@@ -9,8 +9,8 @@
 namespace xpu::inject {
 
 // By content: CUPTI frees names after the buffer that held them, and reuses their addresses. Memory
-// is our own, reserved at once and touched as it fills; when it is full, new names get no id. One
-// thread at a time.
+// is our own, for texts mapped as they come; when there is no more, new names get no id. One thread
+// at a time.
 class NameTable {
  public:
   static constexpr size_t kMaxNames = 48 << 10;
@@ -31,16 +31,21 @@ class NameTable {
     uint64_t hash;
     uint32_t id;  // 0: free
     uint32_t bytes;
-    uint64_t text_offset;
+    const char* text;
     bool sent;
   };
   static constexpr size_t kSlots = 64 << 10;  // a power of two, at most 3/4 used
 
+  static constexpr size_t kPieceBytes = size_t{1} << 20;
+  static constexpr size_t kPieces = kTextBytes / kPieceBytes;
+
   Entry* FindOrAdd(const char* text, size_t bytes);
+  const char* Keep(const char* text, size_t bytes);
 
   Entry* entries_ = nullptr;
-  char* texts_ = nullptr;
-  size_t text_bytes_ = 0;
+  char* pieces_[kPieces] = {};
+  size_t piece_count_ = 0;
+  size_t used_bytes_ = 0;  // of the last piece
   uint32_t count_ = 0;
 };
 

@@ -41,24 +41,30 @@ NarrowText::NarrowText(const wchar_t* wide) {
   }
 }
 
-bool RegisteredTexts::Open() {
-  void* memory = mmap(nullptr, kBytes, PROT_READ | PROT_WRITE,
+std::byte* RegisteredTexts::Memory() {
+  std::byte* memory = memory_.load(std::memory_order_acquire);
+  if (memory != nullptr) return memory;
+  void* mapped = mmap(nullptr, kBytes, PROT_READ | PROT_WRITE,
                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (memory == MAP_FAILED) return false;
-  memory_ = static_cast<std::byte*>(memory);
-  return true;
+  if (mapped == MAP_FAILED) return nullptr;
+  if (memory_.compare_exchange_strong(memory, static_cast<std::byte*>(mapped))) {
+    return static_cast<std::byte*>(mapped);
+  }
+  munmap(mapped, kBytes);
+  return memory;
 }
 
 // Each is its size, then its bytes. A handle is its place, from 1.
 const void* RegisteredTexts::Add(TextView text) {
   const auto size = static_cast<uint32_t>(text.bytes);
   const size_t room = (sizeof(size) + size + 7) / 8 * 8;
+  std::byte* const memory = Memory();
   size_t place = used_.load(std::memory_order_relaxed);
   do {
-    if (memory_ == nullptr || room > kBytes - place) return nullptr;
+    if (memory == nullptr || room > kBytes - place) return nullptr;
   } while (!used_.compare_exchange_weak(place, place + room, std::memory_order_relaxed));
-  std::memcpy(memory_ + place, &size, sizeof(size));
-  if (size > 0) std::memcpy(memory_ + place + sizeof(size), text.text, size);
+  std::memcpy(memory + place, &size, sizeof(size));
+  if (size > 0) std::memcpy(memory + place + sizeof(size), text.text, size);
   return reinterpret_cast<const void*>(place + 1);
 }
 
@@ -66,10 +72,11 @@ TextView RegisteredTexts::Find(const void* handle) const {
   const size_t used = used_.load(std::memory_order_relaxed);
   const size_t place = reinterpret_cast<uintptr_t>(handle) - 1;
   uint32_t size = 0;
-  if (memory_ == nullptr || place % 8 != 0 || place >= used) return {};
-  std::memcpy(&size, memory_ + place, sizeof(size));
+  const std::byte* const memory = memory_.load(std::memory_order_acquire);
+  if (memory == nullptr || place % 8 != 0 || place >= used) return {};
+  std::memcpy(&size, memory + place, sizeof(size));
   if (size > used - place - sizeof(size)) return {};
-  return {reinterpret_cast<const char*>(memory_) + place + sizeof(size), size};
+  return {reinterpret_cast<const char*>(memory) + place + sizeof(size), size};
 }
 
 }  // namespace xpu::inject

@@ -26,20 +26,21 @@ class NarrowText {
   size_t bytes_ = 0;
 };
 
-// Memory is our own, reserved at once and touched as it fills. Any thread at any time.
+// Memory is our own, mapped at the first text and touched as it fills; without it every text is
+// empty. Any thread at any time.
 class RegisteredTexts {
  public:
   static constexpr size_t kBytes = size_t{16} << 20;
 
-  // False: no memory, every text is empty.
-  bool Open();
   // nullptr: there is no room for it.
   const void* Add(TextView text);
   // What such a handle names; any value is allowed.
   TextView Find(const void* handle) const;
 
  private:
-  std::byte* memory_ = nullptr;
+  std::byte* Memory();
+
+  std::atomic<std::byte*> memory_{nullptr};
   std::atomic<size_t> used_{0};
 };
 

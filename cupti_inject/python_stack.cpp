@@ -299,7 +299,7 @@ bool PythonStacks::SendFrames(uint32_t number, const Walk& walk) {
                   walk.count * sizeof(uint64_t))) {
     return true;
   }
-  ring_->Count(wire::kCounterWalksDropped);
+  ring_->Count(wire::kCounterPythonDropped);
   return false;
 }
 

@@ -7,8 +7,7 @@
 // with the secret, and receives one HelloReply with one or two memfds as ancillary data: the ring,
 // and where stacks are to be taken in the process the arena of unwind tables. While it starts the
 // library may send single bytes (there is something in the ring), then it closes the socket: the
-// program keeps no descriptor of ours. The memfds are sealed against resizing, so
-// neither side can make the other fault.
+// program keeps no descriptor of ours. The memfds are sealed: neither side makes the other fault.
 //
 // Ring. kHeaderBytes of RingHeader, then `capacity_bytes` of data (a power of two), mapped twice in
 // a row so that every message is contiguous. Many producers (the program's threads), one consumer
@@ -53,7 +52,7 @@
 
 namespace xpu::wire {
 
-inline constexpr uint32_t kVersion = 6;
+inline constexpr uint32_t kVersion = 7;
 inline constexpr char kEnvironmentVariable[] = "XPU_INJECT";
 inline constexpr char kCuptiLibVariable[] = "XPU_CUPTI_LIB";  // the libcupti to use, a path
 inline constexpr size_t kSecretBytes = 16;  // 32 hexadecimal digits in the environment
@@ -74,6 +73,7 @@ struct Hello {
   uint32_t version;
   uint32_t namespace_pid;  // getpid() of the program
   uint64_t instance;
+  uint64_t free_address_bytes;  // of RLIMIT_AS; 0: no limit. With few the recorder refuses
   uint8_t secret[kSecretBytes];
 };
 
@@ -97,7 +97,7 @@ enum Counter : uint32_t {
   kCounterActivitiesSent,     // activity records put into the ring
   kCounterActivitiesDropped,  // ring full
   kCounterCallsSent,
-  kCounterCallsDropped,      // ring full
+  kCounterCallsDropped,      // ring full; their stack was sent, or the marker hit
   kCounterOthersDropped,     // names, clock pairs: ring full
   kCounterMarkers,           // hits of the marker: launch stacks that should exist
   kCounterCuptiDropped,      // cuptiActivityGetNumDroppedRecords
@@ -106,6 +106,8 @@ enum Counter : uint32_t {
   kCounterBuffersCompleted,  // and given back: the rest died with the program
   kCounterWalksDropped,      // launch stacks taken in the process: ring full
   kCounterNvtxDropped,       // ring full
+  kCounterCallsLost,         // ring full; their stack was dropped too
+  kCounterPythonDropped,     // launch stacks whose frames of Python were dropped: ring full
   kCounterCount,
 };
 

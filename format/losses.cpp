@@ -12,7 +12,7 @@ constexpr std::array<LossInfo, static_cast<size_t>(LossKind::kCount)> kTable{{
      "CPU samples dropped: the sample ring was full", "Lower -F, or give xpu-record a free core."},
     {LossKind::kLaunchRingFull, "launch_ring_full", Severity::kPartial,
      "launch stacks dropped: the launch ring was full",
-     "Give xpu-record a free core; the launches themselves are recorded."},
+     "Give xpu-record a free core; their calls and GPU records have numbers of their own."},
     {LossKind::kLaunchStackMissing, "launch_stack_missing", Severity::kPartial,
      "launches whose stack was not taken although the program reached the marker",
      "Does the program run from a copy of the injected library, in a container for instance?"},
@@ -57,6 +57,11 @@ constexpr std::array<LossInfo, static_cast<size_t>(LossKind::kCount)> kTable{{
     {LossKind::kWireRingFull, "wire_ring_full", Severity::kLost,
      "records dropped: the ring between the program and xpu-record was full",
      "Give xpu-record a free core."},
+    {LossKind::kCallLost, "call_lost", Severity::kLost,
+     "CUDA calls of which neither the call nor its stack is left: the rings were full",
+     "Give xpu-record a free core; the stacks are in launch_ring_full too, and their GPU work, "
+     "where "
+     "its records are there, has no launch."},
     {LossKind::kWireTorn, "wire_torn", Severity::kLost,
      "GPU records begun but not finished when the program ended", ""},
     {LossKind::kWireInvalid, "wire_invalid", Severity::kLost,
@@ -69,6 +74,10 @@ constexpr std::array<LossInfo, static_cast<size_t>(LossKind::kCount)> kTable{{
      "no time to flush; nor does one that outlives the recording."},
     {LossKind::kProcessNotReached, "process_not_reached", Severity::kLost,
      "CUDA processes that could not hand over their records", "See the reason beside each."},
+    {LossKind::kInjectionUnknown, "injection_unknown", Severity::kNote,
+     "processes that mapped the CUDA driver, started no CUDA as far as xpu-record knows, and could "
+     "not be looked at to be sure of it",
+     "They ended at once, or belong to somebody else."},
     {LossKind::kInjectDormant, "inject_dormant", Severity::kLost,
      "CUDA processes in which CUPTI could not be used",
      "xpu-record --check tells whether CUPTI is there; --yield-cupti records launches without it."},

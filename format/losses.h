@@ -34,11 +34,13 @@ enum class LossKind : uint8_t {
   kPythonCodeMissing,
   // inside the program
   kWireRingFull,
+  kCallLost,
   kWireTorn,
   kWireInvalid,
   kCuptiDropped,
   kCuptiNotDelivered,
   kProcessNotReached,
+  kInjectionUnknown,
   kInjectDormant,
   kOtherProfilerRefused,
   kProcessOutlived,

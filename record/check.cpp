@@ -12,6 +12,7 @@
 #include "record/bpf_support.h"
 #include "record/cpu_source.h"
 #include "record/machine.h"
+#include "record/own_limits.h"
 #include "record/preflight.h"
 #include "record/task_source.h"
 #include "record/unwinder.h"
@@ -96,9 +97,17 @@ Ability SamplingAbility(const Machine& machine) {
 }
 
 Ability EventAbility() {
+  constexpr char kName[] = "CPU events";
   CpuEventNames names = FindCpuEvents();
+  if (names.here.empty()) {
+    return {kName, State::kAbsent, "none: " + names.first_error.message, names.first_error.hint};
+  }
   if (!names.missing.empty()) names.here += "; not here: " + names.missing;
-  return {"CPU events", State::kOk, std::move(names.here), {}};
+  return {kName, State::kOk, std::move(names.here), {}};
+}
+
+Ability LimitAbility(const RecordOptions& options) {
+  return FromStatus("limits", CheckOwnLimits(options, options.record_cpu), OwnLimitsText());
 }
 
 Ability UnwindAbility() {
@@ -127,6 +136,7 @@ Ability KernelSymbolAbility() {
 std::vector<Ability> AllAbilities(const RecordOptions& options) {
   const Machine machine = LookAtMachine();
   std::vector<Ability> abilities = {{"kernel", State::kOk, machine.release, {}},
+                                    LimitAbility(options),
                                     PrivilegeAbility(),
                                     LockdownAbility(machine),
                                     BtfAbility(machine),

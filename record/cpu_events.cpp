@@ -196,8 +196,9 @@ CpuEventNames FindCpuEvents() {
   for (const KnownEvent& known : kKnown) {
     CpuEvent event = ToEvent(known);
     event.period = 1'000'000;
-    const bool is_here = OpenCpuEvent(event, {.target = ::getpid()}, 0).ok();
-    std::string& list = is_here ? names.here : names.missing;
+    const auto opened = OpenCpuEvent(event, {.target = ::getpid()}, 0);
+    if (!opened.ok() && names.missing.empty()) names.first_error = opened.error();
+    std::string& list = opened.ok() ? names.here : names.missing;
     AppendFormat(list, "{}{}", list.empty() ? "" : ", ", known.name);
   }
   return names;

@@ -45,6 +45,7 @@ Result<UniqueFd> OpenCpuEvent(const CpuEvent& event, const CpuEventPlace& place,
 struct CpuEventNames {
   std::string here;
   std::string missing;  // empty: none
+  Error first_error;    // of those
 };
 CpuEventNames FindCpuEvents();
 

@@ -3,12 +3,16 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
+#include <cstdlib>
+#include <string_view>
 #include <utility>
 
 #include <poll.h>
 #include <sys/epoll.h>
 #include <unistd.h>
 
+#include "format/base/file.h"
+#include "format/base/text.h"
 #include "record/quote.h"
 
 namespace xpu {
@@ -17,7 +21,9 @@ namespace {
 SignalRouter::Group GroupOf(const EventLoop::Parts& parts) {
   return {.recorder_leads_session = ::getsid(0) == ::getpid(),
           .target = parts.target != nullptr ? parts.target->pid() : 0,
-          .takes_switches = parts.takes_switches};
+          .takes_switches = parts.takes_switches,
+          // Without a program the recording is all that they can be meant for.
+          .ignored = parts.target != nullptr ? parts.signals.ignored() : 0};
 }
 
 }  // namespace
@@ -57,12 +63,23 @@ bool EventLoop::TargetInGroup() const {
   return parts_.target != nullptr && ::getpgid(parts_.target->pid()) == ::getpgrp();
 }
 
+// The program ignores from its start what the recorder does, and is to end nevertheless.
+int EventLoop::SignalFor(int signal) const {
+  if ((parts_.signals.ignored() >> signal & 1) == 0) return signal;
+  const auto status = ReadFile(Format("/proc/{}/status", parts_.target->pid()));
+  constexpr std::string_view kName = "\nSigIgn:";
+  const size_t at = status.ok() ? status.value().find(kName) : std::string::npos;
+  if (at == std::string::npos) return signal;
+  const uint64_t ignored = std::strtoull(status.value().c_str() + at + kName.size(), nullptr, 16);
+  return (ignored >> (signal - 1) & 1) != 0 ? SIGTERM : signal;
+}
+
 void EventLoop::PassSignalsOn(uint64_t now_ns) {
   // The witness first: what it saw before the recorder did is then known.
   for (const Arrival& arrival : parts_.signals.ReadWitnessed()) router_.AtWitness(arrival, now_ns);
   for (const Arrival& arrival : parts_.signals.ReadArrivals()) router_.AtRecorder(arrival, now_ns);
   for (int signal : router_.Due(now_ns, TargetInGroup())) {
-    if (parts_.target != nullptr) parts_.target->Send(signal);
+    if (parts_.target != nullptr) parts_.target->Send(SignalFor(signal));
   }
 }
 

@@ -43,6 +43,8 @@ class EventLoop {
   Status WatchTarget();
   Status WaitMs(int timeout_ms) const;
   void PassSignalsOn(uint64_t now_ns);
+  // What the program is sent for it.
+  int SignalFor(int signal) const;
   // The second request to end gives the program kGraceNs; after that it is killed.
   void EndIfAsked(uint64_t now_ns);
   bool TargetInGroup() const;

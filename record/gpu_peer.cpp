@@ -110,11 +110,14 @@ void GpuPeer::CountLosses(EventSink& sink) {
   };
   Add(sink, LossKind::kWireRingFull, news(wire::kCounterActivitiesDropped), "GPU records");
   Add(sink, LossKind::kWireRingFull, news(wire::kCounterCallsDropped),
-      "API calls: their stacks and GPU records are kept");
+      marker_used_ || !stacks_.are_taken() ? "API calls" : "API calls, whose stacks are kept");
+  Add(sink, LossKind::kCallLost, news(wire::kCounterCallsLost));
   Add(sink, LossKind::kWireRingFull, news(wire::kCounterOthersDropped),
       "names, clock pairs, nodes of graphs");
   Add(sink, LossKind::kWireRingFull, news(wire::kCounterNvtxDropped), "NVTX ranges and marks");
   Add(sink, LossKind::kLaunchRingFull, news(wire::kCounterWalksDropped));
+  Add(sink, LossKind::kLaunchRingFull, news(wire::kCounterPythonDropped),
+      "of others the frames of Python alone");
   Add(sink, LossKind::kCuptiDropped, news(wire::kCounterCuptiDropped));
   if (StateOf(state_) == InjectState::kDormant && !std::exchange(dormant_counted_, true)) {
     Add(sink, LossKind::kInjectDormant, 1, detail_);
@@ -143,7 +146,8 @@ void GpuPeer::CountMissing(EventSink& sink, End end) {
     const uint64_t now_ns = MonotonicNs();
     const uint64_t span_ns = now_ns - std::min(now_ns, calls_.OldestStartNs());
     // Of a call that found the ring full nothing is known here.
-    const bool knows_all = counted_[wire::kCounterCallsDropped] == 0;
+    const bool knows_all =
+        counted_[wire::kCounterCallsDropped] + counted_[wire::kCounterCallsLost] == 0;
     Add(sink, LossKind::kCuptiNotDelivered, calls_.size(),
         Format("process {}: {}begun in its last {:.1f} ms", pid(),
                knows_all ? "" : "at least that many, ", static_cast<double>(span_ns) / 1e6));

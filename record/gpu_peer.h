@@ -51,6 +51,8 @@ class GpuPeer {
   InstanceId instance() const { return InstanceId{peer_.instance}; }
   uint32_t pid() const { return static_cast<uint32_t>(peer_.pid); }
   uint64_t markers() const;
+  // CUDA has started in it: not only NVTX has loaded the library.
+  bool has_cuda() const { return state_ != wire::State::kConnected; }
   // Its launch stacks come by the marker although the library was to take them itself.
   bool marker_used() const { return marker_used_; }
   // Of a process that has ended: the stacks that wait for the tables of their code.

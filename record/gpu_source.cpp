@@ -14,12 +14,14 @@
 #include "format/base/terminal_text.h"
 #include "format/base/text.h"
 #include "record/inject_library.h"
+#include "record/own_limits.h"
 #include "record/preflight.h"
 
 namespace xpu {
 namespace {
 
 constexpr size_t kMaxInstances = size_t{1} << 20;
+constexpr uint64_t kTableSpace = uint64_t{1} << 20;  // what the arena is a multiple of
 // A program may close the library and load it again.
 constexpr ptrdiff_t kMaxPeersOfProcess = 16;
 
@@ -100,7 +102,9 @@ std::string MarkerText(const LaunchSource& launches) {
 // nullptr for want of a memfd that can be sealed, unless nothing else is left.
 Result<std::unique_ptr<SharedTables>> OpenArena(const RecordOptions& options) {
   if (!WantsInlineStacks(options)) return std::unique_ptr<SharedTables>();
-  auto arena = TableArena::Create();
+  // Where the address space is limited, most of it is for the rest.
+  auto arena = TableArena::Create(
+      std::min(TableArena::kDefaultBytes, FreeAddressBytes() / 4 / kTableSpace * kTableSpace));
   if (arena.ok()) return std::make_unique<SharedTables>(*std::move(arena), nullptr);
   if (options.launch_stacks == LaunchStacks::kInline) return std::move(arena).error();
   return std::unique_ptr<SharedTables>();
@@ -212,15 +216,15 @@ void GpuSource::AcceptPeers(EventSink& sink) {
                                       options_.walk_python ? &python_files_ : nullptr,
                                       TestDrop::FromEnvironment("stack")};
   for (InjectPeer& peer : arrivals.peers) {
-    ++reports_[static_cast<uint32_t>(peer.pid)];
+    ++reports_.connected[static_cast<uint32_t>(peer.pid)];
     if (processes_) processes_->See(static_cast<uint32_t>(peer.pid), sink);
     if (!instances_.insert(peer.instance).second) continue;  // two said so at once
     peers_.push_back(std::make_unique<GpuPeer>(std::move(peer), drop_, sink, stacks));
   }
   for (const InjectRefusal& refusal : arrivals.refusals) {
-    ++reports_[static_cast<uint32_t>(refusal.pid)];
+    ++reports_.connected[static_cast<uint32_t>(refusal.pid)];
     sink.losses().Add(LossKind::kProcessNotReached, 1, static_cast<uint32_t>(refusal.pid), {},
-                      refusal.reason);
+                      Format("process {}: {}", refusal.pid, refusal.reason));
   }
 }
 
@@ -242,6 +246,7 @@ void GpuSource::WatchCupti(GpuPeer& peer) {
 
 void GpuSource::FinishPeer(GpuPeer& peer, EventSink& sink, GpuPeer::End end) {
   peer.Finish(sink, end);
+  if (peer.has_cuda()) ++reports_.started_cuda[peer.pid()];
   FollowRange(peer);
   SetRange(peer, MonotonicNs(), false, "end of a process");
   if (cupti_watch_) {

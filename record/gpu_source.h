@@ -21,6 +21,7 @@
 #include "record/options.h"
 #include "record/process_tracker.h"
 #include "record/table_arena.h"
+#include "record/unreached_processes.h"
 
 namespace xpu {
 
@@ -52,8 +53,9 @@ class GpuSource {
   void CountLosses(EventSink& sink);
   // `may_go_on`: processes that have not ended were not expected to.
   void Stop(EventSink& sink, bool may_go_on);
-  // How often each pid has reported: with each image of its that loads the library, once.
-  const std::map<uint32_t, uint32_t>& reports() const { return reports_; }
+  // The library that is to be in each process with CUDA.
+  const std::string& library() const { return library_; }
+  const InjectionReports& reports() const { return reports_; }
   // Launches from now on are recorded or not, as far as the user is concerned.
   void Pause(bool paused);
   // Since the last call, of all processes together.
@@ -97,7 +99,7 @@ class GpuSource {
     uint32_t pid = 0;
     uint64_t count = 0;
   };
-  std::map<uint32_t, uint32_t> reports_;
+  InjectionReports reports_;
   std::map<InstanceId, Markers> markers_;  // of the processes that have ended
 };
 

@@ -79,6 +79,28 @@ bool SendReply(int connection, const wire::HelloReply& reply, int ring = -1, int
          static_cast<ssize_t>(sizeof(reply));
 }
 
+// Of a process whose address space is limited what the library maps is a quarter of what is free:
+// the ring, 16 MiB of unwind tables, 25 MiB of its own, and 64 MiB that the C library keeps for the
+// allocations of one more thread.
+constexpr uint64_t kLeastFreeBytes = uint64_t{512} << 20;
+
+// It is mapped twice.
+uint64_t CapacityFor(uint64_t free_bytes) {
+  constexpr uint64_t kShare = 32;
+  uint64_t capacity = wire::kDefaultCapacityBytes;
+  while (free_bytes != 0 && 2 * capacity > free_bytes / kShare) capacity /= 2;
+  return capacity;
+}
+
+Error NoRoom(uint64_t free_bytes) {
+  return Error{
+      ErrorKind::kInvalid,
+      Format("its limit leaves {} MiB of address space, of which the injected library would "
+             "take too much: raise it by {} MiB (RLIMIT_AS, 'ulimit -v')",
+             free_bytes >> 20, (kLeastFreeBytes - free_bytes + (1 << 20) - 1) >> 20),
+      {}};
+}
+
 }  // namespace
 
 Result<InjectServer> InjectServer::Listen(uint32_t settings) {
@@ -180,7 +202,9 @@ Result<InjectPeer> InjectServer::Welcome(int connection, const wire::Hello& hell
   }
   UniqueFd pidfd = PeerPidfd(connection, pid);
   if (!pidfd) return SystemError("pidfd of the program", errno);
-  XPU_ASSIGN_OR_RETURN(RingReader ring, RingReader::Create(wire::kDefaultCapacityBytes, settings_));
+  const uint64_t free_bytes = hello.free_address_bytes;
+  if (free_bytes != 0 && free_bytes < kLeastFreeBytes) return NoRoom(free_bytes);
+  XPU_ASSIGN_OR_RETURN(RingReader ring, RingReader::Create(CapacityFor(free_bytes), settings_));
   ring.header().patience_ns = kRecorderPatienceNs;
   ring.header().gate.store(gate_, std::memory_order_relaxed);
   capture_range_.copy(ring.header().capture_range, wire::kCaptureRangeBytes);

@@ -40,6 +40,7 @@ class InlineStacks {
   InlineStacks(const Settings& settings, uint32_t pid, InstanceId instance,
                wire::RingHeader& header);
 
+  bool are_taken() const { return settings_.tables != nullptr; }
   bool TakeCodeFile(Bytes message);
   bool TakeStack(Bytes message);
   bool TakeLaunch(Bytes message, EventSink& sink);

@@ -3,22 +3,24 @@
 #include <algorithm>
 
 namespace xpu {
-namespace {
 
-void AddDetail(std::vector<std::string>& details, const std::string& detail) {
+void LossLedger::AddDetail(size_t kind, const std::string& detail) {
   constexpr size_t kMaxDetails = 8;
-  if (detail.empty() || details.size() >= kMaxDetails) return;
-  if (std::find(details.begin(), details.end(), detail) == details.end()) details.push_back(detail);
+  std::vector<std::string>& details = details_[kind];
+  if (detail.empty() || std::find(details.begin(), details.end(), detail) != details.end()) return;
+  if (details.size() < kMaxDetails) {
+    details.push_back(detail);
+  } else {
+    more_details_[kind] = true;
+  }
 }
-
-}  // namespace
 
 void LossLedger::Add(LossKind kind, uint64_t count, uint32_t pid, InstanceId instance,
                      std::string detail) {
   if (count == 0) return;
   const auto index = static_cast<size_t>(kind);
   totals_[index] += count;
-  AddDetail(details_[index], detail);
+  AddDetail(index, detail);
   new_[Key(kind, pid, instance.value, std::move(detail))] += count;
 }
 
@@ -29,7 +31,8 @@ void LossLedger::PutBack(const Entry& entry) {
 void LossLedger::AddTotals(const LossLedger& other) {
   for (size_t kind = 0; kind < kKinds; ++kind) {
     totals_[kind] += other.totals_[kind];
-    for (const std::string& detail : other.details_[kind]) AddDetail(details_[kind], detail);
+    for (const std::string& detail : other.details_[kind]) AddDetail(kind, detail);
+    more_details_[kind] = more_details_[kind] || other.more_details_[kind];
   }
 }
 

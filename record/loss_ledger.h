@@ -41,6 +41,8 @@ class LossLedger {
   const std::vector<std::string>& details(LossKind kind) const {
     return details_[static_cast<size_t>(kind)];
   }
+  // There were others.
+  bool has_more_details(LossKind kind) const { return more_details_[static_cast<size_t>(kind)]; }
 
  private:
   using Key = std::tuple<LossKind, uint32_t, uint64_t, std::string>;
@@ -48,7 +50,10 @@ class LossLedger {
 
   std::map<Key, uint64_t> new_;
   std::array<uint64_t, kKinds> totals_{};
+  void AddDetail(size_t kind, const std::string& detail);
+
   std::array<std::vector<std::string>, kKinds> details_;
+  std::array<bool, kKinds> more_details_{};
 };
 
 }  // namespace xpu

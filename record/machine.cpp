@@ -169,7 +169,7 @@ Machine LookAtMachine() {
 }
 
 std::optional<Obstacle> ObstacleToBpf(const Machine& machine) {
-  for (const int error : {machine.ring_error, machine.program_error}) {
+  for (const int error : {machine.ring_error, machine.program_error, machine.atomics_error}) {
     if (IsRefusal(error)) return Refuser(machine, "bpf", error);
   }
   if (auto old = TooOld(machine, machine.ring_error, "has no ring buffers", "5.12")) return old;
@@ -186,6 +186,7 @@ std::optional<Obstacle> ObstacleToBpf(const Machine& machine) {
 }
 
 std::optional<Obstacle> ObstacleToProbes(const Machine& machine) {
+  if (IsRefusal(machine.cookies_error)) return Refuser(machine, "bpf", machine.cookies_error);
   return TooOld(machine, machine.cookies_error, "does not tell which probe was hit", "5.15");
 }
 

@@ -1,4 +1,8 @@
 #include <cstdio>
+#include <new>
+#include <string_view>
+
+#include <unistd.h>
 
 #include "format/base/terminal_text.h"
 #include "record/check.h"
@@ -12,9 +16,20 @@ void Print(const xpu::Error& error) {
   std::fprintf(stderr, "xpu-record: %s\n", xpu::ForTerminal(error.ToString()).c_str());
 }
 
+// On any thread, and with nothing left to work with.
+[[noreturn]] void OutOfMemory() {
+  constexpr std::string_view kText =
+      "xpu-record: out of memory\n"
+      "hint: ulimit -v, a container's limit, or memory that others took; the capture holds what "
+      "was written until now\n";
+  (void)!::write(STDERR_FILENO, kText.data(), kText.size());
+  ::_exit(xpu::kOwnFailure);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
+  std::set_new_handler(&OutOfMemory);
   auto parsed = xpu::ParseCommandLine(argc, argv);
   if (!parsed.ok()) {
     Print(parsed.error());

@@ -110,7 +110,7 @@ Result<OutputFile> OutputFile::Open(const std::string& path) {
     XPU_RETURN_IF_ERROR(CheckNotBeingWritten(path));
     const std::string old = path + kOldSuffix;
     if (::rename(path.c_str(), old.c_str()) != 0) {
-      return SystemError(Format("{}: rename to {}", path, old), errno);
+      return SystemError(Format("{}: rename to {}", path, old), errno, kOtherFileHint);
     }
     file.kept_old_ = true;
   }
@@ -130,8 +130,7 @@ Result<OutputFile> OutputFile::CreateNew(const std::string& path) {
   file.fd_.reset(
       ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC | O_NOCTTY, 0600));
   if (!file.fd_) {
-    return SystemError(Format("{}: create", path), errno,
-                       "name another file with -o, or record from another folder");
+    return SystemError(Format("{}: create", path), errno, kOtherFileHint);
   }
   file.created_path_ = path;
   // Given up when the file is closed, however that comes about. Where there are no locks nobody is

@@ -107,7 +107,7 @@ Status OutputParts::KeepEarlierParts() {
     if (::rename(path.c_str(), old.c_str()) != 0) {
       const int error_number = errno;
       Discard();
-      return SystemError(Format("{}: rename to {}", path, old), error_number);
+      return SystemError(Format("{}: rename to {}", path, old), error_number, kOtherFileHint);
     }
     kept_.emplace_back(path, old);
   }
@@ -163,7 +163,8 @@ std::string OutputParts::Text() const {
   if (written_.size() > 1) AppendFormat(text, " to {}", written_.back().path);
   const size_t removed = part_ - written_.size();
   if (removed > 0) {
-    AppendFormat(text, " ({} older {} removed)", removed, removed == 1 ? "part" : "parts");
+    AppendFormat(text, " ({} older {} removed, as asked for: no loss)", removed,
+                 removed == 1 ? "part" : "parts");
   }
   return text;
 }

@@ -8,6 +8,7 @@
 #include "format/base/text.h"
 #include "record/gpu_source.h"
 #include "record/machine.h"
+#include "record/own_limits.h"
 #include "record/probe_source.h"
 #include "record/running_processes.h"
 
@@ -82,6 +83,7 @@ Status Preflight(const RecordOptions& options) {
     return Error{ErrorKind::kUsage, "--user: only root can run a program as another user",
                  Format("sudo xpu-record --user {} ...", options.user)};
   }
+  XPU_RETURN_IF_ERROR(CheckOwnLimits(options, !NeedsOfBpf(options).empty()));
   XPU_RETURN_IF_ERROR(CheckKernelAndUser(options));
   for (const pid_t pid : options.pids) XPU_RETURN_IF_ERROR(CheckProcess(pid));
   return Ok();

@@ -165,7 +165,7 @@ struct Recording {
 };
 
 Status Recording::Listen() {
-  XPU_ASSIGN_OR_RETURN(SignalSource source, SignalSource::Create(options.command.empty()));
+  XPU_ASSIGN_OR_RETURN(SignalSource source, SignalSource::Create());
   signals.emplace(std::move(source));
   if (options.control.fifo.empty()) return Ok();
   XPU_ASSIGN_OR_RETURN(ControlFifo opened,

@@ -78,7 +78,8 @@ Status CheckProcess(pid_t pid) {
   if (auto maps = ReadProcessMaps(static_cast<uint32_t>(pid)); !maps.ok()) {
     return Error{ErrorKind::kPermission,
                  Format("-p {}: this user may not look into the process", pid),
-                 "it belongs to another user or is protected: run as root"};
+                 "it belongs to another user or is protected: run as root or with CAP_SYS_PTRACE, "
+                 "once: sudo setcap cap_bpf,cap_perfmon,cap_sys_ptrace+ep <path of xpu-record>"};
   }
   return Ok();
 }

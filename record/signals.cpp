@@ -85,6 +85,8 @@ bool SignalRouter::TerminalToldTarget(const Arrival& arrival) const {
 void SignalRouter::AtRecorder(const Arrival& arrival, uint64_t now_ns) {
   if (IsSwitch(arrival)) {
     ++switch_requests_;
+  } else if (WasIgnored(arrival) && arrival.code == SI_KERNEL) {
+    return;
   } else if (TerminalToldTarget(arrival)) {
     CountRequest(Arrival{arrival.signal, arrival.code, -1}, 1);
   } else {
@@ -111,9 +113,10 @@ std::vector<int> SignalRouter::Due(uint64_t now_ns, bool target_in_group) {
     const auto count = static_cast<int>(std::count_if(pending_.begin(), pending_.end(), is_same));
     const auto to_group =
         static_cast<int>(std::count_if(witnessed_.begin(), witnessed_.end(), is_same));
+    const bool is_meant = to_group == 0 || !WasIgnored(arrival);
     const bool reached_target = to_group > 0 && target_in_group;
-    CountRequest(arrival, to_group > 0 ? to_group : count);
-    if (!reached_target) forward.insert(forward.end(), count, arrival.signal);
+    if (is_meant) CountRequest(arrival, to_group > 0 ? to_group : count);
+    if (is_meant && !reached_target) forward.insert(forward.end(), count, arrival.signal);
     std::erase_if(pending_, is_same);
     std::erase_if(witnessed_, is_same);
   }
@@ -123,12 +126,15 @@ std::vector<int> SignalRouter::Due(uint64_t now_ns, bool target_in_group) {
   return forward;
 }
 
-Result<SignalSource> SignalSource::Create(bool always_interrupts) {
+// A signal that is blocked comes to the descriptor although it is ignored.
+Result<SignalSource> SignalSource::Create() {
   SignalSource source;
   sigemptyset(&source.set_);
   for (int signal : kForwarded) {
-    if ((always_interrupts && signal == SIGINT) || !IsIgnored(signal))
-      sigaddset(&source.set_, signal);
+    const bool is_of_keyboard = signal == SIGINT || signal == SIGQUIT;
+    const bool is_ignored = IsIgnored(signal);
+    if (is_of_keyboard && is_ignored) source.ignored_ |= uint64_t{1} << signal;
+    if (is_of_keyboard || !is_ignored) sigaddset(&source.set_, signal);
   }
   if (::sigprocmask(SIG_BLOCK, &source.set_, nullptr) != 0) {
     return SystemError("sigprocmask", errno);
@@ -149,6 +155,7 @@ Result<SignalSource> SignalSource::Create(bool always_interrupts) {
 
 SignalSource::SignalSource(SignalSource&& other) noexcept
     : set_(other.set_),
+      ignored_(other.ignored_),
       signal_fd_(std::move(other.signal_fd_)),
       witness_reports_(std::move(other.witness_reports_)),
       witness_(std::exchange(other.witness_, -1)) {}

@@ -36,6 +36,9 @@ class SignalRouter {
     bool recorder_leads_session = false;
     pid_t target = 0;             // 0: there is none
     bool takes_switches = false;  // SIGUSR2 is meant for the recorder
+    // Bits 1 << signal. What ignored a signal from its start is not meant when the whole group or
+    // the terminal sends it, but by who names this very process.
+    uint64_t ignored = 0;
   };
 
   explicit SignalRouter(Group group) : group_(group) {}
@@ -61,6 +64,9 @@ class SignalRouter {
     uint64_t time_ns;
   };
 
+  bool WasIgnored(const Arrival& arrival) const {
+    return (group_.ignored >> arrival.signal & 1) != 0;
+  }
   bool TerminalToldTarget(const Arrival& arrival) const;
   bool IsSwitch(const Arrival& arrival) const {
     return group_.takes_switches && arrival.signal == SIGUSR2;
@@ -78,9 +84,9 @@ class SignalRouter {
 class SignalSource {
  public:
   // Blocks the signals to forward, in this process and all it will fork. Those that were ignored
-  // when the recorder started (nohup) stay ignored. `always_interrupts`: not SIGINT, which shells
-  // ignore for what runs in the background, and by which a recording without a program ends.
-  static Result<SignalSource> Create(bool always_interrupts);
+  // when the recorder started (nohup) stay ignored, but for SIGINT and SIGQUIT: shells let what a
+  // script runs in the background ignore them, and a recording is ended by them nevertheless.
+  static Result<SignalSource> Create();
 
   SignalSource(SignalSource&&) noexcept;
   SignalSource& operator=(SignalSource&&) = delete;
@@ -88,6 +94,8 @@ class SignalSource {
 
   int signal_fd() const { return signal_fd_.get(); }
   int witness_fd() const { return witness_reports_.get(); }
+  // SIGINT and SIGQUIT, where they were ignored: SignalRouter::Group.
+  uint64_t ignored() const { return ignored_; }
 
   std::vector<Arrival> ReadArrivals();   // at the recorder
   std::vector<Arrival> ReadWitnessed();  // at the witness
@@ -96,6 +104,7 @@ class SignalSource {
   SignalSource() = default;
 
   sigset_t set_{};
+  uint64_t ignored_ = 0;
   UniqueFd signal_fd_;
   UniqueFd witness_reports_;
   pid_t witness_ = -1;

@@ -1,12 +1,12 @@
 #include "record/sources.h"
 
 #include <cstdio>
-#include <map>
 #include <utility>
 
 #include <unistd.h>
 
 #include "format/base/file.h"
+#include "format/base/terminal_text.h"
 #include "format/base/text.h"
 #include "record/unwind_cache.h"
 
@@ -122,7 +122,10 @@ Status Sources::Arm(pid_t target) {
                                                         options_.frequency_hz, unwinder_.get()));
     cpu_.emplace(std::move(cpu));
   }
-  if (gpu_) XPU_RETURN_IF_ERROR(gpu_->Arm(unwinder_.get(), tables_.get()));
+  if (gpu_) {
+    XPU_RETURN_IF_ERROR(gpu_->Arm(unwinder_.get(), tables_.get()));
+    unreached_.ExpectInjection(gpu_->library());
+  }
   if (probes_ && subject_.is_program()) XPU_RETURN_IF_ERROR(probes_->Arm(target));
   return Ok();
 }
@@ -215,6 +218,9 @@ void Sources::DrainTasks(EventSink& sink) {
   });
   if (watched_) watched_->ForgetEnded(now_ns);
   unreached_.EndRound(sink);
+  if (const std::string news = unreached_.TakeNews(); options_.verbose) {
+    std::fputs(ForTerminal(news).c_str(), stderr);
+  }
 }
 
 void Sources::Switch(const Wanted& wanted) {
@@ -255,7 +261,7 @@ void Sources::Stop(EventSink& sink, bool early) {
   CountLosses(sink);
   if (gpu_) gpu_->Stop(sink, may_go_on);
   if (probes_) probes_->Stop(sink, may_go_on);
-  unreached_.Finish(sink, gpu_ ? gpu_->reports() : std::map<uint32_t, uint32_t>());
+  unreached_.Finish(sink, gpu_ ? gpu_->reports() : InjectionReports());
 }
 
 }  // namespace xpu

@@ -16,9 +16,18 @@ std::string SizeText(uint64_t bytes) {
   return Format("{:.1f} {}", size, kUnits[unit]);
 }
 
+namespace {
+
+std::string Counted(uint64_t count, const char* one, const char* more) {
+  return Format("{} {}", count, count == 1 ? one : more);
+}
+
+}  // namespace
+
 std::string SummaryText(const RecordingTotals& totals, const LossLedger& losses) {
-  std::string text = Format("xpu-record: {} events, {} losses, {}, {}\n", totals.events,
-                            losses.total(), totals.file, SizeText(totals.bytes));
+  std::string text =
+      Format("xpu-record: {}, {}, {}, {}\n", Counted(totals.events, "event", "events"),
+             Counted(losses.total(), "loss", "losses"), totals.file, SizeText(totals.bytes));
   for (const LossInfo& info : LossTable()) {
     const uint64_t count = losses.total(info.kind);
     if (count == 0) continue;
@@ -26,6 +35,7 @@ std::string SummaryText(const RecordingTotals& totals, const LossLedger& losses)
     for (const std::string& detail : losses.details(info.kind)) {
       AppendFormat(text, " {}.", detail);
     }
+    if (losses.has_more_details(info.kind)) text += " More are in the capture.";
     if (!info.advice.empty()) AppendFormat(text, " {}", info.advice);
     text += '\n';
   }

@@ -9,23 +9,39 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "record/event_sink.h"
+#include "record/injection_reach.h"
 #include "record/perf_records.h"
 
 namespace xpu {
 
+// What libraries in processes have said, by pid. An exec keeps the pid: each count is of images.
+struct InjectionReports {
+  std::map<uint32_t, uint32_t> connected;
+  std::map<uint32_t, uint32_t> started_cuda;
+};
+
 class UnreachedProcesses {
  public:
+  // `library` is to be in each process with CUDA. `look`: ObstacleToInjection.
+  using Look = std::optional<std::string>(const PerfMapping& driver, const std::string& library);
+  void ExpectInjection(std::string library, Look* look = &ObstacleToInjection) {
+    library_ = std::move(library);
+    look_ = look;
+  }
   void See(const PerfRecord& record);
   // All records that were there have been seen. Those of one process come from several rings, so a
   // process is judged one round after its end.
   void EndRound(EventSink& sink);
-  // The recording is over. `reports`: how often each pid has reported.
-  void Finish(EventSink& sink, const std::map<uint32_t, uint32_t>& reports);
+  void Finish(EventSink& sink, const InjectionReports& reports);
+  // For -v: what was found in processes, once.
+  std::string TakeNews() { return std::exchange(news_, {}); }
 
  private:
   struct Process {
@@ -38,11 +54,27 @@ class UnreachedProcesses {
     std::string name;
     uint32_t loads = 0;
   };
+  // The images of one process that have mapped the driver.
+  struct Drivers {
+    std::string name;
+    std::string obstacle;  // of the last that had one
+    uint64_t exec_ns = 0;  // of the image that was seen last
+    uint32_t images = 0;
+    uint32_t unreachable = 0;
+    uint32_t unknown = 0;
+  };
   void Judge(uint32_t pid, EventSink& sink);
+  void SeeDriver(const PerfMapping& mapping, const Process& process);
+  void CountSilentLibraries(EventSink& sink, const InjectionReports& reports);
+  void CountUnreachable(EventSink& sink, const InjectionReports& reports);
 
   std::unordered_map<uint32_t, Process> processes_;
   std::vector<uint32_t> ended_, ended_before_;
   std::map<uint32_t, Loader> loaders_;
+  std::string library_;
+  Look* look_ = nullptr;  // nullptr: nothing is injected
+  std::map<uint32_t, Drivers> drivers_;
+  std::string news_;
 };
 
 }  // namespace xpu

@@ -58,7 +58,10 @@ Result<std::string> ReadAll(int fd, const std::string& path, size_t limit_bytes,
 
 }  // namespace
 
+// What a limit of this process forbids has one cure, wherever it happens.
 Error SystemError(std::string what, int error_number, std::string hint) {
+  if (error_number == EMFILE) hint = "more descriptors: ulimit -n 4096 (RLIMIT_NOFILE)";
+  if (error_number == EFBIG) hint = "larger files: ulimit -f unlimited (RLIMIT_FSIZE)";
   return Error{KindOfErrno(error_number), Format("{}: {}", what, std::strerror(error_number)),
                std::move(hint)};
 }

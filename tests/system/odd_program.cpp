@@ -3,6 +3,9 @@
 //   launch=N         N launches and a synchronisation
 //   unload           dlclose of the CUDA runtime
 //   view             a line of JSON: ids, capabilities, signals, limits, descriptors, environment
+//   map-driver       the CUDA driver's library, which is not used
+//   wait             until standard input ends
+//   allocate=N       N MiB, which it keeps
 //   close-all        every descriptor from 3 on
 //   seccomp=ACTION   errno or kill: of each system call but those that work without new
 //                    descriptors, files and processes; seccomp-all=ACTION: for all threads
@@ -328,6 +331,18 @@ void RunThreads(long count) {
   std::printf("threads %ld\n", count);
 }
 
+void MapDriver() { Check(dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL) != nullptr, "libcuda"); }
+
+void Allocate(long mebibytes) {
+  for (long i = 0; i < mebibytes; ++i) Check(std::malloc(1 << 20) != nullptr, "malloc");
+}
+
+void WaitForInput() {
+  char byte;
+  while (read(STDIN_FILENO, &byte, 1) > 0) {
+  }
+}
+
 int StatusOf(pid_t child) {
   int status = 0;
   while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
@@ -473,6 +488,9 @@ void Do(std::string_view step, char** rest) {
   if (Is(step, "launch", &value)) return Launch(std::atol(value.c_str()));
   if (Is(step, "unload", &value)) return g_cuda.Unload();
   if (Is(step, "view", &value)) return View();
+  if (Is(step, "map-driver", &value)) return MapDriver();
+  if (Is(step, "allocate", &value)) return Allocate(std::atol(value.c_str()));
+  if (Is(step, "wait", &value)) return WaitForInput();
   if (Is(step, "faults", &value)) return Fault(std::atol(value.c_str()));
   if (Is(step, "threads", &value)) return RunThreads(std::atol(value.c_str()));
   if (Is(step, "forks", &value)) return ForkMany(std::atol(value.c_str()));

@@ -2,6 +2,7 @@
 that lack it as far as this process can see, in a mount namespace of its own or behind a filter."""
 
 import os
+import resource
 import subprocess
 
 from record_inline_test import BPF, PERF_EVENT_OPEN, forbid
@@ -117,6 +118,44 @@ def test_user_namespace():
                                 capture_output=True, text=True, cwd=work.path)
         expect("status", result.returncode, 125)
         expect_in("message", "hint: record as root of the machine", result.stderr)
+
+
+def test_limits():
+    """What is missing is told by its name, not by what fails for want of it."""
+    require()
+    for limit, value, *texts in (
+            (resource.RLIMIT_NOFILE, 20, "RLIMIT_NOFILE: 20 descriptors are allowed", "ulimit -n"),
+            (resource.RLIMIT_AS, 200 << 20, "RLIMIT_AS: ", "ulimit -v"),
+            (resource.RLIMIT_AS, 60 << 20, "RLIMIT_AS: ", "ulimit -v")):
+        with Workspace() as work:
+            check_both(work, {}, *texts, missing=["limits"],
+                       preexec_fn=lambda: resource.setrlimit(limit, (value, value)))
+    # So little that not even the message is sure: it ends as its own failure, not by a signal.
+    for value in range(8 << 20, 40 << 20, 4 << 20):
+        result = subprocess.run(["prlimit", f"--as={value}", recorder(), "--check"],
+                                capture_output=True, text=True)
+        expect(f"{value}: {result.stderr}", result.returncode in (1, 125, 127), True)
+
+
+def test_a_recording_works_within_the_limits_that_are_enough():
+    require()
+    with Workspace() as work:
+        cpus = os.cpu_count()
+        result = subprocess.run(["prlimit", f"--as={700 + 16 * cpus << 20}",
+                                 f"--nofile={48 + 2 * cpus}", recorder(), "-o", "c.xpu", "true"],
+                                capture_output=True, text=True, cwd=work.path)
+        expect(f"status ({result.stderr})", result.returncode, 0)
+
+
+def test_no_cpu_events():
+    require()
+    with Workspace() as work:
+        program = readable_copy(work)
+        result = seen(work, {}, "setpriv", f"--reuid={NOBODY['user']}", "--clear-groups", program,
+                      "--check", preexec_fn=lambda: os.chmod(work.path, 0o777))
+        expect_in("events", "absent   CPU events: none: perf_event_open(cpu-clock): Permission",
+                  line(result, "CPU events"))
+        expect_in("probes", "without CAP_BPF and CAP_PERFMON", line(result, "probes"))
 
 
 def test_level_of_paranoia():

@@ -210,8 +210,18 @@ def test_limits():
         check(work, "limit=memlock:0", "launch=20", "view", kernels=20)
         check(work, "limit=nofile:16", "launch=20", "view", kernels=20)
         check(work, "launch=5", "limit=nofile:3", "launch=20", kernels=25)
-        # Room for the ring, not for the tables.
-        check(work, f"limit=as:{400 << 20}", "launch=20", kernels=20)
+        check(work, f"limit=as:{1 << 30}", "launch=20", kernels=20)
+
+
+def test_address_space_is_the_programs():
+    """The library takes none where there is little: what the program needs it finds."""
+    require_recording()
+    with Workspace() as work:
+        for mebibytes in (60, 80, 215, 400):
+            run_both(odd(f"limit=as:{mebibytes << 20}", "launch=20",
+                         f"allocate={mebibytes - 40}", "launch=20"), work=work)
+            capture = check_capture(work, f"{mebibytes} MiB", 0, {"process_not_reached": 1})
+            expect_in("reason", "RLIMIT_AS", capture.events["losses"][0]["detail"])
 
 
 def test_no_descriptor_is_free():

@@ -190,6 +190,45 @@ def test_nohup_stays_in_force():
         expect("status", process.wait(timeout=20), 4)
 
 
+def ignore_keyboard():
+    """As shells start what a script runs in the background."""
+    for number in (signal.SIGINT, signal.SIGQUIT):
+        signal.signal(number, signal.SIG_IGN)
+
+
+def in_the_background(work, script):
+    return subprocess.Popen(
+        [recorder(), "--cpu-only", "-q", "-o", work.file("capture.xpu"), "sh", "-c", script],
+        stdout=subprocess.PIPE, stdin=subprocess.PIPE, text=True, preexec_fn=ignore_keyboard,
+        start_new_session=True)
+
+
+def test_interrupt_of_a_job_of_a_script():
+    """`xpu-record app & kill -INT $!`: the program inherits that it ignores SIGINT."""
+    require_recording()
+    for number in (signal.SIGINT, signal.SIGQUIT):
+        with Workspace() as work:
+            process = in_the_background(work, "echo up; exec sleep 60")
+            expect("first line", process.stdout.readline(), "up\n")
+            process.send_signal(number)
+            expect("status", process.wait(timeout=20), -signal.SIGTERM)
+            expect("ends", len(Capture(work.path / "capture.xpu").recording_end), 1)
+    # One that handles it is given it.
+    send_and_count(lambda run: run.process.send_signal(signal.SIGINT), {signal.SIGINT: 1},
+                   preexec_fn=ignore_keyboard)
+
+
+def test_interrupt_of_the_group_does_not_mean_a_job_of_a_script():
+    require_recording()
+    with Workspace() as work:
+        process = in_the_background(work, "echo up; read line; exit 4")
+        expect("first line", process.stdout.readline(), "up\n")
+        for number in (signal.SIGINT, signal.SIGQUIT, signal.SIGINT):
+            os.killpg(process.pid, number)
+            time.sleep(0.2)
+        expect("status", process.communicate("end\n", timeout=20)[0] or process.returncode, 4)
+
+
 def test_recorder_killed_leaves_a_readable_capture_and_a_running_program():
     require_recording()
     with Workspace() as work:

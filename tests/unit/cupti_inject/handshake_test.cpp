@@ -3,9 +3,11 @@
 #include <filesystem>
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 
+#include "cupti_inject/address_space.h"
 #include "cupti_inject/lock.h"
 #include "fake_recorder.h"
 
@@ -38,10 +40,26 @@ TEST(Handshake, GivesTheRing) {
   while (recorder.connections() == 0) SleepNs(1'000'000);
   EXPECT_EQ(recorder.last_hello().version, wire::kVersion);
   EXPECT_EQ(recorder.last_hello().instance, kInstance);
+  EXPECT_EQ(recorder.last_hello().free_address_bytes, FreeAddressBytes());
   EXPECT_EQ(recorder.last_hello().namespace_pid, static_cast<uint32_t>(getpid()));
   // The recorder's side of the connection closes on its own thread.
   for (int i = 0; i < 5000 && OpenDescriptors() != before; ++i) SleepNs(1'000'000);
   EXPECT_EQ(OpenDescriptors(), before);
+}
+
+// Far more than anything maps, sanitizers included.
+TEST(Handshake, WhatALimitOfAddressSpaceLeaves) {
+  constexpr rlim_t kLimit = rlim_t{1} << 50, kMost = rlim_t{1} << 47;
+  rlimit before{};
+  ASSERT_EQ(getrlimit(RLIMIT_AS, &before), 0);
+  const rlimit limited{kLimit, before.rlim_max};
+  if (before.rlim_max < kLimit || setrlimit(RLIMIT_AS, &limited) != 0) {
+    GTEST_SKIP() << "limited already";
+  }
+  const uint64_t left = FreeAddressBytes();
+  setrlimit(RLIMIT_AS, &before);
+  EXPECT_LT(left, kLimit);
+  EXPECT_GT(left, kLimit - kMost);
 }
 
 TEST(Handshake, WrongSecretIsRefused) {

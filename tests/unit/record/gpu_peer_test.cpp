@@ -169,8 +169,15 @@ TEST_F(GpuPeerTest, CountersBecomeLosses) {
   producer_.Count(wire::kCounterCallsDropped, 4);
   producer_.Count(wire::kCounterOthersDropped, 5);
   producer_.Count(wire::kCounterCuptiDropped, 6);
+  producer_.Count(wire::kCounterCallsLost, 8);
+  producer_.Count(wire::kCounterWalksDropped, 9);
+  producer_.Count(wire::kCounterPythonDropped, 10);
   peer_->Drain(*sink_);
   peer_->Drain(*sink_);
+  EXPECT_EQ(Lost(LossKind::kCallLost), 8u);
+  EXPECT_EQ(Lost(LossKind::kLaunchRingFull), 19u);
+  EXPECT_EQ(sink_->losses().details(LossKind::kLaunchRingFull),
+            std::vector<std::string>{"of others the frames of Python alone"});
   EXPECT_EQ(Lost(LossKind::kWireRingFull), 12u);
   EXPECT_EQ(Lost(LossKind::kCuptiDropped), 6u);
   producer_.Count(wire::kCounterCuptiDropped, 1);

@@ -115,6 +115,31 @@ TEST(InjectServer, AnotherVersionIsRefusedAndTold) {
   EXPECT_EQ(reply.accepted, 0u);
 }
 
+// The capacity of its ring; 0: it is refused, for its lack of room.
+uint64_t CapacityWithFree(uint64_t free_address_bytes) {
+  auto server = InjectServer::Listen();
+  const UniqueFd fd = ConnectRaw(*server);
+  wire::Hello hello = HelloFor(*server);
+  hello.free_address_bytes = free_address_bytes;
+  EXPECT_EQ(::send(fd.get(), &hello, sizeof(hello), 0), static_cast<ssize_t>(sizeof(hello)));
+  const InjectArrivals arrivals = server->Accept(0);
+  if (arrivals.peers.empty()) {
+    EXPECT_NE(arrivals.refusals.at(0).reason.find("RLIMIT_AS"), std::string::npos);
+    return 0;
+  }
+  return arrivals.peers[0].ring.capacity_bytes();
+}
+
+TEST(InjectServer, AddressSpaceIsTheProgramsFirst) {
+  constexpr uint64_t kMiB = uint64_t{1} << 20;
+  EXPECT_EQ(CapacityWithFree(0), wire::kDefaultCapacityBytes);  // no limit
+  EXPECT_EQ(CapacityWithFree(1), 0u);
+  EXPECT_EQ(CapacityWithFree(512 * kMiB - 1), 0u);
+  EXPECT_EQ(CapacityWithFree(512 * kMiB), 8 * kMiB);
+  EXPECT_EQ(CapacityWithFree(1024 * kMiB), wire::kDefaultCapacityBytes);
+  EXPECT_EQ(CapacityWithFree(UINT64_MAX), wire::kDefaultCapacityBytes);
+}
+
 TEST(InjectServer, AHelloInPieces) {
   auto server = InjectServer::Listen();
   const UniqueFd fd = ConnectRaw(*server);

@@ -51,6 +51,16 @@ TEST(Machine, NothingStandsInTheWay) {
   EXPECT_EQ(Text(ObstacleToPerfEvents(odd)), "");
 }
 
+TEST(Machine, ARefusalIsNoOldKernel) {
+  Machine machine = Good();
+  machine.capabilities = 0;
+  machine.cookies_error = EPERM;
+  EXPECT_NE(Text(ObstacleToProbes(machine)).find("without CAP_BPF and CAP_PERFMON -- run as root"),
+            std::string::npos);
+  machine.cookies_error = EINVAL;
+  EXPECT_NE(Text(ObstacleToProbes(machine)).find("Linux 5.15 or newer"), std::string::npos);
+}
+
 TEST(Machine, WhoRefuses) {
   Machine machine = Refused();
   ExpectBpf(machine, "bpf: Operation not permitted: a security module forbids it", "SELinux");

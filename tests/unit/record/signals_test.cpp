@@ -53,6 +53,22 @@ TEST(SignalRouter, SentToTheGroupIsNot) {
   EXPECT_EQ(router.requests_to_end(), 1);
 }
 
+TEST(SignalRouter, WhatWasIgnoredIsMeantWhereThisProcessIsNamed) {
+  SignalRouter router({.target = kTarget, .ignored = uint64_t{1} << SIGINT});
+  router.AtRecorder(FromTerminal(SIGINT), 0);
+  router.AtRecorder(FromProcess(SIGINT), 0);
+  router.AtWitness(FromProcess(SIGINT), kMs);
+  EXPECT_EQ(router.Due(kLater, true), Signals{});
+  EXPECT_EQ(router.Due(2 * kLater, false), Signals{});
+  EXPECT_EQ(router.requests_to_end(), 0);
+  router.AtRecorder(FromProcess(SIGINT), 3 * kLater);
+  EXPECT_EQ(router.Due(4 * kLater, true), Signals{SIGINT});
+  EXPECT_EQ(router.requests_to_end(), 1);
+  // Others are as ever.
+  router.AtRecorder(FromTerminal(SIGQUIT), 4 * kLater);
+  EXPECT_EQ(router.requests_to_end(), 2);
+}
+
 TEST(SignalRouter, TheWitnessMayBeFirst) {
   SignalRouter router = Router();
   router.AtWitness(FromProcess(SIGINT), 0);

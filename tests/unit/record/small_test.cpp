@@ -194,7 +194,10 @@ TEST(Summary, OneLineAndOneForEachLoss) {
   LossLedger losses;
   EXPECT_EQ(SummaryText({1234, 46285, "a.xpu"}, losses),
             "xpu-record: 1234 events, 0 losses, a.xpu, 45.2 KiB\n");
-  losses.Add(LossKind::kSampleRingFull, 7);
+  losses.Add(LossKind::kSampleRingFull, 1);
+  EXPECT_TRUE(SummaryText({1, 10, "a.xpu"}, losses)
+                  .starts_with("xpu-record: 1 event, 1 loss, a.xpu, 10 B\n"));
+  losses.Add(LossKind::kSampleRingFull, 6);
   losses.Add(LossKind::kInjectDormant, 1, 9, InstanceId{5}, "no libcupti");
   EXPECT_EQ(SummaryText({2, 10, "a.xpu"}, losses),
             "xpu-record: 2 events, 8 losses, a.xpu, 10 B\n"

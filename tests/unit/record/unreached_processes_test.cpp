@@ -85,9 +85,64 @@ TEST_F(UnreachedProcessesTest, LibrariesThatDoNotReport) {
   See({Exec(8, 1), Map(8, 2, kLibrary)});                       // does not
   See({Exec(9, 1), Map(9, 2, kLibrary), Map(9, 3, kLibrary)});  // two images, one report
   See({Map(10, 1, "/opt/libxpu_inject.so.debug")});             // another file
-  processes_.Finish(*sink_, {{7, 1}, {9, 1}});
+  processes_.Finish(*sink_, {.connected = {{7, 1}, {9, 1}}, .started_cuda = {}});
   EXPECT_EQ(Lost(LossKind::kProcessNotReached), 2u);
   EXPECT_EQ(sink_->losses().details(LossKind::kProcessNotReached).size(), 2u);
+}
+
+std::optional<std::string> LookByAddress(const PerfMapping& driver, const std::string&) {
+  if (driver.address == 0) return std::nullopt;
+  return driver.address == 1 ? "" : "it was started without the variable";
+}
+
+TEST_F(UnreachedProcessesTest, DriversThatWillNotFindTheLibrary) {
+  constexpr char kDriver[] = "/usr/lib/libcuda.so.580.65.06";
+  const auto map_driver = [&](uint32_t pid, uint64_t time_ns, uint64_t address) {
+    PerfMapping mapping = std::get<PerfMapping>(Map(pid, time_ns, kDriver));
+    mapping.address = address;
+    return mapping;
+  };
+  processes_.ExpectInjection(kLibrary, &LookByAddress);
+  See({Exec(1, 1), map_driver(1, 2, 1)});                       // all is well, and CUDA not used
+  See({Exec(2, 1), map_driver(2, 2, 9), map_driver(2, 3, 9)});  // opened twice
+  See({Exec(3, 1), map_driver(3, 2, 1), Exec(3, 5), map_driver(3, 6, 9)});  // the second image
+  See({Exec(4, 1), map_driver(4, 2, 9), Map(4, 3, kLibrary)});  // set by the program itself
+  See({Exec(5, 1), map_driver(5, 2, 9), Map(5, 3, kLibrary)});  // the same, and it is silent
+  See({Exec(6, 1), map_driver(6, 2, 0)});
+  See({Exec(7, 1), map_driver(7, 2, 9), Map(7, 3, kLibrary)});  // only NVTX has loaded it
+  processes_.Finish(*sink_,
+                    {.connected = {{3, 1}, {4, 1}, {7, 1}}, .started_cuda = {{3, 1}, {4, 1}}});
+  EXPECT_EQ(sink_->losses().details(LossKind::kProcessNotReached).size(), 4u);
+  EXPECT_EQ(Lost(LossKind::kProcessNotReached), 4u);  // 2, 3, 5, 7
+  EXPECT_EQ(sink_->losses().details(LossKind::kInjectionUnknown),
+            std::vector<std::string>{"process 6 (program)"});
+}
+
+TEST_F(UnreachedProcessesTest, NothingIsExpectedWhereNothingIsInjected) {
+  See({Exec(2, 1), Map(2, 2, "/usr/lib/libcuda.so.1")});
+  processes_.Finish(*sink_, {});
+  EXPECT_EQ(sink_->losses().total(), 0u);
+}
+
+TEST(InjectionReach, NamesOfTheDriver) {
+  for (const char* path : {"libcuda.so", "/usr/lib/libcuda.so.1", "/x/libcuda.so.580.65.06"}) {
+    EXPECT_TRUE(IsCudaDriver(path)) << path;
+  }
+  for (const char* path : {"", "/x/libcudart.so.13", "/libcuda.so.1/x", "/x/my_libcuda.so",
+                           "//anon", "/x/libcuda.sock"}) {
+    EXPECT_FALSE(IsCudaDriver(path)) << path;
+  }
+}
+
+TEST(InjectionReach, Environments) {
+  using namespace std::string_view_literals;
+  const std::string library = "/lib/xpu.so";
+  EXPECT_EQ(ObstacleInEnvironment("A=b\0CUDA_INJECTION64_PATH=/lib/xpu.so\0"sv, library), "");
+  EXPECT_EQ(ObstacleInEnvironment("CUDA_INJECTION64_PATH=/lib/xpu.so"sv, library), "");
+  EXPECT_NE(ObstacleInEnvironment("CUDA_INJECTION64_PATH=/lib/xpu.so.1\0"sv, library), "");
+  EXPECT_NE(ObstacleInEnvironment("XCUDA_INJECTION64_PATH=/lib/xpu.so\0"sv, library), "");
+  EXPECT_NE(ObstacleInEnvironment("\0\0\xff\0CUDA_INJECTION64_PATH"sv, library), "");
+  EXPECT_NE(ObstacleInEnvironment("", library), "");
 }
 
 TEST(GainedPrivileges, CapabilitiesOfAFile) {

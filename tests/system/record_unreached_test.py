@@ -1,0 +1,92 @@
+"""Processes with the CUDA driver in which the injected library cannot be: each is a loss, with its
+reason, and nothing else is."""
+
+import os
+import shutil
+import subprocess
+
+from record_gpu_test import simulated
+from record_odd_programs_test import odd, require_root
+from xpu_testing import Workspace, expect, expect_in, find, main, recorder, require_recording, skip
+
+LIBRARIES = f"LD_LIBRARY_PATH={simulated()['LD_LIBRARY_PATH']}"
+
+
+def record(work, *command, looks=1, losses, options=(), env=None):
+    """Lets the program end when the recorder has looked at `looks` processes. Returns its stderr."""
+    with subprocess.Popen([recorder(), "-v", "-o", work.file("capture.xpu"), *options, "--",
+                           *command], env=env or simulated(), cwd=work.path, text=True,
+                          stdin=subprocess.PIPE, stdout=subprocess.DEVNULL,
+                          stderr=subprocess.PIPE) as run:
+        text = ""
+        while text.count("the injected library") < looks:
+            line = run.stderr.readline()
+            if not line:
+                break
+            text += line
+        run.stdin.close()
+        text += run.stderr.read()
+    expect(f"status ({text})", run.returncode, 0)
+    expect(f"losses ({text})", work.capture().losses(), losses)
+    strict = subprocess.run([find("report/xpu-report"), "--strict", work.file("capture.xpu")],
+                            capture_output=True, text=True)
+    expect(f"--strict ({strict.stdout})", strict.returncode, 3 if losses else 0)
+    return text
+
+
+def test_variables_that_are_lost():
+    require_recording()
+    with Workspace() as work:
+        program = odd("launch=5", "wait")
+        for cleared in (["env", "-i", LIBRARIES], ["env", "-u", "CUDA_INJECTION64_PATH"]):
+            text = record(work, *cleared, *program, losses={"process_not_reached": 1})
+            expect_in("reason", "(xpu_odd_program): it was started without CUDA_INJECTION64_PATH",
+                      text)
+        text = record(work, "env", "CUDA_INJECTION64_PATH=/no/such.so", *program,
+                      losses={"process_not_reached": 1})
+        expect_in("reason", "its CUDA_INJECTION64_PATH was changed", text)
+        record(work, "env", "-i", LIBRARIES, *program, options=("--gpu-only",),
+               losses={"process_not_reached": 1})
+        # Asked for without it.
+        text = record(work, "env", "-i", LIBRARIES, *program, options=("--cpu-only",), looks=0,
+                      losses={})
+
+
+def test_one_of_several_images():
+    """An exec keeps the pid: what the first one reports does not count for the second."""
+    require_recording()
+    with Workspace() as work:
+        script = "env -i " + LIBRARIES + ' "$0" launch=5; exec "$0" launch=20 wait'
+        record(work, "sh", "-c", script, *odd(), looks=2, losses={"process_not_reached": 1})
+        expect("kernels", len(work.capture().kernels), 20)
+
+
+def test_driver_that_is_not_used():
+    require_recording()
+    with Workspace() as work:
+        record(work, *odd("map-driver", "wait"), losses={})
+        # Whether it was meant to be used nobody can tell.
+        record(work, "env", "-i", LIBRARIES, *odd("map-driver", "wait"),
+               losses={"process_not_reached": 1})
+
+
+def test_library_that_is_not_in_the_root():
+    require_recording()
+    require_root()
+    with Workspace() as work:
+        folder = simulated()["LD_LIBRARY_PATH"]
+        shutil.copytree(folder, f"{work.path}/root/{folder}", symlinks=True)
+        program = odd(f"chroot={work.path}/root", "launch=5", "wait")
+        text = record(work, *program, losses={"process_not_reached": 1})
+        expect_in("reason", "libxpu_inject.so is not in its root", text)
+        inject = os.path.dirname(find("cupti_inject/libxpu_inject.so",
+                                      "../lib/xpu/libxpu_inject.so"))
+        hide = ["unshare", "--mount", "sh", "-ec", f"mount -t tmpfs none {inject}; exec \"$@\"", "sh"]
+        if subprocess.run([*hide, "true"], capture_output=True).returncode != 0:
+            skip("root", "this machine lets nobody mount")
+        text = record(work, *hide, *odd("launch=5", "wait"), losses={"process_not_reached": 1})
+        expect_in("reason", "libxpu_inject.so is not in its root", text)
+
+
+if __name__ == "__main__":
+    main(globals())
