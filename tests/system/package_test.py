@@ -18,6 +18,8 @@ LIBRARY = "lib/xpu/libxpu_inject.so"
 FILES = {
     *PROGRAMS,
     LIBRARY,
+    "share/bash-completion/completions/xpu-record",
+    "share/bash-completion/completions/xpu-report",
     "share/doc/xpu/CHANGELOG.md",
     "share/doc/xpu/LICENSE",
     "share/doc/xpu/LICENSE.bpf",
@@ -25,6 +27,8 @@ FILES = {
     "share/man/man1/xpu-record.1",
     "share/man/man1/xpu-report.1",
     "share/man/man5/xpu-capture.5",
+    "share/zsh/vendor-completions/_xpu-record",
+    "share/zsh/vendor-completions/_xpu-report",
 }
 THIRD_PARTY = "share/doc/xpu/third-party/"
 
