@@ -4,6 +4,7 @@
 #   ./bootstrap.sh build   build/release, ready to run
 #   ./bootstrap.sh demo    record a bundled program and show the report
 #   ./bootstrap.sh test    everything that CI runs
+#   ./bootstrap.sh package build/release/packages: a .deb and a .tar.gz
 set -euo pipefail
 cd "$(dirname "$0")"
 
@@ -77,6 +78,11 @@ demo() {
   tests/workloads/demo.sh build/release "$folder"
 }
 
+package() {
+  build
+  (cd build/release && cpack)
+}
+
 run_tests() {
   install_packages "${packages[@]}" "${test_packages[@]}"
   export XPU_TEST_STRICT=browser
@@ -105,5 +111,6 @@ case "${1:-}" in
   build) build ;;
   demo) demo ;;
   test) run_tests ;;
-  *) sed -n '2,6s/^# \{0,1\}//p' "$0"; exit 2 ;;
+  package) package ;;
+  *) sed -n '2,7s/^# \{0,1\}//p' "$0"; exit 2 ;;
 esac

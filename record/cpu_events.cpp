@@ -191,6 +191,15 @@ Result<UniqueFd> OpenCpuEvent(const CpuEvent& event, const CpuEventPlace& place,
   return fd;
 }
 
+std::string KnownCpuEvents() {
+  std::string names;
+  for (const KnownEvent& known : kKnown) {
+    names += names.empty() ? "" : ",";
+    names += known.name;
+  }
+  return names;
+}
+
 CpuEventNames FindCpuEvents() {
   CpuEventNames names;
   for (const KnownEvent& known : kKnown) {

@@ -27,6 +27,9 @@ struct CpuEvent {
 // "cycles,page-faults:u,r01c2:k,instructions/period=1000/". Errors are of ErrorKind::kUsage.
 Result<std::vector<CpuEvent>> ParseCpuEvents(std::string_view list);
 
+// "cpu-clock,task-clock,...": the events that have names.
+std::string KnownCpuEvents();
+
 // Their samples could not be told apart.
 Status CheckNoneTwice(std::span<const CpuEvent> events);
 

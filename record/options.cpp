@@ -5,6 +5,8 @@
 #include <CLI/CLI.hpp>
 
 #include "format/base/text.h"
+#include "record/help.h"
+#include "record/version.h"
 
 namespace xpu {
 namespace {
@@ -41,50 +43,31 @@ struct Words {
 };
 
 void AddGpuOptions(CLI::App& app, RecordOptions& options, Words& words, CLI::Option* cpu_only) {
-  auto* graph = app.add_option("--cuda-graph-trace", words.graph_trace,
-                               "One record per replay of a CUDA graph, or one per node, under the "
-                               "code that made it");
-  graph->excludes(cpu_only)->check(CLI::IsMember({"graph", "node"}))->capture_default_str();
-  app.add_option("--launch-stacks", words.launch_stacks,
-                 "How the CPU stack of each GPU launch is taken")
-      ->check(CLI::IsMember({"auto", "inline", "uprobe", "none"}))
-      ->capture_default_str();
-  auto* cupti = app.add_option("--cupti-lib", options.cupti_library, "The libcupti to use")
-                    ->type_name("FILE")
-                    ->excludes(cpu_only);
-  auto* memory = app.add_flag("--gpu-memory", options.record_memory,
-                              "Record allocations of GPU memory, with their stacks")
-                     ->excludes(cpu_only);
-  app.add_flag("--no-nvtx", words.no_nvtx, "Leave the ranges and marks of NVTX out")
-      ->excludes(cpu_only);
-  app.add_flag("--no-python", words.no_python, "Leave the frames of Python out of stacks");
-  app.add_flag("--no-inject", words.no_inject,
-               "Load nothing into the program; see launches by probes, without GPU times")
-      ->excludes(cpu_only)
-      ->excludes(cupti)
-      ->excludes(memory)
-      ->excludes(graph);
-  app.add_flag("--yield-cupti", words.yield_cupti,
-               "Leave CUPTI to the program's own profiler; implies --no-inject")
-      ->excludes(cpu_only)
-      ->excludes(cupti)
-      ->excludes(memory)
-      ->excludes(graph);
-  app.add_option("--cuda-lib", options.cuda_libraries,
-                 "A libcudart or libcuda to probe with --no-inject")
+  auto* graph = app.add_option("--cuda-graph-trace", words.graph_trace);
+  graph->excludes(cpu_only)->check(CLI::IsMember({"graph", "node"}));
+  app.add_option("--launch-stacks", words.launch_stacks)
+      ->check(CLI::IsMember({"auto", "inline", "uprobe", "none"}));
+  auto* cupti = app.add_option("--cupti-lib", options.cupti_library);
+  cupti->type_name("FILE")->excludes(cpu_only);
+  auto* memory = app.add_flag("--gpu-memory", options.record_memory)->excludes(cpu_only);
+  app.add_flag("--no-nvtx", words.no_nvtx)->excludes(cpu_only);
+  app.add_flag("--no-python", words.no_python);
+  for (auto* without_library : {app.add_flag("--no-inject", words.no_inject),
+                                app.add_flag("--yield-cupti", words.yield_cupti)}) {
+    without_library->excludes(cpu_only)->excludes(cupti)->excludes(memory)->excludes(graph);
+  }
+  app.add_option("--cuda-lib", options.cuda_libraries)
       ->type_name("FILE")
       ->allow_extra_args(false);  // one each, the rest is the program's
 }
 
 void AddEventOptions(CLI::App& app, RecordOptions& options, Words& words) {
-  app.add_option("-e,--event", words.events, "Sample at these events instead of the CPU clock")
-      ->type_name("LIST")
+  app.add_option("-e,--event", words.events)
+      ->type_name("{" + KnownCpuEvents() + "},...")
       ->allow_extra_args(false);  // one list each, the rest is the program's
-  auto* frequency =
-      app.add_option("-F,--freq", options.frequency_hz, "CPU samples per second and thread")
-          ->check(CLI::Range(uint64_t{1}, uint64_t{100000}))
-          ->capture_default_str();
-  app.add_option("-c,--count", words.period, "A CPU sample every N events (of a clock: ns)")
+  auto* frequency = app.add_option("-F,--freq", options.frequency_hz);
+  frequency->type_name("HZ")->check(CLI::Range(uint64_t{1}, uint64_t{100000}));
+  app.add_option("-c,--count", words.period)
       ->type_name("N")
       ->check(CLI::Range(uint64_t{1}, uint64_t{INT64_MAX}))
       ->excludes(frequency);
@@ -92,66 +75,41 @@ void AddEventOptions(CLI::App& app, RecordOptions& options, Words& words) {
 
 // A probe each time one of them is given.
 void AddProbeOptions(CLI::App& app, Words& words) {
-  const auto add = [&](const char* name, ProbeKind kind, const char* form, const char* help) {
+  const auto add = [&](const char* name, ProbeKind kind, const char* form) {
     app.add_option_function<std::vector<std::string>>(
            name,
            [&words, kind](const std::vector<std::string>& probes) {
              for (const std::string& probe : probes) words.probes.emplace_back(kind, probe);
-           },
-           help)
+           })
         ->type_name(form)
         ->allow_extra_args(false);
   };
-  add("--uprobe", ProbeKind::kUprobe, "LIB:FUNC[+OFF]", "Record each entry of a function");
-  add("--uretprobe", ProbeKind::kUretprobe, "LIB:FUNC", "Record each return from one");
-  add("--kprobe", ProbeKind::kKprobe, "FUNC[+OFF]", "The same in the kernel");
-  add("--kretprobe", ProbeKind::kKretprobe, "FUNC", "Likewise");
-  add("--tracepoint", ProbeKind::kTracepoint, "CAT:NAME", "Record each pass of a tracepoint");
+  add("--uprobe", ProbeKind::kUprobe, "LIB:FUNC[+OFF]");
+  add("--uretprobe", ProbeKind::kUretprobe, "LIB:FUNC");
+  add("--kprobe", ProbeKind::kKprobe, "FUNC[+OFF]");
+  add("--kretprobe", ProbeKind::kKretprobe, "FUNC");
+  add("--tracepoint", ProbeKind::kTracepoint, "CAT:NAME");
 }
 
 void AddControlOptions(CLI::App& app, RecordOptions& options, Words& words) {
-  app.add_option("-p,--pid", words.pids, "Record processes that run already, and their children")
-      ->type_name("PID,...")
-      ->allow_extra_args(false);
-  app.add_option("--user", options.user,
-                 "Run the program as this user, with nothing of root's privileges; only for root")
-      ->type_name("USER");
-  app.add_flag("-a,--all", options.whole_system,
-               "Record all processes of the system; a program only tells how long");
-  app.add_option("-d,--duration", words.duration, "End the recording after that time; 5s, 500ms")
-      ->type_name("TIME");
-  app.add_option("-D,--delay", words.delay,
-                 "Begin after that time; --delay=-1: when --control says so")
-      ->type_name("TIME");
-  app.add_option("--control", words.controls,
-                 "Pause and resume: fifo:CTL[,ACK] takes enable, disable, ping and stop; signal "
-                 "takes SIGUSR2")
-      ->type_name("HOW")
-      ->allow_extra_args(false);
-  app.add_option("--capture-range", words.capture_range,
-                 "Record only between cudaProfilerStart and -Stop (cudaProfilerApi), or in ranges "
-                 "of NVTX (nvtx:NAME[@DOMAIN])")
-      ->type_name("RANGE");
+  app.add_option("-p,--pid", words.pids)->type_name("PID,...")->allow_extra_args(false);
+  app.add_option("--user", options.user)->type_name("USER");
+  app.add_flag("-a,--all", options.whole_system);
+  app.add_option("-d,--duration", words.duration)->type_name("TIME");
+  app.add_option("-D,--delay", words.delay)->type_name("TIME");
+  app.add_option("--control", words.controls)->type_name("{signal,fifo:}")->allow_extra_args(false);
+  app.add_option("--capture-range", words.capture_range)->type_name("{cudaProfilerApi,nvtx:}");
 }
 
 void AddOutputOptions(CLI::App& app, RecordOptions& options, Words& words) {
-  app.add_option("-o,--output", options.output,
-                 "Capture to write, '-' for standard output; an existing file is kept as .old")
-      ->capture_default_str();
-  auto* rotate = app.add_option("--rotate-size", words.rotate_size,
-                                "Begin a new capture about every SIZE: capture.0001.xpu, ...; 64M")
-                     ->type_name("SIZE");
-  app.add_option("--rotate-keep", options.output_options.rotate_keep,
-                 "Keep at most N of them, the newest")
+  app.add_option("-o,--output", options.output)->type_name("FILE");
+  auto* rotate = app.add_option("--rotate-size", words.rotate_size)->type_name("SIZE");
+  app.add_option("--rotate-keep", options.output_options.rotate_keep)
       ->type_name("N")
       ->check(CLI::Range(OutputOptions::kLeastKept, uint32_t{INT32_MAX}))
       ->needs(rotate);
-  app.add_option("--max-size", words.max_size,
-                 "End the recording when about SIZE was written; the program runs on")
-      ->type_name("SIZE");
-  app.add_option("--output-buffer", words.output_buffer,
-                 "Memory for what a slow disk or pipe has not taken yet; 64M")
-      ->type_name("SIZE");
+  app.add_option("--max-size", words.max_size)->type_name("SIZE");
+  app.add_option("--output-buffer", words.output_buffer)->type_name("SIZE");
 }
 
 // It is a variable that a script forgot to set: `--user "$SERVICE"` must not run as root then.
@@ -162,31 +120,22 @@ void RefuseEmptyValues(CLI::App& app) {
   }
 }
 
+// What kHelpText tells; the types of values tell what a shell completes.
 void AddOptions(CLI::App& app, RecordOptions& options, Words& words) {
-  app.set_help_flag("-h,--help", "Print this and exit");
-  app.set_version_flag("--version", "xpu-record " XPU_VERSION, "Print the version and exit");
+  app.set_help_flag("-h,--help");
+  app.set_version_flag("--version", "");
   AddOutputOptions(app, options, words);
   AddEventOptions(app, options, words);
   AddProbeOptions(app, words);
   AddControlOptions(app, options, words);
-  auto* cpu = app.add_flag("--cpu-only", words.cpu_only,
-                           "Record no GPU activity, load nothing into the program");
-  app.add_flag("--gpu-only", words.gpu_only, "Take no CPU samples")->excludes(cpu);
+  auto* cpu = app.add_flag("--cpu-only", words.cpu_only);
+  app.add_flag("--gpu-only", words.gpu_only)->excludes(cpu);
   AddGpuOptions(app, options, words, cpu);
-  app.add_option(
-         "--call-graph", words.call_graph,
-         "How stacks are unwound: eh by the tables of .eh_frame, fp by frame pointers, auto "
-         "eh where the kernel can")
-      ->check(CLI::IsMember({"auto", "fp", "eh"}))
-      ->capture_default_str();
-  app.add_option("--symbols", words.symbols,
-                 "What the capture keeps of the names of code: slice those of the functions that "
-                 "occur, full their source lines and inlined functions too")
-      ->check(CLI::IsMember({"slice", "full", "none"}))
-      ->capture_default_str();
-  auto* verbose = app.add_flag("-v,--verbose", options.verbose, "Say what is being done");
-  app.add_flag("-q,--quiet", options.quiet, "Print errors only")->excludes(verbose);
-  app.add_flag("--check", options.check, "Tell what works on this machine, record nothing");
+  app.add_option("--call-graph", words.call_graph)->check(CLI::IsMember({"auto", "fp", "eh"}));
+  app.add_option("--symbols", words.symbols)->check(CLI::IsMember({"slice", "full", "none"}));
+  auto* verbose = app.add_flag("-v,--verbose", options.verbose);
+  app.add_flag("-q,--quiet", options.quiet)->excludes(verbose);
+  app.add_flag("--check", options.check);
   RefuseEmptyValues(app);
 }
 
@@ -371,17 +320,16 @@ Result<ParsedCommandLine> ParseCommandLine(int argc, const char* const* argv) {
   RecordOptions& options = parsed.options;
   Words words;
 
-  CLI::App app("Records a program's CPU samples and GPU activity into a capture.", "xpu-record");
+  CLI::App app("", "xpu-record");
   app.prefix_command();
-  app.get_formatter()->label("OPTIONS", "options] [--] [program [arguments]");
   AddOptions(app, options, words);
   try {
     app.parse(argc, argv);
   } catch (const CLI::CallForHelp&) {
-    parsed.answer = app.help();
+    parsed.answer = std::string(kHelpText);
     return parsed;
-  } catch (const CLI::CallForVersion& version) {
-    parsed.answer = std::string(version.what()) + "\n";
+  } catch (const CLI::CallForVersion&) {
+    parsed.answer = RecordVersionText();
     return parsed;
   } catch (const CLI::ParseError& error) {
     return UsageError(error.what());
@@ -394,6 +342,14 @@ Result<ParsedCommandLine> ParseCommandLine(int argc, const char* const* argv) {
   XPU_RETURN_IF_ERROR(TakeCommand(words, std::move(rest), options));
   XPU_RETURN_IF_ERROR(TakeSubject(words, options));
   return parsed;
+}
+
+std::vector<CommandLineOption> RecordCommandLineOptions() {
+  RecordOptions options;
+  Words words;
+  CLI::App app;
+  AddOptions(app, options, words);
+  return CommandLineOptionsOf(app);
 }
 
 }  // namespace xpu

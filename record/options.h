@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "format/base/command_line_option.h"
 #include "format/base/result.h"
 #include "format/events.h"
 #include "record/control_options.h"
@@ -62,5 +63,7 @@ struct ParsedCommandLine {
 
 // Errors are of ErrorKind::kUsage. Everything behind the program's name belongs to the program.
 Result<ParsedCommandLine> ParseCommandLine(int argc, const char* const* argv);
+
+std::vector<CommandLineOption> RecordCommandLineOptions();
 
 }  // namespace xpu

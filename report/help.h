@@ -27,7 +27,7 @@ Options
   --no-pager, --strict  no pager on a terminal; status 3 when data was lost
   --correlate HOW       match calls and work: auto (default), id, nesting, time
   --sample 1/N          look at one of N events, which stands for the others
-  --list-tables, -h, --help, --version  (more in xpu-report(1))
+  --list-tables, -h, --help, --version  of --top; this; (more in xpu-report(1))
 
 Only a part (lists with commas; all must agree)
   --pid, --tid, --comm  processes, threads, names of threads or processes

@@ -12,6 +12,7 @@
 #include "report/help.h"
 #include "report/thin.h"
 #include "report/top_tables.h"
+#include "report/version.h"
 
 namespace xpu {
 namespace {
@@ -22,18 +23,18 @@ Error UsageError(std::string message) {
 
 std::vector<std::string_view> SplitAtCommas(std::string_view text) {
   std::vector<std::string_view> items;
-  size_t begin = 0;
-  for (size_t comma = text.find(','); comma != std::string_view::npos;
-       comma = text.find(',', begin)) {
-    items.push_back(text.substr(begin, comma - begin));
-    begin = comma + 1;
+  for (size_t comma = text.find(','); comma != text.npos; comma = text.find(',')) {
+    items.push_back(text.substr(0, comma));
+    text.remove_prefix(comma + 1);
   }
-  items.push_back(text.substr(begin));
+  items.push_back(text);
   return items;
 }
 
 template <typename Value>
 using Choices = std::vector<std::pair<std::string, Value>>;
+
+constexpr char kCapture[] = "CAPTURE";  // as other types of values, what a shell completes
 
 std::string NotEmpty(const std::string& text) { return text.empty() ? "is empty" : ""; }
 
@@ -45,6 +46,10 @@ const std::vector<View> kEventViews = {View::kSummary,     View::kFolded, View::
 class Parser {
  public:
   Result<std::variant<ReportOptions, Help>> Parse(int argc, const char* const* argv);
+  std::vector<CommandLineOption> Options() {
+    AddOptions();
+    return CommandLineOptionsOf(app_);
+  }
 
  private:
   using Views = std::vector<View>;
@@ -67,7 +72,6 @@ class Parser {
   Status Check();
   Status CheckViews();
   Status CheckSample();
-  Status CheckTables() const;
   Status CheckSymbols() const;
   Status CheckImport() const;
   void Share();
@@ -88,8 +92,8 @@ void Parser::AddOptions() {
   list_tables_ = app_.add_flag("--list-tables");
   app_.add_flag("--strict", options_.strict);
   app_.add_flag("!--no-pager", options_.pager);
-  app_.add_option("-o,--output", options_.output)->check(NotEmpty);
-  app_.add_option("capture", options_.captures);
+  app_.add_option("-o,--output", options_.output)->type_name("FILE")->check(NotEmpty);
+  app_.add_option("capture", options_.captures)->type_name(kCapture);
   AddViews();
   AddFilters();
   AddChoices();
@@ -102,7 +106,8 @@ void Parser::AddViews() {
   views_[View::kFlameGraph] = app_.add_flag("--flamegraph");
   views_[View::kChromeTrace] = app_.add_flag("--chrome-trace");
   views_[View::kTop] = app_.add_flag("--top");
-  views_[View::kDiff] = app_.add_option("--diff", options_.other_capture)->check(NotEmpty);
+  views_[View::kDiff] = app_.add_option("--diff", options_.other_capture);
+  views_[View::kDiff]->type_name(kCapture)->check(NotEmpty);
   views_[View::kScript] = app_.add_flag("--script");
   views_[View::kDump] = app_.add_flag("--dump");
   views_[View::kImport] =
@@ -152,7 +157,8 @@ void Parser::AddFilters() {
         filter.time_text = text;
       });
   OnlyWith(time, kEventViews);
-  OnlyWith(AddParsed("--correlate", options_.correlate, ParseCorrelate), kEventViews);
+  CLI::Option* correlate = AddParsed("--correlate", options_.correlate, ParseCorrelate);
+  OnlyWith(correlate->type_name("{auto,id,nesting,time}"), kEventViews);
   sample_ = AddParsed("--sample", options_.sample_rate, ParseSampleRate);
   OnlyWith(sample_,
            {View::kFolded, View::kFlameGraph, View::kChromeTrace, View::kTop, View::kScript});
@@ -178,7 +184,7 @@ void Parser::AddSymbols() {
       ->check(CLI::ExistingDirectory)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   views_[View::kExportSymbols] = app_.add_option("--export-symbols", symbols.export_folder);
-  views_[View::kExportSymbols]->check(NotEmpty);
+  views_[View::kExportSymbols]->type_name("DIR")->check(NotEmpty);
   views_[View::kEmbedSymbols] = app_.add_flag("--embed-symbols");
 }
 
@@ -189,8 +195,8 @@ void Parser::OnlyWith(CLI::Option* option, Views views) {
 // By hand instead of with CLI11's transformers: their messages list numbers of our enums.
 template <typename Value, typename Choices>
 CLI::Option* Parser::AddChoice(const std::string& name, Value& value, Choices choices) {
-  return app_.add_option_function<std::string>(
-      name, [&value, choices, name](const std::string& text) {
+  CLI::Option* option =
+      app_.add_option_function<std::string>(name, [&value, choices, name](const std::string& text) {
         std::string names;
         for (const auto& [key, choice] : choices) {
           if (key == text) {
@@ -201,6 +207,7 @@ CLI::Option* Parser::AddChoice(const std::string& name, Value& value, Choices ch
         }
         throw CLI::ValidationError(name, Format("'{}' is none of {}", text, names));
       });
+  return option->type_name(CLI::IsMember(choices).get_description());
 }
 
 template <typename Value>
@@ -270,7 +277,11 @@ void Parser::AddFlags() {
   OnlyWith(app_.add_option("--title", options_.flame_graph.title), {View::kFlameGraph});
   OnlyWith(AddNumber("--max-events", options_.trace.max_events, "events"), {View::kChromeTrace});
   OnlyWith(AddNumber("-n,--rows", options_.top.rows, "rows"), {View::kTop, View::kDiff});
-  OnlyWith(app_.add_option("--table", options_.top.table), {View::kTop, View::kDiff});
+  CLI::Option* table = app_.add_option("--table", options_.top.table);
+  const std::vector<std::string_view> names = TopTableNames();
+  table->type_name(
+      CLI::IsMember(std::vector<std::string>(names.begin(), names.end())).get_description());
+  OnlyWith(table, {View::kTop, View::kDiff});
   OnlyWith(app_.add_option("--sort", options_.top.sort)->check(NotEmpty), {View::kTop});
 }
 
@@ -333,10 +344,6 @@ Status Parser::CheckSample() {
   return Ok();
 }
 
-Status Parser::CheckTables() const {
-  return CheckTopOptions(options_.top, options_.view == View::kDiff);
-}
-
 // What several views have is given once.
 void Parser::Share() {
   options_.kernel_names = merge_.kernel_names;
@@ -352,7 +359,7 @@ void Parser::Share() {
 Status Parser::Check() {
   XPU_RETURN_IF_ERROR(CheckViews());
   XPU_RETURN_IF_ERROR(CheckSample());
-  XPU_RETURN_IF_ERROR(CheckTables());
+  XPU_RETURN_IF_ERROR(CheckTopOptions(options_.top, options_.view == View::kDiff));
   XPU_RETURN_IF_ERROR(CheckImport());
   Share();
   return CheckSymbols();
@@ -369,13 +376,11 @@ Result<std::variant<ReportOptions, Help>> Parser::Parse(int argc, const char* co
     const std::string text = error.what();
     return UsageError(text.substr(0, text.find(':')) +
                       (text.ends_with("missing") ? " needs a value" : " is given twice"));
-  } catch (const CLI::ExtrasError& error) {
-    return UsageError(error.what());
   } catch (const CLI::ParseError& error) {
     return UsageError(error.what());
   }
   if (version_->count() > 0) {
-    return std::variant<ReportOptions, Help>(Help{"xpu-report " XPU_VERSION "\n"});
+    return std::variant<ReportOptions, Help>(Help{ReportVersionText()});
   }
   if (list_tables_->count() > 0) {
     return std::variant<ReportOptions, Help>(Help{TopTableList()});
@@ -389,5 +394,7 @@ Result<std::variant<ReportOptions, Help>> Parser::Parse(int argc, const char* co
 Result<std::variant<ReportOptions, Help>> ParseOptions(int argc, const char* const* argv) {
   return Parser().Parse(argc, argv);
 }
+
+std::vector<CommandLineOption> ReportCommandLineOptions() { return Parser().Options(); }
 
 }  // namespace xpu

@@ -5,6 +5,7 @@
 #include <variant>
 #include <vector>
 
+#include "format/base/command_line_option.h"
 #include "format/base/result.h"
 #include "report/filter.h"
 #include "report/match.h"
@@ -69,5 +70,7 @@ struct Help {
 };
 
 Result<std::variant<ReportOptions, Help>> ParseOptions(int argc, const char* const* argv);
+
+std::vector<CommandLineOption> ReportCommandLineOptions();
 
 }  // namespace xpu

@@ -18,6 +18,8 @@ OWN = {
     "symbolize/elf": ["symbolize/elf/", "format/base/"],
     "symbolize": ["symbolize/", "format/base/"],
     "report": ["report/", "format/", "symbolize/"],
+    "man": ["man/", "format/base/", "record/help.h", "record/options.h", "report/help.h",
+            "report/options.h"],
 }
 
 # Third-party header -> the only places that may include it (a room, or a file).
