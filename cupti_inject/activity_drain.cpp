@@ -48,10 +48,11 @@ void ActivityDrain::SendRecord(uint8_t* record, size_t bytes) {
   message.name_id = TakeName(record, bytes);
   message.record_size_bytes = static_cast<uint32_t>(bytes);
   const bool fits = bytes + sizeof(message) <= wire::kMaxMessageBytes;
+  ring_->Count(wire::kCounterActivities);
   const bool sent = fits && SendPatiently([&] {
                       return ring_->Send(wire::MessageKind::kActivity, message, record, bytes);
                     });
-  ring_->Count(sent ? wire::kCounterActivitiesSent : wire::kCounterActivitiesDropped);
+  if (!sent) ring_->Count(wire::kCounterActivitiesDropped);
 }
 
 // The id of the record's name; its pointers become 0.

@@ -17,7 +17,6 @@ void WakeIdleFlusher(Injection& self) {
 // Its stack now, the call itself when it returns.
 void Record(Injection& self, ThreadState& thread, TrackedCall& call, const WalkRegisters& caller) {
   call.is_recorded = true;
-  self.calls.fetch_add(1, std::memory_order_relaxed);
   if (self.stacks.on()) {
     const int cpu = sched_getcpu();
     call.has_stack =
@@ -72,10 +71,10 @@ void OnExit(Injection& self, ThreadState& thread, const cupti::CallbackData& dat
   message.graph_nodes = call.graph_nodes;
   if (call.graph_nodes > 0) ForgetNodes(call.correlation_id);
   if (!call.is_recorded) return;
-  const bool sent = self.ring.Send(wire::MessageKind::kApiCall, message);
-  self.ring.Count(sent             ? wire::kCounterCallsSent
-                  : call.has_stack ? wire::kCounterCallsDropped
-                                   : wire::kCounterCallsLost);
+  self.ring.Count(wire::kCounterCalls);
+  if (!self.ring.Send(wire::MessageKind::kApiCall, message)) {
+    self.ring.Count(call.has_stack ? wire::kCounterCallsDropped : wire::kCounterCallsLost);
+  }
 }
 
 void OnResource(Injection& self, uint32_t callback_id, const void* data,

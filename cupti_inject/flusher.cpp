@@ -114,7 +114,7 @@ class Flusher {
   }
 
   void Flush(uint64_t now_ns) {
-    const uint64_t calls = self_.calls.load(std::memory_order_relaxed);
+    const uint64_t calls = self_.ring.Counted(wire::kCounterCalls);
     const uint32_t before = self_.pool.outstanding();
     if (before > 0 && self_.cupti.flush_all(0) != cupti::kSuccess) {
       self_.ring.Count(wire::kCounterCuptiErrors);

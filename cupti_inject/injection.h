@@ -90,7 +90,6 @@ struct Injection {
   std::atomic<bool> stop{false};          // the program exits
   std::atomic<bool> finished{false};
   std::atomic<bool> context_exists{false};
-  std::atomic<uint64_t> calls{0};  // watched calls so far: is there anything new to flush?
   bool has_flusher = false;
 };
 

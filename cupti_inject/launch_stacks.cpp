@@ -1,5 +1,7 @@
 #include "cupti_inject/launch_stacks.h"
 
+#include <optional>
+
 #include <sys/auxv.h>
 #include <sys/mman.h>
 
@@ -30,7 +32,7 @@ bool LaunchStacks::Open(const MappedRing& mapped, RingProducer* ring, Signal* wa
                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (rule_memory_ == MAP_FAILED) rule_memory_ = nullptr;
   rules_.Attach(static_cast<RuleCache::Entry*>(rule_memory_));
-  if (rule_memory_ == nullptr || !ids_.Open() || !scratch_.Open() || !files_.Open(ring) ||
+  if (rule_memory_ == nullptr || !guides_.Open() || !ids_.Open() || !scratch_.Open() || !files_.Open(ring) ||
       !python_.Open(header_, ring, &scratch_)) {
     Close();
     return false;
@@ -45,6 +47,7 @@ void LaunchStacks::Close() {
   python_.Close();
   scratch_.Close();
   ids_.Close();
+  guides_.Close();
   if (rule_memory_ != nullptr) munmap(rule_memory_, RuleCache::kBytes);
   rule_memory_ = nullptr;
 }
@@ -72,14 +75,30 @@ void LaunchStacks::WaitForPython(uint64_t timeout_ns) const {
 __attribute__((flatten)) bool LaunchStacks::Take(wire::LaunchCall call, const WalkRegisters& at,
                                                  ThreadStack& own) {
   call.python_stack = python_.Take(call.tid, call.time_ns, own);
-  const CodeFiles::Reading files(files_, call.tid);
   const bool covered = own.Covers(at.sp, main_top_);
   StackMemory memory(covered ? at.sp : 0, covered ? own.top : 0, scratch_);
-  Finder code(*this, *files);
   uint64_t frames[wire::kMaxFrames];
+  // Left before anything is sent: the writes to the ring take a while, a counter would wait for
+  // them.
+  std::optional<CodeFiles::Reading> files(std::in_place, files_, call.tid);
+  WalkGuides::Use guide(guides_, at.sp, (**files).generation);
+  Finder code(*this, **files, guide);
   const WalkResult walk = WalkStack(at, memory, code, frames, wire::kMaxFrames);
+  files.reset();
   if ((walk.flags & kWalkNotReady) != 0 && SendCopy(call, at, memory)) return true;
-  return SendStack(call, walk, frames);
+  return SendStack(call, walk, frames, guide);
+}
+
+CodeKind LaunchStacks::Finder::FindUnguided(uint64_t address, UnwindRule* rule) {
+  const CodeKind kind = stacks_.rules_.Find(address, files_.generation, rule)
+                            ? CodeKind::kRule
+                            : stacks_.FindRule(files_, address, rule);
+  if (kind == CodeKind::kRule) {
+    guide_.Add(address, *rule);
+  } else {
+    guide_.AddOther();
+  }
+  return kind;
 }
 
 CodeKind LaunchStacks::FindRule(const CodeSnapshot& files, uint64_t address, UnwindRule* rule) {
@@ -153,24 +172,24 @@ bool LaunchStacks::SendCopy(const wire::LaunchCall& call, const WalkRegisters& a
 }
 
 bool LaunchStacks::SendStack(const wire::LaunchCall& call, const WalkResult& walk,
-                             const uint64_t* frames) {
+                             const uint64_t* frames, WalkGuides::Use& guide) {
   const uint64_t how = static_cast<uint64_t>(walk.stop) << 8 | walk.flags;
-  StackIds::Entry* entry = ids_.Find(StackIds::HashOf(frames, walk.count, how));
   wire::LaunchMessage message{};
   message.call = call;
-  bool known = false;
-  if (entry == nullptr) {
-    message.stack = next_single_.fetch_add(1, std::memory_order_relaxed);
-    known = Define(message.stack, walk, frames);
-  } else {
-    message.stack = ids_.NumberOf(entry);
-    known = entry->sent.load(std::memory_order_acquire);
-    if (!known) {
-      known = Define(message.stack, walk, frames);
-      if (known) entry->sent.store(true, std::memory_order_release);
+  message.stack = guide.StackOf(how);
+  if (message.stack == 0) {
+    StackIds::Entry* entry = ids_.Find(StackIds::HashOf(frames, walk.count, how));
+    message.stack = entry == nullptr ? next_single_.fetch_add(1, std::memory_order_relaxed)
+                                     : ids_.NumberOf(entry);
+    bool known = entry != nullptr && entry->sent.load(std::memory_order_acquire);
+    if (!known) known = Define(message.stack, walk, frames);
+    if (!known) message.stack = 0;
+    if (known && entry != nullptr) {
+      entry->sent.store(true, std::memory_order_release);
+      guide.SetStack(how, message.stack);
     }
   }
-  if (known && ring_->Send(wire::MessageKind::kLaunch, message)) return true;
+  if (message.stack != 0 && ring_->Send(wire::MessageKind::kLaunch, message)) return true;
   ring_->Count(wire::kCounterWalksDropped);
   return false;
 }

@@ -13,6 +13,7 @@
 #include "cupti_inject/rule_cache.h"
 #include "cupti_inject/stack_ids.h"
 #include "cupti_inject/stack_memory.h"
+#include "cupti_inject/walk_guides.h"
 #include "symbolize/elf/unwind_walk.h"
 
 namespace xpu::inject {
@@ -52,22 +53,27 @@ class LaunchStacks {
   // What WalkStack asks for rules.
   class Finder {
    public:
-    Finder(LaunchStacks& stacks, const CodeSnapshot& files) : stacks_(stacks), files_(files) {}
+    Finder(LaunchStacks& stacks, const CodeSnapshot& files, WalkGuides::Use& guide)
+        : stacks_(stacks), files_(files), guide_(guide) {}
     CodeKind Find(uint64_t address, UnwindRule* rule) {
-      if (stacks_.rules_.Find(address, files_.generation, rule)) return CodeKind::kRule;
-      return stacks_.FindRule(files_, address, rule);
+      if (guide_.Find(address, rule)) return CodeKind::kRule;
+      return FindUnguided(address, rule);
     }
 
    private:
+    CodeKind FindUnguided(uint64_t address, UnwindRule* rule);
+
     LaunchStacks& stacks_;
     const CodeSnapshot& files_;
+    WalkGuides::Use& guide_;
   };
 
   CodeKind FindRule(const CodeSnapshot& files, uint64_t address, UnwindRule* rule);
   CodeKind KindOfOther(uint64_t address);
   bool Ask(uint64_t address);
   bool SendCopy(const wire::LaunchCall& call, const WalkRegisters& at, StackMemory& memory);
-  bool SendStack(const wire::LaunchCall& call, const WalkResult& walk, const uint64_t* frames);
+  bool SendStack(const wire::LaunchCall& call, const WalkResult& walk, const uint64_t* frames,
+                 WalkGuides::Use& guide);
   bool Define(uint32_t number, const WalkResult& walk, const uint64_t* frames);
 
   std::atomic<bool> on_{false};
@@ -79,6 +85,7 @@ class LaunchStacks {
   uint64_t main_top_ = 0;
   CodeFiles files_;
   RuleCache rules_;
+  WalkGuides guides_;
   void* rule_memory_ = nullptr;
   StackIds ids_;
   ScratchPool scratch_;

@@ -94,10 +94,10 @@ enum class State : uint32_t {  // of the library, in the order of its life
 
 // Monotonic totals; the consumer turns them into losses. They survive the death of the program.
 enum Counter : uint32_t {
-  kCounterActivitiesSent,     // activity records put into the ring
-  kCounterActivitiesDropped,  // ring full
-  kCounterCallsSent,
-  kCounterCallsDropped,      // ring full; their stack was sent, or the marker hit
+  kCounterActivities,         // activity records, counted before they are put into the ring
+  kCounterActivitiesDropped,  // of them: ring full
+  kCounterCalls,              // likewise
+  kCounterCallsDropped,       // ring full; their stack was sent, or the marker hit
   kCounterOthersDropped,     // names, clock pairs: ring full
   kCounterMarkers,           // hits of the marker: launch stacks that should exist
   kCounterCuptiDropped,      // cuptiActivityGetNumDroppedRecords
@@ -130,6 +130,11 @@ inline constexpr uint32_t kTablePending = 0;
 inline constexpr uint32_t kTableNone = 1;
 inline constexpr uint32_t kTableUnit = 8;
 
+// In a line of its own: threads of the program and of CUPTI count at the same time.
+struct alignas(64) CounterCell {
+  std::atomic<uint64_t> value;
+};
+
 struct AddressRange {
   std::atomic<uint64_t> start;
   std::atomic<uint64_t> end;
@@ -149,7 +154,7 @@ struct RingHeader {
   std::atomic<State> state;
   std::atomic<uint32_t> gate;      // bits of kGate...
   std::atomic<uint32_t> attached;  // 1: the library has taken the ring
-  alignas(64) std::atomic<uint64_t> counters[kCounterCount];
+  CounterCell counters[kCounterCount];
   // Executable memory that no file of the loader's is in. The recorder adds at the end.
   alignas(64) std::atomic<uint32_t> other_code_count;
   std::atomic<uint32_t> other_code_answers;  // questions (OtherCodeMessage) that were looked into

@@ -126,12 +126,16 @@ void GpuPeer::CountLosses(EventSink& sink) {
 
 void GpuPeer::CountMissing(EventSink& sink, End end) {
   const auto counters = peer_.ring.ReadCounters();
-  const auto missing = [](uint64_t sent, uint64_t taken) {
-    return sent > taken ? sent - taken : 0;
+  const auto missing = [](uint64_t begun, uint64_t dropped, uint64_t taken) {
+    return begun > dropped + taken ? begun - dropped - taken : 0;
   };
   if (peer_.ring.HasTornMessage()) {
-    const uint64_t torn = missing(counters[wire::kCounterActivitiesSent], activities_taken_) +
-                          missing(counters[wire::kCounterCallsSent], calls_taken_);
+    const uint64_t torn =
+        missing(counters[wire::kCounterActivities], counters[wire::kCounterActivitiesDropped],
+                activities_taken_) +
+        missing(counters[wire::kCounterCalls],
+                counters[wire::kCounterCallsDropped] + counters[wire::kCounterCallsLost],
+                calls_taken_);
     Add(sink, LossKind::kWireTorn, torn == 0 ? 1 : torn);
   }
   const wire::RingHeader& header = peer_.ring.header();

@@ -28,7 +28,7 @@ class GpuPeerTest : public test::PeerTest {
     message.name_id = name_id;
     message.record_size_bytes = sizeof(record);
     ASSERT_TRUE(producer_.Send(wire::MessageKind::kActivity, message, &record, sizeof(record)));
-    producer_.Count(wire::kCounterActivitiesSent);
+    producer_.Count(wire::kCounterActivities);
   }
   void SendCallbackName(uint32_t id, std::string_view text) {
     wire::CallbackNameMessage message{};
@@ -50,7 +50,7 @@ class GpuPeerTest : public test::PeerTest {
     message.return_value = result;
     message.graph_nodes = graph_nodes;
     ASSERT_TRUE(producer_.Send(wire::MessageKind::kApiCall, message));
-    producer_.Count(wire::kCounterCallsSent);
+    producer_.Count(wire::kCounterCalls);
   }
   void SendDetail(wire::DetailKind kind, uint64_t number, std::string_view text) {
     wire::DetailMessage message{};
