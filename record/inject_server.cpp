@@ -79,9 +79,9 @@ bool SendReply(int connection, const wire::HelloReply& reply, int ring = -1, int
          static_cast<ssize_t>(sizeof(reply));
 }
 
-// Of a process whose address space is limited what the library maps is a quarter of what is free:
-// the ring, 16 MiB of unwind tables, 25 MiB of its own, and 64 MiB that the C library keeps for the
-// allocations of one more thread.
+// Of a process whose address space is limited the library maps a quarter of what is free: the ring,
+// 16 MiB of unwind tables, 25 MiB of its own, and the 64 MiB that the C library reserves for the
+// allocations of one more thread (128 until it has aligned them).
 constexpr uint64_t kLeastFreeBytes = uint64_t{512} << 20;
 
 // It is mapped twice.

@@ -4,6 +4,7 @@
 
 #include "format/base/file.h"
 #include "format/base/text.h"
+#include "record/file_rights.h"
 #include "record/inject_library.h"
 #include "record/process_maps.h"
 #include "record/target_file.h"
@@ -47,12 +48,18 @@ std::string ObstacleInEnvironment(std::string_view environment, const std::strin
 
 std::optional<std::string> ObstacleToInjection(const PerfMapping& driver,
                                                const std::string& library) {
-  auto environment = ReadFile(Format("/proc/{}/environ", driver.pid), kMaxEnvironmentBytes);
-  const auto place = OpenPlaceIn(Format("/proc/{}/root", driver.pid), library);
+  const std::string process = Format("/proc/{}", driver.pid);
+  auto environment = ReadFile(process + "/environ", kMaxEnvironmentBytes);
+  auto status = ReadFile(process + "/status");
+  const auto place = OpenPlaceIn(process + "/root", library);
+  const bool may_read =
+      !status.ok() || MayRead(process + "/root", library, ParseFileRights(*status));
   // Last: what was read is then of the image that was told of.
   if (!environment.ok() || !HasStillMapped(driver)) return std::nullopt;
   std::string obstacle = ObstacleInEnvironment(*environment, library);
-  if (!obstacle.empty() || place.ok()) return obstacle;
+  if (!obstacle.empty()) return obstacle;
+  if (place.ok() && may_read) return std::string();
+  if (place.ok()) return Format("its user may not read {}: install xpu for all users", library);
   if (place.error().kind != ErrorKind::kNotFound) return std::nullopt;
   return Format("{} is not in its root: have xpu there under the same path", library);
 }

@@ -7,15 +7,16 @@ import subprocess
 
 from record_gpu_test import simulated
 from record_odd_programs_test import odd, require_root
+from record_privileges_test import readable_copy
 from xpu_testing import Workspace, expect, expect_in, find, main, recorder, require_recording, skip
 
 LIBRARIES = f"LD_LIBRARY_PATH={simulated()['LD_LIBRARY_PATH']}"
 
 
-def record(work, *command, looks=1, losses, options=(), env=None):
+def record(work, *command, looks=1, losses, options=(), program=None):
     """Lets the program end when the recorder has looked at `looks` processes. Returns its stderr."""
-    with subprocess.Popen([recorder(), "-v", "-o", work.file("capture.xpu"), *options, "--",
-                           *command], env=env or simulated(), cwd=work.path, text=True,
+    with subprocess.Popen([program or recorder(), "-v", "-o", work.file("capture.xpu"), *options,
+                           "--", *command], env=simulated(), cwd=work.path, text=True,
                           stdin=subprocess.PIPE, stdout=subprocess.DEVNULL,
                           stderr=subprocess.PIPE) as run:
         text = ""
@@ -68,6 +69,20 @@ def test_driver_that_is_not_used():
         # Whether it was meant to be used nobody can tell.
         record(work, "env", "-i", LIBRARIES, *odd("map-driver", "wait"),
                losses={"process_not_reached": 1})
+
+
+def test_library_that_the_user_may_not_read():
+    require_recording()
+    require_root()
+    with Workspace() as work:
+        program = readable_copy(work)
+        command = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups",
+                   *odd("launch=5", "wait")]
+        record(work, *command, losses={}, program=program)
+        expect("kernels", len(work.capture().kernels), 5)
+        os.chmod(work.path / "lib", 0o700)
+        text = record(work, *command, losses={"process_not_reached": 1}, program=program)
+        expect_in("reason", "its user may not read", text)
 
 
 def test_library_that_is_not_in_the_root():

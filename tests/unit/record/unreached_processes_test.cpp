@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 #include <linux/capability.h>
 
+#include "record/file_rights.h"
 #include "record/gained_privileges.h"
 #include "tests/unit/record/peer_testing.h"
 
@@ -143,6 +144,33 @@ TEST(InjectionReach, Environments) {
   EXPECT_NE(ObstacleInEnvironment("XCUDA_INJECTION64_PATH=/lib/xpu.so\0"sv, library), "");
   EXPECT_NE(ObstacleInEnvironment("\0\0\xff\0CUDA_INJECTION64_PATH"sv, library), "");
   EXPECT_NE(ObstacleInEnvironment("", library), "");
+}
+
+TEST(FileRights, ModesDecide) {
+  const std::string status =
+      "Name:\tx\nUid:\t1\t2\t3\t1000\nGid:\t1\t2\t3\t100\nGroups:\t7 8 \n"
+      "CapEff:\t0000000000000000\n";
+  const FileRights rights = ParseFileRights(status);
+  EXPECT_FALSE(rights.overrides);
+  const auto may_read = [&](uid_t user, gid_t group, mode_t mode) {
+    struct stat file {};
+    file.st_uid = user;
+    file.st_gid = group;
+    file.st_mode = mode;
+    return Allows(file, rights, S_IROTH);
+  };
+  EXPECT_TRUE(may_read(1000, 0, 0400));
+  EXPECT_FALSE(may_read(1000, 0, 0044));
+  EXPECT_TRUE(may_read(0, 100, 0040));
+  EXPECT_TRUE(may_read(0, 8, 0040));
+  EXPECT_FALSE(may_read(0, 8, 0404));
+  EXPECT_FALSE(may_read(0, 0, 0770));
+  EXPECT_TRUE(may_read(0, 0, 0004));
+  EXPECT_TRUE(ParseFileRights("").overrides);
+  EXPECT_TRUE(ParseFileRights(std::string(status).replace(status.find("CapEff"), 24,
+                                                          "CapEff:\t0000000000000002"))
+                  .overrides);
+  EXPECT_TRUE(MayRead("", "/no/such/file", rights));
 }
 
 TEST(GainedPrivileges, CapabilitiesOfAFile) {
