@@ -13,7 +13,7 @@
 namespace {
 
 void Print(const xpu::Error& error) {
-  std::fprintf(stderr, "xpu-record: %s\n", xpu::ForTerminal(error.ToString()).c_str());
+  std::fprintf(stderr, "xpu-record: %s\n", xpu::ForTerminal(error).c_str());
 }
 
 // On any thread, and with nothing left to work with.

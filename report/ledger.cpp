@@ -6,6 +6,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "format/base/terminal_text.h"
 #include "format/base/text.h"
 #include "report/call_tree.h"
 #include "report/text.h"
@@ -37,6 +38,7 @@ enum class Finding : uint8_t {
   kFileSlice,
   kFileNoLines,
   kPartMissing,
+  kCaptureAppended,
   kUnknownEvents,
   kCount,
 };
@@ -103,6 +105,9 @@ constexpr std::array<FindingInfo, static_cast<size_t>(Finding::kCount)> kFinding
     {"part_missing", Severity::kLost,
      "parts of the recording that are missing between those that are here",
      "Name all parts: capture.*.xpu. xpu-record --rotate-keep removes the oldest ones alone."},
+    {"capture_appended", Severity::kLost,
+     "files with captures behind their first one, of which nothing is shown",
+     "Captures cannot be joined by concatenation: name each of them to xpu-report."},
     {"unknown_events", Severity::kNote, "events of kinds that this version does not know",
      "A newer xpu-report shows them."},
 }};
@@ -179,7 +184,7 @@ LedgerEntry& Builder::Entry(std::string_view name) {
     // A loss that only a newer version knows still counts as one.
     const LossInfo* info = FindLoss(name);
     entry.severity = info == nullptr ? Severity::kLost : info->severity;
-    entry.what = info == nullptr ? Format("losses of kind {}", ToValidUtf8(name)) : info->what;
+    entry.what = info == nullptr ? Format("losses of kind {}", ForOneLine(name)) : info->what;
     if (info != nullptr) entry.advice = info->advice;
   }
   return entries_[at->second];
@@ -229,6 +234,7 @@ void Builder::AddProblems() {
   if (problems.cut || no_end) AddMissingEnd();
   Add(LossKind::kReferenceLost, problems.references_lost);
   Add(Finding::kPartMissing, analysis_.model.parts.missing);
+  Add(Finding::kCaptureAppended, problems.captures_follow ? 1 : 0);
   Add(Finding::kUnknownEvents, problems.unknown_events);
 }
 
@@ -353,7 +359,7 @@ std::string LedgerText(const std::vector<LedgerEntry>& ledger) {
     if (entry.severity == Severity::kNote) continue;
     AppendFormat(text, "{} {} ({})\n", WithThousands(entry.count), entry.what, entry.name);
     for (const std::string& detail : entry.details) {
-      AppendFormat(text, "  {}\n", ToValidUtf8(detail));
+      AppendFormat(text, "  {}\n", ForOneLine(detail));
     }
     if (!entry.advice.empty()) AppendFormat(text, "  hint: {}\n", entry.advice);
   }

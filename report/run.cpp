@@ -5,10 +5,13 @@
 #include <utility>
 #include <vector>
 
+#include <linux/magic.h>
 #include <sys/stat.h>
+#include <sys/statfs.h>
 #include <unistd.h>
 
 #include "format/base/file.h"
+#include "format/base/terminal_text.h"
 #include "format/base/text.h"
 #include "report/analysis.h"
 #include "report/import.h"
@@ -56,7 +59,17 @@ void WriteView(const ReportOptions& options, Analysis& analysis, Analysis* befor
 }
 
 void Say(std::string_view line) {
-  (void)WriteAll(STDERR_FILENO, Format("xpu-report: {}\n", line), "stderr").ok();
+  (void)WriteAll(STDERR_FILENO, Format("xpu-report: {}\n", ForOneLine(line)), "stderr").ok();
+}
+
+// Somebody who names a FIFO may not know that nobody writes to it. Not of the shell's <(COMMAND),
+// which somebody does.
+void TellOfFifo(const std::string& input) {
+  struct stat info {};
+  struct statfs file_system {};
+  if (::stat(input.c_str(), &info) != 0 || !S_ISFIFO(info.st_mode)) return;
+  if (::statfs(input.c_str(), &file_system) != 0 || file_system.f_type == PIPEFS_MAGIC) return;
+  Say(Format("{}: is a FIFO: waiting for a capture that is written to it", input));
 }
 
 // A download may take long: somebody who waits is told for what.
@@ -124,6 +137,7 @@ Status RunReport(const ReportOptions& options, ReportOutcome& outcome) {
     XPU_ASSIGN_OR_RETURN(outcome.notes, ImportCuptiText(options.captures.front(), options.output));
     return Ok();
   }
+  for (const std::string& input : inputs) TellOfFifo(input);
   Progress progress;
   progress.Begin(Format("reading {}", options.captures.front()));
   XPU_ASSIGN_OR_RETURN(Model model, LoadCaptures(options.captures));
@@ -163,7 +177,8 @@ Status RunReport(const ReportOptions& options, ReportOutcome& outcome) {
     const std::vector<LedgerEntry> of_before = BuildLedger(*before);
     if (std::any_of(of_before.begin(), of_before.end(), LosesData)) outcome.data_lost = true;
     if (!of_before.empty()) {
-      before_losses = Format("of {}:\n{}", options.other_capture, LedgerText(of_before));
+      before_losses =
+          Format("of {}:\n{}", ForOneLine(options.other_capture), LedgerText(of_before));
     }
   }
   if (!status.ok() && output.closed_by_reader()) return Ok();
