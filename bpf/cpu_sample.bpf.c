@@ -1,16 +1,21 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * Where does the program spend CPU time, or whatever else the sampling event counts? Runs at each
- * tick of it; the kernel copies it into every thread and child of the target, so the program needs
- * no filter. Of processes that run already, and of all, it runs at each tick of each CPU.
+ * tick of it. Two kinds of events tick:
  *
- * The kernel starts the period anew in each new thread: one that ends before its first tick is
- * never sampled, and at 99 Hz a shell script or a make is made of nothing else. So a clock ticks
- * `ticks_per_sample` times as often, and of that many ticks on a CPU, whoever's they are, one is
+ * Those of a CPU do whoever runs there; the program takes what belongs to the recording. So do
+ * clocks of few samples a second, and all events of a recording of processes that run already.
+ *
+ * Others the kernel copies into every thread and child of the target, each of which then counts its
+ * own. Clocks are as these where those of CPUs cannot be had, or would tick too often where others
+ * run or nothing does. The kernel starts their period anew in each new thread: one that ends before
+ * its first tick is never sampled, and at 99 Hz a shell script or a make is made of nothing else.
+ * So such a clock ticks `ticks_per_sample` times as often, and of that many ticks on a CPU one is
  * taken: a random one, so that no rhythm of the program or of the scheduler falls in step with it.
  */
 #include "common.h"
 #include "kernel_types.h"
+#include "recorded.h"
 #include "stack.h"
 #include "watched.h"
 
@@ -18,6 +23,7 @@ char program_license[] SEC("license") = "Dual BSD/GPL";
 
 /* Set by the recorder before loading; by event, from 1. */
 const volatile __u32 ticks_per_sample[XPU_MAX_SAMPLED_EVENTS + 1];
+const volatile bool is_of_cpu[XPU_MAX_SAMPLED_EVENTS + 1];
 
 struct {
   __uint(type, BPF_MAP_TYPE_RINGBUF);
@@ -85,12 +91,13 @@ static __always_inline void take_registers(struct bpf_perf_event_data* ctx,
  * recorder hears of it.
  */
 SEC("tp_btf/sched_process_fork")
-int inherit_code(__u64* ctx) {
+int follow_fork(__u64* ctx) {
   struct task_struct* parent = (void*)ctx[0];
   struct task_struct* child = (void*)ctx[1];
   struct xpu_code* code;
   __u32 parent_pid, pid;
 
+  mark_child(parent, child);
   if (!walk_by_tables || BPF_CORE_READ(child, group_leader) != child) return 0;
   parent_pid = number_in_namespace(BPF_CORE_READ(parent, group_leader, thread_pid));
   code = bpf_map_lookup_elem(&unwind_processes, &parent_pid);
@@ -102,14 +109,21 @@ int inherit_code(__u64* ctx) {
 
 /* A program begins: what the recorder knows of the process is of the one before. */
 SEC("tp_btf/sched_process_exec")
-int begin_code(__u64* ctx) {
+int follow_exec(__u64* ctx) {
   struct task_struct* task = (void*)ctx[0];
   const struct xpu_code code = {};
   __u32 pid = number_in_namespace(BPF_CORE_READ(task, group_leader, thread_pid));
 
+  mark_program();
   if (!walk_by_tables || !bpf_map_lookup_elem(&unwind_processes, &pid)) return 0;
   bpf_map_update_elem(&unwind_processes, &pid, &code, 0);
   return 0;
+}
+
+/* Events of the target alone tick in nothing else. */
+static __always_inline bool is_wanted(__u32 number) {
+  if (!is_of_cpu[number]) return true;
+  return watch == XPU_WATCH_DESCENDANTS ? is_recorded() : is_watched(current_identity().pid);
 }
 
 SEC("perf_event")
@@ -124,8 +138,8 @@ int cpu_sample(struct bpf_perf_event_data* ctx) {
 
   if (!state || number == 0) return 0;
   if (!is_sample(&state->ticks[number], ticks_per_sample[number])) return 0;
+  if (!is_wanted(number)) return 0;
   who = current_identity();
-  if (!is_watched(who.pid)) return 0;
   count(XPU_SAMPLES_SEEN);
   sample = &state->sample;
   sample->time_ns = bpf_ktime_get_ns();

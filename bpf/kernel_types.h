@@ -182,6 +182,8 @@ struct signal_struct {
   atomic_t live; /* its threads that have not ended */
 };
 
+struct perf_event_context;
+
 struct task_struct {
   struct signal_struct* signal;
   unsigned int in_execve : 1;
@@ -189,6 +191,11 @@ struct task_struct {
   struct mm_struct* mm;
   struct pid* thread_pid;
   struct task_struct* group_leader;
+  struct perf_event_context* perf_event_ctxp;
+};
+
+struct task_struct___before_6_2 {
+  struct perf_event_context* perf_event_ctxp[2]; /* of hardware, of software events */
 };
 
 #pragma clang attribute pop

@@ -7,6 +7,7 @@
  */
 #include "common.h"
 #include "kernel_types.h"
+#include "recorded.h"
 #include "slots.h"
 #include "stack.h"
 #include "watched.h"
@@ -21,52 +22,26 @@ struct {
 /* Hits are not recorded now. */
 __u32 paused = 0;
 
-/*
- * The probes are on files: every program that uses them hits them. The threads that have an entry
- * here are the target's and its descendants'; 1: they are in a program, and no longer in the
- * recorder's code before the target's exec. The recorder enters the target before that; this works
- * in any pid namespace, and unlike a table of pids it needs no cleaning up.
- */
-struct {
-  __uint(type, BPF_MAP_TYPE_TASK_STORAGE);
-  __uint(map_flags, BPF_F_NO_PREALLOC);
-  __type(key, int);
-  __type(value, __u32);
-} recorded SEC(".maps");
-
 DEFINE_SLOTS(struct xpu_probe_hit)
 
-/* Runs before the child does. */
 SEC("tp_btf/sched_process_fork")
 int inherit_mark(__u64* ctx) {
-  struct task_struct* parent = (void*)ctx[0];
-  struct task_struct* child = (void*)ctx[1];
-  __u32* mark = bpf_task_storage_get(&recorded, parent, 0, 0);
-  __u32 inherited;
-
-  if (!mark) return 0;
-  inherited = *mark;
-  if (!bpf_task_storage_get(&recorded, child, &inherited, BPF_LOCAL_STORAGE_GET_F_CREATE))
-    count(XPU_TASKS_UNMARKED);
+  mark_child((void*)ctx[0], (void*)ctx[1]);
   return 0;
 }
 
 SEC("tp_btf/sched_process_exec")
 int begin_program(__u64* ctx __attribute__((unused))) {
-  __u32* mark = bpf_task_storage_get(&recorded, bpf_get_current_task_btf(), 0, 0);
-
-  if (mark) *mark = 1;
+  mark_program();
   return 0;
 }
 
-static __always_inline int is_recorded(void) {
-  __u32* mark;
-
+/* The probes are on files: every program that uses them hits them. */
+static __always_inline int is_wanted(void) {
   if (paused) return 0;
   if (watch == XPU_WATCH_ALL) return 1;
   if (watch == XPU_WATCH_PROCESSES) return is_watched(current_identity().pid);
-  mark = bpf_task_storage_get(&recorded, bpf_get_current_task_btf(), 0, 0);
-  return mark && *mark;
+  return is_recorded();
 }
 
 static __always_inline struct identity fill_common(struct xpu_probe_hit* hit, __u64 cookie) {
@@ -158,7 +133,7 @@ static __always_inline __u32 fill_in_kernel(void* ctx, struct pt_regs* regs, int
     struct slot* slot;                                                  \
     __u32 size;                                                         \
                                                                         \
-    if (!is_recorded()) return 0;                                       \
+    if (!is_wanted()) return 0;                                         \
     count(XPU_PROBE_HITS_SEEN);                                         \
     slot = take_slot();                                                 \
     if (slot) {                                                         \

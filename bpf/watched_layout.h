@@ -17,4 +17,11 @@ enum xpu_watched {
   XPU_WATCHED_RUNS,
 };
 
+/* What the map `recorded` has of a thread. */
+enum xpu_mark {
+  XPU_MARK_BEFORE_EXEC, /* in the recorder's own code */
+  XPU_MARK_IN_PROGRAM,
+  XPU_MARK_TAKEN_OUT, /* by the kernel, with all that it starts */
+};
+
 #endif

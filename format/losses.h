@@ -20,6 +20,7 @@ enum class LossKind : uint8_t {
   kLaunchStackMissing,
   kPerfRecordsLost,
   kPrivilegesGained,
+  kProcessNotFollowed,
   kStackCut,
   kStackUnreadable,
   kStackNoRule,

@@ -91,7 +91,8 @@ Ability SamplingAbility(const Machine& machine) {
     if (obstacle) return FromObstacle(kName, State::kMissing, obstacle, {});
   }
   const CpuEvent clock;
-  auto cpu = CpuSource::Open({.program = ::getpid()}, {&clock, 1}, 99, nullptr);
+  auto cpu =
+      CpuSource::Open({.program = ::getpid(), .starts_paused = true}, {&clock, 1}, 99, nullptr);
   return FromStatus(kName, cpu.ok() ? Ok() : Status(cpu.error()),
                     "BPF program on the software CPU clock");
 }

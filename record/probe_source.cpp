@@ -12,7 +12,6 @@
 #include <utility>
 
 #include <launch_probe.skel.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "format/base/file.h"
@@ -21,6 +20,7 @@
 #include "record/bpf_support.h"
 #include "record/probe_files.h"
 #include "record/probe_libraries.h"
+#include "record/program_mark.h"
 #include "record/stack_frames.h"
 #include "record/test_drop.h"
 #include "record/unwinder.h"
@@ -196,15 +196,7 @@ Status ProbeSource::Impl::Arm(pid_t target) {
   if (!fork_link_) return BpfError("BPF program inherit_mark: attach", -errno);
   exec_link_.reset(bpf_program__attach(program_->progs.begin_program));
   if (!exec_link_) return BpfError("BPF program begin_program: attach", -errno);
-  const UniqueFd pidfd(static_cast<int>(::syscall(SYS_pidfd_open, target, 0)));
-  if (!pidfd) return SystemError("pidfd_open", errno);
-  const int key = pidfd.get();
-  const uint32_t mark = 0;
-  const int map = bpf_map__fd(program_->maps.recorded);
-  if (bpf_map_update_elem(map, &key, &mark, BPF_ANY) != 0) {
-    return BpfError("marking the program for the launch probes", -errno);
-  }
-  return Ok();
+  return MarkProgram(bpf_map__fd(program_->maps.recorded), target);
 }
 
 // Empty: the file is probed. Else why it is not.

@@ -249,6 +249,7 @@ void Sources::Drain(EventSink& sink) {
 
 void Sources::CountLosses(EventSink& sink) {
   if (tasks_) tasks_->CountLosses(sink);
+  if (watched_) watched_->CountLosses(sink.losses());
   if (cpu_) cpu_->CountLosses(sink);
   if (gpu_) gpu_->CountLosses(sink);
   if (probes_) probes_->CountLosses(sink);

@@ -18,8 +18,8 @@ struct Subject {
   int watched_map_fd = -1;  // of kProcesses (bpf/watched.h)
   bool starts_paused = false;
 
-  // Followed by an event that its tasks inherit; others by events on each CPU, of which the BPF
-  // programs take what is wanted.
+  // Followed by events that its tasks inherit, but for clocks; others by events on each CPU, of
+  // which the BPF programs take what is wanted.
   bool is_program() const { return kind == Kind::kProgram; }
   xpu_watch watch() const {
     if (kind == Kind::kProgram) return XPU_WATCH_DESCENDANTS;

@@ -27,6 +27,7 @@ class WatchedProcesses::Impl {
     uint64_t since_ns;
   };
   std::vector<Exit> exits_;  // of their first threads
+  uint64_t unmarked_counted_ = 0;
 };
 
 Status WatchedProcesses::Impl::Open() {
@@ -99,6 +100,12 @@ void WatchedProcesses::ForgetEnded(uint64_t now_ns) {
     impl_->known_.erase(exit.pid);
     return true;
   });
+}
+
+void WatchedProcesses::CountLosses(LossLedger& losses) {
+  const uint64_t unmarked = ReadCounters(impl_->program_->maps.counters)[XPU_TASKS_UNMARKED];
+  losses.Add(LossKind::kProcessNotFollowed,
+             unmarked - std::exchange(impl_->unmarked_counted_, unmarked));
 }
 
 uint32_t PidOf(const PerfRecord& record) {

@@ -10,6 +10,7 @@
 
 #include "format/base/result.h"
 #include "record/bpf_support.h"
+#include "record/loss_ledger.h"
 #include "record/perf_records.h"
 #include "record/subject.h"
 
@@ -32,6 +33,7 @@ class WatchedProcesses {
   void See(const PerfRecord& record, uint64_t now_ns);
   // Now and then: forgets those that ended a while ago.
   void ForgetEnded(uint64_t now_ns);
+  void CountLosses(LossLedger& losses);
 
  private:
   class Impl;
