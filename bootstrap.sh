@@ -14,8 +14,8 @@ packages=(
   libxxhash-dev libzstd-dev llvm man-db ninja-build pkg-config procps python3 zlib1g-dev
 )
 
-# For the tests of pages that are looked at in a browser. npm may have come another way.
-test_packages=(chromium chromium-driver)
+# For the tests in a browser and of completion. npm may have come another way.
+test_packages=(chromium chromium-driver zsh)
 command -v npm >/dev/null || test_packages+=(npm)
 
 # What one clone has compiled, the next one need not.
@@ -85,7 +85,7 @@ package() {
 
 run_tests() {
   install_packages "${packages[@]}" "${test_packages[@]}"
-  export XPU_TEST_STRICT=browser
+  export XPU_TEST_STRICT=browser,zsh
 
   # Where there is a CUDA Toolkit, this build checks our description of CUPTI against its header.
   configure_and_build release

@@ -24,6 +24,7 @@ FILES = {
     "share/doc/xpu/LICENSE",
     "share/doc/xpu/LICENSE.bpf",
     "share/doc/xpu/README.md",
+    "share/doc/xpu/man/flame-graph.svg",
     "share/man/man1/xpu-record.1",
     "share/man/man1/xpu-report.1",
     "share/man/man5/xpu-capture.5",
