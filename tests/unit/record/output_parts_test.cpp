@@ -91,8 +91,8 @@ TEST_F(OutputPartsTest, TheOldestAreRemoved) {
   for (int i = 0; i < 4; ++i) ASSERT_TRUE(parts->OpenNext().ok());
   EXPECT_EQ(Files(), (Names{"c.0003.xpu", "c.0004.xpu"}));
   EXPECT_EQ(parts->part(), 4u);
-  EXPECT_EQ(parts->Text(),
-            Path("c.0003.xpu") + " to " + Path("c.0004.xpu") + " (2 older parts removed)");
+  EXPECT_EQ(parts->Text(), Path("c.0003.xpu") + " to " + Path("c.0004.xpu") +
+                               " (2 older parts removed, as asked for: no loss)");
   struct stat info {};
   ASSERT_EQ(::stat(Path("c.0004.xpu").c_str(), &info), 0);
   EXPECT_EQ(info.st_mode & 0777, 0600u);
