@@ -26,7 +26,7 @@ constexpr std::array<LossInfo, static_cast<size_t>(LossKind::kCount)> kTable{{
      "As root, -a records all processes; or start what they start under xpu-record."},
     {LossKind::kProcessNotFollowed, "process_not_followed", Severity::kLost,
      "processes and threads that could not be marked as belonging to the recording",
-     "The kernel lacks memory, or with -p more than 16,384 processes run; what these did is missing."},
+     "The kernel lacks memory, or with -p more than 16,384 processes run."},
     {LossKind::kStackCut, "stack_truncated", Severity::kPartial,
      "stacks deeper than the limit, cut at the outer end",
      "The limit is 256 frames, with --call-graph=fp the sysctl kernel.perf_event_max_stack."},
