@@ -93,6 +93,7 @@ std::string Replaced(std::string_view text, std::string_view place, std::string_
 std::string BashCompletion(const CompletedProgram& program) {
   std::vector<std::string> all;
   std::vector<std::string> with_value;
+  std::vector<std::string> without_reply;  // of those
   std::string cases;
   for (const CompletedOption& completed : program.options) {
     const CommandLineOption& option = completed.option;
@@ -100,7 +101,10 @@ std::string BashCompletion(const CompletedProgram& program) {
     if (option.value.empty() || option.names.empty()) continue;
     with_value.insert(with_value.end(), option.names.begin(), option.names.end());
     const std::string command = ValueCommand(completed);
-    if (command.empty()) continue;
+    if (command.empty()) {
+      without_reply.insert(without_reply.end(), option.names.begin(), option.names.end());
+      continue;
+    }
     AppendFormat(cases, "    {}) {}; return ;;\n", Joined(option.names, " | "), command);
   }
   std::string text =
@@ -120,7 +124,7 @@ std::string BashCompletion(const CompletedProgram& program) {
     text += Replaced(kFindProgram, "@TAKE_VALUE@", Joined(with_value, " | "));
   }
   AppendFormat(text, "  case $before in\n{}    {}) return ;;\n  esac\n", cases,
-               Joined(with_value, " | "));
+               Joined(without_reply, " | "));
   if (!program.runs_program) {
     text += "  if [[ $word != -* ]]; then\n    _xpu_captures \"$word\"\n    return\n  fi\n";
   }
