@@ -186,7 +186,7 @@ void GpuSource::UseMarker(GpuPeer& peer) {
   if (!peer.marker_used() || marker_tried_ || options_.launch_stacks != LaunchStacks::kAuto) return;
   const Status opened = OpenMarker();
   if (!opened.ok() && options_.verbose) {
-    std::fprintf(stderr, "launch marker: %s\n", opened.error().ToString().c_str());
+    std::fprintf(stderr, "launch marker: %s\n", ForTerminal(opened.error()).c_str());
   }
 }
 
@@ -235,8 +235,7 @@ void GpuSource::WatchCupti(GpuPeer& peer) {
   if (!cupti_watch_) return;
   const Status watched = cupti_watch_->Watch(static_cast<pid_t>(peer.pid()), path);
   if (!watched.ok() && options_.verbose) {
-    std::fprintf(stderr, "process %u: %s\n", peer.pid(),
-                 ForTerminal(watched.error().ToString()).c_str());
+    std::fprintf(stderr, "process %u: %s\n", peer.pid(), ForTerminal(watched.error()).c_str());
   }
 }
 

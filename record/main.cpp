@@ -9,7 +9,7 @@
 namespace {
 
 void Print(const xpu::Error& error) {
-  std::fprintf(stderr, "xpu-record: %s\n", xpu::ForTerminal(error.ToString()).c_str());
+  std::fprintf(stderr, "xpu-record: %s\n", xpu::ForTerminal(error).c_str());
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 
 #include <malloc.h>
 
+#include "format/base/terminal_text.h"
 #include "record/kernel_symbols.h"
 #include "record/output_queue.h"
 #include "record/symbol_slices.h"
@@ -58,7 +59,7 @@ void Rotation::BeginNext(EventSink& sink) {
     next_bytes_ = sink.bytes_written() + options_.output.rotate_bytes;
     if (std::exchange(complained_, true)) return;
     std::fprintf(stderr, "xpu-record: no further part can be begun: %s\n",
-                 ended.error().ToString().c_str());
+                 ForTerminal(ended.error()).c_str());
     return;
   }
   next_bytes_ = 0;

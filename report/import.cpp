@@ -9,6 +9,7 @@
 #include <fcntl.h>
 
 #include "format/base/file.h"
+#include "format/base/terminal_text.h"
 #include "format/base/text.h"
 #include "format/writer.h"
 #include "report/import_capture.h"
@@ -67,7 +68,7 @@ Result<std::string> ImportCuptiText(const std::string& path, const std::string& 
   XPU_ASSIGN_OR_RETURN(CaptureWriter writer, CaptureWriter::Create(std::move(fd), output));
   XPU_RETURN_IF_ERROR(WriteImported(trace, path, writer));
   XPU_RETURN_IF_ERROR(writer.Close());
-  std::string notes = Format("{}: {}\n", output, WhatWasRead(trace));
+  std::string notes = Format("{}: {}\n", ForOneLine(output), WhatWasRead(trace));
   if (inner_calls > 0) {
     AppendFormat(notes, "driver calls that are part of runtime calls: {}\n", inner_calls);
   }

@@ -6,6 +6,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "format/base/terminal_text.h"
 #include "format/base/text.h"
 #include "report/call_tree.h"
 #include "report/text.h"
@@ -179,7 +180,7 @@ LedgerEntry& Builder::Entry(std::string_view name) {
     // A loss that only a newer version knows still counts as one.
     const LossInfo* info = FindLoss(name);
     entry.severity = info == nullptr ? Severity::kLost : info->severity;
-    entry.what = info == nullptr ? Format("losses of kind {}", ToValidUtf8(name)) : info->what;
+    entry.what = info == nullptr ? Format("losses of kind {}", ForOneLine(name)) : info->what;
     if (info != nullptr) entry.advice = info->advice;
   }
   return entries_[at->second];
@@ -353,7 +354,7 @@ std::string LedgerText(const std::vector<LedgerEntry>& ledger) {
     if (entry.severity == Severity::kNote) continue;
     AppendFormat(text, "{} {} ({})\n", WithThousands(entry.count), entry.what, entry.name);
     for (const std::string& detail : entry.details) {
-      AppendFormat(text, "  {}\n", ToValidUtf8(detail));
+      AppendFormat(text, "  {}\n", ForOneLine(detail));
     }
     if (!entry.advice.empty()) AppendFormat(text, "  hint: {}\n", entry.advice);
   }

@@ -16,7 +16,7 @@ int Main(int argc, char** argv) {
   mallopt(M_MMAP_THRESHOLD, 32 << 20);
   std::signal(SIGPIPE, SIG_IGN);  // a pipe that is closed early is a write error, seen in Output
   const auto fail = [](const xpu::Error& error) {
-    std::fprintf(stderr, "xpu-report: %s\n", xpu::ForTerminal(error.ToString()).c_str());
+    std::fprintf(stderr, "xpu-report: %s\n", xpu::ForTerminal(error).c_str());
     return error.kind == xpu::ErrorKind::kUsage ? 2 : 1;
   };
   const auto parsed = xpu::ParseOptions(argc, argv);

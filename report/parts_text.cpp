@@ -1,5 +1,6 @@
 #include "report/parts_text.h"
 
+#include "format/base/terminal_text.h"
 #include "format/base/text.h"
 
 namespace xpu {
@@ -22,7 +23,7 @@ std::string PartsText(const Model& model) {
 std::string PartsNote(const Model& model) {
   const PartsHere& parts = model.parts;
   if (parts.first <= 1 && !parts.is_continued) return {};
-  return Format("{}: {}\n", model.path, PartsText(model));
+  return Format("{}: {}\n", ForOneLine(model.path), PartsText(model));
 }
 
 }  // namespace xpu

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "format/base/file.h"
+#include "format/base/terminal_text.h"
 #include "format/base/text.h"
 #include "report/analysis.h"
 #include "report/import.h"
@@ -56,7 +57,7 @@ void WriteView(const ReportOptions& options, Analysis& analysis, Analysis* befor
 }
 
 void Say(std::string_view line) {
-  (void)WriteAll(STDERR_FILENO, Format("xpu-report: {}\n", line), "stderr").ok();
+  (void)WriteAll(STDERR_FILENO, Format("xpu-report: {}\n", ForOneLine(line)), "stderr").ok();
 }
 
 // A download may take long: somebody who waits is told for what.
@@ -163,7 +164,8 @@ Status RunReport(const ReportOptions& options, ReportOutcome& outcome) {
     const std::vector<LedgerEntry> of_before = BuildLedger(*before);
     if (std::any_of(of_before.begin(), of_before.end(), LosesData)) outcome.data_lost = true;
     if (!of_before.empty()) {
-      before_losses = Format("of {}:\n{}", options.other_capture, LedgerText(of_before));
+      before_losses =
+          Format("of {}:\n{}", ForOneLine(options.other_capture), LedgerText(of_before));
     }
   }
   if (!status.ok() && output.closed_by_reader()) return Ok();

@@ -39,13 +39,12 @@ void SummaryText::Paragraph(std::string_view label, std::string_view text) {
 }
 
 void SummaryText::Wrapped(std::string_view first, std::string_view indent, std::string_view text) {
-  const std::string valid = ToValidUtf8(text);
   const size_t width = kWidth - indent.size();
   std::string line(first);
   size_t used = 0;
-  for (size_t at = 0; at < valid.size();) {
-    const size_t end = std::min(valid.find(' ', at), valid.size());
-    const std::string word = ToWidth(std::string_view(valid).substr(at, end - at), width);
+  for (size_t at = 0; at < text.size();) {
+    const size_t end = std::min(text.find(' ', at), text.size());
+    const std::string word = ToWidth(text.substr(at, end - at), width);
     if (used > 0 && used + 1 + WidthOf(word) > width) {
       output_.Write(line + "\n");
       line = indent;

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "format/base/file.h"
+#include "format/base/terminal_text.h"
 #include "format/base/text.h"
 #include "format/slice_parts.h"
 #include "format/writer.h"
@@ -139,9 +140,10 @@ Result<std::string> EmbedSymbols(Analysis& analysis, const std::string& output, 
   size_t bytes = 0;
   for (const NewSlice& slice : made.slices) bytes += slice.bytes.size();
   std::string text = Format("symbols of {} files added to {}, {} bytes before compression\n",
-                            made.slices.size(), target, bytes);
+                            made.slices.size(), ForOneLine(target), bytes);
   if (made.kept > 0) AppendFormat(text, "  {} files have theirs already\n", made.kept);
-  for (const std::string& failure : made.failures) AppendFormat(text, "  {}\n", failure);
+  for (const std::string& failure : made.failures)
+    AppendFormat(text, "  {}\n", ForOneLine(failure));
   return text;
 }
 

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "format/base/file.h"
+#include "format/base/terminal_text.h"
 #include "format/base/text.h"
 
 namespace xpu {
@@ -81,8 +82,8 @@ Result<std::string> ExportSymbols(const Analysis& analysis, const std::string& f
                         different.front(), different.size() - 1, written, by_build.size()),
                  "each capture has other functions of a file: export it to a folder of its own"};
   }
-  std::string text =
-      Format("{} of {} files written to {}/.build-id\n", written, by_build.size(), folder);
+  std::string text = Format("{} of {} files written to {}/.build-id\n", written, by_build.size(),
+                            ForOneLine(folder));
   if (written < by_build.size()) text += "  the others are there already\n";
   if (without_id > 0)
     AppendFormat(text, "  {} files have no build-id and are left out\n", without_id);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "format/base/terminal_text.h"
 #include "format/base/text.h"
 #include "report/text.h"
 
@@ -14,11 +15,7 @@ std::string TextCell(const Column& column, const std::string& cell) {
   if (!column.is_text) {
     return cell.starts_with('-') ? "-" + WithThousands(cell.substr(1)) : WithThousands(cell);
   }
-  std::string text = ToValidUtf8(cell);
-  std::replace_if(
-      text.begin(), text.end(), [](char c) { return static_cast<uint8_t>(c) < 0x20 || c == 0x7f; },
-      ' ');
-  return text;
+  return ForOneLine(cell);
 }
 
 std::vector<size_t> Widths(const Table& table) {

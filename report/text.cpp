@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "format/base/terminal_text.h"
 #include "format/base/text.h"
 
 namespace xpu {
@@ -49,28 +50,9 @@ size_t SpaceBeforeLastNumber(std::string_view name) {
 
 }  // namespace
 
-std::string ToValidUtf8(std::string_view text) {
-  std::string valid;
-  valid.reserve(text.size());
-  for (size_t at = 0; at < text.size();) {
-    const size_t bytes = CharacterBytes(text, at);
-    if (bytes == 0) {
-      valid += kReplacement;
-      ++at;
-    } else {
-      valid += text.substr(at, bytes);
-      at += bytes;
-    }
-  }
-  return valid;
-}
-
 std::string ToFoldedFrame(std::string_view name) {
-  std::string frame = ToValidUtf8(name);
-  for (char& c : frame) {
-    if (c == ';') c = ':';
-    if (IsControl(c)) c = ' ';
-  }
+  std::string frame = ForOneLine(name);
+  std::replace(frame.begin(), frame.end(), ';', ':');
   while (frame.ends_with(' ')) frame.pop_back();
   frame.erase(0, std::min(frame.find_first_not_of(' '), frame.size()));
   if (frame.empty()) return "[unknown]";
@@ -94,6 +76,8 @@ void AppendJsonString(std::string& out, std::string_view text) {
       out += c;
     } else if (IsControl(c)) {
       AppendFormat(out, "\\u{:04x}", static_cast<uint8_t>(c));
+    } else if (bytes == 2 && c == '\xc2' && ByteAt(text, at + 1) < 0xa0) {  // U+0080 to U+009F
+      AppendFormat(out, "\\u00{:02x}", ByteAt(text, at + 1));
     } else if (bytes == 0) {
       out += kReplacement;
     } else {
@@ -124,13 +108,20 @@ void AppendQuoted(std::string& out, std::string_view text) {
 }
 
 std::string ToCsvField(std::string_view text) {
-  if (text.find_first_of(",\"\r\n") == std::string_view::npos) return ToValidUtf8(text);
-  std::string field = "\"";
-  for (const char c : text) {
-    if (c == '"') field += '"';
-    field += c;
+  const bool is_quoted = text.find_first_of(",\"") != std::string_view::npos;
+  std::string field(is_quoted ? 1 : 0, '"');
+  // Between backslashes, so that one of the name is told from one of an escape.
+  for (size_t at = 0; at <= text.size();) {
+    const size_t end = std::min(text.find('\\', at), text.size());
+    for (const char c : ForOneLine(text.substr(at, end - at))) {
+      if (c == '"') field += '"';
+      field += c;
+    }
+    if (end < text.size()) field += "\\x5c";
+    at = end + 1;
   }
-  return ToValidUtf8(field + '"');
+  if (is_quoted) field += '"';
+  return field;
 }
 
 size_t WidthOf(std::string_view valid_utf8) {
@@ -140,8 +131,7 @@ size_t WidthOf(std::string_view valid_utf8) {
 }
 
 std::string ToWidth(std::string_view text, size_t width) {
-  std::string line = ToValidUtf8(text);
-  std::replace_if(line.begin(), line.end(), IsControl, ' ');
+  const std::string line = ForOneLine(text);
   const size_t characters = WidthOf(line);
   if (characters <= width) return line;
   constexpr std::string_view kCut = "..";

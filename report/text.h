@@ -7,25 +7,23 @@
 
 namespace xpu {
 
-// Valid UTF-8: each byte that is not becomes U+FFFD.
-std::string ToValidUtf8(std::string_view text);
-
 // A frame of a folded line. flamegraph.pl and its kin split frames at ';' and the value at the last
-// space, and take a number before the value for a second value. So ';' becomes ':', control
-// characters become spaces, a space before a number that ends the name becomes '_'. Never empty.
+// space, and take a number before the value for a second value. So ';' becomes ':', a space
+// before a number that ends the name becomes '_'. Control characters as ForOneLine. Never empty.
 std::string ToFoldedFrame(std::string_view name);
 
-// Appends `text` as a JSON string with its quotes.
+// Appends `text` as a JSON string with its quotes: each byte that is not UTF-8 becomes U+FFFD.
 void AppendJsonString(std::string& out, std::string_view text);
 
 // Appends `text` in double quotes on one line of ASCII: \" \\ \n \t, other bytes that are no
 // printable ASCII as \xNN.
 void AppendQuoted(std::string& out, std::string_view text);
 
-// A field of a CSV line, quoted where RFC 4180 asks for it.
+// A field of a CSV line, quoted where RFC 4180 asks for it. As ForOneLine, and a backslash is
+// "\x5c", so that each "\xNN" is a byte of the name.
 std::string ToCsvField(std::string_view text);
 
-// One line of valid UTF-8 of at most `width` characters, cut in the middle with "..": the ends of
+// One line, as ForOneLine, of at most `width` characters, cut in the middle with "..": the ends of
 // names tell more than their middles.
 std::string ToWidth(std::string_view text, size_t width);
 // Characters, not bytes.

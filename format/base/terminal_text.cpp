@@ -1,5 +1,6 @@
 #include "format/base/terminal_text.h"
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 
@@ -8,9 +9,8 @@
 namespace xpu {
 namespace {
 
-bool IsPlain(unsigned char byte) {
-  return (byte >= ' ' && byte < 0x7f) || byte == '\n' || byte == '\t';
-}
+bool IsPrintable(char c) { return c >= ' ' && c < 0x7f; }
+bool IsPrintableOrSpace(char c) { return IsPrintable(c) || c == '\n' || c == '\t'; }
 
 // The length of the character at the front of `text`, which begins with a byte above 0x7f; 0: it is
 // none, or a control character of ISO 8859 (U+0080 to U+009F).
@@ -30,14 +30,13 @@ size_t LengthOfCharacter(std::string_view text) {
   return code < 0xa0 || code > 0x10ffff || is_surrogate || is_longer_than_needed ? 0 : length;
 }
 
-}  // namespace
-
-std::string ForTerminal(std::string_view text) {
+// `is_plain` says what is shown as it is, of ASCII.
+std::string Escaped(std::string_view text, bool (*is_plain)(char)) {
   std::string shown;
   shown.reserve(text.size());
   while (!text.empty()) {
-    size_t plain = 0;
-    while (plain < text.size() && IsPlain(static_cast<unsigned char>(text[plain]))) ++plain;
+    const auto plain =
+        static_cast<size_t>(std::find_if_not(text.begin(), text.end(), is_plain) - text.begin());
     shown += text.substr(0, plain);
     text.remove_prefix(plain);
     if (text.empty()) break;
@@ -52,6 +51,17 @@ std::string ForTerminal(std::string_view text) {
     }
   }
   return shown;
+}
+
+}  // namespace
+
+std::string ForTerminal(std::string_view text) { return Escaped(text, IsPrintableOrSpace); }
+
+std::string ForOneLine(std::string_view text) { return Escaped(text, IsPrintable); }
+
+std::string ForTerminal(const Error& error) {
+  const std::string message = ForOneLine(error.message);
+  return error.hint.empty() ? message : message + "\nhint: " + ForTerminal(error.hint);
 }
 
 }  // namespace xpu

@@ -128,13 +128,15 @@ def test_names_do_not_steer_the_terminal():
         os.unlink(recorded.stdout.strip())
         expect("status", recorded.status, 0)
         expect("to standard error", "\x1b" in recorded.stderr, False)
-        # In files, the lines of a view have no control characters of ASCII anyway.
-        expect_in("frame", "]0:title \x9b2Jname", functions(work))
-        for view in [(), ("--top",), ("--script",), ("--folded", "--mode=cpu"), ("--dump",)]:
+        # In files too: a view is often shown by other programs.
+        expect_in("frame", "\\x1b]0:title\\x07\\xc2\\x9b2Jname", functions(work))
+        for view in [(), ("--top",), ("--script",), ("--folded", "--mode=cpu"), ("--dump",),
+                     ("--top", "--format=csv"), ("--top", "--format=json")]:
             shown = on_terminal(work, *view)
             for code in ["\x1b[2J", "\x1b]", "\x07", "\x9b"]:
                 expect(f"{view} writes {code!r}", code in shown, False)
-            expect_in(f"{view}", "\\xc2\\x9b2Jname", shown)
+            escape = "\\u009b" if "--format=json" in view else "\\xc2\\x9b"
+            expect_in(f"{view}", escape + "2Jname", shown)
 
 
 def on_terminal(work, *options):

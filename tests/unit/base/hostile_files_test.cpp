@@ -164,6 +164,13 @@ TEST(ForTerminal, ControlsAreWrittenOut) {
             "\\xc0\\x9b \\xe0\\x80\\x9b \\xed\\xa0\\x80 \\xf5\\x80\\x80\\x80");
   EXPECT_EQ(ForTerminal("cut \xe2\x82"), "cut \\xe2\\x82");
   EXPECT_EQ(ForTerminal(""), "");
+  EXPECT_EQ(ForOneLine("a\n\tb\x1b"), "a\\x0a\\x09b\\x1b");
+}
+
+TEST(ForTerminal, TheMessageOfAnErrorIsOneLine) {
+  const Error error{ErrorKind::kInvalid, "a\nhint: rm -rf .: not a capture", "first\nsecond"};
+  EXPECT_EQ(ForTerminal(error), "a\\x0ahint: rm -rf .: not a capture\nhint: first\nsecond");
+  EXPECT_EQ(ForTerminal(Error{ErrorKind::kInvalid, "message", {}}), "message");
 }
 
 }  // namespace

@@ -77,8 +77,8 @@ TEST(TableWriter, Text) {
             " ** Sums (sum):\n"
             "\n"
             " Total (ns)  Min (ns)  Name\n"
-            " ----------  --------  ----------\n"
-            "  1,234,567  -1,234.5  f(\xc3\xa4)  [31m\n"
+            " ----------  --------  ----------------\n"
+            "  1,234,567  -1,234.5  f(\xc3\xa4)\\x0a\\x1b[31m\n"
             "          8            g\n"
             "\n");
   EXPECT_EQ(Written(TableOf({}), TableFormat::kTable), " ** Sums (sum): no rows\n\n");

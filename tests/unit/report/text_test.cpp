@@ -10,12 +10,12 @@ namespace {
 
 TEST(FoldedFrame, SeparatorsAndControls) {
   EXPECT_EQ(ToFoldedFrame("a;b"), "a:b");
-  EXPECT_EQ(ToFoldedFrame("a\nb\tc"), "a b c");
+  EXPECT_EQ(ToFoldedFrame("a\nb\tc"), "a\\x0ab\\x09c");
   EXPECT_EQ(ToFoldedFrame("void f<int, int>(float*)"), "void f<int, int>(float*)");
-  EXPECT_EQ(ToFoldedFrame("  padded \n"), "padded");
+  EXPECT_EQ(ToFoldedFrame("  padded  "), "padded");
   EXPECT_EQ(ToFoldedFrame(""), "[unknown]");
-  EXPECT_EQ(ToFoldedFrame("\n"), "[unknown]");
-  EXPECT_EQ(ToFoldedFrame("caf\xc3\xa9 \xff"), "caf\xc3\xa9 \xef\xbf\xbd");
+  EXPECT_EQ(ToFoldedFrame(" "), "[unknown]");
+  EXPECT_EQ(ToFoldedFrame("caf\xc3\xa9 \xff"), "caf\xc3\xa9 \\xff");
 }
 
 TEST(FoldedFrame, ANumberAtTheEndIsNotAValue) {
@@ -57,18 +57,22 @@ TEST(JsonString, Escapes) {
   EXPECT_EQ(Json("plain"), "\"plain\"");
   EXPECT_EQ(Json("a\"b\\c"), "\"a\\\"b\\\\c\"");
   EXPECT_EQ(Json(std::string_view("a\n\0b\x7f", 5)), "\"a\\u000a\\u0000b\\u007f\"");
+  // C1: what terminals take for the beginning of a sequence too.
+  EXPECT_EQ(Json("a\xc2\x9b"
+                 "b"),
+            "\"a\\u009bb\"");
   EXPECT_EQ(Json("\xe2\x82\xac"), "\"\xe2\x82\xac\"");
 }
 
-TEST(ValidUtf8, EachBadByteIsReplaced) {
+// RFC 3629.
+TEST(JsonString, EachByteThatIsNotUtf8IsReplaced) {
   const std::string bad = "\xef\xbf\xbd";
-  EXPECT_EQ(ToValidUtf8("\xff"), bad);
-  EXPECT_EQ(ToValidUtf8("a\xc3"), "a" + bad);
-  EXPECT_EQ(ToValidUtf8("\xc0\x80"), bad + bad);                      // too long for its value
-  EXPECT_EQ(ToValidUtf8("\xed\xa0\x80"), bad + bad + bad);            // a surrogate
-  EXPECT_EQ(ToValidUtf8("\xf4\x90\x80\x80"), bad + bad + bad + bad);  // above U+10FFFF
-  EXPECT_EQ(ToValidUtf8("\xf0\x9f\x98\x80"), "\xf0\x9f\x98\x80");
   EXPECT_EQ(Json("x\xffy"), "\"x" + bad + "y\"");
+  EXPECT_EQ(Json("a\xc3"), "\"a" + bad + "\"");
+  EXPECT_EQ(Json("\xc0\x80"), "\"" + bad + bad + "\"");            // too long for its value
+  EXPECT_EQ(Json("\xed\xa0\x80"), "\"" + bad + bad + bad + "\"");  // a surrogate
+  EXPECT_EQ(Json("\xf4\x90\x80"), "\"" + bad + bad + bad + "\"");  // above U+10FFFF
+  EXPECT_EQ(Json("\xf0\x9f\x98\x80"), "\"\xf0\x9f\x98\x80\"");
 }
 
 TEST(Quoted, OneLineOfAscii) {
@@ -81,6 +85,15 @@ TEST(Csv, QuotesWhereNeeded) {
   EXPECT_EQ(ToCsvField("plain"), "plain");
   EXPECT_EQ(ToCsvField("f(int, int)"), "\"f(int, int)\"");
   EXPECT_EQ(ToCsvField("a\"b"), "\"a\"\"b\"");
+  EXPECT_EQ(ToCsvField(""), "");
+}
+
+// One of our own colours is no exception, and what reads like an escape is none.
+TEST(Csv, EachEscapeIsAByteOfTheName) {
+  EXPECT_EQ(ToCsvField("\x1b[31mred\nname\t\xff"), "\\x1b[31mred\\x0aname\\x09\\xff");
+  EXPECT_EQ(ToCsvField("a\\x1b"), "a\\x5cx1b");
+  EXPECT_EQ(ToCsvField("\\"), "\\x5c");
+  EXPECT_EQ(ToCsvField("\x1b,\\\""), "\"\\x1b,\\x5c\"\"\"");
 }
 
 TEST(Width, CutInTheMiddle) {
@@ -88,6 +101,7 @@ TEST(Width, CutInTheMiddle) {
   EXPECT_EQ(ToWidth("0123456789", 10), "0123456789");
   EXPECT_EQ(ToWidth("0123456789a", 10), "0123..789a");
   EXPECT_EQ(ToWidth("\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9", 4), "\xc3\xa9..\xc3\xa9");
+  EXPECT_EQ(ToWidth("a\nb", 10), "a\\x0ab");
   EXPECT_EQ(ToWidth("abc", 2), "..");
   EXPECT_EQ(ToWidth("abc", 0), "");
 }
