@@ -134,6 +134,19 @@ size_t FindBlockMagic(std::span<const std::byte> file, size_t from) {
   return found == std::string_view::npos ? file.size() : found;
 }
 
+size_t FindBlockMagic(std::span<const std::byte> file, std::span<const ByteRange> data,
+                      size_t from) {
+  auto range =
+      std::upper_bound(data.begin(), data.end(), from,
+                       [](size_t place, const ByteRange& part) { return place < part.end; });
+  for (; range != data.end(); ++range) {
+    const size_t end = std::min(range->end, file.size());
+    const size_t found = FindBlockMagic(file.first(end), std::max(from, range->begin));
+    if (found < end) return found;
+  }
+  return file.size();
+}
+
 std::optional<BlockHeader> ParseBlockHeader(std::span<const std::byte> from) {
   const std::string_view bytes = Chars(from);
   if (bytes.size() < kBlockHeaderBytes || !bytes.starts_with(kBlockMagic)) return std::nullopt;

@@ -11,6 +11,8 @@
 #include <string_view>
 #include <vector>
 
+#include "format/base/file.h"
+
 struct ZSTD_CCtx_s;
 struct ZSTD_DCtx_s;
 
@@ -67,6 +69,9 @@ struct BlockHeader {
 
 // The first place at or after `from` where a block's magic stands, or the file's size.
 size_t FindBlockMagic(std::span<const std::byte> file, size_t from);
+// The same without the zeros between the parts of `data`.
+size_t FindBlockMagic(std::span<const std::byte> file, std::span<const ByteRange> data,
+                      size_t from);
 // nullopt: no block header with a right checksum and sizes within the limits begins here.
 std::optional<BlockHeader> ParseBlockHeader(std::span<const std::byte> bytes);
 // True when `bytes` (shorter than a header) may be the beginning of a block header.

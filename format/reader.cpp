@@ -14,7 +14,8 @@ namespace {
 
 // How far into a file without a file header a block may begin for it still to be a capture.
 constexpr size_t kSearchWithoutHeaderBytes = size_t{8} << 20;
-// The tables of strings and stacks may take this much, and so much more for each byte of the file.
+// The tables of strings and stacks may take this much, and so much more for each byte of the file
+// (here and below: those in its holes take no room and count for nothing).
 constexpr uint64_t kTableBytes = uint64_t{64} << 20;
 constexpr uint64_t kTableBytesPerFileByte = 256;
 // So many events are read, and so many more for each byte of the file: a block of 200 bytes can
@@ -45,9 +46,13 @@ std::string UnknownFeatures(const FileHeader& header) { return header.features; 
 class CaptureReader::Impl {
  public:
   Impl(std::span<const std::byte> bytes, std::string name)
-      : bytes_(bytes), name_(std::move(name)) {}
+      : bytes_(bytes), data_{{0, bytes.size()}}, name_(std::move(name)) {
+    data_bytes_ = bytes.size();
+  }
   Impl(FileBytes file, std::string name) : file_(std::move(file)), name_(std::move(name)) {
     bytes_ = file_->bytes();
+    data_.assign(file_->data().begin(), file_->data().end());
+    for (const ByteRange& part : data_) data_bytes_ += part.end - part.begin;
   }
 
   Status ReadHeader();
@@ -66,6 +71,8 @@ class CaptureReader::Impl {
 
   std::optional<FileBytes> file_;  // empty: the bytes are the caller's
   std::span<const std::byte> bytes_;
+  std::vector<ByteRange> data_;
+  uint64_t data_bytes_ = 0;
   const std::string name_;
   uint64_t capture_id_ = 0;
   BlockDecoder decoder_;
@@ -121,10 +128,12 @@ Status CaptureReader::Impl::FindBlocksWithoutHeader(FileHeaderState state) {
   return NotACapture(name_);
 }
 
+// One that begins before `limit`.
 bool CaptureReader::Impl::FindFirstBlock(size_t limit) {
-  for (size_t at = FindBlockMagic(bytes_, 0); at < std::min(limit, bytes_.size());
-       at = FindBlockMagic(bytes_, at + 1)) {
-    if (const auto header = ParseBlockHeader(bytes_.subspan(at))) {
+  const auto searched = bytes_.first(std::min(bytes_.size(), limit + kBlockHeaderBytes - 1));
+  for (size_t at = FindBlockMagic(searched, data_, 0); at < searched.size();
+       at = FindBlockMagic(searched, data_, at + 1)) {
+    if (const auto header = ParseBlockHeader(searched.subspan(at))) {
       capture_id_ = header->capture_id;
       position_ = at;
       return true;
@@ -135,7 +144,7 @@ bool CaptureReader::Impl::FindFirstBlock(size_t limit) {
 
 std::optional<EventBatch> CaptureReader::Impl::Next() {
   while (position_ < bytes_.size()) {
-    const size_t at = FindBlockMagic(bytes_, position_);
+    const size_t at = FindBlockMagic(bytes_, data_, position_);
     if (at == bytes_.size()) break;
     position_ = at + 1;
     if (auto events = ReadBlockAt(at)) return events;
@@ -147,11 +156,11 @@ std::optional<EventBatch> CaptureReader::Impl::Next() {
 
 std::optional<EventBatch> CaptureReader::Impl::ReadBlockAt(size_t at) {
   const auto header = ParseBlockHeader(bytes_.subspan(at));
-  // Not a header: the magic occurred in damaged bytes. Of another capture or one that was read:
-  // files that were put together, or a capture inside a text of this one.
-  if (!header || header->capture_id != capture_id_ || header->sequence <= last_sequence_) {
-    return std::nullopt;
-  }
+  if (!header) return std::nullopt;  // the magic occurred in damaged bytes
+  // Of another capture or one that was read: files that were put together, or a capture inside a
+  // text of this one.
+  if (header->capture_id != capture_id_) problems_.captures_follow = true;
+  if (header->capture_id != capture_id_ || header->sequence <= last_sequence_) return std::nullopt;
   const auto rest = bytes_.subspan(at + kBlockHeaderBytes);
   const auto payload = rest.first(std::min<size_t>(rest.size(), header->stored_bytes));
   unread_is_cut_ = payload.size() < header->stored_bytes;
@@ -160,7 +169,7 @@ std::optional<EventBatch> CaptureReader::Impl::ReadBlockAt(size_t at) {
     // The next block may begin inside, where a write failed half-way. A file made to be slow
     // would let every byte be part of very many payloads.
     searched_bytes_ += payload.size();
-    if (searched_bytes_ > kSearchesPerByte * bytes_.size()) position_ += payload.size();
+    if (searched_bytes_ > kSearchesPerByte * data_bytes_) position_ += payload.size();
     return std::nullopt;
   }
   position_ = at + kBlockHeaderBytes + payload.size();
@@ -179,14 +188,14 @@ std::optional<EventBatch> CaptureReader::Impl::DecodeBlock(const BlockHeader& he
     problems_.unknown_events += header.events;
     return EventBatch{};
   }
-  if (events_read_ + header.events > kFreeEvents + kEventsPerFileByte * bytes_.size()) {
+  if (events_read_ + header.events > kFreeEvents + kEventsPerFileByte * data_bytes_) {
     return std::nullopt;
   }
   const auto message = decoder_.Decode(header, payload);
   if (!message) return std::nullopt;
   auto content = DecodeMessage(*message, header.events);
   if (!content) return std::nullopt;
-  const uint64_t table_limit = kTableBytes + kTableBytesPerFileByte * bytes_.size();
+  const uint64_t table_limit = kTableBytes + kTableBytesPerFileByte * data_bytes_;
   if (!definitions_.Add(*content, table_limit)) return std::nullopt;
   TranslateIds(content->events, definitions_);
   problems_.references_lost = definitions_.references_lost();
@@ -217,6 +226,8 @@ void CaptureReader::Impl::NoteEnd() {
     problems_.events_lost += Beyond(unread_->events_before + unread_->events, events_seen_);
   } else if (BeginsBlockHeader(rest)) {
     problems_.cut = true;
+  } else if (ParseFileHeader(rest).state != FileHeaderState::kAbsent) {
+    problems_.captures_follow = true;
   } else {
     ++problems_.blocks_damaged;
   }

@@ -250,6 +250,7 @@ void AddProblems(ReadProblems& all, const ReadProblems& more) {
   all.bytes_skipped += more.bytes_skipped;
   all.header_damaged = all.header_damaged || more.header_damaged;
   all.cut = all.cut || more.cut;
+  all.captures_follow = all.captures_follow || more.captures_follow;
   all.unknown_events += more.unknown_events;
   all.references_lost += more.references_lost;
 }

@@ -38,6 +38,7 @@ enum class Finding : uint8_t {
   kFileSlice,
   kFileNoLines,
   kPartMissing,
+  kCaptureAppended,
   kUnknownEvents,
   kCount,
 };
@@ -104,6 +105,9 @@ constexpr std::array<FindingInfo, static_cast<size_t>(Finding::kCount)> kFinding
     {"part_missing", Severity::kLost,
      "parts of the recording that are missing between those that are here",
      "Name all parts: capture.*.xpu. xpu-record --rotate-keep removes the oldest ones alone."},
+    {"capture_appended", Severity::kLost,
+     "files with captures behind their first one, of which nothing is shown",
+     "Captures cannot be joined by concatenation: name each of them to xpu-report."},
     {"unknown_events", Severity::kNote, "events of kinds that this version does not know",
      "A newer xpu-report shows them."},
 }};
@@ -230,6 +234,7 @@ void Builder::AddProblems() {
   if (problems.cut || no_end) AddMissingEnd();
   Add(LossKind::kReferenceLost, problems.references_lost);
   Add(Finding::kPartMissing, analysis_.model.parts.missing);
+  Add(Finding::kCaptureAppended, problems.captures_follow ? 1 : 0);
   Add(Finding::kUnknownEvents, problems.unknown_events);
 }
 

@@ -1,11 +1,13 @@
 #include "format/base/file.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "format/base/text.h"
 
@@ -56,6 +58,20 @@ Result<std::string> ReadAll(int fd, const std::string& path, size_t limit_bytes,
   return content;
 }
 
+// Without holes where the file system does not tell of any.
+std::vector<ByteRange> DataOf(int fd, size_t size) {
+  std::vector<ByteRange> data;
+  for (size_t at = 0; at < size;) {
+    const off_t begin = ::lseek(fd, static_cast<off_t>(at), SEEK_DATA);
+    if (begin < 0 && errno == ENXIO) break;
+    const off_t end = begin < 0 ? -1 : ::lseek(fd, begin, SEEK_HOLE);
+    if (end <= begin) return {{0, size}};
+    at = std::min(static_cast<size_t>(end), size);
+    data.push_back({static_cast<size_t>(begin), at});
+  }
+  return data;
+}
+
 }  // namespace
 
 Error SystemError(std::string what, int error_number, std::string hint) {
@@ -94,6 +110,7 @@ Result<FileBytes> FileBytes::Open(const std::string& path, std::string_view begi
     file.address_ = address;
     file.size_ = size;
     file.mapped_ = true;
+    file.data_ = DataOf(fd.get(), size);
     return file;
   }
   const bool is_regular = S_ISREG(info.st_mode);
@@ -101,6 +118,7 @@ Result<FileBytes> FileBytes::Open(const std::string& path, std::string_view begi
                                            is_regular ? std::string_view() : beginning));
   file.address_ = file.copy_.data();
   file.size_ = file.copy_.size();
+  file.data_ = {{0, file.size_}};
   return file;
 }
 
@@ -111,6 +129,7 @@ FileBytes& FileBytes::operator=(FileBytes&& other) noexcept {
   Release();
   mapped_ = std::exchange(other.mapped_, false);
   size_ = std::exchange(other.size_, 0);
+  data_ = std::move(other.data_);
   copy_ = std::move(other.copy_);
   // A short copy lives inside the string object itself, so its address changes with the move.
   const void* address = std::exchange(other.address_, nullptr);

@@ -6,6 +6,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "format/base/handle.h"
 #include "format/base/result.h"
@@ -25,6 +26,12 @@ inline bool IsFilePath(std::string_view path) {
   return path.starts_with('/') && !path.starts_with("//");
 }
 
+// The bytes [begin, end) of a file.
+struct ByteRange {
+  size_t begin = 0;
+  size_t end = 0;
+};
+
 // A read-only memory mapping of a regular file, or a copy in memory of what is not mappable (a
 // pipe). A file truncated by somebody else while it is mapped would raise SIGBUS, so captures up to
 // `kCopyLimit` are read instead of mapped.
@@ -43,6 +50,9 @@ class FileBytes {
   std::span<const std::byte> bytes() const {
     return {static_cast<const std::byte*>(address_), size_};
   }
+  // The parts of a mapping that the disk has, ascending. Between them are holes: zeros that take no
+  // room there, but time and memory when they are read.
+  std::span<const ByteRange> data() const { return data_; }
 
  private:
   FileBytes() = default;
@@ -51,6 +61,7 @@ class FileBytes {
   const void* address_ = nullptr;
   size_t size_ = 0;
   bool mapped_ = false;
+  std::vector<ByteRange> data_;
   std::string copy_;  // owns the bytes when !mapped_
 };
 

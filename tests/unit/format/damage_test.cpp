@@ -145,6 +145,26 @@ TEST_F(Damage, AnotherCaptureBehindItIsNotMixedIn) {
   const ReadBack back = ReadLines(bytes);
   EXPECT_EQ(back.blocks.size(), kBlocks);
   EXPECT_EQ(back.problems.bytes_skipped, other.bytes.size());
+  EXPECT_TRUE(back.problems.captures_follow);
+  EXPECT_EQ(back.problems.blocks_damaged, 0u);
+}
+
+TEST_F(Damage, WhatFollowsIsToldOfACutCaptureAndOfACopyToo) {
+  std::vector<std::byte> cut(file_.bytes.begin(), file_.bytes.end() - 10);
+  const FilledFile other = FilledCapture(1, 1);
+  cut.insert(cut.end(), other.bytes.begin(), other.bytes.end());
+  const ReadBack after_cut = ReadLines(cut);
+  EXPECT_EQ(after_cut.blocks.size(), kBlocks - 1);
+  EXPECT_TRUE(after_cut.problems.captures_follow);
+  EXPECT_EQ(after_cut.problems.blocks_damaged, 1u);
+
+  std::vector<std::byte> twice = file_.bytes;
+  twice.insert(twice.end(), file_.bytes.begin(), file_.bytes.end());
+  const ReadBack of_twice = ReadLines(twice);
+  EXPECT_EQ(of_twice.blocks.size(), kBlocks);
+  EXPECT_TRUE(of_twice.problems.captures_follow);
+  EXPECT_EQ(of_twice.problems.blocks_damaged, 0u);
+  EXPECT_FALSE(ReadLines(file_.bytes).problems.captures_follow);
 }
 
 TEST_F(Damage, GarbageBetweenBlocksIsSkipped) {

@@ -82,11 +82,15 @@ TEST(Ledger, ProblemsOfTheFile) {
                       .blocks_damaged = 2,
                       .bytes_skipped = 100,
                       .cut = true,
+                      .captures_follow = true,
                       .unknown_events = 4,
                       .references_lost = 3};
   const Analysis analysis(builder.Build());
-  const std::map<std::string, uint64_t> expected = {
-      {"block_damaged", 2}, {"file_cut", 1}, {"reference_lost", 3}, {"unknown_events", 4}};
+  const std::map<std::string, uint64_t> expected = {{"block_damaged", 2},
+                                                    {"capture_appended", 1},
+                                                    {"file_cut", 1},
+                                                    {"reference_lost", 3},
+                                                    {"unknown_events", 4}};
   EXPECT_EQ(Counts(BuildLedger(analysis)), expected);
 }
 
