@@ -4,12 +4,12 @@
 #include <utility>
 #include <vector>
 
-#include <glob.h>
 #include <sys/stat.h>
 
 #include "format/base/text.h"
 #include "report/join_parts.h"
 #include "report/merge_captures.h"
+#include "report/missing_capture.h"
 
 namespace xpu {
 namespace {
@@ -59,18 +59,6 @@ LoadedPart LoadPart(CaptureReader reader, std::string path) {
   return part;
 }
 
-// As xpu-record --rotate-size names them.
-bool HasParts(const std::string& path) {
-  const size_t dot = path.rfind('.');
-  if (dot == std::string::npos) return false;
-  const std::string pattern =
-      Format("{}.[0-9][0-9][0-9][0-9]*{}", path.substr(0, dot), path.substr(dot));
-  glob_t found{};
-  const bool has = ::glob(pattern.c_str(), GLOB_NOSORT, nullptr, &found) == 0;
-  ::globfree(&found);
-  return has;
-}
-
 Result<LoadedPart> LoadPart(const std::string& path) {
   if (path == "-") return LoadPart("/dev/stdin");
   struct stat info {};
@@ -82,8 +70,7 @@ Result<LoadedPart> LoadPart(const std::string& path) {
   if (!reader.ok()) {
     Error error = reader.error();
     if (error.kind == ErrorKind::kNotFound && error.hint.empty()) {
-      error.hint = HasParts(path) ? "it was recorded in parts: name them all, as capture.*.xpu"
-                                  : "record one first: xpu-record -- PROGRAM";
+      error.hint = HintOfMissingCapture(path);
     }
     return error;
   }

@@ -5,7 +5,9 @@
 #include <utility>
 #include <vector>
 
+#include <linux/magic.h>
 #include <sys/stat.h>
+#include <sys/statfs.h>
 #include <unistd.h>
 
 #include "format/base/file.h"
@@ -58,6 +60,16 @@ void WriteView(const ReportOptions& options, Analysis& analysis, Analysis* befor
 
 void Say(std::string_view line) {
   (void)WriteAll(STDERR_FILENO, Format("xpu-report: {}\n", ForOneLine(line)), "stderr").ok();
+}
+
+// Somebody who names a FIFO may not know that nobody writes to it. Not of the shell's <(COMMAND),
+// which somebody does.
+void TellOfFifo(const std::string& input) {
+  struct stat info {};
+  struct statfs file_system {};
+  if (::stat(input.c_str(), &info) != 0 || !S_ISFIFO(info.st_mode)) return;
+  if (::statfs(input.c_str(), &file_system) != 0 || file_system.f_type == PIPEFS_MAGIC) return;
+  Say(Format("{}: is a FIFO: waiting for a capture that is written to it", input));
 }
 
 // A download may take long: somebody who waits is told for what.
@@ -125,6 +137,7 @@ Status RunReport(const ReportOptions& options, ReportOutcome& outcome) {
     XPU_ASSIGN_OR_RETURN(outcome.notes, ImportCuptiText(options.captures.front(), options.output));
     return Ok();
   }
+  for (const std::string& input : inputs) TellOfFifo(input);
   Progress progress;
   progress.Begin(Format("reading {}", options.captures.front()));
   XPU_ASSIGN_OR_RETURN(Model model, LoadCaptures(options.captures));

@@ -2,8 +2,10 @@
 
 #include <filesystem>
 #include <fstream>
+#include <thread>
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include "format/base/file.h"
 #include "tests/unit/report/model_builder.h"
@@ -40,6 +42,53 @@ TEST_F(RunTest, NoFile) {
   EXPECT_EQ(status.error().ToString(), folder_ / "capture.xpu" +
                                            ": open: No such file or directory\n"
                                            "hint: record one first: xpu-record -- PROGRAM");
+}
+
+// What the error's hint is, of a file that is not there.
+TEST_F(RunTest, PartsOfWhatIsNotThere) {
+  const auto hint = [&](const std::string& name) {
+    ReportOptions options;
+    options.captures = {folder_ / name};
+    return RunReport(options, outcome_).error().hint;
+  };
+  const std::string folder = folder_ / "";
+  const std::string none = "record one first: xpu-record -- PROGRAM";
+  for (const char* part : {"capture.0002.xpu", "bare.0002", "odd[1].10000.xpu"}) {
+    std::ofstream(folder_ / part) << "part";
+  }
+  EXPECT_EQ(hint("capture.xpu"),
+            "it was recorded in parts: name them all, as " + folder + "capture.*.xpu");
+  EXPECT_EQ(hint("bare"), "it was recorded in parts: name them all, as " + folder + "bare.*");
+  EXPECT_EQ(hint("odd[1].xpu"),
+            "it was recorded in parts: name them all, as " + folder + "odd[1].*.xpu");
+  EXPECT_EQ(hint("cap.xpu"), none);
+  EXPECT_EQ(hint("capture.data"), none);
+  EXPECT_EQ(hint("other.0001.xpu"), none);
+  const std::string left =
+      "xpu-record --rotate-keep removes the oldest parts; those that are left: ";
+  EXPECT_EQ(hint("capture.0001.xpu"), left + folder + "capture.*.xpu");
+  EXPECT_EQ(hint("bare.0001"), left + folder + "bare.*");
+  // The same through links that lead nowhere any more.
+  std::filesystem::create_symlink("capture.0001.xpu", folder_ / "newest");
+  EXPECT_EQ(hint("newest"), "it is a link to " + folder + "capture.0001.xpu, which is not there; " +
+                                left + folder + "capture.*.xpu");
+  std::filesystem::create_symlink("/nowhere/at/all.xpu", folder_ / "link.xpu");
+  EXPECT_EQ(hint("link.xpu"), "it is a link to /nowhere/at/all.xpu, which is not there");
+}
+
+TEST_F(RunTest, AFifoIsToldOf) {
+  test::ModelBuilder builder;
+  builder.End(9);
+  ASSERT_TRUE(builder.WriteCapture(folder_ / "written.xpu").ok());
+  const std::string bytes = ReadFile(folder_ / "written.xpu").value();
+  ASSERT_EQ(::mkfifo((folder_ / "capture.xpu").c_str(), 0600), 0);
+  std::thread writer([&] { Write(bytes); });
+  testing::internal::CaptureStderr();
+  EXPECT_TRUE(Run().ok());
+  writer.join();
+  EXPECT_EQ(testing::internal::GetCapturedStderr(),
+            "xpu-report: " + (folder_ / "capture.xpu") +
+                ": is a FIFO: waiting for a capture that is written to it\n");
 }
 
 TEST_F(RunTest, AnEmptyFile) {
