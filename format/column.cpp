@@ -117,6 +117,15 @@ void EncodeColumn(std::span<const uint64_t> values, std::span<const uint64_t> be
   EncodePlanes(offsets, all_bits, column);
 }
 
+std::optional<uint64_t> ValueOfAll(schema::Column::Reader column) {
+  if (column.getOrigin() != Origin::ZERO || column.getPlanes().size() > 0) return std::nullopt;
+  return column.getBase();
+}
+
+bool IsFromColumnBefore(schema::Column::Reader column) {
+  return column.getOrigin() == Origin::COLUMN_BEFORE;
+}
+
 bool DecodeColumn(schema::Column::Reader column, std::span<const uint64_t> before,
                   std::span<uint64_t> values) {
   std::fill(values.begin(), values.end(), 0);

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 
 #include "format/capture.capnp.h"
@@ -15,6 +16,12 @@ bool IsZeroColumn(std::span<const uint64_t> values);
 // `before`: the values of the column before it, empty if there is none.
 void EncodeColumn(std::span<const uint64_t> values, std::span<const uint64_t> before,
                   schema::Column::Builder column);
+
+// The value of each row, where it is one and the same for any number of them.
+std::optional<uint64_t> ValueOfAll(schema::Column::Reader column);
+
+// Whether DecodeColumn needs `before`.
+bool IsFromColumnBefore(schema::Column::Reader column);
 
 // Fills `values`. False: the column does not have this many values, or is of an unknown kind.
 bool DecodeColumn(schema::Column::Reader column, std::span<const uint64_t> before,

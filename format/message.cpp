@@ -1,6 +1,7 @@
 #include "format/message.h"
 
 #include <algorithm>
+#include <array>
 #include <memory>
 #include <span>
 #include <type_traits>
@@ -15,6 +16,7 @@
 #include "format/column.h"
 #include "format/fields.h"
 #include "format/gather.h"
+#include "format/scatter.h"
 #include "format/schema_of.h"
 
 namespace xpu {
@@ -220,18 +222,49 @@ void DecodeStacks(schema::Stacks::Reader stacks, BlockContent& content) {
   }
 }
 
-// Inlined into one function, what is common to all fields stays in registers.
-template <typename Event>
-[[gnu::flatten]] void FillRow(std::span<const uint64_t> numbers, size_t row,
-                              const std::vector<InstanceId>& instances, std::vector<Event>& list) {
-  size_t place = row;
-  bool is_whole = true;
-  VisitFields(list[row], [&](const char*, auto& field) {
-    is_whole &= FromNumber(numbers[place], instances, field);
-    place += list.size();
-  });
-  Require(is_whole);
-}
+// The columns of a list. Those of one value stay that.
+template <size_t kCount>
+class DecodedColumns {
+ public:
+  explicit DecodedColumns(uint32_t rows)
+      : rows_(rows),
+        memory_(std::make_unique_for_overwrite<uint64_t[]>(kCount * rows)),
+        free_(memory_.get(), kCount * rows) {}
+
+  // In order; those that are left out are 0.
+  void Decode(size_t place, schema::Column::Reader column) {
+    if (const auto all = ValueOfAll(column)) {
+      columns_[place].all = *all;
+      return;
+    }
+    const bool has_before = place > 0 && IsFromColumnBefore(column);
+    const auto before = has_before ? WrittenOut(columns_[place - 1]) : std::span<const uint64_t>();
+    const std::span<uint64_t> values = TakeColumn();
+    Require(DecodeColumn(column, before, values));
+    columns_[place].values = values;
+  }
+  const std::array<ColumnToScatter, kCount>& columns() const { return columns_; }
+
+ private:
+  std::span<uint64_t> TakeColumn() {
+    const auto values = free_.first(rows_);
+    free_ = free_.subspan(rows_);
+    return values;
+  }
+  std::span<const uint64_t> WrittenOut(ColumnToScatter& column) {
+    if (column.values.empty()) {
+      const std::span<uint64_t> values = TakeColumn();
+      std::fill(values.begin(), values.end(), column.all);
+      column.values = values;
+    }
+    return column.values;
+  }
+
+  const uint32_t rows_;
+  const std::unique_ptr<uint64_t[]> memory_;
+  std::span<uint64_t> free_;
+  std::array<ColumnToScatter, kCount> columns_;
+};
 
 template <typename Event>
 void DecodeList(typename SchemaOf<Event>::Reader source, const std::vector<InstanceId>& instances,
@@ -239,23 +272,16 @@ void DecodeList(typename SchemaOf<Event>::Reader source, const std::vector<Insta
   const uint32_t rows = source.getRows();
   Require(rows <= events_left);
   events_left -= rows;
-  const size_t count = FieldCount<Event>() * rows;
-  const auto memory = std::make_unique_for_overwrite<uint64_t[]>(count);
-  const std::span numbers(memory.get(), count);
+  DecodedColumns<FieldCount<Event>()> decoded(rows);
   const auto columns = capnp::AnyStruct::Reader(source).getPointerSection();
-  std::span<const uint64_t> before;
   // A file of an older version has fewer columns, one of a newer version more.
-  for (unsigned i = 0; i < FieldCount<Event>(); ++i) {
-    const std::span<uint64_t> values = numbers.subspan(size_t{i} * rows, rows);
-    if (i < columns.size() && !columns[i].isNull()) {
-      Require(DecodeColumn(columns[i].getAs<schema::Column>(), before, values));
-    } else {
-      std::fill(values.begin(), values.end(), 0);
-    }
-    before = values;
+  for (unsigned i = 0; i < std::min<size_t>(columns.size(), FieldCount<Event>()); ++i) {
+    if (!columns[i].isNull()) decoded.Decode(i, columns[i].getAs<schema::Column>());
   }
-  list.resize(rows);
-  for (size_t row = 0; row < rows; ++row) FillRow(numbers, row, instances, list);
+  const auto from_number = [&](uint64_t number, auto& field) {
+    return FromNumber(number, instances, field);
+  };
+  Require(ScatterColumns(decoded.columns(), rows, from_number, list));
 }
 
 BlockContent DecodeBlock(schema::Block::Reader block, uint32_t events_limit) {

@@ -34,9 +34,8 @@ class CompactList {
   bool empty() const { return rows_.empty(); }
 
   void push_back(const Event& event) {
-    Event rest = event;
-    ((rest.*kOwnFields = {}), ...);
-    rows_.push_back({{event.*kOwnFields}..., PlaceOf(rest)});
+    if (!IsExpected(event)) Find(event);
+    rows_.push_back({{event.*kOwnFields}..., last_});
   }
 
   // By value: there is no such event in memory.
@@ -131,20 +130,60 @@ class CompactList {
     return hash;
   }
 
-  // Of two rests with one hash, the older one is not found again: it may then be here twice.
-  uint32_t PlaceOf(const Event& rest) {
+  template <typename Field>
+  static bool IsOwn(const Event& event, const Field& field) {
+    const void* place = &field;
+    return ((place == &(event.*kOwnFields)) || ...);
+  }
+
+  // Whether `event` is like `rest` but for its own fields. Inlined, it is known for each field
+  // whether it is one of these.
+  [[gnu::flatten]] static bool IsLike(const Event& event, const Event& rest) {
+    const auto* of_event = reinterpret_cast<const std::byte*>(&event);
+    const auto* of_rest = reinterpret_cast<const std::byte*>(&rest);
+    bool is_like = true;
+    VisitFields(event, [&]<typename Field>(const char*, const Field& field) {
+      if (!is_like || IsOwn(event, field)) return;
+      const ptrdiff_t offset = reinterpret_cast<const std::byte*>(&field) - of_event;
+      is_like = field == *reinterpret_cast<const Field*>(of_rest + offset);
+    });
+    return is_like;
+  }
+
+  // Programs do the same over and over: what followed one event follows it again. To look there
+  // first takes a quarter of what finding an event by all of its fields does.
+  bool IsExpected(const Event& event) {
+    if (rests_.empty()) return false;
+    for (const uint32_t expected : followers_[last_]) {
+      if (!IsLike(event, rests_[expected])) continue;
+      last_ = expected;
+      return true;
+    }
+    return false;
+  }
+
+  // Sets last_. Of two rests with one hash, the older one is not found again: it may then be here
+  // twice.
+  void Find(const Event& event) {
+    Event rest = event;
+    ((rest.*kOwnFields = {}), ...);
     const Numbers numbers = NumbersOf(rest);
     RestId& known = by_hash_[HashOf(numbers)];
     if (!known || NumbersOf(rests_[known.value - 1]) != numbers) {
+      const auto place = static_cast<uint32_t>(rests_.size());
       rests_.push_back(rest);
-      known = RestId{static_cast<uint32_t>(rests_.size())};
+      followers_.push_back({place, place});
+      known = RestId{place + 1};
     }
-    return known.value - 1;
+    followers_[last_] = {known.value - 1, followers_[last_][0]};
+    last_ = known.value - 1;
   }
 
   GrowingArray<Row> rows_;
   std::vector<Event> rests_;
-  FlatMap<RestId> by_hash_;  // place in rests_ + 1
+  std::vector<std::array<uint32_t, 2>> followers_;  // of each of rests_, the newest first
+  uint32_t last_ = 0;                               // in rests_
+  FlatMap<RestId> by_hash_;                         // place in rests_ + 1
 };
 
 }  // namespace xpu

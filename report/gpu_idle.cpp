@@ -117,7 +117,7 @@ class IdleFinder {
   }
 
   const Analysis& analysis_;
-  const std::vector<CpuSample>& samples_;
+  const SampleList& samples_;
   const std::vector<Pause> pauses_;
   Intervals waits_;
   std::vector<IdlePart> parts_;

@@ -22,6 +22,7 @@ class GpuLeaves {
   Analysis& analysis_;
   const GpuNames names_;
   FlatMap<FrameId> kernels_;  // by name and GPU: their names are long
+  FlatMap<FrameId> copies_;   // and sets, by what they are and GPU
 };
 
 }  // namespace xpu

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <tuple>
 #include <utility>
 
@@ -25,18 +26,31 @@ struct IdAndPlace {
   friend auto operator<=>(const IdAndPlace&, const IdAndPlace&) = default;
 };
 
+using IdList = std::vector<IdAndPlace, HugePageAllocator<IdAndPlace>>;
+
 // The calls and stacks of one instance, by id, then time.
 struct Seen {
-  std::vector<IdAndPlace> calls;
-  std::vector<IdAndPlace> stacks;
+  IdList calls;
+  IdList stacks;
 };
 
-void SortById(std::vector<IdAndPlace>& events) {
+void SortById(IdList& events) {
   if (!std::is_sorted(events.begin(), events.end())) std::sort(events.begin(), events.end());
+}
+
+// Growing step by step, the lists would take twice their memory.
+template <auto kInstance, typename Events>
+void Reserve(const Events& events, IdList Seen::*list, std::map<InstanceId, Seen>& instances) {
+  std::map<InstanceId, size_t> counts;
+  Recent count_of(counts);
+  for (uint32_t i = 0; i < events.size(); ++i) ++count_of[events.template Get<kInstance>(i)];
+  for (const auto& [instance, count] : counts) (instances[instance].*list).reserve(count);
 }
 
 std::map<InstanceId, Seen> SortById(const LoadedEvents& events) {
   std::map<InstanceId, Seen> instances;
+  Reserve<&ApiCall::instance>(events.api_calls, &Seen::calls, instances);
+  Reserve<&LaunchStack::instance>(events.launch_stacks, &Seen::stacks, instances);
   Recent seen_of(instances);
   for (uint32_t i = 0; i < events.api_calls.size(); ++i) {
     seen_of[events.api_calls.Get<&ApiCall::instance>(i)].calls.push_back(
@@ -81,11 +95,11 @@ class Builder {
   LaunchTable Build() {
     FindProcesses();
     FindLaunches();
-    FindThreads();
+    for (size_t i = 0; i < launches_.size(); ++i) Complete(i);
     if (by_ == CorrelateBy::kNesting) NestStacks();
     result_.with_id = launches_.size();
     AddProbeLaunches(model_.events, launches_, by_ != CorrelateBy::kId);
-    for (Launch& launch : launches_) launch.kind = names_.Kind(ApiNameIdOf(names_, launch));
+    for (size_t i = result_.with_id; i < launches_.size(); ++i) FindKind(launches_[i]);
     return std::move(result_);
   }
 
@@ -97,14 +111,25 @@ class Builder {
   void AddCall(const ApiCall& call);
   void AddStack(const LaunchStack& stack);
   bool Joins(const Launch& launch, const LaunchStack& stack) const;
-  void FindThreads();
+  void NoteThread(const Launch& launch);
+  void Complete(size_t place);
+  void FindKind(Launch& launch) { launch.kind = names_.Kind(ApiNameIdOf(names_, launch)); }
   void NestStacks();
+
+  struct Thread {
+    uint32_t pid;
+    uint32_t tid;
+  };
+  using Threads = std::unordered_map<uint32_t, Thread>;  // by their number in the program
 
   const Model& model_;
   const ApiNames& names_;
   const CorrelateBy by_;
   LaunchTable result_;
   LaunchList& launches_ = result_.launches;
+  std::unordered_map<InstanceId, Threads> threads_;
+  Recent<decltype(threads_)> threads_of_{threads_};
+  std::optional<std::pair<InstanceId, uint32_t>> noted_;  // the last one, as in Launch
 };
 
 void Builder::FindProcesses() {
@@ -124,12 +149,6 @@ void Builder::FindProcesses() {
 void Builder::FindLaunches() {
   launches_.reserve(std::max(model_.events.api_calls.size(), model_.events.launch_stacks.size()));
   for (const auto& [instance, seen] : SortById(model_.events)) Join(seen);
-  for (size_t i = 0; i < launches_.size(); ++i) {
-    Launch& launch = launches_[i];
-    const bool again = (i > 0 && IdOf(launches_[i - 1]) == IdOf(launch)) ||
-                       (i + 1 < launches_.size() && IdOf(launches_[i + 1]) == IdOf(launch));
-    if (launch.has_stack) launch.stack_match = again ? MatchKind::kByIdAndTime : MatchKind::kById;
-  }
 }
 
 // Of one time the call first.
@@ -168,6 +187,7 @@ void Builder::AddCall(const ApiCall& call) {
   launch->start_ns = call.start_ns;
   launch->end_ns = std::max(call.start_ns, call.end_ns);
   launch->program_tid = call.tid;
+  NoteThread(*launch);
 }
 
 // Launches and stacks come in order of time, so `launch` is the last one before `stack`.
@@ -190,30 +210,36 @@ void Builder::AddStack(const LaunchStack& stack) {
     launch = &launches_.emplace_back(WithoutCall(stack));
   }
   GiveStack(stack, *launch);
+  NoteThread(*launch);
 }
 
 // Calls know their thread as the program sees it, stacks as the recorder does: what the pairs say
 // of a thread holds for its calls without a stack.
-void Builder::FindThreads() {
-  struct Thread {
-    uint32_t pid;
-    uint32_t tid;
-  };
-  std::unordered_map<InstanceId, std::unordered_map<uint32_t, Thread>> all;
-  Recent threads(all);
-  for (const Launch& launch : launches_) {
-    if (!launch.has_stack || !launch.has_call) continue;
-    threads[launch.instance].try_emplace(launch.program_tid, Thread{launch.pid, launch.tid});
+void Builder::NoteThread(const Launch& launch) {
+  if (!launch.has_stack || !launch.has_call) return;
+  // Most are of the thread of the one before.
+  const std::pair thread(launch.instance, launch.program_tid);
+  if (noted_ == thread) return;
+  noted_ = thread;
+  threads_of_[launch.instance].try_emplace(launch.program_tid, Thread{launch.pid, launch.tid});
+}
+
+// What takes all launches to be there; in one go, since they are more than any cache holds.
+void Builder::Complete(size_t place) {
+  Launch& launch = launches_[place];
+  FindKind(launch);
+  if (launch.has_stack) {
+    const bool again = (place > 0 && IdOf(launches_[place - 1]) == IdOf(launch)) ||
+                       (place + 1 < launches_.size() && IdOf(launches_[place + 1]) == IdOf(launch));
+    launch.stack_match = again ? MatchKind::kByIdAndTime : MatchKind::kById;
+    return;
   }
-  for (Launch& launch : launches_) {
-    if (launch.has_stack) continue;
-    launch.pid = result_.processes[launch.instance].pid;
-    launch.tid = launch.program_tid;
-    const auto& known = threads[launch.instance];
-    if (const auto found = known.find(launch.program_tid); found != known.end()) {
-      launch.pid = found->second.pid;
-      launch.tid = found->second.tid;
-    }
+  launch.pid = result_.processes[launch.instance].pid;
+  launch.tid = launch.program_tid;
+  const Threads& known = threads_of_[launch.instance];
+  if (const auto found = known.find(launch.program_tid); found != known.end()) {
+    launch.pid = found->second.pid;
+    launch.tid = found->second.tid;
   }
 }
 
@@ -241,6 +267,7 @@ void Builder::NestStacks() {
     if (call) launches_[*call].stack_match = MatchKind::kByNesting;
     GiveStack(stack, call ? launches_[*call] : others.emplace_back(WithoutCall(stack)));
   }
+  for (Launch& launch : others) FindKind(launch);
   launches_.insert(launches_.end(), others.begin(), others.end());
   std::stable_sort(launches_.begin(), launches_.end(), [](const Launch& a, const Launch& b) {
     return std::tuple(a.instance, a.correlation_id, a.start_ns) <

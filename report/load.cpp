@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 
 #include "format/base/text.h"
+#include "report/batches_ahead.h"
 #include "report/join_parts.h"
 #include "report/merge_captures.h"
 #include "report/missing_capture.h"
@@ -35,6 +36,15 @@ void Append(std::vector<Event>& all, std::vector<Event>& more) {
   }
 }
 
+// Growing takes a copy of all, as far as possible from the last one: what is reserved and not used
+// takes no memory.
+void Append(SampleList& all, const std::vector<CpuSample>& more) {
+  constexpr size_t kGrowth = 4;
+  const size_t size = all.size() + more.size();
+  if (size > all.capacity()) all.reserve(kGrowth * size);
+  all.insert(all.end(), more.begin(), more.end());
+}
+
 template <typename List, typename Event>
 void Append(List& all, const std::vector<Event>& more) {
   for (const Event& event : more) all.push_back(event);
@@ -51,8 +61,11 @@ namespace {
 LoadedPart LoadPart(CaptureReader reader, std::string path) {
   LoadedPart part;
   part.model.path = std::move(path);
-  while (std::optional<EventBatch> batch = reader.Next()) {
-    AppendEvents(batch->restated ? part.restated : part.model.events, *batch);
+  {
+    BatchesAhead batches(reader);
+    while (std::optional<EventBatch> batch = batches.Next()) {
+      AppendEvents(batch->restated ? part.restated : part.model.events, *batch);
+    }
   }
   part.model.problems = reader.problems();
   part.model.tables = std::make_unique<ReaderTables>(std::move(reader));

@@ -5,6 +5,7 @@
 
 #include "format/events.h"
 #include "report/compact_list.h"
+#include "report/huge_pages.h"
 
 namespace xpu {
 
@@ -25,6 +26,8 @@ using SynchronizationList =
 using GraphLaunchList = CompactList<GraphLaunch, &GraphLaunch::start_ns, &GraphLaunch::end_ns,
                                     &GraphLaunch::correlation_id>;
 
+using SampleList = std::vector<CpuSample, HugePageAllocator<CpuSample>>;
+
 struct LoadedEvents {
   std::vector<RecordingInfo> recording_info;
   std::vector<RecordingEnd> recording_end;
@@ -33,7 +36,7 @@ struct LoadedEvents {
   std::vector<ProcessEvent> process_events;
   std::vector<Mapping> mappings;
   std::vector<KernelSymbol> kernel_symbols;
-  std::vector<CpuSample> cpu_samples;
+  SampleList cpu_samples;
   std::vector<GpuProcess> gpu_processes;
   std::vector<ClockPair> clock_pairs;
   std::vector<CallbackName> callback_names;

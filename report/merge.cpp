@@ -45,7 +45,8 @@ class Merge {
 void Merge::AddSamples(bool count_only) {
   const SampleWeights weights(analysis_.model);
   for (const CpuSample& sample : analysis_.model.events.cpu_samples) {
-    const PathId path = groups_.OfCpu(OwnerOf(analysis_, sample), paths_.OfSample(sample));
+    PathId path = paths_.OfSample(sample);
+    if (!groups_.IsNone()) path = groups_.OfCpu(OwnerOf(analysis_, sample), path);
     tree_.Add(path, count_only ? 1 : weights.Of(sample));
   }
 }

@@ -7,8 +7,8 @@
 namespace xpu {
 namespace {
 
-template <typename Event>
-void Order(std::vector<Event>& events, uint64_t Event::*time) {
+template <typename Event, typename Allocator>
+void Order(std::vector<Event, Allocator>& events, uint64_t Event::*time) {
   const auto earlier = [time](const Event& a, const Event& b) { return a.*time < b.*time; };
   if (std::is_sorted(events.begin(), events.end(), earlier)) return;
   std::stable_sort(events.begin(), events.end(), earlier);

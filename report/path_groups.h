@@ -15,6 +15,8 @@ class PathGroups {
   // Both must outlive this; the paths are those of `tree`.
   PathGroups(Analysis& analysis, CallTree& tree, const MergeOptions& options);
 
+  // Nothing is put before any path.
+  bool IsNone() const { return by_ == GroupBy::kNothing && !nvtx_frames_; }
   // `path` below the frames of its group; `path` itself when nothing is to be put before it.
   PathId OfCpu(const Owner& owner, PathId path);
   PathId OfCall(const Launch& launch, PathId path);

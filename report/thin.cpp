@@ -68,7 +68,7 @@ Result<uint64_t> ParseSampleRate(std::string_view text) {
 
 std::string ThinOut(uint64_t rate, Analysis& analysis) {
   if (rate <= 1) return {};
-  std::vector<CpuSample>& samples = analysis.model.events.cpu_samples;
+  SampleList& samples = analysis.model.events.cpu_samples;
   const size_t all_samples = samples.size();
   const size_t all_work = analysis.correlation.work.size();
   Chance of_samples(rate, 0);

@@ -188,6 +188,30 @@ TEST(Hostile, ManyPayloadsOverOneAnother) {
   EXPECT_EQ(reader.problems().bytes_skipped, kHeaders * 64);
 }
 
+// Ours counts from no column whose values are all the same; another writer may.
+TEST(Hostile, AColumnCountedFromOneOfEqualValues) {
+  const auto bytes = CaptureWith(3, [](schema::Block::Builder block) {
+    auto kernels = block.initEvents().initKernels();
+    kernels.setRows(3);
+    kernels.initStartNs().setBase(100);
+    auto end = kernels.initEndNs();
+    end.setOrigin(schema::Column::Origin::COLUMN_BEFORE);
+    end.setBase(7);
+    auto after = kernels.initCompletedNs();  // from a column that counts itself
+    after.setOrigin(schema::Column::Origin::COLUMN_BEFORE);
+    after.setBase(1);
+  });
+  CaptureReader reader = MustRead(bytes);
+  const auto batch = reader.Next();
+  ASSERT_TRUE(batch.has_value());
+  ASSERT_EQ(batch->kernels.size(), 3u);
+  for (const Kernel& kernel : batch->kernels) {
+    EXPECT_EQ(kernel.start_ns, 100u);
+    EXPECT_EQ(kernel.end_ns, 107u);
+    EXPECT_EQ(kernel.completed_ns, 108u);
+  }
+}
+
 // ---- definitions --------------------------------------------------------------------------------
 
 TEST(Hostile, StringSizes) {

@@ -60,6 +60,41 @@ TEST(CompactList, KeepsEveryFieldOfEveryKindOfEvent) {
   });
 }
 
+// Of one event, `place` counts its fields; beyond them nothing is changed.
+template <typename Event>
+Event WithOneFieldChanged(uint64_t place) {
+  Event event = Filled<Event>(1);
+  VisitFields(event, [&]<typename Field>(std::string_view, Field& field) {
+    if (place-- != 0) return;
+    if constexpr (requires { field.value; }) {
+      ++field.value;
+    } else if constexpr (std::is_same_v<Field, bool>) {
+      field = !field;
+    } else {
+      field = static_cast<Field>(static_cast<uint64_t>(field) + 1);
+    }
+  });
+  return event;
+}
+
+// At first one behind the other, twice, then each behind others that it never followed before.
+TEST(CompactList, EventsThatDifferInAnyOneFieldStayApartInAnyOrder) {
+  LoadedEvents none;
+  VisitLists(none, []<typename List>(std::string_view name, const List&) {
+    using Event = std::decay_t<decltype(std::declval<const List&>()[0])>;
+    constexpr uint64_t kKinds = FieldCount<Event>() + 1;
+    const auto kind_of = [](uint64_t i) { return i < 2 * kKinds ? i % kKinds : i * i % kKinds; };
+    List list;
+    for (uint64_t i = 0; i < 6 * kKinds; ++i) {
+      list.push_back(WithOneFieldChanged<Event>(kind_of(i)));
+    }
+    for (uint64_t i = 0; i < list.size(); ++i) {
+      ASSERT_EQ(FieldsOf(Event(list[i])), FieldsOf(WithOneFieldChanged<Event>(kind_of(i))))
+          << name << " " << i;
+    }
+  });
+}
+
 Kernel KernelAt(uint64_t start_ns, uint32_t stream_id, int32_t grid_x) {
   Kernel kernel;
   kernel.start_ns = start_ns;

@@ -98,8 +98,8 @@ TEST_F(ScriptTest, NoNameBreaksTheColumns) {
   builder_.Sample(kStart + 1, 100, 101, builder_.Stack({kText + 0x10}));
   builder_.AddKernel(1, 9, kStart + 2, kStart + 3, "k\t;\n 7");
   EXPECT_EQ(Script(builder_),
-            "1 a_b_c_:d\xef\xbf\xbd 100 101 0 main\n"
-            "2 [unknown] 0 0 - [unknown launch];[GPU_Kernel]k : _7\t"
+            "1 a_b\\x09c\\x0a:d\\xff 100 101 0 main\n"
+            "2 [unknown] 0 0 - [unknown launch];[GPU_Kernel]k\\x09:\\x0a_7\t"
             "event=kernel duration_ns=1 correlation=9 gpu=0 stream=7\n");
 }
 
