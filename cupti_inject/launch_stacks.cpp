@@ -32,8 +32,8 @@ bool LaunchStacks::Open(const MappedRing& mapped, RingProducer* ring, Signal* wa
                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (rule_memory_ == MAP_FAILED) rule_memory_ = nullptr;
   rules_.Attach(static_cast<RuleCache::Entry*>(rule_memory_));
-  if (rule_memory_ == nullptr || !guides_.Open() || !ids_.Open() || !scratch_.Open() || !files_.Open(ring) ||
-      !python_.Open(header_, ring, &scratch_)) {
+  if (rule_memory_ == nullptr || !guides_.Open() || !ids_.Open() || !scratch_.Open() ||
+      !files_.Open(ring) || !python_.Open(header_, ring, &scratch_)) {
     Close();
     return false;
   }

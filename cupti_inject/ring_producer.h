@@ -44,10 +44,10 @@ class RingProducer {
   }
 
   void Count(wire::Counter counter, uint64_t n = 1) {
-    header_->counters[counter].value.fetch_add(n, std::memory_order_relaxed);
+    header_->counters[counter][0].fetch_add(n, std::memory_order_relaxed);
   }
   uint64_t Counted(wire::Counter counter) const {
-    return header_->counters[counter].value.load(std::memory_order_relaxed);
+    return header_->counters[counter][0].load(std::memory_order_relaxed);
   }
   void SetState(wire::State state) { header_->state.store(state, std::memory_order_release); }
   bool IsHalfFull() const {

@@ -27,9 +27,8 @@
 // of the stack itself (StackCopyMessage), which the recorder unwinds. Code that the loader knows
 // nothing of is told by the recorder, which reads /proc/PID/maps (RingHeader::other_code).
 //
-// Python. What an interpreter of the process runs is walked in the same callback, by offsets that
-// the recorder finds in the interpreter's file (RingHeader::python). Code objects and stacks are
-// sent once too (PythonCodeMessage, PythonStackMessage).
+// Python. What an interpreter runs is walked in the same callback, by offsets that the recorder
+// finds in its file (RingHeader::python). Code objects and stacks are sent once too.
 //
 // NVTX. The same library is NVTX's tool (NVTX_INJECTION64_PATH), which the first range of a program
 // loads: whichever of NVTX and CUDA comes first makes the connection.
@@ -98,16 +97,16 @@ enum Counter : uint32_t {
   kCounterActivitiesDropped,  // of them: ring full
   kCounterCalls,              // likewise
   kCounterCallsDropped,       // ring full; their stack was sent, or the marker hit
-  kCounterOthersDropped,     // names, clock pairs: ring full
-  kCounterMarkers,           // hits of the marker: launch stacks that should exist
-  kCounterCuptiDropped,      // cuptiActivityGetNumDroppedRecords
-  kCounterCuptiErrors,       // CUPTI calls that failed after the start
-  kCounterBuffersRequested,  // activity buffers handed to CUPTI,
-  kCounterBuffersCompleted,  // and given back: the rest died with the program
-  kCounterWalksDropped,      // launch stacks taken in the process: ring full
-  kCounterNvtxDropped,       // ring full
-  kCounterCallsLost,         // ring full; their stack was dropped too
-  kCounterPythonDropped,     // launch stacks whose frames of Python were dropped: ring full
+  kCounterOthersDropped,      // names, clock pairs: ring full
+  kCounterMarkers,            // hits of the marker: launch stacks that should exist
+  kCounterCuptiDropped,       // cuptiActivityGetNumDroppedRecords
+  kCounterCuptiErrors,        // CUPTI calls that failed after the start
+  kCounterBuffersRequested,   // activity buffers handed to CUPTI,
+  kCounterBuffersCompleted,   // and given back: the rest died with the program
+  kCounterWalksDropped,       // launch stacks taken in the process: ring full
+  kCounterNvtxDropped,        // ring full
+  kCounterCallsLost,          // ring full; their stack was dropped too
+  kCounterPythonDropped,      // launch stacks whose frames of Python were dropped: ring full
   kCounterCount,
 };
 
@@ -130,11 +129,6 @@ inline constexpr uint32_t kTablePending = 0;
 inline constexpr uint32_t kTableNone = 1;
 inline constexpr uint32_t kTableUnit = 8;
 
-// In a line of its own: threads of the program and of CUPTI count at the same time.
-struct alignas(64) CounterCell {
-  std::atomic<uint64_t> value;
-};
-
 struct AddressRange {
   std::atomic<uint64_t> start;
   std::atomic<uint64_t> end;
@@ -154,7 +148,8 @@ struct RingHeader {
   std::atomic<State> state;
   std::atomic<uint32_t> gate;      // bits of kGate...
   std::atomic<uint32_t> attached;  // 1: the library has taken the ring
-  CounterCell counters[kCounterCount];
+  // [0] of each, in a line of its own: threads of the program and of CUPTI count at the same time.
+  alignas(64) std::atomic<uint64_t> counters[kCounterCount][8];
   // Executable memory that no file of the loader's is in. The recorder adds at the end.
   alignas(64) std::atomic<uint32_t> other_code_count;
   std::atomic<uint32_t> other_code_answers;  // questions (OtherCodeMessage) that were looked into

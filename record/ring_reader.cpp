@@ -125,7 +125,7 @@ void RingReader::Close() { header_->closed.store(1, std::memory_order_release); 
 std::array<uint64_t, wire::kCounterCount> RingReader::ReadCounters() const {
   std::array<uint64_t, wire::kCounterCount> values{};
   for (size_t i = 0; i < values.size(); ++i) {
-    values[i] = header_->counters[i].value.load(std::memory_order_relaxed);
+    values[i] = header_->counters[i][0].load(std::memory_order_relaxed);
   }
   return values;
 }

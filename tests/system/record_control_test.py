@@ -307,10 +307,12 @@ def test_processes_that_cannot_be_recorded():
         program.wait()
 
 
-def whole_stacks(capture, pids):
+def expect_whole_stacks(capture, pids):
     samples = [s for s in capture.cpu_samples if s["pid"] in pids]
     expect("there are samples", len(samples) > 20, True)
-    return sum(1 for s in samples if s["stack_flags"] & STACK_COMPLETE) / len(samples)
+    cut = [s for s in samples if not s["stack_flags"] & STACK_COMPLETE]
+    # A process that begins or ends has a moment without a stack, or without a table for it.
+    expect(f"cut stacks of {len(samples)}: {cut[:5]}", len(cut) <= max(4, len(samples) // 100), True)
 
 
 ATTACHED = SPIN + """
@@ -353,8 +355,7 @@ def test_running_process_with_threads_and_a_child():
         expect("processes", {s["pid"] for s in capture.cpu_samples}, {program.pid, child})
         threads = {s["tid"] for s in capture.cpu_samples if s["pid"] == program.pid}
         expect("threads", len(threads), 3)
-        share = whole_stacks(capture, {program.pid, child})
-        expect(f"share of whole stacks {share}", share >= 0.99, True)
+        expect_whole_stacks(capture, {program.pid, child})
         losses = capture.losses()
         expect(f"losses ({errors})", losses, {})
         expect("name", [e["name"] for e in capture.process_events
@@ -428,8 +429,7 @@ def test_whole_system():
         capture = work.capture()
         pids = {s["pid"] for s in capture.cpu_samples}
         expect("both programs", {before.pid, after.pid} <= pids, True)
-        share = whole_stacks(capture, {before.pid, after.pid})
-        expect(f"share of whole stacks {share}", share >= 0.99, True)
+        expect_whole_stacks(capture, {before.pid, after.pid})
         names = {e["pid"]: e["name"] for e in capture.process_events if e["kind"] in (0, 2)}
         expect("names", (names[before.pid], names[after.pid]), ("python3", "python3"))
 

@@ -2,10 +2,10 @@
 // the CUDA driver (CUDA_INJECTION64_PATH) it switches records on, counts them and throws them away:
 // what every recorder on CUPTI pays before it does anything of its own.
 //
-//   CUPTI_FLOOR_KINDS  comma list of kernel, graph (a replay is one record), copy, memset, sync, overhead
-//   CUPTI_FLOOR_CALLS  comma list of driver, runtime: call back at the launches of these APIs,
-//   which
-//                      is what a recorder needs for their stacks
+//   CUPTI_FLOOR_KINDS  comma list of kernel, graph (a replay is one record), copy, memset, sync,
+//                      overhead
+//   CUPTI_FLOOR_CALLS  comma list of driver, runtime: call back at the launches of these APIs, as a
+//                      recorder needs for their stacks
 //   CUPTI_FLOOR_FLUSH  fetch what is finished so often, in milliseconds
 //   CUPTI_FLOOR_INIT   early: before the program's first context; late: once there is one, from a
 //                      thread that looks for it

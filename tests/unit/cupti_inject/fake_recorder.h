@@ -41,7 +41,7 @@ class TestRing {
   int memfd() const { return memfd_.get(); }
   uint64_t capacity_bytes() const { return capacity_bytes_; }
   wire::RingHeader& header() { return *header_; }
-  uint64_t counter(wire::Counter counter) const { return header_->counters[counter].value.load(); }
+  uint64_t counter(wire::Counter counter) const { return header_->counters[counter][0].load(); }
 
   // The ready messages, in order; their room is free afterwards.
   std::vector<Received> Drain();

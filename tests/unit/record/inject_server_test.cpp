@@ -54,7 +54,7 @@ TEST(InjectServer, InvitesAndHandsOverARing) {
   EXPECT_EQ(peer.instance, 0xabcdefu);
   EXPECT_EQ(ring.capacity_bytes, wire::kDefaultCapacityBytes);
   // Both see the same memory.
-  ring.header->counters[wire::kCounterMarkers].value = 99;
+  ring.header->counters[wire::kCounterMarkers][0] = 99;
   EXPECT_EQ(peer.ring.ReadCounters()[wire::kCounterMarkers], 99u);
   inject::Unmap(ring);
 }
