@@ -96,7 +96,12 @@ def test_recorder_killed():
                 continue
             truth = json.loads(output.splitlines()[-1])
             expect(f"{what}: launches", truth["launches"], THREADS * LAUNCHES + 1)
-            check_first_calls(what, check_readable(path, True), killed_ns)
+            # The last moment: everything is written, and the recorder has not ended yet.
+            is_whole = len(Capture(path).recording_end) > 0
+            capture = check_readable(path, not is_whole)
+            check_first_calls(what, capture, killed_ns)
+            if is_whole:
+                expect(f"{what}: kernels", len(capture.kernels), truth["launches"])
 
 
 def test_program_killed():
@@ -126,6 +131,8 @@ def test_program_killed():
             if not capture.api_calls:  # killed before it took its ring
                 ledger.pop("process_not_reached", None)
             expect(f"{what}: not delivered", ledger.pop("cupti_not_delivered", 0), len(missing))
+            # Who was sending just then: a thread of the program's, or CUPTI's.
+            expect(f"{what}: torn", ledger.pop("wire_torn", 0) <= THREADS + 1, True)
             expect(f"{what}: other losses ({errors})", ledger, {})
 
 
