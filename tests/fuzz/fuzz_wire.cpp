@@ -64,7 +64,7 @@ class Producer {
     std::memcpy(&value, content.data() + 1, sizeof(value));
     switch (content[0] % 4) {
       case 0:
-        return header_.counters[value % wire::kCounterCount].store(value);
+        return header_.counters[value % wire::kCounterCount][0].store(value);
       case 1:
         return header_.state.store(static_cast<wire::State>(value));
       case 2:

@@ -189,7 +189,7 @@ void SendGarbage() {
     producer.Send(static_cast<wire::MessageKind>(kind), message);
   }
   ring.header->other_code_count = UINT32_MAX;
-  for (auto& counter : ring.header->counters) counter = UINT64_MAX;
+  for (auto& counter : ring.header->counters) counter[0] = UINT64_MAX;
   ::usleep(300'000);
   ring.header->capacity_bytes = UINT64_MAX;
   ring.header->tail = 12345;

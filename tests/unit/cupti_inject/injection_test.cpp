@@ -216,8 +216,8 @@ TEST_F(InjectionTest, EveryCallAndKernelArrivesOnce) {
   EXPECT_EQ(summary.names, std::vector<std::string>{"_Z6kernelv"});
   EXPECT_GE(summary.clock_pairs, 1u);  // the one at the end, however short the life
   EXPECT_EQ(ring_.counter(wire::kCounterMarkers), kCalls);
-  EXPECT_EQ(ring_.counter(wire::kCounterCallsSent), kCalls);
-  EXPECT_EQ(ring_.counter(wire::kCounterActivitiesSent), kCalls);
+  EXPECT_EQ(ring_.counter(wire::kCounterCalls), kCalls);
+  EXPECT_EQ(ring_.counter(wire::kCounterActivities), kCalls);
   EXPECT_EQ(ring_.counter(wire::kCounterCuptiErrors), 0u);
   EXPECT_GE(ring_.counter(wire::kCounterBuffersRequested), 3u);
   EXPECT_EQ(ring_.counter(wire::kCounterBuffersRequested),
@@ -316,7 +316,7 @@ TEST_F(InjectionTest, KilledProgramLeavesWhatTheFlusherFetched) {
   const Program program = RunProgram("wait", 100, Invited());
   std::vector<Received> messages;
   const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60);
-  while (ring_.counter(wire::kCounterActivitiesSent) < 100 &&
+  while (ring_.counter(wire::kCounterActivities) < 100 &&
          std::chrono::steady_clock::now() < deadline) {
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
   }

@@ -28,11 +28,9 @@ std::vector<Taken> DrainAll(RingReader& ring) {
   return taken;
 }
 
-inject::RingProducer Producer(RingReader& ring) {
-  inject::RingProducer producer;
-  producer.Attach(&ring.header(), ring.capacity_bytes());
-  return producer;
-}
+struct Producer : inject::RingProducer {
+  explicit Producer(RingReader& ring) { Attach(&ring.header(), ring.capacity_bytes()); }
+};
 
 // Puts a header as a program of bad will might.
 void Forge(RingReader& ring, uint64_t at, uint32_t word) {
@@ -45,7 +43,7 @@ void Forge(RingReader& ring, uint64_t at, uint32_t word) {
 TEST(RingReader, TakesMessagesInOrder) {
   auto ring = RingReader::Create(kSmall);
   ASSERT_TRUE(ring.ok());
-  inject::RingProducer producer = Producer(*ring);
+  Producer producer(*ring);
   wire::ClockPairMessage pair{};
   pair.before_ns = 1;
   pair.cupti_ns = 2;
@@ -76,7 +74,7 @@ TEST(RingReader, CannotBeResized) {
 
 TEST(RingReader, LapsManyTimesAndLosesNothing) {
   auto ring = RingReader::Create(kSmall);
-  inject::RingProducer producer = Producer(*ring);
+  Producer producer(*ring);
   std::vector<char> text(3000);
   uint64_t sent = 0;
   uint64_t taken = 0;
@@ -107,7 +105,7 @@ TEST(RingReader, ManyProducers) {
   constexpr int kThreads = 4;
   constexpr uint64_t kEach = 30'000;
   auto ring = RingReader::Create(kSmall);
-  inject::RingProducer producer = Producer(*ring);
+  Producer producer(*ring);
   std::atomic<int> running = kThreads;
   std::vector<std::thread> threads;
   for (int t = 0; t < kThreads; ++t) {
@@ -147,7 +145,7 @@ TEST(RingReader, ManyProducers) {
 
 TEST(RingReader, StopsAtAMessageThatIsNotReady) {
   auto ring = RingReader::Create(kSmall);
-  inject::RingProducer producer = Producer(*ring);
+  Producer producer(*ring);
   ASSERT_TRUE(producer.Send(wire::MessageKind::kClockPair, wire::ClockPairMessage{}));
   const uint64_t torn = ring->header().head.fetch_add(64);  // a producer that died here
   ASSERT_TRUE(producer.Send(wire::MessageKind::kClockPair, wire::ClockPairMessage{}));
@@ -179,7 +177,7 @@ TEST(RingReader, ForgedHeads) {
     EXPECT_NE(ring->fault(), "") << head;
   }
   auto ring = RingReader::Create(kSmall);
-  inject::RingProducer producer = Producer(*ring);
+  Producer producer(*ring);
   ASSERT_TRUE(producer.Send(wire::MessageKind::kClockPair, wire::ClockPairMessage{}));
   EXPECT_EQ(DrainAll(*ring).size(), 1u);
   ring->header().head = 0;  // backwards
@@ -189,7 +187,7 @@ TEST(RingReader, ForgedHeads) {
 
 TEST(RingReader, TheSharedTailAndCapacityAreNotBelieved) {
   auto ring = RingReader::Create(kSmall);
-  inject::RingProducer producer = Producer(*ring);
+  Producer producer(*ring);
   ring->header().tail = 0x123456789;
   ring->header().capacity_bytes = uint64_t{1} << 40;
   ring->header().tail = 0;
@@ -201,7 +199,7 @@ TEST(RingReader, TheSharedTailAndCapacityAreNotBelieved) {
 
 TEST(RingReader, CountersAndState) {
   auto ring = RingReader::Create(kSmall);
-  inject::RingProducer producer = Producer(*ring);
+  Producer producer(*ring);
   producer.Count(wire::kCounterCuptiDropped, 5);
   producer.Count(wire::kCounterMarkers);
   EXPECT_EQ(ring->ReadCounters()[wire::kCounterCuptiDropped], 5u);
