@@ -1,5 +1,6 @@
 #include "report/batches_ahead.h"
 
+#include <system_error>
 #include <utility>
 
 namespace xpu {
@@ -10,9 +11,16 @@ constexpr size_t kMostAhead = 2;
 
 }  // namespace
 
-BatchesAhead::BatchesAhead(CaptureReader& reader) : reader_(reader), thread_([this] { Read(); }) {}
+BatchesAhead::BatchesAhead(CaptureReader& reader) : reader_(reader) {
+  try {
+    thread_ = std::thread([this] { Read(); });
+  } catch (const std::system_error&) {
+    // No thread is to be had (ulimit -u, a container's limit): Next reads.
+  }
+}
 
 BatchesAhead::~BatchesAhead() {
+  if (!thread_.joinable()) return;
   {
     const std::lock_guard lock(mutex_);
     stopped_ = true;
@@ -47,6 +55,7 @@ bool BatchesAhead::Put(std::optional<EventBatch> batch) {
 }
 
 std::optional<EventBatch> BatchesAhead::Next() {
+  if (!thread_.joinable()) return reader_.Next();
   std::unique_lock lock(mutex_);
   changed_.wait(lock, [this] { return failed_ || !batches_.empty(); });
   if (batches_.empty()) std::rethrow_exception(failed_);

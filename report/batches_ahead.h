@@ -34,7 +34,7 @@ class BatchesAhead {
   std::deque<std::optional<EventBatch>> batches_;  // the last one: none
   std::exception_ptr failed_;                      // memory ran out: as if it had happened in Next
   bool stopped_ = false;
-  std::thread thread_;  // last: it uses the others
+  std::thread thread_;
 };
 
 }  // namespace xpu

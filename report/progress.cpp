@@ -1,5 +1,6 @@
 #include "report/progress.h"
 
+#include <system_error>
 #include <utility>
 
 #include <unistd.h>
@@ -21,7 +22,12 @@ constexpr std::string_view kEraseLine = "\r\x1b[K";
 Progress::Progress() : Progress(::isatty(STDERR_FILENO) == 1 ? STDERR_FILENO : -1, kPatience) {}
 
 Progress::Progress(int fd, std::chrono::milliseconds patience) : fd_(fd) {
-  if (fd_ >= 0) thread_ = std::thread([this, patience] { Run(patience); });
+  if (fd_ < 0) return;
+  try {
+    thread_ = std::thread([this, patience] { Run(patience); });
+  } catch (const std::system_error&) {
+    // At the limit of processes: without a word.
+  }
 }
 
 void Progress::Begin(std::string what) {

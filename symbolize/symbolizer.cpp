@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <system_error>
 #include <thread>
 #include <unordered_set>
 #include <utility>
@@ -155,7 +156,11 @@ void Symbolizer::NameWanted() {
     for (size_t i = next++; i < todo.size(); i = next++) todo[i]->NameWanted(finder_, detail_);
   };
   std::vector<std::jthread> others;
-  for (size_t i = 1; i < std::min<size_t>(threads_, todo.size()); ++i) others.emplace_back(work);
+  try {
+    for (size_t i = 1; i < std::min<size_t>(threads_, todo.size()); ++i) others.emplace_back(work);
+  } catch (const std::system_error&) {
+    // At the limit of processes: with fewer threads.
+  }
   work();
 }
 

@@ -3,11 +3,12 @@ that lack it as far as this process can see, in a mount namespace of its own or 
 
 import os
 import resource
+import shutil
 import subprocess
 
 from record_inline_test import BPF, PERF_EVENT_OPEN, forbid
 from record_privileges_test import NOBODY, readable_copy
-from xpu_testing import Workspace, expect, expect_in, main, recorder, require_recording, skip
+from xpu_testing import Workspace, expect, expect_in, find, main, recorder, require_recording, skip
 
 REFUSED = "Permission denied"  # of forbid
 
@@ -145,6 +146,21 @@ def test_a_recording_works_within_the_limits_that_are_enough():
                                  f"--nofile={48 + 2 * cpus}", recorder(), "-o", "c.xpu", "true"],
                                 capture_output=True, text=True, cwd=work.path)
         expect(f"status ({result.stderr})", result.returncode, 0)
+
+
+def test_a_report_needs_no_thread():
+    with Workspace() as work:
+        os.chmod(work.path, 0o755)
+        shutil.copy(find("report/xpu-report"), work.path)
+        shutil.copy(f"{os.path.dirname(__file__)}/../captures/pytorch_mlp_graph.xpu", work.path)
+        texts = []
+        for limit in ([], ["prlimit", "--nproc=0"]):
+            command = ["setpriv", f"--reuid={NOBODY['user']}", "--clear-groups", *limit,
+                       "./xpu-report", "--folded", "pytorch_mlp_graph.xpu"]
+            result = subprocess.run(command, capture_output=True, text=True, cwd=work.path)
+            expect(f"status ({result.stderr})", result.returncode, 0)
+            texts.append(result.stdout)
+        expect("the same", texts[0] == texts[1] != "", True)
 
 
 def test_no_cpu_events():
