@@ -16,8 +16,8 @@ namespace {
 
 // What was open at once in recordings of all kinds, but for what each CPU takes.
 constexpr uint64_t kDescriptors = 24;
-constexpr uint64_t kDescriptorsOfBpf = 48;
-constexpr uint64_t kDescriptorsOfProbes = 72;
+constexpr uint64_t kDescriptorsOfBpf = 56;
+constexpr uint64_t kDescriptorsOfProbes = 80;
 // BPF maps and rings, tables, threads: half of it was mapped in a recording of a small program.
 constexpr uint64_t kLeastAddressBytes = uint64_t{512} << 20;
 
