@@ -30,7 +30,7 @@ class SignalRouter {
  public:
   // How long a signal to the group may take to reach the witness after it reached the recorder
   // (the kernel delivers to both in one loop; the rest is the witness waking up).
-  static constexpr uint64_t kWitnessNs = 20'000'000;
+  static constexpr uint64_t kWitnessNs = 100'000'000;
 
   struct Group {
     bool recorder_leads_session = false;
