@@ -42,9 +42,10 @@ struct CpuSource::Event {
   uint64_t frequency_hz = 0;
   uint32_t ticks_per_sample = 1;
   bool is_of_cpu = false;
-  std::vector<UniqueFd> fds;  // one, or one of each CPU
+  std::vector<UniqueFd> fds;  // one, or one or two of each CPU
 
   Status Open(const Subject& subject);
+  std::vector<CpuEvent> Clocks() const;
   Status OpenOnCpus(const Subject& subject);
   Status OpenInProgram(const Subject& subject);
   void Switch(bool on) const;
@@ -64,6 +65,20 @@ Status CpuSource::Event::Open(const Subject& subject) {
   return OpenInProgram(subject);
 }
 
+// A program that wakes up as often as one clock ticks, or a multiple of it, would always be met at
+// work or never. Two clocks tick together as often as one, and their periods are to each other and
+// to that of the one as the golden ratio: what is in step with one of them is not with the other,
+// and what would be with the one is met at all its moments alike.
+std::vector<CpuEvent> CpuSource::Event::Clocks() const {
+  if (!IsClockByFrequency(event)) return {event};
+  constexpr double kGoldenRatio = 1.6180339887498949;
+  const double period_ns = static_cast<double>(kNsPerSecond) / static_cast<double>(frequency_hz);
+  std::vector<CpuEvent> clocks(2, event);
+  clocks[0].period = static_cast<uint64_t>(period_ns * kGoldenRatio);
+  clocks[1].period = static_cast<uint64_t>(period_ns * (1 + kGoldenRatio));
+  return clocks;
+}
+
 // No period begins anew with a thread, so a tick is a sample.
 Status CpuSource::Event::OpenOnCpus(const Subject& subject) {
   std::vector<UniqueFd> opened;
@@ -72,8 +87,10 @@ Status CpuSource::Event::OpenOnCpus(const Subject& subject) {
                               .starts_at_exec = false,
                               .skips_idle = event.is_clock && subject.kind != Subject::Kind::kAll,
                               .number = number};
-    XPU_ASSIGN_OR_RETURN(UniqueFd fd, OpenCpuEvent(event, place, frequency_hz));
-    opened.push_back(std::move(fd));
+    for (const CpuEvent& clock : Clocks()) {
+      XPU_ASSIGN_OR_RETURN(UniqueFd fd, OpenCpuEvent(clock, place, frequency_hz));
+      opened.push_back(std::move(fd));
+    }
   }
   fds = std::move(opened);
   is_of_cpu = true;

@@ -18,6 +18,7 @@ namespace {
 constexpr uint64_t kDescriptors = 24;
 constexpr uint64_t kDescriptorsOfBpf = 56;
 constexpr uint64_t kDescriptorsOfProbes = 80;
+constexpr uint64_t kDescriptorsOfRings = 16;  // of one CUDA process
 // BPF maps and rings, tables, threads: half of it was mapped in a recording of a small program.
 constexpr uint64_t kLeastAddressBytes = uint64_t{512} << 20;
 
@@ -32,7 +33,8 @@ uint64_t NeededDescriptors(const RecordOptions& options, bool uses_bpf) {
   const uint64_t others = has_probes ? kDescriptorsOfProbes
                           : uses_bpf ? kDescriptorsOfBpf
                                      : kDescriptors;
-  return others + (1 + events) * OnlineCpus().size();
+  const uint64_t rings = options.record_gpu && options.inject ? kDescriptorsOfRings : 0;
+  return others + rings + (1 + 2 * events) * OnlineCpus().size();
 }
 
 }  // namespace

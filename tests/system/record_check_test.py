@@ -143,7 +143,7 @@ def test_a_recording_works_within_the_limits_that_are_enough():
     with Workspace() as work:
         cpus = os.cpu_count()
         result = subprocess.run(["prlimit", f"--as={700 + 16 * cpus << 20}",
-                                 f"--nofile={56 + 2 * cpus}", recorder(), "-o", "c.xpu", "true"],
+                                 f"--nofile={72 + 3 * cpus}", recorder(), "-o", "c.xpu", "true"],
                                 capture_output=True, text=True, cwd=work.path)
         expect(f"status ({result.stderr})", result.returncode, 0)
 

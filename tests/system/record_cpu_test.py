@@ -189,6 +189,27 @@ def test_processes_shorter_than_a_period_are_sampled():
             raise AssertionError(f"{samples} samples, about {wanted:.0f} expected")
 
 
+RHYTHM = """
+import time
+begin = time.monotonic()
+for step in range(300):
+    time.sleep(max(0, begin + step / 100 - time.monotonic()))
+    end = time.thread_time() + 0.002
+    while time.thread_time() < end: pass
+print(time.process_time())
+"""
+
+
+def test_a_program_that_wakes_as_often_as_samples_are_taken():
+    require_recording()
+    with Workspace() as work:
+        result = work.record("--cpu-only", "-F", "100", "python3", "-c", RHYTHM)
+        expect("status", result.returncode, 0)
+        seconds = float(result.stdout)
+        sampled = len(work.capture().cpu_samples) / 100
+        expect(f"sampled {sampled} s of {seconds} s", 0.6 < sampled / seconds < 1.6, True)
+
+
 def test_nothing_else_is_sampled():
     """The clocks are those of the CPUs, on which others run too: the program alone is recorded, from
     its exec on."""
