@@ -4,13 +4,11 @@
 
 #include <sys/mman.h>
 
+#include "cupti_inject/zeroed_memory.h"
+
 namespace xpu::inject {
 
-uint8_t* BufferPool::Map() {
-  void* memory = mmap(nullptr, kBufferBytes, PROT_READ | PROT_WRITE,
-                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  return memory == MAP_FAILED ? nullptr : static_cast<uint8_t*>(memory);
-}
+uint8_t* BufferPool::Map() { return static_cast<uint8_t*>(MapZeroed(kBufferBytes)); }
 
 uint8_t* BufferPool::Take() {
   uint8_t* buffer = nullptr;

@@ -2,10 +2,9 @@
 
 #include <cstring>
 
-#include <sys/mman.h>
-
 #include "cupti_inject/lock.h"
 #include "cupti_inject/record_pointers.h"
+#include "cupti_inject/zeroed_memory.h"
 
 namespace xpu::inject {
 namespace {
@@ -17,11 +16,8 @@ bool IsSame(TextView a, TextView b) {
 }  // namespace
 
 bool RecordedCalls::Open() {
-  void* memory = mmap(nullptr, kBytes, PROT_READ | PROT_WRITE,
-                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (memory == MAP_FAILED) return false;
-  words_ = static_cast<std::atomic<uint64_t>*>(memory);
-  return true;
+  words_ = static_cast<std::atomic<uint64_t>*>(MapZeroed(kBytes));
+  return words_ != nullptr;
 }
 
 void RecordedCalls::Note(uint32_t correlation_id, bool recorded) {

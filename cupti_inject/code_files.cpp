@@ -6,16 +6,12 @@
 #include <link.h>
 #include <sys/mman.h>
 
+#include "cupti_inject/zeroed_memory.h"
+
 namespace xpu::inject {
 namespace {
 
 constexpr uint64_t kPage = 4096;
-
-void* Map(size_t bytes) {
-  void* memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
-                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  return memory == MAP_FAILED ? nullptr : memory;
-}
 
 size_t SnapshotBytes(uint32_t count) { return sizeof(CodeSnapshot) + count * sizeof(CodeRange); }
 
@@ -105,8 +101,8 @@ void Sort(CodeRange* ranges, uint32_t count) {
 
 bool CodeFiles::Open(RingProducer* ring) {
   ring_ = ring;
-  ranges_ = static_cast<CodeRange*>(Map(kMaxRanges * sizeof(CodeRange)));
-  numbers_ = static_cast<Number*>(Map(kNumberSlots * sizeof(Number)));
+  ranges_ = static_cast<CodeRange*>(MapZeroed(kMaxRanges * sizeof(CodeRange)));
+  numbers_ = static_cast<Number*>(MapZeroed(kNumberSlots * sizeof(Number)));
   range_count_ = 0;
   if (ranges_ != nullptr && numbers_ != nullptr && Publish()) return true;
   Close();
@@ -196,7 +192,7 @@ void CodeFiles::Refresh() {
 
 bool CodeFiles::Publish() {
   const size_t bytes = SnapshotBytes(range_count_);
-  auto* snapshot = static_cast<CodeSnapshot*>(Map(bytes));
+  auto* snapshot = static_cast<CodeSnapshot*>(MapZeroed(bytes));
   if (snapshot == nullptr) return false;
   Sort(ranges_, range_count_);
   snapshot->bytes = bytes;

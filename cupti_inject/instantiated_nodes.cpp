@@ -2,6 +2,8 @@
 
 #include <sys/mman.h>
 
+#include "cupti_inject/zeroed_memory.h"
+
 namespace xpu::inject {
 
 bool InstantiatedNodes::Grow() {
@@ -9,10 +11,9 @@ bool InstantiatedNodes::Grow() {
   if (room_ == kMax) return false;
   const size_t room = room_ == 0 ? kFirst : 2 * room_;
   void* memory = room_ == 0
-                     ? mmap(nullptr, room * sizeof(Node), PROT_READ | PROT_WRITE,
-                            MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0)
+                     ? MapZeroed(room * sizeof(Node))
                      : mremap(nodes_, room_ * sizeof(Node), room * sizeof(Node), MREMAP_MAYMOVE);
-  if (memory == MAP_FAILED) return false;
+  if (memory == nullptr || memory == MAP_FAILED) return false;
   nodes_ = static_cast<Node*>(memory);
   room_ = room;
   return true;

@@ -5,6 +5,8 @@
 #include <sys/auxv.h>
 #include <sys/mman.h>
 
+#include "cupti_inject/zeroed_memory.h"
+
 namespace xpu::inject {
 namespace {
 
@@ -28,9 +30,7 @@ bool LaunchStacks::Open(const MappedRing& mapped, RingProducer* ring, Signal* wa
   arena_bytes_ = mapped.arena_bytes;
   // The name of the program lies above everything else on the main thread's stack.
   main_top_ = getauxval(AT_EXECFN) / 8 * 8;
-  rule_memory_ = mmap(nullptr, RuleCache::kBytes, PROT_READ | PROT_WRITE,
-                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (rule_memory_ == MAP_FAILED) rule_memory_ = nullptr;
+  rule_memory_ = MapZeroed(RuleCache::kBytes);
   rules_.Attach(static_cast<RuleCache::Entry*>(rule_memory_));
   if (rule_memory_ == nullptr || !guides_.Open() || !ids_.Open() || !scratch_.Open() ||
       !files_.Open(ring) || !python_.Open(header_, ring, &scratch_)) {

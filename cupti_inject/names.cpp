@@ -4,14 +4,10 @@
 
 #include <sys/mman.h>
 
+#include "cupti_inject/zeroed_memory.h"
+
 namespace xpu::inject {
 namespace {
-
-void* Map(size_t bytes) {
-  void* memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
-                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  return memory == MAP_FAILED ? nullptr : memory;
-}
 
 // Multiply and fold, eight bytes at a time. Equal hashes are compared by content, so it need only
 // spread.
@@ -29,7 +25,7 @@ uint64_t HashOf(const char* text, size_t bytes) {
 }  // namespace
 
 bool NameTable::Open() {
-  entries_ = static_cast<Entry*>(Map(kSlots * sizeof(Entry)));
+  entries_ = static_cast<Entry*>(MapZeroed(kSlots * sizeof(Entry)));
   return entries_ != nullptr;
 }
 
@@ -54,7 +50,7 @@ uint32_t NameTable::IdOf(const char* text, SendName send, void* context, bool* l
 const char* NameTable::Keep(const char* text, size_t bytes) {
   static_assert(kPieceBytes >= wire::kMaxNameBytes);
   if (piece_count_ == 0 || kPieceBytes - used_bytes_ < bytes) {
-    void* piece = piece_count_ == kPieces ? nullptr : Map(kPieceBytes);
+    void* piece = piece_count_ == kPieces ? nullptr : MapZeroed(kPieceBytes);
     if (piece == nullptr) return nullptr;
     pieces_[piece_count_++] = static_cast<char*>(piece);
     used_bytes_ = 0;

@@ -5,6 +5,7 @@
 #include <sys/mman.h>
 
 #include "cupti_inject/wire.h"
+#include "cupti_inject/zeroed_memory.h"
 
 namespace xpu::inject {
 namespace {
@@ -44,9 +45,8 @@ NarrowText::NarrowText(const wchar_t* wide) {
 std::byte* RegisteredTexts::Memory() {
   std::byte* memory = memory_.load(std::memory_order_acquire);
   if (memory != nullptr) return memory;
-  void* mapped = mmap(nullptr, kBytes, PROT_READ | PROT_WRITE,
-                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (mapped == MAP_FAILED) return nullptr;
+  void* mapped = MapZeroed(kBytes);
+  if (mapped == nullptr) return nullptr;
   if (memory_.compare_exchange_strong(memory, static_cast<std::byte*>(mapped))) {
     return static_cast<std::byte*>(mapped);
   }

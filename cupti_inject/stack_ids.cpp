@@ -2,14 +2,13 @@
 
 #include <sys/mman.h>
 
+#include "cupti_inject/zeroed_memory.h"
+
 namespace xpu::inject {
 
 bool StackIds::Open() {
-  void* memory = mmap(nullptr, kSlots * sizeof(Entry), PROT_READ | PROT_WRITE,
-                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (memory == MAP_FAILED) return false;
-  entries_ = static_cast<Entry*>(memory);
-  return true;
+  entries_ = static_cast<Entry*>(MapZeroed(kSlots * sizeof(Entry)));
+  return entries_ != nullptr;
 }
 
 void StackIds::Close() {

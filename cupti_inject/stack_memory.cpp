@@ -8,6 +8,8 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include "cupti_inject/zeroed_memory.h"
+
 namespace xpu::inject {
 namespace {
 
@@ -39,11 +41,8 @@ bool IsBelow(uint64_t sp, uint64_t top) { return sp < top && top - sp <= kMaxDir
 }  // namespace
 
 bool ScratchPool::Open() {
-  void* memory = mmap(nullptr, kPieces * kPieceBytes, PROT_READ | PROT_WRITE,
-                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (memory == MAP_FAILED) return false;
-  memory_ = static_cast<std::byte*>(memory);
-  return true;
+  memory_ = static_cast<std::byte*>(MapZeroed(kPieces * kPieceBytes));
+  return memory_ != nullptr;
 }
 
 void ScratchPool::Close() {

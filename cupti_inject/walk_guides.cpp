@@ -4,6 +4,8 @@
 
 #include <sys/mman.h>
 
+#include "cupti_inject/zeroed_memory.h"
+
 namespace xpu::inject {
 
 struct alignas(64) WalkGuides::Set {
@@ -15,11 +17,8 @@ struct alignas(64) WalkGuides::Set {
 };
 
 bool WalkGuides::Open() {
-  void* memory = mmap(nullptr, kSets * sizeof(Set), PROT_READ | PROT_WRITE,
-                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (memory == MAP_FAILED) return false;
-  sets_ = static_cast<Set*>(memory);
-  return true;
+  sets_ = static_cast<Set*>(MapZeroed(kSets * sizeof(Set)));
+  return sets_ != nullptr;
 }
 
 void WalkGuides::Close() {
