@@ -63,8 +63,7 @@ constexpr std::array<LossInfo, static_cast<size_t>(LossKind::kCount)> kTable{{
     {LossKind::kCallLost, "call_lost", Severity::kLost,
      "CUDA calls of which neither the call nor its stack is left: the rings were full",
      "Give xpu-record a free core; the stacks are in launch_ring_full too, and their GPU work, "
-     "where "
-     "its records are there, has no launch."},
+     "where its records are there, has no launch."},
     {LossKind::kWireTorn, "wire_torn", Severity::kLost,
      "GPU records begun but not finished when the program ended", ""},
     {LossKind::kWireInvalid, "wire_invalid", Severity::kLost,

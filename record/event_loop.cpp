@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
-#include <cstdlib>
-#include <string_view>
 #include <utility>
 
 #include <poll.h>
@@ -13,6 +11,7 @@
 
 #include "format/base/file.h"
 #include "format/base/text.h"
+#include "record/process_status.h"
 #include "record/quote.h"
 
 namespace xpu {
@@ -67,10 +66,7 @@ bool EventLoop::TargetInGroup() const {
 int EventLoop::SignalFor(int signal) const {
   if ((parts_.signals.ignored() >> signal & 1) == 0) return signal;
   const auto status = ReadFile(Format("/proc/{}/status", parts_.target->pid()));
-  constexpr std::string_view kName = "\nSigIgn:";
-  const size_t at = status.ok() ? status.value().find(kName) : std::string::npos;
-  if (at == std::string::npos) return signal;
-  const uint64_t ignored = std::strtoull(status.value().c_str() + at + kName.size(), nullptr, 16);
+  const uint64_t ignored = status.ok() ? StatusBits(status.value(), "SigIgn") : 0;
   return (ignored >> (signal - 1) & 1) != 0 ? SIGTERM : signal;
 }
 

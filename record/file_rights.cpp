@@ -1,41 +1,28 @@
 #include "record/file_rights.h"
 
 #include <algorithm>
-#include <cstdlib>
 
 #include <linux/capability.h>
 
 #include "format/base/number.h"
-#include "record/probe_libraries.h"
+#include "record/process_status.h"
 
 namespace xpu {
-namespace {
-
-std::string_view FieldOf(std::string_view status, std::string_view name) {
-  const size_t at = status.find(name);
-  if (at == std::string_view::npos) return {};
-  const std::string_view rest = status.substr(at + name.size());
-  return rest.substr(0, rest.find('\n'));
-}
-
-}  // namespace
-
 FileRights ParseFileRights(std::string_view status) {
   constexpr size_t kOfFileSystem = 3;  // behind real, effective, saved
   FileRights rights;
-  const auto users = Split(FieldOf(status, "\nUid:"), " \t");
-  const auto groups = Split(FieldOf(status, "\nGid:"), " \t");
+  const auto users = StatusWords(status, "Uid");
+  const auto groups = StatusWords(status, "Gid");
   rights.overrides = users.size() <= kOfFileSystem || groups.size() <= kOfFileSystem;
   if (rights.overrides) return rights;
   rights.user = ParseNumber<uid_t>(users[kOfFileSystem]).value_or(0);
   rights.groups.push_back(ParseNumber<gid_t>(groups[kOfFileSystem]).value_or(0));
-  for (const std::string_view group : Split(FieldOf(status, "\nGroups:"), " \t")) {
+  for (const std::string_view group : StatusWords(status, "Groups")) {
     if (const auto number = ParseNumber<gid_t>(group)) rights.groups.push_back(*number);
   }
-  const std::string capabilities(FieldOf(status, "\nCapEff:"));
   constexpr uint64_t kOverriding = uint64_t{1} << CAP_DAC_OVERRIDE | uint64_t{1}
                                                                          << CAP_DAC_READ_SEARCH;
-  rights.overrides = (std::strtoull(capabilities.c_str(), nullptr, 16) & kOverriding) != 0;
+  rights.overrides = (StatusBits(status, "CapEff") & kOverriding) != 0;
   return rights;
 }
 

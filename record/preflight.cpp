@@ -1,7 +1,5 @@
 #include "record/preflight.h"
 
-#include <cstdlib>
-
 #include <unistd.h>
 
 #include "format/base/file.h"
@@ -10,6 +8,7 @@
 #include "record/machine.h"
 #include "record/own_limits.h"
 #include "record/probe_source.h"
+#include "record/process_status.h"
 #include "record/running_processes.h"
 
 namespace xpu {
@@ -41,9 +40,7 @@ Error Unsupported(const std::string& needs, const Obstacle& obstacle) {
 
 uint64_t EffectiveCapabilities() {
   auto status = ReadFile("/proc/self/status");
-  if (!status.ok()) return 0;
-  const size_t at = status->find("\nCapEff:");
-  return at == std::string::npos ? 0 : std::strtoull(status->c_str() + at + 8, nullptr, 16);
+  return status.ok() ? StatusBits(*status, "CapEff") : 0;
 }
 
 std::vector<std::string> MissingCapabilities(uint64_t effective) {

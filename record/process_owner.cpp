@@ -1,34 +1,20 @@
 #include "record/process_owner.h"
 
-#include <vector>
-
 #include <unistd.h>
 
 #include "format/base/file.h"
 #include "format/base/number.h"
 #include "format/base/text.h"
-#include "record/probe_libraries.h"
+#include "record/process_status.h"
 
 namespace xpu {
-namespace {
-
-// The numbers behind "\nName:".
-std::vector<std::string_view> NumbersOf(std::string_view status, std::string_view name) {
-  const size_t at = status.find(name);
-  if (at == std::string_view::npos) return {};
-  const std::string_view rest = status.substr(at + name.size());
-  return Split(rest.substr(0, rest.find('\n')), " \t");
-}
-
-}  // namespace
-
 ProcessOwner ParseOwner(std::string_view status) {
   ProcessOwner owner;
   constexpr size_t kEffective = 1;  // real, effective, saved, of the file system
-  if (const auto users = NumbersOf(status, "\nUid:"); users.size() > kEffective) {
+  if (const auto users = StatusWords(status, "Uid"); users.size() > kEffective) {
     owner.user = ParseNumber<uid_t>(users[kEffective]);
   }
-  if (const auto pids = NumbersOf(status, "\nNSpid:"); !pids.empty()) {
+  if (const auto pids = StatusWords(status, "NSpid"); !pids.empty()) {
     owner.own_pid = ParseNumber<uint32_t>(pids.back()).value_or(0);
   }
   return owner;

@@ -14,6 +14,7 @@
 #include "format/base/text.h"
 #include "record/mapped_file.h"
 #include "record/process_maps.h"
+#include "record/process_status.h"
 #include "record/process_tracker.h"
 #include "record/unwind_file.h"
 
@@ -38,16 +39,6 @@ std::string FirstLine(const std::string& path) {
   return text.ok() ? text->substr(0, text->find('\n')) : std::string();
 }
 
-// What stands behind "Name:" in /proc/PID/status.
-std::string_view FieldOf(std::string_view status, std::string_view name) {
-  const size_t at = status.find(name);
-  if (at == std::string_view::npos) return {};
-  std::string_view value = status.substr(at + name.size());
-  value = value.substr(0, value.find('\n'));
-  value.remove_prefix(std::min(value.find_first_not_of(" \t"), value.size()));
-  return value;
-}
-
 Error UsageError(std::string message, std::string hint) {
   return Error{ErrorKind::kUsage, std::move(message), std::move(hint)};
 }
@@ -59,19 +50,19 @@ std::vector<pid_t> ListProcesses() { return NumbersIn("/proc"); }
 Status CheckProcess(pid_t pid) {
   auto status = ReadFile(Format("/proc/{}/status", pid));
   if (!status.ok()) return UsageError(Format("-p {}: there is no such process", pid), {});
-  const std::string_view process = FieldOf(*status, "\nTgid:");
+  const std::string_view process = StatusField(*status, "Tgid");
   if (process != std::to_string(pid)) {
     return UsageError(Format("-p {}: this is a thread of process {}", pid, process),
                       Format("-p {} records all of its threads", process));
   }
   if (pid == ::getpid()) return UsageError(Format("-p {}: this is xpu-record", pid), {});
-  const std::string_view state = FieldOf(*status, "\nState:");
+  const std::string_view state = StatusField(*status, "State");
   if (state.starts_with('Z') || state.starts_with('X')) {
     return UsageError(Format("-p {}: the process has ended already", pid),
                       "its parent has not asked for its status yet");
   }
   // Only what has memory of its own says how much.
-  if (FieldOf(*status, "\nVmSize:").empty()) {
+  if (StatusField(*status, "VmSize").empty()) {
     return UsageError(Format("-p {}: this is a thread of the kernel", pid),
                       "-a records them with all others");
   }
