@@ -13,8 +13,9 @@ from xpu_testing import Workspace, expect, expect_in, find, main, recorder, requ
 LIBRARIES = f"LD_LIBRARY_PATH={simulated()['LD_LIBRARY_PATH']}"
 
 
-def record(work, *command, looks=1, losses, options=(), program=None):
-    """Lets the program end when the recorder has looked at `looks` processes. Returns its stderr."""
+def record(work, *command, looks=1, losses, options=(), program=None, first_input=None):
+    """Lets the program end when the recorder has looked at `looks` processes, and closes
+    `first_input` when it has looked at one. Returns its stderr."""
     with subprocess.Popen([program or recorder(), "-v", "-o", work.file("capture.xpu"), *options,
                            "--", *command], env=simulated(), cwd=work.path, text=True,
                           stdin=subprocess.PIPE, stdout=subprocess.DEVNULL,
@@ -25,6 +26,8 @@ def record(work, *command, looks=1, losses, options=(), program=None):
             if not line:
                 break
             text += line
+            if first_input and "the injected library" in line:
+                first_input.close()
         run.stdin.close()
         text += run.stderr.read()
     expect(f"status ({text})", run.returncode, 0)
@@ -57,8 +60,13 @@ def test_one_of_several_images():
     """An exec keeps the pid: what the first one reports does not count for the second."""
     require_recording()
     with Workspace() as work:
-        script = "env -i " + LIBRARIES + ' "$0" launch=5; exec "$0" launch=20 wait'
-        record(work, "sh", "-c", script, *odd(), looks=2, losses={"process_not_reached": 1})
+        os.mkfifo(work.file("first"))
+        script = (f'env -i {LIBRARIES} "$0" launch=5 wait <{work.file("first")}; '
+                  'exec "$0" launch=20 wait')
+        # With a reader: opening it waits for none.
+        with open(work.file("first"), "r+b", buffering=0) as first_input:
+            record(work, "sh", "-c", script, *odd(), looks=2, losses={"process_not_reached": 1},
+                   first_input=first_input)
         expect("kernels", len(work.capture().kernels), 20)
 
 
