@@ -6,12 +6,15 @@
 #include <link.h>
 #include <sys/mman.h>
 
+#include "cupti_inject/wire_stacks.h"
 #include "cupti_inject/zeroed_memory.h"
 
 namespace xpu::inject {
 namespace {
 
 constexpr uint64_t kPage = 4096;
+// Refreshing takes some tens of microseconds, as does the dlopen that made it necessary.
+constexpr uint64_t kRefreshPatienceNs = 5'000'000;
 
 size_t SnapshotBytes(uint32_t count) { return sizeof(CodeSnapshot) + count * sizeof(CodeRange); }
 
@@ -101,6 +104,7 @@ void Sort(CodeRange* ranges, uint32_t count) {
 
 bool CodeFiles::Open(RingProducer* ring) {
   ring_ = ring;
+  counters_.Open();
   ranges_ = static_cast<CodeRange*>(MapZeroed(kMaxRanges * sizeof(CodeRange)));
   numbers_ = static_cast<Number*>(MapZeroed(kNumberSlots * sizeof(Number)));
   range_count_ = 0;
@@ -141,6 +145,27 @@ bool CodeFiles::Tell(const dl_phdr_info& info, const CodeRange& range, uint64_t 
   return ring_->Send(wire::MessageKind::kCodeFile, message, info.dlpi_name, message.name_bytes);
 }
 
+// What another file has taken the place of need not be told.
+bool CodeFiles::TellWhatIsGone() {
+  const CodeSnapshot& before = *current_.load(std::memory_order_relaxed);
+  uint32_t at = 0;
+  for (uint32_t i = 0; i < before.count && seen_subs_ != subs_; ++i) {
+    const CodeRange& range = before.ranges[i];
+    while (at < range_count_ && ranges_[at].end <= range.start) ++at;
+    if (at < range_count_ && ranges_[at].start < range.end) continue;
+    wire::CodeFileGoneMessage message{};
+    message.start_address = range.start;
+    if (!ring_->Send(wire::MessageKind::kCodeFileGone, message)) return false;
+  }
+  return true;
+}
+
+bool CodeFiles::TellThatAllAreTold() {
+  wire::CodeFilesToldMessage message{};
+  message.loads = static_cast<uint32_t>(seen_adds_);
+  return ring_->Send(wire::MessageKind::kCodeFilesTold, message);
+}
+
 void CodeFiles::AddFile(const dl_phdr_info& info) {
   const uint8_t* build_id = nullptr;
   const size_t build_id_bytes = FindBuildId(info, &build_id);
@@ -168,6 +193,7 @@ int CodeFiles::SeeFile(dl_phdr_info* info, size_t /*size*/, void* files) {
     self.first_seen_ = true;
     self.seen_adds_ = info->dlpi_adds;
     self.seen_subs_ = info->dlpi_subs;
+    self.counters_.Follow(info->dlpi_adds);
     if (info->dlpi_adds == self.adds_ && info->dlpi_subs == self.subs_) {
       self.complete_ = false;
       return 1;
@@ -185,16 +211,35 @@ void CodeFiles::Refresh() {
   range_count_ = 0;
   if (dl_iterate_phdr(&SeeFile, this) != 0) return;  // nothing new
   if (seen_subs_ != subs_) ++generation_;
+  Sort(ranges_, range_count_);
+  // Before any launch is told of that was made with this list.
+  complete_ = complete_ && TellWhatIsGone() && TellThatAllAreTold();
   if (!Publish() || !complete_) return;
+  listed_loads_.store(static_cast<uint32_t>(seen_adds_), std::memory_order_release);
+  refreshed_.Notify();
   adds_ = seen_adds_;
   subs_ = seen_subs_;
+}
+
+bool CodeFiles::WaitForLoads(uint32_t loads, Signal& wake) {
+  if (given_up_loads_.load(std::memory_order_relaxed) >= loads) return false;
+  wake.Notify();
+  const uint64_t deadline_ns = MonotonicNs() + kRefreshPatienceNs;
+  while (true) {
+    const uint32_t ticket = refreshed_.Ticket();
+    if (listed_loads_.load(std::memory_order_acquire) >= loads) return true;
+    const uint64_t now_ns = MonotonicNs();
+    if (now_ns >= deadline_ns) break;
+    refreshed_.Wait(ticket, deadline_ns - now_ns);
+  }
+  given_up_loads_.store(loads, std::memory_order_relaxed);
+  return false;
 }
 
 bool CodeFiles::Publish() {
   const size_t bytes = SnapshotBytes(range_count_);
   auto* snapshot = static_cast<CodeSnapshot*>(MapZeroed(bytes));
   if (snapshot == nullptr) return false;
-  Sort(ranges_, range_count_);
   snapshot->bytes = bytes;
   snapshot->generation = generation_;
   snapshot->count = range_count_;

@@ -6,6 +6,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "cupti_inject/loader_counters.h"
+#include "cupti_inject/lock.h"
 #include "cupti_inject/ring_producer.h"
 
 struct dl_phdr_info;
@@ -52,6 +54,18 @@ class CodeFiles {
   // Takes a new list when the loader has changed its own, and tells the recorder of what is new.
   // Takes the loader's lock: never in a callback. One thread at a time.
   void Refresh();
+  // How often the loader has loaded a file by now, where that is more often than the list knows of:
+  // at an address of it another one may lie. 0: it is the right list. Any thread.
+  uint32_t LoadsSince() const {
+    const uint32_t loads = counters_.Loads();
+    return loads > listed_loads_.load(std::memory_order_acquire) ? loads : 0;
+  }
+  // Nobody refreshes: the list is as right as it will be.
+  void StopFollowing() { counters_.Close(); }
+  // Until the list is of so many loads (LoadsSince). `wake`: what the refreshing thread waits for.
+  // It may itself wait for the loader's lock, which a thread in dlopen holds, or for CUPTI: at most
+  // some milliseconds, and for each number only once. False: it is not. Any thread.
+  bool WaitForLoads(uint32_t loads, Signal& wake);
   // How many numbers files have got so far; for the refreshing thread.
   uint32_t number_count() const { return number_count_; }
 
@@ -94,12 +108,18 @@ class CodeFiles {
   void AddFile(const dl_phdr_info& info);
   bool Tell(const dl_phdr_info& info, const CodeRange& range, uint64_t file_offset,
             const uint8_t* build_id, size_t build_id_bytes);
+  bool TellWhatIsGone();
+  bool TellThatAllAreTold();
   uint32_t NumberOf(uint64_t identity);
   bool Publish();
   void FreeRetired();
 
   RingProducer* ring_ = nullptr;
+  LoaderCounters counters_;
   std::atomic<CodeSnapshot*> current_{nullptr};
+  std::atomic<uint32_t> listed_loads_{0};
+  std::atomic<uint32_t> given_up_loads_{0};
+  Signal refreshed_;
   Stripe readers_[kStripes];
 
   // Of the refreshing thread.

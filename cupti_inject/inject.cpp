@@ -102,6 +102,7 @@ void Start() {
   std::atexit(&OnExit);  // after CUPTI's own, so that ours runs before them
   self.has_flusher = StartFlusher();
   if (!self.has_flusher) {
+    self.stacks.StopFollowing();
     SendDetail(wire::DetailKind::kNote, 0,
                "no thread could be started: activity comes when buffers are full and at the end");
   }

@@ -75,9 +75,13 @@ void LaunchStacks::WaitForPython(uint64_t timeout_ns) const {
 __attribute__((flatten)) bool LaunchStacks::Take(wire::LaunchCall call, const WalkRegisters& at,
                                                  ThreadStack& own) {
   call.python_stack = python_.Take(call.tid, call.time_ns, own);
+  const uint32_t loads = files_.LoadsSince();
   const bool covered = own.Covers(at.sp, main_top_);
   StackMemory memory(covered ? at.sp : 0, covered ? own.top : 0, scratch_);
   uint64_t frames[wire::kMaxFrames];
+  if (loads != 0 && !files_.WaitForLoads(loads, *wake_)) [[unlikely]] {
+    return SendCopyInstead(call, at, memory, loads);
+  }
   // Left before anything is sent: the writes to the ring take a while, a counter would wait for
   // them.
   std::optional<CodeFiles::Reading> files(std::in_place, files_, call.tid);
@@ -85,7 +89,7 @@ __attribute__((flatten)) bool LaunchStacks::Take(wire::LaunchCall call, const Wa
   Finder code(*this, **files, guide);
   const WalkResult walk = WalkStack(at, memory, code, frames, wire::kMaxFrames);
   files.reset();
-  if ((walk.flags & kWalkNotReady) != 0 && SendCopy(call, at, memory)) return true;
+  if ((walk.flags & kWalkNotReady) != 0 && SendCopy(call, at, memory, 0)) return true;
   return SendStack(call, walk, frames, guide);
 }
 
@@ -156,7 +160,7 @@ bool LaunchStacks::Ask(uint64_t address) {
 }
 
 bool LaunchStacks::SendCopy(const wire::LaunchCall& call, const WalkRegisters& at,
-                            StackMemory& memory) {
+                            StackMemory& memory, uint32_t loads) {
   // The records of the GPU are worth more than a better stack.
   if (ring_->IsHalfFull()) return false;
   size_t bytes = 0;
@@ -168,7 +172,15 @@ bool LaunchStacks::SendCopy(const wire::LaunchCall& call, const WalkRegisters& a
   message.sp = at.sp;
   message.bp = at.bp;
   message.bytes = static_cast<uint32_t>(bytes);
+  message.loads = loads;
   return ring_->Send(wire::MessageKind::kStackCopy, message, piece, bytes);
+}
+
+bool LaunchStacks::SendCopyInstead(const wire::LaunchCall& call, const WalkRegisters& at,
+                                   StackMemory& memory, uint32_t loads) {
+  if (SendCopy(call, at, memory, loads)) return true;
+  ring_->Count(wire::kCounterWalksDropped);
+  return false;
 }
 
 bool LaunchStacks::SendStack(const wire::LaunchCall& call, const WalkResult& walk,

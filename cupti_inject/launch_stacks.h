@@ -1,5 +1,5 @@
 // The CPU stack of every operation of the GPU, walked in the callback on the thread that it belongs
-// to: wire.h says how it works. No lock, no allocation, no read that can fault.
+// to: wire_stacks.h says how it works. No lock, no allocation, no read that can fault.
 #pragma once
 
 #include <atomic>
@@ -40,6 +40,8 @@ class LaunchStacks {
   void Refresh() {
     if (on()) files_.Refresh();
   }
+  // Nobody calls Refresh any more.
+  void StopFollowing() { files_.StopFollowing(); }
   // Until the recorder has answered for every file that it was told of, at most `timeout_ns`. On
   // the refreshing thread.
   void WaitForTables(uint64_t timeout_ns) const;
@@ -71,7 +73,11 @@ class LaunchStacks {
   CodeKind FindRule(const CodeSnapshot& files, uint64_t address, UnwindRule* rule);
   CodeKind KindOfOther(uint64_t address);
   bool Ask(uint64_t address);
-  bool SendCopy(const wire::LaunchCall& call, const WalkRegisters& at, StackMemory& memory);
+  // `loads`: as in the message.
+  bool SendCopy(const wire::LaunchCall& call, const WalkRegisters& at, StackMemory& memory,
+                uint32_t loads);
+  [[gnu::noinline]] bool SendCopyInstead(const wire::LaunchCall& call, const WalkRegisters& at,
+                                         StackMemory& memory, uint32_t loads);
   bool SendStack(const wire::LaunchCall& call, const WalkResult& walk, const uint64_t* frames,
                  WalkGuides::Use& guide);
   bool Define(uint32_t number, const WalkResult& walk, const uint64_t* frames);

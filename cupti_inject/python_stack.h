@@ -10,7 +10,7 @@
 #include "cupti_inject/ring_producer.h"
 #include "cupti_inject/stack_ids.h"
 #include "cupti_inject/stack_memory.h"
-#include "cupti_inject/wire.h"
+#include "cupti_inject/wire_stacks.h"
 
 namespace xpu::inject {
 

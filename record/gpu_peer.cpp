@@ -201,6 +201,12 @@ void GpuPeer::TakeMessage(wire::MessageKind kind, Bytes message, EventSink& sink
     case wire::MessageKind::kCodeFile:
       fits = stacks_.TakeCodeFile(message);
       break;
+    case wire::MessageKind::kCodeFileGone:
+      fits = stacks_.TakeCodeFileGone(message);
+      break;
+    case wire::MessageKind::kCodeFilesTold:
+      fits = stacks_.TakeCodeFilesTold(message);
+      break;
     case wire::MessageKind::kStack:
       fits = stacks_.TakeStack(message);
       break;

@@ -30,8 +30,14 @@ constexpr size_t kMaxCodeAddresses = size_t{4} << 20;
 constexpr uint64_t kRoundsBetweenSearches = 20000;
 
 UniqueFd OpenMapped(const HitFiles::MappedRange& mapping) {
-  for (const std::string& path :
-       PathsOfMapping({mapping.pid, mapping.address, mapping.size_bytes, mapping.path})) {
+  const std::vector<std::string> paths =
+      PathsOfMapping({mapping.pid, mapping.address, mapping.size_bytes, mapping.path});
+  // By now another file may be mapped there, or lie there.
+  if (!mapping.build_id.empty()) {
+    auto file = FindUnwindFile(paths, std::string(mapping.build_id), mapping.identity);
+    return file.ok() ? std::move(file->fd) : UniqueFd();
+  }
+  for (const std::string& path : paths) {
     auto file = OpenTargetFile(path);
     if (file.ok() && MayBeMapped(file->info, path, mapping.identity)) return std::move(file->fd);
   }

@@ -3,6 +3,7 @@
 #include <cstring>
 #include <utility>
 
+#include "cupti_inject/wire_stacks.h"
 #include "record/python_frames.h"
 #include "record/wire_message.h"
 

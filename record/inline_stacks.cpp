@@ -1,10 +1,14 @@
 #include "record/inline_stacks.h"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include <sys/mman.h>
+#include <sys/stat.h>
 
+#include "format/base/file.h"
+#include "format/base/text.h"
 #include "record/mapped_file.h"
 #include "record/unwind_file.h"
 #include "record/wire_message.h"
@@ -23,6 +27,8 @@ constexpr uint64_t kWalkPeriodNs = 500'000'000;
 
 // Names of the loader that are no path to the file.
 constexpr std::string_view kVdsoFile = "linux-vdso.so.1";
+// What the kernel says of a file that is at its path no more.
+constexpr std::string_view kDeleted = " (deleted)";
 
 }  // namespace
 
@@ -45,11 +51,31 @@ bool InlineStacks::TakeCodeFile(Bytes message) {
       raw.build_id_bytes > wire::kMaxBuildIdBytes || new_files_.size() >= kMaxNewFiles) {
     return false;
   }
-  new_files_.push_back({{raw.end_address, raw.bias, raw.file},
+  const CodeRange range{raw.end_address, raw.bias, raw.file};
+  // At once: a copy of a stack behind it was taken with it.
+  const bool replaces = ranges_.Add(raw.start_address, range);
+  new_files_.push_back({range,
                         raw.start_address,
+                        replaces,
                         raw.file_offset,
                         {reinterpret_cast<const char*>(raw.build_id), raw.build_id_bytes},
                         std::string(TextOf(*name))});
+  return true;
+}
+
+bool InlineStacks::TakeCodeFileGone(Bytes message) {
+  const auto fixed = ReadFixed<wire::CodeFileGoneMessage>(message);
+  if (!fixed) return false;
+  ranges_.Remove((*fixed)->start_address);
+  return true;
+}
+
+bool InlineStacks::TakeCodeFilesTold(Bytes message) {
+  const auto fixed = ReadFixed<wire::CodeFilesToldMessage>(message);
+  if (!fixed) return false;
+  loads_told_ = (*fixed)->loads;
+  copies_.Told(loads_told_, ranges_.now());
+  new_copies_ = true;  // some may have waited for it
   return true;
 }
 
@@ -90,10 +116,13 @@ bool InlineStacks::TakeStackCopy(Bytes message) {
   const auto bytes = BytesBehind(message, sizeof(wire::StackCopyMessage), (*fixed)->bytes);
   if (!bytes) return false;
   new_copies_ = true;
+  const bool is_told = (*fixed)->loads == 0 || (*fixed)->loads == loads_told_;
   copies_.Add({(*fixed)->call,
                {(*fixed)->ip, (*fixed)->sp, (*fixed)->bp},
+               (*fixed)->loads,
                MonotonicNs(),
-               {bytes->begin(), bytes->end()}});
+               {bytes->begin(), bytes->end()},
+               is_told ? ranges_.now() : nullptr});
   return true;
 }
 
@@ -201,16 +230,21 @@ void InlineStacks::WriteMapping(const ProcessMapping& mapping, EventSink& sink) 
   sink.Write(event);
 }
 
-void InlineStacks::AddRange(uint64_t start, const Range& range) {
-  auto at = ranges_.lower_bound(start);
-  if (at != ranges_.begin() && std::prev(at)->second.end > start) --at;
-  while (at != ranges_.end() && at->first < range.end) at = ranges_.erase(at);
-  if (ranges_.size() < kMaxRanges) ranges_[start] = range;
+// Whether yet another file has taken its place since the program told of it.
+bool InlineStacks::IsLeftBehind(const NewFile& file, const ProcessMapping& mapping) const {
+  if (!file.replaces || !IsFilePath(file.name) || mapping.path == file.name) return false;
+  // Names of the loader can be links.
+  struct stat info {};
+  return !mapping.path.ends_with(kDeleted) &&
+         ::stat(Format("/proc/{}/root{}", pid_, file.name).c_str(), &info) == 0 &&
+         info.st_ino != mapping.inode;
 }
 
 // The kernel's word for it; the loader's where the process is gone or has unmapped it already.
 const ProcessMapping& InlineStacks::MappingOf(const NewFile& file) {
-  if (const ProcessMapping* mapping = FindMapping(mappings_, file.start)) return *mapping;
+  const ProcessMapping* found = FindMapping(mappings_, file.start);
+  if (found != nullptr && !IsLeftBehind(file, *found)) return *found;
+  if (found != nullptr) mappings_.erase(mappings_.begin() + (found - mappings_.data()));
   ProcessMapping mapping;
   mapping.start_address = file.start;
   mapping.end_address = file.range.end;
@@ -225,7 +259,6 @@ const ProcessMapping& InlineStacks::MappingOf(const NewFile& file) {
 }
 
 void InlineStacks::AddFile(const NewFile& file, EventSink& sink) {
-  AddRange(file.start, file.range);
   // What was mapped there before is gone.
   const ProcessMapping& mapping = MappingOf(file);
   written_.erase(mapping.start_address);
@@ -243,6 +276,11 @@ void InlineStacks::AddFile(const NewFile& file, EventSink& sink) {
     // Else neither the kernel nor a build-id tells which file it is, just the program.
     wanted.paths = PathsOfMapping(
         {pid_, mapping.start_address, mapping.end_address - mapping.start_address, mapping.path});
+    // By then another file may be mapped there.
+    if (!file.build_id.empty() && file.name != mapping.path) {
+      std::ranges::copy(PathsOfMapping({.pid = pid_, .path = file.name}),
+                        std::back_inserter(wanted.paths));
+    }
   }
   python_.SeeFile(wanted, file.range.bias, sink);
   known.table = wanted.paths.empty() ? 0 : settings_.tables->Request(std::move(wanted));
@@ -287,26 +325,28 @@ void InlineStacks::AddOtherCode(const ProcessMapping& mapping) {
   header_.other_code_count.store(count + 1, std::memory_order_release);
 }
 
-CodeKind InlineStacks::FindRule(uint64_t address, UnwindRule* rule) {
-  auto after = ranges_.upper_bound(address);
-  if (after == ranges_.begin() || address >= std::prev(after)->second.end) {
+CodeKind InlineStacks::FindRule(const CodeRanges::Version& code, uint64_t address,
+                                UnwindRule* rule) const {
+  const CodeRange* range = code.Find(address);
+  if (range == nullptr) {
     const ProcessMapping* mapping = FindMapping(mappings_, address);
     const bool is_code = mapping != nullptr && (mapping->protection & PROT_EXEC) != 0;
     return is_code ? CodeKind::kNoTable : CodeKind::kNotCode;
   }
-  const Range& range = std::prev(after)->second;
-  const uint32_t place = files_[range.file].place;
+  const uint32_t place =
+      range->file < files_.size() ? files_[range->file].place : wire::kTablePending;
   if (place == wire::kTablePending) return CodeKind::kNotReady;
   if (place == wire::kTableNone) return CodeKind::kNoTable;
-  *rule = settings_.tables->arena().At(place).Find(address - range.bias);
+  *rule = settings_.tables->arena().At(place).Find(address - range->bias);
   return CodeKind::kRule;
 }
 
 void InlineStacks::WalkCopies(EventSink& sink, bool last) {
-  const StackCopies::Code code{
-      [this](uint64_t address, UnwindRule* rule) { return FindRule(address, rule); }};
+  const auto find = [this](const CodeRanges::Version& code, uint64_t address, UnwindRule* rule) {
+    return FindRule(code, address, rule);
+  };
   copies_.Walk(
-      code, MonotonicNs(), last,
+      find, MonotonicNs(), last,
       [&](const wire::LaunchCall& call, const WalkResult& walk, std::span<const uint64_t> frames) {
         Stack stack{.walk = {walk.flags, static_cast<uint32_t>(walk.stop)},
                     .frames = {frames.begin(), frames.end()}};

@@ -10,7 +10,8 @@
 #include <unordered_set>
 #include <vector>
 
-#include "cupti_inject/wire.h"
+#include "cupti_inject/wire_stacks.h"
+#include "record/code_ranges.h"
 #include "record/event_sink.h"
 #include "record/inject_server.h"
 #include "record/inline_python.h"
@@ -42,6 +43,8 @@ class InlineStacks {
 
   bool are_taken() const { return settings_.tables != nullptr; }
   bool TakeCodeFile(Bytes message);
+  bool TakeCodeFileGone(Bytes message);
+  bool TakeCodeFilesTold(Bytes message);
   bool TakeStack(Bytes message);
   bool TakeLaunch(Bytes message, EventSink& sink);
   bool TakeStackCopy(Bytes message);
@@ -71,14 +74,10 @@ class InlineStacks {
     uint32_t place = wire::kTablePending;
     bool known = false;
   };
-  struct Range {
-    uint64_t end = 0;
-    uint64_t bias = 0;
-    uint32_t file = 0;
-  };
   struct NewFile {
-    Range range;
+    CodeRange range;
     uint64_t start = 0;
+    bool replaces = false;  // another one
     uint64_t file_offset = 0;
     std::string build_id;
     std::string name;
@@ -89,12 +88,12 @@ class InlineStacks {
   void WriteMapping(const ProcessMapping& mapping, EventSink& sink);
   void AddFile(const NewFile& file, EventSink& sink);
   const ProcessMapping& MappingOf(const NewFile& file);
-  void AddRange(uint64_t start, const Range& range);
+  bool IsLeftBehind(const NewFile& file, const ProcessMapping& mapping) const;
   // True: there are new ones.
   bool AnswerTables();
   void AnswerQuestions();
   void AddOtherCode(const ProcessMapping& mapping);
-  CodeKind FindRule(uint64_t address, UnwindRule* rule);
+  CodeKind FindRule(const CodeRanges::Version& code, uint64_t address, UnwindRule* rule) const;
   void WalkCopies(EventSink& sink, bool last);
   void TellOfThread(uint32_t tid, EventSink& sink);
   StackId IdOf(Stack& stack, EventSink& sink);
@@ -108,8 +107,9 @@ class InlineStacks {
 
   InlinePython python_;
   std::vector<NewFile> new_files_;
-  std::vector<File> files_;           // by number
-  std::map<uint64_t, Range> ranges_;  // by start
+  uint32_t loads_told_ = 0;
+  std::vector<File> files_;  // by number
+  CodeRanges ranges_;
   std::vector<ProcessMapping> mappings_;
   std::map<uint64_t, std::string> build_ids_;  // of files in `ranges_`, by start
   std::map<uint64_t, uint64_t> written_;       // mappings in the capture: start to end

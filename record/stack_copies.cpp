@@ -17,6 +17,16 @@ struct CopiedMemory {
   }
 };
 
+// What WalkStack asks for rules.
+struct CopiedCode {
+  const StackCopies::FindRule& find;
+  const CodeRanges::Version* ranges;
+
+  CodeKind Find(uint64_t address, UnwindRule* rule) const {
+    return ranges == nullptr ? CodeKind::kNotReady : find(*ranges, address, rule);
+  }
+};
+
 }  // namespace
 
 void StackCopies::Add(StackCopy copy) {
@@ -24,14 +34,24 @@ void StackCopies::Add(StackCopy copy) {
   copies_.push_back(std::move(copy));
 }
 
-void StackCopies::Walk(Code code, uint64_t now_ns, bool last, const Done& done) {
+void StackCopies::Told(uint32_t loads, const std::shared_ptr<const CodeRanges::Version>& code) {
+  for (StackCopy& copy : copies_) {
+    if (copy.code != nullptr || copy.loads > loads) continue;
+    // A later list does not tell what was at the same place before.
+    copy.code_unknown = copy.loads < loads;
+    if (!copy.code_unknown) copy.code = code;
+  }
+}
+
+void StackCopies::Walk(const FindRule& find, uint64_t now_ns, bool last, const Done& done) {
   std::deque<StackCopy> waiting;
   for (StackCopy& copy : copies_) {
     CopiedMemory memory{copy};
+    CopiedCode code{find, copy.code.get()};
     uint64_t frames[wire::kMaxFrames];
     const WalkResult walk = WalkStack(copy.registers, memory, code, frames, wire::kMaxFrames);
-    const bool wait = (walk.flags & kWalkNotReady) != 0 && !last && bytes_ <= kMaxBytes &&
-                      now_ns - copy.taken_ns < kPatienceNs;
+    const bool wait = (walk.flags & kWalkNotReady) != 0 && !copy.code_unknown && !last &&
+                      bytes_ <= kMaxBytes && now_ns - copy.taken_ns < kPatienceNs;
     if (wait) {
       waiting.push_back(std::move(copy));
       continue;

@@ -1,15 +1,18 @@
 // Stacks that a program sent as they were, because the unwind table of some of their code was not
-// made yet: they wait here for it, and are walked like any other.
+// made yet, or because the loader had just loaded code: they wait here, and are walked like any
+// other.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <memory>
 #include <span>
 #include <vector>
 
-#include "cupti_inject/wire.h"
+#include "cupti_inject/wire_stacks.h"
+#include "record/code_ranges.h"
 #include "symbolize/elf/unwind_walk.h"
 
 namespace xpu {
@@ -17,8 +20,11 @@ namespace xpu {
 struct StackCopy {
   wire::LaunchCall call{};
   WalkRegisters registers;
-  uint64_t taken_ns = 0;         // when it came here
-  std::vector<std::byte> bytes;  // at registers.sp
+  uint32_t loads = 0;                                 // as in its message
+  uint64_t taken_ns = 0;                              // when it came here
+  std::vector<std::byte> bytes;                       // at registers.sp
+  std::shared_ptr<const CodeRanges::Version> code{};  // nullptr: not told yet
+  bool code_unknown = false;                          // nor ever will be
 };
 
 class StackCopies {
@@ -27,18 +33,17 @@ class StackCopies {
   static constexpr uint64_t kPatienceNs = 5'000'000'000;
   static constexpr uint64_t kMaxBytes = uint64_t{64} << 20;
 
-  // What WalkStack asks for rules.
-  struct Code {
-    std::function<CodeKind(uint64_t address, UnwindRule* rule)> find;
-    CodeKind Find(uint64_t address, UnwindRule* rule) { return find(address, rule); }
-  };
+  using FindRule =
+      std::function<CodeKind(const CodeRanges::Version& code, uint64_t address, UnwindRule* rule)>;
   using Done = std::function<void(const wire::LaunchCall& call, const WalkResult& walk,
                                   std::span<const uint64_t> frames)>;
 
   void Add(StackCopy copy);
   bool empty() const { return copies_.empty(); }
+  // What was loaded after `loads` loads is in `code`.
+  void Told(uint32_t loads, const std::shared_ptr<const CodeRanges::Version>& code);
   // Walks those that need not wait. `last`: none does.
-  void Walk(Code code, uint64_t now_ns, bool last, const Done& done);
+  void Walk(const FindRule& find, uint64_t now_ns, bool last, const Done& done);
 
  private:
   std::deque<StackCopy> copies_;

@@ -11,6 +11,7 @@
 #include <sys/mman.h>
 
 #include "cupti_inject/launch_stacks.h"
+#include "cupti_inject/wire_stacks.h"
 #include "format/base/check.h"
 #include "symbolize/elf/unwind_builder.h"
 

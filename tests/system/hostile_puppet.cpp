@@ -28,6 +28,7 @@
 #include "cupti_inject/handshake.h"
 #include "cupti_inject/invitation.h"
 #include "cupti_inject/ring_producer.h"
+#include "cupti_inject/wire_stacks.h"
 
 namespace {
 

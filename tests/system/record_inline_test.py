@@ -178,9 +178,23 @@ def test_broken_frames_are_counted():
 
 def test_code_that_comes_and_goes():
     with Workspace() as work:
-        _, capture = strange(work, "plugin", "--plugin",
-                             find("tests/workloads/strange_plugin.so"))
-        expect("losses", capture.losses(), {})
+        truth, capture = strange(work, "plugin", "--launches=3",
+                                 "--plugin", find("tests/workloads/strange_plugin_small.so"),
+                                 "--other-plugin", find("tests/workloads/strange_plugin_large.so"))
+        expect("one at the place of another", truth["reused"] >= 90, True)
+        # On a loaded machine what follows the loader may come late: then it is told.
+        ledger = capture.ledger()
+        late = ledger.pop("unwind_table_not_ready", 0)
+        expect("losses", ledger, {})
+        expect(f"stacks by a table that was not there yet: {late}", late < 100, True)
+        path = "LaunchFromPlugins(char const*, char const*);CallBack;{};LaunchStrange()"
+        paths = {name: path.format(name) for name in ("through_small", "through_large")}
+        stacks = stacks_of(folded(work.file("capture.xpu")))
+        for name in paths:
+            expect(f"whole stacks of {name}: {stacks}",
+                   sum(paths[name] in stack for stack in stacks), 1)
+        if late == 0:
+            expect("stacks", len(stacks), 2)
 
 
 def test_descriptors_are_the_programs_own():

@@ -1,7 +1,8 @@
 // Launches from stacks that an unwinder may stumble over. None may disturb the program.
 //   --mode=plain|altstack|coroutine|tiny|jit|jit-no-frame|far|low|smashed|data|plugin|descriptors
-//   --launches N --stack-kb K (tiny) --plugin FILE
+//   --launches N --stack-kb K (tiny) --plugin FILE --other-plugin FILE
 #include <csignal>
+#include <utility>
 
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -141,14 +142,20 @@ XPU_FRAME void LaunchFromGeneratedCode(const uint8_t (&code)[N]) {
   reinterpret_cast<void (*)(void (*)())>(page)(&LaunchStrange);
 }
 
-// Code that comes and goes: what was there before must not be believed.
-XPU_FRAME void LaunchFromPlugin(const char* file) {
-  for (int i = 0; i < 20; ++i) {
-    void* plugin = dlopen(file, RTLD_NOW);
+// Code that comes and goes: what was there before must not be believed. Returns how often one came
+// to where another one had been.
+XPU_FRAME uint64_t LaunchFromPlugins(const char* first, const char* second) {
+  uint64_t reused = 0;
+  void* before = nullptr;
+  for (int i = 0; i < 100; ++i) {
+    void* plugin = dlopen(i % 2 == 0 ? first : second, RTLD_NOW);
     if (plugin == nullptr) std::exit(1);
-    reinterpret_cast<void (*)(void (*)())>(dlsym(plugin, "CallBack"))(&LaunchStrange);
+    void* function = dlsym(plugin, "CallBack");
+    if (function == std::exchange(before, function)) ++reused;
+    reinterpret_cast<void (*)(void (*)())>(function)(&LaunchStrange);
     dlclose(plugin);
   }
+  return reused;
 }
 
 // As daemons do: everything is closed, and what is opened gets the lowest numbers.
@@ -196,7 +203,10 @@ int main(int argc, char** argv) {
   if (mode == "low") CallLow();
   if (mode == "smashed") CallSmashed();
   if (mode == "data") CallData();
-  if (mode == "plugin") LaunchFromPlugin(workload::Option(argc, argv, "--plugin"));
+  if (mode == "plugin") {
+    json.Add("reused", LaunchFromPlugins(workload::Option(argc, argv, "--plugin"),
+                                         workload::Option(argc, argv, "--other-plugin")));
+  }
   if (mode == "descriptors") LaunchBetweenDescriptors(&json);
   XPU_CUDA(cudaDeviceSynchronize());
   json.Add("launches", g_launched);

@@ -2,11 +2,15 @@
 #include "cupti_inject/code_files.h"
 
 #include <set>
+#include <thread>
+#include <utility>
 #include <vector>
 
 #include <dlfcn.h>
 #include <gtest/gtest.h>
+#include <link.h>
 
+#include "cupti_inject/wire_stacks.h"
 #include "fake_recorder.h"
 
 namespace xpu::inject {
@@ -23,6 +27,13 @@ class Library {
     if (place != nullptr && ::dladdr(place, &info) != 0) {
       base_ = reinterpret_cast<uint64_t>(info.dli_fbase);
     }
+  }
+  Library(const Library&) = delete;
+  Library& operator=(Library&& other) noexcept {
+    Close();
+    handle_ = std::exchange(other.handle_, nullptr);
+    base_ = other.base_;
+    return *this;
   }
   void Close() {
     if (handle_ != nullptr) ::dlclose(handle_);
@@ -43,15 +54,29 @@ class CodeFilesTest : public testing::Test {
     EXPECT_TRUE(files_.Open(&ring_));
   }
 
-  // What a refresh tells the recorder.
+  // The files that a refresh tells the recorder of. The rest of it: loads_told_, gone_.
   std::vector<Received> Refresh() {
     files_.Refresh();
-    return memory_.Drain();
+    std::vector<Received> files = memory_.Drain();
+    gone_.clear();
+    loads_told_ = 0;
+    std::erase_if(files, [&](const Received& message) {
+      if (message.kind == wire::MessageKind::kCodeFileGone) {
+        gone_.push_back(message.As<wire::CodeFileGoneMessage>().start_address);
+      }
+      if (message.kind == wire::MessageKind::kCodeFilesTold) {
+        loads_told_ = message.As<wire::CodeFilesToldMessage>().loads;
+      }
+      return message.kind != wire::MessageKind::kCodeFile;
+    });
+    return files;
   }
 
   TestRing memory_{1 << 20};
   RingProducer ring_;
   CodeFiles files_;
+  std::vector<uint64_t> gone_;
+  uint32_t loads_told_ = 0;
 };
 
 TEST_F(CodeFilesTest, TellsOfEachFileOnce) {
@@ -104,6 +129,7 @@ TEST_F(CodeFilesTest, ALibraryThatComesAndGoes) {
 
     library.Close();
     EXPECT_EQ(Refresh().size(), 0u);
+    EXPECT_EQ(gone_, std::vector{file.start_address});
     const CodeFiles::Reading unloaded(files_, 2);
     EXPECT_EQ((*unloaded).Find(file.start_address), nullptr);
     EXPECT_EQ((*unloaded).count, (*loaded).count - 1);
@@ -158,6 +184,68 @@ TEST_F(CodeFilesTest, AFullRingIsTriedAgain) {
   }
   EXPECT_EQ(told, all);
   EXPECT_EQ(starts.size(), all);
+}
+
+uint64_t LoaderAdds() {
+  uint64_t adds = 0;
+  ::dl_iterate_phdr(
+      [](dl_phdr_info* info, size_t /*size*/, void* result) {
+        *static_cast<uint64_t*>(result) = info->dlpi_adds;
+        return 1;
+      },
+      &adds);
+  return adds;
+}
+
+TEST_F(CodeFilesTest, TheListKnowsThatItIsBehind) {
+  Refresh();
+  EXPECT_EQ(files_.LoadsSince(), 0u);
+  EXPECT_EQ(loads_told_, LoaderAdds());
+  for (int round = 0; round < 3; ++round) {
+    Library library;
+    EXPECT_EQ(files_.LoadsSince(), LoaderAdds());
+    // As if it were mapped where another one was, which the list has.
+    library.Close();
+    EXPECT_EQ(files_.LoadsSince(), LoaderAdds());
+    Refresh();
+    EXPECT_EQ(files_.LoadsSince(), 0u);
+    EXPECT_EQ(loads_told_, LoaderAdds());
+    EXPECT_EQ(gone_.size(), 0u);  // it was never told of
+  }
+  const Library library;
+  files_.StopFollowing();
+  EXPECT_EQ(files_.LoadsSince(), 0u);
+}
+
+TEST_F(CodeFilesTest, WhoMayWaitForTheList) {
+  Refresh();
+  Signal wake;
+  Library library;
+  const uint32_t loads = files_.LoadsSince();
+  ASSERT_NE(loads, 0u);
+  // Nobody refreshes it: once it is waited for.
+  EXPECT_FALSE(files_.WaitForLoads(loads, wake));
+  EXPECT_EQ(wake.Ticket(), 1u);
+  EXPECT_FALSE(files_.WaitForLoads(loads, wake));
+  EXPECT_EQ(wake.Ticket(), 1u);
+
+  // The longest wait is short for a loaded machine: some time the list must come in time.
+  for (uint32_t round = 0; round < 1000; ++round) {
+    library.Close();
+    library = Library();
+    const uint32_t next = files_.LoadsSince();
+    ASSERT_GT(next, loads);
+    std::thread refresher([&] {
+      while (wake.Ticket() < 2 + round) std::this_thread::yield();
+      files_.Refresh();
+    });
+    const bool known = files_.WaitForLoads(next, wake);
+    refresher.join();
+    EXPECT_EQ(files_.LoadsSince(), 0u);
+    if (known) return;
+    memory_.Drain();
+  }
+  ADD_FAILURE() << "the list was never there in time";
 }
 
 }  // namespace

@@ -140,6 +140,8 @@ Summary Summarize(const std::vector<Received>& messages) {
         ++summary.clock_pairs;
         break;
       case wire::MessageKind::kCodeFile:
+      case wire::MessageKind::kCodeFileGone:
+      case wire::MessageKind::kCodeFilesTold:
       case wire::MessageKind::kStack:
       case wire::MessageKind::kLaunch:
       case wire::MessageKind::kStackCopy:

@@ -7,6 +7,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "symbolize/elf/elf_image.h"
+
 namespace xpu {
 namespace {
 
@@ -208,7 +210,7 @@ TEST_F(HitFilesTest, AFileThatIsDeletedLaterIsHeld) {
   std::string path = ::testing::TempDir() + "hit_files_XXXXXX";
   ::close(::mkstemp(path.data()));
   std::ofstream(path) << "content";
-  Map(static_cast<uint32_t>(::getpid()), 0x10000, path.c_str());
+  Map(static_cast<uint32_t>(::getpid()), 0x10000, path.c_str(), 0, "");
   Sample(static_cast<uint32_t>(::getpid()), {0x10010});
   ::unlink(path.c_str());
   const std::vector<HitFile> files = hits_.TakeFiles();
@@ -218,10 +220,21 @@ TEST_F(HitFilesTest, AFileThatIsDeletedLaterIsHeld) {
   EXPECT_STREQ(text, "content");
 }
 
+// By the time that it is opened another one may lie there.
+TEST_F(HitFilesTest, AFileWithAnotherBuildIdIsNotHeld) {
+  const std::string build_id = *ReadBuildId("/proc/self/exe");
+  Map(1, 0x10000, "/proc/self/exe", 0, build_id);
+  Map(1, 0x20000, "/proc/self/exe", 0, "another");
+  Sample(1, {0x10010, 0x20010});
+  for (const HitFile& file : hits_.TakeFiles()) {
+    EXPECT_EQ(static_cast<bool>(file.fd), file.build_id == build_id);
+  }
+}
+
 TEST(HitFilesLimit, NoMoreFilesAreHeldThanAllowed) {
   HitFiles hits(1);
-  hits.SeeMapping({1, 0x10000, 0x1000, 0, "/proc/self/exe", "a"});
-  hits.SeeMapping({1, 0x20000, 0x1000, 0, "/proc/self/exe", "b"});
+  hits.SeeMapping({1, 0x10000, 0x1000, 0, "/proc/self/exe", ""});
+  hits.SeeMapping({1, 0x20000, 0x1000, 0, "/proc/self/maps", ""});
   hits.SeeStack(1, StackId{2}, [](StackId id) {
     return StackNode{StackId{id.value == 2 ? 3u : 0u},
                      {FrameKind::kUser, id.value == 2 ? 0x10010u : 0x20010u}};

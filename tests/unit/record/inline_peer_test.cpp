@@ -3,10 +3,12 @@
 #include <cstddef>
 #include <vector>
 
+#include <dlfcn.h>
 #include <elf.h>
 #include <link.h>
 #include <sys/mman.h>
 
+#include "cupti_inject/wire_stacks.h"
 #include "symbolize/elf/elf_image.h"
 #include "tests/unit/record/peer_testing.h"
 
@@ -79,12 +81,14 @@ class InlinePeerTest : public test::PeerTest {
     message.stack = stack;
     ASSERT_TRUE(producer_.Send(wire::MessageKind::kLaunch, message));
   }
-  void SendStackCopy(uint32_t correlation_id, uint64_t ip, const Addresses& words) {
+  void SendStackCopy(uint32_t correlation_id, uint64_t ip, const Addresses& words,
+                     uint32_t loads = 0) {
     wire::StackCopyMessage message{};
     message.call = Call(correlation_id);
     message.ip = ip;
     message.sp = 0x7000;
     message.bytes = static_cast<uint32_t>(words.size() * sizeof(uint64_t));
+    message.loads = loads;
     ASSERT_TRUE(
         producer_.Send(wire::MessageKind::kStackCopy, message, words.data(), message.bytes));
   }
@@ -308,6 +312,61 @@ TEST_F(InlinePeerTest, ACopyIsWalkedWhenTheTableIsThere) {
   EXPECT_EQ(events.launch_stacks[0].tid, 77u);
   EXPECT_EQ(events.launch_stacks[0].stack_flags, kByTables);
   EXPECT_EQ(FramesOf(events.launch_stacks[0]), (Addresses{inner, outer}));
+}
+
+TEST_F(InlinePeerTest, ACopyWaitsForTheListThatItWasTakenUnder) {
+  MakeInlinePeer();
+  const std::string build_id = *ReadBuildId("/proc/self/exe");
+  const auto inner = reinterpret_cast<uint64_t>(&FindOwnCode);
+  const auto outer = reinterpret_cast<uint64_t>(&Stop) + 1;
+  SendStackCopy(5, inner, {outer, 0}, 7);
+  OwnCode other = FindOwnCode();
+  other.bias -= 64;  // another file's rules
+  SendCodeFile(0, other, build_id, "");
+  peer_->Drain(*sink_);
+  tables_.WaitUntil(kForever);
+  peer_->Drain(*sink_);
+  EXPECT_TRUE(peer_->stacks().waits());
+
+  SendCodeFile(0, FindOwnCode(), build_id, "");
+  wire::CodeFilesToldMessage told{};
+  told.loads = 7;
+  ASSERT_TRUE(producer_.Send(wire::MessageKind::kCodeFilesTold, told));
+  // What comes behind it is another list.
+  wire::CodeFileGoneMessage gone{};
+  gone.start_address = FindOwnCode().start;
+  ASSERT_TRUE(producer_.Send(wire::MessageKind::kCodeFileGone, gone));
+  SendStackCopy(6, inner, {outer, 0});
+  peer_->Drain(*sink_);
+  EXPECT_FALSE(peer_->stacks().waits());
+  EXPECT_EQ(sink_->losses().total(), 1u);  // of the last
+  const EventBatch events = Events();
+  ASSERT_EQ(events.launch_stacks.size(), 2u);
+  EXPECT_EQ(events.launch_stacks[0].stack_flags, kByTables);
+  EXPECT_EQ(FramesOf(events.launch_stacks[0]), (Addresses{inner, outer}));
+  EXPECT_NE(events.launch_stacks[1].stack_flags, kByTables);
+}
+
+// By the time that the recorder looks, yet another file may be mapped there.
+TEST_F(InlinePeerTest, AFileWhosePlaceIsTaken) {
+  ProcessTracker processes(1);
+  MakeInlinePeer(&processes);
+  Dl_info libc{};
+  ASSERT_NE(::dladdr(reinterpret_cast<void*>(&::qsort), &libc), 0);
+  const OwnCode code = FindOwnCode();
+  SendCodeFile(0, code, *ReadBuildId("/proc/self/exe"), "");
+  SendCodeFile(1, code, *ReadBuildId(libc.dli_fname), libc.dli_fname);
+  peer_->Drain(*sink_);
+  tables_.WaitUntil(kForever);
+  peer_->Drain(*sink_);
+  EXPECT_GT(header_->tables[1].load(), wire::kTableNone);
+  EXPECT_EQ(sink_->losses().total(), 0u);
+  const EventBatch events = Events();
+  std::string path;
+  for (const Mapping& mapping : events.mappings) {
+    if (mapping.start_address == code.start) path = Text(mapping.path);
+  }
+  EXPECT_EQ(path, libc.dli_fname);
 }
 
 TEST_F(InlinePeerTest, CodeThatIsInNoFile) {

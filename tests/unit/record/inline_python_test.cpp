@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include "cupti_inject/wire_stacks.h"
 #include "tests/unit/record/peer_testing.h"
 
 namespace xpu {

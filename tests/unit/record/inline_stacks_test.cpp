@@ -2,12 +2,16 @@
 #include "record/inline_stacks.h"
 
 #include <cstring>
+#include <set>
 
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 
 #include "bpf/events.h"
+#include "cupti_inject/wire_stacks.h"
+#include "record/code_ranges.h"
 #include "record/process_tracker.h"
+#include "record/stack_copies.h"
 
 namespace xpu {
 namespace {
@@ -116,8 +120,11 @@ TEST(TableArena, ProgramsCanReadTablesAndNoMore) {
 
 class StackCopiesTest : public testing::Test {
  protected:
-  void Add(uint64_t taken_ns) {
+  // `loads`: 0: it does not wait for a list.
+  void Add(uint64_t taken_ns, uint32_t loads = 0) {
     StackCopy copy;
+    copy.loads = loads;
+    if (loads == 0) copy.code = ranges_.now();
     copy.call.correlation_id = 7;
     copy.registers = {0x1000, 0x7000, 0};
     copy.taken_ns = taken_ns;
@@ -128,15 +135,16 @@ class StackCopiesTest : public testing::Test {
   }
   // 0x1000: CFA is rsp + 16; the code around 0x2000 is the outermost.
   void Walk(CodeKind inner, uint64_t now_ns, bool last) {
-    const StackCopies::Code code{[&](uint64_t address, UnwindRule* rule) {
+    const auto find = [&](const CodeRanges::Version& code, uint64_t address, UnwindRule* rule) {
+      used_.insert(&code);
       if (address == 0x1000) {
         *rule = {UnwindCfa::kRsp, UnwindRbp::kSame, 0, 16};
         return inner;
       }
       *rule = {UnwindCfa::kEnd, UnwindRbp::kSame, 0, 0};
       return CodeKind::kRule;
-    }};
-    copies_.Walk(code, now_ns, last,
+    };
+    copies_.Walk(find, now_ns, last,
                  [&](const wire::LaunchCall& call, const WalkResult& walk,
                      std::span<const uint64_t> frames) {
                    EXPECT_EQ(call.correlation_id, 7u);
@@ -145,6 +153,8 @@ class StackCopiesTest : public testing::Test {
                  });
   }
   StackCopies copies_;
+  CodeRanges ranges_;
+  std::set<const CodeRanges::Version*> used_;
   std::vector<WalkResult> walks_;
   std::vector<uint64_t> frames_;
 };
@@ -169,6 +179,48 @@ TEST_F(StackCopiesTest, DoNotWaitForEver) {
   Add(1000);
   Walk(CodeKind::kNotReady, 2000, true);
   EXPECT_EQ(walks_.size(), 2u);
+}
+
+// Taken while the loader had just loaded something: by what was told then, and by nothing else.
+TEST_F(StackCopiesTest, WaitForTheListThatTheyWereTakenUnder) {
+  Add(1000, 3);
+  Add(1000, 4);
+  Walk(CodeKind::kRule, 2000, false);
+  copies_.Told(2, ranges_.now());
+  Walk(CodeKind::kRule, 2000, false);
+  EXPECT_EQ(walks_.size(), 0u);
+  ranges_.Add(0x1000, {0x3000, 0, 0});
+  const auto third = ranges_.now();
+  copies_.Told(3, third);
+  ranges_.Add(0x1000, {0x3000, 0, 1});
+  Walk(CodeKind::kRule, 2000, false);
+  ASSERT_EQ(walks_.size(), 1u);
+  EXPECT_EQ(walks_[0].stop, WalkStop::kComplete);
+  EXPECT_EQ(used_, std::set{third.get()});
+  // What was where after four nobody will tell any more.
+  copies_.Told(5, ranges_.now());
+  Walk(CodeKind::kRule, 2000, false);
+  ASSERT_EQ(walks_.size(), 2u);
+  EXPECT_EQ(walks_[1].flags, kWalkFramePointers | kWalkNotReady);
+  EXPECT_EQ(used_, std::set{third.get()});
+}
+
+TEST(CodeRanges, VersionsStayAsTheyAre) {
+  CodeRanges ranges;
+  EXPECT_FALSE(ranges.Add(0x1000, {0x3000, 0x10, 1}));
+  EXPECT_FALSE(ranges.Add(0x3000, {0x4000, 0x20, 2}));
+  const auto before = ranges.now();
+  EXPECT_TRUE(ranges.Add(0x2000, {0x3000, 0x30, 3}));  // of the first, all is gone
+  ranges.Remove(0x3000);
+  const auto after = ranges.now();
+  ASSERT_NE(before->Find(0x2fff), nullptr);
+  EXPECT_EQ(before->Find(0x2fff)->file, 1u);
+  EXPECT_EQ(before->Find(0x3000)->bias, 0x20u);
+  EXPECT_EQ(before->Find(0x4000), nullptr);
+  EXPECT_EQ(before->Find(0xfff), nullptr);
+  EXPECT_EQ(after->Find(0x2fff)->file, 3u);
+  EXPECT_EQ(after->Find(0x1fff), nullptr);
+  EXPECT_EQ(after->Find(0x3000), nullptr);
 }
 
 }  // namespace
