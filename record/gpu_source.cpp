@@ -103,8 +103,9 @@ std::string MarkerText(const LaunchSource& launches) {
 Result<std::unique_ptr<SharedTables>> OpenArena(const RecordOptions& options) {
   if (!WantsInlineStacks(options)) return std::unique_ptr<SharedTables>();
   // Where the address space is limited, most of it is for the rest.
-  auto arena = TableArena::Create(
-      std::min(TableArena::kDefaultBytes, FreeAddressBytes() / 4 / kTableSpace * kTableSpace));
+  const uint64_t most = std::min(FreeAddressBytes() / 4, LargestFileBytes());
+  auto arena =
+      TableArena::Create(std::min(TableArena::kDefaultBytes, most / kTableSpace * kTableSpace));
   if (arena.ok()) return std::make_unique<SharedTables>(*std::move(arena), nullptr);
   if (options.launch_stacks == LaunchStacks::kInline) return std::move(arena).error();
   return std::unique_ptr<SharedTables>();

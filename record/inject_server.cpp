@@ -14,6 +14,7 @@
 #include "format/base/file.h"
 #include "format/base/text.h"
 #include "record/kernel_features.h"
+#include "record/own_limits.h"
 
 namespace xpu {
 namespace {
@@ -84,11 +85,15 @@ bool SendReply(int connection, const wire::HelloReply& reply, int ring = -1, int
 // allocations of one more thread (128 until it has aligned them).
 constexpr uint64_t kLeastFreeBytes = uint64_t{512} << 20;
 
-// It is mapped twice.
+// It is mapped twice, and as large as a file may be.
 uint64_t CapacityFor(uint64_t free_bytes) {
   constexpr uint64_t kShare = 32;
+  const uint64_t largest_bytes = LargestFileBytes();
   uint64_t capacity = wire::kDefaultCapacityBytes;
   while (free_bytes != 0 && 2 * capacity > free_bytes / kShare) capacity /= 2;
+  while (wire::kHeaderBytes + capacity > largest_bytes && capacity > wire::kPageBytes) {
+    capacity /= 2;
+  }
   return capacity;
 }
 

@@ -21,6 +21,8 @@ constexpr uint64_t kDescriptorsOfProbes = 80;
 constexpr uint64_t kDescriptorsOfRings = 16;  // of one CUDA process
 // BPF maps and rings, tables, threads: half of it was mapped in a recording of a small program.
 constexpr uint64_t kLeastAddressBytes = uint64_t{512} << 20;
+// The smallest ring of a CUDA process, and what lies around it.
+constexpr uint64_t kLeastFileBytes = uint64_t{2} << 20;
 
 uint64_t SoftLimit(__rlimit_resource resource) {
   rlimit limit{};
@@ -49,6 +51,11 @@ uint64_t FreeAddressBytes() {
   return limit - std::min(limit, used);
 }
 
+uint64_t LargestFileBytes() {
+  const uint64_t limit = SoftLimit(RLIMIT_FSIZE);
+  return limit == RLIM_INFINITY ? UINT64_MAX : limit;
+}
+
 Status CheckOwnLimits(const RecordOptions& options, bool uses_bpf) {
   const uint64_t descriptors = SoftLimit(RLIMIT_NOFILE);
   const uint64_t needed = NeededDescriptors(options, uses_bpf);
@@ -69,15 +76,26 @@ Status CheckOwnLimits(const RecordOptions& options, bool uses_bpf) {
         "ulimit -v unlimited; a limit for the program alone is set in it: xpu-record sh -c "
         "'ulimit -v N; exec PROGRAM'"};
   }
+  if (options.record_gpu && options.inject && LargestFileBytes() < kLeastFileBytes) {
+    return Error{
+        ErrorKind::kSystem,
+        Format("RLIMIT_FSIZE: files of {} are allowed, and what is shared with a CUDA program "
+               "takes {}",
+               SizeText(LargestFileBytes()), SizeText(kLeastFileBytes)),
+        "ulimit -f unlimited, or --cpu-only; a limit for the program alone is set in it: "
+        "xpu-record sh -c 'ulimit -f N; exec PROGRAM'"};
+  }
   return Ok();
 }
 
 std::string OwnLimitsText() {
   const uint64_t free_bytes = FreeAddressBytes();
   const uint64_t descriptors = SoftLimit(RLIMIT_NOFILE);
-  return Format("{} descriptors, {} address space",
+  const uint64_t file_bytes = LargestFileBytes();
+  return Format("{} descriptors, {} address space, files of {}",
                 descriptors == RLIM_INFINITY ? "any number of" : Format("{}", descriptors),
-                free_bytes == UINT64_MAX ? "any" : SizeText(free_bytes) + " of");
+                free_bytes == UINT64_MAX ? "any" : SizeText(free_bytes) + " of",
+                file_bytes == UINT64_MAX ? "any size" : "up to " + SizeText(file_bytes));
 }
 
 }  // namespace xpu

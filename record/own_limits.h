@@ -16,6 +16,10 @@ Status CheckOwnLimits(const RecordOptions& options, bool uses_bpf);
 // What RLIMIT_AS leaves; UINT64_MAX: there is no limit.
 uint64_t FreeAddressBytes();
 
+// RLIMIT_FSIZE, which the kernel applies to memory that is shared (memfd) too; UINT64_MAX: there is
+// no limit.
+uint64_t LargestFileBytes();
+
 // For people: "1024 descriptors, 3.2 GiB of address space".
 std::string OwnLimitsText();
 

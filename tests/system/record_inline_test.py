@@ -6,6 +6,7 @@ import errno
 import json
 import os
 import platform
+import resource
 import shutil
 import struct
 import subprocess
@@ -203,6 +204,19 @@ def test_descriptors_are_the_programs_own():
         expect("numbers", truth["descriptors"], list(range(3, 11)))
         expect("bytes", truth["file_bytes"], 70)
         expect("signals", truth["signals_free"], True)
+
+
+def test_limit_on_file_size():
+    """It holds for memory that is shared too: that is smaller then."""
+    require_recording()
+    with Workspace() as work:
+        result = record(work, workload("empty_launches"), "--launches", "2000",
+                        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE,
+                                                              (4 << 20, 4 << 20)))
+        capture = work.capture()
+        expect(f"losses ({result.stderr})", capture.losses(), {})
+        expect("kernels", len(capture.kernels), json.loads(result.stdout)["launches"])
+        expect("stacks", walked(capture)[IN_PROCESS], len(capture.launch_stacks))
 
 
 def test_address_space_is_short():
