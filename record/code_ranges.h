@@ -21,6 +21,8 @@ class CodeRanges {
    public:
     // nullptr: the address is in no file.
     const CodeRange* Find(uint64_t address) const;
+    // Of memory, about.
+    uint64_t Cost() const { return ranges_.size() * 96; }
 
    private:
     friend class CodeRanges;
@@ -36,7 +38,7 @@ class CodeRanges {
  private:
   std::map<uint64_t, CodeRange>& ForWriting();
 
-  static constexpr size_t kMaxRanges = size_t{1} << 16;
+  static constexpr size_t kMaxRanges = 8192;  // more are not told of
 
   std::shared_ptr<Version> now_ = std::make_shared<Version>();
 };

@@ -29,17 +29,34 @@ struct CopiedCode {
 
 }  // namespace
 
+void StackCopies::Charge(StackCopy& copy) {
+  bytes_ -= copy.cost;
+  copy.cost = sizeof(copy) + copy.bytes.size();
+  if (copy.code != nullptr && copy.code != charged_code_.lock()) {
+    if (bytes_ + copy.cost + copy.code->Cost() <= kMaxBytes) {
+      copy.cost += copy.code->Cost();
+      charged_code_ = copy.code;
+    } else {
+      copy.code.reset();
+      copy.code_unknown = true;
+    }
+  }
+  bytes_ += copy.cost;
+}
+
 void StackCopies::Add(StackCopy copy) {
-  bytes_ += sizeof(copy) + copy.bytes.size();
+  Charge(copy);
   copies_.push_back(std::move(copy));
 }
 
 void StackCopies::Told(uint32_t loads, const std::shared_ptr<const CodeRanges::Version>& code) {
   for (StackCopy& copy : copies_) {
-    if (copy.code != nullptr || copy.loads > loads) continue;
+    if (copy.code != nullptr || copy.code_unknown || copy.loads > loads) continue;
     // A later list does not tell what was at the same place before.
     copy.code_unknown = copy.loads < loads;
-    if (!copy.code_unknown) copy.code = code;
+    if (copy.code_unknown) continue;
+    copy.code = code;
+    Charge(copy);
   }
 }
 
@@ -56,7 +73,7 @@ void StackCopies::Walk(const FindRule& find, uint64_t now_ns, bool last, const D
       waiting.push_back(std::move(copy));
       continue;
     }
-    bytes_ -= sizeof(copy) + copy.bytes.size();
+    bytes_ -= copy.cost;
     done(copy.call, walk, std::span(frames, walk.count));
   }
   copies_ = std::move(waiting);

@@ -25,6 +25,7 @@ struct StackCopy {
   std::vector<std::byte> bytes;                       // at registers.sp
   std::shared_ptr<const CodeRanges::Version> code{};  // nullptr: not told yet
   bool code_unknown = false;                          // nor ever will be
+  uint64_t cost = 0;                                  // of memory
 };
 
 class StackCopies {
@@ -40,13 +41,18 @@ class StackCopies {
 
   void Add(StackCopy copy);
   bool empty() const { return copies_.empty(); }
+  uint64_t bytes() const { return bytes_; }  // that they take
   // What was loaded after `loads` loads is in `code`.
   void Told(uint32_t loads, const std::shared_ptr<const CodeRanges::Version>& code);
   // Walks those that need not wait. `last`: none does.
   void Walk(const FindRule& find, uint64_t now_ns, bool last, const Done& done);
 
  private:
+  // Of what `copy` keeps; the lists of code are a program's to make.
+  void Charge(StackCopy& copy);
+
   std::deque<StackCopy> copies_;
+  std::weak_ptr<const CodeRanges::Version> charged_code_;  // the last one
   uint64_t bytes_ = 0;
 };
 

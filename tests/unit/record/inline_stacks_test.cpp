@@ -205,6 +205,25 @@ TEST_F(StackCopiesTest, WaitForTheListThatTheyWereTakenUnder) {
   EXPECT_EQ(used_, std::set{third.get()});
 }
 
+// A program may tell of a new file before each launch.
+TEST_F(StackCopiesTest, TheListsThatTheyKeepAreBounded) {
+  for (uint64_t i = 0; i < 8192; ++i) ranges_.Add(i << 12, {(i + 1) << 12, 0, 0});
+  std::set<const void*> versions;
+  for (int i = 0; i < 200; ++i) {
+    ranges_.Add(0x1000, {0x2000, 0, 0});
+    versions.insert(ranges_.now().get());
+    Add(1000, i % 2);
+    copies_.Told(1, ranges_.now());
+  }
+  EXPECT_GT(versions.size(), 50u);
+  EXPECT_LT(versions.size(), 100u);
+  Walk(CodeKind::kNotReady, 1000, false);
+  EXPECT_GT(walks_.size(), 100u);
+  Walk(CodeKind::kRule, 1000, false);
+  EXPECT_EQ(walks_.size(), 200u);
+  EXPECT_EQ(copies_.bytes(), 0u);
+}
+
 TEST(CodeRanges, VersionsStayAsTheyAre) {
   CodeRanges ranges;
   EXPECT_FALSE(ranges.Add(0x1000, {0x3000, 0x10, 1}));
