@@ -16,9 +16,9 @@ def report(*arguments):
 
 
 def rows_of(work, table, *arguments):
-    result = report(work.file("capture.xpu"), "--top", "--table", table, "-n", "0", "--format",
-                    "json", *arguments)
-    expect("status", (result.returncode, result.stderr), (0, ""))
+    result = report(work.file("capture.xpu"), "--strict", "--top", "--table", table, "-n", "0",
+                    "--format", "json", *arguments)
+    expect(f"status ({result.stderr})", result.returncode, 0)
     return json.loads(result.stdout)[table]
 
 
@@ -64,7 +64,7 @@ def test_without_cuda():
         check_ranges(work, truth, capture)
         expect("kernels", len(capture.kernels), 0)
         summary = report(work.file("capture.xpu"), "--strict")
-        expect("status", (summary.returncode, summary.stderr), (0, ""))
+        expect(f"status ({summary.stderr})", summary.returncode, 0)
 
 
 def test_filters_and_frames():
