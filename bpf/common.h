@@ -43,10 +43,24 @@ static __always_inline __u32 number_in_namespace(struct pid* pid) {
   return 0;
 }
 
+/* The number of the pid namespace that the kernel itself has, as in its proc_ns.h. */
+#define INITIAL_PID_NAMESPACE 0xEFFFFFFCU
+
 struct identity {
   __u32 pid;
   __u32 tid;
 };
+
+/* A thread at its end has given its number back, as has a process whose first thread ended. */
+static __always_inline struct identity identity_without_number(struct identity who) {
+  if (pid_namespace_inode == INITIAL_PID_NAMESPACE) {
+    who.pid = bpf_get_current_pid_tgid() >> 32;
+    who.tid = bpf_get_current_pid_tgid();
+  } else {
+    who.tid = who.pid; /* known to nobody there: its process stands for it */
+  }
+  return who;
+}
 
 /*
  * The helper answers only for tasks whose own namespace is the recorder's; a task further inside
@@ -66,6 +80,7 @@ static __always_inline struct identity current_identity(void) {
     who.tid = number_in_namespace(BPF_CORE_READ(task, thread_pid));
     who.pid = number_in_namespace(BPF_CORE_READ(task, group_leader, thread_pid));
   }
+  if (!who.tid) who = identity_without_number(who);
   return who;
 }
 

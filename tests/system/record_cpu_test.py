@@ -142,15 +142,17 @@ def check_threads_forks_and_execs(frequency):
         expect("execs", len(execs), truth["execs"] + 1)
         exits = [e for e in events if e["kind"] == EXIT]
         expect("exits", len(exits), truth["threads"])
-        # Every thread spent 200 ms of CPU time, so its samples are known within a tenth.
-        check_thread(capture, program, truth["pid"], truth["pid"], "RootBurn", truth["cpu_ns"],
-                     frequency)
+        # Every thread spent 200 ms of CPU time, so the samples are known.
+        threads = [(truth["pid"], truth["pid"], "RootBurn", truth["cpu_ns"])]
         for report in truth["reports"]:
-            check_thread(capture, program, report["pid"], report["pid"], report["function"],
-                         report["cpu_ns"], frequency)
-            for thread in report["threads"]:
-                check_thread(capture, program, report["pid"], thread["tid"], thread["function"],
-                             thread["cpu_ns"], frequency)
+            threads.append((report["pid"], report["pid"], report["function"], report["cpu_ns"]))
+            threads += [(report["pid"], thread["tid"], thread["function"], thread["cpu_ns"])
+                        for thread in report["threads"]]
+        for thread in threads:
+            check_thread(capture, program, *thread, frequency)
+        expected = frequency * sum(thread[-1] for thread in threads) / 1e9
+        if not 0.85 * expected < len(capture.cpu_samples) < 1.15 * expected:
+            raise AssertionError(f"{len(capture.cpu_samples)} samples, about {expected:.0f} expected")
         names = {(e["tid"], e["name"]) for e in events if e["kind"] == NAME}
         for report in truth["reports"]:
             expect("name", (report["pid"], report["comm"]) in names, True)
@@ -164,12 +166,13 @@ def check_thread(capture, program, pid, tid, function, cpu_ns, frequency):
                                              "mapping_at": capture.mapping_at})
     counts, unused = samples_by_function(capture_of_thread, pid, program)
     expected = frequency * cpu_ns / 1e9
-    # Where others take the CPU in turns, each turn may have a tick more or less.
-    if not 0.9 * expected - 10 < len(samples) < 1.1 * expected + 10:
+    # The scheduler's turns may be in step with the clock for a while: those of one thread then hold
+    # more ticks than their share, and those of another fewer.
+    if not 0.6 * expected < len(samples) < 1.4 * expected:
         raise AssertionError(f"{len(samples)} samples of {pid}/{tid}, about {expected:.0f} expected")
     # The rest is in the clock that it reads, and in the kernel's part of fork and exit.
-    if counts.get(function, 0) < 0.75 * expected:
-        raise AssertionError(f"{function} in {pid}/{tid}: {counts}, about {expected:.0f} expected")
+    if counts.get(function, 0) < 0.75 * len(samples):
+        raise AssertionError(f"{function} in {pid}/{tid}: {counts} of {len(samples)}")
 
 
 def test_processes_shorter_than_a_period_are_sampled():
@@ -254,7 +257,10 @@ def test_program_that_gains_privileges_is_not_sampled():
         out_of_reach, within = (json.loads(line) for line in result.stdout.splitlines())
         capture = work.capture()
         expect("losses", {**capture.losses(), "privileges_gained": 1}, {"privileges_gained": 1})
-        sampled = {s["pid"] for s in capture.cpu_samples}
+        # Before its exec the process is one of the shell's own.
+        begins = {e["pid"]: e["time_ns"] for e in capture.process_events if e["kind"] == EXEC}
+        sampled = {s["pid"] for s in capture.cpu_samples
+                   if s["time_ns"] >= begins.get(s["pid"], 0)}
         for truth, wanted in ((out_of_reach, False), (within, True)):
             for pid in (truth["pid"], *(report["pid"] for report in truth["reports"])):
                 expect(f"process {pid} is sampled", pid in sampled, wanted)
@@ -291,6 +297,23 @@ def test_pids_are_those_that_the_recorder_sees():
         samples = [s for s in capture.cpu_samples if (s["pid"], s["tid"]) == (pid, pid)]
         expect("samples", len(samples) > 200, True)
         expect("samples of nobody", [s for s in capture.cpu_samples if s["pid"] == 0], [])
+
+
+def test_threads_at_their_end_keep_their_numbers():
+    """The kernel takes them back before the thread is done with the CPU."""
+    require_recording()
+    program = ("import threading\n"
+               "for i in range(20000):\n"
+               "  thread = threading.Thread(target=int); thread.start(); thread.join()")
+    with Workspace() as work:
+        result = work.record("--cpu-only", "-F", "499", "python3", "-c", program)
+        expect("status", result.returncode, 0)
+        capture = work.capture()
+        pid = capture.recording_end[0]["target_pid"]
+        threads = {(e["pid"], e["tid"]) for e in capture.process_events if e["kind"] == FORK}
+        sampled = {(s["pid"], s["tid"]) for s in capture.cpu_samples}
+        expect("threads", len(sampled) > 100, True)
+        expect("unknown threads", sampled - threads - {(pid, pid)}, set())
 
 
 def test_kernel_frames_have_names():
