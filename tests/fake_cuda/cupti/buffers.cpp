@@ -87,9 +87,9 @@ void Buffers::SetCallbacks(CUpti_BuffersCallbackRequestFunc requested,
 }
 
 void Buffers::StartWorker() {
-  const std::lock_guard lock(mutex_);
-  if (worker_runs_ && worker_pid_ == getpid()) return;
-  worker_runs_ = true;
+  std::unique_lock lock(mutex_);
+  if (worker_pid_ == getpid()) return;
+  worker_runs_ = false;
   worker_pid_ = getpid();
   sigset_t all;
   sigset_t before;
@@ -99,6 +99,8 @@ void Buffers::StartWorker() {
   worker_ = worker.native_handle();
   worker.detach();
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  // A program may forbid all of its threads the calls that one begins with.
+  worker_began_.wait(lock, [&] { return worker_runs_; });
 }
 
 std::unique_ptr<Buffer>* Buffers::Current() {
@@ -210,6 +212,8 @@ uint64_t Buffers::NextEvent() const {
 
 void Buffers::Run() {
   std::unique_lock lock(mutex_);
+  worker_runs_ = true;
+  worker_began_.notify_one();
   while (true) {
     if (flushes_asked_ > flushes_done_) {
       RunFlush(&lock);

@@ -63,6 +63,7 @@ class Buffers {
   void Deliver(Buffer* buffer);
 
   std::mutex mutex_;
+  std::condition_variable worker_began_;
   std::condition_variable wake_worker_;
   std::condition_variable flush_done_;
   CUpti_BuffersCallbackRequestFunc requested_ = nullptr;
