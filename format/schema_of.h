@@ -6,6 +6,42 @@
 
 namespace xpu {
 
+// Every kind of event, for what is written out for each of them.
+// clang-format off
+#define XPU_EVENT_KINDS(X) \
+  X(RecordingInfo)         \
+  X(RecordingEnd)          \
+  X(SampleSource)          \
+  X(Loss)                  \
+  X(ProcessEvent)          \
+  X(Mapping)               \
+  X(KernelSymbol)          \
+  X(CpuSample)             \
+  X(GpuProcess)            \
+  X(ClockPair)             \
+  X(CallbackName)          \
+  X(ApiCall)               \
+  X(LaunchStack)           \
+  X(Kernel)                \
+  X(Memcpy)                \
+  X(Memset)                \
+  X(Synchronization)       \
+  X(GraphLaunch)           \
+  X(Overhead)              \
+  X(Device)                \
+  X(RawActivity)           \
+  X(GraphNode)             \
+  X(Probe)                 \
+  X(ProbeHit)              \
+  X(SymbolSlice)           \
+  X(GeneratedSymbol)       \
+  X(NvtxEvent)             \
+  X(MemoryOperation)       \
+  X(RecordingSwitch)       \
+  X(PythonCode)            \
+  X(JitOperation)
+// clang-format on
+
 template <typename Event>
 struct SchemaOfEvent;
 
@@ -13,38 +49,8 @@ struct SchemaOfEvent;
   template <>                   \
   struct SchemaOfEvent<event> { \
     using Type = schema::event; \
-  }
-XPU_SCHEMA_OF(RecordingInfo);
-XPU_SCHEMA_OF(RecordingEnd);
-XPU_SCHEMA_OF(SampleSource);
-XPU_SCHEMA_OF(Loss);
-XPU_SCHEMA_OF(ProcessEvent);
-XPU_SCHEMA_OF(Mapping);
-XPU_SCHEMA_OF(KernelSymbol);
-XPU_SCHEMA_OF(CpuSample);
-XPU_SCHEMA_OF(GpuProcess);
-XPU_SCHEMA_OF(ClockPair);
-XPU_SCHEMA_OF(CallbackName);
-XPU_SCHEMA_OF(ApiCall);
-XPU_SCHEMA_OF(LaunchStack);
-XPU_SCHEMA_OF(Kernel);
-XPU_SCHEMA_OF(Memcpy);
-XPU_SCHEMA_OF(Memset);
-XPU_SCHEMA_OF(Synchronization);
-XPU_SCHEMA_OF(GraphLaunch);
-XPU_SCHEMA_OF(Overhead);
-XPU_SCHEMA_OF(Device);
-XPU_SCHEMA_OF(RawActivity);
-XPU_SCHEMA_OF(GraphNode);
-XPU_SCHEMA_OF(Probe);
-XPU_SCHEMA_OF(ProbeHit);
-XPU_SCHEMA_OF(SymbolSlice);
-XPU_SCHEMA_OF(GeneratedSymbol);
-XPU_SCHEMA_OF(NvtxEvent);
-XPU_SCHEMA_OF(MemoryOperation);
-XPU_SCHEMA_OF(RecordingSwitch);
-XPU_SCHEMA_OF(PythonCode);
-XPU_SCHEMA_OF(JitOperation);
+  };
+XPU_EVENT_KINDS(XPU_SCHEMA_OF)
 #undef XPU_SCHEMA_OF
 
 template <typename Event>

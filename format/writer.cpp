@@ -12,6 +12,7 @@
 #include "format/intern.h"
 #include "format/live_state.h"
 #include "format/message.h"
+#include "format/schema_of.h"
 
 namespace xpu {
 namespace {
@@ -363,36 +364,8 @@ Status CaptureWriter::Write(const Event& event) {
   return impl_->Write(event);
 }
 
-template Status CaptureWriter::Write(const RecordingInfo&);
-template Status CaptureWriter::Write(const RecordingEnd&);
-template Status CaptureWriter::Write(const SampleSource&);
-template Status CaptureWriter::Write(const Loss&);
-template Status CaptureWriter::Write(const ProcessEvent&);
-template Status CaptureWriter::Write(const Mapping&);
-template Status CaptureWriter::Write(const KernelSymbol&);
-template Status CaptureWriter::Write(const CpuSample&);
-template Status CaptureWriter::Write(const GpuProcess&);
-template Status CaptureWriter::Write(const ClockPair&);
-template Status CaptureWriter::Write(const CallbackName&);
-template Status CaptureWriter::Write(const ApiCall&);
-template Status CaptureWriter::Write(const LaunchStack&);
-template Status CaptureWriter::Write(const Kernel&);
-template Status CaptureWriter::Write(const Memcpy&);
-template Status CaptureWriter::Write(const Memset&);
-template Status CaptureWriter::Write(const Synchronization&);
-template Status CaptureWriter::Write(const GraphLaunch&);
-template Status CaptureWriter::Write(const Overhead&);
-template Status CaptureWriter::Write(const Device&);
-template Status CaptureWriter::Write(const RawActivity&);
-template Status CaptureWriter::Write(const GraphNode&);
-template Status CaptureWriter::Write(const Probe&);
-template Status CaptureWriter::Write(const ProbeHit&);
-template Status CaptureWriter::Write(const SymbolSlice&);
-template Status CaptureWriter::Write(const GeneratedSymbol&);
-template Status CaptureWriter::Write(const NvtxEvent&);
-template Status CaptureWriter::Write(const MemoryOperation&);
-template Status CaptureWriter::Write(const RecordingSwitch&);
-template Status CaptureWriter::Write(const PythonCode&);
-template Status CaptureWriter::Write(const JitOperation&);
+#define XPU_WRITE(event) template Status CaptureWriter::Write(const event&);
+XPU_EVENT_KINDS(XPU_WRITE)
+#undef XPU_WRITE
 
 }  // namespace xpu
