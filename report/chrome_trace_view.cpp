@@ -10,6 +10,7 @@
 #include "format/base/text.h"
 #include "report/call_paths.h"
 #include "report/ledger.h"
+#include "report/options.h"
 #include "report/overheads.h"
 #include "report/recorded_time.h"
 #include "report/text.h"
@@ -20,6 +21,7 @@
 #include "report/trace_samples.h"
 #include "report/trace_tracks.h"
 #include "report/trace_writer.h"
+#include "report/view.h"
 #include "report/views.h"
 
 namespace xpu {
@@ -307,6 +309,20 @@ std::string Trace::OtherData(uint64_t bucket_ns, std::string_view cut) const {
 void WriteChromeTrace(Analysis& analysis, const TraceOptions& options, Output& output,
                       std::string& notes) {
   Trace(analysis, options, output).Write(notes);
+}
+
+View ChromeTraceView() {
+  return {
+      .option = "--chrome-trace",
+      .help = "JSON for Perfetto and chrome://tracing",
+      .takes_sample = true,
+      .is_for_reading = false,
+      .events = View::Events::kOneClockAndMoments,
+      .write =
+          [](const ViewInput& input) {
+            WriteChromeTrace(input.analysis, input.options.trace, input.output, input.notes);
+          },
+  };
 }
 
 }  // namespace xpu

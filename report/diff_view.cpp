@@ -3,9 +3,11 @@
 #include "format/base/text.h"
 #include "report/diff_rows.h"
 #include "report/gpu_busy.h"
+#include "report/options.h"
 #include "report/run_time.h"
 #include "report/table_writer.h"
 #include "report/text.h"
+#include "report/view.h"
 #include "report/views.h"
 
 namespace xpu {
@@ -67,6 +69,19 @@ void WriteDiff(Analysis& before, Analysis& after, const TopOptions& options, Out
     writer.Write(table, kinds.size() > 1);
   }
   writer.Close();
+}
+
+View DiffView() {
+  return {
+      .option = "--diff",
+      .help = "tables of what became slower since the capture BEFORE",
+      .other_capture = "BEFORE",
+      .shows_tables = true,
+      .write =
+          [](const ViewInput& input) {
+            WriteDiff(*input.before, input.analysis, input.options.top, input.output, input.notes);
+          },
+  };
 }
 
 }  // namespace xpu

@@ -7,6 +7,7 @@
 #include "format/fields.h"
 #include "report/ledger.h"
 #include "report/text.h"
+#include "report/view.h"
 #include "report/views.h"
 #include "symbolize/symbolizer.h"
 
@@ -221,6 +222,17 @@ void WriteDump(const Analysis& analysis, Output& output) {
     line += '\n';
     output.Write(line);
   }
+}
+
+View DumpView() {
+  return {
+      .option = "--dump",
+      .help = "every record of the capture as text",
+      .takes_filters = false,
+      .has_ledger = true,
+      .events = View::Events::kAll,
+      .write = [](const ViewInput& input) { WriteDump(input.analysis, input.output); },
+  };
 }
 
 }  // namespace xpu

@@ -2,6 +2,8 @@
 #include "report/flame_graph_data.h"
 #include "report/flame_graph_page.h"
 #include "report/no_stacks.h"
+#include "report/options.h"
+#include "report/view.h"
 #include "report/views.h"
 
 namespace xpu {
@@ -16,6 +18,20 @@ void WriteFlameGraph(Analysis& analysis, const FlameGraphOptions& options, Outpu
   output.Write(kFlameGraphPage.substr(0, data));
   WriteFlameGraphData(analysis, tree, options, output);
   output.Write(kFlameGraphPage.substr(data + kFlameGraphData.size()));
+}
+
+View FlameGraphView() {
+  return {
+      .option = "--flamegraph",
+      .help = "one HTML file (-o FILE.html) with zoom and search",
+      .takes_sample = true,
+      .shows_paths = true,
+      .is_for_reading = false,
+      .write =
+          [](const ViewInput& input) {
+            WriteFlameGraph(input.analysis, input.options.flame_graph, input.output, input.notes);
+          },
+  };
 }
 
 }  // namespace xpu

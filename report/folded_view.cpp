@@ -7,7 +7,9 @@
 #include "format/base/text.h"
 #include "report/largest_remainder.h"
 #include "report/no_stacks.h"
+#include "report/options.h"
 #include "report/text.h"
+#include "report/view.h"
 #include "report/views.h"
 
 namespace xpu {
@@ -140,6 +142,19 @@ void WriteFolded(Analysis& analysis, const FoldedOptions& options, Output& outpu
                  left_out_ns);
     notes += "  hint: --unit ns shows them\n";
   }
+}
+
+View FoldedView() {
+  return {
+      .option = "--folded",
+      .help = "folded stacks, for flamegraph.pl, inferno, speedscope",
+      .takes_sample = true,
+      .shows_paths = true,
+      .write =
+          [](const ViewInput& input) {
+            WriteFolded(input.analysis, input.options.folded, input.output, input.notes);
+          },
+  };
 }
 
 }  // namespace xpu

@@ -1,7 +1,6 @@
 #include "report/options.h"
 
 #include <algorithm>
-#include <map>
 #include <utility>
 #include <vector>
 
@@ -13,6 +12,7 @@
 #include "report/thin.h"
 #include "report/top_tables.h"
 #include "report/version.h"
+#include "report/view_choice.h"
 
 namespace xpu {
 namespace {
@@ -38,11 +38,6 @@ constexpr char kCapture[] = "CAPTURE";  // as other types of values, what a shel
 
 std::string NotEmpty(const std::string& text) { return text.empty() ? "is empty" : ""; }
 
-// The views of what happened.
-const std::vector<View> kEventViews = {View::kSummary,     View::kFolded, View::kFlameGraph,
-                                       View::kChromeTrace, View::kTop,    View::kDiff,
-                                       View::kScript};
-
 class Parser {
  public:
   Result<std::variant<ReportOptions, Help>> Parse(int argc, const char* const* argv);
@@ -52,8 +47,6 @@ class Parser {
   }
 
  private:
-  using Views = std::vector<View>;
-
   void AddOptions();
   void AddViews();
   void AddFilters();
@@ -68,9 +61,11 @@ class Parser {
   CLI::Option* AddParsed(const std::string& name, Value& value,
                          Result<Value> (*parse)(std::string_view));
   CLI::Option* AddNumber(const std::string& name, uint64_t& value, std::string_view what);
-  void OnlyWith(CLI::Option* option, Views views);
+  template <typename Which>
+  void Only(Which which, CLI::Option* option) {
+    choice_.Only(which, option);
+  }
   Status Check();
-  Status CheckViews();
   Status CheckSample();
   Status CheckSymbols() const;
   Status CheckImport() const;
@@ -78,11 +73,10 @@ class Parser {
 
   CLI::App app_{"", "xpu-report"};
   ReportOptions options_;
-  std::map<View, CLI::Option*> views_;
+  ViewChoice choice_;
   CLI::Option* version_ = nullptr;
   CLI::Option* list_tables_ = nullptr;
   CLI::Option* sample_ = nullptr;
-  std::vector<std::pair<CLI::Option*, Views>> only_with_;
   MergeOptions merge_;  // of all views that show paths
 };
 
@@ -102,17 +96,18 @@ void Parser::AddOptions() {
 }
 
 void Parser::AddViews() {
-  views_[View::kFolded] = app_.add_flag("--folded");
-  views_[View::kFlameGraph] = app_.add_flag("--flamegraph");
-  views_[View::kChromeTrace] = app_.add_flag("--chrome-trace");
-  views_[View::kTop] = app_.add_flag("--top");
-  views_[View::kDiff] = app_.add_option("--diff", options_.other_capture);
-  views_[View::kDiff]->type_name(kCapture)->check(NotEmpty);
-  views_[View::kScript] = app_.add_flag("--script");
-  views_[View::kDump] = app_.add_flag("--dump");
-  views_[View::kImport] =
-      AddChoice("--import", options_.import_format,
-                Choices<ImportFormat>{{"cupti-text", ImportFormat::kCuptiText}});
+  for (const View& view : Views()) {
+    if (view.option.empty()) continue;
+    const std::string name(view.option);
+    CLI::Option* option =
+        view.other_capture.empty()
+            ? app_.add_flag(name)
+            : app_.add_option(name, options_.other_capture)->type_name(kCapture)->check(NotEmpty);
+    choice_.Add(option, view);
+  }
+  CLI::Option* import = AddChoice("--import", options_.import_format,
+                                  Choices<ImportFormat>{{"cupti-text", ImportFormat::kCuptiText}});
+  choice_.Add(import, Task::kImport);
 }
 
 void Parser::AddFilters() {
@@ -128,7 +123,7 @@ void Parser::AddFilters() {
           }
         });
     option->allow_extra_args(false)->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
-    OnlyWith(option, kEventViews);
+    Only(&View::takes_filters, option);
   };
   const auto numbers = [&list](const std::string& name, std::vector<uint32_t>& values) {
     list(name, [&values](std::string_view item) {
@@ -145,10 +140,10 @@ void Parser::AddFilters() {
     filter.comms.emplace_back(item);
     return !item.empty();
   });
-  OnlyWith(app_.add_option("--kernel", filter.kernel)->check(NotEmpty), kEventViews);
-  OnlyWith(app_.add_option("--api", filter.api)->check(NotEmpty), kEventViews);
-  OnlyWith(app_.add_option("--nvtx", filter.nvtx)->check(NotEmpty), kEventViews);
-  OnlyWith(app_.add_option("--event", options_.event)->check(NotEmpty), kEventViews);
+  Only(&View::takes_filters, app_.add_option("--kernel", filter.kernel)->check(NotEmpty));
+  Only(&View::takes_filters, app_.add_option("--api", filter.api)->check(NotEmpty));
+  Only(&View::takes_filters, app_.add_option("--nvtx", filter.nvtx)->check(NotEmpty));
+  Only(&View::takes_filters, app_.add_option("--event", options_.event)->check(NotEmpty));
   CLI::Option* time =
       app_.add_option_function<std::string>("--time", [&filter](const std::string& text) {
         const Result<TimeRange> range = ParseTimeRange(text);
@@ -156,12 +151,11 @@ void Parser::AddFilters() {
         filter.time = range.value();
         filter.time_text = text;
       });
-  OnlyWith(time, kEventViews);
+  Only(&View::takes_filters, time);
   CLI::Option* correlate = AddParsed("--correlate", options_.correlate, ParseCorrelate);
-  OnlyWith(correlate->type_name("{auto,id,nesting,time}"), kEventViews);
+  Only(&View::takes_filters, correlate->type_name("{auto,id,nesting,time}"));
   sample_ = AddParsed("--sample", options_.sample_rate, ParseSampleRate);
-  OnlyWith(sample_,
-           {View::kFolded, View::kFlameGraph, View::kChromeTrace, View::kTop, View::kScript});
+  Only(&View::takes_sample, sample_);
 }
 
 void Parser::AddSymbols() {
@@ -183,13 +177,9 @@ void Parser::AddSymbols() {
       ->allow_extra_args(false)
       ->check(CLI::ExistingDirectory)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
-  views_[View::kExportSymbols] = app_.add_option("--export-symbols", symbols.export_folder);
-  views_[View::kExportSymbols]->type_name("DIR")->check(NotEmpty);
-  views_[View::kEmbedSymbols] = app_.add_flag("--embed-symbols");
-}
-
-void Parser::OnlyWith(CLI::Option* option, Views views) {
-  only_with_.emplace_back(option, std::move(views));
+  CLI::Option* to_folder = app_.add_option("--export-symbols", symbols.export_folder);
+  choice_.Add(to_folder->type_name("DIR")->check(NotEmpty), Task::kExportSymbols);
+  choice_.Add(app_.add_flag("--embed-symbols"), Task::kEmbedSymbols);
 }
 
 // By hand instead of with CLI11's transformers: their messages list numbers of our enums.
@@ -243,94 +233,65 @@ void Parser::AddChoices() {
             Choices<GraphStacks>{{"both", GraphStacks::kBoth},
                                  {"launch", GraphStacks::kLaunch},
                                  {"creation", GraphStacks::kCreation}});
-  OnlyWith(AddChoice("--mode", merge_.mode,
-                     Choices<MergeMode>{{"merge", MergeMode::kMerge},
-                                        {"gpu", MergeMode::kGpu},
-                                        {"cpu", MergeMode::kCpu},
-                                        {"idle", MergeMode::kIdle},
-                                        {"probe", MergeMode::kProbe}}),
-           {View::kFolded, View::kFlameGraph});
-  OnlyWith(AddChoice("--by", merge_.by,
-                     Choices<GroupBy>{{"thread", GroupBy::kThread},
-                                      {"process", GroupBy::kProcess},
-                                      {"stream", GroupBy::kStream},
-                                      {"device", GroupBy::kDevice}}),
-           {View::kFolded, View::kFlameGraph});
-  OnlyWith(AddChoice("--unit", options_.folded.unit,
-                     Choices<TimeUnit>{{"us", TimeUnit::kMicroseconds},
-                                       {"ns", TimeUnit::kNanoseconds},
-                                       {"samples", TimeUnit::kSamples}}),
-           {View::kFolded});
-  OnlyWith(AddChoice("--format", options_.top.format,
-                     Choices<TableFormat>{{"table", TableFormat::kTable},
-                                          {"csv", TableFormat::kCsv},
-                                          {"json", TableFormat::kJson}}),
-           {View::kTop, View::kDiff});
+  Only(&View::shows_paths, AddChoice("--mode", merge_.mode,
+                                     Choices<MergeMode>{{"merge", MergeMode::kMerge},
+                                                        {"gpu", MergeMode::kGpu},
+                                                        {"cpu", MergeMode::kCpu},
+                                                        {"idle", MergeMode::kIdle},
+                                                        {"probe", MergeMode::kProbe}}));
+  Only(&View::shows_paths, AddChoice("--by", merge_.by,
+                                     Choices<GroupBy>{{"thread", GroupBy::kThread},
+                                                      {"process", GroupBy::kProcess},
+                                                      {"stream", GroupBy::kStream},
+                                                      {"device", GroupBy::kDevice}}));
+  Only("--folded", AddChoice("--unit", options_.folded.unit,
+                             Choices<TimeUnit>{{"us", TimeUnit::kMicroseconds},
+                                               {"ns", TimeUnit::kNanoseconds},
+                                               {"samples", TimeUnit::kSamples}}));
+  Only(&View::shows_tables, AddChoice("--format", options_.top.format,
+                                      Choices<TableFormat>{{"table", TableFormat::kTable},
+                                                           {"csv", TableFormat::kCsv},
+                                                           {"json", TableFormat::kJson}}));
 }
 
 void Parser::AddFlags() {
-  OnlyWith(app_.add_flag("--keep-internal-frames", merge_.paths.keep_internal_frames),
-           {View::kFolded, View::kFlameGraph});
-  OnlyWith(app_.add_flag("--nvtx-frames", merge_.nvtx_frames), {View::kFolded, View::kFlameGraph});
-  OnlyWith(app_.add_flag("--device-tags", merge_.device_tags), {View::kFolded, View::kFlameGraph});
-  OnlyWith(app_.add_flag("--reverse", options_.folded.reverse), {View::kFolded});
-  OnlyWith(app_.add_option("--title", options_.flame_graph.title), {View::kFlameGraph});
-  OnlyWith(AddNumber("--max-events", options_.trace.max_events, "events"), {View::kChromeTrace});
-  OnlyWith(AddNumber("-n,--rows", options_.top.rows, "rows"), {View::kTop, View::kDiff});
+  Only(&View::shows_paths,
+       app_.add_flag("--keep-internal-frames", merge_.paths.keep_internal_frames));
+  Only(&View::shows_paths, app_.add_flag("--nvtx-frames", merge_.nvtx_frames));
+  Only(&View::shows_paths, app_.add_flag("--device-tags", merge_.device_tags));
+  Only("--folded", app_.add_flag("--reverse", options_.folded.reverse));
+  Only("--flamegraph", app_.add_option("--title", options_.flame_graph.title));
+  Only("--chrome-trace", AddNumber("--max-events", options_.trace.max_events, "events"));
+  Only(&View::shows_tables, AddNumber("-n,--rows", options_.top.rows, "rows"));
   CLI::Option* table = app_.add_option("--table", options_.top.table);
   const std::vector<std::string_view> names = TopTableNames();
   table->type_name(
       CLI::IsMember(std::vector<std::string>(names.begin(), names.end())).get_description());
-  OnlyWith(table, {View::kTop, View::kDiff});
-  OnlyWith(app_.add_option("--sort", options_.top.sort)->check(NotEmpty), {View::kTop});
+  Only(&View::shows_tables, table);
+  Only("--top", app_.add_option("--sort", options_.top.sort)->check(NotEmpty));
 }
 
 Status Parser::CheckSymbols() const {
   const bool on_symbols =
-      options_.view == View::kExportSymbols || options_.view == View::kEmbedSymbols;
+      options_.task == Task::kExportSymbols || options_.task == Task::kEmbedSymbols;
   if (on_symbols && options_.captures.size() > 1) {
     return UsageError("symbols are exported and embedded one capture at a time");
   }
-  if (options_.view == View::kExportSymbols && !options_.output.empty()) {
+  if (options_.task == Task::kExportSymbols && !options_.output.empty()) {
     return UsageError("--export-symbols writes to its own folder: no -o");
   }
   const bool is_stream = options_.captures.front() == "-" || options_.output == "-";
-  if (options_.view == View::kEmbedSymbols && is_stream) {
+  if (options_.task == Task::kEmbedSymbols && is_stream) {
     return UsageError("--embed-symbols reads and writes files, no streams");
   }
   return Ok();
 }
 
 Status Parser::CheckImport() const {
-  if (options_.view != View::kImport) return Ok();
+  if (options_.task != Task::kImport) return Ok();
   if (app_.count("capture") != 1) return UsageError("--import: takes the name of one file");
   if (options_.output.empty() || options_.output == "-") {
     return UsageError("--import: -o says which capture to write");
-  }
-  return Ok();
-}
-
-Status Parser::CheckViews() {
-  std::string first;
-  for (const auto& [view, flag] : views_) {
-    if (flag->count() == 0) continue;
-    if (!first.empty()) {
-      return UsageError(Format("{} and {}: one view a run", first, flag->get_name()));
-    }
-    first = flag->get_name();
-    options_.view = view;
-  }
-  for (const auto& [option, views] : only_with_) {
-    if (option->count() == 0) continue;
-    if (std::find(views.begin(), views.end(), options_.view) != views.end()) continue;
-    if (views == kEventViews) {
-      return UsageError(Format("{} does not go with {}", option->get_name(), first));
-    }
-    std::string names;
-    for (const View view : views) {
-      names += (names.empty() ? "" : " and ") + views_[view]->get_name();
-    }
-    return UsageError(Format("{} is an option of {}", option->get_name(), names));
   }
   return Ok();
 }
@@ -357,9 +318,11 @@ void Parser::Share() {
 }
 
 Status Parser::Check() {
-  XPU_RETURN_IF_ERROR(CheckViews());
+  if (std::string wrong = choice_.Take(options_); !wrong.empty()) {
+    return UsageError(std::move(wrong));
+  }
   XPU_RETURN_IF_ERROR(CheckSample());
-  XPU_RETURN_IF_ERROR(CheckTopOptions(options_.top, options_.view == View::kDiff));
+  XPU_RETURN_IF_ERROR(CheckTopOptions(options_.top, !options_.view->other_capture.empty()));
   XPU_RETURN_IF_ERROR(CheckImport());
   Share();
   return CheckSymbols();
@@ -370,7 +333,7 @@ Result<std::variant<ReportOptions, Help>> Parser::Parse(int argc, const char* co
   try {
     app_.parse(argc, argv);
   } catch (const CLI::CallForHelp&) {
-    return std::variant<ReportOptions, Help>(Help{std::string(kHelpText)});
+    return std::variant<ReportOptions, Help>(Help{HelpText()});
   } catch (const CLI::ArgumentMismatch& error) {
     // "--mode: 1 required TEXT missing", "--mode: At most 1 required but received 2"
     const std::string text = error.what();

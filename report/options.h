@@ -9,24 +9,18 @@
 #include "format/base/result.h"
 #include "report/filter.h"
 #include "report/match.h"
+#include "report/view.h"
 #include "report/views.h"
 
 namespace xpu {
 
-enum class View : uint8_t {
-  kSummary,
-  kFolded,
-  kChromeTrace,
-  kFlameGraph,
-  kTop,
-  kDiff,
-  kScript,
-  kDump,
+// What is done with the capture.
+enum class Task : uint8_t {
+  kView,
   // Not of what happened, but of the capture's symbols.
   kExportSymbols,
   kEmbedSymbols,
-  // No view: makes a capture.
-  kImport,
+  kImport,  // makes a capture
 };
 
 // What --import reads.
@@ -45,9 +39,10 @@ struct SymbolPlaces {
 
 struct ReportOptions {
   std::vector<std::string> captures = {"capture.xpu"};  // more than one: merged
-  std::string other_capture;                            // of --diff: what it was before
+  std::string other_capture;                            // of View::other_capture
   std::string output;                                   // empty: standard output
-  View view = View::kSummary;
+  Task task = Task::kView;
+  const View* view = &FindView("");
   ImportFormat import_format = ImportFormat::kCuptiText;
   bool pager = true;  // for what a terminal gets and does not fit
   FilterOptions filter;

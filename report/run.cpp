@@ -32,32 +32,6 @@ bool IsSameFile(const std::string& a, const std::string& b) {
          info_a.st_dev == info_b.st_dev && info_a.st_ino == info_b.st_ino;
 }
 
-void WriteView(const ReportOptions& options, Analysis& analysis, Analysis* before, Output& output,
-               std::string& notes) {
-  switch (options.view) {
-    case View::kSummary:
-      return WriteSummary(analysis, options.kernel_names, output);
-    case View::kFolded:
-      return WriteFolded(analysis, options.folded, output, notes);
-    case View::kFlameGraph:
-      return WriteFlameGraph(analysis, options.flame_graph, output, notes);
-    case View::kChromeTrace:
-      return WriteChromeTrace(analysis, options.trace, output, notes);
-    case View::kTop:
-      return WriteTop(analysis, options.top, output);
-    case View::kDiff:
-      return WriteDiff(*before, analysis, options.top, output, notes);
-    case View::kScript:
-      return WriteScript(analysis, {options.kernel_names, options.graph_stacks}, output);
-    case View::kDump:
-      return WriteDump(analysis, output);
-    case View::kExportSymbols:
-    case View::kEmbedSymbols:
-    case View::kImport:
-      break;
-  }
-}
-
 void Say(std::string_view line) {
   (void)WriteAll(STDERR_FILENO, Format("xpu-report: {}\n", ForOneLine(line)), "stderr").ok();
 }
@@ -93,27 +67,24 @@ SymbolOptions SymbolsOf(const SymbolPlaces& places) {
   return options;
 }
 
-// Views show the samples of one event; those of --script and of traces say what they are of, and
-// the dump holds all.
 Status ShowEvent(const ReportOptions& options, Analysis& analysis) {
-  if (options.view == View::kDump) return Ok();
-  if (options.view == View::kScript && options.event.empty()) return Ok();
+  const bool is_asked_for = !options.event.empty();
+  const View::Events shown = options.view->events;
+  if (shown == View::Events::kAll && !is_asked_for) return Ok();
   analysis.sampled_events = FindSampledEvents(analysis.model);
-  analysis.event_is_asked_for = !options.event.empty();
-  if (options.view == View::kChromeTrace && options.event.empty()) {
+  analysis.event_is_asked_for = is_asked_for;
+  if (shown == View::Events::kOneClockAndMoments && !is_asked_for) {
     KeepOneClock(analysis.model);
     return Ok();
   }
   return KeepEvent(options.event, analysis.model);
 }
 
-bool IsForReading(View view) { return view != View::kChromeTrace && view != View::kFlameGraph; }
-
 // What is done with the symbols of the capture instead of a view of it.
 Status RunOnSymbols(const ReportOptions& options, Analysis& analysis, ReportOutcome& outcome) {
   const SymbolPlaces& places = options.symbols;
   Result<std::string> done =
-      options.view == View::kExportSymbols
+      options.task == Task::kExportSymbols
           ? ExportSymbols(analysis, places.export_folder)
           : EmbedSymbols(analysis, options.output, places.inlines || places.frames.lines);
   if (!done.ok()) return done.error();
@@ -124,16 +95,18 @@ Status RunOnSymbols(const ReportOptions& options, Analysis& analysis, ReportOutc
 }  // namespace
 
 Status RunReport(const ReportOptions& options, ReportOutcome& outcome) {
+  const View& view = *options.view;
   const bool on_symbols =
-      options.view == View::kExportSymbols || options.view == View::kEmbedSymbols;
+      options.task == Task::kExportSymbols || options.task == Task::kEmbedSymbols;
+  const bool compares = options.task == Task::kView && !view.other_capture.empty();
   std::vector<std::string> inputs = options.captures;
-  if (options.view == View::kDiff) inputs.push_back(options.other_capture);
+  if (compares) inputs.push_back(options.other_capture);
   for (const std::string& input : inputs) {
     if (on_symbols || options.output.empty() || !IsSameFile(options.output, input)) continue;
     return Error{ErrorKind::kUsage, Format("{}: is the capture itself", options.output),
                  "choose another name for -o"};
   }
-  if (options.view == View::kImport) {
+  if (options.task == Task::kImport) {
     XPU_ASSIGN_OR_RETURN(outcome.notes, ImportCuptiText(options.captures.front(), options.output));
     return Ok();
   }
@@ -151,7 +124,7 @@ Status RunReport(const ReportOptions& options, ReportOutcome& outcome) {
   XPU_RETURN_IF_ERROR(ShowEvent(options, analysis));
   outcome.notes += ThinOut(options.sample_rate, analysis);
   std::unique_ptr<Analysis> before;
-  if (options.view == View::kDiff) {
+  if (compares) {
     XPU_ASSIGN_OR_RETURN(Model other, LoadCapture(options.other_capture));
     before =
         std::make_unique<Analysis>(std::move(other), SymbolsOf(options.symbols), options.correlate);
@@ -159,7 +132,7 @@ Status RunReport(const ReportOptions& options, ReportOutcome& outcome) {
     XPU_RETURN_IF_ERROR(ShowEvent(options, *before));
   }
   XPU_ASSIGN_OR_RETURN(Output output, Output::Open(options.output));
-  if (options.pager && options.output.empty() && IsForReading(options.view)) {
+  if (options.pager && options.output.empty() && view.is_for_reading) {
     output.PageTo(Pager::ForTerminal());
   }
   if (output.is_terminal() || options.symbols.debuginfod) {
@@ -167,7 +140,7 @@ Status RunReport(const ReportOptions& options, ReportOutcome& outcome) {
   } else {
     progress.Begin("writing");
   }
-  WriteView(options, analysis, before.get(), output, outcome.notes);
+  view.write({options, analysis, before.get(), output, outcome.notes});
   progress.Stop();
   const Status status = output.Close();
   const std::vector<LedgerEntry> ledger = BuildLedger(analysis);
@@ -183,8 +156,7 @@ Status RunReport(const ReportOptions& options, ReportOutcome& outcome) {
   }
   if (!status.ok() && output.closed_by_reader()) return Ok();
   XPU_RETURN_IF_ERROR(status);
-  // The summary and the dump hold the ledger themselves.
-  if (options.view != View::kSummary && options.view != View::kDump) {
+  if (!view.has_ledger) {
     outcome.notes += PartsNote(analysis.model) + LedgerText(ledger) + before_losses;
   }
   return Ok();

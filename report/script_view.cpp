@@ -8,11 +8,13 @@
 #include "report/call_paths.h"
 #include "report/gpu_leaves.h"
 #include "report/gpu_names.h"
+#include "report/options.h"
 #include "report/overheads.h"
 #include "report/run_time.h"
 #include "report/sampled_events.h"
 #include "report/text.h"
 #include "report/user_probes.h"
+#include "report/view.h"
 #include "report/views.h"
 
 namespace xpu {
@@ -224,6 +226,20 @@ void Script::AppendOverhead(const DriverTime& overhead) {
 
 void WriteScript(Analysis& analysis, const ScriptOptions& options, Output& output) {
   Script(analysis, options, output).Write();
+}
+
+View ScriptView() {
+  return {
+      .option = "--script",
+      .help = "one line for each event, in order of time",
+      .takes_sample = true,
+      .events = View::Events::kAll,
+      .write =
+          [](const ViewInput& input) {
+            WriteScript(input.analysis, {input.options.kernel_names, input.options.graph_stacks},
+                        input.output);
+          },
+  };
 }
 
 }  // namespace xpu

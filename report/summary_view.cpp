@@ -16,6 +16,7 @@
 #include "report/gpu_memory.h"
 #include "report/import.h"
 #include "report/ledger.h"
+#include "report/options.h"
 #include "report/parts_text.h"
 #include "report/recorded_time.h"
 #include "report/run_time.h"
@@ -25,6 +26,7 @@
 #include "report/summary_text.h"
 #include "report/text.h"
 #include "report/user_probes.h"
+#include "report/view.h"
 #include "report/views.h"
 
 namespace xpu {
@@ -320,6 +322,16 @@ void Summary::WriteProbes() {
 
 void WriteSummary(Analysis& analysis, KernelNames kernel_names, Output& output) {
   Summary(analysis, kernel_names, output).Write();
+}
+
+View SummaryView() {
+  return {
+      .has_ledger = true,
+      .write =
+          [](const ViewInput& input) {
+            WriteSummary(input.analysis, input.options.kernel_names, input.output);
+          },
+  };
 }
 
 }  // namespace xpu

@@ -1,5 +1,7 @@
+#include "report/options.h"
 #include "report/table_writer.h"
 #include "report/top_tables.h"
+#include "report/view.h"
 #include "report/views.h"
 
 namespace xpu {
@@ -34,6 +36,17 @@ void WriteTop(Analysis& analysis, const TopOptions& options, Output& output) {
   const std::vector<const TableKind*> kinds = WantedTables(options);
   for (const TableKind* kind : kinds) writer.Write(Prepared(*kind, source), kinds.size() > 1);
   writer.Close();
+}
+
+View TopView() {
+  return {
+      .option = "--top",
+      .help = "tables of kernels, copies, API calls, functions, paths",
+      .takes_sample = true,
+      .shows_tables = true,
+      .write =
+          [](const ViewInput& input) { WriteTop(input.analysis, input.options.top, input.output); },
+  };
 }
 
 }  // namespace xpu

@@ -5,5 +5,5 @@
 int main(int argc, char** argv) {
   return xpu::WriteCompletion(
       argc, argv,
-      xpu::DescribeProgram("xpu-report", xpu::ReportCommandLineOptions(), xpu::kHelpText));
+      xpu::DescribeProgram("xpu-report", xpu::ReportCommandLineOptions(), xpu::HelpText()));
 }

@@ -28,7 +28,7 @@ THIRD_PARTY = [
     (r"(capnp|kj)/|.*capture\.capnp\.h$", ["format"]),
     (r"zstd\.h$", ["format", "symbolize/dwarf/sections.cpp"]),
     (r"(zstd_errors|xxhash)\.h$", ["format"]),
-    (r"CLI/", ["record/options.cpp", "report/options.cpp"]),
+    (r"CLI/", ["record/options.cpp", "report/options.cpp", "report/view_choice.cpp"]),
     (r"bpf/(libbpf|bpf|btf)\.h$|.*\.skel\.h$", ["record"]),
     (r"bpf/bpf_.*\.h$", ["bpf"]),
     (r"elfutils/|dwarf\.h$|libelf\.h$|gelf\.h$|lzma\.h$", ["symbolize"]),

@@ -30,7 +30,7 @@ TEST(Options, Defaults) {
   const ReportOptions options = Good({});
   EXPECT_EQ(options.captures, std::vector<std::string>{"capture.xpu"});
   EXPECT_EQ(options.output, "");
-  EXPECT_EQ(options.view, View::kSummary);
+  EXPECT_EQ(options.view->option, "");
   EXPECT_EQ(options.kernel_names, KernelNames::kFull);
 }
 
@@ -58,8 +58,8 @@ TEST(Options, Python) {
 
 TEST(Options, FlagsDoNotSwallowTheCapture) {
   EXPECT_EQ(Good({"--top", "x.xpu"}).captures, std::vector<std::string>{"x.xpu"});
-  EXPECT_EQ(Good({"--folded", "x.xpu"}).view, View::kFolded);
-  EXPECT_EQ(Good({"x.xpu", "--dump"}).view, View::kDump);
+  EXPECT_EQ(Good({"--folded", "x.xpu"}).view->option, "--folded");
+  EXPECT_EQ(Good({"x.xpu", "--dump"}).view->option, "--dump");
   EXPECT_EQ(Good({"--chrome-trace", "-o", "t.json", "x.xpu"}).output, "t.json");
 }
 
@@ -91,10 +91,10 @@ TEST(Options, OfSymbols) {
   EXPECT_FALSE(options.symbols.inlines || options.symbols.frames.lines ||
                options.symbols.frames.offsets || options.symbols.debuginfod);
   options = Good({"--export-symbols", "/out", "x.xpu"});
-  EXPECT_EQ(options.view, View::kExportSymbols);
+  EXPECT_EQ(options.task, Task::kExportSymbols);
   EXPECT_EQ(options.symbols.export_folder, "/out");
   options = Good({"--embed-symbols", "x.xpu", "-o", "y.xpu", "--lines"});
-  EXPECT_EQ(options.view, View::kEmbedSymbols);
+  EXPECT_EQ(options.task, Task::kEmbedSymbols);
   EXPECT_EQ(options.captures, std::vector<std::string>{"x.xpu"});
   EXPECT_EQ(Bad({"--embed-symbols", "--folded"}), "--folded and --embed-symbols: one view a run");
   EXPECT_EQ(Bad({"--export-symbols", "d", "-o", "x"}),
@@ -129,18 +129,18 @@ TEST(Options, OfFilters) {
 TEST(Options, OfOtherViews) {
   EXPECT_EQ(Good({"a.xpu", "b.xpu"}).captures, (std::vector<std::string>{"a.xpu", "b.xpu"}));
   ReportOptions options = Good({"--diff", "a.xpu", "b.xpu", "-n", "3", "--format=json"});
-  EXPECT_EQ(options.view, View::kDiff);
+  EXPECT_EQ(options.view->option, "--diff");
   EXPECT_EQ(options.other_capture, "a.xpu");
   EXPECT_EQ(options.captures, std::vector<std::string>{"b.xpu"});
   EXPECT_EQ(options.top.rows, 3u);
   options = Good({"--flamegraph", "--mode", "idle", "--by", "thread", "--title", "T"});
-  EXPECT_EQ(options.view, View::kFlameGraph);
+  EXPECT_EQ(options.view->option, "--flamegraph");
   EXPECT_EQ(options.flame_graph.merge.mode, MergeMode::kIdle);
   EXPECT_EQ(options.flame_graph.merge.by, GroupBy::kThread);
   EXPECT_EQ(options.flame_graph.title, "T");
   EXPECT_TRUE(Good({"--folded", "--reverse"}).folded.reverse);
   EXPECT_EQ(Good({"--chrome-trace", "--max-events", "9"}).trace.max_events, 9u);
-  EXPECT_EQ(Good({"--script"}).view, View::kScript);
+  EXPECT_EQ(Good({"--script"}).view->option, "--script");
   EXPECT_FALSE(Good({"--no-pager"}).pager);
   EXPECT_NE(std::get<Help>(Parse({"--list-tables"}).value()).text.find("cuda_gpu_kern_sum"),
             std::string::npos);
@@ -192,7 +192,7 @@ TEST(Options, HelpFitsAScreen) {
 
 TEST(Options, Import) {
   const ReportOptions options = Good({"--import", "cupti-text", "trace.txt", "-o", "out.xpu"});
-  EXPECT_EQ(options.view, View::kImport);
+  EXPECT_EQ(options.task, Task::kImport);
   EXPECT_EQ(options.captures, std::vector<std::string>{"trace.txt"});
   EXPECT_EQ(Bad({"--import", "nsys", "trace.txt", "-o", "out.xpu"}),
             "--import: 'nsys' is none of cupti-text");

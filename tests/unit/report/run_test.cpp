@@ -14,16 +14,13 @@
 namespace xpu {
 namespace {
 
-constexpr View kViews[] = {View::kSummary, View::kFolded, View::kChromeTrace, View::kTop,
-                           View::kDump};
-
 class RunTest : public testing::Test {
  protected:
-  Status Run(View view = View::kSummary) {
+  Status Run(std::string_view view = "") {
     ReportOptions options;
     options.captures = {folder_ / "capture.xpu"};
     options.output = folder_ / "out";
-    options.view = view;
+    options.view = &FindView(view);
     outcome_ = {};
     return RunReport(options, outcome_);
   }
@@ -123,7 +120,11 @@ TEST_F(RunTest, TheCaptureIsNotOverwritten) {
 
 TEST_F(RunTest, EveryViewOfACaptureWithoutEvents) {
   ASSERT_TRUE(test::ModelBuilder().WriteCapture(folder_ / "capture.xpu").ok());
-  for (const View view : kViews) EXPECT_TRUE(Run(view).ok());
+  for (const View& view : Views()) {
+    if (view.other_capture.empty()) {
+      EXPECT_TRUE(Run(view.option).ok());
+    }
+  }
 }
 
 TEST_F(RunTest, EveryViewOfACaptureWithoutSamples) {
@@ -132,14 +133,15 @@ TEST_F(RunTest, EveryViewOfACaptureWithoutSamples) {
   builder.Process(ProcessEventKind::kExisting, 1, 5, 5, "true");
   builder.End(9);
   ASSERT_TRUE(builder.WriteCapture(folder_ / "capture.xpu").ok());
-  for (const View view : kViews) {
-    ASSERT_TRUE(Run(view).ok());
-    const bool shows_stacks = view == View::kFolded || view == View::kFlameGraph;
-    EXPECT_EQ(
-        outcome_.notes,
-        shows_stacks ? "no stacks to show: no sample was taken of cpu-clock, 100000000 Hz\n" : "");
+  for (const View& view : Views()) {
+    if (!view.other_capture.empty()) continue;
+    ASSERT_TRUE(Run(view.option).ok());
+    EXPECT_EQ(outcome_.notes,
+              view.shows_paths
+                  ? "no stacks to show: no sample was taken of cpu-clock, 100000000 Hz\n"
+                  : "");
     EXPECT_FALSE(outcome_.data_lost);
-    if (view == View::kFolded) {
+    if (view.option == "--folded") {
       EXPECT_EQ(Out(), "");
     }
   }
@@ -153,7 +155,7 @@ TEST_F(RunTest, ACaptureCutInTheMiddleIsReportedWithItsLoss) {
   ASSERT_TRUE(builder.WriteCapture(folder_ / "capture.xpu").ok());
   const auto size = std::filesystem::file_size(folder_ / "capture.xpu");
   std::filesystem::resize_file(folder_ / "capture.xpu", size - 10);
-  ASSERT_TRUE(Run(View::kFolded).ok());
+  ASSERT_TRUE(Run("--folded").ok());
   EXPECT_NE(outcome_.notes.find("(file_cut)"), std::string::npos);
   EXPECT_TRUE(outcome_.data_lost);
 }

@@ -49,11 +49,13 @@ class SymbolExportTest : public testing::Test {
     ASSERT_TRUE(builder.WriteCapture(folder_ / "capture.xpu").ok());
     ASSERT_EQ(::chmod((folder_ / "capture.xpu").c_str(), 0600), 0);
   }
-  Status Run(View view, const std::string& output) {
+  // A view: the folded stacks.
+  Status Run(Task task, const std::string& output) {
     ReportOptions options;
     options.captures = {capture_.empty() ? folder_ / "capture.xpu" : capture_};
     options.output = output;
-    options.view = view;
+    options.task = task;
+    options.view = &FindView("--folded");
     outcome_ = {};
     return RunReport(options, outcome_);
   }
@@ -105,7 +107,7 @@ TEST_F(SymbolExportTest, NothingIsOverwritten) {
 TEST_F(SymbolExportTest, NothingTakesThePlaceOfALink) {
   WriteCapture();
   std::filesystem::create_symlink(folder_ / "capture.xpu", folder_ / "link");
-  const Status status = Run(View::kEmbedSymbols, folder_ / "link");
+  const Status status = Run(Task::kEmbedSymbols, folder_ / "link");
   ASSERT_FALSE(status.ok());
   EXPECT_EQ(status.error().message, folder_ / "link: is not a regular file");
   EXPECT_TRUE(std::filesystem::is_symlink(folder_ / "link"));
@@ -113,7 +115,7 @@ TEST_F(SymbolExportTest, NothingTakesThePlaceOfALink) {
 
 TEST_F(SymbolExportTest, EmbeddedSymbolsTravel) {
   WriteCapture();
-  ASSERT_TRUE(Run(View::kEmbedSymbols, "").ok());
+  ASSERT_TRUE(Run(Task::kEmbedSymbols, "").ok());
   EXPECT_NE(outcome_.notes.find("symbols of 1 files added to "), std::string::npos);
   struct stat info {};
   ASSERT_EQ(::stat((folder_ / "capture.xpu").c_str(), &info), 0);
@@ -125,7 +127,7 @@ TEST_F(SymbolExportTest, EmbeddedSymbolsTravel) {
   EXPECT_EQ(model.problems.bytes_skipped, 0u);
   ASSERT_EQ(model.events.symbol_slices.size(), 1u);
   EXPECT_EQ(model.Text(model.events.symbol_slices[0].path), folder_ / "app");
-  ASSERT_TRUE(Run(View::kFolded, folder_ / "folded").ok());
+  ASSERT_TRUE(Run(Task::kView, folder_ / "folded").ok());
   EXPECT_EQ(Read("folded"), "app;f 1\n");
   EXPECT_EQ(outcome_.notes, "");
   // Nothing is left beside it.
@@ -136,9 +138,9 @@ TEST_F(SymbolExportTest, EmbeddedSymbolsTravel) {
 
 TEST_F(SymbolExportTest, EmbeddingAgainAddsNothing) {
   WriteCapture();
-  ASSERT_TRUE(Run(View::kEmbedSymbols, "").ok());
+  ASSERT_TRUE(Run(Task::kEmbedSymbols, "").ok());
   const std::string once = Read("capture.xpu");
-  ASSERT_TRUE(Run(View::kEmbedSymbols, "").ok());
+  ASSERT_TRUE(Run(Task::kEmbedSymbols, "").ok());
   EXPECT_NE(outcome_.notes.find("  1 files have theirs already\n"), std::string::npos);
   EXPECT_TRUE(Read("capture.xpu") == once);
 }
@@ -146,7 +148,7 @@ TEST_F(SymbolExportTest, EmbeddingAgainAddsNothing) {
 TEST_F(SymbolExportTest, IntoAnotherFileTheFirstStaysAsItIs) {
   WriteCapture();
   const std::string before = Read("capture.xpu");
-  ASSERT_TRUE(Run(View::kEmbedSymbols, folder_ / "full.xpu").ok());
+  ASSERT_TRUE(Run(Task::kEmbedSymbols, folder_ / "full.xpu").ok());
   EXPECT_TRUE(Read("capture.xpu") == before);
   EXPECT_TRUE(Read("full.xpu").starts_with(before));
   EXPECT_EQ(LoadCapture(folder_ / "full.xpu").value().events.symbol_slices.size(), 1u);
@@ -158,7 +160,7 @@ TEST_F(SymbolExportTest, ACutCaptureIsContinued) {
   std::string bytes = Read("capture.xpu");
   bytes += bytes.substr(bytes.find("\xb5xpuBLK\n"), 70);  // a repeated block, without its payload
   std::ofstream(folder_ / "capture.xpu", std::ios::binary) << bytes;
-  ASSERT_TRUE(Run(View::kEmbedSymbols, "").ok());
+  ASSERT_TRUE(Run(Task::kEmbedSymbols, "").ok());
   const Model model = LoadCapture(folder_ / "capture.xpu").value();
   EXPECT_EQ(model.events.symbol_slices.size(), 1u);
   EXPECT_EQ(model.events.cpu_samples.size(), 1u);
@@ -168,7 +170,7 @@ TEST_F(SymbolExportTest, ACutCaptureIsContinued) {
 TEST_F(SymbolExportTest, FilesThatAreNotHereAreNamed) {
   WriteCapture();
   ElfBuilder("other").WriteTo(folder_ / "app");
-  ASSERT_TRUE(Run(View::kEmbedSymbols, "").ok());
+  ASSERT_TRUE(Run(Task::kEmbedSymbols, "").ok());
   EXPECT_EQ(outcome_.notes,
             "symbols of 0 files added to " + folder_ / "capture.xpu" +
                 ", 0 bytes before compression\n  " + folder_ / "app" +
@@ -177,7 +179,7 @@ TEST_F(SymbolExportTest, FilesThatAreNotHereAreNamed) {
 
 TEST_F(SymbolExportTest, WhatIsNoCaptureStays) {
   std::ofstream(folder_ / "capture.xpu") << "no capture";
-  EXPECT_FALSE(Run(View::kEmbedSymbols, "").ok());
+  EXPECT_FALSE(Run(Task::kEmbedSymbols, "").ok());
   EXPECT_EQ(Read("capture.xpu"), "no capture");
 }
 

@@ -1,0 +1,51 @@
+// A view of a capture: what xpu-report can write, and what its command line has to know of it. Each
+// is described at the end of its own NAME_view.cpp; view_table.cpp lists them.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "report/analysis.h"
+#include "report/output.h"
+
+namespace xpu {
+
+struct ReportOptions;
+
+struct ViewInput {
+  const ReportOptions& options;
+  Analysis& analysis;
+  Analysis* before = nullptr;  // of the other capture, where the view compares two
+  Output& output;
+  std::string& notes;  // for standard error: sentences that end their lines
+};
+
+struct View {
+  // Which CPU samples, where a capture has those of several events and none is asked for.
+  enum class Events : uint8_t { kOne, kOneClockAndMoments, kAll };
+
+  std::string_view option = {};  // "--folded"; empty: shown when no view is asked for
+  std::string_view help = {};    // its line of --help, within 56 columns
+  // Its option's value as --help calls it: a capture to compare with. Empty: it takes none.
+  std::string_view other_capture = {};
+
+  bool takes_filters = true;   // --pid, --time and what else shows a part of a capture
+  bool takes_sample = false;   // --sample
+  bool shows_paths = false;    // --mode, --by and what else says what a stack is
+  bool shows_tables = false;   // --format, --rows, --table
+  bool is_for_reading = true;  // a terminal gets it by the page
+  bool has_ledger = false;     // tells itself what was lost
+  Events events = Events::kOne;
+
+  void (*write)(const ViewInput& input) = nullptr;
+};
+
+// In the order of --help; the first is the one without an option.
+std::span<const View> Views();
+
+// By its option; it must be there.
+const View& FindView(std::string_view option);
+
+}  // namespace xpu

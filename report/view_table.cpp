@@ -1,0 +1,32 @@
+#include <algorithm>
+#include <array>
+
+#include "format/base/check.h"
+#include "report/view.h"
+
+namespace xpu {
+
+View SummaryView();
+View FoldedView();
+View FlameGraphView();
+View ChromeTraceView();
+View TopView();
+View DiffView();
+View ScriptView();
+View DumpView();
+
+std::span<const View> Views() {
+  static const std::array kViews = {SummaryView(),     FoldedView(), FlameGraphView(),
+                                    ChromeTraceView(), TopView(),    DiffView(),
+                                    ScriptView(),      DumpView()};
+  return kViews;
+}
+
+const View& FindView(std::string_view option) {
+  const auto found = std::find_if(Views().begin(), Views().end(),
+                                  [&](const View& view) { return view.option == option; });
+  XPU_CHECK(found != Views().end());
+  return *found;
+}
+
+}  // namespace xpu
