@@ -37,12 +37,13 @@ int begin_program(__u64* ctx __attribute__((unused))) {
 }
 
 /* The probes are on files: every program that uses them hits them. */
-static __always_inline int is_wanted(void) {
-  if (paused) return 0;
+static __always_inline int is_of_target(void) {
   if (watch == XPU_WATCH_ALL) return 1;
   if (watch == XPU_WATCH_PROCESSES) return is_watched(current_identity().pid);
   return is_recorded();
 }
+
+static __always_inline int is_wanted(void) { return !paused && is_of_target(); }
 
 static __always_inline struct identity fill_common(struct xpu_probe_hit* hit, __u64 cookie) {
   struct identity who = current_identity();
@@ -161,6 +162,17 @@ int probe_entry(struct pt_regs* ctx) {
 
 SEC("uretprobe")
 int probe_return(struct pt_regs* ctx) {
+  RECORD_HIT(fill_return(ctx, hit, bpf_get_attach_cookie(ctx)));
+  return 0;
+}
+
+/*
+ * The same where the kernel asks at the entry, by running this too, whether the return is to be
+ * seen: 1 says no, and the return address stays as it is.
+ */
+SEC("uprobe")
+int probe_session(struct pt_regs* ctx) {
+  if (ctx->ip == bpf_get_func_ip(ctx)) return !is_of_target();
   RECORD_HIT(fill_return(ctx, hit, bpf_get_attach_cookie(ctx)));
   return 0;
 }

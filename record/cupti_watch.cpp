@@ -30,7 +30,6 @@ class CuptiWatch::Impl {
 
   Handle<cupti_refused_bpf, cupti_refused_bpf::destroy> program_;
   std::vector<PlacedProbes> links_;
-  bool with_multi_ = false;
   std::set<std::pair<dev_t, ino_t>> files_;
 };
 
@@ -40,10 +39,7 @@ Status CuptiWatch::Impl::Open() {
   if (!program_) return BpfError("BPF program cupti_refused: open", -errno);
   program_->rodata->pid_namespace_device = pid_namespace.device;
   program_->rodata->pid_namespace_inode = pid_namespace.inode;
-  with_multi_ = HasUprobeMulti();
-  if (with_multi_) {
-    bpf_program__set_expected_attach_type(program_->progs.cupti_refused, kUprobeMulti);
-  }
+  PlaceAtOnce({program_->progs.cupti_refused});
   if (int result = cupti_refused_bpf::load(program_.get()); result != 0) {
     return BpfError("BPF program cupti_refused: load", result);
   }
@@ -67,7 +63,7 @@ Status CuptiWatch::Impl::Attach(RegularFile opened, const std::string& name) {
   const std::string path = Format("/proc/self/fd/{}", place.get());
   XPU_ASSIGN_OR_RETURN(PlacedProbes placed,
                        PlacedProbes::Place(program_->progs.cupti_refused, path, points,
-                                           /*is_return=*/true, with_multi_));
+                                           /*is_return=*/true));
   links_.push_back(std::move(placed));
   return Ok();
 }

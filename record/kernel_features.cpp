@@ -7,8 +7,9 @@
 namespace xpu {
 namespace {
 
-constexpr std::array<std::string_view, 6> kNames = {
-    "build_id_records", "table_walk", "lost_count", "map_tree", "peer_pidfd", "uprobe_multi",
+constexpr std::array<std::string_view, 7> kNames = {
+    "build_id_records", "table_walk",   "lost_count",     "map_tree",
+    "peer_pidfd",       "uprobe_multi", "uprobe_session",
 };
 
 }  // namespace

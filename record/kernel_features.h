@@ -14,6 +14,7 @@ enum class KernelFeature : uint8_t {
   kMapTree,         // "map_tree": mappings are looked up without a lock, 6.1
   kPeerPidfd,       // "peer_pidfd": sockets tell their peer's pidfd, 6.5
   kMultiProbes,     // "uprobe_multi": one link places all probes of a file, 6.6
+  kProbeSessions,   // "uprobe_session": probes at returns spare other programs, 6.13
 };
 
 // False: for a test this kernel is not to have it.

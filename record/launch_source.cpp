@@ -43,7 +43,6 @@ class LaunchSource::Impl {
   std::unordered_map<InstanceId, uint64_t> seen_;
 
  private:
-  bool with_multi_ = false;
   std::vector<uint64_t> OffsetsByCost() const;
   Status AttachAtCheapest(const std::string& library);
 };
@@ -65,7 +64,7 @@ std::vector<uint64_t> LaunchSource::Impl::OffsetsByCost() const {
 
 Status LaunchSource::Impl::AttachAtCheapest(const std::string& library) {
   XPU_ASSIGN_OR_RETURN(const Marker marker, LoadMarker(library));
-  const MarkerPlace place{library, marker, with_multi_};
+  const MarkerPlace place{library, marker};
   XPU_ASSIGN_OR_RETURN(timings_, TimeMarker(program_->progs.marker_timing, place));
   std::optional<Error> refusal;
   for (uint64_t offset : OffsetsByCost()) {
@@ -90,11 +89,7 @@ Status LaunchSource::Impl::Open(const std::string& library, uint64_t session,
   program_->rodata->session = session;
   unwinder_ = unwinder;
   XPU_RETURN_IF_ERROR(UseUnwinder(*program_, unwinder));
-  with_multi_ = HasUprobeMulti();
-  if (with_multi_) {
-    bpf_program__set_expected_attach_type(program_->progs.launch_stack, kUprobeMulti);
-    bpf_program__set_expected_attach_type(program_->progs.marker_timing, kUprobeMulti);
-  }
+  PlaceAtOnce({program_->progs.launch_stack, program_->progs.marker_timing});
   if (int result = launch_stack_bpf::load(program_.get()); result != 0) {
     return BpfError("BPF program launch_stack: load", result);
   }

@@ -72,7 +72,7 @@ bool IsWorthTiming(uint64_t offset, const std::vector<MarkerTiming>& timed) {
 Result<PlacedProbes> AttachToMarker(const bpf_program* program, const MarkerPlace& place,
                                     uint64_t offset, int process) {
   const ProbePoint point{place.marker.file_offset + offset, 0};
-  return PlacedProbes::Place(program, place.library, {&point, 1}, false, place.with_multi, process);
+  return PlacedProbes::Place(program, place.library, {&point, 1}, false, process);
 }
 
 Result<std::vector<MarkerTiming>> TimeMarker(const bpf_program* program, const MarkerPlace& place) {

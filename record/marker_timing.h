@@ -19,11 +19,10 @@ struct MarkerTiming {
   double hit_ns = 0;  // what one hit costs here
 };
 
-// The marker of a library, for a program that was loaded for uprobe_multi or not.
+// The marker of a library.
 struct MarkerPlace {
   std::string library;
   Marker marker;
-  bool with_multi = false;
 };
 
 // A uprobe at `offset` into the marker.

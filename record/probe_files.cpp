@@ -30,10 +30,10 @@ Status ProbeFiles::Place(const std::string& path, std::span<const PlacedProbe> p
     points.push_back({probe.file_offset, argument << XPU_PROBE_ARGUMENT_SHIFT | probe.probe});
   }
   // The returns first: then every entry that is seen has its return.
-  XPU_ASSIGN_OR_RETURN(PlacedProbes returns, PlacedProbes::Place(programs_.at_return, path, points,
-                                                                 true, programs_.with_multi));
-  XPU_ASSIGN_OR_RETURN(PlacedProbes entries, PlacedProbes::Place(programs_.at_entry, path, points,
-                                                                 false, programs_.with_multi));
+  XPU_ASSIGN_OR_RETURN(PlacedProbes returns,
+                       PlacedProbes::Place(programs_.at_return, path, points, true));
+  XPU_ASSIGN_OR_RETURN(PlacedProbes entries,
+                       PlacedProbes::Place(programs_.at_entry, path, points, false));
   at_return_.push_back(std::move(returns));
   at_entry_.push_back(std::move(entries));
   probes_.insert(probes_.end(), probes.begin(), probes.end());

@@ -29,7 +29,6 @@ class ProbeFiles {
   struct Programs {
     const bpf_program* at_entry = nullptr;
     const bpf_program* at_return = nullptr;
-    bool with_multi = false;  // loaded for uprobe_multi
   };
 
   // Its probes are numbered from `first_probe` on.

@@ -84,7 +84,9 @@ class ProbeSource::Impl {
   BpfLink fork_link_;
   BpfLink exec_link_;
   std::unique_ptr<BpfRing> ring_;
-  bool with_multi_ = false;
+  bool at_once_ = false;
+  bool spares_others_ = false;  // the return addresses of what is not recorded stay as they are
+  bpf_program* at_return_ = nullptr;  // of the two programs for returns the one that is loaded
   bool verbose_ = false;
   bool sees_launches_ = false;
   UserProbeLinks asked_;
@@ -110,7 +112,9 @@ void ProbeSource::Impl::LoadOnlyFor(const RecordOptions& options) {
   };
   const auto& programs = program_->progs;
   bpf_program__set_autoload(programs.probe_entry, sees_launches_ || wants(ProbeKind::kUprobe));
-  bpf_program__set_autoload(programs.probe_return, sees_launches_ || wants(ProbeKind::kUretprobe));
+  bpf_program__set_autoload(programs.probe_return, false);
+  bpf_program__set_autoload(programs.probe_session, false);
+  bpf_program__set_autoload(at_return_, sees_launches_ || wants(ProbeKind::kUretprobe));
   bpf_program__set_autoload(programs.kernel_entry, wants(ProbeKind::kKprobe));
   bpf_program__set_autoload(programs.kernel_return, wants(ProbeKind::kKretprobe));
   bpf_program__set_autoload(programs.trace_point, wants(ProbeKind::kTracepoint));
@@ -127,12 +131,11 @@ Status ProbeSource::Impl::Load(const RecordOptions& options, const Subject& subj
   XPU_RETURN_IF_ERROR(UseUnwinder(*program_, unwinder));
   XPU_RETURN_IF_ERROR(WatchOnly(*program_, subject));
   program_->bss->paused = subject.starts_paused;
+  const auto& programs = program_->progs;
+  at_once_ = PlaceAtOnce({programs.probe_entry, programs.probe_return});
+  spares_others_ = at_once_ && PlaceAsSession(programs.probe_session);
+  at_return_ = spares_others_ ? programs.probe_session : programs.probe_return;
   LoadOnlyFor(options);
-  with_multi_ = HasUprobeMulti();
-  if (with_multi_) {
-    bpf_program__set_expected_attach_type(program_->progs.probe_entry, kUprobeMulti);
-    bpf_program__set_expected_attach_type(program_->progs.probe_return, kUprobeMulti);
-  }
   if (int result = launch_probe_bpf::load(program_.get()); result != 0) {
     return BpfError("BPF program launch_probe: load", result);
   }
@@ -140,9 +143,8 @@ Status ProbeSource::Impl::Load(const RecordOptions& options, const Subject& subj
                        BpfRing::Open(program_->maps.probe_hits,
                                      [this](std::span<const std::byte> bytes) { TakeHit(bytes); }));
   ring_ = std::make_unique<BpfRing>(std::move(ring));
-  files_.emplace(
-      ProbeFiles::Programs{program_->progs.probe_entry, program_->progs.probe_return, with_multi_},
-      static_cast<uint32_t>(options.probes.size()) + 1);
+  files_.emplace(ProbeFiles::Programs{programs.probe_entry, at_return_},
+                 static_cast<uint32_t>(options.probes.size()) + 1);
   return Ok();
 }
 
@@ -150,10 +152,9 @@ Status ProbeSource::Impl::PlaceAsked(const RecordOptions& options,
                                      const std::vector<std::string>& environment) {
   const auto& programs = program_->progs;
   const std::string program = options.command.empty() ? "" : options.command.front();
-  XPU_RETURN_IF_ERROR(
-      asked_.Place({programs.probe_entry, programs.probe_return, programs.kernel_entry,
-                    programs.kernel_return, programs.trace_point, with_multi_},
-                   options.probes, program, environment, verbose_));
+  XPU_RETURN_IF_ERROR(asked_.Place({programs.probe_entry, at_return_, programs.kernel_entry,
+                                    programs.kernel_return, programs.trace_point},
+                                   options.probes, program, environment, verbose_));
   for (const std::string& probe : asked_.slow()) {
     if (options.quiet) break;
     std::fprintf(stderr,
@@ -162,10 +163,12 @@ Status ProbeSource::Impl::PlaceAsked(const RecordOptions& options,
                  probe.c_str());
   }
   if (!options.quiet && ReplacesReturns(options.probes)) {
-    std::fputs(
-        "xpu-record: --uretprobe: a C++ exception that passes through the function will end the "
-        "program\n",
-        stderr);
+    std::fprintf(stderr,
+                 "xpu-record: --uretprobe: a C++ exception that passes through the function will "
+                 "end the program%s\n",
+                 spares_others_ ? ""
+                                : ", also one that is not recorded: before Linux 6.13 the probe is "
+                                  "in all that use the file");
   }
   return Ok();
 }
@@ -361,7 +364,7 @@ void ProbeSource::Stop(EventSink& sink, bool may_go_on) {
 }
 
 std::string ProbeSource::Describe() const {
-  std::string text = impl_->with_multi_ ? "all of a file at once" : "one by one";
+  std::string text = impl_->at_once_ ? "all of a file at once" : "one by one";
   std::map<std::string, int> functions;
   for (const PlacedProbe& probe : impl_->files_->probes()) ++functions[probe.path];
   for (const auto& [path, count] : functions) AppendFormat(text, "; {} in {}", count, path);

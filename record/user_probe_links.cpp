@@ -65,7 +65,7 @@ Status UserProbeLinks::PlaceInFile(const Programs& programs, const UserProbe& pr
     points.push_back({file_offset, NextCookie(probe)});
   }
   const bpf_program* program = probe.is_return() ? programs.at_return : programs.at_entry;
-  auto links = PlacedProbes::Place(program, path, points, probe.is_return(), programs.with_multi);
+  auto links = PlacedProbes::Place(program, path, points, probe.is_return());
   if (!links.ok()) return OfProbe(probe, std::move(links).error());
   if (place.is_slow) slow_.push_back(probe.Text());
   in_files_.push_back(*std::move(links));

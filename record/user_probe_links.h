@@ -23,7 +23,6 @@ class UserProbeLinks {
     const bpf_program* in_kernel = nullptr;
     const bpf_program* kernel_return = nullptr;
     const bpf_program* tracepoint = nullptr;
-    bool with_multi = false;  // the first two are loaded for uprobe_multi
   };
 
   // Numbers the probes from 1 in their order. `program` and `environment` are the target's, for

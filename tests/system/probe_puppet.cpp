@@ -2,6 +2,7 @@
 //   late FILE COUNT   loads FILE, a libcudart, in the middle of its run; makes COUNT rounds of
 //   calls outside           launches until it is killed, through the libcudart that all share
 //   subscribe         asks the libcupti of the simulated device for its one subscription
+//   throws            exceptions pass through PuppetThrows until it is killed
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -40,6 +41,8 @@ XPU_FRAME int CallGraphLaunch(Launch launch) {
 }
 }
 
+extern "C" XPU_FRAME void PuppetThrows() { throw 1; }
+
 namespace {
 
 int Late(const char* file, int count) {
@@ -72,6 +75,18 @@ int Outside() {
   }
 }
 
+int Throws() {
+  std::puts("throwing");
+  std::fflush(stdout);
+  while (true) {
+    try {
+      PuppetThrows();
+    } catch (int) {
+      usleep(500);
+    }
+  }
+}
+
 int Subscribe() {
   void* memory = nullptr;
   if (cudaMalloc(&memory, 16) != cudaSuccess) return 1;
@@ -91,6 +106,7 @@ int main(int argc, char** argv) {
   const char* mode = argc > 1 ? argv[1] : "";
   if (std::strcmp(mode, "late") == 0 && argc > 3) return Late(argv[2], std::atoi(argv[3]));
   if (std::strcmp(mode, "outside") == 0) return Outside();
+  if (std::strcmp(mode, "throws") == 0) return Throws();
   if (std::strcmp(mode, "subscribe") == 0) return Subscribe();
   return 2;
 }

@@ -10,6 +10,7 @@ import traceback
 import record_cpu_test
 import record_gpu_test
 import record_probe_test
+import record_user_probe_test
 import xpu_testing
 from xpu_testing import Workspace, expect, expect_in, workload
 
@@ -22,6 +23,8 @@ TESTS = {
     "map_tree": [record_cpu_test.test_threads_forks_and_execs_are_all_sampled],
     "peer_pidfd": [record_gpu_test.test_processes_are_told_apart],
     "uprobe_multi": [record_probe_test.test_shared_cudart],
+    "uprobe_session": [record_probe_test.test_shared_cudart,
+                       record_user_probe_test.test_entries_and_returns_make_calls],
 }
 BY_FRAME_POINTERS, BY_TABLES = 1, 2  # CallGraph, format/events.h
 

@@ -295,6 +295,48 @@ def test_program_may_use_cupti():
             expect(f"{option}: cuptiSubscribe", (result.stdout, result.returncode), ("0\n", 0))
 
 
+def spares_others(work):
+    """Whether this kernel lets probes at returns leave other programs alone."""
+    result = work.record("--cpu-only", "--uretprobe", f"{puppet()}:PuppetThrows", "true",
+                         output="asked.xpu")
+    expect(f"status ({result.stderr})", result.returncode, 0)
+    return "before Linux 6.13" not in result.stderr
+
+
+def test_exceptions_of_other_programs():
+    """They pass through a function whose returns are probed."""
+    with Workspace() as work:
+        if not spares_others(work):
+            return
+        other = subprocess.Popen([puppet(), "throws"], stdout=subprocess.PIPE, text=True)
+        try:
+            other.stdout.readline()
+            result = work.record("--cpu-only", "--uretprobe", f"{puppet()}:PuppetThrows",
+                                 "sleep", "0.3")
+            expect(f"status ({result.stderr})", result.returncode, 0)
+            expect("the other program still runs", other.poll(), None)
+        finally:
+            other.kill()
+            other.wait()
+
+
+def test_stacks_of_another_recording():
+    """Probes at returns of the functions that it launches through would end them there."""
+    with Workspace() as work:
+        if not spares_others(work):
+            return
+        program = [xpu_testing.workload("paced_launches"), "--rate", "2000", "--seconds"]
+        env = {**os.environ, **FORESEEN}
+        other = subprocess.Popen([xpu_testing.recorder(), "-o", work.file("other.xpu"), *program,
+                                  "2"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=env)
+        result = work.record("--no-inject", *program, "1", env=env)
+        expect(f"status ({result.stderr})", result.returncode, 0)
+        other.communicate()
+        capture = work.capture("other.xpu")
+        expect("launches of the other", len(capture.launch_stacks) > 1000, True)
+        expect("stacks of the other", capture.ledger().get("stack_bad_return", 0), 0)
+
+
 def test_environment_is_not_changed():
     with Workspace() as work:
         plain = subprocess.run(["env"], capture_output=True, text=True, cwd=work.path).stdout
