@@ -11,8 +11,8 @@
 
 #include "format/base/file.h"
 #include "format/base/text.h"
-#include "record/process_status.h"
 #include "record/quote.h"
+#include "record/target/process_status.h"
 
 namespace xpu {
 namespace {

@@ -8,12 +8,12 @@
 #include "format/base/handle.h"
 #include "format/base/result.h"
 #include "record/control_fifo.h"
-#include "record/event_sink.h"
+#include "record/output/event_sink.h"
+#include "record/output/rotation.h"
 #include "record/recording_control.h"
-#include "record/rotation.h"
 #include "record/signals.h"
 #include "record/sources.h"
-#include "record/target.h"
+#include "record/target/target.h"
 
 namespace xpu {
 

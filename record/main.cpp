@@ -5,10 +5,10 @@
 #include <unistd.h>
 
 #include "format/base/terminal_text.h"
-#include "record/check.h"
+#include "record/machine/check.h"
 #include "record/options.h"
 #include "record/recorder.h"
-#include "record/target.h"
+#include "record/target/target.h"
 
 namespace {
 

@@ -10,9 +10,9 @@
 #include "format/base/result.h"
 #include "format/events.h"
 #include "record/control_options.h"
-#include "record/cpu_events.h"
+#include "record/cpu/cpu_events.h"
 #include "record/output_options.h"
-#include "record/user_probes.h"
+#include "record/probes/user_probes.h"
 
 namespace xpu {
 

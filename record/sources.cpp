@@ -8,7 +8,7 @@
 #include "format/base/file.h"
 #include "format/base/terminal_text.h"
 #include "format/base/text.h"
-#include "record/unwind_cache.h"
+#include "record/unwind/unwind_cache.h"
 
 namespace xpu {
 

@@ -7,18 +7,18 @@
 #include <vector>
 
 #include "format/base/result.h"
-#include "record/cpu_source.h"
-#include "record/event_sink.h"
-#include "record/gpu_source.h"
+#include "record/cpu/cpu_source.h"
+#include "record/cpu/task_source.h"
+#include "record/gpu/gpu_source.h"
 #include "record/options.h"
-#include "record/probe_source.h"
-#include "record/running_processes.h"
+#include "record/output/event_sink.h"
+#include "record/probes/probe_source.h"
 #include "record/subject.h"
-#include "record/task_source.h"
-#include "record/unreached_processes.h"
-#include "record/unwind_tables.h"
-#include "record/unwinder.h"
-#include "record/watched_processes.h"
+#include "record/target/running_processes.h"
+#include "record/target/unreached_processes.h"
+#include "record/target/watched_processes.h"
+#include "record/unwind/unwind_tables.h"
+#include "record/unwind/unwinder.h"
 
 namespace xpu {
 

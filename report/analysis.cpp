@@ -2,8 +2,8 @@
 
 #include <utility>
 
-#include "report/order.h"
-#include "report/run_time.h"
+#include "report/model/order.h"
+#include "report/model/run_time.h"
 
 namespace xpu {
 namespace {

@@ -5,7 +5,7 @@
 
 #include "format/base/text.h"
 #include "format/fields.h"
-#include "report/ledger.h"
+#include "report/summary/ledger.h"
 #include "report/text.h"
 #include "report/view.h"
 #include "report/views.h"

@@ -5,10 +5,10 @@
 #include <vector>
 
 #include "format/base/text.h"
-#include "report/largest_remainder.h"
-#include "report/no_stacks.h"
 #include "report/options.h"
+#include "report/stacks/no_stacks.h"
 #include "report/text.h"
+#include "report/tree/largest_remainder.h"
 #include "report/view.h"
 #include "report/views.h"
 

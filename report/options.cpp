@@ -9,8 +9,8 @@
 #include "format/base/number.h"
 #include "format/base/text.h"
 #include "report/help.h"
-#include "report/thin.h"
-#include "report/top_tables.h"
+#include "report/select/thin.h"
+#include "report/tables/top_tables.h"
 #include "report/version.h"
 #include "report/view_choice.h"
 

@@ -7,8 +7,8 @@
 
 #include "format/base/command_line_option.h"
 #include "format/base/result.h"
-#include "report/filter.h"
-#include "report/match.h"
+#include "report/correlate/match.h"
+#include "report/select/filter.h"
 #include "report/view.h"
 #include "report/views.h"
 

@@ -14,13 +14,13 @@
 #include "format/base/terminal_text.h"
 #include "format/base/text.h"
 #include "report/analysis.h"
-#include "report/import.h"
-#include "report/ledger.h"
-#include "report/load.h"
-#include "report/parts_text.h"
+#include "report/import/import.h"
+#include "report/model/load.h"
+#include "report/model/parts_text.h"
 #include "report/progress.h"
-#include "report/symbol_export.h"
-#include "report/thin.h"
+#include "report/select/thin.h"
+#include "report/stacks/symbol_export.h"
+#include "report/summary/ledger.h"
 
 namespace xpu {
 namespace {

@@ -5,9 +5,9 @@
 #include <string>
 
 #include "report/analysis.h"
-#include "report/gpu_names.h"
-#include "report/merge.h"
 #include "report/output.h"
+#include "report/tree/gpu_names.h"
+#include "report/tree/merge.h"
 
 namespace xpu {
 

@@ -9,8 +9,8 @@
 
 #include "format/base/check.h"
 #include "format/base/handle.h"
-#include "report/import_capture.h"
-#include "report/import_trace.h"
+#include "report/import/import_capture.h"
+#include "report/import/import_trace.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace xpu;

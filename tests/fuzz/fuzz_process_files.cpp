@@ -7,12 +7,12 @@
 #include <vector>
 
 #include "format/base/check.h"
-#include "record/generated_code.h"
-#include "record/loader_cache.h"
-#include "record/perf_records.h"
-#include "record/probe_libraries.h"
-#include "record/process_maps.h"
-#include "record/process_tracker.h"
+#include "record/cpu/perf_records.h"
+#include "record/probes/probe_libraries.h"
+#include "record/symbols/generated_code.h"
+#include "record/target/loader_cache.h"
+#include "record/target/process_maps.h"
+#include "record/target/process_tracker.h"
 
 namespace {
 

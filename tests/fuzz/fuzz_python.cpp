@@ -9,10 +9,10 @@
 #include <vector>
 
 #include "format/base/check.h"
-#include "record/python_codes.h"
-#include "record/python_runtime.h"
-#include "record/python_stacks.h"
-#include "report/python_lines.h"
+#include "record/python/python_codes.h"
+#include "record/python/python_runtime.h"
+#include "record/python/python_stacks.h"
+#include "report/stacks/python_lines.h"
 #include "symbolize/elf/elf_image.h"
 
 namespace {

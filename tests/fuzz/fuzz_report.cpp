@@ -10,11 +10,11 @@
 #include "format/base/check.h"
 #include "format/reader.h"
 #include "report/analysis.h"
-#include "report/filter.h"
-#include "report/ledger.h"
-#include "report/load.h"
-#include "report/thin.h"
-#include "report/top_tables.h"
+#include "report/model/load.h"
+#include "report/select/filter.h"
+#include "report/select/thin.h"
+#include "report/summary/ledger.h"
+#include "report/tables/top_tables.h"
 #include "report/views.h"
 
 namespace {

@@ -13,7 +13,7 @@
 
 #include "format/base/check.h"
 #include "format/base/text.h"
-#include "record/unwind_cache.h"
+#include "record/unwind/unwind_cache.h"
 #include "symbolize/elf/unwind_table.h"
 
 namespace {

@@ -15,7 +15,7 @@
 #include "cupti_inject/wire.h"
 #include "format/base/check.h"
 #include "format/writer.h"
-#include "record/gpu_peer.h"
+#include "record/gpu/gpu_peer.h"
 
 namespace {
 

@@ -16,8 +16,8 @@
 #include "format/block_output.h"
 #include "format/fields.h"
 #include "format/reader.h"
-#include "record/event_sink.h"
-#include "record/output_parts.h"
+#include "record/output/event_sink.h"
+#include "record/output/output_parts.h"
 
 namespace {
 

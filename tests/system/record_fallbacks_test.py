@@ -1,5 +1,5 @@
-"""Each thing that newer kernels have and older ones do without (record/kernel_features.h), left out in
-turn: what is recorded is right all the same."""
+"""Each thing that newer kernels have and older ones do without (record/machine/kernel_features.h),
+left out in turn: what is recorded is right all the same."""
 
 import contextlib
 import ctypes

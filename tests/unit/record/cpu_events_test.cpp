@@ -1,4 +1,4 @@
-#include "record/cpu_events.h"
+#include "record/cpu/cpu_events.h"
 
 #include <string>
 #include <vector>

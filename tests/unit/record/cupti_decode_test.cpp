@@ -1,6 +1,6 @@
 // Every field of every record kind, at the places where cupti.h of CUDA 13.0 has them, in every
 // size that a CUPTI since 11.0 gives; what a size does not reach must read as 0.
-#include "record/cupti_decode.h"
+#include "record/gpu/cupti_decode.h"
 
 #include <cstring>
 #include <map>

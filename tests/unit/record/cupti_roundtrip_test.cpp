@@ -16,7 +16,7 @@
 #include "cupti_raw.h"
 #include "format/fields.h"
 #include "format/reader.h"
-#include "record/cupti_decode.h"
+#include "record/gpu/cupti_decode.h"
 
 namespace xpu {
 namespace {

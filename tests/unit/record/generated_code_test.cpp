@@ -1,4 +1,4 @@
-#include "record/generated_code.h"
+#include "record/symbols/generated_code.h"
 
 #include <cstring>
 

@@ -1,5 +1,5 @@
 // From messages in the ring to events in a capture, and what goes wrong on the way to the ledger.
-#include "record/gpu_peer.h"
+#include "record/gpu/gpu_peer.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "record/hit_files.h"
+#include "record/symbols/hit_files.h"
 
 #include <fstream>
 #include <map>

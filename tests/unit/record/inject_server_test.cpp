@@ -1,5 +1,5 @@
 // The handshake, with the injected library's own client on the other side.
-#include "record/inject_server.h"
+#include "record/gpu/inject_server.h"
 
 #include <cstring>
 #include <thread>

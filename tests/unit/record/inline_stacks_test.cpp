@@ -1,5 +1,5 @@
 // Launch stacks taken in the program, from messages to events and answers.
-#include "record/inline_stacks.h"
+#include "record/gpu/inline_stacks.h"
 
 #include <cstring>
 #include <set>
@@ -9,9 +9,9 @@
 
 #include "bpf/events.h"
 #include "cupti_inject/wire_stacks.h"
-#include "record/code_ranges.h"
-#include "record/process_tracker.h"
-#include "record/stack_copies.h"
+#include "record/gpu/code_ranges.h"
+#include "record/gpu/stack_copies.h"
+#include "record/target/process_tracker.h"
 
 namespace xpu {
 namespace {

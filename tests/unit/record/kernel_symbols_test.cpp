@@ -1,4 +1,4 @@
-#include "record/kernel_symbols.h"
+#include "record/symbols/kernel_symbols.h"
 
 #include <gtest/gtest.h>
 

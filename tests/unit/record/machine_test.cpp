@@ -1,11 +1,11 @@
 // What stands in the way on machines that are not at hand: each cause by itself.
-#include "record/machine.h"
+#include "record/machine/machine.h"
 
 #include <cerrno>
 
 #include <gtest/gtest.h>
 
-#include "record/preflight.h"
+#include "record/machine/preflight.h"
 
 namespace xpu {
 namespace {

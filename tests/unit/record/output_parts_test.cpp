@@ -1,5 +1,5 @@
 // The files of a recording: names, what was there before, what is removed.
-#include "record/output_parts.h"
+#include "record/output/output_parts.h"
 
 #include <algorithm>
 #include <filesystem>

@@ -1,5 +1,5 @@
 // An output that takes nothing for a while, that fails, that never comes back.
-#include "record/output_queue.h"
+#include "record/output/output_queue.h"
 
 #include <cerrno>
 #include <csignal>

@@ -15,7 +15,7 @@
 
 #include "cupti_inject/ring_producer.h"
 #include "format/reader.h"
-#include "record/gpu_peer.h"
+#include "record/gpu/gpu_peer.h"
 
 namespace xpu::test {
 

@@ -1,4 +1,4 @@
-#include "record/perf_records.h"
+#include "record/cpu/perf_records.h"
 
 #include <cstring>
 #include <string>

@@ -1,4 +1,4 @@
-#include "record/probe_functions.h"
+#include "record/probes/probe_functions.h"
 
 #include <span>
 #include <string>

@@ -6,9 +6,9 @@
 
 #include <gtest/gtest.h>
 
-#include "record/python_codes.h"
-#include "record/python_runtime.h"
-#include "record/python_stacks.h"
+#include "record/python/python_codes.h"
+#include "record/python/python_runtime.h"
+#include "record/python/python_stacks.h"
 #include "tests/unit/record/peer_testing.h"
 
 namespace xpu::test {

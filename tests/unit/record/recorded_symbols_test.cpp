@@ -5,7 +5,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
-#include "record/symbol_slices.h"
+#include "record/symbols/symbol_slices.h"
 #include "symbolize/elf/elf_image.h"
 #include "tests/unit/record/peer_testing.h"
 

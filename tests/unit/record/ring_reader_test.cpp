@@ -1,4 +1,4 @@
-#include "record/ring_reader.h"
+#include "record/gpu/ring_reader.h"
 
 #include <algorithm>
 #include <atomic>

@@ -1,6 +1,6 @@
 // A recording that goes on in another capture, and one that lost blocks: what a reader needs is
 // stated again.
-#include "record/rotation.h"
+#include "record/output/rotation.h"
 
 #include <filesystem>
 #include <memory>
@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "format/reader.h"
-#include "record/standing_events.h"
+#include "record/output/standing_events.h"
 
 namespace xpu {
 namespace {

@@ -5,17 +5,17 @@
 
 #include <gtest/gtest.h>
 
-#include "record/check.h"
-#include "record/gpu_source.h"
-#include "record/kernel_features.h"
-#include "record/loss_ledger.h"
-#include "record/perf_event.h"
-#include "record/preflight.h"
+#include "record/cpu/perf_event.h"
+#include "record/gpu/gpu_source.h"
+#include "record/machine/check.h"
+#include "record/machine/kernel_features.h"
+#include "record/machine/preflight.h"
+#include "record/output/loss_ledger.h"
+#include "record/output/summary.h"
 #include "record/quote.h"
-#include "record/stack_frames.h"
-#include "record/summary.h"
-#include "record/target.h"
+#include "record/target/target.h"
 #include "record/test_drop.h"
+#include "record/unwind/stack_frames.h"
 
 namespace xpu {
 namespace {

@@ -1,14 +1,14 @@
 // Programs that gain privileges and processes whose library never reports, told by the kernel's
 // records alone.
-#include "record/unreached_processes.h"
+#include "record/target/unreached_processes.h"
 
 #include <cstring>
 
 #include <gtest/gtest.h>
 #include <linux/capability.h>
 
-#include "record/file_rights.h"
-#include "record/gained_privileges.h"
+#include "record/target/file_rights.h"
+#include "record/target/gained_privileges.h"
 #include "tests/unit/record/peer_testing.h"
 
 namespace xpu {

@@ -1,4 +1,4 @@
-#include "record/unwind_cache.h"
+#include "record/unwind/unwind_cache.h"
 
 #include <algorithm>
 #include <cerrno>

@@ -1,4 +1,4 @@
-#include "record/unwind_expected.h"
+#include "record/unwind/unwind_expected.h"
 
 #include <algorithm>
 #include <cstdlib>
@@ -14,7 +14,7 @@
 #include <link.h>
 #include <unistd.h>
 
-#include "record/loader_cache.h"
+#include "record/target/loader_cache.h"
 #include "tests/unit/symbolize/elf_builder.h"
 
 namespace xpu {

@@ -1,4 +1,4 @@
-#include "record/unwind_processes.h"
+#include "record/unwind/unwind_processes.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "record/unwind_tables.h"
+#include "record/unwind/unwind_tables.h"
 
 #include <algorithm>
 #include <chrono>
@@ -18,7 +18,7 @@
 #include <unistd.h>
 
 #include "format/base/file.h"
-#include "record/unwind_file.h"
+#include "record/unwind/unwind_file.h"
 #include "symbolize/elf/unwind_builder.h"
 #include "tests/unit/symbolize/elf_builder.h"
 

@@ -1,4 +1,4 @@
-#include "record/user_probes.h"
+#include "record/probes/user_probes.h"
 
 #include <fstream>
 #include <span>
@@ -7,8 +7,8 @@
 
 #include <gtest/gtest.h>
 
-#include "record/nearest_names.h"
-#include "record/probe_places.h"
+#include "record/probes/nearest_names.h"
+#include "record/probes/probe_places.h"
 #include "tests/unit/symbolize/elf_builder.h"
 
 namespace xpu {

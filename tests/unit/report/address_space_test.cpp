@@ -1,4 +1,4 @@
-#include "report/address_space.h"
+#include "report/model/address_space.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "report/api_names.h"
+#include "report/correlate/api_names.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "report/batches_ahead.h"
+#include "report/model/batches_ahead.h"
 
 #include <string>
 #include <vector>

@@ -1,4 +1,4 @@
-#include "report/call_tree.h"
+#include "report/tree/call_tree.h"
 
 #include <limits>
 

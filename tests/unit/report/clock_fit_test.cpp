@@ -1,4 +1,4 @@
-#include "report/clock_fit.h"
+#include "report/model/clock_fit.h"
 
 #include <random>
 

@@ -1,4 +1,4 @@
-#include "report/compact_list.h"
+#include "report/model/compact_list.h"
 
 #include <cstdint>
 #include <string_view>
@@ -7,8 +7,8 @@
 
 #include <gtest/gtest.h>
 
-#include "report/load.h"
-#include "report/loaded_events.h"
+#include "report/model/load.h"
+#include "report/model/loaded_events.h"
 
 namespace xpu {
 namespace {

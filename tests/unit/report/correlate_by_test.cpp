@@ -1,8 +1,8 @@
 // --correlate: the same events matched in each way.
 #include <gtest/gtest.h>
 
-#include "report/correlate.h"
-#include "report/order.h"
+#include "report/correlate/correlate.h"
+#include "report/model/order.h"
 #include "report/output.h"
 #include "report/views.h"
 #include "tests/unit/report/model_builder.h"

@@ -1,8 +1,8 @@
-#include "report/correlate.h"
+#include "report/correlate/correlate.h"
 
 #include <gtest/gtest.h>
 
-#include "report/order.h"
+#include "report/model/order.h"
 #include "tests/unit/report/model_builder.h"
 
 namespace xpu {

@@ -1,9 +1,9 @@
-#include "report/filter.h"
+#include "report/select/filter.h"
 
 #include <gtest/gtest.h>
 
 #include "report/analysis.h"
-#include "report/name_pattern.h"
+#include "report/select/name_pattern.h"
 #include "tests/unit/report/model_builder.h"
 
 namespace xpu {

@@ -1,4 +1,4 @@
-#include "report/generated_symbols.h"
+#include "report/stacks/generated_symbols.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "report/gpu_devices.h"
+#include "report/gpu/gpu_devices.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "report/gpu_idle.h"
+#include "report/gpu/gpu_idle.h"
 
 #include <gtest/gtest.h>
 

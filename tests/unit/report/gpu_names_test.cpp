@@ -1,4 +1,4 @@
-#include "report/gpu_names.h"
+#include "report/tree/gpu_names.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "report/graph_nodes.h"
+#include "report/correlate/graph_nodes.h"
 
 #include <gtest/gtest.h>
 

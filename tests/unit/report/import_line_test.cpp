@@ -1,4 +1,4 @@
-#include "report/import_line.h"
+#include "report/import/import_line.h"
 
 #include <gtest/gtest.h>
 

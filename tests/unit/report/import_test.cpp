@@ -1,4 +1,4 @@
-#include "report/import.h"
+#include "report/import/import.h"
 
 #include <fstream>
 #include <map>
@@ -8,10 +8,10 @@
 #include <gtest/gtest.h>
 
 #include "format/base/file.h"
-#include "report/import_trace.h"
-#include "report/load.h"
+#include "report/import/import_trace.h"
+#include "report/model/load.h"
 #include "report/run.h"
-#include "report/statistics.h"
+#include "report/tables/statistics.h"
 #include "tests/unit/report/report_testing.h"
 #include "tests/unit/symbolize/elf_builder.h"
 

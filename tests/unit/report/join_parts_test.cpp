@@ -1,6 +1,6 @@
 // Parts of one recording as one capture. That all views are those of one file is held by
 // tests/golden/parts.py.
-#include "report/join_parts.h"
+#include "report/model/join_parts.h"
 
 #include <string>
 #include <utility>
@@ -9,8 +9,8 @@
 #include <gtest/gtest.h>
 
 #include "report/analysis.h"
-#include "report/ledger.h"
-#include "report/parts_text.h"
+#include "report/model/parts_text.h"
+#include "report/summary/ledger.h"
 #include "tests/unit/report/model_builder.h"
 
 namespace xpu {

@@ -1,4 +1,4 @@
-#include "report/kernel_name.h"
+#include "report/tree/kernel_name.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "report/largest_remainder.h"
+#include "report/tree/largest_remainder.h"
 
 #include <limits>
 #include <numeric>

@@ -1,4 +1,4 @@
-#include "report/launch_frames.h"
+#include "report/correlate/launch_frames.h"
 
 #include <gtest/gtest.h>
 

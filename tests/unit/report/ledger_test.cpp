@@ -1,4 +1,4 @@
-#include "report/ledger.h"
+#include "report/summary/ledger.h"
 
 #include <map>
 #include <string>
@@ -6,8 +6,8 @@
 
 #include <gtest/gtest.h>
 
-#include "report/filter.h"
-#include "report/merge.h"
+#include "report/select/filter.h"
+#include "report/tree/merge.h"
 #include "tests/unit/report/model_builder.h"
 
 namespace xpu {

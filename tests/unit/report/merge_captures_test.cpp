@@ -1,9 +1,9 @@
-#include "report/merge_captures.h"
+#include "report/model/merge_captures.h"
 
 #include <gtest/gtest.h>
 
 #include "report/analysis.h"
-#include "report/kernel_symbols.h"
+#include "report/stacks/kernel_symbols.h"
 #include "tests/unit/report/model_builder.h"
 #include "tests/unit/report/report_testing.h"
 

@@ -7,7 +7,7 @@
 #include "format/base/file.h"
 #include "format/fields.h"
 #include "format/writer.h"
-#include "report/load.h"
+#include "report/model/load.h"
 
 namespace xpu::test {
 

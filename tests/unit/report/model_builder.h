@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "format/base/result.h"
-#include "report/model.h"
+#include "report/model/model.h"
 
 namespace xpu::test {
 

@@ -1,4 +1,4 @@
-#include "report/nvtx.h"
+#include "report/correlate/nvtx.h"
 
 #include <gtest/gtest.h>
 

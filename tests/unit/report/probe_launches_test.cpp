@@ -1,9 +1,9 @@
-#include "report/probe_launches.h"
+#include "report/correlate/probe_launches.h"
 
 #include <gtest/gtest.h>
 
-#include "report/correlate.h"
-#include "report/order.h"
+#include "report/correlate/correlate.h"
+#include "report/model/order.h"
 #include "tests/unit/report/model_builder.h"
 
 namespace xpu {

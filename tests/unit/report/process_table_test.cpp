@@ -1,8 +1,8 @@
-#include "report/process_table.h"
+#include "report/model/process_table.h"
 
 #include <gtest/gtest.h>
 
-#include "report/order.h"
+#include "report/model/order.h"
 #include "tests/unit/report/model_builder.h"
 
 namespace xpu {

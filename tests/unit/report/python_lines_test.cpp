@@ -10,7 +10,7 @@
 //    9      finally:
 //   10          for x in a:
 //   11              print(x)
-#include "report/python_lines.h"
+#include "report/stacks/python_lines.h"
 
 #include <cstdint>
 #include <sstream>

@@ -1,4 +1,4 @@
-#include "report/python_merge.h"
+#include "report/stacks/python_merge.h"
 
 #include <algorithm>
 #include <sstream>

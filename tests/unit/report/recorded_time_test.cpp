@@ -1,11 +1,11 @@
-#include "report/recorded_time.h"
+#include "report/model/recorded_time.h"
 
 #include <memory>
 
 #include <gtest/gtest.h>
 
-#include "report/gpu_busy.h"
-#include "report/gpu_idle.h"
+#include "report/gpu/gpu_busy.h"
+#include "report/gpu/gpu_idle.h"
 #include "tests/unit/report/model_builder.h"
 
 namespace xpu {

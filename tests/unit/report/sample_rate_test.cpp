@@ -4,10 +4,10 @@
 #include <gtest/gtest.h>
 
 #include "format/base/text.h"
-#include "report/gpu_names.h"
-#include "report/statistics.h"
-#include "report/thin.h"
-#include "report/top_tables.h"
+#include "report/select/thin.h"
+#include "report/tables/statistics.h"
+#include "report/tables/top_tables.h"
+#include "report/tree/gpu_names.h"
 #include "tests/unit/report/model_builder.h"
 #include "tests/unit/report/report_testing.h"
 

@@ -1,4 +1,4 @@
-#include "report/sampled_events.h"
+#include "report/select/sampled_events.h"
 
 #include <limits>
 #include <string>

@@ -1,4 +1,4 @@
-#include "report/stack_counts.h"
+#include "report/stacks/stack_counts.h"
 
 #include <type_traits>
 

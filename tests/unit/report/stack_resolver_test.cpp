@@ -1,4 +1,4 @@
-#include "report/stack_resolver.h"
+#include "report/stacks/stack_resolver.h"
 
 #include <filesystem>
 

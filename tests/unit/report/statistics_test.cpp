@@ -1,4 +1,4 @@
-#include "report/statistics.h"
+#include "report/tables/statistics.h"
 
 #include <memory>
 

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "report/summary_hints.h"
+#include "report/summary/summary_hints.h"
 #include "tests/unit/report/model_builder.h"
 #include "tests/unit/report/report_testing.h"
 

@@ -1,4 +1,4 @@
-#include "report/symbol_export.h"
+#include "report/stacks/symbol_export.h"
 
 #include <filesystem>
 #include <fstream>
@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 
 #include "format/base/file.h"
-#include "report/load.h"
+#include "report/model/load.h"
 #include "report/run.h"
 #include "tests/unit/report/model_builder.h"
 #include "tests/unit/symbolize/elf_builder.h"

@@ -1,4 +1,4 @@
-#include "report/symbol_slices.h"
+#include "report/stacks/symbol_slices.h"
 
 #include <gtest/gtest.h>
 

@@ -8,10 +8,10 @@
 
 #include <gtest/gtest.h>
 
-#include "report/clock_fit.h"
-#include "report/correlate.h"
-#include "report/load.h"
-#include "report/order.h"
+#include "report/correlate/correlate.h"
+#include "report/model/clock_fit.h"
+#include "report/model/load.h"
+#include "report/model/order.h"
 
 namespace xpu {
 namespace {

@@ -1,4 +1,4 @@
-#include "report/user_probes.h"
+#include "report/correlate/user_probes.h"
 
 #include <algorithm>
 #include <limits>

@@ -1,0 +1,398 @@
+#include "record/gpu/gpu_peer.h"
+
+#include <algorithm>
+#include <cstring>
+#include <optional>
+#include <type_traits>
+#include <utility>
+
+#include <poll.h>
+
+#include "format/base/text.h"
+#include "record/gpu/cupti_decode.h"
+#include "record/gpu/wire_message.h"
+
+namespace xpu {
+namespace {
+
+// More names than any program has kernels, but a bound.
+constexpr size_t kMaxNames = size_t{1} << 20;
+constexpr uint64_t kMaxNameBytes = uint64_t{256} << 20;
+
+InjectState StateOf(wire::State state) {
+  switch (state) {
+    case wire::State::kActive:
+      return InjectState::kActive;
+    case wire::State::kDormant:
+    case wire::State::kAbandoned:
+      return InjectState::kDormant;
+    case wire::State::kFinished:
+      return InjectState::kFinished;
+    default:
+      return InjectState::kConnected;
+  }
+}
+
+bool IsDomain(uint32_t domain) {
+  return domain == static_cast<uint32_t>(ApiDomain::kDriver) ||
+         domain == static_cast<uint32_t>(ApiDomain::kRuntime);
+}
+
+}  // namespace
+
+GpuPeer::GpuPeer(InjectPeer peer, TestDrop drop, EventSink& sink,
+                 const InlineStacks::Settings& stacks)
+    : peer_(std::move(peer)), drop_(drop), stacks_(stacks, pid(), instance(), peer_.ring.header()) {
+  process_.instance = instance();
+  process_.pid = pid();
+  process_.namespace_pid = peer_.namespace_pid;
+  WriteProcess(sink);
+}
+
+bool GpuPeer::HasEnded(int timeout_ms) const {
+  pollfd poll_fd{peer_.pidfd.get(), POLLIN, 0};
+  return ::poll(&poll_fd, 1, timeout_ms) > 0;
+}
+
+bool GpuPeer::IsQuiet() const {
+  const wire::State state = peer_.ring.ReadState();
+  return state != wire::State::kActive || HasEnded();
+}
+
+uint64_t GpuPeer::markers() const { return peer_.ring.ReadCounters()[wire::kCounterMarkers]; }
+
+std::string GpuPeer::TakeHeldCupti() {
+  if (state_ != wire::State::kActive || std::exchange(held_cupti_told_, true)) return {};
+  return cupti_path_;
+}
+
+void GpuPeer::Add(EventSink& sink, LossKind kind, uint64_t count, std::string detail) const {
+  sink.losses().Add(kind, count, pid(), instance(), std::move(detail));
+}
+
+void GpuPeer::Drain(EventSink& sink) {
+  // The state first: what the library sent before it changed is then in the ring.
+  const wire::State state = peer_.ring.ReadState();
+  const bool had_fault = !peer_.ring.fault().empty();
+  peer_.ring.Drain(
+      [&](wire::MessageKind kind, Bytes message) { TakeMessage(kind, message, sink); });
+  stacks_.Update(sink);
+  if (!had_fault && !peer_.ring.fault().empty()) {
+    Add(sink, LossKind::kWireInvalid, 1, peer_.ring.fault());
+  }
+  if (state != state_) {
+    state_ = state;
+    changed_ = true;
+    if (state == wire::State::kAbandoned) {
+      detail_ = Format("it stopped recording: xpu-record took nothing for {} s",
+                       kRecorderPatienceNs / 1'000'000'000);
+    }
+  }
+  if (changed_) WriteProcess(sink);
+  CountLosses(sink);
+}
+
+void GpuPeer::Finish(EventSink& sink, End end) {
+  peer_.ring.Close();
+  stacks_.EndProcess();
+  Drain(sink);
+  CountMissing(sink, end);
+}
+
+void GpuPeer::CountLosses(EventSink& sink) {
+  const auto counters = peer_.ring.ReadCounters();
+  const auto news = [&](wire::Counter counter) {
+    // A total that went down is not one; what it says is not added twice.
+    const uint64_t before = counted_[counter];
+    if (counters[counter] <= before) return uint64_t{0};
+    counted_[counter] = counters[counter];
+    return counters[counter] - before;
+  };
+  Add(sink, LossKind::kWireRingFull, news(wire::kCounterActivitiesDropped), "GPU records");
+  Add(sink, LossKind::kWireRingFull, news(wire::kCounterCallsDropped),
+      marker_used_ || !stacks_.are_taken() ? "API calls" : "API calls, whose stacks are kept");
+  Add(sink, LossKind::kCallLost, news(wire::kCounterCallsLost));
+  Add(sink, LossKind::kWireRingFull, news(wire::kCounterOthersDropped),
+      "names, clock pairs, nodes of graphs");
+  Add(sink, LossKind::kWireRingFull, news(wire::kCounterNvtxDropped), "NVTX ranges and marks");
+  Add(sink, LossKind::kLaunchRingFull, news(wire::kCounterWalksDropped));
+  Add(sink, LossKind::kLaunchRingFull, news(wire::kCounterPythonDropped),
+      "of others the frames of Python alone");
+  Add(sink, LossKind::kCuptiDropped, news(wire::kCounterCuptiDropped));
+  if (StateOf(state_) == InjectState::kDormant && !std::exchange(dormant_counted_, true)) {
+    Add(sink, LossKind::kInjectDormant, 1, detail_);
+  }
+}
+
+void GpuPeer::CountMissing(EventSink& sink, End end) {
+  const auto counters = peer_.ring.ReadCounters();
+  const auto missing = [](uint64_t begun, uint64_t dropped, uint64_t taken) {
+    return begun > dropped + taken ? begun - dropped - taken : 0;
+  };
+  if (peer_.ring.HasTornMessage()) {
+    const uint64_t torn =
+        missing(counters[wire::kCounterActivities], counters[wire::kCounterActivitiesDropped],
+                activities_taken_) +
+        missing(counters[wire::kCounterCalls],
+                counters[wire::kCounterCallsDropped] + counters[wire::kCounterCallsLost],
+                calls_taken_);
+    Add(sink, LossKind::kWireTorn, torn == 0 ? 1 : torn);
+  }
+  const wire::RingHeader& header = peer_.ring.header();
+  if (state_ == wire::State::kConnected && header.attached.load() == 0 && header.head.load() == 0) {
+    Add(sink, LossKind::kProcessNotReached, 1,
+        Format("process {} did not take its ring: it was ended just then, or no descriptor or no "
+               "memory was free",
+               pid()));
+  }
+  if (state_ != wire::State::kActive) return;
+  if (calls_.size() > 0) {
+    const uint64_t now_ns = MonotonicNs();
+    const uint64_t span_ns = now_ns - std::min(now_ns, calls_.OldestStartNs());
+    // Of a call that found the ring full nothing is known here.
+    const bool knows_all =
+        counted_[wire::kCounterCallsDropped] + counted_[wire::kCounterCallsLost] == 0;
+    Add(sink, LossKind::kCuptiNotDelivered, calls_.size(),
+        Format("process {}: {}begun in its last {:.1f} ms", pid(),
+               knows_all ? "" : "at least that many, ", static_cast<double>(span_ns) / 1e6));
+  }
+  if (end == End::kOutlived) Add(sink, LossKind::kProcessOutlived, 1, Format("process {}", pid()));
+}
+
+void GpuPeer::WriteProcess(EventSink& sink) {
+  changed_ = false;
+  process_.time_ns = MonotonicNs();
+  process_.state = StateOf(state_);
+  process_.cupti_path = sink.Intern(cupti_path_);
+  process_.detail = sink.Intern(detail_);
+  sink.Write(process_);
+}
+
+void GpuPeer::TakeMessage(wire::MessageKind kind, Bytes message, EventSink& sink) {
+  bool fits = false;
+  switch (kind) {
+    case wire::MessageKind::kActivity:
+      fits = TakeActivity(message, sink);
+      break;
+    case wire::MessageKind::kName:
+      fits = TakeName(message);
+      break;
+    case wire::MessageKind::kApiCall:
+      fits = TakeApiCall(message, sink);
+      break;
+    case wire::MessageKind::kClockPair:
+      fits = TakeClockPair(message, sink);
+      break;
+    case wire::MessageKind::kCallbackName:
+      fits = TakeCallbackName(message, sink);
+      break;
+    case wire::MessageKind::kDetail:
+      fits = TakeDetail(message);
+      break;
+    case wire::MessageKind::kGraphNode:
+      fits = TakeGraphNode(message, sink);
+      break;
+    case wire::MessageKind::kNvtx:
+      fits = TakeNvtx(message, sink);
+      break;
+    case wire::MessageKind::kSwitch:
+      fits = TakeSwitch(message);
+      break;
+    case wire::MessageKind::kCodeFile:
+      fits = stacks_.TakeCodeFile(message);
+      break;
+    case wire::MessageKind::kCodeFileGone:
+      fits = stacks_.TakeCodeFileGone(message);
+      break;
+    case wire::MessageKind::kCodeFilesTold:
+      fits = stacks_.TakeCodeFilesTold(message);
+      break;
+    case wire::MessageKind::kStack:
+      fits = stacks_.TakeStack(message);
+      break;
+    case wire::MessageKind::kLaunch:
+      fits = stacks_.TakeLaunch(message, sink);
+      break;
+    case wire::MessageKind::kStackCopy:
+      fits = stacks_.TakeStackCopy(message);
+      break;
+    case wire::MessageKind::kOtherCode:
+      fits = stacks_.TakeOtherCode(message);
+      break;
+    case wire::MessageKind::kPythonCode:
+      fits = stacks_.TakePythonCode(message, sink);
+      break;
+    case wire::MessageKind::kPythonStack:
+      fits = stacks_.TakePythonStack(message);
+      break;
+  }
+  if (!fits) Add(sink, LossKind::kWireInvalid, 1);
+}
+
+bool GpuPeer::TakeActivity(Bytes message, EventSink& sink) {
+  const auto fixed = ReadFixed<wire::ActivityMessage>(message);
+  if (!fixed) return false;
+  const auto record =
+      BytesBehind(message, sizeof(wire::ActivityMessage), (*fixed)->record_size_bytes);
+  if (!record || record->size() < sizeof(uint32_t)) return false;
+  ++activities_taken_;
+  DecodedActivity decoded = DecodeActivity(*record);
+  calls_.TookRecord(CorrelationOf(decoded.event));
+  if (drop_.Next()) {
+    Add(sink, LossKind::kTestDropped, 1);
+    return true;
+  }
+  KeptText none;
+  KeptText* name = &none;
+  if (const uint32_t id = (*fixed)->name_id; id != 0) {
+    const auto found = names_.find(id);
+    if (found == names_.end()) {
+      Add(sink, LossKind::kWireInvalid, 1, "record with a name that was not sent");
+    } else {
+      name = &found->second;
+    }
+  }
+  WriteActivity(*record, decoded, *name, instance(), sink);
+  return true;
+}
+
+bool GpuPeer::TakeName(Bytes message) {
+  const auto fixed = ReadFixed<wire::NameMessage>(message);
+  if (!fixed) return false;
+  const auto text = BytesBehind(message, sizeof(wire::NameMessage), (*fixed)->text_bytes);
+  if (!text || names_.size() >= kMaxNames || name_bytes_ + text->size() > kMaxNameBytes) {
+    return false;
+  }
+  name_bytes_ += text->size();
+  names_[(*fixed)->name_id] = {.text = std::string(TextOf(*text))};
+  return true;
+}
+
+bool GpuPeer::TakeApiCall(Bytes message, EventSink& sink) {
+  const auto fixed = ReadFixed<wire::ApiCallMessage>(message);
+  if (!fixed || !IsDomain((*fixed)->domain)) return false;
+  ++calls_taken_;
+  const wire::ApiCallMessage& raw = *fixed->operator->();
+  ApiCall call;
+  call.instance = instance();
+  call.domain = static_cast<ApiDomain>(raw.domain);
+  call.callback_id = raw.callback_id;
+  call.correlation_id = raw.correlation_id;
+  call.tid = raw.tid;
+  call.start_ns = raw.start_ns;
+  call.end_ns = raw.end_ns;
+  call.return_value = raw.return_value;
+  call.graph_nodes = raw.graph_nodes;
+  sink.Write(call);
+  calls_.Took({raw.domain, raw.callback_id, raw.correlation_id, raw.start_ns, raw.return_value,
+               raw.graph_nodes});
+  return true;
+}
+
+bool GpuPeer::TakeClockPair(Bytes message, EventSink& sink) {
+  const auto fixed = ReadFixed<wire::ClockPairMessage>(message);
+  if (!fixed) return false;
+  ClockPair pair;
+  pair.instance = instance();
+  pair.clock = ClockKind::kCupti;
+  pair.before_ns = (*fixed)->before_ns;
+  pair.clock_ns = (*fixed)->cupti_ns;
+  pair.after_ns = (*fixed)->after_ns;
+  sink.Write(pair);
+  return true;
+}
+
+bool GpuPeer::TakeCallbackName(Bytes message, EventSink& sink) {
+  const auto fixed = ReadFixed<wire::CallbackNameMessage>(message);
+  if (!fixed || !IsDomain((*fixed)->domain)) return false;
+  const auto text = BytesBehind(message, sizeof(wire::CallbackNameMessage), (*fixed)->text_bytes);
+  if (!text) return false;
+  calls_.SetName((*fixed)->domain, (*fixed)->callback_id, TextOf(*text));
+  CallbackName name;
+  name.instance = instance();
+  name.domain = static_cast<ApiDomain>((*fixed)->domain);
+  name.callback_id = (*fixed)->callback_id;
+  name.name = sink.Intern(TextOf(*text));
+  sink.Write(name);
+  return true;
+}
+
+bool GpuPeer::TakeGraphNode(Bytes message, EventSink& sink) {
+  const auto fixed = ReadFixed<wire::GraphNodeMessage>(message);
+  if (!fixed) return false;
+  GraphNode node;
+  node.instance = instance();
+  node.time_ns = (*fixed)->time_ns;
+  node.change = static_cast<GraphNodeChange>((*fixed)->change);
+  node.node_id = (*fixed)->node_id;
+  node.original_node_id = (*fixed)->original_node_id;
+  node.graph_id = (*fixed)->graph_id;
+  node.node_type = (*fixed)->node_type;
+  node.tid = (*fixed)->tid;
+  node.correlation_id = (*fixed)->correlation_id;
+  sink.Write(node);
+  return true;
+}
+
+bool GpuPeer::TakeNvtx(Bytes message, EventSink& sink) {
+  static_assert(static_cast<int>(wire::NvtxKind::kThreadName) ==
+                static_cast<int>(NvtxKind::kThreadName));
+  const auto fixed = ReadFixed<wire::NvtxMessage>(message);
+  if (!fixed || (*fixed)->kind > wire::NvtxKind::kThreadName ||
+      (*fixed)->payload_type > static_cast<uint8_t>(NvtxPayload::kFloat)) {
+    return false;
+  }
+  const auto text = BytesBehind(message, sizeof(wire::NvtxMessage), (*fixed)->text_bytes);
+  if (!text) return false;
+  NvtxEvent event;
+  event.instance = instance();
+  event.time_ns = (*fixed)->time_ns;
+  event.kind = static_cast<NvtxKind>((*fixed)->kind);
+  event.tid = (*fixed)->tid;
+  event.domain = (*fixed)->domain;
+  event.range = (*fixed)->range;
+  event.text = sink.Intern(TextOf(*text));
+  event.category = (*fixed)->category;
+  event.color = (*fixed)->color;
+  event.payload_type = static_cast<NvtxPayload>((*fixed)->payload_type);
+  event.payload = (*fixed)->payload;
+  sink.Write(event);
+  return true;
+}
+
+bool GpuPeer::TakeSwitch(Bytes message) {
+  const auto fixed = ReadFixed<wire::SwitchMessage>(message);
+  if (!fixed) return false;
+  switches_.push_back({std::min((*fixed)->time_ns, MonotonicNs()), (*fixed)->is_open != 0});
+  return true;
+}
+
+bool GpuPeer::TakeDetail(Bytes message) {
+  const auto fixed = ReadFixed<wire::DetailMessage>(message);
+  if (!fixed) return false;
+  const auto text = BytesBehind(message, sizeof(wire::DetailMessage), (*fixed)->text_bytes);
+  if (!text) return false;
+  changed_ = true;
+  switch ((*fixed)->detail) {
+    case wire::DetailKind::kDormantReason:
+    case wire::DetailKind::kNote:
+      detail_ = TextOf(*text);
+      AppendFormat(news_, "process {}: {}\n", pid(), detail_);
+      return true;
+    case wire::DetailKind::kMarkerUsed:
+      marker_used_ = true;
+      AppendFormat(news_, "process {}: launch stacks by the marker: {}\n", pid(), TextOf(*text));
+      return true;
+    case wire::DetailKind::kCuptiPath:
+      cupti_path_ = TextOf(*text);
+      process_.cupti_version = static_cast<uint32_t>((*fixed)->number);
+      AppendFormat(news_, "process {}: {}\n", pid(), cupti_path_);
+      return true;
+    case wire::DetailKind::kDriverVersion:
+      process_.driver_version = static_cast<uint32_t>((*fixed)->number);
+      return true;
+  }
+  return false;
+}
+
+}  // namespace xpu

@@ -1,0 +1,390 @@
+#include "record/gpu/gpu_source.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <climits>
+#include <cstdio>
+#include <cstdlib>
+#include <utility>
+
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "format/base/file.h"
+#include "format/base/terminal_text.h"
+#include "format/base/text.h"
+#include "record/gpu/inject_library.h"
+#include "record/machine/own_limits.h"
+#include "record/machine/preflight.h"
+
+namespace xpu {
+namespace {
+
+constexpr size_t kMaxInstances = size_t{1} << 20;
+constexpr uint64_t kTableSpace = uint64_t{1} << 20;  // what the arena is a multiple of
+// A program may close the library and load it again.
+constexpr ptrdiff_t kMaxPeersOfProcess = 16;
+
+// Each has two descriptors.
+size_t MaxPeers() {
+  constexpr size_t kMost = 4096;
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return kMost;
+  return std::min<size_t>(limit.rlim_cur / 4, kMost);
+}
+
+// Two tools cannot have a variable: its value when another one does. Ours of an outer xpu-record is
+// replaced: the inner one wins.
+std::optional<std::string> ValueOfAnotherTool(const std::vector<std::string>& environment,
+                                              const char* variable) {
+  auto value = FindVariable(environment, variable);
+  if (!value || value->empty() || FindVariable(environment, wire::kEnvironmentVariable)) {
+    return std::nullopt;
+  }
+  return value;
+}
+
+Status CheckVariableIsFree(const std::vector<std::string>& environment) {
+  const auto value = ValueOfAnotherTool(environment, kInjectionVariable);
+  if (!value) return Ok();
+  return Error{ErrorKind::kUsage,
+               Format("{} is already set, to {}: another tool wants to be loaded into the program",
+                      kInjectionVariable, *value),
+               Format("unset {}, or record with --yield-cupti", kInjectionVariable)};
+}
+
+bool TakesNvtx(const RecordOptions& options, const std::vector<std::string>& environment) {
+  if (!options.record_nvtx) return false;
+  if (!ValueOfAnotherTool(environment, kNvtxVariable)) return true;
+  if (!options.quiet) {
+    std::fprintf(stderr, "xpu-record: %s is already set: ranges of NVTX are not recorded\n",
+                 kNvtxVariable);
+  }
+  return false;
+}
+
+uint32_t ControlSettings(const ControlOptions& control) {
+  uint32_t settings = 0;
+  if (control.CanPause()) settings |= wire::kSettingPauses;
+  // From its end on the recording is paused, until all that is left was sent.
+  if (control.CanEndEarly()) settings |= wire::kSettingPauses | wire::kSettingMayEnd;
+  if (!control.capture_range) return settings;
+  return settings | (control.capture_range->is_profiler_api ? wire::kSettingProfilerApi
+                                                            : wire::kSettingNvtxRange);
+}
+
+Error NoRangesOfNvtx() {
+  return Error{
+      ErrorKind::kUsage,
+      Format("--capture-range: {} is already set, to another tool's library", kNvtxVariable),
+      Format("unset {}", kNvtxVariable)};
+}
+
+// Absolute: the program may change its directory before CUDA starts.
+Result<std::string> AbsolutePath(const std::string& path) {
+  char resolved[PATH_MAX];
+  if (::realpath(path.c_str(), resolved) == nullptr || ::access(resolved, R_OK) != 0) {
+    return SystemError(Format("--cupti-lib {}", path), errno);
+  }
+  return std::string(resolved);
+}
+
+// For -v.
+std::string MarkerText(const LaunchSource& launches) {
+  std::string text = Format("launch marker: probe at +{};", launches.chosen_offset());
+  for (const MarkerTiming& timing : launches.timings()) {
+    AppendFormat(text, " +{}: {:.0f} ns a hit;", timing.offset, timing.hit_ns);
+  }
+  text.back() = '\n';
+  return text;
+}
+
+// nullptr for want of a memfd that can be sealed, unless nothing else is left.
+Result<std::unique_ptr<SharedTables>> OpenArena(const RecordOptions& options) {
+  if (!WantsInlineStacks(options)) return std::unique_ptr<SharedTables>();
+  // Where the address space is limited, most of it is for the rest.
+  const uint64_t most = std::min(FreeAddressBytes() / 4, LargestFileBytes());
+  auto arena =
+      TableArena::Create(std::min(TableArena::kDefaultBytes, most / kTableSpace * kTableSpace));
+  if (arena.ok()) return std::make_unique<SharedTables>(*std::move(arena), nullptr);
+  if (options.launch_stacks == LaunchStacks::kInline) return std::move(arena).error();
+  return std::unique_ptr<SharedTables>();
+}
+
+}  // namespace
+
+bool WantsInlineStacks(const RecordOptions& options) {
+  return options.record_gpu && options.inject &&
+         (options.launch_stacks == LaunchStacks::kInline ||
+          options.launch_stacks == LaunchStacks::kAuto);
+}
+
+std::optional<std::string> FindVariable(const std::vector<std::string>& environment,
+                                        const std::string& name) {
+  for (const std::string& variable : environment) {
+    if (variable.starts_with(name + "=")) return variable.substr(name.size() + 1);
+  }
+  return std::nullopt;
+}
+
+void SetVariable(std::vector<std::string>& environment, const std::string& name,
+                 const std::string& value) {
+  std::erase_if(environment,
+                [&](const std::string& variable) { return variable.starts_with(name + "="); });
+  environment.push_back(name + "=" + value);
+}
+
+Result<GpuSource> GpuSource::Open(const RecordOptions& options,
+                                  std::vector<std::string>& environment) {
+  XPU_RETURN_IF_ERROR(CheckVariableIsFree(environment));
+  XPU_ASSIGN_OR_RETURN(std::string library, FindInjectLibrary());
+  XPU_ASSIGN_OR_RETURN(std::unique_ptr<SharedTables> tables, OpenArena(options));
+  const bool graph_nodes = options.graph_trace == GraphTraceMode::kNode;
+  const bool nvtx = TakesNvtx(options, environment);
+  XPU_ASSIGN_OR_RETURN(InjectServer server,
+                       InjectServer::Listen((graph_nodes ? wire::kSettingGraphNodes : 0) |
+                                            (tables != nullptr ? wire::kSettingInlineStacks : 0) |
+                                            (nvtx ? wire::kSettingNvtx : 0) |
+                                            (options.record_memory ? wire::kSettingMemory : 0) |
+                                            ControlSettings(options.control)));
+  const std::optional<CaptureRange>& range = options.control.capture_range;
+  if (range && !range->is_profiler_api) {
+    if (!nvtx) return NoRangesOfNvtx();
+    server.SetCaptureRange(range->name, range->any_domain ? "*" : range->domain);
+  }
+  if (tables != nullptr) server.ShareArena(tables->arena().memfd(), tables->arena().bytes());
+  GpuSource source(std::move(server));
+  source.options_ = options;
+  source.library_ = std::move(library);
+  source.shared_tables_ = std::move(tables);
+  source.Pause(options.control.delay_ns != 0 || options.control.waits_for_enable);
+  source.drop_ = TestDrop::FromEnvironment("activity");
+  SetVariable(environment, kInjectionVariable, source.library_);
+  if (nvtx) SetVariable(environment, kNvtxVariable, source.library_);
+  SetVariable(environment, wire::kEnvironmentVariable, source.server_.EnvironmentValue());
+  if (!options.cupti_library.empty()) {
+    XPU_ASSIGN_OR_RETURN(const std::string cupti, AbsolutePath(options.cupti_library));
+    SetVariable(environment, wire::kCuptiLibVariable, cupti);
+  }
+  return source;
+}
+
+Status GpuSource::Arm(const Unwinder* unwinder, UnwindTables* tables) {
+  unwinder_ = unwinder;
+  if (shared_tables_ != nullptr) shared_tables_->SetTables(tables);
+  if (shared_tables_ != nullptr || options_.launch_stacks == LaunchStacks::kNone) return Ok();
+  return OpenMarker();
+}
+
+Status GpuSource::OpenMarker() {
+  marker_tried_ = true;
+  XPU_ASSIGN_OR_RETURN(LaunchSource launches,
+                       LaunchSource::Open(library_, server_.session(),
+                                          TestDrop::FromEnvironment("stack"), unwinder_));
+  launches_.emplace(std::move(launches));
+  if (options_.verbose) std::fputs(MarkerText(*launches_).c_str(), stderr);
+  return Ok();
+}
+
+// For a process that cannot take its stacks itself; what it launched until now has none.
+void GpuSource::UseMarker(GpuPeer& peer) {
+  if (!peer.marker_used() || marker_tried_ || options_.launch_stacks != LaunchStacks::kAuto) return;
+  const Status opened = OpenMarker();
+  if (!opened.ok() && options_.verbose) {
+    std::fprintf(stderr, "launch marker: %s\n", ForTerminal(opened.error()).c_str());
+  }
+}
+
+// What a program sends for itself it also could send for others, and without end.
+std::string GpuSource::Objection(pid_t pid, uint64_t instance) const {
+  const auto is_of = [&](const auto& peer) { return peer->pid() == static_cast<uint32_t>(pid); };
+  const auto of_process = std::count_if(peers_.begin(), peers_.end(), is_of);
+  if (instance == 0 || instances_.contains(instance)) return "it says to be one that is there";
+  if (instances_.size() >= kMaxInstances) {
+    return Format("more than {} processes with CUDA", kMaxInstances);
+  }
+  if (peers_.size() + ended_.size() >= MaxPeers()) {
+    return Format("more than {} processes with CUDA at once", MaxPeers());
+  }
+  if (of_process >= kMaxPeersOfProcess) return "it loaded the library again and again";
+  return {};
+}
+
+void GpuSource::AcceptPeers(EventSink& sink) {
+  InjectArrivals arrivals = server_.Accept(
+      MonotonicNs(), [this](pid_t pid, uint64_t instance) { return Objection(pid, instance); });
+  const InlineStacks::Settings stacks{shared_tables_.get(), processes_ ? &*processes_ : nullptr,
+                                      options_.walk_python ? &python_files_ : nullptr,
+                                      TestDrop::FromEnvironment("stack")};
+  for (InjectPeer& peer : arrivals.peers) {
+    ++reports_.connected[static_cast<uint32_t>(peer.pid)];
+    if (processes_) processes_->See(static_cast<uint32_t>(peer.pid), sink);
+    if (!instances_.insert(peer.instance).second) continue;  // two said so at once
+    peers_.push_back(std::make_unique<GpuPeer>(std::move(peer), drop_, sink, stacks));
+  }
+  for (const InjectRefusal& refusal : arrivals.refusals) {
+    ++reports_.connected[static_cast<uint32_t>(refusal.pid)];
+    sink.losses().Add(LossKind::kProcessNotReached, 1, static_cast<uint32_t>(refusal.pid), {},
+                      Format("process {}: {}", refusal.pid, refusal.reason));
+  }
+}
+
+// When the library has CUPTI, whoever asks next is somebody else.
+void GpuSource::WatchCupti(GpuPeer& peer) {
+  const std::string path = peer.TakeHeldCupti();
+  if (path.empty() || options_.launch_stacks == LaunchStacks::kNone) return;
+  if (!std::exchange(watch_tried_, true) && MissingCapabilities(EffectiveCapabilities()).empty()) {
+    auto watch = CuptiWatch::Open();
+    if (watch.ok()) cupti_watch_.emplace(*std::move(watch));
+  }
+  if (!cupti_watch_) return;
+  const Status watched = cupti_watch_->Watch(static_cast<pid_t>(peer.pid()), path);
+  if (!watched.ok() && options_.verbose) {
+    std::fprintf(stderr, "process %u: %s\n", peer.pid(), ForTerminal(watched.error()).c_str());
+  }
+}
+
+void GpuSource::FinishPeer(GpuPeer& peer, EventSink& sink, GpuPeer::End end) {
+  peer.Finish(sink, end);
+  if (peer.has_cuda()) ++reports_.started_cuda[peer.pid()];
+  FollowRange(peer);
+  SetRange(peer, MonotonicNs(), false, "end of a process");
+  if (cupti_watch_) {
+    sink.losses().Add(LossKind::kOtherProfilerRefused,
+                      cupti_watch_->Refusals(static_cast<pid_t>(peer.pid())), peer.pid(),
+                      peer.instance(), Format("process {}", peer.pid()));
+  }
+  if (processes_ && end == GpuPeer::End::kOfProcess) processes_->SeeEnd(peer.pid(), sink);
+  markers_[peer.instance()] = {peer.pid(), peer.markers()};
+  sink.Forget(peer.instance());
+}
+
+// False: the stacks of a process that has ended still wait for tables.
+bool GpuSource::FinishStacks(GpuPeer& peer, EventSink& sink) {
+  peer.stacks().Update(sink);
+  return !peer.stacks().waits();
+}
+
+void GpuSource::Drain(EventSink& sink) {
+  AcceptPeers(sink);
+  std::erase_if(ended_, [&](auto& peer) { return FinishStacks(*peer, sink); });
+  std::erase_if(peers_, [&](std::unique_ptr<GpuPeer>& peer) {
+    // Asked before draining: what a process wrote until its end is then taken with it.
+    const bool ended = peer->HasEnded();
+    if (ended) {
+      FinishPeer(*peer, sink, GpuPeer::End::kOfProcess);
+    } else {
+      peer->Drain(sink);
+      FollowRange(*peer);
+      WatchCupti(*peer);
+      UseMarker(*peer);
+    }
+    if (const std::string news = peer->TakeNews(); options_.verbose) {
+      std::fputs(ForTerminal(news).c_str(), stderr);
+    }
+    if (ended && peer->stacks().waits()) ended_.push_back(std::move(peer));
+    return ended;
+  });
+  if (launches_) launches_->Drain(sink);
+}
+
+void GpuSource::CountLosses(EventSink& sink) {
+  if (launches_) launches_->CountLosses(sink);
+}
+
+// Every hit of a marker is counted by the library too: what the probe did not see shows.
+void GpuSource::CountMissingStacks(EventSink& sink) {
+  if (options_.launch_stacks == LaunchStacks::kNone) return;
+  uint64_t dropped = launches_ ? launches_->dropped() : 0;
+  for (const auto& [instance, markers] : markers_) {
+    const uint64_t seen = launches_ ? launches_->seen(instance) : 0;
+    if (markers.count <= seen) continue;
+    uint64_t missing = markers.count - seen;
+    const uint64_t explained = std::min(missing, dropped);
+    dropped -= explained;
+    missing -= explained;
+    sink.losses().Add(LossKind::kLaunchStackMissing, missing, markers.pid, instance);
+  }
+}
+
+// The program is over and waits for nothing: the last tables may take a moment.
+void GpuSource::GiveUpStacks(EventSink& sink) {
+  for (auto& peer : peers_) ended_.push_back(std::move(peer));
+  peers_.clear();
+  std::erase_if(ended_, [&](auto& peer) { return FinishStacks(*peer, sink); });
+  constexpr uint64_t kPatienceNs = 2'000'000'000;
+  if (!ended_.empty()) shared_tables_->WaitUntil(MonotonicNs() + kPatienceNs);
+  for (auto& peer : ended_) peer->stacks().Finish(sink);
+  ended_.clear();
+}
+
+void GpuSource::Pause(bool paused) {
+  paused_ = paused;
+  SetGates();
+}
+
+// Each process sees its own ranges itself.
+void GpuSource::SetGates() {
+  const auto gate = [&](bool others_open) {
+    return (paused_ ? wire::kGatePaused : 0) | (others_open ? wire::kGateOthersOpen : 0);
+  };
+  for (const auto& peer : peers_) {
+    peer->SetGate(gate(in_range_.size() > in_range_.count(peer->instance())));
+  }
+  server_.SetGate(gate(!in_range_.empty()));
+}
+
+void GpuSource::SetRange(const GpuPeer& peer, uint64_t time_ns, bool is_open, std::string cause) {
+  const bool was_open = !in_range_.empty();
+  const bool changes =
+      is_open ? in_range_.insert(peer.instance()).second : in_range_.erase(peer.instance()) > 0;
+  if (!changes) return;
+  SetGates();
+  if (was_open != !in_range_.empty()) {
+    range_changes_.push_back({time_ns, is_open, std::move(cause)});
+  }
+}
+
+void GpuSource::FollowRange(GpuPeer& peer) {
+  const std::optional<CaptureRange>& range = options_.control.capture_range;
+  for (const GpuPeer::Switch& change : peer.TakeSwitches()) {
+    if (!range) continue;
+    const std::string of_api = change.is_open ? "cudaProfilerStart" : "cudaProfilerStop";
+    SetRange(peer, change.time_ns, change.is_open, range->is_profiler_api ? of_api : range->Text());
+  }
+}
+
+// The libraries fetch what CUPTI still has; a kernel may run on.
+void GpuSource::AskForTheRest(EventSink& sink) {
+  constexpr uint64_t kPatienceNs = 2'000'000'000;
+  const uint64_t deadline_ns = MonotonicNs() + kPatienceNs;
+  const uint32_t gate = wire::kGatePaused | wire::kGateEnds;
+  for (const auto& peer : peers_) peer->SetGate(gate);
+  server_.SetGate(gate);
+  const auto is_quiet = [](const auto& peer) { return peer->IsQuiet(); };
+  while (!std::all_of(peers_.begin(), peers_.end(), is_quiet) && MonotonicNs() < deadline_ns) {
+    ::usleep(5000);
+    Drain(sink);
+  }
+}
+
+void GpuSource::Stop(EventSink& sink, bool may_go_on) {
+  if (may_go_on) AskForTheRest(sink);
+  Drain(sink);
+  // What was killed together with the target may need a moment to be gone.
+  constexpr uint64_t kPatienceNs = 200'000'000;
+  const uint64_t deadline_ns = MonotonicNs() + (may_go_on ? 0 : kPatienceNs);
+  const auto otherwise = may_go_on ? GpuPeer::End::kLeft : GpuPeer::End::kOutlived;
+  for (const auto& peer : peers_) {
+    const uint64_t now_ns = MonotonicNs();
+    const uint64_t left_ns = deadline_ns - std::min(now_ns, deadline_ns);
+    const bool ended = peer->HasEnded(static_cast<int>(left_ns / 1'000'000));
+    FinishPeer(*peer, sink, ended ? GpuPeer::End::kOfProcess : otherwise);
+  }
+  GiveUpStacks(sink);
+  if (launches_) launches_->Drain(sink);
+  CountLosses(sink);
+  CountMissingStacks(sink);
+}
+
+}  // namespace xpu

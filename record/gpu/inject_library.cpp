@@ -1,0 +1,65 @@
+#include "record/gpu/inject_library.h"
+
+#include <cerrno>
+#include <climits>
+
+#include <dlfcn.h>
+#include <unistd.h>
+
+#include "cupti_inject/wire.h"
+#include "format/base/check.h"
+#include "format/base/file.h"
+#include "format/base/text.h"
+#include "record/target/process_maps.h"
+
+namespace xpu {
+namespace {
+
+std::string DirectoryOf(const std::string& path) {
+  const size_t slash = path.rfind('/');
+  return slash == std::string::npos ? "." : path.substr(0, slash);
+}
+
+}  // namespace
+
+std::vector<std::string> InjectLibraryPlaces(const std::string& executable) {
+  const std::string parent = DirectoryOf(DirectoryOf(executable));
+  return {Format("{}/lib/xpu/{}", parent, kInjectLibraryFile),
+          Format("{}/cupti_inject/{}", parent, kInjectLibraryFile)};
+}
+
+Result<std::string> FindInjectLibrary() {
+  char path[PATH_MAX];
+  const ssize_t length = ::readlink("/proc/self/exe", path, sizeof(path));
+  if (length <= 0) return SystemError("/proc/self/exe: readlink", errno);
+  std::string looked_at;
+  for (const std::string& place :
+       InjectLibraryPlaces(std::string(path, static_cast<size_t>(length)))) {
+    if (::access(place.c_str(), R_OK) == 0) return place;
+    looked_at += (looked_at.empty() ? "" : ", ") + place;
+  }
+  return Error{ErrorKind::kNotFound, Format("the injected library is not there: {}", looked_at),
+               "install xpu-record with its lib/xpu folder, or record with --cpu-only"};
+}
+
+Result<Marker> LoadMarker(const std::string& library) {
+  // Never closed: the function stays callable, and the library is the program's business only when
+  // the driver calls InitializeInjection.
+  void* handle = ::dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL);
+  void* symbol = handle == nullptr ? nullptr : ::dlsym(handle, wire::kMarkerSymbol);
+  if (symbol == nullptr) {
+    const char* reason = ::dlerror();
+    return Error{ErrorKind::kInvalid,
+                 Format("{}: {}", library, reason == nullptr ? "no marker" : reason),
+                 "is it the library of this version?"};
+  }
+  const auto address = reinterpret_cast<uint64_t>(symbol);
+  XPU_ASSIGN_OR_RETURN(const std::vector<ProcessMapping> mappings,
+                       ReadProcessMaps(static_cast<uint32_t>(::getpid())));
+  const ProcessMapping* mapping = FindMapping(mappings, address);
+  XPU_CHECK(mapping != nullptr);
+  return Marker{reinterpret_cast<MarkerFunction>(symbol),
+                address - mapping->start_address + mapping->file_offset};
+}
+
+}  // namespace xpu

@@ -1,0 +1,223 @@
+#include "record/gpu/inject_server.h"
+
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include <sys/epoll.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "format/base/file.h"
+#include "format/base/text.h"
+#include "record/machine/kernel_features.h"
+#include "record/machine/own_limits.h"
+
+namespace xpu {
+namespace {
+
+constexpr int kPeerPidFd = 77;  // SO_PEERPIDFD, Linux 6.5
+
+Status FillRandom(void* bytes, size_t size) {
+  if (::getrandom(bytes, size, 0) != static_cast<ssize_t>(size)) {
+    return SystemError("getrandom", errno);
+  }
+  return Ok();
+}
+
+std::string Hexadecimal(std::span<const uint8_t> bytes) {
+  return ToHex({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+}
+
+// Takes the same time wherever they differ.
+bool SameSecret(std::span<const uint8_t> a, std::span<const uint8_t> b) {
+  uint8_t difference = a.size() != b.size();
+  for (size_t i = 0; i < a.size() && i < b.size(); ++i) difference |= a[i] ^ b[i];
+  return difference == 0;
+}
+
+pid_t PeerPid(int connection) {
+  ucred credentials{};
+  socklen_t size = sizeof(credentials);
+  return ::getsockopt(connection, SOL_SOCKET, SO_PEERCRED, &credentials, &size) == 0
+             ? credentials.pid
+             : 0;
+}
+
+UniqueFd PeerPidfd(int connection, pid_t pid) {
+  int fd = -1;
+  socklen_t size = sizeof(fd);
+  if (MayUse(KernelFeature::kPeerPidfd) &&
+      ::getsockopt(connection, SOL_SOCKET, kPeerPidFd, &fd, &size) == 0) {
+    return UniqueFd(fd);
+  }
+  // The peer waits for our answer, so its pid cannot have been given to another process.
+  return UniqueFd(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
+}
+
+// One message with the descriptors of the ring and the arena beside it; -1: without.
+bool SendReply(int connection, const wire::HelloReply& reply, int ring = -1, int arena = -1) {
+  const int memfds[] = {ring, arena};
+  const size_t bytes = (ring < 0 ? 0 : arena < 0 ? 1 : 2) * sizeof(int);
+  iovec content{const_cast<wire::HelloReply*>(&reply), sizeof(reply)};
+  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(memfds))]{};
+  msghdr message{};
+  message.msg_iov = &content;
+  message.msg_iovlen = 1;
+  if (bytes > 0) {
+    message.msg_control = control;
+    message.msg_controllen = CMSG_SPACE(bytes);
+    cmsghdr* header = CMSG_FIRSTHDR(&message);
+    header->cmsg_level = SOL_SOCKET;
+    header->cmsg_type = SCM_RIGHTS;
+    header->cmsg_len = CMSG_LEN(bytes);
+    std::memcpy(CMSG_DATA(header), memfds, bytes);
+  }
+  return ::sendmsg(connection, &message, MSG_NOSIGNAL | MSG_DONTWAIT) ==
+         static_cast<ssize_t>(sizeof(reply));
+}
+
+// Of a process whose address space is limited the library maps a quarter of what is free: the ring,
+// 16 MiB of unwind tables, 25 MiB of its own, and the 64 MiB that the C library reserves for the
+// allocations of one more thread (128 until it has aligned them).
+constexpr uint64_t kLeastFreeBytes = uint64_t{512} << 20;
+
+// It is mapped twice, and as large as a file may be.
+uint64_t CapacityFor(uint64_t free_bytes) {
+  constexpr uint64_t kShare = 32;
+  const uint64_t largest_bytes = LargestFileBytes();
+  uint64_t capacity = wire::kDefaultCapacityBytes;
+  while (free_bytes != 0 && 2 * capacity > free_bytes / kShare) capacity /= 2;
+  while (wire::kHeaderBytes + capacity > largest_bytes && capacity > wire::kPageBytes) {
+    capacity /= 2;
+  }
+  return capacity;
+}
+
+Error NoRoom(uint64_t free_bytes) {
+  return Error{
+      ErrorKind::kInvalid,
+      Format("its limit leaves {} MiB of address space, of which the injected library would "
+             "take too much: raise it by {} MiB (RLIMIT_AS, 'ulimit -v')",
+             free_bytes >> 20, (kLeastFreeBytes - free_bytes + (1 << 20) - 1) >> 20),
+      {}};
+}
+
+}  // namespace
+
+Result<InjectServer> InjectServer::Listen(uint32_t settings) {
+  InjectServer server;
+  server.settings_ = settings;
+  std::array<uint8_t, 8> name;
+  XPU_RETURN_IF_ERROR(FillRandom(name.data(), name.size()));
+  XPU_RETURN_IF_ERROR(FillRandom(server.secret_.data(), server.secret_.size()));
+  XPU_RETURN_IF_ERROR(FillRandom(&server.session_, sizeof(server.session_)));
+  server.name_ = "xpu-" + Hexadecimal(name);
+  server.socket_.reset(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (!server.socket_) return SystemError("unix socket", errno);
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  std::memcpy(address.sun_path + 1, server.name_.data(), server.name_.size());  // abstract
+  const auto size =
+      static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + server.name_.size());
+  if (::bind(server.socket_.get(), reinterpret_cast<sockaddr*>(&address), size) != 0) {
+    return SystemError("unix socket: bind", errno);
+  }
+  if (::listen(server.socket_.get(), 128) != 0) return SystemError("unix socket: listen", errno);
+  server.epoll_.reset(::epoll_create1(EPOLL_CLOEXEC));
+  if (!server.epoll_) return SystemError("epoll_create", errno);
+  server.Listen(server.socket_.get());
+  return server;
+}
+
+// What cannot be waited for is seen at the next poll.
+void InjectServer::Listen(int fd) const {
+  epoll_event event{};
+  event.events = EPOLLIN;
+  ::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd, &event);
+}
+
+// Takes the bytes. False: it has hung up.
+bool InjectServer::IsThere(const Pending& welcomed) {
+  char bytes[16];
+  const ssize_t n = ::recv(welcomed.connection.get(), bytes, sizeof(bytes), MSG_DONTWAIT);
+  return n > 0 || (n < 0 && (errno == EAGAIN || errno == EINTR));
+}
+
+std::string InjectServer::EnvironmentValue() const {
+  return Format("{}:{}:{:016x}", name_, Hexadecimal(secret_), session_);
+}
+
+InjectArrivals InjectServer::Accept(uint64_t now_ns, const Objection& objection) {
+  InjectArrivals arrivals;
+  for (size_t i = 0; i < kMaxAtOnce; ++i) {
+    UniqueFd connection(::accept4(socket_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+    if (!connection) break;
+    if (pending_.size() == kMaxPending) pending_.erase(pending_.begin());
+    Listen(connection.get());
+    pending_.push_back({std::move(connection), now_ns});
+  }
+  std::erase_if(welcomed_, [&](const Pending& welcomed) {
+    return !IsThere(welcomed) || now_ns - welcomed.since_ns > kPatienceNs;
+  });
+  std::erase_if(pending_, [&](Pending& pending) {
+    return Answer(pending, objection, arrivals) || now_ns - pending.since_ns > kPatienceNs;
+  });
+  return arrivals;
+}
+
+// True: done with this connection.
+bool InjectServer::Answer(Pending& pending, const Objection& objection, InjectArrivals& arrivals) {
+  const int connection = pending.connection.get();
+  wire::Hello hello{};
+  // It is sent in one piece; peeking leaves a part of it for the next time.
+  const ssize_t n = ::recv(connection, &hello, sizeof(hello), MSG_PEEK | MSG_DONTWAIT);
+  if (n < 0) return errno != EAGAIN && errno != EINTR;
+  if (n == 0) return true;  // went away
+  if (n < static_cast<ssize_t>(sizeof(hello))) return false;
+
+  const pid_t pid = PeerPid(connection);
+  const wire::HelloReply refusal{wire::kVersion, 0, 0, 0};
+  if (!SameSecret(hello.secret, secret_)) {
+    SendReply(connection, refusal);  // not of this recording: no loss of ours
+    return true;
+  }
+  const std::string why = objection ? objection(pid, hello.instance) : std::string();
+  auto peer = why.empty() ? Welcome(connection, hello, pid)
+                          : Result<InjectPeer>(Error{ErrorKind::kInvalid, why, {}});
+  if (peer.ok()) {
+    arrivals.peers.push_back(*std::move(peer));
+    if (welcomed_.size() < kMaxPending) welcomed_.push_back(std::move(pending));
+  } else {
+    SendReply(connection, refusal);
+    arrivals.refusals.push_back({pid, peer.error().message});
+  }
+  return true;
+}
+
+Result<InjectPeer> InjectServer::Welcome(int connection, const wire::Hello& hello, pid_t pid) {
+  if (hello.version != wire::kVersion) {
+    return Error{ErrorKind::kInvalid,
+                 Format("the injected library speaks version {}, this is version {}", hello.version,
+                        wire::kVersion),
+                 {}};
+  }
+  UniqueFd pidfd = PeerPidfd(connection, pid);
+  if (!pidfd) return SystemError("pidfd of the program", errno);
+  const uint64_t free_bytes = hello.free_address_bytes;
+  if (free_bytes != 0 && free_bytes < kLeastFreeBytes) return NoRoom(free_bytes);
+  XPU_ASSIGN_OR_RETURN(RingReader ring, RingReader::Create(CapacityFor(free_bytes), settings_));
+  ring.header().patience_ns = kRecorderPatienceNs;
+  ring.header().gate.store(gate_, std::memory_order_relaxed);
+  capture_range_.copy(ring.header().capture_range, wire::kCaptureRangeBytes);
+  const wire::HelloReply reply{wire::kVersion, 1, ring.capacity_bytes(), arena_bytes_};
+  if (!SendReply(connection, reply, ring.memfd(), arena_memfd_)) {
+    return SystemError("answering the injected library", errno);
+  }
+  return InjectPeer{pid, hello.namespace_pid, hello.instance, std::move(pidfd), std::move(ring)};
+}
+
+}  // namespace xpu

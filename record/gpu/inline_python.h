@@ -1,0 +1,53 @@
+// The stacks of Python that one injected library takes itself (cupti_inject/wire.h).
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <unordered_map>
+#include <vector>
+
+#include "cupti_inject/wire.h"
+#include "record/output/event_sink.h"
+#include "record/python/python_files.h"
+
+namespace xpu {
+
+// Messages are untrusted: Take... says false to one that makes no sense.
+class InlinePython {
+ public:
+  using Bytes = std::span<const std::byte>;
+
+  // `header`: of the peer's ring; `files`: of all peers, nullptr: no stacks are wanted. Both
+  // outlive this.
+  InlinePython(uint32_t pid, InstanceId instance, wire::RingHeader& header, PythonFiles* files)
+      : pid_(pid), instance_(instance), header_(header), files_(files) {}
+
+  // A file with code that the process has mapped, the program first. `bias`: address - link
+  // address.
+  void SeeFile(const UnwindTables::File& file, uint64_t bias, EventSink& sink);
+  bool TakeCode(Bytes message, EventSink& sink);
+  bool TakeStack(Bytes message);
+  // LaunchStack::python_stack of that number. Counts what is missing.
+  StackId Intern(uint32_t number, EventSink& sink);
+
+ private:
+  struct Stack {
+    std::vector<uint64_t> frames;
+    uint32_t stop = 0;
+    // With its place in the table.
+    uint64_t Cost() const { return 64 + sizeof(*this) + frames.size() * sizeof(uint64_t); }
+  };
+
+  uint32_t pid_;
+  InstanceId instance_;
+  wire::RingHeader& header_;
+  PythonFiles* files_;
+  bool has_program_ = false;
+  bool has_python_ = false;
+  std::unordered_map<uint32_t, uint32_t> codes_;  // the library's number -> the capture's
+  std::unordered_map<uint32_t, Stack> stacks_;
+  uint64_t stack_bytes_ = 0;
+  std::vector<Frame> frames_;
+};
+
+}  // namespace xpu

@@ -1,0 +1,357 @@
+#include "record/gpu/inline_stacks.h"
+
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
+#include <sys/mman.h>
+#include <sys/stat.h>
+
+#include "format/base/file.h"
+#include "format/base/text.h"
+#include "record/gpu/wire_message.h"
+#include "record/target/mapped_file.h"
+#include "record/unwind/unwind_file.h"
+
+namespace xpu {
+namespace {
+
+// Of stacks of one process; more are not kept, their launches are counted.
+constexpr uint64_t kMaxStackBytes = uint64_t{256} << 20;
+constexpr size_t kMaxNewFiles = 4096;  // of one round
+constexpr size_t kMaxRanges = size_t{1} << 16;
+constexpr size_t kMaxThreads = size_t{1} << 16;
+constexpr size_t kMaxQuestions = 4096;
+// Of copies that wait, when nothing is new: for those that have waited enough.
+constexpr uint64_t kWalkPeriodNs = 500'000'000;
+
+// Names of the loader that are no path to the file.
+constexpr std::string_view kVdsoFile = "linux-vdso.so.1";
+// What the kernel says of a file that is at its path no more.
+constexpr std::string_view kDeleted = " (deleted)";
+
+}  // namespace
+
+InlineStacks::InlineStacks(const Settings& settings, uint32_t pid, InstanceId instance,
+                           wire::RingHeader& header)
+    : settings_(settings),
+      pid_(pid),
+      instance_(instance),
+      header_(header),
+      python_(pid, instance, header, settings.python) {
+  if (settings_.tables != nullptr) ReadMaps();
+}
+
+bool InlineStacks::TakeCodeFile(Bytes message) {
+  const auto fixed = ReadFixed<wire::CodeFileMessage>(message);
+  if (!fixed || settings_.tables == nullptr) return false;
+  const wire::CodeFileMessage& raw = *fixed->operator->();
+  const auto name = BytesBehind(message, sizeof(raw), raw.name_bytes);
+  if (!name || raw.file >= wire::kMaxCodeFiles || raw.end_address <= raw.start_address ||
+      raw.build_id_bytes > wire::kMaxBuildIdBytes || new_files_.size() >= kMaxNewFiles) {
+    return false;
+  }
+  const CodeRange range{raw.end_address, raw.bias, raw.file};
+  // At once: a copy of a stack behind it was taken with it.
+  const bool replaces = ranges_.Add(raw.start_address, range);
+  new_files_.push_back({range,
+                        raw.start_address,
+                        replaces,
+                        raw.file_offset,
+                        {reinterpret_cast<const char*>(raw.build_id), raw.build_id_bytes},
+                        std::string(TextOf(*name))});
+  return true;
+}
+
+bool InlineStacks::TakeCodeFileGone(Bytes message) {
+  const auto fixed = ReadFixed<wire::CodeFileGoneMessage>(message);
+  if (!fixed) return false;
+  ranges_.Remove((*fixed)->start_address);
+  return true;
+}
+
+bool InlineStacks::TakeCodeFilesTold(Bytes message) {
+  const auto fixed = ReadFixed<wire::CodeFilesToldMessage>(message);
+  if (!fixed) return false;
+  loads_told_ = (*fixed)->loads;
+  copies_.Told(loads_told_, ranges_.now());
+  new_copies_ = true;  // some may have waited for it
+  return true;
+}
+
+bool InlineStacks::TakeStack(Bytes message) {
+  const auto fixed = ReadFixed<wire::StackMessage>(message);
+  if (!fixed || (*fixed)->frame_count > wire::kMaxFrames || (*fixed)->stack == 0) return false;
+  const size_t bytes = (*fixed)->frame_count * sizeof(uint64_t);
+  const auto frames = BytesBehind(message, sizeof(wire::StackMessage), bytes);
+  if (!frames || stack_bytes_ + Stack().Cost() + bytes > kMaxStackBytes) return false;
+  const auto [place, is_new] = stacks_.try_emplace((*fixed)->stack);
+  Stack& stack = place->second;
+  if (!is_new) stack_bytes_ -= stack.Cost();
+  stack.walk = {(*fixed)->flags, (*fixed)->stop};
+  stack.tables = 0;
+  stack.frames.resize((*fixed)->frame_count);
+  stack_bytes_ += stack.Cost();
+  if (bytes > 0) std::memcpy(stack.frames.data(), frames->data(), bytes);
+  return true;
+}
+
+bool InlineStacks::TakeLaunch(Bytes message, EventSink& sink) {
+  const auto fixed = ReadFixed<wire::LaunchMessage>(message);
+  if (!fixed) return false;
+  const uint32_t number = (*fixed)->stack;
+  const auto found = stacks_.find(number);
+  if (found == stacks_.end()) return false;
+  Write((*fixed)->call, found->second, sink);
+  if (number >= wire::kFirstSingleStack) {
+    stack_bytes_ -= found->second.Cost();
+    stacks_.erase(found);
+  }
+  return true;
+}
+
+bool InlineStacks::TakeStackCopy(Bytes message) {
+  const auto fixed = ReadFixed<wire::StackCopyMessage>(message);
+  if (!fixed || (*fixed)->bytes > wire::kMaxCopyBytes) return false;
+  const auto bytes = BytesBehind(message, sizeof(wire::StackCopyMessage), (*fixed)->bytes);
+  if (!bytes) return false;
+  new_copies_ = true;
+  const bool is_told = (*fixed)->loads == 0 || (*fixed)->loads == loads_told_;
+  copies_.Add({(*fixed)->call,
+               {(*fixed)->ip, (*fixed)->sp, (*fixed)->bp},
+               (*fixed)->loads,
+               MonotonicNs(),
+               {bytes->begin(), bytes->end()},
+               is_told ? ranges_.now() : nullptr});
+  return true;
+}
+
+bool InlineStacks::TakeOtherCode(Bytes message) {
+  const auto fixed = ReadFixed<wire::OtherCodeMessage>(message);
+  if (!fixed || questions_.size() >= kMaxQuestions) return false;
+  questions_.push_back((*fixed)->address);
+  return true;
+}
+
+void InlineStacks::TellOfThread(uint32_t tid, EventSink& sink) {
+  if (settings_.processes == nullptr || tid == last_thread_) return;
+  if (threads_.size() >= kMaxThreads) return;
+  if (threads_.insert(tid).second) settings_.processes->SeeThread(pid_, tid, sink);
+  last_thread_ = tid;
+}
+
+// A loop that launches kernels does so from a few stacks.
+StackId InlineStacks::IdOf(Stack& stack, EventSink& sink) {
+  if (stack.tables != sink.TablesNumber()) {
+    frames_.clear();
+    for (uint64_t address : stack.frames) frames_.push_back({FrameKind::kUser, address});
+    stack.id = sink.Intern(frames_);
+    stack.tables = sink.TablesNumber();
+  }
+  return stack.id;
+}
+
+void InlineStacks::Write(const wire::LaunchCall& call, Stack& stack, EventSink& sink) {
+  if (settings_.drop.Next()) {
+    sink.losses().Add(LossKind::kTestDropped, 1, pid_, instance_);
+    return;
+  }
+  CountStop(stack.walk, sink.losses(), pid_, instance_);
+  TellOfThread(call.tid, sink);
+  LaunchStack launch;
+  launch.instance = instance_;
+  launch.correlation_id = call.correlation_id;
+  launch.domain = static_cast<ApiDomain>(call.domain_and_callback_id >> wire::kDomainShift);
+  launch.callback_id = call.domain_and_callback_id & ((1u << wire::kDomainShift) - 1);
+  launch.time_ns = call.time_ns;
+  launch.pid = pid_;
+  launch.tid = call.tid;
+  launch.cpu = call.cpu;
+  launch.python_stack = python_.Intern(call.python_stack, sink);
+  launch.stack = IdOf(stack, sink);
+  launch.stack_flags = StackFlagsOf(stack.walk) | kStackInProcess;
+  sink.Write(launch);
+}
+
+void InlineStacks::Update(EventSink& sink) {
+  if (settings_.tables == nullptr) return;
+  if (!new_files_.empty() || !questions_.empty()) {
+    ReadMaps();
+    for (const NewFile& file : std::exchange(new_files_, {})) AddFile(file, sink);
+    header_.code_files_seen.store(static_cast<uint32_t>(files_.size()), std::memory_order_release);
+    if (settings_.processes != nullptr) WriteMappings(sink);
+  }
+  const bool new_tables = AnswerTables();
+  AnswerQuestions();
+  if (copies_.empty()) return;
+  const uint64_t now_ns = MonotonicNs();
+  if (!std::exchange(new_copies_, false) && !new_tables && now_ns < next_walk_ns_) return;
+  next_walk_ns_ = now_ns + kWalkPeriodNs;
+  WalkCopies(sink, false);
+}
+
+void InlineStacks::Finish(EventSink& sink) {
+  if (settings_.tables == nullptr) return;
+  AnswerTables();
+  WalkCopies(sink, true);
+}
+
+void InlineStacks::ReadMaps() {
+  if (process_ended_) return;
+  auto mappings = ReadProcessMaps(pid_);
+  if (mappings.ok() && !mappings->empty()) mappings_ = *std::move(mappings);
+}
+
+void InlineStacks::WriteMappings(EventSink& sink) {
+  for (const ProcessMapping& mapping : mappings_) {
+    if ((mapping.protection & PROT_EXEC) != 0) WriteMapping(mapping, sink);
+  }
+}
+
+void InlineStacks::WriteMapping(const ProcessMapping& mapping, EventSink& sink) {
+  const auto written = written_.find(mapping.start_address);
+  const auto build_id = build_ids_.find(mapping.start_address);
+  if (written != written_.end() && written->second == mapping.end_address) return;
+  if (written == written_.end() && written_.size() >= kMaxRanges) return;
+  written_[mapping.start_address] = mapping.end_address;
+  Mapping event;
+  event.time_ns = MonotonicNs();
+  event.pid = event.tid = pid_;
+  event.start_address = mapping.start_address;
+  event.size_bytes = mapping.end_address - mapping.start_address;
+  event.file_offset = mapping.file_offset;
+  event.protection = mapping.protection;
+  event.flags = mapping.flags;
+  event.path = sink.Intern(mapping.path);
+  if (build_id != build_ids_.end()) event.build_id = sink.Intern(build_id->second);
+  event.device_major = mapping.device_major;
+  event.device_minor = mapping.device_minor;
+  event.inode = mapping.inode;
+  sink.Write(event);
+}
+
+// Whether yet another file has taken its place since the program told of it.
+bool InlineStacks::IsLeftBehind(const NewFile& file, const ProcessMapping& mapping) const {
+  if (!file.replaces || !IsFilePath(file.name) || mapping.path == file.name) return false;
+  // Names of the loader can be links.
+  struct stat info {};
+  return !mapping.path.ends_with(kDeleted) &&
+         ::stat(Format("/proc/{}/root{}", pid_, file.name).c_str(), &info) == 0 &&
+         info.st_ino != mapping.inode;
+}
+
+// The kernel's word for it; the loader's where the process is gone or has unmapped it already.
+const ProcessMapping& InlineStacks::MappingOf(const NewFile& file) {
+  const ProcessMapping* found = FindMapping(mappings_, file.start);
+  if (found != nullptr && !IsLeftBehind(file, *found)) return *found;
+  if (found != nullptr) mappings_.erase(mappings_.begin() + (found - mappings_.data()));
+  ProcessMapping mapping;
+  mapping.start_address = file.start;
+  mapping.end_address = file.range.end;
+  mapping.file_offset = file.file_offset;
+  mapping.protection = PROT_READ | PROT_EXEC;
+  mapping.flags = MAP_PRIVATE;
+  mapping.path = file.name == kVdsoFile ? kVdso : file.name;
+  const auto after = std::find_if(mappings_.begin(), mappings_.end(), [&](const auto& other) {
+    return other.start_address > file.start;
+  });
+  return *mappings_.insert(after, std::move(mapping));
+}
+
+void InlineStacks::AddFile(const NewFile& file, EventSink& sink) {
+  // What was mapped there before is gone.
+  const ProcessMapping& mapping = MappingOf(file);
+  written_.erase(mapping.start_address);
+  if (build_ids_.size() < kMaxRanges) build_ids_[mapping.start_address] = file.build_id;
+  if (files_.size() <= file.range.file) files_.resize(file.range.file + 1);
+  File& known = files_[file.range.file];
+  if (std::exchange(known.known, true)) return;
+  UnwindTables::File wanted;
+  wanted.build_id = file.build_id;
+  wanted.device = PackedDevice(mapping.device_major, mapping.device_minor);
+  wanted.inode = mapping.inode;
+  if (mapping.path == kVdso) {
+    wanted.paths = {kVdso};
+  } else if (mapping.inode != 0 || !file.build_id.empty()) {
+    // Else neither the kernel nor a build-id tells which file it is, just the program.
+    wanted.paths = PathsOfMapping(
+        {pid_, mapping.start_address, mapping.end_address - mapping.start_address, mapping.path});
+    // By then another file may be mapped there.
+    if (!file.build_id.empty() && file.name != mapping.path) {
+      std::ranges::copy(PathsOfMapping({.pid = pid_, .path = file.name}),
+                        std::back_inserter(wanted.paths));
+    }
+  }
+  python_.SeeFile(wanted, file.range.bias, sink);
+  known.table = wanted.paths.empty() ? 0 : settings_.tables->Request(std::move(wanted));
+}
+
+bool InlineStacks::AnswerTables() {
+  bool any = false;
+  for (size_t number = 0; number < files_.size(); ++number) {
+    File& file = files_[number];
+    if (!file.known || file.place != wire::kTablePending) continue;
+    file.place = settings_.tables->PlaceOf(file.table);
+    header_.tables[number].store(file.place, std::memory_order_release);
+    any = any || file.place != wire::kTablePending;
+  }
+  return any;
+}
+
+void InlineStacks::AnswerQuestions() {
+  for (uint64_t address : std::exchange(questions_, {})) {
+    const ProcessMapping* mapping = FindMapping(mappings_, address);
+    if (mapping != nullptr && (mapping->protection & PROT_EXEC) != 0) AddOtherCode(*mapping);
+    header_.other_code_answers.fetch_add(1, std::memory_order_release);
+  }
+}
+
+void InlineStacks::AddOtherCode(const ProcessMapping& mapping) {
+  if (other_code_.size() >= kMaxRanges) return;
+  uint64_t& end = other_code_[mapping.start_address];
+  if (end >= mapping.end_address) return;
+  end = mapping.end_address;
+  const uint32_t count = header_.other_code_count.load(std::memory_order_relaxed);
+  for (uint32_t i = 0; i < std::min(count, wire::kMaxOtherCode); ++i) {
+    wire::AddressRange& range = header_.other_code[i];
+    if (range.start.load(std::memory_order_relaxed) == mapping.start_address) {
+      range.end.store(mapping.end_address, std::memory_order_release);
+      return;
+    }
+  }
+  if (count >= wire::kMaxOtherCode) return;
+  header_.other_code[count].start.store(mapping.start_address, std::memory_order_relaxed);
+  header_.other_code[count].end.store(mapping.end_address, std::memory_order_relaxed);
+  header_.other_code_count.store(count + 1, std::memory_order_release);
+}
+
+CodeKind InlineStacks::FindRule(const CodeRanges::Version& code, uint64_t address,
+                                UnwindRule* rule) const {
+  const CodeRange* range = code.Find(address);
+  if (range == nullptr) {
+    const ProcessMapping* mapping = FindMapping(mappings_, address);
+    const bool is_code = mapping != nullptr && (mapping->protection & PROT_EXEC) != 0;
+    return is_code ? CodeKind::kNoTable : CodeKind::kNotCode;
+  }
+  const uint32_t place =
+      range->file < files_.size() ? files_[range->file].place : wire::kTablePending;
+  if (place == wire::kTablePending) return CodeKind::kNotReady;
+  if (place == wire::kTableNone) return CodeKind::kNoTable;
+  *rule = settings_.tables->arena().At(place).Find(address - range->bias);
+  return CodeKind::kRule;
+}
+
+void InlineStacks::WalkCopies(EventSink& sink, bool last) {
+  const auto find = [this](const CodeRanges::Version& code, uint64_t address, UnwindRule* rule) {
+    return FindRule(code, address, rule);
+  };
+  copies_.Walk(
+      find, MonotonicNs(), last,
+      [&](const wire::LaunchCall& call, const WalkResult& walk, std::span<const uint64_t> frames) {
+        Stack stack{.walk = {walk.flags, static_cast<uint32_t>(walk.stop)},
+                    .frames = {frames.begin(), frames.end()}};
+        Write(call, stack, sink);
+      });
+}
+
+}  // namespace xpu

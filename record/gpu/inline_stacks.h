@@ -1,0 +1,129 @@
+// The launch stacks that one injected library takes itself: its messages turned into events, its
+// questions answered (cupti_inject/wire.h).
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <span>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+#include "cupti_inject/wire_stacks.h"
+#include "record/gpu/code_ranges.h"
+#include "record/gpu/inject_server.h"
+#include "record/gpu/inline_python.h"
+#include "record/gpu/stack_copies.h"
+#include "record/output/event_sink.h"
+#include "record/target/process_maps.h"
+#include "record/target/process_tracker.h"
+#include "record/test_drop.h"
+#include "record/unwind/stack_walk.h"
+#include "record/unwind/table_arena.h"
+
+namespace xpu {
+
+// Messages are untrusted: Take... says false to one that makes no sense.
+class InlineStacks {
+ public:
+  using Bytes = std::span<const std::byte>;
+
+  struct Settings {
+    SharedTables* tables = nullptr;       // nullptr: no stacks are taken in the process
+    ProcessTracker* processes = nullptr;  // where nobody else tells of threads and mappings
+    PythonFiles* python = nullptr;        // nullptr: without what interpreters run
+    TestDrop drop;
+  };
+
+  // `header`: of the peer's ring, which outlives this. Reads what is mapped by now: the process has
+  // only begun to load the library.
+  InlineStacks(const Settings& settings, uint32_t pid, InstanceId instance,
+               wire::RingHeader& header);
+
+  bool are_taken() const { return settings_.tables != nullptr; }
+  bool TakeCodeFile(Bytes message);
+  bool TakeCodeFileGone(Bytes message);
+  bool TakeCodeFilesTold(Bytes message);
+  bool TakeStack(Bytes message);
+  bool TakeLaunch(Bytes message, EventSink& sink);
+  bool TakeStackCopy(Bytes message);
+  bool TakeOtherCode(Bytes message);
+  bool TakePythonCode(Bytes message, EventSink& sink) { return python_.TakeCode(message, sink); }
+  bool TakePythonStack(Bytes message) { return python_.TakeStack(message); }
+
+  // Behind the messages of a round: answers, and stacks that need not wait any more.
+  void Update(EventSink& sink);
+  // The process is gone: reads nothing of it any more.
+  void EndProcess() { process_ended_ = true; }
+  // Stacks that wait for a table; Finish gives them up.
+  bool waits() const { return !copies_.empty(); }
+  void Finish(EventSink& sink);
+
+ private:
+  struct Stack {
+    StackWalk walk;
+    std::vector<uint64_t> frames;
+    StackId id{};         // in the tables of that number
+    uint64_t tables = 0;  // none
+    // With its place in the table.
+    uint64_t Cost() const { return 64 + sizeof(*this) + frames.size() * sizeof(uint64_t); }
+  };
+  struct File {
+    UnwindTables::Id table = 0;
+    uint32_t place = wire::kTablePending;
+    bool known = false;
+  };
+  struct NewFile {
+    CodeRange range;
+    uint64_t start = 0;
+    bool replaces = false;  // another one
+    uint64_t file_offset = 0;
+    std::string build_id;
+    std::string name;
+  };
+
+  void ReadMaps();
+  void WriteMappings(EventSink& sink);
+  void WriteMapping(const ProcessMapping& mapping, EventSink& sink);
+  void AddFile(const NewFile& file, EventSink& sink);
+  const ProcessMapping& MappingOf(const NewFile& file);
+  bool IsLeftBehind(const NewFile& file, const ProcessMapping& mapping) const;
+  // True: there are new ones.
+  bool AnswerTables();
+  void AnswerQuestions();
+  void AddOtherCode(const ProcessMapping& mapping);
+  CodeKind FindRule(const CodeRanges::Version& code, uint64_t address, UnwindRule* rule) const;
+  void WalkCopies(EventSink& sink, bool last);
+  void TellOfThread(uint32_t tid, EventSink& sink);
+  StackId IdOf(Stack& stack, EventSink& sink);
+  void Write(const wire::LaunchCall& call, Stack& stack, EventSink& sink);
+
+  Settings settings_;
+  uint32_t pid_;
+  InstanceId instance_;
+  wire::RingHeader& header_;
+  bool process_ended_ = false;
+
+  InlinePython python_;
+  std::vector<NewFile> new_files_;
+  uint32_t loads_told_ = 0;
+  std::vector<File> files_;  // by number
+  CodeRanges ranges_;
+  std::vector<ProcessMapping> mappings_;
+  std::map<uint64_t, std::string> build_ids_;  // of files in `ranges_`, by start
+  std::map<uint64_t, uint64_t> written_;       // mappings in the capture: start to end
+  std::vector<uint64_t> questions_;
+  std::map<uint64_t, uint64_t> other_code_;  // start to end
+
+  std::unordered_map<uint32_t, Stack> stacks_;
+  uint64_t stack_bytes_ = 0;
+  StackCopies copies_;
+  bool new_copies_ = false;
+  uint64_t next_walk_ns_ = 0;
+  std::unordered_set<uint32_t> threads_;  // that the processes were told of
+  uint32_t last_thread_ = 0;              // one of them
+  std::vector<Frame> frames_;
+};
+
+}  // namespace xpu

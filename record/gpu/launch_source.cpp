@@ -1,0 +1,165 @@
+#include "record/gpu/launch_source.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <optional>
+#include <unordered_map>
+#include <utility>
+
+#include <launch_stack.skel.h>
+
+#include "cupti_inject/wire.h"
+#include "format/base/file.h"
+#include "format/base/text.h"
+#include "record/cpu/bpf_support.h"
+#include "record/gpu/marker_timing.h"
+#include "record/unwind/stack_frames.h"
+#include "record/unwind/unwinder.h"
+
+namespace xpu {
+namespace {
+
+static_assert(XPU_DOMAIN_SHIFT == wire::kDomainShift);
+
+}  // namespace
+
+class LaunchSource::Impl {
+ public:
+  Impl() : stack_(KernelStackLimit()) {}
+
+  Status Open(const std::string& library, uint64_t session, const Unwinder* unwinder);
+  void TakeLaunch(std::span<const std::byte> bytes);
+
+  Handle<launch_stack_bpf, launch_stack_bpf::destroy> program_;
+  std::optional<PlacedProbes> link_;
+  std::unique_ptr<BpfRing> ring_;
+  std::vector<MarkerTiming> timings_;
+  uint64_t chosen_offset_ = 0;
+  StackFrames stack_;
+  TestDrop drop_;
+  const Unwinder* unwinder_ = nullptr;
+  EventSink* sink_ = nullptr;  // during Drain
+  uint64_t dropped_counted_ = 0;
+  std::unordered_map<InstanceId, uint64_t> seen_;
+
+ private:
+  std::vector<uint64_t> OffsetsByCost() const;
+  Status AttachAtCheapest(const std::string& library);
+};
+
+// The cheapest first; those that could not be timed after them.
+std::vector<uint64_t> LaunchSource::Impl::OffsetsByCost() const {
+  std::vector<MarkerTiming> timed = timings_;
+  std::sort(timed.begin(), timed.end(),
+            [](const auto& a, const auto& b) { return a.hit_ns < b.hit_ns; });
+  std::vector<uint64_t> offsets;
+  for (const MarkerTiming& timing : timed) offsets.push_back(timing.offset);
+  for (uint64_t offset : wire::kMarkerOffsets) {
+    if (std::find(offsets.begin(), offsets.end(), offset) == offsets.end()) {
+      offsets.push_back(offset);
+    }
+  }
+  return offsets;
+}
+
+Status LaunchSource::Impl::AttachAtCheapest(const std::string& library) {
+  XPU_ASSIGN_OR_RETURN(const Marker marker, LoadMarker(library));
+  const MarkerPlace place{library, marker};
+  XPU_ASSIGN_OR_RETURN(timings_, TimeMarker(program_->progs.marker_timing, place));
+  std::optional<Error> refusal;
+  for (uint64_t offset : OffsetsByCost()) {
+    auto link = AttachToMarker(program_->progs.launch_stack, place, offset, kEveryProcess);
+    if (link.ok()) {
+      link_.emplace(*std::move(link));
+      chosen_offset_ = offset;
+      return Ok();
+    }
+    if (!refusal) refusal = std::move(link).error();
+  }
+  return *std::move(refusal);
+}
+
+Status LaunchSource::Impl::Open(const std::string& library, uint64_t session,
+                                const Unwinder* unwinder) {
+  XPU_ASSIGN_OR_RETURN(const PidNamespace pid_namespace, OwnPidNamespace());
+  program_.reset(launch_stack_bpf::open());
+  if (!program_) return BpfError("BPF program launch_stack: open", -errno);
+  program_->rodata->pid_namespace_device = pid_namespace.device;
+  program_->rodata->pid_namespace_inode = pid_namespace.inode;
+  program_->rodata->session = session;
+  unwinder_ = unwinder;
+  XPU_RETURN_IF_ERROR(UseUnwinder(*program_, unwinder));
+  PlaceAtOnce({program_->progs.launch_stack, program_->progs.marker_timing});
+  if (int result = launch_stack_bpf::load(program_.get()); result != 0) {
+    return BpfError("BPF program launch_stack: load", result);
+  }
+  XPU_ASSIGN_OR_RETURN(
+      BpfRing ring, BpfRing::Open(program_->maps.launches,
+                                  [this](std::span<const std::byte> bytes) { TakeLaunch(bytes); }));
+  ring_ = std::make_unique<BpfRing>(std::move(ring));
+  return AttachAtCheapest(library);
+}
+
+void LaunchSource::Impl::TakeLaunch(std::span<const std::byte> bytes) {
+  if (bytes.size() < offsetof(xpu_launch, stack.frames)) return;
+  const auto& raw = *reinterpret_cast<const xpu_launch*>(bytes.data());
+  const InstanceId instance{raw.instance};
+  ++seen_[instance];
+  if (drop_.Next()) {
+    sink_->losses().Add(LossKind::kTestDropped, 1, raw.pid, instance);
+    return;
+  }
+  stack_.Take(raw.stack, bytes.size() - offsetof(xpu_launch, stack));
+  stack_.CountLosses(sink_->losses(), raw.pid);
+  LaunchStack launch;
+  launch.instance = instance;
+  launch.correlation_id = raw.correlation_id;
+  launch.domain = static_cast<ApiDomain>(raw.domain);
+  launch.callback_id = raw.callback_id;
+  launch.time_ns = raw.time_ns;
+  launch.pid = raw.pid;
+  launch.tid = raw.tid;
+  launch.cpu = raw.cpu;
+  // Before the other: it writes definitions.
+  const StackId python =
+      TakePython(unwinder_, raw.stack, bytes.size() - offsetof(xpu_launch, stack), raw.pid, *sink_);
+  launch.stack = sink_->Intern(stack_.frames());
+  launch.stack_flags = stack_.flags();
+  launch.python_stack = python;
+  sink_->Write(launch);
+}
+
+LaunchSource::LaunchSource(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+LaunchSource::LaunchSource(LaunchSource&&) noexcept = default;
+LaunchSource::~LaunchSource() = default;
+
+Result<LaunchSource> LaunchSource::Open(const std::string& library, uint64_t session, TestDrop drop,
+                                        const Unwinder* unwinder) {
+  auto impl = std::make_unique<Impl>();
+  impl->drop_ = drop;
+  XPU_RETURN_IF_ERROR(impl->Open(library, session, unwinder));
+  return LaunchSource(std::move(impl));
+}
+
+const std::vector<MarkerTiming>& LaunchSource::timings() const { return impl_->timings_; }
+uint64_t LaunchSource::chosen_offset() const { return impl_->chosen_offset_; }
+
+uint64_t LaunchSource::seen(InstanceId instance) const {
+  const auto found = impl_->seen_.find(instance);
+  return found == impl_->seen_.end() ? 0 : found->second;
+}
+
+uint64_t LaunchSource::dropped() const { return impl_->dropped_counted_; }
+
+void LaunchSource::Drain(EventSink& sink) {
+  impl_->sink_ = &sink;
+  impl_->ring_->Drain();
+}
+
+void LaunchSource::CountLosses(EventSink& sink) {
+  const uint64_t dropped = ReadCounters(impl_->program_->maps.counters)[XPU_LAUNCHES_DROPPED];
+  sink.losses().Add(LossKind::kLaunchRingFull, dropped - impl_->dropped_counted_);
+  impl_->dropped_counted_ = dropped;
+}
+
+}  // namespace xpu

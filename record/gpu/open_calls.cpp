@@ -1,0 +1,45 @@
+#include "record/gpu/open_calls.h"
+
+#include <algorithm>
+
+namespace xpu {
+namespace {
+
+// A process that never gets its records must not fill our memory.
+constexpr size_t kMaxOpenCalls = size_t{1} << 20;
+constexpr size_t kMaxWorking = 4096;
+
+// Calls after which CUPTI owes a record. Host functions are launched on the CPU; the calls that
+// build graphs only name the work.
+bool MakesGpuWork(std::string_view call) {
+  if (call.find("GraphLaunch") != std::string_view::npos) return true;
+  if (call.find("Graph") != std::string_view::npos) return false;
+  for (std::string_view word :
+       {"LaunchKernel", "LaunchCooperative", "Memcpy", "Memset", "LaunchGrid"}) {
+    if (call.find(word) != std::string_view::npos) return true;
+  }
+  return call == "cuLaunch" || call == "cudaLaunch";
+}
+
+}  // namespace
+
+void OpenCalls::SetName(uint32_t domain, uint32_t id, std::string_view name) {
+  if (working_.size() < kMaxWorking && MakesGpuWork(name)) working_.insert(KeyOf(domain, id));
+}
+
+void OpenCalls::Took(const Call& call) {
+  // One that made a graph node was captured from its stream: the GPU does not run it now.
+  if (call.return_value != 0 || call.graph_nodes > 0 || open_.size() >= kMaxOpenCalls) return;
+  if (!working_.contains(KeyOf(call.domain, call.callback_id))) return;
+  open_[call.correlation_id] = call.start_ns;
+}
+
+uint64_t OpenCalls::OldestStartNs() const {
+  uint64_t oldest = 0;
+  for (const auto& [id, start_ns] : open_) {
+    oldest = oldest == 0 ? start_ns : std::min(oldest, start_ns);
+  }
+  return oldest;
+}
+
+}  // namespace xpu

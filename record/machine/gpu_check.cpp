@@ -1,0 +1,116 @@
+// The GPU part of --check.
+#include <cstdint>
+#include <cstdio>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <dlfcn.h>
+#include <link.h>
+
+#include "cupti_inject/cupti_places.h"
+#include "format/base/text.h"
+#include "record/gpu/inject_library.h"
+#include "record/gpu/launch_source.h"
+#include "record/machine/check.h"
+
+namespace xpu {
+namespace {
+
+using State = Ability::State;
+
+struct FoundLibrary {
+  std::string path;
+  std::string version;
+};
+
+// Loads the library and asks `function(version*)`, which returns 0, for its version.
+template <typename Number>
+std::optional<FoundLibrary> LoadLibrary(const std::string& name, const char* function) {
+  void* handle = ::dlopen(name.c_str(), RTLD_LAZY | RTLD_LOCAL);
+  if (handle == nullptr) return std::nullopt;
+  FoundLibrary found{name, "unknown version"};
+  link_map* map = nullptr;
+  if (::dlinfo(handle, RTLD_DI_LINKMAP, &map) == 0 && map != nullptr) found.path = map->l_name;
+  auto get_version = reinterpret_cast<int (*)(Number*)>(::dlsym(handle, function));
+  Number version = 0;
+  if (get_version != nullptr && get_version(&version) == 0) {
+    found.version = Format("version {}", version);
+  }
+  return found;
+}
+
+Ability DriverAbility() {
+  constexpr char kName[] = "NVIDIA driver";
+  if (auto driver = LoadLibrary<int>("libcuda.so.1", "cuDriverGetVersion")) {
+    return {kName, State::kOk, Format("{}, CUDA {}", driver->path, driver->version), {}};
+  }
+  return {kName, State::kAbsent, "no libcuda.so.1",
+          "install the driver; without it programs have no GPU to record"};
+}
+
+std::vector<std::string> CuptiPlaces(const std::string& chosen) {
+  if (!chosen.empty()) return {chosen};
+  std::vector<std::string> places;
+  for (const cupti::LibraryVersion& version : cupti::kLibraryVersions) {
+    places.emplace_back(version.file);
+  }
+  for (const cupti::LibraryVersion& version : cupti::kLibraryVersions) {
+    for (const char* folder : cupti::kLibraryFolders) {
+      char path[256];
+      std::snprintf(path, sizeof(path), folder, version.cuda_major);
+      places.push_back(Format("{}/{}", path, version.file));
+    }
+  }
+  return places;
+}
+
+Ability CuptiAbility(const std::string& chosen, bool has_driver) {
+  constexpr char kName[] = "libcupti";
+  const std::vector<std::string> places = CuptiPlaces(chosen);
+  for (const std::string& place : places) {
+    if (auto cupti = LoadLibrary<uint32_t>(place, "cuptiGetVersion")) {
+      return {kName, State::kOk, Format("{}, {}", cupti->path, cupti->version), {}};
+    }
+  }
+  std::string looked_at;
+  for (const std::string& place : places) looked_at += (looked_at.empty() ? "" : " ") + place;
+  return {kName, has_driver || !chosen.empty() ? State::kMissing : State::kAbsent,
+          "not found; looked for " + looked_at,
+          "install the CUDA Toolkit, or pip install nvidia-cuda-cupti and name its file with "
+          "--cupti-lib; a program that brings its own (PyTorch) needs neither"};
+}
+
+Ability MarkerAbility(const std::string& library) {
+  constexpr char kName[] = "launch marker";
+  auto launches = LaunchSource::Open(library, 1, TestDrop(), nullptr);
+  if (!launches.ok()) {
+    return {kName, State::kMissing, launches.error().message, launches.error().hint};
+  }
+  std::string text = "uprobe";
+  for (const MarkerTiming& timing : launches->timings()) {
+    AppendFormat(text, ", {:.0f} ns a hit at +{}", timing.hit_ns, timing.offset);
+  }
+  AppendFormat(text, "; +{} is used", launches->chosen_offset());
+  return {kName, State::kOk, text, {}};
+}
+
+}  // namespace
+
+std::vector<Ability> GpuAbilities(const RecordOptions& options) {
+  std::vector<Ability> abilities;
+  auto library = FindInjectLibrary();
+  if (library.ok()) {
+    abilities.push_back({"injected library", State::kOk, *library, {}});
+    abilities.push_back(MarkerAbility(*library));
+  } else {
+    abilities.push_back(
+        {"injected library", State::kMissing, library.error().message, library.error().hint});
+  }
+  abilities.push_back(DriverAbility());
+  const bool has_driver = abilities.back().state == State::kOk;
+  abilities.push_back(CuptiAbility(options.cupti_library, has_driver));
+  return abilities;
+}
+
+}  // namespace xpu

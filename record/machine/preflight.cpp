@@ -1,0 +1,89 @@
+#include "record/machine/preflight.h"
+
+#include <unistd.h>
+
+#include "format/base/file.h"
+#include "format/base/text.h"
+#include "record/gpu/gpu_source.h"
+#include "record/machine/machine.h"
+#include "record/machine/own_limits.h"
+#include "record/probes/probe_source.h"
+#include "record/target/process_status.h"
+#include "record/target/running_processes.h"
+
+namespace xpu {
+namespace {
+
+std::string Join(const std::vector<std::string>& words) {
+  std::string text;
+  for (const std::string& word : words) text += (text.empty() ? "" : " and ") + word;
+  return text;
+}
+
+// What of the recording needs BPF; empty: nothing does.
+std::string NeedsOfBpf(const RecordOptions& options) {
+  std::vector<std::string> needs;
+  if (options.record_cpu) needs.emplace_back("CPU samples");
+  if (options.record_gpu && options.launch_stacks != LaunchStacks::kNone &&
+      !WantsInlineStacks(options)) {
+    needs.emplace_back(options.inject ? "launch stacks" : "launch probes");
+  }
+  if (!options.probes.empty()) needs.emplace_back("probes");
+  return Join(needs);
+}
+
+Error Unsupported(const std::string& needs, const Obstacle& obstacle) {
+  return Error{ErrorKind::kUnsupported, Format("{}: {}", needs, obstacle.what), obstacle.cure};
+}
+
+}  // namespace
+
+uint64_t EffectiveCapabilities() {
+  auto status = ReadFile("/proc/self/status");
+  return status.ok() ? StatusBits(*status, "CapEff") : 0;
+}
+
+std::vector<std::string> MissingCapabilities(uint64_t effective) {
+  const auto has = [&](int capability) { return (effective >> capability & 1) != 0; };
+  std::vector<std::string> missing;
+  if (has(kCapSysAdmin)) return missing;  // stands for both
+  if (!has(kCapBpf)) missing.emplace_back("CAP_BPF");
+  if (!has(kCapPerfmon)) missing.emplace_back("CAP_PERFMON");
+  return missing;
+}
+
+namespace {
+
+Status CheckKernelAndUser(const RecordOptions& options) {
+  const std::string needs = NeedsOfBpf(options);
+  if (needs.empty()) return Ok();
+  if (const auto missing = MissingCapabilities(EffectiveCapabilities()); !missing.empty()) {
+    return Error{ErrorKind::kPermission,
+                 Format("{} need {}, which this process lacks", needs, Join(missing)),
+                 "run as root, or once: sudo setcap cap_bpf,cap_perfmon+ep <path of xpu-record>; "
+                 "--gpu-only works for any user"};
+  }
+  const Machine machine = LookAtMachine();
+  if (const auto obstacle = ObstacleToBpf(machine)) return Unsupported(needs, *obstacle);
+  if (options.record_cpu) {
+    if (const auto obstacle = ObstacleToPerfEvents(machine)) return Unsupported(needs, *obstacle);
+  }
+  if (!ProbeSource::IsWanted(options)) return Ok();
+  if (const auto obstacle = ObstacleToProbes(machine)) return Unsupported("probes", *obstacle);
+  return Ok();
+}
+
+}  // namespace
+
+Status Preflight(const RecordOptions& options) {
+  if (!options.user.empty() && ::geteuid() != 0) {
+    return Error{ErrorKind::kUsage, "--user: only root can run a program as another user",
+                 Format("sudo xpu-record --user {} ...", options.user)};
+  }
+  XPU_RETURN_IF_ERROR(CheckOwnLimits(options, !NeedsOfBpf(options).empty()));
+  XPU_RETURN_IF_ERROR(CheckKernelAndUser(options));
+  for (const pid_t pid : options.pids) XPU_RETURN_IF_ERROR(CheckProcess(pid));
+  return Ok();
+}
+
+}  // namespace xpu

@@ -1,0 +1,103 @@
+#include "record/output/standing_events.h"
+
+namespace xpu {
+namespace {
+
+// Of a map whose key begins with the instance.
+template <typename Map, typename Erased>
+void EraseInstance(Map& map, uint64_t instance, Erased&& erased) {
+  for (auto at = map.begin(); at != map.end();) {
+    if (std::get<0>(at->first) == instance) {
+      erased(at->second);
+      at = map.erase(at);
+    } else {
+      ++at;
+    }
+  }
+}
+
+}  // namespace
+
+void StandingEvents::BeginPart(uint32_t part, uint64_t start_ns, uint64_t start_realtime_ns) {
+  for (auto& info : infos_) {
+    info.event.part = part;
+    info.event.start_ns = start_ns;
+    info.event.start_realtime_ns = start_realtime_ns;
+  }
+}
+
+void StandingEvents::Forget(InstanceId instance) {
+  const auto found = instances_.find(instance.value);
+  if (found != instances_.end()) {
+    graph_nodes_ -= found->second.graph_nodes.size();
+    instances_.erase(found);
+  }
+  EraseInstance(nvtx_names_, instance.value, [](const auto&) {});
+  EraseInstance(pushed_, instance.value,
+                [this](const auto& ranges) { open_ranges_ -= ranges.size(); });
+  EraseInstance(started_, instance.value, [this](const auto&) { --open_ranges_; });
+}
+
+void StandingEvents::Keep(const KeptEvent<GpuProcess>& kept) {
+  instances_[kept.event.instance.value].process.assign(1, kept);
+}
+
+void StandingEvents::Keep(KeptEvent<ClockPair> kept) {
+  auto& pairs = instances_[kept.event.instance.value].clock_pairs;
+  if (pairs.size() >= kClockPairs) pairs.pop_front();
+  pairs.push_back(std::move(kept));
+}
+
+void StandingEvents::Keep(KeptEvent<CallbackName> kept) {
+  const std::pair key(kept.event.domain, kept.event.callback_id);
+  instances_[kept.event.instance.value].callback_names.insert_or_assign(key, std::move(kept));
+}
+
+void StandingEvents::Keep(KeptEvent<Device> kept) {
+  const uint32_t key = kept.event.device_id;
+  instances_[kept.event.instance.value].devices.insert_or_assign(key, std::move(kept));
+}
+
+void StandingEvents::Keep(KeptEvent<GraphNode> kept) {
+  if (graph_nodes_ >= kMaxGraphNodes) return;
+  ++graph_nodes_;
+  instances_[kept.event.instance.value].graph_nodes.push_back(std::move(kept));
+}
+
+// ---- NVTX --------------------------------------------------------------------------------------
+
+bool StandingEvents::BeginsOrNames(const NvtxEvent& event) {
+  return event.kind != NvtxKind::kMark && event.kind != NvtxKind::kPop &&
+         event.kind != NvtxKind::kEnd;
+}
+
+void StandingEvents::Keep(KeptEvent<NvtxEvent> kept) {
+  const NvtxEvent& event = kept.event;
+  const uint64_t instance = event.instance.value;
+  if (event.kind == NvtxKind::kPush) {
+    if (open_ranges_ >= kMaxOpenRanges) return;
+    ++open_ranges_;
+    pushed_[{instance, event.tid, event.domain}].push_back(std::move(kept));
+  } else if (event.kind == NvtxKind::kStart) {
+    if (open_ranges_ >= kMaxOpenRanges) return;
+    if (started_.try_emplace({instance, event.range}, kept).second) ++open_ranges_;
+  } else if (nvtx_names_.size() < kMaxNames) {
+    const uint64_t which = event.kind == NvtxKind::kThreadName ? event.range : event.category;
+    nvtx_names_.insert_or_assign({instance, event.kind, event.domain, which}, std::move(kept));
+  }
+}
+
+void StandingEvents::Leave(const NvtxEvent& event) {
+  if (event.kind == NvtxKind::kEnd) {
+    open_ranges_ -= started_.erase({event.instance.value, event.range});
+    return;
+  }
+  if (event.kind != NvtxKind::kPop) return;
+  const auto thread = pushed_.find({event.instance.value, event.tid, event.domain});
+  if (thread == pushed_.end()) return;
+  --open_ranges_;
+  thread->second.pop_back();
+  if (thread->second.empty()) pushed_.erase(thread);
+}
+
+}  // namespace xpu

@@ -1,0 +1,23 @@
+// What is said at the end of a recording.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "record/output/loss_ledger.h"
+
+namespace xpu {
+
+struct RecordingTotals {
+  uint64_t events = 0;
+  uint64_t bytes = 0;
+  std::string file;
+};
+
+// One line with the totals, then a line for each kind of loss that occurred, with its advice.
+std::string SummaryText(const RecordingTotals& totals, const LossLedger& losses);
+
+// "999 B", "1.5 KiB", ...
+std::string SizeText(uint64_t bytes);
+
+}  // namespace xpu

@@ -1,0 +1,374 @@
+#include "record/probes/probe_source.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <set>
+#include <system_error>
+#include <utility>
+
+#include <launch_probe.skel.h>
+#include <unistd.h>
+
+#include "format/base/file.h"
+#include "format/base/terminal_text.h"
+#include "format/base/text.h"
+#include "record/cpu/bpf_support.h"
+#include "record/probes/probe_files.h"
+#include "record/probes/probe_libraries.h"
+#include "record/probes/user_probe_links.h"
+#include "record/target/program_mark.h"
+#include "record/target/watched_processes.h"
+#include "record/test_drop.h"
+#include "record/unwind/stack_frames.h"
+#include "record/unwind/unwinder.h"
+
+namespace xpu {
+namespace {
+
+// A file that a process mapped, to be looked up.
+struct MappedFile {
+  uint32_t pid = 0;
+  std::string path;   // as the process sees it
+  std::string range;  // of its addresses, as /proc/PID/map_files has it
+
+  // What the process sees as "/": it may live in a container. Readable until it has ended.
+  std::string Root() const { return Format("/proc/{}/root", pid); }
+  std::string InRoot() const { return Root() + path; }
+  // Also of a deleted file.
+  std::string InMapFiles() const { return Format("/proc/{}/map_files/{}", pid, range); }
+};
+
+// 0: it is there.
+int ReasonOfAbsence(const std::string& path) {
+  return ::access(path.c_str(), F_OK) == 0 ? 0 : errno;
+}
+
+bool WantsLaunches(const RecordOptions& options) { return options.record_gpu && !options.inject; }
+
+}  // namespace
+
+std::vector<Frame> FramesFromCaller(std::span<const Frame> walk, uint64_t caller) {
+  std::vector<Frame> frames;
+  if (!walk.empty()) walk = walk.subspan(1);
+  const Frame direct{FrameKind::kUser, caller};
+  if (caller != 0 && (walk.empty() || walk.front() != direct)) frames.push_back(direct);
+  frames.insert(frames.end(), walk.begin(), walk.end());
+  return frames;
+}
+
+class ProbeSource::Impl {
+ public:
+  Impl() : stack_(KernelStackLimit()), drop_(TestDrop::FromEnvironment("probe")) {}
+
+  void LoadOnlyFor(const RecordOptions& options);
+  Status Load(const RecordOptions& options, const Subject& subject, const Unwinder* unwinder);
+  Status PlaceAsked(const RecordOptions& options, const std::vector<std::string>& environment);
+  Status AddNamed(const std::vector<std::string>& paths);
+  void AddForeseen(const std::vector<std::string>& paths);
+  Status Arm(pid_t target);
+  std::string AddMapped(const MappedFile& file);
+  void AddMapped(EventSink& sink);
+  void WriteDefinitions(EventSink& sink);
+  void TakeHit(std::span<const std::byte> bytes);
+  std::vector<Frame> FramesOf(const xpu_probe_hit& raw) const;
+  void CountLosses(EventSink& sink);
+  void CountOutlived(EventSink& sink) const;
+  std::string HitsText() const;
+
+  Handle<launch_probe_bpf, launch_probe_bpf::destroy> program_;
+  BpfLink fork_link_;
+  BpfLink exec_link_;
+  std::unique_ptr<BpfRing> ring_;
+  bool at_once_ = false;
+  bool spares_others_ = false;  // the return addresses of what is not recorded stay as they are
+  bpf_program* at_return_ = nullptr;  // of the two programs for returns the one that is loaded
+  bool verbose_ = false;
+  bool sees_launches_ = false;
+  UserProbeLinks asked_;
+  std::optional<ProbeFiles> files_;
+  bool asked_defined_ = false;
+  size_t defined_ = 0;  // of files_->probes()
+  std::vector<MappedFile> mapped_;
+  StackFrames stack_;
+  TestDrop drop_;
+  const Unwinder* unwinder_ = nullptr;
+  EventSink* sink_ = nullptr;  // during Drain
+  uint64_t taken_ = 0;
+  std::set<uint32_t> pids_;  // of the processes that launched
+  uint64_t dropped_counted_ = 0;
+  uint64_t unmarked_counted_ = 0;
+};
+
+// The kernel checks each program for some milliseconds, and some kernels do not know all kinds.
+void ProbeSource::Impl::LoadOnlyFor(const RecordOptions& options) {
+  const auto wants = [&](ProbeKind kind) {
+    const auto is_it = [kind](const UserProbe& probe) { return probe.kind == kind; };
+    return std::any_of(options.probes.begin(), options.probes.end(), is_it);
+  };
+  const auto& programs = program_->progs;
+  bpf_program__set_autoload(programs.probe_entry, sees_launches_ || wants(ProbeKind::kUprobe));
+  bpf_program__set_autoload(programs.probe_return, false);
+  bpf_program__set_autoload(programs.probe_session, false);
+  bpf_program__set_autoload(at_return_, sees_launches_ || wants(ProbeKind::kUretprobe));
+  bpf_program__set_autoload(programs.kernel_entry, wants(ProbeKind::kKprobe));
+  bpf_program__set_autoload(programs.kernel_return, wants(ProbeKind::kKretprobe));
+  bpf_program__set_autoload(programs.trace_point, wants(ProbeKind::kTracepoint));
+}
+
+Status ProbeSource::Impl::Load(const RecordOptions& options, const Subject& subject,
+                               const Unwinder* unwinder) {
+  XPU_ASSIGN_OR_RETURN(const PidNamespace pid_namespace, OwnPidNamespace());
+  program_.reset(launch_probe_bpf::open());
+  if (!program_) return BpfError("BPF program launch_probe: open", -errno);
+  program_->rodata->pid_namespace_device = pid_namespace.device;
+  program_->rodata->pid_namespace_inode = pid_namespace.inode;
+  unwinder_ = unwinder;
+  XPU_RETURN_IF_ERROR(UseUnwinder(*program_, unwinder));
+  XPU_RETURN_IF_ERROR(WatchOnly(*program_, subject));
+  program_->bss->paused = subject.starts_paused;
+  const auto& programs = program_->progs;
+  at_once_ = PlaceAtOnce({programs.probe_entry, programs.probe_return});
+  spares_others_ = at_once_ && PlaceAsSession(programs.probe_session);
+  at_return_ = spares_others_ ? programs.probe_session : programs.probe_return;
+  LoadOnlyFor(options);
+  if (int result = launch_probe_bpf::load(program_.get()); result != 0) {
+    return BpfError("BPF program launch_probe: load", result);
+  }
+  XPU_ASSIGN_OR_RETURN(BpfRing ring,
+                       BpfRing::Open(program_->maps.probe_hits,
+                                     [this](std::span<const std::byte> bytes) { TakeHit(bytes); }));
+  ring_ = std::make_unique<BpfRing>(std::move(ring));
+  files_.emplace(ProbeFiles::Programs{programs.probe_entry, at_return_},
+                 static_cast<uint32_t>(options.probes.size()) + 1);
+  return Ok();
+}
+
+Status ProbeSource::Impl::PlaceAsked(const RecordOptions& options,
+                                     const std::vector<std::string>& environment) {
+  const auto& programs = program_->progs;
+  const std::string program = options.command.empty() ? "" : options.command.front();
+  XPU_RETURN_IF_ERROR(asked_.Place({programs.probe_entry, at_return_, programs.kernel_entry,
+                                    programs.kernel_return, programs.trace_point},
+                                   options.probes, program, environment, verbose_));
+  for (const std::string& probe : asked_.slow()) {
+    if (options.quiet) break;
+    std::fprintf(stderr,
+                 "xpu-record: %s: the kernel single-steps the instruction there: about 1 us a hit, "
+                 "10 to 15 us in a virtual machine\n",
+                 probe.c_str());
+  }
+  if (!options.quiet && ReplacesReturns(options.probes)) {
+    std::fprintf(stderr,
+                 "xpu-record: --uretprobe: a C++ exception that passes through the function will "
+                 "end the program%s\n",
+                 spares_others_ ? ""
+                                : ", also one that is not recorded: before Linux 6.13 the probe is "
+                                  "in all that use the file");
+  }
+  return Ok();
+}
+
+Status ProbeSource::Impl::AddNamed(const std::vector<std::string>& paths) {
+  for (const std::string& path : paths) {
+    std::error_code failed;
+    const std::string real = std::filesystem::canonical(path, failed).native();
+    if (failed) return SystemError(Format("--cuda-lib {}", path), failed.value());
+    XPU_RETURN_IF_ERROR(files_->Add(real, real));
+  }
+  return Ok();
+}
+
+// One that cannot be probed is no loss until it is mapped; then it is tried again.
+void ProbeSource::Impl::AddForeseen(const std::vector<std::string>& paths) {
+  for (const std::string& path : paths) {
+    const Status added = files_->Add(path, path);
+    if (added.ok()) continue;
+    files_->Forget(path);
+    if (verbose_)
+      std::fprintf(stderr, "launch probes: %s\n", ForTerminal(added.error().message).c_str());
+  }
+}
+
+Status ProbeSource::Impl::Arm(pid_t target) {
+  fork_link_.reset(bpf_program__attach(program_->progs.inherit_mark));
+  if (!fork_link_) return BpfError("BPF program inherit_mark: attach", -errno);
+  exec_link_.reset(bpf_program__attach(program_->progs.begin_program));
+  if (!exec_link_) return BpfError("BPF program begin_program: attach", -errno);
+  return MarkProgram(bpf_map__fd(program_->maps.recorded), target);
+}
+
+// Empty: the file is probed. Else why it is not.
+std::string ProbeSource::Impl::AddMapped(const MappedFile& file) {
+  const std::string in_root = file.InRoot();
+  const bool has_name = ReasonOfAbsence(in_root) == 0;
+  const Status added = files_->Add(has_name ? in_root : file.InMapFiles(), file.path);
+  if (added.ok()) return {};
+  const int no_root = ReasonOfAbsence(file.Root() + "/");
+  if (no_root == 0) return added.error().message;
+  if (files_->Knows(file.path)) return {};
+  if (no_root == EACCES) return SystemError(file.Root(), no_root).message;
+  return Format("{}: the process ended before it could be probed", file.path);
+}
+
+void ProbeSource::Impl::AddMapped(EventSink& sink) {
+  for (const MappedFile& file : std::exchange(mapped_, {})) {
+    const std::string why = AddMapped(file);
+    if (!why.empty()) sink.losses().Add(LossKind::kProbeNotPlaced, 1, file.pid, {}, why);
+  }
+  for (const std::string& refusal : files_->TakeRefusals()) {
+    sink.losses().Add(LossKind::kProbeNotPlaced, 1, 0, {}, refusal);
+  }
+}
+
+void ProbeSource::Impl::WriteDefinitions(EventSink& sink) {
+  if (!std::exchange(asked_defined_, true)) asked_.WriteDefinitions(sink);
+  for (; defined_ < files_->probes().size(); ++defined_) {
+    const PlacedProbe& placed = files_->probes()[defined_];
+    Probe probe;
+    probe.probe = placed.probe;
+    probe.purpose = placed.function->purpose;
+    probe.function = sink.Intern(placed.function->name);
+    probe.path = sink.Intern(placed.path);
+    sink.Write(probe);
+  }
+}
+
+// Without the function that was probed; a return is already in its caller, a tracepoint is none.
+std::vector<Frame> ProbeSource::Impl::FramesOf(const xpu_probe_hit& raw) const {
+  const UserProbe* asked = asked_.Of(raw.probe);
+  const std::span<const Frame> walk = stack_.frames();
+  if (asked == nullptr) return FramesFromCaller(walk, raw.caller);
+  if (asked->is_return() || asked->kind == ProbeKind::kTracepoint) {
+    return {walk.begin(), walk.end()};
+  }
+  // Inside of the function the return address is not where the stack pointer points to.
+  const bool at_entry = asked->kind == ProbeKind::kUprobe && asked->offset == 0;
+  return FramesFromCaller(walk, at_entry ? raw.caller : 0);
+}
+
+void ProbeSource::Impl::TakeHit(std::span<const std::byte> bytes) {
+  if (bytes.size() < offsetof(xpu_probe_hit, stack.frames)) return;
+  const auto& raw = *reinterpret_cast<const xpu_probe_hit*>(bytes.data());
+  ++taken_;
+  pids_.insert(raw.pid);
+  if (drop_.Next()) {
+    sink_->losses().Add(LossKind::kTestDropped, 1, raw.pid);
+    return;
+  }
+  ProbeHit hit;
+  hit.time_ns = raw.time_ns;
+  hit.probe = raw.probe;
+  hit.is_return = raw.is_return != 0;
+  hit.pid = raw.pid;
+  hit.tid = raw.tid;
+  hit.cpu = raw.cpu;
+  hit.kernel = raw.kernel;
+  hit.return_value = raw.return_value;
+  if (!hit.is_return || asked_.Of(raw.probe) != nullptr) {
+    stack_.Take(raw.stack, bytes.size() - offsetof(xpu_probe_hit, stack));
+    stack_.CountLosses(sink_->losses(), raw.pid);
+    hit.python_stack = TakePython(unwinder_, raw.stack,
+                                  bytes.size() - offsetof(xpu_probe_hit, stack), raw.pid, *sink_);
+    hit.stack = sink_->Intern(FramesOf(raw));
+    hit.stack_flags = stack_.flags();
+  }
+  sink_->Write(hit);
+}
+
+void ProbeSource::Impl::CountLosses(EventSink& sink) {
+  const auto counters = ReadCounters(program_->maps.counters);
+  const uint64_t dropped = counters[XPU_PROBE_HITS_DROPPED];
+  sink.losses().Add(LossKind::kProbeRingFull, dropped - std::exchange(dropped_counted_, dropped));
+  const uint64_t unmarked = counters[XPU_TASKS_UNMARKED];
+  sink.losses().Add(LossKind::kProbeNotPlaced,
+                    unmarked - std::exchange(unmarked_counted_, unmarked), 0, {},
+                    "a child of the program could not be marked: the kernel lacks memory");
+}
+
+void ProbeSource::Impl::CountOutlived(EventSink& sink) const {
+  for (const uint32_t pid : pids_) {
+    if (pid == 0 || ::kill(static_cast<pid_t>(pid), 0) != 0) continue;
+    sink.losses().Add(LossKind::kProcessOutlived, 1, pid, {}, Format("process {}", pid));
+  }
+}
+
+std::string ProbeSource::Impl::HitsText() const {
+  const auto counters = ReadCounters(program_->maps.counters);
+  return Format("{}: {} hits seen, {} recorded, {} dropped\n",
+                sees_launches_ ? "launch probes" : "probes", counters[XPU_PROBE_HITS_SEEN], taken_,
+                counters[XPU_PROBE_HITS_DROPPED]);
+}
+
+ProbeSource::ProbeSource(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+ProbeSource::ProbeSource(ProbeSource&&) noexcept = default;
+ProbeSource::~ProbeSource() = default;
+
+bool ProbeSource::IsWanted(const RecordOptions& options) {
+  return WantsLaunches(options) || !options.probes.empty();
+}
+
+Result<ProbeSource> ProbeSource::Open(const RecordOptions& options, const Subject& subject,
+                                      const std::vector<std::string>& environment,
+                                      const Unwinder* unwinder) {
+  auto impl = std::make_unique<Impl>();
+  impl->verbose_ = options.verbose;
+  impl->sees_launches_ = WantsLaunches(options);
+  XPU_RETURN_IF_ERROR(CheckUserProbes(options.probes));
+  XPU_RETURN_IF_ERROR(impl->Load(options, subject, unwinder));
+  XPU_RETURN_IF_ERROR(impl->PlaceAsked(options, environment));
+  if (!impl->sees_launches_) return ProbeSource(std::move(impl));
+  XPU_RETURN_IF_ERROR(impl->AddNamed(options.cuda_libraries));
+  const std::string program = options.command.empty() ? "" : options.command.front();
+  impl->AddForeseen(FindCudaLibraries(program, environment));
+  ProbeSource source(std::move(impl));
+  if (options.verbose)
+    std::fprintf(stderr, "launch probes: %s\n", ForTerminal(source.Describe()).c_str());
+  return source;
+}
+
+Status ProbeSource::Arm(pid_t target) { return impl_->Arm(target); }
+
+void ProbeSource::Switch(bool on) {
+  __atomic_store_n(&impl_->program_->bss->paused, on ? 0 : 1, __ATOMIC_RELAXED);
+}
+
+void ProbeSource::SeeMapping(const PerfMapping& mapping) {
+  if (!impl_->sees_launches_ || !IsCudaLibrary(mapping.path)) return;
+  impl_->mapped_.push_back(
+      {mapping.pid, std::string(mapping.path),
+       Format("{:x}-{:x}", mapping.address, mapping.address + mapping.size_bytes)});
+}
+
+void ProbeSource::Drain(EventSink& sink) {
+  impl_->AddMapped(sink);
+  impl_->WriteDefinitions(sink);
+  impl_->sink_ = &sink;
+  impl_->ring_->Drain();
+}
+
+void ProbeSource::CountLosses(EventSink& sink) { impl_->CountLosses(sink); }
+
+void ProbeSource::Stop(EventSink& sink, bool may_go_on) {
+  impl_->asked_.RemoveAll();
+  impl_->files_->RemoveAll();
+  impl_->mapped_.clear();
+  Drain(sink);
+  CountLosses(sink);
+  if (!may_go_on) impl_->CountOutlived(sink);
+  if (impl_->verbose_) std::fputs(impl_->HitsText().c_str(), stderr);
+}
+
+std::string ProbeSource::Describe() const {
+  std::string text = impl_->at_once_ ? "all of a file at once" : "one by one";
+  std::map<std::string, int> functions;
+  for (const PlacedProbe& probe : impl_->files_->probes()) ++functions[probe.path];
+  for (const auto& [path, count] : functions) AppendFormat(text, "; {} in {}", count, path);
+  return text;
+}
+
+}  // namespace xpu

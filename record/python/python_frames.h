@@ -1,0 +1,32 @@
+// Frames of Python as the capture has them, and the losses that go with them.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "bpf/python_layout.h"
+#include "record/output/event_sink.h"
+
+namespace xpu {
+
+// Of code 0 it is not known what it is called: PythonGap::kCodeMissing.
+inline void AddPythonFrame(PythonFrame frame, uint32_t pid, InstanceId instance, EventSink& sink,
+                           std::vector<Frame>& frames) {
+  if (frame.code == 0) {
+    sink.losses().Add(LossKind::kPythonCodeMissing, 1, pid, instance);
+    frame.offset = static_cast<uint32_t>(PythonGap::kCodeMissing);
+  }
+  frames.push_back({FrameKind::kPython, frame.Bits()});
+}
+
+// Behind the outermost frame. `stop`: an xpu_python_stop.
+inline void AddPythonStop(uint32_t stop, uint32_t pid, InstanceId instance, EventSink& sink,
+                          std::vector<Frame>& frames) {
+  if (stop == XPU_PYTHON_COMPLETE) return;
+  const bool is_cut = stop == XPU_PYTHON_DEPTH;
+  sink.losses().Add(is_cut ? LossKind::kPythonCut : LossKind::kPythonUnreadable, 1, pid, instance);
+  const auto gap = static_cast<uint32_t>(is_cut ? PythonGap::kDepth : PythonGap::kUnreadable);
+  frames.push_back({FrameKind::kPython, PythonFrame{.offset = gap}.Bits()});
+}
+
+}  // namespace xpu

@@ -1,0 +1,158 @@
+#include "record/python/python_stacks.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <iterator>
+#include <utility>
+
+#include "record/cpu/bpf_support.h"
+#include "record/python/python_frames.h"
+
+namespace xpu {
+namespace {
+
+// More were forgotten by a program that makes functions without end.
+constexpr size_t kMaxNumbers = size_t{1} << 20;
+
+}  // namespace
+
+std::vector<RawPythonFrame> PythonFramesOf(std::span<const __u64> words) {
+  std::vector<RawPythonFrame> frames;
+  for (size_t i = 0; i + 1 < words.size(); i += 2) {
+    if (words[i] == XPU_PYTHON_BEGIN) {
+      frames.clear();
+      continue;
+    }
+    if (words[i] == 0) {
+      if (!frames.empty()) frames.back().is_entry = true;
+      continue;
+    }
+    frames.push_back(
+        {.code = words[i],
+         .fingerprint = static_cast<uint32_t>(words[i + 1] >> XPU_PYTHON_FINGERPRINT_SHIFT),
+         .offset = static_cast<uint32_t>(words[i + 1]) & XPU_PYTHON_MAX_OFFSET,
+         .is_entry = (words[i + 1] & XPU_PYTHON_IS_ENTRY) != 0});
+  }
+  return frames;
+}
+
+PythonStacks::PythonStacks(PythonMaps maps) : maps_(std::move(maps)) {}
+PythonStacks::~PythonStacks() = default;
+
+Result<std::unique_ptr<PythonStacks>> PythonStacks::Create() {
+  XPU_ASSIGN_OR_RETURN(PythonMaps maps, PythonMaps::Create());
+  std::unique_ptr<PythonStacks> stacks(new PythonStacks(std::move(maps)));
+  XPU_ASSIGN_OR_RETURN(BpfRing ring,
+                       BpfRing::Open(stacks->maps_.codes_fd(),
+                                     [stacks = stacks.get()](std::span<const std::byte> bytes) {
+                                       stacks->TakeCode(bytes);
+                                     }));
+  stacks->ring_ = std::make_unique<BpfRing>(std::move(ring));
+  return stacks;
+}
+
+// ---- processes ----------------------------------------------------------------------------------
+
+void PythonStacks::SetProcess(uint32_t pid, const Process& process) {
+  // Without room its samples stay native.
+  if (process.python.runtime != 0) (void)maps_.SetProcess(pid, process.python);
+}
+
+void PythonStacks::SeeMapping(uint32_t pid, uint64_t address, uint64_t file_offset,
+                              const UnwindTables::File& file) {
+  Process& process = processes_[pid];
+  const bool is_program = !std::exchange(process.has_program, true);
+  if (process.has_python) return;
+  const PythonFiles::File* found = files_.Find(file, is_program);
+  if (found == nullptr) return;
+  if (found->runtime.kind != PythonRuntime::Kind::kKnown) {
+    process.has_python = true;
+    not_walked_.push_back({pid, NameOf(found->runtime)});
+    return;
+  }
+  const auto link_address = LinkAddressOf(found->segments, file_offset);
+  if (!link_address) return;
+  process.has_python = true;
+  process.python = found->InProcess(address - *link_address);
+  SetProcess(pid, process);
+}
+
+void PythonStacks::SeeFork(uint32_t parent, uint32_t child) {
+  const auto found = processes_.find(parent);
+  if (found == processes_.end()) return;
+  const Process copy = found->second;
+  processes_[child] = copy;
+  SetProcess(child, copy);
+}
+
+void PythonStacks::SeeExec(uint32_t pid) {
+  const auto found = processes_.find(pid);
+  if (found == processes_.end()) return;
+  if (found->second.has_python) maps_.Forget(pid);
+  found->second = {};
+}
+
+void PythonStacks::Forget(uint32_t pid) {
+  SeeExec(pid);
+  processes_.erase(pid);
+  numbers_.erase(numbers_.lower_bound({pid, 0, 0}), numbers_.lower_bound({pid + 1, 0, 0}));
+}
+
+// ---- code objects -------------------------------------------------------------------------------
+
+void PythonStacks::TakeCode(std::span<const std::byte> bytes) {
+  if (sink_ == nullptr || bytes.size() < sizeof(xpu_python_code)) return;
+  const auto& raw = *reinterpret_cast<const xpu_python_code*>(bytes.data());
+  const auto part = [](const auto& array, uint32_t size) {
+    return std::as_bytes(std::span(array)).first(std::min<size_t>(size, std::size(array)));
+  };
+  if (raw.name_bytes == 0) return;  // it comes again
+  const auto table = part(raw.line_table, raw.line_table_bytes);
+  PythonCodes::Content content{
+      .name = PythonText(part(raw.name, raw.name_bytes), raw.name_kind),
+      .path = PythonText(part(raw.path, raw.path_bytes), raw.path_kind),
+      .first_line = raw.first_line,
+      .line_table = {reinterpret_cast<const char*>(table.data()), table.size()},
+      .version = raw.version};
+  if (numbers_.size() >= kMaxNumbers) numbers_.clear();
+  numbers_[{raw.key.pid, raw.key.code, raw.key.fingerprint}] = sink_->Define(std::move(content));
+}
+
+void PythonStacks::Drain(EventSink& sink) {
+  sink_ = &sink;
+  ring_->Drain();
+  for (NotWalked& process : std::exchange(not_walked_, {})) {
+    sink.losses().Add(LossKind::kPythonNotWalked, 1, process.pid, {}, std::move(process.version));
+  }
+}
+
+// A code object is told before the first stack with it, in a ring of its own.
+uint32_t PythonStacks::NumberOf(const RawPythonFrame& frame, uint32_t pid, EventSink& sink) {
+  const CodeKey key{pid, frame.code, frame.fingerprint};
+  auto found = numbers_.find(key);
+  if (found == numbers_.end()) {
+    Drain(sink);
+    found = numbers_.find(key);
+  }
+  return found == numbers_.end() ? 0 : found->second;
+}
+
+StackId PythonStacks::Take(const xpu_stack& stack, size_t bytes, uint32_t pid, EventSink& sink) {
+  if (stack.python_frames == 0 && stack.python_stop == XPU_PYTHON_COMPLETE) return {};
+  const size_t behind_head = bytes - std::min(bytes, offsetof(xpu_stack, frames));
+  const size_t present = std::min(behind_head / sizeof(stack.frames[0]), std::size(stack.frames));
+  const size_t before = static_cast<size_t>(std::max(stack.kernel_frames, 0)) +
+                        static_cast<size_t>(std::max(stack.user_frames, 0));
+  if (before > present) return {};
+  const size_t words = std::min<size_t>(present - before, size_t{stack.python_frames} * 2);
+  frames_.clear();
+  for (const RawPythonFrame& raw : PythonFramesOf(std::span(stack.frames).subspan(before, words))) {
+    AddPythonFrame(
+        {.code = NumberOf(raw, pid, sink), .is_entry = raw.is_entry, .offset = raw.offset}, pid, {},
+        sink, frames_);
+  }
+  AddPythonStop(stack.python_stop, pid, {}, sink, frames_);
+  return sink.Intern(frames_);
+}
+
+}  // namespace xpu

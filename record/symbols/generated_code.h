@@ -1,0 +1,38 @@
+// Names of code that programs make while they run, from what their compilers say of it: the text
+// file /tmp/perf-PID.map and jitdump files, both conventions of perf.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "record/output/event_sink.h"
+#include "record/symbols/hit_files.h"
+
+namespace xpu {
+
+struct GeneratedCode {
+  uint64_t time_ns = 0;  // CLOCK_MONOTONIC, from then on; 0: not known
+  uint64_t address = 0;
+  uint64_t size_bytes = 0;
+  std::string name;
+};
+
+// Both keep what covers one of the ascending `addresses`, so that what a program writes there costs
+// no memory, and no more than kMaxGeneratedCode of it.
+inline constexpr size_t kMaxGeneratedCode = size_t{1} << 20;
+
+// Lines "START SIZE name", numbers in hexadecimal; others are left out. Of several at one place the
+// last one is meant.
+std::vector<GeneratedCode> ParsePerfMap(std::string_view text,
+                                        const std::vector<uint64_t>& addresses);
+
+// The functions that a jitdump file (format version 1, of either byte order of 64-bit machines that
+// is this one's) says were made and moved. What is damaged or cut ends the list.
+std::vector<GeneratedCode> ParseJitDump(std::string_view bytes,
+                                        const std::vector<uint64_t>& addresses);
+
+void WriteGeneratedSymbols(const std::vector<HitCode>& code, EventSink& sink);
+
+}  // namespace xpu

@@ -1,0 +1,94 @@
+#include "record/symbols/symbol_slices.h"
+
+#include <algorithm>
+#include <atomic>
+#include <functional>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "format/base/text.h"
+#include "format/slice_parts.h"
+#include "record/background_threads.h"
+#include "record/symbols/generated_code.h"
+#include "record/symbols/hit_files.h"
+#include "record/unwind/unwind_file.h"
+#include "symbolize/elf/file_symbols.h"
+#include "symbolize/elf/symbol_slice.h"
+#include "symbolize/slice_maker.h"
+
+namespace xpu {
+namespace {
+
+constexpr unsigned kMostThreads = 8;
+constexpr char kDebugFolder[] = "/usr/lib/debug";
+
+Result<std::string> SliceOfVdso(const std::vector<uint64_t>& offsets) {
+  XPU_ASSIGN_OR_RETURN(const ElfImage image, ElfImage::Parse(VdsoImage(), kVdso));
+  const FileSymbols symbols(image);
+  return WriteSymbolSlice(image, symbols.table(), image.LinkAddressesOf(offsets));
+}
+
+Result<std::string> SliceOf(const HitFile& file, SymbolDetail detail) {
+  if (file.path == kVdso) return SliceOfVdso(file.offsets);
+  RegularFile opened;
+  if (!file.fd) {
+    XPU_ASSIGN_OR_RETURN(opened, OpenRegularFile(file.path));
+    if (file.build_id.empty() && !MayBeMapped(opened.info, file.path, file.identity)) {
+      return Error{ErrorKind::kNotFound, Format("{}: is not the recorded file", file.path), {}};
+    }
+  }
+  SliceOrder order;
+  order.path = Format("/proc/self/fd/{}", file.fd ? file.fd.get() : opened.fd.get());
+  order.name = file.path;
+  order.build_id = file.build_id;
+  order.debug_folder = kDebugFolder;
+  order.detail = detail == SymbolDetail::kLines ? SliceDetail::kLines : SliceDetail::kNames;
+  return MakeSymbolSlice(order, file.offsets);
+}
+
+// Runs work(0) to work(count - 1), several at a time.
+void InParallel(size_t count, const std::function<void(size_t)>& work) {
+  std::atomic<size_t> next = 0;
+  const auto run = [&] {
+    for (size_t i = next++; i < count; i = next++) work(i);
+  };
+  BackgroundThreads others;
+  const size_t threads =
+      std::min<size_t>({count, std::thread::hardware_concurrency(), kMostThreads});
+  for (size_t i = 1; i < threads; ++i) others.Start(run);
+  run();
+}
+
+void WriteSlice(const HitFile& file, SymbolDetail detail, std::string_view bytes, EventSink& sink) {
+  // The sink keeps what fails.
+  (void)WriteSliceParts(
+      {file.path, file.build_id, detail, bytes},
+      [&](std::string_view text) { return sink.Intern(text); },
+      [&](const SymbolSlice& part) {
+        sink.Write(part);
+        return Ok();
+      });
+}
+
+// Data that is mapped like code (a pack of git's, a database) was executed by nobody.
+bool IsNoElfFile(const Error& error) { return error.kind == ErrorKind::kInvalid; }
+
+}  // namespace
+
+void WriteSymbols(const OccurringCode& code, SymbolDetail detail, EventSink& sink) {
+  const std::vector<HitFile>& files = code.files;
+  std::vector<Result<std::string>> slices(files.size(), std::string());
+  InParallel(files.size(), [&](size_t i) { slices[i] = SliceOf(files[i], detail); });
+  for (size_t i = 0; i < files.size(); ++i) {
+    if (slices[i].ok()) {
+      WriteSlice(files[i], detail, *slices[i], sink);
+    } else if (!IsNoElfFile(slices[i].error())) {
+      sink.losses().Add(LossKind::kSymbolsNotStored, 1, 0, {}, slices[i].error().message);
+    }
+  }
+  WriteGeneratedSymbols(code.generated, sink);
+}
+
+}  // namespace xpu

@@ -1,0 +1,43 @@
+#include "record/unwind/unwinder.h"
+
+#include <utility>
+
+#include "record/cpu/bpf_support.h"
+#include "record/machine/kernel_features.h"
+#include "record/unwind/unwind_expected.h"
+
+namespace xpu {
+
+bool CanWalkByTables() {
+  return MayUse(KernelFeature::kTableWalk) &&
+         libbpf_probe_bpf_helper(BPF_PROG_TYPE_PERF_EVENT, BPF_FUNC_loop, nullptr) == 1;
+}
+
+Status Unwinder::Follow(pid_t target) {
+  return maps_.SetCode(static_cast<uint32_t>(target), {}, MonotonicNs());
+}
+
+void Unwinder::Apply(EventSink& sink) {
+  const Status applied = processes_.Apply(MonotonicNs());
+  if (python_) python_->Drain(sink);
+  if (!applied.ok()) {
+    sink.losses().Add(LossKind::kUnwindTableFailed, 1, 0, {}, applied.error().message);
+  }
+}
+
+void PrepareTables(UnwindTables& tables, const std::string& program,
+                   const std::vector<std::string>& environment) {
+  // The program's start is not held up longer, whatever it needs.
+  constexpr uint64_t kPatienceNs = 200'000'000;
+  const uint64_t deadline_ns = MonotonicNs() + kPatienceNs;
+  // By the build-id that is found in a file it is recognised when it is mapped.
+  for (std::string& path : ExpectedFiles(program, environment)) {
+    UnwindTables::File file;
+    file.paths.push_back(std::move(path));
+    tables.Request(std::move(file));
+  }
+  tables.Request({.paths = {"[vdso]"}, .build_id = {}, .device = 0, .inode = 0});
+  tables.WaitUntil(deadline_ns);
+}
+
+}  // namespace xpu

@@ -1,0 +1,191 @@
+#include "report/correlate/correlation_counts.h"
+
+#include <algorithm>
+#include <array>
+#include <map>
+
+#include "format/losses.h"
+#include "report/tree/call_tree.h"
+
+namespace xpu {
+namespace {
+
+// Losses that may have been the record of a launch.
+bool TakesRecords(std::string_view name) {
+  constexpr std::array kKinds = {LossKind::kCuptiDropped, LossKind::kCuptiNotDelivered,
+                                 LossKind::kWireRingFull, LossKind::kWireTorn,
+                                 LossKind::kWireInvalid,  LossKind::kTestDropped};
+  const LossInfo* info = FindLoss(name);
+  return info != nullptr && std::find(kKinds.begin(), kKinds.end(), info->kind) != kKinds.end();
+}
+
+// Records that are known to be lost, to be taken by launches that miss one.
+class LostRecords {
+ public:
+  explicit LostRecords(const Model& model) {
+    for (const Loss& loss : model.events.losses) {
+      if (!TakesRecords(model.Text(loss.name))) continue;
+      uint64_t& count = loss.instance ? of_instances_[loss.instance] : of_pids_[loss.pid];
+      count = AddSaturated(count, loss.count);
+    }
+  }
+
+  // Up to `wanted` of them: the instance's own, its process's, those of nobody (pid 0).
+  uint64_t Take(InstanceId instance, uint32_t pid, uint64_t wanted) {
+    uint64_t taken = TakeFrom(of_instances_[instance], wanted);
+    taken += TakeFrom(of_pids_[pid], wanted - taken);
+    return taken + TakeFrom(of_pids_[0], wanted - taken);
+  }
+
+ private:
+  static uint64_t TakeFrom(uint64_t& left, uint64_t wanted) {
+    const uint64_t taken = std::min(left, wanted);
+    left -= taken;
+    return taken;
+  }
+  std::map<InstanceId, uint64_t> of_instances_;
+  std::map<uint32_t, uint64_t> of_pids_;
+};
+
+class Counter {
+ public:
+  Counter(const Model& model, const GraphNodes& graph_nodes, Correlation& correlation)
+      : model_(model),
+        graph_nodes_(graph_nodes),
+        correlation_(correlation),
+        counts_(correlation.counts) {}
+
+  void Count() {
+    for (const Launch& launch : correlation_.launches) CountLaunch(launch);
+    ExplainUnmatched();
+    for (const GpuWork& work : correlation_.work) CountWork(work);
+    for (const GraphLaunch& replay : model_.events.graph_launches) {
+      const GraphNodes::Size size = graph_nodes_.SizeOf(replay.instance, replay.graph_id);
+      counts_.hidden_kernels = AddSaturated(counts_.hidden_kernels, size.kernels);
+      counts_.hidden_copies_and_sets =
+          AddSaturated(counts_.hidden_copies_and_sets, size.copies_and_sets);
+    }
+    CountLate();
+  }
+
+ private:
+  void CountLaunch(const Launch& launch);
+  void ExplainUnmatched();
+  void CountWork(const GpuWork& work);
+  void CountWithoutLaunch(WorkKind kind);
+  void CountLate();
+
+  const Model& model_;
+  const GraphNodes& graph_nodes_;
+  Correlation& correlation_;
+  Correlation::Counts& counts_;
+  std::map<InstanceId, uint64_t> unmatched_;
+};
+
+void Counter::CountLaunch(const Launch& launch) {
+  if (!launch.stack) ++counts_.stacks_missing;
+  if (launch.probe == 0 && launch.stack_match == MatchKind::kByNesting) {
+    ++counts_.stacks_by_nesting;
+  }
+  switch (FateOf(launch)) {
+    case LaunchFate::kNoLaunch:
+      break;
+    case LaunchFate::kMatched:
+      ++counts_.launches_matched;
+      break;
+    case LaunchFate::kFailed:
+      ++(launch.probe != 0 ? counts_.launches_probed_failed : counts_.launches_failed);
+      break;
+    case LaunchFate::kCaptured:
+      ++counts_.launches_captured;
+      break;
+    case LaunchFate::kProbed:
+      ++counts_.launches_probed;
+      break;
+    case LaunchFate::kUnmatched:
+      ++unmatched_[launch.instance];
+      break;
+  }
+}
+
+void Counter::ExplainUnmatched() {
+  LostRecords lost(model_);
+  for (const auto& [instance, count] : unmatched_) {
+    const uint64_t explained = lost.Take(instance, correlation_.processes[instance].pid, count);
+    counts_.launches_lost += explained;
+    counts_.launches_pending += count - explained;
+  }
+  counts_.launches_seen =
+      counts_.launches_matched + counts_.launches_pending + counts_.launches_lost;
+}
+
+void Counter::CountWithoutLaunch(WorkKind kind) {
+  switch (kind) {
+    case WorkKind::kKernel:
+    case WorkKind::kGraph:
+      ++counts_.kernels_without_launch;
+      break;
+    case WorkKind::kMemcpy:
+    case WorkKind::kMemset:
+      ++counts_.work_without_launch;
+      break;
+    case WorkKind::kSynchronization:
+      ++counts_.waits_without_launch;
+      break;
+  }
+}
+
+void Counter::CountWork(const GpuWork& work) {
+  if (!work.timed && work.kind != WorkKind::kSynchronization) {
+    ++counts_.work_without_time;
+    if (work.origin != NodeOrigin::kNoNode) ++counts_.node_work_without_time;
+  }
+  if (work.origin == NodeOrigin::kUnknown || work.origin == NodeOrigin::kBeforeRecording) {
+    ++counts_.node_work_without_origin;
+  }
+  if (work.kind != WorkKind::kSynchronization) {
+    ++counts_.work_by_match[static_cast<size_t>(work.match)];
+  }
+  if (work.launch == GpuWork::kNoLaunch) return CountWithoutLaunch(work.kind);
+  if (work.kind != WorkKind::kKernel && work.kind != WorkKind::kGraph) return;
+  if (!work.timed) return;
+  const auto margin =
+      static_cast<int64_t>(work.start_ns - correlation_.launches[work.launch].start_ns);
+  if (margin < 0) ++counts_.kernels_before_launch;
+  correlation_.worst_margin_ns = std::min(correlation_.worst_margin_ns.value_or(margin), margin);
+}
+
+void Counter::CountLate() {
+  const LoadedEvents& events = model_.events;
+  if (events.recording_end.empty()) return;
+  const uint64_t end_ns = events.recording_end.back().time_ns;
+  const auto count = [&](const auto& list, auto time) {
+    counts_.late_events += static_cast<uint64_t>(std::count_if(
+        list.begin(), list.end(), [&](const auto& event) { return event.*time > end_ns; }));
+  };
+  const auto count_compact = [&]<auto kTime>(const auto& list) {
+    for (size_t i = 0; i < list.size(); ++i) {
+      if (list.template Get<kTime>(i) > end_ns) ++counts_.late_events;
+    }
+  };
+  count(events.process_events, &ProcessEvent::time_ns);
+  count(events.mappings, &Mapping::time_ns);
+  count(events.cpu_samples, &CpuSample::time_ns);
+  count_compact.operator()<&ApiCall::start_ns>(events.api_calls);
+  count_compact.operator()<&LaunchStack::time_ns>(events.launch_stacks);
+  count(events.graph_nodes, &GraphNode::time_ns);
+  count(events.probe_hits, &ProbeHit::time_ns);
+  for (const GpuWork& work : correlation_.work) {
+    if (work.timed && work.start_ns > end_ns && work.start_ns - end_ns > kToleranceNs) {
+      ++counts_.late_events;
+    }
+  }
+}
+
+}  // namespace
+
+void CountCorrelation(const Model& model, const GraphNodes& graph_nodes, Correlation& correlation) {
+  Counter(model, graph_nodes, correlation).Count();
+}
+
+}  // namespace xpu

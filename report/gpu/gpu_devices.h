@@ -1,0 +1,35 @@
+// The GPUs of a capture. Each process numbers the GPUs that it may see from 0, in its own way; the
+// UUID says which one it is. Reports number them once for the whole capture.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "report/model/model.h"
+
+namespace xpu {
+
+class GpuDevices {
+ public:
+  explicit GpuDevices(const Model& model);
+
+  struct Gpu {
+    uint32_t number = 0;  // in reports: the number that its processes use, when it is free
+    const Device* device = nullptr;  // the first record about it; nullptr: there is none
+  };
+  // What a process means by its number; the number as it is when the capture does not say.
+  Gpu Of(InstanceId instance, uint32_t device_id) const;
+  // Those that have a record, by number.
+  const std::vector<Gpu>& all() const { return all_; }
+  // By instance and its number.
+  using ByDevice = std::map<std::pair<InstanceId, uint32_t>, Gpu>;
+  const ByDevice& by_device() const { return by_device_; }
+
+ private:
+  ByDevice by_device_;
+  std::vector<Gpu> all_;
+};
+
+}  // namespace xpu

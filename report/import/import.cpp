@@ -1,0 +1,79 @@
+#include "report/import/import.h"
+
+#include <cerrno>
+#include <filesystem>
+#include <string_view>
+#include <system_error>
+#include <utility>
+
+#include <fcntl.h>
+
+#include "format/base/file.h"
+#include "format/base/terminal_text.h"
+#include "format/base/text.h"
+#include "format/writer.h"
+#include "report/import/import_capture.h"
+#include "report/import/import_trace.h"
+
+namespace xpu {
+namespace {
+
+constexpr size_t kMaxShownLine = 60;
+
+// "RUNTIME [ 1, ..." of a line that may be long or hold any byte.
+std::string Shown(std::string_view line) {
+  std::string shown;
+  for (const char c : line.substr(0, kMaxShownLine)) {
+    shown += c >= ' ' && c <= '~' ? c : (c == '\t' ? ' ' : '?');
+  }
+  return line.size() > kMaxShownLine ? shown + "..." : shown;
+}
+
+std::string WhatWasRead(const ImportedTrace& trace) {
+  return Format("{} kernels, {} copies and sets, {} API calls, {} memory operations, {} markers",
+                trace.kernels.size(), trace.memcpys.size() + trace.memsets.size(),
+                trace.calls.size(), trace.memory_operations.size(), trace.markers.size());
+}
+
+std::string TextOf(const LeftOutLines& lines, std::string_view what) {
+  if (lines.count == 0) return {};
+  return Format("{}: {}, the first is line {}: {}\n", what, lines.count, lines.first_number,
+                Shown(lines.first));
+}
+
+}  // namespace
+
+bool IsImported(const Model& model, const RecordingInfo& info) {
+  return model.Text(info.settings).starts_with("--import ");
+}
+
+Result<std::string> ImportCuptiText(const std::string& path, const std::string& output) {
+  std::error_code failed;
+  if (path != "-" && std::filesystem::is_character_file(path, failed)) {
+    return Error{ErrorKind::kInvalid, Format("{}: is a device", path),
+                 "a text comes from a file or -"};
+  }
+  XPU_ASSIGN_OR_RETURN(const FileBytes file, FileBytes::Open(path == "-" ? "/dev/stdin" : path));
+  const auto bytes = file.bytes();
+  ImportedTrace trace = ParseCuptiText({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+  if (trace.is_empty()) {
+    return Error{ErrorKind::kInvalid,
+                 Format("{}: has no activity record that is read ({} lines)", path,
+                        trace.unknown.count + trace.broken.count),
+                 "it should hold what CUPTI's sample activity_trace_async prints"};
+  }
+  const uint64_t inner_calls = DropInnerCalls(trace.calls);
+  UniqueFd fd(::open(output.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
+  if (!fd) return SystemError(Format("{}: cannot write", output), errno);
+  XPU_ASSIGN_OR_RETURN(CaptureWriter writer, CaptureWriter::Create(std::move(fd), output));
+  XPU_RETURN_IF_ERROR(WriteImported(trace, path, writer));
+  XPU_RETURN_IF_ERROR(writer.Close());
+  std::string notes = Format("{}: {}\n", ForOneLine(output), WhatWasRead(trace));
+  if (inner_calls > 0) {
+    AppendFormat(notes, "driver calls that are part of runtime calls: {}\n", inner_calls);
+  }
+  return notes + TextOf(trace.unknown, "lines of no record that is read") +
+         TextOf(trace.broken, "lines that are cut or have numbers that do not fit, left out");
+}
+
+}  // namespace xpu

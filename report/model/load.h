@@ -1,0 +1,20 @@
+// Pass 1: the whole capture into memory, lists in the order of the file.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "format/base/result.h"
+#include "report/model/model.h"
+
+namespace xpu {
+
+Result<Model> LoadCapture(const std::string& path);
+// Several captures as one: the parts of a recording joined (join_parts.h), then merged
+// (merge_captures.h).
+Result<Model> LoadCaptures(const std::vector<std::string>& paths);
+// The events of `more`, which is empty afterwards or as before, behind those of `all`.
+void AppendEvents(LoadedEvents& all, EventBatch& more);
+Result<Model> LoadCapture(CaptureReader reader, std::string path);
+
+}  // namespace xpu

@@ -1,0 +1,246 @@
+#include "report/model/merge_captures.h"
+
+#include <algorithm>
+#include <bit>
+#include <deque>
+#include <map>
+#include <memory>
+#include <set>
+#include <span>
+#include <string>
+#include <tuple>
+#include <type_traits>
+#include <unordered_map>
+#include <utility>
+
+#include "format/base/text.h"
+#include "format/fields.h"
+#include "report/model/join_parts.h"
+
+namespace xpu {
+namespace {
+
+// The tables of all captures behind one: the highest bits of an id say whose it is.
+class MergedTables : public CaptureTables {
+ public:
+  explicit MergedTables(std::vector<std::unique_ptr<CaptureTables>> tables)
+      // One more: texts that are made here.
+      : tables_(std::move(tables)), shift_(32 - std::bit_width(tables_.size())) {}
+
+  std::string_view String(StringId id) const override {
+    const size_t capture = id.value >> shift_;
+    const uint32_t inner = id.value & Largest();
+    if (capture < tables_.size()) return tables_[capture]->String(StringId{inner});
+    return inner < made_.size() ? std::string_view(made_[inner]) : std::string_view();
+  }
+  StackNode Node(StackId id) const override {
+    const size_t capture = id.value >> shift_;
+    if (capture >= tables_.size()) return {};
+    StackNode node = tables_[capture]->Node(StackId{id.value & Largest()});
+    node.caller = Of(capture, node.caller);
+    if (node.frame.kind == FrameKind::kKernel) {
+      node.frame.address = KernelAddress(capture, node.frame.address);
+    } else if (node.frame.kind == FrameKind::kPython) {
+      node.frame.address = Of(capture, PythonFrame::OfBits(node.frame.address)).Bits();
+    }
+    return node;
+  }
+  bool IsLost(StackId id) const override {
+    const size_t capture = id.value >> shift_;
+    return capture >= tables_.size() || tables_[capture]->IsLost(StackId{id.value & Largest()});
+  }
+
+  // The id here of an id there. What is lost has one id everywhere; one that does not fit is none
+  // that a capture defines.
+  template <typename Tag>
+  Id<Tag, uint32_t> Of(size_t capture, Id<Tag, uint32_t> id) const {
+    constexpr Id<Tag, uint32_t> kLost{kLostStack.value};
+    static_assert(kLostStack.value == kLostString.value);
+    if (!id || id == kLost) return id;
+    if (id.value > Largest()) return kLost;
+    return {static_cast<uint32_t>(capture) << shift_ | id.value};
+  }
+  PythonFrame Of(size_t capture, PythonFrame frame) const {
+    if (frame.code == 0) return frame;
+    frame.code = PythonCodeOf(capture, frame.code);
+    if (frame.code == 0) frame.offset = static_cast<uint32_t>(PythonGap::kCodeMissing);
+    return frame;
+  }
+  // 0: it does not fit.
+  uint32_t PythonCodeOf(size_t capture, uint32_t code) const {
+    return code > Largest() ? 0 : static_cast<uint32_t>(capture) << shift_ | code;
+  }
+  StringId Make(std::string text) {
+    made_.push_back(std::move(text));
+    return {static_cast<uint32_t>(tables_.size()) << shift_ |
+            static_cast<uint32_t>(made_.size() - 1)};
+  }
+  // Each host has kernel code of its own at these addresses. The upper 16 bits are all ones.
+  static uint64_t KernelAddress(size_t capture, uint64_t address) {
+    return address - (static_cast<uint64_t>(capture) << 48);
+  }
+
+ private:
+  uint32_t Largest() const { return (uint32_t{1} << shift_) - 1; }
+
+  std::vector<std::unique_ptr<CaptureTables>> tables_;
+  std::deque<std::string> made_;
+  int shift_;
+};
+
+constexpr bool IsProcessNumber(std::string_view field) {
+  return field == "pid" || field == "tid" || field == "parent_pid" || field == "parent_tid" ||
+         field == "target_pid" || field == "namespace_pid" || field == "recorder_pid";
+}
+
+// On CLOCK_MONOTONIC; GPU records are on CUPTI's clock, which the clock pairs lead to.
+template <typename Event>
+constexpr bool IsMonotonic(std::string_view field) {
+  if (field == "time_ns" || field == "before_ns" || field == "after_ns") return true;
+  return (std::is_same_v<Event, ApiCall> ||
+          std::is_same_v<Event, RecordingInfo>)&&(field == "start_ns" || field == "end_ns");
+}
+
+// What an event of one capture is called in the merged one.
+class Renumbering {
+ public:
+  Renumbering(const MergedTables& tables, size_t capture, uint64_t later_ns)
+      : tables_(tables), capture_(capture), later_ns_(later_ns) {}
+
+  template <typename Event>
+  void Apply(Event& event) const {
+    VisitFields(event, [this](std::string_view name, auto& field) {
+      using Field = std::decay_t<decltype(field)>;
+      if constexpr (std::is_same_v<Field, StringId> || std::is_same_v<Field, StackId>) {
+        field = tables_.Of(capture_, field);
+      } else if constexpr (std::is_same_v<Field, uint32_t>) {
+        if (field != 0 && IsProcessNumber(name)) field += Number(kPidsPerCapture);
+        if (field != 0 && (name == "source" || name == "probe")) field += Number(1 << 20);
+      } else if constexpr (std::is_same_v<Field, uint64_t>) {
+        if (field != 0 && IsMonotonic<Event>(name)) field += later_ns_;
+      }
+    });
+    if constexpr (std::is_same_v<Event, PythonCode>) {
+      event.code = tables_.PythonCodeOf(capture_, event.code);
+    }
+    if constexpr (std::is_same_v<Event, KernelSymbol>) {
+      event.address = MergedTables::KernelAddress(capture_, event.address);
+    }
+  }
+
+ private:
+  uint32_t Number(uint32_t per_capture) const {
+    return static_cast<uint32_t>(capture_) * per_capture;
+  }
+
+  const MergedTables& tables_;
+  const size_t capture_;
+  const uint64_t later_ns_;
+};
+
+const RecordingInfo* InfoOf(const Model& model) {
+  const auto& infos = model.events.recording_info;
+  return infos.empty() ? nullptr : &infos.front();
+}
+
+// When CLOCK_MONOTONIC was 0; 0 where the capture does not say.
+uint64_t BootOf(const Model& model) {
+  const RecordingInfo* info = InfoOf(model);
+  if (info == nullptr || info->start_realtime_ns < info->start_ns) return 0;
+  return info->start_realtime_ns - info->start_ns;
+}
+
+std::string HostOf(const Model& model) {
+  const RecordingInfo* info = InfoOf(model);
+  return info == nullptr ? std::string() : std::string(model.Text(info->host_name));
+}
+
+Status Check(const std::vector<Model>& captures) {
+  if (captures.size() > kMaxCaptures) {
+    return Error{ErrorKind::kUsage, Format("more than {} captures", kMaxCaptures), {}};
+  }
+  std::map<std::tuple<std::string, uint32_t, uint64_t>, std::string> recordings;
+  for (const Model& capture : captures) {
+    const RecordingInfo* info = InfoOf(capture);
+    if (info == nullptr) continue;
+    const auto [known, is_new] = recordings.try_emplace(
+        {HostOf(capture), info->recorder_pid, info->start_realtime_ns}, capture.path);
+    if (is_new) continue;
+    return Error{ErrorKind::kUsage,
+                 Format("{} and {} are of the same recording", known->second, capture.path),
+                 "each capture once"};
+  }
+  return Ok();
+}
+
+// "python3" to "python3@host".
+void NameHost(std::span<ProcessEvent> events, const std::string& host, MergedTables& tables) {
+  std::unordered_map<StringId, StringId> names;
+  for (ProcessEvent& event : events) {
+    if (!event.name) continue;
+    const auto [known, is_new] = names.try_emplace(event.name);
+    if (is_new) known->second = tables.Make(Format("{}@{}", tables.String(event.name), host));
+    event.name = known->second;
+  }
+}
+
+// The first recording first, whatever the order of the files.
+void OrderByStart(std::vector<Model>& captures) {
+  std::stable_sort(captures.begin(), captures.end(), [](const Model& a, const Model& b) {
+    const RecordingInfo* info_a = InfoOf(a);
+    const RecordingInfo* info_b = InfoOf(b);
+    if (info_a == nullptr || info_b == nullptr) return info_b == nullptr && info_a != nullptr;
+    return info_a->start_realtime_ns < info_b->start_realtime_ns;
+  });
+}
+
+// So that no time becomes negative: the clock that began first counts.
+uint64_t FirstBoot(const std::vector<Model>& captures) {
+  uint64_t first = ~uint64_t{0};
+  for (const Model& capture : captures) {
+    if (InfoOf(capture) != nullptr) first = std::min(first, BootOf(capture));
+  }
+  return first;
+}
+
+}  // namespace
+
+Result<Model> MergeCaptures(std::vector<Model> captures) {
+  if (captures.size() == 1) return std::move(captures.front());
+  XPU_RETURN_IF_ERROR(Check(captures));
+  OrderByStart(captures);
+  std::set<std::string> hosts;
+  for (const Model& capture : captures) hosts.insert(HostOf(capture));
+  const uint64_t first_boot_ns = FirstBoot(captures);
+  std::vector<std::pair<std::string, uint64_t>> places;  // host and how much later its clock began
+  std::vector<std::unique_ptr<CaptureTables>> all_tables;
+  for (Model& capture : captures) {
+    const uint64_t boot_ns = InfoOf(capture) == nullptr ? first_boot_ns : BootOf(capture);
+    places.emplace_back(HostOf(capture), boot_ns - first_boot_ns);
+    all_tables.push_back(std::move(capture.tables));
+  }
+  auto tables = std::make_unique<MergedTables>(std::move(all_tables));
+  Model merged;
+  for (size_t i = 0; i < captures.size(); ++i) {
+    const Renumbering renumbering(*tables, i, places[i].second);
+    std::vector<ProcessEvent>& process_events = merged.events.process_events;
+    const size_t others = process_events.size();
+    VisitBoth(merged.events, captures[i].events, [&](auto& all, auto& list) {
+      for (auto event : list) {
+        renumbering.Apply(event);
+        all.push_back(event);
+      }
+      list = {};
+    });
+    if (hosts.size() > 1) {
+      NameHost(std::span(process_events).subspan(others), places[i].first, *tables);
+    }
+    AddProblems(merged.problems, captures[i].problems);
+    merged.parts.missing += captures[i].parts.missing;
+    merged.path += (merged.path.empty() ? "" : ", ") + captures[i].path;
+  }
+  merged.tables = std::move(tables);
+  return merged;
+}
+
+}  // namespace xpu

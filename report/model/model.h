@@ -1,0 +1,42 @@
+// What a capture holds, in memory: the input of every pass. Filled by load.h from a file, or by
+// hand in tests.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "format/reader.h"
+#include "report/model/loaded_events.h"
+
+namespace xpu {
+
+// The interned texts and stacks that the events refer to. An id that is not known is lost.
+class CaptureTables {
+ public:
+  virtual ~CaptureTables() = default;
+  virtual std::string_view String(StringId id) const = 0;
+  virtual StackNode Node(StackId id) const = 0;
+  virtual bool IsLost(StackId id) const = 0;
+};
+
+// Which parts of a recording that was cut into several captures are here.
+struct PartsHere {
+  uint32_t first = 0;  // 0: it was not cut
+  uint32_t last = 0;
+  uint32_t missing = 0;       // between these
+  bool is_continued = false;  // there is one behind the last
+};
+
+struct Model {
+  std::string path;
+  PartsHere parts;
+  LoadedEvents events;  // after OrderByTime: each list in order of time
+  std::unique_ptr<CaptureTables> tables;
+  ReadProblems problems;
+
+  std::string_view Text(StringId id) const { return tables->String(id); }
+};
+
+}  // namespace xpu

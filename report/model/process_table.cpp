@@ -1,0 +1,163 @@
+#include "report/model/process_table.h"
+
+#include <algorithm>
+#include <limits>
+
+namespace xpu {
+namespace {
+
+// The last element of `since` whose time is not after `time_ns`, else the first; null when empty.
+template <typename Value>
+const Value* LastSince(const std::vector<std::pair<uint64_t, Value>>& since, uint64_t time_ns) {
+  if (since.empty()) return nullptr;
+  const auto after =
+      std::upper_bound(since.begin(), since.end(), time_ns,
+                       [](uint64_t time, const auto& entry) { return time < entry.first; });
+  return after == since.begin() ? &since.front().second : &std::prev(after)->second;
+}
+
+}  // namespace
+
+ProcessTable::ProcessTable(const Model& model) : model_(model), spaces_(model.events.mappings) {
+  const std::vector<ProcessEvent>& events = model.events.process_events;
+  const std::vector<Mapping>& mappings = model.events.mappings;
+  size_t next_event = 0;
+  for (uint32_t i = 0; i < mappings.size(); ++i) {
+    while (next_event < events.size() && events[next_event].time_ns <= mappings[i].time_ns) {
+      Apply(events[next_event++]);
+    }
+    ApplyMapping(i);
+  }
+  while (next_event < events.size()) Apply(events[next_event++]);
+  spaces_.Finish();
+}
+
+ProcessId ProcessTable::Start(uint32_t pid, uint64_t time_ns, ProcessId parent) {
+  SpaceId space = parent ? (*this)[parent].spaces.back().second : SpaceId{};
+  space = spaces_.Create(space, time_ns);
+  processes_.push_back({.pid = pid,
+                        .parent = parent,
+                        .start_ns = time_ns,
+                        .end_ns = 0,
+                        .exec_count = 0,
+                        .spaces = {{time_ns, space}}});
+  const ProcessId id{static_cast<uint32_t>(processes_.size())};
+  LivesId& lives = by_pid_[pid];
+  if (!lives) {
+    lives_.emplace_back();
+    lives = LivesId{static_cast<uint32_t>(lives_.size())};
+  }
+  lives_[lives.value - 1].push_back(id);
+  return id;
+}
+
+ProcessId ProcessTable::Current(uint32_t pid, uint64_t time_ns) {
+  if (const LivesId lives = by_pid_.Get(pid)) return lives_[lives.value - 1].back();
+  return Start(pid, time_ns, ProcessId{});
+}
+
+void ProcessTable::SetName(ProcessId process, uint32_t tid, uint64_t time_ns, StringId name) {
+  if (!name) return;
+  NamesId& known = thread_names_[KeyOf(process, tid)];
+  if (!known) {
+    processes_[process.value - 1].named_tids.push_back(tid);
+    names_.emplace_back();
+    known = NamesId{static_cast<uint32_t>(names_.size())};
+  }
+  Names& names = names_[known.value - 1];
+  if (!names.empty() && model_.Text(names.back().second) == model_.Text(name)) return;
+  names.emplace_back(time_ns, name);
+}
+
+void ProcessTable::Apply(const ProcessEvent& event) {
+  switch (event.kind) {
+    case ProcessEventKind::kExisting: {
+      const bool is_new = !by_pid_.Get(event.pid);
+      const ProcessId process = Current(event.pid, event.time_ns);
+      // It was there before its record, unless the record only repeats one that is damaged.
+      if (is_new && !event.restated) processes_[process.value - 1].start_ns = 0;
+      SetName(process, event.tid, event.time_ns, event.name);
+      return;
+    }
+    case ProcessEventKind::kFork:
+      return ApplyFork(event);
+    case ProcessEventKind::kExec:
+      return ApplyExec(event);
+    case ProcessEventKind::kName:
+      return SetName(Current(event.pid, event.time_ns), event.tid, event.time_ns, event.name);
+    case ProcessEventKind::kExit:
+      if (event.tid != event.pid) return;
+      processes_[Current(event.pid, event.time_ns).value - 1].end_ns = event.time_ns;
+      return;
+  }
+}
+
+void ProcessTable::ApplyFork(const ProcessEvent& event) {
+  const ProcessId parent = Current(event.parent_pid, event.time_ns);
+  const StringId name = NameAt(parent, event.parent_tid, event.time_ns);
+  if (event.pid == event.parent_pid) {
+    // A kernel reuses tids too: the new thread's name replaces the old one's.
+    return SetName(parent, event.tid, event.time_ns, name);
+  }
+  if (event.restated && by_pid_.Get(event.pid)) return;
+  const ProcessId child = Start(event.pid, event.time_ns, parent);
+  SetName(child, event.tid, event.time_ns, name);
+}
+
+void ProcessTable::ApplyExec(const ProcessEvent& event) {
+  const ProcessId process = Current(event.pid, event.time_ns);
+  SetName(process, event.pid, event.time_ns, event.name);
+  Process& entry = processes_[process.value - 1];
+  entry.spaces.emplace_back(event.time_ns, spaces_.Create(SpaceId{}, event.time_ns));
+  ++entry.exec_count;
+}
+
+void ProcessTable::ApplyMapping(uint32_t index) {
+  const Mapping& mapping = model_.events.mappings[index];
+  const ProcessId process = Current(mapping.pid, mapping.time_ns);
+  const SpaceId space = (*this)[process].spaces.back().second;
+  if (mapping.restated && spaces_.Holds(space, index)) return;
+  spaces_.Map(space, index);
+}
+
+ProcessId ProcessTable::At(uint32_t pid, uint64_t time_ns) const {
+  const LivesId id = by_pid_.Get(pid);
+  if (!id) return ProcessId{};
+  const Lives& lives = lives_[id.value - 1];
+  const auto after = std::upper_bound(
+      lives.begin(), lives.end(), time_ns,
+      [&](uint64_t time, ProcessId life) { return time < (*this)[life].start_ns; });
+  return after == lives.begin() ? lives.front() : *std::prev(after);
+}
+
+SpaceId ProcessTable::SpaceAt(ProcessId process, uint64_t time_ns) const {
+  return process ? *LastSince((*this)[process].spaces, time_ns) : SpaceId{};
+}
+
+StringId ProcessTable::NameAt(ProcessId process, uint32_t tid, uint64_t time_ns) const {
+  if (!process) return StringId{};
+  NamesId id = thread_names_.Get(KeyOf(process, tid));
+  if (!id) id = thread_names_.Get(KeyOf(process, (*this)[process].pid));
+  return id ? *LastSince(names_[id.value - 1], time_ns) : StringId{};
+}
+
+std::string_view ProcessTable::ThreadName(ProcessId process, uint32_t tid, uint64_t time_ns) const {
+  return model_.Text(NameAt(process, tid, time_ns));
+}
+
+std::string_view ProcessTable::Name(ProcessId process) const {
+  constexpr uint64_t kAtTheEnd = std::numeric_limits<uint64_t>::max();
+  return process ? ThreadName(process, (*this)[process].pid, kAtTheEnd) : std::string_view();
+}
+
+std::vector<std::pair<uint32_t, std::string_view>> ProcessTable::Threads(ProcessId process) const {
+  std::vector<std::pair<uint32_t, std::string_view>> threads;
+  for (const uint32_t tid : (*this)[process].named_tids) {
+    const Names& names = names_[thread_names_.Get(KeyOf(process, tid)).value - 1];
+    threads.emplace_back(tid, model_.Text(names.back().second));
+  }
+  std::sort(threads.begin(), threads.end());
+  return threads;
+}
+
+}  // namespace xpu

@@ -1,0 +1,279 @@
+#include "report/select/filter.h"
+
+#include <algorithm>
+#include <charconv>
+#include <optional>
+#include <system_error>
+#include <unordered_map>
+#include <utility>
+
+#include "format/base/text.h"
+#include "report/analysis.h"
+#include "report/correlate/correlation_counts.h"
+#include "report/correlate/user_probes.h"
+#include "report/model/run_time.h"
+#include "report/select/name_pattern.h"
+#include "report/tree/call_paths.h"
+#include "report/tree/gpu_names.h"
+
+namespace xpu {
+namespace {
+
+bool Allows(const std::vector<uint32_t>& allowed, uint32_t value) {
+  return allowed.empty() || std::find(allowed.begin(), allowed.end(), value) != allowed.end();
+}
+
+// "1.5s" to nanoseconds.
+std::optional<uint64_t> ParseTime(std::string_view text) {
+  double number = 0;
+  const auto [unit_at, error] =
+      std::from_chars(text.data(), text.data() + text.size(), number, std::chars_format::fixed);
+  if (error != std::errc() || number < 0) return std::nullopt;
+  const std::string_view unit(unit_at, static_cast<size_t>(text.data() + text.size() - unit_at));
+  double scale = 1e9;
+  if (unit == "ms") {
+    scale = 1e6;
+  } else if (unit == "us") {
+    scale = 1e3;
+  } else if (unit == "ns") {
+    scale = 1;
+  } else if (!unit.empty() && unit != "s") {
+    return std::nullopt;
+  }
+  const double ns = number * scale + 0.5;
+  if (!(ns < 1e18)) return std::nullopt;
+  return static_cast<uint64_t>(ns);
+}
+
+// The work and the calls that are wanted.
+class PartFilter {
+ public:
+  PartFilter(const FilterOptions& options, const Analysis& analysis,
+             std::optional<NamePattern> kernel, std::optional<NamePattern> api,
+             const std::optional<NamePattern>& nvtx)
+      : options_(options),
+        analysis_(analysis),
+        names_(analysis, KernelNames::kFull),
+        kernel_(std::move(kernel)),
+        api_(std::move(api)),
+        start_ns_(StartOf(analysis.model)) {
+    if (!nvtx) return;
+    wanted_ranges_.emplace();
+    for (const NvtxRange& range : analysis.nvtx.all()) {
+      wanted_ranges_->push_back(nvtx->FoundIn(analysis.nvtx.NameOf(range)));
+    }
+  }
+
+  bool Wants(const CpuSample& sample) const {
+    return !IsAboutGpu() && IsDuring(sample.time_ns, sample.time_ns) &&
+           IsOf(OwnerOf(analysis_, sample)) && IsInside(sample.pid, sample.tid, sample.time_ns);
+  }
+  bool Wants(const ProbeHit& hit) const {
+    return !IsAboutGpu() && IsDuring(hit.time_ns, hit.time_ns) && IsOf(OwnerOf(analysis_, hit));
+  }
+  bool Wants(const Launch& launch) const {
+    if (HasWorkFilter() || !WantsApi(launch)) return false;
+    return IsDuring(launch.start_ns, launch.end_ns) && IsOf(OwnerOf(analysis_, launch)) &&
+           IsInside(launch);
+  }
+  bool Wants(const GpuWork& work) {
+    if (work.timed ? !IsDuring(work.start_ns, work.end_ns) : !options_.time.is_all()) return false;
+    if (!Allows(options_.streams, work.stream_id)) return false;
+    if (!Allows(options_.devices, analysis_.gpus.Of(work.instance, work.device_id).number)) {
+      return false;
+    }
+    if (api_ || wanted_ranges_) {
+      if (work.launch == GpuWork::kNoLaunch) return false;
+      const Launch& launch = analysis_.correlation.launches[work.launch];
+      if (!WantsApi(launch) || !IsInside(launch)) return false;
+    }
+    return WantsKernel(work) && IsOf(OwnerOf(analysis_, work));
+  }
+  // Of an overhead or a just-in-time compilation.
+  template <typename Event>
+  bool WantsDriverTime(const Event& event) const {
+    if (IsAboutGpu() || !options_.tids.empty() || wanted_ranges_) return false;
+    const ClockFit& clock = analysis_.clocks.Of(event.instance);
+    const uint64_t begin_ns = clock.ToMonotonic(event.start_ns);
+    if (!IsDuring(begin_ns, clock.ToMonotonic(event.end_ns))) return false;
+    const uint32_t pid = PidOf(analysis_, event.instance);
+    return IsOf({.process = analysis_.processes.At(pid, begin_ns),
+                 .pid = pid,
+                 .tid = pid,
+                 .time_ns = begin_ns});
+  }
+  // Whenever it was: what is free at a time depends on all before.
+  bool Wants(const MemoryOperation& operation) const {
+    const uint32_t pid = PidOf(analysis_, operation.instance);
+    return Allows(options_.pids, pid) &&
+           Allows(options_.devices,
+                  analysis_.gpus.Of(operation.instance, operation.device_id).number);
+  }
+  bool Wants(const NvtxRange& range) const {
+    return IsDuring(range.start_ns, range.end_ns) && IsOf(OwnerOf(analysis_, range)) &&
+           IsInside(range);
+  }
+
+ private:
+  bool HasWorkFilter() const {
+    return !options_.devices.empty() || !options_.streams.empty() || kernel_;
+  }
+  bool IsAboutGpu() const { return HasWorkFilter() || api_; }
+
+  // An instant is an interval without length.
+  bool IsDuring(uint64_t begin_ns, uint64_t end_ns) const {
+    const auto since_start = [this](uint64_t ns) { return ns - std::min(ns, start_ns_); };
+    return since_start(end_ns) >= options_.time.begin_ns &&
+           since_start(begin_ns) < options_.time.end_ns;
+  }
+
+  bool IsOf(const Owner& owner) const {
+    if (!Allows(options_.pids, owner.pid) || !Allows(options_.tids, owner.tid)) return false;
+    if (options_.comms.empty()) return true;
+    const ProcessTable& processes = analysis_.processes;
+    const std::string_view thread = processes.ThreadName(owner.process, owner.tid, owner.time_ns);
+    const std::string_view process = owner.process ? processes.Name(owner.process) : thread;
+    return std::any_of(options_.comms.begin(), options_.comms.end(),
+                       [&](const std::string& comm) { return comm == thread || comm == process; });
+  }
+
+  // In a wanted range of NVTX; `where` is what NvtxRanges::At takes.
+  template <typename... Where>
+  bool IsInside(const Where&... where) const {
+    if (!wanted_ranges_) return true;
+    const std::vector<uint32_t> ranges = analysis_.nvtx.RangesOf(analysis_.nvtx.At(where...));
+    return std::any_of(ranges.begin(), ranges.end(),
+                       [this](uint32_t range) { return (*wanted_ranges_)[range]; });
+  }
+
+  bool WantsApi(const Launch& launch) const {
+    return !api_ || api_->FoundIn(ApiNameOf(analysis_.api_names, launch));
+  }
+
+  bool WantsKernel(const GpuWork& work) {
+    if (!kernel_) return true;
+    if (work.kind != WorkKind::kKernel) return false;
+    const StringId name = analysis_.model.events.kernels.Get<&Kernel::name>(work.index);
+    const auto [known, is_new] = wanted_kernels_.try_emplace(name);
+    if (is_new) known->second = kernel_->FoundIn(names_.KernelName(name));
+    return known->second;
+  }
+
+  const FilterOptions& options_;
+  const Analysis& analysis_;
+  GpuNames names_;
+  std::optional<NamePattern> kernel_;
+  std::optional<NamePattern> api_;
+  const uint64_t start_ns_;
+  std::optional<std::vector<bool>> wanted_ranges_;
+  std::unordered_map<StringId, bool> wanted_kernels_;
+};
+
+Result<std::optional<NamePattern>> CompileIfGiven(const std::string& text, std::string_view what) {
+  if (text.empty()) return std::optional<NamePattern>();
+  XPU_ASSIGN_OR_RETURN(NamePattern pattern, NamePattern::Compile(text, what));
+  return std::optional(std::move(pattern));
+}
+
+}  // namespace
+
+void KeepLaunches(Correlation& correlation, std::vector<bool> keep) {
+  for (const GpuWork& work : correlation.work) {
+    if (work.launch != GpuWork::kNoLaunch) keep[work.launch] = true;
+    if (work.creation != GpuWork::kNoLaunch) keep[work.creation] = true;
+  }
+  LaunchList& launches = correlation.launches;
+  std::vector<uint32_t> places(launches.size());
+  uint32_t kept = 0;
+  for (uint32_t i = 0; i < launches.size(); ++i) {
+    places[i] = kept;
+    if (!keep[i]) continue;
+    if (kept != i) launches[kept] = launches[i];
+    ++kept;
+  }
+  launches.resize(kept);
+  for (GpuWork& work : correlation.work) {
+    if (work.launch != GpuWork::kNoLaunch) work.launch = places[work.launch];
+    if (work.creation != GpuWork::kNoLaunch) work.creation = places[work.creation];
+  }
+}
+
+Result<TimeRange> ParseTimeRange(std::string_view text) {
+  const auto fail = [&](std::string_view why) {
+    return Error{ErrorKind::kUsage, Format("'{}' {}", text, why), "as in 1.5s-2s, 300ms-, -800us"};
+  };
+  const size_t dash = text.find('-');
+  if (dash == std::string_view::npos || text.size() == 1) return fail("is no FROM-TO");
+  TimeRange range;
+  if (dash > 0) {
+    const auto begin_ns = ParseTime(text.substr(0, dash));
+    if (!begin_ns) return fail("does not begin with a time");
+    range.begin_ns = *begin_ns;
+  }
+  if (dash + 1 < text.size()) {
+    const auto end_ns = ParseTime(text.substr(dash + 1));
+    if (!end_ns) return fail("does not end with a time");
+    range.end_ns = *end_ns;
+  }
+  if (range.end_ns <= range.begin_ns) return fail("ends before it begins");
+  return range;
+}
+
+bool FilterOptions::empty() const {
+  return pids.empty() && tids.empty() && comms.empty() && devices.empty() && streams.empty() &&
+         kernel.empty() && api.empty() && nvtx.empty() && time.is_all();
+}
+
+std::string FilterOptions::Text() const {
+  std::string text;
+  const auto add = [&](std::string_view name, const auto& values) {
+    std::string_view separator = " ";
+    for (const auto& value : values) {
+      if (separator == " ") AppendFormat(text, "{}{}", text.empty() ? "" : " ", name);
+      AppendFormat(text, "{}{}", separator, value);
+      separator = ",";
+    }
+  };
+  add("--pid", pids);
+  add("--tid", tids);
+  add("--comm", comms);
+  add("--device", devices);
+  add("--stream", streams);
+  if (!kernel.empty()) add("--kernel", std::vector{kernel});
+  if (!api.empty()) add("--api", std::vector{api});
+  if (!nvtx.empty()) add("--nvtx", std::vector{nvtx});
+  if (!time.is_all()) add("--time", std::vector{time_text});
+  return text;
+}
+
+Status ApplyFilter(const FilterOptions& options, Analysis& analysis) {
+  if (options.empty()) return Ok();
+  analysis.part = options.Text();
+  XPU_ASSIGN_OR_RETURN(auto kernel, CompileIfGiven(options.kernel, "--kernel"));
+  XPU_ASSIGN_OR_RETURN(auto api, CompileIfGiven(options.api, "--api"));
+  XPU_ASSIGN_OR_RETURN(const auto nvtx, CompileIfGiven(options.nvtx, "--nvtx"));
+  PartFilter filter(options, analysis, std::move(kernel), std::move(api), nvtx);
+  LoadedEvents& events = analysis.model.events;
+  Correlation& correlation = analysis.correlation;
+  std::erase_if(events.cpu_samples, [&](const auto& sample) { return !filter.Wants(sample); });
+  const UserProbes probes(analysis.model);  // the others' hits are calls by now
+  std::erase_if(events.probe_hits,
+                [&](const auto& hit) { return probes.Of(hit) != nullptr && !filter.Wants(hit); });
+  const auto is_unwanted = [&](const auto& event) { return !filter.WantsDriverTime(event); };
+  std::erase_if(events.overheads, is_unwanted);
+  std::erase_if(events.jit_operations, is_unwanted);
+  std::erase_if(events.memory_operations,
+                [&](const auto& operation) { return !filter.Wants(operation); });
+  for (NvtxRange& range : analysis.nvtx.all()) range.is_shown = filter.Wants(range);
+  std::vector<bool> keep;
+  keep.reserve(correlation.launches.size());
+  for (const Launch& launch : correlation.launches) keep.push_back(filter.Wants(launch));
+  std::erase_if(correlation.work, [&](const GpuWork& work) { return !filter.Wants(work); });
+  KeepLaunches(correlation, std::move(keep));
+  correlation.counts = {};
+  correlation.worst_margin_ns = {};
+  CountCorrelation(analysis.model, analysis.graph_nodes, correlation);
+  return Ok();
+}
+
+}  // namespace xpu

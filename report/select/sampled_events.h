@@ -1,0 +1,63 @@
+// The events that CPU samples were taken at. Each counts something else: views show one at a time.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "format/base/result.h"
+#include "report/model/model.h"
+
+namespace xpu {
+
+// Sources of one name, of several captures for instance, are one event.
+struct SampledEvent {
+  std::string name;
+  bool is_time = false;       // its unit is ns
+  uint64_t frequency_hz = 0;  // as of the first source
+  uint64_t period = 0;        // likewise
+  uint64_t samples = 0;
+  uint64_t weight = 0;
+
+  // "cpu-clock, 99 Hz", "page-faults, every 100"
+  std::string Text() const;
+};
+
+// In the order of their sources.
+std::vector<SampledEvent> FindSampledEvents(const Model& model);
+
+// Takes the samples of all events but `name` out of the model, and their sources. Empty: the first
+// that counts time stays, else the first. kUsage: the capture has none of that name.
+Status KeepEvent(std::string_view name, Model& model);
+// Of several events that count time the first alone stays; others are moments, and all stay.
+void KeepOneClock(Model& model);
+
+// Whether what is left counts time. Without a source it is the clock's.
+bool SamplesCountTime(const Model& model);
+// What it counts: "ns", "page-faults".
+std::string SampleUnitName(const Model& model);
+
+// What one sample stands for, in the unit of its source.
+class SampleWeights {
+ public:
+  explicit SampleWeights(const Model& model);
+  uint64_t Of(const CpuSample& sample) const;
+  // The event; it holds as long as the model.
+  std::string_view NameOf(const CpuSample& sample) const { return SourceOf(sample).name; }
+  bool IsOfTime(const CpuSample& sample) const { return SourceOf(sample).is_time; }
+
+ private:
+  struct Source {
+    uint64_t weight = 0;
+    bool is_time = false;
+    std::string_view name = "[unknown]";
+  };
+  const Source& SourceOf(const CpuSample& sample) const;
+
+  std::unordered_map<uint32_t, Source> sources_;
+  Source unknown_;
+};
+
+}  // namespace xpu

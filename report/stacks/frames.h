@@ -1,0 +1,69 @@
+// Frames with names, each distinct one once.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <span>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+
+#include "format/base/ids.h"
+#include "report/stacks/python_symbols.h"
+#include "symbolize/symbolizer.h"
+
+namespace xpu {
+
+using FrameId = Id<struct FrameTag, uint32_t>;
+
+enum class FrameOrigin : uint8_t {
+  kUser,     // code of the process
+  kKernel,   // code of the operating system
+  kApi,      // a CUDA call
+  kGpuWork,  // a kernel, copy, set or graph
+  kPending,  // in the place of the GPU work that no record came of
+  kOther,    // a process name, a placeholder
+  kPython,   // a function of the program in Python
+};
+
+struct NamedFrame {
+  FrameOrigin origin = FrameOrigin::kUser;
+  bool is_cuda_internal = false;  // of libcuda, libcudart, libcupti or our own library
+  bool is_api_entry = false;      // a C function of the CUDA API, wherever it lies
+  bool is_inlined = false;        // into the next outer frame
+  PythonRole python_role = PythonRole::kNone;
+  std::string name;           // kernel frames without their suffix
+  std::string module;         // the file's last path part, of Python its path; may be empty
+  std::string place = {};     // "+0x12", " app.cpp:123", both, or nothing; of Python ":123"
+  ModuleId nameless_in = {};  // the file that could have named it and did not
+
+  // The name as every view shows it: "forward(int)+0x12 app.cpp:123 (inlined)", "poll_[k]".
+  std::string Label() const;
+};
+
+// What frames show beside the name of the function.
+struct FramePlaces {
+  bool lines = false;    // "app.cpp:123"
+  bool offsets = false;  // "+0x12" from the function's entry
+};
+
+class FrameTable {
+ public:
+  // Frames are the same when their labels, module and origin are.
+  FrameId Intern(const NamedFrame& frame);
+  FrameId Intern(std::string_view name, FrameOrigin origin = FrameOrigin::kOther) {
+    return Intern({.origin = origin, .name = std::string(name), .module = {}});
+  }
+  const NamedFrame& operator[](FrameId id) const { return frames_[id.value - 1]; }
+  size_t size() const { return frames_.size(); }
+
+ private:
+  std::deque<NamedFrame> frames_;  // by id - 1
+  std::unordered_map<std::string, FrameId> ids_;
+};
+
+// "main;run(int);[GPU_Kernel]scale": frames as --folded writes them, where a semicolon parts two of
+// them and is in none. C++ names hold any other separator that could be read.
+std::string FoldedText(const FrameTable& frames, std::span<const FrameId> path);
+
+}  // namespace xpu

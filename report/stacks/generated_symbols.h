@@ -1,0 +1,41 @@
+// Names of code that was made in the running program: (address space, address, time) to a symbol.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "report/model/model.h"
+#include "report/model/process_table.h"
+
+namespace xpu {
+
+class GeneratedSymbols {
+ public:
+  // `model` in order of time; both must outlive this.
+  GeneratedSymbols(const Model& model, const ProcessTable& processes);
+
+  struct Found {
+    const GeneratedSymbol* symbol = nullptr;  // nullptr: no name
+    bool at_any_time = true;                  // the answer is the same for every time
+  };
+  // The newest symbol over `address` that is not later than `time_ns`, of the space or those it is
+  // a copy of. The only one that was ever there counts at any time: notes of compilers may come a
+  // little after the code runs.
+  Found Find(SpaceId space, uint64_t address, uint64_t time_ns) const;
+
+ private:
+  struct Space {
+    std::vector<const GeneratedSymbol*> by_start;  // then by time
+    std::vector<uint64_t> end_so_far;              // the largest end of by_start[0..i]
+  };
+
+  // Calls visit(symbol) for each symbol over `address`, the last one of the file first.
+  template <typename Visit>
+  static void ForEachOver(const Space& space, uint64_t address, Visit&& visit);
+  void Add(SpaceId space, const GeneratedSymbol& symbol);
+
+  const ProcessTable& processes_;
+  std::vector<Space> spaces_;  // by id - 1; empty: there are no symbols at all
+};
+
+}  // namespace xpu

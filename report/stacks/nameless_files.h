@@ -1,0 +1,29 @@
+// The files that frames have no names of: how much of the recording they hold, and why.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "report/analysis.h"
+#include "report/tree/call_tree.h"
+
+namespace xpu {
+
+struct NamelessFile {
+  ModuleId module;
+  uint64_t samples = 0;   // CPU samples with a frame of it
+  uint64_t gpu_work = 0;  // GPU operations under such a frame
+  std::string path;
+  std::string reason;  // "open: No such file or directory"
+};
+
+struct NamelessFiles {
+  std::vector<NamelessFile> files;  // those with most samples first
+  uint64_t samples = 0;             // CPU samples with a frame of any of them
+};
+
+// Of trees of CPU samples and of GPU time.
+NamelessFiles FindNamelessFiles(const Analysis& analysis, const CallTree& cpu, const CallTree& gpu);
+
+}  // namespace xpu

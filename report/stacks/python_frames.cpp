@@ -1,0 +1,96 @@
+#include "report/stacks/python_frames.h"
+
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "format/base/text.h"
+
+namespace xpu {
+namespace {
+
+// A hostile file can chain more nodes than any stack has.
+constexpr size_t kMaxFrames = 4096;
+
+// The first version whose line tables PythonLines reads.
+constexpr uint32_t kLineTables = 3 << 8 | 11;
+
+// "model.py"; of the files that every package has also the package: "torch/__init__.py".
+std::string_view FileOf(std::string_view path) {
+  const size_t slash = path.rfind('/');
+  if (slash == std::string_view::npos) return path;
+  const std::string_view file = path.substr(slash + 1);
+  if (!file.starts_with("__") || slash == 0) return file;
+  const size_t folder = path.rfind('/', slash - 1);
+  return folder == std::string_view::npos ? path : path.substr(folder + 1);
+}
+
+}  // namespace
+
+PythonFrames::PythonFrames(const Model& model, FrameTable& frames, FramePlaces places)
+    : model_(model),
+      frames_(frames),
+      places_(places),
+      unknown_(frames.Intern("[unknown Python function]", FrameOrigin::kPython)),
+      cut_(frames.Intern("[python frames cut]", FrameOrigin::kPython)) {
+  for (const PythonCode& code : model.events.python_codes) codes_.try_emplace(code.code, &code);
+}
+
+PythonStack PythonFrames::Resolve(StackId stack) {
+  PythonStack resolved;
+  bool group_is_open = false;
+  for (size_t depth = 0; stack; ++depth) {
+    if (depth == kMaxFrames || model_.tables->IsLost(stack)) break;
+    const StackNode node = model_.tables->Node(stack);
+    if (node.frame.kind != FrameKind::kPython) break;
+    const PythonFrame frame = PythonFrame::OfBits(node.frame.address);
+    const bool is_gap =
+        frame.code == 0 && frame.offset != static_cast<uint32_t>(PythonGap::kCodeMissing);
+    if (is_gap) break;
+    if (!group_is_open) resolved.groups.emplace_back();
+    if (const FrameId name = Name(frame); name != kHidden) {
+      resolved.groups.back().frames.push_back(name);
+    }
+    group_is_open = !frame.is_entry;
+    stack = node.caller;
+  }
+  resolved.is_whole = !stack && !group_is_open;
+  return resolved;
+}
+
+FrameId PythonFrames::Name(PythonFrame frame) {
+  frame.is_entry = false;
+  FrameId& known = names_[frame.Bits()];
+  if (known) return known;
+  const auto code = codes_.find(frame.code);
+  if (frame.code == 0 || code == codes_.end()) return known = unknown_;
+  if (IsHidden(*code->second)) return known = kHidden;
+  return known = frames_.Intern(Describe(*code->second, frame.offset));
+}
+
+// What the interpreter puts onto its stack for itself is of no line.
+bool PythonFrames::IsHidden(const PythonCode& code) {
+  return code.first_line == 0 && code.version >= kLineTables &&
+         !LinesOf(code.line_table).has_lines();
+}
+
+NamedFrame PythonFrames::Describe(const PythonCode& code, uint32_t offset) {
+  const std::string_view path = model_.Text(code.path);
+  NamedFrame frame{.origin = FrameOrigin::kPython, .name = {}, .module = std::string(path)};
+  if (!path.empty()) frame.name = Format("{}:", FileOf(path));
+  frame.name += code.name ? model_.Text(code.name) : "[unknown]";
+  if (places_.offsets) frame.place = Format("+{:#x}", offset);
+  if (!places_.lines || code.version < kLineTables) return frame;
+  if (const std::optional<int64_t> line = LinesOf(code.line_table).At(offset)) {
+    frame.place += Format(":{}", *line + code.first_line);
+  }
+  return frame;
+}
+
+const PythonLines& PythonFrames::LinesOf(StringId line_table) {
+  const auto known = lines_.find(line_table);
+  if (known != lines_.end()) return known->second;
+  return lines_.emplace(line_table, PythonLines(model_.Text(line_table))).first->second;
+}
+
+}  // namespace xpu

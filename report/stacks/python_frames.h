@@ -1,0 +1,53 @@
+// Stacks of the interpreter's frames (format/stack.h) as named frames.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <unordered_map>
+#include <vector>
+
+#include "report/model/flat_map.h"
+#include "report/model/model.h"
+#include "report/stacks/frames.h"
+#include "report/stacks/python_lines.h"
+
+namespace xpu {
+
+// The functions that one entry of the interpreter's loop runs: they lie on one native frame.
+struct PythonGroup {
+  std::vector<FrameId> frames;  // innermost first; none: only what the interpreter hides
+};
+
+struct PythonStack {
+  std::vector<PythonGroup> groups;  // innermost first
+  bool is_whole = true;             // else the outermost functions are not known
+};
+
+class PythonFrames {
+ public:
+  // All must outlive this.
+  PythonFrames(const Model& model, FrameTable& frames, FramePlaces places);
+
+  PythonStack Resolve(StackId stack);
+  // In the place of the functions that a stack which is not whole lacks.
+  FrameId cut() const { return cut_; }
+
+ private:
+  // kHidden: the interpreter's own, which no traceback shows.
+  static constexpr FrameId kHidden{~uint32_t{0}};
+  FrameId Name(PythonFrame frame);
+  NamedFrame Describe(const PythonCode& code, uint32_t offset);
+  const PythonLines& LinesOf(StringId line_table);
+  bool IsHidden(const PythonCode& code);
+
+  const Model& model_;
+  FrameTable& frames_;
+  const FramePlaces places_;
+  std::unordered_map<uint32_t, const PythonCode*> codes_;
+  std::unordered_map<StringId, PythonLines> lines_;
+  FlatMap<FrameId> names_;  // by PythonFrame::Bits() of a frame that is no entry
+  const FrameId unknown_;
+  const FrameId cut_;
+};
+
+}  // namespace xpu

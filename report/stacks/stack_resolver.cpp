@@ -1,0 +1,248 @@
+#include "report/stacks/stack_resolver.h"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "format/base/file.h"
+#include "format/base/text.h"
+#include "symbolize/demangle.h"
+
+namespace xpu {
+namespace {
+
+// A hostile file can chain more nodes than any stack has.
+constexpr size_t kMaxFrames = 4096;
+
+// Addresses of user space have no highest bit, those of the kernel always have it, and no file is
+// that long: it makes place for `exact`.
+uint64_t KeyOf(uint64_t address, bool exact) { return address << 1 | (exact ? 1 : 0); }
+
+bool IsCudaInternal(std::string_view module) {
+  static constexpr std::array<std::string_view, 4> kLibraries = {"libcuda.so", "libcudart.so",
+                                                                 "libcupti.so", "libxpu_inject.so"};
+  return std::any_of(kLibraries.begin(), kLibraries.end(), [&](std::string_view library) {
+    return module.starts_with(library) ||
+           // PyTorch wheels carry libcudart-1a2b3c4d.so.12.
+           (module.starts_with(library.substr(0, library.size() - 3)) &&
+            module.substr(library.size() - 3).starts_with("-"));
+  });
+}
+
+// A static libcudart names its own functions libcudart_static_<hash> and __cudart<number>.
+bool IsStaticRuntime(std::string_view symbol) {
+  return symbol.starts_with("libcudart_static_") || symbol.starts_with("__cudart");
+}
+
+}  // namespace
+
+std::string ModuleName(std::string_view path) {
+  constexpr std::string_view kDeleted = " (deleted)";
+  if (path.ends_with(kDeleted)) path.remove_suffix(kDeleted.size());
+  const size_t slash = path.rfind('/');
+  return std::string(slash == std::string_view::npos ? path : path.substr(slash + 1));
+}
+
+StackResolver::StackResolver(const Model& model, const ProcessTable& processes,
+                             const ApiNames& api_names, Symbolizer& symbolizer, FrameTable& frames,
+                             FramePlaces places)
+    : model_(model),
+      processes_(processes),
+      api_names_(api_names),
+      symbolizer_(symbolizer),
+      frames_(frames),
+      places_(places),
+      kernel_symbols_(model.events.kernel_symbols),
+      generated_(model, processes),
+      unknown_(frames.Intern("[unknown]")),
+      lost_(frames.Intern("[lost]")),
+      unknown_frames_(KeepOne(unknown_)) {}
+
+StackResolver::FramesId StackResolver::Keep(Frames frames) {
+  kept_.push_back(std::move(frames));
+  return FramesId{static_cast<uint32_t>(kept_.size())};
+}
+
+StackResolver::FramesId StackResolver::KeepOne(FrameId frame) {
+  FramesId& known = single_[frame.value];
+  if (!known) known = Keep(Frames{frame});
+  return known;
+}
+
+void StackResolver::Want(StackId stack, SpaceId space, uint64_t time_ns) {
+  if (!stack || !space) return;
+  const auto key_of = [&](StackId id) { return uint64_t{id.value} << 32 | space.value; };
+  if (wanted_stacks_.Get(key_of(stack))) return;
+  wanted_stacks_[key_of(stack)] = space;
+  bool user_seen = false;
+  for (size_t depth = 0; stack && depth < kMaxFrames; ++depth) {
+    if (model_.tables->IsLost(stack)) return;
+    const StackNode node = model_.tables->Node(stack);
+    if (node.frame.kind == FrameKind::kUser) {
+      // Behind a caller that was met before are only such.
+      if (user_seen && wanted_callers_.Get(key_of(stack))) return;
+      if (user_seen) wanted_callers_[key_of(stack)] = space;
+      const uint64_t address = node.frame.address - (user_seen && node.frame.address != 0 ? 1 : 0);
+      if (const auto place = FileAt(address, space, time_ns)) {
+        symbolizer_.Want(place->module, place->file_offset);
+      }
+      user_seen = true;
+    }
+    stack = node.caller;
+  }
+}
+
+ResolvedStack StackResolver::Resolve(StackId stack, SpaceId space, uint64_t time_ns) {
+  ResolvedStack resolved;
+  // The innermost frame of each kind is where execution was; the others are return addresses,
+  // which may lie behind the end of the function when its call is the last thing it does.
+  bool kernel_seen = false;
+  bool user_seen = false;
+  while (stack && resolved.frames.size() < kMaxFrames) {
+    if (model_.tables->IsLost(stack)) {
+      resolved.frames.push_back(lost_);
+      break;
+    }
+    const StackNode node = model_.tables->Node(stack);
+    if (node.frame.kind == FrameKind::kKernel) {
+      resolved.frames.push_back(ResolveKernel(node.frame.address, !kernel_seen));
+      kernel_seen = true;
+    } else {
+      const ResolvedAddress at = ResolveUser(node.frame.address, !user_seen, space, time_ns);
+      const Frames& frames = kept_[at.frames.value - 1];
+      resolved.frames.insert(resolved.frames.end(), frames.begin(), frames.end());
+      resolved.at_any_time = resolved.at_any_time && at.at_any_time;
+      user_seen = true;
+    }
+    stack = node.caller;
+  }
+  return resolved;
+}
+
+FrameId StackResolver::ResolveKernel(uint64_t address, bool exact) {
+  FrameId& known = kernel_frames_[KeyOf(address, exact)];
+  if (known) return known;
+  const KernelSymbol* symbol = kernel_symbols_.Find(exact || address == 0 ? address : address - 1);
+  NamedFrame frame{.origin = FrameOrigin::kKernel, .name = "[kernel]", .module = "[kernel]"};
+  if (symbol != nullptr) {
+    frame.name = model_.Text(symbol->name);
+    if (symbol->module) frame.module = model_.Text(symbol->module);
+    if (places_.offsets) frame.place = Format("+{:#x}", address - symbol->address);
+  }
+  return known = frames_.Intern(frame);
+}
+
+StackResolver::ResolvedAddress StackResolver::ResolveUser(uint64_t address, bool exact,
+                                                          SpaceId space, uint64_t time_ns) {
+  if (!space) return {unknown_frames_, true};
+  if (user_frames_.size() < space.value) user_frames_.resize(space.value);
+  FlatMap<FramesId>& known = user_frames_[space.value - 1];
+  if (const FramesId frames = known.Get(KeyOf(address, exact))) return {frames, true};
+  const uint64_t inside = exact || address == 0 ? address : address - 1;
+  const ResolvedAddress resolved = NameUser(inside, exact, space, time_ns);
+  if (resolved.at_any_time) known[KeyOf(address, exact)] = resolved.frames;
+  return resolved;
+}
+
+std::optional<StackResolver::InFile> StackResolver::FileOf(const Mapping* mapping,
+                                                           uint64_t address) {
+  if (mapping == nullptr) return std::nullopt;
+  const std::string_view path = model_.Text(mapping->path);
+  const std::string_view build_id = model_.Text(mapping->build_id);
+  // The vdso has a slice where the recorder made one.
+  if (!IsFilePath(path) && !path.starts_with('[')) return std::nullopt;
+  const ModuleId module = symbolizer_.Module(path, build_id);
+  if (!IsFilePath(path) && symbolizer_[module].slice.empty()) return std::nullopt;
+  return InFile{module, address - mapping->start_address + mapping->file_offset};
+}
+
+std::optional<StackResolver::InFile> StackResolver::FileAt(uint64_t address, SpaceId space,
+                                                           uint64_t time_ns) {
+  if (!space) return std::nullopt;
+  return FileOf(processes_.spaces().Find(space, address, time_ns).mapping, address);
+}
+
+std::optional<std::string_view> StackResolver::SymbolAt(uint64_t address, SpaceId space,
+                                                        uint64_t time_ns) {
+  const std::optional<InFile> place = FileAt(address, space, time_ns);
+  if (!place) return std::nullopt;
+  return symbolizer_.FunctionAt(place->module, place->file_offset);
+}
+
+StackResolver::ResolvedAddress StackResolver::NameUser(uint64_t address, bool exact, SpaceId space,
+                                                       uint64_t time_ns) {
+  const AddressSpaces::Found found = processes_.spaces().Find(space, address, time_ns);
+  if (const std::optional<InFile> place = FileOf(found.mapping, address)) {
+    return {NameInFile(*found.mapping, *place, exact), found.at_any_time};
+  }
+  const GeneratedSymbols::Found generated = generated_.Find(space, address, time_ns);
+  const bool at_any_time = found.at_any_time && generated.at_any_time;
+  if (generated.symbol != nullptr) {
+    return {NameGenerated(*generated.symbol, address, exact), at_any_time};
+  }
+  if (found.mapping == nullptr) return {unknown_frames_, at_any_time};
+  const std::string_view path = model_.Text(found.mapping->path);
+  const std::string_view name = path.starts_with('[') ? path : "[anon]";
+  return {KeepOne(frames_.Intern({.name = std::string(name), .module = {}})), at_any_time};
+}
+
+StackResolver::FramesId StackResolver::NameGenerated(const GeneratedSymbol& symbol,
+                                                     uint64_t address, bool exact) {
+  const std::string_view name = model_.Text(symbol.name);
+  NamedFrame frame{
+      .python_role = PythonRoleOf(name, "[jit]"), .name = std::string(name), .module = "[jit]"};
+  if (places_.offsets) {
+    frame.place = Format("+{:#x}", address - symbol.address + (exact ? 0 : 1));
+  }
+  return KeepOne(frames_.Intern(frame));
+}
+
+FrameId StackResolver::NameFunction(const CodeFrame& function, NamedFrame frame,
+                                    const InFile& place, bool exact) {
+  frame.is_api_entry = api_names_.IsEntryPoint(function.function);
+  frame.is_cuda_internal = frame.is_cuda_internal || IsStaticRuntime(function.function);
+  frame.is_inlined = function.is_inlined;
+  frame.python_role = PythonRoleOf(function.function, frame.module);
+  frame.name = Demangle(function.function);
+  if (frame.name.empty()) {
+    frame.name =
+        Format("{}!fun_{:x}", frame.module, place.file_offset - function.offset.value_or(0));
+    frame.nameless_in = place.module;
+  }
+  if (places_.offsets && function.offset) {
+    frame.place = Format("+{:#x}", *function.offset + (exact ? 0 : 1));
+  }
+  if (places_.lines && !function.file.empty()) {
+    frame.place += Format(" {}:{}", ModuleName(function.file), function.line);
+  }
+  return frames_.Intern(frame);
+}
+
+StackResolver::FramesId StackResolver::NameInFile(const Mapping& mapping, const InFile& place,
+                                                  bool exact) {
+  // The offset is the call's, `exact` tells it from an instruction's: only for the text of frames
+  // that show the address as it was recorded.
+  if (file_frames_.size() < place.module.value) file_frames_.resize(place.module.value);
+  const uint64_t key = KeyOf(place.file_offset, exact);
+  FlatMap<FramesId>& known = file_frames_[place.module.value - 1];
+  if (const FramesId frames = known.Get(key)) return frames;
+  const std::string_view path = model_.Text(mapping.path);
+  NamedFrame frame{.name = {}, .module = ModuleName(path)};
+  frame.is_cuda_internal = IsCudaInternal(frame.module);
+  Frames frames;
+  for (const CodeFrame& function : symbolizer_.FramesAt(place.module, place.file_offset)) {
+    frames.push_back(NameFunction(function, frame, place, exact));
+  }
+  if (frames.empty() && !IsFilePath(path)) {
+    frame.name = path;  // "[vdso]"
+    frames.push_back(frames_.Intern(frame));
+  } else if (frames.empty()) {
+    frame.name =
+        Format("{}+{:#x}", frame.module, exact ? place.file_offset : place.file_offset + 1);
+    frame.nameless_in = place.module;
+    frames.push_back(frames_.Intern(frame));
+  }
+  return known[key] = Keep(std::move(frames));
+}
+
+}  // namespace xpu

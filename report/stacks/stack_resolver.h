@@ -1,0 +1,91 @@
+// Pass 6: stacks of addresses to stacks of named frames. Each (address space, address) is looked
+// up once.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "report/correlate/api_names.h"
+#include "report/model/flat_map.h"
+#include "report/model/model.h"
+#include "report/model/process_table.h"
+#include "report/stacks/frames.h"
+#include "report/stacks/generated_symbols.h"
+#include "report/stacks/kernel_symbols.h"
+#include "symbolize/symbolizer.h"
+
+namespace xpu {
+
+struct ResolvedStack {
+  std::vector<FrameId> frames;  // innermost first
+  bool at_any_time = true;      // the same for every time, so that it may be kept
+};
+
+class StackResolver {
+ public:
+  // All must outlive the resolver.
+  StackResolver(const Model& model, const ProcessTable& processes, const ApiNames& api_names,
+                Symbolizer& symbolizer, FrameTable& frames, FramePlaces places);
+
+  // Says that Resolve will be called for the stack: symbolizer.NameWanted() then looks up its
+  // addresses together with those of all others.
+  void Want(StackId stack, SpaceId space, uint64_t time_ns);
+  ResolvedStack Resolve(StackId stack, SpaceId space, uint64_t time_ns);
+  // The linkage name of the function of the process at `address`, none when it has none.
+  std::optional<std::string_view> SymbolAt(uint64_t address, SpaceId space, uint64_t time_ns);
+  // Which file's byte is at `address`; nullopt: none that could have symbols.
+  struct InFile {
+    ModuleId module;
+    uint64_t file_offset = 0;
+  };
+  std::optional<InFile> FileAt(uint64_t address, SpaceId space, uint64_t time_ns);
+
+ private:
+  // The frames at one address, innermost first: more than one where functions are inlined.
+  using Frames = std::vector<FrameId>;
+  using FramesId = Id<struct FramesTag, uint32_t>;
+  struct ResolvedAddress {
+    FramesId frames;
+    bool at_any_time = true;
+  };
+  // `exact`: the address is an instruction that ran, not one to return to.
+  ResolvedAddress ResolveUser(uint64_t address, bool exact, SpaceId space, uint64_t time_ns);
+  ResolvedAddress NameUser(uint64_t address, bool exact, SpaceId space, uint64_t time_ns);
+  std::optional<InFile> FileOf(const Mapping* mapping, uint64_t address);
+  FramesId NameInFile(const Mapping& mapping, const InFile& place, bool exact);
+  FramesId NameGenerated(const GeneratedSymbol& symbol, uint64_t address, bool exact);
+  FrameId NameFunction(const CodeFrame& function, NamedFrame frame, const InFile& place,
+                       bool exact);
+  FrameId ResolveKernel(uint64_t address, bool exact);
+  FramesId Keep(Frames frames);
+  // Each frame once: the same address may be resolved at many times.
+  FramesId KeepOne(FrameId frame);
+
+  const Model& model_;
+  const ProcessTable& processes_;
+  const ApiNames& api_names_;
+  Symbolizer& symbolizer_;
+  FrameTable& frames_;
+  const FramePlaces places_;
+  KernelSymbols kernel_symbols_;
+  GeneratedSymbols generated_;
+  std::vector<Frames> kept_;  // by id - 1
+  FlatMap<FramesId> single_;  // lists of one frame, by the frame
+  // By address, or file offset, and `exact`.
+  std::vector<FlatMap<FramesId>> user_frames_;  // by space - 1; what is the same at any time
+  std::vector<FlatMap<FramesId>> file_frames_;  // by module - 1
+  FlatMap<FrameId> kernel_frames_;
+  FlatMap<SpaceId> wanted_stacks_;   // by stack and space
+  FlatMap<SpaceId> wanted_callers_;  // by node and space
+  FrameId unknown_;
+  FrameId lost_;
+  FramesId unknown_frames_;
+};
+
+// The file name at the end of a path: "libfoo.so" of "/usr/lib/libfoo.so (deleted)".
+std::string ModuleName(std::string_view path);
+
+}  // namespace xpu

@@ -1,0 +1,204 @@
+#include "report/summary/summary_recording.h"
+
+#include <algorithm>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "format/base/text.h"
+#include "report/select/sampled_events.h"
+#include "report/stacks/stack_counts.h"
+#include "report/summary/ledger.h"
+#include "report/text.h"
+
+namespace xpu {
+namespace {
+
+constexpr size_t kNamelessRows = 5;
+
+void WriteSamples(const Analysis& analysis, SummaryText& text) {
+  const LoadedEvents& events = analysis.model.events;
+  const std::vector<SampledEvent> sampled =
+      analysis.sampled_events.empty() ? FindSampledEvents(analysis.model) : analysis.sampled_events;
+  if (sampled.empty()) text.Line("samples", WithThousands(events.cpu_samples.size()));
+  for (const SampledEvent& event : sampled) {
+    std::string samples = Format("{} ({})", WithThousands(event.samples), event.Text());
+    // The clock's own weight is below, as the time of the functions.
+    if (!event.is_time) {
+      AppendFormat(samples, ": {}{} in all", event.frequency_hz != 0 ? "roughly " : "",
+                   WithThousands(event.weight));
+    }
+    text.Line("samples", samples);
+  }
+  // Of the whole recording: it is about how well it went.
+  const std::string stacks = analysis.part.empty() ? StackCountsText(events) : "";
+  if (!stacks.empty()) text.Paragraph("stacks", stacks);
+}
+
+void WriteSlices(const Analysis& analysis, SummaryText& text) {
+  const std::vector<AssembledSlice>& slices = analysis.slices.slices;
+  if (slices.empty()) return;
+  uint64_t bytes = 0;
+  for (const AssembledSlice& slice : slices) bytes += slice.size_bytes();
+  text.Line("symbols", Format("of {} files in the capture, {} before compression",
+                              WithThousands(slices.size()), HumanBytes(bytes)));
+}
+
+void WriteLaunchCounts(const Correlation::Counts& counts, SummaryText& text) {
+  std::string line =
+      Format("{}: {} with their kernel, {} pending, {} lost", WithThousands(counts.launches_seen),
+             WithThousands(counts.launches_matched), WithThousands(counts.launches_pending),
+             WithThousands(counts.launches_lost));
+  if (counts.launches_failed > 0) {
+    AppendFormat(line, ", {} failed", WithThousands(counts.launches_failed));
+  }
+  if (counts.launches_captured > 0) {
+    AppendFormat(line, ", {} captured into graphs", WithThousands(counts.launches_captured));
+  }
+  text.Paragraph("launches", line);
+}
+
+// Nodes of replays that were recorded as one: their number is the graphs', not the GPU's.
+void WriteHidden(const Analysis& analysis, SummaryText& text) {
+  const size_t replays = analysis.model.events.graph_launches.size();
+  if (replays == 0) return;
+  std::string line = Format("{} replays recorded as one each", WithThousands(replays));
+  const Correlation::Counts& counts = analysis.correlation.counts;
+  if (counts.hidden_kernels + counts.hidden_copies_and_sets > 0) {
+    AppendFormat(line, ", {} kernels, {} copies and sets hidden in them",
+                 WithThousands(counts.hidden_kernels),
+                 WithThousands(counts.hidden_copies_and_sets));
+  }
+  line += "; xpu-record --cuda-graph-trace=node shows each kernel";
+  text.Paragraph("graphs", line);
+}
+
+void WriteProbeLaunches(const Analysis& analysis, SummaryText& text) {
+  const Correlation::Counts& counts = analysis.correlation.counts;
+  const auto& infos = analysis.model.events.recording_info;
+  const bool by_probes =
+      !infos.empty() && infos.front().launch_stacks == LaunchStackSource::kProbes;
+  if (!by_probes && counts.launches_probed + counts.launches_probed_failed == 0) return;
+  std::string line = Format("{} seen by probes", WithThousands(counts.launches_probed));
+  if (counts.launches_probed_failed > 0) {
+    AppendFormat(line, ", {} failed", WithThousands(counts.launches_probed_failed));
+  }
+  const auto& launches = analysis.correlation.launches;
+  const bool is_matched = launches.empty() || launches.back().stack_match != MatchKind::kNone;
+  AppendFormat(line, ", {}{}: no GPU times{}", is_matched ? "matched " : "",
+               MatchText(is_matched ? MatchKind::kByNesting : MatchKind::kNone),
+               by_probes ? " (recorded without injection)" : "");
+  text.Paragraph("launches", line);
+}
+
+// Silent about what was matched by ids that occur once.
+void WriteMatches(const Correlation::Counts& counts, SummaryText& text) {
+  std::string line;
+  uint64_t others = counts.stacks_by_nesting;
+  for (const MatchKind kind : {MatchKind::kById, MatchKind::kByIdAndTime, MatchKind::kByTime}) {
+    const uint64_t count = counts.work_by_match[static_cast<size_t>(kind)];
+    if (kind != MatchKind::kById) others += count;
+    if (count == 0) continue;
+    AppendFormat(line, "{}{} {}", line.empty() ? "GPU work " : ", ", WithThousands(count),
+                 MatchText(kind));
+  }
+  if (others == 0) return;
+  if (counts.stacks_by_nesting > 0) {
+    AppendFormat(line, "{}stacks of {} calls {}", line.empty() ? "" : "; ",
+                 WithThousands(counts.stacks_by_nesting), MatchText(MatchKind::kByNesting));
+  }
+  text.Paragraph("matched", line);
+}
+
+void WriteLaunches(const Analysis& analysis, SummaryText& text) {
+  const Correlation& correlation = analysis.correlation;
+  WriteProbeLaunches(analysis, text);
+  // Those of probes come last.
+  const bool has_ids = !correlation.launches.empty() && correlation.launches.front().probe == 0;
+  if (!has_ids && correlation.work.empty()) return;
+  WriteLaunchCounts(correlation.counts, text);
+  const auto kernels =
+      std::count_if(correlation.work.begin(), correlation.work.end(),
+                    [](const GpuWork& work) { return work.kind == WorkKind::kKernel; });
+  text.Line("kernels",
+            Format("{}, {} without their launch", WithThousands(static_cast<uint64_t>(kernels)),
+                   WithThousands(correlation.counts.kernels_without_launch)));
+  WriteMatches(correlation.counts, text);
+  WriteHidden(analysis, text);
+  size_t pairs = 0;
+  uint64_t uncertainty_ns = 0;
+  for (const auto& [instance, fit] : analysis.clocks.fits()) {
+    pairs += fit.pairs_used();
+    uncertainty_ns = std::max(uncertainty_ns, fit.uncertainty_ns());
+  }
+  std::string clocks = Format("{} pairs, +-{}", pairs, HumanDuration(uncertainty_ns));
+  if (correlation.worst_margin_ns) {
+    AppendFormat(clocks, ", least time from launch to kernel {} ns", *correlation.worst_margin_ns);
+  }
+  text.Line("clocks", clocks);
+}
+
+void WriteEntries(std::span<const LedgerEntry> entries, SummaryText& text) {
+  for (const LedgerEntry& entry : entries) {
+    text.Wrapped("  ", "  ",
+                 Format("{} {} ({})", WithThousands(entry.count), entry.what, entry.name));
+    for (const std::string& detail : entry.details) text.Wrapped("      ", "      ", detail);
+    if (!entry.advice.empty()) text.Wrapped("      ", "      ", "hint: " + entry.advice);
+  }
+}
+
+}  // namespace
+
+void WriteQuality(const Analysis& analysis, SummaryText& text) {
+  text.Heading("Recording");
+  WriteSamples(analysis, text);
+  WriteSlices(analysis, text);
+  WriteLaunches(analysis, text);
+}
+
+void WriteLedger(const Analysis& analysis, SummaryText& text) {
+  std::vector<LedgerEntry> ledger = BuildLedger(analysis);
+  std::erase_if(ledger, IsAboutSymbols);  // they are in a table of their own
+  const auto notes = std::stable_partition(
+      ledger.begin(), ledger.end(), [](const auto& e) { return e.severity != Severity::kNote; });
+  if (notes != ledger.begin()) {
+    text.Heading("Losses");
+    WriteEntries({ledger.begin(), notes}, text);
+  }
+  if (notes != ledger.end()) {
+    text.Heading("Notes");
+    WriteEntries({notes, ledger.end()}, text);
+  }
+}
+
+void WriteNameless(const Analysis& analysis, const NamelessFiles& nameless, SummaryText& text) {
+  std::vector<LedgerEntry> causes = BuildLedger(analysis);
+  std::erase_if(causes, [](const LedgerEntry& entry) { return !IsAboutSymbols(entry); });
+  if (causes.empty() && nameless.files.empty()) return;
+  if (nameless.files.empty()) {
+    text.Heading("Symbols");
+  } else {
+    text.Heading("Names missing on this machine",
+                 Format(": in {} of {} samples", WithThousands(nameless.samples),
+                        WithThousands(analysis.model.events.cpu_samples.size())));
+    text.Names("   samples  GPU work  file");
+  }
+  const std::string indent(22, ' ');
+  const size_t rows = std::min(nameless.files.size(), kNamelessRows);
+  for (size_t i = 0; i < rows; ++i) {
+    const NamelessFile& file = nameless.files[i];
+    text.Row(Format("{:>10} {:>9}  ", WithThousands(file.samples), WithThousands(file.gpu_work)),
+             file.path);
+    // Files that have no names for the same reason share it.
+    if (i + 1 < rows && nameless.files[i + 1].reason == file.reason) continue;
+    text.Wrapped(indent, indent, file.reason);
+  }
+  if (nameless.files.size() > rows) {
+    text.Raw(Format("  ... {} more\n", nameless.files.size() - rows));
+  }
+  for (LedgerEntry& cause : causes) cause.details.clear();  // the rows say it
+  WriteEntries(causes, text);
+}
+
+}  // namespace xpu

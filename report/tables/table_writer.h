@@ -1,0 +1,34 @@
+// Tables as aligned columns, CSV or JSON.
+#pragma once
+
+#include "report/colors.h"
+#include "report/output.h"
+#include "report/tables/table.h"
+#include "report/views.h"
+
+namespace xpu {
+
+// Text: a title, then columns; numbers get thousands separators, as nsys writes them.
+// CSV: a line of names, then one per row; between several tables an empty line and "# NAME".
+// JSON: {"NAME": [{"COLUMN": value, ...}, ...], ...}; numbers are numbers, null when not known.
+class TableWriter {
+ public:
+  TableWriter(TableFormat format, Output& output);
+
+  // `is_one_of_many`: CSV tells it by its name.
+  void Write(const Table& table, bool is_one_of_many);
+  // After the last table.
+  void Close();
+
+ private:
+  void WriteText(const Table& table);
+  void WriteCsv(const Table& table);
+  void WriteJson(const Table& table);
+
+  const TableFormat format_;
+  Output& output_;
+  const Colors colors_;
+  bool is_first_ = true;
+};
+
+}  // namespace xpu

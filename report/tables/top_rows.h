@@ -1,0 +1,37 @@
+// The rows of each table of --top: TableKind::fill.
+#pragma once
+
+#include "report/tables/top_tables.h"
+
+namespace xpu {
+
+void FillKernels(TableSource& source, Table& table);
+void FillKernelShapes(TableSource& source, Table& table);
+void FillGraphs(TableSource& source, Table& table);
+void FillCopyTimes(TableSource& source, Table& table);
+void FillCopySizes(TableSource& source, Table& table);
+void FillGpuWork(TableSource& source, Table& table);
+void FillApis(TableSource& source, Table& table);
+void FillApisAndGpuWork(TableSource& source, Table& table);
+void FillOverheads(TableSource& source, Table& table);
+void FillJit(TableSource& source, Table& table);
+void FillFunctions(TableSource& source, Table& table);
+void FillPaths(TableSource& source, Table& table);
+void FillIdle(TableSource& source, Table& table);
+void FillWaits(TableSource& source, Table& table);
+// In top_probes.cpp.
+void FillProbes(TableSource& source, Table& table);
+// In top_executions.cpp.
+void FillExecutions(TableSource& source, Table& table);
+// In top_memory.cpp.
+void FillAllocations(TableSource& source, Table& table);
+// In top_nvtx.cpp.
+void FillRanges(TableSource& source, Table& table);
+void FillKernelsInRanges(TableSource& source, Table& table);
+// In top_streams.cpp.
+void FillBusy(TableSource& source, Table& table);
+// In top_traces.cpp.
+void FillGpuTrace(TableSource& source, Table& table);
+void FillApiTrace(TableSource& source, Table& table);
+
+}  // namespace xpu

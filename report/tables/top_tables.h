@@ -1,0 +1,56 @@
+// The tables of --top and --diff. Names and columns of the CUDA ones are those of `nsys stats`.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "format/base/result.h"
+#include "report/analysis.h"
+#include "report/tables/table.h"
+#include "report/tree/gpu_names.h"
+#include "report/views.h"
+
+namespace xpu {
+
+// What tables are made of.
+struct TableSource {
+  TableSource(Analysis& of, const TopOptions& with)
+      : analysis(of), options(with), names(of, with.kernel_names) {}
+
+  Analysis& analysis;
+  const TopOptions& options;
+  const GpuNames names;
+};
+
+struct TableKind {
+  std::string_view name;
+  std::string_view title;
+  std::string_view about;  // for --list-tables
+  std::vector<Column> columns;
+  // Sets the rows of a table that has these columns, the most important ones first. What they are
+  // made of has to live as long as the source.
+  void (*fill)(TableSource& source, Table& table) = nullptr;
+  bool by_name_only = false;  // written when it is asked for: one row an event, or very wide
+  // The columns that a comparison of two captures is about; empty: it has none.
+  std::string_view total = {};
+  std::string_view count = {};
+};
+
+// All of them, in the order in which they are written.
+const std::vector<TableKind>& TableKinds();
+std::vector<std::string_view> TopTableNames();
+
+// What --list-tables prints: a line for each table, its name and what it is about.
+std::string TopTableList();
+
+// Whether there are such a table and column to sort by, and, for a comparison, something to
+// compare.
+Status CheckTopOptions(const TopOptions& options, bool compares);
+// Those that `options` ask for: one table, or all that are not by name only.
+std::vector<const TableKind*> WantedTables(const TopOptions& options);
+
+// All rows, unsorted.
+Table MakeTable(const TableKind& kind, TableSource& source);
+
+}  // namespace xpu

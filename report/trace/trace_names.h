@@ -1,0 +1,51 @@
+// What the slices of a trace are called, as JSON. Names that occur often are made once.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "report/analysis.h"
+#include "report/trace/trace_writer.h"
+#include "report/tree/call_paths.h"
+#include "report/tree/gpu_names.h"
+
+namespace xpu {
+
+class TraceNames {
+ public:
+  // All must outlive this.
+  TraceNames(Analysis& analysis, CallPaths& paths, KernelNames kernel_names)
+      : analysis_(analysis), paths_(paths), gpu_names_(analysis, kernel_names) {}
+
+  // Each holds until the next call.
+  const TraceName& OfCall(const Launch& launch);
+  const TraceName& OfWork(const GpuWork& work);
+  const TraceName& OfFrame(FrameId frame);
+
+  // Outermost first, without the name of the thread, whose track it is on.
+  std::string StackOf(PathId path) const;
+
+  // Quoted: the function that made the call; empty when the call has no stack.
+  std::string_view CallerOf(const Launch& launch);
+  // Quoted: where the graph's node that did the work was made, outermost first.
+  std::string_view CapturedAt(const GpuWork& work);
+  // The kernel of a launch that a probe saw, empty when it is not known.
+  std::string KernelOf(const Launch& launch);
+
+ private:
+  Analysis& analysis_;
+  CallPaths& paths_;
+  GpuNames gpu_names_;
+  std::unordered_map<const std::string*, TraceName> calls_;  // by the API's name
+  std::unordered_map<StringId, TraceName> kernels_;
+  std::vector<TraceName> frames_;       // by id
+  std::vector<std::string> labels_;     // by id, quoted
+  std::vector<std::string> creations_;  // by path, quoted
+  TraceName other_;
+  std::string unknown_creation_;
+};
+
+}  // namespace xpu

@@ -1,0 +1,59 @@
+// Pass 7: CPU samples and GPU time into one call tree.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "report/analysis.h"
+#include "report/tree/call_paths.h"
+#include "report/tree/call_tree.h"
+#include "report/tree/gpu_names.h"
+
+namespace xpu {
+
+enum class MergeMode : uint8_t {
+  kMerge,
+  kGpu,
+  kCpu,
+  kIdle,   // the time in which a GPU had nothing to do, under what the CPU did then (gpu_idle.h)
+  kProbe,  // hits of the probes that the user asked for
+};
+
+// What paths begin with, before the name of the thread.
+enum class GroupBy : uint8_t {
+  kNothing,
+  kThread,   // "worker/4712"
+  kProcess,  // "python3/4711"
+  kStream,   // "GPU0/stream7"; CPU samples and calls: "[CPU]"
+  kDevice,   // "GPU0"; likewise
+};
+
+struct MergeOptions {
+  MergeMode mode = MergeMode::kMerge;
+  KernelNames kernel_names = KernelNames::kFull;
+  PathOptions paths{};
+  bool device_tags = false;  // leaves name the GPU
+  GroupBy by = GroupBy::kNothing;
+  bool nvtx_frames = false;    // paths begin with the ranges around them
+  bool count_samples = false;  // of events: each sample is 1, whatever it stands for
+};
+
+// Paths begin with the name (comm) of the thread, as perf's do. GPU time lies under the stack that
+// launched it, the call's name, and a leaf that names the work. Launches without a GPU record are
+// there with the duration of the call, in the mode that merges.
+CallTree BuildCallTree(Analysis& analysis, const MergeOptions& options);
+
+// Whether the tree's numbers are times. Samples of an event that counts something else never share
+// a tree with GPU time: of kMerge one of the two is left, the samples when they were asked for.
+bool CountsTime(const Analysis& analysis, const MergeOptions& options);
+
+// What of kMerge is left out for that reason, for standard error; empty: nothing.
+std::string LeftOutText(const Analysis& analysis, const MergeOptions& options);
+
+// What one sample of `source` stands for. Sources that do not count time (perf's events) weigh by
+// the frequency asked for.
+uint64_t SampleWeightNs(const Model& model, uint32_t source);
+// The same for the capture's first source; that of the default rate (99 Hz) when it has none.
+uint64_t SampleUnitNs(const Model& model);
+
+}  // namespace xpu
