@@ -10,6 +10,7 @@
 
 #include "format/base/text.h"
 #include "record/cupti_decode.h"
+#include "record/process_limits.h"
 #include "record/wire_message.h"
 
 namespace xpu {
@@ -381,6 +382,7 @@ bool GpuPeer::TakeDetail(Bytes message) {
       return true;
     case wire::DetailKind::kMarkerUsed:
       marker_used_ = true;
+      marker_reason_ = ObstacleToTables(pid(), TextOf(*text));
       AppendFormat(news_, "process {}: launch stacks by the marker: {}\n", pid(), TextOf(*text));
       return true;
     case wire::DetailKind::kCuptiPath:
