@@ -128,6 +128,8 @@ def test_limits():
             (resource.RLIMIT_NOFILE, 20, "RLIMIT_NOFILE: 20 descriptors are allowed", "ulimit -n"),
             (resource.RLIMIT_AS, 200 << 20, "RLIMIT_AS: ", "ulimit -v"),
             (resource.RLIMIT_AS, 60 << 20, "RLIMIT_AS: ", "ulimit -v"),
+            (resource.RLIMIT_DATA, 1 << 20, "RLIMIT_DATA: ", "ulimit -d"),
+            (resource.RLIMIT_DATA, 40 << 20, "RLIMIT_DATA: ", "ulimit -d"),
             (resource.RLIMIT_FSIZE, 1 << 20, "RLIMIT_FSIZE: files of 1.0 MiB", "--cpu-only")):
         with Workspace() as work:
             check_both(work, {}, *texts, missing=["limits"],
