@@ -66,8 +66,7 @@ def test_not_writable():
         expect_in("hint", "hint:", result.stderr)
         result = work.record("--cpu-only", "touch", "started", output=".")
         expect("folder", result.returncode, 125)
-        expect_in("message", ": open: Is a directory\nhint: name a file in it: -o /",
-                  result.stderr)
+        expect_in("message", ": open: Is a directory\nhint: name a file in it: -o /", result.stderr)
         expect("the program was not started", os.listdir(work.path), [])
 
 
