@@ -76,7 +76,7 @@ constexpr std::array<LossInfo, static_cast<size_t>(LossKind::kCount)> kTable{{
      "leaves "
      "no time to flush; nor does one that outlives the recording."},
     {LossKind::kProcessNotReached, "process_not_reached", Severity::kLost,
-     "CUDA processes that could not hand over their records", "See the reason beside each."},
+     "CUDA processes that could not hand over their records", ""},
     {LossKind::kInjectionUnknown, "injection_unknown", Severity::kNote,
      "processes that mapped the CUDA driver, started no CUDA as far as xpu-record knows, and could "
      "not be looked at to be sure of it",
@@ -91,11 +91,11 @@ constexpr std::array<LossInfo, static_cast<size_t>(LossKind::kCount)> kTable{{
      "CUDA processes that were still running when the recording ended",
      "What they did later is not recorded: the recording ends with the program."},
     {LossKind::kProbeNotPlaced, "probe_not_placed", Severity::kLost,
-     "CUDA libraries whose launches could not be probed", "See the reason beside each."},
+     "CUDA libraries whose launches could not be probed", ""},
     {LossKind::kProbeRingFull, "probe_ring_full", Severity::kLost,
      "probe hits dropped: the ring was full", "Give xpu-record a free core."},
     {LossKind::kWriteFailed, "write_failed", Severity::kLost,
-     "events that could not be written to the capture", "Is the disk full?"},
+     "events that could not be written to the capture", ""},
     {LossKind::kOutputStalled, "output_stalled", Severity::kLost,
      "events dropped: the disk or pipe took the capture too slowly",
      "Write to a faster disk; --output-buffer waits for more."},
@@ -107,7 +107,9 @@ constexpr std::array<LossInfo, static_cast<size_t>(LossKind::kCount)> kTable{{
     {LossKind::kTestDropped, "test_dropped", Severity::kLost,
      "events left out on request of a test", ""},
     {LossKind::kInvalidTime, "invalid_time", Severity::kPartial,
-     "GPU records without a valid time, counted but not summed", ""},
+     "GPU records without a valid time, counted but not summed",
+     "CUPTI ran out of the device buffers in which the GPU notes its times, or a kernel was still "
+     "running at the end."},
     {LossKind::kBlockDamaged, "block_damaged", Severity::kLost,
      "blocks of the capture that are damaged and were skipped", "Copy the file again."},
     {LossKind::kFileCut, "file_cut", Severity::kLost,

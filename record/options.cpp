@@ -332,6 +332,7 @@ Result<ParsedCommandLine> ParseCommandLine(int argc, const char* const* argv) {
     parsed.answer = RecordVersionText();
     return parsed;
   } catch (const CLI::ParseError& error) {
+    if (auto twice = GivenTwice(app)) return *std::move(twice);
     return UsageError(error.what());
   }
 

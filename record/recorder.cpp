@@ -30,6 +30,7 @@
 #include "record/signals.h"
 #include "record/sources.h"
 #include "record/target/gained_privileges.h"
+#include "record/target/not_started.h"
 #include "record/target/target.h"
 
 namespace xpu {
@@ -119,24 +120,6 @@ void WriteBeginning(EventSink& sink, const RecordOptions& options, const Sources
   held.parent_pid = held.parent_tid = info.recorder_pid;
   held.name = sink.Intern("xpu-record");  // until its exec
   sink.Write(held);
-}
-
-Outcome NotStarted(const ExecFailure& failure, const RecordOptions& options) {
-  const std::string& program = options.command.front();
-  Outcome outcome;
-  outcome.wait_status = WaitStatusOfExit(failure.ExitStatus());
-  if (failure.user_step != nullptr) {
-    outcome.error =
-        SystemError(Format("--user {}: {}", options.user, failure.user_step), failure.error_number,
-                    "it takes CAP_SETUID and CAP_SETGID, which a container may not have");
-    return outcome;
-  }
-  std::string hint;
-  if (failure.error_number == ENOENT && program.find('/') == std::string::npos) {
-    hint = "it is in no folder of PATH";
-  }
-  outcome.error = SystemError(Format("{}: exec", program), failure.error_number, hint);
-  return outcome;
 }
 
 // What one recording holds, in the order in which it is made.
@@ -288,8 +271,10 @@ Outcome Recording::Run() {
     auto released = target->Release();
     if (!released.ok() || released->error_number != 0) {
       parts->Discard();
-      return released.ok() ? NotStarted(*released, options)
-                           : OwnFailure(std::move(released).error());
+      if (!released.ok()) return OwnFailure(std::move(released).error());
+      return Outcome{WaitStatusOfExit(released->ExitStatus()),
+                     NotStarted(*released, options.command.front(), user ? &*user : nullptr),
+                     {}};
     }
     sources->AfterExec(target->pid(), sink);
   }

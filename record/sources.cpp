@@ -124,7 +124,7 @@ Status Sources::Arm(pid_t target) {
   }
   if (gpu_) {
     XPU_RETURN_IF_ERROR(gpu_->Arm(unwinder_.get(), tables_.get()));
-    unreached_.ExpectInjection(gpu_->library());
+    unreached_.ExpectInjection({.library = gpu_->library(), .invitation = gpu_->invitation()});
   }
   if (probes_ && subject_.is_program()) XPU_RETURN_IF_ERROR(probes_->Arm(target));
   return Ok();

@@ -1,8 +1,13 @@
-// What a program's command line takes, for the completion of shells (man/completion).
+// What a program's command line takes, for the completion of shells (man/completion), and
+// what is said of a mistake in it.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
+
+#include "format/base/result.h"
+#include "format/base/text.h"
 
 namespace xpu {
 
@@ -12,6 +17,21 @@ struct CommandLineOption {
   std::string value;
   bool repeats = false;
 };
+
+// What is wrong when an option that takes one value was given several: the parser's own words are
+// of numbers alone. nullopt: none was.
+template <typename App>
+std::optional<Error> GivenTwice(const App& app) {
+  for (const auto* option : app.get_options()) {
+    const std::vector<std::string>& values = option->results();
+    if (option->get_items_expected_max() != 1 || values.size() < 2) continue;
+    std::string list;
+    for (const std::string& value : values) list += (list.empty() ? "" : " and ") + value;
+    return Error{ErrorKind::kUsage, option->get_name() + ": given twice",
+                 Format("leave all but one out of {}", list)};
+  }
+  return std::nullopt;
+}
 
 // `App` is CLI::App, which only the files that parse know.
 template <typename App>

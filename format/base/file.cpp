@@ -74,8 +74,10 @@ std::vector<ByteRange> DataOf(int fd, size_t size) {
 
 }  // namespace
 
-// What a limit of this process forbids has one cure, wherever it happens.
+// What a limit of this process forbids has one cure, wherever it happens; so has a folder in the
+// place of a file, where nothing better is known.
 Error SystemError(std::string what, int error_number, std::string hint) {
+  if (error_number == EISDIR && hint.empty()) hint = "name a file, not a folder";
   if (error_number == EMFILE) hint = "more descriptors: ulimit -n 4096 (RLIMIT_NOFILE)";
   if (error_number == EFBIG) hint = "larger files: ulimit -f unlimited (RLIMIT_FSIZE)";
   return Error{KindOfErrno(error_number), Format("{}: {}", what, std::strerror(error_number)),
@@ -88,11 +90,18 @@ Result<std::string> ReadFile(const std::string& path, size_t limit_bytes) {
   return ReadAll(fd.get(), path, limit_bytes);
 }
 
+std::string WriteHint(int error_number) {
+  if (error_number == ENOSPC) return "the disk is full: make room, or write to another one";
+  if (error_number == EDQUOT) return "the quota is used up: make room, or write to another disk";
+  if (error_number == EPIPE) return "its reader has ended";
+  return {};
+}
+
 Status WriteAll(int fd, std::string_view bytes, const std::string& name) {
   while (!bytes.empty()) {
     ssize_t n = ::write(fd, bytes.data(), bytes.size());
     if (n < 0 && errno == EINTR) continue;
-    if (n < 0) return SystemError(Format("{}: write", name), errno);
+    if (n < 0) return SystemError(Format("{}: write", name), errno, WriteHint(errno));
     bytes.remove_prefix(static_cast<size_t>(n));
   }
   return Ok();

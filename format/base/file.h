@@ -17,6 +17,9 @@ namespace xpu {
 // `limit_bytes`.
 Result<std::string> ReadFile(const std::string& path, size_t limit_bytes = size_t{1} << 30);
 
+// What to do when a write has failed so; may be empty.
+std::string WriteHint(int error_number);
+
 // Writes everything, continuing after short writes and EINTR. `name` is what an error calls it.
 Status WriteAll(int fd, std::string_view bytes, const std::string& name);
 

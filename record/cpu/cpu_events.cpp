@@ -166,7 +166,8 @@ Status CheckNoneTwice(std::span<const CpuEvent> events) {
     });
     if (twin == event) continue;
     const std::string as = twin->name == event->name ? "" : Format(" (as {} too)", twin->name);
-    return UsageError(event->name, Format("given twice{}", as), "");
+    return UsageError(event->name, Format("given twice{}", as),
+                      "each event once: its samples could not be told apart");
   }
   return Ok();
 }

@@ -77,8 +77,9 @@ std::string HintOf(int events, const std::string& category, const std::string& n
   }
   const std::vector<std::string> categories = FoldersIn(events, ".");
   const std::string near = NearestNames(categories, category);
-  return near.empty() ? Format("its categories are {}", FirstOf(categories))
-                      : Format("is it of the category {}?", near);
+  if (!near.empty()) return Format("is it of the category {}?", near);
+  return "those of this kernel are in /sys/kernel/tracing/available_events; where that is missing: "
+         "mount -t tracefs none /sys/kernel/tracing";
 }
 
 }  // namespace

@@ -305,6 +305,16 @@ struct ActivityWriter {
   }
 };
 
+// Of an operation on the GPU.
+bool LacksTime(const ActivityEvent& event) {
+  // CUPTI writes 0 for "no time", and end before start when its device buffers overflowed.
+  const auto lacks = [](const auto* work) {
+    return work != nullptr && (work->start_ns == 0 || work->end_ns < work->start_ns);
+  };
+  return lacks(std::get_if<Kernel>(&event)) || lacks(std::get_if<Memcpy>(&event)) ||
+         lacks(std::get_if<Memset>(&event)) || lacks(std::get_if<GraphLaunch>(&event));
+}
+
 }  // namespace
 
 DecodedActivity DecodeActivity(Bytes record) {
@@ -315,6 +325,7 @@ DecodedActivity DecodeActivity(Bytes record) {
 
 void WriteActivity(Bytes record, DecodedActivity& decoded, KeptText& name, InstanceId instance,
                    EventSink& sink) {
+  if (LacksTime(decoded.event)) sink.losses().AddUnstored(LossKind::kInvalidTime, 1);
   std::visit(ActivityWriter{record, name, instance, decoded, sink}, decoded.event);
 }
 

@@ -25,7 +25,8 @@ struct DecodedActivity {
 DecodedActivity DecodeActivity(std::span<const std::byte> record);
 
 // Writes what DecodeActivity made of `record`, and for a Device the whole record beside it; fills
-// in the instance and the texts of `decoded`. `name`: what the record's name pointer meant.
+// in the instance and the texts of `decoded`. Counts operations without a time, as the report does.
+// `name`: what the record's name pointer meant.
 void WriteActivity(std::span<const std::byte> record, DecodedActivity& decoded, KeptText& name,
                    InstanceId instance, EventSink& sink);
 

@@ -11,6 +11,7 @@
 #include "format/base/text.h"
 #include "record/gpu/cupti_decode.h"
 #include "record/gpu/wire_message.h"
+#include "record/target/process_limits.h"
 
 namespace xpu {
 namespace {
@@ -381,6 +382,7 @@ bool GpuPeer::TakeDetail(Bytes message) {
       return true;
     case wire::DetailKind::kMarkerUsed:
       marker_used_ = true;
+      marker_reason_ = ObstacleToTables(pid(), TextOf(*text));
       AppendFormat(news_, "process {}: launch stacks by the marker: {}\n", pid(), TextOf(*text));
       return true;
     case wire::DetailKind::kCuptiPath:

@@ -57,6 +57,8 @@ class GpuPeer {
   bool marker_used() const { return marker_used_; }
   // Of a process that has ended: the stacks that wait for the tables of their code.
   InlineStacks& stacks() { return stacks_; }
+  // Why, as far as it is known.
+  const std::string& marker_reason() const { return marker_reason_; }
   // The libcupti that the library holds in the process, once; empty: none yet, or told before.
   std::string TakeHeldCupti();
   // For -v: what the library said of itself, once.
@@ -87,6 +89,7 @@ class GpuPeer {
   bool dormant_counted_ = false;
   bool held_cupti_told_ = false;
   bool marker_used_ = false;
+  std::string marker_reason_;
   GpuProcess process_;  // without its texts
   std::string cupti_path_;
   std::string detail_;

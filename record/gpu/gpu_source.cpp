@@ -84,7 +84,9 @@ Error NoRangesOfNvtx() {
 Result<std::string> AbsolutePath(const std::string& path) {
   char resolved[PATH_MAX];
   if (::realpath(path.c_str(), resolved) == nullptr || ::access(resolved, R_OK) != 0) {
-    return SystemError(Format("--cupti-lib {}", path), errno);
+    return SystemError(Format("--cupti-lib {}", path), errno,
+                       "name the libcupti.so of a CUDA Toolkit or of a Python package; without "
+                       "--cupti-lib it is searched for");
   }
   return std::string(resolved);
 }
@@ -255,7 +257,7 @@ void GpuSource::FinishPeer(GpuPeer& peer, EventSink& sink, GpuPeer::End end) {
                       peer.instance(), Format("process {}", peer.pid()));
   }
   if (processes_ && end == GpuPeer::End::kOfProcess) processes_->SeeEnd(peer.pid(), sink);
-  markers_[peer.instance()] = {peer.pid(), peer.markers()};
+  markers_[peer.instance()] = {peer.pid(), peer.markers(), peer.marker_reason()};
   sink.Forget(peer.instance());
 }
 
@@ -303,7 +305,9 @@ void GpuSource::CountMissingStacks(EventSink& sink) {
     const uint64_t explained = std::min(missing, dropped);
     dropped -= explained;
     missing -= explained;
-    sink.losses().Add(LossKind::kLaunchStackMissing, missing, markers.pid, instance);
+    sink.losses().Add(
+        LossKind::kLaunchStackMissing, missing, markers.pid, instance,
+        markers.reason.empty() ? "" : Format("process {}: {}", markers.pid, markers.reason));
   }
 }
 

@@ -55,6 +55,8 @@ class GpuSource {
   void Stop(EventSink& sink, bool may_go_on);
   // The library that is to be in each process with CUDA.
   const std::string& library() const { return library_; }
+  // What XPU_INJECT was set to for them.
+  std::string invitation() const { return server_.EnvironmentValue(); }
   const InjectionReports& reports() const { return reports_; }
   // Launches from now on are recorded or not, as far as the user is concerned.
   void Pause(bool paused);
@@ -98,6 +100,7 @@ class GpuSource {
   struct Markers {
     uint32_t pid = 0;
     uint64_t count = 0;
+    std::string reason;  // that the stacks were not taken in the process; empty: not known
   };
   InjectionReports reports_;
   std::map<InstanceId, Markers> markers_;  // of the processes that have ended

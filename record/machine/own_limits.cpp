@@ -1,15 +1,16 @@
 #include "record/machine/own_limits.h"
 
 #include <algorithm>
-#include <cstdlib>
+#include <string_view>
 
 #include <sys/resource.h>
-#include <unistd.h>
 
 #include "format/base/file.h"
+#include "format/base/number.h"
 #include "format/base/text.h"
 #include "record/cpu/perf_event.h"
 #include "record/output/summary.h"
+#include "record/target/process_status.h"
 
 namespace xpu {
 namespace {
@@ -21,6 +22,8 @@ constexpr uint64_t kDescriptorsOfProbes = 80;
 constexpr uint64_t kDescriptorsOfRings = 16;  // of one CUDA process
 // BPF maps and rings, tables, threads: half of it was mapped in a recording of a small program.
 constexpr uint64_t kLeastAddressBytes = uint64_t{512} << 20;
+// A recording of a small program took 60 MiB that are not shared, those of large ones more.
+constexpr uint64_t kLeastDataBytes = uint64_t{128} << 20;
 // The smallest ring of a CUDA process, and what lies around it.
 constexpr uint64_t kLeastFileBytes = uint64_t{2} << 20;
 
@@ -39,17 +42,32 @@ uint64_t NeededDescriptors(const RecordOptions& options, bool uses_bpf) {
   return others + rings + (1 + 2 * events) * OnlineCpus().size();
 }
 
-}  // namespace
-
-uint64_t FreeAddressBytes() {
-  const uint64_t limit = SoftLimit(RLIMIT_AS);
+// What the limit leaves of that field of /proc/self/status.
+uint64_t FreeBytes(__rlimit_resource resource, std::string_view field) {
+  const uint64_t limit = SoftLimit(resource);
   if (limit == RLIM_INFINITY) return UINT64_MAX;
-  const auto pages = ReadFile("/proc/self/statm");
-  const uint64_t used = pages.ok() ? std::strtoull(pages.value().c_str(), nullptr, 10) *
-                                         static_cast<uint64_t>(::sysconf(_SC_PAGESIZE))
-                                   : 0;
+  const auto status = ReadFile("/proc/self/status");
+  if (!status.ok()) return limit;
+  const auto words = StatusWords(status.value(), field);  // "12345 kB"
+  const uint64_t used = words.empty() ? 0 : ParseNumber<uint64_t>(words.front()).value_or(0) << 10;
   return limit - std::min(limit, used);
 }
+
+Error TooLittle(std::string_view limit, std::string_view of_what, uint64_t left, uint64_t needed,
+                std::string_view option) {
+  return Error{ErrorKind::kSystem,
+               Format("{}: {} of {} are left, and a recording needs {}", limit, SizeText(left),
+                      of_what, SizeText(needed)),
+               Format("ulimit {0} unlimited; a limit for the program alone is set in it: "
+                      "xpu-record sh -c 'ulimit {0} N; exec PROGRAM'",
+                      option)};
+}
+
+}  // namespace
+
+uint64_t FreeAddressBytes() { return FreeBytes(RLIMIT_AS, "VmSize"); }
+
+uint64_t FreeDataBytes() { return FreeBytes(RLIMIT_DATA, "VmData"); }
 
 uint64_t LargestFileBytes() {
   const uint64_t limit = SoftLimit(RLIMIT_FSIZE);
@@ -67,14 +85,11 @@ Status CheckOwnLimits(const RecordOptions& options, bool uses_bpf) {
                  "ulimit -n 1024; a limit for the program alone is set in it: xpu-record sh -c "
                  "'ulimit -n N; exec PROGRAM'"};
   }
-  const uint64_t free_bytes = FreeAddressBytes();
-  if (free_bytes < kLeastAddressBytes) {
-    return Error{
-        ErrorKind::kSystem,
-        Format("RLIMIT_AS: {} of address space are left, and a recording needs {}",
-               SizeText(free_bytes), SizeText(kLeastAddressBytes)),
-        "ulimit -v unlimited; a limit for the program alone is set in it: xpu-record sh -c "
-        "'ulimit -v N; exec PROGRAM'"};
+  if (const uint64_t left = FreeAddressBytes(); left < kLeastAddressBytes) {
+    return TooLittle("RLIMIT_AS", "address space", left, kLeastAddressBytes, "-v");
+  }
+  if (const uint64_t left = FreeDataBytes(); left < kLeastDataBytes) {
+    return TooLittle("RLIMIT_DATA", "memory", left, kLeastDataBytes, "-d");
   }
   if (options.record_gpu && options.inject && LargestFileBytes() < kLeastFileBytes) {
     return Error{
@@ -89,12 +104,14 @@ Status CheckOwnLimits(const RecordOptions& options, bool uses_bpf) {
 }
 
 std::string OwnLimitsText() {
-  const uint64_t free_bytes = FreeAddressBytes();
+  const auto some = [](uint64_t bytes) {
+    return bytes == UINT64_MAX ? "any" : SizeText(bytes) + " of";
+  };
   const uint64_t descriptors = SoftLimit(RLIMIT_NOFILE);
   const uint64_t file_bytes = LargestFileBytes();
-  return Format("{} descriptors, {} address space, files of {}",
+  return Format("{} descriptors, {} address space, {} memory, files of {}",
                 descriptors == RLIM_INFINITY ? "any number of" : Format("{}", descriptors),
-                free_bytes == UINT64_MAX ? "any" : SizeText(free_bytes) + " of",
+                some(FreeAddressBytes()), some(FreeDataBytes()),
                 file_bytes == UINT64_MAX ? "any size" : "up to " + SizeText(file_bytes));
 }
 

@@ -4,6 +4,8 @@
 #include <ctime>
 #include <utility>
 
+#include "format/base/text.h"
+
 namespace xpu {
 
 namespace {
@@ -12,6 +14,10 @@ uint64_t ClockNs(clockid_t clock) {
   timespec now{};
   ::clock_gettime(clock, &now);
   return static_cast<uint64_t>(now.tv_sec) * 1'000'000'000 + static_cast<uint64_t>(now.tv_nsec);
+}
+
+std::string ReasonOf(const Error& error) {
+  return error.hint.empty() ? error.message : Format("{} ({})", error.message, error.hint);
 }
 
 }  // namespace
@@ -96,13 +102,15 @@ void EventSink::Restate() {
 
 void EventSink::Note(Status status) {
   const bool is_busy = !status.ok() && status.error().kind == ErrorKind::kBusy;
+  const std::string why = status.ok() || is_busy ? std::string() : ReasonOf(status.error());
   if (!status.ok()) {
     restate_due_ = true;
     python_codes_.StateAgain();
     if (!is_busy && !failure_) failure_ = std::move(status).error();
   }
   if (const uint64_t lost = writer_.events_lost(); lost != lost_counted_) {
-    losses_.Add(is_busy ? LossKind::kOutputStalled : LossKind::kWriteFailed, lost - lost_counted_);
+    losses_.Add(is_busy ? LossKind::kOutputStalled : LossKind::kWriteFailed, lost - lost_counted_,
+                0, {}, why);
     lost_counted_ = lost;
   }
 }

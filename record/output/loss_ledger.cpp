@@ -54,4 +54,12 @@ uint64_t LossLedger::total() const {
   return sum;
 }
 
+uint64_t LossLedger::total_about_stacks() const {
+  uint64_t sum = 0;
+  for (const LossInfo& info : LossTable()) {
+    if (IsAboutStacks(info.kind)) sum += total(info.kind);
+  }
+  return sum;
+}
+
 }  // namespace xpu

@@ -26,6 +26,9 @@ class LossLedger {
   void Add(LossKind kind, uint64_t count, uint32_t pid = 0, InstanceId instance = {},
            std::string detail = {});
 
+  // What the events of the capture tell already: it is not stored beside them.
+  void AddUnstored(LossKind kind, uint64_t count) { totals_[static_cast<size_t>(kind)] += count; }
+
   // What was added since the last call, one entry for each kind, pid, instance and detail.
   std::vector<Entry> TakeNew();
 
@@ -37,6 +40,8 @@ class LossLedger {
   uint64_t total(LossKind kind) const { return totals_[static_cast<size_t>(kind)]; }
   // Of everything worse than a note.
   uint64_t total() const;
+  // The part of it that xpu-report --strict lets pass (IsAboutStacks).
+  uint64_t total_about_stacks() const;
   // The details that came with a kind, each once, in the order they came (at most 8).
   const std::vector<std::string>& details(LossKind kind) const {
     return details_[static_cast<size_t>(kind)];

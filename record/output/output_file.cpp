@@ -80,6 +80,12 @@ Result<UniqueFd> OpenThroughLink(const std::string& path) {
                "name the file itself, or write to standard output with -o -"};
 }
 
+Error IsFolder(const std::string& path) {
+  return SystemError(
+      Format("{}: open", path), EISDIR,
+      Format("name a file in it: -o {}{}capture.xpu", path, path.ends_with('/') ? "" : "/"));
+}
+
 }  // namespace
 
 Result<OutputFile> OutputFile::Open(const std::string& path) {
@@ -101,7 +107,7 @@ Result<OutputFile> OutputFile::Open(const std::string& path) {
     XPU_ASSIGN_OR_RETURN(file.fd_, OpenThroughLink(path));
     return file;
   }
-  if (exists && S_ISDIR(info.st_mode)) return SystemError(Format("{}: open", path), EISDIR);
+  if (exists && S_ISDIR(info.st_mode)) return IsFolder(path);
   if (exists && !S_ISREG(info.st_mode)) {
     XPU_ASSIGN_OR_RETURN(file.fd_, OpenExisting(path, O_NOFOLLOW));
     return file;

@@ -111,7 +111,7 @@ void OutputQueue::Run(const std::shared_ptr<Shared>& shared) {
   const int close_errno = ::close(fd) == 0 ? 0 : errno;
   lock.lock();
   if (close_errno != 0 && !shared->error) {
-    shared->error = SystemError(shared->name + ": close", close_errno);
+    shared->error = SystemError(shared->name + ": close", close_errno, WriteHint(close_errno));
   }
   shared->has_ended = true;
   shared->changed.notify_all();
@@ -175,7 +175,9 @@ bool OutputQueue::WaitFor(std::unique_lock<std::mutex>& lock, const std::functio
 Status OutputQueue::Close() {
   if (!thread_.joinable()) {
     const int fd = shared_->fd.release();
-    if (fd >= 0 && ::close(fd) != 0) return SystemError(shared_->name + ": close", errno);
+    if (fd >= 0 && ::close(fd) != 0) {
+      return SystemError(shared_->name + ": close", errno, WriteHint(errno));
+    }
     return Ok();
   }
   std::unique_lock lock(shared_->mutex);

@@ -1,5 +1,6 @@
 #include "record/output/summary.h"
 
+#include "format/base/counted.h"
 #include "format/base/text.h"
 
 namespace xpu {
@@ -16,22 +17,18 @@ std::string SizeText(uint64_t bytes) {
   return Format("{:.1f} {}", size, kUnits[unit]);
 }
 
-namespace {
-
-std::string Counted(uint64_t count, const char* one, const char* more) {
-  return Format("{} {}", count, count == 1 ? one : more);
-}
-
-}  // namespace
-
 std::string SummaryText(const RecordingTotals& totals, const LossLedger& losses) {
-  std::string text =
-      Format("xpu-record: {}, {}, {}, {}\n", Counted(totals.events, "event", "events"),
-             Counted(losses.total(), "loss", "losses"), totals.file, SizeText(totals.bytes));
+  const uint64_t about_stacks = losses.total_about_stacks();
+  std::string text = Format("xpu-record: {}, {}, ", Counted(totals.events, "event", "events"),
+                            Counted(losses.total() - about_stacks, "loss", "losses"));
+  if (about_stacks > 0) {
+    AppendFormat(text, "{} on stacks, ", Counted(about_stacks, "remark", "remarks"));
+  }
+  AppendFormat(text, "{}, {}\n", totals.file, SizeText(totals.bytes));
   for (const LossInfo& info : LossTable()) {
     const uint64_t count = losses.total(info.kind);
     if (count == 0) continue;
-    AppendFormat(text, "xpu-record: {}: {} {}.", info.name, count, info.what);
+    AppendFormat(text, "xpu-record: {}: {} {}.", info.name, count, ForCount(count, info.what));
     for (const std::string& detail : losses.details(info.kind)) {
       AppendFormat(text, " {}.", detail);
     }

@@ -14,7 +14,8 @@ struct RecordingTotals {
   std::string file;
 };
 
-// One line with the totals, then a line for each kind of loss that occurred, with its advice.
+// One line with the totals, then a line for each kind of loss that occurred, with its advice. What
+// is about stacks alone is told beside the losses, as xpu-report does it: no event is missing.
 std::string SummaryText(const RecordingTotals& totals, const LossLedger& losses);
 
 // "999 B", "1.5 KiB", ...

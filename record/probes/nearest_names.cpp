@@ -28,10 +28,11 @@ size_t EditDistance(std::string_view a, std::string_view b) {
 }  // namespace
 
 std::string NearestNames(std::span<const std::string> names, std::string_view wanted) {
+  if (wanted.size() < 2) return {};  // any name holds a letter, or is short
   const size_t few = std::max<size_t>(1, wanted.size() / 3);
   std::vector<std::pair<size_t, std::string_view>> near;
   for (const std::string& name : names) {
-    const bool holds = !wanted.empty() && name.find(wanted) != std::string::npos;
+    const bool holds = name.find(wanted) != std::string::npos;
     const size_t distance = EditDistance(name, wanted);
     if (holds || distance <= few) near.emplace_back(distance, name);
   }

@@ -11,6 +11,8 @@
 
 namespace xpu {
 
+bool IsInjectLibrary(std::string_view path);
+
 // libcuda.so, libcuda.so.1, libcuda.so.580.65.06
 bool IsCudaDriver(std::string_view path);
 
@@ -20,7 +22,16 @@ bool IsCudaDriver(std::string_view path);
 std::optional<std::string> ObstacleToInjection(const PerfMapping& driver,
                                                const std::string& library);
 
-// The part of it that /proc/PID/environ tells: any bytes.
+// Likewise for a library that is loaded. `mapping`: that of the library. `invitation`: what
+// XPU_INJECT was set to.
+std::optional<std::string> ObstacleToReport(const PerfMapping& mapping,
+                                            const std::string& invitation);
+
+// Runs this very program: it maps the library to time its marker.
+bool IsRecorder(uint32_t pid);
+
+// The parts of them that /proc/PID/environ tells: any bytes.
 std::string ObstacleInEnvironment(std::string_view environment, const std::string& library);
+std::string ObstacleToInvitation(std::string_view environment, const std::string& invitation);
 
 }  // namespace xpu

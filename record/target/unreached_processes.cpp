@@ -11,9 +11,9 @@
 namespace xpu {
 namespace {
 
-bool IsInjectLibrary(std::string_view path) {
-  return path.substr(path.rfind('/') + 1) == kInjectLibraryFile;
-}
+constexpr char kNoWay[] =
+    " has no way to xpu-record: another xpu-record inside of this one, a seccomp filter, another "
+    "network namespace, no free descriptor or cleared variables";
 
 uint32_t CountOf(const std::map<uint32_t, uint32_t>& counts, uint32_t pid) {
   const auto found = counts.find(pid);
@@ -30,11 +30,9 @@ void UnreachedProcesses::See(const PerfRecord& record) {
   } else if (const auto* mapping = std::get_if<PerfMapping>(&record)) {
     Process& process = processes_[mapping->pid];
     process.mapping_ns = std::max(process.mapping_ns, mapping->origin.time_ns);
-    if (look_ != nullptr && IsCudaDriver(mapping->path)) SeeDriver(*mapping, process);
-    if (!IsInjectLibrary(mapping->path)) return;
-    Loader& loader = loaders_[mapping->pid];
-    ++loader.loads;
-    loader.name = process.name;
+    if (!expected_) return;
+    if (IsCudaDriver(mapping->path)) SeeDriver(*mapping, process);
+    if (IsInjectLibrary(mapping->path)) SeeLibrary(*mapping, process);
   } else if (const auto* task = std::get_if<PerfTask>(&record)) {
     if (!task->is_exit || task->pid != task->tid) return;
     processes_[task->pid].exit_ns = task->time_ns;
@@ -68,7 +66,8 @@ void UnreachedProcesses::SeeDriver(const PerfMapping& mapping, const Process& pr
   drivers.name = process.name;
   drivers.exec_ns = process.exec_ns;
   ++drivers.images;
-  const std::optional<std::string> obstacle = look_(mapping, library_);
+  const std::optional<std::string> obstacle =
+      expected_->look_at_driver(mapping, expected_->library);
   AppendFormat(news_, "process {}: {} is mapped, the injected library {}\n", mapping.pid,
                mapping.path,
                !obstacle           ? "may be missing: it could not be looked at"
@@ -82,14 +81,22 @@ void UnreachedProcesses::SeeDriver(const PerfMapping& mapping, const Process& pr
   }
 }
 
+void UnreachedProcesses::SeeLibrary(const PerfMapping& mapping, const Process& process) {
+  if (IsRecorder(mapping.pid)) return;
+  Loader& loader = loaders_[mapping.pid];
+  ++loader.loads;
+  loader.name = process.name;
+  const auto obstacle = expected_->look_at_library(mapping, expected_->invitation);
+  if (obstacle && !obstacle->empty()) loader.obstacle = *obstacle;
+}
+
 void UnreachedProcesses::CountSilentLibraries(EventSink& sink, const InjectionReports& reports) {
   for (const auto& [pid, loader] : loaders_) {
     const uint32_t connected = CountOf(reports.connected, pid);
     if (loader.loads <= connected) continue;
     sink.losses().Add(LossKind::kProcessNotReached, loader.loads - connected, pid, {},
-                      Format("process {} ({}) has no way to xpu-record: a seccomp filter, another "
-                             "network namespace, no free descriptor or cleared variables",
-                             pid, loader.name));
+                      Format("process {} ({}){}", pid, loader.name,
+                             loader.obstacle.empty() ? kNoWay : ": " + loader.obstacle));
   }
 }
 

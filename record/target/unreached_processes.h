@@ -4,7 +4,8 @@
 //   read: the kernel takes it out of the perf events at that moment. Its records then read exec,
 //   exit, with no mapping between them, which no other program's do.
 // - A process that maps the injected library and never reports: a seccomp filter, another network
-//   namespace, cleared variables or a full table of descriptors kept it from the socket.
+//   namespace, cleared variables or a full table of descriptors kept it from the socket, or another
+//   recorder, which was started within this one, has taken it.
 #pragma once
 
 #include <cstdint>
@@ -29,12 +30,16 @@ struct InjectionReports {
 
 class UnreachedProcesses {
  public:
-  // `library` is to be in each process with CUDA. `look`: ObstacleToInjection.
-  using Look = std::optional<std::string>(const PerfMapping& driver, const std::string& library);
-  void ExpectInjection(std::string library, Look* look = &ObstacleToInjection) {
-    library_ = std::move(library);
-    look_ = look;
-  }
+  // What is to be in each process with CUDA; without it nothing is injected, and none is missed.
+  struct Expected {
+    std::string library;
+    std::string invitation;
+    // What a mapping of the driver or of the library, and what was to be there, tell.
+    using Look = std::optional<std::string>(const PerfMapping& mapping, const std::string& value);
+    Look* look_at_driver = &ObstacleToInjection;
+    Look* look_at_library = &ObstacleToReport;
+  };
+  void ExpectInjection(Expected expected) { expected_ = std::move(expected); }
   void See(const PerfRecord& record);
   // All records that were there have been seen. Those of one process come from several rings, so a
   // process is judged one round after its end.
@@ -52,6 +57,7 @@ class UnreachedProcesses {
   };
   struct Loader {
     std::string name;
+    std::string obstacle;  // of the last that had one
     uint32_t loads = 0;
   };
   // The images of one process that have mapped the driver.
@@ -64,6 +70,7 @@ class UnreachedProcesses {
     uint32_t unknown = 0;
   };
   void Judge(uint32_t pid, EventSink& sink);
+  void SeeLibrary(const PerfMapping& mapping, const Process& process);
   void SeeDriver(const PerfMapping& mapping, const Process& process);
   void CountSilentLibraries(EventSink& sink, const InjectionReports& reports);
   void CountUnreachable(EventSink& sink, const InjectionReports& reports);
@@ -71,8 +78,7 @@ class UnreachedProcesses {
   std::unordered_map<uint32_t, Process> processes_;
   std::vector<uint32_t> ended_, ended_before_;
   std::map<uint32_t, Loader> loaders_;
-  std::string library_;
-  Look* look_ = nullptr;  // nullptr: nothing is injected
+  std::optional<Expected> expected_;
   std::map<uint32_t, Drivers> drivers_;
   std::string news_;
 };

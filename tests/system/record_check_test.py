@@ -128,10 +128,15 @@ def test_limits():
             (resource.RLIMIT_NOFILE, 20, "RLIMIT_NOFILE: 20 descriptors are allowed", "ulimit -n"),
             (resource.RLIMIT_AS, 200 << 20, "RLIMIT_AS: ", "ulimit -v"),
             (resource.RLIMIT_AS, 60 << 20, "RLIMIT_AS: ", "ulimit -v"),
+            (resource.RLIMIT_DATA, 40 << 20, "RLIMIT_DATA: ", "ulimit -d"),
             (resource.RLIMIT_FSIZE, 1 << 20, "RLIMIT_FSIZE: files of 1.0 MiB", "--cpu-only")):
         with Workspace() as work:
             check_both(work, {}, *texts, missing=["limits"],
                        preexec_fn=lambda: resource.setrlimit(limit, (value, value)))
+    result = subprocess.run(["prlimit", f"--data={1 << 20}", recorder(), "true"],
+                            capture_output=True, text=True)
+    expect("status", result.returncode, 125)
+    expect_in("message", "RLIMIT_DATA: ", result.stderr)
     # So little that not even the message is sure: it ends as its own failure, not by a signal.
     for value in range(8 << 20, 40 << 20, 4 << 20):
         result = subprocess.run(["prlimit", f"--as={value}", recorder(), "--check"],

@@ -49,6 +49,22 @@ def test_every_launch_has_its_stack():
             expect_in("name of a call", (call["domain"], call["callback_id"]), names)
 
 
+def test_kernels_without_a_time():
+    """The report finds them in the capture, and the last line says the same."""
+    require_recording()
+    with Workspace() as work:
+        result = record(work, workload("empty_launches"), "--launches", "100",
+                        env=simulated(XPU_FAKE_ZERO_TIMES_EVERY="5"))
+        expect_in("last line", " events, 20 losses, ", result.stderr)
+        expect_in("reason", "xpu-record: invalid_time: 20 GPU records without a valid time",
+                  result.stderr)
+        expect("stored beside the records", work.capture().losses(), {})
+        strict = subprocess.run([find("report/xpu-report"), "--strict", work.file("capture.xpu")],
+                                capture_output=True, text=True)
+        expect_in("report", "\n  20 GPU records without a valid time", strict.stdout)
+        expect("--strict", strict.returncode, 3)
+
+
 def test_processes_are_told_apart():
     require_recording()
     with Workspace() as work:

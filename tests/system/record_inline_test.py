@@ -219,6 +219,20 @@ def test_limit_on_file_size():
         expect("stacks", walked(capture)[IN_PROCESS], len(capture.launch_stacks))
 
 
+def test_no_descriptor_for_the_tables():
+    """The marker is called then, which nobody listens to with --launch-stacks=inline."""
+    require_recording()
+    with Workspace() as work:
+        program = f"ulimit -n 5; exec {workload('exit_styles')} --launches 30 --sync"
+        result = record(work, "--launch-stacks=inline", "sh", "-c", program)
+        capture = work.capture()
+        expect(f"losses ({result.stderr})", capture.losses(), {"launch_stack_missing": 31})
+        pid = json.loads(result.stdout)["pid"]
+        expect("reason", capture.events["losses"][0]["detail"],
+               f"process {pid}: its limit of 5 open files leaves no descriptor free: raise it "
+               "(RLIMIT_NOFILE, 'ulimit -n')")
+
+
 def test_address_space_is_short():
     """With what the library maps the program still has most of it for itself."""
     require_recording()

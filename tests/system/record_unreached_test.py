@@ -79,6 +79,23 @@ def test_driver_that_is_not_used():
                losses={"process_not_reached": 1})
 
 
+def test_recorders_within_another():
+    require_recording()
+    with Workspace() as work:
+        inner = [recorder(), "-q", "-o", work.file("inner.xpu")]
+        # That one has asked for no GPU, so that the outer one has it.
+        record(work, *inner, "--cpu-only", "--", *odd("launch=5", "wait"), losses={})
+        expect("kernels", len(work.capture().kernels), 5)
+        expect("losses inside", work.capture("inner.xpu").losses(), {})
+        for stacks in "inline", "uprobe":
+            text = record(work, *inner, f"--launch-stacks={stacks}", "--", *odd("launch=5", "wait"),
+                          losses={"process_not_reached": 1})
+            expect_in("reason", "(xpu_odd_program): another xpu-record, inside of this one, records "
+                      "it.\n", text)
+            expect("kernels inside", len(work.capture("inner.xpu").kernels), 5)
+            expect("losses inside", work.capture("inner.xpu").losses(), {})
+
+
 def test_library_that_the_user_may_not_read():
     require_recording()
     require_root()

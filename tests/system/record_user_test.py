@@ -159,7 +159,8 @@ def test_program_that_the_user_cannot_execute():
         program = work.file("out-program", "#!/bin/sh\n", 0o700)
         result = run(work, "--gpu-only", "--user=nobody", program)
         expect("status", result.returncode, 126)
-        expect_in("message", f"{program}: exec: Permission denied", result.stderr)
+        expect_in("message", f"{program}: exec: Permission denied\nhint: user nobody may not run it: "
+                  "its mode is 700\n", result.stderr)
         expect("capture", os.path.exists(work.path / "capture.xpu"), False)
 
 

@@ -74,6 +74,8 @@ TEST(CpuEvents, GivenTwice) {
   EXPECT_EQ(twice("cycles,page-faults,cycles"), "-e cycles: given twice");
   EXPECT_EQ(twice("cs/period=3/,context-switches/period=5/"),
             "-e context-switches: given twice (as cs too)");
+  EXPECT_EQ(CheckNoneTwice(Good("cs,cs")).error().hint,
+            "each event once: its samples could not be told apart");
 }
 
 }  // namespace

@@ -20,10 +20,14 @@ class GpuPeerTest : public test::PeerTest {
     return producer_.Send(wire::MessageKind::kName, message, text.data(), text.size());
   }
   void SendKernel(uint32_t correlation_id, uint32_t name_id) {
+    SendKernel(correlation_id, name_id, correlation_id * 10, correlation_id * 10 + 5);
+  }
+  void SendKernel(uint32_t correlation_id, uint32_t name_id, uint64_t start_ns, uint64_t end_ns) {
     cupti::Kernel record{};
     record.kind = cupti::kKindConcurrentKernel;
     record.correlation_id = correlation_id;
-    record.start_ns = correlation_id * 10;
+    record.start_ns = start_ns;
+    record.end_ns = end_ns;
     wire::ActivityMessage message{};
     message.name_id = name_id;
     message.record_size_bytes = sizeof(record);
@@ -108,6 +112,25 @@ TEST_F(GpuPeerTest, MessagesBecomeEvents) {
   EXPECT_EQ(events.gpu_processes[1].cupti_version, 130001u);
   EXPECT_EQ(events.gpu_processes[1].driver_version, 13000u);
   EXPECT_EQ(Text(events.gpu_processes[1].cupti_path), "/lib/libcupti.so.13");
+}
+
+// The report finds them in the records: they are told at the end, and not stored a second time.
+TEST_F(GpuPeerTest, WorkWithoutATimeIsCounted) {
+  MakePeer();
+  SendKernel(1, 0, 0, 0);
+  SendKernel(2, 0, 20, 19);
+  SendKernel(3, 0, 20, 20);
+  cupti::Synchronization wait{};  // CUPTI gives those of events none
+  wait.kind = cupti::kKindSynchronization;
+  wire::ActivityMessage message{};
+  message.record_size_bytes = sizeof(wait);
+  ASSERT_TRUE(producer_.Send(wire::MessageKind::kActivity, message, &wait, sizeof(wait)));
+  peer_->Drain(*sink_);
+  EXPECT_EQ(Lost(LossKind::kInvalidTime), 2u);
+  EXPECT_EQ(sink_->losses().total(), 2u);
+  const EventBatch events = Events();
+  EXPECT_EQ(events.kernels.size(), 3u);
+  EXPECT_TRUE(events.losses.empty());
 }
 
 TEST_F(GpuPeerTest, DeviceRecordIsKeptWholeToo) {

@@ -44,6 +44,15 @@ TEST(Options, Defaults) {
   EXPECT_EQ(options.own_arguments, Words{});
 }
 
+TEST(Options, GivenTwice) {
+  const auto parsed = Parse({"-o", "-", "--cpu-only", "-o", "x.xpu", "app"});
+  ASSERT_FALSE(parsed.ok());
+  EXPECT_EQ(parsed.error().message, "--output: given twice");
+  EXPECT_EQ(parsed.error().hint, "leave all but one out of - and x.xpu");
+  EXPECT_TRUE(
+      Good({"--cuda-lib", "a", "--no-inject", "--cuda-lib", "b", "-v", "-v", "app"}).verbose);
+}
+
 TEST(Options, All) {
   const RecordOptions options = Good({"-o", "x.xpu", "-F", "499", "--gpu-only", "--cupti-lib",
                                       "/lib/c.so", "--launch-stacks=none", "-v", "app", "-q"});

@@ -208,6 +208,27 @@ TEST(Summary, OneLineAndOneForEachLoss) {
             "launches without it.\n");
 }
 
+// As xpu-report --strict tells them apart.
+TEST(Summary, StacksThatAreNotWholeAreNoLosses) {
+  LossLedger losses;
+  losses.Add(LossKind::kStackCut, 1);
+  EXPECT_TRUE(SummaryText({5, 10, "a.xpu"}, losses)
+                  .starts_with("xpu-record: 5 events, 0 losses, 1 remark on stacks, a.xpu, 10 B\n"
+                               "xpu-record: stack_truncated: 1 "));
+  losses.Add(LossKind::kPythonNotWalked, 2);
+  losses.Add(LossKind::kCallLost, 1);
+  losses.Add(LossKind::kInjectionUnknown, 1);  // a note
+  EXPECT_TRUE(SummaryText({5, 10, "a.xpu"}, losses)
+                  .starts_with("xpu-record: 5 events, 1 loss, 3 remarks on stacks, a.xpu, 10 B\n"));
+}
+
+TEST(Losses, WhatEventsTellIsNotStoredBesideThem) {
+  LossLedger losses;
+  losses.AddUnstored(LossKind::kInvalidTime, 3);
+  EXPECT_EQ(losses.total(), 3u);
+  EXPECT_TRUE(losses.TakeNew().empty());
+}
+
 TEST(Summary, Sizes) {
   EXPECT_EQ(SizeText(0), "0 B");
   EXPECT_EQ(SizeText(1023), "1023 B");

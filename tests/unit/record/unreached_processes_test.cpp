@@ -6,9 +6,13 @@
 
 #include <gtest/gtest.h>
 #include <linux/capability.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
+#include "format/base/text.h"
 #include "record/target/file_rights.h"
 #include "record/target/gained_privileges.h"
+#include "record/target/process_limits.h"
 #include "tests/unit/record/peer_testing.h"
 
 namespace xpu {
@@ -81,14 +85,24 @@ TEST_F(UnreachedProcessesTest, WhereRecordsWereLostNothingIsConcluded) {
   EXPECT_EQ(Gained(), 0u);
 }
 
+std::optional<std::string> LookByPid(const PerfMapping& mapping, const std::string& value) {
+  if (mapping.pid == 8) return std::nullopt;
+  return mapping.pid == 9 ? value + " is of another recorder" : "";
+}
+
 TEST_F(UnreachedProcessesTest, LibrariesThatDoNotReport) {
+  processes_.ExpectInjection(
+      {.library = kLibrary, .invitation = "it", .look_at_library = &LookByPid});
   See({Exec(7, 1), Map(7, 2, kLibrary)});                       // reports
   See({Exec(8, 1), Map(8, 2, kLibrary)});                       // does not
   See({Exec(9, 1), Map(9, 2, kLibrary), Map(9, 3, kLibrary)});  // two images, one report
   See({Map(10, 1, "/opt/libxpu_inject.so.debug")});             // another file
   processes_.Finish(*sink_, {.connected = {{7, 1}, {9, 1}}, .started_cuda = {}});
   EXPECT_EQ(Lost(LossKind::kProcessNotReached), 2u);
-  EXPECT_EQ(sink_->losses().details(LossKind::kProcessNotReached).size(), 2u);
+  const std::vector<std::string> details = sink_->losses().details(LossKind::kProcessNotReached);
+  ASSERT_EQ(details.size(), 2u);
+  EXPECT_TRUE(details[0].starts_with("process 8 (program) has no way to xpu-record: another "));
+  EXPECT_EQ(details[1], "process 9 (program): it is of another recorder");
 }
 
 std::optional<std::string> LookByAddress(const PerfMapping& driver, const std::string&) {
@@ -103,7 +117,8 @@ TEST_F(UnreachedProcessesTest, DriversThatWillNotFindTheLibrary) {
     mapping.address = address;
     return mapping;
   };
-  processes_.ExpectInjection(kLibrary, &LookByAddress);
+  processes_.ExpectInjection(
+      {.library = kLibrary, .invitation = "it", .look_at_driver = &LookByAddress});
   See({Exec(1, 1), map_driver(1, 2, 1)});                       // all is well, and CUDA not used
   See({Exec(2, 1), map_driver(2, 2, 9), map_driver(2, 3, 9)});  // opened twice
   See({Exec(3, 1), map_driver(3, 2, 1), Exec(3, 5), map_driver(3, 6, 9)});  // the second image
@@ -120,7 +135,16 @@ TEST_F(UnreachedProcessesTest, DriversThatWillNotFindTheLibrary) {
 }
 
 TEST_F(UnreachedProcessesTest, NothingIsExpectedWhereNothingIsInjected) {
-  See({Exec(2, 1), Map(2, 2, "/usr/lib/libcuda.so.1")});
+  See({Exec(2, 1), Map(2, 2, "/usr/lib/libcuda.so.1"), Map(2, 3, kLibrary)});
+  processes_.Finish(*sink_, {});
+  EXPECT_EQ(sink_->losses().total(), 0u);
+}
+
+// It maps the library to time its marker.
+TEST_F(UnreachedProcessesTest, ARecorderWithinIsNoCudaProcess) {
+  processes_.ExpectInjection({.library = kLibrary, .invitation = "it"});
+  const auto us = static_cast<uint32_t>(::getpid());
+  See({Exec(us, 1), Map(us, 2, kLibrary)});
   processes_.Finish(*sink_, {});
   EXPECT_EQ(sink_->losses().total(), 0u);
 }
@@ -144,6 +168,39 @@ TEST(InjectionReach, Environments) {
   EXPECT_NE(ObstacleInEnvironment("XCUDA_INJECTION64_PATH=/lib/xpu.so\0"sv, library), "");
   EXPECT_NE(ObstacleInEnvironment("\0\0\xff\0CUDA_INJECTION64_PATH"sv, library), "");
   EXPECT_NE(ObstacleInEnvironment("", library), "");
+}
+
+TEST(InjectionReach, Invitations) {
+  using namespace std::string_view_literals;
+  EXPECT_EQ(ObstacleToInvitation("A=b\0XPU_INJECT=a:b:c\0"sv, "a:b:c"), "");
+  EXPECT_EQ(ObstacleToInvitation("XPU_INJECT=d:b:c\0"sv, "a:b:c"),
+            "another xpu-record, inside of this one, records it");
+  for (const std::string_view without : {""sv, "XPU_INJECT=\0"sv, "XPU_INJECT_X=a:b:c\0"sv}) {
+    EXPECT_TRUE(ObstacleToInvitation(without, "a:b:c").starts_with("it was started without XPU_"));
+  }
+}
+
+TEST(ProcessLimits, DescriptorsOfProc) {
+  constexpr char kLimits[] =
+      "Limit                     Soft Limit           Hard Limit           Units     \n"
+      "Max processes             127235               127235               processes \n"
+      "Max open files            5                    20000                files     \n";
+  EXPECT_EQ(DescriptorLimit(kLimits), 5u);
+  EXPECT_EQ(DescriptorLimit("Max open files            unlimited            unlimited"), 0u);
+  EXPECT_EQ(DescriptorLimit("Max open files "), 0u);
+  EXPECT_EQ(DescriptorLimit(""), 0u);
+}
+
+TEST(ProcessLimits, DescriptorsThatAreLeft) {
+  rlimit limit{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &limit), 0);
+  const auto us = static_cast<uint32_t>(::getpid());
+  EXPECT_EQ(ObstacleToDescriptors(us, 3), "");
+  EXPECT_EQ(ObstacleToDescriptors(us, limit.rlim_cur),
+            Format("its limit of {} open files leaves no descriptor free: raise it (RLIMIT_NOFILE, "
+                   "'ulimit -n')",
+                   limit.rlim_cur));
+  EXPECT_EQ(ObstacleToDescriptors(0, limit.rlim_cur), "") << "there is no such process";
 }
 
 TEST(FileRights, ModesDecide) {

@@ -116,7 +116,9 @@ TEST(NearestNames, HeldOrOfFewOtherLetters) {
   EXPECT_EQ(NearestNames(names, "sched_swich"), "sched_switch");
   EXPECT_EQ(NearestNames(names, "wa"), "sched_waking, sched_stat_wait");
   EXPECT_EQ(NearestNames(names, "something_else"), "");
-  EXPECT_EQ(NearestNames({}, "x"), "");
+  EXPECT_EQ(NearestNames({}, "xy"), "");
+  const std::vector<std::string> short_names = {"dma", "ras", "x"};
+  EXPECT_EQ(NearestNames(short_names, "a"), "");  // holds it, or differs by its one letter
 }
 
 TEST(ProbePlaces, LibrariesAsTheLoaderFindsThem) {

@@ -1,0 +1,88 @@
+#include "record/target/not_started.h"
+
+#include <cerrno>
+#include <cstdlib>
+#include <filesystem>
+#include <optional>
+#include <system_error>
+
+#include <sys/stat.h>
+
+#include "format/base/file.h"
+#include "format/base/text.h"
+#include "record/probes/probe_libraries.h"
+
+namespace xpu {
+namespace {
+
+constexpr mode_t kAnyExecute = S_IXUSR | S_IXGRP | S_IXOTH;
+
+// The first on the way to it; nullopt: all may be entered.
+std::optional<std::string> ClosedFolder(const std::filesystem::path& file,
+                                        const FileRights& rights) {
+  std::filesystem::path folder;
+  for (const std::filesystem::path& part : file.parent_path()) {
+    folder /= part;
+    struct stat info {};
+    if (::stat(folder.c_str(), &info) == 0 && !Allows(info, rights, S_IXOTH)) return folder;
+  }
+  return std::nullopt;
+}
+
+std::string HintForPermission(const std::string& path, const FileRights& rights,
+                              std::string_view who) {
+  std::error_code failed;
+  const std::filesystem::path file = std::filesystem::absolute(path, failed);
+  if (const auto folder = ClosedFolder(file, rights)) {
+    return Format("{} may not enter {}", who, *folder);
+  }
+  struct stat info {};
+  if (::stat(file.c_str(), &info) != 0) return {};
+  if (S_ISDIR(info.st_mode)) return "it is a folder";
+  if ((info.st_mode & kAnyExecute) == 0) return Format("it is no program, or: chmod +x {}", path);
+  if (!Allows(info, rights, S_IXOTH)) {
+    return Format("{} may not run it: its mode is {:o}", who, info.st_mode & 07777);
+  }
+  return "its file system is mounted noexec, its interpreter (behind #!) may not be run, or a "
+         "security module forbids it";
+}
+
+}  // namespace
+
+std::string HintForExec(const std::string& program, const std::string& path, int error_number,
+                        const FileRights& rights, std::string_view who) {
+  const bool is_path = program.find('/') != std::string::npos;
+  if (error_number == EACCES) {
+    // Searching PATH, the system goes on behind what it may not run and says so at the end.
+    return path.empty() ? "what has this name in the folders of PATH may not be run"
+                        : HintForPermission(path, rights, who);
+  }
+  if (error_number != ENOENT) return {};
+  if (!is_path) return "it is in no folder of PATH";
+  struct stat info {};
+  return ::stat(path.c_str(), &info) == 0
+             ? "it is there, but not its interpreter (behind #!, or the loader of its libraries)"
+             : "";
+}
+
+Error NotStarted(const ExecFailure& failure, const std::string& program, const TargetUser* user) {
+  const int error_number = failure.error_number;
+  if (failure.user_step != nullptr) {
+    return SystemError(Format("--user {}: {}", user->name, failure.user_step), error_number,
+                       "it takes CAP_SETUID and CAP_SETGID, which a container may not have");
+  }
+  const char* folders = std::getenv("PATH");
+  const std::string path = FindProgram(program, folders == nullptr ? "/bin:/usr/bin" : folders);
+  std::string hint;
+  if (user != nullptr) {
+    const FileRights rights{.user = user->uid, .groups = user->groups};
+    hint = HintForExec(program, path, error_number, rights, "user " + user->name);
+  } else {
+    const auto status = ReadFile("/proc/self/status");
+    hint = HintForExec(program, path, error_number,
+                       ParseFileRights(status.ok() ? status.value() : ""), "this user");
+  }
+  return SystemError(Format("{}: exec", program), error_number, std::move(hint));
+}
+
+}  // namespace xpu

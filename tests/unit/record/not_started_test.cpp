@@ -1,0 +1,70 @@
+// What is said about a program that could not be started.
+#include "record/target/not_started.h"
+
+#include <cerrno>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+namespace xpu {
+namespace {
+
+constexpr uid_t kStranger = 3'000'000'000;
+
+class NotStartedTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    char name[] = "/tmp/xpu-not-started-XXXXXX";
+    folder_ = ::mkdtemp(name);
+    ::chmod(folder_.c_str(), 0755);
+  }
+  void TearDown() override { std::filesystem::remove_all(folder_); }
+
+  std::string Program(mode_t mode) {
+    const std::string path = folder_ + "/program";
+    std::ofstream(path) << "#!/no/such/interpreter";
+    ::chmod(path.c_str(), mode);
+    return path;
+  }
+  static std::string Hint(const std::string& path, int error_number) {
+    return HintForExec(path, path, error_number, {.user = kStranger, .groups = {kStranger}},
+                       "user stranger");
+  }
+
+  std::string folder_;
+};
+
+TEST_F(NotStartedTest, WhatMayNotBeRun) {
+  EXPECT_EQ(Hint(folder_, EACCES), "it is a folder");
+  const std::string path = Program(0644);
+  EXPECT_EQ(Hint(path, EACCES), "it is no program, or: chmod +x " + path);
+  Program(0750);
+  EXPECT_EQ(Hint(path, EACCES), "user stranger may not run it: its mode is 750");
+  Program(0755);
+  EXPECT_TRUE(Hint(path, EACCES).starts_with("its file system is mounted noexec"));
+  ::chmod(folder_.c_str(), 0700);
+  EXPECT_EQ(Hint(path, EACCES), "user stranger may not enter " + folder_);
+}
+
+TEST_F(NotStartedTest, WhatIsNotThere) {
+  EXPECT_TRUE(Hint(Program(0755), ENOENT).starts_with("it is there, but not its interpreter"));
+  EXPECT_EQ(Hint(folder_ + "/nothing", ENOENT), "");
+  EXPECT_EQ(HintForExec("nothing", "", ENOENT, {}, "this user"), "it is in no folder of PATH");
+  EXPECT_EQ(HintForExec("plain", "", EACCES, {}, "this user"),
+            "what has this name in the folders of PATH may not be run");
+  EXPECT_EQ(Hint(Program(0755), E2BIG), "");
+}
+
+TEST_F(NotStartedTest, TheStepToAnotherUser) {
+  TargetUser user;
+  user.name = "nobody";
+  const Error error = NotStarted({EPERM, "setgroups"}, "/bin/true", &user);
+  EXPECT_EQ(error.message, "--user nobody: setgroups: Operation not permitted");
+  EXPECT_NE(error.hint, "");
+}
+
+}  // namespace
+}  // namespace xpu
