@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include "format/base/counted.h"
 #include "format/base/file.h"
 #include "format/base/handle.h"
 #include "format/base/result.h"
@@ -92,6 +93,17 @@ TEST(WriteAll, ReportsAFullDevice) {
   auto status = WriteAll(full.get(), "x", "capture.xpu");
   ASSERT_FALSE(status.ok());
   EXPECT_EQ(status.error().message, "capture.xpu: write: No space left on device");
+}
+
+TEST(Counted, OneIsSingular) {
+  EXPECT_EQ(Counted(0, "stack", "stacks"), "0 stacks");
+  EXPECT_EQ(Counted(1, "stack", "stacks"), "1 stack");
+  EXPECT_EQ(Counted(2, "stack", "stacks"), "2 stacks");
+  const char* const sentence = "{call|calls} without {its|their} stack, cut {a|b";
+  EXPECT_EQ(ForCount(1, sentence), "call without its stack, cut {a|b");
+  EXPECT_EQ(ForCount(3, sentence), "calls without their stack, cut {a|b");
+  EXPECT_EQ(ForCount(1, "{no bar}"), "{no bar}");
+  EXPECT_EQ(ForCount(1, ""), "");
 }
 
 }  // namespace
