@@ -1,5 +1,6 @@
 #include "record/summary.h"
 
+#include "format/base/counted.h"
 #include "format/base/text.h"
 
 namespace xpu {
@@ -16,14 +17,6 @@ std::string SizeText(uint64_t bytes) {
   return Format("{:.1f} {}", size, kUnits[unit]);
 }
 
-namespace {
-
-std::string Counted(uint64_t count, const char* one, const char* more) {
-  return Format("{} {}", count, count == 1 ? one : more);
-}
-
-}  // namespace
-
 std::string SummaryText(const RecordingTotals& totals, const LossLedger& losses) {
   std::string text =
       Format("xpu-record: {}, {}, {}, {}\n", Counted(totals.events, "event", "events"),
@@ -31,7 +24,7 @@ std::string SummaryText(const RecordingTotals& totals, const LossLedger& losses)
   for (const LossInfo& info : LossTable()) {
     const uint64_t count = losses.total(info.kind);
     if (count == 0) continue;
-    AppendFormat(text, "xpu-record: {}: {} {}.", info.name, count, info.what);
+    AppendFormat(text, "xpu-record: {}: {} {}.", info.name, count, ForCount(count, info.what));
     for (const std::string& detail : losses.details(info.kind)) {
       AppendFormat(text, " {}.", detail);
     }

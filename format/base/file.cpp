@@ -74,8 +74,10 @@ std::vector<ByteRange> DataOf(int fd, size_t size) {
 
 }  // namespace
 
-// What a limit of this process forbids has one cure, wherever it happens.
+// What a limit of this process forbids has one cure, wherever it happens; so has a folder in the
+// place of a file, where nothing better is known.
 Error SystemError(std::string what, int error_number, std::string hint) {
+  if (error_number == EISDIR && hint.empty()) hint = "name a file, not a folder";
   if (error_number == EMFILE) hint = "more descriptors: ulimit -n 4096 (RLIMIT_NOFILE)";
   if (error_number == EFBIG) hint = "larger files: ulimit -f unlimited (RLIMIT_FSIZE)";
   return Error{KindOfErrno(error_number), Format("{}: {}", what, std::strerror(error_number)),
