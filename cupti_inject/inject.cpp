@@ -52,7 +52,8 @@ void OpenStacks() {
   const MappedRing& ring = self.mapped;
   if ((self.settings & wire::kSettingInlineStacks) == 0) return;
   if (ring.arena == nullptr) {
-    SendDetail(wire::DetailKind::kMarkerUsed, 0, "no address space for the unwind tables");
+    SendDetail(wire::DetailKind::kMarkerUsed, 0,
+               "no address space or descriptor for the unwind tables");
   } else if (!self.stacks.Open(ring, &self.ring, &self.flusher_wake)) {
     SendDetail(wire::DetailKind::kMarkerUsed, 0, "no memory for stacks");
   }

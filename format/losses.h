@@ -65,7 +65,7 @@ struct LossInfo {
   LossKind kind;
   std::string_view name;  // stored in captures: never renamed
   Severity severity;
-  std::string_view what;    // one line: what is missing
+  std::string_view what;    // one line: what is missing; a pattern of ForCount
   std::string_view advice;  // one sentence: what to do; may be empty
 };
 

@@ -175,7 +175,8 @@ Status EventLoop::Record(Sources& sources, EventSink& sink) {
   if (parts_.fifo != nullptr) XPU_RETURN_IF_ERROR(Watch(parts_.fifo->fd()));
   for (int fd : sources.fds()) XPU_RETURN_IF_ERROR(Watch(fd));
   sources.Switch({.is_on = parts_.control.is_on(), .user_on = parts_.control.user_on()});
-  Apply(sources, sink);
+  // Sources are made switched off where they are to begin so.
+  Apply(sources, sink, parts_.begin_ns);
   uint64_t flush_at_ns = MonotonicNs() + kFlushNs;
   while (!IsOver(sources)) {
     XPU_RETURN_IF_ERROR(WaitMs(IntervalMs(sources, MonotonicNs())));

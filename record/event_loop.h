@@ -25,6 +25,7 @@ class EventLoop {
     RecordingControl& control;
     Rotation& rotation;
     ControlFifo* fifo = nullptr;
+    uint64_t begin_ns = 0;        // of the recording: RecordingInfo::start_ns
     bool takes_switches = false;  // SIGUSR2 is for us, not for the program
   };
   explicit EventLoop(const Parts& parts);

@@ -87,8 +87,9 @@ uint64_t DrawRecordingId() {
   return ::getrandom(&id, sizeof(id), 0) == sizeof(id) ? id | 1 : 0;
 }
 
-void WriteBeginning(EventSink& sink, const RecordOptions& options, const Sources& sources,
-                    const Target* target, uint32_t part) {
+// Returns the time at which the recording begins.
+uint64_t WriteBeginning(EventSink& sink, const RecordOptions& options, const Sources& sources,
+                        const Target* target, uint32_t part) {
   RecordingInfo info;
   info.start_ns = MonotonicNs();
   info.start_realtime_ns = RealtimeNs();
@@ -111,7 +112,7 @@ void WriteBeginning(EventSink& sink, const RecordOptions& options, const Sources
   info.recording = DrawRecordingId();
   info.part = part;
   sink.Write(info);
-  if (target == nullptr) return;
+  if (target == nullptr) return info.start_ns;
 
   ProcessEvent held;
   held.time_ns = info.start_ns;
@@ -120,6 +121,7 @@ void WriteBeginning(EventSink& sink, const RecordOptions& options, const Sources
   held.parent_pid = held.parent_tid = info.recorder_pid;
   held.name = sink.Intern("xpu-record");  // until its exec
   sink.Write(held);
+  return info.start_ns;
 }
 
 // What one recording holds, in the order in which it is made.
@@ -262,7 +264,7 @@ Outcome Recording::Run() {
   EventSink sink(*std::exchange(writer, std::nullopt));
   if (!options.quiet) std::fputs(parts->kept_text().c_str(), stderr);
   if (options.symbols != SymbolDetail::kNone) sink.CollectHits();
-  WriteBeginning(sink, options, *sources, TargetOrNull(), parts->part());
+  const uint64_t begin_ns = WriteBeginning(sink, options, *sources, TargetOrNull(), parts->part());
   sources->Describe(sink);
   sources->TellOfRunning(sink);
 
@@ -284,6 +286,7 @@ Outcome Recording::Run() {
                                 .control = *control,
                                 .rotation = *rotation,
                                 .fifo = fifo ? &*fifo : nullptr,
+                                .begin_ns = begin_ns,
                                 .takes_switches = options.control.by_signal || !target});
   if (Status recorded = loop->Record(*sources, sink); !recorded.ok()) {
     return OwnFailure(std::move(recorded).error());

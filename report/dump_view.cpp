@@ -17,6 +17,7 @@ namespace {
 // "kernel" of the list "kernels".
 std::string_view Singular(std::string_view list) {
   if (list == "losses") return "loss";
+  if (list == "recording_switches") return "recording_switch";
   if (list == "raw_activities") return "raw_activity";
   if (list == "graph_launches") return "graph_launch";
   if (list == "gpu_processes") return "gpu_process";

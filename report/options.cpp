@@ -334,13 +334,11 @@ Result<std::variant<ReportOptions, Help>> Parser::Parse(int argc, const char* co
     app_.parse(argc, argv);
   } catch (const CLI::CallForHelp&) {
     return std::variant<ReportOptions, Help>(Help{HelpText()});
-  } catch (const CLI::ArgumentMismatch& error) {
-    // "--mode: 1 required TEXT missing", "--mode: At most 1 required but received 2"
-    const std::string text = error.what();
-    return UsageError(text.substr(0, text.find(':')) +
-                      (text.ends_with("missing") ? " needs a value" : " is given twice"));
   } catch (const CLI::ParseError& error) {
-    return UsageError(error.what());
+    if (auto twice = GivenTwice(app_)) return *std::move(twice);
+    const std::string text = error.what();  // "--mode: 1 required TEXT missing"
+    if (!text.ends_with("missing")) return UsageError(text);
+    return UsageError(text.substr(0, text.find(':')) + " needs a value");
   }
   if (version_->count() > 0) {
     return std::variant<ReportOptions, Help>(Help{ReportVersionText()});

@@ -29,6 +29,12 @@ size_t ColorLength(std::string_view text) {
   return 0;
 }
 
+std::string HintOfWrite(int error_number) {
+  if (error_number == ENOSPC) return "the disk is full: make room, or write to another one";
+  if (error_number == EDQUOT) return "the quota is used up: make room, or write to another disk";
+  return {};
+}
+
 std::string WithOurColors(std::string_view text) {
   std::string shown;
   while (!text.empty()) {
@@ -84,7 +90,11 @@ class Output::Gzip {
 Result<Output> Output::Open(const std::string& path) {
   if (path.empty() || path == "-") return Output(STDOUT_FILENO, "standard output");
   UniqueFd fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
-  if (!fd) return SystemError(Format("{}: cannot write", path), errno);
+  if (!fd) {
+    const bool no_folder = errno == ENOENT || errno == ENOTDIR;
+    return SystemError(Format("{}: cannot write", path), errno,
+                       no_folder ? "its folder must be there: mkdir -p" : HintOfWrite(errno));
+  }
   Output output(fd.get(), path);
   output.owned_ = std::move(fd);
   if (path.ends_with(".gz")) output.gzip_ = std::make_unique<Gzip>();
@@ -130,7 +140,7 @@ void Output::WriteThrough(std::string_view bytes) {
     if (n < 0 && errno == EINTR) continue;
     if (n < 0) {
       closed_by_reader_ = errno == EPIPE;
-      status_ = SystemError(Format("{}: write", name_), errno);
+      status_ = SystemError(Format("{}: write", name_), errno, HintOfWrite(errno));
       return;
     }
     bytes.remove_prefix(static_cast<size_t>(n));
@@ -147,7 +157,7 @@ Status Output::Close() {
                     "set PAGER, or use --no-pager"};
   }
   if (owned_ && ::close(owned_.release()) != 0 && status_.ok()) {
-    status_ = SystemError(Format("{}: close", name_), errno);
+    status_ = SystemError(Format("{}: close", name_), errno, HintOfWrite(errno));
   }
   return status_;
 }

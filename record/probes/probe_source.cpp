@@ -177,7 +177,11 @@ Status ProbeSource::Impl::AddNamed(const std::vector<std::string>& paths) {
   for (const std::string& path : paths) {
     std::error_code failed;
     const std::string real = std::filesystem::canonical(path, failed).native();
-    if (failed) return SystemError(Format("--cuda-lib {}", path), failed.value());
+    if (failed) {
+      Error error = SystemError(Format("--cuda-lib {}", path), failed.value());
+      error.hint = "name the libcudart.so or libcuda.so that the program uses";
+      return error;
+    }
     XPU_RETURN_IF_ERROR(files_->Add(real, real));
   }
   return Ok();

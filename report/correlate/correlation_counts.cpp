@@ -2,7 +2,10 @@
 
 #include <algorithm>
 #include <array>
+#include <limits>
 #include <map>
+#include <span>
+#include <utility>
 
 #include "format/losses.h"
 #include "report/tree/call_tree.h"
@@ -11,20 +14,21 @@ namespace xpu {
 namespace {
 
 // Losses that may have been the record of a launch.
-bool TakesRecords(std::string_view name) {
-  constexpr std::array kKinds = {LossKind::kCuptiDropped, LossKind::kCuptiNotDelivered,
-                                 LossKind::kWireRingFull, LossKind::kWireTorn,
-                                 LossKind::kWireInvalid,  LossKind::kTestDropped};
-  const LossInfo* info = FindLoss(name);
-  return info != nullptr && std::find(kKinds.begin(), kKinds.end(), info->kind) != kKinds.end();
-}
+constexpr std::array kTakeRecords = {LossKind::kCuptiDropped, LossKind::kCuptiNotDelivered,
+                                     LossKind::kWireRingFull, LossKind::kWireTorn,
+                                     LossKind::kWireInvalid,  LossKind::kTestDropped};
+// Losses that may have been the stack of one.
+constexpr std::array kTakeStacks = {LossKind::kLaunchStackMissing, LossKind::kLaunchRingFull};
 
-// Records that are known to be lost, to be taken by launches that miss one.
-class LostRecords {
+// What is known to be lost, to be taken by launches that miss it.
+class Lost {
  public:
-  explicit LostRecords(const Model& model) {
+  Lost(const Model& model, std::span<const LossKind> kinds) {
     for (const Loss& loss : model.events.losses) {
-      if (!TakesRecords(model.Text(loss.name))) continue;
+      const LossInfo* info = FindLoss(model.Text(loss.name));
+      if (info == nullptr || std::find(kinds.begin(), kinds.end(), info->kind) == kinds.end()) {
+        continue;
+      }
       uint64_t& count = loss.instance ? of_instances_[loss.instance] : of_pids_[loss.pid];
       count = AddSaturated(count, loss.count);
     }
@@ -109,7 +113,7 @@ void Counter::CountLaunch(const Launch& launch) {
 }
 
 void Counter::ExplainUnmatched() {
-  LostRecords lost(model_);
+  Lost lost(model_, kTakeRecords);
   for (const auto& [instance, count] : unmatched_) {
     const uint64_t explained = lost.Take(instance, correlation_.processes[instance].pid, count);
     counts_.launches_lost += explained;
@@ -182,7 +186,114 @@ void Counter::CountLate() {
   }
 }
 
+// Where the parts that are here were cut off from those that are not. A process numbers its calls
+// in the order in which they begin, and a call is written when it ends.
+class Cuts {
+ public:
+  Cuts(const Model& model, const Correlation& correlation)
+      : begins_late_(model.parts.first > 1), ends_early_(model.parts.is_continued) {
+    if (begins_late_) FindFirstCalls(correlation);
+    if (ends_early_) FindFinished(correlation);
+  }
+
+  // The call is, or may be, in a part before the first that is here.
+  bool IsBefore(InstanceId instance, uint32_t correlation_id) const {
+    if (!begins_late_) return false;
+    const auto first = first_calls_.find(instance);
+    return first == first_calls_.end() || correlation_id < first->second;
+  }
+  // The work of this call is, or may be, in a part behind the last that is here.
+  bool IsBehind(InstanceId instance, uint32_t correlation_id) const {
+    if (!ends_early_) return false;
+    const auto finished = finished_.find(instance);
+    return finished == finished_.end() || correlation_id > finished->second;
+  }
+
+ private:
+  void FindFirstCalls(const Correlation& correlation);
+  void FindFinished(const Correlation& correlation);
+
+  bool begins_late_;
+  bool ends_early_;
+  std::map<InstanceId, uint32_t> first_calls_;
+  std::map<InstanceId, uint32_t> finished_;
+};
+
+// A call that ended in the part before began before the first one here ended, so its number is less
+// than that of all that began later. Threads overlap: the lowest number here is no such bound.
+void Cuts::FindFirstCalls(const Correlation& correlation) {
+  std::map<InstanceId, uint64_t> first_ends;
+  for (const Launch& launch : correlation.launches) {
+    if (!launch.has_call || launch.probe != 0) continue;
+    uint64_t& end_ns = first_ends.try_emplace(launch.instance, launch.end_ns).first->second;
+    end_ns = std::min(end_ns, launch.end_ns);
+  }
+  for (const Launch& launch : correlation.launches) {
+    if (!launch.has_call || launch.probe != 0) continue;
+    if (launch.start_ns <= first_ends[launch.instance]) continue;
+    uint32_t& id = first_calls_.try_emplace(launch.instance, launch.correlation_id).first->second;
+    id = std::min(id, launch.correlation_id);
+  }
+}
+
+// A stream does its work in the order of the calls. Which one that of a call without its work was
+// on is not known, so the bound is the stream that is the furthest behind.
+void Cuts::FindFinished(const Correlation& correlation) {
+  std::map<std::pair<InstanceId, uint64_t>, uint32_t> of_streams;
+  for (const GpuWork& work : correlation.work) {
+    if (work.launch == GpuWork::kNoLaunch || work.kind == WorkKind::kSynchronization) continue;
+    const uint64_t stream = uint64_t{work.device_id} << 32 | work.stream_id;
+    uint32_t& id = of_streams[{work.instance, stream}];
+    id = std::max(id, work.correlation_id);
+  }
+  for (const auto& [stream, last_id] : of_streams) {
+    uint32_t& id = finished_.try_emplace(stream.first, last_id).first->second;
+    id = std::min(id, last_id);
+  }
+}
+
 }  // namespace
+
+OtherHalves FindOtherHalves(const Model& model, const Correlation& correlation) {
+  OtherHalves found;
+  if (model.parts.first <= 1 && !model.parts.is_continued) return found;
+  const Cuts cuts(model, correlation);
+  for (const Launch& launch : correlation.launches) {
+    if (launch.probe != 0) continue;
+    if (IsPending(launch) && cuts.IsBehind(launch.instance, launch.correlation_id)) ++found.pending;
+    if (!launch.stack && cuts.IsBefore(launch.instance, launch.correlation_id)) ++found.stacks;
+  }
+  for (const GpuWork& work : correlation.work) {
+    if (work.launch != GpuWork::kNoLaunch || !cuts.IsBefore(work.instance, work.correlation_id)) {
+      continue;
+    }
+    const bool is_kernel = work.kind == WorkKind::kKernel || work.kind == WorkKind::kGraph;
+    const bool is_wait = work.kind == WorkKind::kSynchronization;
+    ++(is_kernel ? found.kernels : is_wait ? found.waits : found.copies);
+  }
+  // Recorded losses explain some of them.
+  found.pending = std::min(found.pending, correlation.counts.launches_pending);
+  return found;
+}
+
+uint64_t StacksNotCounted(const Model& model, const Correlation& correlation) {
+  const Cuts cuts(model, correlation);
+  std::map<InstanceId, uint64_t> missing;
+  for (const Launch& launch : correlation.launches) {
+    if (launch.stack) continue;
+    if (launch.probe != 0 || !cuts.IsBefore(launch.instance, launch.correlation_id)) {
+      ++missing[launch.instance];
+    }
+  }
+  Lost lost(model, kTakeStacks);
+  uint64_t left = 0;
+  for (const auto& [instance, count] : missing) {
+    const auto process = correlation.processes.find(instance);
+    const uint32_t pid = process == correlation.processes.end() ? 0 : process->second.pid;
+    left += count - lost.Take(instance, pid, count);
+  }
+  return left;
+}
 
 void CountCorrelation(const Model& model, const GraphNodes& graph_nodes, Correlation& correlation) {
   Counter(model, graph_nodes, correlation).Count();

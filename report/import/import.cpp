@@ -8,6 +8,7 @@
 
 #include <fcntl.h>
 
+#include "format/base/counted.h"
 #include "format/base/file.h"
 #include "format/base/terminal_text.h"
 #include "format/base/text.h"
@@ -30,9 +31,12 @@ std::string Shown(std::string_view line) {
 }
 
 std::string WhatWasRead(const ImportedTrace& trace) {
-  return Format("{} kernels, {} copies and sets, {} API calls, {} memory operations, {} markers",
-                trace.kernels.size(), trace.memcpys.size() + trace.memsets.size(),
-                trace.calls.size(), trace.memory_operations.size(), trace.markers.size());
+  return Format(
+      "{}, {}, {}, {}, {}", Counted(trace.kernels.size(), "kernel", "kernels"),
+      Counted(trace.memcpys.size() + trace.memsets.size(), "copy or set", "copies and sets"),
+      Counted(trace.calls.size(), "API call", "API calls"),
+      Counted(trace.memory_operations.size(), "memory operation", "memory operations"),
+      Counted(trace.markers.size(), "marker", "markers"));
 }
 
 std::string TextOf(const LeftOutLines& lines, std::string_view what) {

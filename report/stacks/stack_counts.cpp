@@ -3,6 +3,7 @@
 #include <string_view>
 #include <unordered_set>
 
+#include "format/base/counted.h"
 #include "format/base/text.h"
 #include "report/text.h"
 
@@ -26,7 +27,7 @@ std::string Share(const Counts& counts, std::string_view what) {
       1000.0L * static_cast<long double>(counts.complete) / static_cast<long double>(counts.all));
   std::string share = Format("{}", tenths / 10);
   if (tenths < 1000) AppendFormat(share, ".{}", tenths % 10);
-  return Format("{} % of {} {}", share, WithThousands(counts.all), what);
+  return Format("{} % of {} {}", share, WithThousands(counts.all), ForCount(counts.all, what));
 }
 
 std::unordered_set<uint32_t> ProbesAskedFor(const LoadedEvents& events) {
@@ -64,11 +65,12 @@ std::string StackCountsText(const LoadedEvents& events) {
   const auto add = [&](const Counts& counts, std::string_view what) {
     if (counts.all > 0) text += (text.empty() ? "" : " and ") + Share(counts, what);
   };
-  add(samples, "CPU samples");
-  add(calls, "CUDA calls");
-  add(hits, "hits of probes");
+  add(samples, "CPU {sample|samples}");
+  add(calls, "CUDA {call|calls}");
+  add(hits, "{hit|hits} of probes");
   if (text.empty()) return text;
-  text += " reach their outermost frame (unwind tables";
+  text += ForCount(samples.all + calls.all + hits.all,
+                   " {reaches its|reach their} outermost frame (unwind tables");
   if (calls.in_process) text += ", those of CUDA calls in the process";
   return text + ")";
 }

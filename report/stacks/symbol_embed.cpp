@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "format/base/counted.h"
 #include "format/base/file.h"
 #include "format/base/terminal_text.h"
 #include "format/base/text.h"
@@ -139,9 +140,12 @@ Result<std::string> EmbedSymbols(Analysis& analysis, const std::string& output, 
   }
   size_t bytes = 0;
   for (const NewSlice& slice : made.slices) bytes += slice.bytes.size();
-  std::string text = Format("symbols of {} files added to {}, {} bytes before compression\n",
-                            made.slices.size(), ForOneLine(target), bytes);
-  if (made.kept > 0) AppendFormat(text, "  {} files have theirs already\n", made.kept);
+  std::string text =
+      Format("symbols of {} added to {}, {} bytes before compression\n",
+             Counted(made.slices.size(), "file", "files"), ForOneLine(target), bytes);
+  if (made.kept > 0)
+    AppendFormat(text, "  {} already\n",
+                 Counted(made.kept, "file has its symbols", "files have theirs"));
   for (const std::string& failure : made.failures)
     AppendFormat(text, "  {}\n", ForOneLine(failure));
   return text;

@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "format/base/counted.h"
 #include "format/base/file.h"
 #include "format/base/terminal_text.h"
 #include "format/base/text.h"
@@ -82,11 +83,13 @@ Result<std::string> ExportSymbols(const Analysis& analysis, const std::string& f
                         different.front(), different.size() - 1, written, by_build.size()),
                  "each capture has other functions of a file: export it to a folder of its own"};
   }
-  std::string text = Format("{} of {} files written to {}/.build-id\n", written, by_build.size(),
-                            ForOneLine(folder));
+  std::string text = Format("{} of {} written to {}/.build-id\n", written,
+                            Counted(by_build.size(), "file", "files"), ForOneLine(folder));
   if (written < by_build.size()) text += "  the others are there already\n";
   if (without_id > 0)
-    AppendFormat(text, "  {} files have no build-id and are left out\n", without_id);
+    AppendFormat(
+        text, "  {} left out\n",
+        Counted(without_id, "file has no build-id and is", "files have no build-id and are"));
   if (by_build.empty()) {
     text +=
         "  hint: xpu-record --symbols=slice, or xpu-report --embed-symbols, puts symbols into "

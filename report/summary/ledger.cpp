@@ -6,8 +6,10 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "format/base/counted.h"
 #include "format/base/terminal_text.h"
 #include "format/base/text.h"
+#include "report/correlate/correlation_counts.h"
 #include "report/text.h"
 #include "report/tree/call_tree.h"
 
@@ -25,12 +27,14 @@ enum class Finding : uint8_t {
   kKernelBeforeLaunch,
   kWorkWithoutLaunch,
   kWaitWithoutLaunch,
+  kOtherPart,
   kGraphNodeUnknown,
   kLateEvent,
   kClockPairsMissing,
   kClockSet,
   kPythonStackDoubtful,
   kCallTreeFull,
+  kHeaderDamaged,
   kFileMismatch,
   kFileMissing,
   kFileUnreadable,
@@ -52,63 +56,79 @@ struct FindingInfo {
 
 constexpr std::array<FindingInfo, static_cast<size_t>(Finding::kCount)> kFindings{{
     {"launch_pending", Severity::kPartial,
-     "launches without a kernel record, shown as "
+     "{launch|launches} without a kernel record, shown as "
      "[GPU_Launch_Pending]",
      "Their kernels had not ended with the recording, or records were lost uncounted."},
-    {"launch_failed", Severity::kNote, "launches that CUDA refused with an error", ""},
+    {"launch_failed", Severity::kNote, "{launch|launches} that CUDA refused with an error", ""},
     {"launch_stack_missing", Severity::kPartial,
-     "CUDA calls without a stack, shown under "
+     "CUDA {call|calls} without a stack, shown under "
      "[unknown launch]",
      ""},
     {"kernel_without_launch", Severity::kPartial,
-     "kernels and graph replays whose launch call is not in the capture, shown under "
+     "{kernel or graph replay|kernels and graph replays} whose launch call is not in the capture, "
+     "shown under "
      "[unknown launch]",
      ""},
-    {"kernel_before_launch", Severity::kPartial, "kernels that seem to start before their launch",
+    {"kernel_before_launch", Severity::kPartial,
+     "{kernel that seems|kernels that seem} to start before {its|their} launch",
      "The clocks of GPU and CPU are fitted badly; times across them are off by as much."},
     {"work_without_launch", Severity::kPartial,
-     "copies and sets whose call is not in the capture, shown under [unknown launch]", ""},
-    {"wait_without_launch", Severity::kNote, "synchronizations whose call is not in the capture",
+     "{copy or set|copies and sets} whose call is not in the capture, shown under [unknown launch]",
+     ""},
+    {"wait_without_launch", Severity::kNote,
+     "{synchronization|synchronizations} whose call is not in the capture",
      "Calls that ask whether an event has happened count as waits for CUPTI; they are too many to "
      "record."},
+    {"other_part", Severity::kNote,
+     "{call or operation|calls and operations} whose other half is in a part of the recording that "
+     "is not here",
+     ""},
     {"graph_node_unknown", Severity::kPartial,
-     "operations of CUDA graphs without the code that put them there, shown under [captured at]",
+     "{operation|operations} of CUDA graphs without the code that put {it|them} there, shown under "
+     "[captured at]",
      "The graph is older than the recording, or what was recorded of it was lost, see the other "
      "lines."},
-    {"late_event", Severity::kNote, "events later than the end of the recording", ""},
-    {"clock_pairs_missing", Severity::kPartial, "CUDA processes without clock pairs",
+    {"late_event", Severity::kNote, "{event|events} later than the end of the recording", ""},
+    {"clock_pairs_missing", Severity::kPartial, "CUDA {process|processes} without clock pairs",
      "GPU times are aligned by the start of the recording only."},
-    {"clock_set", Severity::kNote, "times that the clock of the GPU records was set", ""},
+    {"clock_set", Severity::kNote, "{time|times} that the clock of the GPU records was set", ""},
     {"python_stack_doubtful", Severity::kPartial,
-     "different stacks with more or fewer frames of the interpreter than its functions need",
+     "different {stack|stacks} with more or fewer frames of the interpreter than its functions "
+     "need",
      "Their functions are all there and in order; native frames may stand at another one than "
      "called them. See them apart: --python=only, --python=native."},
     {"call_tree_full", Severity::kPartial,
-     "frames left out of call paths, the time of what they called shown at their callers",
+     "{frame|frames} left out of call paths, the time of what {it|they} called shown at {its "
+     "caller|their callers}",
      "Show a part of the capture: --pid, --time, --comm."},
+    {"header_damaged", Severity::kPartial,
+     "{capture whose beginning is|captures whose beginnings are} damaged; the events behind are "
+     "read without",
+     "Copy the file again."},
     {"file_mismatch", Severity::kPartial,
-     "files that are another build than the one recorded and are not used",
+     "{file that is|files that are} another build than the one recorded and {is|are} not used",
      "Report on the recording machine, or say where the recorded build is: --symfs DIR."},
-    {"file_missing", Severity::kPartial, "files that cannot be read here, their frames unnamed",
+    {"file_missing", Severity::kPartial,
+     "{file|files} that cannot be read here, {its|their} frames unnamed",
      "Let xpu-record put their symbols into the capture (--symbols=slice), or say where the files "
      "are: --symfs DIR."},
-    {"file_unreadable", Severity::kPartial, "files that are no ELF files, their frames unnamed",
-     ""},
-    {"file_stripped", Severity::kNote, "files without symbols, their frames unnamed",
+    {"file_unreadable", Severity::kPartial,
+     "{file that is no ELF file, its|files that are no ELF files, their} frames unnamed", ""},
+    {"file_stripped", Severity::kNote, "{file|files} without symbols, {its|their} frames unnamed",
      "Install their debug symbols, or say where they are: --debug-dir DIR, --debuginfod."},
     {"file_slice", Severity::kPartial,
-     "files whose symbols in the capture are damaged or not all there",
+     "{file|files} whose symbols in the capture are damaged or not all there",
      "Their names are taken from the files themselves, where these are here."},
     {"file_no_lines", Severity::kPartial,
-     "files without debug information here, their frames without lines",
+     "{file|files} without debug information here, {its|their} frames without lines",
      "Say where it is: --debug-dir DIR, --debuginfod; or record with xpu-record --symbols=full."},
     {"part_missing", Severity::kLost,
-     "parts of the recording that are missing between those that are here",
+     "{part|parts} of the recording that {is|are} missing between those that are here",
      "Name all parts: capture.*.xpu. xpu-record --rotate-keep removes the oldest ones alone."},
     {"capture_appended", Severity::kLost,
-     "files with captures behind their first one, of which nothing is shown",
+     "{file|files} with captures behind the first one, of which nothing is shown",
      "Captures cannot be joined by concatenation: name each of them to xpu-report."},
-    {"unknown_events", Severity::kNote, "events of kinds that this version does not know",
+    {"unknown_events", Severity::kNote, "{event|events} of kinds that this version does not know",
      "A newer xpu-report shows them."},
 }};
 
@@ -147,7 +167,10 @@ class Builder {
     AddFindings();
     AddFiles();
     const auto is_empty = [](const LedgerEntry& entry) { return entry.count == 0; };
-    for (LedgerEntry& entry : entries_) ShortenDetails(entry);
+    for (size_t i = 0; i < entries_.size(); ++i) {
+      SayWhat(entries_[i], what_[i]);
+      ShortenDetails(entries_[i]);
+    }
     entries_.erase(std::remove_if(entries_.begin(), entries_.end(), is_empty), entries_.end());
     std::sort(entries_.begin(), entries_.end(), [](const LedgerEntry& a, const LedgerEntry& b) {
       return a.severity != b.severity ? a.severity > b.severity : a.name < b.name;
@@ -160,18 +183,21 @@ class Builder {
   LedgerEntry& Add(LossKind kind, uint64_t count);
   LedgerEntry& Add(Finding finding, uint64_t count);
   void AddDetail(LedgerEntry& entry, std::string_view detail);
+  static void SayWhat(LedgerEntry& entry, std::string_view what);
   static void ShortenDetails(LedgerEntry& entry);
   void AddRecorded();
   void AddProblems();
   void AddUntimed();
   void AddFindings();
-  void AddPartNeighbours();
+  void AddOtherHalves(const OtherHalves& elsewhere);
   void AddFullCallTree();
   void AddMissingEnd();
   void AddFiles();
 
   const Analysis& analysis_;
   std::vector<LedgerEntry> entries_;
+  std::vector<std::string_view>
+      what_;  // of each, a pattern of ForCount; "": a newer version's loss
   std::unordered_map<std::string, size_t> by_name_;
   std::unordered_set<std::string> details_;  // name, detail
 };
@@ -184,8 +210,8 @@ LedgerEntry& Builder::Entry(std::string_view name) {
     // A loss that only a newer version knows still counts as one.
     const LossInfo* info = FindLoss(name);
     entry.severity = info == nullptr ? Severity::kLost : info->severity;
-    entry.what = info == nullptr ? Format("losses of kind {}", ForOneLine(name)) : info->what;
     if (info != nullptr) entry.advice = info->advice;
+    what_.push_back(info == nullptr ? std::string_view() : info->what);
   }
   return entries_[at->second];
 }
@@ -200,15 +226,22 @@ LedgerEntry& Builder::Add(Finding finding, uint64_t count) {
   const FindingInfo& info = kFindings.at(static_cast<size_t>(finding));
   LedgerEntry& entry = Entry(info.name);
   entry.severity = info.severity;
-  entry.what = info.what;
-  entry.advice = info.advice;
-  entry.count += count;
+  what_[by_name_.at(entry.name)] = info.what;
+  // What the recorder counts under the same name has the same cure.
+  if (!info.advice.empty()) entry.advice = info.advice;
+  entry.count = AddSaturated(entry.count, count);
   return entry;
 }
 
 void Builder::AddDetail(LedgerEntry& entry, std::string_view detail) {
   if (detail.empty() || !details_.insert(Format("{}\n{}", entry.name, detail)).second) return;
   entry.details.emplace_back(detail);
+}
+
+void Builder::SayWhat(LedgerEntry& entry, std::string_view what) {
+  entry.what = what.empty() ? Format("{} of kind {}", entry.count == 1 ? "loss" : "losses",
+                                     ForOneLine(entry.name))
+                            : ForCount(entry.count, what);
 }
 
 void Builder::ShortenDetails(LedgerEntry& entry) {
@@ -229,6 +262,7 @@ void Builder::AddRecorded() {
 void Builder::AddProblems() {
   const ReadProblems& problems = analysis_.model.problems;
   Add(LossKind::kBlockDamaged, problems.blocks_damaged);
+  Add(Finding::kHeaderDamaged, problems.header_damaged ? 1 : 0);
   // Where blocks are damaged, the end may have been in one of them.
   const bool no_end = analysis_.model.events.recording_end.empty() && problems.blocks_damaged == 0;
   if (problems.cut || no_end) AddMissingEnd();
@@ -260,9 +294,6 @@ void Builder::AddMissingEnd() {
 void Builder::AddUntimed() {
   const Correlation::Counts& counts = analysis_.correlation.counts;
   LedgerEntry& entry = Add(LossKind::kInvalidTime, counts.work_without_time);
-  entry.advice =
-      "CUPTI ran out of the device buffers in which the GPU notes its times, or a kernel was still "
-      "running at the end.";
   if (counts.node_work_without_time == 0) return;
   AddDetail(entry, Format("{} of them of nodes of CUDA graphs",
                           WithThousands(counts.node_work_without_time)));
@@ -273,17 +304,18 @@ void Builder::AddUntimed() {
 
 void Builder::AddFindings() {
   const Correlation& correlation = analysis_.correlation;
-  Add(Finding::kLaunchPending, correlation.counts.launches_pending);
-  AddPartNeighbours();
+  const OtherHalves elsewhere = FindOtherHalves(analysis_.model, correlation);
+  AddOtherHalves(elsewhere);
+  Add(Finding::kLaunchPending, correlation.counts.launches_pending - elsewhere.pending);
   Add(Finding::kLaunchFailed,
       correlation.counts.launches_failed + correlation.counts.launches_probed_failed);
   // What was not asked for is not missing.
   if (!analysis_.model.events.launch_stacks.empty() || !RecordedWithoutStacks(analysis_.model)) {
-    Add(Finding::kLaunchStackMissing, correlation.counts.stacks_missing);
+    Add(Finding::kLaunchStackMissing, StacksNotCounted(analysis_.model, correlation));
   }
-  Add(Finding::kKernelWithoutLaunch, correlation.counts.kernels_without_launch);
-  Add(Finding::kWorkWithoutLaunch, correlation.counts.work_without_launch);
-  Add(Finding::kWaitWithoutLaunch, correlation.counts.waits_without_launch);
+  Add(Finding::kKernelWithoutLaunch, correlation.counts.kernels_without_launch - elsewhere.kernels);
+  Add(Finding::kWorkWithoutLaunch, correlation.counts.work_without_launch - elsewhere.copies);
+  Add(Finding::kWaitWithoutLaunch, correlation.counts.waits_without_launch - elsewhere.waits);
   Add(Finding::kGraphNodeUnknown, correlation.counts.node_work_without_origin);
   if (const uint64_t updates = analysis_.graph_nodes.updates_of_unknown(); updates > 0) {
     AddDetail(Add(Finding::kGraphNodeUnknown, updates),
@@ -308,17 +340,20 @@ void Builder::AddFindings() {
   Add(Finding::kClockPairsMissing, without_pairs);
 }
 
-// What a cut parts is no riddle.
-void Builder::AddPartNeighbours() {
-  const PartsHere& parts = analysis_.model.parts;
-  const Correlation::Counts& counts = analysis_.correlation.counts;
-  if (parts.is_continued && counts.launches_pending > 0) {
-    AddDetail(Add(Finding::kLaunchPending, 0), "those at the end have theirs in the next part");
-  }
-  if (parts.first > 1 && counts.kernels_without_launch > 0) {
-    AddDetail(Add(Finding::kKernelWithoutLaunch, 0),
-              "those at the begin have theirs in the part before");
-  }
+// What a cut parts is no loss: the parts were asked for, and those that --rotate-keep removed too.
+void Builder::AddOtherHalves(const OtherHalves& elsewhere) {
+  const auto add = [this](uint64_t count, std::string_view one, std::string_view more,
+                          std::string_view rest) {
+    if (count == 0) return;
+    AddDetail(Add(Finding::kOtherPart, count),
+              Format("{} {} {}", WithThousands(count), count == 1 ? one : more, rest));
+  };
+  constexpr std::string_view kBefore = "whose call is in the part before";
+  add(elsewhere.kernels, "kernel or graph replay", "kernels and graph replays", kBefore);
+  add(elsewhere.copies, "copy or set", "copies and sets", kBefore);
+  add(elsewhere.waits, "synchronization", "synchronizations", kBefore);
+  add(elsewhere.stacks, "call", "calls", "whose stack is in the part before");
+  add(elsewhere.pending, "launch", "launches", "whose kernel is in the next part");
 }
 
 void Builder::AddFullCallTree() {

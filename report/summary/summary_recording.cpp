@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "format/base/counted.h"
 #include "format/base/text.h"
 #include "report/select/sampled_events.h"
 #include "report/stacks/stack_counts.h"
@@ -41,8 +42,9 @@ void WriteSlices(const Analysis& analysis, SummaryText& text) {
   if (slices.empty()) return;
   uint64_t bytes = 0;
   for (const AssembledSlice& slice : slices) bytes += slice.size_bytes();
-  text.Line("symbols", Format("of {} files in the capture, {} before compression",
-                              WithThousands(slices.size()), HumanBytes(bytes)));
+  text.Line("symbols",
+            Format("of {} {} in the capture, {} before compression", WithThousands(slices.size()),
+                   slices.size() == 1 ? "file" : "files", HumanBytes(bytes)));
 }
 
 void WriteLaunchCounts(const Correlation::Counts& counts, SummaryText& text) {
@@ -63,12 +65,16 @@ void WriteLaunchCounts(const Correlation::Counts& counts, SummaryText& text) {
 void WriteHidden(const Analysis& analysis, SummaryText& text) {
   const size_t replays = analysis.model.events.graph_launches.size();
   if (replays == 0) return;
-  std::string line = Format("{} replays recorded as one each", WithThousands(replays));
+  std::string line =
+      Format("{} {}", WithThousands(replays),
+             ForCount(replays, "{replay recorded as one|replays recorded as one each}"));
   const Correlation::Counts& counts = analysis.correlation.counts;
   if (counts.hidden_kernels + counts.hidden_copies_and_sets > 0) {
-    AppendFormat(line, ", {} kernels, {} copies and sets hidden in them",
-                 WithThousands(counts.hidden_kernels),
-                 WithThousands(counts.hidden_copies_and_sets));
+    AppendFormat(line, ", {} {}, {} {} hidden in {}", WithThousands(counts.hidden_kernels),
+                 counts.hidden_kernels == 1 ? "kernel" : "kernels",
+                 WithThousands(counts.hidden_copies_and_sets),
+                 counts.hidden_copies_and_sets == 1 ? "copy or set" : "copies and sets",
+                 replays == 1 ? "it" : "them");
   }
   line += "; xpu-record --cuda-graph-trace=node shows each kernel";
   text.Paragraph("graphs", line);
@@ -105,8 +111,11 @@ void WriteMatches(const Correlation::Counts& counts, SummaryText& text) {
   }
   if (others == 0) return;
   if (counts.stacks_by_nesting > 0) {
-    AppendFormat(line, "{}stacks of {} calls {}", line.empty() ? "" : "; ",
-                 WithThousands(counts.stacks_by_nesting), MatchText(MatchKind::kByNesting));
+    AppendFormat(
+        line, "{}{} {}", line.empty() ? "" : "; ",
+        ForCount(counts.stacks_by_nesting, "{stack of 1 call|stacks of " +
+                                               WithThousands(counts.stacks_by_nesting) + " calls}"),
+        MatchText(MatchKind::kByNesting));
   }
   text.Paragraph("matched", line);
 }
@@ -132,7 +141,8 @@ void WriteLaunches(const Analysis& analysis, SummaryText& text) {
     pairs += fit.pairs_used();
     uncertainty_ns = std::max(uncertainty_ns, fit.uncertainty_ns());
   }
-  std::string clocks = Format("{} pairs, +-{}", pairs, HumanDuration(uncertainty_ns));
+  std::string clocks =
+      Format("{}, +-{}", Counted(pairs, "pair", "pairs"), HumanDuration(uncertainty_ns));
   if (correlation.worst_margin_ns) {
     AppendFormat(clocks, ", least time from launch to kernel {} ns", *correlation.worst_margin_ns);
   }
@@ -180,8 +190,9 @@ void WriteNameless(const Analysis& analysis, const NamelessFiles& nameless, Summ
     text.Heading("Symbols");
   } else {
     text.Heading("Names missing on this machine",
-                 Format(": in {} of {} samples", WithThousands(nameless.samples),
-                        WithThousands(analysis.model.events.cpu_samples.size())));
+                 Format(": in {} of {} {}", WithThousands(nameless.samples),
+                        WithThousands(analysis.model.events.cpu_samples.size()),
+                        analysis.model.events.cpu_samples.size() == 1 ? "sample" : "samples"));
     text.Names("   samples  GPU work  file");
   }
   const std::string indent(22, ' ');

@@ -10,6 +10,7 @@
 
 #include <sys/wait.h>
 
+#include "format/base/counted.h"
 #include "format/base/text.h"
 #include "report/correlate/user_probes.h"
 #include "report/gpu/gpu_busy.h"
@@ -157,9 +158,7 @@ void Summary::WriteLosses() {
     const std::string rest = others == 0 ? "" : " (remarks on what was recorded are at the end)";
     return text_.Line("losses", "none" + rest, SummaryText::Tone::kGood);
   }
-  const auto kinds = [](size_t count) {
-    return Format("{} {}", count, count == 1 ? "kind" : "kinds");
-  };
+  const auto kinds = [](size_t count) { return Counted(count, "kind", "kinds"); };
   std::string what;
   if (lost > 0) what = kinds(lost) + " of events lost";
   if (partial > 0) what += (lost > 0 ? ", " : "") + kinds(partial) + " incomplete";
@@ -306,7 +305,7 @@ void Summary::WriteProbes() {
   if (rows.empty()) return;
   uint64_t hits = 0;
   for (const ProbeTimes& row : rows) hits += row.hits;
-  text_.Heading("Probes", Format(": {} hits", WithThousands(hits)));
+  text_.Heading("Probes", Format(": {} {}", WithThousands(hits), hits == 1 ? "hit" : "hits"));
   text_.Names("   hits%      hits       avg  probe");
   for (size_t i = 0; i < std::min(rows.size(), kRows); ++i) {
     const ProbeTimes& row = rows[i];

@@ -204,6 +204,18 @@ def strict_problems(binary, folder):
         yield "--strict writes something else"
 
 
+def header_problems(binary, folder):
+    """No byte of the file's header may change unseen; all that follows it is read nevertheless."""
+    whole = pathlib.Path(folder, "scene.xpu").read_bytes()
+    damaged = pathlib.Path(folder, "damaged.xpu")
+    for at in range(int.from_bytes(whole[10:12], "little")):
+        damaged.write_bytes(whole[:at] + bytes([whole[at] ^ 0x10]) + whole[at + 1:])
+        done = subprocess.run([binary, "--dump", str(damaged)], capture_output=True, text=True)
+        told = done.stdout.count('ledger name="header_damaged" severity=partial count=1 ')
+        if done.returncode != 0 or told != 1 or 'name="block_damaged"' in done.stdout:
+            yield f"byte {at} of the header changed: status {done.returncode}, told {told} times"
+
+
 def main():
     scene_maker, binary = sys.argv[1:]
     here = pathlib.Path(__file__).parent
@@ -226,6 +238,7 @@ def main():
                 expected = path.read_text() if path.exists() else ""
                 problems += differences(path.name, expected, text)
         problems += strict_problems(binary, folder)
+        problems += header_problems(binary, folder)
     problems += trace_problems(json.loads(outputs["chrome_trace.json"])["traceEvents"])
     for name, out in outputs.items():
         if "folded" in name:

@@ -152,6 +152,7 @@ def test_delay():
         capture = work.capture()
         expect("switches", switches(capture), [(False, "--delay"), (True, "--delay")])
         begin = capture.recording_switches[0]["time_ns"]
+        expect("off from the begin", begin, capture.recording_info[0]["start_ns"])
         first = capture.recording_switches[1]["time_ns"]
         expect("delay", 0.49 < (first - begin) / 1e9 < 0.7, True)
         expect("samples", len(capture.cpu_samples) > 50, True)

@@ -257,7 +257,7 @@ TEST_F(CorrelateByTest, TheSummaryCountsNestedStacks) {
   Analysis& analysis = Run(kNesting);
   const std::string summary =
       test::Written([&](Output& out) { WriteSummary(analysis, KernelNames::kFull, out); });
-  EXPECT_NE(summary.find("\nmatched   GPU work 1 by id; stacks of 1 calls by nesting\n"),
+  EXPECT_NE(summary.find("\nmatched   GPU work 1 by id; stack of 1 call by nesting\n"),
             std::string::npos)
       << summary;
 }

@@ -224,7 +224,7 @@ TEST_F(FoldedTest, UnitsAndWhatIsLeftOut) {
   const Lines in_us = {{"app;main", 10'000}, {prefix + "a", 2}, {prefix + "b", 1}};
   EXPECT_EQ(test::Folded(analysis, In(TimeUnit::kMicroseconds), &notes), in_us);
   EXPECT_EQ(notes,
-            "1 stacks round to 0 and are left out, 300 ns in all\n  hint: --unit ns shows them\n");
+            "1 stack rounds to 0 and is left out, 300 ns in all\n  hint: --unit ns shows them\n");
   notes.clear();
   const Lines in_samples = {{"app;main", 1}};
   EXPECT_EQ(test::Folded(analysis, In(TimeUnit::kSamples), &notes), in_samples);

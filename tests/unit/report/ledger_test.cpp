@@ -68,6 +68,98 @@ TEST(Ledger, StacksThatWereNotAskedForAreNotMissing) {
   }
 }
 
+// The recorder counts what it knows of; the same calls are in the capture, without a stack.
+TEST(Ledger, MissingStacksAreCountedOnce) {
+  test::ModelBuilder builder;
+  builder.End(5'000'000);
+  for (uint32_t id = 1; id <= 3; ++id) builder.Call(1, id, 211, 1'000 * id, 1'000 * id + 700, 100);
+  builder.Call(2, 1, 211, 9'000, 9'700, 200);
+  const auto lose = [&](const char* name, uint64_t count, uint64_t instance) {
+    builder.events.losses.push_back({.time_ns = 1,
+                                     .name = builder.Text(name),
+                                     .count = count,
+                                     .pid = 0,
+                                     .instance = {instance},
+                                     .detail = {}});
+  };
+  lose("launch_stack_missing", 2, 1);
+  lose("launch_stack_missing", 4, 3);  // of calls that are not in the capture
+  lose("launch_ring_full", 1, 1);
+  const Analysis analysis(builder.Build());
+  std::map<std::string, uint64_t> counts = Counts(BuildLedger(analysis));
+  EXPECT_EQ(counts.at("launch_stack_missing"), 2u + 4 + 1);
+  EXPECT_EQ(counts.at("launch_ring_full"), 1u);
+  const std::string text = LedgerText(BuildLedger(analysis));
+  EXPECT_NE(text.find("ulimit -n"), std::string::npos) << text;
+}
+
+TEST(Ledger, OneIsSingular) {
+  test::ModelBuilder builder;
+  builder.End(5);
+  builder.events.losses.push_back({.time_ns = 1,
+                                   .name = builder.Text("process_not_reached"),
+                                   .count = 1,
+                                   .pid = 0,
+                                   .instance = {},
+                                   .detail = {}});
+  builder.events.losses.push_back({.time_ns = 1,
+                                   .name = builder.Text("{a|b}"),
+                                   .count = 1,
+                                   .pid = 0,
+                                   .instance = {},
+                                   .detail = {}});
+  const Analysis analysis(builder.Build());
+  const std::string text = LedgerText(BuildLedger(analysis));
+  EXPECT_EQ(text.find("1 CUDA process that could not hand over its records (process_not_reached)"),
+            0u)
+      << text;
+  EXPECT_NE(text.find("1 loss of kind {a|b} ({a|b})"), std::string::npos) << text;
+}
+
+// A part. The call 10 was still running when 11 had ended, in the part before; the kernels of 5 and
+// 11 have theirs there, that of 15 lost it. 13 lost its kernel, that of 20 is in the next part.
+std::map<std::string, uint64_t> CountsOfPart(PartsHere parts) {
+  test::ModelBuilder builder;
+  builder.End(5'000'000);
+  builder.Clock(1, 0, {1'000});
+  const StackId stack = builder.Stack({0x10});
+  const auto call = [&](uint32_t id, uint64_t start_ns, uint64_t end_ns) {
+    builder.Call(1, id, 211, start_ns, end_ns, 100);
+    builder.Launch(1, id, start_ns, 100, 100, stack);
+  };
+  call(10, 1'000, 1'500);
+  call(12, 1'200, 1'300);
+  call(13, 2'000, 2'100);
+  call(16, 3'000, 3'100);
+  call(20, 4'000, 4'100);
+  uint64_t start_ns = 10'000;
+  for (const uint32_t id : {5, 10, 11, 12, 15, 16}) {
+    builder.AddKernel(1, id, start_ns, start_ns + 100, "k");
+    start_ns += 200;
+  }
+  Model model = builder.Build();
+  model.parts = parts;
+  const Analysis analysis(std::move(model));
+  std::map<std::string, uint64_t> counts = Counts(BuildLedger(analysis));
+  for (const LedgerEntry& entry : BuildLedger(analysis)) {
+    if (entry.name == "other_part") EXPECT_FALSE(LosesData(entry));
+  }
+  return counts;
+}
+
+TEST(Ledger, WhatAnotherPartHasIsNotLost) {
+  using Expected = std::map<std::string, uint64_t>;
+  EXPECT_EQ(CountsOfPart({}), (Expected{{"kernel_without_launch", 3}, {"launch_pending", 2}}));
+  EXPECT_EQ(CountsOfPart({.first = 1, .last = 1}),
+            (Expected{{"kernel_without_launch", 3}, {"launch_pending", 2}}));
+  EXPECT_EQ(CountsOfPart({.first = 2, .last = 2}),
+            (Expected{{"kernel_without_launch", 1}, {"launch_pending", 2}, {"other_part", 2}}));
+  EXPECT_EQ(CountsOfPart({.first = 1, .last = 1, .is_continued = true}),
+            (Expected{{"kernel_without_launch", 3}, {"launch_pending", 1}, {"other_part", 1}}));
+  EXPECT_EQ(CountsOfPart({.first = 2, .last = 2, .is_continued = true}),
+            (Expected{{"kernel_without_launch", 1}, {"launch_pending", 1}, {"other_part", 3}}));
+}
+
 TEST(Ledger, ADamagedBlockMayHaveHeldTheEnd) {
   test::ModelBuilder builder;  // without an end
   builder.problems = {.blocks_read = 1, .blocks_damaged = 1};
@@ -81,17 +173,20 @@ TEST(Ledger, ProblemsOfTheFile) {
   builder.problems = {.blocks_read = 9,
                       .blocks_damaged = 2,
                       .bytes_skipped = 100,
+                      .header_damaged = true,
                       .cut = true,
                       .captures_follow = true,
                       .unknown_events = 4,
                       .references_lost = 3};
   const Analysis analysis(builder.Build());
-  const std::map<std::string, uint64_t> expected = {{"block_damaged", 2},
-                                                    {"capture_appended", 1},
-                                                    {"file_cut", 1},
-                                                    {"reference_lost", 3},
-                                                    {"unknown_events", 4}};
-  EXPECT_EQ(Counts(BuildLedger(analysis)), expected);
+  const std::map<std::string, uint64_t> expected = {{"block_damaged", 2},  {"capture_appended", 1},
+                                                    {"file_cut", 1},       {"header_damaged", 1},
+                                                    {"reference_lost", 3}, {"unknown_events", 4}};
+  const std::vector<LedgerEntry> ledger = BuildLedger(analysis);
+  EXPECT_EQ(Counts(ledger), expected);
+  for (const LedgerEntry& entry : ledger) {
+    if (entry.name == "header_damaged") EXPECT_TRUE(LosesData(entry));
+  }
 }
 
 LedgerEntry EntryOf(const Analysis& analysis, std::string_view name) {

@@ -43,7 +43,11 @@ TEST(Output, CompressesByName) {
 TEST(Output, WhatCannotBeWritten) {
   const Result<Output> output = Output::Open("/nowhere/out");
   ASSERT_FALSE(output.ok());
-  EXPECT_EQ(output.error().message, "/nowhere/out: cannot write: No such file or directory");
+  EXPECT_EQ(output.error().ToString(),
+            "/nowhere/out: cannot write: No such file or directory\n"
+            "hint: its folder must be there: mkdir -p");
+  EXPECT_EQ(Output::Open("/tmp").error().ToString(),
+            "/tmp: cannot write: Is a directory\nhint: name a file, not a folder");
 }
 
 TEST(Output, AFullDisk) {
@@ -51,7 +55,9 @@ TEST(Output, AFullDisk) {
   output.Write("text");
   const Status status = output.Close();
   ASSERT_FALSE(status.ok());
-  EXPECT_EQ(status.error().message, "/dev/full: write: No space left on device");
+  EXPECT_EQ(status.error().ToString(),
+            "/dev/full: write: No space left on device\n"
+            "hint: the disk is full: make room, or write to another one");
   EXPECT_FALSE(output.closed_by_reader());
 }
 

@@ -47,7 +47,7 @@ TEST(StackCounts, NoneAtAll) {
   LoadedEvents events = Recorded(CallGraph::kTables);
   Add(events.cpu_samples, 1, kStackUserFailed);
   EXPECT_EQ(StackCountsText(events),
-            "0.0 % of 1 CPU samples reach their outermost frame (unwind tables)");
+            "0.0 % of 1 CPU sample reaches its outermost frame (unwind tables)");
 }
 
 TEST(StackCounts, NothingIsSaidOfFramePointersAndOfNothing) {
@@ -87,7 +87,7 @@ TEST(StackCounts, ProbesThatTheUserAskedForAreNoCalls) {
   events.probe_hits.back().probe = 7;
   events.probe_hits.back().is_return = true;
   EXPECT_EQ(StackCountsText(events),
-            "100 % of 1 hits of probes reach their outermost frame (unwind tables)");
+            "100 % of 1 hit of probes reaches its outermost frame (unwind tables)");
 }
 
 }  // namespace

@@ -77,14 +77,14 @@ TEST_F(SymbolExportTest, ATreeOfBuildIds) {
   build(first);
   const Result<std::string> done = Export(first);
   ASSERT_TRUE(done.ok());
-  EXPECT_EQ(done.value(), "1 of 1 files written to " + folder_ / "out" +
-                              "/.build-id\n  1 files have no build-id and are left out\n");
+  EXPECT_EQ(done.value(), "1 of 1 file written to " + folder_ / "out" +
+                              "/.build-id\n  1 file has no build-id and is left out\n");
   EXPECT_TRUE(Read("out/.build-id/ab/cdef.debug") == image);
   test::ModelBuilder again;
   build(again);
-  EXPECT_EQ(Export(again).value(), "0 of 1 files written to " + folder_ / "out" +
+  EXPECT_EQ(Export(again).value(), "0 of 1 file written to " + folder_ / "out" +
                                        "/.build-id\n  the others are there already\n"
-                                       "  1 files have no build-id and are left out\n");
+                                       "  1 file has no build-id and is left out\n");
 }
 
 TEST_F(SymbolExportTest, NothingIsOverwritten) {
@@ -116,7 +116,7 @@ TEST_F(SymbolExportTest, NothingTakesThePlaceOfALink) {
 TEST_F(SymbolExportTest, EmbeddedSymbolsTravel) {
   WriteCapture();
   ASSERT_TRUE(Run(Task::kEmbedSymbols, "").ok());
-  EXPECT_NE(outcome_.notes.find("symbols of 1 files added to "), std::string::npos);
+  EXPECT_NE(outcome_.notes.find("symbols of 1 file added to "), std::string::npos);
   struct stat info {};
   ASSERT_EQ(::stat((folder_ / "capture.xpu").c_str(), &info), 0);
   EXPECT_EQ(info.st_mode & 0777, 0600u);
@@ -141,7 +141,7 @@ TEST_F(SymbolExportTest, EmbeddingAgainAddsNothing) {
   ASSERT_TRUE(Run(Task::kEmbedSymbols, "").ok());
   const std::string once = Read("capture.xpu");
   ASSERT_TRUE(Run(Task::kEmbedSymbols, "").ok());
-  EXPECT_NE(outcome_.notes.find("  1 files have theirs already\n"), std::string::npos);
+  EXPECT_NE(outcome_.notes.find("  1 file has its symbols already\n"), std::string::npos);
   EXPECT_TRUE(Read("capture.xpu") == once);
 }
 
