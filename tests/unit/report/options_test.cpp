@@ -171,8 +171,8 @@ TEST(Options, UsageErrors) {
   EXPECT_EQ(Bad({"--top", "--max-events", "7"}), "--max-events is an option of --chrome-trace");
   EXPECT_EQ(Bad({"--graph-stacks"}), "--graph-stacks needs a value");
   EXPECT_EQ(Bad({"-o"}), "--output needs a value");
-  EXPECT_EQ(Bad({"-o", "x", "-o", "y"}), "--output is given twice");
-  EXPECT_EQ(Bad({"--folded", "--mode", "gpu", "--mode", "cpu"}), "--mode is given twice");
+  EXPECT_EQ(Bad({"-o", "x", "-o", "y"}), "--output: given twice");
+  EXPECT_EQ(Bad({"--folded", "--mode", "gpu", "--mode", "cpu"}), "--mode: given twice");
   EXPECT_EQ(Bad({"--top", "-n", "-1"}), "--rows: '-1' is not a number of rows");
 }
 
