@@ -5,7 +5,6 @@
 #include <limits>
 #include <map>
 #include <span>
-#include <utility>
 
 #include "format/losses.h"
 #include "report/tree/call_tree.h"
@@ -186,14 +185,13 @@ void Counter::CountLate() {
   }
 }
 
-// Where the parts that are here were cut off from those that are not. A process numbers its calls
+// Where the first part that is here was cut off from those before. A process numbers its calls
 // in the order in which they begin, and a call is written when it ends.
-class Cuts {
+class FirstCut {
  public:
-  Cuts(const Model& model, const Correlation& correlation)
-      : begins_late_(model.parts.first > 1), ends_early_(model.parts.is_continued) {
+  FirstCut(const Model& model, const Correlation& correlation)
+      : begins_late_(model.parts.first > 1) {
     if (begins_late_) FindFirstCalls(correlation);
-    if (ends_early_) FindFinished(correlation);
   }
 
   // The call is, or may be, in a part before the first that is here.
@@ -202,26 +200,17 @@ class Cuts {
     const auto first = first_calls_.find(instance);
     return first == first_calls_.end() || correlation_id < first->second;
   }
-  // The work of this call is, or may be, in a part behind the last that is here.
-  bool IsBehind(InstanceId instance, uint32_t correlation_id) const {
-    if (!ends_early_) return false;
-    const auto finished = finished_.find(instance);
-    return finished == finished_.end() || correlation_id > finished->second;
-  }
 
  private:
   void FindFirstCalls(const Correlation& correlation);
-  void FindFinished(const Correlation& correlation);
 
   bool begins_late_;
-  bool ends_early_;
   std::map<InstanceId, uint32_t> first_calls_;
-  std::map<InstanceId, uint32_t> finished_;
 };
 
 // A call that ended in the part before began before the first one here ended, so its number is less
 // than that of all that began later. Threads overlap: the lowest number here is no such bound.
-void Cuts::FindFirstCalls(const Correlation& correlation) {
+void FirstCut::FindFirstCalls(const Correlation& correlation) {
   std::map<InstanceId, uint64_t> first_ends;
   for (const Launch& launch : correlation.launches) {
     if (!launch.has_call || launch.probe != 0) continue;
@@ -236,52 +225,35 @@ void Cuts::FindFirstCalls(const Correlation& correlation) {
   }
 }
 
-// A stream does its work in the order of the calls. Which one that of a call without its work was
-// on is not known, so the bound is the stream that is the furthest behind.
-void Cuts::FindFinished(const Correlation& correlation) {
-  std::map<std::pair<InstanceId, uint64_t>, uint32_t> of_streams;
-  for (const GpuWork& work : correlation.work) {
-    if (work.launch == GpuWork::kNoLaunch || work.kind == WorkKind::kSynchronization) continue;
-    const uint64_t stream = uint64_t{work.device_id} << 32 | work.stream_id;
-    uint32_t& id = of_streams[{work.instance, stream}];
-    id = std::max(id, work.correlation_id);
-  }
-  for (const auto& [stream, last_id] : of_streams) {
-    uint32_t& id = finished_.try_emplace(stream.first, last_id).first->second;
-    id = std::min(id, last_id);
-  }
-}
-
 }  // namespace
 
 OtherHalves FindOtherHalves(const Model& model, const Correlation& correlation) {
   OtherHalves found;
   if (model.parts.first <= 1 && !model.parts.is_continued) return found;
-  const Cuts cuts(model, correlation);
+  const FirstCut cut(model, correlation);
   for (const Launch& launch : correlation.launches) {
     if (launch.probe != 0) continue;
-    if (IsPending(launch) && cuts.IsBehind(launch.instance, launch.correlation_id)) ++found.pending;
-    if (!launch.stack && cuts.IsBefore(launch.instance, launch.correlation_id)) ++found.stacks;
+    if (!launch.stack && cut.IsBefore(launch.instance, launch.correlation_id)) ++found.stacks;
   }
   for (const GpuWork& work : correlation.work) {
-    if (work.launch != GpuWork::kNoLaunch || !cuts.IsBefore(work.instance, work.correlation_id)) {
+    if (work.launch != GpuWork::kNoLaunch || !cut.IsBefore(work.instance, work.correlation_id)) {
       continue;
     }
     const bool is_kernel = work.kind == WorkKind::kKernel || work.kind == WorkKind::kGraph;
     const bool is_wait = work.kind == WorkKind::kSynchronization;
     ++(is_kernel ? found.kernels : is_wait ? found.waits : found.copies);
   }
-  // Recorded losses explain some of them.
-  found.pending = std::min(found.pending, correlation.counts.launches_pending);
+  // CUPTI hands over its buffers in any order: which ones were to come is not known.
+  if (model.parts.is_continued) found.pending = correlation.counts.launches_pending;
   return found;
 }
 
 uint64_t StacksNotCounted(const Model& model, const Correlation& correlation) {
-  const Cuts cuts(model, correlation);
+  const FirstCut cut(model, correlation);
   std::map<InstanceId, uint64_t> missing;
   for (const Launch& launch : correlation.launches) {
     if (launch.stack) continue;
-    if (launch.probe != 0 || !cuts.IsBefore(launch.instance, launch.correlation_id)) {
+    if (launch.probe != 0 || !cut.IsBefore(launch.instance, launch.correlation_id)) {
       ++missing[launch.instance];
     }
   }

@@ -11,7 +11,7 @@ void CountCorrelation(const Model& model, const GraphNodes& graph_nodes, Correla
 // What misses its other half because that is in a part of the recording that is not here. Each is
 // in the count of the same kind of Correlation::Counts too.
 struct OtherHalves {
-  uint64_t pending = 0;  // launches at the end of a part that another one follows
+  uint64_t pending = 0;  // launches of a part that another one follows
   // At the begin of a part that is not the recording's first:
   uint64_t kernels = 0;  // and graph replays, without their launch
   uint64_t copies = 0;   // and sets, likewise

@@ -102,9 +102,8 @@ constexpr std::array<FindingInfo, static_cast<size_t>(Finding::kCount)> kFinding
      "caller|their callers}",
      "Show a part of the capture: --pid, --time, --comm."},
     {"header_damaged", Severity::kPartial,
-     "{capture whose beginning is|captures whose beginnings are} damaged; the events behind are "
-     "read without",
-     "Copy the file again."},
+     "{capture|captures} with a damaged beginning; the events behind it are read",
+     "Copy it again."},
     {"file_mismatch", Severity::kPartial,
      "{file that is|files that are} another build than the one recorded and {is|are} not used",
      "Report on the recording machine, or say where the recorded build is: --symfs DIR."},
@@ -168,8 +167,10 @@ class Builder {
     AddFiles();
     const auto is_empty = [](const LedgerEntry& entry) { return entry.count == 0; };
     for (size_t i = 0; i < entries_.size(); ++i) {
-      SayWhat(entries_[i], what_[i]);
-      ShortenDetails(entries_[i]);
+      LedgerEntry& entry = entries_[i];
+      entry.what = ForCount(entry.count, what_[i].empty() ? "{loss|losses} of kind " : what_[i]);
+      if (what_[i].empty()) entry.what += ForOneLine(entry.name);
+      ShortenDetails(entry);
     }
     entries_.erase(std::remove_if(entries_.begin(), entries_.end(), is_empty), entries_.end());
     std::sort(entries_.begin(), entries_.end(), [](const LedgerEntry& a, const LedgerEntry& b) {
@@ -183,7 +184,6 @@ class Builder {
   LedgerEntry& Add(LossKind kind, uint64_t count);
   LedgerEntry& Add(Finding finding, uint64_t count);
   void AddDetail(LedgerEntry& entry, std::string_view detail);
-  static void SayWhat(LedgerEntry& entry, std::string_view what);
   static void ShortenDetails(LedgerEntry& entry);
   void AddRecorded();
   void AddProblems();
@@ -236,12 +236,6 @@ LedgerEntry& Builder::Add(Finding finding, uint64_t count) {
 void Builder::AddDetail(LedgerEntry& entry, std::string_view detail) {
   if (detail.empty() || !details_.insert(Format("{}\n{}", entry.name, detail)).second) return;
   entry.details.emplace_back(detail);
-}
-
-void Builder::SayWhat(LedgerEntry& entry, std::string_view what) {
-  entry.what = what.empty() ? Format("{} of kind {}", entry.count == 1 ? "loss" : "losses",
-                                     ForOneLine(entry.name))
-                            : ForCount(entry.count, what);
 }
 
 void Builder::ShortenDetails(LedgerEntry& entry) {
@@ -342,18 +336,17 @@ void Builder::AddFindings() {
 
 // What a cut parts is no loss: the parts were asked for, and those that --rotate-keep removed too.
 void Builder::AddOtherHalves(const OtherHalves& elsewhere) {
-  const auto add = [this](uint64_t count, std::string_view one, std::string_view more,
-                          std::string_view rest) {
+  const auto add = [this](uint64_t count, std::string_view what, std::string_view other) {
     if (count == 0) return;
     AddDetail(Add(Finding::kOtherPart, count),
-              Format("{} {} {}", WithThousands(count), count == 1 ? one : more, rest));
+              Format("{} {} whose {}", WithThousands(count), ForCount(count, what), other));
   };
-  constexpr std::string_view kBefore = "whose call is in the part before";
-  add(elsewhere.kernels, "kernel or graph replay", "kernels and graph replays", kBefore);
-  add(elsewhere.copies, "copy or set", "copies and sets", kBefore);
-  add(elsewhere.waits, "synchronization", "synchronizations", kBefore);
-  add(elsewhere.stacks, "call", "calls", "whose stack is in the part before");
-  add(elsewhere.pending, "launch", "launches", "whose kernel is in the next part");
+  constexpr std::string_view kCall = "call is in the part before";
+  add(elsewhere.kernels, "{kernel or graph replay|kernels and graph replays}", kCall);
+  add(elsewhere.copies, "{copy or set|copies and sets}", kCall);
+  add(elsewhere.waits, "{synchronization|synchronizations}", kCall);
+  add(elsewhere.stacks, "{call|calls}", "stack is in the part before");
+  add(elsewhere.pending, "{launch|launches}", "kernel is in the next part");
 }
 
 void Builder::AddFullCallTree() {

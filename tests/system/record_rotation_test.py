@@ -84,7 +84,7 @@ def test_parts_alone_and_together():
 
         os.unlink(files.pop(1))
         ledger = report("--strict", "--top", "--table", "cuda_api_sum", *files, status=3).stderr
-        expect_in("a part that is missing", "1 parts of the recording that are missing between",
+        expect_in("a part that is missing", "1 part of the recording that is missing between",
                   ledger)
 
 
@@ -98,7 +98,8 @@ def check_part(path, number, is_last):
     goes_on = f"goes on in part {number + 1}"
     if number > 1 or not is_last:
         expect_in("which part", f"{path}: part {number} of the recording", folded.stderr)
-    for problem in ("clock_pairs_missing", "file_cut", "reference_lost", "file_missing"):
+    for problem in ("clock_pairs_missing", "file_cut", "reference_lost", "file_missing",
+                    "kernel_without_launch", "launch_pending"):
         expect(problem, problem in folded.stderr, False)
     summary = " ".join(report(path).stdout.split())
     expect_in("which part", f"parts part {number} of the recording", summary)

@@ -203,7 +203,7 @@ TEST(Summary, OneLineAndOneForEachLoss) {
             "xpu-record: 2 events, 8 losses, a.xpu, 10 B\n"
             "xpu-record: sample_ring_full: 7 CPU samples dropped: the sample ring was full. Lower "
             "-F, or give xpu-record a free core.\n"
-            "xpu-record: inject_dormant: 1 CUDA processes in which CUPTI could not be used. no "
+            "xpu-record: inject_dormant: 1 CUDA process in which CUPTI could not be used. no "
             "libcupti. xpu-record --check tells whether CUPTI is there; --yield-cupti records "
             "launches without it.\n");
 }
