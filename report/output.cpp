@@ -29,12 +29,6 @@ size_t ColorLength(std::string_view text) {
   return 0;
 }
 
-std::string HintOfWrite(int error_number) {
-  if (error_number == ENOSPC) return "the disk is full: make room, or write to another one";
-  if (error_number == EDQUOT) return "the quota is used up: make room, or write to another disk";
-  return {};
-}
-
 std::string WithOurColors(std::string_view text) {
   std::string shown;
   while (!text.empty()) {
@@ -93,7 +87,7 @@ Result<Output> Output::Open(const std::string& path) {
   if (!fd) {
     const bool no_folder = errno == ENOENT || errno == ENOTDIR;
     return SystemError(Format("{}: cannot write", path), errno,
-                       no_folder ? "its folder must be there: mkdir -p" : HintOfWrite(errno));
+                       no_folder ? "its folder must be there: mkdir -p" : WriteHint(errno));
   }
   Output output(fd.get(), path);
   output.owned_ = std::move(fd);
@@ -140,7 +134,7 @@ void Output::WriteThrough(std::string_view bytes) {
     if (n < 0 && errno == EINTR) continue;
     if (n < 0) {
       closed_by_reader_ = errno == EPIPE;
-      status_ = SystemError(Format("{}: write", name_), errno, HintOfWrite(errno));
+      status_ = SystemError(Format("{}: write", name_), errno, WriteHint(errno));
       return;
     }
     bytes.remove_prefix(static_cast<size_t>(n));
@@ -157,7 +151,7 @@ Status Output::Close() {
                     "set PAGER, or use --no-pager"};
   }
   if (owned_ && ::close(owned_.release()) != 0 && status_.ok()) {
-    status_ = SystemError(Format("{}: close", name_), errno, HintOfWrite(errno));
+    status_ = SystemError(Format("{}: close", name_), errno, WriteHint(errno));
   }
   return status_;
 }
