@@ -139,9 +139,10 @@ void WriteFolded(Analysis& analysis, const FoldedOptions& options, Output& outpu
   notes += LeftOutText(analysis, options.merge);
   if (lines.empty()) notes += WhyNoStacks(analysis, options.merge.mode);
   if (left_out > 0) {
-    AppendFormat(notes, "{} and {} left out, {} ns in all\n",
-                 Counted(left_out, "stack rounds to 0", "stacks round to 0"),
-                 left_out == 1 ? "is" : "are", left_out_ns);
+    AppendFormat(
+        notes, "{} {}, {} ns in all\n", left_out,
+        ForCount(left_out, "{stack rounds to 0 and is|stacks round to 0 and are} left out"),
+        left_out_ns);
     notes += "  hint: --unit ns shows them\n";
   }
 }

@@ -18,18 +18,19 @@ std::string ViewChoice::Take(ReportOptions& options) const {
     options.task = choice.task;
     if (choice.view != nullptr) options.view = choice.view;
   }
+  const std::string chosen = made == nullptr ? "" : made->option->get_name();
   const bool is_view = options.task == Task::kView;
   for (const Rule& rule : rules_) {
     if (rule.option->count() == 0 || (is_view && rule.Allows(*options.view))) continue;
-    return WhyNot(rule, made);
+    return WhyNot(rule, chosen);
   }
   return {};
 }
 
-std::string ViewChoice::WhyNot(const Rule& rule, const Choice* made) const {
+std::string ViewChoice::WhyNot(const Rule& rule, std::string_view chosen) const {
   // Nearly all take it: the one that does not is named.
   if (rule.trait == &View::takes_filters) {
-    return Format("{} does not go with {}", rule.option->get_name(), made->option->get_name());
+    return Format("{} does not go with {}", rule.option->get_name(), chosen);
   }
   std::string names;
   for (const Choice& choice : choices_) {

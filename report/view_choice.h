@@ -47,7 +47,7 @@ class ViewChoice {
       return trait != nullptr ? chosen.*trait : chosen.option == view;
     }
   };
-  std::string WhyNot(const Rule& rule, const Choice* made) const;
+  std::string WhyNot(const Rule& rule, std::string_view chosen) const;
 
   std::vector<Choice> choices_;
   std::vector<Rule> rules_;

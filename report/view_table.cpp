@@ -16,10 +16,9 @@ View ScriptView();
 View DumpView();
 
 std::span<const View> Views() {
-  static const std::array kViews = {SummaryView(),     FoldedView(), FlameGraphView(),
-                                    ChromeTraceView(), TopView(),    DiffView(),
-                                    ScriptView(),      DumpView()};
-  return kViews;
+  static const std::array views = {SummaryView(), FoldedView(), FlameGraphView(), ChromeTraceView(),
+                                   TopView(),     DiffView(),   ScriptView(),     DumpView()};
+  return views;
 }
 
 const View& FindView(std::string_view option) {

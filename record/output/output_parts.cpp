@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "format/base/counted.h"
 #include "format/base/text.h"
 
 namespace xpu {
@@ -111,8 +112,8 @@ Status OutputParts::KeepEarlierParts() {
     }
     kept_.emplace_back(path, old);
   }
-  kept_text_ = Format("xpu-record: {} {} of an earlier recording: kept as {}{}\n", earlier.size(),
-                      earlier.size() == 1 ? "part" : "parts", kept_.front().second,
+  kept_text_ = Format("xpu-record: {} of an earlier recording: kept as {}{}\n",
+                      Counted(earlier.size(), "part", "parts"), kept_.front().second,
                       earlier.size() == 1 ? "" : ", ...");
   return Ok();
 }

@@ -249,6 +249,7 @@ OtherHalves FindOtherHalves(const Model& model, const Correlation& correlation) 
 }
 
 uint64_t StacksNotCounted(const Model& model, const Correlation& correlation) {
+  if (correlation.counts.stacks_missing == 0) return 0;
   const FirstCut cut(model, correlation);
   std::map<InstanceId, uint64_t> missing;
   for (const Launch& launch : correlation.launches) {

@@ -4,6 +4,7 @@
 #include <optional>
 #include <set>
 
+#include "format/base/counted.h"
 #include "format/base/text.h"
 #include "report/model/run_time.h"
 #include "report/text.h"
@@ -47,8 +48,9 @@ std::string RecordedText(const Model& model) {
   const uint64_t paused_ns = PausedNs(pauses, 0, UINT64_MAX);
   std::set<std::string> causes;
   for (const Pause& pause : pauses) causes.emplace(model.Text(pause.cause));
-  std::string text = Format("{}, {} {} (", HumanDuration(run_ns - std::min(run_ns, paused_ns)),
-                            WithThousands(pauses.size()), pauses.size() == 1 ? "pause" : "pauses");
+  std::string text =
+      Format("{}, {} {} (", HumanDuration(run_ns - std::min(run_ns, paused_ns)),
+             WithThousands(pauses.size()), ForCount(pauses.size(), "{pause|pauses}"));
   for (const std::string& cause : causes) {
     AppendFormat(text, "{}{}", cause == *causes.begin() ? "" : ", ", cause);
   }

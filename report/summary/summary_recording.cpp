@@ -44,7 +44,7 @@ void WriteSlices(const Analysis& analysis, SummaryText& text) {
   for (const AssembledSlice& slice : slices) bytes += slice.size_bytes();
   text.Line("symbols",
             Format("of {} {} in the capture, {} before compression", WithThousands(slices.size()),
-                   slices.size() == 1 ? "file" : "files", HumanBytes(bytes)));
+                   ForCount(slices.size(), "{file|files}"), HumanBytes(bytes)));
 }
 
 void WriteLaunchCounts(const Correlation::Counts& counts, SummaryText& text) {
@@ -71,10 +71,10 @@ void WriteHidden(const Analysis& analysis, SummaryText& text) {
   const Correlation::Counts& counts = analysis.correlation.counts;
   if (counts.hidden_kernels + counts.hidden_copies_and_sets > 0) {
     AppendFormat(line, ", {} {}, {} {} hidden in {}", WithThousands(counts.hidden_kernels),
-                 counts.hidden_kernels == 1 ? "kernel" : "kernels",
+                 ForCount(counts.hidden_kernels, "{kernel|kernels}"),
                  WithThousands(counts.hidden_copies_and_sets),
-                 counts.hidden_copies_and_sets == 1 ? "copy or set" : "copies and sets",
-                 replays == 1 ? "it" : "them");
+                 ForCount(counts.hidden_copies_and_sets, "{copy or set|copies and sets}"),
+                 ForCount(replays, "{it|them}"));
   }
   line += "; xpu-record --cuda-graph-trace=node shows each kernel";
   text.Paragraph("graphs", line);
@@ -192,7 +192,7 @@ void WriteNameless(const Analysis& analysis, const NamelessFiles& nameless, Summ
     text.Heading("Names missing on this machine",
                  Format(": in {} of {} {}", WithThousands(nameless.samples),
                         WithThousands(analysis.model.events.cpu_samples.size()),
-                        analysis.model.events.cpu_samples.size() == 1 ? "sample" : "samples"));
+                        ForCount(analysis.model.events.cpu_samples.size(), "{sample|samples}")));
     text.Names("   samples  GPU work  file");
   }
   const std::string indent(22, ' ');

@@ -305,7 +305,7 @@ void Summary::WriteProbes() {
   if (rows.empty()) return;
   uint64_t hits = 0;
   for (const ProbeTimes& row : rows) hits += row.hits;
-  text_.Heading("Probes", Format(": {} {}", WithThousands(hits), hits == 1 ? "hit" : "hits"));
+  text_.Heading("Probes", Format(": {} {}", WithThousands(hits), ForCount(hits, "{hit|hits}")));
   text_.Names("   hits%      hits       avg  probe");
   for (size_t i = 0; i < std::min(rows.size(), kRows); ++i) {
     const ProbeTimes& row = rows[i];

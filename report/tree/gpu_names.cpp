@@ -3,6 +3,7 @@
 #include <array>
 #include <charconv>
 
+#include "format/base/counted.h"
 #include "format/base/text.h"
 #include "symbolize/demangle.h"
 
@@ -110,7 +111,7 @@ const std::string& GpuNames::KernelName(StringId name) const {
 std::string GpuNames::GraphTitle(const GraphLaunch& graph) const {
   const uint64_t nodes = analysis_.graph_nodes.SizeOf(graph.instance, graph.graph_id).nodes;
   if (nodes == 0) return Format("graph {}", graph.graph_id);
-  return Format("graph {} ({} {})", graph.graph_id, nodes, nodes == 1 ? "node" : "nodes");
+  return Format("graph {} ({})", graph.graph_id, Counted(nodes, "node", "nodes"));
 }
 
 std::string GpuNames::CopyTitle(const Memcpy& copy) const {
