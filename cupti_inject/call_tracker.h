@@ -10,9 +10,10 @@ struct TrackedCall {
   uint64_t start_ns;
   uint32_t correlation_id;
   uint32_t key;          // domain and callback id of the outermost call
-  uint16_t nested;       // calls of the same id inside it that have not returned
+  uint8_t nested;        // calls of the same id inside it that have not returned
   bool is_recorded;      // it is told of; else it came in a pause
   bool has_stack;        // that was sent; of the marker nobody here knows
+  bool waits;            // for the GPU; told of when it returns
   uint32_t graph_nodes;  // made inside it
 };
 
@@ -36,7 +37,7 @@ struct CallTracker {
       --depth;
     }
     TrackedCall* call = &calls[depth++];
-    *call = {0, correlation_id, key, 0, false, false, 0};
+    *call = {0, correlation_id, key, 0, false, false, false, 0};
     return call;
   }
 

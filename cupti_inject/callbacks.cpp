@@ -45,6 +45,21 @@ void OnEnter(Injection& self, ThreadState& thread, uint32_t correlation_id, uint
   if (self.gate.Admit(correlation_id) || self.memory_calls.Has(key >> wire::kDomainShift, id)) {
     Record(self, thread, *call, caller);
   }
+  call->waits =
+      call->is_recorded && self.waits.Of(key >> wire::kDomainShift, id).kind != WaitKind::kNone;
+  if (call->waits) thread.wait_delay_ns = static_cast<uint32_t>(MonotonicNs() - call->start_ns);
+}
+
+void SendWait(Injection& self, const cupti::CallbackData& data, WaitCalls::Call call,
+              uint64_t duration_ns) {
+  cupti::Synchronization record;
+  wire::ActivityMessage message{};
+  message.record_size_bytes = sizeof(record);
+  self.ring.Count(wire::kCounterActivities);
+  if (!self.wait_teller.Describe(data, call, duration_ns, &record) ||
+      !self.ring.Send(wire::MessageKind::kActivity, message, &record, sizeof(record))) {
+    self.ring.Count(wire::kCounterActivitiesDropped);
+  }
 }
 
 bool UpdatedGraph(const Injection& self, const cupti::CallbackData& data, uint32_t domain,
@@ -74,6 +89,10 @@ void OnExit(Injection& self, ThreadState& thread, const cupti::CallbackData& dat
   self.ring.Count(wire::kCounterCalls);
   if (!self.ring.Send(wire::MessageKind::kApiCall, message)) {
     self.ring.Count(call.has_stack ? wire::kCounterCallsDropped : wire::kCounterCallsLost);
+  }
+  if (call.waits) {
+    SendWait(self, data, self.waits.Of(message.domain, message.callback_id),
+             message.end_ns - message.start_ns - thread.wait_delay_ns);
   }
 }
 

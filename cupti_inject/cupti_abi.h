@@ -128,6 +128,9 @@ using BufferCompleted = void (*)(void* context, uint32_t stream_id, uint8_t* buf
   X(flush_all, "cuptiActivityFlushAll", true, uint32_t flag)                                       \
   X(get_next_record, "cuptiActivityGetNextRecord", true, uint8_t* buffer, size_t valid_size,       \
     void** record)                                                                                 \
+  X(get_context_id, "cuptiGetContextId", false, void* context, uint32_t* id)                       \
+  X(get_stream_id, "cuptiGetStreamIdEx", false, void* context, void* stream, uint8_t per_thread,   \
+    uint32_t* id)                                                                                  \
   X(get_graph_id, "cuptiGetGraphId", false, void* graph, uint32_t* id)                             \
   X(get_graph_exec_id, "cuptiGetGraphExecId", false, void* graph_exec, uint32_t* id)               \
   X(get_graph_node_id, "cuptiGetGraphNodeId", false, void* node, uint64_t* id)                     \

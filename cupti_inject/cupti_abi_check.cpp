@@ -124,6 +124,8 @@ SAME_FUNCTION(enable_kind, cuptiActivityEnable);
 SAME_FUNCTION(disable_kind, cuptiActivityDisable);
 SAME_FUNCTION(flush_all, cuptiActivityFlushAll);
 SAME_FUNCTION(get_next_record, cuptiActivityGetNextRecord);
+SAME_FUNCTION(get_context_id, cuptiGetContextId);
+SAME_FUNCTION(get_stream_id, cuptiGetStreamIdEx);
 SAME_FUNCTION(get_dropped, cuptiActivityGetNumDroppedRecords);
 #if CUPTI_API_VERSION >= 130000
 SAME_FUNCTION(subscribe_v2, cuptiSubscribe_v2);

@@ -25,6 +25,7 @@
 #include "cupti_inject/lock.h"
 #include "cupti_inject/nvtx_texts.h"
 #include "cupti_inject/ring_producer.h"
+#include "cupti_inject/waits.h"
 
 namespace xpu::inject {
 
@@ -76,6 +77,8 @@ struct Injection {
   CallSet memory_calls;               // told in pauses too: what is freed then was allocated before
   CallSet profiler_starts;
   CallSet profiler_stops;
+  WaitCalls waits;
+  WaitTeller wait_teller;
   LaunchStacks stacks;  // off: the marker is called
   InstantiatedNodes instantiated;
   BufferPool pool;
@@ -138,7 +141,8 @@ struct ThreadState {
   ThreadStack stack;
   RangeLevels ranges;
   OpenCapture capture;
-  uint32_t tid;  // 0: not asked yet
+  uint32_t tid;            // 0: not asked yet
+  uint32_t wait_delay_ns;  // of the wait that it is in, from the call on: our own work
 };
 
 extern Injection g_injection;

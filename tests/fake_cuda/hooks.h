@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
 #include <cuda.h>
 
@@ -144,6 +145,8 @@ struct Driver {
   uint64_t (*now_ns)();
   CUcontext (*current_context)();
   uint32_t (*context_uid)(CUcontext context);
+  // None: the stream is one of another context. nullptr: any context will do.
+  std::optional<uint32_t> (*stream_id)(CUcontext context, CUstream stream);
   uint32_t (*current_correlation_id)();  // of the outermost call of this thread, 0: none
   bool (*initialized)();
   bool (*context_exists)();  // of any device

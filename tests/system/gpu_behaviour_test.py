@@ -45,7 +45,7 @@ def folded_kernel_ns(capture):
 
 def records_added(capture):
     """The activity records that the simulated device counts, by the events they became."""
-    kinds = ("kernel", "memcpy", "memset", "synchronization", "graph_launch", "raw_activity")
+    kinds = ("kernel", "memcpy", "memset", "graph_launch", "raw_activity")
     raw = [r for r in capture.of("raw_activity") if r["kind"] == UNKNOWN_KIND]
     overheads = [o for o in capture.of("overhead") if o["overhead_kind"] not in BUFFER_OVERHEADS]
     return sum(len(capture.of(kind)) for kind in kinds) - len(raw) + len(overheads)

@@ -167,6 +167,20 @@ CUptiResult cuptiGetCallbackName(CUpti_CallbackDomain domain, uint32_t cbid, con
   return CUPTI_SUCCESS;
 }
 
+CUptiResult cuptiGetContextId(CUcontext context, uint32_t* contextId) {
+  *contextId = xpu_fake_driver()->context_uid(context);
+  return CUPTI_SUCCESS;
+}
+
+CUptiResult cuptiGetStreamIdEx(CUcontext context, CUstream stream, uint8_t perThreadStream,
+                               uint32_t* streamId) {
+  if (stream == nullptr && perThreadStream != 0) stream = CU_STREAM_PER_THREAD;
+  const auto id = xpu_fake_driver()->stream_id(context, stream);
+  if (!id) return CUPTI_ERROR_INVALID_STREAM;
+  *streamId = *id;
+  return CUPTI_SUCCESS;
+}
+
 CUptiResult cuptiGetGraphId(CUgraph graph, uint32_t* pId) {
   *pId = xpu_fake_driver()->graph_id(graph);
   return CUPTI_SUCCESS;

@@ -137,6 +137,7 @@ inline constexpr Name kDriverNames[] = {
     {497, "cuStreamEndCapture"},
     {498, "cuStreamEndCapture_ptsz"},
     {501, "cuGraphCreate"},
+    {483, "cuStreamGetCtx"},
     {504, "cuGraphAddMemcpyNode"},
     {506, "cuGraphAddMemsetNode"},
     {514, "cuGraphLaunch"},

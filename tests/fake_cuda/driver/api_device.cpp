@@ -1,4 +1,5 @@
 // Initialisation, device and context.
+#include <array>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -297,7 +298,8 @@ CUresult cuCtxSynchronize() {
 
 // What cudaDeviceSynchronize calls: the capture copies.
 CUresult cuCtxSynchronize_v2(CUcontext context) {
-  DriverScope scope(800, "cuCtxSynchronize_v2");
+  const std::array<const void*, 1> params{context};  // as in cuCtxSynchronize_v2_params
+  DriverScope scope(800, "cuCtxSynchronize_v2", params.data());
   return scope.Return(Synchronize(context, scope.correlation_id()));
 }
 

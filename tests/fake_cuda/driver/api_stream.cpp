@@ -1,5 +1,6 @@
 // Streams and events as objects; what is done to a stream is in api_stream_calls.cpp.
 #include <algorithm>
+#include <array>
 
 #include <unistd.h>
 
@@ -30,6 +31,12 @@ CUresult cuStreamCreate(CUstream* stream, unsigned int flags) {
   record.correlation_id = scope.correlation_id();
   Emit(record);
   Announce({.callback_id = 3, .context = context, .stream = made});  // STREAM_CREATED
+  return scope.Return(CUDA_SUCCESS);
+}
+
+CUresult cuStreamGetCtx(CUstream stream, CUcontext* context) {
+  DriverScope scope(483, "cuStreamGetCtx");
+  *context = Resolve(stream)->context;
   return scope.Return(CUDA_SUCCESS);
 }
 
@@ -64,7 +71,8 @@ CUresult cuEventCreate(CUevent* event, unsigned int /*flags*/) {
 }
 
 CUresult cuEventSynchronize(CUevent event) {
-  DriverScope scope(121, "cuEventSynchronize");
+  const std::array<const void*, 1> params{event};  // as in cuEventSynchronize_params
+  DriverScope scope(121, "cuEventSynchronize", params.data());
   if (const CUresult result = CheckContext(); result != CUDA_SUCCESS) return scope.Return(result);
   Activity sync{ActivityKind::kSync};
   sync.type = kEventSync;

@@ -1,5 +1,6 @@
 // What is done to a stream and is neither launch, copy nor set. Compiled twice: default_stream.h.
 #include <algorithm>
+#include <array>
 
 #include "calls.h"
 #include "default_stream.h"
@@ -33,7 +34,8 @@ void EmitSync(const DriverScope& scope, uint32_t type, CUstream stream, uint32_t
 extern "C" {
 
 CUresult cuStreamSynchronize(CUstream stream) {
-  DriverScope scope(XPU_PTSZ(126, 440, "cuStreamSynchronize"));
+  const std::array<const void*, 1> params{stream};  // as in cuStreamSynchronize_params
+  DriverScope scope(XPU_PTSZ(126, 440, "cuStreamSynchronize"), params.data());
   if (const CUresult result = CheckContext(); result != CUDA_SUCCESS) return scope.Return(result);
   stream = Resolve(XPU_STREAM(stream));
   if (stream->capture != nullptr) return scope.Return(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
@@ -45,7 +47,8 @@ CUresult cuStreamSynchronize(CUstream stream) {
 
 // Later work waits for the event; a stream that waits for an event of a capture joins it.
 CUresult cuStreamWaitEvent(CUstream stream, CUevent event, unsigned int /*flags*/) {
-  DriverScope scope(XPU_PTSZ(295, 436, "cuStreamWaitEvent"));
+  const std::array<const void*, 3> params{stream, event};  // as in cuStreamWaitEvent_params
+  DriverScope scope(XPU_PTSZ(295, 436, "cuStreamWaitEvent"), params.data());
   if (const CUresult result = CheckContext(); result != CUDA_SUCCESS) return scope.Return(result);
   stream = Resolve(XPU_STREAM(stream));
   if (event->capture != nullptr) {

@@ -65,6 +65,11 @@ const Driver kDriver = {
     .context_uid = [](CUcontext context) -> uint32_t {
       return context != nullptr && context->created ? ContextId(context) : 0;
     },
+    .stream_id = [](CUcontext context, CUstream stream) -> std::optional<uint32_t> {
+      stream = Resolve(stream);
+      if (context != nullptr && stream->context != context) return std::nullopt;
+      return stream->id;
+    },
     .current_correlation_id = []() -> uint32_t {
       return t_innermost == nullptr ? 0 : t_innermost->correlation_id;
     },

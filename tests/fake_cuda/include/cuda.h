@@ -142,6 +142,7 @@ CUresult cuLibraryGetKernel(CUkernel* kernel, CUlibrary library, const char* nam
 
 CUresult cuStreamCreate(CUstream* stream, unsigned int flags);
 CUresult cuStreamDestroy(CUstream stream);
+CUresult cuStreamGetCtx(CUstream stream, CUcontext* context);
 CUresult cuStreamSynchronize(CUstream stream);
 CUresult cuStreamBeginCapture(CUstream stream, CUstreamCaptureMode mode);
 CUresult cuStreamEndCapture(CUstream stream, CUgraph* graph);

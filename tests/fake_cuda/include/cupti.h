@@ -24,6 +24,7 @@ typedef enum {
   CUPTI_ERROR_MAX_LIMIT_REACHED = 12,
   CUPTI_ERROR_NOT_READY = 13,
   CUPTI_ERROR_NOT_INITIALIZED = 15,
+  CUPTI_ERROR_INVALID_STREAM = 20,
   CUPTI_ERROR_INVALID_KIND = 21,
   CUPTI_ERROR_NOT_SUPPORTED = 27,
   CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED = 39,
@@ -155,6 +156,9 @@ CUptiResult cuptiEnableCallback(uint32_t enable, CUpti_SubscriberHandle subscrib
 CUptiResult cuptiEnableDomain(uint32_t enable, CUpti_SubscriberHandle subscriber,
                               CUpti_CallbackDomain domain);
 CUptiResult cuptiGetCallbackName(CUpti_CallbackDomain domain, uint32_t cbid, const char** name);
+CUptiResult cuptiGetContextId(CUcontext context, uint32_t* contextId);
+CUptiResult cuptiGetStreamIdEx(CUcontext context, CUstream stream, uint8_t perThreadStream,
+                               uint32_t* streamId);
 CUptiResult cuptiGetGraphId(CUgraph graph, uint32_t* pId);
 CUptiResult cuptiGetGraphExecId(CUgraphExec graphExec, uint32_t* pId);
 CUptiResult cuptiGetGraphNodeId(CUgraphNode node, uint64_t* nodeId);

@@ -2,6 +2,8 @@
 // Callback ids are those of CUDA 13.0 (the current versions:
 // cudaGraphInstantiate is 443, not 310; cudaEventElapsedTime 486, not 139), as the captures show
 // them.
+#include <array>
+
 #include <cuda_profiler_api.h>
 
 #include "runtime.h"
@@ -145,7 +147,8 @@ cudaError_t cudaEventCreate(cudaEvent_t* event) {
 }
 
 cudaError_t cudaEventSynchronize(cudaEvent_t event) {
-  RuntimeScope scope(137, "cudaEventSynchronize");
+  const std::array<const void*, 1> params{event};  // as in cudaEventSynchronize_v3020_params
+  RuntimeScope scope(137, "cudaEventSynchronize", params.data());
   return scope.Return(cuEventSynchronize(event));
 }
 

@@ -1,4 +1,6 @@
 // Launches and what else is done to a stream. Compiled twice: default_stream.h.
+#include <array>
+
 #include <dlfcn.h>
 
 #include "../driver/default_stream.h"
@@ -85,12 +87,14 @@ cudaError_t cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t stream) {
 }
 
 cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
-  RuntimeScope scope(XPU_PTSZ(131, 239, "cudaStreamSynchronize"));
+  const std::array<const void*, 1> params{stream};  // as in cudaStreamSynchronize_v3020_params
+  RuntimeScope scope(XPU_PTSZ(131, 239, "cudaStreamSynchronize"), params.data());
   return scope.Return(cuStreamSynchronize(stream));
 }
 
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned int flags) {
-  RuntimeScope scope(XPU_PTSZ(147, 247, "cudaStreamWaitEvent"));
+  const std::array<const void*, 3> params{stream, event};  // as in cudaStreamWaitEvent_v3020_params
+  RuntimeScope scope(XPU_PTSZ(147, 247, "cudaStreamWaitEvent"), params.data());
   return scope.Return(cuStreamWaitEvent(stream, event, flags));
 }
 
