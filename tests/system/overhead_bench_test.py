@@ -81,8 +81,20 @@ def test_profilers_of_python():
         for workload, ways in raw.items():
             for way in ("nothing", "torch.profiler, CPU and CUDA", "torch.profiler, with stacks",
                         "torch.profiler, CUDA only", "Proton, shadow", "Proton, python"):
-                expect(f"{workload}: {way}: {ways[way]['why']}", len(ways[way]["times"]), 1)
+                expect(f"{workload}: {way}: {ways[way]['why']}", len(ways[way]["times"]), 6)
             expect("what Proton wrote", ways["Proton, python"]["file_bytes"][0] > 0, True)
+
+
+def test_a_way_that_fails_says_why_and_disturbs_no_other():
+    with Workspace() as work:
+        work.file("torch.py", TORCH.replace(
+            "    print", '    if with_stack:\n        raise SystemExit("no stacks here")\n    print'))
+        table, raw = run(work, "--workload", "pytorch_mlp", "--way", "torch.profiler*")
+        ways = raw["pytorch_mlp"]
+        expect("why", ways["torch.profiler, with stacks"]["why"],
+               "failed: status 1: no stacks here")
+        expect("the others", len(ways["torch.profiler, CUDA only"]["times"]), 6)
+        expect_in("the row", "| torch.profiler, with stacks | failed: status 1", table)
 
 
 def test_an_end_on_demand_loses_nothing():
@@ -100,6 +112,12 @@ def test_ratios_are_of_neighbours():
     expect("ratio of what both have", figures.ratio({1: 220}, nothing), 1.1)
     expect("nothing in common", figures.ratio({2: 220}, nothing), None)
     expect("added", figures.added_ns({0: 110, 1: 220}, nothing), 15)
+
+
+def test_spread():
+    expect("of few", figures.spread([90, 100, 130]), 0.2)
+    expect("of one", figures.spread([100]), None)
+    expect("of many, without the outer ones", figures.spread([1, 2, 3, *[100] * 7, 500, 900]), 0)
 
 
 def test_ways_that_do_not_fit_are_given_up_from_the_end():

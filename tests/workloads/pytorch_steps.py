@@ -1,12 +1,13 @@
 """Training steps of a small network in PyTorch, for a machine with a GPU.
 
-    pytorch_steps.py mlp|transformer [--steps N] [--warmup W] [--graph] [--profile]
+    pytorch_steps.py mlp|transformer [--steps N] [--warmup W] [--graph] [--profile] [--turns]
 
 mlp is bound by its launches; transformer too, unless --large makes it one whose kernels keep the
 GPU busy. Prints one JSON line; "timed_ns" is the time of the N steps behind the warm-up. --graph:
 the steps are captured into a CUDA graph once and replayed. --profile: torch.profiler runs around
 all of it, and the line has what it counted: kernels by name and their time; null when the profiler
 saw no GPU. --with: a profiler runs around all of it, and the line has nothing of what it saw.
+--turns: the N steps are run, and the line is printed, again for each line of the standard input.
 """
 
 import argparse
@@ -14,6 +15,7 @@ import contextlib
 import functools
 import json
 import os
+import sys
 import time
 
 import torch
@@ -110,6 +112,12 @@ def counted(profiler):
     return {"kernels": sum(names.values()), "kernel_ns": total, "by_name": names} if names else None
 
 
+def tell(options, duration_ns, profiled):
+    print(json.dumps({"workload": "pytorch_steps", "pid": os.getpid(), "steps": options.steps,
+                      "unit": "step", "timed_units": options.steps, "timed_ns": duration_ns,
+                      "profiled": profiled}), flush=True)
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("model", choices=("mlp", "transformer"))
@@ -123,6 +131,7 @@ def main():
                         choices=("torch", "torch-stacks", "torch-cuda", "proton-shadow",
                                  "proton-python"))
     parser.add_argument("--output", default="proton", help="where Proton writes")
+    parser.add_argument("--turns", action="store_true")
     options = parser.parse_args()
     with around(options) as profiler:
         torch.manual_seed(1)
@@ -131,10 +140,13 @@ def main():
         optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
         step = (graph_step(model, optimizer, batch) if options.graph else
                 functools.partial(train_step, model, optimizer, batch))
+        if options.turns:
+            timed_ns(step, options.warmup, 0)
+            for _ in sys.stdin:
+                tell(options, timed_ns(step, 0, options.steps), None)
+            return
         duration_ns = timed_ns(step, options.warmup, options.steps)
-    print(json.dumps({"workload": "pytorch_steps", "pid": os.getpid(), "steps": options.steps,
-                      "unit": "step", "timed_units": options.steps, "timed_ns": duration_ns,
-                      "profiled": counted(profiler) if options.profile else None}))
+    tell(options, duration_ns, counted(profiler) if options.profile else None)
 
 
 if __name__ == "__main__":

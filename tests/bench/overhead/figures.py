@@ -7,9 +7,16 @@ def middle(values):
     return statistics.median(values) if values else None
 
 
+MANY = 12
+
+
 def spread(values):
-    """Half the distance of the largest to the smallest, over the median: +-x."""
-    return (max(values) - min(values)) / 2 / statistics.median(values) if len(values) > 1 else None
+    """Half the distance of the largest to the smallest, over the median: +-x. Of many values,
+    those of the middle half."""
+    values = sorted(values)
+    if len(values) >= MANY:
+        values = values[len(values) // 4:-(len(values) // 4)]
+    return (values[-1] - values[0]) / 2 / statistics.median(values) if len(values) > 1 else None
 
 
 def ratio(runs, others):

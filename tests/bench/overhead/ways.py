@@ -59,7 +59,6 @@ class Way:
     name: str
     rank: int
     floor: str = ""   # the name of another way
-    scale: float = 1  # of the units that are timed
 
     def goes_with(self, workload):
         return True
@@ -101,12 +100,13 @@ class Floor(Way):
 @dataclasses.dataclass(frozen=True)
 class Recorder(Way):
     options: tuple = ()
-    only: str = ""  # graph: graphs alone; plain: all but graphs; python: Python programs alone
+    # graph: graphs alone; plain: all but graphs; python: Python programs alone; native: neither
+    only: str = ""
     variant: bool = False  # only with workloads that go with every way
 
     def goes_with(self, workload):
         kinds = {"graph": workload.graph, "plain": not workload.graph, "python": workload.python,
-                 "": True}
+                 "native": not workload.graph and not workload.python, "": True}
         return kinds[self.only] and (workload.every_way or not self.variant)
 
     def command(self, plain, workload, machine):
@@ -169,11 +169,9 @@ WAYS = [
     Recorder("xpu-record --cuda-graph-trace=node", 2, "CUPTI alone, nodes",
              options=("--cuda-graph-trace=node",), only="graph"),
 
-    PythonProfiler("torch.profiler, CPU and CUDA", 3, profiler="torch", module="torch", scale=0.5),
-    PythonProfiler("torch.profiler, with stacks", 3, profiler="torch-stacks", module="torch",
-                   scale=0.5),
-    PythonProfiler("torch.profiler, CUDA only", 3, profiler="torch-cuda", module="torch",
-                   scale=0.5),
+    PythonProfiler("torch.profiler, CPU and CUDA", 3, profiler="torch", module="torch"),
+    PythonProfiler("torch.profiler, with stacks", 3, profiler="torch-stacks", module="torch"),
+    PythonProfiler("torch.profiler, CUDA only", 3, profiler="torch-cuda", module="torch"),
     PythonProfiler("Proton, shadow", 3, profiler="proton-shadow", module="triton.profiler"),
     PythonProfiler("Proton, python", 3, profiler="proton-python", module="triton.profiler"),
     Nsys("nsys", 3, options=QUIET_NSYS),
@@ -197,11 +195,13 @@ WAYS = [
     Floor("CUPTI, driver callbacks", 5, calls="driver", variant=True),
     Floor("CUPTI, runtime callbacks", 5, calls="runtime", variant=True),
     Floor("CUPTI, all callbacks", 5, calls="driver,runtime", variant=True),
-    Floor("CUPTI, all callbacks, more kinds", 5, calls="driver,runtime", kinds=",copy,memset,sync,overhead",
-          variant=True),
+    Floor("CUPTI, all callbacks, more kinds", 5, calls="driver,runtime",
+          kinds=",copy,memset,overhead", variant=True),
     Floor("CUPTI, all callbacks, more kinds, flushed", 5, calls="driver,runtime",
-          kinds=",copy,memset,sync,overhead", flush_ms=100, variant=True),
-    Recorder("xpu-record --no-inject", 5, options=("--no-inject",), only="plain", variant=True),
+          kinds=",copy,memset,overhead", flush_ms=100, variant=True),
+    Floor("CUPTI alone, records of waits too", 5, kinds=",sync", variant=True),
+    # Its probes are in the libraries, also for those that have their turns beside it.
+    Recorder("xpu-record --no-inject", 5, options=("--no-inject",), only="native", variant=True),
     Recorder("xpu-record --cpu-only", 5, options=("--cpu-only",), only="plain", variant=True),
 ]
 

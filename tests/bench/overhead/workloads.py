@@ -13,17 +13,17 @@ class Workload:
     title: str
     program: str           # a file of the folder with programs, or a Python script
     arguments: tuple       # "{units}" is what is timed, "{warmup}" what comes before
-    first_units: int       # for the first run, which says how long a unit takes
+    first_units: int       # for the first run, which says how long a unit takes; of each turn
     warmup: int
     max_units: int = 10_000_000
     units_per_count: int = 1   # units that one of {units} makes
     floor_kinds: str = "kernel"
     graph: bool = False    # replays of a CUDA graph: graph mode and node mode differ
-    run_scale: float = 1   # of --run-seconds: more where starting takes long
     every_way: bool = False    # of the variants of xpu-record too
 
     @property
     def python(self):
+        """It takes seconds to start, and is measured in turns."""
         return self.program.endswith(".py")
 
     def command(self, units, programs, python):
@@ -59,10 +59,10 @@ WORKLOADS = [
              max_units=1_500, graph=True),
     Workload("pytorch_mlp", "PyTorch, training of an MLP, launch-bound, about 60 kernels a step",
              "pytorch_steps.py",
-             ("mlp", "--layers", "9", "--steps", "{units}", "--warmup", "{warmup}"), 300, 100,
-             run_scale=3, every_way=True),
+             ("mlp", "--layers", "9", "--steps", "{units}", "--warmup", "{warmup}", "--turns"), 50, 100,
+             every_way=True),
     Workload("pytorch_transformer", "PyTorch, training of a transformer, GPU-bound",
              "pytorch_steps.py",
              ("transformer", "--large", "--layers", "4", "--steps", "{units}", "--warmup",
-              "{warmup}"), 10, 5, run_scale=3),
+              "{warmup}", "--turns"), 5, 5),
 ]
