@@ -212,7 +212,7 @@ struct Synchronization {
   uint32_t correlation_id = 0;
   uint32_t context_id = 0;
   uint32_t stream_id = 0;
-  uint32_t event_id = 0;
+  uint32_t event_id = 0;  // of CUPTI or, as its records are not asked for, of xpu: no handle
   uint64_t event_sync_id = 0;
   uint32_t return_value = 0;
   StringId tail;

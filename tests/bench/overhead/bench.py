@@ -141,7 +141,7 @@ class Bench:
         made = units + self.workload.warmup * self.workload.units_per_count
         if command.floor_report is not None:
             result.records.append(floor_records(command.floor_report) / made)
-        if command.output is not None:
+        if command.output is not None and command.output.exists():
             result.file_bytes.append(size_of(command.output) / made)
         if isinstance(way, ways.Recorder):
             result.records += [int(found[1]) / made for line in said
