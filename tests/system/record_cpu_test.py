@@ -257,11 +257,12 @@ def test_program_that_gains_privileges_is_not_sampled():
         out_of_reach, within = (json.loads(line) for line in result.stdout.splitlines())
         capture = work.capture()
         expect("losses", {**capture.losses(), "privileges_gained": 1}, {"privileges_gained": 1})
-        # Until the kernel ends it, in the middle of its exec, the process is one of the shell's own.
-        ends = {e["pid"]: e["time_ns"] for e in capture.process_events if e["kind"] == EXIT}
+        # Until the end of its exec, inside of the kernel, the process is one of the shell's own.
+        begins = {e["pid"]: e["time_ns"] for e in capture.process_events if e["kind"] == EXEC}
         for process in (out_of_reach, *out_of_reach["reports"]):
             late = [s for s in capture.cpu_samples if s["pid"] == process["pid"]
-                    and s["time_ns"] > ends.get(process["pid"], 0)]
+                    and s["time_ns"] >= begins.get(process["pid"], 0)
+                    and any(frame.startswith("u") for frame in s["stack"])]
             expect(f"samples of process {process['pid']}", late, [])
         sampled = {s["pid"] for s in capture.cpu_samples}
         for process in (within, *within["reports"]):
