@@ -2,6 +2,7 @@
 here without the report's own passes: matching by id, clock fitting, call sites by nm."""
 
 import bisect
+import functools
 import re
 import subprocess
 
@@ -156,12 +157,9 @@ class GpuCapture:
     def worst_margin_ns(self):
         """The least time from the entry of a launch call to the start of its kernel."""
         calls = {self.key(c): int(c["start_ns"]) for c in self.of("api_call")}
-        clocks = {}
-        margins = []
-        for kernel in self.of("kernel"):
-            convert = clocks.setdefault(kernel["instance"], self.monotonic(kernel["instance"]))
-            margins.append(convert(int(kernel["start_ns"])) - calls[self.key(kernel)])
-        return min(margins)
+        clock_of = functools.cache(self.monotonic)
+        return min(clock_of(kernel["instance"])(int(kernel["start_ns"])) - calls[self.key(kernel)]
+                   for kernel in self.of("kernel"))
 
     def folded(self, *arguments):
         lines = {}

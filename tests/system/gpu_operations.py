@@ -7,8 +7,8 @@ from collections import Counter
 
 import xpu_testing
 from gpu_capture import GpuCapture
-from gpu_truth_test import program, symbols
-from xpu_testing import expect
+from gpu_truth_test import program
+from xpu_testing import expect, symbols_of
 
 # CUpti_ActivityMemcpyKind, CUpti_ActivitySynchronizationType
 COPY_KINDS = {"1": "HtoD", "2": "DtoH", "3": "HtoA", "4": "AtoH", "5": "AtoA", "6": "AtoD",
@@ -63,7 +63,7 @@ class Sites:
     def __init__(self, capture, name, path=None, table=None):
         """`path` and `table`: of a program that is not here, its path and symbols."""
         self.capture, self.path = capture, path or program(name)
-        self.symbols = table or symbols(self.path)
+        self.symbols = table or symbols_of(self.path)
         self.known = {}
 
     def path_of(self, stack):

@@ -10,20 +10,15 @@ from collections import Counter
 
 import xpu_testing
 from gpu_capture import GpuCapture, count_sites, report
-from xpu_testing import Workspace, expect
+from xpu_testing import Workspace, expect, symbols_of
 
 REAL = os.environ.get("XPU_TEST_GPU") == "1"
-SYMBOLS = {}
 
 
 def program(name):
     if "XPU_WORKLOAD_DIR" in os.environ:
         return os.path.join(os.path.realpath(os.environ["XPU_WORKLOAD_DIR"]), name)
     return xpu_testing.workload(name)
-
-
-def symbols(path):
-    return SYMBOLS.setdefault(path, xpu_testing.Symbols(path))
 
 
 def recorded(work, name, *arguments, options=(), env=None):
@@ -37,7 +32,7 @@ def recorded(work, name, *arguments, options=(), env=None):
 
 def check_sites(what, capture, account, path):
     expected = {(s["path"], s["kernel"]): s["launches"] for s in account["sites"]}
-    actual = count_sites(capture.sites(path, symbols(path)), expected)
+    actual = count_sites(capture.sites(path, symbols_of(path)), expected)
     expect(f"{what}: launches by call site", {k: v[0] for k, v in actual.items()}, expected)
     # The report's own symbols and passes come to the same time for each site.
     folded = {}
@@ -318,7 +313,7 @@ def test_dropped_stacks_change_nothing_else():
         with Workspace() as work:
             _, capture = recorded(work, *arguments, env=env)
             return [(capture.key(k)[1], capture.plain[k["name"]],
-                     capture.frames(capture.stacks[capture.key(k)], path, symbols(path))
+                     capture.frames(capture.stacks[capture.key(k)], path, symbols_of(path))
                      if capture.key(k) in capture.stacks else None)
                     for k in sorted(capture.of("kernel"), key=lambda k: int(k["correlation_id"]))
                     ], capture.losses()

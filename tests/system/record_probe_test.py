@@ -10,10 +10,9 @@ import sys
 import xpu_testing
 from gpu_capture import up_to_launch
 from record_privileges_test import as_nobody
-from xpu_testing import Symbols, Workspace, expect, expect_in
+from xpu_testing import Workspace, expect, expect_in, symbols_of
 
 RUNTIME, DRIVER = 1, 2  # ProbePurpose
-SYMBOLS = {}
 
 
 # The programs launch within a millisecond of their start, sooner than a library can be probed once
@@ -62,8 +61,8 @@ class ProbeCapture(xpu_testing.Capture):
         mapping = self.mapping_at(call["pid"], address, call["time_ns"])
         if mapping is None or not os.path.exists(mapping["path"]):
             return None
-        symbols = SYMBOLS.setdefault(mapping["path"], Symbols(mapping["path"]))
-        return symbols.name_at(address - mapping["start_address"] + mapping["file_offset"])
+        in_file = address - mapping["start_address"] + mapping["file_offset"]
+        return symbols_of(mapping["path"]).name_at(in_file)
 
     def frames(self, call):
         """Outermost first. All addresses are return addresses: the function is not in its stack."""

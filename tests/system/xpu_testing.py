@@ -6,6 +6,7 @@ lack of that ability into a failure.
 """
 
 import contextlib
+import functools
 import json
 import os
 import pathlib
@@ -13,6 +14,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 import traceback
 
 SKIP = 77
@@ -132,6 +134,7 @@ class Symbols:
             if fields and fields[0] == "LOAD":
                 self.segments.append(tuple(int(f, 16) for f in (fields[1], fields[2], fields[4])))
 
+    @functools.cache
     def name_at(self, file_offset):
         for offset, address, size in self.segments:
             if offset <= file_offset < offset + size:
@@ -140,6 +143,11 @@ class Symbols:
                     if start <= link_address < start + length:
                         return name.split("(")[0]
         return None
+
+
+@functools.cache
+def symbols_of(path):
+    return Symbols(path)
 
 
 def program_of(recorder_pid, path):
@@ -201,9 +209,10 @@ def main(namespace):
     for name, test in tests:
         if chosen and name not in chosen:
             continue
+        begin = time.monotonic()
         try:
             test()
-            print(f"ok      {name}", flush=True)
+            print(f"ok      {name} ({time.monotonic() - begin:.1f} s)", flush=True)
         except Skip as reason:
             skipped += 1
             print(f"skipped {name}: {reason}", flush=True)
