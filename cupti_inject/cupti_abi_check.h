@@ -18,10 +18,10 @@ constexpr bool SameSizes(const size_t (&ours)[N], const size_t (&theirs)[M]) {
 #define SAME(ours, theirs) static_assert(static_cast<int64_t>(ours) == int64_t{theirs})
 
 // A newer toolkit may append fields: then the newest layouts here are prefixes of its own, and
-// only the 13.0 header says their exact sizes and names.
-#define AT(ours, our_field, theirs, their_field)                              \
-  static_assert(offsetof(ours, our_field) == offsetof(theirs, their_field) && \
-                    sizeof(ours::our_field) == sizeof(theirs::their_field),   \
+// only the 13.0 header says their exact sizes and names. The size of a pointer is meant too.
+#define AT(ours, our_field, theirs, their_field)                                         \
+  static_assert(offsetof(ours, our_field) == offsetof(theirs, their_field) &&            \
+                    sizeof(ours::our_field) == sizeof(theirs::their_field), /* NOLINT */ \
                 #ours "." #our_field)
 
 }  // namespace xpu::cupti

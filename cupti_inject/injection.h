@@ -57,7 +57,7 @@ struct Nvtx {
   std::atomic<uint32_t> next_domain{0};
 };
 
-struct Injection {
+struct Injection {  // NOLINT(clang-analyzer-optin.performance.Padding): one in a process
   std::atomic<bool> started{false};
   std::atomic<Connection> connection{Connection::kNone};
   MappedRing mapped;
@@ -145,7 +145,7 @@ struct ThreadState {
   uint32_t wait_delay_ns;  // of the wait that it is in, from the call on: our own work
 };
 
-extern Injection g_injection;
+extern Injection g_injection;  // NOLINT(bugprone-dynamic-static-initializers): it is constinit
 ThreadState& CurrentThread();
 uint32_t CurrentTid(ThreadState& thread);
 

@@ -53,6 +53,7 @@ std::vector<uint64_t> LaunchSource::Impl::OffsetsByCost() const {
   std::sort(timed.begin(), timed.end(),
             [](const auto& a, const auto& b) { return a.hit_ns < b.hit_ns; });
   std::vector<uint64_t> offsets;
+  offsets.reserve(timed.size() + std::size(wire::kMarkerOffsets));
   for (const MarkerTiming& timing : timed) offsets.push_back(timing.offset);
   for (uint64_t offset : wire::kMarkerOffsets) {
     if (std::find(offsets.begin(), offsets.end(), offset) == offsets.end()) {

@@ -101,7 +101,7 @@ std::vector<std::string> FoldersOf(std::string_view run_path, const std::string&
 std::string FindProgram(const std::string& name, const std::string& path_variable) {
   if (name.find('/') != std::string::npos) return name;
   for (std::string_view folder : Split(path_variable, ":")) {
-    const std::string path = std::string(folder) + "/" + name;
+    std::string path = std::string(folder) + "/" + name;
     if (::access(path.c_str(), X_OK) == 0) return path;
   }
   return {};

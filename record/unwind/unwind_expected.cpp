@@ -133,7 +133,8 @@ class Search {
     // A file that is not for this machine is passed over, as the loader does.
     const auto in = [&](const Folders& folders) {
       for (const std::string& folder : folders) {
-        if (Load(folder + "/" + name, by.old_run_paths)) return true;
+        // The second + appends to what the first made.
+        if (Load(folder + "/" + name, by.old_run_paths)) return true;  // NOLINT(performance-*)
       }
       return false;
     };

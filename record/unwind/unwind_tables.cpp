@@ -35,7 +35,7 @@ using TableBytes = std::shared_ptr<const UnwindTableBytes>;
 
 class UnwindTables::Impl {
  public:
-  explicit Impl(Options options);
+  explicit Impl(const Options& options);
   ~Impl();
 
   Id Request(File file);
@@ -117,7 +117,7 @@ class UnwindTables::Impl {
   BackgroundThreads threads_;
 };
 
-UnwindTables::Impl::Impl(Options options) : event(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
+UnwindTables::Impl::Impl(const Options& options) : event(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
   if (!options.cache_folder.empty()) {
     auto cache = UnwindCache::Open(options.cache_folder);
     if (cache.ok()) {
@@ -341,7 +341,7 @@ void UnwindTables::Impl::WaitUntil(uint64_t deadline_ns) {
   idle_.wait_until(lock, deadline, [&] { return pending_ == 0; });
 }
 
-UnwindTables::UnwindTables(Options options) : impl_(std::make_unique<Impl>(std::move(options))) {}
+UnwindTables::UnwindTables(const Options& options) : impl_(std::make_unique<Impl>(options)) {}
 UnwindTables::UnwindTables(UnwindTables&&) noexcept = default;
 UnwindTables::~UnwindTables() = default;
 

@@ -37,7 +37,7 @@ class UnwindTables {
   static constexpr uint64_t kMaxTableBytes = uint64_t{2} << 30;  // of all tables
   enum class State : uint8_t { kPending, kReady, kFailed };
 
-  explicit UnwindTables(Options options);
+  explicit UnwindTables(const Options& options);
   UnwindTables(UnwindTables&&) noexcept;
   ~UnwindTables();
 

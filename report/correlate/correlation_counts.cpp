@@ -158,6 +158,15 @@ void Counter::CountWork(const GpuWork& work) {
   correlation_.worst_margin_ns = std::min(correlation_.worst_margin_ns.value_or(margin), margin);
 }
 
+template <auto kTime>
+uint64_t CountAfter(uint64_t end_ns, const auto& list) {
+  uint64_t count = 0;
+  for (size_t i = 0; i < list.size(); ++i) {
+    if (list.template Get<kTime>(i) > end_ns) ++count;
+  }
+  return count;
+}
+
 void Counter::CountLate() {
   const LoadedEvents& events = model_.events;
   if (events.recording_end.empty()) return;
@@ -166,16 +175,11 @@ void Counter::CountLate() {
     counts_.late_events += static_cast<uint64_t>(std::count_if(
         list.begin(), list.end(), [&](const auto& event) { return event.*time > end_ns; }));
   };
-  const auto count_compact = [&]<auto kTime>(const auto& list) {
-    for (size_t i = 0; i < list.size(); ++i) {
-      if (list.template Get<kTime>(i) > end_ns) ++counts_.late_events;
-    }
-  };
   count(events.process_events, &ProcessEvent::time_ns);
   count(events.mappings, &Mapping::time_ns);
   count(events.cpu_samples, &CpuSample::time_ns);
-  count_compact.operator()<&ApiCall::start_ns>(events.api_calls);
-  count_compact.operator()<&LaunchStack::time_ns>(events.launch_stacks);
+  counts_.late_events += CountAfter<&ApiCall::start_ns>(end_ns, events.api_calls);
+  counts_.late_events += CountAfter<&LaunchStack::time_ns>(end_ns, events.launch_stacks);
   count(events.graph_nodes, &GraphNode::time_ns);
   count(events.probe_hits, &ProbeHit::time_ns);
   for (const GpuWork& work : correlation_.work) {

@@ -80,7 +80,7 @@ class DataWriter {
   }
 
  private:
-  static constexpr size_t kPartBytes = 64 * 1024;
+  static constexpr size_t kPartBytes = size_t{64} << 10;
   Output& output_;
   std::string text_;
 };

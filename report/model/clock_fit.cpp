@@ -62,11 +62,11 @@ ClockFit::ClockFit(std::span<const ClockPair> pairs) {
     if (a.monotonic_ns != b.monotonic_ns) return a.monotonic_ns < b.monotonic_ns;
     return a.clock_ns < b.clock_ns;
   });
-  Connect(std::move(points));
+  Connect(points);
   discarded_ = pairs.size() - points_.size();
 }
 
-void ClockFit::Connect(std::vector<Point> points) {
+void ClockFit::Connect(const std::vector<Point>& points) {
   for (const Point& point : points) {
     if (points_.empty() || IsStep(points_.back(), point)) {
       if (pieces_.size() == kMaxPieces) return;

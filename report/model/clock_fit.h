@@ -47,7 +47,7 @@ class ClockFit {
     size_t end = 0;
   };
   static bool IsStep(const Point& a, const Point& b);
-  void Connect(std::vector<Point> points);
+  void Connect(const std::vector<Point>& points);
   uint64_t InPiece(const Piece& piece, uint64_t clock_ns) const;
 
   std::vector<Point> points_;  // by monotonic time

@@ -1,4 +1,5 @@
 // Several devices, the doors of a launch, graphs built by hand, and the switches that go with them.
+#include <atomic>
 #include <set>
 
 #include <gtest/gtest.h>
@@ -54,10 +55,10 @@ TEST(Doors, EachHasItsOwnId) {
 TEST(Doors, AHostFunctionRunsBehindTheWorkAndHasNoRecord) {
   InChild({}, [] {
     Probe probe({CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL});
-    int calls = 0;
+    std::atomic<int> calls = 0;
     LaunchKernel(5'000'000);
     EXPECT_EQ(cudaLaunchHostFunc(
-                  nullptr, [](void* count) { ++*static_cast<int*>(count); }, &calls),
+                  nullptr, [](void* count) { ++*static_cast<std::atomic<int>*>(count); }, &calls),
               cudaSuccess);
     EXPECT_EQ(calls, 0);
     EXPECT_EQ(cudaStreamSynchronize(nullptr), cudaSuccess);
