@@ -80,6 +80,17 @@ Status ShowEvent(const ReportOptions& options, Analysis& analysis) {
   return KeepEvent(options.event, analysis.model);
 }
 
+// A page of HTML or JSON is nothing to read on a terminal.
+Status CheckIsNotForTerminal(const ReportOptions& options) {
+  const bool is_standard_output = options.output.empty() || options.output == "-";
+  if (options.task != Task::kView || options.view->is_for_reading || !is_standard_output ||
+      ::isatty(STDOUT_FILENO) != 1) {
+    return Ok();
+  }
+  return Error{ErrorKind::kUsage, Format("{}: standard output is a terminal", options.view->option),
+               "name a file with -o, or redirect it"};
+}
+
 // What is done with the symbols of the capture instead of a view of it.
 Status RunOnSymbols(const ReportOptions& options, Analysis& analysis, ReportOutcome& outcome) {
   const SymbolPlaces& places = options.symbols;
@@ -95,6 +106,7 @@ Status RunOnSymbols(const ReportOptions& options, Analysis& analysis, ReportOutc
 }  // namespace
 
 Status RunReport(const ReportOptions& options, ReportOutcome& outcome) {
+  XPU_RETURN_IF_ERROR(CheckIsNotForTerminal(options));
   const View& view = *options.view;
   const bool on_symbols =
       options.task == Task::kExportSymbols || options.task == Task::kEmbedSymbols;

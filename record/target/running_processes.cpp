@@ -12,6 +12,7 @@
 #include "format/base/file.h"
 #include "format/base/number.h"
 #include "format/base/text.h"
+#include "record/machine/capabilities.h"
 #include "record/target/mapped_file.h"
 #include "record/target/process_maps.h"
 #include "record/target/process_status.h"
@@ -67,10 +68,9 @@ Status CheckProcess(pid_t pid) {
                       "-a records them with all others");
   }
   if (auto maps = ReadProcessMaps(static_cast<uint32_t>(pid)); !maps.ok()) {
-    return Error{ErrorKind::kPermission,
-                 Format("-p {}: this user may not look into the process", pid),
-                 "it belongs to another user or is protected: run as root or with CAP_SYS_PTRACE, "
-                 "once: sudo setcap cap_bpf,cap_perfmon,cap_sys_ptrace+ep <path of xpu-record>"};
+    return Error{
+        ErrorKind::kPermission, Format("-p {}: this user may not look into the process", pid),
+        "it belongs to another user or is protected: " + HowToGetCapabilities(",cap_sys_ptrace")};
   }
   return Ok();
 }
