@@ -35,11 +35,6 @@ std::vector<pid_t> NumbersIn(const std::string& folder) {
   return numbers;
 }
 
-std::string FirstLine(const std::string& path) {
-  auto text = ReadFile(path);
-  return text.ok() ? text->substr(0, text->find('\n')) : std::string();
-}
-
 Error UsageError(std::string message, std::string hint) {
   return Error{ErrorKind::kUsage, std::move(message), std::move(hint)};
 }
@@ -99,10 +94,10 @@ void RunningProcesses::Tell(pid_t pid, uint64_t time_ns, EventSink& sink, const 
   event.kind = ProcessEventKind::kExisting;
   event.pid = event.tid = static_cast<uint32_t>(pid);
   event.parent_pid = event.parent_tid = ParseProcessStat(*stat).parent_pid;
-  event.name = sink.Intern(FirstLine(Format("/proc/{}/comm", pid)));
+  event.name = sink.Intern(ReadComm(Format("/proc/{}/comm", pid)));
   sink.Write(event);
   for (const pid_t tid : NumbersIn(Format("/proc/{}/task", pid))) {
-    const std::string name = FirstLine(Format("/proc/{}/task/{}/comm", pid, tid));
+    const std::string name = ReadComm(Format("/proc/{}/task/{}/comm", pid, tid));
     if (tid == pid || name.empty()) continue;
     event.kind = ProcessEventKind::kName;
     event.tid = static_cast<uint32_t>(tid);
