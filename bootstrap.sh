@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Builds, tests and shows xpu on a Debian or Ubuntu machine. Installs what is missing with apt.
 #
-#   ./bootstrap.sh build     build/release, ready to run
-#   ./bootstrap.sh demo      record a bundled program and show the report
+#   ./bootstrap.sh build     both programs in build/release, ready to run
+#   ./bootstrap.sh demo      record a bundled program into build/demo and show the report
 #   ./bootstrap.sh test      everything that CI runs
 #   ./bootstrap.sh package   build/release/packages: a .deb and a .tar.gz
 #   ./bootstrap.sh coverage  how many lines the unit and golden tests run
@@ -54,29 +54,31 @@ install_packages() {
     apt-get install -y -q --no-install-recommends "${missing[@]}"
 }
 
-# configure_and_build PRESET [cmake options]
+# What users get. The tests are three times as much.
+programs=(xpu-record xpu-report xpu_inject xpu_record_completions xpu_report_completions)
+
+# configure_and_build PRESET [TARGETS]
 configure_and_build() {
   local preset=$1
   shift
-  local launcher=()
+  local targets=() launcher=()
+  (($#)) && targets=(--target "$@")
   command -v ccache >/dev/null &&
     launcher=(-DCMAKE_C_COMPILER_LAUNCHER=ccache -DCMAKE_CXX_COMPILER_LAUNCHER=ccache)
-  say "building: preset $preset $*"
-  cmake --preset "$preset" "${launcher[@]}" "$@" >/dev/null
-  cmake --build --preset "$preset"
+  say "building: preset $preset"
+  cmake --preset "$preset" "${launcher[@]}" >/dev/null
+  cmake --build --preset "$preset" "${targets[@]}"
 }
 
 build() {
   install_packages "${packages[@]}"
-  configure_and_build release
+  configure_and_build release "${programs[@]}" "$@"
 }
 
 demo() {
-  build
-  local folder
-  folder=$(mktemp -d)
-  trap 'rm -rf "$folder"' RETURN
-  tests/workloads/demo.sh build/release "$folder"
+  build transformer tests/fake_cuda/all
+  mkdir -p build/demo
+  tests/workloads/demo.sh build/release build/demo
 }
 
 package() {

@@ -122,7 +122,7 @@ constexpr std::array<LossInfo, static_cast<size_t>(LossKind::kCount)> kTable{{
      "Copy the file again."},
     {LossKind::kFileCut, "file_cut", Severity::kLost,
      "{capture that ends|captures that end} in the middle: the end was never written",
-     "The recorder was killed or the disk was full."},
+     "The recorder was killed, the disk was full, or the file was copied in part."},
     {LossKind::kReferenceLost, "reference_lost", Severity::kPartial,
      "{reference|references} to names or stacks whose block is damaged, shown as [lost]", ""},
 }};

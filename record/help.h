@@ -51,8 +51,8 @@ The capture
   --output-buffer SIZE  what a slow disk or pipe may leave waiting (default 64M)
 
   --check               tell what works on this machine, record nothing
-  -v, --verbose, -q, --quiet  say what is done; print errors only
-  -h, --help, --version  this; version and features (more in xpu-record(1))
+  -v, --verbose, -q, --quiet  tell more; print errors only
+  --version, -h, --help  version and features; this (more in xpu-record(1))
 )";
 
 }  // namespace xpu

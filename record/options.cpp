@@ -294,13 +294,14 @@ Status TakeWords(const Words& words, RecordOptions& options) {
   return Ok();
 }
 
+// Of what CLI11 left over, in front of the program.
+bool IsOption(std::string_view word) {
+  return word.starts_with("-") && word != "-" && word != "--";
+}
+
 // What CLI11 left over: the target, with or without "--" before it.
 Status TakeCommand(const Words& words, std::vector<std::string> rest, RecordOptions& options) {
-  if (!rest.empty() && rest.front() == "--") {
-    rest.erase(rest.begin());
-  } else if (!rest.empty() && rest.front().starts_with("-") && rest.front() != "-") {
-    return UsageError(Format("unknown option: {}", rest.front()));
-  }
+  if (!rest.empty() && rest.front() == "--") rest.erase(rest.begin());
   if (options.check && !rest.empty()) return UsageError("--check takes no program");
   if (options.check) return Ok();
   const bool needs_none = options.whole_system || !words.pids.empty();
@@ -332,13 +333,13 @@ Result<ParsedCommandLine> ParseCommandLine(int argc, const char* const* argv) {
     parsed.answer = RecordVersionText();
     return parsed;
   } catch (const CLI::ParseError& error) {
-    if (auto twice = GivenTwice(app)) return *std::move(twice);
-    return UsageError(error.what());
+    return ParseMistake(app, error.what(), kSeeHelp);
   }
 
   std::vector<std::string> rest = app.remaining();
   const auto own = static_cast<size_t>(argc) - rest.size();
   options.own_arguments.assign(argv + (argc > 0 ? 1 : 0), argv + own);
+  if (!rest.empty() && IsOption(rest.front())) return UnknownOption(app, rest.front(), kSeeHelp);
   XPU_RETURN_IF_ERROR(TakeWords(words, options));
   XPU_RETURN_IF_ERROR(TakeCommand(words, std::move(rest), options));
   XPU_RETURN_IF_ERROR(TakeSubject(words, options));

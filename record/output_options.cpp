@@ -16,6 +16,11 @@ double UnitOf(std::string_view suffix) {
   return suffix == "G" ? 1 << 30 : 0;
 }
 
+// As it is given.
+std::string SizeWord(uint64_t bytes) {
+  return bytes % (1 << 20) == 0 ? Format("{}M", bytes >> 20) : Format("{}K", bytes >> 10);
+}
+
 }  // namespace
 
 Result<uint64_t> ParseSize(std::string_view option, std::string_view text, uint64_t least_bytes) {
@@ -29,9 +34,10 @@ Result<uint64_t> ParseSize(std::string_view option, std::string_view text, uint6
                  "a number and K, M or G, as 64M"};
   }
   if (bytes < static_cast<double>(least_bytes)) {
-    return Error{ErrorKind::kUsage,
-                 Format("{}: {} is too little, {}K is the least", option, text, least_bytes >> 10),
-                 {}};
+    return Error{
+        ErrorKind::kUsage,
+        Format("{}: {} is too little, {} is the least", option, text, SizeWord(least_bytes)),
+        "a number and K, M or G, as 64M"};
   }
   return static_cast<uint64_t>(bytes);
 }

@@ -5,9 +5,9 @@
 
 #include <unistd.h>
 
-#include "format/base/file.h"
 #include "format/base/terminal_text.h"
 #include "format/base/text.h"
+#include "record/target/process_status.h"
 #include "record/unwind/unwind_cache.h"
 
 namespace xpu {
@@ -162,13 +162,13 @@ void Sources::Describe(EventSink& sink) const {
 
 void Sources::AfterExec(pid_t target, EventSink& sink) const {
   if (tasks_) return;
-  auto name = ReadFile(Format("/proc/{}/comm", target));
-  if (!name.ok()) return;
+  const std::string name = ReadComm(Format("/proc/{}/comm", target));
+  if (name.empty()) return;
   ProcessEvent event;
   event.time_ns = MonotonicNs();
   event.kind = ProcessEventKind::kExec;
   event.pid = event.tid = static_cast<uint32_t>(target);
-  event.name = sink.Intern(std::string_view(*name).substr(0, name->find('\n')));
+  event.name = sink.Intern(name);
   sink.Write(event);
 }
 

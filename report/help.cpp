@@ -26,7 +26,7 @@ Options
   --no-pager, --strict  no pager on a terminal; status 3 when data was lost
   --correlate HOW       match calls and work: auto (default), id, nesting, time
   --sample 1/N          look at one of N events, which stands for the others
-  --list-tables, -h, --help, --version  of --top; this; (more in xpu-report(1))
+  --version, -h, --help  version and features; this (more in xpu-report(1))
 
 Only a part (lists with commas; all must agree)
   --pid, --tid, --comm  processes, threads, names of threads or processes
@@ -49,8 +49,8 @@ Options of --folded and --flamegraph
 
 Options of tables, of --chrome-trace (--max-events) and --flamegraph (--title)
   -n, --rows N          rows of each table (default 20, 0: all)
-  --format FORMAT       table (default), csv, json
-  --table NAME, --sort COLUMN  only this table; by this column (--top)
+  --table NAME, --list-tables  only this table; the names of all
+  --format FORMAT, --sort COLUMN  table (default), csv, json; by it (--top)
   --max-events N, --title TEXT
 )";
 

@@ -17,8 +17,10 @@
 namespace xpu {
 namespace {
 
+constexpr char kSeeHelp[] = "xpu-report --help lists the options";
+
 Error UsageError(std::string message) {
-  return Error{ErrorKind::kUsage, std::move(message), "xpu-report --help lists the options"};
+  return Error{ErrorKind::kUsage, std::move(message), kSeeHelp};
 }
 
 std::vector<std::string_view> SplitAtCommas(std::string_view text) {
@@ -61,6 +63,8 @@ class Parser {
   CLI::Option* AddParsed(const std::string& name, Value& value,
                          Result<Value> (*parse)(std::string_view));
   CLI::Option* AddNumber(const std::string& name, uint64_t& value, std::string_view what);
+  template <typename Value>
+  Value Accepted(const std::string& name, Result<Value> parsed);
   template <typename Which>
   void Only(Which which, CLI::Option* option) {
     choice_.Only(which, option);
@@ -78,6 +82,7 @@ class Parser {
   CLI::Option* list_tables_ = nullptr;
   CLI::Option* sample_ = nullptr;
   MergeOptions merge_;  // of all views that show paths
+  std::string hint_;    // of the value that was refused: CLI11's errors have no room for it
 };
 
 void Parser::AddOptions() {
@@ -145,10 +150,8 @@ void Parser::AddFilters() {
   Only(&View::takes_filters, app_.add_option("--nvtx", filter.nvtx)->check(NotEmpty));
   Only(&View::takes_filters, app_.add_option("--event", options_.event)->check(NotEmpty));
   CLI::Option* time =
-      app_.add_option_function<std::string>("--time", [&filter](const std::string& text) {
-        const Result<TimeRange> range = ParseTimeRange(text);
-        if (!range.ok()) throw CLI::ValidationError("--time", range.error().message);
-        filter.time = range.value();
+      app_.add_option_function<std::string>("--time", [this, &filter](const std::string& text) {
+        filter.time = Accepted("--time", ParseTimeRange(text));
         filter.time_text = text;
       });
   Only(&View::takes_filters, time);
@@ -201,13 +204,18 @@ CLI::Option* Parser::AddChoice(const std::string& name, Value& value, Choices ch
 }
 
 template <typename Value>
+Value Parser::Accepted(const std::string& name, Result<Value> parsed) {
+  if (parsed.ok()) return *std::move(parsed);
+  hint_ = parsed.error().hint;
+  throw CLI::ValidationError(name, parsed.error().message);
+}
+
+template <typename Value>
 CLI::Option* Parser::AddParsed(const std::string& name, Value& value,
                                Result<Value> (*parse)(std::string_view)) {
   return app_.add_option_function<std::string>(
-      name, [&value, parse, name](const std::string& text) {
-        const Result<Value> parsed = parse(text);
-        if (!parsed.ok()) throw CLI::ValidationError(name, parsed.error().message);
-        value = parsed.value();
+      name, [this, &value, parse, name](const std::string& text) {
+        value = Accepted(name, parse(text));
       });
 }
 
@@ -334,11 +342,10 @@ Result<std::variant<ReportOptions, Help>> Parser::Parse(int argc, const char* co
     app_.parse(argc, argv);
   } catch (const CLI::CallForHelp&) {
     return std::variant<ReportOptions, Help>(Help{HelpText()});
+  } catch (const CLI::ExtrasError&) {
+    return UnknownOption(app_, app_.remaining().front(), kSeeHelp);
   } catch (const CLI::ParseError& error) {
-    if (auto twice = GivenTwice(app_)) return *std::move(twice);
-    const std::string text = error.what();  // "--mode: 1 required TEXT missing"
-    if (!text.ends_with("missing")) return UsageError(text);
-    return UsageError(text.substr(0, text.find(':')) + " needs a value");
+    return ParseMistake(app_, error.what(), hint_.empty() ? kSeeHelp : hint_);
   }
   if (version_->count() > 0) {
     return std::variant<ReportOptions, Help>(Help{ReportVersionText()});

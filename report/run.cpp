@@ -80,6 +80,17 @@ Status ShowEvent(const ReportOptions& options, Analysis& analysis) {
   return KeepEvent(options.event, analysis.model);
 }
 
+// A page of HTML or JSON is nothing to read on a terminal.
+Status CheckIsNotForTerminal(const ReportOptions& options) {
+  const bool is_standard_output = options.output.empty() || options.output == "-";
+  if (options.task != Task::kView || options.view->is_for_reading || !is_standard_output ||
+      ::isatty(STDOUT_FILENO) != 1) {
+    return Ok();
+  }
+  return Error{ErrorKind::kUsage, Format("{}: standard output is a terminal", options.view->option),
+               "name a file with -o, or redirect it"};
+}
+
 // What is done with the symbols of the capture instead of a view of it.
 Status RunOnSymbols(const ReportOptions& options, Analysis& analysis, ReportOutcome& outcome) {
   const SymbolPlaces& places = options.symbols;
@@ -92,46 +103,85 @@ Status RunOnSymbols(const ReportOptions& options, Analysis& analysis, ReportOutc
   return Ok();
 }
 
-}  // namespace
+bool IsOnSymbols(const ReportOptions& options) {
+  return options.task == Task::kExportSymbols || options.task == Task::kEmbedSymbols;
+}
 
-Status RunReport(const ReportOptions& options, ReportOutcome& outcome) {
-  const View& view = *options.view;
-  const bool on_symbols =
-      options.task == Task::kExportSymbols || options.task == Task::kEmbedSymbols;
-  const bool compares = options.task == Task::kView && !view.other_capture.empty();
+bool Compares(const ReportOptions& options) {
+  return options.task == Task::kView && !options.view->other_capture.empty();
+}
+
+std::vector<std::string> InputsOf(const ReportOptions& options) {
   std::vector<std::string> inputs = options.captures;
-  if (compares) inputs.push_back(options.other_capture);
-  for (const std::string& input : inputs) {
-    if (on_symbols || options.output.empty() || !IsSameFile(options.output, input)) continue;
+  if (Compares(options)) inputs.push_back(options.other_capture);
+  return inputs;
+}
+
+Status CheckOutputIsNoInput(const ReportOptions& options) {
+  if (IsOnSymbols(options) || options.output.empty()) return Ok();
+  for (const std::string& input : InputsOf(options)) {
+    if (!IsSameFile(options.output, input)) continue;
     return Error{ErrorKind::kUsage, Format("{}: is the capture itself", options.output),
                  "choose another name for -o"};
   }
+  return Ok();
+}
+
+// The capture that --diff compares with; nullptr: the view compares nothing.
+Result<std::unique_ptr<Analysis>> LoadBefore(const ReportOptions& options) {
+  if (!Compares(options)) return std::unique_ptr<Analysis>();
+  XPU_ASSIGN_OR_RETURN(Model model, LoadCapture(options.other_capture));
+  auto before =
+      std::make_unique<Analysis>(std::move(model), SymbolsOf(options.symbols), options.correlate);
+  XPU_RETURN_IF_ERROR(ApplyFilter(options.filter, *before));
+  XPU_RETURN_IF_ERROR(ShowEvent(options, *before));
+  return before;
+}
+
+// What is told beside a view that tells no losses itself. Called behind the view: what the
+// symbolizer finds on the way belongs into the ledger.
+std::string FindLosses(const ReportOptions& options, const Analysis& analysis,
+                       const Analysis* before, bool& data_lost) {
+  const std::vector<LedgerEntry> ledger = BuildLedger(analysis);
+  data_lost = std::any_of(ledger.begin(), ledger.end(), LosesData);
+  std::string before_losses;
+  if (before != nullptr) {
+    const std::vector<LedgerEntry> of_before = BuildLedger(*before);
+    if (std::any_of(of_before.begin(), of_before.end(), LosesData)) data_lost = true;
+    if (!of_before.empty()) {
+      before_losses =
+          Format("of {}:\n{}", ForOneLine(options.other_capture), LedgerText(of_before));
+    }
+  }
+  if (options.view->has_ledger) return {};
+  return PartsNote(analysis.model) + LedgerText(ledger) + before_losses;
+}
+
+}  // namespace
+
+Status RunReport(const ReportOptions& options, ReportOutcome& outcome) {
+  XPU_RETURN_IF_ERROR(CheckIsNotForTerminal(options));
+  XPU_RETURN_IF_ERROR(CheckOutputIsNoInput(options));
   if (options.task == Task::kImport) {
     XPU_ASSIGN_OR_RETURN(outcome.notes, ImportCuptiText(options.captures.front(), options.output));
     return Ok();
   }
-  for (const std::string& input : inputs) TellOfFifo(input);
+  for (const std::string& input : InputsOf(options)) TellOfFifo(input);
   Progress progress;
   progress.Begin(Format("reading {}", options.captures.front()));
   XPU_ASSIGN_OR_RETURN(Model model, LoadCaptures(options.captures));
   progress.Begin("matching calls and GPU work");
   Analysis analysis(std::move(model), SymbolsOf(options.symbols), options.correlate);
-  if (on_symbols) {
+  if (IsOnSymbols(options)) {
     progress.Stop();  // downloads tell of themselves
     return RunOnSymbols(options, analysis, outcome);
   }
   XPU_RETURN_IF_ERROR(ApplyFilter(options.filter, analysis));
   XPU_RETURN_IF_ERROR(ShowEvent(options, analysis));
   outcome.notes += ThinOut(options.sample_rate, analysis);
-  std::unique_ptr<Analysis> before;
-  if (compares) {
-    XPU_ASSIGN_OR_RETURN(Model other, LoadCapture(options.other_capture));
-    before =
-        std::make_unique<Analysis>(std::move(other), SymbolsOf(options.symbols), options.correlate);
-    XPU_RETURN_IF_ERROR(ApplyFilter(options.filter, *before));
-    XPU_RETURN_IF_ERROR(ShowEvent(options, *before));
-  }
+  XPU_ASSIGN_OR_RETURN(const std::unique_ptr<Analysis> before, LoadBefore(options));
   XPU_ASSIGN_OR_RETURN(Output output, Output::Open(options.output));
+  const View& view = *options.view;
   if (options.pager && options.output.empty() && view.is_for_reading) {
     output.PageTo(Pager::ForTerminal());
   }
@@ -143,22 +193,10 @@ Status RunReport(const ReportOptions& options, ReportOutcome& outcome) {
   view.write({options, analysis, before.get(), output, outcome.notes});
   progress.Stop();
   const Status status = output.Close();
-  const std::vector<LedgerEntry> ledger = BuildLedger(analysis);
-  outcome.data_lost = std::any_of(ledger.begin(), ledger.end(), LosesData);
-  std::string before_losses;
-  if (before != nullptr) {
-    const std::vector<LedgerEntry> of_before = BuildLedger(*before);
-    if (std::any_of(of_before.begin(), of_before.end(), LosesData)) outcome.data_lost = true;
-    if (!of_before.empty()) {
-      before_losses =
-          Format("of {}:\n{}", ForOneLine(options.other_capture), LedgerText(of_before));
-    }
-  }
+  const std::string losses = FindLosses(options, analysis, before.get(), outcome.data_lost);
   if (!status.ok() && output.closed_by_reader()) return Ok();
   XPU_RETURN_IF_ERROR(status);
-  if (!view.has_ledger) {
-    outcome.notes += PartsNote(analysis.model) + LedgerText(ledger) + before_losses;
-  }
+  outcome.notes += losses;
   return Ok();
 }
 

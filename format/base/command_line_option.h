@@ -2,10 +2,13 @@
 // what is said of a mistake in it.
 #pragma once
 
+#include <algorithm>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "format/base/nearest_names.h"
 #include "format/base/result.h"
 #include "format/base/text.h"
 
@@ -31,6 +34,32 @@ std::optional<Error> GivenTwice(const App& app) {
                  Format("leave all but one out of {}", list)};
   }
   return std::nullopt;
+}
+
+// What is wrong when the parser says `what`: of an option without its value it has numbers and a
+// type.
+template <typename App>
+Error ParseMistake(const App& app, std::string_view what, std::string hint) {
+  if (auto twice = GivenTwice(app)) return *std::move(twice);
+  std::string text(what);
+  if (what.ends_with("missing")) {
+    text = Format("{} needs a value", what.substr(0, what.find(':')));
+  }
+  return Error{ErrorKind::kUsage, std::move(text), std::move(hint)};
+}
+
+// `word` may have a value behind a =.
+template <typename App>
+Error UnknownOption(const App& app, std::string_view word, std::string hint) {
+  const std::string_view name = word.substr(0, word.find('='));
+  std::vector<std::string> names;
+  for (const auto* option : app.get_options()) {
+    for (const std::string& known : option->get_lnames()) names.push_back(known);
+  }
+  const size_t dashes = std::min(name.find_first_not_of('-'), name.size());
+  const std::string near = dashes == 2 ? NearestNames(names, name.substr(dashes)) : std::string();
+  if (!near.empty()) hint = Format("is it --{}?", near);
+  return Error{ErrorKind::kUsage, Format("unknown option: {}", name), std::move(hint)};
 }
 
 // `App` is CLI::App, which only the files that parse know.

@@ -36,7 +36,10 @@ Error BpfError(std::string_view what, int result) {
 
 Result<PidNamespace> OwnPidNamespace() {
   struct stat info {};
-  if (::stat("/proc/self/ns/pid", &info) != 0) return SystemError("/proc/self/ns/pid: stat", errno);
+  if (::stat("/proc/self/ns/pid", &info) != 0) {
+    return SystemError("/proc/self/ns/pid: stat", errno,
+                       "mount /proc here: mount -t proc proc /proc");
+  }
   return PidNamespace{info.st_dev, info.st_ino};
 }
 

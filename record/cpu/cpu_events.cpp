@@ -9,10 +9,10 @@
 
 #include <unistd.h>
 
+#include "format/base/nearest_names.h"
 #include "format/base/number.h"
 #include "format/base/text.h"
 #include "record/cpu/perf_event.h"
-#include "record/probes/nearest_names.h"
 
 namespace xpu {
 namespace {

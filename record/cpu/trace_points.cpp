@@ -13,8 +13,8 @@
 #include <unistd.h>
 
 #include "format/base/handle.h"
+#include "format/base/nearest_names.h"
 #include "format/base/text.h"
-#include "record/probes/nearest_names.h"
 
 namespace xpu {
 namespace {
@@ -82,20 +82,25 @@ std::string HintOf(int events, const std::string& category, const std::string& n
          "mount -t tracefs none /sys/kernel/tracing";
 }
 
+// Its files are root's and of the group that the mount names.
+constexpr char kLetRead[] =
+    "run as root, or once: sudo mount -t tracefs -o gid=$(id -g),mode=750 none /sys/kernel/tracing";
+
 }  // namespace
 
 Result<uint64_t> FindTracepoint(const std::string& name) {
   const UniqueFd events = OpenEvents();
   if (!events) {
-    Error error = SystemError(Format("tracepoint {}: tracefs", name), errno);
-    error.hint = "run as root, or: mount -t tracefs none /sys/kernel/tracing";
-    return error;
+    return SystemError(Format("tracepoint {}: tracefs", name), errno, kLetRead);
   }
   const size_t colon = name.find(':');
   const std::string category = name.substr(0, colon);
   const std::string point = name.substr(colon + 1);
   const std::string path = Format("{}/{}/id", category, point);
   const UniqueFd file(::openat(events.get(), path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!file && errno == EACCES) {
+    return SystemError(Format("tracepoint {}: {}", name, path), errno, kLetRead);
+  }
   char text[32];
   const ssize_t bytes = file ? ::read(file.get(), text, sizeof(text)) : -1;
   uint64_t id = 0;

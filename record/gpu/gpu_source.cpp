@@ -14,8 +14,8 @@
 #include "format/base/terminal_text.h"
 #include "format/base/text.h"
 #include "record/gpu/inject_library.h"
+#include "record/machine/capabilities.h"
 #include "record/machine/own_limits.h"
-#include "record/machine/preflight.h"
 
 namespace xpu {
 namespace {

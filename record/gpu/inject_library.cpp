@@ -31,7 +31,10 @@ std::vector<std::string> InjectLibraryPlaces(const std::string& executable) {
 Result<std::string> FindInjectLibrary() {
   char path[PATH_MAX];
   const ssize_t length = ::readlink("/proc/self/exe", path, sizeof(path));
-  if (length <= 0) return SystemError("/proc/self/exe: readlink", errno);
+  if (length <= 0) {
+    return SystemError("/proc/self/exe: readlink", errno,
+                       "mount /proc here: mount -t proc proc /proc");
+  }
   std::string looked_at;
   for (const std::string& place :
        InjectLibraryPlaces(std::string(path, static_cast<size_t>(length)))) {

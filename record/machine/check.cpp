@@ -1,5 +1,6 @@
 #include "record/machine/check.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <optional>
 #include <utility>
@@ -12,6 +13,7 @@
 #include "record/cpu/bpf_support.h"
 #include "record/cpu/cpu_source.h"
 #include "record/cpu/task_source.h"
+#include "record/machine/capabilities.h"
 #include "record/machine/machine.h"
 #include "record/machine/own_limits.h"
 #include "record/machine/preflight.h"
@@ -21,6 +23,8 @@ namespace xpu {
 namespace {
 
 using State = Ability::State;
+
+constexpr char kLimits[] = "limits";
 
 Ability FromStatus(std::string name, const Status& status, std::string detail) {
   if (status.ok()) return {std::move(name), State::kOk, std::move(detail), {}};
@@ -54,13 +58,9 @@ Ability LockdownAbility(const Machine& machine) {
 }
 
 Ability PrivilegeAbility() {
-  std::string missing;
-  for (const std::string& name : MissingCapabilities(EffectiveCapabilities())) {
-    missing += (missing.empty() ? "" : ", ") + name;
-  }
-  if (missing.empty()) return {"privileges", State::kOk, "CAP_BPF, CAP_PERFMON", {}};
-  return {"privileges", State::kMissing, "without " + missing,
-          "run as root, or: sudo setcap cap_bpf,cap_perfmon+ep <path of xpu-record>"};
+  const std::string missing = MissingCapabilities(EffectiveCapabilities());
+  if (missing.empty()) return {"privileges", State::kOk, "CAP_BPF and CAP_PERFMON", {}};
+  return {"privileges", State::kMissing, "without " + missing, HowToGetCapabilities()};
 }
 
 Ability OthersAbility(const Machine& machine) {
@@ -68,9 +68,9 @@ Ability OthersAbility(const Machine& machine) {
   if ((machine.capabilities >> kCapSysPtrace & 1) != 0) {
     return {kName, State::kOk, "CAP_SYS_PTRACE", {}};
   }
-  return {kName, State::kAbsent, "without CAP_SYS_PTRACE",
-          "-p and -a need it for processes of other users: run as root, or setcap with "
-          "cap_sys_ptrace too"};
+  return {
+      kName, State::kAbsent, "without CAP_SYS_PTRACE",
+      "-p and -a need it for processes of other users: " + HowToGetCapabilities(",cap_sys_ptrace")};
 }
 
 // What is known to stand in the way says more than the error of the call.
@@ -108,7 +108,7 @@ Ability EventAbility() {
 }
 
 Ability LimitAbility(const RecordOptions& options) {
-  return FromStatus("limits", CheckOwnLimits(options, options.record_cpu), OwnLimitsText());
+  return FromStatus(kLimits, CheckOwnLimits(options, options.record_cpu), OwnLimitsText());
 }
 
 Ability UnwindAbility() {
@@ -134,8 +134,7 @@ Ability KernelSymbolAbility() {
   return {kName, State::kOk, "/proc/kallsyms", {}};
 }
 
-std::vector<Ability> AllAbilities(const RecordOptions& options) {
-  const Machine machine = LookAtMachine();
+std::vector<Ability> AllAbilities(const RecordOptions& options, const Machine& machine) {
   std::vector<Ability> abilities = {{"kernel", State::kOk, machine.release, {}},
                                     LimitAbility(options),
                                     PrivilegeAbility(),
@@ -151,10 +150,23 @@ std::vector<Ability> AllAbilities(const RecordOptions& options) {
   if (const auto obstacle = ObstacleToProbes(machine)) {
     abilities.push_back(FromObstacle("probes", State::kAbsent, obstacle, {}));
   }
-  for (Ability& ability : options.inject ? GpuAbilities(options) : ProbeAbilities(options)) {
+  // All of these but the limits are for BPF.
+  if (NeedsOfBpf(options).empty()) {
+    for (Ability& ability : abilities) {
+      const bool is_missing = ability.state == State::kMissing && ability.name != kLimits;
+      if (is_missing) ability.state = State::kAbsent;
+    }
+  }
+  for (Ability& ability :
+       options.inject ? GpuAbilities(options, machine) : ProbeAbilities(options)) {
     abilities.push_back(std::move(ability));
   }
   return abilities;
+}
+
+bool NothingIsMissing(const std::vector<Ability>& abilities) {
+  return std::none_of(abilities.begin(), abilities.end(),
+                      [](const Ability& ability) { return ability.state == State::kMissing; });
 }
 
 }  // namespace
@@ -170,10 +182,14 @@ std::string AbilityText(const Ability& ability) {
 
 int PrintCheck(const RecordOptions& options) {
   SetBpfMessages(options.verbose);
-  bool works = true;
-  for (const Ability& ability : AllAbilities(options)) {
-    std::fputs(AbilityText(ability).c_str(), stdout);
-    works = works && ability.state != State::kMissing;
+  const Machine machine = LookAtMachine();
+  const std::vector<Ability> abilities = AllAbilities(options, machine);
+  for (const Ability& ability : abilities) std::fputs(AbilityText(ability).c_str(), stdout);
+  const bool works = NothingIsMissing(abilities);
+  RecordOptions gpu_only = options;
+  gpu_only.record_cpu = false;
+  if (!works && options.record_cpu && NothingIsMissing(AllAbilities(gpu_only, machine))) {
+    std::puts("what is missing is for CPU samples: xpu-record --gpu-only works without");
   }
   return works ? 0 : 1;
 }

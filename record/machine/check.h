@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "record/machine/machine.h"
 #include "record/options.h"
 
 namespace xpu {
@@ -20,7 +21,7 @@ struct Ability {
 std::string AbilityText(const Ability& ability);
 
 // Those of the GPU side, in gpu_check.cpp.
-std::vector<Ability> GpuAbilities(const RecordOptions& options);
+std::vector<Ability> GpuAbilities(const RecordOptions& options, const Machine& machine);
 
 // In their place where nothing is injected, in probe_check.cpp.
 std::vector<Ability> ProbeAbilities(const RecordOptions& options);

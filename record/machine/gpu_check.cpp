@@ -10,6 +10,7 @@
 
 #include "cupti_inject/cupti_places.h"
 #include "format/base/text.h"
+#include "record/gpu/gpu_source.h"
 #include "record/gpu/inject_library.h"
 #include "record/gpu/launch_source.h"
 #include "record/machine/check.h"
@@ -65,27 +66,47 @@ std::vector<std::string> CuptiPlaces(const std::string& chosen) {
   return places;
 }
 
-Ability CuptiAbility(const std::string& chosen, bool has_driver) {
+// All of `places` are more than a line has room for.
+std::string NotFound(const RecordOptions& options, const std::vector<std::string>& places) {
+  if (!options.cupti_library.empty()) return Format("{} cannot be loaded", places.front());
+  std::string names;
+  for (const cupti::LibraryVersion& version : cupti::kLibraryVersions) {
+    AppendFormat(names, "{}{}", names.empty() ? "" : ", ", version.file);
+  }
+  if (!options.verbose) {
+    return Format("not found where the loader looks nor below /usr/local/cuda: {}", names);
+  }
+  std::string text = "not found; looked for";
+  for (const std::string& place : places) text += " " + place;
+  return text;
+}
+
+Ability CuptiAbility(const RecordOptions& options, bool has_driver) {
   constexpr char kName[] = "libcupti";
-  const std::vector<std::string> places = CuptiPlaces(chosen);
+  const std::vector<std::string> places = CuptiPlaces(options.cupti_library);
   for (const std::string& place : places) {
     if (auto cupti = LoadLibrary<uint32_t>(place, "cuptiGetVersion")) {
       return {kName, State::kOk, Format("{}, {}", cupti->path, cupti->version), {}};
     }
   }
-  std::string looked_at;
-  for (const std::string& place : places) looked_at += (looked_at.empty() ? "" : " ") + place;
-  return {kName, has_driver || !chosen.empty() ? State::kMissing : State::kAbsent,
-          "not found; looked for " + looked_at,
+  const bool is_wanted = has_driver || !options.cupti_library.empty();
+  return {kName, is_wanted ? State::kMissing : State::kAbsent, NotFound(options, places),
           "install the CUDA Toolkit, or pip install nvidia-cuda-cupti and name its file with "
           "--cupti-lib; a program that brings its own (PyTorch) needs neither"};
 }
 
-Ability MarkerAbility(const std::string& library) {
+// What is known to stand in the way says more than the error of the call. Stacks that the library
+// takes itself need no marker.
+Ability MarkerAbility(const RecordOptions& options, const Machine& machine,
+                      const std::string& library) {
   constexpr char kName[] = "launch marker";
+  const State otherwise = WantsInlineStacks(options) ? State::kAbsent : State::kMissing;
+  if (const auto obstacle = ObstacleToBpf(machine)) {
+    return {kName, otherwise, obstacle->what, obstacle->cure};
+  }
   auto launches = LaunchSource::Open(library, 1, TestDrop(), nullptr);
   if (!launches.ok()) {
-    return {kName, State::kMissing, launches.error().message, launches.error().hint};
+    return {kName, otherwise, launches.error().message, launches.error().hint};
   }
   std::string text = "uprobe";
   for (const MarkerTiming& timing : launches->timings()) {
@@ -97,19 +118,19 @@ Ability MarkerAbility(const std::string& library) {
 
 }  // namespace
 
-std::vector<Ability> GpuAbilities(const RecordOptions& options) {
+std::vector<Ability> GpuAbilities(const RecordOptions& options, const Machine& machine) {
   std::vector<Ability> abilities;
   auto library = FindInjectLibrary();
   if (library.ok()) {
     abilities.push_back({"injected library", State::kOk, *library, {}});
-    abilities.push_back(MarkerAbility(*library));
+    abilities.push_back(MarkerAbility(options, machine, *library));
   } else {
     abilities.push_back(
         {"injected library", State::kMissing, library.error().message, library.error().hint});
   }
   abilities.push_back(DriverAbility());
   const bool has_driver = abilities.back().state == State::kOk;
-  abilities.push_back(CuptiAbility(options.cupti_library, has_driver));
+  abilities.push_back(CuptiAbility(options, has_driver));
   return abilities;
 }
 

@@ -18,7 +18,7 @@
 #include "format/base/handle.h"
 #include "format/base/text.h"
 #include "record/cpu/perf_event.h"
-#include "record/machine/preflight.h"
+#include "record/machine/capabilities.h"
 
 namespace xpu {
 namespace {
@@ -95,12 +95,6 @@ bool IsUserNamespace(const std::string& map) {
 
 bool IsRefusal(int error) { return error == EPERM || error == EACCES || error == ENOSYS; }
 
-std::string Listed(const std::vector<std::string>& names) {
-  std::string text;
-  for (const std::string& name : names) text += (text.empty() ? "" : " and ") + name;
-  return text;
-}
-
 // Who refuses it, by what is known of the machine: the kernel gives the same errno for all.
 Obstacle Refuser(const Machine& machine, const char* call, int error) {
   const std::string refused = Format("{}: {}: ", call, std::strerror(error));
@@ -112,9 +106,8 @@ Obstacle Refuser(const Machine& machine, const char* call, int error) {
     return {refused + "the capabilities are those of a user namespace (a rootless container)",
             "record as root of the machine; --gpu-only works in the namespace"};
   }
-  if (const auto missing = MissingCapabilities(machine.capabilities); !missing.empty()) {
-    return {refused + "without " + Listed(missing),
-            "run as root, or: sudo setcap cap_bpf,cap_perfmon+ep <path of xpu-record>"};
+  if (const std::string missing = MissingCapabilities(machine.capabilities); !missing.empty()) {
+    return {refused + "without " + missing, HowToGetCapabilities()};
   }
   if (machine.lockdown == "confidentiality") {
     return {refused + "the kernel is locked down (confidentiality)",
@@ -182,7 +175,8 @@ std::optional<Obstacle> ObstacleToBpf(const Machine& machine) {
   if (machine.btf_error == 0) return std::nullopt;
   return Obstacle{Format("no type information of the kernel: {}: {}", kBtfPath,
                          std::strerror(machine.btf_error)),
-                  "a kernel built with CONFIG_DEBUG_INFO_BTF=y"};
+                  "a kernel built with CONFIG_DEBUG_INFO_BTF=y, and /sys mounted in a container or "
+                  "chroot; --gpu-only needs neither"};
 }
 
 std::optional<Obstacle> ObstacleToProbes(const Machine& machine) {

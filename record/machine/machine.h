@@ -8,6 +8,8 @@
 
 namespace xpu {
 
+inline constexpr char kBtfPath[] = "/sys/kernel/btf/vmlinux";
+
 struct Machine {
   std::string release;
   uint64_t capabilities = 0;  // effective

@@ -1,14 +1,16 @@
 #include "record/machine/preflight.h"
 
+#include <utility>
+#include <vector>
+
 #include <unistd.h>
 
-#include "format/base/file.h"
 #include "format/base/text.h"
 #include "record/gpu/gpu_source.h"
+#include "record/machine/capabilities.h"
 #include "record/machine/machine.h"
 #include "record/machine/own_limits.h"
 #include "record/probes/probe_source.h"
-#include "record/target/process_status.h"
 #include "record/target/running_processes.h"
 
 namespace xpu {
@@ -20,7 +22,8 @@ std::string Join(const std::vector<std::string>& words) {
   return text;
 }
 
-// What of the recording needs BPF; empty: nothing does.
+}  // namespace
+
 std::string NeedsOfBpf(const RecordOptions& options) {
   std::vector<std::string> needs;
   if (options.record_cpu) needs.emplace_back("CPU samples");
@@ -32,36 +35,28 @@ std::string NeedsOfBpf(const RecordOptions& options) {
   return Join(needs);
 }
 
+namespace {
+
+// Whether --gpu-only records a part of what was asked for.
+bool HasGpuPart(const RecordOptions& options) {
+  return options.record_cpu && options.record_gpu && options.inject && options.probes.empty() &&
+         options.cpu_events.front().is_clock && options.cpu_events.size() == 1 &&
+         (options.launch_stacks == LaunchStacks::kNone || WantsInlineStacks(options));
+}
+
 Error Unsupported(const std::string& needs, const Obstacle& obstacle) {
   return Error{ErrorKind::kUnsupported, Format("{}: {}", needs, obstacle.what), obstacle.cure};
 }
 
-}  // namespace
-
-uint64_t EffectiveCapabilities() {
-  auto status = ReadFile("/proc/self/status");
-  return status.ok() ? StatusBits(*status, "CapEff") : 0;
-}
-
-std::vector<std::string> MissingCapabilities(uint64_t effective) {
-  const auto has = [&](int capability) { return (effective >> capability & 1) != 0; };
-  std::vector<std::string> missing;
-  if (has(kCapSysAdmin)) return missing;  // stands for both
-  if (!has(kCapBpf)) missing.emplace_back("CAP_BPF");
-  if (!has(kCapPerfmon)) missing.emplace_back("CAP_PERFMON");
-  return missing;
-}
-
-namespace {
-
 Status CheckKernelAndUser(const RecordOptions& options) {
   const std::string needs = NeedsOfBpf(options);
   if (needs.empty()) return Ok();
-  if (const auto missing = MissingCapabilities(EffectiveCapabilities()); !missing.empty()) {
+  const std::string missing = MissingCapabilities(EffectiveCapabilities());
+  if (!missing.empty()) {
+    std::string hint = HowToGetCapabilities();
+    if (HasGpuPart(options)) hint += "; --gpu-only works for any user";
     return Error{ErrorKind::kPermission,
-                 Format("{} need {}, which this process lacks", needs, Join(missing)),
-                 "run as root, or once: sudo setcap cap_bpf,cap_perfmon+ep <path of xpu-record>; "
-                 "--gpu-only works for any user"};
+                 Format("{} need {}, which this process lacks", needs, missing), std::move(hint)};
   }
   const Machine machine = LookAtMachine();
   if (const auto obstacle = ObstacleToBpf(machine)) return Unsupported(needs, *obstacle);

@@ -136,7 +136,9 @@ Result<OutputFile> OutputFile::CreateNew(const std::string& path) {
   file.fd_.reset(
       ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC | O_NOCTTY, 0600));
   if (!file.fd_) {
-    return SystemError(Format("{}: create", path), errno, kOtherFileHint);
+    const bool no_folder = errno == ENOENT || errno == ENOTDIR;
+    return SystemError(Format("{}: create", path), errno,
+                       no_folder ? "its folder must be there: mkdir -p" : kOtherFileHint);
   }
   file.created_path_ = path;
   // Given up when the file is closed, however that comes about. Where there are no locks nobody is

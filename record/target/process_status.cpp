@@ -4,6 +4,7 @@
 #include <charconv>
 #include <string>
 
+#include "format/base/file.h"
 #include "record/probes/probe_libraries.h"
 
 namespace xpu {
@@ -20,6 +21,11 @@ std::string_view StatusField(std::string_view status, std::string_view name) {
 
 std::vector<std::string_view> StatusWords(std::string_view status, std::string_view name) {
   return Split(StatusField(status, name), " \t");
+}
+
+std::string ReadComm(const std::string& path) {
+  auto text = ReadFile(path);
+  return text.ok() ? text->substr(0, text->find('\n')) : std::string();
 }
 
 uint64_t StatusBits(std::string_view status, std::string_view name) {

@@ -1,7 +1,8 @@
-// The fields of /proc/PID/status, by their names there without the colon.
+// The fields of /proc/PID/status, by their names there without the colon, and /proc/PID/comm.
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -12,6 +13,9 @@ std::string_view StatusField(std::string_view status, std::string_view name);
 
 // Its words: "Uid", "Groups", "NSpid".
 std::vector<std::string_view> StatusWords(std::string_view status, std::string_view name);
+
+// The name in a /proc/PID/comm; empty: it cannot be read.
+std::string ReadComm(const std::string& path);
 
 // A set of bits: "CapEff", "SigIgn"; 0: it is not there.
 uint64_t StatusBits(std::string_view status, std::string_view name);

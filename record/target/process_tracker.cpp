@@ -8,14 +8,10 @@
 
 #include "format/base/file.h"
 #include "format/base/text.h"
+#include "record/target/process_status.h"
 
 namespace xpu {
 namespace {
-
-std::string ReadLine(const std::string& path) {
-  auto text = ReadFile(path);
-  return text.ok() ? text->substr(0, text->find('\n')) : std::string();
-}
 
 // Ticks since boot, which also count while the machine sleeps, on CLOCK_MONOTONIC.
 uint64_t MonotonicOfTicks(uint64_t ticks) {
@@ -62,7 +58,7 @@ void ProcessTracker::Start(uint32_t pid, const std::string& name, EventSink& sin
   const ProcessStat stat = text.ok() ? ParseProcessStat(*text) : ProcessStat{};
   const uint32_t parent = stat.parent_pid;
   if (parent > 1 && parent != target_ && !names_.contains(parent)) {
-    names_[parent] = ReadLine(Format("/proc/{}/comm", parent));
+    names_[parent] = ReadComm(Format("/proc/{}/comm", parent));
     ProcessEvent event = EventOf(ProcessEventKind::kExisting, parent, MonotonicNs());
     event.name = sink.Intern(names_[parent]);
     sink.Write(event);
@@ -76,7 +72,7 @@ void ProcessTracker::Start(uint32_t pid, const std::string& name, EventSink& sin
 }
 
 void ProcessTracker::See(uint32_t pid, EventSink& sink) {
-  const std::string name = ReadLine(Format("/proc/{}/comm", pid));
+  const std::string name = ReadComm(Format("/proc/{}/comm", pid));
   if (!names_.contains(pid) && pid != target_) {
     Start(pid, name, sink);
   } else {
@@ -90,7 +86,7 @@ void ProcessTracker::See(uint32_t pid, EventSink& sink) {
 
 void ProcessTracker::SeeThread(uint32_t pid, uint32_t tid, EventSink& sink) const {
   if (tid == pid) return;
-  const std::string name = ReadLine(Format("/proc/{}/task/{}/comm", pid, tid));
+  const std::string name = ReadComm(Format("/proc/{}/task/{}/comm", pid, tid));
   if (name.empty()) return;
   ProcessEvent event = EventOf(ProcessEventKind::kName, pid, MonotonicNs());
   event.tid = tid;

@@ -12,6 +12,7 @@
 #include "format/base/file.h"
 #include "format/base/number.h"
 #include "format/base/text.h"
+#include "record/machine/capabilities.h"
 #include "record/target/mapped_file.h"
 #include "record/target/process_maps.h"
 #include "record/target/process_status.h"
@@ -32,11 +33,6 @@ std::vector<pid_t> NumbersIn(const std::string& folder) {
   }
   std::sort(numbers.begin(), numbers.end());
   return numbers;
-}
-
-std::string FirstLine(const std::string& path) {
-  auto text = ReadFile(path);
-  return text.ok() ? text->substr(0, text->find('\n')) : std::string();
 }
 
 Error UsageError(std::string message, std::string hint) {
@@ -67,10 +63,9 @@ Status CheckProcess(pid_t pid) {
                       "-a records them with all others");
   }
   if (auto maps = ReadProcessMaps(static_cast<uint32_t>(pid)); !maps.ok()) {
-    return Error{ErrorKind::kPermission,
-                 Format("-p {}: this user may not look into the process", pid),
-                 "it belongs to another user or is protected: run as root or with CAP_SYS_PTRACE, "
-                 "once: sudo setcap cap_bpf,cap_perfmon,cap_sys_ptrace+ep <path of xpu-record>"};
+    return Error{
+        ErrorKind::kPermission, Format("-p {}: this user may not look into the process", pid),
+        "it belongs to another user or is protected: " + HowToGetCapabilities(",cap_sys_ptrace")};
   }
   return Ok();
 }
@@ -99,10 +94,10 @@ void RunningProcesses::Tell(pid_t pid, uint64_t time_ns, EventSink& sink, const 
   event.kind = ProcessEventKind::kExisting;
   event.pid = event.tid = static_cast<uint32_t>(pid);
   event.parent_pid = event.parent_tid = ParseProcessStat(*stat).parent_pid;
-  event.name = sink.Intern(FirstLine(Format("/proc/{}/comm", pid)));
+  event.name = sink.Intern(ReadComm(Format("/proc/{}/comm", pid)));
   sink.Write(event);
   for (const pid_t tid : NumbersIn(Format("/proc/{}/task", pid))) {
-    const std::string name = FirstLine(Format("/proc/{}/task/{}/comm", pid, tid));
+    const std::string name = ReadComm(Format("/proc/{}/task/{}/comm", pid, tid));
     if (tid == pid || name.empty()) continue;
     event.kind = ProcessEventKind::kName;
     event.tid = static_cast<uint32_t>(tid);

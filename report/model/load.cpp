@@ -82,8 +82,10 @@ Result<LoadedPart> LoadPart(const std::string& path) {
   Result<CaptureReader> reader = CaptureReader::Open(path);
   if (!reader.ok()) {
     Error error = reader.error();
-    if (error.kind == ErrorKind::kNotFound && error.hint.empty()) {
-      error.hint = HintOfMissingCapture(path);
+    if (!error.hint.empty()) return error;
+    if (error.kind == ErrorKind::kNotFound) error.hint = HintOfMissingCapture(path);
+    if (error.kind == ErrorKind::kPermission) {
+      error.hint = Format("only the owner of a capture may read it: sudo chown $USER {}", path);
     }
     return error;
   }

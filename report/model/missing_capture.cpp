@@ -12,7 +12,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr size_t kDigits = 4;  // or more, from the 10000th part on
+constexpr std::string_view kDefaultCapture = "capture.xpu";  // of both programs
+constexpr size_t kDigits = 4;                                // or more, from the 10000th part on
 
 bool IsPartNumber(std::string_view text) {
   return text.size() >= kDigits &&
@@ -67,7 +68,9 @@ std::string HintOfMissingCapture(const std::string& path) {
   const std::string link =
       is_link ? Format("it is a link to {}, which is not there", target.string()) : "";
   if (!HasParts(target.parent_path(), recording)) {
-    return is_link ? link : "record one first: xpu-record -- PROGRAM";
+    if (is_link) return link;
+    return Format("record one first: xpu-record{} -- PROGRAM",
+                  path == kDefaultCapture ? "" : " -o " + path);
   }
   const std::string parts =
       recording.is_of_part

@@ -42,7 +42,9 @@ NamelessFiles FindNamelessFiles(const Analysis& analysis, const CallTree& cpu,
   NamelessFiles found;
   found.samples = Count(analysis, cpu, files, &NamelessFile::samples);
   Count(analysis, gpu, files, &NamelessFile::gpu_work);
-  for (auto& [module, file] : files) file.reason = "no symbol covers the addresses";
+  for (auto& [module, file] : files) {
+    file.reason = "no symbol covers the addresses: install its debug symbols here, or --debuginfod";
+  }
   for (const Symbolizer::Problem& problem : analysis.symbolizer.problems()) {
     files[problem.module].reason = ReasonOf(problem);
   }

@@ -269,6 +269,9 @@ void Builder::AddProblems() {
 void Builder::AddMissingEnd() {
   LedgerEntry& entry = Add(LossKind::kFileCut, 1);
   const LoadedEvents& events = analysis_.model.events;
+  if (events.recording_info.empty() && analysis_.recorded_until_ns == 0) {
+    AddDetail(entry, "it holds nothing of the recording");
+  }
   // Each of several recordings has its own.
   if (events.recording_info.size() != 1) return;
   if (const uint64_t ns = analysis_.recorded_until_ns; ns > 0) {
@@ -281,8 +284,8 @@ void Builder::AddMissingEnd() {
   if (!wants_symbols || !has_stacks || !events.symbol_slices.empty()) return;
   AddDetail(entry, "the names of its functions, written last, are not in it");
   entry.advice =
-      "The recorder was killed or the disk was full. Names are taken from the files of this "
-      "machine; where those are elsewhere: --symfs DIR.";
+      "The recorder was killed, the disk was full, or the file was copied in part. Names are taken "
+      "from the files of this machine; where those are elsewhere: --symfs DIR.";
 }
 
 void Builder::AddUntimed() {

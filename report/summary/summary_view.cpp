@@ -68,6 +68,7 @@ class Summary {
   void WriteDeviceNumbers();
   void WriteMemory();
   void WriteHints(const std::vector<GpuBusy>& busy);
+  std::string CaptureArgument() const;
   void WriteTables();
   void WriteTimes(std::string_view title, std::string_view table,
                   const std::vector<Statistics>& rows);
@@ -93,6 +94,14 @@ std::string DescribeStatus(int status) {
                            : Format("killed by SIG{}", name);
   }
   return Format("wait status {:#x}", status);
+}
+
+bool IsNothingLeft(const Analysis& analysis) {
+  const LoadedEvents& events = analysis.model.events;
+  const Correlation& correlation = analysis.correlation;
+  return events.cpu_samples.empty() && events.probe_hits.empty() && correlation.launches.empty() &&
+         correlation.work.empty() && events.memory_operations.empty() &&
+         analysis.nvtx.all().empty();
 }
 
 void Summary::WriteProgram() {
@@ -122,7 +131,8 @@ void Summary::WriteProgram() {
                HumanDuration(analysis_.recorded_until_ns) + " until the capture breaks off");
   }
   WriteProcesses();
-  if (!analysis_.part.empty()) text_.Line("part", analysis_.part);
+  if (analysis_.part.empty()) return;
+  text_.Line("part", analysis_.part + (IsNothingLeft(analysis_) ? " (nothing is left)" : ""));
 }
 
 void Summary::WriteProcesses() {
@@ -219,14 +229,26 @@ void Summary::WriteDeviceNumbers() {
   }
 }
 
+// So that a command of the summary shows the same capture. What a shell would take apart, and the
+// names of several, are left to the reader.
+std::string Summary::CaptureArgument() const {
+  constexpr std::string_view kPlain =
+      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./-+=@:";
+  const std::string_view path = model_.path;
+  const bool is_plain = path.find_first_not_of(kPlain) == std::string_view::npos;
+  if (path == "capture.xpu" || path.starts_with('-') || !is_plain) return {};
+  return Format(" {}", path);
+}
+
 void Summary::WriteHints(const std::vector<GpuBusy>& busy) {
   const std::vector<Hint> hints = FindHints(analysis_, busy);
   if (hints.empty()) return;
   text_.Heading("What to look at next");
   for (const Hint& hint : hints) {
     text_.Wrapped("- ", "  ", hint.what);
-    if (!hint.next.empty())
-      text_.Raw("    " + text_.colors().Gpu("xpu-report " + hint.next) + "\n");
+    if (hint.next.empty()) continue;
+    const std::string command = Format("xpu-report {}{}", hint.next, CaptureArgument());
+    text_.Raw("    " + text_.colors().Gpu(command) + "\n");
   }
 }
 

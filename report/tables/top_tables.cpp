@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "format/base/nearest_names.h"
 #include "format/base/text.h"
 #include "report/tables/top_rows.h"
 
@@ -178,13 +179,23 @@ bool IsTable(std::string_view name) {
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
+Error NoSuchTable(std::string_view wanted) {
+  const std::vector<std::string_view> tables = TopTableNames();
+  const std::vector<std::string> names(tables.begin(), tables.end());
+  std::string message = Format("--table: there is no table '{}'", wanted);
+  const std::string near = NearestNames(names, wanted);
+  return near.empty() ? UsageError(std::move(message))
+                      : UsageError(std::move(message), Format("is it {}?", near));
+}
+
 Status CheckSort(const TopOptions& options) {
   const std::vector<const TableKind*> tables = WantedTables(options);
   for (const TableKind* table : tables) {
     const Result<size_t> column = FindColumn(table->columns, options.sort);
     if (column.ok()) return Ok();
-    if (tables.size() == 1)
-      return UsageError("--sort: " + column.error().message, "part of a name is enough");
+    if (tables.size() == 1) {
+      return UsageError("--sort: " + column.error().message, "as much of a name as only one has");
+    }
   }
   return UsageError(Format("--sort: '{}' is no column of any table", options.sort));
 }
@@ -222,11 +233,7 @@ Status CheckTopOptions(const TopOptions& options, bool compares) {
       if (options.is_thinned && IsTable(options.table)) {
         return UsageError(Format("--table: {} needs every event: no --sample", options.table));
       }
-      std::string names;
-      for (const std::string_view name : TopTableNames()) {
-        AppendFormat(names, "{}{}", names.empty() ? "" : ", ", name);
-      }
-      return UsageError(Format("--table: '{}' is none of {}", options.table, names));
+      return NoSuchTable(options.table);
     }
     if (compares && found.front()->total.empty()) {
       return UsageError(

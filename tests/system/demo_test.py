@@ -15,7 +15,10 @@ def test_demo():
         result = subprocess.run([DEMO, os.environ["XPU_BUILD_DIR"], str(work.path)],
                                 capture_output=True, text=True, timeout=300)
         expect(f"status ({result.stderr})", result.returncode, 0)
-        expect_in("matches", "launches  760: 760 with their kernel, 0 pending", result.stdout)
+        expect_in("matches", "launches  15,200: 15,200 with their kernel, 0 pending",
+                  result.stdout)
+        expect_in("CPU samples", "\nCPU functions: ", result.stdout)
+        expect("what is left", sorted(os.listdir(work.path)), ["demo.html", "demo.xpu"])
         expect_in("longest", "[GPU_Kernel]layer_norm_kernel", result.stdout)
         expect_in("what it ran on", "demo ran on the ", result.stdout.splitlines()[-1])
 

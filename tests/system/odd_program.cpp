@@ -18,7 +18,8 @@
 //                    the steps behind it in another process: a fork; a new image by vfork, by
 //                    posix_spawn, by exec on a second thread; under a debugger. Its status is ours
 //   status=N  abort  _exit=N
-#include <algorithm>
+#include "tests/system/odd_program.h"
+
 #include <csetjmp>
 #include <csignal>
 #include <cstdio>
@@ -29,37 +30,24 @@
 #include <vector>
 
 #include <cuda_runtime.h>
-#include <dirent.h>
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <grp.h>
-#include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <pthread.h>
 #include <spawn.h>
 #include <sys/prctl.h>
 #include <sys/ptrace.h>
-#include <sys/resource.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "tests/workloads/json_line.h"
 #include "tests/workloads/puppet.h"
 
 extern "C" XPU_FRAME void odd_kernel() {}
 
+namespace odd {
 namespace {
-
-[[noreturn]] void Fail(const char* what) {
-  std::fprintf(stderr, "%s: %s\n", what, std::strerror(errno));
-  std::_Exit(99);
-}
-
-void Check(bool works, const char* what) {
-  if (!works) Fail(what);
-}
 
 struct Cuda {
   void* library = nullptr;
@@ -95,195 +83,6 @@ XPU_FRAME void Launch(long count) {
   for (long i = 0; i < count; ++i) LaunchOnce();
   Check(g_cuda.synchronize() == cudaSuccess, "cudaDeviceSynchronize");
 }
-
-// JsonLine knows no control characters.
-std::string Plain(std::string_view text) {
-  text.remove_prefix(std::min(text.find_first_not_of(" \t"), text.size()));
-  std::string plain(text);
-  std::replace_if(
-      plain.begin(), plain.end(), [](unsigned char c) { return c < ' '; }, ' ');
-  return plain;
-}
-
-// The lines of /proc/self/status that do not count what happened.
-void AddStatus(workload::JsonLine* json) {
-  constexpr std::string_view kNames[] = {"Umask",        "Tgid",         "Uid",
-                                         "Gid",
-
-                                         "Groups",       "SigQ",         "SigPnd",
-                                         "ShdPnd",       "SigBlk",       "SigIgn",
-                                         "SigCgt",       "CapInh",       "CapPrm",
-                                         "CapEff",       "CapBnd",       "CapAmb",
-                                         "NoNewPrivs",   "Seccomp",      "Seccomp_filters",
-                                         "Cpus_allowed", "Mems_allowed", "Speculation_Store_Bypass",
-                                         "THP_enabled",  "TracerPid",    "CoreDumping"};
-  constexpr std::string_view kDiffer[] = {"Tgid", "SigQ"};
-  FILE* file = std::fopen("/proc/self/status", "r");
-  Check(file != nullptr, "/proc/self/status");
-  char line[4096];
-  json->BeginObject("status");
-  while (std::fgets(line, sizeof(line), file) != nullptr) {
-    const std::string_view text(line, std::strcspn(line, "\n"));
-    const size_t colon = std::min(text.find(':'), text.size() - 1);
-    const std::string_view name = text.substr(0, colon);
-    const bool known = std::find(std::begin(kNames), std::end(kNames), name) != std::end(kNames);
-    const bool differs =
-        std::find(std::begin(kDiffer), std::end(kDiffer), name) != std::end(kDiffer);
-    if (known && !differs) json->Add(name, Plain(text.substr(colon + 1)));
-  }
-  json->EndObject();
-  std::fclose(file);
-}
-
-void AddLimits(workload::JsonLine* json) {
-  json->BeginArray("limits");
-  for (int resource = 0; resource < RLIMIT_NLIMITS; ++resource) {
-    struct rlimit limit {};
-    Check(getrlimit(static_cast<__rlimit_resource_t>(resource), &limit) == 0, "getrlimit");
-    json->Add("", std::to_string(limit.rlim_cur) + "/" + std::to_string(limit.rlim_max));
-  }
-  json->EndArray();
-}
-
-std::string LinkOf(const std::string& path) {
-  char target[4096];
-  const ssize_t n = readlink(path.c_str(), target, sizeof(target));
-  return n < 0 ? "?" : std::string(target, static_cast<size_t>(n));
-}
-
-void AddDescriptors(workload::JsonLine* json) {
-  DIR* folder = opendir("/proc/self/fd");
-  Check(folder != nullptr, "/proc/self/fd");
-  std::vector<std::string> found;
-  while (const dirent* entry = readdir(folder)) {
-    if (entry->d_name[0] == '.' || std::atoi(entry->d_name) == dirfd(folder)) continue;
-    const std::string name = entry->d_name;
-    // Of what has no name the number differs from run to run.
-    const std::string link = LinkOf("/proc/self/fd/" + name);
-    found.push_back(name + " " + link.substr(0, link.find(":[")));
-  }
-  closedir(folder);
-  std::sort(found.begin(), found.end());
-  json->BeginArray("descriptors");
-  for (const std::string& descriptor : found) json->Add("", descriptor);
-  json->EndArray();
-}
-
-void AddSignals(workload::JsonLine* json) {
-  json->BeginArray("handlers");
-  for (int signal = 1; signal < NSIG; ++signal) {
-    struct sigaction action {};
-    if (sigaction(signal, nullptr, &action) != 0) continue;
-    const char* what = action.sa_handler == SIG_DFL   ? "default"
-                       : action.sa_handler == SIG_IGN ? "ignore"
-                                                      : "own";
-    json->Add("", std::string(what) + " " + std::to_string(action.sa_flags));
-  }
-  json->EndArray();
-  stack_t stack{};
-  Check(sigaltstack(nullptr, &stack) == 0, "sigaltstack");
-  json->Add("alternate_stack", static_cast<uint64_t>(stack.ss_flags));
-}
-
-std::string FirstLine(const char* path) {
-  FILE* file = std::fopen(path, "r");
-  if (file == nullptr) return "?";
-  char line[256] = "";
-  if (std::fgets(line, sizeof(line), file) == nullptr) line[0] = '\0';
-  std::fclose(file);
-  return std::string(line, std::strcspn(line, "\n"));
-}
-
-void AddEnvironment(workload::JsonLine* json) {
-  constexpr std::string_view kOurs[] = {
-      "CUDA_INJECTION64_PATH=", "NVTX_INJECTION64_PATH=", "XPU_INJECT="};
-  json->BeginArray("environment");
-  for (char** variable = environ; *variable != nullptr; ++variable) {
-    const std::string_view text = *variable;
-    const bool ours = std::any_of(std::begin(kOurs), std::end(kOurs),
-                                  [&](std::string_view name) { return text.starts_with(name); });
-    if (!ours) json->Add("", Plain(text));
-  }
-  json->EndArray();
-}
-
-void View() {
-  workload::JsonLine json;
-  AddStatus(&json);
-  AddLimits(&json);
-  AddDescriptors(&json);
-  AddSignals(&json);
-  AddEnvironment(&json);
-  for (const char* file : {"oom_score_adj", "coredump_filter", "timerslack_ns", "personality",
-                           "cgroup", "sessionid", "loginuid", "attr/current"}) {
-    json.Add(file, FirstLine((std::string("/proc/self/") + file).c_str()));
-  }
-  for (const char* name : {"mnt", "pid", "net", "user", "uts", "ipc", "cgroup", "time"}) {
-    json.Add(name, LinkOf(std::string("/proc/self/ns/") + name));
-  }
-  json.Add("folder", LinkOf("/proc/self/cwd"));
-  json.Add("root", LinkOf("/proc/self/root"));
-  json.Add("program", LinkOf("/proc/self/exe"));
-  json.Add("group", std::to_string(getpgrp()));
-  json.Add("session", std::to_string(getsid(0)));
-  json.Add("nice", std::to_string(getpriority(PRIO_PROCESS, 0)));
-  json.Add("scheduler", std::to_string(sched_getscheduler(0)));
-  json.Add("io_priority", std::to_string(syscall(SYS_ioprio_get, 1, 0)));
-  json.Add("dumpable", std::to_string(prctl(PR_GET_DUMPABLE)));
-  json.Add("subreaper_of_us", std::to_string(prctl(PR_GET_PDEATHSIG, 0)));
-  json.Add("secure", std::to_string(prctl(PR_GET_SECUREBITS)));
-  workload::PrintLine(json.Finish());
-}
-
-void Filter(const std::vector<int>& calls, bool are_allowed, std::string_view action, int flags) {
-  const uint32_t refused = action == "kill" ? SECCOMP_RET_KILL_PROCESS : SECCOMP_RET_ERRNO | EPERM;
-  std::vector<sock_filter> program = {BPF_STMT(BPF_LD | BPF_W | BPF_ABS, 0)};
-  for (size_t i = 0; i < calls.size(); ++i) {
-    const auto to_end = static_cast<uint8_t>(calls.size() - i);
-    program.push_back(
-        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, static_cast<uint32_t>(calls[i]), to_end, 0));
-  }
-  program.push_back(BPF_STMT(BPF_RET | BPF_K, are_allowed ? refused : SECCOMP_RET_ALLOW));
-  program.push_back(BPF_STMT(BPF_RET | BPF_K, are_allowed ? SECCOMP_RET_ALLOW : refused));
-  const sock_fprog filter{static_cast<unsigned short>(program.size()), program.data()};
-  Check(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0, "no_new_privs");
-  Check(syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, flags, &filter) == 0, "seccomp");
-}
-
-// What a program needs that has everything open: memory, threads that are there, its output.
-void FilterStrictly(std::string_view action, int flags) {
-  Filter({SYS_read,          SYS_write,        SYS_writev,
-          SYS_close,         SYS_fstat,        SYS_newfstatat,
-          SYS_lseek,         SYS_mmap,         SYS_munmap,
-          SYS_mprotect,      SYS_mremap,       SYS_madvise,
-          SYS_brk,           SYS_futex,        SYS_exit,
-          SYS_exit_group,    SYS_rt_sigreturn, SYS_rt_sigprocmask,
-          SYS_rt_sigaction,  SYS_gettid,       SYS_getpid,
-          SYS_tgkill,        SYS_nanosleep,    SYS_clock_nanosleep,
-          SYS_clock_gettime, SYS_sched_yield,  SYS_restart_syscall,
-          SYS_getrandom,     SYS_poll},
-         true, action, flags);
-}
-
-void FilterNetwork(std::string_view action) {
-  Filter({SYS_socket, SYS_socketpair, SYS_connect, SYS_sendto, SYS_sendmsg, SYS_recvmsg,
-          SYS_recvfrom, SYS_bind},
-         false, action, 0);
-}
-
-void Limit(const std::string& text) {
-  const size_t colon = text.find(':');
-  Check(colon != std::string::npos, "limit=NAME:N");
-  const std::string name = text.substr(0, colon);
-  const int resource = name == "as"        ? RLIMIT_AS
-                       : name == "nofile"  ? RLIMIT_NOFILE
-                       : name == "memlock" ? RLIMIT_MEMLOCK
-                                           : RLIMIT_NPROC;
-  const rlim_t value = std::strtoull(text.c_str() + colon + 1, nullptr, 10);
-  const struct rlimit limit { value, value };
-  Check(setrlimit(static_cast<__rlimit_resource_t>(resource), &limit) == 0, "setrlimit");
-}
-
 sigjmp_buf g_behind_fault;
 volatile sig_atomic_t g_faults = 0;
 
@@ -501,10 +300,11 @@ void Do(std::string_view step, char** rest) {
 }
 
 }  // namespace
+}  // namespace odd
 
 int main(int /*argc*/, char** argv) {
   // Nothing is left in a buffer that a fork or an exec would copy or lose.
   std::setvbuf(stdout, nullptr, _IONBF, 0);
-  for (char** step = argv + 1; *step != nullptr; ++step) Do(*step, step + 1);
+  for (char** step = argv + 1; *step != nullptr; ++step) odd::Do(*step, step + 1);
   return 0;
 }

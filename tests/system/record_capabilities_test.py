@@ -70,6 +70,33 @@ def test_cpu_samples_with_whole_stacks():
         expect("tables", len(os.listdir(work.path / "out/.cache/xpu/unwind")) > 0, True)
 
 
+def with_tracefs(options, *command, **more):
+    """In a mount namespace of its own; but who may read its files is one thing for the machine."""
+    script = f"mount -t tracefs -o {options} none /sys/kernel/tracing && exec \"$@\""
+    return subprocess.run(["unshare", "--mount", "sh", "-ec", script, "sh", *command],
+                          capture_output=True, text=True, timeout=120, **more)
+
+
+def test_tracepoints_where_tracefs_may_be_read():
+    """The mount that the hint tells: without it the refusal is no missing tracepoint."""
+    require()
+    with Workspace() as work:
+        command = as_nobody_with(ENOUGH, readable_copy(work), "-o", "c.xpu", "--cpu-only",
+                                 "--tracepoint", "sched:sched_process_exec", "sh", "-c",
+                                 "true & exec true")
+        more = {"cwd": work.path / "out", "env": {**os.environ, "HOME": str(work.path)}}
+        try:
+            refused = with_tracefs("gid=0,mode=755", *command, **more)
+            works = with_tracefs("gid=65534,mode=750", *command, **more)
+        finally:
+            with_tracefs("gid=0,mode=700", "true")
+        expect(f"status ({refused.stderr})", refused.returncode, 125)
+        expect_in("message", "sched/sched_process_exec/id: Permission denied", refused.stderr)
+        expect_in("hint", "gid=$(id -g),mode=750", refused.stderr)
+        expect(f"status ({works.stderr})", works.returncode, 0)
+        expect("is there a hit", len(captured(work).probe_hits) > 0, True)
+
+
 def test_names_of_the_kernel():
     require()
     command = ("-e", "page-faults:k", "-c", "1", "dd", "if=/dev/zero", "of=/dev/null", "bs=1M",

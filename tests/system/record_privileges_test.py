@@ -70,8 +70,28 @@ def test_check_tells_the_cure():
         expect("status", result.returncode, 1)
         lines = [l for l in result.stdout.splitlines() if l.startswith("missing  privileges")]
         expect("lines", len(lines), 1)
-        expect_in("what", "CAP_BPF, CAP_PERFMON", lines[0])
-        expect_in("cure", "setcap", lines[0])
+        expect_in("what", "CAP_BPF and CAP_PERFMON", lines[0])
+        # The command as it is to be given.
+        expect_in("cure", f"setcap cap_bpf,cap_perfmon+ep {work.path}/bin/xpu-record", lines[0])
+        expect_in("what works", "xpu-record --gpu-only works without", result.stdout)
+
+
+def test_check_is_of_the_recording_that_is_asked_for():
+    with Workspace() as work:
+        result = as_nobody(work, "--gpu-only", "--check")
+        expect(f"status ({result.stdout})", result.returncode, 0)
+        expect_in("privileges", "absent   privileges: without CAP_BPF", result.stdout)
+        result = as_nobody(work, "--gpu-only", "--launch-stacks=uprobe", "--check")
+        expect(f"status ({result.stdout})", result.returncode, 1)
+
+
+def test_gpu_only_is_named_where_it_is_a_part():
+    with Workspace() as work:
+        for options, is_part in (([], True), (["--cpu-only"], False), (["-e", "page-faults"], False),
+                                 (["--uprobe", "libc:malloc"], False), (["--no-inject"], False),
+                                 (["--gpu-only", "--launch-stacks=uprobe"], False)):
+            hint = as_nobody(work, *options, "true").stderr.splitlines()[1]
+            expect(f"{options}: {hint}", "--gpu-only" in hint, is_part)
 
 
 if __name__ == "__main__":

@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# demo.sh BUILD_FOLDER SCRATCH_FOLDER: records the transformer workload and shows the report: on the
-# GPU where there is one and nvcc to compile for it, otherwise on the simulated device.
+# demo.sh BUILD_FOLDER FOLDER: records the transformer workload into FOLDER and shows the report: on
+# the GPU where there is one and nvcc to compile for it, otherwise on the simulated device.
 set -euo pipefail
 build=$1
-scratch=$2
+folder=$2
 record=$build/record/xpu-record
 report=$build/report/xpu-report
-arguments=(--requests 20 --layers 4)
+arguments=(--requests 400 --layers 4)
 
 nvcc=$(command -v nvcc || ls /usr/local/cuda/bin/nvcc 2>/dev/null || true)
 if ! ls /dev/nvidia[0-9]* >/dev/null 2>&1; then
@@ -18,23 +18,37 @@ else
 fi
 
 if [[ $device == "the GPU"* ]]; then
-  "$(dirname "$0")/build_gpu.sh" "$scratch/gpu" >/dev/null
-  program=$scratch/gpu/transformer
+  "$(dirname "$0")/build_gpu.sh" "$folder/gpu" >/dev/null
+  program=$folder/gpu/transformer
   simulated=()
 else
   program=$build/tests/workloads/transformer
   simulated=(--cupti-lib "$build/tests/fake_cuda/lib/libcupti.so.13")
 fi
 
+# CPU samples take privileges; the GPU side and its stacks do not.
+command=("$record" "${simulated[@]}")
+if [[ $("$record" --check || true) == *"is for CPU samples"* ]]; then
+  if [[ $(id -u) -ne 0 ]] && command -v sudo >/dev/null; then
+    command=(sudo "${command[@]}")
+  else
+    command+=(--gpu-only)
+  fi
+fi
+
 echo
 echo "== recording $(basename "$program") ${arguments[*]} on $device"
-"$record" -o "$scratch/demo.xpu" "${simulated[@]}" -- "$program" "${arguments[@]}" >/dev/null
+"${command[@]}" -o "$folder/demo.xpu" -- "$program" "${arguments[@]}" >/dev/null
 echo
 echo "== xpu-report"
-"$report" "$scratch/demo.xpu"
+"$report" "$folder/demo.xpu"
 echo
 echo "== xpu-report --folded --mode gpu --unit us   (the five longest)"
-"$report" --folded --mode gpu "$scratch/demo.xpu" |
+"$report" --folded --mode gpu "$folder/demo.xpu" |
   awk '{ print $NF "\t" $0 }' | sort -n -r | cut -f 2- | sed -n 1,5p
+"$report" --flamegraph -o "$folder/demo.html" "$folder/demo.xpu"
 echo
+echo "a flame graph for a browser: $folder/demo.html; any other view:"
+echo "  $report --help"
+echo "  $report --top $folder/demo.xpu"
 echo "demo ran on $device"

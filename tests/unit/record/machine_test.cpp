@@ -5,7 +5,7 @@
 
 #include <gtest/gtest.h>
 
-#include "record/machine/preflight.h"
+#include "record/machine/capabilities.h"
 
 namespace xpu {
 namespace {

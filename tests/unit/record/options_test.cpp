@@ -115,6 +115,16 @@ TEST(Options, TheProgramKeepsItsOwnOptions) {
   EXPECT_EQ(Good({"-q", "--", "app", ""}).command, (Words{"app", ""}));
 }
 
+TEST(Options, HintsOfUnknownOptions) {
+  const auto hint = [](const char* option) {
+    const char* const arguments[] = {"xpu-record", option, "app"};
+    return ParseCommandLine(3, arguments).error().hint;
+  };
+  EXPECT_EQ(hint("--outpt=x"), "is it --output?");
+  EXPECT_EQ(hint("--bogus"), "xpu-record --help lists the options");
+  EXPECT_EQ(hint("-g"), "xpu-record --help lists the options");
+}
+
 TEST(Options, OwnArgumentsEndBeforeTheDashes) {
   EXPECT_EQ(Good({"-q", "--", "app"}).own_arguments, Words{"-q"});
 }
@@ -124,6 +134,7 @@ TEST(Options, Refusals) {
   EXPECT_EQ(Bad({"--"}), "no program to record");
   EXPECT_EQ(Bad({""}), "no program to record");
   EXPECT_EQ(Bad({"--bogus", "app"}), "unknown option: --bogus");
+  EXPECT_EQ(Bad({"-p"}), "--pid needs a value");
   EXPECT_EQ(Bad({"--check", "app"}), "--check takes no program");
   EXPECT_NE(Bad({"-F", "0", "app"}), "accepted");
   EXPECT_NE(Bad({"-F", "100001", "app"}), "accepted");

@@ -82,7 +82,7 @@ TEST(OutputSize, SuffixesAndLimits) {
     EXPECT_EQ(size.error().kind, ErrorKind::kUsage);
   }
   EXPECT_EQ(ParseSize("--max-size", "1023K", 1 << 20).error().message,
-            "--max-size: 1023K is too little, 1024K is the least");
+            "--max-size: 1023K is too little, 1M is the least");
 }
 
 TEST_F(OutputPartsTest, TheOldestAreRemoved) {

@@ -1,18 +1,21 @@
 // The small parts: quoting, stacks, the ledger and its text, capabilities, the test switch.
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
 #include <iterator>
 
 #include <gtest/gtest.h>
 
+#include "format/base/file.h"
 #include "record/cpu/perf_event.h"
 #include "record/gpu/gpu_source.h"
+#include "record/machine/capabilities.h"
 #include "record/machine/check.h"
 #include "record/machine/kernel_features.h"
-#include "record/machine/preflight.h"
 #include "record/output/loss_ledger.h"
 #include "record/output/summary.h"
 #include "record/quote.h"
+#include "record/target/process_status.h"
 #include "record/target/target.h"
 #include "record/test_drop.h"
 #include "record/unwind/stack_frames.h"
@@ -238,12 +241,26 @@ TEST(Summary, Sizes) {
   EXPECT_EQ(SizeText(uint64_t{5} << 30), "5.0 GiB");
 }
 
-TEST(Preflight, Capabilities) {
-  using Names = std::vector<std::string>;
-  EXPECT_EQ(MissingCapabilities(0), (Names{"CAP_BPF", "CAP_PERFMON"}));
-  EXPECT_EQ(MissingCapabilities(uint64_t{1} << kCapBpf), Names{"CAP_PERFMON"});
-  EXPECT_EQ(MissingCapabilities(uint64_t{1} << kCapPerfmon), Names{"CAP_BPF"});
-  EXPECT_EQ(MissingCapabilities(uint64_t{1} << kCapSysAdmin), Names{});
+TEST(Capabilities, Missing) {
+  EXPECT_EQ(MissingCapabilities(0), "CAP_BPF and CAP_PERFMON");
+  EXPECT_EQ(MissingCapabilities(uint64_t{1} << kCapBpf), "CAP_PERFMON");
+  EXPECT_EQ(MissingCapabilities(uint64_t{1} << kCapPerfmon), "CAP_BPF");
+  EXPECT_EQ(MissingCapabilities(uint64_t{1} << kCapSysAdmin), "");
+  EXPECT_EQ(MissingCapabilities(uint64_t{1} << kCapBpf | uint64_t{1} << kCapPerfmon), "");
+}
+
+TEST(Capabilities, AreAskedOfTheKernel) {
+  auto status = ReadFile("/proc/self/status");
+  ASSERT_TRUE(status.ok());
+  EXPECT_EQ(EffectiveCapabilities(), StatusBits(*status, "CapEff"));
+}
+
+TEST(Capabilities, TheCureNamesThisProgram) {
+  const std::string cure = HowToGetCapabilities(",cap_sys_ptrace");
+  const std::string command = "sudo setcap cap_bpf,cap_perfmon,cap_sys_ptrace+ep ";
+  ASSERT_NE(cure.find(command), std::string::npos) << cure;
+  const std::string path = cure.substr(cure.find(command) + command.size());
+  EXPECT_EQ(path, std::filesystem::read_symlink("/proc/self/exe"));
 }
 
 TEST(PerfEvent, CpuLists) {

@@ -7,7 +7,7 @@
 
 #include <gtest/gtest.h>
 
-#include "record/probes/nearest_names.h"
+#include "format/base/nearest_names.h"
 #include "record/probes/probe_places.h"
 #include "tests/unit/symbolize/elf_builder.h"
 

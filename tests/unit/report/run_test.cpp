@@ -5,6 +5,7 @@
 #include <thread>
 
 #include <gtest/gtest.h>
+#include <pty.h>
 #include <sys/stat.h>
 
 #include "format/base/file.h"
@@ -38,7 +39,39 @@ TEST_F(RunTest, NoFile) {
   ASSERT_FALSE(status.ok());
   EXPECT_EQ(status.error().ToString(), folder_ / "capture.xpu" +
                                            ": open: No such file or directory\n"
-                                           "hint: record one first: xpu-record -- PROGRAM");
+                                           "hint: record one first: xpu-record -o " +
+                                           folder_ / "capture.xpu" + " -- PROGRAM");
+}
+
+TEST_F(RunTest, TheDefaultNameNeedsNoOption) {
+  const std::filesystem::path before = std::filesystem::current_path();
+  std::filesystem::current_path(folder_.path());
+  const Status status = RunReport({}, outcome_);
+  std::filesystem::current_path(before);
+  ASSERT_FALSE(status.ok());
+  EXPECT_EQ(status.error().hint, "record one first: xpu-record -- PROGRAM");
+}
+
+TEST_F(RunTest, NoPageForATerminal) {
+  int main_end = -1, terminal = -1;
+  ASSERT_EQ(::openpty(&main_end, &terminal, nullptr, nullptr, nullptr), 0);
+  const UniqueFd both[] = {UniqueFd(main_end), UniqueFd(terminal)};
+  const UniqueFd before(::dup(STDOUT_FILENO));
+  const auto error = [&](std::string_view view, std::string output) {
+    ReportOptions options;
+    options.captures = {folder_ / "not-there"};
+    options.view = &FindView(view);
+    options.output = std::move(output);
+    ::dup2(terminal, STDOUT_FILENO);
+    const Status status = RunReport(options, outcome_);
+    ::dup2(before.get(), STDOUT_FILENO);
+    return status.error().message;
+  };
+  const std::string missing = folder_ / "not-there" + ": open: No such file or directory";
+  EXPECT_EQ(error("--flamegraph", ""), "--flamegraph: standard output is a terminal");
+  EXPECT_EQ(error("--chrome-trace", "-"), "--chrome-trace: standard output is a terminal");
+  EXPECT_EQ(error("--flamegraph", folder_ / "a.html"), missing);
+  EXPECT_EQ(error("--folded", ""), missing);
 }
 
 // What the error's hint is, of a file that is not there.
@@ -49,7 +82,9 @@ TEST_F(RunTest, PartsOfWhatIsNotThere) {
     return RunReport(options, outcome_).error().hint;
   };
   const std::string folder = folder_ / "";
-  const std::string none = "record one first: xpu-record -- PROGRAM";
+  const auto none = [&](const char* name) {
+    return "record one first: xpu-record -o " + folder + name + " -- PROGRAM";
+  };
   for (const char* part : {"capture.0002.xpu", "bare.0002", "odd[1].10000.xpu"}) {
     std::ofstream(folder_ / part) << "part";
   }
@@ -58,9 +93,9 @@ TEST_F(RunTest, PartsOfWhatIsNotThere) {
   EXPECT_EQ(hint("bare"), "it was recorded in parts: name them all, as " + folder + "bare.*");
   EXPECT_EQ(hint("odd[1].xpu"),
             "it was recorded in parts: name them all, as " + folder + "odd[1].*.xpu");
-  EXPECT_EQ(hint("cap.xpu"), none);
-  EXPECT_EQ(hint("capture.data"), none);
-  EXPECT_EQ(hint("other.0001.xpu"), none);
+  EXPECT_EQ(hint("cap.xpu"), none("cap.xpu"));
+  EXPECT_EQ(hint("capture.data"), none("capture.data"));
+  EXPECT_EQ(hint("other.0001.xpu"), none("other.0001.xpu"));
   const std::string left =
       "xpu-record --rotate-keep removes the oldest parts; those that are left: ";
   EXPECT_EQ(hint("capture.0001.xpu"), left + folder + "capture.*.xpu");

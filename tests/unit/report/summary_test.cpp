@@ -1,7 +1,9 @@
 #include <algorithm>
+#include <sstream>
 
 #include <gtest/gtest.h>
 
+#include "report/select/filter.h"
 #include "report/summary/summary_hints.h"
 #include "tests/unit/report/model_builder.h"
 #include "tests/unit/report/report_testing.h"
@@ -39,6 +41,15 @@ class HintsTest : public testing::Test {
     copy.size_bytes = 5'000'000;
     copy.source_kind = source;
     copy.destination_kind = destination;
+  }
+  // The first line of the summary that begins so; empty: none does.
+  static std::string LineOf(Analysis& analysis, std::string_view begin) {
+    std::istringstream text(
+        test::Written([&](Output& output) { WriteSummary(analysis, KernelNames::kFull, output); }));
+    for (std::string line; std::getline(text, line);) {
+      if (line.starts_with(begin)) return line;
+    }
+    return {};
   }
   std::string Hints() {
     Analysis analysis(builder_.Build());
@@ -154,9 +165,37 @@ TEST_F(HintsTest, TheSummaryTellsThem) {
       text.find("\nWhat to look at next\n"
                 "- GPU 0 was idle for 89 % of the 910 us between its first and its last work.\n"
                 "  What the CPU did meanwhile:\n"
-                "    xpu-report --flamegraph --mode idle -o idle.html\n"),
+                "    xpu-report --flamegraph --mode idle -o idle.html test.xpu\n"),
       std::string::npos)
       << text;
+}
+
+// The command is to show the same capture when it is pasted.
+TEST_F(HintsTest, CommandsNameTheCapture) {
+  Kernels(10, 10 * kUs, 100 * kUs);
+  Analysis analysis(builder_.Build());
+  const auto command = [&](std::string path) {
+    analysis.model.path = std::move(path);
+    return LineOf(analysis, "    xpu-report ");
+  };
+  const std::string bare = "    xpu-report --flamegraph --mode idle -o idle.html";
+  EXPECT_EQ(command("/tmp/a.xpu"), bare + " /tmp/a.xpu");
+  EXPECT_EQ(command("capture.xpu"), bare);
+  for (const char* path : {"a.xpu b.xpu", "$(x)", "-"}) EXPECT_EQ(command(path), bare) << path;
+}
+
+TEST_F(HintsTest, APartThatHoldsNothingSaysSo) {
+  Kernels(10, 10 * kUs, 100 * kUs);
+  Analysis analysis(builder_.Build());
+  const auto part = [&](std::string kernel) {
+    FilterOptions filter;
+    filter.kernel = std::move(kernel);
+    EXPECT_TRUE(ApplyFilter(filter, analysis).ok());
+    return LineOf(analysis, "part ");
+  };
+  EXPECT_EQ(LineOf(analysis, "part "), "");
+  EXPECT_EQ(part("k"), "part      --kernel k");
+  EXPECT_EQ(part("other"), "part      --kernel other (nothing is left)");
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-#include "record/probes/nearest_names.h"
+#include "format/base/nearest_names.h"
 
 #include <algorithm>
 #include <numeric>
