@@ -51,7 +51,7 @@ class Judge:
         # At the end of its work the unwinder of libgcc puts the landing pad in the place of its own
         # return address some instructions before it moves the stack pointer; CFI cannot tell.
         landing = [s for s in wrong if "/libgcc_s.so" in s.file]
-        if len(landing) <= 0.02 * sum("/libgcc_s.so" in s.file for s in self.stacks.all):
+        if len(landing) <= 5 + 0.02 * sum("/libgcc_s.so" in s.file for s in self.stacks.all):
             wrong = [s for s in wrong if s not in landing]
         # A compiler's own description is inexact at an instruction here and there.
         if len(wrong) > max(1, 0.002 * len(self.stacks.all)):
