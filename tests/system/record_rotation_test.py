@@ -37,6 +37,17 @@ def record(work, *arguments, output="c.xpu", status=0, **options):
     return result
 
 
+def recorded_whole(work, *arguments):
+    """What a recorder without its share of the processors loses is another test's question."""
+    for _ in range(3):
+        for path in parts(work):
+            path.unlink()
+        result = record(work, *arguments)
+        if "wire_ring_full" not in result.stderr and "call_lost" not in result.stderr:
+            break
+    return result
+
+
 def kernels_in(*files):
     """Launches, kernels and what is missing, as the report sees them."""
     table = report("--top", "--table", "cuda_gpu_kern_sum", "--format", "csv", *files).stdout
@@ -62,7 +73,7 @@ def test_parts_alone_and_together():
         # Names must come from the captures.
         program = work.file("app")
         shutil.copy(workload("empty_launches"), program)
-        result = record(work, *ROTATE, program, "--launches", str(LAUNCHES))
+        result = recorded_whole(work, *ROTATE, program, "--launches", str(LAUNCHES))
         truth = json.loads(result.stdout)
         os.unlink(program)
         files = parts(work)
