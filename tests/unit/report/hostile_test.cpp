@@ -184,7 +184,8 @@ TEST(HostileCapture, ABombIsReadUpToItsBound) {
   EXPECT_LT(PeakBytes() - before, (uint64_t{700} << 20) + 1500 * file_bytes);
 }
 
-INSTANTIATE_TEST_SUITE_P(Seeds, HostileTest, testing::Range<uint64_t>(0, 40));
+// fuzz_report goes on from here.
+INSTANTIATE_TEST_SUITE_P(Seeds, HostileTest, testing::Range<uint64_t>(0, 12));
 
 }  // namespace
 }  // namespace xpu
