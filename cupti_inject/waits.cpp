@@ -35,8 +35,9 @@ uint32_t EventId(const void* event) {
 }  // namespace
 
 void WaitCalls::Add(uint32_t domain, uint32_t id, const char* name) {
-  const char* behind = name + std::strlen(domain == cupti::kDomainRuntime ? "cuda" : "cu");
-  if (!IsKnown(domain, id) || !Begins(name, "cu")) return;
+  const char* api = domain == cupti::kDomainRuntime ? "cuda" : "cu";
+  if (!IsKnown(domain, id) || !Begins(name, api)) return;
+  const char* behind = name + std::strlen(api);
   for (const Prefix& prefix : kPrefixes) {
     if (!Begins(behind, prefix.text)) continue;
     Call& call = calls_[domain - 1][id];
