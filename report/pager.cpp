@@ -56,6 +56,7 @@ std::vector<std::string> PagerEnvironment() {
 bool Spawn(const std::string& command, int input_fd, pid_t& child) {
   std::vector<std::string> environment = PagerEnvironment();
   std::vector<char*> pointers;
+  pointers.reserve(environment.size() + 1);
   for (std::string& entry : environment) pointers.push_back(entry.data());
   pointers.push_back(nullptr);
   std::string script = command;

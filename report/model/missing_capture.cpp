@@ -65,7 +65,7 @@ std::string HintOfMissingCapture(const std::string& path) {
   const RecordingName recording = NameOf(target);
   const std::string all =
       (target.parent_path() / (recording.stem + ".*" + recording.extension)).string();
-  const std::string link =
+  std::string link =
       is_link ? Format("it is a link to {}, which is not there", target.string()) : "";
   if (!HasParts(target.parent_path(), recording)) {
     if (is_link) return link;
