@@ -131,7 +131,7 @@ size_t WidthOf(std::string_view valid_utf8) {
 }
 
 std::string ToWidth(std::string_view text, size_t width) {
-  const std::string line = ForOneLine(text);
+  std::string line = ForOneLine(text);
   const size_t characters = WidthOf(line);
   if (characters <= width) return line;
   constexpr std::string_view kCut = "..";

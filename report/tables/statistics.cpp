@@ -167,6 +167,7 @@ std::vector<JitTimes> JitOperationTimes(const Analysis& analysis) {
     of.cache_bytes = std::max(of.cache_bytes, jit.cache_size_bytes);
   }
   std::vector<JitTimes> rows;
+  rows.reserve(values.size());
   for (auto& [key, of] : values) {
     rows.push_back({Summarize({}, of.ns), key.first, key.second, of.cache_bytes});
   }

@@ -51,6 +51,7 @@ std::vector<Execution> Executions(TableSource& source) {
                 source.names.KernelName(name)}]);
   }
   std::vector<Execution> rows;
+  rows.reserve(phases.size());
   for (auto& [key, of] : phases) {
     rows.push_back({key, Summarize({}, of.all), Summarize({}, of.call), Summarize({}, of.queue),
                     Summarize({}, of.kernel)});

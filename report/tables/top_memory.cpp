@@ -44,6 +44,7 @@ std::vector<AllocationRow> RowsOf(const Analysis& analysis, CallPaths& paths) {
     ++row.left_count;
   }
   std::vector<AllocationRow> sorted;
+  sorted.reserve(rows.size());
   for (const auto& [key, row] : rows) sorted.push_back(row);
   std::stable_sort(sorted.begin(), sorted.end(), [](const auto& a, const auto& b) {
     return std::tuple(b.peak_bytes, b.total_bytes) < std::tuple(a.peak_bytes, a.total_bytes);

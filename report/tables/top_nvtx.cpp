@@ -27,6 +27,7 @@ std::vector<RangeTimes> RangeRows(const NvtxRanges& ranges) {
     values[{ranges.NameOf(range), range.style}].push_back(range.end_ns - range.start_ns);
   }
   std::vector<RangeTimes> rows;
+  rows.reserve(values.size());
   for (auto& [key, times] : values) rows.push_back({Summarize(key.first, times), key.second});
   SortByTotal(rows);
   return rows;
