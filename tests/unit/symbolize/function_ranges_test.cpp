@@ -79,6 +79,7 @@ TEST_F(FunctionRangesTest, DamagedTablesGiveRangesThatHoldTheAddressOrNone) {
   std::mt19937_64 random(7);
   std::string damaged = bytes_;
   const ElfImage image = ElfImage::Parse(std::as_bytes(std::span(damaged)), "damaged").value();
+  const CfiEntries entries = ReadEntries(frames);
   size_t found = 0;
   for (int round = 0; round < 2000; ++round) {
     const auto& part = round % 2 == 0 ? header.bytes : frames.bytes;
@@ -89,7 +90,7 @@ TEST_F(FunctionRangesTest, DamagedTablesGiveRangesThatHoldTheAddressOrNone) {
     damaged[at] = static_cast<char>(random());
     const FunctionRanges ranges(image);
     for (int i = 0; i < 20; ++i) {
-      const uint64_t address = frames.link_address - random() % (1 << 20);
+      const uint64_t address = entries.fdes[random() % entries.fdes.size()].begin + random() % 64;
       const auto range = ranges.Find(address);
       if (!range) continue;
       ++found;
