@@ -58,7 +58,7 @@ void KeepWorse(FileSearch& kept, FileSearch&& next) {
 
 // The checksum of .gnu_debuglink: CRC-32 as in zlib.
 uint32_t Add(uint32_t sum, std::span<const std::byte> bytes) {
-  static const auto kTable = [] {
+  static const auto sums = [] {
     std::array<uint32_t, 256> table{};
     for (uint32_t i = 0; i < 256; ++i) {
       uint32_t value = i;
@@ -68,7 +68,7 @@ uint32_t Add(uint32_t sum, std::span<const std::byte> bytes) {
     return table;
   }();
   for (const std::byte byte : bytes) {
-    sum = sum >> 8 ^ kTable[(sum ^ static_cast<uint32_t>(byte)) & 0xff];
+    sum = sum >> 8 ^ sums[(sum ^ static_cast<uint32_t>(byte)) & 0xff];
   }
   return sum;
 }

@@ -73,6 +73,7 @@ Result<std::string> MakeSymbolSlice(const SliceOrder& order,
     lines = LinesOf(has_lines ? file : *debug, order, finder, addresses);
   }
   std::vector<SliceSection> more;
+  more.reserve(lines.size());
   for (const DebugSectionBytes& section : lines) more.push_back({section.name, section.bytes});
   const std::vector<ElfSymbol> nameless = symbols.NamelessAt(addresses);
   if (nameless.empty()) return WriteSymbolSlice(image, symbols.table(), addresses, more);
