@@ -94,6 +94,9 @@ class BlockEncoder {
   std::string buffer_;
 };
 
+// How often, on average, a byte of a file may be part of the payload of a damaged block.
+inline constexpr uint64_t kSearchesPerByte = 8;
+
 // True: these are the bytes that the header was written for, so its sizes hold too.
 bool IsPayloadOf(const BlockHeader& header, std::span<const std::byte> payload);
 

@@ -12,7 +12,6 @@ namespace xpu {
 namespace {
 
 constexpr uint64_t kMaxId = kLastDefinedId;
-constexpr uint64_t kSearchesPerByte = 8;
 
 // The ids of one table.
 struct Ids {

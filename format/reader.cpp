@@ -22,8 +22,6 @@ constexpr uint64_t kTableBytesPerFileByte = 256;
 // claim 65536 of them, all alike. Recordings take 2 bytes an event and more.
 constexpr uint64_t kFreeEvents = uint64_t{2} << 20;
 constexpr uint64_t kEventsPerFileByte = 4;
-// How often, on average, a byte may be part of the payload of a damaged block.
-constexpr uint64_t kSearchesPerByte = 8;
 
 uint64_t Beyond(uint64_t number, uint64_t bound) { return number > bound ? number - bound : 0; }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "format/base/number.h"
 #include "format/base/terminal_text.h"
 #include "format/base/text.h"
 
@@ -39,7 +40,6 @@ size_t CharacterBytes(std::string_view text, size_t at) {
 }
 
 bool IsControl(char c) { return static_cast<uint8_t>(c) < 0x20 || c == 0x7f; }
-bool IsDigit(char c) { return c >= '0' && c <= '9'; }
 
 // Where a space is followed by digits (with one point) up to the end; npos: nowhere.
 size_t SpaceBeforeLastNumber(std::string_view name) {

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "format/base/open_file.h"
+#include "format/base/path.h"
 #include "format/base/text.h"
 
 namespace xpu {
@@ -14,11 +15,6 @@ namespace {
 
 constexpr std::string_view kDeleted = " (deleted)";
 constexpr std::string_view kDwzFolder = "/.dwz/";
-
-std::string FolderOf(const std::string& path) {
-  const size_t slash = path.rfind('/');
-  return slash == std::string::npos ? std::string() : path.substr(0, slash);
-}
 
 std::string_view AsText(std::span<const std::byte> bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
@@ -155,7 +151,7 @@ FileSearch FileFinder::Program(const std::string& path, std::string_view build_i
 
 std::vector<std::string> FileFinder::LinkedPaths(const std::string& path,
                                                  std::string_view name) const {
-  const std::string folder = FolderOf(path);
+  const std::string folder(FolderOf(path));
   std::vector<std::string> paths = {Format("{}/{}", folder, name),
                                     Format("{}/.debug/{}", folder, name)};
   for (const std::string& debug : options_.debug_folders) {

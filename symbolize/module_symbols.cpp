@@ -3,17 +3,13 @@
 #include <utility>
 
 #include "format/base/file.h"
+#include "format/base/path.h"
 #include "format/base/text.h"
 
 namespace xpu {
 namespace {
 
 constexpr size_t kMaxSliceBytes = size_t{64} << 20;
-
-std::string FolderOf(const std::string& path) {
-  const size_t slash = path.rfind('/');
-  return slash == std::string::npos ? std::string() : path.substr(0, slash);
-}
 
 }  // namespace
 
@@ -119,9 +115,9 @@ void ModuleSymbols::OpenDebugFile() {
 }
 
 bool ModuleSymbols::OpenDebugInfoOf(const FoundFile& file) {
-  Result<DebugInfo> info =
-      DebugInfo::Open(file.path, {.alternate_path = finder_.Alternate(file),
-                                  .folder = FolderOf(file_ ? file_->path : file.path)});
+  Result<DebugInfo> info = DebugInfo::Open(
+      file.path, {.alternate_path = finder_.Alternate(file),
+                  .folder = std::string(FolderOf(file_ ? file_->path : file.path))});
   if (!info.ok()) return false;
   debug_info_ = std::move(info).value();
   return true;

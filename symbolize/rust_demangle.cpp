@@ -5,14 +5,12 @@
 #include <charconv>
 #include <cstdint>
 
+#include "format/base/number.h"
 #include "format/base/utf8.h"
 #include "symbolize/rust_names.h"
 
 namespace xpu {
 namespace {
-
-bool IsDigit(char c) { return c >= '0' && c <= '9'; }
-bool IsLowerHex(char c) { return IsDigit(c) || (c >= 'a' && c <= 'f'); }
 
 // "$LT$" and its kin; the text of it, empty: none begins here.
 std::string Escape(std::string_view name) {

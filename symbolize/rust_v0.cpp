@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <string>
 
+#include "format/base/number.h"
 #include "format/base/text.h"
 #include "format/base/utf8.h"
 #include "symbolize/rust_names.h"
@@ -17,8 +18,6 @@ constexpr size_t kMaxTextBytes = 64 << 10;
 constexpr int kMaxDepth = 200;
 // Back-references make a tree of a text; so much of the tree is walked.
 constexpr int kMaxSteps = 100'000;
-
-bool IsLowerHex(char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); }
 
 std::string_view BasicType(char tag) {
   static constexpr std::array<std::string_view, 26> kTypes = {

@@ -2,13 +2,9 @@
 
 #include <limits>
 
+#include "format/base/number.h"
+
 namespace xpu {
-namespace {
-
-bool IsDigit(char c) { return c >= '0' && c <= '9'; }
-
-}  // namespace
-
 char RustV0Reader::Next() {
   if (at_ >= text_.size()) failed_ = true;
   return failed_ ? '\0' : text_[at_++];

@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "format/base/path.h"
 #include "format/base/text.h"
 #include "symbolize/dwarf/debug_info.h"
 #include "symbolize/dwarf/debug_writer.h"
@@ -28,7 +29,7 @@ std::vector<DebugSectionBytes> LinesOf(const FoundFile& file, const SliceOrder& 
                                        const FileFinder& finder,
                                        std::span<const uint64_t> link_addresses) {
   auto info = DebugInfo::Open(file.path, {.alternate_path = finder.Alternate(file),
-                                          .folder = order.name.substr(0, order.name.rfind('/')),
+                                          .folder = std::string(FolderOf(order.name)),
                                           .copied = true});
   if (!info.ok()) return {};
   return WriteDebugSections(info->FunctionsAt(link_addresses));

@@ -1,4 +1,4 @@
-// Numbers in texts of the command line and of the kernel.
+// Numbers in texts: of the command line, of the kernel, in mangled names.
 #pragma once
 
 #include <charconv>
@@ -7,6 +7,10 @@
 #include <system_error>
 
 namespace xpu {
+
+// Whatever the locale.
+inline bool IsDigit(char c) { return c >= '0' && c <= '9'; }
+inline bool IsLowerHex(char c) { return IsDigit(c) || (c >= 'a' && c <= 'f'); }
 
 // nullopt: the text is not a number of that type and nothing else.
 template <typename Number>

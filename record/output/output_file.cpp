@@ -17,8 +17,6 @@
 namespace xpu {
 namespace {
 
-constexpr char kOldSuffix[] = ".old";
-
 std::optional<unsigned> NumberFromEnvironment(const char* name) {
   const char* text = std::getenv(name);
   if (text == nullptr || *text == '\0') return std::nullopt;

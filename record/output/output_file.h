@@ -11,6 +11,9 @@ namespace xpu {
 // Where the folder lets nothing be created or renamed.
 inline constexpr char kOtherFileHint[] = "name another file with -o, or record from another folder";
 
+// What is there already is renamed to its name with this behind.
+inline constexpr char kOldSuffix[] = ".old";
+
 // Creates the capture with mode 0600, never through a symbolic link and never over an existing
 // file: that one is renamed to `path`.old first. Devices, pipes and "-" (standard output) are
 // written as they are; for the reader of a fifo it waits a little. Under sudo the new file is given

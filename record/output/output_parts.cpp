@@ -17,7 +17,6 @@ namespace xpu {
 namespace {
 
 constexpr size_t kDigits = 4;
-constexpr char kOldSuffix[] = ".old";
 
 // "folder/", "capture", ".xpu"
 struct NameParts {

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "format/base/file.h"
+#include "format/base/path.h"
 #include "record/gpu/gpu_source.h"
 #include "record/target/loader_cache.h"
 #include "symbolize/elf/elf_needs.h"
@@ -72,7 +73,7 @@ std::vector<std::string_view> Split(std::string_view text, std::string_view sepa
 }
 
 bool IsCudaLibrary(std::string_view path) {
-  std::string_view name = path.substr(path.rfind('/') + 1);
+  const std::string_view name = FileNameOf(path);
   if (name.starts_with("libcuda.so") || name.starts_with("libcudart.so")) return true;
   return name.starts_with("libcudart-") && name.find(".so") != std::string_view::npos;
 }

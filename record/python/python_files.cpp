@@ -2,6 +2,7 @@
 
 #include <string_view>
 
+#include "format/base/path.h"
 #include "record/unwind/unwind_file.h"
 
 namespace xpu {
@@ -10,8 +11,7 @@ namespace {
 // Interpreters are programs, or libraries that have the name: every file of a program with a
 // thousand would have to be read.
 bool MayHoldPython(const UnwindTables::File& file) {
-  const std::string_view path = file.paths.back();
-  return path.substr(path.rfind('/') + 1).find("python") != std::string_view::npos;
+  return FileNameOf(file.paths.back()).find("python") != std::string_view::npos;
 }
 
 PythonFiles::File Read(const UnwindTables::File& wanted) {

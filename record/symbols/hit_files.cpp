@@ -10,6 +10,7 @@
 #include <sys/resource.h>
 
 #include "format/base/file.h"
+#include "format/base/path.h"
 #include "record/target/mapped_file.h"
 #include "record/unwind/unwind_file.h"
 
@@ -47,7 +48,7 @@ UniqueFd OpenMapped(const HitFiles::MappedRange& mapping) {
 // perf's convention: what makes code maps its dump as if it were code, to be found. The number is
 // the one by which the process knows itself.
 bool IsJitDump(std::string_view path) {
-  const std::string_view name = path.substr(path.rfind('/') + 1);
+  const std::string_view name = FileNameOf(path);
   constexpr std::string_view kBefore = "jit-", kBehind = ".dump";
   if (!name.starts_with(kBefore) || !name.ends_with(kBehind)) return false;
   const std::string_view number = name.substr(

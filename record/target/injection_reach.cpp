@@ -6,6 +6,7 @@
 
 #include "cupti_inject/wire.h"
 #include "format/base/file.h"
+#include "format/base/path.h"
 #include "format/base/text.h"
 #include "record/gpu/inject_library.h"
 #include "record/target/file_rights.h"
@@ -46,13 +47,11 @@ std::string StartedWithout(const char* variable) {
 
 }  // namespace
 
-bool IsInjectLibrary(std::string_view path) {
-  return path.substr(path.rfind('/') + 1) == kInjectLibraryFile;
-}
+bool IsInjectLibrary(std::string_view path) { return FileNameOf(path) == kInjectLibraryFile; }
 
 bool IsCudaDriver(std::string_view path) {
   constexpr std::string_view kName = "libcuda.so";
-  path.remove_prefix(path.rfind('/') + 1);
+  path = FileNameOf(path);
   if (!path.starts_with(kName)) return false;
   path.remove_prefix(kName.size());
   return path.empty() || path.front() == '.';

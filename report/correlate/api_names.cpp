@@ -5,12 +5,11 @@
 #include <cctype>
 #include <utility>
 
+#include "format/base/number.h"
 #include "format/base/text.h"
 
 namespace xpu {
 namespace {
-
-bool IsDigit(char c) { return c >= '0' && c <= '9'; }
 
 // Removes "_v123" at the end.
 bool StripVersion(std::string_view& name) {

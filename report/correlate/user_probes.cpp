@@ -5,6 +5,7 @@
 #include <tuple>
 #include <utility>
 
+#include "format/base/path.h"
 #include "format/base/text.h"
 #include "format/probe_names.h"
 #include "report/tree/call_tree.h"
@@ -83,7 +84,7 @@ std::string UserProbes::NameOf(const Probe& probe) const {
 std::string UserProbes::PlaceOf(const Probe& probe) const {
   const std::string_view path = model_.Text(probe.path);
   std::string place;
-  if (!path.empty()) AppendFormat(place, "{}:", path.substr(path.rfind('/') + 1));
+  if (!path.empty()) AppendFormat(place, "{}:", FileNameOf(path));
   place += model_.Text(probe.function);
   if (probe.offset != 0) AppendFormat(place, "+{:#x}", probe.offset);
   return place;

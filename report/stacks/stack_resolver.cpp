@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "format/base/file.h"
+#include "format/base/path.h"
 #include "format/base/text.h"
 #include "symbolize/demangle.h"
 
@@ -39,8 +40,7 @@ bool IsStaticRuntime(std::string_view symbol) {
 std::string ModuleName(std::string_view path) {
   constexpr std::string_view kDeleted = " (deleted)";
   if (path.ends_with(kDeleted)) path.remove_suffix(kDeleted.size());
-  const size_t slash = path.rfind('/');
-  return std::string(slash == std::string_view::npos ? path : path.substr(slash + 1));
+  return std::string(FileNameOf(path));
 }
 
 StackResolver::StackResolver(const Model& model, const ProcessTable& processes,

@@ -1,6 +1,6 @@
 #include "symbolize/elf/cfi_expression.h"
 
-#include <limits>
+#include <utility>
 
 namespace xpu {
 namespace {
@@ -19,11 +19,6 @@ enum Operation : uint8_t {
   kRegisterPlusRsp = kRegisterPlus0 + kDwarfRsp,
   kRegisterPlusRip = kRegisterPlus0 + kDwarfRip,
 };
-
-template <typename T>
-bool Fits(int64_t value) {
-  return value >= std::numeric_limits<T>::min() && value <= std::numeric_limits<T>::max();
-}
 
 UnwindRule Unsupported() { return {.cfa = UnwindCfa::kUnsupported}; }
 
@@ -64,7 +59,7 @@ UnwindRule CfaOfExpression(CfiCursor expression) {
   if (operation != kRegisterPlusRsp && operation != kRegisterPlusRbp) return Unsupported();
   const bool is_rsp = operation == kRegisterPlusRsp;
   const int64_t offset = expression.Sleb128();
-  if (expression.failed() || !Fits<int32_t>(offset)) return Unsupported();
+  if (expression.failed() || !std::in_range<int32_t>(offset)) return Unsupported();
   if (expression.empty()) {
     return {.cfa = is_rsp ? UnwindCfa::kRsp : UnwindCfa::kRbp,
             .cfa_offset = static_cast<int32_t>(offset)};
@@ -72,7 +67,8 @@ UnwindRule CfaOfExpression(CfiCursor expression) {
   CfiCursor rest = expression;
   int64_t addend = 0;
   if (rest.Read<uint8_t>() == kDeref) {
-    if (!Addend(rest, addend) || !Fits<int16_t>(offset) || !Fits<int16_t>(addend)) {
+    if (!Addend(rest, addend) || !std::in_range<int16_t>(offset) ||
+        !std::in_range<int16_t>(addend)) {
       return Unsupported();
     }
     return {.cfa = is_rsp ? UnwindCfa::kAtRsp : UnwindCfa::kAtRbp,

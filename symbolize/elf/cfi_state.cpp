@@ -1,5 +1,5 @@
 // From the rules of registers to the one rule that a table holds.
-#include <limits>
+#include <utility>
 
 #include "symbolize/elf/cfi_expression.h"
 #include "symbolize/elf/cfi_interpreter.h"
@@ -12,19 +12,14 @@ using Rule = CfiRegister::Rule;
 
 constexpr UnwindRule kUnsupportedRule{.cfa = UnwindCfa::kUnsupported};
 
-template <typename T>
-bool Fits(int64_t value) {
-  return value >= std::numeric_limits<T>::min() && value <= std::numeric_limits<T>::max();
-}
-
 // `cfa` and `cfa_offset`.
 UnwindRule CfaRule(const CfiState& state) {
   if (state.cfa_by_expression) return state.cfa_expression;
-  if (!Fits<int32_t>(state.cfa_offset)) return kUnsupportedRule;
+  if (!std::in_range<int32_t>(state.cfa_offset)) return kUnsupportedRule;
   const auto offset = static_cast<int32_t>(state.cfa_offset);
   if (state.cfa_register == kDwarfRsp) return {.cfa = UnwindCfa::kRsp, .cfa_offset = offset};
   if (state.cfa_register == kDwarfRbp) return {.cfa = UnwindCfa::kRbp, .cfa_offset = offset};
-  if (state.cfa_register < kDwarfRip && Fits<int16_t>(state.cfa_offset)) {
+  if (state.cfa_register < kDwarfRip && std::in_range<int16_t>(state.cfa_offset)) {
     return {.cfa = UnwindCfa::kRegister,
             .cfa_offset = UnwindRule::PackDeref(static_cast<int16_t>(offset),
                                                 static_cast<int16_t>(state.cfa_register))};
@@ -70,13 +65,13 @@ bool SetRbp(const CfiRegister& rbp, UnwindRule& rule) {
     case Rule::kAtRsp:
       if (rule.cfa != UnwindCfa::kRsp) return false;
       rule.rbp = UnwindRbp::kAtCfa;
-      if (!Fits<int32_t>(offset)) return false;
+      if (!std::in_range<int32_t>(offset)) return false;
       offset -= rule.cfa_offset;
       break;
     default:
       return false;
   }
-  if (!Fits<int16_t>(offset)) return false;
+  if (!std::in_range<int16_t>(offset)) return false;
   rule.rbp_offset = static_cast<int16_t>(offset);
   return true;
 }

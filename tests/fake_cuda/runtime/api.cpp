@@ -6,15 +6,10 @@
 
 #include <cuda_profiler_api.h>
 
+#include "copy_params.h"
 #include "runtime.h"
 
 using namespace xpu::fake_cuda;
-
-namespace {
-
-CUdeviceptr DevicePointer(const void* pointer) { return reinterpret_cast<CUdeviceptr>(pointer); }
-
-}  // namespace
 
 extern "C" {
 
