@@ -105,7 +105,7 @@ run_tests() {
     "build/no-toolkit/tests/unit/$test" --gtest_brief=1
   done
 
-  configure_and_build asan
+  configure_and_build asan xpu_unit_and_golden
   say "tests: AddressSanitizer and UndefinedBehaviorSanitizer"
   ctest --preset asan -L 'unit|golden'
 }

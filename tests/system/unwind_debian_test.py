@@ -1,5 +1,5 @@
 """Programs of the distribution, which are compiled without frame pointers: at least 98 % of their
-user stacks are complete at 999 Hz. Beside it, what frame pointers give of the same command.
+user stacks are complete at 999 Hz.
 """
 
 import collections
@@ -7,7 +7,6 @@ import os
 import shutil
 import sys
 
-from unwind_judge import ENDS
 from unwind_stacks import COMPLETE, Stacks, text_of
 from xpu_testing import Workspace, expect, main, require_recording, skip
 
@@ -76,12 +75,11 @@ def share(part, whole):
     return 100 * part / max(whole, 1)
 
 
-def record(work, call_graph, command, **options):
-    result = work.record("--cpu-only", f"--call-graph={call_graph}", "-F", "999", *command,
-                         output=f"{call_graph}.xpu", **options)
+def record(work, command, **options):
+    result = work.record("--cpu-only", "--call-graph=eh", "-F", "999", *command, **options)
     expect("status", (result.returncode, result.stderr[-500:] if result.returncode else ""),
            (0, ""))
-    return work.capture(f"{call_graph}.xpu")
+    return work.capture()
 
 
 def fresh(folder):
@@ -99,17 +97,14 @@ def check(command, **options):
     with Workspace() as work:
         # The first recording of a large program may make its table while the program already runs.
         for _ in range(3):
-            capture = record(work, "eh", command, cwd=fresh(work.path / "eh"), **options)
+            capture = record(work, command, cwd=fresh(work.path / "empty"), **options)
             samples = with_user_part(capture)
             open_ends = [s for s in samples if not s["stack_flags"] & COMPLETE]
             complete = share(len(samples) - len(open_ends), len(samples))
             if complete >= LEAST_SHARE:
                 break
-        by_pointers = Stacks(record(work, "fp", command, cwd=fresh(work.path / "fp"), **options)).all
-        by_pointers = [s for s in by_pointers if s.names]
-        reached = share(sum(bool(s.names[-1] & ENDS) for s in by_pointers), len(by_pointers))
-        print(f"        {complete:5.1f} % of {len(samples)} stacks complete, by frame pointers "
-              f"{reached:.1f} %: {' '.join(command)[:50]!r}", flush=True)
+        print(f"        {complete:5.1f} % of {len(samples)} stacks complete: "
+              f"{' '.join(command)[:50]!r}", flush=True)
         if len(samples) < LEAST_SAMPLES:
             raise AssertionError(f"only {len(samples)} samples")
         if complete < LEAST_SHARE:

@@ -9,6 +9,7 @@ import json
 import os
 import re
 import shutil
+from concurrent.futures import ThreadPoolExecutor
 
 import unwind_references as references
 from unwind_judge import Judge
@@ -79,15 +80,13 @@ CALL_GRAPH = os.environ.get("XPU_TEST_CALL_GRAPH", "eh")
 def check(*names, **options):
     """Returns the samples in PLT entries."""
     require_recording()
-    problems = []
-    plt_samples = 0
-    for name in names:
-        found, in_plt = judge_program(name, **options)
-        problems += found
-        plt_samples += in_plt
+    # Each is busy on one processor.
+    with ThreadPoolExecutor(2) as pool:
+        judged = list(pool.map(lambda name: judge_program(name, **options), names))
+    problems = [problem for found, _ in judged for problem in found]
     if problems:
         raise AssertionError("\n".join(problems))
-    return plt_samples
+    return sum(in_plt for _, in_plt in judged)
 
 
 def check_variants(name, **options):
@@ -146,8 +145,6 @@ def test_debug_frame():
 
 def compare(reference, name, least_leaves, except_for=()):
     """The reference's path to each leaf of the program is the one that the program prints."""
-    if not shutil.which(reference.TOOL):
-        skip(reference.TOOL, f"{reference.TOOL} is not installed")
     with Workspace() as work:
         found, text = reference.paths_of(command_of(name), work.path)
     expected = [e for e in expected_of(text) if e["end"] == "complete" and e["path"] and
@@ -161,24 +158,31 @@ def compare(reference, name, least_leaves, except_for=()):
         raise AssertionError(f"{name}: {reference.TOOL} saw only {sorted(found)}")
 
 
+def compare_all(reference, *programs):
+    if not shutil.which(reference.TOOL):
+        skip(reference.TOOL, f"{reference.TOOL} is not installed")
+    with ThreadPoolExecutor(2) as pool:
+        list(pool.map(lambda program: compare(reference, *program), programs))
+
+
 def test_perf_sees_the_same_paths():
     # perf copies 16 KiB of the stack: less than a frame of RunBig.
     for variant in ("gcc-O2-full", "gcc-O3-none"):
-        compare(references.Perf, f"calls-{variant}", 7, except_for=("LeafBig", "[vdso]"))
-        compare(references.Perf, f"assembly-{variant}", 2, except_for=("LeafAsmFramePointer",))
-        compare(references.Perf, f"signals-{variant}", 1, except_for=("LeafAlternate",))
-        compare(references.Perf, f"plt_now-{variant}", 2, except_for=("[plt]",))
-        # perf ends early in a program that it started by /proc/self/exe.
-        compare(references.Perf, f"threads-{variant}", 3, except_for=("LeafSpawned",))
+        compare_all(references.Perf,
+                    (f"calls-{variant}", 7, ("LeafBig", "[vdso]")),
+                    (f"assembly-{variant}", 2, ("LeafAsmFramePointer",)),
+                    (f"signals-{variant}", 1, ("LeafAlternate",)),
+                    (f"plt_now-{variant}", 2, ("[plt]",)),
+                    # perf ends early in a program that it started by /proc/self/exe.
+                    (f"threads-{variant}", 3, ("LeafSpawned",)))
 
 
 def test_gdb_sees_the_same_paths():
     # Not the threads and children: gdb does not come back from a breakpoint in a vfork child.
     variant = "gcc-O2-full"
-    compare(references.Gdb, f"calls-{variant}", 8)
-    compare(references.Gdb, f"assembly-{variant}", 2, except_for=("LeafAsmFramePointer",))
-    compare(references.Gdb, f"signals-{variant}", 2)
-    compare(references.Gdb, f"exceptions-{variant}", 2)
+    compare_all(references.Gdb,
+                (f"calls-{variant}", 8), (f"assembly-{variant}", 2, ("LeafAsmFramePointer",)),
+                (f"signals-{variant}", 2), (f"exceptions-{variant}", 2))
 
 
 if __name__ == "__main__":

@@ -3,7 +3,7 @@
 import collections
 import os
 
-from unwind_symbols import ElfNames
+from unwind_symbols import names_of
 
 # format/stack.h
 TRUNCATED, USER_FAILED, TABLES, COMPLETE, NOT_READY = 1 << 1, 1 << 2, 1 << 4, 1 << 5, 1 << 6
@@ -82,6 +82,6 @@ class Stacks:
         if path.startswith("[") or not os.path.exists(path):
             return {path if path.startswith("[") else "[generated]"}
         if path not in self.files:
-            self.files[path] = ElfNames(path, self.twins.get(path))
+            self.files[path] = names_of(path, self.twins.get(path))
         return self.files[path].names_at(address - mapping["start_address"] +
                                          mapping["file_offset"])

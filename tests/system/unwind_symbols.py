@@ -2,6 +2,7 @@
 stacks, signal trampolines, PLT entries."""
 
 import bisect
+import functools
 import os
 import pathlib
 import re
@@ -121,3 +122,14 @@ class ElfNames:
             if start <= address < end:
                 return {name}
         return marked or {self.short_name}
+
+
+@functools.cache
+def names_of_version(path, twin, _inode, _modified_ns):
+    return ElfNames(path, twin)
+
+
+def names_of(path, twin=None):
+    """ElfNames of the file as it is now: of libraries, every recording asks the same."""
+    status = os.stat(path)
+    return names_of_version(path, twin, status.st_ino, status.st_mtime_ns)

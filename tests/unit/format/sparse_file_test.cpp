@@ -22,14 +22,26 @@ constexpr size_t kMiB = size_t{1} << 20;
 constexpr size_t kHoleBytes = 1024 * kMiB;
 constexpr size_t kMostBytes = 256 * kMiB;  // in memory, of a file with such a hole
 
-// Since the last call: what was read of a mapping counts until it is gone.
-size_t PeakBytes() {
-  const std::string status = ReadFile("/proc/self/status").value();
-  const size_t peak = std::stoul(status.substr(status.find("VmHWM:") + 6)) * 1024;
-  const UniqueFd fd(::open("/proc/self/clear_refs", O_WRONLY | O_CLOEXEC));
-  EXPECT_TRUE(WriteAll(fd.get(), "5", "clear_refs").ok());
-  return peak;
-}
+// How much more memory than at first was in use at some time: what was read of a mapping counts
+// until it is gone.
+class MemoryGrowth {
+ public:
+  MemoryGrowth() {
+    const UniqueFd fd(::open("/proc/self/clear_refs", O_WRONLY | O_CLOEXEC));
+    EXPECT_TRUE(WriteAll(fd.get(), "5", "clear_refs").ok());
+    before_ = PeakBytes();
+  }
+  size_t Bytes() const { return PeakBytes() - before_; }
+
+ private:
+  // Since the reset.
+  static size_t PeakBytes() {
+    const std::string status = ReadFile("/proc/self/status").value();
+    return std::stoul(status.substr(status.find("VmHWM:") + 6)) * 1024;
+  }
+
+  size_t before_ = 0;
+};
 
 class SparseFile : public testing::Test {
  protected:
@@ -74,14 +86,14 @@ TEST_F(SparseFile, HolesAreNotSearchedForBlocks) {
   Write(kHoleBytes, bytes.subspan(capture.ends[2]));
   Resize(2 * kHoleBytes);
   if (!KnowsHoles()) GTEST_SKIP() << "the file system of " << path_ << " knows no holes";
-  PeakBytes();
+  const MemoryGrowth growth;
   auto reader = CaptureReader::Open(path_);
   ASSERT_TRUE(reader.ok());
   while (reader->Next()) {
   }
   EXPECT_EQ(reader->problems().blocks_read, 4u);
   EXPECT_EQ(reader->problems().bytes_skipped, 2 * kHoleBytes - bytes.size());
-  EXPECT_LT(PeakBytes(), kMostBytes);
+  EXPECT_LT(growth.Bytes(), kMostBytes);
 }
 
 // Neither the first bytes nor the search behind a damaged header reads what is not there.
@@ -91,9 +103,9 @@ TEST_F(SparseFile, WhatIsNoCaptureIsRefusedWithoutReadingIt) {
     Write(0, std::as_bytes(std::span(has_magic ? kFileMagic : std::string_view("no magic"))));
     Resize(kHoleBytes);
     if (!KnowsHoles()) GTEST_SKIP() << "the file system of " << path_ << " knows no holes";
-    PeakBytes();
+    const MemoryGrowth growth;
     EXPECT_FALSE(CaptureReader::Open(path_).ok());
-    EXPECT_LT(PeakBytes(), kMostBytes);
+    EXPECT_LT(growth.Bytes(), kMostBytes);
   }
 }
 

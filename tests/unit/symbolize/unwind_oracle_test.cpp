@@ -7,8 +7,10 @@
 #include <fstream>
 #include <map>
 #include <memory>
+#include <optional>
 #include <sstream>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -199,10 +201,16 @@ void CompareWithReadelf(const std::string& path) {
     const bool is_last = i + 1 == functions.size();
     const uint64_t end = is_last ? function.end : std::min(function.end, functions[i + 1].begin);
     size_t row = 0;
+    std::optional<std::pair<size_t, UnwindRule>> same;  // what the address before had
     for (uint64_t at = function.begin; at < end; ++at) {
       while (row + 1 < function.rows.size() && function.rows[row + 1].address <= at) ++row;
-      const std::string difference = Difference(function.rows[row], table.Find(at));
-      if (difference.empty()) continue;
+      const UnwindRule rule = table.Find(at);
+      if (same == std::pair(row, rule)) continue;
+      const std::string difference = Difference(function.rows[row], rule);
+      if (difference.empty()) {
+        same.emplace(row, rule);
+        continue;
+      }
       ADD_FAILURE() << Format("{}+{:#x}: {}, not {}", path, at, Text(table.Find(at)), difference);
       if (++differences == 20) break;
     }
