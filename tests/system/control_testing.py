@@ -59,7 +59,7 @@ def expect_samples_inside(capture):
     spans = recorded_times(capture)
     outside = [s["time_ns"] for s in capture.cpu_samples
                if not any(begin <= s["time_ns"] <= end for begin, end in spans)]
-    expect("samples outside of the recorded time", outside, [])
+    expect(f"samples outside of the recorded times {spans}", outside, [])
 
 
 def duration_of(capture):
