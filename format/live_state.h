@@ -50,7 +50,6 @@ class LiveState {
   void Exec(const ProcessEvent& event, std::string_view name);
   void Exit(const ProcessEvent& event);
   void EraseProcess(uint32_t pid);
-  void EraseMappings(Process& process);
 
   std::map<uint32_t, Process> processes_;  // by pid
   size_t thread_count_ = 0;

@@ -30,7 +30,7 @@ struct BlockContent {
 
 size_t CountEvents(const EventBatch& events);
 
-// 8-byte aligned. Fits kMaxRawBytes when the content keeps to UpperBound().
+// 8-byte aligned. Fits kMaxRawBytes when the content keeps to the upper bounds below.
 std::vector<uint64_t> EncodeMessage(const BlockContent& content);
 
 // The most bytes of a message that one event, one stack node, one string add, and an empty block.

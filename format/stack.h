@@ -70,7 +70,8 @@ inline constexpr uint8_t kStackTruncated = 1 << 1;      // the walk ended at a l
 inline constexpr uint8_t kStackUserFailed = 1 << 2;     // no user frames could be read
 inline constexpr uint8_t kStackKernelFailed = 1 << 3;   // no kernel frames although in the kernel
 inline constexpr uint8_t kStackTables = 1 << 4;         // user frames found by unwind tables
-// The user frames reach the outermost one. Never set where the kernel's walker took them (fp).
+// The user frames reach the outermost one, or there are none: a thread of the kernel, or one that
+// has given its memory back. Never set where the kernel's walker took them (fp).
 inline constexpr uint8_t kStackComplete = 1 << 5;
 // Some frame pointer was used because the table for the code was not ready.
 inline constexpr uint8_t kStackTableNotReady = 1 << 6;

@@ -56,9 +56,9 @@ Error UnknownOption(const App& app, std::string_view word, std::string hint) {
   for (const auto* option : app.get_options()) {
     for (const std::string& known : option->get_lnames()) names.push_back(known);
   }
-  const size_t dashes = std::min(name.find_first_not_of('-'), name.size());
-  const std::string near = dashes == 2 ? NearestNames(names, name.substr(dashes)) : std::string();
-  if (!near.empty()) hint = Format("is it --{}?", near);
+  const bool is_long = name.starts_with("--") && !name.starts_with("---");
+  const std::string near = is_long ? NearestNames(names, name.substr(2), "--") : std::string();
+  if (!near.empty()) hint = Format("is it {}?", near);
   return Error{ErrorKind::kUsage, Format("unknown option: {}", name), std::move(hint)};
 }
 

@@ -27,7 +27,8 @@ size_t EditDistance(std::string_view a, std::string_view b) {
 
 }  // namespace
 
-std::string NearestNames(std::span<const std::string> names, std::string_view wanted) {
+std::string NearestNames(std::span<const std::string> names, std::string_view wanted,
+                         std::string_view prefix) {
   if (wanted.size() < 2) return {};  // any name holds a letter, or is short
   const size_t few = std::max<size_t>(1, wanted.size() / 3);
   std::vector<std::pair<size_t, std::string_view>> near;
@@ -40,6 +41,7 @@ std::string NearestNames(std::span<const std::string> names, std::string_view wa
   std::string text;
   for (size_t i = 0; i < std::min(near.size(), kMostNames); ++i) {
     if (i > 0) text += ", ";
+    text += prefix;
     text += near[i].second;
   }
   return text;
