@@ -28,6 +28,7 @@
 #include "record/quote.h"
 #include "record/recording_control.h"
 #include "record/signals.h"
+#include "record/size_text.h"
 #include "record/sources.h"
 #include "record/target/gained_privileges.h"
 #include "record/target/not_started.h"

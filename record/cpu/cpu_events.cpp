@@ -183,7 +183,7 @@ Result<UniqueFd> OpenCpuEvent(const CpuEvent& event, const CpuEventPlace& place,
   }
   attributes.exclude_user = event.exclude_user;
   attributes.exclude_kernel = event.exclude_kernel;
-  attributes.exclude_idle = place.skips_idle;
+  attributes.exclude_idle = event.is_clock;
   attributes.disabled = 1;
   attributes.enable_on_exec = place.starts_at_exec;
   attributes.inherit = place.target >= 0;

@@ -38,10 +38,10 @@ struct CpuEventPlace {
   pid_t target = -1;  // it, everything it becomes and its descendants; -1: whatever runs on `cpu`
   int cpu = -1;       // -1: any
   bool starts_at_exec = true;  // else it is off until it is told otherwise
-  bool skips_idle = false;     // a clock of a CPU does not tick while nothing runs there
   uint32_t number = 0;         // by which cpu_sample.bpf.c knows it
 };
-// Off at first. `frequency_hz` counts where the event has no period.
+// Off at first. `frequency_hz` counts where the event has no period. A clock does not tick where
+// nothing runs.
 Result<UniqueFd> OpenCpuEvent(const CpuEvent& event, const CpuEventPlace& place,
                               uint64_t frequency_hz);
 

@@ -46,7 +46,7 @@ struct CpuSource::Event {
 
   Status Open(const Subject& subject);
   std::vector<CpuEvent> Clocks() const;
-  Status OpenOnCpus(const Subject& subject);
+  Status OpenOnCpus();
   Status OpenInProgram(const Subject& subject);
   void Switch(bool on) const;
   Status Attach(int program_fd) const;
@@ -58,10 +58,10 @@ struct CpuSource::Event {
 // 0.9 % (virtual machine, where a tick takes 20 us). But the latter tick on all CPUs, also where
 // nothing of the program runs or nothing at all: not more often than needed.
 Status CpuSource::Event::Open(const Subject& subject) {
-  if (!subject.is_program()) return OpenOnCpus(subject);
+  if (!subject.is_program()) return OpenOnCpus();
   const bool is_rare = IsClockByFrequency(event) && TicksPerSample(frequency_hz) > 1;
   // A container's seccomp filter or a security module may allow the other alone.
-  if (is_rare && OpenOnCpus(subject).ok()) return Ok();
+  if (is_rare && OpenOnCpus().ok()) return Ok();
   return OpenInProgram(subject);
 }
 
@@ -80,13 +80,10 @@ std::vector<CpuEvent> CpuSource::Event::Clocks() const {
 }
 
 // No period begins anew with a thread, so a tick is a sample.
-Status CpuSource::Event::OpenOnCpus(const Subject& subject) {
+Status CpuSource::Event::OpenOnCpus() {
   std::vector<UniqueFd> opened;
   for (const int cpu : OnlineCpus()) {
-    const CpuEventPlace place{.cpu = cpu,
-                              .starts_at_exec = false,
-                              .skips_idle = event.is_clock && subject.kind != Subject::Kind::kAll,
-                              .number = number};
+    const CpuEventPlace place{.cpu = cpu, .starts_at_exec = false, .number = number};
     for (const CpuEvent& clock : Clocks()) {
       XPU_ASSIGN_OR_RETURN(UniqueFd fd, OpenCpuEvent(clock, place, frequency_hz));
       opened.push_back(std::move(fd));

@@ -19,7 +19,7 @@ class Unwinder;
 class CpuSource {
  public:
   // Before the exec of a program: sampling begins with it, unless it starts paused. Of other
-  // subjects it begins with Switch. `maps`: for walks by tables, nullptr: by frame pointers.
+  // subjects it begins with Switch. `unwinder`: nullptr walks by frame pointers.
   static Result<CpuSource> Open(const Subject& subject, std::span<const CpuEvent> events,
                                 uint64_t frequency_hz, const Unwinder* unwinder);
 

@@ -108,7 +108,8 @@ PerfComm ParseComm(Cursor& cursor, bool is_exec) {
 
 }  // namespace
 
-std::optional<PerfRecord> ParsePerfRecord(std::span<const std::byte> bytes) {
+std::optional<PerfRecord> ParsePerfRecord(std::span<const std::byte> bytes,
+                                          bool asked_for_build_ids) {
   perf_event_header header{};
   if (bytes.size() < sizeof(header)) return std::nullopt;
   std::memcpy(&header, bytes.data(), sizeof(header));
@@ -124,7 +125,8 @@ std::optional<PerfRecord> ParsePerfRecord(std::span<const std::byte> bytes) {
   };
   switch (header.type) {
     case PERF_RECORD_MMAP2:
-      return finish(ParseMapping(cursor, header.misc & PERF_RECORD_MISC_MMAP_BUILD_ID));
+      return finish(ParseMapping(
+          cursor, asked_for_build_ids && (header.misc & PERF_RECORD_MISC_MMAP_BUILD_ID) != 0));
     case PERF_RECORD_COMM:
       return finish(ParseComm(cursor, header.misc & PERF_RECORD_MISC_COMM_EXEC));
     case PERF_RECORD_FORK:

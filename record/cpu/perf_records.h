@@ -67,6 +67,9 @@ struct PerfOther {  // of a kind nobody asked for
 using PerfRecord = std::variant<PerfMapping, PerfComm, PerfTask, PerfLost, PerfOther>;
 
 // `bytes` is one record with its header. nullopt: too short for what it claims to be.
-std::optional<PerfRecord> ParsePerfRecord(std::span<const std::byte> bytes);
+// `asked_for_build_ids`: perf_event_attr::build_id of its event. The kernel marks records of all
+// events as having them when any event in the system has (6.18), another recorder's too.
+std::optional<PerfRecord> ParsePerfRecord(std::span<const std::byte> bytes,
+                                          bool asked_for_build_ids = true);
 
 }  // namespace xpu

@@ -120,6 +120,7 @@ Result<TaskSource> TaskSource::Open(const Subject& subject, Wakeup wakeup) {
     source.rings_.push_back(std::move(ring));
   }
   source.has_lost_count_ = attributes.read_format != 0;
+  source.has_build_ids_ = attributes.build_id != 0;
   return source;
 }
 
@@ -132,7 +133,7 @@ std::vector<int> TaskSource::fds() const {
 void TaskSource::Drain(EventSink& sink, const Take& take) {
   for (PerfRing& ring : rings_) {
     uint64_t senseless = ring.Drain([&](std::span<const std::byte> bytes) {
-      if (auto record = ParsePerfRecord(bytes)) {
+      if (auto record = ParsePerfRecord(bytes, has_build_ids_)) {
         if (const auto* lost = std::get_if<PerfLost>(&*record)) lost_ += lost->count;
         take(*record);
       } else {

@@ -34,6 +34,7 @@ class TaskSource {
  private:
   std::vector<PerfRing> rings_;
   bool has_lost_count_ = false;
+  bool has_build_ids_ = false;
   uint64_t lost_ = 0;  // as records told; after the last one more may have been lost
   uint64_t lost_counted_ = 0;
 };

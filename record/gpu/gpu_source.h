@@ -40,7 +40,7 @@ class GpuSource {
   // Puts into `environment` what makes the driver load the library.
   static Result<GpuSource> Open(const RecordOptions& options,
                                 std::vector<std::string>& environment);
-  // Before the target's exec. `maps`: for a probe on the marker, nullptr: it walks by frame
+  // Before the target's exec. `unwinder`: for a probe on the marker, nullptr: it walks by frame
   // pointers. `tables`: for stacks taken in the process, nullptr: likewise. Both outlive this.
   Status Arm(const Unwinder* unwinder, UnwindTables* tables);
   // Nobody else tells of processes, threads and mappings.

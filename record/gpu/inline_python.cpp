@@ -11,7 +11,7 @@ namespace xpu {
 namespace {
 
 // Of stacks of one process; more are not kept, their launches are counted.
-constexpr uint64_t kMaxStackBytes = uint64_t{128} << 20;
+constexpr uint64_t kMaxPythonStackBytes = uint64_t{128} << 20;
 constexpr size_t kMaxCodes = size_t{1} << 20;
 
 }  // namespace
@@ -52,7 +52,7 @@ bool InlinePython::TakeStack(Bytes message) {
   if (!fixed || (*fixed)->frame_count > XPU_MAX_PYTHON_FRAMES || (*fixed)->stack == 0) return false;
   const size_t bytes = (*fixed)->frame_count * sizeof(uint64_t);
   const auto frames = BytesBehind(message, sizeof(wire::PythonStackMessage), bytes);
-  if (!frames || stack_bytes_ + Stack().Cost() + bytes > kMaxStackBytes) return false;
+  if (!frames || stack_bytes_ + Stack().Cost() + bytes > kMaxPythonStackBytes) return false;
   const auto [place, is_new] = stacks_.try_emplace((*fixed)->stack);
   Stack& stack = place->second;
   if (!is_new) stack_bytes_ -= stack.Cost();

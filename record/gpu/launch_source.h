@@ -20,7 +20,7 @@ class LaunchSource {
  public:
   // Times a probe at each of the marker's offsets on a copy in this process (about 2 ms), then puts
   // it at the cheapest one. `session`: the only marker calls that count are those with this number.
-  // `maps`: for walks by tables, nullptr: by frame pointers.
+  // `unwinder`: nullptr walks by frame pointers.
   static Result<LaunchSource> Open(const std::string& library, uint64_t session, TestDrop drop,
                                    const Unwinder* unwinder);
 

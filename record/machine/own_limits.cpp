@@ -9,7 +9,7 @@
 #include "format/base/number.h"
 #include "format/base/text.h"
 #include "record/cpu/perf_event.h"
-#include "record/output/summary.h"
+#include "record/size_text.h"
 #include "record/target/process_status.h"
 
 namespace xpu {

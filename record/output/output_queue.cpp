@@ -16,7 +16,7 @@
 #include "format/base/file.h"
 #include "format/base/text.h"
 #include "record/background_threads.h"
-#include "record/output/summary.h"
+#include "record/size_text.h"
 
 namespace xpu {
 namespace {

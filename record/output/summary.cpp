@@ -2,20 +2,9 @@
 
 #include "format/base/counted.h"
 #include "format/base/text.h"
+#include "record/size_text.h"
 
 namespace xpu {
-
-std::string SizeText(uint64_t bytes) {
-  constexpr const char* kUnits[] = {"KiB", "MiB", "GiB", "TiB"};
-  if (bytes < 1024) return Format("{} B", bytes);
-  double size = static_cast<double>(bytes) / 1024;
-  size_t unit = 0;
-  while (size >= 1023.95 && unit + 1 < std::size(kUnits)) {
-    size /= 1024;
-    ++unit;
-  }
-  return Format("{:.1f} {}", size, kUnits[unit]);
-}
 
 std::string SummaryText(const RecordingTotals& totals, const LossLedger& losses) {
   const uint64_t about_stacks = losses.total_about_stacks();
@@ -25,9 +14,14 @@ std::string SummaryText(const RecordingTotals& totals, const LossLedger& losses)
     AppendFormat(text, "{} on stacks, ", Counted(about_stacks, "remark", "remarks"));
   }
   AppendFormat(text, "{}, {}\n", totals.file, SizeText(totals.bytes));
+  std::string stacks;
   for (const LossInfo& info : LossTable()) {
     const uint64_t count = losses.total(info.kind);
     if (count == 0) continue;
+    if (IsAboutStacks(info.kind)) {
+      AppendFormat(stacks, "{}{} {}", stacks.empty() ? "" : ", ", count, info.name);
+      continue;
+    }
     AppendFormat(text, "xpu-record: {}: {} {}.", info.name, count, ForCount(count, info.what));
     for (const std::string& detail : losses.details(info.kind)) {
       AppendFormat(text, " {}.", detail);
@@ -36,6 +30,7 @@ std::string SummaryText(const RecordingTotals& totals, const LossLedger& losses)
     if (!info.advice.empty()) AppendFormat(text, " {}", info.advice);
     text += '\n';
   }
+  if (!stacks.empty()) AppendFormat(text, "xpu-record: stacks: {}; xpu-report explains\n", stacks);
   return text;
 }
 

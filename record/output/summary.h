@@ -15,10 +15,8 @@ struct RecordingTotals {
 };
 
 // One line with the totals, then a line for each kind of loss that occurred, with its advice. What
-// is about stacks alone is told beside the losses, as xpu-report does it: no event is missing.
+// is about stacks alone is told beside the losses, in a line for all kinds: no event is missing,
+// and some stacks are not whole in every recording.
 std::string SummaryText(const RecordingTotals& totals, const LossLedger& losses);
-
-// "999 B", "1.5 KiB", ...
-std::string SizeText(uint64_t bytes);
 
 }  // namespace xpu

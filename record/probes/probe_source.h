@@ -28,7 +28,7 @@ class ProbeSource {
   // Whether the options ask for any.
   static bool IsWanted(const RecordOptions& options);
   // Loads the programs. Fails when what the user named cannot be probed.
-  // `maps`: for walks by tables, nullptr: by frame pointers.
+  // `unwinder`: nullptr walks by frame pointers.
   static Result<ProbeSource> Open(const RecordOptions& options, const Subject& subject,
                                   const std::vector<std::string>& environment,
                                   const Unwinder* unwinder);

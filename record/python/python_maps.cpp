@@ -15,7 +15,7 @@ constexpr const char* kMapNames[] = {kProcesses, kThreads, kSent, kCodes};
 
 constexpr uint32_t kMaxProcesses = 16u << 10;
 constexpr uint32_t kMaxThreads = 16u << 10;
-constexpr uint32_t kMaxCodes = 64u << 10;
+constexpr uint32_t kMaxCodeKeys = 64u << 10;
 constexpr uint32_t kRingBytes = 4u << 20;
 
 }  // namespace
@@ -28,7 +28,7 @@ Result<PythonMaps> PythonMaps::Create() {
                        CreateMap(BPF_MAP_TYPE_LRU_HASH, kThreads, sizeof(xpu_thread_key),
                                  sizeof(xpu_python_thread), kMaxThreads));
   XPU_ASSIGN_OR_RETURN(maps.sent_, CreateMap(BPF_MAP_TYPE_LRU_HASH, kSent,
-                                             sizeof(xpu_python_code_key), 1, kMaxCodes));
+                                             sizeof(xpu_python_code_key), 1, kMaxCodeKeys));
   XPU_ASSIGN_OR_RETURN(maps.codes_, CreateMap(BPF_MAP_TYPE_RINGBUF, kCodes, 0, 0, kRingBytes));
   return maps;
 }

@@ -23,11 +23,8 @@ void StackFrames::Take(const xpu_stack& stack, size_t bytes) {
     frames_.push_back({FrameKind::kUser, stack.frames[kernel + i]});
   }
   walk_ = {stack.user_walk, stack.user_stop};
-  if (user > 0) {
-    flags_ |= StackFlagsOf(walk_);
-  } else if (walk_.stop != XPU_STOP_NO_STACK) {
-    flags_ |= kStackUserFailed;
-  }
+  const bool has_none = walk_.stop == XPU_STOP_NO_STACK;
+  flags_ |= user > 0 || has_none ? StackFlagsOf(walk_) : kStackUserFailed;
   const bool by_kernel = walk_.stop == XPU_STOP_NOT_WALKED;
   if (kernel >= limit_ || (by_kernel && user >= limit_)) flags_ |= kStackTruncated;
   if (stack.kernel_frames < 0 && stack.kernel_frames != -EFAULT) flags_ |= kStackKernelFailed;

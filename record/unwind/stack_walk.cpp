@@ -38,7 +38,8 @@ uint8_t StackFlagsOf(StackWalk walk) {
   if (walk.flags & XPU_WALK_TABLES) flags |= kStackTables;
   if (walk.flags & XPU_WALK_FRAME_POINTERS) flags |= kStackFramePointers;
   if (walk.flags & XPU_WALK_NOT_READY) flags |= kStackTableNotReady;
-  if (walk.stop == XPU_STOP_COMPLETE) flags |= kStackComplete;
+  // Where there is no user part, none is missing.
+  if (walk.stop == XPU_STOP_COMPLETE || walk.stop == XPU_STOP_NO_STACK) flags |= kStackComplete;
   if (walk.stop == XPU_STOP_DEPTH) flags |= kStackTruncated;
   return flags;
 }

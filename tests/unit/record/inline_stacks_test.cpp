@@ -23,6 +23,7 @@ TEST(StackWalk, FlagsAndLosses) {
                 {XPU_WALK_TABLES | XPU_WALK_FRAME_POINTERS | XPU_WALK_NOT_READY, XPU_STOP_DEPTH}),
             kStackTables | kStackFramePointers | kStackTableNotReady | kStackTruncated);
   EXPECT_EQ(StackFlagsOf({0, XPU_STOP_NOT_WALKED}), 0);
+  EXPECT_EQ(StackFlagsOf({0, XPU_STOP_NO_STACK}), kStackComplete);
   CountStop({XPU_WALK_TABLES, XPU_STOP_COMPLETE}, losses, 1);
   CountStop({0, XPU_STOP_NOT_WALKED}, losses, 1);
   EXPECT_EQ(losses.TakeNew().size(), 0u);

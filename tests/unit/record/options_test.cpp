@@ -121,6 +121,7 @@ TEST(Options, HintsOfUnknownOptions) {
     return ParseCommandLine(3, arguments).error().hint;
   };
   EXPECT_EQ(hint("--outpt=x"), "is it --output?");
+  EXPECT_EQ(hint("--cupti"), "is it --cupti-lib, --yield-cupti?");
   EXPECT_EQ(hint("--bogus"), "xpu-record --help lists the options");
   EXPECT_EQ(hint("-g"), "xpu-record --help lists the options");
 }

@@ -87,6 +87,18 @@ TEST(PerfRecords, MappingWithInode) {
   EXPECT_EQ(mapping.path, "[vdso]");
 }
 
+// The kernel marks it so when another recorder asked for build-ids.
+TEST(PerfRecords, MappingOfAnEventThatDidNotAskForBuildIds) {
+  RecordBytes bytes = MappingBytes(1 << 14);
+  bytes.Add(uint32_t{0xfe}).Add(uint32_t{1}).Add(uint64_t{4711}).Add(uint64_t{99});
+  bytes.Add(uint32_t{5}).Add(uint32_t{2}).AddText("x");
+  const auto raw = bytes.Finish(10, 10, 1, 0);
+  const auto mapping = std::get<PerfMapping>(*ParsePerfRecord(raw, false));
+  EXPECT_EQ(mapping.device_major, 0xfeu);
+  EXPECT_EQ(mapping.inode, 4711u);
+  EXPECT_TRUE(mapping.build_id.empty());
+}
+
 TEST(PerfRecords, BuildIdLongerThanItsField) {
   RecordBytes bytes = MappingBytes(1 << 14);
   bytes.Add(uint8_t{255}).Add(uint8_t{0}).Add(uint16_t{0});

@@ -15,6 +15,7 @@
 #include "record/output/loss_ledger.h"
 #include "record/output/summary.h"
 #include "record/quote.h"
+#include "record/size_text.h"
 #include "record/target/process_status.h"
 #include "record/target/target.h"
 #include "record/test_drop.h"
@@ -104,7 +105,7 @@ TEST(StackFrames, AThreadWithoutAStack) {
   StackFrames frames(XPU_MAX_FRAMES);
   frames.Take(Stack(2, 0, {0, XPU_STOP_NO_STACK}), sizeof(xpu_stack));
   EXPECT_EQ(frames.frames().size(), 2u);
-  EXPECT_EQ(frames.flags(), 0);
+  EXPECT_EQ(frames.flags(), kStackComplete);
   EXPECT_EQ(LossesOf(frames, LossKind::kStackUnreadable), 0u);
 }
 
@@ -215,14 +216,21 @@ TEST(Summary, OneLineAndOneForEachLoss) {
 TEST(Summary, StacksThatAreNotWholeAreNoLosses) {
   LossLedger losses;
   losses.Add(LossKind::kStackCut, 1);
-  EXPECT_TRUE(SummaryText({5, 10, "a.xpu"}, losses)
-                  .starts_with("xpu-record: 5 events, 0 losses, 1 remark on stacks, a.xpu, 10 B\n"
-                               "xpu-record: stack_truncated: 1 "));
+  EXPECT_EQ(SummaryText({5, 10, "a.xpu"}, losses),
+            "xpu-record: 5 events, 0 losses, 1 remark on stacks, a.xpu, 10 B\n"
+            "xpu-record: stacks: 1 stack_truncated; xpu-report explains\n");
   losses.Add(LossKind::kPythonNotWalked, 2);
   losses.Add(LossKind::kCallLost, 1);
   losses.Add(LossKind::kInjectionUnknown, 1);  // a note
-  EXPECT_TRUE(SummaryText({5, 10, "a.xpu"}, losses)
-                  .starts_with("xpu-record: 5 events, 1 loss, 3 remarks on stacks, a.xpu, 10 B\n"));
+  const std::string text = SummaryText({5, 10, "a.xpu"}, losses);
+  EXPECT_TRUE(
+      text.starts_with("xpu-record: 5 events, 1 loss, 3 remarks on stacks, a.xpu, 10 B\n"
+                       "xpu-record: call_lost: 1 "))
+      << text;
+  EXPECT_TRUE(
+      text.ends_with("\nxpu-record: stacks: 1 stack_truncated, 2 python_not_walked; "
+                     "xpu-report explains\n"))
+      << text;
 }
 
 TEST(Losses, WhatEventsTellIsNotStoredBesideThem) {

@@ -1,0 +1,12 @@
+// Sizes for people, in the units that --max-size and the other options of sizes take.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace xpu {
+
+// "999 B", "1.5 KiB", ...
+std::string SizeText(uint64_t bytes);
+
+}  // namespace xpu
