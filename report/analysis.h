@@ -31,8 +31,8 @@ struct SymbolOptions {
 };
 
 struct Analysis {
-  // load -> order -> processes -> clocks -> correlate; stacks are resolved when views ask. A
-  // filter, when there is one, takes events out of `loaded` before.
+  // order -> processes -> clocks -> correlate; stacks are resolved when views ask. A filter, when
+  // there is one, takes events out of `model` between the two (run.cpp).
   explicit Analysis(Model loaded, SymbolOptions options = {},
                     const CorrelateOptions& correlate = {});
   Analysis(const Analysis&) = delete;

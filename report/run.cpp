@@ -21,6 +21,7 @@
 #include "report/select/thin.h"
 #include "report/stacks/symbol_export.h"
 #include "report/summary/ledger.h"
+#include "report/summary/ledger_text.h"
 
 namespace xpu {
 namespace {

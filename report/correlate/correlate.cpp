@@ -30,10 +30,10 @@ size_t PointNear(std::span<const Launch> launches, size_t near, IsBefore is_befo
   return low + static_cast<size_t>(point - between.begin());
 }
 
-class Builder {
+class CorrelationBuilder {
  public:
-  Builder(const Model& model, const Clocks& clocks, const ApiNames& names,
-          const GraphNodes& graph_nodes, const CorrelateOptions& options)
+  CorrelationBuilder(const Model& model, const Clocks& clocks, const ApiNames& names,
+                     const GraphNodes& graph_nodes, const CorrelateOptions& options)
       : model_(model),
         clocks_(clocks),
         names_(names),
@@ -80,7 +80,7 @@ class Builder {
   Recent<decltype(devices_)> device_of_{devices_};
 };
 
-void Builder::CollectWork() {
+void CorrelationBuilder::CollectWork() {
   const LoadedEvents& events = model_.events;
   result_.work.reserve(events.kernels.size() + events.memcpys.size() + events.memsets.size() +
                        events.graph_launches.size() + events.synchronizations.size());
@@ -95,7 +95,7 @@ void Builder::CollectWork() {
 }
 
 template <typename Record>
-void Builder::AddWork(WorkKind kind, const Record& record, uint32_t index) {
+void CorrelationBuilder::AddWork(WorkKind kind, const Record& record, uint32_t index) {
   GpuWork& work = result_.work.emplace_back();
   work.instance = record.instance;
   work.kind = kind;
@@ -114,7 +114,8 @@ void Builder::AddWork(WorkKind kind, const Record& record, uint32_t index) {
   }
 }
 
-std::span<const Launch> Builder::LaunchesOf(InstanceId instance, uint32_t correlation_id) {
+std::span<const Launch> CorrelationBuilder::LaunchesOf(InstanceId instance,
+                                                       uint32_t correlation_id) {
   const std::tuple key(instance, correlation_id);
   const std::span<const Launch> all(result_.launches.data(), with_id_);
   const auto id_of = [](const Launch& launch) {
@@ -128,7 +129,7 @@ std::span<const Launch> Builder::LaunchesOf(InstanceId instance, uint32_t correl
 
 // The last launch that is not later than `time_ns`, the first when all are. `launches` is not
 // empty.
-size_t Builder::LastBefore(std::span<const Launch> launches, uint64_t time_ns) {
+size_t CorrelationBuilder::LastBefore(std::span<const Launch> launches, uint64_t time_ns) {
   const auto later =
       std::partition_point(launches.begin(), launches.end(), [&](const Launch& launch) {
         return launch.start_ns <= time_ns || launch.start_ns - time_ns <= kToleranceNs;
@@ -136,7 +137,7 @@ size_t Builder::LastBefore(std::span<const Launch> launches, uint64_t time_ns) {
   return later == launches.begin() ? 0 : static_cast<size_t>(later - launches.begin()) - 1;
 }
 
-void Builder::Match(GpuWork& work, uint64_t start_clock_ns, uint64_t end_clock_ns) {
+void CorrelationBuilder::Match(GpuWork& work, uint64_t start_clock_ns, uint64_t end_clock_ns) {
   const std::span<const Launch> candidates = LaunchesOf(work.instance, work.correlation_id);
   const ClockFit& clock = clocks_.Of(work.instance);
   if (work.timed) {
@@ -154,7 +155,7 @@ void Builder::Match(GpuWork& work, uint64_t start_clock_ns, uint64_t end_clock_n
   ++result_.launches[work.launch].work_count;
 }
 
-void Builder::MatchByTime() {
+void CorrelationBuilder::MatchByTime() {
   LaunchesByTime launches(result_.launches, result_.processes, names_);
   std::vector<GpuWork*> latest_first;
   for (GpuWork& work : result_.work) {
@@ -176,7 +177,7 @@ void Builder::MatchByTime() {
 
 // Updates are calls too: what the node was when its graph was launched counts, however long the
 // launch had to wait for the GPU.
-void Builder::FindOrigin(GpuWork& work, uint64_t node_id) {
+void CorrelationBuilder::FindOrigin(GpuWork& work, uint64_t node_id) {
   uint64_t time_ns = std::numeric_limits<uint64_t>::max();
   if (work.timed) time_ns = work.start_ns;
   if (work.launch != GpuWork::kNoLaunch) time_ns = result_.launches[work.launch].start_ns;
@@ -193,7 +194,7 @@ void Builder::FindOrigin(GpuWork& work, uint64_t node_id) {
 
 Correlation Correlate(const Model& model, const Clocks& clocks, const ApiNames& names,
                       const GraphNodes& graph_nodes, const CorrelateOptions& options) {
-  return Builder(model, clocks, names, graph_nodes, options).Build();
+  return CorrelationBuilder(model, clocks, names, graph_nodes, options).Build();
 }
 
 }  // namespace xpu

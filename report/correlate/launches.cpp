@@ -87,9 +87,9 @@ void GiveStack(const LaunchStack& stack, Launch& launch) {
   launch.tid = stack.tid;
 }
 
-class Builder {
+class LaunchBuilder {
  public:
-  Builder(const Model& model, const ApiNames& names, CorrelateBy by)
+  LaunchBuilder(const Model& model, const ApiNames& names, CorrelateBy by)
       : model_(model), names_(names), by_(by) {}
 
   LaunchTable Build() {
@@ -132,7 +132,7 @@ class Builder {
   std::optional<std::pair<InstanceId, uint32_t>> noted_;  // the last one, as in Launch
 };
 
-void Builder::FindProcesses() {
+void LaunchBuilder::FindProcesses() {
   for (const GpuProcess& event : model_.events.gpu_processes) {
     CudaProcess& process = result_.processes[event.instance];
     if (event.pid != 0) process.pid = event.pid;
@@ -146,19 +146,19 @@ void Builder::FindProcesses() {
   }
 }
 
-void Builder::FindLaunches() {
+void LaunchBuilder::FindLaunches() {
   launches_.reserve(std::max(model_.events.api_calls.size(), model_.events.launch_stacks.size()));
   for (const auto& [instance, seen] : SortById(model_.events)) Join(seen);
 }
 
 // Of one time the call first.
-bool Builder::IsBefore(const IdAndPlace& stack, const IdAndPlace& call) const {
+bool LaunchBuilder::IsBefore(const IdAndPlace& stack, const IdAndPlace& call) const {
   if (stack.id != call.id) return stack.id < call.id;
   return model_.events.launch_stacks.Get<&LaunchStack::time_ns>(stack.place) <
          model_.events.api_calls.Get<&ApiCall::start_ns>(call.place);
 }
 
-void Builder::Join(const Seen& seen) {
+void LaunchBuilder::Join(const Seen& seen) {
   auto call = seen.calls.begin();
   auto stack = seen.stacks.begin();
   while (call != seen.calls.end() || stack != seen.stacks.end()) {
@@ -171,7 +171,7 @@ void Builder::Join(const Seen& seen) {
   }
 }
 
-void Builder::AddCall(const ApiCall& call) {
+void LaunchBuilder::AddCall(const ApiCall& call) {
   Launch* launch = launches_.empty() ? nullptr : &launches_.back();
   const bool joins = launch != nullptr && launch->instance == call.instance &&
                      launch->correlation_id == call.correlation_id && !launch->has_call &&
@@ -191,7 +191,7 @@ void Builder::AddCall(const ApiCall& call) {
 }
 
 // Launches and stacks come in order of time, so `launch` is the last one before `stack`.
-bool Builder::Joins(const Launch& launch, const LaunchStack& stack) const {
+bool LaunchBuilder::Joins(const Launch& launch, const LaunchStack& stack) const {
   if (launch.instance != stack.instance || launch.correlation_id != stack.correlation_id) {
     return false;
   }
@@ -199,7 +199,7 @@ bool Builder::Joins(const Launch& launch, const LaunchStack& stack) const {
   return stack.time_ns <= launch.end_ns || stack.time_ns - launch.end_ns < slack_ns;
 }
 
-void Builder::AddStack(const LaunchStack& stack) {
+void LaunchBuilder::AddStack(const LaunchStack& stack) {
   Launch* launch = launches_.empty() ? nullptr : &launches_.back();
   if (launch != nullptr && Joins(*launch, stack)) {
     if (launch->has_stack) {
@@ -215,7 +215,7 @@ void Builder::AddStack(const LaunchStack& stack) {
 
 // Calls know their thread as the program sees it, stacks as the recorder does: what the pairs say
 // of a thread holds for its calls without a stack.
-void Builder::NoteThread(const Launch& launch) {
+void LaunchBuilder::NoteThread(const Launch& launch) {
   if (!launch.has_stack || !launch.has_call) return;
   // Most are of the thread of the one before.
   const std::pair thread(launch.instance, launch.program_tid);
@@ -225,7 +225,7 @@ void Builder::NoteThread(const Launch& launch) {
 }
 
 // What takes all launches to be there; in one go, since they are more than any cache holds.
-void Builder::Complete(size_t place) {
+void LaunchBuilder::Complete(size_t place) {
   Launch& launch = launches_[place];
   FindKind(launch);
   if (launch.has_stack) {
@@ -245,7 +245,7 @@ void Builder::Complete(size_t place) {
 
 // Once more without the ids, which only have said which thread of the program is which of the
 // recorder's.
-void Builder::NestStacks() {
+void LaunchBuilder::NestStacks() {
   std::erase_if(launches_, [](const Launch& launch) { return !launch.has_call; });
   for (Launch& launch : launches_) {
     launch.has_stack = false;
@@ -295,7 +295,7 @@ const std::string& ApiNameOf(const ApiNames& names, const Launch& launch) {
 }
 
 LaunchTable FindLaunches(const Model& model, const ApiNames& names, CorrelateBy by) {
-  return Builder(model, names, by).Build();
+  return LaunchBuilder(model, names, by).Build();
 }
 
 }  // namespace xpu

@@ -18,9 +18,11 @@ function writeTotals(sums) {
 }
 
 function writeLosses(losses) {
+  const hasLosses = losses.some(({severity}) => severity !== "remark");
   element("losses").hidden = losses.length === 0;
+  element("losses").classList.toggle("remarks", !hasLosses);
   element("losses").querySelector("summary").textContent =
-    `Losses of the recording: ${severitiesOf(losses).join(", ")}`;
+    `${hasLosses ? "Losses of" : "Remarks on"} the recording: ${severitiesOf(losses).join(", ")}`;
   element("losses").querySelector("ul").replaceChildren(...losses.map(loss => {
     const item = make("li", `${loss.count.toLocaleString("en")} ${loss.what} (${loss.severity})`);
     if (loss.advice) item.append(make("span", loss.advice));
@@ -28,9 +30,11 @@ function writeLosses(losses) {
   }));
 }
 
-// ["1 lost", "3 partial"]
+// ["1 lost", "3 partial"]; of remarks alone ["2"]
 function severitiesOf(losses) {
   const counts = {};
   for (const {severity} of losses) counts[severity] = (counts[severity] || 0) + 1;
-  return Object.entries(counts).map(([severity, count]) => `${count} ${severity}`);
+  if (Object.keys(counts).join() === "remark") return [`${counts.remark}`];
+  return Object.entries(counts).map(([severity, count]) =>
+    `${count} ${severity}${severity === "remark" && count > 1 ? "s" : ""}`);
 }

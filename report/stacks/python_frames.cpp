@@ -10,7 +10,7 @@ namespace xpu {
 namespace {
 
 // A hostile file can chain more nodes than any stack has.
-constexpr size_t kMaxFrames = 4096;
+constexpr size_t kMaxPythonFrames = 4096;
 
 // The first version whose line tables PythonLines reads.
 constexpr uint32_t kLineTables = 3 << 8 | 11;
@@ -40,7 +40,7 @@ PythonStack PythonFrames::Resolve(StackId stack) {
   PythonStack resolved;
   bool group_is_open = false;
   for (size_t depth = 0; stack; ++depth) {
-    if (depth == kMaxFrames || model_.tables->IsLost(stack)) break;
+    if (depth == kMaxPythonFrames || model_.tables->IsLost(stack)) break;
     const StackNode node = model_.tables->Node(stack);
     if (node.frame.kind != FrameKind::kPython) break;
     const PythonFrame frame = PythonFrame::OfBits(node.frame.address);

@@ -13,7 +13,7 @@ namespace xpu {
 namespace {
 
 // A hostile file can chain more nodes than any stack has.
-constexpr size_t kMaxFrames = 4096;
+constexpr size_t kMaxNativeFrames = 4096;
 
 // Addresses of user space have no highest bit, those of the kernel always have it, and no file is
 // that long: it makes place for `exact`.
@@ -75,7 +75,7 @@ void StackResolver::Want(StackId stack, SpaceId space, uint64_t time_ns) {
   if (wanted_stacks_.Get(key_of(stack))) return;
   wanted_stacks_[key_of(stack)] = space;
   bool user_seen = false;
-  for (size_t depth = 0; stack && depth < kMaxFrames; ++depth) {
+  for (size_t depth = 0; stack && depth < kMaxNativeFrames; ++depth) {
     if (model_.tables->IsLost(stack)) return;
     const StackNode node = model_.tables->Node(stack);
     if (node.frame.kind == FrameKind::kUser) {
@@ -98,7 +98,7 @@ ResolvedStack StackResolver::Resolve(StackId stack, SpaceId space, uint64_t time
   // which may lie behind the end of the function when its call is the last thing it does.
   bool kernel_seen = false;
   bool user_seen = false;
-  while (stack && resolved.frames.size() < kMaxFrames) {
+  while (stack && resolved.frames.size() < kMaxNativeFrames) {
     if (model_.tables->IsLost(stack)) {
       resolved.frames.push_back(lost_);
       break;

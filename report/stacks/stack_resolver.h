@@ -1,5 +1,5 @@
-// Pass 6: stacks of addresses to stacks of named frames. Each (address space, address) is looked
-// up once.
+// Pass 7, when a view asks: stacks of addresses to stacks of named frames. Each (address space,
+// address) is looked up once.
 #pragma once
 
 #include <cstdint>

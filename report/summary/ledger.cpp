@@ -384,17 +384,4 @@ std::string_view SeverityName(Severity severity) {
 
 std::vector<LedgerEntry> BuildLedger(const Analysis& analysis) { return Builder(analysis).Build(); }
 
-std::string LedgerText(const std::vector<LedgerEntry>& ledger) {
-  std::string text;
-  for (const LedgerEntry& entry : ledger) {
-    if (entry.severity == Severity::kNote) continue;
-    AppendFormat(text, "{} {} ({})\n", WithThousands(entry.count), entry.what, entry.name);
-    for (const std::string& detail : entry.details) {
-      AppendFormat(text, "  {}\n", ForOneLine(detail));
-    }
-    if (!entry.advice.empty()) AppendFormat(text, "  hint: {}\n", entry.advice);
-  }
-  return text;
-}
-
 }  // namespace xpu

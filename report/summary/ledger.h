@@ -29,10 +29,13 @@ inline bool IsAboutSymbols(const LedgerEntry& entry) {
 // What --strict is about: events are missing from the capture, or poorer than they should be. Not
 // about stacks that end early: some do in every recording, in the first instructions of a library
 // for instance, and everything that was seen is there.
-inline bool LosesData(const LedgerEntry& entry) {
+inline bool IsAboutStacks(const LedgerEntry& entry) {
   const LossInfo* info = FindLoss(entry.name);
+  return info != nullptr && IsAboutStacks(info->kind);
+}
+inline bool LosesData(const LedgerEntry& entry) {
   return entry.severity != Severity::kNote && !IsAboutSymbols(entry) &&
-         entry.name != "python_stack_doubtful" && !(info != nullptr && IsAboutStacks(info->kind));
+         entry.name != "python_stack_doubtful" && !IsAboutStacks(entry);
 }
 
 // "lost", as in captures' dumps.
@@ -41,8 +44,5 @@ std::string_view SeverityName(Severity severity);
 // Entries that are not zero, the worst first, then by name. Call it after a view, so that it has
 // what the symbolizer found on the way.
 std::vector<LedgerEntry> BuildLedger(const Analysis& analysis);
-
-// "12 CPU samples dropped: ... (sample_ring_full)" and its advice, for stderr; notes left out.
-std::string LedgerText(const std::vector<LedgerEntry>& ledger);
 
 }  // namespace xpu

@@ -170,15 +170,14 @@ void WriteQuality(const Analysis& analysis, SummaryText& text) {
 void WriteLedger(const Analysis& analysis, SummaryText& text) {
   std::vector<LedgerEntry> ledger = BuildLedger(analysis);
   std::erase_if(ledger, IsAboutSymbols);  // they are in a table of their own
-  const auto notes = std::stable_partition(
-      ledger.begin(), ledger.end(), [](const auto& e) { return e.severity != Severity::kNote; });
-  if (notes != ledger.begin()) {
+  const auto remarks = std::stable_partition(ledger.begin(), ledger.end(), LosesData);
+  if (remarks != ledger.begin()) {
     text.Heading("Losses");
-    WriteEntries({ledger.begin(), notes}, text);
+    WriteEntries({ledger.begin(), remarks}, text);
   }
-  if (notes != ledger.end()) {
-    text.Heading("Notes");
-    WriteEntries({notes, ledger.end()}, text);
+  if (remarks != ledger.end()) {
+    text.Heading("Remarks");
+    WriteEntries({remarks, ledger.end()}, text);
   }
 }
 
@@ -189,10 +188,12 @@ void WriteNameless(const Analysis& analysis, const NamelessFiles& nameless, Summ
   if (nameless.files.empty()) {
     text.Heading("Symbols");
   } else {
+    const size_t samples = analysis.model.events.cpu_samples.size();
     text.Heading("Names missing on this machine",
-                 Format(": in {} of {} {}", WithThousands(nameless.samples),
-                        WithThousands(analysis.model.events.cpu_samples.size()),
-                        ForCount(analysis.model.events.cpu_samples.size(), "{sample|samples}")));
+                 samples == 0
+                     ? ""
+                     : Format(": in {} of {} {}", WithThousands(nameless.samples),
+                              WithThousands(samples), ForCount(samples, "{sample|samples}")));
     text.Names("   samples  GPU work  file");
   }
   const std::string indent(22, ' ');

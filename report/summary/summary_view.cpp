@@ -64,6 +64,7 @@ class Summary {
   void WriteProgram();
   void WriteProcesses();
   void WriteLosses();
+  void WriteNoGpu();
   void WriteGpus(const std::vector<GpuBusy>& busy);
   void WriteDeviceNumbers();
   void WriteMemory();
@@ -189,6 +190,20 @@ void Summary::WriteMemory() {
   text_.Names("  by who allocated it: --top --table gpu_mem_alloc_sum");
 }
 
+// Where the GPU was to be recorded and there is nothing of it.
+void Summary::WriteNoGpu() {
+  const LoadedEvents& events = model_.events;
+  const bool by_library = std::any_of(
+      events.recording_info.begin(), events.recording_info.end(), [](const RecordingInfo& info) {
+        return info.launch_stacks == LaunchStackSource::kInProcess ||
+               info.launch_stacks == LaunchStackSource::kMarker;
+      });
+  if (!by_library || !analysis_.part.empty() || !analysis_.correlation.launches.empty()) return;
+  text_.Line("GPU work", events.gpu_processes.empty()
+                             ? "none: no process that was recorded initialized CUDA"
+                             : "none: CUDA was initialized, and nothing started");
+}
+
 void Summary::WriteGpus(const std::vector<GpuBusy>& busy) {
   std::map<uint32_t, std::string> names;
   for (const GpuDevices::Gpu& gpu : analysis_.gpus.all()) {
@@ -199,7 +214,7 @@ void Summary::WriteGpus(const std::vector<GpuBusy>& busy) {
                  HumanBytes(device.global_memory_bytes));
   }
   for (const GpuBusy& gpu : busy) names.try_emplace(gpu.gpu, "[unnamed]");
-  if (names.empty()) return;
+  if (names.empty()) return WriteNoGpu();
   text_.Heading("GPUs", ", from their first to their last work");
   text_.Names("  busy%      busy      idle  overlap  GPU");
   for (const auto& [number, name] : names) {

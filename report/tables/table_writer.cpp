@@ -53,7 +53,7 @@ TableWriter::TableWriter(TableFormat format, Output& output)
 void TableWriter::Write(const Table& table, bool is_one_of_many) {
   switch (format_) {
     case TableFormat::kTable:
-      WriteText(table);
+      WriteText(table, is_one_of_many);
       break;
     case TableFormat::kCsv:
       if (!is_first_) output_.Write("\n");
@@ -69,9 +69,14 @@ void TableWriter::Write(const Table& table, bool is_one_of_many) {
 
 void TableWriter::Close() {
   if (format_ == TableFormat::kJson) output_.Write(is_first_ ? "{\n}\n" : "\n}\n");
+  if (!empty_names_.empty()) output_.Write(Format(" Without rows: {}\n", empty_names_));
 }
 
-void TableWriter::WriteText(const Table& table) {
+void TableWriter::WriteText(const Table& table, bool is_one_of_many) {
+  if (is_one_of_many && table.shown() == 0) {
+    AppendFormat(empty_names_, "{}{}", empty_names_.empty() ? "" : ", ", table.name);
+    return;
+  }
   output_.Write(" ** " + colors_.Title(table.title) + Format(" ({}):", table.name));
   if (table.shown() == 0) {
     output_.Write(" no rows\n\n");

@@ -1,6 +1,8 @@
 // Tables as aligned columns, CSV or JSON.
 #pragma once
 
+#include <string>
+
 #include "report/colors.h"
 #include "report/output.h"
 #include "report/tables/table.h"
@@ -8,7 +10,8 @@
 
 namespace xpu {
 
-// Text: a title, then columns; numbers get thousands separators, as nsys writes them.
+// Text: a title, then columns; numbers get thousands separators, as nsys writes them. Of many
+// tables those without rows are named at the end.
 // CSV: a line of names, then one per row; between several tables an empty line and "# NAME".
 // JSON: {"NAME": [{"COLUMN": value, ...}, ...], ...}; numbers are numbers, null when not known.
 class TableWriter {
@@ -21,7 +24,7 @@ class TableWriter {
   void Close();
 
  private:
-  void WriteText(const Table& table);
+  void WriteText(const Table& table, bool is_one_of_many);
   void WriteCsv(const Table& table);
   void WriteJson(const Table& table);
 
@@ -29,6 +32,7 @@ class TableWriter {
   Output& output_;
   const Colors colors_;
   bool is_first_ = true;
+  std::string empty_names_;
 };
 
 }  // namespace xpu

@@ -12,8 +12,6 @@
 namespace xpu {
 namespace {
 
-std::string Mega(double bytes) { return Format("{:.3f}", bytes / 1e6); }
-
 void SetTimes(Table& table, std::vector<Statistics> rows) {
   const uint64_t whole = SumOfTotals(rows);
   SetRows(table, std::move(rows), [whole](const Statistics& row, Row& cells) {
@@ -32,6 +30,8 @@ void SetCategories(Table& table, std::vector<CategoryTimes> rows) {
 }
 
 }  // namespace
+
+std::string Megabytes(double bytes) { return Format("{:.3f}", bytes / 1e6); }
 
 void FillKernels(TableSource& source, Table& table) {
   SetTimes(table, KernelTimes(source.analysis, source.names));
@@ -56,7 +56,7 @@ void FillJit(TableSource& source, Table& table) {
   const uint64_t whole = WholeOf(rows);
   SetRows(table, std::move(rows), [whole](const JitTimes& row, Row& cells) {
     AppendTimes(row.times, whole, cells);
-    cells.push_back(Mega(static_cast<double>(row.cache_bytes)));
+    cells.push_back(Megabytes(static_cast<double>(row.cache_bytes)));
     cells.emplace_back(row.operation);
     cells.emplace_back(row.entry);
   });
@@ -81,9 +81,10 @@ void FillKernelShapes(TableSource& source, Table& table) {
 
 void FillCopySizes(TableSource& source, Table& table) {
   SetRows(table, CopySizes(source.analysis), [](const Statistics& row, Row& cells) {
-    cells.assign({Mega(static_cast<double>(row.total)), std::to_string(row.count),
-                  Mega(row.average), Mega(row.median), Mega(static_cast<double>(row.smallest)),
-                  Mega(static_cast<double>(row.largest)), Mega(row.deviation), row.name});
+    cells.assign({Megabytes(static_cast<double>(row.total)), std::to_string(row.count),
+                  Megabytes(row.average), Megabytes(row.median),
+                  Megabytes(static_cast<double>(row.smallest)),
+                  Megabytes(static_cast<double>(row.largest)), Megabytes(row.deviation), row.name});
   });
 }
 

@@ -5,6 +5,9 @@
 
 namespace xpu {
 
+// "1.500": 10^6 bytes, for columns in MB.
+std::string Megabytes(double bytes);
+
 void FillKernels(TableSource& source, Table& table);
 void FillKernelShapes(TableSource& source, Table& table);
 void FillGraphs(TableSource& source, Table& table);

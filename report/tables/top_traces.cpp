@@ -23,8 +23,6 @@ std::string MemoryKind(uint32_t kind) {
   return std::string(kind < kKinds.size() ? kKinds[kind] : kKinds[0]);
 }
 
-std::string Mega(int64_t bytes) { return Format("{:.3f}", static_cast<double>(bytes) / 1e6); }
-
 // From the start of the recording; hostile captures may say before it.
 std::string SinceStart(uint64_t time_ns, uint64_t start_ns) {
   return time_ns >= start_ns ? std::to_string(time_ns - start_ns)
@@ -111,8 +109,8 @@ class GpuTrace {
                                           kernel.block_x, kernel.block_y, kernel.block_z};
     for (size_t i = 0; i < shape.size(); ++i) cells[kGrid + i] = std::to_string(shape[i]);
     cells[kRegisters] = std::to_string(kernel.registers_per_thread);
-    cells[kStaticMemory] = Mega(kernel.static_shared_memory_bytes);
-    cells[kDynamicMemory] = Mega(kernel.dynamic_shared_memory_bytes);
+    cells[kStaticMemory] = Megabytes(kernel.static_shared_memory_bytes);
+    cells[kDynamicMemory] = Megabytes(kernel.dynamic_shared_memory_bytes);
     cells[kContext] = std::to_string(kernel.context_id);
     cells[kName] = names_.KernelName(kernel.name);
   }

@@ -296,10 +296,12 @@ std::string Trace::OtherData(uint64_t bucket_ns, std::string_view cut) const {
   if (analysis_.kept_of > 1) member("sample", Format("1/{}", analysis_.kept_of));
   if (bucket_ns != 0) member("counters", "means over " + HumanDuration(bucket_ns));
   for (const LedgerEntry& entry : BuildLedger(analysis_)) {
-    std::string text = Format("{} {} ({})", entry.count, entry.what, SeverityName(entry.severity));
+    const bool loses = LosesData(entry);
+    std::string text = Format("{} {} ({})", entry.count, entry.what,
+                              loses ? SeverityName(entry.severity) : "remark");
     for (const std::string& detail : entry.details) text += "; " + detail;
     if (!entry.advice.empty()) text += "; hint: " + entry.advice;
-    member("loss " + entry.name, text);
+    member((loses ? "loss " : "remark ") + entry.name, text);
   }
   return data;
 }

@@ -1,4 +1,4 @@
-// Pass 7: time added up over call paths. CPU time and GPU time share one tree.
+// Pass 8: time added up over call paths. CPU time and GPU time share one tree.
 #pragma once
 
 #include <cstdint>

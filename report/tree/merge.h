@@ -1,4 +1,4 @@
-// Pass 7: CPU samples and GPU time into one call tree.
+// Pass 8: CPU samples and GPU time into one call tree.
 #pragma once
 
 #include <cstdint>

@@ -101,9 +101,17 @@ TEST_F(FlameGraphTest, LossesButNoNotes) {
                                     .pid = 0,
                                     .instance = {},
                                     .detail = {}});
+  builder_.events.losses.push_back({.time_ns = 1,
+                                    .name = builder_.Text("stack_truncated"),
+                                    .count = 2,
+                                    .pid = 0,
+                                    .instance = {},
+                                    .detail = {}});
   Analysis analysis(builder_.Build());
-  EXPECT_NE(Data(analysis).find("\"losses\":[{\"severity\":\"lost\",\"count\":7,\"what\":\""),
+  const std::string data = Data(analysis);
+  EXPECT_NE(data.find("\"losses\":[{\"severity\":\"lost\",\"count\":7,\"what\":\""),
             std::string::npos);
+  EXPECT_NE(data.find("{\"severity\":\"remark\",\"count\":2,\"what\":\""), std::string::npos);
 }
 
 // An empty capture is a page too.

@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "report/select/filter.h"
+#include "report/summary/ledger_text.h"
 #include "report/tree/merge.h"
 #include "tests/unit/report/model_builder.h"
 
@@ -91,6 +92,30 @@ TEST(Ledger, MissingStacksAreCountedOnce) {
   EXPECT_EQ(counts.at("launch_ring_full"), 1u);
   const std::string text = LedgerText(BuildLedger(analysis));
   EXPECT_NE(text.find("ulimit -n"), std::string::npos) << text;
+}
+
+// In every recording some stacks are not whole: a line under each view would hide what is lost.
+TEST(Ledger, WhatIsAboutStacksTakesOneLine) {
+  test::ModelBuilder builder;
+  builder.End(5);
+  const auto lose = [&](LossKind kind, uint64_t count) {
+    builder.events.losses.push_back({.time_ns = 1,
+                                     .name = builder.Text(InfoOf(kind).name),
+                                     .count = count,
+                                     .pid = 0,
+                                     .instance = {},
+                                     .detail = {}});
+  };
+  lose(LossKind::kStackNoRule, 2000);
+  lose(LossKind::kCallLost, 1);
+  lose(LossKind::kStackCut, 1);
+  const Analysis analysis(builder.Build());
+  const std::string text = LedgerText(BuildLedger(analysis));
+  EXPECT_TRUE(text.starts_with("1 ")) << text;
+  EXPECT_NE(text.find("(call_lost)\n"), std::string::npos) << text;
+  EXPECT_TRUE(
+      text.ends_with("\nstacks: 2,000 stack_no_rule, 1 stack_truncated; the summary explains\n"))
+      << text;
 }
 
 TEST(Ledger, OneIsSingular) {

@@ -2,17 +2,22 @@
 
 #include <sstream>
 
+#include <sys/mman.h>
+
+#include "format/base/check.h"
 #include "format/base/file.h"
-#include "tests/unit/symbolize/elf_builder.h"
+#include "format/base/text.h"
 
 namespace xpu::test {
 
 std::string Written(const std::function<void(Output&)>& write) {
-  const TempFolder folder;
-  Output output = Output::Open(folder / "out").value();
+  // In memory: thousands of files made and removed wait for the disk.
+  const UniqueFd file(::memfd_create("view", MFD_CLOEXEC));
+  const std::string path = Format("/proc/self/fd/{}", file.get());
+  Output output = Output::Open(path).value();
   write(output);
   XPU_CHECK(output.Close().ok());
-  return ReadFile(folder / "out").value();
+  return ReadFile(path).value();
 }
 
 std::map<std::string, uint64_t> Folded(Analysis& analysis, const FoldedOptions& options,

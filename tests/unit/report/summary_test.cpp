@@ -170,6 +170,25 @@ TEST_F(HintsTest, TheSummaryTellsThem) {
       << text;
 }
 
+TEST_F(HintsTest, WhereTheGpuDidNothingThatIsSaid) {
+  const auto line = [](LaunchStackSource launch_stacks, bool initialized) {
+    test::ModelBuilder builder;
+    builder.events.recording_info.emplace_back().launch_stacks = launch_stacks;
+    if (initialized) builder.events.gpu_processes.emplace_back().instance = {1};
+    Analysis analysis(builder.Build());
+    return LineOf(analysis, "GPU work");
+  };
+  EXPECT_EQ(line(LaunchStackSource::kNone, false), "");  // --cpu-only
+  EXPECT_EQ(line(LaunchStackSource::kInProcess, false),
+            "GPU work  none: no process that was recorded initialized CUDA");
+  EXPECT_EQ(line(LaunchStackSource::kMarker, true),
+            "GPU work  none: CUDA was initialized, and nothing started");
+  builder_.events.recording_info.emplace_back().launch_stacks = LaunchStackSource::kInProcess;
+  Kernels(1, 10 * kUs, 100 * kUs);
+  Analysis analysis(builder_.Build());
+  EXPECT_EQ(LineOf(analysis, "GPU work"), "");
+}
+
 // The command is to show the same capture when it is pasted.
 TEST_F(HintsTest, CommandsNameTheCapture) {
   Kernels(10, 10 * kUs, 100 * kUs);

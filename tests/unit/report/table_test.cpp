@@ -82,6 +82,7 @@ TEST(TableWriter, Text) {
             "          8            g\n"
             "\n");
   EXPECT_EQ(Written(TableOf({}), TableFormat::kTable), " ** Sums (sum): no rows\n\n");
+  EXPECT_EQ(Written(TableOf({}), TableFormat::kTable, true), " Without rows: sum\n");
 }
 
 TEST(TableWriter, Csv) {
