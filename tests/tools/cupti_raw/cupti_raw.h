@@ -24,8 +24,7 @@
 //                      u8 [valid_size], the buffer as CUPTI handed it back
 //   kFlush             FlushPayload
 //   kClockPair         ClockPairPayload
-//   kSummary           SummaryPayload                       last entry of a process that exited
-//   well
+//   kSummary           SummaryPayload                       last, of a process that exited well
 //
 // The side table resolves the pointers found in the records of that buffer, because what they point
 // to belongs to CUPTI and is gone when the file is read. Pointers are kept as numbers only.
