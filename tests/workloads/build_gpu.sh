@@ -62,6 +62,6 @@ fi
 printf '%s\n' "${names[@]}" | xargs -P "$jobs" -I{} bash -euc 'build_one {}'
 
 g++ -std=c++20 -O2 -fPIC -shared -fvisibility=hidden -isystem "$cuda/include" \
-  "$raw/cupti_raw.cpp" -o "$out/libxpu_cupti_raw.so" -static-libstdc++ -static-libgcc \
+  -I"$raw" "$raw"/injected/*.cpp -o "$out/libxpu_cupti_raw.so" -static-libstdc++ -static-libgcc \
   -Wl,--version-script="$raw/exports.map" -ldl -lpthread
 cp -L "$cuda/lib64/libcudart.so.13" "$out/"
