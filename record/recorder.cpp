@@ -146,7 +146,7 @@ struct Recording {
   Status Listen();
   Status OpenOutput();
   Outcome Run();
-  Outcome Finish(EventSink& sink, uint64_t end_ns);
+  Outcome Finish(EventSink& sink);
   const Target* TargetOrNull() const { return target ? &*target : nullptr; }
 };
 
@@ -229,15 +229,16 @@ std::string ReachedMax(uint64_t max_bytes, bool goes_on) {
                 goes_on ? "; the program runs on" : "");
 }
 
-Outcome Recording::Finish(EventSink& sink, uint64_t end_ns) {
+Outcome Recording::Finish(EventSink& sink) {
   goes_on = target && !loop->TargetHasEnded();
   Outcome outcome;
   // Who asks whether it is still there finds none that waits for its parent.
   if (target && !goes_on) outcome.wait_status = target->Wait();
+  sources->EndSampling();
+  RecordingEnd end;
+  end.time_ns = MonotonicNs();
   sources->Stop(sink, goes_on);
   sources.reset();  // from here on nothing of ours is in the way of a program that goes on
-  RecordingEnd end;
-  end.time_ns = end_ns;
   if (target && !goes_on) {
     end.target_pid = static_cast<uint32_t>(target->pid());
     end.wait_status = outcome.wait_status;
@@ -292,7 +293,7 @@ Outcome Recording::Run() {
   if (Status recorded = loop->Record(*sources, sink); !recorded.ok()) {
     return OwnFailure(std::move(recorded).error());
   }
-  return Finish(sink, MonotonicNs());
+  return Finish(sink);
 }
 
 // The recording is over and told of; the program still has its time.

@@ -255,9 +255,12 @@ void Sources::CountLosses(EventSink& sink) {
   if (probes_) probes_->CountLosses(sink);
 }
 
+void Sources::EndSampling() {
+  if (cpu_) cpu_->Switch(false);
+}
+
 void Sources::Stop(EventSink& sink, bool early) {
   const bool may_go_on = early || !subject_.is_program();
-  if (may_go_on && cpu_) cpu_->Switch(false);
   Drain(sink);
   CountLosses(sink);
   if (gpu_) gpu_->Stop(sink, may_go_on);

@@ -59,6 +59,8 @@ class Sources {
   void Drain(EventSink& sink);
   // About once a second: losses counted elsewhere.
   void CountLosses(EventSink& sink);
+  // Takes no more samples: a task at its end runs on after its process is told to have ended.
+  void EndSampling();
   // The recording is over: takes all that is left. `early`: programs go on, as was asked for.
   void Stop(EventSink& sink, bool early);
 

@@ -226,6 +226,7 @@ void GpuSource::AcceptPeers(EventSink& sink) {
   }
   for (const InjectRefusal& refusal : arrivals.refusals) {
     ++reports_.connected[static_cast<uint32_t>(refusal.pid)];
+    ++reports_.refused[static_cast<uint32_t>(refusal.pid)];
     sink.losses().Add(LossKind::kProcessNotReached, 1, static_cast<uint32_t>(refusal.pid), {},
                       Format("process {}: {}", refusal.pid, refusal.reason));
   }

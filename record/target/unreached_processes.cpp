@@ -106,8 +106,8 @@ void UnreachedProcesses::CountUnreachable(EventSink& sink, const InjectionReport
     const auto loader = loaders_.find(pid);
     const uint32_t loads = loader == loaders_.end() ? 0 : loader->second.loads;
     const uint32_t connected = CountOf(reports.connected, pid);
-    const uint32_t told_of =
-        CountOf(reports.started_cuda, pid) + (loads > connected ? loads - connected : 0);
+    const uint32_t told_of = CountOf(reports.started_cuda, pid) + CountOf(reports.refused, pid) +
+                             (loads > connected ? loads - connected : 0);
     uint32_t left = drivers.images - std::min(drivers.images, told_of);
     const uint32_t unreachable = std::min(left, drivers.unreachable);
     left -= unreachable;

@@ -97,7 +97,7 @@ TEST_F(UnreachedProcessesTest, LibrariesThatDoNotReport) {
   See({Exec(8, 1), Map(8, 2, kLibrary)});                       // does not
   See({Exec(9, 1), Map(9, 2, kLibrary), Map(9, 3, kLibrary)});  // two images, one report
   See({Map(10, 1, "/opt/libxpu_inject.so.debug")});             // another file
-  processes_.Finish(*sink_, {.connected = {{7, 1}, {9, 1}}, .started_cuda = {}});
+  processes_.Finish(*sink_, {.connected = {{7, 1}, {9, 1}}, .refused = {}, .started_cuda = {}});
   EXPECT_EQ(Lost(LossKind::kProcessNotReached), 2u);
   const std::vector<std::string> details = sink_->losses().details(LossKind::kProcessNotReached);
   ASSERT_EQ(details.size(), 2u);
@@ -126,8 +126,10 @@ TEST_F(UnreachedProcessesTest, DriversThatWillNotFindTheLibrary) {
   See({Exec(5, 1), map_driver(5, 2, 9), Map(5, 3, kLibrary)});  // the same, and it is silent
   See({Exec(6, 1), map_driver(6, 2, 0)});
   See({Exec(7, 1), map_driver(7, 2, 9), Map(7, 3, kLibrary)});  // only NVTX has loaded it
-  processes_.Finish(*sink_,
-                    {.connected = {{3, 1}, {4, 1}, {7, 1}}, .started_cuda = {{3, 1}, {4, 1}}});
+  See({Exec(8, 1), map_driver(8, 2, 0), Map(8, 3, kLibrary)});  // refused, and so told already
+  processes_.Finish(*sink_, {.connected = {{3, 1}, {4, 1}, {7, 1}, {8, 1}},
+                             .refused = {{8, 1}},
+                             .started_cuda = {{3, 1}, {4, 1}}});
   EXPECT_EQ(sink_->losses().details(LossKind::kProcessNotReached).size(), 4u);
   EXPECT_EQ(Lost(LossKind::kProcessNotReached), 4u);  // 2, 3, 5, 7
   EXPECT_EQ(sink_->losses().details(LossKind::kInjectionUnknown),
