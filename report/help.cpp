@@ -20,7 +20,7 @@ constexpr std::string_view kBehindViews =
     R"(  --import cupti-text FILE -o OUT.xpu  a capture of what CUPTI's samples print
 
 Options
-  -o, --output FILE     write to FILE, compressed when it ends in .gz
+  -i CAPTURE, -o, --output FILE  what to read; to write, compressed with .gz
   --kernel-names WHICH  full (default), short or mangled
   --graph-stacks WHICH  work of graphs under launch, creation or both (default)
   --no-pager, --strict  no pager on a terminal; status 3 when data was lost

@@ -92,7 +92,8 @@ void Parser::AddOptions() {
   app_.add_flag("--strict", options_.strict);
   app_.add_flag("!--no-pager", options_.pager);
   app_.add_option("-o,--output", options_.output)->type_name("FILE")->check(NotEmpty);
-  app_.add_option("capture", options_.captures)->type_name(kCapture);
+  // Also as perf report has it.
+  app_.add_option("-i,capture", options_.captures)->type_name(kCapture);
   AddViews();
   AddFilters();
   AddChoices();

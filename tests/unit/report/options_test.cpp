@@ -128,6 +128,8 @@ TEST(Options, OfFilters) {
 
 TEST(Options, OfOtherViews) {
   EXPECT_EQ(Good({"a.xpu", "b.xpu"}).captures, (std::vector<std::string>{"a.xpu", "b.xpu"}));
+  EXPECT_EQ(Good({"-i", "a.xpu", "--top"}).captures, std::vector<std::string>{"a.xpu"});
+  EXPECT_EQ(Good({"b.xpu", "--top", "-i", "a.xpu"}).captures.size(), 2u);
   ReportOptions options = Good({"--diff", "a.xpu", "b.xpu", "-n", "3", "--format=json"});
   EXPECT_EQ(options.view->option, "--diff");
   EXPECT_EQ(options.other_capture, "a.xpu");
