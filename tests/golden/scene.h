@@ -12,7 +12,6 @@
 
 namespace xpu::test {
 
-inline constexpr uint64_t kMs = 1'000'000;
 inline constexpr uint64_t kStart = 1'000 * kMs;
 inline constexpr uint64_t kPeriod = 10 * kMs;
 inline constexpr uint64_t kClockOffset =
@@ -35,8 +34,7 @@ inline constexpr uint64_t kGenerated = 0x7f0000060000;
 inline constexpr uint64_t kVdso = 0x7fff00000000;
 inline constexpr uint64_t kKernelText = 0xffffffff81000000;
 
-// Call-back ids.
-inline constexpr uint32_t kLaunchKernel = 211;
+// Call-back ids, beside those of model_builder.h.
 inline constexpr uint32_t kMemcpyAsync = 41;
 inline constexpr uint32_t kMemsetAsync = 51;
 inline constexpr uint32_t kGraphLaunch = 311;

@@ -8,54 +8,55 @@
 namespace xpu::inject {
 namespace {
 
-constexpr uint32_t kDriver = cupti::kDomainDriver;
-constexpr uint32_t kRuntime = cupti::kDomainRuntime;
+using cupti::kDomainDriver;
+using cupti::kDomainRuntime;
 constexpr uint32_t kNone = UINT32_MAX;
 
 WaitCalls::Call CallOf(uint32_t domain, const char* name) {
   WaitCalls calls;
   calls.Add(domain, 7, name);
   EXPECT_EQ(calls.Of(domain, 6).kind, WaitKind::kNone);
-  EXPECT_EQ(calls.Of(domain == kDriver ? kRuntime : kDriver, 7).kind, WaitKind::kNone);
+  EXPECT_EQ(calls.Of(domain == kDomainDriver ? kDomainRuntime : kDomainDriver, 7).kind,
+            WaitKind::kNone);
   return calls.Of(domain, 7);
 }
 
 TEST(WaitCalls, ByName) {
-  EXPECT_EQ(CallOf(kDriver, "cuCtxSynchronize").kind, WaitKind::kContext);
-  EXPECT_EQ(CallOf(kDriver, "cuStreamSynchronize").kind, WaitKind::kStream);
-  EXPECT_EQ(CallOf(kDriver, "cuEventSynchronize").kind, WaitKind::kEvent);
-  EXPECT_EQ(CallOf(kDriver, "cuStreamWaitEvent_ptsz").kind, WaitKind::kStreamForEvent);
-  EXPECT_EQ(CallOf(kRuntime, "cudaDeviceSynchronize_v3020").kind, WaitKind::kContext);
-  EXPECT_EQ(CallOf(kRuntime, "cudaThreadSynchronize_v3020").kind, WaitKind::kContext);
-  EXPECT_EQ(CallOf(kRuntime, "cudaStreamSynchronize_v3020").kind, WaitKind::kStream);
-  EXPECT_EQ(CallOf(kRuntime, "cudaEventSynchronize_v3020").kind, WaitKind::kEvent);
-  EXPECT_EQ(CallOf(kRuntime, "cudaStreamWaitEvent_v3020").kind, WaitKind::kStreamForEvent);
+  EXPECT_EQ(CallOf(kDomainDriver, "cuCtxSynchronize").kind, WaitKind::kContext);
+  EXPECT_EQ(CallOf(kDomainDriver, "cuStreamSynchronize").kind, WaitKind::kStream);
+  EXPECT_EQ(CallOf(kDomainDriver, "cuEventSynchronize").kind, WaitKind::kEvent);
+  EXPECT_EQ(CallOf(kDomainDriver, "cuStreamWaitEvent_ptsz").kind, WaitKind::kStreamForEvent);
+  EXPECT_EQ(CallOf(kDomainRuntime, "cudaDeviceSynchronize_v3020").kind, WaitKind::kContext);
+  EXPECT_EQ(CallOf(kDomainRuntime, "cudaThreadSynchronize_v3020").kind, WaitKind::kContext);
+  EXPECT_EQ(CallOf(kDomainRuntime, "cudaStreamSynchronize_v3020").kind, WaitKind::kStream);
+  EXPECT_EQ(CallOf(kDomainRuntime, "cudaEventSynchronize_v3020").kind, WaitKind::kEvent);
+  EXPECT_EQ(CallOf(kDomainRuntime, "cudaStreamWaitEvent_v3020").kind, WaitKind::kStreamForEvent);
 }
 
 TEST(WaitCalls, WhatWaitsForNothing) {
   for (const char* name : {"cuLaunchKernel", "cuStreamQuery", "cuStreamWaitValue32_v2",
                            "cuEventRecord", "cuMemcpyDtoH_v2", "synchronize", "c", ""}) {
-    EXPECT_EQ(CallOf(kDriver, name).kind, WaitKind::kNone) << name;
+    EXPECT_EQ(CallOf(kDomainDriver, name).kind, WaitKind::kNone) << name;
   }
-  EXPECT_EQ(CallOf(kRuntime, "cudaMemcpy_v3020").kind, WaitKind::kNone);
-  EXPECT_EQ(CallOf(kRuntime, "cu").kind, WaitKind::kNone);
-  EXPECT_EQ(CallOf(kRuntime, "cuStreamSynchronize").kind, WaitKind::kNone);
+  EXPECT_EQ(CallOf(kDomainRuntime, "cudaMemcpy_v3020").kind, WaitKind::kNone);
+  EXPECT_EQ(CallOf(kDomainRuntime, "cu").kind, WaitKind::kNone);
+  EXPECT_EQ(CallOf(kDomainRuntime, "cuStreamSynchronize").kind, WaitKind::kNone);
   WaitCalls calls;
-  calls.Add(kDriver, 4096, "cuCtxSynchronize");
+  calls.Add(kDomainDriver, 4096, "cuCtxSynchronize");
   calls.Add(0, 7, "cuCtxSynchronize");
   calls.Add(3, 7, "cuCtxSynchronize");
-  EXPECT_EQ(calls.Of(kDriver, 4096).kind, WaitKind::kNone);
+  EXPECT_EQ(calls.Of(kDomainDriver, 4096).kind, WaitKind::kNone);
   EXPECT_EQ(calls.Of(0, 7).kind, WaitKind::kNone);
   EXPECT_EQ(calls.Of(3, 7).kind, WaitKind::kNone);
 }
 
 TEST(WaitCalls, WhatNamesMean) {
-  EXPECT_TRUE(CallOf(kRuntime, "cudaStreamSynchronize_ptsz_v7000").per_thread);
-  EXPECT_TRUE(CallOf(kDriver, "cuStreamSynchronize_ptsz").per_thread);
-  EXPECT_FALSE(CallOf(kDriver, "cuStreamSynchronize").per_thread);
-  EXPECT_TRUE(CallOf(kDriver, "cuCtxSynchronize_v2").names_context);
-  EXPECT_FALSE(CallOf(kDriver, "cuCtxSynchronize").names_context);
-  EXPECT_FALSE(CallOf(kRuntime, "cudaDeviceSynchronize_v3020").names_context);
+  EXPECT_TRUE(CallOf(kDomainRuntime, "cudaStreamSynchronize_ptsz_v7000").per_thread);
+  EXPECT_TRUE(CallOf(kDomainDriver, "cuStreamSynchronize_ptsz").per_thread);
+  EXPECT_FALSE(CallOf(kDomainDriver, "cuStreamSynchronize").per_thread);
+  EXPECT_TRUE(CallOf(kDomainDriver, "cuCtxSynchronize_v2").names_context);
+  EXPECT_FALSE(CallOf(kDomainDriver, "cuCtxSynchronize").names_context);
+  EXPECT_FALSE(CallOf(kDomainRuntime, "cudaDeviceSynchronize_v3020").names_context);
 }
 
 // Contexts and streams by their addresses: a context begins at a thousand, its streams are in it.
@@ -120,36 +121,37 @@ class WaitTellerTest : public testing::Test {
 };
 
 TEST_F(WaitTellerTest, OfAContext) {
-  const auto record = Tell(kRuntime, "cudaDeviceSynchronize_v3020", {Handle(9999), nullptr});
+  const auto record = Tell(kDomainRuntime, "cudaDeviceSynchronize_v3020", {Handle(9999), nullptr});
   EXPECT_EQ(record.type, 4u);
   EXPECT_EQ(record.context_id, 1u);
   EXPECT_EQ(record.stream_id, kNone);
   EXPECT_EQ(record.event_id, kNone);
   EXPECT_EQ(record.event_sync_id, kNone);
-  EXPECT_EQ(Tell(kDriver, "cuCtxSynchronize_v2", {Handle(2000), nullptr}).context_id, 2u);
-  EXPECT_EQ(Tell(kDriver, "cuCtxSynchronize_v2", {nullptr, nullptr}).context_id, 1u);
+  EXPECT_EQ(Tell(kDomainDriver, "cuCtxSynchronize_v2", {Handle(2000), nullptr}).context_id, 2u);
+  EXPECT_EQ(Tell(kDomainDriver, "cuCtxSynchronize_v2", {nullptr, nullptr}).context_id, 1u);
 }
 
 TEST_F(WaitTellerTest, OfAStream) {
-  auto record = Tell(kRuntime, "cudaStreamSynchronize_v3020", {Handle(1014), Handle(9999)});
+  auto record = Tell(kDomainRuntime, "cudaStreamSynchronize_v3020", {Handle(1014), Handle(9999)});
   EXPECT_EQ(record.type, 3u);
   EXPECT_EQ(record.context_id, 1u);
   EXPECT_EQ(record.stream_id, 14u);
   EXPECT_EQ(record.event_id, kNone);
-  record = Tell(kDriver, "cuStreamSynchronize", {Handle(2015), nullptr});  // of another device
+  record =
+      Tell(kDomainDriver, "cuStreamSynchronize", {Handle(2015), nullptr});  // of another device
   EXPECT_EQ(record.context_id, 2u);
   EXPECT_EQ(record.stream_id, 15u);
-  EXPECT_EQ(Tell(kDriver, "cuStreamSynchronize", {nullptr, nullptr}).stream_id, 0u);
-  EXPECT_EQ(Tell(kDriver, "cuStreamSynchronize_ptsz", {nullptr, nullptr}).stream_id, 500u);
-  EXPECT_EQ(Tell(kDriver, "cuStreamSynchronize", {Handle(2), nullptr}).stream_id, 2u);
+  EXPECT_EQ(Tell(kDomainDriver, "cuStreamSynchronize", {nullptr, nullptr}).stream_id, 0u);
+  EXPECT_EQ(Tell(kDomainDriver, "cuStreamSynchronize_ptsz", {nullptr, nullptr}).stream_id, 500u);
+  EXPECT_EQ(Tell(kDomainDriver, "cuStreamSynchronize", {Handle(2), nullptr}).stream_id, 2u);
 }
 
 TEST_F(WaitTellerTest, OfEvents) {
-  auto record = Tell(kDriver, "cuStreamWaitEvent", {Handle(1014), Handle(0x5550)});
+  auto record = Tell(kDomainDriver, "cuStreamWaitEvent", {Handle(1014), Handle(0x5550)});
   EXPECT_EQ(record.type, 2u);
   EXPECT_EQ(record.stream_id, 14u);
   EXPECT_EQ(record.event_id, 0x555u);
-  record = Tell(kRuntime, "cudaEventSynchronize_v3020", {Handle(0x5560), nullptr});
+  record = Tell(kDomainRuntime, "cudaEventSynchronize_v3020", {Handle(0x5560), nullptr});
   EXPECT_EQ(record.type, 1u);
   EXPECT_EQ(record.context_id, 1u);
   EXPECT_EQ(record.stream_id, kNone);
@@ -158,7 +160,7 @@ TEST_F(WaitTellerTest, OfEvents) {
 
 TEST_F(WaitTellerTest, HandlesThatWereRefusedAreNotAskedFor) {
   return_value_ = 400;
-  const auto record = Tell(kDriver, "cuStreamWaitEvent", {Handle(2014), Handle(0x5550)});
+  const auto record = Tell(kDomainDriver, "cuStreamWaitEvent", {Handle(2014), Handle(0x5550)});
   EXPECT_EQ(record.context_id, 1u);
   EXPECT_EQ(record.stream_id, kNone);
   EXPECT_EQ(record.event_id, kNone);
@@ -166,21 +168,21 @@ TEST_F(WaitTellerTest, HandlesThatWereRefusedAreNotAskedFor) {
 
 TEST_F(WaitTellerTest, DriversAndLibrariesThatTellLess) {
   teller_.Open(&functions_, &RefusesStream);
-  EXPECT_EQ(Tell(kDriver, "cuStreamSynchronize", {Handle(1014), nullptr}).stream_id, 14u);
-  EXPECT_EQ(Tell(kDriver, "cuStreamSynchronize", {Handle(2014), nullptr}).stream_id, kNone);
+  EXPECT_EQ(Tell(kDomainDriver, "cuStreamSynchronize", {Handle(1014), nullptr}).stream_id, 14u);
+  EXPECT_EQ(Tell(kDomainDriver, "cuStreamSynchronize", {Handle(2014), nullptr}).stream_id, kNone);
   functions_.get_context_id = nullptr;
   functions_.get_stream_id = nullptr;
   teller_.Open(&functions_, nullptr);
-  const auto record = Tell(kDriver, "cuStreamSynchronize", {Handle(1014), nullptr});
+  const auto record = Tell(kDomainDriver, "cuStreamSynchronize", {Handle(1014), nullptr});
   EXPECT_EQ(record.context_id, 1u);
   EXPECT_EQ(record.stream_id, kNone);
-  EXPECT_EQ(Tell(kDriver, "cuCtxSynchronize_v2", {Handle(2000), nullptr}).context_id, 1u);
+  EXPECT_EQ(Tell(kDomainDriver, "cuCtxSynchronize_v2", {Handle(2000), nullptr}).context_id, 1u);
 }
 
 TEST_F(WaitTellerTest, NothingWithoutATime) {
   functions_.get_timestamp = &NoTimestamp;
   cupti::Synchronization record;
-  EXPECT_FALSE(teller_.Describe({}, CallOf(kDriver, "cuCtxSynchronize"), 20'000, &record));
+  EXPECT_FALSE(teller_.Describe({}, CallOf(kDomainDriver, "cuCtxSynchronize"), 20'000, &record));
 }
 
 }  // namespace

@@ -7,8 +7,8 @@
 namespace xpu::inject {
 namespace {
 
-constexpr uint32_t kDriver = cupti::kDomainDriver;
-constexpr uint32_t kRuntime = cupti::kDomainRuntime;
+using cupti::kDomainDriver;
+using cupti::kDomainRuntime;
 
 TEST(IsWatched, DriverLaunchesCopiesSetsAndWaits) {
   for (const char* name : {"cuLaunch",
@@ -36,7 +36,7 @@ TEST(IsWatched, DriverLaunchesCopiesSetsAndWaits) {
                            "cuStreamSynchronize_ptsz",
                            "cuStreamWaitEvent_ptsz",
                            "cuEventSynchronize"}) {
-    EXPECT_TRUE(IsWatched(kDriver, name)) << name;
+    EXPECT_TRUE(IsWatched(kDomainDriver, name)) << name;
   }
 }
 
@@ -62,7 +62,7 @@ TEST(IsWatched, RuntimeLaunchesCopiesSetsAndWaits) {
                            "cudaEventSynchronize_v3020",
                            "cudaStreamWaitEvent_v3020",
                            "cudaLaunchKernel"}) {
-    EXPECT_TRUE(IsWatched(kRuntime, name)) << name;
+    EXPECT_TRUE(IsWatched(kDomainRuntime, name)) << name;
   }
 }
 
@@ -71,13 +71,13 @@ TEST(IsWatched, CallsThatMakeOrChangeNodesOfGraphs) {
        {"cuGraphAddKernelNode_v2", "cuGraphAddNode_v2", "cuGraphAddChildGraphNode", "cuGraphClone",
         "cuGraphInstantiateWithFlags", "cuGraphExecUpdate_v2", "cuGraphKernelNodeSetParams_v2",
         "cuGraphExecMemcpyNodeSetParams"}) {
-    EXPECT_TRUE(IsWatched(kDriver, name)) << name;
-    EXPECT_FALSE(IsWatched(kRuntime, name)) << name;
+    EXPECT_TRUE(IsWatched(kDomainDriver, name)) << name;
+    EXPECT_FALSE(IsWatched(kDomainRuntime, name)) << name;
   }
   for (const char* name :
        {"cudaGraphAddKernelNode_v10000", "cudaGraphClone_v10000", "cudaGraphInstantiate_v12000",
         "cudaGraphExecUpdate_v10020", "cudaGraphExecKernelNodeSetParams_v10010"}) {
-    EXPECT_TRUE(IsWatched(kRuntime, name)) << name;
+    EXPECT_TRUE(IsWatched(kDomainRuntime, name)) << name;
   }
 }
 
@@ -87,30 +87,30 @@ TEST(IsWatched, NothingElse) {
         "cuCtxGetCurrent", "cuStreamQuery", "cuEventRecord", "cuGraphDestroy", "cuGraphExecDestroy",
         "cuGraphKernelNodeGetParams", "cuGraphCreate", "cuFuncGetAttribute", "cuMemPrefetchAsync",
         "cudaLaunchKernel"}) {
-    EXPECT_FALSE(IsWatched(kDriver, name)) << name;
+    EXPECT_FALSE(IsWatched(kDomainDriver, name)) << name;
   }
   for (const char* name :
        {"cudaMalloc_v3020", "cudaGetLastError_v3020", "cudaStreamIsCapturing_v10000",
         "cudaGraphGetNodes_v10000", "cudaEventQuery_v3020", "cudaConfigureCall_v3020",
         "cuLaunchKernel", "__cudaRegisterFunction"}) {
-    EXPECT_FALSE(IsWatched(kRuntime, name)) << name;
+    EXPECT_FALSE(IsWatched(kDomainRuntime, name)) << name;
   }
-  EXPECT_FALSE(IsWatched(kRuntime, nullptr));
+  EXPECT_FALSE(IsWatched(kDomainRuntime, nullptr));
   EXPECT_FALSE(IsWatched(cupti::kDomainResource, "cuLaunchKernel"));
 }
 
 TEST(AllocatesMemory, AllocationsAndReleases) {
   for (const char* name : {"cuMemAlloc_v2", "cuMemAllocAsync", "cuMemAllocManaged", "cuMemFree_v2",
                            "cuMemFreeHost", "cuMemHostAlloc"}) {
-    EXPECT_TRUE(AllocatesMemory(kDriver, name)) << name;
-    EXPECT_FALSE(AllocatesMemory(kRuntime, name)) << name;
+    EXPECT_TRUE(AllocatesMemory(kDomainDriver, name)) << name;
+    EXPECT_FALSE(AllocatesMemory(kDomainRuntime, name)) << name;
   }
   for (const char* name : {"cudaMalloc_v3020", "cudaMallocAsync_v11020", "cudaMallocHost_v3020",
                            "cudaFree_v3020", "cudaFreeHost_v3020", "cudaHostAlloc_v3020"}) {
-    EXPECT_TRUE(AllocatesMemory(kRuntime, name)) << name;
+    EXPECT_TRUE(AllocatesMemory(kDomainRuntime, name)) << name;
   }
-  EXPECT_FALSE(AllocatesMemory(kDriver, "cuMemGetInfo_v2"));
-  EXPECT_FALSE(AllocatesMemory(kRuntime, nullptr));
+  EXPECT_FALSE(AllocatesMemory(kDomainDriver, "cuMemGetInfo_v2"));
+  EXPECT_FALSE(AllocatesMemory(kDomainRuntime, nullptr));
 }
 
 }  // namespace

@@ -1,6 +1,5 @@
 // When the simulated CUPTI hands buffers back, and what it drops.
 #include <atomic>
-#include <ctime>
 #include <thread>
 
 #include <gtest/gtest.h>
@@ -9,14 +8,6 @@
 
 namespace xpu::fake_cuda_test {
 namespace {
-
-constexpr auto kKernel = CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL;
-
-uint64_t NowNs() {
-  timespec now;
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return static_cast<uint64_t>(now.tv_sec) * 1'000'000'000 + static_cast<uint64_t>(now.tv_nsec);
-}
 
 TEST(HoldBack, BufferWaitsForItsUnfinishedKernel) {
   InChild({}, [] {

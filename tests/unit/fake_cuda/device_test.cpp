@@ -1,5 +1,4 @@
 // The simulated device itself: memory, the timeline, events, processes.
-#include <ctime>
 
 #include <gtest/gtest.h>
 #include <sys/wait.h>
@@ -11,14 +10,7 @@
 namespace xpu::fake_cuda_test {
 namespace {
 
-constexpr auto kKernel = CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL;
 constexpr char kName[] = "_Z12probe_kernely";
-
-uint64_t NowNs() {
-  timespec now;
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return static_cast<uint64_t>(now.tv_sec) * 1'000'000'000 + static_cast<uint64_t>(now.tv_nsec);
-}
 
 uint64_t Duration(const SeenRecord& record) { return record.kernel().end - record.kernel().start; }
 

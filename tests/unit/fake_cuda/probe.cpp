@@ -17,6 +17,12 @@ pid_t ThreadId() { return static_cast<pid_t>(syscall(SYS_gettid)); }
 
 }  // namespace
 
+uint64_t NowNs(clockid_t clock) {
+  timespec now;
+  clock_gettime(clock, &now);
+  return static_cast<uint64_t>(now.tv_sec) * 1'000'000'000 + static_cast<uint64_t>(now.tv_nsec);
+}
+
 void InChild(const std::vector<std::string>& environment, const std::function<void()>& body) {
   std::fflush(nullptr);  // not twice
   const pid_t child = fork();

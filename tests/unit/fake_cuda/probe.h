@@ -3,7 +3,9 @@
 #pragma once
 
 #include <condition_variable>
+#include <cstdint>
 #include <cstring>
+#include <ctime>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -16,6 +18,10 @@
 #include "cupti.h"
 
 namespace xpu::fake_cuda_test {
+
+constexpr auto kKernel = CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL;
+
+uint64_t NowNs(clockid_t clock = CLOCK_MONOTONIC);
 
 // Runs `body` in a forked child with `environment` ("NAME=VALUE"). Expectations that fail in the
 // child fail the test.

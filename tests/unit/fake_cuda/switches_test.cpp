@@ -1,6 +1,5 @@
 // Each switch of the simulated device does what tests/fake_cuda/README.md says.
 #include <algorithm>
-#include <ctime>
 #include <set>
 #include <thread>
 
@@ -11,14 +10,6 @@
 
 namespace xpu::fake_cuda_test {
 namespace {
-
-constexpr auto kKernel = CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL;
-
-uint64_t Now(clockid_t clock) {
-  timespec now;
-  clock_gettime(clock, &now);
-  return static_cast<uint64_t>(now.tv_sec) * 1'000'000'000 + static_cast<uint64_t>(now.tv_nsec);
-}
 
 std::vector<uint32_t> IdsOf(const std::vector<SeenRecord>& kernels) {
   std::vector<uint32_t> ids;
@@ -269,10 +260,10 @@ TEST(Overheads, NoneOnRequest) {
 
 // cuptiGetTimestamp minus CLOCK_REALTIME, and how far it is off at most.
 int64_t CuptiMinusRealtime(int64_t* uncertainty_ns) {
-  const uint64_t before = Now(CLOCK_REALTIME);
+  const uint64_t before = NowNs(CLOCK_REALTIME);
   uint64_t cupti = 0;
   EXPECT_EQ(cuptiGetTimestamp(&cupti), CUPTI_SUCCESS);
-  const uint64_t after = Now(CLOCK_REALTIME);
+  const uint64_t after = NowNs(CLOCK_REALTIME);
   *uncertainty_ns = static_cast<int64_t>(after - before) + 1'000'000;  // NTP may steer
   return static_cast<int64_t>(cupti - before);
 }
@@ -297,13 +288,13 @@ TEST(Clock, Offset) {
 TEST(Clock, Drift) {
   InChild({"XPU_FAKE_CLOCK_DRIFT_PPM=1000000"}, [] {  // twice as fast
     uint64_t cupti[2];
-    uint64_t begin = Now(CLOCK_MONOTONIC);
+    uint64_t begin = NowNs();
     cuptiGetTimestamp(&cupti[0]);
-    const uint64_t begin_inner = Now(CLOCK_MONOTONIC);
+    const uint64_t begin_inner = NowNs();
     usleep(20'000);
-    const uint64_t end_inner = Now(CLOCK_MONOTONIC);
+    const uint64_t end_inner = NowNs();
     cuptiGetTimestamp(&cupti[1]);
-    const uint64_t end = Now(CLOCK_MONOTONIC);
+    const uint64_t end = NowNs();
     EXPECT_GE(cupti[1] - cupti[0], 2 * (end_inner - begin_inner));
     EXPECT_LE(cupti[1] - cupti[0], 2 * (end - begin));
   });

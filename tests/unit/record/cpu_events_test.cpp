@@ -9,13 +9,13 @@
 namespace xpu {
 namespace {
 
-std::vector<CpuEvent> Good(std::string_view list) {
+std::vector<CpuEvent> Parsed(std::string_view list) {
   auto events = ParseCpuEvents(list);
   EXPECT_TRUE(events.ok()) << events.error().message;
   return events.ok() ? *events : std::vector<CpuEvent>();
 }
 
-std::string Bad(std::string_view list) {
+std::string Refused(std::string_view list) {
   auto events = ParseCpuEvents(list);
   if (events.ok()) return "accepted";
   EXPECT_EQ(events.error().kind, ErrorKind::kUsage);
@@ -23,7 +23,7 @@ std::string Bad(std::string_view list) {
 }
 
 TEST(CpuEvents, Names) {
-  const std::vector<CpuEvent> events = Good("cpu-clock,cs,cycles,r01c2");
+  const std::vector<CpuEvent> events = Parsed("cpu-clock,cs,cycles,r01c2");
   ASSERT_EQ(events.size(), 4u);
   EXPECT_TRUE(events[0].is_clock);
   EXPECT_EQ(events[1].name, "cs");
@@ -39,7 +39,7 @@ TEST(CpuEvents, Names) {
 
 TEST(CpuEvents, ModifiersAndPeriods) {
   const std::vector<CpuEvent> events =
-      Good("page-faults:u,page-faults:k,page-faults:uk,instructions/period=1000/u");
+      Parsed("page-faults:u,page-faults:k,page-faults:uk,instructions/period=1000/u");
   ASSERT_EQ(events.size(), 4u);
   EXPECT_TRUE(events[0].exclude_kernel && !events[0].exclude_user);
   EXPECT_TRUE(events[1].exclude_user && !events[1].exclude_kernel);
@@ -50,31 +50,31 @@ TEST(CpuEvents, ModifiersAndPeriods) {
 }
 
 TEST(CpuEvents, WhatMakesNoSense) {
-  EXPECT_EQ(Bad("foo"), "-e foo: no event of the name 'foo' is known");
-  EXPECT_EQ(Bad(""), "-e : no event of the name '' is known");
-  EXPECT_EQ(Bad("cycles,"), "-e : no event of the name '' is known");
-  EXPECT_EQ(Bad("rxyz"), "-e rxyz: no event of the name 'rxyz' is known");
-  EXPECT_EQ(Bad("cycles:p"), "-e cycles:p: 'p' is no modifier");
+  EXPECT_EQ(Refused("foo"), "-e foo: no event of the name 'foo' is known");
+  EXPECT_EQ(Refused(""), "-e : no event of the name '' is known");
+  EXPECT_EQ(Refused("cycles,"), "-e : no event of the name '' is known");
+  EXPECT_EQ(Refused("rxyz"), "-e rxyz: no event of the name 'rxyz' is known");
+  EXPECT_EQ(Refused("cycles:p"), "-e cycles:p: 'p' is no modifier");
   EXPECT_EQ(ParseCpuEvents("cycles:p").error().hint,
             "cycles:u counts user code alone, cycles:k the kernel");
   EXPECT_EQ(ParseCpuEvents("page-fault").error().hint, "is it page-faults?");
   for (const char* text : {"cycles/", "cycles/period=/", "cycles/period=0/", "cycles/freq=1/",
                            "cycles/period=18446744073709551615/"}) {
-    EXPECT_EQ(Bad(text),
+    EXPECT_EQ(Refused(text),
               std::string("-e ") + text + ": between the slashes belongs period=N, N from 1 on");
   }
 }
 
 TEST(CpuEvents, GivenTwice) {
   const auto twice = [](std::string_view list) {
-    const Status status = CheckNoneTwice(Good(list));
+    const Status status = CheckNoneTwice(Parsed(list));
     return status.ok() ? std::string() : status.error().message;
   };
   EXPECT_EQ(twice("cycles,page-faults,cycles:u,cycles:k,cpu-clock"), "");
   EXPECT_EQ(twice("cycles,page-faults,cycles"), "-e cycles: given twice");
   EXPECT_EQ(twice("cs/period=3/,context-switches/period=5/"),
             "-e context-switches: given twice (as cs too)");
-  EXPECT_EQ(CheckNoneTwice(Good("cs,cs")).error().hint,
+  EXPECT_EQ(CheckNoneTwice(Parsed("cs,cs")).error().hint,
             "each event once: its samples could not be told apart");
 }
 

@@ -12,7 +12,7 @@
 namespace xpu {
 namespace {
 
-constexpr char kLibrary[] = "/lib/one.so";
+constexpr char kMappedFile[] = "/lib/one.so";
 constexpr char kOther[] = "/lib/two.so";
 
 using Files = std::map<std::string, std::vector<uint64_t>>;  // by path and build-id
@@ -66,20 +66,20 @@ class HitFilesTest : public ::testing::Test {
 };
 
 TEST_F(HitFilesTest, OffsetsOfInstructionsAndOfCalls) {
-  Map(7, 0x10000, kLibrary, 0x2000);
+  Map(7, 0x10000, kMappedFile, 0x2000);
   Map(7, 0x20000, kOther);
   Sample(7, {0x10010, 0x20020});
   EXPECT_EQ(Taken(), (Files{{"/lib/one.soid", {0x200f, 0x2010}}, {"/lib/two.soid", {0x1f}}}));
 }
 
 TEST_F(HitFilesTest, KernelFramesAreNotOfFiles) {
-  Map(7, 0x10000, kLibrary);
+  Map(7, 0x10000, kMappedFile);
   SampleStack(7, Stack({0xffffffff81000000, 0x10010}, 1));
   EXPECT_EQ(Taken(), (Files{{"/lib/one.soid", {0xf, 0x10}}}));
 }
 
 TEST_F(HitFilesTest, AStackIsWalkedOnce) {
-  Map(7, 0x10000, kLibrary);
+  Map(7, 0x10000, kMappedFile);
   const StackId stack = Stack({0x10010, 0x10020, 0x10030});
   SampleStack(7, stack);
   EXPECT_EQ(visits_, 3);
@@ -96,7 +96,7 @@ TEST_F(HitFilesTest, AStackIsWalkedOnce) {
 }
 
 TEST_F(HitFilesTest, AnInnermostFrameThatWasACallerBefore) {
-  Map(7, 0x10000, kLibrary);
+  Map(7, 0x10000, kMappedFile);
   const StackId caller = Stack({0x10020});
   nodes_[100] = {caller, {FrameKind::kUser, 0x10010}};
   SampleStack(7, StackId{100});
@@ -106,34 +106,34 @@ TEST_F(HitFilesTest, AnInnermostFrameThatWasACallerBefore) {
 
 TEST_F(HitFilesTest, MappingsMayBeToldAfterTheSample) {
   Sample(7, {0x10010});
-  Map(7, 0x10000, kLibrary);
+  Map(7, 0x10000, kMappedFile);
   EXPECT_EQ(Taken(), (Files{{"/lib/one.soid", {0xf, 0x10}}}));
 }
 
 TEST_F(HitFilesTest, TwoFilesAtOnePlaceAreBothMeant) {
-  Map(7, 0x10000, kLibrary);
+  Map(7, 0x10000, kMappedFile);
   Map(7, 0x10000, kOther, 0x500);
   Sample(7, {0x10010});
   EXPECT_EQ(Taken(), (Files{{"/lib/one.soid", {0xf, 0x10}}, {"/lib/two.soid", {0x50f, 0x510}}}));
 }
 
 TEST_F(HitFilesTest, ProcessesHaveTheirOwnMappings) {
-  Map(7, 0x10000, kLibrary);
+  Map(7, 0x10000, kMappedFile);
   Map(8, 0x10000, kOther);
   Sample(8, {0x10010});
   EXPECT_EQ(Taken(), (Files{{"/lib/two.soid", {0xf, 0x10}}}));
 }
 
 TEST_F(HitFilesTest, BuildsOfOnePathAreTwoFiles) {
-  Map(7, 0x10000, kLibrary, 0, "a");
-  Map(7, 0x20000, kLibrary, 0, "b");
+  Map(7, 0x10000, kMappedFile, 0, "a");
+  Map(7, 0x20000, kMappedFile, 0, "b");
   Sample(7, {0x10010});
   Sample(7, {0x20020});
   EXPECT_EQ(Taken(), (Files{{"/lib/one.soa", {0xf, 0x10}}, {"/lib/one.sob", {0x1f, 0x20}}}));
 }
 
 TEST_F(HitFilesTest, AChildInheritsMappings) {
-  Map(7, 0x10000, kLibrary);
+  Map(7, 0x10000, kMappedFile);
   hits_.SeeFork(8, 7, 100);
   Map(7, 0x20000, kOther);  // told late
   Sample(8, {0x10010, 0x20020});
@@ -142,7 +142,7 @@ TEST_F(HitFilesTest, AChildInheritsMappings) {
 
 TEST_F(HitFilesTest, AForkToldAfterTheChildsMappings) {
   Map(8, 0x20000, kOther);
-  Map(7, 0x10000, kLibrary);
+  Map(7, 0x10000, kMappedFile);
   hits_.SeeFork(8, 7, 100);
   Sample(8, {0x10010, 0x20020});
   EXPECT_EQ(Taken().size(), 2u);
@@ -150,7 +150,7 @@ TEST_F(HitFilesTest, AForkToldAfterTheChildsMappings) {
 
 TEST_F(HitFilesTest, EndedProcessesAreMatchedARoundLater) {
   const uint32_t pid = UnusedPid();
-  Map(pid, 0x10000, kLibrary);
+  Map(pid, 0x10000, kMappedFile);
   hits_.SeeFork(pid, 1, 100);
   hits_.SeeExit(pid, 200);
   hits_.EndRound();
@@ -163,7 +163,7 @@ TEST_F(HitFilesTest, EndedProcessesAreMatchedARoundLater) {
 
 TEST_F(HitFilesTest, TheFirstThreadMayEndBeforeTheProcess) {
   const auto self = static_cast<uint32_t>(::getpid());
-  Map(self, 0x10000, kLibrary);
+  Map(self, 0x10000, kMappedFile);
   hits_.SeeExit(self, 200);
   for (int round = 0; round < 5; ++round) hits_.EndRound();
   Sample(self, {0x10010});
@@ -174,14 +174,14 @@ TEST_F(HitFilesTest, AnExitBeforeTheForkIsOfAnother) {
   const uint32_t pid = UnusedPid();
   hits_.SeeFork(pid, 1, 300);
   hits_.SeeExit(pid, 200);  // of the one that had the number before, told late
-  Map(pid, 0x10000, kLibrary);
+  Map(pid, 0x10000, kMappedFile);
   for (int round = 0; round < 5; ++round) hits_.EndRound();
   Sample(pid, {0x10010});
   EXPECT_EQ(Taken(), (Files{{"/lib/one.soid", {0xf, 0x10}}}));
 }
 
 TEST_F(HitFilesTest, CodeInNoFile) {
-  Map(7, 0x10000, kLibrary);
+  Map(7, 0x10000, kMappedFile);
   Map(7, 0x30000, "/tmp/jit-7.dump");
   hits_.SeeMapping({7, 0x40000, 0x1000, 0, "//anon", ""});
   Sample(7, {0x40010, 0x40020, 0x10010});

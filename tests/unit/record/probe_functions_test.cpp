@@ -13,12 +13,12 @@ namespace xpu {
 namespace {
 
 using test::ElfBuilder;
-using Places = std::vector<std::pair<std::string, uint64_t>>;
+using Offsets = std::vector<std::pair<std::string, uint64_t>>;
 
 // Names and offsets within the text.
-Places Find(const std::string& bytes) {
+Offsets Find(const std::string& bytes) {
   auto image = ElfImage::Parse(std::as_bytes(std::span(bytes)), "test");
-  Places places;
+  Offsets places;
   if (!image.ok()) return places;
   for (const FunctionPlace& place : FindLaunchFunctions(*image)) {
     places.emplace_back(place.function->name, place.file_offset - ElfBuilder::kTextOffset);
@@ -33,21 +33,21 @@ TEST(ProbeFunctions, ThoseThatAreDefined) {
       .DynamicSymbol("__cudaLaunchKernel", 0x300, 16)
       .DynamicSymbol("cudaLaunchHostFunc", 0x400, 16);
   EXPECT_EQ(Find(elf.Build()),
-            (Places{{"cudaLaunchKernelExC_ptsz", 0x200}, {"cuLaunchKernel", 0x100}}));
+            (Offsets{{"cudaLaunchKernelExC_ptsz", 0x200}, {"cuLaunchKernel", 0x100}}));
 }
 
 // A program with cudart linked statically can be named: its symbol table has them.
 TEST(ProbeFunctions, LocalOnesToo) {
   ElfBuilder elf("id");
   elf.Symbol("cudaGraphLaunch", 0x40, 16, STB_LOCAL);
-  EXPECT_EQ(Find(elf.Build()), (Places{{"cudaGraphLaunch", 0x40}}));
+  EXPECT_EQ(Find(elf.Build()), (Offsets{{"cudaGraphLaunch", 0x40}}));
 }
 
 TEST(ProbeFunctions, OneProbeForTwoNamesOfTheSameCode) {
   ElfBuilder elf("id");
   elf.DynamicSymbol("cuGraphLaunch_ptsz", 0x80, 16).DynamicSymbol("cuGraphLaunch", 0x80, 16);
   elf.Symbol("cuGraphLaunch", 0x80, 16);
-  EXPECT_EQ(Find(elf.Build()), (Places{{"cuGraphLaunch", 0x80}}));
+  EXPECT_EQ(Find(elf.Build()), (Offsets{{"cuGraphLaunch", 0x80}}));
 }
 
 TEST(ProbeFunctions, BehindEndbr64) {
@@ -56,7 +56,7 @@ TEST(ProbeFunctions, BehindEndbr64) {
   std::string bytes = elf.Build();
   bytes.replace(ElfBuilder::kTextOffset + 0x10, 4, "\xf3\x0f\x1e\xfa");
   bytes.replace(ElfBuilder::kTextOffset + 0x20, 4, "\xf3\x0f\x1e\xfb");  // endbr32
-  EXPECT_EQ(Find(bytes), (Places{{"cuLaunch", 0x14}, {"cuLaunchGrid", 0x20}}));
+  EXPECT_EQ(Find(bytes), (Offsets{{"cuLaunch", 0x14}, {"cuLaunchGrid", 0x20}}));
 }
 
 TEST(ProbeFunctions, WhichArgumentIsTheKernel) {

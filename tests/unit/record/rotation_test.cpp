@@ -18,7 +18,7 @@
 namespace xpu {
 namespace {
 
-constexpr InstanceId kInstance{7};
+constexpr InstanceId kLibraryInstance{7};
 
 // Takes blocks when it is told to.
 class Gate : public BlockOutput {
@@ -102,7 +102,7 @@ class PartsTest : public testing::Test {
     probe.function = sink_->Intern("malloc");
     sink_->Write(probe);
     GpuProcess gpu;
-    gpu.instance = kInstance;
+    gpu.instance = kLibraryInstance;
     gpu.time_ns = 7;
     sink_->Write(gpu);
     gpu.time_ns = 8;
@@ -111,21 +111,21 @@ class PartsTest : public testing::Test {
     sink_->Write(gpu);
     for (uint64_t at = 1; at <= 6; ++at) {
       ClockPair pair;
-      pair.instance = kInstance;
+      pair.instance = kLibraryInstance;
       pair.clock_ns = at;
       sink_->Write(pair);
     }
     CallbackName name;
-    name.instance = kInstance;
+    name.instance = kLibraryInstance;
     name.callback_id = 211;
     name.name = sink_->Intern("cudaLaunchKernel");
     sink_->Write(name);
     Device device;
-    device.instance = kInstance;
+    device.instance = kLibraryInstance;
     device.name = sink_->Intern("GPU");
     sink_->Write(device);
     GraphNode node;
-    node.instance = kInstance;
+    node.instance = kLibraryInstance;
     node.node_id = 3;
     sink_->Write(node);
     RecordingSwitch off;
@@ -135,7 +135,7 @@ class PartsTest : public testing::Test {
   }
   NvtxEvent Nvtx(NvtxKind kind, std::string_view text = {}, uint64_t range = 0) {
     NvtxEvent event;
-    event.instance = kInstance;
+    event.instance = kLibraryInstance;
     event.kind = kind;
     event.tid = 10;
     event.range = range;
@@ -205,7 +205,7 @@ TEST_F(PartsTest, AProcessThatHasEndedIsForgotten) {
   WriteDefinitions();
   sink_->Write(Nvtx(NvtxKind::kPush, "step"));
   sink_->Write(Nvtx(NvtxKind::kCategoryName, "io"));
-  sink_->Forget(kInstance);
+  sink_->Forget(kLibraryInstance);
   BeginSecond();
   sink_->Close(RecordingEnd{});
   const EventBatch again = Read(second_).restated;

@@ -7,7 +7,7 @@
 namespace xpu {
 namespace {
 
-constexpr uint64_t kSecond = 1'000'000'000;
+using test::kSecond;
 constexpr uint64_t kRealtime = 1'700'000'000 * kSecond;
 
 ClockPair Pair(uint64_t monotonic_ns, uint64_t clock_ns, uint64_t window_ns = 200) {

@@ -11,12 +11,12 @@
 namespace xpu {
 namespace {
 
-constexpr uint64_t kMs = 1'000'000;
-constexpr uint32_t kLaunchKernel = 211;
-constexpr uint32_t kMemcpy = 31;
-constexpr CorrelateOptions kId{.by = CorrelateBy::kId};
-constexpr CorrelateOptions kNesting{.by = CorrelateBy::kNesting};
-constexpr CorrelateOptions kTime{.by = CorrelateBy::kTime};
+using test::kLaunchKernel;
+using test::kMemcpy;
+using test::kMs;
+constexpr CorrelateOptions kById{.by = CorrelateBy::kId};
+constexpr CorrelateOptions kByNesting{.by = CorrelateBy::kNesting};
+constexpr CorrelateOptions kByTime{.by = CorrelateBy::kTime};
 
 class CorrelateByTest : public testing::Test {
  protected:
@@ -94,7 +94,7 @@ TEST_F(CorrelateByTest, NestingGivesACallTheStackInIt) {
     builder_.AddKernel(1, 7, 20 * kMs, 21 * kMs, "k");
   };
   make();
-  const Correlation& nested = Match(kNesting);
+  const Correlation& nested = Match(kByNesting);
   ASSERT_EQ(nested.launches.size(), 3u);
   EXPECT_EQ(LaunchOf(0).stack, a_);
   EXPECT_EQ(LaunchOf(0).correlation_id, 7u);
@@ -106,7 +106,7 @@ TEST_F(CorrelateByTest, NestingGivesACallTheStackInIt) {
   EXPECT_EQ(nested.counts.stacks_by_nesting, 2u);
   make();
   // By ids the stacks are the other way round: too far from the calls to be theirs.
-  const Correlation& by_id = Match(kId);
+  const Correlation& by_id = Match(kById);
   EXPECT_EQ(by_id.counts.stacks_by_nesting, 0u);
   for (const Launch& launch : by_id.launches) EXPECT_NE(launch.stack_match, MatchKind::kByNesting);
 }
@@ -114,7 +114,7 @@ TEST_F(CorrelateByTest, NestingGivesACallTheStackInIt) {
 TEST_F(CorrelateByTest, AStackJustBeforeItsCallIsInIt) {
   builder_.Call(1, 7, kLaunchKernel, 5 * kMs, 6 * kMs, 100);
   builder_.Launch(1, 0, 5 * kMs - 800, 100, 100, a_);
-  const Correlation& result = Match(kNesting);
+  const Correlation& result = Match(kByNesting);
   ASSERT_EQ(result.launches.size(), 1u);
   EXPECT_EQ(result.launches[0].stack, a_);
 }
@@ -123,7 +123,7 @@ TEST_F(CorrelateByTest, ASecondStackInACallIsADuplicate) {
   builder_.Call(1, 7, kLaunchKernel, 5 * kMs, 6 * kMs, 100);
   builder_.Launch(1, 7, 5 * kMs + 1, 100, 100, a_);
   builder_.Launch(1, 7, 5 * kMs + 2, 100, 100, b_);
-  const Correlation& result = Match(kNesting);
+  const Correlation& result = Match(kByNesting);
   ASSERT_EQ(result.launches.size(), 1u);
   EXPECT_EQ(result.launches[0].stack, a_);
   EXPECT_EQ(result.counts.stacks_duplicate, 1u);
@@ -132,7 +132,7 @@ TEST_F(CorrelateByTest, ASecondStackInACallIsADuplicate) {
 TEST_F(CorrelateByTest, OnlyIdsLeaveTheStacksOfProbes) {
   builder_.Call(1, 7, kLaunchKernel, 5 * kMs, 6 * kMs, 100);
   Probe(5 * kMs - 100, 6 * kMs + 100, a_);
-  const Correlation& by_id = Match(kId);
+  const Correlation& by_id = Match(kById);
   ASSERT_EQ(by_id.launches.size(), 1u);  // the probe saw this call, there is no other
   EXPECT_FALSE(by_id.launches[0].has_stack);
   EXPECT_EQ(by_id.counts.stacks_missing, 1u);
@@ -147,7 +147,7 @@ TEST_F(CorrelateByTest, TimeTakesTheNearestCallBefore) {
   builder_.AddKernel(1, 8, 6 * kMs, 6 * kMs + 5, "early");
   builder_.AddKernel(1, 7, 4 * kMs, 5 * kMs, "before any");
   builder_.AddKernel(1, 7, 0, 0, "without a time");
-  const Correlation& result = Match(kTime);
+  const Correlation& result = Match(kByTime);
   EXPECT_EQ(LaunchOf(0).correlation_id, 8u);
   EXPECT_EQ(result.work[0].match, MatchKind::kByTime);
   EXPECT_EQ(LaunchOf(1).correlation_id, 7u);  // whatever its own id says
@@ -167,7 +167,7 @@ TEST_F(CorrelateByTest, WorkThatQueuesIsInTheOrderOfItsCalls) {
   builder_.Call(1, 9, kLaunchKernel, 4 * kMs, 4 * kMs + 10, 100);  // without a record
   builder_.Call(1, 10, kLaunchKernel, 5 * kMs, 5 * kMs + 10, 100);
   builder_.AddKernel(1, 0, 6 * kMs, 7 * kMs, "k");
-  const Correlation& result = Match(kTime);
+  const Correlation& result = Match(kByTime);
   for (uint32_t i = 0; i < 8; ++i) EXPECT_EQ(LaunchOf(i).correlation_id, i + 1);
   EXPECT_EQ(LaunchOf(8).correlation_id, 10u);
   EXPECT_EQ(result.counts.launches_matched, 9u);
@@ -179,7 +179,7 @@ TEST_F(CorrelateByTest, NodesOfAGraphShareItsLaunch) {
   builder_.Call(1, 8, kLaunchKernel, 5 * kMs + 20, 5 * kMs + 30, 100);
   builder_.AddKernel(1, 0, 6 * kMs, 6 * kMs + 10, "a").graph_node_id = 3;
   builder_.AddKernel(1, 0, 6 * kMs + 20, 6 * kMs + 30, "b").graph_node_id = 4;
-  Match(kTime);
+  Match(kByTime);
   EXPECT_EQ(LaunchOf(0).correlation_id, 7u);
   EXPECT_EQ(LaunchOf(1).correlation_id, 7u);
 }
@@ -193,7 +193,7 @@ TEST_F(CorrelateByTest, EachKindOfWorkHasItsCalls) {
   copy.start_ns = 7 * kMs;
   copy.end_ns = 8 * kMs;
   builder_.AddKernel(1, 8, 7 * kMs, 8 * kMs, "k");
-  const Correlation& result = Match(kTime);
+  const Correlation& result = Match(kByTime);
   EXPECT_EQ(result.work[0].launch, GpuWork::kNoLaunch);  // those calls started nothing
   EXPECT_EQ(LaunchOf(1).correlation_id, 7u);
 }
@@ -208,7 +208,7 @@ TEST_F(CorrelateByTest, PartsOfOneCopyAreOfTheCallAroundThem) {
     copy.start_ns = start_ns;
     copy.end_ns = start_ns + 10;
   }
-  Match(kTime);
+  Match(kByTime);
   EXPECT_EQ(LaunchOf(0).correlation_id, 7u);
   EXPECT_EQ(LaunchOf(1).correlation_id, 7u);
 }
@@ -226,7 +226,7 @@ TEST_F(CorrelateByTest, TheSummaryAndTheTraceSayHow) {
   builder_.Call(1, 7, kLaunchKernel, 5 * kMs, 5 * kMs + 10, 100);
   builder_.Launch(1, 7, 5 * kMs + 1, 100, 100, a_);
   builder_.AddKernel(1, 7, 8 * kMs, 9 * kMs, "k");
-  Analysis& analysis = Run(kTime);
+  Analysis& analysis = Run(kByTime);
   const std::string summary =
       test::Written([&](Output& out) { WriteSummary(analysis, KernelNames::kFull, out); });
   EXPECT_NE(summary.find("\nmatched   GPU work 1 by time\n"), std::string::npos) << summary;
@@ -254,7 +254,7 @@ TEST_F(CorrelateByTest, TheSummaryCountsNestedStacks) {
   builder_.Call(1, 7, kLaunchKernel, 5 * kMs, 5 * kMs + 10, 100);
   builder_.Launch(1, 7, 5 * kMs + 1, 100, 100, a_);
   builder_.AddKernel(1, 7, 8 * kMs, 9 * kMs, "k");
-  Analysis& analysis = Run(kNesting);
+  Analysis& analysis = Run(kByNesting);
   const std::string summary =
       test::Written([&](Output& out) { WriteSummary(analysis, KernelNames::kFull, out); });
   EXPECT_NE(summary.find("\nmatched   GPU work 1 by id; stack of 1 call by nesting\n"),
@@ -273,7 +273,7 @@ TEST_F(CorrelateByTest, CallsOfProbesAreNotMatchedByIds) {
   };
   EXPECT_NE(said({}).find("1 seen by probes, matched by nesting: no GPU times"), std::string::npos);
   builder_ = {};
-  EXPECT_NE(said(kId).find("1 seen by probes, not matched: no GPU times"), std::string::npos);
+  EXPECT_NE(said(kById).find("1 seen by probes, not matched: no GPU times"), std::string::npos);
 }
 
 }  // namespace

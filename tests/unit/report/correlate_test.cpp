@@ -8,9 +8,9 @@
 namespace xpu {
 namespace {
 
-constexpr uint64_t kSecond = 1'000'000'000;
-constexpr uint32_t kLaunchKernel = 211;
-constexpr uint32_t kMemcpy = 31;
+using test::kLaunchKernel;
+using test::kMemcpy;
+using test::kSecond;
 
 class CorrelateTest : public testing::Test {
  protected:

@@ -9,7 +9,7 @@
 namespace xpu {
 namespace {
 
-constexpr uint64_t kMs = 1'000'000;
+using test::kMs;
 constexpr uint64_t kStart = 1'000 * kMs;
 
 // Two processes, each with one call, kernel and sample; the first also copies.

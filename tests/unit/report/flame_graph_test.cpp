@@ -9,7 +9,7 @@
 namespace xpu {
 namespace {
 
-constexpr uint64_t kText = 0x10000;
+using test::kText;
 
 std::string Data(Analysis& analysis, const FlameGraphOptions& options = {}) {
   const CallTree tree = BuildCallTree(analysis, options.merge);

@@ -11,10 +11,10 @@ namespace xpu {
 namespace {
 
 using test::ElfBuilder;
-using Lines = std::map<std::string, uint64_t>;
+using test::Lines;
 
-constexpr uint64_t kText = 0x10000;
-constexpr uint32_t kLaunchKernel = 211;
+using test::kLaunchKernel;
+using test::kText;
 
 FoldedOptions In(TimeUnit unit, MergeMode mode = MergeMode::kMerge) {
   return {.merge = {.mode = mode}, .unit = unit};

@@ -8,7 +8,7 @@
 namespace xpu {
 namespace {
 
-using Lines = std::map<std::string, uint64_t>;
+using test::Lines;
 
 // One process, one GPU; times in ns, the GPU's clock is the CPU's.
 class GpuIdleTest : public testing::Test {

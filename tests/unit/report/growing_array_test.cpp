@@ -8,22 +8,22 @@
 namespace xpu {
 namespace {
 
-struct Row {
+struct Entry {
   uint64_t number;
   uint32_t half;
 };
 
 // Past the size from which on it asks for huge pages.
-constexpr uint64_t kMany = 2 * kManyHugePagesBytes / sizeof(Row);
+constexpr uint64_t kMany = 2 * kManyHugePagesBytes / sizeof(Entry);
 
-GrowingArray<Row> Filled(uint64_t count) {
-  GrowingArray<Row> rows;
+GrowingArray<Entry> Filled(uint64_t count) {
+  GrowingArray<Entry> rows;
   for (uint64_t i = 0; i < count; ++i) rows.push_back({i, static_cast<uint32_t>(i / 2)});
   return rows;
 }
 
 TEST(GrowingArray, KeepsWhatItHasWhileItGrows) {
-  const GrowingArray<Row> rows = Filled(kMany);
+  const GrowingArray<Entry> rows = Filled(kMany);
   ASSERT_EQ(rows.size(), kMany);
   for (uint64_t i = 0; i < kMany; ++i) {
     ASSERT_EQ(rows[i].number, i);
@@ -32,14 +32,14 @@ TEST(GrowingArray, KeepsWhatItHasWhileItGrows) {
 }
 
 TEST(GrowingArray, TakesAnElementOfItsOwn) {
-  GrowingArray<Row> rows = Filled(1);
+  GrowingArray<Entry> rows = Filled(1);
   for (uint64_t i = 1; i < 100'000; ++i) rows.push_back(rows[i - 1]);
   EXPECT_EQ(rows[99'999].number, 0u);
 }
 
 TEST(GrowingArray, IsEmptyAfterAMove) {
-  GrowingArray<Row> first = Filled(3);
-  GrowingArray<Row> second = std::move(first);
+  GrowingArray<Entry> first = Filled(3);
+  GrowingArray<Entry> second = std::move(first);
   EXPECT_EQ(second.size(), 3u);
   EXPECT_TRUE(first.empty());  // NOLINT: what a move leaves is a part of the contract
   first.push_back({7, 0});

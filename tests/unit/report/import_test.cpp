@@ -22,15 +22,15 @@ constexpr std::string_view kRuntimeCall =
     "RUNTIME [ 100, 200 ] duration 100, \"cudaLaunchKernel_v7000\", cbid 211, processId 5, "
     "threadId 6, correlationId 7\n";
 
-struct Row {
+struct ImportedRow {
   uint64_t count = 0;
   uint64_t total = 0;
-  bool operator==(const Row&) const = default;
+  bool operator==(const ImportedRow&) const = default;
 };
-using Rows = std::map<std::string, Row>;
+using ImportedRows = std::map<std::string, ImportedRow>;
 
-Rows RowsOf(const std::vector<Statistics>& statistics) {
-  Rows rows;
+ImportedRows RowsOf(const std::vector<Statistics>& statistics) {
+  ImportedRows rows;
   for (const Statistics& row : statistics) rows[row.name] = {row.count, row.total};
   return rows;
 }
@@ -71,14 +71,14 @@ class ImportTest : public testing::Test {
 };
 
 // Reads the text in another way than the importer: by patterns of whole lines.
-Rows SumLines(const std::string& path, const std::string& pattern, uint64_t per_row = 1) {
+ImportedRows SumLines(const std::string& path, const std::string& pattern, uint64_t per_row = 1) {
   std::ifstream file(path);
   const std::regex expression(pattern);
-  Rows rows;
+  ImportedRows rows;
   std::smatch match;
   for (std::string line; std::getline(file, line);) {
     if (!std::regex_match(line, match, expression)) continue;
-    Row& row = rows[match[2]];
+    ImportedRow& row = rows[match[2]];
     row.count += per_row;
     row.total += std::stoull(match[1]);
   }
@@ -89,19 +89,20 @@ TEST_F(ImportTest, TablesHaveTheNumbersOfTheText) {
   const Analysis& analysis = ImportedSample("cuda13.txt");
   const std::string file = Sample("cuda13.txt");
   const GpuNames names(analysis, KernelNames::kMangled);
-  const Rows kernels = RowsOf(KernelTimes(analysis, names));
+  const ImportedRows kernels = RowsOf(KernelTimes(analysis, names));
   EXPECT_EQ(kernels, SumLines(file, R"re(CONCURRENT_KERNEL .* duration (\d+), "(.*)", .*)re"));
   EXPECT_EQ(kernels.size(), 2u);
-  Rows calls = SumLines(file, R"re(RUNTIME .* duration (\d+), "(.*)_v\d+", .*)re");
+  ImportedRows calls = SumLines(file, R"re(RUNTIME .* duration (\d+), "(.*)_v\d+", .*)re");
   calls["cuDeviceGetCount"] = {1, 1500};  // the other driver call is part of a runtime call
   EXPECT_EQ(RowsOf(ApiTimes(analysis)), calls);
   EXPECT_EQ(calls.size(), 7u);
-  EXPECT_EQ(RowsOf(CopyTimes(analysis)),
-            (Rows{{"[CUDA memcpy Host-to-Device]", {1, 12500}}, {"[CUDA memset]", {1, 1250}}}));
-  EXPECT_EQ(RowsOf(CopySizes(analysis)),
-            (Rows{{"[CUDA memcpy Host-to-Device]", {1, 200000}}, {"[CUDA memset]", {1, 4096}}}));
-  EXPECT_EQ(RowsOf(OverheadTimes(analysis)),
-            (Rows{{"lazy function loading", {1, 8000}}, {"CUPTI buffer flush", {1, 1500}}}));
+  EXPECT_EQ(RowsOf(CopyTimes(analysis)), (ImportedRows{{"[CUDA memcpy Host-to-Device]", {1, 12500}},
+                                                       {"[CUDA memset]", {1, 1250}}}));
+  EXPECT_EQ(
+      RowsOf(CopySizes(analysis)),
+      (ImportedRows{{"[CUDA memcpy Host-to-Device]", {1, 200000}}, {"[CUDA memset]", {1, 4096}}}));
+  EXPECT_EQ(RowsOf(OverheadTimes(analysis)), (ImportedRows{{"lazy function loading", {1, 8000}},
+                                                           {"CUPTI buffer flush", {1, 1500}}}));
 }
 
 TEST_F(ImportTest, EachKernelHasItsCallShapeAndPlace) {
@@ -207,7 +208,7 @@ TEST_F(ImportTest, TheFormatBeforeCuda11) {
   EXPECT_EQ(events.losses.at(0).count, 12u);  // "Dropped 12 activity records"
   EXPECT_EQ(analysis.correlation.counts.launches_matched, 1u);
   // The name of a callback id is not in the text, but that of a launch is known.
-  EXPECT_EQ(RowsOf(ApiTimes(analysis))["cudaLaunchKernel"], (Row{1, 9000}));
+  EXPECT_EQ(RowsOf(ApiTimes(analysis))["cudaLaunchKernel"], (ImportedRow{1, 9000}));
 }
 
 TEST_F(ImportTest, ProcessesWithTheSameIdsAreToldApartByTime) {
@@ -235,7 +236,7 @@ TEST_F(ImportTest, TextsWithLessInThem) {
       "RUNTIME [ 210, 230 ] \"cudaFree\", correlationId 8\n"
       "CONCURRENT_KERNEL [ 300, 400 ] duration 100, \"k\", correlationId 7\n");
   EXPECT_EQ(RowsOf(ApiTimes(analysis)),
-            (Rows{{"cudaLaunchKernel", {1, 100}}, {"cudaFree", {1, 20}}}));
+            (ImportedRows{{"cudaLaunchKernel", {1, 100}}, {"cudaFree", {1, 20}}}));
   EXPECT_EQ(analysis.correlation.counts.launches_matched, 1u);
 }
 

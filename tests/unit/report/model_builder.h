@@ -16,6 +16,14 @@
 
 namespace xpu::test {
 
+inline constexpr uint64_t kMs = 1'000'000;
+inline constexpr uint64_t kSecond = 1'000'000'000;
+// Of CUDA's runtime, as CUPTI numbers its calls.
+inline constexpr uint32_t kLaunchKernel = 211;
+inline constexpr uint32_t kMemcpy = 31;
+// Where the tests map the text of their programs.
+inline constexpr uint64_t kText = 0x10000;
+
 // Grows while events are made; shared with the models built from it.
 class BuilderTables : public CaptureTables {
  public:

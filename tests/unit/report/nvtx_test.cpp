@@ -8,7 +8,7 @@
 namespace xpu {
 namespace {
 
-constexpr uint64_t kInstance = 7;
+constexpr uint64_t kNvtxInstance = 7;
 constexpr uint32_t kPid = 100;
 constexpr uint32_t kThread = 101;
 
@@ -17,7 +17,7 @@ class NvtxTest : public testing::Test {
   NvtxTest() {
     GpuProcess& process = builder_.events.gpu_processes.emplace_back();
     process.time_ns = 1;
-    process.instance = {kInstance};
+    process.instance = {kNvtxInstance};
     process.pid = kPid;
     process.namespace_pid = kPid;
   }
@@ -25,7 +25,7 @@ class NvtxTest : public testing::Test {
   NvtxEvent& Add(uint64_t time_ns, NvtxKind kind, std::string_view text = {}, uint32_t domain = 0,
                  uint64_t range = 0) {
     NvtxEvent& event = builder_.events.nvtx_events.emplace_back();
-    event.instance = {kInstance};
+    event.instance = {kNvtxInstance};
     event.time_ns = time_ns;
     event.kind = kind;
     event.tid = kThread;
@@ -159,12 +159,12 @@ TEST_F(NvtxTest, NamesAndNumbers) {
 }
 
 TEST_F(NvtxTest, ManyOpenRangesEndInReasonableTime) {
-  constexpr uint64_t kMany = 20'000;
-  for (uint64_t i = 0; i < kMany; ++i) Add(i, NvtxKind::kStart, "s", 0, i);
-  for (uint64_t i = 0; i < kMany; ++i) Add(kMany + i, NvtxKind::kEnd, {}, 0, i);
+  constexpr uint64_t kManyRanges = 20'000;
+  for (uint64_t i = 0; i < kManyRanges; ++i) Add(i, NvtxKind::kStart, "s", 0, i);
+  for (uint64_t i = 0; i < kManyRanges; ++i) Add(kManyRanges + i, NvtxKind::kEnd, {}, 0, i);
   const NvtxRanges& ranges = Ranges();
   EXPECT_EQ(ranges.unmatched_ends(), 0u);
-  EXPECT_EQ(ranges.all().back().end_ns, 2 * kMany - 1);
+  EXPECT_EQ(ranges.all().back().end_ns, 2 * kManyRanges - 1);
 }
 
 }  // namespace

@@ -15,7 +15,7 @@ constexpr uint32_t kDriver = 3;     // cuLaunchKernel
 constexpr uint32_t kDriverEx = 4;   // cuLaunchKernelEx
 constexpr uint32_t kUserProbe = 5;  // malloc
 constexpr uint32_t kCallback = 211;
-constexpr uint64_t kSecond = 1'000'000'000;
+using test::kSecond;
 
 class ProbeLaunchesTest : public testing::Test {
  protected:

@@ -13,7 +13,7 @@ namespace xpu {
 namespace {
 
 using test::ElfBuilder;
-using Lines = std::map<std::string, uint64_t>;
+using test::Lines;
 
 constexpr uint64_t kPython = 0x10000;
 constexpr uint64_t kTorch = 0x20000;

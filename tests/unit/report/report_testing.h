@@ -14,8 +14,10 @@ namespace xpu::test {
 // What `write` gives to an output.
 std::string Written(const std::function<void(Output&)>& write);
 
-// The lines of --folded, by stack. `notes` may be null.
-std::map<std::string, uint64_t> Folded(Analysis& analysis, const FoldedOptions& options,
-                                       std::string* notes = nullptr);
+// The lines of --folded, by stack.
+using Lines = std::map<std::string, uint64_t>;
+
+// `notes` may be null.
+Lines Folded(Analysis& analysis, const FoldedOptions& options, std::string* notes = nullptr);
 
 }  // namespace xpu::test

@@ -14,9 +14,9 @@
 namespace xpu {
 namespace {
 
-constexpr uint32_t kLaunchKernel = 211;
+using test::kLaunchKernel;
 constexpr uint32_t kSynchronize = 165;
-constexpr uint64_t kSamples = 1003;
+constexpr uint64_t kSampleCount = 1003;
 constexpr uint64_t kLaunches = 2000;
 
 // Ten kernels by turns, kernel i takes 100 * (i + 1) ns, a synchronisation after each ten.
@@ -28,7 +28,7 @@ std::unique_ptr<Analysis> Capture() {
   builder.Callback(1, ApiDomain::kRuntime, kSynchronize, "cudaDeviceSynchronize_v3020");
   const StackId stack = builder.Stack({0x10});
   builder.Process(ProcessEventKind::kExisting, 0, 100, 100, "app");
-  for (uint64_t i = 0; i < kSamples; ++i) builder.Sample(10'000 * i, 100, 100, stack);
+  for (uint64_t i = 0; i < kSampleCount; ++i) builder.Sample(10'000 * i, 100, 100, stack);
   uint32_t id = 0;
   for (uint64_t i = 0; i < kLaunches; ++i) {
     const uint64_t start_ns = 10'000 * (i + 1);

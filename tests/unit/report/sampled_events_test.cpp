@@ -163,7 +163,7 @@ TEST_F(SampledEventsTest, FoldedLinesAreInTheUnitOfTheEvent) {
   builder_.Sample(5, 1, 1, stack).source = 1;
   builder_.Sample(6, 1, 1, stack).source = 1;
   Analysis analysis(builder_.Build());
-  using Lines = std::map<std::string, uint64_t>;
+  using test::Lines;
   FoldedOptions options;
   EXPECT_EQ(test::Folded(analysis, options), (Lines{{"app;[unknown]", 20}}));
   options.unit = TimeUnit::kSamples;

@@ -7,8 +7,8 @@
 namespace xpu {
 namespace {
 
-constexpr uint64_t kText = 0x10000;
-constexpr uint64_t kStart = 1'000'000;
+using test::kText;
+constexpr uint64_t kFirstNs = 1'000'000;
 
 std::string Script(test::ModelBuilder& builder) {
   Analysis analysis(builder.Build());
@@ -22,13 +22,13 @@ class ScriptTest : public testing::Test {
         .Symbol("main", 0x0, 0x100)
         .Symbol("_Z7forwardii", 0x100, 0x100)
         .WriteTo(folder_ / "app");
-    builder_.events.recording_info.emplace_back().start_ns = kStart;
+    builder_.events.recording_info.emplace_back().start_ns = kFirstNs;
     builder_.Process(ProcessEventKind::kExisting, 1, 100, 100, "my app;1");
     builder_.Map(1, 100, kText, test::ElfBuilder::kTextBytes, test::ElfBuilder::kTextOffset,
                  folder_ / "app", "app");
     builder_.Callback(1, ApiDomain::kRuntime, 41, "cudaMemcpyAsync_v3020");
     builder_.Callback(1, ApiDomain::kRuntime, 211, "cudaLaunchKernel_v7000");
-    builder_.Clock(1, 0, {kStart});
+    builder_.Clock(1, 0, {kFirstNs});
   }
 
   test::TempFolder folder_;
@@ -37,11 +37,11 @@ class ScriptTest : public testing::Test {
 
 TEST_F(ScriptTest, SamplesCallsAndWorkInOrderOfTime) {
   const StackId stack = builder_.Stack({kText + 0x10, kText + 0x110});
-  builder_.AddKernel(1, 1, kStart + 3'000, kStart + 7'500, "_Z1kPf").stream_id = 7;
-  builder_.Call(1, 1, 211, kStart + 2'000, kStart + 2'500, 100);
-  builder_.Launch(1, 1, kStart + 2'001, 100, 100, stack);
-  builder_.Sample(kStart + 4'000, 100, 101, stack).cpu = 3;
-  builder_.Sample(kStart - 10, 100, 100, stack);
+  builder_.AddKernel(1, 1, kFirstNs + 3'000, kFirstNs + 7'500, "_Z1kPf").stream_id = 7;
+  builder_.Call(1, 1, 211, kFirstNs + 2'000, kFirstNs + 2'500, 100);
+  builder_.Launch(1, 1, kFirstNs + 2'001, 100, 100, stack);
+  builder_.Sample(kFirstNs + 4'000, 100, 101, stack).cpu = 3;
+  builder_.Sample(kFirstNs - 10, 100, 100, stack);
   EXPECT_EQ(Script(builder_),
             "-10 my_app:1 100 100 0 main;forward(int, int)\n"
             "2000 my_app:1 100 100 - main;forward(int, int);cudaLaunchKernel\t"
@@ -53,7 +53,7 @@ TEST_F(ScriptTest, SamplesCallsAndWorkInOrderOfTime) {
 }
 
 TEST_F(ScriptTest, CopiesHaveBytesAndWorkWithoutTimeIsAtItsCall) {
-  builder_.Call(1, 1, 41, kStart + 100, kStart + 900, 100);
+  builder_.Call(1, 1, 41, kFirstNs + 100, kFirstNs + 900, 100);
   Memcpy& copy = builder_.events.memcpys.emplace_back();
   copy.instance = {1};
   copy.correlation_id = 1;
@@ -72,14 +72,14 @@ TEST_F(ScriptTest, OverheadsAndCompiling) {
   process.pid = 100;
   Overhead& overhead = builder_.events.overheads.emplace_back();
   overhead.instance = {1};
-  overhead.start_ns = kStart + 20;
-  overhead.end_ns = kStart + 25;
+  overhead.start_ns = kFirstNs + 20;
+  overhead.end_ns = kFirstNs + 25;
   overhead.overhead_kind = 5 << 16;
   overhead.correlation_id = 3;
   JitOperation& jit = builder_.events.jit_operations.emplace_back();
   jit.instance = {1};
-  jit.start_ns = kStart + 10;
-  jit.end_ns = kStart + 19;
+  jit.start_ns = kFirstNs + 10;
+  jit.end_ns = kFirstNs + 19;
   jit.entry_kind = 1;
   jit.operation = 1;
   jit.cache_size_bytes = 4096;
@@ -95,8 +95,8 @@ TEST_F(ScriptTest, OverheadsAndCompiling) {
 
 TEST_F(ScriptTest, NoNameBreaksTheColumns) {
   builder_.Process(ProcessEventKind::kName, 2, 100, 101, "a b\tc\n;d\xff");
-  builder_.Sample(kStart + 1, 100, 101, builder_.Stack({kText + 0x10}));
-  builder_.AddKernel(1, 9, kStart + 2, kStart + 3, "k\t;\n 7");
+  builder_.Sample(kFirstNs + 1, 100, 101, builder_.Stack({kText + 0x10}));
+  builder_.AddKernel(1, 9, kFirstNs + 2, kFirstNs + 3, "k\t;\n 7");
   EXPECT_EQ(Script(builder_),
             "1 a_b\\x09c\\x0a:d\\xff 100 101 0 main\n"
             "2 [unknown] 0 0 - [unknown launch];[GPU_Kernel]k\\x09:\\x0a_7\t"

@@ -13,8 +13,8 @@ namespace {
 
 using test::ElfBuilder;
 
-constexpr uint64_t kText = 0x10000;
-constexpr uint64_t kKernel = 0xffffffff81000000;
+using test::kText;
+constexpr uint64_t kKernelText = 0xffffffff81000000;
 
 class StackResolverTest : public testing::Test {
  protected:
@@ -29,8 +29,8 @@ class StackResolverTest : public testing::Test {
     builder_.Map(1, 5, 0xa0000, 0x1000, 0, "//anon");
     builder_.Map(1, 5, 0xb0000, 0x1000, 0x3000, folder_ / "gone.so.1");
     builder_.events.kernel_symbols = {
-        {.address = kKernel, .size_bytes = 0x10, .name = builder_.Text("entry"), .module = {}},
-        {.address = kKernel + 0x10,
+        {.address = kKernelText, .size_bytes = 0x10, .name = builder_.Text("entry"), .module = {}},
+        {.address = kKernelText + 0x10,
          .size_bytes = 0x10,
          .name = builder_.Text("poll"),
          .module = builder_.Text("nvidia")}};
@@ -68,7 +68,7 @@ TEST_F(StackResolverTest, ReturnAddressesAreLookedUpOneBefore) {
 }
 
 TEST_F(StackResolverTest, TheInnermostUserFrameBelowTheKernelIsExactToo) {
-  EXPECT_EQ(Names({kText + 0x40, kText + 0x40, kKernel + 0x10, kKernel + 0x10}),
+  EXPECT_EQ(Names({kText + 0x40, kText + 0x40, kKernelText + 0x10, kKernelText + 0x10}),
             (Expected{"poll_[k]", "entry_[k]", "second", "first"}));
 }
 
@@ -83,7 +83,7 @@ TEST_F(StackResolverTest, AnonymousAndUnmappedMemory) {
 }
 
 TEST_F(StackResolverTest, KernelAddressesWithoutAName) {
-  EXPECT_EQ(Names({kKernel + 0x20}), Expected{"[kernel]_[k]"});
+  EXPECT_EQ(Names({kKernelText + 0x20}), Expected{"[kernel]_[k]"});
 }
 
 TEST_F(StackResolverTest, AFileThatIsNotThere) {
@@ -94,7 +94,7 @@ TEST_F(StackResolverTest, AFileThatIsNotThere) {
 // What is looked up ahead is what is asked for: nothing opens the file again.
 TEST_F(StackResolverTest, AheadEveryAddressOfAStackIsNamed) {
   ahead_ = true;
-  EXPECT_EQ(Names({kText + 0x40, kText + 0x40, kKernel + 0x10}),
+  EXPECT_EQ(Names({kText + 0x40, kText + 0x40, kKernelText + 0x10}),
             (Expected{"poll_[k]", "second", "first"}));
   const ModuleId module = analysis_->symbolizer.Module(folder_ / "app", "app");
   EXPECT_TRUE(analysis_->symbolizer.Wanted(module).empty());
@@ -111,7 +111,7 @@ TEST_F(StackResolverTest, OffsetsFromTheEntryAsRecorded) {
                                                .address = 0xa0000,
                                                .size_bytes = 0x20,
                                                .name = builder_.Text("py::f")});
-  EXPECT_EQ(Names({kText + 0x12, kText + 0x40, 0xa0010, kText + 0x44, kKernel + 0x18}),
+  EXPECT_EQ(Names({kText + 0x12, kText + 0x40, 0xa0010, kText + 0x44, kKernelText + 0x18}),
             (Expected{"poll+0x8_[k]", "second+0x4", "py::f+0x10", "first+0x40", "first+0x12"}));
 }
 

@@ -12,7 +12,7 @@ namespace xpu {
 namespace {
 
 constexpr uint64_t kUs = 1'000;
-constexpr uint64_t kMs = 1'000'000;
+using test::kMs;
 
 // A recording of one second by process 5.
 class HintsTest : public testing::Test {

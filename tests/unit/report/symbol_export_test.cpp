@@ -17,7 +17,7 @@ namespace {
 
 using test::ElfBuilder;
 
-constexpr char kId[] = "\xab\xcd\xef";
+constexpr char kBuildId[] = "\xab\xcd\xef";
 
 class SymbolExportTest : public testing::Test {
  protected:
@@ -39,11 +39,14 @@ class SymbolExportTest : public testing::Test {
 
   // A capture of one sample in f of a file that is there.
   void WriteCapture() {
-    ElfBuilder(kId).Symbol("f", 0, 0x40).Symbol("not_hit", 0x40, 0x40).WriteTo(folder_ / "app");
+    ElfBuilder(kBuildId)
+        .Symbol("f", 0, 0x40)
+        .Symbol("not_hit", 0x40, 0x40)
+        .WriteTo(folder_ / "app");
     test::ModelBuilder builder;
     builder.Source(1000);
     builder.Process(ProcessEventKind::kExisting, 1, 5, 5, "app");
-    builder.Map(1, 5, 0x10000, 0x1000, ElfBuilder::kTextOffset, folder_ / "app", kId);
+    builder.Map(1, 5, 0x10000, 0x1000, ElfBuilder::kTextOffset, folder_ / "app", kBuildId);
     builder.Sample(10, 5, 5, builder.Stack({0x10010}));
     builder.End(20);
     ASSERT_TRUE(builder.WriteCapture(folder_ / "capture.xpu").ok());
@@ -66,10 +69,10 @@ class SymbolExportTest : public testing::Test {
 };
 
 TEST_F(SymbolExportTest, ATreeOfBuildIds) {
-  const std::string image = ElfBuilder(kId).Symbol("f", 0, 0x40).Build();
+  const std::string image = ElfBuilder(kBuildId).Symbol("f", 0, 0x40).Build();
   const auto build = [&](test::ModelBuilder& builder) {
-    AddSlice(builder, "/app", kId, image);
-    AddSlice(builder, "/copy/of/app", kId, ElfBuilder(kId).Build());  // has less
+    AddSlice(builder, "/app", kBuildId, image);
+    AddSlice(builder, "/copy/of/app", kBuildId, ElfBuilder(kBuildId).Build());  // has less
     AddSlice(builder, "/no-id", "", ElfBuilder("").Build());
     AddSlice(builder, "/damaged", "\x01\x02", "no ELF image");
   };
@@ -91,7 +94,7 @@ TEST_F(SymbolExportTest, NothingIsOverwritten) {
   std::filesystem::create_directories(folder_ / "out/.build-id/ab");
   std::ofstream(folder_ / "out/.build-id/ab/cdef.debug") << "precious";
   test::ModelBuilder builder;
-  AddSlice(builder, "/app", kId, ElfBuilder(kId).Build());
+  AddSlice(builder, "/app", kBuildId, ElfBuilder(kBuildId).Build());
   AddSlice(builder, "/other", "\x12\x34", ElfBuilder("\x12\x34").Build());
   const Result<std::string> done = Export(builder);
   ASSERT_FALSE(done.ok());

@@ -22,7 +22,7 @@ std::string Trace(test::ModelBuilder& builder, const TraceOptions& options = {},
 }
 
 // The lines of the trace with this text.
-std::vector<std::string> Lines(const std::string& trace, std::string_view part) {
+std::vector<std::string> LinesWith(const std::string& trace, std::string_view part) {
   std::vector<std::string> lines;
   std::istringstream text(trace);
   for (std::string line; std::getline(text, line);) {
@@ -123,7 +123,7 @@ TEST(ChromeTrace, SamplesAreNestedSlices) {
        {std::pair(1'000, a), std::pair(11'500, a), std::pair(21'000, b), std::pair(90'000, a)}) {
     builder.Sample(time_ns, 7, 8, stack);
   }
-  EXPECT_EQ(Lines(Trace(builder), "\"X\""),
+  EXPECT_EQ(LinesWith(Trace(builder), "\"X\""),
             (TextLines{"{\"ph\":\"X\",\"pid\":7,\"tid\":4194305,\"name\":\"a\","
                        "\"cat\":\"cpu\",\"ts\":0.000,\"dur\":19.875}",
                        "{\"ph\":\"X\",\"pid\":7,\"tid\":4194305,\"name\":\"b\","
@@ -156,12 +156,12 @@ TEST(ChromeTrace, SamplesThatAreNoTimeAreMoments) {
                   "7): page-faults\"}"))
       << trace;
   EXPECT_EQ(
-      Lines(trace, "\"i\""),
+      LinesWith(trace, "\"i\""),
       (TextLines{
           "{\"ph\":\"i\",\"pid\":7,\"tid\":4194306,\"name\":\"page-"
           "faults\",\"cat\":\"event\",\"s\":\"t\",\"ts\":1.000,\"args\":{\"weight\":10,\"stack\":"
           "\"touch;touch\"}}"}));
-  EXPECT_EQ(Lines(trace, "\"X\"").size(), 2u);  // the clock's
+  EXPECT_EQ(LinesWith(trace, "\"X\"").size(), 2u);  // the clock's
 }
 
 TEST(ChromeTrace, CompilingIsAmongTheOverheads) {
@@ -196,17 +196,17 @@ TEST(ChromeTrace, KernelsThatOverlapGetALaneBesideTheirStream) {
   builder.AddKernel(1, 3, 2'500, 4'000, "k").stream_id = 9;
   builder.AddKernel(1, 4, 3'000, 4'000, "k");
   const std::string trace = Trace(builder);
-  EXPECT_EQ(Lines(trace, "thread_name").size(), 3u);
-  EXPECT_EQ(Lines(trace, "thread_sort_index"),
+  EXPECT_EQ(LinesWith(trace, "thread_name").size(), 3u);
+  EXPECT_EQ(LinesWith(trace, "thread_sort_index"),
             (TextLines{"{\"ph\":\"M\",\"pid\":4194305,\"tid\":4194306,\"name\":"
                        "\"thread_sort_index\",\"args\":{\"sort_index\":1792}}",
                        "{\"ph\":\"M\",\"pid\":4194305,\"tid\":4194307,\"name\":"
                        "\"thread_sort_index\",\"args\":{\"sort_index\":1793}}",
                        "{\"ph\":\"M\",\"pid\":4194305,\"tid\":4194308,\"name\":"
                        "\"thread_sort_index\",\"args\":{\"sort_index\":2304}}"}));
-  EXPECT_EQ(Lines(trace, "stream 7 (2)").size(), 1u);
-  EXPECT_EQ(Lines(trace, "\"tid\":4194306,\"name\":\"k\"").size(), 2u);
-  EXPECT_EQ(Lines(trace, "\"tid\":4194307,\"name\":\"k\"").size(), 1u);
+  EXPECT_EQ(LinesWith(trace, "stream 7 (2)").size(), 1u);
+  EXPECT_EQ(LinesWith(trace, "\"tid\":4194306,\"name\":\"k\"").size(), 2u);
+  EXPECT_EQ(LinesWith(trace, "\"tid\":4194307,\"name\":\"k\"").size(), 1u);
 }
 
 TEST(ChromeTrace, CallsThatCrossGetATrackOfTheirOwn) {
@@ -216,8 +216,8 @@ TEST(ChromeTrace, CallsThatCrossGetATrackOfTheirOwn) {
   builder.Call(1, 2, kLaunch, 2'000, 3'000, 7);
   builder.Call(1, 3, kLaunch, 4'000, 6'000, 7);
   const std::string trace = Trace(builder);
-  EXPECT_EQ(Lines(trace, "\"tid\":7,\"name\":\"cudaLaunchKernel\"").size(), 2u);
-  EXPECT_EQ(Lines(trace, "app, overlapping").size(), 1u);
+  EXPECT_EQ(LinesWith(trace, "\"tid\":7,\"name\":\"cudaLaunchKernel\"").size(), 2u);
+  EXPECT_EQ(LinesWith(trace, "app, overlapping").size(), 1u);
 }
 
 TEST(ChromeTrace, LatencyAndQueueTime) {
@@ -240,7 +240,7 @@ TEST(ChromeTrace, BandwidthOfCopies) {
   builder.events.memcpys.push_back(copy);
   const std::string trace = Trace(builder);
   EXPECT_TRUE(Has(trace, "\"bytes\":25000,\"memory bandwidth (GB/s)\":12.500"));
-  EXPECT_EQ(Lines(trace, "\"copies DtoH\""),
+  EXPECT_EQ(LinesWith(trace, "\"copies DtoH\""),
             (TextLines{"{\"ph\":\"C\",\"pid\":4194305,\"tid\":0,\"name\":\"copies DtoH\","
                        "\"ts\":0.000,\"args\":{\"GB/s\":12.500}}",
                        "{\"ph\":\"C\",\"pid\":4194305,\"tid\":0,\"name\":\"copies DtoH\","
@@ -257,10 +257,10 @@ TEST(ChromeTrace, CountersOfAGpu) {
   builder.AddKernel(1, 2, 4'500, 6'000, "k").stream_id = 9;
   const std::string trace = Trace(builder);
   const std::string counter = "{\"ph\":\"C\",\"pid\":4194305,\"tid\":0,\"name\":";
-  EXPECT_EQ(Lines(trace, "\"busy\""),
+  EXPECT_EQ(LinesWith(trace, "\"busy\""),
             (TextLines{counter + "\"busy\",\"ts\":3.000,\"args\":{\"%\":100.000}}",
                        counter + "\"busy\",\"ts\":5.000,\"args\":{\"%\":0.000}}"}));
-  EXPECT_EQ(Lines(trace, "\"queued\""),
+  EXPECT_EQ(LinesWith(trace, "\"queued\""),
             (TextLines{counter + "\"queued\",\"ts\":0.000,\"args\":{\"launches\":1.000}}",
                        counter + "\"queued\",\"ts\":1.000,\"args\":{\"launches\":2.000}}",
                        counter + "\"queued\",\"ts\":3.000,\"args\":{\"launches\":0.500}}",
@@ -276,11 +276,11 @@ TEST(ChromeTrace, CutAfterTheFirstEvents) {
   }
   std::string notes;
   const std::string trace = Trace(builder, {.max_events = 3}, &notes);
-  EXPECT_EQ(Lines(trace, "\"X\"").size(), 3u);
-  EXPECT_EQ(Lines(trace, "\"ph\":\"i\""),
+  EXPECT_EQ(LinesWith(trace, "\"X\"").size(), 3u);
+  EXPECT_EQ(LinesWith(trace, "\"ph\":\"i\""),
             (TextLines{"{\"ph\":\"i\",\"pid\":0,\"tid\":0,\"name\":\"cut after 3 events, at "
                        "0.000015s: xpu-report --max-events\",\"s\":\"g\",\"ts\":15.000}"}));
-  EXPECT_EQ(Lines(trace, "\"busy\"").size(), 2u);  // of the first kernel only
+  EXPECT_EQ(LinesWith(trace, "\"busy\"").size(), 2u);  // of the first kernel only
   EXPECT_TRUE(Has(trace, "\"cut\":\"the trace is cut after 3 events, at 0.000015s"));
   EXPECT_EQ(notes,
             "the trace is cut after 3 events, at 0.000015s (--max-events)\n"
@@ -301,7 +301,7 @@ TEST(ChromeTrace, NoArrowBackInTime) {
   builder.Call(1, 1, kLaunch, 5'000, 6'000, 7);
   builder.AddKernel(1, 1, 4'999, 9'000, "k");
   const std::string trace = Trace(builder);
-  EXPECT_EQ(Lines(trace, "\"cat\":\"launch\"").size(), 0u);
+  EXPECT_EQ(LinesWith(trace, "\"cat\":\"launch\"").size(), 0u);
   EXPECT_FALSE(Has(trace, "latency"));
 }
 

@@ -97,13 +97,13 @@ TEST_F(UserProbesTest, AProbeInsideOfAFunctionIsNoEntry) {
 TEST_F(UserProbesTest, SumsSaturate) {
   Define(1, ProbeKind::kUprobe, "f");
   Define(2, ProbeKind::kUretprobe, "f");
-  constexpr uint64_t kMost = std::numeric_limits<uint64_t>::max();
+  constexpr uint64_t kLargest = std::numeric_limits<uint64_t>::max();
   Hit(1, 0);
   Hit(1, 1);
-  Hit(2, kMost);
-  Hit(2, kMost);
+  Hit(2, kLargest);
+  Hit(2, kLargest);
   for (const ProbeTimes& row : FindProbeTimes(builder_.Build())) {
-    EXPECT_EQ(row.total_ns, row.calls == 0 ? 0 : kMost);
+    EXPECT_EQ(row.total_ns, row.calls == 0 ? 0 : kLargest);
   }
 }
 
@@ -118,7 +118,7 @@ TEST_F(UserProbesTest, EveryView) {
   Analysis analysis(builder_.Build());
   FoldedOptions folded;
   folded.merge.mode = MergeMode::kProbe;
-  using Lines = std::map<std::string, uint64_t>;
+  using test::Lines;
   EXPECT_EQ(test::Folded(analysis, folded),
             (Lines{{"app;[unknown];[probe] f:g h", 2}, {"app;[unknown];[probe] f%return", 1}}));
   EXPECT_EQ(test::Written([&](Output& output) { WriteScript(analysis, {}, output); }),

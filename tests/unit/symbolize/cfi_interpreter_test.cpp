@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/unit/symbolize/cfi_builder.h"
+#include "tests/unit/symbolize/unwind_rules.h"
 
 namespace xpu {
 namespace {
@@ -19,7 +20,7 @@ using test::Uleb;
 constexpr uint64_t kBegin = 0x401000;
 constexpr UnwindRule kUnsupported{.cfa = UnwindCfa::kUnsupported};
 
-constexpr UnwindRule Rsp(int32_t offset) { return {.cfa = UnwindCfa::kRsp, .cfa_offset = offset}; }
+using test::Rsp;
 constexpr UnwindRule Register(int16_t number, int16_t offset) {
   return {.cfa = UnwindCfa::kRegister, .cfa_offset = UnwindRule::PackDeref(offset, number)};
 }

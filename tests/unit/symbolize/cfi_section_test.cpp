@@ -18,17 +18,16 @@ using test::U64;
 using test::U8;
 using test::Uleb;
 
-constexpr uint64_t kText = CfiElf::kText;
 constexpr UnwindRule kRsp16{.cfa = UnwindCfa::kRsp, .cfa_offset = 16};
 const std::string kSixteen = "\x0e\x10";  // DW_CFA_def_cfa_offset 16
 
 void ExpectFunction(const Result<UnwindTableBytes>& built, uint64_t begin, uint64_t size) {
   ASSERT_TRUE(built.ok()) << built.error().message;
   const UnwindTable table = built.value().view();
-  EXPECT_EQ(table.Find(kText + begin - 1), UnwindRule{});
-  EXPECT_EQ(table.Find(kText + begin), kRsp16);
-  EXPECT_EQ(table.Find(kText + begin + size - 1), kRsp16);
-  EXPECT_EQ(table.Find(kText + begin + size), UnwindRule{});
+  EXPECT_EQ(table.Find(CfiElf::kText + begin - 1), UnwindRule{});
+  EXPECT_EQ(table.Find(CfiElf::kText + begin), kRsp16);
+  EXPECT_EQ(table.Find(CfiElf::kText + begin + size - 1), kRsp16);
+  EXPECT_EQ(table.Find(CfiElf::kText + begin + size), UnwindRule{});
 }
 
 TEST(CfiSection, LengthsOfEightBytes) {
@@ -62,7 +61,7 @@ TEST(CfiSection, DebugFrameBesideEhFrame) {
   elf.debug_frame = debug_frame.bytes();
   const auto built = BuildTable(elf.Build());
   ExpectFunction(built, 0x100, 0x80);
-  EXPECT_EQ(built.value().view().Find(kText + 0x200).cfa_offset, 24);
+  EXPECT_EQ(built.value().view().Find(CfiElf::kText + 0x200).cfa_offset, 24);
 }
 
 // As assemblers may write it: the CIE behind its FDE.
@@ -70,7 +69,8 @@ TEST(CfiSection, ACieBehindItsFunctions) {
   CfiBuilder cie(false);
   cie.Cie(CfiBuilder::UsualCie(), "");
   const std::string cie_bytes = cie.bytes();
-  const std::string body = U32(28) + U64(kText + 0x100) + U64(0x80) + kSixteen + U8(0) + U8(0);
+  const std::string body =
+      U32(28) + U64(CfiElf::kText + 0x100) + U64(0x80) + kSixteen + U8(0) + U8(0);
   CfiBuilder frames(false);
   frames.Raw(U32(body.size()) + body + cie_bytes);
   ASSERT_EQ(body.size(), 24u);
@@ -99,7 +99,7 @@ TEST(CfiSection, ThroughTheHeaderWithoutSectionNames) {
   // The zero is the end: what follows in the segment is something else.
   frames.Fde(0x300, 0x80, kSixteen);
   elf.content = frames.bytes();
-  EXPECT_EQ(BuildTable(elf.Build()).value().view().Find(kText + 0x300), UnwindRule{});
+  EXPECT_EQ(BuildTable(elf.Build()).value().view().Find(CfiElf::kText + 0x300), UnwindRule{});
   elf.with_header = false;
   EXPECT_EQ(BuildTable(elf.Build()).error().kind, ErrorKind::kNotFound);
 }
@@ -118,11 +118,11 @@ TEST(CfiSection, TwoCies) {
   frames.Cie();
   frames.Fde(0x100, 0x10);
   const auto built = BuildTable(frames);
-  EXPECT_EQ(built.value().view().Find(kText + 0x100).cfa_offset, 8);
-  EXPECT_EQ(built.value().view().Find(kText + 0x200).cfa_offset, 24);
+  EXPECT_EQ(built.value().view().Find(CfiElf::kText + 0x100).cfa_offset, 8);
+  EXPECT_EQ(built.value().view().Find(CfiElf::kText + 0x200).cfa_offset, 24);
 }
 
-// How an address may be written, and what stands for kText + 0x100 with it.
+// How an address may be written, and what stands for CfiElf::kText + 0x100 with it.
 struct Encoding {
   uint8_t encoding;
   bool is_relative;
@@ -150,7 +150,7 @@ TEST(CfiSection, PointerEncodings) {
     CfiBuilder frames;
     frames.Cie(CfiBuilder::UsualCie(), "zR", U8(each.encoding));
     const uint64_t base = each.is_relative ? frames.AddressOf(8) : 0;
-    frames.RawFde(each.write(kText + 0x100 - base) + each.size + Uleb(0), kSixteen);
+    frames.RawFde(each.write(CfiElf::kText + 0x100 - base) + each.size + Uleb(0), kSixteen);
     ExpectFunction(BuildTable(frames), 0x100, 0x80);
   }
 }

@@ -20,6 +20,7 @@ using namespace dwarf;  // NOLINT: the numbers of DWARF
 using test::Abbreviation;
 using test::DebugElf;
 using test::EndSequence;
+using test::FramesAt;
 using test::LinesOf;
 using test::SetAddress;
 using test::SpecialOpcode;
@@ -30,15 +31,6 @@ using test::U64;
 using test::U8;
 using test::Uleb;
 using test::UnitOf;
-
-std::string FramesAt(DebugInfo& info, uint64_t link_address) {
-  std::string text;
-  for (const SourceFrame& frame : info.At(link_address)) {
-    AppendFormat(text, "{}{} {}:{}\n", frame.is_inlined ? "+" : "", frame.function, frame.file,
-                 frame.line);
-  }
-  return text;
-}
 
 std::string FramesAt(const DebugElf& elf, uint64_t link_address) {
   const std::string bytes = elf.Build();

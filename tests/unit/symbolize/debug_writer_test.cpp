@@ -9,21 +9,14 @@
 namespace xpu {
 namespace {
 
+using test::FramesAt;
+
 constexpr uint32_t kNone = dwarf::RangeMap::kNone;
 
 std::string ElfOf(const std::vector<DebugSectionBytes>& sections) {
   test::DebugElf elf;
   for (const auto& section : sections) elf[section.name] = section.bytes;
   return elf.Build();
-}
-
-std::string FramesAt(DebugInfo& info, uint64_t link_address) {
-  std::string text;
-  for (const SourceFrame& frame : info.At(link_address)) {
-    AppendFormat(text, "{}{} {}:{}\n", frame.is_inlined ? "+" : "", frame.function, frame.file,
-                 frame.line);
-  }
-  return text;
 }
 
 // Two ranges, one inlined function in both with one of its own, one more in the second.

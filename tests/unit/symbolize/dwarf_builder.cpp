@@ -4,6 +4,8 @@
 
 #include <elf.h>
 
+#include "format/base/text.h"
+
 namespace xpu::test {
 namespace {
 
@@ -140,6 +142,15 @@ std::string DebugElf::Build() const {
   file += content;
   for (const Elf64_Shdr& section : headers) Append(file, section);
   return file;
+}
+
+std::string FramesAt(DebugInfo& info, uint64_t link_address) {
+  std::string text;
+  for (const SourceFrame& frame : info.At(link_address)) {
+    AppendFormat(text, "{}{} {}:{}\n", frame.is_inlined ? "+" : "", frame.function, frame.file,
+                 frame.line);
+  }
+  return text;
 }
 
 }  // namespace xpu::test

@@ -1,4 +1,4 @@
-// Debug information for tests, byte by byte, and ELF files that hold it.
+// Debug information for tests, byte by byte, ELF files that hold it, and what is read of them.
 #pragma once
 
 #include <cstdint>
@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "symbolize/dwarf/debug_info.h"
 #include "tests/unit/symbolize/cfi_builder.h"  // U8, Uleb, ...
 
 namespace xpu::test {
@@ -44,5 +45,8 @@ struct DebugElf {
   std::string& operator[](std::string_view name);
   std::string Build() const;
 };
+
+// A line for each frame: "function file:line", with a + where it is inlined.
+std::string FramesAt(DebugInfo& info, uint64_t link_address);
 
 }  // namespace xpu::test

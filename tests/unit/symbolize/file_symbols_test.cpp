@@ -14,22 +14,16 @@
 #include "format/base/text.h"
 #include "symbolize/elf/debug_data.h"
 #include "tests/unit/symbolize/elf_builder.h"
+#include "tests/unit/symbolize/parsed_elf.h"
 
 namespace xpu {
 namespace {
 
 using test::ElfBuilder;
+using test::ParsedElf;
 using test::WithSection;
 
-constexpr uint64_t kText = ElfBuilder::kTextAddress;
-
 std::span<const std::byte> Bytes(const std::string& text) { return std::as_bytes(std::span(text)); }
-
-ElfImage Parse(const std::string& file) {
-  auto image = ElfImage::Parse(Bytes(file), "file");
-  XPU_CHECK(image.ok());
-  return std::move(image).value();
-}
 
 std::string Compress(const std::string& text) {
   std::string out(lzma_stream_buffer_bound(text.size()), '\0');
@@ -42,7 +36,7 @@ std::string Compress(const std::string& text) {
 }
 
 std::string_view NameAt(const FileSymbols& symbols, uint64_t offset) {
-  const ElfSymbol* symbol = symbols.table().Find(kText + offset);
+  const ElfSymbol* symbol = symbols.table().Find(ElfBuilder::kTextAddress + offset);
   return symbol == nullptr ? "none" : symbol->name;
 }
 
@@ -50,7 +44,7 @@ ElfBuilder Stripped() { return ElfBuilder("id").DynamicSymbol("exported", 0, 0x1
 
 TEST(FileSymbols, OfTheFileItself) {
   const std::string file = Stripped().Symbol("local@V1", 0x100, 0x10, STB_LOCAL).Build();
-  const FileSymbols symbols(Parse(file));
+  const FileSymbols symbols(ParsedElf(file));
   EXPECT_TRUE(symbols.has_local_names());
   EXPECT_EQ(NameAt(symbols, 0x8), "exported");
   EXPECT_EQ(NameAt(symbols, 0x108), "local");
@@ -64,8 +58,8 @@ TEST(FileSymbols, OfADebugFileWhoseSegmentsAreEmpty) {
   std::memcpy(&segment, debug.data() + sizeof(Elf64_Ehdr), sizeof(segment));
   segment.p_filesz = segment.p_memsz = 0;
   std::memcpy(debug.data() + sizeof(Elf64_Ehdr), &segment, sizeof(segment));
-  const ElfImage debug_image = Parse(debug);
-  const ElfImage image = Parse(file);
+  const ElfImage debug_image = ParsedElf(debug);
+  const ElfImage image = ParsedElf(file);
   EXPECT_FALSE(FileSymbols(image).has_local_names());
   const FileSymbols symbols(image, &debug_image);
   EXPECT_TRUE(symbols.has_local_names());
@@ -76,7 +70,7 @@ TEST(FileSymbols, OfADebugFileWhoseSegmentsAreEmpty) {
 TEST(FileSymbols, OfDebugData) {
   const std::string inner = ElfBuilder("").Symbol("hidden", 0x100, 0x10, STB_LOCAL).Build();
   const std::string file = WithSection(Stripped().Build(), ".gnu_debugdata", Compress(inner));
-  const FileSymbols symbols(Parse(file));
+  const FileSymbols symbols(ParsedElf(file));
   EXPECT_TRUE(symbols.has_local_names());
   EXPECT_EQ(NameAt(symbols, 0x108), "hidden");
   EXPECT_EQ(NameAt(symbols, 0x8), "exported");
@@ -91,7 +85,7 @@ TEST(FileSymbols, DamagedDebugData) {
     damaged[at] = static_cast<char>(damaged[at] ^ 0x10);
     for (const std::string& content : {damaged, packed.substr(0, at)}) {
       const std::string file = WithSection(Stripped().Build(), ".gnu_debugdata", content);
-      const FileSymbols symbols(Parse(file));
+      const FileSymbols symbols(ParsedElf(file));
       EXPECT_FALSE(symbols.has_local_names()) << at;
       EXPECT_EQ(NameAt(symbols, 0x8), "exported") << at;
       EXPECT_EQ(NameAt(symbols, 0x108), "none") << at;

@@ -22,7 +22,7 @@ using test::ElfBuilder;
 
 constexpr std::string_view kId("\xab\xcd\xef", 3);
 
-ElfBuilder Stripped(std::string_view id = kId) {
+ElfBuilder StrippedProgram(std::string_view id = kId) {
   return ElfBuilder(id).DynamicSymbol("exported", 0, 0x10);
 }
 ElfBuilder Debug(std::string_view id = kId) {
@@ -84,7 +84,7 @@ class SliceMaker : public ::testing::Test {
 };
 
 TEST_F(SliceMaker, NamesOfTheFile) {
-  Stripped().Symbol("hidden", 0x100, 0x10, STB_LOCAL).WriteTo(folder_ / "bin/file");
+  StrippedProgram().Symbol("hidden", 0x100, 0x10, STB_LOCAL).WriteTo(folder_ / "bin/file");
   EXPECT_EQ(Names(Order()), "exported hidden");
   SliceOrder any = Order();
   any.build_id.clear();
@@ -93,12 +93,12 @@ TEST_F(SliceMaker, NamesOfTheFile) {
 }
 
 TEST_F(SliceMaker, WhatIsRefused) {
-  Stripped("\x12\x34").WriteTo(folder_ / "bin/file");
+  StrippedProgram("\x12\x34").WriteTo(folder_ / "bin/file");
   SliceOrder order = Order();
   order.name = "/app/file";
   EXPECT_EQ(Names(order), "/app/file: is not the recorded file: build-id 1234, recorded abcdef");
   EXPECT_EQ(MakeSymbolSlice(order, {}).error().kind, ErrorKind::kNotFound);
-  Stripped("").WriteTo(folder_ / "bin/file");
+  StrippedProgram("").WriteTo(folder_ / "bin/file");
   EXPECT_EQ(Names(order), "/app/file: is not the recorded file: build-id none, recorded abcdef");
   std::ofstream(order.path) << std::string(100, '#');
   EXPECT_EQ(Names(order), "/app/file: not an ELF file");
@@ -110,7 +110,7 @@ TEST_F(SliceMaker, WhatIsRefused) {
 }
 
 TEST_F(SliceMaker, DebugFileByBuildId) {
-  Stripped().WriteTo(folder_ / "bin/file");
+  StrippedProgram().WriteTo(folder_ / "bin/file");
   EXPECT_EQ(Names(Order()), "exported");
   Debug().WriteTo(folder_ / "debug/.build-id/ab/cdef.debug");
   EXPECT_EQ(Names(Order()), "exported hidden");
@@ -126,7 +126,7 @@ TEST_F(SliceMaker, DebugFileByLink) {
     const std::string path =
         *place != '\0' ? folder_ / place : folder_ / "debug" + folder_.path() + "/bin/file.debug";
     Debug().WriteTo(path);
-    WriteLinked(Stripped(), path);
+    WriteLinked(StrippedProgram(), path);
     EXPECT_EQ(Names(Order()), "exported hidden") << path;
     Debug("\x12\x34").WriteTo(path);
     EXPECT_EQ(Names(Order()), "exported") << path;
@@ -139,7 +139,7 @@ TEST_F(SliceMaker, DebugFileByLinkWithoutBuildIds) {
   SliceOrder order = Order();
   order.build_id.clear();
   Debug("").WriteTo(path);
-  WriteLinked(Stripped(""), path);
+  WriteLinked(StrippedProgram(""), path);
   EXPECT_EQ(Names(order), "exported hidden");
   std::ofstream(path, std::ios::app) << "x";  // another CRC
   EXPECT_EQ(Names(order), "exported");
@@ -149,7 +149,7 @@ TEST_F(SliceMaker, DebugFileByLinkWithoutBuildIds) {
 TEST_F(SliceMaker, OpenedElsewhereThanNamed) {
   const std::string path = folder_ / "bin/file.debug";
   Debug().WriteTo(path);
-  WriteLinked(Stripped(), path);
+  WriteLinked(StrippedProgram(), path);
   const UniqueFd fd(::open(Order().path.c_str(), O_RDONLY | O_CLOEXEC));
   SliceOrder order = Order();
   order.path = Format("/proc/self/fd/{}", fd.get());

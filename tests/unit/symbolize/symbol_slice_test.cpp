@@ -16,35 +16,29 @@
 #include "format/base/text.h"
 #include "symbolize/elf/file_symbols.h"
 #include "tests/unit/symbolize/elf_builder.h"
+#include "tests/unit/symbolize/parsed_elf.h"
 
 namespace xpu {
 namespace {
 
 using test::ElfBuilder;
-
-constexpr uint64_t kText = ElfBuilder::kTextAddress;
-
-ElfImage Parse(const std::string& file) {
-  auto image = ElfImage::Parse(std::as_bytes(std::span(file)), "file");
-  XPU_CHECK(image.ok());
-  return std::move(image).value();
-}
+using test::ParsedElf;
 
 // The slice of a built file for hits at offsets of its text.
 struct Slice {
   Slice(const ElfBuilder& builder, std::vector<uint64_t> offsets)
-      : file(builder.Build()), image(Parse(file)), symbols(image) {
-    for (uint64_t& offset : offsets) offset += kText;
+      : file(builder.Build()), image(ParsedElf(file)), symbols(image) {
+    for (uint64_t& offset : offsets) offset += ElfBuilder::kTextAddress;
     bytes = WriteSymbolSlice(image, symbols.table(), offsets);
   }
 
   // "name offset size, ..." in the order of the symbol table.
   std::string Symbols() const {
-    const ElfImage slice = Parse(bytes);
+    const ElfImage slice = ParsedElf(bytes);
     std::string text;
     for (const ElfSymbol& symbol : slice.CodeSymbols()) {
       AppendFormat(text, "{}{} {:x} {:x}", text.empty() ? "" : ", ", symbol.name,
-                   symbol.link_address - kText, symbol.size_bytes);
+                   symbol.link_address - ElfBuilder::kTextAddress, symbol.size_bytes);
     }
     return text;
   }
@@ -78,7 +72,7 @@ TEST(SymbolSlice, ALabelGetsItsSize) {
 
 TEST(SymbolSlice, BindingAndKindStay) {
   const Slice slice(Small(), {0, 0x40, 0xc0, 0x100});
-  std::vector<ElfSymbol> symbols = Parse(slice.bytes).CodeSymbols();
+  std::vector<ElfSymbol> symbols = ParsedElf(slice.bytes).CodeSymbols();
   std::ranges::sort(symbols, {}, &ElfSymbol::link_address);
   ASSERT_EQ(symbols.size(), 4u);
   EXPECT_EQ(symbols[0].binding, ElfBinding::kGlobal);
@@ -106,17 +100,17 @@ TEST(SymbolSlice, NestedRanges) {
 
 TEST(SymbolSlice, TheFileStaysWhatItIs) {
   const Slice slice(Small(), {0x10});
-  const ElfImage image = Parse(slice.bytes);
+  const ElfImage image = ParsedElf(slice.bytes);
   EXPECT_EQ(image.build_id(), "0123456789abcdef0123");
   EXPECT_EQ(image.type(), ET_DYN);
   EXPECT_EQ(image.machine(), EM_X86_64);
   EXPECT_TRUE(image.has_symtab());
   ASSERT_EQ(image.segments().size(), 1u);
   EXPECT_EQ(image.segments()[0].flags, uint32_t{PF_R | PF_X});
-  EXPECT_EQ(image.LinkAddressOf(ElfBuilder::kTextOffset), kText);
-  EXPECT_EQ(image.LinkAddressOf(ElfBuilder::kTextOffset + 0xfff), kText + 0xfff);
+  EXPECT_EQ(image.LinkAddressOf(ElfBuilder::kTextOffset), ElfBuilder::kTextAddress);
+  EXPECT_EQ(image.LinkAddressOf(ElfBuilder::kTextOffset + 0xfff), ElfBuilder::kTextAddress + 0xfff);
   EXPECT_EQ(image.LinkAddressOf(ElfBuilder::kTextOffset + 0x1000), std::nullopt);
-  EXPECT_EQ(Parse(Slice(ElfBuilder(""), {}).bytes).build_id(), "");
+  EXPECT_EQ(ParsedElf(Slice(ElfBuilder(""), {}).bytes).build_id(), "");
 }
 
 TEST(SymbolSlice, EqualInputGivesEqualBytesAndNamesAreThereOnce) {
@@ -131,10 +125,10 @@ TEST(SymbolSlice, EqualInputGivesEqualBytesAndNamesAreThereOnce) {
 
 TEST(SymbolSlice, MoreSections) {
   const Slice slice(Small(), {0x10});
-  const std::vector<uint64_t> hits = {kText + 0x10};
+  const std::vector<uint64_t> hits = {ElfBuilder::kTextAddress + 0x10};
   const std::vector<SliceSection> more = {{".debug_info", "some bytes"}, {".debug_line", ""}};
   const std::string bytes = WriteSymbolSlice(slice.image, slice.symbols.table(), hits, more);
-  const ElfImage image = Parse(bytes);
+  const ElfImage image = ParsedElf(bytes);
   const auto content = image.Section(".debug_info").bytes;
   EXPECT_EQ(std::string_view(reinterpret_cast<const char*>(content.data()), content.size()),
             "some bytes");
@@ -144,9 +138,11 @@ TEST(SymbolSlice, MoreSections) {
 
 TEST(SymbolSlice, ASliceOfASliceIsTheSame) {
   const Slice slice(Nested(), {0x110, 0x145, 0x150});
-  const ElfImage image = Parse(slice.bytes);
+  const ElfImage image = ParsedElf(slice.bytes);
   const FileSymbols symbols(image);
-  const std::vector<uint64_t> hits = {kText + 0x110, kText + 0x145, kText + 0x150};
+  const std::vector<uint64_t> hits = {ElfBuilder::kTextAddress + 0x110,
+                                      ElfBuilder::kTextAddress + 0x145,
+                                      ElfBuilder::kTextAddress + 0x150};
   EXPECT_EQ(WriteSymbolSlice(image, symbols.table(), hits), slice.bytes);
 }
 
@@ -156,7 +152,7 @@ TEST(SymbolSlice, IsBounded) {
   std::vector<ElfSymbol> symbols;
   std::vector<uint64_t> hits;
   for (uint64_t i = 0; i < 4000; ++i) {
-    const uint64_t address = kText + i;
+    const uint64_t address = ElfBuilder::kTextAddress + i;
     symbols.push_back({.link_address = address,
                        .size_bytes = 1,
                        .name = std::string_view(names).substr(i),
@@ -165,10 +161,10 @@ TEST(SymbolSlice, IsBounded) {
     hits.push_back(address);
   }
   const std::string file = Small().Build();
-  const std::string slice = WriteSymbolSlice(Parse(file), SymbolTable(symbols), hits);
+  const std::string slice = WriteSymbolSlice(ParsedElf(file), SymbolTable(symbols), hits);
   EXPECT_GT(slice.size(), size_t{31} << 20);
   EXPECT_LT(slice.size(), size_t{33} << 20);
-  EXPECT_GT(Parse(slice).CodeSymbols().size(), 500u);
+  EXPECT_GT(ParsedElf(slice).CodeSymbols().size(), 500u);
 }
 
 // ---- real files --------------------------------------------------------------------------------
@@ -216,7 +212,7 @@ TEST(SymbolSliceOfRealFiles, FindsTheSameSymbols) {
     for (const size_t count : {10, 300, 3000}) {
       const std::vector<uint64_t> hits = SomeHits(file->image(), symbols.table(), count);
       const std::string bytes = WriteSymbolSlice(file->image(), symbols.table(), hits);
-      const ElfImage slice = Parse(bytes);
+      const ElfImage slice = ParsedElf(bytes);
       EXPECT_EQ(slice.build_id(), file->image().build_id());
       const FileSymbols again(slice);
       for (const uint64_t hit : hits) {
@@ -290,7 +286,7 @@ void ExpectToolsRead(const std::string& real, const std::string& path) {
     return symbol == nullptr || sizeless.contains(symbol->link_address);
   });
   std::string slice = WriteSymbolSlice(file->image(), symbols.table(), hits);
-  const size_t kept = Parse(slice).CodeSymbols().size();
+  const size_t kept = ParsedElf(slice).CodeSymbols().size();
   // With the build-id of a real file, addr2line would read that one's debug information.
   const std::string build_id(file->image().build_id());
   slice.replace(slice.find(build_id), build_id.size(), std::string(build_id.size(), '\x7f'));

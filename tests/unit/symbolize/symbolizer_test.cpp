@@ -17,8 +17,6 @@ using test::TempFolder;
 using Kind = FileProblem;
 using Detail = ModuleSymbols::Detail;
 
-constexpr uint64_t kText = ElfBuilder::kTextOffset;
-
 class SymbolizerTest : public testing::Test {
  protected:
   SymbolizerTest() : symbolizer_(OptionsWith(Detail::kNames)) {}
@@ -45,9 +43,9 @@ using Expected = std::vector<std::string>;
 TEST_F(SymbolizerTest, FileOffsetsThroughTheProgramHeaders) {
   ElfBuilder("id-1").Symbol("first", 0, 0x40).Symbol("second", 0x40, 0x40).WriteTo(folder_ / "a");
   const ModuleId module = symbolizer_.Module(folder_ / "a", "id-1");
-  EXPECT_EQ(symbolizer_.FunctionAt(module, kText + 0x3f), "first");
-  EXPECT_EQ(symbolizer_.FunctionAt(module, kText + 0x40), "second");
-  EXPECT_EQ(symbolizer_.FunctionAt(module, kText + 0x80), std::nullopt);
+  EXPECT_EQ(symbolizer_.FunctionAt(module, ElfBuilder::kTextOffset + 0x3f), "first");
+  EXPECT_EQ(symbolizer_.FunctionAt(module, ElfBuilder::kTextOffset + 0x40), "second");
+  EXPECT_EQ(symbolizer_.FunctionAt(module, ElfBuilder::kTextOffset + 0x80), std::nullopt);
   EXPECT_EQ(symbolizer_.FunctionAt(module, 0x10), std::nullopt);  // not in a segment
   EXPECT_TRUE(symbolizer_.problems().empty());
 }
@@ -61,8 +59,8 @@ TEST_F(SymbolizerTest, OneIdForAFileAndBuild) {
 TEST_F(SymbolizerTest, AnotherBuildIsRefusedAndNamedOnce) {
   ElfBuilder("new").Symbol("wrong", 0, 0x40).WriteTo(folder_ / "a");
   const ModuleId module = symbolizer_.Module(folder_ / "a", "old");
-  EXPECT_EQ(symbolizer_.FunctionAt(module, kText), std::nullopt);
-  EXPECT_EQ(symbolizer_.FunctionAt(module, kText + 1), std::nullopt);
+  EXPECT_EQ(symbolizer_.FunctionAt(module, ElfBuilder::kTextOffset), std::nullopt);
+  EXPECT_EQ(symbolizer_.FunctionAt(module, ElfBuilder::kTextOffset + 1), std::nullopt);
   ASSERT_EQ(symbolizer_.problems().size(), 1u);
   EXPECT_EQ(symbolizer_.problems()[0].kind, Kind::kMismatch);
   EXPECT_EQ(symbolizer_.problems()[0].message,
@@ -71,7 +69,8 @@ TEST_F(SymbolizerTest, AnotherBuildIsRefusedAndNamedOnce) {
 
 TEST_F(SymbolizerTest, WithoutARecordedBuildIdThePathIsBelieved) {
   ElfBuilder("any").Symbol("f", 0, 0x40).WriteTo(folder_ / "a");
-  EXPECT_EQ(symbolizer_.FunctionAt(symbolizer_.Module(folder_ / "a", ""), kText), "f");
+  EXPECT_EQ(symbolizer_.FunctionAt(symbolizer_.Module(folder_ / "a", ""), ElfBuilder::kTextOffset),
+            "f");
 }
 
 TEST_F(SymbolizerTest, MissingAndUnreadableFiles) {
@@ -96,15 +95,16 @@ TEST_F(SymbolizerTest, AStrippedFileTakesItsDebugFile) {
       .Symbol("hidden", 0x40, 0x40)
       .WriteTo(folder_ / "debug/.build-id/ab/cd.debug");
   const ModuleId module = symbolizer_.Module(folder_ / "a", "\xab\xcd");
-  EXPECT_EQ(symbolizer_.FunctionAt(module, kText), "exported");
-  EXPECT_EQ(symbolizer_.FunctionAt(module, kText + 0x40), "hidden");
+  EXPECT_EQ(symbolizer_.FunctionAt(module, ElfBuilder::kTextOffset), "exported");
+  EXPECT_EQ(symbolizer_.FunctionAt(module, ElfBuilder::kTextOffset + 0x40), "hidden");
 }
 
 TEST_F(SymbolizerTest, ADebugFileOfAnotherBuildIsNotTaken) {
   ElfBuilder("\xab\xcd").WriteTo(folder_ / "a");
   std::filesystem::create_directories(folder_ / "debug/.build-id/ab");
   ElfBuilder("\xab\xce").Symbol("wrong", 0, 0x40).WriteTo(folder_ / "debug/.build-id/ab/cd.debug");
-  EXPECT_EQ(symbolizer_.FunctionAt(symbolizer_.Module(folder_ / "a", "\xab\xcd"), kText),
+  EXPECT_EQ(symbolizer_.FunctionAt(symbolizer_.Module(folder_ / "a", "\xab\xcd"),
+                                   ElfBuilder::kTextOffset),
             std::nullopt);
   ASSERT_EQ(symbolizer_.problems().size(), 1u);
   EXPECT_EQ(symbolizer_.problems()[0].kind, Kind::kMismatch);
@@ -119,8 +119,8 @@ TEST_F(SymbolizerTest, TheSliceComesFirstAndTheFileFillsUp) {
   const std::string slice = ElfBuilder("id-1").Symbol("of_slice", 0, 0x40).Build();
   const ModuleId module = symbolizer_.Module(folder_ / "a", "id-1");
   symbolizer_.SetSlice(module, {slice});
-  EXPECT_EQ(symbolizer_.FunctionAt(module, kText), "of_slice");
-  EXPECT_EQ(symbolizer_.FunctionAt(module, kText + 0x40), "rest");
+  EXPECT_EQ(symbolizer_.FunctionAt(module, ElfBuilder::kTextOffset), "of_slice");
+  EXPECT_EQ(symbolizer_.FunctionAt(module, ElfBuilder::kTextOffset + 0x40), "rest");
   EXPECT_TRUE(symbolizer_.problems().empty());
 }
 
@@ -129,8 +129,8 @@ TEST_F(SymbolizerTest, ASliceInPartsNamesAFileThatIsNotThere) {
   const ModuleId module = symbolizer_.Module("/nowhere/a", "id-1");
   symbolizer_.SetSlice(
       module, {std::string_view(slice).substr(0, 100), std::string_view(slice).substr(100)});
-  EXPECT_EQ(Texts(symbolizer_.FramesAt(module, kText + 0x15)), Expected{"f+5"});
-  EXPECT_EQ(symbolizer_.FunctionAt(module, kText + 0x80), std::nullopt);
+  EXPECT_EQ(Texts(symbolizer_.FramesAt(module, ElfBuilder::kTextOffset + 0x15)), Expected{"f+5"});
+  EXPECT_EQ(symbolizer_.FunctionAt(module, ElfBuilder::kTextOffset + 0x80), std::nullopt);
   EXPECT_TRUE(symbolizer_.problems().empty());  // the names of the capture are all there
 }
 
@@ -143,21 +143,22 @@ TEST_F(SymbolizerTest, OlderSlicesFillUpBeforeTheFile) {
   const std::string third = ElfBuilder("id-1").Symbol("three", 0x80, 0x40).Build();
   const ModuleId module = symbolizer_.Module(folder_ / "a", "id-1");
   symbolizer_.SetSlice(module, {third}, {{first}, {"no ELF image"}, {second}});
-  EXPECT_EQ(symbolizer_.FunctionAt(module, kText + 0x80), "three");
-  EXPECT_EQ(symbolizer_.FunctionAt(module, kText + 0x40), "two");
-  EXPECT_EQ(symbolizer_.FunctionAt(module, kText), "not_one");  // the newer one counts
-  EXPECT_EQ(symbolizer_.FunctionAt(module, kText + 0xc0), "of_file");
+  EXPECT_EQ(symbolizer_.FunctionAt(module, ElfBuilder::kTextOffset + 0x80), "three");
+  EXPECT_EQ(symbolizer_.FunctionAt(module, ElfBuilder::kTextOffset + 0x40), "two");
+  EXPECT_EQ(symbolizer_.FunctionAt(module, ElfBuilder::kTextOffset),
+            "not_one");  // the newer one counts
+  EXPECT_EQ(symbolizer_.FunctionAt(module, ElfBuilder::kTextOffset + 0xc0), "of_file");
   // One that cannot be read leaves the others.
   const ModuleId other = symbolizer_.Module("/nowhere/b", "id-1");
   symbolizer_.SetSlice(other, {"no ELF image"}, {{first}});
-  EXPECT_EQ(symbolizer_.FunctionAt(other, kText), "one");
+  EXPECT_EQ(symbolizer_.FunctionAt(other, ElfBuilder::kTextOffset), "one");
 }
 
 TEST_F(SymbolizerTest, TheVdsoHasASlice) {
   const std::string slice = ElfBuilder("v").Symbol("__vdso_time", 0, 0x40).Build();
   const ModuleId module = symbolizer_.Module("[vdso]", "");
   symbolizer_.SetSlice(module, {slice});
-  EXPECT_EQ(symbolizer_.FunctionAt(module, kText), "__vdso_time");
+  EXPECT_EQ(symbolizer_.FunctionAt(module, ElfBuilder::kTextOffset), "__vdso_time");
 }
 
 TEST_F(SymbolizerTest, ADamagedSliceIsSaidAndTheFileTakesItsPlace) {
@@ -165,11 +166,11 @@ TEST_F(SymbolizerTest, ADamagedSliceIsSaidAndTheFileTakesItsPlace) {
   const ModuleId garbage = symbolizer_.Module(folder_ / "a", "id-1");
   symbolizer_.SetSlice(garbage,
                        {"this is not an ELF image, however long it may be: it has no end"});
-  EXPECT_EQ(symbolizer_.FunctionAt(garbage, kText), "f");
+  EXPECT_EQ(symbolizer_.FunctionAt(garbage, ElfBuilder::kTextOffset), "f");
   const ModuleId other = symbolizer_.Module("/nowhere/b", "id-2");
   const std::string slice = ElfBuilder("id-3").Symbol("wrong", 0, 0x40).Build();
   symbolizer_.SetSlice(other, {slice});
-  EXPECT_EQ(symbolizer_.FunctionAt(other, kText), std::nullopt);
+  EXPECT_EQ(symbolizer_.FunctionAt(other, ElfBuilder::kTextOffset), std::nullopt);
   ASSERT_EQ(symbolizer_.problems().size(), 2u);
   EXPECT_EQ(symbolizer_.problems()[0].kind, Kind::kSlice);
   EXPECT_EQ(symbolizer_.problems()[1].kind, Kind::kSlice);
@@ -184,16 +185,19 @@ TEST_F(SymbolizerTest, AllThatIsWantedInOneGo) {
     const std::string name = "file" + std::to_string(i);
     ElfBuilder("id-" + name).Symbol(name, 0, 0x100).WriteTo(folder_ / name);
     modules.push_back(symbolizer_.Module(folder_ / name, "id-" + name));
-    for (uint64_t at = 0; at < 0x100; at += 0x10) symbolizer_.Want(modules.back(), kText + at);
-    symbolizer_.Want(modules.back(), kText);
+    for (uint64_t at = 0; at < 0x100; at += 0x10)
+      symbolizer_.Want(modules.back(), ElfBuilder::kTextOffset + at);
+    symbolizer_.Want(modules.back(), ElfBuilder::kTextOffset);
   }
   EXPECT_EQ(symbolizer_.Wanted(modules[3]).size(), 16u);
   symbolizer_.NameWanted();
   EXPECT_TRUE(symbolizer_.Wanted(modules[3]).empty());
   for (int i = 0; i < 20; ++i) std::filesystem::remove(folder_ / ("file" + std::to_string(i)));
-  EXPECT_EQ(Texts(symbolizer_.FramesAt(modules[7], kText + 0xf0)), Expected{"file7+240"});
+  EXPECT_EQ(Texts(symbolizer_.FramesAt(modules[7], ElfBuilder::kTextOffset + 0xf0)),
+            Expected{"file7+240"});
   EXPECT_TRUE(symbolizer_.problems().empty());
-  EXPECT_TRUE(symbolizer_.FramesAt(modules[7], kText + 0xf8).empty());  // the file is opened again
+  EXPECT_TRUE(symbolizer_.FramesAt(modules[7], ElfBuilder::kTextOffset + 0xf8)
+                  .empty());  // the file is opened again
   EXPECT_EQ(symbolizer_.problems().size(), 1u);
 }
 
@@ -303,7 +307,9 @@ TEST_F(SeparateDebugFileTest, WithPartsMovedAwayByDwz) {
 TEST_F(SymbolizerTest, AFileWithoutDebugInformationIsCountedAndNamed) {
   ElfBuilder("id-1").Symbol("f", 0, 0x40).WriteTo(folder_ / "a");
   Symbolizer symbolizer(OptionsWith(Detail::kInlines));
-  EXPECT_EQ(symbolizer.FunctionAt(symbolizer.Module(folder_ / "a", "id-1"), kText), "f");
+  EXPECT_EQ(
+      symbolizer.FunctionAt(symbolizer.Module(folder_ / "a", "id-1"), ElfBuilder::kTextOffset),
+      "f");
   EXPECT_EQ(symbolizer.files_without_lines(), 1u);
   EXPECT_TRUE(symbolizer.problems().empty());
 }

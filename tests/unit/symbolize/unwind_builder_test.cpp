@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/unit/symbolize/cfi_builder.h"
+#include "tests/unit/symbolize/unwind_rules.h"
 
 namespace xpu {
 namespace {
@@ -14,10 +15,9 @@ using test::CfiElf;
 using test::U32;
 using test::U8;
 
-constexpr uint64_t kText = CfiElf::kText;
-constexpr UnwindRule kNone{};
+using test::kNoRule;
 
-constexpr UnwindRule Rsp(int32_t offset) { return {.cfa = UnwindCfa::kRsp, .cfa_offset = offset}; }
+using test::Rsp;
 
 // push %rbp at 1, mov %rsp,%rbp at 4, ret at `ret`.
 std::string UsualFunction(uint8_t ret) {
@@ -33,21 +33,22 @@ TEST(UnwindBuilder, AFunctionWithAFramePointer) {
   const auto built = BuildTable(frames, &stats);
   ASSERT_TRUE(built.ok()) << built.error().message;
   const UnwindTable table = built.value().view();
-  EXPECT_EQ(table.Find(kText + 0xff), kNone);
-  EXPECT_EQ(table.Find(kText + 0x100), Rsp(8));
+  EXPECT_EQ(table.Find(CfiElf::kText + 0xff), kNoRule);
+  EXPECT_EQ(table.Find(CfiElf::kText + 0x100), Rsp(8));
   const UnwindRule pushed{UnwindCfa::kRsp, UnwindRbp::kAtCfa, -16, 16};
-  EXPECT_EQ(table.Find(kText + 0x101), pushed);
-  EXPECT_EQ(table.Find(kText + 0x103), pushed);
+  EXPECT_EQ(table.Find(CfiElf::kText + 0x101), pushed);
+  EXPECT_EQ(table.Find(CfiElf::kText + 0x103), pushed);
   const UnwindRule framed{UnwindCfa::kRbp, UnwindRbp::kAtCfa, -16, 16};
-  EXPECT_EQ(table.Find(kText + 0x104), framed);
-  EXPECT_EQ(table.Find(kText + 0x13e), framed);
+  EXPECT_EQ(table.Find(CfiElf::kText + 0x104), framed);
+  EXPECT_EQ(table.Find(CfiElf::kText + 0x13e), framed);
   // rbp is not restored by this CFI: it is what the slot below the stack pointer still holds.
-  EXPECT_EQ(table.Find(kText + 0x13f), (UnwindRule{UnwindCfa::kRsp, UnwindRbp::kAtCfa, -16, 8}));
-  EXPECT_EQ(table.Find(kText + 0x140), kNone);
+  EXPECT_EQ(table.Find(CfiElf::kText + 0x13f),
+            (UnwindRule{UnwindCfa::kRsp, UnwindRbp::kAtCfa, -16, 8}));
+  EXPECT_EQ(table.Find(CfiElf::kText + 0x140), kNoRule);
   EXPECT_EQ(stats.entries, 1u);
   EXPECT_EQ(stats.invalid, 0u);
   EXPECT_EQ(stats.rows, 6u);
-  EXPECT_EQ(table.header->first_page, kText >> kUnwindPageShift);
+  EXPECT_EQ(table.header->first_page, CfiElf::kText >> kUnwindPageShift);
   EXPECT_EQ(table.header->page_count, 1u);
 }
 
@@ -63,11 +64,11 @@ TEST(UnwindBuilder, EveryPageBeginsWithARow) {
   EXPECT_EQ(table.rows[0].offset, 0u);
   EXPECT_EQ(table.rows[1].offset, 0x10u);
   EXPECT_EQ(table.rows[2].offset, 0u);
-  EXPECT_EQ(table.Find(kText + 0xf), kNone);
-  EXPECT_EQ(table.Find(kText + 0x10), Rsp(8));
-  EXPECT_EQ(table.Find(kText + 0x1000), Rsp(8));
-  EXPECT_EQ(table.Find(kText + 0x2fff), Rsp(8));
-  EXPECT_EQ(table.Find(kText + 0x3000), kNone);
+  EXPECT_EQ(table.Find(CfiElf::kText + 0xf), kNoRule);
+  EXPECT_EQ(table.Find(CfiElf::kText + 0x10), Rsp(8));
+  EXPECT_EQ(table.Find(CfiElf::kText + 0x1000), Rsp(8));
+  EXPECT_EQ(table.Find(CfiElf::kText + 0x2fff), Rsp(8));
+  EXPECT_EQ(table.Find(CfiElf::kText + 0x3000), kNoRule);
 }
 
 TEST(UnwindBuilder, ARowAtTheBeginningOfAPageIsNotWrittenTwice) {
@@ -77,8 +78,8 @@ TEST(UnwindBuilder, ARowAtTheBeginningOfAPageIsNotWrittenTwice) {
   const auto built = BuildTable(frames);
   const UnwindTable table = built.value().view();
   ASSERT_EQ(table.header->row_count, 3u);
-  EXPECT_EQ(table.Find(kText + 0xfff), Rsp(8));
-  EXPECT_EQ(table.Find(kText + 0x1000), Rsp(16));
+  EXPECT_EQ(table.Find(CfiElf::kText + 0xfff), Rsp(8));
+  EXPECT_EQ(table.Find(CfiElf::kText + 0x1000), Rsp(16));
 }
 
 TEST(UnwindBuilder, FunctionsInAnyOrder) {
@@ -87,9 +88,9 @@ TEST(UnwindBuilder, FunctionsInAnyOrder) {
   frames.Fde(0x200, 0x100, "\x0e\x18").Fde(0x100, 0x100, "\x0e\x10").Fde(0x300, 0x100, "\x0e\x20");
   const auto built = BuildTable(frames);
   const UnwindTable table = built.value().view();
-  EXPECT_EQ(table.Find(kText + 0x1ff), Rsp(16));
-  EXPECT_EQ(table.Find(kText + 0x200), Rsp(24));
-  EXPECT_EQ(table.Find(kText + 0x3ff), Rsp(32));
+  EXPECT_EQ(table.Find(CfiElf::kText + 0x1ff), Rsp(16));
+  EXPECT_EQ(table.Find(CfiElf::kText + 0x200), Rsp(24));
+  EXPECT_EQ(table.Find(CfiElf::kText + 0x3ff), Rsp(32));
 }
 
 // As unwinders see it, which look for the last entry that begins before the address.
@@ -100,9 +101,9 @@ TEST(UnwindBuilder, AnEntryEndsWhereTheNextOneBegins) {
   UnwindStats stats;
   const auto built = BuildTable(frames, &stats);
   const UnwindTable table = built.value().view();
-  EXPECT_EQ(table.Find(kText + 0x1ff), Rsp(16));
-  EXPECT_EQ(table.Find(kText + 0x200), Rsp(24));
-  EXPECT_EQ(table.Find(kText + 0x210), kNone);
+  EXPECT_EQ(table.Find(CfiElf::kText + 0x1ff), Rsp(16));
+  EXPECT_EQ(table.Find(CfiElf::kText + 0x200), Rsp(24));
+  EXPECT_EQ(table.Find(CfiElf::kText + 0x210), kNoRule);
   EXPECT_EQ(stats.invalid, 0u);
 }
 
@@ -112,8 +113,8 @@ TEST(UnwindBuilder, OfEntriesThatBeginTogetherTheFirstStays) {
   frames.Fde(0x100, 0x100, "\x0e\x10").Fde(0x100, 0x200, "\x0e\x18");
   UnwindStats stats;
   const auto built = BuildTable(frames, &stats);
-  EXPECT_EQ(built.value().view().Find(kText + 0x100), Rsp(16));
-  EXPECT_EQ(built.value().view().Find(kText + 0x200), kNone);
+  EXPECT_EQ(built.value().view().Find(CfiElf::kText + 0x100), Rsp(16));
+  EXPECT_EQ(built.value().view().Find(CfiElf::kText + 0x200), kNoRule);
   EXPECT_EQ(stats.entries, 1u);
   EXPECT_EQ(stats.invalid, 1u);
 }
@@ -124,10 +125,10 @@ TEST(UnwindBuilder, AlignmentBetweenFunctionsKeepsTheRuleBefore) {
   frames.Fde(0x100, 0x11).Fde(0x120, 0x10).Fde(0x140, 0x10);  // gaps of 15 and 16 bytes
   const auto built = BuildTable(frames);
   const UnwindTable table = built.value().view();
-  EXPECT_EQ(table.Find(kText + 0x11f), Rsp(8));
-  EXPECT_EQ(table.Find(kText + 0x12f), Rsp(8));
-  EXPECT_EQ(table.Find(kText + 0x130), kNone);
-  EXPECT_EQ(table.Find(kText + 0x140), Rsp(8));
+  EXPECT_EQ(table.Find(CfiElf::kText + 0x11f), Rsp(8));
+  EXPECT_EQ(table.Find(CfiElf::kText + 0x12f), Rsp(8));
+  EXPECT_EQ(table.Find(CfiElf::kText + 0x130), kNoRule);
+  EXPECT_EQ(table.Find(CfiElf::kText + 0x140), Rsp(8));
   EXPECT_EQ(table.header->row_count, 5u);
 }
 
@@ -135,7 +136,7 @@ TEST(UnwindBuilder, OnlyCodeHasRules) {
   CfiBuilder frames;
   frames.Cie();
   frames.Fde(CfiElf::kTextBytes - 0x10, 0x7fffffff);  // cut at the end of the segment
-  frames.Fde(CfiElf::kFrames - kText, 0x10);          // data
+  frames.Fde(CfiElf::kFrames - CfiElf::kText, 0x10);  // data
   frames.Fde(static_cast<uint64_t>(-0x1000), 0x10000);
   frames.Fde(0x100, 0);
   UnwindStats stats;
@@ -144,7 +145,7 @@ TEST(UnwindBuilder, OnlyCodeHasRules) {
   EXPECT_EQ(stats.entries, 1u);
   EXPECT_EQ(stats.invalid, 3u);
   EXPECT_EQ(table.header->page_count, 1u);
-  EXPECT_EQ(table.Find(kText + CfiElf::kTextBytes - 1), Rsp(8));
+  EXPECT_EQ(table.Find(CfiElf::kText + CfiElf::kTextBytes - 1), Rsp(8));
 }
 
 TEST(UnwindBuilder, ADamagedEntryIsLeftOutAlone) {
@@ -157,9 +158,9 @@ TEST(UnwindBuilder, ADamagedEntryIsLeftOutAlone) {
   const auto built = BuildTable(frames, &stats);
   const UnwindTable table = built.value().view();
   EXPECT_EQ(stats.invalid, 1u);
-  EXPECT_EQ(table.Find(kText + 0x1ff), Rsp(16));
-  EXPECT_EQ(table.Find(kText + 0x200), kNone);
-  EXPECT_EQ(table.Find(kText + 0x300), Rsp(32));
+  EXPECT_EQ(table.Find(CfiElf::kText + 0x1ff), Rsp(16));
+  EXPECT_EQ(table.Find(CfiElf::kText + 0x200), kNoRule);
+  EXPECT_EQ(table.Find(CfiElf::kText + 0x300), Rsp(32));
 }
 
 TEST(UnwindBuilder, TheFunctionsOfADamagedCieAreUnsupported) {
@@ -168,7 +169,7 @@ TEST(UnwindBuilder, TheFunctionsOfADamagedCieAreUnsupported) {
   frames.Fde(0x100, 0x100);
   UnwindStats stats;
   const auto built = BuildTable(frames, &stats);
-  EXPECT_EQ(built.value().view().Find(kText + 0x100).cfa, UnwindCfa::kUnsupported);
+  EXPECT_EQ(built.value().view().Find(CfiElf::kText + 0x100).cfa, UnwindCfa::kUnsupported);
   EXPECT_EQ(stats.invalid, 1u);
   EXPECT_EQ(stats.unsupported, 1u);
 }
@@ -192,7 +193,8 @@ void Touch(const std::string& file) {
   const auto built = BuildTable(file);
   if (!built.ok()) return;
   const UnwindTable table = built.value().view();
-  for (uint64_t at = kText; at < kText + 0x400; ++at) static_cast<void>(table.Find(at));
+  for (uint64_t at = CfiElf::kText; at < CfiElf::kText + 0x400; ++at)
+    static_cast<void>(table.Find(at));
 }
 
 std::string SmallSection() {

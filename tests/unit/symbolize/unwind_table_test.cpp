@@ -5,16 +5,17 @@
 #include <gtest/gtest.h>
 
 #include "symbolize/elf/unwind_table_writer.h"
+#include "tests/unit/symbolize/unwind_rules.h"
 
 namespace xpu {
 namespace {
 
 constexpr uint64_t kPage = kUnwindPageBytes;
 
-constexpr UnwindRule Rsp(int32_t offset) { return {.cfa = UnwindCfa::kRsp, .cfa_offset = offset}; }
+using test::Rsp;
 
 // Two pages from 0x401000 on; rows at 0, 0x10, 0x20 of the first and 0 and 0x800 of the second.
-UnwindTableBytes Small() {
+UnwindTableBytes SmallTable() {
   UnwindTableWriter writer;
   writer.Add(0x401010, Rsp(8));
   writer.Add(0x401020, Rsp(16));
@@ -25,7 +26,7 @@ UnwindTableBytes Small() {
 // The same bytes, to be damaged.
 class Copy {
  public:
-  Copy() : table_(Small()), words_(table_.bytes().size() / sizeof(uint64_t)) {
+  Copy() : table_(SmallTable()), words_(table_.bytes().size() / sizeof(uint64_t)) {
     std::memcpy(words_.data(), table_.bytes().data(), table_.bytes().size());
   }
   bool Open(UnwindTable& table, uint64_t bytes) { return table.Open(words_.data(), bytes); }
@@ -51,7 +52,7 @@ class Copy {
 };
 
 TEST(UnwindTable, Find) {
-  const UnwindTableBytes bytes = Small();
+  const UnwindTableBytes bytes = SmallTable();
   const UnwindTable table = bytes.view();
   EXPECT_EQ(table.header->first_page, 0x401u);
   EXPECT_EQ(table.header->page_count, 2u);

@@ -6,6 +6,8 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/unit/symbolize/unwind_rules.h"
+
 namespace xpu {
 namespace {
 
@@ -55,10 +57,10 @@ using Frames = std::vector<uint64_t>;
 
 constexpr uint64_t kSp = 0x7000;
 constexpr UnwindRule kEnd{.cfa = UnwindCfa::kEnd};
-constexpr UnwindRule kNone{};
+using test::kNoRule;
 constexpr int16_t kDwarfR10 = 10;
 
-constexpr UnwindRule Rsp(int32_t offset) { return {.cfa = UnwindCfa::kRsp, .cfa_offset = offset}; }
+using test::Rsp;
 
 class UnwindWalk : public testing::Test {
  protected:
@@ -180,8 +182,8 @@ TEST_F(UnwindWalk, ASignalFrameThatCannotBeRead) {
 
 TEST_F(UnwindWalk, FramePointersWhereThereAreNoTables) {
   code_.Add(0x1000, 0x1100, Rsp(16));
-  code_.Add(0x3000, 0x3100, kNone, CodeKind::kNoTable);
-  code_.Add(0x4000, 0x4100, kNone);
+  code_.Add(0x3000, 0x3100, kNoRule, CodeKind::kNoTable);
+  code_.Add(0x4000, 0x4100, kNoRule);
   memory_.Set(0x7100, 0x7200);
   memory_.Set(0x7108, 0x4010);
   memory_.Set(0x7200, 0x7300);
@@ -193,7 +195,7 @@ TEST_F(UnwindWalk, FramePointersWhereThereAreNoTables) {
 }
 
 TEST_F(UnwindWalk, TablesThatAreNotReadyAreSaid) {
-  code_.Add(0x3000, 0x3100, kNone, CodeKind::kNotReady);
+  code_.Add(0x3000, 0x3100, kNoRule, CodeKind::kNotReady);
   memory_.Set(0x7100, 0);
   memory_.Set(0x7108, 0x2010);
   EXPECT_EQ(Walk({0x3010, kSp, 0x7100}), (Frames{0x3010, 0x2010}));
@@ -201,7 +203,7 @@ TEST_F(UnwindWalk, TablesThatAreNotReadyAreSaid) {
 }
 
 TEST_F(UnwindWalk, AFramePointerOfZeroThatAFrameSavedIsTheEnd) {
-  code_.Add(0x3000, 0x3100, kNone, CodeKind::kNoTable);
+  code_.Add(0x3000, 0x3100, kNoRule, CodeKind::kNoTable);
   memory_.Set(0x7100, 0);
   memory_.Set(0x7108, 0x3020);
   EXPECT_EQ(Walk({0x3010, kSp, 0x7100}), (Frames{0x3010, 0x3020}));
@@ -211,7 +213,7 @@ TEST_F(UnwindWalk, AFramePointerOfZeroThatAFrameSavedIsTheEnd) {
 
 // Code that uses rbp for something else.
 TEST_F(UnwindWalk, AnyOtherFramePointerOfZeroLeadsNowhere) {
-  code_.Add(0x3000, 0x3100, kNone, CodeKind::kNoTable);
+  code_.Add(0x3000, 0x3100, kNoRule, CodeKind::kNoTable);
   EXPECT_EQ(Walk({0x3010, kSp, 0}), (Frames{0x3010}));  // of the first instruction
   EXPECT_EQ(result_.stop, WalkStop::kNoRule);
   EXPECT_EQ(result_.flags, kWalkFramePointers);
@@ -233,7 +235,7 @@ TEST_F(UnwindWalk, AnyOtherFramePointerOfZeroLeadsNowhere) {
 
 // What the kernel leaves at the stack pointer of a new program: argc, argv, a null.
 TEST_F(UnwindWalk, AFramePointerOfZeroWhereAProgramStartsIsTheEnd) {
-  code_.Add(0x3000, 0x3100, kNone, CodeKind::kNoTable);
+  code_.Add(0x3000, 0x3100, kNoRule, CodeKind::kNoTable);
   const auto stop = [&](uint64_t count, uint64_t place_of_end, uint64_t end) {
     memory_ = {};
     memory_.Set(kSp, count);
@@ -251,7 +253,7 @@ TEST_F(UnwindWalk, AFramePointerOfZeroWhereAProgramStartsIsTheEnd) {
 
 TEST_F(UnwindWalk, WhereAProgramStartsMayBeAnOuterFrame) {
   code_.Add(0x1000, 0x1100, Rsp(8));
-  code_.Add(0x3000, 0x3100, kNone, CodeKind::kNoTable);
+  code_.Add(0x3000, 0x3100, kNoRule, CodeKind::kNoTable);
   memory_.Set(kSp, 0x3010);
   memory_.Set(kSp + 8, 1);
   memory_.Set(kSp + 24, 0);
@@ -260,7 +262,7 @@ TEST_F(UnwindWalk, WhereAProgramStartsMayBeAnOuterFrame) {
 }
 
 TEST_F(UnwindWalk, FramePointersThatLeadNowhere) {
-  code_.Add(0x3000, 0x3100, kNone, CodeKind::kNoTable);
+  code_.Add(0x3000, 0x3100, kNoRule, CodeKind::kNoTable);
   for (const uint64_t bp : {kSp - 8, kSp + 4, kSp + 64}) {  // below, crooked, unreadable
     EXPECT_EQ(Walk({0x3010, kSp, bp}), (Frames{0x3010})) << bp;
     EXPECT_EQ(result_.stop, WalkStop::kNoRule);
@@ -346,7 +348,7 @@ TEST_F(UnwindWalk, AnUndefinedRbpIsNotUsedAgain) {
 // Not even as the 0 of the outermost frame.
 TEST_F(UnwindWalk, AnUndefinedRbpIsNoFramePointer) {
   code_.Add(0x1000, 0x1100, {UnwindCfa::kRsp, UnwindRbp::kUndefined, 0, 8});
-  code_.Add(0x3000, 0x3100, kNone, CodeKind::kNoTable);
+  code_.Add(0x3000, 0x3100, kNoRule, CodeKind::kNoTable);
   memory_.Set(kSp, 0x3010);
   memory_.Set(kSp + 8, 1);  // looks like the start of a program
   memory_.Set(kSp + 24, 0);

@@ -1,0 +1,14 @@
+// Rules of unwind tables.
+#pragma once
+
+#include <cstdint>
+
+#include "symbolize/elf/unwind_table.h"
+
+namespace xpu::test {
+
+constexpr UnwindRule kNoRule{};
+
+constexpr UnwindRule Rsp(int32_t offset) { return {.cfa = UnwindCfa::kRsp, .cfa_offset = offset}; }
+
+}  // namespace xpu::test
