@@ -90,8 +90,9 @@ size_t ReadOwnMemory(uint64_t address, void* to, size_t bytes) {
   }
   iovec local{to, bytes};
   const int saved_errno = errno;
+  // As wide as the kernel reads them: of an int only the lower half is certain to arrive.
   const long n =
-      syscall(SYS_process_vm_readv, static_cast<long>(getpid()), &local, 1, parts, count, 0);
+      syscall(SYS_process_vm_readv, static_cast<long>(getpid()), &local, 1UL, parts, count, 0UL);
   errno = saved_errno;
   return n < 0 ? 0 : static_cast<size_t>(n);
 }

@@ -310,7 +310,7 @@ void Summary::WriteTimes(std::string_view title, std::string_view table,
     const Statistics& row = rows[i];
     text_.Row(Format("  {:>5.1f} {:>9} {:>9} {:>9}  ", PercentOf(row.total, whole),
                      HumanDuration(row.total), WithThousands(row.count),
-                     HumanDuration(static_cast<uint64_t>(row.average))),
+                     HumanDuration(row.total / row.count)),
               names[i].first);
     if (!names[i].second.empty()) text_.Row("        ", names[i].second);
   }
