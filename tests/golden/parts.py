@@ -9,7 +9,7 @@ import subprocess
 import sys
 import tempfile
 
-CUTTER, REPORT, SCENE = sys.argv[1:4]
+CUTTER, REPORT, SCENE, *COUNTS = sys.argv[1:]
 CAPTURES = pathlib.Path(__file__).resolve().parent.parent / "captures"
 NAMES = ("copies", "graph_paths", "nvtx_ranges", "peer", "two_kernels_fork", "pytorch_python")
 
@@ -52,7 +52,7 @@ def cut(capture, parts, folder):
 def check(capture, folder):
     whole = cut(capture, 1, folder)
     expected = {view: run(view, whole) for view in VIEWS}
-    for count in (2, 5, 16):
+    for count in map(int, COUNTS):
         files = cut(capture, count, folder)
         if len(files) < 2:
             raise AssertionError(f"{capture}: was not cut")
