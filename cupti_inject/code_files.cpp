@@ -12,7 +12,8 @@
 namespace xpu::inject {
 namespace {
 
-constexpr uint64_t kPage = 4096;
+using wire::kPageBytes;
+
 // Refreshing takes some tens of microseconds, as does the dlopen that made it necessary.
 constexpr uint64_t kRefreshPatienceNs = 5'000'000;
 
@@ -174,12 +175,13 @@ void CodeFiles::AddFile(const dl_phdr_info& info) {
     if (segment.p_type != PT_LOAD || (segment.p_flags & PF_X) == 0) continue;
     if (range_count_ == kMaxRanges) return;
     const uint64_t start = info.dlpi_addr + segment.p_vaddr;
-    CodeRange range{start / kPage * kPage, (start + segment.p_memsz + kPage - 1) / kPage * kPage,
+    CodeRange range{start / kPageBytes * kPageBytes,
+                    (start + segment.p_memsz + kPageBytes - 1) / kPageBytes * kPageBytes,
                     info.dlpi_addr, NumberOf(IdentityOf(info, segment, build_id, build_id_bytes)),
                     0};
     const CodeRange* known = current_.load(std::memory_order_relaxed)->Find(range.start);
     if ((known == nullptr || !Same(*known, range)) && range.file < wire::kMaxCodeFiles &&
-        !Tell(info, range, segment.p_offset / kPage * kPage, build_id, build_id_bytes)) {
+        !Tell(info, range, segment.p_offset / kPageBytes * kPageBytes, build_id, build_id_bytes)) {
       complete_ = false;  // the ring is full: again in the next round
       continue;
     }

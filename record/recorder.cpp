@@ -257,8 +257,8 @@ Outcome Recording::Finish(EventSink& sink) {
 // Of code that was just mapped the BPF programs know when this thread has told them, so it is not
 // to wait for a processor. It has little to do. Where the user may not, it is as it was.
 void TakePrecedence() {
-  constexpr int kNiceness = -10;
-  ::setpriority(PRIO_PROCESS, 0, kNiceness);
+  constexpr int kRecorderNiceness = -10;
+  ::setpriority(PRIO_PROCESS, 0, kRecorderNiceness);
 }
 
 // Everything between the armed sources and the finished capture.

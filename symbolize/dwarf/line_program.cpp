@@ -7,10 +7,6 @@
 namespace xpu::dwarf {
 namespace {
 
-uint32_t Clamp(uint64_t value) {
-  return static_cast<uint32_t>(std::min<uint64_t>(value, UINT32_MAX));
-}
-
 bool AddressLess(const LineRow& a, const LineRow& b) { return a.link_address < b.link_address; }
 
 }  // namespace
@@ -178,8 +174,9 @@ void LineProgram::Extended(ByteReader& reader) {
 }
 
 void LineProgram::AddRow() {
-  const LineRow row = {
-      .link_address = now_.link_address, .file = Clamp(now_.file), .line = Clamp(now_.line)};
+  const LineRow row = {.link_address = now_.link_address,
+                       .file = AtMost32Bits(now_.file),
+                       .line = AtMost32Bits(now_.line)};
   auto& rows = table_.rows_;
   if (rows.size() > first_row_) {
     LineRow& last = rows.back();

@@ -1,6 +1,7 @@
 // The source lines of the code of a unit (.debug_line).
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -12,6 +13,11 @@
 #include "symbolize/dwarf/unit.h"
 
 namespace xpu::dwarf {
+
+// Of the number of a file or a line: larger ones are damage.
+inline uint32_t AtMost32Bits(uint64_t value) {
+  return static_cast<uint32_t>(std::min<uint64_t>(value, UINT32_MAX));
+}
 
 // From `link_address` to the next row.
 struct LineRow {

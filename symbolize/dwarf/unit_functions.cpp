@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "symbolize/dwarf/constants.h"
+#include "symbolize/dwarf/line_table.h"
 
 namespace xpu::dwarf {
 namespace {
@@ -23,10 +24,6 @@ struct CallValues {
     if (attribute == kAtCallLine) line = value.number;
   }
 };
-
-uint32_t Clamp(uint64_t value) {
-  return static_cast<uint32_t>(std::min<uint64_t>(value, UINT32_MAX));
-}
 
 // The entries around the present one that are inlined calls, with their depths.
 class OpenCalls {
@@ -93,8 +90,8 @@ InlineTree InlineTree::Read(EntryPlace function, RangeReader& ranges) {
     const auto index = static_cast<uint32_t>(tree.calls.size());
     tree.calls.push_back({.origin = origin.value_or(EntryPlace()),
                           .parent = open.innermost(),
-                          .call_file = Clamp(values.file),
-                          .call_line = Clamp(values.line)});
+                          .call_file = AtMost32Bits(values.file),
+                          .call_line = AtMost32Bits(values.line)});
     open.Enter(depth, index);
     found.clear();
     ranges.Read(*function.unit, values.code, found);

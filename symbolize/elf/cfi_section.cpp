@@ -7,7 +7,7 @@ namespace xpu {
 namespace {
 
 // An entry as its header gives it.
-struct Entry {
+struct CfiEntry {
   uint64_t offset = 0;
   bool is_cie = false;
   uint64_t cie_offset = 0;  // of an FDE's CIE
@@ -23,7 +23,7 @@ class EntryWalk {
     cursor_.Skip(offset);
   }
 
-  bool Next(Entry& entry) {
+  bool Next(CfiEntry& entry) {
     while (cursor_.left() >= sizeof(uint32_t)) {
       entry.offset = cursor_.offset();
       uint64_t length = cursor_.Read<uint32_t>();
@@ -44,7 +44,7 @@ class EntryWalk {
   uint64_t skipped() const { return skipped_; }
 
  private:
-  bool ReadId(bool wide, uint64_t id_offset, Entry& entry) const {
+  bool ReadId(bool wide, uint64_t id_offset, CfiEntry& entry) const {
     // The id of .eh_frame has 4 bytes also where the length has 8.
     const bool wide_id = wide && !section_.is_eh_frame;
     const uint64_t id = wide_id ? entry.content.Read<uint64_t>() : entry.content.Read<uint32_t>();
@@ -97,7 +97,7 @@ bool ReadAugmentation(const char* letters, CfiCursor& content, Cie& cie) {
   return !data.failed();
 }
 
-bool ReadCie(const Entry& entry, Cie& cie) {
+bool ReadCie(const CfiEntry& entry, Cie& cie) {
   CfiCursor content = entry.content;
   cie.offset = entry.offset;
   const auto version = content.Read<uint8_t>();
@@ -116,7 +116,7 @@ bool ReadCie(const Entry& entry, Cie& cie) {
   return true;
 }
 
-bool ReadFde(const Entry& entry, const Cie& cie, Fde& fde) {
+bool ReadFde(const CfiEntry& entry, const Cie& cie, Fde& fde) {
   CfiCursor content = entry.content;
   fde.begin = content.Pointer(cie.pointer_encoding);
   fde.end = fde.begin + content.PointerValue(cie.pointer_encoding & 0x07);
@@ -189,7 +189,7 @@ Result<std::vector<CfiSection>> FindCallFrames(const ElfImage& image) {
 
 CfiEntries ReadEntries(const CfiSection& section) {
   CfiEntries entries;
-  Entry entry;
+  CfiEntry entry;
   // CIEs first: .debug_frame may have them behind their FDEs.
   EntryWalk cies(section);
   while (cies.Next(entry)) {
@@ -219,8 +219,8 @@ CfiEntries ReadEntries(const CfiSection& section) {
 }
 
 std::optional<Fde> ReadFdeAt(const CfiSection& section, uint64_t offset) {
-  Entry entry;
-  Entry common;
+  CfiEntry entry;
+  CfiEntry common;
   Cie cie;
   Fde fde;
   EntryWalk at_fde(section, offset);

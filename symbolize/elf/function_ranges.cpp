@@ -7,7 +7,7 @@
 namespace xpu {
 namespace {
 
-constexpr size_t kEntryBytes = 2 * sizeof(int32_t);
+constexpr size_t kRowBytes = 2 * sizeof(int32_t);
 
 }  // namespace
 
@@ -25,14 +25,14 @@ FunctionRanges::FunctionRanges(const ElfImage& image) {
   const uint64_t count = cursor.Pointer(count_encoding, header.link_address);
   if (cursor.failed()) return;
   table_ = header.bytes.subspan(cursor.offset());
-  table_ = table_.first(std::min<uint64_t>(count, table_.size() / kEntryBytes) * kEntryBytes);
+  table_ = table_.first(std::min<uint64_t>(count, table_.size() / kRowBytes) * kRowBytes);
   header_address_ = header.link_address;
   frames_ = FindEhFrame(image);
 }
 
 FunctionRanges::Entry FunctionRanges::EntryAt(size_t i) const {
   int32_t offsets[2] = {};
-  ReadAt(table_, i * kEntryBytes, offsets);
+  ReadAt(table_, i * kRowBytes, offsets);
   return {header_address_ + static_cast<uint64_t>(int64_t{offsets[0]}),
           header_address_ + static_cast<uint64_t>(int64_t{offsets[1]})};
 }
@@ -40,7 +40,7 @@ FunctionRanges::Entry FunctionRanges::EntryAt(size_t i) const {
 std::optional<FunctionRanges::Range> FunctionRanges::Find(uint64_t link_address) const {
   if (!frames_) return std::nullopt;
   size_t behind = 0;  // of the entries that begin at or before the address
-  for (size_t end = table_.size() / kEntryBytes; behind < end;) {
+  for (size_t end = table_.size() / kRowBytes; behind < end;) {
     const size_t middle = behind + (end - behind) / 2;
     if (EntryAt(middle).begin <= link_address) {
       behind = middle + 1;

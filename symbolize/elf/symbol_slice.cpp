@@ -11,7 +11,7 @@ namespace xpu {
 namespace {
 
 // Real files have some ten.
-constexpr size_t kMaxSegments = 256;
+constexpr size_t kMaxSliceSegments = 256;
 // Of all symbols and their names. Slices have some 10 KB; a file could be made to have a name of
 // 64 KB at each of a million addresses.
 constexpr size_t kMaxSymbolBytes = size_t{32} << 20;
@@ -114,7 +114,7 @@ unsigned char BindingOf(const ElfSymbol& symbol) {
 class Writer {
  public:
   explicit Writer(const ElfImage& file) : file_(file), segments_(file.segments()) {
-    if (segments_.size() > kMaxSegments) segments_.resize(kMaxSegments);
+    if (segments_.size() > kMaxSliceSegments) segments_.resize(kMaxSliceSegments);
     const size_t notes = file.build_id().empty() ? 0 : 1;
     out_.resize(sizeof(Elf64_Ehdr) + (segments_.size() + notes) * sizeof(Elf64_Phdr));
     sections_.emplace_back();

@@ -23,7 +23,7 @@ struct Range {
 };
 
 // Where the file has code: sorted, disjoint.
-std::vector<Range> CodeRanges(const ElfImage& image) {
+std::vector<Range> ExecutableRanges(const ElfImage& image) {
   std::vector<Range> ranges;
   for (const ElfSegment& segment : image.segments()) {
     if (!segment.executable) continue;
@@ -135,7 +135,7 @@ Result<UnwindTableBytes> BuildUnwindTable(const ElfImage& image, UnwindStats* st
   }
   XPU_ASSIGN_OR_RETURN(const std::vector<CfiSection> sections, FindCallFrames(image));
   CfiEntries entries = ReadAllEntries(sections);
-  uint64_t invalid = entries.invalid + Arrange(CodeRanges(image), entries.fdes);
+  uint64_t invalid = entries.invalid + Arrange(ExecutableRanges(image), entries.fdes);
   UnwindTableWriter writer;
   const uint64_t end = AddAll(entries, invalid, writer);
   if (stats != nullptr) {
