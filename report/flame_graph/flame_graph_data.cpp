@@ -160,8 +160,8 @@ void WriteLosses(const Analysis& analysis, DataWriter& writer) {
   std::vector<LedgerEntry> losses = BuildLedger(analysis);
   std::erase_if(losses, [](const LedgerEntry& e) { return e.severity == Severity::kNote; });
   writer.Array("losses", losses, [&](const LedgerEntry& entry) {
-    writer.Raw(Format("{{\"severity\":\"{}\",\"count\":{},\"what\":",
-                      LosesData(entry) ? SeverityName(entry.severity) : "remark", entry.count));
+    writer.Raw(
+        Format("{{\"severity\":\"{}\",\"count\":{},\"what\":", SeverityName(entry), entry.count));
     writer.String(entry.what);
     writer.Raw(",\"advice\":");
     writer.String(entry.advice);

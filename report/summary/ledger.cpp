@@ -382,6 +382,10 @@ std::string_view SeverityName(Severity severity) {
   return "lost";
 }
 
+std::string_view SeverityName(const LedgerEntry& entry) {
+  return LosesData(entry) ? SeverityName(entry.severity) : "remark";
+}
+
 std::vector<LedgerEntry> BuildLedger(const Analysis& analysis) { return Builder(analysis).Build(); }
 
 }  // namespace xpu

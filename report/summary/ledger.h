@@ -26,13 +26,14 @@ inline bool IsAboutSymbols(const LedgerEntry& entry) {
   return entry.name.starts_with("file_") && entry.name != InfoOf(LossKind::kFileCut).name;
 }
 
-// What --strict is about: events are missing from the capture, or poorer than they should be. Not
-// about stacks that end early: some do in every recording, in the first instructions of a library
-// for instance, and everything that was seen is there.
+// True for stacks that end early: some do in every recording, in the first instructions of a
+// library for instance, and everything that was seen is there.
 inline bool IsAboutStacks(const LedgerEntry& entry) {
   const LossInfo* info = FindLoss(entry.name);
   return info != nullptr && IsAboutStacks(info->kind);
 }
+
+// What --strict is about: events are missing from the capture, or poorer than they should be.
 inline bool LosesData(const LedgerEntry& entry) {
   return entry.severity != Severity::kNote && !IsAboutSymbols(entry) &&
          entry.name != "python_stack_doubtful" && !IsAboutStacks(entry);
@@ -40,6 +41,8 @@ inline bool LosesData(const LedgerEntry& entry) {
 
 // "lost", as in captures' dumps.
 std::string_view SeverityName(Severity severity);
+// The same for views: "remark" of what loses no data.
+std::string_view SeverityName(const LedgerEntry& entry);
 
 // Entries that are not zero, the worst first, then by name. Call it after a view, so that it has
 // what the symbolizer found on the way.

@@ -296,12 +296,10 @@ std::string Trace::OtherData(uint64_t bucket_ns, std::string_view cut) const {
   if (analysis_.kept_of > 1) member("sample", Format("1/{}", analysis_.kept_of));
   if (bucket_ns != 0) member("counters", "means over " + HumanDuration(bucket_ns));
   for (const LedgerEntry& entry : BuildLedger(analysis_)) {
-    const bool loses = LosesData(entry);
-    std::string text = Format("{} {} ({})", entry.count, entry.what,
-                              loses ? SeverityName(entry.severity) : "remark");
+    std::string text = Format("{} {} ({})", entry.count, entry.what, SeverityName(entry));
     for (const std::string& detail : entry.details) text += "; " + detail;
     if (!entry.advice.empty()) text += "; hint: " + entry.advice;
-    member((loses ? "loss " : "remark ") + entry.name, text);
+    member((LosesData(entry) ? "loss " : "remark ") + entry.name, text);
   }
   return data;
 }
