@@ -136,12 +136,7 @@ void Scene::MarkStacks() {
 
 void Scene::AddLosses() {
   const auto lose = [&](const char* name, uint64_t count, const char* detail) {
-    builder_.events.losses.push_back({.time_ns = kStart + 2'000 * kMs,
-                                      .name = builder_.Text(name),
-                                      .count = count,
-                                      .pid = 0,
-                                      .instance = {},
-                                      .detail = builder_.Text(detail)});
+    builder_.Lose(name, count, detail).time_ns = kStart + 2'000 * kMs;
   };
   lose("sample_ring_full", 7, "");
   lose("sample_ring_full", 5, "");

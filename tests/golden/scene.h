@@ -7,6 +7,7 @@
 #include <string>
 #include <utility>
 
+#include "tests/unit/durations.h"
 #include "tests/unit/report/model_builder.h"
 #include "tests/unit/symbolize/elf_builder.h"
 
@@ -32,7 +33,6 @@ inline constexpr uint64_t kInject = 0x7f0000040000;
 inline constexpr uint64_t kPlugin = 0x7f0000050000;
 inline constexpr uint64_t kGenerated = 0x7f0000060000;
 inline constexpr uint64_t kVdso = 0x7fff00000000;
-inline constexpr uint64_t kKernelText = 0xffffffff81000000;
 
 // Call-back ids, beside those of model_builder.h.
 inline constexpr uint32_t kMemcpyAsync = 41;

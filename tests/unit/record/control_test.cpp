@@ -9,12 +9,13 @@
 #include "record/control_fifo.h"
 #include "record/control_options.h"
 #include "record/recording_control.h"
+#include "tests/unit/durations.h"
 
 namespace xpu {
 namespace {
 
-constexpr uint64_t kMs = 1'000'000;
-constexpr uint64_t kSecond = 1'000'000'000;
+using test::kMs;
+using test::kSecond;
 
 uint64_t Duration(std::string_view text) {
   auto parsed = ParseDuration("--delay", text);

@@ -12,11 +12,12 @@
 #include "cupti_inject/handshake.h"
 #include "cupti_inject/invitation.h"
 #include "format/base/text.h"
+#include "tests/unit/durations.h"
 
 namespace xpu {
 namespace {
 
-constexpr uint64_t kSecondNs = 1'000'000'000;
+using test::kSecond;
 
 inject::Invitation InvitationOf(const InjectServer& server) {
   inject::Invitation invitation{};
@@ -43,7 +44,7 @@ TEST(InjectServer, InvitesAndHandsOverARing) {
   inject::MappedRing ring;
   bool connected = false;
   std::thread client(
-      [&] { connected = inject::Connect(invitation, 0xabcdef, 5 * kSecondNs, &ring); });
+      [&] { connected = inject::Connect(invitation, 0xabcdef, 5 * kSecond, &ring); });
   InjectArrivals arrivals = AcceptOne(*server);
   client.join();
   ASSERT_TRUE(connected);
@@ -72,7 +73,7 @@ TEST(InjectServer, AWrongSecretGetsNothing) {
   invitation.secret[15] ^= 1;
   inject::MappedRing ring;
   bool connected = true;
-  std::thread client([&] { connected = inject::Connect(invitation, 1, kSecondNs, &ring); });
+  std::thread client([&] { connected = inject::Connect(invitation, 1, kSecond, &ring); });
   InjectArrivals arrivals = AcceptOne(*server, 20);
   client.join();
   EXPECT_FALSE(connected);
@@ -162,7 +163,7 @@ TEST(InjectServer, TheSilentAreNotWaitedFor) {
   ASSERT_EQ(::send(fd.get(), &hello, sizeof(hello), 0), static_cast<ssize_t>(sizeof(hello)));
   EXPECT_EQ(server->Accept(0).peers.size(), 1u);
   // After a while they are hung up on.
-  server->Accept(10 * kSecondNs);
+  server->Accept(10 * kSecond);
   char byte = 0;
   EXPECT_EQ(::recv(silent.back().get(), &byte, 1, 0), 0);
 }

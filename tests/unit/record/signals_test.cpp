@@ -2,10 +2,12 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/unit/durations.h"
+
 namespace xpu {
 namespace {
 
-constexpr uint64_t kMillisecond = 1'000'000;
+using test::kMs;
 constexpr uint64_t kLater = 2 * SignalRouter::kWitnessNs;
 constexpr pid_t kTarget = 50;
 constexpr pid_t kShell = 70;
@@ -48,7 +50,7 @@ TEST(SignalRouter, SwitchesAreForTheRecorder) {
 TEST(SignalRouter, SentToTheGroupIsNot) {
   SignalRouter router = Router();
   router.AtRecorder(FromProcess(SIGTERM), 0);
-  router.AtWitness(FromProcess(SIGTERM), 5 * kMillisecond);
+  router.AtWitness(FromProcess(SIGTERM), 5 * kMs);
   EXPECT_EQ(router.Due(kLater, true), Signals{});
   EXPECT_EQ(router.requests_to_end(), 1);
 }
@@ -57,7 +59,7 @@ TEST(SignalRouter, WhatWasIgnoredIsMeantWhereThisProcessIsNamed) {
   SignalRouter router({.target = kTarget, .ignored = uint64_t{1} << SIGINT});
   router.AtRecorder(FromTerminal(SIGINT), 0);
   router.AtRecorder(FromProcess(SIGINT), 0);
-  router.AtWitness(FromProcess(SIGINT), kMillisecond);
+  router.AtWitness(FromProcess(SIGINT), kMs);
   EXPECT_EQ(router.Due(kLater, true), Signals{});
   EXPECT_EQ(router.Due(2 * kLater, false), Signals{});
   EXPECT_EQ(router.requests_to_end(), 0);
@@ -72,24 +74,24 @@ TEST(SignalRouter, WhatWasIgnoredIsMeantWhereThisProcessIsNamed) {
 TEST(SignalRouter, TheWitnessMayBeFirst) {
   SignalRouter router = Router();
   router.AtWitness(FromProcess(SIGINT), 0);
-  EXPECT_EQ(router.Due(kMillisecond, true), Signals{});
-  router.AtRecorder(FromProcess(SIGINT), 2 * kMillisecond);
+  EXPECT_EQ(router.Due(kMs, true), Signals{});
+  router.AtRecorder(FromProcess(SIGINT), 2 * kMs);
   EXPECT_EQ(router.Due(kLater, true), Signals{});
 }
 
 TEST(SignalRouter, AnOldWitnessProvesNothing) {
   SignalRouter router = Router();
   router.AtWitness(FromProcess(SIGINT), 0);
-  EXPECT_EQ(router.Due(1000 * kMillisecond, true), Signals{});
-  router.AtRecorder(FromProcess(SIGINT), 1001 * kMillisecond);
-  EXPECT_EQ(router.Due(1001 * kMillisecond + kLater, true), Signals{SIGINT});
+  EXPECT_EQ(router.Due(1000 * kMs, true), Signals{});
+  router.AtRecorder(FromProcess(SIGINT), 1001 * kMs);
+  EXPECT_EQ(router.Due(1001 * kMs + kLater, true), Signals{SIGINT});
 }
 
 TEST(SignalRouter, TimeoutSendsToChildAndGroup) {
   SignalRouter router = Router();
   router.AtRecorder(FromProcess(SIGINT), 0);
-  router.AtRecorder(FromProcess(SIGINT), kMillisecond);
-  router.AtWitness(FromProcess(SIGINT), kMillisecond);
+  router.AtRecorder(FromProcess(SIGINT), kMs);
+  router.AtWitness(FromProcess(SIGINT), kMs);
   EXPECT_EQ(router.Due(kLater, true), Signals{});
   EXPECT_EQ(router.requests_to_end(), 1);
 }
@@ -97,8 +99,8 @@ TEST(SignalRouter, TimeoutSendsToChildAndGroup) {
 TEST(SignalRouter, SeveralToTheRecorderAreAllForwarded) {
   SignalRouter router = Router();
   router.AtRecorder(FromProcess(SIGUSR1), 0);
-  router.AtRecorder(FromProcess(SIGUSR1), kMillisecond);
-  router.AtRecorder(FromProcess(SIGUSR2), kMillisecond);
+  router.AtRecorder(FromProcess(SIGUSR1), kMs);
+  router.AtRecorder(FromProcess(SIGUSR2), kMs);
   EXPECT_EQ(router.Due(kLater, true), (Signals{SIGUSR1, SIGUSR1, SIGUSR2}));
   EXPECT_EQ(router.requests_to_end(), 0);
 }

@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/unit/durations.h"
+
 namespace xpu {
 namespace {
 

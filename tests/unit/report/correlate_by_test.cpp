@@ -5,6 +5,7 @@
 #include "report/model/order.h"
 #include "report/output.h"
 #include "report/views.h"
+#include "tests/unit/durations.h"
 #include "tests/unit/report/model_builder.h"
 #include "tests/unit/report/report_testing.h"
 

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "report/model/order.h"
+#include "tests/unit/durations.h"
 #include "tests/unit/report/model_builder.h"
 
 namespace xpu {
@@ -236,12 +237,9 @@ TEST_F(CorrelateTest, CountedLossesExplainLaunchesWithoutARecord) {
   for (uint32_t id = 1; id <= 4; ++id) builder_.AddKernel(1, id, 1000 * id + 5, 1000 * id + 6, "k");
   for (uint32_t id = 1; id <= 2; ++id) builder_.Call(2, id, kLaunchKernel, 1000 * id, 1000 * id, 1);
   const auto lose = [&](const char* name, uint64_t count, uint64_t instance, uint32_t pid) {
-    builder_.events.losses.push_back({.time_ns = 1,
-                                      .name = builder_.Text(name),
-                                      .count = count,
-                                      .pid = pid,
-                                      .instance = {instance},
-                                      .detail = {}});
+    Loss& loss = builder_.Lose(name, count);
+    loss.pid = pid;
+    loss.instance = {instance};
   };
   lose("cupti_dropped", 2, 1, 0);
   lose("wire_ring_full", 1, 1, 0);

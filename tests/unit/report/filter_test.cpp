@@ -4,6 +4,7 @@
 
 #include "report/analysis.h"
 #include "report/select/name_pattern.h"
+#include "tests/unit/durations.h"
 #include "tests/unit/report/model_builder.h"
 
 namespace xpu {

@@ -95,18 +95,8 @@ TEST_F(FlameGraphTest, NoNameEndsTheScript) {
 }
 
 TEST_F(FlameGraphTest, LossesButNoNotes) {
-  builder_.events.losses.push_back({.time_ns = 1,
-                                    .name = builder_.Text("sample_ring_full"),
-                                    .count = 7,
-                                    .pid = 0,
-                                    .instance = {},
-                                    .detail = {}});
-  builder_.events.losses.push_back({.time_ns = 1,
-                                    .name = builder_.Text("stack_truncated"),
-                                    .count = 2,
-                                    .pid = 0,
-                                    .instance = {},
-                                    .detail = {}});
+  builder_.Lose("sample_ring_full", 7);
+  builder_.Lose("stack_truncated", 2);
   Analysis analysis(builder_.Build());
   const std::string data = Data(analysis);
   EXPECT_NE(data.find("\"losses\":[{\"severity\":\"lost\",\"count\":7,\"what\":\""),

@@ -31,19 +31,11 @@ TEST(Ledger, NothingLostIsEmpty) {
 TEST(Ledger, RecordedLossesAreSummedByName) {
   test::ModelBuilder builder;
   builder.End(5);
-  const auto lose = [&](const char* name, uint64_t count, const char* detail) {
-    builder.events.losses.push_back({.time_ns = 1,
-                                     .name = builder.Text(name),
-                                     .count = count,
-                                     .pid = 0,
-                                     .instance = {},
-                                     .detail = builder.Text(detail)});
-  };
-  lose("stack_truncated", 2, "");
-  lose("cupti_dropped", 3, "x");
-  lose("cupti_dropped", 4, "y");
-  lose("cupti_dropped", 1, "x");
-  lose("write_failed", 0, "");
+  builder.Lose("stack_truncated", 2);
+  builder.Lose("cupti_dropped", 3, "x");
+  builder.Lose("cupti_dropped", 4, "y");
+  builder.Lose("cupti_dropped", 1, "x");
+  builder.Lose("write_failed", 0);
   const Analysis analysis(builder.Build());
   const std::vector<LedgerEntry> ledger = BuildLedger(analysis);
   ASSERT_EQ(ledger.size(), 2u);
@@ -76,12 +68,7 @@ TEST(Ledger, MissingStacksAreCountedOnce) {
   for (uint32_t id = 1; id <= 3; ++id) builder.Call(1, id, 211, 1'000 * id, 1'000 * id + 700, 100);
   builder.Call(2, 1, 211, 9'000, 9'700, 200);
   const auto lose = [&](const char* name, uint64_t count, uint64_t instance) {
-    builder.events.losses.push_back({.time_ns = 1,
-                                     .name = builder.Text(name),
-                                     .count = count,
-                                     .pid = 0,
-                                     .instance = {instance},
-                                     .detail = {}});
+    builder.Lose(name, count).instance = {instance};
   };
   lose("launch_stack_missing", 2, 1);
   lose("launch_stack_missing", 4, 3);  // of calls that are not in the capture
@@ -98,14 +85,7 @@ TEST(Ledger, MissingStacksAreCountedOnce) {
 TEST(Ledger, WhatIsAboutStacksTakesOneLine) {
   test::ModelBuilder builder;
   builder.End(5);
-  const auto lose = [&](LossKind kind, uint64_t count) {
-    builder.events.losses.push_back({.time_ns = 1,
-                                     .name = builder.Text(InfoOf(kind).name),
-                                     .count = count,
-                                     .pid = 0,
-                                     .instance = {},
-                                     .detail = {}});
-  };
+  const auto lose = [&](LossKind kind, uint64_t count) { builder.Lose(InfoOf(kind).name, count); };
   lose(LossKind::kStackNoRule, 2000);
   lose(LossKind::kCallLost, 1);
   lose(LossKind::kStackCut, 1);
@@ -121,18 +101,8 @@ TEST(Ledger, WhatIsAboutStacksTakesOneLine) {
 TEST(Ledger, OneIsSingular) {
   test::ModelBuilder builder;
   builder.End(5);
-  builder.events.losses.push_back({.time_ns = 1,
-                                   .name = builder.Text("process_not_reached"),
-                                   .count = 1,
-                                   .pid = 0,
-                                   .instance = {},
-                                   .detail = {}});
-  builder.events.losses.push_back({.time_ns = 1,
-                                   .name = builder.Text("{a|b}"),
-                                   .count = 1,
-                                   .pid = 0,
-                                   .instance = {},
-                                   .detail = {}});
+  builder.Lose("process_not_reached", 1);
+  builder.Lose("{a|b}", 1);
   const Analysis analysis(builder.Build());
   const std::string text = LedgerText(BuildLedger(analysis));
   EXPECT_EQ(text.find("1 CUDA process that could not hand over its records (process_not_reached)"),
@@ -356,12 +326,7 @@ TEST(Ledger, MoreDetailsThanAreShown) {
   test::ModelBuilder builder;
   builder.End(5);
   for (const char* detail : {"a", "b", "c", "d", "e", "a", "f", "e"}) {
-    builder.events.losses.push_back({.time_ns = 1,
-                                     .name = builder.Text("cupti_dropped"),
-                                     .count = 1,
-                                     .pid = 0,
-                                     .instance = {},
-                                     .detail = builder.Text(detail)});
+    builder.Lose("cupti_dropped", 1, detail);
   }
   const Analysis analysis(builder.Build());
   EXPECT_EQ(BuildLedger(analysis).at(0).details,

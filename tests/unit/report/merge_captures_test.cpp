@@ -4,14 +4,15 @@
 
 #include "report/analysis.h"
 #include "report/stacks/kernel_symbols.h"
+#include "tests/unit/durations.h"
 #include "tests/unit/report/model_builder.h"
 #include "tests/unit/report/report_testing.h"
 
 namespace xpu {
 namespace {
 
+using test::kKernelText;
 using test::kSecond;
-constexpr uint64_t kKernelSymbol = 0xffffffff81000000;
 
 // A recording of one process, pid 10, with a sample in the kernel and a GPU kernel, on a host that
 // booted at `boot_ns`; it begins at `start_ns` of the wall clock.
@@ -27,11 +28,11 @@ Model Capture(std::string_view host, uint64_t boot_ns, uint64_t start_ns, uint64
   builder.Source(kSecond / 100);
   builder.Process(ProcessEventKind::kExec, start, 10, 10, "app", 9, 9);
   KernelSymbol& symbol = builder.events.kernel_symbols.emplace_back();
-  symbol.address = kKernelSymbol;
+  symbol.address = kKernelText;
   symbol.size_bytes = 16;
   symbol.name = builder.Text("of_" + std::string(host));
   builder.Stack({1});  // has the id that captures keep for lost ones
-  builder.Sample(start + 5, 10, 10, builder.Stack({kKernelSymbol + 1}));
+  builder.Sample(start + 5, 10, 10, builder.Stack({kKernelText + 1}));
   builder.Sample(start + 6, 10, 10, StackId{0xfffff});
   builder.Clock(instance, boot_ns, {start});
   builder.AddKernel(instance, 1, start_ns + 7, start_ns + 8, "k_" + std::string(host));

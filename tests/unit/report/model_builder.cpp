@@ -162,6 +162,15 @@ Kernel& ModelBuilder::AddKernel(uint64_t instance, uint32_t correlation, uint64_
   return kernel;
 }
 
+Loss& ModelBuilder::Lose(std::string_view name, uint64_t count, std::string_view detail) {
+  Loss& loss = events.losses.emplace_back();
+  loss.time_ns = 1;
+  loss.name = Text(name);
+  loss.count = count;
+  loss.detail = Text(detail);
+  return loss;
+}
+
 void ModelBuilder::End(uint64_t time_ns) {
   events.recording_end.push_back({.time_ns = time_ns, .target_pid = 0, .wait_status = 0});
 }

@@ -16,13 +16,12 @@
 
 namespace xpu::test {
 
-inline constexpr uint64_t kMs = 1'000'000;
-inline constexpr uint64_t kSecond = 1'000'000'000;
 // Of CUDA's runtime, as CUPTI numbers its calls.
 inline constexpr uint32_t kLaunchKernel = 211;
 inline constexpr uint32_t kMemcpy = 31;
-// Where the tests map the text of their programs.
+// Where the tests map the text of their programs, and that of the kernel.
 inline constexpr uint64_t kText = 0x10000;
+inline constexpr uint64_t kKernelText = 0xffffffff81000000;
 
 // Grows while events are made; shared with the models built from it.
 class BuilderTables : public CaptureTables {
@@ -73,6 +72,8 @@ class ModelBuilder {
                       uint32_t tid, StackId stack);
   Kernel& AddKernel(uint64_t instance, uint32_t correlation, uint64_t start_ns, uint64_t end_ns,
                     std::string_view name);
+  // At 1 ns, of no process.
+  Loss& Lose(std::string_view name, uint64_t count, std::string_view detail = {});
   void End(uint64_t time_ns);
 
   EventBatch events;

@@ -4,6 +4,7 @@
 
 #include "report/correlate/correlate.h"
 #include "report/model/order.h"
+#include "tests/unit/durations.h"
 #include "tests/unit/report/model_builder.h"
 
 namespace xpu {

@@ -13,8 +13,8 @@ namespace {
 
 using test::ElfBuilder;
 
+using test::kKernelText;
 using test::kText;
-constexpr uint64_t kKernelText = 0xffffffff81000000;
 
 class StackResolverTest : public testing::Test {
  protected:

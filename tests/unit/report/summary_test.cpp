@@ -5,6 +5,7 @@
 
 #include "report/select/filter.h"
 #include "report/summary/summary_hints.h"
+#include "tests/unit/durations.h"
 #include "tests/unit/report/model_builder.h"
 #include "tests/unit/report/report_testing.h"
 
