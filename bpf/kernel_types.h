@@ -163,8 +163,17 @@ struct maple_tree {
   void* ma_root;
 };
 
+struct xol_area {
+  unsigned long vaddr;
+};
+
+struct uprobes_state {
+  struct xol_area* xol_area; /* out of line: where probed instructions run, one page */
+};
+
 struct mm_struct {
   struct maple_tree mm_mt;
+  struct uprobes_state uprobes_state;
 };
 
 struct return_instance {
@@ -176,6 +185,8 @@ struct return_instance {
 
 struct uprobe_task {
   struct return_instance* return_instances;
+  unsigned long vaddr;     /* of the instruction that runs out of line */
+  unsigned long xol_vaddr; /* where its copy is; 0: none does */
 };
 
 struct signal_struct {

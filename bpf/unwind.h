@@ -9,80 +9,11 @@
 #include "bpf/events.h"
 #include "kernel_types.h"
 #include "loop.h"
+#include "probed_code.h"
 #include "unwind_rules.h"
+#include "walk.h"
 
-/* By DWARF's number of a register. */
-#define REGISTERS 16
 #define MAX_HELPER_FRAMES 3
-
-/* What was read of the stack last, and the word that was asked for. */
-struct window {
-  __u64 start;
-  __u64 bytes; /* from there on in xpu_stack::window */
-  __u64 value;
-};
-
-struct walk {
-  __u64 ip;
-  __u64 sp;
-  __u64 bp;
-  struct lookup lookup;
-  __u32 first; /* place of the first user frame in stack->frames */
-  __u32 count;
-  __u32 stop;
-  __u8 flags;
-  __u8 exact; /* ip is an instruction, else a return address */
-  __u8 saved; /* bp was found by a frame pointer */
-  struct window window;
-};
-
-static __always_inline bool read_user(__u64 address, __u64* value) {
-  return bpf_probe_read_user(value, sizeof(*value), (void*)address) == 0;
-}
-
-#define WINDOW_BYTES (XPU_STACK_WINDOW * sizeof(__u64))
-/* Saved registers lie below the return address, which is asked for first. */
-#define BELOW_WINDOW 64
-#define USER_PAGE_BYTES 4096
-
-/* A part of the page that `address` is in. */
-static __always_inline bool fill_window(struct window* window, struct xpu_stack* stack,
-                                        __u64 address) {
-  __u64 into = address & (USER_PAGE_BYTES - 1);
-  __u64 start = address - (into < BELOW_WINDOW ? into : BELOW_WINDOW);
-  __u64 bytes = USER_PAGE_BYTES - (start & (USER_PAGE_BYTES - 1));
-
-  if (bytes > WINDOW_BYTES) bytes = WINDOW_BYTES;
-  window->bytes = 0;
-  if (bpf_probe_read_user(stack->window, bytes, (void*)start)) return false;
-  window->start = start;
-  window->bytes = bytes;
-  return true;
-}
-
-/*
- * A read of user memory costs the same whatever its size, so neighbours on the stack come together.
- * Not static: see find_rule. Returns whether it could be read.
- */
-__attribute__((noinline)) int read_stack(struct window* window, struct xpu_stack* stack,
-                                         __u64 address) {
-  __u64 place;
-
-  if (!window || !stack) return 0;
-  if (address & 7) return read_user(address, &window->value);
-  if (address - window->start >= window->bytes && !fill_window(window, stack, address)) return 0;
-  place = (address - window->start) / sizeof(__u64);
-  if (place >= XPU_STACK_WINDOW) return 0; /* cannot be: for the verifier */
-  window->value = stack->window[place];
-  return 1;
-}
-
-static __always_inline bool read_word(struct walk* walk, struct xpu_stack* stack, __u64 address,
-                                      __u64* value) {
-  if (!read_stack(&walk->window, stack, address)) return false;
-  *value = walk->window.value;
-  return true;
-}
 
 /* In place of an rbp that was not kept: no frame pointer, nor the 0 of the outermost frame. */
 #define UNKNOWN_FRAME_POINTER 1
@@ -200,26 +131,6 @@ static __always_inline __u32 step_by_frame_pointer(struct walk* walk, struct xpu
   return XPU_STOP_COMPLETE;
 }
 
-/* More than calls of functions with return probes are nested. */
-#define MAX_RETURN_PROBES 64
-
-/*
- * A return probe replaces the return address of the function; the kernel keeps the right one. 0:
- * none was kept for that place on the stack. Not static: see find_rule.
- */
-__attribute__((noinline)) __u64 replaced_return(__u64 place) {
-  struct task_struct* task = (void*)bpf_get_current_task();
-  struct return_instance* instance = BPF_CORE_READ(task, utask, return_instances);
-  int i;
-
-  for (i = 0; i < MAX_RETURN_PROBES && instance; i++) {
-    if (BPF_CORE_READ(instance, stack) == place && !BPF_CORE_READ(instance, chained))
-      return BPF_CORE_READ(instance, orig_ret_vaddr);
-    instance = BPF_CORE_READ(instance, next);
-  }
-  return 0;
-}
-
 /*
  * The frame number `index`; 1 ends the walk. Places are counted by `index`, which the verifier
  * takes for any number: with a counter of our own it would go through every value. Not static: the
@@ -237,6 +148,14 @@ __attribute__((noinline)) int walk_frame(struct walk* walk, struct xpu_stack* st
   looked_up = walk->ip - (walk->exact ? 0 : 1);
   found = find_rule(&walk->lookup, looked_up);
   place = walk->first + index;
+  if (index == 0) {
+    if (found == FOUND_RULE) {
+      if (walk->in_kernel && step_back_to_probe(walk)) looked_up = walk->ip;
+    } else if (leave_probe_page(walk)) {
+      looked_up = walk->ip;
+      found = find_rule(&walk->lookup, looked_up);
+    }
+  }
   if (found == FOUND_NOTHING && index > 0) {
     walk->ip = replaced_return(walk->sp - sizeof(__u64));
     looked_up = walk->ip - 1;
@@ -291,6 +210,7 @@ struct user_registers {
   __u64 ip;
   __u64 sp;
   __u64 bp;
+  bool in_kernel; /* the thread is there now */
 };
 
 /* The other registers of the innermost frame, for the few rules that ask for one. */
@@ -351,6 +271,7 @@ static __attribute__((noinline)) void walk_user_stack(const struct user_register
   }
   walk->first = first;
   walk->exact = 1;
+  walk->in_kernel = registers->in_kernel;
   walk->stop = XPU_STOP_NOT_WALKED;
   if (walk->ip && read_stack(&walk->window, stack, walk->sp)) {
     bpf_loop(XPU_MAX_USER_FRAMES + 1, walk_one_frame, &loop, 0);

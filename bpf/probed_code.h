@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Where a thread is that the kernel holds at a probe, ours or another tool's, at the entry or at
+ * the return of a function: registers and stack are then not those of the program's own code.
+ */
+#ifndef XPU_BPF_PROBED_CODE_H
+#define XPU_BPF_PROBED_CODE_H
+
+#include "kernel_types.h"
+#include "walk.h"
+
+/* More than calls of functions with return probes are nested. */
+#define MAX_RETURN_PROBES 64
+
+/*
+ * A return probe replaces the return address of the function; the kernel keeps the right one. 0:
+ * none was kept for that place on the stack. Not static: see find_rule.
+ */
+__attribute__((noinline)) __u64 replaced_return(__u64 place) {
+  struct task_struct* task = (void*)bpf_get_current_task();
+  struct return_instance* instance = BPF_CORE_READ(task, utask, return_instances);
+  int i;
+
+  for (i = 0; i < MAX_RETURN_PROBES && instance; i++) {
+    if (BPF_CORE_READ(instance, stack) == place && !BPF_CORE_READ(instance, chained))
+      return BPF_CORE_READ(instance, orig_ret_vaddr);
+    instance = BPF_CORE_READ(instance, next);
+  }
+  return 0;
+}
+
+#define MAX_INSTRUCTION_BYTES 15
+
+static __always_inline bool take_from_stack(struct walk* walk) {
+  if (!read_user(walk->sp, &walk->ip)) return false;
+  walk->sp += sizeof(__u64);
+  return true;
+}
+
+/* Of code that is nothing but pops and a return. */
+static __always_inline bool run_to_return(struct walk* walk) {
+  __u8 code[4] = {};
+  int i;
+
+  if (bpf_probe_read_user(code, sizeof(code), (void*)walk->ip)) return false;
+  for (i = 0; i < (int)sizeof(code); i++) {
+    if (code[i] == 0xc3) return take_from_stack(walk);
+    if (code[i] == 0x41) continue; /* a prefix: of r8 to r15 */
+    if ((code[i] & 0xf8) != 0x58) return false;
+    walk->sp += sizeof(__u64);
+  }
+  return false;
+}
+
+/* What the page's own code may have pushed by then. */
+#define MAX_PUSHED_BYTES (3 * sizeof(__u64))
+
+/*
+ * Of a thread whose ip is in the page that the kernel adds to a program for its probes. There it
+ * runs the instruction that a breakpoint replaced, and functions whose return is probed return to
+ * there. False: it is not. Not static: see find_rule.
+ */
+__attribute__((noinline)) int leave_probe_page(struct walk* walk) {
+  struct task_struct* task = (void*)bpf_get_current_task();
+  struct uprobe_task* probes = BPF_CORE_READ(task, utask);
+  struct return_instance* instance;
+  __u64 offset, sp;
+
+  if (!walk || !probes) return false;
+  offset = walk->ip - BPF_CORE_READ(probes, xol_vaddr);
+  if (offset <= MAX_INSTRUCTION_BYTES) {
+    walk->ip = BPF_CORE_READ(probes, vaddr) + offset;
+    return true;
+  }
+  offset = walk->ip - BPF_CORE_READ(task, mm, uprobes_state.xol_area, vaddr);
+  if (offset >= USER_PAGE_BYTES) return false;
+  instance = BPF_CORE_READ(probes, return_instances);
+  sp = BPF_CORE_READ(instance, stack) + sizeof(__u64);
+  if (!instance || sp - walk->sp > MAX_PUSHED_BYTES) return run_to_return(walk); /* it was told */
+  walk->ip = BPF_CORE_READ(instance, orig_ret_vaddr);
+  walk->sp = sp;
+  return true;
+}
+
+#define BREAKPOINT 0xcc /* int3 */
+
+/* pt_regs begins with the 15 that may be pushed. */
+#define GENERAL_REGISTERS 15
+
+/*
+ * A push that a probe replaced the kernel does itself, and counts ip up last. Whether the word at
+ * sp is what was pushed and not yet the return address. Not static: see find_rule.
+ */
+__attribute__((noinline)) int has_pushed(struct walk* walk) {
+  __u64* registers = (void*)bpf_task_pt_regs(bpf_get_current_task_btf());
+  __u64 word = 0, value = 0;
+  int i;
+
+  if (!walk || !read_user(walk->sp, &word)) return false;
+  for (i = 0; i < GENERAL_REGISTERS; i++) {
+    bpf_probe_read_kernel(&value, sizeof(value), registers + i);
+    if (value == word) return true;
+  }
+  return false;
+}
+
+/*
+ * Of a thread in the kernel, whose rule walk->lookup has: it may have come by a breakpoint. Until
+ * the kernel has found whose that is, ip is one byte behind, where the instruction seems to be done
+ * that is still to come. That byte may also be the end of an instruction before: but that such a
+ * one changes the rule as well, that is rare enough. False: the rule is right. Not static: see
+ * find_rule.
+ */
+__attribute__((noinline)) int step_back_to_probe(struct walk* walk) {
+  struct xpu_rule behind;
+  __u8 code[2] = {};
+
+  if (!walk || bpf_probe_read_user(code, sizeof(code), (void*)(walk->ip - 1))) return false;
+  if (code[1] == BREAKPOINT) {
+    if (has_pushed(walk)) walk->sp += sizeof(__u64);
+    return false;
+  }
+  if (code[0] != BREAKPOINT) return false;
+  behind = walk->lookup.rule;
+  if (find_rule(&walk->lookup, walk->ip - 1) == FOUND_RULE &&
+      (walk->lookup.rule.cfa != behind.cfa || walk->lookup.rule.cfa_offset != behind.cfa_offset) &&
+      !has_pushed(walk)) {
+    walk->ip--;
+    return true;
+  }
+  walk->lookup.rule = behind;
+  return false;
+}
+
+#endif

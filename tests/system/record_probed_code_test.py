@@ -1,0 +1,69 @@
+"""CPU samples of threads that the kernel holds at a probe: their stacks are those of the program."""
+
+import subprocess
+
+import xpu_testing
+from xpu_testing import Workspace, expect, main, require_recording
+
+# A clock's period is not in step with the 10 ms of the scheduler.
+RATE = "997"
+
+
+def program():
+    return xpu_testing.find("tests/system/xpu_probed_calls")
+
+
+def stacks(work):
+    """(frames of the program's loop, whether the sample is in the kernel, samples) of each stack."""
+    text = subprocess.run([xpu_testing.find("report/xpu-report"), "--folded", "--mode", "cpu",
+                           "--unit", "samples", work.file("capture.xpu")], check=True,
+                          capture_output=True, text=True).stdout
+    for line in text.splitlines():
+        stack, count = line.rsplit(" ", 1)
+        frames = stack.split(";")
+        user = [frame for frame in frames if not frame.endswith("_[k]")]
+        if "main" in user:
+            user = user[user.index("main"):]
+        yield user, len(frames) > len(user), int(count)
+
+
+def check(function, option, most_wrong):
+    require_recording()
+    with Workspace() as work:
+        result = work.record("--cpu-only", "-F", RATE, option, f"{program()}:{function}", "--",
+                             program(), function, "700")
+        expect(f"status ({result.stderr})", result.returncode, 0)
+        right = wrong = held = 0
+        others = []
+        for user, in_kernel, count in stacks(work):
+            if user[:2] == ["main", "Caller"] and user[2:] in ([], [function]):
+                right += count
+                held += count if in_kernel else 0
+            elif {"Caller", function, "[uprobes]", "[unknown]"} & set(user):
+                wrong += count
+                others.append(user)
+        expect(f"samples at the probe ({held} of {right})", held > 100, True)
+        expect(f"{function}, {option}: {wrong} others of {right}: {others}",
+               wrong <= most_wrong * right, True)
+
+
+def test_push_that_the_kernel_does_itself():
+    check("Pushes", "--uprobe", 0.01)
+
+
+def test_instruction_that_runs_elsewhere():
+    check("Subtracts", "--uprobe", 0.01)
+
+
+def test_nothing_to_do():
+    check("Nothing", "--uprobe", 0.01)
+
+
+def test_returns():
+    """The kernel changes a return address some 50 ns before it notes down what it was."""
+    for function in ("Pushes", "Subtracts", "Nothing"):
+        check(function, "--uretprobe", 0.05)
+
+
+if __name__ == "__main__":
+    main(globals())
