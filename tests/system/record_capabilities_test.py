@@ -10,12 +10,11 @@ import subprocess
 from record_gpu_test import keys, simulated
 from record_odd_programs_test import odd, view
 from record_privileges_test import NOBODY, readable_copy
-from xpu_testing import (STACK_TRUNCATED, Workspace, expect, expect_in, find, main,
+from xpu_testing import (STACK_COMPLETE, STACK_TRUNCATED, Workspace, expect, expect_in, find, main,
                          require_recording, skip, workload)
 
 NUMBERS = {"sys_ptrace": 19, "syslog": 34, "perfmon": 38, "bpf": 39}
 ENOUGH = ("bpf", "perfmon")
-COMPLETE = 32
 HIDDEN = {"kernel_symbols_hidden": 0}  # however many
 
 
@@ -63,7 +62,7 @@ def test_cpu_samples_with_whole_stacks():
             record(work, ENOUGH, "-F", "999", workload("cpu_hot"), "--seconds", "0.5")
         capture = captured(work)
         expect("losses", {**capture.losses(), "kernel_symbols_hidden": 0}, HIDDEN)
-        users = [s for s in capture.cpu_samples if s["stack_flags"] & COMPLETE]
+        users = [s for s in capture.cpu_samples if s["stack_flags"] & STACK_COMPLETE]
         expect("whole stacks", len(users) > 0.5 * len(capture.cpu_samples) > 50, True)
         expect("cut", [s for s in users if s["stack_flags"] & STACK_TRUNCATED], [])
         expect_in("stacks", ";HotHalf", folded(work).replace("(unsigned long)", ""))
@@ -253,7 +252,7 @@ def test_processes_of_others():
                 expect(f"status ({result.stderr})", result.returncode, 0)
                 capture = work.capture("out/p.xpu")
                 expect("losses", {**capture.losses(), "kernel_symbols_hidden": 0}, HIDDEN)
-                whole = [s for s in capture.cpu_samples if s["stack_flags"] & COMPLETE]
+                whole = [s for s in capture.cpu_samples if s["stack_flags"] & STACK_COMPLETE]
                 expect("whole stacks", len(whole) > 0.5 * len(capture.cpu_samples) > 5, True)
             elif result.returncode != 0:
                 # Newer kernels let CAP_PERFMON read what is mapped.

@@ -228,9 +228,9 @@ def test_no_descriptor_for_the_tables():
         capture = work.capture()
         expect(f"losses ({result.stderr})", capture.losses(), {"launch_stack_missing": 31})
         pid = json.loads(result.stdout)["pid"]
-        expect("reason", capture.events["losses"][0]["detail"],
-               f"process {pid}: its limit of 5 open files leaves no descriptor free: raise it "
-               "(RLIMIT_NOFILE, 'ulimit -n')")
+        expect("reason", capture.details("launch_stack_missing"),
+               [f"process {pid}: its limit of 5 open files leaves no descriptor free: raise it "
+               "(RLIMIT_NOFILE, 'ulimit -n')"])
 
 
 def test_address_space_is_short():

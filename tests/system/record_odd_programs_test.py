@@ -221,7 +221,7 @@ def test_address_space_is_the_programs():
             run_both(odd(f"limit=as:{mebibytes << 20}", "launch=20",
                          f"allocate={mebibytes - 40}", "launch=20"), work=work)
             capture = check_capture(work, f"{mebibytes} MiB", 0, {"process_not_reached": 1})
-            expect_in("reason", "RLIMIT_AS", capture.events["losses"][0]["detail"])
+            expect_in("reason", "RLIMIT_AS", capture.details("process_not_reached")[0])
 
 
 def test_no_descriptor_is_free():

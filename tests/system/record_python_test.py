@@ -125,7 +125,7 @@ def test_cpu_samples():
 def check_launches(*options):
     require_python()
     with Workspace() as work:
-        capture, judge = record(work, *options, program=["--launch"], milliseconds=5,
+        capture, judge = record(work, "--gpu-only", *options, program=["--launch"], milliseconds=5,
                                 env=simulated())
         for launch in capture.launch_stacks:
             judge.see(launch)

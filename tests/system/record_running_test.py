@@ -6,9 +6,8 @@ import subprocess
 import time
 
 from control_testing import SPIN, Fifos, finish, start
-from xpu_testing import Workspace, expect, expect_in, main, require_recording
-
-STACK_COMPLETE = 32  # format/stack.h
+from xpu_testing import (STACK_COMPLETE, Workspace, expect, expect_in, main,
+                         require_recording)
 
 ATTACHED = SPIN + """
 import os

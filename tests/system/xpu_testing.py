@@ -18,7 +18,9 @@ import time
 import traceback
 
 SKIP = 77
-STACK_TRUNCATED = 2  # format/stack.h
+# format/stack.h
+STACK_TRUNCATED = 2
+STACK_COMPLETE = 32
 
 
 class Skip(Exception):
@@ -92,6 +94,10 @@ class Capture:
         for loss in self.events.get("losses", []):
             totals[loss["name"]] = totals.get(loss["name"], 0) + loss["count"]
         return totals
+
+    def details(self, name):
+        """What the ledger says of the losses of one kind, in its order."""
+        return [loss["detail"] for loss in self.events.get("losses", []) if loss["name"] == name]
 
     def mapping_at(self, pid, address, time_ns):
         """The newest mapping that holds the address at that time; a fork inherits them."""
