@@ -31,25 +31,22 @@ __attribute__((noinline)) __u64 replaced_return(__u64 place) {
 
 #define MAX_INSTRUCTION_BYTES 15
 
-static __always_inline bool take_from_stack(struct walk* walk) {
-  if (!read_user(walk->sp, &walk->ip)) return false;
-  walk->sp += sizeof(__u64);
-  return true;
-}
-
 /* Of code that is nothing but pops and a return. */
 static __always_inline bool run_to_return(struct walk* walk) {
   __u8 code[4] = {};
+  __u64 sp = walk->sp, caller;
   int i;
 
   if (bpf_probe_read_user(code, sizeof(code), (void*)walk->ip)) return false;
-  for (i = 0; i < (int)sizeof(code); i++) {
-    if (code[i] == 0xc3) return take_from_stack(walk);
+  for (i = 0; i < (int)sizeof(code) && code[i] != 0xc3; i++) {
     if (code[i] == 0x41) continue; /* a prefix: of r8 to r15 */
     if ((code[i] & 0xf8) != 0x58) return false;
-    walk->sp += sizeof(__u64);
+    sp += sizeof(__u64);
   }
-  return false;
+  if (i == sizeof(code) || !read_user(sp, &caller) || !caller) return false;
+  walk->ip = caller;
+  walk->sp = sp + sizeof(__u64);
+  return true;
 }
 
 /* What the page's own code may have pushed by then. */
@@ -58,15 +55,14 @@ static __always_inline bool run_to_return(struct walk* walk) {
 /*
  * Of a thread whose ip is in the page that the kernel adds to a program for its probes. There it
  * runs the instruction that a breakpoint replaced, and functions whose return is probed return to
- * there. False: it is not. Not static: see find_rule.
+ * there. False: it is not.
  */
-__attribute__((noinline)) int leave_probe_page(struct walk* walk) {
-  struct task_struct* task = (void*)bpf_get_current_task();
+static __always_inline bool leave_probe_page(struct walk* walk, struct task_struct* task) {
   struct uprobe_task* probes = BPF_CORE_READ(task, utask);
   struct return_instance* instance;
   __u64 offset, sp;
 
-  if (!walk || !probes) return false;
+  if (!probes) return false;
   offset = walk->ip - BPF_CORE_READ(probes, xol_vaddr);
   if (offset <= MAX_INSTRUCTION_BYTES) {
     walk->ip = BPF_CORE_READ(probes, vaddr) + offset;
@@ -89,14 +85,14 @@ __attribute__((noinline)) int leave_probe_page(struct walk* walk) {
 
 /*
  * A push that a probe replaced the kernel does itself, and counts ip up last. Whether the word at
- * sp is what was pushed and not yet the return address. Not static: see find_rule.
+ * sp is what was pushed, and not the return address yet.
  */
-__attribute__((noinline)) int has_pushed(struct walk* walk) {
+static __always_inline bool has_pushed(const struct walk* walk) {
   __u64* registers = (void*)bpf_task_pt_regs(bpf_get_current_task_btf());
   __u64 word = 0, value = 0;
   int i;
 
-  if (!walk || !read_user(walk->sp, &word)) return false;
+  if (!read_user(walk->sp, &word)) return false;
   for (i = 0; i < GENERAL_REGISTERS; i++) {
     bpf_probe_read_kernel(&value, sizeof(value), registers + i);
     if (value == word) return true;
@@ -104,32 +100,40 @@ __attribute__((noinline)) int has_pushed(struct walk* walk) {
   return false;
 }
 
+static __always_inline bool same_cfa(const struct xpu_rule* a, const struct xpu_rule* b) {
+  return a->cfa == b->cfa && a->cfa_offset == b->cfa_offset;
+}
+
 /*
- * Of a thread in the kernel, whose rule walk->lookup has: it may have come by a breakpoint. Until
- * the kernel has found whose that is, ip is one byte behind, where the instruction seems to be done
- * that is still to come. That byte may also be the end of an instruction before: but that such a
- * one changes the rule as well, that is rare enough. False: the rule is right. Not static: see
- * find_rule.
+ * Of a thread in the kernel, which may have come by a breakpoint. Until the kernel has found whose
+ * that is, ip is one byte behind, where the instruction seems to be done that is still to come.
+ * That byte may also be the end of an instruction before: but that such a one changes the rule as
+ * well, that is rare enough.
  */
-__attribute__((noinline)) int step_back_to_probe(struct walk* walk) {
+static __always_inline void step_back_to_probe(struct walk* walk) {
   struct xpu_rule behind;
   __u8 code[2] = {};
 
-  if (!walk || bpf_probe_read_user(code, sizeof(code), (void*)(walk->ip - 1))) return false;
+  if (bpf_probe_read_user(code, sizeof(code), (void*)(walk->ip - 1))) return;
   if (code[1] == BREAKPOINT) {
     if (has_pushed(walk)) walk->sp += sizeof(__u64);
-    return false;
+    return;
   }
-  if (code[0] != BREAKPOINT) return false;
+  if (code[0] != BREAKPOINT || find_rule(&walk->lookup, walk->ip) != FOUND_RULE) return;
   behind = walk->lookup.rule;
   if (find_rule(&walk->lookup, walk->ip - 1) == FOUND_RULE &&
-      (walk->lookup.rule.cfa != behind.cfa || walk->lookup.rule.cfa_offset != behind.cfa_offset) &&
-      !has_pushed(walk)) {
+      !same_cfa(&walk->lookup.rule, &behind) && !has_pushed(walk)) {
     walk->ip--;
-    return true;
   }
-  walk->lookup.rule = behind;
-  return false;
+}
+
+/* Before the walk: it begins in the program's own code then. Not static: see find_rule. */
+__attribute__((noinline)) int leave_probe(struct walk* walk) {
+  struct task_struct* task = (void*)bpf_get_current_task();
+
+  if (!walk || leave_probe_page(walk, task)) return 0;
+  if (walk->in_kernel) step_back_to_probe(walk);
+  return 0;
 }
 
 #endif

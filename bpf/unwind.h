@@ -148,14 +148,6 @@ __attribute__((noinline)) int walk_frame(struct walk* walk, struct xpu_stack* st
   looked_up = walk->ip - (walk->exact ? 0 : 1);
   found = find_rule(&walk->lookup, looked_up);
   place = walk->first + index;
-  if (index == 0) {
-    if (found == FOUND_RULE) {
-      if (walk->in_kernel && step_back_to_probe(walk)) looked_up = walk->ip;
-    } else if (leave_probe_page(walk)) {
-      looked_up = walk->ip;
-      found = find_rule(&walk->lookup, looked_up);
-    }
-  }
   if (found == FOUND_NOTHING && index > 0) {
     walk->ip = replaced_return(walk->sp - sizeof(__u64));
     looked_up = walk->ip - 1;
@@ -273,6 +265,7 @@ static __attribute__((noinline)) void walk_user_stack(const struct user_register
   walk->exact = 1;
   walk->in_kernel = registers->in_kernel;
   walk->stop = XPU_STOP_NOT_WALKED;
+  leave_probe(walk);
   if (walk->ip && read_stack(&walk->window, stack, walk->sp)) {
     bpf_loop(XPU_MAX_USER_FRAMES + 1, walk_one_frame, &loop, 0);
   } else if (has_no_stack()) {
