@@ -31,30 +31,50 @@ __attribute__((noinline)) __u64 replaced_return(__u64 place) {
 
 #define MAX_INSTRUCTION_BYTES 15
 
-/* Of code that is nothing but pops and a return. */
-static __always_inline bool run_to_return(struct walk* walk) {
-  __u8 code[4] = {};
-  __u64 sp = walk->sp, caller;
-  int i;
+/* Of code that is nothing but pops and a return: returns how many of them, -1: it is not. */
+static __always_inline int pops_to_return(__u64 ip) {
+  __u8 code[6] = {};
+  int i, pops = 0;
 
-  if (bpf_probe_read_user(code, sizeof(code), (void*)walk->ip)) return false;
-  for (i = 0; i < (int)sizeof(code) && code[i] != 0xc3; i++) {
+  if (bpf_probe_read_user(code, sizeof(code), (void*)ip)) return -1;
+  for (i = 0; i < (int)sizeof(code); i++) {
+    if (code[i] == 0xc3) return pops;
     if (code[i] == 0x41) continue; /* a prefix: of r8 to r15 */
-    if ((code[i] & 0xf8) != 0x58) return false;
-    sp += sizeof(__u64);
+    if ((code[i] & 0xf8) != 0x58) break;
+    pops++;
   }
-  if (i == sizeof(code) || !read_user(sp, &caller) || !caller) return false;
+  return -1;
+}
+
+static __always_inline bool run_to_return(struct walk* walk, int pops) {
+  __u64 place = walk->sp + pops * sizeof(__u64), caller;
+
+  if (pops < 0 || !read_user(place, &caller) || !caller) return false;
   walk->ip = caller;
-  walk->sp = sp + sizeof(__u64);
+  walk->sp = place + sizeof(__u64);
   return true;
 }
 
-/* What the page's own code may have pushed by then. */
-#define MAX_PUSHED_BYTES (3 * sizeof(__u64))
+/* Registers that the kernel's own code saves before it asks the kernel. */
+#define MAX_PUSHED 3
 
 /*
- * Of a thread whose ip is in the page that the kernel adds to a program for its probes. There it
- * runs the instruction that a breakpoint replaced, and functions whose return is probed return to
+ * Of code that the kernel calls in the place of a nop of five bytes, from Linux 6.18 on: it saves
+ * three registers, asks the kernel, and returns.
+ */
+static __always_inline bool leave_called_probe(struct walk* walk) {
+  const __u16 syscall = 0x050f;
+  __u16 before = 0;
+
+  if (bpf_probe_read_user(&before, sizeof(before), (void*)(walk->ip - sizeof(before))) ||
+      before != syscall || pops_to_return(walk->ip) != MAX_PUSHED)
+    return false;
+  return run_to_return(walk, MAX_PUSHED);
+}
+
+/*
+ * Of a thread whose ip is in what the kernel adds to a program for its probes. In one page of it
+ * the instruction that a breakpoint replaced is run, and functions whose return is probed return to
  * there. False: it is not.
  */
 static __always_inline bool leave_probe_page(struct walk* walk, struct task_struct* task) {
@@ -69,10 +89,12 @@ static __always_inline bool leave_probe_page(struct walk* walk, struct task_stru
     return true;
   }
   offset = walk->ip - BPF_CORE_READ(task, mm, uprobes_state.xol_area, vaddr);
-  if (offset >= USER_PAGE_BYTES) return false;
+  if (offset >= USER_PAGE_BYTES) return leave_called_probe(walk);
   instance = BPF_CORE_READ(probes, return_instances);
   sp = BPF_CORE_READ(instance, stack) + sizeof(__u64);
-  if (!instance || sp - walk->sp > MAX_PUSHED_BYTES) return run_to_return(walk); /* it was told */
+  /* The kernel has forgotten the call, and told where it returns to. */
+  if (!instance || sp - walk->sp > MAX_PUSHED * sizeof(__u64))
+    return run_to_return(walk, pops_to_return(walk->ip));
   walk->ip = BPF_CORE_READ(instance, orig_ret_vaddr);
   walk->sp = sp;
   return true;

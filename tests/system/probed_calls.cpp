@@ -1,5 +1,5 @@
 // What record_probed_code_test.py records: calls of functions of which each begins with another
-// kind of instruction, for the kernel does what a probe replaces in one of three ways.
+// kind of instruction, for the kernel does what a probe replaces in one of four ways.
 //   FUNCTION MILLISECONDS
 #include <chrono>
 #include <cstdio>
@@ -7,14 +7,15 @@
 #include <cstring>
 #include <initializer_list>
 
-// It does a push itself; runs a change of rsp elsewhere, from a copy; skips a nop.
-// NOLINTNEXTLINE(hicpp-no-assembler)
+// It does a push itself; runs a change of rsp elsewhere, from a copy; skips a nop; may put a call
+// in the place of a long one. NOLINTNEXTLINE(hicpp-no-assembler)
 asm(R"(
   .text
-  .globl Pushes, Subtracts, Nothing
+  .globl Pushes, Subtracts, Nothing, LongNothing
   .type Pushes, @function
   .type Subtracts, @function
   .type Nothing, @function
+  .type LongNothing, @function
 Pushes:
   .cfi_startproc
   push %rbp
@@ -39,12 +40,19 @@ Nothing:
   ret
   .cfi_endproc
   .size Nothing, .-Nothing
+LongNothing:
+  .cfi_startproc
+  .byte 0x0f, 0x1f, 0x44, 0x00, 0x00
+  ret
+  .cfi_endproc
+  .size LongNothing, .-LongNothing
 )");
 
 extern "C" {
 void Pushes();
 void Subtracts();
 void Nothing();
+void LongNothing();
 
 // Zeros lie behind the return address: a walk that took them for one would end there, as complete.
 __attribute__((noinline, noclone, noipa)) void Caller(void (*function)()) {
@@ -60,8 +68,8 @@ int main(int argc, char** argv) {
     const char* name;
     void (*function)();
   };
-  for (const Choice& choice :
-       {Choice{"Pushes", Pushes}, Choice{"Subtracts", Subtracts}, Choice{"Nothing", Nothing}}) {
+  for (const Choice& choice : {Choice{"Pushes", Pushes}, Choice{"Subtracts", Subtracts},
+                               Choice{"Nothing", Nothing}, Choice{"LongNothing", LongNothing}}) {
     if (std::strcmp(choice.name, argv[1]) != 0) continue;
     const auto end =
         std::chrono::steady_clock::now() + std::chrono::milliseconds(std::atoi(argv[2]));
