@@ -13,20 +13,30 @@
 #define MAX_RETURN_PROBES 64
 
 /*
- * A return probe replaces the return address of the function; the kernel keeps the right one. 0:
- * none was kept for that place on the stack. Not static: see find_rule.
+ * The kernel's note of a call whose return is probed, by the place of its return address on the
+ * stack: from `place` up to `reach` bytes above. 0: there is none. Not static: see find_rule.
  */
-__attribute__((noinline)) __u64 replaced_return(__u64 place) {
+__attribute__((noinline)) __u64 find_return(__u64 place, __u64 reach) {
   struct task_struct* task = (void*)bpf_get_current_task();
   struct return_instance* instance = BPF_CORE_READ(task, utask, return_instances);
   int i;
 
   for (i = 0; i < MAX_RETURN_PROBES && instance; i++) {
-    if (BPF_CORE_READ(instance, stack) == place && !BPF_CORE_READ(instance, chained))
-      return BPF_CORE_READ(instance, orig_ret_vaddr);
+    if (BPF_CORE_READ(instance, stack) - place <= reach && !BPF_CORE_READ(instance, chained))
+      return (__u64)instance;
     instance = BPF_CORE_READ(instance, next);
   }
   return 0;
+}
+
+/*
+ * A return probe replaces the return address of the function; this is the right one, or 0. Not
+ * static: its stack is not a part of its caller's.
+ */
+__attribute__((noinline)) __u64 replaced_return(__u64 place) {
+  struct return_instance* instance = (void*)find_return(place, 0);
+
+  return instance ? BPF_CORE_READ(instance, orig_ret_vaddr) : 0;
 }
 
 #define MAX_INSTRUCTION_BYTES 15
@@ -73,16 +83,17 @@ static __always_inline bool leave_called_probe(struct walk* walk) {
 }
 
 /*
- * Of a thread whose ip is in what the kernel adds to a program for its probes. In one page of it
- * the instruction that a breakpoint replaced is run, and functions whose return is probed return to
- * there. False: it is not.
+ * Of a thread whose ip is in what the kernel adds to a program for its probes, now or when a signal
+ * came. In one page of it the instruction that a breakpoint replaced is run, and functions whose
+ * return is probed return to there. False: it is not. Not static: see find_rule.
  */
-static __always_inline bool leave_probe_page(struct walk* walk, struct task_struct* task) {
+__attribute__((noinline)) int leave_probe_page(struct walk* walk) {
+  struct task_struct* task = (void*)bpf_get_current_task();
   struct uprobe_task* probes = BPF_CORE_READ(task, utask);
   struct return_instance* instance;
-  __u64 offset, sp;
+  __u64 offset;
 
-  if (!probes) return false;
+  if (!walk || !probes) return false;
   offset = walk->ip - BPF_CORE_READ(probes, xol_vaddr);
   if (offset <= MAX_INSTRUCTION_BYTES) {
     walk->ip = BPF_CORE_READ(probes, vaddr) + offset;
@@ -90,13 +101,11 @@ static __always_inline bool leave_probe_page(struct walk* walk, struct task_stru
   }
   offset = walk->ip - BPF_CORE_READ(task, mm, uprobes_state.xol_area, vaddr);
   if (offset >= USER_PAGE_BYTES) return leave_called_probe(walk);
-  instance = BPF_CORE_READ(probes, return_instances);
-  sp = BPF_CORE_READ(instance, stack) + sizeof(__u64);
-  /* The kernel has forgotten the call, and told where it returns to. */
-  if (!instance || sp - walk->sp > MAX_PUSHED * sizeof(__u64))
-    return run_to_return(walk, pops_to_return(walk->ip));
+  instance = (void*)find_return(walk->sp - sizeof(__u64), MAX_PUSHED * sizeof(__u64));
+  /* Without one: the kernel has forgotten the call, and told where it returns to. */
+  if (!instance) return run_to_return(walk, pops_to_return(walk->ip));
   walk->ip = BPF_CORE_READ(instance, orig_ret_vaddr);
-  walk->sp = sp;
+  walk->sp = BPF_CORE_READ(instance, stack) + sizeof(__u64);
   return true;
 }
 
@@ -122,8 +131,26 @@ static __always_inline bool has_pushed(const struct walk* walk) {
   return false;
 }
 
-static __always_inline bool same_cfa(const struct xpu_rule* a, const struct xpu_rule* b) {
-  return a->cfa == b->cfa && a->cfa_offset == b->cfa_offset;
+/* Whether the instruction between two places with these rules is a push. */
+static __always_inline bool is_push(const struct xpu_rule* before, const struct xpu_rule* behind) {
+  return before->cfa == XPU_CFA_RSP && behind->cfa == XPU_CFA_RSP &&
+         behind->cfa_offset == before->cfa_offset + (__s32)sizeof(__u64);
+}
+
+/* At a breakpoint that the kernel is done with but for counting ip up. */
+static __always_inline void take_back_push(struct walk* walk) {
+  struct xpu_rule rule;
+  bool pushes;
+
+  if (find_rule(&walk->lookup, walk->ip) != FOUND_RULE) return;
+  rule = walk->lookup.rule;
+  pushes =
+      find_rule(&walk->lookup, walk->ip + 1) == FOUND_RULE && is_push(&rule, &walk->lookup.rule);
+  if (!pushes) { /* of r8 to r15 it has two bytes */
+    pushes =
+        find_rule(&walk->lookup, walk->ip + 2) == FOUND_RULE && is_push(&rule, &walk->lookup.rule);
+  }
+  if (pushes && has_pushed(walk)) walk->sp += sizeof(__u64);
 }
 
 /*
@@ -133,27 +160,22 @@ static __always_inline bool same_cfa(const struct xpu_rule* a, const struct xpu_
  * well, that is rare enough.
  */
 static __always_inline void step_back_to_probe(struct walk* walk) {
-  struct xpu_rule behind;
+  struct xpu_rule behind = {};
   __u8 code[2] = {};
 
   if (bpf_probe_read_user(code, sizeof(code), (void*)(walk->ip - 1))) return;
-  if (code[1] == BREAKPOINT) {
-    if (has_pushed(walk)) walk->sp += sizeof(__u64);
+  if (code[1] == BREAKPOINT) take_back_push(walk);
+  if (code[1] == BREAKPOINT || code[0] != BREAKPOINT) return;
+  if (find_rule(&walk->lookup, walk->ip) == FOUND_RULE) behind = walk->lookup.rule;
+  if (find_rule(&walk->lookup, walk->ip - 1) != FOUND_RULE) return;
+  if (walk->lookup.rule.cfa == behind.cfa && walk->lookup.rule.cfa_offset == behind.cfa_offset)
     return;
-  }
-  if (code[0] != BREAKPOINT || find_rule(&walk->lookup, walk->ip) != FOUND_RULE) return;
-  behind = walk->lookup.rule;
-  if (find_rule(&walk->lookup, walk->ip - 1) == FOUND_RULE &&
-      !same_cfa(&walk->lookup.rule, &behind) && !has_pushed(walk)) {
-    walk->ip--;
-  }
+  if (!is_push(&walk->lookup.rule, &behind) || !has_pushed(walk)) walk->ip--;
 }
 
 /* Before the walk: it begins in the program's own code then. Not static: see find_rule. */
 __attribute__((noinline)) int leave_probe(struct walk* walk) {
-  struct task_struct* task = (void*)bpf_get_current_task();
-
-  if (!walk || leave_probe_page(walk, task)) return 0;
+  if (!walk || leave_probe_page(walk)) return 0;
   if (walk->in_kernel) step_back_to_probe(walk);
   return 0;
 }

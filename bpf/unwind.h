@@ -192,6 +192,8 @@ struct walk_loop {
 };
 
 static long walk_one_frame(__u32 index, struct walk_loop* loop) {
+  /* Where a signal came; the innermost frame has left its probe. */
+  if (index > 0 && loop->walk.exact) leave_probe_page(&loop->walk);
   return ends_loop(walk_frame(&loop->walk, loop->stack, index));
 }
 

@@ -130,7 +130,8 @@ Status ProbeSource::Impl::Load(const RecordOptions& options, const Subject& subj
   unwinder_ = unwinder;
   XPU_RETURN_IF_ERROR(UseUnwinder(*program_, unwinder));
   XPU_RETURN_IF_ERROR(WatchOnly(*program_, subject));
-  program_->bss->paused = subject.starts_paused;
+  // What runs already is recorded when its tables are there.
+  program_->bss->paused = subject.starts_paused || !subject.is_program();
   const auto& programs = program_->progs;
   at_once_ = PlaceAtOnce({programs.probe_entry, programs.probe_return});
   spares_others_ = at_once_ && PlaceAsSession(programs.probe_session);

@@ -1,21 +1,25 @@
 // What record_probed_code_test.py records: calls of functions of which each begins with another
 // kind of instruction, for the kernel does what a probe replaces in one of four ways.
-//   FUNCTION MILLISECONDS
+//   FUNCTION MILLISECONDS [signals]   with a signal each millisecond, whose handler computes
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <initializer_list>
 
+#include <signal.h>
+#include <sys/time.h>
+
 // It does a push itself; runs a change of rsp elsewhere, from a copy; skips a nop; may put a call
 // in the place of a long one. NOLINTNEXTLINE(hicpp-no-assembler)
 asm(R"(
   .text
-  .globl Pushes, Subtracts, Nothing, LongNothing
+  .globl Pushes, Subtracts, Nothing, LongNothing, Keeps
   .type Pushes, @function
   .type Subtracts, @function
   .type Nothing, @function
   .type LongNothing, @function
+  .type Keeps, @function
 Pushes:
   .cfi_startproc
   push %rbp
@@ -46,6 +50,16 @@ LongNothing:
   ret
   .cfi_endproc
   .size LongNothing, .-LongNothing
+Keeps:
+  .cfi_startproc
+  push %rbx
+  .cfi_adjust_cfa_offset 8
+  nop
+  pop %rbx
+  .cfi_adjust_cfa_offset -8
+  ret
+  .cfi_endproc
+  .size Keeps, .-Keeps
 )");
 
 extern "C" {
@@ -53,6 +67,7 @@ void Pushes();
 void Subtracts();
 void Nothing();
 void LongNothing();
+void Keeps();  // at +1 what it pushed is still in its register
 
 // Zeros lie behind the return address: a walk that took them for one would end there, as complete.
 __attribute__((noinline, noclone, noipa)) void Caller(void (*function)()) {
@@ -62,14 +77,24 @@ __attribute__((noinline, noclone, noipa)) void Caller(void (*function)()) {
 }
 }
 
+extern "C" __attribute__((noinline, noclone, noipa)) void Handler(int /*signal*/) {
+  for (int i = 0; i < 50'000; ++i) asm volatile("");
+}
+
 int main(int argc, char** argv) {
-  if (argc != 3) return 2;
+  if (argc < 3) return 2;
+  if (argc > 3) {
+    signal(SIGALRM, Handler);
+    const itimerval often = {{0, 1000}, {0, 1000}};
+    setitimer(ITIMER_REAL, &often, nullptr);
+  }
   struct Choice {
     const char* name;
     void (*function)();
   };
-  for (const Choice& choice : {Choice{"Pushes", Pushes}, Choice{"Subtracts", Subtracts},
-                               Choice{"Nothing", Nothing}, Choice{"LongNothing", LongNothing}}) {
+  for (const Choice& choice :
+       {Choice{"Pushes", Pushes}, Choice{"Subtracts", Subtracts}, Choice{"Nothing", Nothing},
+        Choice{"LongNothing", LongNothing}, Choice{"Keeps", Keeps}}) {
     if (std::strcmp(choice.name, argv[1]) != 0) continue;
     const auto end =
         std::chrono::steady_clock::now() + std::chrono::milliseconds(std::atoi(argv[2]));

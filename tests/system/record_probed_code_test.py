@@ -3,7 +3,7 @@
 import subprocess
 
 import xpu_testing
-from xpu_testing import Workspace, expect, main, require_recording
+from xpu_testing import STACK_COMPLETE, Workspace, expect, main, require_recording
 
 # A clock's period is not in step with the 10 ms of the scheduler.
 RATE = "997"
@@ -27,15 +27,18 @@ def stacks(work):
         yield user, len(frames) > len(user), int(count)
 
 
-def check(function, option, most_wrong):
+def check(function, option, most_wrong, *arguments, offset=""):
     require_recording()
     with Workspace() as work:
-        result = work.record("--cpu-only", "-F", RATE, option, f"{program()}:{function}", "--",
-                             program(), function, "700")
+        result = work.record("--cpu-only", "-F", RATE, option, f"{program()}:{function}{offset}",
+                             "--", program(), function, "700", *arguments)
         expect(f"status ({result.stderr})", result.returncode, 0)
         right = wrong = held = 0
         others = []
         for user, in_kernel, count in stacks(work):
+            if "Handler" in user:  # where the signal came is judged as any sample
+                user = user[:user.index("Handler")]
+                user = [frame for frame in user if "restore_rt" not in frame]
             if user[:2] == ["main", "Caller"] and user[2:] in ([], [function]):
                 right += count
                 held += count if in_kernel else 0
@@ -62,6 +65,37 @@ def test_nothing_to_do():
 
 def test_long_nop():
     check("LongNothing", "--uprobe", 0.01)
+
+
+def test_in_the_middle():
+    check("Keeps", "--uprobe", 0.01, offset="+1")
+
+
+def test_signals():
+    """One that comes while the kernel holds the thread interrupts the kernel's own code."""
+    check("Pushes", "--uprobe", 0.01, "signals")
+    check("Pushes", "--uretprobe", 0.05, "signals")
+
+
+def test_hits_of_a_running_process():
+    """They begin when the recording does."""
+    require_recording()
+    with Workspace() as work:
+        running = subprocess.Popen([program(), "Pushes", "20000"])
+        try:
+            result = work.record("--cpu-only", "-F", RATE, "--uprobe", f"{program()}:Pushes", "-p",
+                                 str(running.pid), "-d", "0.5")
+        finally:
+            running.kill()
+            running.wait()
+        expect(f"status ({result.stderr})", result.returncode, 0)
+        capture = work.capture()
+        expect("hits", len(capture.probe_hits) > 1000, True)
+        start_ns = capture.recording_info[0]["start_ns"]
+        expect("those before the recording",
+               [hit["time_ns"] for hit in capture.probe_hits if hit["time_ns"] < start_ns], [])
+        cut = [hit for hit in capture.probe_hits if not hit["stack_flags"] & STACK_COMPLETE]
+        expect(f"{len(cut)} without a whole stack", len(cut) <= 0.01 * len(capture.probe_hits), True)
 
 
 def test_returns():
