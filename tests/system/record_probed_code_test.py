@@ -36,14 +36,14 @@ def check(function, option, most_wrong, *arguments, offset=""):
         right = wrong = held = 0
         others = []
         for user, in_kernel, count in stacks(work):
-            if "Handler" in user:  # where the signal came is judged as any sample
-                user = user[:user.index("Handler")]
-                user = [frame for frame in user if "restore_rt" not in frame]
-            if user[:2] == ["main", "Caller"] and user[2:] in ([], [function]):
+            is_path = user[:2] == ["main", "Caller"] and user[2:] in ([], [function])
+            added = any(frame.startswith("[u") for frame in user)  # [unknown], or the kernel's code
+            if arguments and not added:  # behind it there is what the signal brought
+                is_path = user[:2] == ["main", "Caller"]
+            if is_path:
                 right += count
                 held += count if in_kernel else 0
-            elif ({"Caller", function, "[unknown]"} & set(user) or
-                  any(frame.startswith("[uprobes") for frame in user)):
+            elif added or {"Caller", function} & set(user):
                 wrong += count
                 others.append(user)
         expect(f"samples at the probe ({held} of {right})", held > 100, True)
@@ -64,7 +64,8 @@ def test_nothing_to_do():
 
 
 def test_long_nop():
-    check("LongNothing", "--uprobe", 0.01)
+    """From Linux 6.18 on a call, for which the kernel has registers of its own for a moment."""
+    check("LongNothing", "--uprobe", 0.03)
 
 
 def test_in_the_middle():
