@@ -71,7 +71,8 @@ def test_cpu_samples_with_whole_stacks():
 
 def with_tracefs(options, *command, **more):
     """In a mount namespace of its own; but who may read its files is one thing for the machine."""
-    script = f"mount -t tracefs -o {options} none /sys/kernel/tracing && exec \"$@\""
+    script = ("! mountpoint -q /sys/kernel/tracing || umount /sys/kernel/tracing; "
+              f"mount -t tracefs -o {options} none /sys/kernel/tracing && exec \"$@\"")
     return subprocess.run(["unshare", "--mount", "sh", "-ec", script, "sh", *command],
                           capture_output=True, text=True, timeout=120, **more)
 
