@@ -74,7 +74,7 @@ static __always_inline __u64 kernel_argument(struct pt_regs* ctx, __u64 cookie) 
 
 /* Returns the bytes of the event. */
 static __always_inline __u32 fill_entry(struct pt_regs* ctx, struct xpu_probe_hit* hit) {
-  struct user_registers registers = {ctx->ip, ctx->sp, ctx->bp, false};
+  struct user_registers registers = {ctx->ip, ctx->sp, ctx->bp, AT_PROBE};
   __u64 cookie = bpf_get_attach_cookie(ctx);
   struct identity who = fill_common(hit, cookie);
 
@@ -91,7 +91,7 @@ static __always_inline __u32 fill_entry(struct pt_regs* ctx, struct xpu_probe_hi
 /* Returns the bytes of the event. */
 static __always_inline __u32 fill_return(struct pt_regs* ctx, struct xpu_probe_hit* hit,
                                          __u64 cookie) {
-  struct user_registers registers = {ctx->ip, ctx->sp, ctx->bp, false};
+  struct user_registers registers = {ctx->ip, ctx->sp, ctx->bp, AT_PROBE};
   struct identity who = fill_common(hit, cookie);
 
   hit->is_return = 1;

@@ -22,7 +22,7 @@ DEFINE_SLOTS(struct xpu_launch)
 
 /* Returns the bytes of the event. */
 static __always_inline __u32 fill(struct pt_regs* ctx, struct xpu_launch* launch) {
-  struct user_registers registers = {ctx->ip, ctx->sp, ctx->bp, false};
+  struct user_registers registers = {ctx->ip, ctx->sp, ctx->bp, AT_PROBE};
   struct identity who = current_identity();
 
   launch->time_ns = bpf_ktime_get_ns();

@@ -137,20 +137,20 @@ static __always_inline bool is_push(const struct xpu_rule* before, const struct 
          behind->cfa_offset == before->cfa_offset + (__s32)sizeof(__u64);
 }
 
+static __always_inline bool is_push_of(struct walk* walk, const struct xpu_rule* rule, int bytes) {
+  return find_rule(&walk->lookup, walk->ip + bytes) == FOUND_RULE &&
+         is_push(rule, &walk->lookup.rule);
+}
+
 /* At a breakpoint that the kernel is done with but for counting ip up. */
 static __always_inline void take_back_push(struct walk* walk) {
   struct xpu_rule rule;
-  bool pushes;
 
   if (find_rule(&walk->lookup, walk->ip) != FOUND_RULE) return;
   rule = walk->lookup.rule;
-  pushes =
-      find_rule(&walk->lookup, walk->ip + 1) == FOUND_RULE && is_push(&rule, &walk->lookup.rule);
-  if (!pushes) { /* of r8 to r15 it has two bytes */
-    pushes =
-        find_rule(&walk->lookup, walk->ip + 2) == FOUND_RULE && is_push(&rule, &walk->lookup.rule);
-  }
-  if (pushes && has_pushed(walk)) walk->sp += sizeof(__u64);
+  /* Of r8 to r15 it has two bytes. */
+  if ((is_push_of(walk, &rule, 1) || is_push_of(walk, &rule, 2)) && has_pushed(walk))
+    walk->sp += sizeof(__u64);
 }
 
 /*
@@ -164,8 +164,11 @@ static __always_inline void step_back_to_probe(struct walk* walk) {
   __u8 code[2] = {};
 
   if (bpf_probe_read_user(code, sizeof(code), (void*)(walk->ip - 1))) return;
-  if (code[1] == BREAKPOINT) take_back_push(walk);
-  if (code[1] == BREAKPOINT || code[0] != BREAKPOINT) return;
+  if (code[1] == BREAKPOINT) {
+    take_back_push(walk);
+    return;
+  }
+  if (code[0] != BREAKPOINT) return;
   if (find_rule(&walk->lookup, walk->ip) == FOUND_RULE) behind = walk->lookup.rule;
   if (find_rule(&walk->lookup, walk->ip - 1) != FOUND_RULE) return;
   if (walk->lookup.rule.cfa == behind.cfa && walk->lookup.rule.cfa_offset == behind.cfa_offset)
@@ -173,10 +176,16 @@ static __always_inline void step_back_to_probe(struct walk* walk) {
   if (!is_push(&walk->lookup.rule, &behind) || !has_pushed(walk)) walk->ip--;
 }
 
+enum thread_place {
+  IN_USER_CODE,
+  IN_KERNEL,
+  AT_PROBE, /* whose program runs: the kernel has made the registers those of the program's code */
+};
+
 /* Before the walk: it begins in the program's own code then. Not static: see find_rule. */
-__attribute__((noinline)) int leave_probe(struct walk* walk) {
-  if (!walk || leave_probe_page(walk)) return 0;
-  if (walk->in_kernel) step_back_to_probe(walk);
+__attribute__((noinline)) int leave_probe(struct walk* walk, enum thread_place place) {
+  if (!walk || place == AT_PROBE || leave_probe_page(walk)) return 0;
+  if (place == IN_KERNEL) step_back_to_probe(walk);
   return 0;
 }
 

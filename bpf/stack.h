@@ -41,7 +41,7 @@ static __always_inline void take_entry_registers(struct user_registers* register
   registers->ip = BPF_CORE_READ(entry, ip);
   registers->sp = BPF_CORE_READ(entry, sp);
   registers->bp = BPF_CORE_READ(entry, bp);
-  registers->in_kernel = true;
+  registers->place = IN_KERNEL;
 }
 
 /*

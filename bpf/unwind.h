@@ -204,7 +204,7 @@ struct user_registers {
   __u64 ip;
   __u64 sp;
   __u64 bp;
-  bool in_kernel; /* the thread is there now */
+  enum thread_place place;
 };
 
 /* The other registers of the innermost frame, for the few rules that ask for one. */
@@ -265,9 +265,8 @@ static __attribute__((noinline)) void walk_user_stack(const struct user_register
   }
   walk->first = first;
   walk->exact = 1;
-  walk->in_kernel = registers->in_kernel;
   walk->stop = XPU_STOP_NOT_WALKED;
-  leave_probe(walk);
+  leave_probe(walk, registers->place);
   if (walk->ip && read_stack(&walk->window, stack, walk->sp)) {
     bpf_loop(XPU_MAX_USER_FRAMES + 1, walk_one_frame, &loop, 0);
   } else if (has_no_stack()) {

@@ -28,7 +28,6 @@ struct walk {
   __u8 flags;
   __u8 exact; /* ip is an instruction, else a return address */
   __u8 saved; /* bp was found by a frame pointer */
-  __u8 in_kernel;
   struct window window;
 };
 

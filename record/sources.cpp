@@ -70,10 +70,11 @@ Status Sources::OpenUnwinder(const std::vector<std::string>& environment) {
 }
 
 Status Sources::WatchRunning() {
-  subject_.starts_paused = options_.control.StartsPaused();
   if (options_.whole_system) subject_.kind = Subject::Kind::kAll;
+  if (!options_.pids.empty()) subject_.kind = Subject::Kind::kProcesses;
+  // What runs already is recorded once its tables are there.
+  subject_.starts_paused = options_.control.StartsPaused() || !subject_.is_program();
   if (options_.pids.empty()) return Ok();
-  subject_.kind = Subject::Kind::kProcesses;
   XPU_ASSIGN_OR_RETURN(WatchedProcesses watched, WatchedProcesses::Open());
   watched_.emplace(std::move(watched));
   subject_.watched_map_fd = watched_->map_fd();

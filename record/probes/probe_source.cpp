@@ -130,8 +130,7 @@ Status ProbeSource::Impl::Load(const RecordOptions& options, const Subject& subj
   unwinder_ = unwinder;
   XPU_RETURN_IF_ERROR(UseUnwinder(*program_, unwinder));
   XPU_RETURN_IF_ERROR(WatchOnly(*program_, subject));
-  // What runs already is recorded when its tables are there.
-  program_->bss->paused = subject.starts_paused || !subject.is_program();
+  program_->bss->paused = subject.starts_paused;
   const auto& programs = program_->progs;
   at_once_ = PlaceAtOnce({programs.probe_entry, programs.probe_return});
   spares_others_ = at_once_ && PlaceAsSession(programs.probe_session);

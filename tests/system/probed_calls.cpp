@@ -75,10 +75,10 @@ __attribute__((noinline, noclone, noipa)) void Caller(void (*function)()) {
   function();
   zeros[0] = zeros[7];
 }
-}
 
-extern "C" __attribute__((noinline, noclone, noipa)) void Handler(int /*signal*/) {
+__attribute__((noinline, noclone, noipa)) void Handler(int /*signal*/) {
   for (int i = 0; i < 50'000; ++i) asm volatile("");
+}
 }
 
 int main(int argc, char** argv) {

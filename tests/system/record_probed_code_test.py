@@ -22,9 +22,10 @@ def stacks(work):
         stack, count = line.rsplit(" ", 1)
         frames = stack.split(";")
         user = [frame for frame in frames if not frame.endswith("_[k]")]
+        in_kernel = len(user) < len(frames)
         if "main" in user:
             user = user[user.index("main"):]
-        yield user, len(frames) > len(user), int(count)
+        yield user, in_kernel, int(count)
 
 
 def check(function, option, most_wrong, *arguments, offset=""):

@@ -6,8 +6,7 @@ import subprocess
 import time
 
 from control_testing import SPIN, Fifos, finish, start
-from xpu_testing import (STACK_COMPLETE, Workspace, expect, expect_in, main,
-                         require_recording)
+from xpu_testing import STACK_COMPLETE, Workspace, expect, expect_in, main, require_recording
 
 ATTACHED = SPIN + """
 import os
