@@ -49,6 +49,7 @@ enum xpu_walk_stop {
   XPU_STOP_STUCK,       /* a frame that does not lie above the one before */
   XPU_STOP_NOT_WALKED,  /* the kernel's frame pointer walk was taken, which does not tell */
   XPU_STOP_NO_STACK,    /* the thread has none now: it is between two programs, or ending */
+  XPU_STOP_NOT_CALLED,  /* frames of one size in a row that no call returns to; they are cut off */
   XPU_STOPS,
 };
 
@@ -69,6 +70,9 @@ struct xpu_stack {
   /* The walk's own; what of it is in an event means nothing. */
   __u64 registers[16];
   __u64 window[XPU_STACK_WINDOW];
+  __u64 stride;       /* bytes between the last two frames */
+  __u64 same_strides; /* how many frames in a row had it */
+  __u64 unwound_sp;   /* of the frame that was left by its frame pointer last */
 };
 
 /* Events that samples of one recording are taken at. */

@@ -7,6 +7,7 @@
 #define XPU_BPF_UNWIND_H
 
 #include "bpf/events.h"
+#include "call_sites.h"
 #include "kernel_types.h"
 #include "loop.h"
 #include "probed_code.h"
@@ -118,6 +119,7 @@ static __always_inline __u32 step_by_frame_pointer(struct walk* walk, struct xpu
   __u64 bp = walk->bp;
 
   walk->flags |= XPU_WALK_FRAME_POINTERS;
+  stack->unwound_sp = walk->sp;
   if (walk->bp == 0) {
     if (!walk->saved && !is_program_start(walk, stack)) return XPU_STOP_NO_RULE;
     walk->ip = 0;
@@ -192,9 +194,13 @@ struct walk_loop {
 };
 
 static long walk_one_frame(__u32 index, struct walk_loop* loop) {
+  __u64 sp;
+
   /* Where a signal came; the innermost frame has left its probe. */
   if (index > 0 && loop->walk.exact) leave_probe_page(&loop->walk);
-  return ends_loop(walk_frame(&loop->walk, loop->stack, index));
+  sp = loop->walk.sp;
+  if (ends_loop(walk_frame(&loop->walk, loop->stack, index))) return 1;
+  return is_invented(&loop->walk, loop->stack, sp);
 }
 
 /*
@@ -266,12 +272,15 @@ static __attribute__((noinline)) void walk_user_stack(const struct user_register
   walk->first = first;
   walk->exact = 1;
   walk->stop = XPU_STOP_NOT_WALKED;
+  stack->stride = 0;
   leave_probe(walk, registers->place);
   if (walk->ip && read_stack(&walk->window, stack, walk->sp)) {
     bpf_loop(XPU_MAX_USER_FRAMES + 1, walk_one_frame, &loop, 0);
   } else if (has_no_stack()) {
     walk->stop = XPU_STOP_NO_STACK;
   }
+  if (walk->stop == XPU_STOP_NO_RULE || (walk->stop == XPU_STOP_NOT_CODE && walk->saved))
+    find_entry_above(walk, stack);
   stack->user_frames = walk->count;
   stack->user_walk = walk->flags;
   stack->user_stop = walk->stop;

@@ -42,9 +42,13 @@ constexpr std::array<LossInfo, static_cast<size_t>(LossKind::kCount)> kTable{{
      "The loader binding a function at its first call, for instance, which LD_BIND_NOW=1 avoids."},
     {LossKind::kStackBadReturn, "stack_bad_return", Severity::kPartial,
      "{stack that ends|stacks that end} at a return address outside of all code",
-     "A probe at the returns of a function there (uretprobe), anybody's, or code without a name."},
+     "Call frame information that does not fit its code, or a probe at the returns of a function "
+     "there (uretprobe), anybody's."},
     {LossKind::kStackStuck, "stack_stuck", Severity::kPartial,
      "{stack that ends|stacks that end} at a frame that does not lie above the one before", ""},
+    {LossKind::kStackNotCalled, "stack_not_called", Severity::kPartial,
+     "{stack|stacks} cut where frames of one size repeat to which no call returns",
+     "Call frame information that does not fit its code led into data of the stack."},
     {LossKind::kUnwindTableNotReady, "unwind_table_not_ready", Severity::kPartial,
      "{stack|stacks} unwound by frame pointer because the table for the code was not ready",
      "Code mapped just before; the next recording finds most tables on disk."},
@@ -137,6 +141,7 @@ bool IsAboutStacks(LossKind kind) {
     case LossKind::kStackRuleUnsupported:
     case LossKind::kStackBadReturn:
     case LossKind::kStackStuck:
+    case LossKind::kStackNotCalled:
     case LossKind::kUnwindTableNotReady:
     case LossKind::kUnwindTableFailed:
     case LossKind::kPythonNotWalked:

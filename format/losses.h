@@ -27,6 +27,7 @@ enum class LossKind : uint8_t {
   kStackRuleUnsupported,
   kStackBadReturn,
   kStackStuck,
+  kStackNotCalled,
   kUnwindTableNotReady,
   kUnwindTableFailed,
   kPythonNotWalked,

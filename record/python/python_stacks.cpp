@@ -58,7 +58,7 @@ void PythonStacks::SetProcess(uint32_t pid, const Process& process) {
   if (process.python.runtime != 0) (void)maps_.SetProcess(pid, process.python);
 }
 
-void PythonStacks::SeeMapping(uint32_t pid, uint64_t address, uint64_t file_offset,
+void PythonStacks::SeeMapping(uint32_t pid, const Mapping& mapping,
                               const UnwindTables::File& file) {
   Process& process = processes_[pid];
   const bool is_program = !std::exchange(process.has_program, true);
@@ -70,10 +70,11 @@ void PythonStacks::SeeMapping(uint32_t pid, uint64_t address, uint64_t file_offs
     not_walked_.push_back({pid, NameOf(found->runtime)});
     return;
   }
-  const auto link_address = LinkAddressOf(found->segments, file_offset);
+  const auto link_address =
+      LinkAddressOfCodeMapping(found->segments, mapping.file_offset, mapping.size_bytes);
   if (!link_address) return;
   process.has_python = true;
-  process.python = found->InProcess(address - *link_address);
+  process.python = found->InProcess(mapping.address - *link_address);
   SetProcess(pid, process);
 }
 

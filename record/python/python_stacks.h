@@ -42,8 +42,12 @@ class PythonStacks {
   const PythonMaps& maps() const { return maps_; }
 
   // What becomes of address spaces, in the order of time. A mapping of a file's code:
-  void SeeMapping(uint32_t pid, uint64_t address, uint64_t file_offset,
-                  const UnwindTables::File& file);
+  struct Mapping {
+    uint64_t address = 0;
+    uint64_t size_bytes = 0;
+    uint64_t file_offset = 0;
+  };
+  void SeeMapping(uint32_t pid, const Mapping& mapping, const UnwindTables::File& file);
   void SeeFork(uint32_t parent, uint32_t child);
   void SeeExec(uint32_t pid);
   // Its last samples were taken.

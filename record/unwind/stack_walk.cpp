@@ -26,6 +26,8 @@ std::optional<LossKind> LossOf(uint32_t stop) {
       return LossKind::kStackBadReturn;
     case XPU_STOP_STUCK:
       return LossKind::kStackStuck;
+    case XPU_STOP_NOT_CALLED:
+      return LossKind::kStackNotCalled;
     default:
       return std::nullopt;
   }

@@ -101,17 +101,6 @@ std::string ReasonOf(const Error& error, const std::string& path) {
   return error.message.starts_with(name) ? error.message.substr(name.size()) : error.message;
 }
 
-std::optional<uint64_t> LinkDeltaOfCode(const std::vector<ElfSegment>& segments) {
-  std::optional<uint64_t> delta;
-  for (const ElfSegment& segment : segments) {
-    if (!segment.executable) continue;
-    const uint64_t one = segment.link_address - segment.file_offset;
-    if (delta && *delta != one) return std::nullopt;
-    delta = one;
-  }
-  return delta;
-}
-
 Result<std::shared_ptr<const UnwindTableBytes>> BuildChecked(const ElfImage& image) {
   XPU_ASSIGN_OR_RETURN(UnwindTableBytes built, BuildUnwindTable(image));
   UnwindTable table;

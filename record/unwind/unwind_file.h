@@ -49,9 +49,6 @@ Result<UnwindFile> FindUnwindFile(const std::vector<std::string>& paths,
 // An error's message without the name that it begins with.
 std::string ReasonOf(const Error& error, const std::string& path);
 
-// Link address - offset in the file, where it is the same for all code; nullopt: it is not.
-std::optional<uint64_t> LinkDeltaOfCode(const std::vector<ElfSegment>& segments);
-
 // A table that is known to be sound.
 Result<std::shared_ptr<const UnwindTableBytes>> BuildChecked(const ElfImage& image);
 

@@ -125,7 +125,7 @@ void UnwindProcesses::TakeMapping(const Note& note) {
   if (!note.file.paths.empty()) entry.table = tables_.Request(note.file);
   process.code.Add(note.address, entry);
   if (python_ != nullptr) {
-    python_->SeeMapping(note.pid, note.address, note.file_offset, note.file);
+    python_->SeeMapping(note.pid, {note.address, note.size_bytes, note.file_offset}, note.file);
   }
   changed_.insert(note.pid);
 }
@@ -167,7 +167,8 @@ xpu_mapping UnwindProcesses::ForMaps(uint64_t start, const CodeMappings::Entry& 
     if (!is_failed) mapping.page_count = XPU_TABLE_NOT_READY;
     return mapping;
   }
-  const auto link_address = tables_.LinkAddressOf(entry.table, entry.file_offset);
+  const auto link_address =
+      tables_.LinkAddressOfMapping(entry.table, entry.file_offset, entry.end - start);
   if (!link_address) return mapping;
   mapping.origin = start - *link_address + place->second.first_link_address;
   mapping.first_page = place->second.first_page;

@@ -367,9 +367,10 @@ std::optional<UnwindTables::CodeFile> UnwindTables::CodeFileOf(Id id) const {
   return delta ? std::optional(CodeFile{entry.device, entry.inode, *delta}) : std::nullopt;
 }
 
-std::optional<uint64_t> UnwindTables::LinkAddressOf(Id id, uint64_t file_offset) const {
+std::optional<uint64_t> UnwindTables::LinkAddressOfMapping(Id id, uint64_t file_offset,
+                                                           uint64_t size_bytes) const {
   const std::lock_guard lock(impl_->mutex);
-  return xpu::LinkAddressOf(impl_->entry(id).segments, file_offset);
+  return LinkAddressOfCodeMapping(impl_->entry(id).segments, file_offset, size_bytes);
 }
 
 void UnwindTables::Refuse(Id id, std::string reason) {

@@ -49,9 +49,10 @@ class UnwindTables {
   State state(Id id) const;
   // Of a table that is ready. Holds until the end.
   UnwindTable table(Id id) const;
-  // The link address of a byte of the file (ElfImage::LinkAddressOf), for a table that is ready:
-  // where a mapping of it lies tells the bias.
-  std::optional<uint64_t> LinkAddressOf(Id id, uint64_t file_offset) const;
+  // The link address of the first byte of an executable mapping of the file, for a table that is
+  // ready (LinkAddressOfCodeMapping): where the mapping lies tells the bias.
+  std::optional<uint64_t> LinkAddressOfMapping(Id id, uint64_t file_offset,
+                                               uint64_t size_bytes) const;
   // As the kernel finds the file, for a table that is ready. nullopt: there is
   // none (the vdso), or its code lies at more than one distance from its link addresses.
   struct CodeFile {

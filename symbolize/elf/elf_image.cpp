@@ -110,6 +110,7 @@ Result<ElfImage> ElfImage::Parse(ElfImage image, std::string_view name) {
   if (header.e_ident[EI_CLASS] != ELFCLASS64 || header.e_ident[EI_DATA] != ELFDATA2LSB) {
     return invalid("not a 64-bit little-endian ELF file");
   }
+  image.entry_ = header.e_entry;
   image.type_ = header.e_type;
   image.machine_ = header.e_machine;
 
@@ -268,20 +269,6 @@ void ElfImage::ReadNotes(uint64_t file_offset, uint64_t bytes, uint64_t alignmen
     }
     at = AlignUp(end, step);
   }
-}
-
-std::optional<uint64_t> LinkAddressOf(std::span<const ElfSegment> segments, uint64_t file_offset) {
-  std::optional<uint64_t> found;
-  for (const ElfSegment& segment : segments) {
-    if (file_offset < segment.file_offset ||
-        file_offset - segment.file_offset >= segment.file_bytes) {
-      continue;
-    }
-    const uint64_t address = segment.link_address + (file_offset - segment.file_offset);
-    if (segment.executable) return address;
-    if (!found) found = address;
-  }
-  return found;
 }
 
 std::optional<uint64_t> ElfImage::LinkAddressOf(uint64_t file_offset) const {

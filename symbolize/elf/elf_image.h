@@ -18,23 +18,9 @@
 
 #include "format/base/file_parts.h"
 #include "format/base/result.h"
+#include "symbolize/elf/segments.h"
 
 namespace xpu {
-
-// A PT_LOAD program header.
-struct ElfSegment {
-  uint64_t file_offset = 0;
-  uint64_t file_bytes = 0;
-  uint64_t link_address = 0;
-  uint64_t memory_bytes = 0;
-  bool executable = false;
-  uint32_t flags = 0;  // PF_
-  uint64_t alignment = 0;
-};
-
-// The address that the linker gave to the byte at `file_offset`; executable segments first, because
-// a page on the border of two segments is in both.
-std::optional<uint64_t> LinkAddressOf(std::span<const ElfSegment> segments, uint64_t file_offset);
 
 // A section, or what a program header says of one.
 struct ElfSection {
@@ -77,6 +63,7 @@ class ElfImage {
   const std::vector<ElfSegment>& segments() const { return segments_; }
   bool has_symtab() const { return has_symtab_; }
   bool has_section_names() const { return !section_names_.empty(); }
+  uint64_t entry() const { return entry_; }      // link address; 0: none
   uint16_t type() const { return type_; }        // ET_
   uint16_t machine() const { return machine_; }  // EM_
 
@@ -146,6 +133,7 @@ class ElfImage {
   uint64_t eh_frame_header_address_ = 0;
   Part dynamic_;
   bool has_symtab_ = false;
+  uint64_t entry_ = 0;
   uint16_t type_ = 0;
   uint16_t machine_ = 0;
 };

@@ -7,6 +7,7 @@
 #include "format/base/check.h"
 #include "symbolize/elf/cfi_interpreter.h"
 #include "symbolize/elf/cfi_section.h"
+#include "symbolize/elf/known_code.h"
 #include "symbolize/elf/unwind_table_writer.h"
 
 namespace xpu {
@@ -16,15 +17,9 @@ namespace {
 // executes; the rule before goes on, which saves two rows of most functions.
 constexpr uint64_t kMaxAlignmentBytes = 15;
 
-// [begin, end) of link addresses.
-struct Range {
-  uint64_t begin = 0;
-  uint64_t end = 0;
-};
-
 // Where the file has code: sorted, disjoint.
-std::vector<Range> ExecutableRanges(const ElfImage& image) {
-  std::vector<Range> ranges;
+std::vector<LinkRange> ExecutableRanges(const ElfImage& image) {
+  std::vector<LinkRange> ranges;
   for (const ElfSegment& segment : image.segments()) {
     if (!segment.executable) continue;
     const uint64_t bytes = image.CountBytesAt(segment.file_offset, segment.file_bytes);
@@ -32,9 +27,9 @@ std::vector<Range> ExecutableRanges(const ElfImage& image) {
     ranges.push_back({segment.link_address, segment.link_address + bytes});
   }
   std::sort(ranges.begin(), ranges.end(),
-            [](const Range& a, const Range& b) { return a.begin < b.begin; });
+            [](const LinkRange& a, const LinkRange& b) { return a.begin < b.begin; });
   size_t kept = 0;
-  for (const Range& range : ranges) {
+  for (const LinkRange& range : ranges) {
     if (kept > 0 && range.begin <= ranges[kept - 1].end) {
       ranges[kept - 1].end = std::max(ranges[kept - 1].end, range.end);
     } else {
@@ -46,12 +41,12 @@ std::vector<Range> ExecutableRanges(const ElfImage& image) {
 }
 
 // Cuts an entry to the code that it begins in. False: it begins elsewhere.
-bool ClipToCode(const std::vector<Range>& code, Fde& fde) {
-  const auto after =
-      std::upper_bound(code.begin(), code.end(), fde.begin,
-                       [](uint64_t address, const Range& range) { return address < range.begin; });
+bool ClipToCode(const std::vector<LinkRange>& code, Fde& fde) {
+  const auto after = std::upper_bound(
+      code.begin(), code.end(), fde.begin,
+      [](uint64_t address, const LinkRange& range) { return address < range.begin; });
   if (after == code.begin()) return false;
-  const Range& range = *(after - 1);
+  const LinkRange& range = *(after - 1);
   if (fde.begin >= range.end) return false;
   fde.end = std::min(fde.end, range.end);
   return true;
@@ -60,7 +55,7 @@ bool ClipToCode(const std::vector<Range>& code, Fde& fde) {
 // By address and without overlaps. An entry ends where the next one begins, because unwinders look
 // for the last one that begins at or before an address; of those that begin together the first
 // stays. Returns how many were left out.
-uint64_t Arrange(const std::vector<Range>& code, std::vector<Fde>& fdes) {
+uint64_t Arrange(const std::vector<LinkRange>& code, std::vector<Fde>& fdes) {
   const size_t all = fdes.size();
   std::erase_if(fdes, [&](Fde& fde) { return !ClipToCode(code, fde); });
   const auto earlier = [](const Fde& a, const Fde& b) { return a.begin < b.begin; };
@@ -103,22 +98,64 @@ std::vector<CfiState> InitialStates(const std::vector<Cie>& cies, uint64_t& inva
   return states;
 }
 
-// Adds the rows of all entries; returns where the last one ends.
-uint64_t AddAll(const CfiEntries& entries, uint64_t& invalid, UnwindTableWriter& writer) {
+// The code that no entry describes.
+std::vector<LinkRange> GapsBetween(const std::vector<LinkRange>& code,
+                                   const std::vector<Fde>& fdes) {
+  std::vector<LinkRange> gaps;
+  const auto add = [&](uint64_t begin, uint64_t end) {
+    if (begin < end) gaps.push_back({begin, end});
+  };
+  auto fde = fdes.begin();
+  for (const LinkRange& range : code) {
+    uint64_t at = range.begin;
+    for (; fde != fdes.end() && fde->begin < range.end; ++fde) {
+      add(at, fde->begin);
+      at = fde->end;
+    }
+    add(at, range.end);
+  }
+  return gaps;
+}
+
+// Rows of one range after the other, ascending.
+class RowsOfRanges {
+ public:
+  explicit RowsOfRanges(UnwindTableWriter& writer) : writer_(writer) {}
+
+  void Add(const LinkRange& range, const std::vector<CfiRow>& rows) {
+    if (end_ != 0 && range.begin - end_ > kMaxAlignmentBytes) writer_.Add(end_, UnwindRule{});
+    for (const CfiRow& row : rows) writer_.Add(row.address, row.rule);
+    end_ = range.end;
+  }
+  uint64_t end() const { return end_; }
+
+ private:
+  UnwindTableWriter& writer_;
+  uint64_t end_ = 0;
+};
+
+// Adds the rows of all entries and of what else is known; returns where the last one ends.
+uint64_t AddAll(const CfiEntries& entries, const std::vector<KnownCode>& known, uint64_t& invalid,
+                UnwindTableWriter& writer) {
   const std::vector<CfiState> initial = InitialStates(entries.cies, invalid);
   CfiInterpreter interpreter;
   std::vector<CfiRow> rows;
-  uint64_t end = 0;
+  RowsOfRanges all(writer);
+  auto next = known.begin();
+  const auto add_known_below = [&](uint64_t address) {
+    for (; next != known.end() && next->range.begin < address; ++next)
+      all.Add(next->range, next->rows);
+  };
   for (const Fde& fde : entries.fdes) {
     if (!interpreter.Run(entries.cies[fde.cie], initial[fde.cie], fde, rows)) {
       ++invalid;
       continue;
     }
-    if (end != 0 && fde.begin - end > kMaxAlignmentBytes) writer.Add(end, UnwindRule{});
-    for (const CfiRow& row : rows) writer.Add(row.address, row.rule);
-    end = fde.end;
+    add_known_below(fde.begin);
+    all.Add({fde.begin, fde.end}, rows);
   }
-  return end;
+  add_known_below(~uint64_t{0});
+  return all.end();
 }
 
 }  // namespace
@@ -133,11 +170,16 @@ Result<UnwindTableBytes> BuildUnwindTable(const ElfImage& image, UnwindStats* st
   if (image.machine() != EM_X86_64) {
     return Error{ErrorKind::kUnsupported, "unwind tables are made for x86-64 only", {}};
   }
-  XPU_ASSIGN_OR_RETURN(const std::vector<CfiSection> sections, FindCallFrames(image));
-  CfiEntries entries = ReadAllEntries(sections);
-  uint64_t invalid = entries.invalid + Arrange(ExecutableRanges(image), entries.fdes);
+  Result<std::vector<CfiSection>> sections = FindCallFrames(image);
+  if (!sections.ok() && sections.error().kind != ErrorKind::kNotFound)
+    return std::move(sections).error();
+  CfiEntries entries;
+  if (sections.ok()) entries = ReadAllEntries(*sections);
+  const std::vector<LinkRange> code = ExecutableRanges(image);
+  uint64_t invalid = entries.invalid + Arrange(code, entries.fdes);
   UnwindTableWriter writer;
-  const uint64_t end = AddAll(entries, invalid, writer);
+  const uint64_t end =
+      AddAll(entries, FindKnownCode(image, GapsBetween(code, entries.fdes)), invalid, writer);
   if (stats != nullptr) {
     stats->entries = entries.fdes.size();
     stats->invalid = invalid;

@@ -66,9 +66,9 @@ def require_recording():
 # IsAboutStacks (format/losses.h): in the loader's first instructions for instance, a stack may end
 # early in any recording.
 ABOUT_STACKS = {"stack_truncated", "stack_unreadable", "stack_no_rule", "stack_rule_unsupported",
-                "stack_bad_return", "stack_stuck", "unwind_table_not_ready", "unwind_table_failed",
-                "python_truncated", "python_unreadable", "python_code_missing",
-                "python_not_walked"}
+                "stack_bad_return", "stack_stuck", "stack_not_called", "unwind_table_not_ready",
+                "unwind_table_failed", "python_truncated", "python_unreadable",
+                "python_code_missing", "python_not_walked"}
 
 
 class Capture:

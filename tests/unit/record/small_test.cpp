@@ -139,7 +139,8 @@ TEST(StackFrames, AWalkThatStopsSaysWhy) {
                {XPU_STOP_NO_RULE, LossKind::kStackNoRule},
                {XPU_STOP_UNSUPPORTED, LossKind::kStackRuleUnsupported},
                {XPU_STOP_NOT_CODE, LossKind::kStackBadReturn},
-               {XPU_STOP_STUCK, LossKind::kStackStuck}};
+               {XPU_STOP_STUCK, LossKind::kStackStuck},
+               {XPU_STOP_NOT_CALLED, LossKind::kStackNotCalled}};
   for (const auto& each : cases) {
     StackFrames frames(127);
     frames.Take(Stack(1, 2, {XPU_WALK_TABLES, each.stop}), sizeof(xpu_stack));

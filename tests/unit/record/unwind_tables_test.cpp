@@ -146,10 +146,12 @@ TEST_F(UnwindTablesTest, PlacesOfTheFile) {
   tables.WaitUntil(kForever);
   auto file = ElfFile::Open(kSelf);
   for (const ElfSegment& segment : file->image().segments()) {
-    EXPECT_EQ(tables.LinkAddressOf(id, segment.file_offset),
-              file->image().LinkAddressOf(segment.file_offset));
+    if (!segment.executable) continue;
+    const uint64_t page = segment.file_offset / 4096 * 4096;
+    EXPECT_EQ(tables.LinkAddressOfMapping(id, page, segment.file_bytes),
+              segment.link_address - (segment.file_offset - page));
   }
-  EXPECT_EQ(tables.LinkAddressOf(id, uint64_t{1} << 40), std::nullopt);
+  EXPECT_EQ(tables.LinkAddressOfMapping(id, uint64_t{1} << 40, 4096), std::nullopt);
 }
 
 TEST_F(UnwindTablesTest, TheSameFileHasOneId) {
@@ -189,7 +191,7 @@ TEST_F(UnwindTablesTest, ACopyIsNotBuiltTwice) {
   for (const Id id : ids) {
     ASSERT_EQ(tables.state(id), State::kReady);
     EXPECT_EQ(BytesOf(tables.table(id)), expected);
-    EXPECT_TRUE(tables.LinkAddressOf(id, 0).has_value());
+    EXPECT_TRUE(tables.LinkAddressOfMapping(id, 0, ~uint64_t{0}).has_value());
   }
   EXPECT_EQ(tables.counts().built, 1U);
   // The last one shares an id with a copy that had been looked at by then.
@@ -266,7 +268,7 @@ TEST_F(UnwindTablesTest, TheVdsoIsTheRecordersOwn) {
   }
   EXPECT_GE(functions, 4U);  // clock_gettime, gettimeofday, time, getcpu
   EXPECT_EQ(with_rule, functions);
-  EXPECT_TRUE(tables.LinkAddressOf(id, 0).has_value());
+  EXPECT_TRUE(tables.LinkAddressOfMapping(id, 0, ~uint64_t{0}).has_value());
   EXPECT_EQ(tables.Request(At({"[vdso]"})), id);
 }
 
@@ -352,7 +354,7 @@ TEST_F(UnwindTablesTest, RequestsWhileWorking) {
   for (int round = 0; round < 3; ++round) {
     for (const std::string& path : paths) {
       const Id id = tables.Request(At({path}));
-      if (tables.state(id) == State::kReady) tables.LinkAddressOf(id, 0);
+      if (tables.state(id) == State::kReady) tables.LinkAddressOfMapping(id, 0, 4096);
       for (const Id done : tables.TakeFinished()) {
         if (tables.state(done) == State::kReady) tables.table(done).Find(0x1000);
         finished.push_back(done);
