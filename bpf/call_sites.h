@@ -2,11 +2,12 @@
 /*
  * Whether calls made the frames of a walk, and where a walk without a rule is at its end anyway.
  *
- * A rule that does not fit its code leads a walk into data of the stack. Where that data is a table
- * of functions, which a module of Cython has, each word of it looks like a frame: a hundred of
- * them, one word apart, called complete when the limit was not reached. A return address that was
- * called follows a call instruction. Reading the code before every return address would make a
- * sample a third dearer, so it is read where frames of one size repeat, as they do in recursion.
+ * A rule that does not fit its code leads a walk into data of the stack, and each word of it that
+ * points into code looks like a frame: OpenBLAS below a table of functions of a Cython module had
+ * two hundred callers, one word apart. The return address of a call follows a call instruction.
+ * What does not is kept where nothing lies above it: code that starts coroutines writes such
+ * addresses. Only the code of files is checked; what a just-in-time compiler makes has ways of its
+ * own to call.
  */
 #ifndef XPU_BPF_CALL_SITES_H
 #define XPU_BPF_CALL_SITES_H
@@ -53,40 +54,58 @@ __attribute__((noinline)) int look_for_call(__u64 return_address) {
   return NO_CALL_SITE;
 }
 
-/* As many frames of one size are looked at no further. */
-#define MAX_SAME_STRIDES 7
+/* Of the sites that were looked at last; a power of two. */
+#define CALL_SITE_SLOTS 16384
 
 /*
- * The frames that are there end with some of one size, and so does the next, which is not there
- * yet. True: it was not called; those before it that were not either are taken off. Not static: see
- * find_rule.
+ * Reading the code before each return address would make a sample a third dearer. Most samples have
+ * the return addresses of earlier ones.
  */
-__attribute__((noinline)) int cut_invented_frames(struct walk* walk, struct xpu_stack* stack) {
-  __u32 place;
-  int i;
+struct {
+  __uint(type, BPF_MAP_TYPE_ARRAY);
+  __uint(max_entries, CALL_SITE_SLOTS);
+  __type(key, __u32);
+  __type(value, __u64);
+} call_sites SEC(".maps");
 
-  if (!walk || !stack || look_for_call(walk->ip) != NO_CALL_SITE) return false;
-  walk->stop = XPU_STOP_NOT_CALLED;
-  for (i = 0; i <= MAX_SAME_STRIDES && walk->count > 1; i++) {
-    place = walk->first + walk->count - 1;
-    if (place >= XPU_STACK_WORDS || look_for_call(stack->frames[place]) == CALL_SITE) break;
-    walk->count--;
-  }
+/* What cannot be read is taken for a call. Not static: see find_rule. */
+__attribute__((noinline)) int follows_call(__u64 return_address, __u64 process) {
+  __u64 site = return_address ^ process << 48 ^ process << 16;
+  __u32 slot = (site * 0x9e3779b97f4a7c15) >> 50;
+  __u64* known = bpf_map_lookup_elem(&call_sites, &slot);
+
+  if (known && *known == site) return true;
+  if (look_for_call(return_address) == NO_CALL_SITE) return false;
+  if (known) *known = site;
   return true;
 }
 
-/* After a step from a frame at `sp`: whether the walk ends because calls did not make its frames. */
-static __always_inline bool is_invented(struct walk* walk, struct xpu_stack* stack, __u64 sp) {
-  __u64 stride = walk->sp - sp;
+static __always_inline bool is_code_of_file(const struct walk* walk, enum found found) {
+  return found == FOUND_RULE || (found == FOUND_CODE && walk->lookup.last.page_count);
+}
 
-  if (stride != stack->stride) {
-    stack->stride = stride;
-    stack->same_strides = 0;
-    return false;
+#define NOP 0x90
+
+/*
+ * The last frame, which no call made, stays where its rule says that nothing lies above it. A frame
+ * pointer of 0 says the same of goroutines: what started them returns to behind a nop. Not static:
+ * see find_rule.
+ */
+__attribute__((noinline)) int drop_uncalled_frame(struct walk* walk, struct xpu_stack* stack) {
+  __u8 before = NOP;
+  __u32 place;
+
+  if (!walk || !stack) return 0;
+  place = walk->first + walk->count - 1;
+  if (place >= XPU_STACK_WORDS) return 0; /* cannot be: for the verifier */
+  if (walk->stop == XPU_STOP_COMPLETE) {
+    if (!walk->saved) return 0;
+    bpf_probe_read_user(&before, sizeof(before), (void*)(stack->frames[place] - 1));
+    if (before == NOP) return 0;
   }
-  if (++stack->same_strides < MAX_SAME_STRIDES) return false;
-  stack->same_strides = 0;
-  return !walk->exact && cut_invented_frames(walk, stack);
+  walk->count--;
+  walk->stop = XPU_STOP_NOT_CALLED;
+  return 0;
 }
 
 /* A function that is called by an entry point pushes no more than this. */

@@ -11,7 +11,7 @@
 /* The most frames of one kind that the kernel's walker gives (kernel.perf_event_max_stack). */
 #define XPU_MAX_FRAMES 127
 /* The most user frames that our own walk gives. */
-#define XPU_MAX_USER_FRAMES 256
+#define XPU_MAX_USER_FRAMES 512
 
 /* Frames of all kinds; one of Python takes two words (python_layout.h). */
 #define XPU_STACK_WORDS (XPU_MAX_FRAMES + XPU_MAX_USER_FRAMES + 2 * XPU_MAX_PYTHON_FRAMES)
@@ -49,7 +49,7 @@ enum xpu_walk_stop {
   XPU_STOP_STUCK,       /* a frame that does not lie above the one before */
   XPU_STOP_NOT_WALKED,  /* the kernel's frame pointer walk was taken, which does not tell */
   XPU_STOP_NO_STACK,    /* the thread has none now: it is between two programs, or ending */
-  XPU_STOP_NOT_CALLED,  /* frames of one size in a row that no call returns to; they are cut off */
+  XPU_STOP_NOT_CALLED,  /* a return address that follows no call, and is cut off */
   XPU_STOPS,
 };
 
@@ -70,9 +70,8 @@ struct xpu_stack {
   /* The walk's own; what of it is in an event means nothing. */
   __u64 registers[16];
   __u64 window[XPU_STACK_WINDOW];
-  __u64 stride;       /* bytes between the last two frames */
-  __u64 same_strides; /* how many frames in a row had it */
-  __u64 unwound_sp;   /* of the frame that was left by its frame pointer last */
+  __u64 process;    /* whose stack it is */
+  __u64 unwound_sp; /* of the frame that was left by its frame pointer last */
 };
 
 /* Events that samples of one recording are taken at. */

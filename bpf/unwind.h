@@ -159,6 +159,10 @@ __attribute__((noinline)) int walk_frame(struct walk* walk, struct xpu_stack* st
     walk->stop = XPU_STOP_NOT_CODE;
     return 1;
   }
+  if (walk->uncalled) { /* and something lies above it */
+    walk->stop = XPU_STOP_NOT_CALLED;
+    return 1;
+  }
   if (index >= XPU_MAX_USER_FRAMES || place >= XPU_MAX_FRAMES + XPU_MAX_USER_FRAMES) {
     walk->stop = XPU_STOP_DEPTH;
     return 1;
@@ -167,6 +171,8 @@ __attribute__((noinline)) int walk_frame(struct walk* walk, struct xpu_stack* st
   in_trampoline = found == FOUND_RULE && walk->lookup.rule.cfa == XPU_CFA_SIGNAL;
   stack->frames[place] = walk->ip + (index > 0 && (walk->exact || in_trampoline) ? 1 : 0);
   walk->count = index + 1;
+  walk->uncalled = index > 0 && !walk->exact && !in_trampoline && is_code_of_file(walk, found) &&
+                   !follows_call(walk->ip, stack->process);
   walk->exact = 0;
   if (found != FOUND_RULE) {
     if (found != FOUND_CODE || walk->lookup.last.page_count == XPU_TABLE_NOT_READY)
@@ -194,13 +200,9 @@ struct walk_loop {
 };
 
 static long walk_one_frame(__u32 index, struct walk_loop* loop) {
-  __u64 sp;
-
   /* Where a signal came; the innermost frame has left its probe. */
   if (index > 0 && loop->walk.exact) leave_probe_page(&loop->walk);
-  sp = loop->walk.sp;
-  if (ends_loop(walk_frame(&loop->walk, loop->stack, index))) return 1;
-  return is_invented(&loop->walk, loop->stack, sp);
+  return ends_loop(walk_frame(&loop->walk, loop->stack, index));
 }
 
 /*
@@ -272,13 +274,14 @@ static __attribute__((noinline)) void walk_user_stack(const struct user_register
   walk->first = first;
   walk->exact = 1;
   walk->stop = XPU_STOP_NOT_WALKED;
-  stack->stride = 0;
+  stack->process = pid;
   leave_probe(walk, registers->place);
   if (walk->ip && read_stack(&walk->window, stack, walk->sp)) {
     bpf_loop(XPU_MAX_USER_FRAMES + 1, walk_one_frame, &loop, 0);
   } else if (has_no_stack()) {
     walk->stop = XPU_STOP_NO_STACK;
   }
+  if (walk->uncalled) drop_uncalled_frame(walk, stack);
   if (walk->stop == XPU_STOP_NO_RULE || (walk->stop == XPU_STOP_NOT_CODE && walk->saved))
     find_entry_above(walk, stack);
   stack->user_frames = walk->count;

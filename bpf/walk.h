@@ -26,8 +26,9 @@ struct walk {
   __u32 count;
   __u32 stop;
   __u8 flags;
-  __u8 exact; /* ip is an instruction, else a return address */
-  __u8 saved; /* bp was found by a frame pointer */
+  __u8 exact;    /* ip is an instruction, else a return address */
+  __u8 saved;    /* bp was found by a frame pointer */
+  __u8 uncalled; /* the last frame is no place that a call returns to */
   struct window window;
 };
 

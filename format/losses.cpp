@@ -47,7 +47,7 @@ constexpr std::array<LossInfo, static_cast<size_t>(LossKind::kCount)> kTable{{
     {LossKind::kStackStuck, "stack_stuck", Severity::kPartial,
      "{stack that ends|stacks that end} at a frame that does not lie above the one before", ""},
     {LossKind::kStackNotCalled, "stack_not_called", Severity::kPartial,
-     "{stack|stacks} cut where frames of one size repeat to which no call returns",
+     "{stack|stacks} cut at a return address that does not follow a call",
      "Call frame information that does not fit its code led into data of the stack."},
     {LossKind::kUnwindTableNotReady, "unwind_table_not_ready", Severity::kPartial,
      "{stack|stacks} unwound by frame pointer because the table for the code was not ready",

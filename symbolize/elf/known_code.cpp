@@ -5,6 +5,7 @@
 #include <optional>
 #include <string_view>
 
+#include "symbolize/elf/data_symbol.h"
 #include "symbolize/elf/elf_bytes.h"
 
 namespace xpu {
@@ -35,22 +36,23 @@ std::optional<LinkRange> ClipToGap(std::span<const LinkRange> gaps, LinkRange ra
 // glibc's has 38 bytes up to its call, musl's fewer.
 constexpr uint64_t kMaxEntryBytes = 64;
 
+bool IsCode(const ElfImage& image, uint64_t address) {
+  return std::ranges::any_of(image.segments(), [&](const ElfSegment& segment) {
+    return segment.executable && address - segment.link_address < segment.file_bytes;
+  });
+}
+
 // From the entry point to the end of its call, whose return address is all that stacks show of it.
 std::optional<LinkRange> FindEntryPoint(const ElfImage& image) {
   if (image.entry() == 0) return std::nullopt;
-  const auto is_code = [&](uint64_t address) {
-    return std::ranges::any_of(image.segments(), [&](const ElfSegment& segment) {
-      return segment.executable && address - segment.link_address < segment.file_bytes;
-    });
-  };
-  if (!is_code(image.entry())) return std::nullopt;
+  if (!IsCode(image, image.entry())) return std::nullopt;
   const auto code = image.BytesAtLinkAddress(image.entry(), kMaxEntryBytes);
   for (uint64_t at = 0; at < code.size(); ++at) {
     const std::string_view rest = TextOf(code.subspan(at));
     int32_t distance = 0;
     const uint64_t next = image.entry() + at + 5;
     if (rest[0] == '\xe8' && ReadAt(code, at + 1, distance) &&
-        is_code(next + static_cast<uint64_t>(int64_t{distance}))) {
+        IsCode(image, next + static_cast<uint64_t>(int64_t{distance}))) {
       return LinkRange{image.entry(), next};
     }
     constexpr uint64_t kIndirectCallBytes = 6;  // call *slot(%rip)
@@ -137,6 +139,32 @@ std::optional<LinkRange> FindThreadStart(const ElfImage& image, std::span<const 
   return std::nullopt;
 }
 
+// ---- contexts of glibc --------------------------------------------------------------------------
+
+// A stack that makecontext made ends with the address of __start_context, which no call returns to:
+// what unwinders look up is the byte before it, between two functions. Only makecontext's code
+// tells where it is.
+std::optional<LinkRange> FindContextStart(const ElfImage& image) {
+  constexpr uint64_t kSearchedBytes = 256;
+  constexpr uint64_t kLoadBytes = 7;                          // lea distance(%rip), register
+  constexpr std::string_view kContextStart = "\x48\x89\xdc";  // mov %rbx,%rsp
+  const auto make_context = FindSymbolAddress(image, "makecontext");
+  if (!make_context || !IsCode(image, *make_context)) return std::nullopt;
+  const auto code = image.BytesAtLinkAddress(*make_context, kSearchedBytes);
+  int32_t distance = 0;
+  for (uint64_t at = 0; ReadAt(code, at + 3, distance); ++at) {
+    const std::string_view load = TextOf(code.subspan(at, 3));
+    if ((load[0] & 0xfb) != 0x48 || load[1] != '\x8d' || (load[2] & 0xc7) != 0x05) continue;
+    const uint64_t target =
+        *make_context + at + kLoadBytes + static_cast<uint64_t>(int64_t{distance});
+    if (IsCode(image, target) &&
+        TextOf(image.BytesAtLinkAddress(target, kContextStart.size())) == kContextStart) {
+      return LinkRange{target - 1, target};
+    }
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
 std::vector<KnownCode> FindKnownCode(const ElfImage& image, std::span<const LinkRange> gaps) {
@@ -148,7 +176,8 @@ std::vector<KnownCode> FindKnownCode(const ElfImage& image, std::span<const Link
     std::erase_if(known.rows, [&](const CfiRow& row) { return row.address >= clipped->end; });
     found.push_back(std::move(known));
   };
-  for (const auto& range : {FindEntryPoint(image), FindThreadStart(image, gaps)}) {
+  for (const auto& range :
+       {FindEntryPoint(image), FindThreadStart(image, gaps), FindContextStart(image)}) {
     if (range) add({*range, {{range->begin, kOutermost}}});
   }
   for (const std::string_view name : {".plt", ".plt.sec", ".plt.got"}) {

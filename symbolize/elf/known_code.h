@@ -2,7 +2,8 @@
 // has it in the same form:
 //   - the entry point of a program, below which there is no caller: ptxas has none for it;
 //   - linkage tables: LLD and mold do not describe theirs;
-//   - the call of musl's __clone by which a thread starts.
+//   - the call of musl's __clone by which a thread starts;
+//   - the byte before glibc's __start_context, which is what stacks show of it.
 // x86-64 only. Nothing is guessed: what does not have the form is left out.
 #pragma once
 

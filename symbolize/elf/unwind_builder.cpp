@@ -171,8 +171,9 @@ Result<UnwindTableBytes> BuildUnwindTable(const ElfImage& image, UnwindStats* st
     return Error{ErrorKind::kUnsupported, "unwind tables are made for x86-64 only", {}};
   }
   Result<std::vector<CfiSection>> sections = FindCallFrames(image);
-  if (!sections.ok() && sections.error().kind != ErrorKind::kNotFound)
+  if (!sections.ok() && sections.error().kind != ErrorKind::kNotFound) {
     return std::move(sections).error();
+  }
   CfiEntries entries;
   if (sections.ok()) entries = ReadAllEntries(*sections);
   const std::vector<LinkRange> code = ExecutableRanges(image);
@@ -185,6 +186,7 @@ Result<UnwindTableBytes> BuildUnwindTable(const ElfImage& image, UnwindStats* st
     stats->invalid = invalid;
   }
   if (end == 0) {
+    if (!sections.ok()) return std::move(sections).error();
     return Error{ErrorKind::kNotFound, "no call frame information of its code", {}};
   }
   return writer.Finish(end, stats);

@@ -26,7 +26,7 @@ namespace xpu {
 inline constexpr uint32_t kUnwindMagic = 0x54555058;  // "XPUT"
 // Of the layout and of what the builder makes of a file: a cached table of another version is
 // built again.
-inline constexpr uint32_t kUnwindVersion = 4;
+inline constexpr uint32_t kUnwindVersion = 5;
 inline constexpr uint32_t kUnwindPageShift = 12;
 inline constexpr uint64_t kUnwindPageBytes = uint64_t{1} << kUnwindPageShift;
 // 4 GiB of code in a file.

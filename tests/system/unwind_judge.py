@@ -4,13 +4,14 @@
 import collections
 
 from unwind_stacks import (BELOW_MAIN, BELOW_THREAD, COMPLETE, NOT_READY, TABLES, TRUNCATED,
-                           USER_FAILED, is_path, text_of)
+                           USER_FAILED, is_function, is_path, text_of)
 
-LIMIT = 256  # frames: XPU_MAX_USER_FRAMES in bpf/events.h
+LIMIT = 512  # frames: XPU_MAX_USER_FRAMES in bpf/events.h
 # Why stacks are not complete, in the ledger (format/losses.h).
 REASONS = {"truncated": "stack_truncated", "no_rule": "stack_no_rule",
            "unsupported": "stack_rule_unsupported", "bad_return": "stack_bad_return",
-           "stuck": "stack_stuck", "unreadable": "stack_unreadable"}
+           "stuck": "stack_stuck", "unreadable": "stack_unreadable",
+           "not_called": "stack_not_called"}
 ENDS = {"_start", "clone3", "clone", "__clone", "__clone3", "[ld-linux-x86-64.so.2]"}
 
 
@@ -22,6 +23,8 @@ class Judge:
         self.plt_samples = 0
         paths = [e["path"].split(";") for e in expected if e["path"]]
         below = set(BELOW_MAIN + BELOW_THREAD)
+        self.ends = ENDS | {e["path"].split(";")[-1] for e in expected
+                            if e["path"] and e["end"] == "complete"}
         self.own = {n for path in paths for n in path if n not in below and n[0] != "["}
         parts = [self.own_part([{name} for name in path]) for path in paths]
         self.suffixes = {part[i:] for part in parts for i in range(len(part))}
@@ -102,7 +105,9 @@ class Judge:
 
     def is_plausible(self, stack):
         """Of a complete stack: the end is an end, and the program's part is the end of a path."""
-        if not stack.names or not stack.names[-1] & ENDS:
+        if not stack.names:  # between two programs: it has no stack
+            return not stack.flags & TABLES
+        if not any(is_function(stack.names[-1], end) for end in self.ends):
             return False
         part = self.own_part(stack.names)
         if "main" in part and not is_path(stack.names[-4:], ["main"] + BELOW_MAIN):

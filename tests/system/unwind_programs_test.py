@@ -13,7 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import unwind_references as references
 from unwind_judge import Judge
-from unwind_stacks import Stacks
+from unwind_stacks import COMPLETE, NOT_READY, Stacks, text_of
 from xpu_testing import Workspace, expect, find, main, require_recording, skip
 
 MILLISECONDS = 120
@@ -25,15 +25,19 @@ MOST_NOT_READY = 40
 
 COMPILERS = [f"{compiler}-{level}-{cet}" for compiler in ("gcc", "clang") for level in ("O2", "O3")
              for cet in ("none", "full")]
+LINKERS = ("lld", "mold")
 
 
 def program(name):
     return find(f"tests/workloads/unwind/{name}")
 
 
+def is_built(name):
+    return os.path.exists(f"{os.path.dirname(program('calls-static'))}/{name}")
+
+
 def variants(name):
-    folder = os.path.dirname(program("calls-static"))
-    there = [v for v in COMPILERS if os.path.exists(f"{folder}/{name}-{v}")]
+    there = [v for v in COMPILERS if is_built(f"{name}-{v}")]
     expect("g++ variants", len([v for v in there if v.startswith("gcc")]), 4)
     return there
 
@@ -105,6 +109,68 @@ def test_frames_of_compilers():
 
 def test_assembly():
     check_variants("assembly")
+
+
+def test_coroutines():
+    check_variants("coroutines")
+
+
+def check_linker(linker):
+    names = [f"{name}-gcc-O2-{linker}" for name in (
+        "calls", "assembly", "coroutines", "signals", "exceptions", "threads", "plt_lazy",
+        "plt_now")]
+    if not is_built(names[0]):
+        skip(linker, f"{linker} was not installed when the programs were built")
+    check(*names)
+    check(f"loads-gcc-O2-{linker}", milliseconds=400)
+
+
+def test_programs_linked_by_lld():
+    check_linker("lld")
+
+
+def test_programs_linked_by_mold():
+    check_linker("mold")
+
+
+def test_other_layouts_of_segments():
+    names = ["calls-gold", "calls-no_separate_code", "calls-large_pages",
+             "calls-packed_relocations"]
+    if is_built("calls-lld_no_rosegment"):
+        names += ["calls-lld_no_rosegment", "calls-lld_large_pages", "calls-lld_static_pie"]
+    check(*names)
+
+
+def expect_complete(name, percent):
+    """Of the samples whose tables were ready."""
+    with Workspace() as work:
+        result = work.record("--cpu-only", f"--call-graph={CALL_GRAPH}", "-F", "997",
+                             program(name), str(4 * MILLISECONDS))
+        expect("status", result.returncode, 0)
+        ready = [s for s in Stacks(work.capture()).all if s.names and not s.flags & NOT_READY]
+        expect(f"{name}: enough samples", len(ready) > LEAST_SAMPLES, True)
+        open_ends = [text_of(s.names) for s in ready if not s.flags & COMPLETE]
+        expect(f"{name}: incomplete stacks of {len(ready)}: {open_ends[:5]}",
+               len(open_ends) <= max(1, len(ready) * (100 - percent) / 100), True)
+
+
+def test_rust():
+    names = [name for name in ("rust-bfd", "rust-lld", "rust-mold") if is_built(name)]
+    if not names:
+        skip("Rust", "rustc was not installed when the programs were built")
+    for name in names:
+        expect_complete(name, 99)
+
+
+def test_an_entry_point_without_call_frame_information():
+    check("calls-own_start")
+
+
+def test_threads_and_programs_of_musl():
+    if not is_built("musl-static"):
+        skip("musl", "musl-gcc was not installed when the programs were built")
+    for name in ("musl-static", "musl-dynamic"):
+        expect_complete(name, 99)
 
 
 def test_signal_handlers():

@@ -11,7 +11,7 @@ TRUNCATED, USER_FAILED, TABLES, COMPLETE, NOT_READY = 1 << 1, 1 << 2, 1 << 4, 1 
 BELOW_MAIN = ["__libc_start_call_main", "__libc_start_main", "_start"]
 BELOW_THREAD = ["start_thread", "clone3"]
 # Local functions of libc: named only where its debug symbols are installed.
-HIDDEN = {"__libc_start_call_main", "start_thread"}
+HIDDEN = {"__libc_start_call_main", "start_thread", "__start_context"}
 HIDDEN_IN = "[libc.so.6]"
 
 # names: a set of aliases per frame; file: that of the innermost.

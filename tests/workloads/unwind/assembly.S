@@ -100,4 +100,21 @@ begin AsmLostZero
   ret
 end AsmLostZero
 
+// CFI that knows nothing of the stack that the function takes, on which it has a table of functions.
+begin AsmWrong
+  .cfi_startproc
+  leaq AsmPlain(%rip), %rax
+  movl $64, %ecx
+0:
+  pushq %rax
+  pushq $0
+  decl %ecx
+  jnz 0b
+  pushq %rax
+  call_leaf
+  addq $0x408, %rsp
+  ret
+  .cfi_endproc
+end AsmWrong
+
   .section .note.GNU-stack, "", @progbits

@@ -9,6 +9,7 @@ void AsmAligned(Leaf* leaf, uint64_t amount);
 void AsmFramePointer(Leaf* leaf, uint64_t amount);
 void AsmLost(Leaf* leaf, uint64_t amount);
 void AsmLostZero(Leaf* leaf, uint64_t amount);
+void AsmWrong(Leaf* leaf, uint64_t amount);
 }
 
 XPU_LEAF(LeafAsmPlain)
@@ -16,6 +17,7 @@ XPU_LEAF(LeafAsmAligned)
 XPU_LEAF(LeafAsmFramePointer)
 XPU_LEAF(LeafAsmLost)
 XPU_LEAF(LeafAsmLostZero)
+XPU_LEAF(LeafAsmWrong)
 
 using Through = void(Leaf* leaf, uint64_t amount);
 
@@ -32,11 +34,13 @@ int main(int argc, char** argv) {
   RunAssembly(AsmFramePointer, LeafAsmFramePointer, amount);
   RunAssembly(AsmLost, LeafAsmLost, amount);
   RunAssembly(AsmLostZero, LeafAsmLostZero, amount);
+  RunAssembly(AsmWrong, LeafAsmWrong, amount);
   using unwind::Expect;
   Expect("LeafAsmPlain", "LeafAsmPlain;AsmPlain;RunAssembly" XPU_BELOW_MAIN);
   Expect("LeafAsmAligned", "LeafAsmAligned;AsmAligned;RunAssembly" XPU_BELOW_MAIN);
   Expect("LeafAsmFramePointer", "LeafAsmFramePointer;AsmFramePointer;RunAssembly" XPU_BELOW_MAIN);
   Expect("LeafAsmLost", "LeafAsmLost;AsmLost", "no_rule");
   Expect("LeafAsmLostZero", "LeafAsmLostZero;AsmLostZero", "no_rule");
+  Expect("LeafAsmWrong", "LeafAsmWrong;AsmWrong", "not_called");
   return 0;
 }

@@ -127,7 +127,7 @@ XPU_FRAME void RunClock(double milliseconds) {
 namespace {
 
 // The most frames of a user stack (XPU_MAX_USER_FRAMES in bpf/events.h).
-constexpr int kLimit = 256;
+constexpr int kLimit = 512;
 // RunDeep so often: with its leaf and the four below it exactly the limit.
 constexpr int kDeep = kLimit - 5;
 
@@ -142,7 +142,7 @@ void PrintPaths() {
   Expect("LeafPointer", "LeafPointer;RunPointer" XPU_BELOW_MAIN);
   Expect("LeafNoReturn", "LeafNoReturn;RunNoReturn;CatchNoReturn" XPU_BELOW_MAIN);
   Expect("[vdso]", "[vdso];clock_gettime;RunClock" XPU_BELOW_MAIN);
-  char path[8192] = "LeafDeep";
+  char path[16384] = "LeafDeep";
   for (int i = 0; i < kDeep; ++i) std::strcat(path, ";RunDeep");
   Expect("LeafDeep", std::strcat(path, XPU_BELOW_MAIN));
   std::strcpy(path, "LeafTooDeep");
