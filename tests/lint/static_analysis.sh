@@ -11,7 +11,7 @@ cd "$(dirname "$0")/../.." || exit 2
 
 rooms=(cupti_inject format record report symbolize)
 files=("$@")
-((${#files[@]})) || mapfile -t files < <(git ls-files "${rooms[@]/%//*.cpp}" 'bpf/*.c')
+((${#files[@]})) || mapfile -t files < <(find "${rooms[@]}" -name '*.cpp' && find bpf -name '*.c')
 mapfile -t sources < <(printf '%s\n' "${files[@]}" | grep '\.cpp$')
 mapfile -t kernel_sources < <(printf '%s\n' "${files[@]}" | grep '\.bpf\.c$')
 

@@ -1,5 +1,6 @@
 """Formatting, sizes of files, the fixed top level, and nothing that belongs to one machine."""
 
+import fnmatch
 import pathlib
 import re
 import shutil
@@ -16,14 +17,56 @@ SOURCES = (".h", ".cpp", ".c", ".cu", ".S")
 
 
 def tracked(root):
-    if not (root / ".git").exists():
-        return [p.relative_to(root).as_posix() for p in root.rglob("*") if p.is_file()]
-    out = subprocess.run(["git", "-c", f"safe.directory={root}", "-C", str(root), "ls-files"],
+    """What git tracks; of a tree without git what .gitignore leaves."""
+    if not (root / ".git").exists() or not shutil.which("git"):
+        return sorted(not_ignored(root))
+    out = subprocess.run(["git", "-c", f"safe.directory={root}", "-C", str(root), "ls-files", "-z"],
                          capture_output=True, text=True, check=True).stdout
-    return [line for line in out.splitlines() if (root / line).exists()]
+    return [name for name in out.split("\0") if name and (root / name).exists()]
+
+
+def not_ignored(root):
+    patterns = [line.strip() for line in (root / ".gitignore").read_text().splitlines()]
+    patterns = [pattern for pattern in patterns if pattern and not pattern.startswith("#")]
+    for pattern in patterns:
+        # Those that mean more than is_ignored understands.
+        assert not re.search(r"^!|\*\*|[^/]/[^/]", pattern), f".gitignore: {pattern}"
+    folders = [root]
+    while folders:
+        for path in folders.pop().iterdir():
+            name = path.relative_to(root).as_posix()
+            is_folder = path.is_dir() and not path.is_symlink()
+            if name == ".git" or is_ignored(name, is_folder, patterns):
+                continue
+            if is_folder:
+                folders.append(path)
+            elif path.is_file():
+                yield name
+
+
+def is_ignored(name, is_folder, patterns):
+    """As gitignore(5): a slash at the beginning means the root, one at the end a folder."""
+    return any((is_folder or not pattern.endswith("/")) and
+               fnmatch.fnmatchcase(name if pattern.startswith("/") else name.split("/")[-1],
+                                   pattern.strip("/")) and
+               (not pattern.startswith("/") or "/" not in name)
+               for pattern in patterns)
+
+
+def self_test():
+    patterns = ["/build/", "__pycache__/", "compile_commands.json", "/*.xpu"]
+    ignored = [("build", True), ("tests/__pycache__", True), ("compile_commands.json", False),
+               ("a/compile_commands.json", False), ("capture.xpu", False)]
+    kept = [("build", False), ("tests/build", True), ("tests/captures/a.xpu", False),
+            ("compile_commands.json.in", False), ("README.md", False)]
+    for name, is_folder in ignored:
+        assert is_ignored(name, is_folder, patterns), f"not ignored: {name}"
+    for name, is_folder in kept:
+        assert not is_ignored(name, is_folder, patterns), f"ignored: {name}"
 
 
 def main():
+    self_test()
     root = pathlib.Path(sys.argv[1])
     files = tracked(root)
     problems = []
