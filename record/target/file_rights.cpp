@@ -1,6 +1,7 @@
 #include "record/target/file_rights.h"
 
 #include <algorithm>
+#include <filesystem>
 
 #include <linux/capability.h>
 
@@ -47,6 +48,16 @@ bool MayRead(const std::string& root, const std::string& path, const FileRights&
   }
   struct stat file {};
   return ::lstat((root + path).c_str(), &file) != 0 || Allows(file, rights, S_IROTH);
+}
+
+std::optional<std::string> ClosedFolder(const std::string& file, const FileRights& rights) {
+  std::filesystem::path folder;
+  for (const std::filesystem::path& part : std::filesystem::path(file).parent_path()) {
+    folder /= part;
+    struct stat info {};
+    if (::stat(folder.c_str(), &info) == 0 && !Allows(info, rights, S_IXOTH)) return folder;
+  }
+  return std::nullopt;
 }
 
 }  // namespace xpu

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -26,5 +27,9 @@ bool Allows(const struct stat& file, const FileRights& rights, mode_t wanted);
 // False where a folder on the way or the file refuses it; true also for what is not there. Links
 // are not followed. `root`: "" or "/proc/PID/root".
 bool MayRead(const std::string& root, const std::string& path, const FileRights& rights);
+
+// The first directory on the way to `file`, an absolute path, that may not be entered; links are
+// followed. nullopt: all may be.
+std::optional<std::string> ClosedFolder(const std::string& file, const FileRights& rights);
 
 }  // namespace xpu

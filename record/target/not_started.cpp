@@ -3,7 +3,6 @@
 #include <cerrno>
 #include <cstdlib>
 #include <filesystem>
-#include <optional>
 #include <system_error>
 
 #include <sys/stat.h>
@@ -16,18 +15,6 @@ namespace xpu {
 namespace {
 
 constexpr mode_t kAnyExecute = S_IXUSR | S_IXGRP | S_IXOTH;
-
-// The first on the way to it; nullopt: all may be entered.
-std::optional<std::string> ClosedFolder(const std::filesystem::path& file,
-                                        const FileRights& rights) {
-  std::filesystem::path folder;
-  for (const std::filesystem::path& part : file.parent_path()) {
-    folder /= part;
-    struct stat info {};
-    if (::stat(folder.c_str(), &info) == 0 && !Allows(info, rights, S_IXOTH)) return folder;
-  }
-  return std::nullopt;
-}
 
 std::string HintForPermission(const std::string& path, const FileRights& rights,
                               std::string_view who) {

@@ -26,6 +26,7 @@
 #include "format/base/text.h"
 #include "record/gpu/gpu_source.h"
 #include "record/gpu/inject_library.h"
+#include "record/target/file_rights.h"
 
 namespace xpu {
 namespace {
@@ -117,7 +118,11 @@ Status CheckAttempt(const TargetUser& user, const std::string& object, const std
   return SystemError(Format("{}: not reached by user {}", object, user.name), error_number, hint);
 }
 
-Status CheckLibrary(const TargetUser& user, const std::string& library, const std::string& hint) {
+Status CheckLibrary(const TargetUser& user, const std::string& library, std::string hint) {
+  const FileRights rights{.user = user.uid, .groups = user.groups};
+  if (const auto folder = ClosedFolder(library, rights)) {
+    hint += Format("; user {} may not enter {}", user.name, *folder);
+  }
   return CheckAttempt(user, library, hint, [&] { return TryLoading(library); });
 }
 

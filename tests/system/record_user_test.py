@@ -135,7 +135,8 @@ def test_what_the_user_cannot_reach():
         os.chmod(work.path / "lib", 0o700)
         result = run(work, "--gpu-only", "--user=nobody", "touch", "out/started")
         check_refused(work, result, "libxpu_inject.so: not reached by user nobody: Permission",
-                      "hint: install xpu-record where every user can read it")
+                      "hint: install xpu-record where every user can read it",
+                      f"; user nobody may not enter {work.path}/lib\n")
         expect("started", os.listdir(work.path / "out"), [])
         # Nothing is loaded: nothing to reach.
         require_recording()
@@ -150,7 +151,8 @@ def test_chosen_cupti_is_reached_too():
         chosen = work.file("private/libcupti.so.13", "no library")
         result = run(work, "--gpu-only", "--user=nobody", "--cupti-lib", chosen, "true")
         check_refused(work, result, f"{chosen}: not reached by user nobody: Permission denied",
-                      "name a file that this user can read")
+                      "name a file that this user can read; user nobody may not enter "
+                      f"{work.path}/private\n")
 
 
 def test_program_that_the_user_cannot_execute():
