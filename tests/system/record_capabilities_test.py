@@ -11,7 +11,7 @@ from record_gpu_test import keys, simulated
 from record_odd_programs_test import odd, view
 from record_privileges_test import NOBODY, readable_copy
 from xpu_testing import (STACK_COMPLETE, STACK_TRUNCATED, Workspace, expect, expect_in, find, main,
-                         require_recording, skip, workload)
+                         require_recording, require_set_user_id, skip, workload)
 
 NUMBERS = {"sys_ptrace": 19, "syslog": 34, "perfmon": 38, "bpf": 39}
 ENOUGH = ("bpf", "perfmon")
@@ -172,6 +172,7 @@ def test_one_is_missing():
 
 def test_program_has_the_capabilities_that_it_would_have():
     require()
+    require_set_user_id()
     with Workspace() as work:
         program = readable_copy(work)
         # Ambient ones are inherited, also without a recorder.
@@ -196,6 +197,7 @@ def test_program_has_the_capabilities_that_it_would_have():
 
 def test_file_capabilities_record_everything():
     require()
+    require_set_user_id()
     with Workspace() as work:
         program = readable_copy(work)
         bits = sum(1 << NUMBERS[name] for name in (*ENOUGH, "syslog"))
@@ -214,6 +216,7 @@ def test_file_capabilities_record_everything():
 
 def test_programs_that_the_kernel_does_not_let_be_sampled():
     require()
+    require_set_user_id()
     with Workspace() as work:
         with_bits, unreadable = work.file("with_bits"), work.file("unreadable")
         for program in (with_bits, unreadable):

@@ -159,6 +159,7 @@ def test_a_report_needs_no_thread():
         os.chmod(work.path, 0o755)
         shutil.copy(find("report/xpu-report"), work.path)
         shutil.copy(f"{os.path.dirname(__file__)}/../captures/pytorch_mlp_graph.xpu", work.path)
+        os.chmod(work.path / "pytorch_mlp_graph.xpu", 0o644)
         texts = []
         for limit in ([], ["prlimit", "--nproc=0"]):
             command = ["setpriv", f"--reuid={NOBODY['user']}", "--clear-groups", *limit,

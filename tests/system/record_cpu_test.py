@@ -7,7 +7,8 @@ import shutil
 import signal
 import subprocess
 
-from xpu_testing import Symbols, Workspace, expect, find, main, require_recording, skip, workload
+from xpu_testing import (Symbols, Workspace, expect, find, main, require_recording,
+                         require_set_user_id, skip, workload)
 
 FORK, EXEC, NAME, EXIT = 1, 2, 3, 4
 
@@ -243,6 +244,7 @@ def test_program_that_gains_privileges_is_not_sampled():
     require_recording()
     if os.geteuid() != 0:
         skip("root", "only root makes such a program")
+    require_set_user_id()
     with Workspace() as work:
         os.chmod(work.path, 0o755)
         gaining = work.file("gaining")

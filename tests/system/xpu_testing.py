@@ -3,8 +3,12 @@
 XPU_BUILD_DIR is a build tree; XPU_BIN_DIR, where it is set, is the bin folder of an installed xpu
 (then the test helpers are looked for beside it too). XPU_TEST_STRICT=root,gpu turns a skip for the
 lack of that ability into a failure.
+
+Root's tests run programs as other users, which may not enter a build tree below a home directory
+of mode 0700 or read one made with umask 077: there find() returns copies that everybody can run.
 """
 
+import atexit
 import contextlib
 import functools
 import json
@@ -16,6 +20,9 @@ import sys
 import tempfile
 import time
 import traceback
+
+# Tests set what they need; files that they make without a mode are for everybody to read.
+os.umask(0o022)
 
 SKIP = 77
 # format/stack.h
@@ -33,18 +40,80 @@ def skip(ability, reason):
     raise Skip(reason)
 
 
+def others_may_enter(folder):
+    """Whether it and all above it let other users pass."""
+    return all(os.stat(place).st_mode & 0o011 == 0o011 for place in (folder, *folder.parents))
+
+
+def others_may_run(path):
+    """Whether other users may do with the file what its owner may: read and run it."""
+    mode = os.stat(path).st_mode
+    return others_may_enter(path.parent) and mode == with_modes_for_others(mode)
+
+
+def with_modes_for_others(mode):
+    may = mode >> 6 & 0o5
+    return mode | may << 3 | may
+
+
+@functools.cache
+def temporary_folder():
+    """Where other users can run what tests put there, and set-user-id bits count, if there is such
+    a folder: $TMPDIR may be private, and /tmp mounted noexec or nosuid."""
+    def shortcomings(folder):
+        flags = os.statvfs(folder).f_flag
+        return (not others_may_enter(folder), bool(flags & os.ST_NOEXEC),
+                bool(flags & os.ST_NOSUID))
+
+    folders = [pathlib.Path(folder).resolve()
+               for folder in (tempfile.gettempdir(), "/tmp", "/var/tmp") if os.path.isdir(folder)]
+    return min((folder for folder in folders if os.access(folder, os.W_OK)), key=shortcomings)
+
+
+def require_set_user_id():
+    """Skips where the system ignores set-user-id bits and capabilities of files that tests make."""
+    if os.statvfs(temporary_folder()).f_flag & os.ST_NOSUID:
+        skip("suid", f"{temporary_folder()} is mounted nosuid")
+
+
+@functools.cache
+def copies_of(root):
+    """A folder for copies of parts of `root`, as long as this process lives: its libraries are
+    there already, for programs find them by their place beside them."""
+    copies = pathlib.Path(tempfile.mkdtemp(prefix="xpu-test-", dir=temporary_folder()))
+    copies.chmod(0o755)
+    atexit.register(shutil.rmtree, copies, ignore_errors=True)
+    for library in [*root.rglob("*.so"), *root.rglob("*.so.*")]:
+        copy_for_others(library, copies / library.relative_to(root))
+    return copies
+
+
+def copy_for_others(source, target):
+    target.parent.mkdir(parents=True, exist_ok=True)
+    if not target.exists():
+        shutil.copy2(source, target, follow_symlinks=False)
+        if not target.is_symlink():
+            target.chmod(with_modes_for_others(target.stat().st_mode))
+    return target
+
+
 def find(*names):
     """The first of these paths below the build tree or the bin folder."""
     places = []
     if "XPU_BIN_DIR" in os.environ:
         binaries = pathlib.Path(os.environ["XPU_BIN_DIR"])
-        places += [binaries / pathlib.Path(name).name for name in names]
+        places += [(binaries.parent, binaries / pathlib.Path(name).name) for name in names]
     if "XPU_BUILD_DIR" in os.environ:
-        places += [pathlib.Path(os.environ["XPU_BUILD_DIR"]) / name for name in names]
-    for place in places:
+        build = pathlib.Path(os.environ["XPU_BUILD_DIR"])
+        places += [(build, build / name) for name in names]
+    for root, place in places:
         if place.exists():
-            return str(place.resolve())
-    raise AssertionError(f"not built: {', '.join(map(str, places)) or 'XPU_BUILD_DIR is not set'}")
+            root, place = root.resolve(), place.resolve()
+            if os.geteuid() == 0 and not others_may_run(place) and place.is_relative_to(root):
+                place = copy_for_others(place, copies_of(root) / place.relative_to(root))
+            return str(place)
+    looked_for = ", ".join(str(place) for _, place in places)
+    raise AssertionError(f"not built: {looked_for or 'XPU_BUILD_DIR is not set'}")
 
 
 def recorder():
@@ -170,7 +239,7 @@ class Workspace:
     """A temporary folder; records into it."""
 
     def __init__(self):
-        self.path = pathlib.Path(tempfile.mkdtemp(prefix="xpu-test-"))
+        self.path = pathlib.Path(tempfile.mkdtemp(prefix="xpu-test-", dir=temporary_folder()))
 
     def __enter__(self):
         return self
