@@ -2,9 +2,7 @@
 
 #include <cerrno>
 #include <csignal>
-#include <cstdio>
-#include <cstdlib>
-#include <optional>
+#include <utility>
 
 #include <fcntl.h>
 #include <sys/file.h>
@@ -12,26 +10,16 @@
 #include <unistd.h>
 
 #include "format/base/file.h"
+#include "format/base/path.h"
 #include "format/base/text.h"
 
 namespace xpu {
 namespace {
 
-std::optional<unsigned> NumberFromEnvironment(const char* name) {
-  const char* text = std::getenv(name);
-  if (text == nullptr || *text == '\0') return std::nullopt;
-  char* end = nullptr;
-  errno = 0;
-  const unsigned long value = std::strtoul(text, &end, 10);
-  if (errno != 0 || *end != '\0' || value >= 0xffffffffUL) return std::nullopt;
-  return static_cast<unsigned>(value);
-}
-
 // Only root can give a file away, and only sudo says to whom.
 void GiveToCallerOfSudo(int fd) {
-  if (::geteuid() != 0) return;
-  const auto uid = NumberFromEnvironment("SUDO_UID");
-  const auto gid = NumberFromEnvironment("SUDO_GID");
+  const auto uid = NumberFromSudo("SUDO_UID");
+  const auto gid = NumberFromSudo("SUDO_GID");
   if (!uid || !gid) return;
   // Failure leaves a capture that belongs to root: readable, so not worth ending the recording.
   if (::fchown(fd, *uid, *gid) != 0) return;
@@ -44,10 +32,10 @@ bool IsAskedToEnd() {
 }
 
 // Opening it plainly would wait for a reader for ever, deaf to signals, which are blocked.
-Result<UniqueFd> OpenFifo(const std::string& path, int flags) {
+Result<UniqueFd> OpenFifo(const OutputPlace& place, const std::string& path) {
   constexpr int kPatienceMs = 10'000, kStepMs = 20;
   for (int waited_ms = 0; waited_ms < kPatienceMs && !IsAskedToEnd(); waited_ms += kStepMs) {
-    UniqueFd fd(::open(path.c_str(), O_WRONLY | O_NONBLOCK | O_CLOEXEC | O_NOCTTY | flags));
+    UniqueFd fd = OpenEntry(place, O_WRONLY | O_NONBLOCK);
     if (fd) {
       ::fcntl(fd.get(), F_SETFL, ::fcntl(fd.get(), F_GETFL) & ~O_NONBLOCK);
       return fd;
@@ -59,23 +47,12 @@ Result<UniqueFd> OpenFifo(const std::string& path, int flags) {
                "start its reader first or at once: cat FIFO > x.xpu &"};
 }
 
-Result<UniqueFd> OpenExisting(const std::string& path, int flags) {
-  struct stat info {};
-  if (::stat(path.c_str(), &info) == 0 && S_ISFIFO(info.st_mode)) return OpenFifo(path, flags);
-  UniqueFd fd(::open(path.c_str(), O_WRONLY | O_CLOEXEC | O_NOCTTY | flags));
+// A device or a pipe.
+Result<UniqueFd> OpenExisting(const OutputPlace& place, const std::string& path) {
+  if (S_ISFIFO(place.info.st_mode)) return OpenFifo(place, path);
+  UniqueFd fd = OpenEntry(place, O_WRONLY);
   if (!fd) return SystemError(Format("{}: open", path), errno);
   return fd;
-}
-
-// A link is followed only to what is not a file (/dev/stdout, /proc/self/fd/3): in a folder that
-// others can write to, it could point at any file of ours.
-Result<UniqueFd> OpenThroughLink(const std::string& path) {
-  struct stat info {};
-  if (::stat(path.c_str(), &info) == 0 && !S_ISREG(info.st_mode) && !S_ISDIR(info.st_mode)) {
-    return OpenExisting(path, 0);
-  }
-  return Error{ErrorKind::kInvalid, Format("{}: is a symbolic link", path),
-               "name the file itself, or write to standard output with -o -"};
 }
 
 Error IsFolder(const std::string& path) {
@@ -86,87 +63,106 @@ Error IsFolder(const std::string& path) {
 
 }  // namespace
 
-Result<OutputFile> OutputFile::Open(const std::string& path) {
-  OutputFile file;
-  file.name_ = path;
-  if (path == "-") {
-    file.name_ = "standard output";
-    if (::isatty(STDOUT_FILENO) != 0) {
-      return Error{ErrorKind::kUsage, "standard output: is a terminal",
-                   "a capture is not text: redirect it, or name a file with -o"};
-    }
-    file.fd_.reset(::fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3));
-    if (!file.fd_) return SystemError("standard output: dup", errno);
-    return file;
+// A link is followed only to what is not a file (/dev/stdout, /proc/self/fd/3). It leaves open
+// which of two directories the earlier capture is kept in.
+Result<OutputName> FindOutput(const std::string& path) {
+  auto found = FindOutputPlace(path);
+  if (!found.ok()) {
+    Error error = std::move(found).error();
+    if (error.hint.empty()) error.hint = kOtherFileHint;
+    return error;
   }
-  struct stat info {};
-  const bool exists = ::lstat(path.c_str(), &info) == 0;
-  if (exists && S_ISLNK(info.st_mode)) {
-    XPU_ASSIGN_OR_RETURN(file.fd_, OpenThroughLink(path));
-    return file;
+  const mode_t mode = found->info.st_mode;
+  if (S_ISFIFO(mode) && !MayBeMeant(*found)) {
+    return Error{ErrorKind::kPermission,
+                 Format("{}: user {} made this fifo in a directory of another user", path,
+                        found->info.st_uid),
+                 "root writes to fifos of its own and to those of the owner of their directory"};
   }
-  if (exists && S_ISDIR(info.st_mode)) return IsFolder(path);
-  if (exists && !S_ISREG(info.st_mode)) {
-    XPU_ASSIGN_OR_RETURN(file.fd_, OpenExisting(path, O_NOFOLLOW));
-    return file;
+  if (S_ISDIR(mode) || found->name.empty()) return IsFolder(path);
+  if (found->is_behind_link && (!found->entry || S_ISREG(mode))) {
+    return Error{ErrorKind::kInvalid, Format("{}: is a symbolic link", path),
+                 "name the file itself, or write to standard output with -o -"};
   }
-  if (exists) {
-    XPU_RETURN_IF_ERROR(CheckNotBeingWritten(path));
-    const std::string old = path + kOldSuffix;
-    if (::rename(path.c_str(), old.c_str()) != 0) {
-      return SystemError(Format("{}: rename to {}", path, old), errno, kOtherFileHint);
-    }
-    file.kept_old_ = true;
-  }
-  auto created = CreateNew(path);
-  if (!created.ok()) {
-    file.created_path_ = path;
-    file.Discard();
-    return std::move(created).error();
-  }
-  created->kept_old_ = file.kept_old_;
-  return created;
+  OutputName output;
+  output.name = found->name;
+  output.directory = std::make_shared<const OutputDirectory>(
+      std::move(found->directory), path.substr(0, path.size() - FileNameOf(path).size()));
+  output.place = *std::move(found);
+  return output;
 }
 
-Result<OutputFile> OutputFile::CreateNew(const std::string& path) {
+Result<OutputFile> OutputFile::OpenStandardOutput() {
   OutputFile file;
-  file.name_ = path;
-  file.fd_.reset(
-      ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC | O_NOCTTY, 0600));
-  if (!file.fd_) {
-    const bool no_folder = errno == ENOENT || errno == ENOTDIR;
-    return SystemError(Format("{}: create", path), errno,
-                       no_folder ? "its folder must be there: mkdir -p" : kOtherFileHint);
+  file.name_ = "standard output";
+  if (::isatty(STDOUT_FILENO) != 0) {
+    return Error{ErrorKind::kUsage, "standard output: is a terminal",
+                 "a capture is not text: redirect it, or name a file with -o"};
   }
-  file.created_path_ = path;
-  // Given up when the file is closed, however that comes about. Where there are no locks nobody is
-  // told that it is in use.
-  (void)::flock(file.fd_.get(), LOCK_EX | LOCK_NB);
-  // 0600 also where the umask hides less or more: a capture holds command lines and addresses.
-  if (::fchmod(file.fd_.get(), 0600) != 0) {
-    // A filesystem without modes: nothing to do about it.
-  }
-  GiveToCallerOfSudo(file.fd_.get());
+  file.fd_.reset(::fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3));
+  if (!file.fd_) return SystemError("standard output: dup", errno);
   return file;
 }
 
-Status CheckNotBeingWritten(const std::string& path) {
-  const UniqueFd fd(
-      ::open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC | O_NOCTTY));
-  if (!fd || ::flock(fd.get(), LOCK_SH | LOCK_NB) == 0 || errno != EWOULDBLOCK) return Ok();
-  return Error{ErrorKind::kBusy, Format("{}: another xpu-record is writing it", path),
-               "name another file with -o"};
+Result<OutputFile> OutputFile::Open(const std::string& path) {
+  if (path == "-") return OpenStandardOutput();
+  OutputFile file;
+  file.name_ = path;
+  XPU_ASSIGN_OR_RETURN(const OutputName output, FindOutput(path));
+  if (output.place.entry && !S_ISREG(output.place.info.st_mode)) {
+    XPU_ASSIGN_OR_RETURN(file.fd_, OpenExisting(output.place, path));
+    return file;
+  }
+  file.directory_ = output.directory;
+  const UniqueFd turn = file.directory_->TakeTurn();
+  XPU_RETURN_IF_ERROR(file.KeepOld(output.name));
+  if (Status created = file.Create(output.name); !created.ok()) {
+    file.Discard();
+    return std::move(created).error();
+  }
+  return file;
+}
+
+Result<OutputFile> OutputFile::CreateNew(SharedDirectory directory, const std::string& name) {
+  OutputFile file;
+  file.name_ = directory->PathOf(name);
+  file.directory_ = std::move(directory);
+  XPU_RETURN_IF_ERROR(file.Create(name));
+  return file;
+}
+
+// Looked at anew: only now nobody else creates one.
+Status OutputFile::KeepOld(const std::string& name) {
+  if (!directory_->HasRegularFile(name)) return Ok();
+  XPU_RETURN_IF_ERROR(directory_->CheckNotBeingWritten(name));
+  XPU_ASSIGN_OR_RETURN(old_, directory_->Rename(name, name + kOldSuffix));
+  return Ok();
+}
+
+Status OutputFile::Create(const std::string& name) {
+  fd_.reset(::openat(directory_->fd(), name.c_str(),
+                     O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC | O_NOCTTY, 0600));
+  if (!fd_) return SystemError(Format("{}: create", name_), errno, kOtherFileHint);
+  struct stat info {};
+  if (::fstat(fd_.get(), &info) != 0) return SystemError(Format("{}: fstat", name_), errno);
+  created_ = NamedFile{name, IdOf(info)};
+  // Given up when the file is closed, however that comes about. Where there are no locks nobody
+  // knows that it is in use.
+  (void)::flock(fd_.get(), LOCK_EX | LOCK_NB);
+  // 0600 also where the umask hides less or more: a capture holds command lines and addresses.
+  if (::fchmod(fd_.get(), 0600) != 0) {
+    // A filesystem without modes: nothing to do about it.
+  }
+  GiveToCallerOfSudo(fd_.get());
+  return Ok();
 }
 
 void OutputFile::Discard() {
   fd_.reset();
-  if (created_path_.empty()) return;
-  ::unlink(created_path_.c_str());
-  if (kept_old_) {
-    const std::string old = created_path_ + kOldSuffix;
-    std::rename(old.c_str(), created_path_.c_str());
-  }
-  created_path_.clear();
+  if (created_) directory_->Remove(*created_);
+  if (old_) directory_->RenameBack(*old_);
+  created_.reset();
+  old_.reset();
 }
 
 }  // namespace xpu

@@ -3,14 +3,12 @@
 #include <algorithm>
 #include <cerrno>
 #include <charconv>
-#include <cstdio>
-#include <filesystem>
-#include <system_error>
+#include <utility>
 
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "format/base/counted.h"
+#include "format/base/path.h"
 #include "format/base/text.h"
 
 namespace xpu {
@@ -33,30 +31,18 @@ NameParts Split(const std::string& path) {
   return {path.substr(0, name), path.substr(name, dot - name), path.substr(dot)};
 }
 
-// Paths of the regular files beside `path` that are its parts, by their numbers.
-std::vector<std::pair<uint32_t, std::string>> FindParts(const std::string& path,
+// Names of the regular files that are parts of `name`, by their numbers.
+std::vector<std::pair<uint32_t, std::string>> FindParts(const OutputDirectory& directory,
+                                                        const std::string& name,
                                                         std::string_view suffix) {
-  const std::string folder = Split(path).folder;
   std::vector<std::pair<uint32_t, std::string>> found;
-  std::error_code error;
-  std::filesystem::directory_iterator at(folder.empty() ? "." : folder, error);
-  for (; !error && at != std::filesystem::directory_iterator(); at.increment(error)) {
-    const std::string name = at->path().filename().string();
-    if (!name.ends_with(suffix)) continue;
-    const std::string_view part = std::string_view(name).substr(0, name.size() - suffix.size());
-    std::error_code ignored;
-    if (!at->is_regular_file(ignored) || at->is_symlink(ignored)) continue;
-    if (const auto number = PartNumberOf(path, part)) found.emplace_back(*number, folder + name);
+  for (const std::string& file : directory.RegularFiles()) {
+    if (!file.ends_with(suffix)) continue;
+    const std::string_view part = std::string_view(file).substr(0, file.size() - suffix.size());
+    if (const auto number = PartNumberOf(name, part)) found.emplace_back(*number, file);
   }
   std::sort(found.begin(), found.end());
   return found;
-}
-
-Status CheckNoOtherKind(const std::string& path) {
-  struct stat info {};
-  if (::lstat(path.c_str(), &info) != 0 || S_ISREG(info.st_mode)) return Ok();
-  return Error{ErrorKind::kInvalid, Format("{}: is not a file: it has no parts", path),
-               "--rotate-size is for files; leave it out, or name a file with -o"};
 }
 
 }  // namespace
@@ -92,28 +78,37 @@ Result<OutputParts> OutputParts::Prepare(const std::string& path, const OutputOp
   parts.path_ = path;
   parts.options_ = options;
   if (!parts.rotates()) return parts;
-  XPU_RETURN_IF_ERROR(CheckNoOtherKind(path));
-  XPU_RETURN_IF_ERROR(parts.KeepEarlierParts());
+  XPU_ASSIGN_OR_RETURN(OutputName output, FindOutput(path));
+  if (output.place.entry && !S_ISREG(output.place.info.st_mode)) {
+    return Error{ErrorKind::kInvalid, Format("{}: is not a file: it has no parts", path),
+                 "--rotate-size is for files; leave it out, or name a file with -o"};
+  }
+  parts.directory_ = std::move(output.directory);
+  parts.name_ = std::move(output.name);
+  parts.turn_ = parts.directory_->TakeTurn();
+  if (Status kept = parts.KeepEarlierParts(); !kept.ok()) {
+    parts.Discard();
+    return std::move(kept).error();
+  }
   return parts;
 }
 
 Status OutputParts::KeepEarlierParts() {
-  const auto earlier = FindParts(path_, "");
-  for (const auto& [number, path] : earlier) XPU_RETURN_IF_ERROR(CheckNotBeingWritten(path));
+  const auto earlier = FindParts(*directory_, name_, "");
+  for (const auto& [number, name] : earlier) {
+    XPU_RETURN_IF_ERROR(directory_->CheckNotBeingWritten(name));
+  }
   if (earlier.empty()) return Ok();
-  for (const auto& [number, path] : FindParts(path_, kOldSuffix)) ::unlink(path.c_str());
-  for (const auto& [number, path] : earlier) {
-    const std::string old = path + kOldSuffix;
-    if (::rename(path.c_str(), old.c_str()) != 0) {
-      const int error_number = errno;
-      Discard();
-      return SystemError(Format("{}: rename to {}", path, old), error_number, kOtherFileHint);
-    }
-    kept_.emplace_back(path, old);
+  for (const auto& [number, name] : FindParts(*directory_, name_, kOldSuffix)) {
+    directory_->RemoveFile(name);
+  }
+  for (const auto& [number, name] : earlier) {
+    XPU_ASSIGN_OR_RETURN(RenamedFile renamed, directory_->Rename(name, name + kOldSuffix));
+    kept_.push_back(std::move(renamed));
   }
   kept_text_ = Format("xpu-record: {} of an earlier recording: kept as {}{}\n",
-                      Counted(earlier.size(), "part", "parts"), kept_.front().second,
-                      earlier.size() == 1 ? "" : ", ...");
+                      Counted(earlier.size(), "part", "parts"),
+                      directory_->PathOf(kept_.front().now), earlier.size() == 1 ? "" : ", ...");
   return Ok();
 }
 
@@ -124,43 +119,32 @@ Result<OutputParts::Opened> OutputParts::OpenNext() {
     return Opened{only_->TakeFd(), only_->name()};
   }
   if (options_.rotate_keep != 0 && written_.size() >= options_.rotate_keep) {
-    RemoveOwn(written_.front());
+    directory_->Remove(written_.front());
     written_.pop_front();
   }
-  const std::string path = PartPath(path_, part_ + 1);
-  XPU_ASSIGN_OR_RETURN(OutputFile file, OutputFile::CreateNew(path));
-  Written written{path};
-  struct stat info {};
-  UniqueFd fd = file.TakeFd();
-  if (::fstat(fd.get(), &info) == 0) {
-    written.device = info.st_dev;
-    written.inode = info.st_ino;
-  }
+  XPU_ASSIGN_OR_RETURN(OutputFile file,
+                       OutputFile::CreateNew(directory_, PartPath(name_, part_ + 1)));
+  turn_.reset();  // from here on the file itself is locked
   ++part_;
-  written_.push_back(std::move(written));
-  return Opened{std::move(fd), path};
-}
-
-// Somebody may have put another file in its place.
-void OutputParts::RemoveOwn(const Written& file) {
-  struct stat info {};
-  if (::lstat(file.path.c_str(), &info) != 0) return;
-  if (info.st_dev == file.device && info.st_ino == file.inode) ::unlink(file.path.c_str());
+  written_.push_back(file.created());
+  return Opened{file.TakeFd(), file.name()};
 }
 
 void OutputParts::Discard() {
   if (only_) only_->Discard();
-  for (const Written& file : written_) RemoveOwn(file);
+  for (const NamedFile& file : written_) directory_->Remove(file);
   written_.clear();
-  for (const auto& [path, old] : kept_) std::rename(old.c_str(), path.c_str());
+  for (const RenamedFile& file : kept_) directory_->RenameBack(file);
   kept_.clear();
 }
 
 std::string OutputParts::Text() const {
   if (!rotates()) return only_ ? only_->name() : path_;
   if (written_.empty()) return path_;
-  std::string text = written_.front().path;
-  if (written_.size() > 1) AppendFormat(text, " to {}", written_.back().path);
+  std::string text = directory_->PathOf(written_.front().name);
+  if (written_.size() > 1) {
+    AppendFormat(text, " to {}", directory_->PathOf(written_.back().name));
+  }
   const size_t removed = part_ - written_.size();
   if (removed > 0) {
     AppendFormat(text, " ({} older {} removed, as asked for: no loss)", removed,

@@ -11,10 +11,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
-
-#include <sys/types.h>
 
 #include "record/output/output_file.h"
 #include "record/output_options.h"
@@ -51,21 +48,17 @@ class OutputParts {
   const std::string& kept_text() const { return kept_text_; }
 
  private:
-  struct Written {
-    std::string path;
-    dev_t device = 0;
-    ino_t inode = 0;
-  };
-
   Status KeepEarlierParts();
-  static void RemoveOwn(const Written& file);
 
   std::string path_;
   OutputOptions options_;
   uint32_t part_ = 0;
-  std::optional<OutputFile> only_;                         // of a recording without parts
-  std::deque<Written> written_;                            // parts that are there
-  std::vector<std::pair<std::string, std::string>> kept_;  // renamed from, to
+  std::optional<OutputFile> only_;  // of a recording without parts
+  SharedDirectory directory_;       // of one with parts
+  std::string name_;                // in there
+  UniqueFd turn_;                   // until the first part is there
+  std::deque<NamedFile> written_;   // parts that are there
+  std::vector<RenamedFile> kept_;
   std::string kept_text_;
 };
 
