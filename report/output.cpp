@@ -6,12 +6,12 @@
 #include <cstring>
 #include <utility>
 
-#include <fcntl.h>
 #include <unistd.h>
 #include <zlib.h>
 
 #include "format/base/check.h"
 #include "format/base/file.h"
+#include "format/base/output_place.h"
 #include "format/base/terminal_text.h"
 #include "format/base/text.h"
 
@@ -83,12 +83,7 @@ class Output::Gzip {
 
 Result<Output> Output::Open(const std::string& path) {
   if (path.empty() || path == "-") return Output(STDOUT_FILENO, "standard output");
-  UniqueFd fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
-  if (!fd) {
-    const bool no_folder = errno == ENOENT || errno == ENOTDIR;
-    return SystemError(Format("{}: cannot write", path), errno,
-                       no_folder ? "its folder must be there: mkdir -p" : WriteHint(errno));
-  }
+  XPU_ASSIGN_OR_RETURN(UniqueFd fd, CreateOrReplace(path));
   Output output(fd.get(), path);
   output.owned_ = std::move(fd);
   if (path.ends_with(".gz")) output.gzip_ = std::make_unique<Gzip>();

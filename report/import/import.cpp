@@ -1,15 +1,13 @@
 #include "report/import/import.h"
 
-#include <cerrno>
 #include <filesystem>
 #include <string_view>
 #include <system_error>
 #include <utility>
 
-#include <fcntl.h>
-
 #include "format/base/counted.h"
 #include "format/base/file.h"
+#include "format/base/output_place.h"
 #include "format/base/terminal_text.h"
 #include "format/base/text.h"
 #include "format/writer.h"
@@ -67,8 +65,7 @@ Result<std::string> ImportCuptiText(const std::string& path, const std::string& 
                  "it should hold what CUPTI's sample activity_trace_async prints"};
   }
   const uint64_t inner_calls = DropInnerCalls(trace.calls);
-  UniqueFd fd(::open(output.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
-  if (!fd) return SystemError(Format("{}: cannot write", output), errno);
+  XPU_ASSIGN_OR_RETURN(UniqueFd fd, CreateOrReplace(output));
   XPU_ASSIGN_OR_RETURN(CaptureWriter writer, CaptureWriter::Create(std::move(fd), output));
   XPU_RETURN_IF_ERROR(WriteImported(trace, path, writer));
   XPU_RETURN_IF_ERROR(writer.Close());

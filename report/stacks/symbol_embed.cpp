@@ -12,6 +12,8 @@
 
 #include "format/base/counted.h"
 #include "format/base/file.h"
+#include "format/base/output_place.h"
+#include "format/base/path.h"
 #include "format/base/terminal_text.h"
 #include "format/base/text.h"
 #include "format/slice_parts.h"
@@ -91,25 +93,26 @@ Status WriteSlice(CaptureWriter& writer, const NewSlice& slice) {
 // `output` when it is whole.
 Status WriteCapture(const std::string& capture, const std::string& output,
                     const NewSlices& slices) {
+  XPU_ASSIGN_OR_RETURN(const OutputPlace place, FindOutputPlace(output));
   // What takes the place of a link or a device leaves nothing of it.
-  struct stat there {};
-  if (::lstat(output.c_str(), &there) == 0 && !S_ISREG(there.st_mode)) {
+  if (place.is_behind_link || (place.entry && !S_ISREG(place.info.st_mode))) {
     return Error{ErrorKind::kUsage, Format("{}: is not a regular file", output),
                  "name the file itself, or another one with -o"};
   }
   XPU_ASSIGN_OR_RETURN(const FileBytes original, FileBytes::Open(capture));
   XPU_ASSIGN_OR_RETURN(const CaptureEnd end, FindCaptureEnd(original.bytes(), capture));
-  std::string temporary = output + ".XXXXXX";
-  UniqueFd fd(::mkostemp(temporary.data(), O_CLOEXEC));  // mode 0600
-  if (!fd) return SystemError(Format("{}: create", temporary), errno);
+  const int folder = place.directory.get();
+  std::string path = Format("/proc/self/fd/{}/{}.XXXXXX", folder, place.name);
+  UniqueFd fd(::mkostemp(path.data(), O_CLOEXEC));  // mode 0600
+  if (!fd) return SystemError(Format("{}: create a file beside it", output), errno);
+  const std::string temporary(FileNameOf(path));
   const auto write = [&]() -> Status {
-    struct stat info {};
-    if (::stat(output.c_str(), &info) == 0 && S_ISREG(info.st_mode)) {
+    if (place.entry) {
       // Who may read it stays as it is. Root keeps the file its owner's.
-      if (::fchown(fd.get(), info.st_uid, info.st_gid) != 0 && errno != EPERM) {
+      if (::fchown(fd.get(), place.info.st_uid, place.info.st_gid) != 0 && errno != EPERM) {
         return SystemError(Format("{}: fchown", temporary), errno);
       }
-      ::fchmod(fd.get(), info.st_mode & 0777);
+      ::fchmod(fd.get(), place.info.st_mode & 0777);
     }
     const auto bytes = original.bytes();
     XPU_RETURN_IF_ERROR(
@@ -119,13 +122,13 @@ Status WriteCapture(const std::string& capture, const std::string& output,
       XPU_RETURN_IF_ERROR(WriteSlice(writer, slice));
     }
     XPU_RETURN_IF_ERROR(writer.Close());
-    if (::rename(temporary.c_str(), output.c_str()) != 0) {
+    if (::renameat(folder, temporary.c_str(), folder, place.name.c_str()) != 0) {
       return SystemError(Format("{}: rename", output), errno);
     }
     return Ok();
   };
   Status status = write();
-  if (!status.ok()) ::unlink(temporary.c_str());
+  if (!status.ok()) ::unlinkat(folder, temporary.c_str(), 0);
   return status;
 }
 

@@ -11,17 +11,20 @@
 
 #include "format/base/counted.h"
 #include "format/base/file.h"
+#include "format/base/output_place.h"
 #include "format/base/terminal_text.h"
 #include "format/base/text.h"
 
 namespace xpu {
 namespace {
 
-// Like mkdir -p below an existing or new `folder`.
+// Like mkdir -p, but that root does not follow links of other users.
 Status MakeFolders(const std::string& path) {
   for (size_t at = path.find('/', 1);; at = path.find('/', at + 1)) {
     const std::string part = path.substr(0, at);
-    if (::mkdir(part.c_str(), 0777) != 0 && errno != EEXIST) {
+    XPU_ASSIGN_OR_RETURN(const OutputPlace place, FindOutputPlace(part, "mkdir"));
+    if (!place.entry && !place.name.empty() &&
+        ::mkdirat(place.directory.get(), place.name.c_str(), 0777) != 0 && errno != EEXIST) {
       return SystemError(Format("{}: mkdir", part), errno);
     }
     if (at == std::string::npos) return Ok();
@@ -30,18 +33,23 @@ Status MakeFolders(const std::string& path) {
 
 enum class Outcome { kWritten, kThere, kDiffers };
 
+Outcome Compare(const OutputPlace& place, const std::string& bytes) {
+  if (place.is_behind_link || !S_ISREG(place.info.st_mode)) return Outcome::kDiffers;
+  const UniqueFd fd = OpenEntry(place, O_RDONLY);
+  if (!fd) return Outcome::kDiffers;
+  const Result<std::string> old = ReadFile(Format("/proc/self/fd/{}", fd.get()));
+  return old.ok() && old.value() == bytes ? Outcome::kThere : Outcome::kDiffers;
+}
+
 Result<Outcome> WriteNew(const std::string& path, const std::string& bytes) {
-  UniqueFd fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666));
-  if (!fd && errno == EEXIST) {
-    struct stat info {};
-    const bool is_file = ::lstat(path.c_str(), &info) == 0 && S_ISREG(info.st_mode);
-    const Result<std::string> old = is_file ? ReadFile(path) : std::string();
-    return is_file && old.ok() && old.value() == bytes ? Outcome::kThere : Outcome::kDiffers;
-  }
+  XPU_ASSIGN_OR_RETURN(const OutputPlace place, FindOutputPlace(path, "open"));
+  if (place.entry || place.is_behind_link) return Compare(place, bytes);
+  UniqueFd fd(::openat(place.directory.get(), place.name.c_str(),
+                       O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666));
   if (!fd) return SystemError(Format("{}: open", path), errno);
   Status status = WriteAll(fd.get(), bytes, path);
   if (!status.ok()) {
-    ::unlink(path.c_str());
+    ::unlinkat(place.directory.get(), place.name.c_str(), 0);
     return status.error();
   }
   return Outcome::kWritten;

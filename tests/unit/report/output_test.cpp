@@ -45,9 +45,43 @@ TEST(Output, WhatCannotBeWritten) {
   ASSERT_FALSE(output.ok());
   EXPECT_EQ(output.error().ToString(),
             "/nowhere/out: cannot write: No such file or directory\n"
-            "hint: its folder must be there: mkdir -p");
+            "hint: its directory must exist: mkdir -p");
   EXPECT_EQ(Output::Open("/tmp").error().ToString(),
             "/tmp: cannot write: Is a directory\nhint: name a file, not a folder");
+}
+
+// Another user may exchange what lies in a directory that he may write to.
+TEST(Output, RootFollowsLinksThatItMadeAndNoOthers) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root gives links away";
+  constexpr uid_t kOtherUser = 65534;
+  ASSERT_EQ(::unsetenv("SUDO_UID"), 0);
+  const test::TempFolder folder;
+  const auto content = [&] { return ReadFile(folder / "precious").value(); };
+  const UniqueFd precious(::creat((folder / "precious").c_str(), 0600));
+  ASSERT_TRUE(WriteAll(precious.get(), "content", "precious").ok());
+  ASSERT_EQ(::symlink("precious", (folder / "link").c_str()), 0);
+  ASSERT_EQ(::symlink(".", (folder / "folder").c_str()), 0);
+  for (const char* link : {"link", "folder"}) {
+    ASSERT_EQ(::lchown((folder / link).c_str(), kOtherUser, kOtherUser), 0);
+  }
+  EXPECT_EQ(Output::Open(folder / "link").error().message,
+            folder / "link" + ": link is a symbolic link that user 65534 made");
+  EXPECT_EQ(Output::Open(folder / "folder/precious").error().message,
+            folder / "folder/precious" + ": folder is a symbolic link that user 65534 made");
+  EXPECT_EQ(content(), "content");
+  ASSERT_EQ(::lchown((folder / "link").c_str(), 0, 0), 0);
+  EXPECT_TRUE(Output::Open(folder / "link").ok());
+  EXPECT_EQ(content(), "");
+}
+
+TEST(Output, RootOverwritesNoFileThatAnotherUserPutIntoASharedDirectory) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root gives files away";
+  ASSERT_EQ(::unsetenv("SUDO_UID"), 0);
+  const test::TempFolder folder;
+  const UniqueFd theirs(::creat((folder / "theirs").c_str(), 0666));
+  ASSERT_EQ(::fchown(theirs.get(), 65534, 65534), 0);
+  EXPECT_EQ(Output::Open(folder / "theirs").error().message,
+            folder / "theirs" + ": user 65534 made it in a directory of another user");
 }
 
 TEST(Output, AFullDisk) {

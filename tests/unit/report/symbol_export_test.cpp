@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "format/base/file.h"
 #include "report/model/load.h"
@@ -105,6 +106,31 @@ TEST_F(SymbolExportTest, NothingIsOverwritten) {
                 "written");
   EXPECT_NE(Read("out/.build-id/12/34.debug"), "");
   EXPECT_EQ(Read("out/.build-id/ab/cdef.debug"), "precious");
+}
+
+TEST_F(SymbolExportTest, NothingIsWrittenThroughALink) {
+  std::filesystem::create_directories(folder_ / "out/.build-id/ab");
+  std::filesystem::create_symlink(folder_ / "nothing", folder_ / "out/.build-id/ab/cdef.debug");
+  test::ModelBuilder builder;
+  AddSlice(builder, "/app", kBuildId, ElfBuilder(kBuildId).Build());
+  EXPECT_FALSE(Export(builder).ok());
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "nothing"));
+}
+
+TEST_F(SymbolExportTest, RootExportsThroughNoLinkOfAnotherUser) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root gives links away";
+  ASSERT_EQ(::unsetenv("SUDO_UID"), 0);
+  std::filesystem::create_directories(folder_ / "out");
+  std::filesystem::create_directories(folder_ / "elsewhere");
+  std::filesystem::create_symlink(folder_ / "elsewhere", folder_ / "out/.build-id");
+  ASSERT_EQ(::lchown((folder_ / "out/.build-id").c_str(), 65534, 65534), 0);
+  test::ModelBuilder builder;
+  AddSlice(builder, "/app", kBuildId, ElfBuilder(kBuildId).Build());
+  const Result<std::string> done = Export(builder);
+  ASSERT_FALSE(done.ok());
+  EXPECT_EQ(done.error().message,
+            folder_ / "out/.build-id" + ": .build-id is a symbolic link that user 65534 made");
+  EXPECT_TRUE(std::filesystem::is_empty(folder_ / "elsewhere"));
 }
 
 TEST_F(SymbolExportTest, NothingTakesThePlaceOfALink) {
