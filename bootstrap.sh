@@ -15,8 +15,9 @@ packages=(
   libxxhash-dev libzstd-dev llvm man-db ninja-build pkg-config procps python3 zlib1g-dev
 )
 
-# For the sanitizers, and the tests in a browser and of completion. npm may have come another way.
-test_packages=(chromium chromium-driver libclang-rt-dev zsh)
+# For the sanitizers, and the tests in a browser, of completion and of stacks of other linkers' and C
+# libraries' programs. npm may have come another way.
+test_packages=(chromium chromium-driver libclang-rt-dev lld mold musl-tools zsh)
 command -v npm >/dev/null || test_packages+=(npm)
 
 # What one clone has compiled, the next one need not.
