@@ -3,8 +3,8 @@
 
 import collections
 
-from unwind_stacks import (BELOW_MAIN, BELOW_THREAD, COMPLETE, NOT_READY, TABLES, TRUNCATED,
-                           USER_FAILED, is_function, is_path, text_of)
+from unwind_stacks import (BELOW_MAIN, BELOW_THREAD, COMPLETE, HIDDEN, NOT_READY, TABLES,
+                           TRUNCATED, USER_FAILED, is_function, is_path, text_of)
 
 LIMIT = 512  # frames: XPU_MAX_USER_FRAMES in bpf/events.h
 # Why stacks are not complete, in the ledger (format/losses.h).
@@ -22,7 +22,7 @@ class Judge:
         self.problems = []
         self.plt_samples = 0
         paths = [e["path"].split(";") for e in expected if e["path"]]
-        below = set(BELOW_MAIN + BELOW_THREAD)
+        below = set(BELOW_MAIN + BELOW_THREAD) | HIDDEN
         self.ends = ENDS | {e["path"].split(";")[-1] for e in expected
                             if e["path"] and e["end"] == "complete"}
         self.own = {n for path in paths for n in path if n not in below and n[0] != "["}

@@ -107,7 +107,7 @@ begin AsmWrong
   movl $64, %ecx
 0:
   pushq %rax
-  pushq $0
+  pushq %rax
   decl %ecx
   jnz 0b
   pushq %rax
