@@ -68,18 +68,32 @@ static __always_inline bool run_to_return(struct walk* walk, int pops) {
 /* Registers that the kernel's own code saves before it asks the kernel. */
 #define MAX_PUSHED 3
 
+/* Of code that did nothing but pops since a system call: how many of them, -1: it is not. */
+static __always_inline int pops_since_syscall(__u64 ip) {
+  __u8 code[6] = {};
+  int i, pops = 0;
+
+  if (bpf_probe_read_user(code, sizeof(code), (void*)(ip - sizeof(code)))) return -1;
+  for (i = sizeof(code) - 1; i > 0; i--) {
+    if (code[i] == 0x05 && code[i - 1] == 0x0f) return pops;
+    if (code[i] == 0x41) continue; /* a prefix: of r8 to r15 */
+    if ((code[i] & 0xf8) != 0x58) break;
+    pops++;
+  }
+  return -1;
+}
+
 /*
  * Of code that the kernel calls in the place of a nop of five bytes, from Linux 6.18 on: it saves
- * three registers, asks the kernel, and returns.
+ * three registers, asks the kernel, and returns. The timer may come at any instruction of the
+ * return; on some processors most samples are at its last pop.
  */
 static __always_inline bool leave_called_probe(struct walk* walk) {
-  const __u16 syscall = 0x050f;
-  __u16 before = 0;
+  int done = pops_since_syscall(walk->ip);
+  int left = done < 0 ? -1 : pops_to_return(walk->ip);
 
-  if (bpf_probe_read_user(&before, sizeof(before), (void*)(walk->ip - sizeof(before))) ||
-      before != syscall || pops_to_return(walk->ip) != MAX_PUSHED)
-    return false;
-  return run_to_return(walk, MAX_PUSHED);
+  if (left < 0 || done + left != MAX_PUSHED) return false;
+  return run_to_return(walk, left);
 }
 
 /*
