@@ -12,6 +12,7 @@ import shutil
 from concurrent.futures import ThreadPoolExecutor
 
 import unwind_references as references
+from call_sites import invented_frames
 from unwind_judge import Judge
 from unwind_stacks import COMPLETE, NOT_READY, Stacks, text_of
 from xpu_testing import Workspace, expect, find, main, require_recording, skip
@@ -142,16 +143,20 @@ def test_other_layouts_of_segments():
 
 
 def expect_complete(name, percent):
-    """Of the samples whose tables were ready."""
+    """Of the samples whose tables were ready; and calls made all frames."""
     with Workspace() as work:
         result = work.record("--cpu-only", f"--call-graph={CALL_GRAPH}", "-F", "997",
                              program(name), str(4 * MILLISECONDS))
         expect("status", result.returncode, 0)
-        ready = [s for s in Stacks(work.capture()).all if s.names and not s.flags & NOT_READY]
+        capture = work.capture()
+        stacks = Stacks(capture)
+        ready = [s for s in stacks.all if s.names and not s.flags & NOT_READY]
         expect(f"{name}: enough samples", len(ready) > LEAST_SAMPLES, True)
         open_ends = [text_of(s.names) for s in ready if not s.flags & COMPLETE]
         expect(f"{name}: incomplete stacks of {len(ready)}: {open_ends[:5]}",
                len(open_ends) <= max(1, len(ready) * (100 - percent) / 100), True)
+        invented = [f for sample in capture.cpu_samples for f in invented_frames(stacks, sample)]
+        expect(f"{name}: frames that no call returns to", invented, [])
 
 
 def test_rust():
