@@ -165,7 +165,7 @@ def kernel_records(capture):
 def test_stopped_recorder_processes():
     """A process that only forks and ends is two records of the kernel."""
     require_recording()
-    children = 20000
+    children = 12000
     with Workspace() as work:
         script = work.file("forks.py", "import os, sys\n"
                            "children = int(sys.argv[1])\n"
