@@ -165,23 +165,16 @@ def kernel_records(capture):
 def test_stopped_recorder_processes():
     """A process that only forks and ends is two records of the kernel."""
     require_recording()
-    children = 12000
     with Workspace() as work:
-        script = work.file("forks.py", "import os, sys\n"
-                           "children = int(sys.argv[1])\n"
-                           "for i in range(children):\n"
-                           "  child = os.fork()\n"
-                           "  if child == 0: os._exit(0)\n"
-                           "  os.waitpid(child, 0)\n"
-                           "print(children)\n")
-        python = [os.path.realpath("/usr/bin/python3"), script]
-        expect("status", work.record("--cpu-only", *python, "0").returncode, 0)
+        puppet = workload("cpu_events")
+        expect("status", work.record("--cpu-only", puppet).returncode, 0)
         others = kernel_records(work.capture())
-        run = Recording(work, ["--cpu-only"], [*python, str(children)])
-        _, capture = run.stop_until_the_program_has_ended().finish()
+        run = Recording(work, ["--cpu-only"], [puppet, "--processes", "40000"])
+        truth, capture = run.stop_until_the_program_has_ended().finish()
         dropped = lost(capture, "perf_records_lost")
         expect("more than the rings hold", dropped > 0, True)
-        expect("records, there or lost", kernel_records(capture) + dropped, others + 2 * children)
+        expect("records, there or lost", kernel_records(capture) + dropped,
+               others + 2 * truth["processes"])
 
 
 def test_recorder_with_little_of_the_cpu():
