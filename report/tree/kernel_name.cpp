@@ -8,12 +8,21 @@
 namespace xpu {
 namespace {
 
+// Names that no compiler makes: longer ones are cut without a look at what is in them, deeper ones
+// become "..." from there on. Each level of brackets costs a pass over the name.
+constexpr size_t kMaxParsedBytes = size_t{16} << 10;
+constexpr int kMaxLevels = 64;
+constexpr size_t kMaxOperator = 4;  // "->*", "<<=", "<=>"
+
 // Whether the '<' or '>' at `at` is a bracket and not part of an operator.
 bool IsBracket(std::string_view name, size_t at) {
   constexpr std::string_view kOperator = "operator";
   if (name[at] == '>' && at > 0 && name[at - 1] == '-') return false;
   size_t first = at;
-  while (first > 0 && (name[first - 1] == '<' || name[first - 1] == '>')) --first;
+  while (first > 0 && at - first < kMaxOperator &&
+         (name[first - 1] == '<' || name[first - 1] == '>')) {
+    --first;
+  }
   // "operator<<" and then, perhaps, arguments: "operator<< <int>" has a space before them.
   return !name.substr(0, first).ends_with(kOperator);
 }
@@ -87,11 +96,13 @@ std::string_view ShortKernelName(std::string_view demangled) {
 std::string CompactKernelName(std::string_view demangled, size_t width) {
   std::string name(ShortKernelName(demangled));
   if (name.size() <= width) return name;
+  if (name.size() > kMaxParsedBytes) return ToWidth(name, width);
   name = WithoutInnerNamespaces(name);
   const std::vector<int> depths = DepthsOf(name);
   const int deepest = depths.empty() ? 0 : *std::max_element(depths.begin(), depths.end());
   std::string shorter = name;
-  for (int limit = deepest - 1; limit >= 0 && shorter.size() > width; --limit) {
+  for (int limit = std::min(deepest, kMaxLevels) - 1; limit >= 0 && shorter.size() > width;
+       --limit) {
     shorter = Collapsed(name, depths, limit);
   }
   return ToWidth(shorter, width);

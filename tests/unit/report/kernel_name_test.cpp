@@ -57,5 +57,21 @@ TEST(CompactKernelName, DamagedNamesStayBounded) {
   }
 }
 
+// A pass over the name for each level of its brackets, and for each of them one over its run, would
+// take hours.
+TEST(CompactKernelName, AMebibyteOfBracketsIsCut) {
+  constexpr size_t kHalf = size_t{1} << 19;
+  const std::string name = std::string(kHalf, '<') + std::string(kHalf, '>');
+  EXPECT_EQ(CompactKernelName(name, 10), "<<<<..>>>>");
+}
+
+TEST(CompactKernelName, WhatIsNestedDeeperThanAnyCompilersNamesIsCut) {
+  constexpr size_t kLevels = 4000;
+  std::string name;
+  for (size_t i = 0; i < kLevels; ++i) name += "f<";
+  name += "int" + std::string(kLevels, '>');
+  EXPECT_EQ(CompactKernelName(name, 10), "f<f<...>>");
+}
+
 }  // namespace
 }  // namespace xpu
