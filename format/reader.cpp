@@ -57,6 +57,7 @@ class CaptureReader::Impl {
   std::optional<EventBatch> Next();
   const Definitions& definitions() const { return definitions_; }
   const ReadProblems& problems() const { return problems_; }
+  uint64_t data_bytes() const { return data_bytes_; }
 
  private:
   Status FindBlocksWithoutHeader(FileHeaderState state);
@@ -272,5 +273,6 @@ std::vector<Frame> CaptureReader::Stack(StackId id) const {
 }
 
 const ReadProblems& CaptureReader::problems() const { return impl_->problems(); }
+uint64_t CaptureReader::data_bytes() const { return impl_->data_bytes(); }
 
 }  // namespace xpu

@@ -55,6 +55,8 @@ class CaptureReader {
   uint32_t stack_bound() const;
 
   const ReadProblems& problems() const;
+  // Of the file, without its holes.
+  uint64_t data_bytes() const;
 
  private:
   class Impl;

@@ -17,6 +17,7 @@ Model Ordered(Model model) {
 
 Analysis::Analysis(Model loaded, SymbolOptions options, const CorrelateOptions& correlate)
     : model(Ordered(std::move(loaded))),
+      call_trees(model.file_bytes),
       recorded_until_ns(RecordedUntilNs(model)),
       processes(model),
       clocks(model),

@@ -8,6 +8,9 @@
 namespace xpu {
 namespace {
 
+// Mappings and spaces that one look-up goes through: a hostile file may pile up any number of them.
+constexpr int kMaxSteps = 4096;
+
 uint64_t EndOf(const Mapping& mapping) {
   const uint64_t end = mapping.start_address + mapping.size_bytes;
   return end < mapping.start_address ? std::numeric_limits<uint64_t>::max() : end;
@@ -51,13 +54,15 @@ void AddressSpaces::Finish() {
 }
 
 template <typename Visit>
-void AddressSpaces::ForEachOver(const Space& space, uint64_t address, Visit&& visit) const {
+void AddressSpaces::ForEachOver(const Space& space, uint64_t address, int& steps,
+                                Visit&& visit) const {
   XPU_CHECK(space.end_so_far.size() == space.by_start.size());
   const auto after = std::upper_bound(
       space.by_start.begin(), space.by_start.end(), address,
       [&](uint64_t value, uint32_t index) { return value < mappings_[index].start_address; });
-  for (size_t i = static_cast<size_t>(after - space.by_start.begin()); i > 0; --i) {
+  for (size_t i = static_cast<size_t>(after - space.by_start.begin()); i > 0 && steps > 0; --i) {
     if (space.end_so_far[i - 1] <= address) return;
+    --steps;
     const Mapping& mapping = mappings_[space.by_start[i - 1]];
     if (EndOf(mapping) > address) visit(mapping);
   }
@@ -67,9 +72,15 @@ AddressSpaces::Found AddressSpaces::Find(SpaceId id, uint64_t address, uint64_t 
   const Mapping* newest = nullptr;    // not after time_ns
   const Mapping* earliest = nullptr;  // after it
   int seen = 0;
-  for (; id; id = spaces_[id.value - 1].parent) {
+  int steps = kMaxSteps;
+  const auto count = [&](Found found) {
+    steps_ += static_cast<uint64_t>(kMaxSteps - steps);
+    return found;
+  };
+  for (; id && steps > 0; id = spaces_[id.value - 1].parent) {
+    --steps;
     const Space& space = spaces_.at(id.value - 1);
-    ForEachOver(space, address, [&](const Mapping& mapping) {
+    ForEachOver(space, address, steps, [&](const Mapping& mapping) {
       ++seen;
       // Of two mappings of one time the later one in the file (visited first) counts.
       if (mapping.time_ns <= time_ns) {
@@ -78,13 +89,21 @@ AddressSpaces::Found AddressSpaces::Find(SpaceId id, uint64_t address, uint64_t 
         earliest = &mapping;
       }
     });
-    if (newest != nullptr && seen == 1) return {newest, !space.parent};
-    if (newest != nullptr) return {newest, false};
+    if (newest != nullptr && seen == 1) return count({newest, !space.parent});
+    if (newest != nullptr) return count({newest, false});
     // What the parent mapped after the copy is not in the copy.
     time_ns = std::min(time_ns, space.copied_ns);
     if (space.parent && earliest != nullptr) seen = 2;
   }
-  return {earliest, seen <= 1};
+  return count({earliest, seen <= 1});
+}
+
+std::vector<uint64_t> AddressSpaces::ChangesOf(SpaceId space) const {
+  std::vector<uint64_t> times;
+  for (const uint32_t index : spaces_.at(space.value - 1).by_start) {
+    times.push_back(mappings_[index].time_ns);
+  }
+  return times;
 }
 
 }  // namespace xpu

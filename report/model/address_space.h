@@ -39,6 +39,10 @@ class AddressSpaces {
   // until another covers it; processes that were there first had their mappings read a little
   // after their first samples, so when all mappings are later than `time_ns` the earliest counts.
   Found Find(SpaceId space, uint64_t address, uint64_t time_ns) const;
+  // Mappings and spaces that Find has looked at so far.
+  uint64_t steps() const { return steps_; }
+  // When something was mapped into the space itself, in no order.
+  std::vector<uint64_t> ChangesOf(SpaceId space) const;
 
  private:
   struct Space {
@@ -48,12 +52,13 @@ class AddressSpaces {
     std::vector<uint64_t> end_so_far;  // the largest end of by_start[0..i]
   };
 
-  // Calls visit(mapping) for each mapping over `address`, in no order.
+  // Calls visit(mapping) for each mapping over `address`, in no order, until `steps` are used up.
   template <typename Visit>
-  void ForEachOver(const Space& space, uint64_t address, Visit&& visit) const;
+  void ForEachOver(const Space& space, uint64_t address, int& steps, Visit&& visit) const;
 
   const std::vector<Mapping>& mappings_;
   std::vector<Space> spaces_;  // by id - 1
+  mutable uint64_t steps_ = 0;
 };
 
 }  // namespace xpu

@@ -230,6 +230,7 @@ Model Join(std::vector<LoadedPart> parts) {
     VisitBoth(joined.events, part.model.events, move);
     VisitBoth(restated, part.restated, move);
     AddProblems(joined.problems, part.model.problems);
+    joined.file_bytes += part.model.file_bytes;
     part.model.tables.reset();
   }
   joined.path = Format("{} to {} ({} parts)", parts.front().model.path, parts.back().model.path,

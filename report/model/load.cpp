@@ -68,6 +68,7 @@ LoadedPart LoadPart(CaptureReader reader, std::string path) {
     }
   }
   part.model.problems = reader.problems();
+  part.model.file_bytes = reader.data_bytes();
   part.model.tables = std::make_unique<ReaderTables>(std::move(reader));
   return part;
 }

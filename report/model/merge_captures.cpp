@@ -236,6 +236,7 @@ Result<Model> MergeCaptures(std::vector<Model> captures) {
       NameHost(std::span(process_events).subspan(others), places[i].first, *tables);
     }
     AddProblems(merged.problems, captures[i].problems);
+    merged.file_bytes += captures[i].file_bytes;
     merged.parts.missing += captures[i].parts.missing;
     merged.path += (merged.path.empty() ? "" : ", ") + captures[i].path;
   }

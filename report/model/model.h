@@ -35,6 +35,7 @@ struct Model {
   LoadedEvents events;  // after OrderByTime: each list in order of time
   std::unique_ptr<CaptureTables> tables;
   ReadProblems problems;
+  uint64_t file_bytes = 0;  // what a report may cost grows with it
 
   std::string_view Text(StringId id) const { return tables->String(id); }
 };

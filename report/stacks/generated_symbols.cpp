@@ -51,6 +51,13 @@ void GeneratedSymbols::Add(SpaceId space, const GeneratedSymbol& symbol) {
   if (space) spaces_.at(space.value - 1).by_start.push_back(&symbol);
 }
 
+void GeneratedSymbols::AddChangesOf(SpaceId space, std::vector<uint64_t>& times) const {
+  if (spaces_.empty()) return;
+  for (const GeneratedSymbol* symbol : spaces_.at(space.value - 1).by_start) {
+    times.push_back(symbol->time_ns);
+  }
+}
+
 template <typename Visit>
 void GeneratedSymbols::ForEachOver(const Space& space, uint64_t address, Visit&& visit) {
   const auto after = std::upper_bound(
@@ -73,7 +80,8 @@ GeneratedSymbols::Found GeneratedSymbols::Find(SpaceId id, uint64_t address,
   bool always = true;
   // What a parent made after the copy is not in the copy.
   uint64_t copied_ns = std::numeric_limits<uint64_t>::max();
-  for (; id && !spaces_.empty(); id = spaces.ParentOf(id)) {
+  for (int steps = 0; id && !spaces_.empty() && steps < kMaxSteps; id = spaces.ParentOf(id)) {
+    ++steps;
     const bool decided = newest != nullptr;
     bool covered = false;
     ForEachOver(spaces_[id.value - 1], address, [&](const GeneratedSymbol& symbol) {

@@ -22,6 +22,8 @@ class GeneratedSymbols {
   // a copy of. The only one that was ever there counts at any time: notes of compilers may come a
   // little after the code runs.
   Found Find(SpaceId space, uint64_t address, uint64_t time_ns) const;
+  // The times from which symbols of the space itself count.
+  void AddChangesOf(SpaceId space, std::vector<uint64_t>& times) const;
 
  private:
   struct Space {

@@ -30,8 +30,9 @@ ResolvedStack MixedStacks::Resolve(const EventStack& shown, SpaceId space, uint6
     return native_.Resolve(shown.native, space, time_ns);
   }
   ResolvedStack resolved = native_.Resolve(shown.native, space, time_ns);
-  MergedStack merged = MergePython(resolved.frames, shown.end, python_.Resolve(shown.python),
-                                   python_.cut(), frames_);
+  const PythonStack python = python_.Resolve(shown.python);
+  native_.CountFrames(python.walked);
+  MergedStack merged = MergePython(resolved.frames, shown.end, python, python_.cut(), frames_);
   resolved.frames = std::move(merged.frames);
   if (merged.is_doubtful) {
     SeenId& seen = doubtful_[uint64_t{shown.native.value} << 32 | shown.python.value];

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <tuple>
+#include <unordered_map>
 #include <utility>
 
 namespace xpu {
@@ -12,19 +13,27 @@ namespace {
 uint64_t Count(const Analysis& analysis, const CallTree& tree,
                std::map<ModuleId, NamelessFile>& files, uint64_t NamelessFile::*count) {
   uint64_t all = 0;
-  std::vector<ModuleId> on_path;
-  for (const CallTree::Node& node : tree.nodes()) {
-    if (node.self_count == 0) continue;
-    on_path.clear();
-    for (const CallTree::Node* at = &node;; at = &tree[at->parent]) {
-      if (const ModuleId module = analysis.frames[at->frame].nameless_in) on_path.push_back(module);
-      if (!at->parent) break;
-    }
-    std::sort(on_path.begin(), on_path.end());
-    on_path.erase(std::unique(on_path.begin(), on_path.end()), on_path.end());
-    for (const ModuleId module : on_path) files[module].*count += node.self_count;
-    if (!on_path.empty()) all += node.self_count;
-  }
+  const std::vector<CallTree::Total> totals = tree.Totals();
+  std::unordered_map<ModuleId, uint64_t> open;  // how often it is on the path
+  uint64_t open_all = 0;
+  const auto module_of = [&](PathId path) {
+    const bool counts = totals[path.value - 1].count > 0;
+    return counts ? analysis.frames[tree[path].frame].nameless_in : ModuleId{};
+  };
+  tree.Walk(
+      [&](PathId path) {
+        const ModuleId module = module_of(path);
+        if (!module) return;
+        const uint64_t count_below = totals[path.value - 1].count;
+        if (open_all++ == 0) all += count_below;
+        if (open[module]++ == 0) files[module].*count += count_below;
+      },
+      [&](PathId path) {
+        const ModuleId module = module_of(path);
+        if (!module) return;
+        --open_all;
+        --open[module];
+      });
   return all;
 }
 

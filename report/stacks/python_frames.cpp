@@ -41,6 +41,7 @@ PythonStack PythonFrames::Resolve(StackId stack) {
   bool group_is_open = false;
   for (size_t depth = 0; stack; ++depth) {
     if (depth == kMaxPythonFrames || model_.tables->IsLost(stack)) break;
+    ++resolved.walked;
     const StackNode node = model_.tables->Node(stack);
     if (node.frame.kind != FrameKind::kPython) break;
     const PythonFrame frame = PythonFrame::OfBits(node.frame.address);

@@ -21,6 +21,7 @@ struct PythonGroup {
 struct PythonStack {
   std::vector<PythonGroup> groups;  // innermost first
   bool is_whole = true;             // else the outermost functions are not known
+  size_t walked = 0;                // frames of the interpreter
 };
 
 class PythonFrames {

@@ -77,6 +77,7 @@ void StackResolver::Want(StackId stack, SpaceId space, uint64_t time_ns) {
   bool user_seen = false;
   for (size_t depth = 0; stack && depth < kMaxNativeFrames; ++depth) {
     if (model_.tables->IsLost(stack)) return;
+    ++frames_resolved_;
     const StackNode node = model_.tables->Node(stack);
     if (node.frame.kind == FrameKind::kUser) {
       // Behind a caller that was met before are only such.
@@ -104,6 +105,7 @@ ResolvedStack StackResolver::Resolve(StackId stack, SpaceId space, uint64_t time
       break;
     }
     const StackNode node = model_.tables->Node(stack);
+    ++frames_resolved_;
     if (node.frame.kind == FrameKind::kKernel) {
       resolved.frames.push_back(ResolveKernel(node.frame.address, !kernel_seen));
       kernel_seen = true;
@@ -117,6 +119,35 @@ ResolvedStack StackResolver::Resolve(StackId stack, SpaceId space, uint64_t time
     stack = node.caller;
   }
   return resolved;
+}
+
+StackResolver::FramesAt StackResolver::At(const Frame& frame, bool exact, SpaceId space,
+                                          uint64_t time_ns) {
+  ++frames_resolved_;
+  ResolvedAddress at;
+  if (frame.kind == FrameKind::kKernel) {
+    at.frames = KeepOne(ResolveKernel(frame.address, exact));
+  } else {
+    at = ResolveUser(frame.address, exact, space, time_ns);
+  }
+  return {kept_[at.frames.value - 1], at.at_any_time};
+}
+
+std::optional<uint32_t> StackResolver::EpochAt(SpaceId space, uint64_t time_ns) {
+  if (!space) return std::nullopt;
+  const AddressSpaces& spaces = processes_.spaces();
+  // What the parent had then has changes of its own.
+  if (spaces.ParentOf(space) && time_ns < spaces.CopiedNs(space)) return std::nullopt;
+  if (changes_.size() < space.value) changes_.resize(space.value);
+  std::optional<std::vector<uint64_t>>& changes = changes_[space.value - 1];
+  if (!changes) {
+    changes = spaces.ChangesOf(space);
+    generated_.AddChangesOf(space, *changes);
+    std::sort(changes->begin(), changes->end());
+    changes->erase(std::unique(changes->begin(), changes->end()), changes->end());
+  }
+  const auto later = std::upper_bound(changes->begin(), changes->end(), time_ns);
+  return static_cast<uint32_t>(later - changes->begin());
 }
 
 FrameId StackResolver::ResolveKernel(uint64_t address, bool exact) {

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -34,6 +35,20 @@ class StackResolver {
   // addresses together with those of all others.
   void Want(StackId stack, SpaceId space, uint64_t time_ns);
   ResolvedStack Resolve(StackId stack, SpaceId space, uint64_t time_ns);
+  // The same for one frame. Holds until the next call.
+  struct FramesAt {
+    std::span<const FrameId> innermost_first;
+    bool at_any_time = true;
+  };
+  FramesAt At(const Frame& frame, bool exact, SpaceId space, uint64_t time_ns);
+  // In the place of frames whose definition is lost.
+  FrameId lost() const { return lost_; }
+  // Frames and what was looked through on the way to their names.
+  uint64_t work() const { return frames_resolved_ + processes_.spaces().steps(); }
+  void CountFrames(uint64_t count) { frames_resolved_ += count; }
+  // Between two changes of what lies in the space each answer is the same: counts those that are
+  // not later than `time_ns`. nullopt: it is not known.
+  std::optional<uint32_t> EpochAt(SpaceId space, uint64_t time_ns);
   // The linkage name of the function of the process at `address`, none when it has none.
   std::optional<std::string_view> SymbolAt(uint64_t address, SpaceId space, uint64_t time_ns);
   // Which file's byte is at `address`; nullopt: none that could have symbols.
@@ -78,6 +93,8 @@ class StackResolver {
   std::vector<FlatMap<FramesId>> user_frames_;  // by space - 1; what is the same at any time
   std::vector<FlatMap<FramesId>> file_frames_;  // by module - 1
   FlatMap<FrameId> kernel_frames_;
+  std::vector<std::optional<std::vector<uint64_t>>> changes_;  // by space - 1
+  uint64_t frames_resolved_ = 0;
   FlatMap<SpaceId> wanted_stacks_;   // by stack and space
   FlatMap<SpaceId> wanted_callers_;  // by node and space
   FrameId unknown_;

@@ -354,6 +354,10 @@ void Builder::AddOtherHalves(const OtherHalves& elsewhere) {
 
 void Builder::AddFullCallTree() {
   const CallTreeLimit& trees = analysis_.call_trees;
+  if (trees.stacks_left_out > 0) {
+    AddDetail(Add(Finding::kCallTreeFull, trees.stacks_left_out),
+              Format("stacks left out after {} frames", WithThousands(trees.max_frames)));
+  }
   if (trees.frames_left_out == 0) return;
   AddDetail(Add(Finding::kCallTreeFull, trees.frames_left_out),
             Format("there are more than {} call paths", WithThousands(trees.max_nodes)));

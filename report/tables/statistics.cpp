@@ -236,25 +236,25 @@ std::vector<LaunchPathTime> LaunchPathTimes(Analysis& analysis, KernelNames kern
 
 std::vector<FunctionTime> FunctionTimes(const CallTree& tree, const FrameTable& frames) {
   std::unordered_map<FrameId, FunctionTime> functions;
-  const auto& nodes = tree.nodes();
-  std::vector<FrameId> path;
-  for (const CallTree::Node& node : nodes) {
-    if (node.self_count == 0 || !node.parent) continue;
-    FunctionTime& self = functions[node.frame];
-    self.self_ns = AddSaturated(self.self_ns, node.self_ns);
-    self.self_count += node.self_count;
-    path.assign(1, node.frame);
-    for (PathId at = node.parent; tree[at].parent; at = tree[at].parent) {
-      path.push_back(tree[at].frame);
-    }
-    std::sort(path.begin(), path.end());
-    path.erase(std::unique(path.begin(), path.end()), path.end());
-    for (const FrameId frame : path) {
-      FunctionTime& function = functions[frame];
-      function.total_ns = AddSaturated(function.total_ns, node.self_ns);
-      function.total_count += node.self_count;
-    }
-  }
+  const std::vector<CallTree::Total> totals = tree.Totals();
+  std::vector<uint32_t> open(frames.size() + 1);  // by frame: how often it is on the path
+  tree.Walk(
+      [&](PathId path) {
+        const CallTree::Node& node = tree[path];
+        const CallTree::Total& total = totals[path.value - 1];
+        if (!node.parent || total.count == 0) return;
+        FunctionTime& function = functions[node.frame];
+        function.self_ns = AddSaturated(function.self_ns, node.self_ns);
+        function.self_count += node.self_count;
+        // Where it called itself its time is in that of the outermost one.
+        if (open[node.frame.value]++ > 0) return;
+        function.total_ns = AddSaturated(function.total_ns, total.ns);
+        function.total_count = AddSaturated(function.total_count, total.count);
+      },
+      [&](PathId path) {
+        const CallTree::Node& node = tree[path];
+        if (node.parent && totals[path.value - 1].count > 0) --open[node.frame.value];
+      });
   std::vector<FunctionTime> rows;
   for (auto& [frame, row] : functions) {
     row.frame = frame;

@@ -58,6 +58,7 @@ const TraceName& TraceNames::OfFrame(FrameId frame) {
 std::string_view TraceNames::CallerOf(const Launch& launch) {
   if (!launch.stack && !launch.python_stack) return {};
   const CallTree::Node& call = paths_.tree()[paths_.OfLaunch(launch)];
+  if (!call.parent) return {};  // the tree had no room for it
   const CallTree::Node& caller = paths_.tree()[call.parent];
   if (!caller.parent) return {};  // just the name of the thread
   std::string& label = At(labels_, caller.frame);

@@ -59,6 +59,9 @@ CallPaths::CallPaths(Analysis& analysis, const PathOptions& options)
     : analysis_(analysis),
       options_(options),
       tree_(analysis.call_trees),
+      native_(analysis.model, analysis.resolver, tree_),
+      work_before_(analysis.resolver.work()),
+      left_out_(analysis.frames.Intern("[stack left out]")),
       unknown_(analysis.frames.Intern("[unknown]")),
       unknown_launch_(analysis.frames.Intern("[unknown launch]")),
       captured_at_(analysis.frames.Intern("[captured at]")),
@@ -71,6 +74,7 @@ void CallPaths::NameAhead(const Stacks& stacks) {
 
 void CallPaths::WantAll(const Stacks& stacks) {
   const auto want = [&](StackId stack, const Owner& owner) {
+    if (IsOverLimit()) return;  // what was not wanted is looked up when it is shown
     analysis_.resolver.Want(stack, analysis_.processes.SpaceAt(owner.process, owner.time_ns),
                             owner.time_ns);
   };
@@ -90,6 +94,7 @@ void CallPaths::WantAll(const Stacks& stacks) {
       if (launch.stack) want(launch.stack, OwnerOf(analysis_, launch));
     }
   }
+  work_before_ = analysis_.resolver.work();
 }
 
 FrameId CallPaths::Comm(const Owner& owner) {
@@ -113,7 +118,9 @@ FrameId CallPaths::FrameOf(ApiNameId call) {
 
 PathId CallPaths::AddFrames(PathId path, std::span<const FrameId> innermost_first) {
   for (auto frame = innermost_first.rbegin(); frame != innermost_first.rend(); ++frame) {
-    path = tree_.Child(path, *frame);
+    const PathId inner = tree_.Child(path, *frame);
+    if (inner == path) break;  // the tree is full
+    path = inner;
   }
   return path;
 }
@@ -131,24 +138,56 @@ uint64_t CallPaths::KeyOf(const EventStack& stack, Context context) {
 }
 
 PathId CallPaths::OfSample(const CpuSample& sample) {
-  return OfStack(StackOf(sample), OwnerOf(analysis_, sample));
+  return OfStack(StackOf(sample), OwnerOf(analysis_, sample), FrameId{});
 }
 
 PathId CallPaths::OfHit(const ProbeHit& hit) {
-  return OfStack(StackOf(hit), OwnerOf(analysis_, hit));
+  return OfStack(StackOf(hit), OwnerOf(analysis_, hit), FrameId{});
 }
 
-PathId CallPaths::OfStack(const EventStack& whole, const Owner& owner) {
+NativePaths::Found CallPaths::Resolve(const EventStack& shown, PathId root, SpaceId space,
+                                      uint64_t time_ns, FrameId call) {
+  const bool shows_native = !shown.python && shown.native;
+  if (!call && shows_native) return native_.Of(shown.native, root, space, time_ns);
+  const ResolvedStack stack = analysis_.stacks.Resolve(shown, space, time_ns);
+  std::span<const FrameId> frames = stack.frames;
+  if (!call) {
+    const PathId path = frames.empty() ? tree_.Child(root, unknown_) : AddFrames(root, frames);
+    return {path, stack.at_any_time};
+  }
+  if (!options_.keep_internal_frames) {
+    frames = frames.subspan(CountInternalFrames(frames, analysis_.frames));
+  }
+  return {tree_.Child(AddFrames(root, frames), call), stack.at_any_time};
+}
+
+PathId CallPaths::OfStack(const EventStack& whole, const Owner& owner, FrameId call) {
   const SpaceId space = analysis_.processes.SpaceAt(owner.process, owner.time_ns);
   const FrameId comm = Comm(owner);
   const EventStack shown = analysis_.stacks.Shown(whole);
-  const uint64_t key = KeyOf(shown, {.space = space, .comm = comm});
+  Context context{.space = space, .comm = comm, .call = call};
+  const uint64_t key = KeyOf(shown, context);
   if (const PathId known = paths_.Get(key)) return known;
-  const ResolvedStack stack = analysis_.stacks.Resolve(shown, space, owner.time_ns);
-  PathId path = tree_.Child(PathId{}, comm);
-  path = stack.frames.empty() ? tree_.Child(path, unknown_) : AddFrames(path, stack.frames);
-  if (stack.at_any_time) paths_[key] = path;
-  return path;
+  uint64_t key_then = 0;
+  if (const auto epoch = analysis_.resolver.EpochAt(space, owner.time_ns)) {
+    context.epoch = *epoch + 1;
+    key_then = KeyOf(shown, context);
+    if (const PathId known = paths_.Get(key_then)) return known;
+  }
+  const PathId root = tree_.Child(PathId{}, comm);
+  if (tree_[root].frame != comm) return root;  // the tree was full before the thread came
+  if (IsOverLimit()) {
+    ++analysis_.call_trees.stacks_left_out;
+    const PathId path = tree_.Child(root, left_out_);
+    return call ? tree_.Child(path, call) : path;
+  }
+  const NativePaths::Found found = Resolve(shown, root, space, owner.time_ns, call);
+  if (found.at_any_time) {
+    paths_[key] = found.path;
+  } else if (key_then != 0) {
+    paths_[key_then] = found.path;
+  }
+  return found.path;
 }
 
 PathId CallPaths::UnknownLaunch(const Owner& owner, FrameId api) {
@@ -162,19 +201,7 @@ PathId CallPaths::OfLaunch(const Launch& launch) {
   const FrameId api = FrameOf(ApiNameIdOf(analysis_.api_names, launch));
   if (!launch.stack && !launch.python_stack) return UnknownLaunch(owner, api);
 
-  const SpaceId space = analysis_.processes.SpaceAt(owner.process, owner.time_ns);
-  const FrameId comm = Comm(owner);
-  const EventStack shown = analysis_.stacks.Shown(StackOf(launch));
-  const uint64_t key = KeyOf(shown, {.space = space, .comm = comm, .call = api});
-  if (const PathId known = paths_.Get(key)) return known;
-  const ResolvedStack stack = analysis_.stacks.Resolve(shown, space, owner.time_ns);
-  std::span<const FrameId> frames = stack.frames;
-  if (!options_.keep_internal_frames) {
-    frames = frames.subspan(CountInternalFrames(frames, analysis_.frames));
-  }
-  const PathId path = tree_.Child(AddFrames(tree_.Child(PathId{}, comm), frames), api);
-  if (stack.at_any_time) paths_[key] = path;
-  return path;
+  return OfStack(StackOf(launch), owner, api);
 }
 
 std::vector<FrameId> CallPaths::CapturedAt(const GpuWork& work) {

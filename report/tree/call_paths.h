@@ -9,6 +9,7 @@
 #include "report/analysis.h"
 #include "report/model/flat_map.h"
 #include "report/tree/call_tree.h"
+#include "report/tree/native_paths.h"
 
 namespace xpu {
 
@@ -77,6 +78,7 @@ class CallPaths {
     FrameId call = {};  // none: a CPU sample
     bool has_python = false;
     StackEnd end = StackEnd::kUnknown;
+    uint32_t epoch = 0;  // 0: at any time, else one more than StackResolver::EpochAt
     auto operator<=>(const Context&) const = default;
   };
   using ContextId = Id<struct ContextTag, uint32_t>;
@@ -84,7 +86,13 @@ class CallPaths {
 
   ContextId Intern(const Context& context);
   uint64_t KeyOf(const EventStack& stack, Context context);
-  PathId OfStack(const EventStack& whole, const Owner& owner);
+  // `call`: what a launch calls; none: there is no call.
+  PathId OfStack(const EventStack& whole, const Owner& owner, FrameId call);
+  NativePaths::Found Resolve(const EventStack& shown, PathId root, SpaceId space, uint64_t time_ns,
+                             FrameId call);
+  bool IsOverLimit() const {
+    return analysis_.resolver.work() - work_before_ > analysis_.call_trees.max_frames;
+  }
   FrameId Comm(const Owner& owner);
   FrameId FrameOf(ApiNameId call);
   PathId UnknownLaunch(const Owner& owner, FrameId api);
@@ -94,6 +102,9 @@ class CallPaths {
   Analysis& analysis_;
   const PathOptions options_;
   CallTree tree_;
+  NativePaths native_;
+  uint64_t work_before_;
+  const FrameId left_out_;
   const FrameId unknown_;
   const FrameId unknown_launch_;
   const FrameId captured_at_;

@@ -43,13 +43,7 @@ FrameId PathGroups::StreamOrDevice(const GpuWork& work) {
   return frame;
 }
 
-PathId PathGroups::Under(PathId prefix, PathId path) {
-  const uint64_t key = uint64_t{prefix.value} << 32 | path.value;
-  if (const PathId known = moved_.Get(key)) return known;
-  PathId moved = prefix;
-  for (const FrameId frame : tree_.Path(path)) moved = tree_.Child(moved, frame);
-  return moved_[key] = moved;
-}
+PathId PathGroups::Under(PathId prefix, PathId path) { return tree_.Graft(prefix, path, moved_); }
 
 PathId PathGroups::InRanges(const NvtxRanges::Around& around, PathId path) {
   const uint64_t key = uint64_t{around.thread} << 32 | around.process;

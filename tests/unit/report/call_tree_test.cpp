@@ -27,7 +27,8 @@ TEST(CallTree, EqualPathsAreOneNode) {
 
 TEST(CallTree, AFullOneKeepsTheTime) {
   FrameTable frames;
-  CallTreeLimit limit{.max_nodes = 2};
+  CallTreeLimit limit;
+  limit.max_nodes = 2;
   CallTree tree(limit);
   const FrameId a = frames.Intern("a");
   const FrameId b = frames.Intern("b");

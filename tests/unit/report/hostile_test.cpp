@@ -12,7 +12,9 @@
 #include "report/model/load.h"
 #include "report/select/thin.h"
 #include "report/summary/ledger.h"
+#include "report/tables/statistics.h"
 #include "report/tables/top_tables.h"
+#include "tests/unit/report/hostile_captures.h"
 #include "tests/unit/report/model_builder.h"
 #include "tests/unit/report/report_testing.h"
 #include "tests/unit/symbolize/elf_builder.h"
@@ -182,6 +184,79 @@ TEST(HostileCapture, ABombIsReadUpToItsBound) {
   EXPECT_LE(read, (uint64_t{2} << 20) + 4 * file_bytes);
   EXPECT_EQ(model->problems.events_lost + read, kEvents);
   EXPECT_LT(PeakBytes() - before, (uint64_t{700} << 20) + 1500 * file_bytes);
+}
+
+Result<Model> LoadHostile(std::string_view name, uint32_t events, const test::TempFolder& folder) {
+  for (const test::HostileCapture& capture : test::HostileCaptures()) {
+    if (capture.name != name) continue;
+    const std::string path = folder / "hostile.xpu";
+    UniqueFd fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
+    auto writer = CaptureWriter::Create(std::move(fd), path);
+    if (!writer.ok()) return writer.error();
+    XPU_RETURN_IF_ERROR(capture.write(*writer, events));
+    XPU_RETURN_IF_ERROR(writer->Close());
+    return LoadCapture(path);
+  }
+  return Error{ErrorKind::kNotFound, std::string(name), {}};
+}
+
+// What is looked up is what differs, not what happens: each event has a stack of 2048 frames.
+TEST(HostileCapture, TheWorkGrowsWithWhatDiffers) {
+  constexpr uint32_t kEvents = 20'000;
+  const struct {
+    std::string_view name;
+    uint64_t most_work;
+  } cases[] = {
+      {"one_deep_stack", 100'000},
+      // One mapping more for each of the 20 spans of time.
+      {"deep_stack_over_moving_mappings", 2'000'000},
+      {"many_leaves_of_a_deep_stack", 400'000},
+      {"hits_with_a_deep_stack", 100'000},
+  };
+  const test::TempFolder folder;
+  for (const auto& hostile : cases) {
+    Result<Model> model = LoadHostile(hostile.name, kEvents, folder);
+    ASSERT_TRUE(model.ok()) << hostile.name;
+    Analysis analysis(std::move(model).value());
+    for (const MergeMode mode : {MergeMode::kMerge, MergeMode::kProbe}) {
+      const CallTree tree = BuildCallTree(analysis, {.mode = mode});
+      FunctionTimes(tree, analysis.frames);
+    }
+    EXPECT_LE(analysis.resolver.work(), hostile.most_work) << hostile.name;
+    EXPECT_EQ(analysis.call_trees.stacks_left_out, 0u) << hostile.name;
+  }
+}
+
+// Nothing is the same for two events: the report ends, and says what it left out.
+TEST(HostileCapture, TheWorkEndsAtItsLimit) {
+  constexpr uint64_t kMostWork = 1'000'000;
+  const test::TempFolder folder;
+  Result<Model> model = LoadHostile("many_mappings_of_one_place", 20'000, folder);
+  ASSERT_TRUE(model.ok());
+  Analysis analysis(std::move(model).value());
+  analysis.call_trees.max_frames = kMostWork;
+  const uint64_t samples = analysis.model.events.cpu_samples.size();
+  const CallTree tree = BuildCallTree(analysis, {.mode = MergeMode::kCpu});
+  uint64_t shown = 0;
+  for (const CallTree::Node& node : tree.nodes()) shown += node.self_count;
+  EXPECT_EQ(shown, samples);
+  EXPECT_GT(analysis.call_trees.stacks_left_out, 0u);
+  // The stack at which the limit was met is finished: 2048 frames, each among 4096 mappings.
+  EXPECT_LE(analysis.resolver.work(), 3 * kMostWork + 3 * 2048 * 4096);
+  const std::vector<LedgerEntry> ledger = BuildLedger(analysis);
+  EXPECT_TRUE(std::any_of(ledger.begin(), ledger.end(),
+                          [](const LedgerEntry& entry) { return entry.name == "call_tree_full"; }));
+}
+
+// A small file gets a small tree.
+TEST(HostileCapture, TheTreeGrowsWithTheFile) {
+  const test::TempFolder folder;
+  Result<Model> model = LoadHostile("many_processes", 3'000, folder);
+  ASSERT_TRUE(model.ok());
+  const uint64_t file_bytes = model->file_bytes;
+  ASSERT_GT(file_bytes, 0u);
+  const Analysis analysis(std::move(model).value());
+  EXPECT_EQ(analysis.call_trees.max_nodes, (uint64_t{1} << 21) + 16 * file_bytes);
 }
 
 // fuzz_report goes on from here.
