@@ -129,6 +129,10 @@ constexpr std::array<LossInfo, static_cast<size_t>(LossKind::kCount)> kTable{{
      "The recorder was killed, the disk was full, or the file was copied in part."},
     {LossKind::kReferenceLost, "reference_lost", Severity::kPartial,
      "{reference|references} to names or stacks whose block is damaged, shown as [lost]", ""},
+    {LossKind::kGeneratedCodeCut, "generated_code_cut", Severity::kPartial,
+     "{perf map or jitdump|perf maps and jitdumps} whose names were not all stored: a limit of "
+     "size or time was reached",
+     "Record fewer processes at a time, with -p for instance, or raise --max-size."},
 }};
 
 }  // namespace

@@ -59,6 +59,7 @@ enum class LossKind : uint8_t {
   kBlockDamaged,
   kFileCut,
   kReferenceLost,
+  kGeneratedCodeCut,  // in the recorder
   kCount,
 };
 

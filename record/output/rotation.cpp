@@ -14,11 +14,20 @@
 namespace xpu {
 namespace {
 
-void CompletePart(EventSink& sink, OccurringCode code, SymbolDetail symbols,
+// Names of generated code, which a program may write as many of as it likes: a quarter of what the
+// whole recording may take, so that --max-size is exceeded by no more than that.
+uint64_t MaxGeneratedBytes(uint64_t max_bytes) {
+  constexpr uint64_t kMost = uint64_t{64} << 20;
+  return max_bytes == 0 ? kMost : std::min(kMost, max_bytes / 4);
+}
+
+void CompletePart(EventSink& sink, OccurringCode code, const Rotation::Options& options,
                   const RecordingEnd& end) {
   WriteKernelSymbols(std::move(code.kernel_addresses), sink);
   sink.Flush();  // whatever happens while symbols are read
-  if (symbols != SymbolDetail::kNone) WriteSymbols(code, symbols, sink);
+  if (options.symbols != SymbolDetail::kNone) {
+    WriteSymbols(code, options.symbols, MaxGeneratedBytes(options.max_bytes), sink);
+  }
   sink.Close(end);
 }
 
@@ -73,8 +82,8 @@ void Rotation::BeginNext(EventSink& sink) {
 
 void Rotation::Complete(std::shared_ptr<Ended> ended) {
   ended_ = std::move(ended);
-  const auto work = [part = ended_, symbols = options_.symbols] {
-    CompletePart(part->sink, std::move(part->code), symbols, part->end);
+  const auto work = [part = ended_, options = options_] {
+    CompletePart(part->sink, std::move(part->code), options, part->end);
     part->code = {};
     ::malloc_trim(0);  // reading symbols takes much for a moment, and a thread keeps what it had
     part->is_complete = true;
@@ -105,7 +114,7 @@ bool Rotation::HasReachedMax(const EventSink& sink) const {
 
 Rotation::Totals Rotation::Finish(EventSink& sink, const RecordingEnd& end) {
   queue_->WaitForRoom();
-  CompletePart(sink, sink.TakeCode(), options_.symbols, end);
+  CompletePart(sink, sink.TakeCode(), options_, end);
   threads_.Join();
   Collect();
   Add(sink);

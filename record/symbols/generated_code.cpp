@@ -17,25 +17,84 @@
 namespace xpu {
 namespace {
 
-constexpr uint64_t kMaxFileBytes = uint64_t{256} << 20;
-constexpr size_t kMaxNameBytes = 4096;
+constexpr size_t kMaxNameBytes = 1024;
+constexpr uint64_t kMaxFileBytes = uint64_t{128} << 20;
+constexpr uint64_t kMaxReadBytes = uint64_t{512} << 20;
+constexpr uint64_t kMaxReadNs = 5'000'000'000;
+constexpr size_t kChunkBytes = size_t{1} << 20;
+constexpr uint64_t kSymbolBytes = 48;  // of one in a capture, about, next to its name
+
+// What all files of one call may cost together. Who records with -a reads files of every user.
+class ReadBudget {
+ public:
+  // How much of a file may be read now; 0: nothing any more.
+  uint64_t Left() const { return MonotonicNs() < end_ns_ ? left_ : 0; }
+  void Spend(uint64_t bytes) { left_ -= std::min(bytes, left_); }
+
+ private:
+  uint64_t left_ = kMaxReadBytes;
+  uint64_t end_ns_ = MonotonicNs() + kMaxReadNs;
+};
+
+enum class Holes {
+  kSkip,  // a line ends there
+  kEnd,   // the file ends there: a record of zeros ends a jitdump
+};
+
+struct FileText {
+  std::string text;
+  bool is_cut = false;
+};
+
+// Appends the data of a file from `at` to `end`; false: the budget ended first.
+bool AppendData(int fd, off_t at, off_t end, ReadBudget& budget, std::string& text) {
+  while (at < end) {
+    const uint64_t allowed = std::min(budget.Left(), kMaxFileBytes - text.size());
+    if (allowed == 0) return false;
+    const size_t begin = text.size();
+    const uint64_t wanted =
+        std::min({allowed, uint64_t{kChunkBytes}, static_cast<uint64_t>(end - at)});
+    text.resize(begin + wanted);
+    const ssize_t n = ::pread(fd, text.data() + begin, wanted, at);
+    text.resize(begin + static_cast<size_t>(std::max<ssize_t>(n, 0)));
+    if (n <= 0) return true;  // it was cut meanwhile
+    budget.Spend(static_cast<uint64_t>(n));
+    at += n;
+  }
+  return true;
+}
+
+// Up to the size that the file has now, so that one that grows ends too. A file system that knows
+// no holes says that everything is data.
+FileText ReadData(int fd, off_t size, Holes holes, ReadBudget& budget) {
+  FileText file;
+  off_t at = 0;
+  while (at < size) {
+    if (budget.Left() == 0 || file.text.size() >= kMaxFileBytes) {
+      file.is_cut = true;
+      return file;
+    }
+    const off_t data = ::lseek(fd, at, SEEK_DATA);
+    if (data < 0 || data >= size) return file;  // ENXIO: only a hole is left
+    if (data > at && holes == Holes::kEnd) return file;
+    if (data > at && !file.text.empty()) file.text += '\n';
+    const off_t hole = ::lseek(fd, data, SEEK_HOLE);
+    const off_t end = hole < 0 ? size : std::min(hole, size);
+    if (end <= data) return file;  // it was cut meanwhile
+    file.is_cut = !AppendData(fd, data, end, budget, file.text);
+    if (file.is_cut) return file;
+    at = end;
+  }
+  return file;
+}
 
 // Everybody can put a file there: a regular one of bounded size, of the right user, and not through
 // a link.
-std::string ReadBounded(const std::string& path, const ProcessOwner& owner) {
+FileText ReadBounded(const std::string& path, const ProcessOwner& owner, Holes holes,
+                     ReadBudget& budget) {
   auto file = OpenTargetFile(path, O_NOFOLLOW);
   if (!file.ok() || !MayTellOf(owner, file->info.st_uid)) return {};
-  const auto bytes = static_cast<uint64_t>(file->info.st_size);
-  std::string text(std::min(bytes, kMaxFileBytes), '\0');
-  size_t done = 0;
-  while (done < text.size()) {
-    const ssize_t n =
-        ::pread(file->fd.get(), text.data() + done, text.size() - done, static_cast<off_t>(done));
-    if (n <= 0) break;
-    done += static_cast<size_t>(n);
-  }
-  text.resize(done);
-  return text;
+  return ReadData(file->fd.get(), file->info.st_size, holes, budget);
 }
 
 bool TakeHex(std::string_view& text, uint64_t& value) {
@@ -101,11 +160,15 @@ class JitDumpReader {
   const std::vector<uint64_t>& addresses_;
   bool has_times_ = false;
   std::vector<GeneratedCode> code_;
+  size_t name_bytes_ = 0;                                 // of code_
   std::unordered_map<uint64_t, std::string_view> names_;  // by number
 };
 
 void JitDumpReader::Keep(GeneratedCode one, std::string_view name) {
   if (code_.size() >= kMaxGeneratedCode || !Covers(one, addresses_)) return;
+  // Each move gives a name once more, so that a small file could take much memory.
+  if (name.size() > kMaxGeneratedNameBytes - name_bytes_) return;
+  name_bytes_ += name.size();
   one.name = name;
   code_.push_back(std::move(one));
 }
@@ -143,25 +206,47 @@ void JitDumpReader::TakeRecord(const RecordHeader& header, std::string_view body
   }
 }
 
-std::string ReadFirst(const std::vector<std::string>& paths, const ProcessOwner& owner) {
+// The first that is there and has anything in it.
+FileText ReadFirst(const std::vector<std::string>& paths, const ProcessOwner& owner, Holes holes,
+                   ReadBudget& budget) {
   for (const std::string& path : paths) {
-    if (std::string text = ReadBounded(path, owner); !text.empty()) return text;
+    FileText file = ReadBounded(path, owner, holes, budget);
+    if (!file.text.empty() || file.is_cut) return file;
   }
   return {};
 }
 
 std::string PerfMapOf(uint32_t pid) { return Format("/tmp/perf-{}.map", pid); }
 
-std::string ReadPerfMap(uint32_t pid, const ProcessOwner& owner) {
+FileText ReadPerfMap(uint32_t pid, const ProcessOwner& owner, ReadBudget& budget) {
   const uint32_t own_pid = owner.own_pid == 0 ? pid : owner.own_pid;
   std::vector<std::string> paths = {Format("/proc/{}/root", pid) + PerfMapOf(own_pid)};
   // One that counts differently has another /tmp too.
   if (own_pid == pid) paths.push_back(PerfMapOf(pid));
-  return ReadFirst(paths, owner);
+  return ReadFirst(paths, owner, Holes::kSkip, budget);
 }
 
-std::string ReadJitDump(const HitCode& hit) {
-  return ReadFirst(PathsOfMapping({.pid = hit.pid, .path = hit.dump_path}), hit.owner);
+FileText ReadJitDump(const HitCode& hit, ReadBudget& budget) {
+  return ReadFirst(PathsOfMapping({.pid = hit.pid, .path = hit.dump_path}), hit.owner, Holes::kEnd,
+                   budget);
+}
+
+// What a process's files say of its code; `cut`: how many of them were not read to the end.
+std::vector<GeneratedCode> ReadCode(const HitCode& hit, ReadBudget& budget, uint64_t& cut) {
+  std::vector<GeneratedCode> code;
+  {
+    const FileText map = ReadPerfMap(hit.pid, hit.owner, budget);
+    cut += map.is_cut ? 1 : 0;
+    // Where it was cut the last line may be half a name.
+    const size_t whole = map.is_cut ? map.text.rfind('\n') + 1 : map.text.size();
+    code = ParsePerfMap(std::string_view(map.text).substr(0, whole), hit.addresses);
+  }
+  cut += code.size() >= kMaxGeneratedCode ? 1 : 0;
+  if (hit.dump_path.empty()) return code;
+  const FileText dump = ReadJitDump(hit, budget);
+  cut += dump.is_cut ? 1 : 0;
+  for (GeneratedCode& one : ParseJitDump(dump.text, hit.addresses)) code.push_back(std::move(one));
+  return code;
 }
 
 }  // namespace
@@ -186,16 +271,19 @@ std::vector<GeneratedCode> ParseJitDump(std::string_view bytes,
   return JitDumpReader(addresses).Read(bytes);
 }
 
-void WriteGeneratedSymbols(const std::vector<HitCode>& hits, EventSink& sink) {
+void WriteGeneratedSymbols(const std::vector<HitCode>& hits, uint64_t max_bytes, EventSink& sink) {
+  ReadBudget budget;
+  uint64_t left = max_bytes;
   for (const HitCode& hit : hits) {
-    std::vector<GeneratedCode> code = ParsePerfMap(ReadPerfMap(hit.pid, hit.owner), hit.addresses);
-    if (!hit.dump_path.empty()) {
-      const std::string dump = ReadJitDump(hit);
-      for (GeneratedCode& one : ParseJitDump(dump, hit.addresses)) {
-        code.push_back(std::move(one));
-      }
-    }
+    uint64_t cut = 0;
+    const std::vector<GeneratedCode> code = ReadCode(hit, budget, cut);
     for (const GeneratedCode& one : code) {
+      const uint64_t bytes = kSymbolBytes + one.name.size();
+      if (bytes > left) {
+        cut = std::max<uint64_t>(cut, 1);
+        break;
+      }
+      left -= bytes;
       GeneratedSymbol symbol;
       symbol.time_ns = one.time_ns;
       symbol.pid = hit.pid;
@@ -204,6 +292,7 @@ void WriteGeneratedSymbols(const std::vector<HitCode>& hits, EventSink& sink) {
       symbol.name = sink.Intern(one.name);
       sink.Write(symbol);
     }
+    if (cut != 0) sink.losses().Add(LossKind::kGeneratedCodeCut, cut, hit.pid);
   }
 }
 

@@ -22,6 +22,7 @@ struct GeneratedCode {
 // Both keep what covers one of the ascending `addresses`, so that what a program writes there costs
 // no memory, and no more than kMaxGeneratedCode of it.
 inline constexpr size_t kMaxGeneratedCode = size_t{1} << 20;
+inline constexpr size_t kMaxGeneratedNameBytes = size_t{128} << 20;  // of a jitdump
 
 // Lines "START SIZE name", numbers in hexadecimal; others are left out. Of several at one place the
 // last one is meant.
@@ -33,6 +34,8 @@ std::vector<GeneratedCode> ParsePerfMap(std::string_view text,
 std::vector<GeneratedCode> ParseJitDump(std::string_view bytes,
                                         const std::vector<uint64_t>& addresses);
 
-void WriteGeneratedSymbols(const std::vector<HitCode>& code, EventSink& sink);
+// Writes at most about `max_bytes`. All files together are read for a few seconds and some hundred
+// megabytes at most: the processes may be anybody's. What is cut is counted.
+void WriteGeneratedSymbols(const std::vector<HitCode>& code, uint64_t max_bytes, EventSink& sink);
 
 }  // namespace xpu

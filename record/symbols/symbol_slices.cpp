@@ -77,7 +77,8 @@ bool IsNoElfFile(const Error& error) { return error.kind == ErrorKind::kInvalid;
 
 }  // namespace
 
-void WriteSymbols(const OccurringCode& code, SymbolDetail detail, EventSink& sink) {
+void WriteSymbols(const OccurringCode& code, SymbolDetail detail, uint64_t max_generated_bytes,
+                  EventSink& sink) {
   const std::vector<HitFile>& files = code.files;
   std::vector<Result<std::string>> slices(files.size(), std::string());
   InParallel(files.size(), [&](size_t i) { slices[i] = SliceOf(files[i], detail); });
@@ -88,7 +89,7 @@ void WriteSymbols(const OccurringCode& code, SymbolDetail detail, EventSink& sin
       sink.losses().Add(LossKind::kSymbolsNotStored, 1, 0, {}, slices[i].error().message);
     }
   }
-  WriteGeneratedSymbols(code.generated, sink);
+  WriteGeneratedSymbols(code.generated, max_generated_bytes, sink);
 }
 
 }  // namespace xpu

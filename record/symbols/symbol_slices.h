@@ -9,6 +9,8 @@ namespace xpu {
 
 // At the end of a recording, behind the last stack. A file that cannot be read any more is in the
 // ledger; nothing here fails the recording.
-void WriteSymbols(const OccurringCode& code, SymbolDetail detail, EventSink& sink);
+// `max_generated_bytes`: of names of generated code, about.
+void WriteSymbols(const OccurringCode& code, SymbolDetail detail, uint64_t max_generated_bytes,
+                  EventSink& sink);
 
 }  // namespace xpu

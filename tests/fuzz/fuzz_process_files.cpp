@@ -22,7 +22,7 @@ void Check(const std::vector<GeneratedCode>& code, const std::vector<uint64_t>& 
   for (const GeneratedCode& one : code) {
     bool covers = false;
     for (const uint64_t address : addresses) covers |= address - one.address < one.size_bytes;
-    XPU_CHECK(covers && one.name.size() <= 4096);
+    XPU_CHECK(covers && one.name.size() <= 1024);
   }
 }
 

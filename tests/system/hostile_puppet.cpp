@@ -6,7 +6,8 @@
 //   hostile_puppet grow LIBRARY       works in it while the file says to have 1 TB
 //   hostile_puppet names              gives itself and its code names that steer terminals
 //   hostile_puppet code KIND [PATH]   runs code of its own whose /tmp/perf-PID.map is a "link" to
-//                                     PATH, a "fifo", of the user PATH ("user"), or good ("file")
+//                                     PATH, a "fifo", of the user PATH ("user"), of "many" names,
+//                                     behind a "hole", or good ("file")
 //   hostile_puppet wire KIND          is an injected library that lies: "garbage", "flood", "many",
 //                                     "twins"
 #include <cstdint>
@@ -137,6 +138,37 @@ void RunCode(Code code) {
   for (const double end = Now() + kSeconds; Now() < end;) code();
 }
 
+// Names of one kilobyte, all different, for the one function.
+void WriteManyNames(const std::string& map, Code code) {
+  WriteMap(map, code, "own_function");
+  FILE* file = std::fopen(map.c_str(), "ae");
+  if (file == nullptr) Fail("fopen");
+  std::string name(1000, 'n');
+  uint64_t random = 1;
+  for (int i = 0; i < 40'000; ++i) {
+    for (char& letter : name) {
+      random = random * 6364136223846793005 + 1442695040888963407;
+      letter = static_cast<char>('!' + (random >> 33) % 90);
+    }
+    std::fprintf(file, "%lx 1000 %s\n", reinterpret_cast<unsigned long>(code), name.c_str());
+  }
+  std::fclose(file);
+}
+
+// The name lies beyond a hole of a terabyte.
+void WriteBeyondHole(const std::string& map, Code code) {
+  const std::string plain = map + ".plain";
+  WriteMap(plain, code, "own_function");
+  char text[256];
+  const int from = ::open(plain.c_str(), O_RDONLY | O_CLOEXEC);
+  const int to = ::open(map.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+  const ssize_t n = ::read(from, text, sizeof(text));
+  if (n <= 0 || ::pwrite(to, text, static_cast<size_t>(n), off_t{1} << 40) != n) Fail("pwrite");
+  ::close(from);
+  ::close(to);
+  ::unlink(plain.c_str());
+}
+
 int RunOwnCode(const std::string& kind, const char* path) {
   const Code code = MakeCode();
   const std::string map = "/tmp/perf-" + std::to_string(::getpid()) + ".map";
@@ -145,6 +177,10 @@ int RunOwnCode(const std::string& kind, const char* path) {
   } else if (kind == "link") {
     WriteMap(path, code, "secret_function");
     if (::symlink(path, map.c_str()) != 0) Fail("symlink");
+  } else if (kind == "many") {
+    WriteManyNames(map, code);
+  } else if (kind == "hole") {
+    WriteBeyondHole(map, code);
   } else {
     WriteMap(map, code, "own_function");
     if (kind == "user" && ::chown(map.c_str(), static_cast<uid_t>(std::atoi(path)), 0) != 0) {

@@ -121,6 +121,26 @@ def test_code_maps_of_others():
             expect(kind, "own_function" in names, name is not None)
 
 
+def test_max_size_bounds_the_names_of_generated_code():
+    require_recording()
+    with Workspace() as work:
+        recorded = Recorded(work, "code", "many", options=("--cpu-only", "--max-size=1M"))
+        os.unlink(recorded.stdout.strip())
+        expect(f"status ({recorded.stderr})", recorded.status, 0)
+        size = os.path.getsize(work.file("capture.xpu"))
+        expect(f"{size} bytes", size < 2 * MEGABYTE, True)
+        expect("counted", work.capture().ledger()["generated_code_cut"], 1)
+
+
+def test_a_hole_in_a_code_map_is_not_read():
+    require_recording()
+    with Workspace() as work:
+        recorded = Recorded(work, "code", "hole")
+        os.unlink(recorded.stdout.strip())
+        expect(f"status ({recorded.stderr})", recorded.status, 0)
+        expect_in("name beyond the hole", "own_function", functions(work))
+
+
 def test_names_do_not_steer_the_terminal():
     require_recording()
     with Workspace() as work:

@@ -30,7 +30,7 @@ TEST(PerfMap, Lines) {
                                 kHits)),
             "0 16+32 first\n0 48+8 LazyCompile:~second /a b.js:1\n0 80+8 last\n");
   EXPECT_EQ(TextOf(ParsePerfMap("", kHits)), "");
-  EXPECT_EQ(ParsePerfMap("10 20 " + std::string(10000, 'x'), kHits).at(0).name.size(), 4096u);
+  EXPECT_EQ(ParsePerfMap("10 20 " + std::string(10000, 'x'), kHits).at(0).name.size(), 1024u);
 }
 
 TEST(PerfMap, OnlyWhatIsHit) {
@@ -110,6 +110,17 @@ TEST(JitDumpFile, OnlyWhatIsHit) {
   dump.Move(130, 0x3000, 16, 1);
   EXPECT_EQ(TextOf(ParseJitDump(dump.bytes(), {0x300f})), "130 12288+16 one\n");
   EXPECT_EQ(TextOf(ParseJitDump(dump.bytes(), {0x3010})), "");
+}
+
+// Each move is of 64 bytes and has a name of a thousand.
+TEST(JitDumpFile, NamesThatMovesRepeatAreBounded) {
+  JitDump dump;
+  dump.Load(100, 0x1000, 16, 1, std::string(1000, 'x'), "");
+  for (int i = 0; i < 200'000; ++i) dump.Move(130, 0x3000, 16, 1);
+  size_t bytes = 0;
+  for (const GeneratedCode& one : ParseJitDump(dump.bytes(), kHits)) bytes += one.name.size();
+  EXPECT_GT(bytes, kMaxGeneratedNameBytes - 1000);
+  EXPECT_LE(bytes, kMaxGeneratedNameBytes);
 }
 
 TEST(JitDumpFile, OtherFiles) {
