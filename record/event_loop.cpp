@@ -10,8 +10,8 @@
 #include <unistd.h>
 
 #include "format/base/file.h"
+#include "format/base/quote.h"
 #include "format/base/text.h"
-#include "record/quote.h"
 #include "record/target/process_status.h"
 
 namespace xpu {

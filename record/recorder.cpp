@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "format/base/file.h"
+#include "format/base/quote.h"
 #include "format/base/terminal_text.h"
 #include "format/base/text.h"
 #include "record/control_fifo.h"
@@ -25,7 +26,6 @@
 #include "record/output/rotation.h"
 #include "record/output/summary.h"
 #include "record/probes/probe_libraries.h"
-#include "record/quote.h"
 #include "record/recording_control.h"
 #include "record/signals.h"
 #include "record/size_text.h"

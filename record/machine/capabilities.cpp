@@ -4,8 +4,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "format/base/quote.h"
 #include "format/base/text.h"
-#include "record/quote.h"
 
 namespace xpu {
 namespace {

@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "format/base/file.h"
+#include "format/base/quote.h"
 #include "record/cpu/perf_event.h"
 #include "record/gpu/gpu_source.h"
 #include "record/machine/capabilities.h"
@@ -14,7 +15,6 @@
 #include "record/machine/kernel_features.h"
 #include "record/output/loss_ledger.h"
 #include "record/output/summary.h"
-#include "record/quote.h"
 #include "record/size_text.h"
 #include "record/target/process_status.h"
 #include "record/target/target.h"

@@ -1,4 +1,4 @@
-#include "record/quote.h"
+#include "format/base/quote.h"
 
 #include <algorithm>
 
