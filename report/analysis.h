@@ -13,6 +13,7 @@
 #include "report/model/clock_fit.h"
 #include "report/model/model.h"
 #include "report/model/process_table.h"
+#include "report/model/recorded_time.h"
 #include "report/select/sampled_events.h"
 #include "report/stacks/frames.h"
 #include "report/stacks/mixed_stacks.h"
@@ -28,6 +29,14 @@ struct SymbolOptions {
   Symbolizer::Options symbolizer = {};
   FramePlaces places = {};
   PythonView python = PythonView::kMerge;
+  bool lines_if_any = false;  // the view shows lines, which nobody asked for
+};
+
+// Work that a filter took out: its GPU was not idle meanwhile.
+struct WorkElsewhere {
+  uint32_t gpu = 0;  // as the report numbers them
+  uint64_t start_ns = 0;
+  uint64_t end_ns = 0;
 };
 
 struct Analysis {
@@ -41,9 +50,12 @@ struct Analysis {
   Model model;
   // Those that CPU samples were taken at, when only the samples of one are left.
   std::vector<SampledEvent> sampled_events;
+  const bool lines_if_any;          // as in SymbolOptions
   bool event_is_asked_for = false;  // that one, by its name
-  std::string part;      // the options of the filter that was applied; empty: all is here
-  uint64_t kept_of = 1;  // each event stands for so many (thin.h)
+  std::string part;  // the options of the filter that was applied; empty: all is here
+  std::vector<WorkElsewhere> work_elsewhere;  // that the filter took out
+  std::vector<Pause> outside;  // likewise: the time between the ranges that it wants; in order
+  uint64_t kept_of = 1;        // each event stands for so many (thin.h)
   CallTreeLimit call_trees;
   uint64_t recorded_until_ns = 0;  // RecordedUntilNs() before any filter
   ProcessTable processes;

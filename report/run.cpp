@@ -52,9 +52,12 @@ void ShowProgress(std::string_view line) {
   if (::isatty(STDERR_FILENO) == 1) Say(line);
 }
 
-SymbolOptions SymbolsOf(const SymbolPlaces& places) {
+SymbolOptions SymbolsOf(const ReportOptions& report) {
   using Detail = ModuleSymbols::Detail;
+  const SymbolPlaces& places = report.symbols;
   SymbolOptions options{.symbolizer = {}, .places = places.frames, .python = places.python};
+  const bool are_asked_for = places.inlines || places.frames.lines;
+  options.lines_if_any = report.task == Task::kView && report.view->shows_lines && !are_asked_for;
   FileFinder::Options& files = options.symbolizer.files;
   files.symfs = places.symfs;
   if (!places.debug_folders.empty()) files.debug_folders = places.debug_folders;
@@ -62,9 +65,10 @@ SymbolOptions SymbolsOf(const SymbolPlaces& places) {
     files.debuginfod =
         std::make_shared<Debuginfod>(Debuginfod::Options{.progress = ShowProgress, .problem = Say});
   }
-  options.symbolizer.detail = places.inlines        ? Detail::kInlines
-                              : places.frames.lines ? Detail::kLines
-                                                    : Detail::kNames;
+  options.symbolizer.detail = places.inlines         ? Detail::kInlines
+                              : places.frames.lines  ? Detail::kLines
+                              : options.lines_if_any ? Detail::kLines
+                                                     : Detail::kNames;
   return options;
 }
 
@@ -132,8 +136,7 @@ Status CheckOutputIsNoInput(const ReportOptions& options) {
 Result<std::unique_ptr<Analysis>> LoadBefore(const ReportOptions& options) {
   if (!Compares(options)) return std::unique_ptr<Analysis>();
   XPU_ASSIGN_OR_RETURN(Model model, LoadCapture(options.other_capture));
-  auto before =
-      std::make_unique<Analysis>(std::move(model), SymbolsOf(options.symbols), options.correlate);
+  auto before = std::make_unique<Analysis>(std::move(model), SymbolsOf(options), options.correlate);
   XPU_RETURN_IF_ERROR(ApplyFilter(options.filter, *before));
   XPU_RETURN_IF_ERROR(ShowEvent(options, *before));
   return before;
@@ -172,7 +175,7 @@ Status RunReport(const ReportOptions& options, ReportOutcome& outcome) {
   progress.Begin(Format("reading {}", options.captures.front()));
   XPU_ASSIGN_OR_RETURN(Model model, LoadCaptures(options.captures));
   progress.Begin("matching calls and GPU work");
-  Analysis analysis(std::move(model), SymbolsOf(options.symbols), options.correlate);
+  Analysis analysis(std::move(model), SymbolsOf(options), options.correlate);
   if (IsOnSymbols(options)) {
     progress.Stop();  // downloads tell of themselves
     return RunOnSymbols(options, analysis, outcome);

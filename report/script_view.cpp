@@ -7,6 +7,7 @@
 #include "format/probe_names.h"
 #include "report/correlate/overheads.h"
 #include "report/correlate/user_probes.h"
+#include "report/correlate/waits.h"
 #include "report/model/run_time.h"
 #include "report/options.h"
 #include "report/select/sampled_events.h"
@@ -193,7 +194,8 @@ void Script::AppendWork(const GpuWork& work, uint64_t time_ns) {
   AppendStack(paths_.tree().Child(paths_.OfWork(work), leaves_.Of(work)));
   AppendFormat(line_, "\tevent={} duration_ns={} correlation={} gpu={} stream={}",
                WorkKindName(work.kind), work.duration_ns, work.correlation_id,
-               analysis_.gpus.Of(work.instance, work.device_id).number, work.stream_id);
+               analysis_.gpus.Of(work.instance, work.device_id).number,
+               work.stream_id == kNoSynchronizedObject ? "-" : std::to_string(work.stream_id));
   AppendBytes(work);
   if (!work.timed) line_ += " timed=no";
 }

@@ -36,6 +36,7 @@ struct View {
   bool shows_paths = false;    // --mode, --by and what else says what a stack is
   bool shows_tables = false;   // --format, --rows, --table
   bool is_for_reading = true;  // a terminal gets it by the page
+  bool shows_lines = false;    // of calls, though no --lines asks for them
   bool has_ledger = false;     // tells itself what was lost
   Events events = Events::kOne;
 

@@ -3,9 +3,11 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "report/analysis.h"
 #include "report/output.h"
+#include "report/select/filter.h"
 #include "report/tree/gpu_names.h"
 #include "report/tree/merge.h"
 
@@ -13,6 +15,12 @@ namespace xpu {
 
 enum class TimeUnit : uint8_t { kMicroseconds, kNanoseconds, kSamples };
 enum class TableFormat : uint8_t { kTable, kCsv, kJson };
+
+struct SummaryOptions {
+  KernelNames kernel_names = KernelNames::kFull;
+  FilterOptions filter = {};               // what was given, for the commands that it suggests
+  std::vector<std::string> captures = {};  // likewise; "-": standard input
+};
 
 struct FoldedOptions {
   MergeOptions merge;
@@ -47,7 +55,7 @@ struct TraceOptions {
 };
 
 // What was recorded, the ledger, the top of each table; within 80 columns.
-void WriteSummary(Analysis& analysis, KernelNames kernel_names, Output& output);
+void WriteSummary(Analysis& analysis, const SummaryOptions& options, Output& output);
 // One line `frame;frame;... value` per path, sorted. `notes` gets a sentence about the paths whose
 // time rounds to 0 and which are left out.
 void WriteFolded(Analysis& analysis, const FoldedOptions& options, Output& output,

@@ -1,23 +1,32 @@
-// What the CPU did while a GPU had nothing to do, and what it waited for.
+// What the CPU did while a GPU had nothing to do.
+//
+// The thread whose call ended a gap is the one that kept the GPU waiting: its samples are what the
+// time of the gap is divided over. Only where that thread did not run do others count.
 #pragma once
 
 #include <cstdint>
+#include <map>
+#include <string_view>
 #include <vector>
 
 #include "report/analysis.h"
+#include "report/gpu/gpu_busy.h"
+#include "report/gpu/idle_samples.h"
+#include "report/gpu/work_intervals.h"
 #include "report/tables/statistics.h"
 #include "report/tree/call_paths.h"
 
 namespace xpu {
 
-// A part of the time between two spans in which a GPU was busy.
+// A part of the time in which a GPU had nothing to do.
 struct IdlePart {
   enum class Cause : uint8_t {
-    kSample,   // a CPU sample fell into the gap: in events.cpu_samples
-    kWait,     // none did, and the gap lies in a synchronisation: in Correlation::work
-    kLaunch,   // none did, and what ended the gap was launched in it: in Correlation::launches
-    kQueued,   // none did, and what ended it had been launched before: it waited in a queue
-    kUnknown,  // none did, and the launch of what ended it is not known
+    kSample,     // the thread that ended the gap ran: in events.cpu_samples
+    kMeanwhile,  // it did not, and this did: likewise
+    kWait,       // it did not, as it was in a synchronisation: in Correlation::work
+    kLaunch,     // it did not, and nothing else is known of it: in Correlation::launches
+    kQueued,     // what ended the gap had been launched before it: likewise
+    kUnknown,    // the launch of what ended it is not known, and no sample is there
   };
   uint32_t gpu = 0;  // as the report numbers them
   Cause cause = Cause::kUnknown;
@@ -25,14 +34,47 @@ struct IdlePart {
   uint64_t ns = 0;
 };
 
-// All gaps of all GPUs, between the first and the last work of each. The time of a gap is divided
-// evenly over the samples that fall into it. The parts of a GPU add up to its idle time.
-std::vector<IdlePart> FindIdleParts(const Analysis& analysis);
+// In paths of time in which nothing ran.
+inline constexpr std::string_view kNoSampleFrame = "[no CPU sample]";
+
+// The call that ended the gap; nullptr: it is not known.
+const Launch* LaunchAfter(const Analysis& analysis, const IdleGap& gap);
+// Its thread; of an unknown call the main thread of the process, where that is known.
+Owner OwnerOf(const Analysis& analysis, const IdleGap& gap);
+
+// What the time of a gap is divided over.
+class IdleParts {
+ public:
+  // Both must outlive this. The stacks of samples better are named ahead.
+  IdleParts(Analysis& analysis, CallPaths& paths);
+
+  // They add up to the gap. Holds until the next call.
+  const std::vector<IdlePart>& Of(const IdleGap& gap);
+  // The same of what is no gap: what a thread did before its first work, for instance.
+  const std::vector<IdlePart>& Of(const Owner& thread, uint64_t start_ns, uint64_t end_ns);
+
+ private:
+  // `otherwise`: what the time counts for in which nothing ran.
+  void AddThread(const Owner& owner, IdleSamples::Stretch stretch, IdlePart otherwise);
+  const WorkIntervals::Interval* WaitAround(const Owner& owner, IdleSamples::Stretch stretch) const;
+  void FitTo(uint64_t gap_ns);
+
+  Analysis& analysis_;
+  IdleSamples samples_;
+  WorkIntervals waits_;
+  std::vector<IdlePart> parts_;
+  std::vector<IdleSamples::Share> shares_;
+  std::vector<IdleSamples::Stretch> rest_;
+};
+
+// All gaps of all GPUs, those of each in order.
+std::vector<IdleGap> FindAllGaps(const Analysis& analysis);
 
 // The call paths of parts:
 // the stack of the sample;
 // the stack that waits and [no CPU sample];
-// thread, [no CPU sample], and the rest of the stack of the launch that ended the gap.
+// thread, [no CPU sample], and the rest of the stack of the launch that ended the gap;
+// [launched before] and [unknown launch], in [no CPU sample].
 class IdlePaths {
  public:
   // Both must outlive this.
@@ -41,6 +83,8 @@ class IdlePaths {
   PathId Of(const IdlePart& part);
   // The thread that the path is of; none for parts without one.
   Owner OwnerOf(const IdlePart& part) const;
+  // The deepest path that at least half of the time of the parts is below; none without parts.
+  PathId MostOf(const std::vector<IdlePart>& parts);
 
  private:
   PathId BehindNoSample(const Launch& launch);
@@ -52,12 +96,10 @@ class IdlePaths {
   const FrameId unknown_;
 };
 
-// The same by innermost function. With several GPUs, names begin with "GPU 0: ".
-std::vector<Statistics> IdleTimes(Analysis& analysis);
+// The same of time by path.
+PathId MostOf(const CallTree& tree, const std::map<PathId, uint64_t>& times);
 
-// By the call that waits and the kernel or copy that ran meanwhile: "cudaStreamSynchronize:
-// gemm(float*)". A synchronisation of a stream waits for its work, others for all work of their
-// process. Of what ran at once, the time counts for what began first.
-std::vector<Statistics> WaitTimes(const Analysis& analysis, const GpuNames& names);
+// Idle time by innermost function. With several GPUs, names begin with "GPU 0: ".
+std::vector<Statistics> IdleTimes(Analysis& analysis);
 
 }  // namespace xpu

@@ -7,6 +7,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "format/base/quote.h"
 #include "format/base/text.h"
 #include "report/analysis.h"
 #include "report/correlate/correlation_counts.h"
@@ -112,6 +113,21 @@ class PartFilter {
   bool Wants(const NvtxRange& range) const {
     return IsDuring(range.start_ns, range.end_ns) && IsOf(OwnerOf(analysis_, range)) &&
            IsInside(range);
+  }
+
+  // The time between the wanted ranges, of whichever thread.
+  std::vector<Pause> BetweenRanges() const {
+    std::vector<Pause> between;
+    uint64_t until_ns = 0;
+    const std::vector<NvtxRange>& ranges = analysis_.nvtx.all();
+    for (size_t i = 0; i < ranges.size(); ++i) {
+      if (!(*wanted_ranges_)[i] || ranges[i].style == NvtxStyle::kMark) continue;
+      if (until_ns != 0 && ranges[i].start_ns > until_ns) {
+        between.push_back({until_ns, ranges[i].start_ns, {}});
+      }
+      until_ns = std::max(until_ns, ranges[i].end_ns);
+    }
+    return between;
   }
 
  private:
@@ -227,12 +243,10 @@ bool FilterOptions::empty() const {
 std::string FilterOptions::Text() const {
   std::string text;
   const auto add = [&](std::string_view name, const auto& values) {
-    std::string_view separator = " ";
-    for (const auto& value : values) {
-      if (separator == " ") AppendFormat(text, "{}{}", text.empty() ? "" : " ", name);
-      AppendFormat(text, "{}{}", separator, value);
-      separator = ",";
-    }
+    std::string list;
+    for (const auto& value : values) AppendFormat(list, "{}{}", list.empty() ? "" : ",", value);
+    if (list.empty()) return;
+    AppendFormat(text, "{}{} {}", text.empty() ? "" : " ", name, QuoteForShell(list));
   };
   add("--pid", pids);
   add("--tid", tids);
@@ -242,7 +256,7 @@ std::string FilterOptions::Text() const {
   if (!kernel.empty()) add("--kernel", std::vector{kernel});
   if (!api.empty()) add("--api", std::vector{api});
   if (!nvtx.empty()) add("--nvtx", std::vector{nvtx});
-  if (!time.is_all()) add("--time", std::vector{time_text});
+  if (!time.is_all() && !time_text.empty()) add("--time", std::vector{time_text});
   return text;
 }
 
@@ -268,7 +282,15 @@ Status ApplyFilter(const FilterOptions& options, Analysis& analysis) {
   std::vector<bool> keep;
   keep.reserve(correlation.launches.size());
   for (const Launch& launch : correlation.launches) keep.push_back(filter.Wants(launch));
-  std::erase_if(correlation.work, [&](const GpuWork& work) { return !filter.Wants(work); });
+  std::erase_if(correlation.work, [&](const GpuWork& work) {
+    if (filter.Wants(work)) return false;
+    if (work.timed && work.kind != WorkKind::kSynchronization && work.end_ns > work.start_ns) {
+      analysis.work_elsewhere.push_back(
+          {analysis.gpus.Of(work.instance, work.device_id).number, work.start_ns, work.end_ns});
+    }
+    return true;
+  });
+  if (nvtx) analysis.outside = filter.BetweenRanges();
   KeepLaunches(correlation, std::move(keep));
   correlation.counts = {};
   correlation.worst_margin_ns = {};

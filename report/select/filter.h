@@ -41,7 +41,7 @@ struct FilterOptions {
   std::string time_text;  // as it was given
 
   bool empty() const;
-  // "--pid 1,2 --kernel gemm"
+  // "--pid 1,2 --kernel gemm", as a shell takes it.
   std::string Text() const;
 };
 

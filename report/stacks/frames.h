@@ -29,6 +29,7 @@ enum class FrameOrigin : uint8_t {
 struct NamedFrame {
   FrameOrigin origin = FrameOrigin::kUser;
   bool is_cuda_internal = false;  // of libcuda, libcudart, libcupti or our own library
+  bool is_profiler = false;       // of libcupti or our own library, or a BPF program
   bool is_api_entry = false;      // a C function of the CUDA API, wherever it lies
   bool is_inlined = false;        // into the next outer frame
   PythonRole python_role = PythonRole::kNone;

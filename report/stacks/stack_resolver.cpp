@@ -19,15 +19,24 @@ constexpr size_t kMaxNativeFrames = 4096;
 // that long: it makes place for `exact`.
 uint64_t KeyOf(uint64_t address, bool exact) { return address << 1 | (exact ? 1 : 0); }
 
-bool IsCudaInternal(std::string_view module) {
-  static constexpr std::array<std::string_view, 4> kLibraries = {"libcuda.so", "libcudart.so",
-                                                                 "libcupti.so", "libxpu_inject.so"};
-  return std::any_of(kLibraries.begin(), kLibraries.end(), [&](std::string_view library) {
+template <size_t kCount>
+bool IsOneOf(const std::array<std::string_view, kCount>& libraries, std::string_view module) {
+  return std::any_of(libraries.begin(), libraries.end(), [&](std::string_view library) {
     return module.starts_with(library) ||
            // PyTorch wheels carry libcudart-1a2b3c4d.so.12.
            (module.starts_with(library.substr(0, library.size() - 3)) &&
             module.substr(library.size() - 3).starts_with("-"));
   });
+}
+
+bool IsProfiler(std::string_view module) {
+  static constexpr std::array<std::string_view, 2> kLibraries = {"libcupti.so", "libxpu_inject.so"};
+  return IsOneOf(kLibraries, module);
+}
+
+bool IsCudaInternal(std::string_view module) {
+  static constexpr std::array<std::string_view, 2> kLibraries = {"libcuda.so", "libcudart.so"};
+  return IsOneOf(kLibraries, module) || IsProfiler(module);
 }
 
 // A static libcudart names its own functions libcudart_static_<hash> and __cudart<number>.
@@ -157,6 +166,7 @@ FrameId StackResolver::ResolveKernel(uint64_t address, bool exact) {
   NamedFrame frame{.origin = FrameOrigin::kKernel, .name = "[kernel]", .module = "[kernel]"};
   if (symbol != nullptr) {
     frame.name = model_.Text(symbol->name);
+    frame.is_profiler = frame.name.starts_with("bpf_prog_");
     if (symbol->module) frame.module = model_.Text(symbol->module);
     if (places_.offsets) frame.place = Format("+{:#x}", address - symbol->address);
   }
@@ -260,6 +270,7 @@ StackResolver::FramesId StackResolver::NameInFile(const Mapping& mapping, const 
   const std::string_view path = model_.Text(mapping.path);
   NamedFrame frame{.name = {}, .module = ModuleName(path)};
   frame.is_cuda_internal = IsCudaInternal(frame.module);
+  frame.is_profiler = IsProfiler(frame.module);
   Frames frames;
   for (const CodeFrame& function : symbolizer_.FramesAt(place.module, place.file_offset)) {
     frames.push_back(NameFunction(function, frame, place, exact));

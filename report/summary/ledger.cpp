@@ -369,7 +369,9 @@ void Builder::AddFiles() {
     AddDetail(Add(finding, 1), finding == Finding::kFileStripped ? problem.path : problem.message);
   }
   Add(Finding::kFileSlice, analysis_.slices.incomplete);
-  Add(Finding::kFileNoLines, analysis_.symbolizer.files_without_lines());
+  if (!analysis_.lines_if_any) {
+    Add(Finding::kFileNoLines, analysis_.symbolizer.files_without_lines());
+  }
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include "format/base/text.h"
 #include "report/correlate/overheads.h"
 #include "report/model/run_time.h"
+#include "report/summary/idle_hints.h"
 #include "report/text.h"
 #include "report/tree/call_tree.h"
 #include "report/tree/gpu_names.h"
@@ -17,39 +18,28 @@ namespace {
 
 constexpr size_t kMost = 4;
 // Below these a hint would be about noise.
-constexpr double kMuchIdle = 0.3;
-constexpr double kMostlyBusy = 0.8;
 constexpr double kManyShort = 0.5;
-constexpr uint64_t kManyKernels = 100;
-constexpr uint64_t kShortNs = 5'000;
 constexpr double kMuchCopying = 0.05;
 constexpr double kMuchWaiting = 0.2;
 constexpr double kMuchOverhead = 0.05;
 // CUpti_ActivityMemoryKind
 constexpr uint8_t kPageable = 1;
+constexpr uint8_t kPinned = 2;
 
-double ShareOf(uint64_t part, uint64_t whole) {
-  return whole == 0 ? 0 : static_cast<double>(part) / static_cast<double>(whole);
-}
-
-std::string Percent(double share) {
-  // Not "100 %" of something that was not all.
-  return share < 1 && share > 0.995 ? "over 99 %" : Format("{:.0f} %", 100 * share);
-}
+bool IsOfHost(uint8_t memory_kind) { return memory_kind == kPageable || memory_kind == kPinned; }
 
 class Hints {
  public:
-  Hints(const Analysis& analysis, const std::vector<GpuBusy>& gpus)
-      : analysis_(analysis), gpus_(gpus), run_ns_(RunTimeNs(analysis.model)) {}
+  Hints(Analysis& analysis, const std::vector<GpuBusy>& gpus, const FilterOptions& filter)
+      : analysis_(analysis),
+        gpus_(gpus),
+        filter_(filter),
+        elapsed_ns_(ElapsedNs(analysis, filter)) {}
 
   std::vector<Hint> Find() {
-    // What looks idle in a part may be busy with the rest.
-    if (!analysis_.part.empty()) return {};
-    const double idle = AddIdle();
-    AddShortKernels(idle);
+    hints_ = FindIdleHints(analysis_, gpus_, filter_);
     AddWaiting();
     AddPageable();
-    AddBusy();
     AddCompiling();
     AddOverhead();
     AddReplays();
@@ -61,67 +51,27 @@ class Hints {
   void Add(std::string what, std::string next) {
     hints_.push_back({std::move(what), std::move(next)});
   }
-  double AddIdle();
-  void AddShortKernels(double idle);
   void AddWaiting();
   void AddPageable();
-  void AddBusy();
   void AddCompiling();
   void AddOverhead();
   void AddReplays();
   uint64_t LifeNs(ProcessId process) const;
 
-  const Analysis& analysis_;
+  Analysis& analysis_;
   const std::vector<GpuBusy>& gpus_;
-  const uint64_t run_ns_;
+  const FilterOptions& filter_;
+  const uint64_t elapsed_ns_;
   std::vector<Hint> hints_;
 };
 
-// The share of the most idle GPU.
-double Hints::AddIdle() {
-  const GpuBusy* worst = nullptr;
-  double most = 0;
-  for (const GpuBusy& gpu : gpus_) {
-    const double idle = 1 - ShareOf(gpu.busy_ns, gpu.active_ns());
-    if (gpu.active_ns() == 0 || idle <= most) continue;
-    most = idle;
-    worst = &gpu;
-  }
-  if (worst == nullptr || most < kMuchIdle) return most;
-  Add(Format("GPU {} was idle for {} of the {} between its first and its last work. What the CPU "
-             "did meanwhile:",
-             worst->gpu, Percent(most), HumanDuration(worst->active_ns())),
-      "--flamegraph --mode idle -o idle.html");
-  return most;
-}
-
-// Only where the GPU waits: short kernels that keep it busy are launched fast enough.
-void Hints::AddShortKernels(double idle) {
-  uint64_t kernels = 0;
-  uint64_t short_ones = 0;
-  for (const GpuWork& work : analysis_.correlation.work) {
-    // A graph launches its nodes at once.
-    if (work.kind != WorkKind::kKernel || !work.timed) continue;
-    if (work.origin != NodeOrigin::kNoNode) continue;
-    ++kernels;
-    short_ones += work.duration_ns < kShortNs;
-  }
-  const double share = ShareOf(short_ones, kernels);
-  if (kernels < kManyKernels || share < kManyShort || idle < kMuchIdle) return;
-  Add(Format("{} of {} kernels are shorter than 5 us while the GPU is idle: likely launch-bound. "
-             "Consider "
-             "CUDA graphs or larger kernels. Launch and queue times:",
-             Percent(share), WithThousands(kernels)),
-      "--top --table cuda_kern_exec_sum");
-}
-
 uint64_t Hints::LifeNs(ProcessId process) const {
-  if (!process || analysis_.model.events.recording_info.empty()) return run_ns_;
-  const uint64_t start_ns = StartOf(analysis_.model);
+  if (!process || analysis_.model.events.recording_info.empty()) return elapsed_ns_;
+  const uint64_t start_ns = StartOf(analysis_.model) + filter_.time.begin_ns;
   const ProcessTable::Process& life = analysis_.processes[process];
   const uint64_t from_ns = std::max(life.start_ns, start_ns);
-  const uint64_t to_ns = life.end_ns == 0 ? start_ns + run_ns_ : life.end_ns;
-  return to_ns > from_ns ? to_ns - from_ns : 0;
+  const uint64_t to_ns = life.end_ns == 0 ? start_ns + elapsed_ns_ : life.end_ns;
+  return to_ns > from_ns ? std::min(to_ns - from_ns, elapsed_ns_) : 0;
 }
 
 void Hints::AddWaiting() {
@@ -136,6 +86,7 @@ void Hints::AddWaiting() {
   double most = 0;
   ProcessId worst;
   for (const auto& [process, ns] : waits) {
+    if (ShareOf(ns, elapsed_ns_) < kNegligible) continue;
     const double share = std::min(1.0, ShareOf(ns, LifeNs(process)));
     if (share > most) std::tie(most, worst) = std::pair(share, process);
   }
@@ -143,7 +94,7 @@ void Hints::AddWaiting() {
   const std::string_view name = worst ? analysis_.processes.Name(worst) : "";
   Add(Format("Synchronisation takes {} of the time of the main thread{}{}. What it waits "
              "for:",
-             Percent(most), name.empty() ? "" : " of ", name),
+             ShareText(most), name.empty() ? "" : " of ", name),
       "--top --table cuda_wait_sum");
 }
 
@@ -158,42 +109,19 @@ void Hints::AddPageable() {
     if (work.kind != WorkKind::kMemcpy) continue;
     const Memcpy& copy = analysis_.model.events.memcpys[work.index];
     if (copy.source_kind != kPageable && copy.destination_kind != kPageable) continue;
+    if (IsOfHost(copy.source_kind) && IsOfHost(copy.destination_kind)) continue;
     uint64_t& ns = copy.source_kind == kPageable ? to_gpu_ns : from_gpu_ns;
     ns = AddSaturated(ns, work.duration_ns);
     bytes = AddSaturated(bytes, copy.size_bytes);
   }
   const uint64_t pageable_ns = AddSaturated(to_gpu_ns, from_gpu_ns);
   if (ShareOf(pageable_ns, all_ns) < kMuchCopying) return;
+  if (ShareOf(pageable_ns, elapsed_ns_) < kNegligible) return;
   Add(Format("Copies {} pageable memory take {} of all GPU work ({}, {}): pinned memory copies "
              "faster and does not hold up the CPU. Each copy:",
-             to_gpu_ns >= from_gpu_ns ? "from" : "to", Percent(ShareOf(pageable_ns, all_ns)),
+             to_gpu_ns >= from_gpu_ns ? "from" : "to", ShareText(ShareOf(pageable_ns, all_ns)),
              HumanDuration(pageable_ns), HumanBytes(bytes)),
       "--top --table cuda_gpu_trace");
-}
-
-void Hints::AddBusy() {
-  const GpuBusy* busiest = nullptr;
-  double most = 0;
-  for (const GpuBusy& gpu : gpus_) {
-    const double busy = ShareOf(gpu.busy_ns, gpu.active_ns());
-    if (busy <= most) continue;
-    most = busy;
-    busiest = &gpu;
-  }
-  // One short piece of work is always busy from its start to its end.
-  if (busiest == nullptr || most < kMostlyBusy || busiest->spans.size() < 2) return;
-  const double of_run = ShareOf(busiest->busy_ns, run_ns_);
-  if (run_ns_ > 0 && of_run < kMostlyBusy / 2) {
-    Add(Format("GPU {} was busy from its first to its last work, but only for {} of the run. What "
-               "the program did before and after:",
-               busiest->gpu, Percent(of_run)),
-        "--top --table cpu_func_sum");
-    return;
-  }
-  Add(Format("GPU {} was busy for {} of the time from its first to its last work: its kernels set "
-             "the pace. The code that launches them:",
-             busiest->gpu, Percent(most)),
-      "--top --table callpath_sum");
 }
 
 // A compilation is not in the overheads of CUPTI; loading is.
@@ -202,7 +130,7 @@ void Hints::AddCompiling() {
   for (const JitOperation& jit : analysis_.model.events.jit_operations) {
     if (IsTimed(jit) && IsCompilation(jit)) ns = AddSaturated(ns, jit.end_ns - jit.start_ns);
   }
-  if (ShareOf(ns, run_ns_) < kMuchOverhead) return;
+  if (ShareOf(ns, elapsed_ns_) < kMuchOverhead) return;
   Add(Format("The driver compiled code for the GPU for {} while the program ran. Code for its "
              "architecture in the program (nvcc -arch) or a cache that outlives it "
              "(CUDA_CACHE_PATH, CUDA_CACHE_MAXSIZE) saves that. What was compiled:",
@@ -218,13 +146,13 @@ void Hints::AddOverhead() {
     uint64_t& ns = IsLazyLoading(overhead) ? loading_ns : other_ns;
     ns = AddSaturated(ns, overhead.end_ns - overhead.start_ns);
   }
-  if (ShareOf(loading_ns, run_ns_) >= kMuchOverhead) {
+  if (ShareOf(loading_ns, elapsed_ns_) >= kMuchOverhead) {
     Add(Format("Loading code at its first use took {}: CUDA_MODULE_LOADING=EAGER moves that to the "
                "start of the program. Each kind:",
                HumanDuration(loading_ns)),
         "--top --table cuda_overhead_sum");
   }
-  if (ShareOf(other_ns, run_ns_) >= kMuchOverhead) {
+  if (ShareOf(other_ns, elapsed_ns_) >= kMuchOverhead) {
     Add(Format("The driver and CUPTI spent {} on themselves (buffers, setting up):",
                HumanDuration(other_ns)),
         "--top --table cuda_overhead_sum");
@@ -240,17 +168,42 @@ void Hints::AddReplays() {
     if (work.kind == WorkKind::kGraph) replays_ns = AddSaturated(replays_ns, work.duration_ns);
   }
   if (ShareOf(replays_ns, all_ns) < kManyShort) return;
+  if (ShareOf(replays_ns, elapsed_ns_) < kNegligible) return;
   hints_.push_back({Format("{} of the GPU work is in replays of CUDA graphs that are recorded as "
                            "one each. To see their kernels, record with xpu-record "
                            "--cuda-graph-trace=node.",
-                           Percent(ShareOf(replays_ns, all_ns))),
+                           ShareText(ShareOf(replays_ns, all_ns))),
                     ""});
 }
 
 }  // namespace
 
-std::vector<Hint> FindHints(const Analysis& analysis, const std::vector<GpuBusy>& gpus) {
-  return Hints(analysis, gpus).Find();
+double ShareOf(uint64_t part, uint64_t whole) {
+  return whole == 0 ? 0 : static_cast<double>(part) / static_cast<double>(whole);
+}
+
+std::string ShareText(double share) {
+  // Not "100 %" of something that was not all.
+  if (share < 1 && share > 0.995) return "over 99 %";
+  return share < 0.095 ? Format("{:.1f} %", 100 * share) : Format("{:.0f} %", 100 * share);
+}
+
+uint64_t ElapsedNs(const Analysis& analysis, const FilterOptions& filter) {
+  uint64_t begin_ns = 0;
+  uint64_t end_ns = RunTimeNs(analysis.model);
+  if (end_ns == 0) end_ns = analysis.recorded_until_ns;
+  begin_ns = std::min(filter.time.begin_ns, end_ns);
+  end_ns = std::min(filter.time.end_ns, end_ns);
+  const uint64_t start_ns = StartOf(analysis.model);
+  const uint64_t all_ns = end_ns - begin_ns;
+  const uint64_t uncounted_ns =
+      PausedNs(UncountedTime(analysis), start_ns + begin_ns, start_ns + end_ns);
+  return all_ns - std::min(all_ns, uncounted_ns);
+}
+
+std::vector<Hint> FindHints(Analysis& analysis, const std::vector<GpuBusy>& gpus,
+                            const FilterOptions& filter) {
+  return Hints(analysis, gpus, filter).Find();
 }
 
 }  // namespace xpu

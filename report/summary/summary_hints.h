@@ -6,15 +6,28 @@
 
 #include "report/analysis.h"
 #include "report/gpu/gpu_busy.h"
+#include "report/select/filter.h"
 
 namespace xpu {
 
 struct Hint {
-  std::string what;  // a sentence with the numbers that make it true
-  std::string next;  // the command that shows more, without "xpu-report" and the capture
+  std::string what;       // a sentence with the numbers that make it true
+  std::string next;       // the command that shows more, without "xpu-report", filters and capture
+  std::string time = {};  // for --time, where the command is about a part; empty: it is about all
 };
 
-// At most four, the most telling first.
-std::vector<Hint> FindHints(const Analysis& analysis, const std::vector<GpuBusy>& gpus);
+// Less than this part of the elapsed time is not worth advice.
+inline constexpr double kNegligible = 0.02;
+
+// "5 %", "0.3 %", "over 99 %"
+std::string ShareText(double share);
+double ShareOf(uint64_t part, uint64_t whole);
+
+// How long the recording lasted, or the part of it that the filter shows.
+uint64_t ElapsedNs(const Analysis& analysis, const FilterOptions& filter);
+
+// At most four, the most telling first. `filter`: the one that was applied.
+std::vector<Hint> FindHints(Analysis& analysis, const std::vector<GpuBusy>& gpus,
+                            const FilterOptions& filter = {});
 
 }  // namespace xpu

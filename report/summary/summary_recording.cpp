@@ -12,6 +12,7 @@
 #include "report/stacks/stack_counts.h"
 #include "report/summary/ledger.h"
 #include "report/text.h"
+#include "report/tree/call_paths.h"
 
 namespace xpu {
 namespace {
@@ -35,6 +36,27 @@ void WriteSamples(const Analysis& analysis, SummaryText& text) {
   // Of the whole recording: it is about how well it went.
   const std::string stacks = analysis.part.empty() ? StackCountsText(events) : "";
   if (!stacks.empty()) text.Paragraph("stacks", stacks);
+}
+
+// What being recorded cost the program, as far as samples can see it.
+void WriteProfiler(const Analysis& analysis, const CallTree& cpu, SummaryText& text) {
+  uint64_t samples = 0;
+  uint64_t all = 0;
+  uint64_t ns = 0;
+  for (const CallTree::Node& node : cpu.nodes()) {
+    all += node.self_count;
+    if (analysis.frames[node.frame].name != kProfilerFrame) continue;
+    samples += node.self_count;
+    ns = AddSaturated(ns, node.self_ns);
+  }
+  if (samples == 0) return;
+  const double share = 100 * static_cast<double>(samples) / static_cast<double>(all);
+  text.Paragraph(
+      "overhead",
+      Format("{:.1f} % of the CPU samples ({}) are in {}: CUPTI, the injected library and BPF "
+             "programs",
+             share, SamplesCountTime(analysis.model) ? HumanDuration(ns) : WithThousands(samples),
+             kProfilerFrame));
 }
 
 void WriteSlices(const Analysis& analysis, SummaryText& text) {
@@ -160,9 +182,10 @@ void WriteEntries(std::span<const LedgerEntry> entries, SummaryText& text) {
 
 }  // namespace
 
-void WriteQuality(const Analysis& analysis, SummaryText& text) {
+void WriteQuality(const Analysis& analysis, const CallTree& cpu, SummaryText& text) {
   text.Heading("Recording");
   WriteSamples(analysis, text);
+  WriteProfiler(analysis, cpu, text);
   WriteSlices(analysis, text);
   WriteLaunches(analysis, text);
 }

@@ -4,11 +4,13 @@
 #include "report/analysis.h"
 #include "report/stacks/nameless_files.h"
 #include "report/summary/summary_text.h"
+#include "report/tree/call_tree.h"
 
 namespace xpu {
 
-// Samples, stacks, symbols, launches and the kernels matched to them, clocks.
-void WriteQuality(const Analysis& analysis, SummaryText& text);
+// Samples, the profiler's own among them, stacks, symbols, launches and the kernels matched to
+// them, clocks. `cpu`: the tree of the samples.
+void WriteQuality(const Analysis& analysis, const CallTree& cpu, SummaryText& text);
 // The ledger: losses, then notes. Nothing when it is empty.
 void WriteLedger(const Analysis& analysis, SummaryText& text);
 // Files without names, and why.

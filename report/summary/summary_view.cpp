@@ -11,6 +11,7 @@
 #include <sys/wait.h>
 
 #include "format/base/counted.h"
+#include "format/base/quote.h"
 #include "format/base/text.h"
 #include "report/correlate/user_probes.h"
 #include "report/gpu/gpu_busy.h"
@@ -37,8 +38,12 @@ constexpr size_t kRows = 5;
 
 class Summary {
  public:
-  Summary(Analysis& analysis, KernelNames kernel_names, Output& output)
-      : analysis_(analysis), model_(analysis.model), kernel_names_(kernel_names), text_(output) {}
+  Summary(Analysis& analysis, const SummaryOptions& options, Output& output)
+      : analysis_(analysis),
+        model_(analysis.model),
+        options_(options),
+        kernel_names_(options.kernel_names),
+        text_(output) {}
 
   void Write() {
     // The trees come first: what the symbolizer finds on the way belongs into the ledger.
@@ -55,7 +60,7 @@ class Summary {
     WriteTables();
     WriteFunctions(cpu);
     WriteProbes();
-    WriteQuality(analysis_, text_);
+    WriteQuality(analysis_, cpu, text_);
     WriteLedger(analysis_, text_);
     WriteNameless(analysis_, FindNamelessFiles(analysis_, cpu, gpu), text_);
   }
@@ -69,7 +74,7 @@ class Summary {
   void WriteDeviceNumbers();
   void WriteMemory();
   void WriteHints(const std::vector<GpuBusy>& busy);
-  std::string CaptureArgument() const;
+  std::string CommandOf(const Hint& hint) const;
   void WriteTables();
   void WriteTimes(std::string_view title, std::string_view table,
                   const std::vector<Statistics>& rows);
@@ -79,7 +84,8 @@ class Summary {
 
   Analysis& analysis_;
   const Model& model_;
-  KernelNames kernel_names_;
+  const SummaryOptions& options_;
+  const KernelNames kernel_names_;
   SummaryText text_;
 };
 
@@ -223,10 +229,9 @@ void Summary::WriteGpus(const std::vector<GpuBusy>& busy) {
     });
     std::string numbers = Format("  {:>5} {:>9} {:>9} {:>8}  ", "-", "-", "-", "-");
     if (of != busy.end()) {
-      numbers =
-          Format("  {:>5.1f} {:>9} {:>9} {:>7.2f}x  ", PercentOf(of->busy_ns, of->active_ns()),
-                 HumanDuration(of->busy_ns), HumanDuration(of->active_ns() - of->busy_ns),
-                 PercentOf(of->sum_ns, of->busy_ns) / 100);
+      numbers = Format("  {:>5.1f} {:>9} {:>9} {:>7.2f}x  ",
+                       PercentOf(of->busy_ns, of->active_ns()), HumanDuration(of->busy_ns),
+                       HumanDuration(of->idle_ns()), PercentOf(of->sum_ns, of->busy_ns) / 100);
     }
     text_.Row(numbers, Format("{} {}", number, name));
   }
@@ -244,26 +249,34 @@ void Summary::WriteDeviceNumbers() {
   }
 }
 
-// So that a command of the summary shows the same capture. What a shell would take apart, and the
-// names of several, are left to the reader.
-std::string Summary::CaptureArgument() const {
-  constexpr std::string_view kPlain =
-      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./-+=@:";
-  const std::string_view path = model_.path;
-  const bool is_plain = path.find_first_not_of(kPlain) == std::string_view::npos;
-  if (path == "capture.xpu" || path.starts_with('-') || !is_plain) return {};
-  return Format(" {}", path);
+// The filters and captures that were given, so that a command of the summary is about the same.
+// What is read from a pipe is gone by then.
+std::string Summary::CommandOf(const Hint& hint) const {
+  FilterOptions filter = options_.filter;
+  if (!hint.time.empty()) filter.time_text.clear();
+  std::string command = Format("xpu-report {}", hint.next);
+  if (!hint.time.empty()) AppendFormat(command, " --time {}", hint.time);
+  if (const std::string text = filter.Text(); !text.empty()) AppendFormat(command, " {}", text);
+  const std::vector<std::string>& captures = options_.captures;
+  const bool is_default = captures.size() == 1 && captures.front() == "capture.xpu";
+  if (is_default || std::find(captures.begin(), captures.end(), "-") != captures.end()) {
+    return command;
+  }
+  for (const std::string& capture : captures) {
+    AppendFormat(command, " {}",
+                 QuoteForShell(capture.starts_with('-') ? "./" + capture : capture));
+  }
+  return command;
 }
 
 void Summary::WriteHints(const std::vector<GpuBusy>& busy) {
-  const std::vector<Hint> hints = FindHints(analysis_, busy);
+  const std::vector<Hint> hints = FindHints(analysis_, busy, options_.filter);
   if (hints.empty()) return;
   text_.Heading("What to look at next");
   for (const Hint& hint : hints) {
     text_.Wrapped("- ", "  ", hint.what);
     if (hint.next.empty()) continue;
-    const std::string command = Format("xpu-report {}{}", hint.next, CaptureArgument());
-    text_.Raw("    " + text_.colors().Gpu(command) + "\n");
+    text_.Raw("    " + text_.colors().Gpu(CommandOf(hint)) + "\n");
   }
 }
 
@@ -356,8 +369,8 @@ void Summary::WriteProbes() {
 
 }  // namespace
 
-void WriteSummary(Analysis& analysis, KernelNames kernel_names, Output& output) {
-  Summary(analysis, kernel_names, output).Write();
+void WriteSummary(Analysis& analysis, const SummaryOptions& options, Output& output) {
+  Summary(analysis, options, output).Write();
 }
 
 View SummaryView() {
@@ -365,7 +378,9 @@ View SummaryView() {
       .has_ledger = true,
       .write =
           [](const ViewInput& input) {
-            WriteSummary(input.analysis, input.options.kernel_names, input.output);
+            const ReportOptions& options = input.options;
+            WriteSummary(input.analysis, {options.kernel_names, options.filter, options.captures},
+                         input.output);
           },
   };
 }

@@ -79,6 +79,14 @@ Statistics Summarize(std::string name, std::vector<uint64_t>& values) {
   return row;
 }
 
+std::vector<Statistics> SummarizeByTotal(NamedValues& values) {
+  std::vector<Statistics> rows;
+  for (auto& [name, of_name] : values) rows.push_back(Summarize(name, of_name));
+  std::stable_sort(rows.begin(), rows.end(),
+                   [](const Statistics& a, const Statistics& b) { return a.total > b.total; });
+  return rows;
+}
+
 uint64_t SumOfTotals(const std::vector<Statistics>& rows) {
   uint64_t sum = 0;
   for (const Statistics& row : rows) sum = AddSaturated(sum, row.total);

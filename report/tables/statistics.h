@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -27,6 +28,10 @@ struct Statistics {
 
 // `values` is reordered.
 Statistics Summarize(std::string name, std::vector<uint64_t>& values);
+
+// `values` are reordered; largest total first.
+using NamedValues = std::map<std::string, std::vector<uint64_t>>;
+std::vector<Statistics> SummarizeByTotal(NamedValues& values);
 
 uint64_t SumOfTotals(const std::vector<Statistics>& rows);
 

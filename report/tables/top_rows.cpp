@@ -4,6 +4,7 @@
 
 #include "format/base/text.h"
 #include "report/gpu/gpu_idle.h"
+#include "report/gpu/gpu_waits.h"
 #include "report/select/sampled_events.h"
 #include "report/tables/statistics.h"
 #include "report/tables/top_cells.h"

@@ -33,6 +33,8 @@ void FillRanges(TableSource& source, Table& table);
 void FillKernelsInRanges(TableSource& source, Table& table);
 // In top_streams.cpp.
 void FillBusy(TableSource& source, Table& table);
+// In top_gaps.cpp.
+void FillGaps(TableSource& source, Table& table);
 // In top_traces.cpp.
 void FillGpuTrace(TableSource& source, Table& table);
 void FillApiTrace(TableSource& source, Table& table);

@@ -61,7 +61,7 @@ std::vector<Busy> BusyRows(const Analysis& analysis) {
     Add(work, rows[{gpu, std::nullopt}]);
     Add(work, rows[{gpu, stream}]);
   }
-  const std::vector<Pause> pauses = FindPauses(analysis.model);
+  const std::vector<Pause> pauses = UncountedTime(analysis);
   std::vector<Busy> all;
   uint64_t active_ns = 0;
   for (auto& [key, busy] : rows) {

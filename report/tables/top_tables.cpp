@@ -66,6 +66,11 @@ Columns ApiTraceColumns() {
                  Numbers({"Result", "CorrID", "Pid", "Tid"}), Texts({"Thread Name"})});
 }
 
+Columns GapColumns() {
+  return Joined({Numbers({"Start (ns)", "Duration (ns)", "Idle (%)", "DevId", "Pid", "Tid"}),
+                 Texts({"Thread Name", "Before", "After", "API Name", "Path"})});
+}
+
 Columns RangeKernelColumns() {
   return Joined({Texts({"NVTX Range", "Style"}),
                  Numbers({"PID", "TID", "NVTX Inst", "Kern Inst", "Total Time (ns)", "Avg (ns)",
@@ -134,6 +139,8 @@ std::vector<TableKind> CallKinds() {
        FillBusy},
       {"gpu_idle_sum", "GPU Idle Time by CPU Function", "what the CPU did while a GPU was idle",
        Times("Instances", {"Name"}), FillIdle, false, kTotal, "Instances"},
+      {"gpu_gaps", "GPU Gaps", "every gap of a GPU, the longest first, and who ended it",
+       GapColumns(), FillGaps, true},
       {"cuda_wait_sum", "CUDA Synchronization Summary", "waits for GPU work, by call and work",
        Times("Instances", {"Name"}), FillWaits, false, kTotal, "Instances"},
       {"gpu_mem_alloc_sum", "GPU Memory Allocation Summary",

@@ -14,6 +14,7 @@
 #include "report/summary/ledger.h"
 #include "report/text.h"
 #include "report/trace/trace_args.h"
+#include "report/trace/trace_callers.h"
 #include "report/trace/trace_counters.h"
 #include "report/trace/trace_hits.h"
 #include "report/trace/trace_names.h"
@@ -59,6 +60,7 @@ class Trace {
         tracks_(analysis, writer_),
         paths_(analysis, {.graph_stacks = options.graph_stacks}),
         names_(analysis, paths_, options.kernel_names),
+        callers_(analysis),
         samples_(analysis, paths_, names_, tracks_, writer_),
         hits_(analysis, paths_, names_, tracks_, writer_) {}
 
@@ -92,6 +94,7 @@ class Trace {
   TraceTracks tracks_;
   CallPaths paths_;
   TraceNames names_;
+  TraceCallers callers_;
   TraceSamples samples_;
   TraceHits hits_;
   std::vector<uint32_t> calls_;  // in order of time, of launches_
@@ -215,8 +218,10 @@ void Trace::WriteCall(uint32_t index) {
   WriteCallArgs(launch, writer_);
   const std::string kernel = names_.KernelOf(launch);
   if (!kernel.empty()) writer_.ArgText("kernel", kernel);
-  const std::string_view caller = names_.CallerOf(launch);
-  if (!caller.empty()) writer_.ArgJson("caller", caller);
+  const TraceCallers::Callers& callers = callers_.Of(launch);
+  if (!callers.innermost.empty()) writer_.ArgJson("caller", callers.innermost);
+  if (!callers.python.empty()) writer_.ArgJson("python", callers.python);
+  if (!callers.script.empty()) writer_.ArgJson("script", callers.script);
 }
 
 void Trace::WriteWork(const GpuWork& work) {
@@ -317,6 +322,7 @@ View ChromeTraceView() {
       .help = "JSON for Perfetto and chrome://tracing",
       .takes_sample = true,
       .is_for_reading = false,
+      .shows_lines = true,
       .events = View::Events::kOneClockAndMoments,
       .write =
           [](const ViewInput& input) {

@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "format/base/text.h"
+#include "report/correlate/waits.h"
 #include "report/gpu/gpu_memory.h"
 
 namespace xpu {
@@ -41,7 +42,7 @@ void WriteArgs(const GraphLaunch& graph, TraceWriter& writer) {
 }
 
 void WriteArgs(const Synchronization& wait, TraceWriter& writer) {
-  writer.Arg("event", wait.event_id);
+  if (wait.event_id != kNoSynchronizedObject) writer.Arg("event", wait.event_id);
 }
 
 // From the call to the start of its work: when it began, and how much of that the work waited
@@ -71,7 +72,7 @@ void WriteAllArgs(const Analysis& analysis, const Record& record, const GpuWork&
   WriteLatency(analysis, work, writer);
   writer.Arg("device", analysis.gpus.Of(work.instance, work.device_id).number);
   writer.Arg("context", record.context_id);
-  writer.Arg("stream", record.stream_id);
+  if (record.stream_id != kNoSynchronizedObject) writer.Arg("stream", record.stream_id);
   writer.Arg("correlation", record.correlation_id);
   if constexpr (requires { record.graph_node_id; }) {
     if (record.graph_node_id == 0) return;

@@ -55,17 +55,6 @@ const TraceName& TraceNames::OfFrame(FrameId frame) {
   return name;
 }
 
-std::string_view TraceNames::CallerOf(const Launch& launch) {
-  if (!launch.stack && !launch.python_stack) return {};
-  const CallTree::Node& call = paths_.tree()[paths_.OfLaunch(launch)];
-  if (!call.parent) return {};  // the tree had no room for it
-  const CallTree::Node& caller = paths_.tree()[call.parent];
-  if (!caller.parent) return {};  // just the name of the thread
-  std::string& label = At(labels_, caller.frame);
-  if (label.empty()) label = Quoted(analysis_.frames[caller.frame].Label());
-  return label;
-}
-
 std::string_view TraceNames::CapturedAt(const GpuWork& work) {
   if (work.origin != NodeOrigin::kKnown) {
     return unknown_creation_ = Quoted(FoldedText(analysis_.frames, paths_.CapturedAt(work)));

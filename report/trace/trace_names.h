@@ -28,8 +28,6 @@ class TraceNames {
   // Outermost first, without the name of the thread, whose track it is on.
   std::string StackOf(PathId path) const;
 
-  // Quoted: the function that made the call; empty when the call has no stack.
-  std::string_view CallerOf(const Launch& launch);
   // Quoted: where the graph's node that did the work was made, outermost first.
   std::string_view CapturedAt(const GpuWork& work);
   // The kernel of a launch that a probe saw, empty when it is not known.
@@ -42,7 +40,6 @@ class TraceNames {
   std::unordered_map<const std::string*, TraceName> calls_;  // by the API's name
   std::unordered_map<StringId, TraceName> kernels_;
   std::vector<TraceName> frames_;       // by id
-  std::vector<std::string> labels_;     // by id, quoted
   std::vector<std::string> creations_;  // by path, quoted
   TraceName other_;
   std::string unknown_creation_;

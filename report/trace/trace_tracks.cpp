@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "format/base/text.h"
+#include "report/correlate/waits.h"
 
 namespace xpu {
 namespace {
@@ -19,8 +20,10 @@ constexpr uint64_t kOverheadsSort = uint64_t{1} << 32;
 constexpr uint64_t kLanesOfStream = 256;
 constexpr uint64_t kStreamsOfProcess = uint64_t{1} << 20;
 
-// Not the number of a stream, which has 32 bits.
+// Not the number of a stream, which has 32 bits. What makes a stream wait holds up no thread: it is
+// not among the synchronizations.
 constexpr uint64_t kSynchronizations = uint64_t{1} << 32;
+constexpr uint64_t kStreamWaits = kSynchronizations + 1;
 
 }  // namespace
 
@@ -169,28 +172,33 @@ uint32_t TraceTracks::Gpu(uint32_t number) {
   return at->second;
 }
 
+uint64_t TraceTracks::StreamOf(const GpuWork& work) const {
+  if (IsStreamWait(analysis_.model.events, work)) return kStreamWaits;
+  return work.kind == WorkKind::kSynchronization ? kSynchronizations : work.stream_id;
+}
+
 TraceTracks::Lanes TraceTracks::MakeStream(const GpuWork& work, uint32_t gpu) {
-  const bool waits = work.kind == WorkKind::kSynchronization;
+  const uint64_t stream = StreamOf(work);
   const std::set<InstanceId>& users = users_[gpu];
   Lanes lanes;
   lanes.pid = Gpu(gpu);
-  lanes.title = waits ? "synchronizations" : Format("stream {}", work.stream_id);
+  lanes.title = stream == kSynchronizations ? "synchronizations"
+                : stream == kStreamWaits    ? "events that streams wait for"
+                                            : Format("stream {}", stream);
   if (users.size() > 1) {
     const ProcessId process = OwnerOf(analysis_, work).process;
     AppendFormat(lanes.title, " of {}", ProcessTitle(process));
     if (process) AppendFormat(lanes.title, " ({})", analysis_.processes[process].pid);
   }
   const auto user = static_cast<uint64_t>(std::distance(users.begin(), users.find(work.instance)));
-  const uint64_t row =
-      std::min<uint64_t>(waits ? kSynchronizations : work.stream_id, kStreamsOfProcess - 1);
+  const uint64_t row = std::min<uint64_t>(stream, kStreamsOfProcess - 1);
   lanes.sort_index = (user * kStreamsOfProcess + row) * kLanesOfStream;
   return lanes;
 }
 
 TraceTrack TraceTracks::Work(const GpuWork& work) {
   const uint32_t gpu = analysis_.gpus.Of(work.instance, work.device_id).number;
-  const StreamKey key(work.instance, gpu,
-                      work.kind == WorkKind::kSynchronization ? kSynchronizations : work.stream_id);
+  const StreamKey key(work.instance, gpu, StreamOf(work));
   auto at = streams_.find(key);
   if (at == streams_.end()) at = streams_.emplace(key, MakeStream(work, gpu)).first;
   return InLane(at->second, work.start_ns, work.end_ns);

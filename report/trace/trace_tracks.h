@@ -66,6 +66,7 @@ class TraceTracks {
   Nest MakeThread(const Owner& owner);
   Nest& FindThread(const Owner& owner);
   Nest MakeRanges(const Owner& owner);
+  uint64_t StreamOf(const GpuWork& work) const;
   Lanes MakeStream(const GpuWork& work, uint32_t gpu);
   uint32_t Pid(ProcessId process);
   std::string ProcessTitle(ProcessId process) const;

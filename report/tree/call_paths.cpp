@@ -59,7 +59,8 @@ CallPaths::CallPaths(Analysis& analysis, const PathOptions& options)
     : analysis_(analysis),
       options_(options),
       tree_(analysis.call_trees),
-      native_(analysis.model, analysis.resolver, tree_),
+      native_(analysis.model, analysis.resolver, analysis.frames, tree_,
+              options.keep_internal_frames),
       work_before_(analysis.resolver.work()),
       left_out_(analysis.frames.Intern("[stack left out]")),
       unknown_(analysis.frames.Intern("[unknown]")),
@@ -152,7 +153,7 @@ NativePaths::Found CallPaths::Resolve(const EventStack& shown, PathId root, Spac
   const ResolvedStack stack = analysis_.stacks.Resolve(shown, space, time_ns);
   std::span<const FrameId> frames = stack.frames;
   if (!call) {
-    const PathId path = frames.empty() ? tree_.Child(root, unknown_) : AddFrames(root, frames);
+    const PathId path = frames.empty() ? tree_.Child(root, unknown_) : native_.Add(root, frames);
     return {path, stack.at_any_time};
   }
   if (!options_.keep_internal_frames) {

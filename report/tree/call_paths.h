@@ -4,6 +4,7 @@
 #include <compare>
 #include <map>
 #include <span>
+#include <string_view>
 #include <vector>
 
 #include "report/analysis.h"
@@ -37,7 +38,8 @@ enum class GraphStacks : uint8_t {
 };
 
 struct PathOptions {
-  bool keep_internal_frames = false;  // launches keep the frames of CUDA and of our own library
+  // Launches keep the frames of CUDA and of our own library, samples those of the profiler.
+  bool keep_internal_frames = false;
   GraphStacks graph_stacks = GraphStacks::kBoth;
 };
 

@@ -88,11 +88,14 @@ void Merge::AddWithoutWork() {
 
 void Merge::AddIdle() {
   IdlePaths idle(analysis_, paths_);
-  for (const IdlePart& part : FindIdleParts(analysis_)) {
+  IdleParts parts(analysis_, paths_);
+  for (const IdleGap& gap : FindAllGaps(analysis_)) {
     const FrameId leaf = analysis_.frames.Intern(
-        device_tags_ ? Format("[GPU{}_Idle]", part.gpu) : "[GPU_Idle]", FrameOrigin::kPending);
-    const PathId path = tree_.Child(idle.Of(part), leaf);
-    tree_.Add(groups_.OfIdle(part.gpu, idle.OwnerOf(part), path), part.ns);
+        device_tags_ ? Format("[GPU{}_Idle]", gap.gpu) : "[GPU_Idle]", FrameOrigin::kPending);
+    for (const IdlePart& part : parts.Of(gap)) {
+      const PathId path = tree_.Child(idle.Of(part), leaf);
+      tree_.Add(groups_.OfIdle(gap.gpu, idle.OwnerOf(part), path), part.ns);
+    }
   }
 }
 

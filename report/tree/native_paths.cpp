@@ -9,6 +9,35 @@ constexpr size_t kKeptEach = 8;
 
 }  // namespace
 
+// The program would not do what the profiler does, nor all that it calls for that.
+PathId NativePaths::Inner(PathId path, FrameId frame) {
+  const auto child = [&](FrameId of, bool is_profiler) {
+    const PathId inner = tree_.Child(path, of);
+    if (is_profiler && inner != path) {
+      if (is_profiler_.size() <= inner.value) is_profiler_.resize(inner.value + 1);
+      is_profiler_[inner.value] = true;
+    }
+    path = inner;
+  };
+  if (!IsProfiler(path) && frames_[frame].is_profiler) {
+    child(profiler_, true);
+    if (!keep_profiler_) return path;
+  } else if (IsProfiler(path) && !keep_profiler_) {
+    return path;
+  }
+  child(frame, IsProfiler(path));
+  return path;
+}
+
+PathId NativePaths::Add(PathId path, std::span<const FrameId> innermost_first) {
+  for (auto frame = innermost_first.rbegin(); frame != innermost_first.rend(); ++frame) {
+    const PathId inner = Inner(path, *frame);
+    if (inner == path) break;
+    path = inner;
+  }
+  return path;
+}
+
 NativePaths::Found NativePaths::Of(StackId stack, PathId root, SpaceId space, uint64_t time_ns) {
   steps_.clear();
   PlaceId& place = places_[uint64_t{space.value} << 32 | root.value];
@@ -34,13 +63,13 @@ NativePaths::Found NativePaths::Of(StackId stack, PathId root, SpaceId space, ui
   bool at_any_time = true;
   for (size_t i = steps_.size(); i-- > 0;) {
     const Step& step = steps_[i];
-    const StackResolver::FramesAt at = resolver_.At(step.frame, step.exact, space, time_ns);
-    for (size_t frame = at.innermost_first.size(); frame-- > 0;) {
-      const PathId inner = tree_.Child(path, at.innermost_first[frame]);
-      if (inner == path) return {path, true};  // the tree is full: so is what would be below
+    if (!IsProfiler(path) || keep_profiler_) {
+      const StackResolver::FramesAt at = resolver_.At(step.frame, step.exact, space, time_ns);
+      at_any_time = at_any_time && at.at_any_time;
+      const PathId inner = Add(path, at.innermost_first);
+      if (inner == path && tree_.is_full()) return {path, true};  // so is what would be below
       path = inner;
     }
-    at_any_time = at_any_time && at.at_any_time;
     // Counted from the outermost one, so that all stacks meet at the same ones.
     const bool is_kept = (steps_.size() - i) % kKeptEach == 0;
     if (is_kept && at_any_time && !tree_.is_full()) (*step.known)[step.key] = path;

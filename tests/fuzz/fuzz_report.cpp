@@ -49,7 +49,7 @@ void WriteViews(const Choice& choice, Analysis& analysis, Output& output) {
                            .device_tags = (choice.merge & 0x40) != 0,
                            .by = Choice::Of<GroupBy>(choice.merge, 3, 5),
                            .nvtx_frames = (choice.merge & 0x80) != 0};
-  WriteSummary(analysis, names, output);
+  WriteSummary(analysis, {.kernel_names = names}, output);
   WriteFolded(analysis,
               {.merge = merge,
                .unit = Choice::Of<TimeUnit>(choice.views, 3, 3),

@@ -229,7 +229,7 @@ TEST_F(CorrelateByTest, TheSummaryAndTheTraceSayHow) {
   builder_.AddKernel(1, 7, 8 * kMs, 9 * kMs, "k");
   Analysis& analysis = Run(kByTime);
   const std::string summary =
-      test::Written([&](Output& out) { WriteSummary(analysis, KernelNames::kFull, out); });
+      test::Written([&](Output& out) { WriteSummary(analysis, {}, out); });
   EXPECT_NE(summary.find("\nmatched   GPU work 1 by time\n"), std::string::npos) << summary;
   std::string notes;
   const std::string trace =
@@ -243,7 +243,7 @@ TEST_F(CorrelateByTest, WhatIsMatchedByIdIsNotMentioned) {
   builder_.AddKernel(1, 7, 8 * kMs, 9 * kMs, "k");
   Analysis& analysis = Run({});
   const std::string summary =
-      test::Written([&](Output& out) { WriteSummary(analysis, KernelNames::kFull, out); });
+      test::Written([&](Output& out) { WriteSummary(analysis, {}, out); });
   EXPECT_EQ(summary.find("\nmatched "), std::string::npos);
   std::string notes;
   const std::string trace =
@@ -257,7 +257,7 @@ TEST_F(CorrelateByTest, TheSummaryCountsNestedStacks) {
   builder_.AddKernel(1, 7, 8 * kMs, 9 * kMs, "k");
   Analysis& analysis = Run(kByNesting);
   const std::string summary =
-      test::Written([&](Output& out) { WriteSummary(analysis, KernelNames::kFull, out); });
+      test::Written([&](Output& out) { WriteSummary(analysis, {}, out); });
   EXPECT_NE(summary.find("\nmatched   GPU work 1 by id; stack of 1 call by nesting\n"),
             std::string::npos)
       << summary;
@@ -270,7 +270,7 @@ TEST_F(CorrelateByTest, CallsOfProbesAreNotMatchedByIds) {
     Analysis& analysis = Run(options);
     EXPECT_EQ(analysis.correlation.counts.launches_probed, 1u);
     return test::Written(
-        [&](Output& output) { WriteSummary(analysis, KernelNames::kFull, output); });
+        [&](Output& output) { WriteSummary(analysis, {}, output); });
   };
   EXPECT_NE(said({}).find("1 seen by probes, matched by nesting: no GPU times"), std::string::npos);
   builder_ = {};

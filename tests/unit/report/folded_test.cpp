@@ -59,6 +59,33 @@ TEST_F(FoldedTest, SamplesAndKernelsShareOneTree) {
   EXPECT_EQ(test::Folded(analysis, In(TimeUnit::kNanoseconds, MergeMode::kGpu)).size(), 1u);
 }
 
+// What the program would not do without being recorded, whatever it calls for that.
+TEST_F(FoldedTest, SamplesInTheProfilerAreOneFrame) {
+  builder_.Map(1, 100, 0x70000, 0x1000, 0, folder_ / "libxpu_inject.so");
+  builder_.Map(1, 100, 0x80000, 0x1000, 0, folder_ / "libcupti.so.13");
+  const uint64_t bpf = test::kKernelText + 0x1000;
+  builder_.events.kernel_symbols.push_back({.address = bpf,
+                                            .size_bytes = 0x100,
+                                            .name = builder_.Text("bpf_prog_0a1b_launch"),
+                                            .module = {}});
+  for (const StackId stack :
+       {builder_.Stack({kText + 0x10, 0x80010, 0x70010, kText + 0x110}),
+        builder_.Stack({kText + 0x10, 0x80020}), builder_.Stack({kText + 0x10, bpf + 0x10}),
+        builder_.Stack({kText + 0x10, kText + 0x110})}) {
+    builder_.Sample(5'000, 100, 100, stack);
+  }
+  Analysis analysis(builder_.Build());
+  FoldedOptions options = In(TimeUnit::kSamples);
+  EXPECT_EQ(test::Folded(analysis, options),
+            (Lines{{"app;main;[profiler]", 3}, {"app;main;forward", 1}}));
+  options.merge.paths.keep_internal_frames = true;
+  EXPECT_EQ(test::Folded(analysis, options),
+            (Lines{{"app;main;[profiler];libcupti.so.13+0x10;libxpu_inject.so+0x10;forward", 1},
+                   {"app;main;[profiler];libcupti.so.13+0x20", 1},
+                   {"app;main;[profiler];bpf_prog_0a1b_launch_[k]", 1},
+                   {"app;main;forward", 1}}));
+}
+
 // A static libcudart lies in the program: its functions are not the user's, and the name of the
 // call is there once.
 TEST_F(FoldedTest, AStaticRuntimeReadsAsASharedOne) {
@@ -178,7 +205,7 @@ TEST_F(FoldedTest, LaunchesSeenByProbes) {
             "no stacks to show: recorded without injection: no GPU times\n"
             "  hint: --mode merge shows launches\n");
   const std::string summary =
-      test::Written([&](Output& output) { WriteSummary(analysis, KernelNames::kFull, output); });
+      test::Written([&](Output& output) { WriteSummary(analysis, {}, output); });
   EXPECT_NE(
       summary.find(
           "\nlaunches  3 seen by probes, 1 failed, matched by nesting: no GPU times (recorded\n"

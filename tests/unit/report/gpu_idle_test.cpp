@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "report/gpu/gpu_waits.h"
 #include "tests/unit/report/model_builder.h"
 #include "tests/unit/report/report_testing.h"
 
@@ -57,35 +58,119 @@ class GpuIdleTest : public testing::Test {
     return totals;
   }
 
-  static constexpr uint32_t kStreamWait = 3;   // CUPTI_ACTIVITY_SYNCHRONIZATION_TYPE_
-  static constexpr uint32_t kContextWait = 4;  // likewise
+  // CUPTI_ACTIVITY_SYNCHRONIZATION_TYPE_
+  static constexpr uint32_t kStreamWaitsForEvent = 2;
+  static constexpr uint32_t kStreamWait = 3;
+  static constexpr uint32_t kContextWait = 4;
 
   test::ModelBuilder builder_;
 };
 
-TEST_F(GpuIdleTest, AGapIsDividedOverItsSamples) {
+TEST_F(GpuIdleTest, EachMomentOfAGapGoesToTheNearestSample) {
   Kernel(1, 1000, 2000);
   Kernel(2, 2500, 3001, 8);  // overlaps the next: no gap
   Kernel(3, 3000, 3500);
-  Sample(1500);  // the GPU was busy
-  Sample(2000);
-  Sample(2300);
-  Sample(2499);
-  Sample(2500);
+  for (const uint64_t at : {1500, 2000, 2100, 2300, 2499}) Sample(at);
   EXPECT_EQ(Idle(), (Lines{{"app;[unknown];[GPU_Idle]", 500}}));
-  Analysis analysis(builder_.Build());
 }
 
-TEST_F(GpuIdleTest, PartsAddUp) {
+TEST_F(GpuIdleTest, PartsAddUpAndASampleStandsForItsPeriod) {
   Kernel(1, 1000, 2000);
   Kernel(2, 2500, 3000);
-  for (const uint64_t at : {2100, 2200, 2300}) Sample(at);
+  for (const uint64_t at : {2100, 2200, 2310}) Sample(at);
   Analysis analysis(builder_.Build());
-  const std::vector<IdlePart> parts = FindIdleParts(analysis);
-  ASSERT_EQ(parts.size(), 3u);
-  EXPECT_EQ(parts[0].ns, 167u);
-  EXPECT_EQ(parts[1].ns, 167u);
-  EXPECT_EQ(parts[2].ns, 166u);
+  CallPaths paths(analysis, {});
+  const std::vector<IdleGap> gaps = FindAllGaps(analysis);
+  ASSERT_EQ(gaps.size(), 1u);
+  IdleParts idle_parts(analysis, paths);
+  std::vector<uint64_t> parts;
+  for (const IdlePart& part : idle_parts.Of(gaps.front())) parts.push_back(part.ns);
+  // From 2050, 2150, 2255 to 2360, and the rest.
+  EXPECT_EQ(parts, (std::vector<uint64_t>{100, 105, 105, 190}));
+}
+
+// Nine of ten gaps of a launch-bound program have no sample in them.
+TEST_F(GpuIdleTest, GapsShorterThanThePeriodGoToTheSamplesAroundThem) {
+  for (uint32_t i = 0; i < 100; ++i) {
+    Kernel(i + 1, 1000 + 20 * i, 1000 + 20 * i + 5);
+    Call(i + 1, 1, 1000 + 20 * i - 8, 1000 + 20 * i - 4);
+  }
+  for (uint64_t at = 950; at < 3100; at += 100) Sample(at);
+  EXPECT_EQ(Idle(), (Lines{{"app;[unknown];[GPU_Idle]", 99 * 15}}));
+}
+
+class IdleThreadsTest : public GpuIdleTest {
+ protected:
+  IdleThreadsTest() {
+    Function(kText, "work");
+    Function(kText + 0x100, "blas_thread_server");
+    Function(kText + 0x200, "load_data");
+    builder_.Process(ProcessEventKind::kFork, 1, 20, 20, {}, 10, 10);
+    builder_.Process(ProcessEventKind::kExec, 2, 20, 20, "loader");
+    builder_.Process(ProcessEventKind::kExisting, 1, 30, 30, "stranger");
+    Kernel(1, 1000, 2000);
+    Kernel(2, 3000, 3500);
+    Call(2, 1, 2990, 2995);
+    for (uint64_t at = 2050; at < 3000; at += 100) {
+      builder_.Sample(at, 10, 11, builder_.Stack({kText + 0x110}));
+      builder_.Sample(at, 30, 30, StackId{});
+    }
+  }
+  void Function(uint64_t address, std::string_view name) {
+    for (const uint32_t pid : {10, 20}) {
+      builder_.events.generated_symbols.push_back({.time_ns = 0,
+                                                   .pid = pid,
+                                                   .address = address,
+                                                   .size_bytes = 0x100,
+                                                   .name = builder_.Text(name)});
+    }
+  }
+
+  static constexpr uint64_t kText = 0x10000;
+};
+
+TEST_F(IdleThreadsTest, TheThreadThatEndsTheGapIsResponsible) {
+  for (uint64_t at = 2050; at < 3000; at += 100) {
+    builder_.Sample(at, 10, 10, builder_.Stack({kText + 0x10}));
+  }
+  EXPECT_EQ(Idle(), (Lines{{"app;work;[GPU_Idle]", 1000}}));
+}
+
+TEST_F(IdleThreadsTest, OtherThreadsCountWhereItDidNotRunAndTheyDoNotSpin) {
+  for (const uint64_t at : {2050, 2150}) {
+    builder_.Sample(at, 10, 10, builder_.Stack({kText + 0x10}));
+  }
+  for (const uint64_t at : {2350, 2450, 2450, 2550}) {
+    builder_.Sample(at, 20, 20, builder_.Stack({kText + 0x210}));
+  }
+  EXPECT_EQ(Idle(),
+            (Lines{{"app;work;[GPU_Idle]", 200},
+                   {"loader;load_data;[GPU_Idle]", 300},
+                   {"app;[no CPU sample];[unknown launch];cudaLaunchKernel;[GPU_Idle]", 500}}));
+}
+
+TEST_F(IdleThreadsTest, WhatWasLaunchedBeforeTheGapWaitedInAQueue) {
+  builder_.events.api_calls.back().start_ns = 1500;
+  builder_.events.api_calls.back().end_ns = 1510;
+  builder_.events.launch_stacks.back().time_ns = 1500;
+  builder_.Sample(2500, 10, 10, builder_.Stack({kText + 0x10}));
+  EXPECT_EQ(Idle(), (Lines{{"[launched before];[GPU_Idle]", 1000}}));
+}
+
+TEST_F(IdleThreadsTest, TheLongestPathWithHalfOfTheTime) {
+  for (const uint64_t at : {2050, 2150, 2250}) {
+    builder_.Sample(at, 10, 10, builder_.Stack({kText + 0x210, kText + 0x10}));
+  }
+  for (const uint64_t at : {2350, 2450, 2550, 2650, 2750}) {
+    builder_.Sample(at, 10, 10, builder_.Stack({kText + 0x210}));
+  }
+  Analysis analysis(builder_.Build());
+  CallPaths paths(analysis, {});
+  IdlePaths idle_paths(analysis, paths);
+  IdleParts parts(analysis, paths);
+  const PathId most = idle_paths.MostOf(parts.Of(FindAllGaps(analysis).front()));
+  EXPECT_EQ(FoldedText(analysis.frames, paths.tree().Path(most)), "app;load_data");
+  EXPECT_FALSE(idle_paths.MostOf({}));
 }
 
 TEST_F(GpuIdleTest, WithoutSamples) {
@@ -101,7 +186,7 @@ TEST_F(GpuIdleTest, WithoutSamples) {
   EXPECT_EQ(Idle(),
             (Lines{{"app;[unknown launch];cudaStreamSynchronize;[no CPU sample];[GPU_Idle]", 500},
                    {"app;[no CPU sample];[unknown launch];cudaLaunchKernel;[GPU_Idle]", 100},
-                   {"[no CPU sample];[launched before];[GPU_Idle]", 100},
+                   {"[launched before];[GPU_Idle]", 100},
                    {"[no CPU sample];[unknown launch];[GPU_Idle]", 100}}));
 }
 
@@ -115,6 +200,17 @@ TEST_F(GpuIdleTest, ByFunction) {
   Analysis analysis(builder_.Build());
   EXPECT_EQ(Totals(IdleTimes(analysis)),
             (Lines{{"[no CPU sample] in cudaStreamSynchronize", 500}, {"[unknown]", 100}}));
+}
+
+// It makes the stream wait, and returns at once.
+TEST_F(GpuIdleTest, AStreamThatWaitsForAnEventIsNoWaitOfTheCpu) {
+  Kernel(1, 1000, 2000);
+  Kernel(2, 2500, 3000);
+  Wait(20, 1900, 2600, kStreamWaitsForEvent);
+  Analysis analysis(builder_.Build());
+  EXPECT_EQ(Totals(WaitTimes(analysis, GpuNames(analysis, KernelNames::kFull))), Lines());
+  EXPECT_EQ(Totals(IdleTimes(analysis)),
+            (Lines{{"[no CPU sample] before an unknown launch", 500}}));
 }
 
 class SeveralGpusTest : public GpuIdleTest {

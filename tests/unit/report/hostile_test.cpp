@@ -126,7 +126,7 @@ TEST_P(HostileTest, EveryViewOfAnyEvents) {
     }
   }
   const auto written = test::Written([&](Output& output) {
-    WriteSummary(analysis, KernelNames::kFull, output);
+    WriteSummary(analysis, {}, output);
     WriteChromeTrace(analysis, {.kernel_names = KernelNames::kMangled}, output, notes);
     WriteFlameGraph(analysis, {}, output, notes);
     WriteDiff(analysis, analysis, {}, output, notes);
@@ -147,7 +147,7 @@ TEST_P(HostileTest, EveryWayToCorrelateThinnedOut) {
       test::Folded(analysis, {.merge = {}, .unit = TimeUnit::kNanoseconds});
       std::string notes;
       const auto written = test::Written([&](Output& output) {
-        WriteSummary(analysis, KernelNames::kFull, output);
+        WriteSummary(analysis, {}, output);
         WriteTop(analysis, {.rows = 0, .table = {}, .sort = {}, .is_thinned = rate > 1}, output);
         WriteChromeTrace(analysis, {}, output, notes);
         WriteScript(analysis, {}, output);

@@ -48,7 +48,7 @@ StackId ModelBuilder::Stack(std::span<const uint64_t> outermost_first) {
   return stack;
 }
 
-StackId ModelBuilder::PythonStack(std::initializer_list<PythonFrame> outermost_first) {
+StackId ModelBuilder::PythonStack(std::span<const PythonFrame> outermost_first) {
   StackId stack;
   for (const PythonFrame frame : outermost_first) {
     stack = tables_->Add(stack, {FrameKind::kPython, frame.Bits()});

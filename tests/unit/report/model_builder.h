@@ -51,7 +51,10 @@ class ModelBuilder {
     return Stack(std::span(outermost_first.begin(), outermost_first.size()));
   }
   StackId Stack(std::span<const uint64_t> outermost_first);
-  StackId PythonStack(std::initializer_list<PythonFrame> outermost_first);
+  StackId PythonStack(std::initializer_list<PythonFrame> outermost_first) {
+    return PythonStack(std::span(outermost_first.begin(), outermost_first.size()));
+  }
+  StackId PythonStack(std::span<const PythonFrame> outermost_first);
 
   // The events; each returns what it added, to change what is unlike the rest.
   ProcessEvent& Process(ProcessEventKind kind, uint64_t time_ns, uint32_t pid, uint32_t tid,

@@ -125,6 +125,37 @@ TEST_F(PythonStacksTest, LinesAndOffsets) {
   EXPECT_EQ(Folded({.places = {.lines = true}}), expected);
 }
 
+// Whatever the names of the slices show.
+TEST_F(PythonStacksTest, CallsInATraceNameTheLinesThatMadeThem) {
+  Code(3, "Library.call", "/usr/lib/python3.12/library.py", 5);
+  builder_.Callback(1, ApiDomain::kRuntime, test::kLaunchKernel, "cudaLaunchKernel");
+  const auto call = [&](uint32_t id, StackId native, StackId python) {
+    builder_.Call(1, id, test::kLaunchKernel, 100 * id, 100 * id + 10, 100);
+    LaunchStack& launch = builder_.Launch(1, id, 100 * id, 100, 100, native);
+    launch.stack_flags = kStackTables | kStackComplete;
+    launch.python_stack = python;
+  };
+  call(1, NativeStack(),
+       builder_.PythonStack(
+           {{.code = kMain, .is_entry = true, .offset = 2}, {.code = 3, .is_entry = true}}));
+  call(2, builder_.Stack({kPython + 0x10, kPython + 0x110}),
+       builder_.PythonStack({{.code = kMain, .is_entry = true}}));
+  call(3, NativeStack(), {});
+  Analysis analysis(builder_.Build());
+  const std::string trace = test::Written([&](Output& output) {
+    std::string notes;
+    WriteChromeTrace(analysis, {}, output, notes);
+  });
+  const auto has = [&](std::string_view part) {
+    EXPECT_NE(trace.find(part), std::string::npos) << trace;
+  };
+  has("\"correlation\":1,\"work\":\"[no GPU record]\",\"caller\":\"addmm\","
+      "\"python\":\"library.py:Library.call:5\",\"script\":\"train.py:main:13\"}");
+  has("\"correlation\":2,\"work\":\"[no GPU record]\",\"caller\":\"train.py:main:10\","
+      "\"python\":\"train.py:main:10\"}");
+  has("\"correlation\":3,\"work\":\"[no GPU record]\",\"caller\":\"addmm\"}");
+}
+
 TEST_F(PythonStacksTest, OffsetsOfInstructions) {
   Sample(NativeStack(), PythonStack(0x1a));
   EXPECT_EQ(Folded({.places = {.offsets = true}}),

@@ -22,6 +22,8 @@ class HintsTest : public testing::Test {
     builder_.events.recording_info.emplace_back().start_ns = 0;
     builder_.Process(ProcessEventKind::kExisting, 1, 5, 5, "app");
     builder_.Callback(1, ApiDomain::kRuntime, 131, "cudaStreamSynchronize_v3020");
+    builder_.Callback(1, ApiDomain::kRuntime, test::kLaunchKernel, "cudaLaunchKernel_v7000");
+    builder_.Clock(1, 0, {1});
     GpuProcess& process = builder_.events.gpu_processes.emplace_back();
     process.time_ns = 1;
     process.instance = {1};
@@ -44,19 +46,27 @@ class HintsTest : public testing::Test {
     copy.destination_kind = destination;
   }
   // The first line of the summary that begins so; empty: none does.
-  static std::string LineOf(Analysis& analysis, std::string_view begin) {
+  static std::string LineOf(Analysis& analysis, std::string_view begin,
+                            const SummaryOptions& options = {}) {
     std::istringstream text(
-        test::Written([&](Output& output) { WriteSummary(analysis, KernelNames::kFull, output); }));
+        test::Written([&](Output& output) { WriteSummary(analysis, options, output); }));
     for (std::string line; std::getline(text, line);) {
       if (line.starts_with(begin)) return line;
     }
     return {};
   }
-  std::string Hints() {
+  // A launch of the next id by the main thread.
+  void Launch(uint64_t start_ns) {
+    builder_.Call(1, ++id_, test::kLaunchKernel, start_ns, start_ns + kUs, 5);
+  }
+  std::string Hints(const FilterOptions& filter = {}) {
     Analysis analysis(builder_.Build());
+    EXPECT_TRUE(ApplyFilter(filter, analysis).ok());
     std::string text;
-    for (const Hint& hint : FindHints(analysis, FindGpuBusy(analysis))) {
-      text += hint.what + " " + hint.next + "\n";
+    for (const Hint& hint : FindHints(analysis, FindGpuBusy(analysis), filter)) {
+      text += hint.what + " " + hint.next;
+      if (!hint.time.empty()) text += " [" + hint.time + "]";
+      text += "\n";
     }
     return text;
   }
@@ -67,36 +77,127 @@ class HintsTest : public testing::Test {
 
 TEST_F(HintsTest, NothingToSay) { EXPECT_EQ(Hints(), ""); }
 
-TEST_F(HintsTest, AnIdleGpu) {
-  Kernels(10, 10 * kUs, 10 * kUs);
-  Kernels(10, 10 * kUs, 100 * kUs, 1);
+TEST_F(HintsTest, TheGpuThatWasIdleTheLongest) {
+  Kernels(10, 10 * kMs, 10 * kMs);
+  Kernels(10, 10 * kMs, 100 * kMs, 1);
   EXPECT_EQ(Hints(),
-            "GPU 1 was idle for 89 % of the 910 us between its first and its last work. What the "
-            "CPU did meanwhile: --flamegraph --mode idle -o idle.html\n");
+            "GPU 1 was idle for 89 % of the 910 ms between its first and its last work. The "
+            "longest gaps, and who ended them: --top --table gpu_gaps\n");
 }
 
-TEST_F(HintsTest, ShortKernelsOfAnIdleGpu) {
-  Kernels(150, 2 * kUs, 10 * kUs);
-  Kernels(50, 8 * kUs, 40 * kUs);
-  const std::string hints = Hints();
-  EXPECT_NE(hints.find("75 % of 200 kernels are shorter than 5 us while the GPU is idle"),
+// A kernel each so often, launched `lead_ns` before it.
+TEST_F(HintsTest, GapsUntilTheNextLaunch) {
+  for (uint32_t i = 0; i < 9'000; ++i) {
+    const uint64_t start = kMs + i * 100 * kUs;
+    Launch(start - 10 * kUs);
+    builder_.AddKernel(1, id_, start, start + 2 * kUs, "k");
+  }
+  EXPECT_EQ(Hints(),
+            "GPU 0 was idle for 98 % of the 899.9 ms between its first and its last work: "
+            "launch-bound. 100 % of that in 8,999 gaps of 98 us on average until the next launch, "
+            "between pieces of work of 2 us. Consider CUDA graphs, or fewer and larger kernels. "
+            "Launch and queue times: --top --table cuda_kern_exec_sum\n");
+}
+
+TEST_F(HintsTest, KernelsThatKeepItBusy) {
+  Kernels(400, 2 * kMs, 2'100 * kUs);
+  EXPECT_EQ(Hints(),
+            "GPU 0 was busy for 95 % of the 839.9 ms between its first and its last work: its "
+            "kernels set the pace. The code that launches them: --top --table callpath_sum\n"
+            "After the last work of GPU 0 the program ran for 159.1 ms (16 % of the elapsed time). "
+            "What the CPU did then: --flamegraph --mode cpu -o end.html [0.840900s-]\n");
+}
+
+// The busiest kernels are nothing of a second.
+TEST_F(HintsTest, AGpuThatWasUsedForAShortWhile) {
+  Kernels(200, 2 * kUs, 2'100);
+  EXPECT_EQ(Hints(),
+            "After the last work of GPU 0 the program ran for 998.6 ms (over 99 % of the elapsed "
+            "time). What the CPU did then: --flamegraph --mode cpu -o end.html [0.001420s-]\n");
+}
+
+class PhasesTest : public HintsTest {
+ protected:
+  // 200 ms of imports in Python, then a first kernel, planning until 600 ms, and 300 ms of a loop.
+  PhasesTest() {
+    builder_.Source(10 * kMs);
+    Code(1, "main", "/app/train.py");
+    Code(2, "_find_and_load", "<frozen importlib._bootstrap>");
+    Code(3, "convert_frame", "/lib/torch/_dynamo/convert_frame.py");
+    Code(4, "<module>", "/lib/torch/_dynamo/convert_frame.py");
+    Sample(0, 200, {1, 2, 4});
+    Work(200 * kMs);
+    Sample(200, 600, {1, 3, 2});
+    for (uint32_t i = 0; i < 3'000; ++i) Work(600 * kMs + i * 100 * kUs);
+    Sample(600, 900, {1});
+  }
+  void Code(uint32_t code, std::string_view name, std::string_view path) {
+    PythonCode& added = builder_.events.python_codes.emplace_back();
+    added.code = code;
+    added.name = builder_.Text(name);
+    added.path = builder_.Text(path);
+    added.first_line = 1;
+    added.version = 3 << 8 | 12;
+  }
+  void Sample(uint64_t from_ms, uint64_t to_ms, std::initializer_list<uint32_t> codes) {
+    std::vector<PythonFrame> frames;
+    for (const uint32_t code : codes) frames.push_back({.code = code, .is_entry = true});
+    for (uint64_t at = from_ms * kMs + 5 * kMs; at < to_ms * kMs; at += 10 * kMs) {
+      builder_.Sample(at, 5, 5, StackId{}).python_stack =
+          builder_.PythonStack(std::span<const PythonFrame>(frames));
+    }
+  }
+  void Work(uint64_t start_ns) {
+    Launch(start_ns - 10 * kUs);
+    builder_.AddKernel(1, id_, start_ns, start_ns + 2 * kUs, "k");
+  }
+};
+
+TEST_F(PhasesTest, WhatComesBeforeTheSteadyStateIsApartFromIt) {
+  EXPECT_EQ(Hints(),
+            "GPU 0 was idle for 98 % of its steady state, 299.9 ms (30 % of the elapsed time): "
+            "launch-bound. 100 % of that in 2,999 gaps of 98 us on average until the next launch, "
+            "between pieces of work of 2 us. Consider CUDA graphs, or fewer and larger kernels. "
+            "Launch and queue times: --top --table cuda_kern_exec_sum [0.600000s-0.899902s]\n"
+            "The steady state of GPU 0 began after 600 ms (60 % of the elapsed time), taken by "
+            "torch.compile (Dynamo, Inductor, Triton) (67 %), importing Python modules (33 %). "
+            "What the CPU did until then: --flamegraph --mode cpu -o start.html [-0.600000s]\n"
+            "After the last work of GPU 0 the program ran for 100.1 ms (10 % of the elapsed time). "
+            "What the CPU did then: --flamegraph --mode cpu -o end.html [0.899902s-]\n");
+}
+
+TEST_F(PhasesTest, ASteadyStateThatIsNothingOfTheElapsedTimeIsNoAdvice) {
+  builder_.events.recording_end.back().time_ns = 100'000 * kMs;
+  EXPECT_EQ(Hints().find("launch-bound"), std::string::npos);
+}
+
+TEST_F(PhasesTest, APartHasAdviceOfItsOwn) {
+  FilterOptions filter;
+  filter.time = {.begin_ns = 100 * kMs, .end_ns = 500 * kMs};
+  filter.time_text = "100ms-500ms";
+  EXPECT_EQ(Hints(filter), "");  // one kernel
+}
+
+TEST_F(PhasesTest, APartHasAdviceOfItsOwnTimes) {
+  FilterOptions filter;
+  filter.time = {.begin_ns = 100 * kMs, .end_ns = 700 * kMs};
+  filter.time_text = "100ms-700ms";
+  const std::string hints = Hints(filter);
+  EXPECT_NE(hints.find("The steady state of GPU 0 began after 500 ms (83 % of the elapsed time)"),
             std::string::npos)
       << hints;
+  EXPECT_NE(hints.find("[0.100000s-0.600000s]"), std::string::npos) << hints;
 }
 
-TEST_F(HintsTest, ShortKernelsThatKeepItBusy) {
-  Kernels(200, 2 * kUs, 2'100);
-  builder_.events.recording_end.back().time_ns = 900 * kUs;
-  EXPECT_EQ(Hints(),
-            "GPU 0 was busy for 95 % of the time from its first to its last work: its kernels set "
-            "the pace. The code that launches them: --top --table callpath_sum\n");
-}
-
-TEST_F(HintsTest, ABusyGpuForAShortWhile) {
-  Kernels(200, 2 * kUs, 2'100);
-  EXPECT_EQ(Hints(),
-            "GPU 0 was busy from its first to its last work, but only for 0 % of the run. What the "
-            "program did before and after: --top --table cpu_func_sum\n");
+// What a filter took out kept the GPU busy.
+TEST_F(HintsTest, AGpuThatDidOtherWorkWasNotIdle) {
+  for (uint32_t i = 0; i < 100; ++i) {
+    builder_.AddKernel(1, ++id_, i * 10 * kMs, i * 10 * kMs + 5 * kMs, "wanted");
+    builder_.AddKernel(1, ++id_, i * 10 * kMs + 5 * kMs, i * 10 * kMs + 10 * kMs, "other");
+  }
+  FilterOptions filter;
+  filter.kernel = "wanted";
+  EXPECT_EQ(Hints(filter).find("idle"), std::string::npos);
 }
 
 TEST_F(HintsTest, TheMainThreadWaits) {
@@ -109,12 +210,20 @@ TEST_F(HintsTest, TheMainThreadWaits) {
 }
 
 TEST_F(HintsTest, CopiesOfPageableMemory) {
-  Copy(kMs, 10 * kUs, 1, 3);             // pageable to device
-  Copy(kMs + 10 * kUs, 90 * kUs, 2, 3);  // pinned
-  EXPECT_EQ(Hints(),
-            "Copies from pageable memory take 10 % of all GPU work (10 us, 5.0 MB): pinned memory "
-            "copies faster and does not hold up the CPU. Each copy: --top --table "
-            "cuda_gpu_trace\n");
+  Copy(50 * kMs, 90 * kMs, 1, 3);    // pageable to device
+  Copy(140 * kMs, 810 * kMs, 2, 3);  // pinned
+  EXPECT_NE(
+      Hints().find("Copies from pageable memory take 10 % of all GPU work (90 ms, 5.0 MB): pinned "
+                   "memory copies faster and does not hold up the CPU. Each copy: --top --table "
+                   "cuda_gpu_trace\n"),
+      std::string::npos);
+}
+
+TEST_F(HintsTest, CopiesThatTakeNoTimeOrStayInTheHostAreNoAdvice) {
+  Copy(kMs, 10 * kUs, 1, 3);        // nothing of a second
+  Copy(50 * kMs, 900 * kMs, 1, 1);  // from host to host
+  Copy(950 * kMs, 20 * kMs, 1, 2);  // likewise
+  EXPECT_EQ(Hints().find("pageable"), std::string::npos);
 }
 
 TEST_F(HintsTest, CodeIsCompiledAndLoaded) {
@@ -142,31 +251,34 @@ TEST_F(HintsTest, CodeIsCompiledAndLoaded) {
 }
 
 TEST_F(HintsTest, AtMostFour) {
-  Kernels(200, 2 * kUs, 100 * kUs);
-  Copy(900 * kMs, kMs, 1, 3);
+  Kernels(80, 2 * kMs, 10 * kMs);
+  Copy(810 * kMs, 80 * kMs, 1, 3);
   builder_.Call(1, 1'000, 131, 100 * kMs, 900 * kMs, 5);
-  Overhead& overhead = builder_.events.overheads.emplace_back();
-  overhead.start_ns = 1;
-  overhead.end_ns = 500 * kMs;
+  for (const uint32_t kind : {5 << 16, 1 << 16}) {
+    Overhead& overhead = builder_.events.overheads.emplace_back();
+    overhead.start_ns = 1;
+    overhead.end_ns = 500 * kMs;
+    overhead.overhead_kind = kind;
+  }
   const std::string hints = Hints();
   EXPECT_EQ(std::count(hints.begin(), hints.end(), '\n'), 4) << hints;
 }
 
 TEST_F(HintsTest, TheSummaryTellsThem) {
-  Kernels(10, 10 * kUs, 100 * kUs);
+  Kernels(10, 10 * kMs, 100 * kMs);
   Analysis analysis(builder_.Build());
   const std::string text =
-      test::Written([&](Output& output) { WriteSummary(analysis, KernelNames::kFull, output); });
+      test::Written([&](Output& output) { WriteSummary(analysis, {}, output); });
   EXPECT_NE(text.find("\nGPUs, from their first to their last work\n"
                       "  busy%      busy      idle  overlap  GPU\n"
-                      "   11.0    100 us    810 us    1.00x  0 [unnamed]\n"),
+                      "   11.0    100 ms    810 ms    1.00x  0 [unnamed]\n"),
             std::string::npos)
       << text;
   EXPECT_NE(
       text.find("\nWhat to look at next\n"
-                "- GPU 0 was idle for 89 % of the 910 us between its first and its last work.\n"
-                "  What the CPU did meanwhile:\n"
-                "    xpu-report --flamegraph --mode idle -o idle.html test.xpu\n"),
+                "- GPU 0 was idle for 89 % of the 910 ms between its first and its last work.\n"
+                "  The longest gaps, and who ended them:\n"
+                "    xpu-report --top --table gpu_gaps\n"),
       std::string::npos)
       << text;
 }
@@ -190,18 +302,24 @@ TEST_F(HintsTest, WhereTheGpuDidNothingThatIsSaid) {
   EXPECT_EQ(LineOf(analysis, "GPU work"), "");
 }
 
-// The command is to show the same capture when it is pasted.
-TEST_F(HintsTest, CommandsNameTheCapture) {
-  Kernels(10, 10 * kUs, 100 * kUs);
+// The command is to show the same when it is pasted.
+TEST_F(HintsTest, CommandsHaveTheCapturesAndFiltersThatWereGiven) {
+  Kernels(10, 10 * kMs, 100 * kMs);
   Analysis analysis(builder_.Build());
-  const auto command = [&](std::string path) {
-    analysis.model.path = std::move(path);
-    return LineOf(analysis, "    xpu-report ");
+  const auto command = [&](std::vector<std::string> captures, const FilterOptions& filter = {}) {
+    return LineOf(analysis, "    xpu-report ", {.filter = filter, .captures = std::move(captures)});
   };
-  const std::string bare = "    xpu-report --flamegraph --mode idle -o idle.html";
-  EXPECT_EQ(command("/tmp/a.xpu"), bare + " /tmp/a.xpu");
-  EXPECT_EQ(command("capture.xpu"), bare);
-  for (const char* path : {"a.xpu b.xpu", "$(x)", "-"}) EXPECT_EQ(command(path), bare) << path;
+  const std::string bare = "    xpu-report --top --table gpu_gaps";
+  EXPECT_EQ(command({"/tmp/a.xpu"}), bare + " /tmp/a.xpu");
+  EXPECT_EQ(command({"capture.xpu"}), bare);
+  EXPECT_EQ(command({"-"}), bare);
+  EXPECT_EQ(command({"a.xpu", "$(x) y", "-v.xpu"}), bare + " a.xpu '$(x) y' ./-v.xpu");
+  FilterOptions filter;
+  filter.pids = {5, 6};
+  filter.kernel = "a|b";
+  filter.time = {.begin_ns = 0, .end_ns = 990 * kMs};
+  filter.time_text = "-990ms";
+  EXPECT_EQ(command({"capture.xpu"}, filter), bare + " --pid 5,6 --kernel 'a|b' --time -990ms");
 }
 
 TEST_F(HintsTest, APartThatHoldsNothingSaysSo) {

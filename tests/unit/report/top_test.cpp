@@ -123,6 +123,21 @@ TEST_F(TopTest, UnionAndSumOfEachGpuAndStream) {
             "100.0,2000,0,2000,1,1,5,1,7\n");
 }
 
+TEST_F(TopTest, GapsTheLongestFirst) {
+  builder_.Source(1'000);
+  builder_.Sample(6'000, 5, 5, StackId{});
+  builder_.Sample(7'000, 5, 5, StackId{});
+  Launch(1, 2'000, 0, 1'000);
+  Launch(2, 3'300, 0, 1'600);  // 300 after the first one
+  Launch(3, 8'000, 0, 100);    // 3,100 after the second one
+  EXPECT_EQ(Csv("gpu_gaps"),
+            "Start (ns),Duration (ns),Idle (%),DevId,Pid,Tid,Thread Name,Before,After,API Name,"
+            "Path\n"
+            "4000,3100,91.2,0,5,5,app,k,k,cudaLaunchKernel,app;[unknown]\n"
+            "2100,300,8.8,0,5,5,app,k,k,cudaLaunchKernel,"
+            "app;[no CPU sample];[unknown launch];cudaLaunchKernel\n");
+}
+
 TEST_F(TopTest, TracesOnlyByName) {
   Launch(1, 5'000, 0, 20);
   const std::string csv = Csv("");

@@ -188,6 +188,30 @@ TEST(ChromeTrace, CompilingIsAmongTheOverheads) {
       << trace;
 }
 
+TEST(ChromeTrace, SynchronizationsNameNoObjectThatTheyDoNotHave) {
+  test::ModelBuilder builder;
+  builder.End(5);
+  const auto wait = [&](uint32_t type, uint32_t stream, uint32_t event, uint64_t start_ns) {
+    Synchronization& synchronization = builder.events.synchronizations.emplace_back();
+    synchronization.instance = {1};
+    synchronization.type = type;
+    synchronization.stream_id = stream;
+    synchronization.event_id = event;
+    synchronization.start_ns = start_ns;
+    synchronization.end_ns = start_ns + 10;
+  };
+  wait(4, ~0u, ~0u, 1'000);
+  wait(3, 7, ~0u, 2'000);
+  wait(2, 7, 5, 3'000);
+  const std::string trace = Trace(builder);
+  EXPECT_FALSE(Has(trace, "4294967295")) << trace;
+  EXPECT_EQ(LinesWith(trace, "\"stream\":7").size(), 2u);
+  EXPECT_EQ(LinesWith(trace, "\"event\":5").size(), 1u);
+  // A stream that waits holds up no thread.
+  EXPECT_EQ(LinesWith(trace, "\"args\":{\"name\":\"synchronizations\"}").size(), 1u);
+  EXPECT_EQ(LinesWith(trace, "\"args\":{\"name\":\"events that streams wait for\"}").size(), 1u);
+}
+
 TEST(ChromeTrace, KernelsThatOverlapGetALaneBesideTheirStream) {
   test::ModelBuilder builder;
   AddProgram(builder);
