@@ -158,9 +158,10 @@ std::string IdleCauses::PlaceOf(Activity activity) {
   const PathId most = MostOf(paths_.tree(), times_[activity]);
   if (!most || !paths_.tree()[most].parent) return {};
   const std::string place = analysis_.frames[paths_.tree()[most].frame].Label();
+  if (place == "[unknown launch]") return {};
   for (PathId path = paths_.tree()[most].parent; path; path = paths_.tree()[path].parent) {
     if (analysis_.frames[paths_.tree()[path].frame].name == kNoSampleFrame) {
-      return Format("nothing on a CPU before {}", place);
+      return Format("the next {}", place);
     }
   }
   return place;

@@ -147,7 +147,7 @@ void IdleHints::AddStart() {
   if (process) begin_ns = std::max(begin_ns, analysis_.processes[process].start_ns);
   begin_ns = std::min(begin_ns, phases_.first_ns);
   const uint64_t ns = phases_.steady_ns - begin_ns;
-  if (start_ns_ == 0 || Elapsed(ns) < kMuchOfRun) return;
+  if (analysis_.model.events.recording_info.empty() || Elapsed(ns) < kMuchOfRun) return;
   IdleCauses causes(analysis_, paths_, idle_paths_);
   AddThread(begin_ns, phases_.first_ns, first, causes);
   const uint64_t busy_ns = AddGaps(phases_.first_ns, phases_.steady_ns, causes);
@@ -175,6 +175,7 @@ std::string IdleHints::SteadyText() const {
 // Short gaps, each until the next launch.
 bool IdleHints::AddLaunching(const std::string& begin, uint64_t idle_ns, const std::string& time) {
   uint64_t gaps = 0;
+  uint64_t graphs = 0;
   uint64_t ns = 0;
   for (const IdleGap& gap : gaps_) {
     if (gap.ns > kLaunchGapNs || gap.start_ns < phases_.steady_ns ||
@@ -186,6 +187,7 @@ bool IdleHints::AddLaunching(const std::string& begin, uint64_t idle_ns, const s
       continue;
     }
     ++gaps;
+    graphs += launch->kind == ApiKind::kGraphLaunch ? 1 : 0;
     ns += gap.ns;
   }
   if (gaps < kManyGaps || ns < idle_ns / 2) return false;
@@ -198,11 +200,13 @@ bool IdleHints::AddLaunching(const std::string& begin, uint64_t idle_ns, const s
   }
   Add(Elapsed(idle_ns) >= kMuchSteady ? 1 : Elapsed(idle_ns),
       Format("{}: launch-bound. {} of that in {} gaps of {} on average until the next launch, "
-             "between pieces of work of {}. Consider CUDA graphs, or fewer and larger kernels. "
-             "Launch and queue times:",
+             "between pieces of work of {}. Consider {}. {}:",
              begin, ShareText(ShareOf(ns, idle_ns)), WithThousands(gaps), HumanDuration(ns / gaps),
-             HumanDuration(busy_ns / std::max<uint64_t>(spans, 1))),
-      "--top --table cuda_kern_exec_sum", time);
+             HumanDuration(busy_ns / std::max<uint64_t>(spans, 1)),
+             graphs > gaps / 2 ? "graphs of more steps, or larger kernels"
+                               : "CUDA graphs, or fewer and larger kernels",
+             graphs > gaps / 2 ? "The longest gaps" : "Launch and queue times"),
+      graphs > gaps / 2 ? "--top --table gpu_gaps" : "--top --table cuda_kern_exec_sum", time);
   return true;
 }
 

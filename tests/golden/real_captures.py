@@ -4,6 +4,7 @@ tests/captures/NAME.xpu was recorded there, NAME.json is what the program printe
 functions (`nm -S`), since the program itself is not here."""
 
 import json
+import os
 import pathlib
 import re
 import sys
@@ -428,6 +429,25 @@ def test_difference_of_two_captures():
                    delta)
             expect(f"{name}: largest increase first", [r["Delta (ns)"] for r in rows],
                    sorted((r["Delta (ns)"] for r in rows), reverse=True))
+
+
+def advice_of(path):
+    """The part of the summary that says what to look at next."""
+    text = report(path).replace(str(CAPTURES), "DIR")
+    start = text.index("What to look at next\n")
+    return text[start:text.index("\n\n", start) + 1]
+
+
+def test_advice():
+    """Of programs whose true bottleneck is known; captures/README.md says which it is.
+
+    XPU_UPDATE_GOLDEN=1 writes the texts anew."""
+    for path in sorted((CAPTURES / "first").glob("*.xpu")):
+        expected = path.with_suffix(".txt")
+        advice = advice_of(path)
+        if os.environ.get("XPU_UPDATE_GOLDEN"):
+            expected.write_text(advice)
+        expect(f"{path.name}: what to look at next", advice, expected.read_text())
 
 
 def test_symbols_travel():
