@@ -1,8 +1,8 @@
 // The life of a GPU in a recording: what came before its steady state, the steady state, the rest.
 //
 // Most programs import, compile and plan at first, and then do the same again and again. A gap that
-// is long, and far longer than others that the same call ended, is of the first kind. The steady state
-// is the longest stretch between such gaps that has a good part of the work.
+// is long, and far longer than others that the same call ended, is of the first kind. The steady
+// state is the longest stretch between such gaps that has a good part of the work.
 #pragma once
 
 #include <cstddef>

@@ -228,8 +228,7 @@ TEST_F(CorrelateByTest, TheSummaryAndTheTraceSayHow) {
   builder_.Launch(1, 7, 5 * kMs + 1, 100, 100, a_);
   builder_.AddKernel(1, 7, 8 * kMs, 9 * kMs, "k");
   Analysis& analysis = Run(kByTime);
-  const std::string summary =
-      test::Written([&](Output& out) { WriteSummary(analysis, {}, out); });
+  const std::string summary = test::Written([&](Output& out) { WriteSummary(analysis, {}, out); });
   EXPECT_NE(summary.find("\nmatched   GPU work 1 by time\n"), std::string::npos) << summary;
   std::string notes;
   const std::string trace =
@@ -242,8 +241,7 @@ TEST_F(CorrelateByTest, WhatIsMatchedByIdIsNotMentioned) {
   builder_.Launch(1, 7, 5 * kMs + 1, 100, 100, a_);
   builder_.AddKernel(1, 7, 8 * kMs, 9 * kMs, "k");
   Analysis& analysis = Run({});
-  const std::string summary =
-      test::Written([&](Output& out) { WriteSummary(analysis, {}, out); });
+  const std::string summary = test::Written([&](Output& out) { WriteSummary(analysis, {}, out); });
   EXPECT_EQ(summary.find("\nmatched "), std::string::npos);
   std::string notes;
   const std::string trace =
@@ -256,8 +254,7 @@ TEST_F(CorrelateByTest, TheSummaryCountsNestedStacks) {
   builder_.Launch(1, 7, 5 * kMs + 1, 100, 100, a_);
   builder_.AddKernel(1, 7, 8 * kMs, 9 * kMs, "k");
   Analysis& analysis = Run(kByNesting);
-  const std::string summary =
-      test::Written([&](Output& out) { WriteSummary(analysis, {}, out); });
+  const std::string summary = test::Written([&](Output& out) { WriteSummary(analysis, {}, out); });
   EXPECT_NE(summary.find("\nmatched   GPU work 1 by id; stack of 1 call by nesting\n"),
             std::string::npos)
       << summary;
@@ -269,8 +266,7 @@ TEST_F(CorrelateByTest, CallsOfProbesAreNotMatchedByIds) {
     Probe(1'000, 2'000, a_);
     Analysis& analysis = Run(options);
     EXPECT_EQ(analysis.correlation.counts.launches_probed, 1u);
-    return test::Written(
-        [&](Output& output) { WriteSummary(analysis, {}, output); });
+    return test::Written([&](Output& output) { WriteSummary(analysis, {}, output); });
   };
   EXPECT_NE(said({}).find("1 seen by probes, matched by nesting: no GPU times"), std::string::npos);
   builder_ = {};

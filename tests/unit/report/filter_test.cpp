@@ -149,7 +149,7 @@ TEST_F(FilterTest, SaysWhatThePartIs) {
   options.kernel = "gemm";
   options.time = {5, 70};
   options.time_text = "5ns-70ns";
-  EXPECT_EQ(options.Text(), "--pid 1,2 --comm a b --kernel gemm --time 5ns-70ns");
+  EXPECT_EQ(options.Text(), "--pid 1,2 --comm 'a b' --kernel gemm --time 5ns-70ns");
   Analysis analysis(builder_.Build());
   ASSERT_TRUE(ApplyFilter(options, analysis).ok());
   EXPECT_EQ(analysis.part, options.Text());
