@@ -55,7 +55,9 @@ struct Analysis {
   std::string part;  // the options of the filter that was applied; empty: all is here
   std::vector<WorkElsewhere> work_elsewhere;  // that the filter took out
   std::vector<Pause> outside;  // likewise: the time between the ranges that it wants; in order
-  uint64_t kept_of = 1;        // each event stands for so many (thin.h)
+  // Demangled, of the capture that this one is compared with: short names are the same in both.
+  std::vector<std::string> other_kernels;
+  uint64_t kept_of = 1;  // each event stands for so many (thin.h)
   CallTreeLimit call_trees;
   uint64_t recorded_until_ns = 0;  // RecordedUntilNs() before any filter
   ProcessTable processes;

@@ -58,6 +58,8 @@ void WriteDiff(Analysis& before, Analysis& after, const TopOptions& options, Out
   } else {
     notes += whole;
   }
+  after.other_kernels = KernelNamesOf(before.model);
+  before.other_kernels = KernelNamesOf(after.model);
   TableSource source_before(before, options);
   TableSource source_after(after, options);
   TableWriter writer(options.format, output);

@@ -1,7 +1,9 @@
 #include "report/tree/gpu_names.h"
 
+#include <algorithm>
 #include <array>
 #include <charconv>
+#include <set>
 
 #include "format/base/counted.h"
 #include "format/base/text.h"
@@ -95,10 +97,35 @@ std::string KernelOfHostFunction(std::string_view symbol) {
   return kernel.starts_with('Z') ? "_" + std::string(kernel) : std::string(kernel);
 }
 
+std::vector<std::string> KernelNamesOf(const Model& model) {
+  std::set<StringId> ids;
+  for (size_t i = 0; i < model.events.kernels.size(); ++i) {
+    ids.insert(model.events.kernels.Get<&Kernel::name>(i));
+  }
+  std::set<std::string> names;
+  for (const StringId id : ids) names.insert(Demangle(model.Text(id)));
+  return {names.begin(), names.end()};
+}
+
+std::string GpuNames::ShortName(const std::string& full) const {
+  if (short_names_.empty()) {
+    std::vector<std::string> names = KernelNamesOf(model_);
+    names.insert(names.end(), analysis_.other_kernels.begin(), analysis_.other_kernels.end());
+    short_names_ = DistinctKernelNames(names);
+  }
+  const auto [known, is_new] = short_names_.try_emplace(full);
+  if (!is_new) return known->second;
+  // Of a launch whose kernel has no record: in no list.
+  std::string name = CompactKernelName(full);
+  const bool is_taken = std::any_of(short_names_.begin(), short_names_.end(),
+                                    [&](const auto& other) { return other.second == name; });
+  return known->second = is_taken ? full : name;
+}
+
 std::string GpuNames::KernelName(std::string_view mangled) const {
   std::string name(mangled);
   if (kernel_names_ != KernelNames::kMangled) name = Demangle(mangled);
-  if (kernel_names_ == KernelNames::kShort) name = CompactKernelName(name);
+  if (kernel_names_ == KernelNames::kShort) name = ShortName(name);
   return name.empty() ? "[unnamed]" : name;
 }
 

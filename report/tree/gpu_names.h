@@ -2,9 +2,11 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <vector>
 
 #include "report/analysis.h"
 #include "report/tree/kernel_name.h"
@@ -13,7 +15,7 @@ namespace xpu {
 
 enum class KernelNames : uint8_t {
   kFull,   // demangled
-  kShort,  // CompactKernelName
+  kShort,  // DistinctKernelNames of all of the capture
   kMangled,
 };
 
@@ -32,6 +34,9 @@ std::string_view SynchronizationName(uint32_t type);
 // function that has the kernel's own (mangled) name, or that of its stub,
 // _Z29__device_stub__Z6matmulPfS_S_PfS_S_.
 std::string KernelOfHostFunction(std::string_view symbol);
+
+// Demangled, each once: all that the capture has, whatever a filter leaves of it.
+std::vector<std::string> KernelNamesOf(const Model& model);
 
 class GpuNames {
  public:
@@ -56,12 +61,14 @@ class GpuNames {
   std::string CopyTitle(const Memcpy& copy) const;
   // "[GPU_Kernel]"
   std::string Tag(const GpuWork& work, std::string_view what) const;
+  std::string ShortName(const std::string& full) const;
 
   const Analysis& analysis_;
   const Model& model_;
   KernelNames kernel_names_;
   bool device_tags_;
   mutable std::unordered_map<StringId, std::string> kernels_;
+  mutable std::map<std::string, std::string> short_names_;  // by full name; made when first asked
 };
 
 }  // namespace xpu

@@ -1,88 +1,215 @@
 #include "report/tree/kernel_name.h"
 
 #include <algorithm>
-#include <vector>
+#include <array>
 
 #include "report/text.h"
+#include "report/tree/template_name.h"
 
 namespace xpu {
 namespace {
 
-// Names that no compiler makes: longer ones are cut without a look at what is in them, deeper ones
-// become "..." from there on. Each level of brackets costs a pass over the name.
-constexpr size_t kMaxParsedBytes = size_t{16} << 10;
-constexpr int kMaxLevels = 64;
-constexpr size_t kMaxOperator = 4;  // "->*", "<<=", "<=>"
+// Longer ones are made up, and taken as they are.
+constexpr size_t kLongestName = 8192;
 
-// Whether the '<' or '>' at `at` is a bracket and not part of an operator.
-bool IsBracket(std::string_view name, size_t at) {
-  constexpr std::string_view kOperator = "operator";
-  if (name[at] == '>' && at > 0 && name[at - 1] == '-') return false;
-  size_t first = at;
-  while (first > 0 && at - first < kMaxOperator &&
-         (name[first - 1] == '<' || name[first - 1] == '>')) {
-    --first;
-  }
-  // "operator<<" and then, perhaps, arguments: "operator<< <int>" has a space before them.
-  return !name.substr(0, first).ends_with(kOperator);
+// They name no library that a user would look for, and are in nearly every name of PyTorch.
+constexpr std::array<std::string_view, 5> kNamespaces = {
+    "(anonymous namespace)::", "at::native::", "at_cuda_detail::", "at::cuda::detail::", "c10::"};
+
+// What they begin with: how memory is reached, not what is computed.
+constexpr std::array<std::string_view, 11> kMemoryArguments = {"std::array<",
+                                                               "at::detail::Array<",
+                                                               "std::allocator<",
+                                                               "std::pmr::polymorphic_allocator<",
+                                                               "TrivialOffsetCalculator<",
+                                                               "OffsetCalculator<",
+                                                               "TensorListMetadata<",
+                                                               "memory::Load",
+                                                               "memory::Store",
+                                                               "cublasGemvParams",
+                                                               "cublasGemvTensor"};
+
+bool IsNameCharacter(char c) {
+  return c == '_' || (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
 }
 
-// How deep each character lies in template arguments, brackets counted to the outside.
-std::vector<int> DepthsOf(std::string_view name) {
-  std::vector<int> depths(name.size());
-  int depth = 0;
-  for (size_t at = 0; at < name.size(); ++at) {
-    const bool is_bracket = (name[at] == '<' || name[at] == '>') && IsBracket(name, at);
-    if (is_bracket && name[at] == '>') depth = std::max(0, depth - 1);
-    depths[at] = depth;
-    if (is_bracket && name[at] == '<') ++depth;
+void EraseNamespaces(std::string& name) {
+  for (const std::string_view space : kNamespaces) {
+    for (size_t at = name.find(space); at != std::string::npos; at = name.find(space, at)) {
+      const bool begins_here = at == 0 || (!IsNameCharacter(name[at - 1]) && name[at - 1] != ':');
+      if (begins_here || space.front() == '(') {
+        name.erase(at, space.size());
+      } else {
+        at += space.size();
+      }
+    }
   }
-  return depths;
 }
 
-// "f<A<int> >" of "f<ns::A<int> >".
-std::string WithoutInnerNamespaces(std::string_view name) {
-  const std::vector<int> depths = DepthsOf(name);
+// "f::{lambda()#1}" of "f(int)::{lambda()#1}": the parameters of what encloses something.
+std::string WithoutInnerParameters(std::string_view name) {
+  constexpr std::string_view kConst = " const";
   std::string out;
-  std::vector<size_t> starts = {0};  // of the qualified name at each level of brackets, in `out`
   for (size_t at = 0; at < name.size(); ++at) {
-    const char c = name[at];
-    if (depths[at] > 0 && name.substr(at, 2) == "::") {
-      out.resize(starts.back());
-      ++at;
+    const bool is_list =
+        name[at] == '(' && at > 0 && !name.substr(0, at).ends_with("operator") &&
+        (IsNameCharacter(name[at - 1]) || name[at - 1] == '>' || name[at - 1] == ')');
+    const size_t end = is_list ? ClosingBracket(name, at) : std::string_view::npos;
+    if (end == std::string_view::npos) {
+      out += name[at];
       continue;
     }
-    out += c;
-    const bool is_bracket = (c == '<' || c == '>') && IsBracket(name, at);
-    if (c == '(' || c == '{' || c == '[' || (is_bracket && c == '<')) {
-      starts.push_back(out.size());
-    } else if (c == ')' || c == '}' || c == ']' || (is_bracket && c == '>')) {
-      if (starts.size() > 1) starts.pop_back();
-    } else if (std::string_view(" ,*&!-+=").find(c) != std::string_view::npos) {
-      starts.back() = out.size();
+    std::string_view rest = name.substr(end + 1);
+    if (rest.starts_with(kConst)) rest.remove_prefix(kConst.size());
+    if (!rest.starts_with("::")) {
+      out += name.substr(at, end + 1 - at);
+      at = end;
+    } else {
+      at = name.size() - rest.size() - 1;
     }
   }
   return out;
 }
 
-// What lies deeper than `limit` brackets becomes "...".
-std::string Collapsed(std::string_view name, const std::vector<int>& depths, int limit) {
-  std::string out;
-  for (size_t at = 0; at < name.size(); ++at) {
-    if (depths[at] <= limit) {
-      out += name[at];
-    } else if (at == 0 || depths[at - 1] <= limit) {
-      out += "...";
+// "f::{lambda(float)#1}" of "f::{lambda()#2}::operator()::{lambda(float)#1}": the innermost one is
+// what runs; those around it switch over the type, which it has.
+std::string WithoutOuterLambdas(std::string name) {
+  constexpr std::string_view kCall = "::operator()::{";
+  for (size_t at = name.find(kCall); at != std::string::npos; at = name.find(kCall, at)) {
+    size_t begin = at;
+    if (at > 0 && name[at - 1] == '}') {
+      const size_t outer = name.rfind("::{lambda", at);
+      if (outer != std::string::npos) begin = outer;
     }
+    name.erase(begin, at + kCall.size() - 3 - begin);
+    at = begin;
   }
-  return out;
+  return name;
 }
 
-}  // namespace
+bool IsMemoryArgument(const TemplateName& argument) {
+  const std::string text = argument.Text();
+  return std::any_of(kMemoryArguments.begin(), kMemoryArguments.end(),
+                     [&](std::string_view begin) { return text.starts_with(begin); });
+}
 
-std::string_view ShortKernelName(std::string_view demangled) {
-  std::string_view name = demangled;
-  if (name.starts_with("void ")) name.remove_prefix(5);
+// Calls `edit` for each list of arguments, the innermost first.
+template <typename Edit>
+void ForEachList(TemplateName& name, Edit edit, bool is_outermost = true) {
+  for (TemplateName::Part& part : name.parts) {
+    if (!part.has_list) continue;
+    for (TemplateName& argument : part.arguments) ForEachList(argument, edit, false);
+    edit(part, is_outermost);
+  }
+}
+
+void DropMemoryArguments(TemplateName::Part& part, bool /*is_outermost*/) {
+  const bool all = std::all_of(part.arguments.begin(), part.arguments.end(), IsMemoryArgument);
+  if (!all) std::erase_if(part.arguments, IsMemoryArgument);
+}
+
+// "A<..>::B", "f::{lambda(int)#1}" of "ns::f::{lambda(int)#1}".
+void DropNamespaces(TemplateName& name) {
+  std::string& text = name.parts.front().text;
+  if (text.starts_with('(')) return;  // a value of an enum: "(ns::Kind)0"
+  const size_t scope = text.rfind("::", std::min(text.find("::{"), text.size()) - 1);
+  if (text.find("::") != 0 && scope != std::string::npos && scope != text.find("::{")) {
+    text.erase(0, scope + 2);
+  }
+}
+
+void DropLambda(TemplateName& name) {
+  std::string& text = name.parts.back().text;
+  const size_t at = text.rfind("::{lambda");
+  if (at == std::string::npos || (at == 0 && name.parts.size() == 1)) return;
+  text.erase(at);
+  if (text.empty()) name.parts.pop_back();
+}
+
+// A number or a type that says nothing of what is computed.
+bool IsPlain(const TemplateName& argument) {
+  constexpr std::array<std::string_view, 19> kPlain = {
+      "float", "double",        "int",      "long",     "short",  "char", "bool",
+      "void",  "true",          "false",    "unsigned", "signed", "half", "__half",
+      "Half",  "__nv_bfloat16", "BFloat16", "uint4",    "const"};
+  if (argument.parts.size() > 1 || argument.parts.front().has_list) return false;
+  const std::string_view text = argument.parts.front().text;
+  if (text.empty() || !IsNameCharacter(text.front()) ||
+      (text.front() >= '0' && text.front() <= '9')) {
+    return !text.starts_with('{');
+  }
+  const size_t end = std::min(text.find_first_of(" *&"), text.size());
+  return std::find(kPlain.begin(), kPlain.end(), text.substr(0, end)) != kPlain.end();
+}
+
+void DropPlain(TemplateName::Part& part) {
+  std::erase_if(part.arguments, IsPlain);
+  part.has_list = !part.arguments.empty();
+}
+
+void DropInnerPlain(TemplateName::Part& part, bool is_outermost) {
+  if (!is_outermost) DropPlain(part);
+}
+
+void DropOuterPlain(TemplateName::Part& part, bool is_outermost) {
+  if (!is_outermost) return;
+  DropPlain(part);
+  if (part.has_list) return;
+  part.has_list = true;
+  part.arguments = {TemplateName::Parse("...")};
+}
+
+void DropDots(TemplateName::Part& part, bool is_outermost) {
+  if (is_outermost && part.arguments.size() == 1 && part.arguments.front().Text() == "...") {
+    part.has_list = false;
+  }
+}
+
+// "..sum_functor" of "ReduceOp<func_wrapper_t<sum_functor> >".
+void DropWrappers(TemplateName& argument) {
+  const TemplateName* inner = &argument;
+  while (inner->parts.size() == 1 && inner->parts.front().arguments.size() == 1) {
+    inner = &inner->parts.front().arguments.front();
+  }
+  if (inner == &argument) return;
+  TemplateName unwrapped = *inner;
+  std::string& text = unwrapped.parts.front().text;
+  if (!text.starts_with("..")) text.insert(0, "..");
+  argument = std::move(unwrapped);
+}
+
+template <typename Change>
+void ChangeArguments(TemplateName& name, Change change) {
+  ForEachList(name, [&](TemplateName::Part& part, bool) {
+    for (TemplateName& argument : part.arguments) change(argument);
+  });
+}
+
+// "vectorized_el..<GeluCUDAKernelImpl>": the arguments whole, of what precedes them what fits.
+std::string WithoutMiddleOfHead(const TemplateName& name, size_t width) {
+  const std::string text = name.Text();
+  const std::string& head = name.parts.front().text;
+  const size_t arguments = text.size() - head.size();
+  constexpr size_t kLeastHead = 8;
+  if (arguments + kLeastHead <= width) {
+    return ToWidth(head, width - arguments) + text.substr(head.size());
+  }
+  // What a wrapper is given says more than the wrapper: cutlass::Kernel2<cutlass_80_simt_sgemm...>.
+  const auto& only = name.parts.front().arguments;
+  return ToWidth(name.parts.size() == 1 && only.size() == 1 ? only.front().Text() : text, width);
+}
+
+// "sm80_xmma_gemm_f32f32_f32f32_f32_tn_n..": the types and layout of a GEMM of cuBLAS or cuDNN come
+// first in its name, its tiles later.
+std::string WithoutTiles(const std::string& name) {
+  const size_t tiles = name.find("_tilesize");
+  return tiles == std::string::npos || name.find('<') != std::string::npos
+             ? name
+             : name.substr(0, tiles) + "..";
+}
+
+// Where the parameters or clones behind a function's name begin.
+std::string_view WithoutParameters(std::string_view name) {
   if (!name.ends_with(')')) return name;
   // The parenthesis that belongs to the last one opens the parameters.
   int depth = 0;
@@ -93,19 +220,106 @@ std::string_view ShortKernelName(std::string_view demangled) {
   return name;
 }
 
-std::string CompactKernelName(std::string_view demangled, size_t width) {
-  std::string name(ShortKernelName(demangled));
-  if (name.size() <= width) return name;
-  if (name.size() > kMaxParsedBytes) return ToWidth(name, width);
-  name = WithoutInnerNamespaces(name);
-  const std::vector<int> depths = DepthsOf(name);
-  const int deepest = depths.empty() ? 0 : *std::max_element(depths.begin(), depths.end());
-  std::string shorter = name;
-  for (int limit = std::min(deepest, kMaxLevels) - 1; limit >= 0 && shorter.size() > width;
-       --limit) {
-    shorter = Collapsed(name, depths, limit);
+// What lies before the last space outside of all brackets, but for "operator<< <int>" and
+// "operator bool".
+std::string_view WithoutReturnType(std::string_view name) {
+  if (name.size() > kLongestName) return name;
+  size_t begin = 0;
+  for (size_t at = 0; at < name.size(); ++at) {
+    if (name[at] == ' ') {
+      const std::string_view before = name.substr(0, at);
+      const size_t sign = before.find_last_not_of("<>=+-*/%&|^!~()[],");
+      const bool is_operator =
+          sign != std::string_view::npos && before.substr(0, sign + 1).ends_with("operator");
+      if (!is_operator && at + 1 < name.size() && name[at + 1] != '[') begin = at + 1;
+    } else if (std::string_view("({[<").find(name[at]) != std::string_view::npos) {
+      const size_t end = ClosingBracket(name, at);
+      if (end != std::string_view::npos)
+        at = end;
+      else if (name[at] != '<')
+        break;
+    }
   }
-  return ToWidth(shorter, width);
+  return name.substr(begin);
+}
+
+}  // namespace
+
+std::string_view ShortKernelName(std::string_view demangled) {
+  // What is no function of C++ ("[CUDA memset]") has no type.
+  const std::string_view name = WithoutParameters(demangled);
+  if (name.size() == demangled.size()) return name;
+  return WithoutReturnType(name);
+}
+
+std::string TidyKernelName(std::string_view demangled) {
+  if (demangled.size() > kLongestName) return std::string(demangled);
+  std::string name(ShortKernelName(demangled));
+  EraseNamespaces(name);
+  name = WithoutOuterLambdas(WithoutInnerParameters(name));
+  TemplateName tree = TemplateName::Parse(name);
+  ForEachList(tree, DropMemoryArguments);
+  return tree.Text();
+}
+
+std::string CompactKernelName(std::string_view demangled, size_t width) {
+  std::string name = TidyKernelName(demangled);
+  if (name.size() <= width) return name;
+  if (name.size() > kLongestName) return ToWidth(name, width);
+  name = WithoutTiles(name);
+  TemplateName tree = TemplateName::Parse(name);
+  const auto fits = [&] { return tree.Text().size() <= width; };
+  if (!fits()) ChangeArguments(tree, DropNamespaces);
+  if (!fits()) ChangeArguments(tree, DropLambda);
+  if (!fits()) ForEachList(tree, DropInnerPlain);
+  if (!fits()) ForEachList(tree, DropOuterPlain);
+  if (!fits()) ChangeArguments(tree, DropWrappers);
+  if (!fits()) ForEachList(tree, DropDots);
+  if (!fits() && tree.parts.front().has_list) DropNamespaces(tree);
+  return fits() ? tree.Text() : WithoutMiddleOfHead(tree, width);
+}
+
+std::string BareFunctionName(std::string_view demangled) {
+  std::string_view name = demangled;
+  if (const size_t clone = name.find(" [clone"); clone != name.npos) name = name.substr(0, clone);
+  if (name.ends_with(" const")) name.remove_suffix(6);
+  if (name.size() > kLongestName) return std::string(demangled);
+  std::string bare(ShortKernelName(name));
+  EraseNamespaces(bare);
+  bare = WithoutOuterLambdas(WithoutInnerParameters(bare));
+  TemplateName tree = TemplateName::Parse(bare);
+  for (TemplateName::Part& part : tree.parts) part.has_list = false;
+  bare = tree.Text();
+  return bare.empty() ? std::string(demangled) : bare;
+}
+
+std::map<std::string, std::string> DistinctKernelNames(const std::vector<std::string>& demangled,
+                                                       size_t width) {
+  constexpr size_t kLevels = 7;
+  const auto name_of = [&](const std::string& full, size_t level) {
+    if (level < 4) return CompactKernelName(full, width * (level + 2) / 2);
+    if (level == 4) return TidyKernelName(full);
+    return level == 5 ? std::string(ShortKernelName(full)) : full;
+  };
+  std::map<std::string, size_t> levels;
+  for (const std::string& full : demangled) levels.try_emplace(full, 0);
+  std::map<std::string, std::string> names;
+  // Each round lifts at least one name, and none further than to its full text.
+  for (bool are_distinct = false; !are_distinct;) {
+    are_distinct = true;
+    std::map<std::string, std::vector<std::string>> by_name;
+    for (const auto& [full, level] : levels)
+      by_name[names[full] = name_of(full, level)].push_back(full);
+    for (const auto& [name, same] : by_name) {
+      if (same.size() == 1) continue;
+      for (const std::string& full : same) {
+        if (levels[full] + 1 == kLevels) continue;
+        ++levels[full];
+        are_distinct = false;
+      }
+    }
+  }
+  return names;
 }
 
 }  // namespace xpu
