@@ -9,6 +9,7 @@
 #include "format/base/number.h"
 #include "format/base/text.h"
 #include "report/help.h"
+#include "report/option_habits.h"
 #include "report/select/thin.h"
 #include "report/tables/top_tables.h"
 #include "report/version.h"
@@ -81,6 +82,8 @@ class Parser {
   CLI::Option* version_ = nullptr;
   CLI::Option* list_tables_ = nullptr;
   CLI::Option* sample_ = nullptr;
+  CLI::Option* rows_ = nullptr;
+  CLI::Option* kernel_names_ = nullptr;
   MergeOptions merge_;  // of all views that show paths
   std::string hint_;    // of the value that was refused: CLI11's errors have no room for it
 };
@@ -233,11 +236,11 @@ CLI::Option* Parser::AddNumber(const std::string& name, uint64_t& value, std::st
 }
 
 void Parser::AddChoices() {
-  AddChoice("--kernel-names", merge_.kernel_names,
-            Choices<KernelNames>{{"full", KernelNames::kFull},
-                                 {"short", KernelNames::kShort},
-                                 {"mangled", KernelNames::kMangled},
-                                 {"demangled", KernelNames::kFull}});
+  kernel_names_ = AddChoice("--kernel-names", merge_.kernel_names,
+                            Choices<KernelNames>{{"full", KernelNames::kFull},
+                                                 {"short", KernelNames::kShort},
+                                                 {"mangled", KernelNames::kMangled},
+                                                 {"demangled", KernelNames::kFull}});
   AddChoice("--graph-stacks", merge_.paths.graph_stacks,
             Choices<GraphStacks>{{"both", GraphStacks::kBoth},
                                  {"launch", GraphStacks::kLaunch},
@@ -271,7 +274,8 @@ void Parser::AddFlags() {
   Only("--folded", app_.add_flag("--reverse", options_.folded.reverse));
   Only("--flamegraph", app_.add_option("--title", options_.flame_graph.title));
   Only("--chrome-trace", AddNumber("--max-events", options_.trace.max_events, "events"));
-  Only(&View::shows_tables, AddNumber("-n,--rows", options_.top.rows, "rows"));
+  rows_ = AddNumber("-n,--rows", options_.top.rows, "rows");
+  Only(&View::shows_tables, rows_);
   CLI::Option* table = app_.add_option("--table", options_.top.table);
   const std::vector<std::string_view> names = TopTableNames();
   table->type_name(
@@ -322,7 +326,11 @@ void Parser::Share() {
   options_.flame_graph.merge = merge_;
   options_.trace.kernel_names = merge_.kernel_names;
   options_.trace.graph_stacks = merge_.paths.graph_stacks;
-  options_.top.kernel_names = merge_.kernel_names;
+  // What is read has a screen's rows, and names of its width; what a script reads is whole.
+  const bool is_read = options_.top.format == TableFormat::kTable;
+  if (rows_->count() == 0 && !is_read) options_.top.rows = 0;
+  const bool has_names = kernel_names_->count() > 0;
+  options_.top.kernel_names = is_read && !has_names ? KernelNames::kShort : merge_.kernel_names;
   options_.top.graph_stacks = merge_.paths.graph_stacks;
 }
 
@@ -344,7 +352,7 @@ Result<std::variant<ReportOptions, Help>> Parser::Parse(int argc, const char* co
   } catch (const CLI::CallForHelp&) {
     return std::variant<ReportOptions, Help>(Help{HelpText()});
   } catch (const CLI::ExtrasError&) {
-    return UnknownOption(app_, app_.remaining().front(), kSeeHelp);
+    return UnknownOption(app_, app_.remaining().front(), kSeeHelp, kReportHabits);
   } catch (const CLI::ParseError& error) {
     return ParseMistake(app_, error.what(), hint_.empty() ? kSeeHelp : hint_);
   }

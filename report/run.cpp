@@ -1,7 +1,9 @@
 #include "report/run.h"
 
 #include <algorithm>
+#include <array>
 #include <memory>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -96,6 +98,25 @@ Status CheckIsNotForTerminal(const ReportOptions& options) {
                "name a file with -o, or redirect it"};
 }
 
+// HTML in a file called x.svg is shown by nothing.
+Status CheckOutputName(const ReportOptions& options) {
+  constexpr std::array<std::string_view, 7> kOthers = {".svg",  ".png", ".pdf", ".jpg",
+                                                       ".html", ".csv", ".json"};
+  std::string_view name = options.output;
+  if (name.ends_with(".gz")) name.remove_suffix(3);
+  const std::string_view own = options.view->file_name_end;
+  if (options.task != Task::kView || own.empty() || name.ends_with(own)) return Ok();
+  for (const std::string_view other : kOthers) {
+    if (!name.ends_with(other)) continue;
+    name.remove_suffix(other.size());
+    return Error{
+        ErrorKind::kUsage,
+        Format("{}: {} does not write a file of that kind", options.output, options.view->option),
+        Format("its format is another: -o {}{}", name, own)};
+  }
+  return Ok();
+}
+
 // What is done with the symbols of the capture instead of a view of it.
 Status RunOnSymbols(const ReportOptions& options, Analysis& analysis, ReportOutcome& outcome) {
   const SymbolPlaces& places = options.symbols;
@@ -166,6 +187,7 @@ std::string FindLosses(const ReportOptions& options, const Analysis& analysis,
 Status RunReport(const ReportOptions& options, ReportOutcome& outcome) {
   XPU_RETURN_IF_ERROR(CheckIsNotForTerminal(options));
   XPU_RETURN_IF_ERROR(CheckOutputIsNoInput(options));
+  XPU_RETURN_IF_ERROR(CheckOutputName(options));
   if (options.task == Task::kImport) {
     XPU_ASSIGN_OR_RETURN(outcome.notes, ImportCuptiText(options.captures.front(), options.output));
     return Ok();

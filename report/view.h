@@ -37,7 +37,9 @@ struct View {
   bool shows_tables = false;   // --format, --rows, --table
   bool is_for_reading = true;  // a terminal gets it by the page
   bool shows_lines = false;    // of calls, though no --lines asks for them
-  bool has_ledger = false;     // tells itself what was lost
+  // How the names of files of its format end, where others would mistake one: ".html".
+  std::string_view file_name_end = {};
+  bool has_ledger = false;  // tells itself what was lost
   Events events = Events::kOne;
 
   void (*write)(const ViewInput& input) = nullptr;

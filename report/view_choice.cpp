@@ -1,10 +1,17 @@
 #include "report/view_choice.h"
 
+#include <algorithm>
+
 #include <CLI/CLI.hpp>
 
 #include "format/base/text.h"
 
 namespace xpu {
+namespace {
+
+constexpr std::string_view kTables = "--top";
+
+}  // namespace
 
 std::string ViewChoice::Take(ReportOptions& options) const {
   const Choice* made = nullptr;
@@ -16,8 +23,10 @@ std::string ViewChoice::Take(ReportOptions& options) const {
     }
     made = &choice;
     options.task = choice.task;
-    if (choice.view != nullptr) options.view = choice.view;
   }
+  // Options of tables say what is wanted as well as --top does.
+  if (made == nullptr) made = ImpliedTables();
+  if (made != nullptr) options.view = made->view == nullptr ? options.view : made->view;
   const std::string chosen = made == nullptr ? "" : made->option->get_name();
   const bool is_view = options.task == Task::kView;
   for (const Rule& rule : rules_) {
@@ -25,6 +34,17 @@ std::string ViewChoice::Take(ReportOptions& options) const {
     return WhyNot(rule, chosen);
   }
   return {};
+}
+
+const ViewChoice::Choice* ViewChoice::ImpliedTables() const {
+  const auto top = std::find_if(choices_.begin(), choices_.end(), [](const Choice& choice) {
+    return choice.view != nullptr && choice.view->option == kTables;
+  });
+  const bool is_implied = std::any_of(rules_.begin(), rules_.end(), [](const Rule& rule) {
+    const bool is_of_tables = rule.trait == &View::shows_tables || rule.view == kTables;
+    return is_of_tables && rule.option->count() > 0;
+  });
+  return is_implied && top != choices_.end() ? &*top : nullptr;
 }
 
 std::string ViewChoice::WhyNot(const Rule& rule, std::string_view chosen) const {

@@ -47,6 +47,8 @@ class ViewChoice {
       return trait != nullptr ? chosen.*trait : chosen.option == view;
     }
   };
+  // --top, when no view is named and an option of tables is; nullptr otherwise.
+  const Choice* ImpliedTables() const;
   std::string WhyNot(const Rule& rule, std::string_view chosen) const;
 
   std::vector<Choice> choices_;

@@ -34,7 +34,7 @@ struct FlameGraphOptions {
 };
 
 struct TopOptions {
-  uint64_t rows = 20;  // of each table, 0: all
+  uint64_t rows = 20;  // of each table, 0: all; of CSV and JSON all when none are asked for
   TableFormat format = TableFormat::kTable;
   std::string table;        // only this one, empty: all
   std::string sort;         // by this column, largest first; empty: as the table comes

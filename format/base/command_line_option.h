@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -48,10 +49,21 @@ Error ParseMistake(const App& app, std::string_view what, std::string hint) {
   return Error{ErrorKind::kUsage, std::move(text), std::move(hint)};
 }
 
+// An option of another profiler that people type here, and what does the same.
+struct OptionHabit {
+  std::string_view option;
+  std::string_view hint;
+};
+
 // `word` may have a value behind a =.
 template <typename App>
-Error UnknownOption(const App& app, std::string_view word, std::string hint) {
+Error UnknownOption(const App& app, std::string_view word, std::string hint,
+                    std::span<const OptionHabit> habits = {}) {
   const std::string_view name = word.substr(0, word.find('='));
+  for (const OptionHabit& habit : habits) {
+    if (habit.option != name) continue;
+    return Error{ErrorKind::kUsage, Format("unknown option: {}", name), std::string(habit.hint)};
+  }
   std::vector<std::string> names;
   for (const auto* option : app.get_options()) {
     for (const std::string& known : option->get_lnames()) names.push_back(known);

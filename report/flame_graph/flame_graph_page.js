@@ -2,6 +2,7 @@ const WIDE_ENOUGH = 40;  // pixels; jumps to a match zoom until it is as wide
 
 class Page {
   constructor(data) {
+    nameKinds(data.mode);
     this.tree = new Tree(data);
     this.search = new Search(this.tree);
     this.picture = new Picture(element("picture"), this.tree, this.search);
@@ -26,7 +27,9 @@ class Page {
     const own = KINDS.map(() => 0);
     for (let i = 1; i < this.tree.size; ++i) own[this.tree.kindOf(i)] += this.tree.selfNs[i];
     const inOrder = [...new Set([PYTHON, ...KINDS.keys()])].filter(i => present.has(i));
-    element("legend").replaceChildren(...inOrder.map(i => this.#legendEntry(KINDS[i], i, own[i])));
+    const label = make("span", "Innermost frame:", "kind");
+    label.title = "A switch counts the stacks that end in its kind, wherever else the kind occurs";
+    element("legend").replaceChildren(label, ...inOrder.map(i => this.#legendEntry(KINDS[i], i, own[i])));
   }
 
   // A switch when time is spent in the kind itself, else a mere explanation.
@@ -39,7 +42,7 @@ class Page {
     entry.dataset.kind = kind.id;
     entry.append(make("small", timeText(ns)));
     entry.setAttribute("aria-pressed", String(this.isShown[index]));
-    entry.title = `Count the time spent in ${kind.name}, or not`;
+    entry.title = `Count stacks whose innermost frame is ${kind.name}, or not`;
     entry.addEventListener("click", () => this.switchKind(index));
     return entry;
   }
@@ -189,6 +192,12 @@ class Page {
       `in ${countText(search.outermost.filter(node => tree.total[node] > 0).length, "places")}`;
     if (zoom === ROOT) return text;
     return `${text} · ${shareText(search.nsIn(zoom), tree.total[zoom])} of the zoomed frame`;
+  }
+
+  // The next match of what is shown; the zoom stays, so Enter never leaves the place.
+  selectMatch(isForward) {
+    const match = this.search.next(this.picture.selected, isForward);
+    if (match >= 0) this.select(match);
   }
 
   jump(isForward) {
@@ -386,11 +395,9 @@ class Page {
     element("search").select();
   }
 
-  // Enter goes on to the matches: n and N work then.
+  // As in a browser: Enter is the next match, Shift+Enter the one before. The field keeps the keys.
   #onSearchKey(event) {
-    if (event.key !== "Enter") return;
-    this.view.focus();
-    this.jump(true);
+    if (event.key === "Enter") this.selectMatch(!event.shiftKey);
   }
 }
 

@@ -10,7 +10,11 @@ const KINDS = [
   {id: "other", name: "Other", part: "CPU", does: "samples"},
   {id: "python", name: "Python code", part: "CPU", does: "samples"},
 ];
-const OTHER = 5, PYTHON = 6;
+const PENDING = 4, OTHER = 5, PYTHON = 6;
+// In mode idle this kind holds the time in which a GPU had nothing to do.
+function nameKinds(mode) {
+  if (mode === "idle") Object.assign(KINDS[PENDING], {name: "GPU idle", does: "parts"});
+}
 const ROOT = 0;
 
 // The first of `count` indexes for which `isBehind` is true; it must be true for all after it.

@@ -27,6 +27,7 @@ View FlameGraphView() {
       .takes_sample = true,
       .shows_paths = true,
       .is_for_reading = false,
+      .file_name_end = ".html",
       .write =
           [](const ViewInput& input) {
             WriteFlameGraph(input.analysis, input.options.flame_graph, input.output, input.notes);

@@ -225,6 +225,8 @@ Result<Model> MergeCaptures(std::vector<Model> captures) {
     const Renumbering renumbering(*tables, i, places[i].second);
     std::vector<ProcessEvent>& process_events = merged.events.process_events;
     const size_t others = process_events.size();
+    const size_t infos = merged.events.recording_info.size();
+    const size_t ends = merged.events.recording_end.size();
     VisitBoth(merged.events, captures[i].events, [&](auto& all, auto& list) {
       for (auto event : list) {
         renumbering.Apply(event);
@@ -235,6 +237,12 @@ Result<Model> MergeCaptures(std::vector<Model> captures) {
     if (hosts.size() > 1) {
       NameHost(std::span(process_events).subspan(others), places[i].first, *tables);
     }
+    MergedCapture& capture = merged.captures.emplace_back();
+    capture.path = captures[i].path;
+    if (merged.events.recording_info.size() > infos) {
+      capture.info = merged.events.recording_info[infos];
+    }
+    if (merged.events.recording_end.size() > ends) capture.end = merged.events.recording_end[ends];
     AddProblems(merged.problems, captures[i].problems);
     merged.file_bytes += captures[i].file_bytes;
     merged.parts.missing += captures[i].parts.missing;

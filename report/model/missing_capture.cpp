@@ -58,6 +58,9 @@ bool HasParts(const fs::path& folder, const RecordingName& recording) {
 }  // namespace
 
 std::string HintOfMissingCapture(const std::string& path) {
+  if (path == "report" || path == "stats" || path == "script") {
+    return "the capture follows xpu-report itself: xpu-report [OPTIONS] [CAPTURE]";
+  }
   std::error_code error;
   fs::path target = path;
   const bool is_link = fs::is_symlink(target, error);

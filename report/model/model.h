@@ -4,8 +4,10 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "format/reader.h"
 #include "report/model/loaded_events.h"
@@ -29,8 +31,16 @@ struct PartsHere {
   bool is_continued = false;  // there is one behind the last
 };
 
+// One of several captures that are shown as one; its times and ids are those of the whole.
+struct MergedCapture {
+  std::string path;
+  RecordingInfo info = {};
+  std::optional<RecordingEnd> end = {};
+};
+
 struct Model {
   std::string path;
+  std::vector<MergedCapture> captures;  // none: there is one alone
   PartsHere parts;
   LoadedEvents events;  // after OrderByTime: each list in order of time
   std::unique_ptr<CaptureTables> tables;

@@ -13,7 +13,7 @@ void NamePattern::Free::operator()(regex_t* pattern) const {
 
 Result<NamePattern> NamePattern::Compile(const std::string& text, std::string_view what) {
   auto pattern = std::make_unique<regex_t>();
-  const int failure = ::regcomp(pattern.get(), text.c_str(), REG_EXTENDED | REG_NOSUB);
+  const int failure = ::regcomp(pattern.get(), text.c_str(), REG_EXTENDED | REG_NOSUB | REG_ICASE);
   if (failure != 0) {
     std::array<char, 128> reason{};
     ::regerror(failure, pattern.get(), reason.data(), reason.size());

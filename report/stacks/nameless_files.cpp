@@ -1,40 +1,113 @@
 #include "report/stacks/nameless_files.h"
 
 #include <algorithm>
+#include <array>
 #include <map>
+#include <string_view>
 #include <tuple>
-#include <unordered_map>
 #include <utility>
+#include <vector>
+
+#include "format/base/text.h"
 
 namespace xpu {
 namespace {
 
-// Adds what `tree` holds to `count` of each file; returns how much lies in any of them.
+bool IsCode(const NamedFrame& frame) {
+  return frame.origin == FrameOrigin::kUser || frame.origin == FrameOrigin::kKernel ||
+         frame.origin == FrameOrigin::kPython;
+}
+
+// Adds what `tree` holds to `count` of the file of the innermost frame of code, where that has no
+// name; returns how much. Frames further out are not counted: nearly every stack begins in the C
+// library or the interpreter, whose names nobody misses there.
 uint64_t Count(const Analysis& analysis, const CallTree& tree,
                std::map<ModuleId, NamelessFile>& files, uint64_t NamelessFile::*count) {
   uint64_t all = 0;
-  const std::vector<CallTree::Total> totals = tree.Totals();
-  std::unordered_map<ModuleId, uint64_t> open;  // how often it is on the path
-  uint64_t open_all = 0;
-  const auto module_of = [&](PathId path) {
-    const bool counts = totals[path.value - 1].count > 0;
-    return counts ? analysis.frames[tree[path].frame].nameless_in : ModuleId{};
-  };
-  tree.Walk(
-      [&](PathId path) {
-        const ModuleId module = module_of(path);
-        if (!module) return;
-        const uint64_t count_below = totals[path.value - 1].count;
-        if (open_all++ == 0) all += count_below;
-        if (open[module]++ == 0) files[module].*count += count_below;
-      },
-      [&](PathId path) {
-        const ModuleId module = module_of(path);
-        if (!module) return;
-        --open_all;
-        --open[module];
-      });
+  std::vector<ModuleId> innermost(tree.nodes().size() + 1);  // by path; parents come first
+  for (size_t i = 0; i < tree.nodes().size(); ++i) {
+    const CallTree::Node& node = tree.nodes()[i];
+    const NamedFrame& frame = analysis.frames[node.frame];
+    const bool is_outermost = !node.parent;
+    const ModuleId module =
+        is_outermost || IsCode(frame) ? frame.nameless_in : innermost[node.parent.value];
+    innermost[i + 1] = module;
+    if (node.self_count == 0 || !module) continue;
+    files[module].*count += node.self_count;
+    all += node.self_count;
+  }
   return all;
+}
+
+std::string HexOf(std::string_view bytes) {
+  std::string hex;
+  for (const char c : bytes) AppendFormat(hex, "{:02x}", static_cast<uint8_t>(c));
+  return hex;
+}
+
+uint64_t CountGenerated(const Analysis& analysis, const CallTree& tree) {
+  uint64_t count = 0;
+  for (const CallTree::Node& node : tree.nodes()) {
+    if (node.self_count > 0 && analysis.frames[node.frame].name == "[anon]") {
+      count += node.self_count;
+    }
+  }
+  return count;
+}
+
+// The switch of the compiler that was mapped. Of several the first: such programs are rare.
+std::string CureOfGenerated(const Model& model) {
+  struct Compiler {
+    std::string_view file;
+    std::string_view cure;
+  };
+  constexpr std::array<Compiler, 5> kCompilers = {{
+      {"/libjvm.so",
+       "Java: java -XX:+DumpPerfMapAtExit (JDK 17), jcmd PID Compiler.perfmap, or perf-map-agent"},
+      {"/libcoreclr.so", ".NET: DOTNET_PerfMapEnabled=1"},
+      {"/node", "Node.js: node --perf-basic-prof"},
+      {"/nodejs", "Node.js: node --perf-basic-prof"},
+      {"/libjulia", "Julia: ENABLE_JITPROFILING=1"},
+  }};
+  for (const Mapping& mapping : model.events.mappings) {
+    const std::string_view path = model.Text(mapping.path);
+    const std::string_view name = path.substr(std::min(path.rfind('/'), path.size()));
+    for (const Compiler& compiler : kCompilers) {
+      const bool is_library = compiler.file.starts_with("/lib");
+      if (is_library ? name.starts_with(compiler.file) : name == compiler.file) {
+        return std::string(compiler.cure);
+      }
+    }
+  }
+  return "run the program so that its compiler writes /tmp/perf-PID.map";
+}
+
+// What to install for the names of a file, by what distributions call it.
+std::string CureOf(std::string_view path, std::string_view build_id) {
+  struct Known {
+    std::string_view begin;
+    std::string_view cure;
+  };
+  constexpr std::array<Known, 9> kKnown = {{
+      {"libcuda.so", "NVIDIA gives no symbols of its driver"},
+      {"libcublas", "NVIDIA gives no symbols of its libraries"},
+      {"libcudnn", "NVIDIA gives no symbols of its libraries"},
+      {"libcudart", "NVIDIA gives no symbols of its libraries"},
+      {"libnv", "NVIDIA gives no symbols of its libraries"},
+      {"libc.so", "install libc6-dbg (Debian, Ubuntu) or glibc-debuginfo"},
+      {"ld-linux", "install libc6-dbg (Debian, Ubuntu) or glibc-debuginfo"},
+      {"libstdc++", "install libstdc++6-dbgsym (Debian, Ubuntu) or gcc-debuginfo"},
+      {"python3", "install pythonX.Y-dbg (Debian, Ubuntu) or python3-debuginfo"},
+  }};
+  const std::string_view name = path.substr(path.rfind('/') + 1);
+  std::string cure = "no symbol covers the addresses: ";
+  const auto known = std::find_if(kKnown.begin(), kKnown.end(),
+                                  [&](const Known& each) { return name.starts_with(each.begin); });
+  const bool is_nvidia = known != kKnown.end() && known->cure.starts_with("NVIDIA");
+  cure +=
+      known != kKnown.end() ? known->cure : "install the -dbgsym or -debuginfo package that has it";
+  if (is_nvidia || build_id.empty()) return cure;
+  return cure + Format(", or --debuginfod (build-id {})", HexOf(build_id));
 }
 
 std::string ReasonOf(const Symbolizer::Problem& problem) {
@@ -51,13 +124,20 @@ NamelessFiles FindNamelessFiles(const Analysis& analysis, const CallTree& cpu,
   NamelessFiles found;
   found.samples = Count(analysis, cpu, files, &NamelessFile::samples);
   Count(analysis, gpu, files, &NamelessFile::gpu_work);
+  found.generated = CountGenerated(analysis, cpu);
+  if (found.generated > 0) found.generated_cure = CureOfGenerated(analysis.model);
   for (auto& [module, file] : files) {
-    file.reason = "no symbol covers the addresses: install its debug symbols here, or --debuginfod";
+    file.reason = CureOf(analysis.symbolizer[module].path, analysis.symbolizer[module].build_id);
   }
   for (const Symbolizer::Problem& problem : analysis.symbolizer.problems()) {
     files[problem.module].reason = ReasonOf(problem);
   }
+  const bool any = std::any_of(files.begin(), files.end(), [](const auto& each) {
+    return each.second.samples + each.second.gpu_work > 0;
+  });
   for (auto& [module, file] : files) {
+    // No name of theirs is missed at the end of a stack.
+    if (any && file.samples + file.gpu_work == 0) continue;
     file.module = module;
     file.path = analysis.symbolizer[module].path;
     found.files.push_back(std::move(file));

@@ -12,15 +12,17 @@ namespace xpu {
 
 struct NamelessFile {
   ModuleId module;
-  uint64_t samples = 0;   // CPU samples with a frame of it
-  uint64_t gpu_work = 0;  // GPU operations under such a frame
+  uint64_t samples = 0;   // CPU samples whose innermost frame is in it
+  uint64_t gpu_work = 0;  // GPU operations that such a frame launched
   std::string path;
   std::string reason;  // "open: No such file or directory"
 };
 
 struct NamelessFiles {
   std::vector<NamelessFile> files;  // those with most samples first
-  uint64_t samples = 0;             // CPU samples with a frame of any of them
+  uint64_t samples = 0;             // CPU samples whose innermost frame is in any of them
+  uint64_t generated = 0;  // those in code without a file, which a compiler made at run time
+  std::string generated_cure = {};  // how that program writes names for it
 };
 
 // Of trees of CPU samples and of GPU time.

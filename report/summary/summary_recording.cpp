@@ -26,10 +26,10 @@ void WriteSamples(const Analysis& analysis, SummaryText& text) {
   if (sampled.empty()) text.Line("samples", WithThousands(events.cpu_samples.size()));
   for (const SampledEvent& event : sampled) {
     std::string samples = Format("{} ({})", WithThousands(event.samples), event.Text());
-    // The clock's own weight is below, as the time of the functions.
-    if (!event.is_time) {
-      AppendFormat(samples, ": {}{} in all", event.frequency_hz != 0 ? "roughly " : "",
-                   WithThousands(event.weight));
+    // The clock's own weight is below, as the time of the functions. Samples at a frequency say how
+    // often the event came while the kernel looked for the period, not how often in all.
+    if (!event.is_time && event.frequency_hz == 0) {
+      AppendFormat(samples, ": {} in all", WithThousands(event.weight));
     }
     text.Line("samples", samples);
   }
@@ -207,16 +207,24 @@ void WriteLedger(const Analysis& analysis, SummaryText& text) {
 void WriteNameless(const Analysis& analysis, const NamelessFiles& nameless, SummaryText& text) {
   std::vector<LedgerEntry> causes = BuildLedger(analysis);
   std::erase_if(causes, [](const LedgerEntry& entry) { return !IsAboutSymbols(entry); });
+  if (nameless.generated > 0) {
+    text.Heading("Code without a file");
+    text.Wrapped(
+        "  ", "  ",
+        Format("{} CPU {} in code that a compiler made at run time and gave no names. {}",
+               WithThousands(nameless.generated),
+               ForCount(nameless.generated, "{sample ends|samples end}"), nameless.generated_cure));
+  }
   if (causes.empty() && nameless.files.empty()) return;
   if (nameless.files.empty()) {
     text.Heading("Symbols");
   } else {
     const size_t samples = analysis.model.events.cpu_samples.size();
     text.Heading("Names missing on this machine",
-                 samples == 0
-                     ? ""
-                     : Format(": in {} of {} {}", WithThousands(nameless.samples),
-                              WithThousands(samples), ForCount(samples, "{sample|samples}")));
+                 samples == 0 ? ""
+                              : Format(": at the end of the stack of {} of {} {}",
+                                       WithThousands(nameless.samples), WithThousands(samples),
+                                       ForCount(samples, "{sample|samples}")));
     text.Names("   samples  GPU work  file");
   }
   const std::string indent(22, ' ');

@@ -1,14 +1,10 @@
 #include <algorithm>
-#include <csignal>
-#include <cstring>
 #include <map>
 #include <set>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
-
-#include <sys/wait.h>
 
 #include "format/base/counted.h"
 #include "format/base/quote.h"
@@ -21,8 +17,10 @@
 #include "report/model/recorded_time.h"
 #include "report/model/run_time.h"
 #include "report/options.h"
+#include "report/summary/fitting_names.h"
 #include "report/summary/ledger.h"
 #include "report/summary/summary_hints.h"
+#include "report/summary/summary_processes.h"
 #include "report/summary/summary_recording.h"
 #include "report/summary/summary_text.h"
 #include "report/tables/statistics.h"
@@ -57,6 +55,7 @@ class Summary {
     WriteGpus(busy);
     WriteMemory();
     WriteHints(busy);
+    WriteProcessTimes(analysis_, text_);
     WriteTables();
     WriteFunctions(cpu);
     WriteProbes();
@@ -77,7 +76,7 @@ class Summary {
   std::string CommandOf(const Hint& hint) const;
   void WriteTables();
   void WriteTimes(std::string_view title, std::string_view table,
-                  const std::vector<Statistics>& rows);
+                  const std::vector<Statistics>& rows, FitNames fit = FitTexts);
   void WriteFunctions(const CallTree& tree);
   void WriteProbes();
   void WriteMore(size_t rows, std::string_view table);
@@ -93,16 +92,6 @@ double PercentOf(uint64_t part, uint64_t whole) {
   return whole == 0 ? 0 : 100.0 * static_cast<double>(part) / static_cast<double>(whole);
 }
 
-std::string DescribeStatus(int status) {
-  if (WIFEXITED(status)) return Format("exit status {}", WEXITSTATUS(status));
-  if (WIFSIGNALED(status)) {
-    const char* name = ::sigabbrev_np(WTERMSIG(status));
-    return name == nullptr ? Format("killed by signal {}", WTERMSIG(status))
-                           : Format("killed by SIG{}", name);
-  }
-  return Format("wait status {:#x}", status);
-}
-
 bool IsNothingLeft(const Analysis& analysis) {
   const LoadedEvents& events = analysis.model.events;
   const Correlation& correlation = analysis.correlation;
@@ -112,10 +101,15 @@ bool IsNothingLeft(const Analysis& analysis) {
 }
 
 void Summary::WriteProgram() {
-  text_.Paragraph("capture", model_.path);
+  if (!model_.captures.empty()) {
+    WriteCaptures(analysis_, text_);
+  } else {
+    text_.Paragraph("capture", model_.path);
+  }
   if (const std::string parts = PartsText(model_); !parts.empty()) text_.Paragraph("parts", parts);
   if (model_.events.recording_info.empty()) return text_.Line("command", "[lost]");
   for (const RecordingInfo& info : model_.events.recording_info) {
+    if (!model_.captures.empty()) break;
     text_.Line("command", model_.Text(info.command_line));
     if (IsImported(model_, info)) continue;
     text_.Line("host",
@@ -282,9 +276,7 @@ void Summary::WriteHints(const std::vector<GpuBusy>& busy) {
 
 void Summary::WriteTables() {
   const GpuNames names(analysis_, kernel_names_);
-  std::vector<Statistics> kernels = KernelTimes(analysis_, names);
-  for (Statistics& row : kernels) row.name = ShortKernelName(std::string(row.name));
-  WriteTimes("GPU kernels", "cuda_gpu_kern_sum", kernels);
+  WriteTimes("GPU kernels", "cuda_gpu_kern_sum", KernelTimes(analysis_, names), FitKernels);
   WriteTimes("CUDA graph replays", "cuda_gpu_graph_sum", GraphTimes(analysis_, names));
   WriteTimes("GPU copies and sets", "cuda_gpu_mem_time_sum", CopyTimes(analysis_));
   WriteTimes("CUDA API calls", "cuda_api_sum", ApiTimes(analysis_));
@@ -295,30 +287,16 @@ void Summary::WriteMore(size_t rows, std::string_view table) {
   text_.Names(Format("  ... {} more: --top --table {}", WithThousands(rows - kRows), table));
 }
 
-// Names as they fit behind `width` columns. Those that look the same then, but are not, are told in
-// full on a line of their own: the second of each pair.
-std::vector<std::pair<std::string, std::string>> FittingNames(const std::vector<Statistics>& rows,
-                                                              size_t width) {
-  std::map<std::string, size_t> seen;
-  std::vector<std::pair<std::string, std::string>> names;
-  for (size_t i = 0; i < std::min(rows.size(), kRows); ++i) {
-    names.emplace_back(ToWidth(rows[i].name, width), rows[i].name);
-    ++seen[names.back().first];
-  }
-  for (auto& [fitting, whole] : names) {
-    if (seen[fitting] == 1) whole.clear();
-  }
-  return names;
-}
-
 void Summary::WriteTimes(std::string_view title, std::string_view table,
-                         const std::vector<Statistics>& rows) {
+                         const std::vector<Statistics>& rows, FitNames fit) {
   if (rows.empty()) return;
-  constexpr size_t kNumbers = 38;
+  constexpr size_t kNumbers = 39;
   const uint64_t whole = SumOfTotals(rows);
   text_.Heading(title, ": " + HumanDuration(whole));
   text_.Names("  time%     total     count       avg  name");
-  const auto names = FittingNames(rows, SummaryText::kWidth - kNumbers);
+  std::vector<std::string> shown;
+  for (size_t i = 0; i < std::min(rows.size(), kRows); ++i) shown.push_back(rows[i].name);
+  const FittingNames names = fit(shown, SummaryText::kWidth - kNumbers);
   for (size_t i = 0; i < names.size(); ++i) {
     const Statistics& row = rows[i];
     text_.Row(Format("  {:>5.1f} {:>9} {:>9} {:>9}  ", PercentOf(row.total, whole),
@@ -336,9 +314,11 @@ void Summary::WriteFunctions(const CallTree& tree) {
   uint64_t whole = 0;
   for (const FunctionTime& row : rows) whole = AddSaturated(whole, row.self_ns);
   const bool is_time = SamplesCountTime(model_);
-  text_.Heading("CPU functions",
-                ": " + (is_time ? HumanDuration(whole)
-                                : Format("{} {}", WithThousands(whole), SampleUnitName(model_))));
+  std::string of = is_time ? HumanDuration(whole) : SampleUnitName(model_);
+  // Of samples at a frequency the shares are right, the sum is not.
+  const bool has_sum = !is_time && model_.events.sample_sources.front().frequency_hz == 0;
+  if (has_sum) of = Format("{} {}", WithThousands(whole), of);
+  text_.Heading("CPU functions", ": " + of);
   text_.Names("  self%  total%   samples  function");
   for (size_t i = 0; i < std::min(rows.size(), kRows); ++i) {
     const FunctionTime& row = rows[i];

@@ -11,6 +11,7 @@
 
 #include "format/base/text.h"
 #include "report/correlate/overheads.h"
+#include "report/tables/readable_paths.h"
 #include "report/tree/gpu_leaves.h"
 
 namespace xpu {
@@ -225,11 +226,12 @@ std::vector<LaunchPathTime> LaunchPathTimes(Analysis& analysis, KernelNames kern
                                             CallPaths& paths) {
   paths.NameAhead({.launches = true});
   GpuLeaves leaves(analysis, kernel_names);
+  ReadablePaths readable(analysis, paths.tree());
   std::unordered_map<PathId, std::vector<uint64_t>> values;
   for (const GpuWork& work : analysis.correlation.work) {
     if (work.kind == WorkKind::kSynchronization || !work.timed) continue;
     const PathId path = paths.OfWork(work);
-    values[paths.tree().Child(path, leaves.Of(work))].push_back(work.duration_ns);
+    values[readable.Of(paths.tree().Child(path, leaves.Of(work)))].push_back(work.duration_ns);
   }
   std::vector<LaunchPathTime> rows;
   rows.reserve(values.size());

@@ -72,7 +72,7 @@ struct CategoryTimes {
 std::vector<CategoryTimes> GpuWorkTimes(const Analysis& analysis, const GpuNames& names);
 std::vector<CategoryTimes> ApiAndGpuWorkTimes(const Analysis& analysis, const GpuNames& names);
 
-// GPU work by the path that launched it and its own name, the last frame.
+// GPU work by the path that launched it, as ReadablePaths has it, and its own name, the last frame.
 struct LaunchPathTime {
   PathId path;
   Statistics times;  // without a name

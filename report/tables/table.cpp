@@ -4,6 +4,7 @@
 #include <charconv>
 #include <limits>
 #include <numeric>
+#include <optional>
 
 #include "format/base/text.h"
 
@@ -39,15 +40,17 @@ long double NumberOf(const std::string& cell, long double otherwise) {
 
 Result<size_t> FindColumn(const std::vector<Column>& columns, std::string_view wanted) {
   const std::string text = Lower(wanted);
-  std::vector<size_t> begin_so;
+  std::optional<size_t> found;
   for (size_t i = 0; i < columns.size(); ++i) {
     const std::string name = Lower(columns[i].name);
     if (name == text) return i;
-    if (name.starts_with(text)) begin_so.push_back(i);
+    // Shares are rounded: what they are shares of sorts better.
+    const bool is_better =
+        !found || (columns[*found].name.ends_with("(%)") && !name.ends_with("(%)"));
+    if (name.starts_with(text) && is_better) found = i;
   }
-  if (begin_so.size() == 1) return begin_so.front();
-  const std::string_view what = begin_so.empty() ? "is no column" : "is more than one column";
-  return Error{ErrorKind::kUsage, Format("'{}' {} of {}", wanted, what, Names(columns)), ""};
+  if (found) return *found;
+  return Error{ErrorKind::kUsage, Format("'{}' is no column of {}", wanted, Names(columns)), ""};
 }
 
 void SortBy(Table& table, size_t column) {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "report/gpu/gpu_memory.h"
+#include "report/tables/readable_paths.h"
 #include "report/tables/top_cells.h"
 #include "report/tables/top_rows.h"
 #include "report/tree/call_paths.h"
@@ -24,12 +25,14 @@ struct AllocationRow {
   PathId path;
 };
 
-std::vector<AllocationRow> RowsOf(const Analysis& analysis, CallPaths& paths) {
+std::vector<AllocationRow> RowsOf(Analysis& analysis, CallPaths& paths) {
+  ReadablePaths readable(analysis, paths.tree());
   std::map<std::tuple<uint32_t, uint32_t, PathId>, AllocationRow> rows;
   for (const MemoryAllocation& allocation : FollowMemory(analysis).allocations) {
-    const PathId path = allocation.launch == GpuWork::kNoLaunch
-                            ? PathId{}
-                            : paths.OfLaunch(analysis.correlation.launches[allocation.launch]);
+    const PathId path =
+        allocation.launch == GpuWork::kNoLaunch
+            ? PathId{}
+            : readable.Of(paths.OfLaunch(analysis.correlation.launches[allocation.launch]));
     const uint32_t kind = allocation.operation->memory_kind;
     const uint64_t bytes = allocation.operation->size_bytes;
     AllocationRow& row = rows[{allocation.gpu, kind, path}];

@@ -112,17 +112,4 @@ void FillFunctions(TableSource& source, Table& table) {
   });
 }
 
-void FillPaths(TableSource& source, Table& table) {
-  const FrameTable& frames = source.analysis.frames;
-  const auto paths = std::make_shared<CallPaths>(
-      source.analysis, PathOptions{.graph_stacks = source.options.graph_stacks});
-  std::vector<LaunchPathTime> rows =
-      LaunchPathTimes(source.analysis, source.options.kernel_names, *paths);
-  const uint64_t whole = WholeOf(rows);
-  SetRows(table, std::move(rows), [whole, paths, &frames](const LaunchPathTime& row, Row& cells) {
-    AppendTimes(row.times, whole, cells);
-    cells.push_back(FoldedText(frames, paths->tree().Path(row.path)));
-  });
-}
-
 }  // namespace xpu

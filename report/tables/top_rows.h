@@ -19,9 +19,15 @@ void FillApisAndGpuWork(TableSource& source, Table& table);
 void FillOverheads(TableSource& source, Table& table);
 void FillJit(TableSource& source, Table& table);
 void FillFunctions(TableSource& source, Table& table);
-void FillPaths(TableSource& source, Table& table);
 void FillIdle(TableSource& source, Table& table);
 void FillWaits(TableSource& source, Table& table);
+// In top_call_tree.cpp. The second has columns of its own.
+void FillPaths(TableSource& source, Table& table);
+void FillCallTree(TableSource& source, Table& table);
+// In top_functions.cpp.
+void FillAllFunctions(TableSource& source, Table& table);
+// In top_threads.cpp.
+void FillThreads(TableSource& source, Table& table);
 // In top_probes.cpp.
 void FillProbes(TableSource& source, Table& table);
 // In top_executions.cpp.

@@ -80,7 +80,7 @@ Columns RangeKernelColumns() {
 
 // The times are of calls whose entry and return were both probed.
 Columns ProbeColumns() {
-  return Joined({Numbers({"Time (%)", "Hits", "Calls", "Total Time (ns)", "Avg (ns)", "Min (ns)",
+  return Joined({Numbers({"Hits (%)", "Hits", "Calls", "Total Time (ns)", "Avg (ns)", "Min (ns)",
                           "Max (ns)"}),
                  Texts({"Probe"})});
 }
@@ -93,6 +93,19 @@ Columns JitColumns() {
 Columns FunctionColumns() {
   return Joined({Numbers({"Self (%)", "Self Time (ns)", "Total (%)", "Total Time (ns)", "Samples"}),
                  Texts({"Module", "Function"})});
+}
+
+Columns CostColumns() {
+  return Joined(
+      {Numbers({"GPU Self (%)", "GPU Self Time (ns)", "GPU Total (%)", "GPU Total Time (ns)",
+                "CPU Self (%)", "CPU Self Time (ns)", "CPU Total (%)", "CPU Total Time (ns)"}),
+       Texts({"Language", "Module", "Function"})});
+}
+
+Columns ThreadColumns() {
+  return Joined({Numbers({"CPU (%)", "CPU Time (ns)", "Samples", "GPU (%)", "GPU Time (ns)",
+                          "GPU Work", "Pid", "Tid"}),
+                 Texts({"Process", "Thread"})});
 }
 
 constexpr std::string_view kTotal = "Total Time (ns)";
@@ -132,7 +145,11 @@ std::vector<TableKind> CallKinds() {
       {"cpu_func_sum", "CPU Function Summary", "CPU samples by function, self and total",
        FunctionColumns(), FillFunctions, false, "Self Time (ns)", "Samples"},
       {"callpath_sum", "GPU Time by Launch Path", "work of the GPUs by the stack that launched it",
-       Times("Instances", {"Path"}), FillPaths, false, kTotal, "Instances"},
+       Times("Instances", {"Path"}), FillPaths, false, kTotal, "Instances", FillCallTree},
+      {"func_sum", "Function Summary (CPU and GPU)",
+       "CPU and GPU time by function, Python and native", CostColumns(), FillAllFunctions},
+      {"thread_sum", "Thread Summary", "CPU and GPU time by process and thread", ThreadColumns(),
+       FillThreads},
       {"gpu_busy_sum", "GPU Busy Time by Stream", "how busy each GPU and each stream was",
        Numbers({"Busy (%)", "Busy Time (ns)", "Idle Time (ns)", "Total Time (ns)", "Instances",
                 "DevId", "Pid", "Ctx", "Strm"}),
@@ -165,14 +182,22 @@ std::vector<TableKind> CallKinds() {
 // Sums over events, each by itself, or a row for each. Other tables need all neighbours of an
 // event: what else ran, what waited for it, what range it was in.
 bool IsOfSingleEvents(std::string_view table) {
-  constexpr std::array<std::string_view, 14> kTables = {
-      "cuda_gpu_kern_sum",     "cuda_gpu_kern_gb_sum",
-      "cuda_gpu_graph_sum",    "cuda_gpu_mem_time_sum",
-      "cuda_gpu_mem_size_sum", "cuda_gpu_sum",
-      "cuda_api_sum",          "cuda_api_gpu_sum",
-      "cuda_overhead_sum",     "jit_sum",
-      "cpu_func_sum",          "callpath_sum",
-      "cuda_gpu_trace",        "cuda_api_trace"};
+  constexpr std::array<std::string_view, 16> kTables = {"cuda_gpu_kern_sum",
+                                                        "cuda_gpu_kern_gb_sum",
+                                                        "cuda_gpu_graph_sum",
+                                                        "cuda_gpu_mem_time_sum",
+                                                        "cuda_gpu_mem_size_sum",
+                                                        "cuda_gpu_sum",
+                                                        "cuda_api_sum",
+                                                        "cuda_api_gpu_sum",
+                                                        "cuda_overhead_sum",
+                                                        "jit_sum",
+                                                        "cpu_func_sum",
+                                                        "callpath_sum",
+                                                        "func_sum",
+                                                        "thread_sum",
+                                                        "cuda_gpu_trace",
+                                                        "cuda_api_trace"};
   return std::find(kTables.begin(), kTables.end(), table) != kTables.end();
 }
 

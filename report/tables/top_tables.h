@@ -35,6 +35,8 @@ struct TableKind {
   // The columns that a comparison of two captures is about; empty: it has none.
   std::string_view total = {};
   std::string_view count = {};
+  // Instead of `fill` for a table that is read, and not sorted: the rows need their order.
+  void (*fill_for_reading)(TableSource& source, Table& table) = nullptr;
 };
 
 // All of them, in the order in which they are written.

@@ -11,12 +11,18 @@ void NameUnit(Table& table) {
   if (table.unit.empty()) return;
   for (Column& column : table.columns) {
     const size_t time = column.name.find("Time (ns)");
-    if (time == std::string::npos) continue;
+    if (time == std::string::npos || column.name.starts_with("GPU")) continue;
     column.name.replace(time, std::string::npos, "(" + table.unit + ")");
   }
 }
 
 Table Prepared(const TableKind& kind, TableSource& source) {
+  const bool is_read = source.options.format == TableFormat::kTable && source.options.sort.empty();
+  if (is_read && kind.fill_for_reading != nullptr) {
+    Table table{std::string(kind.name), std::string(kind.title), kind.columns};
+    kind.fill_for_reading(source, table);
+    return table;
+  }
   Table table = MakeTable(kind, source);
   if (!source.options.sort.empty()) {
     // Of several tables some may not have the column.

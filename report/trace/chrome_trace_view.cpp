@@ -323,6 +323,7 @@ View ChromeTraceView() {
       .takes_sample = true,
       .is_for_reading = false,
       .shows_lines = true,
+      .file_name_end = ".json",
       .events = View::Events::kOneClockAndMoments,
       .write =
           [](const ViewInput& input) {

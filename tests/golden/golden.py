@@ -49,7 +49,8 @@ PYTHON_VIEWS = {
     "python_folded_only_us.txt": ["--folded", "--python", "only"],
     "python_folded_native_us.txt": ["--folded", "--python=native"],
     "python_functions.csv": ["--top", "--format", "csv", "--table", "cpu_func_sum"],
-    "python_paths.txt": ["--top", "--table", "callpath_sum"],
+    "python_paths.txt": ["--table", "callpath_sum"],
+    "python_costs.csv": ["--format", "csv", "--table", "func_sum"],
     "python_script.txt": ["--script"],
     "python_summary.txt": [],
 }

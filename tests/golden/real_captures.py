@@ -82,6 +82,30 @@ def test_two_kernels_fork():
     check("two_kernels_fork", "two_kernels")
 
 
+def rows_of(name, table, *arguments):
+    text = report("--top", "--format", "json", "--table", table, *arguments,
+                  CAPTURES / f"{name}.xpu")
+    return json.loads(text)[table]
+
+
+def test_short_names_keep_kernels_apart():
+    for path in sorted(CAPTURES.glob("*.xpu")):
+        full = rows_of(path.stem, "cuda_gpu_kern_sum")
+        short = rows_of(path.stem, "cuda_gpu_kern_sum", "--kernel-names", "short")
+        expect(f"kernels of {path.name}", len({row["Name"] for row in short}), len(full))
+    names = {row["Name"] for row in rows_of("pytorch_symbols", "cuda_gpu_kern_sum",
+                                            "--kernel-names", "short")}
+    expect("the functor of GELU", any("GeluCUDAKernelImpl" in name for name in names), True)
+
+
+def test_paths_are_read_by_people():
+    for row in rows_of("pytorch_python", "callpath_sum"):
+        expect("length of a path", len(row["Path"]) < 2000, True)
+    rows = rows_of("pytorch_python", "func_sum")
+    expect("Python's functions with GPU time",
+           any(row["Language"] == "Python" and row["GPU Self Time (ns)"] > 0 for row in rows), True)
+
+
 def test_graph():
     account, capture = load("graph")
     expect("replays", len(capture.of("graph_launch")), account["graph_launches"])

@@ -161,6 +161,7 @@ def test_a_real_capture():
         browser.press(ENTER)
         expect("Enter selects a match",
                graph.run("flameGraph.search.matches(flameGraph.picture.selected)"), True)
+        expect("Enter keeps the zoom", graph.zoom, 0)
         expect("the share of the zoomed",
                share(folded.matching(r"cuda\w+Kernel|[Gg]emm", graph.path(graph.zoom)),
                      folded.below(graph.path(graph.zoom))) in graph.text("matched"), True)

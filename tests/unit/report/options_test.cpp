@@ -48,6 +48,34 @@ TEST(Options, GraphStacksDeviceTagsStrict) {
   EXPECT_EQ(Bad({"--graph-stacks=x"}), "--graph-stacks: 'x' is none of both, launch, creation");
 }
 
+TEST(Options, OptionsOfTablesMeanTables) {
+  for (const auto& arguments : std::vector<std::vector<const char*>>{
+           {"--table", "cuda_api_sum"}, {"--format=csv"}, {"-n", "3"}, {"--sort", "total"}}) {
+    EXPECT_EQ(Good(arguments).view->option, "--top") << arguments.front();
+  }
+  EXPECT_EQ(Good({"--table", "cuda_api_sum", "--diff", "a.xpu"}).view->option, "--diff");
+  EXPECT_EQ(Bad({"--folded", "--table", "cuda_api_sum"}),
+            "--table is an option of --top and --diff");
+}
+
+TEST(Options, TablesForScriptsAreComplete) {
+  EXPECT_EQ(Good({"--top"}).top.rows, 20u);
+  EXPECT_EQ(Good({"--top"}).top.kernel_names, KernelNames::kShort);
+  for (const char* format : {"--format=csv", "--format=json"}) {
+    EXPECT_EQ(Good({"--top", format}).top.rows, 0u) << format;
+    EXPECT_EQ(Good({"--top", format, "-n", "20"}).top.rows, 20u) << format;
+    EXPECT_EQ(Good({"--top", format}).top.kernel_names, KernelNames::kFull) << format;
+  }
+  EXPECT_EQ(Good({"--top", "--kernel-names=full"}).top.kernel_names, KernelNames::kFull);
+}
+
+TEST(Options, HintsOfOtherProfilersOptions) {
+  const auto hint = [](const char* option) { return Parse({option}).error().hint; };
+  EXPECT_EQ(hint("--csv"), "--format csv: of the tables of --top");
+  EXPECT_EQ(hint("--stdio"), "text is the default: without a view a summary, --top tables");
+  EXPECT_EQ(hint("--report=cuda_api_sum"), "--table NAME; --list-tables lists them");
+}
+
 TEST(Options, Python) {
   EXPECT_EQ(Good({}).symbols.python, PythonView::kMerge);
   EXPECT_EQ(Good({"--python=only", "--top"}).symbols.python, PythonView::kOnly);

@@ -39,10 +39,13 @@ TEST(FindColumn, AnyCaseAndTheBeginOfOneName) {
   EXPECT_EQ(FindColumn(columns, "total (NS)").value(), 0u);
   EXPECT_EQ(FindColumn(columns, "mi").value(), 1u);
   EXPECT_EQ(FindColumn(columns, "max").value(), 3u);  // the whole name counts more
-  EXPECT_EQ(FindColumn(columns, "m").error().message,
-            "'m' is more than one column of Total (ns), Min (ns), Max (ns), Max");
+  EXPECT_EQ(FindColumn(columns, "m").value(), 1u);    // the first of those that begin so
   EXPECT_EQ(FindColumn(columns, "x").error().message,
             "'x' is no column of Total (ns), Min (ns), Max (ns), Max");
+}
+
+TEST(FindColumn, WhatAShareIsOfBeforeTheShare) {
+  EXPECT_EQ(FindColumn({{"Total (%)"}, {"Total Time (ns)"}, {"Name", true}}, "total").value(), 1u);
 }
 
 TEST(SortBy, NumbersDescendingTextsAscending) {

@@ -1,0 +1,95 @@
+#include "report/tables/readable_paths.h"
+
+#include <algorithm>
+#include <array>
+
+#include "report/tree/kernel_name.h"
+
+namespace xpu {
+namespace {
+
+bool IsCode(const NamedFrame& frame) {
+  return frame.origin == FrameOrigin::kUser || frame.origin == FrameOrigin::kKernel;
+}
+
+// How each program and thread begins, which says nothing about any of them.
+bool IsStartUp(const NamedFrame& frame) {
+  constexpr std::array<std::string_view, 10> kNames = {"_start",
+                                                       "__libc_start_main",
+                                                       "__libc_start_main_impl",
+                                                       "__libc_start_call_main",
+                                                       "start_thread",
+                                                       "clone",
+                                                       "__clone",
+                                                       "clone3",
+                                                       "__clone3",
+                                                       "execute_native_thread_routine"};
+  return std::find(kNames.begin(), kNames.end(), frame.name) != kNames.end();
+}
+
+bool SaysSomething(const NamedFrame& frame) {
+  const bool is_placeholder = frame.name.starts_with('[');  // "[anon]"
+  return !frame.nameless_in && !is_placeholder && !IsStartUp(frame);
+}
+
+}  // namespace
+
+PathId ReadablePaths::Of(PathId path) {
+  if (const PathId known = known_.Get(path.value)) return known;
+  const FrameTable& frames = analysis_.frames;
+  const std::vector<FrameId> whole = tree_.Path(path);
+  const bool has_python = std::any_of(whole.begin(), whole.end(), [&](FrameId frame) {
+    return frames[frame].origin == FrameOrigin::kPython;
+  });
+  PathId readable;
+  for (const FrameId frame : has_python ? WithPython(whole) : Native(whole)) {
+    readable = tree_.Child(readable, Bare(frame));
+  }
+  return known_[path.value] = readable;
+}
+
+// Of the native code only the function that the innermost one of Python calls: the operator.
+std::vector<FrameId> ReadablePaths::WithPython(const std::vector<FrameId>& path) const {
+  const FrameTable& frames = analysis_.frames;
+  std::vector<FrameId> shown;
+  size_t python = 0;
+  for (size_t i = 0; i < path.size(); ++i) {
+    if (frames[path[i]].origin == FrameOrigin::kPython) python = i;
+  }
+  bool has_operator = false;
+  for (size_t i = 0; i < path.size(); ++i) {
+    if (IsCode(frames[path[i]])) {
+      if (i < python || has_operator || !SaysSomething(frames[path[i]])) continue;
+      has_operator = true;
+    }
+    shown.push_back(path[i]);
+  }
+  return shown;
+}
+
+std::vector<FrameId> ReadablePaths::Native(const std::vector<FrameId>& path) const {
+  const FrameTable& frames = analysis_.frames;
+  const bool has_names = std::any_of(path.begin(), path.end(), [&](FrameId frame) {
+    return IsCode(frames[frame]) && SaysSomething(frames[frame]);
+  });
+  std::vector<FrameId> shown;
+  for (const FrameId frame : path) {
+    // A path without any name stays: its addresses are all that there is.
+    if (has_names && IsCode(frames[frame]) && !SaysSomething(frames[frame])) continue;
+    shown.push_back(frame);
+  }
+  return shown;
+}
+
+FrameId ReadablePaths::Bare(FrameId frame) {
+  if (!IsCode(analysis_.frames[frame])) return frame;
+  FrameId& bare = bare_[frame.value];
+  if (!bare) {
+    NamedFrame named = analysis_.frames[frame];
+    named.name = BareFunctionName(named.name);
+    bare = analysis_.frames.Intern(named);
+  }
+  return bare;
+}
+
+}  // namespace xpu

@@ -1,0 +1,29 @@
+// Call paths as a person reads them: the Python functions where there are any, C++ functions
+// without parameters and template arguments, nothing that has no name.
+#pragma once
+
+#include "report/analysis.h"
+#include "report/model/flat_map.h"
+#include "report/tree/call_tree.h"
+
+namespace xpu {
+
+class ReadablePaths {
+ public:
+  // Both must outlive this; the paths are those of `tree`.
+  ReadablePaths(Analysis& analysis, CallTree& tree) : analysis_(analysis), tree_(tree) {}
+
+  PathId Of(PathId path);
+
+ private:
+  std::vector<FrameId> WithPython(const std::vector<FrameId>& path) const;
+  std::vector<FrameId> Native(const std::vector<FrameId>& path) const;
+  FrameId Bare(FrameId frame);
+
+  Analysis& analysis_;
+  CallTree& tree_;
+  FlatMap<PathId> known_;
+  FlatMap<FrameId> bare_;
+};
+
+}  // namespace xpu
