@@ -33,6 +33,7 @@ struct ControlOptions {
   std::string ack_fifo;                 // empty: nobody is told that they were obeyed
   std::optional<CaptureRange> capture_range;
   uint64_t max_bytes = 0;  // of the capture, in all its parts; 0: no limit
+  std::string note;        // what may not be meant; empty: nothing
 
   bool StartsPaused() const { return delay_ns != 0 || waits_for_enable || capture_range; }
   // There may be times in which nothing is recorded.

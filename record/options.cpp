@@ -1,11 +1,16 @@
 #include "record/options.h"
 
+#include <algorithm>
+#include <cstdlib>
 #include <utility>
 
 #include <CLI/CLI.hpp>
+#include <unistd.h>
 
+#include "format/base/number.h"
 #include "format/base/text.h"
 #include "record/help.h"
+#include "record/option_habits.h"
 #include "record/version.h"
 
 namespace xpu {
@@ -190,10 +195,21 @@ Status TakeProbes(const Words& words, RecordOptions& options) {
   return Ok();
 }
 
+// perf counts milliseconds. Few wait for more than a minute and say so in seconds.
+std::string NoteOfDelay(const std::string& delay) {
+  const auto seconds = ParseNumber<uint64_t>(delay);
+  if (!seconds || *seconds < 60) return {};
+  return Format(
+      "--delay: the recording begins after {} seconds\nhint: milliseconds, as perf has "
+      "them: -D {}ms; {}s says that this is meant",
+      delay, delay, delay);
+}
+
 Status TakeControl(const Words& words, ControlOptions& control) {
   control.waits_for_enable = words.delay == "-1";
   if (!words.delay.empty() && !control.waits_for_enable) {
     XPU_ASSIGN_OR_RETURN(control.delay_ns, ParseDuration("--delay", words.delay));
+    control.note = NoteOfDelay(words.delay);
   }
   if (!words.duration.empty()) {
     XPU_ASSIGN_OR_RETURN(control.duration_ns, ParseDuration("--duration", words.duration));
@@ -299,6 +315,19 @@ bool IsOption(std::string_view word) {
   return word.starts_with("-") && word != "-" && word != "--";
 }
 
+// "xpu-record record ./app", as perf has it, and no program of that name.
+bool IsVerbOfOthers(const std::string& word) {
+  if (word != "record" && word != "profile" && word != "stat" && word != "start") return false;
+  const char* path = std::getenv("PATH");
+  std::string_view rest = path == nullptr ? "" : path;
+  while (!rest.empty()) {
+    const size_t end = std::min(rest.find(':'), rest.size());
+    if (::access(Format("{}/{}", rest.substr(0, end), word).c_str(), X_OK) == 0) return false;
+    rest.remove_prefix(std::min(end + 1, rest.size()));
+  }
+  return true;
+}
+
 // What CLI11 left over: the target, with or without "--" before it.
 Status TakeCommand(const Words& words, std::vector<std::string> rest, RecordOptions& options) {
   if (!rest.empty() && rest.front() == "--") rest.erase(rest.begin());
@@ -310,6 +339,10 @@ Status TakeCommand(const Words& words, std::vector<std::string> rest, RecordOpti
   }
   if (rest.empty() && needs_none) return Ok();
   if (rest.empty() || rest.front().empty()) return UsageError("no program to record");
+  if (rest.size() > 1 && IsVerbOfOthers(rest.front())) {
+    return Error{ErrorKind::kUsage, Format("{}: there is no such program", rest.front()),
+                 Format("the program follows xpu-record itself: xpu-record {} ...", rest[1])};
+  }
   options.command = std::move(rest);
   return Ok();
 }
@@ -339,7 +372,9 @@ Result<ParsedCommandLine> ParseCommandLine(int argc, const char* const* argv) {
   std::vector<std::string> rest = app.remaining();
   const auto own = static_cast<size_t>(argc) - rest.size();
   options.own_arguments.assign(argv + (argc > 0 ? 1 : 0), argv + own);
-  if (!rest.empty() && IsOption(rest.front())) return UnknownOption(app, rest.front(), kSeeHelp);
+  if (!rest.empty() && IsOption(rest.front())) {
+    return UnknownOption(app, rest.front(), kSeeHelp, kRecordHabits);
+  }
   XPU_RETURN_IF_ERROR(TakeWords(words, options));
   XPU_RETURN_IF_ERROR(TakeCommand(words, std::move(rest), options));
   XPU_RETURN_IF_ERROR(TakeSubject(words, options));

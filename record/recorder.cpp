@@ -4,7 +4,11 @@
 #include <cerrno>
 #include <cstdio>
 #include <ctime>
+#include <filesystem>
+#include <fstream>
 #include <optional>
+#include <string>
+#include <system_error>
 #include <utility>
 
 #include <sys/random.h>
@@ -13,6 +17,7 @@
 #include <unistd.h>
 
 #include "format/base/file.h"
+#include "format/base/number.h"
 #include "format/base/quote.h"
 #include "format/base/terminal_text.h"
 #include "format/base/text.h"
@@ -305,8 +310,36 @@ Outcome WaitForProgram(const RecordOptions& options, EventLoop& loop, Outcome ou
   return outcome;
 }
 
+bool MapsCuda(const std::string& pid) {
+  std::ifstream maps("/proc/" + pid + "/maps");
+  for (std::string line; std::getline(maps, line);) {
+    if (line.find("/libcuda.so") != std::string::npos) return true;
+  }
+  return false;
+}
+
+// Any of the processes to record. What cannot be read is as good as without CUDA: this decides over
+// a message alone.
+bool AnyMapsCuda(const RecordOptions& options) {
+  if (!options.whole_system) {
+    return std::any_of(options.pids.begin(), options.pids.end(),
+                       [](pid_t pid) { return MapsCuda(std::to_string(pid)); });
+  }
+  std::error_code error;
+  std::filesystem::directory_iterator at("/proc", error);
+  for (; !error && at != std::filesystem::directory_iterator(); at.increment(error)) {
+    const std::string name = at->path().filename().string();
+    if (IsDigit(name.front()) && MapsCuda(name)) return true;
+  }
+  return false;
+}
+
 void SayWhatIsOutOfReach(const RecordOptions& options) {
-  if (!options.gpu_out_of_reach || options.quiet) return;
+  if (options.quiet) return;
+  if (!options.control.note.empty()) {
+    std::fputs(Format("xpu-record: {}\n", options.control.note).c_str(), stderr);
+  }
+  if (!options.gpu_out_of_reach || !AnyMapsCuda(options)) return;
   std::fputs(
       "xpu-record: GPU activity is not recorded: a process that runs already does not load our "
       "library\nhint: start the program under xpu-record; --cpu-only says that this is meant\n",

@@ -123,7 +123,27 @@ TEST(Options, HintsOfUnknownOptions) {
   EXPECT_EQ(hint("--outpt=x"), "is it --output?");
   EXPECT_EQ(hint("--cupti"), "is it --cupti-lib, --yield-cupti?");
   EXPECT_EQ(hint("--bogus"), "xpu-record --help lists the options");
-  EXPECT_EQ(hint("-g"), "xpu-record --help lists the options");
+  EXPECT_EQ(hint("-Z"), "xpu-record --help lists the options");
+}
+
+TEST(Options, HintsOfOtherProfilersOptions) {
+  const auto hint = [](std::vector<const char*> arguments) {
+    arguments.insert(arguments.begin(), "xpu-record");
+    return ParseCommandLine(static_cast<int>(arguments.size()), arguments.data()).error().hint;
+  };
+  EXPECT_EQ(hint({"-g", "app"}),
+            "stacks are always recorded; --call-graph=fp or eh says how they are found");
+  EXPECT_EQ(hint({"--frequency=99", "app"}), "-F, --freq HZ: samples per second");
+  EXPECT_EQ(hint({"-t", "cuda", "app"}),
+            "CUDA and NVTX are recorded unless --cpu-only or --no-nvtx leave them out");
+  EXPECT_EQ(hint({"profile", "./app"}),
+            "the program follows xpu-record itself: xpu-record ./app ...");
+}
+
+TEST(Options, ALongDelayWithoutAUnitIsNoted) {
+  EXPECT_NE(Good({"-D", "500", "app"}).control.note.find("-D 500ms"), std::string::npos);
+  EXPECT_EQ(Good({"-D", "500s", "app"}).control.note, "");
+  EXPECT_EQ(Good({"-D", "5", "app"}).control.note, "");
 }
 
 TEST(Options, OwnArgumentsEndBeforeTheDashes) {
