@@ -17,8 +17,8 @@ Model Ordered(Model model) {
 
 Analysis::Analysis(Model loaded, SymbolOptions options, const CorrelateOptions& correlate)
     : model(Ordered(std::move(loaded))),
-      call_trees(model.file_bytes),
       lines_if_any(options.lines_if_any),
+      call_trees(model.file_bytes),
       recorded_until_ns(RecordedUntilNs(model)),
       processes(model),
       clocks(model),

@@ -21,7 +21,7 @@ constexpr std::string_view kBehindViews =
 
 Options
   -i CAPTURE, -o, --output FILE  what to read; to write, compressed with .gz
-  --kernel-names WHICH  full (default), short (of tables as text), mangled
+  --kernel-names WHICH  full (default), short (that of text and paths), mangled
   --graph-stacks WHICH  work of graphs under launch, creation or both (default)
   --no-pager, --strict  no pager on a terminal; status 3 when data was lost
   --correlate HOW       match calls and work: auto (default), id, nesting, time
@@ -48,7 +48,7 @@ Options of --folded and --flamegraph
   --unit UNIT, --reverse  us (default), ns, samples; innermost first (--folded)
 
 Options of tables, of --chrome-trace (--max-events) and --flamegraph (--title)
-  -n, --rows N          rows of each table (0: all; default 20, csv and json all)
+  -n, --rows N          rows of each table (0: all; default 20, csv, json: all)
   --table NAME, --list-tables  only this table (means --top); the names of all
   --format FORMAT, --sort COLUMN  table (default), csv, json; by it (--top)
   --max-events N, --title TEXT

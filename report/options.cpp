@@ -331,6 +331,7 @@ void Parser::Share() {
   if (rows_->count() == 0 && !is_read) options_.top.rows = 0;
   const bool has_names = kernel_names_->count() > 0;
   options_.top.kernel_names = is_read && !has_names ? KernelNames::kShort : merge_.kernel_names;
+  options_.top.path_kernel_names = has_names ? merge_.kernel_names : KernelNames::kShort;
   options_.top.graph_stacks = merge_.paths.graph_stacks;
 }
 

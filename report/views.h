@@ -40,6 +40,8 @@ struct TopOptions {
   std::string sort;         // by this column, largest first; empty: as the table comes
   bool is_thinned = false;  // only those that a part of the capture can stand for
   KernelNames kernel_names = KernelNames::kFull;
+  KernelNames path_kernel_names =
+      KernelNames::kShort;  // in call paths, where they are the last of many
   GraphStacks graph_stacks = GraphStacks::kBoth;
 };
 

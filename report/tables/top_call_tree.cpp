@@ -137,7 +137,7 @@ Paths PathsOf(TableSource& source) {
   Paths found{std::make_shared<CallPaths>(source.analysis,
                                           PathOptions{.graph_stacks = source.options.graph_stacks}),
               {}};
-  found.rows = LaunchPathTimes(source.analysis, source.options.kernel_names, *found.paths);
+  found.rows = LaunchPathTimes(source.analysis, source.options.path_kernel_names, *found.paths);
   return found;
 }
 

@@ -54,10 +54,14 @@ std::string WithoutInnerParameters(std::string_view name) {
     const bool is_list =
         name[at] == '(' && at > 0 && !name.substr(0, at).ends_with("operator") &&
         (IsNameCharacter(name[at - 1]) || name[at - 1] == '>' || name[at - 1] == ')');
-    const size_t end = is_list ? ClosingBracket(name, at) : std::string_view::npos;
-    if (end == std::string_view::npos) {
+    if (!is_list) {
       out += name[at];
       continue;
+    }
+    const size_t end = ClosingBracket(name, at);
+    if (end == std::string_view::npos) {
+      // A damaged name. Not tried at each of its brackets, which would take the square of its size.
+      return out += name.substr(at);
     }
     std::string_view rest = name.substr(end + 1);
     if (rest.starts_with(kConst)) rest.remove_prefix(kConst.size());
@@ -225,6 +229,7 @@ std::string_view WithoutParameters(std::string_view name) {
 std::string_view WithoutReturnType(std::string_view name) {
   if (name.size() > kLongestName) return name;
   size_t begin = 0;
+  int unclosed = 0;
   for (size_t at = 0; at < name.size(); ++at) {
     if (name[at] == ' ') {
       const std::string_view before = name.substr(0, at);
@@ -234,10 +239,9 @@ std::string_view WithoutReturnType(std::string_view name) {
       if (!is_operator && at + 1 < name.size() && name[at + 1] != '[') begin = at + 1;
     } else if (std::string_view("({[<").find(name[at]) != std::string_view::npos) {
       const size_t end = ClosingBracket(name, at);
-      if (end != std::string_view::npos)
-        at = end;
-      else if (name[at] != '<')
-        break;
+      // Those of operators close nowhere; a name with more of them is damaged.
+      if (end == std::string_view::npos && (name[at] != '<' || ++unclosed > 8)) break;
+      if (end != std::string_view::npos) at = end;
     }
   }
   return name.substr(begin);

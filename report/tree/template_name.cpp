@@ -92,6 +92,7 @@ TemplateName ParseAt(std::string_view name, int depth) {
 }  // namespace
 
 size_t ClosingBracket(std::string_view name, size_t open) {
+  if (CloserOf(name, open) == '\0') return std::string_view::npos;
   std::string closers;
   for (size_t at = open; at < name.size(); ++at) {
     if (const char closer = CloserOf(name, at); closer != '\0') {

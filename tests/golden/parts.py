@@ -39,7 +39,8 @@ def run(view, files):
         return sorted(json.dumps(event, sort_keys=True) for event in events), done.stderr
     if view == "summary":
         text = ABOUT_FILES.sub("", "\n" + text)
-        text = text.replace(f" {files[0]}\n", "\n")  # the commands of a capture of one file
+        names = "|".join(map(re.escape, files))
+        text = re.sub(f"( ({names}))+$", "", text, flags=re.MULTILINE)  # of commands
     return text, done.stderr
 
 

@@ -119,7 +119,7 @@ TEST(CompactKernelName, WhatIsNestedDeeperThanAnyCompilersNamesIsCut) {
   std::string name;
   for (size_t i = 0; i < kLevels; ++i) name += "f<";
   name += "int" + std::string(kLevels, '>');
-  EXPECT_EQ(CompactKernelName(name, 10), "f<f<...>>");
+  EXPECT_EQ(CompactKernelName(name, 10), "f<f<..>>>>");
 }
 
 }  // namespace

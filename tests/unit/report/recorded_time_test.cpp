@@ -73,9 +73,9 @@ TEST_F(RecordedTimeTest, AGpuIsNotIdleInAPause) {
   ASSERT_EQ(busy.size(), 1u);
   EXPECT_EQ(busy[0].busy_ns, 2'000u);
   EXPECT_EQ(busy[0].active_ns(), 2'500u);
-  const std::vector<IdlePart> idle = FindIdleParts(*analysis_);
-  ASSERT_EQ(idle.size(), 1u);
-  EXPECT_EQ(idle[0].ns, 500u);
+  const std::vector<IdleGap> gaps = FindAllGaps(*analysis_);
+  ASSERT_EQ(gaps.size(), 1u);
+  EXPECT_EQ(gaps[0].ns, 500u);
 }
 
 }  // namespace

@@ -138,7 +138,7 @@ TEST_F(UserProbesTest, EveryView) {
   top.table = "probe_sum";
   const std::string table = test::Written([&](Output& output) { WriteTop(analysis, top, output); });
   EXPECT_EQ(table,
-            "Time (%),Hits,Calls,Total Time (ns),Avg (ns),Min (ns),Max (ns),Probe\n"
+            "Hits (%),Hits,Calls,Total Time (ns),Avg (ns),Min (ns),Max (ns),Probe\n"
             "66.7,2,,,,,,uprobe libm.so.6:f;g h\n"
             "33.3,1,,,,,,uretprobe libm.so.6:f\n");
 }
