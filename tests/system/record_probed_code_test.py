@@ -21,7 +21,8 @@ def stacks(work):
     for line in text.splitlines():
         stack, count = line.rsplit(" ", 1)
         frames = stack.split(";")
-        user = [frame for frame in frames if not frame.endswith("_[k]")]
+        # The kernel's frames, and those of our own BPF programs.
+        user = [frame for frame in frames if not frame.endswith("_[k]") and frame != "[profiler]"]
         in_kernel = len(user) < len(frames)
         if "main" in user:
             user = user[user.index("main"):]
