@@ -12,6 +12,7 @@
 #include "format/base/file.h"
 #include "format/base/path.h"
 #include "format/base/text.h"
+#include "record/target/remote_mounts.h"
 
 namespace xpu {
 namespace {
@@ -66,6 +67,7 @@ Error IsFolder(const std::string& path) {
 // A link is followed only to what is not a file (/dev/stdout, /proc/self/fd/3). It leaves open
 // which of two directories the earlier capture is kept in.
 Result<OutputName> FindOutput(const std::string& path) {
+  XPU_RETURN_IF_ERROR(CheckMountAnswers(path));
   auto found = FindOutputPlace(path);
   if (!found.ok()) {
     Error error = std::move(found).error();

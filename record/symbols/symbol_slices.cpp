@@ -13,6 +13,8 @@
 #include "record/background_threads.h"
 #include "record/symbols/generated_code.h"
 #include "record/symbols/hit_files.h"
+#include "record/target/remote_mounts.h"
+#include "record/target/target_file.h"
 #include "record/unwind/unwind_file.h"
 #include "symbolize/elf/file_symbols.h"
 #include "symbolize/elf/symbol_slice.h"
@@ -34,13 +36,14 @@ Result<std::string> SliceOf(const HitFile& file, SymbolDetail detail) {
   if (file.path == kVdso) return SliceOfVdso(file.offsets);
   RegularFile opened;
   if (!file.fd) {
-    XPU_ASSIGN_OR_RETURN(opened, OpenRegularFile(file.path));
+    XPU_ASSIGN_OR_RETURN(opened, OpenTargetFile(file.path));
     if (file.build_id.empty() && !MayBeMapped(opened.info, file.path, file.identity)) {
       return Error{ErrorKind::kNotFound, Format("{}: is not the recorded file", file.path), {}};
     }
   }
   SliceOrder order;
   order.path = Format("/proc/self/fd/{}", file.fd ? file.fd.get() : opened.fd.get());
+  XPU_RETURN_IF_ERROR(CheckMountAnswers(order.path));
   order.name = file.path;
   order.build_id = file.build_id;
   order.debug_folder = kDebugFolder;

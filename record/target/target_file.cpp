@@ -13,6 +13,7 @@
 
 #include "format/base/file.h"
 #include "format/base/text.h"
+#include "record/target/remote_mounts.h"
 
 namespace xpu {
 namespace {
@@ -72,6 +73,7 @@ Result<UniqueFd> OpenPlaceIn(const std::string& root, const std::string& path, i
 }
 
 Result<RegularFile> OpenTargetFile(const std::string& path, int more_flags) {
+  XPU_RETURN_IF_ERROR(CheckMountAnswers(path));
   const auto length = RootLength(path);
   if (!length) return OpenRegularFile(path, more_flags);
   XPU_ASSIGN_OR_RETURN(UniqueFd place,

@@ -1,0 +1,97 @@
+"""Files of file systems whose server does not answer any more. Nothing ends a thread that waits for
+one, not even SIGKILL: the recorder must not become such a thread."""
+
+import os
+import pathlib
+import signal
+import subprocess
+import time
+
+import xpu_testing
+from fuse_server import FILE, mounted
+from xpu_testing import Workspace, expect, expect_in, require_recording, skip, workload
+
+# Maps a file as code, whose server is silent by then, and burns.
+MAPS_IT = """
+import ctypes, os, signal, sys, time
+server, path = int(sys.argv[1]), sys.argv[2]
+os.close(os.open(path, os.O_RDONLY))  # the server does without news of closed files, as it says now
+file = os.open(path, os.O_RDONLY)
+size = os.fstat(file).st_size
+os.kill(server, signal.SIGSTOP)
+libc = ctypes.CDLL(None)
+libc.mmap.restype = ctypes.c_void_p
+libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t] + [ctypes.c_int] * 3 + [ctypes.c_long]
+PROT_READ_EXEC, MAP_PRIVATE = 5, 2
+assert libc.mmap(None, size, PROT_READ_EXEC, MAP_PRIVATE, file, 0) != 2**64 - 1
+while time.process_time() < 1: pass
+os._exit(7)
+"""
+
+
+def require_fuse():
+    require_recording()
+    if not os.path.exists("/dev/fuse") or os.geteuid() != 0:
+        skip("FUSE", "needs /dev/fuse and root")
+
+
+def record(*command, limit=30):
+    """Its status and stderr; fails where it does not end."""
+    process = subprocess.Popen([xpu_testing.recorder(), *command], stderr=subprocess.PIPE, text=True)
+    try:
+        return process.wait(limit), process.stderr.read()
+    except subprocess.TimeoutExpired:
+        process.kill()
+        raise AssertionError("the recorder hangs") from None
+
+
+def test_mapped_file():
+    require_fuse()
+    with Workspace() as work:
+        place = work.path / "mount"
+        place.mkdir()
+        content = pathlib.Path(workload("cpu_hot")).read_bytes()
+        with mounted(place, content) as server:
+            start = time.monotonic()
+            status, stderr = record("--cpu-only", "-F", "499", "-o", work.path / "capture.xpu", "--",
+                                    "python3", work.file("maps.py", MAPS_IT), str(server),
+                                    str(place / FILE))
+            took = time.monotonic() - start
+        expect(f"status ({stderr})", status, 7)
+        expect(f"ends soon ({took:.1f} s)", took < 15, True)
+        capture = work.capture()
+        expect("samples of the program", len(capture.cpu_samples) > 200, True)
+        expect("the file is mapped",
+               any(mapping["path"].endswith(FILE) for mapping in capture.mappings), True)
+        expect_in("the ledger", "does not answer", str(capture.details("unwind_table_failed")))
+
+
+def test_output():
+    require_fuse()
+    with Workspace() as work:
+        place = work.path / "mount"
+        place.mkdir()
+        with mounted(place, b"") as server:
+            os.kill(server, signal.SIGSTOP)
+            status, stderr = record("--cpu-only", "-o", place / "capture.xpu", "--", "true")
+        expect("status", status != 0, True)
+        expect_in("what it says", "the file system (fuse.hanging) does not answer", stderr)
+
+
+def test_mount_that_answers():
+    """Its code is known like any other."""
+    require_fuse()
+    with Workspace() as work:
+        place = work.path / "mount"
+        place.mkdir()
+        with mounted(place, pathlib.Path(workload("cpu_hot")).read_bytes()):
+            status, stderr = record("--cpu-only", "-F", "499", "-o", work.path / "capture.xpu", "--",
+                                    place / FILE, "--seconds", "1")
+        expect(f"status ({stderr})", status, 0)
+        capture = work.capture()
+        expect("files without a table", capture.losses().get("unwind_table_failed", 0), 0)
+        expect("samples of the program", len(capture.cpu_samples) > 200, True)
+
+
+if __name__ == "__main__":
+    xpu_testing.main(globals())
