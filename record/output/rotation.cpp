@@ -14,11 +14,16 @@
 namespace xpu {
 namespace {
 
-// Names of generated code, which a program may write as many of as it likes: a quarter of what the
-// whole recording may take, so that --max-size is exceeded by no more than that.
-uint64_t MaxGeneratedBytes(uint64_t max_bytes) {
-  constexpr uint64_t kMost = uint64_t{64} << 20;
-  return max_bytes == 0 ? kMost : std::min(kMost, max_bytes / 4);
+// With --max-size a quarter of it for the symbols of files, and one for the names of generated
+// code, which a program may write as many of as it likes. The mebibyte is what the functions that
+// occur in stacks may take anywhere.
+SymbolLimits LimitsWithin(uint64_t max_bytes) {
+  constexpr uint64_t kLeast = uint64_t{1} << 20;
+  SymbolLimits limits;
+  if (max_bytes == 0) return limits;
+  limits.slice_bytes = std::max(max_bytes / 4, kLeast);
+  limits.generated_bytes = std::min(limits.generated_bytes, max_bytes / 4);
+  return limits;
 }
 
 void CompletePart(EventSink& sink, OccurringCode code, const Rotation::Options& options,
@@ -26,7 +31,7 @@ void CompletePart(EventSink& sink, OccurringCode code, const Rotation::Options& 
   WriteKernelSymbols(std::move(code.kernel_addresses), sink);
   sink.Flush();  // whatever happens while symbols are read
   if (options.symbols != SymbolDetail::kNone) {
-    WriteSymbols(code, options.symbols, MaxGeneratedBytes(options.max_bytes), sink);
+    WriteSymbols(code, options.symbols, LimitsWithin(options.max_bytes), sink);
   }
   sink.Close(end);
 }

@@ -80,19 +80,24 @@ bool IsNoElfFile(const Error& error) { return error.kind == ErrorKind::kInvalid;
 
 }  // namespace
 
-void WriteSymbols(const OccurringCode& code, SymbolDetail detail, uint64_t max_generated_bytes,
+void WriteSymbols(const OccurringCode& code, SymbolDetail detail, const SymbolLimits& limits,
                   EventSink& sink) {
   const std::vector<HitFile>& files = code.files;
   std::vector<Result<std::string>> slices(files.size(), std::string());
   InParallel(files.size(), [&](size_t i) { slices[i] = SliceOf(files[i], detail); });
+  uint64_t left = limits.slice_bytes;
   for (size_t i = 0; i < files.size(); ++i) {
-    if (slices[i].ok()) {
+    if (slices[i].ok() && slices[i]->size() > left) {
+      sink.losses().Add(LossKind::kSymbolsNotStored, 1, 0, {},
+                        Format("{}: no room within --max-size", files[i].path));
+    } else if (slices[i].ok()) {
+      left -= slices[i]->size();
       WriteSlice(files[i], detail, *slices[i], sink);
     } else if (!IsNoElfFile(slices[i].error())) {
       sink.losses().Add(LossKind::kSymbolsNotStored, 1, 0, {}, slices[i].error().message);
     }
   }
-  WriteGeneratedSymbols(code.generated, max_generated_bytes, sink);
+  WriteGeneratedSymbols(code.generated, limits.generated_bytes, sink);
 }
 
 }  // namespace xpu

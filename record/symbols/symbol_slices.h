@@ -7,10 +7,15 @@
 
 namespace xpu {
 
-// At the end of a recording, behind the last stack. A file that cannot be read any more is in the
-// ledger; nothing here fails the recording.
-// `max_generated_bytes`: of names of generated code, about.
-void WriteSymbols(const OccurringCode& code, SymbolDetail detail, uint64_t max_generated_bytes,
+// How much of a capture they take at most, before it is compressed.
+struct SymbolLimits {
+  uint64_t slice_bytes = UINT64_MAX;
+  uint64_t generated_bytes = uint64_t{64} << 20;  // names of generated code, about
+};
+
+// At the end of a recording, after the last stack. A file that cannot be read any more, or has no
+// room, is in the ledger; nothing here fails the recording.
+void WriteSymbols(const OccurringCode& code, SymbolDetail detail, const SymbolLimits& limits,
                   EventSink& sink);
 
 }  // namespace xpu

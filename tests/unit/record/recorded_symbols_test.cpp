@@ -12,8 +12,6 @@
 namespace xpu {
 namespace {
 
-constexpr uint64_t kMaxGeneratedBytes = uint64_t{1} << 20;
-
 constexpr uint64_t kStart = 0x10000;
 
 extern "C" __attribute__((noinline)) void FunctionOfTheTest() { asm volatile(""); }
@@ -72,7 +70,7 @@ TEST_F(RecordedSymbolsTest, TheFunctionThatOccurs) {
   const uint64_t offset = OwnFileOffset(self->image(), "FunctionOfTheTest");
   ASSERT_NE(offset, 0u);
   Hit(path, offset, build_id);
-  WriteSymbols(sink_->TakeCode(), SymbolDetail::kNames, kMaxGeneratedBytes, *sink_);
+  WriteSymbols(sink_->TakeCode(), SymbolDetail::kNames, {}, *sink_);
   const EventBatch events = Events();
   ASSERT_EQ(events.symbol_slices.size(), 1u);
   EXPECT_EQ(Text(events.symbol_slices[0].path), path);
@@ -87,9 +85,20 @@ TEST_F(RecordedSymbolsTest, TheFunctionThatOccurs) {
   EXPECT_EQ(Lost(LossKind::kSymbolsNotStored), 0u);
 }
 
+TEST_F(RecordedSymbolsTest, FilesWithoutRoomAreCounted) {
+  const std::string path = std::filesystem::read_symlink("/proc/self/exe");
+  auto self = ElfFile::Open(path);
+  ASSERT_TRUE(self.ok());
+  const uint64_t offset = OwnFileOffset(self->image(), "FunctionOfTheTest");
+  Hit(path, offset, std::string(self->image().build_id()));
+  WriteSymbols(sink_->TakeCode(), SymbolDetail::kNames, {.slice_bytes = 100}, *sink_);
+  EXPECT_TRUE(Events().symbol_slices.empty());
+  EXPECT_EQ(Lost(LossKind::kSymbolsNotStored), 1u);
+}
+
 TEST_F(RecordedSymbolsTest, TheVdso) {
   Hit("[vdso]", 0xc00);
-  WriteSymbols(sink_->TakeCode(), SymbolDetail::kNames, kMaxGeneratedBytes, *sink_);
+  WriteSymbols(sink_->TakeCode(), SymbolDetail::kNames, {}, *sink_);
   const EventBatch events = Events();
   ASSERT_EQ(events.symbol_slices.size(), 1u);
   EXPECT_EQ(Text(events.symbol_slices[0].path), "[vdso]");
@@ -98,7 +107,7 @@ TEST_F(RecordedSymbolsTest, TheVdso) {
 TEST_F(RecordedSymbolsTest, WhatIsNotThereIsCounted) {
   Hit("/no/such/file", 0x1000, "id");
   Hit("/proc/self/exe", 0x1000, "another build");
-  WriteSymbols(sink_->TakeCode(), SymbolDetail::kNames, kMaxGeneratedBytes, *sink_);
+  WriteSymbols(sink_->TakeCode(), SymbolDetail::kNames, {}, *sink_);
   EXPECT_EQ(Lost(LossKind::kSymbolsNotStored), 2u);
   const std::vector<std::string> details = sink_->losses().details(LossKind::kSymbolsNotStored);
   ASSERT_EQ(details.size(), 2u);
@@ -111,14 +120,14 @@ TEST_F(RecordedSymbolsTest, DataIsNoLoss) {
   const std::string path = path_ + ".data";
   std::ofstream(path) << std::string(1000, '#');
   Hit(path, 10);
-  WriteSymbols(sink_->TakeCode(), SymbolDetail::kNames, kMaxGeneratedBytes, *sink_);
+  WriteSymbols(sink_->TakeCode(), SymbolDetail::kNames, {}, *sink_);
   std::filesystem::remove(path);
   EXPECT_EQ(Lost(LossKind::kSymbolsNotStored), 0u);
   EXPECT_TRUE(Events().symbol_slices.empty());
 }
 
 TEST_F(RecordedSymbolsTest, NothingOccurs) {
-  WriteSymbols(sink_->TakeCode(), SymbolDetail::kLines, kMaxGeneratedBytes, *sink_);
+  WriteSymbols(sink_->TakeCode(), SymbolDetail::kLines, {}, *sink_);
   EXPECT_TRUE(Events().symbol_slices.empty());
 }
 
