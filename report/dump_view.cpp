@@ -113,11 +113,11 @@ class FieldWriter {
   void operator()(std::string_view field, StringId value) {
     Begin(field);
     if (field == "bytes" && sizes_only_) {
-      AppendFormat(line_, "{}", model_.Text(value).size());
+      AppendFormat(line_, "{}", model_.Bytes(value).size());
     } else if (IsBytes(field)) {
-      line_ += ToHex(model_.Text(value));
+      line_ += ToHex(model_.Bytes(value));
     } else {
-      AppendQuoted(line_, model_.Text(value));
+      AppendQuoted(line_, model_.Bytes(value));
     }
   }
   // Innermost first; `k:` before kernel addresses, `py:` before frames of Python (format/stack.h).
@@ -196,6 +196,10 @@ void WriteProblems(const ReadProblems& problems, Output& output) {
 
 void WriteDump(const Analysis& analysis, Output& output) {
   std::string line;
+  uint64_t all = 0;
+  uint64_t done = 0;
+  VisitLists(analysis.model.events,
+             [&](std::string_view, const auto& list) { all += list.size(); });
   VisitLists(analysis.model.events, [&](std::string_view name, const auto& list) {
     for (const auto& event : list) {
       if (output.failed()) return;
@@ -203,6 +207,7 @@ void WriteDump(const Analysis& analysis, Output& output) {
       VisitFields(event, FieldWriter(analysis.model, line, name == "symbol_slices"));
       line += '\n';
       output.Write(line);
+      output.SetShare(++done, all);
     }
   });
   WriteProblems(analysis.model.problems, output);

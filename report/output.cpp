@@ -14,6 +14,7 @@
 #include "format/base/output_place.h"
 #include "format/base/terminal_text.h"
 #include "format/base/text.h"
+#include "report/text.h"
 
 namespace xpu {
 namespace {
@@ -103,7 +104,18 @@ void Output::Write(std::string_view text) {
   Append(text);
 }
 
+void Output::SetShare(uint64_t done, uint64_t all) {
+  constexpr uint64_t kEvery = 4096;
+  if (progress_ == nullptr || done == 0 || done % kEvery != 0) return;
+  const double expected =
+      static_cast<double>(text_bytes_) / static_cast<double>(done) * static_cast<double>(all);
+  progress_->Begin(Format("writing {} of about {}", HumanBytes(text_bytes_),
+                          HumanBytes(static_cast<uint64_t>(expected))));
+  progress_->Set(done, all);
+}
+
 void Output::Append(std::string_view text) {
+  text_bytes_ += text.size();
   if (buffer_.size() + text.size() >= kBufferBytes) Flush();
   if (text.size() >= kBufferBytes) return Send(text);
   buffer_ += text;

@@ -11,6 +11,7 @@
 #include "format/base/handle.h"
 #include "format/base/result.h"
 #include "report/pager.h"
+#include "report/progress.h"
 
 namespace xpu {
 
@@ -33,6 +34,11 @@ class Output {
   void PageTo(std::optional<Pager> pager) { pager_ = std::move(pager); }
   bool is_terminal() const { return is_terminal_; }
 
+  // Which share of a long output was written is shown there, and what it will come to.
+  void ShowOn(Progress& progress) { progress_ = &progress; }
+  // `done` of `all` lines. Cheap enough for each of them.
+  void SetShare(uint64_t done, uint64_t all);
+
   bool failed() const { return !status_.ok(); }
   // The reader of the pipe went away, which is no error: `xpu-report --dump | head`.
   bool closed_by_reader() const { return closed_by_reader_; }
@@ -52,6 +58,8 @@ class Output {
   std::string buffer_;
   std::unique_ptr<Gzip> gzip_;
   std::optional<Pager> pager_;
+  Progress* progress_ = nullptr;
+  uint64_t text_bytes_ = 0;  // before they are compressed
   Status status_ = Ok();
   bool closed_by_reader_ = false;
 };

@@ -215,6 +215,7 @@ Status RunReport(const ReportOptions& options, ReportOutcome& outcome) {
     progress.Stop();
   } else {
     progress.Begin("writing");
+    output.ShowOn(progress);
   }
   view.write({options, analysis, before.get(), output, outcome.notes});
   progress.Stop();

@@ -53,7 +53,10 @@ class Script {
   }
 
   void Write() {
-    for (const ScriptEvent& event : InOrderOfTime()) {
+    const std::vector<ScriptEvent> events = InOrderOfTime();
+    uint64_t done = 0;
+    for (const ScriptEvent& event : events) {
+      if (output_.failed()) return;
       line_.clear();
       switch (event.source) {
         case Source::kSample:
@@ -74,6 +77,7 @@ class Script {
       }
       line_ += '\n';
       output_.Write(line_);
+      output_.SetShare(++done, events.size());
     }
   }
 

@@ -120,7 +120,12 @@ std::string ContentOf(const Event& event, const CaptureTables& tables) {
   VisitFields(event, [&](const char*, const auto& field) {
     using Field = std::decay_t<decltype(field)>;
     if constexpr (std::is_same_v<Field, StringId>) {
-      content += tables.String(field);
+      const std::string_view text = tables.String(field);
+      if (text.size() <= Model::kLongestText) {
+        content += text;
+      } else {  // equal texts of joined parts have one id
+        AppendFormat(content, "{}", field.value);
+      }
       content += '\0';
     } else if constexpr (requires { field.value; }) {
       AppendFormat(content, "{},", field.value);

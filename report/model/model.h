@@ -47,7 +47,20 @@ struct Model {
   ReadProblems problems;
   uint64_t file_bytes = 0;  // what a report may cost grows with it
 
-  std::string_view Text(StringId id) const { return tables->String(id); }
+  // A name, a path, a message: whatever is shown. A small file may refer to a large text from many
+  // places, and no compiler or program makes names of 16 KiB: there they are cut.
+  std::string_view Text(StringId id) const {
+    std::string_view text = tables->String(id);
+    if (text.size() <= kLongestText) return text;
+    text = text.substr(0, kLongestText + 1);
+    while (!text.empty() && (text.back() & 0xc0) == 0x80) text.remove_suffix(1);  // of UTF-8
+    if (!text.empty()) text.remove_suffix(1);
+    return text;
+  }
+  // Whole: parts of files, and what is shown whatever its size.
+  std::string_view Bytes(StringId id) const { return tables->String(id); }
+
+  static constexpr size_t kLongestText = size_t{16} << 10;
 };
 
 }  // namespace xpu

@@ -65,7 +65,10 @@ void ProcessTable::SetName(ProcessId process, uint32_t tid, uint64_t time_ns, St
     known = NamesId{static_cast<uint32_t>(names_.size())};
   }
   Names& names = names_[known.value - 1];
-  if (!names.empty() && model_.Text(names.back().second) == model_.Text(name)) return;
+  if (!names.empty() &&
+      (names.back().second == name || model_.Text(names.back().second) == model_.Text(name))) {
+    return;
+  }
   names.emplace_back(time_ns, name);
 }
 

@@ -91,7 +91,7 @@ NamedFrame PythonFrames::Describe(const PythonCode& code, uint32_t offset) {
 const PythonLines& PythonFrames::LinesOf(StringId line_table) {
   const auto known = lines_.find(line_table);
   if (known != lines_.end()) return known->second;
-  return lines_.emplace(line_table, PythonLines(model_.Text(line_table))).first->second;
+  return lines_.emplace(line_table, PythonLines(model_.Bytes(line_table))).first->second;
 }
 
 }  // namespace xpu

@@ -67,7 +67,7 @@ SliceCollection CollectSlices(const Model& model) {
     Growing& growing = by_file[{path, build_id}];
     growing.slice.path = path;
     growing.slice.build_id = build_id;
-    growing.Add(part, part.bytes == kLostString ? std::string_view() : model.Text(part.bytes));
+    growing.Add(part, part.bytes == kLostString ? std::string_view() : model.Bytes(part.bytes));
   }
   for (auto& [file, growing] : by_file) {
     if (growing.whole.parts.empty()) {

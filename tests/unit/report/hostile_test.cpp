@@ -248,6 +248,20 @@ TEST(HostileCapture, TheWorkEndsAtItsLimit) {
                           [](const LedgerEntry& entry) { return entry.name == "call_tree_full"; }));
 }
 
+// Each refers to a text of a mebibyte, of which a frame, a thread, a range would have one each.
+TEST(HostileCapture, HugeNamesAreCut) {
+  const test::TempFolder folder;
+  Result<Model> model = LoadHostile("huge_name", 4'000, folder);
+  ASSERT_TRUE(model.ok());
+  Analysis analysis(std::move(model).value());
+  const CallTree tree = BuildCallTree(analysis, {.mode = MergeMode::kMerge});
+  EXPECT_GT(tree.nodes().size(), 3u);
+  for (const CallTree::Node& node : tree.nodes()) {
+    ASSERT_LE(analysis.frames[node.frame].name.size(),
+              2 * Model::kLongestText + 32);  // file and function
+  }
+}
+
 // A small file gets a small tree.
 TEST(HostileCapture, TheTreeGrowsWithTheFile) {
   const test::TempFolder folder;

@@ -7,6 +7,8 @@
 #include <unistd.h>
 
 #include "format/base/handle.h"
+#include "report/output.h"
+#include "tests/unit/symbolize/elf_builder.h"
 
 namespace xpu {
 namespace {
@@ -66,6 +68,27 @@ TEST(Progress, ShortWorkShowsNothing) {
     progress.Begin("writing");  // after it has stopped: nothing
   }
   EXPECT_EQ(pipe.All(), "");
+}
+
+TEST(Progress, ALongOutputSaysWhatItComesTo) {
+  Pipe pipe;
+  const test::TempFolder folder;
+  auto output = Output::Open(folder / "out.txt");
+  ASSERT_TRUE(output.ok());
+  {
+    Progress progress(pipe.write_end.get(), milliseconds(0));
+    output->ShowOn(progress);
+    const std::string line(1023, 'x');
+    for (uint64_t i = 1; i <= 4096; ++i) {
+      output->Write(line + "\n");
+      output->SetShare(i, 16384);
+    }
+    const std::string wanted = "writing 4.2 MB of about 16.8 MB (25 %)";
+    std::string shown;
+    while (shown.find(wanted) == std::string::npos && shown.size() < 4096) shown += pipe.First(1);
+    EXPECT_NE(shown.find(wanted), std::string::npos) << shown;
+  }
+  EXPECT_TRUE(output->Close().ok());
 }
 
 TEST(Progress, NothingWithoutATerminal) {
