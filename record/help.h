@@ -14,7 +14,7 @@ Records CPU samples and GPU activity into a capture, for xpu-report.
 Whom and when
   -p, --pid PID,...     processes that run already, and their children
   -a, --all             all processes of the system; a program tells how long
-  --user USER           run the program as USER, with no privilege of root's
+  --user USER           run it as USER (looser: --allow-new-privs, --keep-fds)
   -d, --duration TIME   end the recording after that time: 5s, 500ms
   -D, --delay TIME      begin after that time; --delay=-1: when --control says
   --control HOW         pause and resume: fifo:CTL[,ACK] or signal (SIGUSR2)

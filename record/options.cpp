@@ -98,7 +98,9 @@ void AddProbeOptions(CLI::App& app, Words& words) {
 
 void AddControlOptions(CLI::App& app, RecordOptions& options, Words& words) {
   app.add_option("-p,--pid", words.pids)->type_name("PID,...")->allow_extra_args(false);
-  app.add_option("--user", options.user)->type_name("USER");
+  auto* user = app.add_option("--user", options.user)->type_name("USER");
+  app.add_flag("--allow-new-privs", options.allow_new_privileges)->needs(user);
+  app.add_flag("--keep-fds", options.keep_descriptors)->needs(user);
   app.add_flag("-a,--all", options.whole_system);
   app.add_option("-d,--duration", words.duration)->type_name("TIME");
   app.add_option("-D,--delay", words.delay)->type_name("TIME");

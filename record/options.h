@@ -51,7 +51,9 @@ struct RecordOptions {
   // The target and its arguments; with `pids` what tells by its end when to end. May be empty
   // with them and with `whole_system`.
   std::vector<std::string> command;
-  std::string user;  // as whom the target runs, name or number; empty: as we do
+  std::string user;                   // as whom the target runs, name or number; empty: as we do
+  bool allow_new_privileges = false;  // with `user`: setuid programs gain theirs
+  bool keep_descriptors = false;      // with `user`: not 0 to 2 alone
   std::vector<std::string> own_arguments;
 };
 

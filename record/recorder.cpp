@@ -167,8 +167,11 @@ Status Recording::Listen() {
 
 Status Recording::Start(const InheritedSignals& inherited, std::vector<std::string> environment) {
   if (options.command.empty()) return sources->Arm(0);
-  XPU_ASSIGN_OR_RETURN(Target held, Target::Fork({options.command, std::move(environment),
-                                                  inherited, user, options.output == "-"}));
+  const Confinement confinement{.allows_new_privileges = options.allow_new_privileges,
+                                .keeps_descriptors = options.keep_descriptors};
+  XPU_ASSIGN_OR_RETURN(Target held,
+                       Target::Fork({options.command, std::move(environment), inherited, user,
+                                     confinement, options.output == "-"}));
   target.emplace(std::move(held));
   return sources->Arm(target->pid());
 }
@@ -181,6 +184,8 @@ Status Recording::PrepareProgram(std::vector<std::string>& environment) {
   }
   // On each CPU the kernel shows all programs, and the one of -p is not recorded.
   if (options.command.empty() || options.whole_system || !options.pids.empty()) return Ok();
+  // With no_new_privs the kernel ignores what the file would give.
+  if (user && !options.allow_new_privileges) return Ok();
   const std::string file = FindProgram(options.command.front(),
                                        FindVariable(environment, "PATH").value_or("/bin:/usr/bin"));
   const Starter starter = user ? Starter{user->uid, user->gid, 0} : OwnStarter();

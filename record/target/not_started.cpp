@@ -56,7 +56,7 @@ Error NotStarted(const ExecFailure& failure, const std::string& program, const T
   const int error_number = failure.error_number;
   if (failure.user_step != nullptr) {
     return SystemError(Format("--user {}: {}", user->name, failure.user_step), error_number,
-                       "it takes CAP_SETUID and CAP_SETGID, which a container may not have");
+                       failure.user_hint);
   }
   const char* folders = std::getenv("PATH");
   const std::string path = FindProgram(program, folders == nullptr ? "/bin:/usr/bin" : folders);

@@ -45,8 +45,8 @@ void RestoreSignals(const InheritedSignals& signals) {
 
 ExecFailure TryExec(const Target::Start& start, char* const* argv, char* const* envp) {
   if (start.user) {
-    const UserFailure failure = BecomeUser(*start.user);
-    if (failure.error_number != 0) return {failure.error_number, failure.step};
+    const UserFailure failure = BecomeConfinedUser(*start.user, start.confinement);
+    if (failure.error_number != 0) return {failure.error_number, failure.step, failure.hint};
   }
   ::execvpe(argv[0], argv, envp);
   return {errno};

@@ -10,6 +10,7 @@
 
 #include "format/base/handle.h"
 #include "format/base/result.h"
+#include "record/target/confinement.h"
 #include "record/target/target_user.h"
 
 namespace xpu {
@@ -32,6 +33,7 @@ struct ExecFailure {
   // Of becoming another user; nullptr: exec. The child is a copy of this process, so that its
   // literals lie where ours do.
   const char* user_step = nullptr;
+  const char* user_hint = "";
   // As shells do: 127 not found, 126 found but not executable.
   int ExitStatus() const;
 };
@@ -45,6 +47,7 @@ class Target {
     std::vector<std::string> environment;  // NAME=value
     InheritedSignals signals;
     std::optional<TargetUser> user{};  // nullopt: as we are
+    Confinement confinement{};         // with `user`
     bool prints_to_stderr = false;     // the recorder's standard output is the capture
   };
 

@@ -154,7 +154,9 @@ void SetUserVariables(const TargetUser& user, std::vector<std::string>& environm
 // The C library's own functions would change the other threads too, which a child does not have but
 // its C library still believes in.
 UserFailure BecomeUser(const TargetUser& user) {
-  const auto failed = [](const char* step) { return UserFailure{errno, step}; };
+  static constexpr char kHint[] =
+      "it takes CAP_SETUID and CAP_SETGID, which a container may not have";
+  const auto failed = [](const char* step) { return UserFailure{errno, step, kHint}; };
   if (::syscall(SYS_setgroups, user.groups.size(), user.groups.data()) != 0) {
     return failed("setgroups");
   }
@@ -166,7 +168,7 @@ UserFailure BecomeUser(const TargetUser& user) {
   const __user_cap_data_struct none[2]{};
   if (::syscall(SYS_capset, &header, none) != 0) return failed("capset");
   if (!HasIds(user) || !HasNoCapabilities() || CanReturnToRoot(user)) {
-    return {EPERM, "privileges could be regained"};
+    return {EPERM, "privileges could be regained", kHint};
   }
   return {};
 }

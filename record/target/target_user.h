@@ -26,10 +26,11 @@ Result<TargetUser> FindTargetUser(const std::string& text);
 // HOME, USER, LOGNAME and SHELL; everything else stays.
 void SetUserVariables(const TargetUser& user, std::vector<std::string>& environment);
 
-// What did not work on the way to the other user; error_number 0: all did.
+// What did not work on the way to the other user; error_number 0: all did. Literals.
 struct UserFailure {
   int error_number = 0;
-  const char* step = "";  // a literal
+  const char* step = "";
+  const char* hint = "";
 };
 
 // Groups, ids (real, effective, saved and of the filesystem) and all sets of capabilities but the

@@ -61,9 +61,9 @@ TEST_F(NotStartedTest, WhatIsNotThere) {
 TEST_F(NotStartedTest, TheStepToAnotherUser) {
   TargetUser user;
   user.name = "nobody";
-  const Error error = NotStarted({EPERM, "setgroups"}, "/bin/true", &user);
+  const Error error = NotStarted({EPERM, "setgroups", "its hint"}, "/bin/true", &user);
   EXPECT_EQ(error.message, "--user nobody: setgroups: Operation not permitted");
-  EXPECT_NE(error.hint, "");
+  EXPECT_EQ(error.hint, "its hint");
 }
 
 }  // namespace
