@@ -133,6 +133,10 @@ constexpr std::array<LossInfo, static_cast<size_t>(LossKind::kCount)> kTable{{
      "{perf map or jitdump|perf maps and jitdumps} whose names were not all stored: a limit of "
      "size or time was reached",
      "Record fewer processes at a time, with -p for instance, or raise --max-size."},
+    {LossKind::kProcessMemoryFull, "process_memory_full", Severity::kPartial,
+     "{name or stack|names and stacks} of programs, or launches and records with them, for which "
+     "xpu-record has no memory left",
+     "All recorded programs together have 768 MiB: record fewer of them at once."},
 }};
 
 }  // namespace

@@ -59,7 +59,9 @@ enum class LossKind : uint8_t {
   kBlockDamaged,
   kFileCut,
   kReferenceLost,
-  kGeneratedCodeCut,  // in the recorder
+  // in the recorder; later, at the end: numbers do not change
+  kGeneratedCodeCut,
+  kProcessMemoryFull,
   kCount,
 };
 

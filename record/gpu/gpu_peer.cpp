@@ -16,9 +16,8 @@
 namespace xpu {
 namespace {
 
-// More names than any program has kernels, but a bound.
-constexpr size_t kMaxNames = size_t{1} << 20;
-constexpr uint64_t kMaxNameBytes = uint64_t{256} << 20;
+// Of a name, with its place in the table.
+uint64_t CostOf(const KeptText& name) { return 64 + sizeof(name) + name.text.size(); }
 
 InjectState StateOf(wire::State state) {
   switch (state) {
@@ -42,8 +41,11 @@ bool IsDomain(uint32_t domain) {
 }  // namespace
 
 GpuPeer::GpuPeer(InjectPeer peer, TestDrop drop, EventSink& sink,
-                 const InlineStacks::Settings& stacks)
-    : peer_(std::move(peer)), drop_(drop), stacks_(stacks, pid(), instance(), peer_.ring.header()) {
+                 const InlineStacks::Settings& stacks, const FairBudget& memory)
+    : peer_(std::move(peer)),
+      drop_(drop),
+      memory_(memory),
+      stacks_(stacks, pid(), instance(), peer_.ring.header(), memory_) {
   process_.instance = instance();
   process_.pid = pid();
   process_.namespace_pid = peer_.namespace_pid;
@@ -120,6 +122,8 @@ void GpuPeer::CountLosses(EventSink& sink) {
   Add(sink, LossKind::kLaunchRingFull, news(wire::kCounterPythonDropped),
       "of others the frames of Python alone");
   Add(sink, LossKind::kCuptiDropped, news(wire::kCounterCuptiDropped));
+  const uint64_t refusals = memory_.refusals();
+  Add(sink, LossKind::kProcessMemoryFull, refusals - std::exchange(refusals_counted_, refusals));
   if (StateOf(state_) == InjectState::kDormant && !std::exchange(dormant_counted_, true)) {
     Add(sink, LossKind::kInjectDormant, 1, detail_);
   }
@@ -247,7 +251,9 @@ bool GpuPeer::TakeActivity(Bytes message, EventSink& sink) {
   KeptText* name = &none;
   if (const uint32_t id = (*fixed)->name_id; id != 0) {
     const auto found = names_.find(id);
-    if (found == names_.end()) {
+    if (found == names_.end() && memory_.refusals() > 0) {
+      memory_.CountRefusal();
+    } else if (found == names_.end()) {
       Add(sink, LossKind::kWireInvalid, 1, "record with a name that was not sent");
     } else {
       name = &found->second;
@@ -261,11 +267,14 @@ bool GpuPeer::TakeName(Bytes message) {
   const auto fixed = ReadFixed<wire::NameMessage>(message);
   if (!fixed) return false;
   const auto text = BytesBehind(message, sizeof(wire::NameMessage), (*fixed)->text_bytes);
-  if (!text || names_.size() >= kMaxNames || name_bytes_ + text->size() > kMaxNameBytes) {
-    return false;
+  if (!text) return false;
+  const auto known = names_.find((*fixed)->name_id);
+  if (known != names_.end()) {
+    memory_.Give(CostOf(known->second));
+    names_.erase(known);
   }
-  name_bytes_ += text->size();
-  names_[(*fixed)->name_id] = {.text = std::string(TextOf(*text))};
+  KeptText name{.text = std::string(TextOf(*text))};
+  if (memory_.Take(CostOf(name))) names_.emplace((*fixed)->name_id, std::move(name));
   return true;
 }
 

@@ -11,6 +11,7 @@
 
 #include "cupti_inject/wire.h"
 #include "format/events.h"
+#include "record/fair_budget.h"
 #include "record/gpu/inject_server.h"
 #include "record/gpu/inline_stacks.h"
 #include "record/gpu/open_calls.h"
@@ -22,8 +23,11 @@ namespace xpu {
 // Messages are untrusted: one whose sizes do not fit is counted and left out.
 class GpuPeer {
  public:
+  // Of all processes together, and what each has in any case: some hundred names and stacks.
+  static FairBudget Memory() { return FairBudget(uint64_t{768} << 20, uint64_t{256} << 10); }
+
   GpuPeer(InjectPeer peer, TestDrop drop, EventSink& sink,
-          const InlineStacks::Settings& stacks = {});
+          const InlineStacks::Settings& stacks = {}, const FairBudget& memory = Memory());
 
   // Takes what is in the ring, and the library's state.
   void Drain(EventSink& sink);
@@ -95,9 +99,10 @@ class GpuPeer {
   std::string detail_;
   std::string news_;
 
+  FairBudget::Account memory_;
+  uint64_t refusals_counted_ = 0;
   std::unordered_map<uint32_t, KeptText> names_;
-  uint64_t name_bytes_ = 0;
-  OpenCalls calls_;
+  OpenCalls calls_{memory_};
   InlineStacks stacks_;
   std::vector<Switch> switches_;
 

@@ -222,7 +222,7 @@ void GpuSource::AcceptPeers(EventSink& sink) {
     ++reports_.connected[static_cast<uint32_t>(peer.pid)];
     if (processes_) processes_->See(static_cast<uint32_t>(peer.pid), sink);
     if (!instances_.insert(peer.instance).second) continue;  // two said so at once
-    peers_.push_back(std::make_unique<GpuPeer>(std::move(peer), drop_, sink, stacks));
+    peers_.push_back(std::make_unique<GpuPeer>(std::move(peer), drop_, sink, stacks, memory_));
   }
   for (const InjectRefusal& refusal : arrivals.refusals) {
     ++reports_.connected[static_cast<uint32_t>(refusal.pid)];

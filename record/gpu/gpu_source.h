@@ -94,6 +94,7 @@ class GpuSource {
   bool paused_ = false;
   std::set<InstanceId> in_range_;
   std::vector<RangeChange> range_changes_;
+  FairBudget memory_ = GpuPeer::Memory();
   std::vector<std::unique_ptr<GpuPeer>> peers_;
   std::vector<std::unique_ptr<GpuPeer>> ended_;  // whose last stacks wait for tables
   std::unordered_set<uint64_t> instances_;       // of all that ever were

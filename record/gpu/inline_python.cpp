@@ -10,9 +10,7 @@
 namespace xpu {
 namespace {
 
-// Of stacks of one process; more are not kept, their launches are counted.
-constexpr uint64_t kMaxPythonStackBytes = uint64_t{128} << 20;
-constexpr size_t kMaxCodes = size_t{1} << 20;
+constexpr uint64_t kCodeBytes = 40;  // of the table of codes, about
 
 }  // namespace
 
@@ -32,11 +30,12 @@ void InlinePython::SeeFile(const UnwindTables::File& file, uint64_t bias, EventS
 
 bool InlinePython::TakeCode(Bytes message, EventSink& sink) {
   const auto fixed = ReadFixed<wire::PythonCodeMessage>(message);
-  if (!fixed || codes_.size() >= kMaxCodes) return false;
+  if (!fixed) return false;
   const wire::PythonCodeMessage& raw = *fixed->operator->();
   const size_t texts = size_t{raw.name_bytes} + raw.path_bytes + raw.line_table_bytes;
   const auto bytes = BytesBehind(message, sizeof(raw), texts);
   if (!bytes || raw.code == 0) return false;
+  if (!codes_.contains(raw.code) && !memory_.Take(kCodeBytes)) return true;
   const Bytes table = bytes->last(raw.line_table_bytes);
   codes_[raw.code] = sink.Define(
       {.name = PythonText(bytes->first(raw.name_bytes), raw.name_kind),
@@ -52,12 +51,15 @@ bool InlinePython::TakeStack(Bytes message) {
   if (!fixed || (*fixed)->frame_count > XPU_MAX_PYTHON_FRAMES || (*fixed)->stack == 0) return false;
   const size_t bytes = (*fixed)->frame_count * sizeof(uint64_t);
   const auto frames = BytesBehind(message, sizeof(wire::PythonStackMessage), bytes);
-  if (!frames || stack_bytes_ + Stack().Cost() + bytes > kMaxPythonStackBytes) return false;
-  const auto [place, is_new] = stacks_.try_emplace((*fixed)->stack);
-  Stack& stack = place->second;
-  if (!is_new) stack_bytes_ -= stack.Cost();
+  if (!frames) return false;
+  const auto known = stacks_.find((*fixed)->stack);
+  if (known != stacks_.end()) {
+    memory_.Give(known->second.Cost());
+    stacks_.erase(known);
+  }
+  if (!memory_.Take(Stack().Cost() + bytes)) return true;
+  Stack& stack = stacks_[(*fixed)->stack];
   stack.frames.resize((*fixed)->frame_count);
-  stack_bytes_ += stack.Cost();
   if (bytes > 0) std::memcpy(stack.frames.data(), frames->data(), bytes);
   stack.stop = (*fixed)->stop;
   return true;
@@ -76,7 +78,7 @@ StackId InlinePython::Intern(uint32_t number, EventSink& sink) {
   }
   AddPythonStop(found->second.stop, pid_, instance_, sink, frames_);
   if (number >= wire::kFirstSingleStack) {
-    stack_bytes_ -= found->second.Cost();
+    memory_.Give(found->second.Cost());
     stacks_.erase(found);
   }
   return sink.Intern(frames_);

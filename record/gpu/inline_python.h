@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "cupti_inject/wire.h"
+#include "record/fair_budget.h"
 #include "record/output/event_sink.h"
 #include "record/python/python_files.h"
 
@@ -17,10 +18,11 @@ class InlinePython {
  public:
   using Bytes = std::span<const std::byte>;
 
-  // `header`: of the peer's ring; `files`: of all peers, nullptr: no stacks are wanted. Both
-  // outlive this.
-  InlinePython(uint32_t pid, InstanceId instance, wire::RingHeader& header, PythonFiles* files)
-      : pid_(pid), instance_(instance), header_(header), files_(files) {}
+  // `header`: of the peer's ring; `files`: of all peers, nullptr: no stacks are wanted; `memory`:
+  // of the process. All outlive this.
+  InlinePython(uint32_t pid, InstanceId instance, wire::RingHeader& header, PythonFiles* files,
+               FairBudget::Account& memory)
+      : pid_(pid), instance_(instance), header_(header), files_(files), memory_(memory) {}
 
   // A file with code that the process has mapped, the program first. `bias`: address - link
   // address.
@@ -42,11 +44,11 @@ class InlinePython {
   InstanceId instance_;
   wire::RingHeader& header_;
   PythonFiles* files_;
+  FairBudget::Account& memory_;
   bool has_program_ = false;
   bool has_python_ = false;
   std::unordered_map<uint32_t, uint32_t> codes_;  // the library's number -> the capture's
   std::unordered_map<uint32_t, Stack> stacks_;
-  uint64_t stack_bytes_ = 0;
   std::vector<Frame> frames_;
 };
 

@@ -16,11 +16,10 @@
 namespace xpu {
 namespace {
 
-// Of stacks of one process; more are not kept, their launches are counted.
-constexpr uint64_t kMaxStackBytes = uint64_t{256} << 20;
 constexpr size_t kMaxNewFiles = 4096;  // of one round
 constexpr size_t kMaxRanges = size_t{1} << 16;
 constexpr size_t kMaxThreads = size_t{1} << 16;
+constexpr uint64_t kEntryBytes = 112;  // of a map or set, about
 constexpr size_t kMaxQuestions = 4096;
 // Of copies that wait, when nothing is new: for those that have waited enough.
 constexpr uint64_t kWalkPeriodNs = 500'000'000;
@@ -33,12 +32,13 @@ constexpr std::string_view kDeleted = " (deleted)";
 }  // namespace
 
 InlineStacks::InlineStacks(const Settings& settings, uint32_t pid, InstanceId instance,
-                           wire::RingHeader& header)
+                           wire::RingHeader& header, FairBudget::Account& memory)
     : settings_(settings),
       pid_(pid),
       instance_(instance),
       header_(header),
-      python_(pid, instance, header, settings.python) {
+      memory_(memory),
+      python_(pid, instance, header, settings.python, memory) {
   if (settings_.tables != nullptr) ReadMaps();
 }
 
@@ -84,14 +84,16 @@ bool InlineStacks::TakeStack(Bytes message) {
   if (!fixed || (*fixed)->frame_count > wire::kMaxFrames || (*fixed)->stack == 0) return false;
   const size_t bytes = (*fixed)->frame_count * sizeof(uint64_t);
   const auto frames = BytesBehind(message, sizeof(wire::StackMessage), bytes);
-  if (!frames || stack_bytes_ + Stack().Cost() + bytes > kMaxStackBytes) return false;
-  const auto [place, is_new] = stacks_.try_emplace((*fixed)->stack);
-  Stack& stack = place->second;
-  if (!is_new) stack_bytes_ -= stack.Cost();
+  if (!frames) return false;
+  const auto known = stacks_.find((*fixed)->stack);
+  if (known != stacks_.end()) {
+    memory_.Give(known->second.Cost());
+    stacks_.erase(known);
+  }
+  if (!memory_.Take(Stack().Cost() + bytes)) return true;
+  Stack& stack = stacks_[(*fixed)->stack];
   stack.walk = {(*fixed)->flags, (*fixed)->stop};
-  stack.tables = 0;
   stack.frames.resize((*fixed)->frame_count);
-  stack_bytes_ += stack.Cost();
   if (bytes > 0) std::memcpy(stack.frames.data(), frames->data(), bytes);
   return true;
 }
@@ -101,10 +103,14 @@ bool InlineStacks::TakeLaunch(Bytes message, EventSink& sink) {
   if (!fixed) return false;
   const uint32_t number = (*fixed)->stack;
   const auto found = stacks_.find(number);
-  if (found == stacks_.end()) return false;
+  if (found == stacks_.end()) {
+    if (memory_.refusals() == 0) return false;
+    memory_.CountRefusal();
+    return true;
+  }
   Write((*fixed)->call, found->second, sink);
   if (number >= wire::kFirstSingleStack) {
-    stack_bytes_ -= found->second.Cost();
+    memory_.Give(found->second.Cost());
     stacks_.erase(found);
   }
   return true;
@@ -123,6 +129,7 @@ bool InlineStacks::TakeStackCopy(Bytes message) {
                MonotonicNs(),
                {bytes->begin(), bytes->end()},
                is_told ? ranges_.now() : nullptr});
+  ChargeCopies();
   return true;
 }
 
@@ -135,7 +142,7 @@ bool InlineStacks::TakeOtherCode(Bytes message) {
 
 void InlineStacks::TellOfThread(uint32_t tid, EventSink& sink) {
   if (settings_.processes == nullptr || tid == last_thread_) return;
-  if (threads_.size() >= kMaxThreads) return;
+  if (threads_.size() >= kMaxThreads || !HasRoomFor(threads_, tid)) return;
   if (threads_.insert(tid).second) settings_.processes->SeeThread(pid_, tid, sink);
   last_thread_ = tid;
 }
@@ -196,10 +203,34 @@ void InlineStacks::Finish(EventSink& sink) {
   WalkCopies(sink, true);
 }
 
+template <typename Map>
+bool InlineStacks::HasRoomFor(const Map& map, uint64_t key) {
+  return map.contains(static_cast<typename Map::key_type>(key)) || memory_.Take(kEntryBytes);
+}
+
+void InlineStacks::ChargeCopies() {
+  const uint64_t bytes = copies_.bytes();
+  if (bytes < copy_bytes_) {
+    memory_.Give(copy_bytes_ - bytes);
+  } else if (!memory_.Take(bytes - copy_bytes_)) {
+    copies_have_room_ = false;
+    return;
+  }
+  copy_bytes_ = bytes;
+  copies_have_room_ = true;
+}
+
 void InlineStacks::ReadMaps() {
   if (process_ended_) return;
   auto mappings = ReadProcessMaps(pid_);
-  if (mappings.ok() && !mappings->empty()) mappings_ = *std::move(mappings);
+  if (!mappings.ok() || mappings->empty()) return;
+  uint64_t bytes = 0;
+  for (const ProcessMapping& mapping : *mappings) bytes += sizeof(mapping) + mapping.path.size();
+  memory_.Give(std::exchange(mapping_bytes_, 0));
+  mappings_.clear();
+  if (!memory_.Take(bytes)) return;
+  mapping_bytes_ = bytes;
+  mappings_ = *std::move(mappings);
 }
 
 void InlineStacks::WriteMappings(EventSink& sink) {
@@ -212,7 +243,10 @@ void InlineStacks::WriteMapping(const ProcessMapping& mapping, EventSink& sink) 
   const auto written = written_.find(mapping.start_address);
   const auto build_id = build_ids_.find(mapping.start_address);
   if (written != written_.end() && written->second == mapping.end_address) return;
-  if (written == written_.end() && written_.size() >= kMaxRanges) return;
+  if (written == written_.end() &&
+      (written_.size() >= kMaxRanges || !HasRoomFor(written_, mapping.start_address))) {
+    return;
+  }
   written_[mapping.start_address] = mapping.end_address;
   Mapping event;
   event.time_ns = MonotonicNs();
@@ -261,8 +295,10 @@ const ProcessMapping& InlineStacks::MappingOf(const NewFile& file) {
 void InlineStacks::AddFile(const NewFile& file, EventSink& sink) {
   // What was mapped there before is gone.
   const ProcessMapping& mapping = MappingOf(file);
-  written_.erase(mapping.start_address);
-  if (build_ids_.size() < kMaxRanges) build_ids_[mapping.start_address] = file.build_id;
+  if (written_.erase(mapping.start_address) > 0) memory_.Give(kEntryBytes);
+  if (build_ids_.size() < kMaxRanges && HasRoomFor(build_ids_, mapping.start_address)) {
+    build_ids_[mapping.start_address] = file.build_id;
+  }
   if (files_.size() <= file.range.file) files_.resize(file.range.file + 1);
   File& known = files_[file.range.file];
   if (std::exchange(known.known, true)) return;
@@ -308,6 +344,7 @@ void InlineStacks::AnswerQuestions() {
 
 void InlineStacks::AddOtherCode(const ProcessMapping& mapping) {
   if (other_code_.size() >= kMaxRanges) return;
+  if (!HasRoomFor(other_code_, mapping.start_address)) return;
   uint64_t& end = other_code_[mapping.start_address];
   if (end >= mapping.end_address) return;
   end = mapping.end_address;
@@ -346,12 +383,13 @@ void InlineStacks::WalkCopies(EventSink& sink, bool last) {
     return FindRule(code, address, rule);
   };
   copies_.Walk(
-      find, MonotonicNs(), last,
+      find, MonotonicNs(), last || !copies_have_room_,
       [&](const wire::LaunchCall& call, const WalkResult& walk, std::span<const uint64_t> frames) {
         Stack stack{.walk = {walk.flags, static_cast<uint32_t>(walk.stop)},
                     .frames = {frames.begin(), frames.end()}};
         Write(call, stack, sink);
       });
+  ChargeCopies();
 }
 
 }  // namespace xpu

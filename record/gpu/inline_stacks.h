@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "cupti_inject/wire_stacks.h"
+#include "record/fair_budget.h"
 #include "record/gpu/code_ranges.h"
 #include "record/gpu/inject_server.h"
 #include "record/gpu/inline_python.h"
@@ -36,10 +37,10 @@ class InlineStacks {
     TestDrop drop;
   };
 
-  // `header`: of the peer's ring, which outlives this. Reads what is mapped by now: the process has
-  // only begun to load the library.
+  // `header`: of the peer's ring; `memory`: of the process. Both outlive this. Reads what is mapped
+  // by now: the process has only begun to load the library.
   InlineStacks(const Settings& settings, uint32_t pid, InstanceId instance,
-               wire::RingHeader& header);
+               wire::RingHeader& header, FairBudget::Account& memory);
 
   bool are_taken() const { return settings_.tables != nullptr; }
   bool TakeCodeFile(Bytes message);
@@ -83,6 +84,10 @@ class InlineStacks {
     std::string name;
   };
 
+  // True where `map` has that key, or there is room for it.
+  template <typename Map>
+  bool HasRoomFor(const Map& map, uint64_t key);
+  void ChargeCopies();
   void ReadMaps();
   void WriteMappings(EventSink& sink);
   void WriteMapping(const ProcessMapping& mapping, EventSink& sink);
@@ -103,6 +108,7 @@ class InlineStacks {
   uint32_t pid_;
   InstanceId instance_;
   wire::RingHeader& header_;
+  FairBudget::Account& memory_;
   bool process_ended_ = false;
 
   InlinePython python_;
@@ -111,14 +117,16 @@ class InlineStacks {
   std::vector<File> files_;  // by number
   CodeRanges ranges_;
   std::vector<ProcessMapping> mappings_;
+  uint64_t mapping_bytes_ = 0;                 // when they were read
   std::map<uint64_t, std::string> build_ids_;  // of files in `ranges_`, by start
   std::map<uint64_t, uint64_t> written_;       // mappings in the capture: start to end
   std::vector<uint64_t> questions_;
   std::map<uint64_t, uint64_t> other_code_;  // start to end
 
   std::unordered_map<uint32_t, Stack> stacks_;
-  uint64_t stack_bytes_ = 0;
   StackCopies copies_;
+  uint64_t copy_bytes_ = 0;       // of them in `memory_`
+  bool copies_have_room_ = true;  // else they do not wait
   bool new_copies_ = false;
   uint64_t next_walk_ns_ = 0;
   std::unordered_set<uint32_t> threads_;  // that the processes were told of

@@ -5,8 +5,6 @@
 namespace xpu {
 namespace {
 
-// A process that never gets its records must not fill our memory.
-constexpr size_t kMaxOpenCalls = size_t{1} << 20;
 constexpr size_t kMaxWorking = 4096;
 
 // Calls after which CUPTI owes a record. Host functions are launched on the CPU; the calls that
@@ -29,9 +27,15 @@ void OpenCalls::SetName(uint32_t domain, uint32_t id, std::string_view name) {
 
 void OpenCalls::Took(const Call& call) {
   // One that made a graph node was captured from its stream: the GPU does not run it now.
-  if (call.return_value != 0 || call.graph_nodes > 0 || open_.size() >= kMaxOpenCalls) return;
+  if (call.return_value != 0 || call.graph_nodes > 0) return;
   if (!working_.contains(KeyOf(call.domain, call.callback_id))) return;
-  open_[call.correlation_id] = call.start_ns;
+  const auto [place, is_new] = open_.try_emplace(call.correlation_id);
+  // A process that never gets its records must not fill our memory.
+  if (is_new && !memory_.Take(kCallBytes)) {
+    open_.erase(place);
+    return;
+  }
+  place->second = call.start_ns;
 }
 
 uint64_t OpenCalls::OldestStartNs() const {

@@ -1,5 +1,7 @@
 #include "record/output/standing_events.h"
 
+#include <utility>
+
 namespace xpu {
 namespace {
 
@@ -38,30 +40,48 @@ void StandingEvents::Forget(InstanceId instance) {
   EraseInstance(started_, instance.value, [this](const auto&) { --open_ranges_; });
 }
 
+template <typename Event>
+bool StandingEvents::TakeMemory(const KeptEvent<Event>& kept) {
+  return Of(kept.event.instance).memory.Take(kept.Cost());
+}
+
+template <typename Event>
+void StandingEvents::GiveMemory(const KeptEvent<Event>& kept) {
+  Of(kept.event.instance).memory.Give(kept.Cost());
+}
+
+template <typename Map, typename Key, typename Event>
+void StandingEvents::Replace(Map& map, const Key& key, KeptEvent<Event> kept) {
+  if (const auto known = map.find(key); known != map.end()) {
+    GiveMemory(known->second);
+    map.erase(known);
+  }
+  if (TakeMemory(kept)) map.emplace(key, std::move(kept));
+}
+
 void StandingEvents::Keep(const KeptEvent<GpuProcess>& kept) {
-  instances_[kept.event.instance.value].process.assign(1, kept);
+  Of(kept.event.instance).process.assign(1, kept);
 }
 
 void StandingEvents::Keep(KeptEvent<ClockPair> kept) {
-  auto& pairs = instances_[kept.event.instance.value].clock_pairs;
+  auto& pairs = Of(kept.event.instance).clock_pairs;
   if (pairs.size() >= kClockPairs) pairs.pop_front();
   pairs.push_back(std::move(kept));
 }
 
 void StandingEvents::Keep(KeptEvent<CallbackName> kept) {
   const std::pair key(kept.event.domain, kept.event.callback_id);
-  instances_[kept.event.instance.value].callback_names.insert_or_assign(key, std::move(kept));
+  Replace(Of(kept.event.instance).callback_names, key, std::move(kept));
 }
 
 void StandingEvents::Keep(KeptEvent<Device> kept) {
-  const uint32_t key = kept.event.device_id;
-  instances_[kept.event.instance.value].devices.insert_or_assign(key, std::move(kept));
+  Replace(Of(kept.event.instance).devices, kept.event.device_id, std::move(kept));
 }
 
 void StandingEvents::Keep(KeptEvent<GraphNode> kept) {
-  if (graph_nodes_ >= kMaxGraphNodes) return;
+  if (graph_nodes_ >= kMaxGraphNodes || !TakeMemory(kept)) return;
   ++graph_nodes_;
-  instances_[kept.event.instance.value].graph_nodes.push_back(std::move(kept));
+  Of(kept.event.instance).graph_nodes.push_back(std::move(kept));
 }
 
 // ---- NVTX --------------------------------------------------------------------------------------
@@ -72,30 +92,37 @@ bool StandingEvents::BeginsOrNames(const NvtxEvent& event) {
 }
 
 void StandingEvents::Keep(KeptEvent<NvtxEvent> kept) {
-  const NvtxEvent& event = kept.event;
+  const NvtxEvent event = kept.event;
   const uint64_t instance = event.instance.value;
   if (event.kind == NvtxKind::kPush) {
-    if (open_ranges_ >= kMaxOpenRanges) return;
+    if (open_ranges_ >= kMaxOpenRanges || !TakeMemory(kept)) return;
     ++open_ranges_;
     pushed_[{instance, event.tid, event.domain}].push_back(std::move(kept));
   } else if (event.kind == NvtxKind::kStart) {
-    if (open_ranges_ >= kMaxOpenRanges) return;
-    if (started_.try_emplace({instance, event.range}, kept).second) ++open_ranges_;
+    const RangeKey key{instance, event.range};
+    if (open_ranges_ >= kMaxOpenRanges || started_.contains(key) || !TakeMemory(kept)) return;
+    started_.emplace(key, std::move(kept));
+    ++open_ranges_;
   } else if (nvtx_names_.size() < kMaxNames) {
     const uint64_t which = event.kind == NvtxKind::kThreadName ? event.range : event.category;
-    nvtx_names_.insert_or_assign({instance, event.kind, event.domain, which}, std::move(kept));
+    Replace(nvtx_names_, NameKey{instance, event.kind, event.domain, which}, std::move(kept));
   }
 }
 
 void StandingEvents::Leave(const NvtxEvent& event) {
   if (event.kind == NvtxKind::kEnd) {
-    open_ranges_ -= started_.erase({event.instance.value, event.range});
+    const auto range = started_.find({event.instance.value, event.range});
+    if (range == started_.end()) return;
+    GiveMemory(range->second);
+    started_.erase(range);
+    --open_ranges_;
     return;
   }
   if (event.kind != NvtxKind::kPop) return;
   const auto thread = pushed_.find({event.instance.value, event.tid, event.domain});
   if (thread == pushed_.end()) return;
   --open_ranges_;
+  GiveMemory(thread->second.back());
   thread->second.pop_back();
   if (thread->second.empty()) pushed_.erase(thread);
 }

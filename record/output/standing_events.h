@@ -3,8 +3,8 @@
 // not here: the writer itself knows them.
 //
 // Bounded: events of a process are forgotten with it, and of what a program makes without end (NVTX
-// ranges that never end, nodes of graphs) only so many are kept; the others are in the capture
-// once.
+// ranges that never end, nodes of graphs, names) only so many are kept, and so many bytes of all
+// processes together; the others are in the capture once.
 #pragma once
 
 #include <array>
@@ -20,6 +20,7 @@
 
 #include "format/events.h"
 #include "format/fields.h"
+#include "record/fair_budget.h"
 
 namespace xpu {
 
@@ -37,6 +38,12 @@ struct KeptEvent {
         texts.emplace_back(text_of(field));
       }
     });
+  }
+  // Of memory, with its place in a map, about.
+  uint64_t Cost() const {
+    uint64_t bytes = sizeof(*this) + 96;
+    for (const std::string& text : texts) bytes += sizeof(text) + text.size();
+    return bytes;
   }
   // `intern`: text to a StringId that holds until the event is written.
   template <typename Intern>
@@ -57,6 +64,8 @@ class StandingEvents {
   static constexpr size_t kMaxOpenRanges = 65536;
   static constexpr size_t kMaxNames = 65536;  // of NVTX
   static constexpr size_t kMaxGraphNodes = 65536;
+  static constexpr uint64_t kMaxBytes = uint64_t{256} << 20;
+  static constexpr uint64_t kBytesOfEach = uint64_t{64} << 10;  // beside them, of each process
   // So many pairs of clock readings tell how fast a clock goes, also before the first new one.
   static constexpr size_t kClockPairs = 4;
 
@@ -111,12 +120,28 @@ class StandingEvents {
   std::vector<KeptEvent<Probe>> probes_;
 
   struct Instance {
+    FairBudget::Account memory;  // of what a program makes without end
+
+    explicit Instance(const FairBudget& budget) : memory(budget) {}
     std::vector<KeptEvent<GpuProcess>> process;  // the last one
     std::deque<KeptEvent<ClockPair>> clock_pairs;
     std::map<std::pair<ApiDomain, uint32_t>, KeptEvent<CallbackName>> callback_names;
     std::map<uint32_t, KeptEvent<Device>> devices;
     std::vector<KeptEvent<GraphNode>> graph_nodes;
   };
+  Instance& Of(InstanceId instance) {
+    return instances_.try_emplace(instance.value, budget_).first->second;
+  }
+  // False: it is not kept.
+  template <typename Event>
+  bool TakeMemory(const KeptEvent<Event>& kept);
+  template <typename Event>
+  void GiveMemory(const KeptEvent<Event>& kept);
+  // In the place of the one that was there.
+  template <typename Map, typename Key, typename Event>
+  void Replace(Map& map, const Key& key, KeptEvent<Event> kept);
+
+  FairBudget budget_{kMaxBytes, kBytesOfEach};
   std::map<uint64_t, Instance> instances_;
   size_t graph_nodes_ = 0;
   std::map<NameKey, KeptEvent<NvtxEvent>> nvtx_names_;

@@ -9,7 +9,7 @@
 //                                     PATH, a "fifo", of the user PATH ("user"), of "many" names,
 //                                     behind a "hole", or good ("file")
 //   hostile_puppet wire KIND          is an injected library that lies: "garbage", "flood", "many",
-//                                     "twins"
+//                                     "twins", or 17: "crowd"
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -276,11 +276,88 @@ void BeTwins() {
   std::printf("%d %d\n", first, again);
 }
 
+// Waits for room, as a library never does.
+template <typename Message>
+void SendSurely(inject::RingProducer& producer, wire::MessageKind kind, const Message& message,
+                const void* payload = nullptr, size_t payload_bytes = 0) {
+  while (!producer.Send(kind, message, payload, payload_bytes)) ::usleep(200);
+}
+
+void SendStack(inject::RingProducer& producer, uint32_t number, uint32_t frame_count) {
+  uint64_t frames[wire::kMaxFrames];
+  for (uint32_t i = 0; i < frame_count; ++i) frames[i] = uint64_t{number} << 16 | i;
+  wire::StackMessage stack{{}, number, frame_count, 0, 0};
+  SendSurely(producer, wire::MessageKind::kStack, stack, frames, frame_count * sizeof(uint64_t));
+}
+
+// Everything with a text or a length that a process may send, each time another one.
+void FillMemory(uint64_t instance) {
+  const inject::MappedRing ring = Connect(instance);
+  if (ring.header == nullptr) Fail("no ring");
+  inject::RingProducer producer;
+  producer.Attach(ring.header, ring.capacity_bytes);
+  producer.SetState(wire::State::kActive);
+  std::string text(30'000, 'x');
+  const auto bytes = static_cast<uint32_t>(text.size());
+  for (uint32_t number = 1; number <= 4000; ++number) {
+    std::memcpy(text.data(), &number, sizeof(number));
+    std::memcpy(text.data() + sizeof(number), &instance, sizeof(instance));
+    wire::NameMessage name{};
+    name.name_id = number;
+    name.text_bytes = bytes;
+    SendSurely(producer, wire::MessageKind::kName, name, text.data(), bytes);
+    SendStack(producer, number, wire::kMaxFrames);
+    if (number % 40 != 0) continue;  // those are written too
+    wire::CallbackNameMessage callback{};
+    callback.domain = 1;
+    callback.callback_id = number;
+    callback.text_bytes = bytes;
+    SendSurely(producer, wire::MessageKind::kCallbackName, callback, text.data(), bytes);
+    wire::NvtxMessage range{};
+    range.kind = wire::NvtxKind::kPush;
+    range.tid = 1;
+    range.text_bytes = bytes;
+    SendSurely(producer, wire::MessageKind::kNvtx, range, text.data(), bytes);
+  }
+  while (producer.IsHalfFull()) ::usleep(1000);
+}
+
+// 16 processes that fill the recorder's memory, and keep it filled, while one launches 100 kernels.
+void BeCrowd() {
+  int done[2];
+  int end[2];
+  if (::pipe(done) != 0 || ::pipe(end) != 0) Fail("pipe");
+  for (uint64_t instance = 1; instance <= 16; ++instance) {
+    if (::fork() != 0) continue;
+    ::close(end[1]);
+    FillMemory(instance);
+    char byte = 0;
+    if (::write(done[1], &byte, 1) != 1) Fail("write");
+    std::exit(::read(end[0], &byte, 1) == 0 ? 0 : 1);  // until the parent ends
+  }
+  for (int i = 0; i < 16; ++i) {
+    char byte = 0;
+    if (::read(done[0], &byte, 1) != 1) Fail("read");
+  }
+  const inject::MappedRing ring = Connect(100);
+  inject::RingProducer producer;
+  producer.Attach(ring.header, ring.capacity_bytes);
+  producer.SetState(wire::State::kActive);
+  for (uint32_t number = 1; number <= 100; ++number) {
+    SendStack(producer, number, 100);
+    const auto tid = static_cast<uint32_t>(::getpid());
+    const wire::LaunchMessage launch{
+        {}, {1, number, 1u << wire::kDomainShift | 307, tid, 0, 0, 0}, number, 0};
+    SendSurely(producer, wire::MessageKind::kLaunch, launch);
+  }
+}
+
 int LieOnTheWire(const std::string& kind) {
   if (kind == "garbage") SendGarbage();
   if (kind == "flood") Flood();
   if (kind == "many") ConnectMany();
   if (kind == "twins") BeTwins();
+  if (kind == "crowd") BeCrowd();
   return 3;
 }
 

@@ -239,14 +239,14 @@ TEST_F(InlinePeerTest, MessagesThatDoNotFitAreCounted) {
 TEST_F(InlinePeerTest, StacksWithoutFramesAreBoundedToo) {
   MakeInlinePeer();
   uint32_t number = 0;
-  while (Lost(LossKind::kWireInvalid) == 0 && number < 4'000'000) {
+  while (Lost(LossKind::kProcessMemoryFull) == 0 && number < 5'000'000) {
     wire::StackMessage message{};
     message.stack = ++number;
     if (!producer_.Send(wire::MessageKind::kStack, message)) peer_->Drain(*sink_);
   }
-  // 256 MiB of one process.
-  EXPECT_GT(number, 2'000'000u);
-  EXPECT_LT(number, 4'000'000u);
+  // 384 MiB of one process.
+  EXPECT_GT(number, 3'000'000u);
+  EXPECT_LT(number, 5'000'000u);
 }
 
 // Of a file that neither the kernel nor a build-id tells of nothing is read: only the program says
