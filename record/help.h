@@ -14,12 +14,12 @@ Records CPU samples and GPU activity into a capture, for xpu-report.
 Whom and when
   -p, --pid PID,...     processes that run already, and their children
   -a, --all             all processes of the system; a program tells how long
-  --user USER           run it as USER (looser: --allow-new-privs, --keep-fds)
+  --user USER           run the program as USER, with no privilege of root's
+  --allow-new-privs, --keep-fds  but with setuid; with our open files (--user)
   -d, --duration TIME   end the recording after that time: 5s, 500ms
   -D, --delay TIME      begin after that time; --delay=-1: when --control says
   --control HOW         pause and resume: fifo:CTL[,ACK] or signal (SIGUSR2)
-  --capture-range RANGE  only between cudaProfilerStart and -Stop (RANGE is
-                        cudaProfilerApi) or in ranges of NVTX (nvtx:NAME)
+  --capture-range RANGE  only in cudaProfilerApi (Start to Stop) or nvtx:NAME
 
 CPU samples, probes, stacks
   --cpu-only, --gpu-only  no GPU activity; no CPU samples
