@@ -10,6 +10,7 @@
 
 #include "format/base/text.h"
 #include "record/gpu/cupti_decode.h"
+#include "record/gpu/inject_state.h"
 #include "record/gpu/wire_message.h"
 #include "record/target/process_limits.h"
 
@@ -18,20 +19,6 @@ namespace {
 
 // Of a name, with its place in the table.
 uint64_t CostOf(const KeptText& name) { return 64 + sizeof(name) + name.text.size(); }
-
-InjectState StateOf(wire::State state) {
-  switch (state) {
-    case wire::State::kActive:
-      return InjectState::kActive;
-    case wire::State::kDormant:
-    case wire::State::kAbandoned:
-      return InjectState::kDormant;
-    case wire::State::kFinished:
-      return InjectState::kFinished;
-    default:
-      return InjectState::kConnected;
-  }
-}
 
 bool IsDomain(uint32_t domain) {
   return domain == static_cast<uint32_t>(ApiDomain::kDriver) ||
