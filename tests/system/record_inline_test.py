@@ -195,7 +195,7 @@ def test_code_that_comes_and_goes():
             expect(f"whole stacks of {name}: {stacks}",
                    sum(paths[name] in stack for stack in stacks), 1)
         if late == 0:
-            expect("stacks", len(stacks), 2)
+            expect(f"stacks ({stacks})", len(stacks), 2)
 
 
 def test_descriptors_are_the_programs_own():
