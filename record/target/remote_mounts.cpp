@@ -21,6 +21,7 @@
 #include "format/base/number.h"
 #include "format/base/text.h"
 #include "record/output/event_sink.h"
+#include "record/probes/probe_libraries.h"
 
 namespace xpu {
 namespace {
