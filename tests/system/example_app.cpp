@@ -22,6 +22,11 @@ double CpuSeconds() {
   return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
 }
 
+void Compute(double cpu_seconds) {
+  const double end = CpuSeconds() + cpu_seconds;
+  while (CpuSeconds() < end) std::free(std::malloc(100));
+}
+
 }  // namespace
 
 namespace ns {
@@ -54,9 +59,10 @@ int main(int argc, char** argv) {
     cudaProfilerStart();
     for (int i = 0; i < 50; ++i) model.step();
     // Its share of the CPU counts, so that it has samples on a busy machine too.
-    while (CpuSeconds() < 0.2) std::free(std::malloc(100));
+    Compute(0.2);
     while (Clock::now() < end) {
       model.step();
+      Compute(0.001);  // so that it has samples whenever a recording begins
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
     }
     cudaProfilerStop();
