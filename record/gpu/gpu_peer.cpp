@@ -10,15 +10,25 @@
 
 #include "format/base/text.h"
 #include "record/gpu/cupti_decode.h"
-#include "record/gpu/inject_state.h"
 #include "record/gpu/wire_message.h"
 #include "record/target/process_limits.h"
 
 namespace xpu {
 namespace {
 
-// Of a name, with its place in the table.
-uint64_t CostOf(const KeptText& name) { return 64 + sizeof(name) + name.text.size(); }
+InjectState StateOf(wire::State state) {
+  switch (state) {
+    case wire::State::kActive:
+      return InjectState::kActive;
+    case wire::State::kDormant:
+    case wire::State::kAbandoned:
+      return InjectState::kDormant;
+    case wire::State::kFinished:
+      return InjectState::kFinished;
+    default:
+      return InjectState::kConnected;
+  }
+}
 
 bool IsDomain(uint32_t domain) {
   return domain == static_cast<uint32_t>(ApiDomain::kDriver) ||
@@ -237,13 +247,10 @@ bool GpuPeer::TakeActivity(Bytes message, EventSink& sink) {
   KeptText none;
   KeptText* name = &none;
   if (const uint32_t id = (*fixed)->name_id; id != 0) {
-    const auto found = names_.find(id);
-    if (found == names_.end() && memory_.refusals() > 0) {
-      memory_.CountRefusal();
-    } else if (found == names_.end()) {
+    if (KeptText* found = names_.Find(id)) {
+      name = found;
+    } else if (!names_.MayBeRefused()) {
       Add(sink, LossKind::kWireInvalid, 1, "record with a name that was not sent");
-    } else {
-      name = &found->second;
     }
   }
   WriteActivity(*record, decoded, *name, instance(), sink);
@@ -255,13 +262,7 @@ bool GpuPeer::TakeName(Bytes message) {
   if (!fixed) return false;
   const auto text = BytesBehind(message, sizeof(wire::NameMessage), (*fixed)->text_bytes);
   if (!text) return false;
-  const auto known = names_.find((*fixed)->name_id);
-  if (known != names_.end()) {
-    memory_.Give(CostOf(known->second));
-    names_.erase(known);
-  }
-  KeptText name{.text = std::string(TextOf(*text))};
-  if (memory_.Take(CostOf(name))) names_.emplace((*fixed)->name_id, std::move(name));
+  names_.Put((*fixed)->name_id, {.text = std::string(TextOf(*text))});
   return true;
 }
 

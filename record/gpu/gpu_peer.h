@@ -5,12 +5,12 @@
 #include <cstdint>
 #include <span>
 #include <string>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
 #include "cupti_inject/wire.h"
 #include "format/events.h"
+#include "record/charged_table.h"
 #include "record/fair_budget.h"
 #include "record/gpu/inject_server.h"
 #include "record/gpu/inline_stacks.h"
@@ -101,7 +101,7 @@ class GpuPeer {
 
   FairBudget::Account memory_;
   uint64_t refusals_counted_ = 0;
-  std::unordered_map<uint32_t, KeptText> names_;
+  ChargedTable<KeptText> names_{memory_};
   OpenCalls calls_{memory_};
   InlineStacks stacks_;
   std::vector<Switch> switches_;

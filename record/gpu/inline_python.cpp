@@ -52,35 +52,27 @@ bool InlinePython::TakeStack(Bytes message) {
   const size_t bytes = (*fixed)->frame_count * sizeof(uint64_t);
   const auto frames = BytesBehind(message, sizeof(wire::PythonStackMessage), bytes);
   if (!frames) return false;
-  const auto known = stacks_.find((*fixed)->stack);
-  if (known != stacks_.end()) {
-    memory_.Give(known->second.Cost());
-    stacks_.erase(known);
-  }
-  if (!memory_.Take(Stack().Cost() + bytes)) return true;
-  Stack& stack = stacks_[(*fixed)->stack];
+  Stack stack;
   stack.frames.resize((*fixed)->frame_count);
   if (bytes > 0) std::memcpy(stack.frames.data(), frames->data(), bytes);
   stack.stop = (*fixed)->stop;
+  stacks_.Put((*fixed)->stack, std::move(stack));
   return true;
 }
 
 StackId InlinePython::Intern(uint32_t number, EventSink& sink) {
-  const auto found = stacks_.find(number);
-  if (number == 0 || found == stacks_.end()) return {};
+  const Stack* stack = number == 0 ? nullptr : stacks_.Find(number);
+  if (stack == nullptr) return {};
   frames_.clear();
-  for (const uint64_t raw : found->second.frames) {
+  for (const uint64_t raw : stack->frames) {
     const auto code = codes_.find(static_cast<uint32_t>(raw >> 32));
     AddPythonFrame({.code = code == codes_.end() ? 0 : code->second,
                     .is_entry = (raw & wire::kPythonEntry) != 0,
                     .offset = static_cast<uint32_t>(raw) & XPU_PYTHON_MAX_OFFSET},
                    pid_, instance_, sink, frames_);
   }
-  AddPythonStop(found->second.stop, pid_, instance_, sink, frames_);
-  if (number >= wire::kFirstSingleStack) {
-    memory_.Give(found->second.Cost());
-    stacks_.erase(found);
-  }
+  AddPythonStop(stack->stop, pid_, instance_, sink, frames_);
+  if (number >= wire::kFirstSingleStack) stacks_.Erase(number);
   return sink.Intern(frames_);
 }
 

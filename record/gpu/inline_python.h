@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "cupti_inject/wire.h"
+#include "record/charged_table.h"
 #include "record/fair_budget.h"
 #include "record/output/event_sink.h"
 #include "record/python/python_files.h"
@@ -48,7 +49,7 @@ class InlinePython {
   bool has_program_ = false;
   bool has_python_ = false;
   std::unordered_map<uint32_t, uint32_t> codes_;  // the library's number -> the capture's
-  std::unordered_map<uint32_t, Stack> stacks_;
+  ChargedTable<Stack> stacks_{memory_};
   std::vector<Frame> frames_;
 };
 

@@ -85,16 +85,11 @@ bool InlineStacks::TakeStack(Bytes message) {
   const size_t bytes = (*fixed)->frame_count * sizeof(uint64_t);
   const auto frames = BytesBehind(message, sizeof(wire::StackMessage), bytes);
   if (!frames) return false;
-  const auto known = stacks_.find((*fixed)->stack);
-  if (known != stacks_.end()) {
-    memory_.Give(known->second.Cost());
-    stacks_.erase(known);
-  }
-  if (!memory_.Take(Stack().Cost() + bytes)) return true;
-  Stack& stack = stacks_[(*fixed)->stack];
+  Stack stack;
   stack.walk = {(*fixed)->flags, (*fixed)->stop};
   stack.frames.resize((*fixed)->frame_count);
   if (bytes > 0) std::memcpy(stack.frames.data(), frames->data(), bytes);
+  stacks_.Put((*fixed)->stack, std::move(stack));
   return true;
 }
 
@@ -102,17 +97,10 @@ bool InlineStacks::TakeLaunch(Bytes message, EventSink& sink) {
   const auto fixed = ReadFixed<wire::LaunchMessage>(message);
   if (!fixed) return false;
   const uint32_t number = (*fixed)->stack;
-  const auto found = stacks_.find(number);
-  if (found == stacks_.end()) {
-    if (memory_.refusals() == 0) return false;
-    memory_.CountRefusal();
-    return true;
-  }
-  Write((*fixed)->call, found->second, sink);
-  if (number >= wire::kFirstSingleStack) {
-    memory_.Give(found->second.Cost());
-    stacks_.erase(found);
-  }
+  Stack* stack = stacks_.Find(number);
+  if (stack == nullptr) return stacks_.MayBeRefused();
+  Write((*fixed)->call, *stack, sink);
+  if (number >= wire::kFirstSingleStack) stacks_.Erase(number);
   return true;
 }
 

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "cupti_inject/wire_stacks.h"
+#include "record/charged_table.h"
 #include "record/fair_budget.h"
 #include "record/gpu/code_ranges.h"
 #include "record/gpu/inject_server.h"
@@ -123,7 +124,7 @@ class InlineStacks {
   std::vector<uint64_t> questions_;
   std::map<uint64_t, uint64_t> other_code_;  // start to end
 
-  std::unordered_map<uint32_t, Stack> stacks_;
+  ChargedTable<Stack> stacks_{memory_};
   StackCopies copies_;
   uint64_t copy_bytes_ = 0;       // of them in `memory_`
   bool copies_have_room_ = true;  // else they do not wait

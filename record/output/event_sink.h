@@ -42,6 +42,9 @@ struct KeptText {
   std::string text;
   StringId id{};
   uint64_t tables = 0;  // none
+
+  // With its place in a table.
+  uint64_t Cost() const { return 64 + sizeof(*this) + text.size(); }
 };
 
 class EventSink {

@@ -305,6 +305,13 @@ def test_program_has_a_session_keyring_of_its_own():
             expect("it is another one", theirs != ours, True)
 
 
+def check_not_started(work, refused, *texts):
+    result = run(work, "--gpu-only", "--user=nobody", "touch", "out/started",
+                 preexec_fn=lambda: refuse(refused))
+    check_refused(work, result, *texts)
+    expect("started", os.listdir(work.path / "out"), [])
+
+
 def test_keyrings_that_a_sandbox_refuses():
     require_root()
     with Workspace() as work:
@@ -315,21 +322,16 @@ def test_keyrings_that_a_sandbox_refuses():
     # Only the new one: it would have root's.
     join_new_session_keyring()
     with Workspace() as work:
-        result = run(work, "--gpu-only", "--user=nobody", "touch", "out/started",
-                     preexec_fn=lambda: refuse((SYS_KEYCTL, KEYCTL_JOIN_SESSION_KEYRING, 122)))
-        check_refused(work, result, "--user nobody: a session keyring of its own: Disk quota exceeded",
-                      "hint: its keys would be those of root's session")
-        expect("started", os.listdir(work.path / "out"), [])
+        check_not_started(work, (SYS_KEYCTL, KEYCTL_JOIN_SESSION_KEYRING, 122),
+                          "--user nobody: a session keyring of its own: Disk quota exceeded",
+                          "hint: its keys would be those of root's session")
 
 
 def test_kernel_without_filters():
     require_root()
     with Workspace() as work:
-        result = run(work, "--gpu-only", "--user=nobody", "touch", "out/started",
-                     preexec_fn=lambda: refuse((SYS_SECCOMP, None, 22)))
-        check_refused(work, result, "--user nobody: seccomp: Invalid argument",
-                      "hint: it takes a kernel with seccomp filters")
-        expect("started", os.listdir(work.path / "out"), [])
+        check_not_started(work, (SYS_SECCOMP, None, 22), "--user nobody: seccomp: Invalid argument",
+                          "hint: it takes a kernel with seccomp filters")
 
 
 def test_descriptors_are_closed_unless_kept():
