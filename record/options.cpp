@@ -1,16 +1,15 @@
 #include "record/options.h"
 
-#include <algorithm>
 #include <cstdlib>
 #include <utility>
 
 #include <CLI/CLI.hpp>
-#include <unistd.h>
 
 #include "format/base/number.h"
 #include "format/base/text.h"
 #include "record/help.h"
 #include "record/option_habits.h"
+#include "record/probes/probe_libraries.h"
 #include "record/version.h"
 
 namespace xpu {
@@ -321,13 +320,7 @@ bool IsOption(std::string_view word) {
 bool IsVerbOfOthers(const std::string& word) {
   if (word != "record" && word != "profile" && word != "stat" && word != "start") return false;
   const char* path = std::getenv("PATH");
-  std::string_view rest = path == nullptr ? "" : path;
-  while (!rest.empty()) {
-    const size_t end = std::min(rest.find(':'), rest.size());
-    if (::access(Format("{}/{}", rest.substr(0, end), word).c_str(), X_OK) == 0) return false;
-    rest.remove_prefix(std::min(end + 1, rest.size()));
-  }
-  return true;
+  return FindProgram(word, path == nullptr ? "" : path).empty();
 }
 
 // What CLI11 left over: the target, with or without "--" before it.

@@ -4,11 +4,8 @@
 #include <cerrno>
 #include <cstdio>
 #include <ctime>
-#include <filesystem>
-#include <fstream>
 #include <optional>
 #include <string>
-#include <system_error>
 #include <utility>
 
 #include <sys/random.h>
@@ -17,7 +14,6 @@
 #include <unistd.h>
 
 #include "format/base/file.h"
-#include "format/base/number.h"
 #include "format/base/quote.h"
 #include "format/base/terminal_text.h"
 #include "format/base/text.h"
@@ -37,6 +33,8 @@
 #include "record/sources.h"
 #include "record/target/gained_privileges.h"
 #include "record/target/not_started.h"
+#include "record/target/process_maps.h"
+#include "record/target/running_processes.h"
 #include "record/target/target.h"
 
 namespace xpu {
@@ -315,28 +313,19 @@ Outcome WaitForProgram(const RecordOptions& options, EventLoop& loop, Outcome ou
   return outcome;
 }
 
-bool MapsCuda(const std::string& pid) {
-  std::ifstream maps("/proc/" + pid + "/maps");
-  for (std::string line; std::getline(maps, line);) {
-    if (line.find("/libcuda.so") != std::string::npos) return true;
-  }
-  return false;
+bool MapsCuda(pid_t pid) {
+  auto mappings = ReadProcessMaps(static_cast<uint32_t>(pid));
+  return mappings.ok() &&
+         std::any_of(mappings->begin(), mappings->end(), [](const ProcessMapping& mapping) {
+           return mapping.path.find("/libcuda.so") != std::string::npos;
+         });
 }
 
 // Any of the processes to record. What cannot be read is as good as without CUDA: this decides over
 // a message alone.
 bool AnyMapsCuda(const RecordOptions& options) {
-  if (!options.whole_system) {
-    return std::any_of(options.pids.begin(), options.pids.end(),
-                       [](pid_t pid) { return MapsCuda(std::to_string(pid)); });
-  }
-  std::error_code error;
-  std::filesystem::directory_iterator at("/proc", error);
-  for (; !error && at != std::filesystem::directory_iterator(); at.increment(error)) {
-    const std::string name = at->path().filename().string();
-    if (IsDigit(name.front()) && MapsCuda(name)) return true;
-  }
-  return false;
+  const std::vector<pid_t> pids = options.whole_system ? ListProcesses() : options.pids;
+  return std::any_of(pids.begin(), pids.end(), MapsCuda);
 }
 
 void SayWhatIsOutOfReach(const RecordOptions& options) {

@@ -11,6 +11,7 @@
 
 #include "format/base/file.h"
 #include "format/base/path.h"
+#include "format/base/split.h"
 #include "record/gpu/gpu_source.h"
 #include "record/target/loader_cache.h"
 #include "symbolize/elf/elf_needs.h"
@@ -60,16 +61,6 @@ std::vector<std::string> LoaderFolders(const std::string& program,
 
 std::vector<std::string> StandardFolders() {
   return {std::begin(kStandardFolders), std::end(kStandardFolders)};
-}
-
-std::vector<std::string_view> Split(std::string_view text, std::string_view separators) {
-  std::vector<std::string_view> parts;
-  while (!text.empty()) {
-    const size_t end = std::min(text.find_first_of(separators), text.size());
-    if (end != 0) parts.push_back(text.substr(0, end));
-    text.remove_prefix(std::min(end + 1, text.size()));
-  }
-  return parts;
 }
 
 bool IsCudaLibrary(std::string_view path) {

@@ -7,9 +7,6 @@
 
 namespace xpu {
 
-// The parts of `text` between characters of `separators`, without empty ones.
-std::vector<std::string_view> Split(std::string_view text, std::string_view separators);
-
 // By the base name: libcudart.so* and libcuda.so*, also as wheels rename them
 // (libcudart-9335f6a2.so.12).
 bool IsCudaLibrary(std::string_view path);

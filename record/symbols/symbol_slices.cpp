@@ -35,7 +35,9 @@ Result<std::string> SliceOfVdso(const std::vector<uint64_t>& offsets) {
 Result<std::string> SliceOf(const HitFile& file, SymbolDetail detail) {
   if (file.path == kVdso) return SliceOfVdso(file.offsets);
   RegularFile opened;
-  if (!file.fd) {
+  if (file.fd) {
+    XPU_RETURN_IF_ERROR(CheckMountAnswers(Format("/proc/self/fd/{}", file.fd.get())));
+  } else {
     XPU_ASSIGN_OR_RETURN(opened, OpenTargetFile(file.path));
     if (file.build_id.empty() && !MayBeMapped(opened.info, file.path, file.identity)) {
       return Error{ErrorKind::kNotFound, Format("{}: is not the recorded file", file.path), {}};
@@ -43,7 +45,6 @@ Result<std::string> SliceOf(const HitFile& file, SymbolDetail detail) {
   }
   SliceOrder order;
   order.path = Format("/proc/self/fd/{}", file.fd ? file.fd.get() : opened.fd.get());
-  XPU_RETURN_IF_ERROR(CheckMountAnswers(order.path));
   order.name = file.path;
   order.build_id = file.build_id;
   order.debug_folder = kDebugFolder;

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "format/base/file.h"
-#include "record/probes/probe_libraries.h"
+#include "format/base/split.h"
 
 namespace xpu {
 

@@ -19,9 +19,9 @@
 
 #include "format/base/file.h"
 #include "format/base/number.h"
+#include "format/base/split.h"
 #include "format/base/text.h"
 #include "record/output/event_sink.h"
-#include "record/probes/probe_libraries.h"
 
 namespace xpu {
 namespace {

@@ -14,6 +14,7 @@
 
 #include "format/base/file.h"
 #include "format/base/open_file.h"
+#include "format/base/split.h"
 #include "record/gpu/gpu_source.h"
 #include "record/probes/probe_libraries.h"
 #include "record/target/loader_cache.h"
