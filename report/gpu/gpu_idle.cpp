@@ -202,11 +202,12 @@ PathId IdlePaths::MostOf(const std::vector<IdlePart>& parts) {
 }
 
 PathId MostOf(const CallTree& tree, const std::map<PathId, uint64_t>& times) {
-  std::map<PathId, uint64_t> below;  // parents come before their children
+  std::map<PathId, uint64_t> below = times;
   uint64_t whole_ns = 0;
-  for (const auto& [of, ns] : times) {
-    whole_ns += ns;
-    for (PathId path = of; path; path = tree[path].parent) below[path] += ns;
+  for (const auto& [of, ns] : times) whole_ns += ns;
+  // Parents come before their children.
+  for (auto at = below.rbegin(); at != below.rend(); ++at) {
+    if (const PathId parent = tree[at->first].parent) below[parent] += at->second;
   }
   PathId most;
   for (const auto& [path, ns] : below) {

@@ -38,6 +38,8 @@ struct NamedFrame {
   std::string place = {};     // "+0x12", " app.cpp:123", both, or nothing; of Python ":123"
   ModuleId nameless_in = {};  // the file that could have named it and did not
 
+  bool IsNative() const { return origin == FrameOrigin::kUser || origin == FrameOrigin::kKernel; }
+  bool IsFunction() const { return IsNative() || origin == FrameOrigin::kPython; }
   // The name as every view shows it: "forward(int)+0x12 app.cpp:123 (inlined)", "poll_[k]".
   std::string Label() const;
 };

@@ -13,11 +13,6 @@
 namespace xpu {
 namespace {
 
-bool IsCode(const NamedFrame& frame) {
-  return frame.origin == FrameOrigin::kUser || frame.origin == FrameOrigin::kKernel ||
-         frame.origin == FrameOrigin::kPython;
-}
-
 // Adds what `tree` holds to `count` of the file of the innermost frame of code, where that has no
 // name; returns how much. Frames further out are not counted: nearly every stack begins in the C
 // library or the interpreter, whose names nobody misses there.
@@ -30,19 +25,13 @@ uint64_t Count(const Analysis& analysis, const CallTree& tree,
     const NamedFrame& frame = analysis.frames[node.frame];
     const bool is_outermost = !node.parent;
     const ModuleId module =
-        is_outermost || IsCode(frame) ? frame.nameless_in : innermost[node.parent.value];
+        is_outermost || frame.IsFunction() ? frame.nameless_in : innermost[node.parent.value];
     innermost[i + 1] = module;
     if (node.self_count == 0 || !module) continue;
     files[module].*count += node.self_count;
     all += node.self_count;
   }
   return all;
-}
-
-std::string HexOf(std::string_view bytes) {
-  std::string hex;
-  for (const char c : bytes) AppendFormat(hex, "{:02x}", static_cast<uint8_t>(c));
-  return hex;
 }
 
 uint64_t CountGenerated(const Analysis& analysis, const CallTree& tree) {
@@ -107,7 +96,7 @@ std::string CureOf(std::string_view path, std::string_view build_id) {
   cure +=
       known != kKnown.end() ? known->cure : "install the -dbgsym or -debuginfo package that has it";
   if (is_nvidia || build_id.empty()) return cure;
-  return cure + Format(", or --debuginfod (build-id {})", HexOf(build_id));
+  return cure + Format(", or --debuginfod (build-id {})", ToHex(build_id));
 }
 
 std::string ReasonOf(const Symbolizer::Problem& problem) {

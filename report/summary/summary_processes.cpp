@@ -56,15 +56,18 @@ std::string DescribeStatus(int status) {
   return Format("wait status {:#x}", status);
 }
 
+std::string HostText(const Model& model, const RecordingInfo& info) {
+  return Format("{} {} {}, {} CPUs", model.Text(info.host_name), model.Text(info.kernel_release),
+                model.Text(info.machine), info.cpu_count);
+}
+
 void WriteCaptures(const Analysis& analysis, SummaryText& text) {
   const Model& model = analysis.model;
   for (const MergedCapture& capture : model.captures) {
     const RecordingInfo& info = capture.info;
     text.Paragraph("capture", capture.path);
     text.Line("  command", model.Text(info.command_line));
-    text.Line("  host",
-              Format("{} {} {}, {} CPUs", model.Text(info.host_name),
-                     model.Text(info.kernel_release), model.Text(info.machine), info.cpu_count));
+    text.Line("  host", HostText(model, info));
     text.Line("  time", TimeText(capture));
   }
 }

@@ -112,9 +112,7 @@ void Summary::WriteProgram() {
     if (!model_.captures.empty()) break;
     text_.Line("command", model_.Text(info.command_line));
     if (IsImported(model_, info)) continue;
-    text_.Line("host",
-               Format("{} {} {}, {} CPUs", model_.Text(info.host_name),
-                      model_.Text(info.kernel_release), model_.Text(info.machine), info.cpu_count));
+    text_.Line("host", HostText(model_, info));
   }
   if (!model_.events.recording_end.empty()) {
     std::string duration = HumanDuration(RunTimeNs(model_));

@@ -8,10 +8,6 @@
 namespace xpu {
 namespace {
 
-bool IsCode(const NamedFrame& frame) {
-  return frame.origin == FrameOrigin::kUser || frame.origin == FrameOrigin::kKernel;
-}
-
 // How each program and thread begins, which says nothing about any of them.
 bool IsStartUp(const NamedFrame& frame) {
   constexpr std::array<std::string_view, 10> kNames = {"_start",
@@ -58,7 +54,7 @@ std::vector<FrameId> ReadablePaths::WithPython(const std::vector<FrameId>& path)
   }
   bool has_operator = false;
   for (size_t i = 0; i < path.size(); ++i) {
-    if (IsCode(frames[path[i]])) {
+    if (frames[path[i]].IsNative()) {
       if (i < python || has_operator || !SaysSomething(frames[path[i]])) continue;
       has_operator = true;
     }
@@ -70,19 +66,19 @@ std::vector<FrameId> ReadablePaths::WithPython(const std::vector<FrameId>& path)
 std::vector<FrameId> ReadablePaths::Native(const std::vector<FrameId>& path) const {
   const FrameTable& frames = analysis_.frames;
   const bool has_names = std::any_of(path.begin(), path.end(), [&](FrameId frame) {
-    return IsCode(frames[frame]) && SaysSomething(frames[frame]);
+    return frames[frame].IsNative() && SaysSomething(frames[frame]);
   });
   std::vector<FrameId> shown;
   for (const FrameId frame : path) {
     // A path without any name stays: its addresses are all that there is.
-    if (has_names && IsCode(frames[frame]) && !SaysSomething(frames[frame])) continue;
+    if (has_names && frames[frame].IsNative() && !SaysSomething(frames[frame])) continue;
     shown.push_back(frame);
   }
   return shown;
 }
 
 FrameId ReadablePaths::Bare(FrameId frame) {
-  if (!IsCode(analysis_.frames[frame])) return frame;
+  if (!analysis_.frames[frame].IsNative()) return frame;
   FrameId& bare = bare_[frame.value];
   if (!bare) {
     NamedFrame named = analysis_.frames[frame];

@@ -246,25 +246,20 @@ std::vector<LaunchPathTime> LaunchPathTimes(Analysis& analysis, KernelNames kern
 
 std::vector<FunctionTime> FunctionTimes(const CallTree& tree, const FrameTable& frames) {
   std::unordered_map<FrameId, FunctionTime> functions;
+  for (const CallTree::Node& node : tree.nodes()) {
+    if (node.self_count == 0 || !node.parent) continue;
+    FunctionTime& function = functions[node.frame];
+    function.self_ns = AddSaturated(function.self_ns, node.self_ns);
+    function.self_count += node.self_count;
+  }
   const std::vector<CallTree::Total> totals = tree.Totals();
-  std::vector<uint32_t> open(frames.size() + 1);  // by frame: how often it is on the path
-  tree.Walk(
-      [&](PathId path) {
-        const CallTree::Node& node = tree[path];
-        const CallTree::Total& total = totals[path.value - 1];
-        if (!node.parent || total.count == 0) return;
-        FunctionTime& function = functions[node.frame];
-        function.self_ns = AddSaturated(function.self_ns, node.self_ns);
-        function.self_count += node.self_count;
-        // Where it called itself its time is in that of the outermost one.
-        if (open[node.frame.value]++ > 0) return;
-        function.total_ns = AddSaturated(function.total_ns, total.ns);
-        function.total_count = AddSaturated(function.total_count, total.count);
-      },
-      [&](PathId path) {
-        const CallTree::Node& node = tree[path];
-        if (node.parent && totals[path.value - 1].count > 0) --open[node.frame.value];
-      });
+  tree.WalkOutermost(frames.size(), [&](PathId path) {
+    const CallTree::Total& total = totals[path.value - 1];
+    if (total.count == 0) return;
+    FunctionTime& function = functions[tree[path].frame];
+    function.total_ns = AddSaturated(function.total_ns, total.ns);
+    function.total_count = AddSaturated(function.total_count, total.count);
+  });
   std::vector<FunctionTime> rows;
   for (auto& [frame, row] : functions) {
     row.frame = frame;

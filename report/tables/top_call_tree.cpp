@@ -30,14 +30,17 @@ class TreeRows {
   TreeRows(const CallTree& tree, const FrameTable& frames, const std::vector<LaunchPathTime>& paths)
       : tree_(tree), frames_(frames) {
     for (const LaunchPathTime& path : paths) {
-      for (PathId at = path.path; at; at = tree[at].parent) {
-        Node& node = nodes_[at];
-        node.total_ns = AddSaturated(node.total_ns, path.times.total);
-        node.count += path.times.count;
-        if (at == path.path) node.ends = true;
-      }
+      nodes_[path.path] = {.total_ns = path.times.total, .count = path.times.count, .ends = true};
     }
-    for (const auto& [path, node] : nodes_) nodes_[tree[path].parent].children.push_back(path);
+    // Parents come before their children.
+    for (auto at = nodes_.rbegin(); at != nodes_.rend() && at->first; ++at) {
+      Node& parent = nodes_[tree[at->first].parent];
+      parent.total_ns = AddSaturated(parent.total_ns, at->second.total_ns);
+      parent.count += at->second.count;
+    }
+    for (const auto& [path, node] : nodes_) {
+      if (path) nodes_[tree[path].parent].children.push_back(path);
+    }
     for (auto& [path, node] : nodes_) {
       std::stable_sort(node.children.begin(), node.children.end(), [this](PathId a, PathId b) {
         return nodes_[a].total_ns > nodes_[b].total_ns;

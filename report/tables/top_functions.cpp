@@ -21,38 +21,37 @@ struct FunctionCost {
 
 using FunctionCosts = std::unordered_map<FrameId, FunctionCost>;
 
-bool IsFunction(const NamedFrame& frame) {
-  return frame.origin == FrameOrigin::kUser || frame.origin == FrameOrigin::kKernel ||
-         frame.origin == FrameOrigin::kPython;
-}
-
 // Returns the sum over the tree. `self` goes to the innermost function of a path and, for a path
 // that has functions of Python, to the innermost of these too: what a native function does is what
 // the line of Python that called it costs.
 uint64_t AddTree(const CallTree& tree, const FrameTable& frames, uint64_t FunctionCost::*self,
                  uint64_t FunctionCost::*total, FunctionCosts& costs) {
+  const auto add = [&](FrameId frame, uint64_t FunctionCost::*to, uint64_t ns) {
+    costs[frame].*to = AddSaturated(costs[frame].*to, ns);
+  };
+  struct Innermost {
+    FrameId function;
+    FrameId python;
+  };
+  std::vector<Innermost> innermost(tree.nodes().size() + 1);  // by path; parents come first
   uint64_t whole = 0;
-  std::vector<FrameId> path;
-  for (const CallTree::Node& node : tree.nodes()) {
+  for (size_t i = 0; i < tree.nodes().size(); ++i) {
+    const CallTree::Node& node = tree.nodes()[i];
+    Innermost& at = innermost[i + 1] = innermost[node.parent.value];
+    if (node.parent && frames[node.frame].IsFunction()) {
+      at.function = node.frame;
+      if (frames[node.frame].origin == FrameOrigin::kPython) at.python = node.frame;
+    }
     if (node.self_ns == 0) continue;
     whole = AddSaturated(whole, node.self_ns);
-    path.clear();  // innermost first
-    for (const CallTree::Node* at = &node; at->parent; at = &tree[at->parent]) {
-      if (IsFunction(frames[at->frame])) path.push_back(at->frame);
-    }
-    if (path.empty()) continue;
-    const auto add = [&](FrameId frame, uint64_t FunctionCost::*to) {
-      costs[frame].*to = AddSaturated(costs[frame].*to, node.self_ns);
-    };
-    add(path.front(), self);
-    const auto python = std::find_if(path.begin(), path.end(), [&](FrameId frame) {
-      return frames[frame].origin == FrameOrigin::kPython;
-    });
-    if (python != path.begin() && python != path.end()) add(*python, self);
-    std::sort(path.begin(), path.end());
-    path.erase(std::unique(path.begin(), path.end()), path.end());
-    for (const FrameId frame : path) add(frame, total);
+    if (at.function) add(at.function, self, node.self_ns);
+    if (at.python && at.python != at.function) add(at.python, self, node.self_ns);
   }
+  const std::vector<CallTree::Total> totals = tree.Totals();
+  tree.WalkOutermost(frames.size(), [&](PathId path) {
+    const uint64_t ns = totals[path.value - 1].ns;
+    if (ns > 0 && frames[tree[path].frame].IsFunction()) add(tree[path].frame, total, ns);
+  });
   return whole;
 }
 

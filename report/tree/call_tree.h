@@ -74,6 +74,11 @@ class CallTree {
   // Calls enter(id) and leave(id) for each path, those below it between the two.
   template <typename Enter, typename Leave>
   void Walk(Enter&& enter, Leave&& leave) const;
+  // Calls visit(id) for each path whose frame is nowhere above it: where a function called itself,
+  // its time is in that of the outermost one. Of names of threads it does not look at any.
+  // `frames`: how many there are.
+  template <typename Visit>
+  void WalkOutermost(size_t frames, Visit&& visit) const;
 
  private:
   CallTreeLimit* limit_;
@@ -105,6 +110,20 @@ void CallTree::Walk(Enter&& enter, Leave&& leave) const {
     }
     if (at) at = next[at.value - 1];
   }
+}
+
+template <typename Visit>
+void CallTree::WalkOutermost(size_t frames, Visit&& visit) const {
+  std::vector<uint32_t> open(frames + 1);  // by frame: how often it is on the path
+  Walk(
+      [&](PathId path) {
+        const Node& node = (*this)[path];
+        if (node.parent && open[node.frame.value]++ == 0) visit(path);
+      },
+      [&](PathId path) {
+        const Node& node = (*this)[path];
+        if (node.parent) --open[node.frame.value];
+      });
 }
 
 // Saturates: a damaged capture must not turn the largest sum into a small one.

@@ -256,12 +256,20 @@ std::string_view ShortKernelName(std::string_view demangled) {
   return WithoutReturnType(name);
 }
 
-std::string TidyKernelName(std::string_view demangled) {
-  if (demangled.size() > kLongestName) return std::string(demangled);
+namespace {
+
+// Without what says nothing of a function.
+TemplateName Parsed(std::string_view demangled) {
   std::string name(ShortKernelName(demangled));
   EraseNamespaces(name);
-  name = WithoutOuterLambdas(WithoutInnerParameters(name));
-  TemplateName tree = TemplateName::Parse(name);
+  return TemplateName::Parse(WithoutOuterLambdas(WithoutInnerParameters(name)));
+}
+
+}  // namespace
+
+std::string TidyKernelName(std::string_view demangled) {
+  if (demangled.size() > kLongestName) return std::string(demangled);
+  TemplateName tree = Parsed(demangled);
   ForEachList(tree, DropMemoryArguments);
   return tree.Text();
 }
@@ -288,12 +296,9 @@ std::string BareFunctionName(std::string_view demangled) {
   if (const size_t clone = name.find(" [clone"); clone != name.npos) name = name.substr(0, clone);
   if (name.ends_with(" const")) name.remove_suffix(6);
   if (name.size() > kLongestName) return std::string(demangled);
-  std::string bare(ShortKernelName(name));
-  EraseNamespaces(bare);
-  bare = WithoutOuterLambdas(WithoutInnerParameters(bare));
-  TemplateName tree = TemplateName::Parse(bare);
+  TemplateName tree = Parsed(name);
   for (TemplateName::Part& part : tree.parts) part.has_list = false;
-  bare = tree.Text();
+  std::string bare = tree.Text();
   return bare.empty() ? std::string(demangled) : bare;
 }
 
