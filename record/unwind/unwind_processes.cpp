@@ -15,6 +15,10 @@ constexpr size_t kMaxMappings = 65536;
 // Of all processes: each child begins with a copy of its parent's.
 constexpr size_t kMaxAllMappings = size_t{1} << 22;
 
+Error NoRoomForMappings() {
+  return Error{ErrorKind::kSystem, "more executable mappings than are kept for unwinding", {}};
+}
+
 UnwindTables::File FileOf(const PerfMapping& mapping) {
   UnwindTables::File file;
   if (mapping.path == kVdso) {
@@ -31,7 +35,7 @@ UnwindTables::File FileOf(const PerfMapping& mapping) {
 
 }  // namespace
 
-void CodeMappings::Add(uint64_t start, const Entry& entry) {
+bool CodeMappings::Add(uint64_t start, const Entry& entry) {
   auto next = entries_.lower_bound(start);
   if (next != entries_.begin()) {
     auto& [before_start, before] = *std::prev(next);
@@ -54,14 +58,16 @@ void CodeMappings::Add(uint64_t start, const Entry& entry) {
     }
     next = entries_.erase(next);
   }
-  if (entries_.size() < kMaxMappings) entries_.emplace(start, entry);
+  if (entries_.size() >= kMaxMappings) return false;
+  entries_.emplace(start, entry);
+  return true;
 }
 
-void UnwindProcesses::See(const PerfRecord& record) {
+bool UnwindProcesses::See(const PerfRecord& record) {
   Note note;
   if (const auto* mapping = std::get_if<PerfMapping>(&record)) {
     if (mapping->size_bytes == 0 || mapping->address + mapping->size_bytes < mapping->address) {
-      return;
+      return false;
     }
     note.time_ns = mapping->origin.time_ns;
     note.pid = mapping->pid;
@@ -75,15 +81,16 @@ void UnwindProcesses::See(const PerfRecord& record) {
     note.pid = comm->pid;
   } else if (const auto* task = std::get_if<PerfTask>(&record); task != nullptr) {
     // Threads share what their process has mapped.
-    if (task->is_exit ? task->tid != task->pid : task->pid == task->parent_pid) return;
+    if (task->is_exit ? task->tid != task->pid : task->pid == task->parent_pid) return false;
     note.time_ns = task->time_ns;
     note.kind = task->is_exit ? Note::Kind::kExit : Note::Kind::kFork;
     note.pid = task->pid;
     note.parent_pid = task->parent_pid;
   } else {
-    return;
+    return false;
   }
   notes_.push_back(std::move(note));
+  return true;
 }
 
 void UnwindProcesses::Take(const Note& note, uint64_t now_ns) {
@@ -93,15 +100,19 @@ void UnwindProcesses::Take(const Note& note, uint64_t now_ns) {
       return;
     case Note::Kind::kExec:
       if (python_ != nullptr) python_->SeeExec(note.pid);
-      processes_[note.pid] = {{}, note.time_ns};
+      processes_[note.pid] = {{}, note.time_ns, 0};
       break;
     case Note::Kind::kFork: {
       if (python_ != nullptr) python_->SeeFork(note.parent_pid, note.pid);
       const auto parent = processes_.find(note.parent_pid);
       if (parent == processes_.end()) return;
       all_mappings_ += parent->second.code.entries().size();
-      if (all_mappings_ > kMaxAllMappings) return;
+      if (all_mappings_ > kMaxAllMappings) {
+        full_ = NoRoomForMappings();
+        return;
+      }
       Process child = parent->second;
+      child.published_ns = 0;
       processes_[note.pid] = std::move(child);
       break;
     }
@@ -123,7 +134,7 @@ void UnwindProcesses::TakeMapping(const Note& note) {
   if (note.time_ns < process.exec_ns) return;  // of the address space before
   CodeMappings::Entry entry{note.address + note.size_bytes, note.file_offset, 0};
   if (!note.file.paths.empty()) entry.table = tables_.Request(note.file);
-  process.code.Add(note.address, entry);
+  if (!process.code.Add(note.address, entry)) full_ = NoRoomForMappings();
   if (python_ != nullptr) {
     python_->SeeMapping(note.pid, {note.address, note.size_bytes, note.file_offset}, note.file);
   }
@@ -133,9 +144,11 @@ void UnwindProcesses::TakeMapping(const Note& note) {
 void UnwindProcesses::TakeFinishedTables(uint64_t limit_ns) {
   for (const UnwindTables::Id id : tables_.TakeFinished()) finished_.push_back(id);
   const uint64_t start_ns = MonotonicNs();
+  std::unordered_set<UnwindTables::Id> taken;
   while (!finished_.empty() && MonotonicNs() - start_ns < limit_ns) {
     const UnwindTables::Id id = finished_.front();
     finished_.pop_front();
+    taken.insert(id);
     if (tables_.state(id) == UnwindTables::State::kReady) {
       if (auto place = maps_.Add(tables_.table(id)); place.ok()) {
         places_[id] = *place;
@@ -147,12 +160,13 @@ void UnwindProcesses::TakeFinishedTables(uint64_t limit_ns) {
         unplaced_.insert(id);
       }
     }
-    for (const auto& [pid, process] : processes_) {
-      const auto& entries = process.code.entries();
-      if (std::any_of(entries.begin(), entries.end(),
-                      [&](const auto& entry) { return entry.second.table == id; })) {
-        changed_.insert(pid);
-      }
+  }
+  if (taken.empty()) return;
+  for (const auto& [pid, process] : processes_) {
+    const auto& entries = process.code.entries();
+    if (std::any_of(entries.begin(), entries.end(),
+                    [&](const auto& entry) { return taken.contains(entry.second.table); })) {
+      changed_.insert(pid);
     }
   }
 }
@@ -176,14 +190,27 @@ xpu_mapping UnwindProcesses::ForMaps(uint64_t start, const CodeMappings::Entry& 
   return mapping;
 }
 
-Status UnwindProcesses::Publish(uint32_t pid, uint64_t now_ns) {
-  const auto found = processes_.find(pid);
-  if (found == processes_.end()) return Ok();
+Status UnwindProcesses::Publish(uint32_t pid, Process& process, uint64_t now_ns) {
+  process.published_ns = now_ns;
   std::vector<xpu_mapping> mappings;
-  for (const auto& [start, entry] : found->second.code.entries()) {
+  mappings.reserve(process.code.entries().size());
+  for (const auto& [start, entry] : process.code.entries()) {
     mappings.push_back(ForMaps(start, entry));
   }
   return maps_.SetCode(pid, mappings, now_ns);
+}
+
+// Those that have to wait stay in `changed_`.
+void UnwindProcesses::PublishDue(uint64_t now_ns) {
+  std::erase_if(changed_, [&](uint32_t pid) {
+    const auto found = processes_.find(pid);
+    if (found == processes_.end()) return true;
+    Process& process = found->second;
+    const uint64_t interval_ns = PublishIntervalNs(process.code.entries().size());
+    if (process.published_ns != 0 && now_ns - process.published_ns < interval_ns) return false;
+    if (Status set = Publish(pid, process, now_ns); !set.ok()) full_ = std::move(set);
+    return true;
+  });
 }
 
 // A while after the end of its first thread: the others may still run, and its last samples are
@@ -211,9 +238,7 @@ Status UnwindProcesses::Apply(uint64_t now_ns) {
   // A part of them at a time, so that each is in use as soon as it can be.
   constexpr uint64_t kPlacingNs = 2'000'000;
   TakeFinishedTables(kPlacingNs);
-  for (const uint32_t pid : std::exchange(changed_, {})) {
-    if (Status set = Publish(pid, now_ns); !set.ok()) full_ = std::move(set);
-  }
+  PublishDue(now_ns);
   ForgetTheDead(now_ns);
   return std::exchange(full_, Ok());
 }

@@ -26,13 +26,19 @@ class CodeMappings {
     UnwindTables::Id table = 0;  // 0: none, code generated at run time
   };
 
-  // 65536 at most: more are left out.
-  void Add(uint64_t start, const Entry& entry);
+  // False: there are 65536, and this one is left out.
+  bool Add(uint64_t start, const Entry& entry);
   const std::map<uint64_t, Entry>& entries() const { return entries_; }
 
  private:
   std::map<uint64_t, Entry> entries_;
 };
+
+// How long the BPF programs keep a list of mappings before the next one of the same process. All of
+// it is copied, so its cost in a program that maps code all the time was quadratic; and a range of
+// `unwind_mappings` rests before it is used again, and four of the largest lists fill them all.
+// What is newer a walk finds in the process itself.
+constexpr uint64_t PublishIntervalNs(size_t mappings) { return mappings * 1000; }
 
 class UnwindProcesses {
  public:
@@ -44,8 +50,9 @@ class UnwindProcesses {
   void TakeFinishedTables(uint64_t limit_ns);
   // Some are left for the next time.
   bool has_finished_tables() const { return !finished_.empty(); }
-  // Takes note of a record. The rings of several CPUs come one after the other.
-  void See(const PerfRecord& record);
+  // Takes note of a record, false: it says nothing about mappings. The rings of several CPUs come
+  // one after the other.
+  bool See(const PerfRecord& record);
   // Brings the noted records into order, asks for tables, and tells the BPF programs what is new.
   // Errors are of the maps: what had no room.
   Status Apply(uint64_t now_ns);
@@ -65,13 +72,15 @@ class UnwindProcesses {
   struct Process {
     CodeMappings code;
     uint64_t exec_ns = 0;
+    uint64_t published_ns = 0;  // 0: never
   };
 
   void Take(const Note& note, uint64_t now_ns);
   void TakeMapping(const Note& note);
   size_t CountMappings() const;
   xpu_mapping ForMaps(uint64_t start, const CodeMappings::Entry& entry) const;
-  Status Publish(uint32_t pid, uint64_t now_ns);
+  Status Publish(uint32_t pid, Process& process, uint64_t now_ns);
+  void PublishDue(uint64_t now_ns);
   void ForgetTheDead(uint64_t now_ns);
 
   UnwindMaps& maps_;

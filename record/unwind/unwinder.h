@@ -38,8 +38,7 @@ class Unwinder {
   Status Follow(pid_t target);
   void TakeTables() { processes_.TakeFinishedTables(UINT64_MAX); }
   void See(const PerfRecord& record) {
-    processes_.See(record);
-    last_seen_ns_ = MonotonicNs();
+    if (processes_.See(record)) last_seen_ns_ = MonotonicNs();
   }
   // A process has begun, or loaded something, a moment ago: more of it is likely.
   bool IsBusy(uint64_t now_ns) const {

@@ -49,6 +49,31 @@ TEST(CodeMappings, WhatIsLeftKeepsItsPlaceInTheFile) {
                                           {0x5000, 0x9000, 0x4200, 1}}));
 }
 
+TEST(CodeMappings, OneThatFindsNoRoomIsRefused) {
+  CodeMappings code;
+  constexpr uint64_t kRoom = 65536;
+  for (uint64_t i = 0; i < kRoom; ++i) {
+    ASSERT_TRUE(code.Add(0x2000 * i, {0x2000 * i + 0x1000, 0, 1}));
+  }
+  EXPECT_FALSE(code.Add(0x2000 * kRoom, {0x2000 * kRoom + 0x1000, 0, 1}));
+  EXPECT_TRUE(code.Add(0, {0x1000, 0, 2})) << "replaces one";
+}
+
+// As a program that maps code all the time has its list published: the ranges that rest and the one
+// in use never take all there are.
+TEST(MappingRanges, TheLargestListIsPublishedWithoutEnd) {
+  constexpr uint32_t kLargest = 65536;
+  MappingRanges ranges;
+  uint32_t in_use = ranges.Take(kLargest, 0);
+  for (uint64_t i = 1; i < 100; ++i) {
+    const uint64_t now_ns = i * PublishIntervalNs(kLargest);
+    const uint32_t next = ranges.Take(kLargest, now_ns);
+    ASSERT_NE(next, MappingRanges::kNone) << i;
+    ranges.GiveBack(in_use, kLargest, now_ns);
+    in_use = next;
+  }
+}
+
 TEST(MappingRanges, ARangeRestsBeforeItIsGivenOutAgain) {
   MappingRanges ranges;
   const uint32_t first = ranges.Take(10, 0);
