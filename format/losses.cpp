@@ -137,6 +137,9 @@ constexpr std::array<LossInfo, static_cast<size_t>(LossKind::kCount)> kTable{{
      "{name or stack|names and stacks} of programs, or launches and records with them, for which "
      "xpu-record has no memory left",
      "All recorded programs together have 768 MiB: record fewer of them at once."},
+    {LossKind::kMappingsDropped, "mappings_dropped", Severity::kNote,
+     "executable {mapping|mappings} for which symbols were not looked for",
+     "xpu-report --embed-symbols stores them later, where the files are."},
 }};
 
 }  // namespace

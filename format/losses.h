@@ -62,6 +62,7 @@ enum class LossKind : uint8_t {
   // in the recorder; later, at the end: numbers do not change
   kGeneratedCodeCut,
   kProcessMemoryFull,
+  kMappingsDropped,
   kCount,
 };
 

@@ -254,6 +254,9 @@ void Sources::CountLosses(EventSink& sink) {
   if (cpu_) cpu_->CountLosses(sink);
   if (gpu_) gpu_->CountLosses(sink);
   if (probes_) probes_->CountLosses(sink);
+  if (HitFiles* hits = sink.hits()) {
+    sink.losses().Add(LossKind::kMappingsDropped, hits->TakeDropped());
+  }
 }
 
 void Sources::EndSampling() {

@@ -68,7 +68,12 @@ HitFiles::HitFiles(size_t max_held) : max_held_(max_held) {}
 
 uint32_t HitFiles::FileOf(const MappedRange& mapping) {
   if (!IsFilePath(mapping.path) && mapping.path != kVdso) return kNoFile;
-  if (files_.size() >= kMaxFiles) return kNoFile;
+  if (files_.size() >= kMaxFiles) {
+    const auto known = ids_.find({std::string(mapping.path), std::string(mapping.build_id)});
+    if (known != ids_.end()) return known->second;
+    ++dropped_;
+    return kNoFile;
+  }
   const auto [at, is_new] =
       ids_.try_emplace({std::string(mapping.path), std::string(mapping.build_id)},
                        static_cast<uint32_t>(files_.size()));
@@ -81,18 +86,36 @@ uint32_t HitFiles::FileOf(const MappedRange& mapping) {
   return at->second;
 }
 
+// A program that maps the same code again and again has the same ranges many times. They are merged
+// whenever there are twice as many as remained the last time.
+bool HitFiles::HasRoom(Process& process) {
+  if (process.ranges.size() >= process.merge_at) {
+    std::sort(process.ranges.begin(), process.ranges.end());
+    const auto end = std::unique(process.ranges.begin(), process.ranges.end());
+    all_ranges_ -= static_cast<size_t>(process.ranges.end() - end);
+    process.ranges.erase(end, process.ranges.end());
+    process.merge_at = std::clamp(2 * process.ranges.size(), kFirstMerge, kMaxRanges);
+    // Different ones: sorting them for each mapping would gain little.
+    if (process.ranges.size() > kMaxRanges / 8 * 7) process.merge_at = SIZE_MAX;
+  }
+  return process.ranges.size() < kMaxRanges && all_ranges_ < kMaxAllRanges;
+}
+
 void HitFiles::SeeMapping(const MappedRange& mapping) {
   if (mapping.address + mapping.size_bytes <= mapping.address) return;
   Process& process = processes_[mapping.pid];
   const bool is_dump = IsJitDump(mapping.path);
   // Again now and then: some begin as root and go on as somebody else.
-  if (is_dump || std::has_single_bit(process.ranges.size() + 1)) {
+  if (is_dump || std::has_single_bit(++process.mappings_seen)) {
     if (const auto owner = OwnerOf(mapping.pid)) process.owner = *owner;
   }
   if (is_dump) process.dump_path = mapping.path;
   const uint32_t file = FileOf(mapping);
-  if (file == kNoFile || process.ranges.size() >= kMaxRanges) return;
-  if (all_ranges_ >= kMaxAllRanges) return;
+  if (file == kNoFile) return;
+  if (!HasRoom(process)) {
+    ++dropped_;
+    return;
+  }
   ++all_ranges_;
   process.ranges.push_back(
       {mapping.address, mapping.address + mapping.size_bytes, mapping.file_offset, file});
@@ -109,8 +132,11 @@ void HitFiles::SeeFork(uint32_t pid, uint32_t parent_pid, uint64_t time_ns) {
   if (parent == processes_.end()) return;
   process.owner.user = parent->second.owner.user;
   const std::vector<Range>& inherited = parent->second.ranges;
-  if (process.ranges.size() + inherited.size() > kMaxRanges) return;
-  if (all_ranges_ + inherited.size() > kMaxAllRanges) return;
+  if (process.ranges.size() + inherited.size() > kMaxRanges ||
+      all_ranges_ + inherited.size() > kMaxAllRanges) {
+    dropped_ += inherited.size();
+    return;
+  }
   all_ranges_ += inherited.size();
   process.ranges.insert(process.ranges.end(), inherited.begin(), inherited.end());
 }

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <array>
+#include <compare>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -69,14 +70,19 @@ class HitFiles {
   std::vector<HitFile> TakeFiles();
   std::vector<HitCode> TakeCode();
 
+  // Mappings for which there was no room since the last call: symbols of theirs may be missing.
+  uint64_t TakeDropped() { return std::exchange(dropped_, 0); }
+
  private:
   struct Range {
     uint64_t start = 0;
     uint64_t end = 0;
     uint64_t file_offset = 0;
     uint32_t file = 0;  // index; kNoFile
+    auto operator<=>(const Range&) const = default;
   };
   static constexpr uint32_t kNoFile = UINT32_MAX;
+  static constexpr size_t kFirstMerge = 1024;
   struct File {
     UniqueFd fd;
     FileIdentity identity;
@@ -84,6 +90,8 @@ class HitFiles {
   };
   struct Process {
     std::vector<Range> ranges;
+    size_t merge_at = kFirstMerge;  // so many ranges: equal ones become one
+    uint64_t mappings_seen = 0;
     ProcessOwner owner;
     std::string dump_path;
     std::unordered_set<uint32_t> nodes;  // of stacks, already walked
@@ -95,6 +103,7 @@ class HitFiles {
 
   static size_t DefaultHeld();
   uint32_t FileOf(const MappedRange& mapping);
+  bool HasRoom(Process& process);
   void Match(uint32_t pid, Process& process);
   void FindEnded();
   void MatchRanges(const std::vector<Range>& ranges, const std::vector<uint64_t>& addresses,
@@ -104,6 +113,7 @@ class HitFiles {
   size_t held_ = 0;
   uint64_t round_ = 1;
   size_t all_ranges_ = 0;  // of all processes
+  uint64_t dropped_ = 0;
   std::unordered_map<uint32_t, Process> processes_;
   // Of SeeStack: a loop that launches kernels does so from a few stacks.
   std::array<std::pair<uint32_t, StackId>, 256> recent_{};

@@ -72,6 +72,21 @@ TEST_F(HitFilesTest, OffsetsOfInstructionsAndOfCalls) {
   EXPECT_EQ(Taken(), (Files{{"/lib/one.soid", {0x200f, 0x2010}}, {"/lib/two.soid", {0x1f}}}));
 }
 
+TEST_F(HitFilesTest, CodeMappedAgainAndAgainLeavesRoomForOther) {
+  for (int i = 0; i < 200000; ++i) Map(7, 0x10000, kMappedFile);
+  Map(7, 0x20000, kOther);
+  Sample(7, {0x20020});
+  EXPECT_EQ(Taken(), (Files{{"/lib/two.soid", {0x1f, 0x20}}}));
+  EXPECT_EQ(hits_.TakeDropped(), 0u);
+}
+
+TEST_F(HitFilesTest, MappingsWithoutRoomAreCounted) {
+  constexpr uint64_t kRoom = 65536;
+  for (uint64_t i = 0; i < kRoom + 10; ++i) Map(7, 0x10000 + i * 0x1000, kMappedFile);
+  EXPECT_EQ(hits_.TakeDropped(), 10u);
+  EXPECT_EQ(hits_.TakeDropped(), 0u);
+}
+
 TEST_F(HitFilesTest, KernelFramesAreNotOfFiles) {
   Map(7, 0x10000, kMappedFile);
   SampleStack(7, Stack({0xffffffff81000000, 0x10010}, 1));
