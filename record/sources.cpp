@@ -191,6 +191,7 @@ int Sources::DrainIntervalMs(uint64_t now_ns) const {
   constexpr int kForMappings = 5, kWhileTheyCome = 1;
   constexpr int kForRanges = 1;
   if (options_.control.capture_range) return kForRanges;
+  if (tasks_ && tasks_->was_woken()) return kWhileTheyCome;
   if (!unwinder_) return kUsual;
   if (unwinder_->IsBusy(now_ns)) return kWhileTheyCome;
   // Of the mappings of a program that we started the kernel tells at once, and looking for them 200

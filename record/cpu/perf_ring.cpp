@@ -50,11 +50,27 @@ uint64_t PerfRing::ReadLost() const {
   return n == static_cast<ssize_t>(sizeof(values)) ? values.lost : 0;
 }
 
+bool PerfRing::Discard() {
+  auto* page = static_cast<perf_event_mmap_page*>(memory_);
+  const uint64_t head = std::atomic_ref(page->data_head).load(std::memory_order_acquire);
+  if (head == page->data_tail) return false;
+  std::atomic_ref(page->data_tail).store(head, std::memory_order_release);
+  return true;
+}
+
+void PerfRing::Block() {
+  auto* page = static_cast<perf_event_mmap_page*>(memory_);
+  const uint64_t head = std::atomic_ref(page->data_head).load(std::memory_order_acquire);
+  // The kernel computes the room modulo the ring's size, and leaves one byte: this leaves seven.
+  std::atomic_ref(page->data_tail).store(head + 8, std::memory_order_release);
+}
+
 uint64_t PerfRing::Drain(const std::function<void(std::span<const std::byte>)>& visit) {
   auto* page = static_cast<perf_event_mmap_page*>(memory_);
   const auto* data = static_cast<const std::byte*>(memory_) + PageBytes();
   const uint64_t head = std::atomic_ref(page->data_head).load(std::memory_order_acquire);
   uint64_t tail = page->data_tail;
+  uint64_t released = tail;
   uint64_t senseless = 0;
   while (tail < head) {
     perf_event_header header;
@@ -75,6 +91,11 @@ uint64_t PerfRing::Drain(const std::function<void(std::span<const std::byte>)>& 
       visit(joined_);
     }
     tail += header.size;
+    // Early: the kernel writes on meanwhile, and drops what finds no room.
+    if (tail - released >= data_bytes_ / 16) {
+      std::atomic_ref(page->data_tail).store(tail, std::memory_order_release);
+      released = tail;
+    }
   }
   std::atomic_ref(page->data_tail).store(tail, std::memory_order_release);
   return senseless;

@@ -31,6 +31,11 @@ class PerfRing {
   // number of records skipped because a header made no sense (then the ring is emptied).
   uint64_t Drain(const std::function<void(std::span<const std::byte>)>& visit);
 
+  // Empties the ring. False: it was empty.
+  bool Discard();
+  // Of a ring that is never read, only discarded: nothing finds room in it, nor wakes, until then.
+  void Block();
+
  private:
   PerfRing() = default;
 

@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <cerrno>
 #include <ctime>
+#include <utility>
+
+#include <unistd.h>
 
 #include "format/base/file.h"
 #include "format/base/text.h"
@@ -13,10 +16,14 @@ namespace xpu {
 namespace {
 
 // With its control page within the 516 KiB that kernel.perf_event_mlock_kb grants each CPU by
-// default. About 2000 records, read every few hundredths of a second and at half full.
+// default. About 2000 mappings or 4000 names, read every few hundredths of a second and at a
+// quarter.
 constexpr size_t kRingBytes = size_t{256} << 10;
+// Where one may lock more: a program makes 4000 names in 5 ms.
+constexpr size_t kLargeRingBytes = size_t{1} << 20;
+constexpr size_t kAllLargeRingsBytes = size_t{64} << 20;
 
-perf_event_attr TaskAttributes(const Subject& subject, TaskSource::Wakeup wakeup) {
+perf_event_attr CommonAttributes(const Subject& subject) {
   perf_event_attr attributes = PerfAttributes(PERF_TYPE_SOFTWARE, PERF_COUNT_SW_DUMMY);
   attributes.sample_type = PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_CPU;
   attributes.sample_id_all = 1;
@@ -24,19 +31,30 @@ perf_event_attr TaskAttributes(const Subject& subject, TaskSource::Wakeup wakeup
   attributes.enable_on_exec = subject.is_program();
   attributes.inherit = subject.is_program();
   attributes.mmap = 1;  // executable mappings
+  attributes.use_clockid = 1;
+  attributes.clockid = CLOCK_MONOTONIC;
+  attributes.watermark = 1;
+  // It counts nothing; without this an unprivileged user may not open it.
+  attributes.exclude_kernel = 1;
+  attributes.exclude_hv = 1;
+  return attributes;
+}
+
+perf_event_attr TaskAttributes(const Subject& subject) {
+  perf_event_attr attributes = CommonAttributes(subject);
   attributes.mmap2 = 1;
   attributes.build_id = MayUse(KernelFeature::kBuildIdRecords);
   attributes.comm = 1;
   attributes.comm_exec = 1;
   attributes.task = 1;
-  attributes.use_clockid = 1;
-  attributes.clockid = CLOCK_MONOTONIC;
-  attributes.watermark = 1;
-  attributes.wakeup_watermark = wakeup == TaskSource::Wakeup::kAtOnce ? 1 : kRingBytes / 2;
+  attributes.wakeup_watermark = kRingBytes / 4;  // of larger ones too
   if (MayUse(KernelFeature::kLostCount)) attributes.read_format = PERF_FORMAT_LOST;
-  // It counts nothing; without this an unprivileged user may not open it.
-  attributes.exclude_kernel = 1;
-  attributes.exclude_hv = 1;
+  return attributes;
+}
+
+perf_event_attr WakeupAttributes(const Subject& subject) {
+  perf_event_attr attributes = CommonAttributes(subject);
+  attributes.wakeup_watermark = 1;
   return attributes;
 }
 
@@ -105,8 +123,19 @@ void WritePerfRecord(const PerfRecord& record, EventSink& sink) {
 }
 
 Result<TaskSource> TaskSource::Open(const Subject& subject, Wakeup wakeup) {
+  if (OnlineCpus().size() <= kAllLargeRingsBytes / kLargeRingBytes) {
+    auto source = OpenRings(subject, wakeup, kLargeRingBytes);
+    if (source.ok()) return source;
+  }
+  return OpenRings(subject, wakeup, kRingBytes);
+}
+
+Result<TaskSource> TaskSource::OpenRings(const Subject& subject, Wakeup wakeup, size_t ring_bytes) {
   TaskSource source;
-  perf_event_attr attributes = TaskAttributes(subject, wakeup);
+  perf_event_attr attributes = TaskAttributes(subject);
+  perf_event_attr wakeup_attributes = WakeupAttributes(subject);
+  // For a record with the longest path.
+  const auto wakeup_bytes = 2 * static_cast<size_t>(::sysconf(_SC_PAGESIZE));
   const pid_t pid = subject.is_program() ? subject.program : -1;
   for (int cpu : OnlineCpus()) {
     UniqueFd event = OpenEvent(attributes, pid, cpu);
@@ -116,8 +145,14 @@ Result<TaskSource> TaskSource::Open(const Subject& subject, Wakeup wakeup) {
                          Format("run as root, or: sysctl kernel.perf_event_paranoid=2 (it is {})",
                                 PerfParanoidLevel()));
     }
-    XPU_ASSIGN_OR_RETURN(PerfRing ring, PerfRing::Map(std::move(event), kRingBytes));
+    XPU_ASSIGN_OR_RETURN(PerfRing ring, PerfRing::Map(std::move(event), ring_bytes));
     source.rings_.push_back(std::move(ring));
+    if (wakeup == Wakeup::kHalfFull) continue;
+    UniqueFd waking = OpenEvent(wakeup_attributes, pid, cpu);
+    if (!waking && errno == ENODEV) continue;
+    if (!waking) return SystemError(Format("perf_event_open(mappings, cpu {})", cpu), errno);
+    XPU_ASSIGN_OR_RETURN(PerfRing wakeups, PerfRing::Map(std::move(waking), wakeup_bytes));
+    source.wakeups_.push_back(std::move(wakeups));
   }
   source.has_lost_count_ = attributes.read_format != 0;
   source.has_build_ids_ = attributes.build_id != 0;
@@ -127,10 +162,29 @@ Result<TaskSource> TaskSource::Open(const Subject& subject, Wakeup wakeup) {
 std::vector<int> TaskSource::fds() const {
   std::vector<int> fds;
   for (const PerfRing& ring : rings_) fds.push_back(ring.fd());
+  for (const PerfRing& ring : wakeups_) fds.push_back(ring.fd());
   return fds;
 }
 
+// Before the records are read: what is mapped later wakes again. A program that maps code all the
+// time is woken for once a millisecond: each wake-up interrupts it, and was most of its cost.
+void TaskSource::ResetWakeups(uint64_t now_ns) {
+  constexpr uint64_t kPaceNs = 1'000'000;
+  constexpr int kMaxInTurn = 20;  // more than a program at its start
+  if (blocked_ns_ != 0 && now_ns - blocked_ns_ < kPaceNs) return;
+  was_woken_ = blocked_ns_ != 0;
+  bool has_records = false;
+  for (PerfRing& ring : wakeups_) has_records |= ring.Discard();
+  if (std::exchange(blocked_ns_, 0) != 0) return;
+  was_woken_ = has_records;
+  wakes_in_turn_ = has_records ? wakes_in_turn_ + 1 : 0;
+  if (wakes_in_turn_ <= kMaxInTurn) return;
+  for (PerfRing& ring : wakeups_) ring.Block();
+  blocked_ns_ = now_ns;
+}
+
 void TaskSource::Drain(EventSink& sink, const Take& take) {
+  ResetWakeups(MonotonicNs());
   for (PerfRing& ring : rings_) {
     uint64_t senseless = ring.Drain([&](std::span<const std::byte> bytes) {
       if (auto record = ParsePerfRecord(bytes, has_build_ids_)) {
