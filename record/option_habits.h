@@ -34,4 +34,9 @@ inline constexpr OptionHabit kRecordHabits[] = {
     {"--cpu", "all CPUs are recorded; xpu-report --script has the CPU of each sample"},
 };
 
+// Of perf record.
+inline constexpr char kDwarfHabit[] =
+    "--call-graph=eh unwinds by the same information, without copies of the stack; auto (the "
+    "default) chooses it wherever it can";
+
 }  // namespace xpu

@@ -361,7 +361,9 @@ Result<ParsedCommandLine> ParseCommandLine(int argc, const char* const* argv) {
     parsed.answer = RecordVersionText();
     return parsed;
   } catch (const CLI::ParseError& error) {
-    return ParseMistake(app, error.what(), kSeeHelp);
+    const std::string what = error.what();
+    return ParseMistake(app, what,
+                        what.starts_with("--call-graph: dwarf") ? kDwarfHabit : kSeeHelp);
   }
 
   std::vector<std::string> rest = app.remaining();

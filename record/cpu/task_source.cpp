@@ -19,9 +19,17 @@ namespace {
 // default. About 2000 mappings or 4000 names, read every few hundredths of a second and at a
 // quarter.
 constexpr size_t kRingBytes = size_t{256} << 10;
-// Where one may lock more: a program makes 4000 names in 5 ms.
-constexpr size_t kLargeRingBytes = size_t{1} << 20;
-constexpr size_t kAllLargeRingsBytes = size_t{64} << 20;
+// Where one may lock more: a program makes 4000 names in 5 ms, and on a machine whose CPUs are all
+// taken the recorder may wait for one for 100 ms.
+constexpr size_t kLargestRingBytes = size_t{4} << 20;
+constexpr size_t kAllRingsBytes = size_t{64} << 20;
+
+// A power of two.
+size_t RingBytesFor(size_t cpus) {
+  size_t bytes = kLargestRingBytes;
+  while (bytes > kRingBytes && bytes * cpus > kAllRingsBytes) bytes /= 2;
+  return bytes;
+}
 
 perf_event_attr CommonAttributes(const Subject& subject) {
   perf_event_attr attributes = PerfAttributes(PERF_TYPE_SOFTWARE, PERF_COUNT_SW_DUMMY);
@@ -123,8 +131,8 @@ void WritePerfRecord(const PerfRecord& record, EventSink& sink) {
 }
 
 Result<TaskSource> TaskSource::Open(const Subject& subject, Wakeup wakeup) {
-  if (OnlineCpus().size() <= kAllLargeRingsBytes / kLargeRingBytes) {
-    auto source = OpenRings(subject, wakeup, kLargeRingBytes);
+  if (const size_t bytes = RingBytesFor(OnlineCpus().size()); bytes > kRingBytes) {
+    auto source = OpenRings(subject, wakeup, bytes);
     if (source.ok()) return source;
   }
   return OpenRings(subject, wakeup, kRingBytes);

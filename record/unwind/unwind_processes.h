@@ -38,7 +38,7 @@ class CodeMappings {
 // it is copied, so its cost in a program that maps code all the time was quadratic; and a range of
 // `unwind_mappings` rests before it is used again, and four of the largest lists fill them all.
 // What is newer a walk finds in the process itself.
-constexpr uint64_t PublishIntervalNs(size_t mappings) { return mappings * 1000; }
+constexpr uint64_t PublishIntervalNs(size_t mappings) { return mappings * 4000; }
 
 class UnwindProcesses {
  public:

@@ -136,6 +136,8 @@ TEST(Options, HintsOfOtherProfilersOptions) {
   EXPECT_EQ(hint({"--frequency=99", "app"}), "-F, --freq HZ: samples per second");
   EXPECT_EQ(hint({"-t", "cuda", "app"}),
             "CUDA and NVTX are recorded unless --cpu-only or --no-nvtx leave them out");
+  EXPECT_NE(hint({"--call-graph", "dwarf", "app"}).find("--call-graph=eh"), std::string::npos);
+  EXPECT_EQ(hint({"--call-graph", "lbr", "app"}), "xpu-record --help lists the options");
   EXPECT_EQ(hint({"profile", "./app"}),
             "the program follows xpu-record itself: xpu-record ./app ...");
 }
