@@ -8,6 +8,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <spawn.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -80,6 +81,8 @@ std::optional<std::string> Debuginfod::Ask(const std::string& what, const std::s
   const pid_t pid = Spawn(options_.program, what, build_id, out.get());
   out.reset();
   if (pid < 0) return std::nullopt;
+  const rlimit bytes{options_.most_bytes, options_.most_bytes};
+  ::prlimit(pid, RLIMIT_FSIZE, &bytes, nullptr);
   std::string answer = ReadAnswer(in.get(), limit);
   ::kill(-pid, SIGKILL);  // it has ended, or its time has
   int status = 0;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 #include <functional>
 #include <mutex>
 #include <optional>
@@ -16,6 +17,8 @@ class Debuginfod {
   struct Options {
     std::string program = "debuginfod-find";       // on PATH unless it is a path
     std::chrono::milliseconds time_limit{30'000};  // for all questions together
+    // Of a file. A server may send without end, and the cache is the user's disk.
+    uint64_t most_bytes = uint64_t{8} << 30;
     // Lines of text; may be empty. `problem`: why no more is asked for, once.
     std::function<void(std::string_view)> progress = {};
     std::function<void(std::string_view)> problem = {};

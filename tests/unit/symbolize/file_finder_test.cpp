@@ -153,6 +153,16 @@ TEST_F(FileFinderTest, DebuginfodHasALimitForAllQuestions) {
   EXPECT_EQ(said[1], "debuginfod: the time limit is over, the other files are not asked for");
 }
 
+// What a server sends without end.
+TEST_F(FileFinderTest, DebuginfodHasALimitForAFile) {
+  WriteScript(folder_ / "find",
+              "exec dd if=/dev/zero of=" + folder_ / "cache bs=4096 count=1000\n");
+  debuginfod_ = std::make_shared<Debuginfod>(
+      Debuginfod::Options{.program = folder_ / "find", .most_bytes = 8192});
+  EXPECT_FALSE(Finder().Program("/no/app", kId).found.has_value());
+  EXPECT_LE(std::filesystem::file_size(folder_ / "cache"), 8192u);
+}
+
 TEST_F(FileFinderTest, ADebuginfodThatCannotBeRunIsSaidOnce) {
   std::vector<std::string> said;
   debuginfod_ = std::make_shared<Debuginfod>(
