@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "format/base/counted.h"
 #include "format/base/number.h"
 #include "format/base/terminal_text.h"
 #include "format/base/text.h"
@@ -147,6 +148,29 @@ std::string ToWidth(std::string_view text, size_t width) {
     at += bytes;
   }
   return cut;
+}
+
+std::string ShortPath(std::span<const std::string> frames, size_t width) {
+  if (frames.empty()) return {};
+  constexpr std::string_view kArrow = " > ";
+  size_t shown = 0;
+  size_t taken = WidthOf(frames.front());
+  while (shown + 1 < frames.size()) {
+    const size_t more = kArrow.size() + WidthOf(frames[frames.size() - 1 - shown]);
+    if (shown > 0 && taken + more > width) break;
+    taken += more;
+    ++shown;
+  }
+  std::string text = frames.front();
+  const size_t left_out = frames.size() - 1 - shown;
+  if (left_out > 0) {
+    AppendFormat(text, "{}[{}]", kArrow, Counted(left_out, "frame", "frames"));
+  }
+  for (size_t i = frames.size() - shown; i < frames.size(); ++i) {
+    text += kArrow;
+    text += frames[i];
+  }
+  return text;
 }
 
 std::string HumanDuration(uint64_t ns) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -26,6 +27,9 @@ std::string ToCsvField(std::string_view text);
 // One line, as ForOneLine, of at most `width` characters, cut in the middle with "..": the ends of
 // names tell more than their middles.
 std::string ToWidth(std::string_view text, size_t width);
+// "main > [5 frames] > forward > cudaLaunchKernel": of the frames of a path, outermost first, the
+// first one and as many of the last ones as `width` holds, but at least the last.
+std::string ShortPath(std::span<const std::string> frames, size_t width);
 // Characters, not bytes.
 size_t WidthOf(std::string_view valid_utf8);
 

@@ -30,13 +30,12 @@ inline bool IsAboutSymbols(const LedgerEntry& entry) {
 // library for instance, and everything that was seen is there.
 inline bool IsAboutStacks(const LedgerEntry& entry) {
   const LossInfo* info = FindLoss(entry.name);
-  return info != nullptr && IsAboutStacks(info->kind);
+  return (info != nullptr && IsAboutStacks(info->kind)) || entry.name == "python_stack_doubtful";
 }
 
 // What --strict is about: events are missing from the capture, or poorer than they should be.
 inline bool LosesData(const LedgerEntry& entry) {
-  return entry.severity != Severity::kNote && !IsAboutSymbols(entry) &&
-         entry.name != "python_stack_doubtful" && !IsAboutStacks(entry);
+  return entry.severity != Severity::kNote && !IsAboutSymbols(entry) && !IsAboutStacks(entry);
 }
 
 // "lost", as in captures' dumps.

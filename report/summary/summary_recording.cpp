@@ -8,6 +8,7 @@
 
 #include "format/base/counted.h"
 #include "format/base/text.h"
+#include "report/model/run_time.h"
 #include "report/select/sampled_events.h"
 #include "report/stacks/stack_counts.h"
 #include "report/summary/ledger.h"
@@ -18,6 +19,26 @@ namespace xpu {
 namespace {
 
 constexpr size_t kNamelessRows = 5;
+constexpr uint64_t kSecondNs = 1'000'000'000;
+
+// A program that ends within a few periods of the clock has hardly a sample, however busy it was.
+void WriteTooShort(const Analysis& analysis, const SampledEvent& event, SummaryText& text) {
+  constexpr uint64_t kFewSamples = 10;
+  constexpr uint64_t kFewPeriods = 10;
+  constexpr uint64_t kWantedSamples = 1000;
+  constexpr uint64_t kHighestHz = 10'000;
+  const uint64_t run_ns = RunTimeNs(analysis.model);
+  if (!event.is_time || event.frequency_hz == 0 || event.samples >= kFewSamples) return;
+  if (run_ns == 0 || run_ns / kFewPeriods >= kSecondNs / event.frequency_hz) return;
+  uint64_t better_hz = 1000;
+  while (better_hz < kHighestHz && better_hz * run_ns < kWantedSamples * kSecondNs) better_hz *= 2;
+  better_hz = std::min(better_hz, kHighestHz);
+  if (better_hz <= event.frequency_hz) return;
+  text.Paragraph(
+      "", Format("hint: the recording lasted {}, and a sample is taken every {}: "
+                 "xpu-record -F {} takes more",
+                 HumanDuration(run_ns), HumanDuration(kSecondNs / event.frequency_hz), better_hz));
+}
 
 void WriteSamples(const Analysis& analysis, SummaryText& text) {
   const LoadedEvents& events = analysis.model.events;
@@ -32,6 +53,7 @@ void WriteSamples(const Analysis& analysis, SummaryText& text) {
       AppendFormat(samples, ": {} in all", WithThousands(event.weight));
     }
     text.Line("samples", samples);
+    WriteTooShort(analysis, event, text);
   }
   // Of the whole recording: it is about how well it went.
   const std::string stacks = analysis.part.empty() ? StackCountsText(events) : "";

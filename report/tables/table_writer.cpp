@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "format/base/split.h"
 #include "format/base/terminal_text.h"
 #include "format/base/text.h"
 #include "report/text.h"
@@ -10,12 +11,26 @@ namespace xpu {
 namespace {
 
 constexpr size_t kLongestRule = 80;
+constexpr size_t kWidestPath = 100;
+// What stands before other columns: each row is padded to the widest.
+constexpr size_t kWidestInside = 60;
 
-std::string TextCell(const Column& column, const std::string& cell) {
+std::string PathCell(const std::string& cell) {
+  std::vector<std::string> frames;
+  for (const std::string_view frame : Split(cell, ";")) {
+    frames.push_back(ToWidth(frame, kWidestInside));
+  }
+  return ShortPath(frames, kWidestPath);
+}
+
+// Of the column `at` of `table`.
+std::string TextCell(const Table& table, size_t at, const std::string& cell) {
+  const Column& column = table.columns[at];
   if (!column.is_text) {
     return cell.starts_with('-') ? "-" + WithThousands(cell.substr(1)) : WithThousands(cell);
   }
-  return ForOneLine(cell);
+  if (column.is_path) return PathCell(cell);
+  return at + 1 == table.columns.size() ? ForOneLine(cell) : ToWidth(cell, kWidestInside);
 }
 
 std::vector<size_t> Widths(const Table& table) {
@@ -25,8 +40,7 @@ std::vector<size_t> Widths(const Table& table) {
   for (size_t i = 0; i < table.shown(); ++i) {
     table.MakeShown(i, cells);
     for (size_t column = 0; column < widths.size(); ++column) {
-      widths[column] =
-          std::max(widths[column], WidthOf(TextCell(table.columns[column], cells[column])));
+      widths[column] = std::max(widths[column], WidthOf(TextCell(table, column, cells[column])));
     }
   }
   return widths;
@@ -98,7 +112,7 @@ void TableWriter::WriteText(const Table& table, bool is_one_of_many) {
   for (size_t i = 0; i < table.shown() && !output_.failed(); ++i) {
     table.MakeShown(i, cells);
     for (size_t column = 0; column < cells.size(); ++column) {
-      cells[column] = TextCell(table.columns[column], cells[column]);
+      cells[column] = TextCell(table, column, cells[column]);
     }
     output_.Write(Aligned(table, widths, cells) + "\n");
   }

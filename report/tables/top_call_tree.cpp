@@ -92,37 +92,14 @@ class TreeRows {
       labels.push_back(LabelOf(last));
     }
     const Node& node = nodes_[first];
-    rows_.push_back({node.total_ns, node.count, depth,
-                     std::string(2 * std::min<size_t>(depth, 40), ' ') + Joined(labels)});
+    rows_.push_back(
+        {node.total_ns, node.count, depth,
+         std::string(2 * std::min<size_t>(depth, 40), ' ') + ShortPath(labels, kWidestLabel)});
     return last;
   }
 
   std::string LabelOf(PathId path) const {
     return ToWidth(frames_[tree_[path].frame].Label(), kWidestLabel);
-  }
-
-  // "main > [5 frames] > forward > cudaLaunchKernel": the first one and as many of the last ones as
-  // a line holds.
-  static std::string Joined(const std::vector<std::string>& labels) {
-    constexpr std::string_view kArrow = " > ";
-    size_t shown = 0;
-    size_t width = WidthOf(labels.front());
-    while (shown + 1 < labels.size()) {
-      const size_t more = kArrow.size() + WidthOf(labels[labels.size() - 1 - shown]);
-      if (shown > 0 && width + more > kWidestLabel) break;
-      width += more;
-      ++shown;
-    }
-    std::string text = labels.front();
-    const size_t left_out = labels.size() - 1 - shown;
-    if (left_out > 0) {
-      AppendFormat(text, "{}[{} {}]", kArrow, left_out, left_out == 1 ? "frame" : "frames");
-    }
-    for (size_t i = labels.size() - shown; i < labels.size(); ++i) {
-      text += kArrow;
-      text += labels[i];
-    }
-    return text;
   }
 
   const CallTree& tree_;

@@ -8,6 +8,7 @@
 
 #include "report/gpu/gpu_idle.h"
 #include "report/model/run_time.h"
+#include "report/tables/readable_paths.h"
 #include "report/tables/top_cells.h"
 #include "report/tables/top_rows.h"
 
@@ -21,6 +22,7 @@ class Gaps {
         names_(source.names),
         paths_(source.analysis, {}),
         idle_paths_(source.analysis, paths_),
+        readable_(source.analysis, paths_.tree()),
         start_ns_(StartOf(source.analysis.model)),
         parts_(source.analysis, paths_) {
     paths_.NameAhead({.samples = true, .launches = true});
@@ -41,7 +43,8 @@ class Gaps {
     const Owner owner = OwnerOf(analysis_, gap);
     const Launch* launch = LaunchAfter(analysis_, gap);
     const uint64_t start_ns = gap.start_ns - std::min(gap.start_ns, start_ns_);
-    const std::vector<FrameId> path = paths_.tree().Path(idle_paths_.MostOf(parts_.Of(gap)));
+    const std::vector<FrameId> path =
+        paths_.tree().Path(readable_.Of(idle_paths_.MostOf(parts_.Of(gap))));
     cells.assign(
         {std::to_string(start_ns), std::to_string(gap.ns), Percent(gap.ns, idle_ns_[gap.gpu]),
          std::to_string(gap.gpu), owner.pid == 0 ? std::string() : std::to_string(owner.pid),
@@ -62,6 +65,7 @@ class Gaps {
   const GpuNames& names_;
   CallPaths paths_;
   IdlePaths idle_paths_;
+  ReadablePaths readable_;
   const uint64_t start_ns_;
   IdleParts parts_;
   std::vector<IdleGap> gaps_;

@@ -24,6 +24,8 @@ Columns Texts(std::initializer_list<std::string_view> names) {
   return columns;
 }
 
+Columns Path() { return {{.name = "Path", .is_text = true, .is_path = true}}; }
+
 Columns Joined(std::initializer_list<Columns> parts) {
   Columns all;
   for (const Columns& part : parts) all.insert(all.end(), part.begin(), part.end());
@@ -68,7 +70,7 @@ Columns ApiTraceColumns() {
 
 Columns GapColumns() {
   return Joined({Numbers({"Start (ns)", "Duration (ns)", "Idle (%)", "DevId", "Pid", "Tid"}),
-                 Texts({"Thread Name", "Before", "After", "API Name", "Path"})});
+                 Texts({"Thread Name", "Before", "After", "API Name"}), Path()});
 }
 
 Columns RangeKernelColumns() {
@@ -145,7 +147,8 @@ std::vector<TableKind> CallKinds() {
       {"cpu_func_sum", "CPU Function Summary", "CPU samples by function, self and total",
        FunctionColumns(), FillFunctions, false, "Self Time (ns)", "Samples"},
       {"callpath_sum", "GPU Time by Launch Path", "work of the GPUs by the stack that launched it",
-       Times("Instances", {"Path"}), FillPaths, false, kTotal, "Instances", FillCallTree},
+       Joined({Times("Instances", {}), Path()}), FillPaths, false, kTotal, "Instances",
+       FillCallTree},
       {"func_sum", "Function Summary (CPU and GPU)",
        "CPU and GPU time by function, Python and native", CostColumns(), FillAllFunctions},
       {"thread_sum", "Thread Summary", "CPU and GPU time by process and thread", ThreadColumns(),
@@ -164,7 +167,7 @@ std::vector<TableKind> CallKinds() {
        "memory by who allocated it (--gpu-memory)",
        Joined(
            {Numbers({"Peak (MB)", "Total (MB)", "Count", "Not Freed (MB)", "Not Freed", "DevId"}),
-            Texts({"Memory", "Path"})}),
+            Texts({"Memory"}), Path()}),
        FillAllocations, false, "Total (MB)", "Count"},
       {"nvtx_sum", "NVTX Range Summary", "ranges that the program marked, by name",
        Times("Instances", {"Style", "Range"}), FillRanges, false, kTotal, "Instances"},

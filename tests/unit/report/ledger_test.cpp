@@ -89,12 +89,14 @@ TEST(Ledger, WhatIsAboutStacksTakesOneLine) {
   lose(LossKind::kStackNoRule, 2000);
   lose(LossKind::kCallLost, 1);
   lose(LossKind::kStackCut, 1);
+  builder.Lose("python_stack_doubtful", 3);
   const Analysis analysis(builder.Build());
   const std::string text = LedgerText(BuildLedger(analysis));
   EXPECT_TRUE(text.starts_with("1 ")) << text;
   EXPECT_NE(text.find("(call_lost)\n"), std::string::npos) << text;
   EXPECT_TRUE(
-      text.ends_with("\nstacks: 2,000 stack_no_rule, 1 stack_truncated; the summary explains\n"))
+      text.ends_with("\nstacks: 3 python_stack_doubtful, 2,000 stack_no_rule, 1 stack_truncated; "
+                     "the summary explains\n"))
       << text;
 }
 

@@ -329,5 +329,31 @@ TEST_F(HintsTest, APartThatHoldsNothingSaysSo) {
   EXPECT_EQ(part("other"), "part      --kernel other (nothing is left)");
 }
 
+// Its samples would say nothing, however busy it was.
+TEST_F(HintsTest, AProgramOfAFewPeriodsIsToldAFrequency) {
+  const auto hint_for = [](uint64_t run_ns, uint64_t hz, int samples) {
+    test::ModelBuilder builder;
+    builder.events.recording_info.emplace_back().start_ns = 0;
+    builder.End(run_ns);
+    builder.events.sample_sources.push_back({.source = 1,
+                                             .name = builder.Text("cpu-clock"),
+                                             .frequency_hz = hz,
+                                             .period = 0,
+                                             .unit = builder.Text("ns")});
+    for (int i = 0; i < samples; ++i) builder.Sample(1 + i, 5, 5, {}).source = 1;
+    Analysis analysis(builder.Build());
+    const std::string text =
+        test::Written([&](Output& output) { WriteSummary(analysis, {}, output); });
+    const size_t at = text.find("-F ");
+    return at == std::string::npos ? "" : text.substr(at, text.find(' ', at + 3) - at);
+  };
+  EXPECT_EQ(hint_for(8 * kMs, 99, 0), "-F 10000");
+  EXPECT_EQ(hint_for(99 * kMs, 99, 9), "-F 10000");
+  EXPECT_EQ(hint_for(999 * kMs, 10, 1), "-F 1000");
+  EXPECT_EQ(hint_for(99 * kMs, 99, 10), "");     // it has some
+  EXPECT_EQ(hint_for(1'000 * kMs, 99, 0), "");   // it was idle
+  EXPECT_EQ(hint_for(99 * kMs, 10'000, 0), "");  // likewise
+}
+
 }  // namespace
 }  // namespace xpu

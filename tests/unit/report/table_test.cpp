@@ -34,6 +34,20 @@ std::string Written(const Table& table, TableFormat format, bool one_of_many = f
   });
 }
 
+TEST(TableWriter, TextShortensPathsAndInnerNamesAndCsvDoesNot) {
+  std::string path = "main";
+  for (int i = 0; i < 40; ++i) path += ";function" + std::to_string(i);
+  const std::string name(100, 'n');
+  Table table{
+      "gaps", "Gaps", {{"Name", true}, {.name = "Path", .is_text = true, .is_path = true}}, 1};
+  table.row = [&](size_t, Row& cells) { cells = {name, path}; };
+  const std::string text = Written(table, TableFormat::kTable);
+  EXPECT_NE(text.find(" main > [33 frames] > function33 > "), std::string::npos) << text;
+  EXPECT_NE(text.find(" > function39\n"), std::string::npos) << text;
+  EXPECT_EQ(text.find(std::string(61, 'n')), std::string::npos) << text;
+  EXPECT_EQ(Written(table, TableFormat::kCsv), "Name,Path\n" + name + "," + path + "\n");
+}
+
 TEST(FindColumn, AnyCaseAndTheBeginOfOneName) {
   const std::vector<Column> columns = {{"Total (ns)"}, {"Min (ns)"}, {"Max (ns)"}, {"Max", true}};
   EXPECT_EQ(FindColumn(columns, "total (NS)").value(), 0u);

@@ -47,6 +47,16 @@ TEST(FoldedFrame, FlamegraphsRuleGivesTheStackBack) {
   }
 }
 
+TEST(ShortPath, KeepsTheFirstFrameAndAsManyOfTheLastAsFit) {
+  const std::vector<std::string> frames = {"main", "step", "forward", "linear", "addmm"};
+  EXPECT_EQ(ShortPath(frames, 100), "main > step > forward > linear > addmm");
+  EXPECT_EQ(ShortPath(frames, 21), "main > [2 frames] > linear > addmm");
+  EXPECT_EQ(ShortPath(frames, 31), "main > [1 frame] > forward > linear > addmm");
+  EXPECT_EQ(ShortPath(frames, 1), "main > [3 frames] > addmm");
+  EXPECT_EQ(ShortPath(std::span(frames).first(1), 1), "main");
+  EXPECT_EQ(ShortPath({}, 1), "");
+}
+
 std::string Json(std::string_view text) {
   std::string out;
   AppendJsonString(out, text);
