@@ -11,12 +11,16 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "format/base/time_namespace.h"
+
 namespace xpu::inject {
 
+// As the kernel has it, also in a time namespace.
 inline uint64_t MonotonicNs() {
   timespec now;
   clock_gettime(CLOCK_MONOTONIC, &now);
-  return static_cast<uint64_t>(now.tv_sec) * 1'000'000'000 + static_cast<uint64_t>(now.tv_nsec);
+  return static_cast<uint64_t>(now.tv_sec) * 1'000'000'000 + static_cast<uint64_t>(now.tv_nsec) -
+         MonotonicOffsetNs();
 }
 
 inline void SleepNs(uint64_t duration_ns) {

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "format/base/text.h"
+#include "format/base/time_namespace.h"
 
 namespace xpu {
 
@@ -22,7 +23,7 @@ std::string ReasonOf(const Error& error) {
 
 }  // namespace
 
-uint64_t MonotonicNs() { return ClockNs(CLOCK_MONOTONIC); }
+uint64_t MonotonicNs() { return ClockNs(CLOCK_MONOTONIC) - MonotonicOffsetNs(); }
 uint64_t RealtimeNs() { return ClockNs(CLOCK_REALTIME); }
 
 StackId EventSink::Intern(std::span<const Frame> innermost_first) {

@@ -279,6 +279,30 @@ def test_pid_namespaces():
                 f"{sorted(outer.values())}, in ours others")
 
 
+def test_time_namespaces():
+    """CLOCK_MONOTONIC of the recorder, of the program or of both is 5,000 s ahead of the kernel's."""
+    ahead = ["unshare", "--time", "--monotonic", "5000", "--boottime", "5000", "--fork"]
+    if subprocess.run([*ahead, "true"], capture_output=True).returncode != 0:
+        raise xpu_testing.Skip("unshare --time is not allowed here")
+    for of_recorder, of_program in (([], ahead), (ahead, []), (ahead, ahead)):
+        with Workspace() as work:
+            command = [*of_recorder, xpu_testing.recorder(), "-o", str(work.path / "capture.xpu"),
+                       "--", *of_program, program("two_kernels"), "--launches", "100"]
+            result = subprocess.run(command, capture_output=True, text=True, timeout=120)
+            expect(f"status ({result.stderr})", result.returncode, 0)
+            capture = GpuCapture(work.path / "capture.xpu")
+            expect("losses", capture.losses(), {})
+            expect("kernels without a stack of their id", capture.unmatched(), [])
+            start_ns = int(capture.of("recording_info")[0]["start_ns"])
+            end_ns = int(capture.of("recording_end")[0]["time_ns"])
+            for kind, key in (("process_event", "time_ns"), ("launch_stack", "time_ns"),
+                              ("api_call", "start_ns"), ("clock_pair", "before_ns")):
+                after_ns = [int(event[key]) - start_ns for event in capture.of(kind)]
+                expect(f"are there {kind}s", bool(after_ns), True)
+                expect(f"{kind}s outside of the recording",
+                       [ns for ns in after_ns if not 0 <= ns <= end_ns - start_ns], [])
+
+
 # ---- other profilers ---------------------------------------------------------------------------
 
 # The recorder watches a libcupti from when it has heard of it.

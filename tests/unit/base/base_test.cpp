@@ -10,6 +10,7 @@
 #include "format/base/handle.h"
 #include "format/base/result.h"
 #include "format/base/text.h"
+#include "format/base/time_namespace.h"
 
 namespace xpu {
 namespace {
@@ -23,6 +24,15 @@ Result<int> Quarter(int n) {
   XPU_ASSIGN_OR_RETURN(int half, Half(n));
   XPU_ASSIGN_OR_RETURN(int quarter, Half(half));
   return quarter;
+}
+
+TEST(TimeNamespace, OffsetsHaveASignAndNanoseconds) {
+  EXPECT_EQ(ParseMonotonicOffset("monotonic           0         0\nboottime   7 0\n"), 0);
+  EXPECT_EQ(ParseMonotonicOffset("monotonic        5000        12\n"), 5'000'000'000'012);
+  EXPECT_EQ(ParseMonotonicOffset("monotonic          -1 999999999\n"), -1);
+  EXPECT_EQ(ParseMonotonicOffset("boottime 7 0\n"), 0);
+  EXPECT_EQ(ParseMonotonicOffset("monotonic"), 0);
+  EXPECT_EQ(ParseMonotonicOffset(""), 0);
 }
 
 TEST(Result, CarriesValuesAndErrorsThroughCalls) {

@@ -349,7 +349,7 @@ TEST_F(HintsTest, AProgramOfAFewPeriodsIsToldAFrequency) {
   };
   EXPECT_EQ(hint_for(8 * kMs, 99, 0), "-F 10000");
   EXPECT_EQ(hint_for(99 * kMs, 99, 9), "-F 10000");
-  EXPECT_EQ(hint_for(999 * kMs, 10, 1), "-F 1000");
+  EXPECT_EQ(hint_for(999 * kMs, 10, 1), "-F 2000");
   EXPECT_EQ(hint_for(99 * kMs, 99, 10), "");     // it has some
   EXPECT_EQ(hint_for(1'000 * kMs, 99, 0), "");   // it was idle
   EXPECT_EQ(hint_for(99 * kMs, 10'000, 0), "");  // likewise
