@@ -11,7 +11,7 @@ cd "$(dirname "$0")"
 
 packages=(
   binutils bpftool capnproto ca-certificates clang clang-format cmake g++ groff libbpf-dev
-  libcapnp-dev libcli11-dev libelf-dev libfmt-dev libgtest-dev liblzma-dev
+  libbz2-dev libcapnp-dev libcli11-dev libdw-dev libelf-dev libfmt-dev libgtest-dev liblzma-dev
   libxxhash-dev libzstd-dev llvm man-db ninja-build pkg-config procps python3 zlib1g-dev
 )
 

@@ -115,9 +115,7 @@ void ModuleSymbols::OpenDebugFile() {
 }
 
 bool ModuleSymbols::OpenDebugInfoOf(const FoundFile& file) {
-  Result<DebugInfo> info = DebugInfo::Open(
-      file.path, {.alternate_path = finder_.Alternate(file),
-                  .folder = std::string(FolderOf(file_ ? file_->path : file.path))});
+  Result<DebugInfo> info = DebugInfo::Open(file.path, {.alternate_path = finder_.Alternate(file)});
   if (!info.ok()) return false;
   debug_info_ = std::move(info).value();
   return true;

@@ -25,12 +25,10 @@ FileFinder FinderOf(const SliceOrder& order) {
 
 // The source lines and inlined functions of `link_addresses`, from the DWARF of `file`; nothing
 // where it cannot be read, for the names are what matters.
-std::vector<DebugSectionBytes> LinesOf(const FoundFile& file, const SliceOrder& order,
-                                       const FileFinder& finder,
+std::vector<DebugSectionBytes> LinesOf(const FoundFile& file, const FileFinder& finder,
                                        std::span<const uint64_t> link_addresses) {
-  auto info = DebugInfo::Open(file.path, {.alternate_path = finder.Alternate(file),
-                                          .folder = std::string(FolderOf(order.name)),
-                                          .copied = true});
+  auto info =
+      DebugInfo::Open(file.path, {.alternate_path = finder.Alternate(file), .copied = true});
   if (!info.ok()) return {};
   return WriteDebugSections(info->FunctionsAt(link_addresses));
 }
@@ -71,7 +69,7 @@ Result<std::string> MakeSymbolSlice(const SliceOrder& order,
   const FileSymbols symbols(image, debug ? &debug->file.image() : nullptr);
   std::vector<DebugSectionBytes> lines;
   if (wants_lines && (has_lines || debug)) {
-    lines = LinesOf(has_lines ? file : *debug, order, finder, addresses);
+    lines = LinesOf(has_lines ? file : *debug, finder, addresses);
   }
   std::vector<SliceSection> more;
   more.reserve(lines.size());

@@ -15,6 +15,7 @@ class Budget {
 
   bool spent() const { return left_ == 0; }
   void Spend(uint64_t amount) { left_ -= std::min(left_, amount); }
+  void Add(const Budget& more) { left_ += more.left_; }
 
  private:
   uint64_t left_ = 0;

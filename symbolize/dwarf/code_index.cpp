@@ -1,31 +1,60 @@
 #include "symbolize/dwarf/code_index.h"
 
-namespace xpu::dwarf {
+#include <dwarf.h>
 
-CodeIndex::CodeIndex(DebugFile& debug, LiveCode live, SplitUnits split)
-    : debug_(debug),
-      ranges_(std::move(live), debug.sections()),
-      line_budget_(debug.sections()[Section::kLine].size()),
-      split_(std::move(split)),
-      units_(debug.units().size()) {
+#include "symbolize/dwarf/entry_walk.h"
+
+namespace xpu::dwarf {
+namespace {
+
+// Code to its abstract instance to the declaration in its class; dwz adds a step. Damaged files
+// have circles.
+constexpr int kMostSteps = 16;
+
+// A pair of addresses, or a list entry, takes two bytes at least.
+Budget ListBudget(Dwarf* dwarf) {
+  return Budget((BytesOf(dwarf, ".debug_ranges") + BytesOf(dwarf, ".debug_rnglists")) / 2);
+}
+
+}  // namespace
+
+CodeIndex::CodeIndex(const DwarfFile& file, const DwarfFile& alternate)
+    : file_(file),
+      alternate_(alternate),
+      ranges_(LiveCode(file.segments()), ListBudget(file.get())),
+      line_budget_(BytesOf(file.get(), ".debug_line")) {
+  dwarf_setalt(file.get(), alternate.get());
+  texts_.Add(file.get());
+  texts_.Add(alternate.get());
   // Linkers let what several units say of a function that only the first of them has point to the
   // same code: it is compiled as the first one says. Of several values the largest counts.
   std::vector<RangeMap::Item> items;
-  for (uint32_t index = 0; index < units_.size(); ++index) AddRangesOf(index, items);
+  Dwarf_CU* unit = nullptr;
+  Dwarf_Die entry;
+  uint8_t type = 0;
+  if (BytesOf(file.get(), ".debug_info") == 0) return;
+  while (dwarf_get_units(file.get(), unit, &unit, nullptr, &type, &entry, nullptr) == 0) {
+    if (entry.addr != nullptr) AddUnit(entry, type, items);
+  }
   for (RangeMap::Item& item : items) item.value = Reversed(item.value);
   by_address_ = RangeMap(std::move(items));
 }
 
-void CodeIndex::AddRangesOf(uint32_t index, std::vector<RangeMap::Item>& items) {
-  const Unit& unit = debug_.units()[index];
-  if (unit.is_type()) return;
+void CodeIndex::AddUnit(Dwarf_Die entry, uint8_t type, std::vector<RangeMap::Item>& items) {
+  if (type != DW_UT_compile && type != DW_UT_skeleton && type != DW_UT_split_compile) return;
+  const auto index = static_cast<uint32_t>(units_.size());
+  Unit& unit = units_.emplace_back();
+  unit.entry = entry;
+  unit.is_skeleton = type == DW_UT_skeleton;
+  CodeValues code;
+  ForEachAttribute(entry, [&](const Dwarf_Attribute& attribute) { code.Visit(attribute); });
   std::vector<AddressRange> ranges;
-  ranges_.Read(unit, unit.code, ranges);
+  ranges_.Read(entry, code, ranges);
   for (const AddressRange& range : ranges) items.push_back({range, index});
-  if (unit.code.ranges.exists() || unit.code.high_pc.exists()) return;
+  if (code.has_ranges || code.high_pc.code != 0) return;
   // Only its functions can say where its code is.
-  units_[index].functions = ReadFunctions(unit);
-  for (const auto& function : units_[index].functions->functions()) {
+  unit.functions = std::make_unique<UnitFunctions>(SplitOf(unit), texts_, ranges_);
+  for (const auto& function : unit.functions->functions()) {
     for (const AddressRange& range : function.ranges) items.push_back({range, index});
   }
 }
@@ -33,9 +62,9 @@ void CodeIndex::AddRangesOf(uint32_t index, std::vector<RangeMap::Item>& items) 
 CodePlace CodeIndex::Find(uint64_t link_address) {
   const uint32_t found = by_address_.Find(link_address);
   if (found == RangeMap::kNone) return {};
-  UnitCode& unit = Load(Reversed(found));
+  Unit& unit = Load(Reversed(found));
   CodePlace place;
-  place.lines = unit.lines;
+  place.lines = unit.lines.get();
   place.function = unit.functions->Find(link_address);
   if (place.function == nullptr) return place;
   auto& inlined = place.function->inlined;
@@ -46,24 +75,65 @@ CodePlace CodeIndex::Find(uint64_t link_address) {
   return place;
 }
 
-CodeIndex::UnitCode& CodeIndex::Load(uint32_t index) {
-  UnitCode& code = units_[index];
-  const Unit& unit = debug_.units()[index];
-  if (code.functions == nullptr) code.functions = ReadFunctions(unit);
-  if (code.lines == nullptr) code.lines = Lines(unit);
-  return code;
+// A skeleton whose unit is not found may itself have some of the functions.
+Dwarf_Die CodeIndex::SplitOf(const Unit& unit) {
+  if (!unit.is_skeleton || !MaySplitBeOpened(unit.entry, file_.directory())) return unit.entry;
+  Dwarf_Die split{};
+  if (dwarf_cu_info(unit.entry.cu, nullptr, nullptr, nullptr, &split, nullptr, nullptr, nullptr) !=
+          0 ||
+      split.addr == nullptr) {
+    return unit.entry;
+  }
+  Dwarf* file = dwarf_cu_getdwarf(split.cu);
+  if (files_of_split_units_.insert(file).second) {
+    dwarf_setalt(file, alternate_.get());
+    texts_.Add(file);
+    ranges_.Allow(ListBudget(file));
+  }
+  return split;
 }
 
-std::unique_ptr<UnitFunctions> CodeIndex::ReadFunctions(const Unit& unit) {
-  // A skeleton whose unit is not found may itself have some of the functions.
-  const Unit* split = unit.split_name.empty() ? nullptr : split_.Find(unit);
-  return std::make_unique<UnitFunctions>(split == nullptr ? unit : *split, ranges_);
+CodeIndex::Unit& CodeIndex::Load(uint32_t index) {
+  Unit& unit = units_[index];
+  if (unit.lines != nullptr) return unit;
+  const Dwarf_Die split = SplitOf(unit);
+  if (unit.functions == nullptr) {
+    unit.functions = std::make_unique<UnitFunctions>(split, texts_, ranges_);
+  }
+  unit.lines = std::make_unique<LineTable>(unit.entry, split, texts_, line_budget_);
+  return unit;
 }
 
-LineTable* CodeIndex::Lines(const Unit& unit) {
-  auto& table = lines_[unit.lines_at.value_or(UINT64_MAX)];
-  if (table == nullptr) table = std::make_unique<LineTable>(unit, ranges_.live(), line_budget_);
-  return table.get();
+std::string_view CodeIndex::NameOf(Dwarf_Die entry) {
+  const auto [found, is_new] = names_.try_emplace(entry.addr);
+  if (is_new) found->second = ReadName(entry);
+  return found->second;
+}
+
+std::string_view CodeIndex::ReadName(Dwarf_Die entry) {
+  std::string_view plain;
+  for (int step = 0; step < kMostSteps; ++step) {
+    Dwarf_Attribute linkage_name{};
+    Dwarf_Attribute name{};
+    Dwarf_Attribute origin{};
+    ForEachAttribute(entry, [&](const Dwarf_Attribute& attribute) {
+      if (attribute.code == DW_AT_linkage_name || attribute.code == DW_AT_MIPS_linkage_name) {
+        linkage_name = attribute;
+      }
+      if (attribute.code == DW_AT_name) name = attribute;
+      if (attribute.code == DW_AT_abstract_origin) origin = attribute;
+      if (attribute.code == DW_AT_specification && origin.code == 0) origin = attribute;
+    });
+    if (linkage_name.code != 0) {
+      const std::string_view linkage = texts_.At(dwarf_formstring(&linkage_name));
+      if (!linkage.empty()) return linkage;
+    }
+    if (plain.empty() && name.code != 0) plain = texts_.At(dwarf_formstring(&name));
+    Dwarf_Die next{};
+    if (origin.code == 0 || dwarf_formref_die(&origin, &next) == nullptr) break;
+    entry = next;
+  }
+  return plain;
 }
 
 }  // namespace xpu::dwarf

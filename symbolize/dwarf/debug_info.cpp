@@ -3,53 +3,34 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "format/base/open_file.h"
 #include "format/base/text.h"
 #include "symbolize/dwarf/code_index.h"
+#include "symbolize/dwarf/dwarf_file.h"
 #include "symbolize/dwarf/function_copy.h"
-#include "symbolize/dwarf/mapped_elf.h"
-#include "symbolize/dwarf/sections.h"
-#include "symbolize/elf/elf_image.h"
 
 namespace xpu {
 namespace {
 
-std::span<const std::byte> AsBytes(std::string_view text) {
-  return {reinterpret_cast<const std::byte*>(text.data()), text.size()};
-}
-
-// The file that dwz moved shared entries into.
-class AlternateFile {
- public:
-  static std::unique_ptr<AlternateFile> Open(const std::string& path, dwarf::Access access) {
-    auto file = dwarf::MappedElf::Open(path, access);
-    if (!file.ok()) return nullptr;
-    return std::unique_ptr<AlternateFile>(new AlternateFile(std::move(file).value()));
+std::unique_ptr<dwarf::DwarfFile> OpenAlternate(const std::string& path, dwarf::Access access) {
+  if (!path.empty()) {
+    auto opened = OpenRegularFile(path);
+    if (opened.ok()) {
+      auto file = dwarf::DwarfFile::Open(std::move(opened).value(), path, access);
+      if (file.ok()) return std::move(file).value();
+    }
   }
-  dwarf::DebugFile* debug() { return &debug_; }
-
- private:
-  explicit AlternateFile(std::unique_ptr<dwarf::MappedElf> file)
-      : file_(std::move(file)),
-        store_(file_->image(), dwarf::SectionNames::kMain),
-        debug_(store_.sections()) {}
-
-  std::unique_ptr<dwarf::MappedElf> file_;
-  dwarf::SectionStore store_;
-  dwarf::DebugFile debug_;
-};
+  return dwarf::DwarfFile::Empty();
+}
 
 }  // namespace
 
 class DebugInfo::Impl {
  public:
-  Impl(const ElfImage& image, std::unique_ptr<AlternateFile> alternate, dwarf::SplitUnits split)
-      : alternate_(std::move(alternate)),
-        store_(image, dwarf::SectionNames::kMain),
-        debug_(store_.sections(), alternate_ == nullptr ? nullptr : alternate_->debug()),
-        index_(debug_, dwarf::LiveCode(image.segments()), std::move(split)) {}
+  Impl(std::unique_ptr<dwarf::DwarfFile> file, std::unique_ptr<dwarf::DwarfFile> alternate)
+      : file_(std::move(file)), alternate_(std::move(alternate)), index_(*file_, *alternate_) {}
 
-  void Keep(std::unique_ptr<dwarf::MappedElf> file) { file_ = std::move(file); }
-  bool empty() const { return debug_.units().empty(); }
+  bool empty() const { return index_.empty(); }
 
   const std::vector<SourceFrame>& At(uint64_t link_address) {
     const auto [found, is_new] = answers_.try_emplace(link_address);
@@ -63,7 +44,7 @@ class DebugInfo::Impl {
     for (const uint64_t link_address : link_addresses) {
       const dwarf::CodePlace place = index_.Find(link_address);
       if (place.function == nullptr || !seen.insert(place.function).second) continue;
-      functions.push_back(dwarf::CopyFunction(place, index_.names()));
+      functions.push_back(dwarf::CopyFunction(place, index_));
     }
     return functions;
   }
@@ -73,36 +54,33 @@ class DebugInfo::Impl {
     std::vector<SourceFrame> frames;
     const dwarf::CodePlace place = index_.Find(link_address);
     if (place.lines == nullptr) return frames;
-    const dwarf::LineRow* row = place.lines->Find(link_address);
+    const dwarf::LineTable::Place row = place.lines->Find(link_address);
     SourceFrame frame;
-    if (row != nullptr) {
-      frame.file = place.lines->File(row->file);
-      frame.line = row->line;
-    }
+    frame.file = row.file;
+    frame.line = row.line;
     if (place.function == nullptr) {
-      if (row != nullptr) frames.push_back(frame);
+      if (row.exists) frames.push_back(frame);
       return frames;
     }
     uint32_t call = place.inlined->map.Find(link_address);
     while (call != dwarf::RangeMap::kNone) {
       const dwarf::InlinedCall& inlined = place.inlined->calls[call];
-      frame.function = index_.names().NameOf(inlined.origin);
+      frame.function = index_.NameOf(inlined.entry);
       frame.is_inlined = true;
       frames.push_back(frame);
       frame.file = place.lines->File(inlined.call_file);
       frame.line = inlined.call_line;
       call = inlined.parent;
     }
-    frame.function = index_.names().NameOf(place.function->entry);
+    frame.function = index_.NameOf(place.function->entry);
     frame.is_inlined = false;
     frames.push_back(frame);
     return frames;
   }
 
-  std::unique_ptr<dwarf::MappedElf> file_;  // nullptr: the bytes are the caller's
-  std::unique_ptr<AlternateFile> alternate_;
-  dwarf::SectionStore store_;
-  dwarf::DebugFile debug_;
+  // Those that die first use the ones above.
+  std::unique_ptr<dwarf::DwarfFile> file_;
+  std::unique_ptr<dwarf::DwarfFile> alternate_;
   dwarf::CodeIndex index_;
   std::unordered_map<uint64_t, std::vector<SourceFrame>> answers_;
 };
@@ -112,27 +90,25 @@ DebugInfo::DebugInfo(DebugInfo&&) noexcept = default;
 DebugInfo& DebugInfo::operator=(DebugInfo&&) noexcept = default;
 DebugInfo::~DebugInfo() = default;
 
-Result<DebugInfo> DebugInfo::Open(const std::string& path, const Options& options) {
-  const auto access = options.copied ? dwarf::Access::kCopied : dwarf::Access::kMapped;
-  XPU_ASSIGN_OR_RETURN(auto file, dwarf::MappedElf::Open(path, access));
-  auto impl =
-      std::make_unique<Impl>(file->image(), AlternateFile::Open(options.alternate_path, access),
-                             dwarf::SplitUnits(path, options.folder, access));
-  impl->Keep(std::move(file));
-  if (impl->empty()) {
-    return Error{ErrorKind::kNotFound, Format("{}: no debug information", path), {}};
-  }
-  return DebugInfo(std::move(impl));
-}
-
-Result<DebugInfo> DebugInfo::Parse(std::string_view bytes, std::string_view name) {
-  XPU_ASSIGN_OR_RETURN(const ElfImage image, ElfImage::Parse(AsBytes(bytes), name));
-  auto impl =
-      std::make_unique<Impl>(image, nullptr, dwarf::SplitUnits({}, {}, dwarf::Access::kCopied));
+Result<DebugInfo> DebugInfo::Of(std::unique_ptr<Impl> impl, std::string_view name) {
   if (impl->empty()) {
     return Error{ErrorKind::kNotFound, Format("{}: no debug information", name), {}};
   }
   return DebugInfo(std::move(impl));
+}
+
+Result<DebugInfo> DebugInfo::Open(const std::string& path, const Options& options) {
+  const auto access = options.copied ? dwarf::Access::kCopied : dwarf::Access::kMapped;
+  XPU_ASSIGN_OR_RETURN(RegularFile opened, OpenRegularFile(path));
+  XPU_ASSIGN_OR_RETURN(auto file, dwarf::DwarfFile::Open(std::move(opened), path, access));
+  auto impl =
+      std::make_unique<Impl>(std::move(file), OpenAlternate(options.alternate_path, access));
+  return Of(std::move(impl), path);
+}
+
+Result<DebugInfo> DebugInfo::Parse(std::string_view bytes, std::string_view name) {
+  XPU_ASSIGN_OR_RETURN(auto file, dwarf::DwarfFile::Parse(bytes, name));
+  return Of(std::make_unique<Impl>(std::move(file), dwarf::DwarfFile::Empty()), name);
 }
 
 const std::vector<SourceFrame>& DebugInfo::At(uint64_t link_address) {

@@ -35,8 +35,6 @@ class DebugInfo {
     // Opens the file that shared DWARF was moved into by dwz (.gnu_debugaltlink): where to look is
     // known to the caller. An empty path: not found.
     std::string alternate_path;
-    // The folder that the paths of split DWARF (.dwo) files and of FILE.dwp are relative to.
-    std::string folder;
     // The files may be changed by others while they are read: nothing of them is mapped.
     bool copied = false;
   };
@@ -61,6 +59,7 @@ class DebugInfo {
 
  private:
   class Impl;
+  static Result<DebugInfo> Of(std::unique_ptr<Impl> impl, std::string_view name);
   explicit DebugInfo(std::unique_ptr<Impl> impl);
   std::unique_ptr<Impl> impl_;
 };

@@ -4,16 +4,14 @@
 #include <map>
 #include <utility>
 
+#include <dwarf.h>
+
 #include "symbolize/dwarf/byte_writer.h"
-#include "symbolize/dwarf/constants.h"
 #include "symbolize/dwarf/line_writer.h"
 
 namespace xpu {
 namespace dwarf {
 namespace {
-
-constexpr unsigned kLanguageCpp = 0x21;  // DW_LANG_C_plus_plus_14: names may be mangled
-constexpr unsigned kInlined = 1;         // DW_INL_inlined
 
 // The layouts that .debug_abbrev defines: by what an entry is and how its code and its name are
 // written.
@@ -32,32 +30,32 @@ bool IsMangled(std::string_view name) {
 class AbbreviationWriter {
  public:
   std::string Write() {
-    Begin(kUnit, kTagCompileUnit, true);
-    Attribute(kAtProducer, kFormStrp);
-    Attribute(kAtName, kFormStrp);
-    Attribute(kAtLanguage, kFormData1);
-    Attribute(kAtStmtList, kFormSecOffset);
-    Attribute(kAtLowPc, kFormAddr);
-    Attribute(kAtRanges, kFormSecOffset);
+    Begin(kUnit, DW_TAG_compile_unit, true);
+    Attribute(DW_AT_producer, DW_FORM_strp);
+    Attribute(DW_AT_name, DW_FORM_strp);
+    Attribute(DW_AT_language, DW_FORM_data1);
+    Attribute(DW_AT_stmt_list, DW_FORM_sec_offset);
+    Attribute(DW_AT_low_pc, DW_FORM_addr);
+    Attribute(DW_AT_ranges, DW_FORM_sec_offset);
     End();
     for (const unsigned bits : {0u, unsigned{kHasLinkageName}}) {
-      Begin(kAbstract + bits / kHasLinkageName, kTagSubprogram, false);
+      Begin(kAbstract + bits / kHasLinkageName, DW_TAG_subprogram, false);
       Name(bits);
-      Attribute(kAtInline, kFormData1);
+      Attribute(DW_AT_inline, DW_FORM_data1);
       End();
     }
     for (unsigned bits = 0; bits < 8; ++bits) {
-      Begin(kFunction + bits, kTagSubprogram, (bits & kHasChildren) != 0);
+      Begin(kFunction + bits, DW_TAG_subprogram, (bits & kHasChildren) != 0);
       Name(bits);
       Code(bits);
       End();
     }
     for (const unsigned bits : {0u, 1u, 4u, 5u}) {
-      Begin(kInlinedCall + bits, kTagInlinedSubroutine, (bits & kHasChildren) != 0);
-      Attribute(kAtAbstractOrigin, kFormRef4);
+      Begin(kInlinedCall + bits, DW_TAG_inlined_subroutine, (bits & kHasChildren) != 0);
+      Attribute(DW_AT_abstract_origin, DW_FORM_ref4);
       Code(bits);
-      Attribute(kAtCallFile, kFormUdata);
-      Attribute(kAtCallLine, kFormUdata);
+      Attribute(DW_AT_call_file, DW_FORM_udata);
+      Attribute(DW_AT_call_line, DW_FORM_udata);
       End();
     }
     out_.U8(0);
@@ -75,12 +73,12 @@ class AbbreviationWriter {
     out_.Uleb(form);
   }
   void Name(unsigned bits) {
-    Attribute((bits & kHasLinkageName) != 0 ? kAtLinkageName : kAtName, kFormStrp);
+    Attribute((bits & kHasLinkageName) != 0 ? DW_AT_linkage_name : DW_AT_name, DW_FORM_strp);
   }
   void Code(unsigned bits) {
-    if ((bits & kHasRanges) != 0) return Attribute(kAtRanges, kFormSecOffset);
-    Attribute(kAtLowPc, kFormAddr);
-    Attribute(kAtHighPc, kFormUdata);
+    if ((bits & kHasRanges) != 0) return Attribute(DW_AT_ranges, DW_FORM_sec_offset);
+    Attribute(DW_AT_low_pc, DW_FORM_addr);
+    Attribute(DW_AT_high_pc, DW_FORM_udata);
   }
   void End() { Attribute(0, 0); }
 
@@ -100,14 +98,14 @@ class ListWriter {
   uint64_t Add(const std::vector<AddressRange>& ranges) {
     const uint64_t at = out_.size();
     const uint64_t base = ranges.empty() ? 0 : ranges.front().begin;
-    out_.U8(kRleBaseAddress);
+    out_.U8(DW_RLE_base_address);
     out_.U64(base);
     for (const AddressRange& range : ranges) {
-      out_.U8(kRleOffsetPair);
+      out_.U8(DW_RLE_offset_pair);
       out_.Uleb(range.begin - base);
       out_.Uleb(range.end - base);
     }
-    out_.U8(kRleEndOfList);
+    out_.U8(DW_RLE_end_of_list);
     return at;
   }
   std::string Take() {
@@ -144,7 +142,7 @@ void InfoWriter::WriteAbstract(std::string_view name) {
   if (!is_new) return;
   info_.Uleb(kAbstract + (IsMangled(name) ? 1 : 0));
   info_.U32(texts_.OffsetOf(name));
-  info_.U8(kInlined);
+  info_.U8(DW_INL_inlined);
 }
 
 void InfoWriter::WriteCode(const std::vector<AddressRange>& ranges) {
@@ -198,13 +196,13 @@ std::vector<DebugSectionBytes> InfoWriter::Write(const std::vector<SourceFunctio
 
   const size_t length = info_.BeginLength();
   info_.U16(5);
-  info_.U8(kUnitCompile);
+  info_.U8(DW_UT_compile);
   info_.U8(8);   // bytes of an address
   info_.U32(0);  // in .debug_abbrev
   info_.Uleb(kUnit);
   info_.U32(texts_.OffsetOf("xpu"));
   info_.U32(texts_.OffsetOf("symbol slice"));
-  info_.U8(kLanguageCpp);
+  info_.U8(DW_LANG_C_plus_plus_14);
   info_.U32(0);  // in .debug_line
   info_.U64(0);
   info_.U32(lists_.Add(ranges));

@@ -13,9 +13,9 @@ void AppendRange(std::vector<AddressRange>& ranges, AddressRange range) {
   }
 }
 
-void CopyInlined(const CodePlace& place, FunctionNames& names, SourceFunction& function) {
+void CopyInlined(const CodePlace& place, CodeIndex& index, SourceFunction& function) {
   for (const InlinedCall& call : place.inlined->calls) {
-    function.inlined.push_back({.function = names.NameOf(call.origin),
+    function.inlined.push_back({.function = index.NameOf(call.entry),
                                 .call_file = place.lines->File(call.call_file),
                                 .call_line = call.call_line,
                                 .parent = call.parent,
@@ -30,21 +30,16 @@ void CopyInlined(const CodePlace& place, FunctionNames& names, SourceFunction& f
 
 }  // namespace
 
-SourceFunction CopyFunction(const CodePlace& place, FunctionNames& names) {
+SourceFunction CopyFunction(const CodePlace& place, CodeIndex& index) {
   SourceFunction function;
-  function.name = names.NameOf(place.function->entry);
+  function.name = index.NameOf(place.function->entry);
   function.ranges = place.function->ranges;
   std::sort(function.ranges.begin(), function.ranges.end(),
             [](const AddressRange& a, const AddressRange& b) { return a.begin < b.begin; });
-  CopyInlined(place, names, function);
+  CopyInlined(place, index, function);
   for (const AddressRange& range : function.ranges) {
-    for (const LineRow& row : place.lines->RowsOf(range)) {
-      const bool is_gap = row.file == LineTable::kGap;
-      function.rows.push_back({.link_address = row.link_address,
-                               .file = is_gap ? std::string_view() : place.lines->File(row.file),
-                               .line = row.line,
-                               .is_gap = is_gap});
-    }
+    const std::vector<SourceRow> rows = place.lines->RowsOf(range);
+    function.rows.insert(function.rows.end(), rows.begin(), rows.end());
   }
   return function;
 }

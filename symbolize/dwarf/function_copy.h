@@ -7,6 +7,6 @@
 namespace xpu::dwarf {
 
 // `place`: one with a function.
-SourceFunction CopyFunction(const CodePlace& place, FunctionNames& names);
+SourceFunction CopyFunction(const CodePlace& place, CodeIndex& index);
 
 }  // namespace xpu::dwarf

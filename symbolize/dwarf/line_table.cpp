@@ -2,95 +2,127 @@
 
 #include <algorithm>
 
-#include "symbolize/dwarf/constants.h"
-#include "symbolize/dwarf/line_program.h"
+#include <dwarf.h>
 
 namespace xpu::dwarf {
 namespace {
 
-void Join(std::string& path, std::string_view part) {
-  if (part.empty()) return;
-  if (part.front() == '/') path.clear();
-  if (!path.empty() && path.back() != '/') path += '/';
-  path += part;
-}
-
-const LineRow* LastRowAt(const LineRow* first, const LineRow* end, uint64_t link_address) {
-  return std::upper_bound(first, end, link_address, [](uint64_t address, const LineRow& row) {
-    return address < row.link_address;
-  });
+// What is in the place of a file that nobody knows: libdw's name, and what LineWriter writes, or
+// wrote until the directory of such files had a name.
+bool IsUnknown(std::string_view name) {
+  return name.empty() || name == "???" || name == kUnknownFile || name == "/??";
 }
 
 }  // namespace
 
-LineTable::LineTable(const Unit& unit, const LiveCode& live, Budget& budget)
-    : compiler_folder_(unit.folder) {
-  if (!unit.lines_at || budget.spent()) return;
-  budget.Spend(LineProgram(*this, unit, live).Run(unit.sections[Section::kLine], *unit.lines_at));
-  std::sort(sequences_.begin(), sequences_.end(),
-            [](const Sequence& a, const Sequence& b) { return a.range.begin < b.range.begin; });
-  rows_.shrink_to_fit();
+LineTable::LineTable(Dwarf_Die unit, Dwarf_Die split, const Texts& texts, Budget& rows) {
+  if (rows.spent()) return;
+  if (dwarf_getsrclines(&unit, &rows_, &count_) != 0) {
+    rows_ = nullptr;
+    count_ = 0;
+  }
+  rows.Spend(count_ + 1);
+  if (dwarf_getsrcfiles(&split, &files_, &file_count_) != 0 &&
+      dwarf_getsrcfiles(&unit, &files_, &file_count_) != 0) {
+    files_ = nullptr;
+    file_count_ = 0;
+  }
+  rows.Spend(file_count_);
+  Dwarf_Attribute directory;
+  compiler_directory_ = texts.At(dwarf_formstring(dwarf_attr(&unit, DW_AT_comp_dir, &directory)));
 }
 
-const LineTable::Sequence* LineTable::SequenceAt(uint64_t link_address) const {
-  auto after = std::upper_bound(
-      sequences_.begin(), sequences_.end(), link_address,
-      [](uint64_t address, const Sequence& sequence) { return address < sequence.range.begin; });
-  if (after == sequences_.begin()) return nullptr;
-  --after;
-  return link_address < after->range.end ? &*after : nullptr;
+uint64_t LineTable::AddressOf(size_t row) const {
+  Dwarf_Addr link_address = 0;
+  dwarf_lineaddr(dwarf_onesrcline(rows_, row), &link_address);
+  return link_address;
 }
 
-const LineRow* LineTable::Find(uint64_t link_address) const {
-  const Sequence* sequence = SequenceAt(link_address);
-  if (sequence == nullptr) return nullptr;
-  const LineRow* first = rows_.data() + sequence->first_row;
-  const LineRow* after = LastRowAt(first, first + sequence->row_count, link_address);
-  return after == first ? nullptr : after - 1;
+bool LineTable::IsEnd(size_t row) const {
+  bool is_end = false;
+  dwarf_lineendsequence(dwarf_onesrcline(rows_, row), &is_end);
+  return is_end;
 }
 
-std::vector<LineRow> LineTable::RowsOf(AddressRange range) const {
-  std::vector<LineRow> found;
-  for (uint64_t at = range.begin; at < range.end;) {
-    const Sequence* sequence = SequenceAt(at);
-    if (sequence == nullptr) {
-      found.push_back({.link_address = at, .file = kGap, .line = 0});
-      auto next = std::upper_bound(
-          sequences_.begin(), sequences_.end(), at,
-          [](uint64_t address, const Sequence& other) { return address < other.range.begin; });
-      if (next == sequences_.end()) break;
-      at = next->range.begin;
-      continue;
+size_t LineTable::RowAt(uint64_t link_address) const {
+  size_t first = 0;
+  for (size_t left = count_; left > 0;) {
+    const size_t half = left / 2;
+    if (AddressOf(first + half) <= link_address) {
+      first += half + 1;
+      left -= half + 1;
+    } else {
+      left = half;
     }
-    const LineRow* first = rows_.data() + sequence->first_row;
-    const LineRow* last = first + sequence->row_count - 1;  // the end
-    const LineRow* row = LastRowAt(first, last, at);
-    if (row != first) --row;
-    for (; row != last && row->link_address < range.end; ++row) {
-      found.push_back(*row);
-      found.back().link_address = std::max(row->link_address, range.begin);
+  }
+  return first == 0 ? count_ : first - 1;
+}
+
+SourceRow LineTable::RowOf(size_t row, uint64_t link_address) {
+  if (IsEnd(row)) return {.link_address = link_address, .file = {}, .line = 0, .is_gap = true};
+  Dwarf_Line* line = dwarf_onesrcline(rows_, row);
+  int number = 0;
+  dwarf_lineno(line, &number);
+  return {.link_address = link_address,
+          .file = PathOf(dwarf_linesrc(line, nullptr, nullptr)),
+          .line = static_cast<uint32_t>(number)};
+}
+
+LineTable::Place LineTable::Find(uint64_t link_address) {
+  const size_t row = RowAt(link_address);
+  if (row == count_ || IsEnd(row)) return {};
+  const SourceRow found = RowOf(row, link_address);
+  return {.file = found.file, .line = found.line, .exists = true};
+}
+
+std::vector<SourceRow> LineTable::RowsOf(AddressRange range) {
+  std::vector<SourceRow> found;
+  const auto add = [&](const SourceRow& row) {
+    // Of several rows of one address the last counts; rows that change only columns say nothing.
+    if (!found.empty() && found.back().link_address == row.link_address) found.pop_back();
+    if (!found.empty() && found.back().is_gap == row.is_gap && found.back().file == row.file &&
+        found.back().line == row.line) {
+      return;
     }
-    at = sequence->range.end;
+    found.push_back(row);
+  };
+  size_t row = RowAt(range.begin);
+  if (row == count_) {
+    add({.link_address = range.begin, .file = {}, .line = 0, .is_gap = true});
+    row = 0;
+  }
+  for (; row < count_; ++row) {
+    const uint64_t link_address = AddressOf(row);
+    if (link_address >= range.end) break;
+    add(RowOf(row, std::max(link_address, range.begin)));
   }
   return found;
 }
 
-std::string_view LineTable::File(uint64_t index) {
-  if (!counts_from_zero_) --index;  // 0 wraps: no such file
-  if (index >= files_.size()) return {};
-  NamedFile& file = files_[index];
-  if (file.name == kUnknownFile) return {};
-  if (file.path.empty() && !file.name.empty()) file.path = PathOf(file);
-  return file.path;
+std::string_view LineTable::File(uint32_t number) {
+  if (number >= file_count_) return {};
+  return PathOf(dwarf_filesrc(files_, number, nullptr, nullptr));
 }
 
-std::string LineTable::PathOf(const NamedFile& file) const {
-  std::string path;
-  const std::string_view folder =
-      file.folder < folders_.size() ? folders_[file.folder] : std::string_view();
-  Join(path, compiler_folder_);
-  if (folder != compiler_folder_) Join(path, folder);
-  Join(path, file.name);
+// libdw joins the directory and the name, and leaves the compiler's directory out where that of the
+// file is relative; of a file in it, it may be in front already.
+std::string_view LineTable::PathOf(const char* name) {
+  if (name == nullptr) return {};
+  const auto [found, is_new] = paths_.try_emplace(name);
+  std::string& path = found->second;
+  if (!is_new) return path;
+  std::string_view text = name;
+  // The directory of what LineWriter has none of.
+  if (compiler_directory_.empty() && text.starts_with("./")) text.remove_prefix(2);
+  if (IsUnknown(text)) return path;
+  const bool has_directory =
+      text.starts_with('/') || compiler_directory_.empty() ||
+      (!compiler_directory_.starts_with('/') && text.starts_with(compiler_directory_ + '/'));
+  if (!has_directory) {
+    path = compiler_directory_;
+    if (path.back() != '/') path += '/';
+  }
+  path += text;
   return path;
 }
 

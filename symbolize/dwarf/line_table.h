@@ -1,71 +1,55 @@
-// The source lines of the code of a unit (.debug_line).
+// The source files and line rows of a unit, as libdw has them: all rows by address, each sequence
+// with its end.
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
 
+#include <elfutils/libdw.h>
+
 #include "symbolize/dwarf/budget.h"
+#include "symbolize/dwarf/dwarf_file.h"
 #include "symbolize/dwarf/range_map.h"
-#include "symbolize/dwarf/range_reader.h"
-#include "symbolize/dwarf/unit.h"
+#include "symbolize/dwarf/source_function.h"
 
 namespace xpu::dwarf {
 
-// Of the number of a file or a line: larger ones are damage.
-inline uint32_t AtMost32Bits(uint64_t value) {
-  return static_cast<uint32_t>(std::min<uint64_t>(value, UINT32_MAX));
-}
-
-// From `link_address` to the next row.
-struct LineRow {
-  uint64_t link_address = 0;
-  uint32_t file = 0;  // of LineTable::File
-  uint32_t line = 0;  // 0: the compiler made it up
-};
-
 class LineTable {
  public:
-  static constexpr uint32_t kGap = UINT32_MAX;
+  struct Place {
+    std::string_view file;
+    uint32_t line = 0;  // 0: the compiler made it up
+    bool exists = false;
+  };
 
   LineTable() = default;
-  // `unit`: one that has lines; its texts must outlive this.
-  LineTable(const Unit& unit, const LiveCode& live, Budget& budget);
+  // `unit`: with the rows; `split`: the one whose entries give files by number.
+  LineTable(Dwarf_Die unit, Dwarf_Die split, const Texts& texts, Budget& rows);
 
-  // nullptr: none.
-  const LineRow* Find(uint64_t link_address) const;
-  // The rows from that of `range.begin` up to the end, and one with the file kGap where there is
-  // none.
-  std::vector<LineRow> RowsOf(AddressRange range) const;
-
-  // With the folder, absolute when the compiler's folder is known. Empty: no such file.
-  std::string_view File(uint64_t index);
+  Place Find(uint64_t link_address);
+  // The rows from that of `range.begin` up to the end, and a gap where there is none.
+  std::vector<SourceRow> RowsOf(AddressRange range);
+  // With the directory, absolute when the compiler's is known. Empty: no such file.
+  std::string_view File(uint32_t number);
 
  private:
-  friend class LineProgram;
-  struct NamedFile {
-    std::string_view name;
-    uint64_t folder = 0;
-    std::string path;  // made when it is asked for
-  };
-  // Rows of ascending addresses; the last one is the end.
-  struct Sequence {
-    AddressRange range;
-    size_t first_row = 0;
-    size_t row_count = 0;
-  };
+  // Of the last row at or before the address; count_: none.
+  size_t RowAt(uint64_t link_address) const;
+  uint64_t AddressOf(size_t row) const;
+  bool IsEnd(size_t row) const;
+  SourceRow RowOf(size_t row, uint64_t link_address);
+  std::string_view PathOf(const char* name);
 
-  const Sequence* SequenceAt(uint64_t link_address) const;
-  std::string PathOf(const NamedFile& file) const;
-
-  std::vector<Sequence> sequences_;  // ascending, without overlaps
-  std::vector<LineRow> rows_;
-  std::vector<NamedFile> files_;
-  std::vector<std::string_view> folders_;
-  std::string_view compiler_folder_;
+  Dwarf_Lines* rows_ = nullptr;
+  size_t count_ = 0;
+  Dwarf_Files* files_ = nullptr;
+  size_t file_count_ = 0;
   bool counts_from_zero_ = false;  // since DWARF 5
+  std::string compiler_directory_;
+  std::unordered_map<const char*, std::string> paths_;
 };
 
 }  // namespace xpu::dwarf

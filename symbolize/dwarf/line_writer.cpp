@@ -1,6 +1,6 @@
 #include "symbolize/dwarf/line_writer.h"
 
-#include "symbolize/dwarf/constants.h"
+#include <dwarf.h>
 
 namespace xpu::dwarf {
 namespace {
@@ -26,7 +26,8 @@ void PutEntryFormat(ByteWriter& out, uint64_t content, uint64_t form) {
 }  // namespace
 
 LineWriter::LineWriter() {
-  folders_.push_back(texts_.OffsetOf(""));
+  // libdw joins the directory and the name with a slash, also an empty directory.
+  folders_.push_back(texts_.OffsetOf("."));
   files_.push_back({.text_at = texts_.OffsetOf(kUnknownFile), .folder = 0});
   file_numbers_.emplace("", 0);
 }
@@ -66,12 +67,12 @@ void LineWriter::AddRange(AddressRange range, const std::vector<SourceRow>& rows
 
 void LineWriter::AddRow(const SourceRow& row) {
   if (!state_.open) {
-    Extended(kLneSetAddress, 8);
+    Extended(DW_LNE_set_address, 8);
     program_.U64(row.link_address);
     state_ = {.link_address = row.link_address, .open = true};
   }
   if (const uint32_t file = FileOf(row.file); file != state_.file) {
-    program_.U8(kLnsSetFile);
+    program_.U8(DW_LNS_set_file);
     program_.Uleb(file);
     state_.file = file;
   }
@@ -91,26 +92,26 @@ void LineWriter::AdvanceTo(uint64_t link_address, uint32_t line) {
     if (opcode < 256) return program_.U8(static_cast<unsigned>(opcode));
   }
   if (address_step != 0) {
-    program_.U8(kLnsAdvancePc);
+    program_.U8(DW_LNS_advance_pc);
     program_.Uleb(address_step);
   }
   if (line_step != 0) {
-    program_.U8(kLnsAdvanceLine);
+    program_.U8(DW_LNS_advance_line);
     program_.Sleb(line_step);
   }
-  program_.U8(kLnsCopy);
+  program_.U8(DW_LNS_copy);
 }
 
 void LineWriter::EndSequence(uint64_t link_address) {
   if (!state_.open) return;
-  program_.U8(kLnsAdvancePc);
+  program_.U8(DW_LNS_advance_pc);
   program_.Uleb(link_address - state_.link_address);
-  Extended(kLneEndSequence, 0);
+  Extended(DW_LNE_end_sequence, 0);
   state_ = {};
 }
 
 void LineWriter::Extended(uint8_t opcode, uint64_t operand_bytes) {
-  program_.U8(kLnsExtended);
+  program_.U8(0);
   program_.Uleb(1 + operand_bytes);
   program_.U8(opcode);
 }
@@ -130,12 +131,12 @@ std::string LineWriter::TakeLines() {
   out.U8(kOpcodeBase);
   for (const uint8_t count : kOperandCounts) out.U8(count);
   out.U8(1);
-  PutEntryFormat(out, kLnctPath, kFormLineStrp);
+  PutEntryFormat(out, DW_LNCT_path, DW_FORM_line_strp);
   out.Uleb(folders_.size());
   for (const uint64_t text_at : folders_) out.U32(text_at);
   out.U8(2);
-  PutEntryFormat(out, kLnctPath, kFormLineStrp);
-  PutEntryFormat(out, kLnctDirectoryIndex, kFormUdata);
+  PutEntryFormat(out, DW_LNCT_path, DW_FORM_line_strp);
+  PutEntryFormat(out, DW_LNCT_directory_index, DW_FORM_udata);
   out.Uleb(files_.size());
   for (const File& file : files_) {
     out.U32(file.text_at);

@@ -10,6 +10,12 @@
 
 namespace xpu {
 
+namespace dwarf {
+// In a line table, for code of which nobody knows the file: what addr2line prints of it. gdb 13
+// crashes at a file without a name.
+inline constexpr char kUnknownFile[] = "??";
+}  // namespace dwarf
+
 // From `link_address` to the next row, or to the end of the function's range.
 struct SourceRow {
   uint64_t link_address = 0;

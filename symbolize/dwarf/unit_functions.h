@@ -5,17 +5,19 @@
 #include <memory>
 #include <vector>
 
-#include "symbolize/dwarf/debug_file.h"
+#include <elfutils/libdw.h>
+
+#include "symbolize/dwarf/code_ranges.h"
+#include "symbolize/dwarf/dwarf_file.h"
 #include "symbolize/dwarf/range_map.h"
-#include "symbolize/dwarf/range_reader.h"
 
 namespace xpu::dwarf {
 
 // A function inlined into another one, at a place of it.
 struct InlinedCall {
-  EntryPlace origin;                  // the function; no unit: not known
+  Dwarf_Die entry;                    // which refers to the function
   uint32_t parent = RangeMap::kNone;  // the InlinedCall it lies in; kNone: in the function itself
-  uint32_t call_file = 0;             // of the unit's LineTable
+  uint32_t call_file = 0;             // of the unit's files
   uint32_t call_line = 0;
 };
 
@@ -23,19 +25,21 @@ struct InlineTree {
   std::vector<InlinedCall> calls;  // parents first
   RangeMap map;                    // to the innermost of `calls`
 
-  static InlineTree Read(EntryPlace function, RangeReader& ranges);
+  static InlineTree Read(Dwarf_Die function, CodeRanges& ranges);
 };
 
 class UnitFunctions {
  public:
   struct Function {
-    EntryPlace entry;
+    Dwarf_Die entry;
     std::vector<AddressRange> ranges;
     std::unique_ptr<InlineTree> inlined;  // nullptr: not read yet
   };
 
-  // One pass over the entries of the unit.
-  UnitFunctions(const Unit& unit, RangeReader& ranges);
+  // One pass over the entries of the unit, past those that hold no code (7.2 million of a program
+  // of 133 MB, 2.7 million without): types but for what may be a lambda, variables, what is inlined
+  // into a function.
+  UnitFunctions(Dwarf_Die unit, const Texts& texts, CodeRanges& ranges);
 
   // nullptr: none.
   Function* Find(uint64_t link_address) {

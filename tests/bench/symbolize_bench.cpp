@@ -10,7 +10,6 @@
 #include <cstdlib>
 #include <cstring>
 #include <ctime>
-#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -103,7 +102,6 @@ int Run(int argc, char** argv) {
   const bool names = argc > 2 && std::strcmp(argv[1], "--names") == 0;
   const std::string path = argv[argc - 1];
   DebugInfo::Options options;
-  options.folder = std::filesystem::path(path).parent_path();
   if (const char* alternate = std::getenv("ALTERNATE")) options.alternate_path = alternate;
   const std::vector<uint64_t> addresses = ReadAddresses();
   if (names) {

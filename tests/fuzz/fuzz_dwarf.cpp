@@ -1,6 +1,6 @@
 // Debug information of damaged files: every address that the file can name, what a slice is made
-// of, and the same file as one of split DWARF and as the one that dwz shares. Start from small
-// programs and their objcopy --only-keep-debug files, some compiled with -gsplit-dwarf.
+// of, and the same file as the one that dwz shares. Start from small programs and their objcopy
+// --only-keep-debug files, some compiled with -gsplit-dwarf.
 #include <memory>
 #include <string>
 #include <string_view>
@@ -14,10 +14,7 @@
 #include "format/base/text.h"
 #include "symbolize/dwarf/debug_info.h"
 #include "symbolize/dwarf/debug_writer.h"
-#include "symbolize/dwarf/function_names.h"
-#include "symbolize/dwarf/range_reader.h"
-#include "symbolize/dwarf/split_units.h"
-#include "symbolize/dwarf/unit_functions.h"
+#include "symbolize/elf/elf_image.h"
 
 namespace {
 
@@ -37,32 +34,12 @@ void Ask(xpu::DebugInfo& info, const std::vector<uint64_t>& addresses) {
   static_cast<void>(xpu::WriteDebugSections(info.FunctionsAt(addresses)));
 }
 
-void ReadSplit(const std::string& path) {
-  using namespace xpu::dwarf;
-  const auto split = SplitFile::Open(path, Access::kCopied);
-  if (split == nullptr) return;
-  for (const uint64_t id : {uint64_t{0}, uint64_t{0x1122334455667788}}) {
-    DebugFile* file = split->Find(id);
-    if (file == nullptr) continue;
-    RangeReader ranges(LiveCode({}), file->sections());
-    FunctionNames names;
-    for (const Unit& unit : file->units()) {
-      const UnitFunctions functions(unit, ranges);
-      for (const auto& function : functions.functions()) {
-        const InlineTree tree = InlineTree::Read(function.entry, ranges);
-        for (const InlinedCall& call : tree.calls) names.NameOf(call.origin);
-      }
-    }
-  }
-}
-
 void ReadAsFile(std::string_view bytes, const std::vector<uint64_t>& addresses) {
   const xpu::UniqueFd fd(::memfd_create("dwarf", MFD_CLOEXEC));
   XPU_CHECK(fd && xpu::WriteAll(fd.get(), bytes, "memfd").ok());
   const std::string path = xpu::Format("/proc/self/fd/{}", fd.get());
-  auto info = xpu::DebugInfo::Open(path, {.alternate_path = path, .folder = "/", .copied = true});
+  auto info = xpu::DebugInfo::Open(path, {.alternate_path = path, .copied = true});
   if (info.ok()) Ask(info.value(), addresses);
-  ReadSplit(path);
 }
 
 }  // namespace

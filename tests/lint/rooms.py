@@ -26,13 +26,13 @@ OWN = {
 THIRD_PARTY = [
     (r"fmt/", ["format/base/text.h", "format/base/text.cpp"]),
     (r"(capnp|kj)/|.*capture\.capnp\.h$", ["format"]),
-    (r"zstd\.h$", ["format", "symbolize/dwarf/sections.cpp"]),
+    (r"zstd\.h$", ["format", "symbolize/dwarf/inflated_elf.cpp"]),
     (r"(zstd_errors|xxhash)\.h$", ["format"]),
     (r"CLI/", ["record/options.cpp", "report/options.cpp", "report/view_choice.cpp"]),
     (r"bpf/(libbpf|bpf|btf)\.h$|.*\.skel\.h$", ["record"]),
     (r"bpf/bpf_.*\.h$", ["bpf"]),
     (r"elfutils/|dwarf\.h$|libelf\.h$|gelf\.h$|lzma\.h$", ["symbolize"]),
-    (r"zlib\.h$", ["report", "symbolize/dwarf/sections.cpp"]),
+    (r"zlib\.h$", ["report"]),
     (r"(cupti|cuda|generated_cuda)[a-z_]*\.h$",
      ["cupti_inject/cupti_abi_check.cpp", "cupti_inject/cupti_records_check.cpp"]),
     (r"nvtx3/", ["cupti_inject/nvtx_abi_check.cpp"]),
@@ -80,6 +80,8 @@ def self_test():
         ("cupti_inject/a.cpp", '#include <cupti.h>'),
         ("bpf/a.bpf.c", '#include "format/events.h"'),
         ("record/a.cpp", '#include "symbolize/symbolizer.h"'),
+        ("report/a.cpp", "#include <elfutils/libdw.h>"),
+        ("record/a.cpp", "#include <dwarf.h>"),
     ]
     good = [
         ("record/options.cpp", "#include <CLI/CLI.hpp>"),

@@ -223,29 +223,49 @@ def test_split_files():
                 plain = compiler.build(f"{name}-plain{version}", flag)
                 split = compiler.build(f"{name}-split{version}", flag, "-gsplit-dwarf")
                 check_same(f"{name} split {version}", plain, split)
-                package_split_files(f"{name} package {version}", plain, split)
 
 
-def is_packaged(packager, program):
-    """binutils' dwp knows no range lists of DWARF 5; llvm-dwp 14 does not come back from g++'s."""
-    try:
-        subprocess.run([packager, "-e", program, "-o", f"{program}.dwp"], capture_output=True,
-                       check=True, cwd=os.path.dirname(program), timeout=5)
-        return True
-    except (FileNotFoundError, subprocess.CalledProcessError, subprocess.TimeoutExpired):
-        if os.path.exists(f"{program}.dwp"):
-            os.unlink(f"{program}.dwp")
-        return False
+def many_inlined_calls(functions):
+    """A source whose inlined calls have more than 64 KiB of range lists."""
+    lines = ["""#include <cstdint>
+#include <cstdio>
+template <int N> inline uint64_t Mix(uint64_t x, const uint64_t* p) {
+  if (x % (N + 3) == 1) return x * p[N & 7] + N;
+  return (x ^ p[(N + 1) & 7]) - N;
+}
+template <int N> inline uint64_t Step(uint64_t x, const uint64_t* p) {
+  const uint64_t y = Mix<N>(x, p), z = Mix<N + 1>(x + 1, p);
+  if (y < z) return Mix<N + 2>(y, p);
+  return y * z;
+}"""]
+    for i in range(functions):
+        lines.append(f"""__attribute__((noinline)) uint64_t Run{i}(uint64_t x, const uint64_t* p) {{
+  const uint64_t a = Step<{i}>(x, p), b = Step<{i} + 7>(x * 3, p);
+  return a > b ? Step<{i} + 2>(a, p) : b;
+}}""")
+    calls = " + ".join(f"Run{i}(argc, p)" for i in range(functions))
+    lines.append(f"""int main(int argc, char**) {{
+  const uint64_t p[8] = {{1, 2, 3, 4, 5, 6, 7, 8}};
+  std::printf("%llu\\n", static_cast<unsigned long long>({calls}));
+}}""")
+    return "\n".join(lines)
 
 
-def package_split_files(what, plain, split):
-    if not any(is_packaged(packager, split) for packager in ("dwp", "llvm-dwp")):
-        print(f"        {what}: no packager that can")
-        return
-    for name in os.listdir(os.path.dirname(split)):
-        if name.endswith(".dwo"):
-            os.unlink(os.path.join(os.path.dirname(split), name))
-    check_same(what, plain, split)
+def test_split_unit_with_many_ranges():
+    """The range lists of a .dwo file can be larger than all sections of the program."""
+    with Workspace() as work:
+        source = os.path.join(work.path, "many.cpp")
+        with open(source, "w", encoding="utf-8") as out:
+            out.write(many_inlined_calls(800))
+        programs = []
+        for name, flags in (("plain", []), ("split", ["-gsplit-dwarf"])):
+            folder = os.path.join(work.path, name)
+            os.makedirs(folder)
+            subprocess.run(["g++", "-O2", "-gdwarf-5", *flags, "-c", source, "-o", "many.o"],
+                           check=True, cwd=folder)
+            subprocess.run(["g++", "many.o", "-o", "program"], check=True, cwd=folder)
+            programs.append(os.path.join(folder, "program"))
+        check_same("g++ split unit with many ranges", *programs)
 
 
 def test_debug_files():

@@ -2,6 +2,7 @@
 
 #include <fstream>
 
+#include <dwarf.h>
 #include <elf.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
@@ -9,14 +10,12 @@
 #include <zstd.h>
 
 #include "format/base/text.h"
-#include "symbolize/dwarf/constants.h"
 #include "tests/unit/symbolize/dwarf_builder.h"
 #include "tests/unit/symbolize/elf_builder.h"
 
 namespace xpu {
 namespace {
 
-using namespace dwarf;  // NOLINT: the numbers of DWARF
 using test::Abbreviation;
 using test::DebugElf;
 using test::EndSequence;
@@ -81,32 +80,35 @@ struct Program {
   }
 
   std::string Abbreviations() const {
-    const test::Layout code = {{kAtLowPc, kFormAddr}, {kAtHighPc, kFormData4}};
+    const test::Layout code = {{DW_AT_low_pc, DW_FORM_addr}, {DW_AT_high_pc, DW_FORM_data4}};
     const auto with_code = [&](test::Layout layout) {
       layout.insert(layout.end(), code.begin(), code.end());
       return layout;
     };
-    test::Layout call = with_code({{kAtAbstractOrigin, kFormRef4}});
-    call.emplace_back(kAtCallFile, kFormData1);
-    call.emplace_back(kAtCallLine, kFormData1);
-    return Abbreviation(1, kTagCompileUnit, true,
-                        with_code({{kAtName, kFormString},
-                                   {kAtCompDir, kFormString},
-                                   {kAtStmtList, version < 4 ? kFormData4 : kFormSecOffset}})) +
-           Abbreviation(kAbstract, kTagSubprogram, false, {{kAtLinkageName, kFormString}}) +
-           Abbreviation(kFunction, kTagSubprogram, true,
-                        with_code({{kAtLinkageName, kFormString}})) +
-           Abbreviation(kInlined, kTagInlinedSubroutine, true, call) +
-           Abbreviation(kInlinedLeaf, kTagInlinedSubroutine, false, call) + abbreviations + U8(0);
+    test::Layout call = with_code({{DW_AT_abstract_origin, DW_FORM_ref4}});
+    call.emplace_back(DW_AT_call_file, DW_FORM_data1);
+    call.emplace_back(DW_AT_call_line, DW_FORM_data1);
+    return Abbreviation(
+               1, DW_TAG_compile_unit, true,
+               with_code({{DW_AT_name, DW_FORM_string},
+                          {DW_AT_comp_dir, DW_FORM_string},
+                          {DW_AT_stmt_list, version < 4 ? DW_FORM_data4 : DW_FORM_sec_offset}})) +
+           Abbreviation(kAbstract, DW_TAG_subprogram, false,
+                        {{DW_AT_linkage_name, DW_FORM_string}}) +
+           Abbreviation(kFunction, DW_TAG_subprogram, true,
+                        with_code({{DW_AT_linkage_name, DW_FORM_string}})) +
+           Abbreviation(kInlined, DW_TAG_inlined_subroutine, true, call) +
+           Abbreviation(kInlinedLeaf, DW_TAG_inlined_subroutine, false, call) + abbreviations +
+           U8(0);
   }
 
   // Lines 100, 110, 120 ... each 16 bytes; the files are 1: /src/a.cpp, 2: /inc/b.h.
   std::string Lines() const {
-    std::string operations = SetAddress(0x1000) + U8(kLnsAdvanceLine) + test::Sleb(99);
-    operations += U8(kLnsCopy);
+    std::string operations = SetAddress(0x1000) + U8(DW_LNS_advance_line) + test::Sleb(99);
+    operations += U8(DW_LNS_copy);
     for (int i = 1; i < 8; ++i) {
-      if (i == 2) operations += U8(kLnsSetFile) + Uleb(2);
-      operations += U8(kLnsAdvanceLine) + test::Sleb(2) + SpecialOpcode(16, 8);
+      if (i == 2) operations += U8(DW_LNS_set_file) + Uleb(2);
+      operations += U8(DW_LNS_advance_line) + test::Sleb(2) + SpecialOpcode(16, 8);
     }
     operations += EndSequence(16);
     if (version >= 5) {
@@ -140,14 +142,15 @@ TEST(DebugInfo, NamesComeFromWhatAnEntryRefersTo) {
   // A plain name; an instance of it; the declaration of a method with a linkage name; two entries
   // that refer to each other.
   program.abbreviations =
-      Abbreviation(6, kTagSubprogram, false, {{kAtName, kFormString}}) +
-      Abbreviation(
-          7, kTagSubprogram, false,
-          {{kAtAbstractOrigin, kFormRef4}, {kAtLowPc, kFormAddr}, {kAtHighPc, kFormAddr}}) +
-      Abbreviation(8, kTagSubprogram, false,
-                   {{kAtSpecification, kFormRef4}, {kAtName, kFormString}}) +
-      Abbreviation(9, kTagSubprogram, false,
-                   {{kAtName, kFormString}, {kAtMipsLinkageName, kFormString}});
+      Abbreviation(6, DW_TAG_subprogram, false, {{DW_AT_name, DW_FORM_string}}) +
+      Abbreviation(7, DW_TAG_subprogram, false,
+                   {{DW_AT_abstract_origin, DW_FORM_ref4},
+                    {DW_AT_low_pc, DW_FORM_addr},
+                    {DW_AT_high_pc, DW_FORM_addr}}) +
+      Abbreviation(8, DW_TAG_subprogram, false,
+                   {{DW_AT_specification, DW_FORM_ref4}, {DW_AT_name, DW_FORM_string}}) +
+      Abbreviation(9, DW_TAG_subprogram, false,
+                   {{DW_AT_name, DW_FORM_string}, {DW_AT_MIPS_linkage_name, DW_FORM_string}});
   const uint64_t plain_at = program.BeforeAt() + 2 * Program::AbstractEntry("_Z5innerv").size();
   const std::string plain = Uleb(6) + Text("plain");
   const uint64_t declared_at = plain_at + plain.size();
@@ -200,7 +203,8 @@ TEST(DebugInfo, TheFirstOfSeveralUnitsCounts) {
 TEST(DebugInfo, RangesOfOldFiles) {
   Program program;
   program.abbreviations =
-      Abbreviation(6, kTagSubprogram, false, {{kAtName, kFormString}, {kAtRanges, kFormSecOffset}});
+      Abbreviation(6, DW_TAG_subprogram, false,
+                   {{DW_AT_name, DW_FORM_string}, {DW_AT_ranges, DW_FORM_sec_offset}});
   program.behind = Uleb(6) + Text("split") + U32(16);
   DebugElf elf = program.Build();
   // From the unit's address, then from another base, then the end.
@@ -217,16 +221,19 @@ TEST(DebugInfo, RangesOfOldFiles) {
 DebugElf IndexedProgram() {
   DebugElf elf;
   elf[".debug_abbrev"] =
-      Abbreviation(1, kTagCompileUnit, true,
-                   {{kAtStrOffsetsBase, kFormSecOffset},
-                    {kAtAddrBase, kFormSecOffset},
-                    {kAtRnglistsBase, kFormSecOffset},
-                    {kAtName, kFormStrx1},
-                    {kAtLowPc, kFormAddrx},
-                    {kAtRanges, kFormRnglistx}}) +
-      Abbreviation(2, kTagSubprogram, false, {{kAtName, kFormStrx2}, {kAtRanges, kFormRnglistx}}) +
-      Abbreviation(3, kTagSubprogram, false,
-                   {{kAtName, kFormLineStrp}, {kAtLowPc, kFormAddrx1}, {kAtHighPc, kFormUdata}}) +
+      Abbreviation(1, DW_TAG_compile_unit, true,
+                   {{DW_AT_str_offsets_base, DW_FORM_sec_offset},
+                    {DW_AT_addr_base, DW_FORM_sec_offset},
+                    {DW_AT_rnglists_base, DW_FORM_sec_offset},
+                    {DW_AT_name, DW_FORM_strx1},
+                    {DW_AT_low_pc, DW_FORM_addrx},
+                    {DW_AT_ranges, DW_FORM_rnglistx}}) +
+      Abbreviation(2, DW_TAG_subprogram, false,
+                   {{DW_AT_name, DW_FORM_strx2}, {DW_AT_ranges, DW_FORM_rnglistx}}) +
+      Abbreviation(3, DW_TAG_subprogram, false,
+                   {{DW_AT_name, DW_FORM_line_strp},
+                    {DW_AT_low_pc, DW_FORM_addrx1},
+                    {DW_AT_high_pc, DW_FORM_udata}}) +
       U8(0);
   elf[".debug_info"] =
       UnitOf(5, Uleb(1) + U32(8) + U32(8) + U32(12) + U8(0) + Uleb(0) + Uleb(0) + Uleb(2) + U16(1) +
@@ -236,12 +243,13 @@ DebugElf IndexedProgram() {
   elf[".debug_line_str"] = Text("") + Text("second");
   elf[".debug_addr"] = U32(44) + U16(5) + U8(8) + U8(0) + U64(0x1000) + U64(0x1800) + U64(0x1900) +
                        U64(0x1100) + U64(0x1200);
-  const std::string all = U8(kRleStartEnd) + U64(0x1000) + U64(0x2000) + U8(0);
-  const std::string first = U8(kRleOffsetPair) + Uleb(0x10) + Uleb(0x20) + U8(kRleBaseAddressx) +
-                            Uleb(1) + U8(kRleOffsetPair) + Uleb(0) + Uleb(8) + U8(kRleStartxEndx) +
-                            Uleb(3) + Uleb(4) + U8(kRleStartxLength) + Uleb(4) + Uleb(4) +
-                            U8(kRleBaseAddress) + U64(0x1a00) + U8(kRleOffsetPair) + Uleb(1) +
-                            Uleb(2) + U8(kRleStartLength) + U64(0x1b00) + Uleb(1) + U8(0);
+  const std::string all = U8(DW_RLE_start_end) + U64(0x1000) + U64(0x2000) + U8(0);
+  const std::string first = U8(DW_RLE_offset_pair) + Uleb(0x10) + Uleb(0x20) +
+                            U8(DW_RLE_base_addressx) + Uleb(1) + U8(DW_RLE_offset_pair) + Uleb(0) +
+                            Uleb(8) + U8(DW_RLE_startx_endx) + Uleb(3) + Uleb(4) +
+                            U8(DW_RLE_startx_length) + Uleb(4) + Uleb(4) + U8(DW_RLE_base_address) +
+                            U64(0x1a00) + U8(DW_RLE_offset_pair) + Uleb(1) + Uleb(2) +
+                            U8(DW_RLE_start_length) + U64(0x1b00) + Uleb(1) + U8(0);
   elf[".debug_rnglists"] =
       test::Counted(U16(5) + U8(8) + U8(0) + U32(2) + U32(8) + U32(8 + all.size()) + all + first);
   return elf;
@@ -323,10 +331,11 @@ TEST(DebugInfo, SplitUnits) {
   const test::TempFolder folder;
   DebugElf split;
   split[".debug_abbrev.dwo"] =
-      Abbreviation(1, kTagCompileUnit, true, {{kAtGnuDwoId, kFormData8}}) +
-      Abbreviation(
-          2, kTagSubprogram, false,
-          {{kAtName, kFormGnuStrIndex}, {kAtLowPc, kFormGnuAddrIndex}, {kAtHighPc, kFormData4}}) +
+      Abbreviation(1, DW_TAG_compile_unit, true, {{DW_AT_GNU_dwo_id, DW_FORM_data8}}) +
+      Abbreviation(2, DW_TAG_subprogram, false,
+                   {{DW_AT_name, DW_FORM_GNU_str_index},
+                    {DW_AT_low_pc, DW_FORM_GNU_addr_index},
+                    {DW_AT_high_pc, DW_FORM_data4}}) +
       U8(0);
   split[".debug_info.dwo"] =
       UnitOf(4, Uleb(1) + U64(77) + Uleb(2) + Uleb(1) + Uleb(1) + U32(0x10) + U8(0));
@@ -335,22 +344,22 @@ TEST(DebugInfo, SplitUnits) {
   WriteTo(folder / "there.dwo", split.Build());
 
   DebugElf elf;
-  elf[".debug_abbrev"] = Abbreviation(1, kTagCompileUnit, false,
-                                      {{kAtGnuDwoName, kFormString},
-                                       {kAtCompDir, kFormString},
-                                       {kAtGnuDwoId, kFormData8},
-                                       {kAtGnuAddrBase, kFormSecOffset},
-                                       {kAtLowPc, kFormAddr},
-                                       {kAtHighPc, kFormData4}}) +
+  elf[".debug_abbrev"] = Abbreviation(1, DW_TAG_compile_unit, false,
+                                      {{DW_AT_GNU_dwo_name, DW_FORM_string},
+                                       {DW_AT_comp_dir, DW_FORM_string},
+                                       {DW_AT_GNU_dwo_id, DW_FORM_data8},
+                                       {DW_AT_GNU_addr_base, DW_FORM_sec_offset},
+                                       {DW_AT_low_pc, DW_FORM_addr},
+                                       {DW_AT_high_pc, DW_FORM_data4}}) +
                          U8(0);
   const auto skeleton = [](const char* name, uint64_t id, uint64_t begin) {
     return UnitOf(
         4, Uleb(1) + Text(name) + Text("/nowhere") + U64(id) + U32(8) + U64(begin) + U32(0x100));
   };
-  elf[".debug_info"] = skeleton("sub/there.dwo", 77, 0x1000) + skeleton("gone.dwo", 78, 0x1100);
+  elf[".debug_info"] = skeleton("there.dwo", 77, 0x1000) + skeleton("gone.dwo", 78, 0x1100);
   elf[".debug_addr"] = U64(0) + U64(0x1050) + U64(0x1020);
   WriteTo(folder / "program", elf.Build());
-  auto info = DebugInfo::Open(folder / "program", {.alternate_path = {}, .folder = folder.path()});
+  auto info = DebugInfo::Open(folder / "program", {});
   ASSERT_TRUE(info.ok());
   EXPECT_EQ(FramesAt(info.value(), 0x1020), "far :0\n");
   EXPECT_EQ(FramesAt(info.value(), 0x1030), "");
@@ -358,30 +367,32 @@ TEST(DebugInfo, SplitUnits) {
   // Another build's unit under the same name.
   split[".debug_info.dwo"].replace(12, 8, U64(99));
   WriteTo(folder / "there.dwo", split.Build());
-  auto other = DebugInfo::Open(folder / "program", {.alternate_path = {}, .folder = folder.path()});
+  auto other = DebugInfo::Open(folder / "program", {});
   EXPECT_EQ(FramesAt(other.value(), 0x1020), "");
 }
 
 TEST(DebugInfo, SharedEntriesOfDwz) {
   const test::TempFolder folder;
   DebugElf shared;
-  shared[".debug_abbrev"] = Abbreviation(1, 0x3c, true, {}) +  // DW_TAG_partial_unit
-                            Abbreviation(2, kTagSubprogram, false, {{kAtName, kFormStrp}}) + U8(0);
+  shared[".debug_abbrev"] =
+      Abbreviation(1, 0x3c, true, {}) +  // DW_TAG_partial_unit
+      Abbreviation(2, DW_TAG_subprogram, false, {{DW_AT_name, DW_FORM_strp}}) + U8(0);
   shared[".debug_info"] = UnitOf(4, Uleb(1) + Uleb(2) + U32(3) + U8(0));
   shared[".debug_str"] = Text("ab") + Text("shared");
   WriteTo(folder / "shared", shared.Build());
   Program program;
-  program.abbreviations =
-      Abbreviation(
-          6, kTagSubprogram, false,
-          {{kAtAbstractOrigin, kFormGnuRefAlt}, {kAtLowPc, kFormAddr}, {kAtHighPc, kFormData4}}) +
-      Abbreviation(7, kTagSubprogram, false,
-                   {{kAtName, kFormGnuStrpAlt}, {kAtLowPc, kFormAddr}, {kAtHighPc, kFormData4}});
+  program.abbreviations = Abbreviation(6, DW_TAG_subprogram, false,
+                                       {{DW_AT_abstract_origin, DW_FORM_GNU_ref_alt},
+                                        {DW_AT_low_pc, DW_FORM_addr},
+                                        {DW_AT_high_pc, DW_FORM_data4}}) +
+                          Abbreviation(7, DW_TAG_subprogram, false,
+                                       {{DW_AT_name, DW_FORM_GNU_strp_alt},
+                                        {DW_AT_low_pc, DW_FORM_addr},
+                                        {DW_AT_high_pc, DW_FORM_data4}});
   program.behind = Uleb(6) + U32(12) + Program::Code(0x1200, 0x1210) + Uleb(7) + U32(0) +
                    Program::Code(0x1210, 0x1220);
   WriteTo(folder / "program", program.Build().Build());
-  auto info =
-      DebugInfo::Open(folder / "program", {.alternate_path = folder / "shared", .folder = {}});
+  auto info = DebugInfo::Open(folder / "program", {.alternate_path = folder / "shared"});
   ASSERT_TRUE(info.ok());
   EXPECT_EQ(FramesAt(info.value(), 0x1200), "shared :0\n");
   EXPECT_EQ(FramesAt(info.value(), 0x1210), "ab :0\n");

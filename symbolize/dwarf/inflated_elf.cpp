@@ -1,0 +1,120 @@
+#include "symbolize/dwarf/inflated_elf.h"
+
+#include <cstring>
+#include <deque>
+#include <optional>
+#include <vector>
+
+#include <elf.h>
+#include <zstd.h>
+
+#include "format/base/text.h"
+
+namespace xpu::dwarf {
+namespace {
+
+constexpr std::string_view kNames[] = {
+    ".debug_info",    ".debug_types",    ".debug_abbrev",      ".debug_addr",
+    ".debug_aranges", ".debug_line",     ".debug_line_str",    ".debug_str",
+    ".debug_ranges",  ".debug_rnglists", ".debug_str_offsets", ".gnu_debugaltlink"};
+constexpr uint32_t kCompressZstd = 2;  // ELFCOMPRESS_ZSTD, which glibc 2.36 does not know
+
+// DWARF shrinks to a third, rarely to a tenth; a header that promises more than this lies.
+constexpr uint64_t kLargestRatio = 2048;
+constexpr uint64_t kLargestSection = uint64_t{1} << 34;
+
+std::string_view AsText(std::span<const std::byte> bytes) {
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+std::optional<Elf64_Chdr> ZstdHeader(const ElfSection& section) {
+  Elf64_Chdr header;
+  if (!section.is_compressed || section.bytes.size() < sizeof(header)) return std::nullopt;
+  std::memcpy(&header, section.bytes.data(), sizeof(header));
+  return header.ch_type == kCompressZstd ? std::optional(header) : std::nullopt;
+}
+
+// Empty: damaged.
+std::string Inflate(std::string_view compressed, uint64_t size_bytes) {
+  if (size_bytes > kLargestSection || size_bytes / kLargestRatio > compressed.size()) return {};
+  std::string inflated(size_bytes, '\0');
+  const size_t made =
+      ZSTD_decompress(inflated.data(), size_bytes, compressed.data(), compressed.size());
+  return made == size_bytes ? inflated : std::string();
+}
+
+template <typename T>
+void Append(std::string& out, const T& value) {
+  out.append(reinterpret_cast<const char*>(&value), sizeof(value));
+}
+
+}  // namespace
+
+std::string InflateZstdSections(const ElfImage& image) {
+  // Most files need nothing of it, and reading a section reads all of it.
+  if (!image.SectionWithoutBytes(".debug_info").is_compressed &&
+      !image.SectionWithoutBytes(".debug_info.dwo").is_compressed) {
+    return {};
+  }
+  std::vector<NamedBytes> sections;
+  std::deque<std::string> inflated;
+  for (const std::string_view plain : kNames) {
+    for (const char* end : {"", ".dwo"}) {
+      const std::string name = Format("{}{}", plain, end);
+      const ElfSection section = image.Section(name);
+      if (!section.exists) continue;
+      const std::string_view bytes = AsText(section.bytes);
+      if (const auto header = ZstdHeader(section)) {
+        inflated.push_back(Inflate(bytes.substr(sizeof(*header)), header->ch_size));
+        sections.push_back({.name = name, .bytes = inflated.back()});
+      } else {
+        const uint64_t flags = section.is_compressed ? SHF_COMPRESSED : 0;
+        sections.push_back({.name = name, .bytes = bytes, .flags = flags});
+      }
+    }
+  }
+  return inflated.empty() ? std::string() : WriteElfOf(sections);
+}
+
+std::string WriteElfOf(std::span<const NamedBytes> sections) {
+  std::string names(1, '\0');
+  std::string out(sizeof(Elf64_Ehdr), '\0');
+  std::vector<Elf64_Shdr> headers(1);
+  const auto add = [&](std::string_view name, std::string_view bytes, uint32_t type,
+                       uint64_t flags) {
+    out.resize((out.size() + 7) & ~size_t{7});
+    Elf64_Shdr header{};
+    header.sh_name = static_cast<uint32_t>(names.size());
+    header.sh_type = type;
+    header.sh_flags = flags;
+    header.sh_offset = out.size();
+    header.sh_addralign = 1;
+    names.append(name).push_back('\0');
+    header.sh_size = type == SHT_STRTAB ? names.size() : bytes.size();
+    out += type == SHT_STRTAB ? std::string_view(names) : bytes;
+    headers.push_back(header);
+  };
+  for (const NamedBytes& section : sections) {
+    add(section.name, section.bytes, SHT_PROGBITS, section.flags);
+  }
+  add(".shstrtab", {}, SHT_STRTAB, 0);
+  out.resize((out.size() + 7) & ~size_t{7});
+  Elf64_Ehdr ehdr{};
+  std::memcpy(ehdr.e_ident, ELFMAG, SELFMAG);
+  ehdr.e_ident[EI_CLASS] = ELFCLASS64;
+  ehdr.e_ident[EI_DATA] = ELFDATA2LSB;
+  ehdr.e_ident[EI_VERSION] = EV_CURRENT;
+  ehdr.e_type = ET_EXEC;
+  ehdr.e_machine = EM_X86_64;
+  ehdr.e_version = EV_CURRENT;
+  ehdr.e_ehsize = sizeof(ehdr);
+  ehdr.e_shoff = out.size();
+  ehdr.e_shentsize = sizeof(Elf64_Shdr);
+  ehdr.e_shnum = static_cast<uint16_t>(headers.size());
+  ehdr.e_shstrndx = static_cast<uint16_t>(headers.size() - 1);
+  std::memcpy(out.data(), &ehdr, sizeof(ehdr));
+  for (const Elf64_Shdr& header : headers) Append(out, header);
+  return out;
+}
+
+}  // namespace xpu::dwarf
