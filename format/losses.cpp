@@ -140,6 +140,9 @@ constexpr std::array<LossInfo, static_cast<size_t>(LossKind::kCount)> kTable{{
     {LossKind::kMappingsDropped, "mappings_dropped", Severity::kNote,
      "executable {mapping|mappings} for which symbols were not looked for",
      "xpu-report --embed-symbols stores them later, where the files are."},
+    {LossKind::kLinesNotStored, "lines_not_stored", Severity::kNote,
+     "{file|files} whose source lines could not be read, though there is debug information",
+     "The names are there. xpu-report shows the lines where the files are and can be read."},
 }};
 
 }  // namespace

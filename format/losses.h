@@ -63,6 +63,7 @@ enum class LossKind : uint8_t {
   kGeneratedCodeCut,
   kProcessMemoryFull,
   kMappingsDropped,
+  kLinesNotStored,
   kCount,
 };
 

@@ -9,6 +9,7 @@
 #include "record/options.h"
 #include "record/recorder.h"
 #include "record/target/target.h"
+#include "symbolize/dwarf/debug_reader.h"
 
 namespace {
 
@@ -29,6 +30,7 @@ void Print(const xpu::Error& error) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  if (xpu::IsDebugReader(argc, argv)) return xpu::RunDebugReader();
   std::set_new_handler(&OutOfMemory);
   auto parsed = xpu::ParseCommandLine(argc, argv);
   if (!parsed.ok()) {

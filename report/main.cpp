@@ -7,10 +7,12 @@
 #include "format/base/terminal_text.h"
 #include "report/options.h"
 #include "report/run.h"
+#include "symbolize/dwarf/debug_reader.h"
 
 namespace {
 
 int Main(int argc, char** argv) {
+  if (xpu::IsDebugReader(argc, argv)) return xpu::RunDebugReader();
   // Long lists go back to the system when they are freed; glibc would come to keep them. What one
   // block takes is less and is used again for the next: its page faults were a fifth of the time.
   mallopt(M_MMAP_THRESHOLD, 32 << 20);

@@ -62,6 +62,7 @@ SymbolOptions SymbolsOf(const ReportOptions& report) {
   options.lines_if_any = report.task == Task::kView && report.view->shows_lines && !are_asked_for;
   FileFinder::Options& files = options.symbolizer.files;
   files.symfs = places.symfs;
+  files.reading = DebugReading::kConfined;
   if (!places.debug_folders.empty()) files.debug_folders = places.debug_folders;
   if (places.debuginfod) {
     files.debuginfod =

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "symbolize/debuginfod.h"
+#include "symbolize/dwarf/debug_info.h"
 #include "symbolize/elf/elf_image.h"
 
 namespace xpu {
@@ -24,6 +25,7 @@ enum class FileProblem : uint8_t {
   kMismatch,    // it is another build than the one recorded
   kNoSymbols,   // it is the right file but has no symbol table
   kSlice,       // the capture's own slice is damaged
+  kLines,       // its debug information cannot be read: names without lines
 };
 
 struct FoundFile {
@@ -43,7 +45,8 @@ class FileFinder {
   struct Options {
     std::string symfs;  // a folder that holds the recorded machine's files; empty: none
     std::vector<std::string> debug_folders = {"/usr/lib/debug"};
-    std::shared_ptr<Debuginfod> debuginfod;  // nullptr: never asked
+    std::shared_ptr<Debuginfod> debuginfod;      // nullptr: never asked
+    DebugReading reading = DebugReading::kHere;  // of what is found
   };
 
   explicit FileFinder(Options options) : options_(std::move(options)) {}
@@ -60,6 +63,7 @@ class FileFinder {
   // The file that dwz moved shared parts of `debug` into; empty: none is named or found.
   std::string Alternate(const FoundFile& debug) const;
 
+  DebugReading reading() const { return options_.reading; }
   // Empty: there is none.
   std::string FirstDebugFolder() const {
     return options_.debug_folders.empty() ? std::string() : options_.debug_folders.front();

@@ -73,8 +73,11 @@ bool ModuleSymbols::OpenOlderSlice() {
     auto slice = Open(all[all.size() - ++older_tried_]);
     if (!slice) continue;
     if (detail_ != Detail::kNames) {
-      Result<DebugInfo> info = DebugInfo::Parse(slice->text, recorded_.path);
-      if (info.ok()) slice->debug_info = std::move(info).value();
+      Result<DebugInfo> info = DebugInfo::Parse(slice->text, recorded_.path, finder_.reading());
+      if (info.ok()) {
+        slice->debug_info = std::move(info).value();
+        slice->debug_info->Prepare(prepared_);
+      }
     }
     older_.push_back(std::move(slice));
     return true;
@@ -115,7 +118,8 @@ void ModuleSymbols::OpenDebugFile() {
 }
 
 bool ModuleSymbols::OpenDebugInfoOf(const FoundFile& file) {
-  Result<DebugInfo> info = DebugInfo::Open(file.path, {.alternate_path = finder_.Alternate(file)});
+  Result<DebugInfo> info = DebugInfo::Open(
+      file.path, {.alternate_path = finder_.Alternate(file), .reading = finder_.reading()});
   if (!info.ok()) return false;
   debug_info_ = std::move(info).value();
   return true;
@@ -123,7 +127,7 @@ bool ModuleSymbols::OpenDebugInfoOf(const FoundFile& file) {
 
 void ModuleSymbols::OpenDebugInfo() {
   if (slice_) {
-    Result<DebugInfo> info = DebugInfo::Parse(slice_->text, recorded_.path);
+    Result<DebugInfo> info = DebugInfo::Parse(slice_->text, recorded_.path, finder_.reading());
     if (info.ok()) {
       debug_info_ = std::move(info).value();
       return;
@@ -151,13 +155,27 @@ const ElfSymbol* ModuleSymbols::SymbolInOlderSlices(uint64_t link_address) {
   return nullptr;
 }
 
+void ModuleSymbols::NoteFailureOf(const DebugInfo& info) {
+  if (!info.failure().empty()) Fail(FileProblem::kLines, info.failure());
+}
+
+void ModuleSymbols::Prepare(std::span<const uint64_t> file_offsets) {
+  if (!debug_info_) return;
+  for (const uint64_t file_offset : file_offsets) {
+    if (const auto link_address = LinkAddressOf(file_offset)) prepared_.push_back(*link_address);
+  }
+  debug_info_->Prepare(prepared_);
+}
+
 const std::vector<SourceFrame>& ModuleSymbols::SourceAt(uint64_t link_address) {
   const std::vector<SourceFrame>& frames = debug_info_->At(link_address);
   if (!frames.empty()) return frames;
+  NoteFailureOf(*debug_info_);
   for (size_t i = 0; i < older_.size() || OpenOlderSlice(); ++i) {
     if (!older_[i]->debug_info) continue;
     const std::vector<SourceFrame>& others = older_[i]->debug_info->At(link_address);
     if (!others.empty()) return others;
+    NoteFailureOf(*older_[i]->debug_info);
   }
   return frames;
 }

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -48,6 +49,8 @@ class ModuleSymbols {
   // Both must outlive this.
   ModuleSymbols(const RecordedFile& recorded, const FileFinder& finder, Detail detail);
 
+  // Reads what is known of these at once, where that is cheaper.
+  void Prepare(std::span<const uint64_t> file_offsets);
   // Innermost first; the last one is not inlined. Empty: nothing is known. The list holds until the
   // next call, its texts as long as this.
   const std::vector<CodeFrame>& At(uint64_t file_offset);
@@ -79,6 +82,7 @@ class ModuleSymbols {
   std::optional<ElfSymbol> SymbolAt(uint64_t file_offset, uint64_t link_address);
   const ElfSymbol* SymbolInOlderSlices(uint64_t link_address);
   const std::vector<SourceFrame>& SourceAt(uint64_t link_address);
+  void NoteFailureOf(const DebugInfo& info);
   void Fail(FileProblem problem, std::string text);
 
   const RecordedFile& recorded_;
@@ -94,6 +98,7 @@ class ModuleSymbols {
   std::optional<FoundFile> debug_file_;
   std::optional<FileSymbols> file_symbols_;
   std::optional<DebugInfo> debug_info_;
+  std::vector<uint64_t> prepared_;  // link addresses
 
   std::vector<CodeFrame> frames_;
   FileProblem problem_ = FileProblem::kNone;

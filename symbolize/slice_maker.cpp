@@ -19,18 +19,24 @@ namespace {
 FileFinder FinderOf(const SliceOrder& order) {
   FileFinder::Options options;
   options.debug_folders.clear();
+  options.reading = order.reading;
   if (!order.debug_folder.empty()) options.debug_folders.push_back(order.debug_folder);
   return FileFinder(std::move(options));
 }
 
 // The source lines and inlined functions of `link_addresses`, from the DWARF of `file`; nothing
 // where it cannot be read, for the names are what matters.
-std::vector<DebugSectionBytes> LinesOf(const FoundFile& file, const FileFinder& finder,
-                                       std::span<const uint64_t> link_addresses) {
-  auto info =
-      DebugInfo::Open(file.path, {.alternate_path = finder.Alternate(file), .copied = true});
+std::vector<DebugSectionBytes> LinesOf(const FoundFile& file, std::string_view name,
+                                       const FileFinder& finder,
+                                       std::span<const uint64_t> link_addresses, MadeSlice& slice) {
+  auto info = DebugInfo::Open(file.path, {.alternate_path = finder.Alternate(file),
+                                          .reading = finder.reading(),
+                                          .name = std::string(name)});
   if (!info.ok()) return {};
-  return WriteDebugSections(info->FunctionsAt(link_addresses));
+  std::vector<DebugSectionBytes> lines = WriteDebugSections(info->FunctionsAt(link_addresses));
+  slice.has_lines = !lines.empty();
+  slice.lines_failure = info->failure();
+  return lines;
 }
 
 std::optional<FoundFile> FindDebugFile(const SliceOrder& order, const FileFinder& finder,
@@ -46,8 +52,8 @@ std::optional<FoundFile> FindDebugFile(const SliceOrder& order, const FileFinder
 
 }  // namespace
 
-Result<std::string> MakeSymbolSlice(const SliceOrder& order,
-                                    std::span<const uint64_t> file_offsets) {
+Result<MadeSlice> MakeSymbolSlice(const SliceOrder& order, std::span<const uint64_t> file_offsets) {
+  MadeSlice slice;
   XPU_ASSIGN_OR_RETURN(ElfFile opened, ElfFile::Open(order.path, order.name));
   const FoundFile file{order.path, std::move(opened)};
   const ElfImage& image = file.file.image();
@@ -69,14 +75,16 @@ Result<std::string> MakeSymbolSlice(const SliceOrder& order,
   const FileSymbols symbols(image, debug ? &debug->file.image() : nullptr);
   std::vector<DebugSectionBytes> lines;
   if (wants_lines && (has_lines || debug)) {
-    lines = LinesOf(has_lines ? file : *debug, finder, addresses);
+    lines = LinesOf(has_lines ? file : *debug, order.name, finder, addresses, slice);
   }
   std::vector<SliceSection> more;
   more.reserve(lines.size());
   for (const DebugSectionBytes& section : lines) more.push_back({section.name, section.bytes});
   const std::vector<ElfSymbol> nameless = symbols.NamelessAt(addresses);
-  if (nameless.empty()) return WriteSymbolSlice(image, symbols.table(), addresses, more);
-  return WriteSymbolSlice(image, symbols.table().With(nameless), addresses, more);
+  slice.bytes = nameless.empty()
+                    ? WriteSymbolSlice(image, symbols.table(), addresses, more)
+                    : WriteSymbolSlice(image, symbols.table().With(nameless), addresses, more);
+  return slice;
 }
 
 }  // namespace xpu

@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "format/base/result.h"
+#include "symbolize/dwarf/debug_info.h"
 
 namespace xpu {
 
@@ -18,11 +19,17 @@ struct SliceOrder {
   std::string build_id;      // raw; a file with another one is refused; empty: any is believed
   std::string debug_folder;  // "/usr/lib/debug": holds .build-id/ab/cdef.debug; empty: none
   SliceDetail detail = SliceDetail::kNames;
+  DebugReading reading = DebugReading::kHere;
+};
+
+struct MadeSlice {
+  std::string bytes;
+  bool has_lines = false;
+  std::string lines_failure;  // why it has none where there are some; empty: nothing failed
 };
 
 // `file_offsets`: of the instructions that occur in stacks. kInvalid: not an ELF file; kNotFound:
 // the file, or that build of it, is not there.
-Result<std::string> MakeSymbolSlice(const SliceOrder& order,
-                                    std::span<const uint64_t> file_offsets);
+Result<MadeSlice> MakeSymbolSlice(const SliceOrder& order, std::span<const uint64_t> file_offsets);
 
 }  // namespace xpu

@@ -90,7 +90,10 @@ void Symbolizer::NamedModule::NameWanted(const FileFinder& finder, ModuleSymbols
   for (const uint64_t file_offset : wanted) {
     const auto [at, is_new] = answers_.try_emplace(file_offset);
     if (!is_new) continue;
-    if (!symbols) symbols = std::make_unique<ModuleSymbols>(file_, finder, detail);
+    if (!symbols) {
+      symbols = std::make_unique<ModuleSymbols>(file_, finder, detail);
+      symbols->Prepare(wanted);
+    }
     at->second = LookUp(*symbols, file_offset);
   }
   if (symbols) NoteProblem(*symbols);

@@ -26,13 +26,15 @@ namespace {
 constexpr unsigned kMostThreads = 8;
 constexpr char kDebugFolder[] = "/usr/lib/debug";
 
-Result<std::string> SliceOfVdso(const std::vector<uint64_t>& offsets) {
+Result<MadeSlice> SliceOfVdso(const std::vector<uint64_t>& offsets) {
   XPU_ASSIGN_OR_RETURN(const ElfImage image, ElfImage::Parse(VdsoImage(), kVdso));
   const FileSymbols symbols(image);
-  return WriteSymbolSlice(image, symbols.table(), image.LinkAddressesOf(offsets));
+  MadeSlice slice;
+  slice.bytes = WriteSymbolSlice(image, symbols.table(), image.LinkAddressesOf(offsets));
+  return slice;
 }
 
-Result<std::string> SliceOf(const HitFile& file, SymbolDetail detail) {
+Result<MadeSlice> SliceOf(const HitFile& file, SymbolDetail detail) {
   if (file.path == kVdso) return SliceOfVdso(file.offsets);
   RegularFile opened;
   if (file.fd) {
@@ -49,6 +51,7 @@ Result<std::string> SliceOf(const HitFile& file, SymbolDetail detail) {
   order.build_id = file.build_id;
   order.debug_folder = kDebugFolder;
   order.detail = detail == SymbolDetail::kLines ? SliceDetail::kLines : SliceDetail::kNames;
+  order.reading = DebugReading::kConfined;
   return MakeSymbolSlice(order, file.offsets);
 }
 
@@ -84,18 +87,21 @@ bool IsNoElfFile(const Error& error) { return error.kind == ErrorKind::kInvalid;
 void WriteSymbols(const OccurringCode& code, SymbolDetail detail, const SymbolLimits& limits,
                   EventSink& sink) {
   const std::vector<HitFile>& files = code.files;
-  std::vector<Result<std::string>> slices(files.size(), std::string());
+  std::vector<Result<MadeSlice>> slices(files.size(), MadeSlice());
   InParallel(files.size(), [&](size_t i) { slices[i] = SliceOf(files[i], detail); });
   uint64_t left = limits.slice_bytes;
   for (size_t i = 0; i < files.size(); ++i) {
-    if (slices[i].ok() && slices[i]->size() > left) {
+    if (slices[i].ok() && slices[i]->bytes.size() > left) {
       sink.losses().Add(LossKind::kSymbolsNotStored, 1, 0, {},
                         Format("{}: no room within --max-size", files[i].path));
     } else if (slices[i].ok()) {
-      left -= slices[i]->size();
-      WriteSlice(files[i], detail, *slices[i], sink);
+      left -= slices[i]->bytes.size();
+      WriteSlice(files[i], detail, slices[i]->bytes, sink);
     } else if (!IsNoElfFile(slices[i].error())) {
       sink.losses().Add(LossKind::kSymbolsNotStored, 1, 0, {}, slices[i].error().message);
+    }
+    if (slices[i].ok() && !slices[i]->lines_failure.empty()) {
+      sink.losses().Add(LossKind::kLinesNotStored, 1, 0, {}, slices[i]->lines_failure);
     }
   }
   WriteGeneratedSymbols(code.generated, limits.generated_bytes, sink);

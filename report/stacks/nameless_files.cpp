@@ -119,6 +119,7 @@ NamelessFiles FindNamelessFiles(const Analysis& analysis, const CallTree& cpu,
     file.reason = CureOf(analysis.symbolizer[module].path, analysis.symbolizer[module].build_id);
   }
   for (const Symbolizer::Problem& problem : analysis.symbolizer.problems()) {
+    if (problem.kind == FileProblem::kLines) continue;  // it has names
     files[problem.module].reason = ReasonOf(problem);
   }
   const bool any = std::any_of(files.begin(), files.end(), [](const auto& each) {

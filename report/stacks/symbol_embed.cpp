@@ -60,24 +60,26 @@ NewSlices MakeSlices(Analysis& analysis, bool lines) {
       made.failures.push_back(search.message);
       continue;
     }
-    Result<std::string> bytes =
+    Result<MadeSlice> bytes =
         MakeSymbolSlice({.path = search.found->path,
                          .name = file.path,
                          .build_id = file.build_id,
                          .debug_folder = symbolizer.finder().FirstDebugFolder(),
-                         .detail = lines ? SliceDetail::kLines : SliceDetail::kNames},
+                         .detail = lines ? SliceDetail::kLines : SliceDetail::kNames,
+                         .reading = symbolizer.finder().reading()},
                         offsets);
     if (!bytes.ok()) {
       made.failures.push_back(bytes.error().message);
       continue;
     }
-    const bool has_lines = lines && DebugInfo::Parse(*bytes, file.path).ok();
+    const bool has_lines = bytes->has_lines;
+    if (!bytes->lines_failure.empty()) made.failures.push_back(bytes->lines_failure);
     if (slice != known.end() && !has_lines) {  // what is there says as much
       ++made.kept;
       continue;
     }
     made.slices.push_back(
-        {file, has_lines ? SymbolDetail::kLines : SymbolDetail::kNames, std::move(bytes).value()});
+        {file, has_lines ? SymbolDetail::kLines : SymbolDetail::kNames, std::move(bytes->bytes)});
   }
   return made;
 }

@@ -41,6 +41,7 @@ enum class Finding : uint8_t {
   kFileStripped,
   kFileSlice,
   kFileNoLines,
+  kFileLinesUnread,
   kPartMissing,
   kCaptureAppended,
   kUnknownEvents,
@@ -121,6 +122,9 @@ constexpr std::array<FindingInfo, static_cast<size_t>(Finding::kCount)> kFinding
     {"file_no_lines", Severity::kPartial,
      "{file|files} without debug information here, {its|their} frames without lines",
      "Say where it is: --debug-dir DIR, --debuginfod; or record with xpu-record --symbols=full."},
+    {"file_lines_unread", Severity::kPartial,
+     "{file|files} whose debug information could not be read, {its|their} frames without lines",
+     "It is damaged, or took too long."},
     {"part_missing", Severity::kLost,
      "{part|parts} of the recording that {is|are} missing between those that are here",
      "Name all parts: capture.*.xpu. xpu-record --rotate-keep removes the oldest ones alone."},
@@ -148,6 +152,8 @@ Finding FindingOf(FileProblem problem) {
       return Finding::kFileStripped;
     case FileProblem::kSlice:
       return Finding::kFileSlice;
+    case FileProblem::kLines:
+      return Finding::kFileLinesUnread;
     case FileProblem::kNone:
     case FileProblem::kMissing:
       break;

@@ -54,8 +54,7 @@ bool IsRegularOrMissing(const std::string& path) {
 
 }  // namespace
 
-Result<std::unique_ptr<DwarfFile>> DwarfFile::Open(RegularFile file, std::string_view name,
-                                                   Access access) {
+Result<std::unique_ptr<DwarfFile>> DwarfFile::Open(RegularFile file, std::string_view name) {
   std::unique_ptr<DwarfFile> self(new DwarfFile);
   self->fd_ = UniqueFd(::fcntl(file.fd.get(), F_DUPFD_CLOEXEC, 0));
   XPU_ASSIGN_OR_RETURN(const ElfFile elf, ElfFile::Of(std::move(file), name));
@@ -65,8 +64,7 @@ Result<std::unique_ptr<DwarfFile>> DwarfFile::Open(RegularFile file, std::string
     self->elf_.reset(OpenElf(self->inflated_.data(), self->inflated_.size()));
   } else {
     elf_version(EV_CURRENT);
-    const Elf_Cmd how = access == Access::kMapped ? ELF_C_READ_MMAP : ELF_C_READ;
-    self->elf_.reset(elf_begin(self->fd_.get(), how, nullptr));
+    self->elf_.reset(elf_begin(self->fd_.get(), ELF_C_READ_MMAP, nullptr));
     self->directory_ = DirectoryOf(self->fd_.get());
   }
   return Begin(std::move(self), name);

@@ -27,16 +27,13 @@
 
 namespace xpu::dwarf {
 
-// Debug information is large and read in few places: copying it takes as long as reading what is
-// wanted of it. The price of a mapped one: truncating the file while it is read ends the process
-// (SIGBUS), so it is for processes that may end.
-enum class Access : uint8_t { kMapped, kCopied };
-
 class DwarfFile {
  public:
-  // `name`: what errors call it. kInvalid: not an ELF file; kNotFound: it has no DWARF.
-  static Result<std::unique_ptr<DwarfFile>> Open(RegularFile file, std::string_view name,
-                                                 Access access);
+  // `name`: what errors call it. kInvalid: not an ELF file; kNotFound: it has no DWARF. The file
+  // is mapped: debug information is large and read in few places, and copying it takes as long as
+  // reading what is wanted of it. The price: truncating it while it is read ends the process
+  // (SIGBUS).
+  static Result<std::unique_ptr<DwarfFile>> Open(RegularFile file, std::string_view name);
   // `bytes` must outlive this.
   static Result<std::unique_ptr<DwarfFile>> Parse(std::string_view bytes, std::string_view name);
   // One that says nothing.

@@ -1,5 +1,7 @@
 #include "symbolize/dwarf/line_writer.h"
 
+#include <algorithm>
+
 #include <dwarf.h>
 
 namespace xpu::dwarf {
@@ -54,12 +56,14 @@ uint32_t LineWriter::FileOf(std::string_view path) {
 }
 
 void LineWriter::AddRange(AddressRange range, const std::vector<SourceRow>& rows) {
-  for (const SourceRow& row : rows) {
-    if (row.link_address < range.begin || row.link_address >= range.end) continue;
-    if (row.is_gap) {
-      EndSequence(row.link_address);
+  auto row = std::lower_bound(
+      rows.begin(), rows.end(), range.begin,
+      [](const SourceRow& each, uint64_t address) { return each.link_address < address; });
+  for (; row != rows.end() && row->link_address < range.end; ++row) {
+    if (row->is_gap) {
+      EndSequence(row->link_address);
     } else {
-      AddRow(row);
+      AddRow(*row);
     }
   }
   EndSequence(range.end);

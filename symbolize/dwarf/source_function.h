@@ -1,5 +1,5 @@
-// What DWARF says of one function, apart from the file that says it. Addresses are link addresses;
-// texts live as long as the DebugInfo that they are of.
+// What DWARF says of an address and of a function, apart from the file that says it. Addresses are
+// link addresses; texts live as long as the DebugInfo that they are of.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,20 @@ namespace dwarf {
 // In a line table, for code of which nobody knows the file: what addr2line prints of it. gdb 13
 // crashes at a file without a name.
 inline constexpr char kUnknownFile[] = "??";
+// Compilers inline some dozens deep.
+inline constexpr uint32_t kDeepestInline = 128;
 }  // namespace dwarf
+
+// One function at an address.
+struct SourceFrame {
+  // The linkage name (mangled) where DWARF has one, else the plain name without its scope:
+  // compilers give what is local to a unit none. Empty: assembly, of which only the lines are
+  // known.
+  std::string_view function;
+  std::string_view file;    // as the compiler was given it, with its directory; empty: unknown
+  uint32_t line = 0;        // 0: unknown
+  bool is_inlined = false;  // into the next one
+};
 
 // From `link_address` to the next row, or to the end of the function's range.
 struct SourceRow {
@@ -36,7 +49,7 @@ struct SourceFunction {
   std::string_view name;
   std::vector<dwarf::AddressRange> ranges;
   std::vector<SourceInline> inlined;  // parents first
-  std::vector<SourceRow> rows;        // range after range
+  std::vector<SourceRow> rows;        // range after range, ascending
 };
 
 }  // namespace xpu

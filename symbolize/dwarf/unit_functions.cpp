@@ -6,12 +6,10 @@
 #include <dwarf.h>
 
 #include "symbolize/dwarf/entry_walk.h"
+#include "symbolize/dwarf/source_function.h"
 
 namespace xpu::dwarf {
 namespace {
-
-// Compilers inline some dozens deep.
-constexpr size_t kDeepestInline = 128;
 
 // Of the number of a file or a line: larger ones are damage.
 uint32_t NumberOf(Dwarf_Attribute attribute) {

@@ -3,6 +3,7 @@
 //   symbolize_bench FILE < ADDRESSES              the frames, as addr2line -a -f -i prints them
 //   symbolize_bench --time FILE < ADDRESSES       the times; --names: of names alone
 //   symbolize_bench --slice FILE < ADDRESSES      the slice that holds these functions
+//   symbolize_bench --confined FILE < ADDRESSES   the frames, read in a process of its own
 //
 // Addresses are link addresses, one a line, hexadecimal.
 
@@ -18,6 +19,7 @@
 
 #include "format/base/file.h"
 #include "symbolize/dwarf/debug_info.h"
+#include "symbolize/dwarf/debug_reader.h"
 #include "symbolize/dwarf/debug_writer.h"
 #include "symbolize/elf/elf_image.h"
 #include "symbolize/elf/symbol_slice.h"
@@ -102,6 +104,8 @@ int Run(int argc, char** argv) {
   const bool names = argc > 2 && std::strcmp(argv[1], "--names") == 0;
   const std::string path = argv[argc - 1];
   DebugInfo::Options options;
+  if (argc > 2 && std::strcmp(argv[1], "--confined") == 0)
+    options.reading = DebugReading::kConfined;
   if (const char* alternate = std::getenv("ALTERNATE")) options.alternate_path = alternate;
   const std::vector<uint64_t> addresses = ReadAddresses();
   if (names) {
@@ -117,7 +121,9 @@ int Run(int argc, char** argv) {
     return WriteSlice(info.value(), path, addresses);
   }
   if (!time) {
+    info->Prepare(addresses);
     Print(info.value(), addresses);
+    if (!info->failure().empty()) std::fprintf(stderr, "%s\n", info->failure().c_str());
     return 0;
   }
   Time(
@@ -130,6 +136,7 @@ int Run(int argc, char** argv) {
 }  // namespace xpu
 
 int main(int argc, char** argv) {
+  if (xpu::IsDebugReader(argc, argv)) return xpu::RunDebugReader();
   if (argc < 2) {
     std::fprintf(stderr, "usage: symbolize_bench [--time|--names|--slice] FILE < ADDRESSES\n");
     return 2;

@@ -38,7 +38,7 @@ void ReadAsFile(std::string_view bytes, const std::vector<uint64_t>& addresses) 
   const xpu::UniqueFd fd(::memfd_create("dwarf", MFD_CLOEXEC));
   XPU_CHECK(fd && xpu::WriteAll(fd.get(), bytes, "memfd").ok());
   const std::string path = xpu::Format("/proc/self/fd/{}", fd.get());
-  auto info = xpu::DebugInfo::Open(path, {.alternate_path = path, .copied = true});
+  auto info = xpu::DebugInfo::Open(path, {.alternate_path = path});
   if (info.ok()) Ask(info.value(), addresses);
 }
 

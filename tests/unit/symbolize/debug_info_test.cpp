@@ -363,6 +363,8 @@ TEST(DebugInfo, SplitUnits) {
   ASSERT_TRUE(info.ok());
   EXPECT_EQ(FramesAt(info.value(), 0x1020), "far :0\n");
   EXPECT_EQ(FramesAt(info.value(), 0x1030), "");
+  // Opening a pipe would wait.
+  ASSERT_EQ(::mkfifo((folder / "gone.dwo").c_str(), 0600), 0);
   EXPECT_EQ(FramesAt(info.value(), 0x1100), "");
   // Another build's unit under the same name.
   split[".debug_info.dwo"].replace(12, 8, U64(99));

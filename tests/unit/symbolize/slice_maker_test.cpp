@@ -35,9 +35,9 @@ class SliceMaker : public ::testing::Test {
   std::string Names(const SliceOrder& order) {
     const std::vector<uint64_t> offsets = {ElfBuilder::kTextOffset + 8,
                                            ElfBuilder::kTextOffset + 0x108};
-    const Result<std::string> slice = MakeSymbolSlice(order, offsets);
+    Result<MadeSlice> slice = MakeSymbolSlice(order, offsets);
     if (!slice.ok()) return slice.error().message;
-    const auto image = ElfImage::Parse(std::as_bytes(std::span(slice.value())), "slice");
+    const auto image = ElfImage::Parse(std::as_bytes(std::span(slice->bytes)), "slice");
     if (!image.ok()) return image.error().message;
     const FileSymbols symbols(image.value());
     std::string text;

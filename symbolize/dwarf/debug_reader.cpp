@@ -1,0 +1,144 @@
+#include "symbolize/dwarf/debug_reader.h"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <malloc.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "symbolize/dwarf/file_source.h"
+#include "symbolize/dwarf/reader_confinement.h"
+#include "symbolize/dwarf/reader_messages.h"
+
+namespace xpu {
+namespace dwarf {
+namespace {
+
+constexpr int kSocket = 0;
+constexpr uint32_t kMostAddresses = 1 << 26;
+
+bool ReadFully(void* to, size_t size) {
+  for (char* at = static_cast<char*>(to); size > 0;) {
+    const ssize_t n = ::read(kSocket, at, size);
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) return false;
+    at += n;
+    size -= static_cast<size_t>(n);
+  }
+  return true;
+}
+
+bool WriteFully(const void* from, size_t size) {
+  for (const char* at = static_cast<const char*>(from); size > 0;) {
+    const ssize_t n = ::write(kSocket, at, size);
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) return false;
+    at += n;
+    size -= static_cast<size_t>(n);
+  }
+  return true;
+}
+
+struct Greeted {
+  ReaderGreeting greeting;
+  std::array<UniqueFd, 2> files;
+};
+
+bool ReceiveGreeting(Greeted& greeted) {
+  iovec part{.iov_base = &greeted.greeting, .iov_len = sizeof(greeted.greeting)};
+  alignas(cmsghdr) char control[CMSG_SPACE(2 * sizeof(int))] = {};
+  msghdr message{};
+  message.msg_iov = &part;
+  message.msg_iovlen = 1;
+  message.msg_control = control;
+  message.msg_controllen = sizeof(control);
+  ssize_t n = -1;
+  while ((n = ::recvmsg(kSocket, &message, MSG_CMSG_CLOEXEC | MSG_WAITALL)) < 0 && errno == EINTR) {
+  }
+  if (n != sizeof(greeted.greeting) || greeted.greeting.magic != ReaderGreeting::kMagic) {
+    return false;
+  }
+  const cmsghdr* header = CMSG_FIRSTHDR(&message);
+  const size_t count = greeted.greeting.has_alternate != 0 ? 2 : 1;
+  if (header == nullptr || header->cmsg_type != SCM_RIGHTS ||
+      header->cmsg_len != CMSG_LEN(count * sizeof(int))) {
+    return false;
+  }
+  for (size_t i = 0; i < count; ++i) {
+    int fd = -1;
+    std::memcpy(&fd, CMSG_DATA(header) + i * sizeof(fd), sizeof(fd));
+    greeted.files[i].reset(fd);
+  }
+  return true;
+}
+
+std::unique_ptr<DwarfFile> Open(UniqueFd fd, const char* name) {
+  if (!fd) return nullptr;
+  RegularFile file;
+  file.fd = std::move(fd);
+  if (::fstat(file.fd.get(), &file.info) != 0) return nullptr;
+  auto opened = DwarfFile::Open(std::move(file), name);
+  return opened.ok() ? std::move(opened).value() : nullptr;
+}
+
+// Empty: it has no debug information.
+std::string Answer(FileSource* source, const ReaderRequest& request,
+                   const std::vector<uint64_t>& addresses) {
+  if (request.question == ReaderQuestion::kFunctions) {
+    return Encode(source == nullptr ? std::vector<SourceFunction>()
+                                    : source->FunctionsAt(addresses));
+  }
+  return Encode(source == nullptr ? FrameLists(addresses.size()) : source->FramesAt(addresses));
+}
+
+int AnswerAll(FileSource* source, unsigned seconds) {
+  ReaderRequest request;
+  while (true) {
+    // The other process ends this one when it takes too long; without it, the alarm does.
+    ::alarm(0);
+    if (!ReadFully(&request, sizeof(request))) return 0;
+    ::alarm(seconds + 1);
+    if (request.count > kMostAddresses) return 1;
+    std::vector<uint64_t> addresses(request.count);
+    if (!ReadFully(addresses.data(), addresses.size() * sizeof(uint64_t))) return 1;
+    const std::string bytes = Answer(source, request, addresses);
+    const ReaderReply reply{.bytes = bytes.size()};
+    if (!WriteFully(&reply, sizeof(reply)) || !WriteFully(bytes.data(), bytes.size())) return 1;
+  }
+}
+
+}  // namespace
+}  // namespace dwarf
+
+bool IsDebugReader(int argc, char** argv) {
+  return argc == 1 && std::strcmp(argv[0], kDebugReaderName) == 0;
+}
+
+int RunDebugReader() {
+  using namespace dwarf;
+  // An index grows by pieces.
+  ::mallopt(M_TOP_PAD, 4 << 20);
+  // Also what the program that started it left open in all its children.
+  ::syscall(SYS_close_range, 3, ~0U, 0);
+  Greeted greeted;
+  if (!ReceiveGreeting(greeted)) return 1;
+  if (!ConfineReader(greeted.greeting).empty()) return 2;
+  ::alarm(greeted.greeting.seconds + 1);
+  auto file = Open(std::move(greeted.files[0]), "file");
+  auto alternate = Open(std::move(greeted.files[1]), "alternate file");
+  if (alternate == nullptr) alternate = DwarfFile::Empty();
+  std::unique_ptr<FileSource> source;
+  if (file != nullptr) source = std::make_unique<FileSource>(std::move(file), std::move(alternate));
+  return AnswerAll(source.get(), greeted.greeting.seconds);
+}
+
+}  // namespace xpu

@@ -1,0 +1,220 @@
+#include "symbolize/dwarf/reader_process.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+#include <utility>
+
+#include <fcntl.h>
+#include <poll.h>
+#include <spawn.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "format/base/text.h"
+#include "symbolize/dwarf/debug_reader.h"
+
+namespace xpu::dwarf {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::steady_clock;
+
+// A file of 150 MB takes a second at most when all its units are asked for. Slow disks may take
+// 30 ms for each megabyte; a damaged small file has to give up sooner than anybody wonders.
+constexpr milliseconds kLeastPatience{1500};
+constexpr uint64_t kBytesPerMillisecond = 32 << 10;
+constexpr milliseconds kMostPatience{120'000};
+// What is mapped, inflated, and indexed.
+constexpr uint64_t kLeastMemory = uint64_t{1} << 30;
+constexpr uint64_t kMemoryPerByte = 16;
+
+milliseconds PatienceWith(uint64_t file_bytes) {
+  return std::min(kMostPatience, kLeastPatience + milliseconds(file_bytes / kBytesPerMillisecond));
+}
+
+}  // namespace
+
+std::unique_ptr<ReaderProcess> ReaderProcess::Start(const RegularFile& file, int alternate,
+                                                    std::string name) {
+  std::unique_ptr<ReaderProcess> reader(new ReaderProcess(std::move(name)));
+  reader->patience_ = PatienceWith(static_cast<uint64_t>(file.info.st_size));
+  if (!reader->Spawn()) {
+    reader->failure_ =
+        SystemError(Format("{}: starting the process that reads its lines", reader->name_), errno)
+            .message;
+  } else if (!reader->Greet(file, alternate)) {
+    reader->Fail("it takes no orders");
+  }
+  return reader;
+}
+
+bool ReaderProcess::Spawn() {
+  int ends[2];
+  if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) return false;
+  socket_.reset(ends[0]);
+  const UniqueFd theirs(ends[1]);
+  posix_spawn_file_actions_t files;
+  posix_spawnattr_t attributes;
+  posix_spawn_file_actions_init(&files);
+  posix_spawnattr_init(&attributes);
+  posix_spawn_file_actions_adddup2(&files, theirs.get(), 0);
+  posix_spawn_file_actions_addopen(&files, 1, "/dev/null", O_RDWR, 0);
+  posix_spawn_file_actions_adddup2(&files, 1, 2);
+  // A group of its own: Ctrl-C ends a recording, which then asks for lines.
+  sigset_t none;
+  sigset_t all;
+  sigemptyset(&none);
+  sigfillset(&all);
+  posix_spawnattr_setsigmask(&attributes, &none);
+  posix_spawnattr_setsigdefault(&attributes, &all);
+  posix_spawnattr_setpgroup(&attributes, 0);
+  posix_spawnattr_setflags(&attributes,
+                           POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETPGROUP);
+  char name[sizeof(kDebugReaderName)];
+  std::memcpy(name, kDebugReaderName, sizeof(name));
+  char* arguments[] = {name, nullptr};
+  char* environment[] = {nullptr};
+  const int error =
+      ::posix_spawn(&child_, "/proc/self/exe", &files, &attributes, arguments, environment);
+  posix_spawn_file_actions_destroy(&files);
+  posix_spawnattr_destroy(&attributes);
+  if (error == 0) return true;
+  child_ = -1;
+  socket_.reset();
+  errno = error;
+  return false;
+}
+
+bool ReaderProcess::Greet(const RegularFile& file, int alternate) {
+  ReaderGreeting greeting;
+  greeting.has_alternate = alternate >= 0 ? 1 : 0;
+  greeting.becomes_user = ::geteuid() == 0 ? 1 : 0;
+  greeting.user = file.info.st_uid;
+  greeting.group = file.info.st_gid;
+  greeting.seconds = static_cast<uint32_t>((patience_.count() + 999) / 1000);
+  greeting.memory_bytes = kLeastMemory + kMemoryPerByte * static_cast<uint64_t>(file.info.st_size);
+  const int fds[2] = {file.fd.get(), alternate};
+  const size_t bytes = (alternate >= 0 ? 2 : 1) * sizeof(int);
+  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(fds))] = {};
+  iovec part{.iov_base = &greeting, .iov_len = sizeof(greeting)};
+  msghdr message{};
+  message.msg_iov = &part;
+  message.msg_iovlen = 1;
+  message.msg_control = control;
+  message.msg_controllen = CMSG_SPACE(bytes);
+  cmsghdr* header = CMSG_FIRSTHDR(&message);
+  header->cmsg_level = SOL_SOCKET;
+  header->cmsg_type = SCM_RIGHTS;
+  header->cmsg_len = CMSG_LEN(bytes);
+  std::memcpy(CMSG_DATA(header), fds, bytes);
+  return ::sendmsg(socket_.get(), &message, MSG_NOSIGNAL) == sizeof(greeting);
+}
+
+bool ReaderProcess::Wait(short events, Deadline deadline) {
+  while (true) {
+    const auto left = std::chrono::ceil<milliseconds>(deadline - steady_clock::now());
+    if (left.count() <= 0) return false;
+    pollfd place{.fd = socket_.get(), .events = events, .revents = 0};
+    const int ready = ::poll(&place, 1, static_cast<int>(left.count()));
+    if (ready > 0) return true;
+    if (ready < 0 && errno != EINTR) return false;
+  }
+}
+
+bool ReaderProcess::Send(const void* bytes, size_t size, Deadline deadline) {
+  for (const char* at = static_cast<const char*>(bytes); size > 0;) {
+    if (!Wait(POLLOUT, deadline)) return false;
+    const ssize_t n = ::send(socket_.get(), at, size, MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (n < 0 && (errno == EINTR || errno == EAGAIN)) continue;
+    if (n <= 0) return false;
+    at += n;
+    size -= static_cast<size_t>(n);
+  }
+  return true;
+}
+
+bool ReaderProcess::Receive(void* bytes, size_t size, Deadline deadline) {
+  for (char* at = static_cast<char*>(bytes); size > 0;) {
+    if (!Wait(POLLIN, deadline)) return false;
+    const ssize_t n = ::recv(socket_.get(), at, size, MSG_DONTWAIT);
+    if (n < 0 && (errno == EINTR || errno == EAGAIN)) continue;
+    if (n <= 0) return false;
+    at += n;
+    size -= static_cast<size_t>(n);
+  }
+  return true;
+}
+
+const std::string* ReaderProcess::Ask(ReaderQuestion question,
+                                      std::span<const uint64_t> addresses) {
+  if (child_ < 0) return nullptr;
+  const Deadline deadline = steady_clock::now() + patience_;
+  const ReaderRequest request{.question = question,
+                              .count = static_cast<uint32_t>(addresses.size())};
+  ReaderReply reply;
+  const bool is_answered = Send(&request, sizeof(request), deadline) &&
+                           Send(addresses.data(), addresses.size_bytes(), deadline) &&
+                           Receive(&reply, sizeof(reply), deadline);
+  if (is_answered && reply.bytes <= kMostReplyBytes) {
+    auto bytes = std::make_unique<std::string>(reply.bytes, '\0');
+    if (Receive(bytes->data(), bytes->size(), deadline)) {
+      return replies_.emplace_back(std::move(bytes)).get();
+    }
+  }
+  Fail(steady_clock::now() >= deadline ? Format("no answer within {} ms", patience_.count())
+                                       : std::string());
+  return nullptr;
+}
+
+std::vector<std::vector<SourceFrame>> ReaderProcess::FramesAt(std::span<const uint64_t> addresses) {
+  if (const std::string* reply = Ask(ReaderQuestion::kFrames, addresses)) {
+    if (auto frames = DecodeFrames(*reply, addresses.size())) return *std::move(frames);
+    Fail("its answer is damaged");
+  }
+  return std::vector<std::vector<SourceFrame>>(addresses.size());
+}
+
+std::vector<SourceFunction> ReaderProcess::FunctionsAt(std::span<const uint64_t> addresses) {
+  if (const std::string* reply = Ask(ReaderQuestion::kFunctions, addresses)) {
+    if (auto functions = DecodeFunctions(*reply)) return *std::move(functions);
+    Fail("its answer is damaged");
+  }
+  return {};
+}
+
+// What the child says of itself is how it ended.
+void ReaderProcess::Fail(std::string why) {
+  const std::string ended = End();
+  failure_ =
+      Format("{}: the process that reads its lines failed: {}", name_, why.empty() ? ended : why);
+}
+
+std::string ReaderProcess::End() {
+  if (child_ < 0) return "it was not started";
+  socket_.reset();
+  int status = 0;
+  pid_t ended = 0;
+  // One that failed has ended, or does; one that reads from a server that is gone ends with it, and
+  // is not waited for.
+  for (int tries = 0; tries < 200 && ended == 0; ++tries) {
+    if (tries == 10) ::kill(child_, SIGKILL);
+    while ((ended = ::waitpid(child_, &status, WNOHANG)) < 0 && errno == EINTR) {
+    }
+    if (ended == 0) ::usleep(tries < 20 ? 200 : 5000);
+  }
+  child_ = -1;
+  if (ended <= 0) return "it does not end";
+  if (WIFSIGNALED(status)) return Format("signal {}", WTERMSIG(status));
+  return Format("status {}", WEXITSTATUS(status));
+}
+
+ReaderProcess::~ReaderProcess() {
+  if (child_ < 0) return;
+  ::kill(child_, SIGKILL);
+  static_cast<void>(End());
+}
+
+}  // namespace xpu::dwarf

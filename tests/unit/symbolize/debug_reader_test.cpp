@@ -1,0 +1,230 @@
+// The process that reads debug information: this test is also its program.
+#include "symbolize/dwarf/debug_reader.h"
+
+#include <chrono>
+#include <csignal>
+#include <filesystem>
+#include <fstream>
+
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "symbolize/dwarf/debug_info.h"
+#include "symbolize/dwarf/debug_writer.h"
+#include "symbolize/dwarf/reader_messages.h"
+#include "tests/unit/symbolize/dwarf_builder.h"
+#include "tests/unit/symbolize/elf_builder.h"
+
+namespace xpu {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::steady_clock;
+
+constexpr uint32_t kNone = dwarf::RangeMap::kNone;
+
+SourceFunction Sample() {
+  return {.name = "_Z3runv",
+          .ranges = {{0x1000, 0x1100}},
+          .inlined = {{.function = "_Z5innerv",
+                       .call_file = "/src/a.cpp",
+                       .call_line = 12,
+                       .parent = kNone,
+                       .ranges = {{0x1010, 0x1040}}}},
+          .rows = {{.link_address = 0x1000, .file = "/src/a.cpp", .line = 10},
+                   {.link_address = 0x1010, .file = "/src/b.h", .line = 20},
+                   {.link_address = 0x1040, .file = "/src/a.cpp", .line = 30}}};
+}
+
+test::DebugElf Program() {
+  test::DebugElf elf;
+  for (const auto& section : WriteDebugSections({Sample()})) elf[section.name] = section.bytes;
+  return elf;
+}
+
+void WriteTo(const std::string& path, const std::string& bytes) {
+  std::ofstream(path, std::ios::binary) << bytes;
+}
+
+// The processes that this one started and that are still there.
+size_t CountChildren() {
+  size_t count = 0;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/task")) {
+    std::ifstream children(entry.path() / "children");
+    std::string pid;
+    while (children >> pid) ++count;
+  }
+  return count;
+}
+
+// The first of them; 0: none.
+pid_t Child() {
+  std::ifstream children("/proc/self/task/" + std::to_string(::getpid()) + "/children");
+  pid_t child = 0;
+  children >> child;
+  return child;
+}
+
+class DebugReaderTest : public ::testing::Test {
+ protected:
+  Result<DebugInfo> Open(const std::string& name, const std::string& alternate = {}) {
+    return DebugInfo::Open(folder_ / name,
+                           {.alternate_path = alternate, .reading = DebugReading::kConfined});
+  }
+  test::TempFolder folder_;
+};
+
+TEST_F(DebugReaderTest, AnotherProcessAnswersTheSame) {
+  const std::string bytes = Program().Build();
+  WriteTo(folder_ / "file", bytes);
+  auto here = DebugInfo::Open(folder_ / "file", {});
+  auto there = Open("file");
+  auto parsed = DebugInfo::Parse(bytes, "bytes", DebugReading::kConfined);
+  ASSERT_TRUE(here.ok() && there.ok() && parsed.ok());
+  EXPECT_EQ(CountChildren(), 2u);
+  const std::vector<uint64_t> addresses = {0x1000, 0x1020, 0x1050, 0x1200};
+  there->Prepare(addresses);
+  for (const uint64_t address : addresses) {
+    const std::string expected = test::FramesAt(here.value(), address);
+    EXPECT_EQ(test::FramesAt(there.value(), address), expected);
+    EXPECT_EQ(test::FramesAt(parsed.value(), address), expected);
+  }
+  EXPECT_EQ(test::FramesAt(there.value(), 0x1020),
+            "+_Z5innerv /src/b.h:20\n_Z3runv /src/a.cpp:12\n");
+  const auto expected = WriteDebugSections(here->FunctionsAt(addresses));
+  const auto found = WriteDebugSections(there->FunctionsAt(addresses));
+  ASSERT_EQ(found.size(), expected.size());
+  for (size_t i = 0; i < found.size(); ++i) EXPECT_EQ(found[i].bytes, expected[i].bytes);
+  EXPECT_EQ(there->failure(), "");
+}
+
+std::string FieldOf(pid_t child, const std::string& field) {
+  std::ifstream status("/proc/" + std::to_string(child) + "/status");
+  std::string name;
+  std::string value;
+  while (status >> name) {
+    if (name == field && status >> value) return value;
+    std::getline(status, value);
+  }
+  return "none";
+}
+
+TEST_F(DebugReaderTest, ReaderHasTheRightsOfTheOwnerAndNoMore) {
+  WriteTo(folder_ / "file", Program().Build());
+  const bool is_root = ::geteuid() == 0;
+  if (is_root) ASSERT_EQ(::chown((folder_ / "file").c_str(), 12345, 23456), 0);
+  auto opened = Open("file");
+  ASSERT_TRUE(opened.ok());
+  EXPECT_EQ(test::FramesAt(opened.value(), 0x1000), "_Z3runv /src/a.cpp:10\n");
+  const pid_t child = Child();
+  EXPECT_EQ(FieldOf(child, "Uid:"), std::to_string(is_root ? 12345 : ::getuid()));
+  EXPECT_EQ(FieldOf(child, "Gid:"), std::to_string(is_root ? 23456 : ::getgid()));
+  EXPECT_EQ(FieldOf(child, "CapEff:"), "0000000000000000");
+  EXPECT_EQ(FieldOf(child, "CapPrm:"), "0000000000000000");
+  EXPECT_EQ(FieldOf(child, "NoNewPrivs:"), "1");
+#ifndef XPU_SANITIZED
+  EXPECT_EQ(FieldOf(child, "Seccomp:"), "2");
+#endif
+}
+
+TEST_F(DebugReaderTest, NoProcessIsLeftOrStartedInVain) {
+  WriteTo(folder_ / "file", Program().Build());
+  WriteTo(folder_ / "bare", test::DebugElf().Build());
+  { auto info = Open("file"); }
+  EXPECT_EQ(Open("bare").error().kind, ErrorKind::kNotFound);
+  EXPECT_EQ(CountChildren(), 0u);
+}
+
+TEST_F(DebugReaderTest, TruncatedFileCostsItsLinesOnly) {
+  test::DebugElf elf = Program();
+  elf.sections.insert(elf.sections.begin(), {".debug_macro", std::string(1 << 20, '\0')});
+  WriteTo(folder_ / "file", elf.Build());
+  auto opened = Open("file");
+  ASSERT_TRUE(opened.ok());
+  EXPECT_EQ(test::FramesAt(opened.value(), 0x1000), "_Z3runv /src/a.cpp:10\n");
+  ASSERT_EQ(::truncate((folder_ / "file").c_str(), 4096), 0);
+  EXPECT_EQ(test::FramesAt(opened.value(), 0x1020), "");
+  EXPECT_EQ(opened->failure(),
+            (folder_ / "file") + ": the process that reads its lines failed: signal 7");
+}
+
+TEST_F(DebugReaderTest, ProcessThatEndsIsReported) {
+  WriteTo(folder_ / "file", Program().Build());
+  auto opened = Open("file");
+  ASSERT_TRUE(opened.ok());
+  EXPECT_EQ(test::FramesAt(opened.value(), 0x1000), "_Z3runv /src/a.cpp:10\n");
+  const pid_t child = Child();
+  ASSERT_GT(child, 0);
+  ::kill(child, SIGSEGV);
+  EXPECT_EQ(test::FramesAt(opened.value(), 0x1020), "");
+  EXPECT_EQ(opened->failure(),
+            (folder_ / "file") + ": the process that reads its lines failed: signal 11");
+  EXPECT_EQ(test::FramesAt(opened.value(), 0x1030), "");
+  EXPECT_EQ(CountChildren(), 0u);
+}
+
+TEST_F(DebugReaderTest, StoppedProcessIsGivenUp) {
+  WriteTo(folder_ / "file", Program().Build());
+  auto opened = Open("file");
+  ASSERT_TRUE(opened.ok());
+  static_cast<void>(opened->At(0x1000));
+  const pid_t child = Child();
+  ASSERT_GT(child, 0);
+  ::kill(child, SIGSTOP);
+  const auto begin = steady_clock::now();
+  EXPECT_EQ(test::FramesAt(opened.value(), 0x1020), "");
+  EXPECT_LT(steady_clock::now() - begin, milliseconds(10'000));
+  EXPECT_NE(opened->failure().find("no answer within 1500 ms"), std::string::npos)
+      << opened->failure();
+  EXPECT_EQ(CountChildren(), 0u);
+}
+
+TEST_F(DebugReaderTest, PipesAndMissingFilesAreAnsweredAtOnce) {
+  const std::string pipe = folder_ / "pipe";
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  WriteTo(folder_ / "file", Program().Build());
+  const auto begin = steady_clock::now();
+  EXPECT_EQ(Open("pipe").error().kind, ErrorKind::kInvalid);
+  EXPECT_EQ(Open("none").error().kind, ErrorKind::kNotFound);
+  for (const std::string& alternate : {pipe, folder_ / "none", std::string("/dev/zero")}) {
+    auto opened = Open("file", alternate);
+    ASSERT_TRUE(opened.ok());
+    EXPECT_EQ(test::FramesAt(opened.value(), 0x1000), "_Z3runv /src/a.cpp:10\n");
+    EXPECT_EQ(opened->failure(), "");
+  }
+  EXPECT_LT(steady_clock::now() - begin, milliseconds(5'000));
+}
+
+TEST(ReaderMessages, DamagedAnswersAreRefused) {
+  const std::vector<SourceFunction> functions = {Sample()};
+  const std::string sound = dwarf::Encode(functions);
+  ASSERT_TRUE(dwarf::DecodeFunctions(sound));
+  for (size_t size = 0; size < sound.size(); ++size) {
+    EXPECT_FALSE(dwarf::DecodeFunctions(std::string_view(sound).substr(0, size))) << size;
+  }
+  for (size_t at = 0; at < sound.size(); ++at) {
+    for (const char value : {'\0', '\x01', '\x7f', '\xff'}) {
+      std::string damaged = sound;
+      damaged[at] = value;
+      // What is taken can be written.
+      if (auto taken = dwarf::DecodeFunctions(damaged)) WriteDebugSections(*std::move(taken));
+    }
+  }
+  SourceFunction circle = Sample();
+  circle.inlined.front().parent = 0;
+  EXPECT_FALSE(dwarf::DecodeFunctions(dwarf::Encode({circle})));
+  SourceFunction nowhere = Sample();
+  nowhere.ranges.clear();
+  EXPECT_FALSE(dwarf::DecodeFunctions(dwarf::Encode({nowhere})));
+  EXPECT_FALSE(dwarf::DecodeFrames(dwarf::Encode(dwarf::FrameLists(2)), 3));
+}
+
+}  // namespace
+}  // namespace xpu
+
+int main(int argc, char** argv) {
+  if (xpu::IsDebugReader(argc, argv)) return xpu::RunDebugReader();
+  ::testing::InitGoogleTest(&argc, argv);
+  return RUN_ALL_TESTS();
+}
