@@ -113,7 +113,9 @@ std::string FieldOf(pid_t child, const std::string& field) {
 TEST_F(DebugReaderTest, ReaderHasTheRightsOfTheOwnerAndNoMore) {
   WriteTo(folder_ / "file", Program().Build());
   const bool is_root = ::geteuid() == 0;
-  if (is_root) ASSERT_EQ(::chown((folder_ / "file").c_str(), 12345, 23456), 0);
+  if (is_root) {
+    ASSERT_EQ(::chown((folder_ / "file").c_str(), 12345, 23456), 0);
+  }
   auto opened = Open("file");
   ASSERT_TRUE(opened.ok());
   EXPECT_EQ(test::FramesAt(opened.value(), 0x1000), "_Z3runv /src/a.cpp:10\n");
