@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "format/base/file.h"
+#include "format/base/open_file.h"
 #include "format/base/path.h"
 #include "format/base/text.h"
 
@@ -122,6 +123,8 @@ bool ModuleSymbols::OpenDebugInfoOf(const FoundFile& file) {
       file.path, {.alternate_path = finder_.Alternate(file), .reading = finder_.reading()});
   if (!info.ok()) return false;
   debug_info_ = std::move(info).value();
+  std::string package = file.path + ".dwp";
+  if (OpenRegularFile(package).ok()) package_ = std::move(package);
   return true;
 }
 
@@ -159,6 +162,16 @@ void ModuleSymbols::NoteFailureOf(const DebugInfo& info) {
   if (!info.failure().empty()) Fail(FileProblem::kLines, info.failure());
 }
 
+// libdw 0.188 knows no .dwp: what a skeleton stands for is missing then.
+void ModuleSymbols::NotePackage() {
+  if (package_.empty()) return;
+  Fail(FileProblem::kLines,
+       Format(
+           "{}: packages of split debug information (.dwp) are not read; the .dwo files are, where "
+           "they were compiled to",
+           package_));
+}
+
 void ModuleSymbols::Prepare(std::span<const uint64_t> file_offsets) {
   if (!debug_info_) return;
   for (const uint64_t file_offset : file_offsets) {
@@ -169,6 +182,7 @@ void ModuleSymbols::Prepare(std::span<const uint64_t> file_offsets) {
 
 const std::vector<SourceFrame>& ModuleSymbols::SourceAt(uint64_t link_address) {
   const std::vector<SourceFrame>& frames = debug_info_->At(link_address);
+  if (frames.empty() || frames.back().function.empty()) NotePackage();
   if (!frames.empty()) return frames;
   NoteFailureOf(*debug_info_);
   for (size_t i = 0; i < older_.size() || OpenOlderSlice(); ++i) {

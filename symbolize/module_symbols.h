@@ -83,6 +83,7 @@ class ModuleSymbols {
   const ElfSymbol* SymbolInOlderSlices(uint64_t link_address);
   const std::vector<SourceFrame>& SourceAt(uint64_t link_address);
   void NoteFailureOf(const DebugInfo& info);
+  void NotePackage();
   void Fail(FileProblem problem, std::string text);
 
   const RecordedFile& recorded_;
@@ -99,6 +100,7 @@ class ModuleSymbols {
   std::optional<FileSymbols> file_symbols_;
   std::optional<DebugInfo> debug_info_;
   std::vector<uint64_t> prepared_;  // link addresses
+  std::string package_;             // a .dwp that is there and is not read; empty: none
 
   std::vector<CodeFrame> frames_;
   FileProblem problem_ = FileProblem::kNone;

@@ -1,4 +1,8 @@
 // Runs the instructions of call frame information: each gives the rule of a range of addresses.
+//
+// Our own and not libdw's: this runs at the start of a recording for all that is mapped, and
+// libdw's (dwarf_cfi_addrframe, one address at a time) took 4.4 to 6.8 times as long for the same
+// rows.
 #pragma once
 
 #include <array>

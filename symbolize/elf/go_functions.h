@@ -1,5 +1,5 @@
 // The functions of a Go program, from the table that its runtime needs (.gopclntab): it is there in
-// stripped programs too.
+// stripped programs too. elfutils does not read it.
 #pragma once
 
 #include <vector>

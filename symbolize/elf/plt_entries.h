@@ -1,5 +1,6 @@
 // The procedure linkage table: the stubs through which a file calls functions of other files. No
-// symbol names them; their jumps lead to slots, and relocations say whose slot it is.
+// symbol names them; their jumps lead to slots, and relocations say whose slot it is. Neither
+// libelf nor libdw names them.
 #pragma once
 
 #include <span>

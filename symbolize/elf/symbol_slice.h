@@ -1,5 +1,6 @@
 // A pruned ELF image that stands for a file where the file is not: xpu-record makes it, a capture
-// carries it, and every ELF tool reads it.
+// carries it, and every ELF tool reads it. libelf writes files, not the parts of one that a few
+// addresses need: choosing them is what there is to do.
 #pragma once
 
 #include <cstdint>
