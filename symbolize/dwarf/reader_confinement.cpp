@@ -51,6 +51,14 @@ bool DropCapabilities() {
   return ::syscall(SYS_capset, &header, none) == 0;
 }
 
+bool BecomeUser(uid_t user, gid_t group) {
+  if (::setgroups(1, &group) == 0 && ::setresgid(group, group, group) == 0 &&
+      ::setresuid(user, user, user) == 0) {
+    return true;
+  }
+  return errno == EINVAL || errno == EPERM;
+}
+
 #if defined(__x86_64__)
 constexpr uint32_t kArchitecture = AUDIT_ARCH_X86_64;
 #elif defined(__aarch64__)
@@ -107,12 +115,8 @@ bool FilterSystemCalls() {
 }  // namespace
 
 std::string ConfineReader(const ReaderGreeting& greeting) {
-  if (greeting.becomes_user != 0) {
-    const gid_t group = greeting.group;
-    if (::setgroups(1, &group) != 0 || ::setresgid(group, group, group) != 0 ||
-        ::setresuid(greeting.user, greeting.user, greeting.user) != 0) {
-      return Failed("the file's owner");
-    }
+  if (greeting.becomes_user != 0 && !BecomeUser(greeting.user, greeting.group)) {
+    return Failed("the file's owner");
   }
   if (!DropCapabilities()) return Failed("capset");
   if (::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) return Failed("no_new_privs");

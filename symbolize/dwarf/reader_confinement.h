@@ -11,7 +11,8 @@ namespace xpu::dwarf {
 // Of the calling process, for good:
 // - the user, where the greeting names one, and all capabilities: root reads a file as its owner,
 //   who gains nothing by what he writes into it, and the split units that it names are found by
-//   him only where he may read;
+//   him only where he may read. In a user namespace that does not know the owner, or for a root
+//   that may not change users, the capabilities alone;
 // - new privileges (no_new_privs), core dumps, memory beyond the greeting's limit, more processor
 //   time than a day of answers takes;
 // - system calls but those that memory, reading files and answering take (seccomp). Opening is
