@@ -182,7 +182,7 @@ void ModuleSymbols::Prepare(std::span<const uint64_t> file_offsets) {
 
 const std::vector<SourceFrame>& ModuleSymbols::SourceAt(uint64_t link_address) {
   const std::vector<SourceFrame>& frames = debug_info_->At(link_address);
-  if (frames.empty() || frames.back().function.empty()) NotePackage();
+  if (!frames.empty() && frames.back().function.empty()) NotePackage();
   if (!frames.empty()) return frames;
   NoteFailureOf(*debug_info_);
   for (size_t i = 0; i < older_.size() || OpenOlderSlice(); ++i) {
