@@ -123,8 +123,7 @@ constexpr std::array<FindingInfo, static_cast<size_t>(Finding::kCount)> kFinding
      "{file|files} without debug information here, {its|their} frames without lines",
      "Say where it is: --debug-dir DIR, --debuginfod; or record with xpu-record --symbols=full."},
     {"file_lines_unread", Severity::kPartial,
-     "{file|files} whose debug information could not be read, {its|their} frames without lines",
-     "It is damaged, or took too long."},
+     "{file|files} with unreadable debug information, {its|their} frames without lines", ""},
     {"part_missing", Severity::kLost,
      "{part|parts} of the recording that {is|are} missing between those that are here",
      "Name all parts: capture.*.xpu. xpu-record --rotate-keep removes the oldest ones alone."},
@@ -154,11 +153,9 @@ Finding FindingOf(FileProblem problem) {
       return Finding::kFileSlice;
     case FileProblem::kLines:
       return Finding::kFileLinesUnread;
-    case FileProblem::kNone:
-    case FileProblem::kMissing:
-      break;
+    default:
+      return Finding::kFileMissing;
   }
-  return Finding::kFileMissing;
 }
 
 class Builder {
