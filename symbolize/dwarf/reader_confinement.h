@@ -13,8 +13,8 @@ namespace xpu::dwarf {
 //   who gains nothing by what he writes into it, and the split units that it names are found by
 //   him only where he may read. In a user namespace that does not know the owner, or for a root
 //   that may not change users, the capabilities alone;
-// - new privileges (no_new_privs), core dumps, memory beyond the greeting's limit, more processor
-//   time than a day of answers takes;
+// - new privileges (no_new_privs), core dumps, memory beyond the greeting's limit, an hour of
+//   processor time;
 // - system calls but those that memory, reading files and answering take (seccomp). Opening is
 //   allowed for reading, since libdw opens split units by itself, long after it read their paths
 //   from the file; it writes to nothing but the socket and makes no sockets, processes or signals

@@ -8,7 +8,8 @@
 //
 // The child is the program itself, started anew: a fork of a process with threads could hold locks
 // of theirs and all that was read until then, and would copy the page tables of a recorder. One for
-// each file, so that no file's content has a say in what is known of another. It takes 1 to 2 ms.
+// each file, so that no file's content has a say in what is known of another. It takes
+// 4 to 11 ms where starting /bin/true takes 2.4.
 #pragma once
 
 #include <chrono>
