@@ -100,13 +100,26 @@ Status CheckIsNotForTerminal(const ReportOptions& options) {
 }
 
 // HTML in a file called x.svg is shown by nothing.
+// Of the views that write text. `name` is without .gz.
+Status CheckTextName(const ReportOptions& options, std::string_view name) {
+  for (const std::string_view picture : {".html", ".svg", ".png", ".pdf", ".jpg"}) {
+    if (!name.ends_with(picture)) continue;
+    name.remove_suffix(picture.size());
+    return Error{ErrorKind::kUsage, Format("{}: this view writes text", options.output),
+                 Format("--flamegraph -o {}.html writes a picture", name)};
+  }
+  return Ok();
+}
+
 Status CheckOutputName(const ReportOptions& options) {
   constexpr std::array<std::string_view, 7> kOthers = {".svg",  ".png", ".pdf", ".jpg",
                                                        ".html", ".csv", ".json"};
   std::string_view name = options.output;
   if (name.ends_with(".gz")) name.remove_suffix(3);
   const std::string_view own = options.view->file_name_end;
-  if (options.task != Task::kView || own.empty() || name.ends_with(own)) return Ok();
+  if (options.task != Task::kView) return Ok();
+  if (own.empty()) return CheckTextName(options, name);
+  if (name.ends_with(own)) return Ok();
   for (const std::string_view other : kOthers) {
     if (!name.ends_with(other)) continue;
     name.remove_suffix(other.size());

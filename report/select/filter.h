@@ -41,6 +41,13 @@ struct FilterOptions {
   std::string time_text;  // as it was given
 
   bool empty() const;
+  // Leaves the choice of CPU samples.
+  void ForgetGpuWork() {
+    devices.clear();
+    streams.clear();
+    kernel.clear();
+    api.clear();
+  }
   // "--pid 1,2 --kernel gemm", as a shell takes it.
   std::string Text() const;
 };

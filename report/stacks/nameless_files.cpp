@@ -52,7 +52,8 @@ std::string CureOfGenerated(const Model& model) {
   };
   constexpr std::array<Compiler, 5> kCompilers = {{
       {"/libjvm.so",
-       "Java: java -XX:+DumpPerfMapAtExit (JDK 17), jcmd PID Compiler.perfmap, or perf-map-agent"},
+       "Java: java -XX:+UnlockDiagnosticVMOptions -XX:+DumpPerfMapAtExit (JDK 17), jcmd PID "
+       "Compiler.perfmap, or perf-map-agent"},
       {"/libcoreclr.so", ".NET: DOTNET_PerfMapEnabled=1"},
       {"/node", "Node.js: node --perf-basic-prof"},
       {"/nodejs", "Node.js: node --perf-basic-prof"},
@@ -86,15 +87,18 @@ std::string CureOf(std::string_view path, std::string_view build_id) {
       {"libc.so", "install libc6-dbg (Debian, Ubuntu) or glibc-debuginfo"},
       {"ld-linux", "install libc6-dbg (Debian, Ubuntu) or glibc-debuginfo"},
       {"libstdc++", "install libstdc++6-dbgsym (Debian, Ubuntu) or gcc-debuginfo"},
-      {"python3", "install pythonX.Y-dbg (Debian, Ubuntu) or python3-debuginfo"},
+      {"python3", "install {}-dbg (Debian, Ubuntu) or python3-debuginfo"},
   }};
   const std::string_view name = path.substr(path.rfind('/') + 1);
   std::string cure = "no symbol covers the addresses: ";
   const auto known = std::find_if(kKnown.begin(), kKnown.end(),
                                   [&](const Known& each) { return name.starts_with(each.begin); });
   const bool is_nvidia = known != kKnown.end() && known->cure.starts_with("NVIDIA");
-  cure +=
-      known != kKnown.end() ? known->cure : "install the -dbgsym or -debuginfo package that has it";
+  cure += known != kKnown.end() ? known->cure
+                                : "install the -dbgsym or -debuginfo package that has it, or build "
+                                  "it without stripping";
+  // "python3.12-dbg"
+  if (const size_t at = cure.find("{}"); at != std::string::npos) cure.replace(at, 2, name);
   if (is_nvidia || build_id.empty()) return cure;
   return cure + Format(", or --debuginfod (build-id {})", ToHex(build_id));
 }

@@ -70,7 +70,7 @@ class IdleHints {
   uint64_t AddGaps(uint64_t start_ns, uint64_t end_ns, IdleCauses& causes);
   void AddThread(uint64_t start_ns, uint64_t end_ns, uint32_t work, IdleCauses& causes);
   std::string CausesText(IdleCauses& causes);
-  std::string SteadyText() const;
+  std::string SteadyText(uint64_t part_ns) const;
   std::string TimeOf(uint64_t start_ns, uint64_t end_ns) const;
   double Elapsed(uint64_t ns) const { return ShareOf(ns, elapsed_ns_); }
 
@@ -162,14 +162,15 @@ void IdleHints::AddStart() {
       TimeOf(filter_.time.begin_ns == 0 ? 0 : begin_ns, phases_.steady_ns));
 }
 
-std::string IdleHints::SteadyText() const {
+// What `part_ns` are a share of.
+std::string IdleHints::SteadyText(uint64_t part_ns) const {
   const uint64_t ns = phases_.steady_end_ns - phases_.steady_ns;
   if (!phases_.has_warm_up() && !phases_.has_tail()) {
     return Format("of the {} between its first and its last work",
                   HumanDuration(gpu_->active_ns()));
   }
-  return Format("of its steady state, {} ({} of the elapsed time)", HumanDuration(ns),
-                ShareText(Elapsed(ns)));
+  return Format("of its steady state, {} of {} ({} of the elapsed time)", HumanDuration(part_ns),
+                HumanDuration(ns), ShareText(Elapsed(part_ns)));
 }
 
 // Short gaps, each until the next launch.
@@ -224,12 +225,12 @@ void IdleHints::AddSteady() {
     return Add(comes_first ? 1 : Elapsed(busy_ns),
                Format("GPU {} was busy for {} {}: its kernels set the pace. The code that launches "
                       "them:",
-                      gpu_->gpu, ShareText(busy), SteadyText()),
+                      gpu_->gpu, ShareText(busy), SteadyText(busy_ns)),
                "--top --table callpath_sum", time);
   }
   if (1 - busy < kMuchIdle || Elapsed(idle_ns) < kNegligible) return;
   const std::string begin =
-      Format("GPU {} was idle for {} {}", gpu_->gpu, ShareText(1 - busy), SteadyText());
+      Format("GPU {} was idle for {} {}", gpu_->gpu, ShareText(1 - busy), SteadyText(idle_ns));
   if (AddLaunching(begin, idle_ns, time)) return;
   const std::string text = CausesText(causes);
   const bool loads = causes.Shares().front().activity == Activity::kDataLoader;
@@ -246,9 +247,8 @@ void IdleHints::AddEnd() {
   const uint32_t last = gpu_->spans.back().last;
   const Owner owner = OwnerOf(analysis_, analysis_.correlation.work[last]);
   uint64_t end_ns = events.recording_end.back().time_ns;
-  if (filter_.time.end_ns != TimeRange::kNoEnd) {
-    end_ns = std::min(end_ns, start_ns_ + filter_.time.end_ns);
-  }
+  const bool is_part = filter_.time.end_ns != TimeRange::kNoEnd;
+  if (is_part) end_ns = std::min(end_ns, start_ns_ + filter_.time.end_ns);
   if (owner.process && analysis_.processes[owner.process].end_ns != 0) {
     end_ns = std::min(end_ns, analysis_.processes[owner.process].end_ns);
   }
@@ -260,11 +260,28 @@ void IdleHints::AddEnd() {
   AddThread(phases_.last_ns, end_ns, last, causes);
   const std::string text = CausesText(causes);
   Add(Elapsed(ns - busy_ns),
-      Format("{} of GPU {} the program ran for {} ({} of the elapsed time){}{}. What the CPU did "
+      Format("{} of GPU {}{} the program ran for {} ({} of the elapsed time){}{}. What the CPU did "
              "then:",
              phases_.has_tail() ? "After the steady state" : "After the last work", gpu_->gpu,
-             HumanDuration(ns), ShareText(Elapsed(ns)), text.empty() ? "" : ", taken by ", text),
-      "--flamegraph --mode cpu -o end.html", TimeOf(phases_.steady_end_ns, 0));
+             is_part ? " in that part" : "", HumanDuration(ns), ShareText(Elapsed(ns)),
+             text.empty() ? "" : ", taken by ", text),
+      "--flamegraph --mode cpu -o end.html",
+      TimeOf(phases_.steady_end_ns, is_part ? start_ns_ + filter_.time.end_ns : 0));
+}
+
+// Of several captures: between two recordings no program was seen, and none of them explains it.
+bool AreApart(const Model& model) {
+  std::vector<std::pair<uint64_t, uint64_t>> times;
+  for (const MergedCapture& capture : model.captures) {
+    times.emplace_back(capture.info.start_ns, capture.end ? capture.end->time_ns : UINT64_MAX);
+  }
+  std::sort(times.begin(), times.end());
+  uint64_t until_ns = UINT64_MAX;
+  for (const auto& [start_ns, end_ns] : times) {
+    if (start_ns > until_ns) return true;
+    until_ns = std::min(until_ns, end_ns);
+  }
+  return false;
 }
 
 }  // namespace
@@ -274,7 +291,7 @@ std::vector<Hint> FindIdleHints(Analysis& analysis, const std::vector<GpuBusy>& 
   const auto longest = std::max_element(
       gpus.begin(), gpus.end(),
       [](const GpuBusy& a, const GpuBusy& b) { return a.idle_ns() < b.idle_ns(); });
-  if (longest == gpus.end() || longest->spans.empty()) return {};
+  if (longest == gpus.end() || longest->spans.empty() || AreApart(analysis.model)) return {};
   return IdleHints(analysis, filter).Find(*longest);
 }
 

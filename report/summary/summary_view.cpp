@@ -246,6 +246,7 @@ void Summary::WriteDeviceNumbers() {
 std::string Summary::CommandOf(const Hint& hint) const {
   FilterOptions filter = options_.filter;
   if (!hint.time.empty()) filter.time_text.clear();
+  if (hint.next.find("--mode cpu") != std::string::npos) filter.ForgetGpuWork();
   std::string command = Format("xpu-report {}", hint.next);
   if (!hint.time.empty()) AppendFormat(command, " --time {}", hint.time);
   if (const std::string text = filter.Text(); !text.empty()) AppendFormat(command, " {}", text);

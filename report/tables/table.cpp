@@ -50,6 +50,11 @@ Result<size_t> FindColumn(const std::vector<Column>& columns, std::string_view w
     if (name.starts_with(text) && is_better) found = i;
   }
   if (found) return *found;
+  // "total": "GPU Total Time (ns)"
+  for (size_t i = 0; i < columns.size(); ++i) {
+    const std::string name = Lower(columns[i].name);
+    if (!name.ends_with("(%)") && name.find(" " + text) != std::string::npos) return i;
+  }
   return Error{ErrorKind::kUsage, Format("'{}' is no column of {}", wanted, Names(columns)), ""};
 }
 

@@ -52,6 +52,16 @@ TEST_F(RunTest, TheDefaultNameNeedsNoOption) {
   EXPECT_EQ(status.error().hint, "record one first: xpu-record -- PROGRAM");
 }
 
+TEST_F(RunTest, TextIsNotWrittenAsAPicture) {
+  ReportOptions options;
+  options.output = folder_ / "out.svg";
+  const Status status = RunReport(options, outcome_);
+  ASSERT_FALSE(status.ok());
+  EXPECT_EQ(status.error().ToString(), folder_ / "out.svg" +
+                                           ": this view writes text\nhint: --flamegraph -o " +
+                                           folder_ / "out.html" + " writes a picture");
+}
+
 TEST_F(RunTest, NoPageForATerminal) {
   int main_end = -1, terminal = -1;
   ASSERT_EQ(::openpty(&main_end, &terminal, nullptr, nullptr, nullptr), 0);

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "report/select/filter.h"
+#include "report/summary/idle_hints.h"
 #include "report/summary/summary_hints.h"
 #include "tests/unit/durations.h"
 #include "tests/unit/report/model_builder.h"
@@ -155,8 +156,9 @@ class PhasesTest : public HintsTest {
 
 TEST_F(PhasesTest, WhatComesBeforeTheSteadyStateIsApartFromIt) {
   EXPECT_EQ(Hints(),
-            "GPU 0 was idle for 98 % of its steady state, 299.9 ms (30 % of the elapsed time): "
-            "launch-bound. 100 % of that in 2,999 gaps of 98 us on average until the next launch, "
+            "GPU 0 was idle for 98 % of its steady state, 293.9 ms of 299.9 ms (29 % of the "
+            "elapsed time): launch-bound. 100 % of that in 2,999 gaps of 98 us on average until "
+            "the next launch, "
             "between pieces of work of 2 us. Consider CUDA graphs, or fewer and larger kernels. "
             "Launch and queue times: --top --table cuda_kern_exec_sum [0.600000s-0.899902s]\n"
             "The steady state of GPU 0 began after 600 ms (60 % of the elapsed time), taken by "
@@ -164,6 +166,51 @@ TEST_F(PhasesTest, WhatComesBeforeTheSteadyStateIsApartFromIt) {
             "What the CPU did until then: --flamegraph --mode cpu -o start.html [-0.600000s]\n"
             "After the last work of GPU 0 the program ran for 100.1 ms (10 % of the elapsed time). "
             "What the CPU did then: --flamegraph --mode cpu -o end.html [0.899902s-]\n");
+}
+
+TEST_F(PhasesTest, TheEndOfAPartIsNotTheEndOfTheProgram) {
+  FilterOptions filter;
+  filter.time = {600 * kMs, 950 * kMs};
+  const std::string hints = Hints(filter);
+  EXPECT_NE(hints.find("After the last work of GPU 0 in that part the program ran for 50.1 ms"),
+            std::string::npos)
+      << hints;
+  EXPECT_NE(hints.find("[0.899902s-0.950000s]"), std::string::npos) << hints;
+}
+
+// Samples are not of a kernel: a command that shows them with --kernel would show nothing.
+TEST_F(PhasesTest, CommandsAboutTheCpuDoNotChooseGpuWork) {
+  const auto command = [&](const char* end) {
+    Analysis analysis(builder_.Build());
+    FilterOptions filter;
+    filter.kernel = "k";
+    EXPECT_TRUE(ApplyFilter(filter, analysis).ok());
+    const std::string text =
+        test::Written([&](Output& output) { WriteSummary(analysis, {.filter = filter}, output); });
+    const size_t at = text.find(end);
+    if (at == std::string::npos) return text;
+    return text.substr(at, text.find('\n', at) - at);
+  };
+  const std::string line = command("--flamegraph --mode cpu -o start.html");
+  EXPECT_NE(line.find("--time"), std::string::npos) << line;
+  EXPECT_EQ(line.find("--kernel"), std::string::npos) << line;
+}
+
+// What was between two recordings nobody saw.
+TEST_F(PhasesTest, RecordingsOneAfterTheOtherHaveNoAdviceOnIdleTime) {
+  Model model = builder_.Build();
+  model.captures.resize(2);
+  model.captures[0].info.start_ns = 0;
+  model.captures[0].end = RecordingEnd{.time_ns = 300 * kMs};
+  model.captures[1].info.start_ns = 200 * kMs;
+  model.captures[1].end = RecordingEnd{.time_ns = 1'000 * kMs};
+  const auto count = [](Analysis& analysis) {
+    return FindIdleHints(analysis, FindGpuBusy(analysis), {}).size();
+  };
+  Analysis at_once(std::move(model));
+  EXPECT_GT(count(at_once), 0u);
+  at_once.model.captures[1].info.start_ns = 400 * kMs;
+  EXPECT_EQ(count(at_once), 0u);
 }
 
 TEST_F(PhasesTest, ASteadyStateThatIsNothingOfTheElapsedTimeIsNoAdvice) {

@@ -62,6 +62,11 @@ TEST(FindColumn, WhatAShareIsOfBeforeTheShare) {
   EXPECT_EQ(FindColumn({{"Total (%)"}, {"Total Time (ns)"}, {"Name", true}}, "total").value(), 1u);
 }
 
+TEST(FindColumn, AWordWithinANameThatIsNoShare) {
+  EXPECT_EQ(FindColumn({{"GPU Total (%)"}, {"GPU Total Time (ns)"}}, "total").value(), 1u);
+  EXPECT_FALSE(FindColumn({{"GPU Total (%)"}}, "otal").ok());
+}
+
 TEST(SortBy, NumbersDescendingTextsAscending) {
   Table table = TableOf({{"9", "1.5", "b"},
                          {"18446744073709551615", "", "c"},
