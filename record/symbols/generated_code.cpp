@@ -1,7 +1,9 @@
 #include "record/symbols/generated_code.h"
 
 #include <algorithm>
+#include <array>
 #include <charconv>
+#include <csignal>
 #include <cstring>
 #include <unordered_map>
 #include <utility>
@@ -19,22 +21,8 @@ namespace {
 
 constexpr size_t kMaxNameBytes = 1024;
 constexpr uint64_t kMaxFileBytes = uint64_t{128} << 20;
-constexpr uint64_t kMaxReadBytes = uint64_t{512} << 20;
-constexpr uint64_t kMaxReadNs = 5'000'000'000;
 constexpr size_t kChunkBytes = size_t{1} << 20;
 constexpr uint64_t kSymbolBytes = 48;  // of one in a capture, about, next to its name
-
-// What all files of one call may cost together. Who records with -a reads files of every user.
-class ReadBudget {
- public:
-  // How much of a file may be read now; 0: nothing any more.
-  uint64_t Left() const { return MonotonicNs() < end_ns_ ? left_ : 0; }
-  void Spend(uint64_t bytes) { left_ -= std::min(bytes, left_); }
-
- private:
-  uint64_t left_ = kMaxReadBytes;
-  uint64_t end_ns_ = MonotonicNs() + kMaxReadNs;
-};
 
 enum class Holes {
   kSkip,  // a line ends there
@@ -249,7 +237,21 @@ std::vector<GeneratedCode> ReadCode(const HitCode& hit, ReadBudget& budget, uint
   return code;
 }
 
+// The recorder blocks these and takes them between two pieces of work.
+bool IsAskedToEnd() {
+  sigset_t pending;
+  if (::sigpending(&pending) != 0) return false;
+  return std::ranges::any_of(std::array{SIGINT, SIGTERM, SIGHUP, SIGQUIT},
+                             [&](int signal) { return sigismember(&pending, signal) == 1; });
+}
+
 }  // namespace
+
+uint64_t ReadBudget::Left() const {
+  const uint64_t since_ns = MonotonicNs() - begin_ns_;
+  if (since_ns >= kMaxNs || (since_ns >= patience_ns_ && IsAskedToEnd())) return 0;
+  return left_;
+}
 
 std::vector<GeneratedCode> ParsePerfMap(std::string_view text,
                                         const std::vector<uint64_t>& addresses) {

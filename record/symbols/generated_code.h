@@ -2,6 +2,7 @@
 // file /tmp/perf-PID.map and jitdump files, both conventions of perf.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -11,6 +12,26 @@
 #include "record/symbols/hit_files.h"
 
 namespace xpu {
+
+// What all files of one call may cost together. Who records with -a reads files of every user.
+class ReadBudget {
+ public:
+  static constexpr uint64_t kMaxBytes = uint64_t{512} << 20;
+  static constexpr uint64_t kMaxNs = 5'000'000'000;
+  // A signal that asks for the end comes twice from `timeout`, and is a second Ctrl-C later on.
+  static constexpr uint64_t kPatienceNs = 1'000'000'000;
+
+  explicit ReadBudget(uint64_t patience_ns = kPatienceNs) : patience_ns_(patience_ns) {}
+
+  // How much of a file may be read now; 0: nothing any more.
+  uint64_t Left() const;
+  void Spend(uint64_t bytes) { left_ -= std::min(bytes, left_); }
+
+ private:
+  uint64_t left_ = kMaxBytes;
+  uint64_t begin_ns_ = MonotonicNs();
+  uint64_t patience_ns_ = 0;
+};
 
 struct GeneratedCode {
   uint64_t time_ns = 0;  // CLOCK_MONOTONIC, from then on; 0: not known

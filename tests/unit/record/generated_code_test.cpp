@@ -1,5 +1,6 @@
 #include "record/symbols/generated_code.h"
 
+#include <csignal>
 #include <cstring>
 
 #include <gtest/gtest.h>
@@ -18,6 +19,33 @@ std::string TextOf(const std::vector<GeneratedCode>& code) {
 
 // In each of the functions of these tests.
 const std::vector<uint64_t> kHits = {16, 49, 80, 4096, 8195, 12288};
+
+TEST(ReadBudget, EndsWithItsBytes) {
+  ReadBudget budget;
+  budget.Spend(ReadBudget::kMaxBytes - 1);
+  EXPECT_EQ(budget.Left(), 1u);
+  budget.Spend(2);
+  EXPECT_EQ(budget.Left(), 0u);
+}
+
+TEST(ReadBudget, ASignalThatAsksForTheEndEndsItAfterAWhile) {
+  sigset_t terminate;
+  sigset_t before;
+  sigemptyset(&terminate);
+  sigaddset(&terminate, SIGTERM);
+  ::pthread_sigmask(SIG_BLOCK, &terminate, &before);
+  const ReadBudget impatient(0);
+  const ReadBudget usual;
+  EXPECT_GT(impatient.Left(), 0u);
+  ::raise(SIGTERM);
+  EXPECT_EQ(impatient.Left(), 0u);
+  EXPECT_GT(usual.Left(), 0u);
+  int signal = 0;
+  ::sigwait(&terminate, &signal);
+  EXPECT_EQ(signal, SIGTERM);
+  EXPECT_GT(impatient.Left(), 0u);
+  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+}
 
 TEST(PerfMap, Lines) {
   EXPECT_EQ(TextOf(ParsePerfMap("10 20 first\n"
