@@ -107,6 +107,17 @@ Status WriteAll(int fd, std::string_view bytes, const std::string& name) {
   return Ok();
 }
 
+bool ReadExactly(int fd, void* to, size_t size) {
+  for (char* at = static_cast<char*>(to); size > 0;) {
+    const ssize_t n = ::read(fd, at, size);
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) return false;
+    at += n;
+    size -= static_cast<size_t>(n);
+  }
+  return true;
+}
+
 Result<FileBytes> FileBytes::Open(const std::string& path, std::string_view beginning) {
   UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   if (!fd) return SystemError(Format("{}: open", path), errno);

@@ -22,6 +22,8 @@ std::string WriteHint(int error_number);
 
 // Writes everything, continuing after short writes and EINTR. `name` is what an error calls it.
 Status WriteAll(int fd, std::string_view bytes, const std::string& name);
+// Reads `size` bytes, also from a socket; false: an error, or the end came first.
+bool ReadExactly(int fd, void* to, size_t size);
 
 // Of what the kernel calls a mapping: true for "/usr/lib/libfoo.so", false for "[vdso]", "//anon",
 // "anon_inode:[perf_event]".

@@ -2,6 +2,7 @@
 
 #include <cerrno>
 #include <cstring>
+#include <span>
 #include <utility>
 
 #include <sys/epoll.h>
@@ -12,6 +13,7 @@
 #include <unistd.h>
 
 #include "format/base/file.h"
+#include "format/base/send_files.h"
 #include "format/base/text.h"
 #include "record/machine/kernel_features.h"
 #include "record/machine/own_limits.h"
@@ -61,23 +63,10 @@ UniqueFd PeerPidfd(int connection, pid_t pid) {
 // One message with the descriptors of the ring and the arena beside it; -1: without.
 bool SendReply(int connection, const wire::HelloReply& reply, int ring = -1, int arena = -1) {
   const int memfds[] = {ring, arena};
-  const size_t bytes = (ring < 0 ? 0 : arena < 0 ? 1 : 2) * sizeof(int);
-  iovec content{const_cast<wire::HelloReply*>(&reply), sizeof(reply)};
-  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(memfds))]{};
-  msghdr message{};
-  message.msg_iov = &content;
-  message.msg_iovlen = 1;
-  if (bytes > 0) {
-    message.msg_control = control;
-    message.msg_controllen = CMSG_SPACE(bytes);
-    cmsghdr* header = CMSG_FIRSTHDR(&message);
-    header->cmsg_level = SOL_SOCKET;
-    header->cmsg_type = SCM_RIGHTS;
-    header->cmsg_len = CMSG_LEN(bytes);
-    std::memcpy(CMSG_DATA(header), memfds, bytes);
-  }
-  return ::sendmsg(connection, &message, MSG_NOSIGNAL | MSG_DONTWAIT) ==
-         static_cast<ssize_t>(sizeof(reply));
+  return SendWithFiles(connection, &reply, sizeof(reply),
+                       std::span(memfds).first(ring < 0    ? 0
+                                               : arena < 0 ? 1
+                                                           : 2));
 }
 
 // Of a process whose address space is limited the library maps a quarter of what is free: the ring,

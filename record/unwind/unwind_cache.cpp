@@ -66,18 +66,6 @@ std::string TemporaryName() {
   return Format("{}{}-{}-{}", kTemporaryPrefix, ::getpid(), count.fetch_add(1), now.tv_nsec);
 }
 
-bool ReadExactly(int fd, void* to, size_t bytes) {
-  auto* at = static_cast<char*>(to);
-  while (bytes > 0) {
-    const ssize_t n = ::read(fd, at, bytes);
-    if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) return false;
-    at += n;
-    bytes -= static_cast<size_t>(n);
-  }
-  return true;
-}
-
 // nullopt: not what was stored under this build-id.
 std::optional<UnwindTableBytes> ReadTable(int fd, uint64_t file_bytes, std::string_view build_id) {
   FileHeader header;

@@ -15,6 +15,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "format/base/file.h"
 #include "symbolize/dwarf/file_source.h"
 #include "symbolize/dwarf/reader_confinement.h"
 #include "symbolize/dwarf/reader_messages.h"
@@ -25,28 +26,6 @@ namespace {
 
 constexpr int kSocket = 0;
 constexpr uint32_t kMostAddresses = 1 << 26;
-
-bool ReadFully(void* to, size_t size) {
-  for (char* at = static_cast<char*>(to); size > 0;) {
-    const ssize_t n = ::read(kSocket, at, size);
-    if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) return false;
-    at += n;
-    size -= static_cast<size_t>(n);
-  }
-  return true;
-}
-
-bool WriteFully(const void* from, size_t size) {
-  for (const char* at = static_cast<const char*>(from); size > 0;) {
-    const ssize_t n = ::write(kSocket, at, size);
-    if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) return false;
-    at += n;
-    size -= static_cast<size_t>(n);
-  }
-  return true;
-}
 
 struct Greeted {
   ReaderGreeting greeting;
@@ -105,14 +84,17 @@ int AnswerAll(FileSource* source, unsigned seconds) {
   while (true) {
     // The other process ends this one when it takes too long; without it, the alarm does.
     ::alarm(0);
-    if (!ReadFully(&request, sizeof(request))) return 0;
+    if (!ReadExactly(kSocket, &request, sizeof(request))) return 0;
     ::alarm(seconds + 1);
     if (request.count > kMostAddresses) return 1;
     std::vector<uint64_t> addresses(request.count);
-    if (!ReadFully(addresses.data(), addresses.size() * sizeof(uint64_t))) return 1;
+    if (!ReadExactly(kSocket, addresses.data(), addresses.size() * sizeof(uint64_t))) return 1;
     const std::string bytes = Answer(source, request, addresses);
     const ReaderReply reply{.bytes = bytes.size()};
-    if (!WriteFully(&reply, sizeof(reply)) || !WriteFully(bytes.data(), bytes.size())) return 1;
+    const std::string_view begin(reinterpret_cast<const char*>(&reply), sizeof(reply));
+    if (!WriteAll(kSocket, begin, "socket").ok() || !WriteAll(kSocket, bytes, "socket").ok()) {
+      return 1;
+    }
   }
 }
 

@@ -26,7 +26,7 @@ bool EntryWalk::Next() {
   return true;
 }
 
-// `end`: the zero behind the last entry of a list, which dwarf_siblingof leaves there; nullptr: the
+// `end`: the zero after the last entry of a list, which dwarf_siblingof leaves there; nullptr: the
 // unit ends without one.
 bool EntryWalk::LeaveList(void* end) {
   if (end == nullptr) return false;
@@ -36,7 +36,7 @@ bool EntryWalk::LeaveList(void* end) {
       static_cast<Dwarf_Off>(static_cast<char*>(end) - static_cast<char*>(entry_.addr));
   while (--depth_ > 0) {
     Dwarf_Die next{};
-    // Behind the end of the unit there is another one, or nothing.
+    // After the end of the unit there is another one, or nothing.
     if (dwarf_offdie(dwarf, ++offset, &next) == nullptr || next.cu != entry_.cu) return false;
     if (*static_cast<char*>(next.addr) == 0) continue;
     entry_ = next;

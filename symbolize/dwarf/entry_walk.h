@@ -17,7 +17,7 @@ class EntryWalk {
 
   // The next entry, the first time the top itself; false: the end, or damage.
   bool Next();
-  // Next goes on behind what is below the present entry.
+  // Next goes on after all that is below the present entry.
   void SkipChildren() { descend_ = false; }
 
   Dwarf_Die& entry() { return entry_; }

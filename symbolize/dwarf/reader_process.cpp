@@ -13,6 +13,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "format/base/send_files.h"
 #include "format/base/text.h"
 #include "symbolize/dwarf/debug_reader.h"
 
@@ -96,21 +97,9 @@ bool ReaderProcess::Greet(const RegularFile& file, int alternate) {
   greeting.group = file.info.st_gid;
   greeting.seconds = static_cast<uint32_t>((patience_.count() + 999) / 1000);
   greeting.memory_bytes = kLeastMemory + kMemoryPerByte * static_cast<uint64_t>(file.info.st_size);
-  const int fds[2] = {file.fd.get(), alternate};
-  const size_t bytes = (alternate >= 0 ? 2 : 1) * sizeof(int);
-  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(fds))] = {};
-  iovec part{.iov_base = &greeting, .iov_len = sizeof(greeting)};
-  msghdr message{};
-  message.msg_iov = &part;
-  message.msg_iovlen = 1;
-  message.msg_control = control;
-  message.msg_controllen = CMSG_SPACE(bytes);
-  cmsghdr* header = CMSG_FIRSTHDR(&message);
-  header->cmsg_level = SOL_SOCKET;
-  header->cmsg_type = SCM_RIGHTS;
-  header->cmsg_len = CMSG_LEN(bytes);
-  std::memcpy(CMSG_DATA(header), fds, bytes);
-  return ::sendmsg(socket_.get(), &message, MSG_NOSIGNAL) == sizeof(greeting);
+  const int fds[] = {file.fd.get(), alternate};
+  return SendWithFiles(socket_.get(), &greeting, sizeof(greeting),
+                       std::span(fds).first(alternate >= 0 ? 2 : 1));
 }
 
 bool ReaderProcess::Wait(short events, Deadline deadline) {
