@@ -108,7 +108,7 @@ Status Sources::Arm(pid_t target) {
       options_.record_cpu || probes_ ||
       (options_.launch_stacks != LaunchStacks::kNone && !takes_stacks_inline());
   const bool at_once = (probes_ || unwinder_) && subject_.is_program();
-  const auto wakeup = at_once ? TaskSource::Wakeup::kAtOnce : TaskSource::Wakeup::kHalfFull;
+  const auto wakeup = at_once ? TaskSource::Wakeup::kAtOnce : TaskSource::Wakeup::kAtWatermark;
   if (auto tasks = TaskSource::Open(subject_, wakeup); tasks.ok()) {
     tasks_.emplace(*std::move(tasks));
   } else if (needs_mappings) {

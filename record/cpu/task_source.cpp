@@ -155,7 +155,7 @@ Result<TaskSource> TaskSource::OpenRings(const Subject& subject, Wakeup wakeup, 
     }
     XPU_ASSIGN_OR_RETURN(PerfRing ring, PerfRing::Map(std::move(event), ring_bytes));
     source.rings_.push_back(std::move(ring));
-    if (wakeup == Wakeup::kHalfFull) continue;
+    if (wakeup == Wakeup::kAtWatermark) continue;
     UniqueFd waking = OpenEvent(wakeup_attributes, pid, cpu);
     if (!waking && errno == ENODEV) continue;
     if (!waking) return SystemError(Format("perf_event_open(mappings, cpu {})", cpu), errno);
@@ -180,12 +180,10 @@ void TaskSource::ResetWakeups(uint64_t now_ns) {
   constexpr uint64_t kPaceNs = 1'000'000;
   constexpr int kMaxInTurn = 20;  // more than a program at its start
   if (blocked_ns_ != 0 && now_ns - blocked_ns_ < kPaceNs) return;
-  was_woken_ = blocked_ns_ != 0;
-  bool has_records = false;
-  for (PerfRing& ring : wakeups_) has_records |= ring.Discard();
+  was_woken_ = false;
+  for (PerfRing& ring : wakeups_) was_woken_ |= ring.Discard();  // a blocked one counts as full
   if (std::exchange(blocked_ns_, 0) != 0) return;
-  was_woken_ = has_records;
-  wakes_in_turn_ = has_records ? wakes_in_turn_ + 1 : 0;
+  wakes_in_turn_ = was_woken_ ? wakes_in_turn_ + 1 : 0;
   if (wakes_in_turn_ <= kMaxInTurn) return;
   for (PerfRing& ring : wakeups_) ring.Block();
   blocked_ns_ = now_ns;

@@ -23,10 +23,10 @@ namespace xpu {
 class TaskSource {
  public:
   // kAtOnce: descriptors become readable with every mapping, for who must act on it.
-  enum class Wakeup { kHalfFull, kAtOnce };
+  enum class Wakeup { kAtWatermark, kAtOnce };
 
   // Before the exec of a program.
-  static Result<TaskSource> Open(const Subject& subject, Wakeup wakeup = Wakeup::kHalfFull);
+  static Result<TaskSource> Open(const Subject& subject, Wakeup wakeup = Wakeup::kAtWatermark);
 
   // To wait on.
   std::vector<int> fds() const;

@@ -68,15 +68,12 @@ HitFiles::HitFiles(size_t max_held) : max_held_(max_held) {}
 
 uint32_t HitFiles::FileOf(const MappedRange& mapping) {
   if (!IsFilePath(mapping.path) && mapping.path != kVdso) return kNoFile;
-  if (files_.size() >= kMaxFiles) {
-    const auto known = ids_.find({std::string(mapping.path), std::string(mapping.build_id)});
-    if (known != ids_.end()) return known->second;
+  std::pair id{std::string(mapping.path), std::string(mapping.build_id)};
+  if (files_.size() >= kMaxFiles && !ids_.contains(id)) {
     ++dropped_;
     return kNoFile;
   }
-  const auto [at, is_new] =
-      ids_.try_emplace({std::string(mapping.path), std::string(mapping.build_id)},
-                       static_cast<uint32_t>(files_.size()));
+  const auto [at, is_new] = ids_.try_emplace(std::move(id), static_cast<uint32_t>(files_.size()));
   if (is_new) {
     File& file = files_.emplace_back();
     file.identity = mapping.identity;
