@@ -84,17 +84,16 @@ std::vector<uint64_t> Symbolizer::NamedModule::Wanted() const {
 }
 
 void Symbolizer::NamedModule::NameWanted(const FileFinder& finder, ModuleSymbols::Detail detail) {
-  const std::vector<uint64_t> wanted = Wanted();
+  std::vector<uint64_t> wanted = Wanted();
   wanted_ = {};
+  std::erase_if(wanted, [this](uint64_t file_offset) { return answers_.contains(file_offset); });
   std::unique_ptr<ModuleSymbols> symbols = std::move(open_);
+  if (!wanted.empty() && !symbols) {
+    symbols = std::make_unique<ModuleSymbols>(file_, finder, detail);
+  }
+  if (!wanted.empty()) symbols->Prepare(wanted);
   for (const uint64_t file_offset : wanted) {
-    const auto [at, is_new] = answers_.try_emplace(file_offset);
-    if (!is_new) continue;
-    if (!symbols) {
-      symbols = std::make_unique<ModuleSymbols>(file_, finder, detail);
-      symbols->Prepare(wanted);
-    }
-    at->second = LookUp(*symbols, file_offset);
+    answers_.emplace(file_offset, LookUp(*symbols, file_offset));
   }
   if (symbols) NoteProblem(*symbols);
 }
