@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <memory>
+#include <span>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -99,30 +100,24 @@ Status CheckIsNotForTerminal(const ReportOptions& options) {
                "name a file with -o, or redirect it"};
 }
 
-// HTML in a file called x.svg is shown by nothing.
-// Of the views that write text. `name` is without .gz.
-Status CheckTextName(const ReportOptions& options, std::string_view name) {
-  for (const std::string_view picture : {".html", ".svg", ".png", ".pdf", ".jpg"}) {
-    if (!name.ends_with(picture)) continue;
-    name.remove_suffix(picture.size());
-    return Error{ErrorKind::kUsage, Format("{}: this view writes text", options.output),
-                 Format("--flamegraph -o {}.html writes a picture", name)};
-  }
-  return Ok();
-}
-
+// HTML in a file called x.svg, or text in x.html, is shown by nothing.
 Status CheckOutputName(const ReportOptions& options) {
   constexpr std::array<std::string_view, 7> kOthers = {".svg",  ".png", ".pdf", ".jpg",
                                                        ".html", ".csv", ".json"};
+  constexpr size_t kPictures = 5;  // the first of them
   std::string_view name = options.output;
   if (name.ends_with(".gz")) name.remove_suffix(3);
   const std::string_view own = options.view->file_name_end;
-  if (options.task != Task::kView) return Ok();
-  if (own.empty()) return CheckTextName(options, name);
-  if (name.ends_with(own)) return Ok();
-  for (const std::string_view other : kOthers) {
+  const bool is_text = own.empty();  // also CSV and JSON
+  if (options.task != Task::kView || (!is_text && name.ends_with(own))) return Ok();
+  for (const std::string_view other :
+       std::span(kOthers).first(is_text ? kPictures : kOthers.size())) {
     if (!name.ends_with(other)) continue;
     name.remove_suffix(other.size());
+    if (is_text) {
+      return Error{ErrorKind::kUsage, Format("{}: this view writes text", options.output),
+                   Format("--flamegraph -o {}.html writes a picture", name)};
+    }
     return Error{
         ErrorKind::kUsage,
         Format("{}: {} does not write a file of that kind", options.output, options.view->option),

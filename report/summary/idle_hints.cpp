@@ -271,17 +271,13 @@ void IdleHints::AddEnd() {
 
 // Of several captures: between two recordings no program was seen, and none of them explains it.
 bool AreApart(const Model& model) {
-  std::vector<std::pair<uint64_t, uint64_t>> times;
+  uint64_t last_start_ns = 0;
+  uint64_t first_end_ns = UINT64_MAX;
   for (const MergedCapture& capture : model.captures) {
-    times.emplace_back(capture.info.start_ns, capture.end ? capture.end->time_ns : UINT64_MAX);
+    last_start_ns = std::max(last_start_ns, capture.info.start_ns);
+    if (capture.end) first_end_ns = std::min(first_end_ns, capture.end->time_ns);
   }
-  std::sort(times.begin(), times.end());
-  uint64_t until_ns = UINT64_MAX;
-  for (const auto& [start_ns, end_ns] : times) {
-    if (start_ns > until_ns) return true;
-    until_ns = std::min(until_ns, end_ns);
-  }
-  return false;
+  return last_start_ns > first_end_ns;
 }
 
 }  // namespace

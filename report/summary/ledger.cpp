@@ -135,8 +135,7 @@ constexpr std::array<FindingInfo, static_cast<size_t>(Finding::kCount)> kFinding
 }};
 
 bool RecordedWithoutStacks(const Model& model) {
-  const auto& infos = model.events.recording_info;
-  return std::any_of(infos.begin(), infos.end(), [](const RecordingInfo& info) {
+  return std::ranges::any_of(model.events.recording_info, [](const RecordingInfo& info) {
     return info.launch_stacks == LaunchStackSource::kNone;
   });
 }
@@ -153,9 +152,11 @@ Finding FindingOf(FileProblem problem) {
       return Finding::kFileSlice;
     case FileProblem::kLines:
       return Finding::kFileLinesUnread;
-    default:
-      return Finding::kFileMissing;
+    case FileProblem::kNone:
+    case FileProblem::kMissing:
+      break;
   }
+  return Finding::kFileMissing;
 }
 
 class Builder {
@@ -168,14 +169,13 @@ class Builder {
     AddUntimed();
     AddFindings();
     AddFiles();
-    const auto is_empty = [](const LedgerEntry& entry) { return entry.count == 0; };
     for (size_t i = 0; i < entries_.size(); ++i) {
       LedgerEntry& entry = entries_[i];
       entry.what = ForCount(entry.count, what_[i].empty() ? "{loss|losses} of kind " : what_[i]);
       if (what_[i].empty()) entry.what += ForOneLine(entry.name);
       ShortenDetails(entry);
     }
-    entries_.erase(std::remove_if(entries_.begin(), entries_.end(), is_empty), entries_.end());
+    std::erase_if(entries_, [](const LedgerEntry& entry) { return entry.count == 0; });
     std::sort(entries_.begin(), entries_.end(), [](const LedgerEntry& a, const LedgerEntry& b) {
       return a.severity != b.severity ? a.severity > b.severity : a.name < b.name;
     });
