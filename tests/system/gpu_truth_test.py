@@ -95,12 +95,22 @@ def test_transformer_threads():
 
 def test_time_agrees_with_events():
     with Workspace() as work:
-        account, capture = recorded(work, "transformer", "--requests", 10, "--layers", 4,
+        account, capture = recorded(work, "transformer", "--requests", 20, "--layers", 4,
                                     "--event-time", "--kernel-us", 500 if REAL else 200)
-        ratio = capture.kernel_ns(without=("gate_kernel",)) / account["event_ns"]
-        expect(f"GPU time over cudaEvent time, {ratio:.4f}, within 2 %", abs(ratio - 1) <= 0.02,
-               True)
-        print(f"        GPU time / cudaEvent time = {ratio:.4f}")
+        requests = []
+        for kernel in sorted(capture.of("kernel"), key=lambda k: int(k["start_ns"])):
+            if capture.plain[kernel["name"]] == "gate_kernel":
+                requests.append(0)
+            else:
+                requests[-1] += capture.duration(kernel)
+        expect("requests", len(requests), len(account["event_ns"]))
+        ratios = [kernels / events for kernels, events in zip(requests, account["event_ns"])
+                  if events]
+        expect("requests without a gap", len(ratios) >= 5, True)
+        for ratio in ratios:
+            expect(f"GPU time over cudaEvent time, {ratio:.4f}, within 2 %", abs(ratio - 1) <= 0.02,
+                   True)
+        print(f"        GPU time / cudaEvent time = {min(ratios):.4f} to {max(ratios):.4f}")
 
 
 def check_two_kernels(mode):

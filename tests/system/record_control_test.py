@@ -15,17 +15,16 @@ from xpu_testing import Workspace, expect, expect_in, main, require_recording, w
 def test_duration_ends_the_recording_not_the_program():
     require_recording()
     with Workspace() as work:
-        begin = time.monotonic()
         process = start(work, "-d", "500ms", "--", "sh", "-c",
-                        "echo begun; sleep 2.5; echo done; exit 7")
+                        "echo begun; read line; echo done; exit 7", stdin=subprocess.PIPE)
+        # The program cannot have ended when the recording is announced.
         wait_for(lambda: os.path.exists(work.file("capture.xpu")) and
                  process.stderr.readline() != "", "the announcement")
-        announced = time.monotonic() - begin
+        process.stdin.write("go\n")
         output, _ = finish(process, 7)
         expect("output", output, "begun\ndone\n")
-        expect("announced before the program's end", announced < 2.2, True)
         capture = work.capture()
-        expect("duration", 0.45 < duration_of(capture) < 1.0, True)
+        expect("duration", 0.45 < duration_of(capture) < 2.0, True)
         expect("losses", capture.losses(), {})
         expect("switches", switches(capture), [])
 

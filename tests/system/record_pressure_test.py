@@ -169,7 +169,7 @@ def test_stopped_recorder_processes():
         puppet = workload("cpu_events")
         expect("status", work.record("--cpu-only", puppet).returncode, 0)
         others = kernel_records(work.capture())
-        run = Recording(work, ["--cpu-only"], [puppet, "--processes", "40000"])
+        run = Recording(work, ["--cpu-only"], [puppet, "--processes", "80000"])
         truth, capture = run.stop_until_the_program_has_ended().finish()
         dropped = lost(capture, "perf_records_lost")
         expect("more than the rings hold", dropped > 0, True)

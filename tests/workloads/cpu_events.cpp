@@ -1,6 +1,7 @@
 // Counts of its own for CPU events and probes: pages that each function touches first, times that
 // each thread goes to sleep, calls of each function from each caller; in threads and in a child.
 //   --pages N --sleeps N --calls N --threads T --child --processes N
+// The processes all run on one CPU, so that what the kernel tells of them goes into one ring.
 // Without --child the last line of the output is the account of this process.
 #include <cstdint>
 #include <cstdlib>
@@ -8,6 +9,7 @@
 #include <thread>
 #include <vector>
 
+#include <sched.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -87,6 +89,13 @@ XPU_FRAME void StartProcess() {
   ::waitpid(child, nullptr, 0);
 }
 
+void StayOnThisCpu() {
+  cpu_set_t cpus;
+  CPU_ZERO(&cpus);
+  CPU_SET(static_cast<size_t>(::sched_getcpu()), &cpus);
+  ::sched_setaffinity(0, sizeof(cpus), &cpus);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -104,6 +113,7 @@ int main(int argc, char** argv) {
     }
     ::waitpid(child, nullptr, 0);
   }
+  if (processes > 0) StayOnThisCpu();
   for (uint64_t i = 0; i < processes; ++i) StartProcess();
   std::vector<std::thread> workers;
   for (uint64_t i = 0; i < threads; ++i) workers.emplace_back(RunAll, pages, sleeps, calls);
