@@ -56,7 +56,8 @@ install_packages() {
 }
 
 # What users get. The tests are three times as much.
-programs=(xpu-record xpu-report xpu_inject xpu_record_completions xpu_report_completions)
+programs=(xpu-record xpu-report xpu_inject xpu_record_completions xpu_report_completions
+  xpu_capture_manual)
 
 # configure_and_build PRESET [TARGETS]
 configure_and_build() {

@@ -34,26 +34,12 @@ SAME(kResourceNodeCreated, CUPTI_CBID_RESOURCE_GRAPHNODE_CREATED);
 SAME(kResourceNodeDestroyStarting, CUPTI_CBID_RESOURCE_GRAPHNODE_DESTROY_STARTING);
 SAME(kResourceExecCreated, CUPTI_CBID_RESOURCE_GRAPHEXEC_CREATED);
 SAME(kResourceNodeCloned, CUPTI_CBID_RESOURCE_GRAPHNODE_CLONED);
+#if CUDA_VERSION >= 12000
 SAME(kResourceNodeUpdated, CUPTI_CBID_RESOURCE_GRAPH_NODE_UPDATED);
 SAME(kResourceNodeSetParameters, CUPTI_CBID_RESOURCE_GRAPH_NODE_SET_PARAMS);
+#endif
 
-SAME(kKindMemcpy, CUPTI_ACTIVITY_KIND_MEMCPY);
-SAME(kKindMemset, CUPTI_ACTIVITY_KIND_MEMSET);
-SAME(kKindKernel, CUPTI_ACTIVITY_KIND_KERNEL);
-SAME(kKindDriver, CUPTI_ACTIVITY_KIND_DRIVER);
-SAME(kKindRuntime, CUPTI_ACTIVITY_KIND_RUNTIME);
-SAME(kKindDevice, CUPTI_ACTIVITY_KIND_DEVICE);
-SAME(kKindContext, CUPTI_ACTIVITY_KIND_CONTEXT);
-SAME(kKindConcurrentKernel, CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL);
-SAME(kKindName, CUPTI_ACTIVITY_KIND_NAME);
-SAME(kKindOverhead, CUPTI_ACTIVITY_KIND_OVERHEAD);
-SAME(kKindMemcpy2, CUPTI_ACTIVITY_KIND_MEMCPY2);
-SAME(kKindStream, CUPTI_ACTIVITY_KIND_STREAM);
-SAME(kKindSynchronization, CUPTI_ACTIVITY_KIND_SYNCHRONIZATION);
 SAME(kKindInternalLaunchApi, CUPTI_ACTIVITY_KIND_INTERNAL_LAUNCH_API);
-SAME(kKindMemory2, CUPTI_ACTIVITY_KIND_MEMORY2);
-SAME(kKindJit, CUPTI_ACTIVITY_KIND_JIT);
-SAME(kKindGraphTrace, CUPTI_ACTIVITY_KIND_GRAPH_TRACE);
 
 SAME(kAttributeDeviceBufferSize, CUPTI_ACTIVITY_ATTR_DEVICE_BUFFER_SIZE);
 SAME(kAttributeDeviceBufferPoolLimit, CUPTI_ACTIVITY_ATTR_DEVICE_BUFFER_POOL_LIMIT);
@@ -76,8 +62,10 @@ AT(ResourceData, stream, CUpti_ResourceData, resourceHandle);
 AT(ResourceData, descriptor, CUpti_ResourceData, resourceDescriptor);
 AT(GraphExecUpdateParameters, graph_exec, cuGraphExecUpdate_params, hGraphExec);
 AT(GraphExecUpdateParameters, graph, cuGraphExecUpdate_params, hGraph);
+#if CUDA_VERSION >= 12000
 AT(GraphExecUpdateParameters, graph_exec, cuGraphExecUpdate_v2_params, hGraphExec);
 AT(GraphExecUpdateParameters, graph, cuGraphExecUpdate_v2_params, hGraph);
+#endif
 AT(GraphData, graph, CUpti_GraphData, graph);
 AT(GraphData, original_graph, CUpti_GraphData, originalGraph);
 AT(GraphData, node, CUpti_GraphData, node);

@@ -1,4 +1,4 @@
-// The pointers in CUPTI's records: they mean nothing outside the program.
+// The pointers in CUPTI's records, which mean nothing outside the program, and the ids of calls.
 #pragma once
 
 #include <cstddef>
@@ -8,46 +8,31 @@
 
 namespace xpu::inject {
 
+namespace detail {
+
+// Offsets in a record; 0: it has no such thing.
+struct NoPointers {
+  static constexpr size_t kText = 0;
+  static constexpr size_t kOther = 0;
+};
+#define RECORD(name, type) struct name##Pointers : NoPointers {
+#define TEXT(member, offset, cupti_name, since) static constexpr size_t kText = offset;
+#define POINTER(member, offset, cupti_name, since) static constexpr size_t kOther = offset;
+#define END(name, type) \
+  }                     \
+  ;
+#include "cupti_inject/cupti_records.inc"
+
+}  // namespace detail
+
 // Offset of the pointer to the name, or other text, in a record of this kind; 0: it has none.
 constexpr size_t NameOffset(uint32_t kind) {
   switch (kind) {
-    case cupti::kKindKernel:
-    case cupti::kKindConcurrentKernel:
-      return offsetof(cupti::Kernel, name);
-    case cupti::kKindDevice:
-      return offsetof(cupti::Device, name);
-    case cupti::kKindMemory2:
-      return offsetof(cupti::MemoryOperation, name);
-    case cupti::kKindJit:
-      return offsetof(cupti::Jit, cache_path);
-    case cupti::kKindName:
-      return 24;
-    default:
-      return 0;
-  }
-}
-
-// Offset of the correlation id of the call that a record is of; 0: it is of none, or of the state
-// of memory, which calls in a pause change too.
-constexpr size_t CorrelationOffset(uint32_t kind) {
-  switch (kind) {
-    case cupti::kKindKernel:
-    case cupti::kKindConcurrentKernel:
-      return offsetof(cupti::Kernel, correlation_id);
-    case cupti::kKindMemcpy:
-      return offsetof(cupti::Memcpy, correlation_id);
-    case cupti::kKindMemcpy2:
-      return offsetof(cupti::MemcpyPeer, correlation_id);
-    case cupti::kKindMemset:
-      return offsetof(cupti::Memset, correlation_id);
-    case cupti::kKindSynchronization:
-      return offsetof(cupti::Synchronization, correlation_id);
-    case cupti::kKindGraphTrace:
-      return offsetof(cupti::GraphTrace, correlation_id);
-    case cupti::kKindOverhead:
-      return offsetof(cupti::Overhead, correlation_id);
-    case cupti::kKindJit:
-      return offsetof(cupti::Jit, correlation_id);
+#define KIND(kind, number, cupti_kind, name, event) \
+  case cupti::kind:                                 \
+    return detail::name##Pointers::kText;
+#define RAW_KIND(kind, number, cupti_kind, name) KIND(kind, number, cupti_kind, name, RawActivity)
+#include "cupti_inject/cupti_records.inc"
     default:
       return 0;
   }
@@ -56,13 +41,32 @@ constexpr size_t CorrelationOffset(uint32_t kind) {
 // Offset of another pointer in a record of this kind; 0: it has none.
 constexpr size_t OtherPointerOffset(uint32_t kind) {
   switch (kind) {
-    case cupti::kKindKernel:
-    case cupti::kKindConcurrentKernel:
-      return offsetof(cupti::Kernel, access_policy_window);
-    case cupti::kKindOverhead:
-      return offsetof(cupti::Overhead, data);
-    case cupti::kKindMemory2:
-      return offsetof(cupti::MemoryOperation, source);
+#define KIND(kind, number, cupti_kind, name, event) \
+  case cupti::kind:                                 \
+    return detail::name##Pointers::kOther;
+#include "cupti_inject/cupti_records.inc"
+    default:
+      return 0;
+  }
+}
+
+template <typename Record>
+constexpr size_t CorrelationOffsetIn() {
+  if constexpr (requires { Record{}.correlation_id; }) {
+    return offsetof(Record, correlation_id);
+  } else {
+    return 0;
+  }
+}
+
+// Offset of the correlation id of the call that a record is of; 0: it is of none, or of the state
+// of the device, which calls in a pause change too: its memory, its streams.
+constexpr size_t CorrelationOffset(uint32_t kind) {
+  switch (kind) {
+#define KIND(kind, number, cupti_kind, name, event) \
+  case cupti::kind:                                 \
+    return cupti::kind == cupti::kKindMemory2 ? 0 : CorrelationOffsetIn<cupti::name>();
+#include "cupti_inject/cupti_records.inc"
     default:
       return 0;
   }

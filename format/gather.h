@@ -13,7 +13,7 @@
 #include <span>
 #include <vector>
 
-#include "format/fields.h"
+#include "format/events.h"
 
 namespace xpu {
 

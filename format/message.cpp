@@ -14,7 +14,7 @@
 #include "format/base/check.h"
 #include "format/capture.capnp.h"
 #include "format/column.h"
-#include "format/fields.h"
+#include "format/events.h"
 #include "format/gather.h"
 #include "format/scatter.h"
 #include "format/schema_of.h"

@@ -10,7 +10,6 @@
 #include <vector>
 
 #include "format/events.h"
-#include "format/fields.h"
 
 namespace xpu {
 

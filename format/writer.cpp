@@ -364,8 +364,8 @@ Status CaptureWriter::Write(const Event& event) {
   return impl_->Write(event);
 }
 
-#define XPU_WRITE(event) template Status CaptureWriter::Write(const event&);
-XPU_EVENT_KINDS(XPU_WRITE)
+#define XPU_WRITE(event, list) template Status CaptureWriter::Write(const event&);
+XPU_EVENT_LISTS(XPU_WRITE)
 #undef XPU_WRITE
 
 }  // namespace xpu

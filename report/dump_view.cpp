@@ -4,7 +4,7 @@
 #include <type_traits>
 
 #include "format/base/text.h"
-#include "format/fields.h"
+#include "format/events.h"
 #include "report/summary/ledger.h"
 #include "report/text.h"
 #include "report/view.h"
@@ -13,80 +13,6 @@
 
 namespace xpu {
 namespace {
-
-// "kernel" of the list "kernels".
-std::string_view Singular(std::string_view list) {
-  if (list == "losses") return "loss";
-  if (list == "recording_switches") return "recording_switch";
-  if (list == "raw_activities") return "raw_activity";
-  if (list == "graph_launches") return "graph_launch";
-  if (list == "gpu_processes") return "gpu_process";
-  if (list.ends_with("s")) list.remove_suffix(1);
-  return list;
-}
-
-// Fields that hold bytes, not text.
-bool IsBytes(std::string_view field) {
-  return field == "build_id" || field == "uuid" || field == "tail" || field == "bytes";
-}
-
-bool IsAddress(std::string_view field) {
-  return field == "start_address" || field == "address" || field == "file_offset";
-}
-
-// The names of an enum that counts from 0; none: a newer version's value.
-template <typename Enum, size_t N>
-std::string_view NameIn(const std::string_view (&names)[N], Enum value) {
-  const auto number = static_cast<size_t>(value);
-  return number < N ? names[number] : std::string_view();
-}
-
-std::string_view NameOf(ProcessEventKind kind) {
-  return NameIn({"existing", "fork", "exec", "name", "exit"}, kind);
-}
-
-std::string_view NameOf(InjectState state) {
-  return NameIn({"connected", "active", "dormant", "finished"}, state);
-}
-
-// From 1, as CUPTI counts them.
-std::string_view NameOf(ApiDomain domain) { return NameIn({"", "driver", "runtime"}, domain); }
-
-std::string_view NameOf(ClockKind kind) { return NameIn({"cupti"}, kind); }
-
-std::string_view NameOf(LaunchStackSource source) {
-  return NameIn({"unknown", "none", "marker", "probes", "in_process"}, source);
-}
-
-std::string_view NameOf(SymbolDetail detail) {
-  return NameIn({"unknown", "none", "names", "lines"}, detail);
-}
-
-std::string_view NameOf(CallGraph call_graph) {
-  return NameIn({"unknown", "frame_pointers", "tables"}, call_graph);
-}
-
-std::string_view NameOf(GraphTrace trace) { return NameIn({"unknown", "graph", "node"}, trace); }
-
-std::string_view NameOf(GraphNodeChange change) {
-  return NameIn({"created", "cloned", "updated", "graph_updated"}, change);
-}
-
-std::string_view NameOf(ProbePurpose purpose) {
-  return NameIn({"user", "runtime_launch", "driver_launch"}, purpose);
-}
-
-std::string_view NameOf(ProbeKind kind) {
-  return NameIn({"uprobe", "uretprobe", "kprobe", "kretprobe", "tracepoint"}, kind);
-}
-
-std::string_view NameOf(NvtxKind kind) {
-  return NameIn({"mark", "push", "pop", "start", "end", "domain", "category", "thread"}, kind);
-}
-
-std::string_view NameOf(NvtxPayload type) {
-  return NameIn({"none", "uint64", "int64", "double", "uint32", "int32", "float"}, type);
-}
 
 // Of `stack_flags`, in the order of its bits.
 constexpr std::string_view kStackFlagNames[] = {"frame_pointers", "truncated", "user_failed",
@@ -110,18 +36,18 @@ class FieldWriter {
   FieldWriter(const Model& model, std::string& line, bool sizes_only)
       : model_(model), line_(line), sizes_only_(sizes_only) {}
 
-  void operator()(std::string_view field, StringId value) {
+  void operator()(FieldInfo field, StringId value) {
     Begin(field);
-    if (field == "bytes" && sizes_only_) {
+    if (sizes_only_ && field.name == std::string_view("bytes")) {
       AppendFormat(line_, "{}", model_.Bytes(value).size());
-    } else if (IsBytes(field)) {
+    } else if (field.meaning == Meaning::kBytes) {
       line_ += ToHex(model_.Bytes(value));
     } else {
       AppendQuoted(line_, model_.Bytes(value));
     }
   }
   // Innermost first; `k:` before kernel addresses, `py:` before frames of Python (format/stack.h).
-  void operator()(std::string_view field, StackId value) {
+  void operator()(FieldInfo field, StackId value) {
     Begin(field);
     line_ += '[';
     for (int frames = 0; value && frames < kMaxFrames; ++frames) {
@@ -138,17 +64,17 @@ class FieldWriter {
     }
     line_ += ']';
   }
-  void operator()(std::string_view field, InstanceId value) {
+  void operator()(FieldInfo field, InstanceId value) {
     Begin(field);
     AppendFormat(line_, "{:016x}", value.value);
   }
-  void operator()(std::string_view field, bool value) {
+  void operator()(FieldInfo field, bool value) {
     Begin(field);
     line_ += value ? '1' : '0';
   }
   template <typename Value>
   requires std::is_enum_v<Value>
-  void operator()(std::string_view field, Value value) {
+  void operator()(FieldInfo field, Value value) {
     Begin(field);
     const std::string_view name = NameOf(value);
     if (name.empty()) {
@@ -159,11 +85,11 @@ class FieldWriter {
   }
   template <typename Value>
   requires std::is_integral_v<Value>
-  void operator()(std::string_view field, Value value) {
+  void operator()(FieldInfo field, Value value) {
     Begin(field);
-    if (IsAddress(field)) {
+    if (field.meaning == Meaning::kAddress) {
       AppendFormat(line_, "{:#x}", value);
-    } else if (field == "stack_flags") {
+    } else if (field.meaning == Meaning::kStackFlags) {
       AppendStackFlags(line_, static_cast<unsigned>(value));
     } else {
       AppendFormat(line_, "{}", +value);
@@ -173,9 +99,9 @@ class FieldWriter {
  private:
   static constexpr int kMaxFrames = 4096;
 
-  void Begin(std::string_view field) {
+  void Begin(FieldInfo field) {
     line_ += ' ';
-    line_ += field;
+    line_ += field.name;
     line_ += '=';
   }
 
@@ -200,11 +126,12 @@ void WriteDump(const Analysis& analysis, Output& output) {
   uint64_t done = 0;
   VisitLists(analysis.model.events,
              [&](std::string_view, const auto& list) { all += list.size(); });
-  VisitLists(analysis.model.events, [&](std::string_view name, const auto& list) {
+  VisitLists(analysis.model.events, [&](const char*, const auto& list) {
     for (const auto& event : list) {
+      using Event = std::decay_t<decltype(event)>;
       if (output.failed()) return;
-      line = Singular(name);
-      VisitFields(event, FieldWriter(analysis.model, line, name == "symbol_slices"));
+      line = kEventName<Event>;
+      VisitFields(event, FieldWriter(analysis.model, line, std::is_same_v<Event, SymbolSlice>));
       line += '\n';
       output.Write(line);
       output.SetShare(++done, all);

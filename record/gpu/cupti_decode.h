@@ -10,8 +10,12 @@
 
 namespace xpu {
 
-using ActivityEvent = std::variant<RawActivity, Kernel, Memcpy, Memset, Synchronization,
-                                   GraphLaunch, Overhead, Device, MemoryOperation, JitOperation>;
+// RawActivity, or what cupti_records.inc says that records become.
+using ActivityEvent = std::variant<RawActivity
+#define KIND(kind, number, cupti_kind, name, event) , event
+#define OTHER_KIND(kind, number, cupti_kind, name, event)
+#include "cupti_inject/cupti_records.inc"
+                                   >;
 
 // Instance and texts of `event` are left empty: ids hold only until the next write.
 struct DecodedActivity {

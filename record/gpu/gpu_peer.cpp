@@ -334,7 +334,7 @@ bool GpuPeer::TakeGraphNode(Bytes message, EventSink& sink) {
 
 bool GpuPeer::TakeNvtx(Bytes message, EventSink& sink) {
   static_assert(static_cast<int>(wire::NvtxKind::kThreadName) ==
-                static_cast<int>(NvtxKind::kThreadName));
+                static_cast<int>(NvtxKind::kThread));
   const auto fixed = ReadFixed<wire::NvtxMessage>(message);
   if (!fixed || (*fixed)->kind > wire::NvtxKind::kThreadName ||
       (*fixed)->payload_type > static_cast<uint8_t>(NvtxPayload::kFloat)) {

@@ -104,7 +104,7 @@ void StandingEvents::Keep(KeptEvent<NvtxEvent> kept) {
     started_.emplace(key, std::move(kept));
     ++open_ranges_;
   } else if (nvtx_names_.size() < kMaxNames) {
-    const uint64_t which = event.kind == NvtxKind::kThreadName ? event.range : event.category;
+    const uint64_t which = event.kind == NvtxKind::kThread ? event.range : event.category;
     Replace(nvtx_names_, NameKey{instance, event.kind, event.domain, which}, std::move(kept));
   }
 }

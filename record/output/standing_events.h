@@ -19,7 +19,6 @@
 #include <vector>
 
 #include "format/events.h"
-#include "format/fields.h"
 #include "record/fair_budget.h"
 
 namespace xpu {

@@ -10,7 +10,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "format/gpu_events.h"
+#include "format/events.h"
 
 namespace xpu {
 

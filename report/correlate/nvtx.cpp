@@ -123,13 +123,13 @@ void NvtxRanges::Take(const NvtxEvent& event) {
     case NvtxKind::kEnd:
       unmatched_ends_ += End(event, timelines_[process]) ? 0 : 1;
       return;
-    case NvtxKind::kDomainName:
+    case NvtxKind::kDomain:
       domains_[{event.instance, event.domain}] = event.text;
       return;
-    case NvtxKind::kCategoryName:
+    case NvtxKind::kCategory:
       categories_[{event.instance, event.domain, event.category}] = event.text;
       return;
-    case NvtxKind::kThreadName:
+    case NvtxKind::kThread:
       return;
   }
 }

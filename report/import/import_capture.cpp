@@ -236,7 +236,7 @@ Status Maker::WriteDomain(InstanceId instance, const std::string& name, uint32_t
   if (!is_new) return Ok();
   return writer_.Write(NvtxEvent{.instance = instance,
                                  .time_ns = times_.first_ns,
-                                 .kind = NvtxKind::kDomainName,
+                                 .kind = NvtxKind::kDomain,
                                  .domain = number,
                                  .text = writer_.InternString(name)});
 }

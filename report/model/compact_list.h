@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "format/base/ids.h"
-#include "format/fields.h"
+#include "format/events.h"
 #include "report/model/flat_map.h"
 #include "report/model/growing_array.h"
 

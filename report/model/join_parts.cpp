@@ -11,7 +11,7 @@
 #include <utility>
 
 #include "format/base/text.h"
-#include "format/fields.h"
+#include "format/events.h"
 
 namespace xpu {
 namespace {

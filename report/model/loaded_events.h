@@ -28,75 +28,38 @@ using GraphLaunchList = CompactList<GraphLaunch, &GraphLaunch::start_ns, &GraphL
 
 using SampleList = std::vector<CpuSample, HugePageAllocator<CpuSample>>;
 
+template <typename Event>
+struct LoadedListOf {
+  using Type = std::vector<Event>;
+};
+#define XPU_LOADED_AS(Event, List) \
+  template <>                      \
+  struct LoadedListOf<Event> {     \
+    using Type = List;             \
+  };
+XPU_LOADED_AS(ApiCall, ApiCallList)
+XPU_LOADED_AS(LaunchStack, LaunchStackList)
+XPU_LOADED_AS(Kernel, KernelList)
+XPU_LOADED_AS(Memcpy, MemcpyList)
+XPU_LOADED_AS(Memset, MemsetList)
+XPU_LOADED_AS(Synchronization, SynchronizationList)
+XPU_LOADED_AS(GraphLaunch, GraphLaunchList)
+XPU_LOADED_AS(CpuSample, SampleList)
+#undef XPU_LOADED_AS
+
 struct LoadedEvents {
-  std::vector<RecordingInfo> recording_info;
-  std::vector<RecordingEnd> recording_end;
-  std::vector<SampleSource> sample_sources;
-  std::vector<Loss> losses;
-  std::vector<ProcessEvent> process_events;
-  std::vector<Mapping> mappings;
-  std::vector<KernelSymbol> kernel_symbols;
-  SampleList cpu_samples;
-  std::vector<GpuProcess> gpu_processes;
-  std::vector<ClockPair> clock_pairs;
-  std::vector<CallbackName> callback_names;
-  ApiCallList api_calls;
-  LaunchStackList launch_stacks;
-  KernelList kernels;
-  MemcpyList memcpys;
-  MemsetList memsets;
-  SynchronizationList synchronizations;
-  GraphLaunchList graph_launches;
-  std::vector<Overhead> overheads;
-  std::vector<Device> devices;
-  std::vector<RawActivity> raw_activities;
-  std::vector<GraphNode> graph_nodes;
-  std::vector<Probe> probes;
-  std::vector<ProbeHit> probe_hits;
-  std::vector<SymbolSlice> symbol_slices;
-  std::vector<GeneratedSymbol> generated_symbols;
-  std::vector<NvtxEvent> nvtx_events;
-  std::vector<MemoryOperation> memory_operations;
-  std::vector<RecordingSwitch> recording_switches;
-  std::vector<PythonCode> python_codes;
-  std::vector<JitOperation> jit_operations;
+#define XPU_LIST(Event, list) LoadedListOf<Event>::Type list;
+  XPU_EVENT_LISTS(XPU_LIST)
+#undef XPU_LIST
 };
 
 // Calls visit(list, list of `more`) for each kind of event; `more` is an EventBatch or another of
 // these.
 template <typename More, typename Visit>
 void VisitBoth(LoadedEvents& events, More& more, Visit&& visit) {
-  visit(events.recording_info, more.recording_info);
-  visit(events.recording_end, more.recording_end);
-  visit(events.sample_sources, more.sample_sources);
-  visit(events.losses, more.losses);
-  visit(events.process_events, more.process_events);
-  visit(events.mappings, more.mappings);
-  visit(events.kernel_symbols, more.kernel_symbols);
-  visit(events.cpu_samples, more.cpu_samples);
-  visit(events.gpu_processes, more.gpu_processes);
-  visit(events.clock_pairs, more.clock_pairs);
-  visit(events.callback_names, more.callback_names);
-  visit(events.api_calls, more.api_calls);
-  visit(events.launch_stacks, more.launch_stacks);
-  visit(events.kernels, more.kernels);
-  visit(events.memcpys, more.memcpys);
-  visit(events.memsets, more.memsets);
-  visit(events.synchronizations, more.synchronizations);
-  visit(events.graph_launches, more.graph_launches);
-  visit(events.overheads, more.overheads);
-  visit(events.devices, more.devices);
-  visit(events.raw_activities, more.raw_activities);
-  visit(events.graph_nodes, more.graph_nodes);
-  visit(events.probes, more.probes);
-  visit(events.probe_hits, more.probe_hits);
-  visit(events.symbol_slices, more.symbol_slices);
-  visit(events.generated_symbols, more.generated_symbols);
-  visit(events.nvtx_events, more.nvtx_events);
-  visit(events.memory_operations, more.memory_operations);
-  visit(events.recording_switches, more.recording_switches);
-  visit(events.python_codes, more.python_codes);
-  visit(events.jit_operations, more.jit_operations);
+#define XPU_VISIT(Event, list) visit(events.list, more.list);
+  XPU_EVENT_LISTS(XPU_VISIT)
+#undef XPU_VISIT
 }
 
 }  // namespace xpu

@@ -14,7 +14,7 @@
 #include <utility>
 
 #include "format/base/text.h"
-#include "format/fields.h"
+#include "format/events.h"
 #include "report/model/join_parts.h"
 
 namespace xpu {
@@ -88,19 +88,6 @@ class MergedTables : public CaptureTables {
   int shift_;
 };
 
-constexpr bool IsProcessNumber(std::string_view field) {
-  return field == "pid" || field == "tid" || field == "parent_pid" || field == "parent_tid" ||
-         field == "target_pid" || field == "namespace_pid" || field == "recorder_pid";
-}
-
-// On CLOCK_MONOTONIC; GPU records are on CUPTI's clock, which the clock pairs lead to.
-template <typename Event>
-constexpr bool IsMonotonic(std::string_view field) {
-  if (field == "time_ns" || field == "before_ns" || field == "after_ns") return true;
-  return (std::is_same_v<Event, ApiCall> ||
-          std::is_same_v<Event, RecordingInfo>)&&(field == "start_ns" || field == "end_ns");
-}
-
 // What an event of one capture is called in the merged one.
 class Renumbering {
  public:
@@ -109,15 +96,17 @@ class Renumbering {
 
   template <typename Event>
   void Apply(Event& event) const {
-    VisitFields(event, [this](std::string_view name, auto& field) {
+    VisitFields(event, [this](FieldInfo info, auto& field) {
       using Field = std::decay_t<decltype(field)>;
       if constexpr (std::is_same_v<Field, StringId> || std::is_same_v<Field, StackId>) {
         field = tables_.Of(capture_, field);
       } else if constexpr (std::is_same_v<Field, uint32_t>) {
-        if (field != 0 && IsProcessNumber(name)) field += Number(kPidsPerCapture);
-        if (field != 0 && (name == "source" || name == "probe")) field += Number(1 << 20);
+        if (field == 0) return;
+        if (info.meaning == Meaning::kProcess) field += Number(kPidsPerCapture);
+        if (info.meaning == Meaning::kDefinition) field += Number(1 << 20);
       } else if constexpr (std::is_same_v<Field, uint64_t>) {
-        if (field != 0 && IsMonotonic<Event>(name)) field += later_ns_;
+        // Records of the GPU are on CUPTI's clock, which the clock pairs lead to.
+        if (field != 0 && info.clock == Clock::kMonotonic) field += later_ns_;
       }
     });
     if constexpr (std::is_same_v<Event, PythonCode>) {

@@ -2,35 +2,45 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <type_traits>
 #include <vector>
 
 namespace xpu {
 namespace {
 
-template <typename Event, typename Allocator>
-void Order(std::vector<Event, Allocator>& events, uint64_t Event::*time) {
-  const auto earlier = [time](const Event& a, const Event& b) { return a.*time < b.*time; };
-  if (std::is_sorted(events.begin(), events.end(), earlier)) return;
-  std::stable_sort(events.begin(), events.end(), earlier);
+// The event's first time; 0: it has none.
+template <typename Event>
+uint64_t TimeOf(const Event& event) {
+  uint64_t time_ns = 0;
+  bool is_found = false;
+  VisitFields(event, [&]<typename Field>(FieldInfo info, const Field& field) {
+    if constexpr (std::is_same_v<Field, uint64_t>) {
+      if (is_found || info.clock == Clock::kNone) return;
+      is_found = true;
+      time_ns = field;
+    }
+  });
+  return time_ns;
 }
+
+template <typename Event, typename Allocator>
+void Order(std::vector<Event, Allocator>& events) {
+  const auto is_earlier = [](const Event& a, const Event& b) { return TimeOf(a) < TimeOf(b); };
+  if (std::is_sorted(events.begin(), events.end(), is_earlier)) return;
+  std::stable_sort(events.begin(), events.end(), is_earlier);
+}
+
+// Of work on the GPU, whose order the correlation makes.
+template <typename List>
+void Order(List&) {}
+
+void Order(ApiCallList& calls) { calls.SortBy<&ApiCall::start_ns>(); }
+void Order(LaunchStackList& stacks) { stacks.SortBy<&LaunchStack::time_ns>(); }
 
 }  // namespace
 
 void OrderByTime(LoadedEvents& events) {
-  Order(events.process_events, &ProcessEvent::time_ns);
-  Order(events.mappings, &Mapping::time_ns);
-  Order(events.cpu_samples, &CpuSample::time_ns);
-  Order(events.gpu_processes, &GpuProcess::time_ns);
-  Order(events.clock_pairs, &ClockPair::before_ns);
-  events.api_calls.SortBy<&ApiCall::start_ns>();
-  events.launch_stacks.SortBy<&LaunchStack::time_ns>();
-  Order(events.graph_nodes, &GraphNode::time_ns);
-  Order(events.probe_hits, &ProbeHit::time_ns);
-  Order(events.generated_symbols, &GeneratedSymbol::time_ns);
-  Order(events.nvtx_events, &NvtxEvent::time_ns);
-  Order(events.memory_operations, &MemoryOperation::time_ns);
-  Order(events.recording_switches, &RecordingSwitch::time_ns);
-  Order(events.jit_operations, &JitOperation::start_ns);
+  VisitLists(events, [](const char*, auto& list) { Order(list); });
 }
 
 }  // namespace xpu

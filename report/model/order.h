@@ -5,8 +5,8 @@
 
 namespace xpu {
 
-// Lists without a CLOCK_MONOTONIC time (GPU activity, names) keep the order of the file: their
-// times are on other clocks. Events of one time keep it too.
+// By their events' first time. Events without one, events of one time and the work on the GPU, whose
+// order the correlation makes, keep the order of the file.
 void OrderByTime(LoadedEvents& events);
 
 }  // namespace xpu

@@ -14,7 +14,7 @@
 #include "format/base/check.h"
 #include "format/base/file.h"
 #include "format/block.h"
-#include "format/fields.h"
+#include "format/events.h"
 #include "format/writer.h"
 #include "symbolize/elf/unwind_builder.h"
 #include "tests/fuzz/wire_seeds.h"

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "format/base/check.h"
-#include "format/fields.h"
+#include "format/events.h"
 #include "format/reader.h"
 
 namespace xpu::fuzz {

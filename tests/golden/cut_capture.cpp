@@ -14,7 +14,7 @@
 
 #include "format/base/check.h"
 #include "format/block_output.h"
-#include "format/fields.h"
+#include "format/events.h"
 #include "format/reader.h"
 #include "record/output/event_sink.h"
 #include "record/output/output_parts.h"

@@ -24,9 +24,10 @@ def options_of_page(page):
 
 
 def main():
-    root, *binaries = sys.argv[1:]
+    root, made, *binaries = sys.argv[1:]
     problems = []
-    for page in sorted((pathlib.Path(root) / "man").glob("*.[15]")):
+    # Those in the tree, and the one that the build makes of its template.
+    for page in sorted((pathlib.Path(root) / "man").glob("*.[15]")) + [pathlib.Path(made)]:
         if page.stat().st_size == 0:
             problems.append(f"{page.name}: empty")
         for command in (["groff", "-ww", "-man", "-Tutf8", str(page)],

@@ -7,7 +7,7 @@
 #include <type_traits>
 
 #include "format/base/text.h"
-#include "format/fields.h"
+#include "format/events.h"
 #include "format/reader.h"
 
 namespace {

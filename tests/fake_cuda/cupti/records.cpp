@@ -9,6 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "cupti_inject/record_pointers.h"
 #include "settings.h"
 
 namespace xpu::fake_cupti {
@@ -159,10 +160,10 @@ Record MakeGraphTrace(const Activity& activity) {
 
 Record MakeOverhead(const Activity& activity, uint32_t thread_id) {
   auto layout = Begin<CUpti_ActivityOverhead3>(CUPTI_ACTIVITY_KIND_OVERHEAD);
-  layout.overheadKind = static_cast<CUpti_ActivityOverheadKind>(activity.type);
+  layout.overheadKind = activity.type;
   layout.objectKind = CUPTI_ACTIVITY_OBJECT_THREAD;
-  layout.objectId.pt.processId = static_cast<uint32_t>(getpid());
-  layout.objectId.pt.threadId = thread_id;
+  layout.object_id_0 = static_cast<uint32_t>(getpid());
+  layout.object_id_1 = thread_id;
   layout.correlationId = activity.correlation_id;
   return Make(layout, layout.kind);
 }
@@ -184,7 +185,7 @@ Record MakeMemoryOperation(const Activity& activity) {
 Record MakeJit(const Activity& activity, uint32_t thread_id) {
   auto layout = Begin<CUpti_ActivityJit2>(CUPTI_ACTIVITY_KIND_JIT);
   layout.jitEntryType = CUPTI_ACTIVITY_JIT_ENTRY_PTX_TO_CUBIN;
-  layout.jitOperationType = static_cast<CUpti_ActivityJitOperationType>(activity.type);
+  layout.jitOperationType = activity.type;
   layout.deviceId = activity.device_id;
   layout.correlationId = activity.correlation_id;
   layout.jitOperationCorrelationId = activity.jit_id;
@@ -241,8 +242,7 @@ Record MakeDevice(const Activity& activity) {
   layout.computeCapabilityMajor = 9;
   layout.id = activity.device_id;
   layout.eccEnabled = 1;
-  std::memcpy(layout.uuid.bytes, xpu_fake_driver()->device_uuid(activity.device_id),
-              sizeof(layout.uuid.bytes));
+  std::memcpy(layout.uuid, xpu_fake_driver()->device_uuid(activity.device_id), sizeof(layout.uuid));
   layout.isCudaVisible = 1;
   layout.gpuInstanceId = UINT32_MAX;
   layout.computeInstanceId = UINT32_MAX;
@@ -281,13 +281,6 @@ Record MakeLayout(const Activity& activity, uint32_t thread_id) {
   }
 }
 
-// Of the pointer to text in a record of a kind that has one.
-size_t TextOffset(uint32_t kind) {
-  if (IsKernel(kind)) return offsetof(CUpti_ActivityKernel10, name);
-  return kind == CUPTI_ACTIVITY_KIND_JIT ? offsetof(CUpti_ActivityJit2, cachePath)
-                                         : offsetof(CUpti_ActivityDevice5, name);
-}
-
 // CUDA 13.0 does not take the device buffers of graph nodes back: when they are used up, records
 // have no times.
 bool TakeDeviceBuffer() {
@@ -298,37 +291,27 @@ bool TakeDeviceBuffer() {
 
 uint32_t DefaultSize(uint32_t kind) {
   switch (kind) {
-    case CUPTI_ACTIVITY_KIND_MEMCPY:
-      return sizeof(CUpti_ActivityMemcpy6);
-    case CUPTI_ACTIVITY_KIND_MEMCPY2:
-      return sizeof(CUpti_ActivityMemcpyPtoP4);
-    case CUPTI_ACTIVITY_KIND_MEMSET:
-      return sizeof(CUpti_ActivityMemset4);
-    case CUPTI_ACTIVITY_KIND_DRIVER:
-    case CUPTI_ACTIVITY_KIND_RUNTIME:
-      return sizeof(CUpti_ActivityAPI);
-    case CUPTI_ACTIVITY_KIND_DEVICE:
-      return sizeof(CUpti_ActivityDevice5);
-    case CUPTI_ACTIVITY_KIND_CONTEXT:
-      return sizeof(CUpti_ActivityContext3);
-    case CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL:
-      return sizeof(CUpti_ActivityKernel10);
-    case CUPTI_ACTIVITY_KIND_OVERHEAD:
-      return sizeof(CUpti_ActivityOverhead3);
-    case CUPTI_ACTIVITY_KIND_MEMORY2:
-      return sizeof(CUpti_ActivityMemory4);
-    case CUPTI_ACTIVITY_KIND_JIT:
-      return sizeof(CUpti_ActivityJit2);
-    case CUPTI_ACTIVITY_KIND_STREAM:
-      return sizeof(CUpti_ActivityStream);
-    case CUPTI_ACTIVITY_KIND_SYNCHRONIZATION:
-      return sizeof(CUpti_ActivitySynchronization2);
-    case CUPTI_ACTIVITY_KIND_GRAPH_TRACE:
-      return sizeof(CUpti_ActivityGraphTrace2);
+#define KIND(kind, number, cupti_kind, name, event) \
+  case cupti::kind:                                 \
+    return sizeof(cupti::name);
+#define RAW_KIND(kind, number, cupti_kind, name) KIND(kind, number, cupti_kind, name, RawActivity)
+#include "cupti_inject/cupti_records.inc"
     case kUnknownKind:
       return kUnknownKindBytes;
     default:
       return 0;
+  }
+}
+
+// Of its first time; 0: it has none.
+template <typename Layout>
+constexpr uint32_t TimeOffsetIn() {
+  if constexpr (requires { Layout{}.start_ns; }) {
+    return offsetof(Layout, start_ns);
+  } else if constexpr (requires { Layout{}.time_ns; }) {
+    return offsetof(Layout, time_ns);  // the word behind it means nothing here
+  } else {
+    return 0;
   }
 }
 
@@ -353,21 +336,11 @@ bool IsKernel(uint32_t kind) { return kind == CUPTI_ACTIVITY_KIND_CONCURRENT_KER
 
 uint32_t TimeOffset(uint32_t kind) {
   switch (kind) {
-    case CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL:
-    case CUPTI_ACTIVITY_KIND_MEMCPY:
-    case CUPTI_ACTIVITY_KIND_MEMCPY2:
-    case CUPTI_ACTIVITY_KIND_MEMSET:
-    case CUPTI_ACTIVITY_KIND_JIT:
-      return 16;
-    case CUPTI_ACTIVITY_KIND_OVERHEAD:
-      return 24;
-    case CUPTI_ACTIVITY_KIND_MEMORY2:
-      return 32;  // its one time; the word behind it means nothing here
-    case CUPTI_ACTIVITY_KIND_SYNCHRONIZATION:
-    case CUPTI_ACTIVITY_KIND_GRAPH_TRACE:
-    case CUPTI_ACTIVITY_KIND_DRIVER:
-    case CUPTI_ACTIVITY_KIND_RUNTIME:
-      return 8;
+#define KIND(kind, number, cupti_kind, name, event) \
+  case cupti::kind:                                 \
+    return TimeOffsetIn<cupti::name>();
+#define RAW_KIND(kind, number, cupti_kind, name) KIND(kind, number, cupti_kind, name, RawActivity)
+#include "cupti_inject/cupti_records.inc"
     default:
       return 0;
   }
@@ -425,7 +398,7 @@ void Finish(const Record& record, uint64_t start, uint64_t end, const char* name
     if (IsKernel(record.kind)) std::memcpy(bytes + offset + 16, &end, sizeof(end));  // completed
   }
   if (record.name == nullptr) return;
-  std::memcpy(bytes + TextOffset(record.kind), &name, sizeof(name));
+  std::memcpy(bytes + inject::NameOffset(record.kind), &name, sizeof(name));
 }
 
 }  // namespace xpu::fake_cupti

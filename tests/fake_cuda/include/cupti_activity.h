@@ -67,192 +67,20 @@ typedef enum {
 typedef XPU_FAKE_RECORD { CUpti_ActivityKind kind; }
 CUpti_Activity;
 
-typedef XPU_FAKE_RECORD {
-  CUpti_ActivityKind kind;
-  uint8_t cacheConfig;
-  uint8_t sharedMemoryConfig;
-  uint16_t registersPerThread;
-  uint32_t partitionedGlobalCacheRequested;
-  uint32_t partitionedGlobalCacheExecuted;
-  uint64_t start;
-  uint64_t end;
-  uint64_t completed;
-  uint32_t deviceId;
-  uint32_t contextId;
-  uint32_t streamId;
-  int32_t gridX;
-  int32_t gridY;
-  int32_t gridZ;
-  int32_t blockX;
-  int32_t blockY;
-  int32_t blockZ;
-  int32_t staticSharedMemory;
-  int32_t dynamicSharedMemory;
-  uint32_t localMemoryPerThread;
-  uint32_t localMemoryTotal;
-  uint32_t correlationId;
-  int64_t gridId;
-  const char* name;
-  void* reserved0;
-  uint64_t queued;
-  uint64_t submitted;
-  uint8_t launchType;
-  uint8_t isSharedMemoryCarveoutRequested;
-  uint8_t sharedMemoryCarveoutRequested;
-  uint8_t padding;
-  uint32_t sharedMemoryExecuted;
-  uint64_t graphNodeId;
-  uint32_t shmemLimitConfig;
-  uint32_t graphId;
-  void* pAccessPolicyWindow;
-  uint32_t channelID;
-  uint32_t channelType;
-  uint32_t clusterX;
-  uint32_t clusterY;
-  uint32_t clusterZ;
-  uint32_t clusterSchedulingPolicy;
-  uint64_t localMemoryTotal_v2;
-  uint32_t maxPotentialClusterSize;
-  uint32_t maxActiveClusters;
-  uint8_t isDeviceLaunched;
-  uint8_t padding2[7];
-}
-CUpti_ActivityKernel10;
-
-typedef XPU_FAKE_RECORD {
-  CUpti_ActivityKind kind;
-  uint8_t copyKind;
-  uint8_t srcKind;
-  uint8_t dstKind;
-  uint8_t flags;
-  uint64_t bytes;
-  uint64_t start;
-  uint64_t end;
-  uint32_t deviceId;
-  uint32_t contextId;
-  uint32_t streamId;
-  uint32_t correlationId;
-  uint32_t runtimeCorrelationId;
-  uint32_t pad;
-  void* reserved0;
-  uint64_t graphNodeId;
-  uint32_t graphId;
-  uint32_t channelID;
-  uint32_t channelType;
-  uint8_t isDeviceLaunched;
-  uint8_t pad2[3];
-  uint64_t copyCount;
-}
-CUpti_ActivityMemcpy6;
-
-typedef XPU_FAKE_RECORD {
-  CUpti_ActivityKind kind;
-  uint8_t copyKind;
-  uint8_t srcKind;
-  uint8_t dstKind;
-  uint8_t flags;
-  uint64_t bytes;
-  uint64_t start;
-  uint64_t end;
-  uint32_t deviceId;
-  uint32_t contextId;
-  uint32_t streamId;
-  uint32_t srcDeviceId;
-  uint32_t srcContextId;
-  uint32_t dstDeviceId;
-  uint32_t dstContextId;
-  uint32_t correlationId;
-  void* reserved0;
-  uint64_t graphNodeId;
-  uint32_t graphId;
-  uint32_t channelID;
-  uint32_t channelType;
-}
-CUpti_ActivityMemcpyPtoP4;
-
-typedef XPU_FAKE_RECORD {
-  CUpti_ActivityKind kind;
-  uint32_t value;
-  uint64_t bytes;
-  uint64_t start;
-  uint64_t end;
-  uint32_t deviceId;
-  uint32_t contextId;
-  uint32_t streamId;
-  uint32_t correlationId;
-  uint16_t flags;
-  uint16_t memoryKind;
-  uint32_t pad;
-  void* reserved0;
-  uint64_t graphNodeId;
-  uint32_t graphId;
-  uint32_t channelID;
-  uint32_t channelType;
-  uint8_t isDeviceLaunched;
-  uint8_t pad2[3];
-}
-CUpti_ActivityMemset4;
-
-typedef XPU_FAKE_RECORD {
-  CUpti_ActivityKind kind;
-  uint32_t memoryOperationType;
-  uint32_t memoryKind;
-  uint32_t correlationId;
-  uint64_t address;
-  uint64_t bytes;
-  uint64_t timestamp;
-  uint64_t PC;
-  uint32_t processId;
-  uint32_t deviceId;
-  uint32_t contextId;
-  uint32_t streamId;
-  const char* name;
-  uint32_t isAsync;
-  uint32_t pad1;
-  struct {
-    uint32_t memoryPoolType;
-    uint32_t pad2;
-    uint64_t address;
-    uint64_t releaseThreshold;
-    union {
-      uint64_t size;
-      uint64_t processId;
-    } pool;
-    uint64_t utilizedSize;
-  } memoryPoolConfig;
-  const char* source;
-}
-CUpti_ActivityMemory4;
-
-typedef XPU_FAKE_RECORD {
-  CUpti_ActivityKind kind;
-  uint32_t type;
-  uint64_t start;
-  uint64_t end;
-  uint32_t correlationId;
-  uint32_t contextId;
-  uint32_t streamId;
-  uint32_t cudaEventId;
-  uint64_t cudaEventSyncId;
-  uint32_t returnValue;
-  uint32_t pad;
-}
-CUpti_ActivitySynchronization2;
-
-typedef XPU_FAKE_RECORD {
-  CUpti_ActivityKind kind;
-  uint32_t correlationId;
-  uint64_t start;
-  uint64_t end;
-  uint32_t deviceId;
-  uint32_t graphId;
-  uint32_t contextId;
-  uint32_t streamId;
-  void* reserved;
-  uint32_t endDeviceId;
-  uint32_t endContextId;
-}
-CUpti_ActivityGraphTrace2;
+// As they are described for the recorder. Fields of structs inside a record have our names.
+#define RECORD(name, type)  \
+  typedef XPU_FAKE_RECORD { \
+    uint32_t kind;
+#define FIELD(c_type, name, offset, cupti_name, since) c_type cupti_name;
+#define FIELD_IN(c_type, name, offset, cupti_struct, cupti_name, since) c_type name;
+#define ARRAY(c_type, count, name, offset, cupti_name, since) c_type cupti_name[count];
+#define TEXT(name, offset, cupti_name, since) const char* cupti_name;
+#define POINTER(name, offset, cupti_name, since) void* cupti_name;
+#define PADDING(offset, bytes) uint8_t padding_##offset[bytes];
+#define END(name, type) \
+  }                     \
+  type;
+#include "../../../cupti_inject/cupti_records.inc"
 
 typedef enum {
   CUPTI_ACTIVITY_JIT_ENTRY_PTX_TO_CUBIN = 1,
@@ -264,23 +92,6 @@ typedef enum {
   CUPTI_ACTIVITY_JIT_OPERATION_CACHE_STORE = 2,
   CUPTI_ACTIVITY_JIT_OPERATION_COMPILE = 3,
 } CUpti_ActivityJitOperationType;
-
-typedef XPU_FAKE_RECORD {
-  CUpti_ActivityKind kind;
-  CUpti_ActivityJitEntryType jitEntryType;
-  CUpti_ActivityJitOperationType jitOperationType;
-  uint32_t deviceId;
-  uint64_t start;
-  uint64_t end;
-  uint32_t correlationId;
-  uint32_t padding;
-  uint64_t jitOperationCorrelationId;
-  uint64_t cacheSize;
-  const char* cachePath;
-  uint32_t processId;
-  uint32_t threadId;
-}
-CUpti_ActivityJit2;
 
 typedef union {
   struct {
@@ -294,114 +105,13 @@ typedef union {
   } dcs;
 } CUpti_ActivityObjectKindId;
 
-typedef XPU_FAKE_RECORD {
-  CUpti_ActivityKind kind;
-  CUpti_ActivityOverheadKind overheadKind;
-  CUpti_ActivityObjectKind objectKind;
-  CUpti_ActivityObjectKindId objectId;
-  uint64_t start;
-  uint64_t end;
-  uint32_t correlationId;
-  uint32_t reserved0;
-  void* overheadData;
-}
-CUpti_ActivityOverhead3;
-
 typedef struct {
   uint32_t commandBufferLength;
   uint32_t channelID;
   uint32_t channelType;
 } CUpti_ActivityOverheadCommandBufferFullData;
 
-typedef XPU_FAKE_RECORD {
-  CUpti_ActivityKind kind;
-  uint32_t flags;
-  uint64_t globalMemoryBandwidth;
-  uint64_t globalMemorySize;
-  uint32_t constantMemorySize;
-  uint32_t l2CacheSize;
-  uint32_t numThreadsPerWarp;
-  uint32_t coreClockRate;
-  uint32_t numMemcpyEngines;
-  uint32_t numMultiprocessors;
-  uint32_t maxIPC;
-  uint32_t maxWarpsPerMultiprocessor;
-  uint32_t maxBlocksPerMultiprocessor;
-  uint32_t maxSharedMemoryPerMultiprocessor;
-  uint32_t maxRegistersPerMultiprocessor;
-  uint32_t maxRegistersPerBlock;
-  uint32_t maxSharedMemoryPerBlock;
-  uint32_t maxThreadsPerBlock;
-  uint32_t maxBlockDimX;
-  uint32_t maxBlockDimY;
-  uint32_t maxBlockDimZ;
-  uint32_t maxGridDimX;
-  uint32_t maxGridDimY;
-  uint32_t maxGridDimZ;
-  uint32_t computeCapabilityMajor;
-  uint32_t computeCapabilityMinor;
-  uint32_t id;
-  uint32_t eccEnabled;
-  CUuuid uuid;
-  const char* name;
-  uint8_t isCudaVisible;
-  uint8_t isMigEnabled;
-  uint8_t reserved[6];
-  uint32_t gpuInstanceId;
-  uint32_t computeInstanceId;
-  CUuuid migUuid;
-  uint32_t isNumaNode;
-  uint32_t numaId;
-}
-CUpti_ActivityDevice5;
-
-typedef XPU_FAKE_RECORD {
-  CUpti_ActivityKind kind;
-  uint32_t contextId;
-  uint32_t deviceId;
-  uint16_t computeApiKind;
-  uint16_t nullStreamId;
-  uint32_t parentContextId;
-  uint8_t isGreenContext;
-  uint8_t padding;
-  uint16_t numMultiprocessors;
-  uint32_t cigMode;
-  uint32_t padding2;
-}
-CUpti_ActivityContext3;
-
-typedef XPU_FAKE_RECORD {
-  CUpti_ActivityKind kind;
-  uint32_t contextId;
-  uint32_t streamId;
-  int32_t priority;
-  uint32_t flag;
-  uint32_t correlationId;
-}
-CUpti_ActivityStream;
-
-typedef XPU_FAKE_RECORD {
-  CUpti_ActivityKind kind;
-  uint32_t cbid;
-  uint64_t start;
-  uint64_t end;
-  uint32_t processId;
-  uint32_t threadId;
-  uint32_t correlationId;
-  uint32_t returnValue;
-}
-CUpti_ActivityAPI;
-
 // Only for tests/tools/cupti_raw; the simulated device has no such records.
-typedef XPU_FAKE_RECORD {
-  CUpti_ActivityKind kind;
-  CUpti_ActivityObjectKind objectKind;
-  CUpti_ActivityObjectKindId objectId;
-  uint32_t pad;
-  const char* name;
-}
-CUpti_ActivityName;
-
 typedef XPU_FAKE_RECORD {
   CUpti_ActivityKind kind;
   uint32_t flags;

@@ -111,7 +111,7 @@ class WaitTellerTest : public testing::Test {
     EXPECT_EQ(record.end_ns, 50'000u);
     EXPECT_EQ(record.correlation_id, 33u);
     EXPECT_EQ(record.return_value, static_cast<uint32_t>(return_value_));
-    EXPECT_EQ(record.padding, 0u);
+    EXPECT_EQ(record.padding_52[0], 0);
     return record;
   }
 

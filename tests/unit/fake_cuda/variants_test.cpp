@@ -86,7 +86,7 @@ TEST(Devices, HaveNamesContextsAndPeerCopies) {
     std::set<std::string> uuids;
     for (const SeenRecord& record : probe.Records(CUPTI_ACTIVITY_KIND_DEVICE)) {
       const auto device = record.As<CUpti_ActivityDevice5>();
-      uuids.emplace(device.uuid.bytes, 16);
+      uuids.emplace(reinterpret_cast<const char*>(device.uuid), 16);
     }
     EXPECT_EQ(uuids, (std::set<std::string>{"xpu simulated 00", "xpu simulated 01"}));
     ASSERT_EQ(probe.Kernels().size(), 2U);

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "format/base/text.h"
-#include "format/fields.h"
+#include "format/events.h"
 #include "format/reader.h"
 #include "format/writer.h"
 

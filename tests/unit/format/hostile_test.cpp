@@ -12,7 +12,7 @@
 #include "container.h"
 #include "filled.h"
 #include "format/capture.capnp.h"
-#include "format/fields.h"
+#include "format/events.h"
 #include "format/message.h"
 
 namespace xpu::test {

@@ -8,7 +8,7 @@
 
 #include <gtest/gtest.h>
 
-#include "format/fields.h"
+#include "format/events.h"
 
 namespace xpu {
 namespace {

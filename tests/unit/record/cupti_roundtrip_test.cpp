@@ -14,7 +14,7 @@
 #include <zstd.h>
 
 #include "cupti_raw.h"
-#include "format/fields.h"
+#include "format/events.h"
 #include "format/reader.h"
 #include "record/gpu/cupti_decode.h"
 

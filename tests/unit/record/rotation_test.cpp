@@ -204,7 +204,7 @@ TEST_F(PartsTest, TheNextPartBeginsWithWhatHolds) {
 TEST_F(PartsTest, AProcessThatHasEndedIsForgotten) {
   WriteDefinitions();
   sink_->Write(Nvtx(NvtxKind::kPush, "step"));
-  sink_->Write(Nvtx(NvtxKind::kCategoryName, "io"));
+  sink_->Write(Nvtx(NvtxKind::kCategory, "io"));
   sink_->Forget(kLibraryInstance);
   BeginSecond();
   sink_->Close(RecordingEnd{});
@@ -215,7 +215,7 @@ TEST_F(PartsTest, AProcessThatHasEndedIsForgotten) {
 }
 
 TEST_F(PartsTest, RangesThatAreOpenAndNames) {
-  sink_->Write(Nvtx(NvtxKind::kDomainName, "domain"));
+  sink_->Write(Nvtx(NvtxKind::kDomain, "domain"));
   sink_->Write(Nvtx(NvtxKind::kPush, "epoch"));
   sink_->Write(Nvtx(NvtxKind::kPush, "step"));
   sink_->Write(Nvtx(NvtxKind::kPop));

@@ -7,7 +7,7 @@
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 
-#include "format/fields.h"
+#include "format/events.h"
 #include "format/writer.h"
 #include "report/model/load.h"
 #include "report/select/thin.h"

@@ -141,7 +141,7 @@ TEST_F(ImportTest, MarkersAreRangesAndMoments) {
   const LoadedEvents& events = ImportedSample("cuda13.txt").model.events;
   ASSERT_EQ(events.nvtx_events.size(), 4u);
   const NvtxEvent& domain = events.nvtx_events[0];
-  EXPECT_EQ(domain.kind, NvtxKind::kDomainName);
+  EXPECT_EQ(domain.kind, NvtxKind::kDomain);
   EXPECT_EQ(Text(domain.text), "solver");
   const NvtxEvent& start = events.nvtx_events[1];
   EXPECT_EQ(start.kind, NvtxKind::kStart);

@@ -5,7 +5,7 @@
 #include <fcntl.h>
 
 #include "format/base/file.h"
-#include "format/fields.h"
+#include "format/events.h"
 #include "format/writer.h"
 #include "report/model/load.h"
 

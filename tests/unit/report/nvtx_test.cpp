@@ -76,7 +76,7 @@ TEST_F(NvtxTest, PushedRangesNest) {
 }
 
 TEST_F(NvtxTest, APopEndsTheInnermostOfItsDomain) {
-  Add(1, NvtxKind::kDomainName, "library", 3);
+  Add(1, NvtxKind::kDomain, "library", 3);
   Add(10, NvtxKind::kPush, "own");
   Add(20, NvtxKind::kPush, "theirs", 3);
   Add(30, NvtxKind::kPop);
@@ -140,7 +140,7 @@ TEST_F(NvtxTest, TheFirstThreadOfAnotherPidNamespace) {
 }
 
 TEST_F(NvtxTest, NamesAndNumbers) {
-  Add(1, NvtxKind::kCategoryName, "layers").category = 4;
+  Add(1, NvtxKind::kCategory, "layers").category = 4;
   NvtxEvent& range = Add(10, NvtxKind::kPush, "x", 9);
   range.category = 4;
   range.payload_type = NvtxPayload::kInt32;
