@@ -1,0 +1,187 @@
+"""Adding a record of CUPTI from end to end, as CONTRIBUTING.md says: in a copy of the tree, which is
+built, records the simulated device and reports. xpu-report as it is skips what is new."""
+
+import json
+import pathlib
+import shutil
+import subprocess
+
+import xpu_testing
+from xpu_testing import Workspace, expect, expect_in, main, require_recording
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+
+# File -> (text in it, what stands there then).
+PRODUCT = {
+    "format/capture.capnp": [
+        ("  jitOperations @30 :JitOperation;\n",
+         "  jitOperations @30 :JitOperation;\n  cudaEvents @31 :CudaEvent;\n"),
+        ("struct JitOperation {\n", """struct CudaEvent {
+  # An event was reached in a stream.
+  rows @0 :UInt32;
+  instance @1 :Column $instance;
+  recordSizeBytes @2 :Column $u16 $unit("bytes");
+  timeNs @3 :Column $u64 $time(cupti);
+  streamId @4 :Column $u32;
+  eventId @5 :Column $u32;  # that CUPTI gave it
+  tail @6 :Column $bytes;
+}
+
+struct JitOperation {
+"""),
+    ],
+    "cupti_inject/cupti_records.inc": [
+        ("\n#undef RECORD\n", """
+RECORD(CudaEvent, CUpti_ActivityCudaEvent2)
+  VERSION(CudaEvent, CUpti_ActivityCudaEvent, 24)
+  VERSION(CudaEvent, CUpti_ActivityCudaEvent2, 56)
+  FIELD(uint32_t, correlation_id, 4, correlationId, 0)
+  FIELD(uint32_t, context_id, 8, contextId, 0)
+  FIELD(uint32_t, stream_id, 12, streamId, 0)
+  FIELD(uint32_t, event_id, 16, eventId, 0)
+  PADDING(20, 4)
+  FIELD(uint32_t, device_id, 24, deviceId, 56)
+  PADDING(28, 12)
+  FIELD(uint64_t, time_ns, 40, deviceTimestamp, 56)
+  FIELD(uint64_t, event_sync_id, 48, cudaEventSyncId, 56)
+END(CudaEvent, CUpti_ActivityCudaEvent2)
+KIND(kKindCudaEvent, 36, CUPTI_ACTIVITY_KIND_CUDA_EVENT, CudaEvent, CudaEvent)
+
+#undef RECORD
+"""),
+    ],
+    "cupti_inject/setup.cpp": [
+        ('{cupti::kKindJit, "JIT"},', '{cupti::kKindJit, "JIT"}, {cupti::kKindCudaEvent, "event"},'),
+    ],
+    "report/select/filter.cpp": [
+        ("  std::erase_if(events.jit_operations, is_unwanted);\n",
+         """  std::erase_if(events.jit_operations, is_unwanted);
+  std::erase_if(events.cuda_events, [&](const CudaEvent& event) {
+    return !filter.WantsDriverTime(Overhead{
+        .instance = event.instance, .start_ns = event.time_ns, .end_ns = event.time_ns});
+  });
+"""),
+    ],
+    "report/trace/chrome_trace_view.cpp": [
+        ("  const std::optional<uint64_t> cut_ns = WriteSlices();\n",
+         """  for (const CudaEvent& event : analysis_.model.events.cuda_events) {
+    writer_.Mark(Format("event {}", event.event_id),
+                 analysis_.clocks.Of(event.instance).ToMonotonic(event.time_ns));
+  }
+  const std::optional<uint64_t> cut_ns = WriteSlices();
+"""),
+    ],
+}
+SIMULATED_DEVICE = {
+    "tests/fake_cuda/hooks.h": [("  kStream = 37,\n", "  kCudaEvent = 36,\n  kStream = 37,\n")],
+    "tests/fake_cuda/cupti/records.cpp": [
+        ("Record MakeJit(", """Record MakeCudaEvent(const Activity& activity) {
+  auto layout = Begin<CUpti_ActivityCudaEvent2>(CUPTI_ACTIVITY_KIND_CUDA_EVENT);
+  layout.correlationId = activity.correlation_id;
+  layout.streamId = activity.stream_id;
+  layout.eventId = activity.event_id;
+  return Make(layout, layout.kind);
+}
+
+Record MakeJit("""),
+        ("    case ActivityKind::kJit:\n", """    case ActivityKind::kCudaEvent:
+      return MakeCudaEvent(activity);
+    case ActivityKind::kJit:
+"""),
+    ],
+    "tests/fake_cuda/driver/api_stream_calls.cpp": [
+        ("  if (stream->capture == nullptr) event->time_ns = std::max(NowNs(), TailOf(stream));\n",
+         """  if (stream->capture == nullptr) event->time_ns = std::max(NowNs(), TailOf(stream));
+  Activity reached{ActivityKind::kCudaEvent};
+  reached.correlation_id = scope.correlation_id();
+  reached.stream_id = stream->id;
+  reached.event_id = event->id;
+  reached.start_ns = reached.end_ns = event->time_ns;
+  Emit(reached);
+"""),
+    ],
+}
+TARGETS = ["xpu-record", "xpu-report", "xpu_inject", "xpu_capture_manual", "fake_cupti",
+           "transformer", "xpu_capture_json"]
+
+
+def copy_of_the_tree(place):
+    """What the build reads."""
+    shutil.copytree(ROOT, place, symlinks=True,
+                    ignore=lambda folder, names: [
+                        name for name in names if folder == str(ROOT) and
+                        (name.startswith(".") or name == "build")])
+    for edits in (PRODUCT, SIMULATED_DEVICE):
+        for name, changes in edits.items():
+            path = place / name
+            text = path.read_text(encoding="utf-8")
+            for before, after in changes:
+                expect(f"{name}: {before!r} occurs", text.count(before), 1)
+                text = text.replace(before, after)
+            path.write_text(text, encoding="utf-8")
+
+
+def build(source, place):
+    launcher = ["-DCMAKE_CXX_COMPILER_LAUNCHER=ccache"] if shutil.which("ccache") else []
+    for command in (
+            ["cmake", "-S", source, "-B", place, "-G", "Ninja", "-DCMAKE_BUILD_TYPE=None",
+             "-DCMAKE_CXX_FLAGS=-O0", "-DXPU_UNITY=ON", *launcher],
+            ["cmake", "--build", place, "--target", *TARGETS]):
+        result = subprocess.run(command, capture_output=True, text=True, check=False)
+        expect(f"{command[1]}: {result.stdout[-3000:]}{result.stderr[-3000:]}",
+               result.returncode, 0)
+
+
+def report(program, *arguments):
+    result = subprocess.run([program, *arguments], capture_output=True, text=True, check=False)
+    expect(f"xpu-report {arguments}: {result.stderr}", result.returncode, 0)
+    return result.stdout
+
+
+def marks(program, capture, *filters):
+    trace = json.loads(report(program, capture, "--chrome-trace=-", *filters))
+    return [e for e in trace["traceEvents"] if e.get("ph") == "i" and e["name"][:6] == "event "]
+
+
+def test_a_new_record_of_cupti():
+    require_recording()
+    with Workspace() as work:
+        source, place = work.path / "source", work.path / "build"
+        copy_of_the_tree(source)
+        build(source, place)
+        expect("files", (len(PRODUCT), len(SIMULATED_DEVICE)), (5, 3))
+
+        capture = work.file("new.xpu")
+        requests = 3
+        result = subprocess.run(
+            [place / "record/xpu-record", "-o", capture, "--", place / "tests/workloads/transformer",
+             "--requests", str(requests), "--event-time"],
+            capture_output=True, text=True, check=False)
+        expect(f"status ({result.stderr})", result.returncode, 0)
+
+        new_report = place / "report/xpu-report"
+        lines = [line for line in report(new_report, capture, "--dump").splitlines()
+                 if line.startswith("cuda_event ")]
+        expect("events in the dump", len(lines), 2 * requests)
+        fields = [field.split("=")[0] for field in lines[0].split()[1:]]
+        expect("fields", fields, ["instance", "record_size_bytes", "time_ns", "stream_id",
+                                  "event_id", "tail"])
+        expect_in("size", "record_size_bytes=56 ", lines[0])
+
+        expect("marks", len(marks(new_report, capture)), 2 * requests)
+        expect("marks of another process", marks(new_report, capture, "--pid", "1"), [])
+
+        manual = (place / "man/xpu-capture.5").read_text(encoding="utf-8")
+        expect_in("manual", ".SS cuda_event\nAn event was reached in a stream.\n", manual)
+
+        old_report = xpu_testing.find("report/xpu-report")
+        summary = report(old_report, capture)
+        expect_in("what is skipped", "newer", summary)
+        expect("known records", [line for line in report(old_report, capture, "--dump").splitlines()
+                                 if line.startswith("kernel ")],
+               [line for line in report(new_report, capture, "--dump").splitlines()
+                if line.startswith("kernel ")])
+
+
+if __name__ == "__main__":
+    main(globals())
