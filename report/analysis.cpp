@@ -24,7 +24,7 @@ Analysis::Analysis(Model loaded, SymbolOptions options, const CorrelateOptions& 
       clocks(model),
       api_names(model),
       gpus(model),
-      graph_nodes(model.events.graph_nodes),
+      graph_nodes(model.events.graph_nodes.rows()),
       correlation(Correlate(model, clocks, api_names, graph_nodes, correlate)),
       nvtx(model, correlation),
       slices(CollectSlices(model)),

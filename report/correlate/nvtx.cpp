@@ -91,8 +91,7 @@ std::string PayloadText(const NvtxEvent& event) {
 
 NvtxRanges::NvtxRanges(const Model& model, const Correlation& correlation)
     : model_(model), correlation_(correlation) {
-  const std::vector<NvtxEvent>& events = model.events.nvtx_events;
-  for (const NvtxEvent& event : events) Take(event);
+  for (const NvtxEvent& event : model.events.nvtx_events) Take(event);
   CloseRest();
   for (const auto& [key, timeline] : timelines_) {
     const auto process = correlation.processes.find(key.first);

@@ -51,8 +51,8 @@ bool IsLazyLoading(const Overhead& overhead) {
 std::vector<DriverTime> DriverTimes(const Analysis& analysis) {
   const LoadedEvents& events = analysis.model.events;
   std::vector<DriverTime> times;
-  Append(analysis, events.overheads, &DriverTime::overhead, times);
-  Append(analysis, events.jit_operations, &DriverTime::jit, times);
+  Append(analysis, events.overheads.rows(), &DriverTime::overhead, times);
+  Append(analysis, events.jit_operations.rows(), &DriverTime::jit, times);
   // Of one start the longest first, which then encloses the others.
   std::stable_sort(times.begin(), times.end(), [](const DriverTime& a, const DriverTime& b) {
     return a.start_ns != b.start_ns ? a.start_ns < b.start_ns : a.end_ns > b.end_ns;

@@ -120,7 +120,7 @@ std::vector<ProbeCall> NestProbeHits(const LoadedEvents& events) {
   }
   std::vector<ProbeCall> outermost;
   for (const auto& [thread, indexes] : threads) {
-    AppendOutermost(PairOneThread(events.probe_hits, indexes), purposes, outermost);
+    AppendOutermost(PairOneThread(events.probe_hits.rows(), indexes), purposes, outermost);
   }
   return outermost;
 }

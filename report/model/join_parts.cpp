@@ -143,8 +143,9 @@ constexpr bool kIsIdempotent =
 
 // Puts in front of `events` what of `restated` they do not have.
 template <typename Event>
-void AddUnknown(const CaptureTables& tables, std::vector<Event>& events,
-                std::vector<Event>& restated) {
+void AddUnknown(const CaptureTables& tables, EventList<Event>& list, EventList<Event>& more) {
+  std::vector<Event>& events = list.rows();
+  std::vector<Event>& restated = more.rows();
   if (restated.empty()) return;
   if constexpr (std::is_same_v<Event, RecordingInfo>) {
     if (events.empty()) events.push_back(restated.front());
@@ -167,10 +168,6 @@ void AddUnknown(const CaptureTables& tables, std::vector<Event>& events,
 }
 
 // No recorder restates what is kept in these.
-template <typename List, typename Event>
-void AddUnknown(const CaptureTables&, List& events, const std::vector<Event>& restated) {
-  for (const Event& event : restated) events.push_back(event);
-}
 template <typename List>
 void AddUnknown(const CaptureTables&, List& events, List& restated) {
   for (auto event : restated) events.push_back(event);
@@ -178,9 +175,9 @@ void AddUnknown(const CaptureTables&, List& events, List& restated) {
 
 // What every part defines anew when it occurs there.
 template <typename Event>
-void DropRepeated(const CaptureTables& tables, std::vector<Event>& events) {
+void DropRepeated(const CaptureTables& tables, EventList<Event>& events) {
   std::unordered_set<std::string> seen;
-  std::erase_if(events,
+  std::erase_if(events.rows(),
                 [&](const Event& event) { return !seen.insert(ContentOf(event, tables)).second; });
 }
 
@@ -220,7 +217,7 @@ Model Join(std::vector<LoadedPart> parts) {
     LoadedPart& part = parts[i];
     NoteParts(part, joined);
     // Only the last end is the recording's. Without it a part was never completed.
-    joined.events.recording_end.clear();
+    joined.events.recording_end.rows().clear();
     if (i + 1 < parts.size() && part.model.events.recording_end.empty()) {
       joined.problems.cut = true;
     }

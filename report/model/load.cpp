@@ -31,7 +31,8 @@ class ReaderTables : public CaptureTables {
 };
 
 template <typename Event>
-void Append(std::vector<Event>& all, std::vector<Event>& more) {
+void Append(EventList<Event>& list, std::vector<Event>& more) {
+  std::vector<Event>& all = list.rows();
   if (all.empty()) {
     all = std::move(more);
   } else {
@@ -41,8 +42,9 @@ void Append(std::vector<Event>& all, std::vector<Event>& more) {
 
 // Growing takes a copy of all, as far as possible from the last one: what is reserved and not used
 // takes no memory.
-void Append(SampleList& all, const std::vector<CpuSample>& more) {
+void Append(SampleList& list, const std::vector<CpuSample>& more) {
   constexpr size_t kGrowth = 4;
+  auto& all = list.rows();
   const size_t size = all.size() + more.size();
   if (size > all.capacity()) all.reserve(kGrowth * size);
   all.insert(all.end(), more.begin(), more.end());

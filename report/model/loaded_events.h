@@ -1,10 +1,9 @@
 // The events of a capture as reports keep them: the lists of EventBatch, the long ones compact.
 #pragma once
 
-#include <vector>
-
 #include "format/events.h"
 #include "report/model/compact_list.h"
+#include "report/model/event_list.h"
 #include "report/model/huge_pages.h"
 
 namespace xpu {
@@ -26,11 +25,11 @@ using SynchronizationList =
 using GraphLaunchList = CompactList<GraphLaunch, &GraphLaunch::start_ns, &GraphLaunch::end_ns,
                                     &GraphLaunch::correlation_id>;
 
-using SampleList = std::vector<CpuSample, HugePageAllocator<CpuSample>>;
+using SampleList = EventList<CpuSample, HugePageAllocator<CpuSample>>;
 
 template <typename Event>
 struct LoadedListOf {
-  using Type = std::vector<Event>;
+  using Type = EventList<Event>;
 };
 #define XPU_LOADED_AS(Event, List) \
   template <>                      \

@@ -212,7 +212,7 @@ Result<Model> MergeCaptures(std::vector<Model> captures) {
   Model merged;
   for (size_t i = 0; i < captures.size(); ++i) {
     const Renumbering renumbering(*tables, i, places[i].second);
-    std::vector<ProcessEvent>& process_events = merged.events.process_events;
+    std::vector<ProcessEvent>& process_events = merged.events.process_events.rows();
     const size_t others = process_events.size();
     const size_t infos = merged.events.recording_info.size();
     const size_t ends = merged.events.recording_end.size();

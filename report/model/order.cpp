@@ -24,7 +24,8 @@ uint64_t TimeOf(const Event& event) {
 }
 
 template <typename Event, typename Allocator>
-void Order(std::vector<Event, Allocator>& events) {
+void Order(EventList<Event, Allocator>& list) {
+  std::vector<Event, Allocator>& events = list.rows();
   const auto is_earlier = [](const Event& a, const Event& b) { return TimeOf(a) < TimeOf(b); };
   if (std::is_sorted(events.begin(), events.end(), is_earlier)) return;
   std::stable_sort(events.begin(), events.end(), is_earlier);

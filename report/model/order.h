@@ -5,8 +5,8 @@
 
 namespace xpu {
 
-// By their events' first time. Events without one, events of one time and the work on the GPU, whose
-// order the correlation makes, keep the order of the file.
+// By their events' first time. Events without one, events of one time and the work on the GPU,
+// whose order the correlation makes, keep the order of the file.
 void OrderByTime(LoadedEvents& events);
 
 }  // namespace xpu

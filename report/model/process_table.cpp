@@ -18,9 +18,10 @@ const Value* LastSince(const std::vector<std::pair<uint64_t, Value>>& since, uin
 
 }  // namespace
 
-ProcessTable::ProcessTable(const Model& model) : model_(model), spaces_(model.events.mappings) {
-  const std::vector<ProcessEvent>& events = model.events.process_events;
-  const std::vector<Mapping>& mappings = model.events.mappings;
+ProcessTable::ProcessTable(const Model& model)
+    : model_(model), spaces_(model.events.mappings.rows()) {
+  const auto& events = model.events.process_events;
+  const auto& mappings = model.events.mappings;
   size_t next_event = 0;
   for (uint32_t i = 0; i < mappings.size(); ++i) {
     while (next_event < events.size() && events[next_event].time_ns <= mappings[i].time_ns) {

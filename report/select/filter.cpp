@@ -269,14 +269,15 @@ Status ApplyFilter(const FilterOptions& options, Analysis& analysis) {
   PartFilter filter(options, analysis, std::move(kernel), std::move(api), nvtx);
   LoadedEvents& events = analysis.model.events;
   Correlation& correlation = analysis.correlation;
-  std::erase_if(events.cpu_samples, [&](const auto& sample) { return !filter.Wants(sample); });
+  std::erase_if(events.cpu_samples.rows(),
+                [&](const auto& sample) { return !filter.Wants(sample); });
   const UserProbes probes(analysis.model);  // the others' hits are calls by now
-  std::erase_if(events.probe_hits,
+  std::erase_if(events.probe_hits.rows(),
                 [&](const auto& hit) { return probes.Of(hit) != nullptr && !filter.Wants(hit); });
   const auto is_unwanted = [&](const auto& event) { return !filter.WantsDriverTime(event); };
-  std::erase_if(events.overheads, is_unwanted);
-  std::erase_if(events.jit_operations, is_unwanted);
-  std::erase_if(events.memory_operations,
+  std::erase_if(events.overheads.rows(), is_unwanted);
+  std::erase_if(events.jit_operations.rows(), is_unwanted);
+  std::erase_if(events.memory_operations.rows(),
                 [&](const auto& operation) { return !filter.Wants(operation); });
   for (NvtxRange& range : analysis.nvtx.all()) range.is_shown = filter.Wants(range);
   std::vector<bool> keep;

@@ -47,10 +47,10 @@ Result<std::string> Choose(const std::vector<SampledEvent>& events, std::string_
 template <typename Wanted>
 void KeepSources(Model& model, Wanted&& wanted) {
   std::unordered_map<uint32_t, bool> keeps;  // by source; one without a definition stays
-  std::erase_if(model.events.sample_sources, [&](const SampleSource& source) {
+  std::erase_if(model.events.sample_sources.rows(), [&](const SampleSource& source) {
     return !keeps.try_emplace(source.source, wanted(source)).first->second;
   });
-  std::erase_if(model.events.cpu_samples, [&](const CpuSample& sample) {
+  std::erase_if(model.events.cpu_samples.rows(), [&](const CpuSample& sample) {
     const auto found = keeps.find(sample.source);
     return found != keeps.end() && !found->second;
   });

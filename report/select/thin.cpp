@@ -72,7 +72,7 @@ std::string ThinOut(uint64_t rate, Analysis& analysis) {
   const size_t all_samples = samples.size();
   const size_t all_work = analysis.correlation.work.size();
   Chance of_samples(rate, 0);
-  std::erase_if(samples, [&](const CpuSample&) { return !of_samples.Next(); });
+  std::erase_if(samples.rows(), [&](const CpuSample&) { return !of_samples.Next(); });
   ThinWork(rate, analysis.correlation);
   analysis.kept_of = rate;
   return Format("--sample 1/{}: {} of {} CPU samples, {} of {} GPU operations\n", rate,

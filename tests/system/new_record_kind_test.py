@@ -54,9 +54,9 @@ KIND(kKindCudaEvent, 36, CUPTI_ACTIVITY_KIND_CUDA_EVENT, CudaEvent, CudaEvent)
         ('{cupti::kKindJit, "JIT"},', '{cupti::kKindJit, "JIT"}, {cupti::kKindCudaEvent, "event"},'),
     ],
     "report/select/filter.cpp": [
-        ("  std::erase_if(events.jit_operations, is_unwanted);\n",
-         """  std::erase_if(events.jit_operations, is_unwanted);
-  std::erase_if(events.cuda_events, [&](const CudaEvent& event) {
+        ("  std::erase_if(events.jit_operations.rows(), is_unwanted);\n",
+         """  std::erase_if(events.jit_operations.rows(), is_unwanted);
+  std::erase_if(events.cuda_events.rows(), [&](const CudaEvent& event) {
     return !filter.WantsDriverTime(Overhead{
         .instance = event.instance, .start_ns = event.time_ns, .end_ns = event.time_ns});
   });

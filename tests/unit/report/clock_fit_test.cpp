@@ -157,9 +157,9 @@ TEST(Clocks, OneFitPerInstanceAndTheStartForOthers) {
                                          .command_line = {},
                                          .settings = {},
                                          .working_directory = {}});
-  model.events.clock_pairs = {Pair(kSecond, 2 * kSecond)};
+  model.events.clock_pairs.rows() = {Pair(kSecond, 2 * kSecond)};
   model.events.clock_pairs.push_back(Pair(kSecond, 3 * kSecond));
-  model.events.clock_pairs.back().instance = {2};
+  model.events.clock_pairs.rows().back().instance = {2};
   const Clocks clocks(model);
   EXPECT_EQ(clocks.Of({1}).ToMonotonic(2 * kSecond), kSecond);
   EXPECT_EQ(clocks.Of({2}).ToMonotonic(3 * kSecond), kSecond);

@@ -199,13 +199,13 @@ TEST_F(ImportTest, TheFormatBeforeCuda11) {
   EXPECT_EQ(events.memcpys[0].copy_kind, 1u);
   EXPECT_EQ(events.memcpys[0].correlation_id, 15u);
   EXPECT_EQ(events.memsets[0].value, 7u);
-  EXPECT_EQ(events.overheads.at(0).overhead_kind, 1u);
-  EXPECT_EQ(events.overheads.at(0).object_id_1, 3049046016u);
-  EXPECT_EQ(events.devices.at(0).multiprocessor_count, 80u);
-  EXPECT_EQ(events.devices.at(0).compute_capability_major, 7u);
-  EXPECT_EQ(events.nvtx_events.at(0).kind, NvtxKind::kStart);
-  EXPECT_EQ(events.nvtx_events.at(1).kind, NvtxKind::kEnd);
-  EXPECT_EQ(events.losses.at(0).count, 12u);  // "Dropped 12 activity records"
+  EXPECT_EQ(events.overheads.rows().at(0).overhead_kind, 1u);
+  EXPECT_EQ(events.overheads.rows().at(0).object_id_1, 3049046016u);
+  EXPECT_EQ(events.devices.rows().at(0).multiprocessor_count, 80u);
+  EXPECT_EQ(events.devices.rows().at(0).compute_capability_major, 7u);
+  EXPECT_EQ(events.nvtx_events.rows().at(0).kind, NvtxKind::kStart);
+  EXPECT_EQ(events.nvtx_events.rows().at(1).kind, NvtxKind::kEnd);
+  EXPECT_EQ(events.losses.rows().at(0).count, 12u);  // "Dropped 12 activity records"
   EXPECT_EQ(analysis.correlation.counts.launches_matched, 1u);
   // The name of a callback id is not in the text, but that of a launch is known.
   EXPECT_EQ(RowsOf(ApiTimes(analysis))["cudaLaunchKernel"], (ImportedRow{1, 9000}));
@@ -273,7 +273,7 @@ TEST_F(ImportTest, PeerCopiesGraphsAndPools) {
   EXPECT_EQ(events.memcpys[0].destination_device_id, 1u);
   EXPECT_EQ(events.graph_launches[0].graph_id, 5u);
   EXPECT_EQ(events.graph_launches[0].device_id, 1u);
-  const MemoryOperation& memory = events.memory_operations.at(0);
+  const MemoryOperation& memory = events.memory_operations.rows().at(0);
   EXPECT_TRUE(memory.is_async);
   EXPECT_EQ(memory.pool_type, 1u);
   EXPECT_EQ(memory.pool_address, 32u);
@@ -392,7 +392,7 @@ TEST_F(ImportTest, NumbersOfAnySize) {
       "MARKER [ 18446744073709551615 ] id 1, domain d, name n\n"
       "Dropped 18446744073709551615 activity records\n"
       "Dropped 18446744073709551615 activity records\n");
-  EXPECT_EQ(analysis.model.events.losses.at(0).count, ~uint64_t{0});
+  EXPECT_EQ(analysis.model.events.losses.rows().at(0).count, ~uint64_t{0});
   test::Folded(analysis, {});
 }
 

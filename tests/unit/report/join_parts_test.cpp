@@ -154,7 +154,7 @@ TEST(JoinParts, RecordingsAreNotMixed) {
 
 TEST(JoinParts, APartThatWasNeverCompletedIsCut) {
   std::vector<LoadedPart> parts = Parts({1, 2}, 2);
-  parts[0].model.events.recording_end.clear();
+  parts[0].model.events.recording_end.rows().clear();
   auto joined = JoinParts(std::move(parts));
   ASSERT_TRUE(joined.ok());
   Analysis analysis(std::move(joined->front()));

@@ -112,8 +112,8 @@ TEST(MergeCaptures, ARecordingOnce) {
 
 TEST(MergeCaptures, IdsThatDoNotFitAreLost) {
   Model hostile = Capture("beta", 1000 * kSecond, 5000 * kSecond, 0xb);
-  hostile.events.cpu_samples[0].stack = StackId{0xfffffff0};
-  hostile.events.process_events[0].name = StringId{0xfffffff0};
+  hostile.events.cpu_samples.rows()[0].stack = StackId{0xfffffff0};
+  hostile.events.process_events.rows()[0].name = StringId{0xfffffff0};
   Result<Model> merged =
       MergeCaptures(Two(Capture("alpha", 1000 * kSecond, 4000 * kSecond, 0xa), std::move(hostile)));
   ASSERT_TRUE(merged.ok());

@@ -74,7 +74,7 @@ TEST(StackCounts, LaunchesInTheProcessBesideFramePointers) {
 TEST(StackCounts, ProbesCountAtTheEntryOnly) {
   LoadedEvents events = Recorded(CallGraph::kTables, LaunchStackSource::kProbes);
   Add(events.probe_hits, 2, kWhole);
-  events.probe_hits.back().is_return = true;
+  events.probe_hits.rows().back().is_return = true;
   Add(events.probe_hits, 1, kStackTables | kStackFramePointers);
   EXPECT_EQ(StackCountsText(events),
             "50.0 % of 2 CUDA calls reach their outermost frame (unwind tables)");
@@ -82,10 +82,10 @@ TEST(StackCounts, ProbesCountAtTheEntryOnly) {
 
 TEST(StackCounts, ProbesThatTheUserAskedForAreNoCalls) {
   LoadedEvents events = Recorded(CallGraph::kTables, LaunchStackSource::kNone);
-  events.probes.emplace_back().probe = 7;
+  events.probes.rows().emplace_back().probe = 7;
   Add(events.probe_hits, 1, kWhole);
-  events.probe_hits.back().probe = 7;
-  events.probe_hits.back().is_return = true;
+  events.probe_hits.rows().back().probe = 7;
+  events.probe_hits.rows().back().is_return = true;
   EXPECT_EQ(StackCountsText(events),
             "100 % of 1 hit of probes reaches its outermost frame (unwind tables)");
 }

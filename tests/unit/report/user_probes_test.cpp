@@ -44,7 +44,7 @@ TEST_F(UserProbesTest, Names) {
   Define(4, ProbeKind::kUprobe, "cudaLaunchKernel").purpose = ProbePurpose::kRuntimeLaunch;
   const Model model = builder_.Build();
   const UserProbes probes(model);
-  const std::vector<Probe>& all = model.events.probes;
+  const auto& all = model.events.probes;
   EXPECT_EQ(probes.TitleOf(all[0]), "uprobe libm.so.6:exp+0x10");
   EXPECT_EQ(probes.NameOf(all[0]), "exp+0x10");
   EXPECT_EQ(probes.NameOf(all[1]), "exp%return");
@@ -70,7 +70,7 @@ TEST_F(UserProbesTest, ReturnsArePairedWithTheLastEntryOfTheirThread) {
   Hit(2, 31, 2);
   Hit(1, 200);  // does not return
   Model model = builder_.Build();
-  std::stable_sort(model.events.probe_hits.begin(), model.events.probe_hits.end(),
+  std::stable_sort(model.events.probe_hits.rows().begin(), model.events.probe_hits.rows().end(),
                    [](const auto& a, const auto& b) { return a.time_ns < b.time_ns; });
   const std::vector<ProbeTimes> rows = FindProbeTimes(model);
   ASSERT_EQ(rows.size(), 2u);
