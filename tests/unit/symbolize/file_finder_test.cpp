@@ -153,10 +153,12 @@ TEST_F(FileFinderTest, DebuginfodHasALimitForAllQuestions) {
   EXPECT_EQ(said[1], "debuginfod: the time limit is over, the other files are not asked for");
 }
 
-// What a server sends without end.
+// What a server sends without end. The limit comes just after the program's start.
 TEST_F(FileFinderTest, DebuginfodHasALimitForAFile) {
   WriteScript(folder_ / "find",
-              "exec dd if=/dev/zero of=" + folder_ / "cache bs=4096 count=1000\n");
+              "while [ \"$(ulimit -f)\" = unlimited ]; do sleep 0.01; done\n"
+              "exec dd if=/dev/zero of=" +
+                  folder_ / "cache bs=4096 count=1000\n");
   debuginfod_ = std::make_shared<Debuginfod>(
       Debuginfod::Options{.program = folder_ / "find", .most_bytes = 8192});
   EXPECT_FALSE(Finder().Program("/no/app", kId).found.has_value());
