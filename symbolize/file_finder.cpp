@@ -1,10 +1,10 @@
 #include "symbolize/file_finder.h"
 
-#include <array>
 #include <cstring>
 #include <optional>
 
 #include <unistd.h>
+#include <zlib.h>
 
 #include "format/base/open_file.h"
 #include "format/base/path.h"
@@ -52,34 +52,17 @@ void KeepWorse(FileSearch& kept, FileSearch&& next) {
   if (next.found || rank(next.problem) > rank(kept.problem)) kept = std::move(next);
 }
 
-// The checksum of .gnu_debuglink: CRC-32 as in zlib.
-uint32_t Add(uint32_t sum, std::span<const std::byte> bytes) {
-  static const auto sums = [] {
-    std::array<uint32_t, 256> table{};
-    for (uint32_t i = 0; i < 256; ++i) {
-      uint32_t value = i;
-      for (int bit = 0; bit < 8; ++bit) value = value >> 1 ^ ((value & 1) != 0 ? 0xedb88320u : 0);
-      table[i] = value;
-    }
-    return table;
-  }();
-  for (const std::byte byte : bytes) {
-    sum = sum >> 8 ^ sums[(sum ^ static_cast<uint32_t>(byte)) & 0xff];
-  }
-  return sum;
-}
-
-// Of a whole file; nullopt: it cannot be read.
+// The checksum of .gnu_debuglink, of a whole file; nullopt: it cannot be read.
 std::optional<uint32_t> Checksum(const std::string& path) {
   auto file = OpenRegularFile(path);
   if (!file.ok()) return std::nullopt;
   std::vector<std::byte> piece(size_t{256} << 10);
-  uint32_t sum = ~0u;
+  uLong sum = ::crc32(0, nullptr, 0);
   while (true) {
     const ssize_t n = ::read(file->fd.get(), piece.data(), piece.size());
     if (n < 0) return std::nullopt;
-    if (n == 0) return ~sum;
-    sum = Add(sum, std::span(piece).first(static_cast<size_t>(n)));
+    if (n == 0) return static_cast<uint32_t>(sum);
+    sum = ::crc32(sum, reinterpret_cast<const Bytef*>(piece.data()), static_cast<uInt>(n));
   }
 }
 

@@ -1,4 +1,5 @@
-"""Release binaries run on other distributions: what they need from the system is bounded."""
+"""Release binaries run on other distributions: what they need from the system is bounded. They read
+what others made, as root: they are hardened."""
 
 import re
 import subprocess
@@ -38,8 +39,34 @@ def problems_of(path):
             yield f"{name}: has static constructors"
 
 
+def missing_hardening(path):
+    """What the loader and the compiler do for a program that is attacked."""
+    headers = subprocess.run(["readelf", "-Wld", path], capture_output=True, text=True,
+                             check=True).stdout
+    if "GNU_RELRO" not in headers or "BIND_NOW" not in headers:
+        yield "full RELRO"
+    if not re.search(r"GNU_STACK.* RW ", headers):
+        yield "a stack that is not executable"
+    if path.endswith(".so"):
+        return
+    if not re.search(r"FLAGS_1.*\bPIE\b", headers):
+        yield "PIE"
+    symbols = objdump("-T", path)
+    if "__stack_chk_fail" not in symbols:
+        yield "a stack protector"
+    # Of level 3: a copy whose destination's size is known at run time only.
+    if "__memcpy_chk" not in symbols:
+        yield "_FORTIFY_SOURCE"
+    # Ours begin so; what is linked statically need not, so the file as a whole may not say it.
+    main = re.search(r"<main>:\n.*?\n", objdump("-d", "--disassemble=main", path))
+    if main and "endbr64" not in main.group():
+        yield "-fcf-protection"
+
+
 def main():
     problems = [line for path in sys.argv[1:] for line in problems_of(path)]
+    problems += [f"{path}: lacks {what}" for path in sys.argv[1:]
+                 for what in missing_hardening(path)]
     print("\n".join(problems) or "the binaries need only what they may")
     return 1 if problems else 0
 
