@@ -1,6 +1,8 @@
 #include "format/reader.h"
 
 #include <algorithm>
+#include <array>
+#include <string_view>
 #include <utility>
 
 #include "format/base/file.h"
@@ -28,6 +30,28 @@ uint64_t Beyond(uint64_t number, uint64_t bound) { return number > bound ? numbe
 Error NotACapture(const std::string& name) {
   return Error{ErrorKind::kInvalid, Format("{}: not an xpu capture", name),
                "xpu-record writes captures; the default name is capture.xpu"};
+}
+
+// The program that unpacks the file; empty: it is not compressed as a whole.
+std::string_view UnpackerOf(std::span<const std::byte> file) {
+  constexpr std::array<std::pair<std::string_view, std::string_view>, 4> kMagics = {{
+      {"\x1f\x8b", "gunzip"},
+      {"\x28\xb5\x2f\xfd", "unzstd"},
+      {"\xfd\x37zXZ", "unxz"},
+      {"BZh", "bunzip2"},
+  }};
+  const std::string_view begin(reinterpret_cast<const char*>(file.data()), file.size());
+  for (const auto& [magic, unpacker] : kMagics) {
+    if (begin.starts_with(magic)) return unpacker;
+  }
+  return {};
+}
+
+Error Compressed(const std::string& name, std::string_view unpacker) {
+  const std::string command = name == "/dev/stdin" ? Format("{} -c FILE | xpu-report -", unpacker)
+                                                   : Format("{} {}", unpacker, name);
+  return Error{ErrorKind::kInvalid, Format("{}: is compressed, not a capture", name),
+               Format("unpack it first: {} (a capture is compressed already)", command)};
 }
 
 Error NeedsNewer(const std::string& name, const std::string& what, const std::string& writer) {
@@ -117,6 +141,10 @@ Status CaptureReader::Impl::ReadHeader() {
 
 Status CaptureReader::Impl::FindBlocksWithoutHeader(FileHeaderState state) {
   const bool has_magic = state != FileHeaderState::kAbsent;
+  // Whole blocks may be in it: what is compressed already is often stored as it is.
+  if (const std::string_view unpacker = UnpackerOf(bytes_); !has_magic && !unpacker.empty()) {
+    return Compressed(name_, unpacker);
+  }
   problems_.header_damaged = true;
   if (FindFirstBlock(has_magic ? bytes_.size() : kSearchWithoutHeaderBytes)) return Ok();
   if (state == FileHeaderState::kCut) {

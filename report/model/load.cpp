@@ -1,7 +1,5 @@
 #include "report/model/load.h"
 
-#include <array>
-#include <fstream>
 #include <optional>
 #include <string_view>
 #include <utility>
@@ -78,37 +76,12 @@ LoadedPart LoadPart(CaptureReader reader, std::string path) {
   return part;
 }
 
-// The program that unpacks the file; empty: it is not compressed as a whole.
-std::string_view UnpackerOf(const std::string& path) {
-  constexpr std::array<std::pair<std::string_view, std::string_view>, 4> kMagics = {{
-      {"\x1f\x8b", "gunzip"},
-      {"\x28\xb5\x2f\xfd", "unzstd"},
-      {"\xfd\x37zXZ", "unxz"},
-      {"BZh", "bunzip2"},
-  }};
-  std::array<char, 8> bytes{};
-  std::ifstream file(path, std::ios::binary);
-  file.read(bytes.data(), bytes.size());
-  const std::string_view begin(bytes.data(), static_cast<size_t>(file.gcount()));
-  for (const auto& [magic, unpacker] : kMagics) {
-    if (begin.starts_with(magic)) return unpacker;
-  }
-  return {};
-}
-
 Result<LoadedPart> LoadPart(const std::string& path) {
   if (path == "-") return LoadPart("/dev/stdin");
   struct stat info {};
   if (::stat(path.c_str(), &info) == 0 && S_ISREG(info.st_mode) && info.st_size == 0) {
     return Error{ErrorKind::kInvalid, Format("{}: is empty, not a capture", path),
                  "the recording ended before anything was written; record again"};
-  }
-  if (S_ISREG(info.st_mode)) {
-    if (const std::string_view unpacker = UnpackerOf(path); !unpacker.empty()) {
-      return Error{
-          ErrorKind::kInvalid, Format("{}: is compressed, not a capture", path),
-          Format("unpack it first: {} {} (a capture is compressed already)", unpacker, path)};
-    }
   }
   Result<CaptureReader> reader = CaptureReader::Open(path);
   if (!reader.ok()) {

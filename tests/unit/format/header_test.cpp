@@ -30,6 +30,25 @@ TEST(FileHeader, NotACapture) {
   }
 }
 
+// What packs a capture may leave its blocks as they are: it would read as a damaged one.
+TEST(FileHeader, PackedAsAWhole) {
+  const FilledFile filled = FilledCapture(2, 1);
+  const auto error = [&](std::string begin, std::string name) {
+    begin.append(reinterpret_cast<const char*>(filled.bytes.data()), filled.bytes.size());
+    const auto bytes = std::as_bytes(std::span(begin));
+    auto reader = CaptureReader::FromBytes(bytes, std::move(name));
+    EXPECT_FALSE(reader.ok());
+    return reader.ok() ? Error{} : reader.error();
+  };
+  EXPECT_EQ(error("\x1f\x8b", "x.xpu").message, "x.xpu: is compressed, not a capture");
+  EXPECT_EQ(error("\x1f\x8b", "x.xpu").hint,
+            "unpack it first: gunzip x.xpu (a capture is compressed already)");
+  EXPECT_EQ(error("BZh9", "x.xpu").hint,
+            "unpack it first: bunzip2 x.xpu (a capture is compressed already)");
+  EXPECT_EQ(error("\x28\xb5\x2f\xfd", "/dev/stdin").hint,
+            "unpack it first: unzstd -c FILE | xpu-report - (a capture is compressed already)");
+}
+
 TEST(FileHeader, EmptyAndCut) {
   EXPECT_EQ(ErrorOf("").message, "x.xpu: the file is empty");
   const std::string header = EncodeFileHeader({});
