@@ -6,7 +6,8 @@
 namespace xpu {
 
 inline constexpr OptionHabit kRecordHabits[] = {
-    {"-g", "stacks are always recorded; --call-graph=fp or eh says how they are found"},
+    {"-g",
+     "leave it out: stacks are always recorded; --call-graph=fp or eh says how they are found"},
     {"--frequency", "-F, --freq HZ: samples per second"},
     {"--sampling-frequency", "-F, --freq HZ: samples per second"},
     {"-t", "CUDA and NVTX are recorded unless --cpu-only or --no-nvtx leave them out"},

@@ -1,6 +1,5 @@
 #include "record/options.h"
 
-#include <cstdlib>
 #include <utility>
 
 #include <CLI/CLI.hpp>
@@ -9,7 +8,7 @@
 #include "format/base/text.h"
 #include "record/help.h"
 #include "record/option_habits.h"
-#include "record/probes/probe_libraries.h"
+#include "record/verb_of_others.h"
 #include "record/version.h"
 
 namespace xpu {
@@ -316,13 +315,6 @@ bool IsOption(std::string_view word) {
   return word.starts_with("-") && word != "-" && word != "--";
 }
 
-// "xpu-record record ./app", as perf has it, and no program of that name.
-bool IsVerbOfOthers(const std::string& word) {
-  if (word != "record" && word != "profile" && word != "stat" && word != "start") return false;
-  const char* path = std::getenv("PATH");
-  return FindProgram(word, path == nullptr ? "" : path).empty();
-}
-
 // What CLI11 left over: the target, with or without "--" before it.
 Status TakeCommand(const Words& words, std::vector<std::string> rest, RecordOptions& options) {
   if (!rest.empty() && rest.front() == "--") rest.erase(rest.begin());
@@ -334,10 +326,7 @@ Status TakeCommand(const Words& words, std::vector<std::string> rest, RecordOpti
   }
   if (rest.empty() && needs_none) return Ok();
   if (rest.empty() || rest.front().empty()) return UsageError("no program to record");
-  if (rest.size() > 1 && IsVerbOfOthers(rest.front())) {
-    return Error{ErrorKind::kUsage, Format("{}: there is no such program", rest.front()),
-                 Format("the program follows xpu-record itself: xpu-record {} ...", rest[1])};
-  }
+  if (auto mistake = VerbOfOthers(rest, RecordCommandLineOptions())) return *std::move(mistake);
   options.command = std::move(rest);
   return Ok();
 }

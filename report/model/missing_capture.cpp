@@ -1,6 +1,7 @@
 #include "report/model/missing_capture.h"
 
 #include <algorithm>
+#include <array>
 #include <filesystem>
 #include <string_view>
 #include <system_error>
@@ -55,12 +56,33 @@ bool HasParts(const fs::path& folder, const RecordingName& recording) {
   return false;
 }
 
+// "xpu-report annotate x.xpu", as perf and nsys have it: what does the same here. Empty: it is none
+// of theirs.
+std::string HintOfVerb(std::string_view word) {
+  struct Verb {
+    std::string_view word;
+    std::string_view options;
+  };
+  constexpr std::array<Verb, 9> kVerbs = {{{"report", "[OPTIONS]"},
+                                           {"stats", "--top"},
+                                           {"top", "--top"},
+                                           {"script", "--script"},
+                                           {"annotate", "--folded --lines"},
+                                           {"diff", "--diff BEFORE"},
+                                           {"timechart", "--chrome-trace"},
+                                           {"export", "--chrome-trace"},
+                                           {"analyze", "[OPTIONS]"}}};
+  for (const Verb& verb : kVerbs) {
+    if (verb.word != word) continue;
+    return Format("the capture follows xpu-report itself: xpu-report {} [CAPTURE]", verb.options);
+  }
+  return {};
+}
+
 }  // namespace
 
 std::string HintOfMissingCapture(const std::string& path) {
-  if (path == "report" || path == "stats" || path == "script") {
-    return "the capture follows xpu-report itself: xpu-report [OPTIONS] [CAPTURE]";
-  }
+  if (std::string hint = HintOfVerb(path); !hint.empty()) return hint;
   std::error_code error;
   fs::path target = path;
   const bool is_link = fs::is_symlink(target, error);

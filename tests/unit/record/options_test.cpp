@@ -132,14 +132,29 @@ TEST(Options, HintsOfOtherProfilersOptions) {
     return ParseCommandLine(static_cast<int>(arguments.size()), arguments.data()).error().hint;
   };
   EXPECT_EQ(hint({"-g", "app"}),
-            "stacks are always recorded; --call-graph=fp or eh says how they are found");
+            "leave it out: stacks are always recorded; --call-graph=fp or eh says how they are "
+            "found");
   EXPECT_EQ(hint({"--frequency=99", "app"}), "-F, --freq HZ: samples per second");
   EXPECT_EQ(hint({"-t", "cuda", "app"}),
             "CUDA and NVTX are recorded unless --cpu-only or --no-nvtx leave them out");
   EXPECT_NE(hint({"--call-graph", "dwarf", "app"}).find("--call-graph=eh"), std::string::npos);
   EXPECT_EQ(hint({"--call-graph", "lbr", "app"}), "xpu-record --help lists the options");
-  EXPECT_EQ(hint({"profile", "./app"}),
-            "the program follows xpu-record itself: xpu-record ./app ...");
+}
+
+// What to type is said whole: an option of theirs would be the next mistake.
+TEST(Options, HintsOfOtherProfilersCommands) {
+  const auto hint = [](std::vector<const char*> arguments) {
+    arguments.insert(arguments.begin(), "xpu-record");
+    const auto parsed = ParseCommandLine(static_cast<int>(arguments.size()), arguments.data());
+    EXPECT_EQ(parsed.error().kind, ErrorKind::kUsage);
+    return parsed.error().hint.substr(parsed.error().hint.find(": ") + 2);
+  };
+  EXPECT_EQ(hint({"profile", "./app"}), "xpu-record -- ./app");
+  EXPECT_EQ(hint({"record", "-g", "./x", "-n"}), "xpu-record -- ./x -n");
+  EXPECT_EQ(hint({"record", "-F", "500", "--call-graph=fp", "-o", "a b", "--", "./x"}),
+            "xpu-record -F 500 --call-graph=fp -o 'a b' -- ./x");
+  EXPECT_EQ(hint({"record", "-t", "7", "-g", "./x"}), "xpu-record -- ./x");
+  EXPECT_EQ(hint({"profile", "-t", "cuda", "--stats=true", "./x"}), "xpu-record -- ./x");
 }
 
 TEST(Options, ALongDelayWithoutAUnitIsNoted) {

@@ -118,6 +118,38 @@ TEST_F(RunTest, PartsOfWhatIsNotThere) {
   EXPECT_EQ(hint("link.xpu"), "it is a link to /nowhere/at/all.xpu, which is not there");
 }
 
+// "xpu-report annotate x.xpu"
+TEST_F(RunTest, ACommandOfAnotherProfilerIsNoCapture) {
+  const auto hint = [&](const std::string& word) {
+    ReportOptions options;
+    options.captures = {word, folder_ / "x.xpu"};
+    return RunReport(options, outcome_).error().hint;
+  };
+  const std::string begin = "the capture follows xpu-report itself: xpu-report ";
+  EXPECT_EQ(hint("stats"), begin + "--top [CAPTURE]");
+  EXPECT_EQ(hint("annotate"), begin + "--folded --lines [CAPTURE]");
+  EXPECT_EQ(hint("diff"), begin + "--diff BEFORE [CAPTURE]");
+}
+
+// Through a pipe it has no name to unpack.
+TEST_F(RunTest, APackedCaptureOnStandardInput) {
+  int ends[2];
+  ASSERT_EQ(::pipe(ends), 0);
+  const UniqueFd output(ends[0]);
+  UniqueFd input(ends[1]);
+  ASSERT_TRUE(WriteAll(input.get(), std::string("\x1f\x8b") + std::string(100, 'x'), "pipe").ok());
+  input.reset();
+  const UniqueFd before(::dup(STDIN_FILENO));
+  ::dup2(output.get(), STDIN_FILENO);
+  ReportOptions options;
+  options.captures = {"-"};
+  const Status status = RunReport(options, outcome_);
+  ::dup2(before.get(), STDIN_FILENO);
+  EXPECT_EQ(status.error().ToString(),
+            "/dev/stdin: is compressed, not a capture\nhint: unpack it first: gunzip -c FILE | "
+            "xpu-report - (a capture is compressed already)");
+}
+
 TEST_F(RunTest, AFifoIsToldOf) {
   test::ModelBuilder builder;
   builder.End(9);
