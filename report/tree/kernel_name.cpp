@@ -146,21 +146,53 @@ bool IsPlain(const TemplateName& argument) {
   return std::find(kPlain.begin(), kPlain.end(), text.substr(0, end)) != kPlain.end();
 }
 
-void DropPlain(TemplateName::Part& part) {
-  std::erase_if(part.arguments, IsPlain);
+// "4", "128u", "true", "(Kind)0": how it is computed, where a type says what.
+bool IsValue(const TemplateName& argument) {
+  const std::string text = argument.Text();
+  return IsPlain(argument) &&
+         (text == "true" || text == "false" || text.empty() || !IsNameCharacter(text.front()) ||
+          (text.front() >= '0' && text.front() <= '9'));
+}
+
+bool AreAllPlain(const TemplateName::Part& part) {
+  return std::all_of(part.arguments.begin(), part.arguments.end(), IsPlain);
+}
+
+// "f<float, 4>" of "f<float, float, float, 4, 4>".
+void DropRepeated(TemplateName::Part& part, bool /*is_outermost*/) {
+  const auto is_repeated = [](const TemplateName& a, const TemplateName& b) {
+    return IsPlain(a) && a.Text() == b.Text();
+  };
+  const auto end = std::unique(part.arguments.begin(), part.arguments.end(), is_repeated);
+  part.arguments.erase(end, part.arguments.end());
+}
+
+// What an argument is made of: a functor alone where there is one, else the types.
+void DropBesideFunctor(TemplateName::Part& part, bool is_outermost) {
+  if (is_outermost) return;
+  std::erase_if(part.arguments, AreAllPlain(part) ? IsValue : IsPlain);
   part.has_list = !part.arguments.empty();
 }
 
 void DropInnerPlain(TemplateName::Part& part, bool is_outermost) {
-  if (!is_outermost) DropPlain(part);
+  if (is_outermost) return;
+  std::erase_if(part.arguments, IsPlain);
+  part.has_list = !part.arguments.empty();
 }
 
-void DropOuterPlain(TemplateName::Part& part, bool is_outermost) {
-  if (!is_outermost) return;
-  DropPlain(part);
-  if (part.has_list) return;
-  part.has_list = true;
-  part.arguments = {TemplateName::Parse("...")};
+// "gemv<int, float, ...>": the first ones that fit, where the kernel has only such.
+void DropOuterPlain(TemplateName& name, size_t width) {
+  for (TemplateName::Part& part : name.parts) {
+    if (!part.has_list) continue;
+    if (!AreAllPlain(part)) {
+      std::erase_if(part.arguments, IsPlain);
+      continue;
+    }
+    part.arguments.push_back(TemplateName::Parse("..."));
+    while (part.arguments.size() > 1 && name.Text().size() > width) {
+      part.arguments.erase(part.arguments.end() - 2);
+    }
+  }
 }
 
 void DropDots(TemplateName::Part& part, bool is_outermost) {
@@ -169,10 +201,11 @@ void DropDots(TemplateName::Part& part, bool is_outermost) {
   }
 }
 
-// "..sum_functor" of "ReduceOp<func_wrapper_t<sum_functor> >".
+// "..sum_functor<float>" of "ReduceOp<func_wrapper_t<sum_functor<float> > >".
 void DropWrappers(TemplateName& argument) {
   const TemplateName* inner = &argument;
-  while (inner->parts.size() == 1 && inner->parts.front().arguments.size() == 1) {
+  while (inner->parts.size() == 1 && inner->parts.front().arguments.size() == 1 &&
+         !IsPlain(inner->parts.front().arguments.front())) {
     inner = &inner->parts.front().arguments.front();
   }
   if (inner == &argument) return;
@@ -189,13 +222,17 @@ void ChangeArguments(TemplateName& name, Change change) {
   });
 }
 
+// Whether the arguments fit, and a part of what precedes them.
+bool HasRoomForHead(const TemplateName& name, size_t width, size_t least = 8) {
+  return name.Text().size() - name.parts.front().text.size() + least <= width;
+}
+
 // "vectorized_el..<GeluCUDAKernelImpl>": the arguments whole, of what precedes them what fits.
 std::string WithoutMiddleOfHead(const TemplateName& name, size_t width) {
   const std::string text = name.Text();
   const std::string& head = name.parts.front().text;
   const size_t arguments = text.size() - head.size();
-  constexpr size_t kLeastHead = 8;
-  if (arguments + kLeastHead <= width) {
+  if (HasRoomForHead(name, width)) {
     return ToWidth(head, width - arguments) + text.substr(head.size());
   }
   // What a wrapper is given says more than the wrapper: cutlass::Kernel2<cutlass_80_simt_sgemm...>.
@@ -283,11 +320,14 @@ std::string CompactKernelName(std::string_view demangled, size_t width) {
   const auto fits = [&] { return tree.Text().size() <= width; };
   if (!fits()) ChangeArguments(tree, DropNamespaces);
   if (!fits()) ChangeArguments(tree, DropLambda);
-  if (!fits()) ForEachList(tree, DropInnerPlain);
-  if (!fits()) ForEachList(tree, DropOuterPlain);
+  if (!fits()) ForEachList(tree, DropRepeated);
+  if (!fits()) ForEachList(tree, DropBesideFunctor);
+  if (!fits()) DropOuterPlain(tree, width);
   if (!fits()) ChangeArguments(tree, DropWrappers);
   if (!fits()) ForEachList(tree, DropDots);
   if (!fits() && tree.parts.front().has_list) DropNamespaces(tree);
+  constexpr size_t kMuchOfHead = 12;
+  if (!HasRoomForHead(tree, width, kMuchOfHead)) ForEachList(tree, DropInnerPlain);
   return fits() ? tree.Text() : WithoutMiddleOfHead(tree, width);
 }
 

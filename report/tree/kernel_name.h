@@ -20,8 +20,8 @@ std::string_view ShortKernelName(std::string_view demangled);
 std::string TidyKernelName(std::string_view demangled);
 
 // TidyKernelName within `width` columns. What is wider loses first what tells least: namespaces of
-// template arguments, arguments that are numbers or plain types, wrappers around a functor, the
-// middle of the kernel's own name; at last the middle of all.
+// template arguments, plain arguments that repeat the one before, then those beside a functor,
+// wrappers around a functor, the middle of the kernel's own name; at last the middle of all.
 std::string CompactKernelName(std::string_view demangled, size_t width = 80);
 
 // "at::native::normal_fill" of "void at::native::normal_fill<float>(at::Tensor&) [clone .isra.0]":

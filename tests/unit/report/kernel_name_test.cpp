@@ -49,19 +49,31 @@ TEST(CompactKernelName, WhatSaysLeastGoesFirst) {
       "at::native::func_wrapper_t<float, at::native::sum_functor<float, float, float>::operator()("
       "at::TensorIterator&)::{lambda(float, float)#1}>, unsigned int, float, 4, 4> >(int)";
   EXPECT_EQ(CompactKernelName(reduce, 80),
-            "reduce_kernel<512, 1, ReduceOp<func_wrapper_t<sum_functor> > >");
-  EXPECT_EQ(CompactKernelName(reduce, 55),
-            "reduce_kernel<ReduceOp<func_wrapper_t<sum_functor> > >");
-  EXPECT_EQ(CompactKernelName(reduce, 42), "reduce_kernel<..sum_functor>");
+            "reduce_kernel<512, 1, ReduceOp<func_wrapper_t<sum_functor<float> > > >");
+  EXPECT_EQ(CompactKernelName(reduce, 65),
+            "reduce_kernel<ReduceOp<func_wrapper_t<sum_functor<float> > > >");
+  EXPECT_EQ(CompactKernelName(reduce, 42), "reduce_kernel<..sum_functor<float> >");
+  EXPECT_EQ(CompactKernelName(reduce, 30), "reduce_kernel<..sum_functor>");
   EXPECT_EQ(CompactKernelName("void at::native::vectorized_elementwise_kernel<4, "
                               "at::native::CUDAFunctor_add<float>, std::array<char*, 3ul> >(int)",
                               42),
-            "vectorized_e..wise_kernel<CUDAFunctor_add>");
+            "vectoriz.._kernel<CUDAFunctor_add<float> >");
   EXPECT_EQ(
       CompactKernelName("void cutlass::Kernel2<cutlass_80_simt_sgemm_64x64_8x5_nn_align1>(P)", 42),
       "cutlass_80_simt_sgemm_64x64_8x5_nn_align1");
   EXPECT_EQ(CompactKernelName("sm80_xmma_gemm_f32f32_f32f32_f32_tn_n_tilesize32x32x8_stage3", 42),
             "sm80_xmma_gemm_f32f32_f32f32_f32_tn_n..");
+}
+
+// What has no functor is told apart by its types and numbers.
+TEST(CompactKernelName, OfPlainArgumentsTheFirstThatFitStay) {
+  const char* gemv =
+      "std::enable_if<!(false), void>::type internal::gemvx::kernel<int, int, float, float, float, "
+      "float, false, true, true, false, 7, false, cublasGemvParamsEx<int, float> >(P)";
+  EXPECT_EQ(CompactKernelName(gemv, 80),
+            "internal::gemvx::kernel<int, float, false, true, false, 7, false>");
+  EXPECT_EQ(CompactKernelName(gemv, 42), "internal::gemvx::kernel<int, float, ...>");
+  EXPECT_EQ(CompactKernelName(gemv, 29), "internal::gemvx::kernel<...>");
 }
 
 TEST(CompactKernelName, OperatorsAreNoBrackets) {
