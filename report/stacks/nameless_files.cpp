@@ -72,35 +72,55 @@ std::string CureOfGenerated(const Model& model) {
   return "run the program so that its compiler writes /tmp/perf-PID.map";
 }
 
-// What to install for the names of a file, by what distributions call it.
-std::string CureOf(std::string_view path, std::string_view build_id) {
-  struct Known {
-    std::string_view begin;
-    std::string_view cure;
-  };
-  constexpr std::array<Known, 9> kKnown = {{
-      {"libcuda.so", "NVIDIA gives no symbols of its driver"},
-      {"libcublas", "NVIDIA gives no symbols of its libraries"},
-      {"libcudnn", "NVIDIA gives no symbols of its libraries"},
-      {"libcudart", "NVIDIA gives no symbols of its libraries"},
-      {"libnv", "NVIDIA gives no symbols of its libraries"},
-      {"libc.so", "install libc6-dbg (Debian, Ubuntu) or glibc-debuginfo"},
-      {"ld-linux", "install libc6-dbg (Debian, Ubuntu) or glibc-debuginfo"},
-      {"libstdc++", "install libstdc++6-dbgsym (Debian, Ubuntu) or gcc-debuginfo"},
-      {"python3", "install {}-dbg (Debian, Ubuntu) or python3-debuginfo"},
-  }};
+// Of a vendor's toolkit, driver or wheel: "/usr/local/cuda-13.0/bin/ptxas".
+bool IsOfNvidia(std::string_view path) {
+  constexpr std::array<std::string_view, 5> kPlaces = {"/cuda/", "/cuda-", "/nvidia/", "/nvidia-",
+                                                       "/nsight"};
+  constexpr std::array<std::string_view, 10> kLibraries = {
+      "libcuda.so", "libcudart", "libcublas",  "libcudnn",    "libcufft",
+      "libcurand",  "libcupti",  "libcusolve", "libcusparse", "libnv"};
   const std::string_view name = path.substr(path.rfind('/') + 1);
-  std::string cure = "no symbol covers the addresses: ";
-  const auto known = std::find_if(kKnown.begin(), kKnown.end(),
-                                  [&](const Known& each) { return name.starts_with(each.begin); });
-  const bool is_nvidia = known != kKnown.end() && known->cure.starts_with("NVIDIA");
-  cure += known != kKnown.end() ? known->cure
-                                : "install the -dbgsym or -debuginfo package that has it, or build "
-                                  "it without stripping";
-  // "python3.12-dbg"
-  if (const size_t at = cure.find("{}"); at != std::string::npos) cure.replace(at, 2, name);
-  if (is_nvidia || build_id.empty()) return cure;
-  return cure + Format(", or --debuginfod (build-id {})", ToHex(build_id));
+  return std::any_of(kPlaces.begin(), kPlaces.end(),
+                     [&](std::string_view place) { return path.find(place) != path.npos; }) ||
+         std::any_of(kLibraries.begin(), kLibraries.end(),
+                     [&](std::string_view library) { return name.starts_with(library); });
+}
+
+// Where a distribution puts the files of its packages.
+bool IsOfDistribution(std::string_view path) {
+  constexpr std::array<std::string_view, 8> kPlaces = {
+      "/usr/bin/", "/usr/sbin/", "/usr/lib/", "/usr/lib64/", "/lib/", "/lib64/", "/bin/", "/sbin/"};
+  return std::any_of(kPlaces.begin(), kPlaces.end(),
+                     [&](std::string_view place) { return path.starts_with(place); });
+}
+
+// What to install for the names of a file, by what distributions call it.
+std::string PackageOf(std::string_view name) {
+  if (name.starts_with("libc.so") || name.starts_with("ld-linux")) {
+    return "install libc6-dbg (Debian, Ubuntu) or glibc-debuginfo";
+  }
+  if (name.starts_with("libstdc++")) {
+    return "install libstdc++6-dbgsym (Debian, Ubuntu) or gcc-debuginfo";
+  }
+  if (name.starts_with("python3")) {  // "python3.12-dbg"
+    return Format("install {}-dbg (Debian, Ubuntu) or python3-debuginfo", name);
+  }
+  return "install the -dbgsym (Debian, Ubuntu) or -debuginfo package of the one that has it";
+}
+
+// What is known of how to get the names of a file.
+std::string CureOf(std::string_view path, std::string_view build_id) {
+  const std::string_view name = path.substr(path.rfind('/') + 1);
+  const std::string begin = "no symbol covers the addresses: ";
+  if (IsOfNvidia(path)) {
+    return begin + (name.starts_with("libcuda.so") ? "NVIDIA gives no symbols of its driver"
+                                                   : "NVIDIA gives no symbols of its files");
+  }
+  const bool has_package = IsOfDistribution(path);
+  if (!has_package) return begin + "no package of the system has it; build it without stripping";
+  const std::string cure = begin + PackageOf(name);
+  return build_id.empty() ? cure
+                          : cure + Format(", or --debuginfod (build-id {})", ToHex(build_id));
 }
 
 std::string ReasonOf(const Symbolizer::Problem& problem) {

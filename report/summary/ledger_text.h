@@ -9,7 +9,8 @@
 namespace xpu {
 
 // "12 CPU samples dropped: ... (sample_ring_full)" and its advice, for stderr; what is about
-// stacks, as in every recording, in one line; notes left out.
+// stacks, as in every recording, in one line, and what is about the names of files, as under every
+// view, in another; notes left out.
 std::string LedgerText(const std::vector<LedgerEntry>& ledger);
 
 }  // namespace xpu

@@ -100,6 +100,24 @@ TEST(Ledger, WhatIsAboutStacksTakesOneLine) {
       << text;
 }
 
+// They would be the same list under each view; what is about lines is of a view that shows them.
+TEST(Ledger, FilesWithoutNamesTakeOneLine) {
+  const auto entry = [](const char* name, uint64_t count) {
+    LedgerEntry made;
+    made.name = name;
+    made.severity = Severity::kPartial;
+    made.count = count;
+    made.what = "files";
+    made.details = {"/a: is not the recorded file"};
+    return made;
+  };
+  EXPECT_EQ(LedgerText({entry("file_mismatch", 2), entry("file_no_lines", 1),
+                        entry("file_missing", 3), entry("stack_truncated", 4)}),
+            "1 files (file_no_lines)\n  /a: is not the recorded file\n"
+            "names: 2 file_mismatch, 3 file_missing; the summary explains\n"
+            "stacks: 4 stack_truncated; the summary explains\n");
+}
+
 TEST(Ledger, OneIsSingular) {
   test::ModelBuilder builder;
   builder.End(5);
