@@ -1,7 +1,10 @@
 // The passes over one capture, composed. Each member is made from the ones before it.
 #pragma once
 
+#include <cstdint>
+#include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -35,8 +38,24 @@ struct SymbolOptions {
 // Work that a filter took out: its GPU was not idle meanwhile.
 struct WorkElsewhere {
   uint32_t gpu = 0;  // as the report numbers them
+  uint32_t pid = 0;  // of the thread that launched it; 0: not known
+  uint32_t tid = 0;
   uint64_t start_ns = 0;
   uint64_t end_ns = 0;
+  uint64_t launched_ns = UINT64_MAX;  // when its call returned; UINT64_MAX: not known
+};
+
+// Work that a filter took out, with the call that started it: neither is in Correlation any more.
+struct WorkLeftOut {
+  GpuWork work;  // `launch` and `creation` are kNoLaunch
+  std::optional<Launch> launch = {};
+};
+
+// What of a GPU a time range cuts off that the other filters want: a gap may reach out of the range
+// to it.
+struct WorkAround {
+  std::optional<WorkLeftOut> before;
+  std::optional<WorkLeftOut> after;
 };
 
 struct Analysis {
@@ -55,6 +74,10 @@ struct Analysis {
   std::string part;  // the options of the filter that was applied; empty: all is here
   std::vector<WorkElsewhere> work_elsewhere;  // that the filter took out
   std::vector<Pause> outside;  // likewise: the time between the ranges that it wants; in order
+  std::vector<WorkLeftOut> waits_left_out;  // likewise: synchronisations
+  std::map<uint32_t, WorkAround> around;    // by GPU, of a filter with a time range:
+  uint64_t shown_from_ns = 0;               // where it begins, CLOCK_MONOTONIC
+  uint64_t shown_to_ns = UINT64_MAX;        // where it ends
   // Demangled, of the capture that this one is compared with: short names are the same in both.
   std::vector<std::string> other_kernels;
   uint64_t kept_of = 1;  // each event stands for so many (thin.h)

@@ -15,21 +15,16 @@ namespace {
 
 std::string NameOfPart(const Analysis& analysis, const IdlePart& part, const CallTree& tree,
                        PathId path) {
-  const Correlation& correlation = analysis.correlation;
-  const auto api_of = [&](uint32_t launch) {
-    return ApiNameOf(analysis.api_names, correlation.launches[launch]);
-  };
+  const auto api_of = [&](const Launch& launch) { return ApiNameOf(analysis.api_names, launch); };
   switch (part.cause) {
     case IdlePart::Cause::kSample:
     case IdlePart::Cause::kMeanwhile:
       return analysis.frames[tree[path].frame].Label();
-    case IdlePart::Cause::kWait: {
-      const uint32_t launch = correlation.work[part.index].launch;
-      return launch == GpuWork::kNoLaunch ? Format("{} in a synchronisation", kNoSampleFrame)
-                                          : Format("{} in {}", kNoSampleFrame, api_of(launch));
-    }
+    case IdlePart::Cause::kWait:
+      return part.launch == nullptr ? Format("{} in a synchronisation", kNoSampleFrame)
+                                    : Format("{} in {}", kNoSampleFrame, api_of(*part.launch));
     case IdlePart::Cause::kLaunch:
-      return Format("{} before {}", kNoSampleFrame, api_of(part.index));
+      return Format("{} before {}", kNoSampleFrame, api_of(*part.launch));
     case IdlePart::Cause::kQueued:
       return "[launched before]";
     case IdlePart::Cause::kUnknown:
@@ -40,51 +35,65 @@ std::string NameOfPart(const Analysis& analysis, const IdlePart& part, const Cal
 
 }  // namespace
 
-const Launch* LaunchAfter(const Analysis& analysis, const IdleGap& gap) {
-  if (gap.after == IdleGap::kNoWork) return nullptr;
-  const uint32_t launch = analysis.correlation.work[gap.after].launch;
-  return launch == GpuWork::kNoLaunch ? nullptr : &analysis.correlation.launches[launch];
-}
-
 Owner OwnerOf(const Analysis& analysis, const IdleGap& gap) {
-  if (gap.after == IdleGap::kNoWork) return {};
-  return OwnerOf(analysis, analysis.correlation.work[gap.after]);
+  if (gap.launch != nullptr) return OwnerOf(analysis, *gap.launch);
+  if (gap.other != nullptr) {
+    return {.process = analysis.processes.At(gap.other->pid, gap.other->start_ns),
+            .pid = gap.other->pid,
+            .tid = gap.other->tid,
+            .time_ns = gap.other->start_ns};
+  }
+  return gap.after == nullptr ? Owner{} : OwnerOf(analysis, *gap.after);
 }
 
 std::vector<IdleGap> FindAllGaps(const Analysis& analysis) {
   std::vector<IdleGap> all;
-  const std::vector<Pause> uncounted = UncountedTime(analysis);
   for (const GpuBusy& gpu : FindGpuBusy(analysis)) {
-    const std::vector<IdleGap> gaps = FindGaps(gpu, uncounted);
+    const std::vector<IdleGap> gaps = FindGaps(analysis, gpu);
     all.insert(all.end(), gaps.begin(), gaps.end());
   }
   return all;
 }
 
 IdleParts::IdleParts(Analysis& analysis, CallPaths& paths)
-    : analysis_(analysis), samples_(analysis, paths) {
-  const GpuWorkList& work = analysis.correlation.work;
-  for (uint32_t i = 0; i < work.size(); ++i) {
-    if (IsTimedWait(analysis, work[i])) waits_.Add(work[i], i);
+    : analysis_(analysis), samples_(analysis, paths), uncounted_(UncountedTime(analysis)) {
+  for (const GpuWork& work : analysis.correlation.work) {
+    if (!IsTimedWait(analysis, work)) continue;
+    AddWait(work, work.launch == GpuWork::kNoLaunch ? nullptr
+                                                    : &analysis.correlation.launches[work.launch]);
   }
-  waits_.Sort();
+  for (const WorkLeftOut& wait : analysis.waits_left_out) {
+    AddWait(wait.work, wait.launch ? &*wait.launch : nullptr);
+  }
+  wait_times_.Sort();
+}
+
+void IdleParts::AddWait(const GpuWork& work, const Launch* launch) {
+  wait_times_.Add(work, static_cast<uint32_t>(waits_.size()));
+  waits_.push_back({&work, launch});
 }
 
 const std::vector<IdlePart>& IdleParts::Of(const IdleGap& gap) {
   parts_.clear();
-  IdlePart otherwise{.gpu = gap.gpu, .cause = IdlePart::Cause::kUnknown};
-  if (const Launch* launch = LaunchAfter(analysis_, gap)) {
-    otherwise.index = static_cast<uint32_t>(launch - analysis_.correlation.launches.data());
-    otherwise.cause = IdlePart::Cause::kLaunch;
-    if (launch->end_ns <= gap.start_ns) {
-      otherwise.cause = IdlePart::Cause::kQueued;
-      otherwise.ns = gap.ns;
-      parts_.push_back(otherwise);
-      return parts_;
-    }
+  IdlePart otherwise{.gpu = gap.gpu, .cause = IdlePart::Cause::kUnknown, .launch = gap.launch};
+  if (gap.launch != nullptr) otherwise.cause = IdlePart::Cause::kLaunch;
+  const bool is_queued = (gap.launch != nullptr && gap.launch->end_ns <= gap.start_ns) ||
+                         (gap.other != nullptr && gap.other->launched_ns <= gap.start_ns);
+  if (is_queued) {
+    otherwise.cause = IdlePart::Cause::kQueued;
+    otherwise.ns = gap.ns;
+    parts_.push_back(otherwise);
+    return parts_;
   }
-  AddThread(OwnerOf(analysis_, gap), {gap.start_ns, gap.end_ns}, otherwise);
-  FitTo(gap.ns);
+  const Owner owner = OwnerOf(analysis_, gap);
+  uint64_t start_ns = gap.start_ns;
+  auto pause = std::upper_bound(uncounted_.begin(), uncounted_.end(), start_ns,
+                                [](uint64_t time, const Pause& one) { return time < one.end_ns; });
+  for (; pause != uncounted_.end() && pause->start_ns < gap.end_ns; ++pause) {
+    if (pause->start_ns > start_ns) AddThread(owner, {start_ns, pause->start_ns}, otherwise);
+    start_ns = std::min(std::max(start_ns, pause->end_ns), gap.end_ns);
+  }
+  if (gap.end_ns > start_ns) AddThread(owner, {start_ns, gap.end_ns}, otherwise);
   return parts_;
 }
 
@@ -97,53 +106,41 @@ const std::vector<IdlePart>& IdleParts::Of(const Owner& thread, uint64_t start_n
 
 void IdleParts::AddThread(const Owner& owner, IdleSamples::Stretch stretch, IdlePart otherwise) {
   using Cause = IdlePart::Cause;
+  const auto add_samples = [&](Cause cause) {
+    for (const auto& [sample, ns] : shares_) {
+      if (ns == 0) continue;
+      parts_.push_back({.gpu = otherwise.gpu, .cause = cause, .ns = ns, .sample = sample});
+    }
+  };
   shares_.clear();
   rest_.clear();
   samples_.OfThread(owner, stretch, shares_, rest_);
-  for (const auto& [sample, ns] : shares_) {
-    parts_.push_back({otherwise.gpu, Cause::kSample, sample, ns});
-  }
+  add_samples(Cause::kSample);
   for (const IdleSamples::Stretch& rest : rest_) {
-    if (const WorkIntervals::Interval* wait = WaitAround(owner, rest)) {
-      parts_.push_back({otherwise.gpu, Cause::kWait, wait->index, rest.end_ns - rest.start_ns});
+    if (const Wait* wait = WaitAround(owner, rest)) {
+      parts_.push_back({.gpu = otherwise.gpu,
+                        .cause = Cause::kWait,
+                        .ns = rest.end_ns - rest.start_ns,
+                        .wait = wait->work,
+                        .launch = wait->launch});
       continue;
     }
     shares_.clear();
     otherwise.ns += samples_.OfOthers(owner, rest, shares_);
-    for (const auto& [sample, ns] : shares_) {
-      if (ns > 0) parts_.push_back({otherwise.gpu, Cause::kMeanwhile, sample, ns});
-    }
+    add_samples(Cause::kMeanwhile);
   }
   if (otherwise.ns > 0) parts_.push_back(otherwise);
 }
 
 // A wait of the thread, or of one that is not known.
-const WorkIntervals::Interval* IdleParts::WaitAround(const Owner& owner,
-                                                     IdleSamples::Stretch stretch) const {
-  for (const WorkIntervals::Interval& wait : waits_.Around(stretch.start_ns, stretch.end_ns)) {
-    if (wait.start_ns > stretch.start_ns || wait.end_ns < stretch.end_ns) continue;
-    const GpuWork& work = analysis_.correlation.work[wait.index];
-    if (work.launch == GpuWork::kNoLaunch) return &wait;
-    if (analysis_.correlation.launches[work.launch].tid == owner.tid) return &wait;
+const IdleParts::Wait* IdleParts::WaitAround(const Owner& owner,
+                                             IdleSamples::Stretch stretch) const {
+  for (const WorkIntervals::Interval& time : wait_times_.Around(stretch.start_ns, stretch.end_ns)) {
+    if (time.start_ns > stretch.start_ns || time.end_ns < stretch.end_ns) continue;
+    const Wait& wait = waits_[time.index];
+    if (wait.launch == nullptr || wait.launch->tid == owner.tid) return &wait;
   }
   return nullptr;
-}
-
-// A gap counts for less than its length where the recording was paused.
-void IdleParts::FitTo(uint64_t gap_ns) {
-  uint64_t sum_ns = 0;
-  for (const IdlePart& part : parts_) sum_ns += part.ns;
-  if (sum_ns == gap_ns) return;
-  uint64_t until_ns = 0;
-  uint64_t given_ns = 0;
-  for (IdlePart& part : parts_) {
-    until_ns += part.ns;
-    const double share = static_cast<double>(until_ns) / static_cast<double>(sum_ns);
-    const uint64_t up_to =
-        until_ns == sum_ns ? gap_ns : static_cast<uint64_t>(share * static_cast<double>(gap_ns));
-    part.ns = up_to - given_ns;
-    given_ns = up_to;
-  }
 }
 
 IdlePaths::IdlePaths(Analysis& analysis, CallPaths& paths)
@@ -158,11 +155,13 @@ PathId IdlePaths::Of(const IdlePart& part) {
   switch (part.cause) {
     case IdlePart::Cause::kSample:
     case IdlePart::Cause::kMeanwhile:
-      return paths_.OfSample(analysis_.model.events.cpu_samples[part.index]);
+      return paths_.OfSample(*part.sample);
     case IdlePart::Cause::kWait:
-      return tree.Child(paths_.OfWork(analysis_.correlation.work[part.index]), no_sample_);
+      return tree.Child(
+          part.launch == nullptr ? paths_.OfWork(*part.wait) : paths_.OfLaunch(*part.launch),
+          no_sample_);
     case IdlePart::Cause::kLaunch:
-      return BehindNoSample(analysis_.correlation.launches[part.index]);
+      return BehindNoSample(*part.launch);
     case IdlePart::Cause::kQueued:
       return tree.Child(PathId{}, queued_);
     case IdlePart::Cause::kUnknown:
@@ -175,11 +174,12 @@ Owner IdlePaths::OwnerOf(const IdlePart& part) const {
   switch (part.cause) {
     case IdlePart::Cause::kSample:
     case IdlePart::Cause::kMeanwhile:
-      return xpu::OwnerOf(analysis_, analysis_.model.events.cpu_samples[part.index]);
+      return xpu::OwnerOf(analysis_, *part.sample);
     case IdlePart::Cause::kWait:
-      return xpu::OwnerOf(analysis_, analysis_.correlation.work[part.index]);
+      if (part.launch == nullptr) return xpu::OwnerOf(analysis_, *part.wait);
+      return xpu::OwnerOf(analysis_, *part.launch);
     case IdlePart::Cause::kLaunch:
-      return xpu::OwnerOf(analysis_, analysis_.correlation.launches[part.index]);
+      return xpu::OwnerOf(analysis_, *part.launch);
     case IdlePart::Cause::kQueued:
     case IdlePart::Cause::kUnknown:
       break;
@@ -218,7 +218,7 @@ PathId MostOf(const CallTree& tree, const std::map<PathId, uint64_t>& times) {
 
 std::vector<Statistics> IdleTimes(Analysis& analysis) {
   CallPaths paths(analysis, {});
-  paths.NameAhead({.samples = true});
+  paths.NameAhead({.samples = true, .samples_left_out = true});
   IdlePaths idle(analysis, paths);
   const std::vector<IdleGap> gaps = FindAllGaps(analysis);
   const bool several = std::any_of(gaps.begin(), gaps.end(),

@@ -21,25 +21,26 @@ namespace xpu {
 // A part of the time in which a GPU had nothing to do.
 struct IdlePart {
   enum class Cause : uint8_t {
-    kSample,     // the thread that ended the gap ran: in events.cpu_samples
+    kSample,     // the thread that ended the gap ran: `sample`
     kMeanwhile,  // it did not, and this did: likewise
-    kWait,       // it did not, as it was in a synchronisation: in Correlation::work
-    kLaunch,     // it did not, and nothing else is known of it: in Correlation::launches
-    kQueued,     // what ended the gap had been launched before it: likewise
+    kWait,       // it did not, as it was in a synchronisation: `wait`, and `launch` where known
+    kLaunch,     // it did not, and nothing else is known of it: `launch`
+    kQueued,     // what ended the gap had been launched before it
     kUnknown,    // the launch of what ended it is not known, and no sample is there
   };
   uint32_t gpu = 0;  // as the report numbers them
   Cause cause = Cause::kUnknown;
-  uint32_t index = 0;  // where the cause says
   uint64_t ns = 0;
+  const CpuSample* sample = nullptr;  // may be one that a filter took out, as the others
+  const GpuWork* wait = nullptr;
+  const Launch* launch = nullptr;
 };
 
 // In paths of time in which nothing ran.
 inline constexpr std::string_view kNoSampleFrame = "[no CPU sample]";
 
-// The call that ended the gap; nullptr: it is not known.
-const Launch* LaunchAfter(const Analysis& analysis, const IdleGap& gap);
-// Its thread; of an unknown call the main thread of the process, where that is known.
+// The thread of the call that ended the gap; of an unknown call the main thread of the process,
+// where that is known.
 Owner OwnerOf(const Analysis& analysis, const IdleGap& gap);
 
 // What the time of a gap is divided over.
@@ -48,20 +49,26 @@ class IdleParts {
   // Both must outlive this. The stacks of samples better are named ahead.
   IdleParts(Analysis& analysis, CallPaths& paths);
 
-  // They add up to the gap. Holds until the next call.
+  // They add up to the gap: what lies in a pause is left out. Holds until the next call.
   const std::vector<IdlePart>& Of(const IdleGap& gap);
   // The same of what is no gap: what a thread did before its first work, for instance.
   const std::vector<IdlePart>& Of(const Owner& thread, uint64_t start_ns, uint64_t end_ns);
 
  private:
+  struct Wait {
+    const GpuWork* work = nullptr;
+    const Launch* launch = nullptr;  // nullptr: it is not known
+  };
   // `otherwise`: what the time counts for in which nothing ran.
   void AddThread(const Owner& owner, IdleSamples::Stretch stretch, IdlePart otherwise);
-  const WorkIntervals::Interval* WaitAround(const Owner& owner, IdleSamples::Stretch stretch) const;
-  void FitTo(uint64_t gap_ns);
+  const Wait* WaitAround(const Owner& owner, IdleSamples::Stretch stretch) const;
+  void AddWait(const GpuWork& work, const Launch* launch);
 
   Analysis& analysis_;
   IdleSamples samples_;
-  WorkIntervals waits_;
+  const std::vector<Pause> uncounted_;
+  std::vector<Wait> waits_;
+  WorkIntervals wait_times_;  // in waits_
   std::vector<IdlePart> parts_;
   std::vector<IdleSamples::Share> shares_;
   std::vector<IdleSamples::Stretch> rest_;

@@ -24,17 +24,16 @@ constexpr size_t kSteadyWork = 50;
 // One call of the program: its stacks, or what it starts where there are none.
 using CallSite = std::tuple<StackId, StackId, uint32_t>;
 
-CallSite SiteOf(const Analysis& analysis, const IdleGap& gap) {
-  const Launch* launch = LaunchAfter(analysis, gap);
-  if (launch == nullptr) return {};
-  return {launch->stack, launch->python_stack, launch->callback_id};
+CallSite SiteOf(const IdleGap& gap) {
+  if (gap.launch == nullptr) return {};
+  return {gap.launch->stack, gap.launch->python_stack, gap.launch->callback_id};
 }
 
-std::vector<const IdleGap*> FindBreaks(const Analysis& analysis, const std::vector<IdleGap>& gaps) {
+std::vector<const IdleGap*> FindBreaks(const std::vector<IdleGap>& gaps) {
   std::map<CallSite, std::vector<uint64_t>> lengths;
   std::vector<std::pair<const IdleGap*, CallSite>> long_gaps;
   for (const IdleGap& gap : gaps) {
-    const CallSite site = SiteOf(analysis, gap);
+    const CallSite site = SiteOf(gap);
     lengths[site].push_back(gap.ns);
     if (gap.ns >= kLongNs) long_gaps.emplace_back(&gap, site);
   }
@@ -74,6 +73,13 @@ std::vector<SteadyStretch> FindStretches(const GpuBusy& gpu,
     stretches.back().end_ns = span.end_ns;
     ++stretches.back().work;
   }
+  // A gap that a time range cuts off is within the state at its side, unless it is a break itself.
+  const auto is_break_at = [&](uint64_t start_ns) {
+    return std::any_of(breaks.begin(), breaks.end(),
+                       [&](const IdleGap* gap) { return gap->start_ns == start_ns; });
+  };
+  if (!is_break_at(gpu.from_ns)) stretches.front().start_ns = gpu.from_ns;
+  if (!is_break_at(stretches.back().end_ns)) stretches.back().end_ns = gpu.to_ns;
   return stretches;
 }
 
@@ -100,13 +106,13 @@ bool JoinStretches(std::vector<SteadyStretch>& stretches) {
 
 }  // namespace
 
-GpuPhases FindPhases(const Analysis& analysis, const GpuBusy& gpu,
-                     const std::vector<IdleGap>& gaps) {
-  GpuPhases phases{.first_ns = gpu.spans.front().start_ns,
-                   .steady_ns = gpu.spans.front().start_ns,
-                   .steady_end_ns = gpu.spans.back().end_ns,
-                   .last_ns = gpu.spans.back().end_ns};
-  std::vector<SteadyStretch> stretches = FindStretches(gpu, FindBreaks(analysis, gaps));
+GpuPhases FindPhases(const GpuBusy& gpu, const std::vector<IdleGap>& gaps) {
+  GpuPhases phases{.first_ns = gpu.from_ns,
+                   .steady_ns = gpu.from_ns,
+                   .steady_end_ns = gpu.to_ns,
+                   .last_ns = gpu.to_ns};
+  if (gpu.spans.empty()) return phases;
+  std::vector<SteadyStretch> stretches = FindStretches(gpu, FindBreaks(gaps));
   while (JoinStretches(stretches)) {
   }
   const size_t least = std::max(kSteadyWork, gpu.spans.size() / kSteadyPart);

@@ -16,18 +16,17 @@
 namespace xpu {
 
 struct GpuPhases {
-  uint64_t first_ns = 0;  // where its first work began, CLOCK_MONOTONIC
+  uint64_t first_ns = 0;  // GpuBusy::from_ns, CLOCK_MONOTONIC
   uint64_t steady_ns = 0;
   uint64_t steady_end_ns = 0;
-  uint64_t last_ns = 0;  // where its last work ended
+  uint64_t last_ns = 0;  // GpuBusy::to_ns
 
   // Else the steady state is all from the first to the last work.
   bool has_warm_up() const { return steady_ns > first_ns; }
   bool has_tail() const { return steady_end_ns < last_ns; }
 };
 
-// `gpu` has spans; `gaps` are all of its.
-GpuPhases FindPhases(const Analysis& analysis, const GpuBusy& gpu,
-                     const std::vector<IdleGap>& gaps);
+// `gaps` are all of its.
+GpuPhases FindPhases(const GpuBusy& gpu, const std::vector<IdleGap>& gaps);
 
 }  // namespace xpu

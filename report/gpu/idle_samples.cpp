@@ -24,12 +24,17 @@ bool IsSpinning(const NamedFrame& frame) {
 }  // namespace
 
 IdleSamples::IdleSamples(Analysis& analysis, CallPaths& paths)
-    : analysis_(analysis),
-      paths_(paths),
-      samples_(analysis.model.events.cpu_samples),
-      period_ns_(SampleUnitNs(analysis.model)) {
+    : analysis_(analysis), paths_(paths), period_ns_(SampleUnitNs(analysis.model)) {
+  const SampleList& shown = analysis.model.events.cpu_samples;
+  const SampleList& left_out = analysis.model.samples_left_out;
+  samples_.reserve(shown.size() + left_out.size());
+  for (const CpuSample& sample : shown.rows()) samples_.push_back(&sample);
+  for (const CpuSample& sample : left_out.rows()) samples_.push_back(&sample);
+  std::inplace_merge(
+      samples_.begin(), samples_.begin() + static_cast<ptrdiff_t>(shown.size()), samples_.end(),
+      [](const CpuSample* a, const CpuSample* b) { return a->time_ns < b->time_ns; });
   for (uint32_t i = 0; i < samples_.size(); ++i) {
-    const Owner owner = OwnerOf(analysis, samples_[i]);
+    const Owner owner = OwnerOf(analysis, *samples_[i]);
     threads_[{owner.process, owner.tid}].push_back(i);
   }
 }
@@ -68,7 +73,7 @@ void IdleSamples::OfThread(const Owner& owner, Stretch stretch, std::vector<Shar
     const uint64_t end_ns = std::min(stretch.end_ns, around.end_ns);
     if (end_ns <= start_ns) continue;
     if (start_ns > until_ns) rest.push_back({until_ns, start_ns});
-    shares.push_back({thread[at], end_ns - start_ns});
+    shares.push_back({samples_[thread[at]], end_ns - start_ns});
     until_ns = end_ns;
   }
   if (until_ns < stretch.end_ns) rest.push_back({until_ns, stretch.end_ns});
@@ -97,7 +102,7 @@ const IdleSamples::Places& IdleSamples::BelowProcess(ProcessId process) {
 // By the innermost function of user space that is not the C library's.
 bool IdleSamples::Spins(uint32_t sample) {
   const CallTree& tree = paths_.tree();
-  PathId path = paths_.OfSample(samples_[sample]);
+  PathId path = paths_.OfSample(*samples_[sample]);
   const auto [known, is_new] = spins_.try_emplace(path.value, false);
   if (!is_new) return known->second;
   for (; path; path = tree[path].parent) {
@@ -126,8 +131,8 @@ uint64_t IdleSamples::OfOthers(const Owner& owner, Stretch stretch, std::vector<
     const uint64_t start_ns = std::max(stretch.start_ns, time_ns - std::min(time_ns, half_ns));
     const uint64_t end_ns = std::min(stretch.end_ns, AddSaturated(time_ns, half_ns));
     if (start_ns >= stretch.end_ns) break;
-    if (end_ns <= start_ns || samples_[*at].tid == owner.tid || Spins(*at)) continue;
-    shares.push_back({*at, end_ns - start_ns});
+    if (end_ns <= start_ns || samples_[*at]->tid == owner.tid || Spins(*at)) continue;
+    shares.push_back({samples_[*at], end_ns - start_ns});
     sum_ns += end_ns - start_ns;
     covered_ns += end_ns - std::min(end_ns, std::max(start_ns, until_ns));
     until_ns = std::max(until_ns, end_ns);

@@ -23,7 +23,7 @@ class IdleSamples {
   IdleSamples(Analysis& analysis, CallPaths& paths);
 
   struct Share {
-    uint32_t sample = 0;  // in events.cpu_samples
+    const CpuSample* sample = nullptr;
     uint64_t ns = 0;
   };
   struct Stretch {
@@ -39,9 +39,9 @@ class IdleSamples {
 
  private:
   using ThreadKey = std::pair<ProcessId, uint32_t>;
-  using Places = std::vector<uint32_t>;  // in events.cpu_samples, ascending
+  using Places = std::vector<uint32_t>;  // in samples_, ascending
 
-  uint64_t TimeOf(uint32_t sample) const { return samples_[sample].time_ns; }
+  uint64_t TimeOf(uint32_t sample) const { return samples_[sample]->time_ns; }
   Stretch AroundOf(const Places& thread, size_t at) const;
   const Places& BelowProcess(ProcessId process);
   bool DescendsFrom(ProcessId process, ProcessId root) const;
@@ -49,7 +49,7 @@ class IdleSamples {
 
   Analysis& analysis_;
   CallPaths& paths_;
-  const SampleList& samples_;
+  std::vector<const CpuSample*> samples_;  // also those that a filter took out; in order of time
   const uint64_t period_ns_;
   std::map<ThreadKey, Places> threads_;
   std::map<ProcessId, Places> below_;         // by the root of the tree

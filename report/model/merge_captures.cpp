@@ -16,6 +16,7 @@
 #include "format/base/text.h"
 #include "format/events.h"
 #include "report/model/join_parts.h"
+#include "report/model/run_time.h"
 
 namespace xpu {
 namespace {
@@ -216,6 +217,7 @@ Result<Model> MergeCaptures(std::vector<Model> captures) {
     const size_t others = process_events.size();
     const size_t infos = merged.events.recording_info.size();
     const size_t ends = merged.events.recording_end.size();
+    const uint64_t recorded_ns = RecordedUntilNs(captures[i]);
     VisitBoth(merged.events, captures[i].events, [&](auto& all, auto& list) {
       for (auto event : list) {
         renumbering.Apply(event);
@@ -232,6 +234,7 @@ Result<Model> MergeCaptures(std::vector<Model> captures) {
       capture.info = merged.events.recording_info[infos];
     }
     if (merged.events.recording_end.size() > ends) capture.end = merged.events.recording_end[ends];
+    capture.until_ns = capture.end ? capture.end->time_ns : capture.info.start_ns + recorded_ns;
     AddProblems(merged.problems, captures[i].problems);
     merged.file_bytes += captures[i].file_bytes;
     merged.parts.missing += captures[i].parts.missing;

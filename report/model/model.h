@@ -36,6 +36,7 @@ struct MergedCapture {
   std::string path;
   RecordingInfo info = {};
   std::optional<RecordingEnd> end = {};
+  uint64_t until_ns = 0;  // when it ended or, without an end, had its last event
 };
 
 struct Model {
@@ -43,6 +44,9 @@ struct Model {
   std::vector<MergedCapture> captures;  // none: there is one alone
   PartsHere parts;
   LoadedEvents events;  // after OrderByTime: each list in order of time
+  // CPU samples that a filter took out of these, in order of time: they still say what kept a GPU
+  // waiting.
+  SampleList samples_left_out;
   std::unique_ptr<CaptureTables> tables;
   ReadProblems problems;
   uint64_t file_bytes = 0;  // what a report may cost grows with it

@@ -30,6 +30,17 @@ std::vector<Pause> FindPauses(const Model& model) {
   return pauses;
 }
 
+std::vector<Pause> BetweenRecordings(const Model& model) {
+  std::vector<Pause> between;
+  uint64_t until_ns = 0;
+  for (const MergedCapture& capture : model.captures) {  // in order of their start
+    const uint64_t start_ns = capture.info.start_ns;
+    if (until_ns != 0 && start_ns > until_ns) between.push_back({until_ns, start_ns, {}});
+    until_ns = std::max(until_ns, capture.until_ns);
+  }
+  return between;
+}
+
 uint64_t PausedNs(const std::vector<Pause>& pauses, uint64_t start_ns, uint64_t end_ns) {
   auto pause = std::upper_bound(pauses.begin(), pauses.end(), start_ns,
                                 [](uint64_t time, const Pause& one) { return time < one.end_ns; });

@@ -19,6 +19,8 @@ struct Pause {
 // In order, none that overlap. Of several captures together none: while one of them paused the
 // others did not.
 std::vector<Pause> FindPauses(const Model& model);
+// When no recording ran, of several that were made one after the other. In order.
+std::vector<Pause> BetweenRecordings(const Model& model);
 // How long of that time was paused.
 uint64_t PausedNs(const std::vector<Pause>& pauses, uint64_t start_ns, uint64_t end_ns);
 // "3.2 s, 2 pauses (SIGUSR2)"; empty: there was none.

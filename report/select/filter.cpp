@@ -12,9 +12,11 @@
 #include "report/analysis.h"
 #include "report/correlate/correlation_counts.h"
 #include "report/correlate/user_probes.h"
+#include "report/correlate/waits.h"
 #include "report/model/run_time.h"
 #include "report/select/name_pattern.h"
 #include "report/tree/call_paths.h"
+#include "report/tree/call_tree.h"
 #include "report/tree/gpu_names.h"
 
 namespace xpu {
@@ -77,8 +79,10 @@ class PartFilter {
     return IsDuring(launch.start_ns, launch.end_ns) && IsOf(OwnerOf(analysis_, launch)) &&
            IsInside(launch);
   }
-  bool Wants(const GpuWork& work) {
-    if (work.timed ? !IsDuring(work.start_ns, work.end_ns) : !options_.time.is_all()) return false;
+  bool IsDuring(const GpuWork& work) const {
+    return work.timed ? IsDuring(work.start_ns, work.end_ns) : options_.time.is_all();
+  }
+  bool WantsAtAnyTime(const GpuWork& work) {
     if (!Allows(options_.streams, work.stream_id)) return false;
     if (!Allows(options_.devices, analysis_.gpus.Of(work.instance, work.device_id).number)) {
       return false;
@@ -191,6 +195,71 @@ Result<std::optional<NamePattern>> CompileIfGiven(const std::string& text, std::
   return std::optional(std::move(pattern));
 }
 
+// Moves the samples that are not wanted.
+void LeaveOutSamples(const PartFilter& filter, Model& model) {
+  SampleList left_out;
+  std::erase_if(model.events.cpu_samples.rows(), [&](const CpuSample& sample) {
+    if (filter.Wants(sample)) return false;
+    left_out.push_back(sample);
+    return true;
+  });
+  model.samples_left_out = std::move(left_out);
+}
+
+// Takes the work out that is not wanted, and keeps what idle time needs of it.
+class WorkChoice {
+ public:
+  WorkChoice(PartFilter& filter, Analysis& analysis) : filter_(filter), analysis_(analysis) {}
+
+  bool Wants(const GpuWork& work) {
+    const bool is_during = filter_.IsDuring(work);
+    const bool is_wanted = filter_.WantsAtAnyTime(work);
+    if (is_during && is_wanted) return true;
+    if (!work.timed || work.end_ns <= work.start_ns) return false;
+    if (work.kind == WorkKind::kSynchronization) {
+      if (IsCpuWait(analysis_.model.events, work)) {
+        analysis_.waits_left_out.push_back(WithLaunch(work));
+      }
+    } else {
+      const uint32_t gpu = analysis_.gpus.Of(work.instance, work.device_id).number;
+      if (is_during) {
+        AddElsewhere(gpu, work);
+      } else if (is_wanted) {
+        AddAround(work, analysis_.around[gpu]);
+      }
+    }
+    return false;
+  }
+
+ private:
+  WorkLeftOut WithLaunch(const GpuWork& work) const {
+    WorkLeftOut left_out{work};
+    if (work.launch != GpuWork::kNoLaunch) {
+      left_out.launch = analysis_.correlation.launches[work.launch];
+    }
+    left_out.work.launch = left_out.work.creation = GpuWork::kNoLaunch;
+    return left_out;
+  }
+  void AddElsewhere(uint32_t gpu, const GpuWork& work) const {
+    const Owner owner = OwnerOf(analysis_, work);
+    WorkElsewhere& elsewhere = analysis_.work_elsewhere.emplace_back();
+    elsewhere = {gpu, owner.pid, owner.tid, work.start_ns, work.end_ns};
+    if (work.launch == GpuWork::kNoLaunch) return;
+    elsewhere.launched_ns = analysis_.correlation.launches[work.launch].end_ns;
+  }
+  void AddAround(const GpuWork& work, WorkAround& around) const {
+    if (work.start_ns >= analysis_.shown_to_ns) {
+      const bool is_first = !around.after || work.start_ns < around.after->work.start_ns;
+      if (is_first) around.after = WithLaunch(work);
+    } else if (!around.before || work.end_ns > around.before->work.end_ns) {
+      around.before = WithLaunch(work);
+    }
+  }
+
+  PartFilter& filter_;
+  Analysis& analysis_;
+};
+
 }  // namespace
 
 void KeepLaunches(Correlation& correlation, std::vector<bool> keep) {
@@ -269,8 +338,7 @@ Status ApplyFilter(const FilterOptions& options, Analysis& analysis) {
   PartFilter filter(options, analysis, std::move(kernel), std::move(api), nvtx);
   LoadedEvents& events = analysis.model.events;
   Correlation& correlation = analysis.correlation;
-  std::erase_if(events.cpu_samples.rows(),
-                [&](const auto& sample) { return !filter.Wants(sample); });
+  LeaveOutSamples(filter, analysis.model);
   const UserProbes probes(analysis.model);  // the others' hits are calls by now
   std::erase_if(events.probe_hits.rows(),
                 [&](const auto& hit) { return probes.Of(hit) != nullptr && !filter.Wants(hit); });
@@ -283,14 +351,13 @@ Status ApplyFilter(const FilterOptions& options, Analysis& analysis) {
   std::vector<bool> keep;
   keep.reserve(correlation.launches.size());
   for (const Launch& launch : correlation.launches) keep.push_back(filter.Wants(launch));
-  std::erase_if(correlation.work, [&](const GpuWork& work) {
-    if (filter.Wants(work)) return false;
-    if (work.timed && work.kind != WorkKind::kSynchronization && work.end_ns > work.start_ns) {
-      analysis.work_elsewhere.push_back(
-          {analysis.gpus.Of(work.instance, work.device_id).number, work.start_ns, work.end_ns});
-    }
-    return true;
-  });
+  if (!options.time.is_all()) {
+    const uint64_t start_ns = StartOf(analysis.model);
+    analysis.shown_from_ns = AddSaturated(start_ns, options.time.begin_ns);
+    analysis.shown_to_ns = AddSaturated(start_ns, options.time.end_ns);
+  }
+  WorkChoice choice(filter, analysis);
+  std::erase_if(correlation.work, [&](const GpuWork& work) { return !choice.Wants(work); });
   if (nvtx) analysis.outside = filter.BetweenRanges();
   KeepLaunches(correlation, std::move(keep));
   correlation.counts = {};

@@ -20,7 +20,7 @@ constexpr double kMostlyBusy = 0.8;
 // Of the elapsed time: a steady state that lasts as long comes first.
 constexpr double kMuchSteady = 0.05;
 // Of the elapsed time: start and end of a program have always some.
-constexpr double kMuchOfRun = 0.1;
+constexpr double kMuchOfRun = 0.05;
 // Of the idle time: what is less is not named.
 constexpr double kMuchOfIdle = 0.1;
 // Longer gaps are not between two launches one after the other.
@@ -40,9 +40,9 @@ class IdleHints {
 
   std::vector<Hint> Find(const GpuBusy& gpu) {
     gpu_ = &gpu;
-    paths_.NameAhead({.samples = true, .launches = true});
-    gaps_ = FindGaps(gpu, UncountedTime(analysis_));
-    phases_ = FindPhases(analysis_, gpu, gaps_);
+    paths_.NameAhead({.samples = true, .samples_left_out = true, .launches = true});
+    gaps_ = FindGaps(analysis_, gpu);
+    phases_ = FindPhases(gpu, gaps_);
     AddStart();
     AddSteady();
     AddEnd();
@@ -140,7 +140,7 @@ std::string IdleHints::CausesText(IdleCauses& causes) {
 
 // From the start of the program, or of the recording, to the steady state.
 void IdleHints::AddStart() {
-  if (!filter_.nvtx.empty()) return;
+  if (!filter_.nvtx.empty() || gpu_->spans.empty()) return;
   const uint32_t first = gpu_->spans.front().first;
   const ProcessId process = OwnerOf(analysis_, analysis_.correlation.work[first]).process;
   uint64_t begin_ns = start_ns_ + filter_.time.begin_ns;
@@ -165,6 +165,7 @@ void IdleHints::AddStart() {
 // What `part_ns` are a share of.
 std::string IdleHints::SteadyText(uint64_t part_ns) const {
   const uint64_t ns = phases_.steady_end_ns - phases_.steady_ns;
+  if (gpu_->spans.empty()) return Format("of that part, {}", HumanDuration(gpu_->active_ns()));
   if (!phases_.has_warm_up() && !phases_.has_tail()) {
     return Format("of the {} between its first and its last work",
                   HumanDuration(gpu_->active_ns()));
@@ -183,7 +184,7 @@ bool IdleHints::AddLaunching(const std::string& begin, uint64_t idle_ns, const s
         gap.end_ns > phases_.steady_end_ns) {
       continue;
     }
-    const Launch* launch = LaunchAfter(analysis_, gap);
+    const Launch* launch = gap.launch;
     if (launch == nullptr || launch->kind == ApiKind::kOther || launch->end_ns <= gap.start_ns) {
       continue;
     }
@@ -243,7 +244,7 @@ void IdleHints::AddSteady() {
 
 void IdleHints::AddEnd() {
   const LoadedEvents& events = analysis_.model.events;
-  if (!filter_.nvtx.empty() || events.recording_end.empty()) return;
+  if (!filter_.nvtx.empty() || gpu_->spans.empty() || events.recording_end.empty()) return;
   const uint32_t last = gpu_->spans.back().last;
   const Owner owner = OwnerOf(analysis_, analysis_.correlation.work[last]);
   uint64_t end_ns = events.recording_end.back().time_ns;
@@ -257,7 +258,7 @@ void IdleHints::AddEnd() {
   IdleCauses causes(analysis_, paths_, idle_paths_);
   const uint64_t busy_ns = AddGaps(phases_.steady_end_ns, phases_.last_ns, causes);
   if (ShareOf(busy_ns, ns) > 1 - kMuchIdle) return;
-  AddThread(phases_.last_ns, end_ns, last, causes);
+  AddThread(phases_.last_ns, std::max(phases_.last_ns, end_ns), last, causes);
   const std::string text = CausesText(causes);
   Add(Elapsed(ns - busy_ns),
       Format("{} of GPU {}{} the program ran for {} ({} of the elapsed time){}{}. What the CPU did "
@@ -287,7 +288,7 @@ std::vector<Hint> FindIdleHints(Analysis& analysis, const std::vector<GpuBusy>& 
   const auto longest = std::max_element(
       gpus.begin(), gpus.end(),
       [](const GpuBusy& a, const GpuBusy& b) { return a.idle_ns() < b.idle_ns(); });
-  if (longest == gpus.end() || longest->spans.empty() || AreApart(analysis.model)) return {};
+  if (longest == gpus.end() || AreApart(analysis.model)) return {};
   return IdleHints(analysis, filter).Find(*longest);
 }
 

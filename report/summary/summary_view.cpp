@@ -59,7 +59,7 @@ class Summary {
     WriteTables();
     WriteFunctions(cpu);
     WriteProbes();
-    WriteQuality(analysis_, cpu, text_);
+    WriteQuality(analysis_, cpu, busy, text_);
     WriteLedger(analysis_, text_);
     WriteNameless(analysis_, FindNamelessFiles(analysis_, cpu, gpu), text_);
   }
@@ -242,7 +242,7 @@ void Summary::WriteDeviceNumbers() {
 }
 
 // The filters and captures that were given, so that a command of the summary is about the same.
-// What is read from a pipe is gone by then.
+// What is read from a pipe is gone by then: a name stands for what it came from.
 std::string Summary::CommandOf(const Hint& hint) const {
   FilterOptions filter = options_.filter;
   if (!hint.time.empty()) filter.time_text.clear();
@@ -251,13 +251,14 @@ std::string Summary::CommandOf(const Hint& hint) const {
   if (!hint.time.empty()) AppendFormat(command, " --time {}", hint.time);
   if (const std::string text = filter.Text(); !text.empty()) AppendFormat(command, " {}", text);
   const std::vector<std::string>& captures = options_.captures;
-  const bool is_default = captures.size() == 1 && captures.front() == "capture.xpu";
-  if (is_default || std::find(captures.begin(), captures.end(), "-") != captures.end()) {
-    return command;
-  }
+  if (captures.size() == 1 && captures.front() == "capture.xpu") return command;
   for (const std::string& capture : captures) {
-    AppendFormat(command, " {}",
-                 QuoteForShell(capture.starts_with('-') ? "./" + capture : capture));
+    if (capture == "-") {
+      command += " CAPTURE";
+    } else {
+      AppendFormat(command, " {}",
+                   QuoteForShell(capture.starts_with('-') ? "./" + capture : capture));
+    }
   }
   return command;
 }

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 
+#include "format/base/text.h"
+#include "report/stacks/python_places.h"
 #include "report/tree/kernel_name.h"
 
 namespace xpu {
@@ -44,8 +46,10 @@ PathId ReadablePaths::Of(PathId path) {
   return known_[path.value] = readable;
 }
 
-// Of the native code only the function that the innermost one of Python calls: the operator.
-std::vector<FrameId> ReadablePaths::WithPython(const std::vector<FrameId>& path) const {
+// Of the native code only the function that the innermost one of Python calls: the operator. Of an
+// import its name: what a package does when it is imported is its own, and may go through dozens
+// of others.
+std::vector<FrameId> ReadablePaths::WithPython(const std::vector<FrameId>& path) {
   const FrameTable& frames = analysis_.frames;
   std::vector<FrameId> shown;
   size_t python = 0;
@@ -53,14 +57,37 @@ std::vector<FrameId> ReadablePaths::WithPython(const std::vector<FrameId>& path)
     if (frames[path[i]].origin == FrameOrigin::kPython) python = i;
   }
   bool has_operator = false;
+  bool is_import = false;
   for (size_t i = 0; i < path.size(); ++i) {
-    if (frames[path[i]].IsNative()) {
-      if (i < python || has_operator || !SaysSomething(frames[path[i]])) continue;
+    const NamedFrame& frame = frames[path[i]];
+    if (is_import && frame.IsFunction()) continue;
+    if (frame.IsNative()) {
+      if (i < python || has_operator || !SaysSomething(frame)) continue;
       has_operator = true;
+    } else if (IsPythonImport(frame)) {
+      const std::optional<std::string> import = ImportAt(path, i);
+      is_import = import.has_value();
+      if (is_import) shown.push_back(analysis_.frames.Intern(*import));
+      continue;
     }
     shown.push_back(path[i]);
   }
   return shown;
+}
+
+// "[import torch]", where the code that carries out an import begins at `at`. None of a module of
+// the program's own: a program may be imported as a whole.
+std::optional<std::string> ReadablePaths::ImportAt(const std::vector<FrameId>& path,
+                                                   size_t at) const {
+  const FrameTable& frames = analysis_.frames;
+  const auto imported =
+      std::find_if(path.begin() + static_cast<ptrdiff_t>(at), path.end(), [&](FrameId frame) {
+        return frames[frame].origin == FrameOrigin::kPython && !IsPythonImport(frames[frame]);
+      });
+  if (imported == path.end()) return "[import]";
+  const std::string& file = frames[*imported].module;
+  if (!IsInstalledPython(file)) return std::nullopt;
+  return Format("[import {}]", PythonModuleName(file));
 }
 
 std::vector<FrameId> ReadablePaths::Native(const std::vector<FrameId>& path) const {

@@ -1,6 +1,11 @@
-// Call paths as a person reads them: the Python functions where there are any, C++ functions
-// without parameters and template arguments, nothing that has no name.
+// Call paths as a person reads them: the Python functions where there are any, with imports of
+// packages as one frame, C++ functions without parameters and template arguments, nothing that has
+// no name.
 #pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
 
 #include "report/analysis.h"
 #include "report/model/flat_map.h"
@@ -16,7 +21,8 @@ class ReadablePaths {
   PathId Of(PathId path);
 
  private:
-  std::vector<FrameId> WithPython(const std::vector<FrameId>& path) const;
+  std::vector<FrameId> WithPython(const std::vector<FrameId>& path);
+  std::optional<std::string> ImportAt(const std::vector<FrameId>& path, size_t at) const;
   std::vector<FrameId> Native(const std::vector<FrameId>& path) const;
   FrameId Bare(FrameId frame);
 

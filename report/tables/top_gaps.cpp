@@ -8,6 +8,8 @@
 
 #include "report/gpu/gpu_idle.h"
 #include "report/model/run_time.h"
+#include "report/stacks/python_frames.h"
+#include "report/stacks/python_places.h"
 #include "report/tables/readable_paths.h"
 #include "report/tables/top_cells.h"
 #include "report/tables/top_rows.h"
@@ -23,9 +25,10 @@ class Gaps {
         paths_(source.analysis, {}),
         idle_paths_(source.analysis, paths_),
         readable_(source.analysis, paths_.tree()),
+        lines_(source.analysis.model, source.analysis.frames, {.lines = true}),
         start_ns_(StartOf(source.analysis.model)),
         parts_(source.analysis, paths_) {
-    paths_.NameAhead({.samples = true, .launches = true});
+    paths_.NameAhead({.samples = true, .samples_left_out = true, .launches = true});
     gaps_ = FindAllGaps(analysis_);
     for (const IdleGap& gap : gaps_) {
       idle_ns_[gap.gpu] = AddSaturated(idle_ns_[gap.gpu], gap.ns);
@@ -41,24 +44,55 @@ class Gaps {
   void Make(size_t row, Row& cells) {
     const IdleGap& gap = gaps_[order_[row]];
     const Owner owner = OwnerOf(analysis_, gap);
-    const Launch* launch = LaunchAfter(analysis_, gap);
     const uint64_t start_ns = gap.start_ns - std::min(gap.start_ns, start_ns_);
-    const std::vector<FrameId> path =
-        paths_.tree().Path(readable_.Of(idle_paths_.MostOf(parts_.Of(gap))));
+    const std::vector<IdlePart>& parts = parts_.Of(gap);
+    const std::vector<FrameId> path = paths_.tree().Path(readable_.Of(idle_paths_.MostOf(parts)));
     cells.assign(
         {std::to_string(start_ns), std::to_string(gap.ns), Percent(gap.ns, idle_ns_[gap.gpu]),
          std::to_string(gap.gpu), owner.pid == 0 ? std::string() : std::to_string(owner.pid),
          owner.tid == 0 ? std::string() : std::to_string(owner.tid),
          std::string(analysis_.processes.ThreadName(owner.process, owner.tid, owner.time_ns)),
          TitleOf(gap.before), TitleOf(gap.after),
-         launch == nullptr ? std::string() : ApiNameOf(analysis_.api_names, *launch),
-         FoldedText(analysis_.frames, path)});
+         gap.launch == nullptr ? std::string() : ApiNameOf(analysis_.api_names, *gap.launch),
+         LineOf(parts, path), FoldedText(analysis_.frames, path)});
   }
 
  private:
-  std::string TitleOf(uint32_t work) const {
-    if (work == IdleGap::kNoWork) return "[other work]";
-    return names_.Title(analysis_.correlation.work[work]);
+  // "train.py:main:12": of the innermost function of the program's own in the path, where it was
+  // most of the time. Empty: the path has none.
+  std::string LineOf(const std::vector<IdlePart>& parts, const std::vector<FrameId>& path) {
+    const FrameTable& frames = analysis_.frames;
+    const auto own = std::find_if(path.rbegin(), path.rend(), [&](FrameId frame) {
+      return frames[frame].origin == FrameOrigin::kPython &&
+             !IsInstalledPython(frames[frame].module);
+    });
+    if (own == path.rend()) return {};
+    std::map<FrameId, uint64_t> times;
+    for (const IdlePart& part : parts) {
+      StackId stack;
+      if (part.sample != nullptr) stack = part.sample->python_stack;
+      if (part.launch != nullptr) stack = part.launch->python_stack;
+      if (const FrameId frame = WithLine(stack, frames[*own])) times[frame] += part.ns;
+    }
+    const auto most =
+        std::max_element(times.begin(), times.end(),
+                         [](const auto& a, const auto& b) { return a.second < b.second; });
+    return most == times.end() ? std::string() : frames[most->first].Label();
+  }
+
+  // The innermost call of a function in a stack; none: it is not in it.
+  FrameId WithLine(StackId stack, const NamedFrame& function) {
+    for (const PythonGroup& group : lines_.Resolve(stack).groups) {
+      for (const FrameId id : group.frames) {
+        const NamedFrame& frame = analysis_.frames[id];
+        if (frame.name == function.name && frame.module == function.module) return id;
+      }
+    }
+    return {};
+  }
+
+  std::string TitleOf(const GpuWork* work) const {
+    return work == nullptr ? "[other work]" : names_.Title(*work);
   }
 
   Analysis& analysis_;
@@ -66,6 +100,7 @@ class Gaps {
   CallPaths paths_;
   IdlePaths idle_paths_;
   ReadablePaths readable_;
+  PythonFrames lines_;
   const uint64_t start_ns_;
   IdleParts parts_;
   std::vector<IdleGap> gaps_;

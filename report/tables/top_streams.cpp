@@ -23,7 +23,8 @@ struct Busy {
   std::optional<Stream> stream = {};  // none: all of the GPU
   uint64_t active_ns = 0;             // of the GPU
   uint64_t busy_ns = 0;               // the union
-  uint64_t total_ns = 0;              // the sum
+  uint64_t idle_ns = 0;
+  uint64_t total_ns = 0;  // the sum
   uint64_t count = 0;
   std::vector<BusySpan> spans = {};
 };
@@ -61,18 +62,21 @@ std::vector<Busy> BusyRows(const Analysis& analysis) {
     Add(work, rows[{gpu, std::nullopt}]);
     Add(work, rows[{gpu, stream}]);
   }
-  const std::vector<Pause> pauses = UncountedTime(analysis);
+  std::map<uint32_t, GpuBusy> gpus;
+  for (GpuBusy& gpu : FindGpuBusy(analysis)) {
+    rows.try_emplace({gpu.gpu, std::nullopt});
+    gpus.emplace(gpu.gpu, std::move(gpu));
+  }
   std::vector<Busy> all;
-  uint64_t active_ns = 0;
   for (auto& [key, busy] : rows) {
     std::tie(busy.gpu, busy.stream) = key;
     Unite(busy.spans);
     for (const BusySpan& span : busy.spans) busy.busy_ns += span.end_ns - span.start_ns;
-    if (!busy.stream) {
-      active_ns = busy.spans.empty() ? 0 : busy.spans.back().end_ns - busy.spans.front().start_ns;
-      active_ns -= PausedBetween(busy.spans, pauses);
-    }
-    busy.active_ns = active_ns;
+    const GpuBusy& gpu = gpus[busy.gpu];
+    busy.active_ns = gpu.active_ns();
+    // What a filter took out is not known by stream.
+    busy.idle_ns =
+        busy.stream ? busy.active_ns - std::min(busy.active_ns, busy.busy_ns) : gpu.idle_ns();
     busy.spans = {};
     all.push_back(std::move(busy));
   }
@@ -89,8 +93,7 @@ void FillBusy(TableSource& source, Table& table) {
     const double share = row.active_ns == 0 ? 0
                                             : 100.0 * static_cast<double>(row.busy_ns) /
                                                   static_cast<double>(row.active_ns);
-    cells.assign({Format("{:.1f}", share), std::to_string(row.busy_ns),
-                  std::to_string(row.active_ns - std::min(row.active_ns, row.busy_ns)),
+    cells.assign({Format("{:.1f}", share), std::to_string(row.busy_ns), std::to_string(row.idle_ns),
                   std::to_string(row.total_ns), std::to_string(row.count),
                   std::to_string(row.gpu)});
     cells.resize(cells.size() + 3);

@@ -70,7 +70,7 @@ Columns ApiTraceColumns() {
 
 Columns GapColumns() {
   return Joined({Numbers({"Start (ns)", "Duration (ns)", "Idle (%)", "DevId", "Pid", "Tid"}),
-                 Texts({"Thread Name", "Before", "After", "API Name"}), Path()});
+                 Texts({"Thread Name", "Before", "After", "API Name", "Line"}), Path()});
 }
 
 Columns RangeKernelColumns() {

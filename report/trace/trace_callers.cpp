@@ -1,11 +1,10 @@
 #include "report/trace/trace_callers.h"
 
-#include <algorithm>
-#include <array>
 #include <span>
-#include <string_view>
 
+#include "format/base/text.h"
 #include "report/correlate/launch_frames.h"
+#include "report/stacks/python_places.h"
 #include "report/text.h"
 #include "report/tree/call_paths.h"
 
@@ -14,19 +13,13 @@ namespace {
 
 constexpr FramePlaces kWithLines = {.lines = true};
 
-// Of a package or the standard library: not what somebody who looks for their own line means.
-bool IsInstalled(std::string_view path) {
-  static constexpr std::array<std::string_view, 3> kPlaces = {"/site-packages/", "/dist-packages/",
-                                                              "/lib/python3"};
-  return path.starts_with('<') ||
-         std::any_of(kPlaces.begin(), kPlaces.end(), [&](std::string_view place) {
-           return path.find(place) != std::string_view::npos;
-         });
-}
-
+// Of a function without a line at least the file that it is in: "at::native::gelu (libtorch.so)".
 std::string LabelAsJson(const NamedFrame& frame) {
+  std::string label = frame.Label();
+  const bool has_place = !frame.place.empty() || frame.nameless_in || frame.module.empty();
+  if (frame.IsNative() && !has_place) AppendFormat(label, " ({})", frame.module);
   std::string json;
-  AppendJsonString(json, frame.Label());
+  AppendJsonString(json, label);
   return json;
 }
 
@@ -61,7 +54,7 @@ TraceCallers::Callers TraceCallers::Find(const ResolvedStack& stack) const {
     if (frame.origin != FrameOrigin::kPython) continue;
     const bool is_first = callers.python.empty();
     if (is_first) callers.python = LabelAsJson(frame);
-    if (IsInstalled(frame.module)) continue;
+    if (IsInstalledPython(frame.module)) continue;
     if (!is_first) callers.script = LabelAsJson(frame);
     break;
   }

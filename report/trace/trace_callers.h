@@ -17,8 +17,8 @@ class TraceCallers {
   // Must outlive this.
   explicit TraceCallers(Analysis& analysis);
 
-  // Quoted, with file and line where these are known: "Blas.cpp:12",
-  // "linear.py:Linear.forward:134".
+  // Quoted, with file and line where these are known, else with the library: "gelu Blas.cpp:12",
+  // "gelu (libtorch.so)", "linear.py:Linear.forward:134".
   struct Callers {
     std::string innermost;  // the function that made the call
     std::string python;     // the innermost one in Python; empty: there is none

@@ -1,5 +1,7 @@
 #include "report/tree/call_paths.h"
 
+#include <set>
+
 #include "report/correlate/launch_frames.h"
 #include "report/correlate/user_probes.h"
 
@@ -82,6 +84,15 @@ void CallPaths::WantAll(const Stacks& stacks) {
   if (stacks.samples) {
     for (const CpuSample& sample : analysis_.model.events.cpu_samples) {
       want(sample.stack, OwnerOf(analysis_, sample));
+    }
+  }
+  if (stacks.samples_left_out) {
+    std::set<uint32_t> pids;
+    for (const auto& [instance, process] : analysis_.correlation.processes) {
+      pids.insert(process.pid);
+    }
+    for (const CpuSample& sample : analysis_.model.samples_left_out) {
+      if (pids.contains(sample.pid)) want(sample.stack, OwnerOf(analysis_, sample));
     }
   }
   if (stacks.probe_hits) {

@@ -2,7 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include "format/base/text.h"
 #include "report/gpu/gpu_waits.h"
+#include "report/select/filter.h"
 #include "tests/unit/report/model_builder.h"
 #include "tests/unit/report/report_testing.h"
 
@@ -171,6 +173,133 @@ TEST_F(IdleThreadsTest, TheLongestPathWithHalfOfTheTime) {
   const PathId most = idle_paths.MostOf(parts.Of(FindAllGaps(analysis).front()));
   EXPECT_EQ(FoldedText(analysis.frames, paths.tree().Path(most)), "app;load_data");
   EXPECT_FALSE(idle_paths.MostOf({}));
+}
+
+class IdlePartsOfTheCaptureTest : public IdleThreadsTest {
+ protected:
+  // "start-end tid cause", of each gap.
+  std::vector<std::string> Gaps(const FilterOptions& filter) {
+    Analysis analysis(builder_.Build());
+    EXPECT_TRUE(ApplyFilter(filter, analysis).ok());
+    CallPaths paths(analysis, {});
+    IdlePaths idle_paths(analysis, paths);
+    IdleParts parts(analysis, paths);
+    std::vector<std::string> texts;
+    uint64_t sum_ns = 0;
+    for (const IdleGap& gap : FindAllGaps(analysis)) {
+      const std::vector<FrameId> path = paths.tree().Path(idle_paths.MostOf(parts.Of(gap)));
+      texts.push_back(Format("{}-{} {} {}", gap.start_ns, gap.end_ns, OwnerOf(analysis, gap).tid,
+                             FoldedText(analysis.frames, path)));
+      sum_ns += gap.ns;
+    }
+    uint64_t idle_ns = 0;
+    for (const GpuBusy& gpu : FindGpuBusy(analysis)) idle_ns += gpu.idle_ns();
+    EXPECT_EQ(idle_ns, sum_ns);
+    return texts;
+  }
+  static FilterOptions Time(uint64_t begin_ns, uint64_t end_ns) {
+    FilterOptions filter;
+    filter.time = {begin_ns, end_ns};
+    return filter;
+  }
+  void SampleMainThread() {
+    for (uint64_t at = 2050; at < 3000; at += 100) {
+      builder_.Sample(at, 10, 10, builder_.Stack({kText + 0x10}));
+    }
+  }
+};
+
+using Texts = std::vector<std::string>;
+
+TEST_F(IdlePartsOfTheCaptureTest, WhatATimeRangeCutsOffAGap) {
+  SampleMainThread();
+  EXPECT_EQ(Gaps(Time(2300, 2700)), Texts{"2300-2700 10 app;work"});
+}
+TEST_F(IdlePartsOfTheCaptureTest, AGapThatATimeRangeEnters) {
+  SampleMainThread();
+  EXPECT_EQ(Gaps(Time(2300, 3100)), Texts{"2300-3000 10 app;work"});
+}
+TEST_F(IdlePartsOfTheCaptureTest, AGapThatATimeRangeLeaves) {
+  SampleMainThread();
+  EXPECT_EQ(Gaps(Time(1900, 2700)), Texts{"2000-2700 10 app;work"});
+}
+TEST_F(IdlePartsOfTheCaptureTest, BeforeTheFirstWorkIsNoGap) {
+  EXPECT_EQ(Gaps(Time(100, 1500)), Texts{});
+}
+TEST_F(IdlePartsOfTheCaptureTest, ATimeRangeBeforeTheFirstWorkHasNoGap) {
+  EXPECT_EQ(Gaps(Time(100, 900)), Texts{});
+}
+TEST_F(IdlePartsOfTheCaptureTest, ATimeRangeAfterTheLastWorkHasNoGap) {
+  EXPECT_EQ(Gaps(Time(3600, 9000)), Texts{});
+}
+
+// A filter that leaves no CPU samples is about what is shown, not about what kept the GPU waiting.
+TEST_F(IdlePartsOfTheCaptureTest, AFilterByGpuLeavesTheCauseOfIdleTime) {
+  SampleMainThread();
+  FilterOptions filter;
+  filter.devices = {0};
+  EXPECT_EQ(Gaps(filter), Texts{"2000-3000 10 app;work"});
+}
+TEST_F(IdlePartsOfTheCaptureTest, AFilterByKernelLeavesTheCauseOfIdleTime) {
+  SampleMainThread();
+  FilterOptions filter;
+  filter.kernel = "k";
+  EXPECT_EQ(Gaps(filter), Texts{"2000-3000 10 app;work"});
+}
+
+TEST_F(IdlePartsOfTheCaptureTest, AFilterByProcessLeavesWhatItWaitedFor) {
+  for (const uint64_t at : {2150, 2250, 2350, 2450, 2550, 2650, 2750}) {
+    builder_.Sample(at, 20, 20, builder_.Stack({kText + 0x210}));
+  }
+  FilterOptions filter;
+  filter.pids = {10};
+  EXPECT_EQ(Gaps(filter), Texts{"2000-3000 10 loader;load_data"});
+}
+
+TEST_F(IdlePartsOfTheCaptureTest, AFilterLeavesTheWaitsOfTheThread) {
+  Wait(20, 1900, 3100, kStreamWait);
+  Call(20, 2, 1890, 3110);
+  FilterOptions filter;
+  filter.kernel = "k";
+  EXPECT_EQ(Gaps(filter),
+            Texts{"2000-3000 10 app;[unknown launch];cudaStreamSynchronize;[no CPU sample]"});
+}
+
+// Work that a filter took out ends a gap as well as other work does.
+TEST_F(IdlePartsOfTheCaptureTest, AGapThatOtherWorkEndsIsOfItsThread) {
+  SampleMainThread();
+  builder_.AddKernel(0xa, 3, 2600, 2700, "other");
+  Call(3, 1, 2590, 2595);
+  FilterOptions filter;
+  filter.kernel = "^k";
+  EXPECT_EQ(Gaps(filter), (Texts{"2000-2600 10 app;work", "2700-3000 10 app;work"}));
+}
+TEST_F(IdlePartsOfTheCaptureTest, OtherWorkThatWasLaunchedBeforeWaitedInAQueue) {
+  SampleMainThread();
+  builder_.AddKernel(0xa, 3, 2600, 2700, "other");
+  Call(3, 1, 1500, 1510);
+  FilterOptions filter;
+  filter.kernel = "^k";
+  EXPECT_EQ(Gaps(filter), (Texts{"2000-2600 10 [launched before]", "2700-3000 10 app;work"}));
+}
+
+TEST_F(IdlePartsOfTheCaptureTest, BetweenTwoRecordingsNoGpuIsIdle) {
+  Kernel(4, 9'000, 9'500);
+  Kernel(5, 9'600, 9'700);
+  Model model = builder_.Build();
+  model.captures.resize(2);
+  model.captures[0].info.start_ns = 500;
+  model.captures[0].until_ns = 4'000;
+  model.captures[1].info.start_ns = 8'000;
+  model.captures[1].until_ns = 10'000;
+  Analysis analysis(std::move(model));
+  std::vector<uint64_t> gaps;
+  for (const IdleGap& gap : FindAllGaps(analysis)) gaps.push_back(gap.ns);
+  EXPECT_EQ(gaps, (std::vector<uint64_t>{1000, 100}));
+  const std::vector<GpuBusy> busy = FindGpuBusy(analysis);
+  ASSERT_EQ(busy.size(), 1u);
+  EXPECT_EQ(busy[0].idle_ns(), 1100u);
+  EXPECT_EQ(busy[0].active_ns(), 2500u + 700u);
 }
 
 TEST_F(GpuIdleTest, WithoutSamples) {

@@ -67,6 +67,9 @@ TEST(MergeCaptures, HostsAndProcessesAreToldApartAndClocksAligned) {
   EXPECT_EQ(samples[2].time_ns, 4000 * kSecond + 5);
   EXPECT_EQ(model.events.process_events[1].parent_pid, 9u + kPidsPerCapture);
   EXPECT_EQ(model.events.recording_end.back().time_ns, 4000 * kSecond + 100);
+  ASSERT_EQ(model.captures.size(), 2u);
+  EXPECT_EQ(model.captures[0].until_ns, 3999 * kSecond + 100);
+  EXPECT_EQ(model.captures[1].until_ns, 4000 * kSecond + 100);
   const auto& work = analysis.correlation.work;
   ASSERT_EQ(work.size(), 2u);
   EXPECT_EQ(work[0].start_ns, 3999 * kSecond + 7);
@@ -91,6 +94,16 @@ TEST(MergeCaptures, OnOneHostNamesStayAsTheyAre) {
   EXPECT_EQ(model.Text(model.events.process_events[1].name), "app");
   EXPECT_EQ(model.events.cpu_samples[2].pid, 10u + kPidsPerCapture);
   EXPECT_EQ(model.events.cpu_samples[2].time_ns, 5000 * kSecond + 5);
+}
+
+TEST(MergeCaptures, OneThatBreaksOffLastsUntilItsLastEvent) {
+  Model broken = Capture("alpha", 1000 * kSecond, 4000 * kSecond, 0xb);
+  broken.events.recording_end.clear();
+  broken.events.cpu_samples[1].time_ns += 1'000;
+  Result<Model> merged =
+      MergeCaptures(Two(std::move(broken), Capture("alpha", 1000 * kSecond, 5000 * kSecond, 0xa)));
+  ASSERT_TRUE(merged.ok());
+  EXPECT_EQ(merged->captures[0].until_ns, 3000 * kSecond + 1'006);
 }
 
 TEST(MergeCaptures, OneIsLeftAlone) {

@@ -149,11 +149,11 @@ TEST_F(PythonStacksTest, CallsInATraceNameTheLinesThatMadeThem) {
   const auto has = [&](std::string_view part) {
     EXPECT_NE(trace.find(part), std::string::npos) << trace;
   };
-  has("\"correlation\":1,\"work\":\"[no GPU record]\",\"caller\":\"addmm\","
+  has("\"correlation\":1,\"work\":\"[no GPU record]\",\"caller\":\"addmm (libtorch.so)\","
       "\"python\":\"library.py:Library.call:5\",\"script\":\"train.py:main:13\"}");
   has("\"correlation\":2,\"work\":\"[no GPU record]\",\"caller\":\"train.py:main:10\","
       "\"python\":\"train.py:main:10\"}");
-  has("\"correlation\":3,\"work\":\"[no GPU record]\",\"caller\":\"addmm\"}");
+  has("\"correlation\":3,\"work\":\"[no GPU record]\",\"caller\":\"addmm (libtorch.so)\"}");
 }
 
 TEST_F(PythonStacksTest, OffsetsOfInstructions) {

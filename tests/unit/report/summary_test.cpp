@@ -81,6 +81,7 @@ TEST_F(HintsTest, NothingToSay) { EXPECT_EQ(Hints(), ""); }
 TEST_F(HintsTest, TheGpuThatWasIdleTheLongest) {
   Kernels(10, 10 * kMs, 10 * kMs);
   Kernels(10, 10 * kMs, 100 * kMs, 1);
+  builder_.events.recording_end.back().time_ns = 950 * kMs;
   EXPECT_EQ(Hints(),
             "GPU 1 was idle for 89 % of the 910 ms between its first and its last work. The "
             "longest gaps, and who ended them: --top --table gpu_gaps\n");
@@ -88,6 +89,7 @@ TEST_F(HintsTest, TheGpuThatWasIdleTheLongest) {
 
 // A kernel each so often, launched `lead_ns` before it.
 TEST_F(HintsTest, GapsUntilTheNextLaunch) {
+  builder_.events.recording_end.back().time_ns = 940 * kMs;
   for (uint32_t i = 0; i < 9'000; ++i) {
     const uint64_t start = kMs + i * 100 * kUs;
     Launch(start - 10 * kUs);
@@ -107,6 +109,19 @@ TEST_F(HintsTest, KernelsThatKeepItBusy) {
             "kernels set the pace. The code that launches them: --top --table callpath_sum\n"
             "After the last work of GPU 0 the program ran for 159.1 ms (16 % of the elapsed time). "
             "What the CPU did then: --flamegraph --mode cpu -o end.html [0.840900s-]\n");
+}
+
+// Where nothing else has as large a part of the run, it is what a user wants to know.
+TEST_F(HintsTest, TheEndOfTheProgramIsNamedFromATwentiethOn) {
+  Kernels(450, 2 * kMs, 2'100 * kUs);  // until 945.9 ms
+  EXPECT_NE(Hints().find("After the last work of GPU 0 the program ran for 54.1 ms (5.4 % of the "
+                         "elapsed time)"),
+            std::string::npos);
+}
+TEST_F(HintsTest, EveryProgramHasSomeEnd) {
+  Kernels(450, 2 * kMs, 2'100 * kUs);
+  builder_.events.recording_end.back().time_ns = 990 * kMs;
+  EXPECT_EQ(Hints().find("After the last work"), std::string::npos);
 }
 
 // The busiest kernels are nothing of a second.
@@ -352,7 +367,8 @@ TEST_F(HintsTest, CommandsHaveTheCapturesAndFiltersThatWereGiven) {
   const std::string bare = "    xpu-report --top --table gpu_gaps";
   EXPECT_EQ(command({"/tmp/a.xpu"}), bare + " /tmp/a.xpu");
   EXPECT_EQ(command({"capture.xpu"}), bare);
-  EXPECT_EQ(command({"-"}), bare);
+  EXPECT_EQ(command({"-"}), bare + " CAPTURE");
+  EXPECT_EQ(command({"a.xpu", "-"}), bare + " a.xpu CAPTURE");
   EXPECT_EQ(command({"a.xpu", "$(x) y", "-v.xpu"}), bare + " a.xpu '$(x) y' ./-v.xpu");
   FilterOptions filter;
   filter.pids = {5, 6};

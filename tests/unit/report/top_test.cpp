@@ -132,9 +132,9 @@ TEST_F(TopTest, GapsTheLongestFirst) {
   Launch(3, 8'000, 0, 100);    // 3,100 after the second one
   EXPECT_EQ(Csv("gpu_gaps"),
             "Start (ns),Duration (ns),Idle (%),DevId,Pid,Tid,Thread Name,Before,After,API Name,"
-            "Path\n"
-            "4000,3100,91.2,0,5,5,app,k,k,cudaLaunchKernel,app;[unknown]\n"
-            "2100,300,8.8,0,5,5,app,k,k,cudaLaunchKernel,"
+            "Line,Path\n"
+            "4000,3100,91.2,0,5,5,app,k,k,cudaLaunchKernel,,app;[unknown]\n"
+            "2100,300,8.8,0,5,5,app,k,k,cudaLaunchKernel,,"
             "app;[no CPU sample];[unknown launch];cudaLaunchKernel\n");
 }
 
