@@ -1,6 +1,7 @@
 #include "report/select/sampled_events.h"
 
 #include <algorithm>
+#include <array>
 #include <utility>
 
 #include "format/base/text.h"
@@ -25,7 +26,8 @@ SampledEvent& EventOf(std::vector<SampledEvent>& events, const Model& model,
   events.push_back({.name = std::string(name),
                     .is_time = IsTime(model, source),
                     .frequency_hz = source.frequency_hz,
-                    .period = source.period});
+                    .period = source.period,
+                    .is_uncounted = IsUncounted(model, source)});
   return events.back();
 }
 
@@ -50,10 +52,12 @@ void KeepSources(Model& model, Wanted&& wanted) {
   std::erase_if(model.events.sample_sources.rows(), [&](const SampleSource& source) {
     return !keeps.try_emplace(source.source, wanted(source)).first->second;
   });
-  std::erase_if(model.events.cpu_samples.rows(), [&](const CpuSample& sample) {
+  const auto is_unwanted = [&](const CpuSample& sample) {
     const auto found = keeps.find(sample.source);
     return found != keeps.end() && !found->second;
-  });
+  };
+  std::erase_if(model.events.cpu_samples.rows(), is_unwanted);
+  std::erase_if(model.samples_left_out.rows(), is_unwanted);
 }
 
 }  // namespace
@@ -106,13 +110,39 @@ std::string SampleUnitName(const Model& model) {
   return std::string(model.Text(model.events.sample_sources.front().name));
 }
 
+std::string SampleUnit(const Model& model) {
+  if (SamplesCountTime(model)) return "ns";
+  const SampleSource& source = model.events.sample_sources.front();
+  return IsUncounted(model, source) ? "samples" : std::string(model.Text(source.name));
+}
+
+bool IsUncounted(const Model& model, const SampleSource& source) {
+  constexpr std::array<std::string_view, 6> kSoftwareEvents = {
+      "page-faults",      "minor-faults",   "major-faults",
+      "context-switches", "cpu-migrations", "alignment-faults"};
+  if (source.frequency_hz == 0) return false;
+  const std::string_view name = model.Text(source.name);
+  return std::find(kSoftwareEvents.begin(), kSoftwareEvents.end(), name) != kSoftwareEvents.end();
+}
+
+std::string UncountedText(const Model& model) {
+  const auto& sources = model.events.sample_sources;
+  if (sources.empty() || SamplesCountTime(model) || !IsUncounted(model, sources.front())) return {};
+  const std::string name = SampleUnitName(model);
+  return Format(
+      "{} were sampled at a frequency, which does not count them: the numbers are of samples\n"
+      "  hint: xpu-record -e {} -c 1 counts them\n",
+      name, name);
+}
+
 SampleWeights::SampleWeights(const Model& model)
     : unknown_{.weight = SampleWeightNs(model, 0), .is_time = true} {
   for (const SampleSource& source : model.events.sample_sources) {
     const bool is_time = IsTime(model, source);
     const uint64_t weight =
         is_time ? SampleWeightNs(model, source.source) : std::max<uint64_t>(source.period, 1);
-    sources_.try_emplace(source.source, Source{weight, is_time, model.Text(source.name)});
+    sources_.try_emplace(source.source, Source{weight, is_time, IsUncounted(model, source),
+                                               model.Text(source.name)});
   }
 }
 
@@ -122,7 +152,9 @@ const SampleWeights::Source& SampleWeights::SourceOf(const CpuSample& sample) co
 }
 
 uint64_t SampleWeights::Of(const CpuSample& sample) const {
-  return sample.weight != 0 ? sample.weight : SourceOf(sample).weight;
+  const Source& source = SourceOf(sample);
+  if (source.is_uncounted) return 1;
+  return sample.weight != 0 ? sample.weight : source.weight;
 }
 
 }  // namespace xpu

@@ -20,6 +20,7 @@ struct SampledEvent {
   uint64_t period = 0;        // likewise
   uint64_t samples = 0;
   uint64_t weight = 0;
+  bool is_uncounted = false;  // as IsUncounted()
 
   // "cpu-clock, 99 Hz", "page-faults, every 100"
   std::string Text() const;
@@ -38,6 +39,13 @@ void KeepOneClock(Model& model);
 bool SamplesCountTime(const Model& model);
 // What it counts: "ns", "page-faults".
 std::string SampleUnitName(const Model& model);
+// The same of the numbers that views show: "samples" where IsUncounted().
+std::string SampleUnit(const Model& model);
+// Whether samples do not say how often their event came: of a software event at a frequency the
+// kernel's periods are far off (34,595 page faults where 6,000 were). Each is a sample then.
+bool IsUncounted(const Model& model, const SampleSource& source);
+// A sentence about that, for standard error; empty: it is not so.
+std::string UncountedText(const Model& model);
 
 // What one sample stands for, in the unit of its source.
 class SampleWeights {
@@ -52,6 +60,7 @@ class SampleWeights {
   struct Source {
     uint64_t weight = 0;
     bool is_time = false;
+    bool is_uncounted = false;
     std::string_view name = "[unknown]";
   };
   const Source& SourceOf(const CpuSample& sample) const;

@@ -79,7 +79,7 @@ void WriteProcessTimes(const Analysis& analysis, SummaryText& text) {
   const bool is_time = SamplesCountTime(analysis.model);
   text.Heading("Processes", ", the busiest first, with their busiest threads");
   text.Names(Format("  {:>9}  GPU time   samples  process",
-                    is_time ? "CPU time" : ToWidth(SampleUnitName(analysis.model), 9)));
+                    is_time ? "CPU time" : ToWidth(SampleUnit(analysis.model), 9)));
   auto thread = threads.begin();
   for (size_t i = 0; i < std::min(processes.size(), kProcesses); ++i) {
     const ThreadTime& process = processes[i];

@@ -8,6 +8,7 @@
 
 #include "format/base/counted.h"
 #include "format/base/text.h"
+#include "report/gpu/gpu_phases.h"
 #include "report/model/run_time.h"
 #include "report/select/sampled_events.h"
 #include "report/stacks/stack_counts.h"
@@ -54,14 +55,44 @@ void WriteSamples(const Analysis& analysis, SummaryText& text) {
     }
     text.Line("samples", samples);
     WriteTooShort(analysis, event, text);
+    if (event.is_uncounted && event.samples > 0) {
+      text.Paragraph("", Format("hint: at a frequency samples do not count {}: xpu-record -e {} "
+                                "-c 1 does",
+                                event.name, event.name));
+    }
   }
   // Of the whole recording: it is about how well it went.
   const std::string stacks = analysis.part.empty() ? StackCountsText(events) : "";
   if (!stacks.empty()) text.Paragraph("stacks", stacks);
 }
 
+// "; 9.8 % in the steady state of GPU 0": start-up hides what it costs the program's loop. Empty
+// where the GPU has none of its own, or too few samples in it.
+std::string ProfilerInSteadyState(Analysis& analysis, const std::vector<GpuBusy>& gpus) {
+  constexpr uint64_t kLeastSamples = 20;
+  const auto longest = std::max_element(
+      gpus.begin(), gpus.end(),
+      [](const GpuBusy& a, const GpuBusy& b) { return a.idle_ns() < b.idle_ns(); });
+  if (longest == gpus.end()) return {};
+  const GpuPhases phases = FindPhases(*longest, FindGaps(analysis, *longest));
+  if (!phases.has_warm_up() && !phases.has_tail()) return {};
+  CallPaths paths(analysis, {});
+  uint64_t all = 0;
+  uint64_t own = 0;
+  for (const CpuSample& sample : analysis.model.events.cpu_samples) {
+    if (sample.time_ns < phases.steady_ns || sample.time_ns >= phases.steady_end_ns) continue;
+    ++all;
+    const PathId path = paths.OfSample(sample);
+    own += path && analysis.frames[paths.tree()[path].frame].name == kProfilerFrame ? 1 : 0;
+  }
+  if (all < kLeastSamples) return {};
+  return Format("; {:.1f} % in the steady state of GPU {}",
+                100 * static_cast<double>(own) / static_cast<double>(all), longest->gpu);
+}
+
 // What being recorded cost the program, as far as samples can see it.
-void WriteProfiler(const Analysis& analysis, const CallTree& cpu, SummaryText& text) {
+void WriteProfiler(Analysis& analysis, const CallTree& cpu, const std::vector<GpuBusy>& gpus,
+                   SummaryText& text) {
   uint64_t samples = 0;
   uint64_t all = 0;
   uint64_t ns = 0;
@@ -76,9 +107,9 @@ void WriteProfiler(const Analysis& analysis, const CallTree& cpu, SummaryText& t
   text.Paragraph(
       "overhead",
       Format("{:.1f} % of the CPU samples ({}) are in {}: CUPTI, the injected library and BPF "
-             "programs",
+             "programs{}",
              share, SamplesCountTime(analysis.model) ? HumanDuration(ns) : WithThousands(samples),
-             kProfilerFrame));
+             kProfilerFrame, ProfilerInSteadyState(analysis, gpus)));
 }
 
 void WriteSlices(const Analysis& analysis, SummaryText& text) {
@@ -204,10 +235,11 @@ void WriteEntries(std::span<const LedgerEntry> entries, SummaryText& text) {
 
 }  // namespace
 
-void WriteQuality(const Analysis& analysis, const CallTree& cpu, SummaryText& text) {
+void WriteQuality(Analysis& analysis, const CallTree& cpu, const std::vector<GpuBusy>& gpus,
+                  SummaryText& text) {
   text.Heading("Recording");
   WriteSamples(analysis, text);
-  WriteProfiler(analysis, cpu, text);
+  WriteProfiler(analysis, cpu, gpus, text);
   WriteSlices(analysis, text);
   WriteLaunches(analysis, text);
 }

@@ -1,7 +1,10 @@
 // The last part of the summary: how good the recording is, and what is missing from it.
 #pragma once
 
+#include <vector>
+
 #include "report/analysis.h"
+#include "report/gpu/gpu_busy.h"
 #include "report/stacks/nameless_files.h"
 #include "report/summary/summary_text.h"
 #include "report/tree/call_tree.h"
@@ -10,7 +13,8 @@ namespace xpu {
 
 // Samples, the profiler's own among them, stacks, symbols, launches and the kernels matched to
 // them, clocks. `cpu`: the tree of the samples.
-void WriteQuality(const Analysis& analysis, const CallTree& cpu, SummaryText& text);
+void WriteQuality(Analysis& analysis, const CallTree& cpu, const std::vector<GpuBusy>& gpus,
+                  SummaryText& text);
 // The ledger: losses, then notes. Nothing when it is empty.
 void WriteLedger(const Analysis& analysis, SummaryText& text);
 // Files without names, and why.

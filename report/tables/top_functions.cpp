@@ -73,7 +73,7 @@ void FillAllFunctions(TableSource& source, Table& table) {
   const uint64_t gpu_whole =
       AddTree(BuildCallTree(analysis, {.mode = MergeMode::kGpu, .paths = paths}), frames,
               &FunctionCost::gpu_self, &FunctionCost::gpu_total, costs);
-  if (!CountsTime(analysis, cpu)) table.unit = SampleUnitName(analysis.model);
+  if (!CountsTime(analysis, cpu)) table.unit = SampleUnit(analysis.model);
   std::vector<FunctionCost> rows;
   for (auto& [frame, cost] : costs) {
     cost.frame = frame;

@@ -101,7 +101,7 @@ void FillFunctions(TableSource& source, Table& table) {
   const FrameTable& frames = source.analysis.frames;
   const MergeOptions merge{.mode = MergeMode::kCpu, .kernel_names = source.options.kernel_names};
   std::vector<FunctionTime> rows = FunctionTimes(BuildCallTree(source.analysis, merge), frames);
-  if (!CountsTime(source.analysis, merge)) table.unit = SampleUnitName(source.analysis.model);
+  if (!CountsTime(source.analysis, merge)) table.unit = SampleUnit(source.analysis.model);
   uint64_t whole = 0;
   for (const FunctionTime& row : rows) whole = AddSaturated(whole, row.self_ns);
   SetRows(table, std::move(rows), [whole, &frames](const FunctionTime& row, Row& cells) {

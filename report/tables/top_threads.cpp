@@ -8,7 +8,7 @@ namespace xpu {
 
 void FillThreads(TableSource& source, Table& table) {
   std::vector<ThreadTime> rows = ThreadTimes(source.analysis);
-  if (!SamplesCountTime(source.analysis.model)) table.unit = SampleUnitName(source.analysis.model);
+  if (!SamplesCountTime(source.analysis.model)) table.unit = SampleUnit(source.analysis.model);
   uint64_t cpu = 0;
   uint64_t gpu = 0;
   for (const ThreadTime& row : rows) {

@@ -113,8 +113,10 @@ CallTree BuildCallTree(Analysis& analysis, const MergeOptions& options) {
   const bool gpu = mode == MergeMode::kMerge || mode == MergeMode::kGpu;
   CallPaths paths(analysis, options.paths);
   const bool idle = mode == MergeMode::kIdle;
-  paths.NameAhead(
-      {.samples = cpu || idle, .launches = gpu || idle, .probe_hits = mode == MergeMode::kProbe});
+  paths.NameAhead({.samples = cpu || idle,
+                   .samples_left_out = idle,
+                   .launches = gpu || idle,
+                   .probe_hits = mode == MergeMode::kProbe});
   Merge merge(analysis, options, paths);
   if (mode == MergeMode::kProbe) merge.AddProbeHits();
   if (cpu) merge.AddSamples(options.count_samples);
@@ -134,7 +136,9 @@ bool CountsTime(const Analysis& analysis, const MergeOptions& options) {
 }
 
 std::string LeftOutText(const Analysis& analysis, const MergeOptions& options) {
-  if (options.mode != MergeMode::kMerge || SamplesCountTime(analysis.model)) return {};
+  const bool shows_samples = options.mode != MergeMode::kProbe && !CountsTime(analysis, options);
+  const std::string uncounted = shows_samples ? UncountedText(analysis.model) : "";
+  if (options.mode != MergeMode::kMerge || SamplesCountTime(analysis.model)) return uncounted;
   const std::string name = SampleUnitName(analysis.model);
   if (ModeOf(analysis, options.mode) == MergeMode::kGpu) {
     return Format(
@@ -142,9 +146,9 @@ std::string LeftOutText(const Analysis& analysis, const MergeOptions& options) {
         "  hint: --event {} shows them\n",
         name, name);
   }
-  return analysis.correlation.work.empty()
-             ? std::string()
-             : Format("GPU time is left out: the CPU samples count {}\n", name);
+  return uncounted + (analysis.correlation.work.empty()
+                          ? std::string()
+                          : Format("GPU time is left out: the CPU samples count {}\n", name));
 }
 
 uint64_t SampleWeightNs(const Model& model, uint32_t source) {

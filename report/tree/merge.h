@@ -47,7 +47,8 @@ CallTree BuildCallTree(Analysis& analysis, const MergeOptions& options);
 // a tree with GPU time: of kMerge one of the two is left, the samples when they were asked for.
 bool CountsTime(const Analysis& analysis, const MergeOptions& options);
 
-// What of kMerge is left out for that reason, for standard error; empty: nothing.
+// What of kMerge is left out for that reason, and that samples do not count their event, for
+// standard error; empty: neither is so.
 std::string LeftOutText(const Analysis& analysis, const MergeOptions& options);
 
 // What one sample of `source` stands for. Sources that do not count time (perf's events) weigh by

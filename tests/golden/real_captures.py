@@ -474,6 +474,52 @@ def test_advice():
         expect(f"{path.name}: what to look at next", advice, expected.read_text())
 
 
+def test_what_an_import_costs_is_at_the_line_of_the_program():
+    """The longest gap of a program that imports torch is one frame below its own line."""
+    for name, line in (("mlp", "pytorch_steps.py:main:"), ("loader", "loader_step.py:main:")):
+        longest = table(CAPTURES / "first" / f"{name}.xpu", "gpu_gaps")[0]
+        expect(f"end of the path of {name}", longest["Path"].split(";")[-1], "[import torch._dynamo]")
+        expect(f"line of {name}: {longest['Line']}", longest["Line"].startswith(line), True)
+
+
+def test_gaps_that_a_time_range_cuts():
+    """A second within the longest gap is idle, and its cause is known."""
+    path = CAPTURES / "first" / "mlp.xpu"
+    [row] = table(path, "gpu_gaps", "--time", "6s-7s")
+    expect("start and length", (row["Start (ns)"], row["Duration (ns)"]), (6 * 10**9, 10**9))
+    expect("call that ended it", row["API Name"], "cuLaunchKernel")
+    text = " ".join(report(path, "--time", "6s-7s").split())
+    expect(f"the cause in {text}", "idle for 100 % of that part, 1 s, waiting for importing Python "
+           "modules (100 %)" in text, True)
+
+
+def test_filters_leave_the_cause_of_idle_time():
+    path = CAPTURES / "first" / "loader.xpu"
+    for options in (("--device", "0"), ("--comm", "python3")):
+        text = " ".join(report(path, *options).split())
+        expect(f"the data loader with {options}",
+               "waiting for the data loader, in loader_step.py:Slow.__getitem__" in text, True)
+
+
+def test_own_cost_in_the_steady_state():
+    text = " ".join(report(CAPTURES / "first" / "mlp.xpu").split())
+    expect("share in all and in the steady state",
+           re.findall(r"overhead ([0-9.]+) %.*?; ([0-9.]+) % in the steady state of GPU 0", text),
+           [("1.1", "21.2")])
+
+
+def test_cures_of_missing_names():
+    """Only what a package can have is to be installed."""
+    text = " ".join(report(CAPTURES / "first" / "jax.xpu").split())
+    expect("of ptxas", "/usr/local/cuda-13.0/bin/ptxas no symbol covers the addresses: NVIDIA gives "
+           "no symbols of its files" in text, True)
+    text = " ".join(report(CAPTURES / "first" / "compile.xpu").split())
+    expect("of a compiler in /opt", "/opt/gcc/bin/cc1 no symbol covers the addresses: no package of "
+           "the system has it; build it without stripping" in text, True)
+    expect("of a library of the system", "/usr/lib/x86_64-linux-gnu/libcrypto.so.3 no symbol covers "
+           "the addresses: install the -dbgsym" in text, True)
+
+
 def test_symbols_travel():
     """Folded stacks read here, where there is no PyTorch, as on the machine that recorded it."""
     path = CAPTURES / "pytorch_symbols.xpu"

@@ -139,6 +139,35 @@ TEST_F(SampledEventsTest, OfMergedCapturesOneNameIsOneEvent) {
   EXPECT_EQ(model.events.cpu_samples.size(), 2u);
 }
 
+// The kernel's periods of such events are far off what came.
+TEST_F(SampledEventsTest, SoftwareEventsAtAFrequencyAreSamples) {
+  Source(1, "page-faults", "events", 99, 0);
+  builder_.Process(ProcessEventKind::kExisting, 1, 1, 1, "app");
+  Sample(1, 34'000);
+  Sample(1, 500);
+  Analysis analysis(builder_.Build());
+  std::string notes;
+  EXPECT_EQ(test::Folded(analysis, {}, &notes), (test::Lines{{"app;[unknown]", 2}}));
+  EXPECT_EQ(notes,
+            "page-faults were sampled at a frequency, which does not count them: the numbers are "
+            "of samples\n  hint: xpu-record -e page-faults -c 1 counts them\n");
+  const auto csv = [&](std::string table) {
+    const TopOptions options{
+        .rows = 0, .format = TableFormat::kCsv, .table = std::move(table), .sort = {}};
+    return test::Written([&](Output& output) { WriteTop(analysis, options, output); });
+  };
+  EXPECT_NE(csv("thread_sum").find("CPU (samples)"), std::string::npos);
+  EXPECT_NE(csv("thread_sum").find("\n100.0,2,2,"), std::string::npos) << csv("thread_sum");
+  EXPECT_NE(csv("cpu_func_sum").find("\n100.0,2,100.0,2,2,"), std::string::npos)
+      << csv("cpu_func_sum");
+  const std::string summary =
+      test::Written([&](Output& output) { WriteSummary(analysis, {}, output); });
+  EXPECT_NE(summary.find("hint: at a frequency samples do not count page-faults"),
+            std::string::npos)
+      << summary;
+  EXPECT_EQ(summary.find("34,"), std::string::npos) << summary;
+}
+
 TEST_F(SampledEventsTest, WeightsSaturateAndSourcesMayBeUnknown) {
   Source(1, "cycles", "events", 0, 0);
   Source(1, "page-faults", "events", 0, kMost);
