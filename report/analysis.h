@@ -43,6 +43,7 @@ struct WorkElsewhere {
   uint64_t start_ns = 0;
   uint64_t end_ns = 0;
   uint64_t launched_ns = UINT64_MAX;  // when its call returned; UINT64_MAX: not known
+  ApiKind launched_by = ApiKind::kOther;
 };
 
 // Work that a filter took out, with the call that started it: neither is in Correlation any more.

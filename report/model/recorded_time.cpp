@@ -54,8 +54,12 @@ uint64_t PausedNs(const std::vector<Pause>& pauses, uint64_t start_ns, uint64_t 
 
 std::string RecordedText(const Model& model) {
   const std::vector<Pause> pauses = FindPauses(model);
-  if (pauses.empty()) return {};
   const uint64_t run_ns = RunTimeNs(model);
+  if (const uint64_t between_ns = PausedNs(BetweenRecordings(model), 0, UINT64_MAX)) {
+    return Format("{}, the rest lies between two recordings",
+                  HumanDuration(run_ns - std::min(run_ns, between_ns)));
+  }
+  if (pauses.empty()) return {};
   const uint64_t paused_ns = PausedNs(pauses, 0, UINT64_MAX);
   std::set<std::string> causes;
   for (const Pause& pause : pauses) causes.emplace(model.Text(pause.cause));

@@ -23,7 +23,7 @@ std::vector<Pause> FindPauses(const Model& model);
 std::vector<Pause> BetweenRecordings(const Model& model);
 // How long of that time was paused.
 uint64_t PausedNs(const std::vector<Pause>& pauses, uint64_t start_ns, uint64_t end_ns);
-// "3.2 s, 2 pauses (SIGUSR2)"; empty: there was none.
+// "3.2 s, 2 pauses (SIGUSR2)", "3.2 s, the rest lies between two recordings"; empty: all is.
 std::string RecordedText(const Model& model);
 
 }  // namespace xpu

@@ -246,6 +246,7 @@ class WorkChoice {
     elsewhere = {gpu, owner.pid, owner.tid, work.start_ns, work.end_ns};
     if (work.launch == GpuWork::kNoLaunch) return;
     elsewhere.launched_ns = analysis_.correlation.launches[work.launch].end_ns;
+    elsewhere.launched_by = analysis_.correlation.launches[work.launch].kind;
   }
   void AddAround(const GpuWork& work, WorkAround& around) const {
     if (work.start_ns >= analysis_.shown_to_ns) {

@@ -174,6 +174,15 @@ std::string IdleHints::SteadyText(uint64_t part_ns) const {
                 HumanDuration(ns), ShareText(Elapsed(part_ns)));
 }
 
+// Of a launch in the gap, which ended it; kOther: there is none.
+ApiKind KindOfLaunch(const IdleGap& gap) {
+  if (gap.launch != nullptr) {
+    return gap.launch->end_ns > gap.start_ns ? gap.launch->kind : ApiKind::kOther;
+  }
+  const bool is_launched = gap.other != nullptr && gap.other->launched_ns > gap.start_ns;
+  return is_launched ? gap.other->launched_by : ApiKind::kOther;
+}
+
 // Short gaps, each until the next launch.
 bool IdleHints::AddLaunching(const std::string& begin, uint64_t idle_ns, const std::string& time) {
   uint64_t gaps = 0;
@@ -184,12 +193,10 @@ bool IdleHints::AddLaunching(const std::string& begin, uint64_t idle_ns, const s
         gap.end_ns > phases_.steady_end_ns) {
       continue;
     }
-    const Launch* launch = gap.launch;
-    if (launch == nullptr || launch->kind == ApiKind::kOther || launch->end_ns <= gap.start_ns) {
-      continue;
-    }
+    const ApiKind kind = KindOfLaunch(gap);
+    if (kind == ApiKind::kOther) continue;
     ++gaps;
-    graphs += launch->kind == ApiKind::kGraphLaunch ? 1 : 0;
+    graphs += kind == ApiKind::kGraphLaunch ? 1 : 0;
     ns += gap.ns;
   }
   if (gaps < kManyGaps || ns < idle_ns / 2) return false;

@@ -55,6 +55,23 @@ TEST_F(RecordedTimeTest, PausesLieBetweenSwitches) {
   EXPECT_EQ(RecordedText(model), "7 us, 3 pauses (--delay, fifo)");
 }
 
+TEST_F(RecordedTimeTest, BetweenRecordingsNothingIsRecorded) {
+  Build();
+  Model& model = analysis_->model;
+  EXPECT_TRUE(BetweenRecordings(model).empty());
+  for (const auto& [start_ns, until_ns] :
+       {std::pair(1'000, 3'000), std::pair(2'000, 4'000), std::pair(8'000, 11'000)}) {
+    MergedCapture& capture = model.captures.emplace_back();
+    capture.info.start_ns = start_ns;
+    capture.until_ns = until_ns;
+  }
+  const std::vector<Pause> between = BetweenRecordings(model);
+  ASSERT_EQ(between.size(), 1u);
+  EXPECT_EQ(between[0].start_ns, 4'000u);
+  EXPECT_EQ(between[0].end_ns, 8'000u);
+  EXPECT_EQ(RecordedText(model), "6 us, the rest lies between two recordings");
+}
+
 TEST_F(RecordedTimeTest, TimesThatMakeNoSenseAreHeldWithin) {
   Switch(0, false, "a");
   Switch(UINT64_MAX, true, "a");

@@ -132,6 +132,21 @@ TEST_F(HintsTest, AGpuThatWasUsedForAShortWhile) {
             "time). What the CPU did then: --flamegraph --mode cpu -o end.html [0.001419s-]\n");
 }
 
+// Most gaps of a kernel are ended by others.
+TEST_F(HintsTest, APartOfALaunchBoundProgramIsLaunchBound) {
+  builder_.events.recording_end.back().time_ns = 940 * kMs;
+  for (uint32_t i = 0; i < 9'000; ++i) {
+    const uint64_t start = kMs + i * 100 * kUs;
+    Launch(start - 10 * kUs);
+    builder_.AddKernel(1, id_, start, start + 2 * kUs, i % 3 == 0 ? "wanted" : "other");
+  }
+  FilterOptions filter;
+  filter.kernel = "wanted";
+  const std::string hints = Hints(filter);
+  EXPECT_NE(hints.find("launch-bound. 100 % of that in 8,997 gaps of 98 us"), std::string::npos)
+      << hints;
+}
+
 class PhasesTest : public HintsTest {
  protected:
   // 200 ms of imports in Python, then a first kernel, planning until 600 ms, and 300 ms of a loop.
