@@ -121,7 +121,8 @@ bool IsUncounted(const Model& model, const SampleSource& source) {
       "page-faults",      "minor-faults",   "major-faults",
       "context-switches", "cpu-migrations", "alignment-faults"};
   if (source.frequency_hz == 0) return false;
-  const std::string_view name = model.Text(source.name);
+  std::string_view name = model.Text(source.name);
+  name = name.substr(0, name.find_first_of(":/"));  // "page-faults:u"
   return std::find(kSoftwareEvents.begin(), kSoftwareEvents.end(), name) != kSoftwareEvents.end();
 }
 

@@ -141,7 +141,7 @@ TEST_F(SampledEventsTest, OfMergedCapturesOneNameIsOneEvent) {
 
 // The kernel's periods of such events are far off what came.
 TEST_F(SampledEventsTest, SoftwareEventsAtAFrequencyAreSamples) {
-  Source(1, "page-faults", "events", 99, 0);
+  Source(1, "page-faults:u", "events", 99, 0);
   builder_.Process(ProcessEventKind::kExisting, 1, 1, 1, "app");
   Sample(1, 34'000);
   Sample(1, 500);
@@ -149,8 +149,8 @@ TEST_F(SampledEventsTest, SoftwareEventsAtAFrequencyAreSamples) {
   std::string notes;
   EXPECT_EQ(test::Folded(analysis, {}, &notes), (test::Lines{{"app;[unknown]", 2}}));
   EXPECT_EQ(notes,
-            "page-faults were sampled at a frequency, which does not count them: the numbers are "
-            "of samples\n  hint: xpu-record -e page-faults -c 1 counts them\n");
+            "page-faults:u were sampled at a frequency, which does not count them: the numbers are "
+            "of samples\n  hint: xpu-record -e page-faults:u -c 1 counts them\n");
   const auto csv = [&](std::string table) {
     const TopOptions options{
         .rows = 0, .format = TableFormat::kCsv, .table = std::move(table), .sort = {}};
