@@ -72,18 +72,24 @@ std::string CureOfGenerated(const Model& model) {
   return "run the program so that its compiler writes /tmp/perf-PID.map";
 }
 
-// Of a vendor's toolkit, driver or wheel: "/usr/local/cuda-13.0/bin/ptxas".
+// Of NVIDIA's toolkit, driver or wheels, and what others bring along of them (Triton its ptxas).
 bool IsOfNvidia(std::string_view path) {
-  constexpr std::array<std::string_view, 5> kPlaces = {"/cuda/", "/cuda-", "/nvidia/", "/nvidia-",
-                                                       "/nsight"};
+  constexpr std::array<std::string_view, 6> kPlaces = {"/usr/local/cuda",   "/opt/cuda",
+                                                       "/usr/local/nvidia", "/opt/nvidia",
+                                                       "/usr/lib/nvidia",   "/usr/lib/cuda"};
+  constexpr std::array<std::string_view, 6> kPrograms = {"ptxas",     "nvlink", "cicc",
+                                                         "fatbinary", "nvcc",   "cudafe++"};
   constexpr std::array<std::string_view, 10> kLibraries = {
-      "libcuda.so", "libcudart", "libcublas",  "libcudnn",    "libcufft",
-      "libcurand",  "libcupti",  "libcusolve", "libcusparse", "libnv"};
+      "libcuda.so", "libcudart", "libcublas",   "libcudnn",    "libcufft",
+      "libcurand",  "libcupti",  "libcusolver", "libcusparse", "libnv"};
   const std::string_view name = path.substr(path.rfind('/') + 1);
-  return std::any_of(kPlaces.begin(), kPlaces.end(),
-                     [&](std::string_view place) { return path.find(place) != path.npos; }) ||
-         std::any_of(kLibraries.begin(), kLibraries.end(),
-                     [&](std::string_view library) { return name.starts_with(library); });
+  const auto begins = [](std::string_view text) {
+    return [text](std::string_view begin) { return text.starts_with(begin); };
+  };
+  return std::any_of(kPlaces.begin(), kPlaces.end(), begins(path)) ||
+         std::find(kPrograms.begin(), kPrograms.end(), name) != kPrograms.end() ||
+         std::any_of(kLibraries.begin(), kLibraries.end(), begins(name)) ||
+         path.find("-packages/nvidia/") != path.npos;
 }
 
 // Where a distribution puts the files of its packages.
