@@ -256,6 +256,26 @@ TEST_F(IdlePartsOfTheCaptureTest, AFilterByProcessLeavesWhatItWaitedFor) {
   EXPECT_EQ(Gaps(filter), Texts{"2000-3000 10 loader;load_data"});
 }
 
+// What it waits for is not in the range of the thread that waits.
+TEST_F(IdlePartsOfTheCaptureTest, AFilterByRangeLeavesWhatItWaitedFor) {
+  Call(1, 1, 950, 960);
+  for (const auto& [time_ns, kind] :
+       {std::pair(900, NvtxKind::kPush), std::pair(3'600, NvtxKind::kPop)}) {
+    NvtxEvent& event = builder_.events.nvtx_events.emplace_back();
+    event.instance = InstanceId{0xa};
+    event.time_ns = time_ns;
+    event.kind = kind;
+    event.tid = 10;
+    event.text = builder_.Text("step");
+  }
+  for (const uint64_t at : {2150, 2250, 2350, 2450, 2550, 2650, 2750}) {
+    builder_.Sample(at, 20, 20, builder_.Stack({kText + 0x210}));
+  }
+  FilterOptions filter;
+  filter.nvtx = "step";
+  EXPECT_EQ(Gaps(filter), Texts{"2000-3000 10 loader;load_data"});
+}
+
 TEST_F(IdlePartsOfTheCaptureTest, AFilterLeavesTheWaitsOfTheThread) {
   Wait(20, 1900, 3100, kStreamWait);
   Call(20, 2, 1890, 3110);

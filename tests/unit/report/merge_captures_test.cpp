@@ -98,8 +98,8 @@ TEST(MergeCaptures, OnOneHostNamesStayAsTheyAre) {
 
 TEST(MergeCaptures, OneThatBreaksOffLastsUntilItsLastEvent) {
   Model broken = Capture("alpha", 1000 * kSecond, 4000 * kSecond, 0xb);
-  broken.events.recording_end.clear();
-  broken.events.cpu_samples[1].time_ns += 1'000;
+  broken.events.recording_end.rows().clear();
+  broken.events.cpu_samples.rows()[1].time_ns += 1'000;
   Result<Model> merged =
       MergeCaptures(Two(std::move(broken), Capture("alpha", 1000 * kSecond, 5000 * kSecond, 0xa)));
   ASSERT_TRUE(merged.ok());
