@@ -9,7 +9,8 @@ import sys
 
 TOP_LEVEL = {
     "CMakeLists.txt", "CMakePresets.json", "record", "report", "format", "bpf", "cupti_inject",
-    "symbolize", "tests", "man", "README.md", "LICENSE", "CHANGELOG.md", "bootstrap.sh",
+    "symbolize", "tests", "man", "README.md", "LICENSE", "CHANGELOG.md", "CONTRIBUTING.md",
+    "bootstrap.sh",
     ".ci", ".clang-format", ".clang-tidy", ".gitignore",
 }
 MAX_LINES = 400
