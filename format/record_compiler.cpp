@@ -220,8 +220,9 @@ class Description {
     if (result.initial.empty() && !result.type.ends_with("Id")) {
       result.initial = result.type == "bool" ? "false" : "0";
     }
-    if (result.name.ends_with("_ns") != !result.clock.empty()) Fail(where, "is it a time?");
-    if (result.name.ends_with("_bytes") && unit != "bytes") Fail(where, "is it in bytes?");
+    if (result.name.ends_with("_ns") != !result.clock.empty())
+      Fail(where, "a name with _ns and $time go together");
+    if (result.name.ends_with("_bytes") && unit != "bytes") Fail(where, "lacks the unit bytes");
     return result;
   }
 
