@@ -202,7 +202,9 @@ void WriteNames(const fs::path& folder) {
   for (const char* name :
        {"_ZN3foo3barIiSt6vectorIdSaIdEEEEvT_T0_",
         "_RNvMs0_NtCs5l0EXMQXRMU_8xpu_test4nameNtB5_3Foo3bar",
-        "_ZN4core3ptr13drop_in_place17h0123456789abcdefE", "_ZNK1AcvT_I1BEEv",
+        "_ZN4core3ptr13drop_in_place17h0123456789abcdefE", "_ZNK1AcvT_I1BEEv", "_ZN1AcvT_IT_IiEEEv",
+        "_Z1fDpFv4pairI1AS0_ES_IS1_S1_ES_IS2_S2_ES_IS3_S3_EE",
+        "_ZZ1fIiEvRT_ENKUlDpT_E_clIJiEEEDaS3_", "_RNvMINvC1a3genFGzz_TlhEEuEl3foo",
         "void at::native::vectorized_elementwise_kernel<4, at::native::FillFunctor<float>>(int)"}) {
     WriteBytes(folder / std::to_string(std::hash<std::string_view>{}(name) % 1000), name);
   }

@@ -34,6 +34,7 @@ THIRD_PARTY = [
     (r"bpf/(libbpf|bpf|btf)\.h$|.*\.skel\.h$", ["record"]),
     (r"bpf/bpf_.*\.h$", ["bpf"]),
     (r"elfutils/|dwarf\.h$|libelf\.h$|gelf\.h$|lzma\.h$", ["symbolize"]),
+    (r"libiberty/", ["symbolize/demangle.cpp"]),
     (r"zlib\.h$", ["report", "symbolize"]),
     (r"(cupti|cuda|generated_cuda)[a-z_]*\.h$",
      ["cupti_inject/cupti_abi_check.cpp", "cupti_inject/cupti_records_check.cpp"]),

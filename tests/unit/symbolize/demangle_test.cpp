@@ -2,16 +2,15 @@
 
 #include <gtest/gtest.h>
 
-extern "C" [[gnu::weak]] int __gcclibcxx_demangle_callback(const char*,
-                                                           void (*)(const char*, size_t, void*),
-                                                           void*);
-
 namespace xpu {
 namespace {
 
 TEST(Demangle, NamesOfFunctions) {
   EXPECT_EQ(Demangle("_ZN16TransformerLayer7forwardEi"), "TransformerLayer::forward(int)");
   EXPECT_EQ(Demangle("_Z7softmaxIfEvPT_i"), "void softmax<float>(float*, int)");
+  EXPECT_EQ(Demangle("_Z3addIiEN9enable_ifIXsr3std9is_signedIT_EE5valueEiE4typeES1_"),
+            "enable_if<std::is_signed<int>::value, int>::type add<int>(int)");
+  EXPECT_EQ(Demangle("_Z1fIJiiEEvDpT_"), "void f<int, int>(int, int)");
 }
 
 TEST(Demangle, OtherTextStaysAsItIs) {
@@ -40,11 +39,13 @@ TEST(Demangle, RustLegacy) {
             "<a::Point<T> as a::Shape<T>>::area");
   EXPECT_EQ(Demangle("_ZN4main28_$u7b$$u7b$closure$u7d$$u7d$17h0123456789abcdefE.llvm.123"),
             "main::{{closure}}");
+  EXPECT_EQ(Demangle("_ZN4core3fmt5write17h0123456789abcdefE.cold"), "core::fmt::write.cold");
   EXPECT_EQ(Demangle("_ZN3foo3barEv"), "foo::bar()");  // no hash: C++
 }
 
 TEST(Demangle, RustV0) {
   EXPECT_EQ(Demangle("_RNvCs1234_7mycrate3foo"), "mycrate::foo");
+  EXPECT_EQ(Demangle("_RNvC1a3foo.cold"), "a::foo.cold");
   EXPECT_EQ(Demangle("_RNCNvC1a4main0B3_"), "a::main::{closure#0}");
   EXPECT_EQ(Demangle("_RINvC1a3genSAxj2_EB2_"), "a::gen::<[[i64; 2]]>");
   EXPECT_EQ(Demangle("_RINvC1a3genThReEEB2_"), "a::gen::<(u8, &str)>");
@@ -59,7 +60,6 @@ TEST(Demangle, RustV0) {
 
 TEST(Demangle, RustV0NamesBeyondAscii) {
   EXPECT_EQ(Demangle("_RNvNtC1au8nave_6pau9gre_6ka8i"), "a::na\u00efve::gr\u00f6\u00dfe");
-  EXPECT_EQ(Demangle("_RNvC1au4zzzz"), "a::punycode{zzzz}");
 }
 
 TEST(Demangle, DamagedAndEndlessRustNamesStay) {
@@ -91,10 +91,46 @@ std::string Doubling(int levels) {
 
 TEST(Demangle, ATextWithoutEndIsNotBuilt) {
   EXPECT_EQ(Demangle(Doubling(1)), "f(pair<A, A>, pair<pair<A, A>, pair<A, A> >)");
-  if (__gcclibcxx_demangle_callback == nullptr) {
-    GTEST_SKIP() << "a dynamic libstdc++ has no demangler that can be stopped";
-  }
   EXPECT_EQ(Demangle(Doubling(60)), Doubling(60));
+}
+
+TEST(Demangle, WorkWithoutEndIsNotBegun) {
+  // A pack expansion of something that doubles: libiberty looks for the pack in each copy.
+  const std::string doubling = Doubling(60).substr(4);
+  EXPECT_EQ(Demangle("_Z1fDpFv" + doubling + "E"), "_Z1fDpFv" + doubling + "E");
+  EXPECT_EQ(Demangle("_Z1fDpFv" + Doubling(1).substr(4) + "E"),
+            "f((void (pair<A, A>, pair<pair<A, A>, pair<A, A> >))...)");
+  // Template arguments of a conversion's type are tried twice, those in them four times.
+  std::string conversion = "_ZN1Acv";
+  for (int i = 0; i < 60; ++i) conversion += "T_I";
+  conversion += "i" + std::string(60, 'E') + "Ev";
+  EXPECT_EQ(Demangle(conversion), conversion);
+  // for<'a, 'b, ...> in the path of an impl, which is not printed.
+  for (const char* name :
+       {"_RNvMINvC1a3genFGzzzzzzz_EuEl3foo", "_RNvC1a3fooINvC1a3genDGzzzzzzz_EuE",
+        "_RNvMINvC1a3genFGDGDGzz_8aEuEl3foo"}) {
+    EXPECT_EQ(Demangle(name), name);
+  }
+  EXPECT_EQ(Demangle("_RNvMNtC1a3CFG10push_block"), "_RNvMNtC1a3CFG10push_block");
+  EXPECT_EQ(Demangle("_RNvNtC1a3CFG10push_block"), "a::CFG::push_block");
+  EXPECT_EQ(Demangle("_RNvCs1FGab2_1a3foo"), "a::foo");
+}
+
+TEST(Demangle, LambdasWithTemplateParameters) {
+  EXPECT_EQ(Demangle("_ZZ12MakeFutureOnIiEvRT_ENKUlDpT_E_clIJiEEEDaS3_"),
+            "auto MakeFutureOn<int>(int&)::{lambda((auto:1)...)#1}::operator()<int>(int) const");
+  EXPECT_EQ(Demangle("_ZN8CallableIZ4mainEUlTyT_E_E4CallEv"),
+            "Callable<main::{lambda<typename $T0>($T0)#1}>::Call()");
+}
+
+TEST(Demangle, LongNames) {
+  std::string mangled = "_Z1f";
+  std::string demangled = "f(";
+  for (int i = 0; i < 100; ++i) {
+    mangled += "5tupleI20" + std::string(20, 'a');
+    demangled += "tuple<" + std::string(20, 'a') + ", ";
+  }
+  EXPECT_EQ(Demangle(mangled + "i" + std::string(100, 'E')).substr(0, demangled.size()), demangled);
 }
 
 TEST(Demangle, AVeryLongNameStays) {
