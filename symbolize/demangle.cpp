@@ -51,7 +51,8 @@ std::optional<std::string> Collect(const Printer& print) {
 
 // How much work a parsed name is. libiberty looks for the parameter pack of an expansion in each
 // copy of a part that substitutions repeat, printing nothing meanwhile, so 200 bytes can take
-// hours; and its printer's arrays on the stack grow with templates times references.
+// hours; and an array on its printer's stack grows with templates times references to their
+// parameters.
 class NameSize {
  public:
   bool IsBounded(const demangle_component* root) {
@@ -61,7 +62,7 @@ class NameSize {
  private:
   // Each part prints a character at least.
   static constexpr uint64_t kMaxParts = uint64_t{4} * kMaxDemangledBytes;
-  static constexpr uint64_t kMaxSavedScopes = 16 << 10;  // four times 16 bytes each: 1 MiB
+  static constexpr uint64_t kMaxSavedScopes = 64 << 10;  // of 16 bytes each: 1 MiB
   static constexpr int kMaxDepth = 2048;                 // that of libiberty's printer is 1024
 
   struct Children {
@@ -105,11 +106,13 @@ class NameSize {
     const auto [known, is_new] = copies_.try_emplace(part, kMaxParts + 1);  // of a part in itself
     if (!is_new) return known->second;
     templates_ += part->type == DEMANGLE_COMPONENT_TEMPLATE ? 1 : 0;
-    references_ += part->type == DEMANGLE_COMPONENT_REFERENCE ||
-                           part->type == DEMANGLE_COMPONENT_RVALUE_REFERENCE
+    const Children children = ChildrenOf(*part);
+    const bool is_reference = part->type == DEMANGLE_COMPONENT_REFERENCE ||
+                              part->type == DEMANGLE_COMPONENT_RVALUE_REFERENCE;
+    references_ += is_reference && children.left != nullptr &&
+                           children.left->type == DEMANGLE_COMPONENT_TEMPLATE_PARAM
                        ? 1
                        : 0;
-    const Children children = ChildrenOf(*part);
     const uint64_t copies = std::min(kMaxParts + 1, 1 + CopiesOf(children.left, depth + 1) +
                                                         CopiesOf(children.right, depth + 1));
     return copies_[part] = copies;

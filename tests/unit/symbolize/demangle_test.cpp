@@ -133,6 +133,14 @@ TEST(Demangle, LongNames) {
   EXPECT_EQ(Demangle(mangled + "i" + std::string(100, 'E')).substr(0, demangled.size()), demangled);
 }
 
+TEST(Demangle, ANameThatNeedsMuchStackStays) {
+  // Each reference to a parameter keeps a copy of the templates around it.
+  std::string name = "_Z1fIiEv";
+  for (int i = 0; i < 500; ++i) name += "1AIiE";
+  for (int i = 0; i < 500; ++i) name += "RT_";
+  EXPECT_EQ(Demangle(name), name);
+}
+
 TEST(Demangle, AVeryLongNameStays) {
   const std::string name = "_Z20000" + std::string(20000, 'a') + "v";
   EXPECT_EQ(Demangle(name), name);
