@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * Walks a user stack by unwind tables, by the frame pointer where there is none. The same walk in
- * C++ is symbolize/elf/unwind_walk.h. Needs bpf_loop and bpf_find_vma, Linux 5.17.
+ * C++ is symbolize/unwind/unwind_walk.h. Needs bpf_loop and bpf_find_vma, Linux 5.17.
  */
 #ifndef XPU_BPF_UNWIND_H
 #define XPU_BPF_UNWIND_H

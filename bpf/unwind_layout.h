@@ -73,7 +73,7 @@ struct xpu_row_block {
   struct xpu_row rows[XPU_ROWS_PER_BLOCK];
 };
 
-/* As UnwindCfa, UnwindRbp and UnwindRule of symbolize/elf/unwind_table.h. */
+/* As UnwindCfa, UnwindRbp and UnwindRule of symbolize/unwind/unwind_table.h. */
 enum xpu_cfa {
   XPU_CFA_NONE,
   XPU_CFA_RSP,

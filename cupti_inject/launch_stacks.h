@@ -14,7 +14,7 @@
 #include "cupti_inject/stack_ids.h"
 #include "cupti_inject/stack_memory.h"
 #include "cupti_inject/walk_guides.h"
-#include "symbolize/elf/unwind_walk.h"
+#include "symbolize/unwind/unwind_walk.h"
 
 namespace xpu::inject {
 

@@ -7,7 +7,7 @@
 #include <bit>
 #include <cstdint>
 
-#include "symbolize/elf/unwind_table.h"
+#include "symbolize/unwind/unwind_table.h"
 
 namespace xpu::inject {
 

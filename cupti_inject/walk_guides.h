@@ -9,7 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "symbolize/elf/unwind_table.h"
+#include "symbolize/unwind/unwind_table.h"
 
 namespace xpu::inject {
 

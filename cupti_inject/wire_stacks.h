@@ -1,7 +1,7 @@
 // What of wire.h launch stacks are made of.
 //
 // With kSettingInlineStacks the library walks its own thread's stack in the
-// callback, by tables (symbolize/elf/unwind_table.h) that the recorder makes. It gives each file
+// callback, by tables (symbolize/unwind/unwind_table.h) that the recorder makes. It gives each file
 // with code that the loader has mapped a number and tells of it (CodeFileMessage); the recorder
 // puts the table into the arena, one for all processes of a recording, which only it can write, and
 // the table's place into RingHeader::tables[number]. A stack is sent once (StackMessage), each

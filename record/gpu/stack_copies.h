@@ -13,7 +13,7 @@
 
 #include "cupti_inject/wire_stacks.h"
 #include "record/gpu/code_ranges.h"
-#include "symbolize/elf/unwind_walk.h"
+#include "symbolize/unwind/unwind_walk.h"
 
 namespace xpu {
 

@@ -3,7 +3,7 @@
 #include <optional>
 
 #include "bpf/events.h"
-#include "symbolize/elf/unwind_walk.h"
+#include "symbolize/unwind/unwind_walk.h"
 
 namespace xpu {
 namespace {

@@ -1,5 +1,5 @@
 // What a walk of user frames tells of itself, as the capture says it: the same for the walk in the
-// kernel (bpf/events.h), in the program and over a copy (symbolize/elf/unwind_walk.h).
+// kernel (bpf/events.h), in the program and over a copy (symbolize/unwind/unwind_walk.h).
 #pragma once
 
 #include <cstdint>

@@ -10,7 +10,7 @@
 #include "format/base/handle.h"
 #include "format/base/result.h"
 #include "record/unwind/unwind_tables.h"
-#include "symbolize/elf/unwind_table.h"
+#include "symbolize/unwind/unwind_table.h"
 
 namespace xpu {
 

@@ -16,7 +16,7 @@
 
 #include "format/base/file.h"
 #include "format/base/text.h"
-#include "symbolize/elf/unwind_table.h"
+#include "symbolize/unwind/unwind_table.h"
 
 namespace xpu {
 namespace {

@@ -20,7 +20,7 @@
 
 #include "format/base/handle.h"
 #include "format/base/result.h"
-#include "symbolize/elf/unwind_builder.h"
+#include "symbolize/unwind/unwind_builder.h"
 
 namespace xpu {
 

@@ -10,7 +10,7 @@
 #include "format/base/result.h"
 #include "record/target/target_file.h"
 #include "symbolize/elf/elf_image.h"
-#include "symbolize/elf/unwind_builder.h"
+#include "symbolize/unwind/unwind_builder.h"
 
 namespace xpu {
 

@@ -13,7 +13,7 @@
 #include "format/base/handle.h"
 #include "format/base/result.h"
 #include "record/background_threads.h"
-#include "symbolize/elf/unwind_table.h"
+#include "symbolize/unwind/unwind_table.h"
 
 struct bpf_object;
 

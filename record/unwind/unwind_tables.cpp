@@ -19,7 +19,7 @@
 #include "record/unwind/unwind_cache.h"
 #include "record/unwind/unwind_file.h"
 #include "record/unwind/unwind_keys.h"
-#include "symbolize/elf/unwind_builder.h"
+#include "symbolize/unwind/unwind_builder.h"
 
 namespace xpu {
 namespace {

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "format/base/result.h"
-#include "symbolize/elf/unwind_table.h"
+#include "symbolize/unwind/unwind_table.h"
 
 namespace xpu {
 

@@ -1,5 +1,6 @@
 // The entries of .eh_frame and .debug_frame: CIEs, what many functions have in common, and FDEs,
-// one for each range of code. Layouts: DWARF 5 section 6.4.1, LSB 5 section 10.6.
+// one for each range of code. Layouts: DWARF 5 section 6.4.1, LSB 5 section 10.6. Unwind tables are
+// made of them (symbolize/unwind/), and the functions of stripped files (function_ranges.h).
 #pragma once
 
 #include <cstdint>

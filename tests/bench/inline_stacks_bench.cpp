@@ -13,7 +13,7 @@
 #include "cupti_inject/launch_stacks.h"
 #include "cupti_inject/wire_stacks.h"
 #include "format/base/check.h"
-#include "symbolize/elf/unwind_builder.h"
+#include "symbolize/unwind/unwind_builder.h"
 
 namespace xpu {
 namespace {

@@ -6,7 +6,7 @@
 
 #include "format/base/text.h"
 #include "symbolize/elf/cfi_section.h"
-#include "symbolize/elf/unwind_builder.h"
+#include "symbolize/unwind/unwind_builder.h"
 
 namespace xpu {
 namespace {

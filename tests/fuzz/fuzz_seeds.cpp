@@ -16,7 +16,7 @@
 #include "format/block.h"
 #include "format/events.h"
 #include "format/writer.h"
-#include "symbolize/elf/unwind_builder.h"
+#include "symbolize/unwind/unwind_builder.h"
 #include "tests/fuzz/wire_seeds.h"
 
 namespace xpu {

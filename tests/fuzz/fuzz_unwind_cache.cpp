@@ -14,7 +14,7 @@
 #include "format/base/check.h"
 #include "format/base/text.h"
 #include "record/unwind/unwind_cache.h"
-#include "symbolize/elf/unwind_table.h"
+#include "symbolize/unwind/unwind_table.h"
 
 namespace {
 

@@ -19,7 +19,7 @@
 
 #include "format/base/file.h"
 #include "record/unwind/unwind_file.h"
-#include "symbolize/elf/unwind_builder.h"
+#include "symbolize/unwind/unwind_builder.h"
 #include "tests/unit/symbolize/elf_builder.h"
 
 namespace xpu {

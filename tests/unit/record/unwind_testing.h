@@ -7,7 +7,7 @@
 #include <span>
 #include <vector>
 
-#include "symbolize/elf/unwind_table.h"
+#include "symbolize/unwind/unwind_table.h"
 
 namespace xpu::test {
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-#include "symbolize/elf/unwind_builder.h"
+#include "symbolize/unwind/unwind_builder.h"
 
 namespace xpu::test {
 

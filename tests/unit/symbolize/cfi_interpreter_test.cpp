@@ -1,4 +1,4 @@
-#include "symbolize/elf/cfi_interpreter.h"
+#include "symbolize/unwind/cfi_interpreter.h"
 
 #include <gtest/gtest.h>
 

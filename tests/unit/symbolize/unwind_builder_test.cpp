@@ -1,4 +1,4 @@
-#include "symbolize/elf/unwind_builder.h"
+#include "symbolize/unwind/unwind_builder.h"
 
 #include <elf.h>
 #include <gtest/gtest.h>

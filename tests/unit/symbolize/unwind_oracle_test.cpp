@@ -18,8 +18,8 @@
 #include <unistd.h>
 
 #include "format/base/text.h"
-#include "symbolize/elf/known_code.h"
-#include "symbolize/elf/unwind_builder.h"
+#include "symbolize/unwind/known_code.h"
+#include "symbolize/unwind/unwind_builder.h"
 #include "tests/unit/symbolize/elf_builder.h"
 
 namespace xpu {

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "symbolize/elf/unwind_table.h"
+#include "symbolize/unwind/unwind_table.h"
 
 namespace xpu::test {
 

@@ -1,10 +1,10 @@
-#include "symbolize/elf/unwind_table.h"
+#include "symbolize/unwind/unwind_table.h"
 
 #include <cstring>
 
 #include <gtest/gtest.h>
 
-#include "symbolize/elf/unwind_table_writer.h"
+#include "symbolize/unwind/unwind_table_writer.h"
 #include "tests/unit/symbolize/unwind_rules.h"
 
 namespace xpu {

@@ -1,4 +1,4 @@
-#include "symbolize/elf/unwind_walk.h"
+#include "symbolize/unwind/unwind_walk.h"
 
 #include <map>
 #include <utility>

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "format/base/result.h"
-#include "symbolize/elf/unwind_builder.h"
+#include "symbolize/unwind/unwind_builder.h"
 
 namespace xpu {
 

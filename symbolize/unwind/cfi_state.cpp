@@ -1,9 +1,9 @@
 // From the rules of registers to the one rule that a table holds.
 #include <utility>
 
-#include "symbolize/elf/cfi_expression.h"
-#include "symbolize/elf/cfi_interpreter.h"
-#include "symbolize/elf/unwind_walk.h"
+#include "symbolize/unwind/cfi_expression.h"
+#include "symbolize/unwind/cfi_interpreter.h"
+#include "symbolize/unwind/unwind_walk.h"
 
 namespace xpu {
 namespace {

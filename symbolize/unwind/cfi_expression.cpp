@@ -1,4 +1,4 @@
-#include "symbolize/elf/cfi_expression.h"
+#include "symbolize/unwind/cfi_expression.h"
 
 #include <utility>
 

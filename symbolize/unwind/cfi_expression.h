@@ -5,7 +5,7 @@
 #include <cstdint>
 
 #include "symbolize/elf/cfi_cursor.h"
-#include "symbolize/elf/unwind_table.h"
+#include "symbolize/unwind/unwind_table.h"
 
 namespace xpu {
 

@@ -1,6 +1,6 @@
-#include "symbolize/elf/cfi_interpreter.h"
+#include "symbolize/unwind/cfi_interpreter.h"
 
-#include "symbolize/elf/cfi_expression.h"
+#include "symbolize/unwind/cfi_expression.h"
 
 namespace xpu {
 namespace {

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "symbolize/elf/cfi_section.h"
-#include "symbolize/elf/unwind_table.h"
+#include "symbolize/unwind/unwind_table.h"
 
 namespace xpu {
 

@@ -5,7 +5,7 @@
 
 #include <cstdint>
 
-#include "symbolize/elf/unwind_table.h"
+#include "symbolize/unwind/unwind_table.h"
 
 namespace xpu {
 

@@ -1,14 +1,14 @@
-#include "symbolize/elf/unwind_builder.h"
+#include "symbolize/unwind/unwind_builder.h"
 
 #include <algorithm>
 
 #include <elf.h>
 
 #include "format/base/check.h"
-#include "symbolize/elf/cfi_interpreter.h"
 #include "symbolize/elf/cfi_section.h"
-#include "symbolize/elf/known_code.h"
-#include "symbolize/elf/unwind_table_writer.h"
+#include "symbolize/unwind/cfi_interpreter.h"
+#include "symbolize/unwind/known_code.h"
+#include "symbolize/unwind/unwind_table_writer.h"
 
 namespace xpu {
 namespace {

@@ -1,4 +1,4 @@
-#include "symbolize/elf/known_code.h"
+#include "symbolize/unwind/known_code.h"
 
 #include <algorithm>
 #include <array>

@@ -11,8 +11,8 @@
 #include <span>
 #include <vector>
 
-#include "symbolize/elf/cfi_interpreter.h"
 #include "symbolize/elf/elf_image.h"
+#include "symbolize/unwind/cfi_interpreter.h"
 
 namespace xpu {
 

@@ -1,4 +1,4 @@
-#include "symbolize/elf/unwind_table_writer.h"
+#include "symbolize/unwind/unwind_table_writer.h"
 
 #include <algorithm>
 #include <bit>
