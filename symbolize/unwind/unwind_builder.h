@@ -1,4 +1,9 @@
 // Makes the unwind table of an ELF file from its call frame information.
+//
+// Our own, because no library makes tables: libdw and libunwind answer for one address at a time,
+// by a walk that neither BPF programs nor an injected library can make. Asking libdw
+// (dwarf_cfi_addrframe) for the row of each range took 4.4 to 6.8 times as long as this builder,
+// which runs at the start of a recording for all files that a program maps.
 #pragma once
 
 #include <cstddef>
