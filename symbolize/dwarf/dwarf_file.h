@@ -1,8 +1,9 @@
 // The DWARF of an ELF file, opened by libdw (elfutils): what perf and systemtap read it with, and
 // others keep up with DWARF's versions and vendors' extensions.
 //
-// What libdw 0.188 lacks: sections compressed with Zstandard are inflated here; .dwp files are not
-// read (module_symbols.h says so of a program that has one). It opens two kinds of files by itself:
+// What libdw 0.188 lacks: sections compressed with Zstandard are inflated here, but not those of
+// split units, which it opens by itself; .dwp files are not read (module_symbols.h says so of a
+// program that has one). It opens two kinds of files by itself:
 // - The one that dwz moved shared entries into. Never here: each file has an alternate one, an
 //   empty one where the caller names none. (With NULL libdw opens it all the same, and waits for
 //   ever if that is a pipe.)

@@ -1,7 +1,9 @@
 #include "symbolize/dwarf/inflated_elf.h"
 
+#include <algorithm>
 #include <cstring>
 #include <deque>
+#include <iterator>
 #include <optional>
 #include <vector>
 
@@ -48,14 +50,19 @@ void Append(std::string& out, const T& value) {
   out.append(reinterpret_cast<const char*>(&value), sizeof(value));
 }
 
+// Not .debug_info alone: of split units so little stays in it that it does not get smaller.
+bool HasCompressedSection(const ElfImage& image) {
+  return std::any_of(std::begin(kNames), std::end(kNames), [&](std::string_view name) {
+    return image.SectionWithoutBytes(name).is_compressed ||
+           image.SectionWithoutBytes(Format("{}.dwo", name)).is_compressed;
+  });
+}
+
 }  // namespace
 
 std::string InflateZstdSections(const ElfImage& image) {
   // Most files need nothing of it, and reading a section reads all of it.
-  if (!image.SectionWithoutBytes(".debug_info").is_compressed &&
-      !image.SectionWithoutBytes(".debug_info.dwo").is_compressed) {
-    return {};
-  }
+  if (!HasCompressedSection(image)) return {};
   std::vector<NamedBytes> sections;
   std::deque<std::string> inflated;
   for (const std::string_view plain : kNames) {

@@ -296,6 +296,14 @@ TEST(DebugInfo, CompressedSections) {
       EXPECT_EQ(FramesAt(lying, 0x1000), "test: no debug information");
     }
   }
+  // What does not get smaller is not compressed: of split units .debug_info, too.
+  DebugElf small = Program().Build();
+  small[".debug_line"] = U32(2) + U32(0) + U64(small[".debug_line"].size()) + U64(1) +
+                         Compressed(small[".debug_line"], true);
+  for (auto& section : small.sections) {
+    if (section.name == ".debug_line") section.flags = SHF_COMPRESSED;
+  }
+  EXPECT_EQ(FramesAt(small, 0x1000), "_Z3runv /src/a.cpp:100\n");
   DebugElf elf = Program().Build();
   for (auto& section : elf.sections) {
     std::string size = U64(section.bytes.size());
