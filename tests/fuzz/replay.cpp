@@ -1,11 +1,18 @@
-// fuzz_TARGET_replay [--mutations N] [--save FILE] PATH...: a fuzz target on the inputs of files
-// and folders, then on N changes of them, always the same ones: what CI runs of the fuzzers.
-// --save: writes each input to FILE before it is run, so that the last one is the one that failed.
+// fuzz_TARGET_replay [OPTIONS] PATH...: a fuzz target on the inputs of files and folders, then on
+// changes of them, the same ones for the same seed: what CI runs of the fuzzers.
+//
+//   --mutations N      so many changes
+//   --seed N           others
+//   --sections PREFIX  only of what is in the sections of ELF files that are called so (".debug_"),
+//                      and no sizes, so that more of them are reached; of files of any size
+//   --save FILE        writes each input before it is run: at last the one that failed
+//   --slowest FILE     writes the input that took the most CPU time, which is printed
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <ctime>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -14,6 +21,8 @@
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include <elf.h>
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size);
 
@@ -28,11 +37,68 @@ constexpr uint64_t kInteresting[] = {
     0x100,      0xffff,     0x10000,    1u << 24,  0x7fffffff, 1u << 31,  0xffffffff,
     1ull << 32, 1ull << 40, 1ull << 63, ~0ull - 7, ~0ull - 1,  ~0ull / 8, ~0ull};
 
+struct Range {
+  size_t begin = 0;
+  size_t size = 0;
+};
+
+// The sections whose names begin with `prefix`, of a file that is not damaged.
+std::vector<Range> SectionsOf(const Input& file, std::string_view prefix) {
+  std::vector<Range> ranges;
+  Elf64_Ehdr header{};
+  if (file.size() < sizeof(header)) return ranges;
+  std::memcpy(&header, file.data(), sizeof(header));
+  const auto section = [&](size_t index) {
+    Elf64_Shdr found{};
+    const size_t at = header.e_shoff + index * sizeof(found);
+    if (at + sizeof(found) <= file.size()) std::memcpy(&found, file.data() + at, sizeof(found));
+    return found;
+  };
+  const Elf64_Shdr names = section(header.e_shstrndx);
+  for (size_t i = 0; i < header.e_shnum; ++i) {
+    const Elf64_Shdr one = section(i);
+    const size_t name_at = names.sh_offset + one.sh_name;
+    if (one.sh_type == SHT_NOBITS || one.sh_size == 0 || name_at > file.size()) continue;
+    if (one.sh_offset + one.sh_size > file.size()) continue;
+    const std::string_view rest(reinterpret_cast<const char*>(file.data()) + name_at,
+                                file.size() - name_at);
+    if (rest.starts_with(prefix)) ranges.push_back({one.sh_offset, one.sh_size});
+  }
+  return ranges;
+}
+
 class Mutator {
  public:
+  explicit Mutator(uint64_t seed) : random_(seed) {}
   Input Change(Input input, const std::vector<Input>& others) {
     for (size_t i = 0, count = 1 + Pick(4); i < count; ++i) ChangeOnce(input, others);
     if (input.size() > kMaxBytes) input.resize(kMaxBytes);
+    return input;
+  }
+  Input ChangeWithin(Input input, const std::vector<Range>& ranges) {
+    for (size_t i = 0, count = 1 + Pick(16); i < count && !ranges.empty(); ++i) {
+      const Range& range = ranges[Pick(ranges.size())];
+      const size_t at = range.begin + Pick(range.size);
+      const size_t rest = range.begin + range.size - at;
+      switch (Pick(4)) {
+        case 0:
+          input[at] ^= static_cast<uint8_t>(1u << Pick(8));
+          break;
+        case 1:
+          input[at] = static_cast<uint8_t>(Pick(256));
+          break;
+        case 2: {
+          const uint64_t number = kInteresting[Pick(std::size(kInteresting))];
+          std::memcpy(input.data() + at, &number, std::min<size_t>(rest, size_t{1} << Pick(4)));
+          break;
+        }
+        default: {
+          const size_t bytes = Pick(std::min<size_t>(rest, 64) + 1);
+          const size_t from = range.begin + Pick(range.size - bytes + 1);
+          std::memmove(input.data() + at, input.data() + from, bytes);
+        }
+      }
+    }
     return input;
   }
   size_t Pick(size_t bound) { return bound == 0 ? 0 : static_cast<size_t>(random_() % bound); }
@@ -74,7 +140,7 @@ class Mutator {
     }
   }
 
-  std::mt19937_64 random_{20261122};
+  std::mt19937_64 random_;
 };
 
 std::vector<fs::path> FilesOf(const std::vector<std::string>& paths) {
@@ -95,30 +161,57 @@ Input Read(const fs::path& path) {
   return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
 }
 
-void Run(const Input& input, const std::string& save) {
-  if (!save.empty()) {
-    std::ofstream(save, std::ios::binary)
-        .write(reinterpret_cast<const char*>(input.data()),
-               static_cast<std::streamsize>(input.size()));
-  }
+void Write(const std::string& path, const Input& input) {
+  std::ofstream(path, std::ios::binary)
+      .write(reinterpret_cast<const char*>(input.data()),
+             static_cast<std::streamsize>(input.size()));
+}
+
+double CpuSeconds() {
+  timespec now{};
+  ::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+  return static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) / 1e9;
+}
+
+struct Runs {
+  std::string save;
+  std::string slowest;
+  double slowest_seconds = 0;
+};
+
+void Run(const Input& input, Runs& runs) {
+  if (!runs.save.empty()) Write(runs.save, input);
   // Of exactly the size: a read behind it is seen.
   const auto copy = std::make_unique<uint8_t[]>(input.size());
   std::copy(input.begin(), input.end(), copy.get());
+  const double begin = CpuSeconds();
   LLVMFuzzerTestOneInput(copy.get(), input.size());
+  const double seconds = CpuSeconds() - begin;
+  if (seconds <= runs.slowest_seconds) return;
+  runs.slowest_seconds = seconds;
+  if (!runs.slowest.empty()) Write(runs.slowest, input);
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
   size_t mutations = 0;
-  std::string save;
+  uint64_t seed = 20261122;
+  std::string sections;
+  Runs runs;
   std::vector<std::string> paths;
   for (int i = 1; i < argc; ++i) {
     const std::string_view argument = argv[i];
     if (argument == "--mutations" && i + 1 < argc) {
       mutations = std::strtoull(argv[++i], nullptr, 10);
+    } else if (argument == "--seed" && i + 1 < argc) {
+      seed = std::strtoull(argv[++i], nullptr, 10);
+    } else if (argument == "--sections" && i + 1 < argc) {
+      sections = argv[++i];
     } else if (argument == "--save" && i + 1 < argc) {
-      save = argv[++i];
+      runs.save = argv[++i];
+    } else if (argument == "--slowest" && i + 1 < argc) {
+      runs.slowest = argv[++i];
     } else {
       paths.emplace_back(argument);
     }
@@ -129,12 +222,16 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "no input in the given paths\n");
     return 2;
   }
-  Run({}, save);
-  for (const Input& input : inputs) Run(input, save);
-  Mutator mutator;
+  Run({}, runs);
+  for (const Input& input : inputs) Run(input, runs);
+  Mutator mutator(seed);
   for (size_t i = 0; i < mutations; ++i) {
-    Run(mutator.Change(inputs[mutator.Pick(inputs.size())], inputs), save);
+    const Input& input = inputs[mutator.Pick(inputs.size())];
+    Run(sections.empty() ? mutator.Change(input, inputs)
+                         : mutator.ChangeWithin(input, SectionsOf(input, sections)),
+        runs);
   }
-  std::printf("%zu inputs and %zu changes of them\n", inputs.size(), mutations);
+  std::printf("%zu inputs and %zu changes of them, the slowest took %.4f s\n", inputs.size(),
+              mutations, runs.slowest_seconds);
   return 0;
 }
