@@ -10,10 +10,10 @@ cache. Warm: the same addresses again in the same process.
 import os
 import pathlib
 import random
-import resource
 import shutil
 import subprocess
 import sys
+import tempfile
 
 COUNT = 10000
 
@@ -28,12 +28,17 @@ def text_addresses(path):
     raise SystemExit(f"{path}: no .text")
 
 
-def cpu_seconds(command, addresses):
-    before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    subprocess.run(command, check=True, input=addresses, text=True, stdout=subprocess.DEVNULL,
-                   stderr=subprocess.DEVNULL)
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+def cost(command, addresses):
+    """Seconds of CPU time and megabytes of memory."""
+    with tempfile.TemporaryFile("w+") as file:
+        file.write(addresses)
+        file.seek(0)
+        process = subprocess.Popen(command, stdin=file, stdout=subprocess.DEVNULL,
+                                   stderr=subprocess.DEVNULL)
+        _, status, usage = os.wait4(process.pid, 0)
+    if status != 0:
+        raise SystemExit(f"{command}: status {status}")
+    return usage.ru_utime + usage.ru_stime, usage.ru_maxrss // 1024
 
 
 def measure(path):
@@ -44,6 +49,8 @@ def measure(path):
     for option in ("--names", "--time"):
         subprocess.run([own, option, path], check=True, input=text, text=True)
     others = {
+        "ours, with printing": [own, path],
+        "ours, read in a process of its own": [own, "--confined", path],
         "llvm-symbolizer, inlines": ["llvm-symbolizer", "--inlines", f"--obj={path}"],
         "llvm-symbolizer, no inlines": ["llvm-symbolizer", "--no-inlines", f"--obj={path}"],
         "addr2line, inlines": ["addr2line", "-f", "-i", "-e", path],
@@ -51,8 +58,9 @@ def measure(path):
     }
     for what, command in others.items():
         if shutil.which(command[0]):
-            seconds = min(cpu_seconds(command, text) for _ in range(3))
-            print(f"{what}: cold {seconds * 1e6 / len(addresses):.2f} us", flush=True)
+            seconds, megabytes = min(cost(command, text) for _ in range(3))
+            print(f"{what}: cold {seconds * 1e6 / len(addresses):.2f} us, {megabytes} MB",
+                  flush=True)
 
 
 if __name__ == "__main__":
