@@ -5,7 +5,7 @@
 // LLVM's demangler reads 69 of 333,000 names of Debian's libraries more than this one, and this one
 // 108 more than LLVM's (version 14), but LLVM's has no callback that could bound the text. What is
 // written here is only the bound: names come from untrusted files, and 200 bytes of C++ or 30 of
-// Rust can stand for a text without end, or for hours of work in any of these demanglers.
+// Rust can stand for a text without end, or keep libiberty and libstdc++ at work for hours.
 #pragma once
 
 #include <string>
