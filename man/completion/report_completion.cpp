@@ -1,6 +1,6 @@
 #include "man/completion/completion.h"
-#include "report/help.h"
-#include "report/options.h"
+#include "report/cli/help.h"
+#include "report/cli/options.h"
 
 int main(int argc, char** argv) {
   return xpu::WriteCompletion(

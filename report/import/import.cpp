@@ -45,10 +45,6 @@ std::string TextOf(const LeftOutLines& lines, std::string_view what) {
 
 }  // namespace
 
-bool IsImported(const Model& model, const RecordingInfo& info) {
-  return model.Text(info.settings).starts_with("--import ");
-}
-
 Result<std::string> ImportCuptiText(const std::string& path, const std::string& output) {
   std::error_code failed;
   if (path != "-" && std::filesystem::is_character_file(path, failed)) {

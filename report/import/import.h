@@ -4,7 +4,6 @@
 #include <string>
 
 #include "format/base/result.h"
-#include "report/model/model.h"
 
 namespace xpu {
 
@@ -12,8 +11,5 @@ namespace xpu {
 // (import_trace.h), and writes the capture `output`. Returns what to say about it, in lines.
 // kInvalid: there is no record in the text.
 Result<std::string> ImportCuptiText(const std::string& path, const std::string& output);
-
-// No recorder has made the capture, and of the host and the program's end nothing is known.
-bool IsImported(const Model& model, const RecordingInfo& info);
 
 }  // namespace xpu

@@ -8,7 +8,7 @@
 
 #include "report/import/import_ids.h"
 #include "report/import/import_words.h"
-#include "report/tree/call_tree.h"
+#include "report/model/saturated.h"
 
 namespace xpu {
 namespace {

@@ -67,4 +67,9 @@ struct Model {
   static constexpr size_t kLongestText = size_t{16} << 10;
 };
 
+// No recorder has made the capture, and of the host and the program's end nothing is known.
+inline bool IsImported(const Model& model, const RecordingInfo& info) {
+  return model.Text(info.settings).starts_with("--import ");
+}
+
 }  // namespace xpu

@@ -7,7 +7,7 @@
 #include "format/base/counted.h"
 #include "format/base/text.h"
 #include "report/model/run_time.h"
-#include "report/text.h"
+#include "report/output/text.h"
 
 namespace xpu {
 

@@ -1,6 +1,6 @@
 #include "report/stacks/frames.h"
 
-#include "report/text.h"
+#include "report/output/text.h"
 
 namespace xpu {
 

@@ -9,13 +9,13 @@
 #include <string_view>
 #include <vector>
 
-#include "report/correlate/api_names.h"
 #include "report/model/flat_map.h"
 #include "report/model/model.h"
 #include "report/model/process_table.h"
 #include "report/stacks/frames.h"
 #include "report/stacks/generated_symbols.h"
 #include "report/stacks/kernel_symbols.h"
+#include "report/trace/api_names.h"
 #include "symbolize/symbolizer.h"
 
 namespace xpu {

@@ -8,7 +8,7 @@
 
 #include "format/base/check.h"
 #include "format/base/terminal_text.h"
-#include "report/tree/kernel_name.h"
+#include "report/analysis/kernel_name.h"
 #include "symbolize/demangle.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {

@@ -9,13 +9,13 @@
 #include "capture_of_messages.h"
 #include "format/base/check.h"
 #include "format/reader.h"
-#include "report/analysis.h"
+#include "report/analysis/analysis.h"
+#include "report/analysis/filter.h"
+#include "report/analysis/thin.h"
 #include "report/model/load.h"
-#include "report/select/filter.h"
-#include "report/select/thin.h"
-#include "report/summary/ledger.h"
-#include "report/tables/top_tables.h"
-#include "report/views.h"
+#include "report/query/ledger.h"
+#include "report/views/tables/top_tables.h"
+#include "report/views/views.h"
 
 namespace {
 

@@ -21,8 +21,8 @@ OWN = {
     "symbolize/unwind": ["symbolize/unwind/", "symbolize/elf/", "format/base/"],
     "symbolize": ["symbolize/", "format/base/"],
     "report": ["report/", "format/", "symbolize/"],
-    "man": ["man/", "format/base/", "record/help.h", "record/options.h", "report/help.h",
-            "report/options.h"],
+    "man": ["man/", "format/base/", "record/help.h", "record/options.h", "report/cli/help.h",
+            "report/cli/options.h"],
 }
 
 # Third-party header -> the only places that may include it (a room, or a file).
@@ -31,7 +31,7 @@ THIRD_PARTY = [
     (r"(capnp|kj)/|.*capture\.capnp\.h$", ["format"]),
     (r"zstd\.h$", ["format", "symbolize/dwarf/inflated_elf.cpp"]),
     (r"(zstd_errors|xxhash)\.h$", ["format"]),
-    (r"CLI/", ["record/options.cpp", "report/options.cpp", "report/view_choice.cpp"]),
+    (r"CLI/", ["record/options.cpp", "report/cli/options.cpp", "report/cli/view_choice.cpp"]),
     (r"bpf/(libbpf|bpf|btf)\.h$|.*\.skel\.h$", ["record"]),
     (r"bpf/bpf_.*\.h$", ["bpf"]),
     (r"elfutils/|dwarf\.h$|libelf\.h$|gelf\.h$|lzma\.h$", ["symbolize"]),

@@ -13,7 +13,7 @@ TOP_LEVEL = {
     "bootstrap.sh",
     ".ci", ".clang-format", ".clang-tidy", ".gitignore",
 }
-MAX_LINES = 400
+MAX_LINES = 500
 SOURCES = (".h", ".cpp", ".c", ".cu", ".S")
 
 

@@ -53,7 +53,7 @@ KIND(kKindCudaEvent, 36, CUPTI_ACTIVITY_KIND_CUDA_EVENT, CudaEvent, CudaEvent)
     "cupti_inject/setup.cpp": [
         ('{cupti::kKindJit, "JIT"},', '{cupti::kKindJit, "JIT"}, {cupti::kKindCudaEvent, "event"},'),
     ],
-    "report/select/filter.cpp": [
+    "report/analysis/filter.cpp": [
         ("  std::erase_if(events.jit_operations.rows(), is_unwanted);\n",
          """  std::erase_if(events.jit_operations.rows(), is_unwanted);
   std::erase_if(events.cuda_events.rows(), [&](const CudaEvent& event) {
@@ -62,7 +62,7 @@ KIND(kKindCudaEvent, 36, CUPTI_ACTIVITY_KIND_CUDA_EVENT, CudaEvent, CudaEvent)
   });
 """),
     ],
-    "report/trace/chrome_trace_view.cpp": [
+    "report/views/chrome_trace/chrome_trace_view.cpp": [
         ("  const std::optional<uint64_t> cut_ns = WriteSlices();\n",
          """  for (const CudaEvent& event : analysis_.model.events.cuda_events) {
     writer_.Mark(Format("event {}", event.event_id),

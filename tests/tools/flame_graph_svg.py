@@ -13,7 +13,7 @@ import sys
 WIDTH, ROW, MARGIN, TITLE = 1000, 17, 4, 22
 CHARACTER = 6.05  # of 10 px monospace
 NARROWEST = 0.3
-# By kind, as in report/flame_graph/flame_graph_picture.js: hue, saturation, lightness.
+# By kind, as in report/views/flame_graph/flame_graph_picture.js: hue, saturation, lightness.
 COLOURS = [(40, 88, 70), (285, 48, 80), (207, 72, 73), (140, 48, 64), (2, 78, 77), (225, 10, 80),
            (76, 58, 67)]
 

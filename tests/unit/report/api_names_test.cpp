@@ -1,4 +1,4 @@
-#include "report/correlate/api_names.h"
+#include "report/trace/api_names.h"
 
 #include <gtest/gtest.h>
 

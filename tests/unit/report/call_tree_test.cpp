@@ -1,8 +1,10 @@
-#include "report/tree/call_tree.h"
+#include "report/analysis/call_tree.h"
 
 #include <limits>
 
 #include <gtest/gtest.h>
+
+#include "report/model/saturated.h"
 
 namespace xpu {
 namespace {

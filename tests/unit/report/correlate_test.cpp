@@ -1,4 +1,4 @@
-#include "report/correlate/correlate.h"
+#include "report/trace/correlate.h"
 
 #include <gtest/gtest.h>
 

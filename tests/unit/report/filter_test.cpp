@@ -1,9 +1,9 @@
-#include "report/select/filter.h"
+#include "report/analysis/filter.h"
 
 #include <gtest/gtest.h>
 
-#include "report/analysis.h"
-#include "report/select/name_pattern.h"
+#include "report/analysis/analysis.h"
+#include "report/analysis/name_pattern.h"
 #include "tests/unit/durations.h"
 #include "tests/unit/report/model_builder.h"
 

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "report/analysis.h"
+#include "report/analysis/analysis.h"
 #include "tests/unit/report/model_builder.h"
 
 namespace xpu {

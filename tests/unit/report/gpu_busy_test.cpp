@@ -1,4 +1,4 @@
-#include "report/gpu/gpu_busy.h"
+#include "report/query/gpu_busy.h"
 
 #include <memory>
 #include <utility>

@@ -1,4 +1,4 @@
-#include "report/gpu/gpu_devices.h"
+#include "report/trace/gpu_devices.h"
 
 #include <gtest/gtest.h>
 

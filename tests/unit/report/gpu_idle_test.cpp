@@ -1,10 +1,10 @@
-#include "report/gpu/gpu_idle.h"
+#include "report/query/gpu_idle.h"
 
 #include <gtest/gtest.h>
 
 #include "format/base/text.h"
-#include "report/gpu/gpu_waits.h"
-#include "report/select/filter.h"
+#include "report/analysis/filter.h"
+#include "report/query/gpu_waits.h"
 #include "tests/unit/report/model_builder.h"
 #include "tests/unit/report/report_testing.h"
 

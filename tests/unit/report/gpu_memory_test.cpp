@@ -1,4 +1,4 @@
-#include "report/gpu/gpu_memory.h"
+#include "report/query/gpu_memory.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "report/tree/gpu_names.h"
+#include "report/analysis/gpu_names.h"
 
 #include <gtest/gtest.h>
 

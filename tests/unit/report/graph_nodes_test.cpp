@@ -1,4 +1,4 @@
-#include "report/correlate/graph_nodes.h"
+#include "report/trace/graph_nodes.h"
 
 #include <gtest/gtest.h>
 

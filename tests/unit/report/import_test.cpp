@@ -8,10 +8,11 @@
 #include <gtest/gtest.h>
 
 #include "format/base/file.h"
+#include "report/cli/run.h"
+#include "report/cli/view_table.h"
 #include "report/import/import_trace.h"
 #include "report/model/load.h"
-#include "report/run.h"
-#include "report/tables/statistics.h"
+#include "report/query/statistics.h"
 #include "tests/unit/report/report_testing.h"
 #include "tests/unit/symbolize/elf_builder.h"
 

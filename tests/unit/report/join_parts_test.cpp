@@ -8,9 +8,9 @@
 
 #include <gtest/gtest.h>
 
-#include "report/analysis.h"
+#include "report/analysis/analysis.h"
 #include "report/model/parts_text.h"
-#include "report/summary/ledger.h"
+#include "report/query/ledger.h"
 #include "tests/unit/report/model_builder.h"
 
 namespace xpu {

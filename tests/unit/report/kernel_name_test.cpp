@@ -1,4 +1,4 @@
-#include "report/tree/kernel_name.h"
+#include "report/analysis/kernel_name.h"
 
 #include <set>
 #include <string>

@@ -1,4 +1,4 @@
-#include "report/tree/largest_remainder.h"
+#include "report/query/largest_remainder.h"
 
 #include <limits>
 #include <numeric>

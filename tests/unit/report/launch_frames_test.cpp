@@ -1,4 +1,4 @@
-#include "report/correlate/launch_frames.h"
+#include "report/stacks/launch_frames.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "report/summary/ledger.h"
+#include "report/query/ledger.h"
 
 #include <map>
 #include <string>
@@ -6,9 +6,9 @@
 
 #include <gtest/gtest.h>
 
-#include "report/select/filter.h"
-#include "report/summary/ledger_text.h"
-#include "report/tree/merge.h"
+#include "report/analysis/filter.h"
+#include "report/query/ledger_text.h"
+#include "report/query/merge.h"
 #include "tests/unit/report/model_builder.h"
 
 namespace xpu {

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "report/analysis.h"
+#include "report/analysis/analysis.h"
 #include "report/stacks/kernel_symbols.h"
 #include "tests/unit/durations.h"
 #include "tests/unit/report/model_builder.h"

@@ -1,8 +1,8 @@
-#include "report/correlate/nvtx.h"
+#include "report/trace/nvtx.h"
 
 #include <gtest/gtest.h>
 
-#include "report/analysis.h"
+#include "report/analysis/analysis.h"
 #include "tests/unit/report/model_builder.h"
 
 namespace xpu {

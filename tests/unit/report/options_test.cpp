@@ -1,4 +1,4 @@
-#include "report/options.h"
+#include "report/cli/options.h"
 
 #include <algorithm>
 

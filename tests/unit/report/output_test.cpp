@@ -1,4 +1,4 @@
-#include "report/output.h"
+#include "report/output/output.h"
 
 #include <csignal>
 #include <cstdlib>

@@ -1,4 +1,4 @@
-#include "report/pager.h"
+#include "report/output/pager.h"
 
 #include <csignal>
 
@@ -6,7 +6,7 @@
 
 #include "format/base/file.h"
 #include "format/base/text.h"
-#include "report/output.h"
+#include "report/output/output.h"
 #include "tests/unit/symbolize/elf_builder.h"
 
 namespace xpu {

@@ -1,9 +1,9 @@
-#include "report/correlate/probe_launches.h"
+#include "report/trace/probe_launches.h"
 
 #include <gtest/gtest.h>
 
-#include "report/correlate/correlate.h"
 #include "report/model/order.h"
+#include "report/trace/correlate.h"
 #include "tests/unit/durations.h"
 #include "tests/unit/report/model_builder.h"
 

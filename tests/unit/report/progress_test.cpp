@@ -1,4 +1,4 @@
-#include "report/progress.h"
+#include "report/output/progress.h"
 
 #include <array>
 #include <string>
@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "format/base/handle.h"
-#include "report/output.h"
+#include "report/output/output.h"
 #include "tests/unit/symbolize/elf_builder.h"
 
 namespace xpu {

@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "report/model/merge_captures.h"
-#include "report/summary/ledger.h"
+#include "report/query/ledger.h"
 #include "tests/unit/report/model_builder.h"
 #include "tests/unit/report/report_testing.h"
 #include "tests/unit/symbolize/elf_builder.h"

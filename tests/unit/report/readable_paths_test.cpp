@@ -1,4 +1,4 @@
-#include "report/tables/readable_paths.h"
+#include "report/query/readable_paths.h"
 
 #include <gtest/gtest.h>
 

@@ -4,8 +4,8 @@
 
 #include <gtest/gtest.h>
 
-#include "report/gpu/gpu_busy.h"
-#include "report/gpu/gpu_idle.h"
+#include "report/query/gpu_busy.h"
+#include "report/query/gpu_idle.h"
 #include "tests/unit/report/model_builder.h"
 
 namespace xpu {

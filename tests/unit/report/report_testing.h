@@ -5,9 +5,9 @@
 #include <map>
 #include <string>
 
-#include "report/analysis.h"
-#include "report/output.h"
-#include "report/views.h"
+#include "report/analysis/analysis.h"
+#include "report/output/output.h"
+#include "report/views/views.h"
 
 namespace xpu::test {
 

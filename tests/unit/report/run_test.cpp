@@ -1,4 +1,4 @@
-#include "report/run.h"
+#include "report/cli/run.h"
 
 #include <filesystem>
 #include <fstream>
@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 
 #include "format/base/file.h"
+#include "report/cli/view_table.h"
 #include "tests/unit/report/model_builder.h"
 #include "tests/unit/symbolize/elf_builder.h"
 

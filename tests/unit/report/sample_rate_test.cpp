@@ -4,10 +4,10 @@
 #include <gtest/gtest.h>
 
 #include "format/base/text.h"
-#include "report/select/thin.h"
-#include "report/tables/statistics.h"
-#include "report/tables/top_tables.h"
-#include "report/tree/gpu_names.h"
+#include "report/analysis/gpu_names.h"
+#include "report/analysis/thin.h"
+#include "report/query/statistics.h"
+#include "report/views/tables/top_tables.h"
 #include "tests/unit/report/model_builder.h"
 #include "tests/unit/report/report_testing.h"
 

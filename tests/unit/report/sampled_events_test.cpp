@@ -1,4 +1,4 @@
-#include "report/select/sampled_events.h"
+#include "report/analysis/sampled_events.h"
 
 #include <limits>
 #include <string>

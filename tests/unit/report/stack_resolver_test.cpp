@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-#include "report/analysis.h"
+#include "report/analysis/analysis.h"
 #include "tests/unit/report/model_builder.h"
 #include "tests/unit/symbolize/elf_builder.h"
 

@@ -1,4 +1,4 @@
-#include "report/tables/statistics.h"
+#include "report/query/statistics.h"
 
 #include <memory>
 

@@ -3,9 +3,9 @@
 
 #include <gtest/gtest.h>
 
-#include "report/select/filter.h"
-#include "report/summary/idle_hints.h"
-#include "report/summary/summary_hints.h"
+#include "report/analysis/filter.h"
+#include "report/views/summary/idle_hints.h"
+#include "report/views/summary/summary_hints.h"
 #include "tests/unit/durations.h"
 #include "tests/unit/report/model_builder.h"
 #include "tests/unit/report/report_testing.h"

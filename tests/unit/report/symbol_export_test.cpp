@@ -1,4 +1,4 @@
-#include "report/stacks/symbol_export.h"
+#include "report/symbols/symbol_export.h"
 
 #include <filesystem>
 #include <fstream>
@@ -8,8 +8,9 @@
 #include <unistd.h>
 
 #include "format/base/file.h"
+#include "report/cli/run.h"
+#include "report/cli/view_table.h"
 #include "report/model/load.h"
-#include "report/run.h"
 #include "tests/unit/report/model_builder.h"
 #include "tests/unit/symbolize/elf_builder.h"
 

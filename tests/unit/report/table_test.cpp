@@ -1,8 +1,8 @@
-#include "report/tables/table.h"
+#include "report/views/tables/table.h"
 
 #include <gtest/gtest.h>
 
-#include "report/tables/table_writer.h"
+#include "report/views/tables/table_writer.h"
 #include "tests/unit/report/report_testing.h"
 
 namespace xpu {

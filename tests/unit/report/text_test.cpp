@@ -1,4 +1,4 @@
-#include "report/text.h"
+#include "report/output/text.h"
 
 #include <algorithm>
 #include <optional>

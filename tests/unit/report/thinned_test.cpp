@@ -8,10 +8,10 @@
 
 #include <gtest/gtest.h>
 
-#include "report/correlate/correlate.h"
 #include "report/model/clock_fit.h"
 #include "report/model/load.h"
 #include "report/model/order.h"
+#include "report/trace/correlate.h"
 
 namespace xpu {
 namespace {

@@ -1,11 +1,11 @@
-#include "report/trace/trace_buckets.h"
+#include "report/views/chrome_trace/trace_buckets.h"
 
 #include <utility>
 #include <vector>
 
 #include <gtest/gtest.h>
 
-#include "report/trace/trace_lanes.h"
+#include "report/views/chrome_trace/trace_lanes.h"
 
 namespace xpu {
 namespace {

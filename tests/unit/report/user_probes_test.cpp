@@ -1,4 +1,4 @@
-#include "report/correlate/user_probes.h"
+#include "report/trace/user_probes.h"
 
 #include <algorithm>
 #include <limits>

@@ -1,0 +1,258 @@
+#include "report/analysis/call_paths.h"
+
+#include <set>
+
+#include "report/stacks/launch_frames.h"
+#include "report/trace/user_probes.h"
+
+namespace xpu {
+
+uint32_t PidOf(const Analysis& analysis, InstanceId instance) {
+  const auto found = analysis.correlation.processes.find(instance);
+  return found == analysis.correlation.processes.end() ? 0 : found->second.pid;
+}
+
+Owner OwnerOf(const Analysis& analysis, const CpuSample& sample) {
+  return {.process = analysis.processes.At(sample.pid, sample.time_ns),
+          .pid = sample.pid,
+          .tid = sample.tid,
+          .time_ns = sample.time_ns};
+}
+
+Owner OwnerOf(const Analysis& analysis, const ProbeHit& hit) {
+  return {.process = analysis.processes.At(hit.pid, hit.time_ns),
+          .pid = hit.pid,
+          .tid = hit.tid,
+          .time_ns = hit.time_ns};
+}
+
+Owner OwnerOf(const Analysis& analysis, const Launch& launch) {
+  return {.process = analysis.processes.At(launch.pid, launch.start_ns),
+          .pid = launch.pid,
+          .tid = launch.tid,
+          .time_ns = launch.start_ns};
+}
+
+Owner OwnerOf(const Analysis& analysis, const GpuWork& work) {
+  if (work.launch != GpuWork::kNoLaunch) {
+    return OwnerOf(analysis, analysis.correlation.launches[work.launch]);
+  }
+  const uint32_t pid = PidOf(analysis, work.instance);
+  return {.process = analysis.processes.At(pid, work.start_ns),
+          .pid = pid,
+          .tid = pid,
+          .time_ns = work.start_ns};
+}
+
+Owner OwnerOf(const Analysis& analysis, const NvtxRange& range) {
+  const uint32_t pid = PidOf(analysis, range.event->instance);
+  return {.process = analysis.processes.At(pid, range.start_ns),
+          .pid = pid,
+          .tid = range.event->tid,
+          .time_ns = range.start_ns};
+}
+
+CallPaths::ContextId CallPaths::Intern(const Context& context) {
+  const auto next = static_cast<uint32_t>(contexts_.size() + 1);
+  return contexts_.try_emplace(context, ContextId{next}).first->second;
+}
+
+CallPaths::CallPaths(Analysis& analysis, const PathOptions& options)
+    : analysis_(analysis),
+      options_(options),
+      tree_(analysis.call_trees),
+      native_(analysis.model, analysis.resolver, analysis.frames, tree_,
+              options.keep_internal_frames),
+      work_before_(analysis.resolver.work()),
+      left_out_(analysis.frames.Intern("[stack left out]")),
+      unknown_(analysis.frames.Intern("[unknown]")),
+      unknown_launch_(analysis.frames.Intern("[unknown launch]")),
+      captured_at_(analysis.frames.Intern("[captured at]")),
+      before_recording_(analysis.frames.Intern("[before the recording]")) {}
+
+void CallPaths::NameAhead(const Stacks& stacks) {
+  WantAll(stacks);
+  analysis_.symbolizer.NameWanted();
+}
+
+void CallPaths::WantAll(const Stacks& stacks) {
+  const auto want = [&](StackId stack, const Owner& owner) {
+    if (IsOverLimit()) return;  // what was not wanted is looked up when it is shown
+    analysis_.resolver.Want(stack, analysis_.processes.SpaceAt(owner.process, owner.time_ns),
+                            owner.time_ns);
+  };
+  if (stacks.samples) {
+    for (const CpuSample& sample : analysis_.model.events.cpu_samples) {
+      want(sample.stack, OwnerOf(analysis_, sample));
+    }
+  }
+  if (stacks.samples_left_out) {
+    std::set<uint32_t> pids;
+    for (const auto& [instance, process] : analysis_.correlation.processes) {
+      pids.insert(process.pid);
+    }
+    for (const CpuSample& sample : analysis_.model.samples_left_out) {
+      if (pids.contains(sample.pid)) want(sample.stack, OwnerOf(analysis_, sample));
+    }
+  }
+  if (stacks.probe_hits) {
+    const UserProbes probes(analysis_.model);
+    for (const ProbeHit& hit : analysis_.model.events.probe_hits) {
+      if (hit.stack && probes.Of(hit) != nullptr) want(hit.stack, OwnerOf(analysis_, hit));
+    }
+  }
+  if (stacks.launches) {
+    for (const Launch& launch : analysis_.correlation.launches) {
+      if (launch.stack) want(launch.stack, OwnerOf(analysis_, launch));
+    }
+  }
+  work_before_ = analysis_.resolver.work();
+}
+
+FrameId CallPaths::Comm(const Owner& owner) {
+  const StringId name = analysis_.processes.NameAt(owner.process, owner.tid, owner.time_ns);
+  FrameId& comm = comms_[name.value];
+  if (!comm) {
+    const std::string_view text = analysis_.model.Text(name);
+    comm = text.empty() ? unknown_ : analysis_.frames.Intern(text);
+  }
+  return comm;
+}
+
+FrameId CallPaths::FrameOf(ApiNameId call) {
+  if (api_frames_.size() < call.value) api_frames_.resize(call.value);
+  FrameId& frame = api_frames_[call.value - 1];
+  if (!frame) {
+    frame = analysis_.frames.Intern(analysis_.api_names.Text(call), FrameOrigin::kApi);
+  }
+  return frame;
+}
+
+PathId CallPaths::AddFrames(PathId path, std::span<const FrameId> innermost_first) {
+  for (auto frame = innermost_first.rbegin(); frame != innermost_first.rend(); ++frame) {
+    const PathId inner = tree_.Child(path, *frame);
+    if (inner == path) break;  // the tree is full
+    path = inner;
+  }
+  return path;
+}
+
+uint64_t CallPaths::KeyOf(const EventStack& stack, Context context) {
+  context.has_python = static_cast<bool>(stack.python);
+  context.end = stack.end;
+  uint32_t number = stack.native.value;
+  if (stack.python) {
+    PairId& pair = pairs_[uint64_t{number} << 32 | stack.python.value];
+    if (!pair) pair = PairId{++pair_count_};
+    number = pair.value;
+  }
+  return uint64_t{number} << 32 | Intern(context).value;
+}
+
+PathId CallPaths::OfSample(const CpuSample& sample) {
+  return OfStack(StackOf(sample), OwnerOf(analysis_, sample), FrameId{});
+}
+
+PathId CallPaths::OfHit(const ProbeHit& hit) {
+  return OfStack(StackOf(hit), OwnerOf(analysis_, hit), FrameId{});
+}
+
+NativePaths::Found CallPaths::Resolve(const EventStack& shown, PathId root, SpaceId space,
+                                      uint64_t time_ns, FrameId call) {
+  const bool shows_native = !shown.python && shown.native;
+  if (!call && shows_native) return native_.Of(shown.native, root, space, time_ns);
+  const ResolvedStack stack = analysis_.stacks.Resolve(shown, space, time_ns);
+  std::span<const FrameId> frames = stack.frames;
+  if (!call) {
+    const PathId path = frames.empty() ? tree_.Child(root, unknown_) : native_.Add(root, frames);
+    return {path, stack.at_any_time};
+  }
+  if (!options_.keep_internal_frames) {
+    frames = frames.subspan(CountInternalFrames(frames, analysis_.frames));
+  }
+  return {tree_.Child(AddFrames(root, frames), call), stack.at_any_time};
+}
+
+PathId CallPaths::OfStack(const EventStack& whole, const Owner& owner, FrameId call) {
+  const SpaceId space = analysis_.processes.SpaceAt(owner.process, owner.time_ns);
+  const FrameId comm = Comm(owner);
+  const EventStack shown = analysis_.stacks.Shown(whole);
+  Context context{.space = space, .comm = comm, .call = call};
+  const uint64_t key = KeyOf(shown, context);
+  if (const PathId known = paths_.Get(key)) return known;
+  uint64_t key_then = 0;
+  if (const auto epoch = analysis_.resolver.EpochAt(space, owner.time_ns)) {
+    context.epoch = *epoch + 1;
+    key_then = KeyOf(shown, context);
+    if (const PathId known = paths_.Get(key_then)) return known;
+  }
+  const PathId root = tree_.Child(PathId{}, comm);
+  if (tree_[root].frame != comm) return root;  // the tree was full before the thread came
+  if (IsOverLimit()) {
+    ++analysis_.call_trees.stacks_left_out;
+    const PathId path = tree_.Child(root, left_out_);
+    return call ? tree_.Child(path, call) : path;
+  }
+  const NativePaths::Found found = Resolve(shown, root, space, owner.time_ns, call);
+  if (found.at_any_time) {
+    paths_[key] = found.path;
+  } else if (key_then != 0) {
+    paths_[key_then] = found.path;
+  }
+  return found.path;
+}
+
+PathId CallPaths::UnknownLaunch(const Owner& owner, FrameId api) {
+  PathId path = tree_.Child(PathId{}, Comm(owner));
+  path = tree_.Child(path, unknown_launch_);
+  return api ? tree_.Child(path, api) : path;
+}
+
+PathId CallPaths::OfLaunch(const Launch& launch) {
+  const Owner owner = OwnerOf(analysis_, launch);
+  const FrameId api = FrameOf(ApiNameIdOf(analysis_.api_names, launch));
+  if (!launch.stack && !launch.python_stack) return UnknownLaunch(owner, api);
+
+  return OfStack(StackOf(launch), owner, api);
+}
+
+std::vector<FrameId> CallPaths::CapturedAt(const GpuWork& work) {
+  switch (work.origin) {
+    case NodeOrigin::kNoNode:
+      return {};
+    case NodeOrigin::kUnknown:
+      return {unknown_};
+    case NodeOrigin::kBeforeRecording:
+      return {before_recording_};
+    case NodeOrigin::kKnown:
+      break;
+  }
+  std::vector<FrameId> frames = tree_.Path(OfLaunch(analysis_.correlation.launches[work.creation]));
+  frames.erase(frames.begin());  // the name of the thread
+  return frames;
+}
+
+PathId CallPaths::WithCreation(PathId path, const GpuWork& work) {
+  path = tree_.Child(path, captured_at_);
+  if (work.origin != NodeOrigin::kKnown) return tree_.Child(path, CapturedAt(work).front());
+  const PathId creation = OfLaunch(analysis_.correlation.launches[work.creation]);
+  const uint64_t key = uint64_t{path.value} << 32 | creation.value;
+  if (const PathId known = with_creation_.Get(key)) return known;
+  for (const FrameId frame : CapturedAt(work)) path = tree_.Child(path, frame);
+  return with_creation_[key] = path;
+}
+
+PathId CallPaths::OfWork(const GpuWork& work) {
+  const auto& launches = analysis_.correlation.launches;
+  const bool is_node = work.origin != NodeOrigin::kNoNode;
+  if (is_node && options_.graph_stacks == GraphStacks::kCreation) {
+    if (work.origin == NodeOrigin::kKnown) return OfLaunch(launches[work.creation]);
+    return WithCreation(tree_.Child(PathId{}, Comm(OwnerOf(analysis_, work))), work);
+  }
+  const PathId path = work.launch == GpuWork::kNoLaunch
+                          ? UnknownLaunch(OwnerOf(analysis_, work), FrameId{})
+                          : OfLaunch(launches[work.launch]);
+  return is_node && options_.graph_stacks == GraphStacks::kBoth ? WithCreation(path, work) : path;
+}
+
+}  // namespace xpu

@@ -1,0 +1,124 @@
+// Paths of samples and launches in a call tree: name of the thread, frames, call.
+#pragma once
+
+#include <compare>
+#include <map>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "report/analysis/analysis.h"
+#include "report/analysis/call_tree.h"
+#include "report/analysis/native_paths.h"
+#include "report/model/flat_map.h"
+
+namespace xpu {
+
+// The process and thread that something belongs to, at its time.
+struct Owner {
+  ProcessId process;
+  uint32_t pid = 0;  // 0: not known
+  uint32_t tid = 0;  // likewise
+  uint64_t time_ns = 0;
+};
+// Of an instance of the injected library, as the recorder sees it; 0: not known.
+uint32_t PidOf(const Analysis& analysis, InstanceId instance);
+Owner OwnerOf(const Analysis& analysis, const CpuSample& sample);
+Owner OwnerOf(const Analysis& analysis, const ProbeHit& hit);
+Owner OwnerOf(const Analysis& analysis, const Launch& launch);
+Owner OwnerOf(const Analysis& analysis, const GpuWork& work);
+// The thread is the one that began it, as the program numbers it.
+Owner OwnerOf(const Analysis& analysis, const NvtxRange& range);
+
+// Which stacks the work of a graph's node is shown under.
+enum class GraphStacks : uint8_t {
+  kBoth,      // the one that launched the graph, [captured at], the one that put the node into it
+  kLaunch,    // the first of them
+  kCreation,  // the last of them, as if the work had been launched there
+};
+
+struct PathOptions {
+  // Launches keep the frames of CUDA and of our own library, samples those of the profiler.
+  bool keep_internal_frames = false;
+  GraphStacks graph_stacks = GraphStacks::kBoth;
+};
+
+class CallPaths {
+ public:
+  CallPaths(Analysis& analysis, const PathOptions& options);
+
+  // Whose stacks.
+  struct Stacks {
+    bool samples = false;
+    bool samples_left_out = false;  // by a filter, of processes that use a GPU
+    bool launches = false;
+    bool probe_hits = false;  // of probes that the user asked for
+  };
+  // Tells the symbolizer every address of all of them.
+  void WantAll(const Stacks& stacks);
+  // The same, and looks them up in one go.
+  void NameAhead(const Stacks& stacks);
+
+  PathId OfSample(const CpuSample& sample);
+  // Of the code that ran into the probe.
+  PathId OfHit(const ProbeHit& hit);
+  // Ends with the name of the CUDA call.
+  PathId OfLaunch(const Launch& launch);
+  // The launch of the work, or [unknown launch] when it has none; for the work of a graph's node
+  // what the options say.
+  PathId OfWork(const GpuWork& work);
+  // Outermost first, without the thread: where the node of the work was put into its graph. Empty
+  // for work of no node.
+  std::vector<FrameId> CapturedAt(const GpuWork& work);
+
+  CallTree& tree() { return tree_; }
+
+ private:
+  // What a path depends on beside its stack; a native stack alone and one with Python differ in it.
+  struct Context {
+    SpaceId space;
+    FrameId comm;
+    FrameId call = {};  // none: a CPU sample
+    bool has_python = false;
+    StackEnd end = StackEnd::kUnknown;
+    uint32_t epoch = 0;  // 0: at any time, else one more than StackResolver::EpochAt
+    auto operator<=>(const Context&) const = default;
+  };
+  using ContextId = Id<struct ContextTag, uint32_t>;
+  using PairId = Id<struct PairTag, uint32_t>;
+
+  ContextId Intern(const Context& context);
+  uint64_t KeyOf(const EventStack& stack, Context context);
+  // `call`: what a launch calls; none: there is no call.
+  PathId OfStack(const EventStack& whole, const Owner& owner, FrameId call);
+  NativePaths::Found Resolve(const EventStack& shown, PathId root, SpaceId space, uint64_t time_ns,
+                             FrameId call);
+  bool IsOverLimit() const {
+    return analysis_.resolver.work() - work_before_ > analysis_.call_trees.max_frames;
+  }
+  FrameId Comm(const Owner& owner);
+  FrameId FrameOf(ApiNameId call);
+  PathId UnknownLaunch(const Owner& owner, FrameId api);
+  PathId WithCreation(PathId path, const GpuWork& work);
+  PathId AddFrames(PathId path, std::span<const FrameId> innermost_first);
+
+  Analysis& analysis_;
+  const PathOptions options_;
+  CallTree tree_;
+  NativePaths native_;
+  uint64_t work_before_;
+  const FrameId left_out_;
+  const FrameId unknown_;
+  const FrameId unknown_launch_;
+  const FrameId captured_at_;
+  const FrameId before_recording_;
+  FlatMap<PathId> paths_;          // of stacks that are the same at any time
+  FlatMap<PathId> with_creation_;  // by the paths of launch and creation
+  std::map<Context, ContextId> contexts_;
+  FlatMap<PairId> pairs_;  // of a native stack and one of Python
+  uint32_t pair_count_ = 0;
+  FlatMap<FrameId> comms_;           // by the id of the text
+  std::vector<FrameId> api_frames_;  // by the id of the call's name
+};
+
+}  // namespace xpu

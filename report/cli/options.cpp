@@ -1,0 +1,379 @@
+#include "report/cli/options.h"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+
+#include "format/base/number.h"
+#include "format/base/text.h"
+#include "report/analysis/thin.h"
+#include "report/cli/help.h"
+#include "report/cli/option_habits.h"
+#include "report/cli/version.h"
+#include "report/cli/view_choice.h"
+#include "report/cli/view_table.h"
+#include "report/views/tables/top_tables.h"
+
+namespace xpu {
+namespace {
+
+constexpr char kSeeHelp[] = "xpu-report --help lists the options";
+
+Error UsageError(std::string message) {
+  return Error{ErrorKind::kUsage, std::move(message), kSeeHelp};
+}
+
+std::vector<std::string_view> SplitAtCommas(std::string_view text) {
+  std::vector<std::string_view> items;
+  for (size_t comma = text.find(','); comma != text.npos; comma = text.find(',')) {
+    items.push_back(text.substr(0, comma));
+    text.remove_prefix(comma + 1);
+  }
+  items.push_back(text);
+  return items;
+}
+
+template <typename Value>
+using Choices = std::vector<std::pair<std::string, Value>>;
+
+constexpr char kCapture[] = "CAPTURE";  // as other types of values, what a shell completes
+
+std::string NotEmpty(const std::string& text) { return text.empty() ? "is empty" : ""; }
+
+class Parser {
+ public:
+  Result<std::variant<ReportOptions, Help>> Parse(int argc, const char* const* argv);
+  std::vector<CommandLineOption> Options() {
+    AddOptions();
+    return CommandLineOptionsOf(app_);
+  }
+
+ private:
+  void AddOptions();
+  void AddViews();
+  void AddFilters();
+  void AddChoices();
+  void AddFlags();
+  void AddSymbols();
+  // One of `choices`, a list of names and values.
+  template <typename Value, typename Choices>
+  CLI::Option* AddChoice(const std::string& name, Value& value, Choices choices);
+  // What `parse` makes of the text, a Result.
+  template <typename Value>
+  CLI::Option* AddParsed(const std::string& name, Value& value,
+                         Result<Value> (*parse)(std::string_view));
+  CLI::Option* AddNumber(const std::string& name, uint64_t& value, std::string_view what);
+  template <typename Value>
+  Value Accepted(const std::string& name, Result<Value> parsed);
+  template <typename Which>
+  void Only(Which which, CLI::Option* option) {
+    choice_.Only(which, option);
+  }
+  Status Check();
+  Status CheckSample();
+  Status CheckSymbols() const;
+  Status CheckImport() const;
+  void Share();
+
+  CLI::App app_{"", "xpu-report"};
+  ReportOptions options_;
+  ViewChoice choice_;
+  CLI::Option* version_ = nullptr;
+  CLI::Option* list_tables_ = nullptr;
+  CLI::Option* sample_ = nullptr;
+  CLI::Option* rows_ = nullptr;
+  CLI::Option* kernel_names_ = nullptr;
+  MergeOptions merge_;  // of all views that show paths
+  std::string hint_;    // of the value that was refused: CLI11's errors have no room for it
+};
+
+void Parser::AddOptions() {
+  app_.set_help_flag("-h,--help");
+  version_ = app_.add_flag("--version");
+  list_tables_ = app_.add_flag("--list-tables");
+  app_.add_flag("--strict", options_.strict);
+  app_.add_flag("!--no-pager", options_.pager);
+  app_.add_option("-o,--output", options_.output)->type_name("FILE")->check(NotEmpty);
+  // Also as perf report has it.
+  app_.add_option("-i,capture", options_.captures)->type_name(kCapture);
+  AddViews();
+  AddFilters();
+  AddChoices();
+  AddFlags();
+  AddSymbols();
+}
+
+void Parser::AddViews() {
+  for (const View& view : Views()) {
+    if (view.option.empty()) continue;
+    const std::string name(view.option);
+    CLI::Option* option =
+        view.other_capture.empty()
+            ? app_.add_flag(name)
+            : app_.add_option(name, options_.other_capture)->type_name(kCapture)->check(NotEmpty);
+    choice_.Add(option, view);
+  }
+  CLI::Option* import = AddChoice("--import", options_.import_format,
+                                  Choices<ImportFormat>{{"cupti-text", ImportFormat::kCuptiText}});
+  choice_.Add(import, Task::kImport);
+}
+
+void Parser::AddFilters() {
+  FilterOptions& filter = options_.filter;
+  // One value each time it is given: CLI11 would take the capture for a second one.
+  const auto list = [this](const std::string& name, auto add) {
+    CLI::Option* option = app_.add_option_function<std::vector<std::string>>(
+        name, [name, add](const std::vector<std::string>& items) {
+          for (const std::string& text : items) {
+            for (const std::string_view item : SplitAtCommas(text)) {
+              if (!add(item)) throw CLI::ValidationError(name, Format("cannot take '{}'", item));
+            }
+          }
+        });
+    option->allow_extra_args(false)->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+    Only(&View::takes_filters, option);
+  };
+  const auto numbers = [&list](const std::string& name, std::vector<uint32_t>& values) {
+    list(name, [&values](std::string_view item) {
+      const auto number = ParseNumber<uint32_t>(item);
+      if (number) values.push_back(*number);
+      return number.has_value();
+    });
+  };
+  numbers("--pid", filter.pids);
+  numbers("--tid", filter.tids);
+  numbers("--device", filter.devices);
+  numbers("--stream", filter.streams);
+  list("--comm", [&filter](std::string_view item) {
+    filter.comms.emplace_back(item);
+    return !item.empty();
+  });
+  Only(&View::takes_filters, app_.add_option("--kernel", filter.kernel)->check(NotEmpty));
+  Only(&View::takes_filters, app_.add_option("--api", filter.api)->check(NotEmpty));
+  Only(&View::takes_filters, app_.add_option("--nvtx", filter.nvtx)->check(NotEmpty));
+  Only(&View::takes_filters, app_.add_option("--event", options_.event)->check(NotEmpty));
+  CLI::Option* time =
+      app_.add_option_function<std::string>("--time", [this, &filter](const std::string& text) {
+        filter.time = Accepted("--time", ParseTimeRange(text));
+        filter.time_text = text;
+      });
+  Only(&View::takes_filters, time);
+  CLI::Option* correlate = AddParsed("--correlate", options_.correlate, ParseCorrelate);
+  Only(&View::takes_filters, correlate->type_name("{auto,id,nesting,time}"));
+  sample_ = AddParsed("--sample", options_.sample_rate, ParseSampleRate);
+  Only(&View::takes_sample, sample_);
+}
+
+void Parser::AddSymbols() {
+  SymbolPlaces& symbols = options_.symbols;
+  const auto flag = [this](const std::string& name, bool& value) {
+    app_.add_flag(name, value)->disable_flag_override();  // no --lines=3
+  };
+  flag("--inline", symbols.inlines);
+  flag("--lines", symbols.frames.lines);
+  flag("--offsets", symbols.frames.offsets);
+  flag("--debuginfod", symbols.debuginfod);
+  AddChoice("--python", symbols.python,
+            Choices<PythonView>{{"merge", PythonView::kMerge},
+                                {"only", PythonView::kOnly},
+                                {"native", PythonView::kNative}});
+  app_.add_option("--symfs", symbols.symfs)->check(CLI::ExistingDirectory);
+  // One value each time it is given: CLI11 would take the capture for a second folder.
+  app_.add_option("--debug-dir", symbols.debug_folders)
+      ->allow_extra_args(false)
+      ->check(CLI::ExistingDirectory)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  CLI::Option* to_folder = app_.add_option("--export-symbols", symbols.export_folder);
+  choice_.Add(to_folder->type_name("DIR")->check(NotEmpty), Task::kExportSymbols);
+  choice_.Add(app_.add_flag("--embed-symbols"), Task::kEmbedSymbols);
+}
+
+// By hand instead of with CLI11's transformers: their messages list numbers of our enums.
+template <typename Value, typename Choices>
+CLI::Option* Parser::AddChoice(const std::string& name, Value& value, Choices choices) {
+  CLI::Option* option =
+      app_.add_option_function<std::string>(name, [&value, choices, name](const std::string& text) {
+        std::string names;
+        for (const auto& [key, choice] : choices) {
+          if (key == text) {
+            value = choice;
+            return;
+          }
+          names += (names.empty() ? "" : ", ") + key;
+        }
+        throw CLI::ValidationError(name, Format("'{}' is none of {}", text, names));
+      });
+  return option->type_name(CLI::IsMember(choices).get_description());
+}
+
+template <typename Value>
+Value Parser::Accepted(const std::string& name, Result<Value> parsed) {
+  if (parsed.ok()) return *std::move(parsed);
+  hint_ = parsed.error().hint;
+  throw CLI::ValidationError(name, parsed.error().message);
+}
+
+template <typename Value>
+CLI::Option* Parser::AddParsed(const std::string& name, Value& value,
+                               Result<Value> (*parse)(std::string_view)) {
+  return app_.add_option_function<std::string>(
+      name, [this, &value, parse, name](const std::string& text) {
+        value = Accepted(name, parse(text));
+      });
+}
+
+CLI::Option* Parser::AddNumber(const std::string& name, uint64_t& value, std::string_view what) {
+  return app_.add_option_function<std::string>(name, [&value, name, what](const std::string& text) {
+    // By hand: CLI11 2.1 takes "-1" for a very large number.
+    const auto number = ParseNumber<uint64_t>(text);
+    if (!number) {
+      throw CLI::ValidationError(name.substr(name.find("--")),
+                                 Format("'{}' is not a number of {}", text, what));
+    }
+    value = *number;
+  });
+}
+
+void Parser::AddChoices() {
+  kernel_names_ = AddChoice("--kernel-names", merge_.kernel_names,
+                            Choices<KernelNames>{{"full", KernelNames::kFull},
+                                                 {"short", KernelNames::kShort},
+                                                 {"mangled", KernelNames::kMangled},
+                                                 {"demangled", KernelNames::kFull}});
+  AddChoice("--graph-stacks", merge_.paths.graph_stacks,
+            Choices<GraphStacks>{{"both", GraphStacks::kBoth},
+                                 {"launch", GraphStacks::kLaunch},
+                                 {"creation", GraphStacks::kCreation}});
+  Only(&View::shows_paths, AddChoice("--mode", merge_.mode,
+                                     Choices<MergeMode>{{"merge", MergeMode::kMerge},
+                                                        {"gpu", MergeMode::kGpu},
+                                                        {"cpu", MergeMode::kCpu},
+                                                        {"idle", MergeMode::kIdle},
+                                                        {"probe", MergeMode::kProbe}}));
+  Only(&View::shows_paths, AddChoice("--by", merge_.by,
+                                     Choices<GroupBy>{{"thread", GroupBy::kThread},
+                                                      {"process", GroupBy::kProcess},
+                                                      {"stream", GroupBy::kStream},
+                                                      {"device", GroupBy::kDevice}}));
+  Only("--folded", AddChoice("--unit", options_.folded.unit,
+                             Choices<TimeUnit>{{"us", TimeUnit::kMicroseconds},
+                                               {"ns", TimeUnit::kNanoseconds},
+                                               {"samples", TimeUnit::kSamples}}));
+  Only(&View::shows_tables, AddChoice("--format", options_.top.format,
+                                      Choices<TableFormat>{{"table", TableFormat::kTable},
+                                                           {"csv", TableFormat::kCsv},
+                                                           {"json", TableFormat::kJson}}));
+}
+
+void Parser::AddFlags() {
+  Only(&View::shows_paths,
+       app_.add_flag("--keep-internal-frames", merge_.paths.keep_internal_frames));
+  Only(&View::shows_paths, app_.add_flag("--nvtx-frames", merge_.nvtx_frames));
+  Only(&View::shows_paths, app_.add_flag("--device-tags", merge_.device_tags));
+  Only("--folded", app_.add_flag("--reverse", options_.folded.reverse));
+  Only("--flamegraph", app_.add_option("--title", options_.flame_graph.title));
+  Only("--chrome-trace", AddNumber("--max-events", options_.trace.max_events, "events"));
+  rows_ = AddNumber("-n,--rows", options_.top.rows, "rows");
+  Only(&View::shows_tables, rows_);
+  CLI::Option* table = app_.add_option("--table", options_.top.table);
+  const std::vector<std::string_view> names = TopTableNames();
+  table->type_name(
+      CLI::IsMember(std::vector<std::string>(names.begin(), names.end())).get_description());
+  Only(&View::shows_tables, table);
+  Only("--top", app_.add_option("--sort", options_.top.sort)->check(NotEmpty));
+}
+
+Status Parser::CheckSymbols() const {
+  const bool on_symbols =
+      options_.task == Task::kExportSymbols || options_.task == Task::kEmbedSymbols;
+  if (on_symbols && options_.captures.size() > 1) {
+    return UsageError("symbols are exported and embedded one capture at a time");
+  }
+  if (options_.task == Task::kExportSymbols && !options_.output.empty()) {
+    return UsageError("--export-symbols writes to its own folder: no -o");
+  }
+  const bool is_stream = options_.captures.front() == "-" || options_.output == "-";
+  if (options_.task == Task::kEmbedSymbols && is_stream) {
+    return UsageError("--embed-symbols reads and writes files, no streams");
+  }
+  return Ok();
+}
+
+Status Parser::CheckImport() const {
+  if (options_.task != Task::kImport) return Ok();
+  if (app_.count("capture") != 1) return UsageError("--import: takes the name of one file");
+  if (options_.output.empty() || options_.output == "-") {
+    return UsageError("--import: -o says which capture to write");
+  }
+  return Ok();
+}
+
+Status Parser::CheckSample() {
+  options_.top.is_thinned = options_.sample_rate > 1;
+  const bool needs_all = merge_.mode == MergeMode::kIdle || merge_.mode == MergeMode::kProbe;
+  if (sample_->count() > 0 && needs_all) {
+    return UsageError("--sample: modes idle and probe need every event");
+  }
+  return Ok();
+}
+
+// What several views have is given once.
+void Parser::Share() {
+  options_.kernel_names = merge_.kernel_names;
+  options_.graph_stacks = merge_.paths.graph_stacks;
+  options_.folded.merge = merge_;
+  options_.flame_graph.merge = merge_;
+  options_.trace.kernel_names = merge_.kernel_names;
+  options_.trace.graph_stacks = merge_.paths.graph_stacks;
+  // What is read has a screen's rows, and names of its width; what a script reads is whole.
+  const bool is_read = options_.top.format == TableFormat::kTable;
+  if (rows_->count() == 0 && !is_read) options_.top.rows = 0;
+  const bool has_names = kernel_names_->count() > 0;
+  options_.top.kernel_names = is_read && !has_names ? KernelNames::kShort : merge_.kernel_names;
+  options_.top.path_kernel_names = has_names ? merge_.kernel_names : KernelNames::kShort;
+  options_.top.graph_stacks = merge_.paths.graph_stacks;
+}
+
+Status Parser::Check() {
+  if (std::string wrong = choice_.Take(options_); !wrong.empty()) {
+    return UsageError(std::move(wrong));
+  }
+  XPU_RETURN_IF_ERROR(CheckSample());
+  XPU_RETURN_IF_ERROR(CheckTopOptions(options_.top, !options_.view->other_capture.empty()));
+  XPU_RETURN_IF_ERROR(CheckImport());
+  Share();
+  return CheckSymbols();
+}
+
+Result<std::variant<ReportOptions, Help>> Parser::Parse(int argc, const char* const* argv) {
+  AddOptions();
+  try {
+    app_.parse(argc, argv);
+  } catch (const CLI::CallForHelp&) {
+    return std::variant<ReportOptions, Help>(Help{HelpText()});
+  } catch (const CLI::ExtrasError&) {
+    return UnknownOption(app_, app_.remaining().front(), kSeeHelp, kReportHabits);
+  } catch (const CLI::ParseError& error) {
+    return ParseMistake(app_, error.what(), hint_.empty() ? kSeeHelp : hint_);
+  }
+  if (version_->count() > 0) {
+    return std::variant<ReportOptions, Help>(Help{ReportVersionText()});
+  }
+  if (list_tables_->count() > 0) {
+    return std::variant<ReportOptions, Help>(Help{TopTableList()});
+  }
+  XPU_RETURN_IF_ERROR(Check());
+  return std::variant<ReportOptions, Help>(std::move(options_));
+}
+
+}  // namespace
+
+Result<std::variant<ReportOptions, Help>> ParseOptions(int argc, const char* const* argv) {
+  return Parser().Parse(argc, argv);
+}
+
+std::vector<CommandLineOption> ReportCommandLineOptions() { return Parser().Options(); }
+
+}  // namespace xpu

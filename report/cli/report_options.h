@@ -1,0 +1,54 @@
+// What a command line of xpu-report asks for.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "report/cli/view_table.h"
+#include "report/stacks/frames.h"
+#include "report/stacks/mixed_stacks.h"
+#include "report/trace/match.h"
+#include "report/views/view.h"
+#include "report/views/views.h"
+
+namespace xpu {
+
+// What is done with the capture.
+enum class Task : uint8_t {
+  kView,
+  // Not of what happened, but of the capture's symbols.
+  kExportSymbols,
+  kEmbedSymbols,
+  kImport,  // makes a capture
+};
+
+// What --import reads.
+enum class ImportFormat : uint8_t { kCuptiText };
+
+// Where names and lines come from, and what frames show.
+struct SymbolPlaces {
+  std::string symfs;
+  std::vector<std::string> debug_folders;  // none: the system's
+  bool debuginfod = false;
+  bool inlines = false;
+  FramePlaces frames;
+  PythonView python = PythonView::kMerge;
+  std::string export_folder;
+};
+
+struct ReportOptions : ViewOptions {
+  std::string other_capture;  // of View::other_capture
+  std::string output;         // empty: standard output
+  Task task = Task::kView;
+  const View* view = &FindView("");
+  ImportFormat import_format = ImportFormat::kCuptiText;
+  bool pager = true;  // for what a terminal gets and does not fit
+  CorrelateOptions correlate;
+  uint64_t sample_rate = 1;  // one of so many events
+  std::string event;    // whose CPU samples are shown; empty: the clock's, else the first one's
+  bool strict = false;  // data that was lost is an error
+  SymbolPlaces symbols;
+};
+
+}  // namespace xpu

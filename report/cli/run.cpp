@@ -1,0 +1,239 @@
+#include "report/cli/run.h"
+
+#include <algorithm>
+#include <array>
+#include <memory>
+#include <span>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <linux/magic.h>
+#include <sys/stat.h>
+#include <sys/statfs.h>
+#include <unistd.h>
+
+#include "format/base/file.h"
+#include "format/base/terminal_text.h"
+#include "format/base/text.h"
+#include "report/analysis/analysis.h"
+#include "report/analysis/thin.h"
+#include "report/import/import.h"
+#include "report/model/load.h"
+#include "report/model/parts_text.h"
+#include "report/output/progress.h"
+#include "report/query/ledger.h"
+#include "report/query/ledger_text.h"
+#include "report/symbols/symbol_export.h"
+
+namespace xpu {
+namespace {
+
+bool IsSameFile(const std::string& a, const std::string& b) {
+  struct stat info_a {};
+  struct stat info_b {};
+  return ::stat(a.c_str(), &info_a) == 0 && ::stat(b.c_str(), &info_b) == 0 &&
+         info_a.st_dev == info_b.st_dev && info_a.st_ino == info_b.st_ino;
+}
+
+void Say(std::string_view line) {
+  (void)WriteAll(STDERR_FILENO, Format("xpu-report: {}\n", ForOneLine(line)), "stderr").ok();
+}
+
+// Somebody who names a FIFO may not know that nobody writes to it. Not of the shell's <(COMMAND),
+// which somebody does.
+void TellOfFifo(const std::string& input) {
+  struct stat info {};
+  struct statfs file_system {};
+  if (::stat(input.c_str(), &info) != 0 || !S_ISFIFO(info.st_mode)) return;
+  if (::statfs(input.c_str(), &file_system) != 0 || file_system.f_type == PIPEFS_MAGIC) return;
+  Say(Format("{}: is a FIFO: waiting for a capture that is written to it", input));
+}
+
+// A download may take long: somebody who waits is told for what.
+void ShowProgress(std::string_view line) {
+  if (::isatty(STDERR_FILENO) == 1) Say(line);
+}
+
+SymbolOptions SymbolsOf(const ReportOptions& report) {
+  using Detail = ModuleSymbols::Detail;
+  const SymbolPlaces& places = report.symbols;
+  SymbolOptions options{.symbolizer = {}, .places = places.frames, .python = places.python};
+  const bool are_asked_for = places.inlines || places.frames.lines;
+  options.lines_if_any = report.task == Task::kView && report.view->shows_lines && !are_asked_for;
+  FileFinder::Options& files = options.symbolizer.files;
+  files.symfs = places.symfs;
+  files.reading = DebugReading::kConfined;
+  if (!places.debug_folders.empty()) files.debug_folders = places.debug_folders;
+  if (places.debuginfod) {
+    files.debuginfod =
+        std::make_shared<Debuginfod>(Debuginfod::Options{.progress = ShowProgress, .problem = Say});
+  }
+  options.symbolizer.detail = places.inlines         ? Detail::kInlines
+                              : places.frames.lines  ? Detail::kLines
+                              : options.lines_if_any ? Detail::kLines
+                                                     : Detail::kNames;
+  return options;
+}
+
+Status ShowEvent(const ReportOptions& options, Analysis& analysis) {
+  const bool is_asked_for = !options.event.empty();
+  const View::Events shown = options.view->events;
+  if (shown == View::Events::kAll && !is_asked_for) return Ok();
+  analysis.sampled_events = FindSampledEvents(analysis.model);
+  analysis.event_is_asked_for = is_asked_for;
+  if (shown == View::Events::kOneClockAndMoments && !is_asked_for) {
+    KeepOneClock(analysis.model);
+    return Ok();
+  }
+  return KeepEvent(options.event, analysis.model);
+}
+
+// A page of HTML or JSON is nothing to read on a terminal.
+Status CheckIsNotForTerminal(const ReportOptions& options) {
+  const bool is_standard_output = options.output.empty() || options.output == "-";
+  if (options.task != Task::kView || options.view->is_for_reading || !is_standard_output ||
+      ::isatty(STDOUT_FILENO) != 1) {
+    return Ok();
+  }
+  return Error{ErrorKind::kUsage, Format("{}: standard output is a terminal", options.view->option),
+               "name a file with -o, or redirect it"};
+}
+
+// HTML in a file called x.svg, or text in x.html, is shown by nothing.
+Status CheckOutputName(const ReportOptions& options) {
+  constexpr std::array<std::string_view, 7> kOthers = {".svg",  ".png", ".pdf", ".jpg",
+                                                       ".html", ".csv", ".json"};
+  constexpr size_t kPictures = 5;  // the first of them
+  std::string_view name = options.output;
+  if (name.ends_with(".gz")) name.remove_suffix(3);
+  const std::string_view own = options.view->file_name_end;
+  const bool is_text = own.empty();  // also CSV and JSON
+  if (options.task != Task::kView || (!is_text && name.ends_with(own))) return Ok();
+  for (const std::string_view other :
+       std::span(kOthers).first(is_text ? kPictures : kOthers.size())) {
+    if (!name.ends_with(other)) continue;
+    name.remove_suffix(other.size());
+    if (is_text) {
+      return Error{ErrorKind::kUsage, Format("{}: this view writes text", options.output),
+                   Format("--flamegraph -o {}.html writes a picture", name)};
+    }
+    return Error{
+        ErrorKind::kUsage,
+        Format("{}: {} does not write a file of that kind", options.output, options.view->option),
+        Format("its format is another: -o {}{}", name, own)};
+  }
+  return Ok();
+}
+
+// What is done with the symbols of the capture instead of a view of it.
+Status RunOnSymbols(const ReportOptions& options, Analysis& analysis, ReportOutcome& outcome) {
+  const SymbolPlaces& places = options.symbols;
+  Result<std::string> done =
+      options.task == Task::kExportSymbols
+          ? ExportSymbols(analysis, places.export_folder)
+          : EmbedSymbols(analysis, options.output, places.inlines || places.frames.lines);
+  if (!done.ok()) return done.error();
+  outcome.notes += done.value();
+  return Ok();
+}
+
+bool IsOnSymbols(const ReportOptions& options) {
+  return options.task == Task::kExportSymbols || options.task == Task::kEmbedSymbols;
+}
+
+bool Compares(const ReportOptions& options) {
+  return options.task == Task::kView && !options.view->other_capture.empty();
+}
+
+std::vector<std::string> InputsOf(const ReportOptions& options) {
+  std::vector<std::string> inputs = options.captures;
+  if (Compares(options)) inputs.push_back(options.other_capture);
+  return inputs;
+}
+
+Status CheckOutputIsNoInput(const ReportOptions& options) {
+  if (IsOnSymbols(options) || options.output.empty()) return Ok();
+  for (const std::string& input : InputsOf(options)) {
+    if (!IsSameFile(options.output, input)) continue;
+    return Error{ErrorKind::kUsage, Format("{}: is the capture itself", options.output),
+                 "choose another name for -o"};
+  }
+  return Ok();
+}
+
+// The capture that --diff compares with; nullptr: the view compares nothing.
+Result<std::unique_ptr<Analysis>> LoadBefore(const ReportOptions& options) {
+  if (!Compares(options)) return std::unique_ptr<Analysis>();
+  XPU_ASSIGN_OR_RETURN(Model model, LoadCapture(options.other_capture));
+  auto before = std::make_unique<Analysis>(std::move(model), SymbolsOf(options), options.correlate);
+  XPU_RETURN_IF_ERROR(ApplyFilter(options.filter, *before));
+  XPU_RETURN_IF_ERROR(ShowEvent(options, *before));
+  return before;
+}
+
+// What is told beside a view that tells no losses itself. Called behind the view: what the
+// symbolizer finds on the way belongs into the ledger.
+std::string FindLosses(const ReportOptions& options, const Analysis& analysis,
+                       const Analysis* before, bool& data_lost) {
+  const std::vector<LedgerEntry> ledger = BuildLedger(analysis);
+  data_lost = std::any_of(ledger.begin(), ledger.end(), LosesData);
+  std::string before_losses;
+  if (before != nullptr) {
+    const std::vector<LedgerEntry> of_before = BuildLedger(*before);
+    if (std::any_of(of_before.begin(), of_before.end(), LosesData)) data_lost = true;
+    if (!of_before.empty()) {
+      before_losses =
+          Format("of {}:\n{}", ForOneLine(options.other_capture), LedgerText(of_before));
+    }
+  }
+  if (options.view->has_ledger) return {};
+  return PartsNote(analysis.model) + LedgerText(ledger) + before_losses;
+}
+
+}  // namespace
+
+Status RunReport(const ReportOptions& options, ReportOutcome& outcome) {
+  XPU_RETURN_IF_ERROR(CheckIsNotForTerminal(options));
+  XPU_RETURN_IF_ERROR(CheckOutputIsNoInput(options));
+  XPU_RETURN_IF_ERROR(CheckOutputName(options));
+  if (options.task == Task::kImport) {
+    XPU_ASSIGN_OR_RETURN(outcome.notes, ImportCuptiText(options.captures.front(), options.output));
+    return Ok();
+  }
+  for (const std::string& input : InputsOf(options)) TellOfFifo(input);
+  Progress progress;
+  progress.Begin(Format("reading {}", options.captures.front()));
+  XPU_ASSIGN_OR_RETURN(Model model, LoadCaptures(options.captures));
+  progress.Begin("matching calls and GPU work");
+  Analysis analysis(std::move(model), SymbolsOf(options), options.correlate);
+  if (IsOnSymbols(options)) {
+    progress.Stop();  // downloads tell of themselves
+    return RunOnSymbols(options, analysis, outcome);
+  }
+  XPU_RETURN_IF_ERROR(ApplyFilter(options.filter, analysis));
+  XPU_RETURN_IF_ERROR(ShowEvent(options, analysis));
+  outcome.notes += ThinOut(options.sample_rate, analysis);
+  XPU_ASSIGN_OR_RETURN(const std::unique_ptr<Analysis> before, LoadBefore(options));
+  XPU_ASSIGN_OR_RETURN(Output output, Output::Open(options.output));
+  const View& view = *options.view;
+  if (options.pager && options.output.empty() && view.is_for_reading) {
+    output.PageTo(Pager::ForTerminal());
+  }
+  if (output.is_terminal() || options.symbols.debuginfod) {
+    progress.Stop();
+  } else {
+    progress.Begin("writing");
+    output.ShowOn(progress);
+  }
+  view.write({options, analysis, before.get(), output, outcome.notes});
+  progress.Stop();
+  const Status status = output.Close();
+  const std::string losses = FindLosses(options, analysis, before.get(), outcome.data_lost);
+  if (!status.ok() && output.closed_by_reader()) return Ok();
+  XPU_RETURN_IF_ERROR(status);
+  outcome.notes += losses;
+  return Ok();
+}
+
+}  // namespace xpu

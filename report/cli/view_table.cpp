@@ -1,0 +1,32 @@
+#include "report/cli/view_table.h"
+
+#include <algorithm>
+#include <array>
+
+#include "format/base/check.h"
+
+namespace xpu {
+
+View SummaryView();
+View FoldedView();
+View FlameGraphView();
+View ChromeTraceView();
+View TopView();
+View DiffView();
+View ScriptView();
+View DumpView();
+
+std::span<const View> Views() {
+  static const std::array views = {SummaryView(), FoldedView(), FlameGraphView(), ChromeTraceView(),
+                                   TopView(),     DiffView(),   ScriptView(),     DumpView()};
+  return views;
+}
+
+const View& FindView(std::string_view option) {
+  const auto found = std::find_if(Views().begin(), Views().end(),
+                                  [&](const View& view) { return view.option == option; });
+  XPU_CHECK(found != Views().end());
+  return *found;
+}
+
+}  // namespace xpu

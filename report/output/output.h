@@ -1,0 +1,67 @@
+// Where a view goes: standard output or a file, gzipped when its name ends in ".gz".
+// The one user of zlib.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "format/base/handle.h"
+#include "format/base/result.h"
+#include "report/output/pager.h"
+#include "report/output/progress.h"
+
+namespace xpu {
+
+class Output {
+ public:
+  // Empty or "-": standard output. An existing file is replaced.
+  static Result<Output> Open(const std::string& path);
+
+  Output(Output&&) noexcept;
+  Output& operator=(Output&&) noexcept;
+  ~Output();
+
+  // Buffered. The first error sticks: later writes do nothing, Close returns it. A terminal gets
+  // whole characters, and of controls no more than our colours (colors.h): what programs call their
+  // functions must not steer it.
+  void Write(std::string_view text);
+  Status Close();
+
+  // What does not fit on the screen is shown by `pager`, when there is one.
+  void PageTo(std::optional<Pager> pager) { pager_ = std::move(pager); }
+  bool is_terminal() const { return is_terminal_; }
+
+  // Which share of a long output was written is shown there, and what it will come to.
+  void ShowOn(Progress& progress) { progress_ = &progress; }
+  // `done` of `all` lines. Cheap enough for each of them.
+  void SetShare(uint64_t done, uint64_t all);
+
+  bool failed() const { return !status_.ok(); }
+  // The reader of the pipe went away, which is no error: `xpu-report --dump | head`.
+  bool closed_by_reader() const { return closed_by_reader_; }
+
+ private:
+  class Gzip;
+  Output(int fd, std::string name);
+  void Append(std::string_view text);
+  void Flush();
+  void Send(std::string_view bytes);
+  void WriteThrough(std::string_view bytes);
+
+  UniqueFd owned_;
+  int fd_;
+  bool is_terminal_ = false;
+  std::string name_;
+  std::string buffer_;
+  std::unique_ptr<Gzip> gzip_;
+  std::optional<Pager> pager_;
+  Progress* progress_ = nullptr;
+  uint64_t text_bytes_ = 0;  // before they are compressed
+  Status status_ = Ok();
+  bool closed_by_reader_ = false;
+};
+
+}  // namespace xpu

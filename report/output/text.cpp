@@ -1,0 +1,207 @@
+#include "report/output/text.h"
+
+#include <algorithm>
+#include <array>
+
+#include "format/base/counted.h"
+#include "format/base/number.h"
+#include "format/base/terminal_text.h"
+#include "format/base/text.h"
+
+namespace xpu {
+namespace {
+
+constexpr std::string_view kReplacement = "\xef\xbf\xbd";
+
+uint8_t ByteAt(std::string_view text, size_t at) {
+  return at < text.size() ? static_cast<uint8_t>(text[at]) : 0;
+}
+
+bool IsContinuation(uint8_t byte) { return (byte & 0xc0) == 0x80; }
+
+// The bytes of the well-formed character at `at` (RFC 3629); 0: there is none.
+size_t CharacterBytes(std::string_view text, size_t at) {
+  const uint8_t a = ByteAt(text, at);
+  const uint8_t b = ByteAt(text, at + 1);
+  const uint8_t c = ByteAt(text, at + 2);
+  const uint8_t d = ByteAt(text, at + 3);
+  if (a < 0x80) return 1;
+  if (a < 0xc2 || !IsContinuation(b)) return 0;
+  if (a < 0xe0) return 2;
+  if (!IsContinuation(c)) return 0;
+  if (a < 0xf0) {
+    if (a == 0xe0 && b < 0xa0) return 0;
+    if (a == 0xed && b >= 0xa0) return 0;  // surrogates
+    return 3;
+  }
+  if (!IsContinuation(d)) return 0;
+  if (a == 0xf0 && b < 0x90) return 0;
+  if (a > 0xf4 || (a == 0xf4 && b >= 0x90)) return 0;
+  return 4;
+}
+
+bool IsControl(char c) { return static_cast<uint8_t>(c) < 0x20 || c == 0x7f; }
+
+// Where a space is followed by digits (with one point) up to the end; npos: nowhere.
+size_t SpaceBeforeLastNumber(std::string_view name) {
+  size_t at = name.size();
+  while (at > 0 && (IsDigit(name[at - 1]) || name[at - 1] == '.')) --at;
+  return at < name.size() && at > 0 && name[at - 1] == ' ' ? at - 1 : std::string_view::npos;
+}
+
+}  // namespace
+
+std::string ToFoldedFrame(std::string_view name) {
+  std::string frame = ForOneLine(name);
+  std::replace(frame.begin(), frame.end(), ';', ':');
+  while (frame.ends_with(' ')) frame.pop_back();
+  frame.erase(0, std::min(frame.find_first_not_of(' '), frame.size()));
+  if (frame.empty()) return "[unknown]";
+  if (const size_t at = SpaceBeforeLastNumber(frame); at != std::string::npos) frame[at] = '_';
+  return frame;
+}
+
+void AppendJsonString(std::string& out, std::string_view text) {
+  out += '"';
+  const auto is_plain = [](char c) { return c >= 0x20 && c < 0x7f && c != '"' && c != '\\'; };
+  if (std::all_of(text.begin(), text.end(), is_plain)) {
+    out += text;
+    out += '"';
+    return;
+  }
+  for (size_t at = 0; at < text.size();) {
+    const char c = text[at];
+    const size_t bytes = CharacterBytes(text, at);
+    if (c == '"' || c == '\\') {
+      out += '\\';
+      out += c;
+    } else if (IsControl(c)) {
+      AppendFormat(out, "\\u{:04x}", static_cast<uint8_t>(c));
+    } else if (bytes == 2 && c == '\xc2' && ByteAt(text, at + 1) < 0xa0) {  // U+0080 to U+009F
+      AppendFormat(out, "\\u00{:02x}", ByteAt(text, at + 1));
+    } else if (bytes == 0) {
+      out += kReplacement;
+    } else {
+      out += text.substr(at, bytes);
+    }
+    at += std::max<size_t>(bytes, 1);
+  }
+  out += '"';
+}
+
+void AppendQuoted(std::string& out, std::string_view text) {
+  out += '"';
+  for (const char c : text) {
+    if (c == '"' || c == '\\') {
+      out += '\\';
+      out += c;
+    } else if (c == '\n') {
+      out += "\\n";
+    } else if (c == '\t') {
+      out += "\\t";
+    } else if (IsControl(c) || static_cast<uint8_t>(c) >= 0x80) {
+      AppendFormat(out, "\\x{:02x}", static_cast<uint8_t>(c));
+    } else {
+      out += c;
+    }
+  }
+  out += '"';
+}
+
+std::string ToCsvField(std::string_view text) {
+  const bool is_quoted = text.find_first_of(",\"") != std::string_view::npos;
+  std::string field(is_quoted ? 1 : 0, '"');
+  // Between backslashes, so that one of the name is told from one of an escape.
+  for (size_t at = 0; at <= text.size();) {
+    const size_t end = std::min(text.find('\\', at), text.size());
+    for (const char c : ForOneLine(text.substr(at, end - at))) {
+      if (c == '"') field += '"';
+      field += c;
+    }
+    if (end < text.size()) field += "\\x5c";
+    at = end + 1;
+  }
+  if (is_quoted) field += '"';
+  return field;
+}
+
+size_t WidthOf(std::string_view valid_utf8) {
+  return static_cast<size_t>(std::count_if(valid_utf8.begin(), valid_utf8.end(), [](char c) {
+    return !IsContinuation(static_cast<uint8_t>(c));
+  }));
+}
+
+std::string ToWidth(std::string_view text, size_t width) {
+  std::string line = ForOneLine(text);
+  const size_t characters = WidthOf(line);
+  if (characters <= width) return line;
+  constexpr std::string_view kCut = "..";
+  if (width <= kCut.size()) return std::string(kCut.substr(0, width));
+  const size_t kept = width - kCut.size();
+  const size_t head = kept - kept / 2;
+  std::string cut;
+  size_t character = 0;
+  for (size_t at = 0; at < line.size(); ++character) {
+    const size_t bytes = CharacterBytes(line, at);
+    if (character == head) cut += kCut;
+    if (character < head || character >= characters - kept / 2) cut += line.substr(at, bytes);
+    at += bytes;
+  }
+  return cut;
+}
+
+std::string ShortPath(std::span<const std::string> frames, size_t width) {
+  if (frames.empty()) return {};
+  constexpr std::string_view kArrow = " > ";
+  size_t shown = 0;
+  size_t taken = WidthOf(frames.front());
+  while (shown + 1 < frames.size()) {
+    const size_t more = kArrow.size() + WidthOf(frames[frames.size() - 1 - shown]);
+    if (shown > 0 && taken + more > width) break;
+    taken += more;
+    ++shown;
+  }
+  std::string text = frames.front();
+  const size_t left_out = frames.size() - 1 - shown;
+  if (left_out > 0) {
+    AppendFormat(text, "{}[{}]", kArrow, Counted(left_out, "frame", "frames"));
+  }
+  for (size_t i = frames.size() - shown; i < frames.size(); ++i) {
+    text += kArrow;
+    text += frames[i];
+  }
+  return text;
+}
+
+std::string HumanDuration(uint64_t ns) {
+  const auto value = static_cast<double>(ns);
+  if (ns < 1'000) return Format("{} ns", ns);
+  if (ns < 1'000'000) return Format("{:.4g} us", value / 1e3);
+  if (ns < 1'000'000'000) return Format("{:.4g} ms", value / 1e6);
+  if (ns < 1'000'000'000'000) return Format("{:.4g} s", value / 1e9);
+  return WithThousands(ns / 1'000'000'000) + " s";
+}
+
+std::string HumanBytes(uint64_t bytes) {
+  constexpr std::array<std::string_view, 6> kUnits = {"kB", "MB", "GB", "TB", "PB", "EB"};
+  if (bytes < 1000) return Format("{} B", bytes);
+  double value = static_cast<double>(bytes) / 1e3;
+  size_t unit = 0;
+  while (value >= 999.95 && unit + 1 < kUnits.size()) {
+    value /= 1e3;
+    ++unit;
+  }
+  return Format("{:.1f} {}", value, kUnits[unit]);
+}
+
+std::string WithThousands(uint64_t number) { return WithThousands(std::to_string(number)); }
+
+std::string WithThousands(std::string number) {
+  const size_t digits = std::min(number.find('.'), number.size());
+  for (auto at = static_cast<ptrdiff_t>(digits) - 3; at > 0; at -= 3) {
+    number.insert(static_cast<size_t>(at), 1, ',');
+  }
+  return number;
+}
+
+}  // namespace xpu

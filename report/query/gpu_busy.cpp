@@ -1,0 +1,168 @@
+#include "report/query/gpu_busy.h"
+
+#include <algorithm>
+#include <map>
+#include <tuple>
+
+#include "report/analysis/call_tree.h"
+#include "report/model/saturated.h"
+
+namespace xpu {
+namespace {
+
+// In order, joined where they overlap or touch.
+void UnitePauses(std::vector<Pause>& pauses) {
+  std::sort(pauses.begin(), pauses.end(),
+            [](const Pause& a, const Pause& b) { return a.start_ns < b.start_ns; });
+  size_t kept = 0;
+  for (const Pause& pause : pauses) {
+    if (kept > 0 && pause.start_ns <= pauses[kept - 1].end_ns) {
+      pauses[kept - 1].end_ns = std::max(pauses[kept - 1].end_ns, pause.end_ns);
+    } else {
+      pauses[kept++] = pause;
+    }
+  }
+  pauses.resize(kept);
+}
+
+// Calls gap(start, end, place) for what lies before each span, and after the last one.
+template <typename Gap>
+void ForEachGap(const GpuBusy& gpu, Gap gap) {
+  uint64_t start_ns = gpu.from_ns;
+  for (size_t i = 0; i < gpu.spans.size(); ++i) {
+    if (gpu.spans[i].start_ns > start_ns) gap(start_ns, gpu.spans[i].start_ns, i);
+    start_ns = gpu.spans[i].end_ns;
+  }
+  if (gpu.to_ns > start_ns) gap(start_ns, gpu.to_ns, gpu.spans.size());
+}
+
+// Sets the time that counts. Returns false where there is none.
+bool SetRange(const Analysis& analysis, GpuBusy& gpu) {
+  const auto found = analysis.around.find(gpu.gpu);
+  if (found != analysis.around.end()) gpu.around = &found->second;
+  const bool is_before = gpu.around != nullptr && gpu.around->before;
+  const bool is_after = gpu.around != nullptr && gpu.around->after;
+  if (gpu.spans.empty() && !(is_before && is_after)) return false;
+  gpu.from_ns = gpu.spans.empty() ? analysis.shown_from_ns : gpu.spans.front().start_ns;
+  gpu.to_ns = gpu.spans.empty() ? analysis.shown_to_ns : gpu.spans.back().end_ns;
+  if (is_before) gpu.from_ns = std::min(gpu.from_ns, analysis.shown_from_ns);
+  if (is_after) gpu.to_ns = std::max(gpu.to_ns, analysis.shown_to_ns);
+  return true;
+}
+
+// A GPU that has no work from one recording to the next was not idle: it is between its last work
+// in the one and its first in the other, as before and after those of a single recording.
+void SetUncounted(const std::vector<Pause>& pauses, const std::vector<Pause>& between,
+                  GpuBusy& gpu) {
+  gpu.uncounted = pauses;
+  if (!between.empty()) {
+    ForEachGap(gpu, [&](uint64_t start_ns, uint64_t end_ns, size_t) {
+      if (PausedNs(between, start_ns, end_ns) > 0) gpu.uncounted.push_back({start_ns, end_ns, {}});
+    });
+    UnitePauses(gpu.uncounted);
+  }
+  ForEachGap(gpu, [&](uint64_t start_ns, uint64_t end_ns, size_t) {
+    gpu.paused_ns += PausedNs(gpu.uncounted, start_ns, end_ns);
+  });
+}
+
+}  // namespace
+
+void Unite(std::vector<BusySpan>& spans) {
+  std::sort(spans.begin(), spans.end(), [](const BusySpan& a, const BusySpan& b) {
+    return std::tie(a.start_ns, a.first) < std::tie(b.start_ns, b.first);
+  });
+  size_t kept = 0;
+  for (const BusySpan& span : spans) {
+    if (kept > 0 && span.start_ns <= spans[kept - 1].end_ns) {
+      if (span.end_ns > spans[kept - 1].end_ns) {
+        spans[kept - 1].end_ns = span.end_ns;
+        spans[kept - 1].last = span.last;
+      }
+    } else {
+      spans[kept++] = span;
+    }
+  }
+  spans.resize(kept);
+}
+
+std::vector<GpuBusy> FindGpuBusy(const Analysis& analysis) {
+  std::map<uint32_t, GpuBusy> gpus;
+  const GpuWorkList& all_work = analysis.correlation.work;
+  for (uint32_t i = 0; i < all_work.size(); ++i) {
+    const GpuWork& work = all_work[i];
+    if (!work.timed || work.kind == WorkKind::kSynchronization) continue;
+    if (work.end_ns <= work.start_ns) continue;
+    GpuBusy& gpu = gpus[analysis.gpus.Of(work.instance, work.device_id).number];
+    gpu.spans.push_back({work.start_ns, work.end_ns, i, i});
+    gpu.sum_ns = AddSaturated(gpu.sum_ns, work.end_ns - work.start_ns);
+  }
+  for (const auto& [number, around] : analysis.around) gpus.try_emplace(number);
+  for (uint32_t i = 0; i < analysis.work_elsewhere.size(); ++i) {
+    const WorkElsewhere& work = analysis.work_elsewhere[i];
+    const auto gpu = gpus.find(work.gpu);
+    if (gpu != gpus.end()) gpu->second.others.push_back({work.start_ns, work.end_ns, i, i});
+  }
+  const std::vector<Pause> pauses = UncountedTime(analysis);
+  const std::vector<Pause> between = BetweenRecordings(analysis.model);
+  std::vector<GpuBusy> all;
+  for (auto& [number, gpu] : gpus) {
+    gpu.gpu = number;
+    Unite(gpu.spans);
+    if (!SetRange(analysis, gpu)) continue;
+    for (const BusySpan& span : gpu.spans) gpu.busy_ns += span.end_ns - span.start_ns;
+    SetUncounted(pauses, between, gpu);
+    Unite(gpu.others);
+    gpu.others_ns = gpu.active_ns() - gpu.busy_ns;
+    for (const IdleGap& gap : FindGaps(analysis, gpu)) gpu.others_ns -= gap.ns;
+    all.push_back(std::move(gpu));
+  }
+  return all;
+}
+
+std::vector<Pause> UncountedTime(const Analysis& analysis) {
+  std::vector<Pause> all = FindPauses(analysis.model);
+  for (const Pause& pause : BetweenRecordings(analysis.model)) all.push_back(pause);
+  all.insert(all.end(), analysis.outside.begin(), analysis.outside.end());
+  UnitePauses(all);
+  return all;
+}
+
+std::vector<IdleGap> FindGaps(const Analysis& analysis, const GpuBusy& gpu) {
+  const Correlation& correlation = analysis.correlation;
+  std::vector<IdleGap> gaps;
+  const auto add = [&](IdleGap gap) {
+    if (gap.end_ns <= gap.start_ns) return;
+    gap.gpu = gpu.gpu;
+    gap.ns = gap.end_ns - gap.start_ns - PausedNs(gpu.uncounted, gap.start_ns, gap.end_ns);
+    if (gap.ns > 0) gaps.push_back(gap);
+  };
+  auto other = gpu.others.begin();
+  ForEachGap(gpu, [&](uint64_t start_ns, uint64_t end_ns, size_t next) {
+    IdleGap gap{.start_ns = start_ns, .end_ns = end_ns};
+    gap.before =
+        next == 0 ? &gpu.around->before->work : &correlation.work[gpu.spans[next - 1].last];
+    while (other != gpu.others.end() && other->end_ns <= start_ns) ++other;
+    for (auto in_gap = other; in_gap != gpu.others.end() && in_gap->start_ns < end_ns; ++in_gap) {
+      IdleGap part = gap;
+      part.end_ns = std::min(in_gap->start_ns, end_ns);
+      part.other = &analysis.work_elsewhere[in_gap->first];
+      add(part);
+      gap.start_ns = std::max(gap.start_ns, in_gap->end_ns);
+      gap.before = nullptr;
+    }
+    if (next == gpu.spans.size()) {
+      const WorkLeftOut& after = *gpu.around->after;
+      gap.after = &after.work;
+      gap.launch = after.launch ? &*after.launch : nullptr;
+    } else {
+      gap.after = &correlation.work[gpu.spans[next].first];
+      const bool is_known = gap.after->launch != GpuWork::kNoLaunch;
+      gap.launch = is_known ? &correlation.launches[gap.after->launch] : nullptr;
+    }
+    add(gap);
+  });
+  return gaps;
+}
+
+}  // namespace xpu

@@ -1,0 +1,66 @@
+// When each GPU had something to do: the union over its streams.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "report/analysis/analysis.h"
+#include "report/model/recorded_time.h"
+
+namespace xpu {
+
+struct BusySpan {
+  uint64_t start_ns = 0;  // CLOCK_MONOTONIC
+  uint64_t end_ns = 0;
+  uint32_t first = 0;  // what began it: in Correlation::work, of GpuBusy::others elsewhere
+  uint32_t last = 0;   // what ended last: likewise
+};
+
+struct GpuBusy {
+  uint32_t gpu = 0;             // as the report numbers them
+  uint64_t busy_ns = 0;         // length of all spans
+  uint64_t sum_ns = 0;          // of all work, what ran at once counted as often
+  std::vector<BusySpan> spans;  // ascending, neither overlapping nor touching
+
+  // From its first to its last work. Of a time range also what it cuts off a gap: from the start
+  // or to the end of the range, where there is work outside of it.
+  uint64_t from_ns = 0;
+  uint64_t to_ns = 0;
+  const WorkAround* around = nullptr;  // that work; nullptr: there is none, or no range
+
+  std::vector<BusySpan> others;  // likewise: work that a filter took out, Analysis::work_elsewhere
+  std::vector<Pause> uncounted;  // UncountedTime(), from one recording to the next without a gap
+  uint64_t paused_ns = 0;        // of the time between spans, by `uncounted`
+  uint64_t others_ns = 0;        // of the rest of it, in which only `others` ran
+
+  // From `from_ns` to `to_ns`, without pauses.
+  uint64_t active_ns() const { return to_ns - from_ns - paused_ns; }
+  uint64_t idle_ns() const { return active_ns() - busy_ns - others_ns; }
+};
+
+// A stretch of time in which a GPU had nothing to do.
+struct IdleGap {
+  uint32_t gpu = 0;  // as the report numbers them
+  uint64_t start_ns = 0;
+  uint64_t end_ns = 0;
+  uint64_t ns = 0;                       // without what GpuBusy::uncounted has of it
+  const GpuWork* before = nullptr;       // the work before it; nullptr: what a filter took out
+  const GpuWork* after = nullptr;        // what ended it; likewise
+  const Launch* launch = nullptr;        // the call that started that; nullptr: it is not known
+  const WorkElsewhere* other = nullptr;  // what ended it, where a filter took that out
+};
+
+// Sorts spans and joins those that overlap or touch.
+void Unite(std::vector<BusySpan>& spans);
+
+// Of kernels, copies, sets and graph replays that have a time; by GPU.
+std::vector<GpuBusy> FindGpuBusy(const Analysis& analysis);
+
+// When nothing is known of what the GPUs did: pauses of the recording, the time between two
+// recordings, and what lies between the ranges that a filter wants. In order.
+std::vector<Pause> UncountedTime(const Analysis& analysis);
+
+// All gaps of a GPU, in order.
+std::vector<IdleGap> FindGaps(const Analysis& analysis, const GpuBusy& gpu);
+
+}  // namespace xpu

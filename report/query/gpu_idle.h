@@ -1,0 +1,112 @@
+// What the CPU did while a GPU had nothing to do.
+//
+// The thread whose call ended a gap is the one that kept the GPU waiting: its samples are what the
+// time of the gap is divided over. Only where that thread did not run do others count.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string_view>
+#include <vector>
+
+#include "report/analysis/analysis.h"
+#include "report/analysis/call_paths.h"
+#include "report/query/gpu_busy.h"
+#include "report/query/idle_samples.h"
+#include "report/query/statistics.h"
+#include "report/query/work_intervals.h"
+
+namespace xpu {
+
+// A part of the time in which a GPU had nothing to do.
+struct IdlePart {
+  enum class Cause : uint8_t {
+    kSample,     // the thread that ended the gap ran: `sample`
+    kMeanwhile,  // it did not, and this did: likewise
+    kWait,       // it did not, as it was in a synchronisation: `wait`, and `launch` where known
+    kLaunch,     // it did not, and nothing else is known of it: `launch`
+    kQueued,     // what ended the gap had been launched before it
+    kUnknown,    // the launch of what ended it is not known, and no sample is there
+  };
+  uint32_t gpu = 0;  // as the report numbers them
+  Cause cause = Cause::kUnknown;
+  uint64_t ns = 0;
+  const CpuSample* sample = nullptr;  // may be one that a filter took out, as the others
+  const GpuWork* wait = nullptr;
+  const Launch* launch = nullptr;
+};
+
+// In paths of time in which nothing ran.
+inline constexpr std::string_view kNoSampleFrame = "[no CPU sample]";
+
+// The thread of the call that ended the gap; of an unknown call the main thread of the process,
+// where that is known.
+Owner OwnerOf(const Analysis& analysis, const IdleGap& gap);
+
+// What the time of a gap is divided over.
+class IdleParts {
+ public:
+  // Both must outlive this. The stacks of samples better are named ahead.
+  IdleParts(Analysis& analysis, CallPaths& paths);
+
+  // They add up to the gap: what lies in a pause is left out. Holds until the next call.
+  const std::vector<IdlePart>& Of(const IdleGap& gap);
+  // The same of what is no gap: what a thread did before its first work, for instance.
+  const std::vector<IdlePart>& Of(const Owner& thread, uint64_t start_ns, uint64_t end_ns);
+
+ private:
+  struct Wait {
+    const GpuWork* work = nullptr;
+    const Launch* launch = nullptr;  // nullptr: it is not known
+  };
+  // `otherwise`: what the time counts for in which nothing ran.
+  void AddThread(const Owner& owner, IdleSamples::Stretch stretch, IdlePart otherwise);
+  const Wait* WaitAround(const Owner& owner, IdleSamples::Stretch stretch) const;
+  void AddWait(const GpuWork& work, const Launch* launch);
+
+  Analysis& analysis_;
+  IdleSamples samples_;
+  const std::vector<Pause> uncounted_;
+  std::vector<Wait> waits_;
+  WorkIntervals wait_times_;  // in waits_
+  std::vector<IdlePart> parts_;
+  std::vector<IdleSamples::Share> shares_;
+  std::vector<IdleSamples::Stretch> rest_;
+};
+
+// All gaps of all GPUs, those of each in order.
+std::vector<IdleGap> FindAllGaps(const Analysis& analysis);
+
+// The call paths of parts:
+// the stack of the sample;
+// the stack that waits and [no CPU sample];
+// thread, [no CPU sample], and the rest of the stack of the launch that ended the gap;
+// [launched before] and [unknown launch], in [no CPU sample].
+class IdlePaths {
+ public:
+  // Both must outlive this.
+  IdlePaths(Analysis& analysis, CallPaths& paths);
+
+  PathId Of(const IdlePart& part);
+  // The thread that the path is of; none for parts without one.
+  Owner OwnerOf(const IdlePart& part) const;
+  // The deepest path that at least half of the time of the parts is below; none without parts.
+  PathId MostOf(const std::vector<IdlePart>& parts);
+
+ private:
+  PathId BehindNoSample(const Launch& launch);
+
+  Analysis& analysis_;
+  CallPaths& paths_;
+  const FrameId no_sample_;
+  const FrameId queued_;
+  const FrameId unknown_;
+};
+
+// The same of time by path.
+PathId MostOf(const CallTree& tree, const std::map<PathId, uint64_t>& times);
+
+// Idle time by innermost function. With several GPUs, names begin with "GPU 0: ".
+std::vector<Statistics> IdleTimes(Analysis& analysis);
+
+}  // namespace xpu

@@ -1,0 +1,46 @@
+// Pass 8: CPU samples and GPU time into one call tree.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "report/analysis/analysis.h"
+#include "report/analysis/call_paths.h"
+#include "report/analysis/call_tree.h"
+#include "report/analysis/gpu_names.h"
+#include "report/query/path_groups.h"
+
+namespace xpu {
+
+enum class MergeMode : uint8_t {
+  kMerge,
+  kGpu,
+  kCpu,
+  kIdle,   // the time in which a GPU had nothing to do, under what the CPU did then (gpu_idle.h)
+  kProbe,  // hits of the probes that the user asked for
+};
+
+struct MergeOptions {
+  MergeMode mode = MergeMode::kMerge;
+  KernelNames kernel_names = KernelNames::kFull;
+  PathOptions paths{};
+  bool device_tags = false;  // leaves name the GPU
+  GroupBy by = GroupBy::kNothing;
+  bool nvtx_frames = false;    // paths begin with the ranges around them
+  bool count_samples = false;  // of events: each sample is 1, whatever it stands for
+};
+
+// Paths begin with the name (comm) of the thread, as perf's do. GPU time lies under the stack that
+// launched it, the call's name, and a leaf that names the work. Launches without a GPU record are
+// there with the duration of the call, in the mode that merges.
+CallTree BuildCallTree(Analysis& analysis, const MergeOptions& options);
+
+// Whether the tree's numbers are times. Samples of an event that counts something else never share
+// a tree with GPU time: of kMerge one of the two is left, the samples when they were asked for.
+bool CountsTime(const Analysis& analysis, const MergeOptions& options);
+
+// What of kMerge is left out for that reason, and that samples do not count their event, for
+// standard error; empty: neither is so.
+std::string LeftOutText(const Analysis& analysis, const MergeOptions& options);
+
+}  // namespace xpu

@@ -1,0 +1,35 @@
+// Call paths as a person reads them: the Python functions where there are any, with imports of
+// packages as one frame, C++ functions without parameters and template arguments, nothing that has
+// no name.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "report/analysis/analysis.h"
+#include "report/analysis/call_tree.h"
+#include "report/model/flat_map.h"
+
+namespace xpu {
+
+class ReadablePaths {
+ public:
+  // Both must outlive this; the paths are those of `tree`.
+  ReadablePaths(Analysis& analysis, CallTree& tree) : analysis_(analysis), tree_(tree) {}
+
+  PathId Of(PathId path);
+
+ private:
+  std::vector<FrameId> WithPython(const std::vector<FrameId>& path);
+  std::optional<std::string> ImportAt(const std::vector<FrameId>& path, size_t at) const;
+  std::vector<FrameId> Native(const std::vector<FrameId>& path) const;
+  FrameId Bare(FrameId frame);
+
+  Analysis& analysis_;
+  CallTree& tree_;
+  FlatMap<PathId> known_;
+  FlatMap<FrameId> bare_;
+};
+
+}  // namespace xpu

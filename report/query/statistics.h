@@ -1,0 +1,94 @@
+// Tables: GPU work and API calls by name, CPU time by function.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "report/analysis/analysis.h"
+#include "report/analysis/call_paths.h"
+#include "report/analysis/call_tree.h"
+#include "report/analysis/gpu_names.h"
+
+namespace xpu {
+
+// Many values of one name.
+struct Statistics {
+  std::string name;
+  uint64_t count = 0;
+  uint64_t total = 0;
+  uint64_t smallest = 0;
+  uint64_t largest = 0;
+  double average = 0;
+  double median = 0;
+  double deviation = 0;  // of a sample (n - 1); 0 for one value
+};
+
+// `values` is reordered.
+Statistics Summarize(std::string name, std::vector<uint64_t>& values);
+
+// `values` are reordered; largest total first.
+using NamedValues = std::map<std::string, std::vector<uint64_t>>;
+std::vector<Statistics> SummarizeByTotal(NamedValues& values);
+
+uint64_t SumOfTotals(const std::vector<Statistics>& rows);
+
+// Each list by total, largest first; equal totals by name. Records without a valid time are not in
+// the times.
+std::vector<Statistics> KernelTimes(const Analysis& analysis, const GpuNames& names);
+inline constexpr std::string_view kSetOperationName = "[CUDA memset]";
+std::vector<Statistics> CopyTimes(const Analysis& analysis);  // copies and sets, nsys's names
+std::vector<Statistics> CopySizes(const Analysis& analysis);  // in bytes
+// Replays of CUDA graphs.
+std::vector<Statistics> GraphTimes(const Analysis& analysis, const GpuNames& names);
+std::vector<Statistics> ApiTimes(const Analysis& analysis);
+// What the driver and CUPTI did for themselves, by kind.
+std::vector<Statistics> OverheadTimes(const Analysis& analysis);
+
+// Just-in-time compilation, by what was done and to what.
+struct JitTimes {
+  Statistics times;  // without a name
+  std::string_view operation;
+  std::string_view entry;
+  uint64_t cache_bytes = 0;  // of the whole cache, where one was used
+};
+std::vector<JitTimes> JitOperationTimes(const Analysis& analysis);
+
+// Kernels of one name, grid and block.
+struct KernelShape {
+  Statistics times;
+  std::string grid;  // "64 1 1"
+  std::string block;
+};
+std::vector<KernelShape> KernelShapeTimes(const Analysis& analysis, const GpuNames& names);
+
+// Lists of different sorts as one, by total.
+struct CategoryTimes {
+  std::string_view category;
+  Statistics times;
+};
+std::vector<CategoryTimes> GpuWorkTimes(const Analysis& analysis, const GpuNames& names);
+std::vector<CategoryTimes> ApiAndGpuWorkTimes(const Analysis& analysis, const GpuNames& names);
+
+// GPU work by the path that launched it, as ReadablePaths has it, and its own name, the last frame.
+struct LaunchPathTime {
+  PathId path;
+  Statistics times;  // without a name
+};
+std::vector<LaunchPathTime> LaunchPathTimes(Analysis& analysis, KernelNames kernel_names,
+                                            CallPaths& paths);
+
+struct FunctionTime {
+  FrameId frame;
+  uint64_t self_ns = 0;
+  uint64_t self_count = 0;
+  uint64_t total_ns = 0;  // with what it called; once for a stack it is in twice
+  uint64_t total_count = 0;
+};
+// Of a tree of CPU samples, by self time (or total time) and name. The outermost frame of each
+// path, the name of the thread, is no function.
+std::vector<FunctionTime> FunctionTimes(const CallTree& tree, const FrameTable& frames);
+
+}  // namespace xpu

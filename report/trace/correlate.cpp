@@ -1,0 +1,201 @@
+#include "report/trace/correlate.h"
+
+#include <algorithm>
+#include <map>
+#include <span>
+#include <tuple>
+#include <utility>
+
+#include "report/model/recent.h"
+#include "report/trace/correlation_counts.h"
+#include "report/trace/launches.h"
+#include "report/trace/launches_by_time.h"
+
+namespace xpu {
+namespace {
+
+// std::partition_point, quick where it is near `near`: GPU records come in about the order of their
+// launches.
+template <typename IsBefore>
+size_t PointNear(std::span<const Launch> launches, size_t near, IsBefore is_before) {
+  size_t low = near;
+  for (size_t step = 1; low > 0 && !is_before(launches[low - 1]); step *= 2) {
+    low -= std::min(low, step);
+  }
+  size_t high = near;
+  for (size_t step = 1; high < launches.size() && is_before(launches[high]); step *= 2) {
+    high += std::min(launches.size() - high, step);
+  }
+  const auto between = launches.subspan(low, high - low);
+  const auto point = std::partition_point(between.begin(), between.end(), is_before);
+  return low + static_cast<size_t>(point - between.begin());
+}
+
+class CorrelationBuilder {
+ public:
+  CorrelationBuilder(const Model& model, const Clocks& clocks, const ApiNames& names,
+                     const GraphNodes& graph_nodes, const CorrelateOptions& options)
+      : model_(model),
+        clocks_(clocks),
+        names_(names),
+        graph_nodes_(graph_nodes),
+        options_(options) {
+    LaunchTable table = FindLaunches(model, names, options.by);
+    with_id_ = table.with_id;
+    result_.launches = std::move(table.launches);
+    result_.processes = std::move(table.processes);
+    result_.counts.stacks_duplicate = table.stacks_duplicate;
+  }
+
+  Correlation Build() {
+    CollectWork();
+    if (options_.by == CorrelateBy::kTime) MatchByTime();
+    Recent processes(result_.processes);
+    for (const GpuWork& work : result_.work) processes[work.instance].has_work = true;
+    CountCorrelation(model_, graph_nodes_, result_);
+    return std::move(result_);
+  }
+
+ private:
+  void CollectWork();
+  template <typename Record>
+  void AddWork(WorkKind kind, const Record& record, uint32_t index);
+  void Match(GpuWork& work, uint64_t start_clock_ns, uint64_t end_clock_ns);
+  void MatchByTime();
+  void FindOrigin(GpuWork& work, uint64_t node_id);
+  std::span<const Launch> LaunchesOf(InstanceId instance, uint32_t correlation_id);
+  static size_t LastBefore(std::span<const Launch> launches, uint64_t time_ns);
+  uint32_t IndexOf(const Launch& launch) const {
+    return static_cast<uint32_t>(&launch - result_.launches.data());
+  }
+
+  const Model& model_;
+  const Clocks& clocks_;
+  const ApiNames& names_;
+  const GraphNodes& graph_nodes_;
+  const CorrelateOptions options_;
+  size_t with_id_ = 0;  // of result_.launches
+  size_t near_ = 0;     // where LaunchesOf found the last ones
+  Correlation result_;
+  std::map<std::pair<InstanceId, uint32_t>, uint32_t> devices_;  // by context
+  Recent<decltype(devices_)> device_of_{devices_};
+};
+
+void CorrelationBuilder::CollectWork() {
+  const LoadedEvents& events = model_.events;
+  result_.work.reserve(events.kernels.size() + events.memcpys.size() + events.memsets.size() +
+                       events.graph_launches.size() + events.synchronizations.size());
+  const auto add_all = [&](WorkKind kind, const auto& records) {
+    for (uint32_t i = 0; i < records.size(); ++i) AddWork(kind, records[i], i);
+  };
+  add_all(WorkKind::kKernel, events.kernels);
+  add_all(WorkKind::kMemcpy, events.memcpys);
+  add_all(WorkKind::kMemset, events.memsets);
+  add_all(WorkKind::kGraph, events.graph_launches);
+  add_all(WorkKind::kSynchronization, events.synchronizations);
+}
+
+template <typename Record>
+void CorrelationBuilder::AddWork(WorkKind kind, const Record& record, uint32_t index) {
+  GpuWork& work = result_.work.emplace_back();
+  work.instance = record.instance;
+  work.kind = kind;
+  work.index = index;
+  work.correlation_id = record.correlation_id;
+  work.stream_id = record.stream_id;
+  // Synchronisations name only their context, which has had other work before.
+  uint32_t& device_id = device_of_[{record.instance, record.context_id}];
+  if constexpr (requires { record.device_id; }) device_id = record.device_id;
+  work.device_id = device_id;
+  // CUPTI writes 0 for "no time", and end before start when its device buffers overflowed.
+  work.timed = record.start_ns != 0 && record.end_ns >= record.start_ns;
+  Match(work, record.start_ns, record.end_ns);
+  if constexpr (requires { record.graph_node_id; }) {
+    if (record.graph_node_id != 0) FindOrigin(work, record.graph_node_id);
+  }
+}
+
+std::span<const Launch> CorrelationBuilder::LaunchesOf(InstanceId instance,
+                                                       uint32_t correlation_id) {
+  const std::tuple key(instance, correlation_id);
+  const std::span<const Launch> all(result_.launches.data(), with_id_);
+  const auto id_of = [](const Launch& launch) {
+    return std::tuple(launch.instance, launch.correlation_id);
+  };
+  near_ = PointNear(all, near_, [&](const Launch& launch) { return id_of(launch) < key; });
+  const size_t end =
+      PointNear(all, near_, [&](const Launch& launch) { return id_of(launch) <= key; });
+  return all.subspan(near_, end - near_);
+}
+
+// The last launch that is not later than `time_ns`, the first when all are. `launches` is not
+// empty.
+size_t CorrelationBuilder::LastBefore(std::span<const Launch> launches, uint64_t time_ns) {
+  const auto later =
+      std::partition_point(launches.begin(), launches.end(), [&](const Launch& launch) {
+        return launch.start_ns <= time_ns || launch.start_ns - time_ns <= kToleranceNs;
+      });
+  return later == launches.begin() ? 0 : static_cast<size_t>(later - launches.begin()) - 1;
+}
+
+void CorrelationBuilder::Match(GpuWork& work, uint64_t start_clock_ns, uint64_t end_clock_ns) {
+  const std::span<const Launch> candidates = LaunchesOf(work.instance, work.correlation_id);
+  const ClockFit& clock = clocks_.Of(work.instance);
+  if (work.timed) {
+    const uint64_t not_before_ns = candidates.empty() ? 0 : candidates.front().start_ns;
+    work.start_ns = clock.ToMonotonic(start_clock_ns, not_before_ns);
+    work.end_ns = std::max(work.start_ns, clock.ToMonotonic(end_clock_ns, work.start_ns));
+    work.duration_ns = end_clock_ns - start_clock_ns;
+  }
+  if (candidates.empty() || options_.by == CorrelateBy::kTime) return;
+  const bool is_alone = candidates.size() == 1;
+  if (!is_alone && !work.timed) return;  // without a time there is no telling
+  const size_t best = is_alone ? 0 : LastBefore(candidates, work.start_ns);
+  work.launch = IndexOf(candidates[best]);
+  work.match = is_alone ? MatchKind::kById : MatchKind::kByIdAndTime;
+  ++result_.launches[work.launch].work_count;
+}
+
+void CorrelationBuilder::MatchByTime() {
+  LaunchesByTime launches(result_.launches, result_.processes, names_);
+  std::vector<GpuWork*> latest_first;
+  for (GpuWork& work : result_.work) {
+    if (work.timed) latest_first.push_back(&work);
+  }
+  std::stable_sort(latest_first.begin(), latest_first.end(),
+                   [](const GpuWork* a, const GpuWork* b) { return a->start_ns > b->start_ns; });
+  for (GpuWork* work : latest_first) {
+    const bool is_node = work->origin != NodeOrigin::kNoNode;
+    const auto launch = launches.Take({work->instance, is_node ? WorkKind::kGraph : work->kind,
+                                       work->start_ns, work->end_ns, is_node},
+                                      options_.window_ns);
+    if (!launch) continue;
+    work->launch = *launch;
+    work->match = MatchKind::kByTime;
+    ++result_.launches[*launch].work_count;
+  }
+}
+
+// Updates are calls too: what the node was when its graph was launched counts, however long the
+// launch had to wait for the GPU.
+void CorrelationBuilder::FindOrigin(GpuWork& work, uint64_t node_id) {
+  uint64_t time_ns = std::numeric_limits<uint64_t>::max();
+  if (work.timed) time_ns = work.start_ns;
+  if (work.launch != GpuWork::kNoLaunch) time_ns = result_.launches[work.launch].start_ns;
+  const GraphNodes::Origin origin = graph_nodes_.OriginOf(work.instance, node_id, time_ns);
+  work.origin = origin.graph_is_known ? NodeOrigin::kUnknown : NodeOrigin::kBeforeRecording;
+  if (origin.created == nullptr || origin.created->correlation_id == 0) return;
+  const auto candidates = LaunchesOf(work.instance, origin.created->correlation_id);
+  if (candidates.empty()) return;
+  work.creation = IndexOf(candidates[LastBefore(candidates, origin.created->time_ns)]);
+  work.origin = NodeOrigin::kKnown;
+}
+
+}  // namespace
+
+Correlation Correlate(const Model& model, const Clocks& clocks, const ApiNames& names,
+                      const GraphNodes& graph_nodes, const CorrelateOptions& options) {
+  return CorrelationBuilder(model, clocks, names, graph_nodes, options).Build();
+}
+
+}  // namespace xpu

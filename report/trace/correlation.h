@@ -1,0 +1,99 @@
+// GPU work with the calls that caused it, as Correlate() finds them.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <unordered_map>
+#include <vector>
+
+#include "report/model/huge_pages.h"
+#include "report/model/loaded_events.h"
+#include "report/trace/launch.h"
+
+namespace xpu {
+
+// What is known of the call that made the graph node of some work.
+enum class NodeOrigin : uint8_t {
+  kNoNode,           // it is not of a graph's node
+  kKnown,            // GpuWork::creation
+  kUnknown,          // something about its graph is known, but not this
+  kBeforeRecording,  // nothing is known of its graph
+};
+
+// One GPU record. `index` is its place in the list of its kind.
+struct GpuWork {
+  static constexpr uint32_t kNoLaunch = std::numeric_limits<uint32_t>::max();
+
+  InstanceId instance;
+  WorkKind kind = WorkKind::kKernel;
+  MatchKind match = MatchKind::kNone;
+  NodeOrigin origin = NodeOrigin::kNoNode;
+  bool timed = false;  // else CUPTI gave no valid time and the three below are 0
+  uint32_t index = 0;
+  uint32_t correlation_id = 0;
+  uint32_t launch = kNoLaunch;    // in Correlation::launches
+  uint32_t creation = kNoLaunch;  // likewise: the call that made its graph node
+  uint32_t device_id = 0;
+  uint32_t stream_id = 0;
+  uint64_t start_ns = 0;     // CLOCK_MONOTONIC
+  uint64_t end_ns = 0;       // CLOCK_MONOTONIC
+  uint64_t duration_ns = 0;  // on the GPU's own clock: what all sums are made of
+};
+
+using GpuWorkList = std::vector<GpuWork, HugePageAllocator<GpuWork>>;
+
+struct Correlation {
+  LaunchList launches;  // as in LaunchTable
+  GpuWorkList work;     // kernels, copies, sets, graphs, synchronisations, each as in file
+  std::unordered_map<InstanceId, CudaProcess> processes;
+
+  struct Counts {
+    // Of launches that start kernels or graphs and owe a record: seen = matched + pending + lost.
+    uint64_t launches_seen = 0;
+    uint64_t launches_matched = 0;
+    uint64_t launches_pending = 0;  // no record came, and nothing says why
+    uint64_t launches_lost = 0;     // no record came; the ledger's losses of the instance say why
+    // Launches that owe no record.
+    uint64_t launches_failed = 0;         // the call returned an error and no record came
+    uint64_t launches_captured = 0;       // into a CUDA graph
+    uint64_t launches_probed = 0;         // seen by probes: there are no GPU records
+    uint64_t launches_probed_failed = 0;  // seen by probes, the call returned an error
+    uint64_t stacks_missing = 0;     // launches of all kinds without a stack, or with an empty one
+    uint64_t stacks_duplicate = 0;   // a second stack for one call: the first one counts
+    uint64_t stacks_by_nesting = 0;  // stacks that their calls have without an id
+    std::array<uint64_t, kMatchKinds> work_by_match{};  // without synchronisations
+    uint64_t kernels_without_launch = 0;                // kernels and graph replays
+    uint64_t work_without_launch = 0;                   // copies and sets
+    uint64_t waits_without_launch = 0;                  // synchronisations
+    uint64_t kernels_before_launch = 0;                 // the fitted clocks say so
+    uint64_t work_without_time = 0;
+    uint64_t node_work_without_time = 0;    // the part of it that graph nodes did
+    uint64_t node_work_without_origin = 0;  // kUnknown and kBeforeRecording
+    uint64_t late_events = 0;               // later than the end of the recording
+    // Nodes of replays that were recorded as one GraphLaunch.
+    uint64_t hidden_kernels = 0;
+    uint64_t hidden_copies_and_sets = 0;
+  } counts;
+
+  // The smallest distance from a launch call to the start of its kernel; negative: the fitted
+  // clocks are off by as much. None: no matched kernel has a time.
+  std::optional<int64_t> worst_margin_ns;
+};
+
+// CUPTI_SYNCHRONIZATION_INVALID_VALUE: the stream or event of a synchronisation of something else.
+inline constexpr uint32_t kNoSynchronizedObject = std::numeric_limits<uint32_t>::max();
+
+// cuStreamWaitEvent makes a stream wait, and returns at once.
+inline bool IsStreamWait(const LoadedEvents& events, const GpuWork& work) {
+  constexpr uint32_t kStreamWaitEvent = 2;  // CUpti_ActivitySynchronizationType
+  return work.kind == WorkKind::kSynchronization &&
+         events.synchronizations.Get<&Synchronization::type>(work.index) == kStreamWaitEvent;
+}
+
+inline bool IsCpuWait(const LoadedEvents& events, const GpuWork& work) {
+  return work.kind == WorkKind::kSynchronization && !IsStreamWait(events, work);
+}
+
+}  // namespace xpu

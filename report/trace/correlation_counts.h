@@ -1,0 +1,27 @@
+// The numbers of a correlation: what was matched, what is missing, and what explains it.
+#pragma once
+
+#include "report/trace/correlation.h"
+
+namespace xpu {
+
+// Fills correlation.counts and worst_margin_ns from the rest.
+void CountCorrelation(const Model& model, const GraphNodes& graph_nodes, Correlation& correlation);
+
+// What misses its other half because that is in a part of the recording that is not here. Each is
+// in the count of the same kind of Correlation::Counts too.
+struct OtherHalves {
+  uint64_t pending = 0;  // launches of a part that another one follows
+  // At the begin of a part that is not the recording's first:
+  uint64_t kernels = 0;  // and graph replays, without their launch
+  uint64_t copies = 0;   // and sets, likewise
+  uint64_t waits = 0;    // likewise
+  uint64_t stacks = 0;   // calls without their stack
+};
+OtherHalves FindOtherHalves(const Model& model, const Correlation& correlation);
+
+// Of Correlation::Counts::stacks_missing what neither the recorder has counted nor another part
+// has.
+uint64_t StacksNotCounted(const Model& model, const Correlation& correlation);
+
+}  // namespace xpu

@@ -1,0 +1,108 @@
+// Pass 5b: ranges that the program marked with NVTX, from the calls that begin and end them.
+//
+// A pushed range belongs to its thread and encloses what the thread does until its pop; a started
+// one belongs to its process and encloses what any of its threads do until its end.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <map>
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "report/model/model.h"
+#include "report/trace/correlation.h"
+
+namespace xpu {
+
+enum class NvtxStyle : uint8_t { kPushPop, kStartEnd, kMark };
+// As nsys calls them: "PushPop", "StartEnd", "Mark".
+std::string_view StyleText(NvtxStyle style);
+
+struct NvtxRange {
+  const NvtxEvent* event = nullptr;  // that begins it: name, thread, color, payload
+  NvtxStyle style = NvtxStyle::kPushPop;
+  bool is_open = false;  // it was not ended: it lasts as long as its thread or process
+  bool is_shown = true;  // false: a filter took it out
+  uint64_t start_ns = 0;
+  uint64_t end_ns = 0;  // of a mark its time
+};
+
+// What a range carries beside its name: a number; "" for none.
+std::string PayloadText(const NvtxEvent& event);
+
+class NvtxRanges {
+ public:
+  // What is open at a moment: a chain of ranges, the innermost first.
+  using Chain = uint32_t;
+  static constexpr Chain kNone = std::numeric_limits<Chain>::max();
+
+  // Both must outlive this; `model` in order of time.
+  NvtxRanges(const Model& model, const Correlation& correlation);
+
+  // In order of start, marks too.
+  const std::vector<NvtxRange>& all() const { return ranges_; }
+  std::vector<NvtxRange>& all() { return ranges_; }
+  bool empty() const { return ranges_.empty(); }
+  // Pops and ends of what was not begun.
+  uint64_t unmatched_ends() const { return unmatched_ends_; }
+
+  // "domain:text"; of the default domain ":text", as nsys has it.
+  std::string NameOf(const NvtxRange& range) const;
+  // The same without the colon of the default domain.
+  std::string LabelOf(const NvtxRange& range) const;
+  // "" for none.
+  std::string CategoryOf(const NvtxEvent& event) const;
+
+  // What encloses a moment of a thread: the thread's own ranges, then its process's.
+  struct Around {
+    Chain thread = kNone;
+    Chain process = kNone;
+  };
+  Around At(const Launch& launch) const;
+  Around At(const NvtxRange& range) const;  // with the range itself
+  // As the recorder numbers them.
+  Around At(uint32_t pid, uint32_t tid, uint64_t time_ns) const;
+  // The ranges of both, in all(), the outermost first.
+  std::vector<uint32_t> RangesOf(const Around& around) const;
+
+ private:
+  struct Link {
+    uint32_t range;
+    Chain outer;
+  };
+  // From `time_ns` on, until the next change.
+  struct Change {
+    uint64_t time_ns;
+    Chain open;
+  };
+  using Timeline = std::vector<Change>;
+  using ThreadKey = std::pair<InstanceId, uint32_t>;  // as the program sees it; 0: the process
+
+  void Take(const NvtxEvent& event);
+  void Begin(const NvtxEvent& event, NvtxStyle style, Timeline& timeline);
+  bool Pop(const NvtxEvent& event, Timeline& timeline);
+  bool End(const NvtxEvent& event, Timeline& timeline);
+  // `chain` without the link `at` of it.
+  Chain Without(Chain chain, Chain at);
+  void Close(uint32_t range, uint64_t time_ns);
+  void CloseRest();
+  Chain OpenAt(const ThreadKey& key, uint64_t time_ns) const;
+
+  const Model& model_;
+  const Correlation& correlation_;
+  std::vector<NvtxRange> ranges_;
+  std::vector<Link> links_;
+  std::map<ThreadKey, Timeline> timelines_;
+  std::map<std::pair<InstanceId, uint64_t>, uint32_t> started_;  // by NvtxEvent::range
+  std::map<std::pair<InstanceId, uint32_t>, StringId> domains_;
+  std::map<std::tuple<InstanceId, uint32_t, uint32_t>, StringId> categories_;
+  std::unordered_map<uint32_t, std::vector<InstanceId>> instances_;  // with ranges, by pid
+  uint64_t unmatched_ends_ = 0;
+};
+
+}  // namespace xpu

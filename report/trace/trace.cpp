@@ -1,0 +1,30 @@
+#include "report/trace/trace.h"
+
+#include <utility>
+
+#include "report/model/order.h"
+#include "report/model/run_time.h"
+#include "report/trace/correlate.h"
+
+namespace xpu {
+namespace {
+
+Model Ordered(Model model) {
+  OrderByTime(model.events);
+  return model;
+}
+
+}  // namespace
+
+Trace::Trace(Model loaded, const CorrelateOptions& correlate)
+    : model(Ordered(std::move(loaded))),
+      recorded_until_ns(RecordedUntilNs(model)),
+      processes(model),
+      clocks(model),
+      api_names(model),
+      gpus(model),
+      graph_nodes(model.events.graph_nodes.rows()),
+      correlation(Correlate(model, clocks, api_names, graph_nodes, correlate)),
+      nvtx(model, correlation) {}
+
+}  // namespace xpu

@@ -1,0 +1,168 @@
+#include "report/views/chrome_trace/trace_counters.h"
+
+#include <algorithm>
+#include <optional>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "format/base/text.h"
+#include "report/analysis/gpu_names.h"
+#include "report/query/gpu_busy.h"
+#include "report/query/gpu_memory.h"
+#include "report/views/chrome_trace/trace_buckets.h"
+
+namespace xpu {
+namespace {
+
+constexpr uint32_t kNoWork = ~uint32_t{0};
+
+// What adds to a counter. Counters of one GPU differ by `kind`.
+struct Part {
+  uint32_t gpu = 0;
+  uint8_t kind = 0;
+  uint32_t index = 0;  // of the work, or of the launch
+};
+
+bool IsOnGpu(const GpuWork& work) { return work.timed && work.kind != WorkKind::kSynchronization; }
+
+class Counters {
+ public:
+  Counters(const Analysis& analysis, uint64_t end_ns, TraceTracks& tracks, TraceWriter& writer)
+      : analysis_(analysis), end_ns_(end_ns), tracks_(tracks), writer_(writer) {}
+
+  uint64_t Write();
+
+ private:
+  uint32_t GpuOf(const GpuWork& work) const {
+    return analysis_.gpus.Of(work.instance, work.device_id).number;
+  }
+  void WriteBusy();
+  void WriteCopies();
+  void WriteQueue();
+  void WriteMemory();
+  // add(index) gives a part to the buckets, name(kind) is what its counter is called.
+  template <typename Add, typename Name>
+  void WriteParts(std::vector<Part> parts, Add&& add, Name&& name, std::string_view series);
+  void Drain(uint32_t gpu, std::string_view name, std::string_view series, double scale);
+
+  const Analysis& analysis_;
+  const uint64_t end_ns_;
+  TraceTracks& tracks_;
+  TraceWriter& writer_;
+  std::optional<TraceBuckets> buckets_;
+};
+
+void Counters::Drain(uint32_t gpu, std::string_view name, std::string_view series, double scale) {
+  const uint32_t pid = tracks_.Gpu(gpu);
+  buckets_->Drain([&](uint64_t time_ns, double mean) {
+    if (time_ns >= end_ns_) return;
+    // The rounding of a long sum leaves a little below 0.
+    writer_.Counter(pid, name, series, time_ns, std::max(0.0, mean * scale));
+  });
+}
+
+void Counters::WriteBusy() {
+  for (const GpuBusy& gpu : FindGpuBusy(analysis_)) {
+    for (const BusySpan& span : gpu.spans) {
+      buckets_->Add(span.start_ns, span.end_ns, static_cast<double>(span.end_ns - span.start_ns));
+    }
+    Drain(gpu.gpu, "busy", "%", 100);
+  }
+}
+
+void Counters::WriteCopies() {
+  const GpuWorkList& all = analysis_.correlation.work;
+  const auto copy_of = [&](uint32_t index) {
+    return analysis_.model.events.memcpys[all[index].index];
+  };
+  std::vector<Part> parts;
+  for (uint32_t i = 0; i < all.size(); ++i) {
+    if (all[i].kind != WorkKind::kMemcpy || !all[i].timed) continue;
+    parts.push_back({GpuOf(all[i]), copy_of(i).copy_kind, i});
+  }
+  WriteParts(
+      std::move(parts),
+      [&](uint32_t i) {
+        buckets_->Add(all[i].start_ns, all[i].end_ns, static_cast<double>(copy_of(i).size_bytes));
+      },
+      // A byte per nanosecond is 1 GB/s.
+      [](uint8_t kind) { return Format("copies {}", CopyKindName(kind)); }, "GB/s");
+}
+
+// Each launch waits from its call to the start of its first work.
+void Counters::WriteQueue() {
+  const LaunchList& launches = analysis_.correlation.launches;
+  const GpuWorkList& all = analysis_.correlation.work;
+  std::vector<uint32_t> first_work(launches.size(), kNoWork);
+  for (uint32_t i = 0; i < all.size(); ++i) {
+    if (!IsOnGpu(all[i]) || all[i].launch == GpuWork::kNoLaunch) continue;
+    uint32_t& first = first_work[all[i].launch];
+    if (first == kNoWork || all[i].start_ns < all[first].start_ns) first = i;
+  }
+  std::vector<Part> parts;
+  for (uint32_t i = 0; i < launches.size(); ++i) {
+    if (first_work[i] == kNoWork) continue;
+    const GpuWork& work = all[first_work[i]];
+    if (work.start_ns > launches[i].start_ns) parts.push_back({GpuOf(work), 0, i});
+  }
+  WriteParts(
+      std::move(parts),
+      [&](uint32_t i) {
+        const uint64_t start_ns = launches[i].start_ns;
+        const uint64_t end_ns = all[first_work[i]].start_ns;
+        buckets_->Add(start_ns, end_ns, static_cast<double>(end_ns - start_ns));
+      },
+      [](uint8_t) { return "queued"; }, "launches");
+}
+
+template <typename Add, typename Name>
+void Counters::WriteParts(std::vector<Part> parts, Add&& add, Name&& name,
+                          std::string_view series) {
+  const auto counter = [](const Part& part) { return std::tuple(part.gpu, part.kind); };
+  std::sort(parts.begin(), parts.end(),
+            [&](const Part& a, const Part& b) { return counter(a) < counter(b); });
+  for (size_t i = 0; i < parts.size(); ++i) {
+    add(parts[i].index);
+    if (i + 1 < parts.size() && counter(parts[i]) == counter(parts[i + 1])) continue;
+    Drain(parts[i].gpu, name(parts[i].kind), series, 1);
+  }
+}
+
+void Counters::WriteMemory() {
+  for (const GpuMemoryUse& use : FollowMemory(analysis_).uses) {
+    for (const MemoryLevel& level : use.levels) {
+      if (level.time_ns >= end_ns_) break;
+      writer_.Counter(tracks_.Gpu(use.gpu), "memory", "MB", level.time_ns,
+                      static_cast<double>(level.bytes) / 1e6);
+    }
+  }
+}
+
+uint64_t Counters::Write() {
+  WriteMemory();
+  uint64_t begin_ns = ~uint64_t{0};
+  uint64_t end_ns = 0;
+  for (const GpuWork& work : analysis_.correlation.work) {
+    if (!IsOnGpu(work)) continue;
+    begin_ns = std::min(begin_ns, work.start_ns);
+    end_ns = std::max(end_ns, work.end_ns);
+    if (work.launch == GpuWork::kNoLaunch) continue;
+    begin_ns = std::min(begin_ns, analysis_.correlation.launches[work.launch].start_ns);
+  }
+  if (begin_ns > end_ns) return 0;
+  buckets_.emplace(begin_ns, end_ns);
+  WriteBusy();
+  WriteCopies();
+  WriteQueue();
+  return buckets_->width_ns();
+}
+
+}  // namespace
+
+uint64_t WriteTraceCounters(const Analysis& analysis, uint64_t end_ns, TraceTracks& tracks,
+                            TraceWriter& writer) {
+  return Counters(analysis, end_ns, tracks, writer).Write();
+}
+
+}  // namespace xpu

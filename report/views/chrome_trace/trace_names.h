@@ -1,0 +1,48 @@
+// What the slices of a trace are called, as JSON. Names that occur often are made once.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "report/analysis/analysis.h"
+#include "report/analysis/call_paths.h"
+#include "report/analysis/gpu_names.h"
+#include "report/views/chrome_trace/trace_writer.h"
+
+namespace xpu {
+
+class TraceNames {
+ public:
+  // All must outlive this.
+  TraceNames(Analysis& analysis, CallPaths& paths, KernelNames kernel_names)
+      : analysis_(analysis), paths_(paths), gpu_names_(analysis, kernel_names) {}
+
+  // Each holds until the next call.
+  const TraceName& OfCall(const Launch& launch);
+  const TraceName& OfWork(const GpuWork& work);
+  const TraceName& OfFrame(FrameId frame);
+
+  // Outermost first, without the name of the thread, whose track it is on.
+  std::string StackOf(PathId path) const;
+
+  // Quoted: where the graph's node that did the work was made, outermost first.
+  std::string_view CapturedAt(const GpuWork& work);
+  // The kernel of a launch that a probe saw, empty when it is not known.
+  std::string KernelOf(const Launch& launch);
+
+ private:
+  Analysis& analysis_;
+  CallPaths& paths_;
+  GpuNames gpu_names_;
+  std::unordered_map<const std::string*, TraceName> calls_;  // by the API's name
+  std::unordered_map<StringId, TraceName> kernels_;
+  std::vector<TraceName> frames_;       // by id
+  std::vector<std::string> creations_;  // by path, quoted
+  TraceName other_;
+  std::string unknown_creation_;
+};
+
+}  // namespace xpu

@@ -1,0 +1,62 @@
+#include "report/views/chrome_trace/trace_samples.h"
+
+#include <algorithm>
+
+#include "report/model/saturated.h"
+
+namespace xpu {
+
+void TraceSamples::Close(Thread& thread, size_t depth, uint64_t time_ns) {
+  for (; thread.open.size() > depth; thread.open.pop_back()) {
+    const auto& [path, start_ns] = thread.open.back();
+    writer_.RoundSlice(thread.track, names_.OfFrame(paths_.tree()[path].frame), start_ns, time_ns);
+    --open_slices_;
+  }
+}
+
+void TraceSamples::WriteMoment(const CpuSample& sample) {
+  const std::string_view event = weights_.NameOf(sample);
+  const auto [name, is_new] = events_.try_emplace(event);
+  if (is_new) name->second = TraceName(event, "event");
+  writer_.Instant(tracks_.Moments(OwnerOf(analysis_, sample), event), name->second, sample.time_ns);
+  writer_.Arg("weight", weights_.Of(sample));
+  const std::string stack = names_.StackOf(paths_.OfSample(sample));
+  if (!stack.empty()) writer_.ArgText("stack", stack);
+}
+
+void TraceSamples::Write(const CpuSample& sample) {
+  if (!weights_.IsOfTime(sample)) return WriteMoment(sample);
+  const Owner owner = OwnerOf(analysis_, sample);
+  Thread& thread = threads_[{owner.process, owner.tid}];
+  if (thread.track.tid == 0) thread.track = tracks_.Samples(owner);
+  // The thread slept when this sample is late: what was open ended with the last one's share.
+  if (sample.time_ns - thread.last_ns > AddSaturated(thread.weight_ns, thread.weight_ns / 2)) {
+    Close(thread, 0, AddSaturated(thread.last_ns, thread.weight_ns));
+  }
+  path_.clear();
+  for (PathId at = paths_.OfSample(sample); paths_.tree()[at].parent;
+       at = paths_.tree()[at].parent) {
+    path_.push_back(at);
+  }
+  std::reverse(path_.begin(), path_.end());
+  size_t same = 0;
+  while (same < thread.open.size() && same < path_.size() &&
+         thread.open[same].path == path_[same]) {
+    ++same;
+  }
+  Close(thread, same, sample.time_ns);
+  for (; same < path_.size(); ++same) {
+    thread.open.push_back({path_[same], sample.time_ns});
+    ++open_slices_;
+  }
+  thread.last_ns = sample.time_ns;
+  thread.weight_ns = weights_.Of(sample);
+}
+
+void TraceSamples::Finish() {
+  for (auto& [key, thread] : threads_) {
+    Close(thread, 0, AddSaturated(thread.last_ns, thread.weight_ns));
+  }
+}
+
+}  // namespace xpu

@@ -1,0 +1,67 @@
+// CPU samples. Viewers do not import stack samples from JSON: a sample of a clock becomes nested
+// slices that last until the next sample of its thread, and frames that it shares with the sample
+// before go on. A sample of an event that is no time is a moment, and lasts nothing.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "report/analysis/analysis.h"
+#include "report/analysis/call_paths.h"
+#include "report/analysis/sampled_events.h"
+#include "report/views/chrome_trace/trace_names.h"
+#include "report/views/chrome_trace/trace_tracks.h"
+#include "report/views/chrome_trace/trace_writer.h"
+
+namespace xpu {
+
+class TraceSamples {
+ public:
+  // All must outlive this.
+  TraceSamples(const Analysis& analysis, CallPaths& paths, TraceNames& names, TraceTracks& tracks,
+               TraceWriter& writer)
+      : analysis_(analysis),
+        paths_(paths),
+        names_(names),
+        tracks_(tracks),
+        writer_(writer),
+        weights_(analysis.model) {}
+
+  // In order of time.
+  void Write(const CpuSample& sample);
+  // Ends what the last samples began.
+  void Finish();
+  // Slices that are not written yet.
+  uint64_t open_slices() const { return open_slices_; }
+
+ private:
+  struct OpenSlice {
+    PathId path;
+    uint64_t start_ns = 0;
+  };
+  struct Thread {
+    TraceTrack track;
+    std::vector<OpenSlice> open;  // outermost first
+    uint64_t last_ns = 0;         // the sample before
+    uint64_t weight_ns = 0;       // what it stands for
+  };
+  void Close(Thread& thread, size_t depth, uint64_t time_ns);
+  void WriteMoment(const CpuSample& sample);
+
+  const Analysis& analysis_;
+  CallPaths& paths_;
+  TraceNames& names_;
+  TraceTracks& tracks_;
+  TraceWriter& writer_;
+  std::map<std::pair<ProcessId, uint32_t>, Thread> threads_;
+  const SampleWeights weights_;
+  std::unordered_map<std::string_view, TraceName> events_;  // by their names
+  std::vector<PathId> path_;
+  uint64_t open_slices_ = 0;
+};
+
+}  // namespace xpu

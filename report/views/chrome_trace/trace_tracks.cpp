@@ -1,0 +1,207 @@
+#include "report/views/chrome_trace/trace_tracks.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "format/base/text.h"
+#include "report/trace/correlation.h"
+
+namespace xpu {
+namespace {
+
+// The order in which viewers show tracks. GPUs come before all processes; within a process each
+// thread's calls come before its NVTX ranges, then its samples, overheads last; within a GPU the
+// streams of each process by number, the lanes of a stream side by side.
+constexpr uint64_t kProcessSortBase = uint64_t{1} << 20;
+constexpr uint64_t kRowsOfThread = 512;
+constexpr uint64_t kRangesRow = kRowsOfThread / 2;
+constexpr uint64_t kSamplesRow = kRowsOfThread - 1;
+constexpr uint64_t kOverheadsSort = uint64_t{1} << 32;
+constexpr uint64_t kLanesOfStream = 256;
+constexpr uint64_t kStreamsOfProcess = uint64_t{1} << 20;
+
+// Not the number of a stream, which has 32 bits. What makes a stream wait holds up no thread: it is
+// not among the synchronizations.
+constexpr uint64_t kSynchronizations = uint64_t{1} << 32;
+constexpr uint64_t kStreamWaits = kSynchronizations + 1;
+
+}  // namespace
+
+TraceTracks::TraceTracks(const Analysis& analysis, TraceWriter& writer)
+    : analysis_(analysis), writer_(writer) {
+  for (const GpuWork& work : analysis.correlation.work) {
+    if (!work.timed) continue;
+    users_[analysis.gpus.Of(work.instance, work.device_id).number].insert(work.instance);
+  }
+}
+
+std::string TraceTracks::ProcessTitle(ProcessId process) const {
+  if (!process) return "unknown process";
+  const std::string_view name = analysis_.processes.Name(process);
+  return name.empty() ? Format("pid {}", analysis_.processes[process].pid) : std::string(name);
+}
+
+std::string TraceTracks::ThreadTitle(const Owner& owner) const {
+  const std::string_view name =
+      analysis_.processes.ThreadName(owner.process, owner.tid, ~uint64_t{0});
+  return name.empty() ? Format("tid {}", owner.tid) : std::string(name);
+}
+
+uint32_t TraceTracks::Pid(ProcessId process) {
+  const auto [at, is_new] = pids_.try_emplace(process);
+  if (is_new) {
+    const uint32_t pid = process ? analysis_.processes[process].pid : 0;
+    at->second = pid != 0 && real_pids_used_.insert(pid).second ? pid : next_id_++;
+    writer_.NameProcess(at->second, ProcessTitle(process), kProcessSortBase + process.value);
+  }
+  return at->second;
+}
+
+TraceTrack TraceTracks::InLane(Lanes& lanes, uint64_t start_ns, uint64_t end_ns) {
+  const size_t lane = lanes.lanes.Place(start_ns, end_ns);
+  if (lane == lanes.tracks.size()) {
+    lanes.tracks.push_back({lanes.pid, next_id_++});
+    writer_.NameThread(lanes.tracks.back(),
+                       lane == 0 ? lanes.title : Format("{} ({})", lanes.title, lane + 1),
+                       lanes.sort_index + std::min<uint64_t>(lane, kLanesOfStream - 1));
+  }
+  return lanes.tracks[lane];
+}
+
+TraceTrack TraceTracks::InNest(Nest& nest, uint64_t start_ns, uint64_t end_ns) {
+  if (nest.lane.Place(start_ns, end_ns)) return nest.track;
+  return InLane(nest.crossing, start_ns, end_ns);
+}
+
+TraceTracks::Nest TraceTracks::MakeNest(TraceTrack track, const std::string& title,
+                                        uint64_t sort_index) {
+  Nest nest;
+  nest.track = track;
+  writer_.NameThread(track, title, sort_index);
+  nest.crossing.pid = track.pid;
+  nest.crossing.title = title + ", overlapping";
+  nest.crossing.sort_index = sort_index + 1;
+  return nest;
+}
+
+TraceTracks::Nest TraceTracks::MakeThread(const Owner& owner) {
+  const bool is_free = owner.tid != 0 && real_tids_used_.insert(owner.tid).second;
+  return MakeNest({Pid(owner.process), is_free ? owner.tid : next_id_++}, ThreadTitle(owner),
+                  uint64_t{owner.tid} * kRowsOfThread);
+}
+
+TraceTracks::Nest& TraceTracks::FindThread(const Owner& owner) {
+  auto at = threads_.find({owner.process, owner.tid});
+  if (at == threads_.end()) {
+    at = threads_.emplace(ThreadKey(owner.process, owner.tid), MakeThread(owner)).first;
+  }
+  return at->second;
+}
+
+TraceTrack TraceTracks::Calls(const Owner& owner, uint64_t start_ns, uint64_t end_ns) {
+  return InNest(FindThread(owner), start_ns, end_ns);
+}
+
+TraceTracks::Nest TraceTracks::MakeRanges(const Owner& owner) {
+  const TraceTrack track{Pid(owner.process), next_id_++};
+  if (owner.tid == 0) return MakeNest(track, "NVTX", 0);
+  return MakeNest(track, Format("{} (tid {}): NVTX", ThreadTitle(owner), owner.tid),
+                  uint64_t{owner.tid} * kRowsOfThread + kRangesRow);
+}
+
+TraceTrack TraceTracks::Ranges(const Owner& owner, uint64_t start_ns, uint64_t end_ns) {
+  auto at = ranges_.find({owner.process, owner.tid});
+  if (at == ranges_.end()) {
+    at = ranges_.emplace(ThreadKey(owner.process, owner.tid), MakeRanges(owner)).first;
+  }
+  return InNest(at->second, start_ns, end_ns);
+}
+
+TraceTrack TraceTracks::Samples(const Owner& owner) {
+  const auto [at, is_new] = samples_.try_emplace({owner.process, owner.tid});
+  if (is_new) {
+    at->second = {Pid(owner.process), next_id_++};
+    writer_.NameThread(at->second,
+                       Format("{} (tid {}): CPU samples", ThreadTitle(owner), owner.tid),
+                       uint64_t{owner.tid} * kRowsOfThread + kSamplesRow);
+  }
+  return at->second;
+}
+
+TraceTrack TraceTracks::Moments(const Owner& owner, std::string_view event) {
+  const auto [at, is_new] = moments_.try_emplace({{owner.process, owner.tid}, std::string(event)});
+  if (is_new) {
+    at->second = {Pid(owner.process), next_id_++};
+    writer_.NameThread(at->second, Format("{} (tid {}): {}", ThreadTitle(owner), owner.tid, event),
+                       uint64_t{owner.tid} * kRowsOfThread + kSamplesRow);
+  }
+  return at->second;
+}
+
+TraceTrack TraceTracks::Overheads(ProcessId process, uint64_t start_ns, uint64_t end_ns) {
+  Lanes& lanes = overheads_[process];
+  if (lanes.tracks.empty()) {
+    lanes.pid = Pid(process);
+    lanes.title = "CUDA overheads";
+    lanes.sort_index = kOverheadsSort;
+  }
+  return InLane(lanes, start_ns, end_ns);
+}
+
+TraceTrack TraceTracks::Recording() {
+  if (recording_.tid == 0) {
+    recording_ = {next_id_, next_id_ + 1};
+    next_id_ += 2;
+    writer_.NameProcess(recording_.pid, "xpu", 0);
+    writer_.NameThread(recording_, "recording", 0);
+  }
+  return recording_;
+}
+
+uint32_t TraceTracks::Gpu(uint32_t number) {
+  const auto [at, is_new] = gpus_.try_emplace(number);
+  if (is_new) {
+    at->second = next_id_++;
+    std::string title = Format("GPU {}", number);
+    for (const GpuDevices::Gpu& gpu : analysis_.gpus.all()) {
+      if (gpu.number != number || !gpu.device->name) continue;
+      AppendFormat(title, " {}", analysis_.model.Text(gpu.device->name));
+    }
+    writer_.NameProcess(at->second, title, std::min<uint64_t>(number, kProcessSortBase - 1));
+  }
+  return at->second;
+}
+
+uint64_t TraceTracks::StreamOf(const GpuWork& work) const {
+  if (IsStreamWait(analysis_.model.events, work)) return kStreamWaits;
+  return work.kind == WorkKind::kSynchronization ? kSynchronizations : work.stream_id;
+}
+
+TraceTracks::Lanes TraceTracks::MakeStream(const GpuWork& work, uint32_t gpu) {
+  const uint64_t stream = StreamOf(work);
+  const std::set<InstanceId>& users = users_[gpu];
+  Lanes lanes;
+  lanes.pid = Gpu(gpu);
+  lanes.title = stream == kSynchronizations ? "synchronizations"
+                : stream == kStreamWaits    ? "events that streams wait for"
+                                            : Format("stream {}", stream);
+  if (users.size() > 1) {
+    const ProcessId process = OwnerOf(analysis_, work).process;
+    AppendFormat(lanes.title, " of {}", ProcessTitle(process));
+    if (process) AppendFormat(lanes.title, " ({})", analysis_.processes[process].pid);
+  }
+  const auto user = static_cast<uint64_t>(std::distance(users.begin(), users.find(work.instance)));
+  const uint64_t row = std::min<uint64_t>(stream, kStreamsOfProcess - 1);
+  lanes.sort_index = (user * kStreamsOfProcess + row) * kLanesOfStream;
+  return lanes;
+}
+
+TraceTrack TraceTracks::Work(const GpuWork& work) {
+  const uint32_t gpu = analysis_.gpus.Of(work.instance, work.device_id).number;
+  const StreamKey key(work.instance, gpu, StreamOf(work));
+  auto at = streams_.find(key);
+  if (at == streams_.end()) at = streams_.emplace(key, MakeStream(work, gpu)).first;
+  return InLane(at->second, work.start_ns, work.end_ns);
+}
+
+}  // namespace xpu

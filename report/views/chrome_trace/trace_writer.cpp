@@ -1,0 +1,180 @@
+#include "report/views/chrome_trace/trace_writer.h"
+
+#include "format/base/text.h"
+#include "report/output/text.h"
+
+namespace xpu {
+namespace {
+
+constexpr size_t kBufferBytes = size_t{256} << 10;
+
+}  // namespace
+
+TraceName::TraceName(std::string_view name, std::string_view category) : members_(",\"name\":") {
+  AppendJsonString(members_, name);
+  members_ += ",\"cat\":";
+  AppendJsonString(members_, category);
+}
+
+TraceWriter::TraceWriter(Output& output, uint64_t base_ns) : output_(output), base_ns_(base_ns) {
+  text_.Put("{\"displayTimeUnit\":\"ns\",\"traceEvents\":[");
+}
+
+// The event before is closed when the next one begins, so that arguments can follow it.
+void TraceWriter::Close() {
+  if (has_args_) text_.Put('}');
+  if (is_open_) text_.Put('}');
+  is_open_ = false;
+  has_args_ = false;
+}
+
+void TraceWriter::Open(char phase, TraceTrack track) {
+  if (is_open_) {
+    Close();
+    text_.Put(',');
+  }
+  if (text_.size() >= kBufferBytes) {
+    output_.Write(text_.view());
+    text_.Clear();
+  }
+  text_.Put("\n{\"ph\":\"");
+  text_.Put(phase);
+  text_.Put("\",\"pid\":");
+  text_.PutNumber(track.pid);
+  text_.Put(",\"tid\":");
+  text_.PutNumber(track.tid);
+  is_open_ = true;
+}
+
+void TraceWriter::BeginArg(std::string_view key) {
+  if (has_args_) {
+    text_.Put(",\"");
+  } else {
+    text_.Put(",\"args\":{\"");
+  }
+  text_.Put(key);
+  text_.Put("\":");
+  has_args_ = true;
+}
+
+void TraceWriter::PutString(std::string_view text) {
+  quoted_.clear();
+  AppendJsonString(quoted_, text);
+  text_.Put(quoted_);
+}
+
+void TraceWriter::PutTime(uint64_t time_ns) {
+  text_.Put(",\"ts\":");
+  text_.PutThousandths(SinceBase(time_ns));
+}
+
+void TraceWriter::Slice(TraceTrack track, const TraceName& name, uint64_t start_ns,
+                        uint64_t end_ns) {
+  Open('X', track);
+  text_.Put(name.members());
+  PutTime(start_ns);
+  text_.Put(",\"dur\":");
+  text_.PutThousandths(end_ns - std::min(end_ns, start_ns));
+  ++slices_;
+}
+
+void TraceWriter::RoundSlice(TraceTrack track, const TraceName& name, uint64_t start_ns,
+                             uint64_t end_ns) {
+  constexpr uint64_t kEighth = 125;
+  const uint64_t start = SinceBase(start_ns) / kEighth;
+  const uint64_t end = std::max(start + 1, SinceBase(end_ns) / kEighth);
+  Slice(track, name, base_ns_ + start * kEighth, base_ns_ + (end - 1) * kEighth);
+}
+
+void TraceWriter::Arrow(TraceTrack from, uint64_t from_ns, TraceTrack to, uint64_t to_ns) {
+  ++arrows_;
+  Open('s', from);
+  text_.Put(",\"name\":\"launch\",\"cat\":\"launch\",\"id\":");
+  text_.PutNumber(arrows_);
+  PutTime(from_ns);
+  Open('f', to);
+  text_.Put(",\"name\":\"launch\",\"cat\":\"launch\",\"bp\":\"e\",\"id\":");
+  text_.PutNumber(arrows_);
+  PutTime(to_ns);
+}
+
+void TraceWriter::Counter(uint32_t pid, std::string_view name, std::string_view series,
+                          uint64_t time_ns, double value) {
+  Open('C', {pid, 0});
+  text_.Put(",\"name\":");
+  PutString(name);
+  PutTime(time_ns);
+  BeginArg(series);
+  text_.Put(Format("{:.3f}", value));
+}
+
+void TraceWriter::Instant(TraceTrack track, const TraceName& name, uint64_t time_ns) {
+  Open('i', track);
+  text_.Put(name.members());
+  text_.Put(",\"s\":\"t\"");
+  PutTime(time_ns);
+  ++slices_;
+}
+
+void TraceWriter::Mark(std::string_view name, uint64_t time_ns) {
+  Open('i', {});
+  text_.Put(",\"name\":");
+  PutString(name);
+  text_.Put(",\"s\":\"g\"");
+  PutTime(time_ns);
+}
+
+void TraceWriter::Arg(std::string_view key, const std::array<int32_t, 3>& values) {
+  BeginArg(key);
+  text_.Put('[');
+  text_.PutNumber(values[0]);
+  text_.Put(',');
+  text_.PutNumber(values[1]);
+  text_.Put(',');
+  text_.PutNumber(values[2]);
+  text_.Put(']');
+}
+
+void TraceWriter::ArgText(std::string_view key, std::string_view text) {
+  BeginArg(key);
+  PutString(text);
+}
+
+void TraceWriter::ArgJson(std::string_view key, std::string_view json) {
+  BeginArg(key);
+  text_.Put(json);
+}
+
+void TraceWriter::ArgThousandths(std::string_view key, uint64_t thousandths) {
+  BeginArg(key);
+  text_.PutThousandths(thousandths);
+}
+
+void TraceWriter::Metadata(TraceTrack track, std::string_view what, std::string_view name,
+                           uint64_t sort_index) {
+  Open('M', track);
+  text_.Put(Format(",\"name\":\"{}_name\"", what));
+  ArgText("name", name);
+  Open('M', track);
+  text_.Put(Format(",\"name\":\"{}_sort_index\"", what));
+  Arg("sort_index", sort_index);
+}
+
+void TraceWriter::NameProcess(uint32_t pid, std::string_view name, uint64_t sort_index) {
+  Metadata({pid, 0}, "process", name, sort_index);
+}
+
+void TraceWriter::NameThread(TraceTrack track, std::string_view name, uint64_t sort_index) {
+  Metadata(track, "thread", name, sort_index);
+}
+
+void TraceWriter::Finish(std::string_view other_data) {
+  Close();
+  text_.Put("\n],\"otherData\":{");
+  text_.Put(other_data);
+  text_.Put("}}\n");
+  output_.Write(text_.view());
+  text_.Clear();
+}
+
+}  // namespace xpu

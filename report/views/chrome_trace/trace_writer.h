@@ -1,0 +1,98 @@
+// Events of the Trace Event Format, streamed.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <concepts>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "report/output/output.h"
+#include "report/views/chrome_trace/trace_text.h"
+
+namespace xpu {
+
+// Where an event is drawn. Both numbers are positive.
+struct TraceTrack {
+  uint32_t pid = 0;
+  uint32_t tid = 0;
+};
+
+// What an event is called, as JSON: made once for what is written often.
+class TraceName {
+ public:
+  TraceName() = default;
+  TraceName(std::string_view name, std::string_view category);
+  std::string_view members() const { return members_; }
+
+ private:
+  std::string members_;
+};
+
+class TraceWriter {
+ public:
+  // Times are written as microseconds since `base_ns`, with nanosecond digits.
+  TraceWriter(Output& output, uint64_t base_ns);
+
+  // A slice with both ends; slices within one another are given innermost first, as they end, which
+  // is what chrome://tracing takes the order for when they begin together. Arguments may follow.
+  void Slice(TraceTrack track, const TraceName& name, uint64_t start_ns, uint64_t end_ns);
+  // The same for slices that follow and enclose one another without a gap. In eighths of a
+  // microsecond, rounded down, which are exact in binary: where viewers convert and add decimal
+  // fractions each on its own, an inner slice would stick out of its outer one by a nanosecond, and
+  // Perfetto drops it. And with an eighth before what comes next: speedscope takes what begins when
+  // something of the same name ends for a part of it.
+  void RoundSlice(TraceTrack track, const TraceName& name, uint64_t start_ns, uint64_t end_ns);
+  // An arrow from inside a slice to the slice that encloses (or begins at) `to_ns`.
+  void Arrow(TraceTrack from, uint64_t from_ns, TraceTrack to, uint64_t to_ns);
+  // A value from `time_ns` on, with three digits behind the point. Viewers name it by all three.
+  void Counter(uint32_t pid, std::string_view name, std::string_view series, uint64_t time_ns,
+               double value);
+  // A moment on a track. Arguments may follow.
+  void Instant(TraceTrack track, const TraceName& name, uint64_t time_ns);
+  // A mark through all tracks.
+  void Mark(std::string_view name, uint64_t time_ns);
+
+  // Arguments of the slice before. Keys need no escapes.
+  template <std::integral Number>
+  void Arg(std::string_view key, Number value) {
+    BeginArg(key);
+    text_.PutNumber(value);
+  }
+  void Arg(std::string_view key, const std::array<int32_t, 3>& values);
+  void ArgText(std::string_view key, std::string_view text);
+  void ArgJson(std::string_view key, std::string_view json);
+  // With three digits behind the point: nanoseconds as microseconds for instance.
+  void ArgThousandths(std::string_view key, uint64_t thousandths);
+
+  void NameProcess(uint32_t pid, std::string_view name, uint64_t sort_index);
+  void NameThread(TraceTrack track, std::string_view name, uint64_t sort_index);
+
+  // Slices written so far.
+  uint64_t slices() const { return slices_; }
+
+  // The rest of the document; `other_data`: the members of a JSON object.
+  void Finish(std::string_view other_data);
+
+ private:
+  void Open(char phase, TraceTrack track);
+  void PutString(std::string_view text);
+  void BeginArg(std::string_view key);
+  void Close();
+  void PutTime(uint64_t time_ns);
+  uint64_t SinceBase(uint64_t time_ns) const { return time_ns - std::min(time_ns, base_ns_); }
+  void Metadata(TraceTrack track, std::string_view what, std::string_view name,
+                uint64_t sort_index);
+
+  Output& output_;
+  const uint64_t base_ns_;
+  TraceText text_;  // what the output does not have yet
+  std::string quoted_;
+  bool is_open_ = false;
+  bool has_args_ = false;
+  uint64_t slices_ = 0;
+  uint64_t arrows_ = 0;
+};
+
+}  // namespace xpu

@@ -1,0 +1,40 @@
+// What the page of a flame graph shows, as JSON:
+//
+//   title, command, host   texts
+//   mode                   "merge", "gpu", "cpu", "idle" or "probe"
+//   unit                   what the nodes' "ns" are: "ns", "hits", the event that samples count
+//   startMs, durationNs    of the recording; startMs since 1970; null when the capture does not say
+//   losses                 [{severity, count, what, advice}]
+//   modules                names of files
+//   frames                 {name: [...], module: [...], kind: [...]}: each frame once; module is an
+//                          index or -1, kind a FrameOrigin
+//   nodes                  {depth: [...], frame: [...], ns: [...], count: [...]}: the tree, depth
+//                          first, of siblings the largest first; ns and count are the node's own,
+//                          without those below it
+//
+// Columns of numbers and no objects: a capture has up to millions of nodes. No `<` is in it, so
+// that no name can end the script element around it.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "report/analysis/analysis.h"
+#include "report/analysis/call_tree.h"
+#include "report/output/output.h"
+#include "report/views/views.h"
+
+namespace xpu {
+
+// A node of a tree that has time, in the order in which the page gets them.
+struct FlameNode {
+  PathId path;
+  uint32_t depth = 0;
+};
+std::vector<FlameNode> InFlameOrder(const CallTree& tree, const FrameTable& frames);
+
+void WriteFlameGraphData(const Analysis& analysis, const CallTree& tree,
+                         const FlameGraphOptions& options, Output& output);
+
+}  // namespace xpu

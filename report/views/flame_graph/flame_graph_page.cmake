@@ -1,0 +1,19 @@
+# cmake -DFOLDER=... -DOUTPUT=... -P flame_graph_page.cmake: puts style and code into the page, and
+# the page into a C++ file.
+file(READ ${FOLDER}/flame_graph.html page)
+file(READ ${FOLDER}/flame_graph.css style)
+set(code "")
+foreach(part tree search picture facts header page)
+  file(READ ${FOLDER}/flame_graph_${part}.js text)
+  string(APPEND code "${text}")
+endforeach()
+string(REPLACE "@STYLE@" "${style}" page "${page}")
+string(REPLACE "@CODE@" "${code}" page "${page}")
+file(WRITE ${OUTPUT} "#include \"report/views/flame_graph/flame_graph_page.h\"
+
+namespace xpu {
+
+const std::string_view kFlameGraphPage = R\"page(${page})page\";
+
+}  // namespace xpu
+")

@@ -1,0 +1,70 @@
+#include "report/views/no_stacks.h"
+
+#include <algorithm>
+#include <string_view>
+
+#include "format/base/text.h"
+
+namespace xpu {
+namespace {
+
+// Why GPU work is missing from the view.
+std::string_view WithoutGpuTimes(const Model& model, bool has_work) {
+  if (has_work) return "the GPU records have no times";
+  if (model.events.recording_info.empty()) return "the capture has no GPU records";
+  const RecordingInfo& info = model.events.recording_info.front();
+  if (info.launch_stacks == LaunchStackSource::kProbes) {
+    return "recorded without injection: no GPU times";
+  }
+  const std::string_view settings = model.Text(info.settings);
+  return settings.find("--cpu-only") == std::string_view::npos
+             ? "the capture has no GPU records"
+             : "recorded with --cpu-only: no GPU side";
+}
+
+// What no sample was taken of; empty: the capture does not say.
+std::string EventsWithoutSamples(const Analysis& analysis) {
+  std::string names;
+  for (const SampledEvent& event : analysis.sampled_events) {
+    if (event.samples == 0) AppendFormat(names, "{}{}", names.empty() ? "" : ", ", event.Text());
+  }
+  return names;
+}
+
+}  // namespace
+
+std::string WhyNoStacks(const Analysis& analysis, MergeMode mode) {
+  if (!analysis.part.empty()) return Format("no stacks to show: {} leaves none\n", analysis.part);
+  if (mode == MergeMode::kProbe) {
+    return "no stacks to show: the capture has no hits of probes\n"
+           "  hint: xpu-record --uprobe LIBRARY:FUNCTION records them\n";
+  }
+  const Model& model = analysis.model;
+  const Correlation& correlation = analysis.correlation;
+  const bool has_samples = !model.events.cpu_samples.empty();
+  const auto is_gpu = [](const GpuWork& work) { return work.kind != WorkKind::kSynchronization; };
+  const bool has_work = std::any_of(correlation.work.begin(), correlation.work.end(), is_gpu);
+  const bool has_times =
+      std::any_of(correlation.work.begin(), correlation.work.end(),
+                  [&](const GpuWork& work) { return is_gpu(work) && work.duration_ns > 0; });
+  const bool has_launches =
+      correlation.counts.launches_probed > 0 ||
+      correlation.counts.launches_pending + correlation.counts.launches_lost > 0;
+  const std::string events = EventsWithoutSamples(analysis);
+  if (mode != MergeMode::kGpu && !has_samples && !has_work && !has_launches) {
+    if (events.empty()) return {};
+    return Format("no stacks to show: no sample was taken of {}\n", events);
+  }
+  const std::string_view why =
+      mode == MergeMode::kCpu ? "the capture has no CPU samples" : WithoutGpuTimes(model, has_work);
+  std::string text = Format("no stacks to show: {}\n", why);
+  if (mode == MergeMode::kCpu && has_times) {
+    text += "  hint: --mode gpu shows GPU work\n";
+  } else if (mode != MergeMode::kMerge && (has_samples || has_launches)) {
+    AppendFormat(text, "  hint: --mode merge shows {}{}{}\n", has_samples ? "CPU samples" : "",
+                 has_samples && has_launches ? " and " : "", has_launches ? "launches" : "");
+  }
+  return text;
+}
+
+}  // namespace xpu

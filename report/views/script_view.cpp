@@ -1,0 +1,250 @@
+#include <algorithm>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "format/base/text.h"
+#include "format/probe_names.h"
+#include "report/analysis/call_paths.h"
+#include "report/analysis/gpu_leaves.h"
+#include "report/analysis/gpu_names.h"
+#include "report/analysis/overheads.h"
+#include "report/analysis/sampled_events.h"
+#include "report/model/run_time.h"
+#include "report/output/text.h"
+#include "report/trace/correlation.h"
+#include "report/trace/user_probes.h"
+#include "report/views/view.h"
+#include "report/views/views.h"
+
+namespace xpu {
+namespace {
+
+enum class Source : uint8_t { kSample, kHit, kLaunch, kWork, kDriverTime };
+
+struct ScriptEvent {
+  uint64_t time_ns = 0;  // CLOCK_MONOTONIC
+  Source source = Source::kSample;
+  uint32_t index = 0;  // in the list of its source
+};
+
+// Without spaces, which separate the columns.
+std::string AsWord(std::string_view name) {
+  std::string word = ToFoldedFrame(name);
+  std::replace(word.begin(), word.end(), ' ', '_');
+  return word;
+}
+
+class Script {
+ public:
+  Script(Analysis& analysis, const ScriptOptions& options, Output& output)
+      : analysis_(analysis),
+        output_(output),
+        paths_(analysis, {.graph_stacks = options.graph_stacks}),
+        leaves_(analysis, options.kernel_names),
+        names_events_(FindSampledEvents(analysis.model).size() > 1 ||
+                      !SamplesCountTime(analysis.model)),
+        weights_(analysis.model),
+        probes_(analysis.model),
+        overheads_(DriverTimes(analysis)),
+        start_ns_(StartOf(analysis.model)) {
+    paths_.NameAhead({.samples = true, .launches = true, .probe_hits = true});
+  }
+
+  void Write() {
+    const std::vector<ScriptEvent> events = InOrderOfTime();
+    uint64_t done = 0;
+    for (const ScriptEvent& event : events) {
+      if (output_.failed()) return;
+      line_.clear();
+      switch (event.source) {
+        case Source::kSample:
+          AppendSample(analysis_.model.events.cpu_samples[event.index]);
+          break;
+        case Source::kHit:
+          AppendHit(analysis_.model.events.probe_hits[event.index]);
+          break;
+        case Source::kLaunch:
+          AppendCall(analysis_.correlation.launches[event.index]);
+          break;
+        case Source::kWork:
+          AppendWork(analysis_.correlation.work[event.index], event.time_ns);
+          break;
+        case Source::kDriverTime:
+          AppendOverhead(overheads_[event.index]);
+          break;
+      }
+      line_ += '\n';
+      output_.Write(line_);
+      output_.SetShare(++done, events.size());
+    }
+  }
+
+ private:
+  std::vector<ScriptEvent> InOrderOfTime() const;
+  uint64_t TimeOf(const GpuWork& work) const;
+
+  void AppendSample(const CpuSample& sample);
+  void AppendHit(const ProbeHit& hit);
+  void AppendCall(const Launch& launch);
+  void AppendWork(const GpuWork& work, uint64_t time_ns);
+  void AppendBytes(const GpuWork& work);
+  void AppendOverhead(const DriverTime& overhead);
+  // The columns before the stack, with the space behind them.
+  void AppendColumns(uint64_t time_ns, const Owner& owner, std::string_view cpu);
+  void AppendStack(PathId path);
+  const std::string& FrameText(FrameId frame);
+
+  Analysis& analysis_;
+  Output& output_;
+  CallPaths paths_;
+  GpuLeaves leaves_;
+  const bool names_events_;  // of samples: it is not plain which one they are of
+  const SampleWeights weights_;
+  const UserProbes probes_;
+  const std::vector<DriverTime> overheads_;
+  const uint64_t start_ns_;
+  std::vector<std::string> frame_texts_;  // by frame id - 1, empty: not asked for yet
+  std::vector<FrameId> stack_;
+  std::string line_;
+};
+
+// Work without a time is put where its call is.
+uint64_t Script::TimeOf(const GpuWork& work) const {
+  if (work.timed || work.launch == GpuWork::kNoLaunch) return work.start_ns;
+  return analysis_.correlation.launches[work.launch].start_ns;
+}
+
+std::vector<ScriptEvent> Script::InOrderOfTime() const {
+  const auto& samples = analysis_.model.events.cpu_samples;
+  const auto& launches = analysis_.correlation.launches;
+  const auto& work = analysis_.correlation.work;
+  std::vector<ScriptEvent> events;
+  events.reserve(samples.size() + launches.size() + work.size());
+  for (uint32_t i = 0; i < samples.size(); ++i) {
+    events.push_back({samples[i].time_ns, Source::kSample, i});
+  }
+  const auto& hits = analysis_.model.events.probe_hits;
+  for (uint32_t i = 0; i < hits.size(); ++i) {
+    if (probes_.Of(hits[i]) != nullptr) events.push_back({hits[i].time_ns, Source::kHit, i});
+  }
+  for (uint32_t i = 0; i < launches.size(); ++i) {
+    events.push_back({launches[i].start_ns, Source::kLaunch, i});
+  }
+  for (uint32_t i = 0; i < work.size(); ++i) {
+    events.push_back({TimeOf(work[i]), Source::kWork, i});
+  }
+  for (uint32_t i = 0; i < overheads_.size(); ++i) {
+    events.push_back({overheads_[i].start_ns, Source::kDriverTime, i});
+  }
+  std::stable_sort(events.begin(), events.end(), [](const ScriptEvent& a, const ScriptEvent& b) {
+    return a.time_ns < b.time_ns;
+  });
+  return events;
+}
+
+void Script::AppendColumns(uint64_t time_ns, const Owner& owner, std::string_view cpu) {
+  const std::string comm =
+      AsWord(analysis_.processes.ThreadName(owner.process, owner.tid, owner.time_ns));
+  const std::string_view sign = time_ns < start_ns_ ? "-" : "";
+  const uint64_t distance_ns = time_ns < start_ns_ ? start_ns_ - time_ns : time_ns - start_ns_;
+  AppendFormat(line_, "{}{} {} {} {} {} ", sign, distance_ns, comm, owner.pid, owner.tid, cpu);
+}
+
+const std::string& Script::FrameText(FrameId frame) {
+  if (frame_texts_.size() < frame.value) frame_texts_.resize(analysis_.frames.size());
+  std::string& text = frame_texts_[frame.value - 1];
+  if (text.empty()) text = ToFoldedFrame(analysis_.frames[frame].Label());
+  return text;
+}
+
+// Without the name of the thread, which has a column.
+void Script::AppendStack(PathId path) {
+  const CallTree& tree = paths_.tree();
+  stack_.clear();
+  for (; tree[path].parent; path = tree[path].parent) stack_.push_back(tree[path].frame);
+  for (size_t i = stack_.size(); i-- > 0;) {
+    line_ += FrameText(stack_[i]);
+    if (i > 0) line_ += ';';
+  }
+}
+
+void Script::AppendSample(const CpuSample& sample) {
+  AppendColumns(sample.time_ns, OwnerOf(analysis_, sample), std::to_string(sample.cpu));
+  AppendStack(paths_.OfSample(sample));
+  if (!names_events_) return;
+  AppendFormat(line_, "\tevent={} weight={}", AsWord(weights_.NameOf(sample)), weights_.Of(sample));
+}
+
+void Script::AppendHit(const ProbeHit& hit) {
+  AppendColumns(hit.time_ns, OwnerOf(analysis_, hit), std::to_string(hit.cpu));
+  AppendStack(paths_.OfHit(hit));
+  const Probe& probe = *probes_.Of(hit);
+  AppendFormat(line_, "\tevent={} probe={}", ProbeKindName(probe.kind),
+               AsWord(probes_.PlaceOf(probe)));
+  if (IsReturn(probe)) AppendFormat(line_, " result={}", hit.return_value);
+}
+
+void Script::AppendCall(const Launch& launch) {
+  AppendColumns(launch.start_ns, OwnerOf(analysis_, launch), "-");
+  AppendStack(paths_.OfLaunch(launch));
+  AppendFormat(line_, "\tevent=api duration_ns={} correlation={} result={}",
+               launch.end_ns - launch.start_ns, launch.correlation_id, launch.return_value);
+}
+
+void Script::AppendWork(const GpuWork& work, uint64_t time_ns) {
+  AppendColumns(time_ns, OwnerOf(analysis_, work), "-");
+  AppendStack(paths_.tree().Child(paths_.OfWork(work), leaves_.Of(work)));
+  AppendFormat(line_, "\tevent={} duration_ns={} correlation={} gpu={} stream={}",
+               WorkKindName(work.kind), work.duration_ns, work.correlation_id,
+               analysis_.gpus.Of(work.instance, work.device_id).number,
+               work.stream_id == kNoSynchronizedObject ? "-" : std::to_string(work.stream_id));
+  AppendBytes(work);
+  if (!work.timed) line_ += " timed=no";
+}
+
+void Script::AppendBytes(const GpuWork& work) {
+  const LoadedEvents& events = analysis_.model.events;
+  if (work.kind == WorkKind::kMemcpy) {
+    AppendFormat(line_, " bytes={}", events.memcpys.Get<&Memcpy::size_bytes>(work.index));
+  } else if (work.kind == WorkKind::kMemset) {
+    AppendFormat(line_, " bytes={}", events.memsets.Get<&Memset::size_bytes>(work.index));
+  }
+}
+
+// Without a stack: that of the call in which it was is the call's.
+void Script::AppendOverhead(const DriverTime& overhead) {
+  AppendColumns(overhead.start_ns, OwnerOf(analysis_, overhead), "-");
+  if (overhead.jit != nullptr) {
+    AppendFormat(line_, "\tevent=jit operation={} code={} cache_bytes={}",
+                 AsWord(JitOperationName(overhead.jit->operation)),
+                 AsWord(JitEntryName(overhead.jit->entry_kind)), overhead.jit->cache_size_bytes);
+  } else {
+    AppendFormat(line_, "\tevent=overhead kind={}",
+                 AsWord(OverheadName(overhead.overhead->overhead_kind)));
+  }
+  AppendFormat(line_, " duration_ns={} correlation={}", overhead.end_ns - overhead.start_ns,
+               overhead.correlation_id());
+}
+
+}  // namespace
+
+void WriteScript(Analysis& analysis, const ScriptOptions& options, Output& output) {
+  Script(analysis, options, output).Write();
+}
+
+View ScriptView() {
+  return {
+      .option = "--script",
+      .help = "one line for each event, in order of time",
+      .takes_sample = true,
+      .events = View::Events::kAll,
+      .write =
+          [](const ViewInput& input) {
+            WriteScript(input.analysis, {input.options.kernel_names, input.options.graph_stacks},
+                        input.output);
+          },
+  };
+}
+
+}  // namespace xpu

@@ -1,0 +1,302 @@
+#include "report/views/summary/idle_hints.h"
+
+#include <algorithm>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "format/base/text.h"
+#include "report/model/run_time.h"
+#include "report/output/text.h"
+#include "report/query/gpu_idle.h"
+#include "report/query/gpu_phases.h"
+#include "report/query/idle_causes.h"
+
+namespace xpu {
+namespace {
+
+constexpr double kMuchIdle = 0.3;
+constexpr double kMostlyBusy = 0.8;
+// Of the elapsed time: a steady state that lasts as long comes first.
+constexpr double kMuchSteady = 0.05;
+// Of the elapsed time: start and end of a program have always some.
+constexpr double kMuchOfRun = 0.05;
+// Of the idle time: what is less is not named.
+constexpr double kMuchOfIdle = 0.1;
+// Longer gaps are not between two launches one after the other.
+constexpr uint64_t kLaunchGapNs = 1'000'000;
+constexpr uint64_t kManyGaps = 50;
+
+class IdleHints {
+ public:
+  IdleHints(Analysis& analysis, const FilterOptions& filter)
+      : analysis_(analysis),
+        filter_(filter),
+        start_ns_(StartOf(analysis.model)),
+        elapsed_ns_(ElapsedNs(analysis, filter)),
+        paths_(analysis, {}),
+        idle_paths_(analysis, paths_),
+        parts_(analysis, paths_) {}
+
+  std::vector<Hint> Find(const GpuBusy& gpu) {
+    gpu_ = &gpu;
+    paths_.NameAhead({.samples = true, .samples_left_out = true, .launches = true});
+    gaps_ = FindGaps(analysis_, gpu);
+    phases_ = FindPhases(gpu, gaps_);
+    AddStart();
+    AddSteady();
+    AddEnd();
+    std::stable_sort(found_.begin(), found_.end(),
+                     [](const Found& a, const Found& b) { return a.weight > b.weight; });
+    std::vector<Hint> hints;
+    for (Found& found : found_) hints.push_back(std::move(found.hint));
+    return hints;
+  }
+
+ private:
+  struct Found {
+    Hint hint;
+    double weight = 0;
+  };
+
+  void Add(double weight, std::string what, std::string next, std::string time = {}) {
+    found_.push_back({{std::move(what), std::move(next), std::move(time)}, weight});
+  }
+  void AddStart();
+  void AddSteady();
+  void AddEnd();
+  bool AddLaunching(const std::string& begin, uint64_t idle_ns, const std::string& time);
+  // Adds the parts of gaps in a stretch of time, and returns how long the GPU was busy meanwhile.
+  uint64_t AddGaps(uint64_t start_ns, uint64_t end_ns, IdleCauses& causes);
+  void AddThread(uint64_t start_ns, uint64_t end_ns, uint32_t work, IdleCauses& causes);
+  std::string CausesText(IdleCauses& causes);
+  std::string SteadyText(uint64_t part_ns) const;
+  std::string TimeOf(uint64_t start_ns, uint64_t end_ns) const;
+  double Elapsed(uint64_t ns) const { return ShareOf(ns, elapsed_ns_); }
+
+  Analysis& analysis_;
+  const FilterOptions& filter_;
+  const uint64_t start_ns_;
+  const uint64_t elapsed_ns_;
+  CallPaths paths_;
+  IdlePaths idle_paths_;
+  const GpuBusy* gpu_ = nullptr;
+  IdleParts parts_;
+  std::vector<IdleGap> gaps_;
+  GpuPhases phases_;
+  std::vector<Found> found_;
+};
+
+// "1.162s-11.9s", what --time takes; 0: from the start, to the end.
+std::string IdleHints::TimeOf(uint64_t start_ns, uint64_t end_ns) const {
+  const auto text = [this](uint64_t ns) {
+    const uint64_t since_start_us = (ns - std::min(ns, start_ns_)) / 1000;
+    return Format("{}.{:06}s", since_start_us / 1'000'000, since_start_us % 1'000'000);
+  };
+  return Format("{}-{}", start_ns == 0 ? "" : text(start_ns), end_ns == 0 ? "" : text(end_ns));
+}
+
+uint64_t IdleHints::AddGaps(uint64_t start_ns, uint64_t end_ns, IdleCauses& causes) {
+  for (const IdleGap& gap : gaps_) {
+    if (gap.start_ns < start_ns || gap.end_ns > end_ns) continue;
+    for (const IdlePart& part : parts_.Of(gap)) causes.Add(part);
+  }
+  uint64_t busy_ns = 0;
+  for (const BusySpan& span : gpu_->spans) {
+    if (span.start_ns >= start_ns && span.end_ns <= end_ns) busy_ns += span.end_ns - span.start_ns;
+  }
+  return busy_ns;
+}
+
+// What the thread did that launched this work.
+void IdleHints::AddThread(uint64_t start_ns, uint64_t end_ns, uint32_t work, IdleCauses& causes) {
+  const Owner owner = OwnerOf(analysis_, analysis_.correlation.work[work]);
+  for (const IdlePart& part : parts_.Of(owner, start_ns, end_ns)) causes.Add(part);
+}
+
+// "importing Python modules (62 %), loading GPU code (12 %)"; empty: nothing has a name.
+std::string IdleHints::CausesText(IdleCauses& causes) {
+  constexpr size_t kMost = 3;
+  std::string text;
+  size_t named = 0;
+  for (const IdleCauses::Share& share : causes.Shares()) {
+    const double of_all = ShareOf(share.ns, causes.whole_ns());
+    if (of_all < kMuchOfIdle || named == kMost) break;
+    std::string name(ActivityName(share.activity));
+    const std::string place = causes.PlaceOf(share.activity);
+    if (name.empty()) {
+      name = place;
+    } else if (share.activity == Activity::kDataLoader && !place.empty()) {
+      AppendFormat(name, ", in {}", place);
+    }
+    if (name.empty()) continue;
+    const bool is_other = share.meanwhile_ns > share.ns / 2;
+    AppendFormat(text, "{}{} ({}{})", text.empty() ? "" : ", ", ToWidth(name, 60),
+                 ShareText(of_all), is_other ? ", while the thread that launches did not run" : "");
+    ++named;
+  }
+  return text;
+}
+
+// From the start of the program, or of the recording, to the steady state.
+void IdleHints::AddStart() {
+  if (!filter_.nvtx.empty() || gpu_->spans.empty()) return;
+  const uint32_t first = gpu_->spans.front().first;
+  const ProcessId process = OwnerOf(analysis_, analysis_.correlation.work[first]).process;
+  uint64_t begin_ns = start_ns_ + filter_.time.begin_ns;
+  if (process) begin_ns = std::max(begin_ns, analysis_.processes[process].start_ns);
+  begin_ns = std::min(begin_ns, phases_.first_ns);
+  const uint64_t ns = phases_.steady_ns - begin_ns;
+  if (analysis_.model.events.recording_info.empty() || Elapsed(ns) < kMuchOfRun) return;
+  IdleCauses causes(analysis_, paths_, idle_paths_);
+  AddThread(begin_ns, phases_.first_ns, first, causes);
+  const uint64_t busy_ns = AddGaps(phases_.first_ns, phases_.steady_ns, causes);
+  if (ShareOf(busy_ns, ns) > 1 - kMuchIdle) return;
+  const std::string text = CausesText(causes);
+  Add(Elapsed(ns - busy_ns),
+      Format("{} {} after {} ({} of the elapsed time){}{}. What the CPU did until then:",
+             phases_.has_warm_up() ? "The steady state of GPU" : "The first work of GPU",
+             Format("{} {}", gpu_->gpu, phases_.has_warm_up() ? "began" : "came"),
+             HumanDuration(ns), ShareText(Elapsed(ns)), text.empty() ? "" : ", taken by ", text),
+      "--flamegraph --mode cpu -o start.html",
+      TimeOf(filter_.time.begin_ns == 0 ? 0 : begin_ns, phases_.steady_ns));
+}
+
+// What `part_ns` are a share of.
+std::string IdleHints::SteadyText(uint64_t part_ns) const {
+  const uint64_t ns = phases_.steady_end_ns - phases_.steady_ns;
+  if (gpu_->spans.empty()) return Format("of that part, {}", HumanDuration(gpu_->active_ns()));
+  if (!phases_.has_warm_up() && !phases_.has_tail()) {
+    return Format("of the {} between its first and its last work",
+                  HumanDuration(gpu_->active_ns()));
+  }
+  return Format("of its steady state, {} of {} ({} of the elapsed time)", HumanDuration(part_ns),
+                HumanDuration(ns), ShareText(Elapsed(part_ns)));
+}
+
+// Of a launch in the gap, which ended it; kOther: there is none.
+ApiKind KindOfLaunch(const IdleGap& gap) {
+  if (gap.launch != nullptr) {
+    return gap.launch->end_ns > gap.start_ns ? gap.launch->kind : ApiKind::kOther;
+  }
+  const bool is_launched = gap.other != nullptr && gap.other->launched_ns > gap.start_ns;
+  return is_launched ? gap.other->launched_by : ApiKind::kOther;
+}
+
+// Short gaps, each until the next launch.
+bool IdleHints::AddLaunching(const std::string& begin, uint64_t idle_ns, const std::string& time) {
+  uint64_t gaps = 0;
+  uint64_t graphs = 0;
+  uint64_t ns = 0;
+  for (const IdleGap& gap : gaps_) {
+    if (gap.ns > kLaunchGapNs || gap.start_ns < phases_.steady_ns ||
+        gap.end_ns > phases_.steady_end_ns) {
+      continue;
+    }
+    const ApiKind kind = KindOfLaunch(gap);
+    if (kind == ApiKind::kOther) continue;
+    ++gaps;
+    graphs += kind == ApiKind::kGraphLaunch ? 1 : 0;
+    ns += gap.ns;
+  }
+  if (gaps < kManyGaps || ns < idle_ns / 2) return false;
+  uint64_t spans = 0;
+  uint64_t busy_ns = 0;
+  for (const BusySpan& span : gpu_->spans) {
+    if (span.start_ns < phases_.steady_ns || span.end_ns > phases_.steady_end_ns) continue;
+    ++spans;
+    busy_ns += span.end_ns - span.start_ns;
+  }
+  Add(Elapsed(idle_ns) >= kMuchSteady ? 1 : Elapsed(idle_ns),
+      Format("{}: launch-bound. {} of that in {} gaps of {} on average until the next launch, "
+             "between pieces of work of {}. Consider {}. {}:",
+             begin, ShareText(ShareOf(ns, idle_ns)), WithThousands(gaps), HumanDuration(ns / gaps),
+             HumanDuration(busy_ns / std::max<uint64_t>(spans, 1)),
+             graphs > gaps / 2 ? "graphs of more steps, or larger kernels"
+                               : "CUDA graphs, or fewer and larger kernels",
+             graphs > gaps / 2 ? "The longest gaps" : "Launch and queue times"),
+      graphs > gaps / 2 ? "--top --table gpu_gaps" : "--top --table cuda_kern_exec_sum", time);
+  return true;
+}
+
+void IdleHints::AddSteady() {
+  IdleCauses causes(analysis_, paths_, idle_paths_);
+  const uint64_t busy_ns = AddGaps(phases_.steady_ns, phases_.steady_end_ns, causes);
+  const uint64_t idle_ns = causes.whole_ns();
+  const double busy = ShareOf(busy_ns, busy_ns + idle_ns);
+  const bool is_whole = !phases_.has_warm_up() && !phases_.has_tail();
+  const std::string time = is_whole ? "" : TimeOf(phases_.steady_ns, phases_.steady_end_ns);
+  const bool comes_first = Elapsed(std::max(busy_ns, idle_ns)) >= kMuchSteady;
+  if (busy >= kMostlyBusy) {
+    // One short piece of work is always busy from its start to its end.
+    if (gpu_->spans.size() < 2 || Elapsed(busy_ns) < kNegligible) return;
+    return Add(comes_first ? 1 : Elapsed(busy_ns),
+               Format("GPU {} was busy for {} {}: its kernels set the pace. The code that launches "
+                      "them:",
+                      gpu_->gpu, ShareText(busy), SteadyText(busy_ns)),
+               "--top --table callpath_sum", time);
+  }
+  if (1 - busy < kMuchIdle || Elapsed(idle_ns) < kNegligible) return;
+  const std::string begin =
+      Format("GPU {} was idle for {} {}", gpu_->gpu, ShareText(1 - busy), SteadyText(idle_ns));
+  if (AddLaunching(begin, idle_ns, time)) return;
+  const std::string text = CausesText(causes);
+  const bool loads = causes.Shares().front().activity == Activity::kDataLoader;
+  Add(comes_first ? 1 : Elapsed(idle_ns),
+      Format("{}{}{}. {}The longest gaps, and who ended them:", begin,
+             text.empty() ? "" : ", waiting for ", text,
+             loads ? "More workers (num_workers) or less work for each item feed it faster. " : ""),
+      "--top --table gpu_gaps", time);
+}
+
+void IdleHints::AddEnd() {
+  const LoadedEvents& events = analysis_.model.events;
+  if (!filter_.nvtx.empty() || gpu_->spans.empty() || events.recording_end.empty()) return;
+  const uint32_t last = gpu_->spans.back().last;
+  const Owner owner = OwnerOf(analysis_, analysis_.correlation.work[last]);
+  uint64_t end_ns = events.recording_end.back().time_ns;
+  const bool is_part = filter_.time.end_ns != TimeRange::kNoEnd;
+  if (is_part) end_ns = std::min(end_ns, start_ns_ + filter_.time.end_ns);
+  if (owner.process && analysis_.processes[owner.process].end_ns != 0) {
+    end_ns = std::min(end_ns, analysis_.processes[owner.process].end_ns);
+  }
+  const uint64_t ns = end_ns - std::min(end_ns, phases_.steady_end_ns);
+  if (Elapsed(ns) < kMuchOfRun) return;
+  IdleCauses causes(analysis_, paths_, idle_paths_);
+  const uint64_t busy_ns = AddGaps(phases_.steady_end_ns, phases_.last_ns, causes);
+  if (ShareOf(busy_ns, ns) > 1 - kMuchIdle) return;
+  AddThread(phases_.last_ns, std::max(phases_.last_ns, end_ns), last, causes);
+  const std::string text = CausesText(causes);
+  Add(Elapsed(ns - busy_ns),
+      Format("{} of GPU {}{} the program ran for {} ({} of the elapsed time){}{}. What the CPU did "
+             "then:",
+             phases_.has_tail() ? "After the steady state" : "After the last work", gpu_->gpu,
+             is_part ? " in that part" : "", HumanDuration(ns), ShareText(Elapsed(ns)),
+             text.empty() ? "" : ", taken by ", text),
+      "--flamegraph --mode cpu -o end.html",
+      TimeOf(phases_.steady_end_ns, is_part ? start_ns_ + filter_.time.end_ns : 0));
+}
+
+// Of several captures: between two recordings no program was seen, and none of them explains it.
+bool AreApart(const Model& model) {
+  uint64_t last_start_ns = 0;
+  uint64_t first_end_ns = UINT64_MAX;
+  for (const MergedCapture& capture : model.captures) {
+    last_start_ns = std::max(last_start_ns, capture.info.start_ns);
+    if (capture.end) first_end_ns = std::min(first_end_ns, capture.end->time_ns);
+  }
+  return last_start_ns > first_end_ns;
+}
+
+}  // namespace
+
+std::vector<Hint> FindIdleHints(Analysis& analysis, const std::vector<GpuBusy>& gpus,
+                                const FilterOptions& filter) {
+  const auto longest = std::max_element(
+      gpus.begin(), gpus.end(),
+      [](const GpuBusy& a, const GpuBusy& b) { return a.idle_ns() < b.idle_ns(); });
+  if (longest == gpus.end() || AreApart(analysis.model)) return {};
+  return IdleHints(analysis, filter).Find(*longest);
+}
+
+}  // namespace xpu

@@ -1,0 +1,187 @@
+#include "report/views/summary/summary_hints.h"
+
+#include <algorithm>
+#include <map>
+#include <string_view>
+#include <utility>
+
+#include "format/base/text.h"
+#include "report/analysis/call_tree.h"
+#include "report/analysis/gpu_names.h"
+#include "report/analysis/overheads.h"
+#include "report/model/run_time.h"
+#include "report/model/saturated.h"
+#include "report/output/text.h"
+#include "report/views/summary/idle_hints.h"
+
+namespace xpu {
+namespace {
+
+constexpr size_t kMost = 4;
+// Below these a hint would be about noise.
+constexpr double kManyShort = 0.5;
+constexpr double kMuchCopying = 0.05;
+constexpr double kMuchWaiting = 0.2;
+constexpr double kMuchOverhead = 0.05;
+// CUpti_ActivityMemoryKind
+constexpr uint8_t kPageable = 1;
+constexpr uint8_t kPinned = 2;
+
+bool IsOfHost(uint8_t memory_kind) { return memory_kind == kPageable || memory_kind == kPinned; }
+
+class Hints {
+ public:
+  Hints(Analysis& analysis, const std::vector<GpuBusy>& gpus, const FilterOptions& filter)
+      : analysis_(analysis),
+        gpus_(gpus),
+        filter_(filter),
+        elapsed_ns_(ElapsedNs(analysis, filter)) {}
+
+  std::vector<Hint> Find() {
+    hints_ = FindIdleHints(analysis_, gpus_, filter_);
+    AddWaiting();
+    AddPageable();
+    AddCompiling();
+    AddOverhead();
+    AddReplays();
+    if (hints_.size() > kMost) hints_.resize(kMost);
+    return std::move(hints_);
+  }
+
+ private:
+  void Add(std::string what, std::string next) {
+    hints_.push_back({std::move(what), std::move(next)});
+  }
+  void AddWaiting();
+  void AddPageable();
+  void AddCompiling();
+  void AddOverhead();
+  void AddReplays();
+  uint64_t LifeNs(ProcessId process) const;
+
+  Analysis& analysis_;
+  const std::vector<GpuBusy>& gpus_;
+  const FilterOptions& filter_;
+  const uint64_t elapsed_ns_;
+  std::vector<Hint> hints_;
+};
+
+uint64_t Hints::LifeNs(ProcessId process) const {
+  if (!process || analysis_.model.events.recording_info.empty()) return elapsed_ns_;
+  const uint64_t start_ns = StartOf(analysis_.model) + filter_.time.begin_ns;
+  const ProcessTable::Process& life = analysis_.processes[process];
+  const uint64_t from_ns = std::max(life.start_ns, start_ns);
+  const uint64_t to_ns = life.end_ns == 0 ? start_ns + elapsed_ns_ : life.end_ns;
+  return to_ns > from_ns ? std::min(to_ns - from_ns, elapsed_ns_) : 0;
+}
+
+void Hints::AddWaiting() {
+  std::map<ProcessId, uint64_t> waits;
+  for (const Launch& launch : analysis_.correlation.launches) {
+    if (!launch.has_call || launch.tid != launch.pid || launch.pid == 0) continue;
+    const std::string& name = ApiNameOf(analysis_.api_names, launch);
+    if (name.find("Synchronize") == std::string::npos) continue;
+    const ProcessId process = analysis_.processes.At(launch.pid, launch.start_ns);
+    waits[process] = AddSaturated(waits[process], launch.end_ns - launch.start_ns);
+  }
+  double most = 0;
+  ProcessId worst;
+  for (const auto& [process, ns] : waits) {
+    if (ShareOf(ns, elapsed_ns_) < kNegligible) continue;
+    const double share = std::min(1.0, ShareOf(ns, LifeNs(process)));
+    if (share > most) std::tie(most, worst) = std::pair(share, process);
+  }
+  if (most < kMuchWaiting) return;
+  const std::string_view name = worst ? analysis_.processes.Name(worst) : "";
+  Add(Format("Synchronisation takes {} of the time of the main thread{}{}. What it waits "
+             "for:",
+             ShareText(most), name.empty() ? "" : " of ", name),
+      "--top --table cuda_wait_sum");
+}
+
+void Hints::AddPageable() {
+  uint64_t to_gpu_ns = 0;
+  uint64_t from_gpu_ns = 0;
+  uint64_t bytes = 0;
+  uint64_t all_ns = 0;
+  for (const GpuWork& work : analysis_.correlation.work) {
+    if (work.kind == WorkKind::kSynchronization || !work.timed) continue;
+    all_ns = AddSaturated(all_ns, work.duration_ns);
+    if (work.kind != WorkKind::kMemcpy) continue;
+    const Memcpy& copy = analysis_.model.events.memcpys[work.index];
+    if (copy.source_kind != kPageable && copy.destination_kind != kPageable) continue;
+    if (IsOfHost(copy.source_kind) && IsOfHost(copy.destination_kind)) continue;
+    uint64_t& ns = copy.source_kind == kPageable ? to_gpu_ns : from_gpu_ns;
+    ns = AddSaturated(ns, work.duration_ns);
+    bytes = AddSaturated(bytes, copy.size_bytes);
+  }
+  const uint64_t pageable_ns = AddSaturated(to_gpu_ns, from_gpu_ns);
+  if (ShareOf(pageable_ns, all_ns) < kMuchCopying) return;
+  if (ShareOf(pageable_ns, elapsed_ns_) < kNegligible) return;
+  Add(Format("Copies {} pageable memory take {} of all GPU work ({}, {}): pinned memory copies "
+             "faster and does not hold up the CPU. Each copy:",
+             to_gpu_ns >= from_gpu_ns ? "from" : "to", ShareText(ShareOf(pageable_ns, all_ns)),
+             HumanDuration(pageable_ns), HumanBytes(bytes)),
+      "--top --table cuda_gpu_trace");
+}
+
+// A compilation is not in the overheads of CUPTI; loading is.
+void Hints::AddCompiling() {
+  uint64_t ns = 0;
+  for (const JitOperation& jit : analysis_.model.events.jit_operations) {
+    if (IsTimed(jit) && IsCompilation(jit)) ns = AddSaturated(ns, jit.end_ns - jit.start_ns);
+  }
+  if (ShareOf(ns, elapsed_ns_) < kMuchOverhead) return;
+  Add(Format("The driver compiled code for the GPU for {} while the program ran. Code for its "
+             "architecture in the program (nvcc -arch) or a cache that outlives it "
+             "(CUDA_CACHE_PATH, CUDA_CACHE_MAXSIZE) saves that. What was compiled:",
+             HumanDuration(ns)),
+      "--top --table jit_sum");
+}
+
+void Hints::AddOverhead() {
+  uint64_t loading_ns = 0;
+  uint64_t other_ns = 0;
+  for (const Overhead& overhead : analysis_.model.events.overheads) {
+    if (!IsTimed(overhead)) continue;
+    uint64_t& ns = IsLazyLoading(overhead) ? loading_ns : other_ns;
+    ns = AddSaturated(ns, overhead.end_ns - overhead.start_ns);
+  }
+  if (ShareOf(loading_ns, elapsed_ns_) >= kMuchOverhead) {
+    Add(Format("Loading code at its first use took {}: CUDA_MODULE_LOADING=EAGER moves that to the "
+               "start of the program. Each kind:",
+               HumanDuration(loading_ns)),
+        "--top --table cuda_overhead_sum");
+  }
+  if (ShareOf(other_ns, elapsed_ns_) >= kMuchOverhead) {
+    Add(Format("The driver and CUPTI spent {} on themselves (buffers, setting up):",
+               HumanDuration(other_ns)),
+        "--top --table cuda_overhead_sum");
+  }
+}
+
+void Hints::AddReplays() {
+  uint64_t replays_ns = 0;
+  uint64_t all_ns = 0;
+  for (const GpuWork& work : analysis_.correlation.work) {
+    if (work.kind == WorkKind::kSynchronization || !work.timed) continue;
+    all_ns = AddSaturated(all_ns, work.duration_ns);
+    if (work.kind == WorkKind::kGraph) replays_ns = AddSaturated(replays_ns, work.duration_ns);
+  }
+  if (ShareOf(replays_ns, all_ns) < kManyShort) return;
+  if (ShareOf(replays_ns, elapsed_ns_) < kNegligible) return;
+  hints_.push_back({Format("{} of the GPU work is in replays of CUDA graphs that are recorded as "
+                           "one each. To see their kernels, record with xpu-record "
+                           "--cuda-graph-trace=node.",
+                           ShareText(ShareOf(replays_ns, all_ns))),
+                    ""});
+}
+
+}  // namespace
+
+std::vector<Hint> FindHints(Analysis& analysis, const std::vector<GpuBusy>& gpus,
+                            const FilterOptions& filter) {
+  return Hints(analysis, gpus, filter).Find();
+}
+
+}  // namespace xpu

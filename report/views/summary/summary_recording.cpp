@@ -1,0 +1,302 @@
+#include "report/views/summary/summary_recording.h"
+
+#include <algorithm>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "format/base/counted.h"
+#include "format/base/text.h"
+#include "report/analysis/call_paths.h"
+#include "report/analysis/sampled_events.h"
+#include "report/model/run_time.h"
+#include "report/model/saturated.h"
+#include "report/output/text.h"
+#include "report/query/gpu_phases.h"
+#include "report/query/ledger.h"
+#include "report/stacks/stack_counts.h"
+
+namespace xpu {
+namespace {
+
+constexpr size_t kNamelessRows = 5;
+constexpr uint64_t kSecondNs = 1'000'000'000;
+
+// A program that ends within a few periods of the clock has hardly a sample, however busy it was.
+void WriteTooShort(const Analysis& analysis, const SampledEvent& event, SummaryText& text) {
+  constexpr uint64_t kFewSamples = 10;
+  constexpr uint64_t kFewPeriods = 10;
+  constexpr uint64_t kWantedSamples = 1000;
+  constexpr uint64_t kHighestHz = 10'000;
+  const uint64_t run_ns = RunTimeNs(analysis.model);
+  if (!event.is_time || event.frequency_hz == 0 || event.samples >= kFewSamples) return;
+  if (run_ns == 0 || run_ns / kFewPeriods >= kSecondNs / event.frequency_hz) return;
+  uint64_t better_hz = 1000;
+  while (better_hz < kHighestHz && better_hz * run_ns < kWantedSamples * kSecondNs) better_hz *= 2;
+  better_hz = std::min(better_hz, kHighestHz);
+  if (better_hz <= event.frequency_hz) return;
+  text.Paragraph(
+      "", Format("hint: the recording lasted {}, and a sample is taken every {}: "
+                 "xpu-record -F {} takes more",
+                 HumanDuration(run_ns), HumanDuration(kSecondNs / event.frequency_hz), better_hz));
+}
+
+void WriteSamples(const Analysis& analysis, SummaryText& text) {
+  const LoadedEvents& events = analysis.model.events;
+  const std::vector<SampledEvent> sampled =
+      analysis.sampled_events.empty() ? FindSampledEvents(analysis.model) : analysis.sampled_events;
+  if (sampled.empty()) text.Line("samples", WithThousands(events.cpu_samples.size()));
+  for (const SampledEvent& event : sampled) {
+    std::string samples = Format("{} ({})", WithThousands(event.samples), event.Text());
+    // The clock's own weight is below, as the time of the functions. Samples at a frequency say how
+    // often the event came while the kernel looked for the period, not how often in all.
+    if (!event.is_time && event.frequency_hz == 0) {
+      AppendFormat(samples, ": {} in all", WithThousands(event.weight));
+    }
+    text.Line("samples", samples);
+    WriteTooShort(analysis, event, text);
+    if (event.is_uncounted && event.samples > 0) {
+      text.Paragraph("", Format("hint: at a frequency samples do not count {}: xpu-record -e {} "
+                                "-c 1 does",
+                                event.name, event.name));
+    }
+  }
+  // Of the whole recording: it is about how well it went.
+  const std::string stacks = analysis.part.empty() ? StackCountsText(events) : "";
+  if (!stacks.empty()) text.Paragraph("stacks", stacks);
+}
+
+// "; 9.8 % in the steady state of GPU 0": start-up hides what it costs the program's loop. Empty
+// where the GPU has none of its own, or too few samples in it.
+std::string ProfilerInSteadyState(Analysis& analysis, const std::vector<GpuBusy>& gpus) {
+  constexpr uint64_t kLeastSamples = 20;
+  const auto longest = std::max_element(
+      gpus.begin(), gpus.end(),
+      [](const GpuBusy& a, const GpuBusy& b) { return a.idle_ns() < b.idle_ns(); });
+  if (longest == gpus.end()) return {};
+  const GpuPhases phases = FindPhases(*longest, FindGaps(analysis, *longest));
+  if (!phases.has_warm_up() && !phases.has_tail()) return {};
+  CallPaths paths(analysis, {});
+  uint64_t all = 0;
+  uint64_t own = 0;
+  for (const CpuSample& sample : analysis.model.events.cpu_samples) {
+    if (sample.time_ns < phases.steady_ns || sample.time_ns >= phases.steady_end_ns) continue;
+    ++all;
+    const PathId path = paths.OfSample(sample);
+    own += path && analysis.frames[paths.tree()[path].frame].name == kProfilerFrame ? 1 : 0;
+  }
+  if (all < kLeastSamples) return {};
+  return Format("; {:.1f} % in the steady state of GPU {}",
+                100 * static_cast<double>(own) / static_cast<double>(all), longest->gpu);
+}
+
+// What being recorded cost the program, as far as samples can see it.
+void WriteProfiler(Analysis& analysis, const CallTree& cpu, const std::vector<GpuBusy>& gpus,
+                   SummaryText& text) {
+  uint64_t samples = 0;
+  uint64_t all = 0;
+  uint64_t ns = 0;
+  for (const CallTree::Node& node : cpu.nodes()) {
+    all += node.self_count;
+    if (analysis.frames[node.frame].name != kProfilerFrame) continue;
+    samples += node.self_count;
+    ns = AddSaturated(ns, node.self_ns);
+  }
+  if (samples == 0) return;
+  const double share = 100 * static_cast<double>(samples) / static_cast<double>(all);
+  text.Paragraph(
+      "overhead",
+      Format("{:.1f} % of the CPU samples ({}) are in {}: CUPTI, the injected library and BPF "
+             "programs{}",
+             share, SamplesCountTime(analysis.model) ? HumanDuration(ns) : WithThousands(samples),
+             kProfilerFrame, ProfilerInSteadyState(analysis, gpus)));
+}
+
+void WriteSlices(const Analysis& analysis, SummaryText& text) {
+  const std::vector<AssembledSlice>& slices = analysis.slices.slices;
+  if (slices.empty()) return;
+  uint64_t bytes = 0;
+  for (const AssembledSlice& slice : slices) bytes += slice.size_bytes();
+  text.Line("symbols",
+            Format("of {} {} in the capture, {} before compression", WithThousands(slices.size()),
+                   ForCount(slices.size(), "{file|files}"), HumanBytes(bytes)));
+}
+
+void WriteLaunchCounts(const Correlation::Counts& counts, SummaryText& text) {
+  std::string line =
+      Format("{}: {} with their kernel, {} pending, {} lost", WithThousands(counts.launches_seen),
+             WithThousands(counts.launches_matched), WithThousands(counts.launches_pending),
+             WithThousands(counts.launches_lost));
+  if (counts.launches_failed > 0) {
+    AppendFormat(line, ", {} failed", WithThousands(counts.launches_failed));
+  }
+  if (counts.launches_captured > 0) {
+    AppendFormat(line, ", {} captured into graphs", WithThousands(counts.launches_captured));
+  }
+  text.Paragraph("launches", line);
+}
+
+// Nodes of replays that were recorded as one: their number is the graphs', not the GPU's.
+void WriteHidden(const Analysis& analysis, SummaryText& text) {
+  const size_t replays = analysis.model.events.graph_launches.size();
+  if (replays == 0) return;
+  std::string line =
+      Format("{} {}", WithThousands(replays),
+             ForCount(replays, "{replay recorded as one|replays recorded as one each}"));
+  const Correlation::Counts& counts = analysis.correlation.counts;
+  if (counts.hidden_kernels + counts.hidden_copies_and_sets > 0) {
+    AppendFormat(line, ", {} {}, {} {} hidden in {}", WithThousands(counts.hidden_kernels),
+                 ForCount(counts.hidden_kernels, "{kernel|kernels}"),
+                 WithThousands(counts.hidden_copies_and_sets),
+                 ForCount(counts.hidden_copies_and_sets, "{copy or set|copies and sets}"),
+                 ForCount(replays, "{it|them}"));
+  }
+  line += "; xpu-record --cuda-graph-trace=node shows each kernel";
+  text.Paragraph("graphs", line);
+}
+
+void WriteProbeLaunches(const Analysis& analysis, SummaryText& text) {
+  const Correlation::Counts& counts = analysis.correlation.counts;
+  const auto& infos = analysis.model.events.recording_info;
+  const bool by_probes =
+      !infos.empty() && infos.front().launch_stacks == LaunchStackSource::kProbes;
+  if (!by_probes && counts.launches_probed + counts.launches_probed_failed == 0) return;
+  std::string line = Format("{} seen by probes", WithThousands(counts.launches_probed));
+  if (counts.launches_probed_failed > 0) {
+    AppendFormat(line, ", {} failed", WithThousands(counts.launches_probed_failed));
+  }
+  const auto& launches = analysis.correlation.launches;
+  const bool is_matched = launches.empty() || launches.back().stack_match != MatchKind::kNone;
+  AppendFormat(line, ", {}{}: no GPU times{}", is_matched ? "matched " : "",
+               MatchText(is_matched ? MatchKind::kByNesting : MatchKind::kNone),
+               by_probes ? " (recorded without injection)" : "");
+  text.Paragraph("launches", line);
+}
+
+// Silent about what was matched by ids that occur once.
+void WriteMatches(const Correlation::Counts& counts, SummaryText& text) {
+  std::string line;
+  uint64_t others = counts.stacks_by_nesting;
+  for (const MatchKind kind : {MatchKind::kById, MatchKind::kByIdAndTime, MatchKind::kByTime}) {
+    const uint64_t count = counts.work_by_match[static_cast<size_t>(kind)];
+    if (kind != MatchKind::kById) others += count;
+    if (count == 0) continue;
+    AppendFormat(line, "{}{} {}", line.empty() ? "GPU work " : ", ", WithThousands(count),
+                 MatchText(kind));
+  }
+  if (others == 0) return;
+  if (counts.stacks_by_nesting > 0) {
+    AppendFormat(
+        line, "{}{} {}", line.empty() ? "" : "; ",
+        ForCount(counts.stacks_by_nesting, "{stack of 1 call|stacks of " +
+                                               WithThousands(counts.stacks_by_nesting) + " calls}"),
+        MatchText(MatchKind::kByNesting));
+  }
+  text.Paragraph("matched", line);
+}
+
+void WriteLaunches(const Analysis& analysis, SummaryText& text) {
+  const Correlation& correlation = analysis.correlation;
+  WriteProbeLaunches(analysis, text);
+  // Those of probes come last.
+  const bool has_ids = !correlation.launches.empty() && correlation.launches.front().probe == 0;
+  if (!has_ids && correlation.work.empty()) return;
+  WriteLaunchCounts(correlation.counts, text);
+  const auto kernels =
+      std::count_if(correlation.work.begin(), correlation.work.end(),
+                    [](const GpuWork& work) { return work.kind == WorkKind::kKernel; });
+  text.Line("kernels",
+            Format("{}, {} without their launch", WithThousands(static_cast<uint64_t>(kernels)),
+                   WithThousands(correlation.counts.kernels_without_launch)));
+  WriteMatches(correlation.counts, text);
+  WriteHidden(analysis, text);
+  size_t pairs = 0;
+  uint64_t uncertainty_ns = 0;
+  for (const auto& [instance, fit] : analysis.clocks.fits()) {
+    pairs += fit.pairs_used();
+    uncertainty_ns = std::max(uncertainty_ns, fit.uncertainty_ns());
+  }
+  std::string clocks =
+      Format("{}, +-{}", Counted(pairs, "pair", "pairs"), HumanDuration(uncertainty_ns));
+  if (correlation.worst_margin_ns) {
+    AppendFormat(clocks, ", least time from launch to kernel {} ns", *correlation.worst_margin_ns);
+  }
+  text.Line("clocks", clocks);
+}
+
+void WriteEntries(std::span<const LedgerEntry> entries, SummaryText& text) {
+  for (const LedgerEntry& entry : entries) {
+    text.Wrapped("  ", "  ",
+                 Format("{} {} ({})", WithThousands(entry.count), entry.what, entry.name));
+    for (const std::string& detail : entry.details) text.Wrapped("      ", "      ", detail);
+    if (!entry.advice.empty()) text.Wrapped("      ", "      ", "hint: " + entry.advice);
+  }
+}
+
+}  // namespace
+
+void WriteQuality(Analysis& analysis, const CallTree& cpu, const std::vector<GpuBusy>& gpus,
+                  SummaryText& text) {
+  text.Heading("Recording");
+  WriteSamples(analysis, text);
+  WriteProfiler(analysis, cpu, gpus, text);
+  WriteSlices(analysis, text);
+  WriteLaunches(analysis, text);
+}
+
+void WriteLedger(const Analysis& analysis, SummaryText& text) {
+  std::vector<LedgerEntry> ledger = BuildLedger(analysis);
+  std::erase_if(ledger, IsAboutSymbols);  // they are in a table of their own
+  const auto remarks = std::stable_partition(ledger.begin(), ledger.end(), LosesData);
+  if (remarks != ledger.begin()) {
+    text.Heading("Losses");
+    WriteEntries({ledger.begin(), remarks}, text);
+  }
+  if (remarks != ledger.end()) {
+    text.Heading("Remarks");
+    WriteEntries({remarks, ledger.end()}, text);
+  }
+}
+
+void WriteNameless(const Analysis& analysis, const NamelessFiles& nameless, SummaryText& text) {
+  std::vector<LedgerEntry> causes = BuildLedger(analysis);
+  std::erase_if(causes, [](const LedgerEntry& entry) { return !IsAboutSymbols(entry); });
+  if (nameless.generated > 0) {
+    text.Heading("Code without a file");
+    text.Wrapped(
+        "  ", "  ",
+        Format("{} CPU {} in code that a compiler made at run time and gave no names. {}",
+               WithThousands(nameless.generated),
+               ForCount(nameless.generated, "{sample ends|samples end}"), nameless.generated_cure));
+  }
+  if (causes.empty() && nameless.files.empty()) return;
+  if (nameless.files.empty()) {
+    text.Heading("Symbols");
+  } else {
+    const size_t samples = analysis.model.events.cpu_samples.size();
+    text.Heading("Names missing on this machine",
+                 samples == 0 ? ""
+                              : Format(": at the end of the stack of {} of {} {}",
+                                       WithThousands(nameless.samples), WithThousands(samples),
+                                       ForCount(samples, "{sample|samples}")));
+    text.Names("   samples  GPU work  file");
+  }
+  const std::string indent(22, ' ');
+  const size_t rows = std::min(nameless.files.size(), kNamelessRows);
+  for (size_t i = 0; i < rows; ++i) {
+    const NamelessFile& file = nameless.files[i];
+    text.Row(Format("{:>10} {:>9}  ", WithThousands(file.samples), WithThousands(file.gpu_work)),
+             file.path);
+    // Files that have no names for the same reason share it.
+    if (i + 1 < rows && nameless.files[i + 1].reason == file.reason) continue;
+    text.Wrapped(indent, indent, file.reason);
+  }
+  if (nameless.files.size() > rows) {
+    text.Raw(Format("  ... {} more\n", nameless.files.size() - rows));
+  }
+  for (LedgerEntry& cause : causes) cause.details.clear();  // the rows say it
+  WriteEntries(causes, text);
+}
+
+}  // namespace xpu

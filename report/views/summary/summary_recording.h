@@ -1,0 +1,23 @@
+// The last part of the summary: how good the recording is, and what is missing from it.
+#pragma once
+
+#include <vector>
+
+#include "report/analysis/analysis.h"
+#include "report/analysis/call_tree.h"
+#include "report/query/gpu_busy.h"
+#include "report/query/nameless_files.h"
+#include "report/views/summary/summary_text.h"
+
+namespace xpu {
+
+// Samples, the profiler's own among them, stacks, symbols, launches and the kernels matched to
+// them, clocks. `cpu`: the tree of the samples.
+void WriteQuality(Analysis& analysis, const CallTree& cpu, const std::vector<GpuBusy>& gpus,
+                  SummaryText& text);
+// The ledger: losses, then notes. Nothing when it is empty.
+void WriteLedger(const Analysis& analysis, SummaryText& text);
+// Files without names, and why.
+void WriteNameless(const Analysis& analysis, const NamelessFiles& nameless, SummaryText& text);
+
+}  // namespace xpu

@@ -1,0 +1,71 @@
+#include "report/views/summary/summary_text.h"
+
+#include <algorithm>
+
+#include "format/base/text.h"
+#include "report/output/text.h"
+
+namespace xpu {
+namespace {
+
+constexpr size_t kLabelWidth = 10;
+
+}  // namespace
+
+std::string SummaryText::Label(std::string_view label) const {
+  return colors_.Faint(Format("{:<{}}", label, kLabelWidth));
+}
+
+std::string SummaryText::Toned(std::string_view text, Tone tone) const {
+  switch (tone) {
+    case Tone::kPlain:
+      break;
+    case Tone::kGood:
+      return colors_.Good(text);
+    case Tone::kWarning:
+      return colors_.Warning(text);
+    case Tone::kBad:
+      return colors_.Bad(text);
+  }
+  return std::string(text);
+}
+
+void SummaryText::Line(std::string_view label, std::string_view text, Tone tone) {
+  output_.Write(Label(label) + Toned(ToWidth(text, kWidth - kLabelWidth), tone) + "\n");
+}
+
+void SummaryText::Paragraph(std::string_view label, std::string_view text) {
+  Wrapped(Label(label), std::string(kLabelWidth, ' '), text);
+}
+
+void SummaryText::Wrapped(std::string_view first, std::string_view indent, std::string_view text) {
+  const size_t width = kWidth - indent.size();
+  std::string line(first);
+  size_t used = 0;
+  for (size_t at = 0; at < text.size();) {
+    const size_t end = std::min(text.find(' ', at), text.size());
+    const std::string word = ToWidth(text.substr(at, end - at), width);
+    if (used > 0 && used + 1 + WidthOf(word) > width) {
+      output_.Write(line + "\n");
+      line = indent;
+      used = 0;
+    }
+    if (used > 0) line += ' ';
+    line += word;
+    used += (used > 0 ? 1 : 0) + WidthOf(word);
+    at = end + 1;
+  }
+  output_.Write(line + "\n");
+}
+
+void SummaryText::Heading(std::string_view title, std::string_view rest) {
+  output_.Write("\n" + colors_.Title(title) + std::string(rest) + "\n");
+}
+
+void SummaryText::Names(std::string_view names) { output_.Write(colors_.Faint(names) + "\n"); }
+
+void SummaryText::Row(const std::string& numbers, std::string_view name) {
+  output_.Write(numbers + ToWidth(name, WidthAfter(numbers)) + "\n");
+}
+
+}  // namespace xpu

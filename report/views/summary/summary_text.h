@@ -1,0 +1,51 @@
+// Lines of the summary, within 80 columns.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "report/output/colors.h"
+#include "report/output/output.h"
+
+namespace xpu {
+
+class SummaryText {
+ public:
+  static constexpr size_t kWidth = 80;
+
+  explicit SummaryText(Output& output) : output_(output), colors_(ColorsOf(output)) {}
+
+  enum class Tone : uint8_t { kPlain, kGood, kWarning, kBad };
+
+  // "samples   1,561 (cpu-clock, 99 Hz)": cut when it is too long.
+  void Line(std::string_view label, std::string_view text, Tone tone = Tone::kPlain);
+  // The same, in as many lines as it needs.
+  void Paragraph(std::string_view label, std::string_view text);
+  // Words wrapped; the first line begins with `first`, which is as wide as the `indent` of the
+  // others.
+  void Wrapped(std::string_view first, std::string_view indent, std::string_view text);
+  // After an empty line.
+  void Heading(std::string_view title, std::string_view rest = {});
+  // The names above the columns of a table.
+  void Names(std::string_view names);
+  // Numbers and a name that takes what is left of the width.
+  void Row(const std::string& numbers, std::string_view name);
+  static size_t WidthAfter(const std::string& numbers) {
+    return kWidth - (numbers.size() < kWidth ? numbers.size() : kWidth);
+  }
+  void Raw(std::string_view text) { output_.Write(text); }
+
+  const Colors& colors() const { return colors_; }
+
+ private:
+  // Labels take the first ten columns.
+  std::string Label(std::string_view label) const;
+  std::string Toned(std::string_view text, Tone tone) const;
+
+  Output& output_;
+  const Colors colors_;
+};
+
+}  // namespace xpu

@@ -1,0 +1,116 @@
+#include "report/views/tables/top_rows.h"
+
+#include <utility>
+
+#include "format/base/text.h"
+#include "report/analysis/sampled_events.h"
+#include "report/model/saturated.h"
+#include "report/query/gpu_idle.h"
+#include "report/query/gpu_waits.h"
+#include "report/query/merge.h"
+#include "report/query/statistics.h"
+#include "report/views/tables/top_cells.h"
+
+namespace xpu {
+namespace {
+
+void SetTimes(Table& table, std::vector<Statistics> rows) {
+  const uint64_t whole = SumOfTotals(rows);
+  SetRows(table, std::move(rows), [whole](const Statistics& row, Row& cells) {
+    AppendTimes(row, whole, cells);
+    cells.push_back(row.name);
+  });
+}
+
+void SetCategories(Table& table, std::vector<CategoryTimes> rows) {
+  const uint64_t whole = WholeOf(rows);
+  SetRows(table, std::move(rows), [whole](const CategoryTimes& row, Row& cells) {
+    AppendTimes(row.times, whole, cells);
+    cells.emplace_back(row.category);
+    cells.push_back(row.times.name);
+  });
+}
+
+}  // namespace
+
+std::string Megabytes(double bytes) { return Format("{:.3f}", bytes / 1e6); }
+
+void FillKernels(TableSource& source, Table& table) {
+  SetTimes(table, KernelTimes(source.analysis, source.names));
+}
+
+void FillGraphs(TableSource& source, Table& table) {
+  SetTimes(table, GraphTimes(source.analysis, source.names));
+}
+
+void FillCopyTimes(TableSource& source, Table& table) {
+  SetTimes(table, CopyTimes(source.analysis));
+}
+
+void FillApis(TableSource& source, Table& table) { SetTimes(table, ApiTimes(source.analysis)); }
+
+void FillOverheads(TableSource& source, Table& table) {
+  SetTimes(table, OverheadTimes(source.analysis));
+}
+
+void FillJit(TableSource& source, Table& table) {
+  std::vector<JitTimes> rows = JitOperationTimes(source.analysis);
+  const uint64_t whole = WholeOf(rows);
+  SetRows(table, std::move(rows), [whole](const JitTimes& row, Row& cells) {
+    AppendTimes(row.times, whole, cells);
+    cells.push_back(Megabytes(static_cast<double>(row.cache_bytes)));
+    cells.emplace_back(row.operation);
+    cells.emplace_back(row.entry);
+  });
+}
+
+void FillIdle(TableSource& source, Table& table) { SetTimes(table, IdleTimes(source.analysis)); }
+
+void FillWaits(TableSource& source, Table& table) {
+  SetTimes(table, WaitTimes(source.analysis, source.names));
+}
+
+void FillKernelShapes(TableSource& source, Table& table) {
+  std::vector<KernelShape> rows = KernelShapeTimes(source.analysis, source.names);
+  const uint64_t whole = WholeOf(rows);
+  SetRows(table, std::move(rows), [whole](const KernelShape& row, Row& cells) {
+    AppendTimes(row.times, whole, cells);
+    cells.push_back(row.grid);
+    cells.push_back(row.block);
+    cells.push_back(row.times.name);
+  });
+}
+
+void FillCopySizes(TableSource& source, Table& table) {
+  SetRows(table, CopySizes(source.analysis), [](const Statistics& row, Row& cells) {
+    cells.assign({Megabytes(static_cast<double>(row.total)), std::to_string(row.count),
+                  Megabytes(row.average), Megabytes(row.median),
+                  Megabytes(static_cast<double>(row.smallest)),
+                  Megabytes(static_cast<double>(row.largest)), Megabytes(row.deviation), row.name});
+  });
+}
+
+void FillGpuWork(TableSource& source, Table& table) {
+  SetCategories(table, GpuWorkTimes(source.analysis, source.names));
+}
+
+void FillApisAndGpuWork(TableSource& source, Table& table) {
+  SetCategories(table, ApiAndGpuWorkTimes(source.analysis, source.names));
+}
+
+void FillFunctions(TableSource& source, Table& table) {
+  const FrameTable& frames = source.analysis.frames;
+  const MergeOptions merge{.mode = MergeMode::kCpu, .kernel_names = source.options.kernel_names};
+  std::vector<FunctionTime> rows = FunctionTimes(BuildCallTree(source.analysis, merge), frames);
+  if (!CountsTime(source.analysis, merge)) table.unit = SampleUnit(source.analysis.model);
+  uint64_t whole = 0;
+  for (const FunctionTime& row : rows) whole = AddSaturated(whole, row.self_ns);
+  SetRows(table, std::move(rows), [whole, &frames](const FunctionTime& row, Row& cells) {
+    cells.assign({Percent(row.self_ns, whole), std::to_string(row.self_ns),
+                  Percent(row.total_ns, whole), std::to_string(row.total_ns),
+                  std::to_string(row.self_count), frames[row.frame].module,
+                  frames[row.frame].Label()});
+  });
+}
+
+}  // namespace xpu

@@ -1,0 +1,63 @@
+// The rows of each table of --top: TableKind::fill.
+#pragma once
+
+#include <string>
+
+#include "report/analysis/analysis.h"
+#include "report/analysis/gpu_names.h"
+#include "report/views/tables/table.h"
+#include "report/views/views.h"
+
+namespace xpu {
+
+// What tables are made of.
+struct TableSource {
+  TableSource(Analysis& of, const TopOptions& with)
+      : analysis(of), options(with), names(of, with.kernel_names) {}
+
+  Analysis& analysis;
+  const TopOptions& options;
+  const GpuNames names;
+};
+
+// "1.500": 10^6 bytes, for columns in MB.
+std::string Megabytes(double bytes);
+
+void FillKernels(TableSource& source, Table& table);
+void FillKernelShapes(TableSource& source, Table& table);
+void FillGraphs(TableSource& source, Table& table);
+void FillCopyTimes(TableSource& source, Table& table);
+void FillCopySizes(TableSource& source, Table& table);
+void FillGpuWork(TableSource& source, Table& table);
+void FillApis(TableSource& source, Table& table);
+void FillApisAndGpuWork(TableSource& source, Table& table);
+void FillOverheads(TableSource& source, Table& table);
+void FillJit(TableSource& source, Table& table);
+void FillFunctions(TableSource& source, Table& table);
+void FillIdle(TableSource& source, Table& table);
+void FillWaits(TableSource& source, Table& table);
+// In top_call_tree.cpp. The second has columns of its own.
+void FillPaths(TableSource& source, Table& table);
+void FillCallTree(TableSource& source, Table& table);
+// In top_functions.cpp.
+void FillAllFunctions(TableSource& source, Table& table);
+// In top_threads.cpp.
+void FillThreads(TableSource& source, Table& table);
+// In top_probes.cpp.
+void FillProbes(TableSource& source, Table& table);
+// In top_executions.cpp.
+void FillExecutions(TableSource& source, Table& table);
+// In top_memory.cpp.
+void FillAllocations(TableSource& source, Table& table);
+// In top_nvtx.cpp.
+void FillRanges(TableSource& source, Table& table);
+void FillKernelsInRanges(TableSource& source, Table& table);
+// In top_streams.cpp.
+void FillBusy(TableSource& source, Table& table);
+// In top_gaps.cpp.
+void FillGaps(TableSource& source, Table& table);
+// In top_traces.cpp.
+void FillGpuTrace(TableSource& source, Table& table);
+void FillApiTrace(TableSource& source, Table& table);
+
+}  // namespace xpu

@@ -1,0 +1,297 @@
+#include "report/views/tables/top_tables.h"
+
+#include <algorithm>
+#include <array>
+
+#include "format/base/nearest_names.h"
+#include "format/base/text.h"
+
+namespace xpu {
+namespace {
+
+using Columns = std::vector<Column>;
+
+Columns Numbers(std::initializer_list<std::string_view> names) {
+  Columns columns;
+  for (const std::string_view name : names) columns.push_back({std::string(name)});
+  return columns;
+}
+
+Columns Texts(std::initializer_list<std::string_view> names) {
+  Columns columns = Numbers(names);
+  for (Column& column : columns) column.is_text = true;
+  return columns;
+}
+
+Columns Path() { return {{.name = "Path", .is_text = true, .is_path = true}}; }
+
+Columns Joined(std::initializer_list<Columns> parts) {
+  Columns all;
+  for (const Columns& part : parts) all.insert(all.end(), part.begin(), part.end());
+  return all;
+}
+
+// `count` and `names` are what nsys calls them in this table.
+Columns Times(std::string_view count, std::initializer_list<std::string_view> names) {
+  return Joined({Numbers({"Time (%)", "Total Time (ns)", count, "Avg (ns)", "Med (ns)", "Min (ns)",
+                          "Max (ns)", "StdDev (ns)"}),
+                 Texts(names)});
+}
+
+Columns SizeColumns() {
+  return Joined({Numbers({"Total (MB)", "Count", "Avg (MB)", "Med (MB)", "Min (MB)", "Max (MB)",
+                          "StdDev (MB)"}),
+                 Texts({"Operation"})});
+}
+
+Columns ExecutionColumns() {
+  Columns columns = Numbers({"PID", "TID", "DevId", "Count", "QCount"});
+  for (const std::string_view phase : {"T", "A", "Q", "K"}) {
+    for (const std::string_view value : {"Avg", "Med", "Min", "Max", "StdDev"}) {
+      columns.push_back({Format("{}{} (ns)", phase, value)});
+    }
+  }
+  return Joined({columns, Texts({"API Name", "Kernel Name"})});
+}
+
+Columns GpuTraceColumns() {
+  return Joined({Numbers({"Start (ns)", "Duration (ns)", "CorrId", "GrdX", "GrdY", "GrdZ", "BlkX",
+                          "BlkY", "BlkZ", "Reg/Trd", "StcSMem (MB)", "DymSMem (MB)", "Bytes (MB)",
+                          "Throughput (MB/s)"}),
+                 Texts({"SrcMemKd", "DstMemKd", "Device"}), Numbers({"Ctx", "Strm"}),
+                 Texts({"Name"})});
+}
+
+Columns ApiTraceColumns() {
+  return Joined({Numbers({"Start (ns)", "Duration (ns)"}), Texts({"Name"}),
+                 Numbers({"Result", "CorrID", "Pid", "Tid"}), Texts({"Thread Name"})});
+}
+
+Columns GapColumns() {
+  return Joined({Numbers({"Start (ns)", "Duration (ns)", "Idle (%)", "DevId", "Pid", "Tid"}),
+                 Texts({"Thread Name", "Before", "After", "API Name", "Line"}), Path()});
+}
+
+Columns RangeKernelColumns() {
+  return Joined({Texts({"NVTX Range", "Style"}),
+                 Numbers({"PID", "TID", "NVTX Inst", "Kern Inst", "Total Time (ns)", "Avg (ns)",
+                          "Med (ns)", "Min (ns)", "Max (ns)", "StdDev (ns)"}),
+                 Texts({"Kernel Name"})});
+}
+
+// The times are of calls whose entry and return were both probed.
+Columns ProbeColumns() {
+  return Joined({Numbers({"Hits (%)", "Hits", "Calls", "Total Time (ns)", "Avg (ns)", "Min (ns)",
+                          "Max (ns)"}),
+                 Texts({"Probe"})});
+}
+
+// The driver's cache of code.
+Columns JitColumns() {
+  return Joined({Times("Count", {}), Numbers({"Cache (MB)"}), Texts({"Operation", "Code"})});
+}
+
+Columns FunctionColumns() {
+  return Joined({Numbers({"Self (%)", "Self Time (ns)", "Total (%)", "Total Time (ns)", "Samples"}),
+                 Texts({"Module", "Function"})});
+}
+
+Columns CostColumns() {
+  return Joined(
+      {Numbers({"GPU Self (%)", "GPU Self Time (ns)", "GPU Total (%)", "GPU Total Time (ns)",
+                "CPU Self (%)", "CPU Self Time (ns)", "CPU Total (%)", "CPU Total Time (ns)"}),
+       Texts({"Language", "Module", "Function"})});
+}
+
+Columns ThreadColumns() {
+  return Joined({Numbers({"CPU (%)", "CPU Time (ns)", "Samples", "GPU (%)", "GPU Time (ns)",
+                          "GPU Work", "Pid", "Tid"}),
+                 Texts({"Process", "Thread"})});
+}
+
+constexpr std::string_view kTotal = "Total Time (ns)";
+
+std::vector<TableKind> GpuKinds() {
+  return {
+      {"cuda_gpu_kern_sum", "CUDA GPU Kernel Summary", "kernels by name",
+       Times("Instances", {"Name"}), FillKernels, false, kTotal, "Instances"},
+      {"cuda_gpu_kern_gb_sum", "CUDA GPU Kernel/Grid/Block Summary",
+       "kernels by name, grid and block", Times("Instances", {"GridXYZ", "BlockXYZ", "Name"}),
+       FillKernelShapes, true, kTotal, "Instances"},
+      {"cuda_gpu_graph_sum", "CUDA Graph Replay Summary",
+       "replays of graphs that are recorded as one", Times("Instances", {"Name"}), FillGraphs,
+       false, kTotal, "Instances"},
+      {"cuda_gpu_mem_time_sum", "CUDA GPU MemOps Summary (by Time)", "copies and sets by time",
+       Times("Count", {"Operation"}), FillCopyTimes, false, kTotal, "Count"},
+      {"cuda_gpu_mem_size_sum", "CUDA GPU MemOps Summary (by Size)", "copies and sets by bytes",
+       SizeColumns(), FillCopySizes, false, "Total (MB)", "Count"},
+      {"cuda_gpu_sum", "CUDA GPU Summary (Kernels/MemOps)", "all work of the GPUs by name",
+       Times("Instances", {"Category", "Operation"}), FillGpuWork, true, kTotal, "Instances"},
+  };
+}
+
+std::vector<TableKind> CallKinds() {
+  return {
+      {"cuda_api_sum", "CUDA API Summary", "CUDA calls by name", Times("Num Calls", {"Name"}),
+       FillApis, false, kTotal, "Num Calls"},
+      {"cuda_api_gpu_sum", "CUDA Summary (API/Kernels/MemOps)", "CUDA calls and GPU work by name",
+       Times("Instances", {"Category", "Operation"}), FillApisAndGpuWork, true, kTotal,
+       "Instances"},
+      {"cuda_kern_exec_sum", "CUDA Kernel Launch & Exec Time Summary",
+       "launch, queue and run time of kernels", ExecutionColumns(), FillExecutions, true},
+      {"cuda_overhead_sum", "CUDA Overhead Summary", "what the driver and CUPTI did for themselves",
+       Times("Count", {"Overhead"}), FillOverheads, false, kTotal, "Count"},
+      {"jit_sum", "CUDA JIT Summary", "compiling code for the GPU while the program runs",
+       JitColumns(), FillJit, false, kTotal, "Count"},
+      {"cpu_func_sum", "CPU Function Summary", "CPU samples by function, self and total",
+       FunctionColumns(), FillFunctions, false, "Self Time (ns)", "Samples"},
+      {"callpath_sum", "GPU Time by Launch Path", "work of the GPUs by the stack that launched it",
+       Joined({Times("Instances", {}), Path()}), FillPaths, false, kTotal, "Instances",
+       FillCallTree},
+      {"func_sum", "Function Summary (CPU and GPU)",
+       "CPU and GPU time by function, Python and native", CostColumns(), FillAllFunctions},
+      {"thread_sum", "Thread Summary", "CPU and GPU time by process and thread", ThreadColumns(),
+       FillThreads},
+      {"gpu_busy_sum", "GPU Busy Time by Stream", "how busy each GPU and each stream was",
+       Numbers({"Busy (%)", "Busy Time (ns)", "Idle Time (ns)", "Total Time (ns)", "Instances",
+                "DevId", "Pid", "Ctx", "Strm"}),
+       FillBusy},
+      {"gpu_idle_sum", "GPU Idle Time by CPU Function", "what the CPU did while a GPU was idle",
+       Times("Instances", {"Name"}), FillIdle, false, kTotal, "Instances"},
+      {"gpu_gaps", "GPU Gaps", "every gap of a GPU, the longest first, and who ended it",
+       GapColumns(), FillGaps, true},
+      {"cuda_wait_sum", "CUDA Synchronization Summary", "waits for GPU work, by call and work",
+       Times("Instances", {"Name"}), FillWaits, false, kTotal, "Instances"},
+      {"gpu_mem_alloc_sum", "GPU Memory Allocation Summary",
+       "memory by who allocated it (--gpu-memory)",
+       Joined(
+           {Numbers({"Peak (MB)", "Total (MB)", "Count", "Not Freed (MB)", "Not Freed", "DevId"}),
+            Texts({"Memory"}), Path()}),
+       FillAllocations, false, "Total (MB)", "Count"},
+      {"nvtx_sum", "NVTX Range Summary", "ranges that the program marked, by name",
+       Times("Instances", {"Style", "Range"}), FillRanges, false, kTotal, "Instances"},
+      {"nvtx_kern_sum", "NVTX Range Kernel Summary", "kernels by the range they were launched in",
+       RangeKernelColumns(), FillKernelsInRanges, true, kTotal, "Kern Inst"},
+      {"probe_sum", "Probe Summary", "hits of probes, and how long the calls took", ProbeColumns(),
+       FillProbes},
+      {"cuda_gpu_trace", "CUDA GPU Trace", "every kernel, copy, set and replay by time",
+       GpuTraceColumns(), FillGpuTrace, true},
+      {"cuda_api_trace", "CUDA API Trace", "every CUDA call by time", ApiTraceColumns(),
+       FillApiTrace, true},
+  };
+}
+
+// Sums over events, each by itself, or a row for each. Other tables need all neighbours of an
+// event: what else ran, what waited for it, what range it was in.
+bool IsOfSingleEvents(std::string_view table) {
+  constexpr std::array<std::string_view, 16> kTables = {"cuda_gpu_kern_sum",
+                                                        "cuda_gpu_kern_gb_sum",
+                                                        "cuda_gpu_graph_sum",
+                                                        "cuda_gpu_mem_time_sum",
+                                                        "cuda_gpu_mem_size_sum",
+                                                        "cuda_gpu_sum",
+                                                        "cuda_api_sum",
+                                                        "cuda_api_gpu_sum",
+                                                        "cuda_overhead_sum",
+                                                        "jit_sum",
+                                                        "cpu_func_sum",
+                                                        "callpath_sum",
+                                                        "func_sum",
+                                                        "thread_sum",
+                                                        "cuda_gpu_trace",
+                                                        "cuda_api_trace"};
+  return std::find(kTables.begin(), kTables.end(), table) != kTables.end();
+}
+
+Error UsageError(std::string message,
+                 std::string hint = "xpu-report --list-tables lists the tables") {
+  return Error{ErrorKind::kUsage, std::move(message), std::move(hint)};
+}
+
+bool IsTable(std::string_view name) {
+  const std::vector<std::string_view> names = TopTableNames();
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+Error NoSuchTable(std::string_view wanted) {
+  const std::vector<std::string_view> tables = TopTableNames();
+  const std::vector<std::string> names(tables.begin(), tables.end());
+  std::string message = Format("--table: there is no table '{}'", wanted);
+  const std::string near = NearestNames(names, wanted);
+  return near.empty() ? UsageError(std::move(message))
+                      : UsageError(std::move(message), Format("is it {}?", near));
+}
+
+Status CheckSort(const TopOptions& options) {
+  const std::vector<const TableKind*> tables = WantedTables(options);
+  for (const TableKind* table : tables) {
+    const Result<size_t> column = FindColumn(table->columns, options.sort);
+    if (column.ok()) return Ok();
+    if (tables.size() == 1) {
+      return UsageError("--sort: " + column.error().message, "as much of a name as only one has");
+    }
+  }
+  return UsageError(Format("--sort: '{}' is no column of any table", options.sort));
+}
+
+}  // namespace
+
+const std::vector<TableKind>& TableKinds() {
+  static const std::vector<TableKind> kinds = [] {
+    std::vector<TableKind> all = GpuKinds();
+    for (TableKind& kind : CallKinds()) all.push_back(std::move(kind));
+    return all;
+  }();
+  return kinds;
+}
+
+std::vector<std::string_view> TopTableNames() {
+  std::vector<std::string_view> names;
+  for (const TableKind& kind : TableKinds()) names.push_back(kind.name);
+  return names;
+}
+
+std::string TopTableList() {
+  std::string text;
+  for (const TableKind& kind : TableKinds()) {
+    AppendFormat(text, "{:<22} {}{}\n", kind.name, kind.about,
+                 kind.by_name_only ? " (only by name)" : "");
+  }
+  return text;
+}
+
+Status CheckTopOptions(const TopOptions& options, bool compares) {
+  if (!options.table.empty()) {
+    const std::vector<const TableKind*> found = WantedTables(options);
+    if (found.empty()) {
+      if (options.is_thinned && IsTable(options.table)) {
+        return UsageError(Format("--table: {} needs every event: no --sample", options.table));
+      }
+      return NoSuchTable(options.table);
+    }
+    if (compares && found.front()->total.empty()) {
+      return UsageError(
+          Format("--table: {} has no totals that --diff could compare", options.table));
+    }
+  }
+  return options.sort.empty() ? Ok() : CheckSort(options);
+}
+
+std::vector<const TableKind*> WantedTables(const TopOptions& options) {
+  std::vector<const TableKind*> tables;
+  for (const TableKind& kind : TableKinds()) {
+    if (options.is_thinned && !IsOfSingleEvents(kind.name)) continue;
+    if (options.table.empty() ? !kind.by_name_only : kind.name == options.table) {
+      tables.push_back(&kind);
+    }
+  }
+  return tables;
+}
+
+Table MakeTable(const TableKind& kind, TableSource& source) {
+  Table table{std::string(kind.name), std::string(kind.title), kind.columns};
+  kind.fill(source, table);
+  return table;
+}
+
+}  // namespace xpu

@@ -1,0 +1,47 @@
+// The tables of --top and --diff. Names and columns of the CUDA ones are those of `nsys stats`.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "format/base/result.h"
+#include "report/views/tables/table.h"
+#include "report/views/tables/top_rows.h"
+#include "report/views/views.h"
+
+namespace xpu {
+
+struct TableKind {
+  std::string_view name;
+  std::string_view title;
+  std::string_view about;  // for --list-tables
+  std::vector<Column> columns;
+  // Sets the rows of a table that has these columns, the most important ones first. What they are
+  // made of has to live as long as the source.
+  void (*fill)(TableSource& source, Table& table) = nullptr;
+  bool by_name_only = false;  // written when it is asked for: one row an event, or very wide
+  // The columns that a comparison of two captures is about; empty: it has none.
+  std::string_view total = {};
+  std::string_view count = {};
+  // Instead of `fill` for a table that is read, and not sorted: the rows need their order.
+  void (*fill_for_reading)(TableSource& source, Table& table) = nullptr;
+};
+
+// All of them, in the order in which they are written.
+const std::vector<TableKind>& TableKinds();
+std::vector<std::string_view> TopTableNames();
+
+// What --list-tables prints: a line for each table, its name and what it is about.
+std::string TopTableList();
+
+// Whether there are such a table and column to sort by, and, for a comparison, something to
+// compare.
+Status CheckTopOptions(const TopOptions& options, bool compares);
+// Those that `options` ask for: one table, or all that are not by name only.
+std::vector<const TableKind*> WantedTables(const TopOptions& options);
+
+// All rows, unsorted.
+Table MakeTable(const TableKind& kind, TableSource& source);
+
+}  // namespace xpu

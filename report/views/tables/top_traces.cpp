@@ -1,0 +1,193 @@
+// cuda_gpu_trace and cuda_api_trace: a row for each event, in order of time.
+#include <algorithm>
+#include <array>
+#include <memory>
+#include <string_view>
+#include <tuple>
+#include <utility>
+
+#include "format/base/text.h"
+#include "report/analysis/call_paths.h"
+#include "report/model/run_time.h"
+#include "report/query/statistics.h"
+#include "report/views/tables/top_rows.h"
+
+namespace xpu {
+namespace {
+
+// As nsys writes them, by CUpti_ActivityMemoryKind.
+std::string MemoryKind(uint32_t kind) {
+  constexpr std::array<std::string_view, 8> kKinds = {"Unknown",       "Pageable",      "Pinned",
+                                                      "Device",        "Array",         "Managed",
+                                                      "Device Static", "Managed Static"};
+  return std::string(kind < kKinds.size() ? kKinds[kind] : kKinds[0]);
+}
+
+// From the start of the recording; hostile captures may say before it.
+std::string SinceStart(uint64_t time_ns, uint64_t start_ns) {
+  return time_ns >= start_ns ? std::to_string(time_ns - start_ns)
+                             : "-" + std::to_string(start_ns - time_ns);
+}
+
+class GpuTrace {
+ public:
+  explicit GpuTrace(TableSource& source)
+      : analysis_(source.analysis), names_(source.names), start_ns_(StartOf(analysis_.model)) {
+    const GpuWorkList& work = analysis_.correlation.work;
+    for (uint32_t i = 0; i < work.size(); ++i) {
+      if (work[i].kind != WorkKind::kSynchronization) order_.push_back(i);
+    }
+    // What has no time comes last.
+    std::stable_sort(order_.begin(), order_.end(), [&](uint32_t a, uint32_t b) {
+      return std::tuple(!work[a].timed, work[a].start_ns) <
+             std::tuple(!work[b].timed, work[b].start_ns);
+    });
+  }
+
+  size_t size() const { return order_.size(); }
+
+  void MakeRow(size_t index, Row& cells) const {
+    const GpuWork& work = analysis_.correlation.work[order_[index]];
+    cells.assign(kColumns, {});
+    if (work.timed) {
+      cells[kStart] = SinceStart(work.start_ns, start_ns_);
+      cells[kDuration] = std::to_string(work.duration_ns);
+    }
+    cells[kCorrelation] = std::to_string(work.correlation_id);
+    cells[kDevice] = DeviceOf(work);
+    cells[kStream] = std::to_string(work.stream_id);
+    AddKind(work, cells);
+  }
+
+ private:
+  enum Place : size_t {
+    kStart,
+    kDuration,
+    kCorrelation,
+    kGrid,
+    kBlock = kGrid + 3,
+    kRegisters = kBlock + 3,
+    kStaticMemory,
+    kDynamicMemory,
+    kBytes,
+    kThroughput,
+    kSource,
+    kDestination,
+    kDevice,
+    kContext,
+    kStream,
+    kName,
+    kColumns,
+  };
+
+  std::string DeviceOf(const GpuWork& work) const {
+    const GpuDevices::Gpu gpu = analysis_.gpus.Of(work.instance, work.device_id);
+    if (gpu.device == nullptr) return Format("({})", gpu.number);
+    return Format("{} ({})", analysis_.model.Text(gpu.device->name), gpu.number);
+  }
+
+  void AddKind(const GpuWork& work, Row& cells) const {
+    const LoadedEvents& events = analysis_.model.events;
+    switch (work.kind) {
+      case WorkKind::kKernel:
+        return AddKernel(events.kernels[work.index], cells);
+      case WorkKind::kMemcpy:
+        return AddCopy(events.memcpys[work.index], work, cells);
+      case WorkKind::kMemset:
+        return AddSet(events.memsets[work.index], work, cells);
+      case WorkKind::kGraph:
+        cells[kContext] = std::to_string(events.graph_launches[work.index].context_id);
+        cells[kName] = names_.Title(work);
+        return;
+      case WorkKind::kSynchronization:
+        return;
+    }
+  }
+
+  void AddKernel(const Kernel& kernel, Row& cells) const {
+    const std::array<int32_t, 6> shape = {kernel.grid_x,  kernel.grid_y,  kernel.grid_z,
+                                          kernel.block_x, kernel.block_y, kernel.block_z};
+    for (size_t i = 0; i < shape.size(); ++i) cells[kGrid + i] = std::to_string(shape[i]);
+    cells[kRegisters] = std::to_string(kernel.registers_per_thread);
+    cells[kStaticMemory] = Megabytes(kernel.static_shared_memory_bytes);
+    cells[kDynamicMemory] = Megabytes(kernel.dynamic_shared_memory_bytes);
+    cells[kContext] = std::to_string(kernel.context_id);
+    cells[kName] = names_.KernelName(kernel.name);
+  }
+
+  static void AddBytes(uint64_t bytes, const GpuWork& work, Row& cells) {
+    cells[kBytes] = Format("{:.3f}", static_cast<double>(bytes) / 1e6);
+    if (work.timed && work.duration_ns > 0) {  // bytes per ns are 1000 MB/s
+      const double rate = static_cast<double>(bytes) / static_cast<double>(work.duration_ns);
+      cells[kThroughput] = Format("{:.3f}", rate * 1e3);
+    }
+  }
+
+  void AddCopy(const Memcpy& copy, const GpuWork& work, Row& cells) const {
+    AddBytes(copy.size_bytes, work, cells);
+    cells[kSource] = MemoryKind(copy.source_kind);
+    cells[kDestination] = MemoryKind(copy.destination_kind);
+    cells[kContext] = std::to_string(copy.context_id);
+    cells[kName] = CopyOperationName(copy.copy_kind);
+  }
+
+  void AddSet(const Memset& set, const GpuWork& work, Row& cells) const {
+    AddBytes(set.size_bytes, work, cells);
+    cells[kSource] = MemoryKind(set.memory_kind);
+    cells[kContext] = std::to_string(set.context_id);
+    cells[kName] = kSetOperationName;
+  }
+
+  const Analysis& analysis_;
+  const GpuNames& names_;
+  const uint64_t start_ns_;
+  std::vector<uint32_t> order_;  // of Correlation::work
+};
+
+class ApiTrace {
+ public:
+  explicit ApiTrace(TableSource& source)
+      : analysis_(source.analysis), start_ns_(StartOf(analysis_.model)) {
+    const LaunchList& launches = analysis_.correlation.launches;
+    for (uint32_t i = 0; i < launches.size(); ++i) {
+      if (launches[i].has_call || launches[i].probe != 0) order_.push_back(i);
+    }
+    std::stable_sort(order_.begin(), order_.end(), [&](uint32_t a, uint32_t b) {
+      return launches[a].start_ns < launches[b].start_ns;
+    });
+  }
+
+  size_t size() const { return order_.size(); }
+
+  void MakeRow(size_t index, Row& cells) const {
+    const Launch& launch = analysis_.correlation.launches[order_[index]];
+    const Owner owner = OwnerOf(analysis_, launch);
+    cells.assign(
+        {SinceStart(launch.start_ns, start_ns_), std::to_string(launch.end_ns - launch.start_ns),
+         ApiNameOf(analysis_.api_names, launch), std::to_string(launch.return_value),
+         // What probes saw has no id.
+         launch.probe != 0 ? std::string() : std::to_string(launch.correlation_id),
+         std::to_string(launch.pid), std::to_string(launch.tid),
+         std::string(analysis_.processes.ThreadName(owner.process, owner.tid, owner.time_ns))});
+  }
+
+ private:
+  const Analysis& analysis_;
+  const uint64_t start_ns_;
+  std::vector<uint32_t> order_;  // of Correlation::launches
+};
+
+template <typename Trace>
+void SetTrace(TableSource& source, Table& table) {
+  const auto trace = std::make_shared<const Trace>(source);
+  table.row_count = trace->size();
+  table.row = [trace](size_t index, Row& cells) { trace->MakeRow(index, cells); };
+}
+
+}  // namespace
+
+void FillGpuTrace(TableSource& source, Table& table) { SetTrace<GpuTrace>(source, table); }
+
+void FillApiTrace(TableSource& source, Table& table) { SetTrace<ApiTrace>(source, table); }
+
+}  // namespace xpu
