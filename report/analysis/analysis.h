@@ -57,7 +57,7 @@ struct Analysis : Trace, StackNames {
   uint64_t shown_to_ns = UINT64_MAX;        // where it ends
   // Demangled, of the capture that this one is compared with: short names are the same in both.
   std::vector<std::string> other_kernels;
-  uint64_t kept_of = 1;  // each event stands for so many (thin.h)
+  uint64_t kept_of = 1;  // each event stands for so many (ThinOut)
   CallTreeLimit call_trees;
 };
 

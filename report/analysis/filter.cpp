@@ -1,19 +1,22 @@
 #include "report/analysis/filter.h"
 
 #include <algorithm>
+#include <array>
 #include <optional>
 #include <unordered_map>
 #include <utility>
+#include <vector>
 
+#include "format/base/number.h"
 #include "format/base/quote.h"
 #include "format/base/text.h"
 #include "report/analysis/analysis.h"
 #include "report/analysis/call_paths.h"
 #include "report/analysis/call_tree.h"
 #include "report/analysis/gpu_names.h"
-#include "report/analysis/name_pattern.h"
-#include "report/model/run_time.h"
+#include "report/model/recorded_time.h"
 #include "report/model/saturated.h"
+#include "report/output/text.h"
 #include "report/trace/correlation.h"
 #include "report/trace/correlation_counts.h"
 #include "report/trace/user_probes.h"
@@ -238,7 +241,72 @@ class WorkChoice {
   Analysis& analysis_;
 };
 
+// Beyond it nothing would be left, and the products of counts stay far from 2^64.
+constexpr uint64_t kMaxRate = 1'000'000;
+
+// SplitMix64's last step: the numbers of neighbouring blocks have nothing in common.
+uint64_t Scramble(uint64_t number) {
+  number += 0x9e3779b97f4a7c15ull;
+  number = (number ^ (number >> 30)) * 0xbf58476d1ce4e5b9ull;
+  number = (number ^ (number >> 27)) * 0x94d049bb133111ebull;
+  return number ^ (number >> 31);
+}
+
+// One of each `rate` things that are asked about one after the other.
+class Chance {
+ public:
+  Chance(uint64_t rate, uint64_t seed) : rate_(rate), seed_(Scramble(seed)) {}
+
+  bool Next() {
+    const uint64_t block = asked_ / rate_;
+    return asked_++ % rate_ == Scramble(seed_ ^ block) % rate_;
+  }
+
+ private:
+  const uint64_t rate_;
+  const uint64_t seed_;
+  uint64_t asked_ = 0;
+};
+
+// Work goes with its call.
+void ThinWork(uint64_t rate, Correlation& correlation) {
+  Chance of_calls(rate, 1);
+  std::vector<bool> keep;
+  keep.reserve(correlation.launches.size());
+  for (Launch& launch : correlation.launches) {
+    launch.stands_for_others = of_calls.Next();
+    keep.push_back(launch.stands_for_others);
+  }
+  Chance of_rest(rate, 2);
+  std::erase_if(correlation.work, [&](const GpuWork& work) {
+    return work.launch == GpuWork::kNoLaunch ? !of_rest.Next() : !keep[work.launch];
+  });
+  KeepLaunches(correlation, std::move(keep));
+}
+
 }  // namespace
+
+void NamePattern::Free::operator()(regex_t* pattern) const {
+  ::regfree(pattern);
+  delete pattern;
+}
+
+Result<NamePattern> NamePattern::Compile(const std::string& text, std::string_view what) {
+  auto pattern = std::make_unique<regex_t>();
+  const int failure = ::regcomp(pattern.get(), text.c_str(), REG_EXTENDED | REG_NOSUB | REG_ICASE);
+  if (failure != 0) {
+    std::array<char, 128> reason{};
+    ::regerror(failure, pattern.get(), reason.data(), reason.size());
+    return Error{ErrorKind::kUsage,
+                 Format("{}: '{}' is no regular expression: {}", what, text, reason.data()),
+                 "POSIX extended syntax, as grep -E has it"};
+  }
+  return NamePattern(std::unique_ptr<regex_t, Free>(pattern.release()));
+}
+
+bool NamePattern::FoundIn(const std::string& name) const {
+  return ::regexec(pattern_.get(), name.c_str(), 0, nullptr, 0) == 0;
+}
 
 void KeepLaunches(Correlation& correlation, std::vector<bool> keep) {
   for (const GpuWork& work : correlation.work) {
@@ -321,6 +389,30 @@ Status ApplyFilter(const FilterOptions& options, Analysis& analysis) {
   correlation.worst_margin_ns = {};
   CountCorrelation(analysis.model, analysis.graph_nodes, correlation);
   return Ok();
+}
+
+Result<uint64_t> ParseSampleRate(std::string_view text) {
+  const uint64_t rate =
+      text.starts_with("1/") ? ParseNumber<uint64_t>(text.substr(2)).value_or(0) : 0;
+  if (rate == 0 || rate > kMaxRate) {
+    return Error{ErrorKind::kUsage, Format("'{}' is no part from 1/1 to 1/{}", text, kMaxRate),
+                 "1/10 looks at one of 10"};
+  }
+  return rate;
+}
+
+std::string ThinOut(uint64_t rate, Analysis& analysis) {
+  if (rate <= 1) return {};
+  SampleList& samples = analysis.model.events.cpu_samples;
+  const size_t all_samples = samples.size();
+  const size_t all_work = analysis.correlation.work.size();
+  Chance of_samples(rate, 0);
+  std::erase_if(samples.rows(), [&](const CpuSample&) { return !of_samples.Next(); });
+  ThinWork(rate, analysis.correlation);
+  analysis.kept_of = rate;
+  return Format("--sample 1/{}: {} of {} CPU samples, {} of {} GPU operations\n", rate,
+                WithThousands(samples.size()), WithThousands(all_samples),
+                WithThousands(analysis.correlation.work.size()), WithThousands(all_work));
 }
 
 }  // namespace xpu

@@ -2,14 +2,37 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include <regex.h>
+
 #include "format/base/result.h"
-#include "report/model/time_range.h"
+#include "report/analysis/analysis.h"
+#include "report/model/recorded_time.h"
 
 namespace xpu {
+
+// A regular expression for names. POSIX's: std::regex needs stack in proportion to the name, and
+// names come from captures.
+class NamePattern {
+ public:
+  // Extended syntax. kUsage: it is no regular expression; errors call it `what`.
+  static Result<NamePattern> Compile(const std::string& text, std::string_view what);
+
+  // Found anywhere in `name`, up to its first zero byte.
+  bool FoundIn(const std::string& name) const;
+
+ private:
+  struct Free {
+    void operator()(regex_t* pattern) const;
+  };
+  explicit NamePattern(std::unique_ptr<regex_t, Free> pattern) : pattern_(std::move(pattern)) {}
+
+  std::unique_ptr<regex_t, Free> pattern_;
+};
 
 // An empty list or text allows all. Within a list one is enough; all lists must agree.
 //
@@ -49,5 +72,17 @@ Status ApplyFilter(const FilterOptions& options, Analysis& analysis);
 
 // Takes the launches out that are neither to be kept (one value each) nor belong to work.
 void KeepLaunches(Correlation& correlation, std::vector<bool> keep);
+
+// `--sample 1/N`: a part of a capture that stands for all of it.
+
+// N of "1/N".
+Result<uint64_t> ParseSampleRate(std::string_view text);
+
+// Keeps one of each `rate` CPU samples, and one of each `rate` calls with all of the GPU work that
+// it started; of GPU work without a call likewise. Which one of N neighbours is left to chance, so
+// that programs that repeat themselves after N steps are seen as a whole; but it is the same one
+// each time. Sets Analysis::kept_of, by which views multiply counts and totals. The counts of the
+// correlation stay those of the whole capture. Returns a line for standard error.
+std::string ThinOut(uint64_t rate, Analysis& analysis);
 
 }  // namespace xpu

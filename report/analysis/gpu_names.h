@@ -10,6 +10,7 @@
 
 #include "report/analysis/analysis.h"
 #include "report/analysis/kernel_name.h"
+#include "report/model/flat_map.h"
 
 namespace xpu {
 
@@ -69,6 +70,31 @@ class GpuNames {
   bool device_tags_;
   mutable std::unordered_map<StringId, std::string> kernels_;
   mutable std::map<std::string, std::string> short_names_;  // by full name; made when first asked
+};
+
+// The kernel that a launch names, for launches that only a probe saw.
+
+// Empty: not known. Launches through the runtime name the kernel by the address of a function of
+// the program; handles of the driver say nothing.
+std::string LaunchedKernel(Analysis& analysis, const GpuNames& names, const Launch& launch);
+
+// The frame that ends a path of GPU work.
+class GpuLeaves {
+ public:
+  // `analysis` must outlive this.
+  GpuLeaves(Analysis& analysis, KernelNames kernel_names, bool device_tags = false)
+      : analysis_(analysis), names_(analysis, kernel_names, device_tags) {}
+
+  FrameId Of(const GpuWork& work);
+  // In the place of the work of a launch that has none: [GPU_Launch_Pending], [GPU_Launch]kernel
+  // for one that only a probe saw. None: no work is missing.
+  FrameId InsteadOf(const Launch& launch);
+
+ private:
+  Analysis& analysis_;
+  const GpuNames names_;
+  FlatMap<FrameId> kernels_;  // by name and GPU: their names are long
+  FlatMap<FrameId> copies_;   // and sets, by what they are and GPU
 };
 
 }  // namespace xpu

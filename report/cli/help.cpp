@@ -2,7 +2,10 @@
 
 #include <string_view>
 
+#include <zlib.h>
+
 #include "format/base/text.h"
+#include "format/version.h"
 #include "report/cli/view_table.h"
 
 namespace xpu {
@@ -65,6 +68,17 @@ std::string HelpText() {
                  view.help);
   }
   return text += kBehindViews;
+}
+
+std::string ReportVersionText() {
+  return Format(
+      "xpu-report {}\n"
+      "format     {}\n"
+      "features   DWARF 2 to 5, inlined functions, names of C++, Rust and Go, Python, NVTX,\n"
+      "           debuginfod, import of cupti-text\n"
+      "libraries  {}, zlib {}\n"
+      "build      {}\n",
+      XPU_VERSION, CaptureFormatVersion(), CaptureLibraries(), ::zlibVersion(), XPU_BUILD);
 }
 
 }  // namespace xpu

@@ -1,4 +1,4 @@
-// What `xpu-report --help` prints.
+// What `xpu-report --help` and `--version` print.
 #pragma once
 
 #include <string>
@@ -6,5 +6,8 @@
 namespace xpu {
 
 std::string HelpText();
+
+// What this build is made of, for reports of bugs.
+std::string ReportVersionText();
 
 }  // namespace xpu

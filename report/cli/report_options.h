@@ -10,7 +10,6 @@
 #include "report/stacks/mixed_stacks.h"
 #include "report/trace/match.h"
 #include "report/views/view.h"
-#include "report/views/views.h"
 
 namespace xpu {
 

@@ -17,13 +17,12 @@
 #include "format/base/terminal_text.h"
 #include "format/base/text.h"
 #include "report/analysis/analysis.h"
-#include "report/analysis/thin.h"
+#include "report/analysis/filter.h"
 #include "report/import/import.h"
 #include "report/model/load.h"
-#include "report/model/parts_text.h"
+#include "report/model/recorded_time.h"
 #include "report/output/progress.h"
 #include "report/query/ledger.h"
-#include "report/query/ledger_text.h"
 #include "report/symbols/symbol_export.h"
 
 namespace xpu {

@@ -5,14 +5,58 @@
 // negative: then all times are later by as much as makes the first one 1.
 #pragma once
 
+#include <cstdint>
+#include <map>
+#include <set>
 #include <string>
+#include <unordered_map>
+#include <vector>
 
 #include "format/base/result.h"
 #include "format/writer.h"
-#include "report/import/import_processes.h"
 #include "report/import/import_trace.h"
 
 namespace xpu {
+
+// Which process each record of an imported trace is of. Lines of API calls and of memory say it,
+// those of GPU work have only the correlation id of their call.
+
+// Driver calls that runtime calls make share their id and are part of them: a capture has the
+// outermost call of an id. Returns how many there were.
+uint64_t DropInnerCalls(std::vector<Imported<ApiCall>>& calls);
+
+class ImportProcesses {
+ public:
+  struct Process {
+    InstanceId instance;
+    uint32_t main_tid = 0;  // of which nothing else is known: the one with the process's number,
+                            // or of the first call
+    std::set<uint32_t> tids;
+  };
+
+  explicit ImportProcesses(const ImportedTrace& trace);
+
+  // Of the call with this id: when several processes have one, the last that began before.
+  // Otherwise what the record itself or the lines before it say.
+  uint32_t PidOf(uint32_t correlation_id, uint64_t time_ns, uint32_t said_pid) const;
+  // What a line says, or the first process when it says none.
+  uint32_t KnownPid(uint32_t said_pid) const {
+    return processes_.contains(said_pid) ? said_pid : first_pid_;
+  }
+  const Process& operator[](uint32_t pid) const { return processes_.at(pid); }
+  const std::map<uint32_t, Process>& all() const { return processes_; }
+
+ private:
+  struct Call {
+    uint64_t start_ns;
+    uint32_t pid;
+  };
+  void Add(uint32_t pid) { processes_[pid]; }
+
+  std::unordered_map<uint32_t, std::vector<Call>> calls_;  // by correlation id, by time
+  std::map<uint32_t, Process> processes_;                  // by pid; at least one
+  uint32_t first_pid_ = 0;
+};
 
 // `source`: what the text is called.
 Status WriteImported(ImportedTrace& trace, const std::string& source, CaptureWriter& writer);

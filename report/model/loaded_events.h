@@ -1,12 +1,44 @@
 // The events of a capture as reports keep them: the lists of EventBatch, the long ones compact.
 #pragma once
 
+#include <cstddef>
+#include <memory>
+#include <vector>
+
 #include "format/events.h"
 #include "report/model/compact_list.h"
-#include "report/model/event_list.h"
 #include "report/model/huge_pages.h"
 
 namespace xpu {
+
+// The events of one kind, as views read them: by place, in order, field by field. CompactList has
+// the same members, so that no view depends on how a kind is kept.
+template <typename Event, typename Allocator = std::allocator<Event>>
+class EventList {
+ public:
+  size_t size() const { return rows_.size(); }
+  bool empty() const { return rows_.empty(); }
+  const Event& operator[](size_t index) const { return rows_[index]; }
+  const Event& front() const { return rows_.front(); }
+  const Event& back() const { return rows_.back(); }
+  auto begin() const { return rows_.begin(); }
+  auto end() const { return rows_.end(); }
+
+  // One field: Get<&Mapping::path>(index).
+  template <auto kField>
+  auto Get(size_t index) const {
+    return rows_[index].*kField;
+  }
+
+  void push_back(const Event& event) { rows_.push_back(event); }
+
+  // For those who load, join, order and leave out events.
+  std::vector<Event, Allocator>& rows() { return rows_; }
+  const std::vector<Event, Allocator>& rows() const { return rows_; }
+
+ private:
+  std::vector<Event, Allocator> rows_;
+};
 
 using ApiCallList =
     CompactList<ApiCall, &ApiCall::start_ns, &ApiCall::end_ns, &ApiCall::correlation_id>;
@@ -60,5 +92,11 @@ void VisitBoth(LoadedEvents& events, More& more, Visit&& visit) {
   XPU_EVENT_LISTS(XPU_VISIT)
 #undef XPU_VISIT
 }
+
+// Pass 2: each list in order of time. Writers promise no order.
+
+// By their events' first time. Events without one, events of one time and the work on the GPU,
+// whose order the correlation makes, keep the order of the file.
+void OrderByTime(LoadedEvents& events);
 
 }  // namespace xpu

@@ -16,7 +16,7 @@
 #include "format/base/text.h"
 #include "format/events.h"
 #include "report/model/join_parts.h"
-#include "report/model/run_time.h"
+#include "report/model/recorded_time.h"
 
 namespace xpu {
 namespace {

@@ -1,15 +1,94 @@
 #include "report/model/recorded_time.h"
 
 #include <algorithm>
+#include <charconv>
 #include <optional>
 #include <set>
+#include <system_error>
 
 #include "format/base/counted.h"
+#include "format/base/terminal_text.h"
 #include "format/base/text.h"
-#include "report/model/run_time.h"
 #include "report/output/text.h"
 
 namespace xpu {
+namespace {
+
+// "1.5s" to nanoseconds.
+std::optional<uint64_t> ParseTime(std::string_view text) {
+  double number = 0;
+  const auto [unit_at, error] =
+      std::from_chars(text.data(), text.data() + text.size(), number, std::chars_format::fixed);
+  if (error != std::errc() || number < 0) return std::nullopt;
+  const std::string_view unit(unit_at, static_cast<size_t>(text.data() + text.size() - unit_at));
+  double scale = 1e9;
+  if (unit == "ms") {
+    scale = 1e6;
+  } else if (unit == "us") {
+    scale = 1e3;
+  } else if (unit == "ns") {
+    scale = 1;
+  } else if (!unit.empty() && unit != "s") {
+    return std::nullopt;
+  }
+  const double ns = number * scale + 0.5;
+  if (!(ns < 1e18)) return std::nullopt;
+  return static_cast<uint64_t>(ns);
+}
+
+}  // namespace
+
+uint64_t StartOf(const Model& model) {
+  const auto& infos = model.events.recording_info;
+  return infos.empty() ? 0 : infos.front().start_ns;
+}
+
+uint64_t RunTimeNs(const Model& model) {
+  const LoadedEvents& events = model.events;
+  if (events.recording_info.empty() || events.recording_end.empty()) return 0;
+  const uint64_t start_ns = StartOf(model);
+  const uint64_t end_ns = events.recording_end.back().time_ns;
+  return end_ns - std::min(end_ns, start_ns);
+}
+
+uint64_t RecordedUntilNs(const Model& model) {
+  if (model.events.recording_info.empty()) return 0;
+  const uint64_t start_ns = StartOf(model);
+  uint64_t last_ns = start_ns;
+  // Lists are in order of time.
+  const auto see = [&](const auto& list, auto time) {
+    if (list.size() > 0) last_ns = std::max(last_ns, list[list.size() - 1].*time);
+  };
+  see(model.events.process_events, &ProcessEvent::time_ns);
+  see(model.events.mappings, &Mapping::time_ns);
+  see(model.events.cpu_samples, &CpuSample::time_ns);
+  see(model.events.api_calls, &ApiCall::start_ns);
+  see(model.events.launch_stacks, &LaunchStack::time_ns);
+  see(model.events.probe_hits, &ProbeHit::time_ns);
+  see(model.events.clock_pairs, &ClockPair::after_ns);
+  return last_ns - start_ns;
+}
+
+Result<TimeRange> ParseTimeRange(std::string_view text) {
+  const auto fail = [&](std::string_view why) {
+    return Error{ErrorKind::kUsage, Format("'{}' {}", text, why), "as in 1.5s-2s, 300ms-, -800us"};
+  };
+  const size_t dash = text.find('-');
+  if (dash == std::string_view::npos || text.size() == 1) return fail("is no FROM-TO");
+  TimeRange range;
+  if (dash > 0) {
+    const auto begin_ns = ParseTime(text.substr(0, dash));
+    if (!begin_ns) return fail("does not begin with a time");
+    range.begin_ns = *begin_ns;
+  }
+  if (dash + 1 < text.size()) {
+    const auto end_ns = ParseTime(text.substr(dash + 1));
+    if (!end_ns) return fail("does not end with a time");
+    range.end_ns = *end_ns;
+  }
+  if (range.end_ns <= range.begin_ns) return fail("ends before it begins");
+  return range;
+}
 
 std::vector<Pause> FindPauses(const Model& model) {
   const auto& events = model.events;
@@ -70,6 +149,27 @@ std::string RecordedText(const Model& model) {
     AppendFormat(text, "{}{}", cause == *causes.begin() ? "" : ", ", cause);
   }
   return text + ")";
+}
+
+std::string PartsText(const Model& model) {
+  const PartsHere& parts = model.parts;
+  if (parts.first == 0) return {};
+  std::string text = parts.first == parts.last
+                         ? Format("part {} of the recording", parts.first)
+                         : Format("parts {} to {} of the recording", parts.first, parts.last);
+  if (parts.missing > 0) AppendFormat(text, " without {} of them", parts.missing);
+  if (parts.first > 1) text += ", which began in earlier ones";
+  if (parts.is_continued) {
+    AppendFormat(text, "{} goes on in part {}", parts.first > 1 ? " and" : ", which",
+                 parts.last + 1);
+  }
+  return text;
+}
+
+std::string PartsNote(const Model& model) {
+  const PartsHere& parts = model.parts;
+  if (parts.first <= 1 && !parts.is_continued) return {};
+  return Format("{}: {}\n", ForOneLine(model.path), PartsText(model));
 }
 
 }  // namespace xpu

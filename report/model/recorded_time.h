@@ -1,15 +1,39 @@
-// When a recording was paused: what happened then is not in the capture, so that shares of time are
-// shares of the rest.
+// When a recording ran: how long, without its pauses, and which part of it is here.
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "format/base/result.h"
 #include "report/model/model.h"
 
 namespace xpu {
 
+// When the recording began, on CLOCK_MONOTONIC; 0 when the capture does not say.
+uint64_t StartOf(const Model& model);
+// From the start of the recording to its end; 0 when the capture does not say.
+uint64_t RunTimeNs(const Model& model);
+// From the start to the last event on CLOCK_MONOTONIC; 0 when the capture does not say. How much a
+// recording without an end holds.
+uint64_t RecordedUntilNs(const Model& model);
+
+// A part of a recording, from its start.
+struct TimeRange {
+  static constexpr uint64_t kNoEnd = std::numeric_limits<uint64_t>::max();
+
+  uint64_t begin_ns = 0;
+  uint64_t end_ns = kNoEnd;  // exclusive
+
+  bool is_all() const { return begin_ns == 0 && end_ns == kNoEnd; }
+};
+
+// "1.5s-2s", "500ms-", "-2s", "300us-1ms": units s, ms, us, ns; without one: s.
+Result<TimeRange> ParseTimeRange(std::string_view text);
+
+// What happened then is not in the capture, so that shares of time are shares of the rest.
 struct Pause {
   uint64_t start_ns = 0;
   uint64_t end_ns = 0;
@@ -25,5 +49,11 @@ std::vector<Pause> BetweenRecordings(const Model& model);
 uint64_t PausedNs(const std::vector<Pause>& pauses, uint64_t start_ns, uint64_t end_ns);
 // "3.2 s, 2 pauses (SIGUSR2)", "3.2 s, the rest lies between two recordings"; empty: all is.
 std::string RecordedText(const Model& model);
+
+// Of a recording that was cut into several captures: "part 3 of the recording, which goes on in
+// part 4"; empty: it was not cut.
+std::string PartsText(const Model& model);
+// Likewise, as a line of its own; empty also when nothing of the recording is missing.
+std::string PartsNote(const Model& model);
 
 }  // namespace xpu

@@ -25,7 +25,7 @@ class Output {
   ~Output();
 
   // Buffered. The first error sticks: later writes do nothing, Close returns it. A terminal gets
-  // whole characters, and of controls no more than our colours (colors.h): what programs call their
+  // whole characters, and of controls no more than our colours (Colors): what programs call their
   // functions must not steer it.
   void Write(std::string_view text);
   Status Close();
@@ -63,5 +63,30 @@ class Output {
   Status status_ = Ok();
   bool closed_by_reader_ = false;
 };
+
+// Colours for a terminal.
+
+// Without them the texts stay as they are, so that nothing but a terminal sees an escape.
+class Colors {
+ public:
+  explicit Colors(bool on) : on_(on) {}
+
+  std::string Title(std::string_view text) const { return Paint("1", text); }
+  std::string Faint(std::string_view text) const { return Paint("2", text); }
+  std::string Good(std::string_view text) const { return Paint("32", text); }
+  std::string Warning(std::string_view text) const { return Paint("33", text); }
+  std::string Bad(std::string_view text) const { return Paint("31", text); }
+  std::string Gpu(std::string_view text) const { return Paint("36", text); }
+
+  bool on() const { return on_; }
+
+ private:
+  std::string Paint(std::string_view code, std::string_view text) const;
+
+  bool on_;
+};
+
+// On for a terminal, but not when NO_COLOR has a value (no-color.org) or TERM is "dumb".
+Colors ColorsOf(const Output& output);
 
 }  // namespace xpu

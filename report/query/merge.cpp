@@ -1,16 +1,132 @@
 #include "report/query/merge.h"
 
+#include <cstdint>
+#include <limits>
+#include <string>
 #include <unordered_map>
 #include <utility>
 
 #include "format/base/text.h"
-#include "report/analysis/gpu_leaves.h"
+#include "report/analysis/analysis.h"
+#include "report/analysis/call_paths.h"
+#include "report/analysis/call_tree.h"
+#include "report/analysis/gpu_names.h"
 #include "report/analysis/sampled_events.h"
+#include "report/model/flat_map.h"
 #include "report/query/gpu_idle.h"
 #include "report/trace/user_probes.h"
 
 namespace xpu {
 namespace {
+
+// What --by and --nvtx-frames put before a path: the thread, process, stream or GPU that its time
+// belongs to, then the ranges that the program marked around it.
+class PathGroups {
+ public:
+  // Both must outlive this; the paths are those of `tree`.
+  PathGroups(Analysis& analysis, CallTree& tree, GroupBy by, bool nvtx_frames);
+
+  // Nothing is put before any path.
+  bool IsNone() const { return by_ == GroupBy::kNothing && !nvtx_frames_; }
+  // `path` below the frames of its group; `path` itself when nothing is to be put before it.
+  PathId OfCpu(const Owner& owner, PathId path);
+  PathId OfCall(const Launch& launch, PathId path);
+  PathId OfWork(const GpuWork& work, PathId path);
+  // Of the time in which a GPU, none of its streams, had nothing to do.
+  PathId OfIdle(uint32_t gpu, const Owner& owner, PathId path);
+
+ private:
+  FrameId ThreadOrProcess(const Owner& owner);
+  FrameId StreamOrDevice(const GpuWork& work);
+  PathId InGroup(FrameId group, PathId path) { return Under(tree_.Child(PathId{}, group), path); }
+  PathId InRanges(const NvtxRanges::Around& around, PathId path);
+  PathId Under(PathId prefix, PathId path);
+
+  Analysis& analysis_;
+  CallTree& tree_;
+  const GroupBy by_;
+  const bool nvtx_frames_;
+  FrameId cpu_;
+  FlatMap<FrameId> frames_;  // by process and thread, or GPU and stream
+  FlatMap<PathId> ranges_;   // by what is open around
+  FlatMap<PathId> moved_;    // by prefix and path
+};
+
+// One name for one thread, whatever it was called before.
+constexpr uint64_t kAtTheEnd = std::numeric_limits<uint64_t>::max();
+
+bool IsOfCpu(GroupBy by) { return by == GroupBy::kThread || by == GroupBy::kProcess; }
+
+PathGroups::PathGroups(Analysis& analysis, CallTree& tree, GroupBy by, bool nvtx_frames)
+    : analysis_(analysis),
+      tree_(tree),
+      by_(by),
+      nvtx_frames_(nvtx_frames && !analysis.nvtx.empty()),
+      cpu_(analysis.frames.Intern("[CPU]")) {}
+
+FrameId PathGroups::ThreadOrProcess(const Owner& owner) {
+  const uint32_t number = by_ == GroupBy::kThread ? owner.tid : owner.pid;
+  FrameId& frame = frames_[uint64_t{owner.process.value} << 32 | number];
+  if (!frame) {
+    const std::string_view name = analysis_.processes.ThreadName(owner.process, number, kAtTheEnd);
+    frame = analysis_.frames.Intern(Format("{}/{}", name.empty() ? "[unknown]" : name, number));
+  }
+  return frame;
+}
+
+FrameId PathGroups::StreamOrDevice(const GpuWork& work) {
+  const uint32_t gpu = analysis_.gpus.Of(work.instance, work.device_id).number;
+  const uint32_t stream = by_ == GroupBy::kStream ? work.stream_id : 0;
+  FrameId& frame = frames_[uint64_t{gpu} << 32 | stream];
+  if (!frame) {
+    frame = analysis_.frames.Intern(by_ == GroupBy::kStream ? Format("GPU{}/stream{}", gpu, stream)
+                                                            : Format("GPU{}", gpu));
+  }
+  return frame;
+}
+
+PathId PathGroups::Under(PathId prefix, PathId path) { return tree_.Graft(prefix, path, moved_); }
+
+PathId PathGroups::InRanges(const NvtxRanges::Around& around, PathId path) {
+  const uint64_t key = uint64_t{around.thread} << 32 | around.process;
+  PathId prefix = ranges_.Get(key);
+  if (!prefix) {
+    for (const uint32_t range : analysis_.nvtx.RangesOf(around)) {
+      const std::string label = analysis_.nvtx.LabelOf(analysis_.nvtx.all()[range]);
+      prefix = tree_.Child(prefix, analysis_.frames.Intern("[NVTX]" + label));
+    }
+    if (!prefix) return path;
+    ranges_[key] = prefix;
+  }
+  return Under(prefix, path);
+}
+
+PathId PathGroups::OfCpu(const Owner& owner, PathId path) {
+  if (nvtx_frames_) path = InRanges(analysis_.nvtx.At(owner.pid, owner.tid, owner.time_ns), path);
+  if (by_ == GroupBy::kNothing) return path;
+  return InGroup(IsOfCpu(by_) ? ThreadOrProcess(owner) : cpu_, path);
+}
+
+PathId PathGroups::OfCall(const Launch& launch, PathId path) {
+  if (nvtx_frames_) path = InRanges(analysis_.nvtx.At(launch), path);
+  if (by_ == GroupBy::kNothing) return path;
+  return InGroup(IsOfCpu(by_) ? ThreadOrProcess(OwnerOf(analysis_, launch)) : cpu_, path);
+}
+
+PathId PathGroups::OfWork(const GpuWork& work, PathId path) {
+  if (nvtx_frames_ && work.launch != GpuWork::kNoLaunch) {
+    path = InRanges(analysis_.nvtx.At(analysis_.correlation.launches[work.launch]), path);
+  }
+  if (by_ == GroupBy::kNothing) return path;
+  return InGroup(IsOfCpu(by_) ? ThreadOrProcess(OwnerOf(analysis_, work)) : StreamOrDevice(work),
+                 path);
+}
+
+PathId PathGroups::OfIdle(uint32_t gpu, const Owner& owner, PathId path) {
+  if (by_ == GroupBy::kNothing) return path;
+  return InGroup(
+      IsOfCpu(by_) ? ThreadOrProcess(owner) : analysis_.frames.Intern(Format("GPU{}", gpu)), path);
+}
 
 // Adds what happened to the tree, each under its path and group.
 class Merge {

@@ -8,7 +8,6 @@
 #include "report/analysis/call_paths.h"
 #include "report/analysis/call_tree.h"
 #include "report/analysis/gpu_names.h"
-#include "report/query/path_groups.h"
 
 namespace xpu {
 
@@ -18,6 +17,15 @@ enum class MergeMode : uint8_t {
   kCpu,
   kIdle,   // the time in which a GPU had nothing to do, under what the CPU did then (gpu_idle.h)
   kProbe,  // hits of the probes that the user asked for
+};
+
+// What paths begin with, before the name of the thread.
+enum class GroupBy : uint8_t {
+  kNothing,
+  kThread,   // "worker/4712"
+  kProcess,  // "python3/4711"
+  kStream,   // "GPU0/stream7"; CPU samples and calls: "[CPU]"
+  kDevice,   // "GPU0"; likewise
 };
 
 struct MergeOptions {

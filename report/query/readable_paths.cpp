@@ -5,7 +5,7 @@
 
 #include "format/base/text.h"
 #include "report/analysis/kernel_name.h"
-#include "report/stacks/python_places.h"
+#include "report/stacks/python_frames.h"
 
 namespace xpu {
 namespace {

@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "format/base/text.h"
-#include "report/analysis/gpu_leaves.h"
+#include "report/analysis/gpu_names.h"
 #include "report/analysis/overheads.h"
 #include "report/model/saturated.h"
 #include "report/query/readable_paths.h"

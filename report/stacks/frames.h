@@ -1,6 +1,7 @@
 // Frames with names, each distinct one once.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <span>
@@ -9,10 +10,27 @@
 #include <unordered_map>
 
 #include "format/base/ids.h"
-#include "report/stacks/python_symbols.h"
 #include "symbolize/symbolizer.h"
 
 namespace xpu {
+
+// Which native functions are the Python interpreter's own, by the names that CPython 3.11 to 3.14
+// gives them.
+
+// What a native function does for the Python code above and below it.
+enum class PythonRole : uint8_t {
+  kNone,
+  kLoop,      // runs Python functions: one frame of it for each time that the loop is entered
+  kLoopPart,  // called by the loop to go on with its work: a part of the frame of its caller
+  kCall,      // only passes calls on
+  kStart,     // what the C library starts a program or a thread with
+};
+
+// `symbol`: the linkage name; `module`: the name of the file that it is in.
+PythonRole PythonRoleOf(std::string_view symbol, std::string_view module);
+
+// "python3.12", "libpython3.12.so.1.0", and of other versions and builds.
+bool IsPythonModule(std::string_view module);
 
 using FrameId = Id<struct FrameTag, uint32_t>;
 
@@ -68,5 +86,14 @@ class FrameTable {
 // "main;run(int);[GPU_Kernel]scale": frames as --folded writes them, where a semicolon parts two of
 // them and is in none. C++ names hold any other separator that could be read.
 std::string FoldedText(const FrameTable& frames, std::span<const FrameId> path);
+
+// The user's part of a launch stack.
+//
+// The stack is taken inside our own library, called by libcupti, called by libcuda, maybe called
+// by libcudart: none of that is the user's. With a static libcudart its functions lie in the
+// program itself, so there the outermost C function of the CUDA API ends the user's part.
+
+// How many frames at the innermost end are not the user's. `innermost_first` may be empty.
+size_t CountInternalFrames(std::span<const FrameId> innermost_first, const FrameTable& frames);
 
 }  // namespace xpu

@@ -3,15 +3,38 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
+#include <string_view>
 #include <unordered_map>
 #include <vector>
 
 #include "report/model/flat_map.h"
 #include "report/model/model.h"
 #include "report/stacks/frames.h"
-#include "report/stacks/python_lines.h"
 
 namespace xpu {
+
+// The lines of the instructions of a Python function: co_linetable of Python 3.11 and later
+// (CPython's InternalDocs/code_objects.md, "Source code locations").
+class PythonLines {
+ public:
+  // Of a damaged table the part before the damage counts.
+  explicit PythonLines(std::string_view line_table);
+
+  // The line of the instruction at `offset` bytes, counted from the function's first one; it may
+  // lie before that. nullopt: the instruction has none, or is not in the table.
+  std::optional<int64_t> At(uint32_t offset) const;
+  bool has_lines() const { return has_lines_; }
+
+ private:
+  struct Entry {
+    uint32_t end = 0;  // the first offset behind it
+    std::optional<int32_t> line;
+  };
+
+  std::vector<Entry> entries_;  // in order of their offsets
+  bool has_lines_ = false;
+};
 
 // The functions that one entry of the interpreter's loop runs: they lie on one native frame.
 struct PythonGroup {
@@ -50,5 +73,14 @@ class PythonFrames {
   const FrameId unknown_;
   const FrameId cut_;
 };
+
+// Whose code a function of Python is, by the path of its file.
+
+// Of a package or the standard library: not what somebody who looks for their own line means.
+bool IsInstalledPython(std::string_view path);
+// Of the code that carries out an import statement.
+bool IsPythonImport(const NamedFrame& frame);
+// "torch._dynamo.eval_frame" of ".../site-packages/torch/_dynamo/eval_frame.py".
+std::string PythonModuleName(std::string_view path);
 
 }  // namespace xpu

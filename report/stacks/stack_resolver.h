@@ -9,16 +9,28 @@
 #include <string_view>
 #include <vector>
 
+#include "format/events.h"
 #include "report/model/flat_map.h"
 #include "report/model/model.h"
 #include "report/model/process_table.h"
 #include "report/stacks/frames.h"
 #include "report/stacks/generated_symbols.h"
-#include "report/stacks/kernel_symbols.h"
 #include "report/trace/api_names.h"
 #include "symbolize/symbolizer.h"
 
 namespace xpu {
+
+// Names of kernel addresses, from the capture alone.
+class KernelSymbols {
+ public:
+  // `symbols` in any order; must outlive this.
+  explicit KernelSymbols(const std::vector<KernelSymbol>& symbols);
+  // nullptr: no name.
+  const KernelSymbol* Find(uint64_t address) const;
+
+ private:
+  std::vector<const KernelSymbol*> by_address_;
+};
 
 struct ResolvedStack {
   std::vector<FrameId> frames;  // innermost first

@@ -2,7 +2,10 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdlib>
 #include <map>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include <fcntl.h>
@@ -12,8 +15,13 @@
 #include "format/base/counted.h"
 #include "format/base/file.h"
 #include "format/base/output_place.h"
+#include "format/base/path.h"
 #include "format/base/terminal_text.h"
 #include "format/base/text.h"
+#include "format/slice_parts.h"
+#include "format/writer.h"
+#include "report/analysis/call_paths.h"
+#include "symbolize/slice_maker.h"
 
 namespace xpu {
 namespace {
@@ -53,6 +61,115 @@ Result<Outcome> WriteNew(const std::string& path, const std::string& bytes) {
     return status.error();
   }
   return Outcome::kWritten;
+}
+
+struct NewSlice {
+  RecordedFile file;
+  SymbolDetail detail = SymbolDetail::kNames;
+  std::string bytes;
+};
+
+struct NewSlices {
+  std::vector<NewSlice> slices;
+  size_t kept = 0;                    // files that have one
+  std::vector<std::string> failures;  // why there is none
+};
+
+// Of every file that an address of a stack is in.
+NewSlices MakeSlices(Analysis& analysis, bool lines) {
+  CallPaths(analysis, {}).WantAll({.samples = true, .launches = true, .probe_hits = true});
+  std::map<std::pair<std::string_view, std::string_view>, SymbolDetail> known;
+  for (const AssembledSlice& slice : analysis.slices.slices) {
+    known[{slice.path, slice.build_id}] = slice.detail;
+  }
+  NewSlices made;
+  const Symbolizer& symbolizer = analysis.symbolizer;
+  for (uint32_t i = 1; i <= symbolizer.size(); ++i) {
+    const RecordedFile& file = symbolizer[ModuleId{i}];
+    const std::vector<uint64_t> offsets = symbolizer.Wanted(ModuleId{i});
+    if (offsets.empty() || !IsFilePath(file.path)) continue;
+    const auto slice = known.find({file.path, file.build_id});
+    if (slice != known.end() && (!lines || slice->second == SymbolDetail::kLines)) {
+      ++made.kept;
+      continue;
+    }
+    const FileSearch search = symbolizer.finder().Program(file.path, file.build_id);
+    if (!search.found) {
+      made.failures.push_back(search.message);
+      continue;
+    }
+    Result<MadeSlice> bytes =
+        MakeSymbolSlice({.path = search.found->path,
+                         .name = file.path,
+                         .build_id = file.build_id,
+                         .debug_folder = symbolizer.finder().FirstDebugFolder(),
+                         .detail = lines ? SliceDetail::kLines : SliceDetail::kNames,
+                         .reading = symbolizer.finder().reading()},
+                        offsets);
+    if (!bytes.ok()) {
+      made.failures.push_back(bytes.error().message);
+      continue;
+    }
+    const bool has_lines = bytes->has_lines;
+    if (!bytes->lines_failure.empty()) made.failures.push_back(bytes->lines_failure);
+    if (slice != known.end() && !has_lines) {  // what is there says as much
+      ++made.kept;
+      continue;
+    }
+    made.slices.push_back(
+        {file, has_lines ? SymbolDetail::kLines : SymbolDetail::kNames, std::move(bytes->bytes)});
+  }
+  return made;
+}
+
+Status WriteSlice(CaptureWriter& writer, const NewSlice& slice) {
+  return WriteSliceParts(
+      {slice.file.path, slice.file.build_id, slice.detail, slice.bytes},
+      [&](std::string_view text) { return writer.InternString(text); },
+      [&](const SymbolSlice& part) { return writer.Write(part); });
+}
+
+// The capture's bytes as they are, and behind them the slices, in a file that takes the place of
+// `output` when it is whole.
+Status WriteCapture(const std::string& capture, const std::string& output,
+                    const NewSlices& slices) {
+  XPU_ASSIGN_OR_RETURN(const OutputPlace place, FindOutputPlace(output));
+  // What takes the place of a link or a device leaves nothing of it.
+  if (place.is_behind_link || (place.entry && !S_ISREG(place.info.st_mode))) {
+    return Error{ErrorKind::kUsage, Format("{}: is not a regular file", output),
+                 "name the file itself, or another one with -o"};
+  }
+  XPU_ASSIGN_OR_RETURN(const FileBytes original, FileBytes::Open(capture));
+  XPU_ASSIGN_OR_RETURN(const CaptureEnd end, FindCaptureEnd(original.bytes(), capture));
+  const int folder = place.directory.get();
+  std::string path = Format("/proc/self/fd/{}/{}.XXXXXX", folder, place.name);
+  UniqueFd fd(::mkostemp(path.data(), O_CLOEXEC));  // mode 0600
+  if (!fd) return SystemError(Format("{}: create a file beside it", output), errno);
+  const std::string temporary(FileNameOf(path));
+  const auto write = [&]() -> Status {
+    if (place.entry) {
+      // Who may read it stays as it is. Root keeps the file its owner's.
+      if (::fchown(fd.get(), place.info.st_uid, place.info.st_gid) != 0 && errno != EPERM) {
+        return SystemError(Format("{}: fchown", temporary), errno);
+      }
+      ::fchmod(fd.get(), place.info.st_mode & 0777);
+    }
+    const auto bytes = original.bytes();
+    XPU_RETURN_IF_ERROR(
+        WriteAll(fd.get(), {reinterpret_cast<const char*>(bytes.data()), bytes.size()}, temporary));
+    CaptureWriter writer = CaptureWriter::Continue(std::move(fd), temporary, end);
+    for (const NewSlice& slice : slices.slices) {
+      XPU_RETURN_IF_ERROR(WriteSlice(writer, slice));
+    }
+    XPU_RETURN_IF_ERROR(writer.Close());
+    if (::renameat(folder, temporary.c_str(), folder, place.name.c_str()) != 0) {
+      return SystemError(Format("{}: rename", output), errno);
+    }
+    return Ok();
+  };
+  Status status = write();
+  if (!status.ok()) ::unlinkat(folder, temporary.c_str(), 0);
+  return status;
 }
 
 }  // namespace
@@ -103,6 +220,26 @@ Result<std::string> ExportSymbols(const Analysis& analysis, const std::string& f
         "  hint: xpu-record --symbols=slice, or xpu-report --embed-symbols, puts symbols into "
         "the capture\n";
   }
+  return text;
+}
+
+Result<std::string> EmbedSymbols(Analysis& analysis, const std::string& output, bool lines) {
+  const NewSlices made = MakeSlices(analysis, lines);
+  const std::string& capture = analysis.model.path;
+  const std::string& target = output.empty() ? capture : output;
+  if (!made.slices.empty() || target != capture) {
+    XPU_RETURN_IF_ERROR(WriteCapture(capture, target, made));
+  }
+  size_t bytes = 0;
+  for (const NewSlice& slice : made.slices) bytes += slice.bytes.size();
+  std::string text =
+      Format("symbols of {} added to {}, {} bytes before compression\n",
+             Counted(made.slices.size(), "file", "files"), ForOneLine(target), bytes);
+  if (made.kept > 0)
+    AppendFormat(text, "  {} already\n",
+                 Counted(made.kept, "file has its symbols", "files have theirs"));
+  for (const std::string& failure : made.failures)
+    AppendFormat(text, "  {}\n", ForOneLine(failure));
   return text;
 }
 

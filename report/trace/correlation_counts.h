@@ -1,7 +1,9 @@
 // The numbers of a correlation: what was matched, what is missing, and what explains it.
 #pragma once
 
+#include "report/model/model.h"
 #include "report/trace/correlation.h"
+#include "report/trace/graph_nodes.h"
 
 namespace xpu {
 

@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "report/model/recent.h"
-#include "report/trace/calls_by_thread.h"
 #include "report/trace/probe_launches.h"
 
 namespace xpu {

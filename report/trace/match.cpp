@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "format/base/text.h"
-#include "report/model/time_range.h"
+#include "report/model/recorded_time.h"
 
 namespace xpu {
 

@@ -2,8 +2,8 @@
 
 #include <utility>
 
-#include "report/model/order.h"
-#include "report/model/run_time.h"
+#include "report/model/loaded_events.h"
+#include "report/model/recorded_time.h"
 #include "report/trace/correlate.h"
 
 namespace xpu {

@@ -8,7 +8,6 @@
 #include "report/output/text.h"
 #include "report/query/ledger.h"
 #include "report/views/view.h"
-#include "report/views/views.h"
 #include "symbolize/symbolizer.h"
 
 namespace xpu {

@@ -11,7 +11,6 @@
 #include "report/query/largest_remainder.h"
 #include "report/views/no_stacks.h"
 #include "report/views/view.h"
-#include "report/views/views.h"
 
 namespace xpu {
 namespace {

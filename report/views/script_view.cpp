@@ -6,16 +6,14 @@
 #include "format/base/text.h"
 #include "format/probe_names.h"
 #include "report/analysis/call_paths.h"
-#include "report/analysis/gpu_leaves.h"
 #include "report/analysis/gpu_names.h"
 #include "report/analysis/overheads.h"
 #include "report/analysis/sampled_events.h"
-#include "report/model/run_time.h"
+#include "report/model/recorded_time.h"
 #include "report/output/text.h"
 #include "report/trace/correlation.h"
 #include "report/trace/user_probes.h"
 #include "report/views/view.h"
-#include "report/views/views.h"
 
 namespace xpu {
 namespace {

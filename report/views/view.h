@@ -5,12 +5,92 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "report/analysis/analysis.h"
+#include "report/analysis/filter.h"
+#include "report/analysis/gpu_names.h"
 #include "report/output/output.h"
-#include "report/views/views.h"
+#include "report/query/merge.h"
 
 namespace xpu {
+
+enum class TimeUnit : uint8_t { kMicroseconds, kNanoseconds, kSamples };
+enum class TableFormat : uint8_t { kTable, kCsv, kJson };
+
+struct SummaryOptions {
+  KernelNames kernel_names = KernelNames::kFull;
+  FilterOptions filter = {};               // what was given, for the commands that it suggests
+  std::vector<std::string> captures = {};  // likewise; "-": standard input
+};
+
+struct FoldedOptions {
+  MergeOptions merge;
+  TimeUnit unit = TimeUnit::kMicroseconds;
+  bool reverse = false;  // innermost frame first
+};
+
+struct FlameGraphOptions {
+  MergeOptions merge;
+  std::string title;  // empty: the command line of the recording
+};
+
+struct TopOptions {
+  uint64_t rows = 20;  // of each table, 0: all; of CSV and JSON all when none are asked for
+  TableFormat format = TableFormat::kTable;
+  std::string table;        // only this one, empty: all
+  std::string sort;         // by this column, largest first; empty: as the table comes
+  bool is_thinned = false;  // only those that a part of the capture can stand for
+  KernelNames kernel_names = KernelNames::kFull;
+  KernelNames path_kernel_names =
+      KernelNames::kShort;  // in call paths, where they are the last of many
+  GraphStacks graph_stacks = GraphStacks::kBoth;
+};
+
+struct ScriptOptions {
+  KernelNames kernel_names = KernelNames::kFull;
+  GraphStacks graph_stacks = GraphStacks::kBoth;
+};
+
+struct TraceOptions {
+  KernelNames kernel_names = KernelNames::kFull;
+  GraphStacks graph_stacks = GraphStacks::kBoth;
+  uint64_t max_events = 0;  // 0: no limit
+};
+
+// What of the command line views know.
+struct ViewOptions {
+  std::vector<std::string> captures = {"capture.xpu"};  // more than one: merged
+  FilterOptions filter;
+  KernelNames kernel_names = KernelNames::kFull;
+  GraphStacks graph_stacks = GraphStacks::kBoth;
+  FoldedOptions folded;
+  FlameGraphOptions flame_graph;
+  TraceOptions trace;
+  TopOptions top;
+};
+
+// What was recorded, the ledger, the top of each table; within 80 columns.
+void WriteSummary(Analysis& analysis, const SummaryOptions& options, Output& output);
+// One line `frame;frame;... value` per path, sorted. `notes` gets a sentence about the paths whose
+// time rounds to 0 and which are left out.
+void WriteFolded(Analysis& analysis, const FoldedOptions& options, Output& output,
+                 std::string& notes);
+// One HTML file that needs nothing else.
+void WriteFlameGraph(Analysis& analysis, const FlameGraphOptions& options, Output& output,
+                     std::string& notes);
+// Trace Event Format, for Perfetto and chrome://tracing. `notes` gets a sentence when
+// options.max_events cut it.
+void WriteChromeTrace(Analysis& analysis, const TraceOptions& options, Output& output,
+                      std::string& notes);
+void WriteTop(Analysis& analysis, const TopOptions& options, Output& output);
+// The tables of two captures side by side, what became slower first.
+void WriteDiff(Analysis& before, Analysis& after, const TopOptions& options, Output& output,
+               std::string& notes);
+// One line for each event, in order of time.
+void WriteScript(Analysis& analysis, const ScriptOptions& options, Output& output);
+// Every record as one line of text.
+void WriteDump(const Analysis& analysis, Output& output);
 
 struct ViewInput {
   const ViewOptions& options;

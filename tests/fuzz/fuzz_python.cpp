@@ -12,7 +12,7 @@
 #include "record/python/python_codes.h"
 #include "record/python/python_runtime.h"
 #include "record/python/python_stacks.h"
-#include "report/stacks/python_lines.h"
+#include "report/stacks/python_frames.h"
 #include "symbolize/elf/elf_image.h"
 
 namespace {

@@ -11,11 +11,10 @@
 #include "format/reader.h"
 #include "report/analysis/analysis.h"
 #include "report/analysis/filter.h"
-#include "report/analysis/thin.h"
 #include "report/model/load.h"
 #include "report/query/ledger.h"
 #include "report/views/tables/top_tables.h"
-#include "report/views/views.h"
+#include "report/views/view.h"
 
 namespace {
 

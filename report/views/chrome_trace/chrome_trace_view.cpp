@@ -14,15 +14,12 @@
 #include "report/output/text.h"
 #include "report/query/ledger.h"
 #include "report/views/chrome_trace/trace_args.h"
-#include "report/views/chrome_trace/trace_callers.h"
 #include "report/views/chrome_trace/trace_counters.h"
-#include "report/views/chrome_trace/trace_hits.h"
 #include "report/views/chrome_trace/trace_names.h"
 #include "report/views/chrome_trace/trace_samples.h"
 #include "report/views/chrome_trace/trace_tracks.h"
 #include "report/views/chrome_trace/trace_writer.h"
 #include "report/views/view.h"
-#include "report/views/views.h"
 
 namespace xpu {
 namespace {

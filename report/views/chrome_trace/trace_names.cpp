@@ -2,8 +2,12 @@
 
 #include <span>
 
-#include "report/analysis/launched_kernel.h"
+#include "format/base/text.h"
+#include "report/analysis/call_paths.h"
+#include "report/analysis/gpu_names.h"
 #include "report/output/text.h"
+#include "report/stacks/frames.h"
+#include "report/stacks/python_frames.h"
 #include "report/views/chrome_trace/trace_args.h"
 
 namespace xpu {
@@ -25,6 +29,18 @@ Value& At(std::vector<Value>& values, Id id) {
 std::string_view CategoryOf(FrameOrigin origin) {
   if (origin == FrameOrigin::kKernel) return "cpu_kernel";
   return origin == FrameOrigin::kPython ? "cpu_python" : "cpu";
+}
+
+constexpr FramePlaces kWithLines = {.lines = true};
+
+// Of a function without a line at least the file that it is in: "at::native::gelu (libtorch.so)".
+std::string LabelAsJson(const NamedFrame& frame) {
+  std::string label = frame.Label();
+  const bool has_place = !frame.place.empty() || frame.nameless_in || frame.module.empty();
+  if (frame.IsNative() && !has_place) AppendFormat(label, " ({})", frame.module);
+  std::string json;
+  AppendJsonString(json, label);
+  return json;
 }
 
 }  // namespace
@@ -72,6 +88,42 @@ std::string TraceNames::StackOf(PathId path) const {
 
 std::string TraceNames::KernelOf(const Launch& launch) {
   return launch.probe == 0 ? std::string() : LaunchedKernel(analysis_, gpu_names_, launch);
+}
+
+TraceCallers::TraceCallers(Analysis& analysis)
+    : analysis_(analysis),
+      native_(analysis.model, analysis.processes, analysis.api_names, analysis.symbolizer,
+              analysis.frames, kWithLines),
+      stacks_(analysis.model, native_, analysis.frames, kWithLines, PythonView::kMerge) {}
+
+const TraceCallers::Callers& TraceCallers::Of(const Launch& launch) {
+  if (!launch.stack && !launch.python_stack) return other_ = {};
+  const Owner owner = OwnerOf(analysis_, launch);
+  const SpaceId space = analysis_.processes.SpaceAt(owner.process, owner.time_ns);
+  auto& of_space = known_[space];
+  const uint64_t key = uint64_t{launch.stack.value} << 32 | launch.python_stack.value;
+  if (const auto known = of_space.find(key); known != of_space.end()) return known->second;
+  const ResolvedStack stack = stacks_.Resolve(stacks_.Shown(StackOf(launch)), space, owner.time_ns);
+  if (!stack.at_any_time) return other_ = Find(stack);
+  return of_space.emplace(key, Find(stack)).first->second;
+}
+
+TraceCallers::Callers TraceCallers::Find(const ResolvedStack& stack) const {
+  const std::span<const FrameId> frames =
+      std::span(stack.frames).subspan(CountInternalFrames(stack.frames, analysis_.frames));
+  Callers callers;
+  if (frames.empty()) return callers;
+  callers.innermost = LabelAsJson(analysis_.frames[frames.front()]);
+  for (const FrameId id : frames) {
+    const NamedFrame& frame = analysis_.frames[id];
+    if (frame.origin != FrameOrigin::kPython) continue;
+    const bool is_first = callers.python.empty();
+    if (is_first) callers.python = LabelAsJson(frame);
+    if (IsInstalledPython(frame.module)) continue;
+    if (!is_first) callers.script = LabelAsJson(frame);
+    break;
+  }
+  return callers;
 }
 
 }  // namespace xpu

@@ -9,7 +9,7 @@ foreach(part tree search picture facts header page)
 endforeach()
 string(REPLACE "@STYLE@" "${style}" page "${page}")
 string(REPLACE "@CODE@" "${code}" page "${page}")
-file(WRITE ${OUTPUT} "#include \"report/views/flame_graph/flame_graph_page.h\"
+file(WRITE ${OUTPUT} "#include \"report/views/flame_graph/flame_graph_view.h\"
 
 namespace xpu {
 

@@ -1,11 +1,258 @@
+#include "report/views/flame_graph/flame_graph_view.h"
+
+#include <algorithm>
+#include <string>
+#include <tuple>
+#include <unordered_map>
+#include <utility>
+
 #include "format/base/check.h"
-#include "report/views/flame_graph/flame_graph_data.h"
-#include "report/views/flame_graph/flame_graph_page.h"
+#include "format/base/text.h"
+#include "report/analysis/sampled_events.h"
+#include "report/model/saturated.h"
+#include "report/output/text.h"
+#include "report/query/ledger.h"
 #include "report/views/no_stacks.h"
 #include "report/views/view.h"
-#include "report/views/views.h"
 
 namespace xpu {
+namespace {
+
+constexpr uint64_t kMsNs = 1'000'000;
+
+std::vector<uint64_t> TotalsOf(const CallTree& tree) {
+  const std::vector<CallTree::Node>& nodes = tree.nodes();
+  std::vector<uint64_t> totals(nodes.size());
+  for (size_t i = nodes.size(); i-- > 0;) {
+    totals[i] = AddSaturated(totals[i], nodes[i].self_ns);
+    if (const PathId parent = nodes[i].parent) {
+      totals[parent.value - 1] = AddSaturated(totals[parent.value - 1], totals[i]);
+    }
+  }
+  return totals;
+}
+
+std::string_view ModeName(MergeMode mode) {
+  switch (mode) {
+    case MergeMode::kMerge:
+      return "merge";
+    case MergeMode::kGpu:
+      return "gpu";
+    case MergeMode::kCpu:
+      return "cpu";
+    case MergeMode::kIdle:
+      return "idle";
+    case MergeMode::kProbe:
+      return "probe";
+  }
+  return {};
+}
+
+// Writes JSON in parts, so that no text holds a whole large capture.
+class DataWriter {
+ public:
+  explicit DataWriter(Output& output) : output_(output) {}
+  ~DataWriter() { output_.Write(text_); }
+  DataWriter(const DataWriter&) = delete;
+  DataWriter& operator=(const DataWriter&) = delete;
+
+  void Raw(std::string_view json) {
+    text_ += json;
+    if (text_.size() < kPartBytes) return;
+    output_.Write(text_);
+    text_.clear();
+  }
+  void String(std::string_view text) {
+    std::string json;
+    AppendJsonString(json, text);
+    for (size_t at = 0; (at = json.find('<', at)) != std::string::npos;) {
+      json.replace(at, 1, "\\u003c");
+    }
+    Raw(json);
+  }
+  void Number(uint64_t number) { Raw(std::to_string(number)); }
+  // "key":[...], an entry for each element.
+  template <typename List, typename WriteOne>
+  void Array(std::string_view key, const List& list, WriteOne write_one) {
+    Raw(Format("\"{}\":[", key));
+    bool first = true;
+    for (const auto& element : list) {
+      if (!std::exchange(first, false)) Raw(",");
+      write_one(element);
+    }
+    Raw("]");
+  }
+
+ private:
+  static constexpr size_t kPartBytes = size_t{64} << 10;
+  Output& output_;
+  std::string text_;
+};
+
+// The frames of the nodes and their files, numbered as they come.
+class UsedFrames {
+ public:
+  UsedFrames(const CallTree& tree, const FrameTable& frames, const std::vector<FlameNode>& nodes)
+      : number_(frames.size() + 1, kNone) {
+    for (const FlameNode& node : nodes) Use(tree[node.path].frame, frames);
+  }
+
+  uint32_t NumberOf(FrameId frame) const { return number_[frame.value]; }
+  const std::vector<const NamedFrame*>& frames() const { return frames_; }
+  const std::vector<std::string_view>& modules() const { return modules_; }
+  // -1: the frame is of none.
+  int64_t ModuleOf(const NamedFrame& frame) const {
+    const auto found = module_numbers_.find(frame.module);
+    return found == module_numbers_.end() ? -1 : int64_t{found->second};
+  }
+
+ private:
+  static constexpr uint32_t kNone = ~uint32_t{0};
+
+  void Use(FrameId id, const FrameTable& table) {
+    uint32_t& number = number_[id.value];
+    if (number != kNone) return;
+    number = static_cast<uint32_t>(frames_.size());
+    const NamedFrame& frame = table[id];
+    frames_.push_back(&frame);
+    if (frame.module.empty()) return;
+    const auto next = static_cast<uint32_t>(modules_.size());
+    if (module_numbers_.try_emplace(frame.module, next).second) modules_.push_back(frame.module);
+  }
+
+  std::vector<uint32_t> number_;  // by frame id
+  std::vector<const NamedFrame*> frames_;
+  std::vector<std::string_view> modules_;
+  std::unordered_map<std::string_view, uint32_t> module_numbers_;
+};
+
+// What the numbers of the tree count.
+std::string UnitName(const Analysis& analysis, const MergeOptions& options) {
+  if (options.mode == MergeMode::kProbe) return "hits";
+  return CountsTime(analysis, options) ? "ns" : SampleUnit(analysis.model);
+}
+
+void WriteRecording(const Analysis& analysis, const FlameGraphOptions& options,
+                    DataWriter& writer) {
+  const Model& model = analysis.model;
+  RecordingInfo info;
+  const auto& infos = model.events.recording_info;
+  if (!infos.empty()) info = infos.front();
+  const std::string_view command = model.Text(info.command_line);
+  const std::string unit = UnitName(analysis, options.merge);
+  const std::pair<std::string_view, std::string_view> texts[] = {
+      {"title", options.title.empty() ? command : options.title},
+      {"command", command},
+      {"host", model.Text(info.host_name)},
+      {"mode", ModeName(options.merge.mode)},
+      {"unit", unit}};
+  for (const auto& [key, text] : texts) {
+    writer.Raw(Format("\"{}\":", key));
+    writer.String(text);
+    writer.Raw(",");
+  }
+  const auto& ends = model.events.recording_end;
+  const uint64_t end_ns = ends.empty() ? 0 : ends.back().time_ns;
+  const std::string start =
+      info.start_realtime_ns == 0 ? "null" : std::to_string(info.start_realtime_ns / kMsNs);
+  const std::string duration =
+      end_ns < info.start_ns || infos.empty() ? "null" : std::to_string(end_ns - info.start_ns);
+  writer.Raw(Format("\"startMs\":{},\"durationNs\":{},\n", start, duration));
+}
+
+void WriteLosses(const Analysis& analysis, DataWriter& writer) {
+  std::vector<LedgerEntry> losses = BuildLedger(analysis);
+  std::erase_if(losses, [](const LedgerEntry& e) { return e.severity == Severity::kNote; });
+  writer.Array("losses", losses, [&](const LedgerEntry& entry) {
+    writer.Raw(
+        Format("{{\"severity\":\"{}\",\"count\":{},\"what\":", SeverityName(entry), entry.count));
+    writer.String(entry.what);
+    writer.Raw(",\"advice\":");
+    writer.String(entry.advice);
+    writer.Raw("}");
+  });
+  writer.Raw(",\n");
+}
+
+void WriteFrames(const UsedFrames& used, DataWriter& writer) {
+  writer.Array("modules", used.modules(), [&](std::string_view name) { writer.String(name); });
+  writer.Raw(",\n\"frames\":{");
+  writer.Array("name", used.frames(), [&](const NamedFrame* f) { writer.String(f->Label()); });
+  writer.Raw(",\n");
+  writer.Array("module", used.frames(),
+               [&](const NamedFrame* f) { writer.Raw(std::to_string(used.ModuleOf(*f))); });
+  writer.Raw(",\n");
+  writer.Array("kind", used.frames(),
+               [&](const NamedFrame* f) { writer.Number(static_cast<uint64_t>(f->origin)); });
+  writer.Raw("},\n");
+}
+
+void WriteNodes(const CallTree& tree, const std::vector<FlameNode>& nodes, const UsedFrames& used,
+                DataWriter& writer) {
+  writer.Raw("\"nodes\":{");
+  writer.Array("depth", nodes, [&](const FlameNode& n) { writer.Number(n.depth); });
+  writer.Raw(",\n");
+  writer.Array("frame", nodes,
+               [&](const FlameNode& n) { writer.Number(used.NumberOf(tree[n.path].frame)); });
+  writer.Raw(",\n");
+  writer.Array("ns", nodes, [&](const FlameNode& n) { writer.Number(tree[n.path].self_ns); });
+  writer.Raw(",\n");
+  writer.Array("count", nodes, [&](const FlameNode& n) { writer.Number(tree[n.path].self_count); });
+  writer.Raw("}");
+}
+
+}  // namespace
+
+std::vector<FlameNode> InFlameOrder(const CallTree& tree, const FrameTable& frames) {
+  const std::vector<CallTree::Node>& nodes = tree.nodes();
+  const std::vector<uint64_t> totals = TotalsOf(tree);
+  std::vector<std::string> labels;  // by frame id - 1
+  for (uint32_t id = 1; id <= frames.size(); ++id) labels.push_back(frames[FrameId{id}].Label());
+
+  std::vector<uint32_t> order;  // by parent, of one parent the smallest last
+  for (uint32_t i = 0; i < nodes.size(); ++i) {
+    if (totals[i] > 0) order.push_back(i);
+  }
+  const auto label_of = [&](uint32_t i) -> const std::string& {
+    return labels[nodes[i].frame.value - 1];
+  };
+  std::sort(order.begin(), order.end(), [&](uint32_t a, uint32_t b) {
+    return std::tuple(nodes[a].parent, totals[b], label_of(a), a) <
+           std::tuple(nodes[b].parent, totals[a], label_of(b), b);
+  });
+  std::vector<size_t> first_child(nodes.size() + 2);  // by parent id, in `order`
+  for (const uint32_t i : order) ++first_child[nodes[i].parent.value + 1];
+  for (size_t i = 1; i < first_child.size(); ++i) first_child[i] += first_child[i - 1];
+
+  std::vector<FlameNode> in_order;
+  std::vector<FlameNode> waiting;  // the next one last
+  const auto push_children = [&](uint32_t parent, uint32_t depth) {
+    for (size_t at = first_child[parent + 1]; at > first_child[parent]; --at) {
+      waiting.push_back({PathId{order[at - 1] + 1}, depth});
+    }
+  };
+  push_children(0, 0);
+  while (!waiting.empty()) {
+    const FlameNode node = waiting.back();
+    waiting.pop_back();
+    in_order.push_back(node);
+    push_children(node.path.value, node.depth + 1);
+  }
+  return in_order;
+}
+
+void WriteFlameGraphData(const Analysis& analysis, const CallTree& tree,
+                         const FlameGraphOptions& options, Output& output) {
+  const std::vector<FlameNode> nodes = InFlameOrder(tree, analysis.frames);
+  const UsedFrames used(tree, analysis.frames, nodes);
+  DataWriter writer(output);
+  writer.Raw("{");
+  WriteRecording(analysis, options, writer);
+  WriteLosses(analysis, writer);
+  WriteFrames(used, writer);
+  WriteNodes(tree, nodes, used, writer);
+  writer.Raw("}\n");
+}
 
 void WriteFlameGraph(Analysis& analysis, const FlameGraphOptions& options, Output& output,
                      std::string& notes) {

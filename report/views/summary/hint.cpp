@@ -4,7 +4,6 @@
 
 #include "format/base/text.h"
 #include "report/model/recorded_time.h"
-#include "report/model/run_time.h"
 #include "report/query/gpu_busy.h"
 
 namespace xpu {

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "format/base/text.h"
-#include "report/model/run_time.h"
+#include "report/model/recorded_time.h"
 #include "report/output/text.h"
 #include "report/query/gpu_idle.h"
 #include "report/query/gpu_phases.h"

@@ -9,7 +9,7 @@
 #include "report/analysis/call_tree.h"
 #include "report/analysis/gpu_names.h"
 #include "report/analysis/overheads.h"
-#include "report/model/run_time.h"
+#include "report/model/recorded_time.h"
 #include "report/model/saturated.h"
 #include "report/output/text.h"
 #include "report/views/summary/idle_hints.h"

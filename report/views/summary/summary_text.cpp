@@ -1,14 +1,25 @@
 #include "report/views/summary/summary_text.h"
 
 #include <algorithm>
+#include <map>
 
 #include "format/base/text.h"
+#include "report/analysis/kernel_name.h"
 #include "report/output/text.h"
 
 namespace xpu {
 namespace {
 
 constexpr size_t kLabelWidth = 10;
+
+FittingNames WithoutWholeOfDistinct(FittingNames names) {
+  std::map<std::string, size_t> seen;
+  for (const auto& [fitting, whole] : names) ++seen[fitting];
+  for (auto& [fitting, whole] : names) {
+    if (seen[fitting] == 1) whole.clear();
+  }
+  return names;
+}
 
 }  // namespace
 
@@ -66,6 +77,21 @@ void SummaryText::Names(std::string_view names) { output_.Write(colors_.Faint(na
 
 void SummaryText::Row(const std::string& numbers, std::string_view name) {
   output_.Write(numbers + ToWidth(name, WidthAfter(numbers)) + "\n");
+}
+
+FittingNames FitTexts(const std::vector<std::string>& names, size_t width) {
+  FittingNames fitting;
+  for (const std::string& name : names) fitting.emplace_back(ToWidth(name, width), name);
+  return WithoutWholeOfDistinct(std::move(fitting));
+}
+
+FittingNames FitKernels(const std::vector<std::string>& names, size_t width) {
+  std::map<std::string, std::string> distinct = DistinctKernelNames(names, width);
+  FittingNames fitting;
+  for (const std::string& name : names) {
+    fitting.emplace_back(ToWidth(CompactKernelName(name, width), width), distinct[name]);
+  }
+  return WithoutWholeOfDistinct(std::move(fitting));
 }
 
 }  // namespace xpu

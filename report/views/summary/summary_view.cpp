@@ -10,9 +10,7 @@
 #include "format/base/quote.h"
 #include "format/base/text.h"
 #include "report/analysis/call_paths.h"
-#include "report/model/parts_text.h"
 #include "report/model/recorded_time.h"
-#include "report/model/run_time.h"
 #include "report/model/saturated.h"
 #include "report/output/text.h"
 #include "report/query/gpu_busy.h"
@@ -20,13 +18,10 @@
 #include "report/query/ledger.h"
 #include "report/query/statistics.h"
 #include "report/trace/user_probes.h"
-#include "report/views/summary/fitting_names.h"
 #include "report/views/summary/summary_hints.h"
-#include "report/views/summary/summary_processes.h"
 #include "report/views/summary/summary_recording.h"
 #include "report/views/summary/summary_text.h"
 #include "report/views/view.h"
-#include "report/views/views.h"
 
 namespace xpu {
 namespace {

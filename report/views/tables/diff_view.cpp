@@ -1,17 +1,97 @@
+#include "report/views/tables/diff_view.h"
+
 #include <algorithm>
+#include <array>
+#include <charconv>
+#include <map>
+#include <memory>
+#include <system_error>
+#include <utility>
 
 #include "format/base/text.h"
-#include "report/model/run_time.h"
+#include "report/model/recorded_time.h"
 #include "report/model/saturated.h"
 #include "report/output/text.h"
 #include "report/query/gpu_busy.h"
-#include "report/views/tables/diff_rows.h"
-#include "report/views/tables/table_writer.h"
+#include "report/views/tables/table.h"
 #include "report/views/view.h"
-#include "report/views/views.h"
 
 namespace xpu {
 namespace {
+
+using Number = long double;
+
+struct Side {
+  bool is_there = false;
+  Number total = 0;
+  Number count = 0;
+};
+
+struct Change {
+  Row names;
+  Side before;
+  Side after;
+
+  Number delta() const { return after.total - before.total; }
+};
+
+std::string Text(Number number, int digits) {
+  std::array<char, 64> text{};
+  const auto [end, error] = std::to_chars(text.data(), text.data() + text.size(), number,
+                                          std::chars_format::fixed, digits);
+  return error == std::errc() ? std::string(text.data(), end) : std::string();
+}
+
+size_t PlaceOf(const TableKind& kind, std::string_view name) {
+  for (size_t i = 0; i < kind.columns.size(); ++i) {
+    if (kind.columns[i].name == name) return i;
+  }
+  return 0;
+}
+
+void Collect(const TableKind& kind, const Table& table, Side Change::*side,
+             std::map<Row, Change>& changes) {
+  const size_t total = PlaceOf(kind, kind.total);
+  const size_t count = PlaceOf(kind, kind.count);
+  Row cells;
+  for (size_t i = 0; i < table.shown(); ++i) {
+    table.MakeShown(i, cells);
+    Row names;
+    for (size_t column = 0; column < cells.size(); ++column) {
+      if (kind.columns[column].is_text) names.push_back(cells[column]);
+    }
+    Side& of = changes[std::move(names)].*side;
+    of.is_there = true;
+    of.total += NumberOf(cells[total], 0);
+    of.count += NumberOf(cells[count], 0);
+  }
+}
+
+std::vector<Column> DiffColumns(const TableKind& kind) {
+  const std::string_view unit = kind.total.substr(kind.total.rfind('('));
+  std::vector<Column> columns = {{Format("Delta {}", unit)},
+                                 {Format("Before {}", unit)},
+                                 {Format("After {}", unit)},
+                                 {"Ratio"},
+                                 {Format("{} Before", kind.count)},
+                                 {Format("{} After", kind.count)},
+                                 {"Change", true}};
+  for (const Column& column : kind.columns) {
+    if (column.is_text) columns.push_back(column);
+  }
+  return columns;
+}
+
+// "1.25"; none when there is nothing to compare with.
+std::string Ratio(const Change& change) {
+  if (!change.before.is_there || !change.after.is_there || change.before.total == 0) return "";
+  return Text(change.after.total / change.before.total, 2);
+}
+
+std::string_view ChangeText(const Change& change) {
+  if (!change.before.is_there) return "new";
+  return change.after.is_there ? "" : "gone";
+}
 
 struct Whole {
   uint64_t run_ns = 0;
@@ -48,6 +128,29 @@ std::string WholeText(Analysis& before, Analysis& after) {
 }
 
 }  // namespace
+
+Table DiffTable(const TableKind& kind, const Table& before, const Table& after) {
+  std::map<Row, Change> by_names;
+  Collect(kind, before, &Change::before, by_names);
+  Collect(kind, after, &Change::after, by_names);
+  auto changes = std::make_shared<std::vector<Change>>();
+  for (auto& [names, change] : by_names) {
+    change.names = names;
+    changes->push_back(std::move(change));
+  }
+  std::stable_sort(changes->begin(), changes->end(),
+                   [](const Change& a, const Change& b) { return a.delta() > b.delta(); });
+  Table table{before.name, "Change of " + before.title, DiffColumns(kind), changes->size()};
+  const int digits = kind.total.ends_with("(MB)") ? 3 : 0;
+  table.row = [changes, digits](size_t index, Row& cells) {
+    const Change& change = (*changes)[index];
+    cells.assign({Text(change.delta(), digits), Text(change.before.total, digits),
+                  Text(change.after.total, digits), Ratio(change), Text(change.before.count, 0),
+                  Text(change.after.count, 0), std::string(ChangeText(change))});
+    cells.insert(cells.end(), change.names.begin(), change.names.end());
+  };
+  return table;
+}
 
 void WriteDiff(Analysis& before, Analysis& after, const TopOptions& options, Output& output,
                std::string& notes) {

@@ -1,4 +1,4 @@
-// A table: its rows are made when they are written (table_writer.h), so a table of every event
+// A table: its rows are made when they are written (TableWriter), so a table of every event
 // needs no memory for their text.
 #pragma once
 
@@ -10,6 +10,8 @@
 #include <vector>
 
 #include "format/base/result.h"
+#include "report/output/output.h"
+#include "report/views/view.h"
 
 namespace xpu {
 
@@ -49,5 +51,32 @@ Result<size_t> FindColumn(const std::vector<Column>& columns, std::string_view w
 void SortBy(Table& table, size_t column);
 // The first rows only, 0: all.
 void LimitRows(Table& table, uint64_t rows);
+
+// Tables as aligned columns, CSV or JSON.
+
+// Text: a title, then columns; numbers get thousands separators, as nsys writes them. Of many
+// tables those without rows are named at the end.
+// CSV: a line of names, then one per row; between several tables an empty line and "# NAME".
+// JSON: {"NAME": [{"COLUMN": value, ...}, ...], ...}; numbers are numbers, null when not known.
+class TableWriter {
+ public:
+  TableWriter(TableFormat format, Output& output);
+
+  // `is_one_of_many`: CSV tells it by its name.
+  void Write(const Table& table, bool is_one_of_many);
+  // After the last table.
+  void Close();
+
+ private:
+  void WriteText(const Table& table, bool is_one_of_many);
+  void WriteCsv(const Table& table);
+  void WriteJson(const Table& table);
+
+  const TableFormat format_;
+  Output& output_;
+  const Colors colors_;
+  bool is_first_ = true;
+  std::string empty_names_;
+};
 
 }  // namespace xpu

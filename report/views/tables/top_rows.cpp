@@ -9,6 +9,7 @@
 #include "report/query/gpu_waits.h"
 #include "report/query/merge.h"
 #include "report/query/statistics.h"
+#include "report/trace/user_probes.h"
 #include "report/views/tables/top_cells.h"
 
 namespace xpu {
@@ -29,6 +30,20 @@ void SetCategories(Table& table, std::vector<CategoryTimes> rows) {
     cells.emplace_back(row.category);
     cells.push_back(row.times.name);
   });
+}
+
+// Of calls whose entry and return were both probed.
+void AppendCalls(const ProbeTimes& row, Row& cells) {
+  if (row.calls == 0) {
+    cells.resize(cells.size() + 5);
+    return;
+  }
+  const double average = static_cast<double>(row.total_ns) / static_cast<double>(row.calls);
+  cells.push_back(std::to_string(row.calls));
+  cells.push_back(std::to_string(row.total_ns));
+  cells.push_back(Format("{:.1f}", average));
+  cells.push_back(std::to_string(row.smallest_ns));
+  cells.push_back(std::to_string(row.largest_ns));
 }
 
 }  // namespace
@@ -110,6 +125,17 @@ void FillFunctions(TableSource& source, Table& table) {
                   Percent(row.total_ns, whole), std::to_string(row.total_ns),
                   std::to_string(row.self_count), frames[row.frame].module,
                   frames[row.frame].Label()});
+  });
+}
+
+void FillProbes(TableSource& source, Table& table) {
+  std::vector<ProbeTimes> rows = FindProbeTimes(source.analysis.model);
+  uint64_t whole = 0;
+  for (const ProbeTimes& row : rows) whole += row.hits;
+  SetRows(table, std::move(rows), [whole](const ProbeTimes& row, Row& cells) {
+    cells.assign({Percent(row.hits, whole), std::to_string(row.hits)});
+    AppendCalls(row, cells);
+    cells.push_back(row.name);
   });
 }
 

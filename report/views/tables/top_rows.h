@@ -6,7 +6,7 @@
 #include "report/analysis/analysis.h"
 #include "report/analysis/gpu_names.h"
 #include "report/views/tables/table.h"
-#include "report/views/views.h"
+#include "report/views/view.h"
 
 namespace xpu {
 
@@ -36,28 +36,22 @@ void FillJit(TableSource& source, Table& table);
 void FillFunctions(TableSource& source, Table& table);
 void FillIdle(TableSource& source, Table& table);
 void FillWaits(TableSource& source, Table& table);
-// In top_call_tree.cpp. The second has columns of its own.
+// In top_functions.cpp. The second has columns of its own.
 void FillPaths(TableSource& source, Table& table);
 void FillCallTree(TableSource& source, Table& table);
-// In top_functions.cpp.
 void FillAllFunctions(TableSource& source, Table& table);
-// In top_threads.cpp.
 void FillThreads(TableSource& source, Table& table);
-// In top_probes.cpp.
 void FillProbes(TableSource& source, Table& table);
-// In top_executions.cpp.
+// In top_traces.cpp: a row an event.
 void FillExecutions(TableSource& source, Table& table);
-// In top_memory.cpp.
 void FillAllocations(TableSource& source, Table& table);
+void FillGpuTrace(TableSource& source, Table& table);
+void FillApiTrace(TableSource& source, Table& table);
 // In top_nvtx.cpp.
 void FillRanges(TableSource& source, Table& table);
 void FillKernelsInRanges(TableSource& source, Table& table);
 // In top_streams.cpp.
 void FillBusy(TableSource& source, Table& table);
-// In top_gaps.cpp.
 void FillGaps(TableSource& source, Table& table);
-// In top_traces.cpp.
-void FillGpuTrace(TableSource& source, Table& table);
-void FillApiTrace(TableSource& source, Table& table);
 
 }  // namespace xpu

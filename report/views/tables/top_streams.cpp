@@ -2,15 +2,22 @@
 #include <algorithm>
 #include <map>
 #include <memory>
+#include <numeric>
 #include <optional>
+#include <string>
 #include <tuple>
 #include <utility>
 
 #include "format/base/text.h"
 #include "report/analysis/call_paths.h"
 #include "report/analysis/call_tree.h"
+#include "report/model/recorded_time.h"
 #include "report/model/saturated.h"
 #include "report/query/gpu_busy.h"
+#include "report/query/gpu_idle.h"
+#include "report/query/readable_paths.h"
+#include "report/stacks/python_frames.h"
+#include "report/views/tables/top_cells.h"
 #include "report/views/tables/top_rows.h"
 
 namespace xpu {
@@ -84,6 +91,97 @@ std::vector<Busy> BusyRows(const Analysis& analysis) {
   return all;
 }
 
+class Gaps {
+ public:
+  explicit Gaps(TableSource& source)
+      : analysis_(source.analysis),
+        names_(source.names),
+        paths_(source.analysis, {}),
+        idle_paths_(source.analysis, paths_),
+        readable_(source.analysis, paths_.tree()),
+        lines_(source.analysis.model, source.analysis.frames, {.lines = true}),
+        start_ns_(StartOf(source.analysis.model)),
+        parts_(source.analysis, paths_) {
+    paths_.NameAhead({.samples = true, .samples_left_out = true, .launches = true});
+    gaps_ = FindAllGaps(analysis_);
+    for (const IdleGap& gap : gaps_) {
+      idle_ns_[gap.gpu] = AddSaturated(idle_ns_[gap.gpu], gap.ns);
+    }
+    order_.resize(gaps_.size());
+    std::iota(order_.begin(), order_.end(), 0);
+    std::stable_sort(order_.begin(), order_.end(),
+                     [this](uint32_t a, uint32_t b) { return gaps_[a].ns > gaps_[b].ns; });
+  }
+
+  size_t size() const { return order_.size(); }
+
+  void Make(size_t row, Row& cells) {
+    const IdleGap& gap = gaps_[order_[row]];
+    const Owner owner = OwnerOf(analysis_, gap);
+    const uint64_t start_ns = gap.start_ns - std::min(gap.start_ns, start_ns_);
+    const std::vector<IdlePart>& parts = parts_.Of(gap);
+    const std::vector<FrameId> path = paths_.tree().Path(readable_.Of(idle_paths_.MostOf(parts)));
+    cells.assign(
+        {std::to_string(start_ns), std::to_string(gap.ns), Percent(gap.ns, idle_ns_[gap.gpu]),
+         std::to_string(gap.gpu), owner.pid == 0 ? std::string() : std::to_string(owner.pid),
+         owner.tid == 0 ? std::string() : std::to_string(owner.tid),
+         std::string(analysis_.processes.ThreadName(owner.process, owner.tid, owner.time_ns)),
+         TitleOf(gap.before), TitleOf(gap.after),
+         gap.launch == nullptr ? std::string() : ApiNameOf(analysis_.api_names, *gap.launch),
+         LineOf(parts, path), FoldedText(analysis_.frames, path)});
+  }
+
+ private:
+  // "train.py:main:12": of the innermost function of the program's own in the path, where it was
+  // most of the time. Empty: the path has none.
+  std::string LineOf(const std::vector<IdlePart>& parts, const std::vector<FrameId>& path) {
+    const FrameTable& frames = analysis_.frames;
+    const auto own = std::find_if(path.rbegin(), path.rend(), [&](FrameId frame) {
+      return frames[frame].origin == FrameOrigin::kPython &&
+             !IsInstalledPython(frames[frame].module);
+    });
+    if (own == path.rend()) return {};
+    std::map<FrameId, uint64_t> times;
+    for (const IdlePart& part : parts) {
+      StackId stack;
+      if (part.sample != nullptr) stack = part.sample->python_stack;
+      if (part.launch != nullptr) stack = part.launch->python_stack;
+      if (const FrameId frame = WithLine(stack, frames[*own])) times[frame] += part.ns;
+    }
+    const auto most =
+        std::max_element(times.begin(), times.end(),
+                         [](const auto& a, const auto& b) { return a.second < b.second; });
+    return most == times.end() ? std::string() : frames[most->first].Label();
+  }
+
+  // The innermost call of a function in a stack; none: it is not in it.
+  FrameId WithLine(StackId stack, const NamedFrame& function) {
+    for (const PythonGroup& group : lines_.Resolve(stack).groups) {
+      for (const FrameId id : group.frames) {
+        const NamedFrame& frame = analysis_.frames[id];
+        if (frame.name == function.name && frame.module == function.module) return id;
+      }
+    }
+    return {};
+  }
+
+  std::string TitleOf(const GpuWork* work) const {
+    return work == nullptr ? "[other work]" : names_.Title(*work);
+  }
+
+  Analysis& analysis_;
+  const GpuNames& names_;
+  CallPaths paths_;
+  IdlePaths idle_paths_;
+  ReadablePaths readable_;
+  PythonFrames lines_;
+  const uint64_t start_ns_;
+  IdleParts parts_;
+  std::vector<IdleGap> gaps_;
+  std::map<uint32_t, uint64_t> idle_ns_;  // by GPU
+  std::vector<uint32_t> order_;
+};
+
 }  // namespace
 
 void FillBusy(TableSource& source, Table& table) {
@@ -104,6 +202,12 @@ void FillBusy(TableSource& source, Table& table) {
     cells[7] = std::to_string(context);
     cells[8] = std::to_string(stream);
   };
+}
+
+void FillGaps(TableSource& source, Table& table) {
+  const auto gaps = std::make_shared<Gaps>(source);
+  table.row_count = gaps->size();
+  table.row = [gaps](size_t index, Row& cells) { gaps->Make(index, cells); };
 }
 
 }  // namespace xpu

@@ -8,7 +8,7 @@
 #include "format/base/result.h"
 #include "report/views/tables/table.h"
 #include "report/views/tables/top_rows.h"
-#include "report/views/views.h"
+#include "report/views/view.h"
 
 namespace xpu {
 

@@ -1,15 +1,21 @@
 // cuda_gpu_trace and cuda_api_trace: a row for each event, in order of time.
 #include <algorithm>
 #include <array>
+#include <map>
 #include <memory>
 #include <string_view>
 #include <tuple>
 #include <utility>
+#include <vector>
 
 #include "format/base/text.h"
 #include "report/analysis/call_paths.h"
-#include "report/model/run_time.h"
+#include "report/model/recorded_time.h"
+#include "report/model/saturated.h"
+#include "report/query/gpu_memory.h"
+#include "report/query/readable_paths.h"
 #include "report/query/statistics.h"
+#include "report/views/tables/top_cells.h"
 #include "report/views/tables/top_rows.h"
 
 namespace xpu {
@@ -184,10 +190,145 @@ void SetTrace(TableSource& source, Table& table) {
   table.row = [trace](size_t index, Row& cells) { trace->MakeRow(index, cells); };
 }
 
+struct Phases {
+  std::vector<uint64_t> all;    // from the start of the call to the end of what ends later
+  std::vector<uint64_t> call;   // the call
+  std::vector<uint64_t> queue;  // from its end to the start of the kernel, where that is later
+  std::vector<uint64_t> kernel;
+};
+
+// Process, thread, GPU, call, kernel.
+using Key = std::tuple<uint32_t, uint32_t, uint32_t, std::string_view, std::string_view>;
+
+struct Execution {
+  Key key;
+  Statistics all, call, queue, kernel;
+};
+
+void Add(const Launch& launch, const GpuWork& work, Phases& phases) {
+  const uint64_t end_ns = std::max(launch.end_ns, work.end_ns);
+  phases.all.push_back(end_ns - std::min(end_ns, launch.start_ns));
+  phases.call.push_back(launch.end_ns - launch.start_ns);
+  if (work.start_ns > launch.end_ns) phases.queue.push_back(work.start_ns - launch.end_ns);
+  phases.kernel.push_back(work.duration_ns);
+}
+
+std::vector<Execution> Executions(TableSource& source) {
+  const Analysis& analysis = source.analysis;
+  std::map<Key, Phases> phases;
+  for (const GpuWork& work : analysis.correlation.work) {
+    if (work.kind != WorkKind::kKernel || !work.timed) continue;
+    if (work.launch == GpuWork::kNoLaunch) continue;
+    const Launch& launch = analysis.correlation.launches[work.launch];
+    if (!launch.has_call) continue;
+    const uint32_t gpu = analysis.gpus.Of(work.instance, work.device_id).number;
+    const StringId name = analysis.model.events.kernels.Get<&Kernel::name>(work.index);
+    Add(launch, work,
+        phases[{launch.pid, launch.tid, gpu, ApiNameOf(analysis.api_names, launch),
+                source.names.KernelName(name)}]);
+  }
+  std::vector<Execution> rows;
+  rows.reserve(phases.size());
+  for (auto& [key, of] : phases) {
+    rows.push_back({key, Summarize({}, of.all), Summarize({}, of.call), Summarize({}, of.queue),
+                    Summarize({}, of.kernel)});
+  }
+  std::stable_sort(rows.begin(), rows.end(), [](const Execution& a, const Execution& b) {
+    return a.all.total > b.all.total;
+  });
+  return rows;
+}
+
+void Append(const Statistics& times, Row& cells) {
+  if (times.count == 0) {  // no kernel had to wait
+    cells.resize(cells.size() + 5);
+    return;
+  }
+  cells.push_back(Format("{:.1f}", times.average));
+  cells.push_back(Format("{:.1f}", times.median));
+  cells.push_back(std::to_string(times.smallest));
+  cells.push_back(std::to_string(times.largest));
+  cells.push_back(Format("{:.1f}", times.deviation));
+}
+
+struct AllocationRow {
+  uint64_t total_bytes = 0;
+  uint64_t count = 0;
+  uint64_t peak_bytes = 0;
+  uint64_t left_bytes = 0;
+  uint64_t left_count = 0;
+  uint32_t gpu = 0;
+  uint32_t memory_kind = 0;
+  PathId path;
+};
+
+std::vector<AllocationRow> RowsOf(Analysis& analysis, CallPaths& paths) {
+  ReadablePaths readable(analysis, paths.tree());
+  std::map<std::tuple<uint32_t, uint32_t, PathId>, AllocationRow> rows;
+  for (const MemoryAllocation& allocation : FollowMemory(analysis).allocations) {
+    const PathId path =
+        allocation.launch == GpuWork::kNoLaunch
+            ? PathId{}
+            : readable.Of(paths.OfLaunch(analysis.correlation.launches[allocation.launch]));
+    const uint32_t kind = allocation.operation->memory_kind;
+    const uint64_t bytes = allocation.operation->size_bytes;
+    AllocationRow& row = rows[{allocation.gpu, kind, path}];
+    row.gpu = allocation.gpu;
+    row.memory_kind = kind;
+    row.path = path;
+    row.total_bytes = AddSaturated(row.total_bytes, bytes);
+    ++row.count;
+    if (allocation.at_peak) row.peak_bytes = AddSaturated(row.peak_bytes, bytes);
+    if (allocation.end_ns != 0) continue;
+    row.left_bytes = AddSaturated(row.left_bytes, bytes);
+    ++row.left_count;
+  }
+  std::vector<AllocationRow> sorted;
+  sorted.reserve(rows.size());
+  for (const auto& [key, row] : rows) sorted.push_back(row);
+  std::stable_sort(sorted.begin(), sorted.end(), [](const auto& a, const auto& b) {
+    return std::tuple(b.peak_bytes, b.total_bytes) < std::tuple(a.peak_bytes, a.total_bytes);
+  });
+  return sorted;
+}
+
 }  // namespace
 
 void FillGpuTrace(TableSource& source, Table& table) { SetTrace<GpuTrace>(source, table); }
 
 void FillApiTrace(TableSource& source, Table& table) { SetTrace<ApiTrace>(source, table); }
+
+void FillExecutions(TableSource& source, Table& table) {
+  const auto rows = std::make_shared<const std::vector<Execution>>(Executions(source));
+  table.row_count = rows->size();
+  table.row = [rows](size_t index, Row& cells) {
+    const Execution& row = (*rows)[index];
+    const auto& [pid, tid, gpu, api, kernel] = row.key;
+    cells.assign({std::to_string(pid), std::to_string(tid), std::to_string(gpu),
+                  std::to_string(row.all.count), std::to_string(row.queue.count)});
+    for (const Statistics* times : {&row.all, &row.call, &row.queue, &row.kernel}) {
+      Append(*times, cells);
+    }
+    cells.emplace_back(api);
+    cells.emplace_back(kernel);
+  };
+}
+
+void FillAllocations(TableSource& source, Table& table) {
+  const FrameTable& frames = source.analysis.frames;
+  const auto paths = std::make_shared<CallPaths>(source.analysis, PathOptions{});
+  paths->NameAhead({.launches = true});
+  SetRows(table, RowsOf(source.analysis, *paths),
+          [paths, &frames](const AllocationRow& row, Row& cells) {
+            const auto mega = [](uint64_t bytes) {
+              return Format("{:.3f}", static_cast<double>(bytes) / 1e6);
+            };
+            cells.assign(
+                {mega(row.peak_bytes), mega(row.total_bytes), std::to_string(row.count),
+                 mega(row.left_bytes), std::to_string(row.left_count), std::to_string(row.gpu),
+                 std::string(MemoryKindText(row.memory_kind)),
+                 row.path ? FoldedText(frames, paths->tree().Path(row.path)) : "[unknown call]"});
+          });
+}
 
 }  // namespace xpu

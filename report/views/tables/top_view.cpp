@@ -1,7 +1,6 @@
-#include "report/views/tables/table_writer.h"
+#include "report/views/tables/table.h"
 #include "report/views/tables/top_tables.h"
 #include "report/views/view.h"
-#include "report/views/views.h"
 
 namespace xpu {
 namespace {

@@ -1,10 +1,10 @@
 // --correlate: the same events matched in each way.
 #include <gtest/gtest.h>
 
-#include "report/model/order.h"
+#include "report/model/loaded_events.h"
 #include "report/output/output.h"
 #include "report/trace/correlate.h"
-#include "report/views/views.h"
+#include "report/views/view.h"
 #include "tests/unit/durations.h"
 #include "tests/unit/report/model_builder.h"
 #include "tests/unit/report/report_testing.h"

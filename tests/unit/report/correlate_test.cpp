@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "report/model/order.h"
+#include "report/model/loaded_events.h"
 #include "tests/unit/durations.h"
 #include "tests/unit/report/model_builder.h"
 

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "format/base/text.h"
-#include "report/views/tables/diff_rows.h"
+#include "report/views/tables/diff_view.h"
 #include "tests/unit/report/model_builder.h"
 #include "tests/unit/report/report_testing.h"
 

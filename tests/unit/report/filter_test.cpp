@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include "report/analysis/analysis.h"
-#include "report/analysis/name_pattern.h"
 #include "tests/unit/durations.h"
 #include "tests/unit/report/model_builder.h"
 

@@ -1,7 +1,6 @@
 #include <gtest/gtest.h>
 
-#include "report/views/flame_graph/flame_graph_data.h"
-#include "report/views/flame_graph/flame_graph_page.h"
+#include "report/views/flame_graph/flame_graph_view.h"
 #include "tests/unit/report/model_builder.h"
 #include "tests/unit/report/report_testing.h"
 #include "tests/unit/symbolize/elf_builder.h"

@@ -9,7 +9,7 @@
 
 #include "format/events.h"
 #include "format/writer.h"
-#include "report/analysis/thin.h"
+#include "report/analysis/filter.h"
 #include "report/model/load.h"
 #include "report/query/ledger.h"
 #include "report/query/statistics.h"

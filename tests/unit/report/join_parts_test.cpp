@@ -9,7 +9,7 @@
 #include <gtest/gtest.h>
 
 #include "report/analysis/analysis.h"
-#include "report/model/parts_text.h"
+#include "report/model/recorded_time.h"
 #include "report/query/ledger.h"
 #include "tests/unit/report/model_builder.h"
 

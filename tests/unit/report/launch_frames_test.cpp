@@ -1,6 +1,6 @@
-#include "report/stacks/launch_frames.h"
-
 #include <gtest/gtest.h>
+
+#include "report/stacks/frames.h"
 
 namespace xpu {
 namespace {

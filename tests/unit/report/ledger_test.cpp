@@ -7,7 +7,6 @@
 #include <gtest/gtest.h>
 
 #include "report/analysis/filter.h"
-#include "report/query/ledger_text.h"
 #include "report/query/merge.h"
 #include "tests/unit/report/model_builder.h"
 

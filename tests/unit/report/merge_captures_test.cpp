@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "report/analysis/analysis.h"
-#include "report/stacks/kernel_symbols.h"
+#include "report/stacks/stack_resolver.h"
 #include "tests/unit/durations.h"
 #include "tests/unit/report/model_builder.h"
 #include "tests/unit/report/report_testing.h"

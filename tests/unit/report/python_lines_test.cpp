@@ -10,13 +10,13 @@
 //    9      finally:
 //   10          for x in a:
 //   11              print(x)
-#include "report/stacks/python_lines.h"
-
 #include <cstdint>
 #include <sstream>
 #include <string>
 
 #include <gtest/gtest.h>
+
+#include "report/stacks/python_frames.h"
 
 namespace xpu {
 namespace {

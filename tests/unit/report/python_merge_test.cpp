@@ -1,10 +1,10 @@
-#include "report/stacks/python_merge.h"
-
 #include <algorithm>
 #include <sstream>
 #include <string>
 
 #include <gtest/gtest.h>
+
+#include "report/stacks/mixed_stacks.h"
 
 namespace xpu {
 namespace {

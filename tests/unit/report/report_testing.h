@@ -7,7 +7,7 @@
 
 #include "report/analysis/analysis.h"
 #include "report/output/output.h"
-#include "report/views/views.h"
+#include "report/views/view.h"
 
 namespace xpu::test {
 

@@ -4,8 +4,8 @@
 #include <gtest/gtest.h>
 
 #include "format/base/text.h"
+#include "report/analysis/filter.h"
 #include "report/analysis/gpu_names.h"
-#include "report/analysis/thin.h"
 #include "report/query/statistics.h"
 #include "report/views/tables/top_tables.h"
 #include "tests/unit/report/model_builder.h"

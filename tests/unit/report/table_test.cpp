@@ -2,7 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include "report/views/tables/table_writer.h"
 #include "tests/unit/report/report_testing.h"
 
 namespace xpu {

@@ -10,7 +10,7 @@
 
 #include "report/model/clock_fit.h"
 #include "report/model/load.h"
-#include "report/model/order.h"
+#include "report/model/loaded_events.h"
 #include "report/trace/correlate.h"
 
 namespace xpu {

@@ -1,11 +1,10 @@
-#include "report/views/chrome_trace/trace_buckets.h"
-
 #include <utility>
 #include <vector>
 
 #include <gtest/gtest.h>
 
-#include "report/views/chrome_trace/trace_lanes.h"
+#include "report/views/chrome_trace/trace_counters.h"
+#include "report/views/chrome_trace/trace_tracks.h"
 
 namespace xpu {
 namespace {

@@ -23,9 +23,16 @@
 #include "report/analysis/analysis.h"
 #include "report/analysis/call_tree.h"
 #include "report/output/output.h"
-#include "report/views/views.h"
+#include "report/views/view.h"
 
 namespace xpu {
+
+// The page of the flame graph with its style and code; made at build time from flame_graph.html,
+// .css and .js.
+
+// kFlameGraphData stands where the data go.
+extern const std::string_view kFlameGraphPage;
+inline constexpr std::string_view kFlameGraphData = "@DATA@";
 
 // A node of a tree that has time, in the order in which the page gets them.
 struct FlameNode {

@@ -1,4 +1,4 @@
-#include "report/model/order.h"
+#include "report/model/loaded_events.h"
 
 #include <algorithm>
 #include <cstdint>
