@@ -73,9 +73,7 @@ Status ApplyFilter(const FilterOptions& options, Analysis& analysis);
 // Takes the launches out that are neither to be kept (one value each) nor belong to work.
 void KeepLaunches(Correlation& correlation, std::vector<bool> keep);
 
-// `--sample 1/N`: a part of a capture that stands for all of it.
-
-// N of "1/N".
+// `--sample 1/N`, a part of a capture that stands for all of it: N of "1/N".
 Result<uint64_t> ParseSampleRate(std::string_view text);
 
 // Keeps one of each `rate` CPU samples, and one of each `rate` calls with all of the GPU work that

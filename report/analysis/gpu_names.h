@@ -73,7 +73,6 @@ class GpuNames {
 };
 
 // The kernel that a launch names, for launches that only a probe saw.
-
 // Empty: not known. Launches through the runtime name the kernel by the address of a function of
 // the program; handles of the driver say nothing.
 std::string LaunchedKernel(Analysis& analysis, const GpuNames& names, const Launch& launch);

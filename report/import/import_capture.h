@@ -18,13 +18,12 @@
 
 namespace xpu {
 
-// Which process each record of an imported trace is of. Lines of API calls and of memory say it,
-// those of GPU work have only the correlation id of their call.
-
 // Driver calls that runtime calls make share their id and are part of them: a capture has the
 // outermost call of an id. Returns how many there were.
 uint64_t DropInnerCalls(std::vector<Imported<ApiCall>>& calls);
 
+// Which process each record of an imported trace is of. Lines of API calls and of memory say it,
+// those of GPU work have only the correlation id of their call.
 class ImportProcesses {
  public:
   struct Process {

@@ -94,7 +94,6 @@ void VisitBoth(LoadedEvents& events, More& more, Visit&& visit) {
 }
 
 // Pass 2: each list in order of time. Writers promise no order.
-
 // By their events' first time. Events without one, events of one time and the work on the GPU,
 // whose order the correlation makes, keep the order of the file.
 void OrderByTime(LoadedEvents& events);

@@ -64,9 +64,8 @@ class Output {
   bool closed_by_reader_ = false;
 };
 
-// Colours for a terminal.
-
-// Without them the texts stay as they are, so that nothing but a terminal sees an escape.
+// Colours for a terminal. Without them the texts stay as they are, so that nothing but a terminal
+// sees an escape.
 class Colors {
  public:
   explicit Colors(bool on) : on_(on) {}

@@ -5,6 +5,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace xpu {
 
@@ -39,5 +40,10 @@ std::string HumanBytes(uint64_t bytes);
 std::string WithThousands(uint64_t number);
 // The same for a number in text, which may have a fraction.
 std::string WithThousands(std::string number);
+
+// Integers in a coarser unit whose sum is the rounded exact sum: each value divided by `unit`,
+// rounded down, then one more for those with the largest remainders (of equal ones the first) until
+// the sum is the exact sum divided by `unit`, rounded half up. `unit` is not 0.
+std::vector<uint64_t> RoundToUnit(std::span<const uint64_t> values, uint64_t unit);
 
 }  // namespace xpu

@@ -47,8 +47,7 @@ std::string_view SeverityName(const LedgerEntry& entry);
 // what the symbolizer found on the way.
 std::vector<LedgerEntry> BuildLedger(const Analysis& analysis);
 
-// The ledger as the views other than the summary tell it.
-
+// The ledger as the views other than the summary print it:
 // "12 CPU samples dropped: ... (sample_ring_full)" and its advice, for stderr; what is about
 // stacks, as in every recording, in one line, and what is about the names of files, as under every
 // view, in another; notes left out.

@@ -14,10 +14,8 @@
 
 namespace xpu {
 
-// Which native functions are the Python interpreter's own, by the names that CPython 3.11 to 3.14
-// gives them.
-
-// What a native function does for the Python code above and below it.
+// What a native function does for the Python code above and below it, by the names that
+// CPython 3.11 to 3.14 gives those of the interpreter.
 enum class PythonRole : uint8_t {
   kNone,
   kLoop,      // runs Python functions: one frame of it for each time that the loop is entered
@@ -87,13 +85,12 @@ class FrameTable {
 // them and is in none. C++ names hold any other separator that could be read.
 std::string FoldedText(const FrameTable& frames, std::span<const FrameId> path);
 
-// The user's part of a launch stack.
+// How many frames of a launch stack are not the user's, at the innermost end. `innermost_first` may
+// be empty.
 //
 // The stack is taken inside our own library, called by libcupti, called by libcuda, maybe called
 // by libcudart: none of that is the user's. With a static libcudart its functions lie in the
 // program itself, so there the outermost C function of the CUDA API ends the user's part.
-
-// How many frames at the innermost end are not the user's. `innermost_first` may be empty.
 size_t CountInternalFrames(std::span<const FrameId> innermost_first, const FrameTable& frames);
 
 }  // namespace xpu

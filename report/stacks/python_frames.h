@@ -74,9 +74,8 @@ class PythonFrames {
   const FrameId cut_;
 };
 
-// Whose code a function of Python is, by the path of its file.
-
-// Of a package or the standard library: not what somebody who looks for their own line means.
+// Whose code a function of Python is, by the path of its file: of a package or the standard
+// library: not what somebody who looks for their own line means.
 bool IsInstalledPython(std::string_view path);
 // Of the code that carries out an import statement.
 bool IsPythonImport(const NamedFrame& frame);

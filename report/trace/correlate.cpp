@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "report/model/recent.h"
+#include "report/model/flat_map.h"
 #include "report/trace/correlation_counts.h"
 #include "report/trace/launch.h"
 #include "report/trace/launches.h"

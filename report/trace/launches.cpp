@@ -6,7 +6,7 @@
 #include <tuple>
 #include <utility>
 
-#include "report/model/recent.h"
+#include "report/model/flat_map.h"
 #include "report/trace/probe_launches.h"
 
 namespace xpu {

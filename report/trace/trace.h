@@ -1,5 +1,6 @@
 // A loaded capture, on one clock and correlated: what every report begins with, made once. Each
-// member is made from the ones before it: order -> processes -> clocks -> correlate.
+// member is made from the ones before it: order -> processes -> clocks -> correlate. Those that are
+// not const are what a filter takes events out of (analysis/filter.h).
 #pragma once
 
 #include <cstdint>
@@ -22,12 +23,12 @@ struct Trace {
   Trace& operator=(const Trace&) = delete;
 
   Model model;
-  uint64_t recorded_until_ns = 0;  // RecordedUntilNs() before any filter
-  ProcessTable processes;
-  Clocks clocks;
-  ApiNames api_names;
-  GpuDevices gpus;
-  GraphNodes graph_nodes;
+  const uint64_t recorded_until_ns;  // RecordedUntilNs() before any filter
+  const ProcessTable processes;
+  const Clocks clocks;
+  const ApiNames api_names;
+  const GpuDevices gpus;
+  const GraphNodes graph_nodes;
   Correlation correlation;
   NvtxRanges nvtx;
 };

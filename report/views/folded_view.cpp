@@ -8,7 +8,6 @@
 #include "format/base/text.h"
 #include "report/model/saturated.h"
 #include "report/output/text.h"
-#include "report/query/largest_remainder.h"
 #include "report/views/no_stacks.h"
 #include "report/views/view.h"
 

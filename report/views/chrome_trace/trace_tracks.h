@@ -24,7 +24,7 @@ namespace xpu {
 
 // Slices of one track must not overlap without nesting: viewers drop or misdraw those that do. What
 // does not fit goes to a further lane. All are given in order of start.
-
+//
 // Lanes whose slices follow one another.
 class TraceLanes {
  public:

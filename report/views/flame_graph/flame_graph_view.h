@@ -29,7 +29,6 @@ namespace xpu {
 
 // The page of the flame graph with its style and code; made at build time from flame_graph.html,
 // .css and .js.
-
 // kFlameGraphData stands where the data go.
 extern const std::string_view kFlameGraphPage;
 inline constexpr std::string_view kFlameGraphData = "@DATA@";

@@ -20,7 +20,7 @@
 #include "report/output/text.h"
 #include "report/query/gpu_phases.h"
 #include "report/query/ledger.h"
-#include "report/query/thread_times.h"
+#include "report/query/statistics.h"
 #include "report/stacks/stack_counts.h"
 
 namespace xpu {

@@ -20,8 +20,6 @@ void WriteLedger(const Analysis& analysis, SummaryText& text);
 // Files without names, and why.
 void WriteNameless(const Analysis& analysis, const NamelessFiles& nameless, SummaryText& text);
 
-// The parts of the summary that only several processes or captures need.
-
 // "exit status 0", "killed by SIGKILL", of a status as waitpid gives it.
 std::string DescribeStatus(int status);
 

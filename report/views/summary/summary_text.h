@@ -49,10 +49,9 @@ class SummaryText {
   const Colors colors_;
 };
 
-// The names of a few rows in the space that a line of the summary has for them.
-
-// Each name within `width` columns, and, where others look the same then but are not, more of it
-// for a line of its own; empty: it needs none.
+// The names of a few rows in the space that a line of the summary has for them: each name within
+// `width` columns, and, where others look the same then but are not, more of it for a line of its
+// own; empty: it needs none.
 using FittingNames = std::vector<std::pair<std::string, std::string>>;
 using FitNames = FittingNames (*)(const std::vector<std::string>& names, size_t width);
 

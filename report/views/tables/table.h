@@ -53,7 +53,7 @@ void SortBy(Table& table, size_t column);
 void LimitRows(Table& table, uint64_t rows);
 
 // Tables as aligned columns, CSV or JSON.
-
+//
 // Text: a title, then columns; numbers get thousands separators, as nsys writes them. Of many
 // tables those without rows are named at the end.
 // CSV: a line of names, then one per row; between several tables an empty line and "# NAME".

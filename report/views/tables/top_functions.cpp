@@ -12,7 +12,6 @@
 #include "report/output/text.h"
 #include "report/query/merge.h"
 #include "report/query/statistics.h"
-#include "report/query/thread_times.h"
 #include "report/views/tables/top_cells.h"
 #include "report/views/tables/top_rows.h"
 

@@ -1,6 +1,6 @@
-#include "report/model/address_space.h"
-
 #include <gtest/gtest.h>
+
+#include "report/model/process_table.h"
 
 namespace xpu {
 namespace {

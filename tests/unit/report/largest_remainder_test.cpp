@@ -1,10 +1,10 @@
-#include "report/query/largest_remainder.h"
-
 #include <limits>
 #include <numeric>
 #include <random>
 
 #include <gtest/gtest.h>
+
+#include "report/output/text.h"
 
 namespace xpu {
 namespace {

@@ -1,7 +1,6 @@
-#include "report/stacks/symbol_slices.h"
-
 #include <gtest/gtest.h>
 
+#include "report/stacks/stack_names.h"
 #include "tests/unit/report/model_builder.h"
 
 namespace xpu {
