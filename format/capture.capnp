@@ -1,7 +1,7 @@
-# The records of a capture: one Block is the payload of one block of the file (FORMAT.md has the
-# bytes around it). This is the one place that describes them: the structs of format/events.h, the
-# columns of the file, what `xpu-report --dump` prints and the tables of xpu-capture(5) are made
-# from it (record_compiler.cpp).
+# The records of a capture: one Block is the payload of one block of the file (FORMAT.md describes
+# the bytes around it). This is the only description of them: record_compiler.cpp generates from it
+# the structs of format/events.h, the columns of the file, the fields that `xpu-report --dump`
+# prints and the tables of xpu-capture(5).
 #
 # An event type is a struct of columns, one column per field. A new kind of event is a struct here
 # and a list at the end of Events. New fields, lists and enumerants are added at the end, never
@@ -9,21 +9,21 @@
 #
 # Conventions
 #   Names        A name is camelCase here, and snake_case in C++, in `--dump` and in comments.
-#   Times        Nanoseconds, `Ns` at the end of the name; $time says on which clock: CLOCK_MONOTONIC
-#                of the recording host, CLOCK_REALTIME, or CUPTI's, as CUPTI gave them; a ClockPair
-#                relates the two.
-#   pid, tid     As the recorder's pid namespace sees them. A pid is not an identity: exec keeps it
-#                and the kernel reuses it. Whoever interprets resolves (pid, time).
-#   instance     The 64-bit random number that one loaded injected library drew: the identity of a
-#                process on the GPU side.
+#   Times        Nanoseconds, with `Ns` at the end of the name; $time names the clock:
+#                CLOCK_MONOTONIC of the recording host, CLOCK_REALTIME, or CUPTI's clock as CUPTI
+#                reported it; a ClockPair relates the two.
+#   pid, tid     In the recorder's pid namespace. A pid is not an identity: exec keeps it and the
+#                kernel reuses it. Code that interprets events must resolve (pid, time).
+#   instance     The 64-bit random number that an injected library chooses when it is loaded: the
+#                identity of a process on the GPU side.
 #   0            "none" for every id.
-#   Comments     behind a declaration become its text in C++ and in the manual.
+#   Comments     after a declaration become its text in C++ and in the manual.
 @0xdc14a152af7e858c;
 
 using Cxx = import "/capnp/c++.capnp";
 $Cxx.namespace("xpu::schema");
 
-# ---- how fields are described --------------------------------------------------------------------
+# ---- field annotations ---------------------------------------------------------------------------
 
 # The C++ type of a field. A number, signed or not:
 annotation u8 @0x9c3d5c2b8e1f7a01 (field) :Void;
@@ -36,15 +36,15 @@ annotation flag @0x9c3d5c2b8e1f7a07 (field) :Void;       # bool
 annotation enumeration @0x9c3d5c2b8e1f7a08 (field) :Text;  # the name of an enum of this file
 # The id of something that the file defines once:
 annotation text @0x9c3d5c2b8e1f7a09 (field) :Void;       # StringId
-annotation bytes @0x9c3d5c2b8e1f7a0a (field) :Void;      # StringId, of what is not text
+annotation bytes @0x9c3d5c2b8e1f7a0a (field) :Void;      # StringId of bytes that are not text
 annotation stack @0x9c3d5c2b8e1f7a0b (field) :Void;      # StackId
 annotation instance @0x9c3d5c2b8e1f7a0c (field) :Void;   # InstanceId
 
-# What a number is counted in, where it is not nanoseconds.
+# The unit of a number that is not in nanoseconds.
 annotation unit @0x9c3d5c2b8e1f7a0d (field) :Text;
-# That it is a time, and on which clock.
+# Marks a time and names its clock.
 annotation time @0x9c3d5c2b8e1f7a0e (field) :Clock;
-# What it stands for.
+# What the value means.
 annotation is @0x9c3d5c2b8e1f7a0f (field) :Meaning;
 
 enum Clock {
@@ -55,41 +55,42 @@ enum Clock {
 
 enum Meaning {
   number @0;
-  process @1;               # of a process or thread
-  definition @2;            # of another event of the capture: defines it or refers to it
+  process @1;               # the id of a process or thread
+  definition @2;            # the id of another event of the capture: defines it or refers to it
   address @3;               # shown in hexadecimal
   stackFlags @4;            # StackFlag's bits (format/stack.h)
 }
 
 # ---- the block -----------------------------------------------------------------------------------
 
-# `count` values of 64 bits (narrower and signed ones extended, an enum its number, a Bool 0 or 1).
+# `count` values of 64 bits. Narrower values are zero-extended, signed ones sign-extended; an enum
+# is stored as its number, a Bool as 0 or 1.
 #
 #   value[i] = origin[i] + base + offset[i]                                     modulo 2^64
 #
-# where byte k of offset[i] is planes[k][i]; a plane that is empty or not there is all zeros. So
-# a column of equal values has no planes, and a column of zeros is not there at all (null).
+# where byte k of offset[i] is planes[k][i]; an empty or missing plane is all zeros. So a column of
+# equal values has no planes, and a column of zeros is missing altogether (null).
 struct Column {
   base @0 :UInt64;
-  planes @1 :List(Data);    # at most 8; each is empty or has one byte per value
+  planes @1 :List(Data);    # at most 8, each empty or with one byte per value
   origin @2 :Origin;
-  first @3 :UInt64;         # value[0] of an `earlierRow` column, whose base and offset begin at [1]
+  first @3 :UInt64;         # value[0] of an `earlierRow` column, whose base and offset start at [1]
 
   enum Origin {
     zero @0;                # 0
     earlierRow @1;          # value[i-1]
-    columnBefore @2;        # value[i] of the column before this one in the same struct
+    columnBefore @2;        # value[i] of the previous column in the same struct
   }
 }
 
 struct Block {
-  # Definitions first: the events of this block and of later ones refer to them.
+  # Definitions come first, because the events of this block and of later ones refer to them.
   strings @0 :Strings;
   stacks @1 :Stacks;
-  # A column of instances holds 1 + the index in this list, 0 for none.
+  # A column of instances holds 1 + the index into this list, or 0 for none.
   instances @2 :List(UInt64);
   events @3 :Events;
-  # The events repeat earlier ones of this capture or of an earlier part of the recording.
+  # The events repeat earlier events of this capture or of an earlier part of the recording.
   restated @4 :Bool;
 }
 
@@ -98,21 +99,21 @@ struct Strings {
   count @0 :UInt32;
   firstId @1 :UInt32;
   lengths @2 :Column;       # in bytes
-  bytes @3 :Data;           # one after the other
+  bytes @3 :Data;           # concatenated
 }
 
 # Defines the ids firstId, firstId + 1, ...: nodes of a trie whose paths to the root are stacks.
 struct Stacks {
   count @0 :UInt32;
   firstId @1 :UInt32;
-  callerDistance @2 :Column;  # own id - id of the caller's node; 0: the outermost frame
+  callerDistance @2 :Column;  # own id minus the id of the caller's node; 0: the outermost frame
   frameKind @3 :Column;       # FrameKind
   address @4 :Column;
 }
 
 struct Events {
-  # Every kind of event, one list each, in the order in which they were written. Readers ask for
-  # order by time, writers do not promise it.
+  # One list for each kind of event, in the order in which the events were written. Readers sort by
+  # time; writers do not guarantee that order.
   recordingInfo @0 :RecordingInfo;
   recordingEnd @1 :RecordingEnd;
   sampleSources @2 :SampleSource;
@@ -150,115 +151,118 @@ struct Events {
 
 enum LaunchStackSource {
   # How the CPU stacks of launches were taken.
-  unknown @0;  # by a recorder before 0.1.0
+  unknown @0;  # by a recorder older than 0.1.0
   none @1;
-  marker @2;  # LaunchStack: at the injected library's marker
-  probes @3;  # ProbeHit: at functions of the CUDA libraries, nothing injected
-  inProcess @4;  # LaunchStack: by the injected library itself
+  marker @2;  # launch_stack events, taken at the injected library's marker function
+  probes @3;  # probe_hit events at functions of the CUDA libraries; nothing was injected
+  inProcess @4;  # launch_stack events, taken by the injected library itself
 }
 
 enum GraphTrace {
-  # What a replay of a CUDA graph is recorded as.
+  # How a replay of a CUDA graph is recorded.
   unknown @0;
-  graph @1;  # one GraphLaunch
-  node @2;  # a Kernel, Memcpy or Memset per node
+  graph @1;  # as one graph_launch
+  node @2;  # as one kernel, memcpy or memset per node
 }
 
 enum CallGraph {
   # How user stacks were unwound.
   unknown @0;
   framePointers @1;  # by the kernel's walker
-  tables @2;  # by unwind tables, frame pointers where there are none
+  tables @2;  # by unwind tables, or by frame pointers where there is no table
 }
 
 enum SymbolDetail {
-  # What is kept of symbols.
+  # Which symbols are stored.
   unknown @0;
   none @1;
-  names @2;  # of the functions that occur in stacks
-  lines @3;  # also their source lines and what was inlined into them
+  names @2;  # the names of the functions that occur in stacks
+  lines @3;  # also their source lines and inlined functions
 }
 
 struct RecordingInfo {
-  # Once, first.
+  # Properties of the recording. It occurs once, as the first event.
   rows @0 :UInt32;
   startNs @1 :Column $u64 $time(monotonic);
-    # when the recording was armed, of later parts when the part began
-  startRealtimeNs @2 :Column $u64 $time(realtime);  # CLOCK_REALTIME at the same instant
+    # when the recording was armed; for later parts, when the part began
+  startRealtimeNs @2 :Column $u64 $time(realtime);  # at the same instant
   recorderPid @3 :Column $u32 $is(process);
   cpuCount @4 :Column $u32;
   recorderVersion @5 :Column $text;
   hostName @6 :Column $text;
   kernelRelease @7 :Column $text;
   machine @8 :Column $text;  # "x86_64"
-  commandLine @9 :Column $text;  # the target's arguments, each quoted for a shell where needed
-  settings @10 :Column $text;  # the recorder's own arguments, likewise
+  commandLine @9 :Column $text;  # the program's arguments, each quoted for a shell if needed
+  settings @10 :Column $text;  # the recorder's own arguments, quoted in the same way
   workingDirectory @11 :Column $text;
   launchStacks @12 :Column $enumeration("LaunchStackSource");
   graphTrace @13 :Column $enumeration("GraphTrace");
   callGraph @14 :Column $enumeration("CallGraph");
   symbols @15 :Column $enumeration("SymbolDetail");
   recording @16 :Column $u64;
-    # drawn at random, the same in all parts; 0: by a recorder before 0.1.0
-  part @17 :Column $u32;  # of a recording that is cut into several captures, from 1; 0: the whole
+    # a random id, the same in all parts; 0: by a recorder older than 0.1.0
+  part @17 :Column $u32;
+    # the number of this part in a recording that is split into several captures, from 1; 0: not
+    # split
 }
 
 struct RecordingEnd {
-  # Once, last; absent when the recorder was killed.
+  # The end of the recording. It occurs once, as the last event; it is missing if the recorder was
+  # killed.
   rows @0 :UInt32;
   timeNs @1 :Column $u64 $time(monotonic);
   targetPid @2 :Column $u32 $is(process);
-  waitStatus @3 :Column $i32;  # the target's status as waitpid gives it
-  isContinued @4 :Column $flag;  # the part ends here, the recording goes on in the next one
+  waitStatus @3 :Column $i32;  # the program's status as waitpid returns it
+  isContinued @4 :Column $flag;  # this part ends, and the recording continues in the next one
 }
 
 struct SampleSource {
   # A source of CPU samples: a clock or another perf event.
   rows @0 :UInt32;
-  source @1 :Column $u32 $is(definition);  # CpuSample::source; from 1
+  source @1 :Column $u32 $is(definition);  # cpu_sample.source; from 1
   name @2 :Column $text;  # "cpu-clock"
-  frequencyHz @3 :Column $u64 $unit("Hz");  # asked for; 0: a sample every `period`
-  period @4 :Column $u64;  # weight of one sample in `unit`
+  frequencyHz @3 :Column $u64 $unit("Hz");  # as requested; 0: a sample every `period`
+  period @4 :Column $u64;  # the weight of one sample, in `unit`
   unit @5 :Column $text;  # "ns", "events"
 }
 
 struct Loss {
-  # What was lost, and how much. The ledger of a capture is the sum over these per name.
+  # What was lost, and how much. The ledger of a capture sums these records by name.
   rows @0 :UInt32;
   timeNs @1 :Column $u64 $time(monotonic);
   name @2 :Column $text;
-    # LossKind's name (format/losses.h): unknown names of newer files print too
-  count @3 :Column $u64;  # events since the last record of the same name, pid and instance
-  pid @4 :Column $u32 $is(process);  # 0: not of one process
-  instance @5 :Column $instance;  # 0: not of one instance
-  detail @6 :Column $text;  # free text, for instance the errno of a refusal
+    # the name of a LossKind (format/losses.h); unknown names in newer files are printed as they are
+  count @3 :Column $u64;  # losses since the last record with the same name, pid and instance
+  pid @4 :Column $u32 $is(process);  # 0: not specific to a process
+  instance @5 :Column $instance;  # 0: not specific to an instance
+  detail @6 :Column $text;  # free text, for example the errno of a failure
 }
 
 # ---- processes -----------------------------------------------------------------------------------
 
 enum ProcessEventKind {
-  existing @0;  # was there when the recording began (or restated, see `restated`)
-  fork @1;  # pid differs from parent_pid: a process; equal: a thread `tid` of it
-  exec @2;  # the address space is new: mappings before it are gone; `name` is the new comm
+  existing @0;  # existed when the recording began, or is repeated (see `restated`)
+  fork @1;  # a new process if pid differs from parent_pid, otherwise a new thread `tid` of it
+  exec @2;  # the address space is new: earlier mappings are gone; `name` is the new comm
   name @3;  # a thread was renamed
-  exit @4;  # tid == pid: the whole process, else a thread
+  exit @4;  # of the whole process if tid equals pid, otherwise of a thread
 }
 
 struct ProcessEvent {
-  # A process or a thread began, changed or ended.
+  # A process or thread started, changed or exited.
   rows @0 :UInt32;
   timeNs @1 :Column $u64 $time(monotonic);
   kind @2 :Column $enumeration("ProcessEventKind");
-  restated @3 :Column $flag;  # repeated so that this part of the file can be read alone
+  restated @3 :Column $flag;  # repeated so that this part can be read on its own
   pid @4 :Column $u32 $is(process);
   tid @5 :Column $u32 $is(process);
   parentPid @6 :Column $u32 $is(process);
   parentTid @7 :Column $u32 $is(process);
-  name @8 :Column $text;  # comm, for existing, exec and name
+  name @8 :Column $text;  # the comm, for existing, exec and name
 }
 
 struct Mapping {
-  # A mapping of a file (or anonymous executable memory) into a process.
+  # A file, or anonymous executable memory, was mapped into a process.
   rows @0 :UInt32;
   timeNs @1 :Column $u64 $time(monotonic);
   restated @2 :Column $flag;
@@ -270,57 +274,62 @@ struct Mapping {
   protection @8 :Column $u32;  # PROT_*
   flags @9 :Column $u32;  # MAP_*
   path @10 :Column $text;  # as the process sees it; "[vdso]", "//anon", ... as the kernel names it
-  buildId @11 :Column $bytes;  # raw bytes; none: unknown
+  buildId @11 :Column $bytes;  # empty if unknown
   deviceMajor @12 :Column $u32;
   deviceMinor @13 :Column $u32;
   inode @14 :Column $u64;
 }
 
 struct KernelSymbol {
-  # Names a range of kernel text. Only ranges that contain an address of a recorded stack.
+  # The name of a range of kernel code. Only ranges that contain an address of a recorded stack are
+  # stored.
   rows @0 :UInt32;
   address @1 :Column $u64 $is(address);
-  sizeBytes @2 :Column $u64 $unit("bytes");  # to the next symbol
+  sizeBytes @2 :Column $u64 $unit("bytes");  # up to the next symbol
   name @3 :Column $text;
-  module @4 :Column $text;  # none: the kernel proper
+  module @4 :Column $text;  # empty for the kernel itself
 }
 
 # ---- CPU -----------------------------------------------------------------------------------------
 
 struct CpuSample {
-  # Where a thread was when a source of samples fired.
+  # What a thread was executing when a sample source fired.
   rows @0 :UInt32;
   timeNs @1 :Column $u64 $time(monotonic);
-  source @2 :Column $u32 $is(definition);  # SampleSource::source
+  source @2 :Column $u32 $is(definition);  # sample_source.source
   pid @3 :Column $u32 $is(process);
   tid @4 :Column $u32 $is(process);
   cpu @5 :Column $u32;
-  stack @6 :Column $stack;  # user frames outermost, kernel frames innermost
+  stack @6 :Column $stack;  # kernel frames innermost, user frames outside them
   stackFlags @7 :Column $u8 $is(stackFlags);
-  weight @8 :Column $u64;  # in the source's unit; 0: its period
+  weight @8 :Column $u64;  # in the source's unit; 0: the source's period
   pythonStack @9 :Column $stack;
-    # What the interpreter was running: frames of FrameKind::kPython alone. 0: not in Python.
+    # the Python functions that were running; 0: none. The 64 bits of a frame are, from the top: 32
+    # bits python_code.code, or 0 for missing frames; 1 bit that is set if the frame entered the
+    # evaluation loop; 31 bits offset of the instruction in the bytecode, or the reason why frames
+    # are missing.
 }
 
 # ---- CUDA processes ------------------------------------------------------------------------------
 
 enum InjectState {
-  # What became of the injected library in a process.
-  connected @0;  # loaded, nothing known of CUPTI yet
+  # The state of the injected library in a process.
+  connected @0;  # loaded; whether CUPTI works is not known yet
   active @1;  # recording
-  dormant @2;  # gave up; `detail` says why, the program runs as without us
+  dormant @2;  # gave up; `detail` says why, and the program runs as if it were not recorded
   finished @3;  # flushed at exit
 }
 
 struct GpuProcess {
+  # The state of the injected library in a process changed.
   rows @0 :UInt32;
   timeNs @1 :Column $u64 $time(monotonic);
   instance @2 :Column $instance;
   state @3 :Column $enumeration("InjectState");
   pid @4 :Column $u32 $is(process);
-  namespacePid @5 :Column $u32 $is(process);  # as the program sees itself
-  cuptiVersion @6 :Column $u32;  # cuptiGetVersion, 0: unknown
-  driverVersion @7 :Column $u32;  # cuDriverGetVersion, 0: unknown
+  namespacePid @5 :Column $u32 $is(process);  # in the program's own pid namespace
+  cuptiVersion @6 :Column $u32;  # from cuptiGetVersion; 0: unknown
+  driverVersion @7 :Column $u32;  # from cuDriverGetVersion; 0: unknown
   cuptiPath @8 :Column $text;
   detail @9 :Column $text;
 }
@@ -330,7 +339,7 @@ enum ClockKind {
 }
 
 struct ClockPair {
-  # The same instant on two clocks: read monotonic, other, monotonic.
+  # The same instant on two clocks, which were read in the order monotonic, other, monotonic.
   rows @0 :UInt32;
   instance @1 :Column $instance;
   clock @2 :Column $enumeration("ClockKind");
@@ -347,7 +356,7 @@ enum ApiDomain {
 }
 
 struct CallbackName {
-  # The name that CUPTI gives a callback id; ids change meaning between CUDA versions.
+  # The name that CUPTI gives to a callback id. The meaning of ids differs between CUDA versions.
   rows @0 :UInt32;
   instance @1 :Column $instance;
   domain @2 :Column $enumeration("ApiDomain");
@@ -356,24 +365,25 @@ struct CallbackName {
 }
 
 struct ApiCall {
-  # One call of the CUDA API, from our own callback: the outermost one of a correlation id, so a
-  # runtime call and the driver call inside it are one event, the runtime's.
+  # One call of the CUDA API, as seen by the injected library's callback. It is the outermost call
+  # with its correlation id, so a runtime call and the driver call inside it are one event, that of
+  # the runtime call.
   rows @0 :UInt32;
   instance @1 :Column $instance;
   domain @2 :Column $enumeration("ApiDomain");
   callbackId @3 :Column $u32;
   correlationId @4 :Column $u32;
-  tid @5 :Column $u32 $is(process);  # as the program's namespace sees it
+  tid @5 :Column $u32 $is(process);  # in the program's pid namespace
   startNs @6 :Column $u64 $time(monotonic);
   endNs @7 :Column $u64 $time(monotonic);
   returnValue @8 :Column $i32;
   graphNodes @9 :Column $u32;
-    # Nodes of CUDA graphs that this call made. A launch, copy or set that made one was captured
-    # from its stream: the GPU does not run it now, and no record of it comes.
+    # the number of CUDA graph nodes that this call created. A launch, copy or memset that created
+    # one was captured from its stream: the GPU does not run it now, and it has no GPU record.
 }
 
 struct LaunchStack {
-  # The CPU stack at the entry of the call with this correlation id.
+  # The CPU stack at the entry of the API call with this correlation id.
   rows @0 :UInt32;
   instance @1 :Column $instance;
   correlationId @2 :Column $u32;
@@ -385,21 +395,21 @@ struct LaunchStack {
   cpu @8 :Column $u32;
   stack @9 :Column $stack;
   stackFlags @10 :Column $u8 $is(stackFlags);
-  pythonStack @11 :Column $stack;  # as of a CpuSample
+  pythonStack @11 :Column $stack;  # as in cpu_sample
 }
 
 # ---- GPU activity: CUPTI's records, field by field -----------------------------------------------
 #
-# `tail`: the bytes of the record behind the last field that this version of xpu knows, interned; a
-# newer CUPTI loses nothing. Pointers, padding and reserved members are left out. A field that a
-# CUPTI version does not deliver is 0; `record_size_bytes` says which version it was.
+# `tail` holds the bytes after the last field that this version of xpu knows, interned, so that
+# nothing from a newer CUPTI is lost. Pointers, padding and reserved members are left out. A field
+# that a CUPTI version does not deliver is 0; `record_size_bytes` identifies that version.
 
 struct Kernel {
-  # A kernel ran on the GPU.
+  # The GPU ran a kernel.
   rows @0 :UInt32;
   instance @1 :Column $instance;
   recordSizeBytes @2 :Column $u16 $unit("bytes");
-  startNs @3 :Column $u64 $time(cupti);  # 0 with end_ns 0: CUPTI could not time it
+  startNs @3 :Column $u64 $time(cupti);  # 0, like end_ns, if CUPTI could not time it
   endNs @4 :Column $u64 $time(cupti);
   completedNs @5 :Column $u64 $time(cupti);
   queuedNs @6 :Column $u64 $time(cupti);
@@ -413,7 +423,7 @@ struct Kernel {
   graphId @14 :Column $u32;
   graphNodeId @15 :Column $u64;
   gridId @16 :Column $i64;
-  name @17 :Column $text;  # mangled, as CUPTI gives it
+  name @17 :Column $text;  # mangled, as CUPTI reports it
   gridX @18 :Column $i32;
   gridY @19 :Column $i32;
   gridZ @20 :Column $i32;
@@ -432,7 +442,7 @@ struct Kernel {
   sharedMemoryExecutedBytes @33 :Column $u32 $unit("bytes");
   localMemoryPerThreadBytes @34 :Column $u32 $unit("bytes");
   localMemoryTotalBytes @35 :Column $u64 $unit("bytes");
-  cacheConfig @36 :Column $u8;  # requested in the low 4 bits, executed in the high 4
+  cacheConfig @36 :Column $u8;  # low 4 bits: requested; high 4 bits: executed
   sharedMemoryConfig @37 :Column $u8;
   partitionedGlobalCacheRequested @38 :Column $u32;
   partitionedGlobalCacheExecuted @39 :Column $u32;
@@ -445,7 +455,7 @@ struct Kernel {
 }
 
 struct Memcpy {
-  # The GPU copied memory: MEMCPY and MEMCPY2 (peer to peer).
+  # The GPU copied memory (CUPTI's MEMCPY and, for peer-to-peer copies, MEMCPY2).
   rows @0 :UInt32;
   instance @1 :Column $instance;
   recordSizeBytes @2 :Column $u16 $unit("bytes");
@@ -459,9 +469,9 @@ struct Memcpy {
   contextId @10 :Column $u32;
   streamId @11 :Column $u32;
   sourceDeviceId @12 :Column $u32;
-  sourceContextId @13 :Column $u32;  # peer to peer only
+  sourceContextId @13 :Column $u32;  # peer-to-peer copies only
   destinationDeviceId @14 :Column $u32;
-  destinationContextId @15 :Column $u32;  # peer to peer only
+  destinationContextId @15 :Column $u32;  # peer-to-peer copies only
   channelId @16 :Column $u32;
   channelType @17 :Column $u32;
   graphId @18 :Column $u32;
@@ -509,14 +519,15 @@ struct Synchronization {
   correlationId @6 :Column $u32;
   contextId @7 :Column $u32;
   streamId @8 :Column $u32;
-  eventId @9 :Column $u32;  # of CUPTI or, as its records are not asked for, of xpu: no handle
+  eventId @9 :Column $u32;
+    # an id assigned by CUPTI or, because its event records are not requested, by xpu; not a handle
   eventSyncId @10 :Column $u64;
   returnValue @11 :Column $u32;
   tail @12 :Column $bytes;
 }
 
 struct GraphLaunch {
-  # GRAPH_TRACE: one replay of a CUDA graph.
+  # The GPU replayed a CUDA graph that is recorded as a whole (CUPTI's GRAPH_TRACE).
   rows @0 :UInt32;
   instance @1 :Column $instance;
   recordSizeBytes @2 :Column $u16 $unit("bytes");
@@ -533,7 +544,7 @@ struct GraphLaunch {
 }
 
 struct Overhead {
-  # Time that the driver or CUPTI spent on itself: lazy loading, instrumentation, full buffers.
+  # The driver or CUPTI spent time on its own work: lazy loading, instrumentation, full buffers.
   rows @0 :UInt32;
   instance @1 :Column $instance;
   recordSizeBytes @2 :Column $u16 $unit("bytes");
@@ -541,15 +552,16 @@ struct Overhead {
   endNs @4 :Column $u64 $time(cupti);
   overheadKind @5 :Column $u32;  # CUpti_ActivityOverheadKind
   objectKind @6 :Column $u32;  # CUpti_ActivityObjectKind
-  objectId0 @7 :Column $u32;
-  objectId1 @8 :Column $u32;
-  objectId2 @9 :Column $u32;  # the union of ids, word by word
+  objectId0 @7 :Column $u32;  # the first word of the object's id, a union in CUPTI
+  objectId1 @8 :Column $u32;  # the second word
+  objectId2 @9 :Column $u32;  # the third word
   correlationId @10 :Column $u32;
   tail @11 :Column $bytes;
 }
 
 struct Device {
-  # The parts of the DEVICE record that reports use; the whole record is a RawActivity beside it.
+  # The fields of CUPTI's DEVICE record that reports use. The complete record is also stored, as a
+  # raw_activity.
   rows @0 :UInt32;
   instance @1 :Column $instance;
   deviceId @2 :Column $u32;
@@ -562,46 +574,48 @@ struct Device {
 }
 
 struct RawActivity {
-  # A record of a kind that this version does not take apart (DEVICE, CONTEXT, ... included).
+  # A CUPTI record of a kind that this version does not decode, or not completely (DEVICE, CONTEXT
+  # and others).
   rows @0 :UInt32;
   instance @1 :Column $instance;
   kind @2 :Column $u32;  # CUpti_ActivityKind
-  bytes @3 :Column $bytes;  # the record as CUPTI laid it out, pointers zeroed where we know them
-  name @4 :Column $text;  # the text of its name pointer, where it has one
+  bytes @3 :Column $bytes;  # the record as CUPTI laid it out, with known pointers set to zero
+  name @4 :Column $text;  # the text that its name pointer refers to, if it has one
 }
 
 # ---- graphs, probes, symbols, ranges, memory -----------------------------------------------------
 
 enum GraphNodeChange {
   created @0;  # by the call `correlation_id`
-  cloned @1;  # from `original_node_id`, by an instantiation or a clone of the graph
-  updated @2;  # got other parameters; still stands for `original_node_id`
+  cloned @1;  # from `original_node_id`, when the graph was instantiated or cloned
+  updated @2;  # got other parameters; still corresponds to `original_node_id`
   graphUpdated @3;
-    # Not one node: each node of the executable graph `graph_id` now does what the node with its
-    # index in the graph `original_node_id >> 32` does.
+    # Concerns all nodes: each node of the executable graph `graph_id` now does what the node with
+    # the same index in the graph `original_node_id >> 32` does.
 }
 
 struct GraphNode {
-  # What became of a node of a CUDA graph. GPU records name the node of the executable graph;
-  # follow `original_node_id` to the node that the program made, and its call to the code that
-  # did.
+  # A node of a CUDA graph was created or changed. GPU records name the node of the executable
+  # graph; `original_node_id` leads to the node that the program created, and that node's
+  # `correlation_id` to the code that created it.
   rows @0 :UInt32;
   instance @1 :Column $instance;
   timeNs @2 :Column $u64 $time(monotonic);
   change @3 :Column $enumeration("GraphNodeChange");
-  nodeId @4 :Column $u64;  # cuptiGetGraphNodeId: Kernel::graph_node_id
+  nodeId @4 :Column $u64;  # from cuptiGetGraphNodeId, as in kernel.graph_node_id
   originalNodeId @5 :Column $u64;
-  graphId @6 :Column $u32;  # cuptiGetGraphId: Kernel::graph_id, GraphLaunch::graph_id
-  nodeType @7 :Column $u32;  # CUgraphNodeType: 0 kernel, 1 copy, 2 set, 3 host function, ...
-  tid @8 :Column $u32 $is(process);  # as the program's namespace sees it
+  graphId @6 :Column $u32;
+    # from cuptiGetGraphId, as in kernel.graph_id and graph_launch.graph_id
+  nodeType @7 :Column $u32;  # CUgraphNodeType: 0 kernel, 1 memcpy, 2 memset, 3 host function, ...
+  tid @8 :Column $u32 $is(process);  # in the program's pid namespace
   correlationId @9 :Column $u32;
-    # ApiCall::correlation_id of the watched call that was under way on this thread; 0: none was.
+    # api_call.correlation_id of the recorded call in progress on this thread; 0: there was none
 }
 
 enum ProbePurpose {
-  user @0;  # asked for by name
-  runtimeLaunch @1;  # a function of libcudart that makes the GPU work
-  driverLaunch @2;  # a function of libcuda that does
+  user @0;  # given by the user
+  runtimeLaunch @1;  # a launch function of libcudart
+  driverLaunch @2;  # a launch function of libcuda
 }
 
 enum ProbeKind {
@@ -613,45 +627,45 @@ enum ProbeKind {
 }
 
 struct Probe {
-  # Defines ProbeHit::probe.
+  # The definition of a probe, for probe_hit.probe.
   rows @0 :UInt32;
   probe @1 :Column $u32 $is(definition);  # from 1
   purpose @2 :Column $enumeration("ProbePurpose");
-  function @3 :Column $text;  # "cudaLaunchKernel", of a tracepoint "sched:sched_switch"
-  path @4 :Column $text;  # the file that it is in; empty: the kernel
+  function @3 :Column $text;  # "cudaLaunchKernel" or, for a tracepoint, "sched:sched_switch"
+  path @4 :Column $text;  # the file that contains the function; empty: the kernel
   kind @5 :Column $enumeration("ProbeKind");
-  offset @6 :Column $u64;  # from the begin of the function
+  offset @6 :Column $u64;  # in bytes from the start of the function
 }
 
 struct ProbeHit {
-  # A thread passed a probe: it entered the function, or returned from it.
+  # A thread hit a probe: it entered the function or returned from it.
   rows @0 :UInt32;
   timeNs @1 :Column $u64 $time(monotonic);
-  probe @2 :Column $u32 $is(definition);  # Probe::probe
+  probe @2 :Column $u32 $is(definition);  # probe.probe
   isReturn @3 :Column $flag;
   pid @4 :Column $u32 $is(process);
   tid @5 :Column $u32 $is(process);
   cpu @6 :Column $u32;
   kernel @7 :Column $u64;
-    # Of a launch: the kernel as the caller names it, the address of its host function (runtime)
-    # or a CUfunction (driver); 0: not known.
-  returnValue @8 :Column $i32;  # at the return
+    # for a launch, the kernel as the caller passed it: the address of its host function (runtime)
+    # or a CUfunction (driver); 0: not known
+  returnValue @8 :Column $i32;  # for a return
   stack @9 :Column $stack;
-    # At the entry, without the function itself: the innermost frame is its caller's, and like the
-    # others a return address.
+    # for an entry, without the function itself: the innermost frame is that of its caller and, like
+    # the others, a return address
   stackFlags @10 :Column $u8 $is(stackFlags);
-  pythonStack @11 :Column $stack;  # as of a CpuSample
+  pythonStack @11 :Column $stack;  # as in cpu_sample
 }
 
 struct SymbolSlice {
   # A part of the symbols of a file that occurs in stacks. The bytes of the parts 0 to part_count
-  # - 1, one behind the other, are an ELF image that keeps the file's build-id, its loadable
-  # segments, and of its symbols those that cover an address of a recorded stack. A file is (path,
-  # build_id). Of several slices of one file, as the parts of a recording have, all count: an
-  # address that two of them cover is named by the last.
+  # - 1, concatenated, are an ELF image with the file's build-id, its loadable segments, and those
+  # of its symbols that cover an address of a recorded stack. A file is identified by (path,
+  # build_id). If there are several slices of one file, as in a recording that has parts, all of
+  # them are used; an address that several slices cover is named by the last one.
   rows @0 :UInt32;
-  path @1 :Column $text;  # as in Mapping
-  buildId @2 :Column $bytes;  # as in Mapping
+  path @1 :Column $text;  # as in mapping
+  buildId @2 :Column $bytes;  # as in mapping
   detail @3 :Column $enumeration("SymbolDetail");
   part @4 :Column $u32;
   partCount @5 :Column $u32;
@@ -659,10 +673,10 @@ struct SymbolSlice {
 }
 
 struct GeneratedSymbol {
-  # Names code that no file holds: made by a compiler in the running program. Only ranges that
-  # contain an address of a recorded stack.
+  # The name of code that was generated at run time and is in no file. Only ranges that contain an
+  # address of a recorded stack are stored.
   rows @0 :UInt32;
-  timeNs @1 :Column $u64 $time(monotonic);  # from then on; 0: it is not known when
+  timeNs @1 :Column $u64 $time(monotonic);  # when the name became valid; 0: not known
   pid @2 :Column $u32 $is(process);
   address @3 :Column $u64 $is(address);
   sizeBytes @4 :Column $u64 $unit("bytes");
@@ -670,14 +684,14 @@ struct GeneratedSymbol {
 }
 
 enum NvtxKind {
-  mark @0;  # one moment
-  push @1;  # begins a range of the thread, inside those it has begun in the domain
-  pop @2;  # ends the thread's innermost
-  start @3;  # begins a range that any thread may end, by `range`
-  end @4;  # ends it
-  domain @5;  # `text` names `domain`
-  category @6;  # `text` names `category` of `domain`
-  thread @7;  # `text` names thread `range`, as the program numbers it
+  mark @0;  # an instant
+  push @1;  # begins a range of the thread, nested in its open ranges of the domain
+  pop @2;  # ends the thread's innermost range
+  start @3;  # begins a range that any thread may end, identified by `range`
+  end @4;  # ends that range
+  domain @5;  # `text` is the name of `domain`
+  category @6;  # `text` is the name of `category` in `domain`
+  thread @7;  # `text` is the name of thread `range`, an id of the program's pid namespace
 }
 
 enum NvtxPayload {
@@ -691,23 +705,23 @@ enum NvtxPayload {
 }
 
 struct NvtxEvent {
-  # One call of NVTX.
+  # The program called NVTX.
   rows @0 :UInt32;
   instance @1 :Column $instance;
   timeNs @2 :Column $u64 $time(monotonic);
   kind @3 :Column $enumeration("NvtxKind");
-  tid @4 :Column $u32 $is(process);  # as the program sees it (ApiCall::tid)
-  domain @5 :Column $u32;  # 0: the default one
-  range @6 :Column $u64;  # of start and end: unique in the process
+  tid @4 :Column $u32 $is(process);  # in the program's pid namespace, as in api_call.tid
+  domain @5 :Column $u32;  # 0: the default domain
+  range @6 :Column $u64;  # for start and end, unique within the process
   text @7 :Column $text;
   category @8 :Column $u32;  # 0: none
-  color @9 :Column $u32;  # 0xAARRGGBB, 0: none
+  color @9 :Column $u32;  # 0xAARRGGBB; 0: none
   payloadType @10 :Column $enumeration("NvtxPayload");
-  payload @11 :Column $u64;  # the bits, in the lower part
+  payload @11 :Column $u64;  # the bits of the value, in the low-order part
 }
 
 struct MemoryOperation {
-  # MEMORY2: memory of a device was allocated or freed.
+  # Memory was allocated or freed (CUPTI's MEMORY2).
   rows @0 :UInt32;
   instance @1 :Column $instance;
   recordSizeBytes @2 :Column $u16 $unit("bytes");
@@ -725,46 +739,49 @@ struct MemoryOperation {
   poolAddress @14 :Column $u64 $is(address);
   poolSizeBytes @15 :Column $u64 $unit("bytes");
   poolUtilizedBytes @16 :Column $u64 $unit("bytes");
-  name @17 :Column $text;  # of the variable, for static memory of a module
+  name @17 :Column $text;  # for static memory of a module, the name of the variable
   tail @18 :Column $bytes;
 }
 
 struct RecordingSwitch {
-  # The recording was paused or goes on (`--delay`, a signal, a range of the program's). What
-  # happens while it is paused is not in the capture.
+  # The recording was paused or resumed, by `--delay`, a signal, a command or a range of the
+  # program. What happens while it is paused is not in the capture.
   rows @0 :UInt32;
   timeNs @1 :Column $u64 $time(monotonic);
   isOn @2 :Column $flag;
-  cause @3 :Column $text;  # "SIGUSR2", "cudaProfilerStart"
+  cause @3 :Column $text;  # such as "SIGUSR2" or "cudaProfilerStart"
 }
 
 struct PythonCode {
-  # Defines PythonFrame::code: a function, the body of a class or module, a comprehension.
+  # The definition of a Python code object, for the frames of Python stacks: a function, the body of
+  # a class or module, or a comprehension.
   rows @0 :UInt32;
-  code @1 :Column $u32;  # from 1; the same function of several processes may have several
-  name @2 :Column $text;  # qualified: "Linear.forward"
-  path @3 :Column $text;  # as the interpreter has it: "/app/model.py", "<string>"
+  code @1 :Column $u32;  # from 1; one function may have several if it runs in several processes
+  name @2 :Column $text;  # the qualified name, such as "Linear.forward"
+  path @3 :Column $text;  # as in the interpreter: "/app/model.py", "<string>"
   firstLine @4 :Column $u32;
-  lineTable @5 :Column $bytes;  # co_linetable as it is from Python 3.11 on; none: not readable
-  version @6 :Column $u32;  # of the interpreter, major << 8 | minor
+  lineTable @5 :Column $bytes;
+    # co_linetable in the format of Python 3.11 and later; empty if it could not be read
+  version @6 :Column $u32;  # the interpreter's version, major << 8 | minor
 }
 
 struct JitOperation {
-  # JIT: the driver compiled code for the device, or took it from its cache or put it there.
+  # The driver compiled code for the device, loaded it from its cache or stored it there (CUPTI's
+  # JIT).
   rows @0 :UInt32;
   instance @1 :Column $instance;
   recordSizeBytes @2 :Column $u16 $unit("bytes");
-  startNs @3 :Column $u64 $time(cupti);  # 0 with end_ns 0: not timed
+  startNs @3 :Column $u64 $time(cupti);  # 0, like end_ns, if it was not timed
   endNs @4 :Column $u64 $time(cupti);
   entryKind @5 :Column $u32;  # CUpti_ActivityJitEntryType: 1 PTX to machine code, 2 NVVM IR to PTX
   operation @6 :Column $u32;
     # CUpti_ActivityJitOperationType: 1 cache load, 2 cache store, 3 compile
   deviceId @7 :Column $u32;
-  correlationId @8 :Column $u32;  # of the API call that asked for it
-  jitCorrelationId @9 :Column $u64;  # the same for the operations of one compilation
+  correlationId @8 :Column $u32;  # that of the API call that caused it
+  jitCorrelationId @9 :Column $u64;  # the same for all operations of one compilation
   cacheSizeBytes @10 :Column $u64 $unit("bytes");
   cachePath @11 :Column $text;
   tid @12 :Column $u32 $is(process);
-    # as the program sees it; 0: an older record, which does not say
+    # in the program's pid namespace; 0: not known, in records of an older CUPTI
   tail @13 :Column $bytes;
 }

@@ -84,7 +84,7 @@ const std::map<std::string_view, Type> kTypes = {
     {"text", {"StringId", "text"}},
     {"bytes", {"StringId", "bytes"}},
     {"stack", {"StackId", "a stack"}},
-    {"instance", {"InstanceId", "an instance"}},
+    {"instance", {"InstanceId", "an instance id"}},
     {"enumeration", {"", ""}},
 };
 
@@ -211,7 +211,7 @@ class Description {
         const Enum meanings = ReadEnum("Meaning");
         const Enumerant& meaning = meanings.values.at(value.getEnum());
         result.meaning = "Meaning::" + meaning.constant;
-        if (meaning.name == "process") say("a process or thread");
+        if (meaning.name == "process") say("a process or thread id");
         if (meaning.name == "address") say("an address");
         if (meaning.name == "stack_flags") say("how the stack was taken");
       }
