@@ -234,7 +234,7 @@ void WriteScript(Analysis& analysis, const ScriptOptions& options, Output& outpu
 View ScriptView() {
   return {
       .option = "--script",
-      .help = "one line for each event, in order of time",
+      .help = "one line per event, in time order",
       .takes_sample = true,
       .events = View::Events::kAll,
       .write =

@@ -269,7 +269,7 @@ void WriteFlameGraph(Analysis& analysis, const FlameGraphOptions& options, Outpu
 View FlameGraphView() {
   return {
       .option = "--flamegraph",
-      .help = "one HTML file (-o FILE.html) with zoom and search",
+      .help = "self-contained HTML page, with zoom (-o FILE.html)",
       .takes_sample = true,
       .shows_paths = true,
       .is_for_reading = false,

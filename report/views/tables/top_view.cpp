@@ -45,7 +45,7 @@ void WriteTop(Analysis& analysis, const TopOptions& options, Output& output) {
 View TopView() {
   return {
       .option = "--top",
-      .help = "tables of kernels, copies, API calls, functions, paths",
+      .help = "tables: kernels, memory operations, API calls, paths",
       .takes_sample = true,
       .shows_tables = true,
       .write =
