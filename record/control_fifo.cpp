@@ -17,10 +17,11 @@ namespace {
 // Both ends are opened: opening does not wait, and there is no end of file when a writer leaves.
 Result<UniqueFd> OpenFifo(const std::string& path) {
   UniqueFd fd(::open(path.c_str(), O_RDWR | O_NONBLOCK | O_CLOEXEC | O_NOCTTY));
-  if (!fd) return SystemError(Format("--control: {}", path), errno, "mkfifo makes one");
+  if (!fd) return SystemError(Format("--control: {}", path), errno, "create one with mkfifo");
   struct stat status {};
   if (::fstat(fd.get(), &status) != 0 || !S_ISFIFO(status.st_mode)) {
-    return Error{ErrorKind::kUsage, Format("--control: {} is no fifo", path), "mkfifo makes one"};
+    return Error{ErrorKind::kUsage, Format("--control: {} is not a FIFO", path),
+                 "create one with mkfifo"};
   }
   return fd;
 }

@@ -23,8 +23,8 @@ struct Unit {
 constexpr Unit kUnits[] = {{"ms", 1e6}, {"s", 1e9}, {"m", 60e9}, {"h", 3600e9}, {"", 1e9}};
 constexpr double kLongestNs = 1e18;  // 31 years
 
-constexpr char kRangeForms[] = "cudaProfilerApi, nvtx:NAME or nvtx:NAME@DOMAIN";
-constexpr char kControlForms[] = "fifo:CTL, fifo:CTL,ACK or signal";
+constexpr char kRangeForms[] = "expected cudaProfilerApi, nvtx:NAME or nvtx:NAME@DOMAIN";
+constexpr char kControlForms[] = "expected fifo:CTL, fifo:CTL,ACK or signal";
 
 // Up to the first '@' that no backslash is in front of, which it takes away.
 std::string TakeRangeName(std::string_view& text) {
@@ -54,8 +54,8 @@ Result<uint64_t> ParseDuration(std::string_view option, std::string_view text) {
   const auto [end, error] = std::from_chars(text.data(), text.data() + digits, number);
   const bool is_number = error == std::errc() && end == text.data() + digits;
   if (!is_number || found == std::end(kUnits) || number * found->ns > kLongestNs) {
-    return UsageError(Format("{}: '{}' is no time", option, text),
-                      "a number of seconds, or with a unit: 500ms, 5s, 2m, 1h");
+    return UsageError(Format("{}: invalid duration '{}'", option, text),
+                      "expected seconds, or a number with a unit: 500ms, 5s, 2m, 1h");
   }
   return static_cast<uint64_t>(std::llround(number * found->ns));
 }
@@ -67,17 +67,16 @@ Status ParseControl(std::string_view text, ControlOptions& options) {
     return Ok();
   }
   if (!text.starts_with(kFifo)) {
-    return UsageError(Format("--control: '{}' is no way to control a recording", text),
-                      kControlForms);
+    return UsageError(Format("--control: invalid value '{}'", text), kControlForms);
   }
   text.remove_prefix(kFifo.size());
   const size_t comma = std::min(text.find(','), text.size());
   const std::string_view ack = text.substr(std::min(comma + 1, text.size()));
   if (comma == 0 || (comma < text.size() && ack.empty())) {
-    return UsageError("--control: the name of a fifo is missing", kControlForms);
+    return UsageError("--control: the FIFO name is missing", kControlForms);
   }
   if (!options.fifo.empty()) {
-    return UsageError("--control: one fifo is enough", "give --control=fifo: once");
+    return UsageError("--control: only one FIFO can be given", "give --control=fifo: once");
   }
   options.fifo = text.substr(0, comma);
   options.ack_fifo = ack;
@@ -90,7 +89,7 @@ Result<CaptureRange> ParseCaptureRange(std::string_view text) {
   range.is_profiler_api = text == "cudaProfilerApi";
   if (range.is_profiler_api) return range;
   if (!text.starts_with(kNvtx)) {
-    return UsageError(Format("--capture-range: '{}' is not known", text), kRangeForms);
+    return UsageError(Format("--capture-range: invalid value '{}'", text), kRangeForms);
   }
   text.remove_prefix(kNvtx.size());
   range.name = TakeRangeName(text);
@@ -99,8 +98,7 @@ Result<CaptureRange> ParseCaptureRange(std::string_view text) {
   range.any_domain = text == "*";
   if (!range.any_domain) range.domain = text;
   if (range.name.empty() || (has_domain && text.empty())) {
-    return UsageError("--capture-range: the name of a range or of a domain is missing",
-                      kRangeForms);
+    return UsageError("--capture-range: the name of the range or domain is missing", kRangeForms);
   }
   if (range.name.size() + range.domain.size() + 2 > wire::kCaptureRangeBytes) {
     return UsageError("--capture-range: the name is too long", kRangeForms);
@@ -114,8 +112,8 @@ Result<std::vector<pid_t>> ParsePids(std::string_view list) {
     const size_t comma = std::min(list.find(','), list.size());
     const auto pid = ParseNumber<pid_t>(list.substr(0, comma));
     if (!pid || *pid <= 0) {
-      return UsageError(Format("-p: '{}' is no process id", list.substr(0, comma)),
-                        "numbers with commas between them: -p 1234,1240");
+      return UsageError(Format("-p: invalid process id '{}'", list.substr(0, comma)),
+                        "expected numbers separated by commas: -p 1234,1240");
     }
     if (std::find(pids.begin(), pids.end(), *pid) == pids.end()) pids.push_back(*pid);
     if (comma == list.size()) return pids;

@@ -117,7 +117,7 @@ bool EventLoop::Obey(const ControlFifo::Line& line) {
   if (++complaints_ <= kMaxComplaints) {
     std::fprintf(stderr,
                  "xpu-record: --control: unknown command: %s\n"
-                 "hint: enable, disable, ping and stop are known\n",
+                 "hint: the commands are enable, disable, ping and stop\n",
                  QuoteForShell(std::string_view(line.text)).c_str());
   }
   return false;

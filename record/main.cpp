@@ -21,8 +21,8 @@ void Print(const xpu::Error& error) {
 [[noreturn]] void OutOfMemory() {
   constexpr std::string_view kText =
       "xpu-record: out of memory\n"
-      "hint: ulimit -v or -d, a container's limit, or memory that others took; the capture holds "
-      "what was written until now\n";
+      "hint: check ulimit -v and -d, the container's limit and other processes; the capture holds "
+      "what has been written so far\n";
   (void)!::write(STDERR_FILENO, kText.data(), kText.size());
   ::_exit(xpu::kOwnFailure);
 }

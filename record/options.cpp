@@ -164,7 +164,7 @@ constexpr uint64_t kMinClockPeriodNs = 10'000;
 
 Status TakeEvents(const Words& words, RecordOptions& options) {
   if (words.gpu_only && !words.events.empty()) {
-    return UsageError("--gpu-only takes no CPU samples: it excludes --event");
+    return UsageError("--gpu-only takes no CPU samples and cannot be combined with --event");
   }
   if (!words.events.empty()) options.cpu_events.clear();
   for (const std::string& list : words.events) {
@@ -175,7 +175,7 @@ Status TakeEvents(const Words& words, RecordOptions& options) {
     if (event.period == 0) event.period = words.period;
     // As --freq has a limit: a program that is sampled all the time does not get on.
     if (event.is_clock && event.period != 0 && event.period < kMinClockPeriodNs) {
-      return UsageError(Format("{}: a sample every {} ns is too many, 10000 ns is the least",
+      return UsageError(Format("{}: a sample every {} ns is too often; the minimum is 10000 ns",
                                event.name, event.period));
     }
   }
@@ -200,8 +200,8 @@ std::string NoteOfDelay(const std::string& delay) {
   const auto seconds = ParseNumber<uint64_t>(delay);
   if (!seconds || *seconds < 60) return {};
   return Format(
-      "--delay: the recording begins after {} seconds\nhint: milliseconds, as perf has "
-      "them: -D {}ms; {}s says that this is meant",
+      "--delay: the recording starts after {} seconds\nhint: for milliseconds, as in perf: -D "
+      "{}ms; -D {}s avoids this note",
       delay, delay, delay);
 }
 
@@ -213,23 +213,23 @@ Status TakeControl(const Words& words, ControlOptions& control) {
   }
   if (!words.duration.empty()) {
     XPU_ASSIGN_OR_RETURN(control.duration_ns, ParseDuration("--duration", words.duration));
-    if (*control.duration_ns == 0) return UsageError("--duration: nothing is recorded in no time");
+    if (*control.duration_ns == 0) return UsageError("--duration: must be greater than 0");
   }
   for (const std::string& text : words.controls) {
     XPU_RETURN_IF_ERROR(ParseControl(text, control));
   }
   if (control.waits_for_enable && control.fifo.empty() && !control.by_signal) {
-    return UsageError("--delay=-1 waits for --control to begin: give both");
+    return UsageError("--delay=-1 needs --control to start the recording");
   }
   if (words.capture_range.empty()) return Ok();
   XPU_ASSIGN_OR_RETURN(control.capture_range, ParseCaptureRange(words.capture_range));
   if (words.cpu_only || words.no_inject || words.yield_cupti) {
     return UsageError(
-        "--capture-range is seen by the library in the program: it excludes --cpu-only, "
-        "--no-inject and --yield-cupti");
+        "--capture-range needs the injected library and cannot be combined with --cpu-only, "
+        "--no-inject or --yield-cupti");
   }
   if (words.no_nvtx && !control.capture_range->is_profiler_api) {
-    return UsageError("--no-nvtx leaves out what --capture-range waits for");
+    return UsageError("--no-nvtx leaves out the ranges that --capture-range waits for");
   }
   return Ok();
 }
@@ -240,7 +240,7 @@ Status TakeOutput(const Words& words, RecordOptions& options) {
     XPU_ASSIGN_OR_RETURN(output.rotate_bytes,
                          ParseSize("--rotate-size", words.rotate_size, OutputOptions::kLeastBytes));
     if (options.output == "-") {
-      return Error{ErrorKind::kUsage, "--rotate-size: standard output has no parts",
+      return Error{ErrorKind::kUsage, "--rotate-size: standard output cannot be rotated",
                    "name a file with -o; its parts are FILE.0001, FILE.0002, ..."};
     }
   }
@@ -271,14 +271,16 @@ Status TakeSubject(const Words& words, RecordOptions& options) {
     options.pids.insert(options.pids.end(), pids.begin(), pids.end());
   }
   const bool attaches = !options.pids.empty();
-  if (attaches && options.whole_system) return UsageError("-a records all processes: without -p");
+  if (attaches && options.whole_system)
+    return UsageError("-a records all processes and cannot be combined with -p");
   if (!attaches && !options.whole_system) return Ok();
   const bool injects = options.whole_system && !options.command.empty();
   if (injects || !options.inject) return Ok();
   if (const std::string_view option = NeedsLibrary(words, options); !option.empty()) {
     return Error{
         ErrorKind::kUsage,
-        Format("{} needs a library in the program, which a running one does not load", option),
+        Format("{} needs the injected library, which cannot be loaded into a running process",
+               option),
         "start the program under xpu-record"};
   }
   options.gpu_out_of_reach = std::exchange(options.record_gpu, false);
@@ -301,11 +303,11 @@ Status TakeWords(const Words& words, RecordOptions& options) {
   XPU_RETURN_IF_ERROR(TakeControl(words, options.control));
   XPU_RETURN_IF_ERROR(TakeOutput(words, options));
   if (options.inject && !options.cuda_libraries.empty()) {
-    return UsageError("--cuda-lib names what --no-inject probes; give both");
+    return UsageError("--cuda-lib needs --no-inject");
   }
   if (!options.inject && options.launch_stacks == LaunchStacks::kNone) {
     return UsageError(
-        "--no-inject sees launches by their stacks: --launch-stacks=none leaves nothing");
+        "--no-inject records only launch stacks and cannot be combined with --launch-stacks=none");
   }
   return Ok();
 }
@@ -322,7 +324,7 @@ Status TakeCommand(const Words& words, std::vector<std::string> rest, RecordOpti
   if (options.check) return Ok();
   const bool needs_none = options.whole_system || !words.pids.empty();
   if (rest.empty() && !options.user.empty()) {
-    return UsageError("--user tells as whom a program is started: give one");
+    return UsageError("--user needs a program to run");
   }
   if (rest.empty() && needs_none) return Ok();
   if (rest.empty() || rest.front().empty()) return UsageError("no program to record");

@@ -30,14 +30,14 @@ Result<uint64_t> ParseSize(std::string_view option, std::string_view text, uint6
   const double unit = UnitOf(text.substr(static_cast<size_t>(end - text.data())));
   const double bytes = number * unit;
   if (error != std::errc() || unit == 0 || !(bytes >= 0 && bytes <= kMostBytes)) {
-    return Error{ErrorKind::kUsage, Format("{}: not a size: {}", option, text),
-                 "a number and K, M or G, as 64M"};
+    return Error{ErrorKind::kUsage, Format("{}: invalid size '{}'", option, text),
+                 "expected a number followed by K, M or G, such as 64M"};
   }
   if (bytes < static_cast<double>(least_bytes)) {
     return Error{
         ErrorKind::kUsage,
-        Format("{}: {} is too little, {} is the least", option, text, SizeWord(least_bytes)),
-        "a number and K, M or G, as 64M"};
+        Format("{}: {} is too small; the minimum is {}", option, text, SizeWord(least_bytes)),
+        "expected a number followed by K, M or G, such as 64M"};
   }
   return static_cast<uint64_t>(bytes);
 }

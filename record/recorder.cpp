@@ -219,22 +219,23 @@ Status Recording::Prepare(const InheritedSignals& inherited) {
 // Nothing of it was ever wanted: not what the user had in mind.
 std::string NeverOn(const ControlOptions& control) {
   if (control.capture_range && control.capture_range->is_profiler_api) {
-    return "xpu-record: nothing was recorded: no program called cudaProfilerStart\n"
-           "hint: --capture-range=cudaProfilerApi records between cudaProfilerStart and -Stop\n";
+    return "xpu-record: nothing was recorded: the program did not call cudaProfilerStart\n"
+           "hint: --capture-range=cudaProfilerApi records between cudaProfilerStart and "
+           "cudaProfilerStop\n";
   }
   if (control.capture_range) {
     return Format(
-        "xpu-record: nothing was recorded: no range {} began\n"
-        "hint: names and domains are compared exactly; xpu-report --top --table nvtx_sum "
-        "lists those of a capture without --capture-range\n",
+        "xpu-record: nothing was recorded: no NVTX range {} began\n"
+        "hint: names and domains must match exactly; to list them, record without --capture-range "
+        "and run xpu-report --top --table nvtx_sum\n",
         control.capture_range->Text());
   }
-  return "xpu-record: nothing was recorded: it ended before it was told to begin\n";
+  return "xpu-record: nothing was recorded: the recording was never enabled\n";
 }
 
 std::string ReachedMax(uint64_t max_bytes, bool goes_on) {
-  return Format("xpu-record: the recording ended at --max-size, {}{}\n", SizeText(max_bytes),
-                goes_on ? "; the program runs on" : "");
+  return Format("xpu-record: the recording stopped at --max-size, {}{}\n", SizeText(max_bytes),
+                goes_on ? "; the program keeps running" : "");
 }
 
 Outcome Recording::Finish(EventSink& sink) {
@@ -335,8 +336,9 @@ void SayWhatIsOutOfReach(const RecordOptions& options) {
   }
   if (!options.gpu_out_of_reach || !AnyMapsCuda(options)) return;
   std::fputs(
-      "xpu-record: GPU activity is not recorded: a process that runs already does not load our "
-      "library\nhint: start the program under xpu-record; --cpu-only says that this is meant\n",
+      "xpu-record: GPU activity is not recorded: the injected library cannot be loaded into a "
+      "running process\nhint: start the program under xpu-record, or give --cpu-only to avoid this "
+      "note\n",
       stderr);
 }
 

@@ -54,7 +54,7 @@ Status Sources::OpenUnwinder(const std::vector<std::string>& environment) {
   if (!CanWalkByTables()) {
     if (options_.call_graph == CallGraphMode::kAuto) return Ok();
     return Error{ErrorKind::kUnsupported, "--call-graph=eh needs Linux 5.17 or newer",
-                 "--call-graph=fp walks by frame pointers"};
+                 "--call-graph=fp uses frame pointers"};
   }
   XPU_ASSIGN_OR_RETURN(UnwindMaps maps, UnwindMaps::Create());
   std::unique_ptr<PythonStacks> python;

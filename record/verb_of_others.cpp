@@ -51,8 +51,8 @@ std::optional<Error> VerbOfOthers(const std::vector<std::string>& words,
   if (words.size() < 2 || !(IsOfPerf(words.front()) || IsOfNsys(words.front()))) return {};
   const char* path = std::getenv("PATH");
   if (!FindProgram(words.front(), path == nullptr ? "" : path).empty()) return {};
-  return Error{ErrorKind::kUsage, Format("{}: there is no such program", words.front()),
-               "the program follows xpu-record itself: " + CommandWithoutVerb(words, known)};
+  return Error{ErrorKind::kUsage, Format("{}: no such program", words.front()),
+               "xpu-record has no subcommands: " + CommandWithoutVerb(words, known)};
 }
 
 }  // namespace xpu

@@ -32,7 +32,7 @@ std::optional<Error> GivenTwice(const App& app) {
     std::string list;
     for (const std::string& value : values) list += (list.empty() ? "" : " and ") + value;
     return Error{ErrorKind::kUsage, option->get_name() + ": given twice",
-                 Format("leave all but one out of {}", list)};
+                 Format("keep only one of {}", list)};
   }
   return std::nullopt;
 }
@@ -70,7 +70,7 @@ Error UnknownOption(const App& app, std::string_view word, std::string hint,
   }
   const bool is_long = name.starts_with("--") && !name.starts_with("---");
   const std::string near = is_long ? NearestNames(names, name.substr(2), "--") : std::string();
-  if (!near.empty()) hint = Format("is it {}?", near);
+  if (!near.empty()) hint = Format("did you mean {}?", near);
   return Error{ErrorKind::kUsage, Format("unknown option: {}", name), std::move(hint)};
 }
 

@@ -77,9 +77,9 @@ std::vector<ByteRange> DataOf(int fd, size_t size) {
 // What a limit of this process forbids has one cure, wherever it happens; so has a folder in the
 // place of a file, where nothing better is known.
 Error SystemError(std::string what, int error_number, std::string hint) {
-  if (error_number == EISDIR && hint.empty()) hint = "name a file, not a folder";
-  if (error_number == EMFILE) hint = "more descriptors: ulimit -n 4096 (RLIMIT_NOFILE)";
-  if (error_number == EFBIG) hint = "larger files: ulimit -f unlimited (RLIMIT_FSIZE)";
+  if (error_number == EISDIR && hint.empty()) hint = "name a file, not a directory";
+  if (error_number == EMFILE) hint = "allow more descriptors: ulimit -n 4096 (RLIMIT_NOFILE)";
+  if (error_number == EFBIG) hint = "allow larger files: ulimit -f unlimited (RLIMIT_FSIZE)";
   return Error{KindOfErrno(error_number), Format("{}: {}", what, std::strerror(error_number)),
                std::move(hint)};
 }
@@ -91,9 +91,10 @@ Result<std::string> ReadFile(const std::string& path, size_t limit_bytes) {
 }
 
 std::string WriteHint(int error_number) {
-  if (error_number == ENOSPC) return "the disk is full: make room, or write to another one";
-  if (error_number == EDQUOT) return "the quota is used up: make room, or write to another disk";
-  if (error_number == EPIPE) return "its reader has ended";
+  if (error_number == ENOSPC) return "the disk is full: free some space, or write to another disk";
+  if (error_number == EDQUOT)
+    return "the disk quota is exhausted: free some space, or write to another disk";
+  if (error_number == EPIPE) return "the reader has exited";
   return {};
 }
 

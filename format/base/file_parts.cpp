@@ -23,7 +23,7 @@ Result<std::unique_ptr<FileParts>> FileParts::Of(RegularFile file, const std::st
   const auto size = static_cast<uint64_t>(file.info.st_size);
   if (size == 0 || size > kMaxFileBytes) {
     return Error{ErrorKind::kInvalid,
-                 size == 0 ? Format("{}: not a regular file with content", name)
+                 size == 0 ? Format("{}: empty, or not a regular file", name)
                            : Format("{}: larger than {} GiB", name, kMaxFileBytes >> 30),
                  {}};
   }

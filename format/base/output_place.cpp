@@ -78,8 +78,9 @@ Result<bool> Walk::Follow(const std::string& name) {
   if (!link || ::fstat(link.get(), &info) != 0 || !S_ISLNK(info.st_mode)) return false;
   if (!IsTrustedOwner(info.st_uid)) {
     return Error{ErrorKind::kPermission,
-                 Format("{}: {} is a symbolic link that user {} made", path_, name, info.st_uid),
-                 "root follows only links of its own and of who called sudo: name what is meant"};
+                 Format("{}: {} is a symbolic link created by user {}", path_, name, info.st_uid),
+                 "root follows only links created by root or by the user who called sudo: name the "
+                 "target itself"};
   }
   if (IsProc(at_.get())) {
     at_.reset(::openat(at_.get(), name.c_str(), O_PATH | O_CLOEXEC));
@@ -169,7 +170,7 @@ Result<UniqueFd> CreateOrReplace(const std::string& path) {
     if (place.entry && !MayBeMeant(place)) {
       return Error{
           ErrorKind::kPermission,
-          Format("{}: user {} made it in a directory of another user", path, place.info.st_uid),
+          Format("{}: user {} created it in another user's directory", path, place.info.st_uid),
           "remove it, or write to another directory"};
     }
     constexpr int kNew = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC;

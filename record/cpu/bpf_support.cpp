@@ -27,7 +27,7 @@ int PassOn(void* visit, void* data, size_t size) {
 void SetBpfMessages(bool verbose) { libbpf_set_print(verbose ? PrintWarnings : nullptr); }
 
 Error BpfError(std::string_view what, int result) {
-  std::string hint = "xpu-record --check tells what this machine lacks, -v prints the kernel's log";
+  std::string hint = "xpu-record --check shows what this machine lacks; -v prints the kernel's log";
   if (result == -EPERM || result == -EACCES) {
     hint = "run as root, or with the capabilities CAP_BPF and CAP_PERFMON";
   }

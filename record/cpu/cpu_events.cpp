@@ -54,9 +54,9 @@ Error UnknownEvent(std::string_view text, std::string_view name) {
   std::vector<std::string> names;
   for (const KnownEvent& known : kKnown) names.emplace_back(known.name);
   const std::string near = NearestNames(names, name);
-  return UsageError(text, Format("no event of the name '{}' is known", name),
+  return UsageError(text, Format("unknown event '{}'", name),
                     near.empty() ? "xpu-record --check lists the events of this machine"
-                                 : Format("is it {}?", near));
+                                 : Format("did you mean {}?", near));
 }
 
 CpuEvent ToEvent(const KnownEvent& known) {
@@ -107,15 +107,15 @@ Result<CpuEvent> ParseCpuEvent(std::string_view text) {
   if (rest.starts_with('/')) {
     const size_t end = rest.find('/', 1);
     if (end == std::string_view::npos || !TakePeriod(rest.substr(1, end - 1), event)) {
-      return UsageError(text, "between the slashes belongs period=N, N from 1 on",
+      return UsageError(text, "expected period=N between the slashes, with N at least 1",
                         Format("{}/period=1000000/ takes a sample every million", name));
     }
     rest.remove_prefix(end + 1);
   }
   if (rest.starts_with(':')) rest.remove_prefix(1);
   if (!rest.empty() && !TakeModifiers(rest, event)) {
-    return UsageError(text, Format("'{}' is no modifier", rest),
-                      Format("{0}:u counts user code alone, {0}:k the kernel", name));
+    return UsageError(text, Format("unknown modifier '{}'", rest),
+                      Format("{0}:u counts only user code, {0}:k only the kernel", name));
   }
   event.name = rest.empty() ? std::string(name) : Format("{}:{}", name, rest);
   return event;
@@ -132,8 +132,8 @@ Error WhyNotOpen(const CpuEvent& event, int error_number) {
   std::string hint;
   if (error_number == EINVAL) {
     hint = event.type == PERF_TYPE_RAW
-               ? "is it an event of this processor?"
-               : "is -F above the sysctl kernel.perf_event_max_sample_rate?";
+               ? "check that this processor has the event"
+               : "check that -F is not above the sysctl kernel.perf_event_max_sample_rate";
   } else if (error_number == EACCES || error_number == EPERM) {
     hint = Format(
         "run as root or with CAP_PERFMON, or: sysctl kernel.perf_event_paranoid=1 "
@@ -165,9 +165,9 @@ Status CheckNoneTwice(std::span<const CpuEvent> events) {
       return key(earlier) == key(*event);
     });
     if (twin == event) continue;
-    const std::string as = twin->name == event->name ? "" : Format(" (as {} too)", twin->name);
+    const std::string as = twin->name == event->name ? "" : Format(" (also as {})", twin->name);
     return UsageError(event->name, Format("given twice{}", as),
-                      "each event once: its samples could not be told apart");
+                      "give each event once: the samples could not be distinguished");
   }
   return Ok();
 }

@@ -160,9 +160,10 @@ Status CpuSource::Impl::Open(const Subject& subject, std::span<const CpuEvent> e
                              uint64_t frequency_hz, const Unwinder* unwinder) {
   unwinder_ = unwinder;
   if (events.size() > XPU_MAX_SAMPLED_EVENTS) {
-    return Error{ErrorKind::kUsage,
-                 Format("-e: {} events, {} are the most", events.size(), XPU_MAX_SAMPLED_EVENTS),
-                 {}};
+    return Error{
+        ErrorKind::kUsage,
+        Format("-e: {} events given; the maximum is {}", events.size(), XPU_MAX_SAMPLED_EVENTS),
+        {}};
   }
   for (const CpuEvent& event : events) {
     Event& opened = events_.emplace_back();

@@ -23,7 +23,7 @@ Result<PerfRing> PerfRing::Map(UniqueFd event, size_t data_bytes) {
   void* memory =
       ::mmap(nullptr, PageBytes() + data_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, event.get(), 0);
   if (memory == MAP_FAILED) {
-    return SystemError("mapping the ring of a perf event", errno,
+    return SystemError("mapping the ring buffer of a perf event", errno,
                        "raise kernel.perf_event_mlock_kb or the memlock limit (ulimit -l)");
   }
   ring.event_ = std::move(event);

@@ -197,11 +197,10 @@ void TaskSource::Drain(EventSink& sink, const Take& take) {
         if (const auto* lost = std::get_if<PerfLost>(&*record)) lost_ += lost->count;
         take(*record);
       } else {
-        sink.losses().Add(LossKind::kPerfRecordsLost, 1, 0, {},
-                          "record of the kernel not understood");
+        sink.losses().Add(LossKind::kPerfRecordsLost, 1, 0, {}, "unknown record from the kernel");
       }
     });
-    sink.losses().Add(LossKind::kPerfRecordsLost, senseless, 0, {}, "ring not understood");
+    sink.losses().Add(LossKind::kPerfRecordsLost, senseless, 0, {}, "invalid ring buffer");
   }
 }
 

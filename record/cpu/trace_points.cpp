@@ -72,14 +72,14 @@ std::string HintOf(int events, const std::string& category, const std::string& n
   const std::vector<std::string> names = FoldersIn(events, category);
   if (!names.empty()) {
     const std::string near = NearestNames(names, name);
-    return near.empty() ? Format("the category {} has {}", category, FirstOf(names))
-                        : Format("is it {} of the category {}?", near, category);
+    return near.empty() ? Format("category {} has {}", category, FirstOf(names))
+                        : Format("did you mean {} in category {}?", near, category);
   }
   const std::vector<std::string> categories = FoldersIn(events, ".");
   const std::string near = NearestNames(categories, category);
-  if (!near.empty()) return Format("is it of the category {}?", near);
-  return "those of this kernel are in /sys/kernel/tracing/available_events; where that is missing: "
-         "mount -t tracefs none /sys/kernel/tracing";
+  if (!near.empty()) return Format("did you mean category {}?", near);
+  return "/sys/kernel/tracing/available_events lists them; if it is missing: mount -t tracefs none "
+         "/sys/kernel/tracing";
 }
 
 // Its files are root's and of the group that the mount names.
@@ -106,8 +106,7 @@ Result<uint64_t> FindTracepoint(const std::string& name) {
   uint64_t id = 0;
   if (bytes > 0) std::from_chars(text, text + bytes, id);
   if (id == 0) {
-    return Error{ErrorKind::kNotFound,
-                 Format("tracepoint {}: this kernel has none of this name", name),
+    return Error{ErrorKind::kNotFound, Format("tracepoint {}: does not exist in this kernel", name),
                  HintOf(events.get(), category, point)};
   }
   return id;

@@ -58,7 +58,7 @@ Status CuptiWatch::Impl::Attach(RegularFile opened, const std::string& name) {
     if (offset) points.push_back({*offset, 0});  // the second is of CUDA 13
   }
   if (points.empty()) {
-    return Error{ErrorKind::kNotFound, Format("{}: no cuptiSubscribe in it", name), {}};
+    return Error{ErrorKind::kNotFound, Format("{}: does not define cuptiSubscribe", name), {}};
   }
   const std::string path = Format("/proc/self/fd/{}", place.get());
   XPU_ASSIGN_OR_RETURN(PlacedProbes placed,
@@ -84,7 +84,7 @@ Status CuptiWatch::Watch(pid_t pid, const std::string& path) {
   XPU_ASSIGN_OR_RETURN(RegularFile file, OpenTargetFile(name));
   if (!impl_->files_.insert({file.info.st_dev, file.info.st_ino}).second) return Ok();
   if (impl_->files_.size() > kMaxFiles) {
-    return Error{ErrorKind::kInvalid, Format("{}: one library of CUPTI too many", name), {}};
+    return Error{ErrorKind::kInvalid, Format("{}: too many CUPTI libraries", name), {}};
   }
   return impl_->Attach(std::move(file), name);
 }

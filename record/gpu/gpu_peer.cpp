@@ -84,7 +84,7 @@ void GpuPeer::Drain(EventSink& sink) {
     state_ = state;
     changed_ = true;
     if (state == wire::State::kAbandoned) {
-      detail_ = Format("it stopped recording: xpu-record took nothing for {} s",
+      detail_ = Format("it stopped recording: xpu-record read nothing for {} s",
                        kRecorderPatienceNs / 1'000'000'000);
     }
   }
@@ -113,11 +113,11 @@ void GpuPeer::CountLosses(EventSink& sink) {
       marker_used_ || !stacks_.are_taken() ? "API calls" : "API calls, whose stacks are kept");
   Add(sink, LossKind::kCallLost, news(wire::kCounterCallsLost));
   Add(sink, LossKind::kWireRingFull, news(wire::kCounterOthersDropped),
-      "names, clock pairs, nodes of graphs");
+      "names, clock pairs, graph nodes");
   Add(sink, LossKind::kWireRingFull, news(wire::kCounterNvtxDropped), "NVTX ranges and marks");
   Add(sink, LossKind::kLaunchRingFull, news(wire::kCounterWalksDropped));
   Add(sink, LossKind::kLaunchRingFull, news(wire::kCounterPythonDropped),
-      "of others the frames of Python alone");
+      "only the Python frames of others");
   Add(sink, LossKind::kCuptiDropped, news(wire::kCounterCuptiDropped));
   const uint64_t refusals = memory_.refusals();
   Add(sink, LossKind::kProcessMemoryFull, refusals - std::exchange(refusals_counted_, refusals));
@@ -143,8 +143,8 @@ void GpuPeer::CountMissing(EventSink& sink, End end) {
   const wire::RingHeader& header = peer_.ring.header();
   if (state_ == wire::State::kConnected && header.attached.load() == 0 && header.head.load() == 0) {
     Add(sink, LossKind::kProcessNotReached, 1,
-        Format("process {} did not take its ring: it was ended just then, or no descriptor or no "
-               "memory was free",
+        Format("process {} did not accept its ring buffer: it had just ended, or had no free "
+               "descriptor or memory",
                pid()));
   }
   if (state_ != wire::State::kActive) return;
@@ -250,7 +250,7 @@ bool GpuPeer::TakeActivity(Bytes message, EventSink& sink) {
     if (KeptText* found = names_.Find(id)) {
       name = found;
     } else if (!names_.MayBeRefused()) {
-      Add(sink, LossKind::kWireInvalid, 1, "record with a name that was not sent");
+      Add(sink, LossKind::kWireInvalid, 1, "record whose name was not sent");
     }
   }
   WriteActivity(*record, decoded, *name, instance(), sink);

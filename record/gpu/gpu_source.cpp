@@ -57,7 +57,7 @@ bool TakesNvtx(const RecordOptions& options, const std::vector<std::string>& env
   if (!options.record_nvtx) return false;
   if (!ValueOfAnotherTool(environment, kNvtxVariable)) return true;
   if (!options.quiet) {
-    std::fprintf(stderr, "xpu-record: %s is already set: ranges of NVTX are not recorded\n",
+    std::fprintf(stderr, "xpu-record: %s is already set: NVTX ranges are not recorded\n",
                  kNvtxVariable);
   }
   return false;
@@ -86,7 +86,7 @@ Result<std::string> AbsolutePath(const std::string& path) {
   if (::realpath(path.c_str(), resolved) == nullptr || ::access(resolved, R_OK) != 0) {
     return SystemError(Format("--cupti-lib {}", path), errno,
                        "name the libcupti.so of a CUDA Toolkit or of a Python package; without "
-                       "--cupti-lib it is searched for");
+                       "--cupti-lib xpu-record searches for it");
   }
   return std::string(resolved);
 }
@@ -95,7 +95,7 @@ Result<std::string> AbsolutePath(const std::string& path) {
 std::string MarkerText(const LaunchSource& launches) {
   std::string text = Format("launch marker: probe at +{};", launches.chosen_offset());
   for (const MarkerTiming& timing : launches.timings()) {
-    AppendFormat(text, " +{}: {:.0f} ns a hit;", timing.offset, timing.hit_ns);
+    AppendFormat(text, " +{}: {:.0f} ns per hit;", timing.offset, timing.hit_ns);
   }
   text.back() = '\n';
   return text;
@@ -201,14 +201,15 @@ void GpuSource::UseMarker(GpuPeer& peer) {
 std::string GpuSource::Objection(pid_t pid, uint64_t instance) const {
   const auto is_of = [&](const auto& peer) { return peer->pid() == static_cast<uint32_t>(pid); };
   const auto of_process = std::count_if(peers_.begin(), peers_.end(), is_of);
-  if (instance == 0 || instances_.contains(instance)) return "it says to be one that is there";
+  if (instance == 0 || instances_.contains(instance))
+    return "it claims the identity of another process";
   if (instances_.size() >= kMaxInstances) {
-    return Format("more than {} processes with CUDA", kMaxInstances);
+    return Format("more than {} CUDA processes", kMaxInstances);
   }
   if (peers_.size() + ended_.size() >= MaxPeers()) {
-    return Format("more than {} processes with CUDA at once", MaxPeers());
+    return Format("more than {} CUDA processes at once", MaxPeers());
   }
-  if (of_process >= kMaxPeersOfProcess) return "it loaded the library again and again";
+  if (of_process >= kMaxPeersOfProcess) return "it loaded the library too many times";
   return {};
 }
 

@@ -41,8 +41,8 @@ Result<std::string> FindInjectLibrary() {
     if (::access(place.c_str(), R_OK) == 0) return place;
     looked_at += (looked_at.empty() ? "" : ", ") + place;
   }
-  return Error{ErrorKind::kNotFound, Format("the injected library is not there: {}", looked_at),
-               "install xpu-record with its lib/xpu folder, or record with --cpu-only"};
+  return Error{ErrorKind::kNotFound, Format("the injected library was not found: {}", looked_at),
+               "install xpu-record with its lib/xpu directory, or record with --cpu-only"};
 }
 
 Result<Marker> LoadMarker(const std::string& library) {
@@ -54,7 +54,7 @@ Result<Marker> LoadMarker(const std::string& library) {
     const char* reason = ::dlerror();
     return Error{ErrorKind::kInvalid,
                  Format("{}: {}", library, reason == nullptr ? "no marker" : reason),
-                 "is it the library of this version?"};
+                 "check that it is the library of this version"};
   }
   const auto address = reinterpret_cast<uint64_t>(symbol);
   XPU_ASSIGN_OR_RETURN(const std::vector<ProcessMapping> mappings,

@@ -87,12 +87,11 @@ uint64_t CapacityFor(uint64_t free_bytes) {
 }
 
 Error NoRoom(uint64_t free_bytes) {
-  return Error{
-      ErrorKind::kInvalid,
-      Format("its limit leaves {} MiB of address space, of which the injected library would "
-             "take too much: raise it by {} MiB (RLIMIT_AS, 'ulimit -v')",
-             free_bytes >> 20, (kLeastFreeBytes - free_bytes + (1 << 20) - 1) >> 20),
-      {}};
+  return Error{ErrorKind::kInvalid,
+               Format("its limit leaves {} MiB of address space, too little for the injected "
+                      "library: raise it by {} MiB (RLIMIT_AS, 'ulimit -v')",
+                      free_bytes >> 20, (kLeastFreeBytes - free_bytes + (1 << 20) - 1) >> 20),
+               {}};
 }
 
 }  // namespace
@@ -190,8 +189,8 @@ bool InjectServer::Answer(Pending& pending, const Objection& objection, InjectAr
 Result<InjectPeer> InjectServer::Welcome(int connection, const wire::Hello& hello, pid_t pid) {
   if (hello.version != wire::kVersion) {
     return Error{ErrorKind::kInvalid,
-                 Format("the injected library speaks version {}, this is version {}", hello.version,
-                        wire::kVersion),
+                 Format("the injected library has protocol version {}, xpu-record has version {}",
+                        hello.version, wire::kVersion),
                  {}};
   }
   UniqueFd pidfd = PeerPidfd(connection, pid);

@@ -52,9 +52,12 @@ Ability LockdownAbility(const Machine& machine) {
   constexpr char kName[] = "lockdown";
   if (machine.lockdown == "confidentiality") {
     return {kName, State::kAbsent, machine.lockdown,
-            "BPF may not read memory then: boot with lockdown=integrity, or without Secure Boot"};
+            "BPF cannot read memory then: boot with lockdown=integrity, or without Secure Boot"};
   }
-  return {kName, State::kOk, machine.lockdown.empty() ? "none here" : machine.lockdown, {}};
+  return {kName,
+          State::kOk,
+          machine.lockdown.empty() ? "none" : machine.lockdown,
+          {}};
 }
 
 Ability PrivilegeAbility() {
@@ -64,13 +67,12 @@ Ability PrivilegeAbility() {
 }
 
 Ability OthersAbility(const Machine& machine) {
-  constexpr char kName[] = "processes of others";
+  constexpr char kName[] = "processes of other users";
   if ((machine.capabilities >> kCapSysPtrace & 1) != 0) {
     return {kName, State::kOk, "CAP_SYS_PTRACE", {}};
   }
-  return {
-      kName, State::kAbsent, "without CAP_SYS_PTRACE",
-      "-p and -a need it for processes of other users: " + HowToGetCapabilities(",cap_sys_ptrace")};
+  return {kName, State::kAbsent, "without CAP_SYS_PTRACE",
+          "-p and -a need it for these processes: " + HowToGetCapabilities(",cap_sys_ptrace")};
 }
 
 // What is known to stand in the way says more than the error of the call.
@@ -103,7 +105,7 @@ Ability EventAbility() {
   if (names.here.empty()) {
     return {kName, State::kAbsent, "none: " + names.first_error.message, names.first_error.hint};
   }
-  if (!names.missing.empty()) names.here += "; not here: " + names.missing;
+  if (!names.missing.empty()) names.here += "; not available: " + names.missing;
   return {kName, State::kOk, std::move(names.here), {}};
 }
 
@@ -125,11 +127,11 @@ Ability KernelSymbolAbility() {
   // symbols, so the first text symbol decides.
   const size_t at = text.ok() ? text->find(" T ") : std::string::npos;
   if (at == std::string::npos || at < 16) {
-    return {kName, State::kAbsent, "/proc/kallsyms is not readable", "kernel frames stay numbers"};
+    return {kName, State::kAbsent, "/proc/kallsyms is not readable", "kernel frames have no names"};
   }
   if (text->compare(at - 16, 16, "0000000000000000") == 0) {
     return {kName, State::kAbsent, "/proc/kallsyms shows zeros",
-            "run as root or with CAP_SYSLOG; else kernel frames stay numbers"};
+            "run as root or with CAP_SYSLOG; otherwise kernel frames have no names"};
   }
   return {kName, State::kOk, "/proc/kallsyms", {}};
 }
@@ -189,7 +191,7 @@ int PrintCheck(const RecordOptions& options) {
   RecordOptions gpu_only = options;
   gpu_only.record_cpu = false;
   if (!works && options.record_cpu && NothingIsMissing(AllAbilities(gpu_only, machine))) {
-    std::puts("what is missing is for CPU samples: xpu-record --gpu-only works without");
+    std::puts("only CPU samples need what is missing: xpu-record --gpu-only works");
   }
   return works ? 0 : 1;
 }

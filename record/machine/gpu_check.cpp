@@ -47,7 +47,7 @@ Ability DriverAbility() {
     return {kName, State::kOk, Format("{}, CUDA {}", driver->path, driver->version), {}};
   }
   return {kName, State::kAbsent, "no libcuda.so.1",
-          "install the driver; without it programs have no GPU to record"};
+          "install the driver; without it there is no GPU to record"};
 }
 
 std::vector<std::string> CuptiPlaces(const std::string& chosen) {
@@ -74,9 +74,9 @@ std::string NotFound(const RecordOptions& options, const std::vector<std::string
     AppendFormat(names, "{}{}", names.empty() ? "" : ", ", version.file);
   }
   if (!options.verbose) {
-    return Format("not found where the loader looks nor below /usr/local/cuda: {}", names);
+    return Format("not found in the loader's search path or below /usr/local/cuda: {}", names);
   }
-  std::string text = "not found; looked for";
+  std::string text = "not found; searched for";
   for (const std::string& place : places) text += " " + place;
   return text;
 }
@@ -110,7 +110,7 @@ Ability MarkerAbility(const RecordOptions& options, const Machine& machine,
   }
   std::string text = "uprobe";
   for (const MarkerTiming& timing : launches->timings()) {
-    AppendFormat(text, ", {:.0f} ns a hit at +{}", timing.hit_ns, timing.offset);
+    AppendFormat(text, ", {:.0f} ns per hit at +{}", timing.hit_ns, timing.offset);
   }
   AppendFormat(text, "; +{} is used", launches->chosen_offset());
   return {kName, State::kOk, text, {}};

@@ -100,11 +100,11 @@ Obstacle Refuser(const Machine& machine, const char* call, int error) {
   const std::string refused = Format("{}: {}: ", call, std::strerror(error));
   if (machine.is_gvisor) {
     return {refused + "this is gVisor (runsc), which has no BPF and no perf events",
-            "record outside of the sandbox; --gpu-only works in it"};
+            "record outside the sandbox; --gpu-only works inside it"};
   }
   if (machine.in_user_namespace) {
     return {refused + "the capabilities are those of a user namespace (a rootless container)",
-            "record as root of the machine; --gpu-only works in the namespace"};
+            "record as root on the host; --gpu-only works inside the container"};
   }
   if (const std::string missing = MissingCapabilities(machine.capabilities); !missing.empty()) {
     return {refused + "without " + missing, HowToGetCapabilities()};
@@ -114,7 +114,7 @@ Obstacle Refuser(const Machine& machine, const char* call, int error) {
             "boot with lockdown=integrity, or without Secure Boot"};
   }
   if (machine.has_seccomp_filter) {
-    return {refused + "a seccomp filter forbids it, as containers have one",
+    return {refused + "a seccomp filter forbids it, as is usual in containers",
             "docker run --security-opt seccomp=unconfined, or a profile that allows bpf and "
             "perf_event_open"};
   }
@@ -123,7 +123,7 @@ Obstacle Refuser(const Machine& machine, const char* call, int error) {
             "a kernel with CONFIG_BPF_SYSCALL and CONFIG_PERF_EVENTS"};
   }
   return {refused + "a security module forbids it",
-          "the kernel's log says which (SELinux, AppArmor, BPF)"};
+          "the kernel log says which one (SELinux, AppArmor, BPF)"};
 }
 
 std::optional<Obstacle> TooOld(const Machine& machine, int error, const char* what,
@@ -173,15 +173,15 @@ std::optional<Obstacle> ObstacleToBpf(const Machine& machine) {
     return old;
   }
   if (machine.btf_error == 0) return std::nullopt;
-  return Obstacle{Format("no type information of the kernel: {}: {}", kBtfPath,
-                         std::strerror(machine.btf_error)),
-                  "a kernel built with CONFIG_DEBUG_INFO_BTF=y, and /sys mounted in a container or "
-                  "chroot; --gpu-only needs neither"};
+  return Obstacle{
+      Format("no kernel type information: {}: {}", kBtfPath, std::strerror(machine.btf_error)),
+      "a kernel built with CONFIG_DEBUG_INFO_BTF=y, and /sys mounted in a container or "
+      "chroot; --gpu-only needs neither"};
 }
 
 std::optional<Obstacle> ObstacleToProbes(const Machine& machine) {
   if (IsRefusal(machine.cookies_error)) return Refuser(machine, "bpf", machine.cookies_error);
-  return TooOld(machine, machine.cookies_error, "does not tell which probe was hit", "5.15");
+  return TooOld(machine, machine.cookies_error, "does not report which probe was hit", "5.15");
 }
 
 std::optional<Obstacle> ObstacleToPerfEvents(const Machine& machine) {

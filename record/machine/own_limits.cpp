@@ -56,10 +56,10 @@ uint64_t FreeBytes(__rlimit_resource resource, std::string_view field) {
 Error TooLittle(std::string_view limit, std::string_view of_what, uint64_t left, uint64_t needed,
                 std::string_view option) {
   return Error{ErrorKind::kSystem,
-               Format("{}: {} of {} are left, and a recording needs {}", limit, SizeText(left),
+               Format("{}: {} of {} is left, but a recording needs {}", limit, SizeText(left),
                       of_what, SizeText(needed)),
-               Format("ulimit {0} unlimited; a limit for the program alone is set in it: "
-                      "xpu-record sh -c 'ulimit {0} N; exec PROGRAM'",
+               Format("ulimit {0} unlimited; to limit only the program: xpu-record sh -c 'ulimit "
+                      "{0} N; exec PROGRAM'",
                       option)};
 }
 
@@ -78,12 +78,12 @@ Status CheckOwnLimits(const RecordOptions& options, bool uses_bpf) {
   const uint64_t descriptors = SoftLimit(RLIMIT_NOFILE);
   const uint64_t needed = NeededDescriptors(options, uses_bpf);
   if (descriptors < needed) {
-    return Error{ErrorKind::kSystem,
-                 Format("RLIMIT_NOFILE: {} descriptors are allowed, and this recording needs about "
-                        "{}",
-                        descriptors, needed),
-                 "ulimit -n 1024; a limit for the program alone is set in it: xpu-record sh -c "
-                 "'ulimit -n N; exec PROGRAM'"};
+    return Error{
+        ErrorKind::kSystem,
+        Format("RLIMIT_NOFILE: {} descriptors are allowed, but this recording needs about {}",
+               descriptors, needed),
+        "ulimit -n 1024; to limit only the program: xpu-record sh -c "
+        "'ulimit -n N; exec PROGRAM'"};
   }
   if (const uint64_t left = FreeAddressBytes(); left < kLeastAddressBytes) {
     return TooLittle("RLIMIT_AS", "address space", left, kLeastAddressBytes, "-v");
@@ -92,13 +92,12 @@ Status CheckOwnLimits(const RecordOptions& options, bool uses_bpf) {
     return TooLittle("RLIMIT_DATA", "memory", left, kLeastDataBytes, "-d");
   }
   if (options.record_gpu && options.inject && LargestFileBytes() < kLeastFileBytes) {
-    return Error{
-        ErrorKind::kSystem,
-        Format("RLIMIT_FSIZE: files of {} are allowed, and what is shared with a CUDA program "
-               "takes {}",
-               SizeText(LargestFileBytes()), SizeText(kLeastFileBytes)),
-        "ulimit -f unlimited, or --cpu-only; a limit for the program alone is set in it: "
-        "xpu-record sh -c 'ulimit -f N; exec PROGRAM'"};
+    return Error{ErrorKind::kSystem,
+                 Format("RLIMIT_FSIZE: files of {} are allowed, but the memory shared with a CUDA "
+                        "program takes {}",
+                        SizeText(LargestFileBytes()), SizeText(kLeastFileBytes)),
+                 "ulimit -f unlimited, or --cpu-only; to limit only the program: xpu-record sh -c "
+                 "'ulimit -f N; exec PROGRAM'"};
   }
   return Ok();
 }

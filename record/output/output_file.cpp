@@ -44,8 +44,8 @@ Result<UniqueFd> OpenFifo(const OutputPlace& place, const std::string& path) {
     if (errno != ENXIO) return SystemError(Format("{}: open", path), errno);
     ::usleep(kStepMs * 1000);
   }
-  return Error{ErrorKind::kBusy, Format("{}: nobody reads this fifo", path),
-               "start its reader first or at once: cat FIFO > x.xpu &"};
+  return Error{ErrorKind::kBusy, Format("{}: nobody is reading this FIFO", path),
+               "start its reader first: cat FIFO > x.xpu &"};
 }
 
 // A device or a pipe.
@@ -77,14 +77,14 @@ Result<OutputName> FindOutput(const std::string& path) {
   const mode_t mode = found->info.st_mode;
   if (S_ISFIFO(mode) && !MayBeMeant(*found)) {
     return Error{ErrorKind::kPermission,
-                 Format("{}: user {} made this fifo in a directory of another user", path,
+                 Format("{}: user {} created this FIFO in another user's directory", path,
                         found->info.st_uid),
-                 "root writes to fifos of its own and to those of the owner of their directory"};
+                 "root writes only to its own FIFOs and to those of the directory's owner"};
   }
   if (S_ISDIR(mode) || found->name.empty()) return IsFolder(path);
   if (found->is_behind_link && (!found->entry || S_ISREG(mode))) {
     return Error{ErrorKind::kInvalid, Format("{}: is a symbolic link", path),
-                 "name the file itself, or write to standard output with -o -"};
+                 "name the target itself, or write to standard output with -o -"};
   }
   OutputName output;
   output.name = found->name;

@@ -80,8 +80,9 @@ Result<OutputParts> OutputParts::Prepare(const std::string& path, const OutputOp
   if (!parts.rotates()) return parts;
   XPU_ASSIGN_OR_RETURN(OutputName output, FindOutput(path));
   if (output.place.entry && !S_ISREG(output.place.info.st_mode)) {
-    return Error{ErrorKind::kInvalid, Format("{}: is not a file: it has no parts", path),
-                 "--rotate-size is for files; leave it out, or name a file with -o"};
+    return Error{ErrorKind::kInvalid,
+                 Format("{}: is not a regular file and cannot be rotated", path),
+                 "omit --rotate-size, or name a file with -o"};
   }
   parts.directory_ = std::move(output.directory);
   parts.name_ = std::move(output.name);
@@ -106,7 +107,7 @@ Status OutputParts::KeepEarlierParts() {
     XPU_ASSIGN_OR_RETURN(RenamedFile renamed, directory_->Rename(name, name + kOldSuffix));
     kept_.push_back(std::move(renamed));
   }
-  kept_text_ = Format("xpu-record: {} of an earlier recording: kept as {}{}\n",
+  kept_text_ = Format("xpu-record: {} of an earlier recording renamed to {}{}\n",
                       Counted(earlier.size(), "part", "parts"),
                       directory_->PathOf(kept_.front().now), earlier.size() == 1 ? "" : ", ...");
   return Ok();
@@ -147,7 +148,7 @@ std::string OutputParts::Text() const {
   }
   const size_t removed = part_ - written_.size();
   if (removed > 0) {
-    AppendFormat(text, " ({} older {} removed, as asked for: no loss)", removed,
+    AppendFormat(text, " ({} older {} removed by --rotate-keep, not a loss)", removed,
                  removed == 1 ? "part" : "parts");
   }
   return text;

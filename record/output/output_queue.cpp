@@ -137,7 +137,7 @@ Status OutputQueue::Write(std::string_view block, const BlockCounts& counts) {
     if (shared_->error) return *std::exchange(shared_->error, std::nullopt);
     if (const uint64_t waiting_bytes = shared_->waiting_bytes; !has_room()) {
       return Error{ErrorKind::kBusy,
-                   Format("{}: takes too little: {} wait to be written", shared_->name,
+                   Format("{}: too slow: {} are waiting to be written", shared_->name,
                           SizeText(waiting_bytes)),
                    {}};
     }
@@ -194,9 +194,9 @@ Status OutputQueue::Close() {
   for (const Shared::Block& block : shared_->blocks) shared_->lost += block.counts;
   thread_.detach();
   return Error{ErrorKind::kSystem,
-               Format("{}: took nothing for {} s: its last {} are missing", shared_->name,
+               Format("{}: accepted no data for {} s: its last {} are missing", shared_->name,
                       options_.patience_ns / 1'000'000'000, SizeText(missing_bytes)),
-               "is its reader alive? What it has got can be read"};
+               "check its reader; what it has received so far can be read"};
 }
 
 }  // namespace xpu

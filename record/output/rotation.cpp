@@ -72,7 +72,7 @@ void Rotation::BeginNext(EventSink& sink) {
     queue_ = queue;
     next_bytes_ = sink.bytes_written() + options_.output.rotate_bytes;
     if (std::exchange(complained_, true)) return;
-    std::fprintf(stderr, "xpu-record: no further part can be begun: %s\n",
+    std::fprintf(stderr, "xpu-record: cannot start another part: %s\n",
                  ForTerminal(ended.error()).c_str());
     return;
   }

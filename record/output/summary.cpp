@@ -11,7 +11,7 @@ std::string SummaryText(const RecordingTotals& totals, const LossLedger& losses)
   std::string text = Format("xpu-record: {}, {}, ", Counted(totals.events, "event", "events"),
                             Counted(losses.total() - about_stacks, "loss", "losses"));
   if (about_stacks > 0) {
-    AppendFormat(text, "{} on stacks, ", Counted(about_stacks, "remark", "remarks"));
+    AppendFormat(text, "{} on stacks, ", Counted(about_stacks, "note", "notes"));
   }
   AppendFormat(text, "{}, {}\n", totals.file, SizeText(totals.bytes));
   std::string stacks;
@@ -30,7 +30,8 @@ std::string SummaryText(const RecordingTotals& totals, const LossLedger& losses)
     if (!info.advice.empty()) AppendFormat(text, " {}", info.advice);
     text += '\n';
   }
-  if (!stacks.empty()) AppendFormat(text, "xpu-record: stacks: {}; xpu-report explains\n", stacks);
+  if (!stacks.empty())
+    AppendFormat(text, "xpu-record: notes on stacks: {}; xpu-report explains them\n", stacks);
   return text;
 }
 

@@ -17,8 +17,8 @@ Error NothingToProbe(const std::string& name) {
   return Error{
       ErrorKind::kNotFound,
       Format("{}: defines no launch function (cudaLaunchKernel, cuLaunchKernel, ...)", name),
-      "name a libcudart.so or libcuda.so; a program with cudart linked statically is seen "
-      "through libcuda.so"};
+      "name a libcudart.so or libcuda.so; a program with static cudart is recorded through "
+      "libcuda.so"};
 }
 
 }  // namespace

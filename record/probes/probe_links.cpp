@@ -115,7 +115,7 @@ Result<PlacedProbes> PlacedProbes::Place(const bpf_program* program, const std::
       Error error =
           BpfError(Format("uprobe at offset {:#x} of {}", point.file_offset, path), -errno);
       if (error.kind == ErrorKind::kPermission) {
-        error.hint = "before Linux 6.6 a uprobe takes root (CAP_SYS_ADMIN)";
+        error.hint = "before Linux 6.6 a uprobe needs root (CAP_SYS_ADMIN)";
       }
       return error;
     }

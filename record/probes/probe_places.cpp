@@ -128,7 +128,8 @@ Result<std::string_view> FindSymbol(const Functions& functions, const UserProbe&
   if (demangled.empty()) {
     return Error{
         ErrorKind::kNotFound, Format("{}: {} has no function of this name", probe.Text(), path),
-        Format("nm -C {} lists them; a function that is inlined everywhere is none", path)};
+        Format("nm -C {} lists its functions; one that is inlined everywhere is not among them",
+               path)};
   }
   std::string names;
   for (const auto& [name, symbol] : demangled) {
@@ -136,8 +137,8 @@ Result<std::string_view> FindSymbol(const Functions& functions, const UserProbe&
     if (names.size() > 300) break;
   }
   return Error{ErrorKind::kUsage,
-               Format("{}: {} functions of {} begin so", probe.Text(), demangled.size(), path),
-               "one of " + names};
+               Format("{}: matches {} functions of {}", probe.Text(), demangled.size(), path),
+               "use one of " + names};
 }
 
 // Which instructions the kernel carries out by itself: pushes, nops, jumps and calls.
@@ -157,7 +158,7 @@ Result<std::string> RealPath(const std::string& path, const std::string& name) {
   const fs::path real = fs::canonical(path, failed);
   if (failed) return SystemError(name, failed.value());
   if (!fs::is_regular_file(real, failed)) {
-    return Error{ErrorKind::kNotFound, Format("{}: is no file", name), {}};
+    return Error{ErrorKind::kNotFound, Format("{}: is not a file", name), {}};
   }
   return real.native();
 }
@@ -178,8 +179,7 @@ Result<std::string> FindLibrary(const std::string& name, const std::string& prog
   for (const std::string& folder : StandardFolders()) {
     if (const std::string path = InFolder(folder, name); !path.empty()) return RealPath(path, name);
   }
-  return Error{ErrorKind::kNotFound,
-               Format("{}: no library of this name is where the loader looks", name),
+  return Error{ErrorKind::kNotFound, Format("{}: the loader finds no library of this name", name),
                "give its path"};
 }
 
@@ -192,7 +192,7 @@ Result<ProbePlace> FindProbePlace(const ElfImage& image, const UserProbe& probe,
   for (const auto& [entry, size] : functions.at(symbol)) {
     if (size != 0 && probe.offset >= size) {
       return Error{
-          ErrorKind::kUsage, Format("{}: the function has {} bytes", probe.Text(), size), {}};
+          ErrorKind::kUsage, Format("{}: the function has only {} bytes", probe.Text(), size), {}};
     }
     auto offset = image.FileOffsetOf(entry);
     if (!offset) continue;
@@ -202,8 +202,9 @@ Result<ProbePlace> FindProbePlace(const ElfImage& image, const UserProbe& probe,
     place.is_slow = place.is_slow || !IsEmulated(image.BytesAt(*offset, kLongestNeeded));
   }
   if (place.file_offsets.empty()) {
-    return Error{ErrorKind::kNotFound, Format("{}: {} does not hold its code", probe.Text(), path),
-                 "is it a file of debug information only?"};
+    return Error{ErrorKind::kNotFound,
+                 Format("{}: {} does not contain its code", probe.Text(), path),
+                 "the file may contain only debug information"};
   }
   return place;
 }

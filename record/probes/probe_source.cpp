@@ -158,17 +158,17 @@ Status ProbeSource::Impl::PlaceAsked(const RecordOptions& options,
   for (const std::string& probe : asked_.slow()) {
     if (options.quiet) break;
     std::fprintf(stderr,
-                 "xpu-record: %s: the kernel single-steps the instruction there: about 1 us a hit, "
-                 "10 to 15 us in a virtual machine\n",
+                 "xpu-record: %s: the kernel single-steps the instruction there: about 1 us per "
+                 "hit, 10 to 15 us in a virtual machine\n",
                  probe.c_str());
   }
   if (!options.quiet && ReplacesReturns(options.probes)) {
     std::fprintf(stderr,
-                 "xpu-record: --uretprobe: a C++ exception that passes through the function will "
-                 "end the program%s\n",
+                 "xpu-record: --uretprobe: a C++ exception that propagates through the function "
+                 "will terminate the program%s\n",
                  spares_others_ ? ""
-                                : ", also one that is not recorded: before Linux 6.13 the probe is "
-                                  "in all that use the file");
+                                : ", even if it is not recorded: before Linux 6.13 the probe "
+                                  "affects all programs that use the file");
   }
   return Ok();
 }
@@ -291,7 +291,7 @@ void ProbeSource::Impl::CountLosses(EventSink& sink) {
   const uint64_t unmarked = counters[XPU_TASKS_UNMARKED];
   sink.losses().Add(LossKind::kProbeNotPlaced,
                     unmarked - std::exchange(unmarked_counted_, unmarked), 0, {},
-                    "a child of the program could not be marked: the kernel lacks memory");
+                    "a child of the program could not be marked: the kernel is out of memory");
 }
 
 void ProbeSource::Impl::CountOutlived(EventSink& sink) const {
@@ -303,7 +303,7 @@ void ProbeSource::Impl::CountOutlived(EventSink& sink) const {
 
 std::string ProbeSource::Impl::HitsText() const {
   const auto counters = ReadCounters(program_->maps.counters);
-  return Format("{}: {} hits seen, {} recorded, {} dropped\n",
+  return Format("{}: {} hits, {} recorded, {} dropped\n",
                 sees_launches_ ? "launch probes" : "probes", counters[XPU_PROBE_HITS_SEEN], taken_,
                 counters[XPU_PROBE_HITS_DROPPED]);
 }

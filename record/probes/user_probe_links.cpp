@@ -30,7 +30,7 @@ Error NoFunctionsIn(const std::string& path, const UserProbe& probe, Error error
   std::ifstream file(path, std::ios::binary);
   char begin[2] = {};
   if (file.read(begin, sizeof(begin)) && begin[0] == '#' && begin[1] == '!') {
-    error.hint = "it is a script: name the file of the program that it runs";
+    error.hint = "it is a script: name the program that it runs";
   }
   return OfProbe(probe, std::move(error));
 }
@@ -82,7 +82,7 @@ Status UserProbeLinks::PlaceInKernel(const Programs& programs, const UserProbe& 
   if (!link) {
     Error error = BpfError(probe.Text(), -errno);
     if (errno == ENOENT || errno == EINVAL || errno == EADDRNOTAVAIL) {
-      error.hint = "/proc/kallsyms lists the kernel's functions; some of them may not be probed";
+      error.hint = "/proc/kallsyms lists the kernel's functions; some of them cannot be probed";
     }
     return error;
   }

@@ -69,7 +69,7 @@ Status CheckNoneTwice(std::span<const UserProbe> probes) {
                      [&](const UserProbe& earlier) { return earlier.Text() == text; })) {
       continue;
     }
-    return Error{ErrorKind::kUsage, Format("--{}: given twice", text), "leave one of them out"};
+    return Error{ErrorKind::kUsage, Format("--{}: given twice", text), "remove one of them"};
   }
   return Ok();
 }

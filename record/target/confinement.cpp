@@ -27,11 +27,11 @@ namespace {
 constexpr unsigned kFirstClosed = STDERR_FILENO + 1;
 
 constexpr char kSeccompHint[] =
-    "it takes a kernel with seccomp filters (CONFIG_SECCOMP_FILTER), and with --allow-new-privs "
+    "this needs a kernel with seccomp filters (CONFIG_SECCOMP_FILTER) and, with --allow-new-privs, "
     "CAP_SYS_ADMIN";
-constexpr char kKeyringHint[] = "its keys would be those of root's session";
+constexpr char kKeyringHint[] = "otherwise the program would have the keys of root's session";
 constexpr char kDescriptorsHint[] =
-    "before Linux 5.11 it takes /proc; with --keep-fds the program gets all descriptors";
+    "before Linux 5.11 this needs /proc; with --keep-fds the program inherits all descriptors";
 
 // ---- Terminals ---------------------------------------------------------------------------------
 

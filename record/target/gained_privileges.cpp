@@ -107,11 +107,11 @@ Status CheckGainsNothing(const std::string& file, const Starter& starter) {
   const std::string gained = GainedPrivileges(file, starter);
   if (gained.empty()) return Ok();
   return Error{ErrorKind::kPermission,
-               Format("{}: its start gives it the privileges of {}, and the kernel lets no such "
-                      "program be recorded",
+               Format("{}: gains the privileges of {} when it starts, and the kernel does not let "
+                      "such a program be recorded",
                       file, gained),
-               "record what it starts, as 'sudo xpu-record PROGRAM' and not 'xpu-record sudo "
-               "PROGRAM', or as root all processes with -a"};
+               "record what it starts, with 'sudo xpu-record PROGRAM' instead of 'xpu-record sudo "
+               "PROGRAM', or record all processes as root with -a"};
 }
 
 }  // namespace xpu

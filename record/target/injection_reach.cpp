@@ -41,7 +41,8 @@ std::optional<std::string_view> FindVariable(std::string_view environment, std::
 
 std::string StartedWithout(const char* variable) {
   return Format(
-      "it was started without {}: put xpu-record behind what clears variables ('env -i', 'sudo')",
+      "it was started without {}: put xpu-record after the command that clears the environment "
+      "('env -i', 'sudo')",
       variable);
 }
 
@@ -66,7 +67,7 @@ std::string ObstacleInEnvironment(std::string_view environment, const std::strin
 std::string ObstacleToInvitation(std::string_view environment, const std::string& invitation) {
   const auto value = FindVariable(environment, wire::kEnvironmentVariable);
   if (!value || value->empty()) return StartedWithout(wire::kEnvironmentVariable);
-  return *value == invitation ? "" : "another xpu-record, inside of this one, records it";
+  return *value == invitation ? "" : "another xpu-record inside this one records it";
 }
 
 std::optional<std::string> ObstacleToReport(const PerfMapping& mapping,
@@ -99,9 +100,9 @@ std::optional<std::string> ObstacleToInjection(const PerfMapping& driver,
   std::string obstacle = ObstacleInEnvironment(*environment, library);
   if (!obstacle.empty()) return obstacle;
   if (place.ok() && may_read) return std::string();
-  if (place.ok()) return Format("its user may not read {}: install xpu for all users", library);
+  if (place.ok()) return Format("its user cannot read {}: install xpu for all users", library);
   if (place.error().kind != ErrorKind::kNotFound) return std::nullopt;
-  return Format("{} is not in its root: have xpu there under the same path", library);
+  return Format("{} is not in its root directory: install xpu there under the same path", library);
 }
 
 }  // namespace xpu

@@ -25,12 +25,13 @@ std::string HintForPermission(const std::string& path, const FileRights& rights,
   }
   struct stat info {};
   if (::stat(file.c_str(), &info) != 0) return {};
-  if (S_ISDIR(info.st_mode)) return "it is a folder";
-  if ((info.st_mode & kAnyExecute) == 0) return Format("it is no program, or: chmod +x {}", path);
+  if (S_ISDIR(info.st_mode)) return "it is a directory";
+  if ((info.st_mode & kAnyExecute) == 0)
+    return Format("it is not executable; if it is a program: chmod +x {}", path);
   if (!Allows(info, rights, S_IXOTH)) {
-    return Format("{} may not run it: its mode is {:o}", who, info.st_mode & 07777);
+    return Format("{} may not execute it: its mode is {:o}", who, info.st_mode & 07777);
   }
-  return "its file system is mounted noexec, its interpreter (behind #!) may not be run, or a "
+  return "its file system is mounted noexec, its interpreter (after #!) may not be executed, or a "
          "security module forbids it";
 }
 
@@ -41,14 +42,14 @@ std::string HintForExec(const std::string& program, const std::string& path, int
   const bool is_path = program.find('/') != std::string::npos;
   if (error_number == EACCES) {
     // Searching PATH, the system goes on behind what it may not run and says so at the end.
-    return path.empty() ? "what has this name in the folders of PATH may not be run"
+    return path.empty() ? "the files with this name in PATH may not be executed"
                         : HintForPermission(path, rights, who);
   }
   if (error_number != ENOENT) return {};
-  if (!is_path) return "it is in no folder of PATH";
+  if (!is_path) return "it is not in PATH";
   struct stat info {};
   return ::stat(path.c_str(), &info) == 0
-             ? "it is there, but not its interpreter (behind #!, or the loader of its libraries)"
+             ? "the file exists, but not its interpreter (after #!, or the dynamic loader)"
              : "";
 }
 

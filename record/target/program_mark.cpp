@@ -18,7 +18,7 @@ Status MarkProgram(int map_fd, pid_t program) {
   const int key = pidfd.get();
   const uint32_t mark = XPU_MARK_BEFORE_EXEC;
   if (bpf_map_update_elem(map_fd, &key, &mark, BPF_ANY) == 0) return Ok();
-  return BpfError("marking the program as the one that is recorded", -errno);
+  return BpfError("marking the recorded program", -errno);
 }
 
 }  // namespace xpu

@@ -167,8 +167,8 @@ Status RemoteMounts::Ask(Known& known, const Access& access, const std::string& 
   }
   if (known.answers) return Ok();
   return Error{ErrorKind::kBusy,
-               Format("{}: the file system ({}) does not answer", path, known.type),
-               "is its server alive? umount -l takes the mount away"};
+               Format("{}: the file system ({}) does not respond", path, known.type),
+               "check its server, or unmount it with umount -l"};
 }
 
 Status RemoteMounts::Check(const std::string& path) {

@@ -45,26 +45,25 @@ std::vector<pid_t> ListProcesses() { return NumbersIn("/proc"); }
 
 Status CheckProcess(pid_t pid) {
   auto status = ReadFile(Format("/proc/{}/status", pid));
-  if (!status.ok()) return UsageError(Format("-p {}: there is no such process", pid), {});
+  if (!status.ok()) return UsageError(Format("-p {}: no such process", pid), {});
   const std::string_view process = StatusField(*status, "Tgid");
   if (process != std::to_string(pid)) {
-    return UsageError(Format("-p {}: this is a thread of process {}", pid, process),
+    return UsageError(Format("-p {}: is a thread of process {}", pid, process),
                       Format("-p {} records all of its threads", process));
   }
-  if (pid == ::getpid()) return UsageError(Format("-p {}: this is xpu-record", pid), {});
+  if (pid == ::getpid()) return UsageError(Format("-p {}: is xpu-record itself", pid), {});
   const std::string_view state = StatusField(*status, "State");
   if (state.starts_with('Z') || state.starts_with('X')) {
-    return UsageError(Format("-p {}: the process has ended already", pid),
-                      "its parent has not asked for its status yet");
+    return UsageError(Format("-p {}: the process has already exited", pid),
+                      "it is a zombie: its parent has not read its status yet");
   }
   // Only what has memory of its own says how much.
   if (StatusField(*status, "VmSize").empty()) {
-    return UsageError(Format("-p {}: this is a thread of the kernel", pid),
-                      "-a records them with all others");
+    return UsageError(Format("-p {}: is a kernel thread", pid), "-a records kernel threads too");
   }
   if (auto maps = ReadProcessMaps(static_cast<uint32_t>(pid)); !maps.ok()) {
     return Error{
-        ErrorKind::kPermission, Format("-p {}: this user may not look into the process", pid),
+        ErrorKind::kPermission, Format("-p {}: no permission to examine the process", pid),
         "it belongs to another user or is protected: " + HowToGetCapabilities(",cap_sys_ptrace")};
   }
   return Ok();

@@ -115,7 +115,8 @@ Status CheckAttempt(const TargetUser& user, const std::string& object, const std
   const int error_number = TryAs(user, attempt);
   // Said better when the program's own process tries it.
   if (error_number == 0 || error_number == kCouldNotBecome) return Ok();
-  return SystemError(Format("{}: not reached by user {}", object, user.name), error_number, hint);
+  return SystemError(Format("{}: not accessible to user {}", object, user.name), error_number,
+                     hint);
 }
 
 Status CheckLibrary(const TargetUser& user, const std::string& library, std::string hint) {
@@ -132,11 +133,11 @@ Result<TargetUser> FindTargetUser(const std::string& text) {
   errno = 0;
   const passwd* entry = FindEntry(text);
   if (entry == nullptr) {
-    return Error{ErrorKind::kUsage, Format("--user {}: there is no such user", text),
-                 "a name or a number that getent passwd lists"};
+    return Error{ErrorKind::kUsage, Format("--user {}: no such user", text),
+                 "expected a name or number listed by getent passwd"};
   }
   if (entry->pw_uid == 0) {
-    return Error{ErrorKind::kUsage, Format("--user {}: this is root", text),
+    return Error{ErrorKind::kUsage, Format("--user {}: is root", text),
                  "without --user the program runs as root"};
   }
   return TargetUser{entry->pw_name, entry->pw_uid,
@@ -155,7 +156,7 @@ void SetUserVariables(const TargetUser& user, std::vector<std::string>& environm
 // its C library still believes in.
 UserFailure BecomeUser(const TargetUser& user) {
   static constexpr char kHint[] =
-      "it takes CAP_SETUID and CAP_SETGID, which a container may not have";
+      "this needs CAP_SETUID and CAP_SETGID, which a container may lack";
   const auto failed = [](const char* step) { return UserFailure{errno, step, kHint}; };
   if (::syscall(SYS_setgroups, user.groups.size(), user.groups.data()) != 0) {
     return failed("setgroups");

@@ -12,8 +12,8 @@ namespace xpu {
 namespace {
 
 constexpr char kNoWay[] =
-    " has no way to xpu-record: another xpu-record inside of this one, a seccomp filter, another "
-    "network namespace, no free descriptor or cleared variables";
+    " cannot connect to xpu-record: another xpu-record inside this one, a seccomp filter, another "
+    "network namespace, no free descriptor or a cleared environment";
 
 uint32_t CountOf(const std::map<uint32_t, uint32_t>& counts, uint32_t pid) {
   const auto found = counts.find(pid);
@@ -70,7 +70,7 @@ void UnreachedProcesses::SeeDriver(const PerfMapping& mapping, const Process& pr
       expected_->look_at_driver(mapping, expected_->library);
   AppendFormat(news_, "process {}: {} is mapped, the injected library {}\n", mapping.pid,
                mapping.path,
-               !obstacle           ? "may be missing: it could not be looked at"
+               !obstacle           ? "may be missing: the process could not be examined"
                : obstacle->empty() ? "can be loaded"
                                    : "will be missing: " + *obstacle);
   if (!obstacle) {

@@ -183,7 +183,7 @@ std::string UnwindCache::DefaultFolder(uid_t user) {
 
 Result<UnwindCache> UnwindCache::Open(const std::string& folder, uint64_t limit_bytes) {
   if (folder.size() < 2 || folder.front() != '/' || folder.back() == '/') {
-    return Refused(folder, "not the absolute path of a folder");
+    return Refused(folder, "not the absolute path of a directory");
   }
   XPU_ASSIGN_OR_RETURN(UniqueFd fd, OpenFolder(folder));
   return UnwindCache(std::move(fd), limit_bytes);

@@ -105,7 +105,7 @@ Result<std::shared_ptr<const UnwindTableBytes>> BuildChecked(const ElfImage& ima
   XPU_ASSIGN_OR_RETURN(UnwindTableBytes built, BuildUnwindTable(image));
   UnwindTable table;
   if (!table.Open(built.bytes().data(), built.bytes().size()) || !table.IsSound()) {
-    return Error{ErrorKind::kUnsupported, "a table that is not sound was made of it", {}};
+    return Error{ErrorKind::kUnsupported, "its call frame information is invalid", {}};
   }
   return std::make_shared<const UnwindTableBytes>(std::move(built));
 }

@@ -298,7 +298,7 @@ void UnwindTables::Impl::Publish(Id id, TableBytes bytes, std::vector<ElfSegment
   const std::lock_guard lock(mutex);
   if (from != nullptr) table_bytes_ += bytes->bytes().size();
   if (table_bytes_ > kMaxTableBytes) {
-    const Error full{ErrorKind::kSystem, "the unwind tables of other files take all the room", {}};
+    const Error full{ErrorKind::kSystem, "the unwind tables of other files use all the memory", {}};
     return Fail(id, Trouble::kBroken, full, entry(id).file.paths.back());
   }
   entry(id).bytes = std::move(bytes);

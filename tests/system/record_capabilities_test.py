@@ -150,7 +150,7 @@ def test_uprobes_of_older_kernels():
     with Workspace() as work:
         result = record(work, ENOUGH, "--launch-stacks=uprobe", "touch", "started", status=125,
                         env=one_by_one)
-        expect_in("cure", "before Linux 6.6 a uprobe takes root (CAP_SYS_ADMIN)", result.stderr)
+        expect_in("cure", "before Linux 6.6 a uprobe needs root (CAP_SYS_ADMIN)", result.stderr)
         expect("started", os.path.exists(work.path / "out/started"), False)
         result = work.record("--launch-stacks=uprobe", workload("empty_launches"), env=one_by_one)
         expect(f"status ({result.stderr})", result.returncode, 0)
@@ -228,7 +228,7 @@ def test_programs_that_the_kernel_does_not_let_be_sampled():
         # That cannot be had: the exec fails, as it does without us.
         record(work, ENOUGH, with_bits, status=126)
         result = record(work, ENOUGH, with_bits, status=125, bounds=["net_raw"])
-        expect_in("message", "gives it the privileges of capabilities (setcap)", result.stderr)
+        expect_in("message", "gains the privileges of capabilities (setcap)", result.stderr)
         for program in (with_bits, unreadable):
             record(work, ENOUGH, "sh", "-c", f"{program} status=3; test $? = 3 && exit 5",
                    status=5, bounds=["net_raw"])
@@ -260,7 +260,7 @@ def test_processes_of_others():
                 expect("whole stacks", len(whole) > 0.5 * len(capture.cpu_samples) > 5, True)
             elif result.returncode != 0:
                 # Newer kernels let CAP_PERFMON read what is mapped.
-                expect_in("message", f"-p {others.pid}: this user may not look into the process",
+                expect_in("message", f"-p {others.pid}: no permission to examine the process",
                           result.stderr)
                 expect_in("cure", "CAP_SYS_PTRACE", result.stderr)
 

@@ -52,7 +52,7 @@ def test_capture_range_that_never_opens():
     with Workspace() as work:
         result = record(work, "--capture-range", "nvtx:step", workload("capture_ranges"), "--by",
                         "push")
-        expect_in("message", "nothing was recorded: no range nvtx:step began", result.stderr)
+        expect_in("message", "nothing was recorded: no NVTX range nvtx:step began", result.stderr)
         capture = work.capture()
         expect("kernels", len(capture.kernels), 0)
         expect("losses", capture.losses(), {})

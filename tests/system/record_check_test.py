@@ -63,7 +63,7 @@ def test_no_types():
     require()
     with Workspace() as work:
         check_both(work, {"/sys/kernel/btf": ""},
-                   "no type information of the kernel: /sys/kernel/btf/vmlinux: No such file",
+                   "no kernel type information: /sys/kernel/btf/vmlinux: No such file",
                    "a kernel built with CONFIG_DEBUG_INFO_BTF=y",
                    missing=["kernel types (BTF)", "CPU samples"])
 
@@ -83,7 +83,7 @@ def test_sandbox():
     require()
     version = "Linux version 4.19.0-gvisor #1 SMP Sun Jan 10 15:06:54 PST 2016\n"
     with Workspace() as work:
-        check_both(work, {"/proc/version": version}, "gVisor (runsc)", "outside of the sandbox",
+        check_both(work, {"/proc/version": version}, "gVisor (runsc)", "outside the sandbox",
                    missing=["BPF", "CPU samples", "perf events"],
                    preexec_fn=lambda: forbid(BPF, PERF_EVENT_OPEN))
         # Nothing is refused here: then it does not matter what the kernel calls itself.
@@ -118,7 +118,7 @@ def test_user_namespace():
         result = subprocess.run(["unshare", "--user", "--map-root-user", recorder(), "true"],
                                 capture_output=True, text=True, cwd=work.path)
         expect("status", result.returncode, 125)
-        expect_in("message", "hint: record as root of the machine", result.stderr)
+        expect_in("message", "hint: record as root on the host", result.stderr)
 
 
 def test_limits():
@@ -190,8 +190,8 @@ def test_level_of_paranoia():
         result = seen(work, level, *prefix, "--check",
                       preexec_fn=lambda: os.chmod(work.path, 0o777))
         expect_in("BPF", "without CAP_BPF and CAP_PERFMON", line(result, "BPF"))
-        expect_in("others", "absent   processes of others: without CAP_SYS_PTRACE",
-                  line(result, "processes of others"))
+        expect_in("others", "absent   processes of other users: without CAP_SYS_PTRACE",
+                  line(result, "processes of other users"))
         expect_in("privileges", "setcap", line(result, "privileges"))
         # What is refused at the real level is the kernel's own events.
         result = seen(work, level, "setpriv", f"--reuid={NOBODY['user']}", "--clear-groups",

@@ -179,23 +179,23 @@ def test_usage():
     with Workspace() as work:
         plain = work.file("plain", "")
         for arguments, message in (
-                (["-d", "soon", "true"], "--duration: 'soon' is no time"),
-                (["-d", "0", "true"], "nothing is recorded in no time"),
-                (["-D", "5parsec", "true"], "--delay: '5parsec' is no time"),
-                (["--delay=-1", "true"], "--delay=-1 waits for --control"),
-                (["--control", "telepathy", "true"], "--control: 'telepathy'"),
-                (["--control", f"fifo:{plain}", "true"], "is no fifo"),
+                (["-d", "soon", "true"], "--duration: invalid duration 'soon'"),
+                (["-d", "0", "true"], "--duration: must be greater than 0"),
+                (["-D", "5parsec", "true"], "--delay: invalid duration '5parsec'"),
+                (["--delay=-1", "true"], "--delay=-1 needs --control"),
+                (["--control", "telepathy", "true"], "--control: invalid value 'telepathy'"),
+                (["--control", f"fifo:{plain}", "true"], "is not a FIFO"),
                 (["--control", "fifo:/nowhere/fifo", "true"], "No such file"),
-                (["--capture-range", "nvtx:", "true"], "name of a range"),
-                (["--capture-range", "cuda", "true"], "--capture-range: 'cuda'"),
+                (["--capture-range", "nvtx:", "true"], "name of the range"),
+                (["--capture-range", "cuda", "true"], "--capture-range: invalid value 'cuda'"),
                 (["--capture-range", "cudaProfilerApi", "--no-inject", "true"], "--no-inject"),
                 (["--capture-range", "nvtx:step", "--no-nvtx", "true"], "--no-nvtx"),
-                (["-p", "1", "-a"], "without -p"),
-                (["-p", "nobody"], "'nobody' is no process id"),
-                (["-p", str(os.getpid()), "--gpu-only"], "--gpu-only needs a library"),
+                (["-p", "1", "-a"], "cannot be combined with -p"),
+                (["-p", "nobody"], "invalid process id 'nobody'"),
+                (["-p", str(os.getpid()), "--gpu-only"], "--gpu-only needs the injected library"),
                 (["-p", str(os.getpid()), "--capture-range", "cudaProfilerApi"],
-                 "--capture-range needs a library"),
-                (["-a", "--gpu-memory"], "--gpu-memory needs a library"),
+                 "--capture-range needs the injected library"),
+                (["-a", "--gpu-memory"], "--gpu-memory needs the injected library"),
                 ([], "no program to record")):
             result = work.record(*arguments)
             expect(f"status of {arguments}", result.returncode, 125)

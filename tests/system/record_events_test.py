@@ -140,12 +140,13 @@ def test_what_the_machine_lacks():
 
 
 def test_words_that_make_no_sense():
-    for words, why in ((["-e", "foo"], "no event of the name 'foo' is known"),
-                       (["-e", "cycles:x"], "'x' is no modifier\nhint: cycles:u counts user code"),
-                       (["-e", "page-fault"], "hint: is it page-faults?"),
+    for words, why in ((["-e", "foo"], "unknown event 'foo'"),
+                       (["-e", "cycles:x"],
+                        "unknown modifier 'x'\nhint: cycles:u counts only user code"),
+                       (["-e", "page-fault"], "hint: did you mean page-faults?"),
                        (["-e", "cs", "-e", "context-switches"], "given twice (as cs too)"),
-                       (["-e", "cycles/period=0/"], "between the slashes belongs period=N"),
-                       (["-e", "page-faults", "--gpu-only"], "excludes --event"),
+                       (["-e", "cycles/period=0/"], "expected period=N between the slashes"),
+                       (["-e", "page-faults", "--gpu-only"], "cannot be combined with --event"),
                        (["-c", "5", "-F", "99"], "excludes"),
                        (["-c", "0"], "-c")):
         with Workspace() as work:

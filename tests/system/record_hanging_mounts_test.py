@@ -63,7 +63,7 @@ def test_mapped_file():
         expect("samples of the program", len(capture.cpu_samples) > 200, True)
         expect("the file is mapped",
                any(mapping["path"].endswith(FILE) for mapping in capture.mappings), True)
-        expect_in("the ledger", "does not answer", str(capture.details("unwind_table_failed")))
+        expect_in("the ledger", "does not respond", str(capture.details("unwind_table_failed")))
 
 
 def test_output():
@@ -75,7 +75,7 @@ def test_output():
             os.kill(server, signal.SIGSTOP)
             status, stderr = record("--cpu-only", "-o", place / "capture.xpu", "--", "true")
         expect("status", status != 0, True)
-        expect_in("what it says", "the file system (fuse.hanging) does not answer", stderr)
+        expect_in("what it says", "the file system (fuse.hanging) does not respond", stderr)
 
 
 def test_mount_that_answers():

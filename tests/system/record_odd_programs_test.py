@@ -335,9 +335,9 @@ def test_programs_that_gain_privileges():
             result = work.record(program, "view", output="refused.xpu")
             expect("status", result.returncode, 125)
             expect("output", result.stdout, "")
-            expect_in("message", f"{program}: its start gives it the privileges of {what}",
+            expect_in("message", f"{program}: gains the privileges of {what}",
                       result.stderr)
-            expect_in("hint", "as root all processes with -a", result.stderr)
+            expect_in("hint", "all processes as root with -a", result.stderr)
             expect("capture", os.path.exists(work.path / "refused.xpu"), False)
             # Nor does it load the library: it is as safe as without us.
             run_both(["sh", "-c", f"{program} view launch=20; exit 4"], work=work)

@@ -98,7 +98,7 @@ def test_reader_that_goes_away():
         process.stdout.close()
         stderr = process.stderr.read()
         expect("status", process.wait(), 125)
-        expect_in("message", "standard output: write: Broken pipe\nhint: its reader has ended\n",
+        expect_in("message", "standard output: write: Broken pipe\nhint: the reader has exited\n",
                   stderr)
         expect("a disk has nothing to do with it", "disk" in stderr, False)
         if "ran" not in os.listdir(work.path):
@@ -165,7 +165,7 @@ def test_summary_and_quiet():
         result = work.record("--cpu-only", "true")
         expect("standard output", result.stdout, "")
         # Code that was mapped just before may leave a stack that is not whole.
-        pattern = (r"xpu-record: \d+ events, 0 losses,( \d+ remarks? on stacks,)? "
+        pattern = (r"xpu-record: \d+ events, 0 losses,( \d+ notes? on stacks,)? "
                    r"\S*capture\.xpu, \d+(\.\d)? K?i?B\n(xpu-record: (stack|unwind)_.*\n)*")
         if not re.fullmatch(pattern, result.stderr):
             raise AssertionError(f"summary: {result.stderr!r}")

@@ -129,7 +129,8 @@ def test_an_earlier_recording_is_kept():
         result = record(work, "--cpu-only", *ROTATE, "true")
         expect("files", names(parts(work, "*")), ["c.0001.xpu", "c.0001.xpu.old"])
         expect("kept", (work.path / "c.0001.xpu.old").read_bytes(), before)
-        expect_in("message", f"1 part of an earlier recording: kept as {work.path}/c.0001.xpu.old\n",
+        expect_in("message",
+                  f"1 part of an earlier recording renamed to {work.path}/c.0001.xpu.old\n",
                   result.stderr)
         report(work.path / "c.0001.xpu.old")
         # A program that does not start leaves everything as it was.
@@ -166,7 +167,8 @@ def test_max_size():
     require_recording()
     with Workspace() as work:
         result = until_max_size(work, "--max-size", "1M")
-        expect_in("message", "the recording ended at --max-size, 1.0 MiB; the program runs on\n",
+        expect_in("message",
+                  "the recording stopped at --max-size, 1.0 MiB; the program keeps running\n",
                   result.stderr)
         (file,) = parts(work, "c*")
         size = file.stat().st_size
@@ -180,7 +182,7 @@ def test_the_oldest_parts_are_removed():
     require_recording()
     with Workspace() as work:
         result = until_max_size(work, *ROTATE, "--rotate-keep", "2", "--max-size", "3M")
-        expect_in("message", "the recording ended at --max-size, 3.0 MiB", result.stderr)
+        expect_in("message", "the recording stopped at --max-size, 3.0 MiB", result.stderr)
         files = parts(work, "c*")
         last = int(names(files)[-1].split(".")[1])
         expect(f"parts of 1M, up to 3M in all: {last}", last in (3, 4), True)

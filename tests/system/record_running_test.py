@@ -40,7 +40,7 @@ def test_processes_that_cannot_be_recorded():
         zombie = subprocess.Popen(["true"])
         time.sleep(0.3)
         for pid, message in ((thread, f"a thread of process {program.pid}"),
-                             (zombie.pid, "has ended already"), (2, "a thread of the kernel"),
+                             (zombie.pid, "has already exited"), (2, "is a kernel thread"),
                              (4194303, "no such process")):
             if pid == 2 and not os.path.exists("/proc/2"):
                 continue

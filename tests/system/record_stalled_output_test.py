@@ -99,7 +99,7 @@ def test_a_reader_that_never_comes_back():
         stderr = process.stderr.read().decode()  # to its end: the recorder gives up
         expect("status", process.wait(), 125)
         expect("the program ran to its end", marker.exists(), True)
-        expect_in("message", "standard output: took nothing for 10 s: its last ", stderr)
+        expect_in("message", "standard output: accepted no data for 10 s: its last ", stderr)
         expect_in("loss", "write_failed", stderr)
         # What was taken can be read.
         (work.path / "piped.xpu").write_bytes(process.stdout.read())
@@ -129,7 +129,7 @@ def test_fifo_that_nobody_reads():
         process = start(work, "--cpu-only", "-o", fifo, "touch", work.file("ran"))
         stderr = process.stderr.read().decode()
         expect("status", process.wait(), 125)
-        expect_in("message", "fifo: nobody reads this fifo\nhint: ", stderr)
+        expect_in("message", "fifo: nobody is reading this FIFO\nhint: ", stderr)
         expect("the program was not started", os.path.exists(work.path / "ran"), False)
 
 

@@ -57,10 +57,11 @@ def test_not_executable_is_126():
         plain = work.file("plain", "text", mode=0o644)
         result = work.record("--cpu-only", plain)
         expect("status", result.returncode, 126)
-        expect_in("message", "Permission denied\nhint: it is no program, or: chmod +x ", result.stderr)
+        expect_in("message", "Permission denied\n"
+                  "hint: it is not executable; if it is a program: chmod +x ", result.stderr)
         result = work.record("--cpu-only", str(work.path))
         expect("folder", result.returncode, 126)
-        expect_in("message", "Permission denied\nhint: it is a folder\n", result.stderr)
+        expect_in("message", "Permission denied\nhint: it is a directory\n", result.stderr)
 
 
 def test_an_earlier_capture_survives_a_failed_start():

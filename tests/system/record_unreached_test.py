@@ -90,7 +90,7 @@ def test_recorders_within_another():
         for stacks in "inline", "uprobe":
             text = record(work, *inner, f"--launch-stacks={stacks}", "--", *odd("launch=5", "wait"),
                           losses={"process_not_reached": 1})
-            expect_in("reason", "(xpu_odd_program): another xpu-record, inside of this one, records "
+            expect_in("reason", "(xpu_odd_program): another xpu-record inside this one records "
                       "it.\n", text)
             expect("kernels inside", len(work.capture("inner.xpu").kernels), 5)
             expect("losses inside", work.capture("inner.xpu").losses(), {})
@@ -107,7 +107,7 @@ def test_library_that_the_user_may_not_read():
         expect("kernels", len(work.capture().kernels), 5)
         os.chmod(work.path / "lib", 0o700)
         text = record(work, *command, losses={"process_not_reached": 1}, program=program)
-        expect_in("reason", "its user may not read", text)
+        expect_in("reason", "its user cannot read", text)
 
 
 def test_library_that_is_not_in_the_root():

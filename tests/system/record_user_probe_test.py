@@ -172,7 +172,7 @@ def test_functions_of_the_kernel():
 
 def test_what_cannot_be_found():
     xpu_testing.require_recording()
-    for probe, why in ((["--uprobe", "libnothing.so:f"], "no library of this name"),
+    for probe, why in ((["--uprobe", "libnothing.so:f"], "the loader finds no library"),
                        (["--uprobe", "/nothing/lib.so:f"], "No such file or directory"),
                        (["--uprobe", f"{puppet()}:no_such"], "has no function of this name"),
                        (["--uprobe", f"{puppet()}:counted"], "_ZN7counted5OftenEi"),
@@ -180,10 +180,11 @@ def test_what_cannot_be_found():
                        (["--uprobe", "malloc"], "takes LIBRARY:FUNCTION"),
                        (["--uretprobe", "libc:malloc+4"], "takes LIBRARY:FUNCTION"),
                        (["--tracepoint", "sched"], "takes CATEGORY:NAME"),
-                       (["--tracepoint", "sched:nothing"], "this kernel has none of this name"),
+                       (["--tracepoint", "sched:nothing"], "does not exist in this kernel"),
                        (["--tracepoint", "sched:sched_swich"],
-                        "hint: is it sched_switch of the category sched?"),
-                       (["--tracepoint", "shed:sched_switch"], "hint: is it of the category sched?"),
+                        "hint: did you mean sched_switch in category sched?"),
+                       (["--tracepoint", "shed:sched_switch"],
+                         "hint: did you mean category sched?"),
                        (["--uprobe", "libc:free", "--uprobe", "libc:free"],
                         "--uprobe libc:free: given twice"),
                        (["--uprobe", "./shim:main"], "uprobe ./shim:main: "),

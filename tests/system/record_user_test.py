@@ -282,7 +282,7 @@ def test_program_that_would_gain_privileges_is_recorded_without_them():
         expect("sampled", json.loads(result.stdout)["pid"] in sampled, True)
         result = run(work, "--cpu-only", "--user=nobody", "--allow-new-privs", gaining, *burn)
         expect("status when allowed", result.returncode, 125)
-        expect_in("message", "its start gives it the privileges of user root", result.stderr)
+        expect_in("message", "gains the privileges of user root", result.stderr)
 
 
 def join_new_session_keyring():
@@ -324,14 +324,14 @@ def test_keyrings_that_a_sandbox_refuses():
     with Workspace() as work:
         check_not_started(work, (SYS_KEYCTL, KEYCTL_JOIN_SESSION_KEYRING, 122),
                           "--user nobody: a session keyring of its own: Disk quota exceeded",
-                          "hint: its keys would be those of root's session")
+                          "hint: otherwise the program would have the keys of root's session")
 
 
 def test_kernel_without_filters():
     require_root()
     with Workspace() as work:
         check_not_started(work, (SYS_SECCOMP, None, 22), "--user nobody: seccomp: Invalid argument",
-                          "hint: it takes a kernel with seccomp filters")
+                          "hint: this needs a kernel with seccomp filters")
 
 
 def test_descriptors_are_closed_unless_kept():
@@ -363,7 +363,7 @@ def test_what_the_user_cannot_reach():
         readable_copy(work)
         os.chmod(work.path / "lib", 0o700)
         result = run(work, "--gpu-only", "--user=nobody", "touch", "out/started")
-        check_refused(work, result, "libxpu_inject.so: not reached by user nobody: Permission",
+        check_refused(work, result, "libxpu_inject.so: not accessible to user nobody: Permission",
                       "hint: install xpu-record where every user can read it",
                       f"; user nobody may not enter {work.path}/lib\n")
         expect("started", os.listdir(work.path / "out"), [])
@@ -379,7 +379,7 @@ def test_chosen_cupti_is_reached_too():
         os.mkdir(work.path / "private", 0o700)
         chosen = work.file("private/libcupti.so.13", "no library")
         result = run(work, "--gpu-only", "--user=nobody", "--cupti-lib", chosen, "true")
-        check_refused(work, result, f"{chosen}: not reached by user nobody: Permission denied",
+        check_refused(work, result, f"{chosen}: not accessible to user nobody: Permission denied",
                       "name a file that this user can read; user nobody may not enter "
                       f"{work.path}/private\n")
 
@@ -390,8 +390,8 @@ def test_program_that_the_user_cannot_execute():
         program = work.file("out-program", "#!/bin/sh\n", 0o700)
         result = run(work, "--gpu-only", "--user=nobody", program)
         expect("status", result.returncode, 126)
-        expect_in("message", f"{program}: exec: Permission denied\nhint: user nobody may not run it: "
-                  "its mode is 700\n", result.stderr)
+        expect_in("message", f"{program}: exec: Permission denied\n"
+                  "hint: user nobody may not execute it: its mode is 700\n", result.stderr)
         expect("capture", os.path.exists(work.path / "capture.xpu"), False)
 
 
@@ -401,7 +401,7 @@ def test_ids_that_may_not_be_changed():
         prefix = ["setpriv", "--bounding-set=-setuid"]
         result = run(work, "--gpu-only", "--user=nobody", "touch", "out/started", prefix=prefix)
         check_refused(work, result, "--user nobody: setresuid: Operation not permitted",
-                      "hint: it takes CAP_SETUID and CAP_SETGID")
+                      "hint: this needs CAP_SETUID and CAP_SETGID")
         expect("started", os.listdir(work.path / "out"), [])
 
 
@@ -413,10 +413,10 @@ def test_usage():
             expect("message", result.stderr,
                    "xpu-record: --user: only root can run a program as another user\n"
                    "hint: sudo xpu-record --user nobody ...\n")
-            for name, text in (("no-such-user", "--user no-such-user: there is no such user"),
-                               ("4294967294", "--user 4294967294: there is no such user"),
-                               ("root", "--user root: this is root"),
-                               ("0", "--user 0: this is root")):
+            for name, text in (("no-such-user", "--user no-such-user: no such user"),
+                               ("4294967294", "--user 4294967294: no such user"),
+                               ("root", "--user root: is root"),
+                               ("0", "--user 0: is root")):
                 check_refused(work, run(work, "--gpu-only", "--user", name, "true"), text)
         for option in ("--allow-new-privs", "--keep-fds"):
             result = subprocess.run([recorder(), option, "true"], capture_output=True, text=True,
@@ -427,7 +427,7 @@ def test_usage():
             result = subprocess.run([recorder(), "--user=nobody", *subject], capture_output=True,
                                     text=True, cwd=work.path)
             expect("status", result.returncode, 125)
-            expect_in("message", "--user tells as whom a program is started: give one",
+            expect_in("message", "--user needs a program to run",
                       result.stderr)
 
 

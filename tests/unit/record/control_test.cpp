@@ -35,7 +35,7 @@ TEST(ControlOptions, Durations) {
        {"", "s", "-1", "5x", "1e99", "1.2.3", "5 s", ".", "inf", "99999999999h"}) {
     auto parsed = ParseDuration("--delay", bad);
     ASSERT_FALSE(parsed.ok()) << bad;
-    EXPECT_EQ(parsed.error().message, "--delay: '" + std::string(bad) + "' is no time");
+    EXPECT_EQ(parsed.error().message, "--delay: invalid duration '" + std::string(bad) + "'");
   }
 }
 
@@ -227,7 +227,8 @@ TEST_F(FifoTest, AcksNeverWait) {
 }
 
 TEST_F(FifoTest, OnlyFifosWillDo) {
-  EXPECT_EQ(ControlFifo::Open("/dev/null", {}).error().message, "--control: /dev/null is no fifo");
+  EXPECT_EQ(ControlFifo::Open("/dev/null", {}).error().message,
+            "--control: /dev/null is not a FIFO");
   EXPECT_FALSE(ControlFifo::Open("/nowhere/x", {}).ok());
   EXPECT_FALSE(ControlFifo::Open(Commands(), "/dev/null").ok());
 }

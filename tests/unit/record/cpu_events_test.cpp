@@ -50,18 +50,18 @@ TEST(CpuEvents, ModifiersAndPeriods) {
 }
 
 TEST(CpuEvents, WhatMakesNoSense) {
-  EXPECT_EQ(Refused("foo"), "-e foo: no event of the name 'foo' is known");
-  EXPECT_EQ(Refused(""), "-e : no event of the name '' is known");
-  EXPECT_EQ(Refused("cycles,"), "-e : no event of the name '' is known");
-  EXPECT_EQ(Refused("rxyz"), "-e rxyz: no event of the name 'rxyz' is known");
-  EXPECT_EQ(Refused("cycles:p"), "-e cycles:p: 'p' is no modifier");
+  EXPECT_EQ(Refused("foo"), "-e foo: unknown event 'foo'");
+  EXPECT_EQ(Refused(""), "-e : unknown event ''");
+  EXPECT_EQ(Refused("cycles,"), "-e : unknown event ''");
+  EXPECT_EQ(Refused("rxyz"), "-e rxyz: unknown event 'rxyz'");
+  EXPECT_EQ(Refused("cycles:p"), "-e cycles:p: unknown modifier 'p'");
   EXPECT_EQ(ParseCpuEvents("cycles:p").error().hint,
-            "cycles:u counts user code alone, cycles:k the kernel");
-  EXPECT_EQ(ParseCpuEvents("page-fault").error().hint, "is it page-faults?");
+            "cycles:u counts only user code, cycles:k only the kernel");
+  EXPECT_EQ(ParseCpuEvents("page-fault").error().hint, "did you mean page-faults?");
   for (const char* text : {"cycles/", "cycles/period=/", "cycles/period=0/", "cycles/freq=1/",
                            "cycles/period=18446744073709551615/"}) {
-    EXPECT_EQ(Refused(text),
-              std::string("-e ") + text + ": between the slashes belongs period=N, N from 1 on");
+    EXPECT_EQ(Refused(text), std::string("-e ") + text +
+                                 ": expected period=N between the slashes, with N at least 1");
   }
 }
 
@@ -75,7 +75,7 @@ TEST(CpuEvents, GivenTwice) {
   EXPECT_EQ(twice("cs/period=3/,context-switches/period=5/"),
             "-e context-switches: given twice (as cs too)");
   EXPECT_EQ(CheckNoneTwice(Parsed("cs,cs")).error().hint,
-            "each event once: its samples could not be told apart");
+            "give each event once: the samples could not be distinguished");
 }
 
 }  // namespace

@@ -200,7 +200,7 @@ TEST_F(GpuPeerTest, CountersBecomeLosses) {
   EXPECT_EQ(Lost(LossKind::kCallLost), 8u);
   EXPECT_EQ(Lost(LossKind::kLaunchRingFull), 19u);
   EXPECT_EQ(sink_->losses().details(LossKind::kLaunchRingFull),
-            std::vector<std::string>{"of others the frames of Python alone"});
+            std::vector<std::string>{"only the Python frames of others"});
   EXPECT_EQ(Lost(LossKind::kWireRingFull), 12u);
   EXPECT_EQ(Lost(LossKind::kCuptiDropped), 6u);
   producer_.Count(wire::kCounterCuptiDropped, 1);
@@ -234,7 +234,7 @@ TEST_F(GpuPeerTest, AProgramThatTookTheRecorderForDeadIsTold) {
   peer_->Drain(*sink_);
   EXPECT_EQ(Lost(LossKind::kInjectDormant), 1u);
   EXPECT_EQ(sink_->losses().details(LossKind::kInjectDormant),
-            std::vector<std::string>{"it stopped recording: xpu-record took nothing for 30 s"});
+            std::vector<std::string>{"it stopped recording: xpu-record read nothing for 30 s"});
   EXPECT_EQ(Events().gpu_processes.back().state, InjectState::kDormant);
 }
 

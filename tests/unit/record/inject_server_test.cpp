@@ -110,7 +110,8 @@ TEST(InjectServer, AnotherVersionIsRefusedAndTold) {
   ASSERT_EQ(arrivals.refusals.size(), 1u);
   EXPECT_EQ(arrivals.refusals[0].pid, ::getpid());
   EXPECT_EQ(arrivals.refusals[0].reason,
-            Format("the injected library speaks version 77, this is version {}", wire::kVersion));
+            Format("the injected library has protocol version 77, xpu-record has version {}",
+                   wire::kVersion));
   wire::HelloReply reply{};
   ASSERT_EQ(::recv(fd.get(), &reply, sizeof(reply), 0), static_cast<ssize_t>(sizeof(reply)));
   EXPECT_EQ(reply.accepted, 0u);

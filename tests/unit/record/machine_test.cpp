@@ -71,9 +71,9 @@ TEST(Machine, WhoRefuses) {
   machine.capabilities = uint64_t{1} << kCapBpf;
   ExpectBpf(machine, "without CAP_PERFMON", "sudo setcap cap_bpf,cap_perfmon+ep");
   machine.in_user_namespace = true;
-  ExpectBpf(machine, "those of a user namespace", "root of the machine");
+  ExpectBpf(machine, "those of a user namespace", "root on the host");
   machine.is_gvisor = true;
-  ExpectBpf(machine, "gVisor (runsc)", "outside of the sandbox");
+  ExpectBpf(machine, "gVisor (runsc)", "outside the sandbox");
   EXPECT_NE(Text(ObstacleToPerfEvents(machine)).find("gVisor"), std::string::npos);
 }
 
@@ -83,9 +83,10 @@ TEST(Machine, NotInThisKernel) {
   Machine machine = Good();
   machine.cookies_error = EINVAL;
   EXPECT_EQ(Text(ObstacleToBpf(machine)), "");
-  EXPECT_EQ(Text(ObstacleToProbes(machine)),
-            "BPF of Linux 6.1.0 does not tell which probe was hit: Invalid argument -- Linux 5.15 "
-            "or newer; --gpu-only records the GPU side alone");
+  EXPECT_EQ(
+      Text(ObstacleToProbes(machine)),
+      "BPF of Linux 6.1.0 does not report which probe was hit: Invalid argument -- Linux 5.15 "
+      "or newer; --gpu-only records the GPU side alone");
   machine.atomics_error = EINVAL;
   ExpectBpf(machine, "BPF of Linux 6.1.0 has no atomic exchange", "Linux 5.12 or newer");
   machine.ring_error = EINVAL;

@@ -38,11 +38,11 @@ class NotStartedTest : public testing::Test {
 };
 
 TEST_F(NotStartedTest, WhatMayNotBeRun) {
-  EXPECT_EQ(Hint(folder_, EACCES), "it is a folder");
+  EXPECT_EQ(Hint(folder_, EACCES), "it is a directory");
   const std::string path = Program(0644);
-  EXPECT_EQ(Hint(path, EACCES), "it is no program, or: chmod +x " + path);
+  EXPECT_EQ(Hint(path, EACCES), "it is not executable; if it is a program: chmod +x " + path);
   Program(0750);
-  EXPECT_EQ(Hint(path, EACCES), "user stranger may not run it: its mode is 750");
+  EXPECT_EQ(Hint(path, EACCES), "user stranger may not execute it: its mode is 750");
   Program(0755);
   EXPECT_TRUE(Hint(path, EACCES).starts_with("its file system is mounted noexec"));
   ::chmod(folder_.c_str(), 0700);
@@ -50,11 +50,11 @@ TEST_F(NotStartedTest, WhatMayNotBeRun) {
 }
 
 TEST_F(NotStartedTest, WhatIsNotThere) {
-  EXPECT_TRUE(Hint(Program(0755), ENOENT).starts_with("it is there, but not its interpreter"));
+  EXPECT_TRUE(Hint(Program(0755), ENOENT).starts_with("the file exists, but not its interpreter"));
   EXPECT_EQ(Hint(folder_ + "/nothing", ENOENT), "");
-  EXPECT_EQ(HintForExec("nothing", "", ENOENT, {}, "this user"), "it is in no folder of PATH");
+  EXPECT_EQ(HintForExec("nothing", "", ENOENT, {}, "this user"), "it is not in PATH");
   EXPECT_EQ(HintForExec("plain", "", EACCES, {}, "this user"),
-            "what has this name in the folders of PATH may not be run");
+            "the files with this name in PATH may not be executed");
   EXPECT_EQ(Hint(Program(0755), E2BIG), "");
 }
 

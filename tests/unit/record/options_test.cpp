@@ -48,7 +48,7 @@ TEST(Options, GivenTwice) {
   const auto parsed = Parse({"-o", "-", "--cpu-only", "-o", "x.xpu", "app"});
   ASSERT_FALSE(parsed.ok());
   EXPECT_EQ(parsed.error().message, "--output: given twice");
-  EXPECT_EQ(parsed.error().hint, "leave all but one out of - and x.xpu");
+  EXPECT_EQ(parsed.error().hint, "keep only one of - and x.xpu");
   EXPECT_TRUE(
       Good({"--cuda-lib", "a", "--no-inject", "--cuda-lib", "b", "-v", "-v", "app"}).verbose);
 }
@@ -120,8 +120,8 @@ TEST(Options, HintsOfUnknownOptions) {
     const char* const arguments[] = {"xpu-record", option, "app"};
     return ParseCommandLine(3, arguments).error().hint;
   };
-  EXPECT_EQ(hint("--outpt=x"), "is it --output?");
-  EXPECT_EQ(hint("--cupti"), "is it --cupti-lib, --yield-cupti?");
+  EXPECT_EQ(hint("--outpt=x"), "did you mean --output?");
+  EXPECT_EQ(hint("--cupti"), "did you mean --cupti-lib, --yield-cupti?");
   EXPECT_EQ(hint("--bogus"), "xpu-record --help lists the options");
   EXPECT_EQ(hint("-Z"), "xpu-record --help lists the options");
 }
@@ -131,9 +131,9 @@ TEST(Options, HintsOfOtherProfilersOptions) {
     arguments.insert(arguments.begin(), "xpu-record");
     return ParseCommandLine(static_cast<int>(arguments.size()), arguments.data()).error().hint;
   };
-  EXPECT_EQ(hint({"-g", "app"}),
-            "leave it out: stacks are always recorded; --call-graph=fp or eh says how they are "
-            "found");
+  EXPECT_EQ(
+      hint({"-g", "app"}),
+      "omit it: stacks are always recorded; --call-graph=fp or eh selects how they are unwound");
   EXPECT_EQ(hint({"--frequency=99", "app"}), "-F, --freq HZ: samples per second");
   EXPECT_EQ(hint({"-t", "cuda", "app"}),
             "CUDA and NVTX are recorded unless --cpu-only or --no-nvtx leave them out");
@@ -232,9 +232,9 @@ TEST(Options, WhomAndWhen) {
   EXPECT_EQ(Good({"-p", "12", "sleep", "1"}).command, (Words{"sleep", "1"}));
   EXPECT_TRUE(Good({"-a"}).gpu_out_of_reach);
   EXPECT_TRUE(Good({"-a", "app"}).record_gpu);
-  EXPECT_EQ(Bad({"-p", "12", "-a"}), "-a records all processes: without -p");
-  EXPECT_EQ(Bad({"-d", "0", "app"}), "--duration: nothing is recorded in no time");
-  EXPECT_EQ(Bad({"--delay=-1", "app"}), "--delay=-1 waits for --control to begin: give both");
+  EXPECT_EQ(Bad({"-p", "12", "-a"}), "-a records all processes and cannot be combined with -p");
+  EXPECT_EQ(Bad({"-d", "0", "app"}), "--duration: must be greater than 0");
+  EXPECT_EQ(Bad({"--delay=-1", "app"}), "--delay=-1 needs --control to start the recording");
 }
 
 TEST(Options, CheckNeedsNoProgram) { EXPECT_TRUE(Good({"--check"}).check); }
@@ -254,7 +254,7 @@ TEST(Options, EventsAndTheirPeriods) {
   EXPECT_EQ(others.cpu_events[0].name, "cpu-clock");
   EXPECT_EQ(others.cpu_events[0].period, 0u);
   EXPECT_EQ(Bad({"--gpu-only", "-e", "cs", "app"}),
-            "--gpu-only takes no CPU samples: it excludes --event");
+            "--gpu-only takes no CPU samples and cannot be combined with --event");
   EXPECT_NE(Bad({"-c", "5", "-F", "99", "app"}), "accepted");
   EXPECT_NE(Bad({"-c", "0", "app"}), "accepted");
 }

@@ -82,7 +82,7 @@ TEST(OutputSize, SuffixesAndLimits) {
     EXPECT_EQ(size.error().kind, ErrorKind::kUsage);
   }
   EXPECT_EQ(ParseSize("--max-size", "1023K", 1 << 20).error().message,
-            "--max-size: 1023K is too little, 1M is the least");
+            "--max-size: 1023K is too small; the minimum is 1M");
 }
 
 TEST_F(OutputPartsTest, TheOldestAreRemoved) {
@@ -92,7 +92,7 @@ TEST_F(OutputPartsTest, TheOldestAreRemoved) {
   EXPECT_EQ(Files(), (Names{"c.0003.xpu", "c.0004.xpu"}));
   EXPECT_EQ(parts->part(), 4u);
   EXPECT_EQ(parts->Text(), Path("c.0003.xpu") + " to " + Path("c.0004.xpu") +
-                               " (2 older parts removed, as asked for: no loss)");
+                               " (2 older parts removed by --rotate-keep, not a loss)");
   struct stat info {};
   ASSERT_EQ(::stat(Path("c.0004.xpu").c_str(), &info), 0);
   EXPECT_EQ(info.st_mode & 0777, 0600u);
@@ -119,7 +119,7 @@ TEST_F(OutputPartsTest, PartsOfAnEarlierRecordingAreKeptApart) {
                             "other.0001.xpu"}));
   EXPECT_EQ(Content("c.0003.xpu.old"), "c.0003.xpu");
   EXPECT_EQ(Content("c.0001.xpu"), "");
-  EXPECT_EQ(parts->kept_text(), "xpu-record: 2 parts of an earlier recording: kept as " +
+  EXPECT_EQ(parts->kept_text(), "xpu-record: 2 parts of an earlier recording renamed to " +
                                     Path("c.0001.xpu.old") + ", ...\n");
   parts->Discard();
   EXPECT_EQ(Content("c.0001.xpu"), "c.0001.xpu");
@@ -159,7 +159,8 @@ TEST_F(OutputPartsTest, OneFileIsNotTakenFromAnotherRecorderEither) {
 
 TEST_F(OutputPartsTest, WhatIsNoFileHasNoParts) {
   ASSERT_EQ(::mkfifo(Path("c.xpu").c_str(), 0600), 0);
-  EXPECT_EQ(Prepare().error().message, Path("c.xpu") + ": is not a file: it has no parts");
+  EXPECT_EQ(Prepare().error().message,
+            Path("c.xpu") + ": is not a regular file and cannot be rotated");
 }
 
 }  // namespace

@@ -169,7 +169,7 @@ TEST_F(OutputLinksTest, RootFollowsNoDirectoryLinkOfAnotherUser) {
   fs::create_directory(Path("system"));
   Link("system", "theirs");
   EXPECT_EQ(MessageFor("theirs/c.xpu"),
-            Path("theirs/c.xpu") + ": theirs is a symbolic link that user 65534 made");
+            Path("theirs/c.xpu") + ": theirs is a symbolic link created by user 65534");
   EXPECT_TRUE(fs::is_empty(Path("system")));
   ASSERT_EQ(::setenv("SUDO_UID", "65534", 1), 0);
   EXPECT_EQ(MessageFor("theirs/c.xpu"), "");
@@ -225,7 +225,7 @@ TEST_F(OutputLinksTest, RootWritesToNoFifoThatAnotherUserPutIntoASharedDirectory
   EXPECT_EQ(MessageFor("c.xpu"), "");
   ASSERT_EQ(::chown(Path("c.xpu").c_str(), kOtherUser, kOtherUser), 0);
   EXPECT_EQ(MessageFor("c.xpu"),
-            Path("c.xpu") + ": user 65534 made this fifo in a directory of another user");
+            Path("c.xpu") + ": user 65534 created this FIFO in another user's directory");
   ASSERT_EQ(::chown(folder_.c_str(), kOtherUser, kOtherUser), 0);
   EXPECT_EQ(MessageFor("c.xpu"), "");
 }

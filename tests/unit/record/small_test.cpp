@@ -209,7 +209,7 @@ TEST(Summary, OneLineAndOneForEachLoss) {
             "xpu-record: sample_ring_full: 7 CPU samples dropped: the sample ring was full. Lower "
             "-F, or give xpu-record a free core.\n"
             "xpu-record: inject_dormant: 1 CUDA process in which CUPTI could not be used. no "
-            "libcupti. xpu-record --check tells whether CUPTI is there; --yield-cupti records "
+            "libcupti. xpu-record --check shows whether CUPTI is available; --yield-cupti records "
             "launches without it.\n");
 }
 
@@ -218,19 +218,19 @@ TEST(Summary, StacksThatAreNotWholeAreNoLosses) {
   LossLedger losses;
   losses.Add(LossKind::kStackCut, 1);
   EXPECT_EQ(SummaryText({5, 10, "a.xpu"}, losses),
-            "xpu-record: 5 events, 0 losses, 1 remark on stacks, a.xpu, 10 B\n"
-            "xpu-record: stacks: 1 stack_truncated; xpu-report explains\n");
+            "xpu-record: 5 events, 0 losses, 1 note on stacks, a.xpu, 10 B\n"
+            "xpu-record: notes on stacks: 1 stack_truncated; xpu-report explains them\n");
   losses.Add(LossKind::kPythonNotWalked, 2);
   losses.Add(LossKind::kCallLost, 1);
   losses.Add(LossKind::kInjectionUnknown, 1);  // a note
   const std::string text = SummaryText({5, 10, "a.xpu"}, losses);
   EXPECT_TRUE(
-      text.starts_with("xpu-record: 5 events, 1 loss, 3 remarks on stacks, a.xpu, 10 B\n"
+      text.starts_with("xpu-record: 5 events, 1 loss, 3 notes on stacks, a.xpu, 10 B\n"
                        "xpu-record: call_lost: 1 "))
       << text;
   EXPECT_TRUE(
-      text.ends_with("\nxpu-record: stacks: 1 stack_truncated, 2 python_not_walked; "
-                     "xpu-report explains\n"))
+      text.ends_with("\nxpu-record: notes on stacks: 1 stack_truncated, 2 python_not_walked; "
+                     "xpu-report explains them\n"))
       << text;
 }
 

@@ -101,7 +101,7 @@ TEST_F(UnreachedProcessesTest, LibrariesThatDoNotReport) {
   EXPECT_EQ(Lost(LossKind::kProcessNotReached), 2u);
   const std::vector<std::string> details = sink_->losses().details(LossKind::kProcessNotReached);
   ASSERT_EQ(details.size(), 2u);
-  EXPECT_TRUE(details[0].starts_with("process 8 (program) has no way to xpu-record: another "));
+  EXPECT_TRUE(details[0].starts_with("process 8 (program) cannot connect to xpu-record: another "));
   EXPECT_EQ(details[1], "process 9 (program): it is of another recorder");
 }
 
@@ -176,7 +176,7 @@ TEST(InjectionReach, Invitations) {
   using namespace std::string_view_literals;
   EXPECT_EQ(ObstacleToInvitation("A=b\0XPU_INJECT=a:b:c\0"sv, "a:b:c"), "");
   EXPECT_EQ(ObstacleToInvitation("XPU_INJECT=d:b:c\0"sv, "a:b:c"),
-            "another xpu-record, inside of this one, records it");
+            "another xpu-record inside this one records it");
   for (const std::string_view without : {""sv, "XPU_INJECT=\0"sv, "XPU_INJECT_X=a:b:c\0"sv}) {
     EXPECT_TRUE(ObstacleToInvitation(without, "a:b:c").starts_with("it was started without XPU_"));
   }

@@ -76,7 +76,7 @@ TEST(ProbePlaces, BySymbolAndByDemangledName) {
   EXPECT_EQ(Place(bytes, "l:ns::th"), "_ZN2ns5threeEv 80");
   EXPECT_EQ(Place(bytes, "l:_ZN2ns3twoEd"), "_ZN2ns3twoEd 64");
   EXPECT_EQ(Place(bytes, "l:twin"), "twin 96 112");
-  EXPECT_EQ(Place(bytes, "l:ns::two"), "uprobe l:ns::two: 2 functions of file begin so");
+  EXPECT_EQ(Place(bytes, "l:ns::two"), "uprobe l:ns::two: matches 2 functions of file");
   EXPECT_EQ(Place(bytes, "l:four"), "uprobe l:four: file has no function of this name");
 }
 
@@ -92,7 +92,7 @@ TEST(ProbePlaces, InstancesOfTemplates) {
   EXPECT_EQ(Place(bytes, "l:ns::f<int>"), "_ZN2ns1fIiEEvT_ 16");
   EXPECT_EQ(Place(bytes, "l:ns::f<double>(double)"), "_ZN2ns1fIdEEvT_ 32");
   EXPECT_EQ(Place(bytes, "l:void ns::f<int>"), "_ZN2ns1fIiEEvT_ 16");
-  EXPECT_EQ(Place(bytes, "l:ns::f"), "uprobe l:ns::f: 2 functions of file begin so");
+  EXPECT_EQ(Place(bytes, "l:ns::f"), "uprobe l:ns::f: matches 2 functions of file");
   EXPECT_EQ(Place(bytes, "l:ns::operator<<"), "_ZN2nslsIiEERSt6vectorIT_SaIS2_EES5_S2_ 48");
   EXPECT_EQ(Place(bytes, "l:(anonymous namespace)::g<int>"), "_ZN12_GLOBAL__N_11gIiEEiv 64");
   EXPECT_EQ(Place(bytes, "l:ns::add<int, int>"), "_ZN2ns3addIiiEEDTplfp_fp0_ET_T0_ 80");
@@ -135,8 +135,7 @@ TEST(ProbePlaces, LibrariesAsTheLoaderFindsThem) {
   ASSERT_TRUE(program.ok());
   auto missing = FindLibrary("libodd.so.4", "sh", environment);
   ASSERT_FALSE(missing.ok());
-  EXPECT_EQ(missing.error().message,
-            "libodd.so.4: no library of this name is where the loader looks");
+  EXPECT_EQ(missing.error().message, "libodd.so.4: the loader finds no library of this name");
 }
 
 }  // namespace

@@ -124,7 +124,7 @@ TEST(Ledger, OneIsSingular) {
   builder.Lose("{a|b}", 1);
   const Analysis analysis(builder.Build());
   const std::string text = LedgerText(BuildLedger(analysis));
-  EXPECT_EQ(text.find("1 CUDA process that could not hand over its records (process_not_reached)"),
+  EXPECT_EQ(text.find("1 CUDA process that could not deliver its records (process_not_reached)"),
             0u)
       << text;
   EXPECT_NE(text.find("1 loss of kind {a|b} ({a|b})"), std::string::npos) << text;

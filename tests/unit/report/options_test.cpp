@@ -211,8 +211,8 @@ TEST(Options, HintsOfMistakes) {
   };
   const std::string see_help = "xpu-report --help lists the options";
   EXPECT_EQ(hint({"--nonsense"}), see_help);
-  EXPECT_EQ(hint({"--flamegraf"}), "is it --flamegraph?");
-  EXPECT_EQ(hint({"--mod=gpu", "--folded"}), "is it --mode?");
+  EXPECT_EQ(hint({"--flamegraf"}), "did you mean --flamegraph?");
+  EXPECT_EQ(hint({"--mod=gpu", "--folded"}), "did you mean --mode?");
   EXPECT_EQ(hint({"-x"}), see_help);
   EXPECT_EQ(hint({"--time", "5"}), "as in 1.5s-2s, 300ms-, -800us");
   EXPECT_EQ(hint({"--top", "--table", "cuda_gpu_kern_su"}),

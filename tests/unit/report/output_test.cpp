@@ -47,7 +47,7 @@ TEST(Output, WhatCannotBeWritten) {
             "/nowhere/out: cannot write: No such file or directory\n"
             "hint: its directory must exist: mkdir -p");
   EXPECT_EQ(Output::Open("/tmp").error().ToString(),
-            "/tmp: cannot write: Is a directory\nhint: name a file, not a folder");
+            "/tmp: cannot write: Is a directory\nhint: name a file, not a directory");
 }
 
 // Another user may exchange what lies in a directory that he may write to.
@@ -65,9 +65,9 @@ TEST(Output, RootFollowsLinksThatItMadeAndNoOthers) {
     ASSERT_EQ(::lchown((folder / link).c_str(), kOtherUser, kOtherUser), 0);
   }
   EXPECT_EQ(Output::Open(folder / "link").error().message,
-            folder / "link" + ": link is a symbolic link that user 65534 made");
+            folder / "link" + ": link is a symbolic link created by user 65534");
   EXPECT_EQ(Output::Open(folder / "folder/precious").error().message,
-            folder / "folder/precious" + ": folder is a symbolic link that user 65534 made");
+            folder / "folder/precious" + ": folder is a symbolic link created by user 65534");
   EXPECT_EQ(content(), "content");
   ASSERT_EQ(::lchown((folder / "link").c_str(), 0, 0), 0);
   EXPECT_TRUE(Output::Open(folder / "link").ok());
@@ -81,7 +81,7 @@ TEST(Output, RootOverwritesNoFileThatAnotherUserPutIntoASharedDirectory) {
   const UniqueFd theirs(::creat((folder / "theirs").c_str(), 0666));
   ASSERT_EQ(::fchown(theirs.get(), 65534, 65534), 0);
   EXPECT_EQ(Output::Open(folder / "theirs").error().message,
-            folder / "theirs" + ": user 65534 made it in a directory of another user");
+            folder / "theirs" + ": user 65534 created it in another user's directory");
 }
 
 TEST(Output, AFullDisk) {
@@ -91,7 +91,7 @@ TEST(Output, AFullDisk) {
   ASSERT_FALSE(status.ok());
   EXPECT_EQ(status.error().ToString(),
             "/dev/full: write: No space left on device\n"
-            "hint: the disk is full: make room, or write to another one");
+            "hint: the disk is full: free some space, or write to another disk");
   EXPECT_FALSE(output.closed_by_reader());
 }
 

@@ -130,7 +130,7 @@ TEST_F(SymbolExportTest, RootExportsThroughNoLinkOfAnotherUser) {
   const Result<std::string> done = Export(builder);
   ASSERT_FALSE(done.ok());
   EXPECT_EQ(done.error().message,
-            folder_ / "out/.build-id" + ": .build-id is a symbolic link that user 65534 made");
+            folder_ / "out/.build-id" + ": .build-id is a symbolic link created by user 65534");
   EXPECT_TRUE(std::filesystem::is_empty(folder_ / "elsewhere"));
 }
 
