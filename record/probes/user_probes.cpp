@@ -28,7 +28,7 @@ std::string_view FormOf(ProbeKind kind) {
 
 Error UsageError(ProbeKind kind, std::string_view text) {
   return Error{ErrorKind::kUsage,
-               Format("--{} {}: takes {}", ProbeKindName(kind), text, FormOf(kind)),
+               Format("--{} {}: expected {}", ProbeKindName(kind), text, FormOf(kind)),
                "xpu-record(1) has examples"};
 }
 

@@ -34,14 +34,14 @@ TEST(UserProbes, Words) {
 
 TEST(UserProbes, WhatMakesNoSense) {
   EXPECT_EQ(Read(ProbeKind::kUprobe, "malloc"),
-            "--uprobe malloc: takes LIBRARY:FUNCTION or LIBRARY:FUNCTION+OFFSET");
+            "--uprobe malloc: expected LIBRARY:FUNCTION or LIBRARY:FUNCTION+OFFSET");
   EXPECT_EQ(Read(ProbeKind::kUprobe, ":f"),
-            "--uprobe :f: takes LIBRARY:FUNCTION or LIBRARY:FUNCTION+OFFSET");
-  EXPECT_EQ(Read(ProbeKind::kUretprobe, "libc:"), "--uretprobe libc:: takes LIBRARY:FUNCTION");
+            "--uprobe :f: expected LIBRARY:FUNCTION or LIBRARY:FUNCTION+OFFSET");
+  EXPECT_EQ(Read(ProbeKind::kUretprobe, "libc:"), "--uretprobe libc:: expected LIBRARY:FUNCTION");
   EXPECT_EQ(Read(ProbeKind::kUretprobe, "libc:f+4"),
-            "--uretprobe libc:f+4: takes LIBRARY:FUNCTION");
-  EXPECT_EQ(Read(ProbeKind::kKprobe, ""), "--kprobe : takes FUNCTION or FUNCTION+OFFSET");
-  EXPECT_EQ(Read(ProbeKind::kTracepoint, "sched"), "--tracepoint sched: takes CATEGORY:NAME");
+            "--uretprobe libc:f+4: expected LIBRARY:FUNCTION");
+  EXPECT_EQ(Read(ProbeKind::kKprobe, ""), "--kprobe : expected FUNCTION or FUNCTION+OFFSET");
+  EXPECT_EQ(Read(ProbeKind::kTracepoint, "sched"), "--tracepoint sched: expected CATEGORY:NAME");
 }
 
 // Offsets within the text, or the error.
