@@ -1,0 +1,127 @@
+"""Words and phrases that must not come back in what users read: each has a plainer one in English."""
+
+import pathlib
+import re
+import subprocess
+import sys
+
+# What must not come back -> what to write instead.
+WORDS = [
+    (r"told", "reported, printed, shown"),
+    (r"tells? of", "reports, shows"),
+    (r"tell (?:more|what|how)", "print, show"),
+    (r"(?:it|that|this) is said", "a message says"),
+    (r"remarks?", "notes, incomplete stacks"),
+    (r"whom", "which, who; recording scope, targets"),
+    (r"behind", "after, below"),
+    (r"(?:is|are|was) no (?:time|size|number|way|program|file|fifo|script|capture|event|modifier|"
+     r"loss|losses|idle time|advice|wait|process id|FROM-TO)",
+     "is not a ..., invalid ..., expected ..."),
+    (r"stands? for (?:the others|all of it|how many)", "1 in N, scaled by N; represents"),
+    (r"must agree", "are combined with AND"),
+    (r"passes (?:of )?a tracepoint", "hits of a tracepoint"),
+    (r"(?:small|large) letters", "case is ignored"),
+    (r"folders?", "directory"),
+    (r"doors?", "function, interface"),
+    (r"standing events|(?:states?|stated) again", "snapshot, repeated"),
+    (r"walk guides?", "unwind cache"),
+    (r"invitations?", "connection string"),
+    (r"thinn(?:ed|ing)", "subsampling"),
+    (r"mend|mends", "fix"),
+    (r"parted by", "separated by"),
+    (r"not whole|stacks? (?:are|is) whole", "incomplete, complete"),
+    (r"(?:is|are) not seen", "is not recorded"),
+    (r"(?:copy|copies)(?:,| and) sets?", "memory copies and memsets, memory operations"),
+    (r"(?:its|their|and) kin", "related, similar"),
+    (r"in the place of", "instead of"),
+    (r"goes? without saying", "is implied, is the default"),
+    (r"as ever", "as usual"),
+    (r"(?:the|its|their|from) begin", "start"),
+    (r"obey(?:s|ed)?", "handle, execute"),
+    (r"makes? no sense", "is invalid"),
+    (r"somebody", "another user, another process"),
+    (r"(?:out|in)side of", "outside, inside"),
+    (r"gives (?:it|them) privileges|whose start gives", "gains privileges when it starts"),
+    (r"frames of Python(?! stacks)", "Python frames"),
+    (r"threads? of the kernel", "kernel threads"),
+    (r"tracepoints? of the kernel", "kernel tracepoints"),
+    (r"what it (?:saw|sees) of", "records"),
+    (r"for fingers that know", "for users of"),
+    (r"is it [\w-]+\?", "did you mean ...?"),
+]
+PATTERNS = [(re.compile(rf"\b(?:{words})(?!\w)", re.IGNORECASE), instead)
+            for words, instead in WORDS]
+
+
+def plain_roff(line):
+    """The words of a line of a man page: no macro, no change of font."""
+    line = re.sub(r"\\f[A-Z]|\\c$|\\&", "", line)
+    line = line.replace("\\-", "-").replace("\\e", "\\")
+    return re.sub(r"^\.\s*(?:\\\".*|[A-Za-z]{1,2}\b)", "", line).replace('"', "")
+
+
+def plain_markdown(line):
+    """Not what programs print or take: indented lines and `code`."""
+    return "" if line.startswith("    ") else re.sub(r"`[^`]*`", "`", line)
+
+
+def plain_schema(line):
+    """The comment of a declaration."""
+    return line.partition("#")[2]
+
+
+def hits(name, text, plain):
+    """Also of phrases that go over the end of a line."""
+    lines = [" ".join(plain(line).split()) for line in text.splitlines()]
+    joined, starts = "", []
+    for line in lines:
+        starts.append(len(joined))
+        joined += line + " "
+    for pattern, instead in PATTERNS:
+        for found in pattern.finditer(joined):
+            number = sum(start <= found.start() for start in starts)
+            yield f"{name}:{number}: \"{found.group()}\": write {instead}"
+
+
+def self_test():
+    """The patterns find what they are for, and nothing else."""
+    bad = [
+        ("a.1", ".BR xpu-record (1)\nis told with advice.", plain_roff),
+        ("a.1", "Everything \\fBbehind\\fP the name", plain_roff),
+        ("a.md", "The capture is no\nfile.", plain_markdown),
+        ("a.md", "- the folder of a capture", plain_markdown),
+        ("a.capnp", "  name @1 :Column $text;  # from the begin of it", plain_schema),
+        ("help", "  --check   tell what works on this machine", str),
+    ]
+    good = [
+        ("a.md", "    $ xpu-report    what is behind this line", plain_markdown),
+        ("a.md", "Rename `folder` to `directory`.", plain_markdown),
+        ("a.1", ".\\\" told\n.TP\n.B folders_of", plain_roff),
+        ("a.capnp", "  behind @1 :Column $text;  # bytes that follow", plain_schema),
+        ("help", "the beginning of a recommended doorway", str),
+    ]
+    for name, text, plain in bad:
+        assert list(hits(name, text, plain)), f"not found: {text}"
+    for name, text, plain in good:
+        assert not list(hits(name, text, plain)), f"wrongly found: {text}"
+
+
+def main():
+    self_test()
+    root, made, *binaries = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2]), *sys.argv[3:]
+    texts = [(page.name, page.read_text(), plain_roff)
+             for page in [*sorted((root / "man").glob("*.1")), made]]
+    texts += [(name, (root / name).read_text(), plain_markdown)
+              for name in ("README.md", "CHANGELOG.md")]
+    schema = root / "format/capture.capnp"
+    texts.append((schema.name, schema.read_text(), plain_schema))
+    for binary in binaries:
+        text = subprocess.run([binary, "--help"], capture_output=True, text=True, check=True).stdout
+        texts.append((f"{pathlib.Path(binary).name} --help", text, str))
+    problems = [line for name, text, plain in texts for line in hits(name, text, plain)]
+    print("\n".join(problems) or f"{len(texts)} texts have none of {len(WORDS)} phrases")
+    return 1 if problems else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
