@@ -54,10 +54,7 @@ Ability LockdownAbility(const Machine& machine) {
     return {kName, State::kAbsent, machine.lockdown,
             "BPF cannot read memory then: boot with lockdown=integrity, or without Secure Boot"};
   }
-  return {kName,
-          State::kOk,
-          machine.lockdown.empty() ? "none" : machine.lockdown,
-          {}};
+  return {kName, State::kOk, machine.lockdown.empty() ? "none" : machine.lockdown, {}};
 }
 
 Ability PrivilegeAbility() {

@@ -17,8 +17,8 @@ MISTAKES = [
      "Kernel.queued_ns: a name with _ns and $time go together"),
     ("  cacheSizeBytes @10 :Column $u64 $unit(\"bytes\");", "  cacheSizeBytes @10 :Column $u64;",
      "JitOperation.cache_size_bytes: lacks the unit bytes"),
-    ("  # A kernel ran on the GPU.\n  rows @0 :UInt32;\n  instance @1 :Column $instance;\n",
-     "  # A kernel ran on the GPU.\n  instance @1 :Column $instance;\n  rows @0 :UInt32;\n",
+    ("  # The GPU ran a kernel.\n  rows @0 :UInt32;\n  instance @1 :Column $instance;\n",
+     "  # The GPU ran a kernel.\n  instance @1 :Column $instance;\n  rows @0 :UInt32;\n",
      "Kernel: rows is not in its place"),
 ]
 

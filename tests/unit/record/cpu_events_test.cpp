@@ -73,7 +73,7 @@ TEST(CpuEvents, GivenTwice) {
   EXPECT_EQ(twice("cycles,page-faults,cycles:u,cycles:k,cpu-clock"), "");
   EXPECT_EQ(twice("cycles,page-faults,cycles"), "-e cycles: given twice");
   EXPECT_EQ(twice("cs/period=3/,context-switches/period=5/"),
-            "-e context-switches: given twice (as cs too)");
+            "-e context-switches: given twice (also as cs)");
   EXPECT_EQ(CheckNoneTwice(Parsed("cs,cs")).error().hint,
             "give each event once: the samples could not be distinguished");
 }
