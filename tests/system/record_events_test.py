@@ -144,7 +144,7 @@ def test_words_that_make_no_sense():
                        (["-e", "cycles:x"],
                         "unknown modifier 'x'\nhint: cycles:u counts only user code"),
                        (["-e", "page-fault"], "hint: did you mean page-faults?"),
-                       (["-e", "cs", "-e", "context-switches"], "given twice (as cs too)"),
+                       (["-e", "cs", "-e", "context-switches"], "given twice (also as cs)"),
                        (["-e", "cycles/period=0/"], "expected period=N between the slashes"),
                        (["-e", "page-faults", "--gpu-only"], "cannot be combined with --event"),
                        (["-c", "5", "-F", "99"], "excludes"),

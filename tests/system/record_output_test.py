@@ -123,7 +123,7 @@ def test_limit_on_file_size():
             resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))
         command = f"for i in $(seq 150); do /bin/true; done; : > {marker}"
         result = work.record("--cpu-only", "sh", "-c", command, preexec_fn=limit)
-        expect_in("message", "capture.xpu: write: File too large\nhint: larger files: ulimit -f",
+        expect_in("message", "capture.xpu: write: File too large\nhint: allow larger files: ulimit -f",
                   result.stderr)
         full_disk(work, result, marker)
 
