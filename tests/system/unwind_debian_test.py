@@ -35,7 +35,7 @@ def fib(n): return n if n < 2 else fib(n - 1) + fib(n - 2)
 class Node:
     def __init__(self, value): self.value = value
     def __lt__(self, other): return self.value < other.value
-for i in range(3):
+for i in range(8):
     fib(24)
     sorted(Node(i * 7919 % 10007) for i in range(40000))
     json.loads(json.dumps([{"key": [i, str(i)]} for i in range(20000)]))
