@@ -388,6 +388,14 @@ void AddShort(const LedgerEntry& entry, std::string& line) {
   AppendFormat(line, "{}{} {}", line.empty() ? "" : ", ", WithThousands(entry.count), entry.name);
 }
 
+// "names: 3 files that are ... (file_mismatch): libc.so.6 and 2 more"
+void AddFiles(const LedgerEntry& entry, std::string& line) {
+  AppendFormat(line, "names: {} {} ({})", WithThousands(entry.count), entry.what, entry.name);
+  if (!entry.details.empty()) AppendFormat(line, ": {}", ForOneLine(entry.details.front()));
+  if (entry.details.size() > 1) AppendFormat(line, " and {} more", entry.details.size() - 1);
+  line += '\n';
+}
+
 }  // namespace
 
 std::string_view SeverityName(Severity severity) {
@@ -414,8 +422,12 @@ std::string LedgerText(const std::vector<LedgerEntry>& ledger) {
   std::string names;
   for (const LedgerEntry& entry : ledger) {
     if (entry.severity == Severity::kNote) continue;
-    if (IsAboutStacks(entry) || IsAboutNames(entry)) {
-      AddShort(entry, IsAboutStacks(entry) ? stacks : names);
+    if (IsAboutStacks(entry)) {
+      AddShort(entry, stacks);
+      continue;
+    }
+    if (IsAboutNames(entry)) {
+      AddFiles(entry, names);
       continue;
     }
     AppendFormat(text, "{} {} ({})\n", WithThousands(entry.count), entry.what, entry.name);
@@ -424,7 +436,7 @@ std::string LedgerText(const std::vector<LedgerEntry>& ledger) {
     }
     if (!entry.advice.empty()) AppendFormat(text, "  hint: {}\n", entry.advice);
   }
-  if (!names.empty()) AppendFormat(text, "names: {}; the summary explains\n", names);
+  text += names;
   if (!stacks.empty()) AppendFormat(text, "stacks: {}; the summary explains\n", stacks);
   return text;
 }

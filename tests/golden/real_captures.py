@@ -498,7 +498,26 @@ def test_filters_leave_the_cause_of_idle_time():
     for options in (("--device", "0"), ("--comm", "python3")):
         text = " ".join(report(path, *options).split())
         expect(f"the data loader with {options}",
-               "waiting for the data loader, in loader_step.py:Slow.__getitem__" in text, True)
+               "waiting for the data loader, mostly in loader_step.py:Slow.__getitem__" in text, True)
+
+
+def test_advice_on_one_thread_names_it():
+    """The flame graph of the advice has no other thread, and its share is of what it says."""
+    path = CAPTURES / "first" / "loader.xpu"
+    text = " ".join(report(path).split())
+    expect("the place of most of it", "taken by code mostly in Py_FinalizeEx (95 %)" in text, True)
+    command = re.search(r"--flamegraph --mode cpu -o end.html (--tid \d+) (--time \S+)", text)
+    threads = {line.split(";")[0] for line in
+               report(path, "--folded", "--mode", "cpu", *command[1].split(),
+                      *command[2].split()).splitlines()}
+    expect("threads", len(threads), 1)
+
+
+def test_an_overlap_of_no_work_is_none():
+    text = report(CAPTURES / "first" / "mlp.xpu", "--time", "6s-7s")
+    row = next(line for line in text.splitlines() if line.endswith(", 85.0 GB"))
+    expect("overlap", row.split()[:5], ["0.0", "0", "ns", "1", "s"])
+    expect("overlap of none", " - " in row, True)
 
 
 def test_own_cost_in_the_steady_state():

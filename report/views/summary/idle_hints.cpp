@@ -72,6 +72,7 @@ class IdleHints {
   std::string CausesText(IdleCauses& causes);
   std::string SteadyText(uint64_t part_ns) const;
   std::string TimeOf(uint64_t start_ns, uint64_t end_ns) const;
+  std::string FlameGraphOf(const Owner& thread, std::string_view file) const;
   double Elapsed(uint64_t ns) const { return ShareOf(ns, elapsed_ns_); }
 
   Analysis& analysis_;
@@ -94,6 +95,13 @@ std::string IdleHints::TimeOf(uint64_t start_ns, uint64_t end_ns) const {
     return Format("{}.{:06}s", since_start_us / 1'000'000, since_start_us % 1'000'000);
   };
   return Format("{}-{}", start_ns == 0 ? "" : text(start_ns), end_ns == 0 ? "" : text(end_ns));
+}
+
+// Of the thread alone: others that compute meanwhile would fill the page.
+std::string IdleHints::FlameGraphOf(const Owner& thread, std::string_view file) const {
+  std::string command = Format("--flamegraph --mode cpu -o {}", file);
+  if (filter_.tids.empty() && thread.tid != 0) AppendFormat(command, " --tid {}", thread.tid);
+  return command;
 }
 
 uint64_t IdleHints::AddGaps(uint64_t start_ns, uint64_t end_ns, IdleCauses& causes) {
@@ -125,9 +133,11 @@ std::string IdleHints::CausesText(IdleCauses& causes) {
     std::string name(ActivityName(share.activity));
     const std::string place = causes.PlaceOf(share.activity);
     if (name.empty()) {
-      name = place;
+      // All that has no name of its own: the place is where most of it was.
+      const bool is_place = !place.empty() && !place.starts_with("the next ");
+      name = is_place ? Format("code mostly in {}", place) : place;
     } else if (share.activity == Activity::kDataLoader && !place.empty()) {
-      AppendFormat(name, ", in {}", place);
+      AppendFormat(name, ", mostly in {}", place);
     }
     if (name.empty()) continue;
     const bool is_other = share.meanwhile_ns > share.ns / 2;
@@ -142,9 +152,11 @@ std::string IdleHints::CausesText(IdleCauses& causes) {
 void IdleHints::AddStart() {
   if (!filter_.nvtx.empty() || gpu_->spans.empty()) return;
   const uint32_t first = gpu_->spans.front().first;
-  const ProcessId process = OwnerOf(analysis_, analysis_.correlation.work[first]).process;
+  const Owner owner = OwnerOf(analysis_, analysis_.correlation.work[first]);
   uint64_t begin_ns = start_ns_ + filter_.time.begin_ns;
-  if (process) begin_ns = std::max(begin_ns, analysis_.processes[process].start_ns);
+  if (owner.process) {
+    begin_ns = std::max(begin_ns, analysis_.processes[owner.process].start_ns);
+  }
   begin_ns = std::min(begin_ns, phases_.first_ns);
   const uint64_t ns = phases_.steady_ns - begin_ns;
   if (analysis_.model.events.recording_info.empty() || Elapsed(ns) < kMuchOfRun) return;
@@ -158,7 +170,7 @@ void IdleHints::AddStart() {
              phases_.has_warm_up() ? "The steady state of GPU" : "The first work of GPU",
              Format("{} {}", gpu_->gpu, phases_.has_warm_up() ? "began" : "came"),
              HumanDuration(ns), ShareText(Elapsed(ns)), text.empty() ? "" : ", taken by ", text),
-      "--flamegraph --mode cpu -o start.html",
+      FlameGraphOf(owner, "start.html"),
       TimeOf(filter_.time.begin_ns == 0 ? 0 : begin_ns, phases_.steady_ns));
 }
 
@@ -273,7 +285,7 @@ void IdleHints::AddEnd() {
              phases_.has_tail() ? "After the steady state" : "After the last work", gpu_->gpu,
              is_part ? " in that part" : "", HumanDuration(ns), ShareText(Elapsed(ns)),
              text.empty() ? "" : ", taken by ", text),
-      "--flamegraph --mode cpu -o end.html",
+      FlameGraphOf(owner, "end.html"),
       TimeOf(phases_.steady_end_ns, is_part ? start_ns_ + filter_.time.end_ns : 0));
 }
 

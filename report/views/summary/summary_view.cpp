@@ -215,9 +215,10 @@ void Summary::WriteGpus(const std::vector<GpuBusy>& busy) {
     });
     std::string numbers = Format("  {:>5} {:>9} {:>9} {:>8}  ", "-", "-", "-", "-");
     if (of != busy.end()) {
-      numbers = Format("  {:>5.1f} {:>9} {:>9} {:>7.2f}x  ",
-                       PercentOf(of->busy_ns, of->active_ns()), HumanDuration(of->busy_ns),
-                       HumanDuration(of->idle_ns()), PercentOf(of->sum_ns, of->busy_ns) / 100);
+      const std::string overlap =
+          of->busy_ns == 0 ? "-" : Format("{:.2f}x", PercentOf(of->sum_ns, of->busy_ns) / 100);
+      numbers = Format("  {:>5.1f} {:>9} {:>9} {:>8}  ", PercentOf(of->busy_ns, of->active_ns()),
+                       HumanDuration(of->busy_ns), HumanDuration(of->idle_ns()), overlap);
     }
     text_.Row(numbers, Format("{} {}", number, name));
   }

@@ -50,6 +50,7 @@ std::string PathCell(const std::string& cell) {
 // Of the column `at` of `table`.
 std::string TextCell(const Table& table, size_t at, const std::string& cell) {
   const Column& column = table.columns[at];
+  if (column.is_id) return cell;
   if (!column.is_text) {
     return cell.starts_with('-') ? "-" + WithThousands(cell.substr(1)) : WithThousands(cell);
   }

@@ -19,6 +19,7 @@ struct Column {
   std::string name;
   bool is_text = false;  // aligned left; numbers right
   bool is_path = false;  // a text of frames, outermost first, with a ; between two
+  bool is_id = false;    // a number that names something, without thousands
 };
 
 // The cells of one row. Numbers as CSV and JSON have them; a number that is not known is empty.

@@ -11,9 +11,18 @@ namespace {
 
 using Columns = std::vector<Column>;
 
+// What users copy into filters, or look up elsewhere.
+bool IsId(std::string_view column) {
+  constexpr std::string_view kIds[] = {"Pid", "PID",  "Tid",    "TID",   "DevId",
+                                       "Ctx", "Strm", "CorrID", "Result"};
+  return std::find(std::begin(kIds), std::end(kIds), column) != std::end(kIds);
+}
+
 Columns Numbers(std::initializer_list<std::string_view> names) {
   Columns columns;
-  for (const std::string_view name : names) columns.push_back({std::string(name)});
+  for (const std::string_view name : names) {
+    columns.push_back({.name = std::string(name), .is_id = IsId(name)});
+  }
   return columns;
 }
 

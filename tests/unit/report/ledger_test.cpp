@@ -113,7 +113,8 @@ TEST(Ledger, FilesWithoutNamesTakeOneLine) {
   EXPECT_EQ(LedgerText({entry("file_mismatch", 2), entry("file_no_lines", 1),
                         entry("file_missing", 3), entry("stack_truncated", 4)}),
             "1 files (file_no_lines)\n  /a: is not the recorded file\n"
-            "names: 2 file_mismatch, 3 file_missing; the summary explains\n"
+            "names: 2 files (file_mismatch): /a: is not the recorded file\n"
+            "names: 3 files (file_missing): /a: is not the recorded file\n"
             "stacks: 4 stack_truncated; the summary explains\n");
 }
 

@@ -108,7 +108,7 @@ TEST_F(HintsTest, KernelsThatKeepItBusy) {
             "GPU 0 was busy for 95 % of the 839.9 ms between its first and its last work: its "
             "kernels set the pace. The code that launches them: --top --table callpath_sum\n"
             "After the last work of GPU 0 the program ran for 159.1 ms (16 % of the elapsed time). "
-            "What the CPU did then: --flamegraph --mode cpu -o end.html [0.840900s-]\n");
+            "What the CPU did then: --flamegraph --mode cpu -o end.html --tid 5 [0.840900s-]\n");
 }
 
 // Where nothing else has as large a part of the run, it is what a user wants to know.
@@ -127,9 +127,10 @@ TEST_F(HintsTest, EveryProgramHasSomeEnd) {
 // The busiest kernels are nothing of a second.
 TEST_F(HintsTest, AGpuThatWasUsedForAShortWhile) {
   Kernels(200, 2 * kUs, 2'100);
-  EXPECT_EQ(Hints(),
-            "After the last work of GPU 0 the program ran for 998.6 ms (over 99 % of the elapsed "
-            "time). What the CPU did then: --flamegraph --mode cpu -o end.html [0.001419s-]\n");
+  EXPECT_EQ(
+      Hints(),
+      "After the last work of GPU 0 the program ran for 998.6 ms (over 99 % of the elapsed "
+      "time). What the CPU did then: --flamegraph --mode cpu -o end.html --tid 5 [0.001419s-]\n");
 }
 
 // Most gaps of a kernel are ended by others.
@@ -185,17 +186,18 @@ class PhasesTest : public HintsTest {
 };
 
 TEST_F(PhasesTest, WhatComesBeforeTheSteadyStateIsApartFromIt) {
-  EXPECT_EQ(Hints(),
-            "GPU 0 was idle for 98 % of its steady state, 293.9 ms of 299.9 ms (29 % of the "
-            "elapsed time): launch-bound. 100 % of that in 2,999 gaps of 98 us on average until "
-            "the next launch, "
-            "between pieces of work of 2 us. Consider CUDA graphs, or fewer and larger kernels. "
-            "Launch and queue times: --top --table cuda_kern_exec_sum [0.600000s-0.899902s]\n"
-            "The steady state of GPU 0 began after 600 ms (60 % of the elapsed time), taken by "
-            "torch.compile (Dynamo, Inductor, Triton) (67 %), importing Python modules (33 %). "
-            "What the CPU did until then: --flamegraph --mode cpu -o start.html [-0.600000s]\n"
-            "After the last work of GPU 0 the program ran for 100.1 ms (10 % of the elapsed time). "
-            "What the CPU did then: --flamegraph --mode cpu -o end.html [0.899902s-]\n");
+  EXPECT_EQ(
+      Hints(),
+      "GPU 0 was idle for 98 % of its steady state, 293.9 ms of 299.9 ms (29 % of the "
+      "elapsed time): launch-bound. 100 % of that in 2,999 gaps of 98 us on average until "
+      "the next launch, "
+      "between pieces of work of 2 us. Consider CUDA graphs, or fewer and larger kernels. "
+      "Launch and queue times: --top --table cuda_kern_exec_sum [0.600000s-0.899902s]\n"
+      "The steady state of GPU 0 began after 600 ms (60 % of the elapsed time), taken by "
+      "torch.compile (Dynamo, Inductor, Triton) (67 %), importing Python modules (33 %). "
+      "What the CPU did until then: --flamegraph --mode cpu -o start.html --tid 5 [-0.600000s]\n"
+      "After the last work of GPU 0 the program ran for 100.1 ms (10 % of the elapsed time). "
+      "What the CPU did then: --flamegraph --mode cpu -o end.html --tid 5 [0.899902s-]\n");
 }
 
 TEST_F(PhasesTest, TheEndOfAPartIsNotTheEndOfTheProgram) {

@@ -47,6 +47,15 @@ TEST(TableWriter, TextShortensPathsAndInnerNamesAndCsvDoesNot) {
   EXPECT_EQ(Written(table, TableFormat::kCsv), "Name,Path\n" + name + "," + path + "\n");
 }
 
+// They are copied into filters, which take several numbers with commas between them.
+TEST(TableWriter, IdsHaveNoThousands) {
+  Table table{"calls", "Calls", {{.name = "Pid", .is_id = true}, {"Count"}}, 1};
+  table.row = [](size_t, Row& cells) { cells = {"10001343", "10001343"}; };
+  const std::string text = Written(table, TableFormat::kTable);
+  EXPECT_NE(text.find(" 10001343 "), std::string::npos) << text;
+  EXPECT_NE(text.find(" 10,001,343\n"), std::string::npos) << text;
+}
+
 TEST(FindColumn, AnyCaseAndTheBeginOfOneName) {
   const std::vector<Column> columns = {{"Total (ns)"}, {"Min (ns)"}, {"Max (ns)"}, {"Max", true}};
   EXPECT_EQ(FindColumn(columns, "total (NS)").value(), 0u);
