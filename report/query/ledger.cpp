@@ -383,11 +383,6 @@ bool IsAboutNames(const LedgerEntry& entry) {
   return IsAboutSymbols(entry) && entry.name.find("lines") == std::string::npos;
 }
 
-// "stacks: 2 stack_truncated, ...": adds to it.
-void AddShort(const LedgerEntry& entry, std::string& line) {
-  AppendFormat(line, "{}{} {}", line.empty() ? "" : ", ", WithThousands(entry.count), entry.name);
-}
-
 // "names: 3 files that are ... (file_mismatch): libc.so.6 and 2 more"
 void AddFiles(const LedgerEntry& entry, std::string& line) {
   AppendFormat(line, "names: {} {} ({})", WithThousands(entry.count), entry.what, entry.name);
@@ -423,7 +418,8 @@ std::string LedgerText(const std::vector<LedgerEntry>& ledger) {
   for (const LedgerEntry& entry : ledger) {
     if (entry.severity == Severity::kNote) continue;
     if (IsAboutStacks(entry)) {
-      AddShort(entry, stacks);
+      AppendFormat(stacks, "{}{} {}", stacks.empty() ? "" : ", ", WithThousands(entry.count),
+                   entry.name);
       continue;
     }
     if (IsAboutNames(entry)) {

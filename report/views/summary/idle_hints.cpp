@@ -68,7 +68,7 @@ class IdleHints {
   bool AddLaunching(const std::string& begin, uint64_t idle_ns, const std::string& time);
   // Adds the parts of gaps in a stretch of time, and returns how long the GPU was busy meanwhile.
   uint64_t AddGaps(uint64_t start_ns, uint64_t end_ns, IdleCauses& causes);
-  void AddThread(uint64_t start_ns, uint64_t end_ns, uint32_t work, IdleCauses& causes);
+  void AddThread(const Owner& thread, uint64_t start_ns, uint64_t end_ns, IdleCauses& causes);
   std::string CausesText(IdleCauses& causes);
   std::string SteadyText(uint64_t part_ns) const;
   std::string TimeOf(uint64_t start_ns, uint64_t end_ns) const;
@@ -116,10 +116,10 @@ uint64_t IdleHints::AddGaps(uint64_t start_ns, uint64_t end_ns, IdleCauses& caus
   return busy_ns;
 }
 
-// What the thread did that launched this work.
-void IdleHints::AddThread(uint64_t start_ns, uint64_t end_ns, uint32_t work, IdleCauses& causes) {
-  const Owner owner = OwnerOf(analysis_, analysis_.correlation.work[work]);
-  for (const IdlePart& part : parts_.Of(owner, start_ns, end_ns)) causes.Add(part);
+// What the thread did meanwhile.
+void IdleHints::AddThread(const Owner& thread, uint64_t start_ns, uint64_t end_ns,
+                          IdleCauses& causes) {
+  for (const IdlePart& part : parts_.Of(thread, start_ns, end_ns)) causes.Add(part);
 }
 
 // "importing Python modules (62 %), loading GPU code (12 %)"; empty: nothing has a name.
@@ -151,8 +151,7 @@ std::string IdleHints::CausesText(IdleCauses& causes) {
 // From the start of the program, or of the recording, to the steady state.
 void IdleHints::AddStart() {
   if (!filter_.nvtx.empty() || gpu_->spans.empty()) return;
-  const uint32_t first = gpu_->spans.front().first;
-  const Owner owner = OwnerOf(analysis_, analysis_.correlation.work[first]);
+  const Owner owner = OwnerOf(analysis_, analysis_.correlation.work[gpu_->spans.front().first]);
   uint64_t begin_ns = start_ns_ + filter_.time.begin_ns;
   if (owner.process) {
     begin_ns = std::max(begin_ns, analysis_.processes[owner.process].start_ns);
@@ -161,7 +160,7 @@ void IdleHints::AddStart() {
   const uint64_t ns = phases_.steady_ns - begin_ns;
   if (analysis_.model.events.recording_info.empty() || Elapsed(ns) < kMuchOfRun) return;
   IdleCauses causes(analysis_, paths_, idle_paths_);
-  AddThread(begin_ns, phases_.first_ns, first, causes);
+  AddThread(owner, begin_ns, phases_.first_ns, causes);
   const uint64_t busy_ns = AddGaps(phases_.first_ns, phases_.steady_ns, causes);
   if (ShareOf(busy_ns, ns) > 1 - kMuchIdle) return;
   const std::string text = CausesText(causes);
@@ -264,8 +263,7 @@ void IdleHints::AddSteady() {
 void IdleHints::AddEnd() {
   const LoadedEvents& events = analysis_.model.events;
   if (!filter_.nvtx.empty() || gpu_->spans.empty() || events.recording_end.empty()) return;
-  const uint32_t last = gpu_->spans.back().last;
-  const Owner owner = OwnerOf(analysis_, analysis_.correlation.work[last]);
+  const Owner owner = OwnerOf(analysis_, analysis_.correlation.work[gpu_->spans.back().last]);
   uint64_t end_ns = events.recording_end.back().time_ns;
   const bool is_part = filter_.time.end_ns != TimeRange::kNoEnd;
   if (is_part) end_ns = std::min(end_ns, start_ns_ + filter_.time.end_ns);
@@ -277,7 +275,7 @@ void IdleHints::AddEnd() {
   IdleCauses causes(analysis_, paths_, idle_paths_);
   const uint64_t busy_ns = AddGaps(phases_.steady_end_ns, phases_.last_ns, causes);
   if (ShareOf(busy_ns, ns) > 1 - kMuchIdle) return;
-  AddThread(phases_.last_ns, std::max(phases_.last_ns, end_ns), last, causes);
+  AddThread(owner, phases_.last_ns, std::max(phases_.last_ns, end_ns), causes);
   const std::string text = CausesText(causes);
   Add(Elapsed(ns - busy_ns),
       Format("{} of GPU {}{} the program ran for {} ({} of the elapsed time){}{}. What the CPU did "

@@ -207,6 +207,15 @@ class IdlePartsOfTheCaptureTest : public IdleThreadsTest {
       builder_.Sample(at, 10, 10, builder_.Stack({kText + 0x10}));
     }
   }
+  // With work in the middle of the gap that a filter takes out, launched in this time.
+  std::vector<std::string> GapsAroundOtherWork(uint64_t call_start_ns, uint64_t call_end_ns) {
+    SampleMainThread();
+    builder_.AddKernel(0xa, 3, 2600, 2700, "other");
+    Call(3, 1, call_start_ns, call_end_ns);
+    FilterOptions filter;
+    filter.kernel = "^k";
+    return Gaps(filter);
+  }
 };
 
 using Texts = std::vector<std::string>;
@@ -287,20 +296,13 @@ TEST_F(IdlePartsOfTheCaptureTest, AFilterLeavesTheWaitsOfTheThread) {
 
 // Work that a filter took out ends a gap as well as other work does.
 TEST_F(IdlePartsOfTheCaptureTest, AGapThatOtherWorkEndsIsOfItsThread) {
-  SampleMainThread();
-  builder_.AddKernel(0xa, 3, 2600, 2700, "other");
-  Call(3, 1, 2590, 2595);
-  FilterOptions filter;
-  filter.kernel = "^k";
-  EXPECT_EQ(Gaps(filter), (Texts{"2000-2600 10 app;work", "2700-3000 10 app;work"}));
+  EXPECT_EQ(GapsAroundOtherWork(2590, 2595),
+            (Texts{"2000-2600 10 app;work", "2700-3000 10 app;work"}));
 }
+
 TEST_F(IdlePartsOfTheCaptureTest, OtherWorkThatWasLaunchedBeforeWaitedInAQueue) {
-  SampleMainThread();
-  builder_.AddKernel(0xa, 3, 2600, 2700, "other");
-  Call(3, 1, 1500, 1510);
-  FilterOptions filter;
-  filter.kernel = "^k";
-  EXPECT_EQ(Gaps(filter), (Texts{"2000-2600 10 [launched before]", "2700-3000 10 app;work"}));
+  EXPECT_EQ(GapsAroundOtherWork(1500, 1510),
+            (Texts{"2000-2600 10 [launched before]", "2700-3000 10 app;work"}));
 }
 
 TEST_F(IdlePartsOfTheCaptureTest, BetweenTwoRecordingsNoGpuIsIdle) {
