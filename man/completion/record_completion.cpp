@@ -1,6 +1,6 @@
 #include "man/completion/completion.h"
-#include "record/help.h"
-#include "record/options.h"
+#include "record/cli/command_line.h"
+#include "record/cli/help.h"
 
 int main(int argc, char** argv) {
   auto program =

@@ -11,11 +11,11 @@
 
 #include "format/base/file.h"
 #include "format/base/text.h"
-#include "record/cpu/bpf_support.h"
-#include "record/cpu/perf_event.h"
-#include "record/probes/probe_links.h"
-#include "record/target/program_mark.h"
-#include "record/target/watched_processes.h"
+#include "record/kernel/bpf_support.h"
+#include "record/kernel/perf_event.h"
+#include "record/kernel/probe_links.h"
+#include "record/process/program_mark.h"
+#include "record/process/watched_processes.h"
 #include "record/unwind/stack_frames.h"
 #include "record/unwind/unwinder.h"
 

@@ -8,9 +8,9 @@
 #include <span>
 
 #include "format/base/result.h"
-#include "record/cpu/cpu_events.h"
-#include "record/output/event_sink.h"
-#include "record/subject.h"
+#include "record/options/cpu_events.h"
+#include "record/options/subject.h"
+#include "record/sink/event_sink.h"
 
 namespace xpu {
 

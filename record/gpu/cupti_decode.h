@@ -6,7 +6,7 @@
 #include <variant>
 
 #include "format/events.h"
-#include "record/output/event_sink.h"
+#include "record/sink/event_sink.h"
 
 namespace xpu {
 

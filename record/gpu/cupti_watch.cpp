@@ -10,9 +10,9 @@
 
 #include "format/base/file.h"
 #include "format/base/text.h"
-#include "record/cpu/bpf_support.h"
-#include "record/probes/probe_links.h"
-#include "record/target/target_file.h"
+#include "record/kernel/bpf_support.h"
+#include "record/kernel/probe_links.h"
+#include "record/process/target_file.h"
 #include "symbolize/elf/data_symbol.h"
 #include "symbolize/elf/elf_image.h"
 

@@ -9,9 +9,10 @@
 #include <poll.h>
 
 #include "format/base/text.h"
+#include "record/base/clock.h"
 #include "record/gpu/cupti_decode.h"
 #include "record/gpu/wire_message.h"
-#include "record/target/process_limits.h"
+#include "record/process/process_limits.h"
 
 namespace xpu {
 namespace {

@@ -10,13 +10,13 @@
 
 #include "cupti_inject/wire.h"
 #include "format/events.h"
-#include "record/charged_table.h"
-#include "record/fair_budget.h"
+#include "record/base/charged_table.h"
+#include "record/base/fair_budget.h"
+#include "record/base/test_drop.h"
 #include "record/gpu/inject_server.h"
 #include "record/gpu/inline_stacks.h"
 #include "record/gpu/open_calls.h"
-#include "record/output/event_sink.h"
-#include "record/test_drop.h"
+#include "record/sink/event_sink.h"
 
 namespace xpu {
 

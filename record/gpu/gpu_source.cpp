@@ -13,9 +13,11 @@
 #include "format/base/file.h"
 #include "format/base/terminal_text.h"
 #include "format/base/text.h"
+#include "record/base/clock.h"
+#include "record/base/environment.h"
 #include "record/gpu/inject_library.h"
-#include "record/machine/capabilities.h"
-#include "record/machine/own_limits.h"
+#include "record/kernel/capabilities.h"
+#include "record/kernel/own_limits.h"
 
 namespace xpu {
 namespace {
@@ -119,21 +121,6 @@ bool WantsInlineStacks(const RecordOptions& options) {
   return options.record_gpu && options.inject &&
          (options.launch_stacks == LaunchStacks::kInline ||
           options.launch_stacks == LaunchStacks::kAuto);
-}
-
-std::optional<std::string> FindVariable(const std::vector<std::string>& environment,
-                                        const std::string& name) {
-  for (const std::string& variable : environment) {
-    if (variable.starts_with(name + "=")) return variable.substr(name.size() + 1);
-  }
-  return std::nullopt;
-}
-
-void SetVariable(std::vector<std::string>& environment, const std::string& name,
-                 const std::string& value) {
-  std::erase_if(environment,
-                [&](const std::string& variable) { return variable.starts_with(name + "="); });
-  environment.push_back(name + "=" + value);
 }
 
 Result<GpuSource> GpuSource::Open(const RecordOptions& options,

@@ -17,10 +17,10 @@
 #include "record/gpu/gpu_peer.h"
 #include "record/gpu/inject_server.h"
 #include "record/gpu/launch_source.h"
-#include "record/options.h"
-#include "record/output/event_sink.h"
-#include "record/target/process_tracker.h"
-#include "record/target/unreached_processes.h"
+#include "record/gpu/unreached_processes.h"
+#include "record/options/options.h"
+#include "record/process/process_tracker.h"
+#include "record/sink/event_sink.h"
 #include "record/unwind/table_arena.h"
 
 namespace xpu {
@@ -106,12 +106,5 @@ class GpuSource {
   InjectionReports reports_;
   std::map<InstanceId, Markers> markers_;  // of the processes that have ended
 };
-
-// Sets NAME=value in a list of such strings.
-void SetVariable(std::vector<std::string>& environment, const std::string& name,
-                 const std::string& value);
-// Its value, nullopt: not set.
-std::optional<std::string> FindVariable(const std::vector<std::string>& environment,
-                                        const std::string& name);
 
 }  // namespace xpu

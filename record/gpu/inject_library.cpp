@@ -10,7 +10,7 @@
 #include "format/base/check.h"
 #include "format/base/file.h"
 #include "format/base/text.h"
-#include "record/target/process_maps.h"
+#include "record/process/process_maps.h"
 
 namespace xpu {
 namespace {

@@ -15,8 +15,8 @@
 #include "format/base/file.h"
 #include "format/base/send_files.h"
 #include "format/base/text.h"
-#include "record/machine/kernel_features.h"
-#include "record/machine/own_limits.h"
+#include "record/kernel/kernel_features.h"
+#include "record/kernel/own_limits.h"
 
 namespace xpu {
 namespace {

@@ -14,7 +14,7 @@ constexpr uint64_t kCodeBytes = 40;  // of the table of codes, about
 
 }  // namespace
 
-void InlinePython::SeeFile(const UnwindTables::File& file, uint64_t bias, EventSink& sink) {
+void InlinePython::SeeFile(const MappedFile& file, uint64_t bias, EventSink& sink) {
   const bool is_program = !std::exchange(has_program_, true);
   if (files_ == nullptr || has_python_) return;
   const PythonFiles::File* found = files_->Find(file, is_program);

@@ -7,10 +7,10 @@
 #include <vector>
 
 #include "cupti_inject/wire.h"
-#include "record/charged_table.h"
-#include "record/fair_budget.h"
-#include "record/output/event_sink.h"
+#include "record/base/charged_table.h"
+#include "record/base/fair_budget.h"
 #include "record/python/python_files.h"
+#include "record/sink/event_sink.h"
 
 namespace xpu {
 
@@ -27,7 +27,7 @@ class InlinePython {
 
   // A file with code that the process has mapped, the program first. `bias`: address - link
   // address.
-  void SeeFile(const UnwindTables::File& file, uint64_t bias, EventSink& sink);
+  void SeeFile(const MappedFile& file, uint64_t bias, EventSink& sink);
   bool TakeCode(Bytes message, EventSink& sink);
   bool TakeStack(Bytes message);
   // LaunchStack::python_stack of that number. Counts what is missing.

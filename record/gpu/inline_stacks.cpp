@@ -9,9 +9,10 @@
 
 #include "format/base/file.h"
 #include "format/base/text.h"
+#include "record/base/clock.h"
 #include "record/gpu/wire_message.h"
-#include "record/target/mapped_file.h"
-#include "record/unwind/unwind_file.h"
+#include "record/process/mapped_file.h"
+#include "record/process/unwind_file.h"
 
 namespace xpu {
 namespace {

@@ -11,16 +11,16 @@
 #include <vector>
 
 #include "cupti_inject/wire_stacks.h"
-#include "record/charged_table.h"
-#include "record/fair_budget.h"
+#include "record/base/charged_table.h"
+#include "record/base/fair_budget.h"
+#include "record/base/test_drop.h"
 #include "record/gpu/code_ranges.h"
 #include "record/gpu/inject_server.h"
 #include "record/gpu/inline_python.h"
 #include "record/gpu/stack_copies.h"
-#include "record/output/event_sink.h"
-#include "record/target/process_maps.h"
-#include "record/target/process_tracker.h"
-#include "record/test_drop.h"
+#include "record/process/process_maps.h"
+#include "record/process/process_tracker.h"
+#include "record/sink/event_sink.h"
 #include "record/unwind/stack_walk.h"
 #include "record/unwind/table_arena.h"
 

@@ -11,8 +11,8 @@
 #include "cupti_inject/wire.h"
 #include "format/base/file.h"
 #include "format/base/text.h"
-#include "record/cpu/bpf_support.h"
 #include "record/gpu/marker_timing.h"
+#include "record/kernel/bpf_support.h"
 #include "record/unwind/stack_frames.h"
 #include "record/unwind/unwinder.h"
 

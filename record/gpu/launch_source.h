@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "format/base/result.h"
+#include "record/base/test_drop.h"
 #include "record/gpu/marker_timing.h"
-#include "record/output/event_sink.h"
-#include "record/test_drop.h"
+#include "record/sink/event_sink.h"
 
 namespace xpu {
 

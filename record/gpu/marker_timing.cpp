@@ -10,8 +10,8 @@
 
 #include "cupti_inject/wire.h"
 #include "format/base/file.h"
+#include "record/base/clock.h"
 #include "record/gpu/inject_library.h"
-#include "record/output/event_sink.h"
 
 namespace xpu {
 namespace {

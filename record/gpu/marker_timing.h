@@ -9,7 +9,7 @@
 
 #include "format/base/result.h"
 #include "record/gpu/inject_library.h"
-#include "record/probes/probe_links.h"
+#include "record/kernel/probe_links.h"
 
 namespace xpu {
 

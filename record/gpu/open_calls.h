@@ -8,7 +8,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
-#include "record/fair_budget.h"
+#include "record/base/fair_budget.h"
 
 namespace xpu {
 

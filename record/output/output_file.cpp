@@ -12,7 +12,7 @@
 #include "format/base/file.h"
 #include "format/base/path.h"
 #include "format/base/text.h"
-#include "record/target/remote_mounts.h"
+#include "record/base/remote_mounts.h"
 
 namespace xpu {
 namespace {

@@ -13,8 +13,8 @@
 #include <string_view>
 #include <vector>
 
+#include "record/options/output_options.h"
 #include "record/output/output_file.h"
-#include "record/output_options.h"
 
 namespace xpu {
 

@@ -15,8 +15,8 @@
 
 #include "format/base/file.h"
 #include "format/base/text.h"
-#include "record/background_threads.h"
-#include "record/size_text.h"
+#include "record/base/background_threads.h"
+#include "record/base/size_text.h"
 
 namespace xpu {
 namespace {

@@ -8,7 +8,7 @@
 
 #include "format/base/file.h"
 #include "format/base/text.h"
-#include "record/target/target_file.h"
+#include "record/process/target_file.h"
 
 namespace xpu {
 namespace {

@@ -11,8 +11,8 @@
 #include <sys/types.h>
 
 #include "format/base/result.h"
+#include "record/kernel/probe_links.h"
 #include "record/probes/probe_functions.h"
-#include "record/probes/probe_links.h"
 
 namespace xpu {
 

@@ -11,10 +11,10 @@
 
 #include "format/base/file.h"
 #include "format/base/text.h"
-#include "record/gpu/gpu_source.h"
+#include "record/base/environment.h"
 #include "record/probes/probe_functions.h"
-#include "record/probes/probe_libraries.h"
-#include "record/target/loader_cache.h"
+#include "record/process/loader_cache.h"
+#include "record/process/probe_libraries.h"
 #include "symbolize/demangle.h"
 
 namespace xpu {

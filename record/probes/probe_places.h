@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "format/base/result.h"
-#include "record/probes/user_probes.h"
+#include "record/options/user_probes.h"
 #include "symbolize/elf/elf_image.h"
 
 namespace xpu {

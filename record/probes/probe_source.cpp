@@ -17,13 +17,13 @@
 #include "format/base/file.h"
 #include "format/base/terminal_text.h"
 #include "format/base/text.h"
-#include "record/cpu/bpf_support.h"
+#include "record/base/test_drop.h"
+#include "record/kernel/bpf_support.h"
 #include "record/probes/probe_files.h"
-#include "record/probes/probe_libraries.h"
 #include "record/probes/user_probe_links.h"
-#include "record/target/program_mark.h"
-#include "record/target/watched_processes.h"
-#include "record/test_drop.h"
+#include "record/process/probe_libraries.h"
+#include "record/process/program_mark.h"
+#include "record/process/watched_processes.h"
 #include "record/unwind/stack_frames.h"
 #include "record/unwind/unwinder.h"
 
@@ -31,7 +31,7 @@ namespace xpu {
 namespace {
 
 // A file that a process mapped, to be looked up.
-struct MappedFile {
+struct SeenFile {
   uint32_t pid = 0;
   std::string path;   // as the process sees it
   std::string range;  // of its addresses, as /proc/PID/map_files has it
@@ -71,7 +71,7 @@ class ProbeSource::Impl {
   Status AddNamed(const std::vector<std::string>& paths);
   void AddForeseen(const std::vector<std::string>& paths);
   Status Arm(pid_t target);
-  std::string AddMapped(const MappedFile& file);
+  std::string AddMapped(const SeenFile& file);
   void AddMapped(EventSink& sink);
   void WriteDefinitions(EventSink& sink);
   void TakeHit(std::span<const std::byte> bytes);
@@ -93,7 +93,7 @@ class ProbeSource::Impl {
   std::optional<ProbeFiles> files_;
   bool asked_defined_ = false;
   size_t defined_ = 0;  // of files_->probes()
-  std::vector<MappedFile> mapped_;
+  std::vector<SeenFile> mapped_;
   StackFrames stack_;
   TestDrop drop_;
   const Unwinder* unwinder_ = nullptr;
@@ -207,7 +207,7 @@ Status ProbeSource::Impl::Arm(pid_t target) {
 }
 
 // Empty: the file is probed. Else why it is not.
-std::string ProbeSource::Impl::AddMapped(const MappedFile& file) {
+std::string ProbeSource::Impl::AddMapped(const SeenFile& file) {
   const std::string in_root = file.InRoot();
   const bool has_name = ReasonOfAbsence(in_root) == 0;
   const Status added = files_->Add(has_name ? in_root : file.InMapFiles(), file.path);
@@ -220,7 +220,7 @@ std::string ProbeSource::Impl::AddMapped(const MappedFile& file) {
 }
 
 void ProbeSource::Impl::AddMapped(EventSink& sink) {
-  for (const MappedFile& file : std::exchange(mapped_, {})) {
+  for (const SeenFile& file : std::exchange(mapped_, {})) {
     const std::string why = AddMapped(file);
     if (!why.empty()) sink.losses().Add(LossKind::kProbeNotPlaced, 1, file.pid, {}, why);
   }

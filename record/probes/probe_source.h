@@ -14,10 +14,10 @@
 #include <vector>
 
 #include "format/base/result.h"
-#include "record/cpu/perf_records.h"
-#include "record/options.h"
-#include "record/output/event_sink.h"
-#include "record/subject.h"
+#include "record/kernel/perf_records.h"
+#include "record/options/options.h"
+#include "record/options/subject.h"
+#include "record/sink/event_sink.h"
 
 namespace xpu {
 

@@ -10,9 +10,9 @@
 
 #include "bpf/events.h"
 #include "format/base/text.h"
-#include "record/cpu/bpf_support.h"
-#include "record/cpu/perf_event.h"
-#include "record/cpu/trace_points.h"
+#include "record/kernel/bpf_support.h"
+#include "record/kernel/perf_event.h"
+#include "record/kernel/trace_points.h"
 #include "record/probes/probe_places.h"
 
 namespace xpu {

@@ -9,9 +9,9 @@
 #include <bpf/libbpf.h>
 
 #include "format/base/result.h"
-#include "record/output/event_sink.h"
-#include "record/probes/probe_links.h"
-#include "record/probes/user_probes.h"
+#include "record/kernel/probe_links.h"
+#include "record/options/user_probes.h"
+#include "record/sink/event_sink.h"
 
 namespace xpu {
 

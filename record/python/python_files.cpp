@@ -3,18 +3,18 @@
 #include <string_view>
 
 #include "format/base/path.h"
-#include "record/unwind/unwind_file.h"
+#include "record/process/unwind_file.h"
 
 namespace xpu {
 namespace {
 
 // Interpreters are programs, or libraries that have the name: every file of a program with a
 // thousand would have to be read.
-bool MayHoldPython(const UnwindTables::File& file) {
+bool MayHoldPython(const MappedFile& file) {
   return FileNameOf(file.paths.back()).find("python") != std::string_view::npos;
 }
 
-PythonFiles::File Read(const UnwindTables::File& wanted) {
+PythonFiles::File Read(const MappedFile& wanted) {
   auto found = FindUnwindFile(wanted.paths, wanted.build_id, {wanted.device, wanted.inode});
   if (!found.ok()) return {};
   auto whole = found->Reopen();
@@ -30,7 +30,7 @@ xpu_python_process PythonFiles::File::InProcess(uint64_t bias) const {
           .layout = runtime.layout};
 }
 
-const PythonFiles::File* PythonFiles::Find(const UnwindTables::File& file, bool is_program) {
+const PythonFiles::File* PythonFiles::Find(const MappedFile& file, bool is_program) {
   if (file.paths.empty() || file.paths.back() == kVdso) return nullptr;
   if (!is_program && !MayHoldPython(file)) return nullptr;
   const auto [entry, is_new] = files_.try_emplace({file.build_id, file.device, file.inode});

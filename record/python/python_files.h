@@ -8,8 +8,8 @@
 #include <tuple>
 #include <vector>
 
+#include "record/process/mapped_file.h"
 #include "record/python/python_runtime.h"
-#include "record/unwind/unwind_tables.h"
 
 namespace xpu {
 
@@ -24,7 +24,7 @@ class PythonFiles {
   };
 
   // nullptr: it holds none. `is_program`: not a library.
-  const File* Find(const UnwindTables::File& file, bool is_program);
+  const File* Find(const MappedFile& file, bool is_program);
 
  private:
   using Key = std::tuple<std::string, uint64_t, uint64_t>;  // build-id, device, inode

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "bpf/python_layout.h"
-#include "record/output/event_sink.h"
+#include "record/sink/event_sink.h"
 
 namespace xpu {
 

@@ -2,7 +2,7 @@
 
 #include <iterator>
 
-#include "record/cpu/bpf_support.h"
+#include "record/kernel/bpf_support.h"
 
 namespace xpu {
 namespace {

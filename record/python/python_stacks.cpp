@@ -5,7 +5,7 @@
 #include <iterator>
 #include <utility>
 
-#include "record/cpu/bpf_support.h"
+#include "record/kernel/bpf_support.h"
 #include "record/python/python_frames.h"
 
 namespace xpu {
@@ -58,8 +58,7 @@ void PythonStacks::SetProcess(uint32_t pid, const Process& process) {
   if (process.python.runtime != 0) (void)maps_.SetProcess(pid, process.python);
 }
 
-void PythonStacks::SeeMapping(uint32_t pid, const Mapping& mapping,
-                              const UnwindTables::File& file) {
+void PythonStacks::SeeMapping(uint32_t pid, const Mapping& mapping, const MappedFile& file) {
   Process& process = processes_[pid];
   const bool is_program = !std::exchange(process.has_program, true);
   if (process.has_python) return;

@@ -13,10 +13,10 @@
 
 #include "bpf/events.h"
 #include "format/base/result.h"
-#include "record/output/event_sink.h"
+#include "record/process/mapped_file.h"
 #include "record/python/python_files.h"
 #include "record/python/python_maps.h"
-#include "record/unwind/unwind_tables.h"
+#include "record/sink/event_sink.h"
 
 namespace xpu {
 
@@ -47,7 +47,7 @@ class PythonStacks {
     uint64_t size_bytes = 0;
     uint64_t file_offset = 0;
   };
-  void SeeMapping(uint32_t pid, const Mapping& mapping, const UnwindTables::File& file);
+  void SeeMapping(uint32_t pid, const Mapping& mapping, const MappedFile& file);
   void SeeFork(uint32_t parent, uint32_t child);
   void SeeExec(uint32_t pid);
   // Its last samples were taken.

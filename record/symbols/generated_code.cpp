@@ -12,9 +12,10 @@
 #include <unistd.h>
 
 #include "format/base/text.h"
-#include "record/target/mapped_file.h"
-#include "record/target/process_owner.h"
-#include "record/target/target_file.h"
+#include "record/base/clock.h"
+#include "record/process/mapped_file.h"
+#include "record/process/process_owner.h"
+#include "record/process/target_file.h"
 
 namespace xpu {
 namespace {

@@ -8,7 +8,8 @@
 #include <string_view>
 #include <vector>
 
-#include "record/output/event_sink.h"
+#include "record/base/clock.h"
+#include "record/sink/event_sink.h"
 #include "record/symbols/hit_files.h"
 
 namespace xpu {

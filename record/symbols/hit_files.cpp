@@ -11,8 +11,8 @@
 
 #include "format/base/file.h"
 #include "format/base/path.h"
-#include "record/target/mapped_file.h"
-#include "record/unwind/unwind_file.h"
+#include "record/process/mapped_file.h"
+#include "record/process/unwind_file.h"
 
 namespace xpu {
 namespace {
@@ -145,8 +145,26 @@ void HitFiles::SeeExit(uint32_t pid, uint64_t time_ns) {
   ended_.insert(pid);
 }
 
-void HitFiles::SeeStack(uint32_t pid, StackId stack,
-                        const std::function<StackNode(StackId)>& node_of) {
+void HitFiles::See(const Mapping& mapping, std::string_view path, std::string_view build_id) {
+  SeeMapping({mapping.pid,
+              mapping.start_address,
+              mapping.size_bytes,
+              mapping.file_offset,
+              path,
+              build_id,
+              {PackedDevice(mapping.device_major, mapping.device_minor), mapping.inode}});
+}
+
+void HitFiles::See(const ProcessEvent& event, std::string_view) {
+  // Threads share what their process has mapped.
+  if (event.kind == ProcessEventKind::kFork && event.pid != event.parent_pid) {
+    SeeFork(event.pid, event.parent_pid, event.time_ns);
+  } else if (event.kind == ProcessEventKind::kExit && event.pid == event.tid) {
+    SeeExit(event.pid, event.time_ns);
+  }
+}
+
+void HitFiles::SeeStack(uint32_t pid, StackId stack, const NodeOf& node_of) {
   auto& recent = recent_[stack.value % recent_.size()];
   if (std::exchange(recent, {pid, stack}) == std::pair(pid, stack)) return;
   Process& process = processes_[pid];
@@ -227,6 +245,13 @@ void HitFiles::EndRound() {
     processes_.erase(process);
     return true;
   });
+}
+
+OccurringCode HitFiles::Take() {
+  OccurringCode code;
+  code.files = TakeFiles();  // first: it finds the rest
+  code.generated = TakeCode();
+  return code;
 }
 
 std::vector<HitFile> HitFiles::TakeFiles() {

@@ -20,8 +20,9 @@
 
 #include "format/base/handle.h"
 #include "format/events.h"
-#include "record/target/process_owner.h"
-#include "record/target/target_file.h"
+#include "record/process/process_owner.h"
+#include "record/process/target_file.h"
+#include "record/sink/event_sink.h"
 
 namespace xpu {
 
@@ -42,7 +43,13 @@ struct HitCode {
   std::vector<uint64_t> addresses;  // ascending
 };
 
-class HitFiles {
+// What symbols are wanted for.
+struct OccurringCode {
+  std::vector<HitFile> files;
+  std::vector<HitCode> generated;
+};
+
+class HitFiles : public EventObserver {
  public:
   // At most so many files are held open, so that what is deleted or in another root is found at the
   // end; the others are opened by their paths then.
@@ -57,14 +64,17 @@ class HitFiles {
     std::string_view build_id;
     FileIdentity identity = {};
   };
+  void See(const ProcessEvent& event, std::string_view name) override;
+  void See(const Mapping& mapping, std::string_view path, std::string_view build_id) override;
   void SeeMapping(const MappedRange& mapping);
   void SeeFork(uint32_t pid, uint32_t parent_pid, uint64_t time_ns);
   void SeeExit(uint32_t pid, uint64_t time_ns);
-  // `node_of` gives the nodes of the stack's path.
-  void SeeStack(uint32_t pid, StackId stack, const std::function<StackNode(StackId)>& node_of);
+  void SeeStack(uint32_t pid, StackId stack, const NodeOf& node_of) override;
   // Once a round, behind its events: processes that ended before the round before it are done with.
   void EndRound();
 
+  // Both.
+  OccurringCode Take();
   // Everything since the last call; files by path and build-id, then code by pid. The ids of stacks
   // begin anew.
   std::vector<HitFile> TakeFiles();

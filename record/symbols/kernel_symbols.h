@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "format/base/result.h"
-#include "record/output/event_sink.h"
+#include "record/sink/event_sink.h"
 
 namespace xpu {
 

@@ -3,7 +3,8 @@
 #pragma once
 
 #include "format/events.h"
-#include "record/output/event_sink.h"
+#include "record/sink/event_sink.h"
+#include "record/symbols/hit_files.h"
 
 namespace xpu {
 

@@ -9,7 +9,7 @@
 
 #include "format/base/file.h"
 #include "format/base/text.h"
-#include "record/probes/probe_libraries.h"
+#include "record/base/environment.h"
 
 namespace xpu {
 namespace {

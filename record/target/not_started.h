@@ -5,7 +5,7 @@
 #include <string_view>
 
 #include "format/base/result.h"
-#include "record/target/file_rights.h"
+#include "record/process/file_rights.h"
 #include "record/target/target.h"
 #include "record/target/target_user.h"
 

@@ -24,9 +24,9 @@
 #include "format/base/handle.h"
 #include "format/base/number.h"
 #include "format/base/text.h"
-#include "record/gpu/gpu_source.h"
+#include "record/base/environment.h"
 #include "record/gpu/inject_library.h"
-#include "record/target/file_rights.h"
+#include "record/process/file_rights.h"
 
 namespace xpu {
 namespace {

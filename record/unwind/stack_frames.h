@@ -8,7 +8,7 @@
 
 #include "bpf/events.h"
 #include "format/events.h"
-#include "record/output/event_sink.h"
+#include "record/sink/loss_ledger.h"
 #include "record/unwind/stack_walk.h"
 
 namespace xpu {

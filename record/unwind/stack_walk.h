@@ -5,7 +5,7 @@
 #include <cstdint>
 
 #include "format/stack.h"
-#include "record/output/loss_ledger.h"
+#include "record/sink/loss_ledger.h"
 
 namespace xpu {
 

@@ -15,9 +15,9 @@
 #include "format/base/file.h"
 #include "format/base/open_file.h"
 #include "format/base/split.h"
-#include "record/gpu/gpu_source.h"
-#include "record/probes/probe_libraries.h"
-#include "record/target/loader_cache.h"
+#include "record/base/environment.h"
+#include "record/process/loader_cache.h"
+#include "record/process/probe_libraries.h"
 #include "symbolize/elf/elf_needs.h"
 
 namespace xpu {

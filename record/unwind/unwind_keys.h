@@ -5,8 +5,8 @@
 #include <string_view>
 
 #include "format/base/text.h"
-#include "record/target/target_file.h"
-#include "record/unwind/unwind_tables.h"
+#include "record/process/mapped_file.h"
+#include "record/process/target_file.h"
 
 namespace xpu {
 
@@ -16,7 +16,7 @@ inline std::string KeyOfPlace(const FileIdentity& identity, std::string_view pat
   return Format("p{}:{}:{}", identity.device, identity.inode, path);
 }
 
-inline std::string KeyOf(const UnwindTables::File& file) {
+inline std::string KeyOf(const MappedFile& file) {
   if (!file.build_id.empty()) return KeyOfBuildId(file.build_id);
   return KeyOfPlace({file.device, file.inode}, file.paths.empty() ? "" : file.paths.back());
 }

@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "format/base/text.h"
-#include "record/cpu/bpf_support.h"
+#include "record/kernel/bpf_support.h"
 
 namespace xpu {
 namespace {

@@ -12,7 +12,7 @@
 #include "bpf/unwind_layout.h"
 #include "format/base/handle.h"
 #include "format/base/result.h"
-#include "record/background_threads.h"
+#include "record/base/background_threads.h"
 #include "symbolize/unwind/unwind_table.h"
 
 struct bpf_object;

@@ -4,9 +4,9 @@
 #include <csignal>
 #include <utility>
 
-#include "record/output/event_sink.h"
-#include "record/target/mapped_file.h"
-#include "record/unwind/unwind_file.h"
+#include "record/base/clock.h"
+#include "record/process/mapped_file.h"
+#include "record/process/unwind_file.h"
 
 namespace xpu {
 namespace {

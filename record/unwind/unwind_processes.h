@@ -10,7 +10,7 @@
 #include <unordered_set>
 #include <vector>
 
-#include "record/cpu/perf_records.h"
+#include "record/kernel/perf_records.h"
 #include "record/python/python_stacks.h"
 #include "record/unwind/unwind_maps.h"
 #include "record/unwind/unwind_tables.h"

@@ -15,14 +15,24 @@
 #include "format/base/check.h"
 #include "format/base/handle.h"
 #include "format/base/text.h"
-#include "record/background_threads.h"
+#include "record/base/background_threads.h"
+#include "record/process/unwind_file.h"
 #include "record/unwind/unwind_cache.h"
-#include "record/unwind/unwind_file.h"
 #include "record/unwind/unwind_keys.h"
 #include "symbolize/unwind/unwind_builder.h"
 
 namespace xpu {
 namespace {
+
+// A table that is known to be sound.
+Result<std::shared_ptr<const UnwindTableBytes>> BuildChecked(const ElfImage& image) {
+  XPU_ASSIGN_OR_RETURN(UnwindTableBytes built, BuildUnwindTable(image));
+  UnwindTable table;
+  if (!table.Open(built.bytes().data(), built.bytes().size()) || !table.IsSound()) {
+    return Error{ErrorKind::kUnsupported, "its call frame information is invalid", {}};
+  }
+  return std::make_shared<const UnwindTableBytes>(std::move(built));
+}
 
 // Takes some 20 ms to build.
 constexpr uint64_t kSmallFileBytes = uint64_t{8} << 20;

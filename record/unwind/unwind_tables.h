@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "format/base/result.h"
+#include "record/process/mapped_file.h"
 #include "symbolize/unwind/unwind_table.h"
 
 namespace xpu {
@@ -22,15 +23,7 @@ class UnwindTables {
     unsigned threads = 2;
   };
 
-  // A mapped file.
-  struct File {
-    // Where the recorder may find it, tried in this order: through /proc/PID/root, as the program
-    // names it, ... "[vdso]" is the recorder's own, which every process of a kernel shares.
-    std::vector<std::string> paths;
-    std::string build_id;  // raw bytes, empty: not known. A file with another one is not used.
-    uint64_t device = 0;   // PackedDevice; with inode: the identity of a file without build-id
-    uint64_t inode = 0;
-  };
+  using File = MappedFile;
 
   using Id = uint32_t;  // from 1; the same file gets the same one. 0: there is no room for it
   static constexpr size_t kMaxFiles = size_t{1} << 16;

@@ -2,8 +2,9 @@
 
 #include <utility>
 
-#include "record/cpu/bpf_support.h"
-#include "record/machine/kernel_features.h"
+#include "record/base/clock.h"
+#include "record/kernel/bpf_support.h"
+#include "record/kernel/kernel_features.h"
 #include "record/unwind/unwind_expected.h"
 
 namespace xpu {

@@ -7,11 +7,11 @@
 #include <vector>
 
 #include "format/base/result.h"
-#include "record/cpu/perf_records.h"
-#include "record/machine/kernel_features.h"
-#include "record/options.h"
-#include "record/output/event_sink.h"
+#include "record/base/clock.h"
+#include "record/kernel/kernel_features.h"
+#include "record/kernel/perf_records.h"
 #include "record/python/python_stacks.h"
+#include "record/sink/event_sink.h"
 #include "record/unwind/unwind_maps.h"
 #include "record/unwind/unwind_processes.h"
 #include "record/unwind/unwind_tables.h"

@@ -7,12 +7,12 @@
 #include <vector>
 
 #include "format/base/check.h"
-#include "record/cpu/perf_records.h"
-#include "record/probes/probe_libraries.h"
+#include "record/kernel/perf_records.h"
+#include "record/process/loader_cache.h"
+#include "record/process/probe_libraries.h"
+#include "record/process/process_maps.h"
+#include "record/process/process_tracker.h"
 #include "record/symbols/generated_code.h"
-#include "record/target/loader_cache.h"
-#include "record/target/process_maps.h"
-#include "record/target/process_tracker.h"
 
 namespace {
 

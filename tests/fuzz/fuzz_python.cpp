@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "format/base/check.h"
-#include "record/python/python_codes.h"
 #include "record/python/python_runtime.h"
 #include "record/python/python_stacks.h"
+#include "record/sink/python_codes.h"
 #include "report/stacks/python_frames.h"
 #include "symbolize/elf/elf_image.h"
 

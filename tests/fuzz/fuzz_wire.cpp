@@ -16,6 +16,7 @@
 #include "format/base/check.h"
 #include "format/writer.h"
 #include "record/gpu/gpu_peer.h"
+#include "record/symbols/hit_files.h"
 
 namespace {
 
@@ -29,9 +30,7 @@ EventSink MakeSink() {
   UniqueFd fd(::open("/dev/null", O_WRONLY | O_CLOEXEC));
   auto writer = CaptureWriter::Create(std::move(fd), "null", {.compression_level = -50});
   XPU_CHECK(writer.ok());
-  EventSink sink(std::move(writer).value());
-  sink.CollectHits();
-  return sink;
+  return EventSink(std::move(writer).value());
 }
 
 class Producer {
@@ -86,7 +85,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   XPU_CHECK(arena.ok());
   static SharedTables tables(*std::move(arena), nullptr);
   PythonFiles python;
+  HitFiles hits;
   EventSink sink = MakeSink();
+  sink.SetObserver(&hits);
   auto ring = RingReader::Create(kCapacity);
   XPU_CHECK(ring.ok());
   Producer producer(*ring);

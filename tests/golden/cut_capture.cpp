@@ -16,8 +16,8 @@
 #include "format/block_output.h"
 #include "format/events.h"
 #include "format/reader.h"
-#include "record/output/event_sink.h"
 #include "record/output/output_parts.h"
+#include "record/sink/event_sink.h"
 
 namespace {
 

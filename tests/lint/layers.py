@@ -7,7 +7,7 @@ import posixpath
 import re
 import sys
 
-STAGES = ["report"]
+STAGES = ["record", "report"]
 # Where the targets are that these link.
 OTHERS = ["format", "symbolize"]
 

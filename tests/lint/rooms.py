@@ -21,7 +21,7 @@ OWN = {
     "symbolize/unwind": ["symbolize/unwind/", "symbolize/elf/", "format/base/"],
     "symbolize": ["symbolize/", "format/base/"],
     "report": ["report/", "format/", "symbolize/"],
-    "man": ["man/", "format/base/", "record/help.h", "record/options.h", "report/cli/help.h",
+    "man": ["man/", "format/base/", "record/cli/help.h", "record/cli/command_line.h", "report/cli/help.h",
             "report/cli/options.h"],
 }
 
@@ -31,7 +31,7 @@ THIRD_PARTY = [
     (r"(capnp|kj)/|.*capture\.capnp\.h$", ["format"]),
     (r"zstd\.h$", ["format", "symbolize/dwarf/inflated_elf.cpp"]),
     (r"(zstd_errors|xxhash)\.h$", ["format"]),
-    (r"CLI/", ["record/options.cpp", "report/cli/options.cpp", "report/cli/view_choice.cpp"]),
+    (r"CLI/", ["record/cli/command_line.cpp", "report/cli/options.cpp", "report/cli/view_choice.cpp"]),
     (r"bpf/(libbpf|bpf|btf)\.h$|.*\.skel\.h$", ["record"]),
     (r"bpf/bpf_.*\.h$", ["bpf"]),
     (r"elfutils/|dwarf\.h$|libelf\.h$|gelf\.h$|lzma\.h$", ["symbolize"]),
@@ -89,7 +89,7 @@ def self_test():
         ("record/a.cpp", "#include <dwarf.h>"),
     ]
     good = [
-        ("record/options.cpp", "#include <CLI/CLI.hpp>"),
+        ("record/cli/command_line.cpp", "#include <CLI/CLI.hpp>"),
         ("record/a.cpp", '#include "cupti_inject/wire.h"\n#include <bpf/libbpf.h>'),
         ("bpf/a.bpf.c", '#include <bpf/bpf_helpers.h>\n#include "bpf/events.h"'),
         ("format/block.cpp", "#include <zstd.h>"),

@@ -1,4 +1,4 @@
-"""Each thing that newer kernels have and older ones do without (record/machine/kernel_features.h),
+"""Each thing that newer kernels have and older ones do without (record/kernel/kernel_features.h),
 left out in turn: what is recorded is right all the same."""
 
 import contextlib

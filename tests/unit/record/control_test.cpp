@@ -6,9 +6,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "record/control_fifo.h"
-#include "record/control_options.h"
-#include "record/recording_control.h"
+#include "record/options/control_options.h"
+#include "record/session/control_fifo.h"
+#include "record/session/recording_control.h"
 #include "tests/unit/durations.h"
 
 namespace xpu {

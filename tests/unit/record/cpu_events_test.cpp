@@ -1,4 +1,4 @@
-#include "record/cpu/cpu_events.h"
+#include "record/options/cpu_events.h"
 
 #include <string>
 #include <vector>

@@ -1,4 +1,4 @@
-#include "record/fair_budget.h"
+#include "record/base/fair_budget.h"
 
 #include <cstdint>
 #include <memory>

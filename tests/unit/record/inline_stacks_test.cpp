@@ -11,7 +11,7 @@
 #include "cupti_inject/wire_stacks.h"
 #include "record/gpu/code_ranges.h"
 #include "record/gpu/stack_copies.h"
-#include "record/target/process_tracker.h"
+#include "record/process/process_tracker.h"
 
 namespace xpu {
 namespace {

@@ -1,11 +1,11 @@
 // What stands in the way on machines that are not at hand: each cause by itself.
-#include "record/machine/machine.h"
+#include "record/kernel/machine.h"
 
 #include <cerrno>
 
 #include <gtest/gtest.h>
 
-#include "record/machine/capabilities.h"
+#include "record/kernel/capabilities.h"
 
 namespace xpu {
 namespace {

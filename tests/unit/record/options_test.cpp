@@ -1,8 +1,10 @@
-#include "record/options.h"
+#include "record/options/options.h"
 
 #include <sstream>
 
 #include <gtest/gtest.h>
+
+#include "record/cli/command_line.h"
 
 namespace xpu {
 namespace {

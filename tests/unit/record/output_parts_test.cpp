@@ -12,7 +12,7 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
-#include "record/output_options.h"
+#include "record/options/output_options.h"
 
 namespace xpu {
 namespace {

@@ -1,4 +1,4 @@
-#include "record/cpu/perf_records.h"
+#include "record/kernel/perf_records.h"
 
 #include <cstring>
 #include <string>

@@ -1,4 +1,4 @@
-#include "record/probes/probe_libraries.h"
+#include "record/process/probe_libraries.h"
 
 #include <filesystem>
 #include <fstream>
@@ -7,6 +7,7 @@
 
 #include <gtest/gtest.h>
 
+#include "record/base/environment.h"
 #include "record/probes/probe_source.h"
 #include "tests/unit/symbolize/elf_builder.h"
 

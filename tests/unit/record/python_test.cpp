@@ -6,9 +6,9 @@
 
 #include <gtest/gtest.h>
 
-#include "record/python/python_codes.h"
 #include "record/python/python_runtime.h"
 #include "record/python/python_stacks.h"
+#include "record/sink/python_codes.h"
 #include "tests/unit/record/peer_testing.h"
 
 namespace xpu::test {
@@ -94,13 +94,12 @@ TEST(PythonFrames, WhatWasNoneIsLeftOut) {
 class PythonCodesTest : public PeerTest {};
 
 TEST_F(PythonCodesTest, AreDefinedOnceForWhatTheyAre) {
-  PythonCodes codes;
   const PythonCodes::Content one{"Linear.forward", "/app/linear.py", 114, "\x80\x01", 0x30b};
   PythonCodes::Content other = one;
   other.first_line = 115;
-  EXPECT_EQ(codes.Define(one, *sink_), 1u);
-  EXPECT_EQ(codes.Define(other, *sink_), 2u);
-  EXPECT_EQ(codes.Define(one, *sink_), 1u);
+  EXPECT_EQ(sink_->Define(one), 1u);
+  EXPECT_EQ(sink_->Define(other), 2u);
+  EXPECT_EQ(sink_->Define(one), 1u);
   const EventBatch events = Events();
   ASSERT_EQ(events.python_codes.size(), 2u);
   const PythonCode& code = events.python_codes[0];

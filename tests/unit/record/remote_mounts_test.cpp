@@ -1,4 +1,4 @@
-#include "record/target/remote_mounts.h"
+#include "record/base/remote_mounts.h"
 
 #include <gtest/gtest.h>
 

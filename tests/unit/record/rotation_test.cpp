@@ -1,6 +1,6 @@
 // A recording that goes on in another capture, and one that lost blocks: what a reader needs is
 // stated again.
-#include "record/output/rotation.h"
+#include "record/session/rotation.h"
 
 #include <filesystem>
 #include <memory>
@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "format/reader.h"
-#include "record/output/standing_events.h"
+#include "record/sink/standing_events.h"
 
 namespace xpu {
 namespace {
@@ -250,24 +250,26 @@ TEST_F(PartsTest, PythonCodesAreStatedWhereTheyOccur) {
 }
 
 TEST_F(PartsTest, EachPartHasItsOwnCodeAndLosses) {
-  sink_->CollectHits();
+  HitFiles hits;
+  sink_->SetObserver(&hits);
   WriteDefinitions();
   const Frame frames[] = {{FrameKind::kKernel, 0xffff800000000010}, {FrameKind::kUser, 0x1010}};
   WriteSample(sink_->Intern(frames));
   sink_->losses().Add(LossKind::kSampleRingFull, 3);
   CaptureWriter ended = BeginSecond();
-  const OccurringCode of_first = sink_->TakeCode();
+  const OccurringCode of_first = hits.Take();
+  const auto kernel_of_first = sink_->TakeKernelAddresses();
   const Frame other{FrameKind::kUser, 0x1020};
   WriteSample(sink_->Intern({&other, 1}));
   sink_->losses().Add(LossKind::kSampleRingFull, 4);
-  const OccurringCode of_second = sink_->TakeCode();
+  const OccurringCode of_second = hits.Take();
   ASSERT_TRUE(ended.Close().ok());
   sink_->Close(RecordingEnd{});
 
-  EXPECT_EQ(of_first.kernel_addresses, (std::vector<uint64_t>{0xffff800000000010}));
+  EXPECT_EQ(kernel_of_first, (std::vector<uint64_t>{0xffff800000000010}));
   ASSERT_EQ(of_first.files.size(), 1u);
   EXPECT_EQ(of_first.files[0].offsets, (std::vector<uint64_t>{0xf, 0x10}));
-  EXPECT_TRUE(of_second.kernel_addresses.empty());
+  EXPECT_TRUE(sink_->TakeKernelAddresses().empty());
   ASSERT_EQ(of_second.files.size(), 1u);
   EXPECT_EQ(of_second.files[0].offsets, (std::vector<uint64_t>{0x1f, 0x20}));
   const Content first = Read(first_);

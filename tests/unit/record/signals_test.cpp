@@ -1,4 +1,4 @@
-#include "record/signals.h"
+#include "record/session/signals.h"
 
 #include <gtest/gtest.h>
 

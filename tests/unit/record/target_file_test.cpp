@@ -1,5 +1,5 @@
 // The files of recorded processes: links, pipes and other files in the place of the mapped one.
-#include "record/target/target_file.h"
+#include "record/process/target_file.h"
 
 #include <cerrno>
 #include <cstring>
@@ -12,8 +12,8 @@
 
 #include "format/base/file.h"
 #include "format/base/text.h"
-#include "record/target/process_owner.h"
-#include "record/unwind/unwind_file.h"
+#include "record/process/process_owner.h"
+#include "record/process/unwind_file.h"
 #include "tests/unit/symbolize/elf_builder.h"
 
 namespace xpu {

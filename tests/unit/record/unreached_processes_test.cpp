@@ -1,6 +1,6 @@
 // Programs that gain privileges and processes whose library never reports, told by the kernel's
 // records alone.
-#include "record/target/unreached_processes.h"
+#include "record/gpu/unreached_processes.h"
 
 #include <cstring>
 
@@ -10,9 +10,9 @@
 #include <unistd.h>
 
 #include "format/base/text.h"
-#include "record/target/file_rights.h"
+#include "record/process/file_rights.h"
+#include "record/process/process_limits.h"
 #include "record/target/gained_privileges.h"
-#include "record/target/process_limits.h"
 #include "tests/unit/record/peer_testing.h"
 
 namespace xpu {

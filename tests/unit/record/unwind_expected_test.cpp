@@ -14,7 +14,7 @@
 #include <link.h>
 #include <unistd.h>
 
-#include "record/target/loader_cache.h"
+#include "record/process/loader_cache.h"
 #include "tests/unit/symbolize/elf_builder.h"
 
 namespace xpu {

@@ -18,7 +18,7 @@
 #include <unistd.h>
 
 #include "format/base/file.h"
-#include "record/unwind/unwind_file.h"
+#include "record/process/unwind_file.h"
 #include "symbolize/unwind/unwind_builder.h"
 #include "tests/unit/symbolize/elf_builder.h"
 

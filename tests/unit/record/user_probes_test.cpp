@@ -1,4 +1,4 @@
-#include "record/probes/user_probes.h"
+#include "record/options/user_probes.h"
 
 #include <fstream>
 #include <span>

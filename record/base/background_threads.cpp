@@ -1,0 +1,48 @@
+#include "record/base/background_threads.h"
+
+#include <algorithm>
+#include <csignal>
+#include <system_error>
+#include <utility>
+
+#include <sys/resource.h>
+
+namespace xpu {
+namespace {
+
+constexpr int kNiceness = 5;  // also where who starts one has precedence
+
+}  // namespace
+
+std::thread StartWithoutSignals(std::function<void()> work) {
+  // Inherited, so that the thread has no moment without it.
+  sigset_t all, before;
+  ::sigfillset(&all);
+  ::pthread_sigmask(SIG_SETMASK, &all, &before);
+  std::thread thread;
+  try {
+    thread = std::thread(std::move(work));
+  } catch (const std::system_error&) {
+    // At the limit of processes.
+  }
+  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  return thread;
+}
+
+bool BackgroundThreads::Start(std::function<void()> work) {
+  std::thread thread = StartWithoutSignals([work = std::move(work)] {
+    // Of this thread alone, on Linux.
+    ::setpriority(PRIO_PROCESS, 0, std::max(::getpriority(PRIO_PROCESS, 0), 0) + kNiceness);
+    work();
+  });
+  if (!thread.joinable()) return false;
+  threads_.push_back(std::move(thread));
+  return true;
+}
+
+void BackgroundThreads::Join() {
+  for (std::thread& thread : threads_) thread.join();
+  threads_.clear();
+}
+
+}  // namespace xpu

@@ -1,0 +1,39 @@
+#include "record/base/process_status.h"
+
+#include <algorithm>
+#include <charconv>
+#include <string>
+
+#include "format/base/file.h"
+#include "format/base/split.h"
+
+namespace xpu {
+
+std::string_view StatusField(std::string_view status, std::string_view name) {
+  const std::string line = "\n" + std::string(name) + ":";
+  const size_t at = status.find(line);
+  if (at == std::string_view::npos) return {};
+  std::string_view value = status.substr(at + line.size());
+  value = value.substr(0, value.find('\n'));
+  value.remove_prefix(std::min(value.find_first_not_of(" \t"), value.size()));
+  return value;
+}
+
+std::vector<std::string_view> StatusWords(std::string_view status, std::string_view name) {
+  return Split(StatusField(status, name), " \t");
+}
+
+std::string ReadComm(const std::string& path) {
+  auto text = ReadFile(path);
+  return text.ok() ? text->substr(0, text->find('\n')) : std::string();
+}
+
+uint64_t StatusBits(std::string_view status, std::string_view name) {
+  constexpr int kHexadecimal = 16;
+  const std::string_view field = StatusField(status, name);
+  uint64_t bits = 0;
+  std::from_chars(field.data(), field.data() + field.size(), bits, kHexadecimal);
+  return bits;
+}
+
+}  // namespace xpu

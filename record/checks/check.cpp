@@ -1,0 +1,196 @@
+#include "record/checks/check.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include <unistd.h>
+
+#include "format/base/file.h"
+#include "format/base/text.h"
+#include "record/checks/limits_check.h"
+#include "record/checks/preflight.h"
+#include "record/cpu/cpu_source.h"
+#include "record/kernel/bpf_support.h"
+#include "record/kernel/capabilities.h"
+#include "record/kernel/machine.h"
+#include "record/process/task_source.h"
+#include "record/unwind/unwinder.h"
+
+namespace xpu {
+namespace {
+
+using State = Ability::State;
+
+constexpr char kLimits[] = "limits";
+
+Ability FromStatus(std::string name, const Status& status, std::string detail) {
+  if (status.ok()) return {std::move(name), State::kOk, std::move(detail), {}};
+  return {std::move(name), State::kMissing, status.error().message, status.error().hint};
+}
+
+Ability FromObstacle(std::string name, State otherwise, const std::optional<Obstacle>& obstacle,
+                     std::string detail) {
+  if (!obstacle) return {std::move(name), State::kOk, std::move(detail), {}};
+  return {std::move(name), otherwise, obstacle->what, obstacle->cure};
+}
+
+Ability BpfAbility(Machine machine) {
+  machine.btf_error = 0;  // a line of its own
+  return FromObstacle("BPF", State::kMissing, ObstacleToBpf(machine), "maps and programs");
+}
+
+Ability BtfAbility(const Machine& machine) {
+  Machine but_types;
+  but_types.btf_error = machine.btf_error;
+  return FromObstacle("kernel types (BTF)", State::kMissing, ObstacleToBpf(but_types), kBtfPath);
+}
+
+Ability LockdownAbility(const Machine& machine) {
+  constexpr char kName[] = "lockdown";
+  if (machine.lockdown == "confidentiality") {
+    return {kName, State::kAbsent, machine.lockdown,
+            "BPF cannot read memory then: boot with lockdown=integrity, or without Secure Boot"};
+  }
+  return {kName, State::kOk, machine.lockdown.empty() ? "none" : machine.lockdown, {}};
+}
+
+Ability PrivilegeAbility() {
+  const std::string missing = MissingCapabilities(EffectiveCapabilities());
+  if (missing.empty()) return {"privileges", State::kOk, "CAP_BPF and CAP_PERFMON", {}};
+  return {"privileges", State::kMissing, "without " + missing, HowToGetCapabilities()};
+}
+
+Ability OthersAbility(const Machine& machine) {
+  constexpr char kName[] = "processes of other users";
+  if ((machine.capabilities >> kCapSysPtrace & 1) != 0) {
+    return {kName, State::kOk, "CAP_SYS_PTRACE", {}};
+  }
+  return {kName, State::kAbsent, "without CAP_SYS_PTRACE",
+          "-p and -a need it for these processes: " + HowToGetCapabilities(",cap_sys_ptrace")};
+}
+
+// What is known to stand in the way says more than the error of the call.
+Ability TaskAbility(const Machine& machine) {
+  constexpr char kName[] = "perf events", kDetail[] = "processes and mappings";
+  auto tasks = TaskSource::Open({.program = ::getpid()});
+  if (tasks.ok()) return {kName, State::kOk, kDetail, {}};
+  if (const auto obstacle = ObstacleToPerfEvents(machine)) {
+    return FromObstacle(kName, State::kMissing, obstacle, kDetail);
+  }
+  return FromStatus(kName, tasks.error(), kDetail);
+}
+
+// Loads the program and opens the clock on this process, where it stays disabled.
+Ability SamplingAbility(const Machine& machine) {
+  constexpr char kName[] = "CPU samples";
+  for (const auto& obstacle : {ObstacleToBpf(machine), ObstacleToPerfEvents(machine)}) {
+    if (obstacle) return FromObstacle(kName, State::kMissing, obstacle, {});
+  }
+  const CpuEvent clock;
+  auto cpu =
+      CpuSource::Open({.program = ::getpid(), .starts_paused = true}, {&clock, 1}, 99, nullptr);
+  return FromStatus(kName, cpu.ok() ? Ok() : Status(cpu.error()),
+                    "BPF program on the software CPU clock");
+}
+
+Ability EventAbility() {
+  constexpr char kName[] = "CPU events";
+  CpuEventNames names = FindCpuEvents();
+  if (names.here.empty()) {
+    return {kName, State::kAbsent, "none: " + names.first_error.message, names.first_error.hint};
+  }
+  if (!names.missing.empty()) names.here += "; not available: " + names.missing;
+  return {kName, State::kOk, std::move(names.here), {}};
+}
+
+Ability LimitAbility(const RecordOptions& options) {
+  return FromStatus(kLimits, CheckOwnLimits(options, options.record_cpu), OwnLimitsText());
+}
+
+Ability UnwindAbility() {
+  constexpr char kName[] = "stack unwinding";
+  if (CanWalkByTables()) return {kName, State::kOk, "by unwind tables (.eh_frame)", {}};
+  return {kName, State::kAbsent, "by frame pointers only",
+          "stacks in code without them need Linux 5.17 or newer"};
+}
+
+Ability KernelSymbolAbility() {
+  constexpr char kName[] = "kernel symbols";
+  auto text = ReadFile("/proc/kallsyms");
+  // The first line is of an address that is 0 only when all are hidden... except for per-CPU
+  // symbols, so the first text symbol decides.
+  const size_t at = text.ok() ? text->find(" T ") : std::string::npos;
+  if (at == std::string::npos || at < 16) {
+    return {kName, State::kAbsent, "/proc/kallsyms is not readable", "kernel frames have no names"};
+  }
+  if (text->compare(at - 16, 16, "0000000000000000") == 0) {
+    return {kName, State::kAbsent, "/proc/kallsyms shows zeros",
+            "run as root or with CAP_SYSLOG; otherwise kernel frames have no names"};
+  }
+  return {kName, State::kOk, "/proc/kallsyms", {}};
+}
+
+std::vector<Ability> AllAbilities(const RecordOptions& options, const Machine& machine) {
+  std::vector<Ability> abilities = {{"kernel", State::kOk, machine.release, {}},
+                                    LimitAbility(options),
+                                    PrivilegeAbility(),
+                                    LockdownAbility(machine),
+                                    BtfAbility(machine),
+                                    BpfAbility(machine),
+                                    TaskAbility(machine),
+                                    SamplingAbility(machine),
+                                    EventAbility(),
+                                    UnwindAbility(),
+                                    KernelSymbolAbility(),
+                                    OthersAbility(machine)};
+  if (const auto obstacle = ObstacleToProbes(machine)) {
+    abilities.push_back(FromObstacle("probes", State::kAbsent, obstacle, {}));
+  }
+  // All of these but the limits are for BPF.
+  if (NeedsOfBpf(options).empty()) {
+    for (Ability& ability : abilities) {
+      const bool is_missing = ability.state == State::kMissing && ability.name != kLimits;
+      if (is_missing) ability.state = State::kAbsent;
+    }
+  }
+  for (Ability& ability :
+       options.inject ? GpuAbilities(options, machine) : ProbeAbilities(options)) {
+    abilities.push_back(std::move(ability));
+  }
+  return abilities;
+}
+
+bool NothingIsMissing(const std::vector<Ability>& abilities) {
+  return std::none_of(abilities.begin(), abilities.end(),
+                      [](const Ability& ability) { return ability.state == State::kMissing; });
+}
+
+}  // namespace
+
+std::string AbilityText(const Ability& ability) {
+  const char* state = "ok";
+  if (ability.state == State::kMissing) state = "missing";
+  if (ability.state == State::kAbsent) state = "absent";
+  std::string text = Format("{:<8} {}: {}", state, ability.name, ability.detail);
+  if (!ability.cure.empty()) AppendFormat(text, " -- {}", ability.cure);
+  return text + "\n";
+}
+
+int PrintCheck(const RecordOptions& options) {
+  SetBpfMessages(options.verbose);
+  const Machine machine = LookAtMachine();
+  const std::vector<Ability> abilities = AllAbilities(options, machine);
+  for (const Ability& ability : abilities) std::fputs(AbilityText(ability).c_str(), stdout);
+  const bool works = NothingIsMissing(abilities);
+  RecordOptions gpu_only = options;
+  gpu_only.record_cpu = false;
+  if (!works && options.record_cpu && NothingIsMissing(AllAbilities(gpu_only, machine))) {
+    std::puts("only CPU samples need what is missing: xpu-record --gpu-only works");
+  }
+  return works ? 0 : 1;
+}
+
+}  // namespace xpu

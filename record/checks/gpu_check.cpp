@@ -1,0 +1,137 @@
+// The GPU part of --check.
+#include <cstdint>
+#include <cstdio>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <dlfcn.h>
+#include <link.h>
+
+#include "cupti_inject/cupti_places.h"
+#include "format/base/text.h"
+#include "record/checks/check.h"
+#include "record/gpu/gpu_source.h"
+#include "record/gpu/inject_library.h"
+#include "record/gpu/launch_source.h"
+
+namespace xpu {
+namespace {
+
+using State = Ability::State;
+
+struct FoundLibrary {
+  std::string path;
+  std::string version;
+};
+
+// Loads the library and asks `function(version*)`, which returns 0, for its version.
+template <typename Number>
+std::optional<FoundLibrary> LoadLibrary(const std::string& name, const char* function) {
+  void* handle = ::dlopen(name.c_str(), RTLD_LAZY | RTLD_LOCAL);
+  if (handle == nullptr) return std::nullopt;
+  FoundLibrary found{name, "unknown version"};
+  link_map* map = nullptr;
+  if (::dlinfo(handle, RTLD_DI_LINKMAP, &map) == 0 && map != nullptr) found.path = map->l_name;
+  auto get_version = reinterpret_cast<int (*)(Number*)>(::dlsym(handle, function));
+  Number version = 0;
+  if (get_version != nullptr && get_version(&version) == 0) {
+    found.version = Format("version {}", version);
+  }
+  return found;
+}
+
+Ability DriverAbility() {
+  constexpr char kName[] = "NVIDIA driver";
+  if (auto driver = LoadLibrary<int>("libcuda.so.1", "cuDriverGetVersion")) {
+    return {kName, State::kOk, Format("{}, CUDA {}", driver->path, driver->version), {}};
+  }
+  return {kName, State::kAbsent, "no libcuda.so.1",
+          "install the driver; without it there is no GPU to record"};
+}
+
+std::vector<std::string> CuptiPlaces(const std::string& chosen) {
+  if (!chosen.empty()) return {chosen};
+  std::vector<std::string> places;
+  for (const cupti::LibraryVersion& version : cupti::kLibraryVersions) {
+    places.emplace_back(version.file);
+  }
+  for (const cupti::LibraryVersion& version : cupti::kLibraryVersions) {
+    for (const char* folder : cupti::kLibraryFolders) {
+      char path[256];
+      std::snprintf(path, sizeof(path), folder, version.cuda_major);
+      places.push_back(Format("{}/{}", path, version.file));
+    }
+  }
+  return places;
+}
+
+// All of `places` are more than a line has room for.
+std::string NotFound(const RecordOptions& options, const std::vector<std::string>& places) {
+  if (!options.cupti_library.empty()) return Format("{} cannot be loaded", places.front());
+  std::string names;
+  for (const cupti::LibraryVersion& version : cupti::kLibraryVersions) {
+    AppendFormat(names, "{}{}", names.empty() ? "" : ", ", version.file);
+  }
+  if (!options.verbose) {
+    return Format("not found in the loader's search path or below /usr/local/cuda: {}", names);
+  }
+  std::string text = "not found; searched for";
+  for (const std::string& place : places) text += " " + place;
+  return text;
+}
+
+Ability CuptiAbility(const RecordOptions& options, bool has_driver) {
+  constexpr char kName[] = "libcupti";
+  const std::vector<std::string> places = CuptiPlaces(options.cupti_library);
+  for (const std::string& place : places) {
+    if (auto cupti = LoadLibrary<uint32_t>(place, "cuptiGetVersion")) {
+      return {kName, State::kOk, Format("{}, {}", cupti->path, cupti->version), {}};
+    }
+  }
+  const bool is_wanted = has_driver || !options.cupti_library.empty();
+  return {kName, is_wanted ? State::kMissing : State::kAbsent, NotFound(options, places),
+          "install the CUDA Toolkit, or pip install nvidia-cuda-cupti and name its file with "
+          "--cupti-lib; a program that brings its own (PyTorch) needs neither"};
+}
+
+// What is known to stand in the way says more than the error of the call. Stacks that the library
+// takes itself need no marker.
+Ability MarkerAbility(const RecordOptions& options, const Machine& machine,
+                      const std::string& library) {
+  constexpr char kName[] = "launch marker";
+  const State otherwise = WantsInlineStacks(options) ? State::kAbsent : State::kMissing;
+  if (const auto obstacle = ObstacleToBpf(machine)) {
+    return {kName, otherwise, obstacle->what, obstacle->cure};
+  }
+  auto launches = LaunchSource::Open(library, 1, TestDrop(), nullptr);
+  if (!launches.ok()) {
+    return {kName, otherwise, launches.error().message, launches.error().hint};
+  }
+  std::string text = "uprobe";
+  for (const MarkerTiming& timing : launches->timings()) {
+    AppendFormat(text, ", {:.0f} ns per hit at +{}", timing.hit_ns, timing.offset);
+  }
+  AppendFormat(text, "; +{} is used", launches->chosen_offset());
+  return {kName, State::kOk, text, {}};
+}
+
+}  // namespace
+
+std::vector<Ability> GpuAbilities(const RecordOptions& options, const Machine& machine) {
+  std::vector<Ability> abilities;
+  auto library = FindInjectLibrary();
+  if (library.ok()) {
+    abilities.push_back({"injected library", State::kOk, *library, {}});
+    abilities.push_back(MarkerAbility(options, machine, *library));
+  } else {
+    abilities.push_back(
+        {"injected library", State::kMissing, library.error().message, library.error().hint});
+  }
+  abilities.push_back(DriverAbility());
+  const bool has_driver = abilities.back().state == State::kOk;
+  abilities.push_back(CuptiAbility(options, has_driver));
+  return abilities;
+}
+
+}  // namespace xpu

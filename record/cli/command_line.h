@@ -1,0 +1,25 @@
+// The command line of xpu-record.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "format/base/command_line_option.h"
+#include "format/base/result.h"
+#include "record/options/options.h"
+
+namespace xpu {
+
+struct ParsedCommandLine {
+  RecordOptions options;
+  // --help, --version: this text is the whole answer.
+  std::optional<std::string> answer;
+};
+
+// Errors are of ErrorKind::kUsage. Everything behind the program's name belongs to the program.
+Result<ParsedCommandLine> ParseCommandLine(int argc, const char* const* argv);
+
+std::vector<CommandLineOption> RecordCommandLineOptions();
+
+}  // namespace xpu

@@ -1,0 +1,108 @@
+#include "record/gpu/injection_reach.h"
+
+#include <algorithm>
+
+#include <sys/stat.h>
+
+#include "cupti_inject/wire.h"
+#include "format/base/file.h"
+#include "format/base/path.h"
+#include "format/base/text.h"
+#include "record/gpu/inject_library.h"
+#include "record/process/file_rights.h"
+#include "record/process/process_limits.h"
+#include "record/process/process_maps.h"
+#include "record/process/target_file.h"
+
+namespace xpu {
+namespace {
+
+// Three quarters of 8 MiB are the most that the kernel lets a program be started with.
+constexpr size_t kMaxEnvironmentBytes = size_t{8} << 20;
+
+// An exec puts everything elsewhere: the image that was told of is still there.
+bool HasStillMapped(const PerfMapping& mapping, bool (*is_such)(std::string_view path)) {
+  auto mappings = ReadProcessMaps(mapping.pid);
+  if (!mappings.ok()) return false;
+  const ProcessMapping* found = FindMapping(*mappings, mapping.address);
+  return found != nullptr && is_such(found->path);
+}
+
+std::optional<std::string_view> FindVariable(std::string_view environment, std::string_view name) {
+  while (!environment.empty()) {
+    const std::string_view variable = environment.substr(0, environment.find('\0'));
+    if (variable.starts_with(name) && variable.substr(name.size()).starts_with('=')) {
+      return variable.substr(name.size() + 1);
+    }
+    environment.remove_prefix(std::min(variable.size() + 1, environment.size()));
+  }
+  return std::nullopt;
+}
+
+std::string StartedWithout(const char* variable) {
+  return Format(
+      "it was started without {}: put xpu-record after the command that clears the environment "
+      "('env -i', 'sudo')",
+      variable);
+}
+
+}  // namespace
+
+bool IsInjectLibrary(std::string_view path) { return FileNameOf(path) == kInjectLibraryFile; }
+
+bool IsCudaDriver(std::string_view path) {
+  constexpr std::string_view kName = "libcuda.so";
+  path = FileNameOf(path);
+  if (!path.starts_with(kName)) return false;
+  path.remove_prefix(kName.size());
+  return path.empty() || path.front() == '.';
+}
+
+std::string ObstacleInEnvironment(std::string_view environment, const std::string& library) {
+  const auto value = FindVariable(environment, kInjectionVariable);
+  if (!value) return StartedWithout(kInjectionVariable);
+  return *value == library ? "" : Format("its {} was changed", kInjectionVariable);
+}
+
+std::string ObstacleToInvitation(std::string_view environment, const std::string& invitation) {
+  const auto value = FindVariable(environment, wire::kEnvironmentVariable);
+  if (!value || value->empty()) return StartedWithout(wire::kEnvironmentVariable);
+  return *value == invitation ? "" : "another xpu-record inside this one records it";
+}
+
+std::optional<std::string> ObstacleToReport(const PerfMapping& mapping,
+                                            const std::string& invitation) {
+  auto environment = ReadFile(Format("/proc/{}/environ", mapping.pid), kMaxEnvironmentBytes);
+  const std::string descriptors = ObstacleToDescriptors(mapping.pid, kDescriptorsForRing);
+  if (!environment.ok() || !HasStillMapped(mapping, &IsInjectLibrary)) return std::nullopt;
+  std::string obstacle = ObstacleToInvitation(*environment, invitation);
+  return obstacle.empty() ? descriptors : obstacle;
+}
+
+bool IsRecorder(uint32_t pid) {
+  struct stat own {};
+  struct stat other {};
+  return ::stat("/proc/self/exe", &own) == 0 &&
+         ::stat(Format("/proc/{}/exe", pid).c_str(), &other) == 0 && own.st_dev == other.st_dev &&
+         own.st_ino == other.st_ino;
+}
+
+std::optional<std::string> ObstacleToInjection(const PerfMapping& driver,
+                                               const std::string& library) {
+  const std::string process = Format("/proc/{}", driver.pid);
+  auto environment = ReadFile(process + "/environ", kMaxEnvironmentBytes);
+  auto status = ReadFile(process + "/status");
+  const auto place = OpenPlaceIn(process + "/root", library);
+  const bool may_read =
+      !status.ok() || MayRead(process + "/root", library, ParseFileRights(*status));
+  // Last: what was read is then of the image that was told of.
+  if (!environment.ok() || !HasStillMapped(driver, &IsCudaDriver)) return std::nullopt;
+  std::string obstacle = ObstacleInEnvironment(*environment, library);
+  if (!obstacle.empty()) return obstacle;
+  if (place.ok() && may_read) return std::string();
+  if (place.ok()) return Format("its user cannot read {}: install xpu for all users", library);
+  if (place.error().kind != ErrorKind::kNotFound) return std::nullopt;
+  return Format("{} is not in its root directory: install xpu there under the same path", library);
+}
+
+}  // namespace xpu

@@ -1,0 +1,37 @@
+// Whether the CUDA driver in a process will find the injected library: what the process was started
+// with, and which files it sees.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "record/kernel/perf_records.h"
+
+namespace xpu {
+
+bool IsInjectLibrary(std::string_view path);
+
+// libcuda.so, libcuda.so.1, libcuda.so.580.65.06
+bool IsCudaDriver(std::string_view path);
+
+// What keeps the library out, in words; empty: nothing that can be seen from here; nullopt: it
+// could not be looked at, since the process has ended, runs another program by now, or is not ours
+// to look into. `driver`: its mapping of the driver. `library`: what the variable was set to.
+std::optional<std::string> ObstacleToInjection(const PerfMapping& driver,
+                                               const std::string& library);
+
+// Likewise for a library that is loaded. `mapping`: that of the library. `invitation`: what
+// XPU_INJECT was set to.
+std::optional<std::string> ObstacleToReport(const PerfMapping& mapping,
+                                            const std::string& invitation);
+
+// Runs this very program: it maps the library to time its marker.
+bool IsRecorder(uint32_t pid);
+
+// The parts of them that /proc/PID/environ tells: any bytes.
+std::string ObstacleInEnvironment(std::string_view environment, const std::string& library);
+std::string ObstacleToInvitation(std::string_view environment, const std::string& invitation);
+
+}  // namespace xpu

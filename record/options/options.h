@@ -1,0 +1,59 @@
+// What a recording is to be, as the command line says it.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "format/base/result.h"
+#include "format/events.h"
+#include "record/options/control_options.h"
+#include "record/options/cpu_events.h"
+#include "record/options/output_options.h"
+#include "record/options/user_probes.h"
+
+namespace xpu {
+
+enum class LaunchStacks { kNone, kAuto, kInline, kUprobe };
+enum class CallGraphMode { kAuto, kFramePointers, kTables };
+enum class GraphTraceMode { kGraph, kNode };
+
+struct RecordOptions {
+  std::string output = "capture.xpu";  // "-": standard output
+  OutputOptions output_options;
+  std::vector<CpuEvent> cpu_events = {CpuEvent{}};
+  uint64_t frequency_hz = 99;  // of events that have no period
+  bool record_cpu = true;
+  bool record_gpu = true;
+  CallGraphMode call_graph = CallGraphMode::kAuto;
+  LaunchStacks launch_stacks = LaunchStacks::kAuto;
+  GraphTraceMode graph_trace = GraphTraceMode::kGraph;
+  SymbolDetail symbols = SymbolDetail::kNames;
+  std::string cupti_library;  // empty: the injected library searches
+  // False: nothing is loaded into the program, CUPTI is left to it; launches are seen by probes on
+  // `cuda_libraries` (empty: the ones that the program maps).
+  bool inject = true;
+  bool walk_python = true;
+  bool record_nvtx = true;  // with `inject`
+  bool record_memory = false;
+  std::vector<std::string> cuda_libraries;
+  std::vector<UserProbe> probes;
+  ControlOptions control;
+  // Processes that run already, instead of the program; or all of the system, with it or without.
+  std::vector<pid_t> pids;
+  bool whole_system = false;
+  bool gpu_out_of_reach = false;  // wanted, but nothing is started that could load the library
+  bool verbose = false;
+  bool quiet = false;
+  bool check = false;  // tell what works on this machine, record nothing
+  // The target and its arguments; with `pids` what tells by its end when to end. May be empty
+  // with them and with `whole_system`.
+  std::vector<std::string> command;
+  std::string user;                   // as whom the target runs, name or number; empty: as we do
+  bool allow_new_privileges = false;  // with `user`: setuid programs gain theirs
+  bool keep_descriptors = false;      // with `user`: not 0 to 2 alone
+  std::vector<std::string> own_arguments;
+};
+
+}  // namespace xpu

@@ -1,0 +1,22 @@
+#include "record/process/mapped_file.h"
+
+#include "format/base/file.h"
+#include "format/base/text.h"
+
+namespace xpu {
+
+std::vector<std::string> PathsOfMapping(const MappedCode& mapping) {
+  std::vector<std::string> paths;
+  if (!IsFilePath(mapping.path)) return paths;
+  // The mapping itself leads to it, for those who may follow it (CAP_CHECKPOINT_RESTORE), whatever
+  // lies at its path by now.
+  if (mapping.size_bytes != 0) {
+    paths.push_back(Format("/proc/{}/map_files/{:x}-{:x}", mapping.pid, mapping.address,
+                           mapping.address + mapping.size_bytes));
+  }
+  paths.push_back(Format("/proc/{}/root{}", mapping.pid, mapping.path));
+  paths.emplace_back(mapping.path);
+  return paths;
+}
+
+}  // namespace xpu

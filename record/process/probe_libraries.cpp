@@ -1,0 +1,115 @@
+#include "record/process/probe_libraries.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <optional>
+#include <set>
+#include <system_error>
+
+#include <unistd.h>
+
+#include "format/base/file.h"
+#include "format/base/path.h"
+#include "format/base/split.h"
+#include "record/base/environment.h"
+#include "record/process/loader_cache.h"
+#include "symbolize/elf/elf_needs.h"
+
+namespace xpu {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kStandardFolders[] = {"/lib64",
+                                            "/usr/lib64",
+                                            "/lib",
+                                            "/usr/lib",
+                                            "/lib/x86_64-linux-gnu",
+                                            "/usr/lib/x86_64-linux-gnu",
+                                            "/usr/local/cuda/lib64",
+                                            "/usr/lib/wsl/lib"};
+
+void ReplaceAll(std::string& text, std::string_view old, const std::string& now) {
+  for (size_t at = text.find(old); at != std::string::npos; at = text.find(old, at + now.size())) {
+    text.replace(at, old.size(), now);
+  }
+}
+
+void AppendCudaLibraries(const std::string& folder, std::vector<std::string>& paths) {
+  std::error_code failed;
+  fs::directory_iterator entry(folder, failed);
+  for (; !failed && entry != fs::directory_iterator(); entry.increment(failed)) {
+    if (IsCudaLibrary(entry->path().native())) paths.push_back(entry->path().native());
+  }
+}
+
+}  // namespace
+
+std::vector<std::string> LoaderFolders(const std::string& program,
+                                       const std::string& library_path) {
+  std::error_code failed;
+  const std::string origin = fs::canonical(program, failed).parent_path().native();
+  std::vector<std::string> folders;
+  if (const auto needs = ReadElfNeeds(program); needs.ok()) {
+    const ElfNeeds& found = needs.value();
+    folders = FoldersOf(found.run_path.empty() ? found.old_run_path : found.run_path, origin);
+  }
+  for (std::string& folder : FoldersOf(library_path, origin)) folders.push_back(std::move(folder));
+  return folders;
+}
+
+std::vector<std::string> StandardFolders() {
+  return {std::begin(kStandardFolders), std::end(kStandardFolders)};
+}
+
+bool IsCudaLibrary(std::string_view path) {
+  const std::string_view name = FileNameOf(path);
+  if (name.starts_with("libcuda.so") || name.starts_with("libcudart.so")) return true;
+  return name.starts_with("libcudart-") && name.find(".so") != std::string_view::npos;
+}
+
+// Its paths are zero-terminated texts that begin with '/', in every version of the format; what is
+// around them is not needed.
+std::vector<std::string> CudaLibrariesOfCache(std::string_view cache) {
+  std::vector<std::string> paths;
+  for (std::string_view text : Split(cache, std::string_view("\0", 1))) {
+    if (text.front() == '/' && IsCudaLibrary(text)) paths.emplace_back(text);
+  }
+  return paths;
+}
+
+std::vector<std::string> FoldersOf(std::string_view run_path, const std::string& origin) {
+  std::vector<std::string> folders;
+  for (std::string_view part : Split(run_path, ":;")) {
+    std::string folder(part);
+    ReplaceAll(folder, "${ORIGIN}", origin);
+    ReplaceAll(folder, "$ORIGIN", origin);
+    if (folder.front() == '/') folders.push_back(std::move(folder));
+  }
+  return folders;
+}
+
+std::vector<std::string> FindCudaLibraries(const std::string& program,
+                                           const std::vector<std::string>& environment) {
+  const std::string found =
+      FindProgram(program, FindVariable(environment, "PATH").value_or("/bin:/usr/bin"));
+  std::vector<std::string> folders =
+      LoaderFolders(found, FindVariable(environment, "LD_LIBRARY_PATH").value_or(""));
+  folders.insert(folders.end(), std::begin(kStandardFolders), std::end(kStandardFolders));
+
+  std::vector<std::string> paths;
+  for (const std::string& folder : folders) AppendCudaLibraries(folder, paths);
+  if (auto cache = ReadFile(kLoaderCache); cache.ok()) {
+    for (std::string& path : CudaLibrariesOfCache(*cache)) paths.push_back(std::move(path));
+  }
+  std::set<std::string> files;
+  for (const std::string& path : paths) {
+    std::error_code failed;
+    const fs::path real = fs::canonical(path, failed);
+    if (!failed && fs::is_regular_file(real, failed)) files.insert(real.native());
+  }
+  return {files.begin(), files.end()};
+}
+
+}  // namespace xpu

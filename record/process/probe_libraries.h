@@ -1,0 +1,32 @@
+// Which files hold the launch functions: the CUDA libraries that a program may map.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace xpu {
+
+// By the base name: libcudart.so* and libcuda.so*, also as wheels rename them
+// (libcudart-9335f6a2.so.12).
+bool IsCudaLibrary(std::string_view path);
+
+// The CUDA libraries among the paths of an ld.so.cache file.
+std::vector<std::string> CudaLibrariesOfCache(std::string_view cache);
+
+// Folders of a run path (DT_RUNPATH, LD_LIBRARY_PATH) of a file in `origin`; relative ones are left
+// out.
+std::vector<std::string> FoldersOf(std::string_view run_path, const std::string& origin);
+
+// Those of the program's run path, then those of LD_LIBRARY_PATH.
+std::vector<std::string> LoaderFolders(const std::string& program, const std::string& library_path);
+// Where a library is looked for last.
+std::vector<std::string> StandardFolders();
+
+// CUDA libraries that are where the loader will look for them when it starts `program`: its run
+// path, LD_LIBRARY_PATH, the loader's cache, the standard folders. Real paths, each file once.
+// The program need not use them, and it may use others: a wheel's, or those of a container.
+std::vector<std::string> FindCudaLibraries(const std::string& program,
+                                           const std::vector<std::string>& environment);
+
+}  // namespace xpu

@@ -1,0 +1,130 @@
+#include "record/process/running_processes.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <filesystem>
+#include <string_view>
+#include <system_error>
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "format/base/file.h"
+#include "format/base/number.h"
+#include "format/base/text.h"
+#include "record/base/process_status.h"
+#include "record/kernel/capabilities.h"
+#include "record/process/mapped_file.h"
+#include "record/process/process_maps.h"
+#include "record/process/process_tracker.h"
+#include "record/process/unwind_file.h"
+
+namespace xpu {
+namespace {
+
+std::vector<pid_t> NumbersIn(const std::string& folder) {
+  std::vector<pid_t> numbers;
+  std::error_code failed;
+  for (std::filesystem::directory_iterator at(folder, failed), end; !failed && at != end;
+       at.increment(failed)) {
+    if (const auto number = ParseNumber<pid_t>(at->path().filename().native())) {
+      numbers.push_back(*number);
+    }
+  }
+  std::sort(numbers.begin(), numbers.end());
+  return numbers;
+}
+
+Error UsageError(std::string message, std::string hint) {
+  return Error{ErrorKind::kUsage, std::move(message), std::move(hint)};
+}
+
+}  // namespace
+
+std::vector<pid_t> ListProcesses() { return NumbersIn("/proc"); }
+
+Status CheckProcess(pid_t pid) {
+  auto status = ReadFile(Format("/proc/{}/status", pid));
+  if (!status.ok()) return UsageError(Format("-p {}: no such process", pid), {});
+  const std::string_view process = StatusField(*status, "Tgid");
+  if (process != std::to_string(pid)) {
+    return UsageError(Format("-p {}: is a thread of process {}", pid, process),
+                      Format("-p {} records all of its threads", process));
+  }
+  if (pid == ::getpid()) return UsageError(Format("-p {}: is xpu-record itself", pid), {});
+  const std::string_view state = StatusField(*status, "State");
+  if (state.starts_with('Z') || state.starts_with('X')) {
+    return UsageError(Format("-p {}: the process has already exited", pid),
+                      "it is a zombie: its parent has not read its status yet");
+  }
+  // Only what has memory of its own says how much.
+  if (StatusField(*status, "VmSize").empty()) {
+    return UsageError(Format("-p {}: is a kernel thread", pid), "-a records kernel threads too");
+  }
+  if (auto maps = ReadProcessMaps(static_cast<uint32_t>(pid)); !maps.ok()) {
+    return Error{
+        ErrorKind::kPermission, Format("-p {}: no permission to examine the process", pid),
+        "it belongs to another user or is protected: " + HowToGetCapabilities(",cap_sys_ptrace")};
+  }
+  return Ok();
+}
+
+const std::string& RunningProcesses::BuildIdOf(uint32_t pid, const ProcessMapping& mapping) {
+  const uint64_t device = PackedDevice(mapping.device_major, mapping.device_minor);
+  const auto [entry, is_new] = build_ids_.try_emplace({device, mapping.inode});
+  if (!is_new) return entry->second;
+  for (const std::string& path :
+       PathsOfMapping({pid, mapping.start_address, mapping.end_address - mapping.start_address,
+                       mapping.path})) {
+    auto file = IdentifyFile(path);
+    if (file.ok() && MayBeMapped(file->info, path, {device, mapping.inode})) {
+      entry->second = std::move(file->build_id);
+      break;
+    }
+  }
+  return entry->second;
+}
+
+void RunningProcesses::Tell(pid_t pid, uint64_t time_ns, EventSink& sink, const Take& take) {
+  auto stat = ReadFile(Format("/proc/{}/stat", pid));
+  if (!stat.ok()) return;
+  ProcessEvent event;
+  event.time_ns = time_ns;
+  event.kind = ProcessEventKind::kExisting;
+  event.pid = event.tid = static_cast<uint32_t>(pid);
+  event.parent_pid = event.parent_tid = ParseProcessStat(*stat).parent_pid;
+  event.name = sink.Intern(ReadComm(Format("/proc/{}/comm", pid)));
+  sink.Write(event);
+  for (const pid_t tid : NumbersIn(Format("/proc/{}/task", pid))) {
+    const std::string name = ReadComm(Format("/proc/{}/task/{}/comm", pid, tid));
+    if (tid == pid || name.empty()) continue;
+    event.kind = ProcessEventKind::kName;
+    event.tid = static_cast<uint32_t>(tid);
+    event.name = sink.Intern(name);
+    sink.Write(event);
+  }
+  auto mappings = ReadProcessMaps(static_cast<uint32_t>(pid));
+  if (!mappings.ok()) return;
+  for (const ProcessMapping& mapping : *mappings) {
+    if ((mapping.protection & PROT_EXEC) == 0) continue;
+    PerfMapping record;
+    record.origin.time_ns = time_ns;
+    record.pid = record.tid = static_cast<uint32_t>(pid);
+    record.address = mapping.start_address;
+    record.size_bytes = mapping.end_address - mapping.start_address;
+    record.file_offset = mapping.file_offset;
+    record.device_major = mapping.device_major;
+    record.device_minor = mapping.device_minor;
+    record.inode = mapping.inode;
+    record.protection = mapping.protection;
+    record.flags = mapping.flags;
+    record.path = mapping.path;
+    if (IsFilePath(mapping.path)) {
+      const std::string& build_id = BuildIdOf(record.pid, mapping);
+      record.build_id = {reinterpret_cast<const std::byte*>(build_id.data()), build_id.size()};
+    }
+    take(record);
+  }
+}
+
+}  // namespace xpu

@@ -1,0 +1,42 @@
+// Processes that ran before the recording began, as /proc tells of them.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <sys/types.h>
+
+#include "format/base/result.h"
+#include "record/kernel/perf_records.h"
+#include "record/process/process_maps.h"
+#include "record/sink/event_sink.h"
+
+namespace xpu {
+
+// All that can be seen, of this pid namespace.
+std::vector<pid_t> ListProcesses();
+
+// Whether it can be recorded: it is a process, of this user or one that the recorder may look into,
+// and has code of its own.
+Status CheckProcess(pid_t pid);
+
+class RunningProcesses {
+ public:
+  using Take = std::function<void(const PerfRecord&)>;
+
+  // Writes that the process exists and what its threads are called. Gives what it has mapped as
+  // code to `take`, as records of the kernel at `time_ns`. One that has ended meanwhile is left
+  // out.
+  void Tell(pid_t pid, uint64_t time_ns, EventSink& sink, const Take& take);
+
+ private:
+  const std::string& BuildIdOf(uint32_t pid, const ProcessMapping& mapping);
+
+  std::map<std::pair<uint64_t, uint64_t>, std::string> build_ids_;  // by device and inode
+};
+
+}  // namespace xpu

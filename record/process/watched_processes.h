@@ -1,0 +1,57 @@
+// The processes that a recording of running processes is of, and all that they fork from then on:
+// the kernel's side follows them (bpf/watched.bpf.c).
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include <sys/types.h>
+
+#include "format/base/result.h"
+#include "record/kernel/bpf_support.h"
+#include "record/kernel/perf_records.h"
+#include "record/options/subject.h"
+#include "record/sink/loss_ledger.h"
+
+namespace xpu {
+
+class WatchedProcesses {
+ public:
+  static Result<WatchedProcesses> Open();
+  WatchedProcesses(WatchedProcesses&&) noexcept;
+  ~WatchedProcesses();
+
+  // Of the map `watched`, for other programs.
+  int map_fd() const;
+  Status Watch(pid_t pid);
+  // Also of one that has ended, while what it left behind is being read.
+  bool IsWatched(uint32_t pid);
+  // Whether any has not ended.
+  bool AnyRuns() const;
+  // Every record, watched or not.
+  void See(const PerfRecord& record, uint64_t now_ns);
+  // Now and then: forgets those that ended a while ago.
+  void ForgetEnded(uint64_t now_ns);
+  void CountLosses(LossLedger& losses);
+
+ private:
+  class Impl;
+  explicit WatchedProcesses(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+// Of which process a record is.
+uint32_t PidOf(const PerfRecord& record);
+
+// A program's `watch`, and its map `watched`. Between its open and its load.
+template <typename Skeleton>
+Status WatchOnly(Skeleton& skeleton, const Subject& subject) {
+  constexpr const char* kMap = "watched";
+  skeleton.rodata->watch = subject.watch();
+  if (subject.kind != Subject::Kind::kProcesses) return ShrinkMaps(skeleton.obj, {&kMap, 1});
+  const SharedMap shared{kMap, subject.watched_map_fd};
+  return ShareMaps(skeleton.obj, {&shared, 1});
+}
+
+}  // namespace xpu

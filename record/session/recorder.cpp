@@ -1,0 +1,369 @@
+#include "record/session/recorder.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <ctime>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include <sys/random.h>
+#include <sys/resource.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include "format/base/file.h"
+#include "format/base/quote.h"
+#include "format/base/terminal_text.h"
+#include "format/base/text.h"
+#include "record/base/clock.h"
+#include "record/base/environment.h"
+#include "record/base/size_text.h"
+#include "record/checks/preflight.h"
+#include "record/cpu/cpu_source.h"
+#include "record/kernel/bpf_support.h"
+#include "record/output/output_parts.h"
+#include "record/process/probe_libraries.h"
+#include "record/process/process_maps.h"
+#include "record/process/running_processes.h"
+#include "record/session/control_fifo.h"
+#include "record/session/event_loop.h"
+#include "record/session/recording_control.h"
+#include "record/session/rotation.h"
+#include "record/session/signals.h"
+#include "record/session/sources.h"
+#include "record/session/summary.h"
+#include "record/sink/event_sink.h"
+#include "record/target/gained_privileges.h"
+#include "record/target/not_started.h"
+#include "record/target/target.h"
+
+namespace xpu {
+namespace {
+
+Outcome OwnFailure(Error error) {
+  return Outcome{WaitStatusOfExit(kOwnFailure), std::move(error), {}};
+}
+
+std::vector<std::string> OwnEnvironment() {
+  std::vector<std::string> variables;
+  for (char** variable = ::environ; *variable != nullptr; ++variable) {
+    variables.emplace_back(*variable);
+  }
+  return variables;
+}
+
+std::string WorkingDirectory() {
+  char* path = ::getcwd(nullptr, 0);
+  std::string text = path == nullptr ? "" : path;
+  std::free(path);
+  return text;
+}
+
+LaunchStackSource StackSourceOf(const RecordOptions& options, const Sources& sources) {
+  if (sources.takes_stacks_inline()) return LaunchStackSource::kInProcess;
+  if (!options.record_gpu || options.launch_stacks == LaunchStacks::kNone) {
+    return LaunchStackSource::kNone;
+  }
+  return options.inject ? LaunchStackSource::kMarker : LaunchStackSource::kProbes;
+}
+
+// Of processes that run already, how they were started.
+std::string CommandLineOf(const RecordOptions& options) {
+  if (options.whole_system && options.command.empty()) return "(all processes)";
+  if (options.pids.empty()) return QuoteForShell(options.command);
+  std::string lines;
+  for (const pid_t pid : options.pids) {
+    std::vector<std::string> words;
+    const auto text = ReadFile(Format("/proc/{}/cmdline", pid));
+    for (std::string_view rest = text.ok() ? text.value() : std::string_view(); !rest.empty();) {
+      const size_t end = std::min(rest.find('\0'), rest.size());
+      words.emplace_back(rest.substr(0, end));
+      rest.remove_prefix(std::min(end + 1, rest.size()));
+    }
+    AppendFormat(lines, "{}{}", lines.empty() ? "" : "; ", QuoteForShell(words));
+  }
+  return lines;
+}
+
+// Never 0. Without an id its parts are not known to belong together.
+uint64_t DrawRecordingId() {
+  uint64_t id = 0;
+  return ::getrandom(&id, sizeof(id), 0) == sizeof(id) ? id | 1 : 0;
+}
+
+// Returns the time at which the recording begins.
+uint64_t WriteBeginning(EventSink& sink, const RecordOptions& options, const Sources& sources,
+                        const Target* target, uint32_t part) {
+  RecordingInfo info;
+  info.start_ns = MonotonicNs();
+  info.start_realtime_ns = RealtimeNs();
+  info.recorder_pid = static_cast<uint32_t>(::getpid());
+  info.cpu_count = static_cast<uint32_t>(::sysconf(_SC_NPROCESSORS_ONLN));
+  utsname system{};
+  ::uname(&system);
+  info.recorder_version = sink.Intern(XPU_VERSION);
+  info.host_name = sink.Intern(system.nodename);
+  info.kernel_release = sink.Intern(system.release);
+  info.machine = sink.Intern(system.machine);
+  info.command_line = sink.Intern(CommandLineOf(options));
+  info.settings = sink.Intern(QuoteForShell(options.own_arguments));
+  info.working_directory = sink.Intern(WorkingDirectory());
+  info.launch_stacks = StackSourceOf(options, sources);
+  info.graph_trace =
+      options.graph_trace == GraphTraceMode::kNode ? GraphTrace::kNode : GraphTrace::kGraph;
+  info.call_graph = sources.call_graph();
+  info.symbols = options.symbols;
+  info.recording = DrawRecordingId();
+  info.part = part;
+  sink.Write(info);
+  if (target == nullptr) return info.start_ns;
+
+  ProcessEvent held;
+  held.time_ns = info.start_ns;
+  held.kind = ProcessEventKind::kExisting;
+  held.pid = held.tid = static_cast<uint32_t>(target->pid());
+  held.parent_pid = held.parent_tid = info.recorder_pid;
+  held.name = sink.Intern("xpu-record");  // until its exec
+  sink.Write(held);
+  return info.start_ns;
+}
+
+// What one recording holds, in the order in which it is made.
+struct Recording {
+  const RecordOptions& options;
+  std::optional<SignalSource> signals{};
+  std::optional<ControlFifo> fifo{};
+  std::optional<TargetUser> user{};
+  std::optional<Sources> sources{};
+  std::optional<Target> target{};  // nullopt: no program is started
+  std::optional<OutputParts> parts{};
+  std::optional<HitFiles> hits{};  // nullopt: symbols are not wanted
+  std::optional<Rotation> rotation{};
+  std::optional<CaptureWriter> writer{};  // until the sink has it
+  std::optional<RecordingControl> control{};
+  std::optional<EventLoop> loop{};
+  bool goes_on = false;  // the program, after the end of the recording
+
+  Status Prepare(const InheritedSignals& inherited);
+  Status PrepareProgram(std::vector<std::string>& environment);
+  Status Start(const InheritedSignals& inherited, std::vector<std::string> environment);
+  Status Listen();
+  Status OpenOutput();
+  Outcome Run();
+  Outcome Finish(EventSink& sink);
+  const Target* TargetOrNull() const { return target ? &*target : nullptr; }
+};
+
+Status Recording::Listen() {
+  XPU_ASSIGN_OR_RETURN(SignalSource source, SignalSource::Create());
+  signals.emplace(std::move(source));
+  if (options.control.fifo.empty()) return Ok();
+  XPU_ASSIGN_OR_RETURN(ControlFifo opened,
+                       ControlFifo::Open(options.control.fifo, options.control.ack_fifo));
+  fifo.emplace(std::move(opened));
+  return Ok();
+}
+
+Status Recording::Start(const InheritedSignals& inherited, std::vector<std::string> environment) {
+  if (options.command.empty()) return sources->Arm(0);
+  const Confinement confinement{.allows_new_privileges = options.allow_new_privileges,
+                                .keeps_descriptors = options.keep_descriptors};
+  XPU_ASSIGN_OR_RETURN(Target held,
+                       Target::Fork({options.command, std::move(environment), inherited, user,
+                                     confinement, options.output == "-"}));
+  target.emplace(std::move(held));
+  return sources->Arm(target->pid());
+}
+
+// The user as whom it runs, and that it does not gain privileges over that one's.
+Status Recording::PrepareProgram(std::vector<std::string>& environment) {
+  if (!options.user.empty()) {
+    XPU_ASSIGN_OR_RETURN(user, FindTargetUser(options.user));
+    SetUserVariables(*user, environment);
+  }
+  // On each CPU the kernel shows all programs, and the one of -p is not recorded.
+  if (options.command.empty() || options.whole_system || !options.pids.empty()) return Ok();
+  // With no_new_privs the kernel ignores what the file would give.
+  if (user && !options.allow_new_privileges) return Ok();
+  const std::string file = FindProgram(options.command.front(),
+                                       FindVariable(environment, "PATH").value_or("/bin:/usr/bin"));
+  const Starter starter = user ? Starter{user->uid, user->gid, 0} : OwnStarter();
+  return CheckGainsNothing(file, starter);
+}
+
+Status Recording::OpenOutput() {
+  XPU_ASSIGN_OR_RETURN(OutputParts prepared,
+                       OutputParts::Prepare(options.output, options.output_options));
+  parts.emplace(std::move(prepared));
+  if (options.symbols != SymbolDetail::kNone) hits.emplace();
+  rotation.emplace(*parts,
+                   Rotation::Options{.output = options.output_options,
+                                     .symbols = options.symbols,
+                                     .max_bytes = options.control.max_bytes},
+                   hits ? &*hits : nullptr);
+  XPU_ASSIGN_OR_RETURN(CaptureWriter begun, rotation->Begin());
+  writer.emplace(std::move(begun));
+  return Ok();
+}
+
+Status Recording::Prepare(const InheritedSignals& inherited) {
+  XPU_RETURN_IF_ERROR(Preflight(options));
+  XPU_RETURN_IF_ERROR(Listen());
+  std::vector<std::string> environment = OwnEnvironment();
+  XPU_RETURN_IF_ERROR(PrepareProgram(environment));
+  XPU_ASSIGN_OR_RETURN(Sources prepared, Sources::Prepare(options, environment));
+  sources.emplace(std::move(prepared));
+  if (user && options.record_gpu && options.inject) {
+    XPU_RETURN_IF_ERROR(CheckUserReaches(*user, environment));
+  }
+  XPU_RETURN_IF_ERROR(Start(inherited, std::move(environment)));
+  return OpenOutput();
+}
+
+// Nothing of it was ever wanted: not what the user had in mind.
+std::string NeverOn(const ControlOptions& control) {
+  if (control.capture_range && control.capture_range->is_profiler_api) {
+    return "xpu-record: nothing was recorded: the program did not call cudaProfilerStart\n"
+           "hint: --capture-range=cudaProfilerApi records between cudaProfilerStart and "
+           "cudaProfilerStop\n";
+  }
+  if (control.capture_range) {
+    return Format(
+        "xpu-record: nothing was recorded: no NVTX range {} began\n"
+        "hint: names and domains must match exactly; to list them, record without --capture-range "
+        "and run xpu-report --top --table nvtx_sum\n",
+        control.capture_range->Text());
+  }
+  return "xpu-record: nothing was recorded: the recording was never enabled\n";
+}
+
+std::string ReachedMax(uint64_t max_bytes, bool goes_on) {
+  return Format("xpu-record: the recording stopped at --max-size, {}{}\n", SizeText(max_bytes),
+                goes_on ? "; the program keeps running" : "");
+}
+
+Outcome Recording::Finish(EventSink& sink) {
+  goes_on = target && !loop->TargetHasEnded();
+  Outcome outcome;
+  // Who asks whether it is still there finds none that waits for its parent.
+  if (target && !goes_on) outcome.wait_status = target->Wait();
+  sources->EndSampling();
+  RecordingEnd end;
+  end.time_ns = MonotonicNs();
+  sources->Stop(sink, goes_on);
+  sources.reset();  // from here on nothing of ours is in the way of a program that goes on
+  if (target && !goes_on) {
+    end.target_pid = static_cast<uint32_t>(target->pid());
+    end.wait_status = outcome.wait_status;
+  }
+  const Rotation::Totals totals = rotation->Finish(sink, end);
+  outcome.summary = SummaryText({totals.events, totals.bytes, parts->Text()}, totals.losses);
+  if (loop->has_reached_max()) outcome.summary += ReachedMax(options.control.max_bytes, goes_on);
+  if (!control->was_ever_on()) outcome.summary += NeverOn(options.control);
+  if (totals.failure) {
+    outcome.error = totals.failure;
+    outcome.wait_status = WaitStatusOfExit(kOwnFailure);
+  }
+  return outcome;
+}
+
+// Of code that was just mapped the BPF programs know when this thread has told them, so it is not
+// to wait for a processor. It has little to do. Where the user may not, it is as it was.
+void TakePrecedence() {
+  constexpr int kRecorderNiceness = -10;
+  ::setpriority(PRIO_PROCESS, 0, kRecorderNiceness);
+}
+
+// Everything between the armed sources and the finished capture.
+Outcome Recording::Run() {
+  EventSink sink(*std::exchange(writer, std::nullopt));
+  if (!options.quiet) std::fputs(parts->kept_text().c_str(), stderr);
+  if (hits) {
+    sink.SetObserver(&*hits);
+    sources->SetHits(&*hits);
+  }
+  const uint64_t begin_ns = WriteBeginning(sink, options, *sources, TargetOrNull(), parts->part());
+  sources->Describe(sink);
+  sources->TellOfRunning(sink);
+
+  TakePrecedence();
+  if (target) {
+    auto released = target->Release();
+    if (!released.ok() || released->error_number != 0) {
+      parts->Discard();
+      if (!released.ok()) return OwnFailure(std::move(released).error());
+      return Outcome{WaitStatusOfExit(released->ExitStatus()),
+                     NotStarted(*released, options.command.front(), user ? &*user : nullptr),
+                     {}};
+    }
+    sources->AfterExec(target->pid(), sink);
+  }
+  control.emplace(options.control, MonotonicNs());
+  loop.emplace(EventLoop::Parts{.target = target ? &*target : nullptr,
+                                .signals = *signals,
+                                .control = *control,
+                                .rotation = *rotation,
+                                .fifo = fifo ? &*fifo : nullptr,
+                                .begin_ns = begin_ns,
+                                .takes_switches = options.control.by_signal || !target});
+  if (Status recorded = loop->Record(*sources, sink); !recorded.ok()) {
+    return OwnFailure(std::move(recorded).error());
+  }
+  return Finish(sink);
+}
+
+// The recording is over and told of; the program still has its time.
+Outcome WaitForProgram(const RecordOptions& options, EventLoop& loop, Outcome outcome) {
+  if (!options.quiet) std::fputs(ForTerminal(std::exchange(outcome.summary, {})).c_str(), stderr);
+  auto wait_status = loop.WaitForTarget();
+  if (!wait_status.ok()) return OwnFailure(std::move(wait_status).error());
+  if (!outcome.error) outcome.wait_status = *wait_status;
+  return outcome;
+}
+
+bool MapsCuda(pid_t pid) {
+  auto mappings = ReadProcessMaps(static_cast<uint32_t>(pid));
+  return mappings.ok() &&
+         std::any_of(mappings->begin(), mappings->end(), [](const ProcessMapping& mapping) {
+           return mapping.path.find("/libcuda.so") != std::string::npos;
+         });
+}
+
+// Any of the processes to record. What cannot be read is as good as without CUDA: this decides over
+// a message alone.
+bool AnyMapsCuda(const RecordOptions& options) {
+  const std::vector<pid_t> pids = options.whole_system ? ListProcesses() : options.pids;
+  return std::any_of(pids.begin(), pids.end(), MapsCuda);
+}
+
+void SayWhatIsOutOfReach(const RecordOptions& options) {
+  if (options.quiet) return;
+  if (!options.control.note.empty()) {
+    std::fputs(Format("xpu-record: {}\n", options.control.note).c_str(), stderr);
+  }
+  if (!options.gpu_out_of_reach || !AnyMapsCuda(options)) return;
+  std::fputs(
+      "xpu-record: GPU activity is not recorded: the injected library cannot be loaded into a "
+      "running process\nhint: start the program under xpu-record, or give --cpu-only to avoid this "
+      "note\n",
+      stderr);
+}
+
+}  // namespace
+
+Outcome Record(const RecordOptions& options) {
+  SetBpfMessages(options.verbose);
+  const InheritedSignals inherited = InheritedSignals::Take();
+  InheritedSignals::IgnoreOutputSignals();
+  Recording recording{.options = options};
+  if (Status prepared = recording.Prepare(inherited); !prepared.ok()) {
+    return OwnFailure(std::move(prepared).error());
+  }
+  SayWhatIsOutOfReach(options);
+  Outcome outcome = recording.Run();
+  return recording.goes_on ? WaitForProgram(options, *recording.loop, std::move(outcome)) : outcome;
+}
+
+}  // namespace xpu

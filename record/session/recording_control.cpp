@@ -1,0 +1,51 @@
+#include "record/session/recording_control.h"
+
+#include <algorithm>
+
+namespace xpu {
+namespace {
+
+uint64_t Later(uint64_t time_ns, uint64_t by_ns) {
+  return by_ns > RecordingControl::kNever - time_ns ? RecordingControl::kNever : time_ns + by_ns;
+}
+
+}  // namespace
+
+RecordingControl::RecordingControl(const ControlOptions& options, uint64_t start_ns) {
+  if (options.duration_ns) duration_ns_ = *options.duration_ns;
+  if (options.delay_ns != 0) delay_until_ns_ = Later(start_ns, options.delay_ns);
+  user_on_ = options.delay_ns == 0 && !options.waits_for_enable;
+  range_open_ = !options.capture_range;
+  cause_ = user_on_ ? "--capture-range" : "--delay";
+  Advance(start_ns);
+}
+
+void RecordingControl::SetUser(bool on, std::string_view cause) {
+  delay_until_ns_ = kNever;  // who speaks before it is over knows better
+  if (user_on_ == on) return;
+  user_on_ = on;
+  cause_ = cause;
+}
+
+void RecordingControl::Enable(std::string_view cause) { SetUser(true, cause); }
+
+void RecordingControl::Disable(std::string_view cause) { SetUser(false, cause); }
+
+void RecordingControl::SetRange(bool is_open, std::string_view cause) {
+  if (range_open_ == is_open) return;
+  range_open_ = is_open;
+  cause_ = cause;
+}
+
+void RecordingControl::Advance(uint64_t now_ns) {
+  if (now_ns >= delay_until_ns_) SetUser(true, "--delay");
+  if (is_on() && !began_) {
+    began_ = true;
+    end_ns_ = Later(now_ns, duration_ns_);
+  }
+  if (now_ns >= end_ns_) is_over_ = true;
+}
+
+uint64_t RecordingControl::NextNs() const { return std::min(delay_until_ns_, end_ns_); }
+
+}  // namespace xpu

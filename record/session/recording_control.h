@@ -1,0 +1,56 @@
+// Whether the recording is on, and whether it is over: what the user, the clock and the program ask
+// for, put together. Decisions alone: the caller brings the time and acts on them.
+//
+// Two have a say, and both must want it on: the user (--delay, signals, the fifo) and, with
+// --capture-range, the program.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <string_view>
+
+#include "record/options/control_options.h"
+
+namespace xpu {
+
+class RecordingControl {
+ public:
+  static constexpr uint64_t kNever = std::numeric_limits<uint64_t>::max();
+
+  // `start_ns`: when the program begins.
+  RecordingControl(const ControlOptions& options, uint64_t start_ns);
+
+  void Enable(std::string_view cause);
+  void Disable(std::string_view cause);
+  void Toggle(std::string_view cause) { user_on_ ? Disable(cause) : Enable(cause); }
+  void Stop() { is_over_ = true; }
+  // A range of the program's has begun, or the last one has ended.
+  void SetRange(bool is_open, std::string_view cause);
+  // What is due by now. Once after each of the above, before the rest is asked.
+  void Advance(uint64_t now_ns);
+
+  bool is_on() const { return user_on_ && range_open_; }
+  // The user's say alone: what the library in the program is told.
+  bool user_on() const { return user_on_; }
+  // Of the last change.
+  const std::string& cause() const { return cause_; }
+  bool is_over() const { return is_over_; }
+  bool was_ever_on() const { return began_; }
+  // When to call Advance again at the latest.
+  uint64_t NextNs() const;
+
+ private:
+  void SetUser(bool on, std::string_view cause);
+
+  uint64_t delay_until_ns_ = kNever;
+  uint64_t duration_ns_ = kNever;
+  uint64_t end_ns_ = kNever;
+  bool user_on_ = true;
+  bool range_open_ = true;
+  bool began_ = false;
+  bool is_over_ = false;
+  std::string cause_;
+};
+
+}  // namespace xpu

@@ -1,0 +1,132 @@
+#include "record/session/rotation.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <utility>
+
+#include <malloc.h>
+
+#include "format/base/terminal_text.h"
+#include "record/base/clock.h"
+#include "record/output/output_queue.h"
+#include "record/symbols/kernel_symbols.h"
+#include "record/symbols/symbol_slices.h"
+
+namespace xpu {
+namespace {
+
+// With --max-size a quarter of it for the symbols of files, and one for the names of generated
+// code, which a program may write as many of as it likes. The mebibyte is what the functions that
+// occur in stacks may take anywhere.
+SymbolLimits LimitsWithin(uint64_t max_bytes) {
+  constexpr uint64_t kLeast = uint64_t{1} << 20;
+  SymbolLimits limits;
+  if (max_bytes == 0) return limits;
+  limits.slice_bytes = std::max(max_bytes / 4, kLeast);
+  limits.generated_bytes = std::min(limits.generated_bytes, max_bytes / 4);
+  return limits;
+}
+
+void CompletePart(EventSink& sink, const OccurringCode& code,
+                  std::vector<uint64_t> kernel_addresses, const Rotation::Options& options,
+                  const RecordingEnd& end) {
+  WriteKernelSymbols(std::move(kernel_addresses), sink);
+  sink.Flush();  // whatever happens while symbols are read
+  if (options.symbols != SymbolDetail::kNone) {
+    WriteSymbols(code, options.symbols, LimitsWithin(options.max_bytes), sink);
+  }
+  sink.Close(end);
+}
+
+}  // namespace
+
+std::unique_ptr<BlockOutput> Rotation::OutputTo(OutputParts::Opened opened) {
+  OutputQueue::Options options;
+  options.limit_bytes = options_.output.buffer_bytes;
+  auto queue = std::make_unique<OutputQueue>(std::move(opened.fd), std::move(opened.name), options);
+  queue_ = queue.get();
+  return queue;
+}
+
+Result<CaptureWriter> Rotation::Begin() {
+  auto opened = parts_.OpenNext();
+  auto writer = opened.ok() ? CaptureWriter::Create(OutputTo(*std::move(opened)))
+                            : Result<CaptureWriter>(std::move(opened).error());
+  if (!writer.ok()) parts_.Discard();
+  return writer;
+}
+
+bool Rotation::IsDue(const EventSink& sink) {
+  if (!parts_.rotates() ||
+      sink.bytes_written() < std::max(options_.output.rotate_bytes, next_bytes_)) {
+    return false;
+  }
+  Collect();
+  return ended_ == nullptr;
+}
+
+void Rotation::BeginNext(EventSink& sink) {
+  OutputQueue* const queue = queue_;
+  auto opened = parts_.OpenNext();
+  auto ended = opened.ok() ? sink.BeginPart(OutputTo(*std::move(opened)), parts_.part())
+                           : Result<CaptureWriter>(std::move(opened).error());
+  if (!ended.ok()) {
+    queue_ = queue;
+    next_bytes_ = sink.bytes_written() + options_.output.rotate_bytes;
+    if (std::exchange(complained_, true)) return;
+    std::fprintf(stderr, "xpu-record: cannot start another part: %s\n",
+                 ForTerminal(ended.error()).c_str());
+    return;
+  }
+  next_bytes_ = 0;
+  queue->WaitForRoom();  // nothing is drained by the one who completes it
+  auto part = std::make_shared<Ended>(*std::move(ended));
+  part->code = TakeCode();
+  part->kernel_addresses = sink.TakeKernelAddresses();
+  part->end.time_ns = MonotonicNs();
+  part->end.is_continued = true;
+  Complete(std::move(part));
+}
+
+void Rotation::Complete(std::shared_ptr<Ended> ended) {
+  ended_ = std::move(ended);
+  const auto work = [part = ended_, options = options_] {
+    CompletePart(part->sink, part->code, std::move(part->kernel_addresses), options, part->end);
+    part->code = {};
+    ::malloc_trim(0);  // reading symbols takes much for a moment, and a thread keeps what it had
+    part->is_complete = true;
+  };
+  if (!threads_.Start(work)) work();
+}
+
+void Rotation::Collect() {
+  if (ended_ == nullptr || !ended_->is_complete) return;
+  threads_.Join();
+  Add(ended_->sink);
+  ended_.reset();
+}
+
+void Rotation::Add(EventSink& sink) {
+  totals_.events += sink.events_written();
+  totals_.bytes += sink.bytes_written();
+  totals_.losses.AddTotals(sink.losses());
+  if (!totals_.failure) totals_.failure = sink.failure();
+}
+
+bool Rotation::HasReachedMax(const EventSink& sink) const {
+  if (options_.max_bytes == 0) return false;
+  uint64_t bytes = totals_.bytes + sink.bytes_written();
+  if (ended_ != nullptr) bytes += ended_->bytes_before_end;
+  return bytes >= options_.max_bytes;
+}
+
+Rotation::Totals Rotation::Finish(EventSink& sink, const RecordingEnd& end) {
+  queue_->WaitForRoom();
+  CompletePart(sink, TakeCode(), sink.TakeKernelAddresses(), options_, end);
+  threads_.Join();
+  Collect();
+  Add(sink);
+  return std::move(totals_);
+}
+
+}  // namespace xpu

@@ -1,0 +1,82 @@
+// One recording in its files: begins the next part when one is large enough, and completes the part
+// before in the background, since symbols take long to read. Used by the recorder's thread.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "format/base/result.h"
+#include "format/events.h"
+#include "record/base/background_threads.h"
+#include "record/options/output_options.h"
+#include "record/output/output_parts.h"
+#include "record/output/output_queue.h"
+#include "record/sink/event_sink.h"
+#include "record/symbols/hit_files.h"
+
+namespace xpu {
+
+class Rotation {
+ public:
+  struct Options {
+    OutputOptions output;
+    SymbolDetail symbols = SymbolDetail::kNames;
+    uint64_t max_bytes = 0;  // of all parts; 0: no limit
+  };
+  // `parts` and `hits` outlive this; nullptr: no code is named.
+  Rotation(OutputParts& parts, const Options& options, HitFiles* hits = nullptr)
+      : parts_(parts), options_(options), hits_(hits) {}
+
+  // The capture that the recording begins with.
+  Result<CaptureWriter> Begin();
+  // The part is large enough, and the one before it is complete.
+  bool IsDue(const EventSink& sink);
+  // What is written from now on is in the next part. Where that cannot be opened the recording goes
+  // on in this one, and stderr says so once.
+  void BeginNext(EventSink& sink);
+  bool HasReachedMax(const EventSink& sink) const;
+
+  // Completes the last part, with names for the code that occurs in it, and waits for the one
+  // before. Takes a while.
+  struct Totals {
+    uint64_t events = 0;
+    uint64_t bytes = 0;
+    LossLedger losses;
+    std::optional<Error> failure;
+  };
+  Totals Finish(EventSink& sink, const RecordingEnd& end);
+
+ private:
+  struct Ended {
+    explicit Ended(CaptureWriter writer)
+        : bytes_before_end(writer.bytes_written()), sink(std::move(writer)) {}
+    const uint64_t bytes_before_end;
+    EventSink sink;
+    OccurringCode code;
+    std::vector<uint64_t> kernel_addresses;
+    RecordingEnd end;
+    std::atomic<bool> is_complete = false;
+  };
+
+  std::unique_ptr<BlockOutput> OutputTo(OutputParts::Opened opened);
+  void Complete(std::shared_ptr<Ended> ended);
+  OccurringCode TakeCode() { return hits_ != nullptr ? hits_->Take() : OccurringCode(); }
+  void Collect();
+  void Add(EventSink& sink);
+
+  OutputParts& parts_;
+  Options options_;
+  HitFiles* hits_;
+  OutputQueue* queue_ = nullptr;  // of the part that is written; its sink's
+  std::shared_ptr<Ended> ended_;  // being completed; nullptr: none
+  BackgroundThreads threads_;     // behind what they use
+  uint64_t next_bytes_ = 0;       // try not before; 0: at the size of a part
+  bool complained_ = false;
+  Totals totals_;  // of complete parts
+};
+
+}  // namespace xpu

@@ -1,0 +1,173 @@
+// What a reader needs of what was written before: where a capture goes on in another part, and
+// where definitions may have been lost, it is written again. Processes, threads and mappings are
+// not here: the writer itself knows them.
+//
+// Bounded: events of a process are forgotten with it, and of what a program makes without end (NVTX
+// ranges that never end, nodes of graphs, names) only so many are kept, and so many bytes of all
+// processes together; the others are in the capture once.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "format/events.h"
+#include "record/base/fair_budget.h"
+
+namespace xpu {
+
+// An event whose texts hold longer than a block.
+template <typename Event>
+struct KeptEvent {
+  Event event;
+  std::vector<std::string> texts;  // of its StringIds, in the order of the fields
+
+  // `text_of`: StringId to its text.
+  template <typename TextOf>
+  KeptEvent(const Event& kept, TextOf&& text_of) : event(kept) {
+    VisitFields(event, [&](const char*, auto& field) {
+      if constexpr (std::is_same_v<std::decay_t<decltype(field)>, StringId>) {
+        texts.emplace_back(text_of(field));
+      }
+    });
+  }
+  // Of memory, with its place in a map, about.
+  uint64_t Cost() const {
+    uint64_t bytes = sizeof(*this) + 96;
+    for (const std::string& text : texts) bytes += sizeof(text) + text.size();
+    return bytes;
+  }
+  // `intern`: text to a StringId that holds until the event is written.
+  template <typename Intern>
+  Event Again(Intern&& intern) const {
+    Event again = event;
+    size_t next = 0;
+    VisitFields(again, [&](const char*, auto& field) {
+      if constexpr (std::is_same_v<std::decay_t<decltype(field)>, StringId>) {
+        field = intern(std::string_view(texts[next++]));
+      }
+    });
+    return again;
+  }
+};
+
+class StandingEvents {
+ public:
+  static constexpr size_t kMaxOpenRanges = 65536;
+  static constexpr size_t kMaxNames = 65536;  // of NVTX
+  static constexpr size_t kMaxGraphNodes = 65536;
+  static constexpr uint64_t kMaxBytes = uint64_t{256} << 20;
+  static constexpr uint64_t kBytesOfEach = uint64_t{64} << 10;  // beside them, of each process
+  // So many pairs of clock readings tell how fast a clock goes, also before the first new one.
+  static constexpr size_t kClockPairs = 4;
+
+  template <typename Event>
+  static constexpr bool Keeps() {
+    return std::is_same_v<Event, RecordingInfo> || std::is_same_v<Event, SampleSource> ||
+           std::is_same_v<Event, Probe> || std::is_same_v<Event, GpuProcess> ||
+           std::is_same_v<Event, ClockPair> || std::is_same_v<Event, CallbackName> ||
+           std::is_same_v<Event, Device> || std::is_same_v<Event, GraphNode> ||
+           std::is_same_v<Event, NvtxEvent> || std::is_same_v<Event, RecordingSwitch>;
+  }
+
+  template <typename Event, typename TextOf>
+  void Note(const Event& event, TextOf&& text_of) {
+    if constexpr (std::is_same_v<Event, NvtxEvent>) {
+      if (!BeginsOrNames(event)) return Leave(event);
+    }
+    Keep(KeptEvent<Event>(event, text_of));
+  }
+  // Its process has ended and all of it was written.
+  void Forget(InstanceId instance);
+
+  // The recording goes on in part `part`, which begins at these times.
+  void BeginPart(uint32_t part, uint64_t start_ns, uint64_t start_realtime_ns);
+
+  // Calls write(event) for each, with texts interned by intern(text).
+  template <typename Intern, typename Write>
+  void Restate(Intern&& intern, Write&& write) const;
+
+ private:
+  // All begin with the instance.
+  using RangeKey = std::tuple<uint64_t, uint64_t>;                     // range
+  using ThreadKey = std::tuple<uint64_t, uint32_t, uint32_t>;          // tid, domain
+  using NameKey = std::tuple<uint64_t, NvtxKind, uint32_t, uint64_t>;  // kind, domain, which
+
+  void Keep(const KeptEvent<RecordingInfo>& kept) { infos_.assign(1, kept); }
+  void Keep(const KeptEvent<RecordingSwitch>& kept) { switches_.assign(1, kept); }
+  void Keep(KeptEvent<SampleSource> kept) { sources_.push_back(std::move(kept)); }
+  void Keep(KeptEvent<Probe> kept) { probes_.push_back(std::move(kept)); }
+  void Keep(const KeptEvent<GpuProcess>& kept);
+  void Keep(KeptEvent<ClockPair> kept);
+  void Keep(KeptEvent<CallbackName> kept);
+  void Keep(KeptEvent<Device> kept);
+  void Keep(KeptEvent<GraphNode> kept);
+  void Keep(KeptEvent<NvtxEvent> kept);
+  static bool BeginsOrNames(const NvtxEvent& event);
+  void Leave(const NvtxEvent& event);
+
+  std::vector<KeptEvent<RecordingInfo>> infos_;
+  std::vector<KeptEvent<RecordingSwitch>> switches_;
+  std::vector<KeptEvent<SampleSource>> sources_;
+  std::vector<KeptEvent<Probe>> probes_;
+
+  struct Instance {
+    FairBudget::Account memory;  // of what a program makes without end
+
+    explicit Instance(const FairBudget& budget) : memory(budget) {}
+    std::vector<KeptEvent<GpuProcess>> process;  // the last one
+    std::deque<KeptEvent<ClockPair>> clock_pairs;
+    std::map<std::pair<ApiDomain, uint32_t>, KeptEvent<CallbackName>> callback_names;
+    std::map<uint32_t, KeptEvent<Device>> devices;
+    std::vector<KeptEvent<GraphNode>> graph_nodes;
+  };
+  Instance& Of(InstanceId instance) {
+    return instances_.try_emplace(instance.value, budget_).first->second;
+  }
+  // False: it is not kept.
+  template <typename Event>
+  bool TakeMemory(const KeptEvent<Event>& kept);
+  template <typename Event>
+  void GiveMemory(const KeptEvent<Event>& kept);
+  // In the place of the one that was there.
+  template <typename Map, typename Key, typename Event>
+  void Replace(Map& map, const Key& key, KeptEvent<Event> kept);
+
+  FairBudget budget_{kMaxBytes, kBytesOfEach};
+  std::map<uint64_t, Instance> instances_;
+  size_t graph_nodes_ = 0;
+  std::map<NameKey, KeptEvent<NvtxEvent>> nvtx_names_;
+  std::map<ThreadKey, std::vector<KeptEvent<NvtxEvent>>> pushed_;  // outermost first
+  std::map<RangeKey, KeptEvent<NvtxEvent>> started_;
+  size_t open_ranges_ = 0;
+};
+
+template <typename Intern, typename Write>
+void StandingEvents::Restate(Intern&& intern, Write&& write) const {
+  const auto one = [&](const auto& kept) { write(kept.Again(intern)); };
+  for (const auto& info : infos_) one(info);
+  for (const auto& change : switches_) one(change);
+  for (const auto& source : sources_) one(source);
+  for (const auto& probe : probes_) one(probe);
+  for (const auto& [id, instance] : instances_) {
+    for (const auto& process : instance.process) one(process);
+    for (const auto& pair : instance.clock_pairs) one(pair);
+    for (const auto& [key, name] : instance.callback_names) one(name);
+    for (const auto& [key, device] : instance.devices) one(device);
+    for (const auto& node : instance.graph_nodes) one(node);
+  }
+  for (const auto& [key, name] : nvtx_names_) one(name);
+  for (const auto& [key, ranges] : pushed_) {
+    for (const auto& range : ranges) one(range);
+  }
+  for (const auto& [key, range] : started_) one(range);
+}
+
+}  // namespace xpu
