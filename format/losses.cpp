@@ -115,8 +115,6 @@ constexpr std::array<LossInfo, static_cast<size_t>(LossKind::kCount)> kTable{{
     {LossKind::kSymbolsNotStored, "symbols_not_stored", Severity::kNote,
      "{file|files} whose symbols could not be stored",
      "xpu-report --embed-symbols adds them later, on a machine with the files."},
-    {LossKind::kTestDropped, "test_dropped", Severity::kLost,
-     "{event|events} dropped at the request of a test", ""},
     {LossKind::kInvalidTime, "invalid_time", Severity::kPartial,
      "GPU {record|records} without a valid time, counted but not summed",
      "CUPTI ran out of the device buffers in which the GPU records its times, or a kernel was "

@@ -53,7 +53,6 @@ enum class LossKind : uint8_t {
   kOutputStalled,
   kKernelSymbolsHidden,
   kSymbolsNotStored,
-  kTestDropped,
   // found by the report
   kInvalidTime,
   kBlockDamaged,

@@ -10,7 +10,6 @@
 
 #include "format/block.h"
 #include "format/intern.h"
-#include "format/live_state.h"
 #include "format/message.h"
 #include "format/schema_of.h"
 
@@ -44,6 +43,7 @@ class CaptureWriter::Impl {
   void ContinueAt(const CaptureEnd& end);
   // Takes over what is alive from `before`, which ends here.
   void BeginPart(Impl& before);
+  void SetLiveState(LiveState* live) { live_ = live; }
   void SetRestating(bool restating);
   const Options& options() const { return options_; }
   StringId InternString(std::string_view text);
@@ -66,6 +66,7 @@ class CaptureWriter::Impl {
   template <typename Event>
   void Append(const Event& event);
   void RestateLive();
+  void StateAgain(LiveState& live);
   bool IsFull() const;
   bool HasRoomFor(size_t bytes, size_t definitions) const;
   size_t PendingBound() const;
@@ -89,7 +90,7 @@ class CaptureWriter::Impl {
   uint32_t given_count_ = 0;   // without
   double bound_to_raw_ = 0.5;  // what blocks took of their bound so far
 
-  LiveState live_;
+  LiveState* live_ = nullptr;
   bool restate_due_ = false;
   uint64_t tables_number_ = 1;  // of all parts of the recording
   uint64_t bytes_since_restart_ = 0;
@@ -119,7 +120,7 @@ void CaptureWriter::Impl::ContinueAt(const CaptureEnd& end) {
 }
 
 void CaptureWriter::Impl::BeginPart(Impl& before) {
-  live_ = std::exchange(before.live_, LiveState());
+  live_ = std::exchange(before.live_, nullptr);  // which may go on in another thread
   tables_number_ = before.tables_number_ + 1;
   SetRestating(true);
   RestateLive();
@@ -189,11 +190,6 @@ void CaptureWriter::Impl::Append(const Event& event) {
 template <typename Event>
 Status CaptureWriter::Impl::Write(const Event& event) {
   BeginBlock();
-  if constexpr (std::is_same_v<Event, ProcessEvent>) {
-    live_.Note(event, strings_.Text(event.name));
-  } else if constexpr (std::is_same_v<Event, Mapping>) {
-    live_.Note(event, strings_.Text(event.path), strings_.Text(event.build_id));
-  }
   Append(event);
   if (!content_.events.restated) ++given_count_;
   if (IsFull()) {
@@ -205,23 +201,27 @@ Status CaptureWriter::Impl::Write(const Event& event) {
 
 void CaptureWriter::Impl::RestateLive() {
   restate_due_ = false;
-  live_.Restate(
-      [this](ProcessEvent event, const std::string& name) {
+  if (live_ != nullptr) StateAgain(*live_);
+  // A state of more than `restate_bytes` is not stated for ever.
+  bytes_since_restart_ = 0;
+  restate_due_ = last_write_failed_;
+}
+
+void CaptureWriter::Impl::StateAgain(LiveState& live) {
+  live.ForEach(
+      [this](ProcessEvent event, std::string_view name) {
         event.restated = true;
         event.name = strings_.Intern(name);
         Append(event);
         if (IsFull()) CloseBlock();
       },
-      [this](Mapping mapping, const std::string& path, const std::string& build_id) {
+      [this](Mapping mapping, std::string_view path, std::string_view build_id) {
         mapping.restated = true;
         mapping.path = strings_.Intern(path);
         mapping.build_id = strings_.Intern(build_id);
         Append(mapping);
         if (IsFull()) CloseBlock();
       });
-  // A state of more than `restate_bytes` is not stated for ever.
-  bytes_since_restart_ = 0;
-  restate_due_ = last_write_failed_;
 }
 
 // ---- writing a block ---------------------------------------------------------------------------
@@ -351,6 +351,7 @@ StackId CaptureWriter::InternStack(std::span<const Frame> innermost_first) {
 uint64_t CaptureWriter::TablesNumber() { return impl_->TablesNumber(); }
 std::string_view CaptureWriter::TextOf(StringId id) const { return impl_->TextOf(id); }
 StackNode CaptureWriter::NodeOf(StackId id) const { return impl_->NodeOf(id); }
+void CaptureWriter::SetLiveState(LiveState* live) { impl_->SetLiveState(live); }
 void CaptureWriter::SetRestating(bool restating) { impl_->SetRestating(restating); }
 Status CaptureWriter::Flush() { return impl_->Flush(); }
 Status CaptureWriter::Close() { return impl_->Close(); }

@@ -17,6 +17,7 @@
 #include "format/block_output.h"
 #include "format/capture_end.h"
 #include "format/events.h"
+#include "format/live_state.h"
 
 namespace xpu {
 
@@ -68,6 +69,9 @@ class CaptureWriter {
   template <typename Event>
   Status Write(const Event& event);
 
+  // What is stated again where the tables start afresh, here and in later parts; nullptr: nothing.
+  // It outlives the writer.
+  void SetLiveState(LiveState* live);
   // Whether what is written from now on only repeats what was written before
   // (EventBatch::restated).
   void SetRestating(bool restating);

@@ -16,7 +16,7 @@
 #include "record/kernel/bpf_support.h"
 #include "record/kernel/capabilities.h"
 #include "record/kernel/machine.h"
-#include "record/process/task_source.h"
+#include "record/process/task_records.h"
 #include "record/unwind/unwinder.h"
 
 namespace xpu {
@@ -75,7 +75,7 @@ Ability OthersAbility(const Machine& machine) {
 // What is known to stand in the way says more than the error of the call.
 Ability TaskAbility(const Machine& machine) {
   constexpr char kName[] = "perf events", kDetail[] = "processes and mappings";
-  auto tasks = TaskSource::Open({.program = ::getpid()});
+  auto tasks = TaskRecords::Open({.program = ::getpid()});
   if (tasks.ok()) return {kName, State::kOk, kDetail, {}};
   if (const auto obstacle = ObstacleToPerfEvents(machine)) {
     return FromObstacle(kName, State::kMissing, obstacle, kDetail);
@@ -89,11 +89,7 @@ Ability SamplingAbility(const Machine& machine) {
   for (const auto& obstacle : {ObstacleToBpf(machine), ObstacleToPerfEvents(machine)}) {
     if (obstacle) return FromObstacle(kName, State::kMissing, obstacle, {});
   }
-  const CpuEvent clock;
-  auto cpu =
-      CpuSource::Open({.program = ::getpid(), .starts_paused = true}, {&clock, 1}, 99, nullptr);
-  return FromStatus(kName, cpu.ok() ? Ok() : Status(cpu.error()),
-                    "BPF program on the software CPU clock");
+  return FromStatus(kName, CpuSource::Try(), "BPF program on the software CPU clock");
 }
 
 Ability EventAbility() {

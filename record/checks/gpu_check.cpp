@@ -11,9 +11,9 @@
 #include "cupti_inject/cupti_places.h"
 #include "format/base/text.h"
 #include "record/checks/check.h"
-#include "record/gpu/gpu_source.h"
 #include "record/gpu/inject_library.h"
 #include "record/gpu/launch_source.h"
+#include "record/source/source_context.h"
 
 namespace xpu {
 namespace {
@@ -104,7 +104,7 @@ Ability MarkerAbility(const RecordOptions& options, const Machine& machine,
   if (const auto obstacle = ObstacleToBpf(machine)) {
     return {kName, otherwise, obstacle->what, obstacle->cure};
   }
-  auto launches = LaunchSource::Open(library, 1, TestDrop(), nullptr);
+  auto launches = LaunchSource::Open(library, 1, nullptr);
   if (!launches.ok()) {
     return {kName, otherwise, launches.error().message, launches.error().hint};
   }

@@ -7,11 +7,10 @@
 
 #include "format/base/text.h"
 #include "record/checks/limits_check.h"
-#include "record/gpu/gpu_source.h"
 #include "record/kernel/capabilities.h"
 #include "record/kernel/machine.h"
-#include "record/probes/probe_source.h"
 #include "record/process/running_processes.h"
+#include "record/source/source_context.h"
 
 namespace xpu {
 namespace {
@@ -63,7 +62,7 @@ Status CheckKernelAndUser(const RecordOptions& options) {
   if (options.record_cpu) {
     if (const auto obstacle = ObstacleToPerfEvents(machine)) return Unsupported(needs, *obstacle);
   }
-  if (!ProbeSource::IsWanted(options)) return Ok();
+  if (!WantsProbes(options)) return Ok();
   if (const auto obstacle = ObstacleToProbes(machine)) return Unsupported("probes", *obstacle);
   return Ok();
 }

@@ -14,12 +14,12 @@ std::vector<Ability> ProbeAbilities(const RecordOptions& options) {
   for (char** variable = ::environ; *variable != nullptr; ++variable) {
     environment.emplace_back(*variable);
   }
-  auto probes = ProbeSource::Open(options, {}, environment, nullptr);
+  auto probes = ProbeSource::Try(options, environment);
   if (!probes.ok()) {
     return {
         {"launch probes", Ability::State::kMissing, probes.error().message, probes.error().hint}};
   }
-  return {{"launch probes", Ability::State::kOk, probes->Describe(), {}}};
+  return {{"launch probes", Ability::State::kOk, *probes, {}}};
 }
 
 }  // namespace xpu

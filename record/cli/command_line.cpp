@@ -265,7 +265,7 @@ std::string_view NeedsLibrary(const Words& words, const RecordOptions& options) 
 }
 
 // Whom to record. Behind the command.
-Status TakeSubject(const Words& words, RecordOptions& options) {
+Status TakeScope(const Words& words, RecordOptions& options) {
   for (const std::string& list : words.pids) {
     XPU_ASSIGN_OR_RETURN(const std::vector<pid_t> pids, ParsePids(list));
     options.pids.insert(options.pids.end(), pids.begin(), pids.end());
@@ -365,7 +365,7 @@ Result<ParsedCommandLine> ParseCommandLine(int argc, const char* const* argv) {
   }
   XPU_RETURN_IF_ERROR(TakeWords(words, options));
   XPU_RETURN_IF_ERROR(TakeCommand(words, std::move(rest), options));
-  XPU_RETURN_IF_ERROR(TakeSubject(words, options));
+  XPU_RETURN_IF_ERROR(TakeScope(words, options));
   return parsed;
 }
 

@@ -8,6 +8,7 @@
 #include <cpu_sample.skel.h>
 #include <linux/perf_event.h>
 #include <sys/ioctl.h>
+#include <unistd.h>
 
 #include "format/base/file.h"
 #include "format/base/text.h"
@@ -44,10 +45,10 @@ struct CpuSource::Event {
   bool is_of_cpu = false;
   std::vector<UniqueFd> fds;  // one, or one or two of each CPU
 
-  Status Open(const Subject& subject);
+  Status Open(const Scope& scope);
   std::vector<CpuEvent> Clocks() const;
   Status OpenOnCpus();
-  Status OpenInProgram(const Subject& subject);
+  Status OpenInProgram(const Scope& scope);
   void Switch(bool on) const;
   Status Attach(int program_fd) const;
   SampleSource Describe(EventSink& sink) const;
@@ -57,12 +58,12 @@ struct CpuSource::Event {
 // between threads, took 1.9 to 2.7 % of a program that computes at 99 Hz, those of the CPUs 0 to
 // 0.9 % (virtual machine, where a tick takes 20 us). But the latter tick on all CPUs, also where
 // nothing of the program runs or nothing at all: not more often than needed.
-Status CpuSource::Event::Open(const Subject& subject) {
-  if (!subject.is_program()) return OpenOnCpus();
+Status CpuSource::Event::Open(const Scope& scope) {
+  if (!scope.is_program()) return OpenOnCpus();
   const bool is_rare = IsClockByFrequency(event) && TicksPerSample(frequency_hz) > 1;
   // A container's seccomp filter or a security module may allow the other alone.
   if (is_rare && OpenOnCpus().ok()) return Ok();
-  return OpenInProgram(subject);
+  return OpenInProgram(scope);
 }
 
 // A program that wakes up as often as one clock ticks, or a multiple of it, would always be met at
@@ -94,10 +95,10 @@ Status CpuSource::Event::OpenOnCpus() {
   return Ok();
 }
 
-Status CpuSource::Event::OpenInProgram(const Subject& subject) {
+Status CpuSource::Event::OpenInProgram(const Scope& scope) {
   if (IsClockByFrequency(event)) ticks_per_sample = TicksPerSample(frequency_hz);
   const CpuEventPlace place{
-      .target = subject.program, .starts_at_exec = !subject.starts_paused, .number = number};
+      .target = scope.program, .starts_at_exec = !scope.starts_paused, .number = number};
   XPU_ASSIGN_OR_RETURN(UniqueFd fd, OpenCpuEvent(event, place, frequency_hz * ticks_per_sample));
   fds.push_back(std::move(fd));
   return Ok();
@@ -137,11 +138,11 @@ class CpuSource::Impl {
  public:
   Impl() : stack_(KernelStackLimit()) {}
 
-  Status Open(const Subject& subject, std::span<const CpuEvent> events, uint64_t frequency_hz,
+  Status Open(const Scope& scope, std::span<const CpuEvent> events, uint64_t frequency_hz,
               const Unwinder* unwinder);
-  Status Load(const Subject& subject, const Unwinder* unwinder);
-  Status Follow(const Subject& subject);
-  bool MarksProgram(const Subject& subject) const;
+  Status Load(const Scope& scope, const Unwinder* unwinder);
+  Status Follow(const Scope& scope);
+  bool MarksProgram(const Scope& scope) const;
   void TakeSample(std::span<const std::byte> bytes);
 
   std::vector<Event> events_;  // CpuSample::source - 1
@@ -156,7 +157,7 @@ class CpuSource::Impl {
   uint64_t unmarked_counted_ = 0;
 };
 
-Status CpuSource::Impl::Open(const Subject& subject, std::span<const CpuEvent> events,
+Status CpuSource::Impl::Open(const Scope& scope, std::span<const CpuEvent> events,
                              uint64_t frequency_hz, const Unwinder* unwinder) {
   unwinder_ = unwinder;
   if (events.size() > XPU_MAX_SAMPLED_EVENTS) {
@@ -170,9 +171,9 @@ Status CpuSource::Impl::Open(const Subject& subject, std::span<const CpuEvent> e
     opened.event = event;
     opened.number = static_cast<uint32_t>(events_.size());
     opened.frequency_hz = frequency_hz;
-    XPU_RETURN_IF_ERROR(opened.Open(subject));
+    XPU_RETURN_IF_ERROR(opened.Open(scope));
   }
-  XPU_RETURN_IF_ERROR(Load(subject, unwinder));
+  XPU_RETURN_IF_ERROR(Load(scope, unwinder));
   for (const Event& event : events_) {
     XPU_RETURN_IF_ERROR(event.Attach(bpf_program__fd(program_->progs.cpu_sample)));
   }
@@ -180,15 +181,15 @@ Status CpuSource::Impl::Open(const Subject& subject, std::span<const CpuEvent> e
       BpfRing ring, BpfRing::Open(program_->maps.samples,
                                   [this](std::span<const std::byte> bytes) { TakeSample(bytes); }));
   ring_ = std::make_unique<BpfRing>(std::move(ring));
-  return Follow(subject);
+  return Follow(scope);
 }
 
-bool CpuSource::Impl::MarksProgram(const Subject& subject) const {
+bool CpuSource::Impl::MarksProgram(const Scope& scope) const {
   const auto is_of_cpu = [](const Event& event) { return event.is_of_cpu; };
-  return subject.is_program() && std::any_of(events_.begin(), events_.end(), is_of_cpu);
+  return scope.is_program() && std::any_of(events_.begin(), events_.end(), is_of_cpu);
 }
 
-Status CpuSource::Impl::Load(const Subject& subject, const Unwinder* unwinder) {
+Status CpuSource::Impl::Load(const Scope& scope, const Unwinder* unwinder) {
   XPU_ASSIGN_OR_RETURN(const PidNamespace pid_namespace, OwnPidNamespace());
   program_.reset(cpu_sample_bpf::open());
   if (!program_) return BpfError("BPF program cpu_sample: open", -errno);
@@ -199,26 +200,26 @@ Status CpuSource::Impl::Load(const Subject& subject, const Unwinder* unwinder) {
     program_->rodata->is_of_cpu[event.number] = event.is_of_cpu;
   }
   XPU_RETURN_IF_ERROR(UseUnwinder(*program_, unwinder));
-  XPU_RETURN_IF_ERROR(WatchOnly(*program_, subject));
-  const bool follows = unwinder != nullptr || MarksProgram(subject);
+  XPU_RETURN_IF_ERROR(WatchOnly(*program_, scope));
+  const bool follows = unwinder != nullptr || MarksProgram(scope);
   bpf_program__set_autoload(program_->progs.follow_fork, follows);
   bpf_program__set_autoload(program_->progs.follow_exec, follows);
   const int result = cpu_sample_bpf::load(program_.get());
   return result == 0 ? Ok() : Status(BpfError("BPF program cpu_sample: load", result));
 }
 
-Status CpuSource::Impl::Follow(const Subject& subject) {
+Status CpuSource::Impl::Follow(const Scope& scope) {
   const auto& programs = program_->progs;
   if (!bpf_program__autoload(programs.follow_fork)) return Ok();
   fork_link_.reset(bpf_program__attach(programs.follow_fork));
   if (!fork_link_) return BpfError("BPF program cpu_sample: attach to forks", -errno);
   exec_link_.reset(bpf_program__attach(programs.follow_exec));
   if (!exec_link_) return BpfError("BPF program cpu_sample: attach to execs", -errno);
-  if (!MarksProgram(subject)) return Ok();
-  XPU_RETURN_IF_ERROR(MarkProgram(bpf_map__fd(program_->maps.recorded), subject.program));
+  if (!MarksProgram(scope)) return Ok();
+  XPU_RETURN_IF_ERROR(MarkProgram(bpf_map__fd(program_->maps.recorded), scope.program));
   // Those of CPUs know no exec to start at; before it they take nothing.
   for (const Event& event : events_) {
-    if (event.is_of_cpu && !subject.starts_paused) event.Switch(true);
+    if (event.is_of_cpu && !scope.starts_paused) event.Switch(true);
   }
   return Ok();
 }
@@ -247,18 +248,28 @@ void CpuSource::Impl::TakeSample(std::span<const std::byte> bytes) {
   sink_->Write(sample);
 }
 
-CpuSource::CpuSource(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
-CpuSource::CpuSource(CpuSource&&) noexcept = default;
+CpuSource::CpuSource(SourceContext& context) : context_(context) {}
 CpuSource::~CpuSource() = default;
 
-Result<CpuSource> CpuSource::Open(const Subject& subject, std::span<const CpuEvent> events,
-                                  uint64_t frequency_hz, const Unwinder* unwinder) {
-  auto impl = std::make_unique<Impl>();
-  XPU_RETURN_IF_ERROR(impl->Open(subject, events, frequency_hz, unwinder));
-  return CpuSource(std::move(impl));
+Result<std::unique_ptr<Source>> CpuSource::Open(SourceContext& context) {
+  if (!context.options.record_cpu) return std::unique_ptr<Source>();
+  return std::unique_ptr<Source>(new CpuSource(context));
 }
 
-void CpuSource::Describe(EventSink& sink) const {
+Status CpuSource::Try() {
+  const CpuEvent clock;
+  Impl impl;
+  return impl.Open({.program = ::getpid(), .starts_paused = true}, {&clock, 1}, 99, nullptr);
+}
+
+Status CpuSource::Arm() {
+  impl_ = std::make_unique<Impl>();
+  const RecordOptions& options = context_.options;
+  return impl_->Open(context_.scope, options.cpu_events, options.frequency_hz,
+                     context_.unwinder.get());
+}
+
+void CpuSource::Begin(EventSink& sink) {
   for (const Event& event : impl_->events_) {
     SampleSource source = event.Describe(sink);
     source.source = event.number;
@@ -266,8 +277,8 @@ void CpuSource::Describe(EventSink& sink) const {
   }
 }
 
-void CpuSource::Switch(bool on) {
-  for (const Event& event : impl_->events_) event.Switch(on);
+void CpuSource::Switch(const SwitchState& wanted) {
+  for (const Event& event : impl_->events_) event.Switch(wanted.is_on);
 }
 
 void CpuSource::Drain(EventSink& sink) {
@@ -283,6 +294,11 @@ void CpuSource::CountLosses(EventSink& sink) {
   const uint64_t unmarked = counters[XPU_TASKS_UNMARKED];
   sink.losses().Add(LossKind::kProcessNotFollowed,
                     unmarked - std::exchange(impl_->unmarked_counted_, unmarked));
+}
+
+void CpuSource::Stop(EventSink& sink, bool /*may_go_on*/) {
+  Drain(sink);
+  CountLosses(sink);
 }
 
 }  // namespace xpu

@@ -3,42 +3,37 @@
 // the stacks. Of other subjects the events are those of the CPUs.
 #pragma once
 
-#include <cstdint>
 #include <memory>
-#include <span>
 
 #include "format/base/result.h"
-#include "record/options/cpu_events.h"
-#include "record/options/subject.h"
-#include "record/sink/event_sink.h"
+#include "record/source/source.h"
 
 namespace xpu {
 
-class Unwinder;
-
-class CpuSource {
+class CpuSource : public Source {
  public:
-  // Before the exec of a program: sampling begins with it, unless it starts paused. Of other
-  // subjects it begins with Switch. `unwinder`: nullptr walks by frame pointers.
-  static Result<CpuSource> Open(const Subject& subject, std::span<const CpuEvent> events,
-                                uint64_t frequency_hz, const Unwinder* unwinder);
+  static Result<std::unique_ptr<Source>> Open(SourceContext& context);
+  // Whether samples can be taken on this machine, by trying it.
+  static Status Try();
+  ~CpuSource() override;
 
-  CpuSource(CpuSource&&) noexcept;
-  ~CpuSource();
-
+  // Sampling begins with the program's exec, unless it starts paused. In other scopes it begins
+  // with Switch.
+  Status Arm() override;
   // Writes a SampleSource for each event, numbered from 1.
-  void Describe(EventSink& sink) const;
-  // Takes samples from now on, or none.
-  void Switch(bool on);
-  void Drain(EventSink& sink);
-  // Puts the kernel side's losses since the last call into the ledger.
-  void CountLosses(EventSink& sink);
+  void Begin(EventSink& sink) override;
+  void Switch(const SwitchState& wanted) override;
+  void Drain(EventSink& sink) override;
+  void CountLosses(EventSink& sink) override;
+  void Stop(EventSink& sink, bool may_go_on) override;
 
  private:
   struct Event;
   class Impl;
-  explicit CpuSource(std::unique_ptr<Impl> impl);
-  std::unique_ptr<Impl> impl_;
+  explicit CpuSource(SourceContext& context);
+
+  SourceContext& context_;
+  std::unique_ptr<Impl> impl_;  // nullptr: not armed
 };
 
 }  // namespace xpu

@@ -38,10 +38,9 @@ bool IsDomain(uint32_t domain) {
 
 }  // namespace
 
-GpuPeer::GpuPeer(InjectPeer peer, TestDrop drop, EventSink& sink,
-                 const InlineStacks::Settings& stacks, const FairBudget& memory)
+GpuPeer::GpuPeer(InjectPeer peer, EventSink& sink, const InlineStacks::Settings& stacks,
+                 const FairBudget& memory)
     : peer_(std::move(peer)),
-      drop_(drop),
       memory_(memory),
       stacks_(stacks, pid(), instance(), peer_.ring.header(), memory_) {
   process_.instance = instance();
@@ -241,10 +240,6 @@ bool GpuPeer::TakeActivity(Bytes message, EventSink& sink) {
   ++activities_taken_;
   DecodedActivity decoded = DecodeActivity(*record);
   calls_.TookRecord(CorrelationOf(decoded.event));
-  if (drop_.Next()) {
-    Add(sink, LossKind::kTestDropped, 1);
-    return true;
-  }
   KeptText none;
   KeptText* name = &none;
   if (const uint32_t id = (*fixed)->name_id; id != 0) {

@@ -12,7 +12,6 @@
 #include "format/events.h"
 #include "record/base/charged_table.h"
 #include "record/base/fair_budget.h"
-#include "record/base/test_drop.h"
 #include "record/gpu/inject_server.h"
 #include "record/gpu/inline_stacks.h"
 #include "record/gpu/open_calls.h"
@@ -26,8 +25,8 @@ class GpuPeer {
   // Of all processes together, and what each has in any case: some hundred names and stacks.
   static FairBudget Memory() { return FairBudget(uint64_t{768} << 20, uint64_t{256} << 10); }
 
-  GpuPeer(InjectPeer peer, TestDrop drop, EventSink& sink,
-          const InlineStacks::Settings& stacks = {}, const FairBudget& memory = Memory());
+  GpuPeer(InjectPeer peer, EventSink& sink, const InlineStacks::Settings& stacks = {},
+          const FairBudget& memory = Memory());
 
   // Takes what is in the ring, and the library's state.
   void Drain(EventSink& sink);
@@ -87,7 +86,6 @@ class GpuPeer {
   void Add(EventSink& sink, LossKind kind, uint64_t count, std::string detail = {}) const;
 
   InjectPeer peer_;
-  TestDrop drop_;
   wire::State state_ = wire::State::kConnected;
   bool changed_ = true;  // since the last GpuProcess event
   bool dormant_counted_ = false;

@@ -117,14 +117,10 @@ Result<std::unique_ptr<SharedTables>> OpenArena(const RecordOptions& options) {
 
 }  // namespace
 
-bool WantsInlineStacks(const RecordOptions& options) {
-  return options.record_gpu && options.inject &&
-         (options.launch_stacks == LaunchStacks::kInline ||
-          options.launch_stacks == LaunchStacks::kAuto);
-}
-
-Result<GpuSource> GpuSource::Open(const RecordOptions& options,
-                                  std::vector<std::string>& environment) {
+Result<std::unique_ptr<Source>> GpuSource::Open(SourceContext& context) {
+  const RecordOptions& options = context.options;
+  std::vector<std::string>& environment = context.environment;
+  if (!options.record_gpu || !options.inject) return std::unique_ptr<Source>();
   XPU_RETURN_IF_ERROR(CheckVariableIsFree(environment));
   XPU_ASSIGN_OR_RETURN(std::string library, FindInjectLibrary());
   XPU_ASSIGN_OR_RETURN(std::unique_ptr<SharedTables> tables, OpenArena(options));
@@ -142,44 +138,57 @@ Result<GpuSource> GpuSource::Open(const RecordOptions& options,
     server.SetCaptureRange(range->name, range->any_domain ? "*" : range->domain);
   }
   if (tables != nullptr) server.ShareArena(tables->arena().memfd(), tables->arena().bytes());
-  GpuSource source(std::move(server));
-  source.options_ = options;
-  source.library_ = std::move(library);
-  source.shared_tables_ = std::move(tables);
-  source.Pause(options.control.delay_ns != 0 || options.control.waits_for_enable);
-  source.drop_ = TestDrop::FromEnvironment("activity");
-  SetVariable(environment, kInjectionVariable, source.library_);
-  if (nvtx) SetVariable(environment, kNvtxVariable, source.library_);
-  SetVariable(environment, wire::kEnvironmentVariable, source.server_.EnvironmentValue());
+  std::unique_ptr<GpuSource> source(new GpuSource(context, std::move(server)));
+  source->library_ = std::move(library);
+  source->shared_tables_ = std::move(tables);
+  source->Pause(options.control.delay_ns != 0 || options.control.waits_for_enable);
+  context.stacks_are_inline = source->shared_tables_ != nullptr;
+  SetVariable(environment, kInjectionVariable, source->library_);
+  if (nvtx) SetVariable(environment, kNvtxVariable, source->library_);
+  SetVariable(environment, wire::kEnvironmentVariable, source->server_.EnvironmentValue());
   if (!options.cupti_library.empty()) {
     XPU_ASSIGN_OR_RETURN(const std::string cupti, AbsolutePath(options.cupti_library));
     SetVariable(environment, wire::kCuptiLibVariable, cupti);
   }
-  return source;
+  return std::unique_ptr<Source>(std::move(source));
 }
 
-Status GpuSource::Arm(const Unwinder* unwinder, UnwindTables* tables) {
-  unwinder_ = unwinder;
-  if (shared_tables_ != nullptr) shared_tables_->SetTables(tables);
-  if (shared_tables_ != nullptr || options_.launch_stacks == LaunchStacks::kNone) return Ok();
+Status GpuSource::Arm() {
+  if (!context_.has_task_records) tracker_.emplace(context_.processes);
+  if (context_.scope.is_program()) {
+    unreached_ = std::make_unique<UnreachedProcesses>(
+        context_.processes, UnreachedProcesses::Expected{.library = library_,
+                                                         .invitation = server_.EnvironmentValue()});
+  }
+  if (shared_tables_ != nullptr) shared_tables_->SetTables(context_.tables.get());
+  if (shared_tables_ != nullptr || context_.options.launch_stacks == LaunchStacks::kNone) {
+    return Ok();
+  }
   return OpenMarker();
+}
+
+int GpuSource::DrainIntervalMs(uint64_t /*now_ns*/) const {
+  constexpr int kForRanges = 1, kForQuestions = 5;
+  if (context_.options.control.capture_range) return kForRanges;
+  // What libraries in the programs ask waits in their rings.
+  return context_.unwinder ? kForQuestions : kUsualIntervalMs;
 }
 
 Status GpuSource::OpenMarker() {
   marker_tried_ = true;
   XPU_ASSIGN_OR_RETURN(LaunchSource launches,
-                       LaunchSource::Open(library_, server_.session(),
-                                          TestDrop::FromEnvironment("stack"), unwinder_));
+                       LaunchSource::Open(library_, server_.session(), context_.unwinder.get()));
   launches_.emplace(std::move(launches));
-  if (options_.verbose) std::fputs(MarkerText(*launches_).c_str(), stderr);
+  if (context_.options.verbose) std::fputs(MarkerText(*launches_).c_str(), stderr);
   return Ok();
 }
 
 // For a process that cannot take its stacks itself; what it launched until now has none.
 void GpuSource::UseMarker(GpuPeer& peer) {
-  if (!peer.marker_used() || marker_tried_ || options_.launch_stacks != LaunchStacks::kAuto) return;
+  if (!peer.marker_used() || marker_tried_ || context_.options.launch_stacks != LaunchStacks::kAuto)
+    return;
   const Status opened = OpenMarker();
-  if (!opened.ok() && options_.verbose) {
+  if (!opened.ok() && context_.options.verbose) {
     std::fprintf(stderr, "launch marker: %s\n", ForTerminal(opened.error()).c_str());
   }
 }
@@ -203,14 +212,16 @@ std::string GpuSource::Objection(pid_t pid, uint64_t instance) const {
 void GpuSource::AcceptPeers(EventSink& sink) {
   InjectArrivals arrivals = server_.Accept(
       MonotonicNs(), [this](pid_t pid, uint64_t instance) { return Objection(pid, instance); });
-  const InlineStacks::Settings stacks{shared_tables_.get(), processes_ ? &*processes_ : nullptr,
-                                      options_.walk_python ? &python_files_ : nullptr,
-                                      TestDrop::FromEnvironment("stack")};
+  const InlineStacks::Settings stacks{
+      .tables = shared_tables_.get(),
+      .processes = &context_.processes,
+      .tracker = tracker_ ? &*tracker_ : nullptr,
+      .python = context_.options.walk_python ? &python_files_ : nullptr};
   for (InjectPeer& peer : arrivals.peers) {
     ++reports_.connected[static_cast<uint32_t>(peer.pid)];
-    if (processes_) processes_->See(static_cast<uint32_t>(peer.pid), sink);
+    if (tracker_) tracker_->See(static_cast<uint32_t>(peer.pid), sink);
     if (!instances_.insert(peer.instance).second) continue;  // two said so at once
-    peers_.push_back(std::make_unique<GpuPeer>(std::move(peer), drop_, sink, stacks, memory_));
+    peers_.push_back(std::make_unique<GpuPeer>(std::move(peer), sink, stacks, memory_));
   }
   for (const InjectRefusal& refusal : arrivals.refusals) {
     ++reports_.connected[static_cast<uint32_t>(refusal.pid)];
@@ -223,14 +234,14 @@ void GpuSource::AcceptPeers(EventSink& sink) {
 // When the library has CUPTI, whoever asks next is somebody else.
 void GpuSource::WatchCupti(GpuPeer& peer) {
   const std::string path = peer.TakeHeldCupti();
-  if (path.empty() || options_.launch_stacks == LaunchStacks::kNone) return;
+  if (path.empty() || context_.options.launch_stacks == LaunchStacks::kNone) return;
   if (!std::exchange(watch_tried_, true) && MissingCapabilities(EffectiveCapabilities()).empty()) {
     auto watch = CuptiWatch::Open();
     if (watch.ok()) cupti_watch_.emplace(*std::move(watch));
   }
   if (!cupti_watch_) return;
   const Status watched = cupti_watch_->Watch(static_cast<pid_t>(peer.pid()), path);
-  if (!watched.ok() && options_.verbose) {
+  if (!watched.ok() && context_.options.verbose) {
     std::fprintf(stderr, "process %u: %s\n", peer.pid(), ForTerminal(watched.error()).c_str());
   }
 }
@@ -245,7 +256,7 @@ void GpuSource::FinishPeer(GpuPeer& peer, EventSink& sink, GpuPeer::End end) {
                       cupti_watch_->Refusals(static_cast<pid_t>(peer.pid())), peer.pid(),
                       peer.instance(), Format("process {}", peer.pid()));
   }
-  if (processes_ && end == GpuPeer::End::kOfProcess) processes_->SeeEnd(peer.pid(), sink);
+  if (tracker_ && end == GpuPeer::End::kOfProcess) tracker_->SeeEnd(peer.pid(), sink);
   markers_[peer.instance()] = {peer.pid(), peer.markers(), peer.marker_reason()};
   sink.Forget(peer.instance());
 }
@@ -270,14 +281,19 @@ void GpuSource::Drain(EventSink& sink) {
       WatchCupti(*peer);
       UseMarker(*peer);
     }
-    if (const std::string news = peer->TakeNews(); options_.verbose) {
+    if (const std::string news = peer->TakeNews(); context_.options.verbose) {
       std::fputs(ForTerminal(news).c_str(), stderr);
     }
     if (ended && peer->stacks().waits()) ended_.push_back(std::move(peer));
     return ended;
   });
   if (launches_) launches_->Drain(sink);
+  if (const std::string news = unreached_ ? unreached_->TakeNews() : ""; context_.options.verbose) {
+    std::fputs(ForTerminal(news).c_str(), stderr);
+  }
 }
+
+void GpuSource::Switch(const SwitchState& wanted) { Pause(!wanted.user_on); }
 
 void GpuSource::CountLosses(EventSink& sink) {
   if (launches_) launches_->CountLosses(sink);
@@ -285,7 +301,7 @@ void GpuSource::CountLosses(EventSink& sink) {
 
 // Every hit of a marker is counted by the library too: what the probe did not see shows.
 void GpuSource::CountMissingStacks(EventSink& sink) {
-  if (options_.launch_stacks == LaunchStacks::kNone) return;
+  if (context_.options.launch_stacks == LaunchStacks::kNone) return;
   uint64_t dropped = launches_ ? launches_->dropped() : 0;
   for (const auto& [instance, markers] : markers_) {
     const uint64_t seen = launches_ ? launches_->seen(instance) : 0;
@@ -339,7 +355,7 @@ void GpuSource::SetRange(const GpuPeer& peer, uint64_t time_ns, bool is_open, st
 }
 
 void GpuSource::FollowRange(GpuPeer& peer) {
-  const std::optional<CaptureRange>& range = options_.control.capture_range;
+  const std::optional<CaptureRange>& range = context_.options.control.capture_range;
   for (const GpuPeer::Switch& change : peer.TakeSwitches()) {
     if (!range) continue;
     const std::string of_api = change.is_open ? "cudaProfilerStart" : "cudaProfilerStop";
@@ -378,6 +394,7 @@ void GpuSource::Stop(EventSink& sink, bool may_go_on) {
   if (launches_) launches_->Drain(sink);
   CountLosses(sink);
   CountMissingStacks(sink);
+  if (unreached_) unreached_->Finish(sink, reports_);
 }
 
 }  // namespace xpu

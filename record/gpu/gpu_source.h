@@ -18,59 +18,36 @@
 #include "record/gpu/inject_server.h"
 #include "record/gpu/launch_source.h"
 #include "record/gpu/unreached_processes.h"
-#include "record/options/options.h"
 #include "record/process/process_tracker.h"
-#include "record/sink/event_sink.h"
+#include "record/source/source.h"
 #include "record/unwind/table_arena.h"
 
 namespace xpu {
 
-// Whether the options ask the injected library to take the launch stacks.
-bool WantsInlineStacks(const RecordOptions& options);
-
-// The recorded programs are in a capture range now, or no longer in any.
-struct RangeChange {
-  uint64_t time_ns = 0;
-  bool is_open = false;
-  std::string cause;
-};
-
-class GpuSource {
+class GpuSource : public Source {
  public:
-  // Puts into `environment` what makes the driver load the library.
-  static Result<GpuSource> Open(const RecordOptions& options,
-                                std::vector<std::string>& environment);
-  // Before the target's exec. `unwinder`: for a probe on the marker, nullptr: it walks by frame
-  // pointers. `tables`: for stacks taken in the process, nullptr: likewise. Both outlive this.
-  Status Arm(const Unwinder* unwinder, UnwindTables* tables);
-  // Nobody else tells of processes, threads and mappings.
-  void TellOfProcesses(pid_t target) { processes_.emplace(static_cast<uint32_t>(target)); }
-  // The injected libraries take the launch stacks.
-  bool takes_stacks_inline() const { return shared_tables_ != nullptr; }
+  // Puts into the environment what makes the driver load the library.
+  static Result<std::unique_ptr<Source>> Open(SourceContext& context);
 
-  int fd() const { return server_.fd(); }
-  void Drain(EventSink& sink);
-  void CountLosses(EventSink& sink);
-  // `may_go_on`: processes that have not ended were not expected to.
-  void Stop(EventSink& sink, bool may_go_on);
-  // The library that is to be in each process with CUDA.
-  const std::string& library() const { return library_; }
-  // What XPU_INJECT was set to for them.
-  std::string invitation() const { return server_.EnvironmentValue(); }
-  const InjectionReports& reports() const { return reports_; }
-  // Launches from now on are recorded or not, as far as the user is concerned.
-  void Pause(bool paused);
-  // Since the last call, of all processes together.
-  std::vector<RangeChange> TakeRangeChanges() { return std::exchange(range_changes_, {}); }
+  Status Arm() override;
+  void Switch(const SwitchState& wanted) override;
+  void Drain(EventSink& sink) override;
+  void CountLosses(EventSink& sink) override;
+  void Stop(EventSink& sink, bool may_go_on) override;
+  std::vector<int> fds() const override { return {server_.fd()}; }  // a program that waits for us
+  int DrainIntervalMs(uint64_t now_ns) const override;
+  std::vector<RangeChange> TakeRangeChanges() override { return std::exchange(range_changes_, {}); }
 
  private:
-  explicit GpuSource(InjectServer server) : server_(std::move(server)) {}
+  GpuSource(SourceContext& context, InjectServer server)
+      : context_(context), server_(std::move(server)) {}
   void AcceptPeers(EventSink& sink);
   std::string Objection(pid_t pid, uint64_t instance) const;
   void FinishPeer(GpuPeer& peer, EventSink& sink, GpuPeer::End end);
   void AskForTheRest(EventSink& sink);
   void FollowRange(GpuPeer& peer);
   void SetRange(const GpuPeer& peer, uint64_t time_ns, bool is_open, std::string cause);
+  void Pause(bool paused);
   void SetGates();
   void CountMissingStacks(EventSink& sink);
   void WatchCupti(GpuPeer& peer);
@@ -79,18 +56,17 @@ class GpuSource {
   void GiveUpStacks(EventSink& sink);
   Status OpenMarker();
 
-  RecordOptions options_;
+  SourceContext& context_;
   std::string library_;
+  std::unique_ptr<UnreachedProcesses> unreached_;  // of a program that we start
   PythonFiles python_files_;
   std::unique_ptr<SharedTables> shared_tables_;  // nullptr: stacks come by the marker, or not
-  std::optional<ProcessTracker> processes_;
-  const Unwinder* unwinder_ = nullptr;
+  std::optional<ProcessTracker> tracker_;        // where the kernel reports no processes
   InjectServer server_;
   std::optional<LaunchSource> launches_;
   bool marker_tried_ = false;
   std::optional<CuptiWatch> cupti_watch_;  // where BPF is possible
   bool watch_tried_ = false;
-  TestDrop drop_;
   bool paused_ = false;
   std::set<InstanceId> in_range_;
   std::vector<RangeChange> range_changes_;

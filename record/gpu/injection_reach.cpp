@@ -21,7 +21,7 @@ namespace {
 constexpr size_t kMaxEnvironmentBytes = size_t{8} << 20;
 
 // An exec puts everything elsewhere: the image that was told of is still there.
-bool HasStillMapped(const PerfMapping& mapping, bool (*is_such)(std::string_view path)) {
+bool HasStillMapped(const MappedLibrary& mapping, bool (*is_such)(std::string_view path)) {
   auto mappings = ReadProcessMaps(mapping.pid);
   if (!mappings.ok()) return false;
   const ProcessMapping* found = FindMapping(*mappings, mapping.address);
@@ -70,7 +70,7 @@ std::string ObstacleToInvitation(std::string_view environment, const std::string
   return *value == invitation ? "" : "another xpu-record inside this one records it";
 }
 
-std::optional<std::string> ObstacleToReport(const PerfMapping& mapping,
+std::optional<std::string> ObstacleToReport(const MappedLibrary& mapping,
                                             const std::string& invitation) {
   auto environment = ReadFile(Format("/proc/{}/environ", mapping.pid), kMaxEnvironmentBytes);
   const std::string descriptors = ObstacleToDescriptors(mapping.pid, kDescriptorsForRing);
@@ -87,7 +87,7 @@ bool IsRecorder(uint32_t pid) {
          own.st_ino == other.st_ino;
 }
 
-std::optional<std::string> ObstacleToInjection(const PerfMapping& driver,
+std::optional<std::string> ObstacleToInjection(const MappedLibrary& driver,
                                                const std::string& library) {
   const std::string process = Format("/proc/{}", driver.pid);
   auto environment = ReadFile(process + "/environ", kMaxEnvironmentBytes);

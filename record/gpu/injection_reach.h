@@ -7,9 +7,14 @@
 #include <string>
 #include <string_view>
 
-#include "record/kernel/perf_records.h"
-
 namespace xpu {
+
+// A file that a process has mapped.
+struct MappedLibrary {
+  uint32_t pid = 0;
+  uint64_t address = 0;
+  std::string path;
+};
 
 bool IsInjectLibrary(std::string_view path);
 
@@ -19,12 +24,12 @@ bool IsCudaDriver(std::string_view path);
 // What keeps the library out, in words; empty: nothing that can be seen from here; nullopt: it
 // could not be looked at, since the process has ended, runs another program by now, or is not ours
 // to look into. `driver`: its mapping of the driver. `library`: what the variable was set to.
-std::optional<std::string> ObstacleToInjection(const PerfMapping& driver,
+std::optional<std::string> ObstacleToInjection(const MappedLibrary& driver,
                                                const std::string& library);
 
 // Likewise for a library that is loaded. `mapping`: that of the library. `invitation`: what
 // XPU_INJECT was set to.
-std::optional<std::string> ObstacleToReport(const PerfMapping& mapping,
+std::optional<std::string> ObstacleToReport(const MappedLibrary& mapping,
                                             const std::string& invitation);
 
 // Runs this very program: it maps the library to time its marker.

@@ -39,9 +39,7 @@ InlineStacks::InlineStacks(const Settings& settings, uint32_t pid, InstanceId in
       instance_(instance),
       header_(header),
       memory_(memory),
-      python_(pid, instance, header, settings.python, memory) {
-  if (settings_.tables != nullptr) ReadMaps();
-}
+      python_(pid, instance, header, settings.python, memory) {}
 
 bool InlineStacks::TakeCodeFile(Bytes message) {
   const auto fixed = ReadFixed<wire::CodeFileMessage>(message);
@@ -130,9 +128,9 @@ bool InlineStacks::TakeOtherCode(Bytes message) {
 }
 
 void InlineStacks::TellOfThread(uint32_t tid, EventSink& sink) {
-  if (settings_.processes == nullptr || tid == last_thread_) return;
+  if (settings_.tracker == nullptr || tid == last_thread_) return;
   if (threads_.size() >= kMaxThreads || !HasRoomFor(threads_, tid)) return;
-  if (threads_.insert(tid).second) settings_.processes->SeeThread(pid_, tid, sink);
+  if (threads_.insert(tid).second) settings_.tracker->SeeThread(pid_, tid, sink);
   last_thread_ = tid;
 }
 
@@ -148,10 +146,6 @@ StackId InlineStacks::IdOf(Stack& stack, EventSink& sink) {
 }
 
 void InlineStacks::Write(const wire::LaunchCall& call, Stack& stack, EventSink& sink) {
-  if (settings_.drop.Next()) {
-    sink.losses().Add(LossKind::kTestDropped, 1, pid_, instance_);
-    return;
-  }
   CountStop(stack.walk, sink.losses(), pid_, instance_);
   TellOfThread(call.tid, sink);
   LaunchStack launch;
@@ -172,10 +166,8 @@ void InlineStacks::Write(const wire::LaunchCall& call, Stack& stack, EventSink& 
 void InlineStacks::Update(EventSink& sink) {
   if (settings_.tables == nullptr) return;
   if (!new_files_.empty() || !questions_.empty()) {
-    ReadMaps();
-    for (const NewFile& file : std::exchange(new_files_, {})) AddFile(file, sink);
+    UpdateProcess(sink);
     header_.code_files_seen.store(static_cast<uint32_t>(files_.size()), std::memory_order_release);
-    if (settings_.processes != nullptr) WriteMappings(sink);
   }
   const bool new_tables = AnswerTables();
   AnswerQuestions();
@@ -209,34 +201,48 @@ void InlineStacks::ChargeCopies() {
   copies_have_room_ = true;
 }
 
-void InlineStacks::ReadMaps() {
-  if (process_ended_) return;
-  auto mappings = ReadProcessMaps(pid_);
-  if (!mappings.ok() || mappings->empty()) return;
-  uint64_t bytes = 0;
-  for (const ProcessMapping& mapping : *mappings) bytes += sizeof(mapping) + mapping.path.size();
-  memory_.Give(std::exchange(mapping_bytes_, 0));
-  mappings_.clear();
-  if (!memory_.Take(bytes)) return;
-  mapping_bytes_ = bytes;
-  mappings_ = *std::move(mappings);
+// Asks the kernel what the process has mapped by now: its own records of that, where there are any,
+// may be on their way, and they leave out what becomes code later (mprotect).
+void InlineStacks::UpdateProcess(EventSink& sink) {
+  std::vector<ProcessMapping> mappings;
+  if (!process_ended_) {
+    if (auto read = ReadProcessMaps(pid_); read.ok()) mappings = *std::move(read);
+  }
+  std::map<uint64_t, std::pair<ProcessMapping, const NewFile*>> code;  // by start
+  for (ProcessMapping& mapping : mappings) {
+    const uint64_t start = mapping.start_address;
+    if ((mapping.protection & PROT_EXEC) != 0) code[start] = {std::move(mapping), nullptr};
+  }
+  const std::vector<NewFile> files = std::exchange(new_files_, {});
+  for (const NewFile& file : files) {
+    // The kernel's word for it; the loader's where the process is gone or has unmapped it already.
+    auto at = code.upper_bound(file.start);
+    const bool is_found =
+        at != code.begin() && std::prev(at)->second.first.end_address > file.start;
+    if (!is_found || IsLeftBehind(file, std::prev(at)->second.first)) {
+      if (is_found) code.erase(std::prev(at));
+      code[file.start] = {MappingOf(file), &file};
+      at = code.upper_bound(file.start);
+    }
+    std::prev(at)->second.second = &file;
+    AddFile(file, std::prev(at)->second.first, sink);
+  }
+  for (const auto& [start, found] : code) {
+    ReportCode(found.first, found.second != nullptr ? found.second->build_id : std::string(), sink);
+  }
+  settings_.processes->ApplyNotes();
 }
 
-void InlineStacks::WriteMappings(EventSink& sink) {
-  for (const ProcessMapping& mapping : mappings_) {
-    if ((mapping.protection & PROT_EXEC) != 0) WriteMapping(mapping, sink);
+// Nothing where it is known.
+void InlineStacks::ReportCode(const ProcessMapping& mapping, const std::string& build_id,
+                              EventSink& sink) {
+  const auto* known = settings_.processes->FindCode(pid_, mapping.start_address);
+  if (known != nullptr && known->first == mapping.start_address &&
+      known->second.end == mapping.end_address &&
+      known->second.file_offset == mapping.file_offset) {
+    const ProcessTable::File& file = settings_.processes->file(known->second.file);
+    if (file.path == mapping.path && (build_id.empty() || file.build_id == build_id)) return;
   }
-}
-
-void InlineStacks::WriteMapping(const ProcessMapping& mapping, EventSink& sink) {
-  const auto written = written_.find(mapping.start_address);
-  const auto build_id = build_ids_.find(mapping.start_address);
-  if (written != written_.end() && written->second == mapping.end_address) return;
-  if (written == written_.end() &&
-      (written_.size() >= kMaxRanges || !HasRoomFor(written_, mapping.start_address))) {
-    return;
-  }
-  written_[mapping.start_address] = mapping.end_address;
   Mapping event;
   event.time_ns = MonotonicNs();
   event.pid = event.tid = pid_;
@@ -245,11 +251,13 @@ void InlineStacks::WriteMapping(const ProcessMapping& mapping, EventSink& sink) 
   event.file_offset = mapping.file_offset;
   event.protection = mapping.protection;
   event.flags = mapping.flags;
-  event.path = sink.Intern(mapping.path);
-  if (build_id != build_ids_.end()) event.build_id = sink.Intern(build_id->second);
   event.device_major = mapping.device_major;
   event.device_minor = mapping.device_minor;
   event.inode = mapping.inode;
+  // Else the kernel's record is or will be in the capture.
+  if (settings_.tracker == nullptr) return settings_.processes->See(event, mapping.path, build_id);
+  event.path = sink.Intern(mapping.path);
+  if (!build_id.empty()) event.build_id = sink.Intern(build_id);
   sink.Write(event);
 }
 
@@ -263,11 +271,8 @@ bool InlineStacks::IsLeftBehind(const NewFile& file, const ProcessMapping& mappi
          info.st_ino != mapping.inode;
 }
 
-// The kernel's word for it; the loader's where the process is gone or has unmapped it already.
-const ProcessMapping& InlineStacks::MappingOf(const NewFile& file) {
-  const ProcessMapping* found = FindMapping(mappings_, file.start);
-  if (found != nullptr && !IsLeftBehind(file, *found)) return *found;
-  if (found != nullptr) mappings_.erase(mappings_.begin() + (found - mappings_.data()));
+// As the loader says it.
+ProcessMapping InlineStacks::MappingOf(const NewFile& file) const {
   ProcessMapping mapping;
   mapping.start_address = file.start;
   mapping.end_address = file.range.end;
@@ -275,19 +280,10 @@ const ProcessMapping& InlineStacks::MappingOf(const NewFile& file) {
   mapping.protection = PROT_READ | PROT_EXEC;
   mapping.flags = MAP_PRIVATE;
   mapping.path = file.name == kVdsoFile ? kVdso : file.name;
-  const auto after = std::find_if(mappings_.begin(), mappings_.end(), [&](const auto& other) {
-    return other.start_address > file.start;
-  });
-  return *mappings_.insert(after, std::move(mapping));
+  return mapping;
 }
 
-void InlineStacks::AddFile(const NewFile& file, EventSink& sink) {
-  // What was mapped there before is gone.
-  const ProcessMapping& mapping = MappingOf(file);
-  if (written_.erase(mapping.start_address) > 0) memory_.Give(kEntryBytes);
-  if (build_ids_.size() < kMaxRanges && HasRoomFor(build_ids_, mapping.start_address)) {
-    build_ids_[mapping.start_address] = file.build_id;
-  }
+void InlineStacks::AddFile(const NewFile& file, const ProcessMapping& mapping, EventSink& sink) {
   if (files_.size() <= file.range.file) files_.resize(file.range.file + 1);
   File& known = files_[file.range.file];
   if (std::exchange(known.known, true)) return;
@@ -325,29 +321,29 @@ bool InlineStacks::AnswerTables() {
 
 void InlineStacks::AnswerQuestions() {
   for (uint64_t address : std::exchange(questions_, {})) {
-    const ProcessMapping* mapping = FindMapping(mappings_, address);
-    if (mapping != nullptr && (mapping->protection & PROT_EXEC) != 0) AddOtherCode(*mapping);
+    const auto* code = settings_.processes->FindCode(pid_, address);
+    if (code != nullptr) AddOtherCode(code->first, code->second.end);
     header_.other_code_answers.fetch_add(1, std::memory_order_release);
   }
 }
 
-void InlineStacks::AddOtherCode(const ProcessMapping& mapping) {
+void InlineStacks::AddOtherCode(uint64_t start_address, uint64_t end_address) {
   if (other_code_.size() >= kMaxRanges) return;
-  if (!HasRoomFor(other_code_, mapping.start_address)) return;
-  uint64_t& end = other_code_[mapping.start_address];
-  if (end >= mapping.end_address) return;
-  end = mapping.end_address;
+  if (!HasRoomFor(other_code_, start_address)) return;
+  uint64_t& end = other_code_[start_address];
+  if (end >= end_address) return;
+  end = end_address;
   const uint32_t count = header_.other_code_count.load(std::memory_order_relaxed);
   for (uint32_t i = 0; i < std::min(count, wire::kMaxOtherCode); ++i) {
     wire::AddressRange& range = header_.other_code[i];
-    if (range.start.load(std::memory_order_relaxed) == mapping.start_address) {
-      range.end.store(mapping.end_address, std::memory_order_release);
+    if (range.start.load(std::memory_order_relaxed) == start_address) {
+      range.end.store(end_address, std::memory_order_release);
       return;
     }
   }
   if (count >= wire::kMaxOtherCode) return;
-  header_.other_code[count].start.store(mapping.start_address, std::memory_order_relaxed);
-  header_.other_code[count].end.store(mapping.end_address, std::memory_order_relaxed);
+  header_.other_code[count].start.store(start_address, std::memory_order_relaxed);
+  header_.other_code[count].end.store(end_address, std::memory_order_relaxed);
   header_.other_code_count.store(count + 1, std::memory_order_release);
 }
 
@@ -355,8 +351,7 @@ CodeKind InlineStacks::FindRule(const CodeRanges::Version& code, uint64_t addres
                                 UnwindRule* rule) const {
   const CodeRange* range = code.Find(address);
   if (range == nullptr) {
-    const ProcessMapping* mapping = FindMapping(mappings_, address);
-    const bool is_code = mapping != nullptr && (mapping->protection & PROT_EXEC) != 0;
+    const bool is_code = settings_.processes->FindCode(pid_, address) != nullptr;
     return is_code ? CodeKind::kNoTable : CodeKind::kNotCode;
   }
   const uint32_t place =

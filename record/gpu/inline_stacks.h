@@ -13,12 +13,12 @@
 #include "cupti_inject/wire_stacks.h"
 #include "record/base/charged_table.h"
 #include "record/base/fair_budget.h"
-#include "record/base/test_drop.h"
 #include "record/gpu/code_ranges.h"
 #include "record/gpu/inject_server.h"
 #include "record/gpu/inline_python.h"
 #include "record/gpu/stack_copies.h"
 #include "record/process/process_maps.h"
+#include "record/process/process_table.h"
 #include "record/process/process_tracker.h"
 #include "record/sink/event_sink.h"
 #include "record/unwind/stack_walk.h"
@@ -32,10 +32,10 @@ class InlineStacks {
   using Bytes = std::span<const std::byte>;
 
   struct Settings {
-    SharedTables* tables = nullptr;       // nullptr: no stacks are taken in the process
-    ProcessTracker* processes = nullptr;  // where nobody else tells of threads and mappings
-    PythonFiles* python = nullptr;        // nullptr: without what interpreters run
-    TestDrop drop;
+    SharedTables* tables = nullptr;  // nullptr: no stacks are taken in the process
+    ProcessTable* processes = nullptr;
+    ProcessTracker* tracker = nullptr;  // where the kernel reports no threads and mappings
+    PythonFiles* python = nullptr;      // nullptr: without what interpreters run
   };
 
   // `header`: of the peer's ring; `memory`: of the process. Both outlive this. Reads what is mapped
@@ -89,16 +89,15 @@ class InlineStacks {
   template <typename Map>
   bool HasRoomFor(const Map& map, uint64_t key);
   void ChargeCopies();
-  void ReadMaps();
-  void WriteMappings(EventSink& sink);
-  void WriteMapping(const ProcessMapping& mapping, EventSink& sink);
-  void AddFile(const NewFile& file, EventSink& sink);
-  const ProcessMapping& MappingOf(const NewFile& file);
+  void UpdateProcess(EventSink& sink);
+  void ReportCode(const ProcessMapping& mapping, const std::string& build_id, EventSink& sink);
+  ProcessMapping MappingOf(const NewFile& file) const;
+  void AddFile(const NewFile& file, const ProcessMapping& mapping, EventSink& sink);
   bool IsLeftBehind(const NewFile& file, const ProcessMapping& mapping) const;
   // True: there are new ones.
   bool AnswerTables();
   void AnswerQuestions();
-  void AddOtherCode(const ProcessMapping& mapping);
+  void AddOtherCode(uint64_t start_address, uint64_t end_address);
   CodeKind FindRule(const CodeRanges::Version& code, uint64_t address, UnwindRule* rule) const;
   void WalkCopies(EventSink& sink, bool last);
   void TellOfThread(uint32_t tid, EventSink& sink);
@@ -117,10 +116,6 @@ class InlineStacks {
   uint32_t loads_told_ = 0;
   std::vector<File> files_;  // by number
   CodeRanges ranges_;
-  std::vector<ProcessMapping> mappings_;
-  uint64_t mapping_bytes_ = 0;                 // when they were read
-  std::map<uint64_t, std::string> build_ids_;  // of files in `ranges_`, by start
-  std::map<uint64_t, uint64_t> written_;       // mappings in the capture: start to end
   std::vector<uint64_t> questions_;
   std::map<uint64_t, uint64_t> other_code_;  // start to end
 

@@ -36,7 +36,6 @@ class LaunchSource::Impl {
   std::vector<MarkerTiming> timings_;
   uint64_t chosen_offset_ = 0;
   StackFrames stack_;
-  TestDrop drop_;
   const Unwinder* unwinder_ = nullptr;
   EventSink* sink_ = nullptr;  // during Drain
   uint64_t dropped_counted_ = 0;
@@ -106,10 +105,6 @@ void LaunchSource::Impl::TakeLaunch(std::span<const std::byte> bytes) {
   const auto& raw = *reinterpret_cast<const xpu_launch*>(bytes.data());
   const InstanceId instance{raw.instance};
   ++seen_[instance];
-  if (drop_.Next()) {
-    sink_->losses().Add(LossKind::kTestDropped, 1, raw.pid, instance);
-    return;
-  }
   stack_.Take(raw.stack, bytes.size() - offsetof(xpu_launch, stack));
   stack_.CountLosses(sink_->losses(), raw.pid);
   LaunchStack launch;
@@ -134,10 +129,9 @@ LaunchSource::LaunchSource(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) 
 LaunchSource::LaunchSource(LaunchSource&&) noexcept = default;
 LaunchSource::~LaunchSource() = default;
 
-Result<LaunchSource> LaunchSource::Open(const std::string& library, uint64_t session, TestDrop drop,
+Result<LaunchSource> LaunchSource::Open(const std::string& library, uint64_t session,
                                         const Unwinder* unwinder) {
   auto impl = std::make_unique<Impl>();
-  impl->drop_ = drop;
   XPU_RETURN_IF_ERROR(impl->Open(library, session, unwinder));
   return LaunchSource(std::move(impl));
 }

@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "format/base/result.h"
-#include "record/base/test_drop.h"
 #include "record/gpu/marker_timing.h"
 #include "record/sink/event_sink.h"
 
@@ -21,7 +20,7 @@ class LaunchSource {
   // Times a probe at each of the marker's offsets on a copy in this process (about 2 ms), then puts
   // it at the cheapest one. `session`: the only marker calls that count are those with this number.
   // `unwinder`: nullptr walks by frame pointers.
-  static Result<LaunchSource> Open(const std::string& library, uint64_t session, TestDrop drop,
+  static Result<LaunchSource> Open(const std::string& library, uint64_t session,
                                    const Unwinder* unwinder);
 
   LaunchSource(LaunchSource&&) noexcept;

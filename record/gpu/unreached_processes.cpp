@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <string_view>
 #include <utility>
-#include <variant>
 
 #include "format/base/text.h"
 #include "record/gpu/inject_library.h"
@@ -22,52 +21,28 @@ uint32_t CountOf(const std::map<uint32_t, uint32_t>& counts, uint32_t pid) {
 
 }  // namespace
 
-void UnreachedProcesses::See(const PerfRecord& record) {
-  if (const auto* comm = std::get_if<PerfComm>(&record); comm != nullptr && comm->is_exec) {
-    Process& process = processes_[comm->pid];
-    process.name = comm->name;
-    process.exec_ns = comm->origin.time_ns;
-  } else if (const auto* mapping = std::get_if<PerfMapping>(&record)) {
-    Process& process = processes_[mapping->pid];
-    process.mapping_ns = std::max(process.mapping_ns, mapping->origin.time_ns);
-    if (!expected_) return;
-    if (IsCudaDriver(mapping->path)) SeeDriver(*mapping, process);
-    if (IsInjectLibrary(mapping->path)) SeeLibrary(*mapping, process);
-  } else if (const auto* task = std::get_if<PerfTask>(&record)) {
-    if (!task->is_exit || task->pid != task->tid) return;
-    processes_[task->pid].exit_ns = task->time_ns;
-    ended_.push_back(task->pid);
+void UnreachedProcesses::OnMapping(uint32_t pid, uint64_t start, const CodeMapping& mapping) {
+  const std::string& path = processes_.file(mapping.file).path;
+  if (!IsCudaDriver(path) && !IsInjectLibrary(path)) return;
+  const ProcessTable::Process& process = *processes_.Find(pid);
+  const MappedLibrary library{pid, start, path};
+  if (IsCudaDriver(path)) {
+    SeeDriver(library, process.name(pid), process.exec_ns);
+  } else {
+    SeeLibrary(library, process.name(pid));
   }
-}
-
-void UnreachedProcesses::Judge(uint32_t pid, EventSink& sink) {
-  const auto found = processes_.find(pid);
-  if (found == processes_.end()) return;
-  const Process process = std::move(found->second);
-  processes_.erase(found);
-  const bool was_taken_out = process.exec_ns != 0 && process.exec_ns > process.mapping_ns &&
-                             process.exec_ns <= process.exit_ns;
-  // A mapping that the kernel could not tell of is no sign.
-  if (!was_taken_out || sink.losses().total(LossKind::kPerfRecordsLost) > 0) return;
-  sink.losses().Add(LossKind::kPrivilegesGained, 1, pid, {},
-                    Format("process {} ({})", pid, process.name));
-}
-
-void UnreachedProcesses::EndRound(EventSink& sink) {
-  for (const uint32_t pid : ended_before_) Judge(pid, sink);
-  ended_before_ = std::exchange(ended_, {});
 }
 
 // At once: the process may not be there for long. A library that is closed and loaded again is of
 // the same image.
-void UnreachedProcesses::SeeDriver(const PerfMapping& mapping, const Process& process) {
+void UnreachedProcesses::SeeDriver(const MappedLibrary& mapping, std::string_view name,
+                                   uint64_t exec_ns) {
   Drivers& drivers = drivers_[mapping.pid];
-  if (drivers.images > 0 && drivers.exec_ns == process.exec_ns) return;
-  drivers.name = process.name;
-  drivers.exec_ns = process.exec_ns;
+  if (drivers.images > 0 && drivers.exec_ns == exec_ns) return;
+  drivers.name = name;
+  drivers.exec_ns = exec_ns;
   ++drivers.images;
-  const std::optional<std::string> obstacle =
-      expected_->look_at_driver(mapping, expected_->library);
+  const std::optional<std::string> obstacle = expected_.look_at_driver(mapping, expected_.library);
   AppendFormat(news_, "process {}: {} is mapped, the injected library {}\n", mapping.pid,
                mapping.path,
                !obstacle           ? "may be missing: the process could not be examined"
@@ -81,12 +56,12 @@ void UnreachedProcesses::SeeDriver(const PerfMapping& mapping, const Process& pr
   }
 }
 
-void UnreachedProcesses::SeeLibrary(const PerfMapping& mapping, const Process& process) {
+void UnreachedProcesses::SeeLibrary(const MappedLibrary& mapping, std::string_view name) {
   if (IsRecorder(mapping.pid)) return;
   Loader& loader = loaders_[mapping.pid];
   ++loader.loads;
-  loader.name = process.name;
-  const auto obstacle = expected_->look_at_library(mapping, expected_->invitation);
+  loader.name = name;
+  const auto obstacle = expected_.look_at_library(mapping, expected_.invitation);
   if (obstacle && !obstacle->empty()) loader.obstacle = *obstacle;
 }
 
@@ -119,8 +94,6 @@ void UnreachedProcesses::CountUnreachable(EventSink& sink, const InjectionReport
 }
 
 void UnreachedProcesses::Finish(EventSink& sink, const InjectionReports& reports) {
-  EndRound(sink);
-  EndRound(sink);
   CountSilentLibraries(sink, reports);
   CountUnreachable(sink, reports);
 }

@@ -1,8 +1,8 @@
 #include "record/kernel/kernel_features.h"
 
-#include <algorithm>
 #include <array>
-#include <cstdlib>
+
+#include "format/base/split.h"
 
 namespace xpu {
 namespace {
@@ -12,18 +12,19 @@ constexpr std::array<std::string_view, 7> kNames = {
     "peer_pidfd",       "uprobe_multi", "uprobe_session",
 };
 
+uint32_t left_out = 0;  // by the numbers of the features
+
 }  // namespace
 
-bool MayUse(KernelFeature feature) { return MayUse(feature, std::getenv("XPU_TEST_WITHOUT")); }
+bool MayUse(KernelFeature feature) { return (left_out >> static_cast<uint32_t>(feature) & 1) == 0; }
 
-bool MayUse(KernelFeature feature, const char* left_out) {
-  std::string_view rest = left_out == nullptr ? "" : left_out;
-  while (!rest.empty()) {
-    const size_t end = std::min(rest.find(','), rest.size());
-    if (rest.substr(0, end) == kNames.at(static_cast<size_t>(feature))) return false;
-    rest.remove_prefix(std::min(end + 1, rest.size()));
+void LeaveOutFeatures(std::string_view names) {
+  left_out = 0;
+  for (const std::string_view name : Split(names, ",")) {
+    for (size_t i = 0; i < kNames.size(); ++i) {
+      if (kNames[i] == name) left_out |= 1U << i;
+    }
   }
-  return true;
 }
 
 }  // namespace xpu

@@ -1,5 +1,5 @@
 // What newer kernels have and xpu-record does without on older ones: each is tried, not concluded
-// from a version. A switch for tests leaves some out: XPU_TEST_WITHOUT="lost_count,table_walk".
+// from a version. Tests make this kernel an older one by leaving some out.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +20,8 @@ enum class KernelFeature : uint8_t {
 // False: for a test this kernel is not to have it.
 bool MayUse(KernelFeature feature);
 
-// The same of a list as the variable has it; nullptr: no list.
-bool MayUse(KernelFeature feature, const char* left_out);
+// Those in a list of their names, "lost_count,table_walk", are not used from now on. For tests,
+// before anything else is done.
+void LeaveOutFeatures(std::string_view names);
 
 }  // namespace xpu

@@ -17,7 +17,6 @@
 #include "format/base/file.h"
 #include "format/base/terminal_text.h"
 #include "format/base/text.h"
-#include "record/base/test_drop.h"
 #include "record/kernel/bpf_support.h"
 #include "record/probes/probe_files.h"
 #include "record/probes/user_probe_links.h"
@@ -48,8 +47,6 @@ int ReasonOfAbsence(const std::string& path) {
   return ::access(path.c_str(), F_OK) == 0 ? 0 : errno;
 }
 
-bool WantsLaunches(const RecordOptions& options) { return options.record_gpu && !options.inject; }
-
 }  // namespace
 
 std::vector<Frame> FramesFromCaller(std::span<const Frame> walk, uint64_t caller) {
@@ -61,12 +58,21 @@ std::vector<Frame> FramesFromCaller(std::span<const Frame> walk, uint64_t caller
   return frames;
 }
 
-class ProbeSource::Impl {
+class ProbeSource::Impl : public ProcessListener {
  public:
-  Impl() : stack_(KernelStackLimit()), drop_(TestDrop::FromEnvironment("probe")) {}
+  // `processes`: nullptr: nothing is mapped that could be probed.
+  explicit Impl(const ProcessTable* processes)
+      : stack_(KernelStackLimit()), processes_(processes) {}
+
+  // A recorded process mapped a file; Drain probes it.
+  void OnMapping(uint32_t pid, uint64_t start, const CodeMapping& mapping) override;
+  Status Open(const RecordOptions& options, const Scope& scope,
+              const std::vector<std::string>& environment, const Unwinder* unwinder);
+  void Drain(EventSink& sink);
+  std::string Describe() const;
 
   void LoadOnlyFor(const RecordOptions& options);
-  Status Load(const RecordOptions& options, const Subject& subject, const Unwinder* unwinder);
+  Status Load(const RecordOptions& options, const Scope& scope, const Unwinder* unwinder);
   Status PlaceAsked(const RecordOptions& options, const std::vector<std::string>& environment);
   Status AddNamed(const std::vector<std::string>& paths);
   void AddForeseen(const std::vector<std::string>& paths);
@@ -95,7 +101,7 @@ class ProbeSource::Impl {
   size_t defined_ = 0;  // of files_->probes()
   std::vector<SeenFile> mapped_;
   StackFrames stack_;
-  TestDrop drop_;
+  const ProcessTable* processes_;
   const Unwinder* unwinder_ = nullptr;
   EventSink* sink_ = nullptr;  // during Drain
   uint64_t taken_ = 0;
@@ -120,7 +126,7 @@ void ProbeSource::Impl::LoadOnlyFor(const RecordOptions& options) {
   bpf_program__set_autoload(programs.trace_point, wants(ProbeKind::kTracepoint));
 }
 
-Status ProbeSource::Impl::Load(const RecordOptions& options, const Subject& subject,
+Status ProbeSource::Impl::Load(const RecordOptions& options, const Scope& scope,
                                const Unwinder* unwinder) {
   XPU_ASSIGN_OR_RETURN(const PidNamespace pid_namespace, OwnPidNamespace());
   program_.reset(launch_probe_bpf::open());
@@ -129,8 +135,8 @@ Status ProbeSource::Impl::Load(const RecordOptions& options, const Subject& subj
   program_->rodata->pid_namespace_inode = pid_namespace.inode;
   unwinder_ = unwinder;
   XPU_RETURN_IF_ERROR(UseUnwinder(*program_, unwinder));
-  XPU_RETURN_IF_ERROR(WatchOnly(*program_, subject));
-  program_->bss->paused = subject.starts_paused;
+  XPU_RETURN_IF_ERROR(WatchOnly(*program_, scope));
+  program_->bss->paused = scope.starts_paused;
   const auto& programs = program_->progs;
   at_once_ = PlaceAtOnce({programs.probe_entry, programs.probe_return});
   spares_others_ = at_once_ && PlaceAsSession(programs.probe_session);
@@ -260,10 +266,6 @@ void ProbeSource::Impl::TakeHit(std::span<const std::byte> bytes) {
   const auto& raw = *reinterpret_cast<const xpu_probe_hit*>(bytes.data());
   ++taken_;
   pids_.insert(raw.pid);
-  if (drop_.Next()) {
-    sink_->losses().Add(LossKind::kTestDropped, 1, raw.pid);
-    return;
-  }
   ProbeHit hit;
   hit.time_ns = raw.time_ns;
   hit.probe = raw.probe;
@@ -308,56 +310,78 @@ std::string ProbeSource::Impl::HitsText() const {
                 counters[XPU_PROBE_HITS_DROPPED]);
 }
 
-ProbeSource::ProbeSource(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
-ProbeSource::ProbeSource(ProbeSource&&) noexcept = default;
+void ProbeSource::Impl::OnMapping(uint32_t pid, uint64_t start, const CodeMapping& mapping) {
+  const std::string& path = processes_->file(mapping.file).path;
+  if (!sees_launches_ || !IsCudaLibrary(path)) return;
+  mapped_.push_back({pid, path, Format("{:x}-{:x}", start, mapping.end)});
+}
+
+Status ProbeSource::Impl::Open(const RecordOptions& options, const Scope& scope,
+                               const std::vector<std::string>& environment,
+                               const Unwinder* unwinder) {
+  verbose_ = options.verbose;
+  sees_launches_ = WantsLaunchProbes(options);
+  XPU_RETURN_IF_ERROR(CheckUserProbes(options.probes));
+  XPU_RETURN_IF_ERROR(Load(options, scope, unwinder));
+  XPU_RETURN_IF_ERROR(PlaceAsked(options, environment));
+  if (!sees_launches_) return Ok();
+  XPU_RETURN_IF_ERROR(AddNamed(options.cuda_libraries));
+  const std::string program = options.command.empty() ? "" : options.command.front();
+  AddForeseen(FindCudaLibraries(program, environment));
+  if (verbose_) std::fprintf(stderr, "launch probes: %s\n", ForTerminal(Describe()).c_str());
+  return Ok();
+}
+
+void ProbeSource::Impl::Drain(EventSink& sink) {
+  AddMapped(sink);
+  WriteDefinitions(sink);
+  sink_ = &sink;
+  ring_->Drain();
+}
+
+// How the probes are placed, and the functions found in the files probed so far.
+std::string ProbeSource::Impl::Describe() const {
+  std::string text = at_once_ ? "all of a file at once" : "one by one";
+  std::map<std::string, int> functions;
+  for (const PlacedProbe& probe : files_->probes()) ++functions[probe.path];
+  for (const auto& [path, count] : functions) AppendFormat(text, "; {} in {}", count, path);
+  return text;
+}
+
+ProbeSource::ProbeSource(SourceContext& context, std::unique_ptr<Impl> impl)
+    : context_(context), impl_(std::move(impl)) {}
 ProbeSource::~ProbeSource() = default;
 
-bool ProbeSource::IsWanted(const RecordOptions& options) {
-  return WantsLaunches(options) || !options.probes.empty();
+Result<std::unique_ptr<Source>> ProbeSource::Open(SourceContext& context) {
+  if (!WantsProbes(context.options)) return std::unique_ptr<Source>();
+  auto impl = std::make_unique<Impl>(&context.processes);
+  XPU_RETURN_IF_ERROR(
+      impl->Open(context.options, context.scope, context.environment, context.unwinder.get()));
+  context.processes.AddListener(impl.get());
+  return std::unique_ptr<Source>(new ProbeSource(context, std::move(impl)));
 }
 
-Result<ProbeSource> ProbeSource::Open(const RecordOptions& options, const Subject& subject,
-                                      const std::vector<std::string>& environment,
-                                      const Unwinder* unwinder) {
-  auto impl = std::make_unique<Impl>();
-  impl->verbose_ = options.verbose;
-  impl->sees_launches_ = WantsLaunches(options);
-  XPU_RETURN_IF_ERROR(CheckUserProbes(options.probes));
-  XPU_RETURN_IF_ERROR(impl->Load(options, subject, unwinder));
-  XPU_RETURN_IF_ERROR(impl->PlaceAsked(options, environment));
-  if (!impl->sees_launches_) return ProbeSource(std::move(impl));
-  XPU_RETURN_IF_ERROR(impl->AddNamed(options.cuda_libraries));
-  const std::string program = options.command.empty() ? "" : options.command.front();
-  impl->AddForeseen(FindCudaLibraries(program, environment));
-  ProbeSource source(std::move(impl));
-  if (options.verbose)
-    std::fprintf(stderr, "launch probes: %s\n", ForTerminal(source.Describe()).c_str());
-  return source;
+Result<std::string> ProbeSource::Try(const RecordOptions& options,
+                                     const std::vector<std::string>& environment) {
+  Impl impl(nullptr);
+  XPU_RETURN_IF_ERROR(impl.Open(options, {}, environment, nullptr));
+  return impl.Describe();
 }
 
-Status ProbeSource::Arm(pid_t target) { return impl_->Arm(target); }
-
-void ProbeSource::Switch(bool on) {
-  __atomic_store_n(&impl_->program_->bss->paused, on ? 0 : 1, __ATOMIC_RELAXED);
+Status ProbeSource::Arm() {
+  return context_.scope.is_program() ? impl_->Arm(context_.scope.program) : Ok();
 }
 
-void ProbeSource::SeeMapping(const PerfMapping& mapping) {
-  if (!impl_->sees_launches_ || !IsCudaLibrary(mapping.path)) return;
-  impl_->mapped_.push_back(
-      {mapping.pid, std::string(mapping.path),
-       Format("{:x}-{:x}", mapping.address, mapping.address + mapping.size_bytes)});
+void ProbeSource::Switch(const SwitchState& wanted) {
+  __atomic_store_n(&impl_->program_->bss->paused, wanted.is_on ? 0 : 1, __ATOMIC_RELAXED);
 }
 
-void ProbeSource::Drain(EventSink& sink) {
-  impl_->AddMapped(sink);
-  impl_->WriteDefinitions(sink);
-  impl_->sink_ = &sink;
-  impl_->ring_->Drain();
-}
+void ProbeSource::Drain(EventSink& sink) { impl_->Drain(sink); }
 
 void ProbeSource::CountLosses(EventSink& sink) { impl_->CountLosses(sink); }
 
 void ProbeSource::Stop(EventSink& sink, bool may_go_on) {
+  Drain(sink);
   impl_->asked_.RemoveAll();
   impl_->files_->RemoveAll();
   impl_->mapped_.clear();
@@ -365,14 +389,6 @@ void ProbeSource::Stop(EventSink& sink, bool may_go_on) {
   CountLosses(sink);
   if (!may_go_on) impl_->CountOutlived(sink);
   if (impl_->verbose_) std::fputs(impl_->HitsText().c_str(), stderr);
-}
-
-std::string ProbeSource::Describe() const {
-  std::string text = impl_->at_once_ ? "all of a file at once" : "one by one";
-  std::map<std::string, int> functions;
-  for (const PlacedProbe& probe : impl_->files_->probes()) ++functions[probe.path];
-  for (const auto& [path, count] : functions) AppendFormat(text, "; {} in {}", count, path);
-  return text;
 }
 
 }  // namespace xpu

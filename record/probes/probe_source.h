@@ -14,48 +14,33 @@
 #include <vector>
 
 #include "format/base/result.h"
-#include "record/kernel/perf_records.h"
-#include "record/options/options.h"
-#include "record/options/subject.h"
-#include "record/sink/event_sink.h"
+#include "format/stack.h"
+#include "record/source/source.h"
 
 namespace xpu {
 
-class Unwinder;
-
-class ProbeSource {
+class ProbeSource : public Source {
  public:
-  // Whether the options ask for any.
-  static bool IsWanted(const RecordOptions& options);
   // Loads the programs. Fails when what the user named cannot be probed.
-  // `unwinder`: nullptr walks by frame pointers.
-  static Result<ProbeSource> Open(const RecordOptions& options, const Subject& subject,
-                                  const std::vector<std::string>& environment,
-                                  const Unwinder* unwinder);
+  static Result<std::unique_ptr<Source>> Open(SourceContext& context);
+  // Whether and how launches can be probed on this machine, for people, by trying it.
+  static Result<std::string> Try(const RecordOptions& options,
+                                 const std::vector<std::string>& environment);
+  ~ProbeSource() override;
 
-  ProbeSource(ProbeSource&&) noexcept;
-  ~ProbeSource();
-
-  // Between the target's fork and its exec: from here on it and its descendants count.
-  Status Arm(pid_t target);
-  // Records hits from now on, or none.
-  void Switch(bool on);
-
-  // A recorded process mapped a file; Drain probes it.
-  void SeeMapping(const PerfMapping& mapping);
-
-  void Drain(EventSink& sink);
-  void CountLosses(EventSink& sink);
-  // Removes the probes and takes what is left. Processes that go on are a loss, unless that is
-  // what was asked for (`may_go_on`).
-  void Stop(EventSink& sink, bool may_go_on);
-
-  // How the probes are placed, and the functions found in the files probed so far, for people.
-  std::string Describe() const;
+  // From here on the program and its descendants count.
+  Status Arm() override;
+  void Switch(const SwitchState& wanted) override;
+  void Drain(EventSink& sink) override;
+  void CountLosses(EventSink& sink) override;
+  // Removes the probes first.
+  void Stop(EventSink& sink, bool may_go_on) override;
 
  private:
   class Impl;
-  explicit ProbeSource(std::unique_ptr<Impl> impl);
+  ProbeSource(SourceContext& context, std::unique_ptr<Impl> impl);
+
+  SourceContext& context_;
   std::unique_ptr<Impl> impl_;
 };
 

@@ -8,6 +8,9 @@
 
 namespace xpu {
 
+// The name of the vdso's mapping.
+inline constexpr char kVdso[] = "[vdso]";
+
 // What the kernel or the process itself says of a mapping.
 struct MappedCode {
   uint32_t pid = 0;

@@ -58,10 +58,9 @@ void ProcessTracker::Start(uint32_t pid, const std::string& name, EventSink& sin
   auto text = ReadFile(Format("/proc/{}/stat", pid));
   const ProcessStat stat = text.ok() ? ParseProcessStat(*text) : ProcessStat{};
   const uint32_t parent = stat.parent_pid;
-  if (parent > 1 && parent != target_ && !names_.contains(parent)) {
-    names_[parent] = ReadComm(Format("/proc/{}/comm", parent));
+  if (parent > 1 && processes_.Find(parent) == nullptr) {
     ProcessEvent event = EventOf(ProcessEventKind::kExisting, parent, MonotonicNs());
-    event.name = sink.Intern(names_[parent]);
+    event.name = sink.Intern(ReadComm(Format("/proc/{}/comm", parent)));
     sink.Write(event);
   }
   ProcessEvent fork = EventOf(ProcessEventKind::kFork, pid, MonotonicOfTicks(stat.start_ticks));
@@ -74,7 +73,7 @@ void ProcessTracker::Start(uint32_t pid, const std::string& name, EventSink& sin
 
 void ProcessTracker::See(uint32_t pid, EventSink& sink) {
   const std::string name = ReadComm(Format("/proc/{}/comm", pid));
-  if (!names_.contains(pid) && pid != target_) {
+  if (processes_.Find(pid) == nullptr) {
     Start(pid, name, sink);
   } else {
     // The library is loaded once in the life of a program.
@@ -82,7 +81,7 @@ void ProcessTracker::See(uint32_t pid, EventSink& sink) {
     event.name = sink.Intern(name);
     sink.Write(event);
   }
-  names_[pid] = name;
+  processes_.ApplyNotes();
 }
 
 void ProcessTracker::SeeThread(uint32_t pid, uint32_t tid, EventSink& sink) const {

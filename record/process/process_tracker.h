@@ -4,8 +4,8 @@
 
 #include <cstdint>
 #include <string>
-#include <unordered_map>
 
+#include "record/process/process_table.h"
 #include "record/sink/event_sink.h"
 
 namespace xpu {
@@ -20,8 +20,8 @@ ProcessStat ParseProcessStat(std::string_view text);
 
 class ProcessTracker {
  public:
-  // `target` is known already, by the name that it has after its exec.
-  explicit ProcessTracker(uint32_t target) : target_(target) {}
+  // `processes` observes the sink that events are written to, and outlives this.
+  explicit ProcessTracker(ProcessTable& processes) : processes_(processes) {}
 
   // The process has loaded the library: its fork, its exec if it is another program now.
   void See(uint32_t pid, EventSink& sink);
@@ -31,8 +31,7 @@ class ProcessTracker {
  private:
   void Start(uint32_t pid, const std::string& name, EventSink& sink);
 
-  uint32_t target_;
-  std::unordered_map<uint32_t, std::string> names_;
+  ProcessTable& processes_;
 };
 
 }  // namespace xpu

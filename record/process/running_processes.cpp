@@ -17,6 +17,7 @@
 #include "record/process/mapped_file.h"
 #include "record/process/process_maps.h"
 #include "record/process/process_tracker.h"
+#include "record/process/task_records.h"
 #include "record/process/unwind_file.h"
 
 namespace xpu {
@@ -85,7 +86,7 @@ const std::string& RunningProcesses::BuildIdOf(uint32_t pid, const ProcessMappin
   return entry->second;
 }
 
-void RunningProcesses::Tell(pid_t pid, uint64_t time_ns, EventSink& sink, const Take& take) {
+void RunningProcesses::Write(pid_t pid, uint64_t time_ns, EventSink& sink) {
   auto stat = ReadFile(Format("/proc/{}/stat", pid));
   if (!stat.ok()) return;
   ProcessEvent event;
@@ -123,7 +124,7 @@ void RunningProcesses::Tell(pid_t pid, uint64_t time_ns, EventSink& sink, const 
       const std::string& build_id = BuildIdOf(record.pid, mapping);
       record.build_id = {reinterpret_cast<const std::byte*>(build_id.data()), build_id.size()};
     }
-    take(record);
+    WritePerfRecord(record, sink);
   }
 }
 

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <map>
 #include <string>
 #include <utility>
@@ -26,12 +25,9 @@ Status CheckProcess(pid_t pid);
 
 class RunningProcesses {
  public:
-  using Take = std::function<void(const PerfRecord&)>;
-
-  // Writes that the process exists and what its threads are called. Gives what it has mapped as
-  // code to `take`, as records of the kernel at `time_ns`. One that has ended meanwhile is left
-  // out.
-  void Tell(pid_t pid, uint64_t time_ns, EventSink& sink, const Take& take);
+  // Writes that the process exists, what its threads are called, and what it has mapped as code, at
+  // `time_ns`. One that has ended meanwhile is left out.
+  void Write(pid_t pid, uint64_t time_ns, EventSink& sink);
 
  private:
   const std::string& BuildIdOf(uint32_t pid, const ProcessMapping& mapping);

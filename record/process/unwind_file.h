@@ -32,8 +32,7 @@ struct UnwindFile {
   Result<ElfFile> Reopen() const;
 };
 
-// The name of the vdso's mapping, and the recorder's own image of it; empty: it has none.
-inline constexpr char kVdso[] = "[vdso]";
+// The recorder's own image of the vdso; empty: it has none.
 std::span<const std::byte> VdsoImage();
 
 // kInvalid: it opens, but is no ELF file.

@@ -22,11 +22,6 @@ class WatchedProcesses::Impl {
   BpfLink fork_link_;
   BpfLink exit_link_;
   std::unordered_set<uint32_t> known_;  // to be in the map: saves asking it
-  struct Exit {
-    uint32_t pid;
-    uint64_t since_ns;
-  };
-  std::vector<Exit> exits_;  // of their first threads
   uint64_t unmarked_counted_ = 0;
 };
 
@@ -48,13 +43,14 @@ Status WatchedProcesses::Impl::Open() {
 }
 
 WatchedProcesses::WatchedProcesses(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
-WatchedProcesses::WatchedProcesses(WatchedProcesses&&) noexcept = default;
 WatchedProcesses::~WatchedProcesses() = default;
 
-Result<WatchedProcesses> WatchedProcesses::Open() {
+Result<std::unique_ptr<WatchedProcesses>> WatchedProcesses::Open(ProcessTable& processes) {
   auto impl = std::make_unique<Impl>();
   XPU_RETURN_IF_ERROR(impl->Open());
-  return WatchedProcesses(std::move(impl));
+  std::unique_ptr<WatchedProcesses> watched(new WatchedProcesses(std::move(impl)));
+  processes.AddListener(watched.get());
+  return watched;
 }
 
 int WatchedProcesses::map_fd() const { return impl_->map_fd(); }
@@ -80,26 +76,12 @@ bool WatchedProcesses::AnyRuns() const {
   return __atomic_load_n(&impl_->program_->bss->running, __ATOMIC_RELAXED) != 0;
 }
 
-void WatchedProcesses::See(const PerfRecord& record, uint64_t now_ns) {
-  const auto* task = std::get_if<PerfTask>(&record);
-  if (task == nullptr || !task->is_exit || task->pid != task->tid) return;
-  if (IsWatched(task->pid)) impl_->exits_.push_back({task->pid, now_ns});
-}
-
-void WatchedProcesses::ForgetEnded(uint64_t now_ns) {
-  constexpr uint64_t kWhileNs = 2'000'000'000;
-  std::erase_if(impl_->exits_, [&](Impl::Exit& exit) {
-    if (now_ns - exit.since_ns < kWhileNs) return false;
-    uint32_t state = XPU_WATCHED_ENDED;
-    bpf_map_lookup_elem(impl_->map_fd(), &exit.pid, &state);
-    if (state == XPU_WATCHED_RUNS) {  // other threads go on, or the number is in use again
-      exit.since_ns = now_ns;
-      return false;
-    }
-    bpf_map_delete_elem(impl_->map_fd(), &exit.pid);
-    impl_->known_.erase(exit.pid);
-    return true;
-  });
+void WatchedProcesses::OnEnd(uint32_t pid) {
+  uint32_t state = XPU_WATCHED_ENDED;
+  bpf_map_lookup_elem(impl_->map_fd(), &pid, &state);
+  if (state == XPU_WATCHED_RUNS) return;  // the number is in use again
+  bpf_map_delete_elem(impl_->map_fd(), &pid);
+  impl_->known_.erase(pid);
 }
 
 void WatchedProcesses::CountLosses(LossLedger& losses) {

@@ -11,16 +11,17 @@
 #include "format/base/result.h"
 #include "record/kernel/bpf_support.h"
 #include "record/kernel/perf_records.h"
-#include "record/options/subject.h"
+#include "record/options/scope.h"
+#include "record/process/process_table.h"
 #include "record/sink/loss_ledger.h"
 
 namespace xpu {
 
-class WatchedProcesses {
+class WatchedProcesses : public ProcessListener {
  public:
-  static Result<WatchedProcesses> Open();
-  WatchedProcesses(WatchedProcesses&&) noexcept;
-  ~WatchedProcesses();
+  // Listens to `processes`, which outlives this.
+  static Result<std::unique_ptr<WatchedProcesses>> Open(ProcessTable& processes);
+  ~WatchedProcesses() override;
 
   // Of the map `watched`, for other programs.
   int map_fd() const;
@@ -29,10 +30,7 @@ class WatchedProcesses {
   bool IsWatched(uint32_t pid);
   // Whether any has not ended.
   bool AnyRuns() const;
-  // Every record, watched or not.
-  void See(const PerfRecord& record, uint64_t now_ns);
-  // Now and then: forgets those that ended a while ago.
-  void ForgetEnded(uint64_t now_ns);
+  void OnEnd(uint32_t pid) override;
   void CountLosses(LossLedger& losses);
 
  private:
@@ -46,11 +44,11 @@ uint32_t PidOf(const PerfRecord& record);
 
 // A program's `watch`, and its map `watched`. Between its open and its load.
 template <typename Skeleton>
-Status WatchOnly(Skeleton& skeleton, const Subject& subject) {
+Status WatchOnly(Skeleton& skeleton, const Scope& scope) {
   constexpr const char* kMap = "watched";
-  skeleton.rodata->watch = subject.watch();
-  if (subject.kind != Subject::Kind::kProcesses) return ShrinkMaps(skeleton.obj, {&kMap, 1});
-  const SharedMap shared{kMap, subject.watched_map_fd};
+  skeleton.rodata->watch = scope.watch();
+  if (scope.kind != Scope::Kind::kProcesses) return ShrinkMaps(skeleton.obj, {&kMap, 1});
+  const SharedMap shared{kMap, scope.watched_map_fd};
   return ShareMaps(skeleton.obj, {&shared, 1});
 }
 

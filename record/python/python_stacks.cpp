@@ -36,12 +36,16 @@ std::vector<RawPythonFrame> PythonFramesOf(std::span<const __u64> words) {
   return frames;
 }
 
-PythonStacks::PythonStacks(PythonMaps maps) : maps_(std::move(maps)) {}
+PythonStacks::PythonStacks(PythonMaps maps, ProcessTable& processes)
+    : maps_(std::move(maps)), table_(processes) {
+  processes.AddListener(this);
+}
+
 PythonStacks::~PythonStacks() = default;
 
-Result<std::unique_ptr<PythonStacks>> PythonStacks::Create() {
+Result<std::unique_ptr<PythonStacks>> PythonStacks::Create(ProcessTable& processes) {
   XPU_ASSIGN_OR_RETURN(PythonMaps maps, PythonMaps::Create());
-  std::unique_ptr<PythonStacks> stacks(new PythonStacks(std::move(maps)));
+  std::unique_ptr<PythonStacks> stacks(new PythonStacks(std::move(maps), processes));
   XPU_ASSIGN_OR_RETURN(BpfRing ring,
                        BpfRing::Open(stacks->maps_.codes_fd(),
                                      [stacks = stacks.get()](std::span<const std::byte> bytes) {
@@ -53,48 +57,45 @@ Result<std::unique_ptr<PythonStacks>> PythonStacks::Create() {
 
 // ---- processes ----------------------------------------------------------------------------------
 
-void PythonStacks::SetProcess(uint32_t pid, const Process& process) {
+void PythonStacks::SetProcess(uint32_t pid, const xpu_python_process& process) {
   // Without room its samples stay native.
-  if (process.python.runtime != 0) (void)maps_.SetProcess(pid, process.python);
+  if (process.runtime != 0) (void)maps_.SetProcess(pid, process);
 }
 
-void PythonStacks::SeeMapping(uint32_t pid, const Mapping& mapping, const MappedFile& file) {
-  Process& process = processes_[pid];
-  const bool is_program = !std::exchange(process.has_program, true);
-  if (process.has_python) return;
-  const PythonFiles::File* found = files_.Find(file, is_program);
+void PythonStacks::OnMapping(uint32_t pid, uint64_t start, const CodeMapping& mapping) {
+  if (!table_.IsCurrent(pid, mapping) || processes_.contains(pid)) return;
+  // What is mapped first is the program.
+  const ProcessTable::Process* mapped = table_.Find(pid);
+  const bool is_program = mapped->code && mapped->code->mappings().size() == 1;
+  const PythonFiles::File* found =
+      files_.Find(table_.MappedFileOf(pid, start, mapping), is_program);
   if (found == nullptr) return;
   if (found->runtime.kind != PythonRuntime::Kind::kKnown) {
-    process.has_python = true;
+    processes_[pid] = {};
     not_walked_.push_back({pid, NameOf(found->runtime)});
     return;
   }
   const auto link_address =
-      LinkAddressOfCodeMapping(found->segments, mapping.file_offset, mapping.size_bytes);
+      LinkAddressOfCodeMapping(found->segments, mapping.file_offset, mapping.end - start);
   if (!link_address) return;
-  process.has_python = true;
-  process.python = found->InProcess(mapping.address - *link_address);
-  SetProcess(pid, process);
+  processes_[pid] = found->InProcess(start - *link_address);
+  SetProcess(pid, processes_[pid]);
 }
 
-void PythonStacks::SeeFork(uint32_t parent, uint32_t child) {
-  const auto found = processes_.find(parent);
+void PythonStacks::OnFork(uint32_t parent_pid, uint32_t pid) {
+  const auto found = processes_.find(parent_pid);
   if (found == processes_.end()) return;
-  const Process copy = found->second;
-  processes_[child] = copy;
-  SetProcess(child, copy);
+  const xpu_python_process copy = found->second;
+  processes_[pid] = copy;
+  SetProcess(pid, copy);
 }
 
-void PythonStacks::SeeExec(uint32_t pid) {
-  const auto found = processes_.find(pid);
-  if (found == processes_.end()) return;
-  if (found->second.has_python) maps_.Forget(pid);
-  found->second = {};
+void PythonStacks::OnExec(uint32_t pid) {
+  if (processes_.erase(pid) > 0) maps_.Forget(pid);
 }
 
-void PythonStacks::Forget(uint32_t pid) {
-  SeeExec(pid);
-  processes_.erase(pid);
+void PythonStacks::OnEnd(uint32_t pid) {
+  OnExec(pid);
   numbers_.erase(numbers_.lower_bound({pid, 0, 0}), numbers_.lower_bound({pid + 1, 0, 0}));
 }
 

@@ -13,7 +13,7 @@
 
 #include "bpf/events.h"
 #include "format/base/result.h"
-#include "record/process/mapped_file.h"
+#include "record/process/process_table.h"
 #include "record/python/python_files.h"
 #include "record/python/python_maps.h"
 #include "record/sink/event_sink.h"
@@ -34,24 +34,18 @@ struct RawPythonFrame {
 // of these is an entry.
 std::vector<RawPythonFrame> PythonFramesOf(std::span<const __u64> words);
 
-class PythonStacks {
+class PythonStacks : public ProcessListener {
  public:
-  static Result<std::unique_ptr<PythonStacks>> Create();
-  ~PythonStacks();
+  // Listens to `processes`, which outlives this.
+  static Result<std::unique_ptr<PythonStacks>> Create(ProcessTable& processes);
+  ~PythonStacks() override;
 
   const PythonMaps& maps() const { return maps_; }
 
-  // What becomes of address spaces, in the order of time. A mapping of a file's code:
-  struct Mapping {
-    uint64_t address = 0;
-    uint64_t size_bytes = 0;
-    uint64_t file_offset = 0;
-  };
-  void SeeMapping(uint32_t pid, const Mapping& mapping, const MappedFile& file);
-  void SeeFork(uint32_t parent, uint32_t child);
-  void SeeExec(uint32_t pid);
-  // Its last samples were taken.
-  void Forget(uint32_t pid);
+  void OnMapping(uint32_t pid, uint64_t start, const CodeMapping& mapping) override;
+  void OnFork(uint32_t parent_pid, uint32_t pid) override;
+  void OnExec(uint32_t pid) override;
+  void OnEnd(uint32_t pid) override;
 
   // Takes what the programs tell of code objects; counts what is missing.
   void Drain(EventSink& sink);
@@ -59,21 +53,18 @@ class PythonStacks {
   StackId Take(const xpu_stack& stack, size_t bytes, uint32_t pid, EventSink& sink);
 
  private:
-  struct Process {
-    bool has_program = false;  // its first mapping, which is the program, was seen
-    bool has_python = false;
-    xpu_python_process python{};
-  };
   using CodeKey = std::tuple<uint32_t, uint64_t, uint32_t>;  // pid, code, fingerprint
 
-  explicit PythonStacks(PythonMaps maps);
-  void SetProcess(uint32_t pid, const Process& process);
+  PythonStacks(PythonMaps maps, ProcessTable& processes);
+  void SetProcess(uint32_t pid, const xpu_python_process& process);
   void TakeCode(std::span<const std::byte> bytes);
   uint32_t NumberOf(const RawPythonFrame& frame, uint32_t pid, EventSink& sink);
 
   PythonMaps maps_;
+  const ProcessTable& table_;
   PythonFiles files_;
-  std::unordered_map<uint32_t, Process> processes_;
+  // Those in which an interpreter was found; without a runtime: one whose frames are not known.
+  std::unordered_map<uint32_t, xpu_python_process> processes_;
   std::map<CodeKey, uint32_t> numbers_;
   struct NotWalked {
     uint32_t pid;

@@ -87,7 +87,7 @@ void EventLoop::EndIfAsked(uint64_t now_ns) {
 }
 
 bool EventLoop::IsOver(Sources& sources) const {
-  if (parts_.control.is_over() || sources.HaveAllEnded()) return true;
+  if (parts_.control.is_over() || sources.IsOver()) return true;
   return parts_.target != nullptr ? TargetHasEnded() : router_.requests_to_end() > 0;
 }
 

@@ -21,7 +21,6 @@
 #include "record/base/environment.h"
 #include "record/base/size_text.h"
 #include "record/checks/preflight.h"
-#include "record/cpu/cpu_source.h"
 #include "record/kernel/bpf_support.h"
 #include "record/output/output_parts.h"
 #include "record/process/probe_libraries.h"
@@ -59,14 +58,6 @@ std::string WorkingDirectory() {
   std::string text = path == nullptr ? "" : path;
   std::free(path);
   return text;
-}
-
-LaunchStackSource StackSourceOf(const RecordOptions& options, const Sources& sources) {
-  if (sources.takes_stacks_inline()) return LaunchStackSource::kInProcess;
-  if (!options.record_gpu || options.launch_stacks == LaunchStacks::kNone) {
-    return LaunchStackSource::kNone;
-  }
-  return options.inject ? LaunchStackSource::kMarker : LaunchStackSource::kProbes;
 }
 
 // Of processes that run already, how they were started.
@@ -110,7 +101,7 @@ uint64_t WriteBeginning(EventSink& sink, const RecordOptions& options, const Sou
   info.command_line = sink.Intern(CommandLineOf(options));
   info.settings = sink.Intern(QuoteForShell(options.own_arguments));
   info.working_directory = sink.Intern(WorkingDirectory());
-  info.launch_stacks = StackSourceOf(options, sources);
+  info.launch_stacks = sources.launch_stacks();
   info.graph_trace =
       options.graph_trace == GraphTraceMode::kNode ? GraphTrace::kNode : GraphTrace::kGraph;
   info.call_graph = sources.call_graph();
@@ -133,13 +124,15 @@ uint64_t WriteBeginning(EventSink& sink, const RecordOptions& options, const Sou
 // What one recording holds, in the order in which it is made.
 struct Recording {
   const RecordOptions& options;
+  EventSink::Filter filter{};
   std::optional<SignalSource> signals{};
   std::optional<ControlFifo> fifo{};
   std::optional<TargetUser> user{};
+  ProcessTable processes{options.symbols != SymbolDetail::kNone};
+  std::optional<HitFiles> hits{};  // nullopt: symbols are not wanted
   std::optional<Sources> sources{};
   std::optional<Target> target{};  // nullopt: no program is started
   std::optional<OutputParts> parts{};
-  std::optional<HitFiles> hits{};  // nullopt: symbols are not wanted
   std::optional<Rotation> rotation{};
   std::optional<CaptureWriter> writer{};  // until the sink has it
   std::optional<RecordingControl> control{};
@@ -148,7 +141,7 @@ struct Recording {
 
   Status Prepare(const InheritedSignals& inherited);
   Status PrepareProgram(std::vector<std::string>& environment);
-  Status Start(const InheritedSignals& inherited, std::vector<std::string> environment);
+  Status Start(const InheritedSignals& inherited);
   Status Listen();
   Status OpenOutput();
   Outcome Run();
@@ -166,12 +159,12 @@ Status Recording::Listen() {
   return Ok();
 }
 
-Status Recording::Start(const InheritedSignals& inherited, std::vector<std::string> environment) {
+Status Recording::Start(const InheritedSignals& inherited) {
   if (options.command.empty()) return sources->Arm(0);
   const Confinement confinement{.allows_new_privileges = options.allow_new_privileges,
                                 .keeps_descriptors = options.keep_descriptors};
   XPU_ASSIGN_OR_RETURN(Target held,
-                       Target::Fork({options.command, std::move(environment), inherited, user,
+                       Target::Fork({options.command, sources->environment(), inherited, user,
                                      confinement, options.output == "-"}));
   target.emplace(std::move(held));
   return sources->Arm(target->pid());
@@ -197,7 +190,6 @@ Status Recording::OpenOutput() {
   XPU_ASSIGN_OR_RETURN(OutputParts prepared,
                        OutputParts::Prepare(options.output, options.output_options));
   parts.emplace(std::move(prepared));
-  if (options.symbols != SymbolDetail::kNone) hits.emplace();
   rotation.emplace(*parts,
                    Rotation::Options{.output = options.output_options,
                                      .symbols = options.symbols,
@@ -213,12 +205,13 @@ Status Recording::Prepare(const InheritedSignals& inherited) {
   XPU_RETURN_IF_ERROR(Listen());
   std::vector<std::string> environment = OwnEnvironment();
   XPU_RETURN_IF_ERROR(PrepareProgram(environment));
-  XPU_ASSIGN_OR_RETURN(Sources prepared, Sources::Prepare(options, environment));
-  sources.emplace(std::move(prepared));
+  if (options.symbols != SymbolDetail::kNone) hits.emplace(processes);
+  XPU_ASSIGN_OR_RETURN(Sources opened, Sources::Open(options, std::move(environment), processes));
+  sources.emplace(std::move(opened));
   if (user && options.record_gpu && options.inject) {
-    XPU_RETURN_IF_ERROR(CheckUserReaches(*user, environment));
+    XPU_RETURN_IF_ERROR(CheckUserReaches(*user, sources->environment()));
   }
-  XPU_RETURN_IF_ERROR(Start(inherited, std::move(environment)));
+  XPU_RETURN_IF_ERROR(Start(inherited));
   return OpenOutput();
 }
 
@@ -280,13 +273,12 @@ void TakePrecedence() {
 Outcome Recording::Run() {
   EventSink sink(*std::exchange(writer, std::nullopt));
   if (!options.quiet) std::fputs(parts->kept_text().c_str(), stderr);
-  if (hits) {
-    sink.SetObserver(&*hits);
-    sources->SetHits(&*hits);
-  }
+  sink.SetFilter(filter);
+  sink.AddObserver(&processes);
+  sink.SetLiveState(&processes);
+  if (hits) sink.AddObserver(&*hits);
   const uint64_t begin_ns = WriteBeginning(sink, options, *sources, TargetOrNull(), parts->part());
-  sources->Describe(sink);
-  sources->TellOfRunning(sink);
+  sources->Begin(sink);
 
   TakePrecedence();
   if (target) {
@@ -298,7 +290,7 @@ Outcome Recording::Run() {
                      NotStarted(*released, options.command.front(), user ? &*user : nullptr),
                      {}};
     }
-    sources->AfterExec(target->pid(), sink);
+    sources->AfterExec(sink);
   }
   control.emplace(options.control, MonotonicNs());
   loop.emplace(EventLoop::Parts{.target = target ? &*target : nullptr,
@@ -353,11 +345,11 @@ void SayWhatIsOutOfReach(const RecordOptions& options) {
 
 }  // namespace
 
-Outcome Record(const RecordOptions& options) {
+Outcome Record(const RecordOptions& options, EventSink::Filter filter) {
   SetBpfMessages(options.verbose);
   const InheritedSignals inherited = InheritedSignals::Take();
   InheritedSignals::IgnoreOutputSignals();
-  Recording recording{.options = options};
+  Recording recording{.options = options, .filter = std::move(filter)};
   if (Status prepared = recording.Prepare(inherited); !prepared.ok()) {
     return OwnFailure(std::move(prepared).error());
   }

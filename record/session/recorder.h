@@ -6,6 +6,7 @@
 
 #include "format/base/result.h"
 #include "record/options/options.h"
+#include "record/sink/event_sink.h"
 
 namespace xpu {
 
@@ -17,7 +18,8 @@ struct Outcome {
   std::string summary;         // to print unless asked to be quiet
 };
 
-Outcome Record(const RecordOptions& options);
+// `filter`: for tests (EventSink::SetFilter).
+Outcome Record(const RecordOptions& options, EventSink::Filter filter = {});
 
 // The wait status of a process that called exit(status).
 constexpr int WaitStatusOfExit(int status) { return status << 8; }

@@ -47,16 +47,22 @@ void EventSink::DefineIfDue(uint32_t code) {
   Write(event);
 }
 
+// First the tables may start afresh, so that what is alive is stated again without this event.
 void EventSink::Show(const Mapping& mapping) {
-  observer_->See(mapping, writer_.TextOf(mapping.path), writer_.TextOf(mapping.build_id));
+  writer_.TablesNumber();
+  for (EventObserver* observer : observers_) {
+    observer->See(mapping, writer_.TextOf(mapping.path), writer_.TextOf(mapping.build_id));
+  }
 }
 
 void EventSink::Show(const ProcessEvent& event) {
-  observer_->See(event, writer_.TextOf(event.name));
+  writer_.TablesNumber();
+  for (EventObserver* observer : observers_) observer->See(event, writer_.TextOf(event.name));
 }
 
 void EventSink::ShowStack(uint32_t pid, StackId stack) {
-  observer_->SeeStack(pid, stack, [this](StackId id) { return writer_.NodeOf(id); });
+  const EventObserver::NodeOf node_of = [this](StackId id) { return writer_.NodeOf(id); };
+  for (EventObserver* observer : observers_) observer->SeeStack(pid, stack, node_of);
 }
 
 std::vector<uint64_t> EventSink::TakeKernelAddresses() {

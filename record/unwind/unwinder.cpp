@@ -19,10 +19,10 @@ Status Unwinder::Follow(pid_t target) {
 }
 
 void Unwinder::Apply(EventSink& sink) {
-  const Status applied = processes_.Apply(MonotonicNs());
+  const Status published = publisher_.Publish(MonotonicNs());
   if (python_) python_->Drain(sink);
-  if (!applied.ok()) {
-    sink.losses().Add(LossKind::kUnwindTableFailed, 1, 0, {}, applied.error().message);
+  if (!published.ok()) {
+    sink.losses().Add(LossKind::kUnwindTableFailed, 1, 0, {}, published.error().message);
   }
 }
 

@@ -9,11 +9,11 @@
 #include "format/base/result.h"
 #include "record/base/clock.h"
 #include "record/kernel/kernel_features.h"
-#include "record/kernel/perf_records.h"
+#include "record/process/process_table.h"
 #include "record/python/python_stacks.h"
 #include "record/sink/event_sink.h"
 #include "record/unwind/unwind_maps.h"
-#include "record/unwind/unwind_processes.h"
+#include "record/unwind/unwind_publisher.h"
 #include "record/unwind/unwind_tables.h"
 
 namespace xpu {
@@ -23,12 +23,13 @@ bool CanWalkByTables();
 
 class Unwinder {
  public:
-  // `python`: nullptr leaves out what interpreters run.
-  Unwinder(UnwindTables& tables, UnwindMaps maps, std::unique_ptr<PythonStacks> python)
-      : tables_(tables),
-        maps_(std::move(maps)),
+  // `python`: nullptr leaves out what interpreters run. The others outlive this.
+  Unwinder(UnwindTables& tables, ProcessTable& processes, UnwindMaps maps,
+           std::unique_ptr<PythonStacks> python)
+      : maps_(std::move(maps)),
         python_(std::move(python)),
-        processes_(maps_, tables_, python_.get()) {}
+        processes_(processes),
+        publisher_(maps_, tables, processes) {}
   Unwinder(const Unwinder&) = delete;
   Unwinder& operator=(const Unwinder&) = delete;
 
@@ -36,24 +37,21 @@ class Unwinder {
   PythonStacks* python() const { return python_.get(); }
   // Before the target's exec: from then on the BPF programs follow it and its descendants.
   Status Follow(pid_t target);
-  void TakeTables() { processes_.TakeFinishedTables(UINT64_MAX); }
-  void See(const PerfRecord& record) {
-    if (processes_.See(record)) last_seen_ns_ = MonotonicNs();
-  }
+  void TakeTables() { publisher_.TakeFinishedTables(UINT64_MAX); }
   // A process has begun, or loaded something, a moment ago: more of it is likely.
   bool IsBusy(uint64_t now_ns) const {
-    return processes_.has_finished_tables() || now_ns - last_seen_ns_ < kBusyNs;
+    return publisher_.has_finished_tables() || now_ns - processes_.last_change_ns() < kBusyNs;
   }
   // Tells the BPF programs what is new.
   void Apply(EventSink& sink);
 
  private:
-  UnwindTables& tables_;
+  static constexpr uint64_t kBusyNs = 50'000'000;
+
   UnwindMaps maps_;
   std::unique_ptr<PythonStacks> python_;
-  UnwindProcesses processes_;
-  static constexpr uint64_t kBusyNs = 50'000'000;
-  uint64_t last_seen_ns_ = 0;
+  const ProcessTable& processes_;
+  UnwindPublisher publisher_;
 };
 
 // Asks for the tables of what `command` will map at its start, and waits a little for them.

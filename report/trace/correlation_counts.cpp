@@ -15,7 +15,7 @@ namespace {
 // Losses that may have been the record of a launch.
 constexpr std::array kTakeRecords = {LossKind::kCuptiDropped, LossKind::kCuptiNotDelivered,
                                      LossKind::kWireRingFull, LossKind::kWireTorn,
-                                     LossKind::kWireInvalid,  LossKind::kTestDropped};
+                                     LossKind::kWireInvalid};
 // Losses that may have been the stack of one.
 constexpr std::array kTakeStacks = {LossKind::kLaunchStackMissing, LossKind::kLaunchRingFull};
 

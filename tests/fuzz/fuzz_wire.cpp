@@ -85,16 +85,18 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   XPU_CHECK(arena.ok());
   static SharedTables tables(*std::move(arena), nullptr);
   PythonFiles python;
-  HitFiles hits;
+  ProcessTable processes;
+  HitFiles hits(processes);
   EventSink sink = MakeSink();
-  sink.SetObserver(&hits);
+  sink.AddObserver(&processes);
+  sink.AddObserver(&hits);
   auto ring = RingReader::Create(kCapacity);
   XPU_CHECK(ring.ok());
   Producer producer(*ring);
   UniqueFd pidfd(static_cast<int>(::syscall(SYS_pidfd_open, ::getpid(), 0)));
-  ProcessTracker tracker(1);
-  GpuPeer peer({kNobody, 1, 7, std::move(pidfd), *std::move(ring)}, TestDrop(), sink,
-               {&tables, (data[0] & 2) != 0 ? &tracker : nullptr, &python, TestDrop()});
+  ProcessTracker tracker(processes);
+  GpuPeer peer({kNobody, 1, 7, std::move(pidfd), *std::move(ring)}, sink,
+               {&tables, &processes, (data[0] & 2) != 0 ? &tracker : nullptr, &python});
   std::span<const uint8_t> rest(data + 1, size - 1);
   if (data[0] == 0) producer.PutRaw(rest);
   while (data[0] != 0 && rest.size() >= 3) {

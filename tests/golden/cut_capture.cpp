@@ -17,6 +17,7 @@
 #include "format/events.h"
 #include "format/reader.h"
 #include "record/output/output_parts.h"
+#include "record/process/process_table.h"
 #include "record/sink/event_sink.h"
 
 namespace {
@@ -46,7 +47,10 @@ class Cutter {
       : reader_(std::move(reader)),
         sink_(std::move(writer)),
         output_(std::move(output)),
-        per_part_(per_part) {}
+        per_part_(per_part) {
+    sink_.AddObserver(&processes_);
+    sink_.SetLiveState(&processes_);
+  }
 
   void Run() {
     while (auto batch = reader_.Next()) {
@@ -100,6 +104,7 @@ class Cutter {
   }
 
   CaptureReader reader_;
+  ProcessTable processes_;
   EventSink sink_;
   std::string output_;
   uint64_t per_part_;

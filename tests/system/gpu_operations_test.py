@@ -170,14 +170,14 @@ def test_lost_records_are_lost_launches():
                                     env={"XPU_TEST_DROP": "activity:1000"})
         losses, counts = capture.losses(), capture.launch_counts()
         missed = account["launches"] - len(capture.of("kernel"))
-        expect("losses", set(losses), {"test_dropped"})
-        expect(f"launches missed, of {losses} dropped", 0 < missed <= losses["test_dropped"], True)
+        expect("losses", set(losses), {"cupti_dropped"})
+        expect(f"launches missed, of {losses} dropped", 0 < missed <= losses["cupti_dropped"], True)
         expect("seen, matched, pending, lost",
                [counts[n] for n in ("seen", "matched", "pending", "lost")],
                [account["launches"], len(capture.of("kernel")), 0, missed])
         expect("xpu-report --strict", strict_status(work.path / "capture.xpu"), 3)
         figures(f"{account['launches']} launches = {counts['matched']} matched + 0 pending + "
-                f"{missed} lost; records dropped: {losses['test_dropped']}")
+                f"{missed} lost; records dropped: {losses['cupti_dropped']}")
 
 
 def devices_by_instance(capture):

@@ -111,21 +111,22 @@ def test_a_kill_is_told_with_its_cost():
         expect("stacks", len(capture.launch_stacks) >= truth["launches"], True)
 
 
-def test_drop_switch_moves_nothing_else():
+def test_a_lost_event_moves_nothing_else():
     require_recording()
     with Workspace() as work:
         record(work, workload("empty_launches"), "--launches", "700",
                env=simulated(XPU_TEST_DROP="stack:7"))
         capture = work.capture()
         stacks = len(capture.launch_stacks)
-        expect("losses", capture.losses(), {"test_dropped": (len(capture.api_calls)) // 7})
+        expect("losses", capture.losses(),
+               {"launch_stack_missing": (len(capture.api_calls)) // 7})
         expect("stacks", stacks, len(capture.api_calls) - len(capture.api_calls) // 7)
         expect("kernels", len(capture.kernels), 701)
         record(work, workload("empty_launches"), "--launches", "700",
                env=simulated(XPU_TEST_DROP="activity:7"))
         capture = work.capture()
         expect("stacks", len(capture.launch_stacks), len(capture.api_calls))
-        lost = capture.losses()["test_dropped"]
+        lost = capture.losses()["cupti_dropped"]
         activities = sum(len(capture.events.get(kind, [])) for kind in
                          ("kernels", "memcpys", "memsets", "synchronizations", "overheads",
                           "graph_launches", "raw_activities"))

@@ -9,11 +9,11 @@ from xpu_testing import Workspace, expect, expect_in, main, recorder, skip, work
 NOBODY = {"user": 65534, "group": 65534, "extra_groups": []}
 
 
-def readable_copy(work):
+def readable_copy(work, env=None):
     """A copy of xpu-record and its library that everybody can read, and out, a folder for all."""
     if os.geteuid() != 0:
         skip("root", "only root becomes another user")
-    source = recorder()
+    source = recorder(env)
     os.makedirs(work.path / "bin", exist_ok=True)
     os.makedirs(work.path / "lib" / "xpu", exist_ok=True)
     shutil.copy(source, work.path / "bin" / "xpu-record")

@@ -116,8 +116,11 @@ def find(*names):
     raise AssertionError(f"not built: {looked_for or 'XPU_BUILD_DIR is not set'}")
 
 
-def recorder():
-    return find("record/xpu-record")
+def recorder(env=None):
+    """The shipped xpu-record; where the environment has switches for tests, the one that obeys them
+    (recorder_for_tests.cpp)."""
+    switches = {"XPU_TEST_DROP", "XPU_TEST_WITHOUT"} & {*os.environ, *(env or {})}
+    return find("record/xpu-record-for-tests" if switches else "record/xpu-record")
 
 
 def workload(name):
@@ -258,7 +261,8 @@ class Workspace:
         """Runs xpu-record -o FILE with these arguments; returns the finished process."""
         options.setdefault("timeout", 60)
         options.setdefault("cwd", self.path)
-        return subprocess.run([recorder(), "-o", str(self.path / output), *arguments],
+        return subprocess.run([recorder(options.get("env")), "-o", str(self.path / output),
+                               *arguments],
                               capture_output=True, text=True, **options)
 
     def capture(self, name="capture.xpu"):

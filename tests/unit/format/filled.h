@@ -144,4 +144,19 @@ ReadBack ReadLines(CaptureReader& reader);
 CaptureReader MustRead(std::span<const std::byte> bytes);
 ReadBack ReadLines(std::span<const std::byte> bytes);
 
+// Says again what it was given, as far as it is said to be alive.
+class Alive : public LiveState {
+ public:
+  void ForEach(const TakeProcess& take_process, const TakeMapping& take_mapping) override {
+    for (auto [event, name] : processes) {
+      event.kind = ProcessEventKind::kExisting;
+      take_process(event, name);
+    }
+    for (const auto& mapping : mappings) take_mapping(mapping, "/lib/libx.so", "\x01\x02");
+  }
+
+  std::vector<std::pair<ProcessEvent, std::string>> processes;
+  std::vector<Mapping> mappings;
+};
+
 }  // namespace xpu::test

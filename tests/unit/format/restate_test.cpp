@@ -53,6 +53,10 @@ TEST(Restate, TheSecondPartStandsAlone) {
   const MemoryFile file;
   auto writer = CaptureWriter::Create(file.Writer(), "test", {.restate_bytes = 1});
   ASSERT_TRUE(writer.ok());
+  Alive alive;
+  writer->SetLiveState(&alive);
+  alive.processes = {{Process(*writer, 1, 10, "app"), "app"}};
+  alive.mappings = {Library(*writer, 3, 10)};
   ASSERT_TRUE(writer->Write(Process(*writer, 1, 10, "app")).ok());
   ASSERT_TRUE(writer->Write(Process(*writer, 2, 11, "gone")).ok());
   ASSERT_TRUE(writer->Write(Library(*writer, 3, 10)).ok());
@@ -146,10 +150,13 @@ TEST(Restate, ALargeStateIsNotRestatedForEver) {
   ASSERT_TRUE(writer.ok());
   // One block each, and each of them makes the state due: 1 + 2 + ... restated processes.
   constexpr uint32_t kProcesses = 200;
-  const std::string name(2000, 'n');
+  Alive alive;
+  writer->SetLiveState(&alive);
   for (uint32_t pid = 1; pid <= kProcesses; ++pid) {
-    ASSERT_TRUE(
-        writer->Write(Process(*writer, pid, pid, (name + std::to_string(pid)).c_str())).ok());
+    const std::string name = std::string(2000, 'n') + std::to_string(pid);
+    const ProcessEvent event = Process(*writer, pid, pid, name.c_str());
+    ASSERT_TRUE(writer->Write(event).ok());
+    alive.processes.emplace_back(event, name);
   }
   ASSERT_TRUE(writer->Write(Sample(*writer, 1, 10)).ok());
   ASSERT_TRUE(writer->Write(Sample(*writer, 2, 10)).ok());

@@ -139,6 +139,9 @@ TEST(WriteFailure, CountsAreExact) {
   const UniqueFd keep(::fcntl(number, F_DUPFD_CLOEXEC, 0));
   auto writer = CaptureWriter::Create(std::move(fd), "out.xpu", {.block_bytes = 2000});
   ASSERT_TRUE(writer.ok());
+  Alive alive;
+  alive.processes = {{ProcessEvent{}, "app"}};
+  writer->SetLiveState(&alive);
   uint64_t given = 0;
   uint64_t failures = 0;
   for (uint32_t row = 0; row < 60; ++row) {

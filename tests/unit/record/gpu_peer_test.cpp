@@ -407,15 +407,5 @@ TEST_F(GpuPeerTest, ABrokenRingIsOneLoss) {
   EXPECT_EQ(Lost(LossKind::kWireInvalid), 1u);
 }
 
-TEST_F(GpuPeerTest, DropSwitch) {
-  MakePeer(TestDrop(3));
-  for (uint32_t id = 1; id <= 7; ++id) SendKernel(id, 0);
-  peer_->Drain(*sink_);
-  EXPECT_EQ(Lost(LossKind::kTestDropped), 2u);
-  std::vector<uint32_t> ids;
-  for (const Kernel& kernel : Events().kernels) ids.push_back(kernel.correlation_id);
-  EXPECT_EQ(ids, (std::vector<uint32_t>{1, 2, 4, 5, 7}));
-}
-
 }  // namespace
 }  // namespace xpu

@@ -14,6 +14,7 @@ namespace {
 
 constexpr char kMappedFile[] = "/lib/one.so";
 constexpr char kOther[] = "/lib/two.so";
+constexpr uint64_t kLongAfter = 10'000'000'000;
 
 using Files = std::map<std::string, std::vector<uint64_t>>;  // by path and build-id
 
@@ -29,8 +30,27 @@ class HitFilesTest : public ::testing::Test {
  protected:
   void Map(uint32_t pid, uint64_t address, const char* path, uint64_t file_offset = 0,
            std::string_view build_id = "id") {
-    hits_.SeeMapping({pid, address, 0x1000, file_offset, path, build_id});
+    Mapping mapping;
+    mapping.time_ns = ++now_ns_;
+    mapping.pid = mapping.tid = pid;
+    mapping.start_address = address;
+    mapping.size_bytes = 0x1000;
+    mapping.file_offset = file_offset;
+    processes_.See(mapping, path, build_id);
+    processes_.ApplyNotes();
   }
+
+  void Happen(ProcessEventKind kind, uint32_t pid, uint32_t parent_pid) {
+    ProcessEvent event;
+    event.time_ns = ++now_ns_;
+    event.kind = kind;
+    event.pid = event.tid = pid;
+    event.parent_pid = event.parent_tid = parent_pid;
+    processes_.See(event, {});
+    processes_.ApplyNotes();
+  }
+  void Fork(uint32_t pid, uint32_t parent_pid) { Happen(ProcessEventKind::kFork, pid, parent_pid); }
+  void Exit(uint32_t pid) { Happen(ProcessEventKind::kExit, pid, 0); }
 
   // Frames of user space, innermost first; `kernel` ones before them.
   StackId Stack(std::vector<uint64_t> addresses, size_t kernel = 0) {
@@ -55,11 +75,15 @@ class HitFilesTest : public ::testing::Test {
   using Offsets = std::vector<uint64_t>;
   Files Taken() {
     Files files;
-    for (const HitFile& file : hits_.TakeFiles()) files[file.path + file.build_id] = file.offsets;
+    taken_ = hits_.Take();
+    for (const HitFile& file : taken_.files) files[file.path + file.build_id] = file.offsets;
     return files;
   }
 
-  HitFiles hits_;
+  ProcessTable processes_;
+  HitFiles hits_{processes_};
+  OccurringCode taken_;
+  uint64_t now_ns_ = 0;
   std::map<uint32_t, StackNode> nodes_;
   uint32_t next_ = 2;
   int visits_ = 0;
@@ -70,21 +94,6 @@ TEST_F(HitFilesTest, OffsetsOfInstructionsAndOfCalls) {
   Map(7, 0x20000, kOther);
   Sample(7, {0x10010, 0x20020});
   EXPECT_EQ(Taken(), (Files{{"/lib/one.soid", {0x200f, 0x2010}}, {"/lib/two.soid", {0x1f}}}));
-}
-
-TEST_F(HitFilesTest, CodeMappedAgainAndAgainLeavesRoomForOther) {
-  for (int i = 0; i < 200000; ++i) Map(7, 0x10000, kMappedFile);
-  Map(7, 0x20000, kOther);
-  Sample(7, {0x20020});
-  EXPECT_EQ(Taken(), (Files{{"/lib/two.soid", {0x1f, 0x20}}}));
-  EXPECT_EQ(hits_.TakeDropped(), 0u);
-}
-
-TEST_F(HitFilesTest, MappingsWithoutRoomAreCounted) {
-  constexpr uint64_t kRoom = 65536;
-  for (uint64_t i = 0; i < kRoom + 10; ++i) Map(7, 0x10000 + i * 0x1000, kMappedFile);
-  EXPECT_EQ(hits_.TakeDropped(), 10u);
-  EXPECT_EQ(hits_.TakeDropped(), 0u);
 }
 
 TEST_F(HitFilesTest, KernelFramesAreNotOfFiles) {
@@ -149,7 +158,7 @@ TEST_F(HitFilesTest, BuildsOfOnePathAreTwoFiles) {
 
 TEST_F(HitFilesTest, AChildInheritsMappings) {
   Map(7, 0x10000, kMappedFile);
-  hits_.SeeFork(8, 7, 100);
+  Fork(8, 7);
   Map(7, 0x20000, kOther);  // told late
   Sample(8, {0x10010, 0x20020});
   EXPECT_EQ(Taken(), (Files{{"/lib/one.soid", {0xf, 0x10}}, {"/lib/two.soid", {0x1f}}}));
@@ -158,51 +167,30 @@ TEST_F(HitFilesTest, AChildInheritsMappings) {
 TEST_F(HitFilesTest, AForkToldAfterTheChildsMappings) {
   Map(8, 0x20000, kOther);
   Map(7, 0x10000, kMappedFile);
-  hits_.SeeFork(8, 7, 100);
+  Fork(8, 7);
   Sample(8, {0x10010, 0x20020});
   EXPECT_EQ(Taken().size(), 2u);
 }
 
-TEST_F(HitFilesTest, EndedProcessesAreMatchedARoundLater) {
+TEST_F(HitFilesTest, EndedProcessesAreMatchedAtTheirEnd) {
   const uint32_t pid = UnusedPid();
   Map(pid, 0x10000, kMappedFile);
-  hits_.SeeFork(pid, 1, 100);
-  hits_.SeeExit(pid, 200);
-  hits_.EndRound();
+  Exit(pid);
   Sample(pid, {0x10010});  // came through a slower ring
-  hits_.EndRound();
-  hits_.EndRound();
+  processes_.EndRound(now_ns_ + kLongAfter);
   Sample(pid, {0x10020});  // of nobody: the mappings are gone
   EXPECT_EQ(Taken(), (Files{{"/lib/one.soid", {0xf, 0x10}}}));
-}
-
-TEST_F(HitFilesTest, TheFirstThreadMayEndBeforeTheProcess) {
-  const auto self = static_cast<uint32_t>(::getpid());
-  Map(self, 0x10000, kMappedFile);
-  hits_.SeeExit(self, 200);
-  for (int round = 0; round < 5; ++round) hits_.EndRound();
-  Sample(self, {0x10010});
-  EXPECT_EQ(Taken(), (Files{{"/lib/one.soid", {0xf, 0x10}}}));
-}
-
-TEST_F(HitFilesTest, AnExitBeforeTheForkIsOfAnother) {
-  const uint32_t pid = UnusedPid();
-  hits_.SeeFork(pid, 1, 300);
-  hits_.SeeExit(pid, 200);  // of the one that had the number before, told late
-  Map(pid, 0x10000, kMappedFile);
-  for (int round = 0; round < 5; ++round) hits_.EndRound();
-  Sample(pid, {0x10010});
-  EXPECT_EQ(Taken(), (Files{{"/lib/one.soid", {0xf, 0x10}}}));
+  EXPECT_EQ(taken_.generated.at(0).addresses, (Offsets{0x1001f, 0x10020}));
 }
 
 TEST_F(HitFilesTest, CodeInNoFile) {
   Map(7, 0x10000, kMappedFile);
   Map(7, 0x30000, "/tmp/jit-7.dump");
-  hits_.SeeMapping({7, 0x40000, 0x1000, 0, "//anon", ""});
+  Map(7, 0x40000, "//anon", 0, "");
   Sample(7, {0x40010, 0x40020, 0x10010});
   Sample(8, {0x50010});
   EXPECT_EQ(Taken(), (Files{{"/lib/one.soid", {0xf}}}));
-  const std::vector<HitCode> code = hits_.TakeCode();
+  const std::vector<HitCode>& code = taken_.generated;
   ASSERT_EQ(code.size(), 2u);
   EXPECT_EQ(code[0].pid, 7u);
   EXPECT_EQ(code[0].dump_path, "/tmp/jit-7.dump");
@@ -218,7 +206,7 @@ TEST_F(HitFilesTest, OtherNamesAreNoDumps) {
   }
   Sample(7, {0x40010});
   Taken();
-  EXPECT_EQ(hits_.TakeCode().at(0).dump_path, "");
+  EXPECT_EQ(taken_.generated.at(0).dump_path, "");
 }
 
 TEST_F(HitFilesTest, AFileThatIsDeletedLaterIsHeld) {
@@ -228,7 +216,7 @@ TEST_F(HitFilesTest, AFileThatIsDeletedLaterIsHeld) {
   Map(static_cast<uint32_t>(::getpid()), 0x10000, path.c_str(), 0, "");
   Sample(static_cast<uint32_t>(::getpid()), {0x10010});
   ::unlink(path.c_str());
-  const std::vector<HitFile> files = hits_.TakeFiles();
+  const std::vector<HitFile> files = hits_.Take().files;
   ASSERT_EQ(files.size(), 1u);
   char text[16] = {};
   EXPECT_EQ(::pread(files[0].fd.get(), text, sizeof(text), 0), 7);
@@ -241,20 +229,27 @@ TEST_F(HitFilesTest, AFileWithAnotherBuildIdIsNotHeld) {
   Map(1, 0x10000, "/proc/self/exe", 0, build_id);
   Map(1, 0x20000, "/proc/self/exe", 0, "another");
   Sample(1, {0x10010, 0x20010});
-  for (const HitFile& file : hits_.TakeFiles()) {
+  for (const HitFile& file : hits_.Take().files) {
     EXPECT_EQ(static_cast<bool>(file.fd), file.build_id == build_id);
   }
 }
 
 TEST(HitFilesLimit, NoMoreFilesAreHeldThanAllowed) {
-  HitFiles hits(1);
-  hits.SeeMapping({1, 0x10000, 0x1000, 0, "/proc/self/exe", ""});
-  hits.SeeMapping({1, 0x20000, 0x1000, 0, "/proc/self/maps", ""});
+  ProcessTable processes;
+  HitFiles hits(processes, 1);
+  Mapping mapping;
+  mapping.pid = mapping.tid = 1;
+  mapping.start_address = 0x10000;
+  mapping.size_bytes = 0x1000;
+  processes.See(mapping, "/proc/self/exe", "");
+  mapping.start_address = 0x20000;
+  processes.See(mapping, "/proc/self/maps", "");
+  processes.ApplyNotes();
   hits.SeeStack(1, StackId{2}, [](StackId id) {
     return StackNode{StackId{id.value == 2 ? 3u : 0u},
                      {FrameKind::kUser, id.value == 2 ? 0x10010u : 0x20010u}};
   });
-  const std::vector<HitFile> files = hits.TakeFiles();
+  const std::vector<HitFile> files = hits.Take().files;
   ASSERT_EQ(files.size(), 2u);
   EXPECT_TRUE(files[0].fd);
   EXPECT_FALSE(files[1].fd);

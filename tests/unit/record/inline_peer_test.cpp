@@ -52,8 +52,8 @@ class InlinePeerTest : public test::PeerTest {
       : tables_({.cache_folder = {}, .threads = 2}),
         shared_(*TableArena::Create(uint64_t{64} << 20), &tables_) {}
 
-  void MakeInlinePeer(ProcessTracker* processes = nullptr, TestDrop drop = TestDrop()) {
-    MakePeer(TestDrop(), {&shared_, processes, nullptr, drop}, ::getpid());
+  void MakeInlinePeer(ProcessTracker* tracker = nullptr) {
+    MakePeer({&shared_, &processes_, tracker, nullptr}, ::getpid());
   }
 
   static wire::LaunchCall Call(uint32_t correlation_id) {
@@ -188,17 +188,6 @@ TEST_F(InlinePeerTest, EveryLaunchOfAStackThatIsNotWholeIsCounted) {
   EXPECT_EQ(Lost(LossKind::kStackRuleUnsupported), 2u);
   EXPECT_EQ(Lost(LossKind::kLaunchRingFull), 4u);
   EXPECT_EQ(sink_->losses().total(), 6u);
-}
-
-TEST_F(InlinePeerTest, DropSwitch) {
-  MakeInlinePeer(nullptr, TestDrop(3));
-  SendStack(1, {0x1010});
-  for (uint32_t id = 1; id <= 7; ++id) SendLaunch(id, 1);
-  peer_->Drain(*sink_);
-  EXPECT_EQ(Lost(LossKind::kTestDropped), 2u);
-  std::vector<uint32_t> ids;
-  for (const LaunchStack& launch : Events().launch_stacks) ids.push_back(launch.correlation_id);
-  EXPECT_EQ(ids, (std::vector<uint32_t>{1, 2, 4, 5, 7}));
 }
 
 TEST_F(InlinePeerTest, MessagesThatDoNotFitAreCounted) {
@@ -349,8 +338,8 @@ TEST_F(InlinePeerTest, ACopyWaitsForTheListThatItWasTakenUnder) {
 
 // By the time that the recorder looks, yet another file may be mapped there.
 TEST_F(InlinePeerTest, AFileWhosePlaceIsTaken) {
-  ProcessTracker processes(1);
-  MakeInlinePeer(&processes);
+  ProcessTracker tracker(processes_);
+  MakeInlinePeer(&tracker);
   Dl_info libc{};
   ASSERT_NE(::dladdr(reinterpret_cast<void*>(&::qsort), &libc), 0);
   const OwnCode code = FindOwnCode();
@@ -389,8 +378,8 @@ TEST_F(InlinePeerTest, CodeThatIsInNoFile) {
 }
 
 TEST_F(InlinePeerTest, MappingsWhereNobodyElseTellsOfThem) {
-  ProcessTracker processes(1);
-  MakeInlinePeer(&processes);
+  ProcessTracker tracker(processes_);
+  MakeInlinePeer(&tracker);
   const OwnCode code = FindOwnCode();
   const std::string build_id = *ReadBuildId("/proc/self/exe");
   SendCodeFile(0, code, build_id, "");

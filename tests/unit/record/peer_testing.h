@@ -31,18 +31,19 @@ class PeerTest : public testing::Test {
     auto writer = CaptureWriter::Create(std::move(fd), path_);
     ASSERT_TRUE(writer.ok());
     sink_.emplace(*std::move(writer));
+    sink_->AddObserver(&processes_);
+    sink_->SetLiveState(&processes_);
   }
   void TearDown() override { std::filesystem::remove(path_); }
 
   // `pid`: what the peer is said to be.
-  void MakePeer(TestDrop drop = TestDrop(), const InlineStacks::Settings& stacks = {},
-                pid_t pid = 4711) {
+  void MakePeer(const InlineStacks::Settings& stacks = {}, pid_t pid = 4711) {
     auto ring = RingReader::Create();
     ASSERT_TRUE(ring.ok());
     header_ = &ring->header();
     producer_.Attach(header_, ring->capacity_bytes());
     UniqueFd pidfd(static_cast<int>(::syscall(SYS_pidfd_open, ::getpid(), 0)));
-    peer_.emplace(InjectPeer{pid, 1, kInstance, std::move(pidfd), *std::move(ring)}, drop, *sink_,
+    peer_.emplace(InjectPeer{pid, 1, kInstance, std::move(pidfd), *std::move(ring)}, *sink_,
                   stacks);
   }
 
@@ -67,6 +68,7 @@ class PeerTest : public testing::Test {
   std::string Text(StringId id) { return std::string(reader_->String(id)); }
 
   std::string path_;
+  ProcessTable processes_;
   std::optional<EventSink> sink_;
   wire::RingHeader* header_ = nullptr;
   inject::RingProducer producer_;

@@ -20,7 +20,7 @@ class RecordedSymbolsTest : public test::PeerTest {
  protected:
   void SetUp() override {
     PeerTest::SetUp();
-    sink_->SetObserver(&hits_);
+    sink_->AddObserver(&hits_);
   }
 
   // A sample at `file_offset` of the file, which is mapped from its beginning on.
@@ -51,7 +51,12 @@ class RecordedSymbolsTest : public test::PeerTest {
     return bytes;
   }
 
-  HitFiles hits_;
+  HitFiles hits_{processes_};
+  OccurringCode Taken() {
+    processes_.ApplyNotes();
+    return hits_.Take();
+  }
+
   uint64_t next_start_ = kStart;
 };
 
@@ -71,7 +76,7 @@ TEST_F(RecordedSymbolsTest, TheFunctionThatOccurs) {
   const uint64_t offset = OwnFileOffset(self->image(), "FunctionOfTheTest");
   ASSERT_NE(offset, 0u);
   Hit(path, offset, build_id);
-  WriteSymbols(hits_.Take(), SymbolDetail::kNames, {}, *sink_);
+  WriteSymbols(Taken(), SymbolDetail::kNames, {}, *sink_);
   const EventBatch events = Events();
   ASSERT_EQ(events.symbol_slices.size(), 1u);
   EXPECT_EQ(Text(events.symbol_slices[0].path), path);
@@ -92,14 +97,14 @@ TEST_F(RecordedSymbolsTest, FilesWithoutRoomAreCounted) {
   ASSERT_TRUE(self.ok());
   const uint64_t offset = OwnFileOffset(self->image(), "FunctionOfTheTest");
   Hit(path, offset, std::string(self->image().build_id()));
-  WriteSymbols(hits_.Take(), SymbolDetail::kNames, {.slice_bytes = 100}, *sink_);
+  WriteSymbols(Taken(), SymbolDetail::kNames, {.slice_bytes = 100}, *sink_);
   EXPECT_TRUE(Events().symbol_slices.empty());
   EXPECT_EQ(Lost(LossKind::kSymbolsNotStored), 1u);
 }
 
 TEST_F(RecordedSymbolsTest, TheVdso) {
   Hit("[vdso]", 0xc00);
-  WriteSymbols(hits_.Take(), SymbolDetail::kNames, {}, *sink_);
+  WriteSymbols(Taken(), SymbolDetail::kNames, {}, *sink_);
   const EventBatch events = Events();
   ASSERT_EQ(events.symbol_slices.size(), 1u);
   EXPECT_EQ(Text(events.symbol_slices[0].path), "[vdso]");
@@ -108,7 +113,7 @@ TEST_F(RecordedSymbolsTest, TheVdso) {
 TEST_F(RecordedSymbolsTest, WhatIsNotThereIsCounted) {
   Hit("/no/such/file", 0x1000, "id");
   Hit("/proc/self/exe", 0x1000, "another build");
-  WriteSymbols(hits_.Take(), SymbolDetail::kNames, {}, *sink_);
+  WriteSymbols(Taken(), SymbolDetail::kNames, {}, *sink_);
   EXPECT_EQ(Lost(LossKind::kSymbolsNotStored), 2u);
   const std::vector<std::string> details = sink_->losses().details(LossKind::kSymbolsNotStored);
   ASSERT_EQ(details.size(), 2u);
@@ -121,14 +126,14 @@ TEST_F(RecordedSymbolsTest, DataIsNoLoss) {
   const std::string path = path_ + ".data";
   std::ofstream(path) << std::string(1000, '#');
   Hit(path, 10);
-  WriteSymbols(hits_.Take(), SymbolDetail::kNames, {}, *sink_);
+  WriteSymbols(Taken(), SymbolDetail::kNames, {}, *sink_);
   std::filesystem::remove(path);
   EXPECT_EQ(Lost(LossKind::kSymbolsNotStored), 0u);
   EXPECT_TRUE(Events().symbol_slices.empty());
 }
 
 TEST_F(RecordedSymbolsTest, NothingOccurs) {
-  WriteSymbols(hits_.Take(), SymbolDetail::kLines, {}, *sink_);
+  WriteSymbols(Taken(), SymbolDetail::kLines, {}, *sink_);
   EXPECT_TRUE(Events().symbol_slices.empty());
 }
 

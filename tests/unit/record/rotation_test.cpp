@@ -73,6 +73,8 @@ class PartsTest : public testing::Test {
   PartsTest() {
     auto writer = CaptureWriter::Create(std::make_unique<Gate>(&first_, &open_));
     sink_.emplace(*std::move(writer));
+    sink_->AddObserver(&processes_);
+    sink_->SetLiveState(&processes_);
   }
 
   void WriteDefinitions() {
@@ -153,6 +155,10 @@ class PartsTest : public testing::Test {
     sample.python_stack = python;
     sink_->Write(sample);
   }
+  OccurringCode TakeHits(HitFiles& hits) {
+    processes_.ApplyNotes();
+    return hits.Take();
+  }
   CaptureWriter BeginSecond() {
     auto ended = sink_->BeginPart(std::make_unique<Gate>(&second_, &open_), 2);
     EXPECT_TRUE(ended.ok());
@@ -161,6 +167,7 @@ class PartsTest : public testing::Test {
 
   std::string first_, second_;
   bool open_ = true;
+  ProcessTable processes_;
   std::optional<EventSink> sink_;
 };
 
@@ -250,19 +257,19 @@ TEST_F(PartsTest, PythonCodesAreStatedWhereTheyOccur) {
 }
 
 TEST_F(PartsTest, EachPartHasItsOwnCodeAndLosses) {
-  HitFiles hits;
-  sink_->SetObserver(&hits);
+  HitFiles hits(processes_);
+  sink_->AddObserver(&hits);
   WriteDefinitions();
   const Frame frames[] = {{FrameKind::kKernel, 0xffff800000000010}, {FrameKind::kUser, 0x1010}};
   WriteSample(sink_->Intern(frames));
   sink_->losses().Add(LossKind::kSampleRingFull, 3);
   CaptureWriter ended = BeginSecond();
-  const OccurringCode of_first = hits.Take();
+  const OccurringCode of_first = TakeHits(hits);
   const auto kernel_of_first = sink_->TakeKernelAddresses();
   const Frame other{FrameKind::kUser, 0x1020};
   WriteSample(sink_->Intern({&other, 1}));
   sink_->losses().Add(LossKind::kSampleRingFull, 4);
-  const OccurringCode of_second = hits.Take();
+  const OccurringCode of_second = TakeHits(hits);
   ASSERT_TRUE(ended.Close().ok());
   sink_->Close(RecordingEnd{});
 

@@ -11,7 +11,6 @@
 #include "record/base/environment.h"
 #include "record/base/process_status.h"
 #include "record/base/size_text.h"
-#include "record/base/test_drop.h"
 #include "record/checks/check.h"
 #include "record/gpu/gpu_source.h"
 #include "record/kernel/capabilities.h"
@@ -280,24 +279,17 @@ TEST(PerfEvent, CpuLists) {
   EXPECT_EQ(ParseCpuList("3-1"), std::vector<int>{});
 }
 
-TEST(KernelFeatures, ListOfThoseLeftOut) {
-  EXPECT_TRUE(MayUse(KernelFeature::kLostCount, nullptr));
-  EXPECT_TRUE(MayUse(KernelFeature::kLostCount, ""));
-  EXPECT_FALSE(MayUse(KernelFeature::kLostCount, "lost_count"));
-  EXPECT_FALSE(MayUse(KernelFeature::kLostCount, "table_walk,lost_count,"));
-  EXPECT_TRUE(MayUse(KernelFeature::kLostCount, "lost_counts,lost"));
-  EXPECT_FALSE(MayUse(KernelFeature::kMultiProbes, "table_walk,uprobe_multi"));
-  EXPECT_FALSE(MayUse(KernelFeature::kBuildIdRecords, "build_id_records"));
-}
-
-TEST(TestDrop, EveryNth) {
-  TestDrop none = TestDrop::Parse("activity:7", "stack");
-  for (int i = 0; i < 20; ++i) EXPECT_FALSE(none.Next());
-  TestDrop third = TestDrop::Parse("stack:3", "stack");
-  EXPECT_FALSE(third.Next());
-  EXPECT_FALSE(third.Next());
-  EXPECT_TRUE(third.Next());
-  EXPECT_FALSE(third.Next());
+TEST(KernelFeatures, ThoseInTheListAreLeftOut) {
+  const auto may_use = [](KernelFeature feature, std::string_view left_out) {
+    LeaveOutFeatures(left_out);
+    return MayUse(feature);
+  };
+  EXPECT_FALSE(may_use(KernelFeature::kLostCount, "lost_count"));
+  EXPECT_FALSE(may_use(KernelFeature::kLostCount, "table_walk,lost_count,"));
+  EXPECT_TRUE(may_use(KernelFeature::kLostCount, "lost_counts,lost"));
+  EXPECT_FALSE(may_use(KernelFeature::kMultiProbes, "table_walk,uprobe_multi"));
+  EXPECT_FALSE(may_use(KernelFeature::kBuildIdRecords, "build_id_records"));
+  EXPECT_TRUE(may_use(KernelFeature::kLostCount, ""));
 }
 
 TEST(Target, ExecFailures) {

@@ -12,6 +12,7 @@
 #include "format/base/text.h"
 #include "record/process/file_rights.h"
 #include "record/process/process_limits.h"
+#include "record/source/process_source.h"
 #include "record/target/gained_privileges.h"
 #include "tests/unit/record/peer_testing.h"
 
@@ -22,82 +23,106 @@ constexpr char kLibrary[] = "/opt/xpu/lib/xpu/libxpu_inject.so";
 
 class UnreachedProcessesTest : public test::PeerTest {
  protected:
-  static PerfRecord Exec(uint32_t pid, uint64_t time_ns) {
-    PerfComm comm;
-    comm.origin.time_ns = time_ns;
-    comm.pid = comm.tid = pid;
-    comm.is_exec = true;
-    comm.name = "program";
-    return comm;
+  void Exec(uint32_t pid) {
+    ProcessEvent event;
+    event.kind = ProcessEventKind::kExec;
+    event.time_ns = ++now_ns_;
+    event.pid = event.tid = pid;
+    processes_.See(event, "program");
   }
-  static PerfRecord Map(uint32_t pid, uint64_t time_ns, const char* path = "/bin/program") {
-    PerfMapping mapping;
-    mapping.origin.time_ns = time_ns;
+  void Exit(uint32_t pid, uint32_t tid) {
+    ProcessEvent event;
+    event.kind = ProcessEventKind::kExit;
+    event.time_ns = ++now_ns_;
+    event.pid = pid;
+    event.tid = tid;
+    processes_.See(event, {});
+  }
+  void Map(uint32_t pid, const char* path = "/bin/program", uint64_t address = 0) {
+    Mapping mapping;
+    mapping.time_ns = ++now_ns_;
     mapping.pid = mapping.tid = pid;
-    mapping.path = path;
-    return mapping;
+    mapping.start_address = address;
+    mapping.size_bytes = 0x1000;
+    processes_.See(mapping, path, {});
   }
-  static PerfRecord Exit(uint32_t pid, uint32_t tid, uint64_t time_ns) {
-    PerfTask task;
-    task.is_exit = true;
-    task.pid = pid;
-    task.tid = tid;
-    task.time_ns = time_ns;
-    return task;
+  using Look = UnreachedProcesses::Expected::Look;
+  void Expect(Look* look_at_driver = &ObstacleToInjection,
+              Look* look_at_library = &ObstacleToReport) {
+    unreached_.emplace(processes_,
+                       UnreachedProcesses::Expected{.library = kLibrary,
+                                                    .invitation = "it",
+                                                    .look_at_driver = look_at_driver,
+                                                    .look_at_library = look_at_library});
   }
-  void See(std::initializer_list<PerfRecord> records) {
-    for (const PerfRecord& record : records) processes_.See(record);
+  void Finish(const InjectionReports& reports) {
+    processes_.EndRound(now_ns_);
+    unreached_->Finish(*sink_, reports);
   }
   uint64_t Gained() {
-    processes_.Finish(*sink_, {});
+    processes_.EndRound(now_ns_);
+    privileged_.Finish(*sink_);
     return Lost(LossKind::kPrivilegesGained);
   }
 
-  UnreachedProcesses processes_;
+  uint64_t now_ns_ = 0;
+  PrivilegedPrograms privileged_{processes_};
+  std::optional<UnreachedProcesses> unreached_;
 };
 
 TEST_F(UnreachedProcessesTest, TakenOutByItsExec) {
-  See({Map(7, 10), Exec(7, 20), Exit(7, 7, 21)});
+  Map(7);
+  Exec(7);
+  Exit(7, 7);
   EXPECT_EQ(Gained(), 1u);
   EXPECT_EQ(sink_->losses().details(LossKind::kPrivilegesGained),
             std::vector<std::string>{"process 7 (program)"});
 }
 
 TEST_F(UnreachedProcessesTest, ProgramsLikeAnyOther) {
-  See({Exec(7, 20), Map(7, 21), Exit(7, 7, 30)});  // one
-  See({Map(8, 10), Exit(8, 8, 20)});               // a fork
-  See({Exec(9, 20), Exit(9, 10, 21)});             // a thread of it ended
+  Exec(7);  // one
+  Map(7);
+  Exit(7, 7);
+  Map(8);  // a fork
+  Exit(8, 8);
+  Exec(9);  // a thread of it ended
+  Exit(9, 10);
   EXPECT_EQ(Gained(), 0u);
 }
 
 TEST_F(UnreachedProcessesTest, RecordsOfOtherCpusComeLater) {
-  See({Exit(7, 7, 30), Exec(7, 20)});
-  processes_.EndRound(*sink_);
-  See({Map(7, 21)});
-  processes_.EndRound(*sink_);
-  EXPECT_EQ(Lost(LossKind::kPrivilegesGained), 0u);
+  Exec(7);
+  now_ns_ = 10;
+  Exit(7, 7);
+  processes_.EndRound(now_ns_);
+  privileged_.CountLosses(*sink_);
+  now_ns_ = 5;  // in between
+  Map(7);
+  processes_.EndRound(20'000'000'000);
   EXPECT_EQ(Gained(), 0u);
 }
 
 TEST_F(UnreachedProcessesTest, WhereRecordsWereLostNothingIsConcluded) {
   sink_->losses().Add(LossKind::kPerfRecordsLost, 1);
-  See({Exec(7, 20), Exit(7, 7, 21)});
+  Exec(7);
+  Exit(7, 7);
   EXPECT_EQ(Gained(), 0u);
 }
 
-std::optional<std::string> LookByPid(const PerfMapping& mapping, const std::string& value) {
+std::optional<std::string> LookByPid(const MappedLibrary& mapping, const std::string& value) {
   if (mapping.pid == 8) return std::nullopt;
   return mapping.pid == 9 ? value + " is of another recorder" : "";
 }
 
 TEST_F(UnreachedProcessesTest, LibrariesThatDoNotReport) {
-  processes_.ExpectInjection(
-      {.library = kLibrary, .invitation = "it", .look_at_library = &LookByPid});
-  See({Exec(7, 1), Map(7, 2, kLibrary)});                       // reports
-  See({Exec(8, 1), Map(8, 2, kLibrary)});                       // does not
-  See({Exec(9, 1), Map(9, 2, kLibrary), Map(9, 3, kLibrary)});  // two images, one report
-  See({Map(10, 1, "/opt/libxpu_inject.so.debug")});             // another file
-  processes_.Finish(*sink_, {.connected = {{7, 1}, {9, 1}}, .refused = {}, .started_cuda = {}});
+  Expect(&ObstacleToInjection, &LookByPid);
+  for (const uint32_t pid : {7, 8, 9}) {
+    Exec(pid);
+    Map(pid, kLibrary);
+  }
+  Map(9, kLibrary);                        // two images
+  Map(10, "/opt/libxpu_inject.so.debug");  // another file
+  Finish({.connected = {{7, 1}, {9, 1}}, .refused = {}, .started_cuda = {}});
   EXPECT_EQ(Lost(LossKind::kProcessNotReached), 2u);
   const std::vector<std::string> details = sink_->losses().details(LossKind::kProcessNotReached);
   ASSERT_EQ(details.size(), 2u);
@@ -105,49 +130,48 @@ TEST_F(UnreachedProcessesTest, LibrariesThatDoNotReport) {
   EXPECT_EQ(details[1], "process 9 (program): it is of another recorder");
 }
 
-std::optional<std::string> LookByAddress(const PerfMapping& driver, const std::string&) {
+std::optional<std::string> LookByAddress(const MappedLibrary& driver, const std::string&) {
   if (driver.address == 0) return std::nullopt;
   return driver.address == 1 ? "" : "it was started without the variable";
 }
 
 TEST_F(UnreachedProcessesTest, DriversThatWillNotFindTheLibrary) {
-  constexpr char kDriver[] = "/usr/lib/libcuda.so.580.65.06";
-  const auto map_driver = [&](uint32_t pid, uint64_t time_ns, uint64_t address) {
-    PerfMapping mapping = std::get<PerfMapping>(Map(pid, time_ns, kDriver));
-    mapping.address = address;
-    return mapping;
+  const auto map_driver = [&](uint32_t pid, uint64_t address) {
+    Map(pid, "/usr/lib/libcuda.so.580.65.06", address);
   };
-  processes_.ExpectInjection(
-      {.library = kLibrary, .invitation = "it", .look_at_driver = &LookByAddress});
-  See({Exec(1, 1), map_driver(1, 2, 1)});                       // all is well, and CUDA not used
-  See({Exec(2, 1), map_driver(2, 2, 9), map_driver(2, 3, 9)});  // opened twice
-  See({Exec(3, 1), map_driver(3, 2, 1), Exec(3, 5), map_driver(3, 6, 9)});  // the second image
-  See({Exec(4, 1), map_driver(4, 2, 9), Map(4, 3, kLibrary)});  // set by the program itself
-  See({Exec(5, 1), map_driver(5, 2, 9), Map(5, 3, kLibrary)});  // the same, and it is silent
-  See({Exec(6, 1), map_driver(6, 2, 0)});
-  See({Exec(7, 1), map_driver(7, 2, 9), Map(7, 3, kLibrary)});  // only NVTX has loaded it
-  See({Exec(8, 1), map_driver(8, 2, 0), Map(8, 3, kLibrary)});  // refused, and so told already
-  processes_.Finish(*sink_, {.connected = {{3, 1}, {4, 1}, {7, 1}, {8, 1}},
-                             .refused = {{8, 1}},
-                             .started_cuda = {{3, 1}, {4, 1}}});
+  Expect(&LookByAddress);
+  for (uint32_t pid = 1; pid <= 8; ++pid) Exec(pid);
+  map_driver(1, 1);  // all is well, and CUDA not used
+  map_driver(2, 9);  // opened twice
+  map_driver(2, 9);
+  map_driver(3, 1);
+  Exec(3);
+  map_driver(3, 9);  // the second image
+  map_driver(4, 9);
+  Map(4, kLibrary);  // set by the program itself
+  map_driver(5, 9);
+  Map(5, kLibrary);  // the same, and it is silent
+  map_driver(6, 0);
+  map_driver(7, 9);
+  Map(7, kLibrary);  // only NVTX has loaded it
+  map_driver(8, 0);
+  Map(8, kLibrary);  // refused, and so reported already
+  Finish({.connected = {{3, 1}, {4, 1}, {7, 1}, {8, 1}},
+          .refused = {{8, 1}},
+          .started_cuda = {{3, 1}, {4, 1}}});
   EXPECT_EQ(sink_->losses().details(LossKind::kProcessNotReached).size(), 4u);
   EXPECT_EQ(Lost(LossKind::kProcessNotReached), 4u);  // 2, 3, 5, 7
   EXPECT_EQ(sink_->losses().details(LossKind::kInjectionUnknown),
             std::vector<std::string>{"process 6 (program)"});
 }
 
-TEST_F(UnreachedProcessesTest, NothingIsExpectedWhereNothingIsInjected) {
-  See({Exec(2, 1), Map(2, 2, "/usr/lib/libcuda.so.1"), Map(2, 3, kLibrary)});
-  processes_.Finish(*sink_, {});
-  EXPECT_EQ(sink_->losses().total(), 0u);
-}
-
 // It maps the library to time its marker.
 TEST_F(UnreachedProcessesTest, ARecorderWithinIsNoCudaProcess) {
-  processes_.ExpectInjection({.library = kLibrary, .invitation = "it"});
+  Expect();
   const auto us = static_cast<uint32_t>(::getpid());
-  See({Exec(us, 1), Map(us, 2, kLibrary)});
-  processes_.Finish(*sink_, {});
+  Exec(us);
+  Map(us, kLibrary);
+  Finish({});
   EXPECT_EQ(sink_->losses().total(), 0u);
 }
 

@@ -246,7 +246,7 @@ TEST_F(CorrelateTest, CountedLossesExplainLaunchesWithoutARecord) {
   lose("cupti_not_delivered", 100, 2, 0);  // more than its launches
   lose("sample_ring_full", 100, 1, 0);     // no GPU records
   lose("wire_torn", 100, 0, 77);           // of another process
-  lose("test_dropped", 1, 0, 0);           // of nobody
+  lose("wire_invalid", 1, 0, 0);           // of nobody
   const Correlation::Counts& counts = Run().counts;
   EXPECT_EQ(counts.launches_seen, 12u);
   EXPECT_EQ(counts.launches_matched, 4u);

@@ -7,7 +7,7 @@
 
 namespace xpu {
 
-struct Subject {
+struct Scope {
   enum class Kind {
     kProgram,    // one that the recorder starts, and its descendants
     kProcesses,  // processes that run already, and theirs

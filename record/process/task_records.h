@@ -15,18 +15,18 @@
 #include "format/base/result.h"
 #include "record/kernel/perf_records.h"
 #include "record/kernel/perf_ring.h"
-#include "record/options/subject.h"
+#include "record/options/scope.h"
 #include "record/sink/event_sink.h"
 
 namespace xpu {
 
-class TaskSource {
+class TaskRecords {
  public:
   // kAtOnce: descriptors become readable with every mapping, for who must act on it.
   enum class Wakeup { kAtWatermark, kAtOnce };
 
   // Before the exec of a program.
-  static Result<TaskSource> Open(const Subject& subject, Wakeup wakeup = Wakeup::kAtWatermark);
+  static Result<TaskRecords> Open(const Scope& scope, Wakeup wakeup = Wakeup::kAtWatermark);
 
   // To wait on.
   std::vector<int> fds() const;
@@ -40,7 +40,7 @@ class TaskSource {
   void CountLosses(EventSink& sink);
 
  private:
-  static Result<TaskSource> OpenRings(const Subject& subject, Wakeup wakeup, size_t ring_bytes);
+  static Result<TaskRecords> OpenRings(const Scope& scope, Wakeup wakeup, size_t ring_bytes);
   void ResetWakeups(uint64_t now_ns);
 
   std::vector<PerfRing> rings_;

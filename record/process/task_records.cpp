@@ -1,4 +1,4 @@
-#include "record/process/task_source.h"
+#include "record/process/task_records.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -32,13 +32,13 @@ size_t RingBytesFor(size_t cpus) {
   return bytes;
 }
 
-perf_event_attr CommonAttributes(const Subject& subject) {
+perf_event_attr CommonAttributes(const Scope& scope) {
   perf_event_attr attributes = PerfAttributes(PERF_TYPE_SOFTWARE, PERF_COUNT_SW_DUMMY);
   attributes.sample_type = PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_CPU;
   attributes.sample_id_all = 1;
-  attributes.disabled = subject.is_program();
-  attributes.enable_on_exec = subject.is_program();
-  attributes.inherit = subject.is_program();
+  attributes.disabled = scope.is_program();
+  attributes.enable_on_exec = scope.is_program();
+  attributes.inherit = scope.is_program();
   attributes.mmap = 1;  // executable mappings
   attributes.use_clockid = 1;
   attributes.clockid = CLOCK_MONOTONIC;
@@ -49,8 +49,8 @@ perf_event_attr CommonAttributes(const Subject& subject) {
   return attributes;
 }
 
-perf_event_attr TaskAttributes(const Subject& subject) {
-  perf_event_attr attributes = CommonAttributes(subject);
+perf_event_attr TaskAttributes(const Scope& scope) {
+  perf_event_attr attributes = CommonAttributes(scope);
   attributes.mmap2 = 1;
   attributes.build_id = MayUse(KernelFeature::kBuildIdRecords);
   attributes.comm = 1;
@@ -61,8 +61,8 @@ perf_event_attr TaskAttributes(const Subject& subject) {
   return attributes;
 }
 
-perf_event_attr WakeupAttributes(const Subject& subject) {
-  perf_event_attr attributes = CommonAttributes(subject);
+perf_event_attr WakeupAttributes(const Scope& scope) {
+  perf_event_attr attributes = CommonAttributes(scope);
   attributes.wakeup_watermark = 1;
   return attributes;
 }
@@ -121,7 +121,7 @@ struct RecordWriter {
     event.parent_tid = record.parent_tid;
     sink.Write(event);
   }
-  void operator()(const PerfLost&) const {}  // TaskSource counts them
+  void operator()(const PerfLost&) const {}  // TaskRecords counts them
   void operator()(const PerfOther&) const {}
 };
 
@@ -131,21 +131,21 @@ void WritePerfRecord(const PerfRecord& record, EventSink& sink) {
   std::visit(RecordWriter{sink}, record);
 }
 
-Result<TaskSource> TaskSource::Open(const Subject& subject, Wakeup wakeup) {
+Result<TaskRecords> TaskRecords::Open(const Scope& scope, Wakeup wakeup) {
   if (const size_t bytes = RingBytesFor(OnlineCpus().size()); bytes > kRingBytes) {
-    auto source = OpenRings(subject, wakeup, bytes);
+    auto source = OpenRings(scope, wakeup, bytes);
     if (source.ok()) return source;
   }
-  return OpenRings(subject, wakeup, kRingBytes);
+  return OpenRings(scope, wakeup, kRingBytes);
 }
 
-Result<TaskSource> TaskSource::OpenRings(const Subject& subject, Wakeup wakeup, size_t ring_bytes) {
-  TaskSource source;
-  perf_event_attr attributes = TaskAttributes(subject);
-  perf_event_attr wakeup_attributes = WakeupAttributes(subject);
+Result<TaskRecords> TaskRecords::OpenRings(const Scope& scope, Wakeup wakeup, size_t ring_bytes) {
+  TaskRecords source;
+  perf_event_attr attributes = TaskAttributes(scope);
+  perf_event_attr wakeup_attributes = WakeupAttributes(scope);
   // For a record with the longest path.
   const auto wakeup_bytes = 2 * static_cast<size_t>(::sysconf(_SC_PAGESIZE));
-  const pid_t pid = subject.is_program() ? subject.program : -1;
+  const pid_t pid = scope.is_program() ? scope.program : -1;
   for (int cpu : OnlineCpus()) {
     UniqueFd event = OpenEvent(attributes, pid, cpu);
     if (!event && errno == ENODEV) continue;  // went offline
@@ -168,7 +168,7 @@ Result<TaskSource> TaskSource::OpenRings(const Subject& subject, Wakeup wakeup, 
   return source;
 }
 
-std::vector<int> TaskSource::fds() const {
+std::vector<int> TaskRecords::fds() const {
   std::vector<int> fds;
   for (const PerfRing& ring : rings_) fds.push_back(ring.fd());
   for (const PerfRing& ring : wakeups_) fds.push_back(ring.fd());
@@ -177,7 +177,7 @@ std::vector<int> TaskSource::fds() const {
 
 // Before the records are read: what is mapped later wakes again. A program that maps code all the
 // time is woken for once a millisecond: each wake-up interrupts it, and was most of its cost.
-void TaskSource::ResetWakeups(uint64_t now_ns) {
+void TaskRecords::ResetWakeups(uint64_t now_ns) {
   constexpr uint64_t kPaceNs = 1'000'000;
   constexpr int kMaxInTurn = 20;  // more than a program at its start
   if (blocked_ns_ != 0 && now_ns - blocked_ns_ < kPaceNs) return;
@@ -190,7 +190,7 @@ void TaskSource::ResetWakeups(uint64_t now_ns) {
   blocked_ns_ = now_ns;
 }
 
-void TaskSource::Drain(EventSink& sink, const Take& take) {
+void TaskRecords::Drain(EventSink& sink, const Take& take) {
   ResetWakeups(MonotonicNs());
   for (PerfRing& ring : rings_) {
     uint64_t senseless = ring.Drain([&](std::span<const std::byte> bytes) {
@@ -207,7 +207,7 @@ void TaskSource::Drain(EventSink& sink, const Take& take) {
 
 // A record that tells of lost ones is only written with the next that finds room: there may be
 // none.
-void TaskSource::CountLosses(EventSink& sink) {
+void TaskRecords::CountLosses(EventSink& sink) {
   uint64_t lost = lost_;
   if (has_lost_count_) {
     lost = 0;

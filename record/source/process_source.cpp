@@ -1,0 +1,191 @@
+#include "record/source/process_source.h"
+
+#include "format/base/text.h"
+#include "record/base/clock.h"
+#include "record/base/process_status.h"
+#include "record/process/running_processes.h"
+
+namespace xpu {
+namespace {
+
+// What runs where nothing does has no entry in /proc.
+void WriteIdleProcess(uint64_t time_ns, EventSink& sink) {
+  ProcessEvent idle;
+  idle.time_ns = time_ns;
+  idle.kind = ProcessEventKind::kExisting;
+  idle.name = sink.Intern("swapper");
+  sink.Write(idle);
+}
+
+void CountFailedTables(UnwindTables& tables, EventSink& sink) {
+  for (const UnwindTables::Failure& failure : tables.TakeFailures()) {
+    sink.losses().Add(LossKind::kUnwindTableFailed, 1, 0, {}, failure.path + ": " + failure.reason);
+  }
+}
+
+}  // namespace
+
+// ---- programs that gain privileges --------------------------------------------------------------
+
+void PrivilegedPrograms::Judge(uint32_t pid, const ProcessTable::Process& process) {
+  const bool was_taken_out = process.exec_ns != 0 && process.exec_ns > process.mapping_ns &&
+                             process.exec_ns <= process.exit_ns;
+  if (was_taken_out) found_.emplace_back(pid, process.name(pid));
+}
+
+void PrivilegedPrograms::CountLosses(EventSink& sink) {
+  for (const auto& [pid, name] : std::exchange(found_, {})) {
+    // A mapping that the kernel could not report is no sign.
+    if (sink.losses().total(LossKind::kPerfRecordsLost) > 0) continue;
+    sink.losses().Add(LossKind::kPrivilegesGained, 1, pid, {},
+                      Format("process {} ({})", pid, name));
+  }
+}
+
+void PrivilegedPrograms::Finish(EventSink& sink) {
+  processes_.ForEachProcess([&](uint32_t pid, const ProcessTable::Process& process) {
+    if (process.exit_ns != 0) Judge(pid, process);
+  });
+  CountLosses(sink);
+}
+
+// ---- the source ---------------------------------------------------------------------------------
+
+Result<std::unique_ptr<Source>> ProcessSource::Open(SourceContext& context) {
+  std::unique_ptr<ProcessSource> source(new ProcessSource(context));
+  const RecordOptions& options = context.options;
+  Scope& scope = context.scope;
+  if (options.whole_system) scope.kind = Scope::Kind::kAll;
+  if (!options.pids.empty()) scope.kind = Scope::Kind::kProcesses;
+  // What runs already is recorded once its tables are there.
+  scope.starts_paused = options.control.StartsPaused() || !scope.is_program();
+  if (!options.pids.empty()) {
+    XPU_ASSIGN_OR_RETURN(source->watched_, WatchedProcesses::Open(context.processes));
+    scope.watched_map_fd = source->watched_->map_fd();
+  }
+  if (scope.is_program()) {
+    source->privileged_ = std::make_unique<PrivilegedPrograms>(context.processes);
+  }
+  XPU_RETURN_IF_ERROR(context.OpenUnwinding());
+  return std::unique_ptr<Source>(std::move(source));
+}
+
+Status ProcessSource::Arm() {
+  const RecordOptions& options = context_.options;
+  const Scope& scope = context_.scope;
+  armed_ns_ = MonotonicNs();
+  // The GPU source finds those of stacks that are taken in the process itself.
+  const bool needs_records =
+      options.record_cpu || WantsProbes(options) ||
+      (options.launch_stacks != LaunchStacks::kNone && !context_.stacks_are_inline);
+  const bool at_once = (WantsProbes(options) || context_.unwinder) && scope.is_program();
+  auto tasks = TaskRecords::Open(
+      scope, at_once ? TaskRecords::Wakeup::kAtOnce : TaskRecords::Wakeup::kAtWatermark);
+  if (tasks.ok()) {
+    tasks_ = std::make_unique<TaskRecords>(*std::move(tasks));
+  } else if (needs_records) {
+    return std::move(tasks).error();
+  }
+  context_.has_task_records = tasks_ != nullptr;
+  for (const pid_t pid : options.pids) XPU_RETURN_IF_ERROR(watched_->Watch(pid));
+  if (context_.unwinder == nullptr || !scope.is_program()) return Ok();
+  return context_.unwinder->Follow(scope.program);
+}
+
+void ProcessSource::Begin(EventSink& sink) {
+  if (context_.scope.is_program()) return;
+  RunningProcesses running;
+  const bool all = context_.scope.kind == Scope::Kind::kAll;
+  if (all) WriteIdleProcess(armed_ns_, sink);
+  for (const pid_t pid : all ? ListProcesses() : context_.options.pids) {
+    running.Write(pid, armed_ns_, sink);
+  }
+  context_.processes.EndRound(MonotonicNs());
+  if (context_.unwinder) WaitForTables(sink);
+}
+
+// Bounded: the disk of a machine that has much to do may be slow.
+void ProcessSource::WaitForTables(EventSink& sink) {
+  constexpr uint64_t kPatienceNs = 5'000'000'000, kStepNs = 50'000'000;
+  const uint64_t give_up_ns = MonotonicNs() + kPatienceNs;
+  for (uint64_t now_ns = 0; now_ns < give_up_ns; now_ns = MonotonicNs()) {
+    const uint64_t until_ns = MonotonicNs() + kStepNs;
+    context_.tables->WaitUntil(until_ns);
+    DrainTasks(sink);
+    if (MonotonicNs() < until_ns) break;
+  }
+  context_.unwinder->TakeTables();
+  context_.unwinder->Apply(sink);
+}
+
+void ProcessSource::AfterExec(EventSink& sink) {
+  if (tasks_) return;
+  const std::string name = ReadComm(Format("/proc/{}/comm", context_.scope.program));
+  if (name.empty()) return;
+  ProcessEvent event;
+  event.time_ns = MonotonicNs();
+  event.kind = ProcessEventKind::kExec;
+  event.pid = event.tid = static_cast<uint32_t>(context_.scope.program);
+  event.name = sink.Intern(name);
+  sink.Write(event);
+}
+
+std::vector<int> ProcessSource::fds() const {
+  std::vector<int> fds;
+  if (tasks_) fds = tasks_->fds();
+  if (context_.tables) fds.push_back(context_.tables->fd());
+  return fds;
+}
+
+int ProcessSource::DrainIntervalMs(uint64_t now_ns) const {
+  // What is mapped is to be known before many samples are taken in it.
+  constexpr int kForMappings = 5, kWhileTheyCome = 1;
+  if (tasks_ && tasks_->was_woken()) return kWhileTheyCome;
+  if (!context_.unwinder) return kUsualIntervalMs;
+  if (context_.unwinder->IsBusy(now_ns)) return kWhileTheyCome;
+  // Of the mappings of a program that we started the kernel tells at once, and looking for them 200
+  // times a second took 0.4 % of a CPU.
+  return context_.scope.is_program() ? kUsualIntervalMs : kForMappings;
+}
+
+void ProcessSource::DrainTasks(EventSink& sink) {
+  if (tasks_) {
+    tasks_->Drain(sink, [&](const PerfRecord& record) {
+      const uint32_t pid = PidOf(record);  // 0: of none
+      if (watched_ && pid != 0 && !watched_->IsWatched(pid)) return;
+      WritePerfRecord(record, sink);
+    });
+  }
+  context_.processes.EndRound(MonotonicNs());
+}
+
+void ProcessSource::Drain(EventSink& sink) {
+  DrainTasks(sink);
+  if (context_.unwinder) {
+    context_.unwinder->Apply(sink);
+  } else if (context_.tables) {
+    context_.tables->TakeFinished();  // the GPU source asks for the state of those that it wants
+  }
+  if (context_.tables) CountFailedTables(*context_.tables, sink);
+  if (privileged_) privileged_->CountLosses(sink);
+}
+
+void ProcessSource::CountLosses(EventSink& sink) {
+  if (tasks_) tasks_->CountLosses(sink);
+  if (watched_) watched_->CountLosses(sink.losses());
+  if (context_.options.symbols != SymbolDetail::kNone) {
+    sink.losses().Add(LossKind::kMappingsDropped, context_.processes.TakePastMappingsDropped());
+  }
+  if (context_.unwinder && context_.processes.TakeMappingsRefused() > 0) {
+    sink.losses().Add(LossKind::kUnwindTableFailed, 1, 0, {},
+                      "more executable mappings than are kept for unwinding");
+  }
+}
+
+void ProcessSource::Stop(EventSink& sink, bool /*may_go_on*/) {
+  Drain(sink);
+  CountLosses(sink);
+  if (privileged_) privileged_->Finish(sink);
+}
+
+}  // namespace xpu

@@ -1,0 +1,73 @@
+// xpu-record with switches for tests, which the shipped one has not:
+//   XPU_TEST_DROP=KIND:N     every N-th stack, activity or probe hit is lost, and counted as what
+//                           loses such events in earnest
+//   XPU_TEST_WITHOUT=NAME,  features of the kernel that are not used
+//   (record/kernel/kernel_features.h)
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+#include <string_view>
+
+#include "format/base/number.h"
+#include "format/base/terminal_text.h"
+#include "record/checks/check.h"
+#include "record/cli/command_line.h"
+#include "record/kernel/kernel_features.h"
+#include "record/session/recorder.h"
+#include "record/target/target.h"
+#include "symbolize/dwarf/debug_reader.h"
+
+namespace {
+
+using namespace xpu;
+
+struct Switch {
+  std::string_view name;
+  LossKind counted_as;
+  bool (*is_of)(std::string_view list);
+};
+
+constexpr Switch kSwitches[] = {
+    {"stack", LossKind::kLaunchStackMissing,
+     [](std::string_view list) { return list == "launch_stack"; }},
+    {"activity", LossKind::kCuptiDropped,
+     [](std::string_view list) {
+       for (const std::string_view one : {"kernel", "memcpy", "memset", "synchronization",
+                                          "overhead", "graph_launch", "raw_activity"}) {
+         if (list == one) return true;
+       }
+       return false;
+     }},
+    {"probe", LossKind::kProbeRingFull, [](std::string_view list) { return list == "probe_hit"; }},
+};
+
+EventSink::Filter FilterOf(std::string_view text) {
+  const size_t colon = std::min(text.find(':'), text.size());
+  for (const Switch& one : kSwitches) {
+    if (text.substr(0, colon) != one.name) continue;
+    const auto every = ParseNumber<uint64_t>(text.substr(colon + 1)).value_or(0);
+    if (every == 0) break;
+    return [one, every, seen = uint64_t{0}](std::string_view list, EventSink& sink) mutable {
+      if (!one.is_of(list) || ++seen % every != 0) return true;
+      sink.losses().Add(one.counted_as, 1);
+      return false;
+    };
+  }
+  return {};
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (IsDebugReader(argc, argv)) return RunDebugReader();
+  if (const char* names = std::getenv("XPU_TEST_WITHOUT")) LeaveOutFeatures(names);
+  const char* drop = std::getenv("XPU_TEST_DROP");
+  auto parsed = ParseCommandLine(argc, argv);
+  if (!parsed.ok() || parsed->answer) return kOwnFailure;
+  if (parsed->options.check) return PrintCheck(parsed->options);
+  const Outcome outcome =
+      Record(parsed->options, drop != nullptr ? FilterOf(drop) : EventSink::Filter());
+  if (outcome.error) std::fprintf(stderr, "xpu-record: %s\n", ForTerminal(*outcome.error).c_str());
+  if (!parsed->options.quiet) std::fputs(ForTerminal(outcome.summary).c_str(), stderr);
+  ExitLike(outcome.wait_status);
+}
