@@ -1,10 +1,14 @@
-// The fields of /proc/PID/status, by their names there without the colon, and /proc/PID/comm.
+// What /proc/PID says of a process: the fields of its status, by their names there without the
+// colon, its name, and whose it is.
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include <sys/types.h>
 
 namespace xpu {
 
@@ -19,5 +23,19 @@ std::string ReadComm(const std::string& path);
 
 // A set of bits: "CapEff", "SigIgn"; 0: it is not there.
 uint64_t StatusBits(std::string_view status, std::string_view name);
+
+struct ProcessOwner {
+  std::optional<uid_t> user;  // its effective user; nullopt: it was gone
+  uint32_t own_pid = 0;       // how it knows itself, in the innermost pid namespace; 0: not known
+};
+
+// nullopt: there is no such process any more.
+std::optional<ProcessOwner> OwnerOf(uint32_t pid);
+// What /proc/PID/status says.
+ProcessOwner ParseOwner(std::string_view status);
+
+// Whether a file of `file_user` tells of the code of that process: what everybody can put into /tmp
+// is believed of the process's user and of root; where that user is not known, of who records.
+bool MayTellOf(const ProcessOwner& owner, uid_t file_user);
 
 }  // namespace xpu

@@ -10,7 +10,6 @@
 
 #include "format/base/file.h"
 #include "format/base/text.h"
-#include "record/checks/limits_check.h"
 #include "record/checks/preflight.h"
 #include "record/cpu/cpu_source.h"
 #include "record/kernel/bpf_support.h"

@@ -328,7 +328,8 @@ Status TakeCommand(const Words& words, std::vector<std::string> rest, RecordOpti
   }
   if (rest.empty() && needs_none) return Ok();
   if (rest.empty() || rest.front().empty()) return UsageError("no program to record");
-  if (auto mistake = VerbOfOthers(rest, RecordCommandLineOptions())) return *std::move(mistake);
+  if (auto mistake = CheckVerbOfOtherTools(rest, RecordCommandLineOptions()))
+    return *std::move(mistake);
   options.command = std::move(rest);
   return Ok();
 }

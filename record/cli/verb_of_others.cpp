@@ -46,8 +46,8 @@ std::string CommandWithoutVerb(const std::vector<std::string>& words,
 
 }  // namespace
 
-std::optional<Error> VerbOfOthers(const std::vector<std::string>& words,
-                                  std::span<const CommandLineOption> known) {
+std::optional<Error> CheckVerbOfOtherTools(const std::vector<std::string>& words,
+                                           std::span<const CommandLineOption> known) {
   if (words.size() < 2 || !(IsOfPerf(words.front()) || IsOfNsys(words.front()))) return {};
   const char* path = std::getenv("PATH");
   if (!FindProgram(words.front(), path == nullptr ? "" : path).empty()) return {};

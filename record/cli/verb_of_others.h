@@ -13,7 +13,7 @@ namespace xpu {
 
 // What is wrong when `words`, the program and its arguments, begin with such a command and no
 // program has its name; the hint is what to type. `known`: the options of xpu-record.
-std::optional<Error> VerbOfOthers(const std::vector<std::string>& words,
-                                  std::span<const CommandLineOption> known);
+std::optional<Error> CheckVerbOfOtherTools(const std::vector<std::string>& words,
+                                           std::span<const CommandLineOption> known);
 
 }  // namespace xpu

@@ -15,7 +15,6 @@
 #include "record/kernel/bpf_support.h"
 #include "record/kernel/perf_event.h"
 #include "record/kernel/probe_links.h"
-#include "record/process/program_mark.h"
 #include "record/process/watched_processes.h"
 #include "record/unwind/stack_frames.h"
 #include "record/unwind/unwinder.h"

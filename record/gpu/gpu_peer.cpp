@@ -11,8 +11,8 @@
 #include "format/base/text.h"
 #include "record/base/clock.h"
 #include "record/gpu/cupti_decode.h"
+#include "record/gpu/injection_reach.h"
 #include "record/gpu/wire_message.h"
-#include "record/process/process_limits.h"
 
 namespace xpu {
 namespace {

@@ -10,7 +10,6 @@
 
 #include "cupti_inject/wire.h"
 #include "format/events.h"
-#include "record/base/charged_table.h"
 #include "record/base/fair_budget.h"
 #include "record/gpu/inject_server.h"
 #include "record/gpu/inline_stacks.h"

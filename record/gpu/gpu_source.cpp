@@ -157,8 +157,9 @@ Status GpuSource::Arm() {
   if (!context_.has_task_records) tracker_.emplace(context_.processes);
   if (context_.scope.is_program()) {
     unreached_ = std::make_unique<UnreachedProcesses>(
-        context_.processes, UnreachedProcesses::Expected{.library = library_,
-                                                         .invitation = server_.EnvironmentValue()});
+        context_.processes,
+        UnreachedProcesses::Expected{.library = library_,
+                                     .connection_string = server_.EnvironmentValue()});
   }
   if (shared_tables_ != nullptr) shared_tables_->SetTables(context_.tables.get());
   if (shared_tables_ != nullptr || context_.options.launch_stacks == LaunchStacks::kNone) {
@@ -364,7 +365,7 @@ void GpuSource::FollowRange(GpuPeer& peer) {
 }
 
 // The libraries fetch what CUPTI still has; a kernel may run on.
-void GpuSource::AskForTheRest(EventSink& sink) {
+void GpuSource::FlushPrograms(EventSink& sink) {
   constexpr uint64_t kPatienceNs = 2'000'000'000;
   const uint64_t deadline_ns = MonotonicNs() + kPatienceNs;
   const uint32_t gate = wire::kGatePaused | wire::kGateEnds;
@@ -378,7 +379,7 @@ void GpuSource::AskForTheRest(EventSink& sink) {
 }
 
 void GpuSource::Stop(EventSink& sink, bool may_go_on) {
-  if (may_go_on) AskForTheRest(sink);
+  if (may_go_on) FlushPrograms(sink);
   Drain(sink);
   // What was killed together with the target may need a moment to be gone.
   constexpr uint64_t kPatienceNs = 200'000'000;

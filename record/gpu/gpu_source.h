@@ -44,7 +44,7 @@ class GpuSource : public Source {
   void AcceptPeers(EventSink& sink);
   std::string Objection(pid_t pid, uint64_t instance) const;
   void FinishPeer(GpuPeer& peer, EventSink& sink, GpuPeer::End end);
-  void AskForTheRest(EventSink& sink);
+  void FlushPrograms(EventSink& sink);
   void FollowRange(GpuPeer& peer);
   void SetRange(const GpuPeer& peer, uint64_t time_ns, bool is_open, std::string cause);
   void Pause(bool paused);

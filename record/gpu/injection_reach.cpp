@@ -1,16 +1,18 @@
 #include "record/gpu/injection_reach.h"
 
 #include <algorithm>
+#include <filesystem>
+#include <system_error>
 
 #include <sys/stat.h>
 
 #include "cupti_inject/wire.h"
 #include "format/base/file.h"
+#include "format/base/number.h"
 #include "format/base/path.h"
 #include "format/base/text.h"
 #include "record/gpu/inject_library.h"
 #include "record/process/file_rights.h"
-#include "record/process/process_limits.h"
 #include "record/process/process_maps.h"
 #include "record/process/target_file.h"
 
@@ -64,18 +66,19 @@ std::string ObstacleInEnvironment(std::string_view environment, const std::strin
   return *value == library ? "" : Format("its {} was changed", kInjectionVariable);
 }
 
-std::string ObstacleToInvitation(std::string_view environment, const std::string& invitation) {
+std::string ObstacleToConnection(std::string_view environment,
+                                 const std::string& connection_string) {
   const auto value = FindVariable(environment, wire::kEnvironmentVariable);
   if (!value || value->empty()) return StartedWithout(wire::kEnvironmentVariable);
-  return *value == invitation ? "" : "another xpu-record inside this one records it";
+  return *value == connection_string ? "" : "another xpu-record inside this one records it";
 }
 
 std::optional<std::string> ObstacleToReport(const MappedLibrary& mapping,
-                                            const std::string& invitation) {
+                                            const std::string& connection_string) {
   auto environment = ReadFile(Format("/proc/{}/environ", mapping.pid), kMaxEnvironmentBytes);
   const std::string descriptors = ObstacleToDescriptors(mapping.pid, kDescriptorsForRing);
   if (!environment.ok() || !HasStillMapped(mapping, &IsInjectLibrary)) return std::nullopt;
-  std::string obstacle = ObstacleToInvitation(*environment, invitation);
+  std::string obstacle = ObstacleToConnection(*environment, connection_string);
   return obstacle.empty() ? descriptors : obstacle;
 }
 
@@ -103,6 +106,45 @@ std::optional<std::string> ObstacleToInjection(const MappedLibrary& driver,
   if (place.ok()) return Format("its user cannot read {}: install xpu for all users", library);
   if (place.error().kind != ErrorKind::kNotFound) return std::nullopt;
   return Format("{} is not in its root directory: install xpu there under the same path", library);
+}
+
+namespace {
+
+// At most `most`.
+uint64_t OpenDescriptors(uint32_t pid, uint64_t most) {
+  std::error_code failed;
+  std::filesystem::directory_iterator entry(Format("/proc/{}/fd", pid), failed);
+  uint64_t count = 0;
+  for (; !failed && count < most && entry != std::filesystem::directory_iterator();
+       entry.increment(failed)) {
+    ++count;
+  }
+  return count;
+}
+
+}  // namespace
+
+uint64_t DescriptorLimit(std::string_view limits) {
+  constexpr std::string_view kName = "Max open files ";
+  const size_t at = limits.find(kName);
+  if (at == std::string_view::npos) return 0;
+  limits.remove_prefix(at + kName.size());
+  limits.remove_prefix(std::min(limits.find_first_not_of(' '), limits.size()));
+  return ParseNumber<uint64_t>(limits.substr(0, limits.find(' '))).value_or(0);
+}
+
+std::string ObstacleToDescriptors(uint32_t pid, uint64_t needed) {
+  const auto limits = ReadFile(Format("/proc/{}/limits", pid));
+  const uint64_t limit = limits.ok() ? DescriptorLimit(limits.value()) : 0;
+  if (limit == 0 || OpenDescriptors(pid, limit) + needed <= limit) return {};
+  return Format(
+      "its limit of {} open files leaves no descriptor free: raise it (RLIMIT_NOFILE, 'ulimit -n')",
+      limit);
+}
+
+std::string ObstacleToTables(uint32_t pid, std::string_view told) {
+  std::string obstacle = ObstacleToDescriptors(pid, kDescriptorsForTables);
+  return obstacle.empty() ? std::string(told) : obstacle;
 }
 
 }  // namespace xpu

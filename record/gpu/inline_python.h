@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "cupti_inject/wire.h"
-#include "record/base/charged_table.h"
 #include "record/base/fair_budget.h"
 #include "record/python/python_files.h"
 #include "record/sink/event_sink.h"

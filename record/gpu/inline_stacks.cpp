@@ -127,7 +127,7 @@ bool InlineStacks::TakeOtherCode(Bytes message) {
   return true;
 }
 
-void InlineStacks::TellOfThread(uint32_t tid, EventSink& sink) {
+void InlineStacks::ReportThread(uint32_t tid, EventSink& sink) {
   if (settings_.tracker == nullptr || tid == last_thread_) return;
   if (threads_.size() >= kMaxThreads || !HasRoomFor(threads_, tid)) return;
   if (threads_.insert(tid).second) settings_.tracker->SeeThread(pid_, tid, sink);
@@ -147,7 +147,7 @@ StackId InlineStacks::IdOf(Stack& stack, EventSink& sink) {
 
 void InlineStacks::Write(const wire::LaunchCall& call, Stack& stack, EventSink& sink) {
   CountStop(stack.walk, sink.losses(), pid_, instance_);
-  TellOfThread(call.tid, sink);
+  ReportThread(call.tid, sink);
   LaunchStack launch;
   launch.instance = instance_;
   launch.correlation_id = call.correlation_id;

@@ -11,7 +11,6 @@
 #include <vector>
 
 #include "cupti_inject/wire_stacks.h"
-#include "record/base/charged_table.h"
 #include "record/base/fair_budget.h"
 #include "record/gpu/code_ranges.h"
 #include "record/gpu/inject_server.h"
@@ -21,7 +20,7 @@
 #include "record/process/process_table.h"
 #include "record/process/process_tracker.h"
 #include "record/sink/event_sink.h"
-#include "record/unwind/stack_walk.h"
+#include "record/unwind/stack_frames.h"
 #include "record/unwind/table_arena.h"
 
 namespace xpu {
@@ -100,7 +99,7 @@ class InlineStacks {
   void AddOtherCode(uint64_t start_address, uint64_t end_address);
   CodeKind FindRule(const CodeRanges::Version& code, uint64_t address, UnwindRule* rule) const;
   void WalkCopies(EventSink& sink, bool last);
-  void TellOfThread(uint32_t tid, EventSink& sink);
+  void ReportThread(uint32_t tid, EventSink& sink);
   StackId IdOf(Stack& stack, EventSink& sink);
   void Write(const wire::LaunchCall& call, Stack& stack, EventSink& sink);
 

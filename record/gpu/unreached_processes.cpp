@@ -61,7 +61,7 @@ void UnreachedProcesses::SeeLibrary(const MappedLibrary& mapping, std::string_vi
   Loader& loader = loaders_[mapping.pid];
   ++loader.loads;
   loader.name = name;
-  const auto obstacle = expected_.look_at_library(mapping, expected_.invitation);
+  const auto obstacle = expected_.look_at_library(mapping, expected_.connection_string);
   if (obstacle && !obstacle->empty()) loader.obstacle = *obstacle;
 }
 

@@ -30,7 +30,7 @@ class UnreachedProcesses : public ProcessListener {
   // What is to be in each process with CUDA.
   struct Expected {
     std::string library;
-    std::string invitation;
+    std::string connection_string;
     // What a mapping of the driver or of the library, and what was to be there, tell.
     using Look = std::optional<std::string>(const MappedLibrary& mapping, const std::string& value);
     Look* look_at_driver = &ObstacleToInjection;

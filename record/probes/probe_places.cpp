@@ -13,8 +13,7 @@
 #include "format/base/text.h"
 #include "record/base/environment.h"
 #include "record/probes/probe_functions.h"
-#include "record/process/loader_cache.h"
-#include "record/process/probe_libraries.h"
+#include "record/process/loader.h"
 #include "symbolize/demangle.h"
 
 namespace xpu {

@@ -21,8 +21,8 @@
 
 #include "format/events.h"
 #include "format/live_state.h"
+#include "record/base/process_status.h"
 #include "record/process/mapped_file.h"
-#include "record/process/process_owner.h"
 #include "record/process/target_file.h"
 #include "record/sink/event_sink.h"
 

@@ -52,4 +52,7 @@ Status WatchOnly(Skeleton& skeleton, const Scope& scope) {
   return ShareMaps(skeleton.obj, {&shared, 1});
 }
 
+// `map_fd`: of the map `recorded`. Before the program's exec, which the mark waits for.
+Status MarkProgram(int map_fd, pid_t program);
+
 }  // namespace xpu

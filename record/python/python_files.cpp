@@ -1,11 +1,208 @@
 #include "record/python/python_files.h"
 
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <optional>
 #include <string_view>
 
 #include "format/base/path.h"
+#include "format/base/text.h"
 #include "record/process/unwind_file.h"
+#include "symbolize/elf/data_symbol.h"
+#include "symbolize/elf/elf_bytes.h"
 
 namespace xpu {
+namespace {
+
+constexpr uint16_t kNoMember = XPU_PYTHON_NO_MEMBER;
+constexpr uint16_t kOwnedByStack = 3;  // FRAME_OWNED_BY_CSTACK, later ..._BY_INTERPRETER
+
+constexpr uint16_t Version(uint16_t minor) { return static_cast<uint16_t>(3 << 8 | minor); }
+
+// What no version has changed since 3.11.
+constexpr xpu_python_layout Common(uint16_t minor) {
+  xpu_python_layout layout{};
+  layout.version = Version(minor);
+  layout.current_thread = kNoMember;
+  layout.status = kNoMember;
+  layout.cframe_frame = kNoMember;
+  layout.frame_is_entry = kNoMember;
+  layout.stack_owner = kOwnedByStack;
+  layout.object_type = 8;
+  layout.text_length = 16;
+  layout.text_state = 32;
+  layout.text_kind_shift = 2;
+  layout.bytes_length = 16;
+  layout.bytes_data = 32;
+  return layout;
+}
+
+// Offsets measured with the headers of the versions: what 3.11 and 3.12 have in common, then each.
+constexpr xpu_python_layout ByTable(uint16_t minor) {
+  xpu_python_layout layout = Common(minor);
+  layout.interpreters = 40;
+  layout.next_interpreter = 0;
+  layout.next_thread = 8;
+  layout.thread_frame = 56;
+  layout.frame_instruction = 56;
+  layout.code_path = 112;
+  layout.code_name = 128;
+  layout.code_line_table = 136;
+  return layout;
+}
+
+constexpr xpu_python_layout Layout311() {
+  xpu_python_layout layout = ByTable(11);
+  layout.current_thread = 576;
+  layout.threads = 16;
+  layout.native_thread = 160;
+  layout.cframe_frame = 8;
+  layout.frame_code = 32;
+  layout.frame_previous = 48;
+  layout.frame_is_entry = 68;
+  layout.frame_owner = 69;
+  layout.code_first_line = 72;
+  layout.code_instructions = 184;
+  layout.text_ascii = 48;
+  layout.text_other = 72;
+  return layout;
+}
+
+constexpr xpu_python_layout Layout312() {
+  xpu_python_layout layout = ByTable(12);
+  layout.threads = 72;
+  layout.native_thread = 144;
+  layout.status = 24;
+  layout.cframe_frame = 0;
+  layout.frame_code = 0;
+  layout.frame_previous = 8;
+  layout.frame_owner = 70;
+  layout.code_first_line = 68;
+  layout.code_instructions = 192;
+  layout.text_ascii = 40;
+  layout.text_other = 56;
+  return layout;
+}
+
+// The begin of _PyRuntime from 3.13 on: a list of 64-bit offsets, by their place in it.
+class PublishedOffsets {
+ public:
+  static constexpr size_t kCount = 96;
+
+  explicit PublishedOffsets(std::span<const std::byte> bytes) : bytes_(bytes) {}
+
+  bool IsThere() const {
+    return AsChars(bytes_.first(std::min<size_t>(bytes_.size(), 8))).size() == 8 &&
+           std::string_view(AsChars(bytes_).data(), 8) == "xdebugpy";
+  }
+  uint64_t At(size_t place) const {
+    uint64_t value = UINT64_MAX;
+    ReadAt(bytes_, place * sizeof(value), value);
+    return value;
+  }
+  // False once one was too large to be an offset.
+  bool ok() const { return ok_; }
+  uint16_t Offset(size_t place, uint64_t limit = kNoMember) {
+    const uint64_t value = At(place);
+    if (value >= limit) ok_ = false;
+    return static_cast<uint16_t>(value);
+  }
+
+ private:
+  std::span<const std::byte> bytes_;
+  bool ok_ = true;
+};
+
+// Where the groups of offsets begin, which have grown.
+struct Groups {
+  size_t runtime, interpreter, thread, frame, code, text, bytes;
+};
+constexpr Groups kGroups313{3, 6, 19, 28, 34, 67, 64};
+constexpr Groups kGroups314{3, 6, 22, 31, 39, 77, 74};
+
+std::optional<xpu_python_layout> ReadLayout(PublishedOffsets offsets, uint16_t minor) {
+  constexpr uint64_t kLastWord = XPU_PYTHON_CODE_BYTES - 8 + 1;
+  const Groups& at = minor == 13 ? kGroups313 : kGroups314;
+  xpu_python_layout layout = Common(minor);
+  layout.interpreters = offsets.Offset(at.runtime + 2);
+  layout.next_interpreter = offsets.Offset(at.interpreter + 2);
+  layout.threads = offsets.Offset(at.interpreter + 3);
+  layout.next_thread = offsets.Offset(at.thread + 2);
+  layout.thread_frame = offsets.Offset(at.thread + 4);
+  layout.native_thread = offsets.Offset(at.thread + 6);
+  layout.status = offsets.Offset(at.thread + 8);
+  layout.frame_previous = offsets.Offset(at.frame + 1, XPU_PYTHON_FRAME_BYTES);
+  layout.frame_code = offsets.Offset(at.frame + 2, XPU_PYTHON_FRAME_BYTES);
+  layout.frame_instruction = offsets.Offset(at.frame + 3, XPU_PYTHON_FRAME_BYTES);
+  layout.frame_owner = offsets.Offset(at.frame + 5, XPU_PYTHON_FRAME_BYTES);
+  layout.code_path = offsets.Offset(at.code + 1, kLastWord);
+  layout.code_name = offsets.Offset(at.code + 3, kLastWord);
+  layout.code_line_table = offsets.Offset(at.code + 4, kLastWord);
+  layout.code_first_line = offsets.Offset(at.code + 5, kLastWord);
+  layout.code_instructions = offsets.Offset(at.code + 9);
+  layout.text_state = offsets.Offset(at.text + 1);
+  layout.text_length = offsets.Offset(at.text + 2);
+  layout.text_ascii = offsets.Offset(at.text + 3);
+  layout.text_other = static_cast<uint16_t>(layout.text_ascii + 16);
+  layout.bytes_length = offsets.Offset(at.bytes + 1);
+  layout.bytes_data = offsets.Offset(at.bytes + 2);
+  if (!offsets.ok() || layout.code_path < XPU_PYTHON_BEFORE_PATH ||
+      layout.text_state - layout.text_length != 16) {
+    return std::nullopt;
+  }
+  return layout;
+}
+
+// Py_Version, as sys.hexversion. 0: older than 3.11.
+uint16_t VersionOf(const ElfImage& image) {
+  const auto address = FindSymbolAddress(image, "Py_Version");
+  uint64_t version = 0;
+  if (address) ReadAt(image.BytesAtLinkAddress(*address, sizeof(version)), 0, version);
+  return static_cast<uint16_t>(version >> 16);
+}
+
+}  // namespace
+
+PythonRuntime FindPythonRuntime(const ElfImage& image) {
+  PythonRuntime runtime;
+  const auto address = FindSymbolAddress(image, "_PyRuntime");
+  const auto code_type = address ? FindSymbolAddress(image, "PyCode_Type") : std::nullopt;
+  if (!code_type) {
+    if (FindSymbolAddress(image, "PyEval_EvalFrameEx")) {
+      runtime.kind = PythonRuntime::Kind::kOtherVersion;
+    }
+    return runtime;
+  }
+  runtime.kind = PythonRuntime::Kind::kOtherVersion;
+  runtime.link_address = *address;
+  runtime.code_type = *code_type;
+  runtime.version = VersionOf(image);
+  if (runtime.version == Version(11) || runtime.version == Version(12)) {
+    runtime.layout = runtime.version == Version(11) ? Layout311() : Layout312();
+    runtime.kind = PythonRuntime::Kind::kKnown;
+    return runtime;
+  }
+  const PublishedOffsets offsets(
+      image.BytesAtLinkAddress(*address, PublishedOffsets::kCount * sizeof(uint64_t)));
+  if (!offsets.IsThere()) return runtime;
+  runtime.version = static_cast<uint16_t>(offsets.At(1) >> 16);
+  if (runtime.version != Version(13) && runtime.version != Version(14)) return runtime;
+  if (offsets.At(2) != 0) {
+    runtime.kind = PythonRuntime::Kind::kFreeThreaded;
+  } else if (const auto layout = ReadLayout(offsets, runtime.version & 0xff)) {
+    runtime.layout = *layout;
+    runtime.kind = PythonRuntime::Kind::kKnown;
+  }
+  return runtime;
+}
+
+std::string NameOf(const PythonRuntime& runtime) {
+  if (runtime.version == 0) return "Python older than 3.11";
+  return Format("Python {}.{}{}", runtime.version >> 8, runtime.version & 0xff,
+                runtime.kind == PythonRuntime::Kind::kFreeThreaded ? ", free-threaded" : "");
+}
+
 namespace {
 
 // Interpreters are programs, or libraries that have the name: every file of a program with a

@@ -99,7 +99,7 @@ int EventLoop::IntervalMs(const Sources& sources, uint64_t now_ns) const {
       std::min(left_ms, static_cast<uint64_t>(sources.DrainIntervalMs(now_ns))));
 }
 
-bool EventLoop::Obey(const ControlFifo::Line& line) {
+bool EventLoop::HandleCommand(const ControlFifo::Line& line) {
   switch (line.command) {
     case ControlFifo::Command::kEnable:
       parts_.control.Enable("fifo");
@@ -124,14 +124,14 @@ bool EventLoop::Obey(const ControlFifo::Line& line) {
   return false;
 }
 
-void EventLoop::TakeOrders(Sources& sources, EventSink& sink) {
+void EventLoop::PollCommands(Sources& sources, EventSink& sink) {
   for (int i = router_.TakeSwitchRequests(); i > 0; --i) {
     parts_.control.Toggle("SIGUSR2");
     Apply(sources, sink);
   }
   if (parts_.fifo != nullptr) {
     for (const ControlFifo::Line& line : parts_.fifo->Read()) {
-      const bool obeyed = Obey(line);
+      const bool obeyed = HandleCommand(line);
       Apply(sources, sink);
       if (obeyed) parts_.fifo->Acknowledge();
     }
@@ -161,7 +161,7 @@ void EventLoop::Apply(Sources& sources, EventSink& sink, std::optional<uint64_t>
   sink.Write(event);
 }
 
-void EventLoop::MindSize(Sources& sources, EventSink& sink) {
+void EventLoop::EnforceSizeLimit(Sources& sources, EventSink& sink) {
   if (parts_.rotation.IsDue(sink)) {
     sources.CountLosses(sink);  // they are of the part that ends here
     parts_.rotation.BeginNext(sink);
@@ -186,8 +186,8 @@ Status EventLoop::Record(Sources& sources, EventSink& sink) {
     EndIfAsked(now_ns);
     Apply(sources, sink);
     sources.Drain(sink);
-    TakeOrders(sources, sink);
-    MindSize(sources, sink);
+    PollCommands(sources, sink);
+    EnforceSizeLimit(sources, sink);
     if (now_ns >= flush_at_ns) {
       sources.CountLosses(sink);
       sink.Flush();
@@ -196,7 +196,7 @@ Status EventLoop::Record(Sources& sources, EventSink& sink) {
   }
   // What the programs did until the end.
   sources.Drain(sink);
-  TakeOrders(sources, sink);
+  PollCommands(sources, sink);
   return Ok();
 }
 

@@ -52,10 +52,10 @@ class EventLoop {
   bool IsOver(Sources& sources) const;
   int IntervalMs(const Sources& sources, uint64_t now_ns) const;
   // True: it was one.
-  bool Obey(const ControlFifo::Line& line);
+  bool HandleCommand(const ControlFifo::Line& line);
   // A new part, or the end, where the capture is large enough.
-  void MindSize(Sources& sources, EventSink& sink);
-  void TakeOrders(Sources& sources, EventSink& sink);
+  void EnforceSizeLimit(Sources& sources, EventSink& sink);
+  void PollCommands(Sources& sources, EventSink& sink);
   // Makes the sources do what the control says by now, and writes it down; `in_program_ns`: since
   // when it is so in the program.
   void Apply(Sources& sources, EventSink& sink, std::optional<uint64_t> in_program_ns = {});

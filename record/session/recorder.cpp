@@ -23,7 +23,7 @@
 #include "record/checks/preflight.h"
 #include "record/kernel/bpf_support.h"
 #include "record/output/output_parts.h"
-#include "record/process/probe_libraries.h"
+#include "record/process/loader.h"
 #include "record/process/process_maps.h"
 #include "record/process/running_processes.h"
 #include "record/session/control_fifo.h"
@@ -216,7 +216,7 @@ Status Recording::Prepare(const InheritedSignals& inherited) {
 }
 
 // Nothing of it was ever wanted: not what the user had in mind.
-std::string NeverOn(const ControlOptions& control) {
+std::string NothingRecordedText(const ControlOptions& control) {
   if (control.capture_range && control.capture_range->is_profiler_api) {
     return "xpu-record: nothing was recorded: the program did not call cudaProfilerStart\n"
            "hint: --capture-range=cudaProfilerApi records between cudaProfilerStart and "
@@ -232,7 +232,7 @@ std::string NeverOn(const ControlOptions& control) {
   return "xpu-record: nothing was recorded: the recording was never enabled\n";
 }
 
-std::string ReachedMax(uint64_t max_bytes, bool goes_on) {
+std::string SizeLimitText(uint64_t max_bytes, bool goes_on) {
   return Format("xpu-record: the recording stopped at --max-size, {}{}\n", SizeText(max_bytes),
                 goes_on ? "; the program keeps running" : "");
 }
@@ -253,8 +253,8 @@ Outcome Recording::Finish(EventSink& sink) {
   }
   const Rotation::Totals totals = rotation->Finish(sink, end);
   outcome.summary = SummaryText({totals.events, totals.bytes, parts->Text()}, totals.losses);
-  if (loop->has_reached_max()) outcome.summary += ReachedMax(options.control.max_bytes, goes_on);
-  if (!control->was_ever_on()) outcome.summary += NeverOn(options.control);
+  if (loop->has_reached_max()) outcome.summary += SizeLimitText(options.control.max_bytes, goes_on);
+  if (!control->was_ever_on()) outcome.summary += NothingRecordedText(options.control);
   if (totals.failure) {
     outcome.error = totals.failure;
     outcome.wait_status = WaitStatusOfExit(kOwnFailure);
@@ -264,7 +264,7 @@ Outcome Recording::Finish(EventSink& sink) {
 
 // Of code that was just mapped the BPF programs know when this thread has told them, so it is not
 // to wait for a processor. It has little to do. Where the user may not, it is as it was.
-void TakePrecedence() {
+void RaisePriority() {
   constexpr int kRecorderNiceness = -10;
   ::setpriority(PRIO_PROCESS, 0, kRecorderNiceness);
 }
@@ -280,7 +280,7 @@ Outcome Recording::Run() {
   const uint64_t begin_ns = WriteBeginning(sink, options, *sources, TargetOrNull(), parts->part());
   sources->Begin(sink);
 
-  TakePrecedence();
+  RaisePriority();
   if (target) {
     auto released = target->Release();
     if (!released.ok() || released->error_number != 0) {
@@ -330,7 +330,7 @@ bool AnyMapsCuda(const RecordOptions& options) {
   return std::any_of(pids.begin(), pids.end(), MapsCuda);
 }
 
-void SayWhatIsOutOfReach(const RecordOptions& options) {
+void ReportLimits(const RecordOptions& options) {
   if (options.quiet) return;
   if (!options.control.note.empty()) {
     std::fputs(Format("xpu-record: {}\n", options.control.note).c_str(), stderr);
@@ -353,7 +353,7 @@ Outcome Record(const RecordOptions& options, EventSink::Filter filter) {
   if (Status prepared = recording.Prepare(inherited); !prepared.ok()) {
     return OwnFailure(std::move(prepared).error());
   }
-  SayWhatIsOutOfReach(options);
+  ReportLimits(options);
   Outcome outcome = recording.Run();
   return recording.goes_on ? WaitForProgram(options, *recording.loop, std::move(outcome)) : outcome;
 }

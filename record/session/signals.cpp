@@ -20,7 +20,7 @@ namespace {
 // does to itself (SIGSEGV and its like, SIGCHLD, SIGPIPE).
 constexpr int kForwarded[] = {SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGALRM};
 
-bool AsksToEnd(int signal) {
+bool RequestsEnd(int signal) {
   return signal == SIGHUP || signal == SIGINT || signal == SIGQUIT || signal == SIGTERM;
 }
 
@@ -71,7 +71,7 @@ void CloseAllBut(int keep_low, int keep_high) {
 
 void SignalRouter::CountRequest(const Arrival& arrival, int times) {
   // A program that signals its own group asks nothing of the recorder.
-  if (AsksToEnd(arrival.signal) && arrival.sender != group_.target) requests_to_end_ += times;
+  if (RequestsEnd(arrival.signal) && arrival.sender != group_.target) requests_to_end_ += times;
 }
 
 // Ctrl-C and its like go to the whole foreground group. When the terminal goes away the kernel

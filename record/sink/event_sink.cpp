@@ -76,7 +76,7 @@ Result<CaptureWriter> EventSink::BeginPart(std::unique_ptr<BlockOutput> output, 
   XPU_ASSIGN_OR_RETURN(CaptureWriter next, writer_.NextPart(std::move(output)));
   CaptureWriter ended = std::exchange(writer_, std::move(next));
   lost_counted_ = 0;
-  standing_.BeginPart(part, MonotonicNs(), RealtimeNs());
+  snapshot_.BeginPart(part, MonotonicNs(), RealtimeNs());
   Restate();
   return ended;
 }
@@ -86,7 +86,7 @@ void EventSink::Forget(InstanceId instance) {
   if (restate_due_ && to_forget_.size() < kMaxToForget) {
     to_forget_.push_back(instance);
   } else {
-    standing_.Forget(instance);
+    snapshot_.Forget(instance);
   }
 }
 
@@ -94,11 +94,11 @@ void EventSink::Restate() {
   restate_due_ = false;
   python_codes_.MakeAllDue();
   writer_.SetRestating(true);
-  standing_.Restate([this](std::string_view text) { return Intern(text); },
+  snapshot_.Restate([this](std::string_view text) { return Intern(text); },
                     [this](const auto& event) { Note(writer_.Write(event)); });
   writer_.SetRestating(false);
   if (restate_due_) return;  // in vain
-  for (const InstanceId instance : std::exchange(to_forget_, {})) standing_.Forget(instance);
+  for (const InstanceId instance : std::exchange(to_forget_, {})) snapshot_.Forget(instance);
 }
 
 void EventSink::Note(Status status) {

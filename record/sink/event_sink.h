@@ -21,8 +21,8 @@
 #include "format/events.h"
 #include "format/writer.h"
 #include "record/sink/loss_ledger.h"
+#include "record/sink/part_snapshot.h"
 #include "record/sink/python_codes.h"
-#include "record/sink/standing_events.h"
 
 namespace xpu {
 
@@ -76,8 +76,8 @@ class EventSink {
   template <typename Event>
   void Write(const Event& event) {
     if (filter_ && !filter_(kEventName<Event>, *this)) return;
-    if constexpr (StandingEvents::Keeps<Event>()) {
-      standing_.Note(event, [this](StringId id) { return writer_.TextOf(id); });
+    if constexpr (PartSnapshot::Keeps<Event>()) {
+      snapshot_.Note(event, [this](StringId id) { return writer_.TextOf(id); });
     }
     if (!observers_.empty()) Show(event);
     Note(writer_.Write(event));
@@ -129,7 +129,7 @@ class EventSink {
   CaptureWriter writer_;
   LossLedger losses_;
   PythonCodes python_codes_;
-  StandingEvents standing_;
+  PartSnapshot snapshot_;
   bool restate_due_ = false;           // blocks were lost, perhaps with definitions
   std::vector<InstanceId> to_forget_;  // once they are stated again
   std::unordered_set<uint64_t> kernel_addresses_;

@@ -13,8 +13,8 @@
 
 #include "format/base/text.h"
 #include "record/base/clock.h"
+#include "record/base/process_status.h"
 #include "record/process/mapped_file.h"
-#include "record/process/process_owner.h"
 #include "record/process/target_file.h"
 
 namespace xpu {

@@ -18,7 +18,7 @@
 
 #include "format/base/handle.h"
 #include "format/events.h"
-#include "record/process/process_owner.h"
+#include "record/base/process_status.h"
 #include "record/process/process_table.h"
 #include "record/process/target_file.h"
 #include "record/sink/event_sink.h"

@@ -184,9 +184,9 @@ Status CheckUserReaches(const TargetUser& user, const std::vector<std::string>& 
   if (const auto cupti = FindVariable(environment, wire::kCuptiLibVariable)) {
     XPU_RETURN_IF_ERROR(CheckLibrary(user, *cupti, "name a file that this user can read"));
   }
-  const auto invitation = FindVariable(environment, wire::kEnvironmentVariable);
-  if (!invitation) return Ok();
-  const std::string name = invitation->substr(0, invitation->find(':'));
+  const auto connection_string = FindVariable(environment, wire::kEnvironmentVariable);
+  if (!connection_string) return Ok();
+  const std::string name = connection_string->substr(0, connection_string->find(':'));
   return CheckAttempt(user, Format("unix socket @{}", name),
                       "a security module forbids it: record with --cpu-only, or change its policy",
                       [&] { return TryConnecting(name); });

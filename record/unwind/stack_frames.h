@@ -1,4 +1,5 @@
-// A stack as the BPF programs write it (bpf/events.h), as frames of the capture.
+// Stacks of user and kernel frames, as frames and losses of the capture, however they were walked:
+// by BPF programs (bpf/events.h), in the program, or over a copy (symbolize/unwind/unwind_walk.h).
 #pragma once
 
 #include <cstddef>
@@ -8,10 +9,21 @@
 
 #include "bpf/events.h"
 #include "format/events.h"
+#include "format/stack.h"
 #include "record/sink/loss_ledger.h"
-#include "record/unwind/stack_walk.h"
 
 namespace xpu {
+
+struct StackWalk {
+  uint32_t flags = 0;  // XPU_WALK_ bits
+  uint32_t stop = 0;   // enum xpu_walk_stop
+};
+
+// Bits of `stack_flags` that say how the frames were found and where the walk ended.
+uint8_t StackFlagsOf(StackWalk walk);
+
+// Counts why a stack is not whole. Nothing for one that is, nor for one that was not walked by us.
+void CountStop(StackWalk walk, LossLedger& losses, uint32_t pid, InstanceId instance = {});
 
 class StackFrames {
  public:

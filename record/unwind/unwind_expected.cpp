@@ -16,8 +16,7 @@
 #include "format/base/open_file.h"
 #include "format/base/split.h"
 #include "record/base/environment.h"
-#include "record/process/loader_cache.h"
-#include "record/process/probe_libraries.h"
+#include "record/process/loader.h"
 #include "symbolize/elf/elf_needs.h"
 
 namespace xpu {

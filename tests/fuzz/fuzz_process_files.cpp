@@ -8,8 +8,7 @@
 
 #include "format/base/check.h"
 #include "record/kernel/perf_records.h"
-#include "record/process/loader_cache.h"
-#include "record/process/probe_libraries.h"
+#include "record/process/loader.h"
 #include "record/process/process_maps.h"
 #include "record/process/process_tracker.h"
 #include "record/symbols/generated_code.h"

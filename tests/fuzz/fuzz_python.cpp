@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "format/base/check.h"
-#include "record/python/python_runtime.h"
+#include "record/python/python_files.h"
 #include "record/python/python_stacks.h"
 #include "record/sink/python_codes.h"
 #include "report/stacks/python_frames.h"

@@ -1,5 +1,3 @@
-#include "record/process/probe_libraries.h"
-
 #include <filesystem>
 #include <fstream>
 #include <string>
@@ -9,6 +7,7 @@
 
 #include "record/base/environment.h"
 #include "record/probes/probe_source.h"
+#include "record/process/loader.h"
 #include "tests/unit/symbolize/elf_builder.h"
 
 namespace xpu {

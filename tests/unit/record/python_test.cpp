@@ -6,7 +6,7 @@
 
 #include <gtest/gtest.h>
 
-#include "record/python/python_runtime.h"
+#include "record/python/python_files.h"
 #include "record/python/python_stacks.h"
 #include "record/sink/python_codes.h"
 #include "tests/unit/record/peer_testing.h"

@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "format/reader.h"
-#include "record/sink/standing_events.h"
+#include "record/sink/part_snapshot.h"
 
 namespace xpu {
 namespace {
@@ -195,7 +195,7 @@ TEST_F(PartsTest, TheNextPartBeginsWithWhatHolds) {
   ASSERT_EQ(again.gpu_processes.size(), 1u);  // as it is, not as it was
   EXPECT_EQ(again.gpu_processes[0].time_ns, 8u);
   EXPECT_EQ(second.Text(again.gpu_processes[0].cupti_path), "libcupti.so");
-  ASSERT_EQ(again.clock_pairs.size(), StandingEvents::kClockPairs);
+  ASSERT_EQ(again.clock_pairs.size(), PartSnapshot::kClockPairs);
   EXPECT_EQ(again.clock_pairs.back().clock_ns, 6u);
   ASSERT_EQ(again.callback_names.size(), 1u);
   EXPECT_EQ(second.Text(again.callback_names[0].name), "cudaLaunchKernel");

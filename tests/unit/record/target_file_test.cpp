@@ -12,7 +12,7 @@
 
 #include "format/base/file.h"
 #include "format/base/text.h"
-#include "record/process/process_owner.h"
+#include "record/base/process_status.h"
 #include "record/process/unwind_file.h"
 #include "tests/unit/symbolize/elf_builder.h"
 

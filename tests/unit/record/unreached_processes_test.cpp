@@ -10,8 +10,8 @@
 #include <unistd.h>
 
 #include "format/base/text.h"
+#include "record/gpu/injection_reach.h"
 #include "record/process/file_rights.h"
-#include "record/process/process_limits.h"
 #include "record/source/process_source.h"
 #include "record/target/gained_privileges.h"
 #include "tests/unit/record/peer_testing.h"
@@ -51,7 +51,7 @@ class UnreachedProcessesTest : public test::PeerTest {
               Look* look_at_library = &ObstacleToReport) {
     unreached_.emplace(processes_,
                        UnreachedProcesses::Expected{.library = kLibrary,
-                                                    .invitation = "it",
+                                                    .connection_string = "it",
                                                     .look_at_driver = look_at_driver,
                                                     .look_at_library = look_at_library});
   }
@@ -198,11 +198,11 @@ TEST(InjectionReach, Environments) {
 
 TEST(InjectionReach, Invitations) {
   using namespace std::string_view_literals;
-  EXPECT_EQ(ObstacleToInvitation("A=b\0XPU_INJECT=a:b:c\0"sv, "a:b:c"), "");
-  EXPECT_EQ(ObstacleToInvitation("XPU_INJECT=d:b:c\0"sv, "a:b:c"),
+  EXPECT_EQ(ObstacleToConnection("A=b\0XPU_INJECT=a:b:c\0"sv, "a:b:c"), "");
+  EXPECT_EQ(ObstacleToConnection("XPU_INJECT=d:b:c\0"sv, "a:b:c"),
             "another xpu-record inside this one records it");
   for (const std::string_view without : {""sv, "XPU_INJECT=\0"sv, "XPU_INJECT_X=a:b:c\0"sv}) {
-    EXPECT_TRUE(ObstacleToInvitation(without, "a:b:c").starts_with("it was started without XPU_"));
+    EXPECT_TRUE(ObstacleToConnection(without, "a:b:c").starts_with("it was started without XPU_"));
   }
 }
 

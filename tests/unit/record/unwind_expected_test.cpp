@@ -14,7 +14,7 @@
 #include <link.h>
 #include <unistd.h>
 
-#include "record/process/loader_cache.h"
+#include "record/process/loader.h"
 #include "tests/unit/symbolize/elf_builder.h"
 
 namespace xpu {

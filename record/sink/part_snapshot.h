@@ -1,6 +1,6 @@
 // What a reader needs of what was written before: where a capture goes on in another part, and
 // where definitions may have been lost, it is written again. Processes, threads and mappings are
-// not here: the writer itself knows them.
+// not here: the table of processes knows them (LiveState).
 //
 // Bounded: events of a process are forgotten with it, and of what a program makes without end (NVTX
 // ranges that never end, nodes of graphs, names) only so many are kept, and so many bytes of all
@@ -58,7 +58,7 @@ struct KeptEvent {
   }
 };
 
-class StandingEvents {
+class PartSnapshot {
  public:
   static constexpr size_t kMaxOpenRanges = 65536;
   static constexpr size_t kMaxNames = 65536;  // of NVTX
@@ -150,7 +150,7 @@ class StandingEvents {
 };
 
 template <typename Intern, typename Write>
-void StandingEvents::Restate(Intern&& intern, Write&& write) const {
+void PartSnapshot::Restate(Intern&& intern, Write&& write) const {
   const auto one = [&](const auto& kept) { write(kept.Again(intern)); };
   for (const auto& info : infos_) one(info);
   for (const auto& change : switches_) one(change);

@@ -1,11 +1,20 @@
-// Which files hold the launch functions: the CUDA libraries that a program may map.
+// How the loader finds libraries: run paths, LD_LIBRARY_PATH, its cache, the standard folders; and
+// the CUDA libraries that a program may map.
 #pragma once
 
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
 
 namespace xpu {
+
+inline constexpr char kLoaderCache[] = "/etc/ld.so.cache";
+
+// Name to path, of the 64-bit x86 libraries that every processor runs, from the bytes of a file of
+// format 1.1 (glibc 2.2 and newer, also behind the table of the older one). Empty: another format.
+std::unordered_map<std::string_view, std::string_view> LibrariesOfLoaderCache(
+    std::string_view cache);
 
 // By the base name: libcudart.so* and libcuda.so*, also as wheels rename them
 // (libcudart-9335f6a2.so.12).

@@ -1,4 +1,4 @@
-#include "record/sink/standing_events.h"
+#include "record/sink/part_snapshot.h"
 
 #include <utility>
 
@@ -20,7 +20,7 @@ void EraseInstance(Map& map, uint64_t instance, Erased&& erased) {
 
 }  // namespace
 
-void StandingEvents::BeginPart(uint32_t part, uint64_t start_ns, uint64_t start_realtime_ns) {
+void PartSnapshot::BeginPart(uint32_t part, uint64_t start_ns, uint64_t start_realtime_ns) {
   for (auto& info : infos_) {
     info.event.part = part;
     info.event.start_ns = start_ns;
@@ -28,7 +28,7 @@ void StandingEvents::BeginPart(uint32_t part, uint64_t start_ns, uint64_t start_
   }
 }
 
-void StandingEvents::Forget(InstanceId instance) {
+void PartSnapshot::Forget(InstanceId instance) {
   const auto found = instances_.find(instance.value);
   if (found != instances_.end()) {
     graph_nodes_ -= found->second.graph_nodes.size();
@@ -41,17 +41,17 @@ void StandingEvents::Forget(InstanceId instance) {
 }
 
 template <typename Event>
-bool StandingEvents::TakeMemory(const KeptEvent<Event>& kept) {
+bool PartSnapshot::TakeMemory(const KeptEvent<Event>& kept) {
   return Of(kept.event.instance).memory.Take(kept.Cost());
 }
 
 template <typename Event>
-void StandingEvents::GiveMemory(const KeptEvent<Event>& kept) {
+void PartSnapshot::GiveMemory(const KeptEvent<Event>& kept) {
   Of(kept.event.instance).memory.Give(kept.Cost());
 }
 
 template <typename Map, typename Key, typename Event>
-void StandingEvents::Replace(Map& map, const Key& key, KeptEvent<Event> kept) {
+void PartSnapshot::Replace(Map& map, const Key& key, KeptEvent<Event> kept) {
   if (const auto known = map.find(key); known != map.end()) {
     GiveMemory(known->second);
     map.erase(known);
@@ -59,26 +59,26 @@ void StandingEvents::Replace(Map& map, const Key& key, KeptEvent<Event> kept) {
   if (TakeMemory(kept)) map.emplace(key, std::move(kept));
 }
 
-void StandingEvents::Keep(const KeptEvent<GpuProcess>& kept) {
+void PartSnapshot::Keep(const KeptEvent<GpuProcess>& kept) {
   Of(kept.event.instance).process.assign(1, kept);
 }
 
-void StandingEvents::Keep(KeptEvent<ClockPair> kept) {
+void PartSnapshot::Keep(KeptEvent<ClockPair> kept) {
   auto& pairs = Of(kept.event.instance).clock_pairs;
   if (pairs.size() >= kClockPairs) pairs.pop_front();
   pairs.push_back(std::move(kept));
 }
 
-void StandingEvents::Keep(KeptEvent<CallbackName> kept) {
+void PartSnapshot::Keep(KeptEvent<CallbackName> kept) {
   const std::pair key(kept.event.domain, kept.event.callback_id);
   Replace(Of(kept.event.instance).callback_names, key, std::move(kept));
 }
 
-void StandingEvents::Keep(KeptEvent<Device> kept) {
+void PartSnapshot::Keep(KeptEvent<Device> kept) {
   Replace(Of(kept.event.instance).devices, kept.event.device_id, std::move(kept));
 }
 
-void StandingEvents::Keep(KeptEvent<GraphNode> kept) {
+void PartSnapshot::Keep(KeptEvent<GraphNode> kept) {
   if (graph_nodes_ >= kMaxGraphNodes || !TakeMemory(kept)) return;
   ++graph_nodes_;
   Of(kept.event.instance).graph_nodes.push_back(std::move(kept));
@@ -86,12 +86,12 @@ void StandingEvents::Keep(KeptEvent<GraphNode> kept) {
 
 // ---- NVTX --------------------------------------------------------------------------------------
 
-bool StandingEvents::BeginsOrNames(const NvtxEvent& event) {
+bool PartSnapshot::BeginsOrNames(const NvtxEvent& event) {
   return event.kind != NvtxKind::kMark && event.kind != NvtxKind::kPop &&
          event.kind != NvtxKind::kEnd;
 }
 
-void StandingEvents::Keep(KeptEvent<NvtxEvent> kept) {
+void PartSnapshot::Keep(KeptEvent<NvtxEvent> kept) {
   const NvtxEvent event = kept.event;
   const uint64_t instance = event.instance.value;
   if (event.kind == NvtxKind::kPush) {
@@ -109,7 +109,7 @@ void StandingEvents::Keep(KeptEvent<NvtxEvent> kept) {
   }
 }
 
-void StandingEvents::Leave(const NvtxEvent& event) {
+void PartSnapshot::Leave(const NvtxEvent& event) {
   if (event.kind == NvtxKind::kEnd) {
     const auto range = started_.find({event.instance.value, event.range});
     if (range == started_.end()) return;
