@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "cupti_inject/invitation.h"
+#include "cupti_inject/lock.h"
 #include "cupti_inject/wire.h"
 
 namespace xpu::inject {
@@ -27,8 +28,17 @@ class Bell {
   ~Bell() { Hold(-1); }
   void Hold(int fd);  // closes the one before
   void Ring() const;
+  // Waits until `is_done`, at most `timeout_ns`, and only while the recorder lives.
+  template <typename IsDone>
+  void WaitUntil(uint64_t timeout_ns, IsDone&& is_done) const {
+    constexpr uint64_t kStepNs = 200'000;
+    const uint64_t deadline_ns = MonotonicNs() + timeout_ns;
+    while (!is_done() && IsHeard() && MonotonicNs() < deadline_ns) SleepNs(kStepNs);
+  }
 
  private:
+  bool IsHeard() const;
+
   int fd_ = -1;
 };
 

@@ -16,7 +16,9 @@ namespace {
 // whole stacks. Creating the first context takes a real device 100 ms.
 constexpr uint64_t kTablesPatienceNs = 30'000'000;
 // Only a recorder that is starved needs more than a few ms of it.
-constexpr uint64_t kPythonPatienceNs = 300'000'000;
+constexpr uint64_t kPythonPatienceNs = 2'000'000'000;
+// Large libraries that are recorded for the first time take some of it, once.
+constexpr uint64_t kMarkerPatienceNs = 2'000'000'000;
 
 uint64_t RandomNumber() {
   uint64_t number = 0;
@@ -79,6 +81,15 @@ bool ConnectToRecorder(Bell* bell) {
   return true;
 }
 
+// What BPF programs cannot walk at the launch nobody can later.
+void WaitForMarkerTables(const Bell& bell) {
+  wire::RingHeader& header = *g_injection.mapped.header;
+  header.tables_awaited.store(1, std::memory_order_release);
+  bell.Ring();
+  bell.WaitUntil(kMarkerPatienceNs,
+                 [&] { return header.tables_there.load(std::memory_order_acquire) != 0; });
+}
+
 void Start() {
   Injection& self = g_injection;
   Bell bell;
@@ -98,8 +109,9 @@ void Start() {
   }
   self.stacks.Refresh();  // with CUPTI's code
   bell.Ring();
-  self.stacks.WaitForTables(kTablesPatienceNs);
-  self.stacks.WaitForPython(kPythonPatienceNs);
+  self.stacks.WaitForTables(bell, kTablesPatienceNs);
+  self.stacks.WaitForPython(bell, kPythonPatienceNs);
+  if (!self.stacks.on()) WaitForMarkerTables(bell);
   std::atexit(&OnExit);  // after CUPTI's own, so that ours runs before them
   self.has_flusher = StartFlusher();
   if (!self.has_flusher) {

@@ -13,13 +13,6 @@ namespace {
 constexpr uint32_t kQuestionBits = 19;
 constexpr uint32_t kMaxQuestions = (1u << kQuestionBits) - 1;
 
-template <typename IsDone>
-void SleepUntil(uint64_t timeout_ns, IsDone&& is_done) {
-  constexpr uint64_t kStepNs = 200'000;
-  const uint64_t deadline_ns = MonotonicNs() + timeout_ns;
-  while (!is_done() && MonotonicNs() < deadline_ns) SleepNs(kStepNs);
-}
-
 }  // namespace
 
 bool LaunchStacks::Open(const MappedRing& mapped, RingProducer* ring, Signal* wake) {
@@ -52,10 +45,10 @@ void LaunchStacks::Close() {
   rule_memory_ = nullptr;
 }
 
-void LaunchStacks::WaitForTables(uint64_t timeout_ns) const {
+void LaunchStacks::WaitForTables(const Bell& bell, uint64_t timeout_ns) const {
   if (!on()) return;
   uint32_t file = 0;  // those before it are answered
-  SleepUntil(timeout_ns, [&] {
+  bell.WaitUntil(timeout_ns, [&] {
     while (file < files_.number_count() &&
            header_->tables[file].load(std::memory_order_relaxed) != wire::kTablePending) {
       ++file;
@@ -64,9 +57,9 @@ void LaunchStacks::WaitForTables(uint64_t timeout_ns) const {
   });
 }
 
-void LaunchStacks::WaitForPython(uint64_t timeout_ns) const {
+void LaunchStacks::WaitForPython(const Bell& bell, uint64_t timeout_ns) const {
   if (!on()) return;
-  SleepUntil(timeout_ns, [&] {
+  bell.WaitUntil(timeout_ns, [&] {
     return header_->code_files_seen.load(std::memory_order_acquire) >= files_.number_count();
   });
 }

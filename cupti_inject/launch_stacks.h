@@ -42,12 +42,12 @@ class LaunchStacks {
   }
   // Nobody calls Refresh any more.
   void StopFollowing() { files_.StopFollowing(); }
-  // Until the recorder has answered for every file that it was told of, at most `timeout_ns`. On
-  // the refreshing thread.
-  void WaitForTables(uint64_t timeout_ns) const;
+  // Until the recorder has answered for every file that it was told of, at most `timeout_ns`,
+  // and only while it lives. On the refreshing thread.
+  void WaitForTables(const Bell& bell, uint64_t timeout_ns) const;
   // The same, until it has looked for an interpreter in each of them: a stack without a table can
   // be walked later, frames of Python cannot.
-  void WaitForPython(uint64_t timeout_ns) const;
+  void WaitForPython(const Bell& bell, uint64_t timeout_ns) const;
 
  private:
   static constexpr uint32_t kQuestionSlots = 1024;

@@ -41,7 +41,7 @@
 
 namespace xpu::wire {
 
-inline constexpr uint32_t kVersion = 8;
+inline constexpr uint32_t kVersion = 9;
 inline constexpr char kEnvironmentVariable[] = "XPU_INJECT";
 inline constexpr char kCuptiLibVariable[] = "XPU_CUPTI_LIB";  // the libcupti to use, a path
 inline constexpr size_t kSecretBytes = 16;  // 32 hexadecimal digits in the environment
@@ -138,6 +138,10 @@ struct RingHeader {
   std::atomic<State> state;
   std::atomic<uint32_t> gate;      // bits of kGate...
   std::atomic<uint32_t> attached;  // 1: the library has taken the ring
+  // 1: the program, whose stacks BPF programs take, is held up until the recorder has the tables of
+  // what is mapped. It answers by the other.
+  std::atomic<uint32_t> tables_awaited;
+  std::atomic<uint32_t> tables_there;
   // [0] of each, in a line of its own: threads of the program and of CUPTI count at the same time.
   alignas(64) std::atomic<uint64_t> counters[kCounterCount][8];
   // Executable memory that no file of the loader's is in. The recorder adds at the end.

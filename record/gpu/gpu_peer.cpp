@@ -54,6 +54,13 @@ bool GpuPeer::HasEnded(int timeout_ms) const {
   return ::poll(&poll_fd, 1, timeout_ms) > 0;
 }
 
+// What was mapped when it asked is known one round later.
+void GpuPeer::AnswerForTables(bool are_there) {
+  wire::RingHeader& header = peer_.ring.header();
+  if (asked_for_tables_ && are_there) header.tables_there.store(1, std::memory_order_release);
+  asked_for_tables_ = header.tables_awaited.load(std::memory_order_acquire) != 0;
+}
+
 bool GpuPeer::IsQuiet() const {
   const wire::State state = peer_.ring.ReadState();
   return state != wire::State::kActive || HasEnded();

@@ -39,6 +39,8 @@ class GpuPeer {
 
   // Bits of wire::kGate...
   void SetGate(uint32_t gate) { peer_.ring.header().gate.store(gate, std::memory_order_relaxed); }
+  // To a library that waits for the tables of the marker's stacks: they are there (RingHeader).
+  void AnswerForTables(bool are_there);
   // The library has sent all that it had, or will send nothing.
   bool IsQuiet() const;
   // Capture ranges that began or ended in it since the last call.
@@ -88,6 +90,7 @@ class GpuPeer {
   wire::State state_ = wire::State::kConnected;
   bool changed_ = true;  // since the last GpuProcess event
   bool dormant_counted_ = false;
+  bool asked_for_tables_ = false;  // in an earlier round
   bool held_cupti_told_ = false;
   bool marker_used_ = false;
   std::string marker_reason_;

@@ -271,6 +271,7 @@ bool GpuSource::FinishStacks(GpuPeer& peer, EventSink& sink) {
 void GpuSource::Drain(EventSink& sink) {
   AcceptPeers(sink);
   std::erase_if(ended_, [&](auto& peer) { return FinishStacks(*peer, sink); });
+  const bool has_tables = !context_.unwinder || context_.unwinder->IsUpToDate();
   std::erase_if(peers_, [&](std::unique_ptr<GpuPeer>& peer) {
     // Asked before draining: what a process wrote until its end is then taken with it.
     const bool ended = peer->HasEnded();
@@ -281,6 +282,7 @@ void GpuSource::Drain(EventSink& sink) {
       FollowRange(*peer);
       WatchCupti(*peer);
       UseMarker(*peer);
+      peer->AnswerForTables(has_tables);
     }
     if (const std::string news = peer->TakeNews(); context_.options.verbose) {
       std::fputs(ForTerminal(news).c_str(), stderr);

@@ -124,7 +124,7 @@ uint64_t WriteBeginning(EventSink& sink, const RecordOptions& options, const Sou
 // What one recording holds, in the order in which it is made.
 struct Recording {
   const RecordOptions& options;
-  EventSink::Filter filter{};
+  TestHooks hooks{};
   std::optional<SignalSource> signals{};
   std::optional<ControlFifo> fifo{};
   std::optional<TargetUser> user{};
@@ -206,7 +206,8 @@ Status Recording::Prepare(const InheritedSignals& inherited) {
   std::vector<std::string> environment = OwnEnvironment();
   XPU_RETURN_IF_ERROR(PrepareProgram(environment));
   if (options.symbols != SymbolDetail::kNone) hits.emplace(processes);
-  XPU_ASSIGN_OR_RETURN(Sources opened, Sources::Open(options, std::move(environment), processes));
+  XPU_ASSIGN_OR_RETURN(
+      Sources opened, Sources::Open(options, std::move(environment), processes, hooks.table_delay));
   sources.emplace(std::move(opened));
   if (user && options.record_gpu && options.inject) {
     XPU_RETURN_IF_ERROR(CheckUserReaches(*user, sources->environment()));
@@ -273,7 +274,7 @@ void RaisePriority() {
 Outcome Recording::Run() {
   EventSink sink(*std::exchange(writer, std::nullopt));
   if (!options.quiet) std::fputs(parts->kept_text().c_str(), stderr);
-  sink.SetFilter(filter);
+  sink.SetFilter(std::move(hooks.filter));
   sink.AddObserver(&processes);
   sink.SetLiveState(&processes);
   if (hits) sink.AddObserver(&*hits);
@@ -345,11 +346,11 @@ void ReportLimits(const RecordOptions& options) {
 
 }  // namespace
 
-Outcome Record(const RecordOptions& options, EventSink::Filter filter) {
+Outcome Record(const RecordOptions& options, TestHooks hooks) {
   SetBpfMessages(options.verbose);
   const InheritedSignals inherited = InheritedSignals::Take();
   InheritedSignals::IgnoreOutputSignals();
-  Recording recording{.options = options, .filter = std::move(filter)};
+  Recording recording{.options = options, .hooks = std::move(hooks)};
   if (Status prepared = recording.Prepare(inherited); !prepared.ok()) {
     return OwnFailure(std::move(prepared).error());
   }

@@ -1,6 +1,7 @@
 // One recording, from its options to the finished capture.
 #pragma once
 
+#include <chrono>
 #include <optional>
 #include <string>
 
@@ -18,8 +19,13 @@ struct Outcome {
   std::string summary;         // to print unless asked to be quiet
 };
 
-// `filter`: for tests (EventSink::SetFilter).
-Outcome Record(const RecordOptions& options, EventSink::Filter filter = {});
+// What only tests ask for.
+struct TestHooks {
+  EventSink::Filter filter;                  // of what is written
+  std::chrono::milliseconds table_delay{0};  // of each unwind table
+};
+
+Outcome Record(const RecordOptions& options, TestHooks hooks = {});
 
 // The wait status of a process that called exit(status).
 constexpr int WaitStatusOfExit(int status) { return status << 8; }

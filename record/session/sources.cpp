@@ -24,9 +24,10 @@ constexpr OpenSource* kSources[] = {
 }  // namespace
 
 Result<Sources> Sources::Open(const RecordOptions& options, std::vector<std::string> environment,
-                              ProcessTable& processes) {
+                              ProcessTable& processes, std::chrono::milliseconds table_delay) {
   Sources all(std::make_unique<SourceContext>(options, processes));
   all.context_->environment = std::move(environment);
+  all.context_->table_delay = table_delay;
   for (OpenSource* open : kSources) {
     XPU_ASSIGN_OR_RETURN(std::unique_ptr<Source> source, open(*all.context_));
     if (source) all.sources_.push_back(std::move(source));

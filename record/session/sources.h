@@ -1,6 +1,7 @@
 // All event sources of one recording, as its options choose them.
 #pragma once
 
+#include <chrono>
 #include <memory>
 #include <string>
 #include <vector>
@@ -15,7 +16,7 @@ class Sources {
   // What must be there before the program is forked, in the environment of the result too. Tables
   // of what the program will map at its start are made or loaded here. `processes` outlives this.
   static Result<Sources> Open(const RecordOptions& options, std::vector<std::string> environment,
-                              ProcessTable& processes);
+                              ProcessTable& processes, std::chrono::milliseconds table_delay = {});
 
   const std::vector<std::string>& environment() const { return context_->environment; }
   LaunchStackSource launch_stacks() const;

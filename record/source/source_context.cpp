@@ -27,6 +27,7 @@ void SourceContext::OpenTables() {
   if (tables != nullptr) return;
   UnwindTables::Options wanted;
   wanted.cache_folder = UnwindCache::DefaultFolder(::geteuid());
+  wanted.delay = table_delay;
   tables = std::make_unique<UnwindTables>(std::move(wanted));
   if (options.verbose && !tables->cache_problem().empty()) {
     std::fprintf(stderr, "unwind tables are not kept on disk: %s\n",

@@ -2,6 +2,7 @@
 // unwound.
 #pragma once
 
+#include <chrono>
 #include <memory>
 #include <string>
 #include <vector>
@@ -40,6 +41,7 @@ struct SourceContext {
   Scope scope;
   std::vector<std::string> environment;  // of the program
   ProcessTable& processes;
+  std::chrono::milliseconds table_delay{0};  // UnwindTables::Options
   // The kernel reports processes and mappings; else each source finds those that it needs.
   bool has_task_records = false;
   bool stacks_are_inline = false;        // the injected libraries take the launch stacks

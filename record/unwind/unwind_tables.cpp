@@ -49,7 +49,7 @@ class UnwindTables::Impl {
   ~Impl();
 
   Id Request(File file);
-  void WaitUntil(uint64_t deadline_ns);
+  bool WaitUntil(uint64_t deadline_ns);
   std::vector<Id> TakeFinished();
 
   // Written by one thread at a time under `mutex`; a deque, so that entries do not move.
@@ -124,10 +124,12 @@ class UnwindTables::Impl {
   uint64_t table_bytes_ = 0;
   bool stop_ = false;
   std::optional<UnwindCache> cache_;
+  const std::chrono::milliseconds delay_;
   BackgroundThreads threads_;
 };
 
-UnwindTables::Impl::Impl(const Options& options) : event(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
+UnwindTables::Impl::Impl(const Options& options)
+    : event(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)), delay_(options.delay) {
   if (!options.cache_folder.empty()) {
     auto cache = UnwindCache::Open(options.cache_folder);
     if (cache.ok()) {
@@ -220,7 +222,8 @@ void UnwindTables::Impl::Work(bool small_only) {
 void UnwindTables::Impl::Identify(Id id) {
   File wanted;
   {
-    const std::lock_guard lock(mutex);
+    std::unique_lock lock(mutex);
+    if (delay_.count() != 0) work_.wait_for(lock, delay_, [&] { return stop_; });
     wanted = entry(id).file;
   }
   if (!wanted.paths.empty() && wanted.paths.back() == kVdso) return BuildVdso(id);
@@ -344,11 +347,11 @@ std::vector<UnwindTables::Id> UnwindTables::Impl::TakeFinished() {
   return std::exchange(finished, {});
 }
 
-void UnwindTables::Impl::WaitUntil(uint64_t deadline_ns) {
+bool UnwindTables::Impl::WaitUntil(uint64_t deadline_ns) {
   const std::chrono::steady_clock::time_point deadline{
       std::chrono::nanoseconds(std::min<uint64_t>(deadline_ns, INT64_MAX))};
   std::unique_lock lock(mutex);
-  idle_.wait_until(lock, deadline, [&] { return pending_ == 0; });
+  return idle_.wait_until(lock, deadline, [&] { return pending_ == 0; });
 }
 
 UnwindTables::UnwindTables(const Options& options) : impl_(std::make_unique<Impl>(options)) {}
@@ -392,7 +395,7 @@ std::vector<UnwindTables::Id> UnwindTables::TakeFinished() { return impl_->TakeF
 
 int UnwindTables::fd() const { return impl_->event.get(); }
 
-void UnwindTables::WaitUntil(uint64_t deadline_ns) { impl_->WaitUntil(deadline_ns); }
+bool UnwindTables::WaitUntil(uint64_t deadline_ns) { return impl_->WaitUntil(deadline_ns); }
 
 std::vector<UnwindTables::Failure> UnwindTables::TakeFailures() {
   const std::lock_guard lock(impl_->mutex);

@@ -2,6 +2,7 @@
 // built, on threads of their own, so that neither the program nor the recorder's loop waits.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -21,6 +22,8 @@ class UnwindTables {
     // That build. One more takes from the cache and builds small files, so that these never wait
     // for a large one.
     unsigned threads = 2;
+    // Each takes so much longer. For tests.
+    std::chrono::milliseconds delay{0};
   };
 
   using File = MappedFile;
@@ -61,8 +64,8 @@ class UnwindTables {
   std::vector<Id> TakeFinished();
   // Readable while TakeFinished has something to give.
   int fd() const;
-  // Waits until nothing is pending or CLOCK_MONOTONIC has reached `deadline_ns`.
-  void WaitUntil(uint64_t deadline_ns);
+  // Waits until nothing is pending or CLOCK_MONOTONIC has reached `deadline_ns`. True: nothing is.
+  bool WaitUntil(uint64_t deadline_ns);
 
   struct Failure {
     std::string path;

@@ -1,5 +1,6 @@
 #include "record/unwind/unwinder.h"
 
+#include <ctime>
 #include <utility>
 
 #include "record/base/clock.h"
@@ -8,6 +9,15 @@
 #include "record/unwind/unwind_expected.h"
 
 namespace xpu {
+namespace {
+
+uint64_t ProcessCpuNs() {
+  timespec used{};
+  ::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
+  return static_cast<uint64_t>(used.tv_sec) * 1'000'000'000 + static_cast<uint64_t>(used.tv_nsec);
+}
+
+}  // namespace
 
 bool CanWalkByTables() {
   return MayUse(KernelFeature::kTableWalk) &&
@@ -28,9 +38,10 @@ void Unwinder::Apply(EventSink& sink) {
 
 void PrepareTables(UnwindTables& tables, const std::string& program,
                    const std::vector<std::string>& environment) {
-  // The program's start is not held up longer, whatever it needs.
-  constexpr uint64_t kPatienceNs = 200'000'000;
-  const uint64_t deadline_ns = MonotonicNs() + kPatienceNs;
+  // The program's start is not held up longer, whatever it needs. Time that the threads of the
+  // tables wait for a processor makes no table.
+  constexpr uint64_t kPatienceNs = 200'000'000, kLongestNs = 2'000'000'000, kStepNs = 20'000'000;
+  const uint64_t start_ns = MonotonicNs(), start_cpu_ns = ProcessCpuNs();
   // By the build-id that is found in a file it is recognised when it is mapped.
   for (std::string& path : ExpectedFiles(program, environment)) {
     UnwindTables::File file;
@@ -38,7 +49,11 @@ void PrepareTables(UnwindTables& tables, const std::string& program,
     tables.Request(std::move(file));
   }
   tables.Request({.paths = {"[vdso]"}, .build_id = {}, .device = 0, .inode = 0});
-  tables.WaitUntil(deadline_ns);
+  uint64_t until_ns = start_ns + kPatienceNs;
+  while (!tables.WaitUntil(until_ns) && ProcessCpuNs() - start_cpu_ns < kPatienceNs &&
+         until_ns < start_ns + kLongestNs) {
+    until_ns += kStepNs;
+  }
 }
 
 }  // namespace xpu

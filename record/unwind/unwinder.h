@@ -26,7 +26,8 @@ class Unwinder {
   // `python`: nullptr leaves out what interpreters run. The others outlive this.
   Unwinder(UnwindTables& tables, ProcessTable& processes, UnwindMaps maps,
            std::unique_ptr<PythonStacks> python)
-      : maps_(std::move(maps)),
+      : tables_(tables),
+        maps_(std::move(maps)),
         python_(std::move(python)),
         processes_(processes),
         publisher_(maps_, tables, processes) {}
@@ -42,19 +43,23 @@ class Unwinder {
   bool IsBusy(uint64_t now_ns) const {
     return publisher_.has_finished_tables() || now_ns - processes_.last_change_ns() < kBusyNs;
   }
+  // The BPF programs have the tables of everything that was seen until the last Apply.
+  bool IsUpToDate() const { return !publisher_.has_finished_tables() && tables_.WaitUntil(0); }
   // Tells the BPF programs what is new.
   void Apply(EventSink& sink);
 
  private:
   static constexpr uint64_t kBusyNs = 50'000'000;
 
+  UnwindTables& tables_;
   UnwindMaps maps_;
   std::unique_ptr<PythonStacks> python_;
   const ProcessTable& processes_;
   UnwindPublisher publisher_;
 };
 
-// Asks for the tables of what `command` will map at its start, and waits a little for them.
+// Asks for the tables of what `command` will map at its start, and waits for them: for 200 ms of
+// their making, which on a loaded machine may take 2 s.
 void PrepareTables(UnwindTables& tables, const std::string& program,
                    const std::vector<std::string>& environment);
 

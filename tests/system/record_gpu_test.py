@@ -7,7 +7,7 @@ import subprocess
 import time
 
 from record_privileges_test import as_nobody
-from xpu_testing import (Capture, Workspace, expect, expect_in, find, main, recorder,
+from xpu_testing import (STACK_COMPLETE, Capture, Workspace, expect, expect_in, find, main, recorder,
                          require_recording, workload)
 
 FINISHED, DORMANT = 3, 2
@@ -47,6 +47,30 @@ def test_every_launch_has_its_stack():
         names = {(n["domain"], n["callback_id"]): n["name"] for n in capture.callback_names}
         for call in capture.api_calls:
             expect_in("name of a call", (call["domain"], call["callback_id"]), names)
+
+
+def test_stacks_wait_for_tables():
+    """Those of the program and its libraries when it starts, those of CUPTI when CUDA does."""
+    require_recording()
+    with Workspace() as work:
+        record(work, "--gpu-only", "--launch-stacks=uprobe", workload("empty_launches"),
+               "--launches", "100", env=simulated(XPU_TEST_TABLE_DELAY_MS="150"))
+        capture = work.capture()
+        expect("losses", capture.ledger(), {})
+        expect("stacks", len(capture.launch_stacks) > 100, True)
+        expect("stacks that are not whole",
+               [s for s in capture.launch_stacks if not s["stack_flags"] & STACK_COMPLETE], [])
+
+
+def test_a_program_does_not_wait_for_ever():
+    require_recording()
+    with Workspace() as work:
+        for stacks in ("uprobe", "inline"):
+            result = record(work, "--gpu-only", f"--launch-stacks={stacks}",
+                            workload("empty_launches"), "--launches", "100",
+                            env=simulated(XPU_TEST_TABLE_DELAY_MS="3600000"))
+            expect("launches", json.loads(result.stdout)["launches"],
+                   len(work.capture().kernels))
 
 
 def test_kernels_without_a_time():

@@ -1,8 +1,10 @@
 // xpu-record with switches for tests, which the shipped one has not:
 //   XPU_TEST_DROP=KIND:N     every N-th stack, activity or probe hit is lost, and counted as what
 //                           loses such events in earnest
+//   XPU_TEST_TABLE_DELAY_MS=N  each unwind table takes so much longer
 //   XPU_TEST_WITHOUT=NAME,  features of the kernel that are not used
 //   (record/kernel/kernel_features.h)
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <string>
@@ -65,8 +67,11 @@ int main(int argc, char** argv) {
   auto parsed = ParseCommandLine(argc, argv);
   if (!parsed.ok() || parsed->answer) return kOwnFailure;
   if (parsed->options.check) return PrintCheck(parsed->options);
-  const Outcome outcome =
-      Record(parsed->options, drop != nullptr ? FilterOf(drop) : EventSink::Filter());
+  const char* delay_ms = std::getenv("XPU_TEST_TABLE_DELAY_MS");
+  TestHooks hooks;
+  if (drop != nullptr) hooks.filter = FilterOf(drop);
+  if (delay_ms != nullptr) hooks.table_delay = std::chrono::milliseconds(std::atoi(delay_ms));
+  const Outcome outcome = Record(parsed->options, std::move(hooks));
   if (outcome.error) std::fprintf(stderr, "xpu-record: %s\n", ForTerminal(*outcome.error).c_str());
   if (!parsed->options.quiet) std::fputs(ForTerminal(outcome.summary).c_str(), stderr);
   ExitLike(outcome.wait_status);

@@ -47,6 +47,28 @@ TEST(Handshake, GivesTheRing) {
   EXPECT_EQ(OpenDescriptors(), before);
 }
 
+TEST(Handshake, AWaitEndsWithWhatIsWaitedFor) {
+  int ends[2];
+  ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
+  Bell bell;
+  bell.Hold(ends[0]);
+  int looks = 0;
+  bell.WaitUntil(kForever / 2, [&] { return ++looks == 3; });
+  EXPECT_EQ(looks, 3);
+  bell.WaitUntil(1, [&] { return ++looks == 0; });  // time is up
+  close(ends[1]);
+}
+
+TEST(Handshake, NothingIsWaitedForWithoutARecorder) {
+  int ends[2];
+  ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
+  Bell bell;
+  bell.WaitUntil(kForever / 2, [] { return false; });
+  bell.Hold(ends[0]);
+  close(ends[1]);
+  bell.WaitUntil(kForever / 2, [] { return false; });
+}
+
 // Far more than anything maps, sanitizers included.
 TEST(Handshake, WhatALimitOfAddressSpaceLeaves) {
   constexpr rlim_t kLimit = rlim_t{1} << 50, kMost = rlim_t{1} << 47;
