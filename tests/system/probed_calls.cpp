@@ -1,10 +1,11 @@
 // What record_probed_code_test.py records: calls of functions of which each begins with another
 // kind of instruction, for the kernel does what a probe replaces in one of four ways.
-//   FUNCTION MILLISECONDS [signals]   with a signal each millisecond, whose handler computes
-#include <chrono>
+//   FUNCTION MILLISECONDS [signals]   of its own CPU time; with a signal each millisecond, whose
+//   handler computes
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <ctime>
 #include <initializer_list>
 
 #include <signal.h>
@@ -96,9 +97,7 @@ int main(int argc, char** argv) {
        {Choice{"Pushes", Pushes}, Choice{"Subtracts", Subtracts}, Choice{"Nothing", Nothing},
         Choice{"LongNothing", LongNothing}, Choice{"Keeps", Keeps}}) {
     if (std::strcmp(choice.name, argv[1]) != 0) continue;
-    const auto end =
-        std::chrono::steady_clock::now() + std::chrono::milliseconds(std::atoi(argv[2]));
-    while (std::chrono::steady_clock::now() < end) {
+    while (std::clock() < std::atol(argv[2]) * (CLOCKS_PER_SEC / 1000)) {
       for (int i = 0; i < 100; ++i) Caller(choice.function);
     }
     return 0;
