@@ -206,8 +206,8 @@ Status Recording::Prepare(const InheritedSignals& inherited) {
   std::vector<std::string> environment = OwnEnvironment();
   XPU_RETURN_IF_ERROR(PrepareProgram(environment));
   if (options.symbols != SymbolDetail::kNone) hits.emplace(processes);
-  XPU_ASSIGN_OR_RETURN(
-      Sources opened, Sources::Open(options, std::move(environment), processes, hooks.table_delay));
+  XPU_ASSIGN_OR_RETURN(Sources opened,
+                       Sources::Open(options, std::move(environment), processes, hooks));
   sources.emplace(std::move(opened));
   if (user && options.record_gpu && options.inject) {
     XPU_RETURN_IF_ERROR(CheckUserReaches(*user, sources->environment()));

@@ -1,13 +1,12 @@
 // One recording, from its options to the finished capture.
 #pragma once
 
-#include <chrono>
 #include <optional>
 #include <string>
 
 #include "format/base/result.h"
 #include "record/options/options.h"
-#include "record/sink/event_sink.h"
+#include "record/session/sources.h"
 
 namespace xpu {
 
@@ -17,12 +16,6 @@ struct Outcome {
   int wait_status = 0;
   std::optional<Error> error;  // to print
   std::string summary;         // to print unless asked to be quiet
-};
-
-// What only tests ask for.
-struct TestHooks {
-  EventSink::Filter filter;                  // of what is written
-  std::chrono::milliseconds table_delay{0};  // of each unwind table
 };
 
 Outcome Record(const RecordOptions& options, TestHooks hooks = {});

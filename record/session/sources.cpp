@@ -1,6 +1,7 @@
 #include "record/session/sources.h"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "record/base/clock.h"
@@ -24,11 +25,13 @@ constexpr OpenSource* kSources[] = {
 }  // namespace
 
 Result<Sources> Sources::Open(const RecordOptions& options, std::vector<std::string> environment,
-                              ProcessTable& processes, std::chrono::milliseconds table_delay) {
+                              ProcessTable& processes, const TestHooks& hooks) {
   Sources all(std::make_unique<SourceContext>(options, processes));
   all.context_->environment = std::move(environment);
-  all.context_->table_delay = table_delay;
-  for (OpenSource* open : kSources) {
+  all.context_->table_delay = hooks.table_delay;
+  std::vector<OpenSource*> wanted(std::begin(kSources), std::end(kSources));
+  wanted.insert(wanted.end(), hooks.sources.begin(), hooks.sources.end());
+  for (OpenSource* open : wanted) {
     XPU_ASSIGN_OR_RETURN(std::unique_ptr<Source> source, open(*all.context_));
     if (source) all.sources_.push_back(std::move(source));
   }

@@ -11,12 +11,19 @@
 
 namespace xpu {
 
+// What only tests ask for.
+struct TestHooks {
+  EventSink::Filter filter;                  // of what is written
+  std::chrono::milliseconds table_delay{0};  // of each unwind table
+  std::vector<OpenSource*> sources;          // after the others
+};
+
 class Sources {
  public:
   // What must be there before the program is forked, in the environment of the result too. Tables
   // of what the program will map at its start are made or loaded here. `processes` outlives this.
   static Result<Sources> Open(const RecordOptions& options, std::vector<std::string> environment,
-                              ProcessTable& processes, std::chrono::milliseconds table_delay = {});
+                              ProcessTable& processes, const TestHooks& hooks = {});
 
   const std::vector<std::string>& environment() const { return context_->environment; }
   LaunchStackSource launch_stacks() const;

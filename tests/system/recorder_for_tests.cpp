@@ -1,6 +1,7 @@
 // xpu-record with switches for tests, which the shipped one has not:
 //   XPU_TEST_DROP=KIND:N     every N-th stack, activity or probe hit is lost, and counted as what
 //                           loses such events in earnest
+//   XPU_TEST_SOURCE=toy      one source more (toy_source.h)
 //   XPU_TEST_TABLE_DELAY_MS=N  each unwind table takes so much longer
 //   XPU_TEST_WITHOUT=NAME,  features of the kernel that are not used
 //   (record/kernel/kernel_features.h)
@@ -18,6 +19,7 @@
 #include "record/session/recorder.h"
 #include "record/target/target.h"
 #include "symbolize/dwarf/debug_reader.h"
+#include "tests/system/toy_source.h"
 
 namespace {
 
@@ -70,6 +72,7 @@ int main(int argc, char** argv) {
   const char* delay_ms = std::getenv("XPU_TEST_TABLE_DELAY_MS");
   TestHooks hooks;
   if (drop != nullptr) hooks.filter = FilterOf(drop);
+  if (std::getenv("XPU_TEST_SOURCE") != nullptr) hooks.sources = {&ToySource::Open};
   if (delay_ms != nullptr) hooks.table_delay = std::chrono::milliseconds(std::atoi(delay_ms));
   const Outcome outcome = Record(parsed->options, std::move(hooks));
   if (outcome.error) std::fprintf(stderr, "xpu-record: %s\n", ForTerminal(*outcome.error).c_str());
