@@ -154,8 +154,9 @@ Result<std::unique_ptr<Source>> GpuSource::Open(SourceContext& context) {
 }
 
 Status GpuSource::Arm() {
-  if (!context_.has_task_records) tracker_.emplace(context_.processes);
-  if (context_.scope.is_program()) {
+  if (!context_.has_task_records) {
+    tracker_.emplace(context_.processes);
+  } else if (context_.scope.is_program()) {
     unreached_ = std::make_unique<UnreachedProcesses>(
         context_.processes,
         UnreachedProcesses::Expected{.library = library_,

@@ -241,7 +241,8 @@ void InlineStacks::ReportCode(const ProcessMapping& mapping, const std::string& 
       known->second.end == mapping.end_address &&
       known->second.file_offset == mapping.file_offset) {
     const ProcessTable::File& file = settings_.processes->file(known->second.file);
-    if (file.path == mapping.path && (build_id.empty() || file.build_id == build_id)) return;
+    const bool adds_build_id = settings_.tracker != nullptr && !build_id.empty();
+    if (file.path == mapping.path && (!adds_build_id || file.build_id == build_id)) return;
   }
   Mapping event;
   event.time_ns = MonotonicNs();
@@ -255,7 +256,9 @@ void InlineStacks::ReportCode(const ProcessMapping& mapping, const std::string& 
   event.device_minor = mapping.device_minor;
   event.inode = mapping.inode;
   // Else the kernel's record is or will be in the capture.
-  if (settings_.tracker == nullptr) return settings_.processes->See(event, mapping.path, build_id);
+  if (settings_.tracker == nullptr) {
+    return settings_.processes->Amend(event, mapping.path, build_id);
+  }
   event.path = sink.Intern(mapping.path);
   if (!build_id.empty()) event.build_id = sink.Intern(build_id);
   sink.Write(event);

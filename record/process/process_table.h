@@ -141,6 +141,9 @@ class ProcessTable : public EventObserver, public LiveState {
 
   void See(const ProcessEvent& event, std::string_view name) override;
   void See(const Mapping& mapping, std::string_view path, std::string_view build_id) override;
+  // Code that was found in a process and is in no event, or will be in one that is on its way: it
+  // is there from now on, and nobody is notified.
+  void Amend(const Mapping& mapping, std::string_view path, std::string_view build_id);
 
   // Applies what was noted, in the order of time.
   void ApplyNotes();
@@ -185,6 +188,7 @@ class ProcessTable : public EventObserver, public LiveState {
     enum class Kind : uint8_t { kThread, kFork, kExec, kExit, kMapping };
     Kind kind = Kind::kThread;
     bool names_parent = false;  // of kThread
+    bool is_silent = false;     // of kMapping
     uint32_t pid = 0;
     uint32_t parent_pid = 0;
     uint32_t parent_tid = 0;

@@ -244,7 +244,7 @@ def test_processes_of_others():
             others = subprocess.Popen([workload("cpu_hot"), "--seconds", "2"], user=12345,
                                       group=12345, extra_groups=[], stdout=subprocess.DEVNULL)
             try:
-                arguments = as_nobody_with(names, readable_copy(work, env), "-o", "p.xpu", "--cpu-only",
+                arguments = as_nobody_with(names, readable_copy(work), "-o", "p.xpu", "--cpu-only",
                                            "-p", str(others.pid))
                 result = subprocess.run(arguments, capture_output=True, text=True, timeout=60,
                                         cwd=work.path / "out")
