@@ -233,16 +233,17 @@ void InlineStacks::UpdateProcess(EventSink& sink) {
   settings_.processes->ApplyNotes();
 }
 
-// Nothing where it is known.
+// Nothing where it is known; a mapping is split where a part of it gets other rights.
 void InlineStacks::ReportCode(const ProcessMapping& mapping, const std::string& build_id,
                               EventSink& sink) {
   const auto* known = settings_.processes->FindCode(pid_, mapping.start_address);
-  if (known != nullptr && known->first == mapping.start_address &&
-      known->second.end == mapping.end_address &&
-      known->second.file_offset == mapping.file_offset) {
+  if (known != nullptr && known->second.end >= mapping.end_address) {
     const ProcessTable::File& file = settings_.processes->file(known->second.file);
+    const uint64_t offset = known->second.file_offset + (mapping.start_address - known->first);
+    const bool is_same =
+        file.path == mapping.path && (!file.holds_code || offset == mapping.file_offset);
     const bool adds_build_id = settings_.tracker != nullptr && !build_id.empty();
-    if (file.path == mapping.path && (!adds_build_id || file.build_id == build_id)) return;
+    if (is_same && (!adds_build_id || file.build_id == build_id)) return;
   }
   Mapping event;
   event.time_ns = MonotonicNs();

@@ -22,6 +22,7 @@ uint32_t CountOf(const std::map<uint32_t, uint32_t>& counts, uint32_t pid) {
 }  // namespace
 
 void UnreachedProcesses::OnMapping(uint32_t pid, uint64_t start, const CodeMapping& mapping) {
+  if (mapping.is_amended) return;  // its event comes, or came
   const std::string& path = processes_.file(mapping.file).path;
   if (!IsCudaDriver(path) && !IsInjectLibrary(path)) return;
   const ProcessTable::Process& process = *processes_.Find(pid);

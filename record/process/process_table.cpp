@@ -197,7 +197,7 @@ void ProcessTable::See(const Mapping& mapping, std::string_view path, std::strin
 
 void ProcessTable::Amend(const Mapping& mapping, std::string_view path, std::string_view build_id) {
   See(mapping, path, build_id);
-  notes_.back().is_silent = true;
+  notes_.back().mapping.is_amended = true;
 }
 
 void ProcessTable::EndRound(uint64_t now_ns) {
@@ -391,7 +391,6 @@ void ProcessTable::Map(const Note& note) {
     const bool has_room = mapping_count_ < kMaxMappings;
     if (!has_room || !Own(process.code).Add(note.start, note.mapping)) ++mappings_refused_;
   }
-  if (note.is_silent) return;
   for (ProcessListener* listener : listeners_) {
     listener->OnMapping(note.pid, note.start, note.mapping);
   }

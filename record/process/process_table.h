@@ -37,6 +37,7 @@ struct CodeMapping {
   uint32_t tid = 0;   // the thread that mapped it
   uint32_t protection = 0;
   uint32_t flags = 0;
+  bool is_amended = false;  // by ProcessTable::Amend: an event of it may come later
 };
 
 // What one process has mapped at a time, by start address. No two overlap.
@@ -141,8 +142,7 @@ class ProcessTable : public EventObserver, public LiveState {
 
   void See(const ProcessEvent& event, std::string_view name) override;
   void See(const Mapping& mapping, std::string_view path, std::string_view build_id) override;
-  // Code that was found in a process and is in no event, or will be in one that is on its way: it
-  // is there from now on, and nobody is notified.
+  // Code that was found in a process and is in no event, or will be in one that is on its way.
   void Amend(const Mapping& mapping, std::string_view path, std::string_view build_id);
 
   // Applies what was noted, in the order of time.
@@ -188,7 +188,6 @@ class ProcessTable : public EventObserver, public LiveState {
     enum class Kind : uint8_t { kThread, kFork, kExec, kExit, kMapping };
     Kind kind = Kind::kThread;
     bool names_parent = false;  // of kThread
-    bool is_silent = false;     // of kMapping
     uint32_t pid = 0;
     uint32_t parent_pid = 0;
     uint32_t parent_tid = 0;

@@ -23,7 +23,7 @@ def test_its_events_are_in_the_capture_and_in_the_report():
         expect(f"ticks: {len(capture.probe_hits)}", len(capture.probe_hits) > 2, True)
         expect("losses", capture.losses(), {})
         report = subprocess.run([find("report/xpu-report"), "--top", "--table", "probe_sum",
-                                 "--csv", work.file("capture.xpu")], capture_output=True, text=True)
+                                 "--format", "csv", work.file("capture.xpu")], capture_output=True, text=True)
         expect_in(f"report ({report.stderr})", "toy", report.stdout)
 
 

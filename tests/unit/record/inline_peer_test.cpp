@@ -399,6 +399,26 @@ TEST_F(InlinePeerTest, MappingsWhereNobodyElseTellsOfThem) {
   EXPECT_EQ(Text(mappings[0].path), std::filesystem::read_symlink("/proc/self/exe").string());
 }
 
+// Else it would be of another file than its table.
+TEST_F(InlinePeerTest, WhatTheKernelHasReportedStaysAsItIs) {
+  MakeInlinePeer();
+  const OwnCode code = FindOwnCode();
+  const std::string build_id = *ReadBuildId("/proc/self/exe");
+  Mapping mapping;  // split since
+  mapping.pid = mapping.tid = static_cast<uint32_t>(::getpid());
+  mapping.start_address = code.start;
+  mapping.size_bytes = code.end - code.start + 0x10000;
+  mapping.file_offset = code.file_offset;
+  processes_.See(mapping, std::filesystem::read_symlink("/proc/self/exe").string(), build_id);
+  processes_.ApplyNotes();
+  SendCodeFile(0, code, build_id, "");
+  peer_->Drain(*sink_);
+  const auto* found = processes_.FindCode(static_cast<uint32_t>(::getpid()), code.start);
+  ASSERT_NE(found, nullptr);
+  EXPECT_FALSE(found->second.is_amended);
+  EXPECT_EQ(found->second.end, code.end + 0x10000);
+}
+
 TEST_F(InlinePeerTest, TheMarkerIsUsedInstead) {
   MakeInlinePeer();
   EXPECT_FALSE(peer_->marker_used());

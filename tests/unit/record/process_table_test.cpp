@@ -190,19 +190,17 @@ TEST_F(ProcessTableTest, NotesAreAppliedInTheOrderOfTime) {
   EXPECT_EQ(Code(8), (Lines{"[1000, 2000) +0 of /b"}));
 }
 
-TEST_F(ProcessTableTest, CodeThatIsOnlyFoundNotifiesNobody) {
-  Log log(table_);
+TEST_F(ProcessTableTest, CodeThatIsOnlyFoundIsMarked) {
   Mapping mapping;
   mapping.pid = 7;
   mapping.start_address = 0x1000;
   mapping.size_bytes = 0x1000;
   table_.Amend(mapping, "/a", {});
-  table_.EndRound(1);
   EXPECT_EQ(Code(7), (Lines{"[1000, 2000) +0 of /a"}));
-  EXPECT_EQ(log.Take(), Lines{});
+  EXPECT_TRUE(table_.FindCode(7, 0x1000)->second.is_amended);
   Map(2, 7, 0x1000, 0x1000);  // the kernel's record
-  table_.EndRound(3);
-  EXPECT_EQ(log.Take(), (Lines{"7 maps /a at 1000"}));
+  EXPECT_EQ(Code(7), (Lines{"[1000, 2000) +0 of /a"}));
+  EXPECT_FALSE(table_.FindCode(7, 0x1000)->second.is_amended);
 }
 
 TEST_F(ProcessTableTest, AMappingBeforeTheExecIsOfThePast) {
