@@ -294,31 +294,40 @@ void ProcessTable::Fork(const Note& note) {
   }
   if (note.pid == note.parent_pid) return AddThread(processes_[note.pid], begin);
 
-  // A number that is in use again. What was noted of the child before its fork, by another CPU's
-  // clock, is kept for symbols.
-  std::shared_ptr<PastMappings> before;
-  if (const auto old = processes_.find(note.pid); old != processes_.end()) {
-    if (old->second.fork_ns == 0 && old->second.exit_ns == 0) before = old->second.past;
-    Forget(note.pid);
-  }
+  const auto old = processes_.find(note.pid);
+  // Reported late, through the ring of another CPU: what the child did since is kept.
+  const bool is_late = old != processes_.end() && old->second.fork_ns == 0 &&
+                       old->second.exit_ns == 0 &&
+                       std::max(old->second.exec_ns, old->second.mapping_ns) > note.time_ns;
+  if (old != processes_.end() && !is_late) Forget(note.pid);  // the number is in use again
   Process& child = processes_[note.pid];
   child.fork_ns = note.time_ns;
   child.parent_pid = note.parent_pid;
-  AddThread(child, begin);
-  const auto parent = processes_.find(note.parent_pid);
-  if (parent != processes_.end()) {
-    child.code = parent->second.code;
-    child.owner.user = parent->second.owner.user;
-    child.past = PastMappings::Share(parent->second.past);
+  if (child.exec_ns == 0) AddThread(child, begin);
+  if (const auto parent = processes_.find(note.parent_pid); parent != processes_.end()) {
+    Inherit(child, parent->second);
   }
-  if (before && !child.past) {
-    child.past = std::move(before);
-  } else if (before) {
-    before->ForEach([&](const PastMapping& past) {
+  if (child.exec_ns != 0) return;
+  for (ProcessListener* listener : listeners_) listener->OnFork(note.parent_pid, note.pid);
+}
+
+void ProcessTable::Inherit(Process& child, Process& parent) {
+  if (!child.owner.user) child.owner.user = parent.owner.user;
+  if (child.exec_ns == 0) {
+    const auto own = std::exchange(child.code, parent.code);
+    if (own) {
+      AddressSpace& code = Own(child.code);
+      for (const auto& [start, mapping] : own->mappings()) code.Add(start, mapping);
+    }
+  }
+  const auto own = std::exchange(child.past, PastMappings::Share(parent.past));
+  if (own && !child.past) {
+    child.past = own;
+  } else if (own) {
+    own->ForEach([&](const PastMapping& past) {
       if (!child.past->Add(past)) ++past_dropped_;
     });
   }
-  for (ProcessListener* listener : listeners_) listener->OnFork(note.parent_pid, note.pid);
 }
 
 void ProcessTable::EraseThreads(Process& process) {

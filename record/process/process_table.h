@@ -205,6 +205,7 @@ class ProcessTable : public EventObserver, public LiveState {
   void Apply(const Note& note);
   void AddThread(Process& process, const Note& note);
   void Fork(const Note& note);
+  void Inherit(Process& child, Process& parent);
   void Exec(const Note& note);
   void End(const Note& note);
   void Map(const Note& note);

@@ -40,16 +40,18 @@ class HitFilesTest : public ::testing::Test {
     processes_.ApplyNotes();
   }
 
-  void Happen(ProcessEventKind kind, uint32_t pid, uint32_t parent_pid) {
+  void Happen(ProcessEventKind kind, uint32_t pid, uint32_t parent_pid, uint64_t time_ns = 0) {
     ProcessEvent event;
-    event.time_ns = ++now_ns_;
+    event.time_ns = time_ns != 0 ? time_ns : ++now_ns_;
     event.kind = kind;
     event.pid = event.tid = pid;
     event.parent_pid = event.parent_tid = parent_pid;
     processes_.See(event, {});
     processes_.ApplyNotes();
   }
-  void Fork(uint32_t pid, uint32_t parent_pid) { Happen(ProcessEventKind::kFork, pid, parent_pid); }
+  void Fork(uint32_t pid, uint32_t parent_pid, uint64_t time_ns = 0) {
+    Happen(ProcessEventKind::kFork, pid, parent_pid, time_ns);
+  }
   void Exit(uint32_t pid) { Happen(ProcessEventKind::kExit, pid, 0); }
 
   // Frames of user space, innermost first; `kernel` ones before them.
@@ -128,7 +130,7 @@ TEST_F(HitFilesTest, AnInnermostFrameThatWasACallerBefore) {
   EXPECT_EQ(Taken(), (Files{{"/lib/one.soid", {0xf, 0x10, 0x1f, 0x20}}}));
 }
 
-TEST_F(HitFilesTest, MappingsMayBeToldAfterTheSample) {
+TEST_F(HitFilesTest, MappingsMayBeReportedAfterTheSample) {
   Sample(7, {0x10010});
   Map(7, 0x10000, kMappedFile);
   EXPECT_EQ(Taken(), (Files{{"/lib/one.soid", {0xf, 0x10}}}));
@@ -164,10 +166,11 @@ TEST_F(HitFilesTest, AChildInheritsMappings) {
   EXPECT_EQ(Taken(), (Files{{"/lib/one.soid", {0xf, 0x10}}, {"/lib/two.soid", {0x1f}}}));
 }
 
-TEST_F(HitFilesTest, AForkToldAfterTheChildsMappings) {
-  Map(8, 0x20000, kOther);
+TEST_F(HitFilesTest, AForkThatIsReportedLate) {
   Map(7, 0x10000, kMappedFile);
-  Fork(8, 7);
+  now_ns_ = 100;
+  Map(8, 0x20000, kOther);
+  Fork(8, 7, 50);
   Sample(8, {0x10010, 0x20020});
   EXPECT_EQ(Taken().size(), 2u);
 }

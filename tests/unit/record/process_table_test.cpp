@@ -246,6 +246,23 @@ TEST_F(ProcessTableTest, ANumberThatIsInUseAgainIsAnotherProcess) {
   EXPECT_EQ(Code(8), Lines{});
 }
 
+TEST_F(ProcessTableTest, AForkThatIsReportedLateKeepsWhatTheChildDid) {
+  Map(1, 7, 0x1000, 0x1000, 0, "/a");
+  Map(5, 8, 0x3000, 0x1000, 0, "/b");
+  Exec(6, 9);
+  Map(7, 9, 0x3000, 0x1000, 0, "/c");
+  table_.EndRound(10);
+  Log log(table_);
+  Fork(3, 7, 8);
+  Fork(4, 7, 9);
+  table_.EndRound(20);
+  EXPECT_EQ(Code(8), (Lines{"[1000, 2000) +0 of /a", "[3000, 4000) +0 of /b"}));
+  EXPECT_EQ(Code(9), (Lines{"[3000, 4000) +0 of /c"})) << "it called exec since";
+  EXPECT_EQ(PastCount(9), 2u);
+  EXPECT_EQ(table_.Find(9)->name(9), "app");
+  EXPECT_EQ(log.Take(), (Lines{"7 forks 8"}));
+}
+
 // ---- the past -----------------------------------------------------------------------------------
 
 TEST_F(ProcessTableTest, ThePastGoesThroughExecAndFork) {
