@@ -15,12 +15,11 @@ import sys
 import tempfile
 import time
 
-TESTS = pathlib.Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(TESTS / "lint"))
-sys.path.insert(0, str(TESTS / "system"))
+from xpu_testing import Workspace, expect, expect_in, main, skip
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "lint"))
 
 from man import options_of_help  # noqa: E402
-from xpu_testing import Workspace, expect, expect_in, main, skip  # noqa: E402
 
 FOLDER = pathlib.Path(sys.argv[1]).resolve()
 PROGRAMS = {pathlib.Path(path).name: os.path.abspath(path) for path in sys.argv[2:]}

@@ -7,17 +7,14 @@ import json
 import os
 import pathlib
 import re
-import sys
+
+import xpu_testing
+from gpu_capture import GpuCapture, count_sites, plain_name
+from gpu_operations import (Sites, check_all_matched, check_nodes, check_one_stack_per_call,
+                            hidden_kernels)
+from xpu_testing import expect, report
 
 FOLDER = pathlib.Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(FOLDER / "system"))
-
-import xpu_testing  # noqa: E402
-from gpu_capture import GpuCapture, count_sites, plain_name, report  # noqa: E402
-from gpu_operations import Sites, check_all_matched, check_one_stack_per_call  # noqa: E402
-from gpu_operations_graphs import check_nodes, hidden_kernels  # noqa: E402
-from xpu_testing import expect  # noqa: E402
-
 CAPTURES = FOLDER / "captures"
 PYTHON_FRAME = re.compile(r"(.+\.py):(.+):(\d+)$")
 

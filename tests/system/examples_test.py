@@ -11,7 +11,7 @@ import signal
 import subprocess
 import time
 
-from record_privileges_test import readable_copy
+from other_users import readable_copy
 from xpu_testing import Workspace, expect, find, main, require_recording, skip, workload
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent

@@ -11,8 +11,7 @@ import time
 
 import webdriver
 import xpu_testing
-from gpu_capture import report
-from xpu_testing import expect
+from xpu_testing import expect, report
 
 CAPTURE = pathlib.Path(__file__).resolve().parent.parent / "captures" / "pytorch_mlp.xpu"
 STACKS = 100_000

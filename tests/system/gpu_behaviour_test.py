@@ -8,9 +8,9 @@ import subprocess
 import sys
 
 import xpu_testing
-from gpu_capture import GpuCapture, report
-from gpu_truth_test import check_sites, program, recorded, table_rows
-from xpu_testing import Workspace, expect, expect_in
+from gpu_capture import GpuCapture
+from gpu_programs import check_sites, program, recorded
+from xpu_testing import Workspace, expect, expect_in, report, table_rows
 
 TRANSFORMER = ("transformer", "--requests", 4, "--layers", 2)
 # CUpti_ActivityOverheadKind: CUPTI asks for a buffer, CUPTI flushes. The simulated device neither

@@ -1,41 +1,14 @@
 """Scenarios of gpu_operations_test.py about CUDA graphs: who made the nodes, replays as one."""
 
 import os
-import re
 from collections import Counter
 
 import xpu_testing
-from gpu_capture import GraphNodes, field, plain_name, report, stream_dump
-from gpu_operations import (COPY_KINDS, Sites, check_all_matched, check_one_stack_per_call, figures)
-from gpu_truth_test import REAL, program, recorded
-from xpu_testing import ABOUT_STACKS, Workspace, expect, expect_in
-
-
-def node_work(capture):
-    """Work of graph nodes: kernels, copies and sets, each with what it is called in accounts and
-    its leaf in folded stacks."""
-    for kernel in capture.of("kernel"):
-        name = capture.plain[kernel["name"]]
-        yield kernel, name, "[GPU_Kernel]" + name
-    for copy in capture.of("memcpy"):
-        yield copy, "copy", "[GPU_Memcpy]" + COPY_KINDS[copy["copy_kind"]]
-    for memset in capture.of("memset"):
-        yield memset, "set", "[GPU_Memset]"
-
-
-def folded_paths(capture, sites, *arguments):
-    """Folded lines as paths in the workload's own functions and the calls of CUDA."""
-    own = {name.split("(")[0].removeprefix("void ") for *_, name in sites.symbols.symbols}
-    own -= {"_start"}
-    lines = Counter()
-    for line, ns in capture.folded("--mode", "gpu", "--unit", "ns", *arguments).items():
-        frames = [plain_name(f.removeprefix("[GPU_Kernel]")) if f.startswith("[GPU_Kernel]") else f
-                  for f in line.split(";")[1:]]
-        named = "[GPU_Kernel]" + frames[-1] if "[GPU_Kernel]" in line else frames[-1]
-        path = [f for f in (f if f.startswith("[") else f.split("(")[0] for f in frames[:-1])
-                if f in own or f.startswith(("cuda", "cu", "["))]
-        lines[";".join([*path, named])] += ns
-    return dict(lines)
+from gpu_capture import field, stream_dump
+from gpu_operations import (Sites, check_all_matched, check_nodes, check_one_stack_per_call,
+                            figures, folded_paths, hidden_kernels)
+from gpu_programs import REAL, program, recorded
+from xpu_testing import ABOUT_STACKS, Workspace, expect, expect_in, report
 
 
 def check_node_paths(work, replays, env=None):
@@ -44,38 +17,6 @@ def check_node_paths(work, replays, env=None):
     expect("losses", capture.losses(), {})
     check_nodes(account, capture, Sites(capture, "graph_paths"))
     return account, capture
-
-
-def check_nodes(account, capture, sites, folded=folded_paths):
-    """Each operation of a node under the code that made it, by the dump and by the report."""
-    expect("kernels by name", capture.kernels_by_name(), account["kernels"])
-    check_one_stack_per_call(capture)
-    nodes = GraphNodes(capture)
-    executions, both, creation_only, launch_only = Counter(), Counter(), Counter(), Counter()
-    for event, what, leaf in node_work(capture):
-        launch = capture.calls[capture.key(event)]
-        created = nodes.creation(event["instance"], int(event["graph_node_id"]),
-                                 int(launch["start_ns"]))
-        expect(f"node {event['graph_node_id']} of a {what} is known", created is not None, True)
-        maker = capture.calls[capture.key(created)]
-        made = f"{sites.of(created)};{capture.call_name(maker)};{leaf}"
-        replay = f"{sites.of(event)};{capture.call_name(launch)}"
-        executions[(sites.of(created), what)] += 1
-        both[f"{replay};[captured at];{made}"] += capture.duration(event)
-        creation_only[made] += capture.duration(event)
-        launch_only[f"{replay};{leaf}"] += capture.duration(event)
-    expected = Counter()
-    for site in account["node_sites"]:
-        expected[(site["path"], site.get("kernel", site.get("kind")))] += site["executions"]
-    expect("executions by the code that made the node", dict(executions), dict(expected))
-    for arguments, wanted in ((("--graph-stacks=both",), both), ((), both),
-                              (("--graph-stacks=creation",), creation_only),
-                              (("--graph-stacks=launch",), launch_only)):
-        expect(f"folded {arguments}", folded(capture, sites, *arguments), dict(wanted))
-    counts = check_all_matched(capture)
-    captured = {s["path"] for s in account["node_sites"]
-                if "kernel" in s and s["path"].split(";")[-1].startswith("Capture")}
-    expect("launches captured into graphs", counts["captured"], len(captured))
 
 
 def test_graph_nodes():
@@ -96,12 +37,6 @@ def test_graph_nodes_when_ids_wrap():
         before = sum(i > 0xffff0000 for i in ids)
         expect("some ids on each side of the wrap", 0 < before < len(ids), True)
         figures(f"{before} kernels with ids up to 2^32 - 1, {len(ids) - before} with ids from 1")
-
-
-def hidden_kernels(capture):
-    text = " ".join(report(capture.path).split())
-    found = re.search(r"recorded as one each, ([\d,]+) kernels[^;]* hidden in them", text)
-    return int(found.group(1).replace(",", "")) if found else 0
 
 
 def test_graph_replays():

@@ -16,7 +16,7 @@ from concurrent.futures import ThreadPoolExecutor
 import xpu_testing
 from gpu_capture import GpuCapture
 from gpu_operations import check_all_matched, figures, recorded_python, without_ids
-from gpu_truth_test import REAL, program, recorded
+from gpu_programs import REAL, program, recorded
 from xpu_testing import Workspace, expect, expect_in
 
 UNDELIVERED = re.compile(r"process (\d+): begun in its last ([\d.]+) ms")

@@ -5,7 +5,6 @@ scenario found is printed as one line of figures."""
 
 import json
 import os
-import subprocess
 import sys
 from collections import Counter
 
@@ -16,8 +15,8 @@ import xpu_testing
 from gpu_capture import GpuCapture, field, plain_name, stream_dump
 from gpu_operations import (COPY_KINDS, SYNC_KINDS, Sites, check_all_matched,
                             check_one_stack_per_call, figures, leaf_sums, recorded_python)
-from gpu_truth_test import REAL, prepare, program, recorded
-from xpu_testing import ABOUT_STACKS, Workspace, expect
+from gpu_programs import REAL, prepare, program, recorded
+from xpu_testing import ABOUT_STACKS, Workspace, expect, report
 
 
 def test_launch_doors():
@@ -124,11 +123,6 @@ def summary_counts(path):
     return capture.launch_counts()
 
 
-def strict_status(path):
-    return subprocess.run([xpu_testing.find("report/xpu-report"), "--strict", str(path)],
-                          capture_output=True, timeout=120).returncode
-
-
 def test_many_threads():
     each = 50000 if REAL else 2500
     arguments = ("--launches", str(each), "--threads", "8")
@@ -156,7 +150,7 @@ def test_many_threads():
                        (account["launches"], 0))
             expect(f"stacks missed are in the ledger {losses}",
                    len(kernels.keys() - stacks) <= losses.get("launch_ring_full", 0), True)
-        expect("xpu-report --strict", strict_status(path), 3 if set(losses) - ABOUT_STACKS else 0)
+        report("--strict", path, status=3 if set(losses) - ABOUT_STACKS else 0)
         slowest = max(w["ns_per_launch"] for w in account["workers"])
         figures(f"{account['launches']} launches on 8 threads, {counts['matched']} matched, losses "
                 f"{losses}, {slowest / 8:.0f} ns per launch, "
@@ -175,7 +169,7 @@ def test_lost_records_are_lost_launches():
         expect("seen, matched, pending, lost",
                [counts[n] for n in ("seen", "matched", "pending", "lost")],
                [account["launches"], len(capture.of("kernel")), 0, missed])
-        expect("xpu-report --strict", strict_status(work.path / "capture.xpu"), 3)
+        report("--strict", work.path / "capture.xpu", status=3)
         figures(f"{account['launches']} launches = {counts['matched']} matched + 0 pending + "
                 f"{missed} lost; records dropped: {losses['cupti_dropped']}")
 

@@ -9,50 +9,9 @@ import sys
 from collections import Counter
 
 import xpu_testing
-from gpu_capture import GpuCapture, count_sites, report
-from xpu_testing import Workspace, expect, symbols_of
-
-REAL = os.environ.get("XPU_TEST_GPU") == "1"
-
-
-def program(name):
-    if "XPU_WORKLOAD_DIR" in os.environ:
-        return os.path.join(os.path.realpath(os.environ["XPU_WORKLOAD_DIR"]), name)
-    return xpu_testing.workload(name)
-
-
-def recorded(work, name, *arguments, options=(), env=None):
-    """Records a workload; returns its own account and the capture."""
-    result = work.record(*options, "--", program(name), *map(str, arguments),
-                         env={**os.environ, **(env or {})}, timeout=120)
-    expect(f"{name}: exit status ({result.stderr})", result.returncode, 0)
-    return (json.loads(result.stdout.splitlines()[-1]),
-            GpuCapture(work.path / "capture.xpu"))
-
-
-def check_sites(what, capture, account, path):
-    expected = {(s["path"], s["kernel"]): s["launches"] for s in account["sites"]}
-    actual = count_sites(capture.sites(path, symbols_of(path)), expected)
-    expect(f"{what}: launches by call site", {k: v[0] for k, v in actual.items()}, expected)
-    # The report's own symbols and passes come to the same time for each site.
-    folded = {}
-    for line, value in capture.folded("--mode", "gpu", "--unit", "ns").items():
-        frames = line.split(";")
-        if not frames[-1].startswith("[GPU_Kernel]"):
-            continue
-        path_frames = [f.split("(")[0].removeprefix("void ") for f in frames[:-1]]
-        expect(f"{what}: the API call in {line!r}", path_frames[-1], "cudaLaunchKernel")
-        kernel = capture_plain(frames[-1].removeprefix("[GPU_Kernel]"))
-        site = next((p for p, k in expected if k == kernel and
-                     path_frames[:-1][-len(p.split(";")):] == p.split(";")), line)
-        folded[(site, kernel)] = folded.get((site, kernel), 0) + value
-    expect(f"{what}: folded ns by call site", folded, {k: v[1] for k, v in actual.items()})
-
-
-def capture_plain(name):
-    from gpu_capture import plain_name
-    return plain_name(name)
-
+from gpu_capture import GpuCapture, plain_name
+from gpu_programs import REAL, check_sites, prepare, program, recorded
+from xpu_testing import Workspace, expect, report, symbols_of, table_rows
 
 def check_transformer(name, *arguments):
     with Workspace() as work:
@@ -198,10 +157,6 @@ def sites_of(launches):
             for path, count in paths.items()]
 
 
-def table_rows(path, name):
-    return json.loads(report("--top", "--table", name, "-n", "0", "--format", "json", path))[name]
-
-
 def range_counts(capture):
     """Of the default domain, whose name is empty."""
     return {row["Range"].removeprefix(":"): row["Instances"]
@@ -217,11 +172,11 @@ def model_paths(capture):
         if not leaf.startswith(("[GPU_Kernel]", "[GPU_Graph]")):
             continue
         names = []
-        for part in ";".join(map(capture_plain, frames)).split(";[captured at];"):
+        for part in ";".join(map(plain_name, frames)).split(";[captured at];"):
             part = part.split(";")
             names.append(";".join(part[part.index("Generate"):]))
         what = leaf.removeprefix("[GPU_Kernel]")
-        leaf = "graph" if leaf.startswith("[GPU_Graph]") else capture_plain(what)
+        leaf = "graph" if leaf.startswith("[GPU_Graph]") else plain_name(what)
         paths[";[captured at];".join(names) + ";" + leaf] += row["Instances"]
     return dict(paths)
 
@@ -344,12 +299,6 @@ def test_program_that_never_touches_cuda():
         expect("status", result.returncode, 0)
         capture = GpuCapture(work.path / "capture.xpu")
         expect("CUDA processes", capture.of("gpu_process"), [])
-
-
-def prepare():
-    xpu_testing.require_recording()
-    if not REAL and "XPU_FAKE_CUDA_DIR" in os.environ:
-        os.environ["LD_LIBRARY_PATH"] = os.environ["XPU_FAKE_CUDA_DIR"]
 
 
 if __name__ == "__main__":

@@ -97,6 +97,8 @@ int main(int argc, char** argv) {
        {Choice{"Pushes", Pushes}, Choice{"Subtracts", Subtracts}, Choice{"Nothing", Nothing},
         Choice{"LongNothing", LongNothing}, Choice{"Keeps", Keeps}}) {
     if (std::strcmp(choice.name, argv[1]) != 0) continue;
+    std::puts("calling");
+    std::fflush(stdout);
     while (std::clock() < std::atol(argv[2]) * (CLOCKS_PER_SEC / 1000)) {
       for (int i = 0; i < 100; ++i) Caller(choice.function);
     }

@@ -7,11 +7,11 @@ import shutil
 import struct
 import subprocess
 
-from record_gpu_test import keys, simulated
-from record_odd_programs_test import odd, view
-from record_privileges_test import NOBODY, readable_copy
-from xpu_testing import (STACK_COMPLETE, STACK_TRUNCATED, Workspace, expect, expect_in, find, main,
-                         require_recording, require_set_user_id, skip, workload)
+from odd_programs import odd, view
+from other_users import NOBODY, readable_copy
+from simulated_gpu import keys, simulated
+from xpu_testing import (STACK_COMPLETE, STACK_TRUNCATED, Workspace, expect, expect_in, main,
+                         report, require_recording, require_set_user_id, skip, workload)
 
 NUMBERS = {"sys_ptrace": 19, "syslog": 34, "perfmon": 38, "bpf": 39}
 ENOUGH = ("bpf", "perfmon")
@@ -42,12 +42,6 @@ def captured(work):
     return work.capture("out/c.xpu")
 
 
-def folded(work, *arguments):
-    return subprocess.run([find("report/xpu-report"), "--folded", *arguments,
-                           work.file("out/c.xpu")], check=True, capture_output=True,
-                          text=True).stdout
-
-
 def require():
     if os.geteuid() != 0:
         skip("root", "only root becomes another user")
@@ -65,7 +59,8 @@ def test_cpu_samples_with_whole_stacks():
         users = [s for s in capture.cpu_samples if s["stack_flags"] & STACK_COMPLETE]
         expect("whole stacks", len(users) > 0.5 * len(capture.cpu_samples) > 50, True)
         expect("cut", [s for s in users if s["stack_flags"] & STACK_TRUNCATED], [])
-        expect_in("stacks", ";HotHalf", folded(work).replace("(unsigned long)", ""))
+        stacks = report("--folded", work.file("out/c.xpu"))
+        expect_in("stacks", ";HotHalf", stacks.replace("(unsigned long)", ""))
         expect("tables", len(os.listdir(work.path / "out/.cache/xpu/unwind")) > 0, True)
 
 
@@ -108,11 +103,11 @@ def test_names_of_the_kernel():
         expect("hidden", hidden > 0, True)
         expect_in("message", f"kernel_symbols_hidden: {hidden} kernel addresses without a name. Run "
                   "as root or with CAP_SYSLOG", result.stderr)
-        text = folded(work, "--mode=cpu")
+        text = report("--folded", "--mode=cpu", work.file("out/c.xpu"))
         expect_in("frames", ";[kernel]_[k]", text)
         record(work, (*ENOUGH, "syslog"), *command)
         expect("losses", captured(work).losses(), {})
-        text = folded(work, "--mode=cpu")
+        text = report("--folded", "--mode=cpu", work.file("out/c.xpu"))
         expect("frames without a name", "[kernel]" in text, False)
 
 

@@ -3,7 +3,7 @@
 import json
 
 from control_testing import expect_samples_inside, switches
-from record_gpu_test import record
+from simulated_gpu import record
 from xpu_testing import Workspace, expect, expect_in, main, require_recording, workload
 
 

@@ -6,8 +6,7 @@ import resource
 import shutil
 import subprocess
 
-from record_inline_test import BPF, PERF_EVENT_OPEN, forbid
-from record_privileges_test import NOBODY, readable_copy
+from other_users import BPF, NOBODY, PERF_EVENT_OPEN, forbid, readable_copy
 from xpu_testing import Workspace, expect, expect_in, find, main, recorder, require_recording, skip
 
 REFUSED = "Permission denied"  # of forbid

@@ -8,7 +8,7 @@ import time
 
 from control_testing import (SPIN, Fifos, duration_of, expect_samples_inside, finish,
                              recorded_times, start, switches, wait_for)
-from record_gpu_test import record, simulated
+from simulated_gpu import simulated
 from xpu_testing import Workspace, expect, expect_in, main, require_recording, workload
 
 

@@ -4,7 +4,6 @@ import json
 import math
 import os
 import shutil
-import signal
 import subprocess
 
 from xpu_testing import (Symbols, Workspace, expect, find, main, require_recording,

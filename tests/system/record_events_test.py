@@ -5,25 +5,13 @@ import json
 import subprocess
 
 import xpu_testing
-from xpu_testing import Workspace, expect, expect_in
+from xpu_testing import Workspace, expect, expect_in, folded, report, run_report, table_rows
 
 HARDWARE = "cycles"
 
 
-def reporter():
-    return xpu_testing.find("report/xpu-report")
-
-
-def report(work, *arguments):
-    result = subprocess.run([reporter(), *arguments, "capture.xpu"], cwd=work.path, timeout=60,
-                            capture_output=True, text=True)
-    expect(f"{arguments}: exit status ({result.stderr})", result.returncode, 0)
-    return result.stdout
-
-
-def folded(work, *arguments):
-    lines = report(work, "--folded", *arguments).splitlines()
-    return {line.rsplit(" ", 1)[0]: int(line.rsplit(" ", 1)[1]) for line in lines}
+def stacks_of(work, *arguments):
+    return folded(*arguments, work.file("capture.xpu"))
 
 
 def below(stacks, function):
@@ -47,16 +35,16 @@ def test_each_page_fault_is_a_sample():
         source, = work.capture().sample_sources
         expect("the source", (source["name"], source["unit"], source["period"],
                               source["frequency_hz"]), ("page-faults", "events", 1, 0))
-        expect("faults", below(folded(work), "TouchPages"), account["pages"])
-        expect("faults by samples", below(folded(work, "--unit", "samples"), "TouchPages"),
+        expect("faults", below(stacks_of(work), "TouchPages"), account["pages"])
+        expect("faults by samples", below(stacks_of(work, "--unit", "samples"), "TouchPages"),
                account["pages"])
 
 
 def test_a_period_weighs():
     with Workspace() as work:
         recorded(work, ["-e", "minor-faults", "-c", "10"], pages=1000)
-        weighed = below(folded(work), "TouchPages")
-        samples = below(folded(work, "--unit", "samples"), "TouchPages")
+        weighed = below(stacks_of(work), "TouchPages")
+        samples = below(stacks_of(work, "--unit", "samples"), "TouchPages")
         expect("weight of a sample", weighed, 10 * samples)
         # Three threads and processes, each of which begins to count anew.
         expect("samples of 3000 faults", 295 <= samples <= 305, True)
@@ -72,8 +60,8 @@ def test_with_a_frequency_the_kernel_weighs_and_reports_count_samples():
         expect("fewer samples than faults", len(weights) < account["pages"] // 2, True)
         share = sum(weights) / account["pages"]
         expect(f"the weights are the faults ({share:.2f})", 0.5 < share < 1.5, True)
-        expect("faults that are shown", below(folded(work), "TouchPages"),
-               below(folded(work, "--unit", "samples"), "TouchPages"))
+        expect("faults that are shown", below(stacks_of(work), "TouchPages"),
+               below(stacks_of(work, "--unit", "samples"), "TouchPages"))
 
 
 def test_several_events_are_told_apart():
@@ -84,37 +72,35 @@ def test_several_events_are_told_apart():
                            for s in work.capture().sample_sources],
                [(1, "page-faults", "events"), (2, "context-switches", "events"),
                 (3, "cpu-clock", "ns")])
-        expect("faults", below(folded(work, "--event", "page-faults"), "TouchPages"),
+        expect("faults", below(stacks_of(work, "--event", "page-faults"), "TouchPages"),
                account["pages"])
-        switches = below(folded(work, "--event", "context-switches"), "SleepOften")
+        switches = below(stacks_of(work, "--event", "context-switches"), "SleepOften")
         # A sleep is one; more where somebody else takes the processor.
         expect("switches", account["sleeps"] <= switches <= 2 * account["sleeps"], True)
         expect("the clock is what is shown unless asked otherwise",
-               folded(work), folded(work, "--event", "cpu-clock"))
-        summary = report(work, "--no-pager")
+               stacks_of(work), stacks_of(work, "--event", "cpu-clock"))
+        summary = report(work.file("capture.xpu"), "--no-pager")
         for part in ("(page-faults, each)", "(context-switches, each)", "(cpu-clock, 99 Hz)"):
             expect_in("summary", part, summary)
-        script = report(work, "--script")
+        script = report(work.file("capture.xpu"), "--script")
         expect("faults in the script", script.count("\tevent=page-faults weight=1\n"),
                sum(1 for s in work.capture().cpu_samples if s["source"] == 1))
-        table = json.loads(report(work, "--top", "--table", "cpu_func_sum", "--format", "json",
-                                  "--event", "page-faults"))
-        expect_in("columns", "Self (page-faults)", json.dumps(table))
+        rows = table_rows(work.file("capture.xpu"), "cpu_func_sum", "--event", "page-faults")
+        expect_in("columns", "Self (page-faults)", rows[0])
 
 
 def test_user_code_or_the_kernel_only():
     with Workspace() as work:
         account = recorded(work, ["-e", "page-faults/period=1/:u"])
-        expect("faults of user code", below(folded(work), "TouchPages"), account["pages"])
+        expect("faults of user code", below(stacks_of(work), "TouchPages"), account["pages"])
         recorded(work, ["-e", "page-faults:k", "-c", "1"])
-        expect("faults of the kernel", below(folded(work), "TouchPages"), 0)
+        expect("faults of the kernel", below(stacks_of(work), "TouchPages"), 0)
 
 
 def test_an_event_that_was_not_recorded():
     with Workspace() as work:
         recorded(work, ["-e", "page-faults"])
-        result = subprocess.run([reporter(), "--event", "cycles", "capture.xpu"], cwd=work.path,
-                                capture_output=True, text=True, timeout=60)
+        result = run_report("--event", "cycles", work.file("capture.xpu"))
         expect("exit status", result.returncode, 2)
         expect_in("message", "--event cycles: the capture has no samples of it", result.stderr)
         expect_in("hint", "page-faults", result.stderr)

@@ -6,26 +6,12 @@ import os
 import subprocess
 import time
 
-from record_privileges_test import as_nobody
-from xpu_testing import (STACK_COMPLETE, Capture, Workspace, expect, expect_in, find, main, recorder,
-                         require_recording, workload)
+from other_users import as_nobody
+from simulated_gpu import keys, record, simulated
+from xpu_testing import (STACK_COMPLETE, Capture, Workspace, expect, expect_in, find, main,
+                         recorder, require_recording, run_report, workload)
 
 FINISHED, DORMANT = 3, 2
-
-
-def simulated(**variables):
-    folder = os.path.dirname(find("tests/fake_cuda/lib/libcuda.so.1"))
-    return dict(os.environ, LD_LIBRARY_PATH=folder, **variables)
-
-
-def record(work, *arguments, env=None, status=0, **options):
-    result = work.record(*arguments, env=env or simulated(), **options)
-    expect(f"status ({result.stderr})", result.returncode, status)
-    return result
-
-
-def keys(events):
-    return {(e["instance"], e["correlation_id"]) for e in events}
 
 
 def test_every_launch_has_its_stack():
@@ -83,8 +69,7 @@ def test_kernels_without_a_time():
         expect_in("reason", "xpu-record: invalid_time: 20 GPU records without a valid time",
                   result.stderr)
         expect("stored beside the records", work.capture().losses(), {})
-        strict = subprocess.run([find("report/xpu-report"), "--strict", work.file("capture.xpu")],
-                                capture_output=True, text=True)
+        strict = run_report("--strict", work.file("capture.xpu"))
         expect_in("report", "\n  20 GPU records without a valid time", strict.stdout)
         expect("--strict", strict.returncode, 3)
 

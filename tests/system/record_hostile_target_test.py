@@ -9,12 +9,11 @@ import pathlib
 import shutil
 import signal
 import subprocess
-import sys
 import threading
 import time
 
-from xpu_testing import (Workspace, expect, expect_in, find, main, recorder, require_recording,
-                         skip)
+from xpu_testing import (Workspace, expect, expect_in, find, main, recorder, report,
+                         require_recording, skip)
 
 MEGABYTE = 1 << 20
 MOST_MEMORY = 700 * MEGABYTE  # of the recorder, which takes some 60 without unwind tables
@@ -65,14 +64,9 @@ class Recorded:
             time.sleep(0.02)
 
 
-def report(work, *options):
-    return subprocess.run([find("report/xpu-report"), *options, work.file("capture.xpu")],
-                          check=True, capture_output=True, text=True).stdout
-
-
 def functions(work):
     """The names of the capture alone: the files it names may lie."""
-    return report(work, "--folded", "--mode=cpu", "--unit=samples")
+    return report("--folded", "--mode=cpu", "--unit=samples", work.file("capture.xpu"))
 
 
 def test_a_library_that_is_cut_while_it_is_read():
@@ -184,7 +178,7 @@ def test_a_flood_of_messages():
     with Workspace() as work:
         recorded = Recorded(work, "wire", "flood", options=())
         expect(f"status ({recorded.stderr})", recorded.status, 3)
-        report(work)
+        report(work.file("capture.xpu"))
 
 
 def test_a_crowd_that_fills_the_memory():

@@ -1,19 +1,14 @@
 """Launch stacks that the injected library takes in the program, on the simulated device: the same
 as those of the probe, for any user, from any stack, without a trace in the program."""
 
-import ctypes
-import errno
 import json
 import os
 import platform
 import resource
-import shutil
-import struct
-import subprocess
 
-from record_gpu_test import keys, simulated
-from record_privileges_test import NOBODY, as_nobody
-from xpu_testing import (Workspace, expect, expect_in, find, main, require_recording, skip,
+from other_users import PERF_EVENT_OPEN, as_nobody, forbid
+from simulated_gpu import keys, simulated
+from xpu_testing import (Workspace, expect, expect_in, find, folded, main, require_recording, skip,
                          workload)
 
 TABLES, COMPLETE, NOT_READY, IN_PROCESS = 16, 32, 64, 128
@@ -27,15 +22,9 @@ def record(work, *arguments, env=None, output="capture.xpu", **options):
     return result
 
 
-def folded(path):
-    # In launches: times on the simulated device are its own.
-    return subprocess.run([find("report/xpu-report"), "--folded", "--mode=gpu", "--unit=ns", path],
-                          check=True, capture_output=True, text=True).stdout
-
-
-def stacks_of(text):
-    """Stack to nothing: how long it took differs from run to run."""
-    return sorted(line.rsplit(" ", 1)[0] for line in text.splitlines())
+def launch_stacks_of(path):
+    """Without their values: how long it took differs from run to run."""
+    return sorted(folded("--mode=gpu", "--unit=ns", path))
 
 
 def frames_of(capture, stack, time_ns, pid):
@@ -79,13 +68,13 @@ def test_every_launch_has_a_whole_stack():
 def test_same_stacks_as_the_probe():
     require_recording()
     with Workspace() as work:
-        texts = {}
+        stacks = {}
         for source in ("inline", "uprobe"):
             record(work, f"--launch-stacks={source}", workload("two_kernels"), "--mode=processes",
                    output=f"{source}.xpu")
-            texts[source] = folded(work.file(f"{source}.xpu"))
-        expect("stacks", stacks_of(texts["inline"]), stacks_of(texts["uprobe"]))
-        expect_in("a stack", "main;", texts["inline"])
+            stacks[source] = launch_stacks_of(work.file(f"{source}.xpu"))
+        expect("stacks", stacks["inline"], stacks["uprobe"])
+        expect_in("a stack", "main;", ";".join(stacks["inline"]))
 
 
 def test_any_user_gets_what_root_gets():
@@ -97,28 +86,8 @@ def test_any_user_gets_what_root_gets():
         result = as_nobody(work, "-o", "c.xpu", "--gpu-only", *command, env=simulated())
         expect(f"status ({result.stderr})", result.returncode, 0)
         expect("losses", work.capture("out/c.xpu").losses(), {})
-        expect("stacks", stacks_of(folded(work.file("out/c.xpu"))),
-               stacks_of(folded(work.file("capture.xpu"))))
-
-
-PERF_EVENT_OPEN, BPF = 298, 321  # on x86-64
-
-
-def forbid(*calls):
-    """From now on they fail in this process, as in a container or at Debian's level 3."""
-    pr_set_no_new_privs, pr_set_seccomp, seccomp_mode_filter = 38, 22, 2
-    load_word, jump_if_equal, give_back = 0x20, 0x15, 0x06
-    allow, fail = 0x7FFF0000, 0x00050000 | errno.EACCES
-    program = [(load_word, 0, 0, 0)]
-    program += [(jump_if_equal, len(calls) - i, 0, call) for i, call in enumerate(calls)]
-    program += [(give_back, 0, 0, allow), (give_back, 0, 0, fail)]
-    code = ctypes.create_string_buffer(b"".join(struct.pack("HBBI", *step) for step in program))
-    header = struct.pack("HxxxxxxP", len(program), ctypes.addressof(code))
-    library = ctypes.CDLL(None, use_errno=True)
-    for arguments in ((pr_set_no_new_privs, 1, 0, 0, 0),
-                      (pr_set_seccomp, seccomp_mode_filter, header)):
-        if library.prctl(*arguments) != 0:
-            raise OSError(ctypes.get_errno(), "prctl")
+        expect("stacks", launch_stacks_of(work.file("out/c.xpu")),
+               launch_stacks_of(work.file("capture.xpu")))
 
 
 def test_any_user_without_perf_events():
@@ -139,8 +108,8 @@ def test_any_user_without_perf_events():
             expect("programs told of", {m["build_id"] for m in told.mappings
                                         if m["path"] == command[0]},
                    {m["build_id"] for m in whole.mappings if m["path"] == command[0]})
-            expect("stacks", stacks_of(folded(work.file("out/c.xpu"))),
-                   stacks_of(folded(work.file("capture.xpu"))))
+            expect("stacks", launch_stacks_of(work.file("out/c.xpu")),
+                   launch_stacks_of(work.file("capture.xpu")))
 
 
 def strange(work, mode, *arguments):
@@ -190,7 +159,7 @@ def test_code_that_comes_and_goes():
         expect(f"stacks by a table that was not there yet: {late}", late < 100, True)
         path = "LaunchFromPlugins(char const*, char const*);CallBack;{};LaunchStrange()"
         paths = {name: path.format(name) for name in ("through_small", "through_large")}
-        stacks = stacks_of(folded(work.file("capture.xpu")))
+        stacks = launch_stacks_of(work.file("capture.xpu"))
         for name in paths:
             expect(f"whole stacks of {name}: {stacks}",
                    sum(paths[name] in stack for stack in stacks), 1)

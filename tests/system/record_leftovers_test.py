@@ -6,7 +6,7 @@ import re
 import shutil
 import subprocess
 
-from record_gpu_test import simulated
+from simulated_gpu import simulated
 from xpu_testing import Workspace, expect, find, main, recorder, require_recording, skip, workload
 
 # A world of its own: folders that begin empty, a network and processes that nobody else has.

@@ -1,10 +1,7 @@
 """--gpu-memory: what was allocated and freed, by whom, the most at once, and what stayed."""
 
-import json
-import subprocess
-
-from record_gpu_test import record
-from xpu_testing import Workspace, expect, find, main, require_recording, workload
+from simulated_gpu import record
+from xpu_testing import Workspace, expect, main, require_recording, table_rows, workload
 
 ALLOCATED, FREED = 1, 2
 DEVICE = 3
@@ -29,11 +26,7 @@ def test_allocations_and_frees():
             if operation["memory_kind"] == DEVICE:
                 now += operation["size_bytes"] * (1 if operation["operation"] == ALLOCATED else -1)
                 peak = max(peak, now)
-        shown = subprocess.run(
-            [find("report/xpu-report"), "--top", "--table", "gpu_mem_alloc_sum", "-n", "0",
-             "--format", "json", work.file("capture.xpu")], capture_output=True, text=True,
-            check=True)
-        rows = json.loads(shown.stdout)["gpu_mem_alloc_sum"]
+        rows = table_rows(work.file("capture.xpu"), "gpu_mem_alloc_sum")
         expect("count", sum(r["Count"] for r in rows), len(allocated))
         expect("peak", round(sum(r["Peak (MB)"] for r in rows), 3), round(peak / 1e6, 3))
         expect("not freed", sum(r["Not Freed"] for r in rows), 0)

@@ -3,7 +3,6 @@ the same with xpu-record and without, also of programs that do odd things to the
 is recorded of them is right, or the loss is told."""
 
 import grp
-import json
 import os
 import pwd
 import resource
@@ -11,21 +10,13 @@ import shutil
 import signal
 import subprocess
 
-from record_gpu_test import keys, simulated
+from odd_programs import odd, require_root, view
+from simulated_gpu import keys, simulated
 from xpu_testing import (Workspace, expect, expect_in, find, main, recorder, require_recording,
                          require_set_user_id, skip)
 
 # How the steps of odd_program end up in a capture: kernels, and losses of the ledger.
 WHOLE = {}
-
-
-def odd(*steps):
-    return [find("tests/system/xpu_odd_program"), *steps]
-
-
-def require_root():
-    if os.geteuid() != 0:
-        skip("root", "only root may do this")
 
 
 def run_both(command, *options, env=None, prefix=(), work, **arguments):
@@ -47,17 +38,6 @@ def run_both(command, *options, env=None, prefix=(), work, **arguments):
     compare(what, output, plain_output)
     expect(f"{what}: status ({recorded.stderr.decode()})", recorded.returncode, alone.returncode)
     return recorded
-
-
-def view(line):
-    """What a program prints of itself, flat. From its first thread on, which is the injected
-    library's, its C library handles a signal of its own (32 or 33, of which it tells nobody)."""
-    seen = json.loads(line)
-    status = seen.pop("status")
-    for name in ("SigCgt", "SigIgn"):
-        status[name] = int(status[name], 16) & ~(3 << 31)
-    status["TracerPid"] = status["TracerPid"] != "0"
-    return {**seen, **status}
 
 
 def compare(what, recorded, plain):

@@ -3,13 +3,11 @@
 import os
 import re
 import resource
-import signal
 import stat
 import subprocess
 import tempfile
 
-from xpu_testing import (Capture, Workspace, expect, expect_in, find, main, recorder,
-                         require_recording, skip, workload)
+from xpu_testing import Workspace, expect, expect_in, find, main, recorder, require_recording, skip
 
 
 def test_existing_file_is_kept_as_old():

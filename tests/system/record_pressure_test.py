@@ -9,7 +9,7 @@ import subprocess
 import time
 
 import xpu_testing
-from record_gpu_test import keys, simulated
+from simulated_gpu import keys, simulated
 from xpu_testing import Capture, Workspace, expect, require_recording, workload
 
 # Of the simulated device; without overhead records the program's account is the device's.

@@ -1,37 +1,9 @@
 """Without privileges: what is missing is said before the program starts; the rest works."""
 
 import os
-import shutil
-import subprocess
 
-from xpu_testing import Workspace, expect, expect_in, main, recorder, skip, workload
-
-NOBODY = {"user": 65534, "group": 65534, "extra_groups": []}
-
-
-def readable_copy(work, env=None):
-    """A copy of xpu-record and its library that everybody can read, and out, a folder for all."""
-    if os.geteuid() != 0:
-        skip("root", "only root becomes another user")
-    source = recorder(env)
-    os.makedirs(work.path / "bin", exist_ok=True)
-    os.makedirs(work.path / "lib" / "xpu", exist_ok=True)
-    shutil.copy(source, work.path / "bin" / "xpu-record")
-    folder = os.path.dirname(os.path.dirname(source))
-    for place in ("lib/xpu", "cupti_inject"):
-        library = os.path.join(folder, place, "libxpu_inject.so")
-        if os.path.exists(library):
-            shutil.copy(library, work.path / "lib" / "xpu")
-            break
-    os.makedirs(work.path / "out", exist_ok=True)
-    for path in (work.path, work.path / "out"):
-        os.chmod(path, 0o777)
-    return str(work.path / "bin" / "xpu-record")
-
-
-def as_nobody(work, *arguments, **options):
-    return subprocess.run([readable_copy(work), *arguments], text=True, capture_output=True,
-                          cwd=work.path / "out", **NOBODY, **options)
+from other_users import as_nobody
+from xpu_testing import Workspace, expect, expect_in, main
 
 
 def test_names_what_is_missing():

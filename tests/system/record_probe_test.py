@@ -9,7 +9,7 @@ import sys
 
 import xpu_testing
 from gpu_capture import up_to_launch
-from record_privileges_test import as_nobody
+from other_users import as_nobody
 from xpu_testing import STACK_COMPLETE, Workspace, expect, expect_in, symbols_of
 
 RUNTIME, DRIVER = 1, 2  # ProbePurpose

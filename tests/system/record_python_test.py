@@ -7,7 +7,7 @@ import pathlib
 import shutil
 import subprocess
 
-from record_gpu_test import simulated
+from simulated_gpu import simulated
 from xpu_testing import Workspace, expect, expect_in, main, require_recording, skip
 
 PYTHON = os.environ.get("XPU_TEST_PYTHON", "/usr/bin/python3.11")

@@ -7,8 +7,7 @@ import subprocess
 import sys
 import time
 
-from xpu_testing import (Capture, Skip, Workspace, expect, expect_in, main, recorder,
-                         require_recording)
+from xpu_testing import Capture, Workspace, expect, main, recorder, require_recording
 
 # Counts the signals it gets; ends when told so by a line on its standard input, or by SIGALRM.
 COUNTER = """

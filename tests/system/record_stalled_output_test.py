@@ -8,7 +8,7 @@ import subprocess
 import threading
 import time
 
-from record_gpu_test import simulated
+from simulated_gpu import simulated
 from xpu_testing import (Workspace, expect, expect_in, find, main, recorder, require_recording,
                          workload)
 

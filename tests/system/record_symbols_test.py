@@ -5,26 +5,22 @@ import os
 import shutil
 import subprocess
 
-from xpu_testing import (Workspace, expect, expect_in, find, main, require_recording, skip,
-                         workload)
+from xpu_testing import (Workspace, expect, expect_in, find, folded, main, report,
+                         require_recording, skip, workload)
 
 
-def folded(work, *options, capture="capture.xpu"):
-    result = subprocess.run([find("report/xpu-report"), "--folded", "--mode=cpu",
-                             "--unit=samples", *options, str(work.path / capture)],
-                            check=True, capture_output=True, text=True)
-    return result.stdout
+def samples_of(work, *options):
+    """Samples by stack."""
+    return folded("--mode=cpu", "--unit=samples", *options, work.file("capture.xpu"))
 
 
-def frames(text):
+def frames(stacks):
     """How many samples each function is in, without its arguments; how many samples there are."""
-    counts, total = {}, 0
-    for line in text.splitlines():
-        stack, count = line.rsplit(" ", 1)
-        total += int(count)
+    counts = {}
+    for stack, count in stacks.items():
         for frame in {f.split("(")[0] if f[0] != "(" else f for f in stack.split(";")}:
-            counts[frame] = counts.get(frame, 0) + int(count)
-    return counts, total
+            counts[frame] = counts.get(frame, 0) + count
+    return counts, sum(stacks.values())
 
 
 def record(work, *command, **options):
@@ -45,9 +41,9 @@ def test_reads_the_same_without_the_files():
     with Workspace() as work:
         program = own_copy(work, "cpu_hot")
         record(work, program, "--seconds", "0.3")
-        here = folded(work)
+        here = samples_of(work)
         os.unlink(program)
-        expect("folded", folded(work), here)
+        expect("folded", samples_of(work), here)
         counts, total = frames(here)
         expect("most samples are in the loop", counts["RunHotLoop"] > 0.8 * total, True)
         expect("losses", work.capture().losses(), {})
@@ -58,9 +54,9 @@ def test_reads_the_same_when_the_file_is_another_one():
     with Workspace() as work:
         program = own_copy(work, "cpu_hot")
         record(work, program, "--seconds", "0.3")
-        here = folded(work)
+        here = samples_of(work)
         shutil.copy(workload("cpu_fork"), program)
-        expect("folded", folded(work), here)
+        expect("folded", samples_of(work), here)
 
 
 def test_none_keeps_no_names():
@@ -69,9 +65,9 @@ def test_none_keeps_no_names():
         program = own_copy(work, "cpu_hot")
         record(work, "--symbols=none", program, "--seconds", "0.2")
         expect("slices", work.capture().symbol_slices, [])
-        expect_in("frame", "RunHotLoop", folded(work))
+        expect_in("frame", "RunHotLoop", ";".join(samples_of(work)))
         os.unlink(program)
-        text = folded(work)
+        text = ";".join(samples_of(work))
         expect("named", "RunHotLoop" in text, False)
         expect_in("frame", "own_cpu_hot+0x", text)
 
@@ -84,8 +80,7 @@ def test_slices_hold_what_occurs_and_no_more():
         slices = {s["path"]: s for s in work.capture().symbol_slices}
         paths = set(slices)
         expect("files", {program} <= paths and any("libc.so" in p for p in paths), True)
-        subprocess.run([find("report/xpu-report"), "--export-symbols", work.file("tree"),
-                        work.file("capture.xpu")], check=True, capture_output=True)
+        report("--export-symbols", work.file("tree"), work.file("capture.xpu"))
         build_id = subprocess.run(["readelf", "-nW", program], check=True, capture_output=True,
                                   text=True).stdout.split("Build ID: ")[1].split()[0]
         path = work.file(f"tree/.build-id/{build_id[:2]}/{build_id[2:]}.debug")
@@ -103,7 +98,7 @@ def test_files_that_go_while_the_program_runs():
     with Workspace() as work:
         program = own_copy(work, "cpu_hot")
         record(work, "sh", "-c", f"{program} --seconds 0.4 & sleep 0.1; rm {program}; wait")
-        counts, total = frames(folded(work))
+        counts, total = frames(samples_of(work))
         expect("named", counts.get("RunHotLoop", 0) > 0.7 * total, True)
 
 
@@ -116,7 +111,7 @@ def test_programs_in_another_root():
         shutil.copy(find("tests/workloads/unwind/calls-static"), work.path / "root" / "program")
         record(work, "chroot", work.file("root"), "/program", "30")
         shutil.rmtree(work.path / "root")
-        counts, total = frames(folded(work))
+        counts, total = frames(samples_of(work))
         expect("named", counts.get("RunPlain", 0) > 0, True)
         expect("unnamed", sum(n for f, n in counts.items() if f.startswith("program+0x")) <
                0.02 * total, True)
@@ -127,9 +122,9 @@ def test_every_process_of_a_tree():
     with Workspace() as work:
         program = own_copy(work, "cpu_fork")
         record(work, program, "--children", "3", "--threads", "2", "--ms", "60")
-        here = folded(work)
+        here = samples_of(work)
         os.unlink(program)
-        expect("folded", folded(work), here)
+        expect("folded", samples_of(work), here)
         counts, _ = frames(here)
         for function in ("RootBurn", "ChildBurn", "ThreadBurn", "LeafBurn"):
             expect(f"{function} is named", counts.get(function, 0) > 0, True)
@@ -140,13 +135,14 @@ def test_full_slices_have_lines_and_inlined_functions():
     with Workspace() as work:
         program = own_copy(work, "cpu_hot")
         record(work, "--symbols=full", program, "--seconds", "0.3")
-        here = folded(work, "--lines", "--inline")
-        expect_in("a line", "cpu_hot.cpp:", here)
+        def own():
+            stacks = samples_of(work, "--lines", "--inline")
+            return {stack: n for stack, n in stacks.items() if "cpu_hot.cpp:" in stack}
+
+        here = own()
+        expect("the program's own code has lines", here != {}, True)
         os.unlink(program)
-        gone = folded(work, "--lines", "--inline")
-        own = [line for line in here.splitlines() if "cpu_hot.cpp:" in line]
-        expect("lines of the program's own code", [line for line in gone.splitlines()
-                                                   if "cpu_hot.cpp:" in line], own)
+        expect("lines of the program's own code", own(), here)
 
 
 def generated(work, way):
@@ -155,7 +151,7 @@ def generated(work, way):
     for path in (f"/tmp/perf-{pid}.map", work.file(f"jit-{pid}.dump")):
         if os.path.exists(path):
             os.unlink(path)
-    return frames(folded(work))
+    return frames(samples_of(work))
 
 
 def test_code_that_the_program_made():

@@ -5,10 +5,11 @@ import os
 import shutil
 import subprocess
 
-from record_gpu_test import simulated
-from record_odd_programs_test import odd, require_root
-from record_privileges_test import readable_copy
-from xpu_testing import Workspace, expect, expect_in, find, main, recorder, require_recording, skip
+from odd_programs import odd, require_root
+from other_users import readable_copy
+from simulated_gpu import simulated
+from xpu_testing import (Workspace, expect, expect_in, find, main, recorder, report,
+                         require_recording, skip)
 
 LIBRARIES = f"LD_LIBRARY_PATH={simulated()['LD_LIBRARY_PATH']}"
 
@@ -32,9 +33,7 @@ def record(work, *command, looks=1, losses, options=(), program=None, first_inpu
         text += run.stderr.read()
     expect(f"status ({text})", run.returncode, 0)
     expect(f"losses ({text})", work.capture().losses(), losses)
-    strict = subprocess.run([find("report/xpu-report"), "--strict", work.file("capture.xpu")],
-                            capture_output=True, text=True)
-    expect(f"--strict ({strict.stdout})", strict.returncode, 3 if losses else 0)
+    report("--strict", work.file("capture.xpu"), status=3 if losses else 0)
     return text
 
 

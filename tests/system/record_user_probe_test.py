@@ -7,7 +7,7 @@ import shutil
 import subprocess
 
 import xpu_testing
-from xpu_testing import Workspace, expect, expect_in
+from xpu_testing import Workspace, expect, expect_in, folded, report, table_rows
 
 PUPPET = "cpu_events"
 UPROBE, URETPROBE, KPROBE, KRETPROBE, TRACEPOINT = range(5)
@@ -18,16 +18,8 @@ def puppet():
     return xpu_testing.workload(PUPPET)
 
 
-def report(work, *arguments):
-    result = subprocess.run([xpu_testing.find("report/xpu-report"), *arguments, "capture.xpu"],
-                            cwd=work.path, timeout=60, capture_output=True, text=True)
-    expect(f"{arguments}: exit status ({result.stderr})", result.returncode, 0)
-    return result.stdout
-
-
-def folded(work):
-    lines = report(work, "--folded", "--mode", "probe").splitlines()
-    return {line.rsplit(" ", 1)[0]: int(line.rsplit(" ", 1)[1]) for line in lines}
+def stacks_of(work):
+    return folded("--mode", "probe", work.file("capture.xpu"))
 
 
 def caller_counts(stacks, leaf):
@@ -62,7 +54,7 @@ def test_calls_of_a_function_by_caller():
         expect("hits", len(capture.probe_hits), account["calls"])
         expect("processes", len({hit["pid"] for hit in capture.probe_hits}), 2)
         expect("threads", len({hit["tid"] for hit in capture.probe_hits}), account["runs"])
-        expect("callers", caller_counts(folded(work), "[probe] CountedCall"),
+        expect("callers", caller_counts(stacks_of(work), "[probe] CountedCall"),
                {"counted::Often": account["often"], "counted::Twice": account["twice"],
                 "CountedDepth": account["in_depth"]})
 
@@ -85,11 +77,10 @@ def test_entries_and_returns_make_calls():
         expect("returned values of the recursion",
                sorted({hit["return_value"] for hit in capture.probe_hits if hit["probe"] == 2}),
                [0, 1, 2, 3, 4, 5])
-        expect("callers of what returned", caller_counts(folded(work), "[probe] CountedCall%return"),
+        expect("callers of what returned", caller_counts(stacks_of(work), "[probe] CountedCall%return"),
                {"counted::Often": account["often"], "counted::Twice": account["twice"],
                 "CountedDepth": account["in_depth"]})
-        table = json.loads(report(work, "--top", "--table", "probe_sum", "--format", "json"))
-        rows = {row["Probe"]: row for row in table["probe_sum"]}
+        rows = {row["Probe"]: row for row in table_rows(work.file("capture.xpu"), "probe_sum")}
         returns = rows[f"uretprobe {PUPPET}:CountedDepth"]
         expect("hits", int(returns["Hits"]), account["depth"])
         expect("calls", int(returns["Calls"]), account["depth"])
@@ -120,10 +111,10 @@ def test_every_view_has_them():
     with Workspace() as work:
         account, _ = recorded(work, ["--uprobe", f"{puppet()}:CountedCall"], calls=10)
         hits = account["calls"]
-        expect_in("summary", f"Probes: {hits} hits", report(work, "--no-pager"))
-        expect("script", report(work, "--script").count(
+        expect_in("summary", f"Probes: {hits} hits", report("--no-pager", work.file("capture.xpu")))
+        expect("script", report("--script", work.file("capture.xpu")).count(
             f"\tevent=uprobe probe={PUPPET}:CountedCall\n"), hits)
-        trace = json.loads(report(work, "--chrome-trace"))
+        trace = json.loads(report("--chrome-trace", work.file("capture.xpu")))
         moments = [e for e in trace["traceEvents"] if e["ph"] == "i"]
         expect("moments in the trace", len(moments), hits)
         expect("their name", {m["name"] for m in moments}, {"CountedCall"})
@@ -139,8 +130,9 @@ def test_a_tracepoint():
                account["runs"])
         expect("sleeps", len([h for h in capture.probe_hits if h["probe"] == 2]),
                account["sleeps"])
-        expect("nothing from before the program", [s for s in folded(work) if "xpu-record;" in s], [])
-        expect("who slept", caller_function(folded(work)), {"SleepOften": account["sleeps"]})
+        expect("nothing from before the program",
+               [s for s in stacks_of(work) if "xpu-record;" in s], [])
+        expect("who slept", caller_function(stacks_of(work)), {"SleepOften": account["sleeps"]})
 
 
 def caller_function(stacks):

@@ -9,8 +9,8 @@ import shutil
 import struct
 import subprocess
 
-from record_gpu_test import keys, simulated
-from record_privileges_test import as_nobody, readable_copy
+from other_users import as_nobody, readable_copy
+from simulated_gpu import keys, simulated
 from xpu_testing import (Workspace, expect, expect_in, main, recorder, require_recording,
                          require_set_user_id, skip, workload)
 

@@ -4,7 +4,7 @@
 # hand: CI has no virtual machines.
 #
 #   tests/tools/debian_kernel.sh COMMAND [ARGUMENT...]
-#   tests/tools/debian_kernel.sh env XPU_BUILD_DIR=$PWD/build/release \
+#   tests/tools/debian_kernel.sh env XPU_BUILD_DIR=$PWD/build/release PYTHONPATH=tests/lib \
 #     python3 tests/system/record_gpu_test.py
 set -euo pipefail
 (($#)) || { sed -n '2,8s/^# \{0,1\}//p' "$0"; exit 2; }

@@ -7,6 +7,7 @@ import re
 import subprocess
 
 import xpu_testing
+from xpu_testing import report
 
 FIELD = re.compile(r'(\w+)=("(?:[^"\\]|\\.)*"|\[[^\]]*\]|\S*)')
 # flamegraph.pl's rule for a folded line.
@@ -17,11 +18,6 @@ LAUNCHES = re.compile(r"launches (?P<seen>[\d,]+): (?P<matched>[\d,]+) with thei
                       r"(?P<pending>[\d,]+) pending, (?P<lost>[\d,]+) lost"
                       r"(?:, (?P<failed>[\d,]+) failed)?"
                       r"(?:, (?P<captured>[\d,]+) captured into graphs)?")
-
-
-def report(*arguments):
-    return subprocess.run([xpu_testing.find("report/xpu-report"), *map(str, arguments)], check=True,
-                          capture_output=True, text=True).stdout
 
 
 def plain_name(demangled):
@@ -241,3 +237,10 @@ def count_sites(actual, expected):
         old = result.get((site, kernel), (0, 0))
         result[(site, kernel)] = (old[0] + launches, old[1] + ns)
     return result
+
+
+def kernels_in(*files):
+    """Launches, kernels and what is missing, as the report sees them."""
+    table = report("--top", "--table", "cuda_gpu_kern_sum", "--format", "csv", *files)
+    rows = [line.split(",") for line in table.splitlines()[1:]]
+    return sum(int(row[2]) for row in rows)

@@ -229,6 +229,32 @@ def symbols_of(path):
     return Symbols(path)
 
 
+def run_report(*arguments, **options):
+    """The finished process of xpu-report with these arguments."""
+    options.setdefault("timeout", 300)
+    return subprocess.run([find("report/xpu-report"), *map(str, arguments)], capture_output=True,
+                          text=True, **options)
+
+
+def report(*arguments, status=0, **options):
+    """What xpu-report prints with these arguments."""
+    done = run_report(*arguments, **options)
+    expect(f"xpu-report {arguments}: status ({done.stderr})", done.returncode, status)
+    return done.stdout
+
+
+def folded(*arguments):
+    """Value by stack, as xpu-report --folded prints them."""
+    lines = (line.rsplit(" ", 1) for line in report("--folded", *arguments).splitlines())
+    return {stack: int(value) for stack, value in lines}
+
+
+def table_rows(path, name, *arguments):
+    """All rows of a table of xpu-report --top."""
+    return json.loads(report("--top", "--table", name, "-n", "0", "--format", "json", *arguments,
+                             path))[name]
+
+
 def program_of(recorder_pid, path):
     """The pid of the program that a recorder has started; None: not yet, or not any more."""
     with open(f"/proc/{recorder_pid}/task/{recorder_pid}/children", encoding="utf-8") as children:

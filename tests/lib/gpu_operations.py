@@ -6,9 +6,9 @@ import sys
 from collections import Counter
 
 import xpu_testing
-from gpu_capture import GpuCapture
-from gpu_truth_test import program
-from xpu_testing import expect, symbols_of
+from gpu_capture import GpuCapture, GraphNodes, plain_name
+from gpu_programs import program
+from xpu_testing import expect, report, symbols_of
 
 # CUpti_ActivityMemcpyKind, CUpti_ActivitySynchronizationType
 COPY_KINDS = {"1": "HtoD", "2": "DtoH", "3": "HtoA", "4": "AtoH", "5": "AtoA", "6": "AtoD",
@@ -101,3 +101,68 @@ def leaf_sums(lines):
     for line, ns in lines.items():
         sums[line.split(";")[-1]] += ns
     return dict(sums)
+
+
+def node_work(capture):
+    """Work of graph nodes: kernels, copies and sets, each with what it is called in accounts and
+    its leaf in folded stacks."""
+    for kernel in capture.of("kernel"):
+        name = capture.plain[kernel["name"]]
+        yield kernel, name, "[GPU_Kernel]" + name
+    for copy in capture.of("memcpy"):
+        yield copy, "copy", "[GPU_Memcpy]" + COPY_KINDS[copy["copy_kind"]]
+    for memset in capture.of("memset"):
+        yield memset, "set", "[GPU_Memset]"
+
+
+def folded_paths(capture, sites, *arguments):
+    """Folded lines as paths in the workload's own functions and the calls of CUDA."""
+    own = {name.split("(")[0].removeprefix("void ") for *_, name in sites.symbols.symbols}
+    own -= {"_start"}
+    lines = Counter()
+    for line, ns in capture.folded("--mode", "gpu", "--unit", "ns", *arguments).items():
+        frames = [plain_name(f.removeprefix("[GPU_Kernel]")) if f.startswith("[GPU_Kernel]") else f
+                  for f in line.split(";")[1:]]
+        named = "[GPU_Kernel]" + frames[-1] if "[GPU_Kernel]" in line else frames[-1]
+        path = [f for f in (f if f.startswith("[") else f.split("(")[0] for f in frames[:-1])
+                if f in own or f.startswith(("cuda", "cu", "["))]
+        lines[";".join([*path, named])] += ns
+    return dict(lines)
+
+
+def check_nodes(account, capture, sites, folded=folded_paths):
+    """Each operation of a node under the code that made it, by the dump and by the report."""
+    expect("kernels by name", capture.kernels_by_name(), account["kernels"])
+    check_one_stack_per_call(capture)
+    nodes = GraphNodes(capture)
+    executions, both, creation_only, launch_only = Counter(), Counter(), Counter(), Counter()
+    for event, what, leaf in node_work(capture):
+        launch = capture.calls[capture.key(event)]
+        created = nodes.creation(event["instance"], int(event["graph_node_id"]),
+                                 int(launch["start_ns"]))
+        expect(f"node {event['graph_node_id']} of a {what} is known", created is not None, True)
+        maker = capture.calls[capture.key(created)]
+        made = f"{sites.of(created)};{capture.call_name(maker)};{leaf}"
+        replay = f"{sites.of(event)};{capture.call_name(launch)}"
+        executions[(sites.of(created), what)] += 1
+        both[f"{replay};[captured at];{made}"] += capture.duration(event)
+        creation_only[made] += capture.duration(event)
+        launch_only[f"{replay};{leaf}"] += capture.duration(event)
+    expected = Counter()
+    for site in account["node_sites"]:
+        expected[(site["path"], site.get("kernel", site.get("kind")))] += site["executions"]
+    expect("executions by the code that made the node", dict(executions), dict(expected))
+    for arguments, wanted in ((("--graph-stacks=both",), both), ((), both),
+                              (("--graph-stacks=creation",), creation_only),
+                              (("--graph-stacks=launch",), launch_only)):
+        expect(f"folded {arguments}", folded(capture, sites, *arguments), dict(wanted))
+    counts = check_all_matched(capture)
+    captured = {s["path"] for s in account["node_sites"]
+                if "kernel" in s and s["path"].split(";")[-1].startswith("Capture")}
+    expect("launches captured into graphs", counts["captured"], len(captured))
+
+
+def hidden_kernels(capture):
+    text = " ".join(report(capture.path).split())
+    found = re.search(r"recorded as one each, ([\d,]+) kernels[^;]* hidden in them", text)
+    return int(found.group(1).replace(",", "")) if found else 0
