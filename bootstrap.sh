@@ -106,7 +106,7 @@ run_tests() {
   say "building and testing the injected library without a CUDA Toolkit"
   cmake --preset release -B build/no-toolkit -DXPU_UNITY=ON -DXPU_CUDA_TOOLKIT=none >/dev/null
   local tests=(cupti_inject/cupti_inject_test cupti_inject/injection_test
-    fake_cuda/fake_cuda_switches_test)
+    fake_cuda/fake_cuda_strictness_test)
   cmake --build build/no-toolkit --target xpu_inject "${tests[@]##*/}"
   for test in "${tests[@]}"; do
     "build/no-toolkit/tests/unit/$test" --gtest_brief=1

@@ -22,8 +22,6 @@ Device* MakeDevice() {
     context.null_stream.blocking = true;
     context.null_stream.context = &context;
   }
-  made->launch_latency_ns = EnvNumber("XPU_FAKE_LAUNCH_LATENCY_NS", 3000);
-  made->gap_ns = EnvNumber("XPU_FAKE_GAP_NS", 500);
   return made;
 }
 
@@ -118,9 +116,9 @@ uint64_t BusyUntil(CUstream stream) {
   return tail;
 }
 
-uint64_t EarliestStart(const Device& device, CUstream stream) {
+uint64_t EarliestStart(CUstream stream) {
   const uint64_t tail = BusyUntil(stream);
-  return std::max(NowNs() + device.launch_latency_ns, tail == 0 ? 0 : tail + device.gap_ns);
+  return std::max(NowNs() + kLaunchLatencyNs, tail == 0 ? 0 : tail + kGapNs);
 }
 
 }  // namespace
@@ -135,7 +133,7 @@ uint64_t Enqueue(CUstream stream, Work work) {
   Activity& activity = work.activity;
   {
     const std::lock_guard lock(device.mutex);
-    activity.start_ns = EarliestStart(device, stream);
+    activity.start_ns = EarliestStart(stream);
     activity.end_ns = activity.start_ns + work.duration_ns;
     stream->tail_ns = activity.end_ns;
     activity.grid_id = device.next_grid_id;

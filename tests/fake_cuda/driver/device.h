@@ -114,9 +114,10 @@ struct Device {
   uint32_t next_graph_id = 1;
   uint32_t next_event_id = 1;
   int64_t next_grid_id = 1;
-  uint64_t launch_latency_ns = 0;
-  uint64_t gap_ns = 0;
 };
+
+// From a call to the earliest start of its work, and between two pieces of work of one stream.
+inline constexpr uint64_t kLaunchLatencyNs = 3000, kGapNs = 500;
 
 Device& TheDevice();
 const Driver& TheDriver();

@@ -283,7 +283,7 @@ void Replay(CUgraphExec exec, CUstream stream, uint32_t correlation_id) {
   Activity whole{ActivityKind::kGraphTrace};
   {
     const std::lock_guard lock(device.mutex);
-    whole.start_ns = std::max(NowNs() + device.launch_latency_ns, stream->tail_ns + device.gap_ns);
+    whole.start_ns = std::max(NowNs() + kLaunchLatencyNs, stream->tail_ns + kGapNs);
     whole.end_ns = whole.start_ns + duration_ns;
     stream->tail_ns = whole.end_ns;
   }
