@@ -1,14 +1,15 @@
-// What CUPTI calls: on the program's threads, unless said otherwise.
+#include "cupti_inject/callbacks.h"
+
 #include <cerrno>
 
 #include <sched.h>
 
+#include "cupti_inject/graph_nodes.h"
 #include "cupti_inject/injection.h"
+#include "cupti_inject/thread_state.h"
 
 namespace xpu::inject {
 namespace {
-
-thread_local ThreadState t_state __attribute__((tls_model("initial-exec")));
 
 void WakeIdleFlusher(Injection& self) {
   if (self.flusher_idle.load(std::memory_order_seq_cst)) self.flusher_wake.Notify();
@@ -84,7 +85,7 @@ void OnExit(Injection& self, ThreadState& thread, const cupti::CallbackData& dat
     message.return_value = *static_cast<const int32_t*>(data.return_value);
   }
   message.graph_nodes = call.graph_nodes;
-  if (call.graph_nodes > 0) ForgetNodes(call.correlation_id);
+  if (call.graph_nodes > 0) ForgetNodes(self, call.correlation_id);
   if (!call.is_recorded) return;
   self.ring.Count(wire::kCounterCalls);
   if (!self.ring.Send(wire::MessageKind::kApiCall, message)) {
@@ -105,18 +106,11 @@ void OnResource(Injection& self, uint32_t callback_id, const void* data,
   }
   const void* graph = static_cast<const cupti::ResourceData*>(data)->descriptor;
   if (graph == nullptr) return;
-  RecordAfterAll(self, t_state, caller);
-  OnGraphNode(callback_id, *static_cast<const cupti::GraphData*>(graph));
+  RecordAfterAll(self, t_thread, caller);
+  OnGraphNode(self, callback_id, *static_cast<const cupti::GraphData*>(graph));
 }
 
 }  // namespace
-
-ThreadState& CurrentThread() { return t_state; }
-
-uint32_t CurrentTid(ThreadState& thread) {
-  if (thread.tid == 0) thread.tid = static_cast<uint32_t>(syscall(SYS_gettid));
-  return thread.tid;
-}
 
 // Not inlined: its caller is CUPTI.
 __attribute__((noinline)) void OnCallback(void* user_data, uint32_t domain, uint32_t callback_id,
@@ -133,13 +127,13 @@ __attribute__((noinline)) void OnCallback(void* user_data, uint32_t domain, uint
   if (self.profiler_stops.Has(domain, callback_id)) return self.gate.SetProfiler(false);
   const uint32_t key = domain << wire::kDomainShift | callback_id;
   if (call.site == cupti::kSiteEnter) {
-    OnEnter(self, t_state, call.correlation_id, key, CallerRegisters());
+    OnEnter(self, t_thread, call.correlation_id, key, CallerRegisters());
   } else if (call.site == cupti::kSiteExit) {
     if (UpdatedGraph(self, call, domain, callback_id)) {
-      RecordAfterAll(self, t_state, CallerRegisters());
-      OnGraphUpdated(*static_cast<const cupti::GraphExecUpdateParameters*>(call.parameters));
+      RecordAfterAll(self, t_thread, CallerRegisters());
+      OnGraphUpdated(self, *static_cast<const cupti::GraphExecUpdateParameters*>(call.parameters));
     }
-    OnExit(self, t_state, call, key);
+    OnExit(self, t_thread, call, key);
   }
 }
 
@@ -168,7 +162,7 @@ void OnBufferCompleted(void* context, uint32_t stream_id, uint8_t* buffer, size_
   const int saved_errno = errno;
   self.ring.Count(wire::kCounterBuffersCompleted);
   if (!self.ring.closed()) {
-    const bool inside_call = t_state.tracker.depth > 0;
+    const bool inside_call = t_thread.tracker.depth > 0;
     self.drain.Drain(buffer, valid_size, !inside_call);
     size_t dropped = 0;
     if (self.cupti.get_dropped(context, stream_id, &dropped) == cupti::kSuccess && dropped > 0) {

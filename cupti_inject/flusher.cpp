@@ -1,13 +1,13 @@
-// Our own thread: takes from CUPTI what is finished, pairs the clocks, ends the recording. Sleeps
-// without a timeout while CUPTI holds no buffer, so a program that leaves the GPU alone pays
-// nothing.
+#include "cupti_inject/flusher.h"
+
 #include <climits>
 #include <csignal>
 
 #include <pthread.h>
 #include <sys/prctl.h>
 
-#include "cupti_inject/injection.h"
+#include "cupti_inject/setup.h"
+#include "cupti_inject/thread_state.h"
 
 namespace xpu::inject {
 namespace {
@@ -147,16 +147,35 @@ class Flusher {
   bool idle_ = true;
 };
 
-void* RunFlusher(void* /*argument*/) {
+// The last flush, then CUPTI is given back; `state`: in which it ends. On the flusher's thread, or
+// at exit without one.
+void FinishRecording(Injection& self, wire::State state) {
+  const bool closed = self.ring.closed();
+  // First, so that the flush does not fill a new buffer with records of its own cost.
+  self.cupti.disable_kind(cupti::kKindOverhead);
+  // Running kernels come back without an end, and never again: only now.
+  if (self.cupti.flush_all(cupti::kFlushForced) != cupti::kSuccess) {
+    self.ring.Count(wire::kCounterCuptiErrors);
+  }
+  if (!closed && self.context_exists.load(std::memory_order_acquire)) SendClockPair(self);
+  TearDownCupti(self);
+  self.active.store(false, std::memory_order_release);
+  self.ring.SetState(state);
+  self.finished.store(true, std::memory_order_release);
+  self.flusher_done.Notify();
+}
+
+void* RunFlusher(void* injection) {
+  Injection& self = *static_cast<Injection*>(injection);
   prctl(PR_SET_NAME, "xpu-inject");
-  g_injection.flusher_started.Notify();
-  FinishRecording(Flusher(g_injection).Run());
+  self.flusher_started.Notify();
+  FinishRecording(self, Flusher(self).Run());
   return nullptr;
 }
 
 }  // namespace
 
-bool StartFlusher() {
+bool StartFlusher(Injection& self) {
   sigset_t all;
   sigset_t before;
   sigfillset(&all);
@@ -166,10 +185,10 @@ bool StartFlusher() {
   pthread_attr_setstacksize(&attributes, kStackBytes);
   // Blocked before it exists: no signal of the program may ever be handled on this thread.
   pthread_sigmask(SIG_SETMASK, &all, &before);
-  Signal& has_begun = g_injection.flusher_started;
+  Signal& has_begun = self.flusher_started;
   const uint32_t ticket = has_begun.Ticket();
   pthread_t thread;
-  const bool started = pthread_create(&thread, &attributes, &RunFlusher, nullptr) == 0;
+  const bool started = pthread_create(&thread, &attributes, &RunFlusher, &self) == 0;
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
   // What only the beginning of a thread calls (rseq, prctl) is behind it when the program goes on,
   // and perhaps forbids such calls to all of its threads.
@@ -182,28 +201,10 @@ bool StartFlusher() {
   return started;
 }
 
-void FinishRecording(wire::State state) {
-  Injection& self = g_injection;
-  const bool closed = self.ring.closed();
-  // First, so that the flush does not fill a new buffer with records of its own cost.
-  self.cupti.disable_kind(cupti::kKindOverhead);
-  // Running kernels come back without an end, and never again: only now.
-  if (self.cupti.flush_all(cupti::kFlushForced) != cupti::kSuccess) {
-    self.ring.Count(wire::kCounterCuptiErrors);
-  }
-  if (!closed && self.context_exists.load(std::memory_order_acquire)) SendClockPair(self);
-  TearDownCupti();
-  self.active.store(false, std::memory_order_release);
-  self.ring.SetState(state);
-  self.finished.store(true, std::memory_order_release);
-  self.flusher_done.Notify();
-}
-
-void StopFlusher() {
-  Injection& self = g_injection;
+void StopFlusher(Injection& self) {
   self.stop.store(true, std::memory_order_release);
   if (!self.has_flusher) {
-    FinishRecording(wire::State::kFinished);
+    FinishRecording(self, wire::State::kFinished);
     return;
   }
   self.flusher_wake.Notify();

@@ -1,7 +1,6 @@
-// Who put a node into a CUDA graph. A replay runs nodes of the executable graph long after the code
-// that made them has returned: each change of a node is told with the call under way, whose stack
-// the marker has taken.
-#include "cupti_inject/injection.h"
+#include "cupti_inject/graph_nodes.h"
+
+#include "cupti_inject/thread_state.h"
 
 namespace xpu::inject {
 namespace {
@@ -87,8 +86,7 @@ void OnExecutableCreated(Injection& self, const cupti::GraphData& data) {
 
 }  // namespace
 
-bool WatchGraphNodes() {
-  const Injection& self = g_injection;
+bool WatchGraphNodes(const Injection& self) {
   if (self.cupti.get_graph_node_id == nullptr || self.cupti.get_graph_id == nullptr ||
       self.cupti.get_graph_exec_id == nullptr) {
     return false;
@@ -104,8 +102,7 @@ bool WatchGraphNodes() {
   return enabled >= kNeededCallbacks;
 }
 
-void OnGraphNode(uint32_t callback_id, const cupti::GraphData& data) {
-  Injection& self = g_injection;
+void OnGraphNode(Injection& self, uint32_t callback_id, const cupti::GraphData& data) {
   switch (callback_id) {
     case cupti::kResourceNodeCreateStarting:
       return CurrentThread().starting.Set(data.graph, data.node_type);
@@ -128,17 +125,16 @@ void OnGraphNode(uint32_t callback_id, const cupti::GraphData& data) {
 }
 
 // No resource callback tells it.
-void OnGraphUpdated(const cupti::GraphExecUpdateParameters& parameters) {
-  Injection& self = g_injection;
+void OnGraphUpdated(Injection& self, const cupti::GraphExecUpdateParameters& parameters) {
   if (self.cupti.get_graph_id == nullptr || self.cupti.get_graph_exec_id == nullptr) return;
   const uint64_t source = GraphId(self, parameters.graph);
   Send(self, Change::kGraphUpdated,
        {0, source << 32, ExecutableId(self, parameters.graph_exec), 0});
 }
 
-void ForgetNodes(uint32_t correlation_id) {
+void ForgetNodes(Injection& self, uint32_t correlation_id) {
   InstantiatedNodes::Node node;
-  while (g_injection.instantiated.Take(correlation_id, &node)) {
+  while (self.instantiated.Take(correlation_id, &node)) {
   }
 }
 

@@ -8,18 +8,46 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "cupti_inject/address_space.h"
-#include "cupti_inject/lock.h"
-
 namespace xpu::inject {
 namespace {
 
 constexpr uint64_t kMaxCapacityBytes = uint64_t{1} << 32;
+
+int DigitOf(char c) {
+  if (c >= '0' && c <= '9') return c - '0';
+  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
+  if (c >= 'A' && c <= 'F') return c - 'A' + 10;
+  return -1;
+}
+
+bool ParseSecret(const char* text, uint8_t* secret) {
+  for (size_t i = 0; i < wire::kSecretBytes; ++i) {
+    const int high = DigitOf(text[2 * i]);
+    if (high < 0) return false;  // also the end of the text
+    const int low = DigitOf(text[2 * i + 1]);
+    if (low < 0) return false;
+    secret[i] = static_cast<uint8_t>(high << 4 | low);
+  }
+  return true;
+}
+
+bool ParseSession(const char* text, uint64_t* session) {
+  const size_t digits = std::strlen(text);
+  if (digits < 1 || digits > 16) return false;
+  *session = 0;
+  for (size_t i = 0; i < digits; ++i) {
+    const int digit = DigitOf(text[i]);
+    if (digit < 0) return false;
+    *session = *session << 4 | static_cast<uint64_t>(digit);
+  }
+  return true;
+}
 
 class Descriptor {
  public:
@@ -187,6 +215,38 @@ void MapArena(int memfd, uint64_t bytes, uint64_t free_address_bytes, MappedRing
 }
 
 }  // namespace
+
+bool ParseInvitation(const char* text, Invitation* invitation) {
+  if (text == nullptr) return false;
+  const char* colon = std::strchr(text, ':');
+  if (colon == nullptr || colon == text) return false;
+  const auto name_bytes = static_cast<size_t>(colon - text);
+  // One byte of sun_path is the leading zero of an abstract name.
+  if (name_bytes > sizeof(invitation->socket_name) - 1) return false;
+  std::memcpy(invitation->socket_name, text, name_bytes);
+  invitation->socket_name_bytes = name_bytes;
+  const char* secret = colon + 1;
+  if (!ParseSecret(secret, invitation->secret)) return false;
+  const char* session = secret + 2 * wire::kSecretBytes;
+  return *session == ':' && ParseSession(session + 1, &invitation->session);
+}
+
+uint64_t FreeAddressBytes() {
+  constexpr uint64_t kNobodyTells = 1;
+  rlimit limit{};
+  if (getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return 0;
+  const int fd = open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return kNobodyTells;
+  char text[64];
+  const ssize_t n = read(fd, text, sizeof(text));
+  close(fd);
+  uint64_t pages = 0;
+  for (ssize_t i = 0; i < n && text[i] >= '0' && text[i] <= '9'; ++i) {
+    pages = pages * 10 + static_cast<uint64_t>(text[i] - '0');
+  }
+  const uint64_t used = pages * wire::kPageBytes;
+  return used == 0 || used >= limit.rlim_cur ? kNobodyTells : limit.rlim_cur - used;
+}
 
 void Bell::Hold(int fd) {
   if (fd_ >= 0) close(fd_);

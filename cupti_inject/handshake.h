@@ -4,11 +4,25 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "cupti_inject/invitation.h"
 #include "cupti_inject/lock.h"
 #include "cupti_inject/wire.h"
 
 namespace xpu::inject {
+
+// The recorder's invitation in the environment: XPU_INJECT (wire.h).
+struct Invitation {
+  char socket_name[108];  // abstract, without the leading zero
+  size_t socket_name_bytes;
+  uint8_t secret[wire::kSecretBytes];
+  uint64_t session;
+};
+
+// False: absent (nullptr) or not `<name>:<secret>:<session>`.
+bool ParseInvitation(const char* text, Invitation* invitation);
+
+// How much the program may still map: what its limit (RLIMIT_AS) leaves; 0: it has none. A limit of
+// which nobody tells how much is used (no /proc, no descriptor free) leaves 1.
+uint64_t FreeAddressBytes();
 
 struct MappedRing {
   wire::RingHeader* header = nullptr;  // the data behind it is mapped twice in a row

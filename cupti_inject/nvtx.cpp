@@ -3,8 +3,9 @@
 //
 // A call becomes one message with its text; what belongs together is for the report to find out. In
 // a pause nothing begins; what began before it ends when it ends.
-#include "cupti_inject/injection.h"
+#include "cupti_inject/connection.h"
 #include "cupti_inject/nvtx_abi.h"
+#include "cupti_inject/thread_state.h"
 
 namespace xpu::inject {
 namespace {
@@ -272,5 +273,5 @@ bool Attach(nvtx::GetExportTable get_export_table) {
 extern "C" __attribute__((visibility("default"))) int InitializeInjectionNvtx2(
     xpu::nvtx::GetExportTable get_export_table) {
   using namespace xpu::inject;
-  return ConnectOnce(nullptr) && Attach(get_export_table) ? 1 : 0;
+  return ConnectOnce(g_injection, nullptr) && Attach(get_export_table) ? 1 : 0;
 }

@@ -6,7 +6,6 @@
 #include <cstdint>
 
 #include "bpf/python_layout.h"
-#include "cupti_inject/readable_pages.h"
 #include "cupti_inject/ring_producer.h"
 #include "cupti_inject/stack_ids.h"
 #include "cupti_inject/stack_memory.h"

@@ -1,9 +1,11 @@
-// Setting CUPTI up, in the order that CUPTI wants, and giving it back.
+#include "cupti_inject/setup.h"
+
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 
-#include "cupti_inject/injection.h"
+#include "cupti_inject/callbacks.h"
+#include "cupti_inject/graph_nodes.h"
 #include "cupti_inject/watched_calls.h"
 
 namespace xpu::inject {
@@ -27,26 +29,25 @@ constexpr Kind kKinds[] = {
 constexpr uint32_t kMaxCallbackId = 4096;
 constexpr uint32_t kMaxCallbackIdGap = 256;
 
-const char* ResultText(cupti::Result result) {
+const char* ResultText(const Injection& self, cupti::Result result) {
   const char* text = nullptr;
-  if (g_injection.cupti.get_result_string(result, &text) != cupti::kSuccess || text == nullptr) {
+  if (self.cupti.get_result_string(result, &text) != cupti::kSuccess || text == nullptr) {
     return "unknown error";
   }
   return text;
 }
 
 // True for success; else a note that `what` does not work.
-bool Try(const char* what, cupti::Result result) {
+bool Try(Injection& self, const char* what, cupti::Result result) {
   if (result == cupti::kSuccess) return true;
   char text[256];
-  std::snprintf(text, sizeof(text), "%s: %s", what, ResultText(result));
-  SendDetail(wire::DetailKind::kNote, static_cast<uint32_t>(result), text);
+  std::snprintf(text, sizeof(text), "%s: %s", what, ResultText(self, result));
+  SendDetail(self, wire::DetailKind::kNote, static_cast<uint32_t>(result), text);
   return false;
 }
 
 // The first call to CUPTI that matters: it alone tells whether another tool is there.
-bool Subscribe(char* reason, size_t reason_size) {
-  Injection& self = g_injection;
+bool Subscribe(Injection& self, char* reason, size_t reason_size) {
   char holder[128] = "";
   cupti::Result result;
   if (self.cupti.subscribe_v2 != nullptr) {
@@ -65,82 +66,81 @@ bool Subscribe(char* reason, size_t reason_size) {
     std::snprintf(reason, reason_size, "another tool in this program holds CUPTI%s%s",
                   holder[0] == '\0' ? "" : ": ", holder);
   } else {
-    std::snprintf(reason, reason_size, "cuptiSubscribe: %s", ResultText(result));
+    std::snprintf(reason, reason_size, "cuptiSubscribe: %s", ResultText(self, result));
   }
   return false;
 }
 
-void SetAttribute(const char* what, uint32_t attribute, uint8_t value) {
+void SetAttribute(Injection& self, const char* what, uint32_t attribute, uint8_t value) {
   size_t size = sizeof(value);
-  Try(what, g_injection.cupti.set_attribute(attribute, &size, &value));
+  Try(self, what, self.cupti.set_attribute(attribute, &size, &value));
 }
 
 // For a test of what happens when CUPTI's buffers on the device run out: how many it may have.
-void LimitDeviceBuffers() {
+void LimitDeviceBuffers(Injection& self) {
   const char* limit = secure_getenv("XPU_TEST_CUPTI_POOL_LIMIT");
   if (limit == nullptr) return;
   size_t buffers = std::strtoul(limit, nullptr, 10);
   size_t size = sizeof(buffers);
-  Try("limit of device buffers",
-      g_injection.cupti.set_attribute(cupti::kAttributeDeviceBufferPoolLimit, &size, &buffers));
+  Try(self, "limit of device buffers",
+      self.cupti.set_attribute(cupti::kAttributeDeviceBufferPoolLimit, &size, &buffers));
 }
 
-bool EnableActivities(char* reason, size_t reason_size) {
-  const cupti::Functions& cupti = g_injection.cupti;
-  Try("system thread ids", cupti.set_thread_id_type(cupti::kThreadIdSystem));
-  SetAttribute("zeroed activity buffers", cupti::kAttributeZeroedOutBuffer, 1);
-  LimitDeviceBuffers();
+bool EnableActivities(Injection& self, char* reason, size_t reason_size) {
+  const cupti::Functions& cupti = self.cupti;
+  Try(self, "system thread ids", cupti.set_thread_id_type(cupti::kThreadIdSystem));
+  SetAttribute(self, "zeroed activity buffers", cupti::kAttributeZeroedOutBuffer, 1);
+  LimitDeviceBuffers(self);
   const cupti::Result result = cupti.register_callbacks(&OnBufferRequested, &OnBufferCompleted);
   if (result != cupti::kSuccess) {
-    std::snprintf(reason, reason_size, "cuptiActivityRegisterCallbacks: %s", ResultText(result));
+    std::snprintf(reason, reason_size, "cuptiActivityRegisterCallbacks: %s",
+                  ResultText(self, result));
     return false;
   }
-  if ((g_injection.settings & wire::kSettingMemory) != 0) {
-    Try("memory records", cupti.enable_kind(cupti::kKindMemory2));
+  if ((self.settings & wire::kSettingMemory) != 0) {
+    Try(self, "memory records", cupti.enable_kind(cupti::kKindMemory2));
   }
   uint32_t enabled = 0;
-  const bool graph_nodes = (g_injection.settings & wire::kSettingGraphNodes) != 0;
+  const bool graph_nodes = (self.settings & wire::kSettingGraphNodes) != 0;
   for (const Kind& kind : kKinds) {
     if (kind.kind == cupti::kKindGraphTrace && graph_nodes) continue;
     char what[64];
     std::snprintf(what, sizeof(what), "%s records", kind.name);
-    if (Try(what, cupti.enable_kind(kind.kind))) ++enabled;
+    if (Try(self, what, cupti.enable_kind(kind.kind))) ++enabled;
   }
   if (enabled == 0) std::snprintf(reason, reason_size, "CUPTI gives no activity records here");
   return enabled > 0;
 }
 
-void SendCallbackName(uint32_t domain, uint32_t callback_id, const char* name) {
+void SendCallbackName(Injection& self, uint32_t domain, uint32_t callback_id, const char* name) {
   wire::CallbackNameMessage message{};
   message.domain = domain;
   message.callback_id = callback_id;
   message.text_bytes = static_cast<uint32_t>(strnlen(name, wire::kMaxNameBytes));
-  if (!g_injection.ring.Send(wire::MessageKind::kCallbackName, message, name, message.text_bytes)) {
-    g_injection.ring.Count(wire::kCounterOthersDropped);
+  if (!self.ring.Send(wire::MessageKind::kCallbackName, message, name, message.text_bytes)) {
+    self.ring.Count(wire::kCounterOthersDropped);
   }
 }
 
-void NoteGraphUpdate(uint32_t callback_id, const char* name) {
+void NoteGraphUpdate(Injection& self, uint32_t callback_id, const char* name) {
   constexpr char kName[] = "cuGraphExecUpdate";
   if (std::strncmp(name, kName, sizeof(kName) - 1) != 0) return;
-  uint32_t* ids = g_injection.graph_update_ids;
+  uint32_t* ids = self.graph_update_ids;
   ids[ids[0] == 0 ? 0 : 1] = callback_id;
 }
 
 // True: the call opens or closes the gate, and is told of in no other way.
-bool SwitchesProfiler(const char* name, uint32_t id, uint32_t domain) {
-  Injection& self = g_injection;
+bool SwitchesProfiler(Injection& self, const char* name, uint32_t id, uint32_t domain) {
   const bool starts = StartsProfiler(domain, name);
   if ((self.settings & wire::kSettingProfilerApi) == 0) return false;
   if (!starts && !StopsProfiler(domain, name)) return false;
   (starts ? self.profiler_starts : self.profiler_stops).Add(domain, id);
-  Try(name, self.cupti.enable_callback(1, self.subscriber, domain, id));
+  Try(self, name, self.cupti.enable_callback(1, self.subscriber, domain, id));
   return true;
 }
 
 // Returns how many callbacks of `domain` are on.
-uint32_t EnableCallbacks(uint32_t domain) {
-  Injection& self = g_injection;
+uint32_t EnableCallbacks(Injection& self, uint32_t domain) {
   const bool memory = (self.settings & wire::kSettingMemory) != 0;
   uint32_t enabled = 0;
   for (uint32_t id = 1, last = 0; id <= kMaxCallbackId && id - last <= kMaxCallbackIdGap; ++id) {
@@ -149,12 +149,12 @@ uint32_t EnableCallbacks(uint32_t domain) {
     last = id;
     const bool allocates = memory && AllocatesMemory(domain, name);
     if (allocates) self.memory_calls.Add(domain, id);
-    if (SwitchesProfiler(name, id, domain)) continue;
+    if (SwitchesProfiler(self, name, id, domain)) continue;
     if (!IsWatched(domain, name) && !allocates) continue;
-    if (!Try(name, self.cupti.enable_callback(1, self.subscriber, domain, id))) continue;
+    if (!Try(self, name, self.cupti.enable_callback(1, self.subscriber, domain, id))) continue;
     self.waits.Add(domain, id, name);
-    SendCallbackName(domain, id, name);
-    if (domain == cupti::kDomainDriver) NoteGraphUpdate(id, name);
+    SendCallbackName(self, domain, id, name);
+    if (domain == cupti::kDomainDriver) NoteGraphUpdate(self, id, name);
     ++enabled;
   }
   return enabled;
@@ -162,44 +162,44 @@ uint32_t EnableCallbacks(uint32_t domain) {
 
 }  // namespace
 
-void SendDetail(wire::DetailKind kind, uint64_t number, const char* text) {
+void SendDetail(Injection& self, wire::DetailKind kind, uint64_t number, const char* text) {
   wire::DetailMessage message{};
   message.detail = kind;
   message.number = number;
   message.text_bytes = static_cast<uint32_t>(strnlen(text, wire::kMaxNameBytes));
-  if (!g_injection.ring.Send(wire::MessageKind::kDetail, message, text, message.text_bytes)) {
-    g_injection.ring.Count(wire::kCounterOthersDropped);
+  if (!self.ring.Send(wire::MessageKind::kDetail, message, text, message.text_bytes)) {
+    self.ring.Count(wire::kCounterOthersDropped);
   }
 }
 
-bool SetUpCupti(const char* chosen_cupti, char* reason, size_t reason_size) {
-  Injection& self = g_injection;
+bool SetUpCupti(Injection& self, const char* chosen_cupti, char* reason, size_t reason_size) {
   const uint32_t driver_version = DriverVersion();
-  if (driver_version != 0) SendDetail(wire::DetailKind::kDriverVersion, driver_version, "");
+  if (driver_version != 0) SendDetail(self, wire::DetailKind::kDriverVersion, driver_version, "");
   LoadedCupti loaded;
   if (!LoadCupti(chosen_cupti, driver_version, &loaded, reason, reason_size)) return false;
   self.cupti = loaded.functions;
   self.cupti_version = loaded.version;
   self.wait_teller.Open(&self.cupti, WaitTeller::FindStreamContext());
-  SendDetail(wire::DetailKind::kCuptiPath, loaded.version, loaded.path);
-  if (loaded.note[0] != '\0') SendDetail(wire::DetailKind::kNote, 0, loaded.note);
+  SendDetail(self, wire::DetailKind::kCuptiPath, loaded.version, loaded.path);
+  if (loaded.note[0] != '\0') SendDetail(self, wire::DetailKind::kNote, 0, loaded.note);
   if (!self.drain.Open(&self.ring, &self.cupti, &self.gate)) {
     std::snprintf(reason, reason_size, "no memory for the table of names");
     return false;
   }
-  if (!Subscribe(reason, reason_size)) return false;
-  if (!EnableActivities(reason, reason_size)) {
-    TearDownCupti();
+  if (!Subscribe(self, reason, reason_size)) return false;
+  if (!EnableActivities(self, reason, reason_size)) {
+    TearDownCupti(self);
     return false;
   }
   // The runtime's callbacks too: the call that the program made is the one to show.
-  const bool calls = EnableCallbacks(cupti::kDomainDriver) > 0;
-  EnableCallbacks(cupti::kDomainRuntime);
-  if (!calls) SendDetail(wire::DetailKind::kNote, 0, "CUPTI names no callbacks of launches");
-  if (!WatchGraphNodes()) {
-    SendDetail(wire::DetailKind::kNote, 0, "this CUPTI does not tell who makes nodes of graphs");
+  const bool calls = EnableCallbacks(self, cupti::kDomainDriver) > 0;
+  EnableCallbacks(self, cupti::kDomainRuntime);
+  if (!calls) SendDetail(self, wire::DetailKind::kNote, 0, "CUPTI names no callbacks of launches");
+  if (!WatchGraphNodes(self)) {
+    SendDetail(self, wire::DetailKind::kNote, 0,
+               "this CUPTI does not tell who makes nodes of graphs");
   }
-  if (!Try("context callbacks",
+  if (!Try(self, "context callbacks",
            self.cupti.enable_callback(1, self.subscriber, cupti::kDomainResource,
                                       cupti::kResourceContextCreated))) {
     self.context_exists.store(true, std::memory_order_release);
@@ -207,8 +207,7 @@ bool SetUpCupti(const char* chosen_cupti, char* reason, size_t reason_size) {
   return true;
 }
 
-void TearDownCupti() {
-  Injection& self = g_injection;
+void TearDownCupti(const Injection& self) {
   for (const Kind& kind : kKinds) self.cupti.disable_kind(kind.kind);
   self.cupti.disable_kind(cupti::kKindMemory2);
   self.cupti.unsubscribe(self.subscriber);

@@ -1,6 +1,6 @@
 """Layers inside a stage: each directory is a CMake target, and what that links is what its files may
 include. No cycles between directories, none between files (a header and the source of its name are
-one)."""
+one). Of a stage that is one directory only the latter."""
 
 import pathlib
 import posixpath
@@ -8,7 +8,9 @@ import re
 import sys
 
 STAGES = ["record", "report"]
-# Where the targets are that these link.
+# Built as several targets of the same sources.
+FLAT = ["cupti_inject"]
+# Where the targets are that STAGES link.
 OTHERS = ["format", "symbolize"]
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*"([^"]+)"', re.MULTILINE)
@@ -77,16 +79,16 @@ def problems_of(files):
             directories.setdefault(directory, set()).update(linked)
     for path, text in sources.items():
         directory = posixpath.dirname(path)
-        unit = path.rsplit(".", 1)[0]
-        units.setdefault(unit, set())
         for header in INCLUDE.findall(text):
-            if header.split("/")[0] not in STAGES + OTHERS:
-                continue
             place = posixpath.dirname(header)
-            if place != directory and place not in directories.get(directory, ()):
+            if (header.split("/")[0] in STAGES + OTHERS and place != directory
+                    and place not in directories.get(directory, ())):
                 yield f"{path}: {header}: the target of {directory} does not link that of {place}"
-            if header.rsplit(".", 1)[0] != unit:
-                units[unit].add(header.rsplit(".", 1)[0])
+    for path, text in files.items():
+        if path.endswith(SOURCES) and path.split("/")[0] in STAGES + FLAT:
+            unit = path.rsplit(".", 1)[0]
+            included = {header.rsplit(".", 1)[0] for header in INCLUDE.findall(text)}
+            units.setdefault(unit, set()).update(included - {unit})
     for what, graph in (("directories", directories), ("files", units)):
         if cycle := cycle_in(graph):
             yield f"a cycle between {what}: {' -> '.join(cycle)}"
@@ -104,6 +106,8 @@ def self_test():
         "report/low/b.h": "",
         "report/high/CMakeLists.txt": "add_library(high STATIC ${s})\n"
                                       "target_link_libraries(high\n  PUBLIC low f_base)\n",
+        "cupti_inject/a.h": '#include "cupti_inject/b.h"\n',
+        "cupti_inject/b.cpp": '#include "cupti_inject/b.h"\n',
         "report/high/a.cpp": '#include "format/base/x.h"\n#include "report/low/a.h"\n',
     }
     assert not list(problems_of(tree)), list(problems_of(tree))
@@ -112,6 +116,7 @@ def self_test():
         ("report/low/b.h", '#include "format/base/x.h"', "does not link"),
         ("report/high/a.cpp", '#include "format/a.h"', "does not link"),
         ("report/low/b.h", '#include "report/low/a.h"', "between files"),
+        ("cupti_inject/b.cpp", '#include "cupti_inject/a.h"', "between files"),
         ("report/low/CMakeLists.txt", "target_link_libraries(low PUBLIC high)",
          "between directories"),
         ("report/low/CMakeLists.txt", "add_library(more STATIC ${s})", "not one target"),
@@ -127,10 +132,10 @@ def main():
     self_test()
     root = pathlib.Path(sys.argv[1])
     files = {path.relative_to(root).as_posix(): path.read_text()
-             for top in STAGES + OTHERS for path in sorted((root / top).rglob("*"))
+             for top in STAGES + FLAT + OTHERS for path in sorted((root / top).rglob("*"))
              if path.name == "CMakeLists.txt" or path.suffix in SOURCES}
     problems = list(problems_of(files))
-    print("\n".join(problems) or f"the directories of {', '.join(STAGES)} are in layers")
+    print("\n".join(problems) or f"{', '.join(STAGES + FLAT)} are in layers")
     return 1 if problems or not files else 0
 
 

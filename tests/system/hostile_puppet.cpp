@@ -27,7 +27,6 @@
 #include <unistd.h>
 
 #include "cupti_inject/handshake.h"
-#include "cupti_inject/invitation.h"
 #include "cupti_inject/ring_producer.h"
 #include "cupti_inject/wire_stacks.h"
 

@@ -10,7 +10,6 @@
 #include <sys/un.h>
 
 #include "cupti_inject/handshake.h"
-#include "cupti_inject/invitation.h"
 #include "format/base/text.h"
 #include "tests/unit/durations.h"
 

@@ -1,0 +1,21 @@
+// Who put a node into a CUDA graph. A replay runs nodes of the executable graph long after the code
+// that made them has returned: each change of a node is told with the call under way, whose stack
+// the marker has taken.
+#pragma once
+
+#include <cstdint>
+
+#include "cupti_inject/cupti_abi.h"
+#include "cupti_inject/injection.h"
+
+namespace xpu::inject {
+
+// Notes from now on who makes the nodes of CUDA graphs. False: this CUPTI cannot tell.
+bool WatchGraphNodes(const Injection& self);
+void OnGraphNode(Injection& self, uint32_t callback_id, const cupti::GraphData& data);
+// At the end of a call that updated an executable graph.
+void OnGraphUpdated(Injection& self, const cupti::GraphExecUpdateParameters& parameters);
+// At the end of a call that made nodes.
+void ForgetNodes(Injection& self, uint32_t correlation_id);
+
+}  // namespace xpu::inject

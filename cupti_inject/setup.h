@@ -1,0 +1,16 @@
+// Setting CUPTI up, in the order that CUPTI wants, and giving it back.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "cupti_inject/injection.h"
+
+namespace xpu::inject {
+
+// Everything of Start() behind the ring. False with one sentence in `reason`.
+bool SetUpCupti(Injection& self, const char* chosen_cupti, char* reason, size_t reason_size);
+void TearDownCupti(const Injection& self);
+void SendDetail(Injection& self, wire::DetailKind kind, uint64_t number, const char* text);
+
+}  // namespace xpu::inject
