@@ -272,7 +272,7 @@ bool GpuSource::FinishStacks(GpuPeer& peer, EventSink& sink) {
 void GpuSource::Drain(EventSink& sink) {
   AcceptPeers(sink);
   std::erase_if(ended_, [&](auto& peer) { return FinishStacks(*peer, sink); });
-  const bool has_tables = !context_.unwinder || context_.unwinder->IsUpToDate();
+  const bool has_tables = !launches_ || !context_.unwinder || context_.unwinder->IsUpToDate();
   std::erase_if(peers_, [&](std::unique_ptr<GpuPeer>& peer) {
     // Asked before draining: what a process wrote until its end is then taken with it.
     const bool ended = peer->HasEnded();

@@ -12,6 +12,18 @@ from xpu_testing import (Symbols, Workspace, expect, find, main, require_recordi
 FORK, EXEC, NAME, EXIT = 1, 2, 3, 4
 
 
+def test_a_program_starts_when_its_tables_are_there():
+    """Whatever they take of two seconds, where it is not their making: on a loaded machine for one."""
+    require_recording()
+    with Workspace() as work:
+        result = work.record("--cpu-only", "-F", "997", workload("cpu_hot"), "--seconds", "0.1",
+                             env={**os.environ, "XPU_TEST_TABLE_DELAY_MS": "150"})
+        expect(f"status ({result.stderr})", result.returncode, 0)
+        capture = work.capture()
+        expect("samples", len(capture.cpu_samples) > 0, True)
+        expect("without a table", capture.ledger().get("unwind_table_not_ready", 0), 0)
+
+
 def test_program_that_does_nothing():
     require_recording()
     with Workspace() as work:
