@@ -5,8 +5,22 @@
 namespace xpu {
 
 Analysis::Analysis(Model loaded, SymbolOptions options, const CorrelateOptions& correlate)
-    : Trace(std::move(loaded), correlate),
-      StackNames(static_cast<const Trace&>(*this), std::move(options)),
+    : trace_(std::make_shared<NamedTrace>(std::move(loaded), std::move(options), correlate)),
+      model(trace_->model),
+      recorded_until_ns(trace_->recorded_until_ns),
+      processes(trace_->processes),
+      clocks(trace_->clocks),
+      api_names(trace_->api_names),
+      gpus(trace_->gpus),
+      graph_nodes(trace_->graph_nodes),
+      correlation(trace_->correlation),
+      nvtx(trace_->nvtx),
+      lines_if_any(trace_->lines_if_any),
+      slices(trace_->slices),
+      symbolizer(trace_->symbolizer),
+      frames(trace_->frames),
+      resolver(trace_->resolver),
+      stacks(trace_->stacks),
       call_trees(model.file_bytes) {}
 
 }  // namespace xpu

@@ -1,63 +1,84 @@
-// What a report looks at: a trace, the names of its stacks, and which part of it is shown. A
-// filter, when there is one, takes events out of `model` and `correlation` after they were made.
+// What a report looks at: a trace, the names of its stacks, and which part of it is shown.
 #pragma once
 
 #include <cstdint>
-#include <map>
-#include <optional>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "report/analysis/call_tree.h"
 #include "report/analysis/sampled_events.h"
-#include "report/model/recorded_time.h"
+#include "report/model/event_set.h"
 #include "report/stacks/stack_names.h"
+#include "report/trace/selection.h"
 #include "report/trace/trace.h"
 
 namespace xpu {
 
-// Work that a filter took out: its GPU was not idle meanwhile.
-struct WorkElsewhere {
-  uint32_t gpu = 0;  // as the report numbers them
-  uint32_t pid = 0;  // of the thread that launched it; 0: not known
-  uint32_t tid = 0;
-  uint64_t start_ns = 0;
-  uint64_t end_ns = 0;
-  uint64_t launched_ns = UINT64_MAX;  // when its call returned; UINT64_MAX: not known
-  ApiKind launched_by = ApiKind::kOther;
+// A trace and the names of its stacks.
+struct NamedTrace : Trace, StackNames {
+  NamedTrace(Model loaded, SymbolOptions options, const CorrelateOptions& correlate)
+      : Trace(std::move(loaded), correlate),
+        StackNames(static_cast<const Trace&>(*this), std::move(options)) {}
 };
 
-// Work that a filter took out, with the call that started it: neither is in Correlation any more.
-struct WorkLeftOut {
-  GpuWork work;  // `launch` and `creation` are kNoLaunch
-  std::optional<Launch> launch = {};
-};
+// Copies share the trace and the names, and may show other parts of it.
+class Analysis {
+  std::shared_ptr<NamedTrace> trace_;  // what the references are to
 
-// What of a GPU a time range cuts off that the other filters want: a gap may reach out of the range
-// to it.
-struct WorkAround {
-  std::optional<WorkLeftOut> before;
-  std::optional<WorkLeftOut> after;
-};
-
-// Functions that need no more of it take the Trace or the StackNames.
-struct Analysis : Trace, StackNames {
+ public:
+  // Shows all.
   explicit Analysis(Model loaded, SymbolOptions options = {},
                     const CorrelateOptions& correlate = {});
 
-  // Those that CPU samples were taken at, when only the samples of one are left.
+  const Trace& trace() const { return *trace_; }
+
+  // Those of Trace, which nothing changes.
+  const Model& model;
+  const uint64_t recorded_until_ns;
+  const ProcessTable& processes;
+  const Clocks& clocks;
+  const ApiNames& api_names;
+  const GpuDevices& gpus;
+  const GraphNodes& graph_nodes;
+  const Correlation& correlation;
+  const NvtxRanges& nvtx;
+  // Those of StackNames, which become more as they are asked for.
+  const bool lines_if_any;
+  const SliceCollection& slices;
+  Symbolizer& symbolizer;
+  FrameTable& frames;
+  StackResolver& resolver;
+  MixedStacks& stacks;
+
+  // Which part views show, and what they go through then.
+  Selection shown;
+  auto CpuSamples() const { return Selected(model.events.cpu_samples, shown.events.cpu_samples); }
+  auto SamplesOfSources() const {
+    return Selected(model.events.cpu_samples, shown.samples_of_sources);
+  }
+  auto SampleSources() const {
+    return Selected(model.events.sample_sources, shown.events.sample_sources);
+  }
+  auto ProbeHits() const { return Selected(model.events.probe_hits, shown.events.probe_hits); }
+  auto Overheads() const { return Selected(model.events.overheads, shown.events.overheads); }
+  auto JitOperations() const {
+    return Selected(model.events.jit_operations, shown.events.jit_operations);
+  }
+  auto MemoryOperations() const {
+    return Selected(model.events.memory_operations, shown.events.memory_operations);
+  }
+  auto Ranges() const { return Selected(nvtx.all(), shown.nvtx_ranges); }
+  auto Launches() const { return Selected(correlation.launches, shown.launches); }
+  auto Work() const { return Selected(correlation.work, shown.work); }
+  auto WorkElsewhere() const { return Selected(correlation.work, shown.work_elsewhere); }
+  const Correlation::Counts& counts() const { return CountsOf(correlation, shown); }
+
+  // Those that CPU samples were taken at, when only the samples of one are shown.
   std::vector<SampledEvent> sampled_events;
   bool event_is_asked_for = false;  // that one, by its name
-  std::string part;  // the options of the filter that was applied; empty: all is here
-  std::vector<WorkElsewhere> work_elsewhere;  // that the filter took out
-  std::vector<Pause> outside;  // likewise: the time between the ranges that it wants; in order
-  std::vector<WorkLeftOut> waits_left_out;  // likewise: synchronisations
-  std::map<uint32_t, WorkAround> around;    // by GPU, of a filter with a time range:
-  uint64_t shown_from_ns = 0;               // where it begins, CLOCK_MONOTONIC
-  uint64_t shown_to_ns = UINT64_MAX;        // where it ends
   // Demangled, of the capture that this one is compared with: short names are the same in both.
   std::vector<std::string> other_kernels;
-  uint64_t kept_of = 1;  // each event stands for so many (ThinOut)
   CallTreeLimit call_trees;
 };
 

@@ -157,27 +157,29 @@ void CallPaths::WantAll(const Stacks& stacks) {
                             owner.time_ns);
   };
   if (stacks.samples) {
-    for (const CpuSample& sample : analysis_.model.events.cpu_samples) {
+    for (const CpuSample& sample : analysis_.CpuSamples()) {
       want(sample.stack, OwnerOf(analysis_, sample));
     }
   }
-  if (stacks.samples_left_out) {
+  if (stacks.others_samples && !analysis_.shown.events.cpu_samples.is_all()) {
     std::set<uint32_t> pids;
     for (const auto& [instance, process] : analysis_.correlation.processes) {
       pids.insert(process.pid);
     }
-    for (const CpuSample& sample : analysis_.model.samples_left_out) {
-      if (pids.contains(sample.pid)) want(sample.stack, OwnerOf(analysis_, sample));
+    for (const uint32_t place : analysis_.SamplesOfSources().places()) {
+      const CpuSample& sample = analysis_.model.events.cpu_samples[place];
+      if (analysis_.shown.events.cpu_samples.Has(place) || !pids.contains(sample.pid)) continue;
+      want(sample.stack, OwnerOf(analysis_, sample));
     }
   }
   if (stacks.probe_hits) {
     const UserProbes probes(analysis_.model);
-    for (const ProbeHit& hit : analysis_.model.events.probe_hits) {
+    for (const ProbeHit& hit : analysis_.ProbeHits()) {
       if (hit.stack && probes.Of(hit) != nullptr) want(hit.stack, OwnerOf(analysis_, hit));
     }
   }
   if (stacks.launches) {
-    for (const Launch& launch : analysis_.correlation.launches) {
+    for (const Launch& launch : analysis_.Launches()) {
       if (launch.stack) want(launch.stack, OwnerOf(analysis_, launch));
     }
   }

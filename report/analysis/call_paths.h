@@ -110,7 +110,7 @@ class CallPaths {
   // Whose stacks.
   struct Stacks {
     bool samples = false;
-    bool samples_left_out = false;  // by a filter, of processes that use a GPU
+    bool others_samples = false;  // those that a filter leaves out, of processes that use a GPU
     bool launches = false;
     bool probe_hits = false;  // of probes that the user asked for
   };

@@ -175,71 +175,55 @@ Result<std::optional<NamePattern>> CompileIfGiven(const std::string& text, std::
   return std::optional(std::move(pattern));
 }
 
-// Moves the samples that are not wanted.
-void LeaveOutSamples(const PartFilter& filter, Model& model) {
-  SampleList left_out;
-  std::erase_if(model.events.cpu_samples.rows(), [&](const CpuSample& sample) {
-    if (filter.Wants(sample)) return false;
-    left_out.push_back(sample);
-    return true;
-  });
-  model.samples_left_out = std::move(left_out);
-}
-
-// Takes the work out that is not wanted, and keeps what idle time needs of it.
+// Selects the work that is wanted, and notes what idle time needs of the rest.
 class WorkChoice {
  public:
-  WorkChoice(PartFilter& filter, Analysis& analysis) : filter_(filter), analysis_(analysis) {}
+  WorkChoice(PartFilter& filter, const Analysis& analysis, Selection& shown)
+      : filter_(filter), analysis_(analysis), shown_(shown) {}
 
-  bool Wants(const GpuWork& work) {
-    const bool is_during = filter_.IsDuring(work);
-    const bool is_wanted = filter_.WantsAtAnyTime(work);
-    if (is_during && is_wanted) return true;
-    if (!work.timed || work.end_ns <= work.start_ns) return false;
-    if (work.kind == WorkKind::kSynchronization) {
-      if (IsCpuWait(analysis_.model.events, work)) {
-        analysis_.waits_left_out.push_back(WithLaunch(work));
-      }
-    } else {
-      const uint32_t gpu = analysis_.gpus.Of(work.instance, work.device_id).number;
-      if (is_during) {
-        AddElsewhere(gpu, work);
-      } else if (is_wanted) {
-        AddAround(work, analysis_.around[gpu]);
-      }
-    }
-    return false;
+  void Select() {
+    const GpuWorkList& all = analysis_.correlation.work;
+    shown_.work = EventSet::Where(all.size(), [&](size_t i) {
+      const bool is_during = filter_.IsDuring(all[i]);
+      const bool is_wanted = filter_.WantsAtAnyTime(all[i]);
+      if (is_during && is_wanted) return true;
+      Note(i, is_during, is_wanted);
+      return false;
+    });
   }
 
  private:
-  WorkLeftOut WithLaunch(const GpuWork& work) const {
-    WorkLeftOut left_out{work};
-    if (work.launch != GpuWork::kNoLaunch) {
-      left_out.launch = analysis_.correlation.launches[work.launch];
+  void Note(size_t place, bool is_during, bool is_wanted) {
+    const GpuWork& work = analysis_.correlation.work[place];
+    if (!work.timed || work.end_ns <= work.start_ns) return;
+    if (work.kind == WorkKind::kSynchronization) return;
+    if (is_during) {
+      shown_.work_elsewhere.Add(place);
+    } else if (is_wanted) {
+      AddAround(work, shown_.around[analysis_.gpus.Of(work.instance, work.device_id).number]);
     }
-    left_out.work.launch = left_out.work.creation = GpuWork::kNoLaunch;
-    return left_out;
-  }
-  void AddElsewhere(uint32_t gpu, const GpuWork& work) const {
-    const Owner owner = OwnerOf(analysis_, work);
-    WorkElsewhere& elsewhere = analysis_.work_elsewhere.emplace_back();
-    elsewhere = {gpu, owner.pid, owner.tid, work.start_ns, work.end_ns};
-    if (work.launch == GpuWork::kNoLaunch) return;
-    elsewhere.launched_ns = analysis_.correlation.launches[work.launch].end_ns;
-    elsewhere.launched_by = analysis_.correlation.launches[work.launch].kind;
   }
   void AddAround(const GpuWork& work, WorkAround& around) const {
-    if (work.start_ns >= analysis_.shown_to_ns) {
-      const bool is_first = !around.after || work.start_ns < around.after->work.start_ns;
-      if (is_first) around.after = WithLaunch(work);
-    } else if (!around.before || work.end_ns > around.before->work.end_ns) {
-      around.before = WithLaunch(work);
+    if (work.start_ns >= shown_.to_ns) {
+      const bool is_first = around.after == nullptr || work.start_ns < around.after->start_ns;
+      if (is_first) around.after = &work;
+    } else if (around.before == nullptr || work.end_ns > around.before->end_ns) {
+      around.before = &work;
     }
   }
 
   PartFilter& filter_;
-  Analysis& analysis_;
+  const Analysis& analysis_;
+  Selection& shown_;
 };
+
+// The launches that the selected work refers to.
+void AddLaunchesOfWork(const Correlation& correlation, Selection& shown) {
+  for (const GpuWork& work : Selected(correlation.work, shown.work)) {
+    if (work.launch != GpuWork::kNoLaunch) shown.launches.Add(work.launch);
+    if (work.creation != GpuWork::kNoLaunch) shown.launches.Add(work.creation);
+  }
+}
 
 // Beyond it nothing would be left, and the products of counts stay far from 2^64.
 constexpr uint64_t kMaxRate = 1'000'000;
@@ -268,20 +252,11 @@ class Chance {
   uint64_t asked_ = 0;
 };
 
-// Work goes with its call.
-void ThinWork(uint64_t rate, Correlation& correlation) {
-  Chance of_calls(rate, 1);
-  std::vector<bool> keep;
-  keep.reserve(correlation.launches.size());
-  for (Launch& launch : correlation.launches) {
-    launch.stands_for_others = of_calls.Next();
-    keep.push_back(launch.stands_for_others);
-  }
-  Chance of_rest(rate, 2);
-  std::erase_if(correlation.work, [&](const GpuWork& work) {
-    return work.launch == GpuWork::kNoLaunch ? !of_rest.Next() : !keep[work.launch];
-  });
-  KeepLaunches(correlation, std::move(keep));
+// One of each `rate` of `list` that are in `set`.
+template <typename List>
+EventSet OneOf(uint64_t rate, uint64_t seed, const List& list, const EventSet& set) {
+  Chance chance(rate, seed);
+  return EventSet::Where(list.size(), [&](size_t i) { return set.Has(i) && chance.Next(); });
 }
 
 }  // namespace
@@ -306,27 +281,6 @@ Result<NamePattern> NamePattern::Compile(const std::string& text, std::string_vi
 
 bool NamePattern::FoundIn(const std::string& name) const {
   return ::regexec(pattern_.get(), name.c_str(), 0, nullptr, 0) == 0;
-}
-
-void KeepLaunches(Correlation& correlation, std::vector<bool> keep) {
-  for (const GpuWork& work : correlation.work) {
-    if (work.launch != GpuWork::kNoLaunch) keep[work.launch] = true;
-    if (work.creation != GpuWork::kNoLaunch) keep[work.creation] = true;
-  }
-  LaunchList& launches = correlation.launches;
-  std::vector<uint32_t> places(launches.size());
-  uint32_t kept = 0;
-  for (uint32_t i = 0; i < launches.size(); ++i) {
-    places[i] = kept;
-    if (!keep[i]) continue;
-    if (kept != i) launches[kept] = launches[i];
-    ++kept;
-  }
-  launches.resize(kept);
-  for (GpuWork& work : correlation.work) {
-    if (work.launch != GpuWork::kNoLaunch) work.launch = places[work.launch];
-    if (work.creation != GpuWork::kNoLaunch) work.creation = places[work.creation];
-  }
 }
 
 bool FilterOptions::empty() const {
@@ -354,41 +308,44 @@ std::string FilterOptions::Text() const {
   return text;
 }
 
-Status ApplyFilter(const FilterOptions& options, Analysis& analysis) {
-  if (options.empty()) return Ok();
-  analysis.part = options.Text();
+Result<Selection> SelectPart(const FilterOptions& options, const Analysis& analysis) {
+  Selection shown;
+  if (options.empty()) return shown;
+  shown.filter_text = options.Text();
   XPU_ASSIGN_OR_RETURN(auto kernel, CompileIfGiven(options.kernel, "--kernel"));
   XPU_ASSIGN_OR_RETURN(auto api, CompileIfGiven(options.api, "--api"));
   XPU_ASSIGN_OR_RETURN(const auto nvtx, CompileIfGiven(options.nvtx, "--nvtx"));
   PartFilter filter(options, analysis, std::move(kernel), std::move(api), nvtx);
-  LoadedEvents& events = analysis.model.events;
-  Correlation& correlation = analysis.correlation;
-  LeaveOutSamples(filter, analysis.model);
+  const LoadedEvents& events = analysis.model.events;
+  const auto wanted = [&](const auto& list) {
+    return EventSet::Where(list.size(), [&](size_t i) { return filter.Wants(list[i]); });
+  };
+  const auto wanted_driver_time = [&](const auto& list) {
+    return EventSet::Where(list.size(), [&](size_t i) { return filter.WantsDriverTime(list[i]); });
+  };
+  shown.events.cpu_samples = wanted(events.cpu_samples);
   const UserProbes probes(analysis.model);  // the others' hits are calls by now
-  std::erase_if(events.probe_hits.rows(),
-                [&](const auto& hit) { return probes.Of(hit) != nullptr && !filter.Wants(hit); });
-  const auto is_unwanted = [&](const auto& event) { return !filter.WantsDriverTime(event); };
-  std::erase_if(events.overheads.rows(), is_unwanted);
-  std::erase_if(events.jit_operations.rows(), is_unwanted);
-  std::erase_if(events.memory_operations.rows(),
-                [&](const auto& operation) { return !filter.Wants(operation); });
-  for (NvtxRange& range : analysis.nvtx.all()) range.is_shown = filter.Wants(range);
-  std::vector<bool> keep;
-  keep.reserve(correlation.launches.size());
-  for (const Launch& launch : correlation.launches) keep.push_back(filter.Wants(launch));
+  shown.events.probe_hits = EventSet::Where(events.probe_hits.size(), [&](size_t i) {
+    const ProbeHit& hit = events.probe_hits[i];
+    return probes.Of(hit) == nullptr || filter.Wants(hit);
+  });
+  shown.events.overheads = wanted_driver_time(events.overheads);
+  shown.events.jit_operations = wanted_driver_time(events.jit_operations);
+  shown.events.memory_operations = wanted(events.memory_operations);
+  shown.nvtx_ranges = wanted(analysis.nvtx.all());
   if (!options.time.is_all()) {
     const uint64_t start_ns = StartOf(analysis.model);
-    analysis.shown_from_ns = AddSaturated(start_ns, options.time.begin_ns);
-    analysis.shown_to_ns = AddSaturated(start_ns, options.time.end_ns);
+    shown.from_ns = AddSaturated(start_ns, options.time.begin_ns);
+    shown.to_ns = AddSaturated(start_ns, options.time.end_ns);
   }
-  WorkChoice choice(filter, analysis);
-  std::erase_if(correlation.work, [&](const GpuWork& work) { return !choice.Wants(work); });
-  if (nvtx) analysis.outside = filter.BetweenRanges();
-  KeepLaunches(correlation, std::move(keep));
-  correlation.counts = {};
-  correlation.worst_margin_ns = {};
-  CountCorrelation(analysis.model, analysis.graph_nodes, correlation);
-  return Ok();
+  WorkChoice(filter, analysis, shown).Select();
+  if (nvtx) shown.outside = filter.BetweenRanges();
+  shown.launches = wanted(analysis.correlation.launches);
+  AddLaunchesOfWork(analysis.correlation, shown);
+  shown.scaled_launches = shown.launches;
+  shown.counts =
+      CountCorrelation(analysis.model, analysis.graph_nodes, analysis.correlation, shown);
+  return shown;
 }
 
 Result<uint64_t> ParseSampleRate(std::string_view text) {
@@ -401,18 +358,28 @@ Result<uint64_t> ParseSampleRate(std::string_view text) {
   return rate;
 }
 
-std::string ThinOut(uint64_t rate, Analysis& analysis) {
+std::string SelectOneOf(uint64_t rate, const Trace& trace, Selection& shown) {
   if (rate <= 1) return {};
-  SampleList& samples = analysis.model.events.cpu_samples;
-  const size_t all_samples = samples.size();
-  const size_t all_work = analysis.correlation.work.size();
-  Chance of_samples(rate, 0);
-  std::erase_if(samples.rows(), [&](const CpuSample&) { return !of_samples.Next(); });
-  ThinWork(rate, analysis.correlation);
-  analysis.kept_of = rate;
+  const Correlation& correlation = trace.correlation;
+  const SampleList& samples = trace.model.events.cpu_samples;
+  const size_t all_samples = shown.events.cpu_samples.Count(samples.size());
+  const size_t all_work = shown.work.Count(correlation.work.size());
+  shown.events.cpu_samples = OneOf(rate, 0, samples, shown.events.cpu_samples);
+  shown.launches = OneOf(rate, 1, correlation.launches, shown.launches);
+  shown.scaled_launches = shown.launches;
+  Chance of_rest(rate, 2);
+  const EventSet before = std::move(shown.work);
+  shown.work = EventSet::Where(correlation.work.size(), [&](size_t i) {
+    if (!before.Has(i)) return false;
+    const uint32_t launch = correlation.work[i].launch;  // work goes with its call
+    return launch == GpuWork::kNoLaunch ? of_rest.Next() : shown.scaled_launches.Has(launch);
+  });
+  AddLaunchesOfWork(correlation, shown);
+  shown.scale = rate;
   return Format("--sample 1/{}: {} of {} CPU samples, {} of {} GPU operations\n", rate,
-                WithThousands(samples.size()), WithThousands(all_samples),
-                WithThousands(analysis.correlation.work.size()), WithThousands(all_work));
+                WithThousands(shown.events.cpu_samples.Count(samples.size())),
+                WithThousands(all_samples),
+                WithThousands(shown.work.Count(correlation.work.size())), WithThousands(all_work));
 }
 
 }  // namespace xpu

@@ -1,4 +1,4 @@
-// Pass 6: what a view is about, when it is not about everything.
+// Pass 6: what a view is about, when it is not about everything: filters as selections.
 #pragma once
 
 #include <cstdint>
@@ -62,25 +62,18 @@ struct FilterOptions {
   std::string Text() const;
 };
 
-struct Analysis;
-struct Correlation;
-
-// Takes what is not wanted out of the analysis: samples, calls, work, overheads. A call stays as
-// long as work that it started or a graph node that it made does, so that work always has its path.
+// What of the trace is wanted, whatever `analysis` shows of it: samples, calls, work, overheads.
 // Losses are not attributed to parts: they stay. kUsage: a regular expression is none.
-Status ApplyFilter(const FilterOptions& options, Analysis& analysis);
-
-// Takes the launches out that are neither to be kept (one value each) nor belong to work.
-void KeepLaunches(Correlation& correlation, std::vector<bool> keep);
+Result<Selection> SelectPart(const FilterOptions& options, const Analysis& analysis);
 
 // `--sample 1/N`, a part of a capture that stands for all of it: N of "1/N".
 Result<uint64_t> ParseSampleRate(std::string_view text);
 
-// Keeps one of each `rate` CPU samples, and one of each `rate` calls with all of the GPU work that
-// it started; of GPU work without a call likewise. Which one of N neighbours is left to chance, so
-// that programs that repeat themselves after N steps are seen as a whole; but it is the same one
-// each time. Sets Analysis::kept_of, by which views multiply counts and totals. The counts of the
-// correlation stay those of the whole capture. Returns a line for standard error.
-std::string ThinOut(uint64_t rate, Analysis& analysis);
+// Of what is selected, leaves one of each `rate` CPU samples, and one of each `rate` calls with all
+// of the GPU work that it started; of GPU work without a call likewise. Which one of N neighbours
+// is left to chance, so that programs that repeat themselves after N steps are seen as a whole; but
+// it is the same one each time. Views multiply counts and totals by Selection::scale. The counts of
+// the correlation stay those of all. Returns a line for standard error.
+std::string SelectOneOf(uint64_t rate, const Trace& trace, Selection& shown);
 
 }  // namespace xpu

@@ -18,9 +18,9 @@ constexpr std::array<std::string_view, 3> kJitEntries = {"?", "PTX to machine co
 constexpr uint32_t kModuleLoading = 4 << 16;
 constexpr uint32_t kFunctionLoading = 5 << 16;
 
-template <typename Event>
-void Append(const Analysis& analysis, const std::vector<Event>& events,
-            const Event* DriverTime::*event_of, std::vector<DriverTime>& times) {
+template <typename Events, typename Event>
+void Append(const Analysis& analysis, const Events& events, const Event* DriverTime::*event_of,
+            std::vector<DriverTime>& times) {
   for (const Event& event : events) {
     if (!IsTimed(event)) continue;
     const ClockFit& clock = analysis.clocks.Of(event.instance);
@@ -49,10 +49,9 @@ bool IsLazyLoading(const Overhead& overhead) {
 }
 
 std::vector<DriverTime> DriverTimes(const Analysis& analysis) {
-  const LoadedEvents& events = analysis.model.events;
   std::vector<DriverTime> times;
-  Append(analysis, events.overheads.rows(), &DriverTime::overhead, times);
-  Append(analysis, events.jit_operations.rows(), &DriverTime::jit, times);
+  Append(analysis, analysis.Overheads(), &DriverTime::overhead, times);
+  Append(analysis, analysis.JitOperations(), &DriverTime::jit, times);
   // Of one start the longest first, which then encloses the others.
   std::stable_sort(times.begin(), times.end(), [](const DriverTime& a, const DriverTime& b) {
     return a.start_ns != b.start_ns ? a.start_ns < b.start_ns : a.end_ns > b.end_ns;

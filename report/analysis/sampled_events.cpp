@@ -47,19 +47,32 @@ Result<std::string> Choose(const std::vector<SampledEvent>& events, std::string_
                names.empty() ? "it has no CPU samples" : "it has " + names};
 }
 
-// Those that `wanted` answers, with their samples.
+auto SourcesOf(const Model& model, const Selection& shown) {
+  return Selected(model.events.sample_sources, shown.events.sample_sources);
+}
+
+// Of what is selected those that `wanted` answers, with their samples.
 template <typename Wanted>
-void KeepSources(Model& model, Wanted&& wanted) {
+void SelectSources(const Model& model, Selection& shown, Wanted&& wanted) {
+  const auto& sources = model.events.sample_sources;
   std::unordered_map<uint32_t, bool> keeps;  // by source; one without a definition stays
-  std::erase_if(model.events.sample_sources.rows(), [&](const SampleSource& source) {
-    return !keeps.try_emplace(source.source, wanted(source)).first->second;
+  shown.events.sample_sources = EventSet::Where(sources.size(), [&](size_t i) {
+    return shown.events.sample_sources.Has(i) &&
+           keeps.try_emplace(sources[i].source, wanted(sources[i])).first->second;
   });
-  const auto is_unwanted = [&](const CpuSample& sample) {
-    const auto found = keeps.find(sample.source);
-    return found != keeps.end() && !found->second;
+  const bool keeps_all =
+      std::all_of(keeps.begin(), keeps.end(), [](auto& one) { return one.second; });
+  if (keeps_all) return;
+  const auto without_others = [&](const EventSet& set) {
+    const SampleList& samples = model.events.cpu_samples;
+    return EventSet::Where(samples.size(), [&](size_t i) {
+      if (!set.Has(i)) return false;
+      const auto found = keeps.find(samples[i].source);
+      return found == keeps.end() || found->second;
+    });
   };
-  std::erase_if(model.events.cpu_samples.rows(), is_unwanted);
-  std::erase_if(model.samples_left_out.rows(), is_unwanted);
+  shown.events.cpu_samples = without_others(shown.events.cpu_samples);
+  shown.samples_of_sources = without_others(shown.samples_of_sources);
 }
 
 }  // namespace
@@ -70,15 +83,15 @@ std::string SampledEvent::Text() const {
   return period == 1 ? Format("{}, each", name) : Format("{}, every {}", name, period);
 }
 
-std::vector<SampledEvent> FindSampledEvents(const Model& model) {
+std::vector<SampledEvent> FindSampledEvents(const Model& model, const Selection& shown) {
   std::vector<SampledEvent> events;
   std::unordered_map<uint32_t, size_t> of_source;
-  for (const SampleSource& source : model.events.sample_sources) {
+  for (const SampleSource& source : SourcesOf(model, shown)) {
     SampledEvent& event = EventOf(events, model, source);
     of_source.try_emplace(source.source, static_cast<size_t>(&event - events.data()));
   }
-  const SampleWeights weights(model);
-  for (const CpuSample& sample : model.events.cpu_samples) {
+  const SampleWeights weights(model, shown);
+  for (const CpuSample& sample : Selected(model.events.cpu_samples, shown.events.cpu_samples)) {
     const auto found = of_source.find(sample.source);
     if (found == of_source.end()) continue;
     SampledEvent& event = events[found->second];
@@ -88,33 +101,34 @@ std::vector<SampledEvent> FindSampledEvents(const Model& model) {
   return events;
 }
 
-Status KeepEvent(std::string_view name, Model& model) {
-  XPU_ASSIGN_OR_RETURN(const std::string chosen, Choose(FindSampledEvents(model), name));
-  KeepSources(model, [&](const SampleSource& source) { return model.Text(source.name) == chosen; });
+Status SelectEvent(std::string_view name, const Model& model, Selection& shown) {
+  XPU_ASSIGN_OR_RETURN(const std::string chosen, Choose(FindSampledEvents(model, shown), name));
+  SelectSources(model, shown,
+                [&](const SampleSource& source) { return model.Text(source.name) == chosen; });
   return Ok();
 }
 
-void KeepOneClock(Model& model) {
-  const Result<std::string> first = Choose(FindSampledEvents(model), {});
-  KeepSources(model, [&](const SampleSource& source) {
+void SelectOneClock(const Model& model, Selection& shown) {
+  const Result<std::string> first = Choose(FindSampledEvents(model, shown), {});
+  SelectSources(model, shown, [&](const SampleSource& source) {
     return !IsTime(model, source) || model.Text(source.name) == first.value();
   });
 }
 
-bool SamplesCountTime(const Model& model) {
-  const auto& sources = model.events.sample_sources;
+bool SamplesCountTime(const Model& model, const Selection& shown) {
+  const auto sources = SourcesOf(model, shown);
   return sources.empty() || std::any_of(sources.begin(), sources.end(),
                                         [&](const auto& source) { return IsTime(model, source); });
 }
 
-std::string SampleUnitName(const Model& model) {
-  if (SamplesCountTime(model)) return "ns";
-  return std::string(model.Text(model.events.sample_sources.front().name));
+std::string SampleUnitName(const Model& model, const Selection& shown) {
+  if (SamplesCountTime(model, shown)) return "ns";
+  return std::string(model.Text(SourcesOf(model, shown).front().name));
 }
 
-std::string SampleUnit(const Model& model) {
-  if (SamplesCountTime(model)) return "ns";
-  const SampleSource& source = model.events.sample_sources.front();
+std::string SampleUnit(const Model& model, const Selection& shown) {
+  if (SamplesCountTime(model, shown)) return "ns";
+  const SampleSource& source = SourcesOf(model, shown).front();
   return IsUncounted(model, source) ? "samples" : std::string(model.Text(source.name));
 }
 
@@ -128,18 +142,18 @@ bool IsUncounted(const Model& model, const SampleSource& source) {
   return std::find(kSoftwareEvents.begin(), kSoftwareEvents.end(), name) != kSoftwareEvents.end();
 }
 
-std::string UncountedText(const Model& model) {
-  const auto& sources = model.events.sample_sources;
-  if (sources.empty() || SamplesCountTime(model) || !IsUncounted(model, sources.front())) return {};
-  const std::string name = SampleUnitName(model);
+std::string UncountedText(const Model& model, const Selection& shown) {
+  const auto sources = SourcesOf(model, shown);
+  if (SamplesCountTime(model, shown) || !IsUncounted(model, sources.front())) return {};
+  const std::string name = SampleUnitName(model, shown);
   return Format(
       "{} were sampled at a frequency, which does not count them: the numbers are of samples\n"
       "  hint: xpu-record -e {} -c 1 counts them\n",
       name, name);
 }
 
-uint64_t SampleWeightNs(const Model& model, uint32_t source) {
-  for (const SampleSource& known : model.events.sample_sources) {
+uint64_t SampleWeightNs(const Model& model, const Selection& shown, uint32_t source) {
+  for (const SampleSource& known : SourcesOf(model, shown)) {
     if (known.source != source) continue;
     if (known.period != 0 && model.Text(known.unit) == "ns") return known.period;
     if (known.frequency_hz != 0) return kNsPerSecond / known.frequency_hz;
@@ -147,18 +161,18 @@ uint64_t SampleWeightNs(const Model& model, uint32_t source) {
   return kNsPerSecond / kDefaultHz;
 }
 
-uint64_t SampleUnitNs(const Model& model) {
-  const auto& sources = model.events.sample_sources;
-  const uint64_t unit = SampleWeightNs(model, sources.empty() ? 0 : sources.front().source);
+uint64_t SampleUnitNs(const Model& model, const Selection& shown) {
+  const auto sources = SourcesOf(model, shown);
+  const uint64_t unit = SampleWeightNs(model, shown, sources.empty() ? 0 : sources.front().source);
   return unit == 0 ? 1 : unit;
 }
 
-SampleWeights::SampleWeights(const Model& model)
-    : unknown_{.weight = SampleWeightNs(model, 0), .is_time = true} {
-  for (const SampleSource& source : model.events.sample_sources) {
+SampleWeights::SampleWeights(const Model& model, const Selection& shown)
+    : unknown_{.weight = SampleWeightNs(model, shown, 0), .is_time = true} {
+  for (const SampleSource& source : SourcesOf(model, shown)) {
     const bool is_time = IsTime(model, source);
-    const uint64_t weight =
-        is_time ? SampleWeightNs(model, source.source) : std::max<uint64_t>(source.period, 1);
+    const uint64_t weight = is_time ? SampleWeightNs(model, shown, source.source)
+                                    : std::max<uint64_t>(source.period, 1);
     sources_.try_emplace(source.source, Source{weight, is_time, IsUncounted(model, source),
                                                model.Text(source.name)});
   }

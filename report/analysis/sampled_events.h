@@ -1,4 +1,5 @@
 // The events that CPU samples were taken at. Each counts something else: views show one at a time.
+// Functions are about the sources that `shown` selects.
 #pragma once
 
 #include <cstdint>
@@ -9,6 +10,7 @@
 
 #include "format/base/result.h"
 #include "report/model/model.h"
+#include "report/trace/selection.h"
 
 namespace xpu {
 
@@ -26,37 +28,37 @@ struct SampledEvent {
   std::string Text() const;
 };
 
-// In the order of their sources.
-std::vector<SampledEvent> FindSampledEvents(const Model& model);
+// In the order of their sources, with the samples that are shown.
+std::vector<SampledEvent> FindSampledEvents(const Model& model, const Selection& shown);
 
-// Takes the samples of all events but `name` out of the model, and their sources. Empty: the first
-// that counts time stays, else the first. kUsage: the capture has none of that name.
-Status KeepEvent(std::string_view name, Model& model);
+// Leaves the event `name` alone selected. Empty: the first that counts time, else the first.
+// kUsage: the capture has none of that name.
+Status SelectEvent(std::string_view name, const Model& model, Selection& shown);
 // Of several events that count time the first alone stays; others are moments, and all stay.
-void KeepOneClock(Model& model);
+void SelectOneClock(const Model& model, Selection& shown);
 
 // Whether what is left counts time. Without a source it is the clock's.
-bool SamplesCountTime(const Model& model);
+bool SamplesCountTime(const Model& model, const Selection& shown);
 // What it counts: "ns", "page-faults".
-std::string SampleUnitName(const Model& model);
+std::string SampleUnitName(const Model& model, const Selection& shown);
 // The same of the numbers that views show: "samples" where IsUncounted().
-std::string SampleUnit(const Model& model);
+std::string SampleUnit(const Model& model, const Selection& shown);
 // Whether samples do not say how often their event came: of a software event at a frequency the
 // kernel's periods are far off (34,595 page faults where 6,000 were). Each is a sample then.
 bool IsUncounted(const Model& model, const SampleSource& source);
 // A sentence about that, for standard error; empty: it is not so.
-std::string UncountedText(const Model& model);
+std::string UncountedText(const Model& model, const Selection& shown);
 
 // What one sample of `source` stands for. Sources that do not count time (perf's events) weigh by
 // the frequency asked for.
-uint64_t SampleWeightNs(const Model& model, uint32_t source);
+uint64_t SampleWeightNs(const Model& model, const Selection& shown, uint32_t source);
 // The same for the capture's first source; that of the default rate (99 Hz) when it has none.
-uint64_t SampleUnitNs(const Model& model);
+uint64_t SampleUnitNs(const Model& model, const Selection& shown);
 
 // What one sample stands for, in the unit of its source.
 class SampleWeights {
  public:
-  explicit SampleWeights(const Model& model);
+  SampleWeights(const Model& model, const Selection& shown);
   uint64_t Of(const CpuSample& sample) const;
   // The event; it holds as long as the model.
   std::string_view NameOf(const CpuSample& sample) const { return SourceOf(sample).name; }

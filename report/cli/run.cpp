@@ -79,13 +79,13 @@ Status ShowEvent(const ReportOptions& options, Analysis& analysis) {
   const bool is_asked_for = !options.event.empty();
   const View::Events shown = options.view->events;
   if (shown == View::Events::kAll && !is_asked_for) return Ok();
-  analysis.sampled_events = FindSampledEvents(analysis.model);
+  analysis.sampled_events = FindSampledEvents(analysis.model, analysis.shown);
   analysis.event_is_asked_for = is_asked_for;
   if (shown == View::Events::kOneClockAndMoments && !is_asked_for) {
-    KeepOneClock(analysis.model);
+    SelectOneClock(analysis.model, analysis.shown);
     return Ok();
   }
-  return KeepEvent(options.event, analysis.model);
+  return SelectEvent(options.event, analysis.model, analysis.shown);
 }
 
 // A page of HTML or JSON is nothing to read on a terminal.
@@ -166,7 +166,7 @@ Result<std::unique_ptr<Analysis>> LoadBefore(const ReportOptions& options) {
   if (!Compares(options)) return std::unique_ptr<Analysis>();
   XPU_ASSIGN_OR_RETURN(Model model, LoadCapture(options.other_capture));
   auto before = std::make_unique<Analysis>(std::move(model), SymbolsOf(options), options.correlate);
-  XPU_RETURN_IF_ERROR(ApplyFilter(options.filter, *before));
+  XPU_ASSIGN_OR_RETURN(before->shown, SelectPart(options.filter, *before));
   XPU_RETURN_IF_ERROR(ShowEvent(options, *before));
   return before;
 }
@@ -210,9 +210,9 @@ Status RunReport(const ReportOptions& options, ReportOutcome& outcome) {
     progress.Stop();  // downloads tell of themselves
     return RunOnSymbols(options, analysis, outcome);
   }
-  XPU_RETURN_IF_ERROR(ApplyFilter(options.filter, analysis));
+  XPU_ASSIGN_OR_RETURN(analysis.shown, SelectPart(options.filter, analysis));
   XPU_RETURN_IF_ERROR(ShowEvent(options, analysis));
-  outcome.notes += ThinOut(options.sample_rate, analysis);
+  outcome.notes += SelectOneOf(options.sample_rate, analysis.trace(), analysis.shown);
   XPU_ASSIGN_OR_RETURN(const std::unique_ptr<Analysis> before, LoadBefore(options));
   XPU_ASSIGN_OR_RETURN(Output output, Output::Open(options.output));
   const View& view = *options.view;

@@ -32,7 +32,7 @@ class EventList {
 
   void push_back(const Event& event) { rows_.push_back(event); }
 
-  // For those who load, join, order and leave out events.
+  // For those who load, join and order events.
   std::vector<Event, Allocator>& rows() { return rows_; }
   const std::vector<Event, Allocator>& rows() const { return rows_; }
 

@@ -44,9 +44,6 @@ struct Model {
   std::vector<MergedCapture> captures;  // none: there is one alone
   PartsHere parts;
   LoadedEvents events;  // after OrderByTime: each list in order of time
-  // CPU samples that a filter took out of these, in order of time: they still say what kept a GPU
-  // waiting.
-  SampleList samples_left_out;
   std::unique_ptr<CaptureTables> tables;
   ReadProblems problems;
   uint64_t file_bytes = 0;  // what a report may cost grows with it

@@ -38,15 +38,15 @@ void ForEachGap(const GpuBusy& gpu, Gap gap) {
 
 // Sets the time that counts. Returns false where there is none.
 bool SetRange(const Analysis& analysis, GpuBusy& gpu) {
-  const auto found = analysis.around.find(gpu.gpu);
-  if (found != analysis.around.end()) gpu.around = &found->second;
-  const bool is_before = gpu.around != nullptr && gpu.around->before;
-  const bool is_after = gpu.around != nullptr && gpu.around->after;
+  const auto found = analysis.shown.around.find(gpu.gpu);
+  if (found != analysis.shown.around.end()) gpu.around = &found->second;
+  const bool is_before = gpu.around != nullptr && gpu.around->before != nullptr;
+  const bool is_after = gpu.around != nullptr && gpu.around->after != nullptr;
   if (gpu.spans.empty() && !(is_before && is_after)) return false;
-  gpu.from_ns = gpu.spans.empty() ? analysis.shown_from_ns : gpu.spans.front().start_ns;
-  gpu.to_ns = gpu.spans.empty() ? analysis.shown_to_ns : gpu.spans.back().end_ns;
-  if (is_before) gpu.from_ns = std::min(gpu.from_ns, analysis.shown_from_ns);
-  if (is_after) gpu.to_ns = std::max(gpu.to_ns, analysis.shown_to_ns);
+  gpu.from_ns = gpu.spans.empty() ? analysis.shown.from_ns : gpu.spans.front().start_ns;
+  gpu.to_ns = gpu.spans.empty() ? analysis.shown.to_ns : gpu.spans.back().end_ns;
+  if (is_before) gpu.from_ns = std::min(gpu.from_ns, analysis.shown.from_ns);
+  if (is_after) gpu.to_ns = std::max(gpu.to_ns, analysis.shown.to_ns);
   return true;
 }
 
@@ -88,19 +88,18 @@ void Unite(std::vector<BusySpan>& spans) {
 
 std::vector<GpuBusy> FindGpuBusy(const Analysis& analysis) {
   std::map<uint32_t, GpuBusy> gpus;
-  const GpuWorkList& all_work = analysis.correlation.work;
-  for (uint32_t i = 0; i < all_work.size(); ++i) {
-    const GpuWork& work = all_work[i];
+  for (const uint32_t i : analysis.Work().places()) {
+    const GpuWork& work = analysis.correlation.work[i];
     if (!work.timed || work.kind == WorkKind::kSynchronization) continue;
     if (work.end_ns <= work.start_ns) continue;
     GpuBusy& gpu = gpus[analysis.gpus.Of(work.instance, work.device_id).number];
     gpu.spans.push_back({work.start_ns, work.end_ns, i, i});
     gpu.sum_ns = AddSaturated(gpu.sum_ns, work.end_ns - work.start_ns);
   }
-  for (const auto& [number, around] : analysis.around) gpus.try_emplace(number);
-  for (uint32_t i = 0; i < analysis.work_elsewhere.size(); ++i) {
-    const WorkElsewhere& work = analysis.work_elsewhere[i];
-    const auto gpu = gpus.find(work.gpu);
+  for (const auto& [number, around] : analysis.shown.around) gpus.try_emplace(number);
+  for (const uint32_t i : analysis.WorkElsewhere().places()) {
+    const GpuWork& work = analysis.correlation.work[i];
+    const auto gpu = gpus.find(analysis.gpus.Of(work.instance, work.device_id).number);
     if (gpu != gpus.end()) gpu->second.others.push_back({work.start_ns, work.end_ns, i, i});
   }
   const std::vector<Pause> pauses = UncountedTime(analysis);
@@ -123,13 +122,17 @@ std::vector<GpuBusy> FindGpuBusy(const Analysis& analysis) {
 std::vector<Pause> UncountedTime(const Analysis& analysis) {
   std::vector<Pause> all = FindPauses(analysis.model);
   for (const Pause& pause : BetweenRecordings(analysis.model)) all.push_back(pause);
-  all.insert(all.end(), analysis.outside.begin(), analysis.outside.end());
+  all.insert(all.end(), analysis.shown.outside.begin(), analysis.shown.outside.end());
   UnitePauses(all);
   return all;
 }
 
 std::vector<IdleGap> FindGaps(const Analysis& analysis, const GpuBusy& gpu) {
-  const Correlation& correlation = analysis.correlation;
+  const GpuWorkList& work = analysis.correlation.work;
+  const auto launch_of = [&](const GpuWork& of) {
+    const bool is_known = of.launch != GpuWork::kNoLaunch;
+    return is_known ? &analysis.correlation.launches[of.launch] : nullptr;
+  };
   std::vector<IdleGap> gaps;
   const auto add = [&](IdleGap gap) {
     if (gap.end_ns <= gap.start_ns) return;
@@ -140,26 +143,19 @@ std::vector<IdleGap> FindGaps(const Analysis& analysis, const GpuBusy& gpu) {
   auto other = gpu.others.begin();
   ForEachGap(gpu, [&](uint64_t start_ns, uint64_t end_ns, size_t next) {
     IdleGap gap{.start_ns = start_ns, .end_ns = end_ns};
-    gap.before =
-        next == 0 ? &gpu.around->before->work : &correlation.work[gpu.spans[next - 1].last];
+    gap.before = next == 0 ? gpu.around->before : &work[gpu.spans[next - 1].last];
     while (other != gpu.others.end() && other->end_ns <= start_ns) ++other;
     for (auto in_gap = other; in_gap != gpu.others.end() && in_gap->start_ns < end_ns; ++in_gap) {
       IdleGap part = gap;
       part.end_ns = std::min(in_gap->start_ns, end_ns);
-      part.other = &analysis.work_elsewhere[in_gap->first];
+      part.other = &work[in_gap->first];
+      part.other_launch = launch_of(*part.other);
       add(part);
       gap.start_ns = std::max(gap.start_ns, in_gap->end_ns);
       gap.before = nullptr;
     }
-    if (next == gpu.spans.size()) {
-      const WorkLeftOut& after = *gpu.around->after;
-      gap.after = &after.work;
-      gap.launch = after.launch ? &*after.launch : nullptr;
-    } else {
-      gap.after = &correlation.work[gpu.spans[next].first];
-      const bool is_known = gap.after->launch != GpuWork::kNoLaunch;
-      gap.launch = is_known ? &correlation.launches[gap.after->launch] : nullptr;
-    }
+    gap.after = next == gpu.spans.size() ? gpu.around->after : &work[gpu.spans[next].first];
+    gap.launch = launch_of(*gap.after);
     add(gap);
   });
   return gaps;

@@ -12,7 +12,7 @@ namespace xpu {
 struct BusySpan {
   uint64_t start_ns = 0;  // CLOCK_MONOTONIC
   uint64_t end_ns = 0;
-  uint32_t first = 0;  // what began it: in Correlation::work, of GpuBusy::others elsewhere
+  uint32_t first = 0;  // what began it: in Correlation::work
   uint32_t last = 0;   // what ended last: likewise
 };
 
@@ -28,7 +28,7 @@ struct GpuBusy {
   uint64_t to_ns = 0;
   const WorkAround* around = nullptr;  // that work; nullptr: there is none, or no range
 
-  std::vector<BusySpan> others;  // likewise: work that a filter took out, Analysis::work_elsewhere
+  std::vector<BusySpan> others;  // likewise: work that a filter leaves out
   std::vector<Pause> uncounted;  // UncountedTime(), from one recording to the next without a gap
   uint64_t paused_ns = 0;        // of the time between spans, by `uncounted`
   uint64_t others_ns = 0;        // of the rest of it, in which only `others` ran
@@ -44,10 +44,11 @@ struct IdleGap {
   uint64_t start_ns = 0;
   uint64_t end_ns = 0;
   uint64_t ns = 0;                       // without what GpuBusy::uncounted has of it
-  const GpuWork* before = nullptr;       // the work before it; nullptr: what a filter took out
+  const GpuWork* before = nullptr;       // the work before it; nullptr: what a filter leaves out
   const GpuWork* after = nullptr;        // what ended it; likewise
   const Launch* launch = nullptr;        // the call that started that; nullptr: it is not known
-  const WorkElsewhere* other = nullptr;  // what ended it, where a filter took that out
+  const GpuWork* other = nullptr;        // what ended it, where a filter leaves that out
+  const Launch* other_launch = nullptr;  // the call that started that; nullptr: it is not known
 };
 
 // Sorts spans and joins those that overlap or touch.

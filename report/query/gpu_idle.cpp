@@ -49,15 +49,9 @@ std::string NameOfPart(const Analysis& analysis, const IdlePart& part, const Cal
 }  // namespace
 
 IdleSamples::IdleSamples(Analysis& analysis, CallPaths& paths)
-    : analysis_(analysis), paths_(paths), period_ns_(SampleUnitNs(analysis.model)) {
-  const SampleList& shown = analysis.model.events.cpu_samples;
-  const SampleList& left_out = analysis.model.samples_left_out;
-  samples_.reserve(shown.size() + left_out.size());
-  for (const CpuSample& sample : shown.rows()) samples_.push_back(&sample);
-  for (const CpuSample& sample : left_out.rows()) samples_.push_back(&sample);
-  std::inplace_merge(
-      samples_.begin(), samples_.begin() + static_cast<ptrdiff_t>(shown.size()), samples_.end(),
-      [](const CpuSample* a, const CpuSample* b) { return a->time_ns < b->time_ns; });
+    : analysis_(analysis), paths_(paths), period_ns_(SampleUnitNs(analysis.model, analysis.shown)) {
+  samples_.reserve(analysis.SamplesOfSources().size());
+  for (const CpuSample& sample : analysis.SamplesOfSources()) samples_.push_back(&sample);
   for (uint32_t i = 0; i < samples_.size(); ++i) {
     const Owner owner = OwnerOf(analysis, *samples_[i]);
     threads_[{owner.process, owner.tid}].push_back(i);
@@ -178,10 +172,10 @@ uint64_t IdleSamples::OfOthers(const Owner& owner, Stretch stretch, std::vector<
 Owner OwnerOf(const Analysis& analysis, const IdleGap& gap) {
   if (gap.launch != nullptr) return OwnerOf(analysis, *gap.launch);
   if (gap.other != nullptr) {
-    return {.process = analysis.processes.At(gap.other->pid, gap.other->start_ns),
-            .pid = gap.other->pid,
-            .tid = gap.other->tid,
-            .time_ns = gap.other->start_ns};
+    Owner owner = OwnerOf(analysis, *gap.other);
+    owner.process = analysis.processes.At(owner.pid, gap.other->start_ns);
+    owner.time_ns = gap.other->start_ns;
+    return owner;
   }
   return gap.after == nullptr ? Owner{} : OwnerOf(analysis, *gap.after);
 }
@@ -197,20 +191,13 @@ std::vector<IdleGap> FindAllGaps(const Analysis& analysis) {
 
 IdleParts::IdleParts(Analysis& analysis, CallPaths& paths)
     : analysis_(analysis), samples_(analysis, paths), uncounted_(UncountedTime(analysis)) {
-  for (const GpuWork& work : analysis.correlation.work) {
+  for (const GpuWork& work : analysis.correlation.work) {  // whatever a filter leaves out
     if (!IsTimedWait(analysis, work)) continue;
-    AddWait(work, work.launch == GpuWork::kNoLaunch ? nullptr
-                                                    : &analysis.correlation.launches[work.launch]);
-  }
-  for (const WorkLeftOut& wait : analysis.waits_left_out) {
-    AddWait(wait.work, wait.launch ? &*wait.launch : nullptr);
+    const bool is_known = work.launch != GpuWork::kNoLaunch;
+    wait_times_.Add(work, static_cast<uint32_t>(waits_.size()));
+    waits_.push_back({&work, is_known ? &analysis.correlation.launches[work.launch] : nullptr});
   }
   wait_times_.Sort();
-}
-
-void IdleParts::AddWait(const GpuWork& work, const Launch* launch) {
-  wait_times_.Add(work, static_cast<uint32_t>(waits_.size()));
-  waits_.push_back({&work, launch});
 }
 
 const std::vector<IdlePart>& IdleParts::Of(const IdleGap& gap) {
@@ -218,7 +205,7 @@ const std::vector<IdlePart>& IdleParts::Of(const IdleGap& gap) {
   IdlePart otherwise{.gpu = gap.gpu, .cause = IdlePart::Cause::kUnknown, .launch = gap.launch};
   if (gap.launch != nullptr) otherwise.cause = IdlePart::Cause::kLaunch;
   const bool is_queued = (gap.launch != nullptr && gap.launch->end_ns <= gap.start_ns) ||
-                         (gap.other != nullptr && gap.other->launched_ns <= gap.start_ns);
+                         (gap.other_launch != nullptr && gap.other_launch->end_ns <= gap.start_ns);
   if (is_queued) {
     otherwise.cause = IdlePart::Cause::kQueued;
     otherwise.ns = gap.ns;
@@ -358,7 +345,7 @@ PathId MostOf(const CallTree& tree, const std::map<PathId, uint64_t>& times) {
 
 std::vector<Statistics> IdleTimes(Analysis& analysis) {
   CallPaths paths(analysis, {});
-  paths.NameAhead({.samples = true, .samples_left_out = true});
+  paths.NameAhead({.samples = true, .others_samples = true});
   IdlePaths idle(analysis, paths);
   const std::vector<IdleGap> gaps = FindAllGaps(analysis);
   const bool several = std::any_of(gaps.begin(), gaps.end(),

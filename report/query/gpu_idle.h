@@ -57,7 +57,7 @@ class IdleSamples {
 
   Analysis& analysis_;
   CallPaths& paths_;
-  std::vector<const CpuSample*> samples_;  // also those that a filter took out; in order of time
+  std::vector<const CpuSample*> samples_;  // also those that a filter leaves out; in order of time
   const uint64_t period_ns_;
   std::map<ThreadKey, Places> threads_;
   std::map<ProcessId, Places> below_;         // by the root of the tree
@@ -77,7 +77,7 @@ struct IdlePart {
   uint32_t gpu = 0;  // as the report numbers them
   Cause cause = Cause::kUnknown;
   uint64_t ns = 0;
-  const CpuSample* sample = nullptr;  // may be one that a filter took out, as the others
+  const CpuSample* sample = nullptr;  // may be one that a filter leaves out, as the others
   const GpuWork* wait = nullptr;
   const Launch* launch = nullptr;
 };
@@ -108,7 +108,6 @@ class IdleParts {
   // `otherwise`: what the time counts for in which nothing ran.
   void AddThread(const Owner& owner, IdleSamples::Stretch stretch, IdlePart otherwise);
   const Wait* WaitAround(const Owner& owner, IdleSamples::Stretch stretch) const;
-  void AddWait(const GpuWork& work, const Launch* launch);
 
   Analysis& analysis_;
   IdleSamples samples_;

@@ -19,19 +19,19 @@ class Follower {
  public:
   explicit Follower(const Analysis& analysis) : analysis_(analysis) {
     const LaunchList& launches = analysis.correlation.launches;
-    for (const MemoryOperation& operation : analysis.model.events.memory_operations) {
+    for (const MemoryOperation& operation : analysis.MemoryOperations()) {
       if (operation.operation == kAllocation) {
         calls_.try_emplace({operation.instance, operation.correlation_id}, GpuWork::kNoLaunch);
       }
     }
-    for (uint32_t i = 0; i < launches.size(); ++i) {
+    for (const uint32_t i : analysis.Launches().places()) {
       const auto call = calls_.find({launches[i].instance, launches[i].correlation_id});
       if (call != calls_.end()) call->second = i;
     }
   }
 
   GpuMemory Follow() {
-    for (const MemoryOperation& operation : analysis_.model.events.memory_operations) {
+    for (const MemoryOperation& operation : analysis_.MemoryOperations()) {
       if (operation.operation == kAllocation) Allocate(operation);
       if (operation.operation == kRelease) Release(operation);
     }

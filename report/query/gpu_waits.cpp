@@ -17,7 +17,7 @@ class WaitFinder {
  public:
   WaitFinder(const Analysis& analysis, const GpuNames& names) : analysis_(analysis), names_(names) {
     const GpuWorkList& work = analysis.correlation.work;
-    for (uint32_t i = 0; i < work.size(); ++i) {
+    for (const uint32_t i : analysis.Work().places()) {
       if (!work[i].timed || work[i].kind == WorkKind::kSynchronization) continue;
       of_process_[work[i].instance].Add(work[i], i);
       of_stream_[{work[i].instance, work[i].stream_id}].Add(work[i], i);
@@ -27,7 +27,7 @@ class WaitFinder {
   }
 
   NamedValues Find() {
-    for (const GpuWork& work : analysis_.correlation.work) {
+    for (const GpuWork& work : analysis_.Work()) {
       if (IsTimedWait(analysis_, work)) AddWait(work);
     }
     return std::move(values_);

@@ -283,8 +283,8 @@ void Builder::AddMissingEnd() {
   }
   const SymbolDetail symbols = events.recording_info.front().symbols;
   const bool wants_symbols = symbols == SymbolDetail::kNames || symbols == SymbolDetail::kLines;
-  const bool has_stacks =
-      !events.cpu_samples.empty() || events.launch_stacks.size() + events.probe_hits.size() > 0;
+  const bool has_stacks = !analysis_.CpuSamples().empty() || !analysis_.ProbeHits().empty() ||
+                          !events.launch_stacks.empty();
   if (!wants_symbols || !has_stacks || !events.symbol_slices.empty()) return;
   AddDetail(entry, "the names of its functions, written last, are not in it");
   entry.advice =
@@ -293,7 +293,7 @@ void Builder::AddMissingEnd() {
 }
 
 void Builder::AddUntimed() {
-  const Correlation::Counts& counts = analysis_.correlation.counts;
+  const Correlation::Counts& counts = analysis_.counts();
   LedgerEntry& entry = Add(LossKind::kInvalidTime, counts.work_without_time);
   if (counts.node_work_without_time == 0) return;
   AddDetail(entry, Format("{} of them of nodes of CUDA graphs",
@@ -305,31 +305,32 @@ void Builder::AddUntimed() {
 
 void Builder::AddFindings() {
   const Correlation& correlation = analysis_.correlation;
-  const OtherHalves elsewhere = FindOtherHalves(analysis_.model, correlation);
+  const Correlation::Counts& counts = analysis_.counts();
+  const OtherHalves elsewhere = FindOtherHalves(analysis_.model, correlation, analysis_.shown);
   AddOtherHalves(elsewhere);
-  Add(Finding::kLaunchPending, correlation.counts.launches_pending - elsewhere.pending);
-  Add(Finding::kLaunchFailed,
-      correlation.counts.launches_failed + correlation.counts.launches_probed_failed);
+  Add(Finding::kLaunchPending, counts.launches_pending - elsewhere.pending);
+  Add(Finding::kLaunchFailed, counts.launches_failed + counts.launches_probed_failed);
   // What was not asked for is not missing.
   if (!analysis_.model.events.launch_stacks.empty() || !RecordedWithoutStacks(analysis_.model)) {
-    Add(Finding::kLaunchStackMissing, StacksNotCounted(analysis_.model, correlation));
+    Add(Finding::kLaunchStackMissing,
+        StacksNotCounted(analysis_.model, correlation, analysis_.shown));
   }
-  Add(Finding::kKernelWithoutLaunch, correlation.counts.kernels_without_launch - elsewhere.kernels);
-  Add(Finding::kWorkWithoutLaunch, correlation.counts.work_without_launch - elsewhere.copies);
-  Add(Finding::kWaitWithoutLaunch, correlation.counts.waits_without_launch - elsewhere.waits);
-  Add(Finding::kGraphNodeUnknown, correlation.counts.node_work_without_origin);
+  Add(Finding::kKernelWithoutLaunch, counts.kernels_without_launch - elsewhere.kernels);
+  Add(Finding::kWorkWithoutLaunch, counts.work_without_launch - elsewhere.copies);
+  Add(Finding::kWaitWithoutLaunch, counts.waits_without_launch - elsewhere.waits);
+  Add(Finding::kGraphNodeUnknown, counts.node_work_without_origin);
   if (const uint64_t updates = analysis_.graph_nodes.updates_of_unknown(); updates > 0) {
     AddDetail(Add(Finding::kGraphNodeUnknown, updates),
               Format("graphs updated, it is not known which: {}", WithThousands(updates)));
   }
-  Add(Finding::kLateEvent, correlation.counts.late_events);
+  Add(Finding::kLateEvent, counts.late_events);
   Add(Finding::kPythonStackDoubtful, analysis_.stacks.doubtful());
   AddFullCallTree();
-  if (correlation.counts.kernels_before_launch > 0) {
-    AddDetail(Add(Finding::kKernelBeforeLaunch, correlation.counts.kernels_before_launch),
+  if (counts.kernels_before_launch > 0) {
+    AddDetail(Add(Finding::kKernelBeforeLaunch, counts.kernels_before_launch),
               Format("the worst by {} ns",
                      // Unsigned: a damaged capture may have the one value without a negative.
-                     uint64_t{0} - static_cast<uint64_t>(correlation.worst_margin_ns.value_or(0))));
+                     uint64_t{0} - static_cast<uint64_t>(counts.worst_margin_ns.value_or(0))));
   }
   uint64_t without_pairs = 0;
   for (const auto& [instance, process] : correlation.processes) {

@@ -155,8 +155,8 @@ class Merge {
 };
 
 void Merge::AddSamples(bool count_only) {
-  const SampleWeights weights(analysis_.model);
-  for (const CpuSample& sample : analysis_.model.events.cpu_samples) {
+  const SampleWeights weights(analysis_.model, analysis_.shown);
+  for (const CpuSample& sample : analysis_.CpuSamples()) {
     PathId path = paths_.OfSample(sample);
     if (!groups_.IsNone()) path = groups_.OfCpu(OwnerOf(analysis_, sample), path);
     tree_.Add(path, count_only ? 1 : weights.Of(sample));
@@ -166,7 +166,7 @@ void Merge::AddSamples(bool count_only) {
 void Merge::AddProbeHits() {
   const UserProbes probes(analysis_.model);
   std::unordered_map<const Probe*, FrameId> leaves;
-  for (const ProbeHit& hit : analysis_.model.events.probe_hits) {
+  for (const ProbeHit& hit : analysis_.ProbeHits()) {
     const Probe* probe = probes.Of(hit);
     if (probe == nullptr) continue;
     const auto [leaf, is_new] = leaves.try_emplace(probe);
@@ -180,7 +180,7 @@ void Merge::AddProbeHits() {
 }
 
 void Merge::AddWork() {
-  for (const GpuWork& work : analysis_.correlation.work) {
+  for (const GpuWork& work : analysis_.Work()) {
     // A synchronisation is the CPU waiting, not the GPU working.
     if (work.kind == WorkKind::kSynchronization) continue;
     const PathId path = tree_.Child(paths_.OfWork(work), leaves_.Of(work));
@@ -190,7 +190,7 @@ void Merge::AddWork() {
 
 // There is no GPU time to show; the duration of the call makes the place visible.
 void Merge::AddWithoutWork() {
-  for (const Launch& launch : analysis_.correlation.launches) {
+  for (const Launch& launch : analysis_.Launches()) {
     const FrameId leaf = leaves_.InsteadOf(launch);
     if (!leaf) continue;
     const PathId path = tree_.Child(paths_.OfLaunch(launch), leaf);
@@ -212,8 +212,8 @@ void Merge::AddIdle() {
 }
 
 MergeMode ModeOf(const Analysis& analysis, MergeMode asked) {
-  if (asked != MergeMode::kMerge || SamplesCountTime(analysis.model)) return asked;
-  const bool has_gpu = !analysis.correlation.work.empty() || !analysis.correlation.launches.empty();
+  if (asked != MergeMode::kMerge || SamplesCountTime(analysis.model, analysis.shown)) return asked;
+  const bool has_gpu = !analysis.Work().empty() || !analysis.Launches().empty();
   return has_gpu && !analysis.event_is_asked_for ? MergeMode::kGpu : MergeMode::kCpu;
 }
 
@@ -226,7 +226,7 @@ CallTree BuildCallTree(Analysis& analysis, const MergeOptions& options) {
   CallPaths paths(analysis, options.paths);
   const bool idle = mode == MergeMode::kIdle;
   paths.NameAhead({.samples = cpu || idle,
-                   .samples_left_out = idle,
+                   .others_samples = idle,
                    .launches = gpu || idle,
                    .probe_hits = mode == MergeMode::kProbe});
   Merge merge(analysis, options, paths);
@@ -237,28 +237,30 @@ CallTree BuildCallTree(Analysis& analysis, const MergeOptions& options) {
   if (cpu && gpu) merge.AddWithoutWork();
   if (idle) merge.AddIdle();
   // Hits of probes and idle time are of the whole capture (options.cpp).
-  paths.tree().Multiply(analysis.kept_of);
+  paths.tree().Multiply(analysis.shown.scale);
   return std::move(paths.tree());
 }
 
 bool CountsTime(const Analysis& analysis, const MergeOptions& options) {
   const MergeMode mode = ModeOf(analysis, options.mode);
   if (mode == MergeMode::kProbe) return false;
-  return mode == MergeMode::kGpu || mode == MergeMode::kIdle || SamplesCountTime(analysis.model);
+  return mode == MergeMode::kGpu || mode == MergeMode::kIdle ||
+         SamplesCountTime(analysis.model, analysis.shown);
 }
 
 std::string LeftOutText(const Analysis& analysis, const MergeOptions& options) {
   const bool shows_samples = options.mode != MergeMode::kProbe && !CountsTime(analysis, options);
-  const std::string uncounted = shows_samples ? UncountedText(analysis.model) : "";
-  if (options.mode != MergeMode::kMerge || SamplesCountTime(analysis.model)) return uncounted;
-  const std::string name = SampleUnitName(analysis.model);
+  const std::string uncounted = shows_samples ? UncountedText(analysis.model, analysis.shown) : "";
+  if (options.mode != MergeMode::kMerge || SamplesCountTime(analysis.model, analysis.shown))
+    return uncounted;
+  const std::string name = SampleUnitName(analysis.model, analysis.shown);
   if (ModeOf(analysis, options.mode) == MergeMode::kGpu) {
     return Format(
         "CPU samples count {}, which is no time, and are left out\n"
         "  hint: --event {} shows them\n",
         name, name);
   }
-  return uncounted + (analysis.correlation.work.empty()
+  return uncounted + (analysis.Work().empty()
                           ? std::string()
                           : Format("GPU time is left out: the CPU samples count {}\n", name));
 }

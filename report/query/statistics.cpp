@@ -88,10 +88,10 @@ class Threads {
   std::vector<ThreadTime> Take() {
     std::vector<ThreadTime> rows;
     for (auto& [key, row] : rows_) {
-      row.cpu = MultiplySaturated(row.cpu, analysis_.kept_of);
-      row.samples = MultiplySaturated(row.samples, analysis_.kept_of);
-      row.gpu_ns = MultiplySaturated(row.gpu_ns, analysis_.kept_of);
-      row.gpu_work = MultiplySaturated(row.gpu_work, analysis_.kept_of);
+      row.cpu = MultiplySaturated(row.cpu, analysis_.shown.scale);
+      row.samples = MultiplySaturated(row.samples, analysis_.shown.scale);
+      row.gpu_ns = MultiplySaturated(row.gpu_ns, analysis_.shown.scale);
+      row.gpu_work = MultiplySaturated(row.gpu_work, analysis_.shown.scale);
       rows.push_back(std::move(row));
     }
     return rows;
@@ -145,19 +145,19 @@ uint64_t SumOfTotals(const std::vector<Statistics>& rows) {
 
 std::vector<Statistics> KernelTimes(const Analysis& analysis, const GpuNames& names) {
   ValuesByName values;
-  for (const GpuWork& work : analysis.correlation.work) {
+  for (const GpuWork& work : analysis.Work()) {
     if (work.kind != WorkKind::kKernel || !work.timed) continue;
     const std::string& name =
         names.KernelName(analysis.model.events.kernels.Get<&Kernel::name>(work.index));
     values[name].push_back(work.duration_ns);
   }
-  return SummarizeAll(values, analysis.kept_of);
+  return SummarizeAll(values, analysis.shown.scale);
 }
 
 std::vector<Statistics> CopyTimes(const Analysis& analysis) {
   const LoadedEvents& events = analysis.model.events;
   ValuesByName values;
-  for (const GpuWork& work : analysis.correlation.work) {
+  for (const GpuWork& work : analysis.Work()) {
     if (!work.timed) continue;
     if (work.kind == WorkKind::kMemcpy) {
       values[CopyOperationName(events.memcpys.Get<&Memcpy::copy_kind>(work.index))].push_back(
@@ -166,13 +166,13 @@ std::vector<Statistics> CopyTimes(const Analysis& analysis) {
       values[kSetOperationName].push_back(work.duration_ns);
     }
   }
-  return SummarizeAll(values, analysis.kept_of);
+  return SummarizeAll(values, analysis.shown.scale);
 }
 
 std::vector<Statistics> CopySizes(const Analysis& analysis) {
   const LoadedEvents& events = analysis.model.events;
   ValuesByName values;
-  for (const GpuWork& work : analysis.correlation.work) {
+  for (const GpuWork& work : analysis.Work()) {
     if (work.kind == WorkKind::kMemcpy) {
       const Memcpy& copy = events.memcpys[work.index];
       values[CopyOperationName(copy.copy_kind)].push_back(copy.size_bytes);
@@ -180,32 +180,32 @@ std::vector<Statistics> CopySizes(const Analysis& analysis) {
       values[kSetOperationName].push_back(events.memsets.Get<&Memset::size_bytes>(work.index));
     }
   }
-  return SummarizeAll(values, analysis.kept_of);
+  return SummarizeAll(values, analysis.shown.scale);
 }
 
 std::vector<Statistics> GraphTimes(const Analysis& analysis, const GpuNames& names) {
   std::set<std::string> titles;  // `values` refers to them
   ValuesByName values;
-  for (const GpuWork& work : analysis.correlation.work) {
+  for (const GpuWork& work : analysis.Work()) {
     if (!work.timed || work.kind != WorkKind::kGraph) continue;
     values[*titles.insert(names.Title(work)).first].push_back(work.duration_ns);
   }
-  return SummarizeAll(values, analysis.kept_of);
+  return SummarizeAll(values, analysis.shown.scale);
 }
 
 std::vector<Statistics> ApiTimes(const Analysis& analysis) {
   ValuesByName values;
-  for (const Launch& launch : analysis.correlation.launches) {
+  for (const Launch& launch :
+       Selected(analysis.correlation.launches, analysis.shown.scaled_launches)) {
     if (!launch.has_call && launch.probe == 0) continue;  // nothing but its stack is known
-    if (!launch.stands_for_others) continue;
     values[ApiNameOf(analysis.api_names, launch)].push_back(launch.end_ns - launch.start_ns);
   }
-  return SummarizeAll(values, analysis.kept_of);
+  return SummarizeAll(values, analysis.shown.scale);
 }
 
 std::vector<Statistics> OverheadTimes(const Analysis& analysis) {
   ValuesByName values;
-  for (const Overhead& overhead : analysis.model.events.overheads) {
+  for (const Overhead& overhead : analysis.Overheads()) {
     if (!IsTimed(overhead)) continue;
     values[OverheadName(overhead.overhead_kind)].push_back(overhead.end_ns - overhead.start_ns);
   }
@@ -218,7 +218,7 @@ std::vector<JitTimes> JitOperationTimes(const Analysis& analysis) {
     uint64_t cache_bytes = 0;
   };
   std::map<std::pair<std::string_view, std::string_view>, Values> values;
-  for (const JitOperation& jit : analysis.model.events.jit_operations) {
+  for (const JitOperation& jit : analysis.JitOperations()) {
     if (!IsTimed(jit)) continue;
     Values& of = values[{JitOperationName(jit.operation), JitEntryName(jit.entry_kind)}];
     of.ns.push_back(jit.end_ns - jit.start_ns);
@@ -237,7 +237,7 @@ std::vector<JitTimes> JitOperationTimes(const Analysis& analysis) {
 
 std::vector<KernelShape> KernelShapeTimes(const Analysis& analysis, const GpuNames& names) {
   std::map<std::tuple<std::string_view, Dimensions, Dimensions>, std::vector<uint64_t>> values;
-  for (const GpuWork& work : analysis.correlation.work) {
+  for (const GpuWork& work : analysis.Work()) {
     if (work.kind != WorkKind::kKernel || !work.timed) continue;
     const Kernel& kernel = analysis.model.events.kernels[work.index];
     values[{names.KernelName(kernel.name),
@@ -248,7 +248,7 @@ std::vector<KernelShape> KernelShapeTimes(const Analysis& analysis, const GpuNam
   std::vector<KernelShape> rows;
   for (auto& [key, list] : values) {
     const auto& [name, grid, block] = key;
-    rows.push_back({Multiplied(Summarize(std::string(name), list), analysis.kept_of),
+    rows.push_back({Multiplied(Summarize(std::string(name), list), analysis.shown.scale),
                     DimensionsText(grid), DimensionsText(block)});
   }
   std::stable_sort(rows.begin(), rows.end(), [](const KernelShape& a, const KernelShape& b) {
@@ -277,7 +277,7 @@ std::vector<LaunchPathTime> LaunchPathTimes(Analysis& analysis, KernelNames kern
   GpuLeaves leaves(analysis, kernel_names);
   ReadablePaths readable(analysis, paths.tree());
   std::unordered_map<PathId, std::vector<uint64_t>> values;
-  for (const GpuWork& work : analysis.correlation.work) {
+  for (const GpuWork& work : analysis.Work()) {
     if (work.kind == WorkKind::kSynchronization || !work.timed) continue;
     const PathId path = paths.OfWork(work);
     values[readable.Of(paths.tree().Child(path, leaves.Of(work)))].push_back(work.duration_ns);
@@ -285,7 +285,7 @@ std::vector<LaunchPathTime> LaunchPathTimes(Analysis& analysis, KernelNames kern
   std::vector<LaunchPathTime> rows;
   rows.reserve(values.size());
   for (auto& [path, list] : values)
-    rows.push_back({path, Multiplied(Summarize({}, list), analysis.kept_of)});
+    rows.push_back({path, Multiplied(Summarize({}, list), analysis.shown.scale)});
   // Equal ones as they came first.
   std::sort(rows.begin(), rows.end(), [](const LaunchPathTime& a, const LaunchPathTime& b) {
     return std::tuple(b.times.total, a.path) < std::tuple(a.times.total, b.path);
@@ -329,20 +329,20 @@ std::vector<FunctionTime> FunctionTimes(const CallTree& tree, const FrameTable& 
 
 std::vector<ThreadTime> ThreadTimes(const Analysis& analysis) {
   Threads threads(analysis);
-  const SampleWeights weights(analysis.model);
-  for (const CpuSample& sample : analysis.model.events.cpu_samples) {
+  const SampleWeights weights(analysis.model, analysis.shown);
+  for (const CpuSample& sample : analysis.CpuSamples()) {
     ThreadTime& row = threads.Of(OwnerOf(analysis, sample));
     row.cpu = AddSaturated(row.cpu, weights.Of(sample));
     ++row.samples;
   }
-  for (const GpuWork& work : analysis.correlation.work) {
+  for (const GpuWork& work : analysis.Work()) {
     if (work.kind == WorkKind::kSynchronization || !work.timed) continue;
     ThreadTime& row = threads.Of(OwnerOf(analysis, work));
     row.gpu_ns = AddSaturated(row.gpu_ns, work.duration_ns);
     ++row.gpu_work;
   }
   std::vector<ThreadTime> rows = threads.Take();
-  const bool is_time = SamplesCountTime(analysis.model);
+  const bool is_time = SamplesCountTime(analysis.model, analysis.shown);
   std::map<ProcessKey, uint64_t> of_process;
   for (const ThreadTime& row : rows) {
     uint64_t& sum = of_process[KeyOf(row)];

@@ -40,7 +40,7 @@ std::unordered_set<uint32_t> ProbesAskedFor(const LoadedEvents& events) {
 
 }  // namespace
 
-std::string StackCountsText(const LoadedEvents& events) {
+std::string StackCountsText(const LoadedEvents& events, const EventSet& cpu_samples) {
   if (events.recording_info.empty()) return {};
   const RecordingInfo& info = events.recording_info.front();
   const bool tables = info.call_graph == CallGraph::kTables;
@@ -49,7 +49,9 @@ std::string StackCountsText(const LoadedEvents& events) {
   Counts hits;  // of probes that the user asked for
   if (tables) {
     const std::unordered_set<uint32_t> asked = ProbesAskedFor(events);
-    for (const CpuSample& sample : events.cpu_samples) samples.Add(sample.stack_flags);
+    for (const CpuSample& sample : Selected(events.cpu_samples, cpu_samples)) {
+      samples.Add(sample.stack_flags);
+    }
     for (const ProbeHit& hit : events.probe_hits) {
       if (asked.contains(hit.probe)) {
         hits.Add(hit.stack_flags);

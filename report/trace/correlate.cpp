@@ -174,7 +174,7 @@ class CorrelationBuilder {
     with_id_ = table.with_id;
     result_.launches = std::move(table.launches);
     result_.processes = std::move(table.processes);
-    result_.counts.stacks_duplicate = table.stacks_duplicate;
+    stacks_duplicate_ = table.stacks_duplicate;
   }
 
   Correlation Build() {
@@ -182,7 +182,8 @@ class CorrelationBuilder {
     if (options_.by == CorrelateBy::kTime) MatchByTime();
     Recent processes(result_.processes);
     for (const GpuWork& work : result_.work) processes[work.instance].has_work = true;
-    CountCorrelation(model_, graph_nodes_, result_);
+    result_.counts = CountCorrelation(model_, graph_nodes_, result_, {});
+    result_.counts.stacks_duplicate = stacks_duplicate_;
     return std::move(result_);
   }
 
@@ -205,7 +206,8 @@ class CorrelationBuilder {
   const GraphNodes& graph_nodes_;
   const CorrelateOptions options_;
   size_t with_id_ = 0;  // of result_.launches
-  size_t near_ = 0;     // where LaunchesOf found the last ones
+  uint64_t stacks_duplicate_ = 0;
+  size_t near_ = 0;  // where LaunchesOf found the last ones
   Correlation result_;
   std::map<std::pair<InstanceId, uint32_t>, uint32_t> devices_;  // by context
   Recent<decltype(devices_)> device_of_{devices_};

@@ -75,11 +75,10 @@ struct Correlation {
     // Nodes of replays that were recorded as one GraphLaunch.
     uint64_t hidden_kernels = 0;
     uint64_t hidden_copies_and_sets = 0;
-  } counts;
-
-  // The smallest distance from a launch call to the start of its kernel; negative: the fitted
-  // clocks are off by as much. None: no matched kernel has a time.
-  std::optional<int64_t> worst_margin_ns;
+    // The smallest distance from a launch call to the start of its kernel; negative: the fitted
+    // clocks are off by as much. None: no matched kernel has a time.
+    std::optional<int64_t> worst_margin_ns;
+  } counts;  // of all
 };
 
 // CUPTI_SYNCHRONIZATION_INVALID_VALUE: the stream or event of a synchronisation of something else.

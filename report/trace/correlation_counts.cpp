@@ -50,18 +50,23 @@ class Lost {
   std::map<uint32_t, uint64_t> of_pids_;
 };
 
+uint32_t PidOf(const Correlation& correlation, InstanceId instance) {
+  const auto process = correlation.processes.find(instance);
+  return process == correlation.processes.end() ? 0 : process->second.pid;
+}
+
 class Counter {
  public:
-  Counter(const Model& model, const GraphNodes& graph_nodes, Correlation& correlation)
-      : model_(model),
-        graph_nodes_(graph_nodes),
-        correlation_(correlation),
-        counts_(correlation.counts) {}
+  Counter(const Model& model, const GraphNodes& graph_nodes, const Correlation& correlation,
+          const Selection& shown)
+      : model_(model), graph_nodes_(graph_nodes), correlation_(correlation), shown_(shown) {}
 
-  void Count() {
-    for (const Launch& launch : correlation_.launches) CountLaunch(launch);
+  Correlation::Counts Count() {
+    for (const Launch& launch : Selected(correlation_.launches, shown_.launches)) {
+      CountLaunch(launch);
+    }
     ExplainUnmatched();
-    for (const GpuWork& work : correlation_.work) CountWork(work);
+    for (const GpuWork& work : Selected(correlation_.work, shown_.work)) CountWork(work);
     for (const GraphLaunch& replay : model_.events.graph_launches) {
       const GraphNodes::Size size = graph_nodes_.SizeOf(replay.instance, replay.graph_id);
       counts_.hidden_kernels = AddSaturated(counts_.hidden_kernels, size.kernels);
@@ -69,6 +74,7 @@ class Counter {
           AddSaturated(counts_.hidden_copies_and_sets, size.copies_and_sets);
     }
     CountLate();
+    return counts_;
   }
 
  private:
@@ -80,8 +86,9 @@ class Counter {
 
   const Model& model_;
   const GraphNodes& graph_nodes_;
-  Correlation& correlation_;
-  Correlation::Counts& counts_;
+  const Correlation& correlation_;
+  const Selection& shown_;
+  Correlation::Counts counts_;
   std::map<InstanceId, uint64_t> unmatched_;
 };
 
@@ -114,7 +121,7 @@ void Counter::CountLaunch(const Launch& launch) {
 void Counter::ExplainUnmatched() {
   Lost lost(model_, kTakeRecords);
   for (const auto& [instance, count] : unmatched_) {
-    const uint64_t explained = lost.Take(instance, correlation_.processes[instance].pid, count);
+    const uint64_t explained = lost.Take(instance, PidOf(correlation_, instance), count);
     counts_.launches_lost += explained;
     counts_.launches_pending += count - explained;
   }
@@ -155,7 +162,7 @@ void Counter::CountWork(const GpuWork& work) {
   const auto margin =
       static_cast<int64_t>(work.start_ns - correlation_.launches[work.launch].start_ns);
   if (margin < 0) ++counts_.kernels_before_launch;
-  correlation_.worst_margin_ns = std::min(correlation_.worst_margin_ns.value_or(margin), margin);
+  counts_.worst_margin_ns = std::min(counts_.worst_margin_ns.value_or(margin), margin);
 }
 
 template <auto kTime>
@@ -177,12 +184,12 @@ void Counter::CountLate() {
   };
   count(events.process_events, &ProcessEvent::time_ns);
   count(events.mappings, &Mapping::time_ns);
-  count(events.cpu_samples, &CpuSample::time_ns);
+  count(Selected(events.cpu_samples, shown_.events.cpu_samples), &CpuSample::time_ns);
   counts_.late_events += CountAfter<&ApiCall::start_ns>(end_ns, events.api_calls);
   counts_.late_events += CountAfter<&LaunchStack::time_ns>(end_ns, events.launch_stacks);
   count(events.graph_nodes, &GraphNode::time_ns);
-  count(events.probe_hits, &ProbeHit::time_ns);
-  for (const GpuWork& work : correlation_.work) {
+  count(Selected(events.probe_hits, shown_.events.probe_hits), &ProbeHit::time_ns);
+  for (const GpuWork& work : Selected(correlation_.work, shown_.work)) {
     if (work.timed && work.start_ns > end_ns && work.start_ns - end_ns > kToleranceNs) {
       ++counts_.late_events;
     }
@@ -193,9 +200,9 @@ void Counter::CountLate() {
 // in the order in which they begin, and a call is written when it ends.
 class FirstCut {
  public:
-  FirstCut(const Model& model, const Correlation& correlation)
+  FirstCut(const Model& model, const Selected<LaunchList>& launches)
       : begins_late_(model.parts.first > 1) {
-    if (begins_late_) FindFirstCalls(correlation);
+    if (begins_late_) FindFirstCalls(launches);
   }
 
   // The call is, or may be, in a part before the first that is here.
@@ -206,7 +213,7 @@ class FirstCut {
   }
 
  private:
-  void FindFirstCalls(const Correlation& correlation);
+  void FindFirstCalls(const Selected<LaunchList>& launches);
 
   bool begins_late_;
   std::map<InstanceId, uint32_t> first_calls_;
@@ -214,14 +221,14 @@ class FirstCut {
 
 // A call that ended in the part before began before the first one here ended, so its number is less
 // than that of all that began later. Threads overlap: the lowest number here is no such bound.
-void FirstCut::FindFirstCalls(const Correlation& correlation) {
+void FirstCut::FindFirstCalls(const Selected<LaunchList>& launches) {
   std::map<InstanceId, uint64_t> first_ends;
-  for (const Launch& launch : correlation.launches) {
+  for (const Launch& launch : launches) {
     if (!launch.has_call || launch.probe != 0) continue;
     uint64_t& end_ns = first_ends.try_emplace(launch.instance, launch.end_ns).first->second;
     end_ns = std::min(end_ns, launch.end_ns);
   }
-  for (const Launch& launch : correlation.launches) {
+  for (const Launch& launch : launches) {
     if (!launch.has_call || launch.probe != 0) continue;
     if (launch.start_ns <= first_ends[launch.instance]) continue;
     uint32_t& id = first_calls_.try_emplace(launch.instance, launch.correlation_id).first->second;
@@ -231,15 +238,17 @@ void FirstCut::FindFirstCalls(const Correlation& correlation) {
 
 }  // namespace
 
-OtherHalves FindOtherHalves(const Model& model, const Correlation& correlation) {
+OtherHalves FindOtherHalves(const Model& model, const Correlation& correlation,
+                            const Selection& shown) {
   OtherHalves found;
   if (model.parts.first <= 1 && !model.parts.is_continued) return found;
-  const FirstCut cut(model, correlation);
-  for (const Launch& launch : correlation.launches) {
+  const Selected launches(correlation.launches, shown.launches);
+  const FirstCut cut(model, launches);
+  for (const Launch& launch : launches) {
     if (launch.probe != 0) continue;
     if (!launch.stack && cut.IsBefore(launch.instance, launch.correlation_id)) ++found.stacks;
   }
-  for (const GpuWork& work : correlation.work) {
+  for (const GpuWork& work : Selected(correlation.work, shown.work)) {
     if (work.launch != GpuWork::kNoLaunch || !cut.IsBefore(work.instance, work.correlation_id)) {
       continue;
     }
@@ -248,15 +257,17 @@ OtherHalves FindOtherHalves(const Model& model, const Correlation& correlation) 
     ++(is_kernel ? found.kernels : is_wait ? found.waits : found.copies);
   }
   // CUPTI hands over its buffers in any order: which ones were to come is not known.
-  if (model.parts.is_continued) found.pending = correlation.counts.launches_pending;
+  if (model.parts.is_continued) found.pending = CountsOf(correlation, shown).launches_pending;
   return found;
 }
 
-uint64_t StacksNotCounted(const Model& model, const Correlation& correlation) {
-  if (correlation.counts.stacks_missing == 0) return 0;
-  const FirstCut cut(model, correlation);
+uint64_t StacksNotCounted(const Model& model, const Correlation& correlation,
+                          const Selection& shown) {
+  if (CountsOf(correlation, shown).stacks_missing == 0) return 0;
+  const Selected launches(correlation.launches, shown.launches);
+  const FirstCut cut(model, launches);
   std::map<InstanceId, uint64_t> missing;
-  for (const Launch& launch : correlation.launches) {
+  for (const Launch& launch : launches) {
     if (launch.stack) continue;
     if (launch.probe != 0 || !cut.IsBefore(launch.instance, launch.correlation_id)) {
       ++missing[launch.instance];
@@ -265,15 +276,14 @@ uint64_t StacksNotCounted(const Model& model, const Correlation& correlation) {
   Lost lost(model, kTakeStacks);
   uint64_t left = 0;
   for (const auto& [instance, count] : missing) {
-    const auto process = correlation.processes.find(instance);
-    const uint32_t pid = process == correlation.processes.end() ? 0 : process->second.pid;
-    left += count - lost.Take(instance, pid, count);
+    left += count - lost.Take(instance, PidOf(correlation, instance), count);
   }
   return left;
 }
 
-void CountCorrelation(const Model& model, const GraphNodes& graph_nodes, Correlation& correlation) {
-  Counter(model, graph_nodes, correlation).Count();
+Correlation::Counts CountCorrelation(const Model& model, const GraphNodes& graph_nodes,
+                                     const Correlation& correlation, const Selection& shown) {
+  return Counter(model, graph_nodes, correlation, shown).Count();
 }
 
 }  // namespace xpu

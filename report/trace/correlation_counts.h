@@ -4,11 +4,13 @@
 #include "report/model/model.h"
 #include "report/trace/correlation.h"
 #include "report/trace/graph_nodes.h"
+#include "report/trace/selection.h"
 
 namespace xpu {
 
-// Fills correlation.counts and worst_margin_ns from the rest.
-void CountCorrelation(const Model& model, const GraphNodes& graph_nodes, Correlation& correlation);
+// Of what is selected; without Counts::stacks_duplicate.
+Correlation::Counts CountCorrelation(const Model& model, const GraphNodes& graph_nodes,
+                                     const Correlation& correlation, const Selection& shown);
 
 // What misses its other half because that is in a part of the recording that is not here. Each is
 // in the count of the same kind of Correlation::Counts too.
@@ -20,10 +22,12 @@ struct OtherHalves {
   uint64_t waits = 0;    // likewise
   uint64_t stacks = 0;   // calls without their stack
 };
-OtherHalves FindOtherHalves(const Model& model, const Correlation& correlation);
+OtherHalves FindOtherHalves(const Model& model, const Correlation& correlation,
+                            const Selection& shown);
 
 // Of Correlation::Counts::stacks_missing what neither the recorder has counted nor another part
 // has.
-uint64_t StacksNotCounted(const Model& model, const Correlation& correlation);
+uint64_t StacksNotCounted(const Model& model, const Correlation& correlation,
+                          const Selection& shown);
 
 }  // namespace xpu

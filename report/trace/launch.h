@@ -42,8 +42,6 @@ struct Launch {
   MatchKind stack_match : 4 = MatchKind::kNone;
   bool has_call : 1 = false;  // else start_ns = end_ns = the time of the stack
   bool has_stack : 1 = false;
-  // Of a thinned analysis (ThinOut): counted, and not only here because other work refers to it.
-  bool stands_for_others : 1 = true;
 };
 // There are as many as calls.
 static_assert(sizeof(Launch) == 80);

@@ -27,7 +27,6 @@ struct NvtxRange {
   const NvtxEvent* event = nullptr;  // that begins it: name, thread, color, payload
   NvtxStyle style = NvtxStyle::kPushPop;
   bool is_open = false;  // it was not ended: it lasts as long as its thread or process
-  bool is_shown = true;  // false: a filter took it out
   uint64_t start_ns = 0;
   uint64_t end_ns = 0;  // of a mark its time
 };
@@ -46,7 +45,6 @@ class NvtxRanges {
 
   // In order of start, marks too.
   const std::vector<NvtxRange>& all() const { return ranges_; }
-  std::vector<NvtxRange>& all() { return ranges_; }
   bool empty() const { return ranges_.empty(); }
   // Pops and ends of what was not begun.
   uint64_t unmatched_ends() const { return unmatched_ends_; }

@@ -1,6 +1,6 @@
-// A loaded capture, on one clock and correlated: what every report begins with, made once. Each
-// member is made from the ones before it: order -> processes -> clocks -> correlate. Those that are
-// not const are what a filter takes events out of (analysis/filter.h).
+// A loaded capture, on one clock and correlated: what every report begins with, made once and never
+// changed. Each member is made from the ones before it: order -> processes -> clocks -> correlate.
+// Which part of it is shown is a Selection.
 #pragma once
 
 #include <cstdint>
@@ -22,15 +22,15 @@ struct Trace {
   Trace(const Trace&) = delete;
   Trace& operator=(const Trace&) = delete;
 
-  Model model;
-  const uint64_t recorded_until_ns;  // RecordedUntilNs() before any filter
+  const Model model;
+  const uint64_t recorded_until_ns;  // RecordedUntilNs()
   const ProcessTable processes;
   const Clocks clocks;
   const ApiNames api_names;
   const GpuDevices gpus;
   const GraphNodes graph_nodes;
-  Correlation correlation;
-  NvtxRanges nvtx;
+  const Correlation correlation;
+  const NvtxRanges nvtx;
 };
 
 }  // namespace xpu

@@ -94,7 +94,7 @@ std::string UserProbes::TitleOf(const Probe& probe) const {
   return Format("{} {}", ProbeKindName(probe.kind), PlaceOf(probe));
 }
 
-std::vector<ProbeTimes> FindProbeTimes(const Model& model) {
+std::vector<ProbeTimes> FindProbeTimes(const Model& model, const Selection& shown) {
   const UserProbes probes(model);
   std::map<std::string, ProbeTimes> rows;  // several captures have the same probe
   std::unordered_map<const Probe*, ProbeTimes*> row_of;
@@ -106,7 +106,7 @@ std::vector<ProbeTimes> FindProbeTimes(const Model& model) {
     row_of[&probe] = &row;
   }
   OpenCalls calls;
-  for (const ProbeHit& hit : model.events.probe_hits) {
+  for (const ProbeHit& hit : Selected(model.events.probe_hits, shown.events.probe_hits)) {
     const Probe* probe = probes.Of(hit);
     if (probe == nullptr) continue;
     ProbeTimes& row = *row_of.at(probe);

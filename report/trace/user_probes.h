@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "report/model/model.h"
+#include "report/trace/selection.h"
 
 namespace xpu {
 
@@ -43,6 +44,6 @@ struct ProbeTimes {
 };
 
 // Most hits first. Every probe that was placed is there, also one that was never hit.
-std::vector<ProbeTimes> FindProbeTimes(const Model& model);
+std::vector<ProbeTimes> FindProbeTimes(const Model& model, const Selection& shown);
 
 }  // namespace xpu

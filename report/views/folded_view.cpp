@@ -103,7 +103,7 @@ uint64_t UnitNs(const Analysis& analysis, const FoldedOptions& options) {
     case TimeUnit::kNanoseconds:
       return 1;
     case TimeUnit::kSamples:
-      return SampleUnitNs(analysis.model);
+      return SampleUnitNs(analysis.model, analysis.shown);
   }
   return 1;
 }

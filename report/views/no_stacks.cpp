@@ -34,22 +34,23 @@ std::string EventsWithoutSamples(const Analysis& analysis) {
 }  // namespace
 
 std::string WhyNoStacks(const Analysis& analysis, MergeMode mode) {
-  if (!analysis.part.empty()) return Format("no stacks to show: {} leaves none\n", analysis.part);
+  if (!analysis.shown.filter_text.empty())
+    return Format("no stacks to show: {} leaves none\n", analysis.shown.filter_text);
   if (mode == MergeMode::kProbe) {
     return "no stacks to show: the capture has no hits of probes\n"
            "  hint: xpu-record --uprobe LIBRARY:FUNCTION records them\n";
   }
   const Model& model = analysis.model;
-  const Correlation& correlation = analysis.correlation;
-  const bool has_samples = !model.events.cpu_samples.empty();
+  const Correlation::Counts& counts = analysis.counts();
+  const auto works = analysis.Work();
+  const bool has_samples = !analysis.CpuSamples().empty();
   const auto is_gpu = [](const GpuWork& work) { return work.kind != WorkKind::kSynchronization; };
-  const bool has_work = std::any_of(correlation.work.begin(), correlation.work.end(), is_gpu);
-  const bool has_times =
-      std::any_of(correlation.work.begin(), correlation.work.end(),
-                  [&](const GpuWork& work) { return is_gpu(work) && work.duration_ns > 0; });
+  const bool has_work = std::any_of(works.begin(), works.end(), is_gpu);
+  const bool has_times = std::any_of(works.begin(), works.end(), [&](const GpuWork& work) {
+    return is_gpu(work) && work.duration_ns > 0;
+  });
   const bool has_launches =
-      correlation.counts.launches_probed > 0 ||
-      correlation.counts.launches_pending + correlation.counts.launches_lost > 0;
+      counts.launches_probed > 0 || counts.launches_pending + counts.launches_lost > 0;
   const std::string events = EventsWithoutSamples(analysis);
   if (mode != MergeMode::kGpu && !has_samples && !has_work && !has_launches) {
     if (events.empty()) return {};

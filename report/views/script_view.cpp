@@ -40,9 +40,9 @@ class Script {
         output_(output),
         paths_(analysis, {.graph_stacks = options.graph_stacks}),
         leaves_(analysis, options.kernel_names),
-        names_events_(FindSampledEvents(analysis.model).size() > 1 ||
-                      !SamplesCountTime(analysis.model)),
-        weights_(analysis.model),
+        names_events_(FindSampledEvents(analysis.model, analysis.shown).size() > 1 ||
+                      !SamplesCountTime(analysis.model, analysis.shown)),
+        weights_(analysis.model, analysis.shown),
         probes_(analysis.model),
         overheads_(DriverTimes(analysis)),
         start_ns_(StartOf(analysis.model)) {
@@ -118,18 +118,19 @@ std::vector<ScriptEvent> Script::InOrderOfTime() const {
   const auto& launches = analysis_.correlation.launches;
   const auto& work = analysis_.correlation.work;
   std::vector<ScriptEvent> events;
-  events.reserve(samples.size() + launches.size() + work.size());
-  for (uint32_t i = 0; i < samples.size(); ++i) {
+  events.reserve(analysis_.CpuSamples().size() + analysis_.Launches().size() +
+                 analysis_.Work().size());
+  for (const uint32_t i : analysis_.CpuSamples().places()) {
     events.push_back({samples[i].time_ns, Source::kSample, i});
   }
   const auto& hits = analysis_.model.events.probe_hits;
-  for (uint32_t i = 0; i < hits.size(); ++i) {
+  for (const uint32_t i : analysis_.ProbeHits().places()) {
     if (probes_.Of(hits[i]) != nullptr) events.push_back({hits[i].time_ns, Source::kHit, i});
   }
-  for (uint32_t i = 0; i < launches.size(); ++i) {
+  for (const uint32_t i : analysis_.Launches().places()) {
     events.push_back({launches[i].start_ns, Source::kLaunch, i});
   }
-  for (uint32_t i = 0; i < work.size(); ++i) {
+  for (const uint32_t i : analysis_.Work().places()) {
     events.push_back({TimeOf(work[i]), Source::kWork, i});
   }
   for (uint32_t i = 0; i < overheads_.size(); ++i) {

@@ -79,16 +79,16 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   symbols.python = Choice::Of<PythonView>(choice.passes, 3, 3);
   Analysis analysis(std::move(model).value(), std::move(symbols),
                     {.by = Choice::Of<CorrelateBy>(choice.passes, 5, 4)});
-  if ((choice.merge & 0x20) != 0) ThinOut(3, analysis);
   FilterOptions filter;
   filter.pids = {4711, 7};
-  if ((choice.passes & 0x80) != 0) XPU_CHECK(ApplyFilter(filter, analysis).ok());
+  if ((choice.passes & 0x80) != 0) analysis.shown = SelectPart(filter, analysis).value();
+  if ((choice.merge & 0x20) != 0) SelectOneOf(3, analysis.trace(), analysis.shown);
   Result<Output> output = Output::Open("/dev/null");
   XPU_CHECK(output.ok());
   WriteViews(choice, analysis, *output);
   XPU_CHECK(output->Close().ok());
   BuildLedger(analysis);
-  const Correlation::Counts& counts = analysis.correlation.counts;
+  const Correlation::Counts& counts = analysis.counts();
   XPU_CHECK(counts.launches_seen ==
             counts.launches_matched + counts.launches_pending + counts.launches_lost);
   return 0;

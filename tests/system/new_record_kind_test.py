@@ -54,17 +54,19 @@ KIND(kKindCudaEvent, 36, CUPTI_ACTIVITY_KIND_CUDA_EVENT, CudaEvent, CudaEvent)
         ('{cupti::kKindJit, "JIT"},', '{cupti::kKindJit, "JIT"}, {cupti::kKindCudaEvent, "event"},'),
     ],
     "report/analysis/filter.cpp": [
-        ("  std::erase_if(events.jit_operations.rows(), is_unwanted);\n",
-         """  std::erase_if(events.jit_operations.rows(), is_unwanted);
-  std::erase_if(events.cuda_events.rows(), [&](const CudaEvent& event) {
-    return !filter.WantsDriverTime(Overhead{
+        ("  shown.events.jit_operations = wanted_driver_time(events.jit_operations);\n",
+         """  shown.events.jit_operations = wanted_driver_time(events.jit_operations);
+  shown.events.cuda_events = EventSet::Where(events.cuda_events.size(), [&](size_t i) {
+    const CudaEvent& event = events.cuda_events[i];
+    return filter.WantsDriverTime(Overhead{
         .instance = event.instance, .start_ns = event.time_ns, .end_ns = event.time_ns});
   });
 """),
     ],
     "report/views/chrome_trace/chrome_trace_view.cpp": [
         ("  const std::optional<uint64_t> cut_ns = WriteSlices();\n",
-         """  for (const CudaEvent& event : analysis_.model.events.cuda_events) {
+         """  for (const CudaEvent& event :
+       Selected(analysis_.model.events.cuda_events, analysis_.shown.events.cuda_events)) {
     writer_.Mark(Format("event {}", event.event_id),
                  analysis_.clocks.Of(event.instance).ToMonotonic(event.time_ns));
   }

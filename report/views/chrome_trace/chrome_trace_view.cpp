@@ -1,6 +1,5 @@
 #include <algorithm>
 #include <array>
-#include <numeric>
 #include <optional>
 #include <string>
 #include <tuple>
@@ -28,15 +27,16 @@ uint64_t FirstTime(const Analysis& analysis) {
   const LoadedEvents& events = analysis.model.events;
   uint64_t first = ~uint64_t{0};
   if (!events.recording_info.empty()) first = events.recording_info.front().start_ns;
-  if (!events.cpu_samples.empty()) first = std::min(first, events.cpu_samples.front().time_ns);
-  for (const NvtxRange& range : analysis.nvtx.all()) {
-    if (range.is_shown) first = std::min(first, range.start_ns);
-  }
-  if (!events.probe_hits.empty()) first = std::min(first, events.probe_hits.front().time_ns);
-  for (const Launch& launch : analysis.correlation.launches) {
+  const auto first_of = [&](const auto& list) {
+    if (!list.empty()) first = std::min(first, list.front().time_ns);
+  };
+  first_of(analysis.CpuSamples());
+  first_of(analysis.ProbeHits());
+  for (const NvtxRange& range : analysis.Ranges()) first = std::min(first, range.start_ns);
+  for (const Launch& launch : analysis.Launches()) {
     first = std::min(first, launch.start_ns);
   }
-  for (const GpuWork& work : analysis.correlation.work) {
+  for (const GpuWork& work : analysis.Work()) {
     if (work.timed) first = std::min(first, work.start_ns);
   }
   const std::vector<DriverTime> overheads = DriverTimes(analysis);
@@ -63,12 +63,15 @@ class ChromeTrace {
   void Write(std::string& notes);
 
  private:
-  // What is written in order of time: each sort comes in that order already.
+  // What is written in order of time: each sort comes in that order already. Samples and ranges
+  // are at places of all that the trace has, so that they need no list of their own.
   enum Sort : size_t { kRanges, kCalls, kWork, kOverheads, kSamples, kHits, kSorts };
 
   void OrderCalls();
   void OrderWork();
   size_t SizeOf(Sort sort) const;
+  // The first that is shown, from `at` on.
+  size_t FirstFrom(Sort sort, size_t at) const;
   uint64_t TimeOf(Sort sort, size_t at) const;
   // Returns the time of the first that was left out, when there were too many.
   std::optional<uint64_t> WriteSlices();
@@ -101,8 +104,8 @@ class ChromeTrace {
 
 // Of one start the longest first, which then encloses the others.
 void ChromeTrace::OrderCalls() {
-  calls_.resize(launches_.size());
-  std::iota(calls_.begin(), calls_.end(), 0);
+  const auto calls = analysis_.Launches().places();
+  calls_.assign(calls.begin(), calls.end());
   std::sort(calls_.begin(), calls_.end(), [this](uint32_t a, uint32_t b) {
     return std::tuple(launches_[a].start_ns, launches_[b].end_ns, a) <
            std::tuple(launches_[b].start_ns, launches_[a].end_ns, b);
@@ -112,7 +115,7 @@ void ChromeTrace::OrderCalls() {
 
 void ChromeTrace::OrderWork() {
   const GpuWorkList& all = analysis_.correlation.work;
-  for (uint32_t i = 0; i < all.size(); ++i) {
+  for (const uint32_t i : analysis_.Work().places()) {
     if (all[i].timed) work_.push_back(i);
   }
   std::sort(work_.begin(), work_.end(), [&](uint32_t a, uint32_t b) {
@@ -138,6 +141,11 @@ size_t ChromeTrace::SizeOf(Sort sort) const {
       break;
   }
   return 0;
+}
+
+size_t ChromeTrace::FirstFrom(Sort sort, size_t at) const {
+  if (sort == kRanges) return analysis_.Ranges().FirstFrom(at);
+  return sort == kSamples ? analysis_.CpuSamples().FirstFrom(at) : at;
 }
 
 uint64_t ChromeTrace::TimeOf(Sort sort, size_t at) const {
@@ -181,6 +189,7 @@ void ChromeTrace::WriteSlice(Sort sort, size_t at) {
 
 std::optional<uint64_t> ChromeTrace::WriteSlices() {
   std::array<size_t, kSorts> at{};
+  for (const Sort sort : {kRanges, kSamples}) at[sort] = FirstFrom(sort, 0);
   while (!output_.failed()) {
     std::optional<std::pair<uint64_t, Sort>> next;
     for (const Sort sort : {kRanges, kCalls, kWork, kOverheads, kSamples, kHits}) {
@@ -191,13 +200,14 @@ std::optional<uint64_t> ChromeTrace::WriteSlices() {
     if (!next) break;
     const uint64_t slices = writer_.slices() + samples_.open_slices();
     if (options_.max_events != 0 && slices >= options_.max_events) return next->first;
-    WriteSlice(next->second, at[next->second]++);
+    const Sort sort = next->second;
+    WriteSlice(sort, at[sort]);
+    at[sort] = FirstFrom(sort, at[sort] + 1);
   }
   return std::nullopt;
 }
 
 void ChromeTrace::WriteRange(const NvtxRange& range) {
-  if (!range.is_shown) return;
   Owner owner = OwnerOf(analysis_, range);
   if (range.style == NvtxStyle::kStartEnd) owner.tid = 0;
   writer_.Slice(tracks_.Ranges(owner, range.start_ns, range.end_ns),
@@ -268,7 +278,7 @@ void ChromeTrace::Write(std::string& notes) {
   samples_.Finish();
   // Counters need every event.
   const uint64_t bucket_ns =
-      analysis_.kept_of > 1
+      analysis_.shown.scale > 1
           ? 0
           : WriteTraceCounters(analysis_, cut_ns.value_or(~uint64_t{0}), tracks_, writer_);
   std::string cut;
@@ -294,7 +304,7 @@ std::string ChromeTrace::OtherData(uint64_t bucket_ns, std::string_view cut) con
     member("kernel", model.Text(info.kernel_release));
   }
   if (!cut.empty()) member("cut", cut.substr(0, cut.find('\n')));
-  if (analysis_.kept_of > 1) member("sample", Format("1/{}", analysis_.kept_of));
+  if (analysis_.shown.scale > 1) member("sample", Format("1/{}", analysis_.shown.scale));
   if (bucket_ns != 0) member("counters", "means over " + HumanDuration(bucket_ns));
   for (const LedgerEntry& entry : BuildLedger(analysis_)) {
     std::string text = Format("{} {} ({})", entry.count, entry.what, SeverityName(entry));

@@ -86,7 +86,7 @@ void Counters::WriteCopies() {
     return analysis_.model.events.memcpys[all[index].index];
   };
   std::vector<Part> parts;
-  for (uint32_t i = 0; i < all.size(); ++i) {
+  for (const uint32_t i : analysis_.Work().places()) {
     if (all[i].kind != WorkKind::kMemcpy || !all[i].timed) continue;
     parts.push_back({GpuOf(all[i]), copy_of(i).copy_kind, i});
   }
@@ -104,7 +104,7 @@ void Counters::WriteQueue() {
   const LaunchList& launches = analysis_.correlation.launches;
   const GpuWorkList& all = analysis_.correlation.work;
   std::vector<uint32_t> first_work(launches.size(), kNoWork);
-  for (uint32_t i = 0; i < all.size(); ++i) {
+  for (const uint32_t i : analysis_.Work().places()) {
     if (!IsOnGpu(all[i]) || all[i].launch == GpuWork::kNoLaunch) continue;
     uint32_t& first = first_work[all[i].launch];
     if (first == kNoWork || all[i].start_ns < all[first].start_ns) first = i;
@@ -152,7 +152,7 @@ uint64_t Counters::Write() {
   WriteMemory();
   uint64_t begin_ns = ~uint64_t{0};
   uint64_t end_ns = 0;
-  for (const GpuWork& work : analysis_.correlation.work) {
+  for (const GpuWork& work : analysis_.Work()) {
     if (!IsOnGpu(work)) continue;
     begin_ns = std::min(begin_ns, work.start_ns);
     end_ns = std::max(end_ns, work.end_ns);

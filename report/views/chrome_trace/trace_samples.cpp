@@ -67,7 +67,7 @@ TraceHits::TraceHits(const Analysis& analysis, CallPaths& paths, const TraceName
       tracks_(tracks),
       writer_(writer),
       probes_(analysis.model) {
-  for (const ProbeHit& hit : analysis.model.events.probe_hits) {
+  for (const ProbeHit& hit : analysis.ProbeHits()) {
     if (probes_.Of(hit) != nullptr) hits_.push_back(&hit);
   }
 }

@@ -30,7 +30,7 @@ class TraceSamples {
         names_(names),
         tracks_(tracks),
         writer_(writer),
-        weights_(analysis.model) {}
+        weights_(analysis.model, analysis.shown) {}
 
   // In order of time.
   void Write(const CpuSample& sample);

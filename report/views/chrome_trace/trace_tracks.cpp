@@ -49,7 +49,7 @@ bool NestingLane::Place(uint64_t start_ns, uint64_t end_ns) {
 
 TraceTracks::TraceTracks(const Analysis& analysis, TraceWriter& writer)
     : analysis_(analysis), writer_(writer) {
-  for (const GpuWork& work : analysis.correlation.work) {
+  for (const GpuWork& work : analysis.Work()) {
     if (!work.timed) continue;
     users_[analysis.gpus.Of(work.instance, work.device_id).number].insert(work.instance);
   }

@@ -129,7 +129,7 @@ class UsedFrames {
 // What the numbers of the tree count.
 std::string UnitName(const Analysis& analysis, const MergeOptions& options) {
   if (options.mode == MergeMode::kProbe) return "hits";
-  return CountsTime(analysis, options) ? "ns" : SampleUnit(analysis.model);
+  return CountsTime(analysis, options) ? "ns" : SampleUnit(analysis.model, analysis.shown);
 }
 
 void WriteRecording(const Analysis& analysis, const FlameGraphOptions& options,

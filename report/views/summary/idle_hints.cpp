@@ -40,7 +40,7 @@ class IdleHints {
 
   std::vector<Hint> Find(const GpuBusy& gpu) {
     gpu_ = &gpu;
-    paths_.NameAhead({.samples = true, .samples_left_out = true, .launches = true});
+    paths_.NameAhead({.samples = true, .others_samples = true, .launches = true});
     gaps_ = FindGaps(analysis_, gpu);
     phases_ = FindPhases(gpu, gaps_);
     AddStart();
@@ -190,8 +190,8 @@ ApiKind KindOfLaunch(const IdleGap& gap) {
   if (gap.launch != nullptr) {
     return gap.launch->end_ns > gap.start_ns ? gap.launch->kind : ApiKind::kOther;
   }
-  const bool is_launched = gap.other != nullptr && gap.other->launched_ns > gap.start_ns;
-  return is_launched ? gap.other->launched_by : ApiKind::kOther;
+  const bool is_launched = gap.other_launch != nullptr && gap.other_launch->end_ns > gap.start_ns;
+  return is_launched ? gap.other_launch->kind : ApiKind::kOther;
 }
 
 // Short gaps, each until the next launch.

@@ -77,7 +77,7 @@ uint64_t Hints::LifeNs(ProcessId process) const {
 
 void Hints::AddWaiting() {
   std::map<ProcessId, uint64_t> waits;
-  for (const Launch& launch : analysis_.correlation.launches) {
+  for (const Launch& launch : analysis_.Launches()) {
     if (!launch.has_call || launch.tid != launch.pid || launch.pid == 0) continue;
     const std::string& name = ApiNameOf(analysis_.api_names, launch);
     if (name.find("Synchronize") == std::string::npos) continue;
@@ -104,7 +104,7 @@ void Hints::AddPageable() {
   uint64_t from_gpu_ns = 0;
   uint64_t bytes = 0;
   uint64_t all_ns = 0;
-  for (const GpuWork& work : analysis_.correlation.work) {
+  for (const GpuWork& work : analysis_.Work()) {
     if (work.kind == WorkKind::kSynchronization || !work.timed) continue;
     all_ns = AddSaturated(all_ns, work.duration_ns);
     if (work.kind != WorkKind::kMemcpy) continue;
@@ -128,7 +128,7 @@ void Hints::AddPageable() {
 // A compilation is not in the overheads of CUPTI; loading is.
 void Hints::AddCompiling() {
   uint64_t ns = 0;
-  for (const JitOperation& jit : analysis_.model.events.jit_operations) {
+  for (const JitOperation& jit : analysis_.JitOperations()) {
     if (IsTimed(jit) && IsCompilation(jit)) ns = AddSaturated(ns, jit.end_ns - jit.start_ns);
   }
   if (ShareOf(ns, elapsed_ns_) < kMuchOverhead) return;
@@ -142,7 +142,7 @@ void Hints::AddCompiling() {
 void Hints::AddOverhead() {
   uint64_t loading_ns = 0;
   uint64_t other_ns = 0;
-  for (const Overhead& overhead : analysis_.model.events.overheads) {
+  for (const Overhead& overhead : analysis_.Overheads()) {
     if (!IsTimed(overhead)) continue;
     uint64_t& ns = IsLazyLoading(overhead) ? loading_ns : other_ns;
     ns = AddSaturated(ns, overhead.end_ns - overhead.start_ns);
@@ -163,7 +163,7 @@ void Hints::AddOverhead() {
 void Hints::AddReplays() {
   uint64_t replays_ns = 0;
   uint64_t all_ns = 0;
-  for (const GpuWork& work : analysis_.correlation.work) {
+  for (const GpuWork& work : analysis_.Work()) {
     if (work.kind == WorkKind::kSynchronization || !work.timed) continue;
     all_ns = AddSaturated(all_ns, work.duration_ns);
     if (work.kind == WorkKind::kGraph) replays_ns = AddSaturated(replays_ns, work.duration_ns);

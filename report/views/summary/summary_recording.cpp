@@ -49,10 +49,10 @@ void WriteTooShort(const Analysis& analysis, const SampledEvent& event, SummaryT
 }
 
 void WriteSamples(const Analysis& analysis, SummaryText& text) {
-  const LoadedEvents& events = analysis.model.events;
-  const std::vector<SampledEvent> sampled =
-      analysis.sampled_events.empty() ? FindSampledEvents(analysis.model) : analysis.sampled_events;
-  if (sampled.empty()) text.Line("samples", WithThousands(events.cpu_samples.size()));
+  const std::vector<SampledEvent> sampled = analysis.sampled_events.empty()
+                                                ? FindSampledEvents(analysis.model, analysis.shown)
+                                                : analysis.sampled_events;
+  if (sampled.empty()) text.Line("samples", WithThousands(analysis.CpuSamples().size()));
   for (const SampledEvent& event : sampled) {
     std::string samples = Format("{} ({})", WithThousands(event.samples), event.Text());
     // The clock's own weight is below, as the time of the functions. Samples at a frequency say how
@@ -69,7 +69,10 @@ void WriteSamples(const Analysis& analysis, SummaryText& text) {
     }
   }
   // Of the whole recording: it is about how well it went.
-  const std::string stacks = analysis.part.empty() ? StackCountsText(events) : "";
+  const std::string stacks =
+      analysis.shown.filter_text.empty()
+          ? StackCountsText(analysis.model.events, analysis.shown.events.cpu_samples)
+          : "";
   if (!stacks.empty()) text.Paragraph("stacks", stacks);
 }
 
@@ -86,7 +89,7 @@ std::string ProfilerInSteadyState(Analysis& analysis, const std::vector<GpuBusy>
   CallPaths paths(analysis, {});
   uint64_t all = 0;
   uint64_t own = 0;
-  for (const CpuSample& sample : analysis.model.events.cpu_samples) {
+  for (const CpuSample& sample : analysis.CpuSamples()) {
     if (sample.time_ns < phases.steady_ns || sample.time_ns >= phases.steady_end_ns) continue;
     ++all;
     const PathId path = paths.OfSample(sample);
@@ -115,7 +118,9 @@ void WriteProfiler(Analysis& analysis, const CallTree& cpu, const std::vector<Gp
       "overhead",
       Format("{:.1f} % of the CPU samples ({}) are in {}: CUPTI, the injected library and BPF "
              "programs{}",
-             share, SamplesCountTime(analysis.model) ? HumanDuration(ns) : WithThousands(samples),
+             share,
+             SamplesCountTime(analysis.model, analysis.shown) ? HumanDuration(ns)
+                                                              : WithThousands(samples),
              kProfilerFrame, ProfilerInSteadyState(analysis, gpus)));
 }
 
@@ -150,7 +155,7 @@ void WriteHidden(const Analysis& analysis, SummaryText& text) {
   std::string line =
       Format("{} {}", WithThousands(replays),
              ForCount(replays, "{replay recorded as one|replays recorded as one each}"));
-  const Correlation::Counts& counts = analysis.correlation.counts;
+  const Correlation::Counts& counts = analysis.counts();
   if (counts.hidden_kernels + counts.hidden_copies_and_sets > 0) {
     AppendFormat(line, ", {} {}, {} {} hidden in {}", WithThousands(counts.hidden_kernels),
                  ForCount(counts.hidden_kernels, "{kernel|kernels}"),
@@ -163,7 +168,7 @@ void WriteHidden(const Analysis& analysis, SummaryText& text) {
 }
 
 void WriteProbeLaunches(const Analysis& analysis, SummaryText& text) {
-  const Correlation::Counts& counts = analysis.correlation.counts;
+  const Correlation::Counts& counts = analysis.counts();
   const auto& infos = analysis.model.events.recording_info;
   const bool by_probes =
       !infos.empty() && infos.front().launch_stacks == LaunchStackSource::kProbes;
@@ -172,8 +177,10 @@ void WriteProbeLaunches(const Analysis& analysis, SummaryText& text) {
   if (counts.launches_probed_failed > 0) {
     AppendFormat(line, ", {} failed", WithThousands(counts.launches_probed_failed));
   }
-  const auto& launches = analysis.correlation.launches;
-  const bool is_matched = launches.empty() || launches.back().stack_match != MatchKind::kNone;
+  bool is_matched = true;  // as the last one, which is of a probe
+  for (const Launch& launch : analysis.Launches()) {
+    is_matched = launch.stack_match != MatchKind::kNone;
+  }
   AppendFormat(line, ", {}{}: no GPU times{}", is_matched ? "matched " : "",
                MatchText(is_matched ? MatchKind::kByNesting : MatchKind::kNone),
                by_probes ? " (recorded without injection)" : "");
@@ -203,19 +210,21 @@ void WriteMatches(const Correlation::Counts& counts, SummaryText& text) {
 }
 
 void WriteLaunches(const Analysis& analysis, SummaryText& text) {
-  const Correlation& correlation = analysis.correlation;
+  const auto launches = analysis.Launches();
+  const auto works = analysis.Work();
+  const Correlation::Counts& counts = analysis.counts();
   WriteProbeLaunches(analysis, text);
   // Those of probes come last.
-  const bool has_ids = !correlation.launches.empty() && correlation.launches.front().probe == 0;
-  if (!has_ids && correlation.work.empty()) return;
-  WriteLaunchCounts(correlation.counts, text);
-  const auto kernels =
-      std::count_if(correlation.work.begin(), correlation.work.end(),
-                    [](const GpuWork& work) { return work.kind == WorkKind::kKernel; });
+  const bool has_ids = !launches.empty() && launches.front().probe == 0;
+  if (!has_ids && works.empty()) return;
+  WriteLaunchCounts(counts, text);
+  const auto kernels = std::count_if(works.begin(), works.end(), [](const GpuWork& work) {
+    return work.kind == WorkKind::kKernel;
+  });
   text.Line("kernels",
             Format("{}, {} without their launch", WithThousands(static_cast<uint64_t>(kernels)),
-                   WithThousands(correlation.counts.kernels_without_launch)));
-  WriteMatches(correlation.counts, text);
+                   WithThousands(counts.kernels_without_launch)));
+  WriteMatches(counts, text);
   WriteHidden(analysis, text);
   size_t pairs = 0;
   uint64_t uncertainty_ns = 0;
@@ -225,8 +234,8 @@ void WriteLaunches(const Analysis& analysis, SummaryText& text) {
   }
   std::string clocks =
       Format("{}, +-{}", Counted(pairs, "pair", "pairs"), HumanDuration(uncertainty_ns));
-  if (correlation.worst_margin_ns) {
-    AppendFormat(clocks, ", least time from launch to kernel {} ns", *correlation.worst_margin_ns);
+  if (counts.worst_margin_ns) {
+    AppendFormat(clocks, ", least time from launch to kernel {} ns", *counts.worst_margin_ns);
   }
   text.Line("clocks", clocks);
 }
@@ -308,7 +317,7 @@ void WriteNameless(const Analysis& analysis, const NamelessFiles& nameless, Summ
   if (nameless.files.empty()) {
     text.Heading("Symbols");
   } else {
-    const size_t samples = analysis.model.events.cpu_samples.size();
+    const size_t samples = analysis.CpuSamples().size();
     text.Heading("Names missing on this machine",
                  samples == 0 ? ""
                               : Format(": at the end of the stack of {} of {} {}",
@@ -363,10 +372,10 @@ void WriteProcessTimes(const Analysis& analysis, SummaryText& text) {
   const std::vector<ThreadTime> threads = ThreadTimes(analysis);
   const std::vector<ThreadTime> processes = ProcessTimes(threads);
   if (processes.size() < 2) return;
-  const bool is_time = SamplesCountTime(analysis.model);
+  const bool is_time = SamplesCountTime(analysis.model, analysis.shown);
   text.Heading("Processes", ", the busiest first, with their busiest threads");
   text.Names(Format("  {:>9}  GPU time   samples  process",
-                    is_time ? "CPU time" : ToWidth(SampleUnit(analysis.model), 9)));
+                    is_time ? "CPU time" : ToWidth(SampleUnit(analysis.model, analysis.shown), 9)));
   auto thread = threads.begin();
   for (size_t i = 0; i < std::min(processes.size(), kProcesses); ++i) {
     const ThreadTime& process = processes[i];

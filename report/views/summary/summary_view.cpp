@@ -87,11 +87,9 @@ double PercentOf(uint64_t part, uint64_t whole) {
 }
 
 bool IsNothingLeft(const Analysis& analysis) {
-  const LoadedEvents& events = analysis.model.events;
-  const Correlation& correlation = analysis.correlation;
-  return events.cpu_samples.empty() && events.probe_hits.empty() && correlation.launches.empty() &&
-         correlation.work.empty() && events.memory_operations.empty() &&
-         analysis.nvtx.all().empty();
+  return analysis.CpuSamples().empty() && analysis.ProbeHits().empty() &&
+         analysis.Launches().empty() && analysis.Work().empty() &&
+         analysis.MemoryOperations().empty() && analysis.nvtx.empty();
 }
 
 void Summary::WriteProgram() {
@@ -124,8 +122,9 @@ void Summary::WriteProgram() {
                HumanDuration(analysis_.recorded_until_ns) + " until the capture breaks off");
   }
   WriteProcesses();
-  if (analysis_.part.empty()) return;
-  text_.Line("part", analysis_.part + (IsNothingLeft(analysis_) ? " (nothing is left)" : ""));
+  if (analysis_.shown.filter_text.empty()) return;
+  text_.Line("part",
+             analysis_.shown.filter_text + (IsNothingLeft(analysis_) ? " (nothing is left)" : ""));
 }
 
 void Summary::WriteProcesses() {
@@ -190,7 +189,7 @@ void Summary::WriteNoGpu() {
         return info.launch_stacks == LaunchStackSource::kInProcess ||
                info.launch_stacks == LaunchStackSource::kMarker;
       });
-  if (!by_library || !analysis_.part.empty() || !analysis_.correlation.launches.empty()) return;
+  if (!by_library || !analysis_.shown.filter_text.empty() || !analysis_.Launches().empty()) return;
   text_.Line("GPU work", events.gpu_processes.empty()
                              ? "none: no process that was recorded initialized CUDA"
                              : "none: CUDA was initialized, and nothing started");
@@ -308,10 +307,10 @@ void Summary::WriteFunctions(const CallTree& tree) {
   if (rows.empty()) return;
   uint64_t whole = 0;
   for (const FunctionTime& row : rows) whole = AddSaturated(whole, row.self_ns);
-  const bool is_time = SamplesCountTime(model_);
-  std::string of = is_time ? HumanDuration(whole) : SampleUnitName(model_);
+  const bool is_time = SamplesCountTime(model_, analysis_.shown);
+  std::string of = is_time ? HumanDuration(whole) : SampleUnitName(model_, analysis_.shown);
   // Of samples at a frequency the shares are right, the sum is not.
-  const bool has_sum = !is_time && model_.events.sample_sources.front().frequency_hz == 0;
+  const bool has_sum = !is_time && analysis_.SampleSources().front().frequency_hz == 0;
   if (has_sum) of = Format("{} {}", WithThousands(whole), of);
   text_.Heading("CPU functions", ": " + of);
   text_.Names("  self%  total%   samples  function");
@@ -326,7 +325,7 @@ void Summary::WriteFunctions(const CallTree& tree) {
 }
 
 void Summary::WriteProbes() {
-  const std::vector<ProbeTimes> rows = FindProbeTimes(model_);
+  const std::vector<ProbeTimes> rows = FindProbeTimes(model_, analysis_.shown);
   if (rows.empty()) return;
   uint64_t hits = 0;
   for (const ProbeTimes& row : rows) hits += row.hits;

@@ -101,7 +101,7 @@ struct Whole {
 
 Whole WholeOf(const Analysis& analysis) {
   Whole whole{.run_ns = RunTimeNs(analysis.model)};
-  for (const GpuWork& work : analysis.correlation.work) {
+  for (const GpuWork& work : analysis.Work()) {
     if (work.kind == WorkKind::kSynchronization) continue;
     whole.gpu_ns = AddSaturated(whole.gpu_ns, work.duration_ns);
   }

@@ -187,7 +187,7 @@ void FillAllFunctions(TableSource& source, Table& table) {
   const uint64_t gpu_whole =
       AddTree(BuildCallTree(analysis, {.mode = MergeMode::kGpu, .paths = paths}), frames,
               &FunctionCost::gpu_self, &FunctionCost::gpu_total, costs);
-  if (!CountsTime(analysis, cpu)) table.unit = SampleUnit(analysis.model);
+  if (!CountsTime(analysis, cpu)) table.unit = SampleUnit(analysis.model, analysis.shown);
   std::vector<FunctionCost> rows;
   for (auto& [frame, cost] : costs) {
     cost.frame = frame;
@@ -213,7 +213,8 @@ void FillAllFunctions(TableSource& source, Table& table) {
 
 void FillThreads(TableSource& source, Table& table) {
   std::vector<ThreadTime> rows = ThreadTimes(source.analysis);
-  if (!SamplesCountTime(source.analysis.model)) table.unit = SampleUnit(source.analysis.model);
+  if (!SamplesCountTime(source.analysis.model, source.analysis.shown))
+    table.unit = SampleUnit(source.analysis.model, source.analysis.shown);
   uint64_t cpu = 0;
   uint64_t gpu = 0;
   for (const ThreadTime& row : rows) {

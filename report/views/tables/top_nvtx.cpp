@@ -20,11 +20,11 @@ struct RangeTimes {
   NvtxStyle style;
 };
 
-std::vector<RangeTimes> RangeRows(const NvtxRanges& ranges) {
+std::vector<RangeTimes> RangeRows(const Analysis& analysis) {
   std::map<std::pair<std::string, NvtxStyle>, std::vector<uint64_t>> values;
-  for (const NvtxRange& range : ranges.all()) {
-    if (!range.is_shown || range.style == NvtxStyle::kMark) continue;
-    values[{ranges.NameOf(range), range.style}].push_back(range.end_ns - range.start_ns);
+  for (const NvtxRange& range : analysis.Ranges()) {
+    if (range.style == NvtxStyle::kMark) continue;
+    values[{analysis.nvtx.NameOf(range), range.style}].push_back(range.end_ns - range.start_ns);
   }
   std::vector<RangeTimes> rows;
   rows.reserve(values.size());
@@ -54,7 +54,7 @@ class KernelsInRanges {
       : analysis_(source.analysis), names_(source.names) {}
 
   std::vector<KernelTimesInRange> Rows() {
-    for (const GpuWork& work : analysis_.correlation.work) {
+    for (const GpuWork& work : analysis_.Work()) {
       if (work.kind == WorkKind::kKernel && work.timed && work.launch != GpuWork::kNoLaunch) {
         Add(work);
       }
@@ -79,8 +79,8 @@ class KernelsInRanges {
     const StringId name = analysis_.model.events.kernels.Get<&Kernel::name>(work.index);
     std::set<Found*> counted;  // a range within one of the same name
     for (const uint32_t index : analysis_.nvtx.RangesOf(analysis_.nvtx.At(launch))) {
+      if (!analysis_.shown.nvtx_ranges.Has(index)) continue;
       const NvtxRange& range = analysis_.nvtx.all()[index];
-      if (!range.is_shown) continue;
       Found& found =
           found_[{analysis_.nvtx.NameOf(range), range.style, launch.pid,
                   range.style == NvtxStyle::kPushPop ? launch.tid : 0, names_.KernelName(name)}];
@@ -97,7 +97,7 @@ class KernelsInRanges {
 }  // namespace
 
 void FillRanges(TableSource& source, Table& table) {
-  std::vector<RangeTimes> rows = RangeRows(source.analysis.nvtx);
+  std::vector<RangeTimes> rows = RangeRows(source.analysis);
   const uint64_t whole = WholeOf(rows);
   SetRows(table, std::move(rows), [whole](const RangeTimes& row, Row& cells) {
     AppendTimes(row.times, whole, cells);

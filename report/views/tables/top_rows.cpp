@@ -117,7 +117,8 @@ void FillFunctions(TableSource& source, Table& table) {
   const FrameTable& frames = source.analysis.frames;
   const MergeOptions merge{.mode = MergeMode::kCpu, .kernel_names = source.options.kernel_names};
   std::vector<FunctionTime> rows = FunctionTimes(BuildCallTree(source.analysis, merge), frames);
-  if (!CountsTime(source.analysis, merge)) table.unit = SampleUnit(source.analysis.model);
+  if (!CountsTime(source.analysis, merge))
+    table.unit = SampleUnit(source.analysis.model, source.analysis.shown);
   uint64_t whole = 0;
   for (const FunctionTime& row : rows) whole = AddSaturated(whole, row.self_ns);
   SetRows(table, std::move(rows), [whole, &frames](const FunctionTime& row, Row& cells) {
@@ -129,7 +130,7 @@ void FillFunctions(TableSource& source, Table& table) {
 }
 
 void FillProbes(TableSource& source, Table& table) {
-  std::vector<ProbeTimes> rows = FindProbeTimes(source.analysis.model);
+  std::vector<ProbeTimes> rows = FindProbeTimes(source.analysis.model, source.analysis.shown);
   uint64_t whole = 0;
   for (const ProbeTimes& row : rows) whole += row.hits;
   SetRows(table, std::move(rows), [whole](const ProbeTimes& row, Row& cells) {

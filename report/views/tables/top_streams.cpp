@@ -62,7 +62,7 @@ void Add(const GpuWork& work, Busy& busy) {
 // Each GPU, then its streams.
 std::vector<Busy> BusyRows(const Analysis& analysis) {
   std::map<std::pair<uint32_t, std::optional<Stream>>, Busy> rows;
-  for (const GpuWork& work : analysis.correlation.work) {
+  for (const GpuWork& work : analysis.Work()) {
     if (!work.timed || work.kind == WorkKind::kSynchronization) continue;
     const uint32_t gpu = analysis.gpus.Of(work.instance, work.device_id).number;
     const uint32_t pid = PidOf(analysis, work.instance);
@@ -102,7 +102,7 @@ class Gaps {
         lines_(source.analysis.model, source.analysis.frames, {.lines = true}),
         start_ns_(StartOf(source.analysis.model)),
         parts_(source.analysis, paths_) {
-    paths_.NameAhead({.samples = true, .samples_left_out = true, .launches = true});
+    paths_.NameAhead({.samples = true, .others_samples = true, .launches = true});
     gaps_ = FindAllGaps(analysis_);
     for (const IdleGap& gap : gaps_) {
       idle_ns_[gap.gpu] = AddSaturated(idle_ns_[gap.gpu], gap.ns);

@@ -40,7 +40,7 @@ class GpuTrace {
   explicit GpuTrace(TableSource& source)
       : analysis_(source.analysis), names_(source.names), start_ns_(StartOf(analysis_.model)) {
     const GpuWorkList& work = analysis_.correlation.work;
-    for (uint32_t i = 0; i < work.size(); ++i) {
+    for (const uint32_t i : analysis_.Work().places()) {
       if (work[i].kind != WorkKind::kSynchronization) order_.push_back(i);
     }
     // What has no time comes last.
@@ -155,7 +155,7 @@ class ApiTrace {
   explicit ApiTrace(TableSource& source)
       : analysis_(source.analysis), start_ns_(StartOf(analysis_.model)) {
     const LaunchList& launches = analysis_.correlation.launches;
-    for (uint32_t i = 0; i < launches.size(); ++i) {
+    for (const uint32_t i : analysis_.Launches().places()) {
       if (launches[i].has_call || launches[i].probe != 0) order_.push_back(i);
     }
     std::stable_sort(order_.begin(), order_.end(), [&](uint32_t a, uint32_t b) {
@@ -216,7 +216,7 @@ void Add(const Launch& launch, const GpuWork& work, Phases& phases) {
 std::vector<Execution> Executions(TableSource& source) {
   const Analysis& analysis = source.analysis;
   std::map<Key, Phases> phases;
-  for (const GpuWork& work : analysis.correlation.work) {
+  for (const GpuWork& work : analysis.Work()) {
     if (work.kind != WorkKind::kKernel || !work.timed) continue;
     if (work.launch == GpuWork::kNoLaunch) continue;
     const Launch& launch = analysis.correlation.launches[work.launch];

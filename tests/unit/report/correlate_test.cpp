@@ -61,7 +61,7 @@ TEST_F(CorrelateTest, CallStackAndKernelOfOneId) {
   EXPECT_EQ(result.work[0].match, MatchKind::kById);
   EXPECT_EQ(result.work[0].launch, 0u);
   EXPECT_EQ(result.work[0].duration_ns, 1000u);
-  EXPECT_EQ(result.worst_margin_ns, 3000);
+  EXPECT_EQ(result.counts.worst_margin_ns, 3000);
 }
 
 TEST_F(CorrelateTest, TwoInstancesWithTheSameIds) {
@@ -99,7 +99,7 @@ TEST_F(CorrelateTest, AnIdThatWrappedIsToldApartByTime) {
   EXPECT_EQ(LaunchOf(2).stack, other);
   EXPECT_EQ(result.launches[0].stack_match, MatchKind::kByIdAndTime);
   for (const GpuWork& work : result.work) EXPECT_EQ(work.match, MatchKind::kByIdAndTime);
-  EXPECT_EQ(result.worst_margin_ns, -500'000);
+  EXPECT_EQ(result.counts.worst_margin_ns, -500'000);
   EXPECT_EQ(result.counts.kernels_before_launch, 1u);
 }
 

@@ -48,17 +48,15 @@ class FilterTest : public testing::Test {
   // "samples calls work", of the part.
   std::string Part(FilterOptions options) {
     Analysis analysis(builder_.Build());
-    EXPECT_TRUE(ApplyFilter(options, analysis).ok());
-    const Correlation& correlation = analysis.correlation;
-    for (const GpuWork& work : correlation.work) {
+    analysis.shown = SelectPart(options, analysis).value();
+    for (const GpuWork& work : analysis.Work()) {
       if (work.launch == GpuWork::kNoLaunch) continue;
-      EXPECT_LT(work.launch, correlation.launches.size());
-      EXPECT_EQ(correlation.launches[work.launch].instance, work.instance);
+      EXPECT_TRUE(analysis.shown.launches.Has(work.launch));
     }
-    EXPECT_EQ(correlation.counts.launches_seen, correlation.launches.size());
-    return std::to_string(analysis.model.events.cpu_samples.size()) + " " +
-           std::to_string(correlation.launches.size()) + " " +
-           std::to_string(correlation.work.size());
+    EXPECT_EQ(analysis.counts().launches_seen, analysis.Launches().size());
+    return std::to_string(analysis.CpuSamples().size()) + " " +
+           std::to_string(analysis.Launches().size()) + " " +
+           std::to_string(analysis.Work().size());
   }
 
   test::ModelBuilder builder_;
@@ -129,9 +127,8 @@ TEST_F(FilterTest, OverheadsAndCompilingAreOfTheirProcess) {
     test::ModelBuilder copy;
     copy.events = builder_.events;
     Analysis analysis(copy.Build());
-    EXPECT_TRUE(ApplyFilter(Of(set), analysis).ok());
-    return std::pair(analysis.model.events.overheads.size(),
-                     analysis.model.events.jit_operations.size());
+    analysis.shown = SelectPart(Of(set), analysis).value();
+    return std::pair(analysis.Overheads().size(), analysis.JitOperations().size());
   };
   using Counts = std::pair<size_t, size_t>;
   EXPECT_EQ(left([](auto& o) { o.pids = {10}; }), Counts(0, 1));
@@ -149,19 +146,18 @@ TEST_F(FilterTest, SaysWhatThePartIs) {
   options.time = {5, 70};
   options.time_text = "5ns-70ns";
   EXPECT_EQ(options.Text(), "--pid 1,2 --comm 'a b' --kernel gemm --time 5ns-70ns");
-  Analysis analysis(builder_.Build());
-  ASSERT_TRUE(ApplyFilter(options, analysis).ok());
-  EXPECT_EQ(analysis.part, options.Text());
+  const Analysis analysis(builder_.Build());
+  EXPECT_EQ(SelectPart(options, analysis)->filter_text, options.Text());
 }
 
 TEST_F(FilterTest, NoRegularExpression) {
-  Analysis analysis(builder_.Build());
+  const Analysis analysis(builder_.Build());
   FilterOptions options;
   options.kernel = "gemm(";
-  const Status status = ApplyFilter(options, analysis);
-  ASSERT_FALSE(status.ok());
-  EXPECT_EQ(status.error().kind, ErrorKind::kUsage);
-  EXPECT_TRUE(status.error().message.starts_with("--kernel: 'gemm(' is no regular expression: "));
+  const Result<Selection> part = SelectPart(options, analysis);
+  ASSERT_FALSE(part.ok());
+  EXPECT_EQ(part.error().kind, ErrorKind::kUsage);
+  EXPECT_TRUE(part.error().message.starts_with("--kernel: 'gemm(' is no regular expression: "));
 }
 
 TEST(TimeRangeTest, Forms) {

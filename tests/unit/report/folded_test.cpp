@@ -355,10 +355,10 @@ TEST(SampleWeight, OfSourcesThatCountOtherThings) {
        .period = 1000,
        .unit = builder.Text("events")}};
   const Model model = builder.Build();
-  EXPECT_EQ(SampleWeightNs(model, 1), 7u);
-  EXPECT_EQ(SampleWeightNs(model, 2), 20'000'000u);
-  EXPECT_EQ(SampleWeightNs(model, 3), 10'101'010u);  // 99 Hz
-  EXPECT_EQ(SampleUnitNs(model), 7u);
+  EXPECT_EQ(SampleWeightNs(model, {}, 1), 7u);
+  EXPECT_EQ(SampleWeightNs(model, {}, 2), 20'000'000u);
+  EXPECT_EQ(SampleWeightNs(model, {}, 3), 10'101'010u);  // 99 Hz
+  EXPECT_EQ(SampleUnitNs(model, {}), 7u);
 }
 
 }  // namespace

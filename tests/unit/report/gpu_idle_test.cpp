@@ -180,7 +180,7 @@ class IdlePartsOfTheCaptureTest : public IdleThreadsTest {
   // "start-end tid cause", of each gap.
   std::vector<std::string> Gaps(const FilterOptions& filter) {
     Analysis analysis(builder_.Build());
-    EXPECT_TRUE(ApplyFilter(filter, analysis).ok());
+    analysis.shown = SelectPart(filter, analysis).value();
     CallPaths paths(analysis, {});
     IdlePaths idle_paths(analysis, paths);
     IdleParts parts(analysis, paths);

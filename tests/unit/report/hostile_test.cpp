@@ -139,11 +139,11 @@ TEST_P(HostileTest, EveryViewOfAnyEvents) {
             counts.launches_matched + counts.launches_pending + counts.launches_lost);
 }
 
-TEST_P(HostileTest, EveryWayToCorrelateThinnedOut) {
+TEST_P(HostileTest, EveryWayToCorrelateSampled) {
   for (const CorrelateBy by : {CorrelateBy::kId, CorrelateBy::kNesting, CorrelateBy::kTime}) {
     Analysis analysis(AnyEvents(), {.places = {.lines = true}}, {.by = by});
     for (const uint64_t rate : {1, 3, 1'000'000}) {
-      ThinOut(rate, analysis);
+      SelectOneOf(rate, analysis.trace(), analysis.shown);
       test::Folded(analysis, {.merge = {}, .unit = TimeUnit::kNanoseconds});
       std::string notes;
       const auto written = test::Written([&](Output& output) {

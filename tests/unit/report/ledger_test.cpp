@@ -238,7 +238,7 @@ TEST(Ledger, ACutCaptureOfAPartHoldsAsMuch) {
   Analysis analysis(CutRecording(SymbolDetail::kNone).Build());
   FilterOptions filter;
   filter.time.end_ns = 500'000'000;
-  ASSERT_TRUE(ApplyFilter(filter, analysis).ok());
+  analysis.shown = SelectPart(filter, analysis).value();
   const LedgerEntry cut = EntryOf(analysis, "file_cut");
   EXPECT_EQ(cut.details, std::vector<std::string>{"it holds the first 2.5 s of the recording"});
   EXPECT_EQ(cut.advice.find("--symfs"), std::string::npos);  // none were wanted

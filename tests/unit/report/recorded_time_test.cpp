@@ -16,11 +16,14 @@ class RecordedTimeTest : public testing::Test {
   void Switch(uint64_t time_ns, bool is_on, std::string_view cause) {
     builder_.events.recording_switches.push_back({time_ns, is_on, builder_.Text(cause)});
   }
-  const Analysis& Build() {
+  void AddRecording() {
     RecordingInfo info;
     info.start_ns = info.start_realtime_ns = 1'000;
     builder_.events.recording_info.push_back(info);
     builder_.End(11'000);
+  }
+  const Analysis& Build() {
+    AddRecording();
     analysis_ = std::make_unique<Analysis>(builder_.Build());
     return *analysis_;
   }
@@ -56,8 +59,8 @@ TEST_F(RecordedTimeTest, PausesLieBetweenSwitches) {
 }
 
 TEST_F(RecordedTimeTest, BetweenRecordingsNothingIsRecorded) {
-  Build();
-  Model& model = analysis_->model;
+  AddRecording();
+  Model model = builder_.Build();
   EXPECT_TRUE(BetweenRecordings(model).empty());
   for (const auto& [start_ns, until_ns] :
        {std::pair(1'000, 3'000), std::pair(2'000, 4'000), std::pair(8'000, 11'000)}) {

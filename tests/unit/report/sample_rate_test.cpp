@@ -52,42 +52,42 @@ TEST(SampleRate, ParsesItsOption) {
 
 TEST(SampleRate, KeepsOneOfEachNeighbours) {
   const auto analysis = Capture();
-  const std::string line = ThinOut(10, *analysis);
-  EXPECT_EQ(line,
-            Format("--sample 1/10: {} of 1,003 CPU samples, {} of 2,000 GPU operations\n",
-                   analysis->model.events.cpu_samples.size(), analysis->correlation.work.size()));
-  const size_t samples = analysis->model.events.cpu_samples.size();
+  const std::string line = SelectOneOf(10, analysis->trace(), analysis->shown);
+  EXPECT_EQ(line, Format("--sample 1/10: {} of 1,003 CPU samples, {} of 2,000 GPU operations\n",
+                         analysis->CpuSamples().size(), analysis->Work().size()));
+  const size_t samples = analysis->CpuSamples().size();
   EXPECT_TRUE(samples == 100 || samples == 101);  // of the last three one may be kept
   std::set<uint64_t> blocks;
-  for (const CpuSample& sample : analysis->model.events.cpu_samples) {
+  for (const CpuSample& sample : analysis->CpuSamples()) {
     EXPECT_TRUE(blocks.insert(sample.time_ns / 100'000).second);
   }
   // 2,200 calls in 220 blocks; ten of eleven have started a kernel.
-  EXPECT_EQ(analysis->correlation.launches.size(), 220u);
-  EXPECT_NEAR(static_cast<double>(analysis->correlation.work.size()), 200, 15);
-  for (const GpuWork& work : analysis->correlation.work) {
+  EXPECT_EQ(analysis->Launches().size(), 220u);
+  EXPECT_NEAR(static_cast<double>(analysis->Work().size()), 200, 15);
+  for (const GpuWork& work : analysis->Work()) {
     const Launch& launch = analysis->correlation.launches.at(work.launch);
     EXPECT_EQ(launch.correlation_id, work.correlation_id);
-    EXPECT_TRUE(launch.stands_for_others);
+    EXPECT_TRUE(analysis->shown.scaled_launches.Has(work.launch));
   }
 }
 
 TEST(SampleRate, IsTheSameEachTime) {
   const auto one = Capture();
   const auto other = Capture();
-  ThinOut(7, *one);
-  ThinOut(7, *other);
-  ASSERT_EQ(one->correlation.work.size(), other->correlation.work.size());
-  for (size_t i = 0; i < one->correlation.work.size(); ++i) {
-    EXPECT_EQ(one->correlation.work[i].index, other->correlation.work[i].index);
-  }
+  SelectOneOf(7, one->trace(), one->shown);
+  SelectOneOf(7, other->trace(), other->shown);
+  const auto kept = [](const Analysis& analysis) {
+    const auto places = analysis.Work().places();
+    return std::vector<uint32_t>(places.begin(), places.end());
+  };
+  EXPECT_EQ(kept(*one), kept(*other));
 }
 
 // The program repeats itself after ten kernels: taking just each tenth would see one of them.
 TEST(SampleRate, TotalsStayNearTheTruth) {
   const auto all = Capture();
   const auto thin = Capture();
-  ThinOut(10, *thin);
+  SelectOneOf(10, thin->trace(), thin->shown);
   const auto of = [](const Analysis& analysis) {
     return KernelTimes(analysis, GpuNames(analysis, KernelNames::kFull));
   };
@@ -111,14 +111,14 @@ TEST(SampleRate, TotalsStayNearTheTruth) {
 
 TEST(SampleRate, FoldedLinesAreMultiplied) {
   const auto analysis = Capture();
-  ThinOut(10, *analysis);
-  const size_t samples = analysis->model.events.cpu_samples.size();
+  SelectOneOf(10, analysis->trace(), analysis->shown);
+  const size_t samples = analysis->CpuSamples().size();
   const auto lines =
       test::Folded(*analysis, {.merge = {.mode = MergeMode::kCpu}, .unit = TimeUnit::kNanoseconds});
   ASSERT_EQ(lines.size(), 1u);
   EXPECT_EQ(lines.begin()->second, samples * 1000 * 10);
   uint64_t kept_ns = 0;
-  for (const GpuWork& work : analysis->correlation.work) kept_ns += work.duration_ns;
+  for (const GpuWork& work : analysis->Work()) kept_ns += work.duration_ns;
   uint64_t shown_ns = 0;
   for (const auto& [stack, ns] : test::Folded(
            *analysis, {.merge = {.mode = MergeMode::kGpu}, .unit = TimeUnit::kNanoseconds})) {
@@ -149,17 +149,15 @@ TEST(SampleRate, GraphsStayWhole) {
     }
   }
   Analysis analysis(builder.Build());
-  ThinOut(20, analysis);
-  EXPECT_EQ(analysis.correlation.work.size() % 3, 0u);
-  EXPECT_GT(analysis.correlation.work.size(), 0u);
+  SelectOneOf(20, analysis.trace(), analysis.shown);
+  EXPECT_EQ(analysis.Work().size() % 3, 0u);
+  EXPECT_GT(analysis.Work().size(), 0u);
   uint64_t counted = 0;
-  for (const Launch& launch : analysis.correlation.launches) {
-    if (launch.graph_nodes > 0) {
-      for (const GpuWork& work : analysis.correlation.work) {
-        EXPECT_EQ(&analysis.correlation.launches.at(work.creation), &launch);
-      }
+  for (const uint32_t place : analysis.Launches().places()) {
+    if (analysis.correlation.launches[place].graph_nodes > 0) {
+      for (const GpuWork& work : analysis.Work()) EXPECT_EQ(work.creation, place);
     }
-    counted += launch.stands_for_others ? 1 : 0;
+    counted += analysis.shown.scaled_launches.Has(place) ? 1 : 0;
   }
   uint64_t shown = 0;
   for (const Statistics& row : ApiTimes(analysis)) shown += row.count;

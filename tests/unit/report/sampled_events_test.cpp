@@ -47,7 +47,7 @@ class SampledEventsTest : public testing::Test {
 
 TEST_F(SampledEventsTest, EachWithItsSamplesAndWeight) {
   AddAll();
-  const std::vector<SampledEvent> events = FindSampledEvents(builder_.Build());
+  const std::vector<SampledEvent> events = FindSampledEvents(builder_.Build(), {});
   ASSERT_EQ(events.size(), 3u);
   EXPECT_EQ(events[0].Text(), "page-faults, every 10");
   EXPECT_EQ(events[0].samples, 2u);
@@ -61,33 +61,37 @@ TEST_F(SampledEventsTest, EachWithItsSamplesAndWeight) {
 
 TEST_F(SampledEventsTest, TheClockStaysUnlessAnotherIsNamed) {
   AddAll();
-  Model model = builder_.Build();
-  ASSERT_TRUE(KeepEvent("", model).ok());
-  ASSERT_EQ(model.events.cpu_samples.size(), 1u);
-  EXPECT_EQ(model.events.cpu_samples.front().source, 3u);
-  EXPECT_TRUE(SamplesCountTime(model));
-  EXPECT_EQ(SampleUnitName(model), "ns");
+  const Model model = builder_.Build();
+  Selection shown;
+  ASSERT_TRUE(SelectEvent("", model, shown).ok());
+  const Selected samples(model.events.cpu_samples, shown.events.cpu_samples);
+  ASSERT_EQ(samples.size(), 1u);
+  EXPECT_EQ(samples.front().source, 3u);
+  EXPECT_TRUE(SamplesCountTime(model, shown));
+  EXPECT_EQ(SampleUnitName(model, shown), "ns");
 }
 
 TEST_F(SampledEventsTest, TheNamedOneStays) {
   AddAll();
-  Model model = builder_.Build();
-  ASSERT_TRUE(KeepEvent("cycles", model).ok());
-  EXPECT_EQ(model.events.cpu_samples.size(), 2u);
-  EXPECT_EQ(model.events.sample_sources.size(), 1u);
-  EXPECT_FALSE(SamplesCountTime(model));
-  EXPECT_EQ(SampleUnitName(model), "cycles");
+  const Model model = builder_.Build();
+  Selection shown;
+  ASSERT_TRUE(SelectEvent("cycles", model, shown).ok());
+  EXPECT_EQ(shown.events.cpu_samples.Count(model.events.cpu_samples.size()), 2u);
+  EXPECT_EQ(shown.events.sample_sources.Count(model.events.sample_sources.size()), 1u);
+  EXPECT_FALSE(SamplesCountTime(model, shown));
+  EXPECT_EQ(SampleUnitName(model, shown), "cycles");
 }
 
 TEST_F(SampledEventsTest, OneThatIsNotThereIsAnError) {
   AddAll();
-  Model model = builder_.Build();
-  const Status kept = KeepEvent("branches", model);
+  const Model model = builder_.Build();
+  Selection shown;
+  const Status kept = SelectEvent("branches", model, shown);
   ASSERT_FALSE(kept.ok());
   EXPECT_EQ(kept.error().kind, ErrorKind::kUsage);
   EXPECT_EQ(kept.error().message, "--event branches: the capture has no samples of it");
   EXPECT_EQ(kept.error().hint, "it has page-faults, cycles, cpu-clock");
-  EXPECT_EQ(model.events.cpu_samples.size(), 5u);
+  EXPECT_EQ(shown.events.cpu_samples.Count(model.events.cpu_samples.size()), 5u);
 }
 
 TEST_F(SampledEventsTest, WithoutAClockTheFirstStays) {
@@ -95,30 +99,32 @@ TEST_F(SampledEventsTest, WithoutAClockTheFirstStays) {
   Source(2, "page-faults", "events", 0, 1);
   Sample(1, 3);
   Sample(2);
-  Model model = builder_.Build();
-  ASSERT_TRUE(KeepEvent("", model).ok());
-  EXPECT_EQ(SampleUnitName(model), "cycles");
+  const Model model = builder_.Build();
+  Selection shown;
+  ASSERT_TRUE(SelectEvent("", model, shown).ok());
+  EXPECT_EQ(SampleUnitName(model, shown), "cycles");
 }
 
 TEST_F(SampledEventsTest, OneClockStaysBesideMoments) {
   AddAll();
   Source(4, "task-clock", "ns", 100, 10'000'000);
   Sample(4);
-  Model model = builder_.Build();
-  KeepOneClock(model);
-  const std::vector<SampledEvent> events = FindSampledEvents(model);
+  const Model model = builder_.Build();
+  Selection shown;
+  SelectOneClock(model, shown);
+  const std::vector<SampledEvent> events = FindSampledEvents(model, shown);
   ASSERT_EQ(events.size(), 3u);
   EXPECT_EQ(events[0].samples, 2u);
   EXPECT_EQ(events[1].samples, 2u);
   EXPECT_EQ(events[2].name, "cpu-clock");
-  EXPECT_EQ(model.events.cpu_samples.size(), 5u);
+  EXPECT_EQ(shown.events.cpu_samples.Count(model.events.cpu_samples.size()), 5u);
 }
 
 TEST_F(SampledEventsTest, OneWithoutSamplesIsTold) {
   Source(1, "page-faults", "events", 0, 10);
   Source(2, "major-faults", "events", 0, 1);
   Analysis analysis(builder_.Build());
-  analysis.sampled_events = FindSampledEvents(analysis.model);
+  analysis.sampled_events = FindSampledEvents(analysis.model, analysis.shown);
   std::string notes;
   EXPECT_TRUE(test::Folded(analysis, {}, &notes).empty());
   EXPECT_EQ(notes,
@@ -131,12 +137,13 @@ TEST_F(SampledEventsTest, OfMergedCapturesOneNameIsOneEvent) {
   Source(1048577, "cycles", "events", 0, 7);
   Sample(1);
   Sample(1048577);
-  Model model = builder_.Build();
-  const std::vector<SampledEvent> events = FindSampledEvents(model);
+  const Model model = builder_.Build();
+  Selection shown;
+  const std::vector<SampledEvent> events = FindSampledEvents(model, shown);
   ASSERT_EQ(events.size(), 1u);
   EXPECT_EQ(events[0].weight, 12u);
-  ASSERT_TRUE(KeepEvent("cycles", model).ok());
-  EXPECT_EQ(model.events.cpu_samples.size(), 2u);
+  ASSERT_TRUE(SelectEvent("cycles", model, shown).ok());
+  EXPECT_EQ(shown.events.cpu_samples.Count(model.events.cpu_samples.size()), 2u);
 }
 
 // The kernel's periods of such events are far off what came.
@@ -175,11 +182,12 @@ TEST_F(SampledEventsTest, WeightsSaturateAndSourcesMayBeUnknown) {
   Sample(1, kMost);
   Sample(1);
   Sample(9);
-  Model model = builder_.Build();
-  const std::vector<SampledEvent> events = FindSampledEvents(model);
+  const Model model = builder_.Build();
+  Selection shown;
+  const std::vector<SampledEvent> events = FindSampledEvents(model, shown);
   EXPECT_EQ(events[0].weight, kMost);
   EXPECT_EQ(events[0].samples, 3u);
-  const SampleWeights weights(model);
+  const SampleWeights weights(model, shown);
   EXPECT_EQ(weights.Of(model.events.cpu_samples[2]), 1u);
   EXPECT_EQ(weights.Of(model.events.cpu_samples[3]), 10'101'010u);  // the default rate, 99 Hz
   EXPECT_EQ(weights.NameOf(model.events.cpu_samples[3]), "[unknown]");

@@ -30,7 +30,7 @@ TEST(StackCounts, SamplesAndCalls) {
   Add(events.cpu_samples, 1'974, kWhole);
   Add(events.cpu_samples, 26, kStackTables);
   Add(events.launch_stacks, 3, kWhole);
-  EXPECT_EQ(StackCountsText(events),
+  EXPECT_EQ(StackCountsText(events, {}),
             "98.7 % of 2,000 CPU samples and 100 % of 3 CUDA calls reach their outermost frame "
             "(unwind tables)");
 }
@@ -39,25 +39,25 @@ TEST(StackCounts, AlmostAllIsNotAll) {
   LoadedEvents events = Recorded(CallGraph::kTables);
   Add(events.cpu_samples, 99'999, kWhole);
   Add(events.cpu_samples, 1, kStackTables | kStackTruncated);
-  EXPECT_EQ(StackCountsText(events),
+  EXPECT_EQ(StackCountsText(events, {}),
             "99.9 % of 100,000 CPU samples reach their outermost frame (unwind tables)");
 }
 
 TEST(StackCounts, NoneAtAll) {
   LoadedEvents events = Recorded(CallGraph::kTables);
   Add(events.cpu_samples, 1, kStackUserFailed);
-  EXPECT_EQ(StackCountsText(events),
+  EXPECT_EQ(StackCountsText(events, {}),
             "0.0 % of 1 CPU sample reaches its outermost frame (unwind tables)");
 }
 
 TEST(StackCounts, NothingIsSaidOfFramePointersAndOfNothing) {
-  EXPECT_EQ(StackCountsText({}), "");
-  EXPECT_EQ(StackCountsText(Recorded(CallGraph::kTables)), "");
+  EXPECT_EQ(StackCountsText({}, {}), "");
+  EXPECT_EQ(StackCountsText(Recorded(CallGraph::kTables), {}), "");
   for (const CallGraph call_graph : {CallGraph::kUnknown, CallGraph::kFramePointers}) {
     LoadedEvents events = Recorded(call_graph);
     Add(events.cpu_samples, 5, kStackFramePointers);
     Add(events.launch_stacks, 5, kStackFramePointers);
-    EXPECT_EQ(StackCountsText(events), "");
+    EXPECT_EQ(StackCountsText(events, {}), "");
   }
 }
 
@@ -66,7 +66,7 @@ TEST(StackCounts, LaunchesInTheProcessBesideFramePointers) {
   Add(events.cpu_samples, 5, kStackFramePointers);
   Add(events.launch_stacks, 1, kWhole | kStackInProcess);
   Add(events.launch_stacks, 1, kStackTables | kStackInProcess);
-  EXPECT_EQ(StackCountsText(events),
+  EXPECT_EQ(StackCountsText(events, {}),
             "50.0 % of 2 CUDA calls reach their outermost frame (unwind tables, those of CUDA "
             "calls in the process)");
 }
@@ -76,7 +76,7 @@ TEST(StackCounts, ProbesCountAtTheEntryOnly) {
   Add(events.probe_hits, 2, kWhole);
   events.probe_hits.rows().back().is_return = true;
   Add(events.probe_hits, 1, kStackTables | kStackFramePointers);
-  EXPECT_EQ(StackCountsText(events),
+  EXPECT_EQ(StackCountsText(events, {}),
             "50.0 % of 2 CUDA calls reach their outermost frame (unwind tables)");
 }
 
@@ -86,7 +86,7 @@ TEST(StackCounts, ProbesThatTheUserAskedForAreNoCalls) {
   Add(events.probe_hits, 1, kWhole);
   events.probe_hits.rows().back().probe = 7;
   events.probe_hits.rows().back().is_return = true;
-  EXPECT_EQ(StackCountsText(events),
+  EXPECT_EQ(StackCountsText(events, {}),
             "100 % of 1 hit of probes reaches its outermost frame (unwind tables)");
 }
 

@@ -318,6 +318,27 @@ TEST(ChromeTrace, CutAfterTheFirstEvents) {
   EXPECT_EQ(notes, "");
 }
 
+// After the last event that is shown there is nothing to cut.
+TEST(ChromeTrace, WhatAFilterLeavesOutIsNotCut) {
+  test::ModelBuilder builder;
+  AddProgram(builder);
+  builder.Call(1, 1, kLaunch, 10'000, 11'000, 7);
+  NvtxEvent& mark = builder.events.nvtx_events.emplace_back();
+  mark.instance = {1};
+  mark.time_ns = 20'000;
+  mark.tid = 7;
+  Analysis analysis(builder.Build());
+  analysis.shown.nvtx_ranges = EventSet::None();
+  std::string notes;
+  test::Written(
+      [&](Output& output) { WriteChromeTrace(analysis, {.max_events = 1}, output, notes); });
+  EXPECT_EQ(notes, "");
+  analysis.shown = {};
+  test::Written(
+      [&](Output& output) { WriteChromeTrace(analysis, {.max_events = 1}, output, notes); });
+  EXPECT_TRUE(notes.starts_with("the trace is cut after 1 events")) << notes;
+}
+
 // The clocks are off: the kernel begins before its call.
 TEST(ChromeTrace, NoArrowBackInTime) {
   test::ModelBuilder builder;

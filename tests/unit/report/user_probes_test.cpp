@@ -72,7 +72,7 @@ TEST_F(UserProbesTest, ReturnsArePairedWithTheLastEntryOfTheirThread) {
   Model model = builder_.Build();
   std::stable_sort(model.events.probe_hits.rows().begin(), model.events.probe_hits.rows().end(),
                    [](const auto& a, const auto& b) { return a.time_ns < b.time_ns; });
-  const std::vector<ProbeTimes> rows = FindProbeTimes(model);
+  const std::vector<ProbeTimes> rows = FindProbeTimes(model, {});
   ASSERT_EQ(rows.size(), 2u);
   EXPECT_EQ(rows[0].hits, 4u);
   EXPECT_EQ(rows[1].hits, 4u);
@@ -91,7 +91,7 @@ TEST_F(UserProbesTest, AProbeInsideOfAFunctionIsNoEntry) {
   Hit(1, 10);
   Hit(3, 11);
   Hit(2, 20);
-  for (const ProbeTimes& row : FindProbeTimes(builder_.Build())) EXPECT_EQ(row.calls, 0u);
+  for (const ProbeTimes& row : FindProbeTimes(builder_.Build(), {})) EXPECT_EQ(row.calls, 0u);
 }
 
 TEST_F(UserProbesTest, SumsSaturate) {
@@ -102,7 +102,7 @@ TEST_F(UserProbesTest, SumsSaturate) {
   Hit(1, 1);
   Hit(2, kLargest);
   Hit(2, kLargest);
-  for (const ProbeTimes& row : FindProbeTimes(builder_.Build())) {
+  for (const ProbeTimes& row : FindProbeTimes(builder_.Build(), {})) {
     EXPECT_EQ(row.total_ns, row.calls == 0 ? 0 : kLargest);
   }
 }

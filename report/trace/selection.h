@@ -1,0 +1,61 @@
+// Which part of a trace is shown. It takes nothing out of the trace: several selections of one lie
+// side by side, and one that selects all costs nothing.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "report/model/event_set.h"
+#include "report/model/recorded_time.h"
+#include "report/trace/correlation.h"
+
+namespace xpu {
+
+// What of a GPU a time range cuts off that the other filters want: a gap may reach out of the range
+// to it.
+struct WorkAround {
+  const GpuWork* before = nullptr;
+  const GpuWork* after = nullptr;
+};
+
+// For each list of LoadedEvents, by its name, which of its events are shown.
+struct EventSets {
+#define XPU_SET(Event, list) EventSet list;
+  XPU_EVENT_LISTS(XPU_SET)
+#undef XPU_SET
+};
+
+struct Selection {
+  EventSets events;
+  // All samples of the sources that are shown, whatever a filter wants: `events.cpu_samples` are
+  // among them. They still say what kept a GPU waiting.
+  EventSet samples_of_sources;
+  EventSet nvtx_ranges;  // of NvtxRanges::all()
+  // A launch is there as long as work that it started or a graph node that it made is, so that work
+  // always has its path.
+  EventSet launches;  // of Correlation, as `work`
+  EventSet work;
+
+  // Of --sample: each event stands for so many.
+  uint64_t scale = 1;
+  // Those of `launches` that do; the others are there because work refers to them.
+  EventSet scaled_launches;
+
+  // Of a filter:
+  std::string filter_text;                     // its options; empty: there is none
+  std::optional<Correlation::Counts> counts;   // of what is selected; none: Correlation::counts
+  EventSet work_elsewhere = EventSet::None();  // not selected: its GPU was not idle meanwhile
+  std::vector<Pause> outside;  // the time between the NVTX ranges that it wants; in order
+  std::map<uint32_t, WorkAround> around;  // by GPU, of a filter with a time range:
+  uint64_t from_ns = 0;                   // where it begins, CLOCK_MONOTONIC
+  uint64_t to_ns = UINT64_MAX;            // where it ends
+};
+
+inline const Correlation::Counts& CountsOf(const Correlation& correlation, const Selection& shown) {
+  return shown.counts ? *shown.counts : correlation.counts;
+}
+
+}  // namespace xpu
