@@ -29,8 +29,9 @@ struct Ids {
 Result<CaptureEnd> FindCaptureEnd(std::span<const std::byte> capture, const std::string& name) {
   const ParsedFileHeader file = ParseFileHeader(capture);
   if (file.state != FileHeaderState::kWhole || file.header.generation > kReaderGeneration) {
-    return Error{
-        ErrorKind::kInvalid, Format("{}: its header is damaged, nothing can be added", name), {}};
+    return Error{ErrorKind::kInvalid,
+                 Format("{}: the header is damaged, so nothing can be added", name),
+                 {}};
   }
   CaptureEnd end{.capture_id = file.header.capture_id};
   Ids strings;
@@ -71,7 +72,7 @@ Result<CaptureEnd> FindCaptureEnd(std::span<const std::byte> capture, const std:
   }
   if (std::max(strings.next, stacks.next) > kMaxId) {
     return Error{
-        ErrorKind::kInvalid, Format("{}: has no ids left, nothing can be added", name), {}};
+        ErrorKind::kInvalid, Format("{}: no ids are left, so nothing can be added", name), {}};
   }
   end.next_string = static_cast<uint32_t>(strings.next);
   end.next_stack = static_cast<uint32_t>(stacks.next);

@@ -31,7 +31,8 @@ constexpr std::array<LossInfo, static_cast<size_t>(LossKind::kCount)> kTable{{
      "The kernel is out of memory, or with -p more than 16,384 processes run."},
     {LossKind::kStackCut, "stack_truncated", Severity::kPartial,
      "{stack|stacks} deeper than the limit, cut at the outer end",
-     "The limit is 256 frames, with --call-graph=fp the sysctl kernel.perf_event_max_stack."},
+     "The limit is 512 frames for CPU samples, 256 for CUDA calls; with --call-graph=fp it is the "
+     "sysctl kernel.perf_event_max_stack."},
     {LossKind::kStackUnreadable, "stack_unreadable", Severity::kPartial,
      "{stack|stacks} that could not be read, or not to the end", ""},
     {LossKind::kStackNoRule, "stack_no_rule", Severity::kPartial,

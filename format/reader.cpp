@@ -50,13 +50,13 @@ std::string_view UnpackerOf(std::span<const std::byte> file) {
 Error Compressed(const std::string& name, std::string_view unpacker) {
   const std::string command = name == "/dev/stdin" ? Format("{} -c FILE | xpu-report -", unpacker)
                                                    : Format("{} {}", unpacker, name);
-  return Error{ErrorKind::kInvalid, Format("{}: is compressed, not a capture", name),
-               Format("unpack it first: {} (a capture is compressed already)", command)};
+  return Error{ErrorKind::kInvalid, Format("{}: a compressed file, not a capture", name),
+               Format("decompress it first: {} (captures are compressed already)", command)};
 }
 
 Error NeedsNewer(const std::string& name, const std::string& what, const std::string& writer) {
   return Error{
-      ErrorKind::kUnsupported, Format("{}: needs a newer reader: {}", name, what),
+      ErrorKind::kUnsupported, Format("{}: needs a newer xpu: {}", name, what),
       Format("it was written by {}; this is xpu {}", writer.empty() ? "?" : writer, XPU_VERSION)};
 }
 
@@ -117,7 +117,7 @@ class CaptureReader::Impl {
 Status CaptureReader::Impl::ReadHeader() {
   if (bytes_.empty()) {
     return Error{ErrorKind::kInvalid, Format("{}: the file is empty", name_),
-                 "was the recorder killed at its start, or the disk full?"};
+                 "was xpu-record killed when it started, or was the disk full?"};
   }
   const ParsedFileHeader parsed = ParseFileHeader(bytes_);
   const FileHeader& header = parsed.header;
@@ -132,7 +132,7 @@ Status CaptureReader::Impl::ReadHeader() {
                       header.writer);
   }
   if (const std::string unknown = UnknownFeatures(header); !unknown.empty()) {
-    return NeedsNewer(name_, Format("one that knows: {}", unknown), header.writer);
+    return NeedsNewer(name_, Format("one that supports: {}", unknown), header.writer);
   }
   capture_id_ = header.capture_id;
   position_ = read_end_ = parsed.size_bytes;
@@ -150,7 +150,7 @@ Status CaptureReader::Impl::FindBlocksWithoutHeader(FileHeaderState state) {
   if (state == FileHeaderState::kCut) {
     return Error{ErrorKind::kInvalid,
                  Format("{}: ends inside its header, after {} bytes", name_, bytes_.size()),
-                 "was the recorder killed at its start, or the disk full?"};
+                 "was xpu-record killed when it started, or was the disk full?"};
   }
   return NotACapture(name_);
 }

@@ -102,18 +102,18 @@ std::string Debuginfod::Find(std::string_view what, std::string_view build_id,
   };
   if (gave_up_) return {};
   if (left.count() <= 0) {
-    give_up("debuginfod: the time limit is over, the other files are not asked for");
+    give_up("debuginfod: the time limit is reached; the remaining files are not requested");
     return {};
   }
   if (options_.progress) {
-    options_.progress(Format("debuginfod: asking for {} of {}", what, name));
+    options_.progress(Format("debuginfod: requesting {} of {}", what, name));
   }
   const auto start = Clock::now();
   const std::optional<std::string> path = Ask(std::string(what), ToHex(build_id), left);
   used_ += Since(start);
   if (!path) {
-    give_up(Format("debuginfod: {} cannot be run: install it (debuginfod, elfutils)",
-                   options_.program));
+    give_up(
+        Format("debuginfod: cannot run {}: install it (debuginfod, elfutils)", options_.program));
   }
   return path.value_or(std::string());
 }

@@ -35,7 +35,7 @@ FileSearch Try(const std::string& path, std::string_view build_id) {
   if (!build_id.empty() && found != build_id) {
     return {{},
             FileProblem::kMismatch,
-            Format("{}: is not the recorded file: build-id {}, recorded {}", path, IdText(found),
+            Format("{}: not the recorded file: build-id {}, recorded {}", path, IdText(found),
                    ToHex(build_id))};
   }
   return {FoundFile{path, std::move(file).value()}, FileProblem::kNone, {}};

@@ -50,7 +50,7 @@ std::unique_ptr<ModuleSymbols::Slice> ModuleSymbols::Open(const RecordedFile::Sl
   }
   if (!recorded_.build_id.empty() && image->build_id() != recorded_.build_id) {
     Fail(FileProblem::kSlice,
-         Format("{}: its slice is of another build: build-id {}, recorded {}", recorded_.path,
+         Format("{}: its slice is from a different build: build-id {}, recorded {}", recorded_.path,
                 ToHex(image->build_id()), ToHex(recorded_.build_id)));
     return nullptr;
   }

@@ -60,7 +60,7 @@ Result<MadeSlice> MakeSymbolSlice(const SliceOrder& order, std::span<const uint6
   if (!order.build_id.empty() && image.build_id() != order.build_id) {
     return Error{
         ErrorKind::kNotFound,
-        Format("{}: is not the recorded file: build-id {}, recorded {}", order.name,
+        Format("{}: not the recorded file: build-id {}, recorded {}", order.name,
                image.build_id().empty() ? "none" : ToHex(image.build_id()), ToHex(order.build_id)),
         {}};
   }

@@ -151,6 +151,7 @@ std::vector<Ability> AllAbilities(const RecordOptions& options, const Machine& m
       if (is_missing) ability.state = State::kAbsent;
     }
   }
+  if (!options.record_gpu) return abilities;
   for (Ability& ability :
        options.inject ? GpuAbilities(options, machine) : ProbeAbilities(options)) {
     abilities.push_back(std::move(ability));

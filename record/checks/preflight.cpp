@@ -13,6 +13,7 @@
 #include "record/kernel/machine.h"
 #include "record/kernel/own_limits.h"
 #include "record/kernel/perf_event.h"
+#include "record/process/process_maps.h"
 #include "record/process/running_processes.h"
 #include "record/source/source_context.h"
 
@@ -132,7 +133,11 @@ Status CheckKernelAndUser(const RecordOptions& options) {
   if (needs.empty()) return Ok();
   const std::string missing = MissingCapabilities(EffectiveCapabilities());
   if (!missing.empty()) {
-    std::string hint = HowToGetCapabilities();
+    // Without it the next attempt would fail at CheckProcess.
+    const bool needs_ptrace = std::any_of(options.pids.begin(), options.pids.end(), [](pid_t pid) {
+      return !ReadProcessMaps(static_cast<uint32_t>(pid)).ok();
+    });
+    std::string hint = HowToGetCapabilities(needs_ptrace ? ",cap_sys_ptrace" : "");
     if (HasGpuPart(options)) hint += "; --gpu-only works for any user";
     return Error{ErrorKind::kPermission,
                  Format("{} need {}, which this process lacks", needs, missing), std::move(hint)};

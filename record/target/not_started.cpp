@@ -6,6 +6,7 @@
 #include <system_error>
 
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "format/base/file.h"
 #include "format/base/text.h"
@@ -46,6 +47,11 @@ std::string HintForExec(const std::string& program, const std::string& path, int
                         : HintForPermission(path, rights, who);
   }
   if (error_number != ENOENT) return {};
+  const bool is_command_line = program.find(' ') != std::string::npos;
+  if (is_command_line && ::access(program.c_str(), F_OK) != 0) {
+    return "give the program and its arguments as separate words, without quotes around them; "
+           "for shell syntax: sh -c 'COMMAND'";
+  }
   if (!is_path) return "it is not in PATH";
   struct stat info {};
   return ::stat(path.c_str(), &info) == 0

@@ -273,8 +273,8 @@ Result<NamePattern> NamePattern::Compile(const std::string& text, std::string_vi
     std::array<char, 128> reason{};
     ::regerror(failure, pattern.get(), reason.data(), reason.size());
     return Error{ErrorKind::kUsage,
-                 Format("{}: '{}' is no regular expression: {}", what, text, reason.data()),
-                 "POSIX extended syntax, as grep -E has it"};
+                 Format("{}: invalid regular expression '{}': {}", what, text, reason.data()),
+                 "the syntax is that of grep -E (POSIX extended)"};
   }
   return NamePattern(std::unique_ptr<regex_t, Free>(pattern.release()));
 }
@@ -352,8 +352,9 @@ Result<uint64_t> ParseSampleRate(std::string_view text) {
   const uint64_t rate =
       text.starts_with("1/") ? ParseNumber<uint64_t>(text.substr(2)).value_or(0) : 0;
   if (rate == 0 || rate > kMaxRate) {
-    return Error{ErrorKind::kUsage, Format("'{}' is no part from 1/1 to 1/{}", text, kMaxRate),
-                 "1/10 looks at one of 10"};
+    return Error{ErrorKind::kUsage,
+                 Format("'{}': expected 1/N, with N from 1 to {}", text, kMaxRate),
+                 "1/10 uses 1 in 10 samples and calls"};
   }
   return rate;
 }

@@ -81,7 +81,7 @@ std::string_view OverheadName(uint32_t overhead_kind) {
   if (overhead_kind == kDriverCompiler) return "driver compiler";
   const uint32_t index = overhead_kind >> 16;
   const bool is_known = index < kOverheads.size() && overhead_kind == index << 16;
-  return is_known ? kOverheads[index] : "of a newer CUPTI";
+  return is_known ? kOverheads[index] : "unknown (newer CUPTI)";
 }
 
 std::string KernelOfHostFunction(std::string_view symbol) {

@@ -43,8 +43,9 @@ Result<std::string> Choose(const std::vector<SampledEvent>& events, std::string_
   for (const SampledEvent& event : events) {
     AppendFormat(names, "{}{}", names.empty() ? "" : ", ", event.name);
   }
-  return Error{ErrorKind::kUsage, Format("--event {}: the capture has no samples of it", name),
-               names.empty() ? "it has no CPU samples" : "it has " + names};
+  return Error{ErrorKind::kUsage,
+               Format("--event {}: the capture has no samples of this event", name),
+               names.empty() ? "it has no CPU samples" : "it has samples of " + names};
 }
 
 auto SourcesOf(const Model& model, const Selection& shown) {
@@ -147,8 +148,8 @@ std::string UncountedText(const Model& model, const Selection& shown) {
   if (SamplesCountTime(model, shown) || !IsUncounted(model, sources.front())) return {};
   const std::string name = SampleUnitName(model, shown);
   return Format(
-      "{} were sampled at a frequency, which does not count them: the numbers are of samples\n"
-      "  hint: xpu-record -e {} -c 1 counts them\n",
+      "{} were sampled at a frequency: the numbers count samples, not events\n"
+      "  hint: xpu-record -e {} -c 1 counts each one\n",
       name, name);
 }
 

@@ -20,26 +20,30 @@ namespace {
 
 // Options of perf report and nsys stats, and what does the same here.
 inline constexpr OptionHabit kReportHabits[] = {
-    {"--stdio", "text is the default: without a view a summary, --top tables"},
-    {"--tui", "--flamegraph -o FILE.html is the view to move in; --top has tables"},
-    {"--gui", "--flamegraph -o FILE.html is the view to move in; --top has tables"},
-    {"--csv", "--format csv: of the tables of --top"},
-    {"--json", "--format json: of the tables of --top"},
+    {"--stdio", "text is the default: a summary, or tables with --top"},
+    {"--tui", "--flamegraph -o FILE.html is interactive; --top prints tables"},
+    {"--gui", "--flamegraph -o FILE.html is interactive; --top prints tables"},
+    {"--csv", "--top --format csv prints tables as CSV"},
+    {"--json", "--top --format json prints tables as JSON"},
     {"--input", "-i CAPTURE, or the name alone"},
-    {"-r", "--table NAME; --list-tables lists them"},
-    {"--report", "--table NAME; --list-tables lists them"},
-    {"-f", "--format csv or json: of the tables of --top"},
+    {"-r", "--table NAME prints one table; --list-tables lists them"},
+    {"--report", "--table NAME prints one table; --list-tables lists them"},
+    {"-f", "--top --format csv or json"},
     {"-g", "--flamegraph, --folded and --table callpath_sum show stacks"},
     {"--call-graph", "--flamegraph, --folded and --table callpath_sum show stacks"},
     {"--children", "--table cpu_func_sum has the time of a function with and without its callees"},
     {"--no-children",
      "--table cpu_func_sum has the time of a function with and without its callees"},
-    {"-s", "--sort COLUMN: of the tables of --top"},
+    {"-s", "--top --sort COLUMN"},
     {"--comms", "--comm NAME,..."},
-    {"--stats", "the summary is what xpu-report prints without a view"},
+    {"--gpu", "--device N,... selects GPUs"},
+    {"--gpus", "--device N,... selects GPUs"},
+    {"--kernel-name", "--kernel REGEX selects kernels; --kernel-names WHICH shortens their names"},
+    {"-k", "--kernel REGEX selects kernels"},
+    {"--stats", "without a view, xpu-report prints the summary"},
     {"--timeunit", "tables are in nanoseconds; --folded has --unit"},
     {"--force-overwrite", "an existing file is replaced"},
-    {"--force-export", "nothing is exported: a capture is read as it is"},
+    {"--force-export", "omit it: a capture needs no export"},
 };
 
 constexpr char kSeeHelp[] = "xpu-report --help lists the options";
@@ -98,6 +102,7 @@ class Parser {
   Status CheckSample();
   Status CheckSymbols() const;
   Status CheckImport() const;
+  void TakeFormatOfName();
   void Share();
 
   CLI::App app_{"", "xpu-report"};
@@ -107,6 +112,7 @@ class Parser {
   CLI::Option* list_tables_ = nullptr;
   CLI::Option* sample_ = nullptr;
   CLI::Option* rows_ = nullptr;
+  CLI::Option* format_ = nullptr;
   CLI::Option* kernel_names_ = nullptr;
   MergeOptions merge_;  // of all views that show paths
   std::string hint_;    // of the value that was refused: CLI11's errors have no room for it
@@ -146,12 +152,14 @@ void Parser::AddViews() {
 void Parser::AddFilters() {
   FilterOptions& filter = options_.filter;
   // One value each time it is given: CLI11 would take the capture for a second one.
-  const auto list = [this](const std::string& name, auto add) {
+  const auto list = [this](const std::string& name, std::string_view what, auto add) {
     CLI::Option* option = app_.add_option_function<std::vector<std::string>>(
-        name, [name, add](const std::vector<std::string>& items) {
+        name, [this, name, what, add](const std::vector<std::string>& items) {
           for (const std::string& text : items) {
             for (const std::string_view item : SplitAtCommas(text)) {
-              if (!add(item)) throw CLI::ValidationError(name, Format("cannot take '{}'", item));
+              if (add(item)) continue;
+              if (name == "--device") hint_ = "GPUs are numbered from 0: --device 0";
+              throw CLI::ValidationError(name, Format("'{}' is not {}", item, what));
             }
           }
         });
@@ -159,7 +167,7 @@ void Parser::AddFilters() {
     Only(&View::takes_filters, option);
   };
   const auto numbers = [&list](const std::string& name, std::vector<uint32_t>& values) {
-    list(name, [&values](std::string_view item) {
+    list(name, "a number", [&values](std::string_view item) {
       const auto number = ParseNumber<uint32_t>(item);
       if (number) values.push_back(*number);
       return number.has_value();
@@ -169,7 +177,7 @@ void Parser::AddFilters() {
   numbers("--tid", filter.tids);
   numbers("--device", filter.devices);
   numbers("--stream", filter.streams);
-  list("--comm", [&filter](std::string_view item) {
+  list("--comm", "a name", [&filter](std::string_view item) {
     filter.comms.emplace_back(item);
     return !item.empty();
   });
@@ -226,7 +234,7 @@ CLI::Option* Parser::AddChoice(const std::string& name, Value& value, Choices ch
           }
           names += (names.empty() ? "" : ", ") + key;
         }
-        throw CLI::ValidationError(name, Format("'{}' is none of {}", text, names));
+        throw CLI::ValidationError(name, Format("'{}' is not one of {}", text, names));
       });
   return option->type_name(CLI::IsMember(choices).get_description());
 }
@@ -253,7 +261,7 @@ CLI::Option* Parser::AddNumber(const std::string& name, uint64_t& value, std::st
     const auto number = ParseNumber<uint64_t>(text);
     if (!number) {
       throw CLI::ValidationError(name.substr(name.find("--")),
-                                 Format("'{}' is not a number of {}", text, what));
+                                 Format("'{}' is not a valid number of {}", text, what));
     }
     value = *number;
   });
@@ -284,10 +292,11 @@ void Parser::AddChoices() {
                              Choices<TimeUnit>{{"us", TimeUnit::kMicroseconds},
                                                {"ns", TimeUnit::kNanoseconds},
                                                {"samples", TimeUnit::kSamples}}));
-  Only(&View::shows_tables, AddChoice("--format", options_.top.format,
-                                      Choices<TableFormat>{{"table", TableFormat::kTable},
-                                                           {"csv", TableFormat::kCsv},
-                                                           {"json", TableFormat::kJson}}));
+  format_ = AddChoice("--format", options_.top.format,
+                      Choices<TableFormat>{{"table", TableFormat::kTable},
+                                           {"csv", TableFormat::kCsv},
+                                           {"json", TableFormat::kJson}});
+  Only(&View::shows_tables, format_);
 }
 
 void Parser::AddFlags() {
@@ -312,23 +321,24 @@ Status Parser::CheckSymbols() const {
   const bool on_symbols =
       options_.task == Task::kExportSymbols || options_.task == Task::kEmbedSymbols;
   if (on_symbols && options_.captures.size() > 1) {
-    return UsageError("symbols are exported and embedded one capture at a time");
+    return UsageError("--export-symbols and --embed-symbols take one capture at a time");
   }
   if (options_.task == Task::kExportSymbols && !options_.output.empty()) {
-    return UsageError("--export-symbols writes to its own folder: no -o");
+    return UsageError(
+        "--export-symbols writes to its own directory and cannot be combined with -o");
   }
   const bool is_stream = options_.captures.front() == "-" || options_.output == "-";
   if (options_.task == Task::kEmbedSymbols && is_stream) {
-    return UsageError("--embed-symbols reads and writes files, no streams");
+    return UsageError("--embed-symbols needs files, not standard input or output");
   }
   return Ok();
 }
 
 Status Parser::CheckImport() const {
   if (options_.task != Task::kImport) return Ok();
-  if (app_.count("capture") != 1) return UsageError("--import: takes the name of one file");
+  if (app_.count("capture") != 1) return UsageError("--import needs the name of one file");
   if (options_.output.empty() || options_.output == "-") {
-    return UsageError("--import: -o says which capture to write");
+    return UsageError("--import needs -o FILE, the capture to write");
   }
   return Ok();
 }
@@ -337,9 +347,19 @@ Status Parser::CheckSample() {
   options_.top.is_thinned = options_.sample_rate > 1;
   const bool needs_all = merge_.mode == MergeMode::kIdle || merge_.mode == MergeMode::kProbe;
   if (sample_->count() > 0 && needs_all) {
-    return UsageError("--sample: modes idle and probe need every event");
+    return UsageError(
+        "--sample cannot be combined with --mode idle or probe: both need every event");
   }
   return Ok();
+}
+
+// Text in a file called tables.csv would be a surprise.
+void Parser::TakeFormatOfName() {
+  if (format_->count() > 0 || !options_.view->shows_tables) return;
+  std::string_view name = options_.output;
+  if (name.ends_with(".gz")) name.remove_suffix(3);
+  if (name.ends_with(".csv")) options_.top.format = TableFormat::kCsv;
+  if (name.ends_with(".json")) options_.top.format = TableFormat::kJson;
 }
 
 // What several views have is given once.
@@ -366,6 +386,7 @@ Status Parser::Check() {
   XPU_RETURN_IF_ERROR(CheckSample());
   XPU_RETURN_IF_ERROR(CheckTopOptions(options_.top, !options_.view->other_capture.empty()));
   XPU_RETURN_IF_ERROR(CheckImport());
+  TakeFormatOfName();
   Share();
   return CheckSymbols();
 }

@@ -24,6 +24,7 @@
 #include "report/output/progress.h"
 #include "report/query/ledger.h"
 #include "report/symbols/symbol_export.h"
+#include "report/views/tables/top_tables.h"
 
 namespace xpu {
 namespace {
@@ -46,7 +47,7 @@ void TellOfFifo(const std::string& input) {
   struct statfs file_system {};
   if (::stat(input.c_str(), &info) != 0 || !S_ISFIFO(info.st_mode)) return;
   if (::statfs(input.c_str(), &file_system) != 0 || file_system.f_type == PIPEFS_MAGIC) return;
-  Say(Format("{}: is a FIFO: waiting for a capture that is written to it", input));
+  Say(Format("{}: waiting for a capture to be written to this FIFO", input));
 }
 
 // A download may take long: somebody who waits is told for what.
@@ -107,20 +108,24 @@ Status CheckOutputName(const ReportOptions& options) {
   std::string_view name = options.output;
   if (name.ends_with(".gz")) name.remove_suffix(3);
   const std::string_view own = options.view->file_name_end;
-  const bool is_text = own.empty();  // also CSV and JSON
+  const bool is_text = own.empty();
   if (options.task != Task::kView || (!is_text && name.ends_with(own))) return Ok();
   for (const std::string_view other :
-       std::span(kOthers).first(is_text ? kPictures : kOthers.size())) {
+       std::span(kOthers).first(options.view->shows_tables ? kPictures : kOthers.size())) {
     if (!name.ends_with(other)) continue;
     name.remove_suffix(other.size());
+    if (is_text && (other == ".csv" || other == ".json")) {
+      return Error{ErrorKind::kUsage, Format("{}: this view writes text", options.output),
+                   Format("--top -o {}{} writes tables", name, other)};
+    }
     if (is_text) {
       return Error{ErrorKind::kUsage, Format("{}: this view writes text", options.output),
-                   Format("--flamegraph -o {}.html writes a picture", name)};
+                   Format("--flamegraph -o {}.html writes a flame graph", name)};
     }
     return Error{
         ErrorKind::kUsage,
-        Format("{}: {} does not write a file of that kind", options.output, options.view->option),
-        Format("its format is another: -o {}{}", name, own)};
+        Format("{}: {} does not write this file format", options.output, options.view->option),
+        Format("use -o {}{}", name, own)};
   }
   return Ok();
 }
@@ -155,10 +160,29 @@ Status CheckOutputIsNoInput(const ReportOptions& options) {
   if (IsOnSymbols(options) || options.output.empty()) return Ok();
   for (const std::string& input : InputsOf(options)) {
     if (!IsSameFile(options.output, input)) continue;
-    return Error{ErrorKind::kUsage, Format("{}: is the capture itself", options.output),
+    return Error{ErrorKind::kUsage,
+                 Format("{}: the output would overwrite the capture", options.output),
                  "choose another name for -o"};
   }
   return Ok();
+}
+
+// A capture that is not there may be a mistaken command line.
+Error WithHintOfMistake(Error error, const std::vector<std::string>& captures) {
+  if (error.kind != ErrorKind::kNotFound) return error;
+  for (const std::string& capture : captures) {
+    if (IsTableName(capture) && ::access(capture.c_str(), F_OK) != 0) {
+      error.hint = Format("--table {} prints this table", capture);
+      return error;
+    }
+  }
+  struct stat input {};
+  const bool has_input =
+      ::fstat(STDIN_FILENO, &input) == 0 && (S_ISREG(input.st_mode) || S_ISFIFO(input.st_mode));
+  if (captures == ViewOptions().captures && has_input) {
+    error.hint += "; to read standard input: xpu-report -";
+  }
+  return error;
 }
 
 // The capture that --diff compares with; nullptr: the view compares nothing.
@@ -183,7 +207,7 @@ std::string FindLosses(const ReportOptions& options, const Analysis& analysis,
     if (std::any_of(of_before.begin(), of_before.end(), LosesData)) data_lost = true;
     if (!of_before.empty()) {
       before_losses =
-          Format("of {}:\n{}", ForOneLine(options.other_capture), LedgerText(of_before));
+          Format("in {}:\n{}", ForOneLine(options.other_capture), LedgerText(of_before));
     }
   }
   if (options.view->has_ledger) return {};
@@ -203,7 +227,9 @@ Status RunReport(const ReportOptions& options, ReportOutcome& outcome) {
   for (const std::string& input : InputsOf(options)) TellOfFifo(input);
   Progress progress;
   progress.Begin(Format("reading {}", options.captures.front()));
-  XPU_ASSIGN_OR_RETURN(Model model, LoadCaptures(options.captures));
+  Result<Model> loaded = LoadCaptures(options.captures);
+  if (!loaded.ok()) return WithHintOfMistake(loaded.error(), options.captures);
+  Model model = std::move(loaded).value();
   progress.Begin("matching calls and GPU work");
   Analysis analysis(std::move(model), SymbolsOf(options), options.correlate);
   if (IsOnSymbols(options)) {

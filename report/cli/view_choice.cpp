@@ -18,7 +18,7 @@ std::string ViewChoice::Take(ReportOptions& options) const {
   for (const Choice& choice : choices_) {
     if (choice.option->count() == 0) continue;
     if (made != nullptr) {
-      return Format("{} and {}: one view a run", made->option->get_name(),
+      return Format("{} and {}: only one view can be given", made->option->get_name(),
                     choice.option->get_name());
     }
     made = &choice;
@@ -50,14 +50,19 @@ const ViewChoice::Choice* ViewChoice::ImpliedTables() const {
 std::string ViewChoice::WhyNot(const Rule& rule, std::string_view chosen) const {
   // Nearly all take it: the one that does not is named.
   if (rule.trait == &View::takes_filters) {
-    return Format("{} does not go with {}", rule.option->get_name(), chosen);
+    return Format("{} cannot be combined with {}", rule.option->get_name(), chosen);
   }
-  std::string names;
+  std::vector<std::string> names;
   for (const Choice& choice : choices_) {
     if (choice.view == nullptr || !rule.Allows(*choice.view)) continue;
-    names += (names.empty() ? "" : " and ") + choice.option->get_name();
+    names.push_back(choice.option->get_name());
   }
-  return Format("{} is an option of {}", rule.option->get_name(), names);
+  std::string list;
+  for (size_t i = 0; i < names.size(); ++i) {
+    const std::string_view separator = i + 1 == names.size() ? " or " : ", ";
+    AppendFormat(list, "{}{}", i == 0 ? "" : separator, names[i]);
+  }
+  return Format("{} needs {}", rule.option->get_name(), list);
 }
 
 }  // namespace xpu

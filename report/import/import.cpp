@@ -29,17 +29,17 @@ std::string Shown(std::string_view line) {
 }
 
 std::string WhatWasRead(const ImportedTrace& trace) {
-  return Format(
-      "{}, {}, {}, {}, {}", Counted(trace.kernels.size(), "kernel", "kernels"),
-      Counted(trace.memcpys.size() + trace.memsets.size(), "copy or set", "copies and sets"),
-      Counted(trace.calls.size(), "API call", "API calls"),
-      Counted(trace.memory_operations.size(), "memory operation", "memory operations"),
-      Counted(trace.markers.size(), "marker", "markers"));
+  return Format("{}, {}, {}, {}, {}", Counted(trace.kernels.size(), "kernel", "kernels"),
+                Counted(trace.memcpys.size() + trace.memsets.size(), "memcpy or memset",
+                        "memcpys and memsets"),
+                Counted(trace.calls.size(), "API call", "API calls"),
+                Counted(trace.memory_operations.size(), "allocation record", "allocation records"),
+                Counted(trace.markers.size(), "marker", "markers"));
 }
 
 std::string TextOf(const LeftOutLines& lines, std::string_view what) {
   if (lines.count == 0) return {};
-  return Format("{}: {}, the first is line {}: {}\n", what, lines.count, lines.first_number,
+  return Format("{}: {}; the first is line {}: {}\n", what, lines.count, lines.first_number,
                 Shown(lines.first));
 }
 
@@ -48,17 +48,17 @@ std::string TextOf(const LeftOutLines& lines, std::string_view what) {
 Result<std::string> ImportCuptiText(const std::string& path, const std::string& output) {
   std::error_code failed;
   if (path != "-" && std::filesystem::is_character_file(path, failed)) {
-    return Error{ErrorKind::kInvalid, Format("{}: is a device", path),
-                 "a text comes from a file or -"};
+    return Error{ErrorKind::kInvalid, Format("{}: cannot import from a device", path),
+                 "name a file, or - for standard input"};
   }
   XPU_ASSIGN_OR_RETURN(const FileBytes file, FileBytes::Open(path == "-" ? "/dev/stdin" : path));
   const auto bytes = file.bytes();
   ImportedTrace trace = ParseCuptiText({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
   if (trace.is_empty()) {
     return Error{ErrorKind::kInvalid,
-                 Format("{}: has no activity record that is read ({} lines)", path,
+                 Format("{}: no activity records found ({} lines)", path,
                         trace.unknown.count + trace.broken.count),
-                 "it should hold what CUPTI's sample activity_trace_async prints"};
+                 "expected the output of CUPTI's sample activity_trace_async"};
   }
   const uint64_t inner_calls = DropInnerCalls(trace.calls);
   XPU_ASSIGN_OR_RETURN(UniqueFd fd, CreateOrReplace(output));
@@ -67,10 +67,12 @@ Result<std::string> ImportCuptiText(const std::string& path, const std::string& 
   XPU_RETURN_IF_ERROR(writer.Close());
   std::string notes = Format("{}: {}\n", ForOneLine(output), WhatWasRead(trace));
   if (inner_calls > 0) {
-    AppendFormat(notes, "driver calls that are part of runtime calls: {}\n", inner_calls);
+    AppendFormat(notes, "driver calls left out because a runtime call contains them: {}\n",
+                 inner_calls);
   }
-  return notes + TextOf(trace.unknown, "lines of no record that is read") +
-         TextOf(trace.broken, "lines that are cut or have numbers that do not fit, left out");
+  return notes + TextOf(trace.unknown, "lines that are not records") +
+         TextOf(trace.broken,
+                "lines left out because they are truncated or have numbers out of range");
 }
 
 }  // namespace xpu

@@ -288,7 +288,7 @@ Result<std::vector<Model>> JoinParts(std::vector<LoadedPart> captures) {
       return Error{ErrorKind::kUsage,
                    Format("{} and {} are the same part of one recording", twice->model.path,
                           std::next(twice)->model.path),
-                   "each capture once"};
+                   "name each capture only once"};
     }
     joined.push_back(parts.size() == 1 ? WithRestated(std::move(parts.front()))
                                        : Join(std::move(parts)));

@@ -87,7 +87,7 @@ std::string HintOfVerb(std::string_view word) {
                                            {"analyze", "[OPTIONS]"}}};
   for (const Verb& verb : kVerbs) {
     if (verb.word != word) continue;
-    return Format("the capture follows xpu-report itself: xpu-report {} [CAPTURE]", verb.options);
+    return Format("xpu-report has no subcommands: xpu-report {} [CAPTURE]", verb.options);
   }
   return {};
 }
@@ -102,7 +102,7 @@ std::string HintOfMissingCapture(const std::string& path) {
   const std::string all =
       (target.parent_path() / (recording.stem + ".*" + recording.extension)).string();
   std::string link =
-      is_link ? Format("it is a link to {}, which is not there", target.string()) : "";
+      is_link ? Format("it is a link to {}, which does not exist", target.string()) : "";
   if (!HasParts(target.parent_path(), recording)) {
     if (is_link) return link;
     return Format("record one first: xpu-record{} -- PROGRAM",
@@ -110,9 +110,8 @@ std::string HintOfMissingCapture(const std::string& path) {
   }
   const std::string parts =
       recording.is_of_part
-          ? Format("xpu-record --rotate-keep removes the oldest parts; those that are left: {}",
-                   all)
-          : Format("it was recorded in parts: name them all, as {}", all);
+          ? Format("xpu-record --rotate-keep removes the oldest parts; the remaining ones: {}", all)
+          : Format("it was recorded in parts; name all of them: {}", all);
   return is_link ? link + "; " + parts : parts;
 }
 
@@ -180,7 +179,7 @@ Result<LoadedPart> LoadPart(const std::string& path) {
   if (path == "-") return LoadPart("/dev/stdin");
   struct stat info {};
   if (::stat(path.c_str(), &info) == 0 && S_ISREG(info.st_mode) && info.st_size == 0) {
-    return Error{ErrorKind::kInvalid, Format("{}: is empty, not a capture", path),
+    return Error{ErrorKind::kInvalid, Format("{}: the file is empty", path),
                  "the recording ended before anything was written; record again"};
   }
   Result<CaptureReader> reader = CaptureReader::Open(path);

@@ -147,7 +147,7 @@ std::string HostOf(const Model& model) {
 
 Status Check(const std::vector<Model>& captures) {
   if (captures.size() > kMaxCaptures) {
-    return Error{ErrorKind::kUsage, Format("more than {} captures", kMaxCaptures), {}};
+    return Error{ErrorKind::kUsage, Format("too many captures: the limit is {}", kMaxCaptures), {}};
   }
   std::map<std::tuple<std::string, uint32_t, uint64_t>, std::string> recordings;
   for (const Model& capture : captures) {
@@ -157,8 +157,8 @@ Status Check(const std::vector<Model>& captures) {
         {HostOf(capture), info->recorder_pid, info->start_realtime_ns}, capture.path);
     if (is_new) continue;
     return Error{ErrorKind::kUsage,
-                 Format("{} and {} are of the same recording", known->second, capture.path),
-                 "each capture once"};
+                 Format("{} and {} are from the same recording", known->second, capture.path),
+                 "name each capture only once"};
   }
   return Ok();
 }

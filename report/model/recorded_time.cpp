@@ -71,22 +71,23 @@ uint64_t RecordedUntilNs(const Model& model) {
 
 Result<TimeRange> ParseTimeRange(std::string_view text) {
   const auto fail = [&](std::string_view why) {
-    return Error{ErrorKind::kUsage, Format("'{}' {}", text, why), "as in 1.5s-2s, 300ms-, -800us"};
+    return Error{ErrorKind::kUsage, Format("'{}': {}", text, why),
+                 "examples: 1.5s-2s, 300ms-, -800us"};
   };
   const size_t dash = text.find('-');
-  if (dash == std::string_view::npos || text.size() == 1) return fail("is no FROM-TO");
+  if (dash == std::string_view::npos || text.size() == 1) return fail("expected FROM-TO");
   TimeRange range;
   if (dash > 0) {
     const auto begin_ns = ParseTime(text.substr(0, dash));
-    if (!begin_ns) return fail("does not begin with a time");
+    if (!begin_ns) return fail("the start is not a valid time");
     range.begin_ns = *begin_ns;
   }
   if (dash + 1 < text.size()) {
     const auto end_ns = ParseTime(text.substr(dash + 1));
-    if (!end_ns) return fail("does not end with a time");
+    if (!end_ns) return fail("the end is not a valid time");
     range.end_ns = *end_ns;
   }
-  if (range.end_ns <= range.begin_ns) return fail("ends before it begins");
+  if (range.end_ns <= range.begin_ns) return fail("the end must be after the start");
   return range;
 }
 
@@ -135,7 +136,7 @@ std::string RecordedText(const Model& model) {
   const std::vector<Pause> pauses = FindPauses(model);
   const uint64_t run_ns = RunTimeNs(model);
   if (const uint64_t between_ns = PausedNs(BetweenRecordings(model), 0, UINT64_MAX)) {
-    return Format("{}, the rest lies between two recordings",
+    return Format("{}, without the time between recordings",
                   HumanDuration(run_ns - std::min(run_ns, between_ns)));
   }
   if (pauses.empty()) return {};
@@ -157,10 +158,10 @@ std::string PartsText(const Model& model) {
   std::string text = parts.first == parts.last
                          ? Format("part {} of the recording", parts.first)
                          : Format("parts {} to {} of the recording", parts.first, parts.last);
-  if (parts.missing > 0) AppendFormat(text, " without {} of them", parts.missing);
-  if (parts.first > 1) text += ", which began in earlier ones";
+  if (parts.missing > 0) AppendFormat(text, ", {} missing in between", parts.missing);
+  if (parts.first > 1) text += "; it began in an earlier part";
   if (parts.is_continued) {
-    AppendFormat(text, "{} goes on in part {}", parts.first > 1 ? " and" : ", which",
+    AppendFormat(text, "{} continues in part {}", parts.first > 1 ? " and" : "; it",
                  parts.last + 1);
   }
   return text;

@@ -155,7 +155,7 @@ Status Output::Close() {
   gzip_.reset();
   if (pager_ && !pager_->Finish()) {
     closed_by_reader_ = false;
-    status_ = Error{ErrorKind::kNotFound, Format("{}: the pager cannot be run", pager_->command()),
+    status_ = Error{ErrorKind::kNotFound, Format("{}: cannot run the pager", pager_->command()),
                     "set PAGER, or use --no-pager"};
   }
   if (owned_ && ::close(owned_.release()) != 0 && status_.ok()) {

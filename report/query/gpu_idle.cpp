@@ -34,7 +34,7 @@ std::string NameOfPart(const Analysis& analysis, const IdlePart& part, const Cal
     case IdlePart::Cause::kMeanwhile:
       return analysis.frames[tree[path].frame].Label();
     case IdlePart::Cause::kWait:
-      return part.launch == nullptr ? Format("{} in a synchronisation", kNoSampleFrame)
+      return part.launch == nullptr ? Format("{} in a synchronization", kNoSampleFrame)
                                     : Format("{} in {}", kNoSampleFrame, api_of(*part.launch));
     case IdlePart::Cause::kLaunch:
       return Format("{} before {}", kNoSampleFrame, api_of(*part.launch));

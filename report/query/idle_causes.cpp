@@ -104,9 +104,9 @@ std::string_view ActivityName(Activity activity) {
     case Activity::kXla:
       return "compiling with XLA";
     case Activity::kGpuCompiler:
-      return "compilers (ptxas, NVRTC and their like)";
+      return "compilers (ptxas, NVRTC, ...)";
     case Activity::kCudnn:
-      return "cuDNN choosing its algorithms";
+      return "cuDNN selecting its algorithms";
     case Activity::kLoadCode:
       return "loading GPU code";
     case Activity::kInitialize:
@@ -162,7 +162,7 @@ std::string IdleCauses::PlaceOf(Activity activity) {
   if (place == "[unknown launch]") return {};
   for (PathId path = paths_.tree()[most].parent; path; path = paths_.tree()[path].parent) {
     if (analysis_.frames[paths_.tree()[path].frame].name == kNoSampleFrame) {
-      return Format("the next {}", place);
+      return Format("waiting for the next {}", place);
     }
   }
   return place;

@@ -60,8 +60,9 @@ constexpr std::array<FindingInfo, static_cast<size_t>(Finding::kCount)> kFinding
     {"launch_pending", Severity::kPartial,
      "{launch|launches} without a kernel record, shown as "
      "[GPU_Launch_Pending]",
-     "Their kernels had not ended with the recording, or records were lost uncounted."},
-    {"launch_failed", Severity::kNote, "{launch|launches} that CUDA refused with an error", ""},
+     "Their kernels had not finished when the recording ended, or records were lost without being "
+     "counted."},
+    {"launch_failed", Severity::kNote, "{launch|launches} that CUDA rejected with an error", ""},
     {"launch_stack_missing", Severity::kPartial,
      "CUDA {call|calls} without a stack, shown under "
      "[unknown launch]",
@@ -73,66 +74,73 @@ constexpr std::array<FindingInfo, static_cast<size_t>(Finding::kCount)> kFinding
      ""},
     {"kernel_before_launch", Severity::kPartial,
      "{kernel that seems|kernels that seem} to start before {its|their} launch",
-     "The clocks of GPU and CPU are fitted badly; times across them are off by as much."},
+     "The clocks of GPU and CPU are not aligned well: differences between their times are off by "
+     "as "
+     "much."},
     {"work_without_launch", Severity::kPartial,
-     "{copy or set|copies and sets} whose call is not in the capture, shown under [unknown launch]",
+     "{memory operation|memory operations} whose call is not in the capture, shown under "
+     "[unknown launch]",
      ""},
     {"wait_without_launch", Severity::kNote,
      "{synchronization|synchronizations} whose call is not in the capture",
-     "Calls that ask whether an event has happened count as waits for CUPTI; they are too many to "
+     "CUPTI also reports calls that only query an event as waits; there are too many of these to "
      "record."},
     {"other_part", Severity::kNote,
-     "{call or operation|calls and operations} whose other half is in a part of the recording that "
-     "is not here",
+     "{call or operation|calls and operations} whose counterpart is in a part of the recording "
+     "that "
+     "was not given",
      ""},
     {"graph_node_unknown", Severity::kPartial,
-     "{operation|operations} of CUDA graphs without the code that put {it|them} there, shown under "
+     "{operation|operations} of CUDA graphs without the code that added {it|them}, shown under "
      "[captured at]",
-     "The graph is older than the recording, or what was recorded of it was lost, see the other "
-     "lines."},
+     "The graph is older than the recording, or the records about it were lost: see the other "
+     "entries."},
     {"late_event", Severity::kNote, "{event|events} later than the end of the recording", ""},
     {"clock_pairs_missing", Severity::kPartial, "CUDA {process|processes} without clock pairs",
-     "GPU times are aligned by the start of the recording only."},
-    {"clock_set", Severity::kNote, "{time|times} that the clock of the GPU records was set", ""},
+     "GPU times are aligned only by the start of the recording."},
+    {"clock_set", Severity::kNote, "{adjustment|adjustments} of the clock of the GPU records", ""},
     {"python_stack_doubtful", Severity::kPartial,
-     "different {stack|stacks} with more or fewer frames of the interpreter than its functions "
-     "need",
-     "Their functions are all there and in order; native frames may stand at another one than "
-     "called them. See them apart: --python=only, --python=native."},
+     "distinct {stack|stacks} with more or fewer interpreter frames than {its|their} Python "
+     "functions require",
+     "All functions are shown, in order, but native frames may be next to a function that did not "
+     "call them. To see both separately: --python=only, --python=native."},
     {"call_tree_full", Severity::kPartial,
-     "{frame|frames} left out of call paths, the time of what {it|they} called shown at {its "
-     "caller|their callers}",
-     "Show a part of the capture: --pid, --time, --comm."},
+     "{frame|frames} left out of call paths; {its|their} time is shown at {its caller|their "
+     "callers}",
+     "To show a part of the capture: --pid, --time, --comm."},
     {"header_damaged", Severity::kPartial,
-     "{capture|captures} with a damaged beginning; the events behind it are read",
-     "Copy it again."},
+     "{capture|captures} with a damaged header; the events after it are read", "Copy it again."},
     {"file_mismatch", Severity::kPartial,
-     "{file that is|files that are} another build than the one recorded and {is|are} not used",
-     "Report on the recording machine, or say where the recorded build is: --symfs DIR."},
+     "{file that is|files that are} a different build from the recorded one and {is|are} not used",
+     "Run xpu-report on the recording machine, or specify where the recorded build is: --symfs "
+     "DIR."},
     {"file_missing", Severity::kPartial,
-     "{file|files} that cannot be read here, {its|their} frames unnamed",
-     "Let xpu-record put their symbols into the capture (--symbols=slice), or say where the files "
-     "are: --symfs DIR."},
+     "{file|files} that cannot be read on this machine; {its|their} frames have no names",
+     "Store symbols in the capture (xpu-record --symbols=slice), or specify where the files are: "
+     "--symfs DIR."},
     {"file_unreadable", Severity::kPartial,
-     "{file that is no ELF file, its|files that are no ELF files, their} frames unnamed", ""},
-    {"file_stripped", Severity::kNote, "{file|files} without symbols, {its|their} frames unnamed",
-     "Install their debug symbols, or say where they are: --debug-dir DIR, --debuginfod."},
+     "{file that is not an ELF file; its|files that are not ELF files; their} frames have no names",
+     ""},
+    {"file_stripped", Severity::kNote,
+     "{file|files} without symbols; {its|their} frames have no names",
+     "Install their debug symbols, or specify where they are: --debug-dir DIR, --debuginfod."},
     {"file_slice", Severity::kPartial,
-     "{file|files} whose symbols in the capture are damaged or not all there",
-     "Their names are taken from the files themselves, where these are here."},
+     "{file|files} whose symbols in the capture are damaged or incomplete",
+     "Their names are taken from the files themselves if these are on this machine."},
     {"file_no_lines", Severity::kPartial,
-     "{file|files} without debug information here, {its|their} frames without lines",
-     "Say where it is: --debug-dir DIR, --debuginfod; or record with xpu-record --symbols=full."},
+     "{file|files} without debug information on this machine; {its|their} frames have no lines",
+     "Specify where it is: --debug-dir DIR, --debuginfod; or record with xpu-record "
+     "--symbols=full."},
     {"file_lines_unread", Severity::kPartial,
-     "{file|files} with unreadable debug information, {its|their} frames without lines", ""},
+     "{file|files} with unreadable debug information; {its|their} frames have no lines", ""},
     {"part_missing", Severity::kLost,
-     "{part|parts} of the recording that {is|are} missing between those that are here",
-     "Name all parts: capture.*.xpu. xpu-record --rotate-keep removes the oldest ones alone."},
+     "{part|parts} of the recording missing between those that were given",
+     "Name all parts: capture.*.xpu. xpu-record --rotate-keep removes only the oldest ones."},
     {"capture_appended", Severity::kLost,
-     "{file|files} with captures behind the first one, of which nothing is shown",
-     "Captures cannot be joined by concatenation: name each of them to xpu-report."},
-    {"unknown_events", Severity::kNote, "{event|events} of kinds that this version does not know",
-     "A newer xpu-report shows them."},
+     "{file|files} with more captures after the first one, which are not shown",
+     "Captures cannot be concatenated: give xpu-report each file by name."},
+    {"unknown_events", Severity::kNote, "{event|events} of kinds unknown to this version",
+     "A newer xpu-report can show them."},
 }};
 
 bool RecordedWithoutStacks(const Model& model) {
@@ -274,33 +282,33 @@ void Builder::AddMissingEnd() {
   LedgerEntry& entry = Add(LossKind::kFileCut, 1);
   const LoadedEvents& events = analysis_.model.events;
   if (events.recording_info.empty() && analysis_.recorded_until_ns == 0) {
-    AddDetail(entry, "it holds nothing of the recording");
+    AddDetail(entry, "it contains nothing of the recording");
   }
   // Each of several recordings has its own.
   if (events.recording_info.size() != 1) return;
   if (const uint64_t ns = analysis_.recorded_until_ns; ns > 0) {
-    AddDetail(entry, Format("it holds the first {} of the recording", HumanDuration(ns)));
+    AddDetail(entry, Format("it contains the first {} of the recording", HumanDuration(ns)));
   }
   const SymbolDetail symbols = events.recording_info.front().symbols;
   const bool wants_symbols = symbols == SymbolDetail::kNames || symbols == SymbolDetail::kLines;
   const bool has_stacks = !analysis_.CpuSamples().empty() || !analysis_.ProbeHits().empty() ||
                           !events.launch_stacks.empty();
   if (!wants_symbols || !has_stacks || !events.symbol_slices.empty()) return;
-  AddDetail(entry, "the names of its functions, written last, are not in it");
+  AddDetail(entry, "it has no names of functions, which are written last");
   entry.advice =
       "The recorder was killed, the disk was full, or the file was copied in part. Names are taken "
-      "from the files of this machine; where those are elsewhere: --symfs DIR.";
+      "from the files on this machine; if those are elsewhere: --symfs DIR.";
 }
 
 void Builder::AddUntimed() {
   const Correlation::Counts& counts = analysis_.counts();
   LedgerEntry& entry = Add(LossKind::kInvalidTime, counts.work_without_time);
   if (counts.node_work_without_time == 0) return;
-  AddDetail(entry, Format("{} of them of nodes of CUDA graphs",
+  AddDetail(entry, Format("{} of them from CUDA graph nodes",
                           WithThousands(counts.node_work_without_time)));
   entry.advice =
-      "CUPTI ran out of the device buffers in which the GPU notes its times: a graph that is "
-      "replayed often fills them. Record replays as one with --cuda-graph-trace=graph.";
+      "CUPTI ran out of the device buffers in which the GPU records its times: a graph that is "
+      "replayed often fills them. Record each replay as a whole with --cuda-graph-trace=graph.";
 }
 
 void Builder::AddFindings() {
@@ -321,14 +329,14 @@ void Builder::AddFindings() {
   Add(Finding::kGraphNodeUnknown, counts.node_work_without_origin);
   if (const uint64_t updates = analysis_.graph_nodes.updates_of_unknown(); updates > 0) {
     AddDetail(Add(Finding::kGraphNodeUnknown, updates),
-              Format("graphs updated, it is not known which: {}", WithThousands(updates)));
+              Format("updates of unidentified graphs: {}", WithThousands(updates)));
   }
   Add(Finding::kLateEvent, counts.late_events);
   Add(Finding::kPythonStackDoubtful, analysis_.stacks.doubtful());
   AddFullCallTree();
   if (counts.kernels_before_launch > 0) {
     AddDetail(Add(Finding::kKernelBeforeLaunch, counts.kernels_before_launch),
-              Format("the worst by {} ns",
+              Format("by up to {} ns",
                      // Unsigned: a damaged capture may have the one value without a negative.
                      uint64_t{0} - static_cast<uint64_t>(counts.worst_margin_ns.value_or(0))));
   }
@@ -349,11 +357,11 @@ void Builder::AddOtherHalves(const OtherHalves& elsewhere) {
     AddDetail(Add(Finding::kOtherPart, count),
               Format("{} {} whose {}", WithThousands(count), ForCount(count, what), other));
   };
-  constexpr std::string_view kCall = "call is in the part before";
+  constexpr std::string_view kCall = "call is in the previous part";
   add(elsewhere.kernels, "{kernel or graph replay|kernels and graph replays}", kCall);
-  add(elsewhere.copies, "{copy or set|copies and sets}", kCall);
+  add(elsewhere.copies, "{memory operation|memory operations}", kCall);
   add(elsewhere.waits, "{synchronization|synchronizations}", kCall);
-  add(elsewhere.stacks, "{call|calls}", "stack is in the part before");
+  add(elsewhere.stacks, "{call|calls}", "stack is in the previous part");
   add(elsewhere.pending, "{launch|launches}", "kernel is in the next part");
 }
 
@@ -365,7 +373,7 @@ void Builder::AddFullCallTree() {
   }
   if (trees.frames_left_out == 0) return;
   AddDetail(Add(Finding::kCallTreeFull, trees.frames_left_out),
-            Format("there are more than {} call paths", WithThousands(trees.max_nodes)));
+            Format("more than {} call paths", WithThousands(trees.max_nodes)));
 }
 
 void Builder::AddFiles() {
@@ -407,7 +415,7 @@ std::string_view SeverityName(Severity severity) {
 }
 
 std::string_view SeverityName(const LedgerEntry& entry) {
-  return LosesData(entry) ? SeverityName(entry.severity) : "remark";
+  return LosesData(entry) ? SeverityName(entry.severity) : "note";
 }
 
 std::vector<LedgerEntry> BuildLedger(const Analysis& analysis) { return Builder(analysis).Build(); }
@@ -434,7 +442,8 @@ std::string LedgerText(const std::vector<LedgerEntry>& ledger) {
     if (!entry.advice.empty()) AppendFormat(text, "  hint: {}\n", entry.advice);
   }
   text += names;
-  if (!stacks.empty()) AppendFormat(text, "stacks: {}; the summary explains\n", stacks);
+  if (!stacks.empty())
+    AppendFormat(text, "incomplete stacks: {}; the summary has details\n", stacks);
   return text;
 }
 

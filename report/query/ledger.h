@@ -40,7 +40,7 @@ inline bool LosesData(const LedgerEntry& entry) {
 
 // "lost", as in captures' dumps.
 std::string_view SeverityName(Severity severity);
-// The same for views: "remark" of what loses no data.
+// The same for views: "note" for all that loses no data.
 std::string_view SeverityName(const LedgerEntry& entry);
 
 // Entries that are not zero, the worst first, then by name. Call it after a view, so that it has

@@ -256,13 +256,13 @@ std::string LeftOutText(const Analysis& analysis, const MergeOptions& options) {
   const std::string name = SampleUnitName(analysis.model, analysis.shown);
   if (ModeOf(analysis, options.mode) == MergeMode::kGpu) {
     return Format(
-        "CPU samples count {}, which is no time, and are left out\n"
+        "CPU samples are left out: they count {}, not time\n"
         "  hint: --event {} shows them\n",
         name, name);
   }
   return uncounted + (analysis.Work().empty()
                           ? std::string()
-                          : Format("GPU time is left out: the CPU samples count {}\n", name));
+                          : Format("GPU time is left out: the CPU samples count {}, not time\n", name));
 }
 
 }  // namespace xpu

@@ -69,7 +69,7 @@ std::string CureOfGenerated(const Model& model) {
       }
     }
   }
-  return "run the program so that its compiler writes /tmp/perf-PID.map";
+  return "Have the compiler write /tmp/perf-PID.map.";
 }
 
 // Of NVIDIA's toolkit, driver or wheels, and what others bring along of them (Triton its ptxas).
@@ -111,7 +111,7 @@ std::string PackageOf(std::string_view name) {
   if (name.starts_with("python3")) {  // "python3.12-dbg"
     return Format("install {}-dbg (Debian, Ubuntu) or python3-debuginfo", name);
   }
-  return "install the -dbgsym (Debian, Ubuntu) or -debuginfo package of the one that has it";
+  return "install its package's -dbgsym (Debian, Ubuntu) or -debuginfo package";
 }
 
 // What is known of how to get the names of a file.
@@ -119,11 +119,11 @@ std::string CureOf(std::string_view path, std::string_view build_id) {
   const std::string_view name = path.substr(path.rfind('/') + 1);
   const std::string begin = "no symbol covers the addresses: ";
   if (IsOfNvidia(path)) {
-    return begin + (name.starts_with("libcuda.so") ? "NVIDIA gives no symbols of its driver"
-                                                   : "NVIDIA gives no symbols of its files");
+    return begin + (name.starts_with("libcuda.so") ? "NVIDIA publishes none for its driver"
+                                                   : "NVIDIA publishes none for its files");
   }
   const bool has_package = IsOfDistribution(path);
-  if (!has_package) return begin + "no package of the system has it; build it without stripping";
+  if (!has_package) return begin + "it is in no system package; build it without stripping";
   const std::string cure = begin + PackageOf(name);
   return build_id.empty() ? cure
                           : cure + Format(", or --debuginfod (build-id {})", ToHex(build_id));

@@ -136,7 +136,7 @@ Status WriteCapture(const std::string& capture, const std::string& output,
   XPU_ASSIGN_OR_RETURN(const OutputPlace place, FindOutputPlace(output));
   // What takes the place of a link or a device leaves nothing of it.
   if (place.is_behind_link || (place.entry && !S_ISREG(place.info.st_mode))) {
-    return Error{ErrorKind::kUsage, Format("{}: is not a regular file", output),
+    return Error{ErrorKind::kUsage, Format("{}: not a regular file", output),
                  "name the file itself, or another one with -o"};
   }
   XPU_ASSIGN_OR_RETURN(const FileBytes original, FileBytes::Open(capture));
@@ -144,7 +144,7 @@ Status WriteCapture(const std::string& capture, const std::string& output,
   const int folder = place.directory.get();
   std::string path = Format("/proc/self/fd/{}/{}.XXXXXX", folder, place.name);
   UniqueFd fd(::mkostemp(path.data(), O_CLOEXEC));  // mode 0600
-  if (!fd) return SystemError(Format("{}: create a file beside it", output), errno);
+  if (!fd) return SystemError(Format("{}: create a file next to it", output), errno);
   const std::string temporary(FileNameOf(path));
   const auto write = [&]() -> Status {
     if (place.entry) {
@@ -202,23 +202,24 @@ Result<std::string> ExportSymbols(const Analysis& analysis, const std::string& f
     if (outcome == Outcome::kDiffers) different.push_back(path);
   }
   if (!different.empty()) {
-    return Error{ErrorKind::kSystem,
-                 Format("{}: is there and differs, as {} others; nothing is overwritten, {} of {} "
-                        "files were written",
-                        different.front(), different.size() - 1, written, by_build.size()),
-                 "each capture has other functions of a file: export it to a folder of its own"};
+    return Error{
+        ErrorKind::kSystem,
+        Format("{}: a different file exists (as for {} others) and is not overwritten; {} of {} "
+               "files were written",
+               different.front(), different.size() - 1, written, by_build.size()),
+        "each capture has different functions of a file: use a new directory"};
   }
   std::string text = Format("{} of {} written to {}/.build-id\n", written,
                             Counted(by_build.size(), "file", "files"), ForOneLine(folder));
-  if (written < by_build.size()) text += "  the others are there already\n";
+  if (written < by_build.size()) text += "  the others exist already\n";
   if (without_id > 0)
     AppendFormat(
         text, "  {} left out\n",
         Counted(without_id, "file has no build-id and is", "files have no build-id and are"));
   if (by_build.empty()) {
     text +=
-        "  hint: xpu-record --symbols=slice, or xpu-report --embed-symbols, puts symbols into "
-        "the capture\n";
+        "  hint: xpu-record --symbols=slice and xpu-report --embed-symbols store symbols in the "
+        "capture\n";
   }
   return text;
 }
@@ -236,8 +237,8 @@ Result<std::string> EmbedSymbols(Analysis& analysis, const std::string& output, 
       Format("symbols of {} added to {}, {} bytes before compression\n",
              Counted(made.slices.size(), "file", "files"), ForOneLine(target), bytes);
   if (made.kept > 0)
-    AppendFormat(text, "  {} already\n",
-                 Counted(made.kept, "file has its symbols", "files have theirs"));
+    AppendFormat(text, "  {}\n",
+                 Counted(made.kept, "file has its symbols already", "files have theirs already"));
   for (const std::string& failure : made.failures)
     AppendFormat(text, "  {}\n", ForOneLine(failure));
   return text;

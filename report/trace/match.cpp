@@ -40,8 +40,8 @@ Result<CorrelateOptions> ParseCorrelate(std::string_view text) {
     }
   }
   return Error{ErrorKind::kUsage,
-               Format("'{}' is none of auto, id, nesting, time, time:WINDOW", text),
-               "a window is a time as in time:10ms"};
+               Format("'{}' is not one of auto, id, nesting, time, time:WINDOW", text),
+               "WINDOW is a duration, as in time:10ms"};
 }
 
 }  // namespace xpu

@@ -138,7 +138,7 @@ void WriteFolded(Analysis& analysis, const FoldedOptions& options, Output& outpu
   if (lines.empty()) notes += WhyNoStacks(analysis, options.merge.mode);
   if (left_out > 0) {
     AppendFormat(
-        notes, "{} {}, {} ns in all\n", left_out,
+        notes, "{} {}, {} ns in total\n", left_out,
         ForCount(left_out, "{stack rounds to 0 and is|stacks round to 0 and are} left out"),
         left_out_ns);
     notes += "  hint: --unit ns shows them\n";

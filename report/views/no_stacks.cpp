@@ -19,7 +19,7 @@ std::string_view WithoutGpuTimes(const Model& model, bool has_work) {
   const std::string_view settings = model.Text(info.settings);
   return settings.find("--cpu-only") == std::string_view::npos
              ? "the capture has no GPU records"
-             : "recorded with --cpu-only: no GPU side";
+             : "the GPU was not recorded (--cpu-only)";
 }
 
 // What no sample was taken of; empty: the capture does not say.
@@ -35,9 +35,9 @@ std::string EventsWithoutSamples(const Analysis& analysis) {
 
 std::string WhyNoStacks(const Analysis& analysis, MergeMode mode) {
   if (!analysis.shown.filter_text.empty())
-    return Format("no stacks to show: {} leaves none\n", analysis.shown.filter_text);
+    return Format("no stacks to show: none match {}\n", analysis.shown.filter_text);
   if (mode == MergeMode::kProbe) {
-    return "no stacks to show: the capture has no hits of probes\n"
+    return "no stacks to show: the capture has no probe hits\n"
            "  hint: xpu-record --uprobe LIBRARY:FUNCTION records them\n";
   }
   const Model& model = analysis.model;
@@ -54,7 +54,7 @@ std::string WhyNoStacks(const Analysis& analysis, MergeMode mode) {
   const std::string events = EventsWithoutSamples(analysis);
   if (mode != MergeMode::kGpu && !has_samples && !has_work && !has_launches) {
     if (events.empty()) return {};
-    return Format("no stacks to show: no sample was taken of {}\n", events);
+    return Format("no stacks to show: no samples were taken of {}\n", events);
   }
   const std::string_view why =
       mode == MergeMode::kCpu ? "the capture has no CPU samples" : WithoutGpuTimes(model, has_work);

@@ -235,7 +235,7 @@ void WriteScript(Analysis& analysis, const ScriptOptions& options, Output& outpu
 View ScriptView() {
   return {
       .option = "--script",
-      .help = "one line per event, in time order",
+      .help = "one line per event, ordered by time",
       .takes_sample = true,
       .events = View::Events::kAll,
       .write =

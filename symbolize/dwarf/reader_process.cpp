@@ -47,7 +47,7 @@ std::unique_ptr<ReaderProcess> ReaderProcess::Start(const RegularFile& file, int
         SystemError(Format("{}: starting the process that reads its lines", reader->name_), errno)
             .message;
   } else if (!reader->Greet(file, alternate)) {
-    reader->Fail("it takes no orders");
+    reader->Fail("it does not accept requests");
   }
   return reader;
 }
@@ -195,7 +195,7 @@ std::string ReaderProcess::End() {
     if (ended == 0) ::usleep(tries < 20 ? 200 : 5000);
   }
   child_ = -1;
-  if (ended <= 0) return "it does not end";
+  if (ended <= 0) return "it does not exit";
   if (WIFSIGNALED(status)) return Format("signal {}", WTERMSIG(status));
   return Format("status {}", WEXITSTATUS(status));
 }

@@ -39,6 +39,7 @@ def run(view, files):
         return sorted(json.dumps(event, sort_keys=True) for event in events), done.stderr
     if view == "summary":
         text = ABOUT_FILES.sub("", "\n" + text)
+        text = re.sub(r" \\\n +", " ", text)  # commands in several lines
         names = "|".join(map(re.escape, files))
         text = re.sub(f"( ({names}))+$", "", text, flags=re.MULTILINE)  # of commands
     return text, done.stderr

@@ -48,6 +48,9 @@ WORDS = [
     (r"what it (?:saw|sees) of", "records"),
     (r"for fingers that know", "for users of"),
     (r"is it [\w-]+\?", "did you mean ...?"),
+    (r"(?:colour|neighbour|behaviour|favour)\w*|\w+isations?|"
+     r"(?:\w+chron|\w*initial|recogn|summar|optim|organ|normal|serial)is(?:es?|ed|ing)|"
+     r"(?:anal|cata)lyse[sd]?|licence|cancelled|labelled", "the American spelling"),
 ]
 PATTERNS = [(re.compile(rf"\b(?:{words})(?!\w)", re.IGNORECASE), instead)
             for words, instead in WORDS]

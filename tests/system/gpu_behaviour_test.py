@@ -21,7 +21,7 @@ UNKNOWN_KIND = "200"
 LAUNCHES = re.compile(r"^launches +([\d,]+): ([\d,]+) with their kernel, ([\d,]+) pending, "
                       r"([\d,]+) lost", re.M)
 KERNELS = re.compile(r"^kernels +([\d,]+), ([\d,]+) without their launch$", re.M)
-MARGIN = re.compile(r"least time from launch to kernel (-?\d+) ns$", re.M)
+MARGIN = re.compile(r"shortest time from launch to kernel (-?\d+) ns$", re.M)
 
 
 def summary(work):
@@ -238,7 +238,7 @@ def test_code_compiled_just_in_time():
         rows = table_rows(work.path / "capture.xpu", "jit_sum")
         expect("times", {row["Operation"]: row["Total Time (ns)"] for row in rows},
                {"compile": compile_ns * len(compiled), "cache store": 3_000_000 * len(compiled)})
-        expect_in("summary", "The driver compiled code for the GPU for", summary(work))
+        expect_in("summary", "The driver compiled GPU code for", summary(work))
 
 
 def test_records_of_unknown_kinds():

@@ -113,7 +113,7 @@ def test_soak_of_graph_nodes():
         expect("folded ns are those of the kernels with times", folded, valid_ns)
         text = " ".join(report(path).split())
         if untimed:
-            expect_in("whose they are", f"{untimed:,} of them of nodes of CUDA graphs", text)
+            expect_in("whose they are", f"{untimed:,} of them from CUDA graph nodes", text)
             expect_in("and what to do", "--cuda-graph-trace=graph", text)
         figures(f"{total} node records, {untimed} without times, {lost} "
                 f"lost, {os.path.getsize(path) / total:.1f} bytes each")

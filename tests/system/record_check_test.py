@@ -169,6 +169,15 @@ def test_a_report_needs_no_thread():
         expect("the same", texts[0] == texts[1] != "", True)
 
 
+def test_a_part_that_is_not_recorded_is_not_checked():
+    require()
+    with Workspace() as work:
+        text = seen(work, {}, recorder(), "--check", "--cpu-only").stdout
+        expect_in("CPU", "CPU samples: ", text)
+        for name in ("NVIDIA driver", "libcupti", "injected library", "launch marker"):
+            expect(name, name in text, False)
+
+
 def test_no_cpu_events():
     require()
     with Workspace() as work:

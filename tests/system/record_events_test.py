@@ -102,7 +102,7 @@ def test_an_event_that_was_not_recorded():
         recorded(work, ["-e", "page-faults"])
         result = run_report("--event", "cycles", work.file("capture.xpu"))
         expect("exit status", result.returncode, 2)
-        expect_in("message", "--event cycles: the capture has no samples of it", result.stderr)
+        expect_in("message", "--event cycles: the capture has no samples of this event", result.stderr)
         expect_in("hint", "page-faults", result.stderr)
 
 

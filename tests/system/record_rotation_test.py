@@ -76,7 +76,7 @@ def test_parts_alone_and_together():
         os.unlink(files.pop(1))
         strict = run_report("--strict", "--top", "--table", "cuda_api_sum", *files)
         expect(f"status ({strict.stderr})", strict.returncode, 3)
-        expect_in("a part that is missing", "1 part of the recording that is missing between",
+        expect_in("a part that is missing", "1 part of the recording missing between",
                   strict.stderr)
 
 
@@ -87,7 +87,7 @@ def check_part(path, number, is_last, is_whole):
               "RunWorker(Worker*);Descend(Worker*, unsigned long, unsigned long);"
               "LaunchMany(Worker*, unsigned long);cudaLaunchKernel;[GPU_Kernel]empty_kernel()",
               folded.stdout)
-    goes_on = f"goes on in part {number + 1}"
+    goes_on = f"continues in part {number + 1}"
     if number > 1 or not is_last:
         expect_in("which part", f"{path}: part {number} of the recording", folded.stderr)
     problems = ["clock_pairs_missing", "file_cut", "reference_lost", "file_missing"]
@@ -97,7 +97,7 @@ def check_part(path, number, is_last, is_whole):
     summary = " ".join(report(path).split())
     expect_in("which part", f"parts part {number} of the recording", summary)
     expect("goes on", goes_on in summary, not is_last)
-    expect("begins in earlier ones", "which began in earlier ones" in summary, number > 1)
+    expect("begins in earlier ones", "it began in an earlier part" in summary, number > 1)
     expect_in("device", "XPU simulated GPU", summary)
     expect_in("calls have names", "cudaStreamSynchronize", summary)
 
@@ -171,7 +171,7 @@ def test_the_oldest_parts_are_removed():
         expect("the newest", names(files), [f"c.{last - 1:04}.xpu", f"c.{last:04}.xpu"])
         expect_in("summary", f"({last - 2} older part", result.stderr)
         summary = " ".join(report(*files).split())
-        expect_in("parts", f"parts {last - 1} to {last} of the recording, which began in earlier",
+        expect_in("parts", f"parts {last - 1} to {last} of the recording; it began in an earlier",
                   summary)
         expect("what was asked for is no loss", "part_missing" in summary, False)
 

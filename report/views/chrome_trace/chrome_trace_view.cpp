@@ -305,12 +305,12 @@ std::string ChromeTrace::OtherData(uint64_t bucket_ns, std::string_view cut) con
   }
   if (!cut.empty()) member("cut", cut.substr(0, cut.find('\n')));
   if (analysis_.shown.scale > 1) member("sample", Format("1/{}", analysis_.shown.scale));
-  if (bucket_ns != 0) member("counters", "means over " + HumanDuration(bucket_ns));
+  if (bucket_ns != 0) member("counters", "averages over " + HumanDuration(bucket_ns));
   for (const LedgerEntry& entry : BuildLedger(analysis_)) {
     std::string text = Format("{} {} ({})", entry.count, entry.what, SeverityName(entry));
     for (const std::string& detail : entry.details) text += "; " + detail;
     if (!entry.advice.empty()) text += "; hint: " + entry.advice;
-    member((LosesData(entry) ? "loss " : "remark ") + entry.name, text);
+    member((LosesData(entry) ? "loss " : "note ") + entry.name, text);
   }
   return data;
 }

@@ -203,7 +203,7 @@ TraceTracks::Lanes TraceTracks::MakeStream(const GpuWork& work, uint32_t gpu) {
   Lanes lanes;
   lanes.pid = Gpu(gpu);
   lanes.title = stream == kSynchronizations ? "synchronizations"
-                : stream == kStreamWaits    ? "events that streams wait for"
+                : stream == kStreamWaits    ? "event waits of streams"
                                             : Format("stream {}", stream);
   if (users.size() > 1) {
     const ProcessId process = OwnerOf(analysis_, work).process;

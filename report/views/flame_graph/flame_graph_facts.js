@@ -15,7 +15,7 @@ function durationText(ns) {
   const digits = unit === "ns" ? 0 : Math.max(0, 3 - Math.floor(Math.log10(value)));
   return `${value.toLocaleString("en", {maximumFractionDigits: digits})} ${unit}`;
 }
-// What the tree counts: "ns", or things that are no time.
+// What the tree counts: "ns", or events.
 let treeUnit = "ns";
 function timeText(value) {
   return treeUnit === "ns" ? durationText(value) : `${value.toLocaleString("en")} ${treeUnit}`;
@@ -64,7 +64,7 @@ class Facts {
     facts.push(["Count", sums.map(({counts}) => counts).join(", ")]);
     facts.push(["Share", shareText(tree.total[node], tree.total[ROOT])]);
     if (zoom !== ROOT && tree.contains(zoom, node)) {
-      facts.push(["Of the zoomed", shareText(tree.total[node], tree.total[zoom])]);
+      facts.push(["Share of zoomed", shareText(tree.total[node], tree.total[zoom])]);
     }
     return facts;
   }

@@ -14,15 +14,15 @@ function writeHeader({title, command, host, startMs, durationNs, losses}) {
 // `sums` as in Facts.
 function writeTotals(sums) {
   const texts = sums.map(({part, ns, counts}) => `${part} ${timeText(ns)} (${counts})`);
-  element("totals").textContent = texts.join(" · ") || "There are no stacks.";
+  element("totals").textContent = texts.join(" · ") || "No stacks.";
 }
 
 function writeLosses(losses) {
-  const hasLosses = losses.some(({severity}) => severity !== "remark");
+  const hasLosses = losses.some(({severity}) => severity !== "note");
   element("losses").hidden = losses.length === 0;
-  element("losses").classList.toggle("remarks", !hasLosses);
+  element("losses").classList.toggle("notes", !hasLosses);
   element("losses").querySelector("summary").textContent =
-    `${hasLosses ? "Losses of" : "Remarks on"} the recording: ${severitiesOf(losses).join(", ")}`;
+    `${hasLosses ? "Losses in" : "Notes on"} this recording: ${severitiesOf(losses).join(", ")}`;
   element("losses").querySelector("ul").replaceChildren(...losses.map(loss => {
     const item = make("li", `${loss.count.toLocaleString("en")} ${loss.what} (${loss.severity})`);
     if (loss.advice) item.append(make("span", loss.advice));
@@ -30,11 +30,11 @@ function writeLosses(losses) {
   }));
 }
 
-// ["1 lost", "3 partial"]; of remarks alone ["2"]
+// ["1 lost", "3 partial"]; of notes alone ["2"]
 function severitiesOf(losses) {
   const counts = {};
   for (const {severity} of losses) counts[severity] = (counts[severity] || 0) + 1;
-  if (Object.keys(counts).join() === "remark") return [`${counts.remark}`];
+  if (Object.keys(counts).join() === "note") return [`${counts.note}`];
   return Object.entries(counts).map(([severity, count]) =>
-    `${count} ${severity}${severity === "remark" && count > 1 ? "s" : ""}`);
+    `${count} ${severity}${severity === "note" && count > 1 ? "s" : ""}`);
 }

@@ -28,7 +28,7 @@ class Page {
     for (let i = 1; i < this.tree.size; ++i) own[this.tree.kindOf(i)] += this.tree.selfNs[i];
     const inOrder = [...new Set([PYTHON, ...KINDS.keys()])].filter(i => present.has(i));
     const label = make("span", "Innermost frame:", "kind");
-    label.title = "A switch counts the stacks that end in its kind, wherever else the kind occurs";
+    label.title = "Each button shows or hides the stacks whose innermost frame is of that kind";
     element("legend").replaceChildren(label, ...inOrder.map(i => this.#legendEntry(KINDS[i], i, own[i])));
   }
 
@@ -42,7 +42,7 @@ class Page {
     entry.dataset.kind = kind.id;
     entry.append(make("small", timeText(ns)));
     entry.setAttribute("aria-pressed", String(this.isShown[index]));
-    entry.title = `Count stacks whose innermost frame is ${kind.name}, or not`;
+    entry.title = `Show or hide stacks whose innermost frame is of the kind "${kind.name}"`;
     entry.addEventListener("click", () => this.switchKind(index));
     return entry;
   }

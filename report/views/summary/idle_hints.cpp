@@ -134,7 +134,7 @@ std::string IdleHints::CausesText(IdleCauses& causes) {
     const std::string place = causes.PlaceOf(share.activity);
     if (name.empty()) {
       // All that has no name of its own: the place is where most of it was.
-      const bool is_place = !place.empty() && !place.starts_with("the next ");
+      const bool is_place = !place.empty() && !place.starts_with("waiting for ");
       name = is_place ? Format("code mostly in {}", place) : place;
     } else if (share.activity == Activity::kDataLoader && !place.empty()) {
       AppendFormat(name, ", mostly in {}", place);
@@ -142,7 +142,7 @@ std::string IdleHints::CausesText(IdleCauses& causes) {
     if (name.empty()) continue;
     const bool is_other = share.meanwhile_ns > share.ns / 2;
     AppendFormat(text, "{}{} ({}{})", text.empty() ? "" : ", ", ToWidth(name, 60),
-                 ShareText(of_all), is_other ? ", while the thread that launches did not run" : "");
+                 ShareText(of_all), is_other ? ", while the launching thread did not run" : "");
     ++named;
   }
   return text;
@@ -167,8 +167,8 @@ void IdleHints::AddStart() {
   Add(Elapsed(ns - busy_ns),
       Format("{} {} after {} ({} of the elapsed time){}{}. What the CPU did until then:",
              phases_.has_warm_up() ? "The steady state of GPU" : "The first work of GPU",
-             Format("{} {}", gpu_->gpu, phases_.has_warm_up() ? "began" : "came"),
-             HumanDuration(ns), ShareText(Elapsed(ns)), text.empty() ? "" : ", taken by ", text),
+             Format("{} {}", gpu_->gpu, phases_.has_warm_up() ? "began" : "started"),
+             HumanDuration(ns), ShareText(Elapsed(ns)), text.empty() ? "" : ": ", text),
       FlameGraphOf(owner, "start.html"),
       TimeOf(filter_.time.begin_ns == 0 ? 0 : begin_ns, phases_.steady_ns));
 }
@@ -176,7 +176,8 @@ void IdleHints::AddStart() {
 // What `part_ns` are a share of.
 std::string IdleHints::SteadyText(uint64_t part_ns) const {
   const uint64_t ns = phases_.steady_end_ns - phases_.steady_ns;
-  if (gpu_->spans.empty()) return Format("of that part, {}", HumanDuration(gpu_->active_ns()));
+  if (gpu_->spans.empty())
+    return Format("of the selected part, {}", HumanDuration(gpu_->active_ns()));
   if (!phases_.has_warm_up() && !phases_.has_tail()) {
     return Format("of the {} between its first and its last work",
                   HumanDuration(gpu_->active_ns()));
@@ -219,11 +220,11 @@ bool IdleHints::AddLaunching(const std::string& begin, uint64_t idle_ns, const s
     busy_ns += span.end_ns - span.start_ns;
   }
   Add(Elapsed(idle_ns) >= kMuchSteady ? 1 : Elapsed(idle_ns),
-      Format("{}: launch-bound. {} of that in {} gaps of {} on average until the next launch, "
-             "between pieces of work of {}. Consider {}. {}:",
+      Format("{}: launch-bound. {} of that was in {} gaps of {} on average until the next launch; "
+             "the work between them took {} each. Consider {}. {}:",
              begin, ShareText(ShareOf(ns, idle_ns)), WithThousands(gaps), HumanDuration(ns / gaps),
              HumanDuration(busy_ns / std::max<uint64_t>(spans, 1)),
-             graphs > gaps / 2 ? "graphs of more steps, or larger kernels"
+             graphs > gaps / 2 ? "graphs that contain more steps, or larger kernels"
                                : "CUDA graphs, or fewer and larger kernels",
              graphs > gaps / 2 ? "The longest gaps" : "Launch and queue times"),
       graphs > gaps / 2 ? "--top --table gpu_gaps" : "--top --table cuda_kern_exec_sum", time);
@@ -242,8 +243,7 @@ void IdleHints::AddSteady() {
     // One short piece of work is always busy from its start to its end.
     if (gpu_->spans.size() < 2 || Elapsed(busy_ns) < kNegligible) return;
     return Add(comes_first ? 1 : Elapsed(busy_ns),
-               Format("GPU {} was busy for {} {}: its kernels set the pace. The code that launches "
-                      "them:",
+               Format("GPU {} was busy for {} {}: GPU-bound. The code that launches its kernels:",
                       gpu_->gpu, ShareText(busy), SteadyText(busy_ns)),
                "--top --table callpath_sum", time);
   }
@@ -254,9 +254,10 @@ void IdleHints::AddSteady() {
   const std::string text = CausesText(causes);
   const bool loads = causes.Shares().front().activity == Activity::kDataLoader;
   Add(comes_first ? 1 : Elapsed(idle_ns),
-      Format("{}{}{}. {}The longest gaps, and who ended them:", begin,
-             text.empty() ? "" : ", waiting for ", text,
-             loads ? "More workers (num_workers) or less work for each item feed it faster. " : ""),
+      Format("{}{}{}. {}The longest gaps, and what ended them:", begin, text.empty() ? "" : ": ",
+             text,
+             loads ? "More workers (num_workers), or less work per item, would supply it faster. "
+                   : ""),
       "--top --table gpu_gaps", time);
 }
 
@@ -278,11 +279,11 @@ void IdleHints::AddEnd() {
   AddThread(owner, phases_.last_ns, std::max(phases_.last_ns, end_ns), causes);
   const std::string text = CausesText(causes);
   Add(Elapsed(ns - busy_ns),
-      Format("{} of GPU {}{} the program ran for {} ({} of the elapsed time){}{}. What the CPU did "
-             "then:",
+      Format("{} of GPU {}{}, the program ran for another {} ({} of the elapsed time){}{}. What "
+             "the CPU did then:",
              phases_.has_tail() ? "After the steady state" : "After the last work", gpu_->gpu,
-             is_part ? " in that part" : "", HumanDuration(ns), ShareText(Elapsed(ns)),
-             text.empty() ? "" : ", taken by ", text),
+             is_part ? " in the selected part" : "", HumanDuration(ns), ShareText(Elapsed(ns)),
+             text.empty() ? "" : ": ", text),
       FlameGraphOf(owner, "end.html"),
       TimeOf(phases_.steady_end_ns, is_part ? start_ns_ + filter_.time.end_ns : 0));
 }

@@ -93,9 +93,9 @@ void Hints::AddWaiting() {
   }
   if (most < kMuchWaiting) return;
   const std::string_view name = worst ? analysis_.processes.Name(worst) : "";
-  Add(Format("Synchronisation takes {} of the time of the main thread{}{}. What it waits "
+  Add(Format("The main thread{}{} spends {} of its time in synchronization calls. What it waits "
              "for:",
-             ShareText(most), name.empty() ? "" : " of ", name),
+             name.empty() ? "" : " of ", name, ShareText(most)),
       "--top --table cuda_wait_sum");
 }
 
@@ -118,8 +118,8 @@ void Hints::AddPageable() {
   const uint64_t pageable_ns = AddSaturated(to_gpu_ns, from_gpu_ns);
   if (ShareOf(pageable_ns, all_ns) < kMuchCopying) return;
   if (ShareOf(pageable_ns, elapsed_ns_) < kNegligible) return;
-  Add(Format("Copies {} pageable memory take {} of all GPU work ({}, {}): pinned memory copies "
-             "faster and does not hold up the CPU. Each copy:",
+  Add(Format("Copies {} pageable memory are {} of all GPU work ({}, {}). With pinned memory they "
+             "are faster and do not block the CPU. Each copy:",
              to_gpu_ns >= from_gpu_ns ? "from" : "to", ShareText(ShareOf(pageable_ns, all_ns)),
              HumanDuration(pageable_ns), HumanBytes(bytes)),
       "--top --table cuda_gpu_trace");
@@ -132,9 +132,9 @@ void Hints::AddCompiling() {
     if (IsTimed(jit) && IsCompilation(jit)) ns = AddSaturated(ns, jit.end_ns - jit.start_ns);
   }
   if (ShareOf(ns, elapsed_ns_) < kMuchOverhead) return;
-  Add(Format("The driver compiled code for the GPU for {} while the program ran. Code for its "
-             "architecture in the program (nvcc -arch) or a cache that outlives it "
-             "(CUDA_CACHE_PATH, CUDA_CACHE_MAXSIZE) saves that. What was compiled:",
+  Add(Format("The driver compiled GPU code for {} while the program ran. To avoid this, build the "
+             "program for this GPU's architecture (nvcc -arch) or keep the driver's cache "
+             "(CUDA_CACHE_PATH, CUDA_CACHE_MAXSIZE). What was compiled:",
              HumanDuration(ns)),
       "--top --table jit_sum");
 }
@@ -148,13 +148,13 @@ void Hints::AddOverhead() {
     ns = AddSaturated(ns, overhead.end_ns - overhead.start_ns);
   }
   if (ShareOf(loading_ns, elapsed_ns_) >= kMuchOverhead) {
-    Add(Format("Loading code at its first use took {}: CUDA_MODULE_LOADING=EAGER moves that to the "
-               "start of the program. Each kind:",
+    Add(Format("Loading GPU code at its first use took {}; CUDA_MODULE_LOADING=EAGER loads it when "
+               "the program starts. By kind:",
                HumanDuration(loading_ns)),
         "--top --table cuda_overhead_sum");
   }
   if (ShareOf(other_ns, elapsed_ns_) >= kMuchOverhead) {
-    Add(Format("The driver and CUPTI spent {} on themselves (buffers, setting up):",
+    Add(Format("The driver and CUPTI spent {} on work of their own (buffers, setup):",
                HumanDuration(other_ns)),
         "--top --table cuda_overhead_sum");
   }
@@ -170,8 +170,8 @@ void Hints::AddReplays() {
   }
   if (ShareOf(replays_ns, all_ns) < kManyShort) return;
   if (ShareOf(replays_ns, elapsed_ns_) < kNegligible) return;
-  hints_.push_back({Format("{} of the GPU work is in replays of CUDA graphs that are recorded as "
-                           "one each. To see their kernels, record with xpu-record "
+  hints_.push_back({Format("{} of the GPU work is in CUDA graph replays that were recorded as a "
+                           "whole. To see their kernels, record with xpu-record "
                            "--cuda-graph-trace=node.",
                            ShareText(ShareOf(replays_ns, all_ns))),
                     ""});

@@ -29,6 +29,16 @@ namespace {
 constexpr size_t kNamelessRows = 5;
 constexpr uint64_t kSecondNs = 1'000'000'000;
 
+// A program that only waits has no sample of a clock that counts CPU time, which looks like a
+// recording that failed.
+void WriteNotRunning(const Analysis& analysis, const SampledEvent& event, SummaryText& text) {
+  const bool is_whole = analysis.part.empty() && !analysis.model.events.recording_end.empty();
+  if (!event.is_time || event.samples > 0 || !is_whole) return;
+  text.Paragraph("",
+                 "hint: no thread was running on a CPU when a sample was due: the program slept, "
+                 "waited or ended too soon");
+}
+
 // A program that ends within a few periods of the clock has hardly a sample, however busy it was.
 void WriteTooShort(const Analysis& analysis, const SampledEvent& event, SummaryText& text) {
   constexpr uint64_t kFewSamples = 10;
@@ -43,8 +53,8 @@ void WriteTooShort(const Analysis& analysis, const SampledEvent& event, SummaryT
   better_hz = std::min(better_hz, kHighestHz);
   if (better_hz <= event.frequency_hz) return;
   text.Paragraph(
-      "", Format("hint: the recording lasted {}, and a sample is taken every {}: "
-                 "xpu-record -F {} takes more",
+      "", Format("hint: the recording lasted only {}, with a sample every {}: xpu-record -F {} "
+                 "takes more",
                  HumanDuration(run_ns), HumanDuration(kSecondNs / event.frequency_hz), better_hz));
 }
 
@@ -58,14 +68,16 @@ void WriteSamples(const Analysis& analysis, SummaryText& text) {
     // The clock's own weight is below, as the time of the functions. Samples at a frequency say how
     // often the event came while the kernel looked for the period, not how often in all.
     if (!event.is_time && event.frequency_hz == 0) {
-      AppendFormat(samples, ": {} in all", WithThousands(event.weight));
+      AppendFormat(samples, ": {} in total", WithThousands(event.weight));
     }
     text.Line("samples", samples);
+    WriteNotRunning(analysis, event, text);
     WriteTooShort(analysis, event, text);
     if (event.is_uncounted && event.samples > 0) {
-      text.Paragraph("", Format("hint: at a frequency samples do not count {}: xpu-record -e {} "
-                                "-c 1 does",
-                                event.name, event.name));
+      text.Paragraph("",
+                     Format("hint: samples at a frequency do not count {}; xpu-record -e {} -c 1 "
+                            "counts each one",
+                            event.name, event.name));
     }
   }
   // Of the whole recording: it is about how well it went.
@@ -129,9 +141,8 @@ void WriteSlices(const Analysis& analysis, SummaryText& text) {
   if (slices.empty()) return;
   uint64_t bytes = 0;
   for (const AssembledSlice& slice : slices) bytes += slice.size_bytes();
-  text.Line("symbols",
-            Format("of {} {} in the capture, {} before compression", WithThousands(slices.size()),
-                   ForCount(slices.size(), "{file|files}"), HumanBytes(bytes)));
+  text.Line("symbols", Format("{} {}, {} before compression", WithThousands(slices.size()),
+                              ForCount(slices.size(), "{file|files}"), HumanBytes(bytes)));
 }
 
 void WriteLaunchCounts(const Correlation::Counts& counts, SummaryText& text) {
@@ -152,16 +163,14 @@ void WriteLaunchCounts(const Correlation::Counts& counts, SummaryText& text) {
 void WriteHidden(const Analysis& analysis, SummaryText& text) {
   const size_t replays = analysis.model.events.graph_launches.size();
   if (replays == 0) return;
-  std::string line =
-      Format("{} {}", WithThousands(replays),
-             ForCount(replays, "{replay recorded as one|replays recorded as one each}"));
+  std::string line = Format("{} {}", WithThousands(replays),
+                            ForCount(replays, "{replay|replays} recorded as a whole"));
   const Correlation::Counts& counts = analysis.counts();
   if (counts.hidden_kernels + counts.hidden_copies_and_sets > 0) {
-    AppendFormat(line, ", {} {}, {} {} hidden in {}", WithThousands(counts.hidden_kernels),
+    AppendFormat(line, ", with {} {} and {} {}", WithThousands(counts.hidden_kernels),
                  ForCount(counts.hidden_kernels, "{kernel|kernels}"),
                  WithThousands(counts.hidden_copies_and_sets),
-                 ForCount(counts.hidden_copies_and_sets, "{copy or set|copies and sets}"),
-                 ForCount(replays, "{it|them}"));
+                 ForCount(counts.hidden_copies_and_sets, "{memory operation|memory operations}"));
   }
   line += "; xpu-record --cuda-graph-trace=node shows each kernel";
   text.Paragraph("graphs", line);
@@ -173,7 +182,7 @@ void WriteProbeLaunches(const Analysis& analysis, SummaryText& text) {
   const bool by_probes =
       !infos.empty() && infos.front().launch_stacks == LaunchStackSource::kProbes;
   if (!by_probes && counts.launches_probed + counts.launches_probed_failed == 0) return;
-  std::string line = Format("{} seen by probes", WithThousands(counts.launches_probed));
+  std::string line = Format("{} recorded by probes", WithThousands(counts.launches_probed));
   if (counts.launches_probed_failed > 0) {
     AppendFormat(line, ", {} failed", WithThousands(counts.launches_probed_failed));
   }
@@ -235,7 +244,7 @@ void WriteLaunches(const Analysis& analysis, SummaryText& text) {
   std::string clocks =
       Format("{}, +-{}", Counted(pairs, "pair", "pairs"), HumanDuration(uncertainty_ns));
   if (counts.worst_margin_ns) {
-    AppendFormat(clocks, ", least time from launch to kernel {} ns", *counts.worst_margin_ns);
+    AppendFormat(clocks, ", shortest time from launch to kernel {} ns", *counts.worst_margin_ns);
   }
   text.Line("clocks", clocks);
 }
@@ -262,7 +271,7 @@ std::string StartText(uint64_t realtime_ns) {
 
 std::string TimeText(const MergedCapture& capture) {
   std::string text = StartText(capture.info.start_realtime_ns);
-  if (!capture.end) return text + (text.empty() ? "" : ", ") + "without its end";
+  if (!capture.end) return text + (text.empty() ? "" : ", ") + "end not recorded";
   const uint64_t from_ns = capture.info.start_ns;
   const uint64_t to_ns = std::max(capture.end->time_ns, from_ns);
   text += (text.empty() ? "" : ", ") + HumanDuration(to_ns - from_ns);
@@ -291,14 +300,14 @@ void WriteQuality(Analysis& analysis, const CallTree& cpu, const std::vector<Gpu
 void WriteLedger(const Analysis& analysis, SummaryText& text) {
   std::vector<LedgerEntry> ledger = BuildLedger(analysis);
   std::erase_if(ledger, IsAboutSymbols);  // they are in a table of their own
-  const auto remarks = std::stable_partition(ledger.begin(), ledger.end(), LosesData);
-  if (remarks != ledger.begin()) {
+  const auto notes = std::stable_partition(ledger.begin(), ledger.end(), LosesData);
+  if (notes != ledger.begin()) {
     text.Heading("Losses");
-    WriteEntries({ledger.begin(), remarks}, text);
+    WriteEntries({ledger.begin(), notes}, text);
   }
-  if (remarks != ledger.end()) {
-    text.Heading("Remarks");
-    WriteEntries({remarks, ledger.end()}, text);
+  if (notes != ledger.end()) {
+    text.Heading("Notes");
+    WriteEntries({notes, ledger.end()}, text);
   }
 }
 
@@ -309,7 +318,7 @@ void WriteNameless(const Analysis& analysis, const NamelessFiles& nameless, Summ
     text.Heading("Code without a file");
     text.Wrapped(
         "  ", "  ",
-        Format("{} CPU {} in code that a compiler made at run time and gave no names. {}",
+        Format("{} CPU {} in code that was generated at run time and has no names. {}",
                WithThousands(nameless.generated),
                ForCount(nameless.generated, "{sample ends|samples end}"), nameless.generated_cure));
   }
@@ -319,10 +328,10 @@ void WriteNameless(const Analysis& analysis, const NamelessFiles& nameless, Summ
   } else {
     const size_t samples = analysis.CpuSamples().size();
     text.Heading("Names missing on this machine",
-                 samples == 0 ? ""
-                              : Format(": at the end of the stack of {} of {} {}",
-                                       WithThousands(nameless.samples), WithThousands(samples),
-                                       ForCount(samples, "{sample|samples}")));
+                 samples == 0
+                     ? ""
+                     : Format(": innermost frames of {} of {} {}", WithThousands(nameless.samples),
+                              WithThousands(samples), ForCount(samples, "{sample|samples}")));
     text.Names("   samples  GPU work  file");
   }
   const std::string indent(22, ' ');
@@ -392,7 +401,7 @@ void WriteProcessTimes(const Analysis& analysis, SummaryText& text) {
     }
   }
   if (processes.size() > kProcesses || threads.size() > processes.size()) {
-    text.Names("  every process and thread: --table thread_sum");
+    text.Names("  all processes and threads: --table thread_sum");
   }
 }
 

@@ -12,6 +12,37 @@ namespace {
 
 constexpr size_t kLabelWidth = 10;
 
+// Where the word that starts at `start` ends: at a space outside quotes.
+size_t EndOfWord(std::string_view command, size_t start) {
+  bool is_quoted = false;
+  for (size_t i = start; i < command.size(); ++i) {
+    if (command[i] == ' ' && !is_quoted) return i;
+    if (command[i] == '\'') is_quoted = !is_quoted;
+    if (command[i] == '\\' && !is_quoted) ++i;
+  }
+  return command.size();
+}
+
+// The pieces that a line may be broken between: words, but an option together with its value.
+std::vector<std::string_view> CommandPieces(std::string_view command) {
+  std::vector<std::string_view> pieces;
+  bool after_option = false;
+  for (size_t start = 0; start < command.size();) {
+    const size_t end = EndOfWord(command, start);
+    const std::string_view word = command.substr(start, end - start);
+    const bool is_option = word.starts_with("--") || word == "-o";
+    if (after_option && !is_option) {
+      const auto at = static_cast<size_t>(pieces.back().data() - command.data());
+      pieces.back() = command.substr(at, end - at);
+    } else {
+      pieces.push_back(word);
+    }
+    after_option = is_option;
+    start = end + 1;
+  }
+  return pieces;
+}
+
 FittingNames WithoutWholeOfDistinct(FittingNames names) {
   std::map<std::string, size_t> seen;
   for (const auto& [fitting, whole] : names) ++seen[fitting];
@@ -54,7 +85,8 @@ void SummaryText::Wrapped(std::string_view first, std::string_view indent, std::
   std::string line(first);
   size_t used = 0;
   for (size_t at = 0; at < text.size();) {
-    const size_t end = std::min(text.find(' ', at), text.size());
+    size_t end = std::min(text.find(' ', at), text.size());
+    if (text.substr(end).starts_with(" %")) end = std::min(text.find(' ', end + 1), text.size());
     const std::string word = ToWidth(text.substr(at, end - at), width);
     if (used > 0 && used + 1 + WidthOf(word) > width) {
       output_.Write(line + "\n");
@@ -77,6 +109,24 @@ void SummaryText::Names(std::string_view names) { output_.Write(colors_.Faint(na
 
 void SummaryText::Row(const std::string& numbers, std::string_view name) {
   output_.Write(numbers + ToWidth(name, WidthAfter(numbers)) + "\n");
+}
+
+void SummaryText::Command(std::string_view command) {
+  std::string indent(4, ' ');
+  std::string line;
+  const auto end_line = [&](std::string_view end) {
+    output_.Write(indent + colors_.Gpu(line) + std::string(end));
+    indent.assign(8, ' ');
+    line.clear();
+  };
+  for (const std::string_view word : CommandPieces(command)) {
+    constexpr size_t kContinued = 2;  // " \"
+    const bool fits = indent.size() + WidthOf(line) + 1 + WidthOf(word) + kContinued <= kWidth;
+    if (!line.empty() && !fits) end_line(" \\\n");
+    if (!line.empty()) line += ' ';
+    line += word;
+  }
+  end_line("\n");
 }
 
 FittingNames FitTexts(const std::vector<std::string>& names, size_t width) {

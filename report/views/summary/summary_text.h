@@ -24,8 +24,8 @@ class SummaryText {
   void Line(std::string_view label, std::string_view text, Tone tone = Tone::kPlain);
   // The same, in as many lines as it needs.
   void Paragraph(std::string_view label, std::string_view text);
-  // Words wrapped; the first line begins with `first`, which is as wide as the `indent` of the
-  // others.
+  // Words wrapped, a number together with its %; the first line begins with `first`, which is as
+  // wide as the `indent` of the others.
   void Wrapped(std::string_view first, std::string_view indent, std::string_view text);
   // After an empty line.
   void Heading(std::string_view title, std::string_view rest = {});
@@ -37,6 +37,8 @@ class SummaryText {
     return kWidth - (numbers.size() < kWidth ? numbers.size() : kWidth);
   }
   void Raw(std::string_view text) { output_.Write(text); }
+  // A command line to copy: where it is too long it goes on in the next line, after a backslash.
+  void Command(std::string_view command);
 
   const Colors& colors() const { return colors_; }
 

@@ -119,12 +119,12 @@ void Summary::WriteProgram() {
     if (!recorded.empty()) text_.Paragraph("recorded", recorded);
   } else if (analysis_.recorded_until_ns > 0 && model_.events.recording_info.size() == 1) {
     text_.Line("duration",
-               HumanDuration(analysis_.recorded_until_ns) + " until the capture breaks off");
+               HumanDuration(analysis_.recorded_until_ns) + " until the capture is cut off");
   }
   WriteProcesses();
   if (analysis_.shown.filter_text.empty()) return;
-  text_.Line("part",
-             analysis_.shown.filter_text + (IsNothingLeft(analysis_) ? " (nothing is left)" : ""));
+  text_.Line("filters",
+             analysis_.shown.filter_text + (IsNothingLeft(analysis_) ? " (nothing matches)" : ""));
 }
 
 void Summary::WriteProcesses() {
@@ -157,7 +157,7 @@ void Summary::WriteLosses() {
     }
   }
   if (lost + partial == 0) {
-    const std::string rest = others == 0 ? "" : " (remarks on what was recorded are at the end)";
+    const std::string rest = others == 0 ? "" : " (see the notes at the end)";
     return text_.Line("losses", "none" + rest, SummaryText::Tone::kGood);
   }
   const auto kinds = [](size_t count) { return Counted(count, "kind", "kinds"); };
@@ -171,14 +171,14 @@ void Summary::WriteLosses() {
 void Summary::WriteMemory() {
   const GpuMemory memory = FollowMemory(analysis_);
   if (memory.uses.empty()) return;
-  text_.Heading("GPU memory", ", the most at once, and what was never freed");
+  text_.Heading("GPU memory", ": peak use, and what was never freed");
   text_.Names("       peak    allocations      not freed  GPU");
   for (const GpuMemoryUse& use : memory.uses) {
     text_.Row(Format("  {:>9}  {:>13}  {:>13}  ", HumanBytes(use.peak_bytes),
                      WithThousands(use.count), HumanBytes(use.left_bytes)),
               std::to_string(use.gpu));
   }
-  text_.Names("  by who allocated it: --top --table gpu_mem_alloc_sum");
+  text_.Names("  by allocating stack: --top --table gpu_mem_alloc_sum");
 }
 
 // Where the GPU was to be recorded and there is nothing of it.
@@ -191,8 +191,8 @@ void Summary::WriteNoGpu() {
       });
   if (!by_library || !analysis_.shown.filter_text.empty() || !analysis_.Launches().empty()) return;
   text_.Line("GPU work", events.gpu_processes.empty()
-                             ? "none: no process that was recorded initialized CUDA"
-                             : "none: CUDA was initialized, and nothing started");
+                             ? "none: no recorded process initialized CUDA"
+                             : "none: CUDA was initialized, but no work was started");
 }
 
 void Summary::WriteGpus(const std::vector<GpuBusy>& busy) {
@@ -206,7 +206,7 @@ void Summary::WriteGpus(const std::vector<GpuBusy>& busy) {
   }
   for (const GpuBusy& gpu : busy) names.try_emplace(gpu.gpu, "[unnamed]");
   if (names.empty()) return WriteNoGpu();
-  text_.Heading("GPUs", ", from their first to their last work");
+  text_.Heading("GPUs", ", between their first and last work");
   text_.Names("  busy%      busy      idle  overlap  GPU");
   for (const auto& [number, name] : names) {
     const auto of = std::find_if(busy.begin(), busy.end(), [number = number](const GpuBusy& gpu) {
@@ -264,7 +264,7 @@ void Summary::WriteHints(const std::vector<GpuBusy>& busy) {
   for (const Hint& hint : hints) {
     text_.Wrapped("- ", "  ", hint.what);
     if (hint.next.empty()) continue;
-    text_.Raw("    " + text_.colors().Gpu(CommandOf(hint)) + "\n");
+    text_.Command(CommandOf(hint));
   }
 }
 
@@ -272,7 +272,7 @@ void Summary::WriteTables() {
   const GpuNames names(analysis_, kernel_names_);
   WriteTimes("GPU kernels", "cuda_gpu_kern_sum", KernelTimes(analysis_, names), FitKernels);
   WriteTimes("CUDA graph replays", "cuda_gpu_graph_sum", GraphTimes(analysis_, names));
-  WriteTimes("GPU copies and sets", "cuda_gpu_mem_time_sum", CopyTimes(analysis_));
+  WriteTimes("GPU memory operations", "cuda_gpu_mem_time_sum", CopyTimes(analysis_));
   WriteTimes("CUDA API calls", "cuda_api_sum", ApiTimes(analysis_));
 }
 

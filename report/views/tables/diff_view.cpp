@@ -95,12 +95,15 @@ std::string_view ChangeText(const Change& change) {
 
 struct Whole {
   uint64_t run_ns = 0;
+  bool has_end = false;  // otherwise the program ran for at least run_ns
   uint64_t gpu_ns = 0;   // all work added up
   uint64_t busy_ns = 0;  // the union over streams, all GPUs
 };
 
 Whole WholeOf(const Analysis& analysis) {
-  Whole whole{.run_ns = RunTimeNs(analysis.model)};
+  Whole whole{.run_ns = RunTimeNs(analysis.model),
+              .has_end = !analysis.model.events.recording_end.empty()};
+  if (!whole.has_end) whole.run_ns = analysis.recorded_until_ns;
   for (const GpuWork& work : analysis.Work()) {
     if (work.kind == WorkKind::kSynchronization) continue;
     whole.gpu_ns = AddSaturated(whole.gpu_ns, work.duration_ns);
@@ -116,15 +119,22 @@ std::string Ratio(uint64_t before, uint64_t after) {
   return Format(" ({:.2f}x)", static_cast<double>(after) / static_cast<double>(before));
 }
 
+std::string RunText(const Whole& whole) {
+  if (whole.has_end) return "ran " + HumanDuration(whole.run_ns);
+  return whole.run_ns == 0
+             ? "end not recorded"
+             : Format("end not recorded, ran at least {}", HumanDuration(whole.run_ns));
+}
+
 std::string WholeText(Analysis& before, Analysis& after) {
   const Whole a = WholeOf(before);
   const Whole b = WholeOf(after);
-  return Format("before  {}: ran {}, GPU work {}, GPU busy {}\n", ToWidth(before.model.path, 80),
-                HumanDuration(a.run_ns), HumanDuration(a.gpu_ns), HumanDuration(a.busy_ns)) +
-         Format("after   {}: ran {}{}, GPU work {}{}, GPU busy {}{}\n",
-                ToWidth(after.model.path, 80), HumanDuration(b.run_ns), Ratio(a.run_ns, b.run_ns),
-                HumanDuration(b.gpu_ns), Ratio(a.gpu_ns, b.gpu_ns), HumanDuration(b.busy_ns),
-                Ratio(a.busy_ns, b.busy_ns));
+  const std::string run_ratio = a.has_end && b.has_end ? Ratio(a.run_ns, b.run_ns) : "";
+  return Format("before  {}: {}, GPU work {}, GPU busy {}\n", ToWidth(before.model.path, 80),
+                RunText(a), HumanDuration(a.gpu_ns), HumanDuration(a.busy_ns)) +
+         Format("after   {}: {}{}, GPU work {}{}, GPU busy {}{}\n", ToWidth(after.model.path, 80),
+                RunText(b), run_ratio, HumanDuration(b.gpu_ns), Ratio(a.gpu_ns, b.gpu_ns),
+                HumanDuration(b.busy_ns), Ratio(a.busy_ns, b.busy_ns));
 }
 
 }  // namespace
@@ -179,7 +189,7 @@ void WriteDiff(Analysis& before, Analysis& after, const TopOptions& options, Out
 View DiffView() {
   return {
       .option = "--diff",
-      .help = "tables of what became slower since capture BEFORE",
+      .help = "tables of what became slower since BEFORE",
       .other_capture = "BEFORE",
       .shows_tables = true,
       .write =

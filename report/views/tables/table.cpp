@@ -91,6 +91,12 @@ long double NumberOf(const std::string& cell, long double otherwise) {
   return otherwise;
 }
 
+std::string HeadingOf(std::string_view column) {
+  if (column == "Pid") return "PID";
+  if (column == "Tid") return "TID";
+  return std::string(column == "CorrId" ? "CorrID" : column);
+}
+
 Result<size_t> FindColumn(const std::vector<Column>& columns, std::string_view wanted) {
   const std::string text = Lower(wanted);
   std::optional<size_t> found;
@@ -108,7 +114,8 @@ Result<size_t> FindColumn(const std::vector<Column>& columns, std::string_view w
     const std::string name = Lower(columns[i].name);
     if (!name.ends_with("(%)") && name.find(" " + text) != std::string::npos) return i;
   }
-  return Error{ErrorKind::kUsage, Format("'{}' is no column of {}", wanted, Names(columns)), ""};
+  return Error{ErrorKind::kUsage,
+               Format("'{}' is not one of the columns {}", wanted, Names(columns)), ""};
 }
 
 void SortBy(Table& table, size_t column) {
@@ -166,7 +173,7 @@ void TableWriter::Write(const Table& table, bool is_one_of_many) {
 
 void TableWriter::Close() {
   if (format_ == TableFormat::kJson) output_.Write(is_first_ ? "{\n}\n" : "\n}\n");
-  if (!empty_names_.empty()) output_.Write(Format(" Without rows: {}\n", empty_names_));
+  if (!empty_names_.empty()) output_.Write(Format(" Empty tables: {}\n", empty_names_));
 }
 
 void TableWriter::WriteText(const Table& table, bool is_one_of_many) {
@@ -184,7 +191,7 @@ void TableWriter::WriteText(const Table& table, bool is_one_of_many) {
   Row names;
   Row rules;
   for (size_t i = 0; i < widths.size(); ++i) {
-    names.push_back(table.columns[i].name);
+    names.push_back(HeadingOf(table.columns[i].name));
     // Nothing is aligned behind the last column, and paths may be longer than any screen.
     const bool is_last = i + 1 == widths.size() && table.columns[i].is_text;
     rules.emplace_back(is_last ? std::min(widths[i], kLongestRule) : widths[i], '-');

@@ -44,8 +44,11 @@ struct Table {
 // long double has 64 bits of fraction, as on x86.
 long double NumberOf(const std::string& cell, long double otherwise);
 
-// The column that the user means: its name in any case, or the begin of one. Of several that begin
-// so it is the first that is no share.
+// "PID" for "Pid": nsys, whose names scripts know, writes some columns in two ways.
+std::string HeadingOf(std::string_view column);
+
+// The column that the user means: its name in any case, or its beginning. Of several that begin so
+// it is the first that is not a share.
 Result<size_t> FindColumn(const std::vector<Column>& columns, std::string_view wanted);
 
 // Numbers descending, texts ascending; equal rows as they were, unknown numbers last.

@@ -127,14 +127,13 @@ std::vector<TableKind> GpuKinds() {
       {"cuda_gpu_kern_gb_sum", "CUDA GPU Kernel/Grid/Block Summary",
        "kernels by name, grid and block", Times("Instances", {"GridXYZ", "BlockXYZ", "Name"}),
        FillKernelShapes, true, kTotal, "Instances"},
-      {"cuda_gpu_graph_sum", "CUDA Graph Replay Summary",
-       "replays of graphs that are recorded as one", Times("Instances", {"Name"}), FillGraphs,
-       false, kTotal, "Instances"},
-      {"cuda_gpu_mem_time_sum", "CUDA GPU MemOps Summary (by Time)", "copies and sets by time",
+      {"cuda_gpu_graph_sum", "CUDA Graph Replay Summary", "CUDA graph replays recorded as a whole",
+       Times("Instances", {"Name"}), FillGraphs, false, kTotal, "Instances"},
+      {"cuda_gpu_mem_time_sum", "CUDA GPU MemOps Summary (by Time)", "memory operations by time",
        Times("Count", {"Operation"}), FillCopyTimes, false, kTotal, "Count"},
-      {"cuda_gpu_mem_size_sum", "CUDA GPU MemOps Summary (by Size)", "copies and sets by bytes",
+      {"cuda_gpu_mem_size_sum", "CUDA GPU MemOps Summary (by Size)", "memory operations by size",
        SizeColumns(), FillCopySizes, false, "Total (MB)", "Count"},
-      {"cuda_gpu_sum", "CUDA GPU Summary (Kernels/MemOps)", "all work of the GPUs by name",
+      {"cuda_gpu_sum", "CUDA GPU Summary (Kernels/MemOps)", "all GPU work by name",
        Times("Instances", {"Category", "Operation"}), FillGpuWork, true, kTotal, "Instances"},
   };
 }
@@ -148,13 +147,13 @@ std::vector<TableKind> CallKinds() {
        "Instances"},
       {"cuda_kern_exec_sum", "CUDA Kernel Launch & Exec Time Summary",
        "launch, queue and run time of kernels", ExecutionColumns(), FillExecutions, true},
-      {"cuda_overhead_sum", "CUDA Overhead Summary", "what the driver and CUPTI did for themselves",
+      {"cuda_overhead_sum", "CUDA Overhead Summary", "overhead of the driver and CUPTI",
        Times("Count", {"Overhead"}), FillOverheads, false, kTotal, "Count"},
-      {"jit_sum", "CUDA JIT Summary", "compiling code for the GPU while the program runs",
-       JitColumns(), FillJit, false, kTotal, "Count"},
+      {"jit_sum", "CUDA JIT Summary", "compilation of GPU code at run time", JitColumns(), FillJit,
+       false, kTotal, "Count"},
       {"cpu_func_sum", "CPU Function Summary", "CPU samples by function, self and total",
        FunctionColumns(), FillFunctions, false, "Self Time (ns)", "Samples"},
-      {"callpath_sum", "GPU Time by Launch Path", "work of the GPUs by the stack that launched it",
+      {"callpath_sum", "GPU Time by Launch Path", "GPU work by the stack that launched it",
        Joined({Times("Instances", {}), Path()}), FillPaths, false, kTotal, "Instances",
        FillCallTree},
       {"func_sum", "Function Summary (CPU and GPU)",
@@ -167,26 +166,26 @@ std::vector<TableKind> CallKinds() {
        FillBusy},
       {"gpu_idle_sum", "GPU Idle Time by CPU Function", "what the CPU did while a GPU was idle",
        Times("Instances", {"Name"}), FillIdle, false, kTotal, "Instances"},
-      {"gpu_gaps", "GPU Gaps", "every gap of a GPU, the longest first, and who ended it",
-       GapColumns(), FillGaps, true},
+      {"gpu_gaps", "GPU Gaps", "each gap of a GPU, longest first, and what ended it", GapColumns(),
+       FillGaps, true},
       {"cuda_wait_sum", "CUDA Synchronization Summary", "waits for GPU work, by call and work",
        Times("Instances", {"Name"}), FillWaits, false, kTotal, "Instances"},
       {"gpu_mem_alloc_sum", "GPU Memory Allocation Summary",
-       "memory by who allocated it (--gpu-memory)",
+       "memory by allocating stack (--gpu-memory)",
        Joined(
            {Numbers({"Peak (MB)", "Total (MB)", "Count", "Not Freed (MB)", "Not Freed", "DevId"}),
             Texts({"Memory"}), Path()}),
        FillAllocations, false, "Total (MB)", "Count"},
-      {"nvtx_sum", "NVTX Range Summary", "ranges that the program marked, by name",
+      {"nvtx_sum", "NVTX Range Summary", "NVTX ranges by name",
        Times("Instances", {"Style", "Range"}), FillRanges, false, kTotal, "Instances"},
-      {"nvtx_kern_sum", "NVTX Range Kernel Summary", "kernels by the range they were launched in",
+      {"nvtx_kern_sum", "NVTX Range Kernel Summary", "kernels by the NVTX range that launched them",
        RangeKernelColumns(), FillKernelsInRanges, true, kTotal, "Kern Inst"},
-      {"probe_sum", "Probe Summary", "hits of probes, and how long the calls took", ProbeColumns(),
-       FillProbes},
-      {"cuda_gpu_trace", "CUDA GPU Trace", "every kernel, copy, set and replay by time",
+      {"probe_sum", "Probe Summary", "probe hits, and the duration of the probed calls",
+       ProbeColumns(), FillProbes},
+      {"cuda_gpu_trace", "CUDA GPU Trace", "every kernel, memory operation and graph replay",
        GpuTraceColumns(), FillGpuTrace, true},
-      {"cuda_api_trace", "CUDA API Trace", "every CUDA call by time", ApiTraceColumns(),
-       FillApiTrace, true},
+      {"cuda_api_trace", "CUDA API Trace", "every CUDA call", ApiTraceColumns(), FillApiTrace,
+       true},
   };
 }
 
@@ -217,18 +216,13 @@ Error UsageError(std::string message,
   return Error{ErrorKind::kUsage, std::move(message), std::move(hint)};
 }
 
-bool IsTable(std::string_view name) {
-  const std::vector<std::string_view> names = TopTableNames();
-  return std::find(names.begin(), names.end(), name) != names.end();
-}
-
 Error NoSuchTable(std::string_view wanted) {
   const std::vector<std::string_view> tables = TopTableNames();
   const std::vector<std::string> names(tables.begin(), tables.end());
-  std::string message = Format("--table: there is no table '{}'", wanted);
+  std::string message = Format("--table: unknown table '{}'", wanted);
   const std::string near = NearestNames(names, wanted);
   return near.empty() ? UsageError(std::move(message))
-                      : UsageError(std::move(message), Format("is it {}?", near));
+                      : UsageError(std::move(message), Format("did you mean {}?", near));
 }
 
 Status CheckSort(const TopOptions& options) {
@@ -237,10 +231,11 @@ Status CheckSort(const TopOptions& options) {
     const Result<size_t> column = FindColumn(table->columns, options.sort);
     if (column.ok()) return Ok();
     if (tables.size() == 1) {
-      return UsageError("--sort: " + column.error().message, "as much of a name as only one has");
+      return UsageError("--sort: " + column.error().message,
+                        "the beginning of a column's name is enough");
     }
   }
-  return UsageError(Format("--sort: '{}' is no column of any table", options.sort));
+  return UsageError(Format("--sort: no table has a column '{}'", options.sort));
 }
 
 }  // namespace
@@ -260,11 +255,16 @@ std::vector<std::string_view> TopTableNames() {
   return names;
 }
 
+bool IsTableName(std::string_view name) {
+  const std::vector<std::string_view> names = TopTableNames();
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
 std::string TopTableList() {
   std::string text;
   for (const TableKind& kind : TableKinds()) {
     AppendFormat(text, "{:<22} {}{}\n", kind.name, kind.about,
-                 kind.by_name_only ? " (only by name)" : "");
+                 kind.by_name_only ? " (only with --table)" : "");
   }
   return text;
 }
@@ -273,14 +273,14 @@ Status CheckTopOptions(const TopOptions& options, bool compares) {
   if (!options.table.empty()) {
     const std::vector<const TableKind*> found = WantedTables(options);
     if (found.empty()) {
-      if (options.is_thinned && IsTable(options.table)) {
-        return UsageError(Format("--table: {} needs every event: no --sample", options.table));
+      if (options.is_thinned && IsTableName(options.table)) {
+        return UsageError(Format(
+            "--table: {} needs every event and cannot be combined with --sample", options.table));
       }
       return NoSuchTable(options.table);
     }
     if (compares && found.front()->total.empty()) {
-      return UsageError(
-          Format("--table: {} has no totals that --diff could compare", options.table));
+      return UsageError(Format("--table: {} has no totals to compare", options.table));
     }
   }
   return options.sort.empty() ? Ok() : CheckSort(options);

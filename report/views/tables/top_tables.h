@@ -32,6 +32,8 @@ struct TableKind {
 const std::vector<TableKind>& TableKinds();
 std::vector<std::string_view> TopTableNames();
 
+bool IsTableName(std::string_view name);
+
 // What --list-tables prints: a line for each table, its name and what it is about.
 std::string TopTableList();
 

@@ -40,13 +40,13 @@ TEST(FileHeader, PackedAsAWhole) {
     EXPECT_FALSE(reader.ok());
     return reader.ok() ? Error{} : reader.error();
   };
-  EXPECT_EQ(error("\x1f\x8b", "x.xpu").message, "x.xpu: is compressed, not a capture");
+  EXPECT_EQ(error("\x1f\x8b", "x.xpu").message, "x.xpu: a compressed file, not a capture");
   EXPECT_EQ(error("\x1f\x8b", "x.xpu").hint,
-            "unpack it first: gunzip x.xpu (a capture is compressed already)");
+            "decompress it first: gunzip x.xpu (captures are compressed already)");
   EXPECT_EQ(error("BZh9", "x.xpu").hint,
-            "unpack it first: bunzip2 x.xpu (a capture is compressed already)");
+            "decompress it first: bunzip2 x.xpu (captures are compressed already)");
   EXPECT_EQ(error("\x28\xb5\x2f\xfd", "/dev/stdin").hint,
-            "unpack it first: unzstd -c FILE | xpu-report - (a capture is compressed already)");
+            "decompress it first: unzstd -c FILE | xpu-report - (captures are compressed already)");
 }
 
 TEST(FileHeader, EmptyAndCut) {
@@ -87,20 +87,20 @@ TEST(FileHeader, FrozenBytes) {
 TEST(FileHeader, NewerNamesWhatItNeeds) {
   const Error generation = ErrorOf(EncodeFileHeader({.generation = 2, .writer = "xpu 4.0"}));
   EXPECT_EQ(generation.kind, ErrorKind::kUnsupported);
-  EXPECT_EQ(generation.message, "x.xpu: needs a newer reader: generation 2, this one is 1");
+  EXPECT_EQ(generation.message, "x.xpu: needs a newer xpu: generation 2, this one is 1");
   EXPECT_EQ(generation.hint, "it was written by xpu 4.0; this is xpu " XPU_VERSION);
 
   const Error features =
       ErrorOf(EncodeFileHeader({.writer = "xpu 4.0", .features = "hourglass sundial"}));
   EXPECT_EQ(features.kind, ErrorKind::kUnsupported);
-  EXPECT_EQ(features.message, "x.xpu: needs a newer reader: one that knows: hourglass sundial");
+  EXPECT_EQ(features.message, "x.xpu: needs a newer xpu: one that supports: hourglass sundial");
 }
 
 TEST(FileHeader, OfAnotherContainerVersion) {
   std::string bytes = EncodeFileHeader({.writer = "xpu 9.0"});
   bytes[8] = 2;
   bytes = WithFileHeaderChecksum(bytes);
-  EXPECT_EQ(ErrorOf(bytes).message, "x.xpu: needs a newer reader: container version 2");
+  EXPECT_EQ(ErrorOf(bytes).message, "x.xpu: needs a newer xpu: container version 2");
   EXPECT_EQ(ErrorOf(bytes).hint, "it was written by xpu 9.0; this is xpu " XPU_VERSION);
 }
 

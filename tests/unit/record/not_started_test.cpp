@@ -53,6 +53,9 @@ TEST_F(NotStartedTest, WhatIsNotThere) {
   EXPECT_TRUE(Hint(Program(0755), ENOENT).starts_with("the file exists, but not its interpreter"));
   EXPECT_EQ(Hint(folder_ + "/nothing", ENOENT), "");
   EXPECT_EQ(HintForExec("nothing", "", ENOENT, {}, "this user"), "it is not in PATH");
+  EXPECT_EQ(HintForExec("ls -la", "", ENOENT, {}, "this user"),
+            "give the program and its arguments as separate words, without quotes around them; "
+            "for shell syntax: sh -c 'COMMAND'");
   EXPECT_EQ(HintForExec("plain", "", EACCES, {}, "this user"),
             "the files with this name in PATH may not be executed");
   EXPECT_EQ(Hint(Program(0755), E2BIG), "");

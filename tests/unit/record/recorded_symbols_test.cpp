@@ -118,7 +118,7 @@ TEST_F(RecordedSymbolsTest, WhatIsNotThereIsCounted) {
   const std::vector<std::string> details = sink_->losses().details(LossKind::kSymbolsNotStored);
   ASSERT_EQ(details.size(), 2u);
   EXPECT_EQ(details[0].substr(0, 14), "/no/such/file:");
-  EXPECT_EQ(details[1].substr(0, 38), "/proc/self/exe: is not the recorded fi");
+  EXPECT_EQ(details[1].substr(0, 38), "/proc/self/exe: not the recorded file:");
   EXPECT_TRUE(Events().symbol_slices.empty());
 }
 

@@ -268,9 +268,10 @@ TEST_F(CorrelateByTest, CallsOfProbesAreNotMatchedByIds) {
     EXPECT_EQ(analysis.correlation.counts.launches_probed, 1u);
     return test::Written([&](Output& output) { WriteSummary(analysis, {}, output); });
   };
-  EXPECT_NE(said({}).find("1 seen by probes, matched by nesting: no GPU times"), std::string::npos);
+  EXPECT_NE(said({}).find("1 recorded by probes, matched by nesting: no GPU times"),
+            std::string::npos);
   builder_ = {};
-  EXPECT_NE(said(kById).find("1 seen by probes, not matched: no GPU times"), std::string::npos);
+  EXPECT_NE(said(kById).find("1 recorded by probes, not matched: no GPU times"), std::string::npos);
 }
 
 }  // namespace

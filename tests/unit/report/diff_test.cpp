@@ -65,6 +65,20 @@ TEST_F(DiffTest, TextBeginsWithTheWhole) {
   EXPECT_EQ(notes_, "");
 }
 
+TEST_F(DiffTest, TheRunTimeOfACutCaptureIsNotKnown) {
+  test::ModelBuilder builder;
+  builder.events.recording_info.emplace_back().start_ns = 0;
+  builder.Sample(5'000, 1, 1, {});
+  Model model = builder.Build();
+  model.path = "cut.xpu";
+  Analysis cut(std::move(model));
+  const std::string text = Diff(*before_, cut, options_, notes_);
+  EXPECT_NE(
+      text.find("\nafter   cut.xpu: end not recorded, ran at least 5 us, GPU work 0 ns (0.00x)"),
+      std::string::npos)
+      << text;
+}
+
 TEST_F(DiffTest, EveryTableWithTotals) {
   options_.table = "";
   options_.format = TableFormat::kJson;

@@ -100,7 +100,7 @@ TEST_F(FlameGraphTest, LossesButNoNotes) {
   const std::string data = Data(analysis);
   EXPECT_NE(data.find("\"losses\":[{\"severity\":\"lost\",\"count\":7,\"what\":\""),
             std::string::npos);
-  EXPECT_NE(data.find("{\"severity\":\"remark\",\"count\":2,\"what\":\""), std::string::npos);
+  EXPECT_NE(data.find("{\"severity\":\"note\",\"count\":2,\"what\":\""), std::string::npos);
 }
 
 // An empty capture is a page too.

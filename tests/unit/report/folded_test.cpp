@@ -202,15 +202,13 @@ TEST_F(FoldedTest, LaunchesSeenByProbes) {
   std::string notes;
   EXPECT_TRUE(test::Folded(analysis, In(TimeUnit::kNanoseconds, MergeMode::kGpu), &notes).empty());
   EXPECT_EQ(notes,
-            "no stacks to show: recorded without injection: no GPU times\n"
-            "  hint: --mode merge shows launches\n");
+            "no stacks to show: recorded without injection: no GPU times\n  hint: "
+            "--mode merge shows launches\n");
   const std::string summary =
       test::Written([&](Output& output) { WriteSummary(analysis, {}, output); });
-  EXPECT_NE(
-      summary.find(
-          "\nlaunches  3 seen by probes, 1 failed, matched by nesting: no GPU times (recorded\n"
-          "          without injection)\n"),
-      std::string::npos);
+  EXPECT_NE(summary.find("\nlaunches  3 recorded by probes, 1 failed, matched by nesting: no GPU "
+                         "times\n          (recorded without injection)\n"),
+            std::string::npos);
   EXPECT_EQ(summary.find("pending"), std::string::npos);
 }
 
@@ -229,15 +227,15 @@ TEST_F(FoldedTest, ANoteWhenThereIsNothingToShow) {
   cpu_only.events.recording_info.emplace_back().settings = cpu_only.Text("--cpu-only -F 99");
   cpu_only.Sample(1, 1, 1, cpu_only.Stack({0x10}));
   EXPECT_EQ(note(cpu_only, MergeMode::kGpu),
-            "no stacks to show: recorded with --cpu-only: no GPU side\n"
-            "  hint: --mode merge shows CPU samples\n");
+            "no stacks to show: the GPU was not recorded (--cpu-only)\n  hint: --mode "
+            "merge shows CPU samples\n");
   test::ModelBuilder untimed;
   untimed.AddKernel(1, 1, 0, 0, "k");
   EXPECT_EQ(note(untimed, MergeMode::kMerge), "no stacks to show: the GPU records have no times\n");
   Launch(1, 10, "k");
   EXPECT_EQ(note(builder_, MergeMode::kCpu),
-            "no stacks to show: the capture has no CPU samples\n"
-            "  hint: --mode gpu shows GPU work\n");
+            "no stacks to show: the capture has no CPU samples\n  hint: --mode gpu "
+            "shows GPU work\n");
 }
 
 TEST_F(FoldedTest, UnitsAndWhatIsLeftOut) {
@@ -251,11 +249,11 @@ TEST_F(FoldedTest, UnitsAndWhatIsLeftOut) {
   const Lines in_us = {{"app;main", 10'000}, {prefix + "a", 2}, {prefix + "b", 1}};
   EXPECT_EQ(test::Folded(analysis, In(TimeUnit::kMicroseconds), &notes), in_us);
   EXPECT_EQ(notes,
-            "1 stack rounds to 0 and is left out, 300 ns in all\n  hint: --unit ns shows them\n");
+            "1 stack rounds to 0 and is left out, 300 ns in total\n  hint: --unit ns shows them\n");
   notes.clear();
   const Lines in_samples = {{"app;main", 1}};
   EXPECT_EQ(test::Folded(analysis, In(TimeUnit::kSamples), &notes), in_samples);
-  EXPECT_EQ(notes.substr(0, 53), "3 stacks round to 0 and are left out, 3000 ns in all\n");
+  EXPECT_EQ(notes.substr(0, 55), "3 stacks round to 0 and are left out, 3000 ns in total\n");
 }
 
 TEST_F(FoldedTest, SumsEqualTheRawEvents) {

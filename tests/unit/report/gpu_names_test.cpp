@@ -66,8 +66,8 @@ TEST(GpuNames, Overheads) {
   EXPECT_EQ(OverheadName(2 << 16), "CUPTI instrumentation");
   EXPECT_EQ(OverheadName(5 << 16), "lazy function loading");
   EXPECT_EQ(OverheadName(8 << 16), "UVM activity init");
-  EXPECT_EQ(OverheadName(9 << 16), "of a newer CUPTI");
-  EXPECT_EQ(OverheadName((1 << 16) + 1), "of a newer CUPTI");
+  EXPECT_EQ(OverheadName(9 << 16), "unknown (newer CUPTI)");
+  EXPECT_EQ(OverheadName((1 << 16) + 1), "unknown (newer CUPTI)");
 }
 
 TEST(KernelOfHostFunction, StubsAndOthers) {

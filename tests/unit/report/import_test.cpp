@@ -176,12 +176,11 @@ TEST_F(ImportTest, MemoryWaitsAndDevices) {
   EXPECT_EQ(events.synchronizations[0].type, 3u);
   ASSERT_EQ(events.devices.size(), 1u);
   EXPECT_EQ(Text(events.devices[0].name), "NVIDIA H200");
-  EXPECT_EQ(notes_, folder_ / "out.xpu" +
-                        ": 2 kernels, 2 copies and sets, 8 API calls, 2 memory operations, 3 "
-                        "markers\n"
-                        "driver calls that are part of runtime calls: 1\n"
-                        "lines of no record that is read: 5, the first is line 1: Device Name: "
-                        "NVIDIA H200\n");
+  EXPECT_EQ(notes_,
+            folder_ / "out.xpu" +
+                ": 2 kernels, 2 memcpys and memsets, 8 API calls, 2 allocation records, 3 "
+                "markers\ndriver calls left out because a runtime call contains them: 1\nlines "
+                "that are not records: 5; the first is line 1: Device Name: NVIDIA H200\n");
 }
 
 TEST_F(ImportTest, TheFormatBeforeCuda11) {
@@ -250,7 +249,7 @@ TEST_F(ImportTest, LinesOfARecordMayBeParted) {
                                       "\tdeviceId 3, contextId 1, streamId 2\n");
   EXPECT_EQ(analysis.model.events.kernels[0].grid_x, 9);
   EXPECT_EQ(analysis.model.events.kernels[0].device_id, 0u);  // that line is another record's
-  EXPECT_NE(notes_.find("lines of no record that is read: 3, the first is line 3: the program"),
+  EXPECT_NE(notes_.find("lines that are not records: 3; the first is line 3: the program"),
             std::string::npos);
 }
 
@@ -300,8 +299,8 @@ TEST_F(ImportTest, LinesThatAreCut) {
   EXPECT_EQ(events.memsets.size(), 0u);
   ASSERT_EQ(events.kernels.size(), 1u);
   EXPECT_EQ(Text(events.kernels[0].name), "whole");
-  EXPECT_NE(notes_.find("\nlines that are cut or have numbers that do not fit, left out: 4, the "
-                        "first is line 2: RUNTIME [ 210, 230 ]"),
+  EXPECT_NE(notes_.find("\nlines left out because they are truncated or have numbers out of range: "
+                        "4; the first is line 2: RUNTIME [ 210, 230 ]"),
             std::string::npos)
       << notes_;
   EXPECT_EQ(notes_.find("lines of no record"), std::string::npos) << notes_;
@@ -322,9 +321,10 @@ TEST_F(ImportTest, NumbersThatDoNotFit) {
   EXPECT_EQ(events.kernels.size(), 0u);
   EXPECT_EQ(events.memsets.size(), 0u);
   EXPECT_EQ(events.nvtx_events.size(), 0u);
-  EXPECT_NE(notes_.find("left out: 5, the first is line 2: CONCURRENT_KERNEL"), std::string::npos)
+  EXPECT_NE(notes_.find("out of range: 5; the first is line 2: CONCURRENT_KERNEL"),
+            std::string::npos)
       << notes_;
-  EXPECT_NE(notes_.find("lines of no record that is read: 1, the first is line 9: KERNEL panic"),
+  EXPECT_NE(notes_.find("lines that are not records: 1; the first is line 9: KERNEL panic"),
             std::string::npos)
       << notes_;
 }
@@ -334,7 +334,7 @@ TEST_F(ImportTest, ATextWithoutRecords) {
   ASSERT_FALSE(status.ok());
   EXPECT_EQ(status.error().kind, ErrorKind::kInvalid);
   EXPECT_EQ(status.error().message,
-            folder_ / "trace.txt" + ": has no activity record that is read (1 lines)");
+            folder_ / "trace.txt" + ": no activity records found (1 lines)");
   EXPECT_FALSE(ReadFile(folder_ / "out.xpu").ok());  // nothing is begun
   EXPECT_FALSE(Import("").ok());
 }

@@ -117,8 +117,8 @@ TEST(JoinParts, PartsThatAreNotHereAreTold) {
   Analysis analysis(std::move(joined->front()));
   EXPECT_EQ(CountOf(BuildLedger(analysis), "part_missing"), 2u);
   EXPECT_EQ(PartsText(analysis.model),
-            "parts 2 to 6 of the recording without 2 of them, which began in earlier ones and goes "
-            "on in part 7");
+            "parts 2 to 6 of the recording, 2 missing in between; it began in an earlier part and "
+            "continues in part 7");
   // Of the first one that is here, and of its time.
   ASSERT_EQ(analysis.model.events.recording_info.size(), 1u);
   EXPECT_EQ(analysis.model.events.recording_info[0].part, 2u);
@@ -130,9 +130,9 @@ TEST(JoinParts, OnePartAlone) {
   const Model& model = joined->front();
   EXPECT_EQ(model.events.recording_info.size(), 1u);
   EXPECT_EQ(model.events.devices.size(), 1u);
-  EXPECT_EQ(PartsNote(model),
-            "c.0002.xpu: part 2 of the recording, which began in earlier ones and goes on in part "
-            "3\n");
+  EXPECT_EQ(
+      PartsNote(model),
+      "c.0002.xpu: part 2 of the recording; it began in an earlier part and continues in part 3\n");
 }
 
 TEST(JoinParts, OnePartTwice) {

@@ -120,7 +120,7 @@ TEST(MergeCaptures, ARecordingOnce) {
                                            Capture("alpha", 1000 * kSecond, 5000 * kSecond, 0xa)));
   ASSERT_FALSE(merged.ok());
   EXPECT_EQ(merged.error().kind, ErrorKind::kUsage);
-  EXPECT_EQ(merged.error().message, "alpha.xpu and alpha.xpu are of the same recording");
+  EXPECT_EQ(merged.error().message, "alpha.xpu and alpha.xpu are from the same recording");
 }
 
 TEST(MergeCaptures, IdsThatDoNotFitAreLost) {

@@ -43,9 +43,8 @@ TEST(Options, GraphStacksDeviceTagsStrict) {
   EXPECT_EQ(options.top.graph_stacks, GraphStacks::kLaunch);
   EXPECT_TRUE(options.strict);
   EXPECT_EQ(Good({}).graph_stacks, GraphStacks::kBoth);
-  EXPECT_EQ(Bad({"--top", "--device-tags"}),
-            "--device-tags is an option of --folded and --flamegraph");
-  EXPECT_EQ(Bad({"--graph-stacks=x"}), "--graph-stacks: 'x' is none of both, launch, creation");
+  EXPECT_EQ(Bad({"--top", "--device-tags"}), "--device-tags needs --folded or --flamegraph");
+  EXPECT_EQ(Bad({"--graph-stacks=x"}), "--graph-stacks: 'x' is not one of both, launch, creation");
 }
 
 TEST(Options, OptionsOfTablesMeanTables) {
@@ -54,8 +53,7 @@ TEST(Options, OptionsOfTablesMeanTables) {
     EXPECT_EQ(Good(arguments).view->option, "--top") << arguments.front();
   }
   EXPECT_EQ(Good({"--table", "cuda_api_sum", "--diff", "a.xpu"}).view->option, "--diff");
-  EXPECT_EQ(Bad({"--folded", "--table", "cuda_api_sum"}),
-            "--table is an option of --top and --diff");
+  EXPECT_EQ(Bad({"--folded", "--table", "cuda_api_sum"}), "--table needs --top or --diff");
 }
 
 TEST(Options, TablesForScriptsAreComplete) {
@@ -71,9 +69,10 @@ TEST(Options, TablesForScriptsAreComplete) {
 
 TEST(Options, HintsOfOtherProfilersOptions) {
   const auto hint = [](const char* option) { return Parse({option}).error().hint; };
-  EXPECT_EQ(hint("--csv"), "--format csv: of the tables of --top");
-  EXPECT_EQ(hint("--stdio"), "text is the default: without a view a summary, --top tables");
-  EXPECT_EQ(hint("--report=cuda_api_sum"), "--table NAME; --list-tables lists them");
+  EXPECT_EQ(hint("--csv"), "--top --format csv prints tables as CSV");
+  EXPECT_EQ(hint("--stdio"), "text is the default: a summary, or tables with --top");
+  EXPECT_EQ(hint("--report=cuda_api_sum"),
+            "--table NAME prints one table; --list-tables lists them");
 }
 
 TEST(Options, Python) {
@@ -81,7 +80,7 @@ TEST(Options, Python) {
   EXPECT_EQ(Good({"--python=only", "--top"}).symbols.python, PythonView::kOnly);
   EXPECT_EQ(Good({"--python", "native"}).symbols.python, PythonView::kNative);
   EXPECT_EQ(Good({"--python", "merge"}).symbols.python, PythonView::kMerge);
-  EXPECT_EQ(Bad({"--python=x"}), "--python: 'x' is none of merge, only, native");
+  EXPECT_EQ(Bad({"--python=x"}), "--python: 'x' is not one of merge, only, native");
 }
 
 TEST(Options, FlagsDoNotSwallowTheCapture) {
@@ -124,10 +123,12 @@ TEST(Options, OfSymbols) {
   options = Good({"--embed-symbols", "x.xpu", "-o", "y.xpu", "--lines"});
   EXPECT_EQ(options.task, Task::kEmbedSymbols);
   EXPECT_EQ(options.captures, std::vector<std::string>{"x.xpu"});
-  EXPECT_EQ(Bad({"--embed-symbols", "--folded"}), "--folded and --embed-symbols: one view a run");
+  EXPECT_EQ(Bad({"--embed-symbols", "--folded"}),
+            "--folded and --embed-symbols: only one view can be given");
   EXPECT_EQ(Bad({"--export-symbols", "d", "-o", "x"}),
-            "--export-symbols writes to its own folder: no -o");
-  EXPECT_EQ(Bad({"--embed-symbols", "-"}), "--embed-symbols reads and writes files, no streams");
+            "--export-symbols writes to its own directory and cannot be combined with -o");
+  EXPECT_EQ(Bad({"--embed-symbols", "-"}),
+            "--embed-symbols needs files, not standard input or output");
   EXPECT_EQ(Bad({"--symfs"}), "--symfs needs a value");
   EXPECT_EQ(Bad({"--symfs", "/no/such"}), "--symfs: Directory does not exist: /no/such");
   EXPECT_EQ(Bad({"--debug-dir", "/no/such"}), "--debug-dir: Directory does not exist: /no/such");
@@ -183,26 +184,34 @@ TEST(Options, KernelNames) {
 }
 
 TEST(Options, UsageErrors) {
-  EXPECT_EQ(Bad({"--folded", "--top"}), "--folded and --top: one view a run");
-  EXPECT_EQ(Bad({"--mode", "gpu"}), "--mode is an option of --folded and --flamegraph");
-  EXPECT_EQ(Bad({"--dump", "-n", "3"}), "--rows is an option of --top and --diff");
-  EXPECT_EQ(Bad({"--folded", "--unit", "min"}), "--unit: 'min' is none of us, ns, samples");
-  EXPECT_EQ(Bad({"--top", "--table", "x"}), "--table: there is no table 'x'");
+  EXPECT_EQ(Bad({"--folded", "--top"}), "--folded and --top: only one view can be given");
+  EXPECT_EQ(Bad({"--mode", "gpu"}), "--mode needs --folded or --flamegraph");
+  EXPECT_EQ(Bad({"--dump", "-n", "3"}), "--rows needs --top or --diff");
+  EXPECT_EQ(Bad({"--folded", "--unit", "min"}), "--unit: 'min' is not one of us, ns, samples");
+  EXPECT_EQ(Bad({"--top", "--table", "x"}), "--table: unknown table 'x'");
   EXPECT_EQ(Bad({"--nonsense"}), "unknown option: --nonsense");
   EXPECT_EQ(Bad({"--embed-symbols", "a.xpu", "b.xpu"}),
-            "symbols are exported and embedded one capture at a time");
-  EXPECT_EQ(Bad({"--dump", "--pid", "1"}), "--pid does not go with --dump");
-  EXPECT_EQ(Bad({"--device", ""}), "--device: cannot take ''");
-  EXPECT_EQ(Bad({"--pid", "1,,2"}), "--pid: cannot take ''");
-  EXPECT_EQ(Bad({"--tid", "-1"}), "--tid: cannot take '-1'");
-  EXPECT_EQ(Bad({"--comm", ",", "x.xpu"}), "--comm: cannot take ''");
-  EXPECT_EQ(Bad({"--time", "2s-1s"}), "--time: '2s-1s' ends before it begins");
-  EXPECT_EQ(Bad({"--top", "--max-events", "7"}), "--max-events is an option of --chrome-trace");
+            "--export-symbols and --embed-symbols take one capture at a time");
+  EXPECT_EQ(Bad({"--dump", "--pid", "1"}), "--pid cannot be combined with --dump");
+  EXPECT_EQ(Bad({"--device", ""}), "--device: '' is not a number");
+  EXPECT_EQ(Bad({"--pid", "1,,2"}), "--pid: '' is not a number");
+  EXPECT_EQ(Bad({"--tid", "-1"}), "--tid: '-1' is not a number");
+  EXPECT_EQ(Bad({"--comm", ",", "x.xpu"}), "--comm: '' is not a name");
+  EXPECT_EQ(Bad({"--time", "2s-1s"}), "--time: '2s-1s': the end must be after the start");
+  EXPECT_EQ(Bad({"--top", "--max-events", "7"}), "--max-events needs --chrome-trace");
   EXPECT_EQ(Bad({"--graph-stacks"}), "--graph-stacks needs a value");
   EXPECT_EQ(Bad({"-o"}), "--output needs a value");
   EXPECT_EQ(Bad({"-o", "x", "-o", "y"}), "--output: given twice");
   EXPECT_EQ(Bad({"--folded", "--mode", "gpu", "--mode", "cpu"}), "--mode: given twice");
-  EXPECT_EQ(Bad({"--top", "-n", "-1"}), "--rows: '-1' is not a number of rows");
+  EXPECT_EQ(Bad({"--top", "-n", "-1"}), "--rows: '-1' is not a valid number of rows");
+}
+
+TEST(Options, TablesHaveTheFormatOfTheFilesName) {
+  EXPECT_EQ(Good({"--top", "-o", "s.csv"}).top.format, TableFormat::kCsv);
+  EXPECT_EQ(Good({"--top", "-o", "s.csv"}).top.rows, 0u);
+  EXPECT_EQ(Good({"--table", "cuda_api_sum", "-o", "s.json.gz"}).top.format, TableFormat::kJson);
+  EXPECT_EQ(Good({"--top", "-o", "s.csv", "--format", "table"}).top.format, TableFormat::kTable);
+  EXPECT_EQ(Good({"--top", "-o", "s.txt"}).top.format, TableFormat::kTable);
 }
 
 TEST(Options, HintsOfMistakes) {
@@ -214,9 +223,13 @@ TEST(Options, HintsOfMistakes) {
   EXPECT_EQ(hint({"--flamegraf"}), "did you mean --flamegraph?");
   EXPECT_EQ(hint({"--mod=gpu", "--folded"}), "did you mean --mode?");
   EXPECT_EQ(hint({"-x"}), see_help);
-  EXPECT_EQ(hint({"--time", "5"}), "as in 1.5s-2s, 300ms-, -800us");
+  EXPECT_EQ(hint({"--time", "5"}), "examples: 1.5s-2s, 300ms-, -800us");
   EXPECT_EQ(hint({"--top", "--table", "cuda_gpu_kern_su"}),
-            "is it cuda_gpu_kern_sum, cuda_gpu_kern_gb_sum?");
+            "did you mean cuda_gpu_kern_sum, cuda_gpu_kern_gb_sum?");
+  EXPECT_EQ(hint({"--device", "GPU0"}), "GPUs are numbered from 0: --device 0");
+  EXPECT_EQ(hint({"--gpu", "0"}), "--device N,... selects GPUs");
+  EXPECT_EQ(hint({"--kernel-name", "x"}),
+            "--kernel REGEX selects kernels; --kernel-names WHICH shortens their names");
   EXPECT_EQ(hint({"--top", "--table", "x"}), "xpu-report --list-tables lists the tables");
 }
 
@@ -239,21 +252,21 @@ TEST(Options, Import) {
   EXPECT_EQ(options.task, Task::kImport);
   EXPECT_EQ(options.captures, std::vector<std::string>{"trace.txt"});
   EXPECT_EQ(Bad({"--import", "nsys", "trace.txt", "-o", "out.xpu"}),
-            "--import: 'nsys' is none of cupti-text");
+            "--import: 'nsys' is not one of cupti-text");
   EXPECT_EQ(Bad({"--import", "cupti-text", "-o", "out.xpu"}),
-            "--import: takes the name of one file");
+            "--import needs the name of one file");
   EXPECT_EQ(Bad({"--import", "cupti-text", "trace.txt"}),
-            "--import: -o says which capture to write");
+            "--import needs -o FILE, the capture to write");
   EXPECT_EQ(Bad({"--import=cupti-text", "trace.txt", "-o", "x", "--pid", "1"}),
-            "--pid does not go with --import");
+            "--pid cannot be combined with --import");
 }
 
 TEST(Options, Correlate) {
   EXPECT_EQ(Good({}).correlate.by, CorrelateBy::kAuto);
   EXPECT_EQ(Good({"--correlate", "time:5ms", "--top"}).correlate.window_ns, 5'000'000u);
   EXPECT_EQ(Bad({"--correlate=x"}),
-            "--correlate: 'x' is none of auto, id, nesting, time, time:WINDOW");
-  EXPECT_EQ(Bad({"--dump", "--correlate=id"}), "--correlate does not go with --dump");
+            "--correlate: 'x' is not one of auto, id, nesting, time, time:WINDOW");
+  EXPECT_EQ(Bad({"--dump", "--correlate=id"}), "--correlate cannot be combined with --dump");
 }
 
 TEST(Options, Sample) {
@@ -262,12 +275,11 @@ TEST(Options, Sample) {
   const ReportOptions options = Good({"--top", "--sample", "1/8"});
   EXPECT_EQ(options.sample_rate, 8u);
   EXPECT_TRUE(options.top.is_thinned);
-  EXPECT_EQ(Bad({"--top", "--sample=8"}), "--sample: '8' is no part from 1/1 to 1/1000000");
+  EXPECT_EQ(Bad({"--top", "--sample=8"}), "--sample: '8': expected 1/N, with N from 1 to 1000000");
   EXPECT_EQ(Bad({"--folded", "--mode=idle", "--sample=1/8"}),
-            "--sample: modes idle and probe need every event");
+            "--sample cannot be combined with --mode idle or probe: both need every event");
   EXPECT_EQ(Bad({"--sample=1/8"}),
-            "--sample is an option of --folded and --flamegraph and --chrome-trace and --top and "
-            "--script");
+            "--sample needs --folded, --flamegraph, --chrome-trace, --top or --script");
 }
 
 }  // namespace

@@ -72,7 +72,7 @@ TEST_F(RecordedTimeTest, BetweenRecordingsNothingIsRecorded) {
   ASSERT_EQ(between.size(), 1u);
   EXPECT_EQ(between[0].start_ns, 4'000u);
   EXPECT_EQ(between[0].end_ns, 8'000u);
-  EXPECT_EQ(RecordedText(model), "6 us, the rest lies between two recordings");
+  EXPECT_EQ(RecordedText(model), "6 us, without the time between recordings");
 }
 
 TEST_F(RecordedTimeTest, TimesThatMakeNoSenseAreHeldWithin) {

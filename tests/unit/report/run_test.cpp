@@ -4,6 +4,7 @@
 #include <fstream>
 #include <thread>
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <pty.h>
 #include <sys/stat.h>
@@ -53,6 +54,38 @@ TEST_F(RunTest, TheDefaultNameNeedsNoOption) {
   EXPECT_EQ(status.error().hint, "record one first: xpu-record -- PROGRAM");
 }
 
+TEST_F(RunTest, ATableThatIsTakenForACapture) {
+  const std::filesystem::path before = std::filesystem::current_path();
+  std::filesystem::current_path(folder_.path());
+  ReportOptions options;
+  options.captures = {"cuda_gpu_kern_sum"};
+  const Status status = RunReport(options, outcome_);
+  std::filesystem::current_path(before);
+  EXPECT_EQ(status.error().hint, "--table cuda_gpu_kern_sum prints this table");
+}
+
+// xpu-report < a.xpu
+TEST_F(RunTest, ACaptureOnStandardInputNeedsAName) {
+  const UniqueFd input(::open("/proc/self/exe", O_RDONLY | O_CLOEXEC));
+  const UniqueFd before_input(::dup(STDIN_FILENO));
+  ASSERT_GE(::dup2(input.get(), STDIN_FILENO), 0);
+  const std::filesystem::path before = std::filesystem::current_path();
+  std::filesystem::current_path(folder_.path());
+  const Status status = RunReport({}, outcome_);
+  std::filesystem::current_path(before);
+  ASSERT_GE(::dup2(before_input.get(), STDIN_FILENO), 0);
+  EXPECT_EQ(status.error().hint,
+            "record one first: xpu-record -- PROGRAM; to read standard input: xpu-report -");
+}
+
+TEST_F(RunTest, TextIsNotWrittenAsATable) {
+  ReportOptions options;
+  options.output = folder_ / "out.csv";
+  EXPECT_EQ(RunReport(options, outcome_).error().ToString(),
+            folder_ / "out.csv" + ": this view writes text\nhint: --top -o " + folder_ / "out.csv" +
+                " writes tables");
+}
+
 TEST_F(RunTest, TextIsNotWrittenAsAPicture) {
   ReportOptions options;
   options.output = folder_ / "out.svg";
@@ -60,7 +93,7 @@ TEST_F(RunTest, TextIsNotWrittenAsAPicture) {
   ASSERT_FALSE(status.ok());
   EXPECT_EQ(status.error().ToString(), folder_ / "out.svg" +
                                            ": this view writes text\nhint: --flamegraph -o " +
-                                           folder_ / "out.html" + " writes a picture");
+                                           folder_ / "out.html" + " writes a flame graph");
 }
 
 TEST_F(RunTest, NoPageForATerminal) {
@@ -100,23 +133,24 @@ TEST_F(RunTest, PartsOfWhatIsNotThere) {
     std::ofstream(folder_ / part) << "part";
   }
   EXPECT_EQ(hint("capture.xpu"),
-            "it was recorded in parts: name them all, as " + folder + "capture.*.xpu");
-  EXPECT_EQ(hint("bare"), "it was recorded in parts: name them all, as " + folder + "bare.*");
+            "it was recorded in parts; name all of them: " + folder + "capture.*.xpu");
+  EXPECT_EQ(hint("bare"), "it was recorded in parts; name all of them: " + folder + "bare.*");
   EXPECT_EQ(hint("odd[1].xpu"),
-            "it was recorded in parts: name them all, as " + folder + "odd[1].*.xpu");
+            "it was recorded in parts; name all of them: " + folder + "odd[1].*.xpu");
   EXPECT_EQ(hint("cap.xpu"), none("cap.xpu"));
   EXPECT_EQ(hint("capture.data"), none("capture.data"));
   EXPECT_EQ(hint("other.0001.xpu"), none("other.0001.xpu"));
   const std::string left =
-      "xpu-record --rotate-keep removes the oldest parts; those that are left: ";
+      "xpu-record --rotate-keep removes the oldest parts; the remaining ones: ";
   EXPECT_EQ(hint("capture.0001.xpu"), left + folder + "capture.*.xpu");
   EXPECT_EQ(hint("bare.0001"), left + folder + "bare.*");
   // The same through links that lead nowhere any more.
   std::filesystem::create_symlink("capture.0001.xpu", folder_ / "newest");
-  EXPECT_EQ(hint("newest"), "it is a link to " + folder + "capture.0001.xpu, which is not there; " +
-                                left + folder + "capture.*.xpu");
+  EXPECT_EQ(hint("newest"), "it is a link to " + folder +
+                                "capture.0001.xpu, which does not exist; " + left + folder +
+                                "capture.*.xpu");
   std::filesystem::create_symlink("/nowhere/at/all.xpu", folder_ / "link.xpu");
-  EXPECT_EQ(hint("link.xpu"), "it is a link to /nowhere/at/all.xpu, which is not there");
+  EXPECT_EQ(hint("link.xpu"), "it is a link to /nowhere/at/all.xpu, which does not exist");
 }
 
 // "xpu-report annotate x.xpu"
@@ -126,7 +160,7 @@ TEST_F(RunTest, ACommandOfAnotherProfilerIsNoCapture) {
     options.captures = {word, folder_ / "x.xpu"};
     return RunReport(options, outcome_).error().hint;
   };
-  const std::string begin = "the capture follows xpu-report itself: xpu-report ";
+  const std::string begin = "xpu-report has no subcommands: xpu-report ";
   EXPECT_EQ(hint("stats"), begin + "--top [CAPTURE]");
   EXPECT_EQ(hint("annotate"), begin + "--folded --lines [CAPTURE]");
   EXPECT_EQ(hint("diff"), begin + "--diff BEFORE [CAPTURE]");
@@ -147,8 +181,8 @@ TEST_F(RunTest, APackedCaptureOnStandardInput) {
   const Status status = RunReport(options, outcome_);
   ::dup2(before.get(), STDIN_FILENO);
   EXPECT_EQ(status.error().ToString(),
-            "/dev/stdin: is compressed, not a capture\nhint: unpack it first: gunzip -c FILE | "
-            "xpu-report - (a capture is compressed already)");
+            "/dev/stdin: a compressed file, not a capture\nhint: decompress it first: gunzip -c "
+            "FILE | xpu-report - (captures are compressed already)");
 }
 
 TEST_F(RunTest, AFifoIsToldOf) {
@@ -163,14 +197,14 @@ TEST_F(RunTest, AFifoIsToldOf) {
   writer.join();
   EXPECT_EQ(testing::internal::GetCapturedStderr(),
             "xpu-report: " + (folder_ / "capture.xpu") +
-                ": is a FIFO: waiting for a capture that is written to it\n");
+                ": waiting for a capture to be written to this FIFO\n");
 }
 
 TEST_F(RunTest, AnEmptyFile) {
   Write("");
   const Status status = Run();
   ASSERT_FALSE(status.ok());
-  EXPECT_EQ(status.error().message, folder_ / "capture.xpu" + ": is empty, not a capture");
+  EXPECT_EQ(status.error().message, folder_ / "capture.xpu" + ": the file is empty");
 }
 
 TEST_F(RunTest, WhatIsNoCapture) {
@@ -216,7 +250,7 @@ TEST_F(RunTest, EveryViewOfACaptureWithoutSamples) {
     ASSERT_TRUE(Run(view.option).ok());
     EXPECT_EQ(outcome_.notes,
               view.shows_paths
-                  ? "no stacks to show: no sample was taken of cpu-clock, 100000000 Hz\n"
+                  ? "no stacks to show: no samples were taken of cpu-clock, 100000000 Hz\n"
                   : "");
     EXPECT_FALSE(outcome_.data_lost);
     if (view.option == "--folded") {

@@ -176,7 +176,8 @@ TEST(SampleRate, TablesThatNeedEveryEventAreLeftOut) {
   thinned.table = "gpu_busy_sum";
   const Status status = CheckTopOptions(thinned, false);
   ASSERT_FALSE(status.ok());
-  EXPECT_EQ(status.error().message, "--table: gpu_busy_sum needs every event: no --sample");
+  EXPECT_EQ(status.error().message,
+            "--table: gpu_busy_sum needs every event and cannot be combined with --sample");
 }
 
 }  // namespace

@@ -89,8 +89,8 @@ TEST_F(SampledEventsTest, OneThatIsNotThereIsAnError) {
   const Status kept = SelectEvent("branches", model, shown);
   ASSERT_FALSE(kept.ok());
   EXPECT_EQ(kept.error().kind, ErrorKind::kUsage);
-  EXPECT_EQ(kept.error().message, "--event branches: the capture has no samples of it");
-  EXPECT_EQ(kept.error().hint, "it has page-faults, cycles, cpu-clock");
+  EXPECT_EQ(kept.error().message, "--event branches: the capture has no samples of this event");
+  EXPECT_EQ(kept.error().hint, "it has samples of page-faults, cycles, cpu-clock");
   EXPECT_EQ(shown.events.cpu_samples.Count(model.events.cpu_samples.size()), 5u);
 }
 
@@ -128,8 +128,8 @@ TEST_F(SampledEventsTest, OneWithoutSamplesIsTold) {
   std::string notes;
   EXPECT_TRUE(test::Folded(analysis, {}, &notes).empty());
   EXPECT_EQ(notes,
-            "no stacks to show: no sample was taken of page-faults, every 10, major-faults, "
-            "each\n");
+            "no stacks to show: no samples were taken of page-faults, every 10, "
+            "major-faults, each\n");
 }
 
 TEST_F(SampledEventsTest, OfMergedCapturesOneNameIsOneEvent) {
@@ -156,8 +156,8 @@ TEST_F(SampledEventsTest, SoftwareEventsAtAFrequencyAreSamples) {
   std::string notes;
   EXPECT_EQ(test::Folded(analysis, {}, &notes), (test::Lines{{"app;[unknown]", 2}}));
   EXPECT_EQ(notes,
-            "page-faults:u were sampled at a frequency, which does not count them: the numbers are "
-            "of samples\n  hint: xpu-record -e page-faults:u -c 1 counts them\n");
+            "page-faults:u were sampled at a frequency: the numbers count samples, not events\n  "
+            "hint: xpu-record -e page-faults:u -c 1 counts each one\n");
   const auto csv = [&](std::string table) {
     const TopOptions options{
         .rows = 0, .format = TableFormat::kCsv, .table = std::move(table), .sort = {}};
@@ -169,7 +169,7 @@ TEST_F(SampledEventsTest, SoftwareEventsAtAFrequencyAreSamples) {
       << csv("cpu_func_sum");
   const std::string summary =
       test::Written([&](Output& output) { WriteSummary(analysis, {}, output); });
-  EXPECT_NE(summary.find("hint: at a frequency samples do not count page-faults"),
+  EXPECT_NE(summary.find("hint: samples at a frequency do not count page-faults"),
             std::string::npos)
       << summary;
   EXPECT_EQ(summary.find("34,"), std::string::npos) << summary;

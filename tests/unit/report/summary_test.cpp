@@ -84,7 +84,7 @@ TEST_F(HintsTest, TheGpuThatWasIdleTheLongest) {
   builder_.events.recording_end.back().time_ns = 950 * kMs;
   EXPECT_EQ(Hints(),
             "GPU 1 was idle for 89 % of the 910 ms between its first and its last work. The "
-            "longest gaps, and who ended them: --top --table gpu_gaps\n");
+            "longest gaps, and what ended them: --top --table gpu_gaps\n");
 }
 
 // A kernel each so often, launched `lead_ns` before it.
@@ -97,25 +97,25 @@ TEST_F(HintsTest, GapsUntilTheNextLaunch) {
   }
   EXPECT_EQ(Hints(),
             "GPU 0 was idle for 98 % of the 899.9 ms between its first and its last work: "
-            "launch-bound. 100 % of that in 8,999 gaps of 98 us on average until the next launch, "
-            "between pieces of work of 2 us. Consider CUDA graphs, or fewer and larger kernels. "
-            "Launch and queue times: --top --table cuda_kern_exec_sum\n");
+            "launch-bound. 100 % of that was in 8,999 gaps of 98 us on average until the next "
+            "launch; the work between them took 2 us each. Consider CUDA graphs, or fewer and "
+            "larger kernels. Launch and queue times: --top --table cuda_kern_exec_sum\n");
 }
 
 TEST_F(HintsTest, KernelsThatKeepItBusy) {
   Kernels(400, 2 * kMs, 2'100 * kUs);
   EXPECT_EQ(Hints(),
-            "GPU 0 was busy for 95 % of the 839.9 ms between its first and its last work: its "
-            "kernels set the pace. The code that launches them: --top --table callpath_sum\n"
-            "After the last work of GPU 0 the program ran for 159.1 ms (16 % of the elapsed time). "
+            "GPU 0 was busy for 95 % of the 839.9 ms between its first and its last work: "
+            "GPU-bound. The code that launches its kernels: --top --table callpath_sum\nAfter the "
+            "last work of GPU 0, the program ran for another 159.1 ms (16 % of the elapsed time). "
             "What the CPU did then: --flamegraph --mode cpu -o end.html --tid 5 [0.840900s-]\n");
 }
 
 // Where nothing else has as large a part of the run, it is what a user wants to know.
 TEST_F(HintsTest, TheEndOfTheProgramIsNamedFromATwentiethOn) {
   Kernels(450, 2 * kMs, 2'100 * kUs);  // until 945.9 ms
-  EXPECT_NE(Hints().find("After the last work of GPU 0 the program ran for 54.1 ms (5.4 % of the "
-                         "elapsed time)"),
+  EXPECT_NE(Hints().find("After the last work of GPU 0, the program ran for another 54.1 ms (5.4 % "
+                         "of the elapsed time)"),
             std::string::npos);
 }
 TEST_F(HintsTest, EveryProgramHasSomeEnd) {
@@ -127,10 +127,10 @@ TEST_F(HintsTest, EveryProgramHasSomeEnd) {
 // The busiest kernels are nothing of a second.
 TEST_F(HintsTest, AGpuThatWasUsedForAShortWhile) {
   Kernels(200, 2 * kUs, 2'100);
-  EXPECT_EQ(
-      Hints(),
-      "After the last work of GPU 0 the program ran for 998.6 ms (over 99 % of the elapsed "
-      "time). What the CPU did then: --flamegraph --mode cpu -o end.html --tid 5 [0.001419s-]\n");
+  EXPECT_EQ(Hints(),
+            "After the last work of GPU 0, the program ran for another 998.6 ms (over 99 % of the "
+            "elapsed time). What the CPU did then: --flamegraph --mode cpu -o end.html --tid 5 "
+            "[0.001419s-]\n");
 }
 
 // Most gaps of a kernel are ended by others.
@@ -144,7 +144,7 @@ TEST_F(HintsTest, APartOfALaunchBoundProgramIsLaunchBound) {
   FilterOptions filter;
   filter.kernel = "wanted";
   const std::string hints = Hints(filter);
-  EXPECT_NE(hints.find("launch-bound. 100 % of that in 8,997 gaps of 98 us"), std::string::npos)
+  EXPECT_NE(hints.find("launch-bound. 100 % of that was in 8,997 gaps of 98 us"), std::string::npos)
       << hints;
 }
 
@@ -197,26 +197,27 @@ class PhasesTest : public HintsTest {
 };
 
 TEST_F(PhasesTest, WhatComesBeforeTheSteadyStateIsApartFromIt) {
-  EXPECT_EQ(
-      Hints(),
-      "GPU 0 was idle for 98 % of its steady state, 293.9 ms of 299.9 ms (29 % of the "
-      "elapsed time): launch-bound. 100 % of that in 2,999 gaps of 98 us on average until "
-      "the next launch, "
-      "between pieces of work of 2 us. Consider CUDA graphs, or fewer and larger kernels. "
-      "Launch and queue times: --top --table cuda_kern_exec_sum [0.600000s-0.899902s]\n"
-      "The steady state of GPU 0 began after 600 ms (60 % of the elapsed time), taken by "
-      "torch.compile (Dynamo, Inductor, Triton) (67 %), importing Python modules (33 %). "
-      "What the CPU did until then: --flamegraph --mode cpu -o start.html --tid 5 [-0.600000s]\n"
-      "After the last work of GPU 0 the program ran for 100.1 ms (10 % of the elapsed time). "
-      "What the CPU did then: --flamegraph --mode cpu -o end.html --tid 5 [0.899902s-]\n");
+  EXPECT_EQ(Hints(),
+            "GPU 0 was idle for 98 % of its steady state, 293.9 ms of 299.9 ms (29 % of the "
+            "elapsed time): launch-bound. 100 % of that was in 2,999 gaps of 98 us on average "
+            "until the next launch; the work between them took 2 us each. Consider CUDA graphs, or "
+            "fewer and larger kernels. Launch and queue times: --top --table cuda_kern_exec_sum "
+            "[0.600000s-0.899902s]\nThe steady state of GPU 0 began after 600 ms (60 % of the "
+            "elapsed time): torch.compile (Dynamo, Inductor, Triton) (67 %), importing "
+            "Python modules (33 %). What the CPU did until then: --flamegraph --mode cpu -o "
+            "start.html --tid 5 [-0.600000s]\nAfter the last work of GPU 0, the program ran for "
+            "another 100.1 ms (10 % of the elapsed time). What the CPU did then: --flamegraph "
+            "--mode cpu -o end.html --tid 5 [0.899902s-]\n");
 }
 
 TEST_F(PhasesTest, TheEndOfAPartIsNotTheEndOfTheProgram) {
   FilterOptions filter;
   filter.time = {600 * kMs, 950 * kMs};
   const std::string hints = Hints(filter);
-  EXPECT_NE(hints.find("After the last work of GPU 0 in that part the program ran for 50.1 ms"),
-            std::string::npos)
+  EXPECT_NE(
+      hints.find(
+          "After the last work of GPU 0 in the selected part, the program ran for another 50.1 ms"),
+      std::string::npos)
       << hints;
   EXPECT_NE(hints.find("[0.899902s-0.950000s]"), std::string::npos) << hints;
 }
@@ -279,18 +280,17 @@ TEST_F(HintsTest, TheMainThreadWaits) {
   builder_.Call(1, 2, 131, 500 * kMs, 600 * kMs, 5);
   builder_.Call(1, 3, 131, 100 * kMs, 900 * kMs, 6);  // another thread
   EXPECT_EQ(Hints(),
-            "Synchronisation takes 30 % of the time of the main thread of app. What it waits "
-            "for: --top --table cuda_wait_sum\n");
+            "The main thread of app spends 30 % of its time in "
+            "synchronization calls. What it waits for: --top --table cuda_wait_sum\n");
 }
 
 TEST_F(HintsTest, CopiesOfPageableMemory) {
   Copy(50 * kMs, 90 * kMs, 1, 3);    // pageable to device
   Copy(140 * kMs, 810 * kMs, 2, 3);  // pinned
-  EXPECT_NE(
-      Hints().find("Copies from pageable memory take 10 % of all GPU work (90 ms, 5.0 MB): pinned "
-                   "memory copies faster and does not hold up the CPU. Each copy: --top --table "
-                   "cuda_gpu_trace\n"),
-      std::string::npos);
+  EXPECT_NE(Hints().find("Copies from pageable memory are 10 % of all GPU work (90 ms, 5.0 MB). "
+                         "With pinned memory they are faster and do not block the CPU. Each copy: "
+                         "--top --table cuda_gpu_trace\n"),
+            std::string::npos);
 }
 
 TEST_F(HintsTest, CopiesThatTakeNoTimeOrStayInTheHostAreNoAdvice) {
@@ -316,12 +316,11 @@ TEST_F(HintsTest, CodeIsCompiledAndLoaded) {
   other.start_ns = 1;
   other.end_ns = 40 * kMs;  // too little
   EXPECT_EQ(Hints(),
-            "The driver compiled code for the GPU for 400 ms while the program ran. Code for its "
-            "architecture in the program (nvcc -arch) or a cache that outlives it "
-            "(CUDA_CACHE_PATH, CUDA_CACHE_MAXSIZE) saves that. What was compiled: --top --table "
-            "jit_sum\n"
-            "Loading code at its first use took 60 ms: CUDA_MODULE_LOADING=EAGER moves that to the "
-            "start of the program. Each kind: --top --table cuda_overhead_sum\n");
+            "The driver compiled GPU code for 400 ms while the program ran. To avoid this, build "
+            "the program for this GPU's architecture (nvcc -arch) or keep the driver's cache "
+            "(CUDA_CACHE_PATH, CUDA_CACHE_MAXSIZE). What was compiled: --top --table "
+            "jit_sum\nLoading GPU code at its first use took 60 ms; CUDA_MODULE_LOADING=EAGER "
+            "loads it when the program starts. By kind: --top --table cuda_overhead_sum\n");
 }
 
 TEST_F(HintsTest, AtMostFour) {
@@ -343,15 +342,14 @@ TEST_F(HintsTest, TheSummaryTellsThem) {
   Analysis analysis(builder_.Build());
   const std::string text =
       test::Written([&](Output& output) { WriteSummary(analysis, {}, output); });
-  EXPECT_NE(text.find("\nGPUs, from their first to their last work\n"
-                      "  busy%      busy      idle  overlap  GPU\n"
-                      "   11.0    100 ms    810 ms    1.00x  0 [unnamed]\n"),
+  EXPECT_NE(text.find("\nGPUs, between their first and last work\n  busy%      busy      idle  "
+                      "overlap  GPU\n   11.0    100 ms    810 ms    1.00x  0 [unnamed]\n"),
             std::string::npos)
       << text;
   EXPECT_NE(
       text.find("\nWhat to look at next\n"
                 "- GPU 0 was idle for 89 % of the 910 ms between its first and its last work. The\n"
-                "  longest gaps, and who ended them:\n"
+                "  longest gaps, and what ended them:\n"
                 "    xpu-report --top --table gpu_gaps\n"),
       std::string::npos)
       << text;
@@ -367,9 +365,9 @@ TEST_F(HintsTest, WhereTheGpuDidNothingThatIsSaid) {
   };
   EXPECT_EQ(line(LaunchStackSource::kNone, false), "");  // --cpu-only
   EXPECT_EQ(line(LaunchStackSource::kInProcess, false),
-            "GPU work  none: no process that was recorded initialized CUDA");
+            "GPU work  none: no recorded process initialized CUDA");
   EXPECT_EQ(line(LaunchStackSource::kMarker, true),
-            "GPU work  none: CUDA was initialized, and nothing started");
+            "GPU work  none: CUDA was initialized, but no work was started");
   builder_.events.recording_info.emplace_back().launch_stacks = LaunchStackSource::kInProcess;
   Kernels(1, 10 * kUs, 100 * kUs);
   Analysis analysis(builder_.Build());
@@ -404,11 +402,45 @@ TEST_F(HintsTest, APartThatHoldsNothingSaysSo) {
     FilterOptions filter;
     filter.kernel = std::move(kernel);
     analysis.shown = SelectPart(filter, analysis).value();
-    return LineOf(analysis, "part ");
+    return LineOf(analysis, "filters ");
   };
-  EXPECT_EQ(LineOf(analysis, "part "), "");
-  EXPECT_EQ(part("k"), "part      --kernel k");
-  EXPECT_EQ(part("other"), "part      --kernel other (nothing is left)");
+  EXPECT_EQ(LineOf(analysis, "filters "), "");
+  EXPECT_EQ(part("k"), "filters   --kernel k");
+  EXPECT_EQ(part("other"), "filters   --kernel other (nothing matches)");
+}
+
+// Pasted into a shell it is one command.
+TEST_F(HintsTest, ALongCommandContinuesAfterABackslash) {
+  Kernels(10, 10 * kMs, 100 * kMs);
+  Analysis analysis(builder_.Build());
+  FilterOptions filter;
+  filter.kernel = "a name|with spaces|in quotes|that is long enough";
+  const std::string text = test::Written([&](Output& output) {
+    WriteSummary(analysis, {.filter = filter, .captures = {"a-capture-with-a-long-name.xpu"}},
+                 output);
+  });
+  EXPECT_NE(text.find("    xpu-report --top --table gpu_gaps \\\n"
+                      "        --kernel 'a name|with spaces|in quotes|that is long enough' \\\n"
+                      "        a-capture-with-a-long-name.xpu\n"),
+            std::string::npos)
+      << text;
+}
+
+TEST_F(HintsTest, AProgramThatOnlyWaitsHasNoSamplesForAReason) {
+  builder_.End(2'000 * kMs);
+  builder_.events.sample_sources.push_back({.source = 1,
+                                            .name = builder_.Text("cpu-clock"),
+                                            .frequency_hz = 99,
+                                            .period = 0,
+                                            .unit = builder_.Text("ns")});
+  Analysis analysis(builder_.Build());
+  const std::string text =
+      test::Written([&](Output& output) { WriteSummary(analysis, {}, output); });
+  EXPECT_NE(text.find("samples   0 (cpu-clock, 99 Hz)\n"
+                      "          hint: no thread was running on a CPU when a sample was due: the\n"
+                      "          program slept, waited or ended too soon\n"),
+            std::string::npos)
+      << text;
 }
 
 // Its samples would say nothing, however busy it was.

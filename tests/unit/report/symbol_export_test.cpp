@@ -87,9 +87,10 @@ TEST_F(SymbolExportTest, ATreeOfBuildIds) {
   EXPECT_TRUE(Read("out/.build-id/ab/cdef.debug") == image);
   test::ModelBuilder again;
   build(again);
-  EXPECT_EQ(Export(again).value(), "0 of 1 file written to " + folder_ / "out" +
-                                       "/.build-id\n  the others are there already\n"
-                                       "  1 file has no build-id and is left out\n");
+  EXPECT_EQ(
+      Export(again).value(),
+      "0 of 1 file written to " + folder_ / "out" +
+          "/.build-id\n  the others exist already\n  1 file has no build-id and is left out\n");
 }
 
 TEST_F(SymbolExportTest, NothingIsOverwritten) {
@@ -101,10 +102,9 @@ TEST_F(SymbolExportTest, NothingIsOverwritten) {
   const Result<std::string> done = Export(builder);
   ASSERT_FALSE(done.ok());
   EXPECT_EQ(done.error().kind, ErrorKind::kSystem);
-  EXPECT_EQ(done.error().message,
-            folder_ / "out/.build-id/ab/cdef.debug" +
-                ": is there and differs, as 0 others; nothing is overwritten, 1 of 2 files were "
-                "written");
+  EXPECT_EQ(done.error().message, folder_ / "out/.build-id/ab/cdef.debug" +
+                                      ": a different file exists (as for 0 others) and is not "
+                                      "overwritten; 1 of 2 files were written");
   EXPECT_NE(Read("out/.build-id/12/34.debug"), "");
   EXPECT_EQ(Read("out/.build-id/ab/cdef.debug"), "precious");
 }
@@ -139,7 +139,7 @@ TEST_F(SymbolExportTest, NothingTakesThePlaceOfALink) {
   std::filesystem::create_symlink(folder_ / "capture.xpu", folder_ / "link");
   const Status status = Run(Task::kEmbedSymbols, folder_ / "link");
   ASSERT_FALSE(status.ok());
-  EXPECT_EQ(status.error().message, folder_ / "link: is not a regular file");
+  EXPECT_EQ(status.error().message, folder_ / "link: not a regular file");
   EXPECT_TRUE(std::filesystem::is_symlink(folder_ / "link"));
 }
 
@@ -201,10 +201,9 @@ TEST_F(SymbolExportTest, FilesThatAreNotHereAreNamed) {
   WriteCapture();
   ElfBuilder("other").WriteTo(folder_ / "app");
   ASSERT_TRUE(Run(Task::kEmbedSymbols, "").ok());
-  EXPECT_EQ(outcome_.notes,
-            "symbols of 0 files added to " + folder_ / "capture.xpu" +
-                ", 0 bytes before compression\n  " + folder_ / "app" +
-                ": is not the recorded file: build-id 6f74686572, recorded abcdef\n");
+  EXPECT_EQ(outcome_.notes, "symbols of 0 files added to " + folder_ / "capture.xpu" +
+                                ", 0 bytes before compression\n  " + folder_ / "app" +
+                                ": not the recorded file: build-id 6f74686572, recorded abcdef\n");
 }
 
 TEST_F(SymbolExportTest, WhatIsNoCaptureStays) {

@@ -63,7 +63,7 @@ TEST(FindColumn, AnyCaseAndTheBeginOfOneName) {
   EXPECT_EQ(FindColumn(columns, "max").value(), 3u);  // the whole name counts more
   EXPECT_EQ(FindColumn(columns, "m").value(), 1u);    // the first of those that begin so
   EXPECT_EQ(FindColumn(columns, "x").error().message,
-            "'x' is no column of Total (ns), Min (ns), Max (ns), Max");
+            "'x' is not one of the columns Total (ns), Min (ns), Max (ns), Max");
 }
 
 TEST(FindColumn, WhatAShareIsOfBeforeTheShare) {
@@ -112,7 +112,16 @@ TEST(TableWriter, Text) {
             "          8            g\n"
             "\n");
   EXPECT_EQ(Written(TableOf({}), TableFormat::kTable), " ** Sums (sum): no rows\n\n");
-  EXPECT_EQ(Written(TableOf({}), TableFormat::kTable, true), " Without rows: sum\n");
+  EXPECT_EQ(Written(TableOf({}), TableFormat::kTable, true), " Empty tables: sum\n");
+}
+
+// nsys, whose names scripts know, writes PID and Pid.
+TEST(TableWriter, HeadingsAreSpelledInOneWay) {
+  Table table{"calls", "Calls", {{.name = "Pid"}, {.name = "Tid"}, {.name = "CorrId"}}, 1};
+  table.row = [](size_t, Row& cells) { cells = {"1", "2", "3"}; };
+  EXPECT_NE(Written(table, TableFormat::kTable).find(" PID  TID  CorrID\n"), std::string::npos)
+      << Written(table, TableFormat::kTable);
+  EXPECT_EQ(Written(table, TableFormat::kCsv), "Pid,Tid,CorrId\n1,2,3\n");
 }
 
 TEST(TableWriter, Csv) {

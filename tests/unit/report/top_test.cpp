@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "format/base/file.h"
 #include "report/views/tables/top_tables.h"
 #include "tests/unit/report/model_builder.h"
 #include "tests/unit/report/report_testing.h"
@@ -156,6 +157,20 @@ TEST(TableKinds, NamesAreUniqueAndTotalsAreColumns) {
   }
 }
 
+TEST(TopTables, TheManPageNamesEveryColumnOfTexts) {
+  std::string page = ReadFile(std::string(XPU_TESTS_DIR) + "/../man/xpu-report.1").value();
+  page = page.substr(page.find(".SS JSON schema"));
+  page = page.substr(0, page.find(".SS CSV"));
+  for (const TableKind& kind : TableKinds()) {
+    for (const Column& column : kind.columns) {
+      const bool is_there = page.find("\"" + column.name + "\"") != std::string::npos ||
+                            page.find(" " + column.name + " ") != std::string::npos ||
+                            page.find(" " + column.name + "\n") != std::string::npos;
+      EXPECT_TRUE(!column.is_text || is_there) << kind.name << ": " << column.name;
+    }
+  }
+}
+
 TEST(CheckTopOptions, TellsWhatThereIs) {
   const auto problem = [](std::string table, std::string sort, bool compares = false) {
     const Status status =
@@ -164,15 +179,14 @@ TEST(CheckTopOptions, TellsWhatThereIs) {
   };
   EXPECT_EQ(problem("cuda_api_sum", "med"), "");
   EXPECT_EQ(problem("", "samples"), "");  // of one of the tables
-  EXPECT_EQ(problem("", "x"), "--sort: 'x' is no column of any table");
+  EXPECT_EQ(problem("", "x"), "--sort: no table has a column 'x'");
   EXPECT_EQ(problem("cuda_gpu_mem_size_sum", "t"), "");
-  EXPECT_EQ(
-      problem("cuda_gpu_mem_size_sum", "x"),
-      "--sort: 'x' is no column of Total (MB), Count, Avg (MB), Med (MB), Min (MB), Max (MB), "
-      "StdDev (MB), Operation");
-  EXPECT_EQ(problem("x", ""), "--table: there is no table 'x'");
+  EXPECT_EQ(problem("cuda_gpu_mem_size_sum", "x"),
+            "--sort: 'x' is not one of the columns Total (MB), Count, Avg "
+            "(MB), Med (MB), Min (MB), Max (MB), StdDev (MB), Operation");
+  EXPECT_EQ(problem("x", ""), "--table: unknown table 'x'");
   EXPECT_EQ(problem("cuda_api_trace", "", true),
-            "--table: cuda_api_trace has no totals that --diff could compare");
+            "--table: cuda_api_trace has no totals to compare");
 }
 
 }  // namespace

@@ -209,7 +209,7 @@ TEST(ChromeTrace, SynchronizationsNameNoObjectThatTheyDoNotHave) {
   EXPECT_EQ(LinesWith(trace, "\"event\":5").size(), 1u);
   // A stream that waits holds up no thread.
   EXPECT_EQ(LinesWith(trace, "\"args\":{\"name\":\"synchronizations\"}").size(), 1u);
-  EXPECT_EQ(LinesWith(trace, "\"args\":{\"name\":\"events that streams wait for\"}").size(), 1u);
+  EXPECT_EQ(LinesWith(trace, "\"args\":{\"name\":\"event waits of streams\"}").size(), 1u);
 }
 
 TEST(ChromeTrace, KernelsThatOverlapGetALaneBesideTheirStream) {

@@ -63,7 +63,7 @@ TEST_F(FileFinderTest, AnotherBuildIsRefusedAndBothIdsAreNamed) {
   EXPECT_FALSE(search.found.has_value());
   EXPECT_EQ(search.problem, FileProblem::kMismatch);
   EXPECT_EQ(search.message,
-            folder_ / "app" + ": is not the recorded file: build-id 0102, recorded abcdef");
+            folder_ / "app" + ": not the recorded file: build-id 0102, recorded abcdef");
   // Where an equal one is elsewhere, nothing is said.
   WriteElf(folder_ / "debug/.build-id/ab/cdef", kId);
   EXPECT_TRUE(Finder().Program(folder_ / "app", kId).found.has_value());
@@ -135,7 +135,7 @@ TEST_F(FileFinderTest, DebuginfodIsAskedLast) {
   std::getline(asked, line);
   EXPECT_EQ(line, "executable abcdef");
   ASSERT_EQ(said.size(), 4u);
-  EXPECT_EQ(said[2], "debuginfod: asking for debuginfo of /no/app");
+  EXPECT_EQ(said[2], "debuginfod: requesting debuginfo of /no/app");
 }
 
 TEST_F(FileFinderTest, DebuginfodHasALimitForAllQuestions) {
@@ -150,7 +150,8 @@ TEST_F(FileFinderTest, DebuginfodHasALimitForAllQuestions) {
   for (int i = 0; i < 3; ++i) EXPECT_FALSE(Finder().Program("/no/app", kId).found.has_value());
   EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(50));
   ASSERT_EQ(said.size(), 2u);
-  EXPECT_EQ(said[1], "debuginfod: the time limit is over, the other files are not asked for");
+  EXPECT_EQ(said[1],
+            "debuginfod: the time limit is reached; the remaining files are not requested");
 }
 
 // What a server sends without end. The limit comes just after the program's start.
@@ -175,7 +176,7 @@ TEST_F(FileFinderTest, ADebuginfodThatCannotBeRunIsSaidOnce) {
     EXPECT_EQ(Finder().Program("/no/app", kId).problem, FileProblem::kMissing);
   }
   ASSERT_EQ(said.size(), 2u);
-  EXPECT_EQ(said[1], "debuginfod: /none/find cannot be run: install it (debuginfod, elfutils)");
+  EXPECT_EQ(said[1], "debuginfod: cannot run /none/find: install it (debuginfod, elfutils)");
 }
 
 }  // namespace

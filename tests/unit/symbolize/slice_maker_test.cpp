@@ -96,10 +96,10 @@ TEST_F(SliceMaker, WhatIsRefused) {
   StrippedProgram("\x12\x34").WriteTo(folder_ / "bin/file");
   SliceOrder order = Order();
   order.name = "/app/file";
-  EXPECT_EQ(Names(order), "/app/file: is not the recorded file: build-id 1234, recorded abcdef");
+  EXPECT_EQ(Names(order), "/app/file: not the recorded file: build-id 1234, recorded abcdef");
   EXPECT_EQ(MakeSymbolSlice(order, {}).error().kind, ErrorKind::kNotFound);
   StrippedProgram("").WriteTo(folder_ / "bin/file");
-  EXPECT_EQ(Names(order), "/app/file: is not the recorded file: build-id none, recorded abcdef");
+  EXPECT_EQ(Names(order), "/app/file: not the recorded file: build-id none, recorded abcdef");
   std::ofstream(order.path) << std::string(100, '#');
   EXPECT_EQ(Names(order), "/app/file: not an ELF file");
   EXPECT_EQ(MakeSymbolSlice(order, {}).error().kind, ErrorKind::kInvalid);

@@ -64,7 +64,7 @@ TEST_F(SymbolizerTest, AnotherBuildIsRefusedAndNamedOnce) {
   ASSERT_EQ(symbolizer_.problems().size(), 1u);
   EXPECT_EQ(symbolizer_.problems()[0].kind, Kind::kMismatch);
   EXPECT_EQ(symbolizer_.problems()[0].message,
-            folder_ / "a" + ": is not the recorded file: build-id 6e6577, recorded 6f6c64");
+            folder_ / "a" + ": not the recorded file: build-id 6e6577, recorded 6f6c64");
 }
 
 TEST_F(SymbolizerTest, WithoutARecordedBuildIdThePathIsBelieved) {
@@ -110,7 +110,7 @@ TEST_F(SymbolizerTest, ADebugFileOfAnotherBuildIsNotTaken) {
   EXPECT_EQ(symbolizer_.problems()[0].kind, Kind::kMismatch);
   EXPECT_EQ(symbolizer_.problems()[0].message,
             folder_ / "debug/.build-id/ab/cd.debug" +
-                ": is not the recorded file: build-id abce, recorded abcd");
+                ": not the recorded file: build-id abce, recorded abcd");
 }
 
 // What the capture has counts before what the machine has; the file helps where the slice is mute.
@@ -174,8 +174,9 @@ TEST_F(SymbolizerTest, ADamagedSliceIsSaidAndTheFileTakesItsPlace) {
   ASSERT_EQ(symbolizer_.problems().size(), 2u);
   EXPECT_EQ(symbolizer_.problems()[0].kind, Kind::kSlice);
   EXPECT_EQ(symbolizer_.problems()[1].kind, Kind::kSlice);
-  EXPECT_EQ(symbolizer_.problems()[1].message,
-            "/nowhere/b: its slice is of another build: build-id 69642d33, recorded 69642d32");
+  EXPECT_EQ(
+      symbolizer_.problems()[1].message,
+      "/nowhere/b: its slice is from a different build: build-id 69642d33, recorded 69642d32");
 }
 
 // The batch and the single look-ups give the same; files are read by several threads.
