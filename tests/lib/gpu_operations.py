@@ -164,5 +164,5 @@ def check_nodes(account, capture, sites, folded=folded_paths):
 
 def hidden_kernels(capture):
     text = " ".join(report(capture.path).split())
-    found = re.search(r"recorded as one each, ([\d,]+) kernels[^;]* hidden in them", text)
+    found = re.search(r"recorded as a whole, with ([\d,]+) kernels? and", text)
     return int(found.group(1).replace(",", "")) if found else 0

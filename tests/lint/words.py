@@ -115,7 +115,7 @@ def main():
     texts = [(page.name, page.read_text(), plain_roff)
              for page in [*sorted((root / "man").glob("*.1")), made]]
     texts += [(name, (root / name).read_text(), plain_markdown)
-              for name in ("README.md", "CHANGELOG.md")]
+              for name in ("README.md", "CHANGELOG.md", "CONTRIBUTING.md")]
     schema = root / "format/capture.capnp"
     texts.append((schema.name, schema.read_text(), plain_schema))
     for binary in binaries:

@@ -37,8 +37,9 @@ def examples_of_page(name):
 
 
 def examples_of_readme():
-    """The indented lines that begin with one of our commands; behind # is a comment."""
-    lines = (ROOT / "README.md").read_text().splitlines()
+    """The indented lines that begin with one of our commands; # starts a comment, and a backslash
+    continues a line."""
+    lines = re.sub(r" \\\n +", " ", (ROOT / "README.md").read_text()).splitlines()
     commands = [line.strip().removeprefix("$ ").split(" # ")[0].strip() for line in lines
                 if line.startswith("    ")]
     return [command for command in commands if COMMAND.match(command)]
