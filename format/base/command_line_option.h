@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "format/base/help.h"
 #include "format/base/nearest_names.h"
 #include "format/base/result.h"
 #include "format/base/text.h"
@@ -20,6 +21,7 @@ struct CommandLineOption {
   // What a value is: "FILE", "DIR", "{gpu,cpu}", "{cycles,page-faults},...". Empty: takes none.
   std::string value;
   bool repeats = false;
+  bool needs_value = true;  // where it takes one
 };
 
 // What is wrong when an option that takes one value was given several: the parser's own words are
@@ -85,6 +87,21 @@ std::vector<CommandLineOption> CommandLineOptionsOf(const App& app) {
     if (parsed->get_items_expected_max() > 0) option.value = parsed->get_type_name();
     option.repeats = parsed->get_items_expected_max() > 1;
     options.push_back(std::move(option));
+  }
+  return options;
+}
+
+// The same with the words that may follow --help.
+inline std::vector<CommandLineOption> WithHelpGroups(std::vector<CommandLineOption> options,
+                                                     std::span<const HelpGroup> groups) {
+  for (CommandLineOption& option : options) {
+    if (std::find(option.names.begin(), option.names.end(), "--help") == option.names.end()) {
+      continue;
+    }
+    std::string names;
+    for (const HelpGroup& group : groups) AppendFormat(names, "{},", group.name);
+    option.value = Format("{{{}all}}", names);
+    option.needs_value = false;
   }
   return options;
 }

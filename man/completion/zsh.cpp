@@ -33,12 +33,14 @@ std::string Action(const CompletedOption& completed) {
   return " ";  // a number, a name: nothing is known of it
 }
 
-// ":what:action", or nothing.
+// ":what:action", "::what:action" where the option does without one, or nothing.
 std::string Value(const CompletedOption& completed) {
   const std::string& value = completed.option.value;
   if (value.empty()) return {};
   const bool is_named = completed.choices.empty() && !value.ends_with("DIR");
-  return Format(":{}:{}", is_named ? Escaped(value, ":") : "value", Action(completed));
+  return Format("{}{}:{}",
+                completed.option.needs_value ? ":" : "::", is_named ? Escaped(value, ":") : "value",
+                Action(completed));
 }
 
 // -o+ and --output=: the value is the rest of the word or the next one.

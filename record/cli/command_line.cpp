@@ -7,6 +7,7 @@
 #include "format/base/number.h"
 #include "format/base/text.h"
 #include "record/cli/help.h"
+#include "record/cli/help_groups.h"
 #include "record/cli/option_habits.h"
 #include "record/cli/verb_of_others.h"
 #include "record/cli/version.h"
@@ -125,7 +126,7 @@ void RefuseEmptyValues(CLI::App& app) {
   }
 }
 
-// What kHelpText tells; the types of values tell what a shell completes.
+// What kHelpGroups describe; the types of values tell what a shell completes.
 void AddOptions(CLI::App& app, RecordOptions& options, Words& words) {
   app.set_help_flag("-h,--help");
   app.set_version_flag("--version", "");
@@ -347,7 +348,7 @@ Result<ParsedCommandLine> ParseCommandLine(int argc, const char* const* argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::CallForHelp&) {
-    parsed.answer = std::string(kHelpText);
+    XPU_ASSIGN_OR_RETURN(parsed.answer, HelpOn(HelpTopic(argc, argv), kHelpText, kHelpGroups));
     return parsed;
   } catch (const CLI::CallForVersion&) {
     parsed.answer = RecordVersionText();
@@ -375,7 +376,7 @@ std::vector<CommandLineOption> RecordCommandLineOptions() {
   Words words;
   CLI::App app;
   AddOptions(app, options, words);
-  return CommandLineOptionsOf(app);
+  return WithHelpGroups(CommandLineOptionsOf(app), kHelpGroups);
 }
 
 }  // namespace xpu

@@ -5,54 +5,44 @@
 
 namespace xpu {
 
-// CLI11's own help lists for each option what it excludes, and fills two screens.
+// The options that most users need, with room for more of them; help_groups.h has all. CLI11's own
+// help lists for each option what it excludes, and fills two screens.
 inline constexpr std::string_view kHelpText =
     R"(Usage: xpu-record [OPTIONS] [--] PROGRAM [ARGUMENTS]
        xpu-record [OPTIONS] -p PID,...|-a [[--] PROGRAM [ARGUMENTS]]
 Records CPU samples and GPU activity into a capture for xpu-report.
 
-Targets and control
+Targets and control (all: --help control)
   -p, --pid PID,...     record running processes and their children
   -a, --all             record all processes; with a PROGRAM, until it exits
   --user USER           run the program as USER, without root's privileges
-  --allow-new-privs, --keep-fds  with --user: allow setuid; inherit open files
   -d, --duration TIME   stop recording after TIME: 5s, 500ms
   -D, --delay TIME      start recording after TIME; -1: wait for --control
   --control HOW         pause and resume: fifo:CTL[,ACK] or signal (SIGUSR2)
-  --capture-range RANGE  record only within cudaProfilerApi or nvtx:NAME ranges
 
-CPU samples, probes, stacks
+CPU samples, probes, stacks (all: --help cpu)
   --cpu-only, --gpu-only  record no GPU activity; take no CPU samples
   -e, --event LIST      sample on these events instead of the CPU clock
-  -F, --freq HZ         samples per second per thread (default 99)
-  -c, --count N         sample every N events instead (clocks: every N ns)
-  --uprobe LIB:FUNC[+OFF], --uretprobe LIB:FUNC  function entries; returns
-  --kprobe FUNC[+OFF], --kretprobe FUNC  the same for kernel functions
-  --tracepoint CAT:NAME  hits of a kernel tracepoint
-  --call-graph HOW      auto (default), eh (unwind tables), fp (frame pointers)
-  --no-python           leave Python frames out of stacks
+  -F, --freq HZ         samples per second of CPU time (default 99)
+  --uprobe LIB:FUNC, --tracepoint CAT:NAME  record each hit, with its stack
 
-GPU activity
-  --launch-stacks HOW   how to take them: auto (default), inline, uprobe, none
+GPU activity (all: --help gpu)
   --cuda-graph-trace WHAT  graph (default), node: a record per replay, per node
   --gpu-memory          record GPU memory allocations, with their stacks
-  --no-nvtx             do not record NVTX ranges and marks
-  --cupti-lib FILE      use this libcupti
   --no-inject           load nothing into the program: probes, no GPU times
   --yield-cupti         leave CUPTI to the program's profiler; like --no-inject
-  --cuda-lib FILE       libcudart or libcuda to probe with --no-inject
 
-Output
+Output (all: --help output)
   -o, --output FILE     default capture.xpu; '-' is standard output
   --symbols WHICH       slice (default: only functions in stacks), full, none
   --rotate-size SIZE    start a new file every SIZE: capture.0001.xpu, ...
   --rotate-keep N       keep only the newest N of these files
-  --max-size SIZE       stop recording after about SIZE has been written
-  --output-buffer SIZE  buffer for a slow disk or pipe (default 64M)
 
+General (all: --help general)
   --check               check what works on this machine; record nothing
   -v, --verbose, -q, --quiet  print more; print only errors
-  --version, -h, --help  version and features; this help (see xpu-record(1))
+  --version, -h, --help  print the version; print this help
+  --help GROUP          a group in full: control, cpu, gpu, output, general, all
 )";
 
 }  // namespace xpu

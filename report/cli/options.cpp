@@ -74,7 +74,7 @@ class Parser {
   Result<std::variant<ReportOptions, Help>> Parse(int argc, const char* const* argv);
   std::vector<CommandLineOption> Options() {
     AddOptions();
-    return CommandLineOptionsOf(app_);
+    return WithHelpGroups(CommandLineOptionsOf(app_), HelpGroups());
   }
 
  private:
@@ -396,7 +396,8 @@ Result<std::variant<ReportOptions, Help>> Parser::Parse(int argc, const char* co
   try {
     app_.parse(argc, argv);
   } catch (const CLI::CallForHelp&) {
-    return std::variant<ReportOptions, Help>(Help{HelpText()});
+    XPU_ASSIGN_OR_RETURN(std::string text, HelpOn(HelpTopic(argc, argv), HelpText(), HelpGroups()));
+    return std::variant<ReportOptions, Help>(Help{std::move(text)});
   } catch (const CLI::ExtrasError&) {
     return UnknownOption(app_, app_.remaining().front(), kSeeHelp, kReportHabits);
   } catch (const CLI::ParseError& error) {

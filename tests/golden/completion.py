@@ -66,10 +66,11 @@ def test_every_option_is_completed():
 
 
 def takes(*command):
-    """Whether the next mistake, an unknown option or no such capture, is the one that is told."""
+    """Whether it is answered (--help), or the next mistake, an unknown option or no such capture,
+    is the one that is reported."""
     with tempfile.TemporaryDirectory() as empty:
         result = subprocess.run(command, cwd=empty, capture_output=True, text=True)
-    return "--nothing" in result.stderr or result.returncode == 1
+    return "--nothing" in result.stderr or result.returncode in (0, 1)
 
 
 def test_every_value_is_taken():
@@ -86,8 +87,8 @@ def test_every_value_is_taken():
                 counts[option] = counts.get(option, 0) + 1
     expect("options with fixed values", sorted(counts),
            ["--by", "--call-graph", "--capture-range", "--control", "--correlate",
-            "--cuda-graph-trace", "--event", "--format", "--graph-stacks", "--import",
-            "--kernel-names", "--launch-stacks", "--mode", "--python", "--symbols", "--table",
+            "--cuda-graph-trace", "--event", "--format", "--graph-stacks", "--help",
+            "--import", "--kernel-names", "--launch-stacks", "--mode", "--python", "--symbols", "--table",
             "--unit"])
 
 
@@ -96,6 +97,8 @@ def test_values():
     expect("--mode=", replies("xpu-report", "--mode", "="),
            {"merge", "gpu", "cpu", "idle", "probe"})
     expect("--mode=g", replies("xpu-report", "--mode", "=", "g"), {"gpu"})
+    expect("--help", replies("xpu-record", "--help", ""),
+           {"control", "cpu", "gpu", "output", "general", "all"})
     expect("a list", replies("xpu-record", "-e", "cycles,context-s"), {"cycles,context-switches"})
     expect("a number", replies("xpu-record", "-F", ""), set())
 

@@ -1,4 +1,5 @@
-"""The man pages are clean roff and name every option that --help names, and no other."""
+"""The man pages are clean roff and name every option that --help all names, and no other; --help
+itself names a part of them within a screen."""
 
 import pathlib
 import re
@@ -9,8 +10,16 @@ import sys
 OPTION = re.compile(r"(?<![\w-])(--[a-z][a-z0-9-]+|-[A-Za-z])(?![\w-])")
 
 
-def options_of_help(binary):
-    text = subprocess.run([binary, "--help"], capture_output=True, text=True, check=True).stdout
+MAX_LINES, MAX_COLUMNS = 46, 80
+
+
+def help_of(binary, *group):
+    return subprocess.run([binary, "--help", *group], capture_output=True, text=True,
+                          check=True).stdout
+
+
+def options_of_help(binary, group="all"):
+    text = help_of(binary, *([group] if group else []))
     # The lines that define options begin with one.
     lines = [line for line in text.splitlines() if re.match(r"\s+-", line)]
     return {o for line in lines for o in OPTION.findall(re.split(r"\s{2,}", line.strip())[0])}
@@ -46,10 +55,16 @@ def main():
         help_options, page_options = options_of_help(binary), options_of_page(page)
         if not help_options:
             problems.append(f"{name}: --help lists no option")
+        for option in sorted(options_of_help(binary, "") - help_options):
+            problems.append(f"{name}: {option} is in --help and not in --help all")
+        for group, most in (("", MAX_LINES), ("all", 10**9)):
+            lines = help_of(binary, *group.split()).splitlines()
+            if len(lines) > most or max(map(len, lines)) > MAX_COLUMNS:
+                problems.append(f"{name}: --help {group}: more than {most} lines of {MAX_COLUMNS} columns")
         for option in sorted(help_options - page_options):
-            problems.append(f"{name}: {option} is in --help and not in the man page")
+            problems.append(f"{name}: {option} is in --help all and not in the man page")
         for option in sorted(page_options - help_options):
-            problems.append(f"{name}: {option} is in the man page and not in --help")
+            problems.append(f"{name}: {option} is in the man page and not in --help all")
     print("\n".join(problems) or "the man pages are clean and agree with --help")
     return 1 if problems else 0
 

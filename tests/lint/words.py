@@ -119,8 +119,10 @@ def main():
     schema = root / "format/capture.capnp"
     texts.append((schema.name, schema.read_text(), plain_schema))
     for binary in binaries:
-        text = subprocess.run([binary, "--help"], capture_output=True, text=True, check=True).stdout
-        texts.append((f"{pathlib.Path(binary).name} --help", text, str))
+        for group in ([], ["all"]):
+            words = [binary, "--help", *group]
+            text = subprocess.run(words, capture_output=True, text=True, check=True).stdout
+            texts.append((" ".join([pathlib.Path(binary).name, *words[1:]]), text, str))
     problems = [line for name, text, plain in texts for line in hits(name, text, plain)]
     print("\n".join(problems) or f"{len(texts)} texts have none of {len(WORDS)} phrases")
     return 1 if problems else 0

@@ -204,6 +204,20 @@ TEST(Options, HelpAndVersionAreAnswers) {
   EXPECT_TRUE(help.starts_with("Usage: xpu-record [OPTIONS] [--] PROGRAM [ARGUMENTS]\n"));
 }
 
+TEST(Options, HelpOfAGroup) {
+  const std::string gpu = *Parse({"--help", "gpu"})->answer;
+  EXPECT_TRUE(gpu.starts_with("GPU activity (--help gpu)\n  --gpu-only  ")) << gpu;
+  EXPECT_EQ(gpu.find("--duration"), std::string::npos);
+  EXPECT_EQ(*Parse({"-h", "gpu"})->answer, gpu);
+  EXPECT_EQ(*Parse({"--help=gpu"})->answer, gpu);
+  EXPECT_EQ(*Parse({"--help", "--check"})->answer, *Parse({"--help"})->answer);
+  EXPECT_NE(Parse({"--help", "all"})->answer->find("\n" + gpu), std::string::npos);
+  const auto unknown = Parse({"--help", "gpus"});
+  ASSERT_FALSE(unknown.ok());
+  EXPECT_EQ(unknown.error().ToString(),
+            "--help: unknown group 'gpus'\nhint: groups: control, cpu, gpu, output, general, all");
+}
+
 TEST(Options, HelpFitsAScreen) {
   std::istringstream help(*Parse({"--help"})->answer);
   int lines = 0;

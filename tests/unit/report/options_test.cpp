@@ -233,6 +233,19 @@ TEST(Options, HintsOfMistakes) {
   EXPECT_EQ(hint({"--top", "--table", "x"}), "xpu-report --list-tables lists the tables");
 }
 
+TEST(Options, HelpOfAGroup) {
+  const auto text = [](std::vector<const char*> arguments) {
+    return std::get<Help>(Parse(std::move(arguments)).value()).text;
+  };
+  EXPECT_TRUE(
+      text({"--help", "tables"}).starts_with("Options of --top and --diff (--help tables)\n"));
+  EXPECT_NE(text({"--help", "views"}).find("\n  --dump  "), std::string::npos);
+  EXPECT_NE(text({"--help", "all"}).find("\n\n" + text({"--help", "filters"})), std::string::npos);
+  EXPECT_EQ(Bad({"--help", "x.xpu"}), "--help: unknown group 'x.xpu'");
+  EXPECT_EQ(Parse({"--help=x"}).error().hint,
+            "groups: views, filters, stacks, tables, symbols, general, all");
+}
+
 TEST(Options, HelpFitsAScreen) {
   const auto parsed = Parse({"--help"});
   const std::string& text = std::get<Help>(parsed.value()).text;

@@ -1,0 +1,86 @@
+// What `xpu-report --help GROUP` prints of each group, but for the views, which describe
+// themselves.
+#pragma once
+
+#include "format/base/help.h"
+
+namespace xpu {
+
+inline constexpr HelpGroup kHelpGroups[] = {
+    {"views", "Views (only one; default: a summary)",
+     R"(  --import cupti-text FILE -o OUT.xpu  convert the output of CUPTI's samples to
+                        a capture
+)"},
+    {"filters", "Filters (combined with AND; lists are separated by commas)",
+     R"(  --pid PIDS, --tid TIDS  processes and threads
+  --comm NAMES          threads or processes with exactly these names
+  --time FROM-TO        what overlaps this time since the start of the
+                        recording: 1.5s-2s, 300ms-, -800us
+  --device GPUS, --stream STREAMS  work on these GPUs or streams, and the calls
+                        that started it
+  --kernel REGEX        kernels whose name matches, and the calls that started
+                        them; POSIX extended, ignores case
+  --api REGEX           CUDA calls whose name matches, and the work that they
+                        started
+  --nvtx REGEX          what is inside NVTX ranges whose DOMAIN:TEXT matches
+  --event NAME          samples of this CPU event (default: of the first clock)
+  --sample 1/N          use 1 in N CPU samples and 1 in N calls with their work;
+                        sums are scaled by N
+)"},
+    {"stacks", "Options of --folded and --flamegraph",
+     R"(  --mode MODE           merge (default: CPU samples, and GPU time under the
+                        stack that launched it), gpu, cpu, idle (what the CPU
+                        did while a GPU was idle), probe (hits of probes)
+  --by WHAT             begin each stack with its thread, process, device or
+                        stream
+  --device-tags         name the GPU in the last frame: [GPU0_Kernel]
+  --keep-internal-frames  keep frames of libcudart, libcuda, libcupti and xpu
+  --nvtx-frames         put the NVTX ranges around a sample or call first
+  --unit UNIT           us (default), ns, or samples (--folded)
+  --reverse             put the innermost frame first (--folded)
+  --title TEXT          title of the page (--flamegraph)
+)"},
+    {"tables", "Options of --top and --diff",
+     R"(  --table NAME          print only this table; implies --top
+  --list-tables         list all tables
+  -n, --rows N          rows of each table; 0: all (default: 20 as text, else
+                        all)
+  --format FORMAT       table, csv, json (default: by the name of the output
+                        file, else table)
+  --sort COLUMN         sort by this column: numbers from the largest, text
+                        alphabetically (--top)
+)"},
+    {"symbols", "Symbols and frames",
+     R"(  --inline              show inlined functions as frames
+  --lines               show file and line at the end of each frame
+  --offsets             show the offset of each address in its function
+  --python WHICH        merge (default: Python functions replace the
+                        interpreter's frames), only (no native code), native
+                        (the interpreter's own frames)
+  --kernel-names WHICH  full (default), short (default in text tables), mangled
+  --symfs DIR           look for the files of the recorded machine below DIR
+  --debug-dir DIR       look for debug files in DIR instead of /usr/lib/debug
+  --debuginfod          query the servers in DEBUGINFOD_URLS for missing files
+  --export-symbols DIR  no view: write the capture's symbols as a build-id tree
+  --embed-symbols       no view: add symbols of this machine's files to the
+                        capture
+)"},
+    {"general", "General",
+     R"(  -i CAPTURE            the same as CAPTURE alone, for users of perf report
+  -o, --output FILE     write to FILE, compressed if its name ends in .gz
+  --graph-stacks WHICH  show the work of CUDA graph nodes under the stack that
+                        launched the graph (launch), that added the node
+                        (creation), or both (default)
+  --correlate HOW       match calls and GPU work by auto (default: CUDA's ids),
+                        id, nesting or time[:WINDOW]
+  --max-events N        write only the first N slices (--chrome-trace)
+  --strict              exit with status 3 if data was lost
+  --no-pager            write directly to the terminal
+  --version             print the version, the supported features and the
+                        libraries
+  -h, --help            print the most important options; --help GROUP prints
+                        one group in full, --help all every group
+)"},
+};
+
+}  // namespace xpu
