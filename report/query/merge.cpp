@@ -260,9 +260,10 @@ std::string LeftOutText(const Analysis& analysis, const MergeOptions& options) {
         "  hint: --event {} shows them\n",
         name, name);
   }
-  return uncounted + (analysis.Work().empty()
-                          ? std::string()
-                          : Format("GPU time is left out: the CPU samples count {}, not time\n", name));
+  return uncounted +
+         (analysis.Work().empty()
+              ? std::string()
+              : Format("GPU time is left out: the CPU samples count {}, not time\n", name));
 }
 
 }  // namespace xpu

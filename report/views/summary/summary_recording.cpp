@@ -32,7 +32,8 @@ constexpr uint64_t kSecondNs = 1'000'000'000;
 // A program that only waits has no sample of a clock that counts CPU time, which looks like a
 // recording that failed.
 void WriteNotRunning(const Analysis& analysis, const SampledEvent& event, SummaryText& text) {
-  const bool is_whole = analysis.shown.filter_text.empty() && !analysis.model.events.recording_end.empty();
+  const bool is_whole =
+      analysis.shown.filter_text.empty() && !analysis.model.events.recording_end.empty();
   if (!event.is_time || event.samples > 0 || !is_whole) return;
   text.Paragraph("",
                  "hint: no thread was running on a CPU when a sample was due: the program slept, "
