@@ -15,8 +15,8 @@
 #include <vector>
 
 #include "symbolize/dwarf/debug_info.h"
-#include "symbolize/elf/file_symbols.h"
 #include "symbolize/file_finder.h"
+#include "symbolize/file_symbols.h"
 
 namespace xpu {
 

@@ -9,9 +9,9 @@
 #include "symbolize/dwarf/debug_info.h"
 #include "symbolize/dwarf/debug_writer.h"
 #include "symbolize/elf/elf_image.h"
-#include "symbolize/elf/file_symbols.h"
 #include "symbolize/elf/symbol_slice.h"
 #include "symbolize/file_finder.h"
+#include "symbolize/file_symbols.h"
 
 namespace xpu {
 namespace {

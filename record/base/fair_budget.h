@@ -64,7 +64,7 @@ class ChargedTable {
   // `memory` outlives this.
   explicit ChargedTable(FairBudget::Account& memory) : memory_(memory) {}
 
-  // In the place of the one that was there. Where there is no room, it is counted and not kept.
+  // Replaces the previous one. If there is no room, it is counted and not kept.
   void Put(uint32_t number, Value value) {
     Erase(number);
     if (memory_.Take(value.Cost())) values_.emplace(number, std::move(value));

@@ -34,7 +34,7 @@ std::optional<ProcessOwner> OwnerOf(uint32_t pid);
 // What /proc/PID/status says.
 ProcessOwner ParseOwner(std::string_view status);
 
-// Whether a file of `file_user` tells of the code of that process: what everybody can put into /tmp
+// Whether a file of `file_user` may describe code of that process: what everybody can put into /tmp
 // is believed of the process's user and of root; where that user is not known, of who records.
 bool MayTellOf(const ProcessOwner& owner, uid_t file_user);
 

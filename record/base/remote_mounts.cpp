@@ -84,7 +84,7 @@ struct Access {
 // In the child: nothing but system calls, since other threads may have held locks. It asks for what
 // the kernel does not know without the server.
 [[noreturn]] void Make(const Access& access) {
-  // A pipe that somebody reads must not stay open here, nor a lock be held.
+  // A pipe that another process reads must not stay open here, nor a lock be held.
   int place = 0;
   if (access.fd >= 0) ::dup2(access.fd, place);
   ::syscall(SYS_close_range, access.fd >= 0 ? 1 : 0, ~0U, 0);

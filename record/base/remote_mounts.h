@@ -26,7 +26,7 @@ std::vector<Mount> ParseMounts(std::string_view text);
 // The one that an absolute path without links is below; nullptr: none.
 const Mount* FindMount(const std::vector<Mount>& mounts, std::string_view path);
 
-// Whether a server outside of the kernel answers for such a file system.
+// Whether a server outside the kernel answers for such a file system.
 bool IsRemoteType(std::string_view type);
 
 // kBusy: the mount of the file or directory does not answer. Of /proc, `path` may begin with

@@ -126,7 +126,7 @@ void RefuseEmptyValues(CLI::App& app) {
   }
 }
 
-// What kHelpGroups describe; the types of values tell what a shell completes.
+// What kHelpGroups describe; the types of values decide what a shell completes.
 void AddOptions(CLI::App& app, RecordOptions& options, Words& words) {
   app.set_help_flag("-h,--help");
   app.set_version_flag("--version", "");
@@ -189,7 +189,7 @@ Status TakeProbes(const Words& words, RecordOptions& options) {
     options.probes.push_back(std::move(probe));
   }
   XPU_RETURN_IF_ERROR(CheckNoneTwice(options.probes));
-  // A walk inside the program cannot look behind such a return.
+  // A walk inside the program cannot get past such a return.
   if (options.launch_stacks == LaunchStacks::kAuto && ReplacesReturns(options.probes)) {
     options.launch_stacks = LaunchStacks::kUprobe;
   }
@@ -265,7 +265,7 @@ std::string_view NeedsLibrary(const Words& words, const RecordOptions& options) 
   return words.graph_trace == "node" ? "--cuda-graph-trace" : "";
 }
 
-// Whom to record. Behind the command.
+// What to record. After the command has been parsed.
 Status TakeScope(const Words& words, RecordOptions& options) {
   for (const std::string& list : words.pids) {
     XPU_ASSIGN_OR_RETURN(const std::vector<pid_t> pids, ParsePids(list));

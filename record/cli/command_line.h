@@ -17,7 +17,7 @@ struct ParsedCommandLine {
   std::optional<std::string> answer;
 };
 
-// Errors are of ErrorKind::kUsage. Everything behind the program's name belongs to the program.
+// Errors are of ErrorKind::kUsage. Everything after the program's name belongs to the program.
 Result<ParsedCommandLine> ParseCommandLine(int argc, const char* const* argv);
 
 std::vector<CommandLineOption> RecordCommandLineOptions();

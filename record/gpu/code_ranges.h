@@ -1,4 +1,4 @@
-// Which files the loader of one process had mapped where, at each time that somebody still asks
+// Which files the loader of one process had mapped where, at each time that is still asked
 // for.
 #pragma once
 
@@ -38,7 +38,7 @@ class CodeRanges {
  private:
   std::map<uint64_t, CodeRange>& ForWriting();
 
-  static constexpr size_t kMaxRanges = 8192;  // more are not told of
+  static constexpr size_t kMaxRanges = 8192;  // more are not kept
 
   std::shared_ptr<Version> now_ = std::make_shared<Version>();
 };

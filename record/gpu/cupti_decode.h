@@ -20,7 +20,7 @@ using ActivityEvent = std::variant<RawActivity
 // Instance and texts of `event` are left empty: ids hold only until the next write.
 struct DecodedActivity {
   ActivityEvent event;
-  std::span<const std::byte> tail;  // behind the last field that this version knows
+  std::span<const std::byte> tail;  // after the last field that this version knows
   std::span<const std::byte> uuid;  // of a Device
 };
 
@@ -34,7 +34,7 @@ DecodedActivity DecodeActivity(std::span<const std::byte> record);
 void WriteActivity(std::span<const std::byte> record, DecodedActivity& decoded, KeptText& name,
                    InstanceId instance, EventSink& sink);
 
-// The correlation id of the operation on the GPU that the record tells of; 0: of none.
+// The correlation id of the GPU operation that the record describes; 0: of none.
 uint32_t CorrelationOf(const ActivityEvent& event);
 
 }  // namespace xpu

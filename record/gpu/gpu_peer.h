@@ -63,7 +63,7 @@ class GpuPeer {
   InlineStacks& stacks() { return stacks_; }
   // Why, as far as it is known.
   const std::string& marker_reason() const { return marker_reason_; }
-  // The libcupti that the library holds in the process, once; empty: none yet, or told before.
+  // The libcupti that the library holds in the process, once; empty: none yet, or returned before.
   std::string TakeHeldCupti();
   // For -v: what the library said of itself, once.
   std::string TakeNews() { return std::exchange(news_, {}); }

@@ -233,7 +233,7 @@ void GpuSource::AcceptPeers(EventSink& sink) {
   }
 }
 
-// When the library has CUPTI, whoever asks next is somebody else.
+// Once the library has CUPTI, the next client is another profiler.
 void GpuSource::WatchCupti(GpuPeer& peer) {
   const std::string path = peer.TakeHeldCupti();
   if (path.empty() || context_.options.launch_stacks == LaunchStacks::kNone) return;

@@ -61,7 +61,7 @@ class InjectServer {
   // XPU_INJECT's value: name, secret, session.
   std::string EnvironmentValue() const;
   uint64_t session() const { return session_; }
-  // Readable when somebody connects, says hello or rings.
+  // Readable when a library connects, says hello or wakes the recorder.
   int fd() const { return epoll_.get(); }
 
   // Why this process shall get no ring under that instance; empty: it may have one.
@@ -77,7 +77,7 @@ class InjectServer {
     uint64_t since_ns;
   };
   static constexpr size_t kMaxPending = 64;
-  static constexpr size_t kMaxAtOnce = 64;  // somebody may connect faster than we accept
+  static constexpr size_t kMaxAtOnce = 64;  // programs may connect faster than we accept
   static constexpr uint64_t kPatienceNs = 5'000'000'000;
 
   InjectServer() = default;

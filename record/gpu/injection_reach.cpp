@@ -22,7 +22,7 @@ namespace {
 // Three quarters of 8 MiB are the most that the kernel lets a program be started with.
 constexpr size_t kMaxEnvironmentBytes = size_t{8} << 20;
 
-// An exec puts everything elsewhere: the image that was told of is still there.
+// An exec maps everything elsewhere: the image that was reported is still there.
 bool HasStillMapped(const MappedLibrary& mapping, bool (*is_such)(std::string_view path)) {
   auto mappings = ReadProcessMaps(mapping.pid);
   if (!mappings.ok()) return false;
@@ -98,7 +98,7 @@ std::optional<std::string> ObstacleToInjection(const MappedLibrary& driver,
   const auto place = OpenPlaceIn(process + "/root", library);
   const bool may_read =
       !status.ok() || MayRead(process + "/root", library, ParseFileRights(*status));
-  // Last: what was read is then of the image that was told of.
+  // Last: what was read before then belongs to the image that was reported.
   if (!environment.ok() || !HasStillMapped(driver, &IsCudaDriver)) return std::nullopt;
   std::string obstacle = ObstacleInEnvironment(*environment, library);
   if (!obstacle.empty()) return obstacle;
@@ -142,9 +142,9 @@ std::string ObstacleToDescriptors(uint32_t pid, uint64_t needed) {
       limit);
 }
 
-std::string ObstacleToTables(uint32_t pid, std::string_view told) {
+std::string ObstacleToTables(uint32_t pid, std::string_view reported) {
   std::string obstacle = ObstacleToDescriptors(pid, kDescriptorsForTables);
-  return obstacle.empty() ? std::string(told) : obstacle;
+  return obstacle.empty() ? std::string(reported) : obstacle;
 }
 
 }  // namespace xpu

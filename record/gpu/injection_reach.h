@@ -42,9 +42,9 @@ std::string ObstacleToConnection(std::string_view environment,
 
 // Why it cannot open so many files more, with the cure; empty: it can, or nothing tells.
 std::string ObstacleToDescriptors(uint32_t pid, uint64_t needed);
-// Why the library in it has no unwind tables. `told`: what it says itself, which does not know why
-// a descriptor did not come.
-std::string ObstacleToTables(uint32_t pid, std::string_view told);
+// Why the library in it has no unwind tables. `reported`: what it says itself, which does not know
+// why a descriptor did not come.
+std::string ObstacleToTables(uint32_t pid, std::string_view reported);
 
 // How many the library has open at once to be given its ring, and the tables too.
 inline constexpr uint64_t kDescriptorsForRing = 2;

@@ -13,7 +13,7 @@
 
 namespace xpu {
 
-// Messages are untrusted: Take... says false to one that makes no sense.
+// Messages are untrusted: Take... returns false for an invalid one.
 class InlinePython {
  public:
   using Bytes = std::span<const std::byte>;

@@ -51,7 +51,7 @@ bool InlineStacks::TakeCodeFile(Bytes message) {
     return false;
   }
   const CodeRange range{raw.end_address, raw.bias, raw.file};
-  // At once: a copy of a stack behind it was taken with it.
+  // At once: a stack copy that follows was taken with it mapped.
   const bool replaces = ranges_.Add(raw.start_address, range);
   new_files_.push_back({range,
                         raw.start_address,
@@ -265,7 +265,7 @@ void InlineStacks::ReportCode(const ProcessMapping& mapping, const std::string& 
   sink.Write(event);
 }
 
-// Whether yet another file has taken its place since the program told of it.
+// Whether yet another file has taken its place since the program reported it.
 bool InlineStacks::IsLeftBehind(const NewFile& file, const ProcessMapping& mapping) const {
   if (!file.replaces || !IsFilePath(file.name) || mapping.path == file.name) return false;
   // Names of the loader can be links.

@@ -25,7 +25,7 @@
 
 namespace xpu {
 
-// Messages are untrusted: Take... says false to one that makes no sense.
+// Messages are untrusted: Take... returns false for an invalid one.
 class InlineStacks {
  public:
   using Bytes = std::span<const std::byte>;
@@ -53,7 +53,7 @@ class InlineStacks {
   bool TakePythonCode(Bytes message, EventSink& sink) { return python_.TakeCode(message, sink); }
   bool TakePythonStack(Bytes message) { return python_.TakeStack(message); }
 
-  // Behind the messages of a round: answers, and stacks that need not wait any more.
+  // After the messages of a round: answers, and stacks that need not wait any longer.
   void Update(EventSink& sink);
   // The process is gone: reads nothing of it any more.
   void EndProcess() { process_ended_ = true; }
@@ -124,7 +124,7 @@ class InlineStacks {
   bool copies_have_room_ = true;  // else they do not wait
   bool new_copies_ = false;
   uint64_t next_walk_ns_ = 0;
-  std::unordered_set<uint32_t> threads_;  // that the processes were told of
+  std::unordered_set<uint32_t> threads_;  // that were reported
   uint32_t last_thread_ = 0;              // one of them
   std::vector<Frame> frames_;
 };

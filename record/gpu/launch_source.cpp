@@ -47,7 +47,7 @@ MarkerFunction Behind(MarkerFunction marker, uint64_t offset) {
 }
 
 // Where the first place (nop5) costs what the last (nop) does, it is emulated like that one, and
-// the middle one (nop10) may be what this kernel optimises. Else there is nothing to gain there,
+// the middle one (nop10) may be what this kernel optimizes. Else there is nothing to gain there,
 // and an offset that the kernel refuses takes it 50 ms.
 bool IsWorthTiming(uint64_t offset, const std::vector<MarkerTiming>& timed) {
   if (offset != wire::kMarkerOffsets[1] || timed.size() != 2) return true;

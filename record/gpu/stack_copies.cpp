@@ -52,7 +52,7 @@ void StackCopies::Add(StackCopy copy) {
 void StackCopies::Told(uint32_t loads, const std::shared_ptr<const CodeRanges::Version>& code) {
   for (StackCopy& copy : copies_) {
     if (copy.code != nullptr || copy.code_unknown || copy.loads > loads) continue;
-    // A later list does not tell what was at the same place before.
+    // A later list does not show what was at the same place before.
     copy.code_unknown = copy.loads < loads;
     if (copy.code_unknown) continue;
     copy.code = code;

@@ -23,7 +23,7 @@ struct StackCopy {
   uint32_t loads = 0;                                 // as in its message
   uint64_t taken_ns = 0;                              // when it came here
   std::vector<std::byte> bytes;                       // at registers.sp
-  std::shared_ptr<const CodeRanges::Version> code{};  // nullptr: not told yet
+  std::shared_ptr<const CodeRanges::Version> code{};  // nullptr: not reported yet
   bool code_unknown = false;                          // nor ever will be
   uint64_t cost = 0;                                  // of memory
 };

@@ -21,7 +21,7 @@ namespace xpu {
 // What libraries in processes have said, by pid. An exec keeps the pid: each count is of images.
 struct InjectionReports {
   std::map<uint32_t, uint32_t> connected;  // those that were refused too
-  std::map<uint32_t, uint32_t> refused;    // and told as not reached
+  std::map<uint32_t, uint32_t> refused;    // and counted as not reached
   std::map<uint32_t, uint32_t> started_cuda;
 };
 

@@ -9,7 +9,7 @@
 
 namespace xpu {
 
-// The fixed part of a message. Message structs hold an atomic, so the values behind it are copied
+// The fixed part of a message. Message structs hold an atomic, so the values after it are copied
 // by place.
 template <typename Message>
 struct FixedPart {
@@ -26,7 +26,7 @@ std::optional<FixedPart<Message>> ReadFixed(std::span<const std::byte> message) 
   return fixed;
 }
 
-// `size` bytes behind the fixed part; nullopt: they are not there.
+// `size` bytes after the fixed part; nullopt: they are not there.
 inline std::optional<std::span<const std::byte>> BytesBehind(std::span<const std::byte> message,
                                                              size_t fixed, size_t size) {
   if (message.size() - fixed < size) return std::nullopt;

@@ -23,7 +23,7 @@ std::string OwnPath() {
 uint64_t EffectiveCapabilities() {
   __user_cap_header_struct header = {_LINUX_CAPABILITY_VERSION_3, 0};
   __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3] = {};
-  // By the system call: there is not always a /proc, and then that is what is to be told.
+  // By the system call: /proc may be missing, which is then what has to be reported.
   if (::syscall(SYS_capget, &header, data) != 0) return 0;
   return data[0].effective | uint64_t{data[1].effective} << 32;
 }

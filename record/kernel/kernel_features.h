@@ -10,7 +10,7 @@ namespace xpu {
 enum class KernelFeature : uint8_t {
   kBuildIdRecords,  // "build_id_records": perf's records of mappings have build-ids, 5.12
   kTableWalk,       // "table_walk": BPF programs walk by unwind tables (bpf_loop), 5.17
-  kLostCount,       // "lost_count": perf events tell how much they lost, 6.0
+  kLostCount,       // "lost_count": perf events count what they lost, 6.0
   kMapTree,         // "map_tree": mappings are looked up without a lock, 6.1
   kPeerPidfd,       // "peer_pidfd": sockets tell their peer's pidfd, 6.5
   kMultiProbes,     // "uprobe_multi": one link places all probes of a file, 6.6

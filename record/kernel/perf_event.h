@@ -18,7 +18,7 @@ perf_event_attr PerfAttributes(uint32_t type, uint64_t config);
 
 // The numbers of the CPUs that are online.
 std::vector<int> OnlineCpus();
-// "0-3,8" as numbers; what makes no sense is left out.
+// "0-3,8" as numbers; invalid parts are left out.
 std::vector<int> ParseCpuList(const char* text);
 
 // kernel.perf_event_paranoid; 2 when it cannot be read.

@@ -1,4 +1,4 @@
-// The perf records that tell of processes and mappings: from the kernel's bytes to values.
+// perf's records of processes and mappings: from the kernel's bytes to values.
 //
 // Relies on the layout that task_source.cpp asks for: sample_id_all with TID, TIME and CPU, so that
 // every record ends with 24 bytes of {pid, tid} {time} {cpu, reserved}.

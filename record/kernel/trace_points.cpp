@@ -45,7 +45,7 @@ UniqueFd OpenEvents() {
 
 void CloseFolder(DIR* folder) { ::closedir(folder); }
 
-// The folders in one of tracefs, in order.
+// The directories in one of tracefs, in order.
 std::vector<std::string> FoldersIn(int events, const std::string& path) {
   std::vector<std::string> names;
   UniqueFd folder(::openat(events, path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));

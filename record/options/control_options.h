@@ -1,4 +1,4 @@
-// When a recording is on and whom it is of, as the command line says it.
+// When a recording is on and what it records, as the command line says it.
 #pragma once
 
 #include <cstdint>
@@ -30,7 +30,7 @@ struct ControlOptions {
   std::optional<uint64_t> duration_ns;  // from when the recording is on first
   bool by_signal = false;               // SIGUSR2
   std::string fifo;                     // of commands; empty: none
-  std::string ack_fifo;                 // empty: nobody is told that they were obeyed
+  std::string ack_fifo;                 // empty: commands are not acknowledged
   std::optional<CaptureRange> capture_range;
   uint64_t max_bytes = 0;  // of the capture, in all its parts; 0: no limit
   std::string note;        // what may not be meant; empty: nothing
@@ -50,7 +50,8 @@ struct ControlOptions {
 Result<uint64_t> ParseDuration(std::string_view option, std::string_view text);
 // "fifo:CTL[,ACK]" or "signal".
 Status ParseControl(std::string_view text, ControlOptions& options);
-// "cudaProfilerApi", "nvtx:NAME", "nvtx:NAME@DOMAIN"; a backslash makes the @ behind it an @.
+// "cudaProfilerApi", "nvtx:NAME", "nvtx:NAME@DOMAIN"; a backslash before an @ makes it part of the
+// name.
 Result<CaptureRange> ParseCaptureRange(std::string_view text);
 // "12,34"
 Result<std::vector<pid_t>> ParsePids(std::string_view list);

@@ -30,14 +30,14 @@ Result<std::vector<CpuEvent>> ParseCpuEvents(std::string_view list);
 // "cpu-clock,task-clock,...": the events that have names.
 std::string KnownCpuEvents();
 
-// Their samples could not be told apart.
+// Their samples could not be distinguished.
 Status CheckNoneTwice(std::span<const CpuEvent> events);
 
 // Where an event counts.
 struct CpuEventPlace {
   pid_t target = -1;  // it, everything it becomes and its descendants; -1: whatever runs on `cpu`
   int cpu = -1;       // -1: any
-  bool starts_at_exec = true;  // else it is off until it is told otherwise
+  bool starts_at_exec = true;  // else it is off until it is switched on
   uint32_t number = 0;         // by which cpu_sample.bpf.c knows it
 };
 // Off at first. `frequency_hz` counts where the event has no period. A clock does not tick where

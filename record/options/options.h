@@ -46,11 +46,11 @@ struct RecordOptions {
   bool gpu_out_of_reach = false;  // wanted, but nothing is started that could load the library
   bool verbose = false;
   bool quiet = false;
-  bool check = false;  // tell what works on this machine, record nothing
+  bool check = false;  // print what works on this machine, record nothing
   // The target and its arguments; with `pids` what tells by its end when to end. May be empty
   // with them and with `whole_system`.
   std::vector<std::string> command;
-  std::string user;                   // as whom the target runs, name or number; empty: as we do
+  std::string user;  // the user that the target runs as, name or number; empty: ours
   bool allow_new_privileges = false;  // with `user`: setuid programs gain theirs
   bool keep_descriptors = false;      // with `user`: not 0 to 2 alone
   std::vector<std::string> own_arguments;

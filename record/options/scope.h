@@ -1,4 +1,4 @@
-// Whom a recording is of.
+// The scope of a recording.
 #pragma once
 
 #include <sys/types.h>

@@ -15,7 +15,7 @@ struct UserProbe {
   ProbeKind kind = ProbeKind::kUprobe;
   std::string library;   // of uprobes: a path or the name by which the loader finds it
   std::string function;  // of a tracepoint "sched:sched_switch"
-  uint64_t offset = 0;   // from the begin of the function
+  uint64_t offset = 0;   // from the start of the function
 
   bool is_in_program() const { return kind == ProbeKind::kUprobe || kind == ProbeKind::kUretprobe; }
   bool is_return() const { return kind == ProbeKind::kUretprobe || kind == ProbeKind::kKretprobe; }

@@ -66,7 +66,7 @@ Result<RenamedFile> OutputDirectory::Rename(const std::string& from, const std::
   }
   struct stat info {};
   ::fstatat(fd(), to.c_str(), &info, AT_SYMLINK_NOFOLLOW);
-  return RenamedFile{from, to, IdOf(info)};  // of no file: somebody has removed it already
+  return RenamedFile{from, to, IdOf(info)};  // of no file: it has been removed already
 }
 
 void OutputDirectory::RemoveFile(const std::string& name) const {

@@ -17,7 +17,7 @@
 namespace xpu {
 namespace {
 
-// Only root can give a file away, and only sudo says to whom.
+// Only root can give a file away, and only sudo says to which user.
 void GiveToCallerOfSudo(int fd) {
   const auto uid = NumberFromSudo("SUDO_UID");
   const auto gid = NumberFromSudo("SUDO_GID");

@@ -23,7 +23,7 @@ inline constexpr char kOldSuffix[] = ".old";
 class OutputFile {
  public:
   static Result<OutputFile> Open(const std::string& path);
-  // Where there is no file yet.
+  // The file must not exist yet.
   static Result<OutputFile> CreateNew(SharedDirectory directory, const std::string& name);
 
   // What messages call it.

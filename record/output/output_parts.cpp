@@ -16,7 +16,7 @@ namespace {
 
 constexpr size_t kDigits = 4;
 
-// "folder/", "capture", ".xpu"
+// "directory/", "capture", ".xpu"
 struct NameParts {
   std::string folder;
   std::string stem;

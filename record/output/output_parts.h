@@ -20,7 +20,7 @@ namespace xpu {
 
 // "capture.0007.xpu" of "capture.xpu"; the number stands before the last extension of the name.
 std::string PartPath(const std::string& path, uint32_t part);
-// The number of the part of `path` that a file in its folder is; nullopt: it is none.
+// The number of the part of `path` that a file in its directory is; nullopt: it is not a part.
 std::optional<uint32_t> PartNumberOf(const std::string& path, std::string_view file_name);
 
 class OutputParts {

@@ -21,7 +21,7 @@
 namespace xpu {
 namespace {
 
-// So much at a time, so that a slow output is told from one that takes nothing.
+// So much at a time, so that a slow output differs from one that takes nothing.
 constexpr size_t kPieceBytes = size_t{64} << 10;
 
 }  // namespace
@@ -43,8 +43,8 @@ struct OutputQueue::Shared {
   uint64_t waiting_bytes = 0;
   bool ends = false;           // no more blocks will come
   bool has_ended = false;      // the thread
-  BlockCounts lost;            // not told of yet
-  std::optional<Error> error;  // of a block that is lost, not told of yet
+  BlockCounts lost;            // not reported yet
+  std::optional<Error> error;  // of a block that is lost, not reported yet
 
   // With the mutex held.
   void GiveUpBlocks() {
@@ -90,7 +90,7 @@ void OutputQueue::Run(const std::shared_ptr<Shared>& shared) {
   while (true) {
     shared->changed.wait(lock, [&] { return shared->ends || !shared->blocks.empty(); });
     if (shared->given_up || shared->blocks.empty()) break;
-    // A deque leaves it where it is while others come behind it.
+    // A deque leaves it where it is while others are added.
     const std::string& bytes = shared->blocks.front().bytes;
     lock.unlock();
     Status written = WriteOne(*shared, bytes);

@@ -2,7 +2,7 @@
 // takes no bytes for a while stops neither the recorder nor the program.
 //
 // What waits is bounded. Blocks beyond that are refused (kBusy), and the writer counts their
-// events. After a write that failed the blocks behind it are given up as well: they refer to what
+// events. After a write that failed the blocks after it are given up as well: they refer to what
 // the lost one defined. Used by one thread; the other one is inside.
 #pragma once
 

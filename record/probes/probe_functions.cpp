@@ -45,7 +45,7 @@ constexpr std::array<unsigned char, 4> kEndbr64 = {0xf3, 0x0f, 0x1e, 0xfa};
 
 // A probe on endbr64 is single-stepped, for 10 to 15 us a hit in a virtual machine; most functions
 // go on with a push, which the kernel emulates. The return address is at the top of the stack
-// behind endbr64 as before it, which is all that a probe on the return needs.
+// after endbr64 as before it, which is all that a probe on the return needs.
 uint64_t PlaceBehindEndbr64(const ElfImage& image, uint64_t file_offset) {
   const auto bytes = image.BytesAt(file_offset, kEndbr64.size());
   const bool begins_with_it = bytes.size() == kEndbr64.size() &&

@@ -24,7 +24,7 @@ struct FunctionPlace {
   uint64_t file_offset = 0;  // where a probe goes
 };
 
-// Where a probe on the function at `file_offset` goes: behind its endbr64, on which a hit is slow.
+// Where a probe on the function at `file_offset` goes: after its endbr64, on which a hit is slow.
 uint64_t PlaceBehindEndbr64(const ElfImage& image, uint64_t file_offset);
 
 // Those that the file defines, in the order of LaunchFunctions(). Of several names of the same code

@@ -12,8 +12,8 @@
 namespace xpu {
 
 // What the loader takes for `name` when it starts `program`: a path; the program itself; a file in
-// its run path, in LD_LIBRARY_PATH, of the loader's cache, in the standard folders. Without ".so"
-// any version: "libc" is libc.so.6. A real path.
+// its run path, in LD_LIBRARY_PATH, of the loader's cache, in the standard directories. Without
+// ".so" any version: "libc" is libc.so.6. A real path.
 Result<std::string> FindLibrary(const std::string& name, const std::string& program,
                                 const std::vector<std::string>& environment);
 
@@ -25,7 +25,7 @@ struct ProbePlace {
   bool is_slow = false;
 };
 
-// `function` is a symbol, or a demangled name or its begin where only one function has it. `path`
+// `function` is a symbol, or a demangled name or its start if only one function has it. `path`
 // is for messages.
 Result<ProbePlace> FindProbePlace(const ElfImage& image, const UserProbe& probe,
                                   const std::string& path);

@@ -192,7 +192,7 @@ Status ProbeSource::Impl::AddNamed(const std::vector<std::string>& paths) {
   return Ok();
 }
 
-// One that cannot be probed is no loss until it is mapped; then it is tried again.
+// One that cannot be probed is not counted as lost until it is mapped; then it is tried again.
 void ProbeSource::Impl::AddForeseen(const std::vector<std::string>& paths) {
   for (const std::string& path : paths) {
     const Status added = files_->Add(path, path);
@@ -255,7 +255,7 @@ std::vector<Frame> ProbeSource::Impl::FramesOf(const xpu_probe_hit& raw) const {
   if (asked->is_return() || asked->kind == ProbeKind::kTracepoint) {
     return {walk.begin(), walk.end()};
   }
-  // Inside of the function the return address is not where the stack pointer points to.
+  // Inside the function the return address is not where the stack pointer points to.
   const bool at_entry = asked->kind == ProbeKind::kUprobe && asked->offset == 0;
   return FramesFromCaller(walk, at_entry ? raw.caller : 0);
 }

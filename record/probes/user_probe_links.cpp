@@ -25,7 +25,7 @@ Error OfProbe(const UserProbe& probe, Error error) {
   return error;
 }
 
-// `error`: why the file is no program or library.
+// `error`: why the file is not a program or library.
 Error NoFunctionsIn(const std::string& path, const UserProbe& probe, Error error) {
   std::ifstream file(path, std::ios::binary);
   char begin[2] = {};

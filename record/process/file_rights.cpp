@@ -10,7 +10,7 @@
 
 namespace xpu {
 FileRights ParseFileRights(std::string_view status) {
-  constexpr size_t kOfFileSystem = 3;  // behind real, effective, saved
+  constexpr size_t kOfFileSystem = 3;  // after real, effective, saved
   FileRights rights;
   const auto users = StatusWords(status, "Uid");
   const auto groups = StatusWords(status, "Gid");

@@ -1,5 +1,5 @@
-// What a process may read, by the modes of files and folders. Access lists are not looked at, nor
-// what a capability is worth in another user namespace.
+// What a process may read, by the modes of files and directories. Access lists are not looked at,
+// nor what a capability is worth in another user namespace.
 #pragma once
 
 #include <cstdint>
@@ -24,7 +24,7 @@ FileRights ParseFileRights(std::string_view status);
 // `wanted`: of the bits of others, S_IROTH or S_IXOTH.
 bool Allows(const struct stat& file, const FileRights& rights, mode_t wanted);
 
-// False where a folder on the way or the file refuses it; true also for what is not there. Links
+// False if a directory on the way or the file refuses it; true also for what is not there. Links
 // are not followed. `root`: "" or "/proc/PID/root".
 bool MayRead(const std::string& root, const std::string& path, const FileRights& rights);
 

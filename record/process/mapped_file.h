@@ -1,4 +1,4 @@
-// The file behind a mapping of a process, as the recorder may find it.
+// The file of a mapping in a process, as the recorder may find it.
 #pragma once
 
 #include <cstdint>

@@ -22,7 +22,7 @@ struct ProcessMapping {
   std::string path;  // "//anon" for memory without a name, as perf says it
 };
 
-// Lines that make no sense are left out.
+// Invalid lines are left out.
 std::vector<ProcessMapping> ParseProcessMaps(std::string_view text);
 // In order of address.
 Result<std::vector<ProcessMapping>> ReadProcessMaps(uint32_t pid);

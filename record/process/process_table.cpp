@@ -408,7 +408,7 @@ void ProcessTable::Map(const Note& note) {
 void ProcessTable::Remember(Process& process, const Note& note) {
   const File& file = files_[note.mapping.file];
   const bool is_dump = IsJitDump(file.path);
-  // Again now and then: some begin as root and go on as somebody else.
+  // Again now and then: some begin as root and continue as another user.
   if (is_dump || std::has_single_bit(++process.mappings_seen)) UpdateOwner(note.pid);
   if (is_dump) process.dump_file = note.mapping.file;
   if (note.mapping.end <= note.start) return;

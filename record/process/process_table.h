@@ -163,7 +163,7 @@ class ProcessTable : public EventObserver, public LiveState {
     const Process* process = Find(pid);
     return process != nullptr && mapping.time_ns >= process->exec_ns;
   }
-  // Where the recorder may find the file of a mapping. No paths: it is no file.
+  // Where the recorder may find the file of a mapping. No paths: it is not a file.
   MappedFile MappedFileOf(uint32_t pid, uint64_t start, const CodeMapping& mapping) const;
   template <typename Visit>
   void ForEachProcess(Visit&& visit) const {

@@ -1,4 +1,4 @@
-// Processes as /proc tells of them, for a recording without the kernel's own records (no perf
+// Processes as /proc shows them, for a recording without the kernel's own records (no perf
 // events): the CUDA processes, when they load the injected library, and when they have ended.
 #pragma once
 
@@ -15,7 +15,7 @@ struct ProcessStat {
   uint32_t parent_pid = 0;
   uint64_t start_ticks = 0;  // since boot, of 10 ms each (_SC_CLK_TCK)
 };
-// {}: the text makes no sense.
+// {}: the text is invalid.
 ProcessStat ParseProcessStat(std::string_view text);
 
 class ProcessTracker {

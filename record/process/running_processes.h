@@ -1,4 +1,4 @@
-// Processes that ran before the recording began, as /proc tells of them.
+// Processes that ran before the recording began, as /proc shows them.
 #pragma once
 
 #include <cstdint>

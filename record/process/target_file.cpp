@@ -28,7 +28,7 @@ UniqueFd OpenAt2(int root, const char* path, int more_flags) {
   return UniqueFd(static_cast<int>(::syscall(SYS_openat2, root, path, &how, sizeof(how))));
 }
 
-// Folder by folder, and no further at a link.
+// Directory by directory, and no further at a link.
 Result<UniqueFd> OpenWithoutLinks(UniqueFd folder, std::string_view path, const std::string& name) {
   while (true) {
     path.remove_prefix(std::min(path.find_first_not_of('/'), path.size()));

@@ -11,13 +11,13 @@
 
 namespace xpu {
 
-// `path` below /proc/PID/root is looked up as the process does it: links lead to nowhere outside of
+// `path` below /proc/PID/root is looked up as the process does it: links lead to nowhere outside
 // its root. Only regular files (OpenRegularFile).
 Result<RegularFile> OpenTargetFile(const std::string& path, int more_flags = 0);
 
 // `path`, which begins with '/', as a process with that root sees it. Where the kernel does not
 // know openat2(2), or a filter forbids it, or `has_openat2` says so: only paths without links,
-// which is what the kernel tells of mappings.
+// which is what the kernel reports of mappings.
 Result<UniqueFd> OpenPlaceIn(const std::string& root, const std::string& path, int more_flags = 0,
                              bool has_openat2 = true);
 
@@ -31,7 +31,7 @@ uint64_t PackedDevice(const struct stat& info);
 
 // Whether `info`, of what was opened by `path`, may be that file. In another mount namespace the
 // path leads to another file: one that was found by it alone, and not through the process, has to
-// be the same inode. (Files with build-ids are told by these.)
+// be the same inode. (Files with build-ids are identified by these.)
 bool MayBeMapped(const struct stat& info, std::string_view path, const FileIdentity& identity);
 
 }  // namespace xpu

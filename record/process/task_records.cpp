@@ -205,7 +205,7 @@ void TaskRecords::Drain(EventSink& sink, const Take& take) {
   }
 }
 
-// A record that tells of lost ones is only written with the next that finds room: there may be
+// A record about lost ones is only written with the next that finds room: there may be
 // none.
 void TaskRecords::CountLosses(EventSink& sink) {
   uint64_t lost = lost_;

@@ -31,7 +31,7 @@ class TaskRecords {
   // To wait on.
   std::vector<int> fds() const;
 
-  // Gives every record to `take`, and counts in the sink what makes no sense.
+  // Gives every record to `take`, and counts invalid ones in the sink.
   using Take = std::function<void(const PerfRecord&)>;
   void Drain(EventSink& sink, const Take& take);
   // A mapping has been seen, or is about to be: the wake-up may come before its record.
@@ -50,7 +50,7 @@ class TaskRecords {
   bool was_woken_ = false;
   bool has_lost_count_ = false;
   bool has_build_ids_ = false;
-  uint64_t lost_ = 0;  // as records told; after the last one more may have been lost
+  uint64_t lost_ = 0;  // as records reported; after the last one more may have been lost
   uint64_t lost_counted_ = 0;
 };
 

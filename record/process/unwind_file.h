@@ -1,4 +1,4 @@
-// The file behind a mapping, found again by the paths that may lead to it.
+// The file of a mapping, found again by the paths that may lead to it.
 #pragma once
 
 #include <cstdint>

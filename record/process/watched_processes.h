@@ -26,7 +26,7 @@ class WatchedProcesses : public ProcessListener {
   // Of the map `watched`, for other programs.
   int map_fd() const;
   Status Watch(pid_t pid);
-  // Also of one that has ended, while what it left behind is being read.
+  // Also of one that has ended, while its last records are being read.
   bool IsWatched(uint32_t pid);
   // Whether any has not ended.
   bool AnyRuns() const;

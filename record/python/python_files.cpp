@@ -85,7 +85,7 @@ constexpr xpu_python_layout Layout312() {
   return layout;
 }
 
-// The begin of _PyRuntime from 3.13 on: a list of 64-bit offsets, by their place in it.
+// The start of _PyRuntime from 3.13 on: a list of 64-bit offsets, by their place in it.
 class PublishedOffsets {
  public:
   static constexpr size_t kCount = 96;

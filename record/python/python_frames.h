@@ -1,4 +1,4 @@
-// Frames of Python as the capture has them, and the losses that go with them.
+// Python frames as the capture has them, and the losses that go with them.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@ inline void AddPythonFrame(PythonFrame frame, uint32_t pid, InstanceId instance,
   frames.push_back({FrameKind::kPython, frame.Bits()});
 }
 
-// Behind the outermost frame. `stop`: an xpu_python_stop.
+// After the outermost frame. `stop`: an xpu_python_stop.
 inline void AddPythonStop(uint32_t stop, uint32_t pid, InstanceId instance, EventSink& sink,
                           std::vector<Frame>& frames) {
   if (stop == XPU_PYTHON_COMPLETE) return;

@@ -1,4 +1,4 @@
-// The BPF maps with which the programs walk the frames of Python (bpf/python_layout.h), shared by
+// The BPF maps with which the programs walk Python frames (bpf/python_layout.h), shared by
 // all of them.
 #pragma once
 

@@ -127,7 +127,7 @@ void PythonStacks::Drain(EventSink& sink) {
   }
 }
 
-// A code object is told before the first stack with it, in a ring of its own.
+// A code object is reported before the first stack with it, in a ring of its own.
 uint32_t PythonStacks::NumberOf(const RawPythonFrame& frame, uint32_t pid, EventSink& sink) {
   const CodeKey key{pid, frame.code, frame.fingerprint};
   auto found = numbers_.find(key);

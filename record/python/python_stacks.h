@@ -47,7 +47,7 @@ class PythonStacks : public ProcessListener {
   void OnExec(uint32_t pid) override;
   void OnEnd(uint32_t pid) override;
 
-  // Takes what the programs tell of code objects; counts what is missing.
+  // Takes what the programs report about code objects; counts what is missing.
   void Drain(EventSink& sink);
   // CpuSample::python_stack of a stack of `pid`, of which `bytes` are there.
   StackId Take(const xpu_stack& stack, size_t bytes, uint32_t pid, EventSink& sink);

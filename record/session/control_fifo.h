@@ -18,13 +18,13 @@ class ControlFifo {
   };
   static constexpr size_t kMaxBytes = 120;
 
-  // `ack_path`: empty, nobody is told. Waits for nobody at the other end.
+  // `ack_path`: empty: commands are not acknowledged. Does not wait for the other end.
   static Result<ControlFifo> Open(const std::string& path, const std::string& ack_path);
 
   int fd() const { return commands_.get(); }
   // The whole lines that have come; what is longer than any command is unknown.
   std::vector<Line> Read();
-  // A command was obeyed. A reader that is not there or does not read misses it.
+  // A command was executed. A reader that is not there or does not read misses it.
   void Acknowledge() const;
 
  private:

@@ -170,7 +170,7 @@ Status Recording::Start(const InheritedSignals& inherited) {
   return sources->Arm(target->pid());
 }
 
-// The user as whom it runs, and that it does not gain privileges over that one's.
+// The user that it runs as, and that it does not gain privileges beyond that user's.
 Status Recording::PrepareProgram(std::vector<std::string>& environment) {
   if (!options.user.empty()) {
     XPU_ASSIGN_OR_RETURN(user, FindTargetUser(options.user));
@@ -263,8 +263,8 @@ Outcome Recording::Finish(EventSink& sink) {
   return outcome;
 }
 
-// Of code that was just mapped the BPF programs know when this thread has told them, so it is not
-// to wait for a processor. It has little to do. Where the user may not, it is as it was.
+// The BPF programs know of newly mapped code once this thread has published it, so it must not wait
+// for a CPU. It has little to do. Without the right to raise it, the priority stays as it is.
 void RaisePriority() {
   constexpr int kRecorderNiceness = -10;
   ::setpriority(PRIO_PROCESS, 0, kRecorderNiceness);
@@ -307,7 +307,7 @@ Outcome Recording::Run() {
   return Finish(sink);
 }
 
-// The recording is over and told of; the program still has its time.
+// The recording is over and reported; the program keeps running.
 Outcome WaitForProgram(const RecordOptions& options, EventLoop& loop, Outcome outcome) {
   if (!options.quiet) std::fputs(ForTerminal(std::exchange(outcome.summary, {})).c_str(), stderr);
   auto wait_status = loop.WaitForTarget();

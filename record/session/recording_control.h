@@ -31,7 +31,7 @@ class RecordingControl {
   void Advance(uint64_t now_ns);
 
   bool is_on() const { return user_on_ && range_open_; }
-  // The user's say alone: what the library in the program is told.
+  // What the user asked for alone, which is what the library in the program gets.
   bool user_on() const { return user_on_; }
   // Of the last change.
   const std::string& cause() const { return cause_; }

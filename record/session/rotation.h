@@ -73,7 +73,7 @@ class Rotation {
   HitFiles* hits_;
   OutputQueue* queue_ = nullptr;  // of the part that is written; its sink's
   std::shared_ptr<Ended> ended_;  // being completed; nullptr: none
-  BackgroundThreads threads_;     // behind what they use
+  BackgroundThreads threads_;     // after what they use
   uint64_t next_bytes_ = 0;       // try not before; 0: at the size of a part
   bool complained_ = false;
   Totals totals_;  // of complete parts

@@ -80,7 +80,7 @@ class SignalRouter {
   int switch_requests_ = 0;
 };
 
-// The descriptors behind it: a signalfd, and the witness with the pipe it reports through.
+// Its descriptors: a signalfd, and the witness with the pipe it reports through.
 class SignalSource {
  public:
   // Blocks the signals to forward, in this process and all it will fork. Those that were ignored

@@ -13,8 +13,7 @@
 namespace xpu {
 namespace {
 
-// The processes first: what they have mapped is known before the stacks in it come. In the order of
-// the others probes are placed before the program is told of the library.
+// Processes come first: what they have mapped is known before stacks that lie in it are read.
 constexpr OpenSource* kSources[] = {
     &ProcessSource::Open,
     &ProbeSource::Open,

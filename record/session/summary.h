@@ -15,8 +15,8 @@ struct RecordingTotals {
 };
 
 // One line with the totals, then a line for each kind of loss that occurred, with its advice. What
-// is about stacks alone is told beside the losses, in a line for all kinds: no event is missing,
-// and some stacks are not whole in every recording.
+// is about stacks alone has its own line for all kinds, beside the losses: no event is missing,
+// and every recording has some incomplete stacks.
 std::string SummaryText(const RecordingTotals& totals, const LossLedger& losses);
 
 }  // namespace xpu

@@ -47,7 +47,7 @@ void EventSink::DefineIfDue(uint32_t code) {
   Write(event);
 }
 
-// First the tables may start afresh, so that what is alive is stated again without this event.
+// The tables may start afresh first, so that what is alive is repeated without this event.
 void EventSink::Show(const Mapping& mapping) {
   writer_.TablesNumber();
   for (EventObserver* observer : observers_) {
@@ -155,7 +155,7 @@ void EventSink::Close(const RecordingEnd& end) {
   Flush();
   Write(end);
   Note(writer_.Flush());
-  // Those that nothing has told of yet: the output takes again what it refused, or never will.
+  // Those that were not reported yet: the output takes again what it refused, or never will.
   WriteLosses();
   Note(writer_.Close());
 }

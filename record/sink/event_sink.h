@@ -4,7 +4,7 @@
 // is kept, the sources go on draining what the program and the kernel produce, later writes are
 // still tried (a disk may get room again) and what they lose is counted by the writer.
 //
-// What was defined once is known here, and stated again where the capture goes on in another part
+// What was defined once is known here, and repeated where the capture goes on in another part
 // and after blocks that were lost.
 #pragma once
 
@@ -82,7 +82,7 @@ class EventSink {
     if (!observers_.empty()) Show(event);
     Note(writer_.Write(event));
   }
-  // All of it was written: it is not stated again.
+  // All of it was written: it is not repeated any more.
   void Forget(InstanceId instance);
 
   // Is asked before each event of the capture's list of that name, which is left out where it says
@@ -131,7 +131,7 @@ class EventSink {
   PythonCodes python_codes_;
   PartSnapshot snapshot_;
   bool restate_due_ = false;           // blocks were lost, perhaps with definitions
-  std::vector<InstanceId> to_forget_;  // once they are stated again
+  std::vector<InstanceId> to_forget_;  // once they are repeated
   std::unordered_set<uint64_t> kernel_addresses_;
   Filter filter_;
   std::vector<EventObserver*> observers_;

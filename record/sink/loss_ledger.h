@@ -1,4 +1,4 @@
-// What was lost, counted where it happens and told twice: in the capture and at the end of the run.
+// What was lost, counted where it happens and reported twice: in the capture and at the end.
 #pragma once
 
 #include <array>
@@ -34,7 +34,7 @@ class LossLedger {
 
   // An entry that was taken and did not reach the capture.
   void PutBack(const Entry& entry);
-  // The totals and details of another one, whose news are told elsewhere.
+  // The totals and details of another one, whose new entries are stored elsewhere.
   void AddTotals(const LossLedger& other);
 
   uint64_t total(LossKind kind) const { return totals_[static_cast<size_t>(kind)]; }

@@ -65,7 +65,7 @@ class PartSnapshot {
   static constexpr size_t kMaxGraphNodes = 65536;
   static constexpr uint64_t kMaxBytes = uint64_t{256} << 20;
   static constexpr uint64_t kBytesOfEach = uint64_t{64} << 10;  // beside them, of each process
-  // So many pairs of clock readings tell how fast a clock goes, also before the first new one.
+  // So many pairs of clock readings show how fast a clock goes, also before the first new one.
   static constexpr size_t kClockPairs = 4;
 
   template <typename Event>
@@ -136,7 +136,7 @@ class PartSnapshot {
   bool TakeMemory(const KeptEvent<Event>& kept);
   template <typename Event>
   void GiveMemory(const KeptEvent<Event>& kept);
-  // In the place of the one that was there.
+  // Replaces the previous one.
   template <typename Map, typename Key, typename Event>
   void Replace(Map& map, const Key& key, KeptEvent<Event> kept);
 

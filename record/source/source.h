@@ -50,8 +50,8 @@ class Source {
   virtual void Drain(EventSink& sink) = 0;
   // About once a second: losses counted elsewhere.
   virtual void CountLosses(EventSink& /*sink*/) {}
-  // The recording is over: takes all that is left. `may_go_on`: processes that have not ended are
-  // no loss.
+  // The recording is over: takes all that is left. `may_go_on`: processes that have not ended do
+  // not count as lost.
   virtual void Stop(EventSink& /*sink*/, bool /*may_go_on*/) {}
 
   // To wait on.

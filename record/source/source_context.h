@@ -1,4 +1,4 @@
-// What the sources of one recording share: whom it is of, the processes, and how stacks are
+// What the sources of one recording share: its scope, the processes, and how stacks are
 // unwound.
 #pragma once
 

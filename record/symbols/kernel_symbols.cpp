@@ -109,7 +109,7 @@ void WriteKernelSymbols(std::vector<uint64_t> addresses, EventSink& sink) {
     symbol.module = sink.Intern(text.module);
     sink.Write(symbol);
   }
-  // An address or two outside all symbols (a freed BPF program) is no loss; zeros for all are.
+  // An address or two outside all symbols (a freed BPF program) is not counted; zeros for all are.
   if (lookup.hidden) sink.losses().Add(LossKind::kKernelSymbolsHidden, count);
 }
 

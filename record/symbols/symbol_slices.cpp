@@ -16,8 +16,8 @@
 #include "record/process/unwind_file.h"
 #include "record/symbols/generated_code.h"
 #include "record/symbols/hit_files.h"
-#include "symbolize/elf/file_symbols.h"
 #include "symbolize/elf/symbol_slice.h"
+#include "symbolize/file_symbols.h"
 #include "symbolize/slice_maker.h"
 
 namespace xpu {

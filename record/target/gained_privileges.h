@@ -20,7 +20,7 @@ struct Starter {
 Starter OwnStarter();
 
 // What starting the file gives, in words: "user root (setuid)". Empty: nothing, also where the file
-// is not there, is no program, or the kernel ignores its bits (nosuid, no_new_privs).
+// is not there, is not a program, or the kernel ignores its bits (nosuid, no_new_privs).
 std::string GainedPrivileges(const std::string& file, const Starter& starter);
 
 // An error where it gives any.

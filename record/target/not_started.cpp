@@ -42,7 +42,7 @@ std::string HintForExec(const std::string& program, const std::string& path, int
                         const FileRights& rights, std::string_view who) {
   const bool is_path = program.find('/') != std::string::npos;
   if (error_number == EACCES) {
-    // Searching PATH, the system goes on behind what it may not run and says so at the end.
+    // Searching PATH, the system continues after what it may not run and says so at the end.
     return path.empty() ? "the files with this name in PATH may not be executed"
                         : HintForPermission(path, rights, who);
   }

@@ -11,7 +11,7 @@
 
 namespace xpu {
 
-// `program`: as the user named it. `user`: as whom it was to run; nullptr: as we do.
+// `program`: as the user named it. `user`: the user that it was to run as; nullptr: ours.
 Error NotStarted(const ExecFailure& failure, const std::string& program, const TargetUser* user);
 
 // What to do about an exec that failed with `error_number`; empty: the error says it all.

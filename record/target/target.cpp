@@ -129,7 +129,7 @@ Result<ExecFailure> Target::Release() {
   const char byte = 1;
   released_ = true;
   if (::write(go_.get(), &byte, 1) != 1) {
-    // EPIPE: somebody killed the child while it was held. Its status tells.
+    // EPIPE: the child was killed while it was held. Its status says so.
     if (errno != EPIPE) return SystemError("releasing the program: write", errno);
   }
   go_.reset();

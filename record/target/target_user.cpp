@@ -163,7 +163,7 @@ UserFailure BecomeUser(const TargetUser& user) {
   }
   if (::syscall(SYS_setresgid, user.gid, user.gid, user.gid) != 0) return failed("setresgid");
   if (::syscall(SYS_setresuid, user.uid, user.uid, user.uid) != 0) return failed("setresuid");
-  // The change of ids does it all by itself unless somebody set securebits.
+  // The change of ids does it all by itself unless securebits are set.
   ::prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
   __user_cap_header_struct header{_LINUX_CAPABILITY_VERSION_3, 0};
   const __user_cap_data_struct none[2]{};

@@ -1,4 +1,4 @@
-// --user: another user as whom the program runs, with nothing left of root's privileges.
+// --user: another user that the program runs as, with nothing left of root's privileges.
 #pragma once
 
 #include <functional>

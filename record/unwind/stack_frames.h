@@ -22,7 +22,7 @@ struct StackWalk {
 // Bits of `stack_flags` that say how the frames were found and where the walk ended.
 uint8_t StackFlagsOf(StackWalk walk);
 
-// Counts why a stack is not whole. Nothing for one that is, nor for one that was not walked by us.
+// Counts why a stack is incomplete. Nothing for a complete one, or one that we did not walk.
 void CountStop(StackWalk walk, LossLedger& losses, uint32_t pid, InstanceId instance = {});
 
 class StackFrames {

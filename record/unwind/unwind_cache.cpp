@@ -36,7 +36,7 @@ struct FileHeader {
   uint64_t table_bytes = 0;
   uint64_t checksum = 0;  // of the table
   uint64_t build_id_bytes = 0;
-  std::array<char, kLongestBuildId> build_id{};  // zeros behind it
+  std::array<char, kLongestBuildId> build_id{};  // zeros after it
   friend bool operator==(const FileHeader&, const FileHeader&) = default;
 };
 static_assert(sizeof(FileHeader) == 96);
@@ -111,8 +111,8 @@ Result<UniqueFd> OpenOrMake(int parent, const std::string& name, int flags, bool
   return fd;
 }
 
-// What is in the folder decides how stacks are read. So nobody else may own it or write to it, and
-// root gets to it through no link and no folder that others could exchange.
+// What is in the directory decides how stacks are read. So nobody else may own it or write to it,
+// and root gets to it through no link and no directory that others could exchange.
 Status CheckFolder(int fd, const std::string& path, bool is_last) {
   const bool is_root = ::geteuid() == 0;
   if (!is_last && !is_root) return Ok();
@@ -238,7 +238,7 @@ bool UnwindCache::Store(std::string_view build_id, std::span<const std::byte> ta
 }
 
 void UnwindCache::Sweep() const {
-  // Another description of the folder: readdir moves the position that a duplicate would share.
+  // Another description of the directory: readdir moves the position that a duplicate would share.
   UniqueFd fd(::openat(folder_.get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!fd) return;
   const Handle<DIR, ::closedir> folder(::fdopendir(fd.get()));

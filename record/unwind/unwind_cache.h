@@ -5,7 +5,7 @@
 // build-id and has a checksum, and the table. It is written under another name and renamed, so
 // readers and writers in other processes see a whole file or none. A file that is damaged, of
 // another version or of another build-id is removed, and the table is built again. Files are read,
-// not mapped: one that somebody cuts must not kill the recorder. Safe to use from any thread.
+// not mapped: one that is truncated must not kill the recorder. Safe to use from any thread.
 #pragma once
 
 #include <atomic>
@@ -32,7 +32,7 @@ class UnwindCache {
   // $HOME/.cache/xpu/unwind; empty: neither is an absolute path.
   static std::string DefaultFolder(uid_t user);
 
-  // Makes the folder where it is not there. An error where it is a symbolic link, belongs to
+  // Creates the directory if it does not exist. An error where it is a symbolic link, belongs to
   // another user or can be written by others; for root also where that is so on the way to it.
   static Result<UnwindCache> Open(const std::string& folder, uint64_t limit_bytes = kLimitBytes);
 
@@ -46,7 +46,7 @@ class UnwindCache {
   bool Store(std::string_view build_id, std::span<const std::byte> table);
 
   // Removes what was not used for longest until the limit is kept, and files that writers who were
-  // killed left behind. Nothing that is not named as ours is touched.
+  // killed left over. Nothing that is not named as ours is touched.
   void Sweep() const;
   // Something was stored: the limit may be passed.
   bool grew() const { return grew_; }

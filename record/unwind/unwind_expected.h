@@ -1,4 +1,4 @@
-// Which files a program will map when it starts, told without running it, so that their unwind
+// Which files a program will map when it starts, found without running it, so that their unwind
 // tables can be ready before its first instruction.
 #pragma once
 

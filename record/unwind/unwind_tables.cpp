@@ -217,8 +217,8 @@ void UnwindTables::Impl::Work(bool small_only) {
   }
 }
 
-// From the cache, by the build-id that the kernel told or that the file has; else the file is put
-// among those to build.
+// From the cache, by the build-id that the kernel reported or that the file has; else the file is
+// put among those to build.
 void UnwindTables::Impl::Identify(Id id) {
   File wanted;
   {

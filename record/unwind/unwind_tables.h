@@ -81,7 +81,7 @@ class UnwindTables {
     uint64_t failed = 0;
   };
   Counts counts() const;
-  // Why nothing is kept on disk; empty: it is, or no folder was given.
+  // Why nothing is kept on disk; empty: it is, or no directory was given.
   const std::string& cache_problem() const;
 
  private:

@@ -42,7 +42,7 @@ void PrepareTables(UnwindTables& tables, const std::string& program,
   // tables wait for a processor makes no table.
   constexpr uint64_t kPatienceNs = 200'000'000, kLongestNs = 2'000'000'000, kStepNs = 20'000'000;
   const uint64_t start_ns = MonotonicNs(), start_cpu_ns = ProcessCpuNs();
-  // By the build-id that is found in a file it is recognised when it is mapped.
+  // By the build-id that is found in a file it is recognized when it is mapped.
   for (std::string& path : ExpectedFiles(program, environment)) {
     UnwindTables::File file;
     file.paths.push_back(std::move(path));

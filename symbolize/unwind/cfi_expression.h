@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "symbolize/elf/cfi_cursor.h"
+#include "symbolize/unwind/cfi_cursor.h"
 #include "symbolize/unwind/unwind_table.h"
 
 namespace xpu {

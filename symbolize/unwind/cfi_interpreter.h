@@ -9,7 +9,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "symbolize/elf/cfi_section.h"
+#include "symbolize/unwind/cfi_section.h"
 #include "symbolize/unwind/unwind_table.h"
 
 namespace xpu {

@@ -5,8 +5,8 @@
 #include <elf.h>
 
 #include "format/base/check.h"
-#include "symbolize/elf/cfi_section.h"
 #include "symbolize/unwind/cfi_interpreter.h"
+#include "symbolize/unwind/cfi_section.h"
 #include "symbolize/unwind/known_code.h"
 #include "symbolize/unwind/unwind_table_writer.h"
 

@@ -5,7 +5,7 @@
 #include <ctime>
 
 #include "format/base/text.h"
-#include "symbolize/elf/cfi_section.h"
+#include "symbolize/unwind/cfi_section.h"
 #include "symbolize/unwind/unwind_builder.h"
 
 namespace xpu {

@@ -7,8 +7,8 @@
 
 #include "format/base/check.h"
 #include "symbolize/elf/debug_data.h"
-#include "symbolize/elf/file_symbols.h"
 #include "symbolize/elf/symbol_slice.h"
+#include "symbolize/file_symbols.h"
 
 namespace {
 

@@ -1,4 +1,5 @@
-"""Words and phrases that must not come back in what users read: each has a plainer one in English."""
+"""Words and phrases that must not come back in what users read and in comments: each has a plainer
+one in English."""
 
 import pathlib
 import re
@@ -52,6 +53,8 @@ WORDS = [
      r"(?:\w+chron|\w*initial|recogn|summar|optim|organ|normal|serial)is(?:es?|ed|ing)|"
      r"(?:anal|cata)lyse[sd]?|licence|cancelled|labelled", "the American spelling"),
 ]
+# Directories whose comments are held to them.
+CODE = ["record", "bpf"]
 PATTERNS = [(re.compile(rf"\b(?:{words})(?!\w)", re.IGNORECASE), instead)
             for words, instead in WORDS]
 
@@ -71,6 +74,11 @@ def plain_markdown(line):
 def plain_schema(line):
     """The comment of a declaration."""
     return line.partition("#")[2]
+
+
+def plain_code(line):
+    """The comment of a line of C or C++."""
+    return line.partition("//")[2]
 
 
 def hits(name, text, plain):
@@ -95,6 +103,7 @@ def self_test():
         ("a.md", "- the folder of a capture", plain_markdown),
         ("a.capnp", "  name @1 :Column $text;  # from the begin of it", plain_schema),
         ("help", "  --check   tell what works on this machine", str),
+        ("a.cpp", "  Take();  // what the kernel\n  // told", plain_code),
     ]
     good = [
         ("a.md", "    $ xpu-report    what is behind this line", plain_markdown),
@@ -102,6 +111,7 @@ def self_test():
         ("a.1", ".\\\" told\n.TP\n.B folders_of", plain_roff),
         ("a.capnp", "  behind @1 :Column $text;  # bytes that follow", plain_schema),
         ("help", "the beginning of a recommended doorway", str),
+        ("a.cpp", "folder.Take();  // it", plain_code),
     ]
     for name, text, plain in bad:
         assert list(hits(name, text, plain)), f"not found: {text}"
@@ -118,6 +128,9 @@ def main():
               for name in ("README.md", "CHANGELOG.md", "CONTRIBUTING.md")]
     schema = root / "format/capture.capnp"
     texts.append((schema.name, schema.read_text(), plain_schema))
+    texts += [(path.relative_to(root).as_posix(), path.read_text(), plain_code)
+              for directory in CODE for path in sorted((root / directory).rglob("*"))
+              if path.suffix in (".h", ".cpp", ".c")]
     for binary in binaries:
         for group in ([], ["all"]):
             words = [binary, "--help", *group]

@@ -1,4 +1,4 @@
-#include "symbolize/elf/cfi_section.h"
+#include "symbolize/unwind/cfi_section.h"
 
 #include <elf.h>
 #include <gtest/gtest.h>

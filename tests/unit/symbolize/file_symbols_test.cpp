@@ -1,4 +1,4 @@
-#include "symbolize/elf/file_symbols.h"
+#include "symbolize/file_symbols.h"
 
 #include <algorithm>
 #include <cstdlib>

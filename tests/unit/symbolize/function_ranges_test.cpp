@@ -1,12 +1,12 @@
-#include "symbolize/elf/function_ranges.h"
+#include "symbolize/unwind/function_ranges.h"
 
 #include <random>
 
 #include <gtest/gtest.h>
 
 #include "format/base/file.h"
-#include "symbolize/elf/file_symbols.h"
 #include "symbolize/elf/symbol_slice.h"
+#include "symbolize/file_symbols.h"
 
 namespace xpu {
 namespace {

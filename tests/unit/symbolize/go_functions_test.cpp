@@ -5,7 +5,7 @@
 
 #include <gtest/gtest.h>
 
-#include "symbolize/elf/file_symbols.h"
+#include "symbolize/file_symbols.h"
 #include "tests/unit/symbolize/elf_builder.h"
 
 namespace xpu {

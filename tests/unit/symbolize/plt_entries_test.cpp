@@ -6,7 +6,7 @@
 #include <elf.h>
 #include <gtest/gtest.h>
 
-#include "symbolize/elf/file_symbols.h"
+#include "symbolize/file_symbols.h"
 
 namespace xpu {
 namespace {

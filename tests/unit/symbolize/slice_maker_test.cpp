@@ -11,7 +11,7 @@
 
 #include "format/base/file.h"
 #include "format/base/text.h"
-#include "symbolize/elf/file_symbols.h"
+#include "symbolize/file_symbols.h"
 #include "tests/unit/symbolize/elf_builder.h"
 
 namespace xpu {

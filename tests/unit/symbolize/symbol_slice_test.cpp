@@ -14,7 +14,7 @@
 #include <gtest/gtest.h>
 
 #include "format/base/text.h"
-#include "symbolize/elf/file_symbols.h"
+#include "symbolize/file_symbols.h"
 #include "tests/unit/symbolize/elf_builder.h"
 #include "tests/unit/symbolize/parsed_elf.h"
 

@@ -5,8 +5,8 @@
 #include <cstdint>
 #include <optional>
 
-#include "symbolize/elf/cfi_section.h"
 #include "symbolize/elf/elf_image.h"
+#include "symbolize/unwind/cfi_section.h"
 
 namespace xpu {
 

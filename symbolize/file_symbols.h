@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "symbolize/elf/elf_image.h"
-#include "symbolize/elf/function_ranges.h"
 #include "symbolize/elf/symbol_table.h"
+#include "symbolize/unwind/function_ranges.h"
 
 namespace xpu {
 

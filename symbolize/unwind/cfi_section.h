@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "format/base/result.h"
-#include "symbolize/elf/cfi_cursor.h"
 #include "symbolize/elf/elf_image.h"
+#include "symbolize/unwind/cfi_cursor.h"
 
 namespace xpu {
 

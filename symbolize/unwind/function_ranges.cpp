@@ -1,4 +1,4 @@
-#include "symbolize/elf/function_ranges.h"
+#include "symbolize/unwind/function_ranges.h"
 
 #include <algorithm>
 
