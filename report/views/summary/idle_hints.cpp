@@ -1,5 +1,3 @@
-#include "report/views/summary/idle_hints.h"
-
 #include <algorithm>
 #include <string>
 #include <string_view>
@@ -11,6 +9,7 @@
 #include "report/query/gpu_idle.h"
 #include "report/query/gpu_phases.h"
 #include "report/query/idle_causes.h"
+#include "report/views/summary/summary_hints.h"
 
 namespace xpu {
 namespace {

@@ -1,17 +1,41 @@
 // What to look at next, computed from the capture.
 #pragma once
 
+#include <cstdint>
+#include <string>
 #include <vector>
 
 #include "report/analysis/analysis.h"
 #include "report/analysis/filter.h"
 #include "report/query/gpu_busy.h"
-#include "report/views/summary/hint.h"
 
 namespace xpu {
+
+struct Hint {
+  std::string what;       // a sentence with the numbers that make it true
+  std::string next;       // the command that shows more, without "xpu-report", filters and capture
+  std::string time = {};  // for --time, where the command is about a part; empty: it is about all
+};
 
 // At most four, the most telling first. `filter`: the one that was applied.
 std::vector<Hint> FindHints(Analysis& analysis, const std::vector<GpuBusy>& gpus,
                             const FilterOptions& filter = {});
+
+// In idle_hints.cpp. Why a GPU had nothing to do: before its steady state, in it, and after its
+// last work. About the GPU that was idle the longest, the largest part of the elapsed time first.
+// What comes before the steady state is paid once: the steady state is first where it is not too
+// short.
+std::vector<Hint> FindIdleHints(Analysis& analysis, const std::vector<GpuBusy>& gpus,
+                                const FilterOptions& filter);
+
+// Less than this part of the elapsed time is not worth advice.
+inline constexpr double kNegligible = 0.02;
+
+// "5 %", "0.3 %", "over 99 %"
+std::string ShareText(double share);
+double ShareOf(uint64_t part, uint64_t whole);
+
+// How long the recording lasted, or the part of it that the filter shows.
+uint64_t ElapsedNs(const Analysis& analysis, const FilterOptions& filter);
 
 }  // namespace xpu

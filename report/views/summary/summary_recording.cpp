@@ -7,6 +7,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <unordered_set>
 #include <vector>
 
 #include <sys/wait.h>
@@ -21,7 +22,6 @@
 #include "report/query/gpu_phases.h"
 #include "report/query/ledger.h"
 #include "report/query/statistics.h"
-#include "report/stacks/stack_counts.h"
 
 namespace xpu {
 namespace {
@@ -287,7 +287,72 @@ void WriteRow(const ThreadTime& row, bool is_time, const std::string& name, Summ
            name);
 }
 
+struct StackCounts {
+  uint64_t all = 0;
+  uint64_t complete = 0;
+  bool in_process = false;
+
+  void Add(uint8_t stack_flags) {
+    ++all;
+    complete += (stack_flags & kStackComplete) != 0;
+    in_process = in_process || (stack_flags & kStackInProcess) != 0;
+  }
+};
+
+std::string ShareOfComplete(const StackCounts& counts, std::string_view what) {
+  const uint64_t tenths = static_cast<uint64_t>(
+      1000.0L * static_cast<long double>(counts.complete) / static_cast<long double>(counts.all));
+  std::string share = Format("{}", tenths / 10);
+  if (tenths < 1000) AppendFormat(share, ".{}", tenths % 10);
+  return Format("{} % of {} {}", share, WithThousands(counts.all), ForCount(counts.all, what));
+}
+
+std::unordered_set<uint32_t> ProbesAskedFor(const LoadedEvents& events) {
+  std::unordered_set<uint32_t> probes;
+  for (const Probe& probe : events.probes) {
+    if (probe.purpose == ProbePurpose::kUser) probes.insert(probe.probe);
+  }
+  return probes;
+}
+
 }  // namespace
+
+std::string StackCountsText(const LoadedEvents& events, const EventSet& cpu_samples) {
+  if (events.recording_info.empty()) return {};
+  const RecordingInfo& info = events.recording_info.front();
+  const bool tables = info.call_graph == CallGraph::kTables;
+  StackCounts samples;
+  StackCounts calls;
+  StackCounts hits;  // of probes that the user asked for
+  if (tables) {
+    const std::unordered_set<uint32_t> asked = ProbesAskedFor(events);
+    for (const CpuSample& sample : Selected(events.cpu_samples, cpu_samples)) {
+      samples.Add(sample.stack_flags);
+    }
+    for (const ProbeHit& hit : events.probe_hits) {
+      if (asked.contains(hit.probe)) {
+        hits.Add(hit.stack_flags);
+      } else if (!hit.is_return) {
+        calls.Add(hit.stack_flags);
+      }
+    }
+  }
+  if (tables || info.launch_stacks == LaunchStackSource::kInProcess) {
+    for (const LaunchStack& launch : events.launch_stacks) calls.Add(launch.stack_flags);
+  }
+  std::string text;
+  const auto add = [&](const StackCounts& counts, std::string_view what) {
+    if (counts.all > 0) text += (text.empty() ? "" : " and ") + ShareOfComplete(counts, what);
+  };
+  add(samples, "CPU {sample|samples}");
+  add(calls, "CUDA {call|calls}");
+  add(hits, "{hit|hits} of probes");
+  if (text.empty()) return text;
+  text += ForCount(samples.all + calls.all + hits.all,
+                   " {reaches its|reach their} outermost frame (unwind tables");
+  if (calls.in_process) text += ", those of CUDA calls in the process";
+  return text + ")";
+}
 
 void WriteQuality(Analysis& analysis, const CallTree& cpu, const std::vector<GpuBusy>& gpus,
                   SummaryText& text) {

@@ -1,5 +1,3 @@
-#include "report/views/tables/diff_view.h"
-
 #include <algorithm>
 #include <array>
 #include <charconv>
@@ -14,6 +12,7 @@
 #include "report/output/text.h"
 #include "report/query/gpu_busy.h"
 #include "report/views/tables/table.h"
+#include "report/views/tables/top_tables.h"
 #include "report/views/view.h"
 
 namespace xpu {

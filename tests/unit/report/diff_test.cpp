@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "format/base/text.h"
-#include "report/views/tables/diff_view.h"
+#include "report/views/tables/top_tables.h"
 #include "tests/unit/report/model_builder.h"
 #include "tests/unit/report/report_testing.h"
 

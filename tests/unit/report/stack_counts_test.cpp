@@ -1,8 +1,8 @@
-#include "report/stacks/stack_counts.h"
-
 #include <type_traits>
 
 #include <gtest/gtest.h>
+
+#include "report/views/summary/summary_recording.h"
 
 namespace xpu {
 namespace {

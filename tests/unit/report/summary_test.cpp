@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 
 #include "report/analysis/filter.h"
-#include "report/views/summary/idle_hints.h"
 #include "report/views/summary/summary_hints.h"
 #include "tests/unit/durations.h"
 #include "tests/unit/report/model_builder.h"
