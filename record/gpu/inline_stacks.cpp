@@ -245,17 +245,7 @@ void InlineStacks::ReportCode(const ProcessMapping& mapping, const std::string& 
     const bool adds_build_id = settings_.tracker != nullptr && !build_id.empty();
     if (is_same && (!adds_build_id || file.build_id == build_id)) return;
   }
-  Mapping event;
-  event.time_ns = MonotonicNs();
-  event.pid = event.tid = pid_;
-  event.start_address = mapping.start_address;
-  event.size_bytes = mapping.end_address - mapping.start_address;
-  event.file_offset = mapping.file_offset;
-  event.protection = mapping.protection;
-  event.flags = mapping.flags;
-  event.device_major = mapping.device_major;
-  event.device_minor = mapping.device_minor;
-  event.inode = mapping.inode;
+  Mapping event = MappingEventOf(pid_, MonotonicNs(), mapping);
   // Else the kernel's record is or will be in the capture.
   if (settings_.tracker == nullptr) {
     return settings_.processes->Amend(event, mapping.path, build_id);

@@ -92,6 +92,21 @@ Result<std::vector<ProcessMapping>> ReadProcessMaps(uint32_t pid) {
   return ParseProcessMaps(text);
 }
 
+Mapping MappingEventOf(uint32_t pid, uint64_t time_ns, const ProcessMapping& mapping) {
+  Mapping event;
+  event.time_ns = time_ns;
+  event.pid = event.tid = pid;
+  event.start_address = mapping.start_address;
+  event.size_bytes = mapping.end_address - mapping.start_address;
+  event.file_offset = mapping.file_offset;
+  event.protection = mapping.protection;
+  event.flags = mapping.flags;
+  event.device_major = mapping.device_major;
+  event.device_minor = mapping.device_minor;
+  event.inode = mapping.inode;
+  return event;
+}
+
 const ProcessMapping* FindMapping(const std::vector<ProcessMapping>& mappings, uint64_t address) {
   const auto after = std::upper_bound(
       mappings.begin(), mappings.end(), address,

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "format/base/result.h"
+#include "format/events.h"
 
 namespace xpu {
 
@@ -26,6 +27,9 @@ struct ProcessMapping {
 std::vector<ProcessMapping> ParseProcessMaps(std::string_view text);
 // In order of address.
 Result<std::vector<ProcessMapping>> ReadProcessMaps(uint32_t pid);
+
+// As an event of the capture, without its texts.
+Mapping MappingEventOf(uint32_t pid, uint64_t time_ns, const ProcessMapping& mapping);
 
 // nullptr: nothing is mapped there. `mappings` in order of address.
 const ProcessMapping* FindMapping(const std::vector<ProcessMapping>& mappings, uint64_t address);

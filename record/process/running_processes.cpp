@@ -17,7 +17,6 @@
 #include "record/process/mapped_file.h"
 #include "record/process/process_maps.h"
 #include "record/process/process_tracker.h"
-#include "record/process/task_records.h"
 #include "record/process/unwind_file.h"
 
 namespace xpu {
@@ -108,23 +107,10 @@ void RunningProcesses::Write(pid_t pid, uint64_t time_ns, EventSink& sink) {
   if (!mappings.ok()) return;
   for (const ProcessMapping& mapping : *mappings) {
     if ((mapping.protection & PROT_EXEC) == 0) continue;
-    PerfMapping record;
-    record.origin.time_ns = time_ns;
-    record.pid = record.tid = static_cast<uint32_t>(pid);
-    record.address = mapping.start_address;
-    record.size_bytes = mapping.end_address - mapping.start_address;
-    record.file_offset = mapping.file_offset;
-    record.device_major = mapping.device_major;
-    record.device_minor = mapping.device_minor;
-    record.inode = mapping.inode;
-    record.protection = mapping.protection;
-    record.flags = mapping.flags;
-    record.path = mapping.path;
-    if (IsFilePath(mapping.path)) {
-      const std::string& build_id = BuildIdOf(record.pid, mapping);
-      record.build_id = {reinterpret_cast<const std::byte*>(build_id.data()), build_id.size()};
-    }
-    WritePerfRecord(record, sink);
+    Mapping written = MappingEventOf(static_cast<uint32_t>(pid), time_ns, mapping);
+    written.path = sink.Intern(mapping.path);
+    if (IsFilePath(mapping.path)) written.build_id = sink.Intern(BuildIdOf(written.pid, mapping));
+    sink.Write(written);
   }
 }
 

@@ -10,7 +10,6 @@
 #include <sys/types.h>
 
 #include "format/base/result.h"
-#include "record/kernel/perf_records.h"
 #include "record/process/process_maps.h"
 #include "record/sink/event_sink.h"
 
