@@ -85,9 +85,10 @@ def test_help_and_version():
     result = subprocess.run([recorder(), "--version"], capture_output=True, text=True)
     expect("status", result.returncode, 0)
     expect("name", result.stdout.split()[0], "xpu-record")
-    result = subprocess.run([recorder(), "--help"], capture_output=True, text=True)
-    expect("status", result.returncode, 0)
-    expect_in("options", "--launch-stacks", result.stdout)
+    for group, option in (([], "--cpu-only"), (["all"], "--launch-stacks")):
+        result = subprocess.run([recorder(), "--help", *group], capture_output=True, text=True)
+        expect("status", result.returncode, 0)
+        expect_in("options", option, result.stdout)
 
 
 def test_program_inherits_what_the_recorder_got():

@@ -40,7 +40,7 @@ class Machine:
     def recorder_help(self):
         if not self.recorder.exists():
             raise NotAvailable(f"not installed: {self.recorder}")
-        return subprocess.run([self.recorder, "--help"], capture_output=True, text=True,
+        return subprocess.run([self.recorder, "--help", "all"], capture_output=True, text=True,
                               check=False).stdout
 
     @functools.cache
