@@ -61,7 +61,7 @@ struct ThreadState {
 };
 
 // Initial-exec: no allocation at a thread's first use.
-inline constinit thread_local ThreadState t_thread __attribute__((tls_model("initial-exec")));
+inline constinit thread_local ThreadState t_thread __attribute__((tls_model("initial-exec"))) = {};
 
 inline ThreadState& CurrentThread() { return t_thread; }
 

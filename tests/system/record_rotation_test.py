@@ -14,7 +14,7 @@ from xpu_testing import (Capture, Workspace, expect, expect_in, main, recorder, 
 
 ROTATE = ["--rotate-size", "1M"]
 # 2 to 4 bytes each in the capture.
-LAUNCHES = 1_500_000
+LAUNCHES = 2_000_000
 
 
 def parts(work, pattern="c.*.xpu"):
