@@ -35,7 +35,7 @@ template <size_t kSize>
 void CopyName(char (&to)[kSize], std::string_view name) {
   name = name.substr(0, kSize - 1);  // the kernel's own limit
   std::memset(to, 0, kSize);
-  std::memcpy(to, name.data(), name.size());
+  std::copy(name.begin(), name.end(), to);
 }
 
 auto FindThread(std::vector<ProcessTable::Thread>& threads, uint32_t tid) {
