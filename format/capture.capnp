@@ -181,7 +181,7 @@ enum SymbolDetail {
 }
 
 struct RecordingInfo {
-  # Properties of the recording. It occurs once, as the first event.
+  # Properties of the recording. Occurs once, as the first event.
   rows @0 :UInt32;
   startNs @1 :Column $u64 $time(monotonic);
     # when the recording was armed; for later parts, when the part began
@@ -207,8 +207,7 @@ struct RecordingInfo {
 }
 
 struct RecordingEnd {
-  # The end of the recording. It occurs once, as the last event; it is missing if the recorder was
-  # killed.
+  # The end of the recording. Occurs once, as the last event; missing if the recorder was killed.
   rows @0 :UInt32;
   timeNs @1 :Column $u64 $time(monotonic);
   targetPid @2 :Column $u32 $is(process);

@@ -16,8 +16,8 @@ constexpr std::array<LossInfo, static_cast<size_t>(LossKind::kCount)> kTable{{
      "Give xpu-record a free core; their calls and GPU records have numbers of their own."},
     {LossKind::kLaunchStackMissing, "launch_stack_missing", Severity::kPartial,
      "CUDA {call|calls} whose stack was not taken although the program reached the marker",
-     "Most often the program had no free file descriptor: raise ulimit -n (RLIMIT_NOFILE). Else it "
-     "may run from a copy of the injected library, in a container for instance."},
+     "Most likely the program had no free file descriptor: raise ulimit -n (RLIMIT_NOFILE). "
+     "Otherwise it may use a copy of the injected library, for example in a container."},
     {LossKind::kPerfRecordsLost, "perf_records_lost", Severity::kPartial,
      "process or mapping {record|records} dropped by the kernel",
      "Some frames may stay unnamed; give xpu-record a free core."},
@@ -34,7 +34,7 @@ constexpr std::array<LossInfo, static_cast<size_t>(LossKind::kCount)> kTable{{
      "The limit is 512 frames for CPU samples, 256 for CUDA calls; with --call-graph=fp it is the "
      "sysctl kernel.perf_event_max_stack."},
     {LossKind::kStackUnreadable, "stack_unreadable", Severity::kPartial,
-     "{stack|stacks} that could not be read, or not to the end", ""},
+     "{stack|stacks} that could not be read, or not completely", ""},
     {LossKind::kStackNoRule, "stack_no_rule", Severity::kPartial,
      "{stack that ends|stacks that end} in code without unwind table and frame pointer",
      "Code generated at run time, or a file without .eh_frame."},
@@ -63,7 +63,7 @@ constexpr std::array<LossInfo, static_cast<size_t>(LossKind::kCount)> kTable{{
      "{stack|stacks} with more Python frames than the limit, cut at the outer end",
      "The limit is 384 frames, including those of the interpreter itself."},
     {LossKind::kPythonUnreadable, "python_unreadable", Severity::kPartial,
-     "{stack|stacks} whose Python frames could not be read, or not to the end", ""},
+     "{stack|stacks} whose Python frames could not be read, or not completely", ""},
     {LossKind::kPythonCodeMissing, "python_code_missing", Severity::kPartial,
      "Python {frame|frames} whose name did not reach the capture",
      "Lower -F, or give xpu-record a free core."},
@@ -75,10 +75,10 @@ constexpr std::array<LossInfo, static_cast<size_t>(LossKind::kCount)> kTable{{
      "Give xpu-record a free core; their stacks are counted in launch_ring_full too, and their GPU "
      "work, if recorded, has no launch."},
     {LossKind::kWireTorn, "wire_torn", Severity::kLost,
-     "GPU {record|records} begun but not finished when the program ended", ""},
+     "GPU {record|records} not completed when the program ended", ""},
     {LossKind::kWireInvalid, "wire_invalid", Severity::kLost,
      "invalid {message|messages} from the program",
-     "Check that the injected library is of this version."},
+     "Check that the injected library has the same version as xpu-record."},
     {LossKind::kCuptiDropped, "cupti_dropped", Severity::kLost,
      "GPU {record|records} dropped by CUPTI", ""},
     {LossKind::kCuptiNotDelivered, "cupti_not_delivered", Severity::kLost,
@@ -88,8 +88,9 @@ constexpr std::array<LossInfo, static_cast<size_t>(LossKind::kCount)> kTable{{
     {LossKind::kProcessNotReached, "process_not_reached", Severity::kLost,
      "CUDA {process|processes} that could not deliver {its|their} records", ""},
     {LossKind::kInjectionUnknown, "injection_unknown", Severity::kNote,
-     "{process|processes} that mapped the CUDA driver, did not start CUDA as far as xpu-record "
-     "knows, and could not be examined to make sure",
+     "{process|processes} that mapped the CUDA driver, are not known to have started CUDA, and "
+     "could "
+     "not be examined",
      "They exited immediately, or belong to another user."},
     {LossKind::kInjectDormant, "inject_dormant", Severity::kLost,
      "CUDA {process|processes} in which CUPTI could not be used",
@@ -131,7 +132,7 @@ constexpr std::array<LossInfo, static_cast<size_t>(LossKind::kCount)> kTable{{
     {LossKind::kGeneratedCodeCut, "generated_code_cut", Severity::kPartial,
      "{perf map or jitdump|perf maps and jitdumps} whose names were not all stored: a limit of "
      "size or time was reached",
-     "Record fewer processes at a time, with -p for instance, or raise --max-size."},
+     "Record fewer processes at a time, for example with -p, or raise --max-size."},
     {LossKind::kProcessMemoryFull, "process_memory_full", Severity::kPartial,
      "{name or stack|names and stacks} of programs, or launches and records with them, for which "
      "xpu-record has no memory left",

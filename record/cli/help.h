@@ -29,8 +29,8 @@ CPU samples, probes, stacks (all: --help cpu)
 GPU activity (all: --help gpu)
   --cuda-graph-trace WHAT  graph (default), node: a record per replay, per node
   --gpu-memory          record GPU memory allocations, with their stacks
-  --no-inject           load nothing into the program: probes, no GPU times
-  --yield-cupti         leave CUPTI to the program's profiler; like --no-inject
+  --no-inject           load nothing into the program: no GPU times
+  --yield-cupti         leave CUPTI to the program's profiler; no GPU times
 
 Output (all: --help output)
   -o, --output FILE     default capture.xpu; '-' is standard output

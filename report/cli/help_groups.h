@@ -7,11 +7,11 @@
 namespace xpu {
 
 inline constexpr HelpGroup kHelpGroups[] = {
-    {"views", "Views (only one; default: a summary)",
+    {"views", "Views, of which one can be given; default: a summary",
      R"(  --import cupti-text FILE -o OUT.xpu  convert the output of CUPTI's samples to
                         a capture
 )"},
-    {"filters", "Filters (combined with AND; lists are separated by commas)",
+    {"filters", "Filters, combined with AND; lists are separated by commas",
      R"(  --pid PIDS, --tid TIDS  processes and threads
   --comm NAMES          threads or processes with exactly these names
   --time FROM-TO        what overlaps this time since the start of the
@@ -30,7 +30,7 @@ inline constexpr HelpGroup kHelpGroups[] = {
     {"stacks", "Options of --folded and --flamegraph",
      R"(  --mode MODE           merge (default: CPU samples, and GPU time under the
                         stack that launched it), gpu, cpu, idle (what the CPU
-                        did while a GPU was idle), probe (hits of probes)
+                        did while a GPU was idle), probe (probe hits)
   --by WHAT             begin each stack with its thread, process, device or
                         stream
   --device-tags         name the GPU in the last frame: [GPU0_Kernel]

@@ -20,7 +20,7 @@ NOT_INITIALIZED = "15"  # CUPTI_ERROR_NOT_INITIALIZED
 UNKNOWN_KIND = "200"
 LAUNCHES = re.compile(r"^launches +([\d,]+): ([\d,]+) with their kernel, ([\d,]+) pending, "
                       r"([\d,]+) lost", re.M)
-KERNELS = re.compile(r"^kernels +([\d,]+), ([\d,]+) without their launch$", re.M)
+KERNELS = re.compile(r"^kernels +([\d,]+), ([\d,]+) without a launch$", re.M)
 MARGIN = re.compile(r"shortest time from launch to kernel (-?\d+) ns$", re.M)
 
 

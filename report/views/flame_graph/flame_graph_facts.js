@@ -64,7 +64,7 @@ class Facts {
     facts.push(["Count", sums.map(({counts}) => counts).join(", ")]);
     facts.push(["Share", shareText(tree.total[node], tree.total[ROOT])]);
     if (zoom !== ROOT && tree.contains(zoom, node)) {
-      facts.push(["Share of zoomed", shareText(tree.total[node], tree.total[zoom])]);
+      facts.push(["Share of zoom", shareText(tree.total[node], tree.total[zoom])]);
     }
     return facts;
   }

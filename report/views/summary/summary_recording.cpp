@@ -232,7 +232,7 @@ void WriteLaunches(const Analysis& analysis, SummaryText& text) {
     return work.kind == WorkKind::kKernel;
   });
   text.Line("kernels",
-            Format("{}, {} without their launch", WithThousands(static_cast<uint64_t>(kernels)),
+            Format("{}, {} without a launch", WithThousands(static_cast<uint64_t>(kernels)),
                    WithThousands(counts.kernels_without_launch)));
   WriteMatches(counts, text);
   WriteHidden(analysis, text);
@@ -448,7 +448,7 @@ void WriteProcessTimes(const Analysis& analysis, SummaryText& text) {
   const std::vector<ThreadTime> processes = ProcessTimes(threads);
   if (processes.size() < 2) return;
   const bool is_time = SamplesCountTime(analysis.model, analysis.shown);
-  text.Heading("Processes", ", the busiest first, with their busiest threads");
+  text.Heading("Processes", ", busiest first, with their busiest threads");
   text.Names(Format("  {:>9}  GPU time   samples  process",
                     is_time ? "CPU time" : ToWidth(SampleUnit(analysis.model, analysis.shown), 9)));
   auto thread = threads.begin();

@@ -188,7 +188,7 @@ void WriteDiff(Analysis& before, Analysis& after, const TopOptions& options, Out
 View DiffView() {
   return {
       .option = "--diff",
-      .help = "tables of what became slower since BEFORE",
+      .help = "tables: what became slower since capture BEFORE",
       .other_capture = "BEFORE",
       .shows_tables = true,
       .write =
