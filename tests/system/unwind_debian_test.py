@@ -92,7 +92,7 @@ def with_user_part(capture):
     return [s for s in capture.cpu_samples if any(frame[0] == "u" for frame in s["stack"])]
 
 
-def check(command, **options):
+def check(command, least=LEAST_SHARE, **options):
     require_recording()
     with Workspace() as work:
         # The first recording of a large program may make its table while the program already runs;
@@ -106,7 +106,7 @@ def check(command, **options):
               f"{' '.join(command)[:50]!r}", flush=True)
         if len(samples) < LEAST_SAMPLES:
             raise AssertionError(f"only {len(samples)} samples")
-        if complete < LEAST_SHARE:
+        if complete < least:
             raise AssertionError(f"{complete:.1f} % complete, ledger {capture.ledger()}"
                                  + ends_of(capture, open_ends))
 
@@ -155,7 +155,9 @@ def test_node():
 def test_openssl():
     speed = [tool("openssl"), "speed", "-seconds", "1"]
     for algorithm in ("sha256", "aes-256-gcm"):
-        check([*speed, "-bytes", "16384", "-evp", algorithm])
+        # Up to 8 % of the samples, in some runs, lie where the call frame information of its
+        # hand-written code does not match the code (stack_stuck).
+        check([*speed, "-bytes", "16384", "-evp", algorithm], least=85.0)
     check([*speed, "rsa2048"])
 
 
