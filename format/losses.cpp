@@ -89,8 +89,7 @@ constexpr std::array<LossInfo, static_cast<size_t>(LossKind::kCount)> kTable{{
      "CUDA {process|processes} that could not deliver {its|their} records", ""},
     {LossKind::kInjectionUnknown, "injection_unknown", Severity::kNote,
      "{process|processes} that mapped the CUDA driver, are not known to have started CUDA, and "
-     "could "
-     "not be examined",
+     "could not be examined",
      "They exited immediately, or belong to another user."},
     {LossKind::kInjectDormant, "inject_dormant", Severity::kLost,
      "CUDA {process|processes} in which CUPTI could not be used",

@@ -14,14 +14,12 @@
 namespace xpu {
 namespace {
 
-// After the end of its first thread the others may still run, and its last samples are on their
-// way.
+// After the end of its first thread others may still run, and its last samples are on their way.
 constexpr uint64_t kLingerNs = 2'000'000'000;
 // What is only known from late mappings does not end again: it is searched for now and then.
 constexpr uint64_t kRoundsBetweenSearches = 20000;
 
-// perf's convention: what makes code maps its dump as if it were code, to be found. The number is
-// the one by which the process knows itself.
+// perf's convention: a JIT maps its dump as if it were code. The number is the process's own pid.
 bool IsJitDump(std::string_view path) {
   const std::string_view name = FileNameOf(path);
   constexpr std::string_view kBefore = "jit-", kAfter = ".dump";
@@ -38,10 +36,18 @@ void CopyName(char (&to)[kSize], std::string_view name) {
   std::copy(name.begin(), name.end(), to);
 }
 
-auto FindThread(std::vector<ProcessTable::Thread>& threads, uint32_t tid) {
-  return std::lower_bound(
-      threads.begin(), threads.end(), tid,
-      [](const ProcessTable::Thread& thread, uint32_t wanted) { return thread.tid < wanted; });
+// The first that is not before `tid`; `threads` by tid.
+template <typename Threads>
+auto LowerBound(Threads& threads, uint32_t tid) {
+  return std::lower_bound(threads.begin(), threads.end(), tid,
+                          [](const auto& thread, uint32_t wanted) { return thread.tid < wanted; });
+}
+
+// nullptr: there is none.
+template <typename Threads>
+auto FindThread(Threads& threads, uint32_t tid) {
+  const auto found = LowerBound(threads, tid);
+  return found != threads.end() && found->tid == tid ? &*found : nullptr;
 }
 
 bool IsGone(uint32_t pid) { return ::kill(static_cast<pid_t>(pid), 0) != 0 && errno == ESRCH; }
@@ -258,20 +264,18 @@ void ProcessTable::Apply(const Note& note) {
 // ---- processes ----------------------------------------------------------------------------------
 
 std::string_view ProcessTable::Process::name(uint32_t pid) const {
-  for (const Thread& thread : threads) {
-    if (thread.tid == pid) return thread.name;
-  }
-  return {};
+  const Thread* main = FindThread(threads, pid);
+  return main != nullptr ? main->name : std::string_view();
 }
 
 void ProcessTable::AddThread(Process& process, const Note& note) {
   const uint32_t tid = note.mapping.tid;
-  auto thread = FindThread(process.threads, tid);
-  const bool is_known = thread != process.threads.end() && thread->tid == tid;
+  Thread* thread = FindThread(process.threads, tid);
+  const bool is_known = thread != nullptr;
   if (!is_known) {
     if (process.exit_ns != 0 || thread_count_ >= kMaxThreads) return;
     ++thread_count_;
-    thread = process.threads.insert(thread, Thread{.tid = tid});
+    thread = &*process.threads.insert(LowerBound(process.threads, tid), Thread{.tid = tid});
   }
   // A name that is given holds from its own time on, the parent from the first event.
   thread->time_ns = note.time_ns;
@@ -287,10 +291,8 @@ void ProcessTable::Fork(const Note& note) {
   Note begin = note;
   begin.names_parent = true;
   if (const auto parent = processes_.find(note.parent_pid); parent != processes_.end()) {
-    const auto thread = FindThread(parent->second.threads, note.parent_tid);
-    if (thread != parent->second.threads.end() && thread->tid == note.parent_tid) {
-      std::memcpy(begin.name, thread->name, sizeof(begin.name));
-    }
+    const Thread* thread = FindThread(parent->second.threads, note.parent_tid);
+    if (thread != nullptr) std::memcpy(begin.name, thread->name, sizeof(begin.name));
   }
   if (note.pid == note.parent_pid) return AddThread(processes_[note.pid], begin);
 
@@ -340,8 +342,8 @@ void ProcessTable::Exec(const Note& note) {
   Process& process = processes_[note.pid];
   Note begin = note;
   begin.mapping.tid = note.pid;
-  const auto thread = FindThread(process.threads, note.pid);
-  if (begin.parent_pid == 0 && thread != process.threads.end() && thread->tid == note.pid) {
+  const Thread* thread = FindThread(process.threads, note.pid);
+  if (begin.parent_pid == 0 && thread != nullptr) {
     begin.parent_pid = thread->parent_pid;
     begin.parent_tid = thread->parent_tid;
   }
@@ -357,10 +359,8 @@ void ProcessTable::End(const Note& note) {
   if (found == processes_.end()) return;
   Process& process = found->second;
   if (note.mapping.tid != note.pid) {
-    const auto thread = FindThread(process.threads, note.mapping.tid);
-    if (thread == process.threads.end() || thread->tid != note.mapping.tid) return;
-    process.threads.erase(thread);
-    --thread_count_;
+    const auto ends = [&](const Thread& thread) { return thread.tid == note.mapping.tid; };
+    thread_count_ -= std::erase_if(process.threads, ends);
     return;
   }
   // Of the one that had the number before; or known already.

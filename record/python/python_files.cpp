@@ -205,12 +205,6 @@ std::string NameOf(const PythonRuntime& runtime) {
 
 namespace {
 
-// Interpreters are programs, or libraries that have the name: every file of a program with a
-// thousand would have to be read.
-bool MayHoldPython(const MappedFile& file) {
-  return FileNameOf(file.paths.back()).find("python") != std::string_view::npos;
-}
-
 PythonFiles::File Read(const MappedFile& wanted) {
   auto found = FindUnwindFile(wanted.paths, wanted.build_id, {wanted.device, wanted.inode});
   if (!found.ok()) return {};
@@ -227,9 +221,14 @@ xpu_python_process PythonFiles::File::InProcess(uint64_t bias) const {
           .layout = runtime.layout};
 }
 
+// Interpreters are programs, or libraries that have the name.
+bool PythonFiles::MayHold(std::string_view path, bool is_program) {
+  if (path == kVdso) return false;
+  return is_program || FileNameOf(path).find("python") != std::string_view::npos;
+}
+
 const PythonFiles::File* PythonFiles::Find(const MappedFile& file, bool is_program) {
-  if (file.paths.empty() || file.paths.back() == kVdso) return nullptr;
-  if (!is_program && !MayHoldPython(file)) return nullptr;
+  if (file.paths.empty() || !MayHold(file.paths.back(), is_program)) return nullptr;
   const auto [entry, is_new] = files_.try_emplace({file.build_id, file.device, file.inode});
   if (is_new) entry->second = Read(file);
   return entry->second.runtime.kind == PythonRuntime::Kind::kNone ? nullptr : &entry->second;

@@ -6,6 +6,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <tuple>
 #include <vector>
 
@@ -45,6 +46,9 @@ class PythonFiles {
     xpu_python_process InProcess(uint64_t bias) const;
   };
 
+  // Whether it is worth asking Find about a file of that path: every file of a program with a
+  // thousand would have to be read. `is_program`: not a library.
+  static bool MayHold(std::string_view path, bool is_program);
   // nullptr: it holds none. `is_program`: not a library.
   const File* Find(const MappedFile& file, bool is_program);
 

@@ -36,7 +36,7 @@ class Analysis {
   // Those of Trace, which nothing changes.
   const Model& model;
   const uint64_t recorded_until_ns;
-  const ProcessTable& processes;
+  const ProcessHistory& processes;
   const Clocks& clocks;
   const ApiNames& api_names;
   const GpuDevices& gpus;

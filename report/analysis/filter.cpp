@@ -130,7 +130,7 @@ class PartFilter {
   bool IsOf(const Owner& owner) const {
     if (!Allows(options_.pids, owner.pid) || !Allows(options_.tids, owner.tid)) return false;
     if (options_.comms.empty()) return true;
-    const ProcessTable& processes = analysis_.processes;
+    const ProcessHistory& processes = analysis_.processes;
     const std::string_view thread = processes.ThreadName(owner.process, owner.tid, owner.time_ns);
     const std::string_view process = owner.process ? processes.Name(owner.process) : thread;
     return std::any_of(options_.comms.begin(), options_.comms.end(),

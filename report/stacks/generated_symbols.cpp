@@ -17,14 +17,14 @@ uint64_t EndOf(const GeneratedSymbol& symbol) {
 
 }  // namespace
 
-GeneratedSymbols::GeneratedSymbols(const Model& model, const ProcessTable& processes)
+GeneratedSymbols::GeneratedSymbols(const Model& model, const ProcessHistory& processes)
     : processes_(processes) {
   const auto& symbols = model.events.generated_symbols;
   if (symbols.empty()) return;
   spaces_.resize(processes.spaces().size());
   std::unordered_map<uint32_t, std::vector<SpaceId>> of_pid;
   for (uint32_t i = 1; i <= processes.size(); ++i) {
-    const ProcessTable::Process& process = processes[ProcessId{i}];
+    const ProcessHistory::Process& process = processes[ProcessId{i}];
     for (const auto& [since, space] : process.spaces) of_pid[process.pid].push_back(space);
   }
   for (const GeneratedSymbol& symbol : symbols) {

@@ -5,14 +5,14 @@
 #include <vector>
 
 #include "report/model/model.h"
-#include "report/model/process_table.h"
+#include "report/model/process_history.h"
 
 namespace xpu {
 
 class GeneratedSymbols {
  public:
   // `model` in order of time; both must outlive this.
-  GeneratedSymbols(const Model& model, const ProcessTable& processes);
+  GeneratedSymbols(const Model& model, const ProcessHistory& processes);
 
   struct Found {
     const GeneratedSymbol* symbol = nullptr;  // nullptr: no name
@@ -36,7 +36,7 @@ class GeneratedSymbols {
   static void ForEachOver(const Space& space, uint64_t address, Visit&& visit);
   void Add(SpaceId space, const GeneratedSymbol& symbol);
 
-  const ProcessTable& processes_;
+  const ProcessHistory& processes_;
   std::vector<Space> spaces_;  // by id - 1; empty: there are no symbols at all
 };
 

@@ -69,7 +69,7 @@ std::string ModuleName(std::string_view path) {
   return std::string(FileNameOf(path));
 }
 
-StackResolver::StackResolver(const Model& model, const ProcessTable& processes,
+StackResolver::StackResolver(const Model& model, const ProcessHistory& processes,
                              const ApiNames& api_names, Symbolizer& symbolizer, FrameTable& frames,
                              FramePlaces places)
     : model_(model),

@@ -12,7 +12,7 @@
 #include "format/events.h"
 #include "report/model/flat_map.h"
 #include "report/model/model.h"
-#include "report/model/process_table.h"
+#include "report/model/process_history.h"
 #include "report/stacks/frames.h"
 #include "report/stacks/generated_symbols.h"
 #include "report/trace/api_names.h"
@@ -40,7 +40,7 @@ struct ResolvedStack {
 class StackResolver {
  public:
   // All must outlive the resolver.
-  StackResolver(const Model& model, const ProcessTable& processes, const ApiNames& api_names,
+  StackResolver(const Model& model, const ProcessHistory& processes, const ApiNames& api_names,
                 Symbolizer& symbolizer, FrameTable& frames, FramePlaces places);
 
   // Says that Resolve will be called for the stack: symbolizer.NameWanted() then looks up its
@@ -92,7 +92,7 @@ class StackResolver {
   FramesId KeepOne(FrameId frame);
 
   const Model& model_;
-  const ProcessTable& processes_;
+  const ProcessHistory& processes_;
   const ApiNames& api_names_;
   Symbolizer& symbolizer_;
   FrameTable& frames_;

@@ -7,7 +7,7 @@
 
 #include "report/model/clock_fit.h"
 #include "report/model/model.h"
-#include "report/model/process_table.h"
+#include "report/model/process_history.h"
 #include "report/trace/api_names.h"
 #include "report/trace/correlation.h"
 #include "report/trace/gpu_devices.h"
@@ -24,7 +24,7 @@ struct Trace {
 
   const Model model;
   const uint64_t recorded_until_ns;  // RecordedUntilNs()
-  const ProcessTable processes;
+  const ProcessHistory processes;
   const Clocks clocks;
   const ApiNames api_names;
   const GpuDevices gpus;

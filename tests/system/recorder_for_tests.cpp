@@ -5,20 +5,16 @@
 //   XPU_TEST_TABLE_DELAY_MS=N  each unwind table takes so much longer
 //   XPU_TEST_WITHOUT=NAME,  features of the kernel that are not used
 //   (record/kernel/kernel_features.h)
+#include <algorithm>
 #include <chrono>
-#include <cstdio>
 #include <cstdlib>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "format/base/number.h"
-#include "format/base/terminal_text.h"
-#include "record/checks/check.h"
-#include "record/cli/command_line.h"
+#include "record/cli/run.h"
 #include "record/kernel/kernel_features.h"
-#include "record/session/recorder.h"
-#include "record/target/target.h"
-#include "symbolize/dwarf/debug_reader.h"
 #include "tests/system/toy_source.h"
 
 namespace {
@@ -63,19 +59,12 @@ EventSink::Filter FilterOf(std::string_view text) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (IsDebugReader(argc, argv)) return RunDebugReader();
-  if (const char* names = std::getenv("XPU_TEST_WITHOUT")) LeaveOutFeatures(names);
-  const char* drop = std::getenv("XPU_TEST_DROP");
-  auto parsed = ParseCommandLine(argc, argv);
-  if (!parsed.ok() || parsed->answer) return kOwnFailure;
-  if (parsed->options.check) return PrintCheck(parsed->options);
-  const char* delay_ms = std::getenv("XPU_TEST_TABLE_DELAY_MS");
   TestHooks hooks;
-  if (drop != nullptr) hooks.filter = FilterOf(drop);
+  if (const char* names = std::getenv("XPU_TEST_WITHOUT")) LeaveOutFeatures(names);
+  if (const char* drop = std::getenv("XPU_TEST_DROP")) hooks.filter = FilterOf(drop);
   if (std::getenv("XPU_TEST_SOURCE") != nullptr) hooks.sources = {&ToySource::Open};
-  if (delay_ms != nullptr) hooks.table_delay = std::chrono::milliseconds(std::atoi(delay_ms));
-  const Outcome outcome = Record(parsed->options, std::move(hooks));
-  if (outcome.error) std::fprintf(stderr, "xpu-record: %s\n", ForTerminal(*outcome.error).c_str());
-  if (!parsed->options.quiet) std::fputs(ForTerminal(outcome.summary).c_str(), stderr);
-  ExitLike(outcome.wait_status);
+  if (const char* delay_ms = std::getenv("XPU_TEST_TABLE_DELAY_MS")) {
+    hooks.table_delay = std::chrono::milliseconds(std::atoi(delay_ms));
+  }
+  return RunRecorder(argc, argv, std::move(hooks));
 }

@@ -154,10 +154,9 @@ def test_node():
 
 def test_openssl():
     speed = [tool("openssl"), "speed", "-seconds", "1"]
-    for algorithm in ("sha256", "aes-256-gcm"):
-        # Up to 8 % of the samples, in some runs, lie where the call frame information of its
-        # hand-written code does not match the code (stack_stuck).
-        check([*speed, "-bytes", "16384", "-evp", algorithm], least=85.0)
+    check([*speed, "-bytes", "16384", "-evp", "sha256"])
+    # Seen once in 25 runs: 7 % of the stacks ended in its hand-written code (stack_stuck).
+    check([*speed, "-bytes", "16384", "-evp", "aes-256-gcm"], least=85.0)
     check([*speed, "rsa2048"])
 
 

@@ -68,7 +68,7 @@ class Hints {
 uint64_t Hints::LifeNs(ProcessId process) const {
   if (!process || analysis_.model.events.recording_info.empty()) return elapsed_ns_;
   const uint64_t start_ns = StartOf(analysis_.model) + filter_.time.begin_ns;
-  const ProcessTable::Process& life = analysis_.processes[process];
+  const ProcessHistory::Process& life = analysis_.processes[process];
   const uint64_t from_ns = std::max(life.start_ns, start_ns);
   const uint64_t to_ns = life.end_ns == 0 ? start_ns + elapsed_ns_ : life.end_ns;
   return to_ns > from_ns ? std::min(to_ns - from_ns, elapsed_ns_) : 0;

@@ -1,6 +1,6 @@
 #include <gtest/gtest.h>
 
-#include "report/model/process_table.h"
+#include "report/model/process_history.h"
 
 namespace xpu {
 namespace {

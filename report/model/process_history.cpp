@@ -1,4 +1,4 @@
-#include "report/model/process_table.h"
+#include "report/model/process_history.h"
 
 #include <algorithm>
 #include <limits>
@@ -116,7 +116,7 @@ std::vector<uint64_t> AddressSpaces::ChangesOf(SpaceId space) const {
   return times;
 }
 
-ProcessTable::ProcessTable(const Model& model)
+ProcessHistory::ProcessHistory(const Model& model)
     : model_(model), spaces_(model.events.mappings.rows()) {
   const auto& events = model.events.process_events;
   const auto& mappings = model.events.mappings;
@@ -131,7 +131,7 @@ ProcessTable::ProcessTable(const Model& model)
   spaces_.Finish();
 }
 
-ProcessId ProcessTable::Start(uint32_t pid, uint64_t time_ns, ProcessId parent) {
+ProcessId ProcessHistory::Start(uint32_t pid, uint64_t time_ns, ProcessId parent) {
   SpaceId space = parent ? (*this)[parent].spaces.back().second : SpaceId{};
   space = spaces_.Create(space, time_ns);
   processes_.push_back({.pid = pid,
@@ -150,12 +150,12 @@ ProcessId ProcessTable::Start(uint32_t pid, uint64_t time_ns, ProcessId parent) 
   return id;
 }
 
-ProcessId ProcessTable::Current(uint32_t pid, uint64_t time_ns) {
+ProcessId ProcessHistory::Current(uint32_t pid, uint64_t time_ns) {
   if (const LivesId lives = by_pid_.Get(pid)) return lives_[lives.value - 1].back();
   return Start(pid, time_ns, ProcessId{});
 }
 
-void ProcessTable::SetName(ProcessId process, uint32_t tid, uint64_t time_ns, StringId name) {
+void ProcessHistory::SetName(ProcessId process, uint32_t tid, uint64_t time_ns, StringId name) {
   if (!name) return;
   NamesId& known = thread_names_[KeyOf(process, tid)];
   if (!known) {
@@ -171,7 +171,7 @@ void ProcessTable::SetName(ProcessId process, uint32_t tid, uint64_t time_ns, St
   names.emplace_back(time_ns, name);
 }
 
-void ProcessTable::Apply(const ProcessEvent& event) {
+void ProcessHistory::Apply(const ProcessEvent& event) {
   switch (event.kind) {
     case ProcessEventKind::kExisting: {
       const bool is_new = !by_pid_.Get(event.pid);
@@ -194,7 +194,7 @@ void ProcessTable::Apply(const ProcessEvent& event) {
   }
 }
 
-void ProcessTable::ApplyFork(const ProcessEvent& event) {
+void ProcessHistory::ApplyFork(const ProcessEvent& event) {
   const ProcessId parent = Current(event.parent_pid, event.time_ns);
   const StringId name = NameAt(parent, event.parent_tid, event.time_ns);
   if (event.pid == event.parent_pid) {
@@ -206,7 +206,7 @@ void ProcessTable::ApplyFork(const ProcessEvent& event) {
   SetName(child, event.tid, event.time_ns, name);
 }
 
-void ProcessTable::ApplyExec(const ProcessEvent& event) {
+void ProcessHistory::ApplyExec(const ProcessEvent& event) {
   const ProcessId process = Current(event.pid, event.time_ns);
   SetName(process, event.pid, event.time_ns, event.name);
   Process& entry = processes_[process.value - 1];
@@ -214,7 +214,7 @@ void ProcessTable::ApplyExec(const ProcessEvent& event) {
   ++entry.exec_count;
 }
 
-void ProcessTable::ApplyMapping(uint32_t index) {
+void ProcessHistory::ApplyMapping(uint32_t index) {
   const Mapping& mapping = model_.events.mappings[index];
   const ProcessId process = Current(mapping.pid, mapping.time_ns);
   const SpaceId space = (*this)[process].spaces.back().second;
@@ -222,7 +222,7 @@ void ProcessTable::ApplyMapping(uint32_t index) {
   spaces_.Map(space, index);
 }
 
-ProcessId ProcessTable::At(uint32_t pid, uint64_t time_ns) const {
+ProcessId ProcessHistory::At(uint32_t pid, uint64_t time_ns) const {
   const LivesId id = by_pid_.Get(pid);
   if (!id) return ProcessId{};
   const Lives& lives = lives_[id.value - 1];
@@ -232,27 +232,29 @@ ProcessId ProcessTable::At(uint32_t pid, uint64_t time_ns) const {
   return after == lives.begin() ? lives.front() : *std::prev(after);
 }
 
-SpaceId ProcessTable::SpaceAt(ProcessId process, uint64_t time_ns) const {
+SpaceId ProcessHistory::SpaceAt(ProcessId process, uint64_t time_ns) const {
   return process ? *LastSince((*this)[process].spaces, time_ns) : SpaceId{};
 }
 
-StringId ProcessTable::NameAt(ProcessId process, uint32_t tid, uint64_t time_ns) const {
+StringId ProcessHistory::NameAt(ProcessId process, uint32_t tid, uint64_t time_ns) const {
   if (!process) return StringId{};
   NamesId id = thread_names_.Get(KeyOf(process, tid));
   if (!id) id = thread_names_.Get(KeyOf(process, (*this)[process].pid));
   return id ? *LastSince(names_[id.value - 1], time_ns) : StringId{};
 }
 
-std::string_view ProcessTable::ThreadName(ProcessId process, uint32_t tid, uint64_t time_ns) const {
+std::string_view ProcessHistory::ThreadName(ProcessId process, uint32_t tid,
+                                            uint64_t time_ns) const {
   return model_.Text(NameAt(process, tid, time_ns));
 }
 
-std::string_view ProcessTable::Name(ProcessId process) const {
+std::string_view ProcessHistory::Name(ProcessId process) const {
   constexpr uint64_t kAtTheEnd = std::numeric_limits<uint64_t>::max();
   return process ? ThreadName(process, (*this)[process].pid, kAtTheEnd) : std::string_view();
 }
 
-std::vector<std::pair<uint32_t, std::string_view>> ProcessTable::Threads(ProcessId process) const {
+std::vector<std::pair<uint32_t, std::string_view>> ProcessHistory::Threads(
+    ProcessId process) const {
   std::vector<std::pair<uint32_t, std::string_view>> threads;
   for (const uint32_t tid : (*this)[process].named_tids) {
     const Names& names = names_[thread_names_.Get(KeyOf(process, tid)).value - 1];

@@ -1,4 +1,4 @@
-#include "report/model/process_table.h"
+#include "report/model/process_history.h"
 
 #include <gtest/gtest.h>
 
@@ -10,12 +10,12 @@ namespace {
 
 using Kind = ProcessEventKind;
 
-class ProcessTableTest : public testing::Test {
+class ProcessHistoryTest : public testing::Test {
  protected:
-  const ProcessTable& Table() {
+  const ProcessHistory& Table() {
     model_ = builder_.Build();
     OrderByTime(model_.events);
-    table_ = std::make_unique<ProcessTable>(model_);
+    table_ = std::make_unique<ProcessHistory>(model_);
     return *table_;
   }
   std::string_view NameAt(uint32_t pid, uint32_t tid, uint64_t time) const {
@@ -30,10 +30,10 @@ class ProcessTableTest : public testing::Test {
 
   test::ModelBuilder builder_;
   Model model_;
-  std::unique_ptr<ProcessTable> table_;
+  std::unique_ptr<ProcessHistory> table_;
 };
 
-TEST_F(ProcessTableTest, AnExecKeepsTheProcessAndChangesTheSpace) {
+TEST_F(ProcessHistoryTest, AnExecKeepsTheProcessAndChangesTheSpace) {
   builder_.Process(Kind::kExisting, 10, 5, 5, "sh");
   builder_.Map(10, 5, 0x1000, 0x1000, 0, "/bin/sh");
   builder_.Process(Kind::kExec, 20, 5, 5, "app");
@@ -49,7 +49,7 @@ TEST_F(ProcessTableTest, AnExecKeepsTheProcessAndChangesTheSpace) {
   EXPECT_EQ(table_->Name(table_->At(5, 25)), "app");
 }
 
-TEST_F(ProcessTableTest, APidThatIsUsedAgainIsAnotherProcess) {
+TEST_F(ProcessHistoryTest, APidThatIsUsedAgainIsAnotherProcess) {
   builder_.Process(Kind::kExisting, 10, 1, 1, "init");
   builder_.Process(Kind::kFork, 20, 5, 5, {}, 1, 1);
   builder_.Process(Kind::kExec, 21, 5, 5, "first");
@@ -70,7 +70,7 @@ TEST_F(ProcessTableTest, APidThatIsUsedAgainIsAnotherProcess) {
   EXPECT_EQ(table_->At(77, 10), ProcessId{});
 }
 
-TEST_F(ProcessTableTest, AForkHasTheNameAndTheMappingsOfItsParent) {
+TEST_F(ProcessHistoryTest, AForkHasTheNameAndTheMappingsOfItsParent) {
   builder_.Process(Kind::kExisting, 10, 1, 1, "app");
   builder_.Map(10, 1, 0x1000, 0x1000, 0, "/app");
   builder_.Process(Kind::kFork, 20, 1, 2, {}, 1, 1);
@@ -86,7 +86,7 @@ TEST_F(ProcessTableTest, AForkHasTheNameAndTheMappingsOfItsParent) {
   EXPECT_EQ((*table_)[table_->At(3, 50)].parent, table_->At(1, 50));
 }
 
-TEST_F(ProcessTableTest, NamesOfThreads) {
+TEST_F(ProcessHistoryTest, NamesOfThreads) {
   builder_.Process(Kind::kExisting, 10, 1, 1, "app");
   builder_.Process(Kind::kFork, 20, 1, 2, {}, 1, 1);
   builder_.Process(Kind::kName, 30, 1, 2, "worker");
@@ -100,7 +100,7 @@ TEST_F(ProcessTableTest, NamesOfThreads) {
   EXPECT_EQ(table_->Threads(table_->At(1, 50)), (Threads{{1, "renamed"}, {2, "worker"}}));
 }
 
-TEST_F(ProcessTableTest, WhatIsRestatedCountsOnce) {
+TEST_F(ProcessHistoryTest, WhatIsRestatedCountsOnce) {
   builder_.Process(Kind::kExisting, 10, 1, 1, "app");
   builder_.Map(10, 1, 0x1000, 0x1000, 0, "/app");
   builder_.Process(Kind::kExisting, 50, 1, 1, "app").restated = true;
@@ -112,7 +112,7 @@ TEST_F(ProcessTableTest, WhatIsRestatedCountsOnce) {
   EXPECT_TRUE(table_->spaces().Find(space, 0x1000, 60).at_any_time);  // one mapping, not two
 }
 
-TEST_F(ProcessTableTest, WhatIsRestatedReplacesWhatWasLost) {
+TEST_F(ProcessHistoryTest, WhatIsRestatedReplacesWhatWasLost) {
   builder_.Process(Kind::kExisting, 50, 1, 1, "app").restated = true;
   builder_.Map(50, 1, 0x1000, 0x1000, 0, "/app").restated = true;
   Table();
@@ -120,7 +120,7 @@ TEST_F(ProcessTableTest, WhatIsRestatedReplacesWhatWasLost) {
   EXPECT_EQ(PathAt(1, 10), "/app");
 }
 
-TEST_F(ProcessTableTest, MappingsOfAProcessThatNoRecordNames) {
+TEST_F(ProcessHistoryTest, MappingsOfAProcessThatNoRecordNames) {
   builder_.Map(50, 9, 0x1000, 0x1000, 0, "/app");
   Table();
   EXPECT_EQ(PathAt(9, 60), "/app");

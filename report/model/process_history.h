@@ -69,7 +69,7 @@ class AddressSpaces {
 // One life of a process: from its fork (or the start of the recording) to its exit.
 using ProcessId = Id<struct ProcessTag, uint32_t>;
 
-class ProcessTable {
+class ProcessHistory {
  public:
   struct Process {
     uint32_t pid = 0;
@@ -82,7 +82,7 @@ class ProcessTable {
   };
 
   // `model` in order of time; must outlive this.
-  explicit ProcessTable(const Model& model);
+  explicit ProcessHistory(const Model& model);
 
   // The process with this pid at `time_ns`. Right after an exit still the one that exited (its
   // last samples come later than its exit record), before the first record the first one. None

@@ -1,0 +1,54 @@
+#include "record/cli/run.h"
+
+#include <cstdio>
+#include <new>
+#include <string_view>
+#include <utility>
+
+#include <unistd.h>
+
+#include "format/base/terminal_text.h"
+#include "record/checks/check.h"
+#include "record/cli/command_line.h"
+#include "record/options/options.h"
+#include "record/session/recorder.h"
+#include "record/target/target.h"
+#include "symbolize/dwarf/debug_reader.h"
+
+namespace xpu {
+namespace {
+
+void Print(const Error& error) {
+  std::fprintf(stderr, "xpu-record: %s\n", ForTerminal(error).c_str());
+}
+
+// On any thread, and with nothing left to work with.
+[[noreturn]] void OutOfMemory() {
+  constexpr std::string_view kText =
+      "xpu-record: out of memory\n"
+      "hint: check ulimit -v and -d, the container's limit and other processes; the capture holds "
+      "what has been written so far\n";
+  (void)!::write(STDERR_FILENO, kText.data(), kText.size());
+  ::_exit(kOwnFailure);
+}
+
+}  // namespace
+
+int RunRecorder(int argc, char** argv, TestHooks hooks) {
+  if (IsDebugReader(argc, argv)) return RunDebugReader();
+  std::set_new_handler(&OutOfMemory);
+  auto parsed = ParseCommandLine(argc, argv);
+  if (!parsed.ok()) {
+    Print(parsed.error());
+    return kOwnFailure;
+  }
+  if (parsed->answer) return std::fputs(parsed->answer->c_str(), stdout) < 0;
+  const RecordOptions& options = parsed->options;
+  if (options.check) return PrintCheck(options);
+  const Outcome outcome = Record(options, std::move(hooks));
+  if (outcome.error) Print(*outcome.error);
+  if (!options.quiet) std::fputs(ForTerminal(outcome.summary).c_str(), stderr);
+  ExitLike(outcome.wait_status);
+}
+
+}  // namespace xpu
