@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Door 2: what the BPF programs write into their ring buffers. C, shared by kernel and recorder,
+ * Interface 2: what the BPF programs write into their ring buffers. C, shared by kernel and recorder,
  * host byte order, never stored.
  */
 #ifndef XPU_BPF_EVENTS_H

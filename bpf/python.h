@@ -203,7 +203,7 @@ static __always_inline __u32 fingerprint_of_window(const struct xpu_stack* stack
   __u64 hash = window_word(stack, CODE_WORDS, layout->code_first_line);
   int i;
 
-  for (i = 0; i < XPU_PYTHON_TELLING_WORDS; i++) {
+  for (i = 0; i < XPU_PYTHON_HASHED_WORDS; i++) {
     __u32 offset = layout->code_path - XPU_PYTHON_BEFORE_PATH + i * 8;
 
     hash = (hash ^ window_word(stack, CODE_WORDS, offset)) * 0x9e3779b97f4a7c15;

@@ -29,7 +29,7 @@
  * its variables have, what it is called, its lines. With them its first line.
  */
 #define XPU_PYTHON_BEFORE_PATH 16
-#define XPU_PYTHON_TELLING_WORDS 6
+#define XPU_PYTHON_HASHED_WORDS 6
 
 /* Members that a version does not have are XPU_PYTHON_NO_MEMBER. */
 #define XPU_PYTHON_NO_MEMBER 0xffff

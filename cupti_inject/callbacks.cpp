@@ -57,7 +57,7 @@ void SendWait(Injection& self, const cupti::CallbackData& data, WaitCalls::Call 
   wire::ActivityMessage message{};
   message.record_size_bytes = sizeof(record);
   self.ring.Count(wire::kCounterActivities);
-  if (!self.wait_teller.Describe(data, call, duration_ns, &record) ||
+  if (!self.wait_describer.Describe(data, call, duration_ns, &record) ||
       !self.ring.Send(wire::MessageKind::kActivity, message, &record, sizeof(record))) {
     self.ring.Count(wire::kCounterActivitiesDropped);
   }

@@ -147,7 +147,7 @@ bool CodeFiles::Tell(const dl_phdr_info& info, const CodeRange& range, uint64_t 
 }
 
 // What another file has taken the place of need not be told.
-bool CodeFiles::TellWhatIsGone() {
+bool CodeFiles::SendRemovedFiles() {
   const CodeSnapshot& before = *current_.load(std::memory_order_relaxed);
   uint32_t at = 0;
   for (uint32_t i = 0; i < before.count && seen_subs_ != subs_; ++i) {
@@ -161,10 +161,10 @@ bool CodeFiles::TellWhatIsGone() {
   return true;
 }
 
-bool CodeFiles::TellThatAllAreTold() {
-  wire::CodeFilesToldMessage message{};
+bool CodeFiles::SendFilesComplete() {
+  wire::CodeFilesCompleteMessage message{};
   message.loads = static_cast<uint32_t>(seen_adds_);
-  return ring_->Send(wire::MessageKind::kCodeFilesTold, message);
+  return ring_->Send(wire::MessageKind::kCodeFilesComplete, message);
 }
 
 void CodeFiles::AddFile(const dl_phdr_info& info) {
@@ -189,7 +189,7 @@ void CodeFiles::AddFile(const dl_phdr_info& info) {
   }
 }
 
-int CodeFiles::SeeFile(dl_phdr_info* info, size_t /*size*/, void* files) {
+int CodeFiles::VisitFile(dl_phdr_info* info, size_t /*size*/, void* files) {
   auto& self = *static_cast<CodeFiles*>(files);
   if (!self.first_seen_) {
     self.first_seen_ = true;
@@ -211,11 +211,11 @@ void CodeFiles::Refresh() {
   first_seen_ = false;
   complete_ = true;
   range_count_ = 0;
-  if (dl_iterate_phdr(&SeeFile, this) != 0) return;  // nothing new
+  if (dl_iterate_phdr(&VisitFile, this) != 0) return;  // nothing new
   if (seen_subs_ != subs_) ++generation_;
   Sort(ranges_, range_count_);
   // Before any launch is told of that was made with this list.
-  complete_ = complete_ && TellWhatIsGone() && TellThatAllAreTold();
+  complete_ = complete_ && SendRemovedFiles() && SendFilesComplete();
   if (!Publish() || !complete_) return;
   listed_loads_.store(static_cast<uint32_t>(seen_adds_), std::memory_order_release);
   refreshed_.Notify();

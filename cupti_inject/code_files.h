@@ -104,12 +104,12 @@ class CodeFiles {
     readers.fetch_add(1, std::memory_order_seq_cst);
     return current_.load(std::memory_order_seq_cst);
   }
-  static int SeeFile(dl_phdr_info* info, size_t size, void* files);
+  static int VisitFile(dl_phdr_info* info, size_t size, void* files);
   void AddFile(const dl_phdr_info& info);
   bool Tell(const dl_phdr_info& info, const CodeRange& range, uint64_t file_offset,
             const uint8_t* build_id, size_t build_id_bytes);
-  bool TellWhatIsGone();
-  bool TellThatAllAreTold();
+  bool SendRemovedFiles();
+  bool SendFilesComplete();
   uint32_t NumberOf(uint64_t identity);
   bool Publish();
   void FreeRetired();

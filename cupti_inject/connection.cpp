@@ -24,13 +24,15 @@ void OnForkedChild() {
   g_injection.nvtx.active.store(false, std::memory_order_relaxed);
 }
 
-bool ConnectToRecorder(Injection& self, Bell* bell) {
+bool ConnectToRecorder(Injection& self, WakeDescriptor* wake) {
   // As root set-uid programs must not load what the environment says, secure_getenv.
-  Invitation invitation;
-  if (!ParseInvitation(secure_getenv(wire::kEnvironmentVariable), &invitation)) return false;
+  ConnectionString connection_string;
+  if (!ParseConnectionString(secure_getenv(wire::kEnvironmentVariable), &connection_string))
+    return false;
   self.instance = RandomNumber();
-  self.session = invitation.session;
-  if (!Connect(invitation, self.instance, kConnectTimeoutNs, &self.mapped, bell)) return false;
+  self.session = connection_string.session;
+  if (!Connect(connection_string, self.instance, kConnectTimeoutNs, &self.mapped, wake))
+    return false;
   self.ring.Attach(self.mapped.header, self.mapped.capacity_bytes);
   self.mapped.header->attached.store(1, std::memory_order_release);
   self.settings = self.mapped.header->settings;
@@ -44,11 +46,11 @@ bool ConnectToRecorder(Injection& self, Bell* bell) {
 
 }  // namespace
 
-bool ConnectOnce(Injection& self, Bell* bell) {
+bool ConnectOnce(Injection& self, WakeDescriptor* wake) {
   std::atomic<Connection>& connection = self.connection;
   Connection before = Connection::kNone;
   if (connection.compare_exchange_strong(before, Connection::kBeingMade)) {
-    const bool connected = ConnectToRecorder(self, bell);
+    const bool connected = ConnectToRecorder(self, wake);
     connection.store(connected ? Connection::kThere : Connection::kRefused);
     return connected;
   }

@@ -5,8 +5,8 @@
 
 namespace xpu::inject {
 
-// The first call connects, later ones wait for it, bounded. `bell`: see handshake.h, only of the
+// The first call connects, later ones wait for it, bounded. `wake`: see handshake.h, only of the
 // one that connects. False: there is no recorder.
-bool ConnectOnce(Injection& self, Bell* bell);
+bool ConnectOnce(Injection& self, WakeDescriptor* wake);
 
 }  // namespace xpu::inject

@@ -81,12 +81,13 @@ bool WaitUntilReadable(int fd, uint64_t deadline_ns) {
   }
 }
 
-bool ConnectSocket(int fd, const Invitation& invitation, uint64_t deadline_ns) {
+bool ConnectSocket(int fd, const ConnectionString& connection_string, uint64_t deadline_ns) {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
-  std::memcpy(address.sun_path + 1, invitation.socket_name, invitation.socket_name_bytes);
-  const auto size =
-      static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + invitation.socket_name_bytes);
+  std::memcpy(address.sun_path + 1, connection_string.socket_name,
+              connection_string.socket_name_bytes);
+  const auto size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 +
+                                           connection_string.socket_name_bytes);
   while (connect(fd, reinterpret_cast<sockaddr*>(&address), size) != 0) {
     // EAGAIN: its queue is full. A unix socket connects at once or not at all.
     if ((errno != EAGAIN && errno != EINTR) || MonotonicNs() >= deadline_ns) return false;
@@ -103,14 +104,14 @@ bool PeerIsTrusted(int fd) {
          (peer.uid == 0 || peer.uid == geteuid());
 }
 
-bool SendHello(int fd, const Invitation& invitation, uint64_t instance,
+bool SendHello(int fd, const ConnectionString& connection_string, uint64_t instance,
                uint64_t free_address_bytes) {
   wire::Hello hello{};
   hello.version = wire::kVersion;
   hello.namespace_pid = static_cast<uint32_t>(getpid());
   hello.instance = instance;
   hello.free_address_bytes = free_address_bytes;
-  std::memcpy(hello.secret, invitation.secret, sizeof(hello.secret));
+  std::memcpy(hello.secret, connection_string.secret, sizeof(hello.secret));
   return send(fd, &hello, sizeof(hello), MSG_NOSIGNAL) == static_cast<ssize_t>(sizeof(hello));
 }
 
@@ -216,27 +217,27 @@ void MapArena(int memfd, uint64_t bytes, uint64_t free_address_bytes, MappedRing
 
 }  // namespace
 
-bool ParseInvitation(const char* text, Invitation* invitation) {
+bool ParseConnectionString(const char* text, ConnectionString* connection_string) {
   if (text == nullptr) return false;
   const char* colon = std::strchr(text, ':');
   if (colon == nullptr || colon == text) return false;
   const auto name_bytes = static_cast<size_t>(colon - text);
   // One byte of sun_path is the leading zero of an abstract name.
-  if (name_bytes > sizeof(invitation->socket_name) - 1) return false;
-  std::memcpy(invitation->socket_name, text, name_bytes);
-  invitation->socket_name_bytes = name_bytes;
+  if (name_bytes > sizeof(connection_string->socket_name) - 1) return false;
+  std::memcpy(connection_string->socket_name, text, name_bytes);
+  connection_string->socket_name_bytes = name_bytes;
   const char* secret = colon + 1;
-  if (!ParseSecret(secret, invitation->secret)) return false;
+  if (!ParseSecret(secret, connection_string->secret)) return false;
   const char* session = secret + 2 * wire::kSecretBytes;
-  return *session == ':' && ParseSession(session + 1, &invitation->session);
+  return *session == ':' && ParseSession(session + 1, &connection_string->session);
 }
 
 uint64_t FreeAddressBytes() {
-  constexpr uint64_t kNobodyTells = 1;
+  constexpr uint64_t kUnknownLimit = 1;
   rlimit limit{};
   if (getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return 0;
   const int fd = open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
-  if (fd < 0) return kNobodyTells;
+  if (fd < 0) return kUnknownLimit;
   char text[64];
   const ssize_t n = read(fd, text, sizeof(text));
   close(fd);
@@ -245,33 +246,33 @@ uint64_t FreeAddressBytes() {
     pages = pages * 10 + static_cast<uint64_t>(text[i] - '0');
   }
   const uint64_t used = pages * wire::kPageBytes;
-  return used == 0 || used >= limit.rlim_cur ? kNobodyTells : limit.rlim_cur - used;
+  return used == 0 || used >= limit.rlim_cur ? kUnknownLimit : limit.rlim_cur - used;
 }
 
-void Bell::Hold(int fd) {
+void WakeDescriptor::Hold(int fd) {
   if (fd_ >= 0) close(fd_);
   fd_ = fd;
 }
 
-void Bell::Ring() const {
+void WakeDescriptor::Ring() const {
   const char byte = 0;
   if (fd_ >= 0) send(fd_, &byte, sizeof(byte), MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
-bool Bell::IsHeard() const {
+bool WakeDescriptor::IsHeard() const {
   // It sends nothing any more: what can be read is the end.
   pollfd entry{fd_, POLLIN, 0};
   return fd_ >= 0 && poll(&entry, 1, 0) == 0;
 }
 
-bool Connect(const Invitation& invitation, uint64_t instance, uint64_t timeout_ns, MappedRing* ring,
-             Bell* bell) {
+bool Connect(const ConnectionString& connection_string, uint64_t instance, uint64_t timeout_ns,
+             MappedRing* ring, WakeDescriptor* wake) {
   const uint64_t deadline_ns = MonotonicNs() + timeout_ns;
   const uint64_t free_address_bytes = FreeAddressBytes();
   Descriptor socket_fd(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  if (socket_fd.get() < 0 || !ConnectSocket(socket_fd.get(), invitation, deadline_ns) ||
+  if (socket_fd.get() < 0 || !ConnectSocket(socket_fd.get(), connection_string, deadline_ns) ||
       !PeerIsTrusted(socket_fd.get()) ||
-      !SendHello(socket_fd.get(), invitation, instance, free_address_bytes)) {
+      !SendHello(socket_fd.get(), connection_string, instance, free_address_bytes)) {
     return false;
   }
   wire::HelloReply reply{};
@@ -283,7 +284,7 @@ bool Connect(const Invitation& invitation, uint64_t instance, uint64_t timeout_n
     return false;
   }
   MapArena(descriptors.arena.get(), reply.arena_bytes, free_address_bytes, ring);
-  if (bell != nullptr) bell->Hold(socket_fd.Release());
+  if (wake != nullptr) wake->Hold(socket_fd.Release());
   return true;
 }
 

@@ -1,4 +1,5 @@
-// Meeting the recorder: from the invitation to a mapped ring. wire.h says the steps.
+// Connecting to the recorder: from the connection string to a mapped ring. wire.h describes the
+// steps.
 #pragma once
 
 #include <cstddef>
@@ -9,8 +10,8 @@
 
 namespace xpu::inject {
 
-// The recorder's invitation in the environment: XPU_INJECT (wire.h).
-struct Invitation {
+// The connection string that the recorder puts into the environment: XPU_INJECT (wire.h).
+struct ConnectionString {
   char socket_name[108];  // abstract, without the leading zero
   size_t socket_name_bytes;
   uint8_t secret[wire::kSecretBytes];
@@ -18,7 +19,7 @@ struct Invitation {
 };
 
 // False: absent (nullptr) or not `<name>:<secret>:<session>`.
-bool ParseInvitation(const char* text, Invitation* invitation);
+bool ParseConnectionString(const char* text, ConnectionString* connection_string);
 
 // How much the program may still map: what its limit (RLIMIT_AS) leaves; 0: it has none. A limit of
 // which nobody tells how much is used (no /proc, no descriptor free) leaves 1.
@@ -34,12 +35,12 @@ struct MappedRing {
 
 // The connection, while the library starts: the recorder looks into the ring at once when it rings,
 // not at its next poll. -1: there is none.
-class Bell {
+class WakeDescriptor {
  public:
-  Bell() = default;
-  Bell(const Bell&) = delete;
-  Bell& operator=(const Bell&) = delete;
-  ~Bell() { Hold(-1); }
+  WakeDescriptor() = default;
+  WakeDescriptor(const WakeDescriptor&) = delete;
+  WakeDescriptor& operator=(const WakeDescriptor&) = delete;
+  ~WakeDescriptor() { Hold(-1); }
   void Hold(int fd);  // closes the one before
   void Ring() const;
   // Waits until `is_done`, at most `timeout_ns`, and only while the recorder lives.
@@ -60,9 +61,9 @@ class Bell {
 inline constexpr uint64_t kConnectTimeoutNs = 1'000'000'000;
 
 // False: there is nobody, they are not who they should be, they refuse, or time is up. Leaves no
-// descriptor open, but the connection where `bell` asks for it.
-bool Connect(const Invitation& invitation, uint64_t instance, uint64_t timeout_ns, MappedRing* ring,
-             Bell* bell = nullptr);
+// descriptor open, but the connection where `wake` asks for it.
+bool Connect(const ConnectionString& connection_string, uint64_t instance, uint64_t timeout_ns,
+             MappedRing* ring, WakeDescriptor* wake = nullptr);
 void Unmap(const MappedRing& ring);
 
 }  // namespace xpu::inject

@@ -46,19 +46,19 @@ void OpenStacks(Injection& self) {
 }
 
 // What BPF programs cannot walk at the launch nobody can later.
-void WaitForMarkerTables(const Injection& self, const Bell& bell) {
+void WaitForMarkerTables(const Injection& self, const WakeDescriptor& wake) {
   wire::RingHeader& header = *self.mapped.header;
   header.tables_awaited.store(1, std::memory_order_release);
-  bell.Ring();
-  bell.WaitUntil(kMarkerPatienceNs,
+  wake.Ring();
+  wake.WaitUntil(kMarkerPatienceNs,
                  [&] { return header.tables_there.load(std::memory_order_acquire) != 0; });
 }
 
 void Start(Injection& self) {
-  Bell bell;
-  if (!ConnectOnce(self, &bell)) return;
+  WakeDescriptor wake;
+  if (!ConnectOnce(self, &wake)) return;
   OpenStacks(self);
-  bell.Ring();
+  wake.Ring();
 
   const char* chosen = secure_getenv(wire::kCuptiLibVariable);
   if (chosen != nullptr && chosen[0] == '\0') chosen = nullptr;
@@ -71,10 +71,10 @@ void Start(Injection& self) {
     return;
   }
   self.stacks.Refresh();  // with CUPTI's code
-  bell.Ring();
-  self.stacks.WaitForTables(bell, kTablesPatienceNs);
-  self.stacks.WaitForPython(bell, kPythonPatienceNs);
-  if (!self.stacks.on()) WaitForMarkerTables(self, bell);
+  wake.Ring();
+  self.stacks.WaitForTables(wake, kTablesPatienceNs);
+  self.stacks.WaitForPython(wake, kPythonPatienceNs);
+  if (!self.stacks.on()) WaitForMarkerTables(self, wake);
   std::atexit(&OnExit);  // after CUPTI's own, so that ours runs before them
   self.has_flusher = StartFlusher(self);
   if (!self.has_flusher) {

@@ -1,6 +1,6 @@
 // The injected library's one state object and the life of the library in a process:
 //
-//   Connect    (whichever of CUDA and NVTX comes first) invitation -> ring
+//   Connect    (whichever of CUDA and NVTX comes first) connection string -> ring
 //   Start      (InitializeInjection, inside the program's cuInit) CUPTI
 //   callbacks  on the program's threads, buffers on CUPTI's, the flusher on our own
 //   Finish     (the program's exit) or Detach (the recorder has stopped)
@@ -58,7 +58,7 @@ struct Injection {  // NOLINT(clang-analyzer-optin.performance.Padding): one in 
   CallSet profiler_starts;
   CallSet profiler_stops;
   WaitCalls waits;
-  WaitTeller wait_teller;
+  WaitDescriber wait_describer;
   LaunchStacks stacks;  // off: the marker is called
   InstantiatedNodes instantiated;
   BufferPool pool;

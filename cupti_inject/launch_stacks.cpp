@@ -25,7 +25,7 @@ bool LaunchStacks::Open(const MappedRing& mapped, RingProducer* ring, Signal* wa
   main_top_ = getauxval(AT_EXECFN) / 8 * 8;
   rule_memory_ = MapZeroed(RuleCache::kBytes);
   rules_.Attach(static_cast<RuleCache::Entry*>(rule_memory_));
-  if (rule_memory_ == nullptr || !guides_.Open() || !ids_.Open() || !scratch_.Open() ||
+  if (rule_memory_ == nullptr || !walks_.Open() || !ids_.Open() || !scratch_.Open() ||
       !files_.Open(ring) || !python_.Open(header_, ring, &scratch_)) {
     Close();
     return false;
@@ -40,15 +40,15 @@ void LaunchStacks::Close() {
   python_.Close();
   scratch_.Close();
   ids_.Close();
-  guides_.Close();
+  walks_.Close();
   if (rule_memory_ != nullptr) munmap(rule_memory_, RuleCache::kBytes);
   rule_memory_ = nullptr;
 }
 
-void LaunchStacks::WaitForTables(const Bell& bell, uint64_t timeout_ns) const {
+void LaunchStacks::WaitForTables(const WakeDescriptor& wake, uint64_t timeout_ns) const {
   if (!on()) return;
   uint32_t file = 0;  // those before it are answered
-  bell.WaitUntil(timeout_ns, [&] {
+  wake.WaitUntil(timeout_ns, [&] {
     while (file < files_.number_count() &&
            header_->tables[file].load(std::memory_order_relaxed) != wire::kTablePending) {
       ++file;
@@ -57,9 +57,9 @@ void LaunchStacks::WaitForTables(const Bell& bell, uint64_t timeout_ns) const {
   });
 }
 
-void LaunchStacks::WaitForPython(const Bell& bell, uint64_t timeout_ns) const {
+void LaunchStacks::WaitForPython(const WakeDescriptor& wake, uint64_t timeout_ns) const {
   if (!on()) return;
-  bell.WaitUntil(timeout_ns, [&] {
+  wake.WaitUntil(timeout_ns, [&] {
     return header_->code_files_seen.load(std::memory_order_acquire) >= files_.number_count();
   });
 }
@@ -78,22 +78,22 @@ __attribute__((flatten)) bool LaunchStacks::Take(wire::LaunchCall call, const Wa
   // Left before anything is sent: the writes to the ring take a while, a counter would wait for
   // them.
   std::optional<CodeFiles::Reading> files(std::in_place, files_, call.tid);
-  WalkGuides::Use guide(guides_, at.sp, (**files).generation);
-  Finder code(*this, **files, guide);
+  WalkCache::Use cached(walks_, at.sp, (**files).generation);
+  Finder code(*this, **files, cached);
   const WalkResult walk = WalkStack(at, memory, code, frames, wire::kMaxFrames);
   files.reset();
   if ((walk.flags & kWalkNotReady) != 0 && SendCopy(call, at, memory, 0)) return true;
-  return SendStack(call, walk, frames, guide);
+  return SendStack(call, walk, frames, cached);
 }
 
-CodeKind LaunchStacks::Finder::FindUnguided(uint64_t address, UnwindRule* rule) {
+CodeKind LaunchStacks::Finder::FindUncached(uint64_t address, UnwindRule* rule) {
   const CodeKind kind = stacks_.rules_.Find(address, files_.generation, rule)
                             ? CodeKind::kRule
                             : stacks_.FindRule(files_, address, rule);
   if (kind == CodeKind::kRule) {
-    guide_.Add(address, *rule);
+    cached_.Add(address, *rule);
   } else {
-    guide_.AddOther();
+    cached_.AddOther();
   }
   return kind;
 }
@@ -177,11 +177,11 @@ bool LaunchStacks::SendCopyInstead(const wire::LaunchCall& call, const WalkRegis
 }
 
 bool LaunchStacks::SendStack(const wire::LaunchCall& call, const WalkResult& walk,
-                             const uint64_t* frames, WalkGuides::Use& guide) {
+                             const uint64_t* frames, WalkCache::Use& cached) {
   const uint64_t how = static_cast<uint64_t>(walk.stop) << 8 | walk.flags;
   wire::LaunchMessage message{};
   message.call = call;
-  message.stack = guide.StackOf(how);
+  message.stack = cached.StackOf(how);
   if (message.stack == 0) {
     StackIds::Entry* entry = ids_.Find(StackIds::HashOf(frames, walk.count, how));
     message.stack = entry == nullptr ? next_single_.fetch_add(1, std::memory_order_relaxed)
@@ -191,7 +191,7 @@ bool LaunchStacks::SendStack(const wire::LaunchCall& call, const WalkResult& wal
     if (!known) message.stack = 0;
     if (known && entry != nullptr) {
       entry->sent.store(true, std::memory_order_release);
-      guide.SetStack(how, message.stack);
+      cached.SetStack(how, message.stack);
     }
   }
   if (message.stack != 0 && ring_->Send(wire::MessageKind::kLaunch, message)) return true;

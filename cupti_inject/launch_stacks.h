@@ -13,7 +13,7 @@
 #include "cupti_inject/rule_cache.h"
 #include "cupti_inject/stack_ids.h"
 #include "cupti_inject/stack_memory.h"
-#include "cupti_inject/walk_guides.h"
+#include "cupti_inject/walk_cache.h"
 #include "symbolize/unwind/unwind_walk.h"
 
 namespace xpu::inject {
@@ -44,10 +44,10 @@ class LaunchStacks {
   void StopFollowing() { files_.StopFollowing(); }
   // Until the recorder has answered for every file that it was told of, at most `timeout_ns`,
   // and only while it lives. On the refreshing thread.
-  void WaitForTables(const Bell& bell, uint64_t timeout_ns) const;
+  void WaitForTables(const WakeDescriptor& wake, uint64_t timeout_ns) const;
   // The same, until it has looked for an interpreter in each of them: a stack without a table can
   // be walked later, frames of Python cannot.
-  void WaitForPython(const Bell& bell, uint64_t timeout_ns) const;
+  void WaitForPython(const WakeDescriptor& wake, uint64_t timeout_ns) const;
 
  private:
   static constexpr uint32_t kQuestionSlots = 1024;
@@ -55,19 +55,19 @@ class LaunchStacks {
   // What WalkStack asks for rules.
   class Finder {
    public:
-    Finder(LaunchStacks& stacks, const CodeSnapshot& files, WalkGuides::Use& guide)
-        : stacks_(stacks), files_(files), guide_(guide) {}
+    Finder(LaunchStacks& stacks, const CodeSnapshot& files, WalkCache::Use& cached)
+        : stacks_(stacks), files_(files), cached_(cached) {}
     CodeKind Find(uint64_t address, UnwindRule* rule) {
-      if (guide_.Find(address, rule)) return CodeKind::kRule;
-      return FindUnguided(address, rule);
+      if (cached_.Find(address, rule)) return CodeKind::kRule;
+      return FindUncached(address, rule);
     }
 
    private:
-    CodeKind FindUnguided(uint64_t address, UnwindRule* rule);
+    CodeKind FindUncached(uint64_t address, UnwindRule* rule);
 
     LaunchStacks& stacks_;
     const CodeSnapshot& files_;
-    WalkGuides::Use& guide_;
+    WalkCache::Use& cached_;
   };
 
   CodeKind FindRule(const CodeSnapshot& files, uint64_t address, UnwindRule* rule);
@@ -79,7 +79,7 @@ class LaunchStacks {
   [[gnu::noinline]] bool SendCopyInstead(const wire::LaunchCall& call, const WalkRegisters& at,
                                          StackMemory& memory, uint32_t loads);
   bool SendStack(const wire::LaunchCall& call, const WalkResult& walk, const uint64_t* frames,
-                 WalkGuides::Use& guide);
+                 WalkCache::Use& cached);
   bool Define(uint32_t number, const WalkResult& walk, const uint64_t* frames);
 
   std::atomic<bool> on_{false};
@@ -91,7 +91,7 @@ class LaunchStacks {
   uint64_t main_top_ = 0;
   CodeFiles files_;
   RuleCache rules_;
-  WalkGuides guides_;
+  WalkCache walks_;
   void* rule_memory_ = nullptr;
   StackIds ids_;
   ScratchPool scratch_;

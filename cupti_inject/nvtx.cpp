@@ -88,7 +88,7 @@ uint32_t NumberOf(DomainHandle domain) {
 // A range at its level, 0 for the outermost. What is not tracked is told of in pauses too.
 struct Level {
   int level = nvtx::kNoTracking;
-  bool is_told = true;
+  bool is_reported = true;
 };
 
 Level Enter(uint32_t domain) {
@@ -96,19 +96,20 @@ Level Enter(uint32_t domain) {
   RangeLevels& levels = CurrentThread().ranges;
   const uint32_t level = levels.open[domain]++;
   if (level >= RangeLevels::kLevels) return {static_cast<int>(level), true};
-  const bool is_told = IsOn();
+  const bool is_reported = IsOn();
   const uint32_t bit = 1u << level;
   uint16_t& left_out = levels.left_out[domain];
-  left_out = static_cast<uint16_t>(is_told ? left_out & ~bit : left_out | bit);
-  return {static_cast<int>(level), is_told};
+  left_out = static_cast<uint16_t>(is_reported ? left_out & ~bit : left_out | bit);
+  return {static_cast<int>(level), is_reported};
 }
 
 Level Leave(uint32_t domain) {
   RangeLevels& levels = CurrentThread().ranges;
   if (domain >= RangeLevels::kDomains || levels.open[domain] == 0) return {};
   const uint32_t level = --levels.open[domain];
-  const bool is_told = level >= RangeLevels::kLevels || (levels.left_out[domain] >> level & 1) == 0;
-  return {static_cast<int>(level), is_told};
+  const bool is_reported =
+      level >= RangeLevels::kLevels || (levels.left_out[domain] >> level & 1) == 0;
+  return {static_cast<int>(level), is_reported};
 }
 
 // In the number of a range: it began in a pause.
@@ -133,13 +134,13 @@ int PushRange(uint32_t domain, Text text) {
   OpenCapture& capture = CurrentThread().capture;
   FollowRange(text, [&](TextView name) { g_injection.gate.Push(domain, name, capture); });
   const Level at = Enter(domain);
-  if (at.is_told) Send(wire::NvtxKind::kPush, domain, text);
+  if (at.is_reported) Send(wire::NvtxKind::kPush, domain, text);
   return at.level;
 }
 
 int PopRange(uint32_t domain) {
   const Level at = Leave(domain);
-  if (at.is_told) Send(wire::NvtxKind::kPop, domain, TextView{});
+  if (at.is_reported) Send(wire::NvtxKind::kPop, domain, TextView{});
   OpenCapture& capture = CurrentThread().capture;
   FollowRange(TextView{}, [&](TextView) { g_injection.gate.Pop(domain, capture); });
   return at.level;

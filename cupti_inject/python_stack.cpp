@@ -25,7 +25,7 @@ uint64_t HashOfCode(const uint64_t* words, uint64_t code, uint64_t first_line) {
   constexpr uint64_t kOdd = 0x9e3779b97f4a7c15;
   uint64_t hash = (code ^ first_line << 48) * kOdd;
 #pragma GCC unroll 6
-  for (uint32_t i = 0; i < XPU_PYTHON_TELLING_WORDS; ++i) {
+  for (uint32_t i = 0; i < XPU_PYTHON_HASHED_WORDS; ++i) {
     const uint64_t word = words[i] ^ words[i] >> 29;
     hash += word * (kOdd * (2 * i + 3));
   }
@@ -41,7 +41,7 @@ bool IsSound(const xpu_python_layout& layout) {
          layout.frame_instruction <= kLastOfFrame && layout.frame_owner < XPU_PYTHON_FRAME_BYTES &&
          (layout.frame_is_entry == kNoMember || layout.frame_is_entry < XPU_PYTHON_FRAME_BYTES) &&
          layout.code_path <= kLastOfCode && layout.code_path >= XPU_PYTHON_BEFORE_PATH &&
-         layout.code_path - XPU_PYTHON_BEFORE_PATH + 8 * XPU_PYTHON_TELLING_WORDS <=
+         layout.code_path - XPU_PYTHON_BEFORE_PATH + 8 * XPU_PYTHON_HASHED_WORDS <=
              XPU_PYTHON_CODE_BYTES &&
          layout.code_name <= kLastOfCode && layout.code_line_table <= kLastOfCode &&
          layout.code_first_line <= kLastOfCode && layout.object_type <= kLastOfCode;

@@ -179,7 +179,7 @@ bool SetUpCupti(Injection& self, const char* chosen_cupti, char* reason, size_t 
   if (!LoadCupti(chosen_cupti, driver_version, &loaded, reason, reason_size)) return false;
   self.cupti = loaded.functions;
   self.cupti_version = loaded.version;
-  self.wait_teller.Open(&self.cupti, WaitTeller::FindStreamContext());
+  self.wait_describer.Open(&self.cupti, WaitDescriber::FindStreamContext());
   SendDetail(self, wire::DetailKind::kCuptiPath, loaded.version, loaded.path);
   if (loaded.note[0] != '\0') SendDetail(self, wire::DetailKind::kNote, 0, loaded.note);
   if (!self.drain.Open(&self.ring, &self.cupti, &self.gate)) {

@@ -47,7 +47,7 @@ void WaitCalls::Add(uint32_t domain, uint32_t id, const char* name) {
   }
 }
 
-WaitTeller::StreamContext WaitTeller::FindStreamContext() {
+WaitDescriber::StreamContext WaitDescriber::FindStreamContext() {
   void* driver = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
   if (driver == nullptr) return nullptr;
   const auto found = reinterpret_cast<StreamContext>(dlsym(driver, "cuStreamGetCtx"));
@@ -56,7 +56,7 @@ WaitTeller::StreamContext WaitTeller::FindStreamContext() {
 }
 
 // `*context`: the current one at first, then that of the stream, which may be another.
-uint32_t WaitTeller::StreamId(void* stream, bool per_thread, void** context) const {
+uint32_t WaitDescriber::StreamId(void* stream, bool per_thread, void** context) const {
   void* owner = nullptr;
   const bool is_handle = reinterpret_cast<uintptr_t>(stream) > kLastStreamByNumber;
   if (is_handle && stream_context_ != nullptr && stream_context_(stream, &owner) == 0 &&
@@ -71,8 +71,8 @@ uint32_t WaitTeller::StreamId(void* stream, bool per_thread, void** context) con
   return id;
 }
 
-bool WaitTeller::Describe(const cupti::CallbackData& data, const WaitCalls::Call& call,
-                          uint64_t duration_ns, cupti::Synchronization* record) const {
+bool WaitDescriber::Describe(const cupti::CallbackData& data, const WaitCalls::Call& call,
+                             uint64_t duration_ns, cupti::Synchronization* record) const {
   uint64_t now = 0;
   if (functions_->get_timestamp(&now) != cupti::kSuccess || now <= duration_ns) return false;
   *record = {};

@@ -44,7 +44,7 @@ class WaitCalls {
 };
 
 // Asks the driver and CUPTI what the handles of a call mean. On the thread of the call.
-class WaitTeller {
+class WaitDescriber {
  public:
   using StreamContext = int (*)(void* stream, void** context);
 

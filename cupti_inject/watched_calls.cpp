@@ -38,7 +38,7 @@ constexpr const char* kGraphPrefixes[] = {"Add", "Clone", "Instantiate", "ExecUp
 constexpr char kSetParameters[] = "SetParams";
 
 // What follows `prefix` in `name`; nullptr: it does not begin with it.
-const char* Behind(const char* prefix, const char* name) {
+const char* AfterPrefix(const char* prefix, const char* name) {
   const size_t length = std::strlen(prefix);
   return std::strncmp(name, prefix, length) == 0 ? name + length : nullptr;
 }
@@ -46,13 +46,13 @@ const char* Behind(const char* prefix, const char* name) {
 template <size_t N>
 bool HasPrefixOf(const char* const (&prefixes)[N], const char* name) {
   for (const char* prefix : prefixes) {
-    if (Behind(prefix, name) != nullptr) return true;
+    if (AfterPrefix(prefix, name) != nullptr) return true;
   }
   return false;
 }
 
 bool ChangesGraph(const char* prefix, const char* name) {
-  const char* rest = Behind(prefix, name);
+  const char* rest = AfterPrefix(prefix, name);
   return rest != nullptr &&
          (HasPrefixOf(kGraphPrefixes, rest) || std::strstr(rest, kSetParameters) != nullptr);
 }
@@ -72,12 +72,12 @@ bool IsWatched(uint32_t domain, const char* name) {
 
 bool StartsProfiler(uint32_t domain, const char* name) {
   const bool runtime = domain == cupti::kDomainRuntime;
-  return name != nullptr && Behind(runtime ? "cudaProfilerStart" : "cuProfilerStart", name);
+  return name != nullptr && AfterPrefix(runtime ? "cudaProfilerStart" : "cuProfilerStart", name);
 }
 
 bool StopsProfiler(uint32_t domain, const char* name) {
   const bool runtime = domain == cupti::kDomainRuntime;
-  return name != nullptr && Behind(runtime ? "cudaProfilerStop" : "cuProfilerStop", name);
+  return name != nullptr && AfterPrefix(runtime ? "cudaProfilerStop" : "cuProfilerStop", name);
 }
 
 bool AllocatesMemory(uint32_t domain, const char* name) {

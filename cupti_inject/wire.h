@@ -1,4 +1,4 @@
-// Door 1: what the injected library and xpu-record say to each other.
+// Interface 1: the messages between the injected library and xpu-record.
 //
 // Handshake. xpu-record listens on an abstract unix stream socket with a random name and puts
 // `XPU_INJECT=<name>:<secret>:<session>` (secret: 32, session: 1 to 16 hexadecimal digits) into the
@@ -162,24 +162,24 @@ static_assert(std::atomic<uint64_t>::is_always_lock_free);
 inline constexpr uint32_t kReady = uint32_t{1} << 31;
 
 enum class MessageKind : uint32_t {
-  kActivity = 1,        // ActivityMessage, then the CUPTI record
-  kName = 2,            // NameMessage, then the text
-  kApiCall = 3,         // ApiCallMessage
-  kClockPair = 4,       // ClockPairMessage
-  kCallbackName = 5,    // CallbackNameMessage, then the text
-  kDetail = 6,          // DetailMessage, then the text
-  kGraphNode = 7,       // GraphNodeMessage
-  kCodeFile = 8,        // CodeFileMessage, then the name
-  kStack = 9,           // StackMessage, then the frames, innermost first
-  kLaunch = 10,         // LaunchMessage
-  kStackCopy = 11,      // StackCopyMessage, then the bytes at its `sp`
-  kOtherCode = 12,      // OtherCodeMessage
-  kNvtx = 13,           // NvtxMessage, then the text
-  kSwitch = 14,         // SwitchMessage
-  kPythonCode = 15,     // PythonCodeMessage, then its texts
-  kPythonStack = 16,    // PythonStackMessage, then the frames
-  kCodeFilesTold = 17,  // CodeFilesToldMessage
-  kCodeFileGone = 18,   // CodeFileGoneMessage
+  kActivity = 1,            // ActivityMessage, then the CUPTI record
+  kName = 2,                // NameMessage, then the text
+  kApiCall = 3,             // ApiCallMessage
+  kClockPair = 4,           // ClockPairMessage
+  kCallbackName = 5,        // CallbackNameMessage, then the text
+  kDetail = 6,              // DetailMessage, then the text
+  kGraphNode = 7,           // GraphNodeMessage
+  kCodeFile = 8,            // CodeFileMessage, then the name
+  kStack = 9,               // StackMessage, then the frames, innermost first
+  kLaunch = 10,             // LaunchMessage
+  kStackCopy = 11,          // StackCopyMessage, then the bytes at its `sp`
+  kOtherCode = 12,          // OtherCodeMessage
+  kNvtx = 13,               // NvtxMessage, then the text
+  kSwitch = 14,             // SwitchMessage
+  kPythonCode = 15,         // PythonCodeMessage, then its texts
+  kPythonStack = 16,        // PythonStackMessage, then the frames
+  kCodeFilesComplete = 17,  // CodeFilesCompleteMessage
+  kCodeFileGone = 18,       // CodeFileGoneMessage
 };
 
 // Every message begins with it, at a multiple of 8 bytes, and fills a multiple of 8 bytes.

@@ -44,7 +44,7 @@ struct CodeFileGoneMessage {
 };
 
 // Every file of the loader's list has been told of, after it had loaded so many (modulo 2^32).
-struct CodeFilesToldMessage {
+struct CodeFilesCompleteMessage {
   MessageHeader header;
   uint32_t loads;
   uint32_t reserved;
@@ -111,8 +111,8 @@ struct StackCopyMessage {
   uint64_t sp;
   uint64_t bp;
   uint32_t bytes;
-  uint32_t
-      loads;  // walked by what the CodeFilesToldMessage with that tells; 0: by what is told by now
+  uint32_t loads;  // walked over the list that the CodeFilesCompleteMessage with this number
+                   // completes; 0: the present one
 };
 
 // A walk met an address that is in no file: is it code?

@@ -1,7 +1,7 @@
-// Door 3: what a capture holds, as plain structs. The recorder fills them, the writer turns them
-// into columns, the reader turns columns back into them, the report works on them. They are made
-// from capture.capnp (record_compiler.cpp), where their fields are described; FORMAT.md has the
-// bytes around the columns.
+// Interface 3: what a capture holds, as plain structs. The recorder fills them, the writer turns
+// them into columns, the reader turns columns back into them, the report works on them. They are
+// made from capture.capnp (record_compiler.cpp), where their fields are described; FORMAT.md has
+// the bytes around the columns.
 #pragma once
 
 #include <cstddef>

@@ -260,7 +260,8 @@ void CaptureReader::Impl::NoteEnd() {
   }
 }
 
-// ---- the door ----------------------------------------------------------------------------------
+// ---- the interface
+// -------------------------------------------------------------------------------
 
 Result<CaptureReader> CaptureReader::Open(const std::string& path) {
   XPU_ASSIGN_OR_RETURN(FileBytes file, FileBytes::Open(path, kFileMagic));

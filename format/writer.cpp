@@ -313,7 +313,8 @@ Status CaptureWriter::Impl::Close() {
   return closed.ok() ? std::move(status) : std::move(closed);
 }
 
-// ---- the door ----------------------------------------------------------------------------------
+// ---- the interface
+// -------------------------------------------------------------------------------
 
 Result<CaptureWriter> CaptureWriter::Create(std::unique_ptr<BlockOutput> output, Options options) {
   XPU_ASSIGN_OR_RETURN(const uint64_t capture_id, DrawCaptureId());

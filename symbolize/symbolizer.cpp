@@ -25,7 +25,7 @@ class Symbolizer::NamedModule {
   size_t wanted_count() const { return wanted_.size(); }
   std::vector<uint64_t> Wanted() const;
   // Thread-safe for different modules.
-  void NameWanted(const FileFinder& finder, ModuleSymbols::Detail detail);
+  void ResolveRequested(const FileFinder& finder, ModuleSymbols::Detail detail);
   std::span<const CodeFrame> FramesAt(uint64_t file_offset, const FileFinder& finder,
                                       ModuleSymbols::Detail detail);
 
@@ -83,7 +83,8 @@ std::vector<uint64_t> Symbolizer::NamedModule::Wanted() const {
   return wanted;
 }
 
-void Symbolizer::NamedModule::NameWanted(const FileFinder& finder, ModuleSymbols::Detail detail) {
+void Symbolizer::NamedModule::ResolveRequested(const FileFinder& finder,
+                                               ModuleSymbols::Detail detail) {
   std::vector<uint64_t> wanted = Wanted();
   wanted_ = {};
   std::erase_if(wanted, [this](uint64_t file_offset) { return answers_.contains(file_offset); });
@@ -144,7 +145,7 @@ std::vector<uint64_t> Symbolizer::Wanted(ModuleId module) const {
   return modules_.at(module.value - 1)->Wanted();
 }
 
-void Symbolizer::NameWanted() {
+void Symbolizer::ResolveRequested() {
   std::vector<NamedModule*> todo;
   for (const auto& module : modules_) {
     if (module->wanted_count() > 0) todo.push_back(module.get());
@@ -155,7 +156,8 @@ void Symbolizer::NameWanted() {
   });
   std::atomic<size_t> next = 0;
   const auto work = [&] {
-    for (size_t i = next++; i < todo.size(); i = next++) todo[i]->NameWanted(finder_, detail_);
+    for (size_t i = next++; i < todo.size(); i = next++)
+      todo[i]->ResolveRequested(finder_, detail_);
   };
   std::vector<std::jthread> others;
   try {

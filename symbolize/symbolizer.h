@@ -48,9 +48,9 @@ class Symbolizer {
   void SetSlice(ModuleId module, RecordedFile::SliceParts parts,
                 std::vector<RecordedFile::SliceParts> older = {});
 
-  // Adds an address to those that NameWanted looks up.
+  // Adds an address to those that ResolveRequested looks up.
   void Want(ModuleId module, uint64_t file_offset);
-  void NameWanted();
+  void ResolveRequested();
   // Those that wait for it: ascending, each once.
   std::vector<uint64_t> Wanted(ModuleId module) const;
 

@@ -27,7 +27,7 @@ struct CommandLineOption {
 // What is wrong when an option that takes one value was given several: the parser's own words are
 // of numbers alone. nullopt: none was.
 template <typename App>
-std::optional<Error> GivenTwice(const App& app) {
+std::optional<Error> RepeatedOption(const App& app) {
   for (const auto* option : app.get_options()) {
     const std::vector<std::string>& values = option->results();
     if (option->get_items_expected_max() != 1 || values.size() < 2) continue;
@@ -43,7 +43,7 @@ std::optional<Error> GivenTwice(const App& app) {
 // type.
 template <typename App>
 Error ParseMistake(const App& app, std::string_view what, std::string hint) {
-  if (auto twice = GivenTwice(app)) return *std::move(twice);
+  if (auto twice = RepeatedOption(app)) return *std::move(twice);
   std::string text(what);
   if (what.ends_with("missing")) {
     text = Format("{} needs a value", what.substr(0, what.find(':')));
@@ -52,7 +52,7 @@ Error ParseMistake(const App& app, std::string_view what, std::string hint) {
 }
 
 // An option of another profiler that people type here, and what does the same.
-struct OptionHabit {
+struct OtherToolOption {
   std::string_view option;
   std::string_view hint;
 };
@@ -60,9 +60,9 @@ struct OptionHabit {
 // `word` may have a value behind a =.
 template <typename App>
 Error UnknownOption(const App& app, std::string_view word, std::string hint,
-                    std::span<const OptionHabit> habits = {}) {
+                    std::span<const OtherToolOption> habits = {}) {
   const std::string_view name = word.substr(0, word.find('='));
-  for (const OptionHabit& habit : habits) {
+  for (const OtherToolOption& habit : habits) {
     if (habit.option != name) continue;
     return Error{ErrorKind::kUsage, Format("unknown option: {}", name), std::string(habit.hint)};
   }

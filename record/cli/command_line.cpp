@@ -363,7 +363,7 @@ Result<ParsedCommandLine> ParseCommandLine(int argc, const char* const* argv) {
   const auto own = static_cast<size_t>(argc) - rest.size();
   options.own_arguments.assign(argv + (argc > 0 ? 1 : 0), argv + own);
   if (!rest.empty() && IsOption(rest.front())) {
-    return UnknownOption(app, rest.front(), kSeeHelp, kRecordHabits);
+    return UnknownOption(app, rest.front(), kSeeHelp, kOtherToolOptions);
   }
   XPU_RETURN_IF_ERROR(TakeWords(words, options));
   XPU_RETURN_IF_ERROR(TakeCommand(words, std::move(rest), options));

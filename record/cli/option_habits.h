@@ -5,7 +5,7 @@
 
 namespace xpu {
 
-inline constexpr OptionHabit kRecordHabits[] = {
+inline constexpr OtherToolOption kOtherToolOptions[] = {
     {"-g",
      "omit it: stacks are always recorded; --call-graph=fp or eh selects how they are unwound"},
     {"--frequency", "-F, --freq HZ: samples per second"},

@@ -213,7 +213,7 @@ void GpuPeer::TakeMessage(wire::MessageKind kind, Bytes message, EventSink& sink
     case wire::MessageKind::kCodeFileGone:
       fits = stacks_.TakeCodeFileGone(message);
       break;
-    case wire::MessageKind::kCodeFilesTold:
+    case wire::MessageKind::kCodeFilesComplete:
       fits = stacks_.TakeCodeFilesTold(message);
       break;
     case wire::MessageKind::kStack:

@@ -70,7 +70,7 @@ bool InlineStacks::TakeCodeFileGone(Bytes message) {
 }
 
 bool InlineStacks::TakeCodeFilesTold(Bytes message) {
-  const auto fixed = ReadFixed<wire::CodeFilesToldMessage>(message);
+  const auto fixed = ReadFixed<wire::CodeFilesCompleteMessage>(message);
   if (!fixed) return false;
   loads_told_ = (*fixed)->loads;
   copies_.Told(loads_told_, ranges_.now());

@@ -71,7 +71,7 @@ class Analysis {
   auto Ranges() const { return Selected(nvtx.all(), shown.nvtx_ranges); }
   auto Launches() const { return Selected(correlation.launches, shown.launches); }
   auto Work() const { return Selected(correlation.work, shown.work); }
-  auto WorkElsewhere() const { return Selected(correlation.work, shown.work_elsewhere); }
+  auto FilteredWork() const { return Selected(correlation.work, shown.filtered_work); }
   const Correlation::Counts& counts() const { return CountsOf(correlation, shown); }
 
   // Those that CPU samples were taken at, when only the samples of one are shown.

@@ -147,7 +147,7 @@ CallPaths::CallPaths(Analysis& analysis, const PathOptions& options)
 
 void CallPaths::NameAhead(const Stacks& stacks) {
   WantAll(stacks);
-  analysis_.symbolizer.NameWanted();
+  analysis_.symbolizer.ResolveRequested();
 }
 
 void CallPaths::WantAll(const Stacks& stacks) {

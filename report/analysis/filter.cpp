@@ -198,7 +198,7 @@ class WorkChoice {
     if (!work.timed || work.end_ns <= work.start_ns) return;
     if (work.kind == WorkKind::kSynchronization) return;
     if (is_during) {
-      shown_.work_elsewhere.Add(place);
+      shown_.filtered_work.Add(place);
     } else if (is_wanted) {
       AddAround(work, shown_.around[analysis_.gpus.Of(work.instance, work.device_id).number]);
     }

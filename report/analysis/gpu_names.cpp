@@ -226,10 +226,10 @@ FrameId GpuLeaves::Of(const GpuWork& work) {
 }
 
 FrameId GpuLeaves::InsteadOf(const Launch& launch) {
-  switch (FateOf(launch)) {
-    case LaunchFate::kUnmatched:
+  switch (LaunchStatusOf(launch)) {
+    case LaunchStatus::kUnmatched:
       return analysis_.frames.Intern("[GPU_Launch_Pending]", FrameOrigin::kPending);
-    case LaunchFate::kProbed:
+    case LaunchStatus::kProbed:
       return analysis_.frames.Intern("[GPU_Launch]" + LaunchedKernel(analysis_, names_, launch),
                                      FrameOrigin::kPending);
     default:

@@ -19,7 +19,7 @@ namespace xpu {
 namespace {
 
 // Options of perf report and nsys stats, and what does the same here.
-inline constexpr OptionHabit kReportHabits[] = {
+inline constexpr OtherToolOption kOtherToolOptions[] = {
     {"--stdio", "text is the default: a summary, or tables with --top"},
     {"--tui", "--flamegraph -o FILE.html is interactive; --top prints tables"},
     {"--gui", "--flamegraph -o FILE.html is interactive; --top prints tables"},
@@ -344,7 +344,7 @@ Status Parser::CheckImport() const {
 }
 
 Status Parser::CheckSample() {
-  options_.top.is_thinned = options_.sample_rate > 1;
+  options_.top.is_subsampled = options_.sample_rate > 1;
   const bool needs_all = merge_.mode == MergeMode::kIdle || merge_.mode == MergeMode::kProbe;
   if (sample_->count() > 0 && needs_all) {
     return UsageError(
@@ -399,7 +399,7 @@ Result<std::variant<ReportOptions, Help>> Parser::Parse(int argc, const char* co
     XPU_ASSIGN_OR_RETURN(std::string text, HelpOn(HelpTopic(argc, argv), HelpText(), HelpGroups()));
     return std::variant<ReportOptions, Help>(Help{std::move(text)});
   } catch (const CLI::ExtrasError&) {
-    return UnknownOption(app_, app_.remaining().front(), kSeeHelp, kReportHabits);
+    return UnknownOption(app_, app_.remaining().front(), kSeeHelp, kOtherToolOptions);
   } catch (const CLI::ParseError& error) {
     return ParseMistake(app_, error.what(), hint_.empty() ? kSeeHelp : hint_);
   }

@@ -42,7 +42,7 @@ void Say(std::string_view line) {
 
 // Somebody who names a FIFO may not know that nobody writes to it. Not of the shell's <(COMMAND),
 // which somebody does.
-void TellOfFifo(const std::string& input) {
+void ReportFifoWait(const std::string& input) {
   struct stat info {};
   struct statfs file_system {};
   if (::stat(input.c_str(), &info) != 0 || !S_ISFIFO(info.st_mode)) return;
@@ -224,7 +224,7 @@ Status RunReport(const ReportOptions& options, ReportOutcome& outcome) {
     XPU_ASSIGN_OR_RETURN(outcome.notes, ImportCuptiText(options.captures.front(), options.output));
     return Ok();
   }
-  for (const std::string& input : InputsOf(options)) TellOfFifo(input);
+  for (const std::string& input : InputsOf(options)) ReportFifoWait(input);
   Progress progress;
   progress.Begin(Format("reading {}", options.captures.front()));
   Result<Model> loaded = LoadCaptures(options.captures);

@@ -356,9 +356,9 @@ ImportProcesses::ImportProcesses(const ImportedTrace& trace) {
 }
 
 uint32_t ImportProcesses::PidOf(uint32_t correlation_id, uint64_t time_ns,
-                                uint32_t said_pid) const {
+                                uint32_t reported_pid) const {
   const auto found = calls_.find(correlation_id);
-  if (found == calls_.end()) return KnownPid(said_pid);
+  if (found == calls_.end()) return KnownPid(reported_pid);
   const auto later =
       std::partition_point(found->second.begin(), found->second.end(),
                            [&](const Call& call) { return call.start_ns <= time_ns; });

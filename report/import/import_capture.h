@@ -37,10 +37,10 @@ class ImportProcesses {
 
   // Of the call with this id: when several processes have one, the last that began before.
   // Otherwise what the record itself or the lines before it say.
-  uint32_t PidOf(uint32_t correlation_id, uint64_t time_ns, uint32_t said_pid) const;
+  uint32_t PidOf(uint32_t correlation_id, uint64_t time_ns, uint32_t reported_pid) const;
   // What a line says, or the first process when it says none.
-  uint32_t KnownPid(uint32_t said_pid) const {
-    return processes_.contains(said_pid) ? said_pid : first_pid_;
+  uint32_t KnownPid(uint32_t reported_pid) const {
+    return processes_.contains(reported_pid) ? reported_pid : first_pid_;
   }
   const Process& operator[](uint32_t pid) const { return processes_.at(pid); }
   const std::map<uint32_t, Process>& all() const { return processes_; }

@@ -71,7 +71,7 @@ bool HasParts(const fs::path& folder, const RecordingName& recording) {
 
 // "xpu-report annotate x.xpu", as perf and nsys have it: what does the same here. Empty: it is none
 // of theirs.
-std::string HintOfVerb(std::string_view word) {
+std::string HintForSubcommand(std::string_view word) {
   struct Verb {
     std::string_view word;
     std::string_view options;
@@ -93,7 +93,7 @@ std::string HintOfVerb(std::string_view word) {
 }
 
 std::string HintOfMissingCapture(const std::string& path) {
-  if (std::string hint = HintOfVerb(path); !hint.empty()) return hint;
+  if (std::string hint = HintForSubcommand(path); !hint.empty()) return hint;
   std::error_code error;
   fs::path target = path;
   const bool is_link = fs::is_symlink(target, error);

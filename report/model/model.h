@@ -24,7 +24,7 @@ class CaptureTables {
 };
 
 // Which parts of a recording that was cut into several captures are here.
-struct PartsHere {
+struct PartRange {
   uint32_t first = 0;  // 0: it was not cut
   uint32_t last = 0;
   uint32_t missing = 0;       // between these
@@ -42,7 +42,7 @@ struct MergedCapture {
 struct Model {
   std::string path;
   std::vector<MergedCapture> captures;  // none: there is one alone
-  PartsHere parts;
+  PartRange parts;
   LoadedEvents events;  // after OrderByTime: each list in order of time
   std::unique_ptr<CaptureTables> tables;
   ReadProblems problems;

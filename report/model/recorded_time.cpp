@@ -153,7 +153,7 @@ std::string RecordedText(const Model& model) {
 }
 
 std::string PartsText(const Model& model) {
-  const PartsHere& parts = model.parts;
+  const PartRange& parts = model.parts;
   if (parts.first == 0) return {};
   std::string text = parts.first == parts.last
                          ? Format("part {} of the recording", parts.first)
@@ -168,7 +168,7 @@ std::string PartsText(const Model& model) {
 }
 
 std::string PartsNote(const Model& model) {
-  const PartsHere& parts = model.parts;
+  const PartRange& parts = model.parts;
   if (parts.first <= 1 && !parts.is_continued) return {};
   return Format("{}: {}\n", ForOneLine(model.path), PartsText(model));
 }

@@ -97,7 +97,7 @@ std::vector<GpuBusy> FindGpuBusy(const Analysis& analysis) {
     gpu.sum_ns = AddSaturated(gpu.sum_ns, work.end_ns - work.start_ns);
   }
   for (const auto& [number, around] : analysis.shown.around) gpus.try_emplace(number);
-  for (const uint32_t i : analysis.WorkElsewhere().places()) {
+  for (const uint32_t i : analysis.FilteredWork().places()) {
     const GpuWork& work = analysis.correlation.work[i];
     const auto gpu = gpus.find(analysis.gpus.Of(work.instance, work.device_id).number);
     if (gpu != gpus.end()) gpu->second.others.push_back({work.start_ns, work.end_ns, i, i});

@@ -288,7 +288,7 @@ PathId IdlePaths::Of(const IdlePart& part) {
           part.launch == nullptr ? paths_.OfWork(*part.wait) : paths_.OfLaunch(*part.launch),
           no_sample_);
     case IdlePart::Cause::kLaunch:
-      return BehindNoSample(*part.launch);
+      return BelowNoSample(*part.launch);
     case IdlePart::Cause::kQueued:
       return tree.Child(PathId{}, queued_);
     case IdlePart::Cause::kUnknown:
@@ -314,7 +314,7 @@ Owner IdlePaths::OwnerOf(const IdlePart& part) const {
   return {};
 }
 
-PathId IdlePaths::BehindNoSample(const Launch& launch) {
+PathId IdlePaths::BelowNoSample(const Launch& launch) {
   CallTree& tree = paths_.tree();
   const std::vector<FrameId> frames = tree.Path(paths_.OfLaunch(launch));
   PathId path = tree.Child(tree.Child(PathId{}, frames.front()), no_sample_);

@@ -139,7 +139,7 @@ class IdlePaths {
   PathId MostOf(const std::vector<IdlePart>& parts);
 
  private:
-  PathId BehindNoSample(const Launch& launch);
+  PathId BelowNoSample(const Launch& launch);
 
   Analysis& analysis_;
   CallPaths& paths_;

@@ -201,7 +201,7 @@ class Builder {
   void AddProblems();
   void AddUntimed();
   void AddFindings();
-  void AddOtherHalves(const OtherHalves& elsewhere);
+  void AddMissingCounterparts(const MissingCounterparts& elsewhere);
   void AddFullCallTree();
   void AddMissingEnd();
   void AddFiles();
@@ -314,8 +314,9 @@ void Builder::AddUntimed() {
 void Builder::AddFindings() {
   const Correlation& correlation = analysis_.correlation;
   const Correlation::Counts& counts = analysis_.counts();
-  const OtherHalves elsewhere = FindOtherHalves(analysis_.model, correlation, analysis_.shown);
-  AddOtherHalves(elsewhere);
+  const MissingCounterparts elsewhere =
+      FindMissingCounterparts(analysis_.model, correlation, analysis_.shown);
+  AddMissingCounterparts(elsewhere);
   Add(Finding::kLaunchPending, counts.launches_pending - elsewhere.pending);
   Add(Finding::kLaunchFailed, counts.launches_failed + counts.launches_probed_failed);
   // What was not asked for is not missing.
@@ -351,7 +352,7 @@ void Builder::AddFindings() {
 }
 
 // What a cut parts is no loss: the parts were asked for, and those that --rotate-keep removed too.
-void Builder::AddOtherHalves(const OtherHalves& elsewhere) {
+void Builder::AddMissingCounterparts(const MissingCounterparts& elsewhere) {
   const auto add = [this](uint64_t count, std::string_view what, std::string_view other) {
     if (count == 0) return;
     AddDetail(Add(Finding::kOtherPart, count),

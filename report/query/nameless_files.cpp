@@ -45,7 +45,7 @@ uint64_t CountGenerated(const Analysis& analysis, const CallTree& tree) {
 }
 
 // The switch of the compiler that was mapped. Of several the first: such programs are rare.
-std::string CureOfGenerated(const Model& model) {
+std::string HintForGenerated(const Model& model) {
   struct Compiler {
     std::string_view file;
     std::string_view cure;
@@ -115,7 +115,7 @@ std::string PackageOf(std::string_view name) {
 }
 
 // What is known of how to get the names of a file.
-std::string CureOf(std::string_view path, std::string_view build_id) {
+std::string HintForFile(std::string_view path, std::string_view build_id) {
   const std::string_view name = path.substr(path.rfind('/') + 1);
   const std::string begin = "no symbol covers the addresses: ";
   if (IsOfNvidia(path)) {
@@ -144,9 +144,10 @@ NamelessFiles FindNamelessFiles(const Analysis& analysis, const CallTree& cpu,
   found.samples = Count(analysis, cpu, files, &NamelessFile::samples);
   Count(analysis, gpu, files, &NamelessFile::gpu_work);
   found.generated = CountGenerated(analysis, cpu);
-  if (found.generated > 0) found.generated_cure = CureOfGenerated(analysis.model);
+  if (found.generated > 0) found.generated_hint = HintForGenerated(analysis.model);
   for (auto& [module, file] : files) {
-    file.reason = CureOf(analysis.symbolizer[module].path, analysis.symbolizer[module].build_id);
+    file.reason =
+        HintForFile(analysis.symbolizer[module].path, analysis.symbolizer[module].build_id);
   }
   for (const Symbolizer::Problem& problem : analysis.symbolizer.problems()) {
     if (problem.kind == FileProblem::kLines) continue;  // it has names

@@ -22,7 +22,7 @@ struct NamelessFiles {
   std::vector<NamelessFile> files;  // those with most samples first
   uint64_t samples = 0;             // CPU samples whose innermost frame is in any of them
   uint64_t generated = 0;  // those in code without a file, which a compiler made at run time
-  std::string generated_cure = {};  // how that program writes names for it
+  std::string generated_hint = {};  // how that program writes names for it
 };
 
 // Of trees of CPU samples and of GPU time.

@@ -25,7 +25,7 @@ bool IsStartUp(const NamedFrame& frame) {
   return std::find(kNames.begin(), kNames.end(), frame.name) != kNames.end();
 }
 
-bool SaysSomething(const NamedFrame& frame) {
+bool IsInformative(const NamedFrame& frame) {
   const bool is_placeholder = frame.name.starts_with('[');  // "[anon]"
   return !frame.nameless_in && !is_placeholder && !IsStartUp(frame);
 }
@@ -62,7 +62,7 @@ std::vector<FrameId> ReadablePaths::WithPython(const std::vector<FrameId>& path)
     const NamedFrame& frame = frames[path[i]];
     if (is_import && frame.IsFunction()) continue;
     if (frame.IsNative()) {
-      if (i < python || has_operator || !SaysSomething(frame)) continue;
+      if (i < python || has_operator || !IsInformative(frame)) continue;
       has_operator = true;
     } else if (IsPythonImport(frame)) {
       const std::optional<std::string> import = ImportAt(path, i);
@@ -93,12 +93,12 @@ std::optional<std::string> ReadablePaths::ImportAt(const std::vector<FrameId>& p
 std::vector<FrameId> ReadablePaths::Native(const std::vector<FrameId>& path) const {
   const FrameTable& frames = analysis_.frames;
   const bool has_names = std::any_of(path.begin(), path.end(), [&](FrameId frame) {
-    return frames[frame].IsNative() && SaysSomething(frames[frame]);
+    return frames[frame].IsNative() && IsInformative(frames[frame]);
   });
   std::vector<FrameId> shown;
   for (const FrameId frame : path) {
     // A path without any name stays: its addresses are all that there is.
-    if (has_names && frames[frame].IsNative() && !SaysSomething(frames[frame])) continue;
+    if (has_names && frames[frame].IsNative() && !IsInformative(frames[frame])) continue;
     shown.push_back(frame);
   }
   return shown;

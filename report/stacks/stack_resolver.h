@@ -43,7 +43,7 @@ class StackResolver {
   StackResolver(const Model& model, const ProcessHistory& processes, const ApiNames& api_names,
                 Symbolizer& symbolizer, FrameTable& frames, FramePlaces places);
 
-  // Says that Resolve will be called for the stack: symbolizer.NameWanted() then looks up its
+  // Says that Resolve will be called for the stack: symbolizer.ResolveRequested() then looks up its
   // addresses together with those of all others.
   void Want(StackId stack, SpaceId space, uint64_t time_ns);
   ResolvedStack Resolve(StackId stack, SpaceId space, uint64_t time_ns);

@@ -97,22 +97,22 @@ void Counter::CountLaunch(const Launch& launch) {
   if (launch.probe == 0 && launch.stack_match == MatchKind::kByNesting) {
     ++counts_.stacks_by_nesting;
   }
-  switch (FateOf(launch)) {
-    case LaunchFate::kNoLaunch:
+  switch (LaunchStatusOf(launch)) {
+    case LaunchStatus::kNoLaunch:
       break;
-    case LaunchFate::kMatched:
+    case LaunchStatus::kMatched:
       ++counts_.launches_matched;
       break;
-    case LaunchFate::kFailed:
+    case LaunchStatus::kFailed:
       ++(launch.probe != 0 ? counts_.launches_probed_failed : counts_.launches_failed);
       break;
-    case LaunchFate::kCaptured:
+    case LaunchStatus::kCaptured:
       ++counts_.launches_captured;
       break;
-    case LaunchFate::kProbed:
+    case LaunchStatus::kProbed:
       ++counts_.launches_probed;
       break;
-    case LaunchFate::kUnmatched:
+    case LaunchStatus::kUnmatched:
       ++unmatched_[launch.instance];
       break;
   }
@@ -238,9 +238,9 @@ void FirstCut::FindFirstCalls(const Selected<LaunchList>& launches) {
 
 }  // namespace
 
-OtherHalves FindOtherHalves(const Model& model, const Correlation& correlation,
-                            const Selection& shown) {
-  OtherHalves found;
+MissingCounterparts FindMissingCounterparts(const Model& model, const Correlation& correlation,
+                                            const Selection& shown) {
+  MissingCounterparts found;
   if (model.parts.first <= 1 && !model.parts.is_continued) return found;
   const Selected launches(correlation.launches, shown.launches);
   const FirstCut cut(model, launches);

@@ -14,7 +14,7 @@ Correlation::Counts CountCorrelation(const Model& model, const GraphNodes& graph
 
 // What misses its other half because that is in a part of the recording that is not here. Each is
 // in the count of the same kind of Correlation::Counts too.
-struct OtherHalves {
+struct MissingCounterparts {
   uint64_t pending = 0;  // launches of a part that another one follows
   // At the begin of a part that is not the recording's first:
   uint64_t kernels = 0;  // and graph replays, without their launch
@@ -22,8 +22,8 @@ struct OtherHalves {
   uint64_t waits = 0;    // likewise
   uint64_t stacks = 0;   // calls without their stack
 };
-OtherHalves FindOtherHalves(const Model& model, const Correlation& correlation,
-                            const Selection& shown);
+MissingCounterparts FindMissingCounterparts(const Model& model, const Correlation& correlation,
+                                            const Selection& shown);
 
 // Of Correlation::Counts::stacks_missing what neither the recorder has counted nor another part
 // has.

@@ -2,12 +2,12 @@
 
 namespace xpu {
 
-LaunchFate FateOf(const Launch& launch) {
-  if (launch.kind == ApiKind::kOther) return LaunchFate::kNoLaunch;
-  if (launch.work_count > 0) return LaunchFate::kMatched;
-  if (launch.return_value != 0) return LaunchFate::kFailed;
-  if (launch.probe != 0) return LaunchFate::kProbed;
-  return launch.graph_nodes > 0 ? LaunchFate::kCaptured : LaunchFate::kUnmatched;
+LaunchStatus LaunchStatusOf(const Launch& launch) {
+  if (launch.kind == ApiKind::kOther) return LaunchStatus::kNoLaunch;
+  if (launch.work_count > 0) return LaunchStatus::kMatched;
+  if (launch.return_value != 0) return LaunchStatus::kFailed;
+  if (launch.probe != 0) return LaunchStatus::kProbed;
+  return launch.graph_nodes > 0 ? LaunchStatus::kCaptured : LaunchStatus::kUnmatched;
 }
 
 ApiNameId ApiNameIdOf(const ApiNames& names, const Launch& launch) {

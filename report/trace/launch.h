@@ -47,7 +47,7 @@ struct Launch {
 static_assert(sizeof(Launch) == 80);
 
 // What became of a launch.
-enum class LaunchFate : uint8_t {
+enum class LaunchStatus : uint8_t {
   kNoLaunch,   // a call after which no kernel or graph record must come
   kMatched,    // a record came
   kProbed,     // recorded without GPU records
@@ -55,8 +55,10 @@ enum class LaunchFate : uint8_t {
   kCaptured,   // it went into a CUDA graph and started nothing
   kUnmatched,  // it owes a record
 };
-LaunchFate FateOf(const Launch& launch);
-inline bool IsPending(const Launch& launch) { return FateOf(launch) == LaunchFate::kUnmatched; }
+LaunchStatus LaunchStatusOf(const Launch& launch);
+inline bool IsPending(const Launch& launch) {
+  return LaunchStatusOf(launch) == LaunchStatus::kUnmatched;
+}
 
 ApiNameId ApiNameIdOf(const ApiNames& names, const Launch& launch);
 // "cudaLaunchKernel"

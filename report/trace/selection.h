@@ -45,9 +45,9 @@ struct Selection {
   EventSet scaled_launches;
 
   // Of a filter:
-  std::string filter_text;                     // its options; empty: there is none
-  std::optional<Correlation::Counts> counts;   // of what is selected; none: Correlation::counts
-  EventSet work_elsewhere = EventSet::None();  // not selected: its GPU was not idle meanwhile
+  std::string filter_text;                    // its options; empty: there is none
+  std::optional<Correlation::Counts> counts;  // of what is selected; none: Correlation::counts
+  EventSet filtered_work = EventSet::None();  // not selected: its GPU was not idle meanwhile
   std::vector<Pause> outside;  // the time between the NVTX ranges that it wants; in order
   std::map<uint32_t, WorkAround> around;  // by GPU, of a filter with a time range:
   uint64_t from_ns = 0;                   // where it begins, CLOCK_MONOTONIC

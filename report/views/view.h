@@ -38,9 +38,9 @@ struct FlameGraphOptions {
 struct TopOptions {
   uint64_t rows = 20;  // of each table, 0: all; of CSV and JSON all when none are asked for
   TableFormat format = TableFormat::kTable;
-  std::string table;        // only this one, empty: all
-  std::string sort;         // by this column, largest first; empty: as the table comes
-  bool is_thinned = false;  // only those that a part of the capture can stand for
+  std::string table;           // only this one, empty: all
+  std::string sort;            // by this column, largest first; empty: as the table comes
+  bool is_subsampled = false;  // only those that a part of the capture can stand for
   KernelNames kernel_names = KernelNames::kFull;
   KernelNames path_kernel_names =
       KernelNames::kShort;  // in call paths, where they are the last of many

@@ -96,7 +96,7 @@ std::string Stacks() {
   file.build_id_bytes = 20;
   row.Add(MessageKind::kCodeFile, file, "/usr/lib/libf.so");
   row.Add(MessageKind::kCodeFileGone, CodeFileGoneMessage{{}, 0x7f0000008000});
-  row.Add(MessageKind::kCodeFilesTold, CodeFilesToldMessage{{}, 9, 0});
+  row.Add(MessageKind::kCodeFilesComplete, CodeFilesCompleteMessage{{}, 9, 0});
   row.Add(MessageKind::kStack, StackMessage{{}, 1, 3, XPU_STOP_COMPLETE, XPU_WALK_TABLES},
           Numbers({0x7f0000001234, 0x7f0000002345, 0x401000}));
   row.Add(MessageKind::kPythonCode, PythonCodeMessage{{}, 1, 0x030d, 10, 4, 1, 6, 1, 4},

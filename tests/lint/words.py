@@ -81,6 +81,36 @@ def plain_code(line):
     return line.partition("//")[2]
 
 
+# Parts of names in code that must not come back -> what to write instead.
+NAMES = [
+    (r"Told|Tells|TellOf|TellThat|TellWhat", "Report, Send, ...AreReported"),
+    (r"Obey|MindSize|TakeOrders", "Handle, Enforce, Poll"),
+    (r"Fate", "Status"),
+    (r"Whom", "scope, targets"),
+    (r"Behind", "After, Below"),
+    (r"Invitation|invitation", "ConnectionString"),
+    (r"WalkGuide|walk_guide", "WalkCache"),
+    (r"\bBell\b|\bbell\b", "WakeDescriptor"),
+    (r"Thinned|ThinOut|ThinWork|is_thinned", "Subsample"),
+    (r"OtherHalves", "MissingCounterparts"),
+    (r"Remark|remark", "Note"),
+    (r"[cC]olour|[nN]eighbour", "the American spelling"),
+]
+NAME_PATTERNS = [(re.compile(words), instead) for words, instead in NAMES]
+# Directories whose names are held to them.
+NAMED = ("bpf", "cupti_inject", "format", "report", "symbolize", "man", "tests/unit/report",
+        "tests/unit/cupti_inject", "tests/unit/format", "tests/unit/symbolize", "tests/golden")
+
+
+def code_hits(name, text):
+    """In names, not in comments and texts."""
+    for number, line in enumerate(text.splitlines(), 1):
+        line = re.sub(r'"(?:[^"\\]|\\.)*"|//.*|^\s*\*.*|/\*.*|^\s*#.*', "", line)
+        for pattern, instead in NAME_PATTERNS:
+            if found := pattern.search(line):
+                yield f"{name}:{number}: name \"{found.group()}\": write {instead}"
+
+
 def hits(name, text, plain):
     """Also of phrases that go over the end of a line."""
     lines = [" ".join(plain(line).split()) for line in text.splitlines()]
@@ -115,6 +145,9 @@ def self_test():
     ]
     for name, text, plain in bad:
         assert list(hits(name, text, plain)), f"not found: {text}"
+    assert list(code_hits("a.h", "LaunchFate FateOf();"))
+    assert list(code_hits("a.cpp", "TEST(Rings, FullOnesAreTold) {"))
+    assert not list(code_hits("a.h", "int bells;  // Told"))
     for name, text, plain in good:
         assert not list(hits(name, text, plain)), f"wrongly found: {text}"
 
@@ -137,6 +170,9 @@ def main():
             text = subprocess.run(words, capture_output=True, text=True, check=True).stdout
             texts.append((" ".join([pathlib.Path(binary).name, *words[1:]]), text, str))
     problems = [line for name, text, plain in texts for line in hits(name, text, plain)]
+    for path in sorted(p for code in NAMED for p in (root / code).rglob("*")
+                       if p.suffix in (".h", ".cpp", ".c", ".js", ".py")):
+        problems += code_hits(path.relative_to(root).as_posix(), path.read_text())
     print("\n".join(problems) or f"{len(texts)} texts have none of {len(WORDS)} phrases")
     return 1 if problems else 0
 

@@ -204,9 +204,9 @@ int HaveNames() {
 }
 
 inject::MappedRing Connect(uint64_t instance) {
-  inject::Invitation invitation{};
+  inject::ConnectionString invitation{};
   inject::MappedRing ring;
-  if (!inject::ParseInvitation(std::getenv(wire::kEnvironmentVariable), &invitation))
+  if (!inject::ParseConnectionString(std::getenv(wire::kEnvironmentVariable), &invitation))
     Fail("invited");
   if (!inject::Connect(invitation, instance, 5'000'000'000, &ring)) ring.header = nullptr;
   return ring;

@@ -90,7 +90,7 @@ def test_contents():
         expect("owners", owners, {"root/root"})
 
 
-def test_folder_works_anywhere():
+def test_directory_works_anywhere():
     """The library is found beside the programs, and the report reads what they recorded."""
     require_recording()
     with Workspace() as work:

@@ -64,7 +64,7 @@ def test_with_a_frequency_the_kernel_weighs_and_reports_count_samples():
                below(stacks_of(work, "--unit", "samples"), "TouchPages"))
 
 
-def test_several_events_are_told_apart():
+def test_several_events_are_distinguished():
     with Workspace() as work:
         account = recorded(work, ["-e", "page-faults/period=1/,context-switches/period=1/",
                                   "-e", "cpu-clock"])

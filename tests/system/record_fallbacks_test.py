@@ -21,7 +21,7 @@ TESTS = {
                    record_cpu_test.test_kernel_frames_have_names],
     "lost_count": [record_cpu_test.test_threads_forks_and_execs_are_all_sampled],
     "map_tree": [record_cpu_test.test_threads_forks_and_execs_are_all_sampled],
-    "peer_pidfd": [record_gpu_test.test_processes_are_told_apart],
+    "peer_pidfd": [record_gpu_test.test_processes_are_distinguished],
     "uprobe_multi": [record_probe_test.test_shared_cudart],
     "uprobe_session": [record_probe_test.test_shared_cudart,
                        record_user_probe_test.test_entries_and_returns_make_calls],
@@ -60,7 +60,7 @@ def call_graph(features):
         return work.capture().recording_info[0]["call_graph"]
 
 
-def test_capture_tells_how_stacks_were_walked():
+def test_capture_says_how_stacks_were_unwound():
     xpu_testing.require_recording()
     expect("as it is", call_graph(""), BY_TABLES)
     expect("before 5.17", call_graph("table_walk"), BY_FRAME_POINTERS)

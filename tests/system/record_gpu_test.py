@@ -74,7 +74,7 @@ def test_kernels_without_a_time():
         expect("--strict", strict.returncode, 3)
 
 
-def test_processes_are_told_apart():
+def test_processes_are_distinguished():
     require_recording()
     with Workspace() as work:
         result = record(work, workload("two_kernels"), "--mode=processes", "--launches", "200")
@@ -108,7 +108,7 @@ def test_two_recorders_do_not_see_each_other():
             expect("stacks", keys(capture.kernels) - keys(capture.launch_stacks), set())
 
 
-def test_a_kill_is_told_with_its_cost():
+def test_a_kill_is_reported_with_its_cost():
     require_recording()
     with Workspace() as work:
         result = record(work, workload("exit_styles"), "--how=sigkill", "--launches", "100",

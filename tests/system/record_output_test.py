@@ -147,7 +147,7 @@ def test_full_disk():
             subprocess.run(["umount", small], check=True)
 
 
-def test_full_device_is_told_before_the_program_starts():
+def test_full_device_is_reported_before_the_program_starts():
     require_recording()
     with Workspace() as work:
         result = subprocess.run([recorder(), "--cpu-only", "-o", "/dev/full", "touch",

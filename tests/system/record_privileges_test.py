@@ -36,7 +36,7 @@ def test_gpu_side_works_for_any_user():
         expect("names", [e["name"] for e in capture.process_events if e["kind"] == 2], ["sh"])
 
 
-def test_check_tells_the_cure():
+def test_check_prints_the_hint():
     with Workspace() as work:
         result = as_nobody(work, "--check")
         expect("status", result.returncode, 1)

@@ -112,7 +112,7 @@ def test_program_inherits_what_the_recorder_got():
             expect("messages", recorded.stderr, plain.stderr)
 
 
-def test_options_behind_the_program_are_its_own():
+def test_options_after_the_program_are_its_own():
     require_recording()
     with Workspace() as work:
         result = work.record("--cpu-only", "-q", "echo", "-o", "x", "--", "--version")

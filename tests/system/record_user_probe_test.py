@@ -190,7 +190,7 @@ def test_what_cannot_be_found():
             expect(f"{probe}: the program ran", marker.exists(), False)
 
 
-def test_a_full_ring_is_told():
+def test_a_full_ring_is_reported():
     with Workspace() as work:
         account, _ = recorded(work, ["--uprobe", f"{puppet()}:CountedCall"], calls=200000)
         capture = work.capture()
@@ -198,7 +198,7 @@ def test_a_full_ring_is_told():
         expect("hits and losses", len(capture.probe_hits) + lost, account["calls"])
 
 
-def test_a_slow_place_is_told():
+def test_a_slow_probe_is_reported():
     xpu_testing.require_recording()
     compiler = shutil.which("gcc")
     if compiler is None:

@@ -103,9 +103,9 @@ void WriteCallArgs(const Launch& launch, TraceWriter& writer) {
       writer.ArgText("stack matched", MatchText(launch.stack_match));
   }
   if (launch.return_value != 0) writer.Arg("error", launch.return_value);
-  const LaunchFate fate = FateOf(launch);
-  if (fate == LaunchFate::kCaptured) writer.Arg("captured graph nodes", launch.graph_nodes);
-  if (fate == LaunchFate::kUnmatched) writer.ArgText("work", "[no GPU record]");
+  const LaunchStatus status = LaunchStatusOf(launch);
+  if (status == LaunchStatus::kCaptured) writer.Arg("captured graph nodes", launch.graph_nodes);
+  if (status == LaunchStatus::kUnmatched) writer.ArgText("work", "[no GPU record]");
 }
 
 void WriteOverheadArgs(const Analysis& analysis, const DriverTime& overhead, TraceWriter& writer) {

@@ -35,9 +35,9 @@ class Page {
   // A switch when time is spent in the kind itself, else a mere explanation.
   #legendEntry(kind, index, ns) {
     const entry = make(ns > 0 ? "button" : "span", undefined, "kind");
-    const colour = make("i");
-    colour.style.background = this.picture.colourOf(index);
-    entry.append(colour, kind.name);
+    const color = make("i");
+    color.style.background = this.picture.colorOf(index);
+    entry.append(color, kind.name);
     if (ns === 0) return entry;
     entry.dataset.kind = kind.id;
     entry.append(make("small", timeText(ns)));
@@ -136,7 +136,7 @@ class Page {
       ? picture.selected : picture.zoom;
     const outwards = picture.isIcicle ? "ArrowUp" : "ArrowDown";
     if (key === "ArrowLeft" || key === "ArrowRight") {
-      this.select(this.#neighbour(node, key === "ArrowRight" ? 1 : -1));
+      this.select(this.#neighbor(node, key === "ArrowRight" ? 1 : -1));
     } else if (key === outwards) {
       this.select(tree.parent[node]);
     } else {
@@ -151,7 +151,7 @@ class Page {
       ? tree.pathOf(picture.zoom)[tree.depth[node]] : first;
   }
 
-  #neighbour(node, step) {
+  #neighbor(node, step) {
     const {tree, picture} = this;
     const {row, from, to} = tree.rangeInRow(tree.depth[node], picture.zoom);
     let at = from + firstOf(to - from, i => row[from + i] >= node) + step;

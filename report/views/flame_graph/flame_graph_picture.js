@@ -4,7 +4,7 @@ const GAP = 1;          // between frames, when they are wide enough
 const TEXT_INSET = 4;
 const FONT = '12px ui-monospace, "SF Mono", "DejaVu Sans Mono", Consolas, monospace';
 
-// [hue, saturation, lightness] by kind; colours of one kind differ a little in lightness. Text on
+// [hue, saturation, lightness] by kind; colors of one kind differ a little in lightness. Text on
 // them has a contrast of 4.5 at least. Kinds differ in hue and in words, not in hue alone.
 const THEMES = {
   light: {
@@ -53,7 +53,7 @@ class Picture {
         `hsl(${hue} ${saturation}% ${lightness + (i - (SHADES - 1) / 2) * this.theme.spread / 2}%)`);
     });
   }
-  colourOf(kind) { return this.fills[kind][SHADES >> 1]; }
+  colorOf(kind) { return this.fills[kind][SHADES >> 1]; }
 
   setZoom(node) {
     this.zoom = node;
@@ -133,10 +133,10 @@ class Picture {
     const scale = this.width / tree.total[zoom];
     const {row, from, to} = tree.rangeInRow(depth, zoom);
     // Frames without time, of kinds that are switched off, are behind no time and so left out.
-    for (let i = tree.firstBehind(row, from, to, tree.start[zoom]); i < to;) {
+    for (let i = tree.firstEndingAfter(row, from, to, tree.start[zoom]); i < to;) {
       if (tree.total[row[i]] * scale >= NARROWEST) this.#drawFrame(row[i++], false);
       else i = this.#drawDust(row, i, to, scale);
-      if (i < to) i = tree.firstBehind(row, i, to, tree.start[row[i]]);
+      if (i < to) i = tree.firstEndingAfter(row, i, to, tree.start[row[i]]);
     }
   }
 
@@ -151,7 +151,7 @@ class Picture {
     while (i < to && xOf(row[i]) <= end && tree.total[row[i]] * scale < NARROWEST &&
            this.search.matches(row[i]) === isFound) {
       end = Math.max(end, xOf(row[i])) + NARROWEST;
-      i = tree.firstBehind(row, i + 1, to, tree.start[this.zoom] + end / scale);
+      i = tree.firstEndingAfter(row, i + 1, to, tree.start[this.zoom] + end / scale);
     }
     this.context.fillStyle = isFound ? this.theme.found : this.theme.dust;
     this.context.fillRect(x, y, end - x, ROW - GAP);
@@ -174,11 +174,11 @@ class Picture {
     return this.fills[this.tree.kindOf(node)][shade];
   }
 
-  #drawText(name, x, y, width, colour) {
+  #drawText(name, x, y, width, color) {
     const letters = Math.floor((width - 2 * TEXT_INSET) / this.letterWidth);
     if (letters < 3) return;
     const text = name.length <= letters ? name : name.slice(0, letters - 1) + "…";
-    this.context.fillStyle = colour;
+    this.context.fillStyle = color;
     this.context.fillText(text, x + TEXT_INSET, y + ROW / 2, width - 2 * TEXT_INSET);
   }
 

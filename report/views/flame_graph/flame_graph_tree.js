@@ -17,12 +17,12 @@ function nameKinds(mode) {
 }
 const ROOT = 0;
 
-// The first of `count` indexes for which `isBehind` is true; it must be true for all after it.
-function firstOf(count, isBehind) {
+// The first of `count` indexes for which `isAfter` is true; it must be true for all after it.
+function firstOf(count, isAfter) {
   let low = 0, high = count;
   while (low < high) {
     const middle = (low + high) >> 1;
-    if (isBehind(middle)) high = middle; else low = middle + 1;
+    if (isAfter(middle)) high = middle; else low = middle + 1;
   }
   return low;
 }
@@ -135,12 +135,12 @@ class Tree {
   // The node of a row, `zoom` or below it, that is there at a time; -1: none.
   nodeAt(depth, zoom, ns) {
     const {row, from, to} = this.rangeInRow(depth, zoom);
-    const at = this.firstBehind(row, from, to, ns);
+    const at = this.firstEndingAfter(row, from, to, ns);
     return at < to && this.start[row[at]] <= ns ? row[at] : -1;
   }
 
   // The first index of the range in the row whose node ends behind a time; `to`: none does.
-  firstBehind(row, from, to, ns) {
+  firstEndingAfter(row, from, to, ns) {
     return from + firstOf(to - from, i => this.start[row[from + i]] + this.total[row[from + i]] > ns);
   }
 

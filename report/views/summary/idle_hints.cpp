@@ -288,7 +288,7 @@ void IdleHints::AddEnd() {
 }
 
 // Of several captures: between two recordings no program was seen, and none of them explains it.
-bool AreApart(const Model& model) {
+bool AreDisjoint(const Model& model) {
   uint64_t last_start_ns = 0;
   uint64_t first_end_ns = UINT64_MAX;
   for (const MergedCapture& capture : model.captures) {
@@ -305,7 +305,7 @@ std::vector<Hint> FindIdleHints(Analysis& analysis, const std::vector<GpuBusy>& 
   const auto longest = std::max_element(
       gpus.begin(), gpus.end(),
       [](const GpuBusy& a, const GpuBusy& b) { return a.idle_ns() < b.idle_ns(); });
-  if (longest == gpus.end() || AreApart(analysis.model)) return {};
+  if (longest == gpus.end() || AreDisjoint(analysis.model)) return {};
   return IdleHints(analysis, filter).Find(*longest);
 }
 

@@ -346,11 +346,11 @@ std::string StackCountsText(const LoadedEvents& events, const EventSet& cpu_samp
   };
   add(samples, "CPU {sample|samples}");
   add(calls, "CUDA {call|calls}");
-  add(hits, "{hit|hits} of probes");
+  add(hits, "probe {hit|hits}");
   if (text.empty()) return text;
   text += ForCount(samples.all + calls.all + hits.all,
-                   " {reaches its|reach their} outermost frame (unwind tables");
-  if (calls.in_process) text += ", those of CUDA calls in the process";
+                   " {reaches its|reach their} outermost frame (by unwind tables");
+  if (calls.in_process) text += "; CUDA calls: inside the process";
   return text + ")";
 }
 
@@ -386,7 +386,7 @@ void WriteNameless(const Analysis& analysis, const NamelessFiles& nameless, Summ
         "  ", "  ",
         Format("{} CPU {} in code that was generated at run time and has no names. {}",
                WithThousands(nameless.generated),
-               ForCount(nameless.generated, "{sample ends|samples end}"), nameless.generated_cure));
+               ForCount(nameless.generated, "{sample ends|samples end}"), nameless.generated_hint));
   }
   if (causes.empty() && nameless.files.empty()) return;
   if (nameless.files.empty()) {

@@ -86,7 +86,7 @@ double PercentOf(uint64_t part, uint64_t whole) {
   return whole == 0 ? 0 : 100.0 * static_cast<double>(part) / static_cast<double>(whole);
 }
 
-bool IsNothingLeft(const Analysis& analysis) {
+bool HasNoMatches(const Analysis& analysis) {
   return analysis.CpuSamples().empty() && analysis.ProbeHits().empty() &&
          analysis.Launches().empty() && analysis.Work().empty() &&
          analysis.MemoryOperations().empty() && analysis.nvtx.empty();
@@ -124,7 +124,7 @@ void Summary::WriteProgram() {
   WriteProcesses();
   if (analysis_.shown.filter_text.empty()) return;
   text_.Line("filters",
-             analysis_.shown.filter_text + (IsNothingLeft(analysis_) ? " (nothing matches)" : ""));
+             analysis_.shown.filter_text + (HasNoMatches(analysis_) ? " (nothing matches)" : ""));
 }
 
 void Summary::WriteProcesses() {

@@ -92,25 +92,25 @@ std::string_view ChangeText(const Change& change) {
   return change.after.is_there ? "" : "gone";
 }
 
-struct Whole {
+struct Totals {
   uint64_t run_ns = 0;
   bool has_end = false;  // otherwise the program ran for at least run_ns
   uint64_t gpu_ns = 0;   // all work added up
   uint64_t busy_ns = 0;  // the union over streams, all GPUs
 };
 
-Whole WholeOf(const Analysis& analysis) {
-  Whole whole{.run_ns = RunTimeNs(analysis.model),
-              .has_end = !analysis.model.events.recording_end.empty()};
-  if (!whole.has_end) whole.run_ns = analysis.recorded_until_ns;
+Totals TotalsOf(const Analysis& analysis) {
+  Totals totals{.run_ns = RunTimeNs(analysis.model),
+                .has_end = !analysis.model.events.recording_end.empty()};
+  if (!totals.has_end) totals.run_ns = analysis.recorded_until_ns;
   for (const GpuWork& work : analysis.Work()) {
     if (work.kind == WorkKind::kSynchronization) continue;
-    whole.gpu_ns = AddSaturated(whole.gpu_ns, work.duration_ns);
+    totals.gpu_ns = AddSaturated(totals.gpu_ns, work.duration_ns);
   }
   for (const GpuBusy& gpu : FindGpuBusy(analysis)) {
-    whole.busy_ns = AddSaturated(whole.busy_ns, gpu.busy_ns);
+    totals.busy_ns = AddSaturated(totals.busy_ns, gpu.busy_ns);
   }
-  return whole;
+  return totals;
 }
 
 std::string Ratio(uint64_t before, uint64_t after) {
@@ -118,16 +118,16 @@ std::string Ratio(uint64_t before, uint64_t after) {
   return Format(" ({:.2f}x)", static_cast<double>(after) / static_cast<double>(before));
 }
 
-std::string RunText(const Whole& whole) {
-  if (whole.has_end) return "ran " + HumanDuration(whole.run_ns);
-  return whole.run_ns == 0
+std::string RunText(const Totals& totals) {
+  if (totals.has_end) return "ran " + HumanDuration(totals.run_ns);
+  return totals.run_ns == 0
              ? "end not recorded"
-             : Format("end not recorded, ran at least {}", HumanDuration(whole.run_ns));
+             : Format("end not recorded, ran at least {}", HumanDuration(totals.run_ns));
 }
 
-std::string WholeText(Analysis& before, Analysis& after) {
-  const Whole a = WholeOf(before);
-  const Whole b = WholeOf(after);
+std::string TotalsText(Analysis& before, Analysis& after) {
+  const Totals a = TotalsOf(before);
+  const Totals b = TotalsOf(after);
   const std::string run_ratio = a.has_end && b.has_end ? Ratio(a.run_ns, b.run_ns) : "";
   return Format("before  {}: {}, GPU work {}, GPU busy {}\n", ToWidth(before.model.path, 80),
                 RunText(a), HumanDuration(a.gpu_ns), HumanDuration(a.busy_ns)) +
@@ -163,12 +163,12 @@ Table DiffTable(const TableKind& kind, const Table& before, const Table& after) 
 
 void WriteDiff(Analysis& before, Analysis& after, const TopOptions& options, Output& output,
                std::string& notes) {
-  const std::string whole = WholeText(before, after);
+  const std::string totals = TotalsText(before, after);
   // Readers of CSV and JSON expect nothing before the tables.
   if (options.format == TableFormat::kTable) {
-    output.Write(whole + "\n");
+    output.Write(totals + "\n");
   } else {
-    notes += whole;
+    notes += totals;
   }
   after.other_kernels = KernelNamesOf(before.model);
   before.other_kernels = KernelNamesOf(after.model);

@@ -273,7 +273,7 @@ Status CheckTopOptions(const TopOptions& options, bool compares) {
   if (!options.table.empty()) {
     const std::vector<const TableKind*> found = WantedTables(options);
     if (found.empty()) {
-      if (options.is_thinned && IsTableName(options.table)) {
+      if (options.is_subsampled && IsTableName(options.table)) {
         return UsageError(Format(
             "--table: {} needs every event and cannot be combined with --sample", options.table));
       }
@@ -289,7 +289,7 @@ Status CheckTopOptions(const TopOptions& options, bool compares) {
 std::vector<const TableKind*> WantedTables(const TopOptions& options) {
   std::vector<const TableKind*> tables;
   for (const TableKind& kind : TableKinds()) {
-    if (options.is_thinned && !IsOfSingleEvents(kind.name)) continue;
+    if (options.is_subsampled && !IsOfSingleEvents(kind.name)) continue;
     if (options.table.empty() ? !kind.by_name_only : kind.name == options.table) {
       tables.push_back(&kind);
     }

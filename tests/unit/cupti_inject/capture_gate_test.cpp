@@ -57,7 +57,7 @@ class GateTest : public ::testing::Test {
     gate_.Open(&ring_.header(), &producer_);
   }
   // 'o' and 'c', in their order.
-  std::string Told() {
+  std::string Reported() {
     std::string told;
     const std::byte* at = reinterpret_cast<const std::byte*>(&ring_.header()) + wire::kHeaderBytes;
     const uint64_t head = ring_.header().head.load();
@@ -130,7 +130,7 @@ TEST_F(GateTest, TheProfilerOpensIt) {
   EXPECT_FALSE(gate_.is_on());
   ring_.header().gate = wire::kGateOthersOpen;
   EXPECT_TRUE(gate_.is_on());
-  EXPECT_EQ(Told(), "oc");
+  EXPECT_EQ(Reported(), "oc");
 }
 
 TEST_F(GateTest, RangesNestAndOverlap) {
@@ -151,7 +151,7 @@ TEST_F(GateTest, RangesNestAndOverlap) {
   gate_.End(8);
   EXPECT_TRUE(gate_.is_on());
   gate_.End(7);
-  EXPECT_EQ(Told(), "ococ");
+  EXPECT_EQ(Reported(), "ococ");
 }
 
 TEST_F(GateTest, DomainsAreKeptApart) {

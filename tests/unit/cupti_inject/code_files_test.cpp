@@ -64,8 +64,8 @@ class CodeFilesTest : public testing::Test {
       if (message.kind == wire::MessageKind::kCodeFileGone) {
         gone_.push_back(message.As<wire::CodeFileGoneMessage>().start_address);
       }
-      if (message.kind == wire::MessageKind::kCodeFilesTold) {
-        loads_told_ = message.As<wire::CodeFilesToldMessage>().loads;
+      if (message.kind == wire::MessageKind::kCodeFilesComplete) {
+        loads_told_ = message.As<wire::CodeFilesCompleteMessage>().loads;
       }
       return message.kind != wire::MessageKind::kCodeFile;
     });
@@ -79,7 +79,7 @@ class CodeFilesTest : public testing::Test {
   uint32_t loads_told_ = 0;
 };
 
-TEST_F(CodeFilesTest, TellsOfEachFileOnce) {
+TEST_F(CodeFilesTest, ReportsEachFileOnce) {
   {
     const CodeFiles::Reading before(files_, 1);
     EXPECT_EQ((*before).count, 0u);
@@ -197,7 +197,7 @@ uint64_t LoaderAdds() {
   return adds;
 }
 
-TEST_F(CodeFilesTest, TheListKnowsThatItIsBehind) {
+TEST_F(CodeFilesTest, TheListKnowsThatItIsOutdated) {
   Refresh();
   EXPECT_EQ(files_.LoadsSince(), 0u);
   EXPECT_EQ(loads_told_, LoaderAdds());

@@ -102,10 +102,10 @@ std::string FakeRecorder::Environment() const {
   return name_ + ":" + kSecretText + ":0123456789abcdef";
 }
 
-Invitation FakeRecorder::invitation() const {
-  Invitation invitation{};
-  EXPECT_TRUE(ParseInvitation(Environment().c_str(), &invitation));
-  return invitation;
+ConnectionString FakeRecorder::connection_string() const {
+  ConnectionString connection_string{};
+  EXPECT_TRUE(ParseConnectionString(Environment().c_str(), &connection_string));
+  return connection_string;
 }
 
 void FakeRecorder::Serve() {
@@ -131,7 +131,7 @@ void FakeRecorder::AnswerOne(int connection) {
   const int fds[] = {ring_ == nullptr ? -1 : ring_->memfd(), stop_.get()};
   size_t fd_count = 1;
   size_t bytes = sizeof(reply);
-  const Invitation own = invitation();
+  const ConnectionString own = connection_string();
   const bool known = std::memcmp(hello.secret, own.secret, sizeof(hello.secret)) == 0;
   if (!known || answer_ == Answer::kRefuse) reply.accepted = 0;
   if (reply.accepted == 0 || answer_ == Answer::kNoDescriptor) fd_count = 0;

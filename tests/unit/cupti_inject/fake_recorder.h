@@ -78,7 +78,7 @@ class FakeRecorder {
   ~FakeRecorder();
 
   std::string Environment() const;  // value of XPU_INJECT
-  Invitation invitation() const;
+  ConnectionString connection_string() const;
   int connections() const { return connections_.load(); }
   wire::Hello last_hello() const { return hello_; }  // once connections() says there was one
 

@@ -27,7 +27,7 @@ TEST(Handshake, GivesTheRing) {
   const FakeRecorder recorder(&ring);
   const auto before = OpenDescriptors();
   MappedRing mapped;
-  ASSERT_TRUE(Connect(recorder.invitation(), kInstance, kPatience, &mapped));
+  ASSERT_TRUE(Connect(recorder.connection_string(), kInstance, kPatience, &mapped));
   EXPECT_EQ(mapped.capacity_bytes, 64u << 10);
   ASSERT_NE(mapped.header, nullptr);
   mapped.header->heartbeat.store(42);
@@ -50,23 +50,23 @@ TEST(Handshake, GivesTheRing) {
 TEST(Handshake, AWaitEndsWithWhatIsWaitedFor) {
   int ends[2];
   ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
-  Bell bell;
-  bell.Hold(ends[0]);
+  WakeDescriptor wake;
+  wake.Hold(ends[0]);
   int looks = 0;
-  bell.WaitUntil(kForever / 2, [&] { return ++looks == 3; });
+  wake.WaitUntil(kForever / 2, [&] { return ++looks == 3; });
   EXPECT_EQ(looks, 3);
-  bell.WaitUntil(1, [&] { return ++looks == 0; });  // time is up
+  wake.WaitUntil(1, [&] { return ++looks == 0; });  // time is up
   close(ends[1]);
 }
 
 TEST(Handshake, NothingIsWaitedForWithoutARecorder) {
   int ends[2];
   ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
-  Bell bell;
-  bell.WaitUntil(kForever / 2, [] { return false; });
-  bell.Hold(ends[0]);
+  WakeDescriptor wake;
+  wake.WaitUntil(kForever / 2, [] { return false; });
+  wake.Hold(ends[0]);
   close(ends[1]);
-  bell.WaitUntil(kForever / 2, [] { return false; });
+  wake.WaitUntil(kForever / 2, [] { return false; });
 }
 
 // Far more than anything maps, sanitizers included.
@@ -87,20 +87,20 @@ TEST(Handshake, WhatALimitOfAddressSpaceLeaves) {
 TEST(Handshake, WrongSecretIsRefused) {
   TestRing ring(64 << 10);
   const FakeRecorder recorder(&ring);
-  Invitation invitation = recorder.invitation();
-  invitation.secret[15] ^= 1;
+  ConnectionString connection_string = recorder.connection_string();
+  connection_string.secret[15] ^= 1;
   MappedRing mapped;
-  EXPECT_FALSE(Connect(invitation, kInstance, kPatience, &mapped));
+  EXPECT_FALSE(Connect(connection_string, kInstance, kPatience, &mapped));
   EXPECT_EQ(mapped.header, nullptr);
 }
 
 TEST(Handshake, NobodyListens) {
-  Invitation invitation{};
-  ASSERT_TRUE(
-      ParseInvitation("xpu-nobody-is-here:000102030405060708090a0b0c0d0eff:1", &invitation));
+  ConnectionString connection_string{};
+  ASSERT_TRUE(ParseConnectionString("xpu-nobody-is-here:000102030405060708090a0b0c0d0eff:1",
+                                    &connection_string));
   MappedRing mapped;
   const uint64_t begin = MonotonicNs();
-  EXPECT_FALSE(Connect(invitation, kInstance, kPatience, &mapped));
+  EXPECT_FALSE(Connect(connection_string, kInstance, kPatience, &mapped));
   EXPECT_LT(MonotonicNs() - begin, kPatience);
 }
 
@@ -111,7 +111,7 @@ TEST_P(BadAnswer, IsRefusedInTimeAndLeavesNothingOpen) {
   const FakeRecorder recorder(&ring, GetParam());
   MappedRing mapped;
   const uint64_t begin = MonotonicNs();
-  EXPECT_FALSE(Connect(recorder.invitation(), kInstance, kShort, &mapped));
+  EXPECT_FALSE(Connect(recorder.connection_string(), kInstance, kShort, &mapped));
   EXPECT_LT(MonotonicNs() - begin, 20 * kShort);  // not for ever; the machine may be busy
   EXPECT_EQ(mapped.header, nullptr);
 }
@@ -134,11 +134,12 @@ TEST(Handshake, StoppedRecorderWhoseQueueIsFull) {
   const UniqueFd first(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
   ASSERT_EQ(connect(first.get(), reinterpret_cast<sockaddr*>(&address), size), 0);
 
-  Invitation invitation{};
-  ASSERT_TRUE(ParseInvitation((name + ":000102030405060708090a0b0c0d0eff:1").c_str(), &invitation));
+  ConnectionString connection_string{};
+  ASSERT_TRUE(ParseConnectionString((name + ":000102030405060708090a0b0c0d0eff:1").c_str(),
+                                    &connection_string));
   MappedRing mapped;
   const uint64_t begin = MonotonicNs();
-  EXPECT_FALSE(Connect(invitation, kInstance, kShort, &mapped));
+  EXPECT_FALSE(Connect(connection_string, kInstance, kShort, &mapped));
   EXPECT_GE(MonotonicNs() - begin, kShort);
   EXPECT_LT(MonotonicNs() - begin, 20 * kShort);
 }
@@ -148,7 +149,7 @@ TEST(Handshake, MoreDescriptorsThanOneAreClosed) {
   const FakeRecorder recorder(&ring, Answer::kTwoDescriptors);
   const auto before = OpenDescriptors();
   MappedRing mapped;
-  ASSERT_TRUE(Connect(recorder.invitation(), kInstance, kPatience, &mapped));
+  ASSERT_TRUE(Connect(recorder.connection_string(), kInstance, kPatience, &mapped));
   Unmap(mapped);
   while (recorder.connections() == 0) SleepNs(1'000'000);
   for (int i = 0; i < 5000 && OpenDescriptors() != before; ++i) SleepNs(1'000'000);
@@ -159,14 +160,14 @@ TEST(Handshake, RingThatCouldShrinkIsRefused) {
   TestRing ring(64 << 10, /*sealed=*/false);
   const FakeRecorder recorder(&ring);
   MappedRing mapped;
-  EXPECT_FALSE(Connect(recorder.invitation(), kInstance, kPatience, &mapped));
+  EXPECT_FALSE(Connect(recorder.connection_string(), kInstance, kPatience, &mapped));
 }
 
 TEST(Handshake, RingSmallerThanAMessageIsRefused) {
   TestRing ring(32 << 10);
   const FakeRecorder recorder(&ring);
   MappedRing mapped;
-  EXPECT_FALSE(Connect(recorder.invitation(), kInstance, kPatience, &mapped));
+  EXPECT_FALSE(Connect(recorder.connection_string(), kInstance, kPatience, &mapped));
 }
 
 TEST(Handshake, RingThatSaysAnotherSizeIsRefused) {
@@ -174,41 +175,43 @@ TEST(Handshake, RingThatSaysAnotherSizeIsRefused) {
   ring.header().capacity_bytes = 128 << 10;
   const FakeRecorder recorder(&ring);
   MappedRing mapped;
-  EXPECT_FALSE(Connect(recorder.invitation(), kInstance, kPatience, &mapped));
+  EXPECT_FALSE(Connect(recorder.connection_string(), kInstance, kPatience, &mapped));
 }
 
-// ---- the invitation
+// ---- the connection string
 
 constexpr char kSecret[] = "000102030405060708090A0b0c0d0eff";
 
-TEST(Invitation, WellFormed) {
-  Invitation invitation{};
+TEST(ConnectionString, WellFormed) {
+  ConnectionString connection_string{};
   const std::string text = std::string("xpu-12ab:") + kSecret + ":fedcba9876543210";
-  ASSERT_TRUE(ParseInvitation(text.c_str(), &invitation));
-  EXPECT_EQ(std::string(invitation.socket_name, invitation.socket_name_bytes), "xpu-12ab");
+  ASSERT_TRUE(ParseConnectionString(text.c_str(), &connection_string));
+  EXPECT_EQ(std::string(connection_string.socket_name, connection_string.socket_name_bytes),
+            "xpu-12ab");
   const uint8_t secret[] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 255};
-  EXPECT_EQ(std::string(reinterpret_cast<const char*>(invitation.secret), 16),
+  EXPECT_EQ(std::string(reinterpret_cast<const char*>(connection_string.secret), 16),
             std::string(reinterpret_cast<const char*>(secret), 16));
-  EXPECT_EQ(invitation.session, 0xfedcba9876543210u);
+  EXPECT_EQ(connection_string.session, 0xfedcba9876543210u);
 }
 
-TEST(Invitation, ShortSession) {
-  Invitation invitation{};
-  ASSERT_TRUE(ParseInvitation((std::string("n:") + kSecret + ":7").c_str(), &invitation));
-  EXPECT_EQ(invitation.session, 7u);
+TEST(ConnectionString, ShortSession) {
+  ConnectionString connection_string{};
+  ASSERT_TRUE(
+      ParseConnectionString((std::string("n:") + kSecret + ":7").c_str(), &connection_string));
+  EXPECT_EQ(connection_string.session, 7u);
 }
 
-TEST(Invitation, LongestName) {
-  Invitation invitation{};
+TEST(ConnectionString, LongestName) {
+  ConnectionString connection_string{};
   const std::string tail = std::string(":") + kSecret + ":1";
-  EXPECT_TRUE(ParseInvitation((std::string(107, 'n') + tail).c_str(), &invitation));
-  EXPECT_EQ(invitation.socket_name_bytes, 107u);
-  EXPECT_FALSE(ParseInvitation((std::string(108, 'n') + tail).c_str(), &invitation));
+  EXPECT_TRUE(ParseConnectionString((std::string(107, 'n') + tail).c_str(), &connection_string));
+  EXPECT_EQ(connection_string.socket_name_bytes, 107u);
+  EXPECT_FALSE(ParseConnectionString((std::string(108, 'n') + tail).c_str(), &connection_string));
 }
 
-TEST(Invitation, AbsentOrMalformed) {
-  Invitation invitation{};
-  EXPECT_FALSE(ParseInvitation(nullptr, &invitation));
+TEST(ConnectionString, AbsentOrMalformed) {
+  ConnectionString connection_string{};
+  EXPECT_FALSE(ParseConnectionString(nullptr, &connection_string));
   const std::string secret = kSecret;
   for (const std::string& text : {
            std::string(),
@@ -226,15 +229,16 @@ TEST(Invitation, AbsentOrMalformed) {
            "name:" + secret + ":12345678901234567",
            "name:" + secret + ";1",
        }) {
-    EXPECT_FALSE(ParseInvitation(text.c_str(), &invitation)) << text;
+    EXPECT_FALSE(ParseConnectionString(text.c_str(), &connection_string)) << text;
   }
 }
 
-TEST(Invitation, EveryCutIsRefused) {
-  Invitation invitation{};
+TEST(ConnectionString, EveryCutIsRefused) {
+  ConnectionString connection_string{};
   const std::string whole = std::string("name:") + kSecret + ":1";
   for (size_t length = 0; length < whole.size(); ++length) {
-    EXPECT_FALSE(ParseInvitation(whole.substr(0, length).c_str(), &invitation)) << length;
+    EXPECT_FALSE(ParseConnectionString(whole.substr(0, length).c_str(), &connection_string))
+        << length;
   }
 }
 

@@ -17,7 +17,7 @@ namespace xpu::inject {
 namespace {
 
 struct Environment {
-  std::string invitation;
+  std::string connection_string;
   std::string stub_mode;
   std::string cupti_lib;
   bool with_cupti = true;
@@ -43,8 +43,8 @@ Program RunProgram(const std::string& mode, uint32_t calls, const Environment& e
   EXPECT_EQ(pipe2(output, O_CLOEXEC), 0);
   std::vector<std::string> variables = {"CUDA_INJECTION64_PATH=" XPU_INJECT_LIBRARY,
                                         "XPU_STUB_CUPTI=" + environment.stub_mode};
-  if (!environment.invitation.empty()) {
-    variables.push_back("XPU_INJECT=" + environment.invitation);
+  if (!environment.connection_string.empty()) {
+    variables.push_back("XPU_INJECT=" + environment.connection_string);
   }
   if (!environment.cupti_lib.empty()) {
     variables.push_back("XPU_CUPTI_LIB=" + environment.cupti_lib);
@@ -141,7 +141,7 @@ Summary Summarize(const std::vector<Received>& messages) {
         break;
       case wire::MessageKind::kCodeFile:
       case wire::MessageKind::kCodeFileGone:
-      case wire::MessageKind::kCodeFilesTold:
+      case wire::MessageKind::kCodeFilesComplete:
       case wire::MessageKind::kStack:
       case wire::MessageKind::kLaunch:
       case wire::MessageKind::kStackCopy:
@@ -175,7 +175,7 @@ class InjectionTest : public ::testing::Test {
  protected:
   Environment Invited() const {
     Environment environment;
-    environment.invitation = recorder_.Environment();
+    environment.connection_string = recorder_.Environment();
     return environment;
   }
 
@@ -416,10 +416,10 @@ TEST_F(InjectionTest, AChosenCuptiThatIsNotThereIsTheReason) {
   EXPECT_NE(reasons[0].find("/nowhere/libcupti.so"), std::string::npos) << reasons[0];
 }
 
-TEST_F(InjectionTest, WithoutAnInvitationNothingHappens) {
+TEST_F(InjectionTest, WithoutAConnectionStringNothingHappens) {
   EXPECT_EQ(RunProgram("run", 10, Environment{}).Wait(), 0);
   Environment malformed;
-  malformed.invitation = "xpu:not-a-secret:1";
+  malformed.connection_string = "xpu:not-a-secret:1";
   EXPECT_EQ(RunProgram("run", 10, malformed).Wait(), 0);
   EXPECT_EQ(recorder_.connections(), 0);
 }
@@ -428,7 +428,7 @@ TEST(InjectionTimeout, ASilentRecorderDoesNotStopTheProgram) {
   TestRing ring(64 << 10);
   const FakeRecorder recorder(&ring, Answer::kNothing);
   Environment environment;
-  environment.invitation = recorder.Environment();
+  environment.connection_string = recorder.Environment();
   const auto begin = std::chrono::steady_clock::now();
   EXPECT_EQ(RunProgram("run", 10, environment).Wait(), 0);
   EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(20));

@@ -86,9 +86,9 @@ int ContextOfStream(void* stream, void** context) {
 }
 int RefusesStream(void* /*stream*/, void** /*context*/) { return 400; }
 
-class WaitTellerTest : public testing::Test {
+class WaitDescriberTest : public testing::Test {
  protected:
-  WaitTellerTest() {
+  WaitDescriberTest() {
     functions_.get_timestamp = &Timestamp;
     functions_.get_context_id = &IdOfContext;
     functions_.get_stream_id = &IdOfStream;
@@ -117,10 +117,10 @@ class WaitTellerTest : public testing::Test {
 
   int32_t return_value_ = 0;
   cupti::Functions functions_;
-  WaitTeller teller_;
+  WaitDescriber teller_;
 };
 
-TEST_F(WaitTellerTest, OfAContext) {
+TEST_F(WaitDescriberTest, OfAContext) {
   const auto record = Tell(kDomainRuntime, "cudaDeviceSynchronize_v3020", {Handle(9999), nullptr});
   EXPECT_EQ(record.type, 4u);
   EXPECT_EQ(record.context_id, 1u);
@@ -131,7 +131,7 @@ TEST_F(WaitTellerTest, OfAContext) {
   EXPECT_EQ(Tell(kDomainDriver, "cuCtxSynchronize_v2", {nullptr, nullptr}).context_id, 1u);
 }
 
-TEST_F(WaitTellerTest, OfAStream) {
+TEST_F(WaitDescriberTest, OfAStream) {
   auto record = Tell(kDomainRuntime, "cudaStreamSynchronize_v3020", {Handle(1014), Handle(9999)});
   EXPECT_EQ(record.type, 3u);
   EXPECT_EQ(record.context_id, 1u);
@@ -146,7 +146,7 @@ TEST_F(WaitTellerTest, OfAStream) {
   EXPECT_EQ(Tell(kDomainDriver, "cuStreamSynchronize", {Handle(2), nullptr}).stream_id, 2u);
 }
 
-TEST_F(WaitTellerTest, OfEvents) {
+TEST_F(WaitDescriberTest, OfEvents) {
   auto record = Tell(kDomainDriver, "cuStreamWaitEvent", {Handle(1014), Handle(0x5550)});
   EXPECT_EQ(record.type, 2u);
   EXPECT_EQ(record.stream_id, 14u);
@@ -158,7 +158,7 @@ TEST_F(WaitTellerTest, OfEvents) {
   EXPECT_EQ(record.event_id, 0x556u);
 }
 
-TEST_F(WaitTellerTest, HandlesThatWereRefusedAreNotAskedFor) {
+TEST_F(WaitDescriberTest, HandlesThatWereRefusedAreNotAskedFor) {
   return_value_ = 400;
   const auto record = Tell(kDomainDriver, "cuStreamWaitEvent", {Handle(2014), Handle(0x5550)});
   EXPECT_EQ(record.context_id, 1u);
@@ -166,7 +166,7 @@ TEST_F(WaitTellerTest, HandlesThatWereRefusedAreNotAskedFor) {
   EXPECT_EQ(record.event_id, kNone);
 }
 
-TEST_F(WaitTellerTest, DriversAndLibrariesThatTellLess) {
+TEST_F(WaitDescriberTest, DriversAndLibrariesThatReportLess) {
   teller_.Open(&functions_, &RefusesStream);
   EXPECT_EQ(Tell(kDomainDriver, "cuStreamSynchronize", {Handle(1014), nullptr}).stream_id, 14u);
   EXPECT_EQ(Tell(kDomainDriver, "cuStreamSynchronize", {Handle(2014), nullptr}).stream_id, kNone);
@@ -179,7 +179,7 @@ TEST_F(WaitTellerTest, DriversAndLibrariesThatTellLess) {
   EXPECT_EQ(Tell(kDomainDriver, "cuCtxSynchronize_v2", {Handle(2000), nullptr}).context_id, 1u);
 }
 
-TEST_F(WaitTellerTest, NothingWithoutATime) {
+TEST_F(WaitDescriberTest, NothingWithoutATime) {
   functions_.get_timestamp = &NoTimestamp;
   cupti::Synchronization record;
   EXPECT_FALSE(teller_.Describe({}, CallOf(kDomainDriver, "cuCtxSynchronize"), 20'000, &record));

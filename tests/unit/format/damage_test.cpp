@@ -145,7 +145,7 @@ TEST_F(Damage, BlocksTwiceOrOutOfOrderAreNotReadTwice) {
   EXPECT_EQ(ReadLines(bytes).blocks.size(), kBlocks);
 }
 
-TEST_F(Damage, AnotherCaptureBehindItIsNotMixedIn) {
+TEST_F(Damage, AnAppendedCaptureIsNotMixedIn) {
   std::vector<std::byte> bytes = file_.bytes;
   const FilledFile other = FilledCapture(2 * kBlocks, 1);
   bytes.insert(bytes.end(), other.bytes.begin(), other.bytes.end());
@@ -156,7 +156,7 @@ TEST_F(Damage, AnotherCaptureBehindItIsNotMixedIn) {
   EXPECT_EQ(back.problems.blocks_damaged, 0u);
 }
 
-TEST_F(Damage, WhatFollowsIsToldOfACutCaptureAndOfACopyToo) {
+TEST_F(Damage, AnAppendedCaptureIsReportedAlsoOfACutOne) {
   std::vector<std::byte> cut(file_.bytes.begin(), file_.bytes.end() - 10);
   const FilledFile other = FilledCapture(1, 1);
   cut.insert(cut.end(), other.bytes.begin(), other.bytes.end());

@@ -109,7 +109,7 @@ TEST(Restate, NotBeforeItIsDue) {
 }
 
 // Who keeps an id asks for this number before using it again.
-TEST(Restate, TheNumberOfTheTablesTellsWhetherIdsHold) {
+TEST(Restate, TheNumberOfTheTablesSaysWhetherIdsHold) {
   const MemoryFile file, next_file;
   auto writer = CaptureWriter::Create(file.Writer(), "test", {.restate_bytes = 1 << 20});
   ASSERT_TRUE(writer.ok());

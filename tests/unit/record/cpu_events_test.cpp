@@ -65,7 +65,7 @@ TEST(CpuEvents, WhatMakesNoSense) {
   }
 }
 
-TEST(CpuEvents, GivenTwice) {
+TEST(CpuEvents, RepeatedOption) {
   const auto twice = [](std::string_view list) {
     const Status status = CheckNoneTwice(Parsed(list));
     return status.ok() ? std::string() : status.error().message;

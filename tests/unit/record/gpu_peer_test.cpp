@@ -227,7 +227,7 @@ TEST_F(GpuPeerTest, DormantSaysWhy) {
   EXPECT_EQ(events.losses[0].instance, InstanceId{kInstance});
 }
 
-TEST_F(GpuPeerTest, AProgramThatTookTheRecorderForDeadIsTold) {
+TEST_F(GpuPeerTest, AProgramThatGaveUpTheRecorderIsReported) {
   MakePeer();
   producer_.SetState(wire::State::kAbandoned);
   peer_->Drain(*sink_);

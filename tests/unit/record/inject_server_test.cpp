@@ -18,9 +18,9 @@ namespace {
 
 using test::kSecond;
 
-inject::Invitation InvitationOf(const InjectServer& server) {
-  inject::Invitation invitation{};
-  EXPECT_TRUE(inject::ParseInvitation(server.EnvironmentValue().c_str(), &invitation));
+inject::ConnectionString InvitationOf(const InjectServer& server) {
+  inject::ConnectionString invitation{};
+  EXPECT_TRUE(inject::ParseConnectionString(server.EnvironmentValue().c_str(), &invitation));
   return invitation;
 }
 
@@ -38,7 +38,7 @@ InjectArrivals AcceptOne(InjectServer& server, int tries = 200) {
 TEST(InjectServer, InvitesAndHandsOverARing) {
   auto server = InjectServer::Listen();
   ASSERT_TRUE(server.ok());
-  const inject::Invitation invitation = InvitationOf(*server);
+  const inject::ConnectionString invitation = InvitationOf(*server);
   EXPECT_EQ(invitation.session, server->session());
   inject::MappedRing ring;
   bool connected = false;
@@ -68,7 +68,7 @@ TEST(InjectServer, TwoServersDiffer) {
 
 TEST(InjectServer, AWrongSecretGetsNothing) {
   auto server = InjectServer::Listen();
-  inject::Invitation invitation = InvitationOf(*server);
+  inject::ConnectionString invitation = InvitationOf(*server);
   invitation.secret[15] ^= 1;
   inject::MappedRing ring;
   bool connected = true;
@@ -99,7 +99,7 @@ wire::Hello HelloFor(const InjectServer& server) {
   return hello;
 }
 
-TEST(InjectServer, AnotherVersionIsRefusedAndTold) {
+TEST(InjectServer, AnotherVersionIsRefusedAndReported) {
   auto server = InjectServer::Listen();
   const UniqueFd fd = ConnectRaw(*server);
   wire::Hello hello = HelloFor(*server);

@@ -240,7 +240,7 @@ TEST_F(InlinePeerTest, StacksWithoutFramesAreBoundedToo) {
 
 // Of a file that neither the kernel nor a build-id tells of nothing is read: only the program says
 // that it is there.
-TEST_F(InlinePeerTest, AFileThatOnlyTheProgramTellsOfHasNoTable) {
+TEST_F(InlinePeerTest, AFileThatOnlyTheProgramReportsHasNoTable) {
   MakeInlinePeer();
   const OwnCode nowhere{.start = 0x1000, .end = 0x2000, .bias = 0, .file_offset = 0};
   SendCodeFile(5, nowhere, "", "/proc/self/exe");
@@ -318,9 +318,9 @@ TEST_F(InlinePeerTest, ACopyWaitsForTheListThatItWasTakenUnder) {
   EXPECT_TRUE(peer_->stacks().waits());
 
   SendCodeFile(0, FindOwnCode(), build_id, "");
-  wire::CodeFilesToldMessage told{};
+  wire::CodeFilesCompleteMessage told{};
   told.loads = 7;
-  ASSERT_TRUE(producer_.Send(wire::MessageKind::kCodeFilesTold, told));
+  ASSERT_TRUE(producer_.Send(wire::MessageKind::kCodeFilesComplete, told));
   // What comes behind it is another list.
   wire::CodeFileGoneMessage gone{};
   gone.start_address = FindOwnCode().start;
@@ -377,7 +377,7 @@ TEST_F(InlinePeerTest, CodeThatIsInNoFile) {
   ::munmap(pages, 8192);
 }
 
-TEST_F(InlinePeerTest, MappingsWhereNobodyElseTellsOfThem) {
+TEST_F(InlinePeerTest, MappingsThatOnlyTheProgramReports) {
   ProcessTracker tracker(processes_);
   MakeInlinePeer(&tracker);
   const OwnCode code = FindOwnCode();

@@ -46,7 +46,7 @@ TEST(Options, Defaults) {
   EXPECT_EQ(options.own_arguments, Words{});
 }
 
-TEST(Options, GivenTwice) {
+TEST(Options, RepeatedOption) {
   const auto parsed = Parse({"-o", "-", "--cpu-only", "-o", "x.xpu", "app"});
   ASSERT_FALSE(parsed.ok());
   EXPECT_EQ(parsed.error().message, "--output: given twice");
@@ -225,7 +225,7 @@ TEST(Options, HelpFitsAScreen) {
   EXPECT_LE(lines, 46);
 }
 
-TEST(Options, WhomAndWhen) {
+TEST(Options, TargetsAndControl) {
   const RecordOptions defaults = Good({"app"});
   EXPECT_FALSE(defaults.control.CanPause());
   EXPECT_FALSE(defaults.control.CanEndEarly());

@@ -97,7 +97,7 @@ TEST_F(OutputQueueTest, AReaderThatNeverComesBackIsGivenUp) {
   EXPECT_EQ(lost.bytes, kBlockBytes * lost.blocks);
 }
 
-TEST_F(OutputQueueTest, BehindAFailureEverythingIsLostUntilItIsTold) {
+TEST_F(OutputQueueTest, AfterAFailureEverythingIsLostUntilItIsReported) {
   OutputQueue queue = Queue(uint64_t{64} << 20);
   for (int i = 0; i < 8; ++i) ASSERT_TRUE(queue.Write(Block('x'), kCounts).ok());
   int in_the_pipe = 0;

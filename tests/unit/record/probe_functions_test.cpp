@@ -50,7 +50,7 @@ TEST(ProbeFunctions, OneProbeForTwoNamesOfTheSameCode) {
   EXPECT_EQ(Find(elf.Build()), (Offsets{{"cuGraphLaunch", 0x80}}));
 }
 
-TEST(ProbeFunctions, BehindEndbr64) {
+TEST(ProbeFunctions, AfterEndbr64) {
   ElfBuilder elf("id");
   elf.DynamicSymbol("cuLaunch", 0x10, 16).DynamicSymbol("cuLaunchGrid", 0x20, 16);
   std::string bytes = elf.Build();

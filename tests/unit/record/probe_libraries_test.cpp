@@ -39,13 +39,13 @@ TEST(ProbeLibraries, OfTheLoadersCache) {
   EXPECT_EQ(CudaLibrariesOfCache(""), Paths{});
 }
 
-TEST(ProbeLibraries, FoldersOfRunPaths) {
+TEST(ProbeLibraries, DirectoriesOfRunPaths) {
   EXPECT_EQ(FoldersOf("$ORIGIN/../lib:/opt/cuda;:lib:${ORIGIN}", "/app/bin"),
             (Paths{"/app/bin/../lib", "/opt/cuda", "/app/bin"}));
   EXPECT_EQ(FoldersOf("", "/app"), Paths{});
 }
 
-TEST(ProbeLibraries, InTheFoldersOfTheEnvironmentEachFileOnce) {
+TEST(ProbeLibraries, InTheDirectoriesOfTheEnvironmentEachFileOnce) {
   TempFolder folder;
   std::ofstream(folder / "libcudart.so.13.0.48") << "x";
   std::ofstream(folder / "libother.so") << "x";

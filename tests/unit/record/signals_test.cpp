@@ -105,14 +105,14 @@ TEST(SignalRouter, SeveralToTheRecorderAreAllForwarded) {
   EXPECT_EQ(router.requests_to_end(), 0);
 }
 
-TEST(SignalRouter, SendersAreToldApart) {
+TEST(SignalRouter, SendersAreDistinguished) {
   SignalRouter router = Router();
   router.AtRecorder(FromProcess(SIGTERM, 71), 0);
   router.AtWitness(FromProcess(SIGTERM, 72), 0);
   EXPECT_EQ(router.Due(kLater, true), Signals{SIGTERM});
 }
 
-TEST(SignalRouter, TheTerminalTellsTheGroup) {
+TEST(SignalRouter, TheTerminalSignalsTheGroup) {
   SignalRouter router = Router();
   router.AtRecorder(FromTerminal(SIGINT), 0);
   router.AtRecorder(FromTerminal(SIGQUIT), 0);
@@ -122,7 +122,7 @@ TEST(SignalRouter, TheTerminalTellsTheGroup) {
   EXPECT_EQ(router.requests_to_end(), 3);
 }
 
-TEST(SignalRouter, AHangupIsToldToTheSessionLeaderAlone) {
+TEST(SignalRouter, AHangupIsSentToTheSessionLeaderOnly) {
   SignalRouter router = Router(true);
   router.AtRecorder(FromTerminal(SIGHUP), 0);
   EXPECT_EQ(router.Due(kLater, true), Signals{SIGHUP});

@@ -158,7 +158,7 @@ TEST(StackFrames, AWalkBeforeTheTableWasReady) {
   EXPECT_EQ(LossesOf(frames, LossKind::kUnwindTableNotReady), 1u);
 }
 
-TEST(StackFrames, AnotherStackLeavesNothingBehind) {
+TEST(StackFrames, AnotherStackLeavesNoTrace) {
   StackFrames frames(16);
   frames.Take(Stack(-ENOMEM, 16, {XPU_WALK_TABLES | XPU_WALK_NOT_READY, XPU_STOP_DEPTH}),
               sizeof(xpu_stack));
@@ -178,7 +178,7 @@ TEST(StackFrames, CountsBeyondTheBytes) {
   EXPECT_EQ(frames.frames().size(), static_cast<size_t>(XPU_MAX_FRAMES) + XPU_MAX_USER_FRAMES);
 }
 
-TEST(LossLedger, AddsUpAndTellsNewsOnce) {
+TEST(LossLedger, AddsUpAndReportsNewLossesOnce) {
   LossLedger losses;
   losses.Add(LossKind::kWireTorn, 0);
   losses.Add(LossKind::kSampleRingFull, 3);

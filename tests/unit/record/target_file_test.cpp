@@ -124,7 +124,7 @@ TEST(MayBeMapped, OtherFilesOfThatName) {
   EXPECT_TRUE(MayBeMapped(info, "/bin/program", {}));  // nobody says which one
 }
 
-TEST(FindUnwindFile, WithoutBuildIdTheInodeTells) {
+TEST(FindUnwindFile, WithoutBuildIdTheInodeDecides) {
   const test::TempFolder folder;
   test::ElfBuilder("").WriteTo(folder / "mapped");
   test::ElfBuilder("").WriteTo(folder / "other");

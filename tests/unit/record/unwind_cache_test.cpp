@@ -294,7 +294,7 @@ TEST_F(UnwindCacheTest, WhatIsNoFileIsNotRead) {
   ASSERT_TRUE(fs::exists(folder_ / "elsewhere"));
 }
 
-TEST_F(UnwindCacheTest, FoldersOfOthersAreRefused) {
+TEST_F(UnwindCacheTest, DirectoriesOfOthersAreRefused) {
   const auto refusal = [&] {
     const auto cache = UnwindCache::Open(path_);
     return cache.ok() ? std::string() : cache.error().message.substr(path_.size());
@@ -351,7 +351,7 @@ TEST_F(UnwindCacheTest, RootGoesThroughNothingOfOthers) {
   EXPECT_EQ(refusal(), parent + ": open: Not a directory");
 }
 
-TEST_F(UnwindCacheTest, TheFoldersOfTheSystemAreNotMade) {
+TEST_F(UnwindCacheTest, TheDirectoriesOfTheSystemAreNotMade) {
   if (::geteuid() != 0) GTEST_SKIP() << "not root";
   const std::string missing = folder_ / "missing";
   const auto cache = UnwindCache::Open(missing + "/xpu/unwind");

@@ -29,7 +29,7 @@ TEST(MappingRanges, ARangeRestsBeforeItIsGivenOutAgain) {
   EXPECT_EQ(ranges.Take(16, 5 + MappingRanges::kRestNs), first);
 }
 
-TEST(MappingRanges, TellsWhenAllAreTaken) {
+TEST(MappingRanges, ReportsWhenAllAreTaken) {
   MappingRanges ranges;
   EXPECT_EQ(ranges.Take(XPU_MAX_MAPPINGS / 2 + 1, 0), 0u);
   EXPECT_EQ(ranges.Take(1, 0), MappingRanges::kNone);

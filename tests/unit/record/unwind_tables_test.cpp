@@ -111,7 +111,7 @@ TEST_F(UnwindTablesTest, WithoutACache) {
   }
 }
 
-TEST_F(UnwindTablesTest, FinishedAreToldOnce) {
+TEST_F(UnwindTablesTest, FinishedTablesAreReportedOnce) {
   UnwindTables tables = Start();
   EXPECT_FALSE(IsReadable(tables.fd()));
   const Id id = tables.Request(At({kSelf}));

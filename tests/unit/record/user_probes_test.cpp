@@ -98,7 +98,7 @@ TEST(ProbePlaces, InstancesOfTemplates) {
   EXPECT_EQ(Place(bytes, "l:ns::add<int, int>"), "_ZN2ns3addIiiEEDTplfp_fp0_ET_T0_ 80");
 }
 
-TEST(UserProbes, GivenTwice) {
+TEST(UserProbes, RepeatedOption) {
   std::vector<UserProbe> probes;
   const auto add = [&](ProbeKind kind, std::string_view text) {
     probes.push_back(*ParseUserProbe(kind, text));

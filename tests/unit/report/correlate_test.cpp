@@ -81,7 +81,7 @@ TEST_F(CorrelateTest, TwoInstancesWithTheSameIds) {
   }
 }
 
-TEST_F(CorrelateTest, AnIdThatWrappedIsToldApartByTime) {
+TEST_F(CorrelateTest, AnIdThatWrappedIsDistinguishedByTime) {
   const StackId other = builder_.Stack({0x10, 0x30});
   builder_.Call(1, 7, kLaunchKernel, 1 * kSecond, 1 * kSecond + 10, 1);
   builder_.Call(1, 7, kLaunchKernel, 9000 * kSecond, 9000 * kSecond + 10, 1);
@@ -221,8 +221,8 @@ TEST_F(CorrelateTest, ACapturedLaunchOwesNothing) {
   builder_.Call(1, 4, kLaunchKernel, 4000, 4100, 1).graph_nodes = 1;  // yet a record came
   builder_.AddKernel(1, 4, 4200, 4300, "k");
   const Correlation& result = Run();
-  EXPECT_EQ(FateOf(result.launches[0]), LaunchFate::kCaptured);
-  EXPECT_EQ(FateOf(result.launches[1]), LaunchFate::kNoLaunch);
+  EXPECT_EQ(LaunchStatusOf(result.launches[0]), LaunchStatus::kCaptured);
+  EXPECT_EQ(LaunchStatusOf(result.launches[1]), LaunchStatus::kNoLaunch);
   EXPECT_EQ(result.counts.launches_captured, 1u);
   EXPECT_EQ(result.counts.launches_failed, 1u);
   EXPECT_EQ(result.counts.launches_matched, 1u);

@@ -148,7 +148,7 @@ TEST_P(HostileTest, EveryWayToCorrelateSampled) {
       std::string notes;
       const auto written = test::Written([&](Output& output) {
         WriteSummary(analysis, {}, output);
-        WriteTop(analysis, {.rows = 0, .table = {}, .sort = {}, .is_thinned = rate > 1}, output);
+        WriteTop(analysis, {.rows = 0, .table = {}, .sort = {}, .is_subsampled = rate > 1}, output);
         WriteChromeTrace(analysis, {}, output, notes);
         WriteScript(analysis, {}, output);
       });

@@ -7,7 +7,7 @@ namespace {
 
 using Triple = std::array<uint32_t, 3>;
 
-TEST(TraceLine, TheNameIsBehindTheTimes) {
+TEST(TraceLine, TheNameFollowsTheTimes) {
   const TraceLine line(
       "CONCURRENT_KERNEL [ 100, 250 ] duration 150, \"f<int [2]>(\"x\", size 9)\", correlationId "
       "7");

@@ -211,7 +211,7 @@ TEST_F(ImportTest, TheFormatBeforeCuda11) {
   EXPECT_EQ(RowsOf(ApiTimes(analysis))["cudaLaunchKernel"], (ImportedRow{1, 9000}));
 }
 
-TEST_F(ImportTest, ProcessesWithTheSameIdsAreToldApartByTime) {
+TEST_F(ImportTest, ProcessesWithTheSameIdsAreDistinguishedByTime) {
   const Analysis& analysis = Imported(
       "RUNTIME [ 100, 110 ] duration 10, \"cudaLaunchKernel_v7000\", cbid 211, processId 5, "
       "threadId 5, correlationId 7\n"

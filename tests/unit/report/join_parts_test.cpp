@@ -111,7 +111,7 @@ TEST(JoinParts, StacksAreTheSameInAllParts) {
   EXPECT_EQ(frames(stacks[1]), (std::vector<uint64_t>{0x30, 2, 0x10}));
 }
 
-TEST(JoinParts, PartsThatAreNotHereAreTold) {
+TEST(JoinParts, MissingPartsAreReported) {
   auto joined = JoinParts(Parts({2, 5, 6}, 9));
   ASSERT_TRUE(joined.ok());
   Analysis analysis(std::move(joined->front()));

@@ -133,7 +133,7 @@ TEST(Ledger, OneIsSingular) {
 
 // A part. The call 10 was still running when 11 had ended, in the part before; the kernels of 5 and
 // 11 have theirs there, that of 15 lost it. 13 and 20 have no kernel.
-std::map<std::string, uint64_t> CountsOfPart(PartsHere parts) {
+std::map<std::string, uint64_t> CountsOfPart(PartRange parts) {
   test::ModelBuilder builder;
   builder.End(5'000'000);
   builder.Clock(1, 0, {1'000});

@@ -49,7 +49,7 @@ std::vector<Model> Two(Model a, Model b) {
   return models;
 }
 
-TEST(MergeCaptures, HostsAndProcessesAreToldApartAndClocksAligned) {
+TEST(MergeCaptures, HostsAndProcessesAreDistinguishedAndClocksAligned) {
   // The second in the list began first, on the host that booted last.
   Result<Model> merged = MergeCaptures(Two(Capture("alpha", 1000 * kSecond, 5000 * kSecond, 0xa),
                                            Capture("beta", 3000 * kSecond, 4999 * kSecond, 0xb)));

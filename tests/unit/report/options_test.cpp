@@ -284,10 +284,10 @@ TEST(Options, Correlate) {
 
 TEST(Options, Sample) {
   EXPECT_EQ(Good({}).sample_rate, 1u);
-  EXPECT_FALSE(Good({"--top"}).top.is_thinned);
+  EXPECT_FALSE(Good({"--top"}).top.is_subsampled);
   const ReportOptions options = Good({"--top", "--sample", "1/8"});
   EXPECT_EQ(options.sample_rate, 8u);
-  EXPECT_TRUE(options.top.is_thinned);
+  EXPECT_TRUE(options.top.is_subsampled);
   EXPECT_EQ(Bad({"--top", "--sample=8"}), "--sample: '8': expected 1/N, with N from 1 to 1000000");
   EXPECT_EQ(Bad({"--folded", "--mode=idle", "--sample=1/8"}),
             "--sample cannot be combined with --mode idle or probe: both need every event");

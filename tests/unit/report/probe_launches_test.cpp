@@ -128,7 +128,7 @@ TEST_F(ProbeLaunchesTest, BecomeLaunchesOfTheirOwn) {
   EXPECT_EQ(outer.kernel, 0x1234u);
   EXPECT_EQ(outer.return_value, 9);
   EXPECT_EQ(ApiNameOf(ApiNames(model_), result.launches[1]), "cuLaunchKernel");
-  EXPECT_EQ(FateOf(outer), LaunchFate::kFailed);
+  EXPECT_EQ(LaunchStatusOf(outer), LaunchStatus::kFailed);
   EXPECT_EQ(result.counts.launches_probed, 1u);
   EXPECT_EQ(result.counts.launches_probed_failed, 1u);
   EXPECT_EQ(result.counts.launches_failed, 0u);

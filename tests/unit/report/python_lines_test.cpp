@@ -68,7 +68,7 @@ TEST(PythonLines, AsPython313Says) {
             "10 - 10 10 10 10 10 11 11 11 11 11 11 11 11 11 11 11 11 11 10 10 10 - - -");
 }
 
-TEST(PythonLines, BehindTheEndIsNoLine) {
+TEST(PythonLines, AfterTheEndThereIsNoLine) {
   const PythonLines lines(FromHex("8000"));  // one unit
   EXPECT_EQ(lines.At(0), 0);
   EXPECT_EQ(lines.At(1), 0);

@@ -275,7 +275,7 @@ TEST_F(PythonStacksTest, TheEndOfTheNativeStackCounts) {
   EXPECT_EQ(analysis_->stacks.doubtful(), 1u);
 }
 
-TEST_F(PythonStacksTest, LedgerTellsOfDoubtfulStacks) {
+TEST_F(PythonStacksTest, LedgerCountsDoubtfulStacks) {
   for (int i = 0; i < 3; ++i) Sample(builder_.Stack({kTorch + 0x10}), PythonStack());
   Folded();
   const std::vector<LedgerEntry> ledger = BuildLedger(*analysis_);

@@ -185,7 +185,7 @@ TEST_F(RunTest, APackedCaptureOnStandardInput) {
             "FILE | xpu-report - (captures are compressed already)");
 }
 
-TEST_F(RunTest, AFifoIsToldOf) {
+TEST_F(RunTest, WaitingForAFifoIsReported) {
   test::ModelBuilder builder;
   builder.End(9);
   ASSERT_TRUE(builder.WriteCapture(folder_ / "written.xpu").ok());
@@ -215,7 +215,7 @@ TEST_F(RunTest, WhatIsNoCapture) {
   EXPECT_FALSE(std::filesystem::exists(folder_ / "out"));  // nothing is begun
 }
 
-TEST_F(RunTest, AFolder) {
+TEST_F(RunTest, ADirectory) {
   std::filesystem::create_directory(folder_ / "capture.xpu");
   EXPECT_FALSE(Run().ok());
 }

@@ -50,7 +50,7 @@ TEST(SampleRate, ParsesItsOption) {
   }
 }
 
-TEST(SampleRate, KeepsOneOfEachNeighbours) {
+TEST(SampleRate, KeepsOneOfEachNeighbors) {
   const auto analysis = Capture();
   const std::string line = SelectOneOf(10, analysis->trace(), analysis->shown);
   EXPECT_EQ(line, Format("--sample 1/10: {} of 1,003 CPU samples, {} of 2,000 GPU operations\n",
@@ -166,7 +166,7 @@ TEST(SampleRate, GraphsStayWhole) {
 
 TEST(SampleRate, TablesThatNeedEveryEventAreLeftOut) {
   TopOptions thinned;
-  thinned.is_thinned = true;
+  thinned.is_subsampled = true;
   std::set<std::string_view> names;
   for (const TableKind* kind : WantedTables(thinned)) names.insert(kind->name);
   EXPECT_TRUE(names.contains("cuda_gpu_kern_sum"));

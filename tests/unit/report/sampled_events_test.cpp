@@ -120,7 +120,7 @@ TEST_F(SampledEventsTest, OneClockStaysBesideMoments) {
   EXPECT_EQ(shown.events.cpu_samples.Count(model.events.cpu_samples.size()), 5u);
 }
 
-TEST_F(SampledEventsTest, OneWithoutSamplesIsTold) {
+TEST_F(SampledEventsTest, AnEventWithoutSamplesIsReported) {
   Source(1, "page-faults", "events", 0, 10);
   Source(2, "major-faults", "events", 0, 1);
   Analysis analysis(builder_.Build());

@@ -20,7 +20,7 @@ std::vector<uint32_t> PlacesOf(const EventSet& set, size_t size) {
   return {places.begin(), places.end()};
 }
 
-TEST(EventSetTest, AllUnlessToldOtherwise) {
+TEST(EventSetTest, AllUnlessRestricted) {
   const EventSet all;
   EXPECT_TRUE(all.is_all());
   EXPECT_TRUE(all.Has(1'000'000));

@@ -32,7 +32,7 @@ TEST(StackCounts, SamplesAndCalls) {
   Add(events.launch_stacks, 3, kWhole);
   EXPECT_EQ(StackCountsText(events, {}),
             "98.7 % of 2,000 CPU samples and 100 % of 3 CUDA calls reach their outermost frame "
-            "(unwind tables)");
+            "(by unwind tables)");
 }
 
 TEST(StackCounts, AlmostAllIsNotAll) {
@@ -40,14 +40,14 @@ TEST(StackCounts, AlmostAllIsNotAll) {
   Add(events.cpu_samples, 99'999, kWhole);
   Add(events.cpu_samples, 1, kStackTables | kStackTruncated);
   EXPECT_EQ(StackCountsText(events, {}),
-            "99.9 % of 100,000 CPU samples reach their outermost frame (unwind tables)");
+            "99.9 % of 100,000 CPU samples reach their outermost frame (by unwind tables)");
 }
 
 TEST(StackCounts, NoneAtAll) {
   LoadedEvents events = Recorded(CallGraph::kTables);
   Add(events.cpu_samples, 1, kStackUserFailed);
   EXPECT_EQ(StackCountsText(events, {}),
-            "0.0 % of 1 CPU sample reaches its outermost frame (unwind tables)");
+            "0.0 % of 1 CPU sample reaches its outermost frame (by unwind tables)");
 }
 
 TEST(StackCounts, NothingIsSaidOfFramePointersAndOfNothing) {
@@ -67,8 +67,8 @@ TEST(StackCounts, LaunchesInTheProcessBesideFramePointers) {
   Add(events.launch_stacks, 1, kWhole | kStackInProcess);
   Add(events.launch_stacks, 1, kStackTables | kStackInProcess);
   EXPECT_EQ(StackCountsText(events, {}),
-            "50.0 % of 2 CUDA calls reach their outermost frame (unwind tables, those of CUDA "
-            "calls in the process)");
+            "50.0 % of 2 CUDA calls reach their outermost frame (by unwind tables; CUDA calls: "
+            "inside the process)");
 }
 
 TEST(StackCounts, ProbesCountAtTheEntryOnly) {
@@ -77,7 +77,7 @@ TEST(StackCounts, ProbesCountAtTheEntryOnly) {
   events.probe_hits.rows().back().is_return = true;
   Add(events.probe_hits, 1, kStackTables | kStackFramePointers);
   EXPECT_EQ(StackCountsText(events, {}),
-            "50.0 % of 2 CUDA calls reach their outermost frame (unwind tables)");
+            "50.0 % of 2 CUDA calls reach their outermost frame (by unwind tables)");
 }
 
 TEST(StackCounts, ProbesThatTheUserAskedForAreNoCalls) {
@@ -87,7 +87,7 @@ TEST(StackCounts, ProbesThatTheUserAskedForAreNoCalls) {
   events.probe_hits.rows().back().probe = 7;
   events.probe_hits.rows().back().is_return = true;
   EXPECT_EQ(StackCountsText(events, {}),
-            "100 % of 1 hit of probes reaches its outermost frame (unwind tables)");
+            "100 % of 1 probe hit reaches its outermost frame (by unwind tables)");
 }
 
 }  // namespace

@@ -44,7 +44,7 @@ class StackResolverTest : public testing::Test {
         analysis_->processes.SpaceAt(analysis_->processes.At(5, time_ns), time_ns);
     if (ahead_) {
       analysis_->resolver.Want(stack, space, time_ns);
-      analysis_->symbolizer.NameWanted();
+      analysis_->symbolizer.ResolveRequested();
     }
     std::vector<std::string> names;
     for (const FrameId frame : analysis_->resolver.Resolve(stack, space, time_ns).frames) {
@@ -176,7 +176,7 @@ TEST_F(StackResolverTest, ANewMappingHasOtherNames) {
   EXPECT_EQ(name_at(50), "first");
 }
 
-TEST_F(StackResolverTest, ALostPartOfAStackIsSaid) {
+TEST_F(StackResolverTest, ALostPartOfAStackIsReported) {
   Analysis analysis(builder_.Build());
   const ResolvedStack resolved = analysis.resolver.Resolve(StackId{12345}, SpaceId{1}, 10);
   ASSERT_EQ(resolved.frames.size(), 1u);

@@ -336,7 +336,7 @@ TEST_F(HintsTest, AtMostFour) {
   EXPECT_EQ(std::count(hints.begin(), hints.end(), '\n'), 4) << hints;
 }
 
-TEST_F(HintsTest, TheSummaryTellsThem) {
+TEST_F(HintsTest, TheSummaryPrintsThem) {
   Kernels(10, 10 * kMs, 100 * kMs);
   Analysis analysis(builder_.Build());
   const std::string text =
@@ -354,7 +354,7 @@ TEST_F(HintsTest, TheSummaryTellsThem) {
       << text;
 }
 
-TEST_F(HintsTest, WhereTheGpuDidNothingThatIsSaid) {
+TEST_F(HintsTest, AnIdleGpuIsReported) {
   const auto line = [](LaunchStackSource launch_stacks, bool initialized) {
     test::ModelBuilder builder;
     builder.events.recording_info.emplace_back().launch_stacks = launch_stacks;
@@ -443,7 +443,7 @@ TEST_F(HintsTest, AProgramThatOnlyWaitsHasNoSamplesForAReason) {
 }
 
 // Its samples would say nothing, however busy it was.
-TEST_F(HintsTest, AProgramOfAFewPeriodsIsToldAFrequency) {
+TEST_F(HintsTest, AShortProgramGetsAHigherFrequency) {
   const auto hint_for = [](uint64_t run_ns, uint64_t hz, int samples) {
     test::ModelBuilder builder;
     builder.events.recording_info.emplace_back().start_ns = 0;

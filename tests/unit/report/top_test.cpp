@@ -171,7 +171,7 @@ TEST(TopTables, TheManPageNamesEveryColumnOfTexts) {
   }
 }
 
-TEST(CheckTopOptions, TellsWhatThereIs) {
+TEST(CheckTopOptions, UnknownTableOrColumnIsAnError) {
   const auto problem = [](std::string table, std::string sort, bool compares = false) {
     const Status status =
         CheckTopOptions({.table = std::move(table), .sort = std::move(sort)}, compares);

@@ -108,7 +108,7 @@ TEST(CfiInterpreter, RowsThatSayTheSameAreOne) {
   EXPECT_EQ(machine.rows[1].address, kBegin + 3);
 }
 
-TEST(CfiInterpreter, WhatLiesBehindTheFunctionIsLeftOut) {
+TEST(CfiInterpreter, WhatFollowsTheFunctionIsLeftOut) {
   Machine machine;
   machine.end = kBegin + 4;
   ASSERT_TRUE(machine.Run("\x43\x0e\x10\x41\x0e\x18\x3f"));  // not even read

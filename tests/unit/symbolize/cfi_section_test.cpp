@@ -65,7 +65,7 @@ TEST(CfiSection, DebugFrameBesideEhFrame) {
 }
 
 // As assemblers may write it: the CIE behind its FDE.
-TEST(CfiSection, ACieBehindItsFunctions) {
+TEST(CfiSection, ACieAfterItsFunctions) {
   CfiBuilder cie(false);
   cie.Cie(CfiBuilder::UsualCie(), "");
   const std::string cie_bytes = cie.bytes();

@@ -73,7 +73,7 @@ TEST(ElfImage, OneTableOfSymbolsOfEachKind) {
   EXPECT_EQ(image.value().CodeSymbols().size(), 3u);  // without "third"
 }
 
-TEST(ElfImage, WhatIsCodeMayBeToldByAnotherFile) {
+TEST(ElfImage, WhatIsCodeMayBeDefinedByAnotherFile) {
   const std::string file = Small().Build();
   const auto image = ElfImage::Parse(Bytes(file), "small");
   const ElfSegment elsewhere{

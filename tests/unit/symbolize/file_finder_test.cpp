@@ -166,7 +166,7 @@ TEST_F(FileFinderTest, DebuginfodHasALimitForAFile) {
   EXPECT_LE(std::filesystem::file_size(folder_ / "cache"), 8192u);
 }
 
-TEST_F(FileFinderTest, ADebuginfodThatCannotBeRunIsSaidOnce) {
+TEST_F(FileFinderTest, ADebuginfodThatCannotBeRunIsReportedOnce) {
   std::vector<std::string> said;
   debuginfod_ = std::make_shared<Debuginfod>(
       Debuginfod::Options{.program = "/none/find",

@@ -161,7 +161,7 @@ TEST_F(SymbolizerTest, TheVdsoHasASlice) {
   EXPECT_EQ(symbolizer_.FunctionAt(module, ElfBuilder::kTextOffset), "__vdso_time");
 }
 
-TEST_F(SymbolizerTest, ADamagedSliceIsSaidAndTheFileTakesItsPlace) {
+TEST_F(SymbolizerTest, ADamagedSliceIsReportedAndTheFileIsUsed) {
   ElfBuilder("id-1").Symbol("f", 0, 0x40).WriteTo(folder_ / "a");
   const ModuleId garbage = symbolizer_.Module(folder_ / "a", "id-1");
   symbolizer_.SetSlice(garbage,
@@ -191,7 +191,7 @@ TEST_F(SymbolizerTest, AllThatIsWantedInOneGo) {
     symbolizer_.Want(modules.back(), ElfBuilder::kTextOffset);
   }
   EXPECT_EQ(symbolizer_.Wanted(modules[3]).size(), 16u);
-  symbolizer_.NameWanted();
+  symbolizer_.ResolveRequested();
   EXPECT_TRUE(symbolizer_.Wanted(modules[3]).empty());
   for (int i = 0; i < 20; ++i) std::filesystem::remove(folder_ / ("file" + std::to_string(i)));
   EXPECT_EQ(Texts(symbolizer_.FramesAt(modules[7], ElfBuilder::kTextOffset + 0xf0)),

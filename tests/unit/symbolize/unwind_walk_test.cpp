@@ -194,7 +194,7 @@ TEST_F(UnwindWalk, FramePointersWhereThereAreNoTables) {
   EXPECT_EQ(result_.flags, kWalkTables | kWalkFramePointers);
 }
 
-TEST_F(UnwindWalk, TablesThatAreNotReadyAreSaid) {
+TEST_F(UnwindWalk, TablesThatAreNotReadyAreReported) {
   code_.Add(0x3000, 0x3100, kNoRule, CodeKind::kNotReady);
   memory_.Set(0x7100, 0);
   memory_.Set(0x7108, 0x2010);

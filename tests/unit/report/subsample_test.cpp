@@ -49,7 +49,7 @@ void DropEverySeventh(List& events) {
   events = std::move(kept);
 }
 
-class ThinnedTest : public testing::TestWithParam<std::string> {
+class SubsampleTest : public testing::TestWithParam<std::string> {
  protected:
   Model Load() {
     auto model = LoadCapture(std::string(XPU_TESTS_DIR) + "/captures/" + GetParam());
@@ -59,7 +59,7 @@ class ThinnedTest : public testing::TestWithParam<std::string> {
   }
 };
 
-TEST_P(ThinnedTest, LostStacksTakeNothingElseAway) {
+TEST_P(SubsampleTest, LostStacksTakeNothingElseAway) {
   Model model = Load();
   const auto whole = Attributions(model);
   DropEverySeventh(model.events.launch_stacks);
@@ -77,7 +77,7 @@ TEST_P(ThinnedTest, LostStacksTakeNothingElseAway) {
   EXPECT_LE(lost, whole.size() / 7 + 1 + whole.size() / 20);  // a graph replay may have no record
 }
 
-TEST_P(ThinnedTest, LostKernelsTakeNothingElseAway) {
+TEST_P(SubsampleTest, LostKernelsTakeNothingElseAway) {
   Model model = Load();
   const auto whole = Attributions(model);
   DropEverySeventh(model.events.kernels);
@@ -92,7 +92,7 @@ TEST_P(ThinnedTest, LostKernelsTakeNothingElseAway) {
   }
 }
 
-TEST_P(ThinnedTest, LostCallsTakeNothingElseAway) {
+TEST_P(SubsampleTest, LostCallsTakeNothingElseAway) {
   Model model = Load();
   const auto whole = Attributions(model);
   DropEverySeventh(model.events.api_calls);
@@ -103,7 +103,7 @@ TEST_P(ThinnedTest, LostCallsTakeNothingElseAway) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(RealCaptures, ThinnedTest,
+INSTANTIATE_TEST_SUITE_P(RealCaptures, SubsampleTest,
                          testing::Values("transformer.xpu", "transformer-static.xpu",
                                          "two_kernels_threads.xpu", "two_kernels_fork.xpu",
                                          "pytorch_mlp.xpu"),

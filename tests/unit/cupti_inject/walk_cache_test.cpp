@@ -1,4 +1,4 @@
-#include "cupti_inject/walk_guides.h"
+#include "cupti_inject/walk_cache.h"
 
 #include <vector>
 
@@ -13,7 +13,7 @@ UnwindRule RuleOf(uint64_t address) {
   return {UnwindCfa::kRsp, UnwindRbp::kSame, 0, static_cast<int32_t>(address % 1000)};
 }
 
-class WalkGuidesTest : public testing::Test {
+class WalkCacheTest : public testing::Test {
  protected:
   void SetUp() override { ASSERT_TRUE(guides_.Open()); }
   void TearDown() override { guides_.Close(); }
@@ -27,7 +27,7 @@ class WalkGuidesTest : public testing::Test {
   Walked Walk(const std::vector<uint64_t>& addresses, uint32_t stack, uint64_t how = 1,
               uint64_t generation = 1) {
     Walked walked;
-    WalkGuides::Use use(guides_, kSp, generation);
+    WalkCache::Use use(guides_, kSp, generation);
     for (const uint64_t address : addresses) {
       UnwindRule rule;
       if (use.Find(address, &rule)) {
@@ -44,17 +44,17 @@ class WalkGuidesTest : public testing::Test {
     return walked;
   }
 
-  WalkGuides guides_;
+  WalkCache guides_;
 };
 
-TEST_F(WalkGuidesTest, SecondWalkIsKnown) {
+TEST_F(WalkCacheTest, SecondWalkIsKnown) {
   EXPECT_EQ(Walk({11, 12, 13}, 7).found, 0u);
   const Walked again = Walk({11, 12, 13}, 8);
   EXPECT_EQ(again.found, 3u);
   EXPECT_EQ(again.stack, 7u);
 }
 
-TEST_F(WalkGuidesTest, NumberIsOfTheWholeWalkAndItsEnd) {
+TEST_F(WalkCacheTest, NumberIsOfTheWholeWalkAndItsEnd) {
   Walk({11, 12, 13}, 7);
   EXPECT_EQ(Walk({11, 12}, 8).stack, 0u);
   EXPECT_EQ(Walk({11, 12, 13, 14}, 9).stack, 0u);
@@ -62,7 +62,7 @@ TEST_F(WalkGuidesTest, NumberIsOfTheWholeWalkAndItsEnd) {
   EXPECT_EQ(Walk({11, 12, 13, 14}, 11).stack, 9u);
 }
 
-TEST_F(WalkGuidesTest, WalksThatPartAndMeetAgain) {
+TEST_F(WalkCacheTest, WalksThatPartAndMeetAgain) {
   const std::vector<uint64_t> first = {11, 12, 13, 14}, second = {11, 22, 13, 14},
                               third = {11, 12, 33, 14};
   Walk(first, 1);
@@ -80,42 +80,42 @@ TEST_F(WalkGuidesTest, WalksThatPartAndMeetAgain) {
   EXPECT_EQ(Walk({11, 22, 33, 14}, 6).stack, 5u);
 }
 
-TEST_F(WalkGuidesTest, MoreWalksThanGuides) {
+TEST_F(WalkCacheTest, MoreWalksThanEntries) {
   for (uint64_t round = 0; round < 3; ++round) {
-    for (uint32_t walk = 1; walk <= 3 * WalkGuides::kGuidesPerSet; ++walk) {
+    for (uint32_t walk = 1; walk <= 3 * WalkCache::kWalksPerSet; ++walk) {
       const uint32_t known = Walk({11, 100 + walk, 13}, walk).stack;
       EXPECT_TRUE(known == 0 || known == walk);
     }
   }
 }
 
-TEST_F(WalkGuidesTest, AnotherGenerationKnowsNothing) {
+TEST_F(WalkCacheTest, AnotherGenerationKnowsNothing) {
   Walk({11, 12}, 7);
   EXPECT_EQ(Walk({11, 12}, 8, 1, /*generation=*/2).found, 0u);
   EXPECT_EQ(Walk({11, 12}, 9, 1, /*generation=*/2).stack, 8u);
 }
 
-TEST_F(WalkGuidesTest, FramesWithoutARuleHaveNoNumber) {
+TEST_F(WalkCacheTest, FramesWithoutARuleHaveNoNumber) {
   EXPECT_EQ(Walk({11, 0, 13}, 7).found, 0u);
   const Walked again = Walk({11, 0, 13}, 8);
   EXPECT_EQ(again.found, 2u);
   EXPECT_EQ(again.stack, 0u);
 }
 
-TEST_F(WalkGuidesTest, DeepWalksAreKnownAsFarAsThereIsRoom) {
+TEST_F(WalkCacheTest, DeepWalksAreKnownAsFarAsThereIsRoom) {
   std::vector<uint64_t> deep;
-  for (uint64_t i = 0; i < WalkGuides::kMaxSteps; ++i) deep.push_back(1000 + i);
+  for (uint64_t i = 0; i < WalkCache::kMaxSteps; ++i) deep.push_back(1000 + i);
   Walk(deep, 7);
   EXPECT_EQ(Walk(deep, 8).stack, 7u);
   deep.push_back(1);
-  EXPECT_EQ(Walk(deep, 9).found, WalkGuides::kMaxSteps);
+  EXPECT_EQ(Walk(deep, 9).found, WalkCache::kMaxSteps);
   EXPECT_EQ(Walk(deep, 10).stack, 0u);
 }
 
 // In a signal handler, or on another thread.
-TEST_F(WalkGuidesTest, WalkInsideAWalkHasNoGuide) {
+TEST_F(WalkCacheTest, WalkInsideAWalkIsNotCached) {
   Walk({11, 12}, 7);
-  WalkGuides::Use outer(guides_, kSp, 1);
+  WalkCache::Use outer(guides_, kSp, 1);
   UnwindRule rule;
   EXPECT_TRUE(outer.Find(11, &rule));
   const Walked inner = Walk({11, 12}, 8);

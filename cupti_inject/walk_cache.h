@@ -1,8 +1,8 @@
-// Walks that were made before, to guide those that come: the rules of a walk one behind the other,
-// where the table of rules would be read all over at each launch. The same call mostly comes again
-// with the same stack pointer; from where a walk leaves its guide, another guide or the table goes
-// on. What a guide says of an address is as good as what the table says: nothing of the stack is
-// taken from it but its number, and that only where every frame was the same.
+// A cache of earlier stack walks: the rules of each walk one after another, so that a launch does
+// not search the unwind tables for every frame. The same call usually comes again with the same
+// stack pointer; where a walk leaves its cached walk, another cached walk or the tables continue
+// it. A cached rule is as good as the table's: nothing is taken over from the earlier stack but its
+// number, and that only if every frame was the same.
 #pragma once
 
 #include <atomic>
@@ -13,20 +13,20 @@
 
 namespace xpu::inject {
 
-class WalkGuides {
+class WalkCache {
   struct Set;
 
  public:
   // Frames; of a deeper walk the innermost.
   static constexpr uint32_t kMaxSteps = 126;
-  static constexpr uint32_t kGuidesPerSet = 4;
+  static constexpr uint32_t kWalksPerSet = 4;
   static constexpr uint32_t kSets = 256;
 
   struct Step {
     uint64_t address;  // that was looked up
     UnwindRule rule;
   };
-  struct Guide {
+  struct CachedWalk {
     uint64_t how;    // the walk ended; the caller's business
     uint32_t stack;  // the walk's number; 0: it has none yet
     uint32_t count;  // of steps; 0: free
@@ -37,25 +37,25 @@ class WalkGuides {
   bool Open();
   void Close();
 
-  // One walk. Where another one is using the guides of its stack pointer it has none, and finds
+  // One walk. Where another one is using the walks of its stack pointer it has none, and finds
   // nothing.
   class Use {
    public:
     // `generation`: as of RuleCache; what is of another one is forgotten.
-    Use(WalkGuides& guides, uint64_t sp, uint64_t generation);
+    Use(WalkCache& walks, uint64_t sp, uint64_t generation);
     Use(const Use&) = delete;
     Use& operator=(const Use&) = delete;
     ~Use();
 
-    // For each frame in turn. False: no guide knows it here; then Add says what it is, or AddOther
-    // that it has no rule.
+    // For each frame in turn. False: no cached walk has it here; then Add says what it is, or
+    // AddOther that it has no rule.
     bool Find(uint64_t address, UnwindRule* rule) {
       const uint32_t at = step_++;
-      if (guide_ == nullptr || at >= guide_->count || guide_->steps[at].address != address) {
+      if (cached_ == nullptr || at >= cached_->count || cached_->steps[at].address != address) {
         return FindInOthers(at, address, rule);
       }
-      *rule = guide_->steps[at].rule;
-      if (made_ != nullptr) made_->steps[at] = guide_->steps[at];
+      *rule = cached_->steps[at].rule;
+      if (made_ != nullptr) made_->steps[at] = cached_->steps[at];
       return true;
     }
     void Add(uint64_t address, UnwindRule rule) { Note({address, rule}); }
@@ -73,15 +73,15 @@ class WalkGuides {
     static constexpr uint64_t kNoAddress = UINT64_MAX;
 
     bool FindInOthers(uint32_t at, uint64_t address, UnwindRule* rule);
-    bool IsSameBefore(uint32_t at, const Guide& other) const;
+    bool IsSameBefore(uint32_t at, const CachedWalk& other) const;
     void Note(const Step& step);
-    void Make(uint32_t at, const Guide* other);
-    // The whole walk as a guide has it, or nullptr.
-    Guide* Whole() const;
+    void Make(uint32_t at, const CachedWalk* other);
+    // The whole walk as it is cached, or nullptr.
+    CachedWalk* Whole() const;
 
     Set* set_ = nullptr;
-    Guide* guide_ = nullptr;  // that the walk follows
-    Guide* made_ = nullptr;   // of this walk, where it is like none
+    CachedWalk* cached_ = nullptr;  // that the walk follows
+    CachedWalk* made_ = nullptr;    // of this walk, where it is like none
     uint32_t step_ = 0;
     bool is_whole_ = true;  // every frame has a rule
   };
