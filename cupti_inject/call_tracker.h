@@ -11,9 +11,9 @@ struct TrackedCall {
   uint32_t correlation_id;
   uint32_t key;          // domain and callback id of the outermost call
   uint8_t nested;        // calls of the same id inside it that have not returned
-  bool is_recorded;      // it is told of; else it came in a pause
+  bool is_recorded;      // it is reported; else it came in a pause
   bool has_stack;        // that was sent; of the marker nobody here knows
-  bool waits;            // for the GPU; told of when it returns
+  bool waits;            // for the GPU; reported when it returns
   uint32_t graph_nodes;  // made inside it
 };
 

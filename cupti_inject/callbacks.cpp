@@ -31,7 +31,7 @@ void Record(Injection& self, ThreadState& thread, TrackedCall& call, const WalkR
   xpu_launch_marker(call.correlation_id, call.key, self.instance, self.session);
 }
 
-// What makes nodes of graphs is told in pauses too: they may be replayed in none.
+// What makes nodes of graphs is reported in pauses too: they may be replayed in none.
 void RecordAfterAll(Injection& self, ThreadState& thread, const WalkRegisters& caller) {
   TrackedCall* call = thread.tracker.Current();
   if (call != nullptr && !call->is_recorded) Record(self, thread, *call, caller);

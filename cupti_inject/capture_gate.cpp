@@ -37,7 +37,7 @@ void RecordedCalls::Note(uint32_t correlation_id, bool recorded) {
 bool RecordedCalls::IsRecorded(uint32_t correlation_id, bool otherwise) const {
   if (words_ == nullptr) return otherwise;
   uint32_t at = correlation_id / kIdsPerWord;
-  // Of its own word what is not behind it.
+  // Of its own word, only the bits up to its own.
   uint64_t mask = (uint64_t{2} << correlation_id % kIdsPerWord) - 1;
   for (uint32_t i = 0; i < kWordsBack; ++i, --at, mask = UINT32_MAX) {
     const uint64_t word = words_[at % kWords].load(std::memory_order_relaxed);

@@ -73,7 +73,7 @@ class CaptureGate {
   // NVTX. Ranges of it may open the gate.
   bool follows_ranges() const { return name_.bytes > 0; }
   void NameDomain(uint32_t domain, TextView name);
-  // Before a range is told of, behind one that is over.
+  // Before a range is reported, after one that is over.
   void Push(uint32_t domain, TextView text, OpenCapture& thread);
   void Pop(uint32_t domain, OpenCapture& thread);
   void Start(uint32_t domain, TextView text, uint64_t range);

@@ -146,7 +146,7 @@ bool CodeFiles::Tell(const dl_phdr_info& info, const CodeRange& range, uint64_t 
   return ring_->Send(wire::MessageKind::kCodeFile, message, info.dlpi_name, message.name_bytes);
 }
 
-// What another file has taken the place of need not be told.
+// A file that another one replaced need not be reported.
 bool CodeFiles::SendRemovedFiles() {
   const CodeSnapshot& before = *current_.load(std::memory_order_relaxed);
   uint32_t at = 0;
@@ -214,7 +214,7 @@ void CodeFiles::Refresh() {
   if (dl_iterate_phdr(&VisitFile, this) != 0) return;  // nothing new
   if (seen_subs_ != subs_) ++generation_;
   Sort(ranges_, range_count_);
-  // Before any launch is told of that was made with this list.
+  // Before any launch that was made with this list is reported.
   complete_ = complete_ && SendRemovedFiles() && SendFilesComplete();
   if (!Publish() || !complete_) return;
   listed_loads_.store(static_cast<uint32_t>(seen_adds_), std::memory_order_release);

@@ -18,7 +18,8 @@ struct CodeRange {
   uint64_t start;
   uint64_t end;
   uint64_t bias;  // address minus link address
-  uint32_t file;  // as the recorder was told; wire::kMaxCodeFiles: it was not, there are too many
+  uint32_t
+      file;  // as reported to the recorder; wire::kMaxCodeFiles: it was not, there are too many
   uint32_t reserved;
 };
 
@@ -129,7 +130,7 @@ class CodeFiles {
   uint64_t adds_ = 0, subs_ = 0;  // the loader's counters at the last complete list
   uint64_t seen_adds_ = 0, seen_subs_ = 0;
   bool first_seen_ = false;  // of this round
-  bool complete_ = false;    // everything was told
+  bool complete_ = false;    // everything was reported
   CodeRange* ranges_ = nullptr;
   uint32_t range_count_ = 0;
   Number* numbers_ = nullptr;

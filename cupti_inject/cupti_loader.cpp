@@ -11,8 +11,8 @@
 namespace xpu::inject {
 namespace {
 
-// From the folder of the program's libcudart: a wheel of CUDA 13 has both in one folder, those of
-// CUDA 12 and the toolkit do not.
+// From the directory of the program's libcudart: a wheel of CUDA 13 has both in one directory,
+// those of CUDA 12 and the toolkit do not.
 constexpr const char* kBesideCudart[] = {"", "/../../cuda_cupti/lib", "/../extras/CUPTI/lib64"};
 
 // Libraries of the program that say which libcupti fits; "" when they are not mapped.

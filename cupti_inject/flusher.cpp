@@ -190,7 +190,7 @@ bool StartFlusher(Injection& self) {
   pthread_t thread;
   const bool started = pthread_create(&thread, &attributes, &RunFlusher, &self) == 0;
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
-  // What only the beginning of a thread calls (rseq, prctl) is behind it when the program goes on,
+  // What only the beginning of a thread calls (rseq, prctl) is after it when the program goes on,
   // and perhaps forbids such calls to all of its threads.
   const uint64_t deadline_ns = MonotonicNs() + kStartPatienceNs;
   for (uint64_t now_ns = MonotonicNs();

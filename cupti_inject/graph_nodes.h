@@ -1,6 +1,6 @@
 // Who put a node into a CUDA graph. A replay runs nodes of the executable graph long after the code
-// that made them has returned: each change of a node is told with the call under way, whose stack
-// the marker has taken.
+// that made them has returned: each change of a node is reported with the call under way, whose
+// stack the marker has taken.
 #pragma once
 
 #include <cstdint>

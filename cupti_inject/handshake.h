@@ -26,7 +26,7 @@ bool ParseConnectionString(const char* text, ConnectionString* connection_string
 uint64_t FreeAddressBytes();
 
 struct MappedRing {
-  wire::RingHeader* header = nullptr;  // the data behind it is mapped twice in a row
+  wire::RingHeader* header = nullptr;  // the data after it is mapped twice in a row
   uint64_t capacity_bytes = 0;
   // The unwind tables, as far as there is address space for them; nullptr: none.
   const std::byte* arena = nullptr;

@@ -89,7 +89,7 @@ void Start(Injection& self) {
 
 }  // namespace xpu::inject
 
-// 1 is success: anything else would make the driver's initialisation fail.
+// 1 is success: anything else would make the driver's initialization fail.
 extern "C" __attribute__((visibility("default"))) int InitializeInjection() {
   if (!xpu::inject::g_injection.started.exchange(true))
     xpu::inject::Start(xpu::inject::g_injection);

@@ -7,7 +7,7 @@
 //
 // Rules in here: no allocation and no lock of the program's in a callback, nothing printed, nothing
 // thrown, no waiting on a thread of the program; memory by mmap; what does not work is counted or
-// told to the recorder, and the program goes on.
+// reported to the recorder, and the program goes on.
 #pragma once
 
 #include <atomic>
@@ -54,7 +54,7 @@ struct Injection {  // NOLINT(clang-analyzer-optin.performance.Padding): one in 
   uint32_t cupti_version = 0;
   cupti::Subscriber subscriber = nullptr;
   uint32_t graph_update_ids[2] = {};  // callbacks of cuGraphExecUpdate and its second version
-  CallSet memory_calls;               // told in pauses too: what is freed then was allocated before
+  CallSet memory_calls;  // reported in pauses too: what is freed then was allocated before
   CallSet profiler_starts;
   CallSet profiler_stops;
   WaitCalls waits;

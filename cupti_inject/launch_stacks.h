@@ -42,11 +42,11 @@ class LaunchStacks {
   }
   // Nobody calls Refresh any more.
   void StopFollowing() { files_.StopFollowing(); }
-  // Until the recorder has answered for every file that it was told of, at most `timeout_ns`,
+  // Until the recorder has answered for every file that was reported to it, at most `timeout_ns`,
   // and only while it lives. On the refreshing thread.
   void WaitForTables(const WakeDescriptor& wake, uint64_t timeout_ns) const;
   // The same, until it has looked for an interpreter in each of them: a stack without a table can
-  // be walked later, frames of Python cannot.
+  // be walked later, Python frames cannot.
   void WaitForPython(const WakeDescriptor& wake, uint64_t timeout_ns) const;
 
  private:
@@ -97,7 +97,7 @@ class LaunchStacks {
   ScratchPool scratch_;
   PythonStacks python_;
   std::atomic<uint32_t> next_single_{wire::kFirstSingleStack};
-  // Pages outside of all files that the recorder was asked about: page << kQuestionBits | question.
+  // Pages outside all files that the recorder was asked about: page << kQuestionBits | question.
   std::atomic<uint64_t> asked_[kQuestionSlots] = {};
   std::atomic<uint32_t> questions_{0};
 };

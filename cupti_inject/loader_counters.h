@@ -10,8 +10,8 @@
 namespace xpu::inject {
 
 // The number (dlpi_adds) lies in glibc's _rtld_global, of which only the size is public: it is
-// found by its value. Words that have it by chance are told apart at the next change. Other libcs:
-// never found.
+// found by its value. Words that have it by chance are distinguished at the next change. Other
+// libcs: never found.
 class LoaderCounters {
  public:
   // Finds where glibc keeps what is its own.

@@ -69,10 +69,10 @@ void Send(wire::NvtxKind kind, uint32_t domain, const nvtx::Attributes* attribut
   WithText(attributes, [&](TextView text) { Send(message, kind, domain, text); });
 }
 
-// Whether something that begins now is told of.
+// Whether something that begins now is reported.
 bool IsOn() { return g_injection.gate.is_on(); }
 
-// A range may open the gate before it is told of.
+// A range may open the gate before it is reported.
 template <typename Text, typename Follow>
 void FollowRange(Text text, Follow&& follow) {
   const bool active = State().active.load(std::memory_order_relaxed);
@@ -85,7 +85,7 @@ uint32_t NumberOf(DomainHandle domain) {
   return static_cast<uint32_t>(reinterpret_cast<uintptr_t>(domain));
 }
 
-// A range at its level, 0 for the outermost. What is not tracked is told of in pauses too.
+// A range at its level, 0 for the outermost. What is not tracked is reported in pauses too.
 struct Level {
   int level = nvtx::kNoTracking;
   bool is_reported = true;

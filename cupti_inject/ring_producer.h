@@ -21,7 +21,7 @@ class RingProducer {
     capacity_bytes_ = capacity_bytes;
   }
 
-  // Sends `message` (a *Message of wire.h, its header filled here) and `payload` behind it. False:
+  // Sends `message` (a *Message of wire.h, its header filled here) and `payload` after it. False:
   // the ring is full, or the message larger than wire::kMaxMessageBytes.
   template <typename Message>
   bool Send(wire::MessageKind kind, const Message& message, const void* payload = nullptr,
@@ -61,7 +61,7 @@ class RingProducer {
 
  private:
   // The consumer wrote here last. Fetched now, in the background, the next message does not hold up
-  // the locks that the program takes behind it. Past the end of the memory it does nothing.
+  // the locks that the program takes after it. Past the end of the memory it does nothing.
   static void FetchForWriting(const std::byte* place) {
     asm volatile("prefetchw %0\n\tprefetchw %1" : : "m"(place[0]), "m"(place[64]));
   }

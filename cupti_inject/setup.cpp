@@ -15,8 +15,8 @@ struct Kind {
   uint32_t kind;
   const char* name;
 };
-// Waits are told by waits.h. GRAPH_TRACE first: with it a graph replay is one record; node records
-// and the MEMCPY kind alone cost every replay 40 % (FACTS: 102 us against 73).
+// Waits are reported by waits.h. GRAPH_TRACE first: with it a graph replay is one record; node
+// records and the MEMCPY kind alone cost every replay 40 % (FACTS: 102 us against 73).
 constexpr Kind kKinds[] = {
     {cupti::kKindGraphTrace, "graph"}, {cupti::kKindConcurrentKernel, "kernel"},
     {cupti::kKindMemcpy, "memcpy"},    {cupti::kKindMemcpy2, "peer memcpy"},
@@ -129,7 +129,7 @@ void NoteGraphUpdate(Injection& self, uint32_t callback_id, const char* name) {
   ids[ids[0] == 0 ? 0 : 1] = callback_id;
 }
 
-// True: the call opens or closes the gate, and is told of in no other way.
+// True: the call opens or closes the gate, and is reported in no other way.
 bool SwitchesProfiler(Injection& self, const char* name, uint32_t id, uint32_t domain) {
   const bool starts = StartsProfiler(domain, name);
   if ((self.settings & wire::kSettingProfilerApi) == 0) return false;

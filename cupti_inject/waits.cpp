@@ -11,7 +11,7 @@ struct Prefix {
   const char* text;
   WaitKind kind;
 };
-// Behind "cu" and "cuda".
+// After "cu" and "cuda".
 constexpr Prefix kPrefixes[] = {
     {"CtxSynchronize", WaitKind::kContext},         {"DeviceSynchronize", WaitKind::kContext},
     {"ThreadSynchronize", WaitKind::kContext},      {"StreamSynchronize", WaitKind::kStream},

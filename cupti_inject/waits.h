@@ -1,7 +1,7 @@
-// Waits for the GPU, told as CUPTI would tell them in records. We do not ask it for these records:
-// once their kind is on, calls that wait for nothing become slower too, by 600 us in a step of
-// PyTorch of 2.9 ms (tests/bench/README.md). The calls that wait are watched anyway, and each of
-// them has one record.
+// Waits for the GPU, reported as CUPTI's records would report them. We do not ask it for these
+// records: once their kind is on, calls that wait for nothing become slower too, by 600 us in a
+// step of PyTorch of 2.9 ms (tests/bench/README.md). The calls that wait are watched anyway, and
+// each of them has one record.
 #pragma once
 
 #include <cstdint>

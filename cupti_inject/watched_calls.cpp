@@ -32,7 +32,7 @@ constexpr const char* kRuntimePrefixes[] = {
 // Calls that allocate or free memory which the GPU can reach.
 constexpr const char* kDriverMemoryPrefixes[] = {"cuMemAlloc", "cuMemFree", "cuMemHostAlloc"};
 constexpr const char* kRuntimeMemoryPrefixes[] = {"cudaMalloc", "cudaFree", "cudaHostAlloc"};
-// The rest of the names of calls that make nodes of graphs or change what they do; behind "cuGraph"
+// The rest of the names of calls that make nodes of graphs or change what they do; after "cuGraph"
 // and "cudaGraph".
 constexpr const char* kGraphPrefixes[] = {"Add", "Clone", "Instantiate", "ExecUpdate"};
 constexpr char kSetParameters[] = "SetParams";

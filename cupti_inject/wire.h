@@ -28,7 +28,7 @@
 // range (kSettingCaptureRange) the recording is off but in ranges of the program, which the library
 // sees first: it acts at once, on the calling thread, and tells the recorder (SwitchMessage). Calls
 // that make nodes of graphs, allocations where they are recorded, names and NVTX ranges that are
-// open are told in pauses too.
+// open are reported in pauses too.
 //
 // Nothing here is stored; both ends are of one build (kVersion). The consumer trusts nothing in it.
 #pragma once
@@ -96,13 +96,13 @@ enum Counter : uint32_t {
   kCounterWalksDropped,       // launch stacks taken in the process: ring full
   kCounterNvtxDropped,        // ring full
   kCounterCallsLost,          // ring full; their stack was dropped too
-  kCounterPythonDropped,      // launch stacks whose frames of Python were dropped: ring full
+  kCounterPythonDropped,      // launch stacks whose Python frames were dropped: ring full
   kCounterCount,
 };
 
 inline constexpr uint32_t kSettingGraphNodes = 1 << 0;    // a record per graph node, not per replay
 inline constexpr uint32_t kSettingInlineStacks = 1 << 1;  // else the marker is called
-inline constexpr uint32_t kSettingNvtx = 1 << 2;          // NVTX is told of the library too
+inline constexpr uint32_t kSettingNvtx = 1 << 2;          // NVTX loads the library too
 inline constexpr uint32_t kSettingMemory = 1 << 3;        // allocations, with their calls
 inline constexpr uint32_t kSettingPauses = 1 << 4;        // the gate may be closed
 inline constexpr uint32_t kSettingProfilerApi = 1 << 5;   // it opens with cuProfilerStart

@@ -2,12 +2,12 @@
 //
 // With kSettingInlineStacks the library walks its own thread's stack in the
 // callback, by tables (symbolize/unwind/unwind_table.h) that the recorder makes. It gives each file
-// with code that the loader has mapped a number and tells of it (CodeFileMessage); the recorder
+// with code that the loader has mapped a number and reports it (CodeFileMessage); the recorder
 // puts the table into the arena, one for all processes of a recording, which only it can write, and
 // the table's place into RingHeader::tables[number]. A stack is sent once (StackMessage), each
 // launch names it (LaunchMessage). Until the table of some code is there the library sends a piece
 // of the stack itself (StackCopyMessage), which the recorder unwinds. Code that the loader knows
-// nothing of is told by the recorder, which reads /proc/PID/maps (RingHeader::other_code).
+// nothing of is reported by the recorder, which reads /proc/PID/maps (RingHeader::other_code).
 //
 // Files come and go, at the same addresses too. The library follows the loader on a thread of its
 // own, and says in the ring, in order, what has come (CodeFileMessage) and gone
@@ -43,7 +43,7 @@ struct CodeFileGoneMessage {
   uint64_t start_address;
 };
 
-// Every file of the loader's list has been told of, after it had loaded so many (modulo 2^32).
+// Every file of the loader's list has been reported, after it had loaded so many (modulo 2^32).
 struct CodeFilesCompleteMessage {
   MessageHeader header;
   uint32_t loads;
@@ -62,7 +62,7 @@ struct StackMessage {
 // Stacks from here on are named by one launch only.
 inline constexpr uint32_t kFirstSingleStack = 1u << 24;
 
-// Defines `code` for the rest of this ring: the name, the path, the line table lie behind it.
+// Defines `code` for the rest of this ring: the name, the path, the line table lie after it.
 struct PythonCodeMessage {
   MessageHeader header;
   uint32_t code;  // from 1
@@ -76,7 +76,7 @@ struct PythonCodeMessage {
 };
 
 // Defines `stack`, as StackMessage does. The frames are of 64 bits, innermost first: the code above
-// (0: it could not be told), kPythonEntry, and the offset of the instruction below.
+// (0: it could not be determined), kPythonEntry, and the offset of the instruction below.
 struct PythonStackMessage {
   MessageHeader header;
   uint32_t stack;  // from 1
@@ -115,7 +115,7 @@ struct StackCopyMessage {
                    // completes; 0: the present one
 };
 
-// A walk met an address that is in no file: is it code?
+// A walk met an address that is in no file: the recorder finds out whether it is code.
 struct OtherCodeMessage {
   MessageHeader header;
   uint64_t address;

@@ -1,4 +1,4 @@
-// Where the blocks of a capture go. A writer has one; what is behind it may take its time.
+// Where the blocks of a capture go. A writer has one; what is after it may take its time.
 #pragma once
 
 #include <cstdint>

@@ -52,7 +52,7 @@ Result<CaptureEnd> FindCaptureEnd(std::span<const std::byte> capture, const std:
       const auto rest = capture.subspan(at + kBlockHeaderBytes);
       const auto payload = rest.first(std::min<size_t>(rest.size(), header->stored_bytes));
       const bool whole = IsPayloadOf(*header, payload);
-      // The next block may begin inside a payload that is not whole; a file made to be slow would
+      // The next block may begin inside a payload that is incomplete; a file made to be slow would
       // let every byte be part of very many.
       if (!whole) searched_bytes += payload.size();
       if (whole || searched_bytes > kSearchesPerByte * capture.size()) {

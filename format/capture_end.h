@@ -1,4 +1,4 @@
-// Where a finished capture ends, so that a writer can go on behind it (CaptureWriter::Continue).
+// Where a finished capture ends, so that a writer can go on after it (CaptureWriter::Continue).
 #pragma once
 
 #include <cstddef>
@@ -18,8 +18,8 @@ struct CaptureEnd {
   uint32_t next_stack = 0;
 };
 
-// Fails when the bytes are no capture, or one whose header is damaged. A last block that is cut
-// counts as a block: what follows it is told apart by the next number, and its loss stays known.
+// Fails when the bytes are not a capture, or one whose header is damaged. A last block that is cut
+// counts as a block: what follows it is distinguished by the next number, and its loss stays known.
 Result<CaptureEnd> FindCaptureEnd(std::span<const std::byte> capture, const std::string& name);
 
 }  // namespace xpu

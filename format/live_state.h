@@ -1,4 +1,4 @@
-// Who is alive and has mapped what at a point of a recording: what the writer states again, so that
+// Who is alive and has mapped what at a point of a recording: what the writer repeats, so that
 // a later part of the file can be read alone.
 #pragma once
 

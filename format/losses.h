@@ -74,7 +74,7 @@ struct LossInfo {
   std::string_view advice;  // one sentence: what to do; may be empty
 };
 
-// True for stacks that are not whole, and why: they end before their outermost frame. No event is
+// True for stacks that are incomplete, and why: they end before their outermost frame. No event is
 // missing or without a stack, so these do not make a recording incomplete.
 bool IsAboutStacks(LossKind kind);
 

@@ -103,7 +103,7 @@ class CaptureReader::Impl {
   ReadProblems problems_;
 
   size_t position_ = 0;  // where to look for the next block
-  size_t read_end_ = 0;  // behind the last block that was read
+  size_t read_end_ = 0;  // after the last block that was read
   uint64_t last_sequence_ = 0;
   uint64_t events_seen_ = 0;     // events in the blocks up to the last one that was read
   uint64_t events_read_ = 0;     // that is, decoded

@@ -23,7 +23,7 @@ struct ReadProblems {
   uint64_t bytes_skipped = 0;    // that belong to no block that was read
   bool header_damaged = false;   // of the file; the blocks were found without it
   bool cut = false;              // the file ends inside a block
-  bool captures_follow = false;  // behind the first, and nothing of them was read
+  bool captures_follow = false;  // after the first, and nothing of them was read
   uint64_t unknown_events = 0;   // of kinds that only a newer reader knows
   uint64_t references_lost = 0;  // of events, to texts and stacks that were in damaged blocks, or
                                  // to stacks whose outer frames were

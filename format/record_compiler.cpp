@@ -253,7 +253,7 @@ void WriteComment(std::ostream& out, std::string_view indent, const Lines& comme
   for (const std::string& line : comment) out << indent << "// " << line << '\n';
 }
 
-// A declaration with its comment behind it, or above where that is long.
+// A declaration with its comment after it, or above where that is long.
 void WriteMember(std::ostream& out, const std::string& declaration, const Lines& comment) {
   const bool is_short =
       comment.size() == 1 && declaration.size() + comment.front().size() + 7 <= 100;

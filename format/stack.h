@@ -27,7 +27,7 @@ struct Frame {
   FrameKind kind = FrameKind::kUser;
   uint64_t address =
       0;  // as sampled: an instruction for the innermost frame, else a return address (of a
-          // frame that a signal interrupted: one behind its instruction)
+          // frame that a signal interrupted: one after its instruction)
   friend bool operator==(const Frame&, const Frame&) = default;
 };
 
@@ -61,7 +61,7 @@ enum class PythonGap : uint32_t {
   kUnknown = 0,
   kDepth = 1,        // deeper than a limit of ours
   kUnreadable = 2,   // memory of the interpreter could not be read
-  kCodeMissing = 3,  // the frame is there, the name of its code is not: frames go on behind it
+  kCodeMissing = 3,  // the frame is there, the name of its code is not: frames go on after it
 };
 
 // How a stack was taken. Bits of `stack_flags`.
@@ -70,7 +70,7 @@ inline constexpr uint8_t kStackTruncated = 1 << 1;      // the walk ended at a l
 inline constexpr uint8_t kStackUserFailed = 1 << 2;     // no user frames could be read
 inline constexpr uint8_t kStackKernelFailed = 1 << 3;   // no kernel frames although in the kernel
 inline constexpr uint8_t kStackTables = 1 << 4;         // user frames found by unwind tables
-// The user frames reach the outermost one, or there are none: a thread of the kernel, or one that
+// The user frames reach the outermost one, or there are none: a kernel thread, or one that
 // has given its memory back. Never set where the kernel's walker took them (fp).
 inline constexpr uint8_t kStackComplete = 1 << 5;
 // Some frame pointer was used because the table for the code was not ready.

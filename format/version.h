@@ -1,4 +1,4 @@
-// What --version tells of the capture format.
+// What --version says of the capture format.
 #pragma once
 
 #include <string>

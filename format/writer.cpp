@@ -154,7 +154,7 @@ bool CaptureWriter::Impl::HasRoomFor(size_t bytes, size_t definitions) const {
 }
 
 void CaptureWriter::Impl::BeginBlock() {
-  // Not onto a disk that is full: the state is stated again once a block could be written.
+  // Not onto a disk that is full: the state is repeated once a block could be written.
   if (restate_due_ && !last_write_failed_) RestateLive();
 }
 

@@ -69,7 +69,7 @@ class CaptureWriter {
   template <typename Event>
   Status Write(const Event& event);
 
-  // What is stated again where the tables start afresh, here and in later parts; nullptr: nothing.
+  // What is repeated where the tables start afresh, here and in later parts; nullptr: nothing.
   // It outlives the writer.
   void SetLiveState(LiveState* live);
   // Whether what is written from now on only repeats what was written before

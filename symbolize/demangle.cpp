@@ -33,7 +33,7 @@ struct Output {
 
 void AppendPiece(const char* piece, size_t size, void* context) {
   auto* output = static_cast<Output*>(context);
-  // The demanglers are C and cannot be told to stop, so they are left. What they allocate by then
+  // The demanglers are C and cannot be stopped, so they are left. What they allocate by then
   // is one name of Rust in punycode, at most four times the mangled name.
   if (output->text.size() + size > kMaxDemangledBytes) std::longjmp(output->too_long, 1);
   output->text.append(piece, size);

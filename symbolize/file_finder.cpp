@@ -67,7 +67,7 @@ std::optional<uint32_t> Checksum(const std::string& path) {
 }
 
 struct DebugLink {
-  std::string_view name;  // of a file, without a folder; empty: none
+  std::string_view name;  // of a file, without a directory; empty: none
   uint32_t checksum = 0;
 };
 
@@ -93,7 +93,7 @@ std::vector<std::string> FileFinder::TreePaths(std::string_view build_id,
   const std::string below = Format("{}/{}{}", hex.substr(0, 2), hex.substr(2), suffix);
   for (const std::string& folder : options_.debug_folders) {
     paths.push_back(Format("{}/.build-id/{}", folder, below));
-    paths.push_back(Format("{}/{}", folder, below));  // the folder is such a tree itself
+    paths.push_back(Format("{}/{}", folder, below));  // the directory is such a tree itself
   }
   if (!options_.symfs.empty()) {
     paths.push_back(Format("{}/usr/lib/debug/.build-id/{}", options_.symfs, below));

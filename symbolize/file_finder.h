@@ -43,7 +43,7 @@ struct FileSearch {
 class FileFinder {
  public:
   struct Options {
-    std::string symfs;  // a folder that holds the recorded machine's files; empty: none
+    std::string symfs;  // a directory that holds the recorded machine's files; empty: none
     std::vector<std::string> debug_folders = {"/usr/lib/debug"};
     std::shared_ptr<Debuginfod> debuginfod;      // nullptr: never asked
     DebugReading reading = DebugReading::kHere;  // of what is found

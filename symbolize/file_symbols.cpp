@@ -13,7 +13,7 @@ void Append(std::vector<ElfSymbol>& symbols, const std::vector<ElfSymbol>& more)
   symbols.insert(symbols.end(), more.begin(), more.end());
 }
 
-// A name that somebody gave to an entry is better than ours.
+// A name that the file gives to an entry is better than ours.
 void AppendUnnamed(std::vector<ElfSymbol>& symbols, std::vector<ElfSymbol> entries) {
   std::ranges::sort(entries, {}, &ElfSymbol::link_address);
   for (const ElfSymbol& symbol : symbols) {

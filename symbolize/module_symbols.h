@@ -24,7 +24,7 @@ namespace xpu {
 struct RecordedFile {
   std::string path;
   std::string build_id;                              // raw; empty: not known
-  using SliceParts = std::vector<std::string_view>;  // one behind the other
+  using SliceParts = std::vector<std::string_view>;  // one after the other
   SliceParts slice;                                  // empty: none
   // Other slices of it, with other functions: asked where the first one knows nothing, the last one
   // first.
@@ -35,7 +35,7 @@ struct RecordedFile {
 struct CodeFrame {
   // Mangled. Empty: no symbol names it; the offset says where it begins.
   std::string_view function;
-  std::string_view file;  // with its folder; empty: not known or not asked for
+  std::string_view file;  // with its directory; empty: not known or not asked for
   uint32_t line = 0;
   bool is_inlined = false;  // into the next one
   // From the entry of the function; of inlined ones and where no symbol names the function: none.

@@ -57,7 +57,7 @@ struct OtherToolOption {
   std::string_view hint;
 };
 
-// `word` may have a value behind a =.
+// `word` may have a value after a =.
 template <typename App>
 Error UnknownOption(const App& app, std::string_view word, std::string hint,
                     std::span<const OtherToolOption> habits = {}) {

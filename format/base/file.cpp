@@ -58,7 +58,7 @@ Result<std::string> ReadAll(int fd, const std::string& path, size_t limit_bytes,
   return content;
 }
 
-// Without holes where the file system does not tell of any.
+// Without holes where the file system does not report any.
 std::vector<ByteRange> DataOf(int fd, size_t size) {
   std::vector<ByteRange> data;
   for (size_t at = 0; at < size;) {
@@ -74,8 +74,8 @@ std::vector<ByteRange> DataOf(int fd, size_t size) {
 
 }  // namespace
 
-// What a limit of this process forbids has one cure, wherever it happens; so has a folder in the
-// place of a file, where nothing better is known.
+// A limit of this process has the same hint wherever it is reached; so has a directory instead of a
+// file, unless something better is known.
 Error SystemError(std::string what, int error_number, std::string hint) {
   if (error_number == EISDIR && hint.empty()) hint = "name a file, not a directory";
   if (error_number == EMFILE) hint = "allow more descriptors: ulimit -n 4096 (RLIMIT_NOFILE)";

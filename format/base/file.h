@@ -38,8 +38,8 @@ struct ByteRange {
 };
 
 // A read-only memory mapping of a regular file, or a copy in memory of what is not mappable (a
-// pipe). A file truncated by somebody else while it is mapped would raise SIGBUS, so captures up to
-// `kCopyLimit` are read instead of mapped.
+// pipe). A file truncated by another process while it is mapped would raise SIGBUS, so captures up
+// to `kCopyLimit` are read instead of mapped.
 class FileBytes {
  public:
   static constexpr size_t kCopyLimit = size_t{64} << 20;

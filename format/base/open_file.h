@@ -1,4 +1,4 @@
-// Opening what somebody else may have put there.
+// Opening what another user may have put there.
 #pragma once
 
 #include <string>

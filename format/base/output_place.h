@@ -25,8 +25,8 @@ struct OutputPlace {
   bool is_behind_link = false;  // the path names a link to it
 };
 
-// kPermission: a link on the way was made by somebody whom root does not follow. `operation` is
-// what errors say after the path.
+// kPermission: a link on the way was made by a user whose links root does not follow. `operation`
+// is what errors say after the path.
 Result<OutputPlace> FindOutputPlace(const std::string& path, std::string operation = "create");
 
 // False for root where a user has put something of his own into a directory of another user, as

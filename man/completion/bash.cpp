@@ -27,7 +27,7 @@ std::string ValueCommand(const CompletedOption& completed) {
   return {};  // a number, a name: nothing is known of it
 }
 
-// A word behind = or : is one of its own for readline, and so are these.
+// A word after = or : is one of its own for readline, and so are these.
 constexpr std::string_view kHelpers = R"(
 _xpu_replies() { mapfile -t COMPREPLY < <(compgen "$@"); }
 # _xpu_words WORD 'CHOICE...'

@@ -26,7 +26,7 @@ void ForEachOptionIn(std::string_view text, Visit visit) {
   }
 }
 
-// Option -> what its line of --help says behind two spaces.
+// Option -> what its line of --help says after two spaces.
 std::map<std::string, std::string> LinesByOption(std::string_view help) {
   std::map<std::string, std::string> lines;
   while (!help.empty()) {

@@ -1,4 +1,4 @@
-// Completion for shells, made of the options that a program takes and of what its --help tells of
+// Completion for shells, made of the options that a program takes and of what its --help says of
 // them. An option that only one of the two knows is an error: they cannot come to disagree.
 #pragma once
 

@@ -20,7 +20,7 @@ namespace xpu {
 // Paths of what samples found on the CPU. Those of native stacks are built from their outermost
 // frames: a caller that many stacks share is looked up once, however deep they are.
 //
-// In the place of what CUPTI, our own library and BPF programs do in samples of the CPU.
+// Instead of what CUPTI, our own library and BPF programs do in samples of the CPU.
 inline constexpr std::string_view kProfilerFrame = "[profiler]";
 
 class NativePaths {

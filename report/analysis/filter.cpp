@@ -228,7 +228,7 @@ void AddLaunchesOfWork(const Correlation& correlation, Selection& shown) {
 // Beyond it nothing would be left, and the products of counts stay far from 2^64.
 constexpr uint64_t kMaxRate = 1'000'000;
 
-// SplitMix64's last step: the numbers of neighbouring blocks have nothing in common.
+// SplitMix64's last step: the numbers of adjacent blocks have nothing in common.
 uint64_t Scramble(uint64_t number) {
   number += 0x9e3779b97f4a7c15ull;
   number = (number ^ (number >> 30)) * 0xbf58476d1ce4e5b9ull;

@@ -34,7 +34,7 @@ class NamePattern {
   std::unique_ptr<regex_t, Free> pattern_;
 };
 
-// An empty list or text allows all. Within a list one is enough; all lists must agree.
+// An empty list or text allows all. Within a list one is enough; all lists are combined with AND.
 //
 // Processes, threads, commands and times choose among everything. Devices, streams, kernels and
 // API calls choose GPU work and the calls that started it: CPU samples are none, so they go.
@@ -66,11 +66,11 @@ struct FilterOptions {
 // Losses are not attributed to parts: they stay. kUsage: a regular expression is none.
 Result<Selection> SelectPart(const FilterOptions& options, const Analysis& analysis);
 
-// `--sample 1/N`, a part of a capture that stands for all of it: N of "1/N".
+// `--sample 1/N`, a part of a capture that represents all of it: N of "1/N".
 Result<uint64_t> ParseSampleRate(std::string_view text);
 
 // Of what is selected, leaves one of each `rate` CPU samples, and one of each `rate` calls with all
-// of the GPU work that it started; of GPU work without a call likewise. Which one of N neighbours
+// of the GPU work that it started; of GPU work without a call likewise. Which one of N neighbors
 // is left to chance, so that programs that repeat themselves after N steps are seen as a whole; but
 // it is the same one each time. Views multiply counts and totals by Selection::scale. The counts of
 // the correlation stay those of all. Returns a line for standard error.

@@ -89,7 +89,7 @@ std::string KernelOfHostFunction(std::string_view symbol) {
   const size_t at = symbol.find(kStub);
   if (at == std::string_view::npos) return std::string(symbol);
   std::string_view kernel = symbol.substr(at + kStub.size());
-  // Mangled: the length of the identifier comes before it, the parameters behind.
+  // Mangled: the length of the identifier comes before it, the parameters after.
   size_t digits = at;
   while (digits > 0 && symbol[digits - 1] >= '0' && symbol[digits - 1] <= '9') --digits;
   size_t length = 0;

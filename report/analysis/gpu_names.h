@@ -85,7 +85,7 @@ class GpuLeaves {
       : analysis_(analysis), names_(analysis, kernel_names, device_tags) {}
 
   FrameId Of(const GpuWork& work);
-  // In the place of the work of a launch that has none: [GPU_Launch_Pending], [GPU_Launch]kernel
+  // Instead of the work of a launch that has none: [GPU_Launch_Pending], [GPU_Launch]kernel
   // for one that only a probe saw. None: no work is missing.
   FrameId InsteadOf(const Launch& launch);
 

@@ -249,7 +249,7 @@ std::string WithoutTiles(const std::string& name) {
              : name.substr(0, tiles) + "..";
 }
 
-// Where the parameters or clones behind a function's name begin.
+// Where the parameters or clones after a function's name begin.
 std::string_view WithoutParameters(std::string_view name) {
   if (!name.ends_with(')')) return name;
   // The parenthesis that belongs to the last one opens the parameters.
@@ -261,7 +261,7 @@ std::string_view WithoutParameters(std::string_view name) {
   return name;
 }
 
-// What lies before the last space outside of all brackets, but for "operator<< <int>" and
+// What lies before the last space outside all brackets, but for "operator<< <int>" and
 // "operator bool".
 std::string_view WithoutReturnType(std::string_view name) {
   if (name.size() > kLongestName) return name;

@@ -9,7 +9,7 @@ namespace xpu {
 
 struct TemplateName {
   struct Part {
-    std::string text;  // "at::native::reduce_kernel", behind a list "::impl"
+    std::string text;  // "at::native::reduce_kernel", after a list "::impl"
     std::vector<TemplateName> arguments;
     bool has_list = false;
   };

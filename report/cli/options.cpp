@@ -211,7 +211,7 @@ void Parser::AddSymbols() {
                                 {"only", PythonView::kOnly},
                                 {"native", PythonView::kNative}});
   app_.add_option("--symfs", symbols.symfs)->check(CLI::ExistingDirectory);
-  // One value each time it is given: CLI11 would take the capture for a second folder.
+  // One value each time it is given: CLI11 would take the capture for a second directory.
   app_.add_option("--debug-dir", symbols.debug_folders)
       ->allow_extra_args(false)
       ->check(CLI::ExistingDirectory)

@@ -40,8 +40,8 @@ void Say(std::string_view line) {
   (void)WriteAll(STDERR_FILENO, Format("xpu-report: {}\n", ForOneLine(line)), "stderr").ok();
 }
 
-// Somebody who names a FIFO may not know that nobody writes to it. Not of the shell's <(COMMAND),
-// which somebody does.
+// A user who names a FIFO may not know that nobody writes to it. Not for the shell's <(COMMAND),
+// which has a writer.
 void ReportFifoWait(const std::string& input) {
   struct stat info {};
   struct statfs file_system {};
@@ -50,7 +50,7 @@ void ReportFifoWait(const std::string& input) {
   Say(Format("{}: waiting for a capture to be written to this FIFO", input));
 }
 
-// A download may take long: somebody who waits is told for what.
+// A download may take long: a user who waits sees for what.
 void ShowProgress(std::string_view line) {
   if (::isatty(STDERR_FILENO) == 1) Say(line);
 }
@@ -195,7 +195,7 @@ Result<std::unique_ptr<Analysis>> LoadBefore(const ReportOptions& options) {
   return before;
 }
 
-// What is told beside a view that tells no losses itself. Called behind the view: what the
+// What is printed beside a view that prints no losses itself. Called after the view: what the
 // symbolizer finds on the way belongs into the ledger.
 std::string FindLosses(const ReportOptions& options, const Analysis& analysis,
                        const Analysis* before, bool& data_lost) {
@@ -233,7 +233,7 @@ Status RunReport(const ReportOptions& options, ReportOutcome& outcome) {
   progress.Begin("matching calls and GPU work");
   Analysis analysis(std::move(model), SymbolsOf(options), options.correlate);
   if (IsOnSymbols(options)) {
-    progress.Stop();  // downloads tell of themselves
+    progress.Stop();  // downloads report themselves
     return RunOnSymbols(options, analysis, outcome);
   }
   XPU_ASSIGN_OR_RETURN(analysis.shown, SelectPart(options.filter, analysis));

@@ -29,7 +29,7 @@ std::optional<uint64_t> TakeNumber(std::string_view& text, bool& is_too_large) {
   return is_negative ? 0 - value : value;
 }
 
-// Of the text behind the opening bracket, which then begins behind the closing one.
+// Of the text after the opening bracket, which then begins after the closing one.
 std::optional<TraceLine::Times> TakeTimes(std::string_view& text, bool& is_too_large) {
   TraceLine::Times times;
   const auto start = TakeNumber(text, is_too_large);
@@ -48,7 +48,7 @@ std::optional<TraceLine::Times> TakeTimes(std::string_view& text, bool& is_too_l
   return times;
 }
 
-// Of the field `name`, and all that is behind it.
+// Of the field `name`, and all that is after it.
 std::optional<std::string_view> ValueIn(std::string_view fields, std::string_view name) {
   for (size_t at = fields.find(name); at != std::string_view::npos;
        at = fields.find(name, at + 1)) {

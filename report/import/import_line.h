@@ -20,7 +20,7 @@ namespace xpu {
 
 // Without spaces at the ends.
 std::string_view Trimmed(std::string_view text);
-// Decimal or 0x..., behind spaces; a negative one as its two's complement.
+// Decimal or 0x..., after spaces; a negative one as its two's complement.
 std::optional<uint64_t> LeadingNumber(std::string_view text);
 
 class TraceLine {
@@ -48,7 +48,7 @@ class TraceLine {
   std::string_view quoted() const { return quoted_; }
   // Between the kind and what comes next: "HtoD" of older MEMCPY lines, the kind of OVERHEAD.
   std::string_view word() const { return word_; }
-  // What is behind the times and the quotation, or of a further line all of it.
+  // What is after the times and the quotation, or of a further line all of it.
   std::string_view fields() const { return fields_; }
 
   // The first of these fields that is there, in fields() or word(). Negative numbers as their two's

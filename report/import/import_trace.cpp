@@ -162,7 +162,7 @@ Parser::Verdict Parser::AddFirst(const Kind& kind, const TraceLine& line, bool i
     return Verdict::kRead;
   }
   TakeBack();
-  // Words of the program may look like the begin of a record; times look like nothing else.
+  // Words of the program may look like the beginning of a record; times look like nothing else.
   const bool has_times = line.text().find('[') != std::string_view::npos;
   return is_one || has_times ? Verdict::kBroken : Verdict::kUnknown;
 }
@@ -175,7 +175,7 @@ Parser::Verdict Parser::AddFurther(const TraceLine& line, bool is_cut) {
   return Verdict::kBroken;
 }
 
-// A record that is not whole would say what was not.
+// A record that is incomplete would say what was not.
 void Parser::TakeBack() {
   if (take_back_) take_back_();
   take_back_ = nullptr;

@@ -4,7 +4,7 @@
 // What is read: RUNTIME, DRIVER, CONCURRENT_KERNEL, KERNEL, MEMCPY, MEMCPY2, MEMSET, MEMORY2,
 // OVERHEAD, MARKER, MARKER_DATA, SYNCHRONIZATION, GRAPH_TRACE, DEVICE and names of threads, as the
 // samples of CUDA 5 to 13 write them. Lines of other records, and what the program itself printed
-// between them, are counted; so are those of records that are not whole, which are left out.
+// between them, are counted; so are those of records that are incomplete, which are left out.
 #pragma once
 
 #include <cstdint>

@@ -86,7 +86,7 @@ uint64_t ClockFit::InPiece(const Piece& piece, uint64_t clock_ns) const {
   const auto after = std::upper_bound(first, last, clock_ns, [](uint64_t time, const Point& point) {
     return time < point.clock_ns;
   });
-  // Outside of a piece its nearest point counts, at the rate of CLOCK_MONOTONIC.
+  // Outside a piece its nearest point counts, at the rate of CLOCK_MONOTONIC.
   const Point& a = after == first ? *first : *std::prev(after);
   if (after == first || after == last) {
     return Clamp(static_cast<Wide>(a.monotonic_ns) + Minus(clock_ns, a.clock_ns));

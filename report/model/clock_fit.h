@@ -3,7 +3,7 @@
 // Each pair holds the other clock's time between two readings of CLOCK_MONOTONIC; the middle of
 // the two is the best guess of when. Between two pairs the clocks are taken as straight lines, so
 // a clock that NTP speeds up or slows down is followed. CUPTI's clock is CLOCK_REALTIME by default
-// and may be set: where two neighbouring pairs disagree about the rate by more than any slewing
+// and may be set: where two adjacent pairs disagree about the rate by more than any slewing
 // explains, each side keeps its own line.
 #pragma once
 

@@ -76,7 +76,7 @@ class GrowingArray {
   size_t bytes_ = 0;  // mapped; those that nothing was put into take no memory
 };
 
-// A field of an event, kept outside of it.
+// A field of an event, kept outside it.
 template <auto kField>
 struct KeptField;
 template <typename Event, typename Value, Value Event::*kField>

@@ -54,7 +54,7 @@ class FlatMap {
 };
 
 // Look-ups in a map that mostly ask for the key that was asked for before: events of one process
-// come one behind the other.
+// come one after the other.
 //
 // `Map`: a std::map or std::unordered_map, whose values stay where they are. Nothing may be taken
 // out of it meanwhile.

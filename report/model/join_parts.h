@@ -1,6 +1,6 @@
 // The captures that one recording was cut into (xpu-record --rotate-size), as the one capture that
 // they would have been: what began in one part and ended in the next one meets, and what each part
-// states again so that it can be read alone is there once.
+// repeats so that it can be read alone is there once.
 #pragma once
 
 #include <string>

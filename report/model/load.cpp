@@ -20,7 +20,7 @@
 namespace xpu {
 namespace {
 
-// Why there is no capture where the user says, and what to name instead: a hint for the file
+// Why a capture is missing where the user says, and what to name instead: a hint for the file
 // `path`, which is not there. A link to it that leads nowhere is looked through.
 std::string HintOfMissingCapture(const std::string& path);
 

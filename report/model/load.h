@@ -13,7 +13,7 @@ Result<Model> LoadCapture(const std::string& path);
 // Several captures as one: the parts of a recording joined (join_parts.h), then merged
 // (merge_captures.h).
 Result<Model> LoadCaptures(const std::vector<std::string>& paths);
-// The events of `more`, which is empty afterwards or as before, behind those of `all`.
+// The events of `more`, which is empty afterwards or as before, after those of `all`.
 void AppendEvents(LoadedEvents& all, EventBatch& more);
 Result<Model> LoadCapture(CaptureReader reader, std::string path);
 

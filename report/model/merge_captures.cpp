@@ -21,7 +21,7 @@
 namespace xpu {
 namespace {
 
-// The tables of all captures behind one: the highest bits of an id say whose it is.
+// The tables of all captures after one: the highest bits of an id say whose it is.
 class MergedTables : public CaptureTables {
  public:
   explicit MergedTables(std::vector<std::unique_ptr<CaptureTables>> tables)

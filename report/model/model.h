@@ -28,7 +28,7 @@ struct PartRange {
   uint32_t first = 0;  // 0: it was not cut
   uint32_t last = 0;
   uint32_t missing = 0;       // between these
-  bool is_continued = false;  // there is one behind the last
+  bool is_continued = false;  // there is one after the last
 };
 
 // One of several captures that are shown as one; its times and ids are those of the whole.

@@ -25,7 +25,7 @@ class Output {
   ~Output();
 
   // Buffered. The first error sticks: later writes do nothing, Close returns it. A terminal gets
-  // whole characters, and of controls no more than our colours (Colors): what programs call their
+  // whole characters, and of controls no more than our colors (Colors): what programs call their
   // functions must not steer it.
   void Write(std::string_view text);
   Status Close();
@@ -64,7 +64,7 @@ class Output {
   bool closed_by_reader_ = false;
 };
 
-// Colours for a terminal. Without them the texts stay as they are, so that nothing but a terminal
+// Colors for a terminal. Without them the texts stay as they are, so that nothing but a terminal
 // sees an escape.
 class Colors {
  public:

@@ -41,7 +41,7 @@ bool IsInPath(const std::string& program) {
   return false;
 }
 
-// The environment, and what less needs for our text: colours, no clearing of the screen, no
+// The environment, and what less needs for our text: colors, no clearing of the screen, no
 // wrapped tables, out at once when it fits. Under sudo it must not start programs or write files.
 std::vector<std::string> PagerEnvironment() {
   std::vector<std::string> environment;

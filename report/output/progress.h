@@ -1,4 +1,4 @@
-// What a long run is doing, for somebody who waits at a terminal.
+// What a long run is doing, for a user who waits at a terminal.
 #pragma once
 
 #include <chrono>

@@ -112,7 +112,7 @@ void AppendQuoted(std::string& out, std::string_view text) {
 std::string ToCsvField(std::string_view text) {
   const bool is_quoted = text.find_first_of(",\"") != std::string_view::npos;
   std::string field(is_quoted ? 1 : 0, '"');
-  // Between backslashes, so that one of the name is told from one of an escape.
+  // Between backslashes, so that one of the name is distinguished from one of an escape.
   for (size_t at = 0; at <= text.size();) {
     const size_t end = std::min(text.find('\\', at), text.size());
     for (const char c : ForOneLine(text.substr(at, end - at))) {

@@ -9,9 +9,10 @@
 
 namespace xpu {
 
-// A frame of a folded line. flamegraph.pl and its kin split frames at ';' and the value at the last
-// space, and take a number before the value for a second value. So ';' becomes ':', a space
-// before a number that ends the name becomes '_'. Control characters as ForOneLine. Never empty.
+// A frame of a folded line. flamegraph.pl and similar tools split frames at ';' and the value at
+// the last space, and take a number before the value for a second value. So ';' becomes ':', a
+// space before a number that ends the name becomes '_'. Control characters as ForOneLine. Never
+// empty.
 std::string ToFoldedFrame(std::string_view name);
 
 // Appends `text` as a JSON string with its quotes: each byte that is not UTF-8 becomes U+FFFD.
@@ -26,7 +27,7 @@ void AppendQuoted(std::string& out, std::string_view text);
 std::string ToCsvField(std::string_view text);
 
 // One line, as ForOneLine, of at most `width` characters, cut in the middle with "..": the ends of
-// names tell more than their middles.
+// names say more than their middles.
 std::string ToWidth(std::string_view text, size_t width);
 // "main > [5 frames] > forward > cudaLaunchKernel": of the frames of a path, outermost first, the
 // first one and as many of the last ones as `width` holds, but at least the last.

@@ -23,7 +23,7 @@ struct GpuBusy {
   std::vector<BusySpan> spans;  // ascending, neither overlapping nor touching
 
   // From its first to its last work. Of a time range also what it cuts off a gap: from the start
-  // or to the end of the range, where there is work outside of it.
+  // or to the end of the range, where there is work outside it.
   uint64_t from_ns = 0;
   uint64_t to_ns = 0;
   const WorkAround* around = nullptr;  // that work; nullptr: there is none, or no range
@@ -54,7 +54,7 @@ struct IdleGap {
 // Sorts spans and joins those that overlap or touch.
 void Unite(std::vector<BusySpan>& spans);
 
-// Of kernels, copies, sets and graph replays that have a time; by GPU.
+// Of kernels, memory operations and graph replays that have a time; by GPU.
 std::vector<GpuBusy> FindGpuBusy(const Analysis& analysis);
 
 // When nothing is known of what the GPUs did: pauses of the recording, the time between two

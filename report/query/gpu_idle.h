@@ -69,7 +69,7 @@ struct IdlePart {
   enum class Cause : uint8_t {
     kSample,     // the thread that ended the gap ran: `sample`
     kMeanwhile,  // it did not, and this did: likewise
-    kWait,       // it did not, as it was in a synchronisation: `wait`, and `launch` where known
+    kWait,       // it did not, as it was in a synchronization: `wait`, and `launch` where known
     kLaunch,     // it did not, and nothing else is known of it: `launch`
     kQueued,     // what ended the gap had been launched before it
     kUnknown,    // the launch of what ended it is not known, and no sample is there

@@ -35,11 +35,11 @@ class WorkIntervals {
   std::vector<uint64_t> end_so_far_;  // the largest end of all_[0..i]
 };
 
-// A synchronisation that held up a thread for some time.
+// A synchronization that held up a thread for some time.
 bool IsTimedWait(const Analysis& analysis, const GpuWork& work);
 
 // By the call that waits and the kernel or copy that ran meanwhile: "cudaStreamSynchronize:
-// gemm(float*)". A synchronisation of a stream waits for its work, others for all work of their
+// gemm(float*)". A synchronization of a stream waits for its work, others for all work of their
 // process. Of what ran at once, the time counts for what began first.
 std::vector<Statistics> WaitTimes(const Analysis& analysis, const GpuNames& names);
 

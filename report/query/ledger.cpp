@@ -351,7 +351,8 @@ void Builder::AddFindings() {
   Add(Finding::kClockPairsMissing, without_pairs);
 }
 
-// What a cut parts is no loss: the parts were asked for, and those that --rotate-keep removed too.
+// What a cut separates is not lost: the parts were asked for, and those that --rotate-keep removed
+// too.
 void Builder::AddMissingCounterparts(const MissingCounterparts& elsewhere) {
   const auto add = [this](uint64_t count, std::string_view what, std::string_view other) {
     if (count == 0) return;

@@ -181,7 +181,7 @@ void Merge::AddProbeHits() {
 
 void Merge::AddWork() {
   for (const GpuWork& work : analysis_.Work()) {
-    // A synchronisation is the CPU waiting, not the GPU working.
+    // A synchronization is the CPU waiting, not the GPU working.
     if (work.kind == WorkKind::kSynchronization) continue;
     const PathId path = tree_.Child(paths_.OfWork(work), leaves_.Of(work));
     tree_.Add(groups_.OfWork(work, path), work.duration_ns);

@@ -62,7 +62,7 @@ using ProcessKey = std::pair<ProcessId, uint32_t>;
 
 ProcessKey KeyOf(const ThreadTime& row) { return {row.process, row.process ? 0 : row.pid}; }
 
-// Samples that count something else than time are no time to add to.
+// Samples that count something other than time cannot be added to a time.
 uint64_t BusyOf(const ThreadTime& row, bool is_time) {
   return is_time ? AddSaturated(row.cpu, row.gpu_ns) : row.cpu;
 }

@@ -39,7 +39,7 @@ uint64_t SumOfTotals(const std::vector<Statistics>& rows);
 // the times.
 std::vector<Statistics> KernelTimes(const Analysis& analysis, const GpuNames& names);
 inline constexpr std::string_view kSetOperationName = "[CUDA memset]";
-std::vector<Statistics> CopyTimes(const Analysis& analysis);  // copies and sets, nsys's names
+std::vector<Statistics> CopyTimes(const Analysis& analysis);  // memory operations, nsys's names
 std::vector<Statistics> CopySizes(const Analysis& analysis);  // in bytes
 // Replays of CUDA graphs.
 std::vector<Statistics> GraphTimes(const Analysis& analysis, const GpuNames& names);

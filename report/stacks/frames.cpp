@@ -131,7 +131,7 @@ size_t CountInternalFrames(std::span<const FrameId> innermost_first, const Frame
       break;
     }
   }
-  // Not in libcuda and its kin: they call the program back on threads of theirs, and what the
+  // Not in libcuda and similar tools: they call the program back on threads of theirs, and what the
   // program does there is the user's.
   for (size_t i = innermost_first.size(); i > internal; --i) {
     const NamedFrame& frame = frames[innermost_first[i - 1]];

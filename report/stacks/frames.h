@@ -36,8 +36,8 @@ enum class FrameOrigin : uint8_t {
   kUser,     // code of the process
   kKernel,   // code of the operating system
   kApi,      // a CUDA call
-  kGpuWork,  // a kernel, copy, set or graph
-  kPending,  // in the place of the GPU work that no record came of
+  kGpuWork,  // a kernel, memory operation or graph
+  kPending,  // instead of the GPU work that no record came of
   kOther,    // a process name, a placeholder
   kPython,   // a function of the program in Python
 };
@@ -56,7 +56,7 @@ struct NamedFrame {
 
   bool IsNative() const { return origin == FrameOrigin::kUser || origin == FrameOrigin::kKernel; }
   bool IsFunction() const { return IsNative() || origin == FrameOrigin::kPython; }
-  // The name as every view shows it: "forward(int)+0x12 app.cpp:123 (inlined)", "poll_[k]".
+  // The name as usualy view shows it: "forward(int)+0x12 app.cpp:123 (inlined)", "poll_[k]".
   std::string Label() const;
 };
 

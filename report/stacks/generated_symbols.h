@@ -19,7 +19,7 @@ class GeneratedSymbols {
     bool at_any_time = true;                  // the answer is the same for every time
   };
   // The newest symbol over `address` that is not later than `time_ns`, of the space or those it is
-  // a copy of. The only one that was ever there counts at any time: notes of compilers may come a
+  // a copy of. The only one that was usual there counts at any time: notes of compilers may come a
   // little after the code runs.
   Found Find(SpaceId space, uint64_t address, uint64_t time_ns) const;
   // The times from which symbols of the space itself count.

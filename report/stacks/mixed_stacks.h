@@ -22,11 +22,11 @@ struct MergedStack {
   bool is_doubtful = false;
 };
 
-// Puts Python functions in the place of the native frames that run them.
+// Puts Python functions instead of the native frames that run them.
 //
 // The interpreter's loop has a native frame for each time that it is entered, and runs a group of
 // Python functions there: those that call each other without leaving it. So the n-th frame of the
-// loop stands for the n-th group, when both stacks are whole. What lies between the loops and is
+// loop runs the n-th group if both stacks are complete. What lies between the loops and is
 // the interpreter's own is left out: how it gets from one function to the next. So is what starts
 // it. Native code of extensions stays, and so does what the innermost function has called.
 //
@@ -36,7 +36,7 @@ MergedStack MergePython(std::span<const FrameId> native, StackEnd end, const Pyt
 
 // How Python code is shown.
 enum class PythonView : uint8_t {
-  kMerge,   // functions in the place of the interpreter's frames
+  kMerge,   // functions instead of the interpreter's frames
   kOnly,    // functions alone
   kNative,  // the interpreter's frames
 };

@@ -28,7 +28,7 @@ class PythonLines {
 
  private:
   struct Entry {
-    uint32_t end = 0;  // the first offset behind it
+    uint32_t end = 0;  // the first offset after it
     std::optional<int32_t> line;
   };
 
@@ -53,7 +53,7 @@ class PythonFrames {
   PythonFrames(const Model& model, FrameTable& frames, FramePlaces places);
 
   PythonStack Resolve(StackId stack);
-  // In the place of the functions that a stack which is not whole lacks.
+  // Instead of the functions that a stack which is incomplete lacks.
   FrameId cut() const { return cut_; }
 
  private:
@@ -75,7 +75,7 @@ class PythonFrames {
 };
 
 // Whose code a function of Python is, by the path of its file: of a package or the standard
-// library: not what somebody who looks for their own line means.
+// library: not what a user who looks for a line of the program means.
 bool IsInstalledPython(std::string_view path);
 // Of the code that carries out an import statement.
 bool IsPythonImport(const NamedFrame& frame);

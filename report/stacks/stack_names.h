@@ -1,4 +1,4 @@
-// The frames of the stacks of a trace. They are looked up when somebody asks.
+// The frames of the stacks of a trace. They are looked up on demand.
 #pragma once
 
 #include <cstdint>

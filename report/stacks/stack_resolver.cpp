@@ -106,7 +106,7 @@ void StackResolver::Want(StackId stack, SpaceId space, uint64_t time_ns) {
     ++frames_resolved_;
     const StackNode node = model_.tables->Node(stack);
     if (node.frame.kind == FrameKind::kUser) {
-      // Behind a caller that was met before are only such.
+      // After a caller that was met before are only such.
       if (user_seen && wanted_callers_.Get(key_of(stack))) return;
       if (user_seen) wanted_callers_[key_of(stack)] = space;
       const uint64_t address = node.frame.address - (user_seen && node.frame.address != 0 ? 1 : 0);
@@ -122,7 +122,7 @@ void StackResolver::Want(StackId stack, SpaceId space, uint64_t time_ns) {
 ResolvedStack StackResolver::Resolve(StackId stack, SpaceId space, uint64_t time_ns) {
   ResolvedStack resolved;
   // The innermost frame of each kind is where execution was; the others are return addresses,
-  // which may lie behind the end of the function when its call is the last thing it does.
+  // which may lie after the end of the function when its call is the last thing it does.
   bool kernel_seen = false;
   bool user_seen = false;
   while (stack && resolved.frames.size() < kMaxNativeFrames) {

@@ -53,7 +53,7 @@ class StackResolver {
     bool at_any_time = true;
   };
   FramesAt At(const Frame& frame, bool exact, SpaceId space, uint64_t time_ns);
-  // In the place of frames whose definition is lost.
+  // Instead of frames whose definition is lost.
   FrameId lost() const { return lost_; }
   // Frames and what was looked through on the way to their names.
   uint64_t work() const { return frames_resolved_ + processes_.spaces().steps(); }

@@ -129,7 +129,7 @@ Status WriteSlice(CaptureWriter& writer, const NewSlice& slice) {
       [&](const SymbolSlice& part) { return writer.Write(part); });
 }
 
-// The capture's bytes as they are, and behind them the slices, in a file that takes the place of
+// The capture's bytes as they are, and after them the slices, in a file that takes the place of
 // `output` when it is whole.
 Status WriteCapture(const std::string& capture, const std::string& output,
                     const NewSlices& slices) {

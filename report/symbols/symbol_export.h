@@ -8,7 +8,7 @@
 
 namespace xpu {
 
-// Writes the slices of the capture as FOLDER/.build-id/ab/cdef.debug, where gdb, perf and others
+// Writes the slices of the capture as DIRECTORY/.build-id/ab/cdef.debug, where gdb, perf and others
 // look for the symbols of a build. A file that is there and differs is not overwritten: an error.
 // Returns what was done, for the user.
 Result<std::string> ExportSymbols(const Analysis& analysis, const std::string& folder);

@@ -61,8 +61,8 @@ class LaunchesByTime {
   std::map<Key, Starts> starts_;  // by time
 };
 
-// The kind of work that a call starts. Those that wait for work are told by their names, as copies
-// and sets are.
+// The kind of work that a call starts. Those that wait for work are recognized by their names, as
+// memory operations are.
 std::optional<WorkKind> KindStartedBy(const Launch& launch, std::string_view name) {
   switch (launch.kind) {
     case ApiKind::kKernelLaunch:
@@ -235,7 +235,7 @@ void CorrelationBuilder::AddWork(WorkKind kind, const Record& record, uint32_t i
   work.index = index;
   work.correlation_id = record.correlation_id;
   work.stream_id = record.stream_id;
-  // Synchronisations name only their context, which has had other work before.
+  // Synchronizations name only their context, which has had other work before.
   uint32_t& device_id = device_of_[{record.instance, record.context_id}];
   if constexpr (requires { record.device_id; }) device_id = record.device_id;
   work.device_id = device_id;

@@ -1,7 +1,7 @@
 // Pass 5: which call of the program caused which GPU work.
 //
 // Calls and GPU records belong together when they share (instance, correlation id); how ids that
-// wrapped are told apart is in launches.h. GPU work is never matched by time alone, unless
+// wrapped are distinguished is in launches.h. GPU work is never matched by time alone, unless
 // `--correlate=time` asks for it. Work of a node
 // of a CUDA graph belongs to two calls: the one that launched the graph, by its id, and the one
 // that put the node into the graph, through graph_nodes.h.

@@ -46,7 +46,7 @@ using GpuWorkList = std::vector<GpuWork, HugePageAllocator<GpuWork>>;
 
 struct Correlation {
   LaunchList launches;  // as in LaunchTable
-  GpuWorkList work;     // kernels, copies, sets, graphs, synchronisations, each as in file
+  GpuWorkList work;     // kernels, memory operations, graphs, synchronizations, each as in file
   std::unordered_map<InstanceId, CudaProcess> processes;
 
   struct Counts {
@@ -63,10 +63,10 @@ struct Correlation {
     uint64_t stacks_missing = 0;     // launches of all kinds without a stack, or with an empty one
     uint64_t stacks_duplicate = 0;   // a second stack for one call: the first one counts
     uint64_t stacks_by_nesting = 0;  // stacks that their calls have without an id
-    std::array<uint64_t, kMatchKinds> work_by_match{};  // without synchronisations
+    std::array<uint64_t, kMatchKinds> work_by_match{};  // without synchronizations
     uint64_t kernels_without_launch = 0;                // kernels and graph replays
-    uint64_t work_without_launch = 0;                   // copies and sets
-    uint64_t waits_without_launch = 0;                  // synchronisations
+    uint64_t work_without_launch = 0;                   // memory operations
+    uint64_t waits_without_launch = 0;                  // synchronizations
     uint64_t kernels_before_launch = 0;                 // the fitted clocks say so
     uint64_t work_without_time = 0;
     uint64_t node_work_without_time = 0;    // the part of it that graph nodes did
@@ -81,7 +81,7 @@ struct Correlation {
   } counts;  // of all
 };
 
-// CUPTI_SYNCHRONIZATION_INVALID_VALUE: the stream or event of a synchronisation of something else.
+// CUPTI_SYNCHRONIZATION_INVALID_VALUE: the stream or event of a synchronization of something else.
 inline constexpr uint32_t kNoSynchronizedObject = std::numeric_limits<uint32_t>::max();
 
 // cuStreamWaitEvent makes a stream wait, and returns at once.

@@ -16,7 +16,7 @@ Correlation::Counts CountCorrelation(const Model& model, const GraphNodes& graph
 // in the count of the same kind of Correlation::Counts too.
 struct MissingCounterparts {
   uint64_t pending = 0;  // launches of a part that another one follows
-  // At the begin of a part that is not the recording's first:
+  // At the beginningning of a part that is not the recording's first:
   uint64_t kernels = 0;  // and graph replays, without their launch
   uint64_t copies = 0;   // and sets, likewise
   uint64_t waits = 0;    // likewise

@@ -35,7 +35,7 @@ class GraphNodes {
   };
   // Of an executable graph, or of a clone; all 0: not known.
   Size SizeOf(InstanceId instance, uint32_t graph_id) const;
-  // Updates of whole graphs that do not say which: an origin told may be an older one.
+  // Updates of whole graphs that do not say which: an origin reported may be an older one.
   uint64_t updates_of_unknown() const { return updates_of_unknown_; }
 
  private:

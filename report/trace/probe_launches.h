@@ -1,6 +1,6 @@
 // Launches as probes on the functions of the CUDA libraries see them: entries and returns of
 // threads, without any id. Which call is within which, and which call of the injected library they
-// are, is told by thread and time.
+// are, is determined by thread and time.
 #pragma once
 
 #include <cstdint>
@@ -57,7 +57,7 @@ std::vector<ProbeCall> NestProbeHits(const LoadedEvents& events);
 
 // `launches` in order of their ids, with the recorder's pids and tids. A probed call that lies
 // within one of them or around it is that one, and gives it its stack when it has none
-// (`gives_stacks`, else nothing is matched by nesting); the others are added behind, by time.
+// (`gives_stacks`, else nothing is matched by nesting); the others are added after, by time.
 void AddProbeLaunches(const LoadedEvents& events, LaunchList& launches, bool gives_stacks = true);
 
 }  // namespace xpu

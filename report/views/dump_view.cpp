@@ -45,7 +45,7 @@ class FieldWriter {
       AppendQuoted(line_, model_.Bytes(value));
     }
   }
-  // Innermost first; `k:` before kernel addresses, `py:` before frames of Python (format/stack.h).
+  // Innermost first; `k:` before kernel addresses, `py:` before Python frames (format/stack.h).
   void operator()(FieldInfo field, StackId value) {
     Begin(field);
     line_ += '[';

@@ -94,7 +94,7 @@ std::string FoldedStacks::TextOf(const Line& line) const {
   return text;
 }
 
-// What is no time has no units: its lines are whole numbers.
+// What does not count time has no units: its lines are whole numbers.
 uint64_t UnitNs(const Analysis& analysis, const FoldedOptions& options) {
   if (!CountsTime(analysis, options.merge)) return 1;
   switch (options.unit) {

@@ -88,7 +88,7 @@ class Script {
   void AppendWork(const GpuWork& work, uint64_t time_ns);
   void AppendBytes(const GpuWork& work);
   void AppendOverhead(const DriverTime& overhead);
-  // The columns before the stack, with the space behind them.
+  // The columns before the stack, with the space after them.
   void AppendColumns(uint64_t time_ns, const Owner& owner, std::string_view cpu);
   void AppendStack(PathId path);
   const std::string& FrameText(FrameId frame);

@@ -40,7 +40,7 @@ class ByteWriter {
 
   void Append(std::string_view bytes) { bytes_ += bytes; }
 
-  // A length of 4 bytes that counts what comes behind it.
+  // A length of 4 bytes that counts what comes after it.
   size_t BeginLength() {
     U32(0);
     return bytes_.size();

@@ -8,7 +8,7 @@
 //   empty one where the caller names none. (With NULL libdw opens it all the same, and waits for
 //   ever if that is a pipe.)
 // - Split units (.dwo), by the paths that the file holds. MaySplitBeOpened says whether that would
-//   be a regular file; libdw opens it later, so a file that somebody else may change must be read
+//   be a regular file; libdw opens it later, so a file that another process may change must be read
 //   in a process of its own (reader_process.h).
 #pragma once
 
@@ -74,7 +74,7 @@ class Texts {
 };
 
 // Whether the split unit of a skeleton may be asked for: every path that libdw will try is a
-// regular file or not there. `folder`: of the skeleton's file; empty: not known, as to libdw.
+// regular file or not there. `directory`: of the skeleton's file; empty: not known, as to libdw.
 bool MaySplitBeOpened(Dwarf_Die skeleton, const std::string& folder);
 
 }  // namespace xpu::dwarf

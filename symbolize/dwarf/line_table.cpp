@@ -7,7 +7,7 @@
 namespace xpu::dwarf {
 namespace {
 
-// What is in the place of a file that nobody knows: libdw's name, and what LineWriter writes, or
+// What is instead of a file that nobody knows: libdw's name, and what LineWriter writes, or
 // wrote until the directory of such files had a name.
 bool IsUnknown(std::string_view name) {
   return name.empty() || name == "???" || name == kUnknownFile || name == "/??";

@@ -12,7 +12,7 @@ constexpr int kLineRange = 14;
 constexpr int kOpcodeBase = 13;
 constexpr uint8_t kOperandCounts[kOpcodeBase - 1] = {0, 1, 1, 1, 1, 0, 0, 0, 1, 0, 0, 1};
 
-// The length of the folder in front of the last slash; 0: the path is written whole, because its
+// The length of the directory in front of the last slash; 0: the path is written whole, because its
 // parts would not join to the same text.
 size_t FolderBytes(std::string_view path) {
   const size_t slash = path.rfind('/');

@@ -11,7 +11,7 @@ namespace xpu::dwarf {
 
 struct AddressRange {
   uint64_t begin = 0;
-  uint64_t end = 0;  // behind the last byte
+  uint64_t end = 0;  // after the last byte
 
   bool operator==(const AddressRange&) const = default;
 };

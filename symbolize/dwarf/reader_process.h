@@ -2,7 +2,7 @@
 //
 // libdw is 30,000 lines of C that parse files which anybody may have made: the program that is
 // recorded, a capture from elsewhere. A crash or a loop in it, a file that is truncated while it is
-// mapped, or a pipe in the place of a split unit, must cost no more than that file's lines. So
+// mapped, or a pipe instead of a split unit, must cost no more than that file's lines. So
 // libdw reads in a child that holds nothing but the open files (reader_confinement.h), has a
 // deadline for each answer, and whose answers are checked.
 //

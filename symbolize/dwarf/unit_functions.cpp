@@ -48,7 +48,7 @@ class OpenCalls {
   std::vector<Open> open_;
 };
 
-// C and C++ define the functions of a class outside of it; GCC has those of lambdas in theirs.
+// C and C++ define the functions of a class outside it; GCC has those of lambdas in theirs.
 bool DefinesOutsideOfClasses(Dwarf_Die& unit) {
   switch (dwarf_srclang(&unit)) {
     case DW_LANG_C89:

@@ -1,5 +1,5 @@
 // .gnu_debugdata ("mini debug information"): a compressed ELF file inside a stripped one, with the
-// function symbols that stripping removed. Fedora, RHEL and their kin ship it in every file.
+// function symbols that stripping removed. Fedora, RHEL and similar ones ship it in every file.
 #pragma once
 
 #include <cstdint>

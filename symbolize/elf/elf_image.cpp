@@ -334,7 +334,7 @@ std::span<const std::byte> ElfImage::BytesAtLinkAddress(uint64_t link_address,
     if (link_address < segment.link_address) continue;
     const uint64_t offset = link_address - segment.link_address;
     if (offset >= segment.file_bytes) continue;
-    // A segment that begins behind the end of all numbers has no bytes in the file.
+    // A segment that begins after the end of all numbers has no bytes in the file.
     if (segment.file_offset + offset < offset) return {};
     return BytesAt(segment.file_offset + offset, std::min(size_bytes, segment.file_bytes - offset));
   }

@@ -4,7 +4,7 @@
 // checked before use, nothing is allocated by a size that the file claims, and nothing else (no
 // debuginfod, no second file) is ever opened. 64-bit little-endian files only; that is every
 // machine CUDA runs on. Pure functions over bytes; safe to use from any thread. Of a file only the
-// parts that somebody asks for are read (format/base/file_parts.h).
+// parts that are asked for are read (format/base/file_parts.h).
 #pragma once
 
 #include <cstdint>
@@ -75,8 +75,8 @@ class ElfImage {
 
   // The code symbols of .symtab and .dynsym, in no order, with duplicates.
   std::vector<ElfSymbol> CodeSymbols() const { return CodeSymbols(segments_); }
-  // What is code is told by the segments of another file: this is one of its debug information,
-  // whose own segments some tools leave empty.
+  // What is code is determined by the segments of another file: this is one of its debug
+  // information, whose own segments some tools leave empty.
   std::vector<ElfSymbol> CodeSymbols(std::span<const ElfSegment> segments) const;
 
   // The sections that are in memory (but for thread-local ones), in the order of their headers; at

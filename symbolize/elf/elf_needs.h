@@ -10,7 +10,7 @@ namespace xpu {
 
 struct ElfNeeds {
   std::vector<std::string> libraries;  // DT_NEEDED, in order
-  // Folders with ':' between them. With a DT_RUNPATH the loader ignores a DT_RPATH.
+  // Directories with ':' between them. With a DT_RUNPATH the loader ignores a DT_RPATH.
   std::string run_path;      // DT_RUNPATH
   std::string old_run_path;  // DT_RPATH
   std::string interpreter;   // PT_INTERP, of programs

@@ -57,7 +57,7 @@ class GoTable {
  private:
   explicit GoTable(std::span<const std::byte> bytes) : bytes_(bytes) {}
 
-  // Word `i` behind the first eight bytes.
+  // Word `i` after the first eight bytes.
   bool HeaderWord(uint64_t i, uint64_t& value) const {
     return ReadAt(bytes_, kWord + i * kWord, value);
   }

@@ -58,7 +58,7 @@ class Code {
   uint64_t at_ = 0;
 };
 
-// What linkers put behind the jump: GNU ld, lld, gold (lazy: push and jump; else padding), mold.
+// What linkers put after the jump: GNU ld, lld, gold (lazy: push and jump; else padding), mold.
 bool EndsLikeAnEntry(Code code) {
   uint32_t number = 0;
   if (code.Skip({0x68})) return code.SkipNumber(number) && code.Skip({0xe9});

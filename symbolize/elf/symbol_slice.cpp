@@ -36,7 +36,7 @@ struct Run {
 };
 
 // For each symbol that covers an address: it, and what begins between it and the last address that
-// it covers. So that what lies between is not taken for its own, a range that goes on behind the
+// it covers. So that what lies between is not taken for its own, a range that goes on after the
 // run's last symbol is cut where the next symbol begins.
 std::vector<Run> FindRuns(const SymbolTable& table, std::span<const uint64_t> link_addresses) {
   const std::span<const ElfSymbol> symbols = table.symbols();

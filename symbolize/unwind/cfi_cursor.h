@@ -1,4 +1,4 @@
-// Reads the fields of call frame information, never outside of its bytes: a read that does not fit
+// Reads the fields of call frame information, never outside its bytes: a read that does not fit
 // gives 0, moves to the end and is remembered (`failed`), so that a parser tests once at its end.
 #pragma once
 
@@ -94,7 +94,7 @@ class CfiCursor {
     }
   }
 
-  // The next `bytes` as a cursor of their own; this one moves behind them.
+  // The next `bytes` as a cursor of their own; this one moves after them.
   CfiCursor Take(uint64_t bytes) {
     CfiCursor part;
     if (left() < bytes) {

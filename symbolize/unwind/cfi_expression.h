@@ -1,4 +1,4 @@
-// The DWARF expressions that call frame information of x86-64 uses, recognised by their form: a
+// The DWARF expressions that call frame information of x86-64 uses, recognized by their form: a
 // table has no room for an interpreter, and the forms are few.
 #pragma once
 

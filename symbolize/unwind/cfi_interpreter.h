@@ -52,10 +52,10 @@ struct CfiRow {
 
 class CfiInterpreter {
  public:
-  // `initial`: the state behind the instructions of the CIE. False: they are damaged.
+  // `initial`: the state after the instructions of the CIE. False: they are damaged.
   static bool RunCie(const Cie& cie, CfiState& initial);
 
-  // `rows`: of [fde.begin, fde.end), ascending, neighbours differ. False: damaged.
+  // `rows`: of [fde.begin, fde.end), ascending, neighbors differ. False: damaged.
   bool Run(const Cie& cie, const CfiState& initial, const Fde& fde, std::vector<CfiRow>& rows);
 
  private:
@@ -86,7 +86,7 @@ class CfiInterpreter {
   CfiState state_;
   uint64_t address_ = 0;
   uint64_t end_ = 0;
-  bool ended_ = false;                   // the rest is about addresses behind the range
+  bool ended_ = false;                   // the rest is about addresses after the range
   std::vector<CfiRow>* rows_ = nullptr;  // null: a CIE
   std::array<CfiState, kMaxRemembered> remembered_;
   size_t remembered_count_ = 0;

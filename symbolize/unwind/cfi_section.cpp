@@ -11,7 +11,7 @@ struct CfiEntry {
   uint64_t offset = 0;
   bool is_cie = false;
   uint64_t cie_offset = 0;  // of an FDE's CIE
-  CfiCursor content;        // behind the header
+  CfiCursor content;        // after the header
 };
 
 // Walks the headers. A length that leads out of the section ends the walk: where the next entry
@@ -190,7 +190,7 @@ Result<std::vector<CfiSection>> FindCallFrames(const ElfImage& image) {
 CfiEntries ReadEntries(const CfiSection& section) {
   CfiEntries entries;
   CfiEntry entry;
-  // CIEs first: .debug_frame may have them behind their FDEs.
+  // CIEs first: .debug_frame may have them after their FDEs.
   EntryWalk cies(section);
   while (cies.Next(entry)) {
     Cie cie;

@@ -88,7 +88,7 @@ CfiEntries ReadAllEntries(const std::vector<CfiSection>& sections) {
   return all;
 }
 
-// The states behind the instructions of the CIEs. Those that are damaged have no register for the
+// The states after the instructions of the CIEs. Those that are damaged have no register for the
 // CFA, hence no rule of their functions is supported.
 std::vector<CfiState> InitialStates(const std::vector<Cie>& cies, uint64_t& invalid) {
   std::vector<CfiState> states(cies.size());

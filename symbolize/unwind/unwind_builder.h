@@ -23,7 +23,7 @@ struct UnwindStats {
   uint64_t entries = 0;  // FDEs
   uint64_t rows = 0;
   uint64_t unsupported = 0;  // rows whose rule has a form that tables do not hold
-  uint64_t invalid = 0;      // entries left out because they make no sense
+  uint64_t invalid = 0;      // entries left out because they are invalid
 };
 
 // The bytes of a table (unwind_table.h), 8-byte aligned.
@@ -40,7 +40,7 @@ class UnwindTableBytes {
 
 // From .eh_frame, and from .debug_frame for code that the other does not describe. Works on files
 // and on images in memory (the vdso). The file is untrusted: every read is checked, the work is
-// bounded by the size of the section, entries that make no sense are left out and counted.
+// bounded by the size of the section, entries that are invalid are left out and counted.
 // kNotFound: the file has no call frame information.
 Result<UnwindTableBytes> BuildUnwindTable(const ElfImage& image, UnwindStats* stats = nullptr);
 

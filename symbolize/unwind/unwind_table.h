@@ -13,7 +13,7 @@
 // that no search leaves its page. Host byte order: nothing here leaves the machine.
 //
 // x86-64: three registers are followed, the instruction pointer, the stack pointer and rbp. The
-// return address is always at CFA - 8 (CFA: what the stack pointer is behind the return). Another
+// return address is always at CFA - 8 (CFA: what the stack pointer is after the return). Another
 // machine gets values of UnwindCfa of its own and, where its return address lives in a register,
 // one more field.
 #pragma once
@@ -148,7 +148,7 @@ struct UnwindTable {
     return true;
   }
 
-  // The rule of a link address; kNone outside of the table. Safe on any content.
+  // The rule of a link address; kNone outside the table. Safe on any content.
   UnwindRule Find(uint64_t link_address) const {
     const uint64_t page = (link_address >> kUnwindPageShift) - header->first_page;
     if (page >= header->page_count) return {};

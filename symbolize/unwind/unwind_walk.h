@@ -150,7 +150,7 @@ WalkStop StepByFramePointer(bool saved, Memory& memory, WalkRegisters* at) {
 }  // namespace walk
 
 // Fills `frames`, innermost first, from the registers of an instruction (`at.ip` is its address).
-// The other frames are return addresses; a frame that a signal interrupted is written one behind
+// The other frames are return addresses; a frame that a signal interrupted is written one after
 // its instruction, and so is a signal's trampoline, so that "the instruction before" is right for
 // every frame but the first.
 //   Memory: bool Read(uint64_t address, uint64_t* value)   8 bytes of the stack

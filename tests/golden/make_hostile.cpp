@@ -1,6 +1,6 @@
-// Writes the captures of hostile_captures.h into a folder.
+// Writes the captures of hostile_captures.h into a directory.
 //
-//     make_hostile FOLDER EVENTS [NAME...]
+//     make_hostile DIRECTORY EVENTS [NAME...]
 #include <algorithm>
 #include <charconv>
 #include <cstdio>

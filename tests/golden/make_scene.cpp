@@ -1,4 +1,5 @@
-// Writes the captures of scene.h and scene_python.h and the program files they name into a folder.
+// Writes the captures of scene.h and scene_python.h and the program files they name into a
+// directory.
 #include <cstdio>
 
 #include "tests/golden/scene.h"
@@ -79,7 +80,7 @@ void Scene::AddSamples() {
   const StackId clock = builder_.Stack({kAppText + 0x110, kVdso + 0x10});
   const StackId unknown = builder_.Stack({kAppText + 0x110, 0x1234});
   const StackId unnamed = builder_.Stack({kAppText + 0x110, kAppText + 0xf00});
-  // The last byte of main returns behind its end, into runRequest.
+  // The last byte of main returns after its end, into runRequest.
   const StackId noreturn = builder_.Stack({kAppText + 0x200, kAppText + 0x450});
   builder_.Sample(at, kApp, kApp, tokenize);
   builder_.Sample(at + 10 * kMs, kApp, kApp, tokenize);

@@ -54,7 +54,7 @@ WORDS = [
      r"(?:anal|cata)lyse[sd]?|licence|cancelled|labelled", "the American spelling"),
 ]
 # Directories whose comments are held to them.
-CODE = ["record", "bpf"]
+CODE = ["record", "bpf", "cupti_inject", "format", "report", "symbolize"]
 PATTERNS = [(re.compile(rf"\b(?:{words})(?!\w)", re.IGNORECASE), instead)
             for words, instead in WORDS]
 

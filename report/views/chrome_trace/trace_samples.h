@@ -1,6 +1,6 @@
 // CPU samples. Viewers do not import stack samples from JSON: a sample of a clock becomes nested
 // slices that last until the next sample of its thread, and frames that it shares with the sample
-// before go on. A sample of an event that is no time is a moment, and lasts nothing.
+// before go on. A sample of an event that does not count time is an instant.
 #pragma once
 
 #include <cstdint>

@@ -57,7 +57,7 @@ class TraceTracks {
   // The calls of a thread. They nest, where the capture is not damaged.
   TraceTrack Calls(const Owner& owner, uint64_t start_ns, uint64_t end_ns);
   TraceTrack Samples(const Owner& owner);
-  // Of the samples of an event that is no time.
+  // Of the samples of an event that does not count time.
   TraceTrack Moments(const Owner& owner, std::string_view event);
   // Itself, for what has no duration.
   TraceTrack ThreadOf(const Owner& owner) { return FindThread(owner).track; }

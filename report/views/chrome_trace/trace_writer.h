@@ -93,7 +93,7 @@ class TraceWriter {
   void RoundSlice(TraceTrack track, const TraceName& name, uint64_t start_ns, uint64_t end_ns);
   // An arrow from inside a slice to the slice that encloses (or begins at) `to_ns`.
   void Arrow(TraceTrack from, uint64_t from_ns, TraceTrack to, uint64_t to_ns);
-  // A value from `time_ns` on, with three digits behind the point. Viewers name it by all three.
+  // A value from `time_ns` on, with three digits after the point. Viewers name it by all three.
   void Counter(uint32_t pid, std::string_view name, std::string_view series, uint64_t time_ns,
                double value);
   // A moment on a track. Arguments may follow.
@@ -110,7 +110,7 @@ class TraceWriter {
   void Arg(std::string_view key, const std::array<int32_t, 3>& values);
   void ArgText(std::string_view key, std::string_view text);
   void ArgJson(std::string_view key, std::string_view json);
-  // With three digits behind the point: nanoseconds as microseconds for instance.
+  // With three digits after the point: nanoseconds as microseconds for instance.
   void ArgThousandths(std::string_view key, uint64_t thousandths);
 
   void NameProcess(uint32_t pid, std::string_view name, uint64_t sort_index);

@@ -192,7 +192,7 @@ void TableWriter::WriteText(const Table& table, bool is_one_of_many) {
   Row rules;
   for (size_t i = 0; i < widths.size(); ++i) {
     names.push_back(HeadingOf(table.columns[i].name));
-    // Nothing is aligned behind the last column, and paths may be longer than any screen.
+    // Nothing is aligned after the last column, and paths may be longer than any screen.
     const bool is_last = i + 1 == widths.size() && table.columns[i].is_text;
     rules.emplace_back(is_last ? std::min(widths[i], kLongestRule) : widths[i], '-');
   }

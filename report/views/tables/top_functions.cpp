@@ -76,8 +76,8 @@ struct TreeRow {
   std::string label;
 };
 
-// Paths that share their begin share rows. A row is a frame and those below it up to where paths
-// part.
+// Paths that share their beginning share rows. A row is a frame and those below it up to where
+// paths part.
 class TreeRows {
  public:
   TreeRows(const CallTree& tree, const FrameTable& frames, const std::vector<LaunchPathTime>& paths)

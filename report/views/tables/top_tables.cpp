@@ -189,7 +189,7 @@ std::vector<TableKind> CallKinds() {
   };
 }
 
-// Sums over events, each by itself, or a row for each. Other tables need all neighbours of an
+// Sums over events, each by itself, or a row for each. Other tables need all neighbors of an
 // event: what else ran, what waited for it, what range it was in.
 bool IsOfSingleEvents(std::string_view table) {
   constexpr std::array<std::string_view, 16> kTables = {"cuda_gpu_kern_sum",

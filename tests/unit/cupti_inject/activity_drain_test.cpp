@@ -157,7 +157,7 @@ TEST_F(DrainTest, BrokenWalkIsCountedAndEnds) {
   EXPECT_EQ(ring_.counter(wire::kCounterCuptiErrors), 1u);
 
   g_end = cupti::kErrorMaxLimitReached;
-  g_offsets = {0, 4096};  // a record behind the end
+  g_offsets = {0, 4096};  // a record after the end
   Drain();
   EXPECT_EQ(ring_.counter(wire::kCounterActivities), 2u);
   EXPECT_EQ(ring_.counter(wire::kCounterCuptiErrors), 2u);

@@ -23,7 +23,7 @@ struct Received {
   const Message& As() const {
     return *reinterpret_cast<const Message*>(bytes.data());
   }
-  // What is behind the message.
+  // What is after the message.
   template <typename Message>
   std::string Text(size_t size) const {
     return {reinterpret_cast<const char*>(bytes.data()) + sizeof(Message), size};

@@ -69,7 +69,8 @@ TEST(FileHeader, RoundTrip) {
   EXPECT_EQ(parsed.size_bytes, bytes.size());
 }
 
-// Bytes that FORMAT.md promises: a reader of this version and of the first one must agree on them.
+// Bytes that FORMAT.md promises: a reader of this version and of the first one are combined with
+// AND on them.
 TEST(FileHeader, FrozenBytes) {
   const std::string bytes =
       EncodeFileHeader({.capture_id = 0x0807060504030201, .writer = "w", .features = "f"});

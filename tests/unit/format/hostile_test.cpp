@@ -424,7 +424,7 @@ TEST(Newer, BlocksOfANewerGenerationAreSkipped) {
   EXPECT_EQ(back.problems.blocks_damaged, 0u);
 }
 
-// ---- behind the checksums -----------------------------------------------------------------------
+// ---- after the checksums -----------------------------------------------------------------------
 
 // Every byte of a message flipped, each in one of three ways, with checksums made for it.
 TEST(Hostile, FlipInEveryByteOfAMessage) {

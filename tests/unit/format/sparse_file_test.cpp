@@ -96,7 +96,7 @@ TEST_F(SparseFile, HolesAreNotSearchedForBlocks) {
   EXPECT_LT(growth.Bytes(), kMostBytes);
 }
 
-// Neither the first bytes nor the search behind a damaged header reads what is not there.
+// Neither the first bytes nor the search after a damaged header reads what is not there.
 TEST_F(SparseFile, WhatIsNoCaptureIsRefusedWithoutReadingIt) {
   for (const bool has_magic : {false, true}) {
     Resize(0);
@@ -109,7 +109,7 @@ TEST_F(SparseFile, WhatIsNoCaptureIsRefusedWithoutReadingIt) {
   }
 }
 
-// Of a file without the magic no more than the 8 MiB of FORMAT.md are looked at: behind them is
+// Of a file without the magic no more than the 8 MiB of FORMAT.md are looked at: after them is
 // memory that cannot be read.
 TEST(NoCapture, IsNotSearchedToItsEnd) {
   constexpr size_t kReadable = 9 * kMiB;

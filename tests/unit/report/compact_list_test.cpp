@@ -77,7 +77,7 @@ Event WithOneFieldChanged(uint64_t place) {
   return event;
 }
 
-// At first one behind the other, twice, then each behind others that it never followed before.
+// At first one after the other, twice, then each after others that it never followed before.
 TEST(CompactList, EventsThatDifferInAnyOneFieldStayApartInAnyOrder) {
   LoadedEvents none;
   VisitLists(none, []<typename List>(std::string_view name, const List&) {

@@ -88,7 +88,7 @@ TEST_F(CorrelateTest, AnIdThatWrappedIsDistinguishedByTime) {
   builder_.Launch(1, 7, 9000 * kSecond + 5, 1, 1, other);
   builder_.Launch(1, 7, 1 * kSecond + 5, 1, 1, stack_);
   builder_.AddKernel(1, 7, 9000 * kSecond + 100, 9000 * kSecond + 200, "late");
-  // Queued behind other work for an hour: still the first launch.
+  // Queued after other work for an hour: still the first launch.
   builder_.AddKernel(1, 7, 3600 * kSecond, 3600 * kSecond + 200, "early");
   // The fitted clock is a little off: the kernel seems to start before its call.
   builder_.AddKernel(1, 7, 9000 * kSecond - 500'000, 9000 * kSecond + 200, "off");

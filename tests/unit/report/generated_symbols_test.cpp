@@ -54,7 +54,7 @@ TEST_F(GeneratedSymbolsTest, TheNewestThatIsNotLater) {
   EXPECT_EQ(At(5, 0x1008, 50), "?");
   EXPECT_EQ(At(5, 0x1008, 150), "first?");
   EXPECT_EQ(At(5, 0x1008, 200), "second?");
-  EXPECT_EQ(At(5, 0x1018, 50), "second");  // nothing else was ever there
+  EXPECT_EQ(At(5, 0x1018, 50), "second");  // nothing else was usual there
   EXPECT_EQ(At(5, 0x2008, 10), "only");
 }
 

@@ -18,7 +18,7 @@ namespace {
 
 constexpr uint64_t kInstance = 0xa;
 
-// Part `number`: a launch whose kernel is in the next part, a device that each part states again,
+// Part `number`: a launch whose kernel is in the next part, a device that each part repeats,
 // two lost samples.
 LoadedPart Part(uint32_t number, bool is_last, uint64_t recording = 99) {
   test::ModelBuilder builder;

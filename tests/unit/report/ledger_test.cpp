@@ -80,7 +80,7 @@ TEST(Ledger, MissingStacksAreCountedOnce) {
   EXPECT_NE(text.find("ulimit -n"), std::string::npos) << text;
 }
 
-// In every recording some stacks are not whole: a line under each view would hide what is lost.
+// In every recording some stacks are incomplete: a line under each view would hide what is lost.
 TEST(Ledger, WhatIsAboutStacksTakesOneLine) {
   test::ModelBuilder builder;
   builder.End(5);

@@ -86,7 +86,7 @@ class PythonStacksTest : public testing::Test {
 TEST_F(PythonStacksTest, Merged) {
   Sample(NativeStack(), PythonStack());
   Sample(NativeStack(), PythonStack());
-  Sample(NativeStack(), {});  // no Python was seen: as ever
+  Sample(NativeStack(), {});  // no Python was seen: as usual
   EXPECT_EQ(Folded(), (Lines{{"python3;train.py:main;model.py:Linear.forward;addmm", 2},
                              {"python3;Py_BytesMain;_PyEval_EvalFrameDefault;PyObject_Call;"
                               "_PyEval_EvalFrameDefault;addmm",
@@ -118,7 +118,7 @@ TEST_F(PythonStacksTest, LinesAndOffsets) {
   Sample(NativeStack(), PythonStack(2));
   Sample(NativeStack(), PythonStack(3));
   Sample(NativeStack(), PythonStack(4));      // of no line
-  Sample(NativeStack(), PythonStack(1'000));  // behind the end
+  Sample(NativeStack(), PythonStack(1'000));  // after the end
   Lines expected = {{"python3;train.py:main:10;model.py:Linear.forward:114;addmm", 1},
                     {"python3;train.py:main:10;model.py:Linear.forward:117;addmm", 2},
                     {"python3;train.py:main:10;model.py:Linear.forward;addmm", 2}};

@@ -19,7 +19,7 @@ constexpr uint32_t kSynchronize = 165;
 constexpr uint64_t kSampleCount = 1003;
 constexpr uint64_t kLaunches = 2000;
 
-// Ten kernels by turns, kernel i takes 100 * (i + 1) ns, a synchronisation after each ten.
+// Ten kernels by turns, kernel i takes 100 * (i + 1) ns, a synchronization after each ten.
 std::unique_ptr<Analysis> Capture() {
   test::ModelBuilder builder;
   builder.Source(1000);

@@ -156,7 +156,7 @@ TEST_F(StackResolverTest, GeneratedCodeHasNamesInAnonymousMemory) {
   add(0xa0010, "py::f");
   add(0x777000, "in memory without a mapping");
   add(kText, "not where a file is");
-  // A return address behind the end belongs to the code before it.
+  // A return address after the end belongs to the code before it.
   EXPECT_EQ(Names({kText + 0x10, 0x777008, 0xa0020, 0xa0020}),
             (Expected{"[anon]", "py::f", "in memory without a mapping", "first"}));
 }

@@ -98,7 +98,7 @@ TEST(Csv, QuotesWhereNeeded) {
   EXPECT_EQ(ToCsvField(""), "");
 }
 
-// One of our own colours is no exception, and what reads like an escape is none.
+// One of our own colors is no exception, and what reads like an escape is none.
 TEST(Csv, EachEscapeIsAByteOfTheName) {
   EXPECT_EQ(ToCsvField("\x1b[31mred\nname\t\xff"), "\\x1b[31mred\\x0aname\\x09\\xff");
   EXPECT_EQ(ToCsvField("a\\x1b"), "a\\x5cx1b");

@@ -23,7 +23,7 @@ class TopTest : public testing::Test {
     process.instance = {1};
     process.pid = 5;
   }
-  // A call of 100 ns, a kernel `delay_ns` behind its end.
+  // A call of 100 ns, a kernel `delay_ns` after its end.
   Kernel& Launch(uint32_t id, uint64_t start_ns, int64_t delay_ns, uint64_t ns) {
     builder_.Call(1, id, 211, start_ns, start_ns + 100, 5);
     const uint64_t start = start_ns + 100 + static_cast<uint64_t>(delay_ns);

@@ -40,7 +40,7 @@ class CfiBuilder {
   // A length, a CIE's id or where the CIE is, then `content`; padded with DW_CFA_nop.
   CfiBuilder& Entry(bool is_cie, const std::string& content);
 
-  // Link address of the next byte to write, of a field `offset` behind it.
+  // Link address of the next byte to write, of a field `offset` after it.
   uint64_t AddressOf(size_t offset) const;
   const std::string& bytes() const { return bytes_; }
   bool is_eh_frame() const { return is_eh_frame_; }

@@ -64,7 +64,7 @@ TEST(CfiSection, DebugFrameBesideEhFrame) {
   EXPECT_EQ(built.value().view().Find(CfiElf::kText + 0x200).cfa_offset, 24);
 }
 
-// As assemblers may write it: the CIE behind its FDE.
+// As assemblers may write it: the CIE after its FDE.
 TEST(CfiSection, ACieAfterItsFunctions) {
   CfiBuilder cie(false);
   cie.Cie(CfiBuilder::UsualCie(), "");

@@ -42,8 +42,8 @@ std::string FramesAt(const DebugElf& elf, uint64_t link_address) {
 struct Program {
   int version = 4;
   std::string before;  // entries before the function
-  std::string within;  // entries in it, behind the inlined ones
-  std::string behind;  // entries behind it
+  std::string within;  // entries in it, after the inlined ones
+  std::string behind;  // entries after it
   std::string abbreviations;
 
   static constexpr uint8_t kAbstract = 2;
@@ -130,7 +130,7 @@ TEST(DebugInfo, InlinedFunctionsAreFramesWithTheLinesOfTheirCalls) {
               "+_Z5innerv /inc/b.h:120\n+_Z5outerv /inc/b.h:34\n_Z3runv /src/a.cpp:12\n");
     EXPECT_EQ(FramesAt(elf, 0x1030), "+_Z5outerv /inc/b.h:130\n_Z3runv /src/a.cpp:12\n");
     EXPECT_EQ(FramesAt(elf, 0x1040), "_Z3runv /inc/b.h:140\n");
-    EXPECT_EQ(FramesAt(elf, 0x1080), "_Z3runv :0\n");  // behind the last row
+    EXPECT_EQ(FramesAt(elf, 0x1080), "_Z3runv :0\n");  // after the last row
     EXPECT_EQ(FramesAt(elf, 0x1100), "");              // in the unit, in nothing of it
     EXPECT_EQ(FramesAt(elf, 0x2000), "");
     EXPECT_EQ(FramesAt(elf, 0xfff), "");

@@ -33,7 +33,7 @@ std::string Tables(const std::vector<std::string>& folders,
                    const std::vector<std::pair<std::string, int>>& files) {
   std::string tables = U8(1) + Uleb(1) + Uleb(8) + Uleb(folders.size());  // path: string
   for (const std::string& folder : folders) tables += Text(folder);
-  tables += U8(2) + Uleb(1) + Uleb(8) + Uleb(2) + Uleb(11);  // folder: data1
+  tables += U8(2) + Uleb(1) + Uleb(8) + Uleb(2) + Uleb(11);  // directory: data1
   tables += Uleb(files.size());
   for (const auto& [name, folder] : files) tables += Text(name) + U8(static_cast<uint64_t>(folder));
   return tables;

@@ -20,10 +20,10 @@ std::string Text(std::string_view text);
 using Layout = std::vector<std::pair<uint64_t, uint64_t>>;
 // An entry of .debug_abbrev.
 std::string Abbreviation(uint64_t code, uint64_t tag, bool has_children, const Layout& layout);
-// A unit of .debug_info: `entries` behind a header of 11 bytes, of DWARF 5 (DW_UT_compile) 12.
+// A unit of .debug_info: `entries` after a header of 11 bytes, of DWARF 5 (DW_UT_compile) 12.
 std::string UnitOf(int version, const std::string& entries);
-// A line number program with `folders` and `files` (name and folder), then `operations`. Special
-// opcodes: SpecialOpcode.
+// A line number program with `directories` and `files` (name and directory), then `operations`.
+// Special opcodes: SpecialOpcode.
 std::string LinesOf(int version, const std::vector<std::string>& folders,
                     const std::vector<std::pair<std::string, int>>& files,
                     const std::string& operations);

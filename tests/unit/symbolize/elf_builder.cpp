@@ -66,7 +66,7 @@ std::string ElfBuilder::Build() const {
   note += build_id_;
   note.resize((note.size() + 3) / 4 * 4);
 
-  std::string tail;  // behind the text: tables and their names
+  std::string tail;  // after the text: tables and their names
   constexpr uint64_t kTailOffset = kTextOffset + kTextBytes;
   std::vector<Elf64_Shdr> sections{Section(SHT_NULL, 0, 0, 0, 0)};
   sections.push_back(Section(SHT_PROGBITS, kTextOffset, kTextBytes, 0, 0));

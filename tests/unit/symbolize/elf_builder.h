@@ -36,10 +36,10 @@ class ElfBuilder {
   std::vector<Entry> dynamic_symbols_;
 };
 
-// `file`, which has no section names, with one more section behind everything.
+// `file`, which has no section names, with one more section after everything.
 std::string WithSection(std::string file, std::string_view name, const std::string& content);
 
-// A folder that is removed at the end.
+// A directory that is removed at the end.
 class TempFolder {
  public:
   TempFolder();

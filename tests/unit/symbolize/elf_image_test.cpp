@@ -49,7 +49,7 @@ TEST(ElfImage, CodeSymbolsOfBothTables) {
   const auto image = ElfImage::Parse(Bytes(file), "small");
   std::map<std::string_view, ElfSymbol> symbols;
   for (const ElfSymbol& symbol : image.value().CodeSymbols()) symbols[symbol.name] = symbol;
-  ASSERT_EQ(symbols.size(), 4u);  // neither data nor what lies outside of the text
+  ASSERT_EQ(symbols.size(), 4u);  // neither data nor what lies outside the text
   EXPECT_EQ(symbols["first"].link_address, 0x401000u);
   EXPECT_EQ(symbols["first"].size_bytes, 0x40u);
   EXPECT_EQ(symbols["first"].binding, ElfBinding::kGlobal);
@@ -108,7 +108,7 @@ size_t Touch(const ElfImage& image) {
 TEST(ElfImage, CutAtEveryByte) {
   const std::string file = Small().Build();
   for (size_t size = 0; size < file.size(); ++size) {
-    // A copy on the heap, so that a read behind the end is seen.
+    // A copy on the heap, so that a read after the end is seen.
     const std::string cut = file.substr(0, size);
     const auto image = ElfImage::Parse(Bytes(cut), "cut");
     if (image.ok()) Touch(image.value());

@@ -16,7 +16,7 @@ constexpr uint32_t kNo = RangeMap::kNone;
 TEST(RangeMap, TheLargestValueCounts) {
   EXPECT_EQ(ValuesAt(RangeMap({{{1, 7}, 0}, {{2, 6}, 1}, {{3, 4}, 2}, {{5, 6}, 3}}), 8),
             (std::vector<uint32_t>{kNo, 0, 1, 2, 1, 3, 0, kNo}));
-  // Not nested, given in another order, one inside of a gap of its parent.
+  // Not nested, given in another order, one inside a gap of its parent.
   EXPECT_EQ(ValuesAt(RangeMap({{{4, 8}, 1}, {{0, 2}, 0}, {{3, 5}, 0}, {{1, 4}, 2}}), 9),
             (std::vector<uint32_t>{0, 2, 2, 2, 1, 1, 1, 1, kNo}));
 }

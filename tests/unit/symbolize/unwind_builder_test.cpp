@@ -209,7 +209,7 @@ std::string SmallSection() {
 TEST(UnwindBuilder, CutAtEveryByte) {
   const std::string section = SmallSection();
   for (size_t size = 0; size < section.size(); ++size) {
-    // At the end of the file, and on the heap, so that a read behind it is seen.
+    // At the end of the file, and on the heap, so that a read after it is seen.
     for (const bool with_sections : {true, false}) {
       CfiElf elf{.content = section.substr(0, size), .with_sections = with_sections};
       elf.with_header = true;

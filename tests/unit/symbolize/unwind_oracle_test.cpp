@@ -37,7 +37,7 @@ struct OracleFunction {
   std::vector<OracleRow> rows;
 };
 
-// A register in a column has a second name behind it: "r2 (rcx)".
+// A register in a column has a second name after it: "r2 (rcx)".
 std::vector<std::string> Words(const std::string& line) {
   std::istringstream in(line);
   std::vector<std::string> words;

@@ -26,7 +26,7 @@ class StackWords {
   std::map<uint64_t, uint64_t> words_;
 };
 
-// Rules of ranges of addresses; outside of them there is no code.
+// Rules of ranges of addresses; outside them there is no code.
 class Rules {
  public:
   void Add(uint64_t begin, uint64_t end, const UnwindRule& rule, CodeKind kind = CodeKind::kRule) {
@@ -87,7 +87,7 @@ TEST_F(UnwindWalk, ToTheOutermostFrame) {
   EXPECT_EQ(Walk({0x1010, kSp, 0}), (Frames{0x1010, 0x1150, 0x2050}));
   EXPECT_EQ(result_.stop, WalkStop::kComplete);
   EXPECT_EQ(result_.flags, kWalkTables);
-  // A return address may lie behind the end of its function: the call is before it.
+  // A return address may lie after the end of its function: the call is before it.
   EXPECT_EQ(code_.looked_up(), (std::vector<uint64_t>{0x1010, 0x114f, 0x204f}));
 }
 
@@ -149,7 +149,7 @@ TEST_F(UnwindWalk, ThroughASignalHandler) {
   memory_.Set(context + 160, 0x9000);
   memory_.Set(context + 120, 0x9100);
   memory_.Set(0x9108, 0x2010);
-  // One behind: the trampoline, of which nothing was called, and what the signal interrupted.
+  // One after: the trampoline, of which nothing was called, and what the signal interrupted.
   EXPECT_EQ(Walk({0x1010, kSp, 1}), (Frames{0x1010, 0x1101, 0x1301, 0x2010}));
   EXPECT_EQ(result_.stop, WalkStop::kComplete);
   // The interrupted instruction itself is looked up, not the one before.
@@ -167,7 +167,7 @@ TEST_F(UnwindWalk, ASignalInASignalsTrampoline) {
   memory_.Set(0x8000 + 160, 0x9000);
   memory_.Set(0x8000 + 120, 0);
   memory_.Set(0x9000, 0x2010);
-  // The innermost frame is an instruction: as it is. The other ones are written one behind, once.
+  // The innermost frame is an instruction: as it is. The other ones are written one after, once.
   EXPECT_EQ(Walk({0x1100, kSp, 0}), (Frames{0x1100, 0x1101, 0x1301, 0x2010}));
   EXPECT_EQ(result_.stop, WalkStop::kComplete);
   EXPECT_EQ(code_.looked_up(), (std::vector<uint64_t>{0x1100, 0x1100, 0x1300, 0x200f}));
@@ -245,7 +245,7 @@ TEST_F(UnwindWalk, AFramePointerOfZeroWhereAProgramStartsIsTheEnd) {
   };
   EXPECT_EQ(stop(2, 24, 0), WalkStop::kComplete);
   EXPECT_EQ(stop((1 << 20) - 1, 8 << 20, 0), WalkStop::kComplete);
-  EXPECT_EQ(stop(2, 24, 0x7f00), WalkStop::kNoRule);  // no null behind argv
+  EXPECT_EQ(stop(2, 24, 0x7f00), WalkStop::kNoRule);  // no null after argv
   EXPECT_EQ(stop(2, 32, 0), WalkStop::kNoRule);       // not readable
   EXPECT_EQ(stop(0, 8, 0), WalkStop::kNoRule);
   EXPECT_EQ(stop(1 << 20, 8 + (8 << 20), 0), WalkStop::kNoRule);
