@@ -83,9 +83,9 @@ std::vector<CpuEvent> CpuSource::Event::Clocks() const {
 Status CpuSource::Event::OpenOnCpus() {
   std::vector<UniqueFd> opened;
   for (const int cpu : OnlineCpus()) {
-    const CpuEventPlace place{.cpu = cpu, .starts_at_exec = false, .number = number};
+    const CpuEventScope counted{.cpu = cpu, .starts_at_exec = false, .number = number};
     for (const CpuEvent& clock : Clocks()) {
-      XPU_ASSIGN_OR_RETURN(UniqueFd fd, OpenCpuEvent(clock, place, frequency_hz));
+      XPU_ASSIGN_OR_RETURN(UniqueFd fd, OpenCpuEvent(clock, counted, frequency_hz));
       opened.push_back(std::move(fd));
     }
   }
@@ -96,9 +96,9 @@ Status CpuSource::Event::OpenOnCpus() {
 
 Status CpuSource::Event::OpenInProgram(const Scope& scope) {
   if (IsClockByFrequency(event)) ticks_per_sample = TicksPerSample(frequency_hz);
-  const CpuEventPlace place{
+  const CpuEventScope counted{
       .target = scope.program, .starts_at_exec = !scope.starts_paused, .number = number};
-  XPU_ASSIGN_OR_RETURN(UniqueFd fd, OpenCpuEvent(event, place, frequency_hz * ticks_per_sample));
+  XPU_ASSIGN_OR_RETURN(UniqueFd fd, OpenCpuEvent(event, counted, frequency_hz * ticks_per_sample));
   fds.push_back(std::move(fd));
   return Ok();
 }

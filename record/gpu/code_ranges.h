@@ -1,5 +1,5 @@
-// Which files the loader of one process had mapped where, at each time that is still asked
-// for.
+// The files that the dynamic loader of one process had mapped, as a set of immutable versions: a
+// stack copy keeps the version of the moment in which it was taken for as long as it waits.
 #pragma once
 
 #include <cstddef>
@@ -12,16 +12,16 @@ namespace xpu {
 struct CodeRange {
   uint64_t end = 0;
   uint64_t bias = 0;  // address minus link address
-  uint32_t file = 0;  // its number
+  uint32_t file = 0;  // index of the file
 };
 
 class CodeRanges {
  public:
   class Version {
    public:
-    // nullptr: the address is in no file.
+    // Returns nullptr if no file is mapped at the address.
     const CodeRange* Find(uint64_t address) const;
-    // Of memory, about.
+    // Estimated memory in bytes.
     uint64_t Cost() const { return ranges_.size() * 96; }
 
    private:
@@ -29,10 +29,10 @@ class CodeRanges {
     std::map<uint64_t, CodeRange> ranges_;  // by start
   };
 
-  // What was there is gone: true where it was another one.
+  // Replaces overlapping ranges; returns true if there were any.
   bool Add(uint64_t start, const CodeRange& range);
   void Remove(uint64_t start);
-  // Stays as it is.
+  // The returned version never changes: the next Add or Remove works on a copy.
   std::shared_ptr<const Version> now() const { return now_; }
 
  private:

@@ -15,7 +15,7 @@ std::string_view Text(Bytes bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
-// Gives `event` what it has in common with the record, by name.
+// Copies the fields that the record and the event share, matched by name.
 #define RECORD(name, type)  \
   template <typename Event> \
   void Copy(const cupti::name& raw, Event& event) {
@@ -26,12 +26,12 @@ std::string_view Text(Bytes bytes) {
 #define END(name, type) }
 #include "cupti_inject/cupti_records.inc"
 
-// What a record and its event do not have by the same name.
+// Copies fields whose names in the record and in the event differ.
 template <typename Raw, typename Event>
 void CopyRest(const Raw&, size_t, Event&) {}
 
 void CopyRest(const cupti::Kernel& raw, size_t size, Kernel& kernel) {
-  // The 64-bit total came with this size (Kernel8).
+  // Records of this size (Kernel8) were the first with the 64-bit total.
   constexpr size_t kWideTotalEnd =
       offsetof(cupti::Kernel, local_memory_total_bytes_64) + sizeof(uint64_t);
   if (size >= kWideTotalEnd) kernel.local_memory_total_bytes = raw.local_memory_total_bytes_64;
@@ -39,7 +39,7 @@ void CopyRest(const cupti::Kernel& raw, size_t size, Kernel& kernel) {
 
 void CopyRest(const cupti::MemcpyPeer&, size_t, Memcpy& copy) { copy.peer_to_peer = true; }
 
-// `sizes`: those of the versions known, the oldest first.
+// `sizes`: of the known versions of the record, oldest first.
 template <typename Raw, typename Event, typename Sizes>
 DecodedActivity DecodeAs(Bytes record, const Sizes& sizes) {
   if (record.size() < *std::begin(sizes)) return {RawActivity{}, {}, {}};
@@ -98,7 +98,7 @@ struct ActivityWriter {
   }
 };
 
-// Of an operation on the GPU.
+// True for an operation on the GPU without valid times.
 bool LacksTime(const ActivityEvent& event) {
   // CUPTI writes 0 for "no time", and end before start when its device buffers overflowed.
   const auto lacks = [](const auto* work) {
@@ -111,7 +111,7 @@ bool LacksTime(const ActivityEvent& event) {
 }  // namespace
 
 DecodedActivity DecodeActivity(Bytes record) {
-  // Shorter than its kind: not a record.
+  // Too short to hold even its kind.
   if (record.size() < sizeof(uint32_t)) return {RawActivity{}, {}, {}};
   return DecodeByKind(record);
 }

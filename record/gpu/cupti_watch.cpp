@@ -46,21 +46,21 @@ Status CuptiWatch::Impl::Open() {
   return Ok();
 }
 
-// The functions are looked up here: libbpf maps the file that the program names.
+// Looks up the functions itself: libbpf would map the file, which belongs to the untrusted program.
 Status CuptiWatch::Impl::Attach(RegularFile opened, const std::string& name) {
-  const UniqueFd place(
+  const UniqueFd handle(
       ::open(Format("/proc/self/fd/{}", opened.fd.get()).c_str(), O_PATH | O_CLOEXEC));
   XPU_ASSIGN_OR_RETURN(const ElfFile file, ElfFile::Of(std::move(opened), name));
   std::vector<ProbePoint> points;
   for (const char* function : {"cuptiSubscribe", "cuptiSubscribe_v2"}) {
     const auto address = FindSymbolAddress(file.image(), function);
     const auto offset = address ? file.image().FileOffsetOf(*address) : std::nullopt;
-    if (offset) points.push_back({*offset, 0});  // the second is of CUDA 13
+    if (offset) points.push_back({*offset, 0});  // cuptiSubscribe_v2 exists from CUDA 13 on
   }
   if (points.empty()) {
     return Error{ErrorKind::kNotFound, Format("{}: does not define cuptiSubscribe", name), {}};
   }
-  const std::string path = Format("/proc/self/fd/{}", place.get());
+  const std::string path = Format("/proc/self/fd/{}", handle.get());
   XPU_ASSIGN_OR_RETURN(PlacedProbes placed,
                        PlacedProbes::Place(program_->progs.cupti_refused, path, points,
                                            /*is_return=*/true));
@@ -79,7 +79,7 @@ Result<CuptiWatch> CuptiWatch::Open() {
 }
 
 Status CuptiWatch::Watch(pid_t pid, const std::string& path) {
-  // As the program sees it: it may live in a container.
+  // The path is resolved in the root of the program, which may run in a container.
   const std::string name = Format("/proc/{}/root{}", pid, path);
   XPU_ASSIGN_OR_RETURN(RegularFile file, OpenTargetFile(name));
   if (!impl_->files_.insert({file.info.st_dev, file.info.st_ino}).second) return Ok();

@@ -1,5 +1,5 @@
-// Other profilers inside the program that ask for CUPTI while we hold it: they get nothing, and the
-// capture says so.
+// Detects other profilers inside the program that request CUPTI while the injected library holds
+// it: CUPTI refuses them, and the capture counts the refusals.
 #pragma once
 
 #include <cstdint>
@@ -18,10 +18,10 @@ class CuptiWatch {
   CuptiWatch(CuptiWatch&&) noexcept;
   ~CuptiWatch();
 
-  // Watches the libcupti that process `pid` has mapped under `path`, once per file. Our own request
-  // must have been answered before.
+  // Watches the libcupti that process `pid` has mapped from `path`, once per file. Call it only
+  // after the injected library's own request has been answered, which would be counted otherwise.
   Status Watch(pid_t pid, const std::string& path);
-  // How often other profilers in process `pid` were refused.
+  // The number of times that other profilers in process `pid` were refused.
   uint64_t Refusals(pid_t pid) const;
 
  private:

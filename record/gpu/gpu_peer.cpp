@@ -54,7 +54,7 @@ bool GpuPeer::HasEnded(int timeout_ms) const {
   return ::poll(&poll_fd, 1, timeout_ms) > 0;
 }
 
-// What was mapped when it asked is known one round later.
+// The tables of what was mapped when the library asked are complete one round later.
 void GpuPeer::AnswerForTables(bool are_there) {
   wire::RingHeader& header = peer_.ring.header();
   if (asked_for_tables_ && are_there) header.tables_there.store(1, std::memory_order_release);
@@ -69,7 +69,7 @@ bool GpuPeer::IsQuiet() const {
 uint64_t GpuPeer::markers() const { return peer_.ring.ReadCounters()[wire::kCounterMarkers]; }
 
 std::string GpuPeer::TakeHeldCupti() {
-  if (state_ != wire::State::kActive || std::exchange(held_cupti_told_, true)) return {};
+  if (state_ != wire::State::kActive || std::exchange(held_cupti_reported_, true)) return {};
   return cupti_path_;
 }
 
@@ -78,7 +78,8 @@ void GpuPeer::Add(EventSink& sink, LossKind kind, uint64_t count, std::string de
 }
 
 void GpuPeer::Drain(EventSink& sink) {
-  // The state first: what the library sent before it changed is then in the ring.
+  // The state is read first: everything that the library sent before it changed the state is then
+  // in the ring.
   const wire::State state = peer_.ring.ReadState();
   const bool had_fault = !peer_.ring.fault().empty();
   peer_.ring.Drain(
@@ -109,7 +110,8 @@ void GpuPeer::Finish(EventSink& sink, End end) {
 void GpuPeer::CountLosses(EventSink& sink) {
   const auto counters = peer_.ring.ReadCounters();
   const auto news = [&](wire::Counter counter) {
-    // A total that went down is not one; what it says is not added twice.
+    // The counters lie in memory that the program can write. One that decreases is ignored, so that
+    // nothing is counted twice.
     const uint64_t before = counted_[counter];
     if (counters[counter] <= before) return uint64_t{0};
     counted_[counter] = counters[counter];
@@ -158,7 +160,7 @@ void GpuPeer::CountMissing(EventSink& sink, End end) {
   if (calls_.size() > 0) {
     const uint64_t now_ns = MonotonicNs();
     const uint64_t span_ns = now_ns - std::min(now_ns, calls_.OldestStartNs());
-    // Of a call that found the ring full nothing is known here.
+    // Nothing is known about a call whose message was dropped.
     const bool knows_all =
         counted_[wire::kCounterCallsDropped] + counted_[wire::kCounterCallsLost] == 0;
     Add(sink, LossKind::kCuptiNotDelivered, calls_.size(),
@@ -214,7 +216,7 @@ void GpuPeer::TakeMessage(wire::MessageKind kind, Bytes message, EventSink& sink
       fits = stacks_.TakeCodeFileGone(message);
       break;
     case wire::MessageKind::kCodeFilesComplete:
-      fits = stacks_.TakeCodeFilesTold(message);
+      fits = stacks_.TakeCodeFilesComplete(message);
       break;
     case wire::MessageKind::kStack:
       fits = stacks_.TakeStack(message);
@@ -242,11 +244,11 @@ bool GpuPeer::TakeActivity(Bytes message, EventSink& sink) {
   const auto fixed = ReadFixed<wire::ActivityMessage>(message);
   if (!fixed) return false;
   const auto record =
-      BytesBehind(message, sizeof(wire::ActivityMessage), (*fixed)->record_size_bytes);
+      BytesAfter(message, sizeof(wire::ActivityMessage), (*fixed)->record_size_bytes);
   if (!record || record->size() < sizeof(uint32_t)) return false;
   ++activities_taken_;
   DecodedActivity decoded = DecodeActivity(*record);
-  calls_.TookRecord(CorrelationOf(decoded.event));
+  calls_.RemoveRecorded(CorrelationOf(decoded.event));
   KeptText none;
   KeptText* name = &none;
   if (const uint32_t id = (*fixed)->name_id; id != 0) {
@@ -263,7 +265,7 @@ bool GpuPeer::TakeActivity(Bytes message, EventSink& sink) {
 bool GpuPeer::TakeName(Bytes message) {
   const auto fixed = ReadFixed<wire::NameMessage>(message);
   if (!fixed) return false;
-  const auto text = BytesBehind(message, sizeof(wire::NameMessage), (*fixed)->text_bytes);
+  const auto text = BytesAfter(message, sizeof(wire::NameMessage), (*fixed)->text_bytes);
   if (!text) return false;
   names_.Put((*fixed)->name_id, {.text = std::string(TextOf(*text))});
   return true;
@@ -285,8 +287,8 @@ bool GpuPeer::TakeApiCall(Bytes message, EventSink& sink) {
   call.return_value = raw.return_value;
   call.graph_nodes = raw.graph_nodes;
   sink.Write(call);
-  calls_.Took({raw.domain, raw.callback_id, raw.correlation_id, raw.start_ns, raw.return_value,
-               raw.graph_nodes});
+  calls_.Add({raw.domain, raw.callback_id, raw.correlation_id, raw.start_ns, raw.return_value,
+              raw.graph_nodes});
   return true;
 }
 
@@ -306,7 +308,7 @@ bool GpuPeer::TakeClockPair(Bytes message, EventSink& sink) {
 bool GpuPeer::TakeCallbackName(Bytes message, EventSink& sink) {
   const auto fixed = ReadFixed<wire::CallbackNameMessage>(message);
   if (!fixed || !IsDomain((*fixed)->domain)) return false;
-  const auto text = BytesBehind(message, sizeof(wire::CallbackNameMessage), (*fixed)->text_bytes);
+  const auto text = BytesAfter(message, sizeof(wire::CallbackNameMessage), (*fixed)->text_bytes);
   if (!text) return false;
   calls_.SetName((*fixed)->domain, (*fixed)->callback_id, TextOf(*text));
   CallbackName name;
@@ -343,7 +345,7 @@ bool GpuPeer::TakeNvtx(Bytes message, EventSink& sink) {
       (*fixed)->payload_type > static_cast<uint8_t>(NvtxPayload::kFloat)) {
     return false;
   }
-  const auto text = BytesBehind(message, sizeof(wire::NvtxMessage), (*fixed)->text_bytes);
+  const auto text = BytesAfter(message, sizeof(wire::NvtxMessage), (*fixed)->text_bytes);
   if (!text) return false;
   NvtxEvent event;
   event.instance = instance();
@@ -371,7 +373,7 @@ bool GpuPeer::TakeSwitch(Bytes message) {
 bool GpuPeer::TakeDetail(Bytes message) {
   const auto fixed = ReadFixed<wire::DetailMessage>(message);
   if (!fixed) return false;
-  const auto text = BytesBehind(message, sizeof(wire::DetailMessage), (*fixed)->text_bytes);
+  const auto text = BytesAfter(message, sizeof(wire::DetailMessage), (*fixed)->text_bytes);
   if (!text) return false;
   changed_ = true;
   switch ((*fixed)->detail) {

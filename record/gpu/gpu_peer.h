@@ -1,4 +1,4 @@
-// What one injected library sends, as events of the capture.
+// Turns the messages of one injected library into events of the capture.
 #pragma once
 
 #include <array>
@@ -18,54 +18,56 @@
 
 namespace xpu {
 
-// Messages are untrusted: one whose sizes do not fit is counted and left out.
+// Messages are untrusted: one whose sizes do not match is counted and skipped.
 class GpuPeer {
  public:
-  // Of all processes together, and what each has in any case: some hundred names and stacks.
+  // The budget of all processes together, and the share that each process always has: enough for
+  // some hundred names and stacks.
   static FairBudget Memory() { return FairBudget(uint64_t{768} << 20, uint64_t{256} << 10); }
 
   GpuPeer(InjectPeer peer, EventSink& sink, const InlineStacks::Settings& stacks = {},
           const FairBudget& memory = Memory());
 
-  // Takes what is in the ring, and the library's state.
+  // Takes the messages in the ring, and the library's state.
   void Drain(EventSink& sink);
-  // Takes the rest and puts what is missing into the ledger.
+  // Takes the remaining messages and adds what is missing to the loss ledger.
   enum class End {
     kOfProcess,
-    kOutlived,  // the recording has ended, and it should not have been there any more
-    kLeft,      // the recording has ended, and it goes on as it should
+    kOutlived,  // the recording has ended, and the process should have ended too
+    kLeft,      // the recording has ended, and the process continues as intended
   };
   void Finish(EventSink& sink, End end);
 
-  // Bits of wire::kGate...
+  // `gate`: bits of wire::kGate...
   void SetGate(uint32_t gate) { peer_.ring.header().gate.store(gate, std::memory_order_relaxed); }
-  // To a library that waits for the tables of the marker's stacks: they are there (RingHeader).
+  // Answers a library that waits until the tables for stacks of its marker are available
+  // (RingHeader).
   void AnswerForTables(bool are_there);
-  // The library has sent all that it had, or will send nothing.
+  // True if the library has sent everything, or will never send anything.
   bool IsQuiet() const;
-  // Capture ranges that began or ended in it since the last call.
+  // Capture ranges that began or ended in the process since the last call.
   struct Switch {
     uint64_t time_ns;
     bool is_open;
   };
   std::vector<Switch> TakeSwitches() { return std::exchange(switches_, {}); }
 
-  // Waits at most `timeout_ms` for it.
+  // Waits for at most `timeout_ms`.
   bool HasEnded(int timeout_ms = 0) const;
   InstanceId instance() const { return InstanceId{peer_.instance}; }
   uint32_t pid() const { return static_cast<uint32_t>(peer_.pid); }
   uint64_t markers() const;
-  // CUDA has started in it: not only NVTX has loaded the library.
+  // False where only NVTX has loaded the library: CUDA has not started.
   bool has_cuda() const { return state_ != wire::State::kConnected; }
-  // Its launch stacks come by the marker although the library was to take them itself.
+  // True if launch stacks come from the marker although the library was to take them itself.
   bool marker_used() const { return marker_used_; }
-  // Of a process that has ended: the stacks that wait for the tables of their code.
+  // After the process has ended, these still hold the stacks that wait for unwind tables.
   InlineStacks& stacks() { return stacks_; }
-  // Why, as far as it is known.
+  // Why the marker is used; empty if it is not known.
   const std::string& marker_reason() const { return marker_reason_; }
-  // The libcupti that the library holds in the process, once; empty: none yet, or returned before.
+  // Returns the path of the libcupti that the library holds, once; empty if it holds none.
   std::string TakeHeldCupti();
-  // For -v: what the library said of itself, once.
+  // Returns, once, what the library reported about itself, for -v.
   std::string TakeNews() { return std::exchange(news_, {}); }
 
  private:
@@ -91,10 +93,10 @@ class GpuPeer {
   bool changed_ = true;  // since the last GpuProcess event
   bool dormant_counted_ = false;
   bool asked_for_tables_ = false;  // in an earlier round
-  bool held_cupti_told_ = false;
+  bool held_cupti_reported_ = false;
   bool marker_used_ = false;
   std::string marker_reason_;
-  GpuProcess process_;  // without its texts
+  GpuProcess process_;  // without its strings
   std::string cupti_path_;
   std::string detail_;
   std::string news_;

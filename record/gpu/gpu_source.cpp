@@ -23,11 +23,11 @@ namespace xpu {
 namespace {
 
 constexpr size_t kMaxInstances = size_t{1} << 20;
-constexpr uint64_t kTableSpace = uint64_t{1} << 20;  // what the arena is a multiple of
-// A program may close the library and load it again.
+constexpr uint64_t kTableSpace = uint64_t{1} << 20;  // the size of the arena is a multiple of it
+// A program may unload the library and load it again, so a process can have several peers.
 constexpr ptrdiff_t kMaxPeersOfProcess = 16;
 
-// Each has two descriptors.
+// Each peer has two open descriptors.
 size_t MaxPeers() {
   constexpr size_t kMost = 4096;
   rlimit limit{};
@@ -35,8 +35,8 @@ size_t MaxPeers() {
   return std::min<size_t>(limit.rlim_cur / 4, kMost);
 }
 
-// Two tools cannot have a variable: its value when another one does. Ours of an outer xpu-record is
-// replaced: the inner one wins.
+// Only one tool can set the variable: returns its value if another tool has set it. The value of an
+// outer xpu-record does not count; the inner one replaces it.
 std::optional<std::string> ValueOfAnotherTool(const std::vector<std::string>& environment,
                                               const char* variable) {
   auto value = FindVariable(environment, variable);
@@ -68,7 +68,7 @@ bool TakesNvtx(const RecordOptions& options, const std::vector<std::string>& env
 uint32_t ControlSettings(const ControlOptions& control) {
   uint32_t settings = 0;
   if (control.CanPause()) settings |= wire::kSettingPauses;
-  // From its end on the recording is paused, until all that is left was sent.
+  // At its end the recording is paused until the libraries have sent everything.
   if (control.CanEndEarly()) settings |= wire::kSettingPauses | wire::kSettingMayEnd;
   if (!control.capture_range) return settings;
   return settings | (control.capture_range->is_profiler_api ? wire::kSettingProfilerApi
@@ -82,7 +82,7 @@ Error NoRangesOfNvtx() {
       Format("unset {}", kNvtxVariable)};
 }
 
-// Absolute: the program may change its directory before CUDA starts.
+// The path must be absolute: the program may change its directory before CUDA starts.
 Result<std::string> AbsolutePath(const std::string& path) {
   char resolved[PATH_MAX];
   if (::realpath(path.c_str(), resolved) == nullptr || ::access(resolved, R_OK) != 0) {
@@ -93,7 +93,7 @@ Result<std::string> AbsolutePath(const std::string& path) {
   return std::string(resolved);
 }
 
-// For -v.
+// The timings of the marker's offsets, for -v.
 std::string MarkerText(const LaunchSource& launches) {
   std::string text = Format("launch marker: probe at +{};", launches.chosen_offset());
   for (const MarkerTiming& timing : launches.timings()) {
@@ -103,10 +103,11 @@ std::string MarkerText(const LaunchSource& launches) {
   return text;
 }
 
-// nullptr for want of a memfd that can be sealed, unless nothing else is left.
+// Returns nullptr if memfds cannot be sealed here and launch stacks can come from the marker.
 Result<std::unique_ptr<SharedTables>> OpenArena(const RecordOptions& options) {
   if (!WantsInlineStacks(options)) return std::unique_ptr<SharedTables>();
-  // Where the address space is limited, most of it is for the rest.
+  // In a limited address space the arena gets a quarter of what is free; the rest is for everything
+  // else.
   const uint64_t most = std::min(FreeAddressBytes() / 4, LargestFileBytes());
   auto arena =
       TableArena::Create(std::min(TableArena::kDefaultBytes, most / kTableSpace * kTableSpace));
@@ -172,7 +173,7 @@ Status GpuSource::Arm() {
 int GpuSource::DrainIntervalMs(uint64_t /*now_ns*/) const {
   constexpr int kForRanges = 1, kForQuestions = 5;
   if (context_.options.control.capture_range) return kForRanges;
-  // What libraries in the programs ask waits in their rings.
+  // Libraries cannot wake the recorder for their questions, which wait in the rings.
   return context_.unwinder ? kForQuestions : kUsualIntervalMs;
 }
 
@@ -185,7 +186,8 @@ Status GpuSource::OpenMarker() {
   return Ok();
 }
 
-// For a process that cannot take its stacks itself; what it launched until now has none.
+// Opens the marker for a process that cannot take its stacks itself. Its earlier launches have no
+// stacks.
 void GpuSource::UseMarker(GpuPeer& peer) {
   if (!peer.marker_used() || marker_tried_ || context_.options.launch_stacks != LaunchStacks::kAuto)
     return;
@@ -195,7 +197,7 @@ void GpuSource::UseMarker(GpuPeer& peer) {
   }
 }
 
-// What a program sends for itself it also could send for others, and without end.
+// Why a new peer must be refused. A program could send any identity, and any number of them.
 std::string GpuSource::Objection(pid_t pid, uint64_t instance) const {
   const auto is_of = [&](const auto& peer) { return peer->pid() == static_cast<uint32_t>(pid); };
   const auto of_process = std::count_if(peers_.begin(), peers_.end(), is_of);
@@ -222,7 +224,7 @@ void GpuSource::AcceptPeers(EventSink& sink) {
   for (InjectPeer& peer : arrivals.peers) {
     ++reports_.connected[static_cast<uint32_t>(peer.pid)];
     if (tracker_) tracker_->See(static_cast<uint32_t>(peer.pid), sink);
-    if (!instances_.insert(peer.instance).second) continue;  // two said so at once
+    if (!instances_.insert(peer.instance).second) continue;  // claimed twice in one round
     peers_.push_back(std::make_unique<GpuPeer>(std::move(peer), sink, stacks, memory_));
   }
   for (const InjectRefusal& refusal : arrivals.refusals) {
@@ -233,7 +235,7 @@ void GpuSource::AcceptPeers(EventSink& sink) {
   }
 }
 
-// Once the library has CUPTI, the next client is another profiler.
+// Once the library holds CUPTI, any further client is another profiler.
 void GpuSource::WatchCupti(GpuPeer& peer) {
   const std::string path = peer.TakeHeldCupti();
   if (path.empty() || context_.options.launch_stacks == LaunchStacks::kNone) return;
@@ -263,7 +265,7 @@ void GpuSource::FinishPeer(GpuPeer& peer, EventSink& sink, GpuPeer::End end) {
   sink.Forget(peer.instance());
 }
 
-// False: the stacks of a process that has ended still wait for tables.
+// Returns false while stacks of an ended process still wait for tables.
 bool GpuSource::FinishStacks(GpuPeer& peer, EventSink& sink) {
   peer.stacks().Update(sink);
   return !peer.stacks().waits();
@@ -274,7 +276,7 @@ void GpuSource::Drain(EventSink& sink) {
   std::erase_if(ended_, [&](auto& peer) { return FinishStacks(*peer, sink); });
   const bool has_tables = !launches_ || !context_.unwinder || context_.unwinder->IsUpToDate();
   std::erase_if(peers_, [&](std::unique_ptr<GpuPeer>& peer) {
-    // Asked before draining: what a process wrote until its end is then taken with it.
+    // Tested before draining, so that everything the process wrote before its end is taken.
     const bool ended = peer->HasEnded();
     if (ended) {
       FinishPeer(*peer, sink, GpuPeer::End::kOfProcess);
@@ -303,7 +305,7 @@ void GpuSource::CountLosses(EventSink& sink) {
   if (launches_) launches_->CountLosses(sink);
 }
 
-// Every hit of a marker is counted by the library too: what the probe did not see shows.
+// The library counts every hit of its marker too, so hits that the probe missed are known.
 void GpuSource::CountMissingStacks(EventSink& sink) {
   if (context_.options.launch_stacks == LaunchStacks::kNone) return;
   uint64_t dropped = launches_ ? launches_->dropped() : 0;
@@ -320,7 +322,7 @@ void GpuSource::CountMissingStacks(EventSink& sink) {
   }
 }
 
-// The program is over and waits for nothing: the last tables may take a moment.
+// The program has ended and is not delayed, so the last tables are waited for.
 void GpuSource::GiveUpStacks(EventSink& sink) {
   for (auto& peer : peers_) ended_.push_back(std::move(peer));
   peers_.clear();
@@ -336,7 +338,7 @@ void GpuSource::Pause(bool paused) {
   SetGates();
 }
 
-// Each process sees its own ranges itself.
+// Each process handles its own ranges, so its gate depends only on the ranges of others.
 void GpuSource::SetGates() {
   const auto gate = [&](bool others_open) {
     return (paused_ ? wire::kGatePaused : 0) | (others_open ? wire::kGateOthersOpen : 0);
@@ -367,7 +369,7 @@ void GpuSource::FollowRange(GpuPeer& peer) {
   }
 }
 
-// The libraries fetch what CUPTI still has; a kernel may run on.
+// Asks the libraries to fetch what CUPTI still holds. Kernels may still run after that.
 void GpuSource::FlushPrograms(EventSink& sink) {
   constexpr uint64_t kPatienceNs = 2'000'000'000;
   const uint64_t deadline_ns = MonotonicNs() + kPatienceNs;
@@ -384,7 +386,7 @@ void GpuSource::FlushPrograms(EventSink& sink) {
 void GpuSource::Stop(EventSink& sink, bool may_go_on) {
   if (may_go_on) FlushPrograms(sink);
   Drain(sink);
-  // What was killed together with the target may need a moment to be gone.
+  // Processes that were killed together with the target may need a moment to end.
   constexpr uint64_t kPatienceNs = 200'000'000;
   const uint64_t deadline_ns = MonotonicNs() + (may_go_on ? 0 : kPatienceNs);
   const auto otherwise = may_go_on ? GpuPeer::End::kLeft : GpuPeer::End::kOutlived;

@@ -1,5 +1,14 @@
-// The GPU side of a recording: the injected library in every CUDA process of the target, and where
-// it does not take the launch stacks itself, the probe on its marker.
+// Records the GPU side: it owns the injected library's connection to every CUDA process of the
+// target (InjectServer, one GpuPeer each), the unwind tables that they share, and the uprobe on the
+// library's marker where stacks are not taken inside the process.
+//
+// Every message comes from memory that the program can write and is checked; what a process can
+// cost in memory is bounded, and a launch whose stack or record is missing is counted. Launches are
+// correlated by id, never by time. Taking stacks inside the process is the default because a uprobe
+// on the marker costs about twice as much per launch and needs privileges; the probe remains for
+// processes that cannot do so. The probe is on a marker of the library rather than on the API
+// functions of libcudart: its path is known before the program starts, and it also serves programs
+// with a static cudart or without one.
 #pragma once
 
 #include <cstdint>
@@ -26,7 +35,7 @@ namespace xpu {
 
 class GpuSource : public Source {
  public:
-  // Puts into the environment what makes the driver load the library.
+  // Sets the environment variables that make the driver load the library.
   static Result<std::unique_ptr<Source>> Open(SourceContext& context);
 
   Status Arm() override;
@@ -34,7 +43,8 @@ class GpuSource : public Source {
   void Drain(EventSink& sink) override;
   void CountLosses(EventSink& sink) override;
   void Stop(EventSink& sink, bool may_go_on) override;
-  std::vector<int> fds() const override { return {server_.fd()}; }  // a program that waits for us
+  // The socket becomes readable when a program waits for the recorder.
+  std::vector<int> fds() const override { return {server_.fd()}; }
   int DrainIntervalMs(uint64_t now_ns) const override;
   std::vector<RangeChange> TakeRangeChanges() override { return std::exchange(range_changes_, {}); }
 
@@ -58,29 +68,29 @@ class GpuSource : public Source {
 
   SourceContext& context_;
   std::string library_;
-  std::unique_ptr<UnreachedProcesses> unreached_;  // of a program that we start
+  std::unique_ptr<UnreachedProcesses> unreached_;  // of the program that xpu-record starts
   PythonFiles python_files_;
-  std::unique_ptr<SharedTables> shared_tables_;  // nullptr: stacks come by the marker, or not
-  std::optional<ProcessTracker> tracker_;        // where the kernel reports no processes
+  std::unique_ptr<SharedTables> shared_tables_;  // nullptr: no stacks are taken in processes
+  std::optional<ProcessTracker> tracker_;        // used if the kernel does not report processes
   InjectServer server_;
   std::optional<LaunchSource> launches_;
   bool marker_tried_ = false;
-  std::optional<CuptiWatch> cupti_watch_;  // where BPF is possible
+  std::optional<CuptiWatch> cupti_watch_;  // used if BPF is available
   bool watch_tried_ = false;
   bool paused_ = false;
   std::set<InstanceId> in_range_;
   std::vector<RangeChange> range_changes_;
   FairBudget memory_ = GpuPeer::Memory();
   std::vector<std::unique_ptr<GpuPeer>> peers_;
-  std::vector<std::unique_ptr<GpuPeer>> ended_;  // whose last stacks wait for tables
-  std::unordered_set<uint64_t> instances_;       // of all that ever were
+  std::vector<std::unique_ptr<GpuPeer>> ended_;  // ended; their last stacks wait for tables
+  std::unordered_set<uint64_t> instances_;       // of all peers so far
   struct Markers {
     uint32_t pid = 0;
     uint64_t count = 0;
-    std::string reason;  // that the stacks were not taken in the process; empty: not known
+    std::string reason;  // why the process did not take the stacks itself; empty: unknown
   };
   InjectionReports reports_;
-  std::map<InstanceId, Markers> markers_;  // of the processes that have ended
+  std::map<InstanceId, Markers> markers_;  // of processes that have ended
 };
 
 }  // namespace xpu

@@ -22,7 +22,7 @@ std::string DirectoryOf(const std::string& path) {
 
 }  // namespace
 
-std::vector<std::string> InjectLibraryPlaces(const std::string& executable) {
+std::vector<std::string> InjectLibraryPaths(const std::string& executable) {
   const std::string parent = DirectoryOf(DirectoryOf(executable));
   return {Format("{}/lib/xpu/{}", parent, kInjectLibraryFile),
           Format("{}/cupti_inject/{}", parent, kInjectLibraryFile)};
@@ -35,19 +35,19 @@ Result<std::string> FindInjectLibrary() {
     return SystemError("/proc/self/exe: readlink", errno,
                        "mount /proc here: mount -t proc proc /proc");
   }
-  std::string looked_at;
-  for (const std::string& place :
-       InjectLibraryPlaces(std::string(path, static_cast<size_t>(length)))) {
-    if (::access(place.c_str(), R_OK) == 0) return place;
-    looked_at += (looked_at.empty() ? "" : ", ") + place;
+  std::string searched;
+  for (const std::string& candidate :
+       InjectLibraryPaths(std::string(path, static_cast<size_t>(length)))) {
+    if (::access(candidate.c_str(), R_OK) == 0) return candidate;
+    searched += (searched.empty() ? "" : ", ") + candidate;
   }
-  return Error{ErrorKind::kNotFound, Format("the injected library was not found: {}", looked_at),
+  return Error{ErrorKind::kNotFound, Format("the injected library was not found: {}", searched),
                "install xpu-record with its lib/xpu directory, or record with --cpu-only"};
 }
 
 Result<Marker> LoadMarker(const std::string& library) {
-  // Never closed: the function stays callable, and the library is the program's business only when
-  // the driver calls InitializeInjection.
+  // Never closed, so that the function stays callable. Loading the library here does nothing else:
+  // it starts only when the driver calls InitializeInjection.
   void* handle = ::dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL);
   void* symbol = handle == nullptr ? nullptr : ::dlsym(handle, wire::kMarkerSymbol);
   if (symbol == nullptr) {

@@ -1,4 +1,4 @@
-// The library that the CUDA driver loads into the program: where it is, and its marker.
+// Finds the library that the CUDA driver loads into the program, and its marker function.
 #pragma once
 
 #include <cstdint>
@@ -9,17 +9,19 @@
 
 namespace xpu {
 
-// The environment variable by which the driver learns of it. Other profilers use it too.
+// The environment variable from which the driver takes the library's path. Other profilers use it
+// too.
 inline constexpr char kInjectionVariable[] = "CUDA_INJECTION64_PATH";
 inline constexpr char kNvtxVariable[] = "NVTX_INJECTION64_PATH";
 
 inline constexpr char kInjectLibraryFile[] = "libxpu_inject.so";
 
-// Beside this executable: ../lib/xpu/ where it is installed, ../cupti_inject/ in a build tree.
+// Searches relative to this executable: ../lib/xpu/ in an installation, ../cupti_inject/ in a build
+// tree.
 Result<std::string> FindInjectLibrary();
 
-// The places, in order, for a message.
-std::vector<std::string> InjectLibraryPlaces(const std::string& executable);
+// The paths that are searched, in order, for messages.
+std::vector<std::string> InjectLibraryPaths(const std::string& executable);
 
 // The marker function of this process's own copy of the library, for timing a probe on it.
 using MarkerFunction = void (*)(uint32_t correlation_id, uint32_t domain_and_callback_id,

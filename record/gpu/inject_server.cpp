@@ -21,7 +21,7 @@
 namespace xpu {
 namespace {
 
-constexpr int kPeerPidFd = 77;  // SO_PEERPIDFD, Linux 6.5
+constexpr int kPeerPidFd = 77;  // since Linux 6.5
 
 Status FillRandom(void* bytes, size_t size) {
   if (::getrandom(bytes, size, 0) != static_cast<ssize_t>(size)) {
@@ -34,7 +34,7 @@ std::string Hexadecimal(std::span<const uint8_t> bytes) {
   return ToHex({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
 }
 
-// Takes the same time wherever they differ.
+// Takes the same time for all inputs, so that the secret cannot be guessed byte by byte.
 bool SameSecret(std::span<const uint8_t> a, std::span<const uint8_t> b) {
   uint8_t difference = a.size() != b.size();
   for (size_t i = 0; i < a.size() && i < b.size(); ++i) difference |= a[i] ^ b[i];
@@ -56,11 +56,11 @@ UniqueFd PeerPidfd(int connection, pid_t pid) {
       ::getsockopt(connection, SOL_SOCKET, kPeerPidFd, &fd, &size) == 0) {
     return UniqueFd(fd);
   }
-  // The peer waits for our answer, so its pid cannot have been given to another process.
+  // The peer waits for the reply, so its pid cannot have been reused.
   return UniqueFd(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
 }
 
-// One message with the descriptors of the ring and the arena beside it; -1: without.
+// Sends one message with the descriptors of the ring and the arena; -1 leaves a descriptor out.
 bool SendReply(int connection, const wire::HelloReply& reply, int ring = -1, int arena = -1) {
   const int memfds[] = {ring, arena};
   return SendWithFiles(connection, &reply, sizeof(reply),
@@ -69,12 +69,12 @@ bool SendReply(int connection, const wire::HelloReply& reply, int ring = -1, int
                                                            : 2));
 }
 
-// Of a process whose address space is limited the library maps a quarter of what is free: the ring,
-// 16 MiB of unwind tables, 25 MiB of its own, and the 64 MiB that the C library reserves for the
-// allocations of one more thread (128 until it has aligned them).
+// In a process with a limited address space the library maps at most a quarter of what is free: the
+// ring, 16 MiB of unwind tables, 25 MiB of its own, and the 64 MiB that the C library reserves for
+// the allocations of one more thread (128 until it has aligned them).
 constexpr uint64_t kLeastFreeBytes = uint64_t{512} << 20;
 
-// It is mapped twice, and as large as a file may be.
+// The ring is mapped twice, and its file must not exceed the largest file that is allowed.
 uint64_t CapacityFor(uint64_t free_bytes) {
   constexpr uint64_t kShare = 32;
   const uint64_t largest_bytes = LargestFileBytes();
@@ -108,7 +108,7 @@ Result<InjectServer> InjectServer::Listen(uint32_t settings) {
   if (!server.socket_) return SystemError("unix socket", errno);
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
-  std::memcpy(address.sun_path + 1, server.name_.data(), server.name_.size());  // abstract
+  std::memcpy(address.sun_path + 1, server.name_.data(), server.name_.size());  // an abstract name
   const auto size =
       static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + server.name_.size());
   if (::bind(server.socket_.get(), reinterpret_cast<sockaddr*>(&address), size) != 0) {
@@ -121,14 +121,14 @@ Result<InjectServer> InjectServer::Listen(uint32_t settings) {
   return server;
 }
 
-// What cannot be waited for is seen at the next poll.
+// If epoll cannot take the descriptor, the connection is tested at the next poll.
 void InjectServer::Listen(int fd) const {
   epoll_event event{};
   event.events = EPOLLIN;
   ::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd, &event);
 }
 
-// Takes the bytes. False: it has hung up.
+// Reads and discards pending bytes. Returns false after a hangup.
 bool InjectServer::IsThere(const Pending& welcomed) {
   char bytes[16];
   const ssize_t n = ::recv(welcomed.connection.get(), bytes, sizeof(bytes), MSG_DONTWAIT);
@@ -157,20 +157,20 @@ InjectArrivals InjectServer::Accept(uint64_t now_ns, const Objection& objection)
   return arrivals;
 }
 
-// True: done with this connection.
+// Returns true when the connection needs no further handling.
 bool InjectServer::Answer(Pending& pending, const Objection& objection, InjectArrivals& arrivals) {
   const int connection = pending.connection.get();
   wire::Hello hello{};
-  // It is sent in one piece; peeking leaves a part of it for the next time.
+  // The Hello is sent in one piece. Peeking leaves an incomplete one for the next call.
   const ssize_t n = ::recv(connection, &hello, sizeof(hello), MSG_PEEK | MSG_DONTWAIT);
   if (n < 0) return errno != EAGAIN && errno != EINTR;
-  if (n == 0) return true;  // went away
+  if (n == 0) return true;  // hung up
   if (n < static_cast<ssize_t>(sizeof(hello))) return false;
 
   const pid_t pid = PeerPid(connection);
   const wire::HelloReply refusal{wire::kVersion, 0, 0, 0};
   if (!SameSecret(hello.secret, secret_)) {
-    SendReply(connection, refusal);  // not of this recording: no loss of ours
+    SendReply(connection, refusal);  // sent for another recording, so it is not a loss of this one
     return true;
   }
   const std::string why = objection ? objection(pid, hello.instance) : std::string();

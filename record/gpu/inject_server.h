@@ -1,4 +1,4 @@
-// Where injected libraries report: an abstract unix socket that hands each of them a ring.
+// Accepts the connections of injected libraries on an abstract unix socket, and hands each a ring.
 #pragma once
 
 #include <array>
@@ -17,20 +17,20 @@
 
 namespace xpu {
 
-// A library that sees no sign of life from us for so long ends its work: wire::RingHeader. Longer
-// than anyone leaves a recorder stopped.
+// A library stops recording when the recorder has shown no sign of life for this long
+// (wire::RingHeader): longer than anyone suspends a recorder.
 inline constexpr uint64_t kRecorderPatienceNs = 30'000'000'000;
 
-// A process that was given a ring.
+// A process that received a ring.
 struct InjectPeer {
-  pid_t pid = 0;  // as the recorder's namespace sees it
+  pid_t pid = 0;  // in the recorder's pid namespace
   uint32_t namespace_pid = 0;
   uint64_t instance = 0;
-  UniqueFd pidfd;  // readable when the process has ended
+  UniqueFd pidfd;  // readable once the process has ended
   RingReader ring;
 };
 
-// A connection that was not given one.
+// A connection that did not receive a ring.
 struct InjectRefusal {
   pid_t pid = 0;
   std::string reason;
@@ -43,41 +43,42 @@ struct InjectArrivals {
 
 class InjectServer {
  public:
-  // `settings`: what the libraries shall do, bits of wire::kSetting...
+  // `settings`: bits of wire::kSetting... for all libraries.
   static Result<InjectServer> Listen(uint32_t settings = 0);
-  // Every library from now on is given this memory too; it must outlive the server.
+  // Shares this memory with every library that connects later. It must outlive the server.
   void ShareArena(int memfd, uint64_t bytes) {
     arena_memfd_ = memfd;
     arena_bytes_ = bytes;
   }
 
-  // What the libraries that come from now on begin with: bits of wire::kGate...
+  // The initial gate of libraries that connect later: bits of wire::kGate...
   void SetGate(uint32_t gate) { gate_ = gate; }
-  // Of NVTX; `domain`: empty the default one, "*" any. Fit into wire::kCaptureRangeBytes.
+  // The NVTX range that opens the recording. `domain`: empty for the default domain, "*" for any.
+  // Together they fit into wire::kCaptureRangeBytes.
   void SetCaptureRange(const std::string& name, const std::string& domain) {
     capture_range_ = name + '\0' + domain + '\0';
   }
 
-  // XPU_INJECT's value: name, secret, session.
+  // The value of XPU_INJECT: name, secret, session.
   std::string EnvironmentValue() const;
   uint64_t session() const { return session_; }
-  // Readable when a library connects, says hello or wakes the recorder.
+  // Readable when a library connects, sends its Hello or wakes the recorder.
   int fd() const { return epoll_.get(); }
 
-  // Why this process shall get no ring under that instance; empty: it may have one.
+  // Returns why a process must not get a ring under this instance; empty if it may.
   using Objection = std::function<std::string(pid_t pid, uint64_t instance)>;
-  // Answers those who have connected and said hello by now; waits for nobody.
+  // Answers the connections that have sent their Hello. Never blocks.
   InjectArrivals Accept(uint64_t now_ns, const Objection& objection = {});
 
  private:
-  // Connections from which no whole Hello has come. Any local process can connect: few are kept,
-  // and not for long.
+  // Connections that have not sent a complete Hello. Any local process can connect, so only a few
+  // are kept, for a short time.
   struct Pending {
     UniqueFd connection;
     uint64_t since_ns;
   };
   static constexpr size_t kMaxPending = 64;
-  static constexpr size_t kMaxAtOnce = 64;  // programs may connect faster than we accept
+  static constexpr size_t kMaxAtOnce = 64;  // programs can connect faster than the recorder accepts
   static constexpr uint64_t kPatienceNs = 5'000'000'000;
 
   InjectServer() = default;
@@ -97,7 +98,7 @@ class InjectServer {
   UniqueFd epoll_;
   UniqueFd socket_;
   std::vector<Pending> pending_;
-  std::vector<Pending> welcomed_;  // until they hang up: they may ring
+  std::vector<Pending> welcomed_;  // kept until they hang up, because they can wake the recorder
 };
 
 }  // namespace xpu

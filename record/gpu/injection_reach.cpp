@@ -19,10 +19,11 @@
 namespace xpu {
 namespace {
 
-// Three quarters of 8 MiB are the most that the kernel lets a program be started with.
+// The kernel starts programs with at most three quarters of 8 MiB of arguments and environment.
 constexpr size_t kMaxEnvironmentBytes = size_t{8} << 20;
 
-// An exec maps everything elsewhere: the image that was reported is still there.
+// An exec maps everything at new addresses, so an unchanged mapping means that the reported image
+// still runs.
 bool HasStillMapped(const MappedLibrary& mapping, bool (*is_such)(std::string_view path)) {
   auto mappings = ReadProcessMaps(mapping.pid);
   if (!mappings.ok()) return false;
@@ -95,22 +96,22 @@ std::optional<std::string> ObstacleToInjection(const MappedLibrary& driver,
   const std::string process = Format("/proc/{}", driver.pid);
   auto environment = ReadFile(process + "/environ", kMaxEnvironmentBytes);
   auto status = ReadFile(process + "/status");
-  const auto place = OpenPlaceIn(process + "/root", library);
+  const auto file = OpenPlaceIn(process + "/root", library);
   const bool may_read =
       !status.ok() || MayRead(process + "/root", library, ParseFileRights(*status));
-  // Last: what was read before then belongs to the image that was reported.
+  // Tested last: everything read before then belongs to the reported image.
   if (!environment.ok() || !HasStillMapped(driver, &IsCudaDriver)) return std::nullopt;
   std::string obstacle = ObstacleInEnvironment(*environment, library);
   if (!obstacle.empty()) return obstacle;
-  if (place.ok() && may_read) return std::string();
-  if (place.ok()) return Format("its user cannot read {}: install xpu for all users", library);
-  if (place.error().kind != ErrorKind::kNotFound) return std::nullopt;
+  if (file.ok() && may_read) return std::string();
+  if (file.ok()) return Format("its user cannot read {}: install xpu for all users", library);
+  if (file.error().kind != ErrorKind::kNotFound) return std::nullopt;
   return Format("{} is not in its root directory: install xpu there under the same path", library);
 }
 
 namespace {
 
-// At most `most`.
+// Counts up to `most`.
 uint64_t OpenDescriptors(uint32_t pid, uint64_t most) {
   std::error_code failed;
   std::filesystem::directory_iterator entry(Format("/proc/{}/fd", pid), failed);

@@ -10,11 +10,11 @@
 namespace xpu {
 namespace {
 
-constexpr uint64_t kCodeBytes = 40;  // of the table of codes, about
+constexpr uint64_t kCodeBytes = 40;  // estimated, for an entry of the table of code objects
 
 }  // namespace
 
-void InlinePython::SeeFile(const MappedFile& file, uint64_t bias, EventSink& sink) {
+void InlinePython::ObserveFile(const MappedFile& file, uint64_t bias, EventSink& sink) {
   const bool is_program = !std::exchange(has_program_, true);
   if (files_ == nullptr || has_python_) return;
   const PythonFiles::File* found = files_->Find(file, is_program);
@@ -33,7 +33,7 @@ bool InlinePython::TakeCode(Bytes message, EventSink& sink) {
   if (!fixed) return false;
   const wire::PythonCodeMessage& raw = *fixed->operator->();
   const size_t texts = size_t{raw.name_bytes} + raw.path_bytes + raw.line_table_bytes;
-  const auto bytes = BytesBehind(message, sizeof(raw), texts);
+  const auto bytes = BytesAfter(message, sizeof(raw), texts);
   if (!bytes || raw.code == 0) return false;
   if (!codes_.contains(raw.code) && !memory_.Take(kCodeBytes)) return true;
   const Bytes table = bytes->last(raw.line_table_bytes);
@@ -50,7 +50,7 @@ bool InlinePython::TakeStack(Bytes message) {
   const auto fixed = ReadFixed<wire::PythonStackMessage>(message);
   if (!fixed || (*fixed)->frame_count > XPU_MAX_PYTHON_FRAMES || (*fixed)->stack == 0) return false;
   const size_t bytes = (*fixed)->frame_count * sizeof(uint64_t);
-  const auto frames = BytesBehind(message, sizeof(wire::PythonStackMessage), bytes);
+  const auto frames = BytesAfter(message, sizeof(wire::PythonStackMessage), bytes);
   if (!frames) return false;
   Stack stack;
   stack.frames.resize((*fixed)->frame_count);

@@ -17,17 +17,18 @@
 namespace xpu {
 namespace {
 
-constexpr size_t kMaxNewFiles = 4096;  // of one round
+constexpr size_t kMaxNewFiles = 4096;  // in one round
 constexpr size_t kMaxRanges = size_t{1} << 16;
 constexpr size_t kMaxThreads = size_t{1} << 16;
-constexpr uint64_t kEntryBytes = 112;  // of a map or set, about
+constexpr uint64_t kEntryBytes = 112;  // estimated memory of an entry in a map or set
 constexpr size_t kMaxQuestions = 4096;
-// Of copies that wait, when nothing is new: for those that have waited enough.
+// How often waiting copies are tried when nothing new has arrived, so that those that have waited
+// long enough are given up.
 constexpr uint64_t kWalkPeriodNs = 500'000'000;
 
-// Names of the loader that are no path to the file.
+// Names of the loader that are not paths of files.
 constexpr std::string_view kVdsoFile = "linux-vdso.so.1";
-// What the kernel says of a file that is at its path no more.
+// The suffix that the kernel adds to the path of a removed file.
 constexpr std::string_view kDeleted = " (deleted)";
 
 }  // namespace
@@ -45,13 +46,13 @@ bool InlineStacks::TakeCodeFile(Bytes message) {
   const auto fixed = ReadFixed<wire::CodeFileMessage>(message);
   if (!fixed || settings_.tables == nullptr) return false;
   const wire::CodeFileMessage& raw = *fixed->operator->();
-  const auto name = BytesBehind(message, sizeof(raw), raw.name_bytes);
+  const auto name = BytesAfter(message, sizeof(raw), raw.name_bytes);
   if (!name || raw.file >= wire::kMaxCodeFiles || raw.end_address <= raw.start_address ||
       raw.build_id_bytes > wire::kMaxBuildIdBytes || new_files_.size() >= kMaxNewFiles) {
     return false;
   }
   const CodeRange range{raw.end_address, raw.bias, raw.file};
-  // At once: a stack copy that follows was taken with it mapped.
+  // Added at once: stack copies that follow were taken with the file mapped.
   const bool replaces = ranges_.Add(raw.start_address, range);
   new_files_.push_back({range,
                         raw.start_address,
@@ -69,11 +70,11 @@ bool InlineStacks::TakeCodeFileGone(Bytes message) {
   return true;
 }
 
-bool InlineStacks::TakeCodeFilesTold(Bytes message) {
+bool InlineStacks::TakeCodeFilesComplete(Bytes message) {
   const auto fixed = ReadFixed<wire::CodeFilesCompleteMessage>(message);
   if (!fixed) return false;
-  loads_told_ = (*fixed)->loads;
-  copies_.Told(loads_told_, ranges_.now());
+  loads_reported_ = (*fixed)->loads;
+  copies_.SetCode(loads_reported_, ranges_.now());
   new_copies_ = true;  // some may have waited for it
   return true;
 }
@@ -82,7 +83,7 @@ bool InlineStacks::TakeStack(Bytes message) {
   const auto fixed = ReadFixed<wire::StackMessage>(message);
   if (!fixed || (*fixed)->frame_count > wire::kMaxFrames || (*fixed)->stack == 0) return false;
   const size_t bytes = (*fixed)->frame_count * sizeof(uint64_t);
-  const auto frames = BytesBehind(message, sizeof(wire::StackMessage), bytes);
+  const auto frames = BytesAfter(message, sizeof(wire::StackMessage), bytes);
   if (!frames) return false;
   Stack stack;
   stack.walk = {(*fixed)->flags, (*fixed)->stop};
@@ -106,10 +107,10 @@ bool InlineStacks::TakeLaunch(Bytes message, EventSink& sink) {
 bool InlineStacks::TakeStackCopy(Bytes message) {
   const auto fixed = ReadFixed<wire::StackCopyMessage>(message);
   if (!fixed || (*fixed)->bytes > wire::kMaxCopyBytes) return false;
-  const auto bytes = BytesBehind(message, sizeof(wire::StackCopyMessage), (*fixed)->bytes);
+  const auto bytes = BytesAfter(message, sizeof(wire::StackCopyMessage), (*fixed)->bytes);
   if (!bytes) return false;
   new_copies_ = true;
-  const bool is_told = (*fixed)->loads == 0 || (*fixed)->loads == loads_told_;
+  const bool is_told = (*fixed)->loads == 0 || (*fixed)->loads == loads_reported_;
   copies_.Add({(*fixed)->call,
                {(*fixed)->ip, (*fixed)->sp, (*fixed)->bp},
                (*fixed)->loads,
@@ -134,7 +135,7 @@ void InlineStacks::ReportThread(uint32_t tid, EventSink& sink) {
   last_thread_ = tid;
 }
 
-// A loop that launches kernels does so from a few stacks.
+// Programs that launch kernels in a loop do so from few distinct stacks, so ids are kept.
 StackId InlineStacks::IdOf(Stack& stack, EventSink& sink) {
   if (stack.tables != sink.TablesNumber()) {
     frames_.clear();
@@ -201,8 +202,8 @@ void InlineStacks::ChargeCopies() {
   copies_have_room_ = true;
 }
 
-// Asks the kernel what the process has mapped by now: its own records of that, where there are any,
-// may be on their way, and they leave out what becomes code later (mprotect).
+// Reads what the process has mapped: records of the kernel may still be on their way, and they
+// leave out memory that becomes code later (mprotect).
 void InlineStacks::UpdateProcess(EventSink& sink) {
   std::vector<ProcessMapping> mappings;
   if (!process_ended_) {
@@ -215,11 +216,12 @@ void InlineStacks::UpdateProcess(EventSink& sink) {
   }
   const std::vector<NewFile> files = std::exchange(new_files_, {});
   for (const NewFile& file : files) {
-    // The kernel's word for it; the loader's where the process is gone or has unmapped it already.
+    // Prefers the kernel's mapping; uses the loader's if the process has ended or has unmapped the
+    // file already.
     auto at = code.upper_bound(file.start);
     const bool is_found =
         at != code.begin() && std::prev(at)->second.first.end_address > file.start;
-    if (!is_found || IsLeftBehind(file, std::prev(at)->second.first)) {
+    if (!is_found || WasReplaced(file, std::prev(at)->second.first)) {
       if (is_found) code.erase(std::prev(at));
       code[file.start] = {MappingOf(file), &file};
       at = code.upper_bound(file.start);
@@ -233,7 +235,8 @@ void InlineStacks::UpdateProcess(EventSink& sink) {
   settings_.processes->ApplyNotes();
 }
 
-// Nothing where it is known; a mapping is split where a part of it gets other rights.
+// Writes nothing if the mapping is known. A mapping is split where part of it changes its
+// protection.
 void InlineStacks::ReportCode(const ProcessMapping& mapping, const std::string& build_id,
                               EventSink& sink) {
   const auto* known = settings_.processes->FindCode(pid_, mapping.start_address);
@@ -246,7 +249,7 @@ void InlineStacks::ReportCode(const ProcessMapping& mapping, const std::string& 
     if (is_same && (!adds_build_id || file.build_id == build_id)) return;
   }
   Mapping event = MappingEventOf(pid_, MonotonicNs(), mapping);
-  // Else the kernel's record is or will be in the capture.
+  // If the kernel reports mappings, its record is in the capture or will be.
   if (settings_.tracker == nullptr) {
     return settings_.processes->Amend(event, mapping.path, build_id);
   }
@@ -255,17 +258,17 @@ void InlineStacks::ReportCode(const ProcessMapping& mapping, const std::string& 
   sink.Write(event);
 }
 
-// Whether yet another file has taken its place since the program reported it.
-bool InlineStacks::IsLeftBehind(const NewFile& file, const ProcessMapping& mapping) const {
+// True if yet another file has been mapped there since the program reported this one.
+bool InlineStacks::WasReplaced(const NewFile& file, const ProcessMapping& mapping) const {
   if (!file.replaces || !IsFilePath(file.name) || mapping.path == file.name) return false;
-  // Names of the loader can be links.
+  // The loader's names may be symbolic links.
   struct stat info {};
   return !mapping.path.ends_with(kDeleted) &&
          ::stat(Format("/proc/{}/root{}", pid_, file.name).c_str(), &info) == 0 &&
          info.st_ino != mapping.inode;
 }
 
-// As the loader says it.
+// The mapping as the loader describes it.
 ProcessMapping InlineStacks::MappingOf(const NewFile& file) const {
   ProcessMapping mapping;
   mapping.start_address = file.start;
@@ -288,16 +291,16 @@ void InlineStacks::AddFile(const NewFile& file, const ProcessMapping& mapping, E
   if (mapping.path == kVdso) {
     wanted.paths = {kVdso};
   } else if (mapping.inode != 0 || !file.build_id.empty()) {
-    // Else neither the kernel nor a build-id tells which file it is, just the program.
+    // Without an inode or a build-id only the program says which file it is, and is not trusted.
     wanted.paths = PathsOfMapping(
         {pid_, mapping.start_address, mapping.end_address - mapping.start_address, mapping.path});
-    // By then another file may be mapped there.
+    // Another file may have been mapped there meanwhile.
     if (!file.build_id.empty() && file.name != mapping.path) {
       std::ranges::copy(PathsOfMapping({.pid = pid_, .path = file.name}),
                         std::back_inserter(wanted.paths));
     }
   }
-  python_.SeeFile(wanted, file.range.bias, sink);
+  python_.ObserveFile(wanted, file.range.bias, sink);
   known.table = wanted.paths.empty() ? 0 : settings_.tables->Request(std::move(wanted));
 }
 
@@ -305,10 +308,10 @@ bool InlineStacks::AnswerTables() {
   bool any = false;
   for (size_t number = 0; number < files_.size(); ++number) {
     File& file = files_[number];
-    if (!file.known || file.place != wire::kTablePending) continue;
-    file.place = settings_.tables->PlaceOf(file.table);
-    header_.tables[number].store(file.place, std::memory_order_release);
-    any = any || file.place != wire::kTablePending;
+    if (!file.known || file.location != wire::kTablePending) continue;
+    file.location = settings_.tables->LocationOf(file.table);
+    header_.tables[number].store(file.location, std::memory_order_release);
+    any = any || file.location != wire::kTablePending;
   }
   return any;
 }
@@ -348,11 +351,11 @@ CodeKind InlineStacks::FindRule(const CodeRanges::Version& code, uint64_t addres
     const bool is_code = settings_.processes->FindCode(pid_, address) != nullptr;
     return is_code ? CodeKind::kNoTable : CodeKind::kNotCode;
   }
-  const uint32_t place =
-      range->file < files_.size() ? files_[range->file].place : wire::kTablePending;
-  if (place == wire::kTablePending) return CodeKind::kNotReady;
-  if (place == wire::kTableNone) return CodeKind::kNoTable;
-  *rule = settings_.tables->arena().At(place).Find(address - range->bias);
+  const uint32_t location =
+      range->file < files_.size() ? files_[range->file].location : wire::kTablePending;
+  if (location == wire::kTablePending) return CodeKind::kNotReady;
+  if (location == wire::kTableNone) return CodeKind::kNoTable;
+  *rule = settings_.tables->arena().At(location).Find(address - range->bias);
   return CodeKind::kRule;
 }
 

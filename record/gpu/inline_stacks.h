@@ -1,5 +1,5 @@
-// The launch stacks that one injected library takes itself: its messages turned into events, its
-// questions answered (cupti_inject/wire.h).
+// Handles the launch stacks that one injected library takes inside its process: turns its messages
+// into events and answers its questions (cupti_inject/wire.h).
 #pragma once
 
 #include <cstdint>
@@ -25,7 +25,7 @@
 
 namespace xpu {
 
-// Messages are untrusted: Take... returns false for an invalid one.
+// Messages are untrusted: Take... returns false if one is invalid.
 class InlineStacks {
  public:
   using Bytes = std::span<const std::byte>;
@@ -33,19 +33,19 @@ class InlineStacks {
   struct Settings {
     SharedTables* tables = nullptr;  // nullptr: no stacks are taken in the process
     ProcessTable* processes = nullptr;
-    ProcessTracker* tracker = nullptr;  // where the kernel reports no threads and mappings
-    PythonFiles* python = nullptr;      // nullptr: without what interpreters run
+    ProcessTracker* tracker = nullptr;  // used if the kernel does not report threads and mappings
+    PythonFiles* python = nullptr;      // nullptr: without Python stacks
   };
 
-  // `header`: of the peer's ring; `memory`: of the process. Both outlive this. Reads what is mapped
-  // by now: the process has only begun to load the library.
+  // `header`: of the peer's ring. `memory`: of the process. Both outlive this object. Reads what is
+  // mapped now, while the process has only begun to load the library.
   InlineStacks(const Settings& settings, uint32_t pid, InstanceId instance,
                wire::RingHeader& header, FairBudget::Account& memory);
 
   bool are_taken() const { return settings_.tables != nullptr; }
   bool TakeCodeFile(Bytes message);
   bool TakeCodeFileGone(Bytes message);
-  bool TakeCodeFilesTold(Bytes message);
+  bool TakeCodeFilesComplete(Bytes message);
   bool TakeStack(Bytes message);
   bool TakeLaunch(Bytes message, EventSink& sink);
   bool TakeStackCopy(Bytes message);
@@ -53,11 +53,11 @@ class InlineStacks {
   bool TakePythonCode(Bytes message, EventSink& sink) { return python_.TakeCode(message, sink); }
   bool TakePythonStack(Bytes message) { return python_.TakeStack(message); }
 
-  // After the messages of a round: answers, and stacks that need not wait any longer.
+  // Called after the messages of a round: answers questions and walks copies that need not wait.
   void Update(EventSink& sink);
-  // The process is gone: reads nothing of it any more.
+  // The process has ended, so nothing is read from /proc for it.
   void EndProcess() { process_ended_ = true; }
-  // Stacks that wait for a table; Finish gives them up.
+  // True while stacks wait for a table. Finish walks them with what is there.
   bool waits() const { return !copies_.empty(); }
   void Finish(EventSink& sink);
 
@@ -65,26 +65,26 @@ class InlineStacks {
   struct Stack {
     StackWalk walk;
     std::vector<uint64_t> frames;
-    StackId id{};         // in the tables of that number
-    uint64_t tables = 0;  // none
-    // With its place in the table.
+    StackId id{};         // valid in the tables of that number
+    uint64_t tables = 0;  // 0: none
+    // Estimated memory, including the entry in the table.
     uint64_t Cost() const { return 64 + sizeof(*this) + frames.size() * sizeof(uint64_t); }
   };
   struct File {
     UnwindTables::Id table = 0;
-    uint32_t place = wire::kTablePending;
+    uint32_t location = wire::kTablePending;
     bool known = false;
   };
   struct NewFile {
     CodeRange range;
     uint64_t start = 0;
-    bool replaces = false;  // another one
+    bool replaces = false;  // true if another file was mapped there before
     uint64_t file_offset = 0;
     std::string build_id;
     std::string name;
   };
 
-  // True where `map` has that key, or there is room for it.
+  // True if `map` has the key or the budget allows another entry.
   template <typename Map>
   bool HasRoomFor(const Map& map, uint64_t key);
   void ChargeCopies();
@@ -92,8 +92,8 @@ class InlineStacks {
   void ReportCode(const ProcessMapping& mapping, const std::string& build_id, EventSink& sink);
   ProcessMapping MappingOf(const NewFile& file) const;
   void AddFile(const NewFile& file, const ProcessMapping& mapping, EventSink& sink);
-  bool IsLeftBehind(const NewFile& file, const ProcessMapping& mapping) const;
-  // True: there are new ones.
+  bool WasReplaced(const NewFile& file, const ProcessMapping& mapping) const;
+  // Returns true if there are new tables.
   bool AnswerTables();
   void AnswerQuestions();
   void AddOtherCode(uint64_t start_address, uint64_t end_address);
@@ -112,20 +112,20 @@ class InlineStacks {
 
   InlinePython python_;
   std::vector<NewFile> new_files_;
-  uint32_t loads_told_ = 0;
+  uint32_t loads_reported_ = 0;
   std::vector<File> files_;  // by number
   CodeRanges ranges_;
   std::vector<uint64_t> questions_;
-  std::map<uint64_t, uint64_t> other_code_;  // start to end
+  std::map<uint64_t, uint64_t> other_code_;  // from start to end
 
   ChargedTable<Stack> stacks_{memory_};
   StackCopies copies_;
-  uint64_t copy_bytes_ = 0;       // of them in `memory_`
-  bool copies_have_room_ = true;  // else they do not wait
+  uint64_t copy_bytes_ = 0;       // charged to `memory_` for copies
+  bool copies_have_room_ = true;  // if false, copies do not wait
   bool new_copies_ = false;
   uint64_t next_walk_ns_ = 0;
-  std::unordered_set<uint32_t> threads_;  // that were reported
-  uint32_t last_thread_ = 0;              // one of them
+  std::unordered_set<uint32_t> threads_;  // reported ones
+  uint32_t last_thread_ = 0;              // the last of these, tested first
   std::vector<Frame> frames_;
 };
 

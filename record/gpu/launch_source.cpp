@@ -24,39 +24,41 @@
 namespace xpu {
 namespace {
 
-// The least of a few rounds: what disturbs a round only makes it longer.
+// The minimum of several rounds: disturbances only make a round longer.
 double TimeHits(MarkerFunction marker) {
   constexpr int kRounds = 12;
   constexpr int kHits = 64;
-  constexpr double kSlowNs = 3000;  // single-stepped: no need to know it exactly
+  constexpr double kSlowNs = 3000;  // single-stepped; the exact value does not matter
   double best = 0;
   for (int round = 0; round < kRounds; ++round) {
     const uint64_t before_ns = MonotonicNs();
     for (int hit = 0; hit < kHits; ++hit) marker(0, 0, 0, 0);
     const double hit_ns = static_cast<double>(MonotonicNs() - before_ns) / kHits;
-    // Not the first round: its hits let the kernel replace the breakpoint by something faster.
+    // The first round does not count: during its hits the kernel may replace the breakpoint by
+    // something faster.
     if (round == 1 || (round > 1 && hit_ns < best)) best = hit_ns;
     if (round >= 1 && best > kSlowNs) break;
   }
   return best;
 }
 
-// The nops from `offset` on and the return: the probes before it are not in the way.
-MarkerFunction Behind(MarkerFunction marker, uint64_t offset) {
+// The function that begins at `offset`: it runs none of the probes before that.
+MarkerFunction MarkerFrom(MarkerFunction marker, uint64_t offset) {
   return reinterpret_cast<MarkerFunction>(reinterpret_cast<uintptr_t>(marker) + offset);
 }
 
-// Where the first place (nop5) costs what the last (nop) does, it is emulated like that one, and
-// the middle one (nop10) may be what this kernel optimizes. Else there is nothing to gain there,
-// and an offset that the kernel refuses takes it 50 ms.
+// If the first offset (nop5) is as slow as the last one (nop), the kernel only emulates nop5 and
+// may optimize the middle one (nop10). Otherwise nothing can be gained there, and an offset that
+// the kernel refuses costs 50 ms.
 bool IsWorthTiming(uint64_t offset, const std::vector<MarkerTiming>& timed) {
   if (offset != wire::kMarkerOffsets[1] || timed.size() != 2) return true;
   return timed[0].hit_ns > 0.9 * timed[1].hit_ns;
 }
 
-// Does not return: the probes are removed while the process ends, for nobody to wait for. It must
-// not hold the recorder's standard output open meanwhile.
-[[noreturn]] void TimeInHelper(const bpf_program* program, const MarkerPlace& place, int results) {
+// Does not return. The kernel removes the probes while the process exits, and nobody waits for it.
+// Meanwhile it must not hold the recorder's standard output open.
+[[noreturn]] void TimeInHelper(const bpf_program* program, const MarkerLocation& location,
+                               int results) {
   static_assert(std::size(wire::kMarkerOffsets) == 3);
   constexpr uint64_t kOrder[] = {wire::kMarkerOffsets[0], wire::kMarkerOffsets[2],
                                  wire::kMarkerOffsets[1]};
@@ -64,9 +66,9 @@ bool IsWorthTiming(uint64_t offset, const std::vector<MarkerTiming>& timed) {
   std::vector<MarkerTiming> timed;
   for (uint64_t offset : kOrder) {
     if (!IsWorthTiming(offset, timed)) continue;
-    auto link = AttachToMarker(program, place, offset, kThisProcess);
+    auto link = AttachToMarker(program, location, offset, kThisProcess);
     if (!link.ok()) continue;
-    timed.push_back({offset, TimeHits(Behind(place.marker.call, offset))});
+    timed.push_back({offset, TimeHits(MarkerFrom(location.marker.call, offset))});
     if (::write(results, &timed.back(), sizeof(MarkerTiming)) < 0) break;
     links.push_back(*std::move(link));
   }
@@ -77,22 +79,23 @@ bool IsWorthTiming(uint64_t offset, const std::vector<MarkerTiming>& timed) {
 
 }  // namespace
 
-Result<PlacedProbes> AttachToMarker(const bpf_program* program, const MarkerPlace& place,
+Result<PlacedProbes> AttachToMarker(const bpf_program* program, const MarkerLocation& location,
                                     uint64_t offset, int process) {
-  const ProbePoint point{place.marker.file_offset + offset, 0};
-  return PlacedProbes::Place(program, place.library, {&point, 1}, false, process);
+  const ProbePoint point{location.marker.file_offset + offset, 0};
+  return PlacedProbes::Place(program, location.library, {&point, 1}, false, process);
 }
 
-Result<std::vector<MarkerTiming>> TimeMarker(const bpf_program* program, const MarkerPlace& place) {
+Result<std::vector<MarkerTiming>> TimeMarker(const bpf_program* program,
+                                             const MarkerLocation& location) {
   int ends[2];
   if (::pipe2(ends, O_CLOEXEC) != 0) return SystemError("pipe", errno);
   UniqueFd read_end(ends[0]);
   UniqueFd write_end(ends[1]);
-  // Twice: the helper becomes a child of init, the recorder need not reap it.
+  // Forks twice, so that init reaps the helper.
   const pid_t child = ::fork();
   if (child < 0) return SystemError("fork", errno);
   if (child == 0) {
-    if (::fork() == 0) TimeInHelper(program, place, write_end.get());
+    if (::fork() == 0) TimeInHelper(program, location, write_end.get());
     ::_exit(0);
   }
   write_end.reset();
@@ -128,7 +131,7 @@ class LaunchSource::Impl {
   uint64_t chosen_offset_ = 0;
   StackFrames stack_;
   const Unwinder* unwinder_ = nullptr;
-  EventSink* sink_ = nullptr;  // during Drain
+  EventSink* sink_ = nullptr;  // valid during Drain
   uint64_t dropped_counted_ = 0;
   std::unordered_map<InstanceId, uint64_t> seen_;
 
@@ -137,7 +140,7 @@ class LaunchSource::Impl {
   Status AttachAtCheapest(const std::string& library);
 };
 
-// The cheapest first; those that could not be timed after them.
+// The cheapest first, followed by those that could not be timed.
 std::vector<uint64_t> LaunchSource::Impl::OffsetsByCost() const {
   std::vector<MarkerTiming> timed = timings_;
   std::sort(timed.begin(), timed.end(),
@@ -155,11 +158,11 @@ std::vector<uint64_t> LaunchSource::Impl::OffsetsByCost() const {
 
 Status LaunchSource::Impl::AttachAtCheapest(const std::string& library) {
   XPU_ASSIGN_OR_RETURN(const Marker marker, LoadMarker(library));
-  const MarkerPlace place{library, marker};
-  XPU_ASSIGN_OR_RETURN(timings_, TimeMarker(program_->progs.marker_timing, place));
+  const MarkerLocation location{library, marker};
+  XPU_ASSIGN_OR_RETURN(timings_, TimeMarker(program_->progs.marker_timing, location));
   std::optional<Error> refusal;
   for (uint64_t offset : OffsetsByCost()) {
-    auto link = AttachToMarker(program_->progs.launch_stack, place, offset, kEveryProcess);
+    auto link = AttachToMarker(program_->progs.launch_stack, location, offset, kEveryProcess);
     if (link.ok()) {
       link_.emplace(*std::move(link));
       chosen_offset_ = offset;
@@ -207,7 +210,7 @@ void LaunchSource::Impl::TakeLaunch(std::span<const std::byte> bytes) {
   launch.pid = raw.pid;
   launch.tid = raw.tid;
   launch.cpu = raw.cpu;
-  // Before the other: it writes definitions.
+  // Taken before the native stack, because it writes definitions.
   const StackId python =
       TakePython(unwinder_, raw.stack, bytes.size() - offsetof(xpu_launch, stack), raw.pid, *sink_);
   launch.stack = sink_->Intern(stack_.frames());

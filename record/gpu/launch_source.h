@@ -1,5 +1,5 @@
-// The CPU stack of every GPU operation: a uprobe on the injected library's marker, whose arguments
-// name the operation, and the BPF program that takes the stack there.
+// The uprobe on the injected library's marker and the BPF program that takes the CPU stack there.
+// The marker's arguments identify the GPU operation.
 #pragma once
 
 #include <cstdint>
@@ -16,35 +16,36 @@
 
 namespace xpu {
 
-// One place in the marker where a probe can sit.
+// An offset in the marker where a probe can be attached.
 struct MarkerTiming {
   uint64_t offset = 0;
-  double hit_ns = 0;  // what one hit costs here
+  double hit_ns = 0;  // measured cost of one hit
 };
 
-// The marker of a library.
-struct MarkerPlace {
+// The marker of one library file.
+struct MarkerLocation {
   std::string library;
   Marker marker;
 };
 
-// A uprobe at `offset` into the marker.
-Result<PlacedProbes> AttachToMarker(const bpf_program* program, const MarkerPlace& place,
+// Attaches `program` at `offset` in the marker.
+Result<PlacedProbes> AttachToMarker(const bpf_program* program, const MarkerLocation& location,
                                     uint64_t offset, int process);
 
-// Probes each of the marker's offsets in turn with `program`, which does nothing, on a copy of the
-// library in a helper process. Takes about 2 ms. Removing a probe takes the kernel 100 ms and
-// more, which is why a helper does it: it ends on its own meanwhile. Offsets that the kernel
-// refuses to probe are left out.
-Result<std::vector<MarkerTiming>> TimeMarker(const bpf_program* program, const MarkerPlace& place);
+// Attaches `program`, which does nothing, to each offset of the marker in turn, in a helper process
+// that has its own copy of the library. Takes about 2 ms. The kernel needs 100 ms and more to
+// remove a probe; the helper does that on its own while it exits. Offsets that the kernel refuses
+// to probe are left out.
+Result<std::vector<MarkerTiming>> TimeMarker(const bpf_program* program,
+                                             const MarkerLocation& location);
 
 class Unwinder;
 
 class LaunchSource {
  public:
-  // Times a probe at each of the marker's offsets on a copy in this process (about 2 ms), then puts
-  // it at the cheapest one. `session`: the only marker calls that count are those with this number.
-  // `unwinder`: nullptr walks by frame pointers.
+  // Times a probe at each offset of the marker, then attaches it at the cheapest one. `session`:
+  // calls of the marker with another number are ignored. `unwinder`: nullptr to walk by frame
+  // pointers.
   static Result<LaunchSource> Open(const std::string& library, uint64_t session,
                                    const Unwinder* unwinder);
 
@@ -57,7 +58,8 @@ class LaunchSource {
   void Drain(EventSink& sink);
   void CountLosses(EventSink& sink);
 
-  // Hits taken of one instance, and hits of all that found the ring full.
+  // Hits recorded for one instance, and hits of all instances that were dropped because the ring
+  // was full.
   uint64_t seen(InstanceId instance) const;
   uint64_t dropped() const;
 

@@ -7,8 +7,8 @@ namespace {
 
 constexpr size_t kMaxWorking = 4096;
 
-// Calls after which CUPTI owes a record. Host functions are launched on the CPU; the calls that
-// build graphs only name the work.
+// Calls for which CUPTI must deliver a record. Host functions run on the CPU, and calls that build
+// graphs only describe work.
 bool MakesGpuWork(std::string_view call) {
   if (call.find("GraphLaunch") != std::string_view::npos) return true;
   if (call.find("Graph") != std::string_view::npos) return false;
@@ -25,17 +25,17 @@ void OpenCalls::SetName(uint32_t domain, uint32_t id, std::string_view name) {
   if (working_.size() < kMaxWorking && MakesGpuWork(name)) working_.insert(KeyOf(domain, id));
 }
 
-void OpenCalls::Took(const Call& call) {
-  // One that made a graph node was captured from its stream: the GPU does not run it now.
+void OpenCalls::Add(const Call& call) {
+  // A call that added graph nodes was captured from its stream: the GPU does not run it now.
   if (call.return_value != 0 || call.graph_nodes > 0) return;
   if (!working_.contains(KeyOf(call.domain, call.callback_id))) return;
-  const auto [place, is_new] = open_.try_emplace(call.correlation_id);
-  // A process that never gets its records must not fill our memory.
+  const auto [entry, is_new] = open_.try_emplace(call.correlation_id);
+  // A process whose records never arrive must not exhaust the recorder's memory.
   if (is_new && !memory_.Take(kCallBytes)) {
-    open_.erase(place);
+    open_.erase(entry);
     return;
   }
-  place->second = call.start_ns;
+  entry->second = call.start_ns;
 }
 
 uint64_t OpenCalls::OldestStartNs() const {

@@ -18,7 +18,7 @@ namespace {
 
 size_t AddressSpaceBytes(uint64_t capacity) { return wire::kHeaderBytes + 2 * capacity; }
 
-// Maps [header][data][data again] of `memfd`; nullptr with errno.
+// Maps [header][data][data again] of `memfd`. On failure returns nullptr and sets errno.
 std::byte* MapTwice(int memfd, uint64_t capacity) {
   void* space =
       ::mmap(nullptr, AddressSpaceBytes(capacity), PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -95,8 +95,8 @@ void RingReader::Drain(const Visit& visit) {
 }
 
 bool RingReader::TakeOne(uint64_t head, const Visit& visit) {
-  std::byte* place = data_ + (tail_ & (capacity_ - 1));
-  auto* shared = reinterpret_cast<wire::MessageHeader*>(place);
+  std::byte* start = data_ + (tail_ & (capacity_ - 1));
+  auto* shared = reinterpret_cast<wire::MessageHeader*>(start);
   const uint32_t word = shared->size_and_state.load(std::memory_order_acquire);
   if ((word & wire::kReady) == 0) return false;
   const uint32_t size = word & ~wire::kReady;
@@ -106,10 +106,10 @@ bool RingReader::TakeOne(uint64_t head, const Visit& visit) {
     return false;
   }
   if (message_.size() < size) message_.resize(size);
-  std::memcpy(message_.data(), place, size);
+  std::memcpy(message_.data(), start, size);
   wire::MessageKind kind;
   std::memcpy(&kind, message_.data() + offsetof(wire::MessageHeader, kind), sizeof(kind));
-  std::memset(place, 0, size);
+  std::memset(start, 0, size);
   tail_ += size;
   header_->tail.store(tail_, std::memory_order_release);
   visit(kind, std::span(message_).first(size));

@@ -1,8 +1,8 @@
-// The recorder's end of the ring that one program's injected library writes (cupti_inject/wire.h).
+// Reads the ring that one program's injected library writes (cupti_inject/wire.h).
 //
 // The memory is shared with the program, so nothing in it is trusted and nothing is read twice:
-// sizes and places are checked against the reader's own numbers, messages are copied out before
-// they are looked at. A ring that breaks the rules is not read again.
+// sizes and positions are checked against the reader's own numbers, and messages are copied out
+// before they are examined. A ring that violates the protocol is not read again.
 #pragma once
 
 #include <array>
@@ -21,8 +21,8 @@ namespace xpu {
 
 class RingReader {
  public:
-  // Creates and maps the memory. `capacity_bytes`: a power of two of whole pages.
-  // `settings`: bits of wire::kSetting..., for the library.
+  // Creates and maps the memory. `capacity_bytes`: a power of two of complete pages. `settings`:
+  // bits of wire::kSetting..., for the library.
   static Result<RingReader> Create(uint64_t capacity_bytes = wire::kDefaultCapacityBytes,
                                    uint32_t settings = 0);
 
@@ -30,25 +30,25 @@ class RingReader {
   RingReader& operator=(RingReader&&) = delete;
   ~RingReader();
 
-  // What the library is given: it maps it as the reader does.
+  // Handed to the library, which maps it as the reader does.
   int memfd() const { return memfd_.get(); }
   uint64_t capacity_bytes() const { return capacity_; }
   wire::RingHeader& header() const { return *header_; }
 
-  // A message: 8-byte aligned, with its MessageHeader, holds during the call.
+  // A message with its MessageHeader, 8-byte aligned, valid during the call.
   using Visit = std::function<void(wire::MessageKind kind, std::span<const std::byte> message)>;
 
-  // Takes the messages that are ready, in order, and gives their room back. Adds one to the
-  // heartbeat. Stops at a message that is not finished.
+  // Visits the messages that are ready, in order, and frees their space. Increments the heartbeat.
+  // Stops at the first message that is not finished.
   void Drain(const Visit& visit);
 
-  // After the last Drain, when no producer is left: room was reserved for a message that never
-  // became ready.
+  // Called after the last Drain, when no producer is left: true if space was reserved for a message
+  // that never became ready.
   bool HasTornMessage() const;
-  // Why the ring is no longer read; empty: it is in order.
+  // Why the ring is not read any more; empty if it is valid.
   const std::string& fault() const { return fault_; }
 
-  // Tells the library that nobody will read any more.
+  // Tells the library to stop writing.
   void Close();
 
   std::array<uint64_t, wire::kCounterCount> ReadCounters() const;
@@ -63,9 +63,9 @@ class RingReader {
   wire::RingHeader* header_ = nullptr;
   std::byte* data_ = nullptr;  // capacity_ bytes, mapped twice in a row
   uint64_t capacity_ = 0;
-  uint64_t tail_ = 0;  // ours; the shared one is for the producers
+  uint64_t tail_ = 0;  // the reader's own; the shared one is for the producers
   std::string fault_;
-  std::vector<std::byte> message_;  // as large as any has been
+  std::vector<std::byte> message_;  // grows to the largest message so far
 };
 
 }  // namespace xpu

@@ -17,7 +17,7 @@ struct CopiedMemory {
   }
 };
 
-// What WalkStack asks for rules.
+// The interface through which WalkStack looks up unwind rules.
 struct CopiedCode {
   const StackCopies::FindRule& find;
   const CodeRanges::Version* ranges;
@@ -49,10 +49,10 @@ void StackCopies::Add(StackCopy copy) {
   copies_.push_back(std::move(copy));
 }
 
-void StackCopies::Told(uint32_t loads, const std::shared_ptr<const CodeRanges::Version>& code) {
+void StackCopies::SetCode(uint32_t loads, const std::shared_ptr<const CodeRanges::Version>& code) {
   for (StackCopy& copy : copies_) {
     if (copy.code != nullptr || copy.code_unknown || copy.loads > loads) continue;
-    // A later list does not show what was at the same place before.
+    // A later list does not show what was mapped at the same address earlier.
     copy.code_unknown = copy.loads < loads;
     if (copy.code_unknown) continue;
     copy.code = code;

@@ -1,6 +1,5 @@
-// Stacks that a program sent as they were, because the unwind table of some of their code was not
-// made yet, or because the loader had just loaded code: they wait here, and are walked like any
-// other.
+// Raw copies of stacks, which a program sends when the unwind table of some code is not ready or
+// the loader has just loaded code. They wait here until they can be walked like any other stack.
 #pragma once
 
 #include <cstddef>
@@ -20,17 +19,17 @@ namespace xpu {
 struct StackCopy {
   wire::LaunchCall call{};
   WalkRegisters registers;
-  uint32_t loads = 0;                                 // as in its message
-  uint64_t taken_ns = 0;                              // when it came here
-  std::vector<std::byte> bytes;                       // at registers.sp
+  uint32_t loads = 0;                                 // as in the message
+  uint64_t taken_ns = 0;                              // when the copy arrived
+  std::vector<std::byte> bytes;                       // memory from registers.sp on
   std::shared_ptr<const CodeRanges::Version> code{};  // nullptr: not reported yet
-  bool code_unknown = false;                          // nor ever will be
-  uint64_t cost = 0;                                  // of memory
+  bool code_unknown = false;                          // and never will be known
+  uint64_t cost = 0;                                  // estimated memory
 };
 
 class StackCopies {
  public:
-  // A table that takes longer is not waited for, nor when more than this is kept.
+  // Copies wait for a table no longer than this, and not at all when more bytes than this are kept.
   static constexpr uint64_t kPatienceNs = 5'000'000'000;
   static constexpr uint64_t kMaxBytes = uint64_t{64} << 20;
 
@@ -41,18 +40,18 @@ class StackCopies {
 
   void Add(StackCopy copy);
   bool empty() const { return copies_.empty(); }
-  uint64_t bytes() const { return bytes_; }  // that they take
-  // What was loaded after `loads` loads is in `code`.
-  void Told(uint32_t loads, const std::shared_ptr<const CodeRanges::Version>& code);
-  // Walks those that need not wait. `last`: none does.
+  uint64_t bytes() const { return bytes_; }  // memory of all copies
+  // Sets the code that was mapped after `loads` loads of libraries.
+  void SetCode(uint32_t loads, const std::shared_ptr<const CodeRanges::Version>& code);
+  // Walks the copies that need not wait; all of them if `last`.
   void Walk(const FindRule& find, uint64_t now_ns, bool last, const Done& done);
 
  private:
-  // Of what `copy` keeps; the lists of code are a program's to make.
+  // Charges `copy` for what it keeps alive. A program decides how many lists of code there are.
   void Charge(StackCopy& copy);
 
   std::deque<StackCopy> copies_;
-  std::weak_ptr<const CodeRanges::Version> charged_code_;  // the last one
+  std::weak_ptr<const CodeRanges::Version> charged_code_;  // the most recent one
   uint64_t bytes_ = 0;
 };
 

@@ -10,7 +10,7 @@
 namespace xpu {
 namespace {
 
-constexpr char kNoWay[] =
+constexpr char kCannotConnect[] =
     " cannot connect to xpu-record: another xpu-record inside this one, a seccomp filter, another "
     "network namespace, no free descriptor or a cleared environment";
 
@@ -22,28 +22,28 @@ uint32_t CountOf(const std::map<uint32_t, uint32_t>& counts, uint32_t pid) {
 }  // namespace
 
 void UnreachedProcesses::OnMapping(uint32_t pid, uint64_t start, const CodeMapping& mapping) {
-  if (mapping.is_amended) return;  // its event comes, or came
+  if (mapping.is_amended) return;  // the kernel's event for it arrives separately
   const std::string& path = processes_.file(mapping.file).path;
   if (!IsCudaDriver(path) && !IsInjectLibrary(path)) return;
   const ProcessTable::Process& process = *processes_.Find(pid);
   const MappedLibrary library{pid, start, path};
   if (IsCudaDriver(path)) {
-    SeeDriver(library, process.name(pid), process.exec_ns);
+    ObserveDriver(library, process.name(pid), process.exec_ns);
   } else {
-    SeeLibrary(library, process.name(pid));
+    ObserveLibrary(library, process.name(pid));
   }
 }
 
-// At once: the process may not be there for long. A library that is closed and loaded again is of
-// the same image.
-void UnreachedProcesses::SeeDriver(const MappedLibrary& mapping, std::string_view name,
-                                   uint64_t exec_ns) {
+// Examined at once, because the process may end soon. A library that is unloaded and loaded again
+// belongs to the same image.
+void UnreachedProcesses::ObserveDriver(const MappedLibrary& mapping, std::string_view name,
+                                       uint64_t exec_ns) {
   Drivers& drivers = drivers_[mapping.pid];
   if (drivers.images > 0 && drivers.exec_ns == exec_ns) return;
   drivers.name = name;
   drivers.exec_ns = exec_ns;
   ++drivers.images;
-  const std::optional<std::string> obstacle = expected_.look_at_driver(mapping, expected_.library);
+  const std::optional<std::string> obstacle = expected_.examine_driver(mapping, expected_.library);
   AppendFormat(news_, "process {}: {} is mapped, the injected library {}\n", mapping.pid,
                mapping.path,
                !obstacle           ? "may be missing: the process could not be examined"
@@ -57,12 +57,12 @@ void UnreachedProcesses::SeeDriver(const MappedLibrary& mapping, std::string_vie
   }
 }
 
-void UnreachedProcesses::SeeLibrary(const MappedLibrary& mapping, std::string_view name) {
+void UnreachedProcesses::ObserveLibrary(const MappedLibrary& mapping, std::string_view name) {
   if (IsRecorder(mapping.pid)) return;
   Loader& loader = loaders_[mapping.pid];
   ++loader.loads;
   loader.name = name;
-  const auto obstacle = expected_.look_at_library(mapping, expected_.connection_string);
+  const auto obstacle = expected_.examine_library(mapping, expected_.connection_string);
   if (obstacle && !obstacle->empty()) loader.obstacle = *obstacle;
 }
 
@@ -72,19 +72,20 @@ void UnreachedProcesses::CountSilentLibraries(EventSink& sink, const InjectionRe
     if (loader.loads <= connected) continue;
     sink.losses().Add(LossKind::kProcessNotReached, loader.loads - connected, pid, {},
                       Format("process {} ({}){}", pid, loader.name,
-                             loader.obstacle.empty() ? kNoWay : ": " + loader.obstacle));
+                             loader.obstacle.empty() ? kCannotConnect : ": " + loader.obstacle));
   }
 }
 
-// Images in which the library is nevertheless, because the program saw to it, are none of them.
+// Images that have the library nevertheless, because the program loads it itself, are not counted.
 void UnreachedProcesses::CountUnreachable(EventSink& sink, const InjectionReports& reports) {
   for (const auto& [pid, drivers] : drivers_) {
     const auto loader = loaders_.find(pid);
     const uint32_t loads = loader == loaders_.end() ? 0 : loader->second.loads;
     const uint32_t connected = CountOf(reports.connected, pid);
-    const uint32_t told_of = CountOf(reports.started_cuda, pid) + CountOf(reports.refused, pid) +
-                             (loads > connected ? loads - connected : 0);
-    uint32_t left = drivers.images - std::min(drivers.images, told_of);
+    const uint32_t accounted_for = CountOf(reports.started_cuda, pid) +
+                                   CountOf(reports.refused, pid) +
+                                   (loads > connected ? loads - connected : 0);
+    uint32_t left = drivers.images - std::min(drivers.images, accounted_for);
     const uint32_t unreachable = std::min(left, drivers.unreachable);
     left -= unreachable;
     sink.losses().Add(LossKind::kProcessNotReached, unreachable, pid, {},

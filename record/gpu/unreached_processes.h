@@ -1,7 +1,7 @@
-// CUDA processes that do not report, as their mappings show it: the driver will not find the
-// injected library in some; others map it and it stays silent, because a seccomp filter, another
-// network namespace, cleared variables or a full table of descriptors keeps it from the socket, or
-// another recorder, which was started within this one, has taken it.
+// Finds CUDA processes that do not report, by their mappings. In some the driver will not find the
+// injected library. In others the library is mapped and stays silent: a seccomp filter, another
+// network namespace, cleared variables or a full descriptor table keeps it from the socket, or
+// another recorder that was started inside this one has taken it.
 #pragma once
 
 #include <cstdint>
@@ -18,25 +18,27 @@
 
 namespace xpu {
 
-// What libraries in processes have said, by pid. An exec keeps the pid: each count is of images.
+// What the libraries in processes reported, by pid. An exec keeps the pid, so each count is of
+// program images.
 struct InjectionReports {
-  std::map<uint32_t, uint32_t> connected;  // those that were refused too
-  std::map<uint32_t, uint32_t> refused;    // and counted as not reached
+  std::map<uint32_t, uint32_t> connected;  // including refused ones
+  std::map<uint32_t, uint32_t> refused;    // and already counted as not reached
   std::map<uint32_t, uint32_t> started_cuda;
 };
 
 class UnreachedProcesses : public ProcessListener {
  public:
-  // What is to be in each process with CUDA.
+  // What every process with CUDA must contain.
   struct Expected {
     std::string library;
     std::string connection_string;
-    // What a mapping of the driver or of the library, and what was to be there, tell.
-    using Look = std::optional<std::string>(const MappedLibrary& mapping, const std::string& value);
-    Look* look_at_driver = &ObstacleToInjection;
-    Look* look_at_library = &ObstacleToReport;
+    // Examines a mapping of the driver or of the library, given the expected value.
+    using Examine = std::optional<std::string>(const MappedLibrary& mapping,
+                                               const std::string& value);
+    Examine* examine_driver = &ObstacleToInjection;
+    Examine* examine_library = &ObstacleToReport;
   };
-  // Listens to `processes`, which outlives this.
+  // Listens to `processes`, which outlives this object.
   UnreachedProcesses(ProcessTable& processes, Expected expected)
       : processes_(processes), expected_(std::move(expected)) {
     processes.AddListener(this);
@@ -44,26 +46,26 @@ class UnreachedProcesses : public ProcessListener {
 
   void OnMapping(uint32_t pid, uint64_t start, const CodeMapping& mapping) override;
   void Finish(EventSink& sink, const InjectionReports& reports);
-  // For -v: what was found in processes, once.
+  // Returns, once, what was found in processes, for -v.
   std::string TakeNews() { return std::exchange(news_, {}); }
 
  private:
   struct Loader {
     std::string name;
-    std::string obstacle;  // of the last that had one
+    std::string obstacle;  // of the last load that had one
     uint32_t loads = 0;
   };
-  // The images of one process that have mapped the driver.
+  // The program images of one process that have mapped the driver.
   struct Drivers {
     std::string name;
-    std::string obstacle;  // of the last that had one
-    uint64_t exec_ns = 0;  // of the image that was seen last
+    std::string obstacle;  // of the last image that had one
+    uint64_t exec_ns = 0;  // of the last image examined
     uint32_t images = 0;
     uint32_t unreachable = 0;
     uint32_t unknown = 0;
   };
-  void SeeLibrary(const MappedLibrary& mapping, std::string_view name);
-  void SeeDriver(const MappedLibrary& mapping, std::string_view name, uint64_t exec_ns);
+  void ObserveLibrary(const MappedLibrary& mapping, std::string_view name);
+  void ObserveDriver(const MappedLibrary& mapping, std::string_view name, uint64_t exec_ns);
   void CountSilentLibraries(EventSink& sink, const InjectionReports& reports);
   void CountUnreachable(EventSink& sink, const InjectionReports& reports);
 

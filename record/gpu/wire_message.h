@@ -1,4 +1,4 @@
-// Taking messages of the injected library (cupti_inject/wire.h) apart.
+// Parses messages of the injected library (cupti_inject/wire.h).
 #pragma once
 
 #include <cstddef>
@@ -9,15 +9,15 @@
 
 namespace xpu {
 
-// The fixed part of a message. Message structs hold an atomic, so the values after it are copied
-// by place.
+// The fixed part of a message. Message structs hold an atomic, so the bytes that follow it are
+// copied by offset.
 template <typename Message>
 struct FixedPart {
   alignas(Message) std::byte bytes[sizeof(Message)];
   const Message* operator->() const { return reinterpret_cast<const Message*>(bytes); }
 };
 
-// nullopt: the message is shorter.
+// nullopt if the message is shorter.
 template <typename Message>
 std::optional<FixedPart<Message>> ReadFixed(std::span<const std::byte> message) {
   if (message.size() < sizeof(Message)) return std::nullopt;
@@ -26,9 +26,9 @@ std::optional<FixedPart<Message>> ReadFixed(std::span<const std::byte> message) 
   return fixed;
 }
 
-// `size` bytes after the fixed part; nullopt: they are not there.
-inline std::optional<std::span<const std::byte>> BytesBehind(std::span<const std::byte> message,
-                                                             size_t fixed, size_t size) {
+// The `size` bytes after the fixed part; nullopt if the message is shorter.
+inline std::optional<std::span<const std::byte>> BytesAfter(std::span<const std::byte> message,
+                                                            size_t fixed, size_t size) {
   if (message.size() - fixed < size) return std::nullopt;
   return message.subspan(fixed, size);
 }

@@ -26,7 +26,7 @@ constexpr double kLongestNs = 1e18;  // 31 years
 constexpr char kRangeForms[] = "expected cudaProfilerApi, nvtx:NAME or nvtx:NAME@DOMAIN";
 constexpr char kControlForms[] = "expected fifo:CTL, fifo:CTL,ACK or signal";
 
-// Up to the first '@' that no backslash is in front of, which it takes away.
+// Takes the text before the first '@' that is not escaped by a backslash, and unescapes it.
 std::string TakeRangeName(std::string_view& text) {
   std::string name;
   while (!text.empty() && text.front() != '@') {

@@ -1,4 +1,4 @@
-// When a recording is on and what it records, as the command line says it.
+// When a recording is on and what limits it, as given on the command line.
 #pragma once
 
 #include <cstdint>
@@ -13,40 +13,40 @@
 
 namespace xpu {
 
-// What of the program opens and closes the recording.
+// What in the program opens and closes the recording.
 struct CaptureRange {
-  bool is_profiler_api = false;  // cudaProfilerStart and cudaProfilerStop; else ranges of NVTX
-  std::string name;              // of such a range
-  std::string domain;            // its domain; empty: the default one
+  bool is_profiler_api = false;  // cudaProfilerStart and cudaProfilerStop; otherwise NVTX ranges
+  std::string name;              // of the NVTX range
+  std::string domain;            // of the NVTX range; empty: the default domain
   bool any_domain = false;
 
-  // As the command line has it, for people.
+  // As written on the command line, for messages.
   std::string Text() const;
 };
 
 struct ControlOptions {
   uint64_t delay_ns = 0;
   bool waits_for_enable = false;        // --delay=-1
-  std::optional<uint64_t> duration_ns;  // from when the recording is on first
+  std::optional<uint64_t> duration_ns;  // counted from when recording first starts
   bool by_signal = false;               // SIGUSR2
-  std::string fifo;                     // of commands; empty: none
+  std::string fifo;                     // that commands are read from; empty: none
   std::string ack_fifo;                 // empty: commands are not acknowledged
   std::optional<CaptureRange> capture_range;
-  uint64_t max_bytes = 0;  // of the capture, in all its parts; 0: no limit
-  std::string note;        // what may not be meant; empty: nothing
+  uint64_t max_bytes = 0;  // limit for all parts of the capture; 0: none
+  std::string note;        // warns of a value that may be a mistake; empty: none
 
   bool StartsPaused() const { return delay_ns != 0 || waits_for_enable || capture_range; }
-  // There may be times in which nothing is recorded.
+  // True if there may be times in which nothing is recorded.
   bool CanPause() const {
     return delay_ns != 0 || waits_for_enable || by_signal || !fifo.empty() || capture_range;
   }
-  // The recording may end before the program.
+  // True if the recording may end before the program.
   bool CanEndEarly() const { return duration_ns || !fifo.empty() || max_bytes != 0; }
 };
 
-// Errors of all of these are of ErrorKind::kUsage.
+// All errors below are of ErrorKind::kUsage.
 
-// "5", "5s", "0.5s", "500ms", "2m": a number without a unit is seconds.
+// "5", "5s", "0.5s", "500ms", "2m"; a number without a unit is in seconds.
 Result<uint64_t> ParseDuration(std::string_view option, std::string_view text);
 // "fifo:CTL[,ACK]" or "signal".
 Status ParseControl(std::string_view text, ControlOptions& options);

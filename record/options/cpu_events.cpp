@@ -81,7 +81,7 @@ std::optional<CpuEvent> FindEvent(std::string_view name) {
   return event;
 }
 
-// Those that are named are counted, the others are not.
+// With modifiers, only the named parts (user, kernel) are counted.
 bool TakeModifiers(std::string_view modifiers, CpuEvent& event) {
   if (modifiers.find_first_not_of("uk") != std::string_view::npos) return false;
   const bool user = modifiers.find('u') != std::string_view::npos;
@@ -172,7 +172,7 @@ Status CheckNoneTwice(std::span<const CpuEvent> events) {
   return Ok();
 }
 
-Result<UniqueFd> OpenCpuEvent(const CpuEvent& event, const CpuEventPlace& place,
+Result<UniqueFd> OpenCpuEvent(const CpuEvent& event, const CpuEventScope& scope,
                               uint64_t frequency_hz) {
   perf_event_attr attributes = PerfAttributes(event.type, event.config);
   attributes.freq = event.period == 0;
@@ -185,10 +185,10 @@ Result<UniqueFd> OpenCpuEvent(const CpuEvent& event, const CpuEventPlace& place,
   attributes.exclude_kernel = event.exclude_kernel;
   attributes.exclude_idle = event.is_clock;
   attributes.disabled = 1;
-  attributes.enable_on_exec = place.starts_at_exec;
-  attributes.inherit = place.target >= 0;
-  attributes.wakeup_events = place.number;
-  UniqueFd fd = OpenPerfEvent(attributes, place.target, place.cpu);
+  attributes.enable_on_exec = scope.starts_at_exec;
+  attributes.inherit = scope.target >= 0;
+  attributes.wakeup_events = scope.number;
+  UniqueFd fd = OpenPerfEvent(attributes, scope.target, scope.cpu);
   if (!fd) return WhyNotOpen(event, errno);
   return fd;
 }

@@ -1,4 +1,4 @@
-// The events whose occurrences CPU samples are taken at, as the command line names them.
+// The events that trigger CPU samples, as named on the command line.
 #pragma once
 
 #include <cstdint>
@@ -18,10 +18,10 @@ struct CpuEvent {
   std::string name = "cpu-clock";  // with its modifiers: "page-faults:u"
   uint32_t type = 1;               // PERF_TYPE_; software
   uint64_t config = 0;             // PERF_COUNT_; the CPU clock
-  bool is_clock = true;            // counts ns, else events
+  bool is_clock = true;            // counts ns; otherwise events
   bool exclude_user = false;
   bool exclude_kernel = false;
-  uint64_t period = 0;  // a sample every so many; 0: at the recording's frequency
+  uint64_t period = 0;  // one sample per `period` events; 0: at the recording's frequency
 };
 
 // "cycles,page-faults:u,r01c2:k,instructions/period=1000/". Errors are of ErrorKind::kUsage.
@@ -30,26 +30,26 @@ Result<std::vector<CpuEvent>> ParseCpuEvents(std::string_view list);
 // "cpu-clock,task-clock,...": the events that have names.
 std::string KnownCpuEvents();
 
-// Their samples could not be distinguished.
+// Samples of two equal events could not be distinguished.
 Status CheckNoneTwice(std::span<const CpuEvent> events);
 
-// Where an event counts.
-struct CpuEventPlace {
-  pid_t target = -1;  // it, everything it becomes and its descendants; -1: whatever runs on `cpu`
-  int cpu = -1;       // -1: any
-  bool starts_at_exec = true;  // else it is off until it is switched on
-  uint32_t number = 0;         // by which cpu_sample.bpf.c knows it
+// Where an event is counted.
+struct CpuEventScope {
+  pid_t target = -1;           // a process and its descendants; -1: every process on `cpu`
+  int cpu = -1;                // -1: any
+  bool starts_at_exec = true;  // otherwise it stays off until it is enabled
+  uint32_t number = 0;         // identifies the event in cpu_sample.bpf.c
 };
-// Off at first. `frequency_hz` counts where the event has no period. A clock does not tick where
-// nothing runs.
-Result<UniqueFd> OpenCpuEvent(const CpuEvent& event, const CpuEventPlace& place,
+// Opens the event disabled. `frequency_hz` applies if the event has no period. A clock does not
+// tick while nothing runs.
+Result<UniqueFd> OpenCpuEvent(const CpuEvent& event, const CpuEventScope& scope,
                               uint64_t frequency_hz);
 
-// Which of the events that have names are here and which are not.
+// The named events that this machine has, and those that it lacks.
 struct CpuEventNames {
   std::string here;
   std::string missing;  // empty: none
-  Error first_error;    // of those
+  Error first_error;    // the error of the first missing event
 };
 CpuEventNames FindCpuEvents();
 

@@ -1,4 +1,7 @@
-// What a recording is to be, as the command line says it.
+// The settings of one recording, as parsed from the command line.
+//
+// Plain values, which cli/ fills in and the rest of the recorder only reads. The parsers of values
+// lie in this directory, without CLI11, which only cli/ includes.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +26,7 @@ struct RecordOptions {
   std::string output = "capture.xpu";  // "-": standard output
   OutputOptions output_options;
   std::vector<CpuEvent> cpu_events = {CpuEvent{}};
-  uint64_t frequency_hz = 99;  // of events that have no period
+  uint64_t frequency_hz = 99;  // of events without a period
   bool record_cpu = true;
   bool record_gpu = true;
   CallGraphMode call_graph = CallGraphMode::kAuto;
@@ -31,8 +34,8 @@ struct RecordOptions {
   GraphTraceMode graph_trace = GraphTraceMode::kGraph;
   SymbolDetail symbols = SymbolDetail::kNames;
   std::string cupti_library;  // empty: the injected library searches
-  // False: nothing is loaded into the program, CUPTI is left to it; launches are seen by probes on
-  // `cuda_libraries` (empty: the ones that the program maps).
+  // False: nothing is loaded into the program and CUPTI is left to it; launches are recorded by
+  // probes on `cuda_libraries` (empty: those that the program maps).
   bool inject = true;
   bool walk_python = true;
   bool record_nvtx = true;  // with `inject`
@@ -40,19 +43,20 @@ struct RecordOptions {
   std::vector<std::string> cuda_libraries;
   std::vector<UserProbe> probes;
   ControlOptions control;
-  // Processes that run already, instead of the program; or all of the system, with it or without.
+  // Running processes to record instead of a program, or the whole system, with or without a
+  // program.
   std::vector<pid_t> pids;
   bool whole_system = false;
-  bool gpu_out_of_reach = false;  // wanted, but nothing is started that could load the library
+  bool gpu_out_of_reach = false;  // requested, but no started program could load the library
   bool verbose = false;
   bool quiet = false;
   bool check = false;  // print what works on this machine, record nothing
-  // The target and its arguments; with `pids` what tells by its end when to end. May be empty
-  // with them and with `whole_system`.
+  // The target and its arguments; with `pids`, a command whose end ends the recording. May be empty
+  // with `pids` and `whole_system`.
   std::vector<std::string> command;
-  std::string user;  // the user that the target runs as, name or number; empty: ours
-  bool allow_new_privileges = false;  // with `user`: setuid programs gain theirs
-  bool keep_descriptors = false;      // with `user`: not 0 to 2 alone
+  std::string user;  // the user that the target runs as, name or number; empty: the caller
+  bool allow_new_privileges = false;  // with `user`: setuid programs gain their privileges
+  bool keep_descriptors = false;  // with `user`: the program inherits descriptors other than 0 to 2
   std::vector<std::string> own_arguments;
 };
 

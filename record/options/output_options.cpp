@@ -16,8 +16,8 @@ double UnitOf(std::string_view suffix) {
   return suffix == "G" ? 1 << 30 : 0;
 }
 
-// As it is given.
-std::string SizeWord(uint64_t bytes) {
+// The size as users write it on the command line.
+std::string SizeOption(uint64_t bytes) {
   return bytes % (1 << 20) == 0 ? Format("{}M", bytes >> 20) : Format("{}K", bytes >> 10);
 }
 
@@ -36,7 +36,7 @@ Result<uint64_t> ParseSize(std::string_view option, std::string_view text, uint6
   if (bytes < static_cast<double>(least_bytes)) {
     return Error{
         ErrorKind::kUsage,
-        Format("{}: {} is too small; the minimum is {}", option, text, SizeWord(least_bytes)),
+        Format("{}: {} is too small; the minimum is {}", option, text, SizeOption(least_bytes)),
         "expected a number followed by K, M or G, such as 64M"};
   }
   return static_cast<uint64_t>(bytes);

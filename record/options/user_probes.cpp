@@ -37,7 +37,7 @@ std::optional<uint64_t> ParseOffset(std::string_view text) {
                                 : ParseNumber<uint64_t>(text);
 }
 
-// What follows a '+' and is not a number belongs to the name: "operator+".
+// Text after a '+' that is not a number belongs to the name: "operator+".
 void TakeOffset(UserProbe& probe) {
   const size_t plus = probe.function.rfind('+');
   if (plus == std::string::npos) return;

@@ -60,14 +60,14 @@ Result<uint32_t> TableArena::Add(const UnwindTable& table) {
     return Error{ErrorKind::kSystem, "the memory for unwind tables is full", {}};
   }
   std::memcpy(memory_ + used_, table.header, bytes);
-  const auto place = static_cast<uint32_t>(used_ / wire::kTableUnit);
+  const auto location = static_cast<uint32_t>(used_ / wire::kTableUnit);
   used_ = (used_ + bytes + wire::kTableUnit - 1) / wire::kTableUnit * wire::kTableUnit;
-  return place;
+  return location;
 }
 
-UnwindTable TableArena::At(uint32_t place) const {
+UnwindTable TableArena::At(uint32_t location) const {
   UnwindTable table;
-  const uint64_t offset = uint64_t{place} * wire::kTableUnit;
+  const uint64_t offset = uint64_t{location} * wire::kTableUnit;
   XPU_CHECK(offset < used_ && table.Open(memory_ + offset, used_ - offset));
   return table;
 }
@@ -76,22 +76,22 @@ UnwindTables::Id SharedTables::Request(UnwindTables::File file) {
   return tables_ == nullptr ? 0 : tables_->Request(std::move(file));
 }
 
-uint32_t SharedTables::PlaceOf(UnwindTables::Id id) {
+uint32_t SharedTables::LocationOf(UnwindTables::Id id) {
   if (id == 0) return wire::kTableNone;
-  if (const auto found = places_.find(id); found != places_.end()) return found->second;
+  if (const auto found = locations_.find(id); found != locations_.end()) return found->second;
   const UnwindTables::State state = tables_->state(id);
   if (state == UnwindTables::State::kPending) return wire::kTablePending;
-  uint32_t place = wire::kTableNone;
+  uint32_t location = wire::kTableNone;
   if (state == UnwindTables::State::kReady) {
     auto added = arena_.Add(tables_->table(id));
     if (added.ok()) {
-      place = *added;
+      location = *added;
     } else {
       tables_->Refuse(id, added.error().message);
     }
-    places_[id] = place;
+    locations_[id] = location;
   }
-  return place;
+  return location;
 }
 
 void SharedTables::WaitUntil(uint64_t deadline_ns) {

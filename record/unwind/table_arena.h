@@ -28,10 +28,10 @@ class TableArena {
   int memfd() const { return memfd_.get(); }
   uint64_t bytes() const { return bytes_; }
 
-  // Copies a table; returns its place as RingHeader::tables says it. kSystem: no room.
+  // Copies a table; returns its location as RingHeader::tables says it. kSystem: no room.
   Result<uint32_t> Add(const UnwindTable& table);
-  // Of a place that Add returned.
-  UnwindTable At(uint32_t place) const;
+  // Of a location that Add returned.
+  UnwindTable At(uint32_t location) const;
 
  private:
   TableArena() = default;
@@ -55,14 +55,14 @@ class SharedTables {
   // 0: there are no tables at all.
   UnwindTables::Id Request(UnwindTables::File file);
   // As RingHeader::tables says it: pending, none, or where it is.
-  uint32_t PlaceOf(UnwindTables::Id id);
+  uint32_t LocationOf(UnwindTables::Id id);
   // Waits until nothing is pending or CLOCK_MONOTONIC has reached `deadline_ns`.
   void WaitUntil(uint64_t deadline_ns);
 
  private:
   TableArena arena_;
   UnwindTables* tables_;
-  std::unordered_map<UnwindTables::Id, uint32_t> places_;
+  std::unordered_map<UnwindTables::Id, uint32_t> locations_;
 };
 
 }  // namespace xpu

@@ -54,18 +54,18 @@ class CodeFilesTest : public testing::Test {
     EXPECT_TRUE(files_.Open(&ring_));
   }
 
-  // The files that a refresh tells the recorder of. The rest of it: loads_told_, gone_.
+  // The files that a refresh tells the recorder of. The rest of it: loads_reported_, gone_.
   std::vector<Received> Refresh() {
     files_.Refresh();
     std::vector<Received> files = memory_.Drain();
     gone_.clear();
-    loads_told_ = 0;
+    loads_reported_ = 0;
     std::erase_if(files, [&](const Received& message) {
       if (message.kind == wire::MessageKind::kCodeFileGone) {
         gone_.push_back(message.As<wire::CodeFileGoneMessage>().start_address);
       }
       if (message.kind == wire::MessageKind::kCodeFilesComplete) {
-        loads_told_ = message.As<wire::CodeFilesCompleteMessage>().loads;
+        loads_reported_ = message.As<wire::CodeFilesCompleteMessage>().loads;
       }
       return message.kind != wire::MessageKind::kCodeFile;
     });
@@ -76,7 +76,7 @@ class CodeFilesTest : public testing::Test {
   RingProducer ring_;
   CodeFiles files_;
   std::vector<uint64_t> gone_;
-  uint32_t loads_told_ = 0;
+  uint32_t loads_reported_ = 0;
 };
 
 TEST_F(CodeFilesTest, ReportsEachFileOnce) {
@@ -200,7 +200,7 @@ uint64_t LoaderAdds() {
 TEST_F(CodeFilesTest, TheListKnowsThatItIsOutdated) {
   Refresh();
   EXPECT_EQ(files_.LoadsSince(), 0u);
-  EXPECT_EQ(loads_told_, LoaderAdds());
+  EXPECT_EQ(loads_reported_, LoaderAdds());
   for (int round = 0; round < 3; ++round) {
     Library library;
     EXPECT_EQ(files_.LoadsSince(), LoaderAdds());
@@ -209,7 +209,7 @@ TEST_F(CodeFilesTest, TheListKnowsThatItIsOutdated) {
     EXPECT_EQ(files_.LoadsSince(), LoaderAdds());
     Refresh();
     EXPECT_EQ(files_.LoadsSince(), 0u);
-    EXPECT_EQ(loads_told_, LoaderAdds());
+    EXPECT_EQ(loads_reported_, LoaderAdds());
     EXPECT_EQ(gone_.size(), 0u);  // it was never told of
   }
   const Library library;

@@ -187,19 +187,19 @@ TEST_F(StackCopiesTest, WaitForTheListThatTheyWereTakenUnder) {
   Add(1000, 3);
   Add(1000, 4);
   Walk(CodeKind::kRule, 2000, false);
-  copies_.Told(2, ranges_.now());
+  copies_.SetCode(2, ranges_.now());
   Walk(CodeKind::kRule, 2000, false);
   EXPECT_EQ(walks_.size(), 0u);
   ranges_.Add(0x1000, {0x3000, 0, 0});
   const auto third = ranges_.now();
-  copies_.Told(3, third);
+  copies_.SetCode(3, third);
   ranges_.Add(0x1000, {0x3000, 0, 1});
   Walk(CodeKind::kRule, 2000, false);
   ASSERT_EQ(walks_.size(), 1u);
   EXPECT_EQ(walks_[0].stop, WalkStop::kComplete);
   EXPECT_EQ(used_, std::set{third.get()});
   // What was where after four nobody will tell any more.
-  copies_.Told(5, ranges_.now());
+  copies_.SetCode(5, ranges_.now());
   Walk(CodeKind::kRule, 2000, false);
   ASSERT_EQ(walks_.size(), 2u);
   EXPECT_EQ(walks_[1].flags, kWalkFramePointers | kWalkNotReady);
@@ -214,7 +214,7 @@ TEST_F(StackCopiesTest, TheListsThatTheyKeepAreBounded) {
     ranges_.Add(0x1000, {0x2000, 0, 0});
     versions.insert(ranges_.now().get());
     Add(1000, i % 2);
-    copies_.Told(1, ranges_.now());
+    copies_.SetCode(1, ranges_.now());
   }
   EXPECT_GT(versions.size(), 50u);
   EXPECT_LT(versions.size(), 100u);

@@ -46,14 +46,14 @@ class UnreachedProcessesTest : public test::PeerTest {
     mapping.size_bytes = 0x1000;
     processes_.See(mapping, path, {});
   }
-  using Look = UnreachedProcesses::Expected::Look;
-  void Expect(Look* look_at_driver = &ObstacleToInjection,
-              Look* look_at_library = &ObstacleToReport) {
+  using Examine = UnreachedProcesses::Expected::Examine;
+  void Expect(Examine* examine_driver = &ObstacleToInjection,
+              Examine* examine_library = &ObstacleToReport) {
     unreached_.emplace(processes_,
                        UnreachedProcesses::Expected{.library = kLibrary,
                                                     .connection_string = "it",
-                                                    .look_at_driver = look_at_driver,
-                                                    .look_at_library = look_at_library});
+                                                    .examine_driver = examine_driver,
+                                                    .examine_library = examine_library});
   }
   void Finish(const InjectionReports& reports) {
     processes_.EndRound(now_ns_);
