@@ -1,5 +1,6 @@
 #include "record/cli/command_line.h"
 
+#include <optional>
 #include <utility>
 
 #include <CLI/CLI.hpp>
@@ -25,7 +26,7 @@ Error UsageError(std::string message) {
 struct Words {
   std::string call_graph = "auto";
   std::string launch_stacks = "auto";
-  std::string graph_trace = "graph";
+  std::string graph_trace;
   std::string symbols = "slice";
   std::vector<std::string> events;
   std::vector<std::pair<ProbeKind, std::string>> probes;
@@ -40,6 +41,7 @@ struct Words {
   std::vector<std::string> pids;
   bool cpu_only = false;
   bool gpu_only = false;
+  bool no_attach = false;
   bool no_inject = false;
   bool no_nvtx = false;
   bool no_python = false;
@@ -97,6 +99,7 @@ void AddProbeOptions(CLI::App& app, Words& words) {
 
 void AddControlOptions(CLI::App& app, RecordOptions& options, Words& words) {
   app.add_option("-p,--pid", words.pids)->type_name("PID,...")->allow_extra_args(false);
+  app.add_flag("--no-attach", words.no_attach);
   auto* user = app.add_option("--user", options.user)->type_name("USER");
   app.add_flag("--allow-new-privs", options.allow_new_privileges)->needs(user);
   app.add_flag("--keep-fds", options.keep_descriptors)->needs(user);
@@ -256,7 +259,7 @@ Status TakeOutput(const Words& words, RecordOptions& options) {
   return Ok();
 }
 
-// What the options ask of a library that is not loaded into a process that runs already.
+// The option that asks for something only the injected library can do; empty: there is none.
 std::string_view NeedsLibrary(const Words& words, const RecordOptions& options) {
   if (words.gpu_only) return "--gpu-only";
   if (!words.capture_range.empty()) return "--capture-range";
@@ -265,26 +268,58 @@ std::string_view NeedsLibrary(const Words& words, const RecordOptions& options) 
   return words.graph_trace == "node" ? "--cuda-graph-trace" : "";
 }
 
+// What cannot be had from a library that is loaded while the program runs.
+Status CheckAttach(const Words& words, const RecordOptions& options) {
+  const auto refuse = [](std::string_view option, std::string_view why) {
+    return Error{ErrorKind::kUsage,
+                 Format("{} does not work in a process that is already running: {}", option, why),
+                 "start the program under xpu-record"};
+  };
+  if (words.graph_trace == "graph") {
+    return refuse("--cuda-graph-trace=graph",
+                  "CUPTI crashes at the next replay of a graph that was made earlier");
+  }
+  if (words.launch_stacks == "uprobe") {
+    return refuse("--launch-stacks=uprobe", "the library that is loaded there takes the stacks");
+  }
+  const std::optional<CaptureRange>& range = options.control.capture_range;
+  if (range && !range->is_profiler_api) {
+    return refuse("--capture-range=nvtx",
+                  "NVTX looks for a tool only once, at the program's first NVTX call");
+  }
+  return Ok();
+}
+
 // What to record. After the command has been parsed.
 Status TakeScope(const Words& words, RecordOptions& options) {
   for (const std::string& list : words.pids) {
     XPU_ASSIGN_OR_RETURN(const std::vector<pid_t> pids, ParsePids(list));
     options.pids.insert(options.pids.end(), pids.begin(), pids.end());
   }
-  const bool attaches = !options.pids.empty();
-  if (attaches && options.whole_system)
+  const bool has_pids = !options.pids.empty();
+  if (has_pids && options.whole_system)
     return UsageError("-a records all processes and cannot be combined with -p");
-  if (!attaches && !options.whole_system) return Ok();
+  if (words.no_attach && !has_pids) return UsageError("--no-attach needs -p");
+  if (!has_pids && !options.whole_system) return Ok();
   const bool injects = options.whole_system && !options.command.empty();
   if (injects || !options.inject) return Ok();
-  if (const std::string_view option = NeedsLibrary(words, options); !option.empty()) {
-    return Error{
-        ErrorKind::kUsage,
-        Format("{} needs the injected library, which cannot be loaded into a running process",
-               option),
-        "start the program under xpu-record"};
+  options.attach = has_pids && !words.no_attach && options.record_gpu;
+  if (options.attach) {
+    // Nodes one by one: see CheckAttach.
+    options.graph_trace = GraphTraceMode::kNode;
+    options.record_nvtx = false;
+    return CheckAttach(words, options);
   }
-  options.gpu_out_of_reach = std::exchange(options.record_gpu, false);
+  if (const std::string_view option = NeedsLibrary(words, options); !option.empty()) {
+    return Error{ErrorKind::kUsage,
+                 Format("{} needs the injected library, which {} does not load into processes that "
+                        "are already running",
+                        option, has_pids ? "--no-attach" : "-a"),
+                 has_pids ? "leave out --no-attach, or start the program under xpu-record"
+                          : "give the process with -p, or start the program under xpu-record"};
+  }
+  options.gpu_out_of_reach = options.record_gpu && !words.no_attach;
+  options.record_gpu = false;
   return Ok();
 }
 

@@ -7,8 +7,10 @@ namespace xpu {
 
 inline constexpr HelpGroup kHelpGroups[] = {
     {"control", "Targets and control",
-     R"(  -p, --pid PID,...     record these running processes, with all their threads
+     R"(  -p, --pid PID,...     record these running processes, with their GPU activity
                         and the processes that they start from then on
+  --no-attach           with -p: load nothing into the processes, and record no
+                        GPU activity
   -a, --all             record all processes of the system; with a PROGRAM,
                         until it exits
   --user USER           run the program as USER, without root's privileges and

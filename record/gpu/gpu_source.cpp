@@ -65,11 +65,14 @@ bool TakesNvtx(const RecordOptions& options, const std::vector<std::string>& env
   return false;
 }
 
-uint32_t ControlSettings(const ControlOptions& control) {
+uint32_t ControlSettings(const RecordOptions& options) {
+  const ControlOptions& control = options.control;
   uint32_t settings = 0;
   if (control.CanPause()) settings |= wire::kSettingPauses;
   // At its end the recording is paused until the libraries have sent everything.
-  if (control.CanEndEarly()) settings |= wire::kSettingPauses | wire::kSettingMayEnd;
+  if (control.CanEndEarly() || options.attach) {
+    settings |= wire::kSettingPauses | wire::kSettingMayEnd;
+  }
   if (!control.capture_range) return settings;
   return settings | (control.capture_range->is_profiler_api ? wire::kSettingProfilerApi
                                                             : wire::kSettingNvtxRange);
@@ -120,19 +123,18 @@ Result<std::unique_ptr<SharedTables>> OpenArena(const RecordOptions& options) {
 
 Result<std::unique_ptr<Source>> GpuSource::Open(SourceContext& context) {
   const RecordOptions& options = context.options;
-  std::vector<std::string>& environment = context.environment;
   if (!options.record_gpu || !options.inject) return std::unique_ptr<Source>();
-  XPU_RETURN_IF_ERROR(CheckVariableIsFree(environment));
+  if (!options.attach) XPU_RETURN_IF_ERROR(CheckVariableIsFree(context.environment));
   XPU_ASSIGN_OR_RETURN(std::string library, FindInjectLibrary());
   XPU_ASSIGN_OR_RETURN(std::unique_ptr<SharedTables> tables, OpenArena(options));
   const bool graph_nodes = options.graph_trace == GraphTraceMode::kNode;
-  const bool nvtx = TakesNvtx(options, environment);
+  const bool nvtx = TakesNvtx(options, context.environment);
   XPU_ASSIGN_OR_RETURN(InjectServer server,
                        InjectServer::Listen((graph_nodes ? wire::kSettingGraphNodes : 0) |
                                             (tables != nullptr ? wire::kSettingInlineStacks : 0) |
                                             (nvtx ? wire::kSettingNvtx : 0) |
                                             (options.record_memory ? wire::kSettingMemory : 0) |
-                                            ControlSettings(options.control)));
+                                            ControlSettings(options)));
   const std::optional<CaptureRange>& range = options.control.capture_range;
   if (range && !range->is_profiler_api) {
     if (!nvtx) return NoRangesOfNvtx();
@@ -144,14 +146,20 @@ Result<std::unique_ptr<Source>> GpuSource::Open(SourceContext& context) {
   source->shared_tables_ = std::move(tables);
   source->Pause(options.control.delay_ns != 0 || options.control.waits_for_enable);
   context.stacks_are_inline = source->shared_tables_ != nullptr;
-  SetVariable(environment, kInjectionVariable, source->library_);
-  if (nvtx) SetVariable(environment, kNvtxVariable, source->library_);
-  SetVariable(environment, wire::kEnvironmentVariable, source->server_.EnvironmentValue());
   if (!options.cupti_library.empty()) {
-    XPU_ASSIGN_OR_RETURN(const std::string cupti, AbsolutePath(options.cupti_library));
-    SetVariable(environment, wire::kCuptiLibVariable, cupti);
+    XPU_ASSIGN_OR_RETURN(source->cupti_library_, AbsolutePath(options.cupti_library));
   }
+  if (!options.attach) source->SetVariables(nvtx);
   return std::unique_ptr<Source>(std::move(source));
+}
+
+// By which the driver, and NVTX, load the library into the program.
+void GpuSource::SetVariables(bool nvtx) {
+  std::vector<std::string>& environment = context_.environment;
+  SetVariable(environment, kInjectionVariable, library_);
+  if (nvtx) SetVariable(environment, kNvtxVariable, library_);
+  SetVariable(environment, wire::kEnvironmentVariable, server_.EnvironmentValue());
+  if (!cupti_library_.empty()) SetVariable(environment, wire::kCuptiLibVariable, cupti_library_);
 }
 
 Status GpuSource::Arm() {
@@ -164,10 +172,37 @@ Status GpuSource::Arm() {
                                      .connection_string = server_.EnvironmentValue()});
   }
   if (shared_tables_ != nullptr) shared_tables_->SetTables(context_.tables.get());
+  if (context_.options.attach) {
+    attached_ = std::make_unique<AttachedProcesses>(
+        context_.processes, server_,
+        AttachTarget{
+            .library = library_, .session = server_.session(), .cupti_library = cupti_library_});
+  }
   if (shared_tables_ != nullptr || context_.options.launch_stacks == LaunchStacks::kNone) {
     return Ok();
   }
   return OpenMarker();
+}
+
+std::vector<int> GpuSource::fds() const {
+  std::vector<int> fds = {server_.fd()};
+  if (attached_) fds.push_back(attached_->fd());
+  return fds;
+}
+
+bool GpuSource::IsStarting() const {
+  if (!attached_) return false;
+  return attached_->IsBusy() || server_.IsExpecting() ||
+         std::any_of(peers_.begin(), peers_.end(),
+                     [](const auto& peer) { return !peer->has_cuda() && !peer->HasEnded(); });
+}
+
+void GpuSource::UpdateAttached(EventSink& sink) {
+  attached_->Update(sink);
+  const std::string failures = attached_->TakeFailures();
+  if (!context_.options.quiet) std::fputs(ForTerminal(failures).c_str(), stderr);
+  const std::string news = attached_->TakeNews();
+  if (context_.options.verbose) std::fputs(ForTerminal(news).c_str(), stderr);
 }
 
 int GpuSource::DrainIntervalMs(uint64_t /*now_ns*/) const {
@@ -252,6 +287,7 @@ void GpuSource::WatchCupti(GpuPeer& peer) {
 
 void GpuSource::FinishPeer(GpuPeer& peer, EventSink& sink, GpuPeer::End end) {
   peer.Finish(sink, end);
+  server_.HangUp(peer.instance().value);
   if (peer.has_cuda()) ++reports_.started_cuda[peer.pid()];
   FollowRange(peer);
   SetRange(peer, MonotonicNs(), false, "end of a process");
@@ -272,6 +308,7 @@ bool GpuSource::FinishStacks(GpuPeer& peer, EventSink& sink) {
 }
 
 void GpuSource::Drain(EventSink& sink) {
+  if (attached_) UpdateAttached(sink);
   AcceptPeers(sink);
   std::erase_if(ended_, [&](auto& peer) { return FinishStacks(*peer, sink); });
   const bool has_tables = !launches_ || !context_.unwinder || context_.unwinder->IsUpToDate();

@@ -22,6 +22,7 @@
 #include <vector>
 
 #include "format/base/result.h"
+#include "record/gpu/attached_processes.h"
 #include "record/gpu/cupti_watch.h"
 #include "record/gpu/gpu_peer.h"
 #include "record/gpu/inject_server.h"
@@ -43,14 +44,17 @@ class GpuSource : public Source {
   void Drain(EventSink& sink) override;
   void CountLosses(EventSink& sink) override;
   void Stop(EventSink& sink, bool may_go_on) override;
-  // The socket becomes readable when a program waits for the recorder.
-  std::vector<int> fds() const override { return {server_.fd()}; }
+  // Readable when a program waits for the recorder, or when an attach has ended.
+  std::vector<int> fds() const override;
   int DrainIntervalMs(uint64_t now_ns) const override;
+  bool IsStarting() const override;
   std::vector<RangeChange> TakeRangeChanges() override { return std::exchange(range_changes_, {}); }
 
  private:
   GpuSource(SourceContext& context, InjectServer server)
       : context_(context), server_(std::move(server)) {}
+  void SetVariables(bool nvtx);
+  void UpdateAttached(EventSink& sink);
   void AcceptPeers(EventSink& sink);
   std::string Objection(pid_t pid, uint64_t instance) const;
   void FinishPeer(GpuPeer& peer, EventSink& sink, GpuPeer::End end);
@@ -68,11 +72,13 @@ class GpuSource : public Source {
 
   SourceContext& context_;
   std::string library_;
+  std::string cupti_library_;                      // empty: the injected library searches
   std::unique_ptr<UnreachedProcesses> unreached_;  // of the program that xpu-record starts
   PythonFiles python_files_;
   std::unique_ptr<SharedTables> shared_tables_;  // nullptr: no stacks are taken in processes
   std::optional<ProcessTracker> tracker_;        // used if the kernel does not report processes
   InjectServer server_;
+  std::unique_ptr<AttachedProcesses> attached_;  // of processes that run already
   std::optional<LaunchSource> launches_;
   bool marker_tried_ = false;
   std::optional<CuptiWatch> cupti_watch_;  // used if BPF is available

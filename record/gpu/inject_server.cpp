@@ -49,6 +49,11 @@ pid_t PeerPid(int connection) {
              : 0;
 }
 
+// The peer waits for the reply, so its pid cannot have been reused.
+UniqueFd OpenPidfd(pid_t pid) {
+  return UniqueFd(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
+}
+
 UniqueFd PeerPidfd(int connection, pid_t pid) {
   int fd = -1;
   socklen_t size = sizeof(fd);
@@ -56,8 +61,7 @@ UniqueFd PeerPidfd(int connection, pid_t pid) {
       ::getsockopt(connection, SOL_SOCKET, kPeerPidFd, &fd, &size) == 0) {
     return UniqueFd(fd);
   }
-  // The peer waits for the reply, so its pid cannot have been reused.
-  return UniqueFd(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
+  return OpenPidfd(pid);
 }
 
 // Sends one message with the descriptors of the ring and the arena; -1 leaves a descriptor out.
@@ -146,15 +150,28 @@ InjectArrivals InjectServer::Accept(uint64_t now_ns, const Objection& objection)
     if (!connection) break;
     if (pending_.size() == kMaxPending) pending_.erase(pending_.begin());
     Listen(connection.get());
-    pending_.push_back({std::move(connection), now_ns});
+    pending_.push_back({.connection = std::move(connection), .since_ns = now_ns});
   }
   std::erase_if(welcomed_, [&](const Pending& welcomed) {
-    return !IsThere(welcomed) || now_ns - welcomed.since_ns > kPatienceNs;
+    const bool may_stay = welcomed.attached_pid != 0;
+    return !IsThere(welcomed) || (!may_stay && now_ns - welcomed.since_ns > kPatienceNs);
   });
   std::erase_if(pending_, [&](Pending& pending) {
     return Answer(pending, objection, arrivals) || now_ns - pending.since_ns > kPatienceNs;
   });
   return arrivals;
+}
+
+void InjectServer::Adopt(UniqueFd connection, pid_t pid, uint64_t now_ns) {
+  Listen(connection.get());
+  pending_.push_back(
+      {.connection = std::move(connection), .since_ns = now_ns, .attached_pid = pid});
+}
+
+void InjectServer::HangUp(uint64_t instance) {
+  std::erase_if(welcomed_, [&](const Pending& welcomed) {
+    return welcomed.attached_pid != 0 && welcomed.instance == instance;
+  });
 }
 
 // Returns true when the connection needs no further handling.
@@ -167,18 +184,20 @@ bool InjectServer::Answer(Pending& pending, const Objection& objection, InjectAr
   if (n == 0) return true;  // hung up
   if (n < static_cast<ssize_t>(sizeof(hello))) return false;
 
-  const pid_t pid = PeerPid(connection);
+  const bool is_attached = pending.attached_pid != 0;
+  const pid_t pid = is_attached ? pending.attached_pid : PeerPid(connection);
   const wire::HelloReply refusal{wire::kVersion, 0, 0, 0};
-  if (!SameSecret(hello.secret, secret_)) {
+  if (!is_attached && !SameSecret(hello.secret, secret_)) {
     SendReply(connection, refusal);  // sent for another recording, so it is not a loss of this one
     return true;
   }
   const std::string why = objection ? objection(pid, hello.instance) : std::string();
-  auto peer = why.empty() ? Welcome(connection, hello, pid)
+  auto peer = why.empty() ? Welcome(pending, hello, pid)
                           : Result<InjectPeer>(Error{ErrorKind::kInvalid, why, {}});
   if (peer.ok()) {
     arrivals.peers.push_back(*std::move(peer));
-    if (welcomed_.size() < kMaxPending) welcomed_.push_back(std::move(pending));
+    pending.instance = hello.instance;
+    if (is_attached || welcomed_.size() < kMaxPending) welcomed_.push_back(std::move(pending));
   } else {
     SendReply(connection, refusal);
     arrivals.refusals.push_back({pid, peer.error().message});
@@ -186,14 +205,17 @@ bool InjectServer::Answer(Pending& pending, const Objection& objection, InjectAr
   return true;
 }
 
-Result<InjectPeer> InjectServer::Welcome(int connection, const wire::Hello& hello, pid_t pid) {
+Result<InjectPeer> InjectServer::Welcome(const Pending& pending, const wire::Hello& hello,
+                                         pid_t pid) {
+  const int connection = pending.connection.get();
+  const bool is_attached = pending.attached_pid != 0;
   if (hello.version != wire::kVersion) {
     return Error{ErrorKind::kInvalid,
                  Format("the injected library has protocol version {}, xpu-record has version {}",
                         hello.version, wire::kVersion),
                  {}};
   }
-  UniqueFd pidfd = PeerPidfd(connection, pid);
+  UniqueFd pidfd = is_attached ? OpenPidfd(pid) : PeerPidfd(connection, pid);
   if (!pidfd) return SystemError("pidfd of the program", errno);
   const uint64_t free_bytes = hello.free_address_bytes;
   if (free_bytes != 0 && free_bytes < kLeastFreeBytes) return NoRoom(free_bytes);
@@ -205,7 +227,12 @@ Result<InjectPeer> InjectServer::Welcome(int connection, const wire::Hello& hell
   if (!SendReply(connection, reply, ring.memfd(), arena_memfd_)) {
     return SystemError("answering the injected library", errno);
   }
-  return InjectPeer{pid, hello.namespace_pid, hello.instance, std::move(pidfd), std::move(ring)};
+  return InjectPeer{.pid = pid,
+                    .namespace_pid = hello.namespace_pid,
+                    .instance = hello.instance,
+                    .pidfd = std::move(pidfd),
+                    .ring = std::move(ring),
+                    .is_attached = is_attached};
 }
 
 }  // namespace xpu

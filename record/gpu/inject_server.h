@@ -28,6 +28,7 @@ struct InjectPeer {
   uint64_t instance = 0;
   UniqueFd pidfd;  // readable once the process has ended
   RingReader ring;
+  bool is_attached = false;  // by Adopt
 };
 
 // A connection that did not receive a ring.
@@ -59,6 +60,14 @@ class InjectServer {
     capture_range_ = name + '\0' + domain + '\0';
   }
 
+  // Takes over the connection of a library that was loaded into the running process `pid`. It needs
+  // no secret: nobody but the recorder could have been given this descriptor. The server keeps it
+  // until HangUp, by which the library learns of the end of the recording, however it ends.
+  void Adopt(UniqueFd connection, pid_t pid, uint64_t now_ns);
+  void HangUp(uint64_t instance);
+  // Some connections have not sent their Hello yet.
+  bool IsExpecting() const { return !pending_.empty(); }
+
   // The value of XPU_INJECT: name, secret, session.
   std::string EnvironmentValue() const;
   uint64_t session() const { return session_; }
@@ -76,6 +85,8 @@ class InjectServer {
   struct Pending {
     UniqueFd connection;
     uint64_t since_ns;
+    pid_t attached_pid = 0;  // 0: it connected by itself
+    uint64_t instance = 0;   // from its Hello on
   };
   static constexpr size_t kMaxPending = 64;
   static constexpr size_t kMaxAtOnce = 64;  // programs can connect faster than the recorder accepts
@@ -85,7 +96,7 @@ class InjectServer {
   void Listen(int fd) const;
   static bool IsThere(const Pending& welcomed);
   bool Answer(Pending& pending, const Objection& objection, InjectArrivals& arrivals);
-  Result<InjectPeer> Welcome(int connection, const wire::Hello& hello, pid_t pid);
+  Result<InjectPeer> Welcome(const Pending& pending, const wire::Hello& hello, pid_t pid);
 
   std::string name_;
   std::array<uint8_t, wire::kSecretBytes> secret_{};

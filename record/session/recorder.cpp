@@ -324,10 +324,9 @@ bool MapsCuda(pid_t pid) {
          });
 }
 
-// Any of the processes to record. What cannot be read is as good as without CUDA: this decides over
-// a message alone.
-bool AnyMapsCuda(const RecordOptions& options) {
-  const std::vector<pid_t> pids = options.whole_system ? ListProcesses() : options.pids;
+// What cannot be read counts as without CUDA: this decides only about a message.
+bool AnyProcessMapsCuda() {
+  const std::vector<pid_t> pids = ListProcesses();
   return std::any_of(pids.begin(), pids.end(), MapsCuda);
 }
 
@@ -336,11 +335,11 @@ void ReportLimits(const RecordOptions& options) {
   if (!options.control.note.empty()) {
     std::fputs(Format("xpu-record: {}\n", options.control.note).c_str(), stderr);
   }
-  if (!options.gpu_out_of_reach || !AnyMapsCuda(options)) return;
+  if (!options.gpu_out_of_reach || !AnyProcessMapsCuda()) return;
   std::fputs(
-      "xpu-record: GPU activity is not recorded: the injected library cannot be loaded into a "
-      "running process\nhint: start the program under xpu-record, or give --cpu-only to avoid this "
-      "note\n",
+      "xpu-record: GPU activity is not recorded: -a does not load the injected library into "
+      "processes that are already running\nhint: name such a process with -p, or give --cpu-only "
+      "to avoid this note\n",
       stderr);
 }
 

@@ -4,6 +4,8 @@
 #include <iterator>
 #include <utility>
 
+#include <poll.h>
+
 #include "record/base/clock.h"
 #include "record/cpu/cpu_source.h"
 #include "record/gpu/gpu_source.h"
@@ -53,7 +55,15 @@ Status Sources::Arm(pid_t program) {
 }
 
 void Sources::Begin(EventSink& sink) {
+  constexpr uint64_t kPatienceNs = 5'000'000'000;
+  constexpr int kStepMs = 2;
   for (const auto& source : sources_) source->Begin(sink);
+  const uint64_t give_up_ns = MonotonicNs() + kPatienceNs;
+  const auto is_starting = [](const auto& source) { return source->IsStarting(); };
+  while (std::any_of(sources_.begin(), sources_.end(), is_starting) && MonotonicNs() < give_up_ns) {
+    ::poll(nullptr, 0, kStepMs);
+    Drain(sink);
+  }
 }
 
 void Sources::AfterExec(EventSink& sink) {

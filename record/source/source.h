@@ -60,6 +60,9 @@ class Source {
   virtual int DrainIntervalMs(uint64_t /*now_ns*/) const { return kUsualIntervalMs; }
   // Capture ranges that have begun or ended in programs since the last call.
   virtual std::vector<RangeChange> TakeRangeChanges() { return {}; }
+  // What Begin has started in programs takes a little longer. The recording counts from its end,
+  // but does not wait for it without limit; until then the source is drained.
+  virtual bool IsStarting() const { return false; }
   // Nothing is left that could be recorded.
   virtual bool IsOver() const { return false; }
 };

@@ -192,9 +192,10 @@ def test_usage():
                 (["--capture-range", "nvtx:step", "--no-nvtx", "true"], "--no-nvtx"),
                 (["-p", "1", "-a"], "cannot be combined with -p"),
                 (["-p", "nobody"], "invalid process id 'nobody'"),
-                (["-p", str(os.getpid()), "--gpu-only"], "--gpu-only needs the injected library"),
-                (["-p", str(os.getpid()), "--capture-range", "cudaProfilerApi"],
-                 "--capture-range needs the injected library"),
+                (["-p", str(os.getpid()), "--no-attach", "--gpu-only"],
+                 "--gpu-only needs the injected library"),
+                (["-p", str(os.getpid()), "--capture-range", "nvtx:step"],
+                 "--capture-range=nvtx does not work in a process that is already running"),
                 (["-a", "--gpu-memory"], "--gpu-memory needs the injected library"),
                 ([], "no program to record")):
             result = work.record(*arguments)

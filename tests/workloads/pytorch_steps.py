@@ -8,6 +8,9 @@ the steps are captured into a CUDA graph once and replayed. --profile: torch.pro
 all of it, and the line has what it counted: kernels by name and their time; null when the profiler
 saw no GPU. --with: a profiler runs around all of it, and the line has nothing of what it saw.
 --turns: the N steps are run, and the line is printed, again for each line of the standard input.
+--times FILE: prints "running" after the warm-up and repeats the step until the standard input ends;
+then FILE has one line, the thread's id and the time at which each step began, of CLOCK_MONOTONIC.
+--compile: the model goes through torch.compile.
 """
 
 import argparse
@@ -16,6 +19,7 @@ import functools
 import json
 import os
 import sys
+import threading
 import time
 
 import torch
@@ -67,6 +71,20 @@ def timed_ns(step, warmup, steps):
         step()
     torch.cuda.synchronize()
     return time.monotonic_ns() - begin
+
+
+def run_until_end_of_input(step, path):
+    ends = threading.Event()
+    threading.Thread(target=lambda: (sys.stdin.read(), ends.set()), daemon=True).start()
+    times = []
+    print("running", flush=True)
+    while not ends.is_set():
+        times.append(time.monotonic_ns())
+        step()
+    times.append(time.monotonic_ns())
+    torch.cuda.synchronize()
+    with open(path, "w", encoding="ascii") as file:
+        print(threading.get_native_id(), *times, file=file)
 
 
 def torch_profiler(cpu=True, stacks=False):
@@ -132,14 +150,22 @@ def main():
                                  "proton-python"))
     parser.add_argument("--output", default="proton", help="where Proton writes")
     parser.add_argument("--turns", action="store_true")
+    parser.add_argument("--times")
+    parser.add_argument("--compile", action="store_true")
     options = parser.parse_args()
     with around(options) as profiler:
         torch.manual_seed(1)
         model, batch = make_model(options)
         model = model.cuda()
+        if options.compile:
+            model = torch.compile(model)
         optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
         step = (graph_step(model, optimizer, batch) if options.graph else
                 functools.partial(train_step, model, optimizer, batch))
+        if options.times:
+            timed_ns(step, options.warmup, 0)
+            run_until_end_of_input(step, options.times)
+            return
         if options.turns:
             timed_ns(step, options.warmup, 0)
             for _ in sys.stdin:

@@ -141,6 +141,32 @@ TEST(InjectServer, AddressSpaceIsTheProgramsFirst) {
   EXPECT_EQ(CapacityWithFree(UINT64_MAX), wire::kDefaultCapacityBytes);
 }
 
+TEST(InjectServer, AdoptedConnectionNeedsNoSecretAndIsKeptUntilHangUp) {
+  auto server = InjectServer::Listen();
+  int ends[2];
+  ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
+  const UniqueFd library(ends[1]);
+  server->Adopt(UniqueFd(ends[0]), ::getpid(), 0);
+  EXPECT_TRUE(server->IsExpecting());
+  wire::Hello hello{};
+  hello.version = wire::kVersion;
+  hello.instance = 5;
+  ASSERT_EQ(::send(library.get(), &hello, sizeof(hello), 0), static_cast<ssize_t>(sizeof(hello)));
+  InjectArrivals arrivals = AcceptOne(*server);
+  ASSERT_EQ(arrivals.peers.size(), 1u);
+  EXPECT_TRUE(arrivals.peers[0].is_attached);
+  EXPECT_EQ(arrivals.peers[0].pid, ::getpid());
+  EXPECT_FALSE(server->IsExpecting());
+  wire::HelloReply reply{};
+  ASSERT_EQ(::recv(library.get(), &reply, sizeof(reply), 0), static_cast<ssize_t>(sizeof(reply)));
+  EXPECT_EQ(reply.accepted, 1u);
+  server->Accept(100 * kSecond);  // others are forgotten after a while
+  char byte;
+  EXPECT_EQ(::recv(library.get(), &byte, 1, MSG_DONTWAIT), -1);
+  server->HangUp(5);
+  EXPECT_EQ(::recv(library.get(), &byte, 1, MSG_DONTWAIT), 0);
+}
+
 TEST(InjectServer, AHelloInPieces) {
   auto server = InjectServer::Listen();
   const UniqueFd fd = ConnectRaw(*server);

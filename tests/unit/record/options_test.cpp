@@ -241,9 +241,8 @@ TEST(Options, TargetsAndControl) {
 
   const RecordOptions pids = Good({"-p", "12,13", "--pid", "14"});
   EXPECT_EQ(pids.pids, (std::vector<pid_t>{12, 13, 14}));
-  EXPECT_FALSE(pids.record_gpu);
-  EXPECT_TRUE(pids.gpu_out_of_reach);
-  EXPECT_FALSE(Good({"-p", "12", "--cpu-only"}).gpu_out_of_reach);
+  EXPECT_FALSE(pids.gpu_out_of_reach);
+  EXPECT_FALSE(Good({"-a", "--cpu-only"}).gpu_out_of_reach);
   EXPECT_TRUE(Good({"-p", "12", "--no-inject"}).record_gpu);
   EXPECT_EQ(Good({"-p", "12", "sleep", "1"}).command, (Words{"sleep", "1"}));
   EXPECT_TRUE(Good({"-a"}).gpu_out_of_reach);
@@ -251,6 +250,33 @@ TEST(Options, TargetsAndControl) {
   EXPECT_EQ(Bad({"-p", "12", "-a"}), "-a records all processes and cannot be combined with -p");
   EXPECT_EQ(Bad({"-d", "0", "app"}), "--duration: must be greater than 0");
   EXPECT_EQ(Bad({"--delay=-1", "app"}), "--delay=-1 needs --control to start the recording");
+}
+
+TEST(Options, RunningProcessesAreAttachedToUnlessToldNotTo) {
+  const RecordOptions pids = Good({"-p", "12", "--gpu-only"});
+  EXPECT_TRUE(pids.attach);
+  EXPECT_TRUE(pids.record_gpu);
+  EXPECT_FALSE(pids.record_nvtx);
+  EXPECT_EQ(pids.graph_trace, GraphTraceMode::kNode);
+  EXPECT_FALSE(Good({"app"}).attach);
+  EXPECT_EQ(Good({"app"}).graph_trace, GraphTraceMode::kGraph);
+  EXPECT_FALSE(Good({"-a", "app"}).attach);
+  EXPECT_FALSE(Good({"-p", "12", "--no-inject"}).attach);
+  for (const char* option : {"--no-attach", "--cpu-only"}) {
+    const RecordOptions without = Good({"-p", "12", option});
+    EXPECT_FALSE(without.attach || without.record_gpu || without.gpu_out_of_reach) << option;
+  }
+  EXPECT_TRUE(Good({"-p", "12", "--capture-range=cudaProfilerApi"}).attach);
+  EXPECT_EQ(Bad({"--no-attach", "app"}), "--no-attach needs -p");
+  for (const char* option :
+       {"--cuda-graph-trace=graph", "--launch-stacks=uprobe", "--capture-range=nvtx:a"}) {
+    EXPECT_NE(Bad({"-p", "12", option}).find(" does not work in a process that is already running"),
+              std::string::npos)
+        << option;
+  }
+  EXPECT_EQ(Bad({"-p", "12", "--no-attach", "--gpu-memory"}),
+            "--gpu-memory needs the injected library, which --no-attach does not load into "
+            "processes that are already running");
 }
 
 TEST(Options, CheckNeedsNoProgram) { EXPECT_TRUE(Good({"--check"}).check); }

@@ -1,0 +1,479 @@
+#include "record/attach/attach.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <cstddef>
+#include <cstring>
+#include <ctime>
+#include <map>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "format/base/file.h"
+#include "format/base/text.h"
+#include "record/attach/loader_code.h"
+#include "record/attach/process_memory.h"
+#include "record/attach/seccomp_filter.h"
+#include "record/attach/signal_frame.h"
+#include "record/attach/target_code.h"
+#include "record/attach/thread_choice.h"
+#include "record/attach/traced_thread.h"
+#include "record/base/clock.h"
+#include "record/base/process_status.h"
+#include "record/kernel/capabilities.h"
+#include "symbolize/elf/elf_image.h"
+
+namespace xpu {
+namespace {
+
+constexpr uint64_t kMs = 1'000'000;
+constexpr uint64_t kFindThreadNs = 5'000 * kMs;  // until one can be borrowed
+constexpr uint64_t kOtherTracerNs = 1'000 * kMs;
+constexpr uint64_t kStopNs = 20 * kMs;      // a thread that does not sleep uninterruptibly
+constexpr uint64_t kCallNs = 2'000 * kMs;   // mmap and pthread_create
+constexpr uint64_t kLoadNs = 10'000 * kMs;  // dlopen may wait for the loader's lock
+constexpr uint64_t kFirstPauseNs = kMs / 2;
+constexpr uint64_t kLongestPauseNs = 50 * kMs;
+constexpr uint64_t kAllSignals = UINT64_MAX;
+constexpr uint64_t kRestorerCallAt = 9;  // the instruction after its syscall
+constexpr uint64_t kPageBytes = 4096;
+constexpr size_t kMaxLibraryBytes = size_t{64} << 20;
+
+void Sleep(uint64_t ns) {
+  const timespec pause{static_cast<time_t>(ns / 1'000'000'000),
+                       static_cast<long>(ns % 1'000'000'000)};
+  ::nanosleep(&pause, nullptr);
+}
+
+Error Gone() { return Error{ErrorKind::kNotFound, "the process has ended", {}}; }
+
+// The calls on a borrowed thread. Whenever this object is not alive any more, the thread goes on
+// with what it did before.
+class BorrowedThread {
+ public:
+  BorrowedThread(TracedThread& thread, const ThreadRegisters& before,
+                 const TargetFunctions& functions, const AttachObserver& observe)
+      : thread_(thread), before_(before), functions_(functions), observe_(observe) {}
+
+  // Puts the way back onto its stack.
+  bool Prepare();
+  // mmap of that many bytes, readable, writable and executable. 0: it failed.
+  uint64_t Map(uint64_t bytes);
+  // Calls a function; what it returns is lost. After Map.
+  bool Call(uint64_t function, const std::vector<uint64_t>& arguments);
+  // Lets it go on.
+  void Release();
+  // Why the last call did not come back.
+  TracedThread::Stop last_stop() const { return last_stop_; }
+
+ private:
+  bool BeginCall(uint64_t function, const std::vector<uint64_t>& arguments);
+  // Until it is about to return; `result`: of the first system call with that number.
+  bool RunUntilReturn(long wanted_call, uint64_t* result);
+  void GoOnWithTimeLimit();
+  void Observe(AttachStage stage) const {
+    if (observe_) observe_(stage);
+  }
+
+  TracedThread& thread_;
+  const ThreadRegisters& before_;
+  const TargetFunctions& functions_;
+  const AttachObserver& observe_;
+  SignalFrame frame_;
+  bool at_return_ = false;  // at the entry of rt_sigreturn
+  TracedThread::Stop last_stop_ = TracedThread::Stop::kInterrupted;
+};
+
+bool BorrowedThread::Prepare() {
+  auto frame = MakeSignalFrame(before_, functions_.restorer);
+  if (!frame) return false;
+  frame_ = *std::move(frame);
+  return ProcessMemory(thread_.tid())
+      .Write(frame_.address, frame_.bytes.data(), frame_.bytes.size());
+}
+
+// The order matters: at each point the thread can go on alone. With the registers of the call it
+// executes the call and returns through the frame, which has its signal mask too.
+bool BorrowedThread::BeginCall(uint64_t function, const std::vector<uint64_t>& arguments) {
+  if (!thread_.WriteRegisters(RegistersForCall(before_, frame_, function, arguments))) return false;
+  at_return_ = false;
+  return thread_.WriteSignalMask(kAllSignals);
+}
+
+bool BorrowedThread::RunUntilReturn(long wanted_call, uint64_t* result) {
+  const uint64_t deadline_ns = MonotonicNs() + kCallNs;
+  bool in_wanted = false;
+  while (true) {
+    const uint64_t now_ns = MonotonicNs();
+    if (now_ns >= deadline_ns) return false;
+    last_stop_ = thread_.RunToSystemCall(deadline_ns - now_ns);
+    if (last_stop_ == TracedThread::Stop::kGroupStopped) continue;
+    if (last_stop_ != TracedThread::Stop::kSystemCall) return false;
+    user_regs_struct now;
+    if (!thread_.ReadRegisters(now)) return false;
+    if (now.orig_rax == SYS_rt_sigreturn && now.rip == functions_.restorer + kRestorerCallAt) {
+      at_return_ = true;
+      return true;
+    }
+    if (in_wanted) {
+      *result = now.rax;
+      wanted_call = -1;
+    }
+    in_wanted = static_cast<long>(now.orig_rax) == wanted_call;
+  }
+}
+
+uint64_t BorrowedThread::Map(uint64_t bytes) {
+  uint64_t address = 0;
+  const bool returned = BeginCall(functions_.mmap, {0, bytes, PROT_READ | PROT_WRITE | PROT_EXEC,
+                                                    MAP_PRIVATE | MAP_ANONYMOUS, UINT64_MAX, 0}) &&
+                        (Observe(AttachStage::kInFirstCall), RunUntilReturn(SYS_mmap, &address));
+  const bool is_error = static_cast<int64_t>(address) < 0 && static_cast<int64_t>(address) > -4096;
+  return returned && !is_error && address % kPageBytes == 0 ? address : 0;
+}
+
+bool BorrowedThread::Call(uint64_t function, const std::vector<uint64_t>& arguments) {
+  uint64_t unused = 0;
+  if (!at_return_ || !BeginCall(function, arguments)) return false;
+  Observe(AttachStage::kInSecondCall);
+  return RunUntilReturn(-1, &unused);
+}
+
+// rt_sigreturn would end a call with a time limit, which the kernel otherwise continues: it is
+// cancelled, and the registers are put back in two steps. After the first one the thread can repeat
+// the call from its beginning, if nobody does the second one.
+void BorrowedThread::GoOnWithTimeLimit() {
+  if (!thread_.WriteSignalMask(before_.signal_mask) || !thread_.WriteVectors(before_.vectors) ||
+      !thread_.WriteRegisters(BeginAgain(before_.general))) {
+    return;
+  }
+  if (thread_.FinishCancelledCall(kStopNs) == TracedThread::Stop::kInterrupted) {
+    thread_.WriteRegisters(before_.general);
+  }
+}
+
+void BorrowedThread::Release() {
+  if (at_return_) Observe(AttachStage::kSecondCallReturns);
+  const bool keeps_time = InterruptedCallOf(before_.general) == InterruptedCall::kGoOn;
+  if (at_return_ && keeps_time) GoOnWithTimeLimit();
+  thread_.Detach();
+}
+
+// What goes on while a process is attached to.
+class Attacher {
+ public:
+  Attacher(const AttachTarget& target, const std::function<bool()>& ends,
+           const AttachObserver& observe)
+      : target_(target), ends_(ends), observe_(observe), memory_(target.pid), code_(target.pid) {}
+
+  Result<Attached> Run();
+
+ private:
+  Status Prepare();
+  Status BorrowAThread();
+  // nullopt: not this time.
+  std::optional<Status> Try(const ThreadToBorrow& candidate);
+  std::optional<Status> Borrow(TracedThread& thread, const ThreadRegisters& before);
+  Status SeizeError(const Error& error);
+  Status NoThread() const;
+  void NoteReason(const char* why) { ++reasons_[why]; }
+  std::vector<std::byte> Area(uint64_t address) const;
+  Status CopyLibrary();
+  Result<UniqueFd> TakeConnection();
+  Status Refusal();
+  wire::AttachState ReadState() const;
+  bool WriteState(wire::AttachState state) const;
+  bool Ends() const { return ends_ && ends_(); }
+  void Observe(AttachStage stage) const {
+    if (observe_) observe_(stage);
+  }
+
+  const AttachTarget& target_;
+  const std::function<bool()>& ends_;
+  const AttachObserver& observe_;
+  ProcessMemory memory_;
+  TargetCode code_;
+  TargetFunctions functions_;
+  std::string library_;  // its bytes
+  uint64_t entry_ = 0;   // where it is mapped already
+  uint64_t area_ = 0;
+  uint64_t area_bytes_ = 0;
+  std::map<std::string, int> reasons_;
+  uint64_t other_tracer_since_ns_ = 0;
+  bool seccomp_is_checked_ = false;
+  Attached result_;
+};
+
+Status Attacher::Prepare() {
+  XPU_RETURN_IF_ERROR(code_.Refresh());
+  auto status = ReadFile(Format("/proc/{}/status", target_.pid));
+  if (!status.ok()) return Gone();
+  if (StatusField(*status, "x86_Thread_features").find("shstk") != std::string_view::npos) {
+    return Error{ErrorKind::kUnsupported, "it uses a shadow stack",
+                 "start the program under xpu-record"};
+  }
+  XPU_ASSIGN_OR_RETURN(functions_, code_.FindFunctions());
+  XPU_ASSIGN_OR_RETURN(library_, ReadFile(target_.library));
+  XPU_ASSIGN_OR_RETURN(const std::string build_id, ReadBuildId(target_.library));
+  if (library_.size() > kMaxLibraryBytes || LoaderCode().size() > kPageBytes) {
+    return Error{ErrorKind::kInvalid, Format("{}: too large", target_.library), {}};
+  }
+  entry_ = code_.FindInLibrary(build_id, wire::kAttachSymbol);
+  result_.was_mapped = entry_ != 0;
+  const uint64_t bytes =
+      sizeof(LoaderArea) + LoaderCode().size() + 64 + (entry_ != 0 ? 0 : library_.size());
+  area_bytes_ = (bytes + kPageBytes - 1) & ~(kPageBytes - 1);
+  return Ok();
+}
+
+// All of the area but the library.
+std::vector<std::byte> Attacher::Area(uint64_t address) const {
+  LoaderArea area{};
+  const uint64_t code_at = (sizeof(area) + 63) & ~uint64_t{63};
+  area.request.version = wire::kAttachVersion;
+  area.request.socket.store(-1);
+  area.request.area_start = address;
+  area.request.area_bytes = area_bytes_;
+  area.request.session = target_.session;
+  target_.cupti_library.copy(area.request.cupti_library, sizeof(area.request.cupti_library) - 1);
+  area.library_at = address + code_at + LoaderCode().size();
+  area.library_bytes = library_.size();
+  constexpr long kPauseNs = kMs / 5;
+  area.pause.tv_nsec = kPauseNs;
+  area.most_pauses = wire::kAttachPatienceNs / kPauseNs;
+  area.entry = entry_;
+  area.thread_entry = address + code_at + LoaderThreadAt();
+  const auto set = [](auto& member, uint64_t function) {
+    member = reinterpret_cast<std::remove_reference_t<decltype(member)>>(function);
+  };
+  set(area.munmap, functions_.munmap);
+  set(area.pthread_create, functions_.pthread_create);
+  set(area.pthread_self, functions_.pthread_self);
+  set(area.pthread_detach, functions_.pthread_detach);
+  set(area.dlopen, functions_.dlopen);
+  set(area.dlsym, functions_.dlsym);
+  set(area.dlerror, functions_.dlerror);
+  std::strcpy(area.memfd_name, "libxpu_inject.so");
+  std::strcpy(area.entry_name, wire::kAttachSymbol);
+  std::strcpy(area.path, "/proc/self/fd/");
+  std::vector<std::byte> bytes(code_at + LoaderCode().size());
+  std::memcpy(bytes.data(), &area, sizeof(area));
+  std::copy(LoaderCode().begin(), LoaderCode().end(), bytes.begin() + static_cast<long>(code_at));
+  return bytes;
+}
+
+std::optional<Status> Attacher::Borrow(TracedThread& thread, const ThreadRegisters& before) {
+  BorrowedThread borrowed(thread, before, functions_, observe_);
+  if (!borrowed.Prepare()) {
+    NoteReason("its stack cannot be written");
+    return std::nullopt;
+  }
+  Observe(AttachStage::kFrameWritten);
+  area_ = borrowed.Map(area_bytes_);
+  const auto failed = [&](const char* what) -> Status {
+    const bool is_gone = borrowed.last_stop() == TracedThread::Stop::kGone;
+    borrowed.Release();
+    if (is_gone) return Gone();
+    return Error{ErrorKind::kSystem, Format("{} did not work in it", what),
+                 "it may be at a limit of memory or threads (ulimit -v, -u)"};
+  };
+  if (area_ == 0) return failed("mmap");
+  Observe(AttachStage::kAreaMapped);
+  const std::vector<std::byte> area = Area(area_);
+  const uint64_t start = area_ + area.size() - LoaderCode().size() + LoaderStartAt();
+  if (!memory_.Write(area_, area.data(), area.size())) return failed("writing to the new memory");
+  uint32_t version = 0;
+  // It unmaps the area if no thread can be started.
+  if (!borrowed.Call(start, {area_}) || !memory_.Read(area_, &version, sizeof(version))) {
+    return failed("pthread_create");
+  }
+  borrowed.Release();
+  return Ok();
+}
+
+Status Attacher::SeizeError(const Error& error) {
+  auto status = ReadFile(Format("/proc/{}/status", target_.pid));
+  if (!status.ok()) return Gone();
+  for (const ThreadToBorrow& thread : ThreadsToTry(target_.pid)) {
+    auto of_thread = ReadFile(Format("/proc/{}/status", thread.tid));
+    const std::string tracer(of_thread.ok() ? StatusField(*of_thread, "TracerPid") : "0");
+    if (tracer.empty() || tracer == "0") continue;
+    return Error{
+        ErrorKind::kBusy,
+        Format("process {} ({}) is tracing it", tracer, ReadComm(Format("/proc/{}/comm", tracer))),
+        "end the debugger or strace that holds it"};
+  }
+  auto scope = ReadFile("/proc/sys/kernel/yama/ptrace_scope");
+  if (scope.ok() && !scope->empty() && scope->front() != '0') {
+    const bool never = scope->front() == '3';
+    return Error{ErrorKind::kPermission,
+                 Format("Yama does not allow attaching (kernel.yama.ptrace_scope is {})",
+                        scope->substr(0, 1)),
+                 never ? "start the program under xpu-record"
+                       : "run xpu-record as root, or with "
+                         "CAP_SYS_PTRACE"};
+  }
+  return Error{ErrorKind::kPermission, error.message,
+               HowToGetCapabilities(",cap_sys_ptrace") + "; or --no-attach"};
+}
+
+Status Attacher::NoThread() const {
+  std::string text;
+  for (const auto& [why, count] : reasons_) {
+    AppendFormat(text, "{}{} ({} times)", text.empty() ? "" : ", ", why, count);
+  }
+  return Error{ErrorKind::kBusy,
+               Format("none of its threads could be borrowed for {} s: {}",
+                      kFindThreadNs / 1'000'000'000, text.empty() ? "none was found" : text),
+               "try again, or start the program under xpu-record"};
+}
+
+std::optional<Status> Attacher::Try(const ThreadToBorrow& candidate) {
+  auto seized = TracedThread::Seize(candidate.tid);
+  if (!seized.ok()) {
+    if (seized.error().kind == ErrorKind::kNotFound) return std::nullopt;
+    const uint64_t now_ns = MonotonicNs();
+    if (other_tracer_since_ns_ == 0) other_tracer_since_ns_ = now_ns;
+    // Another xpu-record holds it for a moment only.
+    if (now_ns - other_tracer_since_ns_ < kOtherTracerNs) return std::nullopt;
+    return SeizeError(seized.error());
+  }
+  Observe(AttachStage::kSeized);
+  ++result_.attempts;
+  const uint64_t begin_ns = MonotonicNs();
+  const TracedThread::Stop stop = seized->Interrupt(kStopNs);
+  if (stop == TracedThread::Stop::kGroupStopped) {
+    return Error{ErrorKind::kBusy, "it is stopped", "continue it: kill -CONT"};
+  }
+  if (stop != TracedThread::Stop::kInterrupted) {
+    NoteReason("it does not stop");
+    return std::nullopt;
+  }
+  Observe(AttachStage::kStopped);
+  if (!std::exchange(seccomp_is_checked_, true)) XPU_RETURN_IF_ERROR(CheckSeccomp(*seized));
+  ThreadRegisters before;
+  if (!seized->ReadRegisters(before.general) || !seized->ReadVectors(before.vectors) ||
+      !seized->ReadSignalMask(before.signal_mask)) {
+    NoteReason("its registers are not those of a 64-bit thread");
+    return std::nullopt;
+  }
+  RepeatEndedCall(*seized, before);
+  const Unsuitable unsuitable = WhyUnsuitable(*seized, before, code_);
+  if (unsuitable.needs_tables) {
+    seized->Detach();
+    code_.LoadMissing();
+    return std::nullopt;
+  }
+  if (unsuitable.why != nullptr) {
+    NoteReason(unsuitable.why);
+    return std::nullopt;
+  }
+  std::optional<Status> done = Borrow(*seized, before);
+  result_.held_ns = MonotonicNs() - begin_ns;
+  result_.tid = candidate.tid;
+  if (done && done->ok()) Observe(AttachStage::kReleased);
+  return done;
+}
+
+Status Attacher::BorrowAThread() {
+  const uint64_t deadline_ns = MonotonicNs() + kFindThreadNs;
+  uint64_t pause_ns = kFirstPauseNs;
+  while (MonotonicNs() < deadline_ns && !Ends()) {
+    const std::vector<ThreadToBorrow> threads = ThreadsToTry(target_.pid);
+    if (threads.empty() && ::kill(target_.pid, 0) != 0) return Gone();
+    for (const ThreadToBorrow& thread : threads) {
+      if (auto done = Try(thread)) return *std::move(done);
+    }
+    Sleep(pause_ns);
+    pause_ns = std::min(pause_ns * 2, kLongestPauseNs);
+  }
+  return NoThread();
+}
+
+wire::AttachState Attacher::ReadState() const {
+  wire::AttachState state = wire::AttachState::kWithdrawn;
+  memory_.Read(area_ + offsetof(wire::AttachRequest, state), &state, sizeof(state));
+  return state;
+}
+
+bool Attacher::WriteState(wire::AttachState state) const {
+  return memory_.Write(area_ + offsetof(wire::AttachRequest, state), &state, sizeof(state));
+}
+
+Status Attacher::CopyLibrary() {
+  if (entry_ != 0) return Ok();
+  const uint64_t code_at = (sizeof(LoaderArea) + 63) & ~uint64_t{63};
+  const LibraryState there = LibraryState::kThere;
+  if (!memory_.Write(area_ + code_at + LoaderCode().size(), library_.data(), library_.size()) ||
+      !memory_.Write(area_ + offsetof(LoaderArea, library_state), &there, sizeof(there))) {
+    return Gone();
+  }
+  return Ok();
+}
+
+Status Attacher::Refusal() {
+  char text[wire::kAttachErrorBytes] = "";
+  memory_.Read(area_ + offsetof(wire::AttachRequest, error), text, sizeof(text) - 1);
+  WriteState(wire::AttachState::kTaken);
+  return Error{ErrorKind::kUnsupported,
+               text[0] == '\0' ? "the library could not be loaded into it" : text,
+               "start the program under xpu-record"};
+}
+
+Result<UniqueFd> Attacher::TakeConnection() {
+  const UniqueFd process(static_cast<int>(::syscall(SYS_pidfd_open, target_.pid, 0)));
+  if (!process) return Gone();
+  const uint64_t deadline_ns = MonotonicNs() + kLoadNs;
+  wire::AttachState state = ReadState();
+  for (; state == wire::AttachState::kLoading; state = ReadState()) {
+    if (MonotonicNs() >= deadline_ns || Ends()) {
+      WriteState(wire::AttachState::kWithdrawn);
+      return Error{ErrorKind::kBusy, "its dynamic loader is busy: the library was not loaded",
+                   "try again, or start the program under xpu-record"};
+    }
+    Sleep(kMs / 5);
+  }
+  if (state == wire::AttachState::kRefused) return Refusal().error();
+  if (state != wire::AttachState::kOffered) return Gone();
+  Observe(AttachStage::kOffered);
+  int32_t theirs = -1;
+  if (!memory_.Read(area_ + offsetof(wire::AttachRequest, socket), &theirs, sizeof(theirs))) {
+    return Gone();
+  }
+  UniqueFd ours(static_cast<int>(::syscall(SYS_pidfd_getfd, process.get(), theirs, 0)));
+  if (!ours) return SystemError("pidfd_getfd", errno, "attaching needs Linux 5.6");
+  int domain = 0;
+  socklen_t size = sizeof(domain);
+  if (::getsockopt(ours.get(), SOL_SOCKET, SO_DOMAIN, &domain, &size) != 0 || domain != AF_UNIX) {
+    return Error{ErrorKind::kInvalid, "it offered something else than a connection", {}};
+  }
+  if (!WriteState(wire::AttachState::kTaken)) return Gone();
+  return ours;
+}
+
+Result<Attached> Attacher::Run() {
+  ::prctl(PR_SET_TIMERSLACK, 1000);  // of this thread: short waits are short
+  XPU_RETURN_IF_ERROR(Prepare());
+  XPU_RETURN_IF_ERROR(BorrowAThread());
+  XPU_RETURN_IF_ERROR(CopyLibrary());
+  Observe(AttachStage::kLibraryCopied);
+  XPU_ASSIGN_OR_RETURN(result_.connection, TakeConnection());
+  return std::move(result_);
+}
+
+}  // namespace
+
+Result<Attached> Attach(const AttachTarget& target, const std::function<bool()>& ends,
+                        const AttachObserver& observe) {
+  return Attacher(target, ends, observe).Run();
+}
+
+}  // namespace xpu

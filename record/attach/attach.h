@@ -1,0 +1,58 @@
+// Loads the injected library into a process that runs already, and connects to it.
+//
+// ptrace is used only to make a thread in the process: one of its threads is borrowed for two calls
+// of the C library, mmap and pthread_create, and goes on. Everything else, above all dlopen, runs
+// on the new thread, which can wait for the locks of loader and driver without holding up the
+// program. The borrowed thread always has a way back that needs no tracer (signal_frame.h).
+// Rejected: dlopen on the borrowed thread, which stands still for longer, and deadlocks when
+// another thread runs a constructor that waits for it.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+
+#include <sys/types.h>
+
+#include "format/base/handle.h"
+#include "format/base/result.h"
+
+namespace xpu {
+
+struct AttachTarget {
+  pid_t pid = 0;
+  std::string library;  // the file of the injected library
+  uint64_t session = 0;
+  std::string cupti_library;  // an absolute path; empty: the library searches
+};
+
+struct Attached {
+  UniqueFd connection;      // to the library, which begins its handshake (wire.h)
+  uint64_t held_ns = 0;     // how long the borrowed thread stood still
+  uint32_t attempts = 0;    // until one could be borrowed
+  pid_t tid = 0;            // the borrowed thread
+  bool was_mapped = false;  // the library was there from an earlier attach
+};
+
+// Stages of an attach, in their order. Tests end the recorder or the process at each.
+enum class AttachStage : uint8_t {
+  kSeized,
+  kStopped,
+  kFrameWritten,
+  kInFirstCall,
+  kAreaMapped,
+  kInSecondCall,
+  kSecondCallReturns,
+  kReleased,
+  kLibraryCopied,
+  kOffered,
+};
+using AttachObserver = std::function<void(AttachStage)>;
+
+// Blocks for at most some ten seconds; `ends` is asked now and then whether to give up earlier. All
+// of it on the calling thread, because that is what ptrace demands. The errors' messages say why
+// the process cannot be attached to, without its pid.
+Result<Attached> Attach(const AttachTarget& target, const std::function<bool()>& ends = {},
+                        const AttachObserver& observe = {});
+
+}  // namespace xpu

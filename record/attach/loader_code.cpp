@@ -1,0 +1,167 @@
+#include "record/attach/loader_code.h"
+
+#include <cerrno>
+#include <cstddef>
+
+#include <linux/memfd.h>
+#include <sys/syscall.h>
+
+#ifndef MFD_EXEC
+#define MFD_EXEC 0x0010U  // Linux 6.3
+#endif
+
+// Built with flags of its own (CMakeLists.txt): no calls but those that are written here.
+#define XPU_COPIED __attribute__((section("xpu_loader"), used, noinline))
+
+namespace xpu {
+namespace {
+
+__attribute__((always_inline)) inline long Call(long number, long a = 0, long b = 0, long c = 0) {
+  long result = 0;
+  asm volatile("syscall"
+               : "=a"(result)
+               : "a"(number), "D"(a), "S"(b), "d"(c)
+               : "rcx", "r11", "memory");
+  return result;
+}
+
+__attribute__((always_inline)) inline long Address(const void* pointer) {
+  return reinterpret_cast<long>(pointer);
+}
+
+__attribute__((always_inline)) inline bool WaitForLibrary(LoaderArea* area) {
+  for (uint64_t waits = 0; waits < area->most_pauses; ++waits) {
+    if (area->library_state.load(std::memory_order_acquire) == LibraryState::kThere) return true;
+    Call(SYS_nanosleep, Address(&area->pause));
+  }
+  LibraryState expected = LibraryState::kComing;
+  return !area->library_state.compare_exchange_strong(expected, LibraryState::kGivenUp);
+}
+
+// A descriptor of a file in memory that holds the library; negative: an error number.
+__attribute__((always_inline)) inline long CopyLibrary(LoaderArea* area) {
+  constexpr long kFlags = MFD_CLOEXEC;
+  long fd = Call(SYS_memfd_create, Address(area->memfd_name), kFlags | MFD_EXEC);
+  if (fd == -EINVAL) fd = Call(SYS_memfd_create, Address(area->memfd_name), kFlags);
+  for (uint64_t done = 0; fd >= 0 && done < area->library_bytes;) {
+    const long written = Call(SYS_write, fd, static_cast<long>(area->library_at + done),
+                              static_cast<long>(area->library_bytes - done));
+    if (written <= 0 && written != -EINTR) {
+      Call(SYS_close, fd);
+      return written == 0 ? -EIO : written;
+    }
+    if (written > 0) done += static_cast<uint64_t>(written);
+  }
+  return fd;
+}
+
+__attribute__((always_inline)) inline void AppendNumber(char* text, long number) {
+  char digits[20];
+  int count = 0;
+  do {
+    digits[count++] = static_cast<char>('0' + number % 10);
+    number /= 10;
+  } while (number > 0);
+  while (*text != '\0') ++text;
+  while (count > 0) *text++ = digits[--count];
+  *text = '\0';
+}
+
+// The recorder reads the reason, and says so, or is gone.
+__attribute__((always_inline)) inline void Refuse(LoaderArea* area, const char* reason) {
+  char* to = area->request.error;
+  for (size_t i = 0; reason != nullptr && reason[i] != '\0' && i + 1 < sizeof(area->request.error);
+       ++i) {
+    *to++ = reason[i];
+  }
+  *to = '\0';
+  area->request.state.store(wire::AttachState::kRefused, std::memory_order_release);
+  for (uint64_t waits = 0; waits < area->most_pauses; ++waits) {
+    if (area->request.state.load(std::memory_order_acquire) != wire::AttachState::kRefused) return;
+    Call(SYS_nanosleep, Address(&area->pause));
+  }
+}
+
+// The name keeps the assembly below readable.
+extern "C" XPU_COPIED const void* xpu_loader_load(LoaderArea* area) {
+  constexpr int kNow = 2;  // RTLD_NOW | RTLD_LOCAL
+  area->pthread_detach(area->pthread_self());
+  if (area->entry != 0) return reinterpret_cast<const void*>(area->entry);
+  if (!WaitForLibrary(area)) return reinterpret_cast<const void*>(area->munmap);
+  const long fd = CopyLibrary(area);
+  if (fd < 0) {
+    Refuse(area, nullptr);
+    return reinterpret_cast<const void*>(area->munmap);
+  }
+  AppendNumber(area->path, fd);
+  void* library = area->dlopen(area->path, kNow);
+  Call(SYS_close, fd);
+  const void* entry = library == nullptr ? nullptr : area->dlsym(library, area->entry_name);
+  if (entry != nullptr) return entry;
+  Refuse(area, area->dlerror());
+  return reinterpret_cast<const void*>(area->munmap);
+}
+
+// nullptr: the thread runs.
+extern "C" XPU_COPIED const void* xpu_loader_create(LoaderArea* area) {
+  const int result = area->pthread_create(&area->thread, nullptr,
+                                          reinterpret_cast<const void*>(area->thread_entry), area);
+  return result == 0 ? nullptr : reinterpret_cast<const void*>(area->munmap);
+}
+
+}  // namespace
+}  // namespace xpu
+
+// What these functions return is jumped to, not called, because it removes this code: munmap, with
+// the area and its bytes as arguments, or the library. The stack is then as at the entry, so it
+// returns to the C library, which ends the thread, or to what the borrowed thread did.
+asm(R"(
+  .pushsection xpu_loader, "ax", @progbits
+  .globl xpu_loader_thread, xpu_loader_start
+  .hidden xpu_loader_thread, xpu_loader_start
+  .type xpu_loader_thread, @function
+xpu_loader_thread:
+  endbr64
+  pushq %rbx
+  movq %rdi, %rbx
+  call xpu_loader_load
+  jmp 1f
+  .size xpu_loader_thread, . - xpu_loader_thread
+  .type xpu_loader_start, @function
+xpu_loader_start:
+  endbr64
+  pushq %rbx
+  movq %rdi, %rbx
+  call xpu_loader_create
+1:
+  movq %rbx, %rdi
+  testq %rax, %rax
+  jz 2f
+  movq 24(%rbx), %rsi
+  popq %rbx
+  jmp *%rax
+2:
+  popq %rbx
+  ret
+  .size xpu_loader_start, . - xpu_loader_start
+  .popsection
+)");
+static_assert(offsetof(xpu::wire::AttachRequest, area_bytes) == 24);
+
+extern "C" {
+extern const std::byte xpu_loader_start[];
+extern const std::byte xpu_loader_thread[];
+// The linker makes them: the section's name is one of C.
+extern const std::byte __start_xpu_loader[];
+extern const std::byte __stop_xpu_loader[];
+}
+
+namespace xpu {
+
+std::span<const std::byte> LoaderCode() { return {__start_xpu_loader, __stop_xpu_loader}; }
+
+size_t LoaderStartAt() { return static_cast<size_t>(xpu_loader_start - __start_xpu_loader); }
+
+size_t LoaderThreadAt() { return static_cast<size_t>(xpu_loader_thread - __start_xpu_loader); }
+
+}  // namespace xpu

@@ -1,0 +1,52 @@
+// Which running processes the injected library is loaded into: those of -p that have mapped the
+// CUDA driver, now or later, and the programs that they start.
+//
+// The processes themselves are handled on a thread of its own (record/attach/); this class decides
+// when, hands over the connection to the library, and reports what could not be done. A child that
+// was forked from a process with the driver is left alone: CUDA does not work in it, and the data
+// loaders of a training job are such children.
+#pragma once
+
+#include <cstdint>
+#include <set>
+#include <string>
+#include <utility>
+
+#include "record/attach/attach_thread.h"
+#include "record/gpu/inject_server.h"
+#include "record/process/process_table.h"
+#include "record/sink/event_sink.h"
+
+namespace xpu {
+
+class AttachedProcesses : public ProcessListener {
+ public:
+  // `what`: for each process, without its pid. Listens to `processes`; both outlive this.
+  AttachedProcesses(ProcessTable& processes, InjectServer& server, AttachTarget what);
+
+  void OnExec(uint32_t pid) override { done_.erase(pid); }
+  void OnMapping(uint32_t pid, uint64_t start, const CodeMapping& mapping) override;
+  void OnEnd(uint32_t pid) override { done_.erase(pid); }
+
+  // Takes what has ended: connections go to the server, failures are counted.
+  void Update(EventSink& sink);
+  // An attach is under way.
+  bool IsBusy() const { return under_way_ > 0; }
+  // Readable when Update has something to take.
+  int fd() const { return thread_.fd(); }
+  // For the user, once: what could not be recorded, with hints; and for -v, how it went.
+  std::string TakeFailures() { return std::exchange(failures_, {}); }
+  std::string TakeNews() { return std::exchange(news_, {}); }
+
+ private:
+  const ProcessTable& processes_;
+  InjectServer& server_;
+  const AttachTarget what_;
+  std::set<uint32_t> done_;  // were asked for in the program that they run
+  uint32_t under_way_ = 0;
+  std::string failures_;
+  std::string news_;
+  AttachThread thread_;  // ends before what it reports to
+};
+
+}  // namespace xpu

@@ -1,0 +1,61 @@
+"""Programs that run steps without end, and recordings of them that begin and end in between."""
+
+import bisect
+import subprocess
+
+import xpu_testing
+from gpu_capture import GpuCapture
+from xpu_testing import expect
+
+
+class Steps:
+    """A program that runs steps until its standard input ends (endless_steps, pytorch_steps.py)."""
+
+    def __init__(self, work, command, env=None):
+        self.times = work.path / "steps"
+        self.process = subprocess.Popen([*map(str, command), "--times", self.times],
+                                        stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                        stderr=subprocess.PIPE, env=env)
+        line = self.process.stdout.readline()
+        if line != b"running\n":
+            raise AssertionError(f"{command}: {line} {self.process.communicate()[1].decode()}")
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.process.kill()
+        self.process.communicate()
+
+    @property
+    def pid(self):
+        return self.process.pid
+
+    def end(self):
+        """Its threads, by id: the times at which their steps began, and the end of the last one."""
+        output, errors = self.process.communicate(timeout=60)
+        expect("output of the program", (output, errors.decode()), (b"", ""))
+        expect("its status", self.process.returncode, 0)
+        lines = [line.split() for line in self.times.read_text().splitlines()]
+        return {line[0]: [int(t) for t in line[1:]] for line in lines}
+
+
+def attach(work, steps, *options, duration="300ms", name="capture.xpu", timeout=60):
+    """Records the running program for a moment; the capture."""
+    result = work.record("-p", str(steps.pid), "-d", duration, *options, output=name,
+                         timeout=timeout)
+    expect(f"status of xpu-record ({result.stderr})", result.returncode, 0)
+    expect("GPU activity is recorded", "not recorded" in result.stderr, False)
+    expect("the program runs", steps.process.poll(), None)
+    return GpuCapture(work.path / name)
+
+
+def calls_in_whole_steps(capture, times, is_counted, margin_steps=2):
+    """For each step that lies in the window as a whole, how many calls it made."""
+    calls = sorted(int(c["start_ns"]) for c in capture.of("api_call") if is_counted(c))
+    if not calls:
+        return []
+    first = bisect.bisect_right(times, calls[0]) + margin_steps
+    last = bisect.bisect_right(times, calls[-1]) - 1 - margin_steps
+    return [bisect.bisect_left(calls, times[step + 1]) - bisect.bisect_left(calls, times[step])
+            for step in range(first, last)]

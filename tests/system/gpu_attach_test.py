@@ -1,0 +1,273 @@
+"""Attaching to programs that use the GPU already. The same assertions on the simulated device and,
+with XPU_TEST_GPU=1 and XPU_WORKLOAD_DIR (made by tests/workloads/build_gpu.sh), on a real GPU; with
+XPU_TEST_PYTHON to PyTorch too. XPU_TEST_WINDOWS: how many windows of each program are recorded."""
+
+import os
+import pathlib
+import signal
+import statistics
+import subprocess
+import time
+from collections import Counter
+
+import xpu_testing
+from attaching import Steps, attach, calls_in_whole_steps
+from gpu_capture import GpuCapture
+from gpu_programs import REAL, prepare, program
+from xpu_testing import Workspace, expect, recorder
+
+WINDOWS = int(os.environ.get("XPU_TEST_WINDOWS", "50" if REAL else "3"))
+PYTORCH = pathlib.Path(__file__).resolve().parent.parent / "workloads" / "pytorch_steps.py"
+MEMORY_SLACK_KB = 2048
+
+
+def is_launch(capture):
+    return lambda call: "LaunchKernel" in capture.call_name(call)
+
+
+def check_window(capture, threads, launches=None):
+    """Every launch of the window is there with its stack, and has its kernel or is pending."""
+    counts = capture.launch_counts()
+    expect(f"seen = matched + pending + lost: {counts}", counts["seen"],
+           counts["matched"] + counts["pending"] + counts["lost"])
+    expect("lost launches", counts["lost"], 0)
+    expect("losses", {k: v for k, v in capture.losses().items() if k != "launch_pending"}, {})
+    calls = [c for c in capture.of("api_call") if is_launch(capture)(c)]
+    expect("launches without a stack", [c for c in calls if capture.key(c) not in capture.stacks],
+           [])
+    steps = 0
+    for tid, times in threads.items():
+        of_thread = calls_in_whole_steps(
+            capture, times, lambda c, tid=tid: c["tid"] == tid and is_launch(capture)(c))
+        expected = launches or max(of_thread, default=0)
+        expect(f"launches in each whole step of thread {tid}", Counter(of_thread),
+               Counter({expected: len(of_thread)}))
+        steps += len(of_thread)
+    expect("whole steps in the window", steps > 0, True)
+    # A kernel is of a launch in the window, or of one before it.
+    first = min(int(c["correlation_id"]) for c in calls)
+    expect("kernels without a launch that are not older than the attach",
+           [k for k in capture.unmatched() if int(k["correlation_id"]) >= first], [])
+    return steps
+
+
+def check_steps(name, *arguments, launches, env=None, windows=WINDOWS):
+    with Workspace() as work:
+        captures = []
+        with Steps(work, [program(name), *arguments, "--launches", launches], env) as steps:
+            for window in range(windows):
+                captures.append(attach(work, steps, name=f"{window}.xpu", duration="200ms"))
+            threads = steps.end()
+        whole = [check_window(capture, threads, launches) for capture in captures]
+    print(f"        {name} {arguments}: {windows} windows, {min(whole)} to {max(whole)} whole steps "
+          f"of {launches} launches in each")
+
+
+def test_every_launch_of_each_window():
+    check_steps("endless_steps", launches=30)
+
+
+def test_static_cudart():
+    check_steps("endless_steps-static", "--spin-us", 1, launches=20)
+
+
+def test_many_threads():
+    check_steps("endless_steps", "--threads", 8, "--sync-every", 3, launches=10)
+
+
+def test_threads_that_sleep():
+    check_steps("endless_steps", "--threads", 2, "--sleep-us", 3000, launches=5)
+
+
+def test_graphs_that_are_older():
+    launches = 20
+    with Workspace() as work:
+        with Steps(work, [program("endless_steps"), "--graph", "--launches", launches]) as steps:
+            capture = attach(work, steps)
+            threads = steps.end()
+        # Nodes are kernels of the replay's id.
+        replays = {capture.key(c) for c in capture.of("api_call")
+                   if capture.call_name(c) == "cudaGraphLaunch"}
+        expect("replays in the window", len(replays) > 2, True)
+        nodes = Counter(capture.key(k) for k in capture.of("kernel"))
+        first, *whole, last = sorted(replays, key=lambda key: key[1])
+        expect("nodes of each replay", Counter(nodes[key] for key in whole[:len(whole) * 3 // 4]),
+               Counter({launches: len(whole[:len(whole) * 3 // 4])}))
+        folded = capture.folded("--mode", "gpu", "--unit", "ns")
+        of_nodes = [line for line in folded if ";ReplayStep" in line and "[captured at]" in line]
+        expect("who made the nodes", [line for line in of_nodes if "[before the recording]"
+                                      not in line], [])
+        expect("nodes in the picture", len(of_nodes) > 0, True)
+        expect("threads", len(threads), 1)
+        expect("losses", {k: v for k, v in capture.losses().items()
+                          if k not in ("launch_pending", "graph_node_unknown")}, {})
+
+
+def status_of(pid):
+    """Threads, descriptors, mappings, and the resident memory in KiB."""
+    fields = dict(line.split(":", 1) for line in
+                  pathlib.Path(f"/proc/{pid}/status").read_text().splitlines() if ":" in line)
+    maps = pathlib.Path(f"/proc/{pid}/maps").read_text().splitlines()
+    return (int(fields["Threads"]), len(os.listdir(f"/proc/{pid}/fd")), len(maps),
+            int(fields["VmRSS"].split()[0]))
+
+
+def settled(pid, wanted):
+    """The status, once it is what it was or nothing changes any more."""
+    deadline = time.monotonic() + 5
+    while True:
+        now = status_of(pid)
+        if now[:3] == wanted[:3] or time.monotonic() > deadline:
+            return now
+        time.sleep(0.02)
+
+
+def test_nothing_is_left_behind():
+    cycles = int(os.environ.get("XPU_TEST_CYCLES", "500" if REAL else "12"))
+    with Workspace() as work, Steps(work, [program("endless_steps"), "--threads", 3,
+                                           "--sleep-us", 200]) as steps:
+        before = status_of(steps.pid)
+        attach(work, steps, duration="50ms")
+        attach(work, steps, duration="50ms")
+        second = settled(steps.pid, before)
+        expect("threads and descriptors after two windows", second[:2], before[:2])
+        for _ in range(cycles):
+            result = work.record("-p", str(steps.pid), "-d", "10ms", "--gpu-only")
+            expect(f"status ({result.stderr})", result.returncode, 0)
+        last = settled(steps.pid, second)
+        expect(f"threads, descriptors, mappings after {cycles} more windows, "
+               f"{before} at first, {second} after two", last[:3], second[:3])
+        expect(f"memory: {second} -> {last}", last[3] <= second[3] + MEMORY_SLACK_KB, True)
+        attach(work, steps)
+        print(f"        threads, descriptors, mappings, KiB: {before} -> {second} -> {last}")
+        steps.end()
+
+
+def step_ns(times, begin, end):
+    inside = [t for t in times if begin <= t < end]
+    return (inside[-1] - inside[0]) / (len(inside) - 1)
+
+
+def test_it_is_as_fast_as_before():
+    """Only figures: a machine with other work does not keep them."""
+    with Workspace() as work:
+        windows = []
+        with Steps(work, [program("endless_steps"), "--spin-us", 2]) as steps:
+            for _ in range(6 if REAL else 2):
+                time.sleep(1)
+                begin = time.monotonic_ns()
+                attach(work, steps, duration="500ms")
+                windows.append((begin, time.monotonic_ns()))
+            time.sleep(1)
+            (times,) = steps.end().values()
+        ratios = []
+        for begin, end in windows:
+            before = step_ns(times, begin - 900_000_000, begin - 100_000_000)
+            during = step_ns(times, begin + 200_000_000, begin + 500_000_000)
+            after = step_ns(times, end + 100_000_000, end + 900_000_000)
+            ratios.append((during / before, after / before))
+        print("        step during / before: "
+              f"{statistics.median(r[0] for r in ratios):.3f}, after / before: "
+              f"{statistics.median(r[1] for r in ratios):.3f}")
+
+
+def test_the_recorder_is_killed():
+    with Workspace() as work, Steps(work, [program("endless_steps")]) as steps:
+        attach(work, steps)
+        before = status_of(steps.pid)
+        for delay in (0.02, 0.06, 0.1, 0.15, 0.2, 0.3, 0.5):
+            process = subprocess.Popen([recorder(), "-o", work.path / "killed.xpu", "--gpu-only",
+                                        "-p", str(steps.pid)], stderr=subprocess.DEVNULL)
+            time.sleep(delay)
+            process.kill()
+            process.wait()
+            time.sleep(0.1)
+            expect("the program runs", steps.process.poll(), None)
+            expect(f"threads, descriptors and mappings after a kill at {delay} s",
+                   settled(steps.pid, before)[:3], before[:3])
+        capture = attach(work, steps)
+        check_window(capture, steps.end(), 30)
+
+
+def test_the_program_ends_in_the_window():
+    with Workspace() as work, Steps(work, [program("endless_steps")]) as steps:
+        process = subprocess.Popen([recorder(), "-o", work.path / "end.xpu", "-p",
+                                    str(steps.pid)], stderr=subprocess.PIPE, text=True)
+        time.sleep(1.5)
+        threads = steps.end()
+        _, errors = process.communicate(timeout=20)
+        expect(f"status of xpu-record ({errors})", process.returncode, 0)
+        capture = GpuCapture(work.path / "end.xpu")
+        check_window(capture, threads, 30)
+        expect("pending at the program's own end", capture.launch_counts()["pending"], 0)
+
+
+def test_interrupted_by_ctrl_c():
+    with Workspace() as work, Steps(work, [program("endless_steps")]) as steps:
+        process = subprocess.Popen([recorder(), "-o", work.path / "c.xpu", "-p", str(steps.pid)],
+                                   stderr=subprocess.PIPE, text=True)
+        time.sleep(1)
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate(timeout=20)
+        expect(f"status of xpu-record ({errors})", process.returncode, 0)
+        threads = steps.end()
+        check_window(GpuCapture(work.path / "c.xpu"), threads, 30)
+
+
+def test_two_recorders_at_once():
+    with Workspace() as work, Steps(work, [program("endless_steps")]) as steps:
+        processes = [subprocess.Popen([recorder(), "-o", work.path / f"{i}.xpu", "-d", "1s", "-p",
+                                       str(steps.pid)], stderr=subprocess.PIPE, text=True)
+                     for i in range(2)]
+        errors = [process.communicate(timeout=30)[1] for process in processes]
+        expect(f"status ({errors})", [p.returncode for p in processes], [0, 0])
+        refused = [error for error in errors if "GPU activity is not recorded" in error]
+        expect(f"refused with a hint ({errors})", ["hint: " in error for error in refused], [True])
+        threads = steps.end()
+        got = [i for i, error in enumerate(errors) if error not in refused]
+        check_window(GpuCapture(work.path / f"{got[0]}.xpu"), threads, 30)
+
+
+def test_not_attached_when_told_not_to():
+    with Workspace() as work, Steps(work, [program("endless_steps")]) as steps:
+        before = status_of(steps.pid)
+        result = work.record("-p", str(steps.pid), "--no-attach", "-d", "200ms")
+        expect(f"status ({result.stderr})", result.returncode, 0)
+        expect("a note", "GPU activity" in result.stderr, False)
+        expect("the program", status_of(steps.pid)[:3], before[:3])
+        expect("GPU events", work.capture().gpu_processes, [])
+        steps.end()
+
+
+def check_pytorch(*arguments):
+    if "XPU_TEST_PYTHON" not in os.environ:
+        raise xpu_testing.Skip("XPU_TEST_PYTHON names no Python with PyTorch")
+    with Workspace() as work:
+        captures = []
+        command = [os.environ["XPU_TEST_PYTHON"], PYTORCH, *arguments, "--warmup", 30]
+        with Steps(work, command) as steps:
+            for window in range(WINDOWS):
+                captures.append(attach(work, steps, name=f"{window}.xpu", duration="200ms"))
+            threads = steps.end()
+        whole = [check_window(capture, threads) for capture in captures]
+        python = [line for line in captures[0].folded("--mode", "gpu", "--unit", "ns")
+                  if "pytorch_steps.py:train_step" in line]
+        expect("GPU work under the program's own Python function", len(python) > 0, True)
+    print(f"        {arguments}: {WINDOWS} windows, {min(whole)} to {max(whole)} whole steps")
+
+
+def test_pytorch_mlp():
+    check_pytorch("mlp")
+
+
+def test_pytorch_transformer():
+    check_pytorch("transformer")
+
+
+def test_pytorch_compiled():
+    check_pytorch("mlp", "--compile")
+
+
+if __name__ == "__main__":
+    prepare()
+    xpu_testing.main(globals())
