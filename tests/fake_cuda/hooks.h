@@ -157,6 +157,11 @@ struct Driver {
   uint32_t (*graph_id)(CUgraph graph);
   uint32_t (*graph_exec_id)(CUgraphExec exec);
   uint64_t (*graph_node_id)(CUgraphNode node);
+  bool (*has_executable_graphs)();  // one was instantiated at some time
+  // The next call has the first id again.
+  void (*restart_correlation_ids)();
+  // Kernels that have not finished yet and that no observer was told of, without their calls' ids.
+  void (*report_unfinished)(void (*report)(const Activity& activity));
 };
 
 // One API call: enter callback now, exit callback at the end of the scope.

@@ -1,4 +1,6 @@
 // The exported functions.
+#include <cstdio>
+#include <cstdlib>
 #include <cstring>
 
 #include <pthread.h>
@@ -48,6 +50,11 @@ CUptiResult ChooseCall(uint32_t domain, uint32_t callback_id, uint8_t enable) {
   TheState().chosen_calls[domain][callback_id] = enable != 0;
   Observe();
   return CUPTI_SUCCESS;
+}
+
+[[noreturn]] void Abort(const char* why) {
+  std::fprintf(stderr, "simulated libcupti: %s\n", why);
+  std::abort();
 }
 
 const char* ResultName(CUptiResult result) {
@@ -217,9 +224,15 @@ CUptiResult cuptiActivityRegisterCallbacks(CUpti_BuffersCallbackRequestFunc func
 
 CUptiResult cuptiActivityEnable(CUpti_ActivityKind kind) {
   if (kind <= 0 || kind >= CUPTI_ACTIVITY_KIND_COUNT) return CUPTI_ERROR_INVALID_KIND;
+  // The real one crashes later, when an older graph is replayed.
+  if (kind == CUPTI_ACTIVITY_KIND_GRAPH_TRACE && !TheState().kinds[kind] &&
+      xpu_fake_driver()->has_executable_graphs()) {
+    Abort("GRAPH_TRACE was enabled after a graph was instantiated");
+  }
   const bool before = TheState().kinds[kind].exchange(true);
   Observe();
   if (!before) ReportExisting(kind);
+  if (!before && kind == CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL) ReportUnfinished();
   return CUPTI_SUCCESS;
 }
 
@@ -285,6 +298,20 @@ CUptiResult cuptiActivityGetNumDroppedRecords(CUcontext /*context*/, uint32_t /*
   return CUPTI_SUCCESS;
 }
 
-CUptiResult cuptiFinalize() { return CUPTI_SUCCESS; }
+// Allowed at the end of a call, or anywhere once everything was flushed.
+CUptiResult cuptiFinalize() {
+  if (Buffers::Get().IsWorker()) Abort("cuptiFinalize was called in a callback of buffers");
+  const CallbackSite site = CurrentCallback();
+  if (site == CallbackSite::kEnter || site == CallbackSite::kResource) {
+    Abort("cuptiFinalize was called in a callback that is not that of a call's end");
+  }
+  if (site == CallbackSite::kNone && Buffers::Get().HasAny()) {
+    Abort("cuptiFinalize was called before all was flushed");
+  }
+  Forget();
+  Buffers::Get().Stop();
+  SetThreadIdType(CUPTI_ACTIVITY_THREAD_ID_TYPE_DEFAULT);
+  return CUPTI_SUCCESS;
+}
 
 }  // extern "C"

@@ -95,12 +95,44 @@ void Buffers::StartWorker() {
   sigset_t before;
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);
-  std::thread worker(&Buffers::Run, this);
-  worker_ = worker.native_handle();
-  worker.detach();
+  worker_ = new std::thread(&Buffers::Run, this);
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
   // A program may forbid all of its threads the calls that one begins with.
   worker_began_.wait(lock, [&] { return worker_runs_; });
+}
+
+bool Buffers::IsWorker() {
+  const std::lock_guard lock(mutex_);
+  return worker_pid_ == getpid() && worker_->get_id() == std::this_thread::get_id();
+}
+
+bool Buffers::HasAny() {
+  const std::lock_guard lock(mutex_);
+  return !ready_.empty() || std::any_of(currents_.begin(), currents_.end(),
+                                        [](const auto* current) { return *current != nullptr; });
+}
+
+void Buffers::Stop() {
+  std::unique_lock lock(mutex_);
+  if (worker_pid_ != getpid()) return;
+  stops_ = true;
+  wake_worker_.notify_one();
+  lock.unlock();
+  worker_->join();
+  lock.lock();
+  delete worker_;
+  worker_ = nullptr;
+  worker_pid_ = 0;
+  worker_runs_ = false;
+  stops_ = false;
+  requested_ = nullptr;
+  completed_ = nullptr;
+  per_thread_ = TheSettings().per_thread;
+  ready_.clear();
+  for (std::unique_ptr<Buffer>* current : currents_) current->reset();
+  flushes_done_ = flushes_asked_;
+  forced_asked_ = false;
+  flush_done_.notify_all();
 }
 
 std::unique_ptr<Buffer>* Buffers::Current() {
@@ -193,7 +225,7 @@ size_t Buffers::TakeDropped() {
 CUptiResult Buffers::Flush(bool forced) {
   std::unique_lock lock(mutex_);
   if (!worker_runs_ || worker_pid_ != getpid()) return CUPTI_ERROR_NOT_INITIALIZED;
-  if (pthread_equal(worker_, pthread_self()) != 0) return CUPTI_ERROR_INVALID_OPERATION;
+  if (worker_->get_id() == std::this_thread::get_id()) return CUPTI_ERROR_INVALID_OPERATION;
   const uint64_t mine = ++flushes_asked_;
   forced_asked_ = forced_asked_ || forced;
   wake_worker_.notify_one();
@@ -214,7 +246,7 @@ void Buffers::Run() {
   std::unique_lock lock(mutex_);
   worker_runs_ = true;
   worker_began_.notify_one();
-  while (true) {
+  while (!stops_) {
     if (flushes_asked_ > flushes_done_) {
       RunFlush(&lock);
       continue;

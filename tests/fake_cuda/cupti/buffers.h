@@ -12,6 +12,7 @@
 #include <list>
 #include <memory>
 #include <mutex>
+#include <thread>
 #include <vector>
 
 #include <cupti.h>
@@ -38,6 +39,11 @@ class Buffers {
   void SetCallbacks(CUpti_BuffersCallbackRequestFunc requested,
                     CUpti_BuffersCallbackCompleteFunc completed);
   void StartWorker();
+  // Ends the worker; what was not delivered is lost. Not on the worker.
+  void Stop();
+  // Something has not been delivered.
+  bool HasAny();
+  bool IsWorker();
 
   // Puts the record into the calling thread's buffer.
   void Add(Record record);
@@ -71,7 +77,8 @@ class Buffers {
   bool per_thread_;
   bool worker_runs_ = false;
   pid_t worker_pid_ = 0;
-  pthread_t worker_{};
+  std::thread* worker_ = nullptr;  // in a forked child there is none, and it is forgotten
+  bool stops_ = false;
   std::list<std::unique_ptr<Buffer>*> currents_;  // one per thread that has ever had a buffer
   std::list<std::unique_ptr<Buffer>> ready_;      // off their threads, not yet delivered
   std::unique_ptr<Buffer> shared_;                // when there is one for all threads

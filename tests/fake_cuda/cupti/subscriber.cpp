@@ -1,5 +1,8 @@
 #include "subscriber.h"
 
+#include <thread>
+#include <utility>
+
 #include "buffers.h"
 #include "settings.h"
 
@@ -14,12 +17,25 @@ using fake_cuda::Resource;
 // Functions without a struct of parameters here give a zeroed one: never a null pointer.
 const std::array<uint64_t, 32> kNoParams{};
 
-void CallBack(CUpti_CallbackDomain domain, uint32_t callback_id, const void* data) {
+// What a thread adds to the buffers it adds before CUPTI is finalised, or not at all.
+std::atomic<uint32_t> g_adding{0};
+
+struct Adding {
+  Adding() { g_adding.fetch_add(1); }
+  ~Adding() { g_adding.fetch_sub(1); }
+};
+
+thread_local CallbackSite t_site = CallbackSite::kNone;
+
+void CallBack(CallbackSite site, CUpti_CallbackDomain domain, uint32_t callback_id,
+              const void* data) {
   State& state = TheState();
   CUpti_Subscriber_st* subscriber = state.subscriber.load();
   if (subscriber == nullptr || callback_id >= kMaxCallbackId) return;
   if (!state.callbacks[domain][callback_id].load(std::memory_order_relaxed)) return;
+  const CallbackSite outer = std::exchange(t_site, site);
   subscriber->callback(subscriber->user_data, domain, callback_id, data);
+  t_site = outer;
 }
 
 // Only the outermost call becomes a record: a runtime call hides the driver calls in it
@@ -44,7 +60,9 @@ void OnApi(ApiCall* call, bool exit) {
   data.contextUid = driver.context_uid(data.context);
   data.correlationData = &call->correlation_data;
   data.correlationId = call->correlation_id;
-  CallBack(static_cast<CUpti_CallbackDomain>(call->domain), call->callback_id, &data);
+  CallBack(exit ? CallbackSite::kExit : CallbackSite::kEnter,
+           static_cast<CUpti_CallbackDomain>(call->domain), call->callback_id, &data);
+  const Adding adding;
   if (!exit || !WantsRecord(*call)) return;
   call->end_ns = driver.now_ns();
   Buffers::Get().Add(MakeApiRecord(*call, ThreadId()));
@@ -69,7 +87,7 @@ void OnResource(const Resource& resource) {
     graph.graphExec = resource.exec;
     data.resourceDescriptor = &graph;
   }
-  CallBack(CUPTI_CB_DOMAIN_RESOURCE, resource.callback_id, &data);
+  CallBack(CallbackSite::kResource, CUPTI_CB_DOMAIN_RESOURCE, resource.callback_id, &data);
 }
 
 // GRAPH_TRACE takes the place of the records of the nodes, copies and sets too: graph_trace.
@@ -79,6 +97,7 @@ bool Hidden(const Activity& activity) {
 }
 
 void OnActivity(const Activity& activity) {
+  const Adding adding;
   if (!KindEnabled(static_cast<uint32_t>(activity.kind)) || Hidden(activity)) return;
   Buffers::Get().Add(MakeRecord(activity, ThreadId()));
 }
@@ -97,9 +116,28 @@ void Observe() {
   xpu_fake_driver()->set_observer(&kObserver);
 }
 
+void ReportUnfinished() { xpu_fake_driver()->report_unfinished(&OnActivity); }
+
 bool KindEnabled(uint32_t kind) {
   if (kind == CUPTI_ACTIVITY_KIND_OVERHEAD && !TheSettings().overheads) return false;
   return kind < CUPTI_ACTIVITY_KIND_COUNT && TheState().kinds[kind].load();
+}
+
+CallbackSite CurrentCallback() { return t_site; }
+
+void Forget() {
+  State& state = TheState();
+  xpu_fake_driver()->set_observer(nullptr);
+  state.subscriber = nullptr;
+  for (auto& kind : state.kinds) kind = false;
+  for (auto& domain : state.callbacks) {
+    for (auto& enabled : domain) enabled = false;
+  }
+  for (auto& domain : state.chosen_calls) {
+    for (auto& chosen : domain) chosen = false;
+  }
+  while (g_adding.load() != 0) std::this_thread::yield();
+  xpu_fake_driver()->restart_correlation_ids();
 }
 
 bool OverheadEnabled() { return KindEnabled(CUPTI_ACTIVITY_KIND_OVERHEAD); }

@@ -27,8 +27,17 @@ State& TheState();
 
 // Makes the driver report to us.
 void Observe();
+// What the device works on that was launched before.
+void ReportUnfinished();
 
 bool KindEnabled(uint32_t kind);
+
+// What the calling thread is in, where CUPTI has called its client.
+enum class CallbackSite { kNone, kEnter, kExit, kResource };
+CallbackSite CurrentCallback();
+
+// As if CUPTI had not been started.
+void Forget();
 
 // nullptr: none.
 const char* CallbackName(CUpti_CallbackDomain domain, uint32_t callback_id);

@@ -3,12 +3,15 @@
 
 #include <algorithm>
 #include <atomic>
+#include <mutex>
+#include <vector>
 
 #include <dlfcn.h>
 #include <unistd.h>
 
 #include "../settings.h"
 #include "device.h"
+#include "graph.h"
 
 namespace xpu::fake_cuda {
 namespace {
@@ -18,22 +21,68 @@ std::atomic<pid_t> g_initialized_pid{0};
 thread_local ApiCall* t_innermost = nullptr;
 thread_local CUcontext t_context = nullptr;
 
+uint32_t FirstCorrelationId() {
+  return static_cast<uint32_t>(EnvNumber("XPU_FAKE_FIRST_CORRELATION_ID", 1));
+}
+
+std::atomic<uint32_t>& CorrelationIds() {
+  static std::atomic<uint32_t> next{FirstCorrelationId()};
+  return next;
+}
+
 // 0 is CUPTI_CORRELATION_ID_UNKNOWN, so a wrapped counter leaves it out.
 uint32_t NextCorrelationId() {
-  static std::atomic<uint32_t> next{
-      static_cast<uint32_t>(EnvNumber("XPU_FAKE_FIRST_CORRELATION_ID", 1))};
   uint32_t id = 0;
-  while (id == 0) id = next.fetch_add(1);
+  while (id == 0) id = CorrelationIds().fetch_add(1);
   return id;
 }
+
+// Kernels that were launched while nobody looked.
+class UnseenKernels {
+ public:
+  static UnseenKernels& Get() {
+    static auto* const kernels = new UnseenKernels;
+    return *kernels;
+  }
+  void Add(const Activity& activity) {
+    const std::lock_guard lock(mutex_);
+    if (kernels_.size() >= kLook) RemoveFinished();
+    kernels_.push_back(activity);
+    kernels_.back().correlation_id = 0;
+  }
+  void Report(void (*report)(const Activity& activity)) {
+    std::vector<Activity> kernels;
+    {
+      const std::lock_guard lock(mutex_);
+      RemoveFinished();
+      kernels.swap(kernels_);
+    }
+    for (const Activity& activity : kernels) report(activity);
+  }
+
+ private:
+  static constexpr size_t kLook = 64;
+  void RemoveFinished() {
+    const uint64_t now_ns = NowNs();
+    std::erase_if(kernels_, [&](const Activity& activity) { return activity.end_ns <= now_ns; });
+  }
+
+  std::mutex mutex_;
+  std::vector<Activity> kernels_;
+};
 
 void Enter(ApiCall* call) {
   call->outer = t_innermost;
   call->nested = t_innermost != nullptr;
-  call->correlation_id = call->nested ? t_innermost->correlation_id : NextCorrelationId();
+  const Observer* observer = g_observer.load();
+  call->correlation_id = call->nested ? t_innermost->correlation_id : 0;
+  // CUPTI counts calls while it is there. Without it there is but the call that loads it.
+  if (call->correlation_id == 0 && (observer != nullptr || g_initialized_pid.load() == 0)) {
+    call->correlation_id = NextCorrelationId();
+  }
   t_innermost = call;
   call->start_ns = NowNs();
-  if (const Observer* observer = g_observer.load()) observer->api(call, false);
+  if (observer != nullptr) observer->api(call, false);
 }
 
 void Exit(ApiCall* call, int result) {
@@ -87,6 +136,10 @@ const Driver kDriver = {
     .graph_id = [](CUgraph graph) { return graph->id; },
     .graph_exec_id = [](CUgraphExec exec) { return exec->graph.id; },
     .graph_node_id = [](CUgraphNode node) { return node->id; },
+    .has_executable_graphs = [] { return HasExecutableGraphs(); },
+    .restart_correlation_ids = [] { CorrelationIds().store(FirstCorrelationId()); },
+    .report_unfinished =
+        [](void (*report)(const Activity&)) { UnseenKernels::Get().Report(report); },
 };
 
 // As the driver does it: before any context exists, inside the first cuInit.
@@ -104,7 +157,11 @@ void LoadInjection() {
 const Driver& TheDriver() { return kDriver; }
 
 void Emit(const Activity& activity) {
-  if (const Observer* observer = g_observer.load()) observer->activity(activity);
+  if (const Observer* observer = g_observer.load()) {
+    observer->activity(activity);
+  } else if (activity.kind == ActivityKind::kKernel) {
+    UnseenKernels::Get().Add(activity);
+  }
 }
 
 void Announce(const Resource& resource) {

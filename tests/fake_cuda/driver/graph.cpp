@@ -4,9 +4,12 @@
 #include "graph.h"
 
 #include <algorithm>
+#include <atomic>
 
 namespace xpu::fake_cuda {
 namespace {
+
+std::atomic<bool> g_has_executable_graphs{false};
 
 enum : uint32_t { kHostNode = 3, kChildNode = 4 };  // CUgraphNodeType
 
@@ -229,7 +232,10 @@ void CloneNodes(CUgraph from, CUgraph to) {
   AnnounceAllDependencies(to);
 }
 
+bool HasExecutableGraphs() { return g_has_executable_graphs.load(); }
+
 CUgraphExec Instantiate(CUgraph graph, uint32_t correlation_id) {
+  g_has_executable_graphs.store(true);
   auto* made = new CUgraphExec_st;
   made->graph.id = NewGraphId();
   Announce({.callback_id = kGraphCreated, .graph = &made->graph});

@@ -40,6 +40,7 @@ CUgraphNode AddNode(CUgraph graph, const CUgraphNode* dependencies, size_t depen
 void CloneNodes(CUgraph from, CUgraph to);
 
 CUgraphExec Instantiate(CUgraph graph, uint32_t correlation_id);
+bool HasExecutableGraphs();  // or has had
 
 // The executable graph's nodes do what those of `graph` do. False: the graphs differ.
 bool Update(CUgraphExec exec, CUgraph graph);

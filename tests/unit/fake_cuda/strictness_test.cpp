@@ -2,6 +2,8 @@
 // rule would record the same: what system tests cannot see, although they hold the library by it.
 // What else the device and its switches do shows in tests/system/gpu_*.py, which count it.
 #include <atomic>
+#include <csignal>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <functional>
@@ -50,6 +52,7 @@ void InChild(const char* variable, const std::function<void()>& body) {
 std::atomic<int> buffers, records;
 std::atomic<bool> gives_buffers;
 std::atomic<const char*> last_name;
+std::atomic<uint32_t> last_correlation_id;
 std::atomic<int> result_of_flush;
 std::vector<uint32_t> calls;  // on the thread of the test
 
@@ -67,6 +70,7 @@ void OnCompleted(CUcontext /*context*/, uint32_t /*stream*/, uint8_t* buffer, si
     ++records;
     last_name = reinterpret_cast<const CUpti_ActivityKernel10*>(record)->name;
     EXPECT_STREQ(last_name, "_Z12probe_kernely");
+    last_correlation_id = reinterpret_cast<const CUpti_ActivityKernel10*>(record)->correlationId;
   }
   result_of_flush = cuptiActivityFlushAll(0);
   std::free(buffer);
@@ -154,6 +158,110 @@ TEST(Strictness, OneBufferForAllThreadsOnRequest) {
       EXPECT_EQ(buffers, per_thread ? 2 : 1);
     });
   }
+}
+
+// How a process of its own ends that runs `body`.
+int StatusOf(const std::function<void()>& body) {
+  const pid_t child = fork();
+  if (child == 0) {
+    if (freopen("/dev/null", "w", stderr) == nullptr) _exit(2);
+    body();
+    _exit(0);
+  }
+  int status = 0;
+  EXPECT_EQ(waitpid(child, &status, 0), child);
+  return status;
+}
+
+bool Aborts(const std::function<void()>& body) {
+  const int status = StatusOf(body);
+  return WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT;
+}
+
+// What the callback of a call does.
+std::function<void(const CUpti_CallbackData&)> on_call;
+
+void SubscribeToLaunches() {
+  CUpti_SubscriberHandle subscriber = nullptr;
+  const auto callback = [](void*, CUpti_CallbackDomain, CUpti_CallbackId, const void* data) {
+    on_call(*static_cast<const CUpti_CallbackData*>(data));
+  };
+  EXPECT_EQ(cuptiSubscribe(&subscriber, callback, nullptr), CUPTI_SUCCESS);
+  EXPECT_EQ(cuptiEnableCallback(1, subscriber, CUPTI_CB_DOMAIN_DRIVER_API, 307), CUPTI_SUCCESS);
+}
+
+// It finalises CUPTI at the end of a call, or once all was flushed.
+TEST(Strictness, FinalizeIsAllowedAtTheEndOfACallAndAfterAFlush) {
+  const auto finalize_at = [](CUpti_ApiCallbackSite site) {
+    SubscribeToLaunches();
+    on_call = [site](const CUpti_CallbackData& data) {
+      if (data.callbackSite == site) cuptiFinalize();
+    };
+    LaunchKernels(2);
+  };
+  EXPECT_TRUE(Aborts([&] { finalize_at(CUPTI_API_ENTER); }));
+  EXPECT_FALSE(Aborts([&] { finalize_at(CUPTI_API_EXIT); }));
+  const auto finalize_after = [](bool flush) {
+    Begin();
+    LaunchKernels(1);
+    if (flush) Flush();
+    cuptiFinalize();
+  };
+  EXPECT_TRUE(Aborts([&] { finalize_after(false); }));
+  EXPECT_FALSE(Aborts([&] { finalize_after(true); }));
+}
+
+// Each of its sessions has ids of its own, and nothing of the one before.
+TEST(Strictness, AfterFinalizeItBeginsAnew) {
+  InChild(nullptr, [] {
+    std::vector<uint32_t> ids;
+    for (int session = 0; session < 2; ++session) {
+      SubscribeToLaunches();
+      on_call = [&](const CUpti_CallbackData& data) {
+        if (data.callbackSite == CUPTI_API_ENTER) ids.push_back(data.correlationId);
+      };
+      LaunchKernels(1);
+      EXPECT_EQ(cuptiFinalize(), CUPTI_SUCCESS);
+      EXPECT_EQ(cuptiActivityFlushAll(0), CUPTI_ERROR_NOT_INITIALIZED);
+      LaunchKernels(3);
+    }
+    ASSERT_EQ(ids.size(), 2U);
+    EXPECT_LT(ids[1], ids[0] + 3);
+    Begin();
+    LaunchKernels(1);
+    Flush();
+    EXPECT_EQ(records, 1);
+  });
+}
+
+// It is there late: what was launched before and runs yet has a record without a call.
+TEST(Strictness, AKernelThatRunsWhenItStartsHasARecord) {
+  InChild(nullptr, [] {
+    unsigned long long argument = 300'000'000;
+    void* arguments[] = {&argument};
+    ASSERT_EQ(cudaLaunchKernel(reinterpret_cast<const void*>(&probe_kernel), dim3(1), dim3(32),
+                               arguments, 0, nullptr),
+              cudaSuccess);
+    Begin();
+    EXPECT_EQ(cudaDeviceSynchronize(), cudaSuccess);
+    Flush();
+    EXPECT_EQ(records, 1);
+    EXPECT_EQ(last_correlation_id, 0U);
+  });
+}
+
+// It never asks for GRAPH_TRACE in a program that ran before it came.
+TEST(Strictness, GraphTraceComesBeforeTheFirstGraph) {
+  const auto begin = [](bool late) {
+    cudaGraph_t graph = nullptr;
+    cudaGraphExec_t exec = nullptr;
+    if (!late) cuptiActivityEnable(CUPTI_ACTIVITY_KIND_GRAPH_TRACE);
+    cudaGraphCreate(&graph, 0);
+    cudaGraphInstantiate(&exec, graph, 0);
+    cuptiActivityEnable(CUPTI_ACTIVITY_KIND_GRAPH_TRACE);
+  };
+  EXPECT_FALSE(Aborts([&] { begin(false); }));
+  EXPECT_TRUE(Aborts([&] { begin(true); }));
 }
 
 }  // namespace
