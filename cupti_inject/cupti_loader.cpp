@@ -19,6 +19,9 @@ constexpr const char* kBesideCudart[] = {"", "/../../cuda_cupti/lib", "/../extra
 struct Mapped {
   char cupti[512];
   char cudart[512];
+  // Directories from which the process imports Python packages, with the slash.
+  char packages[4][512];
+  uint32_t package_count;
 };
 
 bool IsLibrary(const char* path, const char* file) {
@@ -26,11 +29,33 @@ bool IsLibrary(const char* path, const char* file) {
   return slash != nullptr && std::strncmp(slash + 1, file, std::strlen(file)) == 0;
 }
 
+// Of a file in one of Python's directories of packages; the innermost.
+void NotePackages(const char* path, Mapped* mapped) {
+  constexpr const char* kDirectories[] = {"/site-packages/", "/dist-packages/"};
+  size_t length = 0;
+  for (const char* directory : kDirectories) {
+    for (const char* at = path; (at = std::strstr(at, directory)) != nullptr; ++at) {
+      const size_t end = static_cast<size_t>(at - path) + std::strlen(directory);
+      if (end > length) length = end;
+    }
+  }
+  constexpr size_t kMost = sizeof(mapped->packages) / sizeof(mapped->packages[0]);
+  if (length == 0 || mapped->package_count == kMost) return;
+  for (uint32_t i = 0; i < mapped->package_count; ++i) {
+    const char* known = mapped->packages[i];
+    if (std::strlen(known) == length && std::strncmp(known, path, length) == 0) return;
+  }
+  char* packages = mapped->packages[mapped->package_count++];
+  std::memcpy(packages, path, length);
+  packages[length] = '\0';
+}
+
 // Of dl_iterate_phdr.
 int NoteMapped(dl_phdr_info* info, size_t /*size*/, void* result) {
   auto* mapped = static_cast<Mapped*>(result);
   const size_t bytes = std::strlen(info->dlpi_name) + 1;
   if (bytes > sizeof(mapped->cupti)) return 0;
+  NotePackages(info->dlpi_name, mapped);
   if (IsLibrary(info->dlpi_name, "libcupti.so")) {
     std::memcpy(mapped->cupti, info->dlpi_name, bytes);
   } else if (IsLibrary(info->dlpi_name, "libcudart.so")) {
@@ -62,6 +87,30 @@ void* OpenBesideCudart(const char* cudart, uint32_t driver_version) {
     }
   }
   return nullptr;
+}
+
+// What the process itself could import: NVIDIA's wheels, of CUDA 13 and before.
+void* OpenInPackages(const Mapped& mapped, uint32_t driver_version) {
+  constexpr const char* kPlaces[] = {"nvidia/cu13/lib", "nvidia/cuda_cupti/lib"};
+  for (const cupti::LibraryVersion& version : cupti::kLibraryVersions) {
+    if (!IsAllowed(version.cuda_major, driver_version)) continue;
+    for (uint32_t i = 0; i < mapped.package_count; ++i) {
+      for (const char* place : kPlaces) {
+        char path[640];
+        std::snprintf(path, sizeof(path), "%s%s/%s", mapped.packages[i], place, version.file);
+        if (void* handle = Open(path)) return handle;
+      }
+    }
+  }
+  return nullptr;
+}
+
+// The newest that the driver allows.
+const char* FittingFile(uint32_t driver_version) {
+  for (const cupti::LibraryVersion& version : cupti::kLibraryVersions) {
+    if (IsAllowed(version.cuda_major, driver_version)) return version.file;
+  }
+  return "libcupti.so";
 }
 
 void* OpenByLoader(uint32_t driver_version) {
@@ -110,6 +159,7 @@ void* FindAndOpen(const char* chosen, uint32_t driver_version, LoadedCupti* cupt
     return handle;
   }
   void* handle = OpenBesideCudart(mapped.cudart, driver_version);
+  if (handle == nullptr) handle = OpenInPackages(mapped, driver_version);
   if (handle == nullptr) handle = OpenByLoader(driver_version);
   if (handle == nullptr) handle = OpenInFolders(driver_version);
   if (handle == nullptr) {
@@ -119,9 +169,9 @@ void* FindAndOpen(const char* chosen, uint32_t driver_version, LoadedCupti* cupt
                     driver_version / 1000, driver_version % 1000 / 10);
     }
     std::snprintf(reason, reason_size,
-                  "no libcupti found%s: install the CUDA Toolkit or the nvidia-cuda-cupti Python "
-                  "wheel, or choose one with --cupti-lib",
-                  fitting);
+                  "no libcupti found%s: install %s, of the CUDA Toolkit or the nvidia-cuda-cupti "
+                  "Python wheel, or choose one with --cupti-lib",
+                  fitting, FittingFile(driver_version));
   }
   return handle;
 }

@@ -22,9 +22,10 @@ uint32_t CudaMajorOfCupti(uint32_t cupti_version);
 uint32_t DriverVersion();
 
 // Looks in this order: a copy that the process has mapped already (two copies conflict), `chosen`
-// (XPU_CUPTI_LIB; may be nullptr), the vicinity of the program's cudart, the loader's search,
-// the directories where the toolkit puts it; of each the newest version that `driver_version`
-// allows. False with one sentence in `reason`. The library stays loaded.
+// (XPU_CUPTI_LIB; may be nullptr), the vicinity of the program's cudart, the wheels beside Python
+// packages that are mapped, the loader's search, the directories where the toolkit puts it; of each
+// the newest version that `driver_version` allows. False with one sentence in `reason`. The library
+// stays loaded.
 bool LoadCupti(const char* chosen, uint32_t driver_version, LoadedCupti* cupti, char* reason,
                size_t reason_size);
 

@@ -83,6 +83,36 @@ TEST_F(CuptiLoader, FoundBesideTheCudartOfTheProgram) {
   });
 }
 
+// A Python process that has imported no CUDA package yet: torch with a static cudart, for example.
+TEST_F(CuptiLoader, FoundInTheWheelsBesideAMappedPackage) {
+  for (const char* wheel : {"nvidia/cu13/lib", "nvidia/cuda_cupti/lib"}) {
+    InChild([&] {
+      const fs::path root = fs::temp_directory_path() / ("xpu-loader-" + std::to_string(getpid()));
+      const fs::path packages = root / "site-packages/old/dist-packages";
+      fs::create_directories(packages / "package/lib");
+      fs::create_directories(packages / wheel);
+      fs::copy_file(kStub, packages / wheel / "libcupti.so.13");
+      fs::copy_file(XPU_STUB_CUDART, packages / "package/lib/extension.so");
+      ASSERT_NE(dlopen((packages / "package/lib/extension.so").c_str(), RTLD_NOW), nullptr);
+      EXPECT_TRUE(LoadCupti(nullptr, 13000, &loaded_, reason_, sizeof(reason_))) << reason_;
+      const bool same = fs::equivalent(loaded_.path, packages / wheel / "libcupti.so.13");
+      fs::remove_all(root);
+      EXPECT_TRUE(same) << loaded_.path;
+    });
+  }
+}
+
+TEST_F(CuptiLoader, WithoutOneTheFileThatWouldHelpIsNamed) {
+  InChild([&] {
+    // A machine may have one.
+    if (LoadCupti(nullptr, 12040, &loaded_, reason_, sizeof(reason_))) return;
+    EXPECT_STREQ(reason_,
+                 "no libcupti found that fits the driver (CUDA 12.4): install libcupti.so.12, of "
+                 "the CUDA Toolkit or the nvidia-cuda-cupti Python wheel, or choose one with "
+                 "--cupti-lib");
+  });
+}
+
 TEST_F(CuptiLoader, DriverOfAProcessWithoutOneIsUnknown) { EXPECT_EQ(DriverVersion(), 0u); }
 
 }  // namespace
