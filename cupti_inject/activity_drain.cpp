@@ -11,8 +11,7 @@ constexpr uint64_t kWaitStepNs = 500'000;
 
 }  // namespace
 
-bool ActivityDrain::Open(RingProducer* ring, const cupti::Functions* functions,
-                         const CaptureGate* gate) {
+bool ActivityDrain::Open(RingProducer* ring, const cupti::Functions* functions, CaptureGate* gate) {
   ring_ = ring;
   gate_ = gate;
   functions_ = functions;

@@ -19,7 +19,7 @@ class ActivityDrain {
   static constexpr uint64_t kPatienceNs = 100'000'000;
 
   // All outlive this object.
-  bool Open(RingProducer* ring, const cupti::Functions* functions, const CaptureGate* gate);
+  bool Open(RingProducer* ring, const cupti::Functions* functions, CaptureGate* gate);
   void Close() { names_.Close(); }
 
   // Sends every record of `buffer` that the gate keeps. `may_wait`: this thread is not inside a
@@ -36,7 +36,7 @@ class ActivityDrain {
 
   RingProducer* ring_ = nullptr;
   const cupti::Functions* functions_ = nullptr;
-  const CaptureGate* gate_ = nullptr;
+  CaptureGate* gate_ = nullptr;
   Lock lock_;  // CUPTI has one thread that completes buffers, the exit of the program is another
   NameTable names_;
   bool may_wait_ = false;     // in this buffer

@@ -22,17 +22,32 @@ class BufferPool {
   uint8_t* Take();
   // The same outside the pool and without its lock, which a forked child may have inherited held.
   static uint8_t* Map();
+  static void Unmap(uint8_t* buffer);
   // `used_bytes` from the start may be other than zero.
   void Give(uint8_t* buffer, size_t used_bytes);
 
   uint32_t outstanding() const { return outstanding_.load(std::memory_order_seq_cst); }
 
+  // Whether CUPTI has it from this pool; else it is from one that was closed.
+  bool IsTaken(const uint8_t* buffer);
+
+  // Frees every buffer but those that CUPTI has not given back. `is_finalized`: it never will, and
+  // those are freed at the next such Close() of any pool. One thread at a time.
+  void Close(bool is_finalized);
+
  private:
   static constexpr uint32_t kMaxFree = 64;  // 16 MiB; more are given back to the system
+  // CUPTI has at most so many; it drops records when its own are 2 GiB.
+  static constexpr uint32_t kMaxTaken = 16384;
+
+  bool NoteTaken(uint8_t* buffer);
+  void ForgetTaken(const uint8_t* buffer);
 
   Lock lock_;
   uint8_t* free_[kMaxFree] = {};
   uint32_t free_count_ = 0;
+  uint8_t** taken_ = nullptr;  // kMaxTaken of them
+  uint32_t taken_count_ = 0;
   std::atomic<uint32_t> outstanding_{0};
 };
 

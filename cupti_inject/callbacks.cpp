@@ -18,6 +18,7 @@ void WakeIdleFlusher(Injection& self) {
 // Its stack now, the call itself when it returns.
 void Record(Injection& self, ThreadState& thread, TrackedCall& call, const WalkRegisters& caller) {
   call.is_recorded = true;
+  thread.slot->calls.store(1, std::memory_order_relaxed);
   if (self.stacks.on()) {
     const int cpu = sched_getcpu();
     call.has_stack =
@@ -26,6 +27,8 @@ void Record(Injection& self, ThreadState& thread, TrackedCall& call, const WalkR
                          caller, thread.stack);
     return;
   }
+  // A recorder that has attached has no probe on this library.
+  if (self.attached) return;
   call.has_stack = true;
   self.ring.Count(wire::kCounterMarkers);
   xpu_launch_marker(call.correlation_id, call.key, self.instance, self.session);
@@ -74,6 +77,7 @@ bool UpdatedGraph(const Injection& self, const cupti::CallbackData& data, uint32
 void OnExit(Injection& self, ThreadState& thread, const cupti::CallbackData& data, uint32_t key) {
   TrackedCall call;
   if (!thread.tracker.Exit(data.correlation_id, key, &call)) return;
+  if (thread.tracker.depth == 0) thread.slot->calls.store(0, std::memory_order_relaxed);
   wire::ApiCallMessage message{};
   message.domain = key >> wire::kDomainShift;
   message.callback_id = key & ((1u << wire::kDomainShift) - 1);
@@ -97,7 +101,7 @@ void OnExit(Injection& self, ThreadState& thread, const cupti::CallbackData& dat
   }
 }
 
-void OnResource(Injection& self, uint32_t callback_id, const void* data,
+void OnResource(Injection& self, ThreadState& thread, uint32_t callback_id, const void* data,
                 const WalkRegisters& caller) {
   if (callback_id == cupti::kResourceContextCreated) {
     self.context_exists.store(true, std::memory_order_release);
@@ -106,8 +110,21 @@ void OnResource(Injection& self, uint32_t callback_id, const void* data,
   }
   const void* graph = static_cast<const cupti::ResourceData*>(data)->descriptor;
   if (graph == nullptr) return;
-  RecordAfterAll(self, t_thread, caller);
+  RecordAfterAll(self, thread, caller);
   OnGraphNode(self, callback_id, *static_cast<const cupti::GraphData*>(graph));
+}
+
+// While our own thread waits in LeaveCupti: here CUPTI may be finalised.
+void LeaveAtEndOfCall(Injection& self, uint32_t domain, const void* data) {
+  if (domain != cupti::kDomainDriver && domain != cupti::kDomainRuntime) return;
+  if (static_cast<const cupti::CallbackData*>(data)->site != cupti::kSiteExit) return;
+  Leaving leaving = Leaving::kWanted;
+  if (!self.leaving.compare_exchange_strong(leaving, Leaving::kBegun)) return;
+  const int saved_errno = errno;
+  const bool done = self.cupti.finalize() == cupti::kSuccess;
+  self.leaving.store(done ? Leaving::kDone : Leaving::kFailed);
+  self.left.Notify();
+  errno = saved_errno;
 }
 
 }  // namespace
@@ -115,10 +132,19 @@ void OnResource(Injection& self, uint32_t callback_id, const void* data,
 // Not inlined: its caller is CUPTI.
 __attribute__((noinline)) void OnCallback(void* user_data, uint32_t domain, uint32_t callback_id,
                                           const void* data) {
-  Injection& self = *static_cast<Injection*>(user_data);
-  if (!self.active.load(std::memory_order_relaxed) || self.ring.closed()) return;
+  Injection& self = g_injection;
+  ThreadState& thread = t_thread;
+  const Inside inside(thread);
+  if (reinterpret_cast<uintptr_t>(user_data) != self.mark.load(std::memory_order_relaxed))
+      [[unlikely]] {
+    if (self.leaving.load() == Leaving::kWanted) LeaveAtEndOfCall(self, domain, data);
+    return;
+  }
+  if (thread.session != self.number) [[unlikely]]
+    thread.BeginSession(self.number);
+  if (self.ring.closed()) return;
   if (domain == cupti::kDomainResource) {
-    OnResource(self, callback_id, data, CallerRegisters());
+    OnResource(self, thread, callback_id, data, CallerRegisters());
     return;
   }
   if (domain != cupti::kDomainDriver && domain != cupti::kDomainRuntime) return;
@@ -127,13 +153,13 @@ __attribute__((noinline)) void OnCallback(void* user_data, uint32_t domain, uint
   if (self.profiler_stops.Has(domain, callback_id)) return self.gate.SetProfiler(false);
   const uint32_t key = domain << wire::kDomainShift | callback_id;
   if (call.site == cupti::kSiteEnter) {
-    OnEnter(self, t_thread, call.correlation_id, key, CallerRegisters());
+    OnEnter(self, thread, call.correlation_id, key, CallerRegisters());
   } else if (call.site == cupti::kSiteExit) {
     if (UpdatedGraph(self, call, domain, callback_id)) {
-      RecordAfterAll(self, t_thread, CallerRegisters());
+      RecordAfterAll(self, thread, CallerRegisters());
       OnGraphUpdated(self, *static_cast<const cupti::GraphExecUpdateParameters*>(call.parameters));
     }
-    OnExit(self, t_thread, call, key);
+    OnExit(self, thread, call, key);
   }
 }
 
@@ -141,6 +167,7 @@ __attribute__((noinline)) void OnCallback(void* user_data, uint32_t domain, uint
 void OnBufferRequested(uint8_t** buffer, size_t* size, size_t* max_records) {
   Injection& self = g_injection;
   const int saved_errno = errno;
+  const Inside inside(t_thread);
   const bool active = self.active.load(std::memory_order_relaxed);
   *buffer = active ? self.pool.Take() : BufferPool::Map();
   // Without a buffer CUPTI drops records; before 12.9 it may crash, as the program would next.
@@ -157,12 +184,15 @@ void OnBufferRequested(uint8_t** buffer, size_t* size, size_t* max_records) {
 void OnBufferCompleted(void* context, uint32_t stream_id, uint8_t* buffer, size_t /*size*/,
                        size_t valid_size) {
   Injection& self = g_injection;
+  const Inside inside(t_thread);
   // Else the program ends, or this is a forked child: the pool is not ours to touch.
   if (!self.active.load(std::memory_order_relaxed)) return;
+  // Of a session that ended before CUPTI gave it back: its ids are others.
+  if (!self.pool.IsTaken(buffer)) return BufferPool::Unmap(buffer);
   const int saved_errno = errno;
   self.ring.Count(wire::kCounterBuffersCompleted);
   if (!self.ring.closed()) {
-    const bool inside_call = t_thread.tracker.depth > 0;
+    const bool inside_call = IsInsideCall(self, t_thread);
     self.drain.Drain(buffer, valid_size, !inside_call);
     size_t dropped = 0;
     if (self.cupti.get_dropped(context, stream_id, &dropped) == cupti::kSuccess && dropped > 0) {

@@ -13,11 +13,30 @@ bool IsSame(TextView a, TextView b) {
   return a.bytes == b.bytes && (a.bytes == 0 || std::memcmp(a.text, b.text, a.bytes) == 0);
 }
 
+// What the GPU does because a call wanted it.
+bool IsWork(uint32_t kind) {
+  return kind == cupti::kKindConcurrentKernel || kind == cupti::kKindMemcpy ||
+         kind == cupti::kKindMemcpy2 || kind == cupti::kKindMemset ||
+         kind == cupti::kKindGraphTrace;
+}
+
 }  // namespace
 
 bool RecordedCalls::Open() {
   words_ = static_cast<std::atomic<uint64_t>*>(MapZeroed(kBytes));
   return words_ != nullptr;
+}
+
+void RecordedCalls::Close() {
+  if (words_ != nullptr) munmap(words_, kBytes);
+  words_ = nullptr;
+}
+
+bool RecordedCalls::IsNoted(uint32_t correlation_id) const {
+  if (words_ == nullptr) return true;
+  const uint64_t word =
+      words_[correlation_id / kIdsPerWord % kWords].load(std::memory_order_relaxed);
+  return (word >> correlation_id % kIdsPerWord & 1) != 0;
 }
 
 void RecordedCalls::Note(uint32_t correlation_id, bool recorded) {
@@ -49,7 +68,7 @@ bool RecordedCalls::IsRecorded(uint32_t correlation_id, bool otherwise) const {
   return otherwise;
 }
 
-void CaptureGate::Open(const wire::RingHeader* header, RingProducer* ring) {
+void CaptureGate::Open(const wire::RingHeader* header, RingProducer* ring, bool attached) {
   header_ = header;
   ring_ = ring;
   const uint32_t settings = header->settings;
@@ -60,10 +79,28 @@ void CaptureGate::Open(const wire::RingHeader* header, RingProducer* ring) {
     if (name_.bytes + 1 < sizeof(range_)) domain_ = ViewOf(range_ + name_.bytes + 1);
   }
   has_ranges_ = (settings & (wire::kSettingNvtxRange | wire::kSettingProfilerApi)) != 0;
-  may_close_ = (settings & wire::kSettingPauses) != 0 && calls_.Open();
+  attached_ = attached;
+  may_close_ = (attached || (settings & wire::kSettingPauses) != 0) && calls_.Open();
 }
 
-bool CaptureGate::Keeps(const uint8_t* record, size_t bytes) const {
+void CaptureGate::NoteNewest(uint32_t correlation_id) {
+  uint32_t newest = newest_.load(std::memory_order_relaxed);
+  while (newest < correlation_id &&
+         !newest_.compare_exchange_weak(newest, correlation_id, std::memory_order_relaxed)) {
+  }
+}
+
+// Work that was launched when nobody was there to see it: by a call from before the attach, or by
+// one that had begun when its callback was switched on.
+bool CaptureGate::IsEarlier(uint32_t kind, uint32_t correlation_id) const {
+  if (!attached_ || !IsWork(kind)) return false;
+  if (correlation_id == 0) return true;
+  const bool may_be = !is_settled_.load(std::memory_order_relaxed) ||
+                      correlation_id <= newest_.load(std::memory_order_relaxed);
+  return may_be && !calls_.IsNoted(correlation_id);
+}
+
+bool CaptureGate::Keeps(const uint8_t* record, size_t bytes) {
   uint32_t kind = 0;
   if (!may_close_ || bytes < sizeof(kind)) return true;
   std::memcpy(&kind, record, sizeof(kind));
@@ -72,6 +109,10 @@ bool CaptureGate::Keeps(const uint8_t* record, size_t bytes) const {
   if (offset == 0) return true;
   if (offset + sizeof(correlation_id) <= bytes) {
     std::memcpy(&correlation_id, record + offset, sizeof(correlation_id));
+  }
+  if (IsEarlier(kind, correlation_id)) {
+    earlier_.fetch_add(1, std::memory_order_relaxed);
+    return false;
   }
   return correlation_id == 0 ? is_on() : calls_.IsRecorded(correlation_id, is_on());
 }

@@ -20,7 +20,9 @@ class RecordedCalls {
   static constexpr size_t kBytes = kIds / 32 * sizeof(uint64_t);  // touched as ids come
 
   bool Open();
+  void Close();
   void Note(uint32_t correlation_id, bool recorded);
+  bool IsNoted(uint32_t correlation_id) const;
   // Of a call that nobody noted, what was noted of one before it. `otherwise`: there is none near.
   bool IsRecorded(uint32_t correlation_id, bool otherwise) const;
 
@@ -41,11 +43,21 @@ struct OpenCapture {
 
 class CaptureGate {
  public:
-  // After the header has been written by the recorder. `header` outlives this object.
-  void Open(const wire::RingHeader* header, RingProducer* ring);
+  // After the header has been written by the recorder. `header` outlives this object. `attached`:
+  // the program has run already, and will go on.
+  void Open(const wire::RingHeader* header, RingProducer* ring, bool attached = false);
+  void Close() { calls_.Close(); }
+  // After an attach: nothing that begins from now on is recorded.
+  void Shut() { is_shut_.store(true, std::memory_order_seq_cst); }
+  // After an attach, some time after it: the calls that were under way then have ended. Until now
+  // what comes from a call that nobody saw begin is not of this recording.
+  void Settle() { is_settled_.store(true, std::memory_order_relaxed); }
+  // How many records were left out for that reason.
+  uint64_t earlier() const { return earlier_.load(std::memory_order_relaxed); }
 
   bool is_on() const {
     if (!may_close_) return true;
+    if (is_shut_.load(std::memory_order_relaxed)) return false;
     const uint32_t gate = header_->gate.load(std::memory_order_relaxed);
     if ((gate & wire::kGatePaused) != 0) return false;
     return !has_ranges_ || open_.load(std::memory_order_relaxed) > 0 ||
@@ -60,12 +72,16 @@ class CaptureGate {
   // At the entry of a call that starts work. True: it is recorded.
   bool Admit(uint32_t correlation_id) {
     if (!may_close_) return true;
-    const bool on = is_on();
+    // Without an id: it has begun inside a call that CUPTI did not see begin.
+    const bool on = correlation_id != 0 && is_on();
     calls_.Note(correlation_id, on);
+    if (attached_ && !is_settled_.load(std::memory_order_relaxed)) [[unlikely]] {
+      NoteNewest(correlation_id);
+    }
     return on;
   }
   // A record of CUPTI's is of a call that is recorded, or of none.
-  bool Keeps(const uint8_t* record, size_t bytes) const;
+  bool Keeps(const uint8_t* record, size_t bytes);
 
   // cudaProfilerStart, cudaProfilerStop.
   void SetProfiler(bool on);
@@ -83,6 +99,8 @@ class CaptureGate {
   static constexpr uint32_t kDomains = 1024;
   static constexpr uint32_t kStarted = 64;
 
+  void NoteNewest(uint32_t correlation_id);
+  bool IsEarlier(uint32_t kind, uint32_t correlation_id) const;
   bool IsCaptureRange(uint32_t domain, TextView text) const;
   void OpenOne();
   void CloseOne();
@@ -93,6 +111,11 @@ class CaptureGate {
   bool may_close_ = false;
   bool has_ranges_ = false;
   bool may_end_ = false;
+  bool attached_ = false;
+  std::atomic<bool> is_shut_{false};
+  std::atomic<bool> is_settled_{false};
+  std::atomic<uint32_t> newest_{0};  // call that was noted before it was settled
+  std::atomic<uint64_t> earlier_{0};
   char range_[wire::kCaptureRangeBytes] =
       {};          // our own copy: the header is the recorder's to write
   TextView name_;  // empty: none of NVTX opens the gate

@@ -115,6 +115,9 @@ bool CodeFiles::Open(RingProducer* ring) {
 }
 
 void CodeFiles::Close() {
+  counters_.Close();
+  if (CodeSnapshot* current = current_.exchange(nullptr)) munmap(current, current->bytes);
+  FreeList();
   if (ranges_ != nullptr) munmap(ranges_, kMaxRanges * sizeof(CodeRange));
   if (numbers_ != nullptr) munmap(numbers_, kNumberSlots * sizeof(Number));
   ranges_ = nullptr;
@@ -260,6 +263,10 @@ void CodeFiles::FreeRetired() {
   for (const Stripe& stripe : readers_) {
     if (stripe.count.load(std::memory_order_seq_cst) != 0) return;
   }
+  FreeList();
+}
+
+void CodeFiles::FreeList() {
   while (retired_ != nullptr) {
     CodeSnapshot* older = retired_->older;
     munmap(retired_, retired_->bytes);

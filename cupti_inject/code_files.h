@@ -50,7 +50,7 @@ struct CodeSnapshot {
 class CodeFiles {
  public:
   bool Open(RingProducer* ring);
-  void Close();
+  void Close();  // when nobody reads
 
   // Takes a new list when the loader has changed its own, and tells the recorder of what is new.
   // Takes the loader's lock: never in a callback. One thread at a time.
@@ -114,6 +114,7 @@ class CodeFiles {
   uint32_t NumberOf(uint64_t identity);
   bool Publish();
   void FreeRetired();
+  void FreeList();
 
   RingProducer* ring_ = nullptr;
   LoaderCounters counters_;

@@ -126,6 +126,7 @@ using BufferCompleted = void (*)(void* context, uint32_t stream_id, uint8_t* buf
   X(enable_kind, "cuptiActivityEnable", true, uint32_t kind)                                       \
   X(disable_kind, "cuptiActivityDisable", true, uint32_t kind)                                     \
   X(flush_all, "cuptiActivityFlushAll", true, uint32_t flag)                                       \
+  X(finalize, "cuptiFinalize", false)                                                              \
   X(get_next_record, "cuptiActivityGetNextRecord", true, uint8_t* buffer, size_t valid_size,       \
     void** record)                                                                                 \
   X(get_context_id, "cuptiGetContextId", false, void* context, uint32_t* id)                       \

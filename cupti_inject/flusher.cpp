@@ -1,11 +1,16 @@
 #include "cupti_inject/flusher.h"
 
+#include <cinttypes>
 #include <climits>
 #include <csignal>
+#include <cstdio>
+#include <cstdlib>
 
 #include <pthread.h>
 #include <sys/prctl.h>
 
+#include "cupti_inject/leaving.h"
+#include "cupti_inject/session.h"
 #include "cupti_inject/setup.h"
 #include "cupti_inject/thread_state.h"
 
@@ -21,6 +26,11 @@ constexpr uint64_t kClockPeriodNs = 1'000'000'000;
 constexpr uint64_t kLookForEndNs = 50'000'000;
 constexpr uint64_t kRestPatienceNs = 1'000'000'000;
 constexpr uint64_t kRestStepNs = 10'000'000;
+// By then calls that an attach found under way have ended, but for those that wait for the GPU.
+constexpr uint64_t kSettledAfterNs = 1'000'000'000;
+// For calls that are recorded and have not returned, at the end of a session.
+constexpr uint64_t kCallsPatienceNs = 50'000'000;
+constexpr uint64_t kCallsStepNs = 200'000;
 constexpr int kClockTries = 5;
 constexpr uint64_t kExitPatienceNs = 5'000'000'000;
 // A signal handler that exits from inside a CUDA call: CUPTI may be waiting for this very thread.
@@ -52,7 +62,8 @@ bool SendClockPair(Injection& self) {
 
 class Flusher {
  public:
-  explicit Flusher(Injection& self) : self_(self) {}
+  // `peer`: nullptr where there is no connection.
+  Flusher(Injection& self, const WakeDescriptor* peer) : self_(self), peer_(peer) {}
 
   // Returns the state in which the work ends.
   wire::State Run() {
@@ -60,12 +71,23 @@ class Flusher {
       const uint32_t ticket = self_.flusher_wake.Ticket();
       if (Ending()) break;
       uint64_t wait_ns = Work();
-      if (self_.gate.may_end() && wait_ns > kLookForEndNs) wait_ns = kLookForEndNs;
+      const bool looks = self_.gate.may_end() || peer_ != nullptr;
+      if (looks && wait_ns > kLookForEndNs) wait_ns = kLookForEndNs;
       self_.flusher_wake.Wait(ticket, wait_ns);
     }
-    if (abandoned_) return wire::State::kAbandoned;
-    if (self_.gate.ends() && !self_.ring.closed()) FetchTheRest();
-    return wire::State::kFinished;
+    return abandoned_ ? wire::State::kAbandoned : wire::State::kFinished;
+  }
+
+  // Nothing new comes; what runs yet may end in a moment, and keeps its times then. True: all of it
+  // has ended.
+  bool FetchTheRest() {
+    const uint64_t deadline_ns = MonotonicNs() + kRestPatienceNs;
+    while (self_.pool.outstanding() > 0 && MonotonicNs() < deadline_ns &&
+           !self_.stop.load(std::memory_order_acquire)) {
+      if (self_.cupti.flush_all(0) != cupti::kSuccess) return false;
+      if (self_.pool.outstanding() > 0) SleepNs(kRestStepNs);
+    }
+    return self_.pool.outstanding() == 0;
   }
 
  private:
@@ -87,19 +109,13 @@ class Flusher {
     return self_.ring.patience_ns() != 0 && alone_ns_ > self_.ring.patience_ns();
   }
 
-  // Nothing new comes; what runs yet may end in a moment, and keeps its times then.
-  void FetchTheRest() {
-    const uint64_t deadline_ns = MonotonicNs() + kRestPatienceNs;
-    while (self_.pool.outstanding() > 0 && MonotonicNs() < deadline_ns &&
-           !self_.stop.load(std::memory_order_acquire)) {
-      if (self_.cupti.flush_all(0) != cupti::kSuccess) return;
-      SleepNs(kRestStepNs);
-    }
-  }
-
   // Does what is due; returns how long to wait for the next.
   uint64_t Work() {
     self_.stacks.Refresh();
+    if (peer_ != nullptr && !peer_->IsHeard()) {
+      abandoned_ = true;
+      return 0;
+    }
     if (!self_.context_exists.load(std::memory_order_acquire)) return WhenIdle(kForever);
     const uint64_t now_ns = MonotonicNs();
     // What woke us is a buffer just asked for: let it fill.
@@ -110,6 +126,7 @@ class Flusher {
     }
     if (now_ns >= next_clock_ns_ && SendClockPair(self_)) next_clock_ns_ = now_ns + kClockPeriodNs;
     if (now_ns >= next_flush_ns_) Flush(now_ns);
+    if (now_ns - began_ns_ > kSettledAfterNs) self_.gate.Settle();
     return WhenIdle(next_flush_ns_ - now_ns);
   }
 
@@ -136,6 +153,8 @@ class Flusher {
   }
 
   Injection& self_;
+  const WakeDescriptor* peer_;
+  const uint64_t began_ns_ = MonotonicNs();
   uint64_t next_clock_ns_ = 0;
   uint64_t next_flush_ns_ = 0;
   uint64_t period_ns_ = kFlushPeriodNs;
@@ -147,9 +166,7 @@ class Flusher {
   bool idle_ = true;
 };
 
-// The last flush, then CUPTI is given back; `state`: in which it ends. On the flusher's thread, or
-// at exit without one.
-void FinishRecording(Injection& self, wire::State state) {
+void FlushLast(Injection& self) {
   const bool closed = self.ring.closed();
   // First, so that the flush does not fill a new buffer with records of its own cost.
   self.cupti.disable_kind(cupti::kKindOverhead);
@@ -158,22 +175,78 @@ void FinishRecording(Injection& self, wire::State state) {
     self.ring.Count(wire::kCounterCuptiErrors);
   }
   if (!closed && self.context_exists.load(std::memory_order_acquire)) SendClockPair(self);
-  TearDownCupti(self);
-  self.active.store(false, std::memory_order_release);
-  self.ring.SetState(state);
+}
+
+void SetFinished(Injection& self) {
+  Deactivate(self);
   self.finished.store(true, std::memory_order_release);
   self.flusher_done.Notify();
+}
+
+// The last flush, then CUPTI is given back; `state`: in which it ends. On the flusher's thread, or
+// at exit without one.
+void FinishRecording(Injection& self, wire::State state) {
+  FlushLast(self);
+  TearDownCupti(self);
+  Deactivate(self);
+  self.ring.SetState(state);
+  SetFinished(self);
 }
 
 void* RunFlusher(void* injection) {
   Injection& self = *static_cast<Injection*>(injection);
   prctl(PR_SET_NAME, "xpu-inject");
   self.flusher_started.Notify();
-  FinishRecording(self, Flusher(self).Run());
+  Flusher flusher(self, nullptr);
+  const wire::State state = flusher.Run();
+  if (state == wire::State::kFinished && self.gate.ends() && !self.ring.closed()) {
+    flusher.FetchTheRest();
+  }
+  FinishRecording(self, state);
+  EndSession(self);
   return nullptr;
 }
 
+void OnExit() {
+  g_process.exits.store(true);
+  if (g_injection.active.load(std::memory_order_acquire)) StopFlusher(g_injection);
+}
+
+// What was launched is not to be cut off between its stack and its record.
+void WaitForRecordedCalls(const Injection& self) {
+  SleepNs(Presence::kSettleNs);
+  const uint64_t deadline_ns = MonotonicNs() + kCallsPatienceNs;
+  while (g_process.presence.IsAnyInCall() && MonotonicNs() < deadline_ns &&
+         !self.stop.load(std::memory_order_acquire)) {
+    SleepNs(kCallsStepNs);
+  }
+}
+
+void NoteEarlierWork(Injection& self) {
+  const uint64_t count = self.gate.earlier();
+  if (count == 0) return;
+  char text[128];
+  std::snprintf(text, sizeof(text),
+                "%" PRIu64 " operations that were launched before the recording began are left out",
+                count);
+  SendDetail(self, wire::DetailKind::kNote, 0, text);
+}
+
 }  // namespace
+
+void RunAttached(Injection& self, const WakeDescriptor& peer) {
+  Flusher flusher(self, &peer);
+  const wire::State state = flusher.Run();
+  self.gate.Shut();
+  WaitForRecordedCalls(self);
+  DisableActivities(self);
+  const bool is_idle = flusher.FetchTheRest();
+  FlushLast(self);
+  NoteEarlierWork(self);
+  self.ring.SetState(state);
+  LeaveCupti(self, is_idle);
+  SetFinished(self);
+}
 
 bool StartFlusher(Injection& self) {
   sigset_t all;
@@ -201,14 +274,21 @@ bool StartFlusher(Injection& self) {
   return started;
 }
 
+void HandleExit() {
+  if (g_process.has_exit_handler) return;
+  std::atexit(&OnExit);
+  g_process.has_exit_handler = true;
+}
+
 void StopFlusher(Injection& self) {
   self.stop.store(true, std::memory_order_release);
+  self.left.Notify();
   if (!self.has_flusher) {
     FinishRecording(self, wire::State::kFinished);
     return;
   }
   self.flusher_wake.Notify();
-  const bool inside_call = CurrentThread().tracker.depth > 0;
+  const bool inside_call = IsInsideCall(self, CurrentThread());
   const uint64_t deadline_ns =
       MonotonicNs() + (inside_call ? kExitInsideCallPatienceNs : kExitPatienceNs);
   while (true) {

@@ -7,8 +7,14 @@
 
 namespace xpu::inject {
 
+// The same work on the calling thread, which is ours: after an attach. `peer`: the recorder, whose
+// end is noticed at once. Returns when the library has left the program, or the program exits.
+void RunAttached(Injection& self, const WakeDescriptor& peer);
 // False: there is none; then StopFlusher does what is left of its work.
 bool StartFlusher(Injection& self);
+// Registers with libc, once in a process, that StopFlusher is called at exit; after CUPTI has
+// registered its own, so that ours runs before it.
+void HandleExit();
 // At exit: waits, bounded, for the last flush and until CUPTI is given back.
 void StopFlusher(Injection& self);
 

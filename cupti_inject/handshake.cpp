@@ -104,14 +104,15 @@ bool PeerIsTrusted(int fd) {
          (peer.uid == 0 || peer.uid == geteuid());
 }
 
-bool SendHello(int fd, const ConnectionString& connection_string, uint64_t instance,
-               uint64_t free_address_bytes) {
+// `secret`: nullptr after an attach.
+bool SendHello(int fd, const uint8_t* secret, uint64_t instance, uint64_t free_address_bytes) {
   wire::Hello hello{};
   hello.version = wire::kVersion;
   hello.namespace_pid = static_cast<uint32_t>(getpid());
   hello.instance = instance;
   hello.free_address_bytes = free_address_bytes;
-  std::memcpy(hello.secret, connection_string.secret, sizeof(hello.secret));
+  hello.attached = secret == nullptr ? 1 : 0;
+  if (secret != nullptr) std::memcpy(hello.secret, secret, sizeof(hello.secret));
   return send(fd, &hello, sizeof(hello), MSG_NOSIGNAL) == static_cast<ssize_t>(sizeof(hello));
 }
 
@@ -215,6 +216,25 @@ void MapArena(int memfd, uint64_t bytes, uint64_t free_address_bytes, MappedRing
   }
 }
 
+// What follows once there is a connection.
+bool AskForRing(int connection, const uint8_t* secret, uint64_t instance, uint64_t deadline_ns,
+                MappedRing* ring) {
+  const uint64_t free_address_bytes = FreeAddressBytes();
+  wire::HelloReply reply{};
+  Descriptors descriptors;
+  if (!SendHello(connection, secret, instance, free_address_bytes) ||
+      !ReceiveReply(connection, deadline_ns, &reply, descriptors)) {
+    return false;
+  }
+  const int memfd = descriptors.ring.get();
+  if (reply.version != wire::kVersion || reply.accepted != 1 || memfd < 0 ||
+      !IsRing(memfd, reply.capacity_bytes) || !MapRing(memfd, reply.capacity_bytes, ring)) {
+    return false;
+  }
+  MapArena(descriptors.arena.get(), reply.arena_bytes, free_address_bytes, ring);
+  return true;
+}
+
 }  // namespace
 
 bool ParseConnectionString(const char* text, ConnectionString* connection_string) {
@@ -268,24 +288,18 @@ bool WakeDescriptor::IsHeard() const {
 bool Connect(const ConnectionString& connection_string, uint64_t instance, uint64_t timeout_ns,
              MappedRing* ring, WakeDescriptor* wake) {
   const uint64_t deadline_ns = MonotonicNs() + timeout_ns;
-  const uint64_t free_address_bytes = FreeAddressBytes();
   Descriptor socket_fd(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (socket_fd.get() < 0 || !ConnectSocket(socket_fd.get(), connection_string, deadline_ns) ||
       !PeerIsTrusted(socket_fd.get()) ||
-      !SendHello(socket_fd.get(), connection_string, instance, free_address_bytes)) {
+      !AskForRing(socket_fd.get(), connection_string.secret, instance, deadline_ns, ring)) {
     return false;
   }
-  wire::HelloReply reply{};
-  Descriptors descriptors;
-  if (!ReceiveReply(socket_fd.get(), deadline_ns, &reply, descriptors)) return false;
-  const int memfd = descriptors.ring.get();
-  if (reply.version != wire::kVersion || reply.accepted != 1 || memfd < 0 ||
-      !IsRing(memfd, reply.capacity_bytes) || !MapRing(memfd, reply.capacity_bytes, ring)) {
-    return false;
-  }
-  MapArena(descriptors.arena.get(), reply.arena_bytes, free_address_bytes, ring);
   if (wake != nullptr) wake->Hold(socket_fd.Release());
   return true;
+}
+
+bool ShakeHands(int connection, uint64_t instance, uint64_t timeout_ns, MappedRing* ring) {
+  return AskForRing(connection, nullptr, instance, MonotonicNs() + timeout_ns, ring);
 }
 
 void Unmap(const MappedRing& ring) {

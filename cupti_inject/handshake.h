@@ -33,8 +33,8 @@ struct MappedRing {
   uint64_t arena_bytes = 0;
 };
 
-// The connection, while the library starts: the recorder looks into the ring at once when it rings,
-// not at its next poll. -1: there is none.
+// The connection, while the library starts, after an attach as long as the session lasts: the
+// recorder looks into the ring at once when it rings, not at its next poll. -1: there is none.
 class WakeDescriptor {
  public:
   WakeDescriptor() = default;
@@ -43,6 +43,8 @@ class WakeDescriptor {
   ~WakeDescriptor() { Hold(-1); }
   void Hold(int fd);  // closes the one before
   void Ring() const;
+  // False: the recorder has closed its end, or there is none.
+  bool IsHeard() const;
   // Waits until `is_done`, at most `timeout_ns`, and only while the recorder lives.
   template <typename IsDone>
   void WaitUntil(uint64_t timeout_ns, IsDone&& is_done) const {
@@ -52,8 +54,6 @@ class WakeDescriptor {
   }
 
  private:
-  bool IsHeard() const;
-
   int fd_ = -1;
 };
 
@@ -64,6 +64,8 @@ inline constexpr uint64_t kConnectTimeoutNs = 1'000'000'000;
 // descriptor open, but the connection where `wake` asks for it.
 bool Connect(const ConnectionString& connection_string, uint64_t instance, uint64_t timeout_ns,
              MappedRing* ring, WakeDescriptor* wake = nullptr);
+// The same over a connection to a recorder that has attached. Leaves `connection` open.
+bool ShakeHands(int connection, uint64_t instance, uint64_t timeout_ns, MappedRing* ring);
 void Unmap(const MappedRing& ring);
 
 }  // namespace xpu::inject

@@ -4,12 +4,10 @@
 #include "cupti_inject/connection.h"
 #include "cupti_inject/flusher.h"
 #include "cupti_inject/injection.h"
+#include "cupti_inject/session.h"
 #include "cupti_inject/setup.h"
 
 namespace xpu::inject {
-
-constinit Injection g_injection;
-
 namespace {
 
 // Tables that the recorder has at hand come in a few milliseconds; a program without them sends
@@ -20,17 +18,12 @@ constexpr uint64_t kPythonPatienceNs = 2'000'000'000;
 // Large libraries that are recorded for the first time take some of it, once.
 constexpr uint64_t kMarkerPatienceNs = 2'000'000'000;
 
-void OnExit() {
-  if (g_injection.active.load(std::memory_order_acquire)) StopFlusher(g_injection);
-}
-
 void GoDormant(Injection& self, const char* reason) {
   SendDetail(self, wire::DetailKind::kDormantReason, 0, reason);
   self.ring.SetState(wire::State::kDormant);
   if (self.subscriber != nullptr) return;  // CUPTI may be calling us on another thread
-  self.drain.Close();
-  self.stacks.Close();
-  if ((self.settings & wire::kSettingNvtx) == 0) Unmap(self.mapped);
+  if ((self.settings & wire::kSettingNvtx) == 0) return EndSession(self);
+  g_process.is_dormant.store(true);
 }
 
 void OpenStacks(Injection& self) {
@@ -54,9 +47,11 @@ void WaitForMarkerTables(const Injection& self, const WakeDescriptor& wake) {
                  [&] { return header.tables_there.load(std::memory_order_acquire) != 0; });
 }
 
-void Start(Injection& self) {
+void Start() {
   WakeDescriptor wake;
-  if (!ConnectOnce(self, &wake)) return;
+  Injection* connected = ConnectOnce(&wake);
+  if (connected == nullptr) return;
+  Injection& self = *connected;
   OpenStacks(self);
   wake.Ring();
 
@@ -64,9 +59,9 @@ void Start(Injection& self) {
   if (chosen != nullptr && chosen[0] == '\0') chosen = nullptr;
   char reason[1024] = "";
   // Before CUPTI can call back.
-  self.active.store(true, std::memory_order_release);
+  Activate(self);
   if (!SetUpCupti(self, chosen, reason, sizeof(reason))) {
-    self.active.store(false, std::memory_order_release);
+    Deactivate(self);
     GoDormant(self, reason);
     return;
   }
@@ -75,14 +70,16 @@ void Start(Injection& self) {
   self.stacks.WaitForTables(wake, kTablesPatienceNs);
   self.stacks.WaitForPython(wake, kPythonPatienceNs);
   if (!self.stacks.on()) WaitForMarkerTables(self, wake);
-  std::atexit(&OnExit);  // after CUPTI's own, so that ours runs before them
-  self.has_flusher = StartFlusher(self);
-  if (!self.has_flusher) {
+  HandleExit();
+  // Before there is a flusher: it may be through with everything at once.
+  self.ring.SetState(wire::State::kActive);
+  self.has_flusher = true;
+  if (!StartFlusher(self)) {
+    self.has_flusher = false;
     self.stacks.StopFollowing();
     SendDetail(self, wire::DetailKind::kNote, 0,
                "no thread could be started: activity comes when buffers are full and at the end");
   }
-  self.ring.SetState(wire::State::kActive);
 }
 
 }  // namespace
@@ -91,7 +88,6 @@ void Start(Injection& self) {
 
 // 1 is success: anything else would make the driver's initialization fail.
 extern "C" __attribute__((visibility("default"))) int InitializeInjection() {
-  if (!xpu::inject::g_injection.started.exchange(true))
-    xpu::inject::Start(xpu::inject::g_injection);
+  if (!xpu::inject::g_process.started.exchange(true)) xpu::inject::Start();
   return 1;
 }

@@ -1,9 +1,12 @@
-// The injected library's one state object and the life of the library in a process:
+// The injected library's two state objects: what there is of it in the process (Process), and the
+// session with a recorder that goes on now (Injection). At most one session goes on at a time:
 //
-//   Connect    (whichever of CUDA and NVTX comes first) connection string -> ring
-//   Start      (InitializeInjection, inside the program's cuInit) CUPTI
+//   Connect    (whichever of CUDA and NVTX comes first) connection string -> ring,
+//              or (xpu_inject_attach, on a thread that the recorder started) AttachRequest -> ring
+//   Start      (InitializeInjection, inside the program's cuInit; or that thread) CUPTI
 //   callbacks  on the program's threads, buffers on CUPTI's, the flusher on our own
-//   Finish     (the program's exit) or Detach (the recorder has stopped)
+//   Finish     (the program's exit) or Detach (the recorder has stopped): the session's memory is
+//              freed as soon as no thread is in a callback, and another session may follow
 //
 // Rules in here: no allocation and no lock of the program's in a callback, nothing printed, nothing
 // thrown, no waiting on a thread of the program; memory by mmap; what does not work is counted or
@@ -22,7 +25,9 @@
 #include "cupti_inject/launch_stacks.h"
 #include "cupti_inject/lock.h"
 #include "cupti_inject/nvtx_texts.h"
+#include "cupti_inject/presence.h"
 #include "cupti_inject/ring_producer.h"
+#include "cupti_inject/thread_state.h"
 #include "cupti_inject/waits.h"
 #include "cupti_inject/watched_calls.h"
 
@@ -37,12 +42,36 @@ struct Nvtx {
   std::atomic<uint32_t> next_domain{0};
 };
 
-struct Injection {  // NOLINT(clang-analyzer-optin.performance.Padding): one in a process
-  std::atomic<bool> started{false};
-  std::atomic<Connection> connection{Connection::kNone};
+// What sessions have in common. Plain data: a forked child has a copy.
+struct Process {
+  std::atomic<bool> started{false};                       // InitializeInjection was called
+  std::atomic<Connection> connection{Connection::kNone};  // the one of the environment
+  std::atomic<bool> has_session{false};                   // BeginSession
+  uint32_t sessions = 0;                                  // so far; of whose turn it is
+  std::atomic<bool> is_dormant{false};  // CUDA was started, and CUPTI cannot be used; NVTX can
+  std::atomic<bool> exits{false};       // the program does
+  std::atomic<int> peer{-1};      // our end of the connection with a recorder that has attached
+  bool has_fork_handler = false;  // of whose turn it is
+  bool has_exit_handler = false;
+  Presence presence;
+  Nvtx nvtx;  // its copies in the program connect once
+};
+
+// How CUPTI is being left after an attach, which is best done at the end of a call of the
+// program's.
+enum class Leaving : uint32_t { kNot, kWanted, kBegun, kDone, kFailed };
+
+struct Injection {        // NOLINT(clang-analyzer-optin.performance.Padding): one in a process
+  uint32_t number = 0;    // of the session in this process, from 1
+  bool attached = false;  // to a program that ran already
   MappedRing mapped;
   // Set while callbacks may produce; cleared for good in a forked child and at the end.
   std::atomic<bool> active{false};
+  // What CUPTI hands to the callbacks that are this session's; 0: none may produce. One that was on
+  // its way when its session ended is of no other.
+  std::atomic<uintptr_t> mark{0};
+  std::atomic<Leaving> leaving{Leaving::kNot};
+  Signal left;
 
   RingProducer ring;
   CaptureGate gate;
@@ -63,7 +92,6 @@ struct Injection {  // NOLINT(clang-analyzer-optin.performance.Padding): one in 
   InstantiatedNodes instantiated;
   BufferPool pool;
   ActivityDrain drain;
-  Nvtx nvtx;
 
   // What the flusher waits for, and what others wait for it.
   Signal flusher_wake;
@@ -76,8 +104,57 @@ struct Injection {  // NOLINT(clang-analyzer-optin.performance.Padding): one in 
   bool has_flusher = false;
 };
 
-// Owned by inject.cpp, which hands it on. By its name only those find it who are called without a
+// Owned by session.cpp, which hands them on. By name only those find them who are called without a
 // pointer of ours: the exported functions, CUPTI's requests for buffers, fork and exit.
 extern Injection g_injection;  // NOLINT(bugprone-dynamic-static-initializers): it is constinit
+extern Process g_process;      // NOLINT(bugprone-dynamic-static-initializers): it is constinit
+
+inline void Activate(Injection& self) {
+  self.active.store(true, std::memory_order_release);
+  self.mark.store(self.number, std::memory_order_release);
+}
+
+inline void Deactivate(Injection& self) {
+  self.mark.store(0, std::memory_order_release);
+  self.active.store(false, std::memory_order_release);
+}
+
+// Whether the program's call that it is in was seen to begin.
+inline bool IsInsideCall(const Injection& self, const ThreadState& thread) {
+  return thread.session == self.number && thread.tracker.depth > 0;
+}
+
+// While one of our functions that the program or CUPTI calls may touch the session's memory. To be
+// made before Injection::active is looked at: afterwards is too late.
+class Inside {
+ public:
+  explicit Inside(ThreadState& thread) : slot_(SlotOf(thread)) {
+    if (g_process.presence.IsShared(slot_)) [[unlikely]] {
+      slot_.inside.fetch_add(1);
+      return;
+    }
+    slot_.inside.store(slot_.inside.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+    std::atomic_signal_fence(std::memory_order_seq_cst);  // presence.h: the CPU needs none
+  }
+  Inside(const Inside&) = delete;
+  Inside& operator=(const Inside&) = delete;
+  ~Inside() {
+    if (g_process.presence.IsShared(slot_)) [[unlikely]] {
+      slot_.inside.fetch_sub(1);
+      return;
+    }
+    slot_.inside.store(slot_.inside.load(std::memory_order_relaxed) - 1, std::memory_order_release);
+  }
+
+ private:
+  static ThreadSlot& SlotOf(ThreadState& thread) {
+    if (thread.slot == nullptr) [[unlikely]] {
+      thread.slot = g_process.presence.Claim(CurrentTid(thread));
+    }
+    return *thread.slot;
+  }
+
+  ThreadSlot& slot_;
+};
 
 }  // namespace xpu::inject

@@ -19,6 +19,13 @@ bool InstantiatedNodes::Grow() {
   return true;
 }
 
+void InstantiatedNodes::Close() {
+  if (nodes_ != nullptr) munmap(nodes_, room_ * sizeof(Node));
+  nodes_ = nullptr;
+  count_ = 0;
+  room_ = 0;
+}
+
 void InstantiatedNodes::Add(const Node& node) {
   const Locked locked(lock_);
   if (count_ < room_ || Grow()) nodes_[count_++] = node;

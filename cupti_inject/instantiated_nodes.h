@@ -27,6 +27,7 @@ class InstantiatedNodes {
   void Add(const Node& node);
   // The node is about to be freed.
   void Remove(const void* handle);
+  void Close();
   // Takes one node of the call out; false: there is none left.
   bool Take(uint32_t correlation_id, Node* node);
 

@@ -10,19 +10,30 @@
 namespace xpu::inject {
 namespace {
 
-Nvtx& State() { return g_injection.nvtx; }
+Nvtx& State() { return g_process.nvtx; }
+
+bool IsActive() { return State().active.load(std::memory_order_relaxed); }
+
+// Calls `use` with the session, where there is one that records ranges.
+template <typename Use>
+void WithSession(Use&& use) {
+  if (!IsActive()) return;
+  const Inside inside(CurrentThread());
+  if (IsActive()) use(g_injection);
+}
 
 void Send(wire::NvtxMessage& message, wire::NvtxKind kind, uint32_t domain, TextView text) {
-  Injection& self = g_injection;
-  if (!self.nvtx.active.load(std::memory_order_relaxed) || self.ring.closed()) return;
-  message.time_ns = MonotonicNs();
-  message.kind = kind;
-  message.domain = domain;
-  message.tid = CurrentTid(CurrentThread());
-  message.text_bytes = static_cast<uint32_t>(text.bytes);
-  if (!self.ring.Send(wire::MessageKind::kNvtx, message, text.text, text.bytes)) {
-    self.ring.Count(wire::kCounterNvtxDropped);
-  }
+  WithSession([&](Injection& self) {
+    if (self.ring.closed()) return;
+    message.time_ns = MonotonicNs();
+    message.kind = kind;
+    message.domain = domain;
+    message.tid = CurrentTid(CurrentThread());
+    message.text_bytes = static_cast<uint32_t>(text.bytes);
+    if (!self.ring.Send(wire::MessageKind::kNvtx, message, text.text, text.bytes)) {
+      self.ring.Count(wire::kCounterNvtxDropped);
+    }
+  });
 }
 
 void Send(wire::NvtxKind kind, uint32_t domain, TextView text, uint64_t range = 0) {
@@ -70,13 +81,18 @@ void Send(wire::NvtxKind kind, uint32_t domain, const nvtx::Attributes* attribut
 }
 
 // Whether something that begins now is reported.
-bool IsOn() { return g_injection.gate.is_on(); }
+bool IsOn() {
+  bool is_on = false;
+  WithSession([&](Injection& self) { is_on = self.gate.is_on(); });
+  return is_on;
+}
 
 // A range may open the gate before it is reported.
 template <typename Text, typename Follow>
 void FollowRange(Text text, Follow&& follow) {
-  const bool active = State().active.load(std::memory_order_relaxed);
-  if (active && g_injection.gate.follows_ranges()) WithText(text, follow);
+  WithSession([&](Injection& self) {
+    if (self.gate.follows_ranges()) WithText(text, follow);
+  });
 }
 
 // A domain's handle is its number.
@@ -163,7 +179,7 @@ void NameThread(uint32_t thread, TextView name) {
 
 DomainHandle CreateDomain(TextView name) {
   const uint32_t domain = State().next_domain.fetch_add(1, std::memory_order_relaxed) + 1;
-  g_injection.gate.NameDomain(domain, name);
+  WithSession([&](Injection& self) { self.gate.NameDomain(domain, name); });
   Send(wire::NvtxKind::kDomainName, domain, name);
   return reinterpret_cast<DomainHandle>(uintptr_t{domain});
 }
@@ -274,5 +290,5 @@ bool Attach(nvtx::GetExportTable get_export_table) {
 extern "C" __attribute__((visibility("default"))) int InitializeInjectionNvtx2(
     xpu::nvtx::GetExportTable get_export_table) {
   using namespace xpu::inject;
-  return ConnectOnce(g_injection, nullptr) && Attach(get_export_table) ? 1 : 0;
+  return ConnectOnce(nullptr) != nullptr && Attach(get_export_table) ? 1 : 0;
 }

@@ -50,15 +50,16 @@ bool Try(Injection& self, const char* what, cupti::Result result) {
 bool Subscribe(Injection& self, char* reason, size_t reason_size) {
   char holder[128] = "";
   cupti::Result result;
+  void* const mark = reinterpret_cast<void*>(uintptr_t{self.number});
   if (self.cupti.subscribe_v2 != nullptr) {
     cupti::SubscriberParameters parameters{};
     parameters.struct_size = sizeof(parameters);
     parameters.name = "xpu";
     parameters.previous_name = holder;
     parameters.previous_name_size = sizeof(holder);
-    result = self.cupti.subscribe_v2(&self.subscriber, &OnCallback, &self, &parameters);
+    result = self.cupti.subscribe_v2(&self.subscriber, &OnCallback, mark, &parameters);
   } else {
-    result = self.cupti.subscribe(&self.subscriber, &OnCallback, &self);
+    result = self.cupti.subscribe(&self.subscriber, &OnCallback, mark);
   }
   if (result == cupti::kSuccess) return true;
   holder[sizeof(holder) - 1] = '\0';
@@ -207,9 +208,13 @@ bool SetUpCupti(Injection& self, const char* chosen_cupti, char* reason, size_t 
   return true;
 }
 
-void TearDownCupti(const Injection& self) {
+void DisableActivities(const Injection& self) {
   for (const Kind& kind : kKinds) self.cupti.disable_kind(kind.kind);
   self.cupti.disable_kind(cupti::kKindMemory2);
+}
+
+void TearDownCupti(const Injection& self) {
+  DisableActivities(self);
   self.cupti.unsubscribe(self.subscriber);
 }
 

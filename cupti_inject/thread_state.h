@@ -8,6 +8,7 @@
 
 #include "cupti_inject/call_tracker.h"
 #include "cupti_inject/capture_gate.h"
+#include "cupti_inject/presence.h"
 #include "cupti_inject/stack_memory.h"
 
 namespace xpu::inject {
@@ -19,26 +20,21 @@ struct StartingNodes {
   static constexpr uint32_t kMax = 4;
 
   void Set(const void* graph, uint32_t type) {
-    for (Starting& one : recent) {
-      if (one.graph == graph) {
-        one.type = type;
-        return;
-      }
-    }
-    recent[next++ % kMax] = {graph, type};
+    uint32_t at = 0;
+    while (at < kMax && graphs[at] != graph) ++at;
+    if (at == kMax) at = next++ % kMax;
+    graphs[at] = graph;
+    types[at] = type;
   }
   uint32_t TypeIn(const void* graph) const {
-    for (const Starting& one : recent) {
-      if (one.graph == graph) return one.type;
+    for (uint32_t i = 0; i < kMax; ++i) {
+      if (graphs[i] == graph) return types[i];
     }
     return 0;
   }
 
-  struct Starting {
-    const void* graph;
-    uint32_t type;
-  };
-  Starting recent[kMax];
+  const void* graphs[kMax];
+  uint32_t types[kMax];
   uint32_t next;
 };
 
@@ -58,6 +54,18 @@ struct ThreadState {
   OpenCapture capture;
   uint32_t tid;            // 0: not asked yet
   uint32_t wait_delay_ns;  // of the wait that it is in, from the call on: our own work
+  ThreadSlot* slot;        // nullptr: it has none yet
+  uint32_t session;        // that this is of (Injection::number): a later one begins anew
+
+  // What an earlier session left behind is void: the calls that the thread was in then, what it
+  // knew of its stack. How deep its ranges are open the program gets to see, so that stays.
+  void BeginSession(uint32_t number) {
+    tracker = {};
+    starting = {};
+    stack = {};
+    wait_delay_ns = 0;
+    session = number;
+  }
 };
 
 // Initial-exec: no allocation at a thread's first use.

@@ -9,6 +9,10 @@
 // library may send single bytes (there is something in the ring), then it closes the socket: the
 // program keeps no descriptor of ours. The memfds are sealed: neither side makes the other fault.
 //
+// After an attach (attach_request.h) Hello and HelloReply go over a pair of sockets that the
+// library has made, and both sides keep it: the recorder's end closes when it is gone, the
+// library's when the library has left, with everything freed and CUPTI finalised.
+//
 // Ring. kHeaderBytes of RingHeader, then `capacity_bytes` of data (a power of two), mapped twice in
 // a row so that every message is contiguous. Many producers (the program's threads), one consumer
 // (xpu-record). To send, a producer moves `head` forward by compare-and-swap when the space is
@@ -41,7 +45,7 @@
 
 namespace xpu::wire {
 
-inline constexpr uint32_t kVersion = 9;
+inline constexpr uint32_t kVersion = 10;
 inline constexpr char kEnvironmentVariable[] = "XPU_INJECT";
 inline constexpr char kCuptiLibVariable[] = "XPU_CUPTI_LIB";  // the libcupti to use, a path
 inline constexpr size_t kSecretBytes = 16;  // 32 hexadecimal digits in the environment
@@ -64,6 +68,8 @@ struct Hello {
   uint64_t instance;
   uint64_t free_address_bytes;  // of RLIMIT_AS; 0: no limit. With few the recorder refuses
   uint8_t secret[kSecretBytes];
+  uint32_t attached;  // 1: over a connection of attach_request.h; `secret` is zero
+  uint32_t reserved;
 };
 
 struct HelloReply {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include <gtest/gtest.h>
+#include <sys/mman.h>
 
 namespace xpu::inject {
 namespace {
@@ -69,6 +70,39 @@ TEST(BufferPool, GivesBackToTheSystemWhatIsTooMuch) {
   EXPECT_EQ(std::set<uint8_t*>(buffers.begin(), buffers.end()).size(), 200u);
   for (uint8_t* buffer : buffers) pool.Give(buffer, kBufferBytes);
   EXPECT_EQ(pool.outstanding(), 0u);
+}
+
+bool IsMapped(const uint8_t* address) {
+  unsigned char resident = 0;
+  return mincore(const_cast<uint8_t*>(address), 1, &resident) == 0;
+}
+
+// CUPTI may still write to it, until the session after that.
+TEST(BufferPool, CloseFreesWhatIsInAndLaterWhatWasOut) {
+  BufferPool first, second, third;
+  uint8_t* in = first.Take();
+  uint8_t* out = first.Take();
+  first.Give(in, 0);
+  EXPECT_TRUE(first.IsTaken(out));
+  EXPECT_FALSE(first.IsTaken(in));
+  first.Close(true);
+  EXPECT_EQ(first.outstanding(), 0u);
+  EXPECT_FALSE(IsMapped(in));
+  EXPECT_TRUE(IsMapped(out));
+  EXPECT_FALSE(second.IsTaken(out));
+  second.Close(true);
+  EXPECT_FALSE(IsMapped(out));
+  third.Close(true);
+}
+
+// It gives them back some day.
+TEST(BufferPool, WhatALivingCuptiHasIsNeverFreed) {
+  BufferPool first, second;
+  uint8_t* out = first.Take();
+  first.Close(false);
+  second.Close(true);
+  EXPECT_TRUE(IsMapped(out));
+  BufferPool::Unmap(out);
 }
 
 }  // namespace

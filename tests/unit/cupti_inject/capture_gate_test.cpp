@@ -117,6 +117,36 @@ TEST_F(GateTest, RecordsFollowTheirCalls) {
   EXPECT_TRUE(gate_.Keeps(reinterpret_cast<const uint8_t*>(&kernel), 2));
 }
 
+// Whatever the recorder allows: at its end the library closes it.
+TEST_F(GateTest, AfterAnAttachWorkOfUnseenCallsIsLeftOut) {
+  gate_.Open(&ring_.header(), &producer_, true);
+  cupti::Kernel kernel{};
+  kernel.kind = cupti::kKindConcurrentKernel;
+  const auto keeps = [&](uint32_t correlation_id) {
+    kernel.correlation_id = correlation_id;
+    return gate_.Keeps(reinterpret_cast<const uint8_t*>(&kernel), sizeof(kernel));
+  };
+  EXPECT_TRUE(gate_.Admit(10));
+  EXPECT_TRUE(gate_.Admit(12));
+  EXPECT_FALSE(gate_.Admit(0));  // CUPTI did not see it begin
+  EXPECT_TRUE(keeps(10));
+  EXPECT_TRUE(keeps(12));
+  for (const uint32_t unseen : {0, 9, 11, 13}) EXPECT_FALSE(keeps(unseen)) << unseen;
+  EXPECT_EQ(gate_.earlier(), 4U);
+  gate_.Settle();
+  EXPECT_FALSE(keeps(11));
+  EXPECT_TRUE(keeps(13));  // of a call that is not watched
+  cupti::Overhead overhead{};
+  overhead.kind = cupti::kKindOverhead;
+  EXPECT_TRUE(gate_.Keeps(reinterpret_cast<const uint8_t*>(&overhead), sizeof(overhead)));
+  EXPECT_EQ(gate_.earlier(), 5U);
+  gate_.Shut();
+  EXPECT_FALSE(gate_.Admit(14));
+  EXPECT_FALSE(keeps(14));
+  EXPECT_TRUE(keeps(12));
+  gate_.Close();
+}
+
 TEST_F(GateTest, TheProfilerOpensIt) {
   Open(wire::kSettingPauses | wire::kSettingProfilerApi);
   EXPECT_FALSE(gate_.is_on());

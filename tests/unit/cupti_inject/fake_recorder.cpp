@@ -15,6 +15,8 @@ namespace {
 
 constexpr char kSecretText[] = "000102030405060708090a0b0c0d0eff";
 
+}  // namespace
+
 void SendReply(int connection, const wire::HelloReply& reply, size_t bytes, const int* fds,
                size_t fd_count) {
   iovec content{const_cast<wire::HelloReply*>(&reply), bytes};
@@ -33,8 +35,6 @@ void SendReply(int connection, const wire::HelloReply& reply, size_t bytes, cons
   }
   sendmsg(connection, &message, MSG_NOSIGNAL);
 }
-
-}  // namespace
 
 TestRing::TestRing(uint64_t capacity_bytes, bool sealed)
     : memfd_(memfd_create("test-ring", MFD_CLOEXEC | MFD_ALLOW_SEALING)),

@@ -55,6 +55,10 @@ class TestRing {
   std::byte* data_;
 };
 
+// The first `bytes` of it, with up to two descriptors.
+void SendReply(int connection, const wire::HelloReply& reply, size_t bytes, const int* fds,
+               size_t fd_count);
+
 enum class Answer {
   kRing,
   kNothing,       // accepts the connection and says no word

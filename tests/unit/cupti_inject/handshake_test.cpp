@@ -41,10 +41,35 @@ TEST(Handshake, GivesTheRing) {
   EXPECT_EQ(recorder.last_hello().version, wire::kVersion);
   EXPECT_EQ(recorder.last_hello().instance, kInstance);
   EXPECT_EQ(recorder.last_hello().free_address_bytes, FreeAddressBytes());
+  EXPECT_EQ(recorder.last_hello().attached, 0U);
   EXPECT_EQ(recorder.last_hello().namespace_pid, static_cast<uint32_t>(getpid()));
   // The recorder's side of the connection closes on its own thread.
   for (int i = 0; i < 5000 && OpenDescriptors() != before; ++i) SleepNs(1'000'000);
   EXPECT_EQ(OpenDescriptors(), before);
+}
+
+TEST(Handshake, AnAttachShakesHandsOverAConnectionThatIsThere) {
+  TestRing ring(64 << 10);
+  int ends[2];
+  ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends), 0);
+  const wire::HelloReply reply{wire::kVersion, 1, ring.capacity_bytes(), 0};
+  const int fds[] = {ring.memfd()};
+  SendReply(ends[1], reply, sizeof(reply), fds, 1);
+  MappedRing mapped;
+  ASSERT_TRUE(ShakeHands(ends[0], kInstance, kPatience, &mapped));
+  wire::Hello hello{};
+  ASSERT_EQ(recv(ends[1], &hello, sizeof(hello), 0), static_cast<ssize_t>(sizeof(hello)));
+  EXPECT_EQ(hello.attached, 1U);
+  EXPECT_EQ(hello.instance, kInstance);
+  EXPECT_EQ(std::string(reinterpret_cast<const char*>(hello.secret), sizeof(hello.secret)),
+            std::string(sizeof(hello.secret), '\0'));
+  Unmap(mapped);
+  WakeDescriptor peer;
+  peer.Hold(ends[0]);
+  EXPECT_TRUE(peer.IsHeard());
+  close(ends[1]);
+  EXPECT_FALSE(peer.IsHeard());
+  EXPECT_FALSE(ShakeHands(ends[0], kInstance, kPatience, &mapped));
 }
 
 TEST(Handshake, AWaitEndsWithWhatIsWaitedFor) {

@@ -1,0 +1,186 @@
+// A session in a program that ran already: from the request that the recorder wrote into it to the
+// end, all on the thread that the recorder started.
+#include <csignal>
+#include <cstdio>
+#include <cstring>
+
+#include <pthread.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "cupti_inject/attach_request.h"
+#include "cupti_inject/flusher.h"
+#include "cupti_inject/nvtx_copies.h"
+#include "cupti_inject/session.h"
+#include "cupti_inject/setup.h"
+
+namespace xpu::inject {
+namespace {
+
+constexpr uint64_t kStateStepNs = 500'000;
+// Nobody is held up meanwhile: the program goes on.
+constexpr uint64_t kHandshakePatienceNs = 5'000'000'000;
+constexpr uint64_t kTablesWaitNs = 2'000'000'000;
+constexpr uint64_t kPythonWaitNs = 2'000'000'000;
+
+// The recorder's memory in the program, until the library has what it needs of it.
+class Area {
+ public:
+  explicit Area(wire::AttachRequest* request)
+      : request_(*request), start_(request->area_start), bytes_(request->area_bytes) {}
+  Area(const Area&) = delete;
+  Area& operator=(const Area&) = delete;
+  ~Area() {
+    if (bytes_ != 0) munmap(reinterpret_cast<void*>(start_), bytes_);
+  }
+
+  bool Move(wire::AttachState from, wire::AttachState to) {
+    return request_.state.compare_exchange_strong(from, to);
+  }
+  // False: the recorder has withdrawn, or says nothing.
+  bool WaitUntilTaken() const {
+    const uint64_t deadline_ns = MonotonicNs() + wire::kAttachPatienceNs;
+    while (true) {
+      const wire::AttachState state = request_.state.load();
+      if (state == wire::AttachState::kTaken) return true;
+      if (state == wire::AttachState::kWithdrawn || MonotonicNs() >= deadline_ns) return false;
+      SleepNs(kStateStepNs);
+    }
+  }
+  void Refuse(const char* why) {
+    std::snprintf(request_.error, sizeof(request_.error), "%s", why);
+    if (Move(wire::AttachState::kLoading, wire::AttachState::kRefused)) WaitUntilTaken();
+  }
+  // The library's end of a connection whose other end the recorder has; -1: it has not.
+  int Offer() {
+    int ends[2];
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends) != 0) {
+      char why[128];
+      std::snprintf(why, sizeof(why), "no connection can be made in the program: %s",
+                    strerrordesc_np(errno));
+      Refuse(why);
+      return -1;
+    }
+    request_.socket.store(ends[1]);
+    const bool taken =
+        Move(wire::AttachState::kLoading, wire::AttachState::kOffered) && WaitUntilTaken();
+    close(ends[1]);
+    if (taken) return ends[0];
+    Move(wire::AttachState::kOffered, wire::AttachState::kWithdrawn);
+    close(ends[0]);
+    return -1;
+  }
+
+ private:
+  wire::AttachRequest& request_;
+  uint64_t start_;
+  uint64_t bytes_;
+};
+
+void StayDormant(Injection& self, const char* reason) {
+  Deactivate(self);
+  SendDetail(self, wire::DetailKind::kDormantReason, 0, reason);
+  self.ring.SetState(wire::State::kDormant);
+  self.finished.store(true, std::memory_order_release);
+  self.flusher_done.Notify();
+}
+
+void OpenStacks(Injection& self, const WakeDescriptor& peer) {
+  if ((self.settings & wire::kSettingInlineStacks) == 0) return;
+  if (self.mapped.arena == nullptr) {
+    SendDetail(self, wire::DetailKind::kNote, 0,
+               "no launch stacks: no address space or descriptor for the unwind tables");
+  } else if (!self.stacks.Open(self.mapped, &self.ring, &self.flusher_wake)) {
+    SendDetail(self, wire::DetailKind::kNote, 0, "no launch stacks: no memory for them");
+  }
+  self.stacks.Refresh();
+  peer.Ring();
+  self.stacks.WaitForTables(peer, kTablesWaitNs);
+  self.stacks.WaitForPython(peer, kPythonWaitNs);
+}
+
+void NoteNvtx(Injection& self) {
+  char text[160];
+  std::snprintf(text, sizeof(text),
+                "NVTX ranges are not recorded after an attach; libraries that hold NVTX: %u",
+                CountNvtxLibraries());
+  SendDetail(self, wire::DetailKind::kNote, 0, text);
+}
+
+void RecordAttached(Injection& self, const WakeDescriptor& peer, const char* cupti_library) {
+  // GRAPH_TRACE, enabled late, crashes libcupti at the next replay of an older graph. A copy of
+  // NVTX that found no tool at its first call never asks again.
+  self.settings |= wire::kSettingGraphNodes;
+  self.settings &= ~wire::kSettingNvtx;
+  OpenStacks(self, peer);
+  self.has_flusher = true;  // this thread
+  // It was created before anybody could tell us. Without one, CUPTI has no clock yet.
+  self.context_exists.store(true, std::memory_order_release);
+  char reason[1024] = "";
+  // Before CUPTI can call back.
+  Activate(self);
+  if (!SetUpCupti(self, cupti_library, reason, sizeof(reason))) return StayDormant(self, reason);
+  HandleExit();
+  NoteNvtx(self);
+  self.stacks.Refresh();  // with CUPTI's code
+  self.ring.SetState(wire::State::kActive);
+  peer.Ring();
+  RunAttached(self, peer);
+}
+
+void RunSession(Injection& self, int connection, uint64_t session, const char* cupti_library) {
+  HandleForks();
+  g_process.peer.store(connection);
+  WakeDescriptor peer;
+  peer.Hold(connection);
+  if (!ShakeHands(connection, self.instance, kHandshakePatienceNs, &self.mapped)) {
+    GiveUpSession();
+  } else {
+    UseRing(self, session);
+    RecordAttached(self, peer, cupti_library);
+    EndSession(self);
+  }
+  // In another session's time it may be that one's.
+  g_process.peer.compare_exchange_strong(connection, -1);
+}
+
+void Attach(wire::AttachRequest* request) {
+  int connection = -1;
+  Injection* self = nullptr;
+  const uint64_t session = request->session;
+  char cupti_library[wire::kAttachPathBytes];
+  if (request->version != wire::kAttachVersion) {
+    // Where it has the other members nobody knows.
+    wire::AttachState loading = wire::AttachState::kLoading;
+    request->state.compare_exchange_strong(loading, wire::AttachState::kRefused);
+    return;
+  }
+  {
+    Area area(request);
+    std::memcpy(cupti_library, request->cupti_library, sizeof(cupti_library));
+    cupti_library[sizeof(cupti_library) - 1] = '\0';
+    self = BeginAttachedSession();
+    if (self == nullptr) {
+      return area.Refuse("another xpu-record is recording this process");
+    }
+    connection = area.Offer();
+  }
+  if (connection < 0) return GiveUpSession();
+  RunSession(*self, connection, session, cupti_library[0] == '\0' ? nullptr : cupti_library);
+}
+
+}  // namespace
+}  // namespace xpu::inject
+
+extern "C" __attribute__((visibility("default"))) void* xpu_inject_attach(void* request) {
+  // Nobody joins this thread, and no signal of the program may be handled on it.
+  pthread_detach(pthread_self());
+  sigset_t all;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, nullptr);
+  prctl(PR_SET_NAME, "xpu-inject");
+  xpu::inject::Attach(static_cast<xpu::wire::AttachRequest*>(request));
+  return nullptr;
+}

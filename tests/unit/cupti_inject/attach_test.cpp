@@ -1,0 +1,127 @@
+// The library in a program that runs already: sessions one after the other while its threads
+// launch, without ptrace: the program starts the thread itself that a recorder would start in it.
+#include <algorithm>
+#include <memory>
+#include <set>
+
+#include "attached_program.h"
+
+namespace xpu::inject {
+namespace {
+
+TEST(Attach, FiftySessionsCountEachLaunchAndLeaveNothingBehind) {
+  InChild([] {
+    const AttachFunction attach = LoadLibrary();
+    Launchers launchers(6);
+    std::set<uint64_t> instances;
+    std::unique_ptr<Footprint> second;
+    for (int session = 1; session <= 50; ++session) {
+      {
+        AttachingRecorder recorder;
+        ASSERT_TRUE(recorder.Begin(attach)) << recorder.error();
+        const uint64_t begin_ns = MonotonicNs();
+        launchers.WaitForCalls(200);
+        const uint64_t end_ns = MonotonicNs();
+        const SessionRecords records = recorder.End();
+        ExpectExact(records, launchers.CallsWithin(begin_ns, end_ns));
+        EXPECT_EQ(records.hello.attached, 1U);
+        EXPECT_TRUE(instances.insert(records.hello.instance).second);
+      }
+      if (testing::Test::HasFailure()) FAIL() << "in session " << session;
+      if (session == 2) second = std::make_unique<Footprint>(WaitForThreads());
+    }
+    EXPECT_EQ(WaitForThreads(), *second);
+  });
+}
+
+bool IsAsleep(pid_t tid) {
+  std::ifstream stat("/proc/self/task/" + std::to_string(tid) + "/stat");
+  std::string line;
+  std::getline(stat, line);
+  const size_t name_end = line.rfind(')');
+  return name_end != std::string::npos && line.compare(name_end, 3, ") S") == 0;
+}
+
+// What ran when the recording began, and calls that were under way, are of no session of theirs.
+TEST(Attach, WorkFromBeforeIsLeftOutAndCounted) {
+  InChild([] {
+    const AttachFunction attach = LoadLibrary();
+    for (int session = 0; session < 2; ++session) {
+      Launch(1'500'000'000);
+      std::atomic<pid_t> tid{0};
+      std::thread waiter([&] {
+        tid = gettid();
+        EXPECT_EQ(cudaDeviceSynchronize(), cudaSuccess);
+      });
+      while (tid == 0 || !IsAsleep(tid)) usleep(1000);
+      AttachingRecorder recorder;
+      ASSERT_TRUE(recorder.Begin(attach));
+      for (int i = 0; i < 10; ++i) Launch(0);
+      waiter.join();
+      const SessionRecords records = recorder.End();
+      EXPECT_EQ(records.launches.size(), 10U);
+      EXPECT_EQ(records.kernels.size(), 10U);
+      EXPECT_EQ(records.lost, 0U);
+      EXPECT_EQ(std::count(records.notes.begin(), records.notes.end(),
+                           "1 operations that were launched before the recording began are left "
+                           "out"),
+                1);
+    }
+  });
+}
+
+// A kernel that outlasts its session is pending; so is a call that waits for it. While the device
+// works and no call ends CUPTI is not finalised, and the next session begins all the same.
+TEST(Attach, WorkThatIsNotOverIsPending) {
+  InChild([] {
+    const AttachFunction attach = LoadLibrary();
+    Launch(0);
+    for (int session = 0; session < 2; ++session) {
+      AttachingRecorder recorder;
+      ASSERT_TRUE(recorder.Begin(attach));
+      Launch(0);
+      Launch(3'600'000'000'000);
+      std::thread([] { cudaDeviceSynchronize(); }).detach();
+      EXPECT_TRUE(recorder.WaitForLaunches(3));
+      const SessionRecords records = recorder.End();
+      EXPECT_EQ(records.launches.size(), 3U);
+      EXPECT_EQ(records.returned.size(), 2U);
+      ASSERT_EQ(records.kernels.size(), 2U);
+      // In the second session it waits for the long one of the first.
+      EXPECT_EQ(records.kernels[0].end_ns == 0, session == 1);
+      EXPECT_EQ(records.kernels[1].end_ns, 0U);
+      EXPECT_EQ(records.lost, 0U);
+    }
+  });
+}
+
+// They are recorded by nodes, however the recorder asks; the simulated CUPTI aborts otherwise.
+TEST(Attach, GraphsFromBeforeAreRecordedByNodes) {
+  InChild([] {
+    const AttachFunction attach = LoadLibrary();
+    cudaStream_t stream = nullptr;
+    cudaGraph_t graph = nullptr;
+    cudaGraphExec_t exec = nullptr;
+    ASSERT_EQ(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), cudaSuccess);
+    ASSERT_EQ(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal), cudaSuccess);
+    for (int i = 0; i < 5; ++i) Launch(0, stream);
+    ASSERT_EQ(cudaStreamEndCapture(stream, &graph), cudaSuccess);
+    ASSERT_EQ(cudaGraphInstantiate(&exec, graph, 0), cudaSuccess);
+    for (int session = 0; session < 2; ++session) {
+      AttachingRecorder recorder(wire::kSettingInlineStacks | wire::kSettingNvtx);
+      ASSERT_TRUE(recorder.Begin(attach));
+      ASSERT_EQ(cudaGraphLaunch(exec, stream), cudaSuccess);
+      ASSERT_EQ(cudaStreamSynchronize(stream), cudaSuccess);
+      recorder.header().closed.store(1);
+      const SessionRecords records = recorder.End();
+      ASSERT_EQ(records.launches.size(), 2U);
+      for (const SessionRecords::Kernel& kernel : records.kernels) {
+        EXPECT_NE(kernel.graph_node_id, 0U);
+        EXPECT_EQ(kernel.correlation_id, records.launches[0].correlation_id);
+      }
+    }
+  });
+}
+
+}  // namespace
+}  // namespace xpu::inject
