@@ -132,7 +132,7 @@ void RecordAttached(Injection& self, const WakeDescriptor& peer, const char* cup
 
 void RunSession(Injection& self, int connection, uint64_t session, const char* cupti_library) {
   HandleForks();
-  g_process.peer.store(connection);
+  g_process.peer_plus_1.store(connection + 1);
   WakeDescriptor peer;
   peer.Hold(connection);
   if (!ShakeHands(connection, self.instance, kHandshakePatienceNs, &self.mapped)) {
@@ -143,7 +143,8 @@ void RunSession(Injection& self, int connection, uint64_t session, const char* c
     EndSession(self);
   }
   // In another session's time it may be that one's.
-  g_process.peer.compare_exchange_strong(connection, -1);
+  int own = connection + 1;
+  g_process.peer_plus_1.compare_exchange_strong(own, 0);
 }
 
 void Attach(wire::AttachRequest* request) {

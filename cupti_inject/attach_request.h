@@ -10,9 +10,10 @@
 // Each side waits for the other only for kAttachPatienceNs: whoever is alone cleans up. An answer
 // takes up to 1.2 s where another session in the process may be about to end.
 //
-// The session lasts until the recorder asks for its end (wire::kGateEnds), closes its ring or its end
-// of the connection, or dies. The library sets wire::State::kFinished when everything was sent, then
-// leaves the program; once it has freed everything it closes its end, and the next may attach.
+// The session lasts until the recorder asks for its end (wire::kGateEnds), closes its ring or its
+// end of the connection, or dies. The library sets wire::State::kFinished when everything was sent,
+// then leaves the program; once it has freed everything it closes its end of the connection, and
+// the next recorder may attach.
 #pragma once
 
 #include <atomic>

@@ -50,7 +50,9 @@ struct Process {
   uint32_t sessions = 0;                                  // so far; of whose turn it is
   std::atomic<bool> is_dormant{false};  // CUDA was started, and CUPTI cannot be used; NVTX can
   std::atomic<bool> exits{false};       // the program does
-  std::atomic<int> peer{-1};      // our end of the connection with a recorder that has attached
+  // Our end of the connection with a recorder that has attached, plus 1. All of this begins as
+  // zeros: it takes no room in the library's file.
+  std::atomic<int> peer_plus_1{0};
   bool has_fork_handler = false;  // of whose turn it is
   bool has_exit_handler = false;
   Presence presence;

@@ -3,6 +3,8 @@
 //
 // A call becomes one message with its text; what belongs together is for the report to find out. In
 // a pause nothing begins; what began before it ends when it ends.
+#include <optional>
+
 #include "cupti_inject/connection.h"
 #include "cupti_inject/nvtx_abi.h"
 #include "cupti_inject/thread_state.h"
@@ -14,26 +16,39 @@ Nvtx& State() { return g_process.nvtx; }
 
 bool IsActive() { return State().active.load(std::memory_order_relaxed); }
 
-// Calls `use` with the session, where there is one that records ranges.
-template <typename Use>
-void WithSession(Use&& use) {
-  if (!IsActive()) return;
-  const Inside inside(CurrentThread());
-  if (IsActive()) use(g_injection);
-}
+// The session, where there is one that records ranges; it stays meanwhile. Not inlined: there are
+// many functions of NVTX.
+class ActiveSession {
+ public:
+  [[gnu::noinline]] ActiveSession() {
+    if (!IsActive()) return;
+    inside_.emplace(CurrentThread());
+    is_there_ = IsActive();
+  }
+  [[gnu::noinline]] ~ActiveSession() = default;
+  ActiveSession(const ActiveSession&) = delete;
+  ActiveSession& operator=(const ActiveSession&) = delete;
+  explicit operator bool() const { return is_there_; }
+  CaptureGate& gate() const { return g_injection.gate; }
+  RingProducer& ring() const { return g_injection.ring; }
 
-void Send(wire::NvtxMessage& message, wire::NvtxKind kind, uint32_t domain, TextView text) {
-  WithSession([&](Injection& self) {
-    if (self.ring.closed()) return;
-    message.time_ns = MonotonicNs();
-    message.kind = kind;
-    message.domain = domain;
-    message.tid = CurrentTid(CurrentThread());
-    message.text_bytes = static_cast<uint32_t>(text.bytes);
-    if (!self.ring.Send(wire::MessageKind::kNvtx, message, text.text, text.bytes)) {
-      self.ring.Count(wire::kCounterNvtxDropped);
-    }
-  });
+ private:
+  std::optional<Inside> inside_;
+  bool is_there_ = false;
+};
+
+[[gnu::noinline]] void Send(wire::NvtxMessage& message, wire::NvtxKind kind, uint32_t domain,
+                            TextView text) {
+  const ActiveSession session;
+  if (!session || session.ring().closed()) return;
+  message.time_ns = MonotonicNs();
+  message.kind = kind;
+  message.domain = domain;
+  message.tid = CurrentTid(CurrentThread());
+  message.text_bytes = static_cast<uint32_t>(text.bytes);
+  if (!session.ring().Send(wire::MessageKind::kNvtx, message, text.text, text.bytes)) {
+    session.ring().Count(wire::kCounterNvtxDropped);
+  }
 }
 
 void Send(wire::NvtxKind kind, uint32_t domain, TextView text, uint64_t range = 0) {
@@ -81,18 +96,16 @@ void Send(wire::NvtxKind kind, uint32_t domain, const nvtx::Attributes* attribut
 }
 
 // Whether something that begins now is reported.
-bool IsOn() {
-  bool is_on = false;
-  WithSession([&](Injection& self) { is_on = self.gate.is_on(); });
-  return is_on;
+[[gnu::noinline]] bool IsOn() {
+  const ActiveSession session;
+  return session && session.gate().is_on();
 }
 
 // A range may open the gate before it is reported.
 template <typename Text, typename Follow>
 void FollowRange(Text text, Follow&& follow) {
-  WithSession([&](Injection& self) {
-    if (self.gate.follows_ranges()) WithText(text, follow);
-  });
+  const ActiveSession session;
+  if (session && session.gate().follows_ranges()) WithText(text, follow);
 }
 
 // A domain's handle is its number.
@@ -179,7 +192,8 @@ void NameThread(uint32_t thread, TextView name) {
 
 DomainHandle CreateDomain(TextView name) {
   const uint32_t domain = State().next_domain.fetch_add(1, std::memory_order_relaxed) + 1;
-  WithSession([&](Injection& self) { self.gate.NameDomain(domain, name); });
+  const ActiveSession session;
+  if (session) session.gate().NameDomain(domain, name);
   Send(wire::NvtxKind::kDomainName, domain, name);
   return reinterpret_cast<DomainHandle>(uintptr_t{domain});
 }

@@ -33,11 +33,12 @@ uint64_t RandomNumber() {
 void OnForkedChild() {
   Deactivate(g_injection);
   g_process.nvtx.active.store(false, std::memory_order_relaxed);
-  const int peer = g_process.peer.exchange(-1);
-  if (peer >= 0) close(peer);  // else the recorder would not see the end of the program
+  const int peer_plus_1 = g_process.peer_plus_1.exchange(0);
+  if (peer_plus_1 > 0)
+    close(peer_plus_1 - 1);  // else the recorder would not see the end of the program
   g_process.presence.Reset();
   g_process.has_session.store(false);
-  g_process.connection.store(Connection::kNone);  // where CUDA is not initialised yet, it may be
+  g_process.connection.store(Connection::kNone);  // where CUDA is not initialized yet, it may be
   t_thread.tid = 0;
   t_thread.slot = nullptr;
 }

@@ -6,7 +6,7 @@
 namespace xpu::inject {
 
 // Makes g_injection new for the caller; nullptr: there is a session already, or the program exits.
-// The caller, or whom it hands the session to, calls EndSession.
+// Its owner calls EndSession.
 Injection* BeginSession(bool attached);
 // After an attach. A session that is about to end, or whose recorder has died without that its end
 // was noticed, is waited for, in bounded time.

@@ -57,7 +57,7 @@ struct ThreadState {
   ThreadSlot* slot;        // nullptr: it has none yet
   uint32_t session;        // that this is of (Injection::number): a later one begins anew
 
-  // What an earlier session left behind is void: the calls that the thread was in then, what it
+  // What is left of an earlier session is void: the calls that the thread was in then, what it
   // knew of its stack. How deep its ranges are open the program gets to see, so that stays.
   void BeginSession(uint32_t number) {
     tracker = {};

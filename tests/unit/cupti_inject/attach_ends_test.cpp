@@ -36,7 +36,7 @@ TEST(AttachEnds, AnUnknownVersionIsRefused) {
 }
 
 // At each stage, while threads launch: the next session works and nothing is left.
-TEST(AttachEnds, ARecorderThatDiesLeavesNothingBehind) {
+TEST(AttachEnds, ARecorderThatDiesLeavesNothing) {
   InChild([] {
     const AttachFunction attach = LoadLibrary();
     Launchers launchers(3);

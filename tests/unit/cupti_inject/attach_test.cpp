@@ -9,7 +9,7 @@
 namespace xpu::inject {
 namespace {
 
-TEST(Attach, FiftySessionsCountEachLaunchAndLeaveNothingBehind) {
+TEST(Attach, FiftySessionsCountEachLaunchAndLeaveNothing) {
   InChild([] {
     const AttachFunction attach = LoadLibrary();
     Launchers launchers(6);

@@ -4,6 +4,7 @@
 #include <thread>
 
 #include <gtest/gtest.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "cupti_inject/injection.h"
@@ -12,6 +13,11 @@ namespace xpu::inject {
 namespace {
 
 uint32_t Tid() { return static_cast<uint32_t>(gettid()); }
+
+// Of a thread that was joined: the kernel has it for a moment longer.
+void WaitUntilDead(uint32_t tid) {
+  while (syscall(SYS_tgkill, getpid(), tid, 0) == 0) usleep(100);
+}
 
 TEST(Presence, SeesWhoIsInside) {
   auto presence = std::make_unique<Presence>();
@@ -30,11 +36,14 @@ TEST(Presence, SeesWhoIsInside) {
 TEST(Presence, AThreadThatHasDiedIsNotInside) {
   auto presence = std::make_unique<Presence>();
   ThreadSlot* slot = nullptr;
+  uint32_t tid = 0;
   std::thread([&] {
-    slot = presence->Claim(Tid());
+    tid = Tid();
+    slot = presence->Claim(tid);
     slot->inside.store(1);
     EXPECT_TRUE(presence->IsAnyInside());
   }).join();
+  WaitUntilDead(tid);
   EXPECT_FALSE(presence->IsAnyInside());
   presence->FreeSlotsOfDead();
   EXPECT_EQ(presence->Claim(Tid()), slot);
@@ -50,9 +59,12 @@ TEST(Presence, ASlotOfALivingThreadIsKept) {
 
 TEST(Presence, WhoComesLateTakesTheSlotOfADeadThread) {
   auto presence = std::make_unique<Presence>();
+  uint32_t tid = 0;
   std::thread([&] {
-    for (uint32_t i = 0; i < Presence::kSlots; ++i) presence->Claim(Tid())->inside.store(1);
+    tid = Tid();
+    for (uint32_t i = 0; i < Presence::kSlots; ++i) presence->Claim(tid)->inside.store(1);
   }).join();
+  WaitUntilDead(tid);
   ThreadSlot* slot = presence->Claim(Tid());
   EXPECT_FALSE(presence->IsShared(*slot));
   EXPECT_EQ(slot->owner.load(), Tid());
