@@ -1,7 +1,6 @@
 #include "cupti_inject/setup.h"
 
 #include <cstdio>
-#include <cstdlib>
 #include <cstring>
 
 #include "cupti_inject/callbacks.h"
@@ -77,11 +76,9 @@ void SetAttribute(Injection& self, const char* what, uint32_t attribute, uint8_t
   Try(self, what, self.cupti.set_attribute(attribute, &size, &value));
 }
 
-// For a test of what happens when CUPTI's buffers on the device run out: how many it may have.
 void LimitDeviceBuffers(Injection& self) {
-  const char* limit = secure_getenv("XPU_TEST_CUPTI_POOL_LIMIT");
-  if (limit == nullptr) return;
-  size_t buffers = std::strtoul(limit, nullptr, 10);
+  size_t buffers = self.mapped.header->device_buffers;
+  if (buffers == 0) return;
   size_t size = sizeof(buffers);
   Try(self, "limit of device buffers",
       self.cupti.set_attribute(cupti::kAttributeDeviceBufferPoolLimit, &size, &buffers));

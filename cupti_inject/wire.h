@@ -137,6 +137,9 @@ struct RingHeader {
   // The library works that long without a heartbeat, then takes the recorder for dead and ends its
   // own work for good. 0: never.
   uint64_t patience_ns;
+  // How many buffers CUPTI may have on the device; 0: as many as it takes. Only tests of what
+  // happens when there are none left say so.
+  uint64_t device_buffers;
   alignas(64) std::atomic<uint64_t> head;    // bytes ever reserved
   alignas(64) std::atomic<uint64_t> tail;    // bytes ever consumed
   alignas(64) std::atomic<uint32_t> closed;  // the recorder has stopped: produce nothing more

@@ -135,6 +135,7 @@ Result<std::unique_ptr<Source>> GpuSource::Open(SourceContext& context) {
                                             (nvtx ? wire::kSettingNvtx : 0) |
                                             (options.record_memory ? wire::kSettingMemory : 0) |
                                             ControlSettings(options)));
+  server.SetDeviceBuffers(context.device_buffers);
   const std::optional<CaptureRange>& range = options.control.capture_range;
   if (range && !range->is_profiler_api) {
     if (!nvtx) return NoRangesOfNvtx();

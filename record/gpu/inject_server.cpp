@@ -222,6 +222,7 @@ Result<InjectPeer> InjectServer::Welcome(const Pending& pending, const wire::Hel
   XPU_ASSIGN_OR_RETURN(RingReader ring, RingReader::Create(CapacityFor(free_bytes), settings_));
   ring.header().patience_ns = kRecorderPatienceNs;
   ring.header().gate.store(gate_, std::memory_order_relaxed);
+  ring.header().device_buffers = device_buffers_;
   capture_range_.copy(ring.header().capture_range, wire::kCaptureRangeBytes);
   const wire::HelloReply reply{wire::kVersion, 1, ring.capacity_bytes(), arena_bytes_};
   if (!SendReply(connection, reply, ring.memfd(), arena_memfd_)) {

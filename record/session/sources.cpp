@@ -30,6 +30,7 @@ Result<Sources> Sources::Open(const RecordOptions& options, std::vector<std::str
   Sources all(std::make_unique<SourceContext>(options, processes));
   all.context_->environment = std::move(environment);
   all.context_->table_delay = hooks.table_delay;
+  all.context_->device_buffers = hooks.device_buffers;
   std::vector<OpenSource*> wanted(std::begin(kSources), std::end(kSources));
   wanted.insert(wanted.end(), hooks.sources.begin(), hooks.sources.end());
   for (OpenSource* open : wanted) {

@@ -15,6 +15,7 @@ namespace xpu {
 struct TestHooks {
   EventSink::Filter filter;                  // of what is written
   std::chrono::milliseconds table_delay{0};  // of each unwind table
+  uint64_t device_buffers = 0;               // wire::RingHeader
   std::vector<OpenSource*> sources;          // after the others
 };
 

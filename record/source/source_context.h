@@ -42,6 +42,7 @@ struct SourceContext {
   std::vector<std::string> environment;  // of the program
   ProcessTable& processes;
   std::chrono::milliseconds table_delay{0};  // UnwindTables::Options
+  uint64_t device_buffers = 0;               // wire::RingHeader
   // The kernel reports processes and mappings; else each source finds those that it needs.
   bool has_task_records = false;
   bool stacks_are_inline = false;        // the injected libraries take the launch stacks

@@ -120,7 +120,7 @@ def recorder(env=None):
     """The shipped xpu-record; where the environment has switches for tests, the one that obeys them
     (recorder_for_tests.cpp)."""
     switches = {"XPU_TEST_DROP", "XPU_TEST_WITHOUT", "XPU_TEST_TABLE_DELAY_MS",
-                "XPU_TEST_SOURCE"} & {*os.environ, *(env or {})}
+                "XPU_TEST_SOURCE", "XPU_TEST_DEVICE_BUFFERS"} & {*os.environ, *(env or {})}
     return find("record/xpu-record-for-tests" if switches else "record/xpu-record")
 
 

@@ -74,9 +74,10 @@ def test_graph_replays():
 
 def test_soak_of_graph_nodes():
     """More node records than CUPTI has buffers for on the device: they come without times."""
-    kept = 3000
+    buffers, records = 8, 375  # the simulated device has so many records in each
+    kept = buffers * records
     nodes, replays = (100, 12000) if REAL else (50, 100)
-    env = {"XPU_TEST_CUPTI_POOL_LIMIT": "8", "XPU_FAKE_DEVICE_BUFFER_RECORDS": str(kept)}
+    env = {"XPU_TEST_DEVICE_BUFFERS": str(buffers), "XPU_FAKE_DEVICE_BUFFER_RECORDS": str(records)}
     with Workspace() as work:
         result = work.record("--cuda-graph-trace=node", "--", program("graph_storm"), "--nodes",
                              str(nodes), "--replays", str(replays), env={**os.environ, **env},

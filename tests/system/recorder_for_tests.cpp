@@ -3,6 +3,7 @@
 //                           loses such events in earnest
 //   XPU_TEST_SOURCE=toy      one source more (toy_source.h)
 //   XPU_TEST_TABLE_DELAY_MS=N  each unwind table takes so much longer
+//   XPU_TEST_DEVICE_BUFFERS=N  CUPTI may have so many buffers on the device
 //   XPU_TEST_WITHOUT=NAME,  features of the kernel that are not used
 //   (record/kernel/kernel_features.h)
 #include <algorithm>
@@ -65,6 +66,9 @@ int main(int argc, char** argv) {
   if (std::getenv("XPU_TEST_SOURCE") != nullptr) hooks.sources = {&ToySource::Open};
   if (const char* delay_ms = std::getenv("XPU_TEST_TABLE_DELAY_MS")) {
     hooks.table_delay = std::chrono::milliseconds(std::atoi(delay_ms));
+  }
+  if (const char* buffers = std::getenv("XPU_TEST_DEVICE_BUFFERS")) {
+    hooks.device_buffers = ParseNumber<uint64_t>(buffers).value_or(0);
   }
   return RunRecorder(argc, argv, std::move(hooks));
 }

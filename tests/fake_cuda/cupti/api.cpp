@@ -259,6 +259,9 @@ CUptiResult cuptiActivitySetAttribute(CUpti_ActivityAttribute attr, size_t* valu
   if (valueSize == nullptr || value == nullptr || *valueSize == 0) {
     return CUPTI_ERROR_INVALID_PARAMETER;
   }
+  if (attr == CUPTI_ACTIVITY_ATTR_DEVICE_BUFFER_POOL_LIMIT) {
+    TheState().device_buffers = *static_cast<const size_t*>(value);
+  }
   if (attr == CUPTI_ACTIVITY_ATTR_PER_THREAD_ACTIVITY_BUFFER) {
     Buffers::Get().set_per_thread(*static_cast<const uint8_t*>(value) != 0);
   }

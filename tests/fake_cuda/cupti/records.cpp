@@ -11,6 +11,7 @@
 
 #include "cupti_inject/record_pointers.h"
 #include "settings.h"
+#include "subscriber.h"
 
 namespace xpu::fake_cupti {
 namespace {
@@ -285,7 +286,7 @@ Record MakeLayout(const Activity& activity, uint32_t thread_id) {
 // have no times.
 bool TakeDeviceBuffer() {
   static std::atomic<uint64_t> used{0};
-  const uint64_t limit = TheSettings().device_buffer_records;
+  const uint64_t limit = TheSettings().device_buffer_records * TheState().device_buffers;
   return limit == 0 || used.fetch_add(1) < limit;
 }
 

@@ -22,7 +22,7 @@ struct Settings {
   bool overheads = true;
   bool subscribed = false;             // by another tool, from the start
   std::string holder;                  // the other tool's name
-  uint64_t device_buffer_records = 0;  // 0: no limit
+  uint64_t device_buffer_records = 0;  // in each; 0: no limit
   int64_t clock_offset_ns = 0;
   int64_t clock_drift_ppm = 0;
   int32_t timestamp_before_context = 0;      // CUptiResult

@@ -129,6 +129,7 @@ void Forget() {
   State& state = TheState();
   xpu_fake_driver()->set_observer(nullptr);
   state.subscriber = nullptr;
+  state.device_buffers = kDeviceBuffers;
   for (auto& kind : state.kinds) kind = false;
   for (auto& domain : state.callbacks) {
     for (auto& enabled : domain) enabled = false;

@@ -15,10 +15,13 @@ namespace xpu::fake_cupti {
 
 inline constexpr size_t kMaxCallbackId = 1024;  // CUDA 13.0 has about 800 of the driver API
 
+inline constexpr size_t kDeviceBuffers = 250;
+
 struct State {
   std::atomic<CUpti_Subscriber_st*> subscriber{nullptr};
   std::array<std::array<std::atomic<bool>, kMaxCallbackId>, CUPTI_CB_DOMAIN_SIZE> callbacks{};
   std::array<std::atomic<bool>, CUPTI_ACTIVITY_KIND_COUNT> kinds{};
+  std::atomic<size_t> device_buffers{kDeviceBuffers};
   // cuptiActivityEnableDriverApi and RuntimeApi, by callback id
   std::array<std::array<std::atomic<bool>, kMaxCallbackId>, 3> chosen_calls{};
 };
