@@ -8,6 +8,8 @@
 namespace xpu::inject {
 namespace {
 
+constexpr uint32_t kNobody = UINT32_MAX;  // no thread has this number, nor is it said to be dead
+
 bool IsAlive(uint32_t tid) {
   const int saved_errno = errno;
   const bool alive =
@@ -62,13 +64,19 @@ bool Presence::Any(std::atomic<uint32_t> ThreadSlot::*member) const {
   return false;
 }
 
-void Presence::FreeSlotsOfDead() {
-  for (uint32_t i = 0, used = used_.load(); i < used; ++i) {
+void Presence::BeginSession() {
+  const uint32_t used = used_.load();
+  for (uint32_t i = 0; i < kSlots + kSharedSlots; ++i) {
+    if (i == used) i = kSlots;
+    slots_[i].calls.store(0, std::memory_order_relaxed);
+  }
+  for (uint32_t i = 0; i < used; ++i) {
     ThreadSlot& slot = slots_[i];
-    const uint32_t owner = slot.owner.load();
+    uint32_t owner = slot.owner.load();
     if (owner == 0 || IsAlive(owner)) continue;
+    // Against a thread that takes it over just now.
+    if (!slot.owner.compare_exchange_strong(owner, kNobody)) continue;
     slot.inside.store(0, std::memory_order_relaxed);
-    slot.calls.store(0, std::memory_order_relaxed);
     slot.owner.store(0, std::memory_order_release);
   }
 }

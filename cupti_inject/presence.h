@@ -35,8 +35,8 @@ class Presence {
   bool IsAnyInside() const { return Any(&ThreadSlot::inside); }
   bool IsAnyInCall() const { return Any(&ThreadSlot::calls); }
 
-  // Gives back the slots of threads that have ended. Between sessions.
-  void FreeSlotsOfDead();
+  // Gives back the slots of threads that have ended; no thread is in a call that was recorded.
+  void BeginSession();
   // In a forked child, which has but one thread.
   void Reset();
 

@@ -87,8 +87,9 @@ bool CloseSilentRing(uint32_t heartbeat) {
 // Of NVTX alone, where CUDA was not started, or could not be watched.
 bool EndSessionWithoutFlusher() {
   Injection& self = g_injection;
-  const bool starts = g_process.started.exchange(true) && !g_process.is_dormant.load();
-  if (starts || self.active.load() || !g_process.nvtx.active.load()) return false;
+  // Of several that attach at once, one.
+  const bool is_ours = !g_process.started.exchange(true) || g_process.is_dormant.exchange(false);
+  if (!is_ours || self.active.load() || !g_process.nvtx.active.load()) return false;
   EndSession(self);
   return true;
 }
@@ -97,7 +98,7 @@ bool EndSessionWithoutFlusher() {
 
 Injection* BeginSession(bool attached) {
   if (g_process.exits.load() || g_process.has_session.exchange(true)) return nullptr;
-  g_process.presence.FreeSlotsOfDead();
+  g_process.presence.BeginSession();
   // Nobody else looks at more of it than at `active`, which stays false.
   Injection* self = new (&g_injection) Injection();
   self->attached = attached;

@@ -30,6 +30,8 @@ TEST(Presence, SeesWhoIsInside) {
   slot->calls.store(1);
   EXPECT_FALSE(presence->IsAnyInside());
   EXPECT_TRUE(presence->IsAnyInCall());
+  presence->BeginSession();  // it is still in that call, which was recorded in the session before
+  EXPECT_FALSE(presence->IsAnyInCall());
 }
 
 // One that left by pthread_exit or was cancelled in a callback is not waited for.
@@ -45,7 +47,7 @@ TEST(Presence, AThreadThatHasDiedIsNotInside) {
   }).join();
   WaitUntilDead(tid);
   EXPECT_FALSE(presence->IsAnyInside());
-  presence->FreeSlotsOfDead();
+  presence->BeginSession();
   EXPECT_EQ(presence->Claim(Tid()), slot);
   EXPECT_EQ(slot->inside.load(), 0U);
 }
@@ -53,7 +55,7 @@ TEST(Presence, AThreadThatHasDiedIsNotInside) {
 TEST(Presence, ASlotOfALivingThreadIsKept) {
   auto presence = std::make_unique<Presence>();
   ThreadSlot* own = presence->Claim(Tid());
-  presence->FreeSlotsOfDead();
+  presence->BeginSession();
   EXPECT_NE(presence->Claim(Tid()), own);
 }
 
