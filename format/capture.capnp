@@ -331,8 +331,6 @@ struct GpuProcess {
   driverVersion @7 :Column $u32;  # from cuDriverGetVersion; 0: unknown
   cuptiPath @8 :Column $text;
   detail @9 :Column $text;
-  # When the recording of a process began that used CUDA already; 0: with the start of CUDA.
-  attachedNs @10 :Column $u64 $time(monotonic);
 }
 
 enum ClockKind {

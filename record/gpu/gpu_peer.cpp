@@ -174,9 +174,6 @@ void GpuPeer::WriteProcess(EventSink& sink) {
   changed_ = false;
   process_.time_ns = MonotonicNs();
   process_.state = StateOf(state_);
-  if (peer_.is_attached && process_.attached_ns == 0 && state_ == wire::State::kActive) {
-    process_.attached_ns = process_.time_ns;
-  }
   process_.cupti_path = sink.Intern(cupti_path_);
   process_.detail = sink.Intern(detail_);
   sink.Write(process_);

@@ -142,7 +142,6 @@ CallPaths::CallPaths(Analysis& analysis, const PathOptions& options)
       left_out_(analysis.frames.Intern("[stack left out]")),
       unknown_(analysis.frames.Intern("[unknown]")),
       unknown_launch_(analysis.frames.Intern("[unknown launch]")),
-      before_attach_(analysis.frames.Intern("[launched before the attach]")),
       captured_at_(analysis.frames.Intern("[captured at]")),
       before_recording_(analysis.frames.Intern("[before the recording]")) {}
 
@@ -286,12 +285,6 @@ PathId CallPaths::UnknownLaunch(const Owner& owner, FrameId api) {
   return api ? tree_.Child(path, api) : path;
 }
 
-PathId CallPaths::WithoutLaunch(const GpuWork& work) {
-  const Owner owner = OwnerOf(analysis_, work);
-  if (!WasLaunchedBeforeAttach(analysis_.correlation, work)) return UnknownLaunch(owner, FrameId{});
-  return tree_.Child(tree_.Child(PathId{}, Comm(owner)), before_attach_);
-}
-
 PathId CallPaths::OfLaunch(const Launch& launch) {
   const Owner owner = OwnerOf(analysis_, launch);
   const FrameId api = FrameOf(ApiNameIdOf(analysis_.api_names, launch));
@@ -333,8 +326,9 @@ PathId CallPaths::OfWork(const GpuWork& work) {
     if (work.origin == NodeOrigin::kKnown) return OfLaunch(launches[work.creation]);
     return WithCreation(tree_.Child(PathId{}, Comm(OwnerOf(analysis_, work))), work);
   }
-  const PathId path =
-      work.launch == GpuWork::kNoLaunch ? WithoutLaunch(work) : OfLaunch(launches[work.launch]);
+  const PathId path = work.launch == GpuWork::kNoLaunch
+                          ? UnknownLaunch(OwnerOf(analysis_, work), FrameId{})
+                          : OfLaunch(launches[work.launch]);
   return is_node && options_.graph_stacks == GraphStacks::kBoth ? WithCreation(path, work) : path;
 }
 

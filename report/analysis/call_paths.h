@@ -159,7 +159,6 @@ class CallPaths {
   FrameId Comm(const Owner& owner);
   FrameId FrameOf(ApiNameId call);
   PathId UnknownLaunch(const Owner& owner, FrameId api);
-  PathId WithoutLaunch(const GpuWork& work);
   PathId WithCreation(PathId path, const GpuWork& work);
   PathId AddFrames(PathId path, std::span<const FrameId> innermost_first);
 
@@ -171,7 +170,6 @@ class CallPaths {
   const FrameId left_out_;
   const FrameId unknown_;
   const FrameId unknown_launch_;
-  const FrameId before_attach_;
   const FrameId captured_at_;
   const FrameId before_recording_;
   FlatMap<PathId> paths_;          // of stacks that are the same at any time

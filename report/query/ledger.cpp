@@ -27,7 +27,6 @@ enum class Finding : uint8_t {
   kKernelWithoutLaunch,
   kKernelBeforeLaunch,
   kWorkWithoutLaunch,
-  kWorkBeforeAttach,
   kWaitWithoutLaunch,
   kOtherPart,
   kGraphNodeUnknown,
@@ -81,11 +80,6 @@ constexpr std::array<FindingInfo, static_cast<size_t>(Finding::kCount)> kFinding
     {"work_without_launch", Severity::kPartial,
      "{memory operation|memory operations} whose call is not in the capture, shown under "
      "[unknown launch]",
-     ""},
-    {"work_before_attach", Severity::kNote,
-     "{kernel or memory operation|kernels and memory operations} launched before the recording of "
-     "a "
-     "running process began, shown under [launched before the attach]",
      ""},
     {"wait_without_launch", Severity::kNote,
      "{synchronization|synchronizations} whose call is not in the capture",
@@ -332,7 +326,6 @@ void Builder::AddFindings() {
   }
   Add(Finding::kKernelWithoutLaunch, counts.kernels_without_launch - elsewhere.kernels);
   Add(Finding::kWorkWithoutLaunch, counts.work_without_launch - elsewhere.copies);
-  Add(Finding::kWorkBeforeAttach, counts.work_before_attach);
   Add(Finding::kWaitWithoutLaunch, counts.waits_without_launch - elsewhere.waits);
   Add(Finding::kGraphNodeUnknown, counts.node_work_without_origin);
   if (const uint64_t updates = analysis_.graph_nodes.updates_of_unknown(); updates > 0) {

@@ -66,7 +66,6 @@ struct Correlation {
     std::array<uint64_t, kMatchKinds> work_by_match{};  // without synchronizations
     uint64_t kernels_without_launch = 0;                // kernels and graph replays
     uint64_t work_without_launch = 0;                   // memory operations
-    uint64_t work_before_attach = 0;                    // in neither of the two
     uint64_t waits_without_launch = 0;                  // synchronizations
     uint64_t kernels_before_launch = 0;                 // the fitted clocks say so
     uint64_t work_without_time = 0;
@@ -81,15 +80,6 @@ struct Correlation {
     std::optional<int64_t> worst_margin_ns;
   } counts;  // of all
 };
-
-// Whether its launch call is not in the capture because the recording began after it, in a process
-// that used CUDA already. Correlation ids grow from the attach on.
-inline bool WasLaunchedBeforeAttach(const Correlation& correlation, const GpuWork& work) {
-  if (work.launch != GpuWork::kNoLaunch || work.kind == WorkKind::kSynchronization) return false;
-  const auto process = correlation.processes.find(work.instance);
-  return process != correlation.processes.end() && process->second.attached_ns != 0 &&
-         work.correlation_id < process->second.first_call_id;
-}
 
 // CUPTI_SYNCHRONIZATION_INVALID_VALUE: the stream or event of a synchronization of something else.
 inline constexpr uint32_t kNoSynchronizedObject = std::numeric_limits<uint32_t>::max();

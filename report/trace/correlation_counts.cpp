@@ -156,10 +156,6 @@ void Counter::CountWork(const GpuWork& work) {
   if (work.kind != WorkKind::kSynchronization) {
     ++counts_.work_by_match[static_cast<size_t>(work.match)];
   }
-  if (WasLaunchedBeforeAttach(correlation_, work)) {
-    ++counts_.work_before_attach;
-    return;
-  }
   if (work.launch == GpuWork::kNoLaunch) return CountWithoutLaunch(work.kind);
   if (work.kind != WorkKind::kKernel && work.kind != WorkKind::kGraph) return;
   if (!work.timed) return;

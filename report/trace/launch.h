@@ -69,9 +69,6 @@ struct CudaProcess {
   uint32_t pid = 0;            // as the recorder sees it, 0: unknown
   uint32_t namespace_pid = 0;  // as it sees itself
   bool has_work = false;       // GPU records came from it
-  // What it launched earlier may have records but no calls. 0: recorded since the start of CUDA.
-  uint64_t attached_ns = 0;
-  uint32_t first_call_id = UINT32_MAX;  // the lowest correlation id of its calls and stacks
 };
 
 using LaunchList = std::vector<Launch, HugePageAllocator<Launch>>;

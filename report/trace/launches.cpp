@@ -136,7 +136,6 @@ void LaunchBuilder::FindProcesses() {
     CudaProcess& process = result_.processes[event.instance];
     if (event.pid != 0) process.pid = event.pid;
     if (event.namespace_pid != 0) process.namespace_pid = event.namespace_pid;
-    if (event.attached_ns != 0) process.attached_ns = event.attached_ns;
   }
   const LaunchStackList& stacks = model_.events.launch_stacks;
   Recent processes(result_.processes);
@@ -148,12 +147,7 @@ void LaunchBuilder::FindProcesses() {
 
 void LaunchBuilder::FindLaunches() {
   launches_.reserve(std::max(model_.events.api_calls.size(), model_.events.launch_stacks.size()));
-  for (const auto& [instance, seen] : SortById(model_.events)) {
-    const size_t first = launches_.size();
-    Join(seen);
-    if (launches_.size() == first) continue;
-    result_.processes[instance].first_call_id = launches_[first].correlation_id;
-  }
+  for (const auto& [instance, seen] : SortById(model_.events)) Join(seen);
 }
 
 // Of one time the call first.

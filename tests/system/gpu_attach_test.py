@@ -51,10 +51,14 @@ def check_window(capture, threads, launches=None):
     return steps
 
 
-def check_steps(name, *arguments, launches, env=None, windows=WINDOWS):
+# The simulated device launches faster than a machine with other work can record.
+SLOWLY = () if REAL else ("--sleep-us", "500")
+
+
+def check_steps(name, *arguments, launches, windows=WINDOWS):
     with Workspace() as work:
         captures = []
-        with Steps(work, [program(name), *arguments, "--launches", launches], env) as steps:
+        with Steps(work, [program(name), *SLOWLY, *arguments, "--launches", launches]) as steps:
             for window in range(windows):
                 captures.append(attach(work, steps, name=f"{window}.xpu", duration="200ms"))
             threads = steps.end()
@@ -221,8 +225,10 @@ def test_two_recorders_at_once():
                      for i in range(2)]
         errors = [process.communicate(timeout=30)[1] for process in processes]
         expect(f"status ({errors})", [p.returncode for p in processes], [0, 0])
-        refused = [error for error in errors if "GPU activity is not recorded" in error]
-        expect(f"refused with a hint ({errors})", ["hint: " in error for error in refused], [True])
+        # Whoever comes second finds the library or CUPTI taken.
+        refused = [error for error in errors if "GPU activity is not recorded" in error or
+                   "another tool in this program holds CUPTI" in error]
+        expect(f"refused ({errors})", len(refused), 1)
         threads = steps.end()
         got = [i for i, error in enumerate(errors) if error not in refused]
         check_window(GpuCapture(work.path / f"{got[0]}.xpu"), threads, 30)

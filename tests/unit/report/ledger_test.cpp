@@ -313,22 +313,6 @@ TEST(Ledger, WorkWithoutItsCallAndLateEvents) {
   EXPECT_EQ(Counts(BuildLedger(analysis)), expected);
 }
 
-TEST(Ledger, WorkLaunchedBeforeTheAttachIsNoLoss) {
-  test::ModelBuilder builder;
-  builder.End(5'000);
-  builder.Clock(1, 0, {1'000});
-  builder.events.gpu_processes.push_back(
-      {.time_ns = 500, .instance = {1}, .state = InjectState::kActive, .pid = 7, .attached_ns = 500});
-  builder.Call(1, 3, 211, 1'000, 1'100, 1).return_value = 0;
-  builder.AddKernel(1, 2, 600, 700, "launched before");
-  builder.AddKernel(1, 3, 1'200, 1'300, "in the window");
-  builder.AddKernel(1, 4, 1'400, 1'500, "its call is missing");
-  const Analysis analysis(builder.Build());
-  const std::map<std::string, uint64_t> expected = {
-      {"work_before_attach", 1}, {"kernel_without_launch", 1}, {"launch_stack_missing", 1}};
-  EXPECT_EQ(Counts(BuildLedger(analysis)), expected);
-}
-
 TEST(Ledger, GraphNodesAndRecordsWithoutATime) {
   test::ModelBuilder builder;
   builder.End(5'000);
