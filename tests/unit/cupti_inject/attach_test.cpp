@@ -13,6 +13,7 @@ TEST(Attach, FiftySessionsCountEachLaunchAndLeaveNothing) {
   InChild([] {
     const AttachFunction attach = LoadLibrary();
     Launchers launchers(6);
+    const size_t threads = CountEntries("/proc/self/task");
     std::set<uint64_t> instances;
     std::unique_ptr<Footprint> second;
     for (int session = 1; session <= 50; ++session) {
@@ -28,9 +29,9 @@ TEST(Attach, FiftySessionsCountEachLaunchAndLeaveNothing) {
         EXPECT_TRUE(instances.insert(records.hello.instance).second);
       }
       if (testing::Test::HasFailure()) FAIL() << "in session " << session;
-      if (session == 2) second = std::make_unique<Footprint>(WaitForThreads());
+      if (session == 2) second = std::make_unique<Footprint>(WaitForThreads(threads));
     }
-    EXPECT_EQ(WaitForThreads(), *second);
+    EXPECT_EQ(WaitForThreads(threads), *second);
   });
 }
 

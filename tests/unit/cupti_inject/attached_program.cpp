@@ -46,14 +46,8 @@ std::ostream& operator<<(std::ostream& out, const Footprint& footprint) {
              << footprint.mappings << " mappings of " << footprint.bytes << " bytes";
 }
 
-Footprint WaitForThreads() {
-  size_t threads = 0;
-  for (int same = 0; same < 50; ++same) {
-    const size_t now = CountEntries("/proc/self/task");
-    if (now != threads) same = 0;
-    threads = now;
-    usleep(1000);
-  }
+Footprint WaitForThreads(size_t count) {
+  while (CountEntries("/proc/self/task") != count) usleep(1000);
   return {};
 }
 

@@ -126,8 +126,9 @@ struct Footprint {
 // Of GoogleTest.
 std::ostream& operator<<(std::ostream& out, const Footprint& footprint);
 
-// A session's own thread ends a moment after the connection.
-Footprint WaitForThreads();
+// What there is once as many threads are left: those of a session end a moment after the
+// connection.
+Footprint WaitForThreads(size_t count);
 
 // Launches that the program made within the window, each once, with its kernel.
 void ExpectExact(const SessionRecords& records,
