@@ -1,7 +1,11 @@
 // Who may attach, and what becomes of a session whose recorder or program ends before it.
 #include <chrono>
 #include <cstdlib>
+#include <cstring>
 #include <memory>
+#include <utility>
+
+#include <sys/resource.h>
 
 #include "attached_program.h"
 #include "nvtx3/nvToolsExt.h"
@@ -32,6 +36,61 @@ TEST(AttachEnds, AnUnknownVersionIsRefused) {
     area.request().version = wire::kAttachVersion + 1;
     area.Start(attach);
     EXPECT_EQ(area.WaitForAnswer(), wire::AttachState::kRefused);
+  });
+}
+
+// CUPTI cannot be used: the recorder is told why, and the program is left as it was.
+TEST(AttachEnds, ADormantSessionSaysWhyAndLeaves) {
+  struct Case {
+    const char* variable;
+    const char* cupti;
+    std::string reason;
+  };
+  const Case cases[] = {{"XPU_FAKE_SUBSCRIBED=1", "",
+                         "another tool in this program holds CUPTI: CUPTI for <not provided>"},
+                        {"XPU_FAKE_ORDER=api", "/nowhere/libcupti.so",
+                         "the chosen libcupti cannot be loaded: /nowhere/libcupti.so: cannot open "
+                         "shared object file: "
+                         "No such file or directory"}};
+  for (const Case& one : cases) {
+    InChild([&] {
+      putenv(strdup(one.variable));
+      const AttachFunction attach = LoadLibrary();
+      Launch(0);
+      const size_t threads = CountEntries("/proc/self/task");
+      std::unique_ptr<Footprint> first;
+      for (int session = 0; session < 3; ++session) {
+        {
+          AttachingRecorder recorder;
+          recorder.ChooseCupti(one.cupti);
+          ASSERT_TRUE(recorder.Take(attach) && recorder.ReadHello() && recorder.Answer());
+          recorder.StartReading();
+          const SessionRecords records = recorder.End();
+          EXPECT_EQ(records.state, wire::State::kDormant);
+          EXPECT_EQ(records.dormant_reason, one.reason);
+        }
+        Launch(0);
+        if (session == 1) first = std::make_unique<Footprint>(WaitForThreads(threads));
+      }
+      EXPECT_EQ(WaitForThreads(threads), *first);
+    });
+  }
+}
+
+TEST(AttachEnds, AProgramWithoutADescriptorLeftIsRefused) {
+  InChild([] {
+    const AttachFunction attach = LoadLibrary();
+    AttachingRecorder recorder;
+    rlimit limit{};
+    getrlimit(RLIMIT_NOFILE, &limit);
+    const rlim_t before = std::exchange(limit.rlim_cur, 3);
+    setrlimit(RLIMIT_NOFILE, &limit);
+    EXPECT_FALSE(recorder.Begin(attach));
+    EXPECT_EQ(recorder.error(), "no connection can be made in the program: Too many open files");
+    limit.rlim_cur = before;
+    setrlimit(RLIMIT_NOFILE, &limit);
+    ASSERT_TRUE(recorder.Begin(attach)) << recorder.error();
+    recorder.End();
   });
 }
 

@@ -73,8 +73,9 @@ AttachingRecorder::~AttachingRecorder() {
 
 bool AttachingRecorder::Take(AttachFunction attach) {
   RequestArea area;
-  area.Start(attach);
   wire::AttachRequest& request = area.request();
+  cupti_library_.copy(request.cupti_library, sizeof(request.cupti_library) - 1);
+  area.Start(attach);
   const wire::AttachState answer = area.WaitForAnswer();
   if (answer == wire::AttachState::kOffered) {
     socket_.reset(fcntl(request.socket.load(), F_DUPFD_CLOEXEC, 0));

@@ -62,6 +62,8 @@ class AttachingRecorder {
   AttachingRecorder(const AttachingRecorder&) = delete;
   AttachingRecorder& operator=(const AttachingRecorder&) = delete;
 
+  // The libcupti to use; to be said before the connection is taken.
+  void ChooseCupti(std::string path) { cupti_library_ = std::move(path); }
   // Each returns whether it worked.
   bool Take(AttachFunction attach);  // the connection
   bool ReadHello();
@@ -89,6 +91,7 @@ class AttachingRecorder {
   TestRing ring_;
   UniqueFd arena_;
   UniqueFd socket_;
+  std::string cupti_library_;
   std::string error_;
   std::atomic<bool> stop_{false};
   std::atomic<size_t> launches_{0};
