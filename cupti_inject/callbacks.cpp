@@ -114,10 +114,15 @@ void OnResource(Injection& self, ThreadState& thread, uint32_t callback_id, cons
   OnGraphNode(self, callback_id, *static_cast<const cupti::GraphData*>(graph));
 }
 
-// While our own thread waits in LeaveCupti: here CUPTI may be finalised.
-void LeaveAtEndOfCall(Injection& self, uint32_t domain, const void* data) {
-  if (domain != cupti::kDomainDriver && domain != cupti::kDomainRuntime) return;
-  if (static_cast<const cupti::CallbackData*>(data)->site != cupti::kSiteExit) return;
+// While our own thread waits in LeaveCupti: CUPTI may be finalized at the end of a call; of a
+// driver call inside a runtime call, at the end of that one.
+void LeaveAtEndOfCall(Injection& self, ThreadState& thread, const cupti::CallbackData& data,
+                      uint32_t key) {
+  if (thread.session != self.number) thread.BeginSession(self.number);
+  if (data.site == cupti::kSiteEnter) thread.tracker.Enter(data.correlation_id, key);
+  if (data.site != cupti::kSiteExit) return;
+  TrackedCall call;
+  if (!thread.tracker.Exit(data.correlation_id, key, &call)) return;
   Leaving leaving = Leaving::kWanted;
   if (!self.leaving.compare_exchange_strong(leaving, Leaving::kBegun)) return;
   const int saved_errno = errno;
@@ -135,9 +140,13 @@ __attribute__((noinline)) void OnCallback(void* user_data, uint32_t domain, uint
   Injection& self = g_injection;
   ThreadState& thread = t_thread;
   const Inside inside(thread);
-  if (reinterpret_cast<uintptr_t>(user_data) != self.mark.load(std::memory_order_relaxed))
-      [[unlikely]] {
-    if (self.leaving.load() == Leaving::kWanted) LeaveAtEndOfCall(self, domain, data);
+  const uint32_t key = domain << wire::kDomainShift | callback_id;
+  const auto mark = reinterpret_cast<uintptr_t>(user_data);
+  if (mark != self.mark.load(std::memory_order_relaxed)) [[unlikely]] {
+    const bool is_call = domain == cupti::kDomainDriver || domain == cupti::kDomainRuntime;
+    if (is_call && mark == self.number && self.leaving.load() == Leaving::kWanted) {
+      LeaveAtEndOfCall(self, thread, *static_cast<const cupti::CallbackData*>(data), key);
+    }
     return;
   }
   if (thread.session != self.number) [[unlikely]]
@@ -151,7 +160,6 @@ __attribute__((noinline)) void OnCallback(void* user_data, uint32_t domain, uint
   const auto& call = *static_cast<const cupti::CallbackData*>(data);
   if (self.profiler_starts.Has(domain, callback_id)) return self.gate.SetProfiler(true);
   if (self.profiler_stops.Has(domain, callback_id)) return self.gate.SetProfiler(false);
-  const uint32_t key = domain << wire::kDomainShift | callback_id;
   if (call.site == cupti::kSiteEnter) {
     OnEnter(self, thread, call.correlation_id, key, CallerRegisters());
   } else if (call.site == cupti::kSiteExit) {

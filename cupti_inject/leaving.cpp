@@ -32,8 +32,8 @@ void LeaveCupti(Injection& self, bool is_idle) {
     TearDownCupti(self);
     return;
   }
-  self.mark.store(0);
   self.leaving.store(Leaving::kWanted);
+  self.mark.store(0);
   Leaving leaving = WaitForEndOfCall(self, kCallPatienceNs);
   if (leaving == Leaving::kWanted && !is_idle) leaving = WaitForEndOfCall(self, kBusyPatienceNs);
   if (leaving == Leaving::kWanted &&

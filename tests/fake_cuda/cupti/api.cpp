@@ -305,8 +305,8 @@ CUptiResult cuptiActivityGetNumDroppedRecords(CUcontext /*context*/, uint32_t /*
 CUptiResult cuptiFinalize() {
   if (Buffers::Get().IsWorker()) Abort("cuptiFinalize was called in a callback of buffers");
   const CallbackSite site = CurrentCallback();
-  if (site == CallbackSite::kEnter || site == CallbackSite::kResource) {
-    Abort("cuptiFinalize was called in a callback that is not that of a call's end");
+  if (site != CallbackSite::kNone && site != CallbackSite::kExit) {
+    Abort("cuptiFinalize was called in a callback that is not that of an outermost call's end");
   }
   if (site == CallbackSite::kNone && Buffers::Get().HasAny()) {
     Abort("cuptiFinalize was called before all was flushed");

@@ -60,8 +60,10 @@ void OnApi(ApiCall* call, bool exit) {
   data.contextUid = driver.context_uid(data.context);
   data.correlationData = &call->correlation_data;
   data.correlationId = call->correlation_id;
-  CallBack(exit ? CallbackSite::kExit : CallbackSite::kEnter,
-           static_cast<CUpti_CallbackDomain>(call->domain), call->callback_id, &data);
+  const bool is_inner = call->nested && call->outer->correlation_id == call->correlation_id;
+  const CallbackSite at_end = is_inner ? CallbackSite::kInnerExit : CallbackSite::kExit;
+  CallBack(exit ? at_end : CallbackSite::kEnter, static_cast<CUpti_CallbackDomain>(call->domain),
+           call->callback_id, &data);
   const Adding adding;
   if (!exit || !WantsRecord(*call)) return;
   call->end_ns = driver.now_ns();

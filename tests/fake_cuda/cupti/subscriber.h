@@ -36,7 +36,13 @@ void ReportUnfinished();
 bool KindEnabled(uint32_t kind);
 
 // What the calling thread is in, where CUPTI has called its client.
-enum class CallbackSite { kNone, kEnter, kExit, kResource };
+enum class CallbackSite {
+  kNone,
+  kEnter,
+  kExit,
+  kInnerExit,
+  kResource
+};  // inner: of a call in a call
 CallbackSite CurrentCallback();
 
 // As if CUPTI had not been started.

@@ -181,19 +181,21 @@ bool Aborts(const std::function<void()>& body) {
 // What the callback of a call does.
 std::function<void(const CUpti_CallbackData&)> on_call;
 
-void SubscribeToLaunches() {
+void SubscribeToLaunches(bool driver = false) {
   CUpti_SubscriberHandle subscriber = nullptr;
   const auto callback = [](void*, CUpti_CallbackDomain, CUpti_CallbackId, const void* data) {
     on_call(*static_cast<const CUpti_CallbackData*>(data));
   };
   EXPECT_EQ(cuptiSubscribe(&subscriber, callback, nullptr), CUPTI_SUCCESS);
-  EXPECT_EQ(cuptiEnableCallback(1, subscriber, CUPTI_CB_DOMAIN_DRIVER_API, 307), CUPTI_SUCCESS);
+  EXPECT_EQ(driver ? cuptiEnableCallback(1, subscriber, CUPTI_CB_DOMAIN_DRIVER_API, 307)
+                   : cuptiEnableCallback(1, subscriber, CUPTI_CB_DOMAIN_RUNTIME_API, 211),
+            CUPTI_SUCCESS);
 }
 
 // It finalises CUPTI at the end of a call, or once all was flushed.
 TEST(Strictness, FinalizeIsAllowedAtTheEndOfACallAndAfterAFlush) {
-  const auto finalize_at = [](CUpti_ApiCallbackSite site) {
-    SubscribeToLaunches();
+  const auto finalize_at = [](CUpti_ApiCallbackSite site, bool driver = false) {
+    SubscribeToLaunches(driver);
     on_call = [site](const CUpti_CallbackData& data) {
       if (data.callbackSite == site) cuptiFinalize();
     };
@@ -201,6 +203,7 @@ TEST(Strictness, FinalizeIsAllowedAtTheEndOfACallAndAfterAFlush) {
   };
   EXPECT_TRUE(Aborts([&] { finalize_at(CUPTI_API_ENTER); }));
   EXPECT_FALSE(Aborts([&] { finalize_at(CUPTI_API_EXIT); }));
+  EXPECT_TRUE(Aborts([&] { finalize_at(CUPTI_API_EXIT, true); }));  // inside the runtime's call
   const auto finalize_after = [](bool flush) {
     Begin();
     LaunchKernels(1);
