@@ -19,10 +19,15 @@ constexpr const char* kBesideCudart[] = {"", "/../../cuda_cupti/lib", "/../extra
 struct Mapped {
   char cupti[512];
   char cudart[512];
-  // Directories from which the process imports Python packages, with the slash.
-  char packages[4][512];
-  uint32_t package_count;
 };
+
+// Directories from which the process imports Python packages, with the slash. Of one search at a
+// time, and not on the stack: it may be that of a thread which has 16 KiB.
+struct Packages {
+  char paths[4][512];
+  uint32_t count;
+};
+constinit Packages g_packages = {};
 
 bool IsLibrary(const char* path, const char* file) {
   const char* slash = std::strrchr(path, '/');
@@ -30,7 +35,7 @@ bool IsLibrary(const char* path, const char* file) {
 }
 
 // Of a file in one of Python's directories of packages; the innermost.
-void NotePackages(const char* path, Mapped* mapped) {
+void NotePackages(const char* path) {
   constexpr const char* kDirectories[] = {"/site-packages/", "/dist-packages/"};
   size_t length = 0;
   for (const char* directory : kDirectories) {
@@ -39,15 +44,16 @@ void NotePackages(const char* path, Mapped* mapped) {
       if (end > length) length = end;
     }
   }
-  constexpr size_t kMost = sizeof(mapped->packages) / sizeof(mapped->packages[0]);
-  if (length == 0 || mapped->package_count == kMost) return;
-  for (uint32_t i = 0; i < mapped->package_count; ++i) {
-    const char* known = mapped->packages[i];
+  Packages& packages = g_packages;
+  constexpr size_t kMost = sizeof(packages.paths) / sizeof(packages.paths[0]);
+  if (length == 0 || packages.count == kMost) return;
+  for (uint32_t i = 0; i < packages.count; ++i) {
+    const char* known = packages.paths[i];
     if (std::strlen(known) == length && std::strncmp(known, path, length) == 0) return;
   }
-  char* packages = mapped->packages[mapped->package_count++];
-  std::memcpy(packages, path, length);
-  packages[length] = '\0';
+  char* added = packages.paths[packages.count++];
+  std::memcpy(added, path, length);
+  added[length] = '\0';
 }
 
 // Of dl_iterate_phdr.
@@ -55,7 +61,7 @@ int NoteMapped(dl_phdr_info* info, size_t /*size*/, void* result) {
   auto* mapped = static_cast<Mapped*>(result);
   const size_t bytes = std::strlen(info->dlpi_name) + 1;
   if (bytes > sizeof(mapped->cupti)) return 0;
-  NotePackages(info->dlpi_name, mapped);
+  NotePackages(info->dlpi_name);
   if (IsLibrary(info->dlpi_name, "libcupti.so")) {
     std::memcpy(mapped->cupti, info->dlpi_name, bytes);
   } else if (IsLibrary(info->dlpi_name, "libcudart.so")) {
@@ -90,14 +96,14 @@ void* OpenBesideCudart(const char* cudart, uint32_t driver_version) {
 }
 
 // What the process itself could import: NVIDIA's wheels, of CUDA 13 and before.
-void* OpenInPackages(const Mapped& mapped, uint32_t driver_version) {
+void* OpenInPackages(uint32_t driver_version) {
   constexpr const char* kPlaces[] = {"nvidia/cu13/lib", "nvidia/cuda_cupti/lib"};
   for (const cupti::LibraryVersion& version : cupti::kLibraryVersions) {
     if (!IsAllowed(version.cuda_major, driver_version)) continue;
-    for (uint32_t i = 0; i < mapped.package_count; ++i) {
+    for (uint32_t i = 0; i < g_packages.count; ++i) {
       for (const char* place : kPlaces) {
         char path[640];
-        std::snprintf(path, sizeof(path), "%s%s/%s", mapped.packages[i], place, version.file);
+        std::snprintf(path, sizeof(path), "%s%s/%s", g_packages.paths[i], place, version.file);
         if (void* handle = Open(path)) return handle;
       }
     }
@@ -137,6 +143,7 @@ void* OpenInFolders(uint32_t driver_version) {
 void* FindAndOpen(const char* chosen, uint32_t driver_version, LoadedCupti* cupti, char* reason,
                   size_t reason_size) {
   Mapped mapped{};
+  g_packages.count = 0;
   dl_iterate_phdr(&NoteMapped, &mapped);
   if (mapped.cupti[0] != '\0') {
     if (void* handle = Open(mapped.cupti, RTLD_NOLOAD)) {
@@ -159,7 +166,7 @@ void* FindAndOpen(const char* chosen, uint32_t driver_version, LoadedCupti* cupt
     return handle;
   }
   void* handle = OpenBesideCudart(mapped.cudart, driver_version);
-  if (handle == nullptr) handle = OpenInPackages(mapped, driver_version);
+  if (handle == nullptr) handle = OpenInPackages(driver_version);
   if (handle == nullptr) handle = OpenByLoader(driver_version);
   if (handle == nullptr) handle = OpenInFolders(driver_version);
   if (handle == nullptr) {
