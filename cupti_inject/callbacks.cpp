@@ -66,12 +66,14 @@ void SendWait(Injection& self, const cupti::CallbackData& data, WaitCalls::Call 
   }
 }
 
+bool IsOneOf(const uint32_t (&ids)[2], uint32_t domain, uint32_t callback_id) {
+  return domain == cupti::kDomainDriver && (callback_id == ids[0] || callback_id == ids[1]);
+}
+
 bool UpdatedGraph(const Injection& self, const cupti::CallbackData& data, uint32_t domain,
                   uint32_t callback_id) {
-  return domain == cupti::kDomainDriver &&
-         (callback_id == self.graph_update_ids[0] || callback_id == self.graph_update_ids[1]) &&
-         data.parameters != nullptr && data.return_value != nullptr &&
-         *static_cast<const int32_t*>(data.return_value) == 0;
+  return IsOneOf(self.graph_update_ids, domain, callback_id) && data.parameters != nullptr &&
+         data.return_value != nullptr && *static_cast<const int32_t*>(data.return_value) == 0;
 }
 
 void OnExit(Injection& self, ThreadState& thread, const cupti::CallbackData& data, uint32_t key) {
@@ -81,6 +83,9 @@ void OnExit(Injection& self, ThreadState& thread, const cupti::CallbackData& dat
   wire::ApiCallMessage message{};
   message.domain = key >> wire::kDomainShift;
   message.callback_id = key & ((1u << wire::kDomainShift) - 1);
+  if (IsOneOf(self.graph_launch_ids, message.domain, message.callback_id)) {
+    g_process.has_recorded_nodes.store(true, std::memory_order_relaxed);
+  }
   message.correlation_id = data.correlation_id;
   message.tid = CurrentTid(thread);
   message.start_ns = call.start_ns;

@@ -53,6 +53,8 @@ struct Process {
   // Our end of the connection with a recorder that has attached, plus 1. All of this begins as
   // zeros: it takes no room in the library's file.
   std::atomic<int> peer_plus_1{0};
+  // The nodes of a CUDA graph have been recorded in some session: see LeaveCupti.
+  std::atomic<bool> has_recorded_nodes{false};
   bool has_fork_handler = false;  // of whose turn it is
   bool has_exit_handler = false;
   Presence presence;
@@ -85,6 +87,7 @@ struct Injection {        // NOLINT(clang-analyzer-optin.performance.Padding): o
   uint32_t cupti_version = 0;
   cupti::Subscriber subscriber = nullptr;
   uint32_t graph_update_ids[2] = {};  // callbacks of cuGraphExecUpdate and its second version
+  uint32_t graph_launch_ids[2] = {};  // and of cuGraphLaunch and its per-thread version
   CallSet memory_calls;  // reported in pauses too: what is freed then was allocated before
   CallSet profiler_starts;
   CallSet profiler_stops;

@@ -120,10 +120,8 @@ void SendCallbackName(Injection& self, uint32_t domain, uint32_t callback_id, co
   }
 }
 
-void NoteGraphUpdate(Injection& self, uint32_t callback_id, const char* name) {
-  constexpr char kName[] = "cuGraphExecUpdate";
-  if (std::strncmp(name, kName, sizeof(kName) - 1) != 0) return;
-  uint32_t* ids = self.graph_update_ids;
+void NoteVersions(const char* function, const char* name, uint32_t callback_id, uint32_t* ids) {
+  if (std::strncmp(name, function, std::strlen(function)) != 0) return;
   ids[ids[0] == 0 ? 0 : 1] = callback_id;
 }
 
@@ -152,7 +150,10 @@ uint32_t EnableCallbacks(Injection& self, uint32_t domain) {
     if (!Try(self, name, self.cupti.enable_callback(1, self.subscriber, domain, id))) continue;
     self.waits.Add(domain, id, name);
     SendCallbackName(self, domain, id, name);
-    if (domain == cupti::kDomainDriver) NoteGraphUpdate(self, id, name);
+    if (domain == cupti::kDomainDriver) {
+      NoteVersions("cuGraphExecUpdate", name, id, self.graph_update_ids);
+      NoteVersions("cuGraphLaunch", name, id, self.graph_launch_ids);
+    }
     ++enabled;
   }
   return enabled;

@@ -13,7 +13,7 @@ inline constexpr std::string_view kHelpText =
 Records CPU samples and GPU activity into a capture for xpu-report.
 
 Targets and control (all: --help control)
-  -p, --pid PID,...     record running processes, their GPU activity and children
+  -p, --pid PID,...     record running processes, also their GPU activity
   -a, --all             record all processes; with a PROGRAM, until it exits
   --user USER           run the program as USER, without root's privileges
   -d, --duration TIME   stop recording after TIME: 5s, 500ms

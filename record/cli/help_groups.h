@@ -7,7 +7,7 @@ namespace xpu {
 
 inline constexpr HelpGroup kHelpGroups[] = {
     {"control", "Targets and control",
-     R"(  -p, --pid PID,...     record these running processes, with their GPU activity
+     R"(  -p, --pid PID,...     record these running processes, with their GPU activity,
                         and the processes that they start from then on
   --no-attach           with -p: load nothing into the processes, and record no
                         GPU activity

@@ -183,6 +183,8 @@ bool InjectServer::Answer(Pending& pending, const Objection& objection, InjectAr
   if (n < 0) return errno != EAGAIN && errno != EINTR;
   if (n == 0) return true;  // hung up
   if (n < static_cast<ssize_t>(sizeof(hello))) return false;
+  // Closing a connection with unread bytes would reset it.
+  if (::recv(connection, &hello, sizeof(hello), MSG_DONTWAIT) != n) return true;
 
   const bool is_attached = pending.attached_pid != 0;
   const pid_t pid = is_attached ? pending.attached_pid : PeerPid(connection);

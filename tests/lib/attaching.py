@@ -34,8 +34,8 @@ class Steps:
     def end(self):
         """Its threads, by id: the times at which their steps began, and the end of the last one."""
         output, errors = self.process.communicate(timeout=60)
-        expect("output of the program", (output, errors.decode()), (b"", ""))
-        expect("its status", self.process.returncode, 0)
+        expect(f"output and status of the program ({errors.decode()})",
+               (output, self.process.returncode), (b"", 0))
         lines = [line.split() for line in self.times.read_text().splitlines()]
         return {line[0]: [int(t) for t in line[1:]] for line in lines}
 

@@ -17,7 +17,7 @@ from gpu_programs import REAL, prepare, program
 from xpu_testing import Workspace, expect, recorder
 
 WINDOWS = int(os.environ.get("XPU_TEST_WINDOWS", "50" if REAL else "3"))
-PYTORCH = pathlib.Path(__file__).resolve().parent.parent / "workloads" / "pytorch_steps.py"
+WORKLOADS = pathlib.Path(__file__).resolve().parent.parent / "workloads"
 MEMORY_SLACK_KB = 2048
 
 
@@ -37,8 +37,10 @@ def check_window(capture, threads, launches=None):
            [])
     steps = 0
     for tid, times in threads.items():
+        # Python's backward pass has a thread of its own.
         of_thread = calls_in_whole_steps(
-            capture, times, lambda c, tid=tid: c["tid"] == tid and is_launch(capture)(c))
+            capture, times, lambda c, tid=tid: is_launch(capture)(c) and
+            (launches is None or c["tid"] == tid))
         expected = launches or max(of_thread, default=0)
         expect(f"launches in each whole step of thread {tid}", Counter(of_thread),
                Counter({expected: len(of_thread)}))
@@ -76,7 +78,7 @@ def test_static_cudart():
 
 
 def test_many_threads():
-    check_steps("endless_steps", "--threads", 8, "--sync-every", 3, launches=10)
+    check_steps("endless_steps", "--threads", 8, "--sync-every", 3, "--spin-us", 20, launches=10)
 
 
 def test_threads_that_sleep():
@@ -245,33 +247,38 @@ def test_not_attached_when_told_not_to():
         steps.end()
 
 
-def check_pytorch(*arguments):
+def check_python(script, *arguments, env=None):
     if "XPU_TEST_PYTHON" not in os.environ:
-        raise xpu_testing.Skip("XPU_TEST_PYTHON names no Python with PyTorch")
+        raise xpu_testing.Skip("XPU_TEST_PYTHON names no Python with PyTorch and JAX")
     with Workspace() as work:
         captures = []
-        command = [os.environ["XPU_TEST_PYTHON"], PYTORCH, *arguments, "--warmup", 30]
-        with Steps(work, command) as steps:
+        command = [os.environ["XPU_TEST_PYTHON"], WORKLOADS / script, *arguments]
+        with Steps(work, command, env and {**os.environ, **env}) as steps:
             for window in range(WINDOWS):
                 captures.append(attach(work, steps, name=f"{window}.xpu", duration="200ms"))
             threads = steps.end()
         whole = [check_window(capture, threads) for capture in captures]
         python = [line for line in captures[0].folded("--mode", "gpu", "--unit", "ns")
-                  if "pytorch_steps.py:train_step" in line]
+                  if f"{script}:train_step" in line]
         expect("GPU work under the program's own Python function", len(python) > 0, True)
-    print(f"        {arguments}: {WINDOWS} windows, {min(whole)} to {max(whole)} whole steps")
+    print(f"        {script} {arguments}: {WINDOWS} windows, {min(whole)} to {max(whole)} whole steps")
 
 
 def test_pytorch_mlp():
-    check_pytorch("mlp")
+    check_python("pytorch_steps.py", "mlp", "--warmup", 30)
 
 
 def test_pytorch_transformer():
-    check_pytorch("transformer")
+    check_python("pytorch_steps.py", "transformer", "--warmup", 30)
 
 
 def test_pytorch_compiled():
-    check_pytorch("mlp", "--compile")
+    check_python("pytorch_steps.py", "mlp", "--compile", "--warmup", 30)
+
+
+def test_jax():
+    # Otherwise it takes the whole memory of the card at its start.
+    check_python("jax_steps.py", env={"XLA_PYTHON_CLIENT_PREALLOCATE": "false"})
 
 
 if __name__ == "__main__":

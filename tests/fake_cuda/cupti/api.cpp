@@ -311,6 +311,9 @@ CUptiResult cuptiFinalize() {
   if (site == CallbackSite::kNone && Buffers::Get().HasAny()) {
     Abort("cuptiFinalize was called before all was flushed");
   }
+  if (TheState().recorded_nodes) {
+    Abort("cuptiFinalize was called after nodes of a graph had been recorded");
+  }
   Forget();
   Buffers::Get().Stop();
   SetThreadIdType(CUPTI_ACTIVITY_THREAD_ID_TYPE_DEFAULT);

@@ -101,6 +101,8 @@ bool Hidden(const Activity& activity) {
 void OnActivity(const Activity& activity) {
   const Adding adding;
   if (!KindEnabled(static_cast<uint32_t>(activity.kind)) || Hidden(activity)) return;
+  const bool is_node = activity.kind != ActivityKind::kGraphTrace && activity.graph_id != 0;
+  if (is_node) TheState().recorded_nodes = true;
   Buffers::Get().Add(MakeRecord(activity, ThreadId()));
 }
 

@@ -21,6 +21,7 @@ struct State {
   std::atomic<CUpti_Subscriber_st*> subscriber{nullptr};
   std::array<std::array<std::atomic<bool>, kMaxCallbackId>, CUPTI_CB_DOMAIN_SIZE> callbacks{};
   std::array<std::atomic<bool>, CUPTI_ACTIVITY_KIND_COUNT> kinds{};
+  std::atomic<bool> recorded_nodes{false};  // of a graph, at any time
   std::atomic<size_t> device_buffers{kDeviceBuffers};
   // cuptiActivityEnableDriverApi and RuntimeApi, by callback id
   std::array<std::array<std::atomic<bool>, kMaxCallbackId>, 3> chosen_calls{};

@@ -270,11 +270,13 @@ TEST(Options, RunningProcessesAreAttachedToUnlessToldNotTo) {
   EXPECT_EQ(Bad({"--no-attach", "app"}), "--no-attach needs -p");
   for (const char* option :
        {"--cuda-graph-trace=graph", "--launch-stacks=uprobe", "--capture-range=nvtx:a"}) {
-    EXPECT_NE(Bad({"-p", "12", option}).find(" does not work in a process that is already running"),
+    const auto parsed = Parse({"-p", "12", option});
+    ASSERT_FALSE(parsed.ok()) << option;
+    EXPECT_NE(parsed.error().message.find(" does not work in a process that is already running"),
               std::string::npos)
         << option;
   }
-  EXPECT_EQ(Bad({"-p", "12", "--no-attach", "--gpu-memory"}),
+  EXPECT_EQ(Parse({"-p", "12", "--no-attach", "--gpu-memory"}).error().message,
             "--gpu-memory needs the injected library, which --no-attach does not load into "
             "processes that are already running");
 }
