@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* What the programs share: who runs, the counters. Included once per program file. */
+/*
+ * Shared by the programs: the identity of the current thread, and counters. Included once per
+ * program file.
+ */
 #ifndef XPU_BPF_COMMON_H
 #define XPU_BPF_COMMON_H
 
@@ -10,7 +13,7 @@
 const volatile __u64 pid_namespace_device = 0;
 const volatile __u64 pid_namespace_inode = 0;
 
-/* Totals, per CPU: losses are counted where they happen, the ring buffer itself counts nothing. */
+/* Totals per CPU. Losses are counted where they happen, because a ring buffer counts nothing. */
 struct {
   __uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
   __uint(max_entries, XPU_COUNTERS);
@@ -18,7 +21,7 @@ struct {
   __type(value, __u64);
 } counters SEC(".maps");
 
-/* Atomic: a uprobe program can be preempted, and followed on its CPU by itself. */
+/* Atomic, because a uprobe program can be preempted by another run of itself on the same CPU. */
 static __always_inline void count(__u32 counter) {
   __u64* value = bpf_map_lookup_elem(&counters, &counter);
 
@@ -28,7 +31,7 @@ static __always_inline void count(__u32 counter) {
 /* The deepest nesting of pid namespaces that the kernel allows. */
 #define MAX_PID_NAMESPACE_LEVEL 32
 
-/* The number of `pid` in the recorder's namespace, 0: it has none there. */
+/* The number of `pid` in the recorder's namespace; 0 if it has none there. */
 static __always_inline __u32 number_in_namespace(struct pid* pid) {
   __u32 level = BPF_CORE_READ(pid, level);
   __u32 upid_bytes = bpf_core_type_size(struct upid);
@@ -43,7 +46,7 @@ static __always_inline __u32 number_in_namespace(struct pid* pid) {
   return 0;
 }
 
-/* The number of the pid namespace that the kernel itself has, as in its proc_ns.h. */
+/* The number of the initial pid namespace, from the kernel's proc_ns.h. */
 #define INITIAL_PID_NAMESPACE 0xEFFFFFFCU
 
 struct identity {
@@ -51,20 +54,23 @@ struct identity {
   __u32 tid;
 };
 
-/* A thread at its end has given its number back, as has a process whose first thread ended. */
+/*
+ * A thread that is ending has returned its number, and so has a process whose main thread has
+ * ended.
+ */
 static __always_inline struct identity identity_without_number(struct identity who) {
   if (pid_namespace_inode == INITIAL_PID_NAMESPACE) {
     who.pid = bpf_get_current_pid_tgid() >> 32;
     who.tid = bpf_get_current_pid_tgid();
   } else {
-    who.tid = who.pid; /* known to nobody there: its process stands for it */
+    who.tid = who.pid; /* unknown there, so its process represents it */
   }
   return who;
 }
 
 /*
- * The helper answers only for tasks whose own namespace is the recorder's; a task further inside
- * (a container that the program started) is looked up level by level.
+ * The helper only works for tasks whose own namespace is the recorder's. For a task in a nested
+ * namespace (a container that the program started) the levels are searched one by one.
  */
 static __always_inline struct identity current_identity(void) {
   struct identity who = {};

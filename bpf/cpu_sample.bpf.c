@@ -1,17 +1,19 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * Where does the program spend CPU time, or whatever else the sampling event counts? Runs at each
- * tick of it. Two kinds of events tick:
+ * tick of the event. Two kinds of events tick:
  *
- * Those of a CPU do whoever runs there; the program takes what belongs to the recording. So do
- * clocks of few samples a second, and all events of a recording of processes that run already.
+ * Events on a CPU tick for whatever runs there; the program keeps what belongs to the recording.
+ * Clocks with few samples a second are of this kind, and all events in a recording of running
+ * processes.
  *
- * Others the kernel copies into every thread and child of the target, each of which then counts its
- * own. Clocks are as these where those of CPUs cannot be had, or would tick too often where others
- * run or nothing does. The kernel starts their period anew in each new thread: one that ends before
- * its first tick is never sampled, and at 99 Hz a shell script or a make is made of nothing else.
- * So such a clock ticks `ticks_per_sample` times as often, and of that many ticks on a CPU one is
- * taken: a random one, so that no rhythm of the program or of the scheduler falls in step with it.
+ * The kernel copies other events into every thread and child of the target, each of which then
+ * counts for itself. Clocks are of this kind where clocks on CPUs are not available, or would tick
+ * too often on CPUs that are idle or run something else. The kernel restarts their period in each
+ * new thread: a thread that ends before its first tick is never sampled, and at 99 Hz a shell
+ * script or a make consists of such threads. So such a clock ticks `ticks_per_sample` times as
+ * often, and one of that many ticks on a CPU is taken as the sample: a random one, so that no
+ * rhythm of the program or the scheduler stays in step with it.
  */
 #include "common.h"
 #include "kernel_types.h"
@@ -21,7 +23,7 @@
 
 char program_license[] SEC("license") = "Dual BSD/GPL";
 
-/* Set by the recorder before loading; by event, from 1. */
+/* Set by the recorder before loading; indexed by event, from 1. */
 const volatile __u32 ticks_per_sample[XPU_MAX_SAMPLED_EVENTS + 1];
 const volatile bool is_of_cpu[XPU_MAX_SAMPLED_EVENTS + 1];
 
@@ -32,16 +34,16 @@ struct {
 
 struct ticks {
   __u32 tick;  /* of the current ticks_per_sample */
-  __u32 taken; /* which of them is the sample */
+  __u32 taken; /* the tick that becomes the sample */
 };
 
 struct cpu_state {
-  struct ticks ticks[XPU_MAX_SAMPLED_EVENTS + 1]; /* by event */
+  struct ticks ticks[XPU_MAX_SAMPLED_EVENTS + 1]; /* indexed by event */
   struct xpu_sample sample;
 };
 
 /*
- * One per CPU is enough: the kernel runs one perf_event program at a time on a CPU (it counts
+ * One per CPU is enough: the kernel runs only one perf_event program at a time on a CPU (it counts
  * bpf_prog_active) and does not preempt it.
  */
 struct {
@@ -52,9 +54,9 @@ struct {
 } cpu_states SEC(".maps");
 
 /*
- * Which of the sampling events ticked, 0: none that is known. The recorder numbers them in
- * wakeup_events, which else has a meaning only where samples are read from a buffer of the event's
- * own. Of what could tell, it is what an inherited event has too: its cookie is not copied.
+ * Which sampling event ticked; 0: an unknown one. The recorder numbers them in wakeup_events, which
+ * is otherwise used only if samples are read from a buffer of the event. An inherited event keeps
+ * this value, but not its cookie.
  */
 static __always_inline __u32 event_number(struct bpf_perf_event_data* ctx) {
   __u32 number = BPF_CORE_READ((struct bpf_perf_event_data_kern*)ctx, event, attr.wakeup_events);
@@ -87,8 +89,8 @@ static __always_inline void take_registers(struct bpf_perf_event_data* ctx,
 }
 
 /*
- * A child has mapped what its parent has: it is known before its first instruction, and before the
- * recorder hears of it.
+ * A child has mapped what its parent has mapped. This makes it known before its first instruction,
+ * and before the recorder learns of it.
  */
 SEC("tp_btf/sched_process_fork")
 int follow_fork(__u64* ctx) {
@@ -107,7 +109,7 @@ int follow_fork(__u64* ctx) {
   return 0;
 }
 
-/* A program begins: what the recorder knows of the process is of the one before. */
+/* At an exec: what the recorder knows of the process belongs to the previous program. */
 SEC("tp_btf/sched_process_exec")
 int follow_exec(__u64* ctx) {
   struct task_struct* task = (void*)ctx[0];
@@ -120,7 +122,7 @@ int follow_exec(__u64* ctx) {
   return 0;
 }
 
-/* Events of the target alone tick in nothing else. */
+/* Events of the target never tick anywhere else. */
 static __always_inline bool is_wanted(__u32 number) {
   if (!is_of_cpu[number]) return true;
   return watch == XPU_WATCH_DESCENDANTS ? is_recorded() : is_watched(current_identity().pid);

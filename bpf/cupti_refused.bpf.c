@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Did another profiler in the program ask for CUPTI, which we hold? Runs when cuptiSubscribe
- * returns; the probe is on the file, so it hears of every process that uses this libcupti.
+ * Was another profiler in the program refused CUPTI, which the injected library holds? Runs when
+ * cuptiSubscribe returns. The probe is on the file, so it sees every process that uses this
+ * libcupti.
  */
 #include "common.h"
 #include "kernel_types.h"
@@ -10,10 +11,13 @@ char program_license[] SEC("license") = "Dual BSD/GPL";
 
 #define CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED 39
 
-/* cuptiSubscribe of CUDA 13 calls cuptiSubscribe_v2, both are probed: one refusal returns twice. */
+/*
+ * In CUDA 13 cuptiSubscribe calls cuptiSubscribe_v2, and both are probed, so one refusal returns
+ * twice.
+ */
 #define SAME_REFUSAL_NS 1000000
 
-/* Refusals by process, as the recorder's namespace sees it. */
+/* Refusals by pid in the recorder's namespace. */
 struct {
   __uint(type, BPF_MAP_TYPE_HASH);
   __uint(max_entries, 4096);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The kernel's types and constants that our programs use, declared by hand: no vmlinux.h and no
- * header of the build host's kernel. Members marked preserve_access_index are found by name in
- * the running kernel's BTF when a program is loaded (CO-RE), so their order and the members left
- * out here do not matter. The constants are kernel ABI.
+ * The kernel types and constants that the programs use, declared by hand. A generated vmlinux.h of
+ * 130,000 lines was rejected, and headers of the build host's kernel are not needed. Members marked
+ * preserve_access_index are found by name in the running kernel's BTF when a program is loaded
+ * (CO-RE), so their order and the omitted members do not matter. The constants are kernel ABI.
  */
 #ifndef XPU_BPF_KERNEL_TYPES_H
 #define XPU_BPF_KERNEL_TYPES_H
@@ -90,7 +90,7 @@ struct perf_event {
   struct perf_event_attr attr;
 };
 
-/* What a program of a perf_event has in the place of struct bpf_perf_event_data. */
+/* What a perf_event program receives instead of struct bpf_perf_event_data. */
 struct bpf_perf_event_data_kern {
   struct perf_event* event;
 };
@@ -168,7 +168,7 @@ struct xol_area {
 };
 
 struct uprobes_state {
-  struct xol_area* xol_area; /* out of line: where probed instructions run, one page */
+  struct xol_area* xol_area; /* where probed instructions run out of line; one page */
 };
 
 struct mm_struct {
@@ -178,19 +178,19 @@ struct mm_struct {
 
 struct return_instance {
   struct return_instance* next;
-  unsigned long stack; /* where the return address was */
+  unsigned long stack; /* address of the return address */
   unsigned long orig_ret_vaddr;
-  bool chained; /* orig_ret_vaddr is of another probe of the same call */
+  bool chained; /* orig_ret_vaddr belongs to another probe of the same call */
 };
 
 struct uprobe_task {
   struct return_instance* return_instances;
   unsigned long vaddr;     /* of the instruction that runs out of line */
-  unsigned long xol_vaddr; /* where its copy is; 0: none does */
+  unsigned long xol_vaddr; /* of its copy; 0: none runs */
 };
 
 struct signal_struct {
-  atomic_t live; /* its threads that have not ended */
+  atomic_t live; /* threads that have not ended */
 };
 
 struct perf_event_context;
@@ -206,7 +206,7 @@ struct task_struct {
 };
 
 struct task_struct___before_6_2 {
-  struct perf_event_context* perf_event_ctxp[2]; /* of hardware, of software events */
+  struct perf_event_context* perf_event_ctxp[2]; /* for hardware and software events */
 };
 
 #pragma clang attribute pop

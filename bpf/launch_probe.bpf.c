@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Which code came here? Runs at the probes that the user asks for, and, where nothing may be loaded
- * into the program, at the entry and at the return of the launch functions of the CUDA libraries.
- * The report matches the two, and a call of the driver to the call of the runtime around it, by
- * thread and time.
+ * Which code reached this function? Runs at probes that the user requests and, if nothing may be
+ * loaded into the program, at entries and returns of the launch functions in the CUDA libraries.
+ * The report matches entries with returns, and calls of the driver with the runtime call around
+ * them, by thread and time.
  */
 #include "common.h"
 #include "kernel_types.h"
@@ -19,7 +19,7 @@ struct {
   __uint(max_entries, 16 << 20);
 } probe_hits SEC(".maps");
 
-/* Hits are not recorded now. */
+/* While set, hits are not recorded. */
 __u32 paused = 0;
 
 DEFINE_SLOTS(struct xpu_probe_hit)
@@ -36,7 +36,7 @@ int begin_program(__u64* ctx __attribute__((unused))) {
   return 0;
 }
 
-/* The probes are on files: every program that uses them hits them. */
+/* The probes are on files, so every program that uses these files hits them. */
 static __always_inline int is_of_target(void) {
   if (watch == XPU_WATCH_ALL) return 1;
   if (watch == XPU_WATCH_PROCESSES) return is_watched(current_identity().pid);
@@ -60,7 +60,7 @@ static __always_inline __u64 kernel_argument(struct pt_regs* ctx, __u64 cookie) 
   __u64 first = ctx->di;
   __u64 second = ctx->si;
 
-  /* Else the compiler chooses between their addresses, which the verifier does not allow. */
+  /* Otherwise the compiler selects between their addresses, which the verifier does not allow. */
   asm volatile("" : "+r"(first), "+r"(second));
   switch (cookie >> XPU_PROBE_ARGUMENT_SHIFT) {
     case XPU_PROBE_FIRST_ARGUMENT:
@@ -72,7 +72,7 @@ static __always_inline __u64 kernel_argument(struct pt_regs* ctx, __u64 cookie) 
   }
 }
 
-/* Returns the bytes of the event. */
+/* Returns the size of the event. */
 static __always_inline __u32 fill_entry(struct pt_regs* ctx, struct xpu_probe_hit* hit) {
   struct user_registers registers = {ctx->ip, ctx->sp, ctx->bp, AT_PROBE};
   __u64 cookie = bpf_get_attach_cookie(ctx);
@@ -81,14 +81,14 @@ static __always_inline __u32 fill_entry(struct pt_regs* ctx, struct xpu_probe_hi
   hit->is_return = 0;
   hit->return_value = 0;
   hit->kernel = kernel_argument(ctx, cookie);
-  /* endbr64, behind which a probe may be, leaves the stack as it is. */
+  /* A probe may be after endbr64, which does not change the stack. */
   if (bpf_probe_read_user(&hit->caller, sizeof(hit->caller), (void*)ctx->sp)) hit->caller = 0;
   if (walk_by_tables) keep_registers(ctx, &hit->stack);
   return __builtin_offsetof(struct xpu_probe_hit, stack) +
          take_stack(ctx, &registers, who, &hit->stack, 0);
 }
 
-/* Returns the bytes of the event. */
+/* Returns the size of the event. */
 static __always_inline __u32 fill_return(struct pt_regs* ctx, struct xpu_probe_hit* hit,
                                          __u64 cookie) {
   struct user_registers registers = {ctx->ip, ctx->sp, ctx->bp, AT_PROBE};
@@ -112,7 +112,10 @@ static __always_inline __u32 fill_return(struct pt_regs* ctx, struct xpu_probe_h
   return __builtin_offsetof(struct xpu_probe_hit, stack.frames);
 }
 
-/* In the kernel; `regs` are the context's, nullptr: it has none. Returns the bytes of the event. */
+/*
+ * For probes in the kernel; `regs`: of the context, null if it has none. Returns the size of the
+ * event.
+ */
 static __always_inline __u32 fill_in_kernel(void* ctx, struct pt_regs* regs, int is_return,
                                             struct xpu_probe_hit* hit) {
   struct user_registers registers = {};
@@ -127,7 +130,7 @@ static __always_inline __u32 fill_in_kernel(void* ctx, struct pt_regs* regs, int
          take_stack(ctx, &registers, who, &hit->stack, 1);
 }
 
-/* Builds the hit with `fill`, in a slot or at its greatest size in the ring. */
+/* Builds the hit with `fill`, in a slot, or in the ring at its maximum size. */
 #define RECORD_HIT(fill)                                                \
   do {                                                                  \
     struct xpu_probe_hit* hit;                                          \
@@ -167,8 +170,8 @@ int probe_return(struct pt_regs* ctx) {
 }
 
 /*
- * The same where the kernel asks at the entry, by running this too, whether the return is to be
- * seen: 1 says no, and the return address stays as it is.
+ * The same for sessions, where the kernel also runs this at the entry to ask whether to probe the
+ * return: with result 1 the return address stays unchanged.
  */
 SEC("uprobe")
 int probe_session(struct pt_regs* ctx) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Which code made the GPU do this? Runs at each hit of the injected library's marker function
- * (cupti_inject/wire.h), whose arguments name the launch.
+ * Which code launched this GPU work? Runs at each hit of the injected library's marker function
+ * (cupti_inject/wire.h), whose arguments identify the launch.
  */
 #include "common.h"
 #include "kernel_types.h"
@@ -10,7 +10,9 @@
 
 char program_license[] SEC("license") = "Dual BSD/GPL";
 
-/* The probe is on the file: every program of every recorder hits it. This recorder's number. */
+/*
+ * The probe is on the file, so programs of all recorders hit it. This is the recorder's own number.
+ */
 const volatile __u64 session = 0;
 
 struct {
@@ -20,7 +22,7 @@ struct {
 
 DEFINE_SLOTS(struct xpu_launch)
 
-/* Returns the bytes of the event. */
+/* Returns the size of the event. */
 static __always_inline __u32 fill(struct pt_regs* ctx, struct xpu_launch* launch) {
   struct user_registers registers = {ctx->ip, ctx->sp, ctx->bp, AT_PROBE};
   struct identity who = current_identity();
@@ -64,6 +66,6 @@ int launch_stack(struct pt_regs* ctx) {
   return 0;
 }
 
-/* What a hit costs before any work: the recorder times the places of the marker with it. */
+/* An empty program: the recorder times probes at the marker's offsets with it. */
 SEC("uprobe")
 int marker_timing(void* ctx __attribute__((unused))) { return 0; }

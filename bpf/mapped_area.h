@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What the running process has mapped at an address, also while it is mapping something else.
+ * Finds what the running process has mapped at an address, even while it is changing its mappings.
  *
- * The kernel's own helper takes the lock of the address space, which is busy then, and with
- * interrupts off, as in a sample, it answers once. So the tree of mappings (a maple tree, from
- * Linux 6.1 on) is read here, without the lock: what a thread is changing at that moment may be
- * missed, and what a wrong node leads to is not code or not mapped.
+ * The kernel's own helper takes the lock of the address space, which is then busy, and with
+ * interrupts disabled, as in a sample, it tries only once. So the tree of mappings (a maple tree,
+ * since Linux 6.1) is read here without the lock. A mapping that a thread is just changing may be
+ * missed, and a wrong node leads to something that is not code or not mapped.
  */
 #ifndef XPU_BPF_MAPPED_AREA_H
 #define XPU_BPF_MAPPED_AREA_H
@@ -17,7 +17,7 @@
 #define PAGE_SHIFT 12
 #define ENOENT 2
 
-/* 0: as on kernels that have no such tree. */
+/* 0 on kernels without such a tree. */
 const volatile bool may_read_map_tree = 0;
 
 struct mapped_area {
@@ -28,10 +28,10 @@ struct mapped_area {
   struct xpu_file file; /* inode 0: none */
 };
 
-enum looked {
-  LOOKED_IN_VAIN, /* it cannot be told now */
-  LOOKED_AT_NOTHING,
-  LOOKED_AT_AREA,
+enum area_lookup {
+  AREA_UNKNOWN, /* could not be determined now */
+  AREA_NONE,
+  AREA_FOUND,
 };
 
 static long take_area(struct task_struct* task __attribute__((unused)), struct vm_area_struct* from,
@@ -49,14 +49,14 @@ static long take_area(struct task_struct* task __attribute__((unused)), struct v
   return 0;
 }
 
-/* A reference to a node has the node's type in the lower bits of its address. */
+/* A reference to a node holds the node's type in the lower bits of its address. */
 #define MAPLE_ROOT_IS_NODE(root) (((root)&3) == 2 && (root) > 4096)
 #define MAPLE_NODE_OF(entry) ((void*)((entry) & ~0xffull))
 #define MAPLE_TYPE_OF(entry) (((entry) >> 3) & 15)
 #define MAPLE_MAX_LEVELS 8
 #define MAPLE_MAX_SLOTS 16
 
-/* The last slot in use: a full node of ranges has no place to say so. */
+/* The last slot in use. A full node of ranges does not store it. */
 static __always_inline __u64 maple_last_slot(struct maple_range_64* node) {
   const __u64 pivots = bpf_core_field_size(node->pivot) / sizeof(node->pivot[0]);
 
@@ -65,14 +65,13 @@ static __always_inline __u64 maple_last_slot(struct maple_range_64* node) {
 }
 
 /*
- * What a node refers to for an address: a child that holds it, an area, 0. pivot[i] is the last
- * address of slot i, of the last slot in use there is none. Not static: then the verifier goes
- * through it once.
+ * What a node refers to for an address: a child node, an area, or 0. pivot[i] is the last address
+ * of slot i; the last slot in use has none. Not static, so that the verifier checks it once.
  */
 __attribute__((noinline)) __u64 maple_slot(__u64 entry, __u64 address) {
   void* node = MAPLE_NODE_OF(entry);
   __u64 pivots, slots, last, slot = 0, step;
-  __u64 read; /* one for all: there is little stack */
+  __u64 read; /* one for all reads, because stack space is short */
 
   switch (MAPLE_TYPE_OF(entry)) {
     case maple_leaf_64:
@@ -100,7 +99,7 @@ __attribute__((noinline)) __u64 maple_slot(__u64 entry, __u64 address) {
   return read;
 }
 
-static __always_inline enum looked look_into_tree(__u64 address, struct mapped_area* area) {
+static __always_inline enum area_lookup look_into_tree(__u64 address, struct mapped_area* area) {
   struct task_struct* task = (void*)bpf_get_current_task();
   __u64 entry = (__u64)BPF_CORE_READ(task, mm, mm_mt.ma_root);
   bool is_node = MAPLE_ROOT_IS_NODE(entry);
@@ -110,21 +109,21 @@ static __always_inline enum looked look_into_tree(__u64 address, struct mapped_a
     is_node = MAPLE_TYPE_OF(entry) != maple_leaf_64;
     entry = maple_slot(entry, address);
   }
-  if (is_node) return LOOKED_IN_VAIN;
-  if (!entry) return LOOKED_AT_NOTHING;
+  if (is_node) return AREA_UNKNOWN;
+  if (!entry) return AREA_NONE;
   take_area(task, (void*)entry, area);
-  return address - area->start < area->end - area->start ? LOOKED_AT_AREA : LOOKED_AT_NOTHING;
+  return address - area->start < area->end - area->start ? AREA_FOUND : AREA_NONE;
 }
 
-static __always_inline enum looked look_up_area(__u64 address, struct mapped_area* area) {
+static __always_inline enum area_lookup look_up_area(__u64 address, struct mapped_area* area) {
   long result;
 
   if (may_read_map_tree && bpf_core_field_exists(struct mm_struct, mm_mt)) {
     return look_into_tree(address, area);
   }
   result = bpf_find_vma(bpf_get_current_task_btf(), address, take_area, area, 0);
-  if (result) return result == -ENOENT ? LOOKED_AT_NOTHING : LOOKED_IN_VAIN;
-  return LOOKED_AT_AREA;
+  if (result) return result == -ENOENT ? AREA_NONE : AREA_UNKNOWN;
+  return AREA_FOUND;
 }
 
 #endif

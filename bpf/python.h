@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What the interpreter of the running thread is running. The same walk in C++ is
- * cupti_inject/python_stack.cpp. Needs bpf_loop, Linux 5.17.
+ * Walks the Python frames of the running thread. cupti_inject/python_stack.cpp does the same walk
+ * in C++. Needs bpf_loop, Linux 5.17.
  */
 #ifndef XPU_BPF_PYTHON_H
 #define XPU_BPF_PYTHON_H
@@ -11,7 +11,7 @@
 #include "kernel_types.h"
 #include "loop.h"
 
-/* Set by the recorder before loading: false leaves all of this out, also for the verifier. */
+/* Set by the recorder before loading. False removes all of this, for the verifier too. */
 const volatile bool walk_python = 0;
 
 struct {
@@ -51,13 +51,13 @@ static __always_inline bool read_python(void* value, __u32 bytes, __u64 address)
 
 struct thread_search {
   const struct xpu_python_layout* layout;
-  __u64 interpreter; /* the next one to go through */
-  __u64 thread;      /* of the one before, the next one to look at */
+  __u64 interpreter; /* to search next */
+  __u64 thread;      /* of the previous interpreter, to examine next */
   __u64 found;
   __u64 native_thread;
 };
 
-/* One thread or one interpreter further; 1 ends the search. */
+/* Advances by one thread or one interpreter; 1 ends the search. */
 static long search_thread(__u32 index __attribute__((unused)), struct thread_search* search) {
   const struct xpu_python_layout* layout = search->layout;
   __u64 native = 0;
@@ -84,7 +84,7 @@ static long search_thread(__u32 index __attribute__((unused)), struct thread_sea
   return !read_python(&search->thread, 8, search->thread + layout->next_thread);
 }
 
-/* The running thread's number in its own pid namespace: what gettid gives it. */
+/* The number of the running thread in its own pid namespace, as gettid returns it. */
 static __always_inline __u64 own_thread_number(void) {
   struct task_struct* task = (void*)bpf_get_current_task();
   struct pid* pid = BPF_CORE_READ(task, thread_pid);
@@ -102,7 +102,7 @@ static __always_inline bool is_of_thread(const struct xpu_python_layout* layout,
   return read_python(&native, 8, state + layout->native_thread) && native == number;
 }
 
-/* 0: the thread has none. */
+/* Returns 0 if the thread has none. */
 static __always_inline __u64 thread_state(const struct xpu_python_process* process,
                                           const struct xpu_thread_key* key) {
   const struct xpu_python_layout* layout = &process->layout;
@@ -125,14 +125,14 @@ static __always_inline __u64 thread_state(const struct xpu_python_process* proce
   search.interpreter = found.interpreter;
   bpf_loop(MAX_PYTHON_THREADS, search_thread, &search, 0);
   found.state = search.found;
-  /* With several interpreters a thread goes from one state to another. */
+  /* With several interpreters a thread changes between states, so none is kept. */
   if (found.state && !next) bpf_map_update_elem(&python_threads, key, &found, 0);
   return found.state;
 }
 
 /* ---- the names of a code object ---- */
 
-/* The head of a text object, from text_length on. */
+/* The header of a string object, from text_length on. */
 struct text_head {
   __u64 length;
   __u64 hash;
@@ -140,7 +140,7 @@ struct text_head {
   __u32 padding;
 };
 
-/* Returns the bytes, 0 when it cannot be read. `limit` is a constant. */
+/* Returns the number of bytes, 0 if the string cannot be read. `limit` is a constant. */
 static __always_inline __u32 copy_text(const struct xpu_python_layout* layout, __u64 text, __u8* to,
                                        __u32 limit, __u32* kind) {
   struct text_head head = {};
@@ -151,7 +151,7 @@ static __always_inline __u32 copy_text(const struct xpu_python_layout* layout, _
   state = head.state >> (layout->text_kind_shift & 31);
   *kind = state & 7;
   if (*kind != 1 && *kind != 2 && *kind != 4) return 0;
-  if (!(state & 8)) return 0; /* not compact: no text that the interpreter made */
+  if (!(state & 8)) return 0; /* not compact: not created by the interpreter */
   at = text + (state & 16 ? layout->text_ascii : layout->text_other);
   bytes = head.length > limit ? limit : head.length * *kind;
   if (bytes > limit) bytes = limit;
@@ -178,18 +178,18 @@ static __always_inline void copy_line_table(const struct xpu_python_layout* layo
 struct python_walk {
   __u64 code_type;
   __u64 frame;
-  __u64 cframe; /* that `frame` is the innermost of; 0: this version has none */
-  __u32 first;  /* place of the first one in stack->frames */
+  __u64 cframe; /* the C frame whose innermost frame is `frame`; 0: this version has none */
+  __u32 first;  /* index of the first one in stack->frames */
   __u32 count;
   __u32 pid;
   __u32 stop;
 };
 
-/* In xpu_stack::window, which the walk of the native frames is done with. */
+/* In xpu_stack::window, which the walk of the native frames has finished with. */
 #define FRAME_WORDS 0
 #define CODE_WORDS 16
 
-/* A word that was read, by its offset in bytes. */
+/* A word that was read, by its byte offset. */
 static __always_inline __u64 window_word(const struct xpu_stack* stack, __u32 first, __u32 offset) {
   return stack->window[first + ((offset / 8) & 31)];
 }
@@ -212,7 +212,7 @@ static __always_inline __u32 fingerprint_of_window(const struct xpu_stack* stack
   return hash;
 }
 
-/* Returns 1 when the recorder has its names. Not static: see find_rule. */
+/* Returns 1 if the recorder has its names. Not static: see find_rule. */
 __attribute__((noinline)) int send_python_code(struct xpu_stack* stack,
                                                const struct xpu_python_layout* layout,
                                                const struct xpu_python_code_key* key) {
@@ -236,9 +236,12 @@ __attribute__((noinline)) int send_python_code(struct xpu_stack* stack,
   return whole;
 }
 
-/* The code object's fingerprint; the recorder has its names then. 0: there is none. */
-static __always_inline __u32 know_code(struct python_walk* walk, struct xpu_stack* stack,
-                                       const struct xpu_python_layout* layout, __u64 code) {
+/*
+ * Returns the fingerprint of the code object, whose names the recorder then has; 0 if there is
+ * none.
+ */
+static __always_inline __u32 ensure_code_sent(struct python_walk* walk, struct xpu_stack* stack,
+                                              const struct xpu_python_layout* layout, __u64 code) {
   struct xpu_python_code_key key = {.code = code, .pid = walk->pid};
   __u8 sent = 1;
 
@@ -246,14 +249,17 @@ static __always_inline __u32 know_code(struct python_walk* walk, struct xpu_stac
       window_word(stack, CODE_WORDS, layout->object_type) != walk->code_type)
     return 0;
   key.fingerprint = fingerprint_of_window(stack, layout) | 1;
-  /* Where it was not sent whole, the next one that meets it tries again. */
+  /* If it was not sent completely, the next walk that meets it tries again. */
   if (!bpf_map_lookup_elem(&python_codes_sent, &key) && send_python_code(stack, layout, &key)) {
     bpf_map_update_elem(&python_codes_sent, &key, &sent, 0);
   }
   return key.fingerprint;
 }
 
-/* Which code runs in the frame that was read, and where: two words. 0: it is none. */
+/*
+ * Takes the code object and the instruction of the frame that was read, as two words. Returns 0 if
+ * it is not a frame.
+ */
 static __always_inline int take_frame(struct python_walk* walk, struct xpu_stack* stack,
                                       const struct xpu_python_layout* layout, __u64 words[2]) {
   __u64 code = window_word(stack, FRAME_WORDS, layout->frame_code) & ~7ull;
@@ -262,9 +268,9 @@ static __always_inline int take_frame(struct python_walk* walk, struct xpu_stack
 
   words[0] = words[1] = 0;
   if (window_byte(stack, FRAME_WORDS, layout->frame_owner) >= layout->stack_owner) return 1;
-  fingerprint = know_code(walk, stack, layout, code);
+  fingerprint = ensure_code_sent(walk, stack, layout, code);
   if (!fingerprint) return 0;
-  /* Before the first one in a frame that has just been made. */
+  /* In a frame that has just been created this is before the first instruction. */
   into = window_word(stack, FRAME_WORDS, layout->frame_instruction) -
          (code + layout->code_instructions);
   if (into > XPU_PYTHON_MAX_OFFSET) into = 0;
@@ -277,8 +283,8 @@ static __always_inline int take_frame(struct python_walk* walk, struct xpu_stack
 }
 
 /*
- * In the first instructions of the interpreter's loop its cframe has no frame yet: what lies there
- * is left from other calls. False: there is none around it.
+ * In the first instructions of the interpreter's loop its C frame has no frame yet, only data of
+ * earlier calls. Returns false if there is no outer C frame.
  */
 static __always_inline bool leave_cframe(struct python_walk* walk,
                                          const struct xpu_python_layout* layout) {
@@ -292,16 +298,16 @@ static __always_inline bool leave_cframe(struct python_walk* walk,
   return true;
 }
 
-/* The frame number `index`; 1 ends the walk. Why places are counted so: see walk_frame. */
+/* Walks frame number `index`; 1 ends the walk. For the use of `index` see walk_frame. */
 __attribute__((noinline)) int walk_python_frame(struct python_walk* walk, struct xpu_stack* stack,
                                                 const struct xpu_python_layout* layout,
                                                 __u32 index) {
   __u64 words[2] = {};
-  __u32 place;
+  __u32 slot;
 
   if (!walk || !stack || !layout || !walk->frame) return 1;
-  place = walk->first + index * 2;
-  if (index >= XPU_MAX_PYTHON_FRAMES || place >= XPU_STACK_WORDS - 1) {
+  slot = walk->first + index * 2;
+  if (index >= XPU_MAX_PYTHON_FRAMES || slot >= XPU_STACK_WORDS - 1) {
     walk->stop = XPU_PYTHON_DEPTH;
     return 1;
   }
@@ -314,14 +320,15 @@ __attribute__((noinline)) int walk_python_frame(struct python_walk* walk, struct
     walk->stop = XPU_PYTHON_UNREADABLE;
     return 1;
   }
-  stack->frames[place] = words[0];
-  stack->frames[place + 1] = words[1];
+  stack->frames[slot] = words[0];
+  stack->frames[slot + 1] = words[1];
   walk->count = index + 1;
   return 0;
 }
 
 struct python_loop {
-  struct xpu_stack* stack; /* not in `walk`: what is passed on loses its pointers */
+  /* not in `walk`: the verifier forgets pointers in memory that is passed on */
+  struct xpu_stack* stack;
   const struct xpu_python_layout* layout;
   struct python_walk walk;
 };
@@ -331,8 +338,8 @@ static long walk_one_python_frame(__u32 index, struct python_loop* loop) {
 }
 
 /*
- * Appends the frames of Python to the others, of which there are `first`. A function of its own,
- * as walk_user_stack.
+ * Appends the Python frames after the `first` other frames. A separate function for the reason
+ * given at walk_user_stack.
  */
 static __attribute__((noinline)) void walk_python_stack(__u32 pid, __u32 tid,
                                                         struct xpu_stack* stack, __u32 first) {

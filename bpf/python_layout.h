@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Where CPython keeps what it runs, by version, and what the BPF programs tell of it. Written by
- * the recorder, read by the programs (python.h) and by the injected library. Host byte order, never
- * stored.
+ * Where each version of CPython keeps its frames, and what the BPF programs report about them.
+ * Written by the recorder, read by the programs (python.h) and by the injected library. Host byte
+ * order, never stored.
  *
  *   python_processes    pid -> its interpreter
- *   python_threads      thread -> its state in the interpreter; the programs' own memory
- *   python_codes_sent   code objects that the recorder has been told of
- *   python_codes        ring: what they are called
+ *   python_threads      thread -> its state in the interpreter; only used by the programs
+ *   python_codes_sent   code objects that the recorder has
+ *   python_codes        ring: their names
  */
 #ifndef XPU_BPF_PYTHON_LAYOUT_H
 #define XPU_BPF_PYTHON_LAYOUT_H
@@ -18,71 +18,72 @@
 #include <linux/types.h>
 #endif
 
-/* The most frames of Python that a walk gives, with the interpreter's own between them. */
+/* The most Python frames of a walk, including the interpreter's own between them. */
 #define XPU_MAX_PYTHON_FRAMES 384
 
-/* Bytes that are read of a frame and of a code object. */
+/* Bytes that are read from a frame and from a code object. */
 #define XPU_PYTHON_FRAME_BYTES 80
 #define XPU_PYTHON_CODE_BYTES 144
 /*
- * The part of a code object by which it is told from another, from code_path - this on: which names
- * its variables have, what it is called, its lines. With them its first line.
+ * The part of a code object that distinguishes it from others, from code_path minus this on: the
+ * names of its variables, its own names, its lines. The first line number is added to them.
  */
 #define XPU_PYTHON_BEFORE_PATH 16
 #define XPU_PYTHON_HASHED_WORDS 6
 
-/* Members that a version does not have are XPU_PYTHON_NO_MEMBER. */
+/* Marks members that a version does not have. */
 #define XPU_PYTHON_NO_MEMBER 0xffff
 
 /* Offsets in bytes, in the order in which they are followed. */
 struct xpu_python_layout {
   __u16 version; /* major << 8 | minor */
   /* _PyRuntimeState */
-  __u16 interpreters;   /* the first of the list */
-  __u16 current_thread; /* 3.11: of the one that holds the lock */
+  __u16 interpreters;   /* first element of the list */
+  __u16 current_thread; /* 3.11: the thread that holds the lock */
   /* PyInterpreterState */
   __u16 next_interpreter;
-  __u16 threads; /* the first of the list */
+  __u16 threads; /* first element of the list */
   /* PyThreadState */
   __u16 next_thread;
-  __u16 native_thread; /* as gettid gives it */
+  __u16 native_thread; /* as gettid returns it */
   __u16 status;        /* bit 4: in use */
-  __u16 thread_frame;  /* the innermost frame, or the _PyCFrame that has it */
-  __u16 cframe_frame;  /* of a _PyCFrame, the innermost frame */
+  __u16 thread_frame;  /* the innermost frame, or the _PyCFrame that refers to it */
+  __u16 cframe_frame;  /* in a _PyCFrame, the innermost frame */
   /* _PyInterpreterFrame, below XPU_PYTHON_FRAME_BYTES */
   __u16 frame_code;
   __u16 frame_previous;
   __u16 frame_instruction;
   __u16 frame_owner;
-  __u16 frame_is_entry; /* 3.11; later a frame of the C stack lies below one that is an entry */
-  __u16 stack_owner;    /* owners from this one on are no frames of a program */
-  /* PyCodeObject, but for the last one below XPU_PYTHON_CODE_BYTES */
+  __u16 frame_is_entry; /* 3.11; later a frame of the C stack lies below an entry frame */
+  __u16 stack_owner;    /* owners from this value on are not frames of a program */
+  /* PyCodeObject; all but the last one below XPU_PYTHON_CODE_BYTES */
   __u16 code_first_line;
   __u16 code_path;
   __u16 code_name;
   __u16 code_line_table;
-  __u16 code_instructions; /* the first one */
+  __u16 code_instructions; /* of the first instruction */
   /* objects */
   __u16 object_type;
   __u16 text_length;
   __u16 text_state;
   __u16 text_kind_shift; /* in the state: 3 bits of kind, then "compact", then "ascii" */
-  __u16 text_ascii;      /* where the characters are, of a text of ASCII alone */
-  __u16 text_other;      /* of others */
+  __u16 text_ascii;      /* of the characters of an ASCII string */
+  __u16 text_other;      /* of the characters of other strings */
   __u16 bytes_length;
   __u16 bytes_data;
 };
 
 struct xpu_python_process {
-  __u64 runtime;   /* the address of _PyRuntime */
-  __u64 code_type; /* of PyCode_Type */
+  __u64 runtime;   /* address of _PyRuntime */
+  __u64 code_type; /* address of PyCode_Type */
   struct xpu_python_layout layout;
 };
 
-/* Owner of a PyThreadState, and how it was found. */
+/* The interpreter of a PyThreadState, and how it was found. */
 struct xpu_python_thread {
   __u64 state;
-  __u64 interpreter; /* the first of the list then; a later one would come before it */
+  /* first element of the list at that time; a later interpreter would precede it */
+  __u64 interpreter;
 };
 
 struct xpu_thread_key {
@@ -91,8 +92,8 @@ struct xpu_thread_key {
 };
 
 /*
- * A code object of a process. Another one may come to lie at its address: `fingerprint` is of what
- * it consists of.
+ * A code object of a process. Another one may be created at its address later, so `fingerprint`
+ * identifies its content.
  */
 struct xpu_python_code_key {
   __u64 code;
@@ -101,9 +102,9 @@ struct xpu_python_code_key {
 };
 
 /*
- * A frame as two words of xpu_stack::frames: the address of its code object, 0 for one of the
- * interpreter's own; then its fingerprint above, and below the offset of the instruction. Where the
- * first word is XPU_PYTHON_BEGIN, the frames before it were none.
+ * A frame takes two words of xpu_stack::frames: the address of its code object, 0 for a frame of
+ * the interpreter itself; then its fingerprint in the upper half and the offset of the instruction
+ * in the lower. If the first word is XPU_PYTHON_BEGIN, the preceding frames are invalid.
  */
 #define XPU_PYTHON_BEGIN 1
 #define XPU_PYTHON_FINGERPRINT_SHIFT 32
@@ -127,11 +128,11 @@ struct xpu_python_code {
   __u32 version;
   __u32 first_line;
   __u32 name_bytes;
-  __u32 name_kind; /* bytes of a character: 1 (Latin-1), 2, 4 */
+  __u32 name_kind; /* bytes per character: 1 (Latin-1), 2, 4 */
   __u32 path_bytes;
   __u32 path_kind;
   __u32 line_table_bytes;
-  __u32 line_table_cut; /* there was more */
+  __u32 line_table_cut; /* the table was longer */
   __u8 name[XPU_PYTHON_NAME_BYTES];
   __u8 path[XPU_PYTHON_PATH_BYTES];
   __u8 line_table[XPU_PYTHON_LINE_TABLE_BYTES];

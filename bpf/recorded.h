@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The threads of the program that the recorder starts, and those of its descendants, for what
- * others hit too: a clock of a CPU, a probe on a file. The recorder enters the program before its
- * exec. A thread is known by its task, so this works in any pid namespace, and unlike a table of
- * pids it needs no limit and no cleaning up. Included once per program file.
+ * Marks the threads of the program that the recorder starts and of its descendants, for events that
+ * other programs trigger too: clocks of CPUs, probes on files. The recorder marks the program
+ * before its exec. Threads are identified by their tasks, so this works in every pid namespace; a
+ * table of pids was rejected, because it needs a limit and has to be cleaned up. Included once per
+ * program file.
  */
 #ifndef XPU_BPF_RECORDED_H
 #define XPU_BPF_RECORDED_H
@@ -19,7 +20,7 @@ struct {
   __type(value, __u32);
 } recorded SEC(".maps");
 
-/* At the fork, before the child runs. */
+/* Called at the fork, before the child runs. */
 static __always_inline void mark_child(struct task_struct* parent, struct task_struct* child) {
   __u32* mark = bpf_task_storage_get(&recorded, parent, 0, 0);
   __u32 inherited;
@@ -30,7 +31,10 @@ static __always_inline void mark_child(struct task_struct* parent, struct task_s
     count(XPU_TASKS_UNMARKED);
 }
 
-/* Whether the running task has perf events of its own: all have that inherit the recorder's. */
+/*
+ * Whether the running task has perf events of its own, as all tasks have that inherit the
+ * recorder's.
+ */
 static __always_inline bool has_perf_events(struct task_struct* task) {
   struct task_struct___before_6_2* before = (void*)task;
 
@@ -39,8 +43,8 @@ static __always_inline bool has_perf_events(struct task_struct* task) {
 }
 
 /*
- * At the exec. A program that gains privileges, or may not be read, has just lost the perf events
- * that tell of its mappings, and so have its descendants.
+ * Called at the exec. A program that gains privileges, or may not be read, has just lost the perf
+ * events that report its mappings, and so have its descendants.
  */
 static __always_inline void mark_program(void) {
   struct task_struct* task = bpf_get_current_task_btf();
@@ -50,7 +54,7 @@ static __always_inline void mark_program(void) {
     *mark = has_perf_events(task) ? XPU_MARK_IN_PROGRAM : XPU_MARK_TAKEN_OUT;
 }
 
-/* The kernel's own threads in a process, those of io_uring for instance, come without a fork. */
+/* Kernel threads in a process, such as those of io_uring, are created without a fork. */
 static __always_inline bool is_recorded(void) {
   struct task_struct* task = bpf_get_current_task_btf();
   __u32* mark = bpf_task_storage_get(&recorded, task, 0, 0);

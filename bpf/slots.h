@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Where a uprobe program builds an event before it copies the used part of it into its ring. Such a
- * program can be preempted, and another thread can enter it on the same CPU: each run takes a slot
- * of its own. Where all are taken it writes into the ring at the greatest size instead.
+ * Memory in which a uprobe program builds an event before it copies the used part into its ring.
+ * Such a program can be preempted, and another thread can then run it on the same CPU, so each run
+ * takes a slot of its own. If all slots are taken, it writes directly to the ring, at the maximum
+ * size.
  */
 #ifndef XPU_BPF_SLOTS_H
 #define XPU_BPF_SLOTS_H

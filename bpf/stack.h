@@ -28,10 +28,13 @@ static __always_inline void walk_by_frame_pointers(void* ctx, struct xpu_stack* 
   stack->user_stop = XPU_STOP_NOT_WALKED;
 }
 
-/* Kernel addresses have the highest bit set. Not by cs: its size depends on the kernel. */
+/*
+ * Kernel addresses have the highest bit set. The size of cs depends on the kernel, so it is not
+ * used.
+ */
 static __always_inline bool is_kernel_address(__u64 address) { return (__s64)address < 0; }
 
-/* Of a thread that is in the kernel: where it entered. */
+/* For a thread in the kernel: the registers at its entry. */
 static __always_inline void take_entry_registers(struct user_registers* registers,
                                                  struct xpu_stack* stack) {
   struct pt_regs* entry;
@@ -41,13 +44,13 @@ static __always_inline void take_entry_registers(struct user_registers* register
   registers->ip = BPF_CORE_READ(entry, ip);
   registers->sp = BPF_CORE_READ(entry, sp);
   registers->bp = BPF_CORE_READ(entry, bp);
-  registers->place = IN_KERNEL;
+  registers->position = IN_KERNEL;
 }
 
 /*
- * Fills `stack` and returns its bytes: the frames lie without a gap, kernel first, so that an event
- * takes what its stack needs and no more. `with_kernel` is a constant; `registers` are those with
- * which the thread left user code.
+ * Fills `stack` and returns its size: the frames lie without gaps, kernel frames first, so that an
+ * event is only as long as its stack. `with_kernel` is a constant; `registers` are those with which
+ * the thread left user code.
  */
 static __always_inline __u32 take_stack(void* ctx, const struct user_registers* registers,
                                         struct identity who, struct xpu_stack* stack,
@@ -59,7 +62,7 @@ static __always_inline __u32 take_stack(void* ctx, const struct user_registers* 
 
   stack->kernel_frames = 0;
   if (with_kernel) kernel_bytes = take_kernel_frames(ctx, stack);
-  if (kernel_bytes > limit) /* cannot be: for the verifier */
+  if (kernel_bytes > limit) /* impossible; for the verifier */
     return 0;
   if (walk_by_tables) {
     walk_user_stack(registers, who.pid, stack, kernel_bytes / sizeof(__u64));

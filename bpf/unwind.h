@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Walks a user stack by unwind tables, by the frame pointer where there is none. The same walk in
- * C++ is symbolize/unwind/unwind_walk.h. Needs bpf_loop and bpf_find_vma, Linux 5.17.
+ * Walks a user stack by unwind tables, and by the frame pointer where there is no table.
+ * symbolize/unwind/unwind_walk.h does the same walk in C++. Needs bpf_loop and bpf_find_vma, Linux
+ * 5.17.
  */
 #ifndef XPU_BPF_UNWIND_H
 #define XPU_BPF_UNWIND_H
@@ -16,14 +17,16 @@
 
 #define MAX_HELPER_FRAMES 3
 
-/* In place of an rbp that was not kept: no frame pointer, nor the 0 of the outermost frame. */
+/*
+ * Replaces an rbp that was not saved: it is not a frame pointer, nor the 0 of the outermost frame.
+ */
 #define UNKNOWN_FRAME_POINTER 1
 
 #define UCONTEXT_RBP 120
 #define UCONTEXT_RSP 160
 #define UCONTEXT_RIP 168
 
-/* The step functions return the reason to stop, XPU_STOP_COMPLETE (0) to go on. */
+/* The step functions return the reason to stop, or XPU_STOP_COMPLETE (0) to continue. */
 
 static __always_inline __u32 step_over_signal(struct walk* walk, struct xpu_stack* stack) {
   __u64 sp = walk->sp;
@@ -38,8 +41,8 @@ static __always_inline __u32 step_over_signal(struct walk* walk, struct xpu_stac
 }
 
 /*
- * The registers are those of the innermost frame. What a callee saves and uses is lost in an outer
- * frame; of the others hand-written code knows what its own helpers leave alone.
+ * The registers are those of the innermost frame. In an outer frame, callee-saved registers have
+ * been overwritten; hand-written code relies on its own helpers preserving the others.
  */
 static __always_inline __u32 find_cfa_by_register(struct walk* walk, struct xpu_stack* stack,
                                                   const struct xpu_rule* rule, __u64* cfa) {
@@ -85,7 +88,7 @@ static __always_inline __u32 step_by_rule(struct walk* walk, struct xpu_stack* s
   __u32 stop = find_cfa(walk, stack, rule, looked_up, &cfa);
 
   if (stop != XPU_STOP_COMPLETE) return stop;
-  /* The same place: vfork, which has taken its return address off the stack. */
+  /* Equal for vfork, which has removed its return address from the stack. */
   if (cfa < walk->sp || (cfa == walk->sp && walk->count != 1)) return XPU_STOP_STUCK;
   base = rule->rbp == XPU_RBP_AT_CFA ? cfa : walk->bp;
   if (!read_word(walk, stack, cfa - 8, &walk->ip)) return XPU_STOP_UNREADABLE;
@@ -101,7 +104,7 @@ static __always_inline __u32 step_by_rule(struct walk* walk, struct xpu_stack* s
 
 #define MAX_ARGUMENTS (1 << 20)
 
-/* The stack pointer at which the kernel starts a program: argc, argv, a null. */
+/* The stack pointer with which the kernel starts a program points to argc, argv, a null pointer. */
 static __always_inline bool is_program_start(struct walk* walk, struct xpu_stack* stack) {
   const __u64 sp = walk->sp;
   __u64 count = 0, end = 1;
@@ -111,9 +114,9 @@ static __always_inline bool is_program_start(struct walk* walk, struct xpu_stack
 }
 
 /*
- * Where there is no caller, ip is then 0. A frame pointer of 0 marks the outermost frame when it
- * was saved as one or where a program starts; code that uses rbp for something else has a 0 there
- * too.
+ * Sets ip to 0 if there is no caller. A frame pointer of 0 marks the outermost frame if it was
+ * saved as a frame pointer or where a program starts; code that uses rbp for something else can
+ * have a 0 there too.
  */
 static __always_inline __u32 step_by_frame_pointer(struct walk* walk, struct xpu_stack* stack) {
   __u64 bp = walk->bp;
@@ -134,22 +137,21 @@ static __always_inline __u32 step_by_frame_pointer(struct walk* walk, struct xpu
 }
 
 /*
- * The frame number `index`; 1 ends the walk. Places are counted by `index`, which the verifier
- * takes for any number: with a counter of our own it would go through every value. Not static: the
- * verifier then knows nothing of what is in `walk`. As a part of the loop it went through all of it
- * once for each combination of flags that the walk may have by then, 35,000 instructions, which
- * was most of the time that a recording took to begin.
+ * Walks frame number `index`; 1 ends the walk. Frames are counted by `index`, which for the
+ * verifier is any number: with a counter in `walk` it would check every value. Not static, so that
+ * the verifier assumes nothing about `walk`: as part of the loop it checked all of this once for
+ * each combination of flags, 35,000 instructions, which took most of the start of a recording.
  */
 __attribute__((noinline)) int walk_frame(struct walk* walk, struct xpu_stack* stack, __u32 index) {
   __u64 looked_up;
-  __u32 place;
+  __u32 slot;
   int found;
   bool in_trampoline;
 
   if (!walk || !stack) return 1;
   looked_up = walk->ip - (walk->exact ? 0 : 1);
   found = find_rule(&walk->lookup, looked_up);
-  place = walk->first + index;
+  slot = walk->first + index;
   if (found == FOUND_NOTHING && index > 0) {
     walk->ip = replaced_return(walk->sp - sizeof(__u64));
     looked_up = walk->ip - 1;
@@ -159,17 +161,20 @@ __attribute__((noinline)) int walk_frame(struct walk* walk, struct xpu_stack* st
     walk->stop = XPU_STOP_NOT_CODE;
     return 1;
   }
-  if (walk->uncalled) { /* and something lies above it */
+  if (walk->uncalled) { /* another frame lies above it */
     walk->stop = XPU_STOP_NOT_CALLED;
     return 1;
   }
-  if (index >= XPU_MAX_USER_FRAMES || place >= XPU_MAX_FRAMES + XPU_MAX_USER_FRAMES) {
+  if (index >= XPU_MAX_USER_FRAMES || slot >= XPU_MAX_FRAMES + XPU_MAX_USER_FRAMES) {
     walk->stop = XPU_STOP_DEPTH;
     return 1;
   }
-  /* What a signal interrupted is written as a return address, one behind; so is its trampoline. */
+  /*
+   * The instruction that a signal interrupted is written like a return address, one byte further;
+   * so is the trampoline.
+   */
   in_trampoline = found == FOUND_RULE && walk->lookup.rule.cfa == XPU_CFA_SIGNAL;
-  stack->frames[place] = walk->ip + (index > 0 && (walk->exact || in_trampoline) ? 1 : 0);
+  stack->frames[slot] = walk->ip + (index > 0 && (walk->exact || in_trampoline) ? 1 : 0);
   walk->count = index + 1;
   walk->uncalled = index > 0 && !walk->exact && !in_trampoline && is_code_of_file(walk, found) &&
                    !follows_call(walk->ip, stack->process);
@@ -195,27 +200,26 @@ __attribute__((noinline)) int walk_frame(struct walk* walk, struct xpu_stack* st
 }
 
 struct walk_loop {
-  struct xpu_stack* stack; /* not in `walk`: what is passed on loses its pointers */
+  /* not in `walk`: the verifier forgets pointers in memory that is passed on */
+  struct xpu_stack* stack;
   struct walk walk;
 };
 
 static long walk_one_frame(__u32 index, struct walk_loop* loop) {
-  /* Where a signal came; the innermost frame has left its probe. */
+  /* After a signal; the innermost frame has left its probe already. */
   if (index > 0 && loop->walk.exact) leave_probe_page(&loop->walk);
   return ends_loop(walk_frame(&loop->walk, loop->stack, index));
 }
 
-/*
- * What a walk begins with: the registers with which the thread left user code.
- */
+/* The start of a walk: the registers with which the thread left user code. */
 struct user_registers {
   __u64 ip;
   __u64 sp;
   __u64 bp;
-  enum thread_place place;
+  enum thread_position position;
 };
 
-/* The other registers of the innermost frame, for the few rules that ask for one. */
+/* The other registers of the innermost frame, which a few rules need. */
 static __always_inline void keep_registers(const struct pt_regs* registers,
                                            struct xpu_stack* stack) {
   __u64* kept = stack->registers;
@@ -245,7 +249,7 @@ static __always_inline void forget_registers(struct xpu_stack* stack) {
   for (i = 0; i < REGISTERS; i++) kept[i] = 0;
 }
 
-/* Its program gave its memory back, and the next one has not begun. */
+/* The program has released its memory, and the next one has not begun. */
 static __always_inline bool has_no_stack(void) {
   struct task_struct* task = (void*)bpf_get_current_task();
 
@@ -254,8 +258,8 @@ static __always_inline bool has_no_stack(void) {
 }
 
 /*
- * Appends the user frames behind the kernel's, of which there are `first`. A function of its own:
- * up to Linux 6.12 a program and the deepest chain of its calls share 512 bytes of stack.
+ * Appends the user frames after the `first` kernel frames. A separate function, because up to Linux
+ * 6.12 a program and its deepest chain of calls share 512 bytes of stack.
  */
 static __attribute__((noinline)) void walk_user_stack(const struct user_registers* registers,
                                                       __u32 pid, struct xpu_stack* stack,
@@ -275,7 +279,7 @@ static __attribute__((noinline)) void walk_user_stack(const struct user_register
   walk->exact = 1;
   walk->stop = XPU_STOP_NOT_WALKED;
   stack->process = pid;
-  leave_probe(walk, registers->place);
+  leave_probe(walk, registers->position);
   if (walk->ip && read_stack(&walk->window, stack, walk->sp)) {
     bpf_loop(XPU_MAX_USER_FRAMES + 1, walk_one_frame, &loop, 0);
   } else if (has_no_stack()) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* The unwind rule of an address of the running process, from the recorder's maps. */
+/* Finds the unwind rule for an address of the running process in the recorder's maps. */
 #ifndef XPU_BPF_UNWIND_RULES_H
 #define XPU_BPF_UNWIND_RULES_H
 
@@ -7,7 +7,7 @@
 #include "kernel_types.h"
 #include "mapped_area.h"
 
-/* Set by the recorder before loading: false leaves all of this out, also for the verifier. */
+/* Set by the recorder before loading. False removes all of this, for the verifier too. */
 const volatile bool walk_by_tables = 0;
 
 struct {
@@ -53,7 +53,7 @@ struct unwind_row_block {
   __uint(map_flags, BPF_F_MMAPABLE);
   __uint(max_entries, 1);
   __uint(key_size, sizeof(__u32));
-  /* Not by type: clang gives the BTF of this inner definition no members of it. */
+  /* Not declared by type: clang's BTF of this inner definition would have no members. */
   __uint(value_size, sizeof(struct xpu_row_block));
 };
 
@@ -64,31 +64,31 @@ struct {
   __array(values, struct unwind_row_block);
 } unwind_rows SEC(".maps");
 
-/* What is searched for an address, and what was found. */
+/* The input and the result of a search. */
 struct lookup {
-  __u32 first; /* as xpu_code */
+  __u32 first; /* as in xpu_code */
   __u32 count;
-  struct xpu_mapping last; /* where the frame before was: the next is often there too */
-  struct xpu_mapping area; /* what find_area found */
+  struct xpu_mapping last; /* of the previous frame; often the next one lies there too */
+  struct xpu_mapping area; /* found by find_area */
   struct xpu_rule rule;
 };
 
 enum found {
-  FOUND_NOTHING, /* the address is in no code */
-  FOUND_UNKNOWN, /* it cannot be told now */
-  FOUND_CODE,    /* there is no rule for it */
+  FOUND_NOTHING, /* no code at the address */
+  FOUND_UNKNOWN, /* could not be determined now */
+  FOUND_CODE,    /* code without a rule */
   FOUND_RULE,
 };
 
 /*
- * Binary searches take a fixed course: what is compared changes a number, never the way through the
- * program, for each such branch would double the verifier's work. Enough steps for the greatest
- * possible number of elements.
+ * Binary searches take a fixed number of steps: a comparison changes a number, never the path
+ * through the program, because each branch would double the verifier's work. The steps suffice for
+ * the largest possible number of elements.
  */
 #define MAPPING_STEPS 18
 #define ROW_STEPS 13
 
-/* All ones when a <= b, else 0; the difference fits into 63 bits. */
+/* All ones if a <= b, else 0; the difference fits into 63 bits. */
 static __always_inline __u64 mask_if_not_above(__u64 a, __u64 b) {
   return ~(__u64)((__s64)(b - a) >> 63);
 }
@@ -97,7 +97,7 @@ static __always_inline bool contains(const struct xpu_mapping* mapping, __u64 ad
   return address - mapping->start < mapping->end - mapping->start;
 }
 
-/* False: the address is in no mapping that is known. */
+/* Returns false if the address is in no known mapping. */
 static __always_inline bool find_mapping(struct lookup* lookup, __u64 address) {
   __u32 low = lookup->first;
   __u32 count = lookup->count;
@@ -127,17 +127,17 @@ static __always_inline bool find_mapping(struct lookup* lookup, __u64 address) {
 }
 
 /*
- * What the process itself has mapped there, with its table if it is a file that has one: for a
- * program that has just begun, or a library that it has just loaded.
+ * Looks up what the process itself has mapped there, and its table if it is a file with one: for a
+ * program that has just begun, or a library that was just loaded.
  */
 static __always_inline enum found find_area(struct lookup* lookup, __u64 address) {
   struct mapped_area area = {};
   struct xpu_mapping mapping = {};
   struct xpu_file_table* table;
-  enum looked looked = look_up_area(address, &area);
+  enum area_lookup result = look_up_area(address, &area);
 
-  if (looked == LOOKED_IN_VAIN) return FOUND_UNKNOWN;
-  if (looked == LOOKED_AT_NOTHING || !(area.flags & VM_EXEC)) return FOUND_NOTHING;
+  if (result == AREA_UNKNOWN) return FOUND_UNKNOWN;
+  if (result == AREA_NONE || !(area.flags & VM_EXEC)) return FOUND_NOTHING;
   mapping.start = area.start;
   mapping.end = area.end;
   if (area.file.inode) {
@@ -153,7 +153,7 @@ static __always_inline enum found find_area(struct lookup* lookup, __u64 address
   return FOUND_CODE;
 }
 
-/* The rule of an address in lookup->last; 0: its table has none. */
+/* The rule of an address in lookup->last; 0 if its table has none. */
 static __always_inline struct xpu_rule* rule_in_table(struct lookup* lookup, __u64 address) {
   __u64 into = address - lookup->last.origin;
   __u64 page_number = into >> XPU_UNWIND_PAGE_SHIFT;
@@ -175,7 +175,7 @@ static __always_inline struct xpu_rule* rule_in_table(struct lookup* lookup, __u
   if (!block) return 0;
   low = page->first_row;
   count = page->row_count;
-  /* The last row whose offset is not above: of the first that is certain. */
+  /* The last row whose offset is not above the address; the first row always qualifies. */
   for (i = 0; i < ROW_STEPS; i++) {
     __u32 half = count / 2;
     __u32 middle = (low + half) & (XPU_ROWS_PER_BLOCK - 1);
@@ -188,7 +188,7 @@ static __always_inline struct xpu_rule* rule_in_table(struct lookup* lookup, __u
   return bpf_map_lookup_elem(&unwind_rules, &key);
 }
 
-/* Not static: then the verifier goes through it once, not once per way to get here. */
+/* Not static, so that the verifier checks it once, not once for every path that leads here. */
 __attribute__((noinline)) int find_rule(struct lookup* lookup, __u64 address) {
   struct xpu_rule* rule;
   enum found found;

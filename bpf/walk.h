@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* How far a walk of a user stack is, and how it reads that stack. */
+/* The state of a walk over a user stack, and how the walk reads that stack. */
 #ifndef XPU_BPF_WALK_H
 #define XPU_BPF_WALK_H
 
@@ -10,10 +10,10 @@
 /* By DWARF's number of a register. */
 #define REGISTERS 16
 
-/* What was read of the stack last, and the word that was asked for. */
+/* The part of the stack that was read last, and the requested word. */
 struct window {
   __u64 start;
-  __u64 bytes; /* from there on in xpu_stack::window */
+  __u64 bytes; /* number of valid bytes in xpu_stack::window */
   __u64 value;
 };
 
@@ -22,13 +22,13 @@ struct walk {
   __u64 sp;
   __u64 bp;
   struct lookup lookup;
-  __u32 first; /* place of the first user frame in stack->frames */
+  __u32 first; /* index of the first user frame in stack->frames */
   __u32 count;
   __u32 stop;
   __u8 flags;
-  __u8 exact;    /* ip is an instruction, else a return address */
-  __u8 saved;    /* bp was found by a frame pointer */
-  __u8 uncalled; /* the last frame is no place that a call returns to */
+  __u8 exact;    /* ip is an instruction, otherwise a return address */
+  __u8 saved;    /* bp was restored by a frame pointer */
+  __u8 uncalled; /* the last frame is not at a return address of a call */
   struct window window;
 };
 
@@ -37,11 +37,11 @@ static __always_inline bool read_user(__u64 address, __u64* value) {
 }
 
 #define WINDOW_BYTES (XPU_STACK_WINDOW * sizeof(__u64))
-/* Saved registers lie below the return address, which is asked for first. */
+/* Saved registers lie below the return address, which is read first. */
 #define BELOW_WINDOW 64
 #define USER_PAGE_BYTES 4096
 
-/* A part of the page that `address` is in. */
+/* Reads a part of the page that contains `address`. */
 static __always_inline bool fill_window(struct window* window, struct xpu_stack* stack,
                                         __u64 address) {
   __u64 into = address & (USER_PAGE_BYTES - 1);
@@ -57,19 +57,19 @@ static __always_inline bool fill_window(struct window* window, struct xpu_stack*
 }
 
 /*
- * A read of user memory costs the same whatever its size, so neighbours on the stack come together.
- * Not static: see find_rule. Returns whether it could be read.
+ * Reading user memory costs the same for all sizes, so adjacent words are read together. Not
+ * static: see find_rule. Returns whether the word could be read.
  */
 __attribute__((noinline)) int read_stack(struct window* window, struct xpu_stack* stack,
                                          __u64 address) {
-  __u64 place;
+  __u64 index;
 
   if (!window || !stack) return 0;
   if (address & 7) return read_user(address, &window->value);
   if (address - window->start >= window->bytes && !fill_window(window, stack, address)) return 0;
-  place = (address - window->start) / sizeof(__u64);
-  if (place >= XPU_STACK_WINDOW) return 0; /* cannot be: for the verifier */
-  window->value = stack->window[place];
+  index = (address - window->start) / sizeof(__u64);
+  if (index >= XPU_STACK_WINDOW) return 0; /* impossible; for the verifier */
+  window->value = stack->window[index];
   return 1;
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Which processes belong to a recording of running processes? Their children do, from before their
- * first instruction.
+ * Which processes belong to a recording of running processes? Adds their children before the first
+ * instruction of these.
  */
 #include "watched.h"
 
@@ -10,7 +10,7 @@
 
 char program_license[] SEC("license") = "Dual BSD/GPL";
 
-/* How many run. */
+/* The number of running ones. */
 __u64 running = 0;
 
 SEC("tp_btf/sched_process_fork")
@@ -25,7 +25,7 @@ int follow_child(__u64* ctx) {
   parent_pid = number_in_namespace(BPF_CORE_READ(parent, group_leader, thread_pid));
   if (!pid) return 0;
   if (!bpf_map_lookup_elem(&watched, &parent_pid)) {
-    /* The number of one that ended. */
+    /* The pid of an ended process. */
     bpf_map_delete_elem(&watched, &pid);
   } else if (bpf_map_update_elem(&watched, &pid, &runs, 0)) {
     count(XPU_TASKS_UNMARKED);
@@ -35,7 +35,7 @@ int follow_child(__u64* ctx) {
   return 0;
 }
 
-/* Runs for each thread; the last one takes the process with it. */
+/* Runs for each thread; the last one removes its process. */
 SEC("tp_btf/sched_process_exit")
 int end_process(__u64* ctx) {
   struct task_struct* task = (void*)ctx[0];

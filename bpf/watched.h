@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The processes that a recording of running processes is of, by their pids in the recorder's
- * namespace. The recorder enters the first ones, watched.bpf.c their descendants.
+ * The processes in a recording of running processes, by their pids in the recorder's namespace. The
+ * recorder adds the first ones, watched.bpf.c their descendants.
  */
 #ifndef XPU_BPF_WATCHED_H
 #define XPU_BPF_WATCHED_H
@@ -9,7 +9,7 @@
 #include "bpf/watched_layout.h"
 #include "kernel_types.h"
 
-/* Set by the recorder before loading: enum xpu_watch. The map is there for the second only. */
+/* Set by the recorder before loading: enum xpu_watch. The map is only used for the second value. */
 const volatile __u32 watch = XPU_WATCH_DESCENDANTS;
 
 struct {
@@ -19,7 +19,7 @@ struct {
   __type(value, __u32);
 } watched SEC(".maps");
 
-/* False only where an event, or a probe, is hit by others too. */
+/* False only for events and probes that other processes trigger too. */
 static __always_inline bool is_watched(__u32 pid) {
   return watch != XPU_WATCH_PROCESSES || bpf_map_lookup_elem(&watched, &pid);
 }
