@@ -14,7 +14,7 @@ namespace xpu {
 namespace {
 
 constexpr std::string_view kDeleted = " (deleted)";
-constexpr std::string_view kDwzFolder = "/.dwz/";
+constexpr std::string_view kDwzDirectory = "/.dwz/";
 
 std::string_view AsText(std::span<const std::byte> bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
@@ -91,9 +91,9 @@ std::vector<std::string> FileFinder::TreePaths(std::string_view build_id,
   if (build_id.size() < 2) return paths;
   const std::string hex = ToHex(build_id);
   const std::string below = Format("{}/{}{}", hex.substr(0, 2), hex.substr(2), suffix);
-  for (const std::string& folder : options_.debug_folders) {
-    paths.push_back(Format("{}/.build-id/{}", folder, below));
-    paths.push_back(Format("{}/{}", folder, below));  // the directory is such a tree itself
+  for (const std::string& directory : options_.debug_directories) {
+    paths.push_back(Format("{}/.build-id/{}", directory, below));
+    paths.push_back(Format("{}/{}", directory, below));  // the directory is such a tree itself
   }
   if (!options_.symfs.empty()) {
     paths.push_back(Format("{}/usr/lib/debug/.build-id/{}", options_.symfs, below));
@@ -134,11 +134,11 @@ FileSearch FileFinder::Program(const std::string& path, std::string_view build_i
 
 std::vector<std::string> FileFinder::LinkedPaths(const std::string& path,
                                                  std::string_view name) const {
-  const std::string folder(FolderOf(path));
-  std::vector<std::string> paths = {Format("{}/{}", folder, name),
-                                    Format("{}/.debug/{}", folder, name)};
-  for (const std::string& debug : options_.debug_folders) {
-    paths.push_back(Format("{}{}/{}", debug, folder, name));
+  const std::string directory(DirectoryOf(path));
+  std::vector<std::string> paths = {Format("{}/{}", directory, name),
+                                    Format("{}/.debug/{}", directory, name)};
+  for (const std::string& debug : options_.debug_directories) {
+    paths.push_back(Format("{}{}/{}", debug, directory, name));
     paths.push_back(Format("{}/{}", debug, name));
   }
   return paths;
@@ -183,11 +183,11 @@ std::string FileFinder::Alternate(const FoundFile& debug) const {
     if (!options_.symfs.empty()) paths.push_back(options_.symfs + name);
     paths.push_back(name);
   } else {
-    paths.push_back(Format("{}/{}", FolderOf(debug.path), name));
+    paths.push_back(Format("{}/{}", DirectoryOf(debug.path), name));
   }
-  if (const size_t dwz = name.rfind(kDwzFolder); dwz != std::string::npos) {
-    for (const std::string& folder : options_.debug_folders) {
-      paths.push_back(folder + name.substr(dwz));
+  if (const size_t dwz = name.rfind(kDwzDirectory); dwz != std::string::npos) {
+    for (const std::string& directory : options_.debug_directories) {
+      paths.push_back(directory + name.substr(dwz));
     }
   }
   for (std::string& more : TreePaths(build_id, ".debug")) paths.push_back(std::move(more));

@@ -44,7 +44,7 @@ class FileFinder {
  public:
   struct Options {
     std::string symfs;  // a directory that holds the recorded machine's files; empty: none
-    std::vector<std::string> debug_folders = {"/usr/lib/debug"};
+    std::vector<std::string> debug_directories = {"/usr/lib/debug"};
     std::shared_ptr<Debuginfod> debuginfod;      // nullptr: never asked
     DebugReading reading = DebugReading::kHere;  // of what is found
   };
@@ -65,8 +65,8 @@ class FileFinder {
 
   DebugReading reading() const { return options_.reading; }
   // Empty: there is none.
-  std::string FirstDebugFolder() const {
-    return options_.debug_folders.empty() ? std::string() : options_.debug_folders.front();
+  std::string FirstDebugDirectory() const {
+    return options_.debug_directories.empty() ? std::string() : options_.debug_directories.front();
   }
 
  private:

@@ -18,9 +18,9 @@ namespace {
 
 FileFinder FinderOf(const SliceOrder& order) {
   FileFinder::Options options;
-  options.debug_folders.clear();
+  options.debug_directories.clear();
   options.reading = order.reading;
-  if (!order.debug_folder.empty()) options.debug_folders.push_back(order.debug_folder);
+  if (!order.debug_directory.empty()) options.debug_directories.push_back(order.debug_directory);
   return FileFinder(std::move(options));
 }
 

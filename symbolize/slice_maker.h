@@ -14,10 +14,10 @@ namespace xpu {
 enum class SliceDetail : uint8_t { kNames, kLines };
 
 struct SliceOrder {
-  std::string path;          // where the file can be opened now
-  std::string name;          // what errors call it
-  std::string build_id;      // raw; a file with another one is refused; empty: any is believed
-  std::string debug_folder;  // "/usr/lib/debug": holds .build-id/ab/cdef.debug; empty: none
+  std::string path;             // where the file can be opened now
+  std::string name;             // what errors call it
+  std::string build_id;         // raw; a file with another one is refused; empty: any is believed
+  std::string debug_directory;  // "/usr/lib/debug": holds .build-id/ab/cdef.debug; empty: none
   SliceDetail detail = SliceDetail::kNames;
   DebugReading reading = DebugReading::kHere;
 };

@@ -6,7 +6,7 @@
 namespace xpu {
 
 // "/usr/lib" of "/usr/lib/libfoo.so"; empty where there is no slash.
-inline std::string_view FolderOf(std::string_view path) {
+inline std::string_view DirectoryOf(std::string_view path) {
   const size_t slash = path.rfind('/');
   return slash == std::string_view::npos ? std::string_view() : path.substr(0, slash);
 }

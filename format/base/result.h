@@ -1,7 +1,7 @@
 // The result of an operation that can fail: a value, or an Error that says what to do about it.
 //
 // Errors travel up by value and are printed by main() alone. A message names the object, the
-// operation and the system's reason; the hint, when there is one, is the cure.
+// operation and the system's reason; the hint, where there is one, says what to do.
 #pragma once
 
 #include <string>
@@ -25,7 +25,7 @@ enum class ErrorKind {
 struct Error {
   ErrorKind kind = ErrorKind::kSystem;
   std::string message;
-  std::string hint;  // empty: no cure known
+  std::string hint;  // empty: none known
 
   // "message" or "message\nhint: hint", as main() prints it.
   std::string ToString() const { return hint.empty() ? message : message + "\nhint: " + hint; }

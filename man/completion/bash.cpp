@@ -46,7 +46,7 @@ _xpu_files() {
   compopt -o filenames 2>/dev/null
   _xpu_replies "$2" -- "$1"
 }
-# Captures and folders; any file where there are none.
+# Captures and directories; any file where there are none.
 _xpu_captures() {
   compopt -o filenames 2>/dev/null
   mapfile -t COMPREPLY < <(compgen -f -X '!*.xpu' -- "$1"; compgen -d -- "$1")

@@ -138,7 +138,7 @@ Result<ElfFile> OpenMapped(pid_t pid, const ProcessMapping& mapping) {
 }
 
 UnwindTables::Options TableOptions() {
-  return {.cache_folder = UnwindCache::DefaultFolder(::geteuid())};
+  return {.cache_directory = UnwindCache::DefaultDirectory(::geteuid())};
 }
 
 Error NoGlibc() {

@@ -121,9 +121,9 @@ std::vector<ThreadToBorrow> ThreadsToTry(pid_t pid) {
        !failed && at != end; at.increment(failed)) {
     const auto tid = ParseNumber<pid_t>(at->path().filename().native());
     if (!tid) continue;
-    const std::string folder = at->path().native();
-    if (ReadComm(folder + "/comm") == "xpu-inject") continue;
-    auto text = ReadFile(folder + "/syscall");
+    const std::string directory = at->path().native();
+    if (ReadComm(directory + "/comm") == "xpu-inject") continue;
+    auto text = ReadFile(directory + "/syscall");
     if (!text.ok()) continue;
     const Disturbance disturbance = DisturbanceOf(*text);
     if (disturbance != Disturbance::kExcluded) threads.push_back({*tid, disturbance});

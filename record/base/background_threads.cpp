@@ -10,12 +10,12 @@
 namespace xpu {
 namespace {
 
-constexpr int kNiceness = 5;  // also where who starts one has precedence
+constexpr int kNiceness = 5;  // also where the starter already runs at a lower priority
 
 }  // namespace
 
 std::thread StartWithoutSignals(std::function<void()> work) {
-  // Inherited, so that the thread has no moment without it.
+  // The new thread inherits the signal mask, so it never runs without it.
   sigset_t all, before;
   ::sigfillset(&all);
   ::pthread_sigmask(SIG_SETMASK, &all, &before);
@@ -23,7 +23,7 @@ std::thread StartWithoutSignals(std::function<void()> work) {
   try {
     thread = std::thread(std::move(work));
   } catch (const std::system_error&) {
-    // At the limit of processes.
+    // The limit on processes has been reached.
   }
   ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
   return thread;
@@ -31,7 +31,7 @@ std::thread StartWithoutSignals(std::function<void()> work) {
 
 bool BackgroundThreads::Start(std::function<void()> work) {
   std::thread thread = StartWithoutSignals([work = std::move(work)] {
-    // Of this thread alone, on Linux.
+    // On Linux this changes the priority of this thread only.
     ::setpriority(PRIO_PROCESS, 0, std::max(::getpriority(PRIO_PROCESS, 0), 0) + kNiceness);
     work();
   });

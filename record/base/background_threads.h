@@ -1,5 +1,5 @@
-// Threads for work that can wait: of low priority, so that the recorded program is not slowed, and
-// with every signal blocked, because the recorder's loop handles them.
+// Threads for work that can wait: at low priority, so that the recorded program is not slowed, and
+// with all signals blocked, because the recorder's loop handles them.
 #pragma once
 
 #include <functional>
@@ -8,8 +8,8 @@
 
 namespace xpu {
 
-// A thread on which no signal is handled: they are for the recorder's loop. Not joinable when the
-// system has none left.
+// Starts a thread that handles no signals: they are for the recorder's loop. The result is not
+// joinable if the system has no thread left.
 std::thread StartWithoutSignals(std::function<void()> work);
 
 class BackgroundThreads {
@@ -19,9 +19,9 @@ class BackgroundThreads {
   BackgroundThreads& operator=(BackgroundThreads&&) = delete;
   ~BackgroundThreads() { Join(); }
 
-  // False: at the limit of processes there is no thread, and nothing runs.
+  // Returns false and runs nothing if the limit on processes leaves no thread.
   bool Start(std::function<void()> work);
-  // Waits until each has returned.
+  // Waits until all threads have returned.
   void Join();
 
  private:

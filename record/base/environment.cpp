@@ -25,8 +25,8 @@ std::optional<std::string> FindVariable(const std::vector<std::string>& environm
 
 std::string FindProgram(const std::string& name, const std::string& path_variable) {
   if (name.find('/') != std::string::npos) return name;
-  for (std::string_view folder : Split(path_variable, ":")) {
-    std::string path = std::string(folder) + "/" + name;
+  for (std::string_view directory : Split(path_variable, ":")) {
+    std::string path = std::string(directory) + "/" + name;
     if (::access(path.c_str(), X_OK) == 0) return path;
   }
   return {};

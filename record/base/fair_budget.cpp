@@ -5,7 +5,7 @@
 namespace xpu {
 
 bool FairBudget::Account::Take(uint64_t bytes) {
-  // None is that large, and sums do not overflow below.
+  // No valid request is larger, and the sums below cannot overflow.
   const bool has_sense = bytes <= state_->shared_bytes + state_->own_bytes;
   const uint64_t shared = has_sense ? Shared(bytes_ + bytes) : 0;
   const uint64_t taken = state_->taken_bytes - Shared(bytes_) + shared;

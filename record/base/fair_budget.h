@@ -1,10 +1,11 @@
-// Memory that processes make us keep for them: one bound for all together, and room for each of
-// them whatever the others do.
+// Bounds the memory that the recorder keeps for processes: one limit for all of them together, and
+// a guaranteed share for each of them, whatever the others do.
 //
-// A process may keep as much as is still free for all, so that one takes at most half, two a third
-// each, sixteen a seventeenth: a share for whoever comes next is left, without a fixed share that
-// were too small for one process and too much for a thousand. Who comes when little is free has at
-// least what is its own. Rejected: a limit for each process, which is no limit for all.
+// A process may take as much as is still free for all. So one process takes at most half, two a
+// third each, sixteen a seventeenth: something is always left for the next one, without a fixed
+// share that would be too small for one process and too large for a thousand. A process that starts
+// when little is free still has its own share. A limit per process was rejected, because it does
+// not limit the sum.
 #pragma once
 
 #include <cstdint>
@@ -18,15 +19,15 @@ class FairBudget {
   struct State {
     uint64_t shared_bytes;
     uint64_t own_bytes;
-    uint64_t taken_bytes = 0;  // of the shared ones
+    uint64_t taken_bytes = 0;  // of the shared budget
   };
 
  public:
-  // Of all together, and of each one beside it.
+  // `shared_bytes`: for all processes together. `own_bytes`: for each process, in addition.
   FairBudget(uint64_t shared_bytes, uint64_t own_bytes)
       : state_(std::make_shared<State>(State{shared_bytes, own_bytes})) {}
 
-  // Of one process, as long as it has it. For one thread at a time, with all others of the budget.
+  // The memory of one process. All accounts of a budget are used by one thread.
   class Account {
    public:
     explicit Account(const FairBudget& budget) : state_(budget.state_) {}
@@ -34,12 +35,12 @@ class FairBudget {
     Account& operator=(const Account&) = delete;
     ~Account() { Give(bytes_); }
 
-    // False, which is counted: there is no room for so many more.
+    // Returns false, and counts a refusal, if not enough is left.
     bool Take(uint64_t bytes);
-    // At most what was taken.
+    // Returns at most what was taken.
     void Give(uint64_t bytes);
     uint64_t bytes() const { return bytes_; }
-    // Something is missing because of an earlier refusal.
+    // Counts something that is missing because of an earlier refusal.
     void CountRefusal() { ++refusals_; }
     uint64_t refusals() const { return refusals_; }
 
@@ -57,14 +58,14 @@ class FairBudget {
   std::shared_ptr<State> state_;
 };
 
-// Value::Cost(): of memory, with the place in this table; it does not change.
+// Value::Cost(): the memory of the value and its entry in the table, which must not change.
 template <typename Value>
 class ChargedTable {
  public:
-  // `memory` outlives this.
+  // `memory` outlives this object.
   explicit ChargedTable(FairBudget::Account& memory) : memory_(memory) {}
 
-  // Replaces the previous one. If there is no room, it is counted and not kept.
+  // Replaces the previous value. If the budget is exhausted, the value is counted and dropped.
   void Put(uint32_t number, Value value) {
     Erase(number);
     if (memory_.Take(value.Cost())) values_.emplace(number, std::move(value));
@@ -79,7 +80,7 @@ class ChargedTable {
     const auto found = values_.find(number);
     return found == values_.end() ? nullptr : &found->second;
   }
-  // Of one that is not there: true, which is counted, where there may have been no room for it.
+  // For a value that was not found: returns true, and counts it, if it may have been refused.
   bool MayBeRefused() {
     if (memory_.refusals() == 0) return false;
     memory_.CountRefusal();

@@ -42,7 +42,7 @@ uint64_t StatusBits(std::string_view status, std::string_view name) {
 
 ProcessOwner ParseOwner(std::string_view status) {
   ProcessOwner owner;
-  constexpr size_t kEffective = 1;  // real, effective, saved, of the file system
+  constexpr size_t kEffective = 1;  // real, effective, saved, file system
   if (const auto users = StatusWords(status, "Uid"); users.size() > kEffective) {
     owner.user = ParseNumber<uid_t>(users[kEffective]);
   }
@@ -58,7 +58,7 @@ std::optional<ProcessOwner> OwnerOf(uint32_t pid) {
   return ParseOwner(*status);
 }
 
-bool MayTellOf(const ProcessOwner& owner, uid_t file_user) {
+bool MayDescribe(const ProcessOwner& owner, uid_t file_user) {
   return file_user == 0 || file_user == owner.user.value_or(::geteuid());
 }
 

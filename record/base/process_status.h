@@ -1,5 +1,5 @@
-// What /proc/PID says of a process: the fields of its status, by their names there without the
-// colon, its name, and whose it is.
+// Reads /proc/PID of a process: the fields of its status, by the names there without the colon, its
+// name, and its owner.
 #pragma once
 
 #include <cstdint>
@@ -12,30 +12,31 @@
 
 namespace xpu {
 
-// Without the space in front; empty: it is not there.
+// The value without leading space; empty if the field is missing.
 std::string_view StatusField(std::string_view status, std::string_view name);
 
-// Its words: "Uid", "Groups", "NSpid".
+// The words of fields such as "Uid", "Groups" and "NSpid".
 std::vector<std::string_view> StatusWords(std::string_view status, std::string_view name);
 
-// The name in a /proc/PID/comm; empty: it cannot be read.
+// Reads the name from a /proc/PID/comm; empty if it cannot be read.
 std::string ReadComm(const std::string& path);
 
-// A set of bits: "CapEff", "SigIgn"; 0: it is not there.
+// Parses a bit set such as "CapEff" or "SigIgn"; 0 if the field is missing.
 uint64_t StatusBits(std::string_view status, std::string_view name);
 
 struct ProcessOwner {
-  std::optional<uid_t> user;  // its effective user; nullopt: it was gone
-  uint32_t own_pid = 0;       // how it knows itself, in the innermost pid namespace; 0: not known
+  std::optional<uid_t> user;  // effective user; nullopt: the process has ended
+  uint32_t own_pid = 0;       // its pid in its innermost pid namespace; 0: not known
 };
 
-// nullopt: there is no such process any more.
+// nullopt if the process does not exist any more.
 std::optional<ProcessOwner> OwnerOf(uint32_t pid);
-// What /proc/PID/status says.
+// Parses the text of /proc/PID/status.
 ProcessOwner ParseOwner(std::string_view status);
 
-// Whether a file of `file_user` may describe code of that process: what everybody can put into /tmp
-// is believed of the process's user and of root; where that user is not known, of who records.
-bool MayTellOf(const ProcessOwner& owner, uid_t file_user);
+// True if a file owned by `file_user` may describe code of that process. Anybody can create files
+// in /tmp, so only those of the process's user and of root are trusted; if the process's user is
+// not known, those of the recorder's user.
+bool MayDescribe(const ProcessOwner& owner, uid_t file_user);
 
 }  // namespace xpu

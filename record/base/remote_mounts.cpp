@@ -30,7 +30,7 @@ constexpr int kPatienceMs = 2000;
 constexpr uint64_t kBelievedNs = 1'000'000'000;
 constexpr size_t kMaxMountsBytes = size_t{8} << 20;
 
-// "\040" of a space, and so on.
+// Decodes "\040" for a space, and so on.
 std::string Unescaped(std::string_view text) {
   std::string plain;
   for (size_t i = 0; i < text.size(); ++i) {
@@ -42,9 +42,10 @@ std::string Unescaped(std::string_view text) {
   return plain;
 }
 
-bool IsBelow(std::string_view path, std::string_view folder) {
-  if (folder == "/") return path.starts_with('/');
-  return path.starts_with(folder) && (path.size() == folder.size() || path[folder.size()] == '/');
+bool IsBelow(std::string_view path, std::string_view directory) {
+  if (directory == "/") return path.starts_with('/');
+  return path.starts_with(directory) &&
+         (path.size() == directory.size() || path[directory.size()] == '/');
 }
 
 std::string LinkText(const std::string& path) {
@@ -53,17 +54,17 @@ std::string LinkText(const std::string& path) {
   return bytes <= 0 ? std::string() : std::string(text.data(), static_cast<size_t>(bytes));
 }
 
-// Where a path lies: whose mounts they are, and the path as that process sees it.
-struct PlaceOfPath {
+// A path, and the process whose mounts it is resolved in.
+struct PathLocation {
   std::string process;  // "/proc/5"
   std::string path;
 };
 
-PlaceOfPath PlaceOf(const std::string& path) {
+PathLocation LocatePath(const std::string& path) {
   constexpr std::string_view kProc = "/proc/", kRoot = "/root/";
   if (!path.starts_with('/')) {
-    std::array<char, PATH_MAX> folder;
-    const char* here = ::getcwd(folder.data(), folder.size());
+    std::array<char, PATH_MAX> directory;
+    const char* here = ::getcwd(directory.data(), directory.size());
     return {"/proc/self", Format("{}/{}", here == nullptr ? "" : here, path)};
   }
   if (!path.starts_with(kProc)) return {"/proc/self", path};
@@ -75,16 +76,16 @@ PlaceOfPath PlaceOf(const std::string& path) {
   return {"/proc/self", path};
 }
 
-// What is accessed: an open file, or a path.
+// The file to access: an open descriptor or a path.
 struct Access {
   int fd = -1;
   const char* path = nullptr;
 };
 
-// In the child: nothing but system calls, since other threads may have held locks. It asks for what
-// the kernel does not know without the server.
+// Runs in the child: only system calls, since other threads of the parent may have held locks.
+// Makes a request that the kernel cannot answer without the server.
 [[noreturn]] void Make(const Access& access) {
-  // A pipe that another process reads must not stay open here, nor a lock be held.
+  // The child must not keep pipes open that another process reads, nor file locks.
   int place = 0;
   if (access.fd >= 0) ::dup2(access.fd, place);
   ::syscall(SYS_close_range, access.fd >= 0 ? 1 : 0, ~0U, 0);
@@ -100,10 +101,10 @@ struct Access {
   int file = ::open(kSame, kFlags | O_DIRECT);
   if (file < 0) file = ::open(kSame, kFlags);
   alignas(4096) static char bytes[4096];
-  ::_exit(::pread(file, bytes, sizeof(bytes), 0) < 0 ? 1 : 0);  // both are an answer
+  ::_exit(::pread(file, bytes, sizeof(bytes), 0) < 0 ? 1 : 0);  // an error is an answer too
 }
 
-// True also where no child can be made: then nothing is known.
+// Also returns true if no child can be created: then nothing is known.
 bool IsAnswered(const Access& access) {
   const pid_t child = ::fork();
   if (child < 0) return true;
@@ -121,12 +122,12 @@ bool IsAnswered(const Access& access) {
     }
     return true;
   }
-  // Not waited for: it may end with its file system only.
+  // Not waited for: it may not end before its file system does.
   ::kill(child, SIGKILL);
   return false;
 }
 
-// One for the process: what it knows is a property of the machine.
+// One per process: the state of a mount is a property of the machine.
 class RemoteMounts {
  public:
   Status Check(const std::string& path);
@@ -172,8 +173,8 @@ Status RemoteMounts::Ask(Known& known, const Access& access, const std::string& 
 }
 
 Status RemoteMounts::Check(const std::string& path) {
-  const PlaceOfPath place = PlaceOf(path);
-  // Held while the child is waited for: others would wait for the same mount.
+  const PathLocation place = LocatePath(path);
+  // Held while waiting for the child: other threads would wait for the same mount.
   const std::lock_guard lock(mutex_);
   const Mount* mount = FindMount(MountsOf(place.process), place.path);
   if (mount == nullptr || !IsRemoteType(mount->type)) return Ok();
@@ -200,23 +201,26 @@ RemoteMounts& TheMounts() {
 
 std::vector<Mount> ParseMounts(std::string_view text) {
   // "36 35 98:0 /mnt1 /mnt2 rw,noatime master:1 - ext3 /dev/root rw"
-  constexpr size_t kDevice = 2, kPlace = 4;
+  constexpr size_t kDevice = 2, kMountPoint = 4;
   std::vector<Mount> mounts;
   for (const std::string_view line : Split(text, "\n")) {
     const auto words = Split(line, " ");
     const auto dash = std::find(words.begin(), words.end(), "-");
-    if (dash - words.begin() <= static_cast<ptrdiff_t>(kPlace) || words.end() - dash < 2) continue;
-    mounts.push_back({Unescaped(words[kPlace]), std::string(words[kDevice]), std::string(dash[1])});
+    if (dash - words.begin() <= static_cast<ptrdiff_t>(kMountPoint) || words.end() - dash < 2)
+      continue;
+    mounts.push_back(
+        {Unescaped(words[kMountPoint]), std::string(words[kDevice]), std::string(dash[1])});
   }
   return mounts;
 }
 
 const Mount* FindMount(const std::vector<Mount>& mounts, std::string_view path) {
-  // Of two at one place the later one covers the other.
+  // Of two mounts at one directory the later one hides the earlier one.
   const Mount* found = nullptr;
   for (const Mount& mount : mounts) {
-    const bool is_closer = found == nullptr || mount.place.size() >= found->place.size();
-    if (is_closer && IsBelow(path, mount.place)) found = &mount;
+    const bool is_closer =
+        found == nullptr || mount.mount_point.size() >= found->mount_point.size();
+    if (is_closer && IsBelow(path, mount.mount_point)) found = &mount;
   }
   return found;
 }

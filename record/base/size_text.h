@@ -1,4 +1,4 @@
-// Sizes for people, in the units that --max-size and the other options of sizes take.
+// Formats sizes in the units that --max-size and similar options accept.
 #pragma once
 
 #include <cstdint>

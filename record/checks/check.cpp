@@ -33,11 +33,11 @@ Ability FromStatus(std::string name, const Status& status, std::string detail) {
 Ability FromObstacle(std::string name, State otherwise, const std::optional<Obstacle>& obstacle,
                      std::string detail) {
   if (!obstacle) return {std::move(name), State::kOk, std::move(detail), {}};
-  return {std::move(name), otherwise, obstacle->what, obstacle->cure};
+  return {std::move(name), otherwise, obstacle->what, obstacle->hint};
 }
 
 Ability BpfAbility(Machine machine) {
-  machine.btf_error = 0;  // a line of its own
+  machine.btf_error = 0;  // printed on a line of its own
   return FromObstacle("BPF", State::kMissing, ObstacleToBpf(machine), "maps and programs");
 }
 
@@ -71,7 +71,7 @@ Ability OthersAbility(const Machine& machine) {
           "-p and -a need it for these processes: " + HowToGetCapabilities(",cap_sys_ptrace")};
 }
 
-// What is known to stand in the way says more than the error of the call.
+// A known obstacle explains more than the error of the system call.
 Ability TaskAbility(const Machine& machine) {
   constexpr char kName[] = "perf events", kDetail[] = "processes and mappings";
   auto tasks = TaskRecords::Open({.program = ::getpid()});
@@ -115,8 +115,8 @@ Ability UnwindAbility() {
 Ability KernelSymbolAbility() {
   constexpr char kName[] = "kernel symbols";
   auto text = ReadFile("/proc/kallsyms");
-  // The first line is of an address that is 0 only when all are hidden... except for per-CPU
-  // symbols, so the first text symbol decides.
+  // The first line may show address 0 for a per-CPU symbol, so the first text symbol decides
+  // whether addresses are hidden.
   const size_t at = text.ok() ? text->find(" T ") : std::string::npos;
   if (at == std::string::npos || at < 16) {
     return {kName, State::kAbsent, "/proc/kallsyms is not readable", "kernel frames have no names"};
@@ -144,7 +144,7 @@ std::vector<Ability> AllAbilities(const RecordOptions& options, const Machine& m
   if (const auto obstacle = ObstacleToProbes(machine)) {
     abilities.push_back(FromObstacle("probes", State::kAbsent, obstacle, {}));
   }
-  // All of these but the limits are for BPF.
+  // Except for the limits, all of these are needed for BPF only.
   if (NeedsOfBpf(options).empty()) {
     for (Ability& ability : abilities) {
       const bool is_missing = ability.state == State::kMissing && ability.name != kLimits;
@@ -171,13 +171,13 @@ std::string AbilityText(const Ability& ability) {
   if (ability.state == State::kMissing) state = "missing";
   if (ability.state == State::kAbsent) state = "absent";
   std::string text = Format("{:<8} {}: {}", state, ability.name, ability.detail);
-  if (!ability.cure.empty()) AppendFormat(text, " -- {}", ability.cure);
+  if (!ability.hint.empty()) AppendFormat(text, " -- {}", ability.hint);
   return text + "\n";
 }
 
 int PrintCheck(const RecordOptions& options) {
   SetBpfMessages(options.verbose);
-  const Machine machine = LookAtMachine();
+  const Machine machine = ExamineMachine();
   const std::vector<Ability> abilities = AllAbilities(options, machine);
   for (const Ability& ability : abilities) std::fputs(AbilityText(ability).c_str(), stdout);
   const bool works = NothingIsMissing(abilities);

@@ -1,4 +1,7 @@
-// xpu-record --check: what works on this machine, what does not, and the cure for each.
+// xpu-record --check: prints what works on this machine, what does not, and a hint for each.
+//
+// It tries the same calls that a recording makes instead of comparing versions, and asks only for
+// what the other options need, so that its answer is that of a recording with the same options.
 #pragma once
 
 #include <string>
@@ -9,24 +12,24 @@
 
 namespace xpu {
 
-// One line of the answer.
+// One line of the output.
 struct Ability {
   enum class State { kOk, kMissing, kAbsent };  // kAbsent: missing, but recording works without it
   std::string name;
   State state = State::kOk;
   std::string detail;
-  std::string cure;  // of kMissing and kAbsent
+  std::string hint;  // for kMissing and kAbsent
 };
 
 std::string AbilityText(const Ability& ability);
 
-// Those of the GPU side, in gpu_check.cpp.
+// The abilities of the GPU side, in gpu_check.cpp.
 std::vector<Ability> GpuAbilities(const RecordOptions& options, const Machine& machine);
 
-// In their place where nothing is injected, in probe_check.cpp.
+// The abilities checked instead where nothing is injected, in probe_check.cpp.
 std::vector<Ability> ProbeAbilities(const RecordOptions& options);
 
-// Prints a line for each ability to standard output. 0: recording will work, 1: it will not.
+// Prints one line per ability to standard output. Returns 0 if recording will work, else 1.
 int PrintCheck(const RecordOptions& options);
 
 }  // namespace xpu

@@ -25,7 +25,7 @@ struct FoundLibrary {
   std::string version;
 };
 
-// Loads the library and asks `function(version*)`, which returns 0, for its version.
+// Loads the library and calls `function(version*)`, which returns 0, for its version.
 template <typename Number>
 std::optional<FoundLibrary> LoadLibrary(const std::string& name, const char* function) {
   void* handle = ::dlopen(name.c_str(), RTLD_LAZY | RTLD_LOCAL);
@@ -50,25 +50,25 @@ Ability DriverAbility() {
           "install the driver; without it there is no GPU to record"};
 }
 
-std::vector<std::string> CuptiPlaces(const std::string& chosen) {
+std::vector<std::string> CuptiCandidates(const std::string& chosen) {
   if (!chosen.empty()) return {chosen};
-  std::vector<std::string> places;
+  std::vector<std::string> candidates;
   for (const cupti::LibraryVersion& version : cupti::kLibraryVersions) {
-    places.emplace_back(version.file);
+    candidates.emplace_back(version.file);
   }
   for (const cupti::LibraryVersion& version : cupti::kLibraryVersions) {
-    for (const char* folder : cupti::kLibraryFolders) {
+    for (const char* directory : cupti::kLibraryFolders) {
       char path[256];
-      std::snprintf(path, sizeof(path), folder, version.cuda_major);
-      places.push_back(Format("{}/{}", path, version.file));
+      std::snprintf(path, sizeof(path), directory, version.cuda_major);
+      candidates.push_back(Format("{}/{}", path, version.file));
     }
   }
-  return places;
+  return candidates;
 }
 
-// All of `places` are more than a line has room for.
-std::string NotFound(const RecordOptions& options, const std::vector<std::string>& places) {
-  if (!options.cupti_library.empty()) return Format("{} cannot be loaded", places.front());
+// A line has no room for all of `candidates`.
+std::string NotFound(const RecordOptions& options, const std::vector<std::string>& candidates) {
+  if (!options.cupti_library.empty()) return Format("{} cannot be loaded", candidates.front());
   std::string names;
   for (const cupti::LibraryVersion& version : cupti::kLibraryVersions) {
     AppendFormat(names, "{}{}", names.empty() ? "" : ", ", version.file);
@@ -77,32 +77,32 @@ std::string NotFound(const RecordOptions& options, const std::vector<std::string
     return Format("not found in the loader's search path or below /usr/local/cuda: {}", names);
   }
   std::string text = "not found; searched for";
-  for (const std::string& place : places) text += " " + place;
+  for (const std::string& candidate : candidates) text += " " + candidate;
   return text;
 }
 
 Ability CuptiAbility(const RecordOptions& options, bool has_driver) {
   constexpr char kName[] = "libcupti";
-  const std::vector<std::string> places = CuptiPlaces(options.cupti_library);
-  for (const std::string& place : places) {
-    if (auto cupti = LoadLibrary<uint32_t>(place, "cuptiGetVersion")) {
+  const std::vector<std::string> candidates = CuptiCandidates(options.cupti_library);
+  for (const std::string& candidate : candidates) {
+    if (auto cupti = LoadLibrary<uint32_t>(candidate, "cuptiGetVersion")) {
       return {kName, State::kOk, Format("{}, {}", cupti->path, cupti->version), {}};
     }
   }
   const bool is_wanted = has_driver || !options.cupti_library.empty();
-  return {kName, is_wanted ? State::kMissing : State::kAbsent, NotFound(options, places),
+  return {kName, is_wanted ? State::kMissing : State::kAbsent, NotFound(options, candidates),
           "install the CUDA Toolkit, or pip install nvidia-cuda-cupti and name its file with "
           "--cupti-lib; a program that brings its own (PyTorch) needs neither"};
 }
 
-// What is known to stand in the way says more than the error of the call. Stacks that the library
-// takes itself need no marker.
+// A known obstacle explains more than the error of the system call. Stacks that the library takes
+// itself need no marker.
 Ability MarkerAbility(const RecordOptions& options, const Machine& machine,
                       const std::string& library) {
   constexpr char kName[] = "launch marker";
-  const State otherwise = WantsInlineStacks(options) ? State::kAbsent : State::kMissing;
+  const State otherwise = UsesInlineStacks(options) ? State::kAbsent : State::kMissing;
   if (const auto obstacle = ObstacleToBpf(machine)) {
-    return {kName, otherwise, obstacle->what, obstacle->cure};
+    return {kName, otherwise, obstacle->what, obstacle->hint};
   }
   auto launches = LaunchSource::Open(library, 1, nullptr);
   if (!launches.ok()) {

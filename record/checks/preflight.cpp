@@ -20,16 +20,17 @@
 namespace xpu {
 namespace {
 
-// What was open at once in recordings of all kinds, but for what each CPU takes.
+// Measured: open at once in recordings of all kinds, without those for each CPU.
 constexpr uint64_t kDescriptors = 24;
 constexpr uint64_t kDescriptorsOfBpf = 56;
 constexpr uint64_t kDescriptorsOfProbes = 80;
-constexpr uint64_t kDescriptorsOfRings = 16;  // of one CUDA process
-// BPF maps and rings, tables, threads: half of it was mapped in a recording of a small program.
+constexpr uint64_t kDescriptorsOfRings = 16;  // for one CUDA process
+// For BPF maps and rings, unwind tables and threads. A recording of a small program mapped half of
+// it.
 constexpr uint64_t kLeastAddressBytes = uint64_t{512} << 20;
-// A recording of a small program took 60 MiB that are not shared, those of large ones more.
+// A recording of a small program used 60 MiB of private memory; larger programs need more.
 constexpr uint64_t kLeastDataBytes = uint64_t{128} << 20;
-// The smallest ring of a CUDA process, and what lies around it.
+// The smallest ring of a CUDA process, with its header.
 constexpr uint64_t kLeastFileBytes = uint64_t{2} << 20;
 
 uint64_t NeededDescriptors(const RecordOptions& options, bool uses_bpf) {
@@ -108,7 +109,7 @@ std::string NeedsOfBpf(const RecordOptions& options) {
   std::vector<std::string> needs;
   if (options.record_cpu) needs.emplace_back("CPU samples");
   if (options.record_gpu && options.launch_stacks != LaunchStacks::kNone &&
-      !WantsInlineStacks(options)) {
+      !UsesInlineStacks(options)) {
     needs.emplace_back(options.inject ? "launch stacks" : "launch probes");
   }
   if (!options.probes.empty()) needs.emplace_back("probes");
@@ -117,15 +118,15 @@ std::string NeedsOfBpf(const RecordOptions& options) {
 
 namespace {
 
-// Whether --gpu-only records a part of what was asked for.
+// True if --gpu-only could record a part of what was requested.
 bool HasGpuPart(const RecordOptions& options) {
   return options.record_cpu && options.record_gpu && options.inject && options.probes.empty() &&
          options.cpu_events.front().is_clock && options.cpu_events.size() == 1 &&
-         (options.launch_stacks == LaunchStacks::kNone || WantsInlineStacks(options));
+         (options.launch_stacks == LaunchStacks::kNone || UsesInlineStacks(options));
 }
 
 Error Unsupported(const std::string& needs, const Obstacle& obstacle) {
-  return Error{ErrorKind::kUnsupported, Format("{}: {}", needs, obstacle.what), obstacle.cure};
+  return Error{ErrorKind::kUnsupported, Format("{}: {}", needs, obstacle.what), obstacle.hint};
 }
 
 Status CheckKernelAndUser(const RecordOptions& options) {
@@ -133,7 +134,7 @@ Status CheckKernelAndUser(const RecordOptions& options) {
   if (needs.empty()) return Ok();
   const std::string missing = MissingCapabilities(EffectiveCapabilities());
   if (!missing.empty()) {
-    // Without it the next attempt would fail at CheckProcess.
+    // Without CAP_SYS_PTRACE the next attempt would fail in CheckProcess.
     const bool needs_ptrace = std::any_of(options.pids.begin(), options.pids.end(), [](pid_t pid) {
       return !ReadProcessMaps(static_cast<uint32_t>(pid)).ok();
     });
@@ -142,12 +143,12 @@ Status CheckKernelAndUser(const RecordOptions& options) {
     return Error{ErrorKind::kPermission,
                  Format("{} need {}, which this process lacks", needs, missing), std::move(hint)};
   }
-  const Machine machine = LookAtMachine();
+  const Machine machine = ExamineMachine();
   if (const auto obstacle = ObstacleToBpf(machine)) return Unsupported(needs, *obstacle);
   if (options.record_cpu) {
     if (const auto obstacle = ObstacleToPerfEvents(machine)) return Unsupported(needs, *obstacle);
   }
-  if (!WantsProbes(options)) return Ok();
+  if (!UsesProbes(options)) return Ok();
   if (const auto obstacle = ObstacleToProbes(machine)) return Unsupported("probes", *obstacle);
   return Ok();
 }

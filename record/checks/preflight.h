@@ -1,5 +1,5 @@
-// What a recording needs of this machine, this user and the limits of this process, asked before
-// the program is started.
+// Checks what a recording needs from this machine, this user and the limits of this process, before
+// the program starts.
 #pragma once
 
 #include <cstdint>
@@ -13,13 +13,13 @@ namespace xpu {
 // `uses_bpf`: the recording loads BPF programs.
 Status CheckOwnLimits(const RecordOptions& options, bool uses_bpf);
 
-// For people: "1024 descriptors, 3.2 GiB of address space, any memory, files of any size".
+// For messages: "1024 descriptors, 3.2 GiB of address space, any memory, files of any size".
 std::string OwnLimitsText();
 
-// "CPU samples and probes": what of the recording needs BPF; empty: nothing does.
+// Lists what needs BPF in this recording, as "CPU samples and probes"; empty if nothing does.
 std::string NeedsOfBpf(const RecordOptions& options);
 
-// Says exactly what is missing and how to get it, for what the options ask.
+// An error says exactly what is missing for these options and how to get it.
 Status Preflight(const RecordOptions& options);
 
 }  // namespace xpu

@@ -9,8 +9,8 @@
 #include "format/base/text.h"
 #include "record/cli/help.h"
 #include "record/cli/help_groups.h"
-#include "record/cli/option_habits.h"
-#include "record/cli/verb_of_others.h"
+#include "record/cli/other_tool_commands.h"
+#include "record/cli/other_tool_options.h"
 #include "record/cli/version.h"
 
 namespace xpu {
@@ -22,7 +22,7 @@ Error UsageError(std::string message) {
   return Error{ErrorKind::kUsage, std::move(message), kSeeHelp};
 }
 
-// Choices as the command line has them.
+// Option values as written on the command line, before they are parsed.
 struct Words {
   std::string call_graph = "auto";
   std::string launch_stacks = "auto";
@@ -30,7 +30,7 @@ struct Words {
   std::string symbols = "slice";
   std::vector<std::string> events;
   std::vector<std::pair<ProbeKind, std::string>> probes;
-  uint64_t period = 0;  // 0: none was given
+  uint64_t period = 0;  // 0: not given
   std::string delay;
   std::string duration;
   std::vector<std::string> controls;
@@ -64,13 +64,13 @@ void AddGpuOptions(CLI::App& app, RecordOptions& options, Words& words, CLI::Opt
   }
   app.add_option("--cuda-lib", options.cuda_libraries)
       ->type_name("FILE")
-      ->allow_extra_args(false);  // one each, the rest is the program's
+      ->allow_extra_args(false);  // one value each; the rest belongs to the program
 }
 
 void AddEventOptions(CLI::App& app, RecordOptions& options, Words& words) {
   app.add_option("-e,--event", words.events)
       ->type_name("{" + KnownCpuEvents() + "},...")
-      ->allow_extra_args(false);  // one list each, the rest is the program's
+      ->allow_extra_args(false);  // one list each; the rest belongs to the program
   auto* frequency = app.add_option("-F,--freq", options.frequency_hz);
   frequency->type_name("HZ")->check(CLI::Range(uint64_t{1}, uint64_t{100000}));
   app.add_option("-c,--count", words.period)
@@ -79,7 +79,7 @@ void AddEventOptions(CLI::App& app, RecordOptions& options, Words& words) {
       ->excludes(frequency);
 }
 
-// A probe each time one of them is given.
+// Adds a probe each time one of these options is given.
 void AddProbeOptions(CLI::App& app, Words& words) {
   const auto add = [&](const char* name, ProbeKind kind, const char* form) {
     app.add_option_function<std::vector<std::string>>(
@@ -121,7 +121,8 @@ void AddOutputOptions(CLI::App& app, RecordOptions& options, Words& words) {
   app.add_option("--output-buffer", words.output_buffer)->type_name("SIZE");
 }
 
-// It is a variable that a script forgot to set: `--user "$SERVICE"` must not run as root then.
+// An empty value comes from a variable that a script forgot to set: `--user "$SERVICE"` must not
+// run as root then.
 void RefuseEmptyValues(CLI::App& app) {
   const auto problem = [](const std::string& value) { return value.empty() ? "is empty" : ""; };
   for (CLI::Option* option : app.get_options()) {
@@ -129,7 +130,8 @@ void RefuseEmptyValues(CLI::App& app) {
   }
 }
 
-// What kHelpGroups describe; the types of values decide what a shell completes.
+// The options that kHelpGroups describes. Completion in shells depends on the types of their
+// values.
 void AddOptions(CLI::App& app, RecordOptions& options, Words& words) {
   app.set_help_flag("-h,--help");
   app.set_version_flag("--version", "");
@@ -166,7 +168,7 @@ SymbolDetail SymbolsOf(const std::string& word) {
 
 constexpr uint64_t kMinClockPeriodNs = 10'000;
 
-Status TakeEvents(const Words& words, RecordOptions& options) {
+Status SetEvents(const Words& words, RecordOptions& options) {
   if (words.gpu_only && !words.events.empty()) {
     return UsageError("--gpu-only takes no CPU samples and cannot be combined with --event");
   }
@@ -177,7 +179,7 @@ Status TakeEvents(const Words& words, RecordOptions& options) {
   }
   for (CpuEvent& event : options.cpu_events) {
     if (event.period == 0) event.period = words.period;
-    // As --freq has a limit: a program that is sampled all the time does not get on.
+    // Limited as --freq is: a program that is sampled all the time makes no progress.
     if (event.is_clock && event.period != 0 && event.period < kMinClockPeriodNs) {
       return UsageError(Format("{}: a sample every {} ns is too often; the minimum is 10000 ns",
                                event.name, event.period));
@@ -186,20 +188,20 @@ Status TakeEvents(const Words& words, RecordOptions& options) {
   return CheckNoneTwice(options.cpu_events);
 }
 
-Status TakeProbes(const Words& words, RecordOptions& options) {
+Status SetProbes(const Words& words, RecordOptions& options) {
   for (const auto& [kind, text] : words.probes) {
     XPU_ASSIGN_OR_RETURN(UserProbe probe, ParseUserProbe(kind, text));
     options.probes.push_back(std::move(probe));
   }
   XPU_RETURN_IF_ERROR(CheckNoneTwice(options.probes));
-  // A walk inside the program cannot get past such a return.
+  // A walk inside the program cannot pass a return address that a probe has replaced.
   if (options.launch_stacks == LaunchStacks::kAuto && ReplacesReturns(options.probes)) {
     options.launch_stacks = LaunchStacks::kUprobe;
   }
   return Ok();
 }
 
-// perf counts milliseconds. Few wait for more than a minute and say so in seconds.
+// perf counts milliseconds. Few users wait for more than a minute, and those write seconds.
 std::string NoteOfDelay(const std::string& delay) {
   const auto seconds = ParseNumber<uint64_t>(delay);
   if (!seconds || *seconds < 60) return {};
@@ -209,7 +211,7 @@ std::string NoteOfDelay(const std::string& delay) {
       delay, delay, delay);
 }
 
-Status TakeControl(const Words& words, ControlOptions& control) {
+Status SetControl(const Words& words, ControlOptions& control) {
   control.waits_for_enable = words.delay == "-1";
   if (!words.delay.empty() && !control.waits_for_enable) {
     XPU_ASSIGN_OR_RETURN(control.delay_ns, ParseDuration("--delay", words.delay));
@@ -238,7 +240,7 @@ Status TakeControl(const Words& words, ControlOptions& control) {
   return Ok();
 }
 
-Status TakeOutput(const Words& words, RecordOptions& options) {
+Status SetOutput(const Words& words, RecordOptions& options) {
   OutputOptions& output = options.output_options;
   if (!words.rotate_size.empty()) {
     XPU_ASSIGN_OR_RETURN(output.rotate_bytes,
@@ -259,7 +261,7 @@ Status TakeOutput(const Words& words, RecordOptions& options) {
   return Ok();
 }
 
-// The option that asks for something only the injected library can do; empty: there is none.
+// Names an option that only the injected library can serve; empty if there is none.
 std::string_view NeedsLibrary(const Words& words, const RecordOptions& options) {
   if (words.gpu_only) return "--gpu-only";
   if (!words.capture_range.empty()) return "--capture-range";
@@ -268,7 +270,7 @@ std::string_view NeedsLibrary(const Words& words, const RecordOptions& options) 
   return words.graph_trace == "node" ? "--cuda-graph-trace" : "";
 }
 
-// What cannot be had from a library that is loaded while the program runs.
+// Refuses what a library that is loaded while the program runs cannot do.
 Status CheckAttach(const Words& words, const RecordOptions& options) {
   const auto refuse = [](std::string_view option, std::string_view why) {
     return Error{ErrorKind::kUsage,
@@ -290,8 +292,8 @@ Status CheckAttach(const Words& words, const RecordOptions& options) {
   return Ok();
 }
 
-// What to record. After the command has been parsed.
-Status TakeScope(const Words& words, RecordOptions& options) {
+// Determines what to record. Called after the command has been parsed.
+Status SetScope(const Words& words, RecordOptions& options) {
   for (const std::string& list : words.pids) {
     XPU_ASSIGN_OR_RETURN(const std::vector<pid_t> pids, ParsePids(list));
     options.pids.insert(options.pids.end(), pids.begin(), pids.end());
@@ -323,7 +325,7 @@ Status TakeScope(const Words& words, RecordOptions& options) {
   return Ok();
 }
 
-Status TakeWords(const Words& words, RecordOptions& options) {
+Status SetOptions(const Words& words, RecordOptions& options) {
   options.record_cpu = !words.gpu_only;
   options.record_gpu = !words.cpu_only;
   options.inject = !words.no_inject && !words.yield_cupti;
@@ -334,10 +336,10 @@ Status TakeWords(const Words& words, RecordOptions& options) {
   options.symbols = SymbolsOf(words.symbols);
   options.graph_trace =
       words.graph_trace == "node" ? GraphTraceMode::kNode : GraphTraceMode::kGraph;
-  XPU_RETURN_IF_ERROR(TakeEvents(words, options));
-  XPU_RETURN_IF_ERROR(TakeProbes(words, options));
-  XPU_RETURN_IF_ERROR(TakeControl(words, options.control));
-  XPU_RETURN_IF_ERROR(TakeOutput(words, options));
+  XPU_RETURN_IF_ERROR(SetEvents(words, options));
+  XPU_RETURN_IF_ERROR(SetProbes(words, options));
+  XPU_RETURN_IF_ERROR(SetControl(words, options.control));
+  XPU_RETURN_IF_ERROR(SetOutput(words, options));
   if (options.inject && !options.cuda_libraries.empty()) {
     return UsageError("--cuda-lib needs --no-inject");
   }
@@ -348,13 +350,13 @@ Status TakeWords(const Words& words, RecordOptions& options) {
   return Ok();
 }
 
-// Of what CLI11 left over, in front of the program.
+// Of the words before the program that CLI11 did not recognize.
 bool IsOption(std::string_view word) {
   return word.starts_with("-") && word != "-" && word != "--";
 }
 
-// What CLI11 left over: the target, with or without "--" before it.
-Status TakeCommand(const Words& words, std::vector<std::string> rest, RecordOptions& options) {
+// Takes the target from what CLI11 did not recognize, with or without "--" before it.
+Status SetCommand(const Words& words, std::vector<std::string> rest, RecordOptions& options) {
   if (!rest.empty() && rest.front() == "--") rest.erase(rest.begin());
   if (options.check && !rest.empty()) return UsageError("--check takes no program");
   if (options.check) return Ok();
@@ -364,7 +366,7 @@ Status TakeCommand(const Words& words, std::vector<std::string> rest, RecordOpti
   }
   if (rest.empty() && needs_none) return Ok();
   if (rest.empty() || rest.front().empty()) return UsageError("no program to record");
-  if (auto mistake = CheckVerbOfOtherTools(rest, RecordCommandLineOptions()))
+  if (auto mistake = CheckOtherToolCommand(rest, RecordCommandLineOptions()))
     return *std::move(mistake);
   options.command = std::move(rest);
   return Ok();
@@ -390,8 +392,7 @@ Result<ParsedCommandLine> ParseCommandLine(int argc, const char* const* argv) {
     return parsed;
   } catch (const CLI::ParseError& error) {
     const std::string what = error.what();
-    return ParseMistake(app, what,
-                        what.starts_with("--call-graph: dwarf") ? kDwarfHabit : kSeeHelp);
+    return ParseMistake(app, what, what.starts_with("--call-graph: dwarf") ? kDwarfHint : kSeeHelp);
   }
 
   std::vector<std::string> rest = app.remaining();
@@ -400,9 +401,9 @@ Result<ParsedCommandLine> ParseCommandLine(int argc, const char* const* argv) {
   if (!rest.empty() && IsOption(rest.front())) {
     return UnknownOption(app, rest.front(), kSeeHelp, kOtherToolOptions);
   }
-  XPU_RETURN_IF_ERROR(TakeWords(words, options));
-  XPU_RETURN_IF_ERROR(TakeCommand(words, std::move(rest), options));
-  XPU_RETURN_IF_ERROR(TakeScope(words, options));
+  XPU_RETURN_IF_ERROR(SetOptions(words, options));
+  XPU_RETURN_IF_ERROR(SetCommand(words, std::move(rest), options));
+  XPU_RETURN_IF_ERROR(SetScope(words, options));
   return parsed;
 }
 

@@ -1,4 +1,4 @@
-// The command line of xpu-record.
+// Parses the command line of xpu-record.
 #pragma once
 
 #include <optional>
@@ -13,7 +13,7 @@ namespace xpu {
 
 struct ParsedCommandLine {
   RecordOptions options;
-  // --help, --version: this text is the whole answer.
+  // Printed instead of recording, for --help and --version.
   std::optional<std::string> answer;
 };
 

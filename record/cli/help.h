@@ -5,8 +5,8 @@
 
 namespace xpu {
 
-// The options that most users need, with room for more of them; help_groups.h has all. CLI11's own
-// help lists for each option what it excludes, and fills two screens.
+// The options that most users need, with space for a few more; help_groups.h has all of them.
+// CLI11's own help was rejected: it lists for each option what it excludes, and fills two screens.
 inline constexpr std::string_view kHelpText =
     R"(Usage: xpu-record [OPTIONS] [--] PROGRAM [ARGUMENTS]
        xpu-record [OPTIONS] -p PID,...|-a [[--] PROGRAM [ARGUMENTS]]

@@ -22,7 +22,7 @@ void Print(const Error& error) {
   std::fprintf(stderr, "xpu-record: %s\n", ForTerminal(error).c_str());
 }
 
-// On any thread, and with nothing left to work with.
+// May run on any thread, when no memory is left.
 [[noreturn]] void OutOfMemory() {
   constexpr std::string_view kText =
       "xpu-record: out of memory\n"

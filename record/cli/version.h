@@ -1,4 +1,4 @@
-// What `xpu-record --version` prints: what this build is made of, for reports of bugs.
+// What `xpu-record --version` prints: the components of this build, for bug reports.
 #pragma once
 
 #include <string>

@@ -24,7 +24,7 @@ namespace {
 
 constexpr uint64_t kNsPerSecond = 1'000'000'000;
 
-// Of a clock in each thread; why it ticks more often than it samples is in cpu_sample.bpf.c.
+// For a clock in each thread. cpu_sample.bpf.c says why it ticks more often than it samples.
 constexpr uint64_t kTicksPerSecond = 1000;
 
 uint32_t TicksPerSample(uint64_t frequency_hz) {
@@ -35,14 +35,14 @@ bool IsClockByFrequency(const CpuEvent& event) { return event.is_clock && event.
 
 }  // namespace
 
-// One event; all share one program, which tells them apart by their numbers.
+// One event. All events share one BPF program, which distinguishes them by number.
 struct CpuSource::Event {
   CpuEvent event;
   uint32_t number = 0;  // CpuSample::source
   uint64_t frequency_hz = 0;
   uint32_t ticks_per_sample = 1;
   bool is_of_cpu = false;
-  std::vector<UniqueFd> fds;  // one, or one or two of each CPU
+  std::vector<UniqueFd> fds;  // one, or one or two for each CPU
 
   Status Open(const Scope& scope);
   std::vector<CpuEvent> Clocks() const;
@@ -53,22 +53,22 @@ struct CpuSource::Event {
   SampleSource Describe(EventSink& sink) const;
 };
 
-// A clock in each thread that ticks more often than it samples, and is set anew at each switch
-// between threads, took 1.9 to 2.7 % of a program that computes at 99 Hz, those of the CPUs 0 to
-// 0.9 % (virtual machine, where a tick takes 20 us). But the latter tick on all CPUs, also where
-// nothing of the program runs or nothing at all: not more often than needed.
+// Measured at 99 Hz in a virtual machine, where a tick takes 20 us: a clock in each thread, which
+// must tick more often than it samples and is reprogrammed at each context switch, costs 1.9 to 2.7
+// % of a program that computes; clocks on the CPUs cost 0 to 0.9 %. But these tick on all CPUs,
+// even idle ones, so they must not tick more often than needed.
 Status CpuSource::Event::Open(const Scope& scope) {
   if (!scope.is_program()) return OpenOnCpus();
   const bool is_rare = IsClockByFrequency(event) && TicksPerSample(frequency_hz) > 1;
-  // A container's seccomp filter or a security module may allow the other alone.
+  // A container's seccomp filter or a security module may allow only the other kind.
   if (is_rare && OpenOnCpus().ok()) return Ok();
   return OpenInProgram(scope);
 }
 
-// A program that wakes up as often as one clock ticks, or a multiple of it, would always be met at
-// work or never. Two clocks tick together as often as one, and their periods are to each other and
-// to that of the one as the golden ratio: what is in step with one of them is not with the other,
-// and what would be with the one is met at all its moments alike.
+// A program that wakes up at the frequency of one clock, or a multiple of it, would always be
+// sampled at work, or never. Two clocks together tick as often as one would, and their periods have
+// the golden ratio to each other and to that one's. So a program in step with one clock is out of
+// step with the other, and a program in step with their sum is sampled evenly.
 std::vector<CpuEvent> CpuSource::Event::Clocks() const {
   if (!IsClockByFrequency(event)) return {event};
   constexpr double kGoldenRatio = 1.6180339887498949;
@@ -79,7 +79,7 @@ std::vector<CpuEvent> CpuSource::Event::Clocks() const {
   return clocks;
 }
 
-// No period begins anew with a thread, so a tick is a sample.
+// Periods of CPU clocks do not restart with threads, so each tick is a sample.
 Status CpuSource::Event::OpenOnCpus() {
   std::vector<UniqueFd> opened;
   for (const int cpu : OnlineCpus()) {
@@ -103,14 +103,14 @@ Status CpuSource::Event::OpenInProgram(const Scope& scope) {
   return Ok();
 }
 
-// The kernel passes it on to what its tasks have inherited.
+// The kernel applies it to the events that child tasks have inherited.
 void CpuSource::Event::Switch(bool on) const {
   for (const UniqueFd& fd : fds) {
     ::ioctl(fd.get(), on ? PERF_EVENT_IOC_ENABLE : PERF_EVENT_IOC_DISABLE, 0);
   }
 }
 
-// Not libbpf's attach function: it enables the event at once, before the target's exec.
+// Not by libbpf's attach function, which enables the event at once, before the target's exec.
 Status CpuSource::Event::Attach(int program_fd) const {
   for (const UniqueFd& fd : fds) {
     if (::ioctl(fd.get(), PERF_EVENT_IOC_SET_BPF, program_fd) != 0) {
@@ -126,7 +126,7 @@ SampleSource CpuSource::Event::Describe(EventSink& sink) const {
   source.unit = sink.Intern(event.is_clock ? "ns" : "events");
   source.period = event.period;
   if (event.period == 0) source.frequency_hz = frequency_hz;
-  // The kernel rounds the time between ticks down to whole nanoseconds.
+  // The kernel rounds the time between ticks down to nanoseconds.
   if (IsClockByFrequency(event)) {
     source.period = kNsPerSecond / (frequency_hz * ticks_per_sample) * ticks_per_sample;
   }
@@ -151,7 +151,7 @@ class CpuSource::Impl {
   std::unique_ptr<BpfRing> ring_;
   StackFrames stack_;
   const Unwinder* unwinder_ = nullptr;
-  EventSink* sink_ = nullptr;  // during Drain
+  EventSink* sink_ = nullptr;  // valid during Drain
   uint64_t dropped_counted_ = 0;
   uint64_t unmarked_counted_ = 0;
 };
@@ -216,7 +216,7 @@ Status CpuSource::Impl::Follow(const Scope& scope) {
   if (!exec_link_) return BpfError("BPF program cpu_sample: attach to execs", -errno);
   if (!MarksProgram(scope)) return Ok();
   XPU_RETURN_IF_ERROR(MarkProgram(bpf_map__fd(program_->maps.recorded), scope.program));
-  // Those of CPUs know no exec to start at; before it they take nothing.
+  // Events on CPUs cannot start at an exec; before it the BPF program ignores their ticks.
   for (const Event& event : events_) {
     if (event.is_of_cpu && !scope.starts_paused) event.Switch(true);
   }
@@ -235,13 +235,13 @@ void CpuSource::Impl::TakeSample(std::span<const std::byte> bytes) {
   sample.pid = raw.pid;
   sample.tid = raw.tid;
   sample.cpu = raw.cpu;
-  // Before the other: it writes definitions.
+  // Taken before the native stack, because it writes definitions.
   const StackId python =
       TakePython(unwinder_, raw.stack, bytes.size() - kFixedBytes, raw.pid, *sink_);
   sample.stack = sink_->Intern(stack_.frames());
   sample.stack_flags = stack_.flags();
   sample.python_stack = python;
-  // With a frequency the kernel chooses the period anew all the time; a clock's stays.
+  // With a frequency the kernel adjusts the period continuously, except for clocks.
   const CpuEvent& event = events_.at(raw.source - 1).event;
   if (event.period == 0 && !event.is_clock) sample.weight = raw.period;
   sink_->Write(sample);

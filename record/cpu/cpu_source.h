@@ -1,6 +1,10 @@
-// CPU samples of the target, its threads and its children: sampling events, by default one on the
-// software CPU clock, which the kernel copies into every new task, and the BPF program that takes
-// the stacks. Of other subjects the events are those of the CPUs.
+// Samples the CPU stacks of the target, its threads and its children: it owns the perf events (by
+// default one on the software CPU clock), the BPF program that walks the stacks, and its ring.
+//
+// For a program the kernel copies the event into each new task; other scopes use events on each
+// CPU, of which the BPF program keeps what belongs to the scope. Samples that find the ring full
+// are counted. The software clock is the default because many machines, above all virtual ones,
+// have no hardware events.
 #pragma once
 
 #include <memory>
@@ -13,12 +17,12 @@ namespace xpu {
 class CpuSource : public Source {
  public:
   static Result<std::unique_ptr<Source>> Open(SourceContext& context);
-  // Whether samples can be taken on this machine, by trying it.
+  // Tries whether samples can be taken on this machine.
   static Status Try();
   ~CpuSource() override;
 
-  // Sampling begins with the program's exec, unless it starts paused. In other scopes it begins
-  // with Switch.
+  // A program is sampled from its exec on, unless the recording starts paused. Other scopes are
+  // sampled from Switch on.
   Status Arm() override;
   // Writes a SampleSource for each event, numbered from 1.
   void Begin(EventSink& sink) override;
@@ -33,7 +37,7 @@ class CpuSource : public Source {
   explicit CpuSource(SourceContext& context);
 
   SourceContext& context_;
-  std::unique_ptr<Impl> impl_;  // nullptr: not armed
+  std::unique_ptr<Impl> impl_;  // nullptr until Arm
 };
 
 }  // namespace xpu

@@ -29,7 +29,7 @@ class CuptiWatch::Impl {
   Status Attach(RegularFile opened, const std::string& name);
 
   Handle<cupti_refused_bpf, cupti_refused_bpf::destroy> program_;
-  std::vector<PlacedProbes> links_;
+  std::vector<AttachedProbes> links_;
   std::set<std::pair<dev_t, ino_t>> files_;
 };
 
@@ -39,7 +39,7 @@ Status CuptiWatch::Impl::Open() {
   if (!program_) return BpfError("BPF program cupti_refused: open", -errno);
   program_->rodata->pid_namespace_device = pid_namespace.device;
   program_->rodata->pid_namespace_inode = pid_namespace.inode;
-  PlaceAtOnce({program_->progs.cupti_refused});
+  SelectMultiLink({program_->progs.cupti_refused});
   if (int result = cupti_refused_bpf::load(program_.get()); result != 0) {
     return BpfError("BPF program cupti_refused: load", result);
   }
@@ -61,10 +61,10 @@ Status CuptiWatch::Impl::Attach(RegularFile opened, const std::string& name) {
     return Error{ErrorKind::kNotFound, Format("{}: does not define cuptiSubscribe", name), {}};
   }
   const std::string path = Format("/proc/self/fd/{}", handle.get());
-  XPU_ASSIGN_OR_RETURN(PlacedProbes placed,
-                       PlacedProbes::Place(program_->progs.cupti_refused, path, points,
-                                           /*is_return=*/true));
-  links_.push_back(std::move(placed));
+  XPU_ASSIGN_OR_RETURN(AttachedProbes attached,
+                       AttachedProbes::Attach(program_->progs.cupti_refused, path, points,
+                                              /*is_return=*/true));
+  links_.push_back(std::move(attached));
   return Ok();
 }
 

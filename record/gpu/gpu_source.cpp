@@ -108,7 +108,7 @@ std::string MarkerText(const LaunchSource& launches) {
 
 // Returns nullptr if memfds cannot be sealed here and launch stacks can come from the marker.
 Result<std::unique_ptr<SharedTables>> OpenArena(const RecordOptions& options) {
-  if (!WantsInlineStacks(options)) return std::unique_ptr<SharedTables>();
+  if (!UsesInlineStacks(options)) return std::unique_ptr<SharedTables>();
   // In a limited address space the arena gets a quarter of what is free; the rest is for everything
   // else.
   const uint64_t most = std::min(FreeAddressBytes() / 4, LargestFileBytes());
@@ -259,7 +259,7 @@ void GpuSource::AcceptPeers(EventSink& sink) {
       .python = context_.options.walk_python ? &python_files_ : nullptr};
   for (InjectPeer& peer : arrivals.peers) {
     ++reports_.connected[static_cast<uint32_t>(peer.pid)];
-    if (tracker_) tracker_->See(static_cast<uint32_t>(peer.pid), sink);
+    if (tracker_) tracker_->Observe(static_cast<uint32_t>(peer.pid), sink);
     if (!instances_.insert(peer.instance).second) continue;  // claimed twice in one round
     peers_.push_back(std::make_unique<GpuPeer>(std::move(peer), sink, stacks, memory_));
   }
@@ -297,7 +297,7 @@ void GpuSource::FinishPeer(GpuPeer& peer, EventSink& sink, GpuPeer::End end) {
                       cupti_watch_->Refusals(static_cast<pid_t>(peer.pid())), peer.pid(),
                       peer.instance(), Format("process {}", peer.pid()));
   }
-  if (tracker_ && end == GpuPeer::End::kOfProcess) tracker_->SeeEnd(peer.pid(), sink);
+  if (tracker_ && end == GpuPeer::End::kOfProcess) tracker_->ObserveEnd(peer.pid(), sink);
   markers_[peer.instance()] = {peer.pid(), peer.markers(), peer.marker_reason()};
   sink.Forget(peer.instance());
 }

@@ -96,7 +96,7 @@ std::optional<std::string> ObstacleToInjection(const MappedLibrary& driver,
   const std::string process = Format("/proc/{}", driver.pid);
   auto environment = ReadFile(process + "/environ", kMaxEnvironmentBytes);
   auto status = ReadFile(process + "/status");
-  const auto file = OpenPlaceIn(process + "/root", library);
+  const auto file = OpenInRoot(process + "/root", library);
   const bool may_read =
       !status.ok() || MayRead(process + "/root", library, ParseFileRights(*status));
   // Tested last: everything read before then belongs to the reported image.

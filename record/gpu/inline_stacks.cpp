@@ -131,7 +131,7 @@ bool InlineStacks::TakeOtherCode(Bytes message) {
 void InlineStacks::ReportThread(uint32_t tid, EventSink& sink) {
   if (settings_.tracker == nullptr || tid == last_thread_) return;
   if (threads_.size() >= kMaxThreads || !HasRoomFor(threads_, tid)) return;
-  if (threads_.insert(tid).second) settings_.tracker->SeeThread(pid_, tid, sink);
+  if (threads_.insert(tid).second) settings_.tracker->ObserveThread(pid_, tid, sink);
   last_thread_ = tid;
 }
 

@@ -62,7 +62,7 @@ bool IsWorthTiming(uint64_t offset, const std::vector<MarkerTiming>& timed) {
   static_assert(std::size(wire::kMarkerOffsets) == 3);
   constexpr uint64_t kOrder[] = {wire::kMarkerOffsets[0], wire::kMarkerOffsets[2],
                                  wire::kMarkerOffsets[1]};
-  std::vector<PlacedProbes> links;
+  std::vector<AttachedProbes> links;
   std::vector<MarkerTiming> timed;
   for (uint64_t offset : kOrder) {
     if (!IsWorthTiming(offset, timed)) continue;
@@ -79,10 +79,10 @@ bool IsWorthTiming(uint64_t offset, const std::vector<MarkerTiming>& timed) {
 
 }  // namespace
 
-Result<PlacedProbes> AttachToMarker(const bpf_program* program, const MarkerLocation& location,
-                                    uint64_t offset, int process) {
+Result<AttachedProbes> AttachToMarker(const bpf_program* program, const MarkerLocation& location,
+                                      uint64_t offset, int process) {
   const ProbePoint point{location.marker.file_offset + offset, 0};
-  return PlacedProbes::Place(program, location.library, {&point, 1}, false, process);
+  return AttachedProbes::Attach(program, location.library, {&point, 1}, false, process);
 }
 
 Result<std::vector<MarkerTiming>> TimeMarker(const bpf_program* program,
@@ -125,7 +125,7 @@ class LaunchSource::Impl {
   void TakeLaunch(std::span<const std::byte> bytes);
 
   Handle<launch_stack_bpf, launch_stack_bpf::destroy> program_;
-  std::optional<PlacedProbes> link_;
+  std::optional<AttachedProbes> link_;
   std::unique_ptr<BpfRing> ring_;
   std::vector<MarkerTiming> timings_;
   uint64_t chosen_offset_ = 0;
@@ -183,7 +183,7 @@ Status LaunchSource::Impl::Open(const std::string& library, uint64_t session,
   program_->rodata->session = session;
   unwinder_ = unwinder;
   XPU_RETURN_IF_ERROR(UseUnwinder(*program_, unwinder));
-  PlaceAtOnce({program_->progs.launch_stack, program_->progs.marker_timing});
+  SelectMultiLink({program_->progs.launch_stack, program_->progs.marker_timing});
   if (int result = launch_stack_bpf::load(program_.get()); result != 0) {
     return BpfError("BPF program launch_stack: load", result);
   }

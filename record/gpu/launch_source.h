@@ -29,8 +29,8 @@ struct MarkerLocation {
 };
 
 // Attaches `program` at `offset` in the marker.
-Result<PlacedProbes> AttachToMarker(const bpf_program* program, const MarkerLocation& location,
-                                    uint64_t offset, int process);
+Result<AttachedProbes> AttachToMarker(const bpf_program* program, const MarkerLocation& location,
+                                      uint64_t offset, int process);
 
 // Attaches `program`, which does nothing, to each offset of the marker in turn, in a helper process
 // that has its own copy of the library. Takes about 2 ms. The kernel needs 100 ms and more to

@@ -12,7 +12,7 @@ constexpr std::array<std::string_view, 7> kNames = {
     "peer_pidfd",       "uprobe_multi", "uprobe_session",
 };
 
-uint32_t left_out = 0;  // by the numbers of the features
+uint32_t left_out = 0;  // a bit for each feature
 
 }  // namespace
 

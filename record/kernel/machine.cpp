@@ -43,7 +43,7 @@ constexpr bpf_insn kReturnNothing[] = {
     {.code = BPF_JMP | BPF_EXIT, .dst_reg = 0, .src_reg = 0, .off = 0, .imm = 0}};
 
 int TryAtomics() {
-  constexpr uint8_t kAtomic = 0xc0;  // BPF_ATOMIC, which is what BPF_XADD was
+  constexpr uint8_t kAtomic = 0xc0;  // BPF_ATOMIC, formerly BPF_XADD
   constexpr int32_t kExchange = 0xe1;
   const bpf_insn program[] = {
       {.code = BPF_ST | BPF_MEM | BPF_DW, .dst_reg = 10, .src_reg = 0, .off = -8, .imm = 0},
@@ -80,13 +80,13 @@ std::string TextOf(const char* path) {
   return text.ok() ? *std::move(text) : std::string();
 }
 
-// It says the same wherever it runs: a release of its own, and the date of a kernel of 2016.
+// gVisor always reports the same release, and the date of a kernel of 2016.
 bool IsGvisor(const std::string& version) {
   return version.find("-gvisor") != std::string::npos ||
          version.find("#1 SMP Sun Jan 10 15:06:54 PST 2016") != std::string::npos;
 }
 
-// All ids are themselves only in the first one.
+// Only the initial user namespace maps every id to itself.
 bool IsUserNamespace(const std::string& map) {
   unsigned inside = 1, outside = 1, count = 0;
   return std::sscanf(map.c_str(), "%u %u %u", &inside, &outside, &count) != 3 || inside != 0 ||
@@ -95,7 +95,8 @@ bool IsUserNamespace(const std::string& map) {
 
 bool IsRefusal(int error) { return error == EPERM || error == EACCES || error == ENOSYS; }
 
-// Who refuses it, by what is known of the machine: the kernel gives the same errno for all.
+// Says who refuses the call, by what is known of the machine: the kernel returns the same errno for
+// all of them.
 Obstacle Refuser(const Machine& machine, const char* call, int error) {
   const std::string refused = Format("{}: {}: ", call, std::strerror(error));
   if (machine.is_gvisor) {
@@ -141,7 +142,7 @@ std::string ChosenWord(const std::string& words) {
   return words.substr(open + 1, close - open - 1);
 }
 
-Machine LookAtMachine() {
+Machine ExamineMachine() {
   Machine machine;
   utsname system{};
   ::uname(&system);

@@ -17,7 +17,7 @@ uint64_t SoftLimit(__rlimit_resource resource) {
   return ::getrlimit(resource, &limit) == 0 ? limit.rlim_cur : RLIM_INFINITY;
 }
 
-// What the limit leaves of that field of /proc/self/status.
+// The limit minus the value of `field` in /proc/self/status.
 uint64_t FreeBytes(__rlimit_resource resource, std::string_view field) {
   const uint64_t limit = SoftLimit(resource);
   if (limit == RLIM_INFINITY) return UINT64_MAX;

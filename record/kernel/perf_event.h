@@ -1,4 +1,4 @@
-// perf_event_open, as our sources use it.
+// Wraps perf_event_open for the event sources.
 #pragma once
 
 #include <vector>
@@ -10,18 +10,18 @@
 
 namespace xpu {
 
-// Close-on-exec; an empty descriptor leaves the reason in errno.
+// Opens close-on-exec. On failure the descriptor is empty and errno is set.
 UniqueFd OpenPerfEvent(const perf_event_attr& attributes, pid_t pid, int cpu);
 
 // An attribute block of the size that this build knows.
 perf_event_attr PerfAttributes(uint32_t type, uint64_t config);
 
-// The numbers of the CPUs that are online.
+// The numbers of the online CPUs.
 std::vector<int> OnlineCpus();
-// "0-3,8" as numbers; invalid parts are left out.
+// Parses "0-3,8"; invalid parts are left out.
 std::vector<int> ParseCpuList(const char* text);
 
-// kernel.perf_event_paranoid; 2 when it cannot be read.
+// kernel.perf_event_paranoid; 2 if it cannot be read.
 int PerfParanoidLevel();
 
 }  // namespace xpu

@@ -14,7 +14,7 @@ constexpr uint16_t PERF_RECORD_MISC_MMAP_BUILD_ID = 1 << 14;
 constexpr size_t kSampleIdBytes = 24;
 constexpr size_t kMaxBuildIdBytes = 20;
 
-// Takes values off the front of the bytes; once they run out everything reads as 0 and ok() is
+// Reads values from the start of the bytes. At the end of the bytes all values are 0 and ok() is
 // false.
 class Cursor {
  public:
@@ -40,7 +40,7 @@ class Cursor {
     bytes_ = bytes_.subspan(count);
     return front;
   }
-  // The rest up to its first zero byte.
+  // The remaining text up to its first zero byte.
   std::string_view TakeText() const {
     const std::string_view rest(reinterpret_cast<const char*>(bytes_.data()), bytes_.size());
     return rest.substr(0, rest.find('\0'));

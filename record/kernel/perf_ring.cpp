@@ -61,7 +61,8 @@ bool PerfRing::Discard() {
 void PerfRing::Block() {
   auto* page = static_cast<perf_event_mmap_page*>(memory_);
   const uint64_t head = std::atomic_ref(page->data_head).load(std::memory_order_acquire);
-  // The kernel computes the room modulo the ring's size, and leaves one byte: this leaves seven.
+  // The kernel computes the free space modulo the ring's size and keeps one byte free: this leaves
+  // seven.
   std::atomic_ref(page->data_tail).store(head + 8, std::memory_order_release);
 }
 
@@ -91,7 +92,7 @@ uint64_t PerfRing::Drain(const std::function<void(std::span<const std::byte>)>& 
       visit(joined_);
     }
     tail += header.size;
-    // Early: the kernel writes on meanwhile, and drops what finds no room.
+    // Released early: the kernel writes meanwhile, and drops what does not fit.
     if (tail - released >= data_bytes_ / 16) {
       std::atomic_ref(page->data_tail).store(tail, std::memory_order_release);
       released = tail;

@@ -14,7 +14,8 @@ namespace xpu {
 
 class PerfRing {
  public:
-  // Takes the event over and maps its ring of `data_bytes`, a power of two of whole pages.
+  // Takes ownership of the event and maps its ring of `data_bytes`, a power of two of complete
+  // pages.
   static Result<PerfRing> Map(UniqueFd event, size_t data_bytes);
 
   PerfRing(PerfRing&& other) noexcept;
@@ -23,17 +24,18 @@ class PerfRing {
 
   int fd() const { return event_.get(); }
 
-  // Records that found no room, of an event that counts nothing and was opened with
-  // PERF_FORMAT_LOST alone. 0 where the kernel does not say.
+  // The number of records that did not fit, for an event that counts nothing and was opened with
+  // PERF_FORMAT_LOST only. 0 if the kernel does not support it.
   uint64_t ReadLost() const;
 
-  // Calls `visit` with each whole record that is there; its bytes hold during the call. Returns the
-  // number of records skipped because a header made no sense (then the ring is emptied).
+  // Calls `visit` for each complete record; its bytes are valid only during the call. Returns the
+  // number of records skipped because of an invalid header (the ring is emptied then).
   uint64_t Drain(const std::function<void(std::span<const std::byte>)>& visit);
 
-  // Empties the ring. False: it was empty.
+  // Empties the ring. Returns false if it was empty.
   bool Discard();
-  // Of a ring that is never read, only discarded: nothing finds room in it, nor wakes, until then.
+  // For a ring that is never read, only discarded: until Discard no record fits, and none wakes the
+  // reader.
   void Block();
 
  private:

@@ -17,14 +17,14 @@
 namespace xpu {
 namespace {
 
-// Of enum bpf_attach_type; the headers of older distributions end before them.
+// Values of enum bpf_attach_type that the headers of older distributions lack.
 constexpr auto kUprobeMulti = static_cast<bpf_attach_type>(48);    // BPF_TRACE_UPROBE_MULTI
 constexpr auto kUprobeSession = static_cast<bpf_attach_type>(57);  // BPF_TRACE_UPROBE_SESSION
 
 constexpr uint32_t kMultiReturn = 1;  // BPF_F_UPROBE_MULTI_RETURN
 
-// The part of union bpf_attr that BPF_LINK_CREATE reads for uprobe_multi; the headers of older
-// distributions end before it.
+// The part of union bpf_attr that BPF_LINK_CREATE reads for uprobe_multi. The headers of older
+// distributions lack it.
 struct MultiLinkAttributes {
   uint32_t program_fd;
   uint32_t target_fd;
@@ -36,14 +36,14 @@ struct MultiLinkAttributes {
   uint64_t cookies;
   uint32_t count;
   uint32_t flags;
-  uint32_t pid;  // 0: every process
+  uint32_t pid;  // 0: all processes
   uint32_t padding;
 };
 static_assert(sizeof(MultiLinkAttributes) == 64);
 
 uint64_t AsNumber(const void* pointer) { return reinterpret_cast<uintptr_t>(pointer); }
 
-// An empty descriptor leaves the reason in errno.
+// On failure the descriptor is empty and errno is set.
 UniqueFd CreateMultiLink(int program_fd, bpf_attach_type type, const char* path,
                          std::span<const ProbePoint> points, bool is_return, int process) {
   std::vector<uint64_t> offsets, cookies;
@@ -64,8 +64,8 @@ UniqueFd CreateMultiLink(int program_fd, bpf_attach_type type, const char* path,
       static_cast<int>(::syscall(SYS_bpf, BPF_LINK_CREATE, &attributes, sizeof(attributes))));
 }
 
-// A program for it, and a link on what cannot be probed: kernels that know it look at the path and
-// say EBADF, older ones do not get so far.
+// Loads a program of this type and links it to a path that cannot be probed: kernels with the
+// feature examine the path and return EBADF, older ones fail earlier.
 bool IsKnown(bpf_attach_type type) {
   const bpf_insn nothing[] = {
       {.code = BPF_ALU64 | BPF_MOV | BPF_K, .dst_reg = 0, .src_reg = 0, .off = 0, .imm = 0},
@@ -82,7 +82,7 @@ bool IsKnown(bpf_attach_type type) {
 
 }  // namespace
 
-bool PlaceAtOnce(std::initializer_list<bpf_program*> programs) {
+bool SelectMultiLink(std::initializer_list<bpf_program*> programs) {
   if (!MayUse(KernelFeature::kMultiProbes) || !IsKnown(kUprobeMulti)) return false;
   for (bpf_program* program : programs) {
     bpf_program__set_expected_attach_type(program, kUprobeMulti);
@@ -90,22 +90,22 @@ bool PlaceAtOnce(std::initializer_list<bpf_program*> programs) {
   return true;
 }
 
-bool PlaceAsSession(bpf_program* program) {
+bool SelectSession(bpf_program* program) {
   if (!MayUse(KernelFeature::kProbeSessions) || !IsKnown(kUprobeSession)) return false;
   bpf_program__set_expected_attach_type(program, kUprobeSession);
   return true;
 }
 
-Result<PlacedProbes> PlacedProbes::Place(const bpf_program* program, const std::string& path,
-                                         std::span<const ProbePoint> points, bool is_return,
-                                         int process) {
-  PlacedProbes placed;
+Result<AttachedProbes> AttachedProbes::Attach(const bpf_program* program, const std::string& path,
+                                              std::span<const ProbePoint> points, bool is_return,
+                                              int process) {
+  AttachedProbes attached;
   const bpf_attach_type type = bpf_program__expected_attach_type(program);
   if (type == kUprobeMulti || type == kUprobeSession) {
-    placed.multi_link_ =
+    attached.multi_link_ =
         CreateMultiLink(bpf_program__fd(program), type, path.c_str(), points, is_return, process);
-    if (!placed.multi_link_) return BpfError(Format("uprobes in {}", path), -errno);
-    return placed;
+    if (!attached.multi_link_) return BpfError(Format("uprobes in {}", path), -errno);
+    return attached;
   }
   for (const ProbePoint& point : points) {
     LIBBPF_OPTS(bpf_uprobe_opts, options, .bpf_cookie = point.cookie, .retprobe = is_return);
@@ -119,9 +119,9 @@ Result<PlacedProbes> PlacedProbes::Place(const bpf_program* program, const std::
       }
       return error;
     }
-    placed.links_.push_back(std::move(link));
+    attached.links_.push_back(std::move(link));
   }
-  return placed;
+  return attached;
 }
 
 }  // namespace xpu

@@ -1,12 +1,12 @@
 // Probes at functions of one file, in every process that maps it.
 //
-// Linux 6.6 and newer place all of a file by one link and remove them together, in 20 ms or so;
-// before that it is one link per probe, and removing each takes 0.1 s. The one link asks for
-// CAP_BPF and CAP_PERFMON, the others for CAP_SYS_ADMIN.
+// Linux 6.6 and newer attach all probes of a file by one link and remove them together, in about 20
+// ms. Older kernels need one link per probe, and removing each takes 0.1 s. The single link
+// requires CAP_BPF and CAP_PERFMON, the others CAP_SYS_ADMIN.
 //
-// A probe at returns replaces the return address while the function runs. A C++ exception that
-// comes to it ends the program, and whoever walks the stack there walks no further. Linux 6.13 and
-// newer ask at each entry whether to (a session); before that it is done to every process.
+// A return probe replaces the return address while the function runs. A C++ exception that reaches
+// it ends the program, and a stack walk ends there. Linux 6.13 and newer ask at each entry whether
+// to do that (a session); older kernels do it to every process.
 #pragma once
 
 #include <cstdint>
@@ -27,27 +27,27 @@ using BpfLink = Handle<bpf_link, bpf_link__destroy>;
 inline constexpr int kThisProcess = 0;
 inline constexpr int kEveryProcess = -1;
 
-// How a program is placed is settled before it is loaded: by one link for all of a file where the
-// kernel has that, which is the result.
-bool PlaceAtOnce(std::initializer_list<bpf_program*> programs);
+// Called before the programs are loaded: selects one link for all probes of a file if the kernel
+// has it, and returns whether it does.
+bool SelectMultiLink(std::initializer_list<bpf_program*> programs);
 
-// The program runs at the entry too, where its result 1 leaves the return alone. False: the kernel
-// does not have that.
-bool PlaceAsSession(bpf_program* program);
+// The program then runs at entries too, where result 1 leaves the return address alone. Returns
+// false if the kernel lacks sessions.
+bool SelectSession(bpf_program* program);
 
 struct ProbePoint {
   uint64_t file_offset = 0;
-  uint64_t cookie = 0;  // what bpf_get_attach_cookie gives
+  uint64_t cookie = 0;  // the result of bpf_get_attach_cookie
 };
 
-// The probes of one file with one program; removed with it.
-class PlacedProbes {
+// The probes of one program in one file. The destructor removes them.
+class AttachedProbes {
  public:
-  // `is_return`: not when the functions are entered but when they return; also of a session.
-  // `path` is opened here and not kept.
-  static Result<PlacedProbes> Place(const bpf_program* program, const std::string& path,
-                                    std::span<const ProbePoint> points, bool is_return,
-                                    int process = kEveryProcess);
+  // `is_return`: at returns instead of entries; set for a session too. `path` is opened here and
+  // not kept.
+  static Result<AttachedProbes> Attach(const bpf_program* program, const std::string& path,
+                                       std::span<const ProbePoint> points, bool is_return,
+                                       int process = kEveryProcess);
 
  private:
   UniqueFd multi_link_;

@@ -19,10 +19,10 @@
 namespace xpu {
 namespace {
 
-constexpr const char* kPlaces[] = {"/sys/kernel/tracing/events",
-                                   "/sys/kernel/debug/tracing/events"};
+constexpr const char* kEventDirectories[] = {"/sys/kernel/tracing/events",
+                                             "/sys/kernel/debug/tracing/events"};
 
-// By their numbers: glibc has functions for them from 2.36 on.
+// By number: glibc has functions for these system calls from 2.36 on.
 UniqueFd MountForUs() {
   const UniqueFd context(static_cast<int>(::syscall(SYS_fsopen, "tracefs", FSOPEN_CLOEXEC)));
   if (!context) return {};
@@ -34,23 +34,23 @@ UniqueFd MountForUs() {
   return UniqueFd(::openat(mount.get(), "events", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
 }
 
-// An empty descriptor leaves the reason in errno.
+// On failure the descriptor is empty and errno is set.
 UniqueFd OpenEvents() {
-  for (const char* place : kPlaces) {
-    UniqueFd events(::open(place, O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  for (const char* directory : kEventDirectories) {
+    UniqueFd events(::open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC));
     if (events) return events;
   }
   return MountForUs();
 }
 
-void CloseFolder(DIR* folder) { ::closedir(folder); }
+void CloseDirectory(DIR* directory) { ::closedir(directory); }
 
-// The directories in one of tracefs, in order.
-std::vector<std::string> FoldersIn(int events, const std::string& path) {
+// The sorted subdirectories of a directory in tracefs.
+std::vector<std::string> DirectoriesIn(int events, const std::string& path) {
   std::vector<std::string> names;
-  UniqueFd folder(::openat(events, path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  const Handle<DIR, CloseFolder> entries(folder ? ::fdopendir(folder.get()) : nullptr);
-  if (entries) folder.release();
+  UniqueFd directory(::openat(events, path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  const Handle<DIR, CloseDirectory> entries(directory ? ::fdopendir(directory.get()) : nullptr);
+  if (entries) directory.release();
   while (const dirent* entry = entries ? ::readdir(entries.get()) : nullptr) {
     if (entry->d_type == DT_DIR && entry->d_name[0] != '.') names.emplace_back(entry->d_name);
   }
@@ -67,22 +67,22 @@ std::string FirstOf(const std::vector<std::string>& names) {
   return names.size() > kMost ? text + ", ..." : text;
 }
 
-// What may be meant, for one that there is not.
+// Suggests similar tracepoints for one that does not exist.
 std::string HintOf(int events, const std::string& category, const std::string& name) {
-  const std::vector<std::string> names = FoldersIn(events, category);
+  const std::vector<std::string> names = DirectoriesIn(events, category);
   if (!names.empty()) {
     const std::string near = NearestNames(names, name);
     return near.empty() ? Format("category {} has {}", category, FirstOf(names))
                         : Format("did you mean {} in category {}?", near, category);
   }
-  const std::vector<std::string> categories = FoldersIn(events, ".");
+  const std::vector<std::string> categories = DirectoriesIn(events, ".");
   const std::string near = NearestNames(categories, category);
   if (!near.empty()) return Format("did you mean category {}?", near);
   return "/sys/kernel/tracing/available_events lists them; if it is missing: mount -t tracefs none "
          "/sys/kernel/tracing";
 }
 
-// Its files are root's and of the group that the mount names.
+// Files of tracefs belong to root and to the group that the mount names.
 constexpr char kLetRead[] =
     "run as root, or once: sudo mount -t tracefs -o gid=$(id -g),mode=750 none /sys/kernel/tracing";
 

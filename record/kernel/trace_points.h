@@ -1,4 +1,4 @@
-// The kernel's tracepoints, by the number that perf_event_open takes.
+// Finds kernel tracepoints by name, for perf_event_open.
 #pragma once
 
 #include <cstdint>
@@ -8,8 +8,8 @@
 
 namespace xpu {
 
-// `name`: "sched:sched_switch". Asks tracefs: where it is mounted, else through a mount of our own
-// that nobody sees, for which it takes CAP_SYS_ADMIN.
+// `name`: "sched:sched_switch". Uses tracefs where it is mounted, otherwise a private mount, which
+// requires CAP_SYS_ADMIN.
 Result<uint64_t> FindTracepoint(const std::string& name);
 
 }  // namespace xpu

@@ -82,7 +82,7 @@ std::optional<CpuEvent> FindEvent(std::string_view name) {
 }
 
 // With modifiers, only the named parts (user, kernel) are counted.
-bool TakeModifiers(std::string_view modifiers, CpuEvent& event) {
+bool ParseModifiers(std::string_view modifiers, CpuEvent& event) {
   if (modifiers.find_first_not_of("uk") != std::string_view::npos) return false;
   const bool user = modifiers.find('u') != std::string_view::npos;
   const bool kernel = modifiers.find('k') != std::string_view::npos;
@@ -91,7 +91,7 @@ bool TakeModifiers(std::string_view modifiers, CpuEvent& event) {
   return user || kernel;
 }
 
-bool TakePeriod(std::string_view term, CpuEvent& event) {
+bool ParsePeriod(std::string_view term, CpuEvent& event) {
   constexpr std::string_view kKey = "period=";
   if (!term.starts_with(kKey)) return false;
   event.period = ParseNumber<uint64_t>(term.substr(kKey.size())).value_or(0);
@@ -106,14 +106,14 @@ Result<CpuEvent> ParseCpuEvent(std::string_view text) {
   CpuEvent event = *found;
   if (rest.starts_with('/')) {
     const size_t end = rest.find('/', 1);
-    if (end == std::string_view::npos || !TakePeriod(rest.substr(1, end - 1), event)) {
+    if (end == std::string_view::npos || !ParsePeriod(rest.substr(1, end - 1), event)) {
       return UsageError(text, "expected period=N between the slashes, with N at least 1",
                         Format("{}/period=1000000/ takes a sample every million", name));
     }
     rest.remove_prefix(end + 1);
   }
   if (rest.starts_with(':')) rest.remove_prefix(1);
-  if (!rest.empty() && !TakeModifiers(rest, event)) {
+  if (!rest.empty() && !ParseModifiers(rest, event)) {
     return UsageError(text, Format("unknown modifier '{}'", rest),
                       Format("{0}:u counts only user code, {0}:k only the kernel", name));
   }

@@ -38,7 +38,7 @@ std::optional<uint64_t> ParseOffset(std::string_view text) {
 }
 
 // Text after a '+' that is not a number belongs to the name: "operator+".
-void TakeOffset(UserProbe& probe) {
+void ParseOffset(UserProbe& probe) {
   const size_t plus = probe.function.rfind('+');
   if (plus == std::string::npos) return;
   const auto offset = ParseOffset(std::string_view(probe.function).substr(plus + 1));
@@ -86,7 +86,7 @@ Result<UserProbe> ParseUserProbe(ProbeKind kind, std::string_view text) {
     probe.library = text.substr(0, colon);
     probe.function.erase(0, colon + 1);
   }
-  if (kind != ProbeKind::kTracepoint) TakeOffset(probe);
+  if (kind != ProbeKind::kTracepoint) ParseOffset(probe);
   if (probe.function.empty() || probe.function.ends_with(':')) return UsageError(kind, text);
   if (probe.is_return() && probe.offset != 0) return UsageError(kind, text);
   return probe;

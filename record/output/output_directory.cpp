@@ -50,9 +50,9 @@ bool OutputDirectory::HasRegularFile(const std::string& name) const {
 }
 
 Status OutputDirectory::CheckNotBeingWritten(const std::string& name) const {
-  UniqueFd place(::openat(fd(), name.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC));
-  if (!place) return Ok();
-  auto file = OpenRegularFile(std::move(place), PathOf(name));
+  UniqueFd location(::openat(fd(), name.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC));
+  if (!location) return Ok();
+  auto file = OpenRegularFile(std::move(location), PathOf(name));
   if (!file.ok() || ::flock(file->fd.get(), LOCK_SH | LOCK_NB) == 0 || errno != EWOULDBLOCK) {
     return Ok();
   }
@@ -66,7 +66,7 @@ Result<RenamedFile> OutputDirectory::Rename(const std::string& from, const std::
   }
   struct stat info {};
   ::fstatat(fd(), to.c_str(), &info, AT_SYMLINK_NOFOLLOW);
-  return RenamedFile{from, to, IdOf(info)};  // of no file: it has been removed already
+  return RenamedFile{from, to, IdOf(info)};  // an empty id: the file has been removed already
 }
 
 void OutputDirectory::RemoveFile(const std::string& name) const {
@@ -89,7 +89,7 @@ void OutputDirectory::RenameBack(const RenamedFile& file) const {
       errno == EEXIST) {
     return;
   }
-  // A file system without such renames, as NFS.
+  // File systems such as NFS lack this kind of rename.
   struct stat info {};
   if (::fstatat(fd(), to, &info, AT_SYMLINK_NOFOLLOW) == 0 || errno != ENOENT) return;
   ::renameat(fd(), from, fd(), to);

@@ -1,5 +1,5 @@
-// The directory that captures are written to, held open: whatever its path leads to later, files
-// are created, renamed and removed where the first look was.
+// The directory that captures are written to, held open, so that files are created, renamed and
+// removed there whatever its path leads to later.
 #pragma once
 
 #include <memory>
@@ -10,16 +10,16 @@
 #include <sys/types.h>
 
 #include "format/base/handle.h"
-#include "format/base/output_place.h"
+#include "format/base/output_location.h"
 #include "format/base/result.h"
 
 namespace xpu {
 
-// Where the directory lets nothing be created or renamed.
+// For directories in which nothing can be created or renamed.
 inline constexpr char kOtherFileHint[] =
     "name another file with -o, or record from another directory";
 
-// Tells a file from another one that has its name by now.
+// Identifies a file, since another one may have its name by now.
 struct FileId {
   dev_t device = 0;
   ino_t inode = 0;
@@ -40,26 +40,26 @@ struct RenamedFile {
 
 class OutputDirectory {
  public:
-  // `directory`: O_PATH. `prefix`: what messages put before a name, as "captures/".
+  // `directory`: opened with O_PATH. `prefix`: what messages put before names, as "captures/".
   OutputDirectory(UniqueFd directory, std::string prefix);
 
   int fd() const { return directory_.get(); }
   std::string PathOf(const std::string& name) const { return prefix_ + name; }
 
-  // Held by one recorder at a time that looks for earlier files, renames them and creates its own,
-  // so that of two that begin together the second sees the first one's file. No longer than a
-  // moment is waited for it: whoever may read the directory can keep it.
+  // A lock for recorders that look for earlier files, rename them and create their own, so that the
+  // second of two recorders sees the first one's file. It is waited for only briefly, because
+  // anyone who may read the directory can hold it.
   UniqueFd TakeTurn() const;
 
   std::vector<std::string> RegularFiles() const;
   bool HasRegularFile(const std::string& name) const;
-  // kBusy: a recorder writes to the file.
+  // Returns kBusy if a recorder writes to the file.
   Status CheckNotBeingWritten(const std::string& name) const;
 
   Result<RenamedFile> Rename(const std::string& from, const std::string& to) const;
   void RemoveFile(const std::string& name) const;
-  // Both do nothing where another file has the name by now; the second one also where something has
-  // the name from before.
+  // Both do nothing if another file has the name by now; RenameBack also does nothing if a file has
+  // the original name.
   void Remove(const NamedFile& file) const;
   void RenameBack(const RenamedFile& file) const;
 

@@ -17,12 +17,12 @@
 namespace xpu {
 namespace {
 
-// Only root can give a file away, and only sudo says to which user.
+// Only root can change a file's owner, and only sudo says who the caller is.
 void GiveToCallerOfSudo(int fd) {
   const auto uid = NumberFromSudo("SUDO_UID");
   const auto gid = NumberFromSudo("SUDO_GID");
   if (!uid || !gid) return;
-  // Failure leaves a capture that belongs to root: readable, so not worth ending the recording.
+  // On failure the capture belongs to root. It is readable, so the recording goes on.
   if (::fchown(fd, *uid, *gid) != 0) return;
 }
 
@@ -32,11 +32,11 @@ bool IsAskedToEnd() {
          (::sigismember(&pending, SIGINT) == 1 || ::sigismember(&pending, SIGTERM) == 1);
 }
 
-// Opening it plainly would wait for a reader for ever, deaf to signals, which are blocked.
-Result<UniqueFd> OpenFifo(const OutputPlace& place, const std::string& path) {
+// A plain open would wait for a reader without end, and signals are blocked here.
+Result<UniqueFd> OpenFifo(const OutputLocation& location, const std::string& path) {
   constexpr int kPatienceMs = 10'000, kStepMs = 20;
   for (int waited_ms = 0; waited_ms < kPatienceMs && !IsAskedToEnd(); waited_ms += kStepMs) {
-    UniqueFd fd = OpenEntry(place, O_WRONLY | O_NONBLOCK);
+    UniqueFd fd = OpenEntry(location, O_WRONLY | O_NONBLOCK);
     if (fd) {
       ::fcntl(fd.get(), F_SETFL, ::fcntl(fd.get(), F_GETFL) & ~O_NONBLOCK);
       return fd;
@@ -48,15 +48,15 @@ Result<UniqueFd> OpenFifo(const OutputPlace& place, const std::string& path) {
                "start its reader first: cat FIFO > x.xpu &"};
 }
 
-// A device or a pipe.
-Result<UniqueFd> OpenExisting(const OutputPlace& place, const std::string& path) {
-  if (S_ISFIFO(place.info.st_mode)) return OpenFifo(place, path);
-  UniqueFd fd = OpenEntry(place, O_WRONLY);
+// Opens a device or a pipe.
+Result<UniqueFd> OpenExisting(const OutputLocation& location, const std::string& path) {
+  if (S_ISFIFO(location.info.st_mode)) return OpenFifo(location, path);
+  UniqueFd fd = OpenEntry(location, O_WRONLY);
   if (!fd) return SystemError(Format("{}: open", path), errno);
   return fd;
 }
 
-Error IsFolder(const std::string& path) {
+Error IsDirectory(const std::string& path) {
   return SystemError(
       Format("{}: open", path), EISDIR,
       Format("name a file in it: -o {}{}capture.xpu", path, path.ends_with('/') ? "" : "/"));
@@ -64,11 +64,12 @@ Error IsFolder(const std::string& path) {
 
 }  // namespace
 
-// A link is followed only to what is not a file (/dev/stdout, /proc/self/fd/3). It leaves open
-// which of two directories the earlier capture is kept in.
+// Follows a link only to something that is not a file (/dev/stdout, /proc/self/fd/3). A link to a
+// file is refused, because it is unclear in which of the two directories the earlier capture must
+// be kept.
 Result<OutputName> FindOutput(const std::string& path) {
   XPU_RETURN_IF_ERROR(CheckMountAnswers(path));
-  auto found = FindOutputPlace(path);
+  auto found = FindOutputLocation(path);
   if (!found.ok()) {
     Error error = std::move(found).error();
     if (error.hint.empty()) error.hint = kOtherFileHint;
@@ -81,7 +82,7 @@ Result<OutputName> FindOutput(const std::string& path) {
                         found->info.st_uid),
                  "root writes only to its own FIFOs and to those of the directory's owner"};
   }
-  if (S_ISDIR(mode) || found->name.empty()) return IsFolder(path);
+  if (S_ISDIR(mode) || found->name.empty()) return IsDirectory(path);
   if (found->is_behind_link && (!found->entry || S_ISREG(mode))) {
     return Error{ErrorKind::kInvalid, Format("{}: is a symbolic link", path),
                  "name the target itself, or write to standard output with -o -"};
@@ -90,7 +91,7 @@ Result<OutputName> FindOutput(const std::string& path) {
   output.name = found->name;
   output.directory = std::make_shared<const OutputDirectory>(
       std::move(found->directory), path.substr(0, path.size() - FileNameOf(path).size()));
-  output.place = *std::move(found);
+  output.location = *std::move(found);
   return output;
 }
 
@@ -111,8 +112,8 @@ Result<OutputFile> OutputFile::Open(const std::string& path) {
   OutputFile file;
   file.name_ = path;
   XPU_ASSIGN_OR_RETURN(const OutputName output, FindOutput(path));
-  if (output.place.entry && !S_ISREG(output.place.info.st_mode)) {
-    XPU_ASSIGN_OR_RETURN(file.fd_, OpenExisting(output.place, path));
+  if (output.location.entry && !S_ISREG(output.location.info.st_mode)) {
+    XPU_ASSIGN_OR_RETURN(file.fd_, OpenExisting(output.location, path));
     return file;
   }
   file.directory_ = output.directory;
@@ -133,7 +134,7 @@ Result<OutputFile> OutputFile::CreateNew(SharedDirectory directory, const std::s
   return file;
 }
 
-// Looked at anew: only now nobody else creates one.
+// The entry is examined again, because only now no other recorder creates one.
 Status OutputFile::KeepOld(const std::string& name) {
   if (!directory_->HasRegularFile(name)) return Ok();
   XPU_RETURN_IF_ERROR(directory_->CheckNotBeingWritten(name));
@@ -148,12 +149,12 @@ Status OutputFile::Create(const std::string& name) {
   struct stat info {};
   if (::fstat(fd_.get(), &info) != 0) return SystemError(Format("{}: fstat", name_), errno);
   created_ = NamedFile{name, IdOf(info)};
-  // Given up when the file is closed, however that comes about. Where there are no locks nobody
-  // knows that it is in use.
+  // The lock ends when the file is closed, however that happens. Without locks in the file system
+  // nobody knows that the file is in use.
   (void)::flock(fd_.get(), LOCK_EX | LOCK_NB);
-  // 0600 also where the umask hides less or more: a capture holds command lines and addresses.
+  // Mode 0600 whatever the umask is: a capture holds command lines and addresses.
   if (::fchmod(fd_.get(), 0600) != 0) {
-    // A filesystem without modes: nothing to do about it.
+    // A file system without modes; nothing can be done.
   }
   GiveToCallerOfSudo(fd_.get());
   return Ok();

@@ -11,31 +11,31 @@
 
 namespace xpu {
 
-// What is there already is renamed to its name and this.
+// An existing file is renamed to its name with this suffix.
 inline constexpr char kOldSuffix[] = ".old";
 
 // Creates the capture with mode 0600, never through a symbolic link and never over an existing
-// file: that one is renamed to `path`.old first. Devices, pipes and "-" (standard output) are
-// written as they are, also where a link leads to them (/dev/stdout, /proc/self/fd/3); for the
-// reader of a fifo it waits a little. Under sudo the new file is given to the user who called. A
-// file is locked (flock) while it is written: another recorder does not take it for an earlier
-// capture (kBusy).
+// file, which is first renamed to `path`.old. Devices, pipes and "-" (standard output) are written
+// in location, also through a link to them (/dev/stdout, /proc/self/fd/3); the reader of a FIFO is
+// waited for briefly. Under sudo the new file belongs to the calling user. The file is locked
+// (flock) while it is written, so that another recorder does not treat it as an earlier capture
+// (kBusy).
 class OutputFile {
  public:
   static Result<OutputFile> Open(const std::string& path);
   // The file must not exist yet.
   static Result<OutputFile> CreateNew(SharedDirectory directory, const std::string& name);
 
-  // What messages call it.
+  // The name for messages.
   const std::string& name() const { return name_; }
-  // The descriptor, once.
+  // Returns the descriptor, once.
   UniqueFd TakeFd() { return std::move(fd_); }
 
-  // The recording did not happen: removes what this created, unless another file has taken its
-  // place, and puts the earlier file back.
+  // Called if the recording does not happen: removes the created file, unless another file has its
+  // name by now, and restores the earlier one.
   void Discard();
 
-  // Of CreateNew.
+  // Only after CreateNew.
   const NamedFile& created() const { return *created_; }
 
  private:
@@ -45,16 +45,16 @@ class OutputFile {
 
   UniqueFd fd_;
   std::string name_;
-  SharedDirectory directory_;  // of the next two
+  SharedDirectory directory_;  // for created_ and kept_
   std::optional<NamedFile> created_;
   std::optional<RenamedFile> old_;
 };
 
-// The place of a capture. kInvalid: a link leads to a file, or the path is that of a directory.
+// The directory entry of a capture. kInvalid: a link leads to a file, or the path is a directory.
 struct OutputName {
   SharedDirectory directory;
   std::string name;
-  OutputPlace place;  // but for the directory
+  OutputLocation location;  // without its directory
 };
 Result<OutputName> FindOutput(const std::string& path);
 

@@ -18,20 +18,20 @@ constexpr size_t kDigits = 4;
 
 // "directory/", "capture", ".xpu"
 struct NameParts {
-  std::string folder;
+  std::string directory;
   std::string stem;
   std::string extension;
 };
 
 NameParts Split(const std::string& path) {
   const size_t name = path.rfind('/') == std::string::npos ? 0 : path.rfind('/') + 1;
-  // A dot in front makes a file hidden, it begins no extension.
+  // A leading dot makes a file hidden and does not start an extension.
   size_t dot = path.rfind('.');
   if (dot == std::string::npos || dot <= name) dot = path.size();
   return {path.substr(0, name), path.substr(name, dot - name), path.substr(dot)};
 }
 
-// Names of the regular files that are parts of `name`, by their numbers.
+// The names of the regular files that are parts of `name`, with their numbers.
 std::vector<std::pair<uint32_t, std::string>> FindParts(const OutputDirectory& directory,
                                                         const std::string& name,
                                                         std::string_view suffix) {
@@ -51,7 +51,7 @@ std::string PartPath(const std::string& path, uint32_t part) {
   std::string number = Format("{}", part);
   number.insert(0, kDigits - std::min(kDigits, number.size()), '0');
   const NameParts name = Split(path);
-  return Format("{}{}.{}{}", name.folder, name.stem, number, name.extension);
+  return Format("{}{}.{}{}", name.directory, name.stem, number, name.extension);
 }
 
 std::optional<uint32_t> PartNumberOf(const std::string& path, std::string_view file_name) {
@@ -68,8 +68,8 @@ std::optional<uint32_t> PartNumberOf(const std::string& path, std::string_view f
   if (error != std::errc() || end != digits.data() + digits.size() || number == 0) {
     return std::nullopt;
   }
-  // One number has one name.
-  if (PartPath(path, number) != name.folder + std::string(file_name)) return std::nullopt;
+  // Each number has exactly one name.
+  if (PartPath(path, number) != name.directory + std::string(file_name)) return std::nullopt;
   return number;
 }
 
@@ -79,7 +79,7 @@ Result<OutputParts> OutputParts::Prepare(const std::string& path, const OutputOp
   parts.options_ = options;
   if (!parts.rotates()) return parts;
   XPU_ASSIGN_OR_RETURN(OutputName output, FindOutput(path));
-  if (output.place.entry && !S_ISREG(output.place.info.st_mode)) {
+  if (output.location.entry && !S_ISREG(output.location.info.st_mode)) {
     return Error{ErrorKind::kInvalid,
                  Format("{}: is not a regular file and cannot be rotated", path),
                  "omit --rotate-size, or name a file with -o"};
@@ -125,7 +125,7 @@ Result<OutputParts::Opened> OutputParts::OpenNext() {
   }
   XPU_ASSIGN_OR_RETURN(OutputFile file,
                        OutputFile::CreateNew(directory_, PartPath(name_, part_ + 1)));
-  turn_.reset();  // from here on the file itself is locked
+  turn_.reset();  // from now on the file itself is locked
   ++part_;
   written_.push_back(file.created());
   return Opened{file.TakeFd(), file.name()};

@@ -1,9 +1,10 @@
-// The files that one recording is written to: one, or with rotation one after the other, of which
-// the oldest are removed.
+// Owns the files that one recording is written to: a single one, or with rotation a sequence of
+// parts, of which the oldest are removed.
 //
-// The parts of capture.xpu are capture.0001.xpu, capture.0002.xpu, ... Parts of an earlier
-// recording are kept, as an earlier capture is: each is renamed to its name and .old; those that
-// were kept so before are removed, so that two recordings are never mixed.
+// The parts of capture.xpu are capture.0001.xpu, capture.0002.xpu, ... Like an earlier capture,
+// parts of an earlier recording are kept: each is renamed to its name with .old, and those that
+// were kept that way before are removed, so that two recordings are never mixed. Whatever a path
+// leads to later, only files that this recording created are removed or renamed back.
 #pragma once
 
 #include <cstdint>
@@ -18,33 +19,33 @@
 
 namespace xpu {
 
-// "capture.0007.xpu" of "capture.xpu"; the number stands before the last extension of the name.
+// "capture.0007.xpu" for "capture.xpu": the number precedes the last extension.
 std::string PartPath(const std::string& path, uint32_t part);
-// The number of the part of `path` that a file in its directory is; nullopt: it is not a part.
+// The part number of a file in the directory of `path`; nullopt if it is not a part.
 std::optional<uint32_t> PartNumberOf(const std::string& path, std::string_view file_name);
 
 class OutputParts {
  public:
-  // Makes room for the recording, in which nothing was written yet. kBusy: another recorder writes
-  // to files of that name.
+  // Moves earlier files away. Nothing is written yet. Returns kBusy if another recorder writes to
+  // files of that name.
   static Result<OutputParts> Prepare(const std::string& path, const OutputOptions& options);
 
   bool rotates() const { return options_.rotate_bytes != 0; }
   struct Opened {
     UniqueFd fd;
-    std::string name;  // what messages call it
+    std::string name;  // for messages
   };
-  // The next file; before, the oldest is removed if there would be too many.
+  // Opens the next file, and first removes the oldest part if there would be too many.
   Result<Opened> OpenNext();
-  // Of the file opened last; from 1. 0: there is only one file.
+  // The number of the last opened part, from 1; 0 without rotation.
   uint32_t part() const { return part_; }
 
-  // The recording did not happen: removes what was opened and puts earlier files back.
+  // Called if the recording does not happen: removes the opened files and restores earlier ones.
   void Discard();
 
-  // For people: "capture.xpu", "capture.0003.xpu to capture.0007.xpu", what was removed.
+  // For messages: "capture.xpu", or "capture.0003.xpu to capture.0007.xpu" and what was removed.
   std::string Text() const;
-  // Of earlier files, for people; empty: there were none.
+  // Which earlier files were kept, for messages; empty if there were none.
   const std::string& kept_text() const { return kept_text_; }
 
  private:
@@ -53,11 +54,11 @@ class OutputParts {
   std::string path_;
   OutputOptions options_;
   uint32_t part_ = 0;
-  std::optional<OutputFile> only_;  // of a recording without parts
-  SharedDirectory directory_;       // of one with parts
-  std::string name_;                // in there
-  UniqueFd turn_;                   // until the first part is there
-  std::deque<NamedFile> written_;   // parts that are there
+  std::optional<OutputFile> only_;  // without rotation
+  SharedDirectory directory_;       // with rotation
+  std::string name_;                // in the directory
+  UniqueFd turn_;                   // held until the first part exists
+  std::deque<NamedFile> written_;   // parts that exist
   std::vector<RenamedFile> kept_;
   std::string kept_text_;
 };

@@ -21,7 +21,7 @@
 namespace xpu {
 namespace {
 
-// So much at a time, so that a slow output differs from one that takes nothing.
+// Small pieces show whether an output is slow or does not accept anything.
 constexpr size_t kPieceBytes = size_t{64} << 10;
 
 }  // namespace
@@ -33,20 +33,20 @@ struct OutputQueue::Shared {
   };
 
   std::string name;
-  UniqueFd fd;  // the thread's, once it runs
+  UniqueFd fd;  // belongs to the thread once it runs
   std::atomic<uint64_t> taken_bytes = 0;
-  std::atomic<bool> given_up = false;  // nobody waits for what is left
+  std::atomic<bool> given_up = false;  // nobody waits for the rest
 
   std::mutex mutex;
   std::condition_variable changed;
   std::deque<Block> blocks;  // the first one is being written
   uint64_t waiting_bytes = 0;
   bool ends = false;           // no more blocks will come
-  bool has_ended = false;      // the thread
-  BlockCounts lost;            // not reported yet
-  std::optional<Error> error;  // of a block that is lost, not reported yet
+  bool has_ended = false;      // of the thread
+  BlockCounts lost;            // not yet reported
+  std::optional<Error> error;  // of a lost block; not yet reported
 
-  // With the mutex held.
+  // Called with the mutex held.
   void GiveUpBlocks() {
     for (const Block& block : blocks) lost += block.counts;
     blocks.clear();
@@ -90,7 +90,7 @@ void OutputQueue::Run(const std::shared_ptr<Shared>& shared) {
   while (true) {
     shared->changed.wait(lock, [&] { return shared->ends || !shared->blocks.empty(); });
     if (shared->given_up || shared->blocks.empty()) break;
-    // A deque leaves it where it is while others are added.
+    // Adding elements to a deque does not move this one.
     const std::string& bytes = shared->blocks.front().bytes;
     lock.unlock();
     Status written = WriteOne(*shared, bytes);
@@ -105,7 +105,7 @@ void OutputQueue::Run(const std::shared_ptr<Shared>& shared) {
     }
     shared->changed.notify_all();
   }
-  // Nobody else uses it any more. Closing may take its time too.
+  // No other thread uses it any more. Closing may block too.
   const int fd = shared->fd.release();
   lock.unlock();
   const int close_errno = ::close(fd) == 0 ? 0 : errno;
@@ -119,7 +119,7 @@ void OutputQueue::Run(const std::shared_ptr<Shared>& shared) {
 
 bool OutputQueue::StartThread() {
   if (thread_.joinable()) return true;
-  // Without one it is written here.
+  // Without a thread the blocks are written here.
   thread_ = StartWithoutSignals([shared = shared_] { Run(shared); });
   return thread_.joinable();
 }
@@ -132,7 +132,7 @@ Status OutputQueue::Write(std::string_view block, const BlockCounts& counts) {
       return shared_->error || shared_->waiting_bytes == 0 ||
              shared_->waiting_bytes + block.size() <= options_.limit_bytes;
     };
-    // Once in vain is enough.
+    // Waits in vain only once.
     if (waits_ && !has_room()) waits_ = WaitFor(lock, has_room);
     if (shared_->error) return *std::exchange(shared_->error, std::nullopt);
     if (const uint64_t waiting_bytes = shared_->waiting_bytes; !has_room()) {

@@ -1,4 +1,4 @@
-// The files whose launch functions are probed, each once however many processes map it.
+// The files whose launch functions are probed, each once, however many processes map it.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@
 namespace xpu {
 
 // A probed function.
-struct PlacedProbe {
+struct ProbedFunction {
   uint32_t probe = 0;  // Probe::probe
   const LaunchFunction* function = nullptr;
   uint64_t file_offset = 0;
@@ -31,21 +31,21 @@ class ProbeFiles {
     const bpf_program* at_return = nullptr;
   };
 
-  // Its probes are numbered from `first_probe` on.
+  // Numbers the probes from `first_probe` on.
   ProbeFiles(Programs programs, uint32_t first_probe)
       : programs_(programs), next_probe_(first_probe) {}
 
-  // Probes the file that is at `path` for this process, unless it is known. `name`: what the
-  // program and the capture call it.
+  // Probes the file at `path`, as this process sees it, unless it is known. `name`: its name in the
+  // program and in the capture.
   Status Add(const std::string& path, const std::string& name);
 
-  // Whether Add has seen the file.
+  // True if Add has been called for the file.
   bool Knows(const std::string& path) const;
   void Forget(const std::string& path);
 
-  // In the order of their numbers.
-  const std::vector<PlacedProbe>& probes() const { return probes_; }
-  // Places whose probe the kernel refused, and why.
+  // Ordered by number.
+  const std::vector<ProbedFunction>& probes() const { return probes_; }
+  // The functions that the kernel refused to probe, and why.
   std::vector<std::string> TakeRefusals() { return std::exchange(refusals_, {}); }
 
   void RemoveAll();
@@ -53,18 +53,18 @@ class ProbeFiles {
  private:
   using FileId = std::pair<dev_t, ino_t>;
 
-  // A number each, whether or not it can be placed.
-  std::vector<PlacedProbe> Number(const ElfImage& image, const std::string& name);
-  // All of them or none.
-  Status Place(const std::string& path, std::span<const PlacedProbe> probes);
+  // Numbers all functions, whether or not they can be probed.
+  std::vector<ProbedFunction> Number(const ElfImage& image, const std::string& name);
+  // Attaches all of the probes or none.
+  Status Attach(const std::string& path, std::span<const ProbedFunction> probes);
 
   Programs programs_;
   uint32_t next_probe_;
   std::set<FileId> known_;
-  std::vector<PlacedProbe> probes_;
+  std::vector<ProbedFunction> probes_;
   std::vector<std::string> refusals_;
-  std::vector<PlacedProbes> at_return_;
-  std::vector<PlacedProbes> at_entry_;
+  std::vector<AttachedProbes> at_return_;
+  std::vector<AttachedProbes> at_entry_;
 };
 
 }  // namespace xpu

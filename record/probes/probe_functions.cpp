@@ -13,8 +13,8 @@ namespace {
 constexpr auto kRuntime = ProbePurpose::kRuntimeLaunch;
 constexpr auto kDriver = ProbePurpose::kDriverLaunch;
 
-// Without __cudaLaunchKernel (CUDA 13, what <<<>>> calls): it jumps to cudaLaunchKernel, both would
-// count one launch twice. _ptsz: the per-thread default stream.
+// Leaves out __cudaLaunchKernel (CUDA 13, called by <<<>>>): it jumps to cudaLaunchKernel, so that
+// probing both would count launches twice. _ptsz: the per-thread default stream.
 constexpr LaunchFunction kFunctions[] = {
     {"cudaLaunchKernel", kRuntime, XPU_PROBE_FIRST_ARGUMENT},
     {"cudaLaunchKernel_ptsz", kRuntime, XPU_PROBE_FIRST_ARGUMENT},
@@ -43,10 +43,10 @@ constexpr std::array<unsigned char, 4> kEndbr64 = {0xf3, 0x0f, 0x1e, 0xfa};
 
 }  // namespace
 
-// A probe on endbr64 is single-stepped, for 10 to 15 us a hit in a virtual machine; most functions
-// go on with a push, which the kernel emulates. The return address is at the top of the stack
-// after endbr64 as before it, which is all that a probe on the return needs.
-uint64_t PlaceBehindEndbr64(const ElfImage& image, uint64_t file_offset) {
+// A probe on endbr64 is single-stepped, for 10 to 15 us a hit in a virtual machine. Most functions
+// continue with a push, which the kernel emulates. After endbr64 the return address is still at the
+// top of the stack, which is all that a return probe needs.
+uint64_t OffsetAfterEndbr64(const ElfImage& image, uint64_t file_offset) {
   const auto bytes = image.BytesAt(file_offset, kEndbr64.size());
   const bool begins_with_it = bytes.size() == kEndbr64.size() &&
                               std::memcmp(bytes.data(), kEndbr64.data(), kEndbr64.size()) == 0;
@@ -55,24 +55,24 @@ uint64_t PlaceBehindEndbr64(const ElfImage& image, uint64_t file_offset) {
 
 std::span<const LaunchFunction> LaunchFunctions() { return kFunctions; }
 
-std::vector<FunctionPlace> FindLaunchFunctions(const ElfImage& image) {
+std::vector<FunctionLocation> FindLaunchFunctions(const ElfImage& image) {
   std::unordered_map<std::string_view, uint64_t> addresses;
   for (const ElfSymbol& symbol : image.CodeSymbols()) {
     if (symbol.is_function) addresses.emplace(symbol.name, symbol.link_address);
   }
-  std::vector<FunctionPlace> places;
+  std::vector<FunctionLocation> locations;
   for (const LaunchFunction& function : kFunctions) {
     const auto found = addresses.find(function.name);
     if (found == addresses.end()) continue;
     const std::optional<uint64_t> entry = image.FileOffsetOf(found->second);
     if (!entry) continue;
-    const uint64_t offset = PlaceBehindEndbr64(image, *entry);
-    const bool is_known =
-        std::any_of(places.begin(), places.end(),
-                    [&](const FunctionPlace& place) { return place.file_offset == offset; });
-    if (!is_known) places.push_back({&function, offset});
+    const uint64_t offset = OffsetAfterEndbr64(image, *entry);
+    const bool is_known = std::any_of(
+        locations.begin(), locations.end(),
+        [&](const FunctionLocation& location) { return location.file_offset == offset; });
+    if (!is_known) locations.push_back({&function, offset});
   }
-  return places;
+  return locations;
 }
 
 }  // namespace xpu

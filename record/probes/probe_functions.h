@@ -1,4 +1,4 @@
-// The functions of the CUDA libraries that make the GPU work, and where they are in a file.
+// The functions of the CUDA libraries that start GPU work, and their locations in a file.
 #pragma once
 
 #include <cstdint>
@@ -14,21 +14,22 @@ namespace xpu {
 struct LaunchFunction {
   const char* name;
   ProbePurpose purpose;
-  xpu_probe_argument kernel;  // which argument names it
+  xpu_probe_argument kernel;  // the argument that names it
 };
 
 std::span<const LaunchFunction> LaunchFunctions();
 
-struct FunctionPlace {
+struct FunctionLocation {
   const LaunchFunction* function = nullptr;
-  uint64_t file_offset = 0;  // where a probe goes
+  uint64_t file_offset = 0;  // of the probe
 };
 
-// Where a probe on the function at `file_offset` goes: after its endbr64, on which a hit is slow.
-uint64_t PlaceBehindEndbr64(const ElfImage& image, uint64_t file_offset);
+// The offset of a probe on the function at `file_offset`: after its endbr64, which is slow to
+// probe.
+uint64_t OffsetAfterEndbr64(const ElfImage& image, uint64_t file_offset);
 
-// Those that the file defines, in the order of LaunchFunctions(). Of several names of the same code
-// only the first: it would be probed twice.
-std::vector<FunctionPlace> FindLaunchFunctions(const ElfImage& image);
+// The functions that the file defines, in the order of LaunchFunctions(). Of several names for the
+// same code only the first is kept, because the code would be probed twice.
+std::vector<FunctionLocation> FindLaunchFunctions(const ElfImage& image);
 
 }  // namespace xpu

@@ -28,20 +28,20 @@
 namespace xpu {
 namespace {
 
-// A file that a process mapped, to be looked up.
-struct SeenFile {
+// A file that a process has mapped and that is examined later.
+struct CandidateFile {
   uint32_t pid = 0;
   std::string path;   // as the process sees it
-  std::string range;  // of its addresses, as /proc/PID/map_files has it
+  std::string range;  // of addresses, as in /proc/PID/map_files
 
-  // What the process sees as "/": it may live in a container. Readable until it has ended.
+  // The root directory of the process, which may be in a container. Readable until it ends.
   std::string Root() const { return Format("/proc/{}/root", pid); }
   std::string InRoot() const { return Root() + path; }
-  // Also of a deleted file.
+  // Also leads to a deleted file.
   std::string InMapFiles() const { return Format("/proc/{}/map_files/{}", pid, range); }
 };
 
-// 0: it is there.
+// 0 if the file exists.
 int ReasonOfAbsence(const std::string& path) {
   return ::access(path.c_str(), F_OK) == 0 ? 0 : errno;
 }
@@ -59,11 +59,11 @@ std::vector<Frame> FramesFromCaller(std::span<const Frame> walk, uint64_t caller
 
 class ProbeSource::Impl : public ProcessListener {
  public:
-  // `processes`: nullptr: nothing is mapped that could be probed.
+  // `processes`: nullptr if no mapped file will be probed.
   explicit Impl(const ProcessTable* processes)
       : stack_(KernelStackLimit()), processes_(processes) {}
 
-  // A recorded process mapped a file; Drain probes it.
+  // Notes a file that a recorded process has mapped; Drain probes it.
   void OnMapping(uint32_t pid, uint64_t start, const CodeMapping& mapping) override;
   Status Open(const RecordOptions& options, const Scope& scope,
               const std::vector<std::string>& environment, const Unwinder* unwinder);
@@ -72,11 +72,12 @@ class ProbeSource::Impl : public ProcessListener {
 
   void LoadOnlyFor(const RecordOptions& options);
   Status Load(const RecordOptions& options, const Scope& scope, const Unwinder* unwinder);
-  Status PlaceAsked(const RecordOptions& options, const std::vector<std::string>& environment);
+  Status AttachUserProbes(const RecordOptions& options,
+                          const std::vector<std::string>& environment);
   Status AddNamed(const std::vector<std::string>& paths);
   void AddForeseen(const std::vector<std::string>& paths);
   Status Arm(pid_t target);
-  std::string AddMapped(const SeenFile& file);
+  std::string AddMapped(const CandidateFile& file);
   void AddMapped(EventSink& sink);
   void WriteDefinitions(EventSink& sink);
   void TakeHit(std::span<const std::byte> bytes);
@@ -90,26 +91,27 @@ class ProbeSource::Impl : public ProcessListener {
   BpfLink exec_link_;
   std::unique_ptr<BpfRing> ring_;
   bool at_once_ = false;
-  bool spares_others_ = false;  // the return addresses of what is not recorded stay as they are
-  bpf_program* at_return_ = nullptr;  // of the two programs for returns the one that is loaded
+  bool spares_others_ = false;        // leaves return addresses of unrecorded programs unchanged
+  bpf_program* at_return_ = nullptr;  // which of the two return programs is loaded
   bool verbose_ = false;
   bool sees_launches_ = false;
-  UserProbeLinks asked_;
+  UserProbeLinks user_probes_;
   std::optional<ProbeFiles> files_;
   bool asked_defined_ = false;
-  size_t defined_ = 0;  // of files_->probes()
-  std::vector<SeenFile> mapped_;
+  size_t defined_ = 0;  // how many of files_->probes()
+  std::vector<CandidateFile> mapped_;
   StackFrames stack_;
   const ProcessTable* processes_;
   const Unwinder* unwinder_ = nullptr;
-  EventSink* sink_ = nullptr;  // during Drain
+  EventSink* sink_ = nullptr;  // valid during Drain
   uint64_t taken_ = 0;
-  std::set<uint32_t> pids_;  // of the processes that launched
+  std::set<uint32_t> pids_;  // of processes that launched GPU work
   uint64_t dropped_counted_ = 0;
   uint64_t unmarked_counted_ = 0;
 };
 
-// The kernel checks each program for some milliseconds, and some kernels do not know all kinds.
+// Loads only the programs that are needed: the kernel verifies each for some milliseconds, and some
+// kernels do not support all types.
 void ProbeSource::Impl::LoadOnlyFor(const RecordOptions& options) {
   const auto wants = [&](ProbeKind kind) {
     const auto is_it = [kind](const UserProbe& probe) { return probe.kind == kind; };
@@ -137,8 +139,8 @@ Status ProbeSource::Impl::Load(const RecordOptions& options, const Scope& scope,
   XPU_RETURN_IF_ERROR(WatchOnly(*program_, scope));
   program_->bss->paused = scope.starts_paused;
   const auto& programs = program_->progs;
-  at_once_ = PlaceAtOnce({programs.probe_entry, programs.probe_return});
-  spares_others_ = at_once_ && PlaceAsSession(programs.probe_session);
+  at_once_ = SelectMultiLink({programs.probe_entry, programs.probe_return});
+  spares_others_ = at_once_ && SelectSession(programs.probe_session);
   at_return_ = spares_others_ ? programs.probe_session : programs.probe_return;
   LoadOnlyFor(options);
   if (int result = launch_probe_bpf::load(program_.get()); result != 0) {
@@ -153,14 +155,14 @@ Status ProbeSource::Impl::Load(const RecordOptions& options, const Scope& scope,
   return Ok();
 }
 
-Status ProbeSource::Impl::PlaceAsked(const RecordOptions& options,
-                                     const std::vector<std::string>& environment) {
+Status ProbeSource::Impl::AttachUserProbes(const RecordOptions& options,
+                                           const std::vector<std::string>& environment) {
   const auto& programs = program_->progs;
   const std::string program = options.command.empty() ? "" : options.command.front();
-  XPU_RETURN_IF_ERROR(asked_.Place({programs.probe_entry, at_return_, programs.kernel_entry,
-                                    programs.kernel_return, programs.trace_point},
-                                   options.probes, program, environment, verbose_));
-  for (const std::string& probe : asked_.slow()) {
+  XPU_RETURN_IF_ERROR(user_probes_.Attach({programs.probe_entry, at_return_, programs.kernel_entry,
+                                           programs.kernel_return, programs.trace_point},
+                                          options.probes, program, environment, verbose_));
+  for (const std::string& probe : user_probes_.slow()) {
     if (options.quiet) break;
     std::fprintf(stderr,
                  "xpu-record: %s: the kernel single-steps the instruction there: about 1 us per "
@@ -192,7 +194,7 @@ Status ProbeSource::Impl::AddNamed(const std::vector<std::string>& paths) {
   return Ok();
 }
 
-// One that cannot be probed is not counted as lost until it is mapped; then it is tried again.
+// A file that cannot be probed is counted as lost only when it is mapped and fails again.
 void ProbeSource::Impl::AddForeseen(const std::vector<std::string>& paths) {
   for (const std::string& path : paths) {
     const Status added = files_->Add(path, path);
@@ -211,8 +213,8 @@ Status ProbeSource::Impl::Arm(pid_t target) {
   return MarkProgram(bpf_map__fd(program_->maps.recorded), target);
 }
 
-// Empty: the file is probed. Else why it is not.
-std::string ProbeSource::Impl::AddMapped(const SeenFile& file) {
+// Returns an empty string if the file is probed, else the reason why it is not.
+std::string ProbeSource::Impl::AddMapped(const CandidateFile& file) {
   const std::string in_root = file.InRoot();
   const bool has_name = ReasonOfAbsence(in_root) == 0;
   const Status added = files_->Add(has_name ? in_root : file.InMapFiles(), file.path);
@@ -225,7 +227,7 @@ std::string ProbeSource::Impl::AddMapped(const SeenFile& file) {
 }
 
 void ProbeSource::Impl::AddMapped(EventSink& sink) {
-  for (const SeenFile& file : std::exchange(mapped_, {})) {
+  for (const CandidateFile& file : std::exchange(mapped_, {})) {
     const std::string why = AddMapped(file);
     if (!why.empty()) sink.losses().Add(LossKind::kProbeNotPlaced, 1, file.pid, {}, why);
   }
@@ -235,28 +237,29 @@ void ProbeSource::Impl::AddMapped(EventSink& sink) {
 }
 
 void ProbeSource::Impl::WriteDefinitions(EventSink& sink) {
-  if (!std::exchange(asked_defined_, true)) asked_.WriteDefinitions(sink);
+  if (!std::exchange(asked_defined_, true)) user_probes_.WriteDefinitions(sink);
   for (; defined_ < files_->probes().size(); ++defined_) {
-    const PlacedProbe& placed = files_->probes()[defined_];
+    const ProbedFunction& attached = files_->probes()[defined_];
     Probe probe;
-    probe.probe = placed.probe;
-    probe.purpose = placed.function->purpose;
-    probe.function = sink.Intern(placed.function->name);
-    probe.path = sink.Intern(placed.path);
+    probe.probe = attached.probe;
+    probe.purpose = attached.function->purpose;
+    probe.function = sink.Intern(attached.function->name);
+    probe.path = sink.Intern(attached.path);
     sink.Write(probe);
   }
 }
 
-// Without the function that was probed; a return is already in its caller, a tracepoint is none.
+// Leaves out the probed function itself. At a return the caller is already on top, and a tracepoint
+// is not a function.
 std::vector<Frame> ProbeSource::Impl::FramesOf(const xpu_probe_hit& raw) const {
-  const UserProbe* asked = asked_.Of(raw.probe);
+  const UserProbe* user_probe = user_probes_.Of(raw.probe);
   const std::span<const Frame> walk = stack_.frames();
-  if (asked == nullptr) return FramesFromCaller(walk, raw.caller);
-  if (asked->is_return() || asked->kind == ProbeKind::kTracepoint) {
+  if (user_probe == nullptr) return FramesFromCaller(walk, raw.caller);
+  if (user_probe->is_return() || user_probe->kind == ProbeKind::kTracepoint) {
     return {walk.begin(), walk.end()};
   }
-  // Inside the function the return address is not where the stack pointer points to.
-  const bool at_entry = asked->kind == ProbeKind::kUprobe && asked->offset == 0;
+  // Inside a function the return address is not at the stack pointer.
+  const bool at_entry = user_probe->kind == ProbeKind::kUprobe && user_probe->offset == 0;
   return FramesFromCaller(walk, at_entry ? raw.caller : 0);
 }
 
@@ -274,7 +277,7 @@ void ProbeSource::Impl::TakeHit(std::span<const std::byte> bytes) {
   hit.cpu = raw.cpu;
   hit.kernel = raw.kernel;
   hit.return_value = raw.return_value;
-  if (!hit.is_return || asked_.Of(raw.probe) != nullptr) {
+  if (!hit.is_return || user_probes_.Of(raw.probe) != nullptr) {
     stack_.Take(raw.stack, bytes.size() - offsetof(xpu_probe_hit, stack));
     stack_.CountLosses(sink_->losses(), raw.pid);
     hit.python_stack = TakePython(unwinder_, raw.stack,
@@ -319,10 +322,10 @@ Status ProbeSource::Impl::Open(const RecordOptions& options, const Scope& scope,
                                const std::vector<std::string>& environment,
                                const Unwinder* unwinder) {
   verbose_ = options.verbose;
-  sees_launches_ = WantsLaunchProbes(options);
+  sees_launches_ = UsesLaunchProbes(options);
   XPU_RETURN_IF_ERROR(CheckUserProbes(options.probes));
   XPU_RETURN_IF_ERROR(Load(options, scope, unwinder));
-  XPU_RETURN_IF_ERROR(PlaceAsked(options, environment));
+  XPU_RETURN_IF_ERROR(AttachUserProbes(options, environment));
   if (!sees_launches_) return Ok();
   XPU_RETURN_IF_ERROR(AddNamed(options.cuda_libraries));
   const std::string program = options.command.empty() ? "" : options.command.front();
@@ -338,11 +341,11 @@ void ProbeSource::Impl::Drain(EventSink& sink) {
   ring_->Drain();
 }
 
-// How the probes are placed, and the functions found in the files probed so far.
+// Describes how the probes are attached and which functions were found, for -v.
 std::string ProbeSource::Impl::Describe() const {
   std::string text = at_once_ ? "all of a file at once" : "one by one";
   std::map<std::string, int> functions;
-  for (const PlacedProbe& probe : files_->probes()) ++functions[probe.path];
+  for (const ProbedFunction& probe : files_->probes()) ++functions[probe.path];
   for (const auto& [path, count] : functions) AppendFormat(text, "; {} in {}", count, path);
   return text;
 }
@@ -352,7 +355,7 @@ ProbeSource::ProbeSource(SourceContext& context, std::unique_ptr<Impl> impl)
 ProbeSource::~ProbeSource() = default;
 
 Result<std::unique_ptr<Source>> ProbeSource::Open(SourceContext& context) {
-  if (!WantsProbes(context.options)) return std::unique_ptr<Source>();
+  if (!UsesProbes(context.options)) return std::unique_ptr<Source>();
   auto impl = std::make_unique<Impl>(&context.processes);
   XPU_RETURN_IF_ERROR(
       impl->Open(context.options, context.scope, context.environment, context.unwinder.get()));
@@ -381,7 +384,7 @@ void ProbeSource::CountLosses(EventSink& sink) { impl_->CountLosses(sink); }
 
 void ProbeSource::Stop(EventSink& sink, bool may_go_on) {
   Drain(sink);
-  impl_->asked_.RemoveAll();
+  impl_->user_probes_.RemoveAll();
   impl_->files_->RemoveAll();
   impl_->mapped_.clear();
   Drain(sink);

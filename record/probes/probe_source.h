@@ -1,10 +1,12 @@
-// Probes, hit by the target and its descendants: those that the user asks for, and, for GPU
-// launches of a program into which nothing is loaded, those at the launch functions of the CUDA
-// libraries that the program maps, at their entry (with the stack) and at their return.
+// Records hits of probes by the target and its descendants. It owns two kinds: probes that the user
+// requests, and, if nothing is loaded into the program, probes at entry (with the stack) and return
+// of the launch functions in the CUDA libraries that the program maps.
 //
-// Of the latter a file is probed before the program starts where it can be foreseen
-// (probe_libraries.h) and otherwise as soon as its mapping is known; launches in between, about a
-// millisecond, are missed.
+// User probes are attached before the program starts, all or none. Libraries are probed before the
+// start where they can be foreseen (process/loader.h), otherwise as soon as their mapping is
+// reported; launches in between, about a millisecond, are missed. Launches found this way are
+// matched with GPU work by time, so the injected library, which knows correlation ids, is the
+// default. Functions that cannot be probed are counted.
 #pragma once
 
 #include <cstdint>
@@ -21,14 +23,14 @@ namespace xpu {
 
 class ProbeSource : public Source {
  public:
-  // Loads the programs. Fails when what the user named cannot be probed.
+  // Loads the programs. Fails if a probe that the user requests cannot be attached.
   static Result<std::unique_ptr<Source>> Open(SourceContext& context);
-  // Whether and how launches can be probed on this machine, for people, by trying it.
+  // Tries whether launches can be probed on this machine, and describes how.
   static Result<std::string> Try(const RecordOptions& options,
                                  const std::vector<std::string>& environment);
   ~ProbeSource() override;
 
-  // From here on the program and its descendants count.
+  // From here on hits of the program and its descendants are recorded.
   Status Arm() override;
   void Switch(const SwitchState& wanted) override;
   void Drain(EventSink& sink) override;
@@ -44,8 +46,8 @@ class ProbeSource : public Source {
   std::unique_ptr<Impl> impl_;
 };
 
-// The frames of a hit: `walk` began at the first instruction of the function, where it has the
-// caller as its second frame or has missed it. The function itself is left out.
+// The frames of a hit without the probed function. `walk` began at the function's first
+// instruction, so the caller is its second frame or is missing.
 std::vector<Frame> FramesFromCaller(std::span<const Frame> walk, uint64_t caller);
 
 }  // namespace xpu

@@ -13,7 +13,7 @@
 #include "record/kernel/bpf_support.h"
 #include "record/kernel/perf_event.h"
 #include "record/kernel/trace_points.h"
-#include "record/probes/probe_places.h"
+#include "record/probes/probe_locations.h"
 
 namespace xpu {
 namespace {
@@ -25,7 +25,7 @@ Error OfProbe(const UserProbe& probe, Error error) {
   return error;
 }
 
-// `error`: why the file is not a program or library.
+// `error`: why the file is not a program or a library.
 Error NoFunctionsIn(const std::string& path, const UserProbe& probe, Error error) {
   std::ifstream file(path, std::ios::binary);
   char begin[2] = {};
@@ -50,30 +50,30 @@ Status CheckUserProbes(std::span<const UserProbe> probes) {
 }
 
 uint64_t UserProbeLinks::NextCookie(const UserProbe& probe) const {
-  uint64_t cookie = placed_.size() + 1;
+  uint64_t cookie = attached_.size() + 1;
   if (probe.is_return()) cookie |= XPU_PROBE_STACK_AT_RETURN;
   return cookie;
 }
 
-Status UserProbeLinks::PlaceInFile(const Programs& programs, const UserProbe& probe,
-                                   const std::string& path) {
+Status UserProbeLinks::AttachToFile(const Programs& programs, const UserProbe& probe,
+                                    const std::string& path) {
   auto file = ElfFile::Open(path);
   if (!file.ok()) return NoFunctionsIn(path, probe, file.error());
-  XPU_ASSIGN_OR_RETURN(ProbePlace place, FindProbePlace(file->image(), probe, path));
+  XPU_ASSIGN_OR_RETURN(ProbeLocation location, FindProbeLocation(file->image(), probe, path));
   std::vector<ProbePoint> points;
-  for (const uint64_t file_offset : place.file_offsets) {
+  for (const uint64_t file_offset : location.file_offsets) {
     points.push_back({file_offset, NextCookie(probe)});
   }
   const bpf_program* program = probe.is_return() ? programs.at_return : programs.at_entry;
-  auto links = PlacedProbes::Place(program, path, points, probe.is_return());
+  auto links = AttachedProbes::Attach(program, path, points, probe.is_return());
   if (!links.ok()) return OfProbe(probe, std::move(links).error());
-  if (place.is_slow) slow_.push_back(probe.Text());
+  if (location.is_slow) slow_.push_back(probe.Text());
   in_files_.push_back(*std::move(links));
-  placed_.push_back({probe, std::move(place.function), path});
+  attached_.push_back({probe, std::move(location.function), path});
   return Ok();
 }
 
-Status UserProbeLinks::PlaceInKernel(const Programs& programs, const UserProbe& probe) {
+Status UserProbeLinks::AttachToKernel(const Programs& programs, const UserProbe& probe) {
   LIBBPF_OPTS(bpf_kprobe_opts, options, .bpf_cookie = NextCookie(probe), .offset = probe.offset,
               .retprobe = probe.is_return());
   BpfLink link(bpf_program__attach_kprobe_opts(
@@ -87,15 +87,15 @@ Status UserProbeLinks::PlaceInKernel(const Programs& programs, const UserProbe& 
     return error;
   }
   in_kernel_.push_back(std::move(link));
-  placed_.push_back({probe, probe.function, {}});
+  attached_.push_back({probe, probe.function, {}});
   return Ok();
 }
 
-Status UserProbeLinks::PlaceTracepoint(const Programs& programs, const UserProbe& probe) {
+Status UserProbeLinks::AttachToTracepoint(const Programs& programs, const UserProbe& probe) {
   XPU_ASSIGN_OR_RETURN(const uint64_t id, FindTracepoint(probe.function));
   perf_event_attr attributes = PerfAttributes(PERF_TYPE_TRACEPOINT, id);
   attributes.sample_period = 1;
-  // On one CPU: the program runs on all of them nevertheless.
+  // One CPU is enough: the program runs on all of them.
   UniqueFd event = OpenPerfEvent(attributes, -1, 0);
   if (!event) return SystemError(Format("{}: perf_event_open", probe.Text()), errno);
   LIBBPF_OPTS(bpf_perf_event_opts, options, .bpf_cookie = NextCookie(probe));
@@ -103,24 +103,24 @@ Status UserProbeLinks::PlaceTracepoint(const Programs& programs, const UserProbe
   if (!link) return BpfError(probe.Text(), -errno);
   event.release();  // the link closes it
   in_kernel_.push_back(std::move(link));
-  placed_.push_back({probe, probe.function, {}});
+  attached_.push_back({probe, probe.function, {}});
   return Ok();
 }
 
-Status UserProbeLinks::Place(const Programs& programs, std::span<const UserProbe> probes,
-                             const std::string& program,
-                             const std::vector<std::string>& environment, bool verbose) {
+Status UserProbeLinks::Attach(const Programs& programs, std::span<const UserProbe> probes,
+                              const std::string& program,
+                              const std::vector<std::string>& environment, bool verbose) {
   for (const UserProbe& probe : probes) {
     std::string path;
     if (probe.kind == ProbeKind::kTracepoint) {
-      XPU_RETURN_IF_ERROR(PlaceTracepoint(programs, probe));
+      XPU_RETURN_IF_ERROR(AttachToTracepoint(programs, probe));
     } else if (!probe.is_in_program()) {
-      XPU_RETURN_IF_ERROR(PlaceInKernel(programs, probe));
+      XPU_RETURN_IF_ERROR(AttachToKernel(programs, probe));
     } else {
       auto found = FindLibrary(probe.library, program, environment);
       if (!found.ok()) return OfProbe(probe, std::move(found).error());
       path = *std::move(found);
-      XPU_RETURN_IF_ERROR(PlaceInFile(programs, probe, path));
+      XPU_RETURN_IF_ERROR(AttachToFile(programs, probe, path));
     }
     if (!verbose) continue;
     std::fprintf(stderr, "%s: placed%s%s\n", probe.Text().c_str(), path.empty() ? "" : " in ",
@@ -130,19 +130,19 @@ Status UserProbeLinks::Place(const Programs& programs, std::span<const UserProbe
 }
 
 const UserProbe* UserProbeLinks::Of(uint32_t probe) const {
-  return probe == 0 || probe > placed_.size() ? nullptr : &placed_[probe - 1].probe;
+  return probe == 0 || probe > attached_.size() ? nullptr : &attached_[probe - 1].probe;
 }
 
 void UserProbeLinks::WriteDefinitions(EventSink& sink) const {
   uint32_t number = 0;
-  for (const Placed& placed : placed_) {
+  for (const UserProbeLink& attached : attached_) {
     Probe probe;
     probe.probe = ++number;
     probe.purpose = ProbePurpose::kUser;
-    probe.kind = placed.probe.kind;
-    probe.offset = placed.probe.offset;
-    probe.function = sink.Intern(placed.function);
-    probe.path = sink.Intern(placed.path);
+    probe.kind = attached.probe.kind;
+    probe.offset = attached.probe.offset;
+    probe.function = sink.Intern(attached.function);
+    probe.path = sink.Intern(attached.path);
     sink.Write(probe);
   }
 }

@@ -10,7 +10,7 @@
 
 namespace xpu {
 FileRights ParseFileRights(std::string_view status) {
-  constexpr size_t kOfFileSystem = 3;  // after real, effective, saved
+  constexpr size_t kOfFileSystem = 3;  // after real, effective and saved
   FileRights rights;
   const auto users = StatusWords(status, "Uid");
   const auto groups = StatusWords(status, "Gid");
@@ -27,7 +27,7 @@ FileRights ParseFileRights(std::string_view status) {
   return rights;
 }
 
-// The first that fits decides, also where it allows less.
+// The first matching class decides, even if it allows less than the others.
 bool Allows(const struct stat& file, const FileRights& rights, mode_t wanted) {
   if (rights.overrides) return true;
   constexpr int kOfOwner = 6, kOfGroup = 3;
@@ -42,20 +42,20 @@ bool Allows(const struct stat& file, const FileRights& rights, mode_t wanted) {
 bool MayRead(const std::string& root, const std::string& path, const FileRights& rights) {
   for (size_t slash = path.find('/'); slash != std::string::npos;
        slash = path.find('/', slash + 1)) {
-    struct stat folder {};
+    struct stat directory {};
     const std::string name = root + path.substr(0, slash + 1);
-    if (::lstat(name.c_str(), &folder) == 0 && !Allows(folder, rights, S_IXOTH)) return false;
+    if (::lstat(name.c_str(), &directory) == 0 && !Allows(directory, rights, S_IXOTH)) return false;
   }
   struct stat file {};
   return ::lstat((root + path).c_str(), &file) != 0 || Allows(file, rights, S_IROTH);
 }
 
-std::optional<std::string> ClosedFolder(const std::string& file, const FileRights& rights) {
-  std::filesystem::path folder;
+std::optional<std::string> ClosedDirectory(const std::string& file, const FileRights& rights) {
+  std::filesystem::path directory;
   for (const std::filesystem::path& part : std::filesystem::path(file).parent_path()) {
-    folder /= part;
+    directory /= part;
     struct stat info {};
-    if (::stat(folder.c_str(), &info) == 0 && !Allows(info, rights, S_IXOTH)) return folder;
+    if (::stat(directory.c_str(), &info) == 0 && !Allows(info, rights, S_IXOTH)) return directory;
   }
   return std::nullopt;
 }

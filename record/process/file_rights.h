@@ -1,5 +1,5 @@
-// What a process may read, by the modes of files and directories. Access lists are not looked at,
-// nor what a capability is worth in another user namespace.
+// What a process may read, according to the modes of files and directories. Ignores access control
+// lists and the limits of capabilities in other user namespaces.
 #pragma once
 
 #include <cstdint>
@@ -13,23 +13,23 @@
 namespace xpu {
 
 struct FileRights {
-  uid_t user = 0;  // as the file system sees it
+  uid_t user = 0;  // the file system user id
   std::vector<gid_t> groups;
   bool overrides = false;  // by a capability
 };
 
-// What /proc/PID/status says. Where it says nothing everything is allowed.
+// Parses /proc/PID/status. If fields are missing, everything is allowed.
 FileRights ParseFileRights(std::string_view status);
 
-// `wanted`: of the bits of others, S_IROTH or S_IXOTH.
+// `wanted`: as bits for others, S_IROTH or S_IXOTH.
 bool Allows(const struct stat& file, const FileRights& rights, mode_t wanted);
 
-// False if a directory on the way or the file refuses it; true also for what is not there. Links
-// are not followed. `root`: "" or "/proc/PID/root".
+// False if the file or a directory of its path refuses access; true if it does not exist. Links are
+// not followed. `root`: "" or "/proc/PID/root".
 bool MayRead(const std::string& root, const std::string& path, const FileRights& rights);
 
-// The first directory on the way to `file`, an absolute path, that may not be entered; links are
-// followed. nullopt: all may be.
-std::optional<std::string> ClosedFolder(const std::string& file, const FileRights& rights);
+// The first directory of the absolute path `file` that must not be entered, with links followed;
+// nullopt if all may be entered.
+std::optional<std::string> ClosedDirectory(const std::string& file, const FileRights& rights);
 
 }  // namespace xpu

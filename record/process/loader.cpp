@@ -33,10 +33,10 @@ static_assert(sizeof(Header) == 48);
 
 struct Entry {
   int32_t flags;
-  uint32_t name;  // of texts, from the header on
+  uint32_t name;  // offset of the string, from the header on
   uint32_t path;
   uint32_t os_version;
-  uint64_t hwcap;  // 0: for every processor
+  uint64_t hwcap;  // 0: for all processors
 };
 static_assert(sizeof(Entry) == 24);
 
@@ -73,14 +73,14 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* kStandardFolders[] = {"/lib64",
-                                            "/usr/lib64",
-                                            "/lib",
-                                            "/usr/lib",
-                                            "/lib/x86_64-linux-gnu",
-                                            "/usr/lib/x86_64-linux-gnu",
-                                            "/usr/local/cuda/lib64",
-                                            "/usr/lib/wsl/lib"};
+constexpr const char* kStandardDirectories[] = {"/lib64",
+                                                "/usr/lib64",
+                                                "/lib",
+                                                "/usr/lib",
+                                                "/lib/x86_64-linux-gnu",
+                                                "/usr/lib/x86_64-linux-gnu",
+                                                "/usr/local/cuda/lib64",
+                                                "/usr/lib/wsl/lib"};
 
 void ReplaceAll(std::string& text, std::string_view old, const std::string& now) {
   for (size_t at = text.find(old); at != std::string::npos; at = text.find(old, at + now.size())) {
@@ -88,9 +88,9 @@ void ReplaceAll(std::string& text, std::string_view old, const std::string& now)
   }
 }
 
-void AppendCudaLibraries(const std::string& folder, std::vector<std::string>& paths) {
+void AppendCudaLibraries(const std::string& directory, std::vector<std::string>& paths) {
   std::error_code failed;
-  fs::directory_iterator entry(folder, failed);
+  fs::directory_iterator entry(directory, failed);
   for (; !failed && entry != fs::directory_iterator(); entry.increment(failed)) {
     if (IsCudaLibrary(entry->path().native())) paths.push_back(entry->path().native());
   }
@@ -98,21 +98,23 @@ void AppendCudaLibraries(const std::string& folder, std::vector<std::string>& pa
 
 }  // namespace
 
-std::vector<std::string> LoaderFolders(const std::string& program,
-                                       const std::string& library_path) {
+std::vector<std::string> LoaderDirectories(const std::string& program,
+                                           const std::string& library_path) {
   std::error_code failed;
   const std::string origin = fs::canonical(program, failed).parent_path().native();
-  std::vector<std::string> folders;
+  std::vector<std::string> directories;
   if (const auto needs = ReadElfNeeds(program); needs.ok()) {
     const ElfNeeds& found = needs.value();
-    folders = FoldersOf(found.run_path.empty() ? found.old_run_path : found.run_path, origin);
+    directories =
+        DirectoriesOf(found.run_path.empty() ? found.old_run_path : found.run_path, origin);
   }
-  for (std::string& folder : FoldersOf(library_path, origin)) folders.push_back(std::move(folder));
-  return folders;
+  for (std::string& directory : DirectoriesOf(library_path, origin))
+    directories.push_back(std::move(directory));
+  return directories;
 }
 
-std::vector<std::string> StandardFolders() {
-  return {std::begin(kStandardFolders), std::end(kStandardFolders)};
+std::vector<std::string> StandardDirectories() {
+  return {std::begin(kStandardDirectories), std::end(kStandardDirectories)};
 }
 
 bool IsCudaLibrary(std::string_view path) {
@@ -121,8 +123,8 @@ bool IsCudaLibrary(std::string_view path) {
   return name.starts_with("libcudart-") && name.find(".so") != std::string_view::npos;
 }
 
-// Its paths are zero-terminated texts that begin with '/', in every version of the format; what is
-// around them is not needed.
+// In all versions of the format the paths are zero-terminated strings that begin with '/'; the rest
+// is not needed.
 std::vector<std::string> CudaLibrariesOfCache(std::string_view cache) {
   std::vector<std::string> paths;
   for (std::string_view text : Split(cache, std::string_view("\0", 1))) {
@@ -131,27 +133,28 @@ std::vector<std::string> CudaLibrariesOfCache(std::string_view cache) {
   return paths;
 }
 
-std::vector<std::string> FoldersOf(std::string_view run_path, const std::string& origin) {
-  std::vector<std::string> folders;
+std::vector<std::string> DirectoriesOf(std::string_view run_path, const std::string& origin) {
+  std::vector<std::string> directories;
   for (std::string_view part : Split(run_path, ":;")) {
-    std::string folder(part);
-    ReplaceAll(folder, "${ORIGIN}", origin);
-    ReplaceAll(folder, "$ORIGIN", origin);
-    if (folder.front() == '/') folders.push_back(std::move(folder));
+    std::string directory(part);
+    ReplaceAll(directory, "${ORIGIN}", origin);
+    ReplaceAll(directory, "$ORIGIN", origin);
+    if (directory.front() == '/') directories.push_back(std::move(directory));
   }
-  return folders;
+  return directories;
 }
 
 std::vector<std::string> FindCudaLibraries(const std::string& program,
                                            const std::vector<std::string>& environment) {
   const std::string found =
       FindProgram(program, FindVariable(environment, "PATH").value_or("/bin:/usr/bin"));
-  std::vector<std::string> folders =
-      LoaderFolders(found, FindVariable(environment, "LD_LIBRARY_PATH").value_or(""));
-  folders.insert(folders.end(), std::begin(kStandardFolders), std::end(kStandardFolders));
+  std::vector<std::string> directories =
+      LoaderDirectories(found, FindVariable(environment, "LD_LIBRARY_PATH").value_or(""));
+  directories.insert(directories.end(), std::begin(kStandardDirectories),
+                     std::end(kStandardDirectories));
 
   std::vector<std::string> paths;
-  for (const std::string& folder : folders) AppendCudaLibraries(folder, paths);
+  for (const std::string& directory : directories) AppendCudaLibraries(directory, paths);
   if (auto cache = ReadFile(kLoaderCache); cache.ok()) {
     for (std::string& path : CudaLibrariesOfCache(*cache)) paths.push_back(std::move(path));
   }

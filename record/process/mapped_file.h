@@ -1,4 +1,4 @@
-// The file of a mapping in a process, as the recorder may find it.
+// The paths by which the recorder can find the file of a mapping.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@ namespace xpu {
 // The name of the vdso's mapping.
 inline constexpr char kVdso[] = "[vdso]";
 
-// What the kernel or the process itself says of a mapping.
+// A mapping as reported by the kernel or by the process itself.
 struct MappedCode {
   uint32_t pid = 0;
   uint64_t address = 0;
@@ -21,16 +21,17 @@ struct MappedCode {
 
 // A mapped file.
 struct MappedFile {
-  // Where the recorder may find it, tried in this order: through /proc/PID/root, as the program
-  // names it, ... "[vdso]" is the recorder's own, which every process of a kernel shares.
+  // Possible paths, in the order in which they are tried: through /proc/PID/root, as the program
+  // names it, ... "[vdso]" means the recorder's own, which is the same for every process of a
+  // kernel.
   std::vector<std::string> paths;
-  std::string build_id;  // raw bytes, empty: not known. A file with another one is not used.
-  uint64_t device = 0;   // PackedDevice; with inode: the identity of a file without build-id
+  std::string build_id;  // raw bytes; empty: unknown. A file with another build-id is not used.
+  uint64_t device = 0;   // PackedDevice; with inode, identifies a file without build-id
   uint64_t inode = 0;
 };
 
-// To be tried in this order: the last one is the path that the program sees, whatever becomes of
-// the process. Empty: no file.
+// In the order in which they are to be tried. The last one is the path that the program sees, which
+// remains valid after the process has ended. Empty if the mapping has no file.
 std::vector<std::string> PathsOfMapping(const MappedCode& mapping);
 
 }  // namespace xpu

@@ -12,7 +12,7 @@
 namespace xpu {
 namespace {
 
-// Takes numbers and words off the front of a line.
+// Reads numbers and words from the start of a line.
 class Line {
  public:
   explicit Line(std::string_view rest) : rest_(rest) {}
@@ -86,7 +86,7 @@ std::vector<ProcessMapping> ParseProcessMaps(std::string_view text) {
 }
 
 Result<std::vector<ProcessMapping>> ReadProcessMaps(uint32_t pid) {
-  // The kernel's default limit of 65530 mappings, each with a path of usual length, fits.
+  // Large enough for the kernel's default limit of 65530 mappings with paths of usual length.
   constexpr size_t kMaxBytes = size_t{64} << 20;
   XPU_ASSIGN_OR_RETURN(const std::string text, ReadFile(Format("/proc/{}/maps", pid), kMaxBytes));
   return ParseProcessMaps(text);

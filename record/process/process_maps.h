@@ -1,4 +1,4 @@
-// What a running process has mapped, read from /proc/PID/maps.
+// The mappings of a running process, read from /proc/PID/maps.
 #pragma once
 
 #include <cstdint>
@@ -20,18 +20,18 @@ struct ProcessMapping {
   uint32_t device_major = 0;
   uint32_t device_minor = 0;
   uint64_t inode = 0;
-  std::string path;  // "//anon" for memory without a name, as perf says it
+  std::string path;  // "//anon" for anonymous memory, as perf calls it
 };
 
 // Invalid lines are left out.
 std::vector<ProcessMapping> ParseProcessMaps(std::string_view text);
-// In order of address.
+// Ordered by address.
 Result<std::vector<ProcessMapping>> ReadProcessMaps(uint32_t pid);
 
-// As an event of the capture, without its texts.
+// The mapping as an event of the capture, without its strings.
 Mapping MappingEventOf(uint32_t pid, uint64_t time_ns, const ProcessMapping& mapping);
 
-// nullptr: nothing is mapped there. `mappings` in order of address.
+// nullptr if nothing is mapped there. `mappings` must be ordered by address.
 const ProcessMapping* FindMapping(const std::vector<ProcessMapping>& mappings, uint64_t address);
 
 }  // namespace xpu

@@ -14,12 +14,12 @@
 namespace xpu {
 namespace {
 
-// After the end of its first thread others may still run, and its last samples are on their way.
+// After its main thread has ended, others may still run, and its last samples are on their way.
 constexpr uint64_t kLingerNs = 2'000'000'000;
-// What is only known from late mappings does not end again: it is searched for now and then.
+// Processes known only from late mappings have no end event, so they are searched for now and then.
 constexpr uint64_t kRoundsBetweenSearches = 20000;
 
-// perf's convention: a JIT maps its dump as if it were code. The number is the process's own pid.
+// perf's convention: a JIT maps its dump as if it were code; the number is the process's own pid.
 bool IsJitDump(std::string_view path) {
   const std::string_view name = FileNameOf(path);
   constexpr std::string_view kBefore = "jit-", kAfter = ".dump";
@@ -31,19 +31,18 @@ bool IsJitDump(std::string_view path) {
 
 template <size_t kSize>
 void CopyName(char (&to)[kSize], std::string_view name) {
-  name = name.substr(0, kSize - 1);  // the kernel's own limit
+  name = name.substr(0, kSize - 1);  // the kernel's limit
   std::memset(to, 0, kSize);
   std::copy(name.begin(), name.end(), to);
 }
 
-// The first that is not before `tid`; `threads` by tid.
+// The first thread whose tid is not below `tid`; `threads` is sorted by tid.
 template <typename Threads>
 auto LowerBound(Threads& threads, uint32_t tid) {
   return std::lower_bound(threads.begin(), threads.end(), tid,
                           [](const auto& thread, uint32_t wanted) { return thread.tid < wanted; });
 }
 
-// nullptr: there is none.
 template <typename Threads>
 auto FindThread(Threads& threads, uint32_t tid) {
   const auto found = LowerBound(threads, tid);
@@ -70,7 +69,7 @@ bool AddressSpace::AddTo(uint64_t start, const CodeMapping& mapping) {
     if (before.end > start) {
       const CodeMapping whole = before;
       before.end = start;
-      if (whole.end > mapping.end) {  // a hole in the middle
+      if (whole.end > mapping.end) {  // leaves a gap in the middle
         CodeMapping rest = whole;
         rest.file_offset += mapping.end - before_start;
         mappings_.emplace(mapping.end, rest);
@@ -101,8 +100,8 @@ bool ProcessTable::PastMappings::Add(const PastMapping& mapping) {
   return true;
 }
 
-// A program that maps the same code again and again has the same mappings many times. They are
-// merged whenever there are twice as many as remained the last time.
+// A program that maps the same code repeatedly has many equal mappings. They are merged whenever
+// there are twice as many as remained the last time.
 void ProcessTable::PastMappings::Merge() {
   const size_t before = own_.size();
   for (const PastMappings* list = older_.get(); list != nullptr; list = list->older_.get()) {
@@ -114,7 +113,7 @@ void ProcessTable::PastMappings::Merge() {
   own_.erase(std::unique(own_.begin(), own_.end()), own_.end());
   *total_ += own_.size() - before;
   merge_at_ = std::clamp(2 * own_.size(), kFirstMerge, kMaxPastMappingsOfProcess);
-  // Different ones: sorting them for each mapping would gain little.
+  // They differ, so sorting them for each new mapping would gain little.
   if (own_.size() > kMaxPastMappingsOfProcess / 8 * 7) merge_at_ = SIZE_MAX;
 }
 
@@ -123,7 +122,7 @@ std::shared_ptr<ProcessTable::PastMappings> ProcessTable::PastMappings::Share(
   if (!past) return nullptr;
   size_t& total = *past->total_;
   if (past->own_.empty()) return std::make_shared<PastMappings>(total, past->older_);
-  // So that a search, and the end of the last one, has no long way.
+  // Keeps chains short, for searches and for the destructor of the last owner.
   if (past->depth_ >= kMaxDepth) past->Merge();
   const std::shared_ptr<const PastMappings> shared = std::move(past);
   past = std::make_shared<PastMappings>(total, shared);
@@ -154,7 +153,7 @@ uint32_t ProcessTable::FileOf(const Mapping& mapping, std::string_view path,
   return number;
 }
 
-void ProcessTable::See(const ProcessEvent& event, std::string_view name) {
+void ProcessTable::Observe(const ProcessEvent& event, std::string_view name) {
   Note note;
   note.time_ns = event.time_ns;
   note.pid = event.pid;
@@ -178,13 +177,14 @@ void ProcessTable::See(const ProcessEvent& event, std::string_view name) {
       note.kind = Note::Kind::kExit;
       break;
   }
-  // Threads share what their process has mapped.
+  // Threads share the mappings of their process.
   const bool is_of_process = note.kind == Note::Kind::kExec || event.pid == event.tid;
   if (note.kind != Note::Kind::kThread && is_of_process) last_change_ns_ = MonotonicNs();
   notes_.push_back(note);
 }
 
-void ProcessTable::See(const Mapping& mapping, std::string_view path, std::string_view build_id) {
+void ProcessTable::Observe(const Mapping& mapping, std::string_view path,
+                           std::string_view build_id) {
   Note note;
   note.kind = Note::Kind::kMapping;
   note.time_ns = mapping.time_ns;
@@ -202,7 +202,7 @@ void ProcessTable::See(const Mapping& mapping, std::string_view path, std::strin
 }
 
 void ProcessTable::Amend(const Mapping& mapping, std::string_view path, std::string_view build_id) {
-  See(mapping, path, build_id);
+  Observe(mapping, path, build_id);
   notes_.back().mapping.is_amended = true;
 }
 
@@ -216,7 +216,7 @@ void ProcessTable::EndRound(uint64_t now_ns) {
     const bool is_over = process == processes_.end() || process->second.exit_ns == 0;
     if (!is_over && now_ns - exit.since_ns < kLingerNs) {
       ++i;
-    } else if (!is_over && !IsGone(exit.pid)) {  // only its first thread has ended
+    } else if (!is_over && !IsGone(exit.pid)) {  // only its main thread has ended
       exit.since_ns = now_ns;
       ++i;
     } else {
@@ -241,7 +241,7 @@ void ProcessTable::ApplyNotes() {
   std::stable_sort(notes_.begin(), notes_.end(),
                    [](const Note& a, const Note& b) { return a.time_ns < b.time_ns; });
   for (const Note& note : notes_) Apply(note);
-  // Of a start of many processes once; else it is used again.
+  // Large only after many processes started at once; otherwise the memory is used again.
   if (notes_.size() > 4096) notes_.shrink_to_fit();
   notes_.clear();
 }
@@ -277,7 +277,7 @@ void ProcessTable::AddThread(Process& process, const Note& note) {
     ++thread_count_;
     thread = &*process.threads.insert(LowerBound(process.threads, tid), Thread{.tid = tid});
   }
-  // A name that is given holds from its own time on, the parent from the first event.
+  // A given name holds from its own time on, the parent from the first event on.
   thread->time_ns = note.time_ns;
   if (!is_known || note.names_parent) {
     thread->parent_pid = note.parent_pid;
@@ -286,7 +286,7 @@ void ProcessTable::AddThread(Process& process, const Note& note) {
   std::memcpy(thread->name, note.name, sizeof(note.name));
 }
 
-// The child begins as a copy of its parent: with its name and, when it is a process, its code.
+// A child begins as a copy of its parent: with its name and, if it is a process, its code.
 void ProcessTable::Fork(const Note& note) {
   Note begin = note;
   begin.names_parent = true;
@@ -297,11 +297,11 @@ void ProcessTable::Fork(const Note& note) {
   if (note.pid == note.parent_pid) return AddThread(processes_[note.pid], begin);
 
   const auto old = processes_.find(note.pid);
-  // Reported late, through the ring of another CPU: what the child did since is kept.
+  // Reported late by the ring of another CPU: what the child has done since then is kept.
   const bool is_late = old != processes_.end() && old->second.fork_ns == 0 &&
                        old->second.exit_ns == 0 &&
                        std::max(old->second.exec_ns, old->second.mapping_ns) > note.time_ns;
-  if (old != processes_.end() && !is_late) Forget(note.pid);  // the number is in use again
+  if (old != processes_.end() && !is_late) Forget(note.pid);  // the pid was reused
   Process& child = processes_[note.pid];
   child.fork_ns = note.time_ns;
   child.parent_pid = note.parent_pid;
@@ -337,7 +337,7 @@ void ProcessTable::EraseThreads(Process& process) {
   process.threads.clear();
 }
 
-// Whichever thread called exec is the main one now.
+// The thread that called exec becomes the main thread.
 void ProcessTable::Exec(const Note& note) {
   Process& process = processes_[note.pid];
   Note begin = note;
@@ -363,9 +363,9 @@ void ProcessTable::End(const Note& note) {
     thread_count_ -= std::erase_if(process.threads, ends);
     return;
   }
-  // Of the one that had the number before; or known already.
+  // From the previous process with this pid, or already known.
   if (note.time_ns < process.fork_ns || process.exit_ns != 0) return;
-  // What ended is only known by its name from now on.
+  // Of an ended thread only the name is needed.
   thread_count_ -= process.threads.size();
   std::erase_if(process.threads, [&](const Thread& thread) { return thread.tid != note.pid; });
   process.exit_ns = note.time_ns;
@@ -396,7 +396,7 @@ void ProcessTable::Map(const Note& note) {
   process.mapping_ns = std::max(process.mapping_ns, note.time_ns);
   if (for_symbols_) Remember(process, note);
   if (note.mapping.end <= note.start) return;
-  if (note.time_ns >= process.exec_ns) {  // else of the address space before
+  if (note.time_ns >= process.exec_ns) {  // otherwise it belongs to the previous address space
     const bool has_room = mapping_count_ < kMaxMappings;
     if (!has_room || !Own(process.code).Add(note.start, note.mapping)) ++mappings_refused_;
   }
@@ -408,7 +408,7 @@ void ProcessTable::Map(const Note& note) {
 void ProcessTable::Remember(Process& process, const Note& note) {
   const File& file = files_[note.mapping.file];
   const bool is_dump = IsJitDump(file.path);
-  // Again now and then: some begin as root and continue as another user.
+  // Repeated at growing intervals: some processes begin as root and continue as another user.
   if (is_dump || std::has_single_bit(++process.mappings_seen)) UpdateOwner(note.pid);
   if (is_dump) process.dump_file = note.mapping.file;
   if (note.mapping.end <= note.start) return;

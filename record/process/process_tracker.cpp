@@ -14,7 +14,7 @@
 namespace xpu {
 namespace {
 
-// Ticks since boot, which also count while the machine sleeps, on CLOCK_MONOTONIC.
+// Converts ticks since boot, which also count while the machine sleeps, to CLOCK_MONOTONIC.
 uint64_t MonotonicOfTicks(uint64_t ticks) {
   timespec since_boot{};
   ::clock_gettime(CLOCK_BOOTTIME, &since_boot);
@@ -37,7 +37,7 @@ ProcessEvent EventOf(ProcessEventKind kind, uint32_t pid, uint64_t time_ns) {
 }  // namespace
 
 ProcessStat ParseProcessStat(std::string_view text) {
-  // pid (name) state parent ...: the name may hold anything.
+  // pid (name) state parent ...: the name may contain anything.
   constexpr int kParent = 2;
   constexpr int kStart = 20;
   ProcessStat stat;
@@ -71,12 +71,12 @@ void ProcessTracker::Start(uint32_t pid, const std::string& name, EventSink& sin
   sink.Write(named);
 }
 
-void ProcessTracker::See(uint32_t pid, EventSink& sink) {
+void ProcessTracker::Observe(uint32_t pid, EventSink& sink) {
   const std::string name = ReadComm(Format("/proc/{}/comm", pid));
   if (processes_.Find(pid) == nullptr) {
     Start(pid, name, sink);
   } else {
-    // The library is loaded once in the life of a program.
+    // A program loads the library once, so this is a new program.
     ProcessEvent event = EventOf(ProcessEventKind::kExec, pid, MonotonicNs());
     event.name = sink.Intern(name);
     sink.Write(event);
@@ -84,7 +84,7 @@ void ProcessTracker::See(uint32_t pid, EventSink& sink) {
   processes_.ApplyNotes();
 }
 
-void ProcessTracker::SeeThread(uint32_t pid, uint32_t tid, EventSink& sink) const {
+void ProcessTracker::ObserveThread(uint32_t pid, uint32_t tid, EventSink& sink) const {
   if (tid == pid) return;
   const std::string name = ReadComm(Format("/proc/{}/task/{}/comm", pid, tid));
   if (name.empty()) return;
@@ -94,7 +94,7 @@ void ProcessTracker::SeeThread(uint32_t pid, uint32_t tid, EventSink& sink) cons
   sink.Write(event);
 }
 
-void ProcessTracker::SeeEnd(uint32_t pid, EventSink& sink) {
+void ProcessTracker::ObserveEnd(uint32_t pid, EventSink& sink) {
   sink.Write(EventOf(ProcessEventKind::kExit, pid, MonotonicNs()));
 }
 

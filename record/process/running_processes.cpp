@@ -22,10 +22,10 @@
 namespace xpu {
 namespace {
 
-std::vector<pid_t> NumbersIn(const std::string& folder) {
+std::vector<pid_t> NumbersIn(const std::string& directory) {
   std::vector<pid_t> numbers;
   std::error_code failed;
-  for (std::filesystem::directory_iterator at(folder, failed), end; !failed && at != end;
+  for (std::filesystem::directory_iterator at(directory, failed), end; !failed && at != end;
        at.increment(failed)) {
     if (const auto number = ParseNumber<pid_t>(at->path().filename().native())) {
       numbers.push_back(*number);
@@ -57,7 +57,7 @@ Status CheckProcess(pid_t pid) {
     return UsageError(Format("-p {}: the process has already exited", pid),
                       "it is a zombie: its parent has not read its status yet");
   }
-  // Only what has memory of its own says how much.
+  // Kernel threads have no memory of their own, and this field is missing.
   if (StatusField(*status, "VmSize").empty()) {
     return UsageError(Format("-p {}: is a kernel thread", pid), "-a records kernel threads too");
   }

@@ -1,4 +1,4 @@
-// Processes that ran before the recording began, as /proc shows them.
+// Writes processes that ran before the recording began, read from /proc.
 #pragma once
 
 #include <cstdint>
@@ -15,17 +15,17 @@
 
 namespace xpu {
 
-// All that can be seen, of this pid namespace.
+// All visible processes of this pid namespace.
 std::vector<pid_t> ListProcesses();
 
-// Whether it can be recorded: it is a process, of this user or one that the recorder may look into,
-// and has code of its own.
+// Checks that it can be recorded: it is a process, the recorder may read it, and it has code of its
+// own.
 Status CheckProcess(pid_t pid);
 
 class RunningProcesses {
  public:
-  // Writes that the process exists, what its threads are called, and what it has mapped as code, at
-  // `time_ns`. One that has ended meanwhile is left out.
+  // Writes the process, the names of its threads and its code mappings, as of `time_ns`. A process
+  // that has ended meanwhile is left out.
   void Write(pid_t pid, uint64_t time_ns, EventSink& sink);
 
  private:

@@ -28,24 +28,25 @@ UniqueFd OpenAt2(int root, const char* path, int more_flags) {
   return UniqueFd(static_cast<int>(::syscall(SYS_openat2, root, path, &how, sizeof(how))));
 }
 
-// Directory by directory, and no further at a link.
-Result<UniqueFd> OpenWithoutLinks(UniqueFd folder, std::string_view path, const std::string& name) {
+// Opens one directory after the other and stops at a link.
+Result<UniqueFd> OpenWithoutLinks(UniqueFd directory, std::string_view path,
+                                  const std::string& name) {
   while (true) {
     path.remove_prefix(std::min(path.find_first_not_of('/'), path.size()));
-    if (path.empty()) return folder;
+    if (path.empty()) return directory;
     const std::string part(path.substr(0, path.find('/')));
     path.remove_prefix(part.size());
-    UniqueFd next(::openat(folder.get(), part.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC));
+    UniqueFd next(::openat(directory.get(), part.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC));
     if (!next) return SystemError(Format("{}: open", name), errno);
     struct stat info {};
     if (part == ".." || ::fstat(next.get(), &info) != 0 || S_ISLNK(info.st_mode)) {
       return SystemError(Format("{}: open", name), ELOOP);
     }
-    folder = std::move(next);
+    directory = std::move(next);
   }
 }
 
-// How much of it is "/proc/PID/root": the rest is the path in there.
+// The length of a leading "/proc/PID/root": the rest is the path inside that root.
 std::optional<size_t> RootLength(std::string_view path) {
   if (!path.starts_with(kProc)) return std::nullopt;
   const size_t end = path.find_first_not_of("0123456789", kProc.size());
@@ -58,27 +59,27 @@ std::optional<size_t> RootLength(std::string_view path) {
 
 }  // namespace
 
-Result<UniqueFd> OpenPlaceIn(const std::string& root, const std::string& path, int more_flags,
-                             bool has_openat2) {
+Result<UniqueFd> OpenInRoot(const std::string& root, const std::string& path, int more_flags,
+                            bool has_openat2) {
   const std::string name = root + path;
-  UniqueFd folder(::open(root.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
-  if (!folder) return SystemError(Format("{}: open", name), errno);
+  UniqueFd directory(::open(root.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  if (!directory) return SystemError(Format("{}: open", name), errno);
   if (has_openat2) {
-    UniqueFd place = OpenAt2(folder.get(), path.c_str(), more_flags);
-    if (place) return place;
-    // What filters of containers answer to calls that they do not know.
+    UniqueFd handle = OpenAt2(directory.get(), path.c_str(), more_flags);
+    if (handle) return handle;
+    // Seccomp filters of containers return one of these for system calls that they do not know.
     if (errno != ENOSYS && errno != EPERM) return SystemError(Format("{}: open", name), errno);
   }
-  return OpenWithoutLinks(std::move(folder), path, name);
+  return OpenWithoutLinks(std::move(directory), path, name);
 }
 
 Result<RegularFile> OpenTargetFile(const std::string& path, int more_flags) {
   XPU_RETURN_IF_ERROR(CheckMountAnswers(path));
   const auto length = RootLength(path);
   if (!length) return OpenRegularFile(path, more_flags);
-  XPU_ASSIGN_OR_RETURN(UniqueFd place,
-                       OpenPlaceIn(path.substr(0, *length), path.substr(*length), more_flags));
-  return OpenRegularFile(std::move(place), path);
+  XPU_ASSIGN_OR_RETURN(UniqueFd handle,
+                       OpenInRoot(path.substr(0, *length), path.substr(*length), more_flags));
+  return OpenRegularFile(std::move(handle), path);
 }
 
 uint64_t PackedDevice(const struct stat& info) {

@@ -17,15 +17,15 @@ namespace xpu {
 namespace {
 
 // With its control page within the 516 KiB that kernel.perf_event_mlock_kb grants each CPU by
-// default. About 2000 mappings or 4000 names, read every few hundredths of a second and at a
-// quarter.
+// default. Holds about 2000 mappings or 4000 names; read every few hundredths of a second, and when
+// a quarter full.
 constexpr size_t kRingBytes = size_t{256} << 10;
-// Where one may lock more: a program makes 4000 names in 5 ms, and on a machine whose CPUs are all
-// taken the recorder may wait for one for 100 ms.
+// Used if more memory may be locked: a program creates 4000 names in 5 ms, and on a fully loaded
+// machine the recorder may wait 100 ms for a CPU.
 constexpr size_t kLargestRingBytes = size_t{4} << 20;
 constexpr size_t kAllRingsBytes = size_t{64} << 20;
 
-// A power of two.
+// Returns a power of two.
 size_t RingBytesFor(size_t cpus) {
   size_t bytes = kLargestRingBytes;
   while (bytes > kRingBytes && bytes * cpus > kAllRingsBytes) bytes /= 2;
@@ -43,7 +43,7 @@ perf_event_attr CommonAttributes(const Scope& scope) {
   attributes.use_clockid = 1;
   attributes.clockid = CLOCK_MONOTONIC;
   attributes.watermark = 1;
-  // It counts nothing; without this an unprivileged user may not open it.
+  // The event counts nothing; without this an unprivileged user may not open it.
   attributes.exclude_kernel = 1;
   attributes.exclude_hv = 1;
   return attributes;
@@ -56,7 +56,7 @@ perf_event_attr TaskAttributes(const Scope& scope) {
   attributes.comm = 1;
   attributes.comm_exec = 1;
   attributes.task = 1;
-  attributes.wakeup_watermark = kRingBytes / 4;  // of larger ones too
+  attributes.wakeup_watermark = kRingBytes / 4;  // also for larger rings
   if (MayUse(KernelFeature::kLostCount)) attributes.read_format = PERF_FORMAT_LOST;
   return attributes;
 }
@@ -67,7 +67,7 @@ perf_event_attr WakeupAttributes(const Scope& scope) {
   return attributes;
 }
 
-// What the kernel does not know is left out of `attributes`.
+// Clears the attributes that the kernel does not know.
 UniqueFd OpenEvent(perf_event_attr& attributes, pid_t pid, int cpu) {
   UniqueFd event = OpenPerfEvent(attributes, pid, cpu);
   if (!event && errno == EINVAL && attributes.read_format != 0) {
@@ -121,7 +121,7 @@ struct RecordWriter {
     event.parent_tid = record.parent_tid;
     sink.Write(event);
   }
-  void operator()(const PerfLost&) const {}  // TaskRecords counts them
+  void operator()(const PerfLost&) const {}  // counted by TaskRecords
   void operator()(const PerfOther&) const {}
 };
 
@@ -143,12 +143,12 @@ Result<TaskRecords> TaskRecords::OpenRings(const Scope& scope, Wakeup wakeup, si
   TaskRecords source;
   perf_event_attr attributes = TaskAttributes(scope);
   perf_event_attr wakeup_attributes = WakeupAttributes(scope);
-  // For a record with the longest path.
+  // Enough for a record with the longest path.
   const auto wakeup_bytes = 2 * static_cast<size_t>(::sysconf(_SC_PAGESIZE));
   const pid_t pid = scope.is_program() ? scope.program : -1;
   for (int cpu : OnlineCpus()) {
     UniqueFd event = OpenEvent(attributes, pid, cpu);
-    if (!event && errno == ENODEV) continue;  // went offline
+    if (!event && errno == ENODEV) continue;  // the CPU went offline
     if (!event) {
       return SystemError(Format("perf_event_open(dummy, cpu {})", cpu), errno,
                          Format("run as root, or: sysctl kernel.perf_event_paranoid=2 (it is {})",
@@ -175,14 +175,15 @@ std::vector<int> TaskRecords::fds() const {
   return fds;
 }
 
-// Before the records are read: what is mapped later wakes again. A program that maps code all the
-// time is woken for once a millisecond: each wake-up interrupts it, and was most of its cost.
+// Called before the records are read, so that a later mapping wakes the recorder again. A program
+// that maps code all the time wakes it once a millisecond at most: each wake-up interrupts the
+// program, and was most of the cost.
 void TaskRecords::ResetWakeups(uint64_t now_ns) {
   constexpr uint64_t kPaceNs = 1'000'000;
-  constexpr int kMaxInTurn = 20;  // more than a program at its start
+  constexpr int kMaxInTurn = 20;  // more than a program needs at its start
   if (blocked_ns_ != 0 && now_ns - blocked_ns_ < kPaceNs) return;
   was_woken_ = false;
-  for (PerfRing& ring : wakeups_) was_woken_ |= ring.Discard();  // a blocked one counts as full
+  for (PerfRing& ring : wakeups_) was_woken_ |= ring.Discard();  // a blocked ring counts as full
   if (std::exchange(blocked_ns_, 0) != 0) return;
   wakes_in_turn_ = was_woken_ ? wakes_in_turn_ + 1 : 0;
   if (wakes_in_turn_ <= kMaxInTurn) return;
@@ -205,8 +206,8 @@ void TaskRecords::Drain(EventSink& sink, const Take& take) {
   }
 }
 
-// A record about lost ones is only written with the next that finds room: there may be
-// none.
+// The kernel writes a record about lost records only with the next one that fits, which may never
+// come.
 void TaskRecords::CountLosses(EventSink& sink) {
   uint64_t lost = lost_;
   if (has_lost_count_) {

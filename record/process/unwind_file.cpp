@@ -14,7 +14,7 @@
 namespace xpu {
 namespace {
 
-// Program headers and notes lie here in what linkers write; else the whole file is read.
+// Linkers put program headers and notes here; otherwise the whole file is read.
 constexpr size_t kHeadBytes = size_t{16} << 10;
 
 Error Replaced(const std::string& path) {

@@ -1,4 +1,4 @@
-// The file of a mapping, found again by the paths that may lead to it.
+// Finds and identifies the file of a mapping, by the paths that may lead to it.
 #pragma once
 
 #include <cstdint>
@@ -13,38 +13,38 @@
 
 namespace xpu {
 
-// What the beginning of an ELF file tells, read without the rest: of a library of 2 GB that is 16
-// KiB.
+// What the beginning of an ELF file says about it. Only 16 KiB are read, even from a library of 2
+// GB.
 struct UnwindFile {
   std::string path;
-  std::string build_id;  // raw bytes; empty: it has none
+  std::string build_id;  // raw bytes; empty: none
   uint64_t bytes = 0;
   struct stat info {};
   std::vector<ElfSegment> segments;
-  UniqueFd fd;  // none: Reopen goes by the path
-  // What its table is called in the cache of tables: its build-id, which is what the file says of
-  // itself. So that nobody makes the tables of others' files, who owns it is a part of the name
-  // unless only root, or who records, can have written it. Empty: it has no build-id.
+  UniqueFd fd;  // empty: Reopen uses the path
+  // The name of its table in the unwind cache: its build-id. A file can claim any build-id, so the
+  // name includes the owner unless only root or the recorder's user can have written the file:
+  // nobody can provide the table for another user's file. Empty if it has no build-id.
   std::string CacheKey() const;
 
-  // The whole of it, also when its path does not lead to it any more because it was replaced or
-  // because the process whose /proc/PID/root that was is gone. An error where its build-id changed.
+  // Reads the whole file, even if its path does not lead to it any more because the file was
+  // replaced or the process of /proc/PID/root has ended. Fails if the build-id has changed.
   Result<ElfFile> Reopen() const;
 };
 
-// The recorder's own image of the vdso; empty: it has none.
+// The recorder's own image of the vdso; empty if it has none.
 std::span<const std::byte> VdsoImage();
 
-// kInvalid: it opens, but is no ELF file.
+// Returns kInvalid if the file can be opened but is not an ELF file.
 Result<UnwindFile> IdentifyFile(const std::string& path);
 
-// The first of `paths` that is an ELF file with that build-id; empty: that may be the file with
-// that identity (MayBeMapped). Where there is none, the error of the path that came closest:
-// another build-id or file, no ELF file, cannot be opened.
+// The first of `paths` that is an ELF file with that build-id or, if it is empty, that may be the
+// file with that identity (MayBeMapped). If there is none, returns the error of the path that came
+// closest: another build-id or file, not an ELF file, cannot be opened.
 Result<UnwindFile> FindUnwindFile(const std::vector<std::string>& paths,
                                   const std::string& build_id, const FileIdentity& identity = {});
 
-// An error's message without the name that it begins with.
+// The message of an error without the name that it begins with.
 std::string ReasonOf(const Error& error, const std::string& path);
 
 }  // namespace xpu

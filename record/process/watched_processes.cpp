@@ -26,7 +26,7 @@ class WatchedProcesses::Impl {
   Handle<watched_bpf, watched_bpf::destroy> program_;
   BpfLink fork_link_;
   BpfLink exit_link_;
-  std::unordered_set<uint32_t> known_;  // to be in the map: saves asking it
+  std::unordered_set<uint32_t> known_;  // known to be in the map, to save lookups
   uint64_t unmarked_counted_ = 0;
 };
 
@@ -60,7 +60,7 @@ Result<std::unique_ptr<WatchedProcesses>> WatchedProcesses::Open(ProcessTable& p
 
 int WatchedProcesses::map_fd() const { return impl_->map_fd(); }
 
-// The kernel's side counts in the same memory.
+// The BPF programs count in the same memory.
 Status WatchedProcesses::Watch(pid_t pid) {
   const auto key = static_cast<uint32_t>(pid);
   const uint32_t runs = XPU_WATCHED_RUNS;
@@ -84,7 +84,7 @@ bool WatchedProcesses::AnyRuns() const {
 void WatchedProcesses::OnEnd(uint32_t pid) {
   uint32_t state = XPU_WATCHED_ENDED;
   bpf_map_lookup_elem(impl_->map_fd(), &pid, &state);
-  if (state == XPU_WATCHED_RUNS) return;  // the number is in use again
+  if (state == XPU_WATCHED_RUNS) return;  // the pid was reused
   bpf_map_delete_elem(impl_->map_fd(), &pid);
   impl_->known_.erase(pid);
 }

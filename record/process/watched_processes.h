@@ -1,5 +1,5 @@
-// The processes that a recording of running processes is of, and all that they fork from then on:
-// the kernel's side follows them (bpf/watched.bpf.c).
+// The running processes that are recorded, and all processes that they fork from then on, which a
+// BPF program follows (bpf/watched.bpf.c).
 #pragma once
 
 #include <cstdint>
@@ -19,16 +19,16 @@ namespace xpu {
 
 class WatchedProcesses : public ProcessListener {
  public:
-  // Listens to `processes`, which outlives this.
+  // Listens to `processes`, which outlives this object.
   static Result<std::unique_ptr<WatchedProcesses>> Open(ProcessTable& processes);
   ~WatchedProcesses() override;
 
-  // Of the map `watched`, for other programs.
+  // The map `watched`, for other BPF programs.
   int map_fd() const;
   Status Watch(pid_t pid);
-  // Also of one that has ended, while its last records are being read.
+  // Also true for an ended process whose last records are being read.
   bool IsWatched(uint32_t pid);
-  // Whether any has not ended.
+  // True if any of them still runs.
   bool AnyRuns() const;
   void OnEnd(uint32_t pid) override;
   void CountLosses(LossLedger& losses);
@@ -39,10 +39,10 @@ class WatchedProcesses : public ProcessListener {
   std::unique_ptr<Impl> impl_;
 };
 
-// Of which process a record is.
+// The process that a record belongs to.
 uint32_t PidOf(const PerfRecord& record);
 
-// A program's `watch`, and its map `watched`. Between its open and its load.
+// Sets a program's constant `watch` and its map `watched`. Called between its open and load.
 template <typename Skeleton>
 Status WatchOnly(Skeleton& skeleton, const Scope& scope) {
   constexpr const char* kMap = "watched";
@@ -52,7 +52,7 @@ Status WatchOnly(Skeleton& skeleton, const Scope& scope) {
   return ShareMaps(skeleton.obj, {&shared, 1});
 }
 
-// `map_fd`: of the map `recorded`. Before the program's exec, which the mark waits for.
+// `map_fd`: of the map `recorded`. Called before the program's exec, which the mark waits for.
 Status MarkProgram(int map_fd, pid_t program);
 
 }  // namespace xpu

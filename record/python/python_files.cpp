@@ -20,7 +20,7 @@ constexpr uint16_t kOwnedByStack = 3;  // FRAME_OWNED_BY_CSTACK, later ..._BY_IN
 
 constexpr uint16_t Version(uint16_t minor) { return static_cast<uint16_t>(3 << 8 | minor); }
 
-// What no version has changed since 3.11.
+// Offsets that no version since 3.11 has changed.
 constexpr xpu_python_layout Common(uint16_t minor) {
   xpu_python_layout layout{};
   layout.version = Version(minor);
@@ -38,7 +38,8 @@ constexpr xpu_python_layout Common(uint16_t minor) {
   return layout;
 }
 
-// Offsets measured with the headers of the versions: what 3.11 and 3.12 have in common, then each.
+// Offsets measured with the headers of each version: those that 3.11 and 3.12 share, then the
+// others.
 constexpr xpu_python_layout ByTable(uint16_t minor) {
   xpu_python_layout layout = Common(minor);
   layout.interpreters = 40;
@@ -85,7 +86,7 @@ constexpr xpu_python_layout Layout312() {
   return layout;
 }
 
-// The start of _PyRuntime from 3.13 on: a list of 64-bit offsets, by their place in it.
+// The start of _PyRuntime from 3.13 on: a list of 64-bit offsets, accessed by index.
 class PublishedOffsets {
  public:
   static constexpr size_t kCount = 96;
@@ -96,15 +97,15 @@ class PublishedOffsets {
     return AsChars(bytes_.first(std::min<size_t>(bytes_.size(), 8))).size() == 8 &&
            std::string_view(AsChars(bytes_).data(), 8) == "xdebugpy";
   }
-  uint64_t At(size_t place) const {
+  uint64_t At(size_t index) const {
     uint64_t value = UINT64_MAX;
-    ReadAt(bytes_, place * sizeof(value), value);
+    ReadAt(bytes_, index * sizeof(value), value);
     return value;
   }
-  // False once one was too large to be an offset.
+  // False after an offset was too large.
   bool ok() const { return ok_; }
-  uint16_t Offset(size_t place, uint64_t limit = kNoMember) {
-    const uint64_t value = At(place);
+  uint16_t Offset(size_t index, uint64_t limit = kNoMember) {
+    const uint64_t value = At(index);
     if (value >= limit) ok_ = false;
     return static_cast<uint16_t>(value);
   }
@@ -114,7 +115,7 @@ class PublishedOffsets {
   bool ok_ = true;
 };
 
-// Where the groups of offsets begin, which have grown.
+// Where the groups of offsets begin; the groups grow between versions.
 struct Groups {
   size_t runtime, interpreter, thread, frame, code, text, bytes;
 };
@@ -154,7 +155,7 @@ std::optional<xpu_python_layout> ReadLayout(PublishedOffsets offsets, uint16_t m
   return layout;
 }
 
-// Py_Version, as sys.hexversion. 0: older than 3.11.
+// Decodes Py_Version, which has the format of sys.hexversion. 0: older than 3.11.
 uint16_t VersionOf(const ElfImage& image) {
   const auto address = FindSymbolAddress(image, "Py_Version");
   uint64_t version = 0;
@@ -221,7 +222,7 @@ xpu_python_process PythonFiles::File::InProcess(uint64_t bias) const {
           .layout = runtime.layout};
 }
 
-// Interpreters are programs, or libraries that have the name.
+// Interpreters are programs, or libraries with this name.
 bool PythonFiles::MayHold(std::string_view path, bool is_program) {
   if (path == kVdso) return false;
   return is_program || FileNameOf(path).find("python") != std::string_view::npos;

@@ -1,5 +1,5 @@
-// The interpreters among the files that processes have mapped: which CPython a file is, and where
-// that version keeps what it runs. Each file is read once.
+// Finds the Python interpreters among the files that processes have mapped: which CPython version a
+// file is, and where that version keeps its frames. Each file is read once.
 #pragma once
 
 #include <cstdint>
@@ -18,19 +18,19 @@ namespace xpu {
 
 struct PythonRuntime {
   enum class Kind : uint8_t {
-    kNone,  // the file holds no interpreter
+    kNone,  // the file does not contain an interpreter
     kKnown,
-    kOtherVersion,  // one whose frames we do not know
-    kFreeThreaded,  // one without the global lock, whose frames other threads may free
+    kOtherVersion,  // a version whose frames are not supported
+    kFreeThreaded,  // built without the global lock: other threads may free frames
   };
   Kind kind = Kind::kNone;
-  uint16_t version = 0;       // major << 8 | minor; 0: older than it says itself (3.11)
+  uint16_t version = 0;       // major << 8 | minor; 0: a version before 3.11, which does not say
   uint64_t link_address = 0;  // of _PyRuntime
-  uint64_t code_type = 0;     // the same of PyCode_Type
+  uint64_t code_type = 0;     // of PyCode_Type
   xpu_python_layout layout{};
 };
 
-// 3.11 and 3.12 by a table, 3.13 and 3.14 by the offsets that they publish in _PyRuntime.
+// Uses a table for 3.11 and 3.12, and the offsets that 3.13 and 3.14 publish in _PyRuntime.
 PythonRuntime FindPythonRuntime(const ElfImage& image);
 
 // "Python 3.10", "Python older than 3.11".
@@ -42,14 +42,14 @@ class PythonFiles {
     PythonRuntime runtime;
     std::vector<ElfSegment> segments;
 
-    // Where its interpreter lies in a process; `bias`: address - link address.
+    // Where the interpreter lies in a process. `bias`: address minus link address.
     xpu_python_process InProcess(uint64_t bias) const;
   };
 
-  // Whether it is worth asking Find about a file of that path: every file of a program with a
-  // thousand would have to be read. `is_program`: not a library.
+  // True if a file with this path is worth a call of Find, which would otherwise read every file of
+  // a program that maps a thousand. `is_program`: not a library.
   static bool MayHold(std::string_view path, bool is_program);
-  // nullptr: it holds none. `is_program`: not a library.
+  // nullptr if the file contains no interpreter. `is_program`: not a library.
   const File* Find(const MappedFile& file, bool is_program);
 
  private:

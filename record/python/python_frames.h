@@ -1,4 +1,4 @@
-// Python frames as the capture has them, and the losses that go with them.
+// Python frames as events of the capture, and the losses that belong to them.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 namespace xpu {
 
-// Of code 0 it is not known what it is called: PythonGap::kCodeMissing.
+// Nothing is known about code 0, which is counted as PythonGap::kCodeMissing.
 inline void AddPythonFrame(PythonFrame frame, uint32_t pid, InstanceId instance, EventSink& sink,
                            std::vector<Frame>& frames) {
   if (frame.code == 0) {
@@ -19,7 +19,7 @@ inline void AddPythonFrame(PythonFrame frame, uint32_t pid, InstanceId instance,
   frames.push_back({FrameKind::kPython, frame.Bits()});
 }
 
-// After the outermost frame. `stop`: an xpu_python_stop.
+// Called after the outermost frame. `stop`: an xpu_python_stop.
 inline void AddPythonStop(uint32_t stop, uint32_t pid, InstanceId instance, EventSink& sink,
                           std::vector<Frame>& frames) {
   if (stop == XPU_PYTHON_COMPLETE) return;

@@ -1,5 +1,4 @@
-// The BPF maps with which the programs walk Python frames (bpf/python_layout.h), shared by
-// all of them.
+// The BPF maps with which all programs walk Python frames (bpf/python_layout.h).
 #pragma once
 
 #include <cstdint>
@@ -16,12 +15,12 @@ class PythonMaps {
  public:
   static Result<PythonMaps> Create();
 
-  // Between a program's open and its load: its maps are these.
+  // Called between a program's open and load: makes it use these maps.
   Status ShareWith(bpf_object* object) const;
-  // Instead: the program does not walk Python and needs none.
+  // Called instead if the program does not walk Python.
   static Status Shrink(bpf_object* object);
 
-  // Errors: too many processes.
+  // Fails if there are too many processes.
   Status SetProcess(uint32_t pid, const xpu_python_process& process);
   void Forget(uint32_t pid);
   int codes_fd() const { return codes_.get(); }

@@ -11,7 +11,7 @@
 namespace xpu {
 namespace {
 
-// More were forgotten by a program that makes functions without end.
+// Beyond this number, code objects of a program that creates functions without end are forgotten.
 constexpr size_t kMaxNumbers = size_t{1} << 20;
 
 }  // namespace
@@ -58,13 +58,13 @@ Result<std::unique_ptr<PythonStacks>> PythonStacks::Create(ProcessTable& process
 // ---- processes ----------------------------------------------------------------------------------
 
 void PythonStacks::SetProcess(uint32_t pid, const xpu_python_process& process) {
-  // Without room its samples stay native.
+  // If the map is full, the samples of the process have native frames only.
   if (process.runtime != 0) (void)maps_.SetProcess(pid, process);
 }
 
 void PythonStacks::OnMapping(uint32_t pid, uint64_t start, const CodeMapping& mapping) {
   if (!table_.IsCurrent(pid, mapping) || processes_.contains(pid)) return;
-  // What is mapped first is the program.
+  // The first mapping is the program itself.
   const ProcessTable::Process* mapped = table_.Find(pid);
   const bool is_program = mapped->code && mapped->code->mappings().size() == 1;
   if (!PythonFiles::MayHold(table_.file(mapping.file).path, is_program)) return;
@@ -108,7 +108,7 @@ void PythonStacks::TakeCode(std::span<const std::byte> bytes) {
   const auto part = [](const auto& array, uint32_t size) {
     return std::as_bytes(std::span(array)).first(std::min<size_t>(size, std::size(array)));
   };
-  if (raw.name_bytes == 0) return;  // it comes again
+  if (raw.name_bytes == 0) return;  // it is sent again
   const auto table = part(raw.line_table, raw.line_table_bytes);
   PythonCodes::Content content{
       .name = PythonText(part(raw.name, raw.name_bytes), raw.name_kind),
@@ -128,7 +128,7 @@ void PythonStacks::Drain(EventSink& sink) {
   }
 }
 
-// A code object is reported before the first stack with it, in a ring of its own.
+// A code object is reported before the first stack that contains it, in a ring of its own.
 uint32_t PythonStacks::NumberOf(const RawPythonFrame& frame, uint32_t pid, EventSink& sink) {
   const CodeKey key{pid, frame.code, frame.fingerprint};
   auto found = numbers_.find(key);

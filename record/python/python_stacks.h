@@ -1,5 +1,10 @@
-// Stacks of Python as the BPF programs walk them: which processes have an interpreter, and what the
-// code objects that they meet are called.
+// Turns Python stacks that the BPF programs walk into stacks of the capture: it owns the maps that
+// describe the interpreter in each process, and the names of the code objects that the programs
+// meet.
+//
+// The programs read the interpreter's memory only; no Python function is called or waited for. A
+// code object is sent once, before the first stack that contains it. A version whose frames are not
+// supported leaves stacks native, and this is counted.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +27,7 @@ namespace xpu {
 
 class BpfRing;
 
-// A frame as the programs give it (bpf/python_layout.h).
+// A frame as the BPF programs send it (bpf/python_layout.h).
 struct RawPythonFrame {
   uint64_t code = 0;
   uint32_t fingerprint = 0;
@@ -30,13 +35,13 @@ struct RawPythonFrame {
   bool is_entry = false;
 };
 
-// The frames of `words`, innermost first, without those of the interpreter itself: what lies on one
-// of these is an entry.
+// The frames in `words`, innermost first, without those of the interpreter itself; a frame on top
+// of one of these is marked as an entry.
 std::vector<RawPythonFrame> PythonFramesOf(std::span<const __u64> words);
 
 class PythonStacks : public ProcessListener {
  public:
-  // Listens to `processes`, which outlives this.
+  // Listens to `processes`, which outlives this object.
   static Result<std::unique_ptr<PythonStacks>> Create(ProcessTable& processes);
   ~PythonStacks() override;
 
@@ -47,9 +52,9 @@ class PythonStacks : public ProcessListener {
   void OnExec(uint32_t pid) override;
   void OnEnd(uint32_t pid) override;
 
-  // Takes what the programs report about code objects; counts what is missing.
+  // Takes code objects that the programs report; counts what is missing.
   void Drain(EventSink& sink);
-  // CpuSample::python_stack of a stack of `pid`, of which `bytes` are there.
+  // The id for CpuSample::python_stack of a stack of `pid`, of which `bytes` were received.
   StackId Take(const xpu_stack& stack, size_t bytes, uint32_t pid, EventSink& sink);
 
  private:
@@ -63,16 +68,16 @@ class PythonStacks : public ProcessListener {
   PythonMaps maps_;
   const ProcessTable& table_;
   PythonFiles files_;
-  // Those in which an interpreter was found; without a runtime: one whose frames are not known.
+  // Processes with an interpreter; those without a runtime have one whose frames are not supported.
   std::unordered_map<uint32_t, xpu_python_process> processes_;
   std::map<CodeKey, uint32_t> numbers_;
   struct NotWalked {
     uint32_t pid;
     std::string version;
   };
-  std::vector<NotWalked> not_walked_;  // not counted yet
+  std::vector<NotWalked> not_walked_;  // not yet counted
   std::unique_ptr<BpfRing> ring_;
-  EventSink* sink_ = nullptr;  // during Drain
+  EventSink* sink_ = nullptr;  // valid during Drain
   std::vector<Frame> frames_;
 };
 

@@ -14,7 +14,7 @@
 namespace xpu {
 namespace {
 
-// Both ends are opened: opening does not wait, and there is no end of file when a writer leaves.
+// Opens both ends: opening then does not wait, and there is no end of file when a writer leaves.
 Result<UniqueFd> OpenFifo(const std::string& path) {
   UniqueFd fd(::open(path.c_str(), O_RDWR | O_NONBLOCK | O_CLOEXEC | O_NOCTTY));
   if (!fd) return SystemError(Format("--control: {}", path), errno, "create one with mkfifo");

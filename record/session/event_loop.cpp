@@ -22,7 +22,7 @@ SignalRouter::Group GroupOf(const EventLoop::Parts& parts) {
   return {.recorder_leads_session = ::getsid(0) == ::getpid(),
           .target = parts.target != nullptr ? parts.target->pid() : 0,
           .takes_switches = parts.takes_switches,
-          // Without a program the recording is all that they can be meant for.
+          // Without a program the signals can only be meant for the recording.
           .ignored = parts.target != nullptr ? parts.signals.ignored() : 0};
 }
 
@@ -63,7 +63,7 @@ bool EventLoop::TargetInGroup() const {
   return parts_.target != nullptr && ::getpgid(parts_.target->pid()) == ::getpgrp();
 }
 
-// The program ignores from its start what the recorder does, and is to end nevertheless.
+// A program ignores from its start what the recorder ignores, and must end nevertheless.
 int EventLoop::SignalFor(int signal) const {
   if ((parts_.signals.ignored() >> signal & 1) == 0) return signal;
   const auto status = ReadFile(Format("/proc/{}/status", parts_.target->pid()));
@@ -72,7 +72,7 @@ int EventLoop::SignalFor(int signal) const {
 }
 
 void EventLoop::PassSignalsOn(uint64_t now_ns) {
-  // The witness first: what it saw before the recorder did is then known.
+  // The witness is read first, so that its signals are known before the recorder's.
   for (const Arrival& arrival : parts_.signals.ReadWitnessed()) router_.AtWitness(arrival, now_ns);
   for (const Arrival& arrival : parts_.signals.ReadArrivals()) router_.AtRecorder(arrival, now_ns);
   for (int signal : router_.Due(now_ns, TargetInGroup())) {
@@ -152,7 +152,7 @@ void EventLoop::Apply(Sources& sources, EventSink& sink, std::optional<uint64_t>
   user_on_ = control.user_on();
   sources.Switch({.is_on = is_on_, .user_on = user_on_});
   if (!changes) return;
-  // What is recorded lies between the two.
+  // What was recorded lies between the two times.
   const uint64_t time_ns = is_on_ ? before_ns : MonotonicNs();
   RecordingSwitch event;
   event.time_ns = in_program_ns ? std::min(*in_program_ns, time_ns) : time_ns;
@@ -163,7 +163,7 @@ void EventLoop::Apply(Sources& sources, EventSink& sink, std::optional<uint64_t>
 
 void EventLoop::EnforceSizeLimit(Sources& sources, EventSink& sink) {
   if (parts_.rotation.IsDue(sink)) {
-    sources.CountLosses(sink);  // they are of the part that ends here
+    sources.CountLosses(sink);  // they belong to the part that ends here
     parts_.rotation.BeginNext(sink);
   }
   if (has_reached_max_ || !parts_.rotation.HasReachedMax(sink)) return;
@@ -176,7 +176,7 @@ Status EventLoop::Record(Sources& sources, EventSink& sink) {
   if (parts_.fifo != nullptr) XPU_RETURN_IF_ERROR(Watch(parts_.fifo->fd()));
   for (int fd : sources.fds()) XPU_RETURN_IF_ERROR(Watch(fd));
   sources.Switch({.is_on = parts_.control.is_on(), .user_on = parts_.control.user_on()});
-  // Sources are made switched off where they are to begin so.
+  // Sources that must begin switched off were opened that way.
   Apply(sources, sink, parts_.begin_ns);
   uint64_t flush_at_ns = MonotonicNs() + kFlushNs;
   while (!IsOver(sources)) {
@@ -194,7 +194,7 @@ Status EventLoop::Record(Sources& sources, EventSink& sink) {
       flush_at_ns = now_ns + kFlushNs;
     }
   }
-  // What the programs did until the end.
+  // What the programs did until the end of the recording.
   sources.Drain(sink);
   PollCommands(sources, sink);
   return Ok();

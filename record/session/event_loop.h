@@ -1,5 +1,5 @@
-// The recorder while it records: waits, drains the sources, passes signals on, switches the
-// recording off and on.
+// The recorder's loop: waits, drains the sources, forwards signals, and switches the recording on
+// and off.
 #pragma once
 
 #include <cstdint>
@@ -26,17 +26,17 @@ class EventLoop {
     Rotation& rotation;
     ControlFifo* fifo = nullptr;
     uint64_t begin_ns = 0;        // of the recording: RecordingInfo::start_ns
-    bool takes_switches = false;  // SIGUSR2 is for us, not for the program
+    bool takes_switches = false;  // SIGUSR2 is for the recorder, not for the program
   };
   explicit EventLoop(const Parts& parts);
 
-  // Until the recording is over: the program or all recorded processes have ended, its time is up,
-  // or the user asked for the end; of a program twice, which did not follow.
+  // Runs until the recording is over: the program or all recorded processes have ended, its time is
+  // up, or the user asked for the end, for a program that does not follow, twice.
   Status Record(Sources& sources, EventSink& sink);
   bool TargetHasEnded() const;
-  // It ended because the capture was large enough.
+  // True if the recording ended because the capture reached its size limit.
   bool has_reached_max() const { return has_reached_max_; }
-  // Goes on passing signals to the program, until it has ended. Returns its wait status.
+  // Continues to forward signals to the program until it ends. Returns its wait status.
   Result<int> WaitForTarget();
 
  private:
@@ -44,34 +44,34 @@ class EventLoop {
   Status WatchTarget();
   Status WaitMs(int timeout_ms) const;
   void PassSignalsOn(uint64_t now_ns);
-  // What the program is sent for it.
+  // The signal that is sent to the program instead.
   int SignalFor(int signal) const;
-  // The second request to end gives the program kGraceNs; after that it is killed.
+  // After the second request to end the program has kGraceNs; then it is killed.
   void EndIfAsked(uint64_t now_ns);
   bool TargetInGroup() const;
   bool IsOver(Sources& sources) const;
   int IntervalMs(const Sources& sources, uint64_t now_ns) const;
-  // True: it was one.
+  // Returns true if the line is a command.
   bool HandleCommand(const ControlFifo::Line& line);
-  // A new part, or the end, where the capture is large enough.
+  // Begins a new part, or ends the recording, if the capture is large enough.
   void EnforceSizeLimit(Sources& sources, EventSink& sink);
   void PollCommands(Sources& sources, EventSink& sink);
-  // Makes the sources do what the control says by now, and writes it down; `in_program_ns`: since
-  // when it is so in the program.
+  // Switches the sources as the control demands, and records that; `in_program_ns`: the time of the
+  // change in the program.
   void Apply(Sources& sources, EventSink& sink, std::optional<uint64_t> in_program_ns = {});
 
-  static constexpr uint64_t kFlushNs = 900'000'000;  // the capture promises a second
+  static constexpr uint64_t kFlushNs = 900'000'000;  // a killed recorder loses at most a second
   static constexpr uint64_t kGraceNs = 2'000'000'000;
   static constexpr int kMaxComplaints = 10;
 
   Parts parts_;
   SignalRouter router_;
   UniqueFd epoll_;
-  uint64_t kill_at_ns_ = 0;  // 0: not asked twice
-  bool is_on_ = true;        // as the sources know it
-  bool user_on_ = true;      // likewise
+  uint64_t kill_at_ns_ = 0;  // 0: not requested twice
+  bool is_on_ = true;        // as passed to the sources
+  bool user_on_ = true;      // as passed to the sources
   bool has_reached_max_ = false;
-  int complaints_ = 0;  // about commands that are none
+  int complaints_ = 0;  // about invalid commands
 };
 
 }  // namespace xpu

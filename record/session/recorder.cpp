@@ -60,7 +60,7 @@ std::string WorkingDirectory() {
   return text;
 }
 
-// Of processes that run already, how they were started.
+// For running processes, the command lines that they were started with.
 std::string CommandLineOf(const RecordOptions& options) {
   if (options.whole_system && options.command.empty()) return "(all processes)";
   if (options.pids.empty()) return QuoteForShell(options.command);
@@ -78,13 +78,13 @@ std::string CommandLineOf(const RecordOptions& options) {
   return lines;
 }
 
-// Never 0. Without an id its parts are not known to belong together.
+// Never 0: parts without an id could not be recognized as one recording.
 uint64_t DrawRecordingId() {
   uint64_t id = 0;
   return ::getrandom(&id, sizeof(id), 0) == sizeof(id) ? id | 1 : 0;
 }
 
-// Returns the time at which the recording begins.
+// Returns the start time of the recording.
 uint64_t WriteBeginning(EventSink& sink, const RecordOptions& options, const Sources& sources,
                         const Target* target, uint32_t part) {
   RecordingInfo info;
@@ -121,7 +121,7 @@ uint64_t WriteBeginning(EventSink& sink, const RecordOptions& options, const Sou
   return info.start_ns;
 }
 
-// What one recording holds, in the order in which it is made.
+// The parts of one recording, in the order in which they are created.
 struct Recording {
   const RecordOptions& options;
   TestHooks hooks{};
@@ -129,15 +129,15 @@ struct Recording {
   std::optional<ControlFifo> fifo{};
   std::optional<TargetUser> user{};
   ProcessTable processes{options.symbols != SymbolDetail::kNone};
-  std::optional<HitFiles> hits{};  // nullopt: symbols are not wanted
+  std::optional<HitFiles> hits{};  // nullopt: without symbols
   std::optional<Sources> sources{};
   std::optional<Target> target{};  // nullopt: no program is started
   std::optional<OutputParts> parts{};
   std::optional<Rotation> rotation{};
-  std::optional<CaptureWriter> writer{};  // until the sink has it
+  std::optional<CaptureWriter> writer{};  // until the sink takes it
   std::optional<RecordingControl> control{};
   std::optional<EventLoop> loop{};
-  bool goes_on = false;  // the program, after the end of the recording
+  bool goes_on = false;  // the program continues after the end of the recording
 
   Status Prepare(const InheritedSignals& inherited);
   Status PrepareProgram(std::vector<std::string>& environment);
@@ -170,15 +170,16 @@ Status Recording::Start(const InheritedSignals& inherited) {
   return sources->Arm(target->pid());
 }
 
-// The user that it runs as, and that it does not gain privileges beyond that user's.
+// Determines the user that the program runs as, and checks that it does not gain privileges beyond
+// that user's.
 Status Recording::PrepareProgram(std::vector<std::string>& environment) {
   if (!options.user.empty()) {
     XPU_ASSIGN_OR_RETURN(user, FindTargetUser(options.user));
     SetUserVariables(*user, environment);
   }
-  // On each CPU the kernel shows all programs, and the one of -p is not recorded.
+  // Events on CPUs include programs that gain privileges, and with -p the program is not recorded.
   if (options.command.empty() || options.whole_system || !options.pids.empty()) return Ok();
-  // With no_new_privs the kernel ignores what the file would give.
+  // With no_new_privs the kernel ignores the privileges of the file.
   if (user && !options.allow_new_privileges) return Ok();
   const std::string file = FindProgram(options.command.front(),
                                        FindVariable(environment, "PATH").value_or("/bin:/usr/bin"));
@@ -216,7 +217,7 @@ Status Recording::Prepare(const InheritedSignals& inherited) {
   return OpenOutput();
 }
 
-// Nothing of it was ever wanted: not what the user had in mind.
+// The recording never was on, which cannot be intended.
 std::string NothingRecordedText(const ControlOptions& control) {
   if (control.capture_range && control.capture_range->is_profiler_api) {
     return "xpu-record: nothing was recorded: the program did not call cudaProfilerStart\n"
@@ -241,13 +242,13 @@ std::string SizeLimitText(uint64_t max_bytes, bool goes_on) {
 Outcome Recording::Finish(EventSink& sink) {
   goes_on = target && !loop->TargetHasEnded();
   Outcome outcome;
-  // Who asks whether it is still there finds none that waits for its parent.
+  // Reaped here, so that no other process finds it as a zombie.
   if (target && !goes_on) outcome.wait_status = target->Wait();
   sources->EndSampling();
   RecordingEnd end;
   end.time_ns = MonotonicNs();
   sources->Stop(sink, goes_on);
-  sources.reset();  // from here on nothing of ours is in the way of a program that goes on
+  sources.reset();  // removes probes from a program that continues
   if (target && !goes_on) {
     end.target_pid = static_cast<uint32_t>(target->pid());
     end.wait_status = outcome.wait_status;
@@ -263,14 +264,15 @@ Outcome Recording::Finish(EventSink& sink) {
   return outcome;
 }
 
-// The BPF programs know of newly mapped code once this thread has published it, so it must not wait
-// for a CPU. It has little to do. Without the right to raise it, the priority stays as it is.
+// The BPF programs know newly mapped code only once this thread has published it, so it must not
+// wait for a CPU. It has little to do. Without the right to raise its priority, the thread keeps
+// the usual one.
 void RaisePriority() {
   constexpr int kRecorderNiceness = -10;
   ::setpriority(PRIO_PROCESS, 0, kRecorderNiceness);
 }
 
-// Everything between the armed sources and the finished capture.
+// Everything from the armed sources to the finished capture.
 Outcome Recording::Run() {
   EventSink sink(*std::exchange(writer, std::nullopt));
   if (!options.quiet) std::fputs(parts->kept_text().c_str(), stderr);
@@ -307,7 +309,7 @@ Outcome Recording::Run() {
   return Finish(sink);
 }
 
-// The recording is over and reported; the program keeps running.
+// The recording is over and reported, and the program keeps running.
 Outcome WaitForProgram(const RecordOptions& options, EventLoop& loop, Outcome outcome) {
   if (!options.quiet) std::fputs(ForTerminal(std::exchange(outcome.summary, {})).c_str(), stderr);
   auto wait_status = loop.WaitForTarget();
@@ -324,7 +326,7 @@ bool MapsCuda(pid_t pid) {
          });
 }
 
-// What cannot be read counts as without CUDA: this decides only about a message.
+// Unreadable processes count as without CUDA: this only affects a message.
 bool AnyProcessMapsCuda() {
   const std::vector<pid_t> pids = ListProcesses();
   return std::any_of(pids.begin(), pids.end(), MapsCuda);

@@ -21,7 +21,7 @@ RecordingControl::RecordingControl(const ControlOptions& options, uint64_t start
 }
 
 void RecordingControl::SetUser(bool on, std::string_view cause) {
-  delay_until_ns_ = kNever;  // who speaks before it is over knows better
+  delay_until_ns_ = kNever;  // an earlier command overrides the delay
   if (user_on_ == on) return;
   user_on_ = on;
   cause_ = cause;

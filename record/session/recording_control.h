@@ -1,7 +1,7 @@
-// Whether the recording is on, and whether it is over: what the user, the clock and the program ask
-// for, put together. Decisions alone: the caller brings the time and acts on them.
+// Determines whether the recording is on and whether it is over, from the requests of the user, the
+// clock and the program. It only decides: the caller provides the time and acts.
 //
-// Two have a say, and both must want it on: the user (--delay, signals, the fifo) and, with
+// The recording is on if both agree: the user (--delay, signals, the FIFO) and, with
 // --capture-range, the program.
 #pragma once
 
@@ -18,26 +18,26 @@ class RecordingControl {
  public:
   static constexpr uint64_t kNever = std::numeric_limits<uint64_t>::max();
 
-  // `start_ns`: when the program begins.
+  // `start_ns`: when the program starts.
   RecordingControl(const ControlOptions& options, uint64_t start_ns);
 
   void Enable(std::string_view cause);
   void Disable(std::string_view cause);
   void Toggle(std::string_view cause) { user_on_ ? Disable(cause) : Enable(cause); }
   void Stop() { is_over_ = true; }
-  // A range of the program's has begun, or the last one has ended.
+  // A range of the program has begun, or the last one has ended.
   void SetRange(bool is_open, std::string_view cause);
-  // What is due by now. Once after each of the above, before the rest is asked.
+  // Applies what is due by now. Called once after the functions above, before those below.
   void Advance(uint64_t now_ns);
 
   bool is_on() const { return user_on_ && range_open_; }
-  // What the user asked for alone, which is what the library in the program gets.
+  // What the user alone requests; it is passed to the library in the program.
   bool user_on() const { return user_on_; }
-  // Of the last change.
+  // The cause of the last change.
   const std::string& cause() const { return cause_; }
   bool is_over() const { return is_over_; }
   bool was_ever_on() const { return began_; }
-  // When to call Advance again at the latest.
+  // The latest time for the next call of Advance.
   uint64_t NextNs() const;
 
  private:

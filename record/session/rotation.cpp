@@ -15,9 +15,8 @@
 namespace xpu {
 namespace {
 
-// With --max-size a quarter of it for the symbols of files, and one for the names of generated
-// code, which a program may write as many of as it likes. The mebibyte is what the functions that
-// occur in stacks may take anywhere.
+// Of --max-size a quarter may be file symbols and a quarter names of generated code, of which a
+// program may write any number. The mebibyte is always available for the functions in stacks.
 SymbolLimits LimitsWithin(uint64_t max_bytes) {
   constexpr uint64_t kLeast = uint64_t{1} << 20;
   SymbolLimits limits;
@@ -31,7 +30,7 @@ void CompletePart(EventSink& sink, const OccurringCode& code,
                   std::vector<uint64_t> kernel_addresses, const Rotation::Options& options,
                   const RecordingEnd& end) {
   WriteKernelSymbols(std::move(kernel_addresses), sink);
-  sink.Flush();  // whatever happens while symbols are read
+  sink.Flush();  // done now, whatever happens while symbols are read
   if (options.symbols != SymbolDetail::kNone) {
     WriteSymbols(code, options.symbols, LimitsWithin(options.max_bytes), sink);
   }
@@ -79,7 +78,7 @@ void Rotation::BeginNext(EventSink& sink) {
     return;
   }
   next_bytes_ = 0;
-  queue->WaitForRoom();  // nothing is drained by the one who completes it
+  queue->WaitForRoom();  // the thread that completes a part drains no source, so it may wait
   auto part = std::make_shared<Ended>(*std::move(ended));
   part->code = TakeCode();
   part->kernel_addresses = sink.TakeKernelAddresses();
@@ -93,7 +92,8 @@ void Rotation::Complete(std::shared_ptr<Ended> ended) {
   const auto work = [part = ended_, options = options_] {
     CompletePart(part->sink, part->code, std::move(part->kernel_addresses), options, part->end);
     part->code = {};
-    ::malloc_trim(0);  // reading symbols takes much for a moment, and a thread keeps what it had
+    ::malloc_trim(0);  // reading symbols needs much memory for a moment, which the allocator would
+                       // keep
     part->is_complete = true;
   };
   if (!threads_.Start(work)) work();

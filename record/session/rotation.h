@@ -1,5 +1,6 @@
-// One recording in its files: begins the next part when one is large enough, and completes the part
-// before in the background, since symbols take long to read. Used by the recorder's thread.
+// Divides one recording into files: begins the next part when the current one is large enough, and
+// completes the previous part in the background, because reading symbols takes long. Used by the
+// recorder's thread.
 #pragma once
 
 #include <atomic>
@@ -27,21 +28,21 @@ class Rotation {
     SymbolDetail symbols = SymbolDetail::kNames;
     uint64_t max_bytes = 0;  // of all parts; 0: no limit
   };
-  // `parts` and `hits` outlive this; nullptr: no code is named.
+  // `parts` and `hits` outlive this object; `hits` is nullptr if symbols are not recorded.
   Rotation(OutputParts& parts, const Options& options, HitFiles* hits = nullptr)
       : parts_(parts), options_(options), hits_(hits) {}
 
-  // The capture that the recording begins with.
+  // The first part of the capture.
   Result<CaptureWriter> Begin();
-  // The part is large enough, and the one before it is complete.
+  // True if the part is large enough and the previous one is complete.
   bool IsDue(const EventSink& sink);
-  // What is written from now on is in the next part. Where that cannot be opened the recording goes
-  // on in this one, and stderr says so once.
+  // Events written from now on go to the next part. If it cannot be opened, the recording continues
+  // in this one, which is reported once on stderr.
   void BeginNext(EventSink& sink);
   bool HasReachedMax(const EventSink& sink) const;
 
-  // Completes the last part, with names for the code that occurs in it, and waits for the one
-  // before. Takes a while.
+  // Completes the last part, with names for the code in it, and waits for the previous part. Takes
+  // a while.
   struct Totals {
     uint64_t events = 0;
     uint64_t bytes = 0;
@@ -71,12 +72,12 @@ class Rotation {
   OutputParts& parts_;
   Options options_;
   HitFiles* hits_;
-  OutputQueue* queue_ = nullptr;  // of the part that is written; its sink's
+  OutputQueue* queue_ = nullptr;  // of the current part; owned by its sink
   std::shared_ptr<Ended> ended_;  // being completed; nullptr: none
-  BackgroundThreads threads_;     // after what they use
-  uint64_t next_bytes_ = 0;       // try not before; 0: at the size of a part
+  BackgroundThreads threads_;     // declared after what the threads use
+  uint64_t next_bytes_ = 0;       // do not try before this size; 0: at the size of a part
   bool complained_ = false;
-  Totals totals_;  // of complete parts
+  Totals totals_;  // of completed parts
 };
 
 }  // namespace xpu

@@ -16,8 +16,8 @@
 namespace xpu {
 namespace {
 
-// Not among them: what job control stops and continues the whole group with, and what a process
-// does to itself (SIGSEGV and its like, SIGCHLD, SIGPIPE).
+// Excludes the signals of job control, which go to the whole group, and those that a process causes
+// itself (SIGSEGV and similar ones, SIGCHLD, SIGPIPE).
 constexpr int kForwarded[] = {SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGALRM};
 
 bool RequestsEnd(int signal) {
@@ -46,8 +46,8 @@ void CloseAllBut(int keep_low, int keep_high) {
   ::close_range(keep_high + 1, ~0U, 0);
 }
 
-// The witness holds nothing of the recorder but its end of the pipe (an output pipe must see its
-// end of file), and ends when the recorder does.
+// The witness holds only its end of the pipe, so that an output pipe gets its end of file, and ends
+// when the recorder does.
 [[noreturn]] void Witness(const sigset_t& set, int reports, pid_t recorder) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (::getppid() != recorder) ::_exit(0);
@@ -70,13 +70,13 @@ void CloseAllBut(int keep_low, int keep_high) {
 }  // namespace
 
 void SignalRouter::CountRequest(const Arrival& arrival, int times) {
-  // A program that signals its own group asks nothing of the recorder.
+  // A program that signals its own group does not address the recorder.
   if (RequestsEnd(arrival.signal) && arrival.sender != group_.target) requests_to_end_ += times;
 }
 
-// Ctrl-C and its like go to the whole foreground group. When the terminal goes away the kernel
-// tells the session's leader alone, and the group only when the leader has ended.
-bool SignalRouter::TerminalToldTarget(const Arrival& arrival) const {
+// Ctrl-C and similar signals go to the whole foreground group. When the terminal goes away, the
+// kernel signals only the session's leader, and the group when the leader has ended.
+bool SignalRouter::TerminalSignaledTarget(const Arrival& arrival) const {
   if (arrival.code != SI_KERNEL) return false;
   return arrival.signal == SIGINT || arrival.signal == SIGQUIT ||
          (arrival.signal == SIGHUP && !group_.recorder_leads_session);
@@ -87,7 +87,7 @@ void SignalRouter::AtRecorder(const Arrival& arrival, uint64_t now_ns) {
     ++switch_requests_;
   } else if (WasIgnored(arrival) && arrival.code == SI_KERNEL) {
     return;
-  } else if (TerminalToldTarget(arrival)) {
+  } else if (TerminalSignaledTarget(arrival)) {
     CountRequest(Arrival{arrival.signal, arrival.code, -1}, 1);
   } else {
     pending_.push_back({arrival, now_ns});
@@ -109,7 +109,7 @@ std::vector<int> SignalRouter::Due(uint64_t now_ns, bool target_in_group) {
     const auto is_same = [&](const Timed& entry) {
       return entry.arrival.signal == arrival.signal && entry.arrival.sender == arrival.sender;
     };
-    // `timeout` sends to its child and then to the group: one signal for us, received twice.
+    // `timeout` signals its child and then the group: one signal for the recorder, received twice.
     const auto count = static_cast<int>(std::count_if(pending_.begin(), pending_.end(), is_same));
     const auto to_group =
         static_cast<int>(std::count_if(witnessed_.begin(), witnessed_.end(), is_same));
@@ -120,13 +120,13 @@ std::vector<int> SignalRouter::Due(uint64_t now_ns, bool target_in_group) {
     std::erase_if(pending_, is_same);
     std::erase_if(witnessed_, is_same);
   }
-  // What the witness saw and the recorder did not is over after a while.
+  // Signals that reached only the witness expire after a while.
   std::erase_if(witnessed_,
                 [&](const Timed& entry) { return now_ns - entry.time_ns >= 4 * kWitnessNs; });
   return forward;
 }
 
-// A signal that is blocked comes to the descriptor although it is ignored.
+// A blocked signal reaches the descriptor even if it is ignored.
 Result<SignalSource> SignalSource::Create() {
   SignalSource source;
   sigemptyset(&source.set_);

@@ -1,9 +1,9 @@
-// Signals sent to the recorder: which of them the program must still be given.
+// Decides which of the signals sent to the recorder must still be sent to the program.
 //
-// The program is in the recorder's process group, so what the terminal sends (Ctrl-C) and what is
-// sent to the group (`timeout`) has reached it already; what is sent to the recorder alone has not.
-// Who sent it does not tell them apart: a script and its jobs share one group. So a witness
-// process that does nothing sits in the group, and what it receives was sent to the group.
+// The program is in the recorder's process group, so signals from the terminal (Ctrl-C) and signals
+// to the group (`timeout`) have reached it already; those sent to the recorder alone have not. The
+// sender does not distinguish them: a script and its jobs share one group. So a witness process
+// that does nothing is put into the group: the signals that it receives were sent to the group.
 #pragma once
 
 #include <csignal>
@@ -18,26 +18,26 @@
 
 namespace xpu {
 
-// One signal as signalfd reports it.
+// One signal, as reported by signalfd.
 struct Arrival {
   int signal = 0;
   int code = 0;      // SI_USER, SI_KERNEL, ...
-  pid_t sender = 0;  // of SI_USER and its like
+  pid_t sender = 0;  // for SI_USER and similar codes
 };
 
-// The decisions alone: no system calls, the caller brings the time.
+// Only decides: makes no system calls, and the caller provides the time.
 class SignalRouter {
  public:
-  // How long a signal to the group may take to reach the witness after it reached the recorder
-  // (the kernel delivers to both in one loop; the rest is the witness waking up).
+  // The time in which a signal to the group reaches the witness after the recorder. The kernel
+  // delivers both in one loop; the rest is the time until the witness runs.
   static constexpr uint64_t kWitnessNs = 100'000'000;
 
   struct Group {
     bool recorder_leads_session = false;
-    pid_t target = 0;             // 0: there is none
-    bool takes_switches = false;  // SIGUSR2 is meant for the recorder
-    // Bits 1 << signal. What ignored a signal from its start is not meant when the whole group or
-    // the terminal sends it, but by who names this very process.
+    pid_t target = 0;             // 0: none
+    bool takes_switches = false;  // SIGUSR2 is for the recorder
+    // Bits 1 << signal. Signals that were ignored from the start count only if they are sent to
+    // this very process, not to the group or by the terminal.
     uint64_t ignored = 0;
   };
 
@@ -46,16 +46,16 @@ class SignalRouter {
   void AtRecorder(const Arrival& arrival, uint64_t now_ns);
   void AtWitness(const Arrival& arrival, uint64_t now_ns);
 
-  // The signals to forward by now, each as often as it must be sent. `target_in_group`: it has not
-  // moved to a process group of its own.
+  // The signals to forward now, each as often as it must be sent. `target_in_group`: the program
+  // has not moved to a process group of its own.
   std::vector<int> Due(uint64_t now_ns, bool target_in_group);
-  // Something is waiting for its time.
+  // True while a signal waits for its decision.
   bool waiting() const { return !pending_.empty(); }
 
-  // How many times SIGUSR2 came since the last call, where it is meant for the recorder.
+  // How often SIGUSR2 arrived for the recorder since the last call.
   int TakeSwitchRequests() { return std::exchange(switch_requests_, 0); }
 
-  // How many times the user asked for the end (SIGINT, SIGTERM, SIGHUP, SIGQUIT).
+  // How often the user requested the end (SIGINT, SIGTERM, SIGHUP, SIGQUIT).
   int requests_to_end() const { return requests_to_end_; }
 
  private:
@@ -67,25 +67,25 @@ class SignalRouter {
   bool WasIgnored(const Arrival& arrival) const {
     return (group_.ignored >> arrival.signal & 1) != 0;
   }
-  bool TerminalToldTarget(const Arrival& arrival) const;
+  bool TerminalSignaledTarget(const Arrival& arrival) const;
   bool IsSwitch(const Arrival& arrival) const {
     return group_.takes_switches && arrival.signal == SIGUSR2;
   }
   void CountRequest(const Arrival& arrival, int times);
 
   Group group_;
-  std::vector<Timed> pending_;  // at the recorder, not yet decided
+  std::vector<Timed> pending_;  // received by the recorder, not yet decided
   std::vector<Timed> witnessed_;
   int requests_to_end_ = 0;
   int switch_requests_ = 0;
 };
 
-// Its descriptors: a signalfd, and the witness with the pipe it reports through.
+// Owns the descriptors: a signalfd, and the witness with its pipe.
 class SignalSource {
  public:
-  // Blocks the signals to forward, in this process and all it will fork. Those that were ignored
-  // when the recorder started (nohup) stay ignored, but for SIGINT and SIGQUIT: shells let what a
-  // script runs in the background ignore them, and a recording is ended by them nevertheless.
+  // Blocks the signals to forward, in this process and all its future children. Signals that were
+  // ignored when the recorder started (nohup) stay ignored, except SIGINT and SIGQUIT: shells let
+  // background jobs of scripts ignore those, but they end a recording.
   static Result<SignalSource> Create();
 
   SignalSource(SignalSource&&) noexcept;
@@ -94,11 +94,11 @@ class SignalSource {
 
   int signal_fd() const { return signal_fd_.get(); }
   int witness_fd() const { return witness_reports_.get(); }
-  // SIGINT and SIGQUIT, where they were ignored: SignalRouter::Group.
+  // Those of SIGINT and SIGQUIT that were ignored: SignalRouter::Group.
   uint64_t ignored() const { return ignored_; }
 
-  std::vector<Arrival> ReadArrivals();   // at the recorder
-  std::vector<Arrival> ReadWitnessed();  // at the witness
+  std::vector<Arrival> ReadArrivals();   // of the recorder
+  std::vector<Arrival> ReadWitnessed();  // of the witness
 
  private:
   SignalSource() = default;

@@ -15,7 +15,7 @@
 namespace xpu {
 namespace {
 
-// Processes come first: what they have mapped is known before stacks that lie in it are read.
+// Processes come first, so that mappings are known before stacks in them are read.
 constexpr OpenSource* kSources[] = {
     &ProcessSource::Open,
     &ProbeSource::Open,
@@ -89,7 +89,7 @@ void Sources::EndSampling() { Switch({.is_on = false, .user_on = state_.user_on}
 void Sources::Stop(EventSink& sink, bool early) {
   const bool may_go_on = early || !context_->scope.is_program();
   for (const auto& source : sources_) source->Stop(sink, may_go_on);
-  context_->processes.EndRound(MonotonicNs());  // what they reported at their ends
+  context_->processes.EndRound(MonotonicNs());  // applies what the sources reported at their ends
   context_->processes.RemoveListeners();
 }
 

@@ -1,4 +1,4 @@
-// All event sources of one recording, as its options choose them.
+// All event sources of one recording, selected by its options.
 #pragma once
 
 #include <chrono>
@@ -11,18 +11,18 @@
 
 namespace xpu {
 
-// What only tests ask for.
+// Only tests set these.
 struct TestHooks {
-  EventSink::Filter filter;                  // of what is written
-  std::chrono::milliseconds table_delay{0};  // of each unwind table
+  EventSink::Filter filter;                  // of events to write
+  std::chrono::milliseconds table_delay{0};  // delay of each unwind table
   uint64_t device_buffers = 0;               // wire::RingHeader
-  std::vector<OpenSource*> sources;          // after the others
+  std::vector<OpenSource*> sources;          // added after the usual ones
 };
 
 class Sources {
  public:
-  // What must be there before the program is forked, in the environment of the result too. Tables
-  // of what the program will map at its start are made or loaded here. `processes` outlives this.
+  // Opens what must exist before the program is forked, and adds to its environment. Loads or makes
+  // tables of the files that the program will map at its start. `processes` outlives the result.
   static Result<Sources> Open(const RecordOptions& options, std::vector<std::string> environment,
                               ProcessTable& processes, const TestHooks& hooks = {});
 
@@ -30,16 +30,17 @@ class Sources {
   LaunchStackSource launch_stacks() const;
   CallGraph call_graph() const { return context_->call_graph(); }
 
-  // The same as of each source (source/source.h), in their order.
+  // Called for each source in order (source/source.h).
   Status Arm(pid_t program);  // 0: none is started
   void Begin(EventSink& sink);
   void AfterExec(EventSink& sink);
   void Switch(const SwitchState& wanted);
   void Drain(EventSink& sink);
   void CountLosses(EventSink& sink);
-  // Samples end first: a task at its end runs on after its process is known to have ended.
+  // Sampling ends before the other sources: a task still runs after its process is known to have
+  // ended.
   void EndSampling();
-  void Stop(EventSink& sink, bool early);  // `early`: programs go on, as was asked for
+  void Stop(EventSink& sink, bool early);  // `early`: programs continue, as requested
   std::vector<int> fds() const;
   int DrainIntervalMs(uint64_t now_ns) const;
   std::vector<RangeChange> TakeRangeChanges();

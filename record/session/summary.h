@@ -1,4 +1,4 @@
-// What is said at the end of a recording.
+// The text that is printed at the end of a recording.
 #pragma once
 
 #include <cstdint>
@@ -14,9 +14,9 @@ struct RecordingTotals {
   std::string file;
 };
 
-// One line with the totals, then a line for each kind of loss that occurred, with its advice. What
-// is about stacks alone has its own line for all kinds, beside the losses: no event is missing,
-// and every recording has some incomplete stacks.
+// One line with the totals, then one line with advice for each kind of loss that occurred.
+// Incomplete stacks have a single line of their own, separate from the losses: no event is missing,
+// and every recording has some.
 std::string SummaryText(const RecordingTotals& totals, const LossLedger& losses);
 
 }  // namespace xpu

@@ -18,7 +18,7 @@ std::string ReasonOf(const Error& error) {
 
 StackId EventSink::Intern(std::span<const Frame> innermost_first) {
   for (const Frame& frame : innermost_first) {
-    if (frame.kind != FrameKind::kPython) break;  // such stacks hold nothing else
+    if (frame.kind != FrameKind::kPython) break;  // such stacks contain only Python frames
     DefineIfDue(PythonFrame::OfBits(frame.address).code);
   }
   for (const Frame& frame : innermost_first) {
@@ -47,22 +47,22 @@ void EventSink::DefineIfDue(uint32_t code) {
   Write(event);
 }
 
-// The tables may start afresh first, so that what is alive is repeated without this event.
+// The tables may restart first, so that live state is repeated without this event.
 void EventSink::Show(const Mapping& mapping) {
   writer_.TablesNumber();
   for (EventObserver* observer : observers_) {
-    observer->See(mapping, writer_.TextOf(mapping.path), writer_.TextOf(mapping.build_id));
+    observer->Observe(mapping, writer_.TextOf(mapping.path), writer_.TextOf(mapping.build_id));
   }
 }
 
 void EventSink::Show(const ProcessEvent& event) {
   writer_.TablesNumber();
-  for (EventObserver* observer : observers_) observer->See(event, writer_.TextOf(event.name));
+  for (EventObserver* observer : observers_) observer->Observe(event, writer_.TextOf(event.name));
 }
 
 void EventSink::ShowStack(uint32_t pid, StackId stack) {
   const EventObserver::NodeOf node_of = [this](StackId id) { return writer_.NodeOf(id); };
-  for (EventObserver* observer : observers_) observer->SeeStack(pid, stack, node_of);
+  for (EventObserver* observer : observers_) observer->ObserveStack(pid, stack, node_of);
 }
 
 std::vector<uint64_t> EventSink::TakeKernelAddresses() {
@@ -97,7 +97,7 @@ void EventSink::Restate() {
   snapshot_.Restate([this](std::string_view text) { return Intern(text); },
                     [this](const auto& event) { Note(writer_.Write(event)); });
   writer_.SetRestating(false);
-  if (restate_due_) return;  // in vain
+  if (restate_due_) return;  // the part could not be repeated
   for (const InstanceId instance : std::exchange(to_forget_, {})) snapshot_.Forget(instance);
 }
 
@@ -127,7 +127,7 @@ void EventSink::Write(const LossLedger::Entry& entry, uint64_t now_ns) {
   Note(writer_.Write(loss));
 }
 
-// In blocks of their own: one that is dropped must not take the count of what was dropped with it.
+// In blocks of their own, so that a dropped block does not lose the count of what was dropped.
 void EventSink::WriteLosses() {
   constexpr size_t kPerBlock = 4096;
   const std::vector<LossLedger::Entry> entries = losses_.TakeNew();
@@ -147,7 +147,7 @@ void EventSink::Flush() {
   const bool was_due = restate_due_;
   Note(writer_.Flush());
   WriteLosses();
-  // Only onto what takes blocks again.
+  // Repeated only once the output accepts blocks again.
   if (was_due && writer_.is_writable()) Restate();
 }
 
@@ -155,7 +155,7 @@ void EventSink::Close(const RecordingEnd& end) {
   Flush();
   Write(end);
   Note(writer_.Flush());
-  // Those that were not reported yet: the output takes again what it refused, or never will.
+  // Losses not yet reported: either the output accepts blocks again, or it never will.
   WriteLosses();
   Note(writer_.Close());
 }

@@ -1,11 +1,11 @@
-// Where all sources put their events: the capture, and the ledger of what did not reach it.
+// Receives the events of all sources and owns what becomes of them: the capture's writer and the
+// ledger of losses.
 //
-// A capture that cannot be written must not disturb the program being recorded: the first failure
-// is kept, the sources go on draining what the program and the kernel produce, later writes are
-// still tried (a disk may get room again) and what they lose is counted by the writer.
-//
-// What was defined once is known here, and repeated where the capture goes on in another part
-// and after blocks that were lost.
+// A capture that cannot be written must not disturb the recorded program: the first failure is
+// kept, sources continue to drain the program and the kernel, later writes are still tried (a disk
+// may have space again), and the writer counts what they lose. The sink knows all definitions, and
+// repeats them where the capture continues in another part and after lost blocks. Used by the
+// recorder's thread only.
 #pragma once
 
 #include <functional>
@@ -26,27 +26,27 @@
 
 namespace xpu {
 
-// A text that occurs again and again, with the id that it has in the tables of that number.
+// A string that occurs repeatedly, with its id, valid in the tables of that number.
 struct KeptText {
   std::string text;
   StringId id{};
-  uint64_t tables = 0;  // none
+  uint64_t tables = 0;  // 0: none
 
-  // With its place in a table.
+  // Estimated memory, including the entry in a table.
   uint64_t Cost() const { return 64 + sizeof(*this) + text.size(); }
 };
 
-// Sees events before they are written. It writes none itself.
+// Is called before events are written. Must not write events itself.
 class EventObserver {
  public:
   virtual ~EventObserver() = default;
-  // The node of a stack's path.
+  // Returns the node of a stack.
   using NodeOf = std::function<StackNode(StackId)>;
 
-  virtual void See(const ProcessEvent& /*event*/, std::string_view /*name*/) {}
-  virtual void See(const Mapping& /*mapping*/, std::string_view /*path*/,
-                   std::string_view /*build_id*/) {}
-  virtual void SeeStack(uint32_t /*pid*/, StackId /*stack*/, const NodeOf& /*node_of*/) {}
+  virtual void Observe(const ProcessEvent& /*event*/, std::string_view /*name*/) {}
+  virtual void Observe(const Mapping& /*mapping*/, std::string_view /*path*/,
+                       std::string_view /*build_id*/) {}
+  virtual void ObserveStack(uint32_t /*pid*/, StackId /*stack*/, const NodeOf& /*node_of*/) {}
 };
 
 class EventSink {
@@ -54,7 +54,7 @@ class EventSink {
   explicit EventSink(CaptureWriter writer)
       : writer_(std::move(writer)), lost_counted_(writer_.events_lost()) {}
 
-  // Ids hold until the next Write or Flush.
+  // Ids are valid until the next Write or Flush.
   StringId Intern(std::string_view text) { return writer_.InternString(text); }
   StringId Intern(KeptText& text) {
     if (text.tables != TablesNumber()) {
@@ -63,14 +63,14 @@ class EventSink {
     }
     return text.id;
   }
-  // Innermost frame first. Remembers the kernel addresses, which are named at the end. One of
-  // Python may write, so it comes first.
+  // Innermost frame first. Collects kernel addresses, whose names are written at the end. May write
+  // events for Python frames, so the Python stack is interned before the native one.
   StackId Intern(std::span<const Frame> innermost_first);
 
-  // An id that was given out while this was the number is good for the next Write.
+  // While this number stays the same, ids remain valid for the next Write.
   uint64_t TablesNumber() { return writer_.TablesNumber(); }
 
-  // PythonCode::code; of the whole recording. May write.
+  // Returns PythonCode::code, valid for the whole recording. May write.
   uint32_t Define(PythonCodes::Content code);
 
   template <typename Event>
@@ -82,31 +82,31 @@ class EventSink {
     if (!observers_.empty()) Show(event);
     Note(writer_.Write(event));
   }
-  // All of it was written: it is not repeated any more.
+  // The process has ended and all its events are written, so they are not repeated any more.
   void Forget(InstanceId instance);
 
-  // Is asked before each event of the capture's list of that name, which is left out where it says
-  // no. For tests of what a loss does to the rest; xpu-record sets none.
+  // Called before each event of the capture's list of that name, which is dropped if the result is
+  // false. Lets tests see what a loss does to the rest.
   using Filter = std::function<bool(std::string_view list, EventSink& sink)>;
   void SetFilter(Filter filter) { filter_ = std::move(filter); }
-  // From now on; it outlives this.
+  // Observers outlive this object.
   void AddObserver(EventObserver* observer) { observers_.push_back(observer); }
-  // Likewise; CaptureWriter::SetLiveState.
+  // `live` outlives this object; see CaptureWriter::SetLiveState.
   void SetLiveState(LiveState* live) { writer_.SetLiveState(live); }
-  // Those in stacks since the last call.
+  // Kernel addresses in stacks since the last call.
   std::vector<uint64_t> TakeKernelAddresses();
 
-  // Goes on in another capture, which begins with what a reader needs to know. Gives the writer of
-  // the part that ends here, with its losses until now. On failure nothing has changed.
+  // Continues in another capture, which begins with the state that a reader needs. Returns the
+  // writer of the part that ends here, with its losses so far. On failure nothing has changed.
   Result<CaptureWriter> BeginPart(std::unique_ptr<BlockOutput> output, uint32_t part);
 
-  // Puts the ledger's news and all that was written into the file.
+  // Writes new losses and everything that is buffered to the file.
   void Flush();
-  // The ledger and `end`.
+  // Writes the ledger and `end`.
   void Close(const RecordingEnd& end);
 
   LossLedger& losses() { return losses_; }
-  // Of the first write that failed; without those for which there was no room.
+  // Of the first failed write; blocks refused because of a full queue do not count.
   const std::optional<Error>& failure() const { return failure_; }
   uint64_t events_written() const { return writer_.events_written(); }
   uint64_t events_lost() const { return writer_.events_lost(); }
@@ -131,7 +131,7 @@ class EventSink {
   PythonCodes python_codes_;
   PartSnapshot snapshot_;
   bool restate_due_ = false;           // blocks were lost, perhaps with definitions
-  std::vector<InstanceId> to_forget_;  // once they are repeated
+  std::vector<InstanceId> to_forget_;  // after they have been repeated
   std::unordered_set<uint64_t> kernel_addresses_;
   Filter filter_;
   std::vector<EventObserver*> observers_;

@@ -1,4 +1,4 @@
-// What was lost, counted where it happens and reported twice: in the capture and at the end.
+// Counts losses where they happen; they are reported in the capture and at the end.
 #pragma once
 
 #include <array>
@@ -26,27 +26,27 @@ class LossLedger {
   void Add(LossKind kind, uint64_t count, uint32_t pid = 0, InstanceId instance = {},
            std::string detail = {});
 
-  // What the events of the capture tell already: it is not stored beside them.
+  // Counts what other events of the capture already show, so it is not stored again.
   void AddUnstored(LossKind kind, uint64_t count) { totals_[static_cast<size_t>(kind)] += count; }
 
-  // What was added since the last call, one entry for each kind, pid, instance and detail.
+  // What was added since the last call: one entry for each kind, pid, instance and detail.
   std::vector<Entry> TakeNew();
 
-  // An entry that was taken and did not reach the capture.
+  // Returns an entry that was taken but did not reach the capture.
   void PutBack(const Entry& entry);
-  // The totals and details of another one, whose new entries are stored elsewhere.
+  // Adds totals and details of another ledger, whose new entries are stored elsewhere.
   void AddTotals(const LossLedger& other);
 
   uint64_t total(LossKind kind) const { return totals_[static_cast<size_t>(kind)]; }
-  // Of everything worse than a note.
+  // The sum of everything worse than a note.
   uint64_t total() const;
-  // The part of it that xpu-report --strict lets pass (IsAboutStacks).
+  // The part of it that xpu-report --strict ignores (IsAboutStacks).
   uint64_t total_about_stacks() const;
-  // The details that came with a kind, each once, in the order they came (at most 8).
+  // The different details of a kind, in order of arrival (at most 8).
   const std::vector<std::string>& details(LossKind kind) const {
     return details_[static_cast<size_t>(kind)];
   }
-  // There were others.
+  // True if there were more.
   bool has_more_details(LossKind kind) const { return more_details_[static_cast<size_t>(kind)]; }
 
  private:

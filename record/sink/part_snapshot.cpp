@@ -5,7 +5,7 @@
 namespace xpu {
 namespace {
 
-// Of a map whose key begins with the instance.
+// For a map whose key begins with the instance.
 template <typename Map, typename Erased>
 void EraseInstance(Map& map, uint64_t instance, Erased&& erased) {
   for (auto at = map.begin(); at != map.end();) {

@@ -1,10 +1,10 @@
-// What a reader needs of what was written before: where a capture goes on in another part, and
-// where definitions may have been lost, it is written again. Processes, threads and mappings are
-// not here: the table of processes knows them (LiveState).
+// The earlier events that a reader needs. They are written again where a capture continues in
+// another part, and where definitions may have been lost. Processes, threads and mappings are
+// repeated by the process table (LiveState).
 //
-// Bounded: events of a process are forgotten with it, and of what a program makes without end (NVTX
-// ranges that never end, nodes of graphs, names) only so many are kept, and so many bytes of all
-// processes together; the others are in the capture once.
+// Bounded: events of a process are dropped when it ends. Of what a program can create without end
+// (NVTX ranges that never end, graph nodes, names) only a limited number is kept, and a limited
+// number of bytes for all processes together; the others are in the capture once.
 #pragma once
 
 #include <array>
@@ -23,13 +23,13 @@
 
 namespace xpu {
 
-// An event whose texts hold longer than a block.
+// An event whose strings remain valid longer than a block.
 template <typename Event>
 struct KeptEvent {
   Event event;
-  std::vector<std::string> texts;  // of its StringIds, in the order of the fields
+  std::vector<std::string> texts;  // for its StringIds, in the order of the fields
 
-  // `text_of`: StringId to its text.
+  // `text_of`: returns the string of a StringId.
   template <typename TextOf>
   KeptEvent(const Event& kept, TextOf&& text_of) : event(kept) {
     VisitFields(event, [&](const char*, auto& field) {
@@ -38,13 +38,13 @@ struct KeptEvent {
       }
     });
   }
-  // Of memory, with its place in a map, about.
+  // Estimated memory, including the entry in a map.
   uint64_t Cost() const {
     uint64_t bytes = sizeof(*this) + 96;
     for (const std::string& text : texts) bytes += sizeof(text) + text.size();
     return bytes;
   }
-  // `intern`: text to a StringId that holds until the event is written.
+  // `intern`: returns a StringId that is valid until the event is written.
   template <typename Intern>
   Event Again(Intern&& intern) const {
     Event again = event;
@@ -64,8 +64,8 @@ class PartSnapshot {
   static constexpr size_t kMaxNames = 65536;  // of NVTX
   static constexpr size_t kMaxGraphNodes = 65536;
   static constexpr uint64_t kMaxBytes = uint64_t{256} << 20;
-  static constexpr uint64_t kBytesOfEach = uint64_t{64} << 10;  // beside them, of each process
-  // So many pairs of clock readings show how fast a clock goes, also before the first new one.
+  static constexpr uint64_t kBytesOfEach = uint64_t{64} << 10;  // in addition, for each process
+  // The latest clock pairs show the rate of a clock before the first new pair.
   static constexpr size_t kClockPairs = 4;
 
   template <typename Event>
@@ -84,18 +84,18 @@ class PartSnapshot {
     }
     Keep(KeptEvent<Event>(event, text_of));
   }
-  // Its process has ended and all of it was written.
+  // The process has ended and all its events are written.
   void Forget(InstanceId instance);
 
-  // The recording goes on in part `part`, which begins at these times.
+  // The recording continues in part `part`, which begins at these times.
   void BeginPart(uint32_t part, uint64_t start_ns, uint64_t start_realtime_ns);
 
-  // Calls write(event) for each, with texts interned by intern(text).
+  // Calls write(event) for each event, with strings interned by intern(text).
   template <typename Intern, typename Write>
   void Restate(Intern&& intern, Write&& write) const;
 
  private:
-  // All begin with the instance.
+  // All keys begin with the instance.
   using RangeKey = std::tuple<uint64_t, uint64_t>;                     // range
   using ThreadKey = std::tuple<uint64_t, uint32_t, uint32_t>;          // tid, domain
   using NameKey = std::tuple<uint64_t, NvtxKind, uint32_t, uint64_t>;  // kind, domain, which
@@ -119,10 +119,10 @@ class PartSnapshot {
   std::vector<KeptEvent<Probe>> probes_;
 
   struct Instance {
-    FairBudget::Account memory;  // of what a program makes without end
+    FairBudget::Account memory;  // charged for what a program can create without end
 
     explicit Instance(const FairBudget& budget) : memory(budget) {}
-    std::vector<KeptEvent<GpuProcess>> process;  // the last one
+    std::vector<KeptEvent<GpuProcess>> process;  // only the last one
     std::deque<KeptEvent<ClockPair>> clock_pairs;
     std::map<std::pair<ApiDomain, uint32_t>, KeptEvent<CallbackName>> callback_names;
     std::map<uint32_t, KeptEvent<Device>> devices;
@@ -131,12 +131,12 @@ class PartSnapshot {
   Instance& Of(InstanceId instance) {
     return instances_.try_emplace(instance.value, budget_).first->second;
   }
-  // False: it is not kept.
+  // Returns false if the event is not kept.
   template <typename Event>
   bool TakeMemory(const KeptEvent<Event>& kept);
   template <typename Event>
   void GiveMemory(const KeptEvent<Event>& kept);
-  // Replaces the previous one.
+  // Replaces the previous event.
   template <typename Map, typename Key, typename Event>
   void Replace(Map& map, const Key& key, KeptEvent<Event> kept);
 

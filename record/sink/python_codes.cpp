@@ -8,7 +8,7 @@
 namespace xpu {
 namespace {
 
-// A program that makes functions without end must not fill our memory.
+// A program that creates functions without end must not exhaust the recorder's memory.
 constexpr size_t kMaxCodes = size_t{1} << 20;
 constexpr size_t kMaxBytes = size_t{256} << 20;
 

@@ -1,5 +1,5 @@
-// The code objects that stacks of Python consist of: defined in the capture once for what they are
-// called, whatever processes they are in.
+// The code objects in Python stacks. Each is defined once in the capture by its names, whichever
+// processes it occurs in.
 #pragma once
 
 #include <cstdint>
@@ -11,8 +11,8 @@
 
 namespace xpu {
 
-// Text of an interpreter, `kind` bytes a character (1: Latin-1, 2, 4), as UTF-8. Empty for another
-// kind.
+// Decodes a string of an interpreter, with `kind` bytes per character (1: Latin-1, 2, 4), to UTF-8.
+// Empty for another kind.
 std::string PythonText(std::span<const std::byte> bytes, uint32_t kind);
 
 class PythonCodes {
@@ -26,23 +26,24 @@ class PythonCodes {
     auto operator<=>(const Content&) const = default;
   };
 
-  // PythonCode::code. A definition that is new is due. 0: there are too many.
+  // Returns PythonCode::code. A new definition is due. 0: there are too many.
   uint32_t NumberOf(Content content);
-  // What was written until now may not be known to the reader of what comes: all are due again.
+  // A reader of what follows may not know earlier definitions, so all of them are due again.
   void MakeAllDue() { ++round_; }
-  // To be written before a stack with the code; nullptr: it is not due. The last call that says so.
+  // The definition to write before a stack with the code; nullptr if it is not due. It is not due
+  // afterwards.
   const Content* TakeDue(uint32_t code);
 
  private:
   struct Definition {
-    const Content* content = nullptr;  // in numbers_
-    uint32_t round = 0;                // in which it was written last
+    const Content* content = nullptr;  // owned by numbers_
+    uint32_t round = 0;                // in which it was last written
   };
 
   std::map<Content, uint32_t> numbers_;
-  std::vector<Definition> definitions_;  // by number - 1
+  std::vector<Definition> definitions_;  // indexed by number - 1
   uint32_t round_ = 1;
-  size_t bytes_ = 0;  // of the texts
+  size_t bytes_ = 0;  // of the strings
 };
 
 }  // namespace xpu

@@ -8,7 +8,7 @@
 namespace xpu {
 namespace {
 
-// What runs where nothing does has no entry in /proc.
+// The idle process has no entry in /proc.
 void WriteIdleProcess(uint64_t time_ns, EventSink& sink) {
   ProcessEvent idle;
   idle.time_ns = time_ns;
@@ -35,7 +35,7 @@ void PrivilegedPrograms::Judge(uint32_t pid, const ProcessTable::Process& proces
 
 void PrivilegedPrograms::CountLosses(EventSink& sink) {
   for (const auto& [pid, name] : std::exchange(found_, {})) {
-    // A mapping that the kernel could not report is no sign.
+    // A missing mapping proves nothing if the kernel lost records.
     if (sink.losses().total(LossKind::kPerfRecordsLost) > 0) continue;
     sink.losses().Add(LossKind::kPrivilegesGained, 1, pid, {},
                       Format("process {} ({})", pid, name));
@@ -57,7 +57,7 @@ Result<std::unique_ptr<Source>> ProcessSource::Open(SourceContext& context) {
   Scope& scope = context.scope;
   if (options.whole_system) scope.kind = Scope::Kind::kAll;
   if (!options.pids.empty()) scope.kind = Scope::Kind::kProcesses;
-  // What runs already is recorded once its tables are there.
+  // Processes that already run are recorded once their tables exist.
   scope.starts_paused = options.control.StartsPaused() || !scope.is_program();
   if (!options.pids.empty()) {
     XPU_ASSIGN_OR_RETURN(source->watched_, WatchedProcesses::Open(context.processes));
@@ -74,11 +74,11 @@ Status ProcessSource::Arm() {
   const RecordOptions& options = context_.options;
   const Scope& scope = context_.scope;
   armed_ns_ = MonotonicNs();
-  // The GPU source finds those of stacks that are taken in the process itself.
+  // For stacks taken inside a process, the GPU source finds its mappings.
   const bool needs_records =
-      options.record_cpu || WantsProbes(options) ||
+      options.record_cpu || UsesProbes(options) ||
       (options.launch_stacks != LaunchStacks::kNone && !context_.stacks_are_inline);
-  const bool at_once = (WantsProbes(options) || context_.unwinder) && scope.is_program();
+  const bool at_once = (UsesProbes(options) || context_.unwinder) && scope.is_program();
   auto tasks = TaskRecords::Open(
       scope, at_once ? TaskRecords::Wakeup::kAtOnce : TaskRecords::Wakeup::kAtWatermark);
   if (tasks.ok()) {
@@ -104,7 +104,7 @@ void ProcessSource::Begin(EventSink& sink) {
   if (context_.unwinder) WaitForTables(sink);
 }
 
-// Bounded: the disk of a machine that has much to do may be slow.
+// The wait is bounded, because the disk of a busy machine may be slow.
 void ProcessSource::WaitForTables(EventSink& sink) {
   constexpr uint64_t kPatienceNs = 5'000'000'000, kStepNs = 50'000'000;
   const uint64_t give_up_ns = MonotonicNs() + kPatienceNs;
@@ -138,20 +138,20 @@ std::vector<int> ProcessSource::fds() const {
 }
 
 int ProcessSource::DrainIntervalMs(uint64_t now_ns) const {
-  // What is mapped is to be known before many samples are taken in it.
+  // Mappings must be known before many samples are taken in them.
   constexpr int kForMappings = 5, kWhileTheyCome = 1;
   if (tasks_ && tasks_->was_woken()) return kWhileTheyCome;
   if (!context_.unwinder) return kUsualIntervalMs;
   if (context_.unwinder->IsBusy(now_ns)) return kWhileTheyCome;
-  // Of the mappings of a program that we started the kernel tells at once, and looking for them 200
-  // times a second took 0.4 % of a CPU.
+  // The kernel reports mappings of a started program at once; looking for them 200 times a second
+  // costs 0.4 % of a CPU.
   return context_.scope.is_program() ? kUsualIntervalMs : kForMappings;
 }
 
 void ProcessSource::DrainTasks(EventSink& sink) {
   if (tasks_) {
     tasks_->Drain(sink, [&](const PerfRecord& record) {
-      const uint32_t pid = PidOf(record);  // 0: of none
+      const uint32_t pid = PidOf(record);  // 0: of no process
       if (watched_ && pid != 0 && !watched_->IsWatched(pid)) return;
       WritePerfRecord(record, sink);
     });
@@ -164,7 +164,7 @@ void ProcessSource::Drain(EventSink& sink) {
   if (context_.unwinder) {
     context_.unwinder->Apply(sink);
   } else if (context_.tables) {
-    context_.tables->TakeFinished();  // the GPU source asks for the state of those that it wants
+    context_.tables->TakeFinished();  // the GPU source queries the tables that it needs
   }
   if (context_.tables) CountFailedTables(*context_.tables, sink);
   if (privileged_) privileged_->CountLosses(sink);

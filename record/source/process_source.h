@@ -1,5 +1,5 @@
-// The processes of a recording, as the kernel reports them: tasks and mappings from perf's records,
-// what ran before from /proc; and the unwind tables of what they map.
+// Records processes as the kernel reports them: tasks and mappings from perf's records, earlier
+// ones from /proc; and requests the unwind tables of what they map.
 #pragma once
 
 #include <memory>
@@ -13,33 +13,33 @@
 
 namespace xpu {
 
-// Programs that gain privileges by their exec (setuid, setgid, file capabilities) or may not be
-// read: the kernel takes them out of the perf events at that moment. Their records then read exec,
-// exit, with no mapping between them, which no other program's do.
+// Detects programs that gain privileges by their exec (setuid, setgid, file capabilities) or may
+// not be read: the kernel removes them from the perf events at that moment. Only their records read
+// exec, exit, without a mapping in between.
 class PrivilegedPrograms : public ProcessListener {
  public:
-  // Listens to `processes`, which outlives this.
+  // Listens to `processes`, which outlives this object.
   explicit PrivilegedPrograms(ProcessTable& processes) : processes_(processes) {
     processes.AddListener(this);
   }
 
   void OnEnd(uint32_t pid) override { Judge(pid, *processes_.Find(pid)); }
-  // Counts those that were found since the last call.
+  // Counts those found since the last call.
   void CountLosses(EventSink& sink);
-  // Those too that ended a moment ago.
+  // Also counts those that have just ended.
   void Finish(EventSink& sink);
 
  private:
   void Judge(uint32_t pid, const ProcessTable::Process& process);
 
   const ProcessTable& processes_;
-  std::vector<std::pair<uint32_t, std::string>> found_;  // by pid and name, not counted yet
+  std::vector<std::pair<uint32_t, std::string>> found_;  // pid and name, not yet counted
 };
 
 class ProcessSource : public Source {
  public:
-  // Decides the scope of the recording and opens the unwinding of stacks, for the sources that are
-  // opened after it.
+  // Determines the scope of the recording and opens unwinding, for the sources that are opened
+  // later.
   static Result<std::unique_ptr<Source>> Open(SourceContext& context);
 
   Status Arm() override;
@@ -50,7 +50,7 @@ class ProcessSource : public Source {
   void Stop(EventSink& sink, bool may_go_on) override;
   std::vector<int> fds() const override;
   int DrainIntervalMs(uint64_t now_ns) const override;
-  // All of the processes that ran already, and what they started.
+  // True when all recorded running processes, and those that they started, have ended.
   bool IsOver() const override { return watched_ != nullptr && !watched_->AnyRuns(); }
 
  private:
@@ -60,9 +60,9 @@ class ProcessSource : public Source {
 
   SourceContext& context_;
   uint64_t armed_ns_ = 0;
-  std::unique_ptr<WatchedProcesses> watched_;       // nullptr: not of processes that run already
+  std::unique_ptr<WatchedProcesses> watched_;       // nullptr: no running processes are recorded
   std::unique_ptr<TaskRecords> tasks_;              // nullptr: no perf events
-  std::unique_ptr<PrivilegedPrograms> privileged_;  // of a program that we start
+  std::unique_ptr<PrivilegedPrograms> privileged_;  // of the program that xpu-record starts
 };
 
 }  // namespace xpu

@@ -1,8 +1,11 @@
-// One kind of event source: CPU samples, GPU activity, probes, the processes themselves.
+// The interface of an event source: CPU samples, GPU activity, probes, the processes themselves.
 //
-// A recording has a list of them (session/sources.cpp) and treats all alike: it opens each before
-// the program is forked, arms it before the program's exec, drains it many times a second, switches
-// it off and on, and stops it. Used by the recorder's thread alone.
+// A recording has a list of sources (session/sources.cpp) and treats all of them alike: it opens
+// each before the program is forked, arms it before the program's exec, drains it many times a
+// second, switches it off and on, and stops it. A source owns its kernel objects, writes events to
+// the sink, and counts what it could not record; it never ends the recording once the program runs.
+// What sources share is in source_context.h, so that none includes another. Used by the recorder's
+// thread only.
 #pragma once
 
 #include <cstdint>
@@ -18,13 +21,13 @@
 
 namespace xpu {
 
-// Whether to record.
+// Whether sources must record.
 struct SwitchState {
   bool is_on = true;
-  bool user_on = true;  // the program may be in no capture range nevertheless
+  bool user_on = true;  // may be true although the program is in no capture range
 };
 
-// The recorded programs are in a capture range now, or no longer in any.
+// The recorded programs have entered a capture range, or have left the last one.
 struct RangeChange {
   uint64_t time_ns = 0;
   bool is_open = false;
@@ -33,42 +36,42 @@ struct RangeChange {
 
 class Source {
  public:
-  // How long a source may be left alone, unless it says otherwise: the BPF rings wake nobody.
+  // The longest time between drains, unless a source needs a shorter one: BPF rings wake nobody.
   static constexpr int kUsualIntervalMs = 25;
 
   virtual ~Source() = default;
 
-  // Between the program's fork and its exec; the scope has it by then.
+  // Called between the program's fork and its exec; the scope contains it by then.
   virtual Status Arm() { return Ok(); }
-  // The capture is open: events that describe the source, and what ran before. Takes a while;
-  // whatever happens meanwhile is not missed.
+  // Called when the capture is open: writes events that describe the source, and what existed
+  // before. May take a while; what happens meanwhile is not missed.
   virtual void Begin(EventSink& /*sink*/) {}
-  // What must be read from the running program when the kernel does not report it.
+  // Reads from the running program what the kernel does not report.
   virtual void AfterExec(EventSink& /*sink*/) {}
   virtual void Switch(const SwitchState& /*wanted*/) {}
-  // Takes what is there now, also while switched off.
+  // Takes what is available now, also while switched off.
   virtual void Drain(EventSink& sink) = 0;
-  // About once a second: losses counted elsewhere.
+  // Called about once a second: counts losses that happened elsewhere.
   virtual void CountLosses(EventSink& /*sink*/) {}
-  // The recording is over: takes all that is left. `may_go_on`: processes that have not ended do
-  // not count as lost.
+  // The recording is over: takes everything that is left. `may_go_on`: processes that still run are
+  // not counted as lost.
   virtual void Stop(EventSink& /*sink*/, bool /*may_go_on*/) {}
 
-  // To wait on.
+  // Descriptors to wait on.
   virtual std::vector<int> fds() const { return {}; }
-  // When to drain it at the latest.
+  // The latest time for the next drain.
   virtual int DrainIntervalMs(uint64_t /*now_ns*/) const { return kUsualIntervalMs; }
-  // Capture ranges that have begun or ended in programs since the last call.
+  // Capture ranges that programs have entered or left since the last call.
   virtual std::vector<RangeChange> TakeRangeChanges() { return {}; }
-  // What Begin has started in programs takes a little longer. The recording counts from its end,
-  // but does not wait for it without limit; until then the source is drained.
+  // True while something that Begin has started in programs takes longer. The source is drained
+  // meanwhile; the recording counts from the end of it, but does not wait without limit.
   virtual bool IsStarting() const { return false; }
-  // Nothing is left that could be recorded.
+  // True if nothing is left to record.
   virtual bool IsOver() const { return false; }
 };
 
-// Before the program is forked: what must be there; adds to the environment of the context.
-// nullptr: the options do not ask for the source. The context outlives it.
+// Called before the program is forked: opens what must exist by then, and adds to the context's
+// environment. nullptr if the options do not select the source. The context outlives it.
 using OpenSource = Result<std::unique_ptr<Source>>(SourceContext& context);
 
 }  // namespace xpu

@@ -9,24 +9,24 @@
 
 namespace xpu {
 
-bool WantsInlineStacks(const RecordOptions& options) {
+bool UsesInlineStacks(const RecordOptions& options) {
   return options.record_gpu && options.inject &&
          (options.launch_stacks == LaunchStacks::kInline ||
           options.launch_stacks == LaunchStacks::kAuto);
 }
 
-bool WantsLaunchProbes(const RecordOptions& options) {
+bool UsesLaunchProbes(const RecordOptions& options) {
   return options.record_gpu && !options.inject;
 }
 
-bool WantsProbes(const RecordOptions& options) {
-  return WantsLaunchProbes(options) || !options.probes.empty();
+bool UsesProbes(const RecordOptions& options) {
+  return UsesLaunchProbes(options) || !options.probes.empty();
 }
 
 void SourceContext::OpenTables() {
   if (tables != nullptr) return;
   UnwindTables::Options wanted;
-  wanted.cache_folder = UnwindCache::DefaultFolder(::geteuid());
+  wanted.cache_directory = UnwindCache::DefaultDirectory(::geteuid());
   wanted.delay = table_delay;
   tables = std::make_unique<UnwindTables>(std::move(wanted));
   if (options.verbose && !tables->cache_problem().empty()) {
@@ -35,10 +35,10 @@ void SourceContext::OpenTables() {
   }
 }
 
-// Stacks are taken in the kernel, by BPF, or in the programs, by their injected library.
+// Stacks are walked in the kernel by BPF, or in programs by the injected library.
 Status SourceContext::OpenUnwinding() {
   if (options.call_graph == CallGraphMode::kFramePointers) return Ok();
-  const bool in_process = WantsInlineStacks(options);
+  const bool in_process = UsesInlineStacks(options);
   const bool in_kernel =
       options.record_cpu || !options.probes.empty() ||
       (options.record_gpu && options.launch_stacks != LaunchStacks::kNone && !in_process);

@@ -1,5 +1,4 @@
-// What the sources of one recording share: its scope, the processes, and how stacks are
-// unwound.
+// What the sources of one recording share: its scope, the processes, and how stacks are unwound.
 #pragma once
 
 #include <chrono>
@@ -17,22 +16,22 @@
 
 namespace xpu {
 
-// Whether the options ask the injected library to take the launch stacks.
-bool WantsInlineStacks(const RecordOptions& options);
-// Whether launches are to be seen by probes, because nothing is injected.
-bool WantsLaunchProbes(const RecordOptions& options);
-// Those, or probes that the user asks for.
-bool WantsProbes(const RecordOptions& options);
+// True if the options select launch stacks taken by the injected library.
+bool UsesInlineStacks(const RecordOptions& options);
+// True if launches are recorded by probes, because nothing is injected.
+bool UsesLaunchProbes(const RecordOptions& options);
+// True for launch probes, and for probes that the user requests.
+bool UsesProbes(const RecordOptions& options);
 
 struct SourceContext {
-  // `table` outlives this.
+  // `table` outlives this object.
   SourceContext(const RecordOptions& wanted, ProcessTable& table)
       : options(wanted), processes(table) {}
   SourceContext(const SourceContext&) = delete;
   SourceContext& operator=(const SourceContext&) = delete;
 
-  // Tables and unwinder, as far as the options need them. Tables of what the program will map at
-  // its start are made or loaded here.
+  // Opens tables and unwinder as far as the options need them. Loads or makes tables of the files
+  // that the program will map at its start.
   Status OpenUnwinding();
 
   CallGraph call_graph() const { return tables ? CallGraph::kTables : CallGraph::kFramePointers; }
@@ -43,11 +42,12 @@ struct SourceContext {
   ProcessTable& processes;
   std::chrono::milliseconds table_delay{0};  // UnwindTables::Options
   uint64_t device_buffers = 0;               // wire::RingHeader
-  // The kernel reports processes and mappings; else each source finds those that it needs.
+  // True if the kernel reports processes and mappings; otherwise each source finds those that it
+  // needs.
   bool has_task_records = false;
   bool stacks_are_inline = false;        // the injected libraries take the launch stacks
-  std::unique_ptr<UnwindTables> tables;  // nullptr: none are needed
-  std::unique_ptr<Unwinder> unwinder;    // of BPF programs; nullptr: they use frame pointers
+  std::unique_ptr<UnwindTables> tables;  // nullptr: not needed
+  std::unique_ptr<Unwinder> unwinder;    // for BPF programs; nullptr: they use frame pointers
 
  private:
   void OpenTables();

@@ -23,11 +23,11 @@ namespace {
 constexpr size_t kMaxNameBytes = 1024;
 constexpr uint64_t kMaxFileBytes = uint64_t{128} << 20;
 constexpr size_t kChunkBytes = size_t{1} << 20;
-constexpr uint64_t kSymbolBytes = 48;  // of one in a capture, about, next to its name
+constexpr uint64_t kSymbolBytes = 48;  // estimated for one symbol in a capture, without its name
 
 enum class Holes {
-  kSkip,  // a line ends there
-  kEnd,   // the file ends there: a record of zeros ends a jitdump
+  kSkip,  // at the end of a line
+  kEnd,   // at the end of the file: a record of zeros ends a jitdump
 };
 
 struct FileText {
@@ -35,7 +35,7 @@ struct FileText {
   bool is_cut = false;
 };
 
-// Appends the data of a file from `at` to `end`; false: the budget ended first.
+// Appends the file's data from `at` to `end`. Returns false if the budget is exhausted.
 bool AppendData(int fd, off_t at, off_t end, ReadBudget& budget, std::string& text) {
   while (at < end) {
     const uint64_t allowed = std::min(budget.Left(), kMaxFileBytes - text.size());
@@ -46,15 +46,15 @@ bool AppendData(int fd, off_t at, off_t end, ReadBudget& budget, std::string& te
     text.resize(begin + wanted);
     const ssize_t n = ::pread(fd, text.data() + begin, wanted, at);
     text.resize(begin + static_cast<size_t>(std::max<ssize_t>(n, 0)));
-    if (n <= 0) return true;  // it was cut meanwhile
+    if (n <= 0) return true;  // truncated meanwhile
     budget.Spend(static_cast<uint64_t>(n));
     at += n;
   }
   return true;
 }
 
-// Up to the size that the file has now, so that one that grows ends too. A file system that knows
-// no holes says that everything is data.
+// Reads up to the current size, so that a growing file ends too. A file system without holes
+// reports that everything is data.
 FileText ReadData(int fd, off_t size, Holes holes, ReadBudget& budget) {
   FileText file;
   off_t at = 0;
@@ -69,7 +69,7 @@ FileText ReadData(int fd, off_t size, Holes holes, ReadBudget& budget) {
     if (data > at && !file.text.empty()) file.text += '\n';
     const off_t hole = ::lseek(fd, data, SEEK_HOLE);
     const off_t end = hole < 0 ? size : std::min(hole, size);
-    if (end <= data) return file;  // it was cut meanwhile
+    if (end <= data) return file;  // truncated meanwhile
     file.is_cut = !AppendData(fd, data, end, budget, file.text);
     if (file.is_cut) return file;
     at = end;
@@ -77,12 +77,12 @@ FileText ReadData(int fd, off_t size, Holes holes, ReadBudget& budget) {
   return file;
 }
 
-// Everybody can put a file there: a regular one of bounded size, of the right user, and not through
-// a link.
+// Anybody can create such a file, so only a regular file of bounded size and of the right user is
+// read, never through a link.
 FileText ReadBounded(const std::string& path, const ProcessOwner& owner, Holes holes,
                      ReadBudget& budget) {
   auto file = OpenTargetFile(path, O_NOFOLLOW);
-  if (!file.ok() || !MayTellOf(owner, file->info.st_uid)) return {};
+  if (!file.ok() || !MayDescribe(owner, file->info.st_uid)) return {};
   return ReadData(file->fd.get(), file->info.st_size, holes, budget);
 }
 
@@ -99,7 +99,7 @@ bool TakeHex(std::string_view& text, uint64_t& value) {
 // ---- jitdump: a file header, then records, each with its size ----------------------------------
 
 constexpr uint32_t kMagic = 0x4A695444;  // "JiTD"
-constexpr uint64_t kArchClock = 1;       // flag: times are of the processor's own clock
+constexpr uint64_t kArchClock = 1;       // flag: times are of the processor's clock
 
 struct DumpHeader {
   uint32_t magic, version, bytes, machine, padding, pid;
@@ -149,13 +149,13 @@ class JitDumpReader {
   const std::vector<uint64_t>& addresses_;
   bool has_times_ = false;
   std::vector<GeneratedCode> code_;
-  size_t name_bytes_ = 0;                                 // of code_
-  std::unordered_map<uint64_t, std::string_view> names_;  // by number
+  size_t name_bytes_ = 0;                                 // for code_
+  std::unordered_map<uint64_t, std::string_view> names_;  // indexed by number
 };
 
 void JitDumpReader::Keep(GeneratedCode one, std::string_view name) {
   if (code_.size() >= kMaxGeneratedCode || !Covers(one, addresses_)) return;
-  // Each move gives a name once more, so that a small file could take much memory.
+  // Each move repeats a name, so that a small file could need much memory.
   if (name.size() > kMaxGeneratedNameBytes - name_bytes_) return;
   name_bytes_ += name.size();
   one.name = name;
@@ -195,7 +195,7 @@ void JitDumpReader::TakeRecord(const RecordHeader& header, std::string_view body
   }
 }
 
-// The first that is there and has anything in it.
+// The first file that exists and is not empty.
 FileText ReadFirst(const std::vector<std::string>& paths, const ProcessOwner& owner, Holes holes,
                    ReadBudget& budget) {
   for (const std::string& path : paths) {
@@ -210,7 +210,7 @@ std::string PerfMapOf(uint32_t pid) { return Format("/tmp/perf-{}.map", pid); }
 FileText ReadPerfMap(uint32_t pid, const ProcessOwner& owner, ReadBudget& budget) {
   const uint32_t own_pid = owner.own_pid == 0 ? pid : owner.own_pid;
   std::vector<std::string> paths = {Format("/proc/{}/root", pid) + PerfMapOf(own_pid)};
-  // One that counts differently has another /tmp too.
+  // A process in another pid namespace also has another /tmp.
   if (own_pid == pid) paths.push_back(PerfMapOf(pid));
   return ReadFirst(paths, owner, Holes::kSkip, budget);
 }
@@ -220,13 +220,13 @@ FileText ReadJitDump(const HitCode& hit, ReadBudget& budget) {
                    budget);
 }
 
-// What a process's files say of its code; `cut`: how many of them were not read to the end.
+// The code that the files of a process describe. `cut`: the number of files not read to the end.
 std::vector<GeneratedCode> ReadCode(const HitCode& hit, ReadBudget& budget, uint64_t& cut) {
   std::vector<GeneratedCode> code;
   {
     const FileText map = ReadPerfMap(hit.pid, hit.owner, budget);
     cut += map.is_cut ? 1 : 0;
-    // Where it was cut the last line may be half a name.
+    // In a truncated text the last line may contain half a name.
     const size_t whole = map.is_cut ? map.text.rfind('\n') + 1 : map.text.size();
     code = ParsePerfMap(std::string_view(map.text).substr(0, whole), hit.addresses);
   }
@@ -238,7 +238,7 @@ std::vector<GeneratedCode> ReadCode(const HitCode& hit, ReadBudget& budget, uint
   return code;
 }
 
-// The recorder blocks these and takes them between two pieces of work.
+// The recorder blocks these signals and reads them between two steps.
 bool IsAskedToEnd() {
   sigset_t pending;
   if (::sigpending(&pending) != 0) return false;

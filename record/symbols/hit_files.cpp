@@ -12,16 +12,16 @@
 namespace xpu {
 namespace {
 
-// Of one process. With more nodes its stacks are walked again.
+// For one process. Beyond this number its stacks are walked again.
 constexpr size_t kMaxNodes = size_t{1} << 20;
 constexpr size_t kMaxAddresses = size_t{1} << 20;
-constexpr size_t kMaxAllOffsets = size_t{1} << 24;  // of all files
-// Of all processes, of code that is in no file.
+constexpr size_t kMaxAllOffsets = size_t{1} << 24;  // for all files
+// For all processes, of code outside files.
 constexpr size_t kMaxCodeAddresses = size_t{4} << 20;
 
 UniqueFd OpenMapped(const MappedFile& mapped) {
   const FileIdentity identity{mapped.device, mapped.inode};
-  // By now another file may be mapped there, or lie there.
+  // By now another file may be mapped there, or may have this path.
   if (!mapped.build_id.empty()) {
     auto file = FindUnwindFile(mapped.paths, mapped.build_id, identity);
     return file.ok() ? std::move(file->fd) : UniqueFd();
@@ -69,7 +69,7 @@ void HitFiles::OnEnd(uint32_t pid) {
   recent_ = {};
 }
 
-void HitFiles::SeeStack(uint32_t pid, StackId stack, const NodeOf& node_of) {
+void HitFiles::ObserveStack(uint32_t pid, StackId stack, const NodeOf& node_of) {
   auto& recent = recent_[stack.value % recent_.size()];
   if (std::exchange(recent, {pid, stack}) == std::pair(pid, stack)) return;
   Hits& hits = hits_[pid];
@@ -79,10 +79,10 @@ void HitFiles::SeeStack(uint32_t pid, StackId stack, const NodeOf& node_of) {
   while (stack) {
     const StackNode node = node_of(stack);
     if (node.frame.kind == FrameKind::kUser) {
-      // Where execution was, or like the other frames a return address.
+      // The innermost frame is the current instruction; all others are return addresses.
       if (innermost) hits.addresses.insert(node.frame.address);
       innermost = false;
-      if (!hits.nodes.insert(stack.value).second) return;  // and so were its callers
+      if (!hits.nodes.insert(stack.value).second) return;  // its callers are known too
       hits.addresses.insert(node.frame.address - 1);
     }
     stack = node.caller;
@@ -103,7 +103,7 @@ void HitFiles::MatchPast(const ProcessTable::Process& process,
   });
 }
 
-// The addresses that no mapping covers are code that the program made.
+// Addresses outside all mappings belong to code that the program generated.
 void HitFiles::Match(uint32_t pid, Hits& hits) {
   std::vector<uint64_t> addresses(hits.addresses.begin(), hits.addresses.end());
   std::sort(addresses.begin(), addresses.end());
@@ -111,7 +111,7 @@ void HitFiles::Match(uint32_t pid, Hits& hits) {
   const ProcessTable::Process* process = processes_.Find(pid);
   if (process != nullptr) {
     MatchPast(*process, addresses, in_file);
-    // What the parent had mapped just before the fork may have been reported after it.
+    // What the parent mapped just before the fork may have been reported after it.
     const ProcessTable::Process* parent = processes_.Find(process->parent_pid);
     if (parent != nullptr) MatchPast(*parent, addresses, in_file);
   }
@@ -132,7 +132,7 @@ void HitFiles::Match(uint32_t pid, Hits& hits) {
 OccurringCode HitFiles::Take() {
   for (auto& [pid, hits] : hits_) {
     const ProcessTable::Process* process = processes_.Find(pid);
-    // Of one that has ended the number may be another's by now.
+    // The pid of an ended process may have been reused.
     if (process != nullptr && process->exit_ns == 0) processes_.UpdateOwner(pid);
     Match(pid, hits);
     hits.nodes.clear();
@@ -144,7 +144,7 @@ OccurringCode HitFiles::Take() {
   return code;
 }
 
-// Files that only their identities tell apart are one by name.
+// Files that differ only in their identities are merged by name.
 std::vector<HitFile> HitFiles::TakeFiles() {
   offsets_ = 0;
   std::map<std::pair<std::string_view, std::string_view>, HitFile> hit;
@@ -158,7 +158,7 @@ std::vector<HitFile> HitFiles::TakeFiles() {
       one.build_id = known.build_id;
       one.identity = known.identity;
     }
-    // Another descriptor: the file may occur again.
+    // A duplicate, because the file may occur again.
     if (!one.fd && file.fd) one.fd.reset(::fcntl(file.fd.get(), F_DUPFD_CLOEXEC, 0));
     one.offsets.insert(one.offsets.end(), file.offsets.begin(), file.offsets.end());
     file.offsets = {};

@@ -1,9 +1,11 @@
-// The files whose code occurs in stacks, and where in them: what symbols are stored for.
+// Collects the files whose code occurs in stacks, and the offsets in them, for which symbols are
+// stored.
 //
-// Addresses are collected by process and matched with what it had mapped when it has ended, not
-// when they are seen: samples and mappings come in no order, through rings of several processors.
-// An address belongs to every mapping that ever covered it in this process, through exec too, so a
-// name too many may be stored, and never one too few.
+// Addresses are collected by process and matched with its mappings only when it has ended: samples
+// and mappings arrive unordered, through the rings of several processors. An address is matched
+// with every mapping that ever covered it in this process, also before an exec, so a name too many
+// may be stored but never one too few. Files are held open where possible, because they may be
+// deleted or lie in another root by the end.
 #pragma once
 
 #include <array>
@@ -25,12 +27,12 @@
 
 namespace xpu {
 
-// As the capture's mappings name it.
+// A file as named by the capture's mappings.
 struct HitFile {
   std::string path;
   std::string build_id;
-  std::vector<uint64_t> offsets;  // in the file, of instructions that occur; ascending
-  UniqueFd fd;                    // none: it is to be opened by its path
+  std::vector<uint64_t> offsets;  // of instructions that occur, as offsets in the file; ascending
+  UniqueFd fd;                    // empty: opened by its path
   FileIdentity identity = {};
 };
 
@@ -38,11 +40,11 @@ struct HitFile {
 struct HitCode {
   uint32_t pid = 0;
   ProcessOwner owner;
-  std::string dump_path;            // of the jitdump file that it had mapped; empty: none
+  std::string dump_path;            // of its jitdump file; empty: none
   std::vector<uint64_t> addresses;  // ascending
 };
 
-// What symbols are wanted for.
+// The code for which symbols are needed.
 struct OccurringCode {
   std::vector<HitFile> files;
   std::vector<HitCode> generated;
@@ -50,17 +52,18 @@ struct OccurringCode {
 
 class HitFiles : public EventObserver, public ProcessListener {
  public:
-  // Listens to the table, which outlives this. At most so many files are held open, so that what is
-  // deleted or in another root is found at the end; the others are opened by their paths then.
+  // Listens to the table, which outlives this object. At most `max_held` files are held open, so
+  // that deleted files and files in other roots are available at the end; others are opened by path
+  // then.
   explicit HitFiles(ProcessTable& processes, size_t max_held = DefaultHeld());
 
-  void SeeStack(uint32_t pid, StackId stack, const NodeOf& node_of) override;
+  void ObserveStack(uint32_t pid, StackId stack, const NodeOf& node_of) override;
   void OnFork(uint32_t parent_pid, uint32_t pid) override;
   void OnMapping(uint32_t pid, uint64_t start, const CodeMapping& mapping) override;
   void OnEnd(uint32_t pid) override;
 
-  // Everything since the last call; files by path and build-id, code by pid. The ids of stacks
-  // begin anew.
+  // Everything since the last call, with files ordered by path and build-id, code by pid. Ids of
+  // stacks begin anew.
   OccurringCode Take();
 
  private:
@@ -69,9 +72,9 @@ class HitFiles : public EventObserver, public ProcessListener {
     bool was_seen = false;
     std::unordered_set<uint64_t> offsets;
   };
-  // What occurs in one process.
+  // The code that occurs in one process.
   struct Hits {
-    std::unordered_set<uint32_t> nodes;  // of stacks, already walked
+    std::unordered_set<uint32_t> nodes;  // stack nodes already visited
     std::unordered_set<uint64_t> addresses;
   };
 
@@ -87,12 +90,12 @@ class HitFiles : public EventObserver, public ProcessListener {
   size_t max_held_;
   size_t held_ = 0;
   std::unordered_map<uint32_t, Hits> hits_;
-  // Of SeeStack: a loop that launches kernels does so from a few stacks.
+  // Recent calls of ObserveStack: programs that launch kernels in a loop do so from few stacks.
   std::array<std::pair<uint32_t, StackId>, 256> recent_{};
-  std::vector<File> files_;           // by their numbers in the table
-  size_t offsets_ = 0;                // of all of them
+  std::vector<File> files_;           // indexed by their number in the table
+  size_t offsets_ = 0;                // of all files
   std::map<uint32_t, HitCode> code_;  // by pid
-  size_t code_addresses_ = 0;         // of all of them
+  size_t code_addresses_ = 0;         // of all processes
 };
 
 }  // namespace xpu

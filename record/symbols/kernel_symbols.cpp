@@ -37,7 +37,7 @@ bool ParseLine(std::string_view text, Line& line) {
   return true;
 }
 
-// Text symbols only, by address; of several at one address the first.
+// Text symbols only, ordered by address; of several at one address the first.
 std::vector<Line> ParseText(std::string_view kallsyms, bool& hidden) {
   std::vector<Line> lines;
   size_t zeros = 0;
@@ -62,7 +62,7 @@ std::vector<Line> ParseText(std::string_view kallsyms, bool& hidden) {
 }  // namespace
 
 KernelSymbolLookup FindKernelSymbols(std::string_view kallsyms, std::vector<uint64_t> addresses) {
-  // The last symbol before a gap (end of the kernel, of a module) would otherwise name all of it.
+  // Otherwise the last symbol before a gap (end of the kernel, of a module) would name all of it.
   constexpr uint64_t kLargestSymbol = uint64_t{1} << 20;
   KernelSymbolLookup lookup;
   const std::vector<Line> lines = ParseText(kallsyms, lookup.hidden);
@@ -109,7 +109,8 @@ void WriteKernelSymbols(std::vector<uint64_t> addresses, EventSink& sink) {
     symbol.module = sink.Intern(text.module);
     sink.Write(symbol);
   }
-  // An address or two outside all symbols (a freed BPF program) is not counted; zeros for all are.
+  // Single addresses outside all symbols (a freed BPF program) are not counted; hidden addresses
+  // are.
   if (lookup.hidden) sink.losses().Add(LossKind::kKernelSymbolsHidden, count);
 }
 

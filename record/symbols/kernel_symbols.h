@@ -1,4 +1,5 @@
-// Names of kernel addresses. They can be had only while recording: the kernel moves with each boot.
+// Names of kernel addresses. They must be read while recording, because the kernel's addresses
+// change with each boot.
 #pragma once
 
 #include <cstdint>
@@ -14,21 +15,21 @@ namespace xpu {
 
 struct KernelSymbolText {
   uint64_t address = 0;
-  uint64_t size_bytes = 0;  // to the next symbol
+  uint64_t size_bytes = 0;  // up to the next symbol
   std::string name;
-  std::string module;  // empty: the kernel proper
+  std::string module;  // empty: the kernel itself
 };
 
 struct KernelSymbolLookup {
-  std::vector<KernelSymbolText> symbols;  // by address, each once
+  std::vector<KernelSymbolText> symbols;  // ordered by address, without duplicates
   uint64_t unnamed = 0;                   // addresses without a symbol
   bool hidden = false;                    // the kernel shows zeros instead of addresses
 };
 
-// Finds the text symbols around `addresses` (any order) in the content of /proc/kallsyms.
+// Finds the text symbols for `addresses` (any order) in the text of /proc/kallsyms.
 KernelSymbolLookup FindKernelSymbols(std::string_view kallsyms, std::vector<uint64_t> addresses);
 
-// Writes the symbols of these kernel addresses; what stays unnamed goes to the ledger.
+// Writes the symbols of these kernel addresses and counts those without a name.
 void WriteKernelSymbols(std::vector<uint64_t> addresses, EventSink& sink);
 
 }  // namespace xpu

@@ -24,7 +24,7 @@ namespace xpu {
 namespace {
 
 constexpr unsigned kMostThreads = 8;
-constexpr char kDebugFolder[] = "/usr/lib/debug";
+constexpr char kDebugDirectory[] = "/usr/lib/debug";
 
 Result<MadeSlice> SliceOfVdso(const std::vector<uint64_t>& offsets) {
   XPU_ASSIGN_OR_RETURN(const ElfImage image, ElfImage::Parse(VdsoImage(), kVdso));
@@ -49,13 +49,13 @@ Result<MadeSlice> SliceOf(const HitFile& file, SymbolDetail detail) {
   order.path = Format("/proc/self/fd/{}", file.fd ? file.fd.get() : opened.fd.get());
   order.name = file.path;
   order.build_id = file.build_id;
-  order.debug_folder = kDebugFolder;
+  order.debug_directory = kDebugDirectory;
   order.detail = detail == SymbolDetail::kLines ? SliceDetail::kLines : SliceDetail::kNames;
   order.reading = DebugReading::kConfined;
   return MakeSymbolSlice(order, file.offsets);
 }
 
-// Runs work(0) to work(count - 1), several at a time.
+// Runs work(0) to work(count - 1), several at once.
 void InParallel(size_t count, const std::function<void(size_t)>& work) {
   std::atomic<size_t> next = 0;
   const auto run = [&] {
@@ -69,7 +69,7 @@ void InParallel(size_t count, const std::function<void(size_t)>& work) {
 }
 
 void WriteSlice(const HitFile& file, SymbolDetail detail, std::string_view bytes, EventSink& sink) {
-  // The sink keeps what fails.
+  // The sink records the failure.
   (void)WriteSliceParts(
       {file.path, file.build_id, detail, bytes},
       [&](std::string_view text) { return sink.Intern(text); },
@@ -79,7 +79,7 @@ void WriteSlice(const HitFile& file, SymbolDetail detail, std::string_view bytes
       });
 }
 
-// Data that is mapped like code (a pack of git's, a database) was executed by nobody.
+// Data files can be mapped as executable too (a pack of git, a database), but contain no code.
 bool IsNoElfFile(const Error& error) { return error.kind == ErrorKind::kInvalid; }
 
 }  // namespace

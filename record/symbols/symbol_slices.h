@@ -1,5 +1,5 @@
-// Puts into the capture what names the code that occurs in its stacks, so that it reads the same
-// where the files are not.
+// Writes symbols of the code that occurs in stacks into the capture, so that it can be read where
+// the files are missing.
 #pragma once
 
 #include "format/events.h"
@@ -8,14 +8,14 @@
 
 namespace xpu {
 
-// How much of a capture they take at most, before it is compressed.
+// Limits on symbols in a capture, before compression.
 struct SymbolLimits {
   uint64_t slice_bytes = UINT64_MAX;
-  uint64_t generated_bytes = uint64_t{64} << 20;  // names of generated code, about
+  uint64_t generated_bytes = uint64_t{64} << 20;  // names of generated code, approximately
 };
 
-// At the end of a recording, after the last stack. A file that cannot be read any more, or has no
-// room, is in the ledger; nothing here fails the recording.
+// Called at the end of a recording, after the last stack. Counts files that cannot be read any more
+// or exceed the limits. Never fails the recording.
 void WriteSymbols(const OccurringCode& code, SymbolDetail detail, const SymbolLimits& limits,
                   EventSink& sink);
 

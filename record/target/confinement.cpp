@@ -35,20 +35,20 @@ constexpr char kDescriptorsHint[] =
 
 // ---- Terminals ---------------------------------------------------------------------------------
 
-// All numbers of ioctl: x32 calls by the same architecture, with this bit, by 514, and some kernels
-// took that without the bit.
+// All system call numbers of ioctl: x32 calls have the same architecture and this bit, and number
+// 514, which some kernels accepted without the bit.
 constexpr uint32_t kX32Bit = 0x40000000;
 constexpr uint32_t kIoctl = 16;
 constexpr uint32_t kX32Ioctl = 514;
 constexpr uint32_t kI386Ioctl = 54;
-// The kernel looks at the lower half alone; the machine is little-endian.
+// The kernel uses only the lower half; the machine is little-endian.
 constexpr uint32_t kRequest = offsetof(seccomp_data, args[1]);
 constexpr uint32_t kTioclinux = 0x541C;
 
 constexpr sock_filter Load(uint32_t offset) { return BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offset); }
 constexpr sock_filter Clear(uint32_t bits) { return BPF_STMT(BPF_ALU | BPF_AND | BPF_K, ~bits); }
 constexpr sock_filter Return(uint32_t action) { return BPF_STMT(BPF_RET | BPF_K, action); }
-// Skips so many statements where it is `value`, or else so many.
+// Skips `equal` statements if the value matches, otherwise `otherwise` statements.
 constexpr sock_filter SkipIf(uint32_t value, uint8_t equal, uint8_t otherwise) {
   return BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, value, equal, otherwise);
 }
@@ -70,8 +70,7 @@ constexpr sock_filter kNoInput[] = {
     Return(SECCOMP_RET_ERRNO | EPERM),
 };
 
-// Without the flag older kernels would switch the program's speculation off, which makes it slower
-// than it is.
+// Without the flag older kernels would disable speculation for the program, which slows it down.
 bool ForbidTerminalInput() {
   sock_fprog program{std::size(kNoInput), const_cast<sock_filter*>(kNoInput)};
   return ::syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_SPEC_ALLOW,
@@ -80,7 +79,7 @@ bool ForbidTerminalInput() {
 
 // ---- Keys --------------------------------------------------------------------------------------
 
-// Where keyrings are not to be had at all, the program cannot use root's either.
+// Where keyrings are not available at all, the program cannot use root's either.
 bool LeaveSessionKeyring() {
   if (::syscall(SYS_keyctl, KEYCTL_JOIN_SESSION_KEYRING, nullptr) >= 0) return true;
   const int error_number = errno;
@@ -92,7 +91,7 @@ bool LeaveSessionKeyring() {
 
 // ---- Descriptors -------------------------------------------------------------------------------
 
-struct DirectoryEntry {  // of getdents64, readdir allocates memory
+struct DirectoryEntry {  // of getdents64; readdir would allocate memory
   uint64_t inode;
   int64_t next;
   uint16_t bytes;
@@ -117,7 +116,8 @@ bool CloseListedAtExec() {
   return bytes == 0;
 }
 
-// Closed by the exec, not now: the recorder learns by one of them whether it worked.
+// The exec closes them, not this function: one of them reports to the recorder whether the exec
+// worked.
 bool CloseDescriptorsAtExec() {
   return ::syscall(SYS_close_range, kFirstClosed, UINT_MAX, CLOSE_RANGE_CLOEXEC) == 0 ||
          CloseListedAtExec();
@@ -131,7 +131,7 @@ UserFailure BecomeConfinedUser(const TargetUser& user, const Confinement& confin
   if (!confinement.allows_new_privileges && ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) {
     return {errno, "no_new_privs", ""};
   }
-  // Without no_new_privs only root may do it.
+  // Without no_new_privs only root may install a filter.
   if (!ForbidTerminalInput()) return {errno, "seccomp", kSeccompHint};
   const UserFailure failure = BecomeUser(user);
   if (failure.error_number != 0) return failure;

@@ -23,7 +23,7 @@
 namespace xpu {
 namespace {
 
-// Of a script the kernel ignores the bits. Some systems let nobody read such programs.
+// The kernel ignores the bits of scripts. Some systems forbid everybody to read such programs.
 bool IsProgram(const std::string& file) {
   constexpr std::string_view kElf(
       "\x7f"
@@ -42,7 +42,7 @@ bool BitsAreIgnored(const std::string& file) {
          (::statvfs(file.c_str(), &system) == 0 && (system.f_flag & ST_NOSUID) != 0);
 }
 
-// Without those that this process and its descendants can never get.
+// Without the capabilities that this process and its descendants can never get.
 uint64_t FileCapabilities(const std::string& file) {
   char value[64];
   const ssize_t bytes = ::getxattr(file.c_str(), "security.capability", value, sizeof(value));
@@ -94,7 +94,7 @@ std::string GainedPrivileges(const std::string& file, const Starter& starter) {
   if ((info.st_mode & S_ISUID) != 0 && info.st_uid != starter.uid) {
     return Format("user {} (setuid)", UserName(info.st_uid));
   }
-  // Without the group's x it means something else (mandatory locks).
+  // Without the group's execute bit it means something else (mandatory locks).
   constexpr mode_t kSetGroup = S_ISGID | S_IXGRP;
   if ((info.st_mode & kSetGroup) == kSetGroup && info.st_gid != starter.gid) {
     return Format("group {} (setgid)", GroupName(info.st_gid));

@@ -1,5 +1,5 @@
-// A program that gains privileges when it starts: the kernel takes it out of the perf events of
-// whoever started it, and the loader lets it see nothing of the injected library.
+// Programs that gain privileges when they start: the kernel removes them from the perf events of
+// the process that started them, and the loader hides the injected library's variables from them.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 namespace xpu {
 
-// Whoever is to start a program.
+// The process that will start a program.
 struct Starter {
   uid_t uid = 0;
   gid_t gid = 0;
@@ -19,14 +19,15 @@ struct Starter {
 };
 Starter OwnStarter();
 
-// What starting the file gives, in words: "user root (setuid)". Empty: nothing, also where the file
-// is not there, is not a program, or the kernel ignores its bits (nosuid, no_new_privs).
+// The privileges that starting the file gives, as "user root (setuid)". Empty if there are none, if
+// the file does not exist or is not a program, or if the kernel ignores its bits (nosuid,
+// no_new_privs).
 std::string GainedPrivileges(const std::string& file, const Starter& starter);
 
-// An error where it gives any.
+// Returns an error if it gives any.
 Status CheckGainsNothing(const std::string& file, const Starter& starter);
 
-// Of the value of a file's attribute security.capability.
+// The permitted set in the value of a file's attribute security.capability.
 uint64_t PermittedOfFile(const void* value, size_t bytes);
 
 }  // namespace xpu

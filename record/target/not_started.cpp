@@ -21,8 +21,8 @@ std::string HintForPermission(const std::string& path, const FileRights& rights,
                               std::string_view who) {
   std::error_code failed;
   const std::filesystem::path file = std::filesystem::absolute(path, failed);
-  if (const auto folder = ClosedFolder(file, rights)) {
-    return Format("{} may not enter {}", who, *folder);
+  if (const auto directory = ClosedDirectory(file, rights)) {
+    return Format("{} may not enter {}", who, *directory);
   }
   struct stat info {};
   if (::stat(file.c_str(), &info) != 0) return {};
@@ -42,7 +42,8 @@ std::string HintForExec(const std::string& program, const std::string& path, int
                         const FileRights& rights, std::string_view who) {
   const bool is_path = program.find('/') != std::string::npos;
   if (error_number == EACCES) {
-    // Searching PATH, the system continues after what it may not run and says so at the end.
+    // The search in PATH continues after a file that may not be executed, and returns this error at
+    // its end.
     return path.empty() ? "the files with this name in PATH may not be executed"
                         : HintForPermission(path, rights, who);
   }
@@ -65,8 +66,9 @@ Error NotStarted(const ExecFailure& failure, const std::string& program, const T
     return SystemError(Format("--user {}: {}", user->name, failure.user_step), error_number,
                        failure.user_hint);
   }
-  const char* folders = std::getenv("PATH");
-  const std::string path = FindProgram(program, folders == nullptr ? "/bin:/usr/bin" : folders);
+  const char* directories = std::getenv("PATH");
+  const std::string path =
+      FindProgram(program, directories == nullptr ? "/bin:/usr/bin" : directories);
   std::string hint;
   if (user != nullptr) {
     const FileRights rights{.user = user->uid, .groups = user->groups};

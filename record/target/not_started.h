@@ -1,4 +1,4 @@
-// Why a program could not be started, where the system's own reason leaves a choice.
+// Explains why a program could not be started, where the error of the system is ambiguous.
 #pragma once
 
 #include <string>
@@ -11,12 +11,12 @@
 
 namespace xpu {
 
-// `program`: as the user named it. `user`: the user that it was to run as; nullptr: ours.
+// `program`: as the user named it. `user`: the user that it was to run as; nullptr for the caller.
 Error NotStarted(const ExecFailure& failure, const std::string& program, const TargetUser* user);
 
-// What to do about an exec that failed with `error_number`; empty: the error says it all.
-// `path`: where PATH has the program, empty: nowhere. `rights` are those it
-// was tried with, `who` has them in messages.
+// A hint for an exec that failed with `error_number`; empty if the error explains itself. `path`:
+// of the program in PATH; empty if there is none. `rights`: those of the attempt, which messages
+// attribute to `who`.
 std::string HintForExec(const std::string& program, const std::string& path, int error_number,
                         const FileRights& rights, std::string_view who);
 

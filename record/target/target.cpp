@@ -52,7 +52,7 @@ ExecFailure TryExec(const Target::Start& start, char* const* argv, char* const* 
   return {errno};
 }
 
-// Runs in the child, which has one thread, whatever the recorder has.
+// Runs in the child, which has a single thread whatever the recorder has.
 [[noreturn]] void HoldThenExec(Pipe& go, Pipe& exec_error, const Target::Start& start,
                                char* const* argv, char* const* envp) {
   go.write.reset();
@@ -66,7 +66,7 @@ ExecFailure TryExec(const Target::Start& start, char* const* argv, char* const* 
   RestoreSignals(start.signals);
   if (start.prints_to_stderr) ::dup2(STDERR_FILENO, STDOUT_FILENO);
   const ExecFailure failure = TryExec(start, argv, envp);
-  // Nothing is left to tell it to when this write fails.
+  // If this write fails there is nobody to report to.
   if (::write(exec_error.write.get(), &failure, sizeof(failure)) < 0) ::_exit(125);
   ::_exit(failure.ExitStatus());
 }
@@ -121,7 +121,7 @@ Target::Target(Target&& other) noexcept
 
 Target::~Target() {
   if (pid_ < 0 || released_ || reaped_) return;
-  go_.reset();  // the child reads end of file and leaves
+  go_.reset();  // the child reads end of file and exits
   Wait();
 }
 
@@ -129,7 +129,7 @@ Result<ExecFailure> Target::Release() {
   const char byte = 1;
   released_ = true;
   if (::write(go_.get(), &byte, 1) != 1) {
-    // EPIPE: the child was killed while it was held. Its status says so.
+    // EPIPE: the child was killed while it was held. Its wait status shows that.
     if (errno != EPIPE) return SystemError("releasing the program: write", errno);
   }
   go_.reset();
@@ -160,7 +160,7 @@ void ExitLike(int wait_status) {
   if (WIFEXITED(wait_status)) std::exit(WEXITSTATUS(wait_status));
   const int signal = WTERMSIG(wait_status);
   std::fflush(nullptr);
-  // The limit covers core files, the dumpable flag also handlers that core_pattern pipes to.
+  // The limit prevents core files, the dumpable flag also handlers that core_pattern pipes to.
   const struct rlimit no_core {};
   ::setrlimit(RLIMIT_CORE, &no_core);
   ::prctl(PR_SET_DUMPABLE, 0);
@@ -172,7 +172,7 @@ void ExitLike(int wait_status) {
   sigaddset(&only, signal);
   ::raise(signal);
   ::sigprocmask(SIG_UNBLOCK, &only, nullptr);
-  ::_exit(128 + signal);  // a signal whose default is to be ignored cannot have killed it
+  ::_exit(128 + signal);  // a signal that is ignored by default cannot have killed it
 }
 
 }  // namespace xpu

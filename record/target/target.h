@@ -1,4 +1,11 @@
-// The program being recorded: started suspended, released when everything is armed.
+// Owns the program that is recorded: forked and held before its exec, released when all sources are
+// armed.
+//
+// The program runs as if it had been started directly: it inherits the signal settings and
+// descriptors of the caller, and its exit status or signal becomes that of this process. A program
+// that is not released is killed and reaped, so an error before the start leaves no process.
+// Holding a forked child was chosen because its pid is known, and events can be attached to it,
+// before its first instruction.
 #pragma once
 
 #include <csignal>
@@ -15,40 +22,41 @@
 
 namespace xpu {
 
-// What a program inherits and the recorder changes for itself: taken before the first change.
+// The signal settings that a program inherits and the recorder changes for itself; saved before the
+// first change.
 struct InheritedSignals {
   sigset_t mask;
   struct sigaction pipe;
   struct sigaction file_size;
 
   static InheritedSignals Take();
-  // What the recorder runs with: a reader of its output that goes away (SIGPIPE) and a limit on
-  // file sizes (SIGXFSZ) become errors of write.
+  // Settings for the recorder itself: a reader of its output that goes away (SIGPIPE) and a limit
+  // on file sizes (SIGXFSZ) become errors of write.
   static void IgnoreOutputSignals();
 };
 
 // Why a program did not start.
 struct ExecFailure {
   int error_number = 0;
-  // Of becoming another user; nullptr: exec. The child is a copy of this process, so that its
-  // literals lie where ours do.
+  // The failed step of becoming another user; nullptr: the exec failed. A pointer to a literal is
+  // valid here, because the child is a copy of this process.
   const char* user_step = nullptr;
   const char* user_hint = "";
-  // As shells do: 127 not found, 126 found but not executable.
+  // As in shells: 127 not found, 126 found but not executable.
   int ExitStatus() const;
 };
 
-// A child process that waits in front of its exec. Killed and reaped when it is destroyed before
-// Release(); afterwards it is left to itself.
+// A child process that waits before its exec. Killed and reaped if it is destroyed before
+// Release(); left running afterwards.
 class Target {
  public:
   struct Start {
     std::vector<std::string> command;
     std::vector<std::string> environment;  // NAME=value
     InheritedSignals signals;
-    std::optional<TargetUser> user{};  // nullopt: as we are
+    std::optional<TargetUser> user{};  // nullopt: the caller
     Confinement confinement{};         // with `user`
-    bool prints_to_stderr = false;     // the recorder's standard output is the capture
+    bool prints_to_stderr = false;     // because the recorder's standard output is the capture
   };
 
   // Forks. The child holds no descriptor of the recorder that an exec would keep.
@@ -59,17 +67,17 @@ class Target {
   ~Target();
 
   pid_t pid() const { return pid_; }
-  // Readable when the program has ended.
+  // Readable once the program has ended.
   int pidfd() const { return pidfd_.get(); }
 
-  // Lets the program run, returns when its exec has happened: nullopt-like {0}, or why it did not.
-  // The program is then gone.
+  // Lets the program run and returns when its exec has happened: {0}, or the failure, after which
+  // the program is gone.
   Result<ExecFailure> Release();
 
-  // A signal to the program; false when it is gone.
+  // Sends a signal to the program; false if it has ended.
   bool Send(int signal) const;
 
-  // Its status as waitpid gives it; waits for its end.
+  // Waits for the program's end and returns its wait status.
   int Wait();
 
  private:
@@ -79,12 +87,12 @@ class Target {
   bool released_ = false;
   bool reaped_ = false;
   UniqueFd pidfd_;
-  UniqueFd go_;          // a byte lets the child exec
-  UniqueFd exec_error_;  // errno of exec; end of file: it worked
+  UniqueFd go_;          // a byte releases the child
+  UniqueFd exec_error_;  // receives errno of exec; end of file: it worked
 };
 
-// Ends this process as the program ended: the same exit status, or the same signal, without a core
-// file of our own.
+// Ends this process as the program ended: with the same exit status, or by the same signal, without
+// writing a core file.
 [[noreturn]] void ExitLike(int wait_status);
 
 }  // namespace xpu

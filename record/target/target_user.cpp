@@ -34,7 +34,7 @@ namespace {
 std::vector<gid_t> GroupsOf(const char* name, gid_t gid) {
   int count = 64;
   std::vector<gid_t> groups(static_cast<size_t>(count));
-  // The second time it knows how many there are.
+  // The first call returns the number of groups.
   while (::getgrouplist(name, gid, groups.data(), &count) < 0) {
     groups.resize(std::max(static_cast<size_t>(count), groups.size() * 2));
     count = static_cast<int>(groups.size());
@@ -67,7 +67,7 @@ bool HasIds(const TargetUser& user) {
          std::all_of(gids, gids + 3, [&](gid_t gid) { return gid == user.gid; });
 }
 
-// True: one of these ways is open, which would be a hole.
+// Returns true if one of these ways is open, which would be a security hole.
 bool CanReturnToRoot(const TargetUser& user) {
   const auto works = [](long result) { return result == 0; };
   if (works(::syscall(SYS_setuid, 0)) || works(::syscall(SYS_setresuid, -1, 0, -1)) ||
@@ -77,11 +77,11 @@ bool CanReturnToRoot(const TargetUser& user) {
   return user.gid != 0 && works(::syscall(SYS_setgid, 0));
 }
 
-// Runs in a child: 0 or an errno.
+// Runs in a child. Returns 0 or an errno.
 int TryLoading(const std::string& library) {
   const int fd = ::open(library.c_str(), O_RDONLY | O_CLOEXEC);
   if (fd < 0) return errno;
-  // As the loader does it, which fails where the file system is mounted noexec.
+  // Maps the file as the loader does, which fails on a file system mounted with noexec.
   void* code = ::mmap(nullptr, 1, PROT_READ | PROT_EXEC, MAP_PRIVATE, fd, 0);
   return code == MAP_FAILED ? errno : 0;
 }
@@ -90,7 +90,7 @@ int TryConnecting(std::string_view name) {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
   if (name.size() >= sizeof(address.sun_path)) return ENAMETOOLONG;
-  name.copy(address.sun_path + 1, name.size());  // abstract
+  name.copy(address.sun_path + 1, name.size());  // an abstract name
   const auto size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
   const int fd = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
   if (fd < 0) return errno;
@@ -99,7 +99,7 @@ int TryConnecting(std::string_view name) {
 
 constexpr int kCouldNotBecome = 255;  // greater than any errno
 
-// What `attempt` returns in a child that has become the user.
+// Returns the result of `attempt` in a child that has become the user.
 int TryAs(const TargetUser& user, const std::function<int()>& attempt) {
   const pid_t child = ::fork();
   if (child < 0) return errno;
@@ -113,7 +113,7 @@ int TryAs(const TargetUser& user, const std::function<int()>& attempt) {
 Status CheckAttempt(const TargetUser& user, const std::string& object, const std::string& hint,
                     const std::function<int()>& attempt) {
   const int error_number = TryAs(user, attempt);
-  // Said better when the program's own process tries it.
+  // The program's own process reports these errors better.
   if (error_number == 0 || error_number == kCouldNotBecome) return Ok();
   return SystemError(Format("{}: not accessible to user {}", object, user.name), error_number,
                      hint);
@@ -121,8 +121,8 @@ Status CheckAttempt(const TargetUser& user, const std::string& object, const std
 
 Status CheckLibrary(const TargetUser& user, const std::string& library, std::string hint) {
   const FileRights rights{.user = user.uid, .groups = user.groups};
-  if (const auto folder = ClosedFolder(library, rights)) {
-    hint += Format("; user {} may not enter {}", user.name, *folder);
+  if (const auto directory = ClosedDirectory(library, rights)) {
+    hint += Format("; user {} may not enter {}", user.name, *directory);
   }
   return CheckAttempt(user, library, hint, [&] { return TryLoading(library); });
 }
@@ -152,8 +152,8 @@ void SetUserVariables(const TargetUser& user, std::vector<std::string>& environm
   SetVariable(environment, "SHELL", user.shell);
 }
 
-// The C library's own functions would change the other threads too, which a child does not have but
-// its C library still believes in.
+// The C library's functions would also change other threads, which a forked child does not have
+// although its C library believes it does.
 UserFailure BecomeUser(const TargetUser& user) {
   static constexpr char kHint[] =
       "this needs CAP_SETUID and CAP_SETGID, which a container may lack";
@@ -163,7 +163,7 @@ UserFailure BecomeUser(const TargetUser& user) {
   }
   if (::syscall(SYS_setresgid, user.gid, user.gid, user.gid) != 0) return failed("setresgid");
   if (::syscall(SYS_setresuid, user.uid, user.uid, user.uid) != 0) return failed("setresuid");
-  // The change of ids does it all by itself unless securebits are set.
+  // The change of user ids does that itself unless securebits are set.
   ::prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
   __user_cap_header_struct header{_LINUX_CAPABILITY_VERSION_3, 0};
   const __user_cap_data_struct none[2]{};

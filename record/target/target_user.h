@@ -1,4 +1,4 @@
-// --user: another user that the program runs as, with nothing left of root's privileges.
+// --user: the user that the program runs as, without any of root's privileges.
 #pragma once
 
 #include <functional>
@@ -15,31 +15,32 @@ struct TargetUser {
   std::string name;
   uid_t uid = 0;
   gid_t gid = 0;
-  std::vector<gid_t> groups;  // as login gives them
+  std::vector<gid_t> groups;  // as a login sets them
   std::string home;
   std::string shell;
 };
 
-// By name, else by number, as this system knows its users. Root is none: it is not dropped to.
+// Finds the user by name, else by number. Root is refused, because privileges are not dropped to
+// it.
 Result<TargetUser> FindTargetUser(const std::string& text);
 
-// HOME, USER, LOGNAME and SHELL; everything else stays.
+// Sets HOME, USER, LOGNAME and SHELL and leaves everything else.
 void SetUserVariables(const TargetUser& user, std::vector<std::string>& environment);
 
-// What did not work on the way to the other user; error_number 0: all did. Literals.
+// The step that failed on the way to the other user; error_number 0: none. Points to literals.
 struct UserFailure {
   int error_number = 0;
   const char* step = "";
   const char* hint = "";
 };
 
-// Groups, ids (real, effective, saved and of the filesystem) and all sets of capabilities but the
-// bounding one, which with no way back to root gives nothing. Then tries to get back. Only system
-// calls: for a child of a process that has threads.
+// Sets groups, ids (real, effective, saved and file system) and all capability sets except the
+// bounding one, which gives nothing without a way back to root. Then verifies that the
+// change is permanent. Makes only system calls: for a child of a process with threads.
 UserFailure BecomeUser(const TargetUser& user);
 
-// Whether the program will reach, as that user, what `environment` names for it: the injected
-// library, the chosen libcupti, the recorder's socket. Tried by a child that has become the user.
+// Checks in a child that has become the user that the program will be able to use what
+// `environment` names: the injected library, the selected libcupti, the recorder's socket.
 Status CheckUserReaches(const TargetUser& user, const std::vector<std::string>& environment);
 
 }  // namespace xpu

@@ -46,7 +46,7 @@ uint8_t StackFlagsOf(StackWalk walk) {
   if (walk.flags & XPU_WALK_TABLES) flags |= kStackTables;
   if (walk.flags & XPU_WALK_FRAME_POINTERS) flags |= kStackFramePointers;
   if (walk.flags & XPU_WALK_NOT_READY) flags |= kStackTableNotReady;
-  // Where there is no user part, none is missing.
+  // Without a user part, no frame is missing.
   if (walk.stop == XPU_STOP_COMPLETE || walk.stop == XPU_STOP_NO_STACK) flags |= kStackComplete;
   if (walk.stop == XPU_STOP_DEPTH) flags |= kStackTruncated;
   return flags;
@@ -55,7 +55,7 @@ uint8_t StackFlagsOf(StackWalk walk) {
 void CountStop(StackWalk walk, LossLedger& losses, uint32_t pid, InstanceId instance) {
   const bool not_ready = (walk.flags & XPU_WALK_NOT_READY) != 0;
   if (not_ready) losses.Add(LossKind::kUnwindTableNotReady, 1, pid, instance);
-  // Where a walk through unknown code ends says nothing of that code.
+  // The end of a walk through unknown code says nothing about that code.
   if (not_ready && walk.stop != XPU_STOP_DEPTH) return;
   if (const auto loss = LossOf(walk.stop)) losses.Add(*loss, 1, pid, instance);
 }

@@ -1,5 +1,6 @@
-// Stacks of user and kernel frames, as frames and losses of the capture, however they were walked:
-// by BPF programs (bpf/events.h), in the program, or over a copy (symbolize/unwind/unwind_walk.h).
+// Converts walked stacks of user and kernel frames to frames and losses of the capture, however
+// they were walked: by BPF programs (bpf/events.h), inside the program, or over a copy
+// (symbolize/unwind/unwind_walk.h).
 #pragma once
 
 #include <cstddef>
@@ -19,25 +20,26 @@ struct StackWalk {
   uint32_t stop = 0;   // enum xpu_walk_stop
 };
 
-// Bits of `stack_flags` that say how the frames were found and where the walk ended.
+// The bits of `stack_flags` that say how the frames were found and where the walk ended.
 uint8_t StackFlagsOf(StackWalk walk);
 
-// Counts why a stack is incomplete. Nothing for a complete one, or one that we did not walk.
+// Counts why a stack is incomplete. Counts nothing for complete stacks, or for those that the
+// kernel walked.
 void CountStop(StackWalk walk, LossLedger& losses, uint32_t pid, InstanceId instance = {});
 
 class StackFrames {
  public:
-  // `limit`: the most frames that the kernel's own walker gives of one kind.
+  // `limit`: the most frames of one kind that the kernel's own walker returns.
   explicit StackFrames(uint32_t limit) : limit_(limit) {}
 
-  // Takes apart `stack`, of which `bytes` are there. Frames are innermost first: the
-  // kernel's, then the program's.
+  // Parses `stack`, of which `bytes` were received. Frames are innermost first, kernel frames
+  // before user frames.
   void Take(const xpu_stack& stack, size_t bytes);
 
   std::span<const Frame> frames() const { return frames_; }
   uint8_t flags() const { return flags_; }
 
-  // Counts what flags() tells.
+  // Counts what flags() shows.
   void CountLosses(LossLedger& losses, uint32_t pid) const;
 
  private:

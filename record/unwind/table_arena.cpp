@@ -19,7 +19,7 @@ namespace {
 constexpr int F_SEAL_FUTURE_WRITE = 0x0010;  // Linux 5.1
 #endif
 
-// The places of no tables (wire.h) stay free.
+// The offsets that mean "no table" (wire.h) are not used.
 constexpr uint64_t kFirstTable = 64;
 
 }  // namespace
@@ -38,7 +38,7 @@ Result<TableArena> TableArena::Create(uint64_t bytes) {
   arena.memory_ = static_cast<std::byte*>(memory);
   arena.bytes_ = bytes;
   arena.used_ = kFirstTable;
-  // Our own mapping stays writable; every later one is not.
+  // The recorder's own mapping remains writable; later ones are not.
   constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_FUTURE_WRITE | F_SEAL_SEAL;
   if (::fcntl(memfd, F_ADD_SEALS, kSeals) != 0) return SystemError("memfd: seal", errno);
   return arena;

@@ -1,6 +1,6 @@
-// The memory in which injected libraries find unwind tables (cupti_inject/wire.h): one for all
-// processes of a recording. They map it and can only read it; we only write what we have made
-// ourselves.
+// The memory in which injected libraries find unwind tables (cupti_inject/wire.h), shared by all
+// processes of a recording. They can only map it for reading; the recorder writes only tables that
+// it made itself.
 #pragma once
 
 #include <cstddef>
@@ -16,7 +16,8 @@ namespace xpu {
 
 class TableArena {
  public:
-  // Address space; memory is taken as tables come. The tables of a PyTorch process need 100 MiB.
+  // Address space; memory is allocated as tables arrive. The tables of a PyTorch process need 100
+  // MiB.
   static constexpr uint64_t kDefaultBytes = uint64_t{1} << 30;
 
   static Result<TableArena> Create(uint64_t bytes = kDefaultBytes);
@@ -24,13 +25,14 @@ class TableArena {
   TableArena& operator=(TableArena&&) = delete;
   ~TableArena();
 
-  // What the library is given.
+  // Handed to the library.
   int memfd() const { return memfd_.get(); }
   uint64_t bytes() const { return bytes_; }
 
-  // Copies a table; returns its location as RingHeader::tables says it. kSystem: no room.
+  // Copies a table and returns its location in the format of RingHeader::tables. kSystem: the arena
+  // is full.
   Result<uint32_t> Add(const UnwindTable& table);
-  // Of a location that Add returned.
+  // The table at a location that Add returned.
   UnwindTable At(uint32_t location) const;
 
  private:
@@ -42,19 +44,19 @@ class TableArena {
   uint64_t used_ = 0;
 };
 
-// The tables of a recording's files, in the arena once a program has asked for them.
+// The tables of a recording's files, copied into the arena once a program needs them.
 class SharedTables {
  public:
-  // `tables`: nullptr: there are none, every file is without one.
+  // `tables`: nullptr if no tables are made; then every file has none.
   SharedTables(TableArena arena, UnwindTables* tables)
       : arena_(std::move(arena)), tables_(tables) {}
 
   const TableArena& arena() const { return arena_; }
   void SetTables(UnwindTables* tables) { tables_ = tables; }
 
-  // 0: there are no tables at all.
+  // Returns 0 if no tables are made.
   UnwindTables::Id Request(UnwindTables::File file);
-  // As RingHeader::tables says it: pending, none, or where it is.
+  // In the format of RingHeader::tables: pending, none, or a location.
   uint32_t LocationOf(UnwindTables::Id id);
   // Waits until nothing is pending or CLOCK_MONOTONIC has reached `deadline_ns`.
   void WaitUntil(uint64_t deadline_ns);

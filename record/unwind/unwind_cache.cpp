@@ -24,7 +24,7 @@ namespace {
 constexpr uint32_t kMagic = 0x43555058;  // "XPUC"
 constexpr uint32_t kVersion = 1;
 constexpr size_t kShortestBuildId = 4, kLongestBuildId = 64;
-constexpr char kRootFolder[] = "/var/cache/xpu/unwind";
+constexpr char kRootDirectory[] = "/var/cache/xpu/unwind";
 constexpr char kTemporaryPrefix[] = ".new-";
 constexpr int64_t kStaleSeconds = 3600;
 constexpr uint64_t kLargestTable =
@@ -36,7 +36,7 @@ struct FileHeader {
   uint64_t table_bytes = 0;
   uint64_t checksum = 0;  // of the table
   uint64_t build_id_bytes = 0;
-  std::array<char, kLongestBuildId> build_id{};  // zeros after it
+  std::array<char, kLongestBuildId> build_id{};  // padded with zeros
   friend bool operator==(const FileHeader&, const FileHeader&) = default;
 };
 static_assert(sizeof(FileHeader) == 96);
@@ -61,12 +61,12 @@ bool IsName(std::string_view name) {
 
 std::string TemporaryName() {
   static std::atomic<uint64_t> count = 0;
-  timespec now{};  // tells apart writers of the same pid in several pid namespaces
+  timespec now{};  // distinguishes writers with equal pids in different pid namespaces
   ::clock_gettime(CLOCK_MONOTONIC, &now);
   return Format("{}{}-{}-{}", kTemporaryPrefix, ::getpid(), count.fetch_add(1), now.tv_nsec);
 }
 
-// nullopt: not what was stored under this build-id.
+// nullopt if the file is not what was stored under this build-id.
 std::optional<UnwindTableBytes> ReadTable(int fd, uint64_t file_bytes, std::string_view build_id) {
   FileHeader header;
   if (!ReadExactly(fd, &header, sizeof(header))) return std::nullopt;
@@ -85,13 +85,15 @@ std::optional<UnwindTableBytes> ReadTable(int fd, uint64_t file_bytes, std::stri
   return UnwindTableBytes(std::move(words));
 }
 
-Error Refused(const std::string& folder, const char* why) {
-  return Error{ErrorKind::kPermission, Format("{}: {}", folder, why), {}};
+Error Refused(const std::string& directory, const char* why) {
+  return Error{ErrorKind::kPermission, Format("{}: {}", directory, why), {}};
 }
 
-// Of a path that ends in cache/xpu/unwind: a user's cache is made, the system's is not.
-bool MayBeMade(const std::string& folder, size_t end) {
-  const auto below = std::count(folder.begin() + static_cast<ptrdiff_t>(end), folder.end(), '/');
+// For a path that ends in cache/xpu/unwind: a user's cache directory is created, the system's is
+// not.
+bool MayBeMade(const std::string& directory, size_t end) {
+  const auto below =
+      std::count(directory.begin() + static_cast<ptrdiff_t>(end), directory.end(), '/');
   return below < (::geteuid() == 0 ? 2 : 3);
 }
 
@@ -111,32 +113,32 @@ Result<UniqueFd> OpenOrMake(int parent, const std::string& name, int flags, bool
   return fd;
 }
 
-// What is in the directory decides how stacks are read. So nobody else may own it or write to it,
-// and root gets to it through no link and no directory that others could exchange.
-Status CheckFolder(int fd, const std::string& path, bool is_last) {
+// The files in this directory decide how stacks are read. So nobody else may own it or write to it,
+// and root reaches it through no link and no directory that others could replace.
+Status CheckDirectory(int fd, const std::string& path, bool is_last) {
   const bool is_root = ::geteuid() == 0;
   if (!is_last && !is_root) return Ok();
   struct stat info {};
   if (::fstat(fd, &info) != 0) return SystemError(Format("{}: fstat", path), errno);
   if (info.st_uid != ::geteuid()) return Refused(path, "belongs to another user");
   const bool others_write = (info.st_mode & (S_IWGRP | S_IWOTH)) != 0;
-  const bool keeps_owners = !is_last && (info.st_mode & S_ISVTX) != 0;  // as /tmp
+  const bool keeps_owners = !is_last && (info.st_mode & S_ISVTX) != 0;  // as in /tmp
   if (others_write && !keeps_owners) return Refused(path, "others may write to it");
   return Ok();
 }
 
-Result<UniqueFd> OpenFolder(const std::string& folder) {
+Result<UniqueFd> OpenDirectory(const std::string& directory) {
   UniqueFd at(::open("/", O_PATH | O_DIRECTORY | O_CLOEXEC));
-  for (size_t begin = 1; begin < folder.size();) {
-    const size_t end = std::min(folder.find('/', begin), folder.size());
-    const std::string path = folder.substr(0, end), name = folder.substr(begin, end - begin);
+  for (size_t begin = 1; begin < directory.size();) {
+    const size_t end = std::min(directory.find('/', begin), directory.size());
+    const std::string path = directory.substr(0, end), name = directory.substr(begin, end - begin);
     begin = end + 1;
     if (name.empty()) continue;
-    const bool is_last = end == folder.size();
+    const bool is_last = end == directory.size();
     const int flags =
         (is_last ? O_RDONLY : O_PATH) | (is_last || ::geteuid() == 0 ? O_NOFOLLOW : 0);
-    XPU_ASSIGN_OR_RETURN(at, OpenOrMake(at.get(), name, flags, MayBeMade(folder, end), path));
-    XPU_RETURN_IF_ERROR(CheckFolder(at.get(), path, is_last));
+    XPU_ASSIGN_OR_RETURN(at, OpenOrMake(at.get(), name, flags, MayBeMade(directory, end), path));
+    XPU_RETURN_IF_ERROR(CheckDirectory(at.get(), path, is_last));
   }
   return at;
 }
@@ -170,8 +172,8 @@ uint64_t UnwindChecksum(std::span<const uint64_t> words) {
   return sum ^ (sum >> 32);
 }
 
-std::string UnwindCache::DefaultFolder(uid_t user) {
-  if (user == 0) return kRootFolder;  // sudo may keep HOME
+std::string UnwindCache::DefaultDirectory(uid_t user) {
+  if (user == 0) return kRootDirectory;  // sudo may keep HOME
   if (const char* cache = std::getenv("XDG_CACHE_HOME"); cache != nullptr && cache[0] == '/') {
     return std::string(cache) + "/xpu/unwind";
   }
@@ -181,24 +183,24 @@ std::string UnwindCache::DefaultFolder(uid_t user) {
   return {};
 }
 
-Result<UnwindCache> UnwindCache::Open(const std::string& folder, uint64_t limit_bytes) {
-  if (folder.size() < 2 || folder.front() != '/' || folder.back() == '/') {
-    return Refused(folder, "not the absolute path of a directory");
+Result<UnwindCache> UnwindCache::Open(const std::string& directory, uint64_t limit_bytes) {
+  if (directory.size() < 2 || directory.front() != '/' || directory.back() == '/') {
+    return Refused(directory, "not the absolute path of a directory");
   }
-  XPU_ASSIGN_OR_RETURN(UniqueFd fd, OpenFolder(folder));
+  XPU_ASSIGN_OR_RETURN(UniqueFd fd, OpenDirectory(directory));
   return UnwindCache(std::move(fd), limit_bytes);
 }
 
 UnwindCache::UnwindCache(UnwindCache&& other) noexcept
-    : folder_(std::move(other.folder_)),
+    : directory_(std::move(other.directory_)),
       limit_bytes_(other.limit_bytes_),
       grew_(other.grew_.load()) {}
 
 std::optional<UnwindTableBytes> UnwindCache::Load(std::string_view build_id) const {
   if (!IsSane(build_id)) return std::nullopt;
   const std::string name = ToHex(build_id);
-  // Without O_NONBLOCK the opening of a pipe would wait.
-  const UniqueFd fd(::openat(folder_.get(), name.c_str(),
+  // Without O_NONBLOCK opening a pipe would wait.
+  const UniqueFd fd(::openat(directory_.get(), name.c_str(),
                              O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
   struct stat info {};
   if (!fd || ::fstat(fd.get(), &info) != 0) return std::nullopt;
@@ -207,9 +209,9 @@ std::optional<UnwindTableBytes> UnwindCache::Load(std::string_view build_id) con
     table = ReadTable(fd.get(), static_cast<uint64_t>(info.st_size), build_id);
   }
   if (table) {
-    ::futimens(fd.get(), nullptr);  // used now, which Sweep goes by
+    ::futimens(fd.get(), nullptr);  // marks it as used, for Sweep
   } else {
-    ::unlinkat(folder_.get(), name.c_str(), 0);
+    ::unlinkat(directory_.get(), name.c_str(), 0);
   }
   return table;
 }
@@ -220,39 +222,39 @@ bool UnwindCache::Store(std::string_view build_id, std::span<const std::byte> ta
                                         table.size() / 8);
   const FileHeader header = HeaderOf(build_id, words);
   const std::string temporary = TemporaryName(), name = ToHex(build_id);
-  UniqueFd fd(::openat(folder_.get(), temporary.c_str(),
+  UniqueFd fd(::openat(directory_.get(), temporary.c_str(),
                        O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
   if (!fd) return false;
   const auto chars = [](const void* data, size_t bytes) {
     return std::string_view(static_cast<const char*>(data), bytes);
   };
-  // Not fsync: what a crash of the machine leaves has a wrong checksum.
+  // Without fsync: a file that a crash of the machine leaves incomplete has a wrong checksum.
   if (WriteAll(fd.get(), chars(&header, sizeof(header)), name).ok() &&
       WriteAll(fd.get(), chars(table.data(), table.size()), name).ok() &&
-      ::renameat(folder_.get(), temporary.c_str(), folder_.get(), name.c_str()) == 0) {
+      ::renameat(directory_.get(), temporary.c_str(), directory_.get(), name.c_str()) == 0) {
     grew_ = true;
     return true;
   }
-  ::unlinkat(folder_.get(), temporary.c_str(), 0);
+  ::unlinkat(directory_.get(), temporary.c_str(), 0);
   return false;
 }
 
 void UnwindCache::Sweep() const {
-  // Another description of the directory: readdir moves the position that a duplicate would share.
-  UniqueFd fd(::openat(folder_.get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  // Opened again: readdir moves the file position, which a duplicate would share.
+  UniqueFd fd(::openat(directory_.get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!fd) return;
-  const Handle<DIR, ::closedir> folder(::fdopendir(fd.get()));
-  if (!folder) return;
+  const Handle<DIR, ::closedir> directory(::fdopendir(fd.get()));
+  if (!directory) return;
   fd.release();
   std::vector<Kept> files;
   uint64_t total = 0;
   const int64_t now = ::time(nullptr);
-  while (const dirent* entry = ::readdir(folder.get())) {
+  while (const dirent* entry = ::readdir(directory.get())) {
     const std::string_view name = entry->d_name;
     const bool temporary = name.starts_with(kTemporaryPrefix);
     struct stat info {};
     if ((!temporary && !IsName(name)) ||
-        ::fstatat(folder_.get(), entry->d_name, &info, AT_SYMLINK_NOFOLLOW) != 0 ||
+        ::fstatat(directory_.get(), entry->d_name, &info, AT_SYMLINK_NOFOLLOW) != 0 ||
         !S_ISREG(info.st_mode)) {
       continue;
     }
@@ -261,13 +263,13 @@ void UnwindCache::Sweep() const {
       files.push_back({std::string(name), bytes, info.st_mtim});
       total += bytes;
     } else if (now - info.st_mtim.tv_sec > kStaleSeconds) {
-      ::unlinkat(folder_.get(), entry->d_name, 0);
+      ::unlinkat(directory_.get(), entry->d_name, 0);
     }
   }
   std::sort(files.begin(), files.end(), UsedBefore);
   for (const Kept& file : files) {
     if (total <= limit_bytes_) break;
-    if (::unlinkat(folder_.get(), file.name.c_str(), 0) == 0) total -= file.bytes;
+    if (::unlinkat(directory_.get(), file.name.c_str(), 0) == 0) total -= file.bytes;
   }
 }
 

@@ -23,19 +23,19 @@ namespace xpu {
 namespace {
 
 namespace fs = std::filesystem;
-using Folders = std::vector<std::string>;
+using Directories = std::vector<std::string>;
 
 constexpr size_t kMaxFiles = 512;
-constexpr size_t kScriptLineBytes = 255;  // what the kernel reads of it
-constexpr const char* kDefaultFolders[] = {"/lib/x86_64-linux-gnu",
-                                           "/usr/lib/x86_64-linux-gnu",
-                                           "/lib64",
-                                           "/usr/lib64",
-                                           "/lib",
-                                           "/usr/lib",
-                                           "/usr/local/lib"};
+constexpr size_t kScriptLineBytes = 255;  // the kernel reads no more
+constexpr const char* kDefaultDirectories[] = {"/lib/x86_64-linux-gnu",
+                                               "/usr/lib/x86_64-linux-gnu",
+                                               "/lib64",
+                                               "/usr/lib64",
+                                               "/lib",
+                                               "/usr/lib",
+                                               "/usr/local/lib"};
 
-// Of "#!/usr/bin/env -S python3 -u" these words; none: no script.
+// The words of "#!/usr/bin/env -S python3 -u"; empty if the file is not a script.
 std::vector<std::string> ScriptCommand(const std::string& path) {
   auto file = OpenRegularFile(path);
   if (!file.ok()) return {};
@@ -49,7 +49,7 @@ std::vector<std::string> ScriptCommand(const std::string& path) {
   return {words.begin(), words.end()};
 }
 
-// What env runs: the first word that is neither an option nor a variable.
+// The program that env runs: the first word that is neither an option nor a variable.
 std::string ProgramOfEnv(const std::vector<std::string>& command) {
   for (size_t i = 1; i < command.size(); ++i) {
     if (!command[i].starts_with('-') && command[i].find('=') == std::string::npos) {
@@ -84,15 +84,15 @@ class Search {
   std::vector<std::string> Take() { return std::move(files_); }
 
  private:
-  // A file whose libraries are to be found.
+  // A file whose libraries must be found.
   struct Object {
     std::string origin;
-    Folders old_run_paths;  // DT_RPATH, its own, then those of the chain that needed it
-    Folders run_path;       // DT_RUNPATH, for its own needs, which it then finds by no DT_RPATH
+    Directories old_run_paths;  // DT_RPATH of this file, then of the files that led to it
+    Directories run_path;       // DT_RUNPATH, for the file's own needs, which replaces DT_RPATH
   };
 
   void AddExecutable(const std::string& path) {
-    names_.clear();  // another process: another set of libraries
+    names_.clear();  // another process has another set of libraries
     const std::optional<Object> program = Load(path, {});
     if (!program) return;
     for (std::string_view name : Split(preload_, " :")) Need(std::string(name), *program);
@@ -103,8 +103,9 @@ class Search {
     }
   }
 
-  // Puts the file on the list, and its needs into the queue; nullopt: no ELF file, or it was there.
-  std::optional<Object> Load(const std::string& path, const Folders& inherited) {
+  // Adds the file to the list and its needs to the queue; nullopt if it is not an ELF file or is
+  // known.
+  std::optional<Object> Load(const std::string& path, const Directories& inherited) {
     std::error_code failed;
     const fs::path real = fs::canonical(path, failed);
     if (failed || files_.size() == kMaxFiles) return std::nullopt;
@@ -113,9 +114,9 @@ class Search {
     if (seen_.insert(real.native()).second) files_.push_back(real.native());
 
     Object object{real.parent_path().native(), {}, {}};
-    object.run_path = FoldersOf(needs->run_path, object.origin);
+    object.run_path = DirectoriesOf(needs->run_path, object.origin);
     if (needs->run_path.empty()) {
-      object.old_run_paths = FoldersOf(needs->old_run_path, object.origin);
+      object.old_run_paths = DirectoriesOf(needs->old_run_path, object.origin);
     }
     object.old_run_paths.insert(object.old_run_paths.end(), inherited.begin(), inherited.end());
     std::vector<std::string> names = std::move(needs->libraries);
@@ -127,28 +128,28 @@ class Search {
   void Need(const std::string& name, const Object& by) {
     if (!names_.insert(name).second || files_.size() == kMaxFiles) return;
     if (name.find('/') != std::string::npos) {
-      for (const std::string& path : FoldersOf(name, by.origin)) Load(path, by.old_run_paths);
+      for (const std::string& path : DirectoriesOf(name, by.origin)) Load(path, by.old_run_paths);
       return;
     }
-    // A file that is not for this machine is passed over, as the loader does.
-    const auto in = [&](const Folders& folders) {
-      for (const std::string& folder : folders) {
+    // A file for another machine is skipped, as the loader does.
+    const auto in = [&](const Directories& directories) {
+      for (const std::string& directory : directories) {
         // The second + appends to what the first made.
-        if (Load(folder + "/" + name, by.old_run_paths)) return true;  // NOLINT(performance-*)
+        if (Load(directory + "/" + name, by.old_run_paths)) return true;  // NOLINT(performance-*)
       }
       return false;
     };
     if (by.run_path.empty() && in(by.old_run_paths)) return;
-    if (in(FoldersOf(library_path_, by.origin)) || in(by.run_path)) return;
+    if (in(DirectoriesOf(library_path_, by.origin)) || in(by.run_path)) return;
     const auto cached = cached_.find(name);
     if (cached != cached_.end() && Load(std::string(cached->second), by.old_run_paths)) return;
-    in(Folders(std::begin(kDefaultFolders), std::end(kDefaultFolders)));
+    in(Directories(std::begin(kDefaultDirectories), std::end(kDefaultDirectories)));
   }
 
   std::string path_, preload_, library_path_;
-  std::string cache_;  // what cached_ points into
+  std::string cache_;  // owns the text that cached_ refers to
   std::unordered_map<std::string_view, std::string_view> cached_;
-  std::set<std::string> names_;  // looked for already: the loader maps each once
+  std::set<std::string> names_;  // searched already: the loader maps each once
   std::set<std::string> seen_;
   std::deque<std::pair<Object, std::vector<std::string>>> queue_;
   std::vector<std::string> files_;

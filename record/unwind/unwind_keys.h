@@ -1,4 +1,4 @@
-// By what unwind tables are found again: the file's build-id, or where it lies.
+// The keys of unwind tables: the file's build-id, or its identity and path.
 #pragma once
 
 #include <string>
@@ -12,13 +12,13 @@ namespace xpu {
 
 inline std::string KeyOfBuildId(const std::string& build_id) { return "b" + build_id; }
 
-inline std::string KeyOfPlace(const FileIdentity& identity, std::string_view path) {
+inline std::string KeyOfIdentity(const FileIdentity& identity, std::string_view path) {
   return Format("p{}:{}:{}", identity.device, identity.inode, path);
 }
 
 inline std::string KeyOf(const MappedFile& file) {
   if (!file.build_id.empty()) return KeyOfBuildId(file.build_id);
-  return KeyOfPlace({file.device, file.inode}, file.paths.empty() ? "" : file.paths.back());
+  return KeyOfIdentity({file.device, file.inode}, file.paths.empty() ? "" : file.paths.back());
 }
 
 }  // namespace xpu

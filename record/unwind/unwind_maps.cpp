@@ -120,7 +120,7 @@ Status UnwindMaps::ShareWith(bpf_object* object) const {
 
 Status UnwindMaps::Shrink(bpf_object* object) { return ShrinkMaps(object, kMapNames); }
 
-// The last rule there is stands for all for which there is no room.
+// When the map is full, its last rule is used for all further ones.
 uint16_t UnwindMaps::GlobalRule(const UnwindRule& rule) {
   const auto found = rule_ids_.find(std::bit_cast<uint64_t>(rule));
   if (found != rule_ids_.end()) return found->second;
@@ -131,7 +131,7 @@ uint16_t UnwindMaps::GlobalRule(const UnwindRule& rule) {
   return id;
 }
 
-// Of one page: they lie in one block.
+// Allocates the rows of one page, which must lie in one block.
 Result<UnwindRow*> UnwindMaps::RoomForRows(uint32_t count) {
   if (rows_used_ % XPU_ROWS_PER_BLOCK + count > XPU_ROWS_PER_BLOCK) {
     rows_used_ = (rows_used_ / XPU_ROWS_PER_BLOCK + 1) * XPU_ROWS_PER_BLOCK;
@@ -141,8 +141,8 @@ Result<UnwindRow*> UnwindMaps::RoomForRows(uint32_t count) {
   if (number >= blocks_.size()) {
     XPU_ASSIGN_OR_RETURN(MappedArray block,
                          MappedArray::Create("unwind_block", sizeof(xpu_row_block), 1));
-    // The call puts the block in its place at once and then waits for all running programs, some
-    // 10 ms: not here. A program that comes too early finds no rules, for microseconds.
+    // The system call publishes the block at once and then waits some 10 ms for all running
+    // programs, so another thread makes it. For some microseconds programs may find no rules.
     const auto publish = [outer = row_blocks_.get(), number, fd = block.fd()] {
       bpf_map_update_elem(outer, &number, &fd, BPF_ANY);
     };
@@ -152,7 +152,7 @@ Result<UnwindRow*> UnwindMaps::RoomForRows(uint32_t count) {
   return blocks_[number].as<UnwindRow>() + rows_used_ % XPU_ROWS_PER_BLOCK;
 }
 
-Result<UnwindMaps::Place> UnwindMaps::Add(const UnwindTable& table) {
+Result<UnwindMaps::PageRange> UnwindMaps::Add(const UnwindTable& table) {
   const UnwindTableHeader& header = *table.header;
   if (header.page_count > XPU_MAX_PAGES - pages_used_) return Full("pages");
   std::vector<uint16_t> rules(header.rule_count);
@@ -169,16 +169,17 @@ Result<UnwindMaps::Place> UnwindMaps::Add(const UnwindTable& table) {
     pages[page] = {static_cast<uint32_t>(rows_used_), count};
     rows_used_ += count;
   }
-  const Place place{header.first_page << kUnwindPageShift, pages_used_, header.page_count};
+  const PageRange range{header.first_page << kUnwindPageShift, pages_used_, header.page_count};
   pages_used_ += header.page_count;
-  return place;
+  return range;
 }
 
-void UnwindMaps::SetFile(uint64_t device, uint64_t inode, const Place& place, uint64_t link_delta) {
+void UnwindMaps::SetFile(uint64_t device, uint64_t inode, const PageRange& pages,
+                         uint64_t link_delta) {
   constexpr int kKernelMinorBits = 20;
   const xpu_file file{uint64_t{major(device)} << kKernelMinorBits | minor(device), inode};
-  const xpu_file_table table{place.first_link_address - link_delta, place.first_page,
-                             place.page_count};
+  const xpu_file_table table{pages.first_link_address - link_delta, pages.first_page,
+                             pages.page_count};
   bpf_map_update_elem(files_.get(), &file, &table, BPF_ANY);
 }
 

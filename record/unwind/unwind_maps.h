@@ -1,5 +1,5 @@
-// The BPF maps with the unwind tables (bpf/unwind_layout.h), shared by all our programs and written
-// through memory: a table or a list of mappings costs no system call.
+// The BPF maps that hold the unwind tables (bpf/unwind_layout.h), shared by all BPF programs and
+// written through memory, so that a table or a list of mappings needs no system call.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@ struct bpf_object;
 
 namespace xpu {
 
-// A BPF array in our address space.
+// A BPF array mapped into the recorder's address space.
 class MappedArray {
  public:
   MappedArray() = default;
@@ -40,14 +40,14 @@ class MappedArray {
   size_t bytes_ = 0;
 };
 
-// Ranges of `unwind_mappings`. A range that was given back is given out again only after a while: a
+// Allocates ranges of `unwind_mappings`. A freed range is reused only after a while, because a BPF
 // program may still be searching it.
 class MappingRanges {
  public:
   static constexpr uint32_t kNone = UINT32_MAX;
   static constexpr uint64_t kRestNs = 100'000'000;
 
-  // The first of at least `count` entries; kNone: all are taken.
+  // Returns the first of at least `count` entries; kNone if not enough are free.
   uint32_t Take(uint32_t count, uint64_t now_ns);
   void GiveBack(uint32_t first, uint32_t count, uint64_t now_ns);
 
@@ -66,8 +66,8 @@ class MappingRanges {
 
 class UnwindMaps {
  public:
-  // Where the pages of a table are in the maps.
-  struct Place {
+  // The pages of a table in the maps.
+  struct PageRange {
     uint64_t first_link_address = 0;
     uint32_t first_page = 0;
     uint32_t page_count = 0;
@@ -75,24 +75,24 @@ class UnwindMaps {
 
   static Result<UnwindMaps> Create();
 
-  // Between a program's open and its load: its maps are these.
+  // Called between a program's open and load: makes it use these maps.
   Status ShareWith(bpf_object* object) const;
-  // Instead: the program walks by frame pointers and needs none.
+  // Called instead if the program walks by frame pointers.
   static Status Shrink(bpf_object* object);
 
   // Copies a table. kSystem: the maps are full.
-  Result<Place> Add(const UnwindTable& table);
+  Result<PageRange> Add(const UnwindTable& table);
 
-  // The table of a file, for mappings of which the programs know before we do. `device` as st_dev;
-  // `link_delta`: link address - offset in the file. No room: such mappings stay unknown for a
-  // while.
-  void SetFile(uint64_t device, uint64_t inode, const Place& place, uint64_t link_delta);
+  // Sets the table of a file, for mappings that the BPF programs see before the recorder does.
+  // `device`: st_dev. `link_delta`: link address minus offset in the file. If the map is full, such
+  // mappings stay unknown for a while.
+  void SetFile(uint64_t device, uint64_t inode, const PageRange& pages, uint64_t link_delta);
 
-  // From now on `mappings`, sorted by address, are the code of `pid`. Errors: the maps are full.
+  // From now on `mappings`, sorted by address, are the code of `pid`. Fails if the maps are full.
   Status SetCode(uint32_t pid, std::span<const xpu_mapping> mappings, uint64_t now_ns);
   void Forget(uint32_t pid, uint64_t now_ns);
 
-  // Of rows, rules and pages in use.
+  // Of the rows, rules and pages in use.
   uint64_t bytes_used() const;
 
  private:
@@ -112,7 +112,7 @@ class UnwindMaps {
   std::unordered_map<uint64_t, uint16_t> rule_ids_;
   MappingRanges ranges_;
   std::unordered_map<uint32_t, xpu_code> codes_;
-  BackgroundThreads publishers_;  // the last: they use the maps
+  BackgroundThreads publishers_;  // declared last: the threads use the maps
 };
 
 }  // namespace xpu

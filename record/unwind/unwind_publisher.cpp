@@ -12,7 +12,7 @@ UnwindPublisher::UnwindPublisher(UnwindMaps& maps, UnwindTables& tables, Process
   processes.AddListener(this);
 }
 
-// A child of what is not known stays unknown too, until it maps code or calls exec.
+// A child of an unknown process stays unknown too, until it maps code or calls exec.
 void UnwindPublisher::OnFork(uint32_t parent_pid, uint32_t pid) {
   if (processes_.Find(parent_pid) != nullptr) changed_.insert(pid);
 }
@@ -28,7 +28,7 @@ void UnwindPublisher::OnMapping(uint32_t pid, uint64_t start, const CodeMapping&
   MappedFile file = processes_.MappedFileOf(pid, start, mapping);
   if (file.paths.empty()) return;
   if (tables_of_files_.size() <= mapping.file) tables_of_files_.resize(processes_.file_count());
-  // Also of a file that is known: where no path led to it until now, one of these may.
+  // Requested for known files too: a path given now may lead to a file that was not found before.
   tables_of_files_[mapping.file] = tables_.Request(std::move(file));
 }
 
@@ -50,14 +50,14 @@ void UnwindPublisher::TakeFinishedTables(uint64_t limit_ns) {
     finished_.pop_front();
     taken.insert(id);
     if (tables_.state(id) == UnwindTables::State::kReady) {
-      if (auto place = maps_.Add(tables_.table(id)); place.ok()) {
-        places_[id] = *place;
+      if (auto pages = maps_.Add(tables_.table(id)); pages.ok()) {
+        pages_[id] = *pages;
         if (const auto file = tables_.CodeFileOf(id)) {
-          maps_.SetFile(file->device, file->inode, *place, file->link_delta);
+          maps_.SetFile(file->device, file->inode, *pages, file->link_delta);
         }
       } else {
-        full_ = place.error();
-        unplaced_.insert(id);
+        full_ = pages.error();
+        omitted_.insert(id);
       }
     }
   }
@@ -76,19 +76,19 @@ xpu_mapping UnwindPublisher::ForMaps(uint64_t start, const CodeMapping& mapping)
   xpu_mapping raw{start, mapping.end, 0, 0, XPU_TABLE_NONE};
   const UnwindTables::Id table = TableOf(mapping);
   if (table == 0) return raw;
-  const auto place = places_.find(table);
-  if (place == places_.end()) {
+  const auto pages = pages_.find(table);
+  if (pages == pages_.end()) {
     const bool is_failed =
-        tables_.state(table) == UnwindTables::State::kFailed || unplaced_.contains(table);
+        tables_.state(table) == UnwindTables::State::kFailed || omitted_.contains(table);
     if (!is_failed) raw.page_count = XPU_TABLE_NOT_READY;
     return raw;
   }
   const auto link_address =
       tables_.LinkAddressOfMapping(table, mapping.file_offset, mapping.end - start);
   if (!link_address) return raw;
-  raw.origin = start - *link_address + place->second.first_link_address;
-  raw.first_page = place->second.first_page;
-  raw.page_count = place->second.page_count;
+  raw.origin = start - *link_address + pages->second.first_link_address;
+  raw.first_page = pages->second.first_page;
+  raw.page_count = pages->second.page_count;
   return raw;
 }
 
@@ -105,11 +105,11 @@ Status UnwindPublisher::PublishProcess(uint32_t pid, const ProcessTable::Process
   return maps_.SetCode(pid, mappings, now_ns);
 }
 
-// Those that have to wait stay in `changed_`.
+// Processes that have to wait remain in `changed_`.
 Status UnwindPublisher::Publish(uint64_t now_ns) {
-  // A part of them at a time, so that each is in use as soon as it can be.
-  constexpr uint64_t kPlacingNs = 2'000'000;
-  TakeFinishedTables(kPlacingNs);
+  // Publishes a part at a time, so that each table is used as soon as possible.
+  constexpr uint64_t kPublishingNs = 2'000'000;
+  TakeFinishedTables(kPublishingNs);
   std::erase_if(changed_, [&](uint32_t pid) {
     const ProcessTable::Process* process = processes_.Find(pid);
     if (process == nullptr) return true;

@@ -1,5 +1,5 @@
-// Tells the BPF programs which code every recorded process has mapped where, with its unwind
-// tables: from the table of processes to lists in BPF maps.
+// Writes lists of the code that each recorded process has mapped, with its unwind tables, to BPF
+// maps, from the process table.
 #pragma once
 
 #include <cstdint>
@@ -14,15 +14,15 @@
 
 namespace xpu {
 
-// How long the BPF programs keep a list of mappings before the next one of the same process. All of
-// it is copied, so its cost in a program that maps code all the time was quadratic; and a range of
-// `unwind_mappings` rests before it is used again, and four of the largest lists fill them all.
-// What is newer a walk finds in the process itself.
+// The minimum time between two lists of mappings for one process. The whole list is copied, so its
+// cost for a program that maps code all the time was quadratic; and a freed range of
+// `unwind_mappings` rests before it is reused, of which four of the largest lists fill the map. For
+// newer mappings a walk searches the process itself.
 constexpr uint64_t PublishIntervalNs(size_t mappings) { return mappings * 4000; }
 
 class UnwindPublisher : public ProcessListener {
  public:
-  // Listens to `processes`. All outlive this.
+  // Listens to `processes`. All arguments outlive this object.
   UnwindPublisher(UnwindMaps& maps, UnwindTables& tables, ProcessTable& processes);
 
   void OnFork(uint32_t parent_pid, uint32_t pid) override;
@@ -30,11 +30,11 @@ class UnwindPublisher : public ProcessListener {
   void OnMapping(uint32_t pid, uint64_t start, const CodeMapping& mapping) override;
   void OnEnd(uint32_t pid) override;
 
-  // Gives the BPF programs the tables that are there by now; begins none after `limit_ns`.
+  // Publishes the tables that are finished; begins none after `limit_ns`.
   void TakeFinishedTables(uint64_t limit_ns);
-  // Some are left for the next time.
+  // True if some are left for the next call.
   bool has_finished_tables() const { return !finished_.empty(); }
-  // Tells the BPF programs what is new. Errors are of the maps: what had no room.
+  // Publishes changed processes. An error says which map is full.
   Status Publish(uint64_t now_ns);
 
  private:
@@ -45,10 +45,10 @@ class UnwindPublisher : public ProcessListener {
   UnwindMaps& maps_;
   UnwindTables& tables_;
   const ProcessTable& processes_;
-  std::vector<UnwindTables::Id> tables_of_files_;  // by the number of the file; 0: none
-  std::deque<UnwindTables::Id> finished_;          // not in the maps yet
-  std::unordered_map<UnwindTables::Id, UnwindMaps::Place> places_;
-  std::unordered_set<UnwindTables::Id> unplaced_;  // the maps had no room
+  std::vector<UnwindTables::Id> tables_of_files_;  // by number of the file; 0: none
+  std::deque<UnwindTables::Id> finished_;          // not yet in the maps
+  std::unordered_map<UnwindTables::Id, UnwindMaps::PageRange> pages_;
+  std::unordered_set<UnwindTables::Id> omitted_;  // the maps were full
   std::unordered_set<uint32_t> changed_;
   std::unordered_map<uint32_t, uint64_t> published_ns_;  // by pid
   Status full_ = Ok();

@@ -24,7 +24,7 @@
 namespace xpu {
 namespace {
 
-// A table that is known to be sound.
+// Builds a table and verifies it.
 Result<std::shared_ptr<const UnwindTableBytes>> BuildChecked(const ElfImage& image) {
   XPU_ASSIGN_OR_RETURN(UnwindTableBytes built, BuildUnwindTable(image));
   UnwindTable table;
@@ -34,10 +34,10 @@ Result<std::shared_ptr<const UnwindTableBytes>> BuildChecked(const ElfImage& ima
   return std::make_shared<const UnwindTableBytes>(std::move(built));
 }
 
-// Takes some 20 ms to build.
+// Takes about 20 ms to build.
 constexpr uint64_t kSmallFileBytes = uint64_t{8} << 20;
 constexpr size_t kMaxOpenFiles = 200;  // of the usual 1024 descriptors
-constexpr size_t kMaxPaths = 8;        // of one file
+constexpr size_t kMaxPaths = 8;        // for one file
 
 using TableBytes = std::shared_ptr<const UnwindTableBytes>;
 
@@ -60,17 +60,17 @@ class UnwindTables::Impl {
     std::vector<ElfSegment> segments;
     uint64_t device = 0, inode = 0;  // of the file that was found
     bool unreachable = false;        // failed, but other paths may lead to it
-    bool told = false;               // the failure is in `failures`
-    std::vector<Id> followers;       // other requests that turned out to be for this file
+    bool reported = false;           // the failure is in `failures`
+    std::vector<Id> followers;       // other requests for the same file
   };
   Entry& entry(Id id) {
     XPU_CHECK(id >= 1 && id <= entries.size());
     return entries[id - 1];
   }
 
-  // Once for a file.
-  void Tell(Entry& failed, const std::string& path, std::string reason) {
-    if (std::exchange(failed.told, true)) return;
+  // Reports a failure once per file.
+  void ReportFailure(Entry& failed, const std::string& path, std::string reason) {
+    if (std::exchange(failed.reported, true)) return;
     failures.push_back({path, std::move(reason)});
     ++counts.failed;
   }
@@ -92,20 +92,20 @@ class UnwindTables::Impl {
 
   enum class Trouble {
     kUnreachable,  // no path led to it
-    kNotCode,      // nothing is wrong: no ELF file, or one without call frame information
+    kNotCode,      // not an error: no ELF file, or one without call frame information
     kBroken,
   };
   static Trouble TroubleOf(const Error& error_of_build) {
     return error_of_build.kind == ErrorKind::kNotFound ? Trouble::kNotCode : Trouble::kBroken;
   }
-  // These are called with the lock.
+  // Called with the mutex held.
   void AddPaths(Id id, const File& file);
   void Enqueue(Id id);
   bool HasWork(bool small_only) const;
   void Finish(Id id, State state);
   void Fail(Id id, Trouble trouble, const Error& error, const std::string& path);
 
-  // The threads; these are called without it.
+  // Called by the threads, without the mutex.
   void Work(bool small_only);
   void Identify(Id id);
   bool Follows(Id id, const UnwindFile& file);
@@ -117,7 +117,7 @@ class UnwindTables::Impl {
   std::condition_variable idle_;
   std::unordered_map<std::string, Id> ids_;
   std::deque<Id> fresh_;
-  // A heap by size, the smallest file in front.
+  // A heap by size, with the smallest file at the front.
   std::vector<Build> builds_;
   size_t open_files_ = 0;
   size_t pending_ = 0;
@@ -130,8 +130,8 @@ class UnwindTables::Impl {
 
 UnwindTables::Impl::Impl(const Options& options)
     : event(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)), delay_(options.delay) {
-  if (!options.cache_folder.empty()) {
-    auto cache = UnwindCache::Open(options.cache_folder);
+  if (!options.cache_directory.empty()) {
+    auto cache = UnwindCache::Open(options.cache_directory);
     if (cache.ok()) {
       cache_.emplace(std::move(cache).value());
     } else {
@@ -217,8 +217,8 @@ void UnwindTables::Impl::Work(bool small_only) {
   }
 }
 
-// From the cache, by the build-id that the kernel reported or that the file has; else the file is
-// put among those to build.
+// Loads the table from the cache, by the build-id that the kernel reported or that the file has;
+// otherwise queues the file for building.
 void UnwindTables::Impl::Identify(Id id) {
   File wanted;
   {
@@ -230,7 +230,7 @@ void UnwindTables::Impl::Identify(Id id) {
   auto found = FindUnwindFile(wanted.paths, wanted.build_id, {wanted.device, wanted.inode});
   if (!found.ok()) {
     const std::lock_guard lock(mutex);
-    if (entry(id).file.paths != wanted.paths) return Enqueue(id);  // given meanwhile
+    if (entry(id).file.paths != wanted.paths) return Enqueue(id);  // paths were added meanwhile
     const std::string& name = wanted.paths.empty() ? std::string() : wanted.paths.back();
     const bool is_file = name.starts_with('/') && found.error().kind != ErrorKind::kInvalid;
     return Fail(id, is_file ? Trouble::kUnreachable : Trouble::kNotCode, found.error(), name);
@@ -250,8 +250,8 @@ void UnwindTables::Impl::Identify(Id id) {
   work_.notify_all();
 }
 
-// Remembers what else this file may be asked for as. True: it was requested under another id and is
-// being made; `id` waits for that.
+// Records the identities by which this file may be requested. Returns true if it was requested
+// under another id and is being built; `id` then waits for that.
 bool UnwindTables::Impl::Follows(Id id, const UnwindFile& file) {
   TableBytes bytes;
   {
@@ -260,7 +260,7 @@ bool UnwindTables::Impl::Follows(Id id, const UnwindFile& file) {
     entry(id).inode = file.info.st_ino;
     for (const std::string& path : entry(id).file.paths) {
       if (!file.build_id.empty()) break;
-      ids_.emplace(KeyOfPlace({PackedDevice(file.info), file.info.st_ino}, path), id);
+      ids_.emplace(KeyOfIdentity({PackedDevice(file.info), file.info.st_ino}, path), id);
     }
     if (file.build_id.empty()) return false;
     const Id first = ids_.emplace(KeyOfBuildId(file.build_id), id).first->second;
@@ -323,7 +323,7 @@ void UnwindTables::Impl::Publish(Id id, TableBytes bytes, std::vector<ElfSegment
 void UnwindTables::Impl::Fail(Id id, Trouble trouble, const Error& error, const std::string& path) {
   Entry& failed = entry(id);
   failed.unreachable = trouble == Trouble::kUnreachable;
-  if (trouble != Trouble::kNotCode) Tell(failed, path, ReasonOf(error, path));
+  if (trouble != Trouble::kNotCode) ReportFailure(failed, path, ReasonOf(error, path));
   Finish(id, State::kFailed);
 }
 
@@ -333,7 +333,7 @@ void UnwindTables::Impl::Finish(Id id, State state) {
   for (const Id follower : std::exchange(entry(id).followers, {})) Enqueue(follower);
   if (finished.empty()) {
     const uint64_t one = 1;
-    // Cannot fail: the counter is 0.
+    // Cannot fail, because the counter is 0.
     [[maybe_unused]] const ssize_t n = ::write(event.get(), &one, sizeof(one));
   }
   finished.push_back(id);
@@ -388,7 +388,7 @@ std::optional<uint64_t> UnwindTables::LinkAddressOfMapping(Id id, uint64_t file_
 
 void UnwindTables::Refuse(Id id, std::string reason) {
   const std::lock_guard lock(impl_->mutex);
-  impl_->Tell(impl_->entry(id), impl_->entry(id).file.paths.back(), std::move(reason));
+  impl_->ReportFailure(impl_->entry(id), impl_->entry(id).file.paths.back(), std::move(reason));
 }
 
 std::vector<UnwindTables::Id> UnwindTables::TakeFinished() { return impl_->TakeFinished(); }

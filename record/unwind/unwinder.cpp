@@ -38,11 +38,11 @@ void Unwinder::Apply(EventSink& sink) {
 
 void PrepareTables(UnwindTables& tables, const std::string& program,
                    const std::vector<std::string>& environment) {
-  // The program's start is not held up longer, whatever it needs. Time that the threads of the
-  // tables wait for a processor makes no table.
+  // The start of the program is not delayed longer, whatever it needs. Time in which the table
+  // threads wait for a processor does not count.
   constexpr uint64_t kPatienceNs = 200'000'000, kLongestNs = 2'000'000'000, kStepNs = 20'000'000;
   const uint64_t start_ns = MonotonicNs(), start_cpu_ns = ProcessCpuNs();
-  // By the build-id that is found in a file it is recognized when it is mapped.
+  // When the file is mapped it is recognized by its build-id.
   for (std::string& path : ExpectedFiles(program, environment)) {
     UnwindTables::File file;
     file.paths.push_back(std::move(path));

@@ -212,12 +212,12 @@ void Parser::AddSymbols() {
                                 {"native", PythonView::kNative}});
   app_.add_option("--symfs", symbols.symfs)->check(CLI::ExistingDirectory);
   // One value each time it is given: CLI11 would take the capture for a second directory.
-  app_.add_option("--debug-dir", symbols.debug_folders)
+  app_.add_option("--debug-dir", symbols.debug_directories)
       ->allow_extra_args(false)
       ->check(CLI::ExistingDirectory)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
-  CLI::Option* to_folder = app_.add_option("--export-symbols", symbols.export_folder);
-  choice_.Add(to_folder->type_name("DIR")->check(NotEmpty), Task::kExportSymbols);
+  CLI::Option* to_directory = app_.add_option("--export-symbols", symbols.export_directory);
+  choice_.Add(to_directory->type_name("DIR")->check(NotEmpty), Task::kExportSymbols);
   choice_.Add(app_.add_flag("--embed-symbols"), Task::kEmbedSymbols);
 }
 

@@ -28,12 +28,12 @@ enum class ImportFormat : uint8_t { kCuptiText };
 // Where names and lines come from, and what frames show.
 struct SymbolPlaces {
   std::string symfs;
-  std::vector<std::string> debug_folders;  // none: the system's
+  std::vector<std::string> debug_directories;  // none: the system's
   bool debuginfod = false;
   bool inlines = false;
   FramePlaces frames;
   PythonView python = PythonView::kMerge;
-  std::string export_folder;
+  std::string export_directory;
 };
 
 struct ReportOptions : ViewOptions {

@@ -64,7 +64,7 @@ SymbolOptions SymbolsOf(const ReportOptions& report) {
   FileFinder::Options& files = options.symbolizer.files;
   files.symfs = places.symfs;
   files.reading = DebugReading::kConfined;
-  if (!places.debug_folders.empty()) files.debug_folders = places.debug_folders;
+  if (!places.debug_directories.empty()) files.debug_directories = places.debug_directories;
   if (places.debuginfod) {
     files.debuginfod =
         std::make_shared<Debuginfod>(Debuginfod::Options{.progress = ShowProgress, .problem = Say});
@@ -135,7 +135,7 @@ Status RunOnSymbols(const ReportOptions& options, Analysis& analysis, ReportOutc
   const SymbolPlaces& places = options.symbols;
   Result<std::string> done =
       options.task == Task::kExportSymbols
-          ? ExportSymbols(analysis, places.export_folder)
+          ? ExportSymbols(analysis, places.export_directory)
           : EmbedSymbols(analysis, options.output, places.inlines || places.frames.lines);
   if (!done.ok()) return done.error();
   outcome.notes += done.value();

@@ -7,7 +7,7 @@
 
 #include "format/base/counted.h"
 #include "format/base/file.h"
-#include "format/base/output_place.h"
+#include "format/base/output_location.h"
 #include "format/base/terminal_text.h"
 #include "format/base/text.h"
 #include "format/writer.h"

@@ -55,10 +55,10 @@ RecordingName NameOf(const fs::path& path) {
   return {stem, extension, false};
 }
 
-bool HasParts(const fs::path& folder, const RecordingName& recording) {
+bool HasParts(const fs::path& directory, const RecordingName& recording) {
   const std::string begin = recording.stem + ".";
   std::error_code error;
-  fs::directory_iterator at(folder.empty() ? "." : folder, error);
+  fs::directory_iterator at(directory.empty() ? "." : directory, error);
   for (; !error && at != fs::directory_iterator(); at.increment(error)) {
     const std::string name = at->path().filename().string();
     if (name.size() <= begin.size() + recording.extension.size()) continue;

@@ -31,12 +31,12 @@ size_t RowsOfScreen() {
 
 bool IsInPath(const std::string& program) {
   const char* path = std::getenv("PATH");
-  std::string_view folders = path == nullptr ? "" : path;
-  while (!folders.empty()) {
-    const size_t end = std::min(folders.find(':'), folders.size());
-    const std::string file = Format("{}/{}", folders.substr(0, end), program);
+  std::string_view directories = path == nullptr ? "" : path;
+  while (!directories.empty()) {
+    const size_t end = std::min(directories.find(':'), directories.size());
+    const std::string file = Format("{}/{}", directories.substr(0, end), program);
     if (end > 0 && ::access(file.c_str(), X_OK) == 0) return true;
-    folders.remove_prefix(std::min(end + 1, folders.size()));
+    directories.remove_prefix(std::min(end + 1, directories.size()));
   }
   return false;
 }

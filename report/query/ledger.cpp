@@ -239,7 +239,7 @@ LedgerEntry& Builder::Add(Finding finding, uint64_t count) {
   LedgerEntry& entry = Entry(info.name);
   entry.severity = info.severity;
   what_[by_name_.at(entry.name)] = info.what;
-  // What the recorder counts under the same name has the same cure.
+  // What the recorder counts under the same name has the same hint.
   if (!info.advice.empty()) entry.advice = info.advice;
   entry.count = AddSaturated(entry.count, count);
   return entry;

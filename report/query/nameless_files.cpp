@@ -48,7 +48,7 @@ uint64_t CountGenerated(const Analysis& analysis, const CallTree& tree) {
 std::string HintForGenerated(const Model& model) {
   struct Compiler {
     std::string_view file;
-    std::string_view cure;
+    std::string_view hint;
   };
   constexpr std::array<Compiler, 5> kCodeMakers = {{
       {"/libjvm.so",
@@ -65,7 +65,7 @@ std::string HintForGenerated(const Model& model) {
     for (const Compiler& compiler : kCodeMakers) {
       const bool is_library = compiler.file.starts_with("/lib");
       if (is_library ? name.starts_with(compiler.file) : name == compiler.file) {
-        return std::string(compiler.cure);
+        return std::string(compiler.hint);
       }
     }
   }
@@ -124,9 +124,9 @@ std::string HintForFile(std::string_view path, std::string_view build_id) {
   }
   const bool has_package = IsOfDistribution(path);
   if (!has_package) return begin + "it is in no system package; build it without stripping";
-  const std::string cure = begin + PackageOf(name);
-  return build_id.empty() ? cure
-                          : cure + Format(", or --debuginfod (build-id {})", ToHex(build_id));
+  const std::string hint = begin + PackageOf(name);
+  return build_id.empty() ? hint
+                          : hint + Format(", or --debuginfod (build-id {})", ToHex(build_id));
 }
 
 std::string ReasonOf(const Symbolizer::Problem& problem) {

@@ -87,8 +87,8 @@ std::string_view FileOf(std::string_view path) {
   if (slash == std::string_view::npos) return path;
   const std::string_view file = path.substr(slash + 1);
   if (!file.starts_with("__") || slash == 0) return file;
-  const size_t folder = path.rfind('/', slash - 1);
-  return folder == std::string_view::npos ? path : path.substr(folder + 1);
+  const size_t directory = path.rfind('/', slash - 1);
+  return directory == std::string_view::npos ? path : path.substr(directory + 1);
 }
 
 constexpr std::array<std::string_view, 3> kInstalled = {"/site-packages/", "/dist-packages/",

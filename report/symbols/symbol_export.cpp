@@ -14,7 +14,7 @@
 
 #include "format/base/counted.h"
 #include "format/base/file.h"
-#include "format/base/output_place.h"
+#include "format/base/output_location.h"
 #include "format/base/path.h"
 #include "format/base/terminal_text.h"
 #include "format/base/text.h"
@@ -27,10 +27,10 @@ namespace xpu {
 namespace {
 
 // Like mkdir -p, but that root does not follow links of other users.
-Status MakeFolders(const std::string& path) {
+Status MakeDirectories(const std::string& path) {
   for (size_t at = path.find('/', 1);; at = path.find('/', at + 1)) {
     const std::string part = path.substr(0, at);
-    XPU_ASSIGN_OR_RETURN(const OutputPlace place, FindOutputPlace(part, "mkdir"));
+    XPU_ASSIGN_OR_RETURN(const OutputLocation place, FindOutputLocation(part, "mkdir"));
     if (!place.entry && !place.name.empty() &&
         ::mkdirat(place.directory.get(), place.name.c_str(), 0777) != 0 && errno != EEXIST) {
       return SystemError(Format("{}: mkdir", part), errno);
@@ -41,7 +41,7 @@ Status MakeFolders(const std::string& path) {
 
 enum class Outcome { kWritten, kThere, kDiffers };
 
-Outcome Compare(const OutputPlace& place, const std::string& bytes) {
+Outcome Compare(const OutputLocation& place, const std::string& bytes) {
   if (place.is_behind_link || !S_ISREG(place.info.st_mode)) return Outcome::kDiffers;
   const UniqueFd fd = OpenEntry(place, O_RDONLY);
   if (!fd) return Outcome::kDiffers;
@@ -50,7 +50,7 @@ Outcome Compare(const OutputPlace& place, const std::string& bytes) {
 }
 
 Result<Outcome> WriteNew(const std::string& path, const std::string& bytes) {
-  XPU_ASSIGN_OR_RETURN(const OutputPlace place, FindOutputPlace(path, "open"));
+  XPU_ASSIGN_OR_RETURN(const OutputLocation place, FindOutputLocation(path, "open"));
   if (place.entry || place.is_behind_link) return Compare(place, bytes);
   UniqueFd fd(::openat(place.directory.get(), place.name.c_str(),
                        O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666));
@@ -102,7 +102,7 @@ NewSlices MakeSlices(Analysis& analysis, bool lines) {
         MakeSymbolSlice({.path = search.found->path,
                          .name = file.path,
                          .build_id = file.build_id,
-                         .debug_folder = symbolizer.finder().FirstDebugFolder(),
+                         .debug_directory = symbolizer.finder().FirstDebugDirectory(),
                          .detail = lines ? SliceDetail::kLines : SliceDetail::kNames,
                          .reading = symbolizer.finder().reading()},
                         offsets);
@@ -133,7 +133,7 @@ Status WriteSlice(CaptureWriter& writer, const NewSlice& slice) {
 // `output` when it is whole.
 Status WriteCapture(const std::string& capture, const std::string& output,
                     const NewSlices& slices) {
-  XPU_ASSIGN_OR_RETURN(const OutputPlace place, FindOutputPlace(output));
+  XPU_ASSIGN_OR_RETURN(const OutputLocation place, FindOutputLocation(output));
   // What takes the place of a link or a device leaves nothing of it.
   if (place.is_behind_link || (place.entry && !S_ISREG(place.info.st_mode))) {
     return Error{ErrorKind::kUsage, Format("{}: not a regular file", output),
@@ -141,8 +141,8 @@ Status WriteCapture(const std::string& capture, const std::string& output,
   }
   XPU_ASSIGN_OR_RETURN(const FileBytes original, FileBytes::Open(capture));
   XPU_ASSIGN_OR_RETURN(const CaptureEnd end, FindCaptureEnd(original.bytes(), capture));
-  const int folder = place.directory.get();
-  std::string path = Format("/proc/self/fd/{}/{}.XXXXXX", folder, place.name);
+  const int directory = place.directory.get();
+  std::string path = Format("/proc/self/fd/{}/{}.XXXXXX", directory, place.name);
   UniqueFd fd(::mkostemp(path.data(), O_CLOEXEC));  // mode 0600
   if (!fd) return SystemError(Format("{}: create a file next to it", output), errno);
   const std::string temporary(FileNameOf(path));
@@ -162,19 +162,19 @@ Status WriteCapture(const std::string& capture, const std::string& output,
       XPU_RETURN_IF_ERROR(WriteSlice(writer, slice));
     }
     XPU_RETURN_IF_ERROR(writer.Close());
-    if (::renameat(folder, temporary.c_str(), folder, place.name.c_str()) != 0) {
+    if (::renameat(directory, temporary.c_str(), directory, place.name.c_str()) != 0) {
       return SystemError(Format("{}: rename", output), errno);
     }
     return Ok();
   };
   Status status = write();
-  if (!status.ok()) ::unlinkat(folder, temporary.c_str(), 0);
+  if (!status.ok()) ::unlinkat(directory, temporary.c_str(), 0);
   return status;
 }
 
 }  // namespace
 
-Result<std::string> ExportSymbols(const Analysis& analysis, const std::string& folder) {
+Result<std::string> ExportSymbols(const Analysis& analysis, const std::string& directory) {
   // Of one build under several paths the fullest slice counts.
   std::map<std::string_view, std::string> by_build;
   size_t without_id = 0;
@@ -194,8 +194,8 @@ Result<std::string> ExportSymbols(const Analysis& analysis, const std::string& f
   std::vector<std::string> different;
   for (const auto& [build_id, bytes] : by_build) {
     const std::string hex = ToHex(build_id);
-    const std::string below = Format("{}/.build-id/{}", folder, hex.substr(0, 2));
-    XPU_RETURN_IF_ERROR(MakeFolders(below));
+    const std::string below = Format("{}/.build-id/{}", directory, hex.substr(0, 2));
+    XPU_RETURN_IF_ERROR(MakeDirectories(below));
     const std::string path = Format("{}/{}.debug", below, hex.substr(2));
     XPU_ASSIGN_OR_RETURN(const Outcome outcome, WriteNew(path, bytes));
     if (outcome == Outcome::kWritten) ++written;
@@ -210,7 +210,7 @@ Result<std::string> ExportSymbols(const Analysis& analysis, const std::string& f
         "each capture has different functions of a file: use a new directory"};
   }
   std::string text = Format("{} of {} written to {}/.build-id\n", written,
-                            Counted(by_build.size(), "file", "files"), ForOneLine(folder));
+                            Counted(by_build.size(), "file", "files"), ForOneLine(directory));
   if (written < by_build.size()) text += "  the others exist already\n";
   if (without_id > 0)
     AppendFormat(

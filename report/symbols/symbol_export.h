@@ -11,7 +11,7 @@ namespace xpu {
 // Writes the slices of the capture as DIRECTORY/.build-id/ab/cdef.debug, where gdb, perf and others
 // look for the symbols of a build. A file that is there and differs is not overwritten: an error.
 // Returns what was done, for the user.
-Result<std::string> ExportSymbols(const Analysis& analysis, const std::string& folder);
+Result<std::string> ExportSymbols(const Analysis& analysis, const std::string& directory);
 
 // Writes the capture to `output` (or in its own place when that is empty) with slices of the files
 // that are on this machine, for those that have none yet. `lines`: with source lines, also for

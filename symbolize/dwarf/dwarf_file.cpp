@@ -41,10 +41,10 @@ Elf* OpenElf(char* bytes, size_t size) {
   return elf_memory(bytes, size);
 }
 
-// As libdw finds it.
-std::string DirectoryOf(int fd) {
+// As libdw determines it.
+std::string DirectoryOfDescriptor(int fd) {
   const Handle<char, std::free> path(::realpath(Format("/proc/self/fd/{}", fd).c_str(), nullptr));
-  return path == nullptr ? std::string() : std::string(FolderOf(path.get()));
+  return path == nullptr ? std::string() : std::string(DirectoryOf(path.get()));
 }
 
 bool IsRegularOrMissing(const std::string& path) {
@@ -65,7 +65,7 @@ Result<std::unique_ptr<DwarfFile>> DwarfFile::Open(RegularFile file, std::string
   } else {
     elf_version(EV_CURRENT);
     self->elf_.reset(elf_begin(self->fd_.get(), ELF_C_READ_MMAP, nullptr));
-    self->directory_ = DirectoryOf(self->fd_.get());
+    self->directory_ = DirectoryOfDescriptor(self->fd_.get());
   }
   return Begin(std::move(self), name);
 }
@@ -137,7 +137,7 @@ std::string_view Texts::At(const char* text) const {
   return length == most ? std::string_view() : std::string_view(text, length);
 }
 
-bool MaySplitBeOpened(Dwarf_Die skeleton, const std::string& folder) {
+bool MaySplitBeOpened(Dwarf_Die skeleton, const std::string& directory) {
   Dwarf_Attribute attribute;
   const auto text = [&](unsigned name) {
     const char* found = dwarf_formstring(dwarf_attr(&skeleton, name, &attribute));
@@ -147,7 +147,7 @@ bool MaySplitBeOpened(Dwarf_Die skeleton, const std::string& folder) {
   if (name.empty()) name = text(DW_AT_GNU_dwo_name);
   const std::string compiler = text(DW_AT_comp_dir);
   for (const std::string& base :
-       {std::string(), folder, compiler, Format("{}/{}", folder, compiler)}) {
+       {std::string(), directory, compiler, Format("{}/{}", directory, compiler)}) {
     const std::string path = name.starts_with('/') ? name : Format("{}/{}", base, name);
     if (path.starts_with('/') && !IsRegularOrMissing(path)) return false;
   }

@@ -75,6 +75,6 @@ class Texts {
 
 // Whether the split unit of a skeleton may be asked for: every path that libdw will try is a
 // regular file or not there. `directory`: of the skeleton's file; empty: not known, as to libdw.
-bool MaySplitBeOpened(Dwarf_Die skeleton, const std::string& folder);
+bool MaySplitBeOpened(Dwarf_Die skeleton, const std::string& directory);
 
 }  // namespace xpu::dwarf

@@ -14,7 +14,7 @@ constexpr uint8_t kOperandCounts[kOpcodeBase - 1] = {0, 1, 1, 1, 1, 0, 0, 0, 1, 
 
 // The length of the directory in front of the last slash; 0: the path is written whole, because its
 // parts would not join to the same text.
-size_t FolderBytes(std::string_view path) {
+size_t DirectoryBytes(std::string_view path) {
   const size_t slash = path.rfind('/');
   if (slash == std::string_view::npos || slash == 0 || slash + 1 == path.size()) return 0;
   return path[slash - 1] == '/' ? 0 : slash;
@@ -29,8 +29,8 @@ void PutEntryFormat(ByteWriter& out, uint64_t content, uint64_t form) {
 
 LineWriter::LineWriter() {
   // libdw joins the directory and the name with a slash, also an empty directory.
-  folders_.push_back(texts_.OffsetOf("."));
-  files_.push_back({.text_at = texts_.OffsetOf(kUnknownFile), .folder = 0});
+  directories_.push_back(texts_.OffsetOf("."));
+  files_.push_back({.text_at = texts_.OffsetOf(kUnknownFile), .directory = 0});
   file_numbers_.emplace("", 0);
 }
 
@@ -38,14 +38,14 @@ uint32_t LineWriter::FileOf(std::string_view path) {
   if (const auto found = file_numbers_.find(path); found != file_numbers_.end()) {
     return found->second;
   }
-  File file{.text_at = 0, .folder = 0};
-  if (const size_t folder_bytes = FolderBytes(path); folder_bytes != 0) {
-    const auto next = static_cast<uint32_t>(folders_.size());
-    const auto [folder, is_new] =
-        folder_numbers_.try_emplace(std::string(path.substr(0, folder_bytes)), next);
-    if (is_new) folders_.push_back(texts_.OffsetOf(folder->first));
-    file.folder = folder->second;
-    file.text_at = texts_.OffsetOf(path.substr(folder_bytes + 1));
+  File file{.text_at = 0, .directory = 0};
+  if (const size_t directory_bytes = DirectoryBytes(path); directory_bytes != 0) {
+    const auto next = static_cast<uint32_t>(directories_.size());
+    const auto [directory, is_new] =
+        directory_numbers_.try_emplace(std::string(path.substr(0, directory_bytes)), next);
+    if (is_new) directories_.push_back(texts_.OffsetOf(directory->first));
+    file.directory = directory->second;
+    file.text_at = texts_.OffsetOf(path.substr(directory_bytes + 1));
   } else {
     file.text_at = texts_.OffsetOf(path);
   }
@@ -136,15 +136,15 @@ std::string LineWriter::TakeLines() {
   for (const uint8_t count : kOperandCounts) out.U8(count);
   out.U8(1);
   PutEntryFormat(out, DW_LNCT_path, DW_FORM_line_strp);
-  out.Uleb(folders_.size());
-  for (const uint64_t text_at : folders_) out.U32(text_at);
+  out.Uleb(directories_.size());
+  for (const uint64_t text_at : directories_) out.U32(text_at);
   out.U8(2);
   PutEntryFormat(out, DW_LNCT_path, DW_FORM_line_strp);
   PutEntryFormat(out, DW_LNCT_directory_index, DW_FORM_udata);
   out.Uleb(files_.size());
   for (const File& file : files_) {
     out.U32(file.text_at);
-    out.Uleb(file.folder);
+    out.Uleb(file.directory);
   }
   out.EndLength(header_length);
   out.Append(program_.bytes());

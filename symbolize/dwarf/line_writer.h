@@ -27,7 +27,7 @@ class LineWriter {
  private:
   struct File {
     uint64_t text_at;
-    uint32_t folder;
+    uint32_t directory;
   };
   struct State {
     uint64_t link_address = 0;
@@ -42,9 +42,9 @@ class LineWriter {
   void Extended(uint8_t opcode, uint64_t operand_bytes);
 
   TextWriter texts_;
-  std::map<std::string, uint32_t, std::less<>> folder_numbers_;
+  std::map<std::string, uint32_t, std::less<>> directory_numbers_;
   std::map<std::string, uint32_t, std::less<>> file_numbers_;
-  std::vector<uint64_t> folders_;  // where their texts are
+  std::vector<uint64_t> directories_;  // where their texts are
   std::vector<File> files_;
   ByteWriter program_;
   State state_;

@@ -28,7 +28,7 @@ uint64_t ThreadNs() {
   return static_cast<uint64_t>(now.tv_sec) * 1'000'000'000 + static_cast<uint64_t>(now.tv_nsec);
 }
 
-// The recorder's side: a ring that is emptied, tables of every file that is told of.
+// The recorder's side: a ring that is emptied, tables of every file that is reported.
 class Recorder {
  public:
   Recorder() {

@@ -45,9 +45,9 @@ def totals(recorder):
     return found
 
 
-def ns_per_sample(recorder, program, depth, mode, folder):
+def ns_per_sample(recorder, program, depth, mode, directory):
     recording = subprocess.Popen([recorder, "-q", "--cpu-only", "-F", str(FREQUENCY),
-                                  f"--call-graph={mode}", "-o", f"{folder}/bench.xpu", program,
+                                  f"--call-graph={mode}", "-o", f"{directory}/bench.xpu", program,
                                   str(depth)])
     time.sleep(1)
     time_before, count_before = totals(recording.pid)
@@ -60,17 +60,17 @@ def ns_per_sample(recorder, program, depth, mode, folder):
 def main():
     recorder = f"{sys.argv[1]}/record/xpu-record"
     before = STATISTICS.read_text()
-    with tempfile.TemporaryDirectory() as folder:
-        pathlib.Path(f"{folder}/depth.cpp").write_text(SOURCE)
-        program = f"{folder}/depth"
+    with tempfile.TemporaryDirectory() as directory:
+        pathlib.Path(f"{directory}/depth.cpp").write_text(SOURCE)
+        program = f"{directory}/depth"
         results = {}
         try:
             STATISTICS.write_text("1")
             for mode, flag in (("eh", "-fomit-frame-pointer"), ("fp", "-fno-omit-frame-pointer")):
-                subprocess.run(["g++", "-O2", flag, f"{folder}/depth.cpp", "-o", program],
+                subprocess.run(["g++", "-O2", flag, f"{directory}/depth.cpp", "-o", program],
                                check=True)
                 for depth in DEPTHS:
-                    results[mode, depth] = ns_per_sample(recorder, program, depth, mode, folder)
+                    results[mode, depth] = ns_per_sample(recorder, program, depth, mode, directory)
         finally:
             STATISTICS.write_text(before)
     print("frames below main   tables ns   frame pointers ns   ratio")

@@ -2,7 +2,7 @@
 
     unwind_memory_bench.py BUILD_DIR [COMMAND...]
 
-As root; needs bpftool. Without a command: every shared library of this machine's library folder
+As root; needs bpftool. Without a command: every shared library of this machine's library directory
 below 64 MiB, loaded by one Python process until 1.5 GiB are mapped, about what PyTorch maps. With
 PyTorch: COMMAND is for instance `python3 -c 'import torch, time; time.sleep(5)'`.
 """
@@ -39,9 +39,9 @@ def maps():
 def main():
     command = sys.argv[2:] or [sys.executable, "-c", LOAD_MANY]
     before = {m["id"] for m in maps()}
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory() as directory:
         recording = subprocess.Popen([f"{sys.argv[1]}/record/xpu-record", "-q", "--cpu-only", "-o",
-                                      f"{folder}/bench.xpu", *command])
+                                      f"{directory}/bench.xpu", *command])
         most = {}
         while recording.poll() is None:
             now = {}

@@ -70,7 +70,7 @@ struct Activity {
   uint32_t dynamic_shared_bytes = 0;
   uint16_t registers = 16;
   int64_t grid_id = 0;
-  // copy, set
+  // memcpy, memset
   uint64_t bytes = 0;
   uint32_t value = 0;
   uint8_t copy_kind = 0;
@@ -80,9 +80,9 @@ struct Activity {
   uint32_t source_device = 0;  // peer to peer
   uint32_t destination_device = 0;
   uint64_t address = 0;            // of allocated memory; `type`: 1 allocated, 2 freed
-  uint32_t event_id = UINT32_MAX;  // synchronisation
+  uint32_t event_id = UINT32_MAX;  // synchronization
   uint64_t jit_id = 0;  // just-in-time compilation; `name`: path in the cache, `bytes`: its size
-  // synchronisation, overhead, stream, just-in-time compilation: its type, flag or operation
+  // synchronization, overhead, stream, just-in-time compilation: its type, flag or operation
   uint32_t type = 0;
   int32_t priority = 0;
 };

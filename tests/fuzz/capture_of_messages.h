@@ -1,5 +1,5 @@
 // A capture whose blocks hold the given messages, everything around them right: what a hostile
-// writer can do. An input is a row of messages, each behind its length in four bytes.
+// writer can do. An input is a row of messages, each after its length in four bytes.
 #pragma once
 
 #include <algorithm>

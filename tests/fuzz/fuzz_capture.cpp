@@ -1,4 +1,4 @@
-// A whole file. Checksums stop most inputs early: fuzz_message goes behind them.
+// A whole file. Checksums stop most inputs early: fuzz_message bypasses them.
 #include <span>
 
 #include "read_all.h"

@@ -45,7 +45,7 @@ void ReadAsFile(std::string_view bytes, const std::vector<uint64_t>& addresses) 
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  // Of exactly the size: a read behind it is seen.
+  // Of exactly the size, so that a read beyond its end is detected.
   const auto copy = std::make_unique<char[]>(size);
   std::copy_n(data, size, copy.get());
   const std::string_view bytes(copy.get(), size);

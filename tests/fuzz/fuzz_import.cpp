@@ -14,7 +14,7 @@
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace xpu;
-  // Of exactly the size: a read behind it is seen.
+  // Of exactly the size, so that a read beyond its end is detected.
   const auto copy = std::make_unique<char[]>(size);
   std::memcpy(copy.get(), data, size);
   ImportedTrace trace = ParseCuptiText({copy.get(), size});

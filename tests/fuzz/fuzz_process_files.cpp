@@ -45,7 +45,7 @@ void ReadMaps(std::string_view text) {
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (size == 0) return 0;
-  // Of exactly the size: a read behind it is seen.
+  // Of exactly the size, so that a read beyond its end is detected.
   const auto copy = std::make_unique<char[]>(size - 1);
   std::memcpy(copy.get(), data + 1, size - 1);
   const std::string_view text(copy.get(), size - 1);

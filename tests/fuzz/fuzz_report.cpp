@@ -1,5 +1,5 @@
 // The whole pipeline of a report, into nothing: load, correlate, every view. The first three bytes
-// choose how; behind them lie the messages of a capture (capture_of_messages.h).
+// choose how; the messages of a capture follow (capture_of_messages.h).
 #include <cstddef>
 #include <cstdint>
 #include <span>

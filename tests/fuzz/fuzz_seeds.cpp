@@ -1,4 +1,4 @@
-// fuzz_seeds FOLDER TESTS LIBRARY [DEBUG...]: writes FOLDER/TARGET/*, what the fuzz targets begin
+// fuzz_seeds DIR TESTS LIBRARY [DEBUG...]: writes DIR/TARGET/*, what the fuzz targets begin
 // from: made here, taken from the real captures in TESTS/captures, the ELF file LIBRARY, and for
 // fuzz_dwarf other files with debug information; of an object file that with its split DWARF.
 #include <algorithm>
@@ -75,7 +75,7 @@ void Append(std::string& bytes, uint32_t number) {
 }
 
 // The messages of a capture: each as a file, and together as what fuzz_report reads.
-void WriteMessages(const fs::path& capture, const fs::path& folder) {
+void WriteMessages(const fs::path& capture, const fs::path& directory) {
   auto file = FileBytes::Open(capture.string());
   XPU_CHECK(file.ok());
   const auto bytes = file->bytes();
@@ -91,7 +91,8 @@ void WriteMessages(const fs::path& capture, const fs::path& folder) {
     XPU_CHECK(message.has_value());
     const std::string_view text(reinterpret_cast<const char*>(message->data()), message->size());
     if (text.size() > kMaxMessageBytes) continue;
-    WriteBytes(folder / "message" / (capture_name + "." + std::to_string(header->sequence)), text);
+    WriteBytes(directory / "message" / (capture_name + "." + std::to_string(header->sequence)),
+               text);
     Append(together, static_cast<uint32_t>(text.size()));
     together += text;
   }
@@ -99,39 +100,39 @@ void WriteMessages(const fs::path& capture, const fs::path& folder) {
   // Two ways to look at each.
   for (const char choice : {'\0', '\x5b'}) {
     std::fill_n(together.begin(), 3, choice);
-    WriteBytes(folder / "report" / (capture_name + (choice == 0 ? "" : ".other")), together);
+    WriteBytes(directory / "report" / (capture_name + (choice == 0 ? "" : ".other")), together);
   }
 }
 
-void WriteMade(const fs::path& folder) {
-  fs::create_directories(folder / "capture");
+void WriteMade(const fs::path& directory) {
+  fs::create_directories(directory / "capture");
   const struct {
     const char* name;
     uint64_t rows;
     uint64_t flush_every;
   } kSeeds[] = {{"empty", 0, 1}, {"one", 1, 1}, {"two_blocks", 4, 2}, {"rows", 30, 30}};
   for (const auto& seed : kSeeds) {
-    const fs::path path = folder / "capture" / seed.name;
+    const fs::path path = directory / "capture" / seed.name;
     WriteCapture(path, seed.rows, seed.flush_every);
-    WriteMessages(path, folder);
+    WriteMessages(path, directory);
   }
 }
 
-void CopyCaptures(const fs::path& folder, const fs::path& captures) {
+void CopyCaptures(const fs::path& directory, const fs::path& captures) {
   for (const auto& entry : fs::directory_iterator(captures)) {
     if (entry.path().extension() != ".xpu") continue;
-    WriteMessages(entry.path(), folder);
+    WriteMessages(entry.path(), directory);
     if (entry.file_size() > kMaxCaptureBytes) continue;
-    fs::copy_file(entry.path(), folder / "capture" / entry.path().filename(),
+    fs::copy_file(entry.path(), directory / "capture" / entry.path().filename(),
                   fs::copy_options::overwrite_existing);
   }
   for (const auto& entry : fs::directory_iterator(captures / "import")) {
-    WriteBytes(folder / "import" / entry.path().filename(), ReadFile(entry.path()).value());
+    WriteBytes(directory / "import" / entry.path().filename(), ReadFile(entry.path()).value());
   }
 }
 
 // fuzz_process_files: each kind with its number before it.
-void WriteProcessFiles(const fs::path& folder) {
+void WriteProcessFiles(const fs::path& directory) {
   constexpr std::string_view kMaps =
       "55d0a0000000-55d0a0001000 r-xp 00001000 fe:01 4711                       /usr/bin/a b\n"
       "7f0000000000-7f0000001000 rwxs 00000000 00:00 0\n"
@@ -148,57 +149,58 @@ void WriteProcessFiles(const fs::path& folder) {
     if (kind == 0) dump += "abc";
     if (kind == 0) dump += '\0';
   }
-  WriteBytes(folder / "perf_map", std::string(1, '\0') + "1c0 40 one\n0x700 100 two three\nbad\n");
-  WriteBytes(folder / "jitdump", dump);
-  WriteBytes(folder / "maps", "\2" + std::string(kMaps));
-  WriteBytes(folder / "stat",
+  WriteBytes(directory / "perf_map",
+             std::string(1, '\0') + "1c0 40 one\n0x700 100 two three\nbad\n");
+  WriteBytes(directory / "jitdump", dump);
+  WriteBytes(directory / "maps", "\2" + std::string(kMaps));
+  WriteBytes(directory / "stat",
              "\3"
              "7 (a) b) S 1 7 7 0 -1 4194560 1 0 0 0 0 0 0 0 20 0 1 0 4711 0\n");
   std::string cache = "\4glibc-ld.so.cache1.1";
   for (const uint32_t word : {1u, 20u, 0u, 0u, 0u, 0u, 0u}) Append(cache, word);
   for (const uint32_t word : {0x0303u, 72u, 83u, 0u, 0u, 0u}) Append(cache, word);
   cache += "libcuda.so" + std::string(1, '\0') + "/lib/libcuda.so" + std::string(1, '\0');
-  WriteBytes(folder / "loader_cache", cache);
+  WriteBytes(directory / "loader_cache", cache);
 }
 
-void WritePython(const fs::path& folder, const std::string& library) {
-  WriteBytes(folder / "lines", std::string("\0\x80\x01\xf1\x02\x00\x81\xd9\x04\xe8\x02", 11));
-  WriteBytes(folder / "text", "\1main.py\xff");
-  WriteBytes(folder / "frames", "\2" + std::string(48, '\7') + std::string(16, '\0'));
-  WriteBytes(folder / "interpreter", "\3" + library);
+void WritePython(const fs::path& directory, const std::string& library) {
+  WriteBytes(directory / "lines", std::string("\0\x80\x01\xf1\x02\x00\x81\xd9\x04\xe8\x02", 11));
+  WriteBytes(directory / "text", "\1main.py\xff");
+  WriteBytes(directory / "frames", "\2" + std::string(48, '\7') + std::string(16, '\0'));
+  WriteBytes(directory / "interpreter", "\3" + library);
 }
 
 // A table with one page and one rule, in a right file and alone.
-void WriteTables(const fs::path& folder, const std::string& library) {
+void WriteTables(const fs::path& directory, const std::string& library) {
   auto image = ElfImage::Parse(std::as_bytes(std::span(library)), "library");
   XPU_CHECK(image.ok());
   auto table = BuildUnwindTable(image.value());
   XPU_CHECK(table.ok());
   const auto bytes = table->bytes();
   const std::string text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
-  WriteBytes(folder / "table", std::string(1, '\0') + text);
-  WriteBytes(folder / "file", std::string("\1XPUC\1\0\0\0", 9) + text);
+  WriteBytes(directory / "table", std::string(1, '\0') + text);
+  WriteBytes(directory / "file", std::string("\1XPUC\1\0\0\0", 9) + text);
 }
 
-void WriteElfFiles(const fs::path& folder, const std::string& library) {
+void WriteElfFiles(const fs::path& directory, const std::string& library) {
   for (const char* target : {"unwind", "symbols", "dwarf"}) {
-    WriteBytes(folder / target / "library", library);
+    WriteBytes(directory / target / "library", library);
   }
   auto image = ElfImage::Parse(std::as_bytes(std::span(library)), "library");
   XPU_CHECK(image.ok());
   const auto frames = image->Section(".eh_frame").bytes;
-  WriteBytes(folder / "unwind" / "eh_frame",
+  WriteBytes(directory / "unwind" / "eh_frame",
              {reinterpret_cast<const char*>(frames.data()), frames.size()});
 }
 
-void WriteDebugFiles(const fs::path& folder, std::span<char* const> files) {
+void WriteDebugFiles(const fs::path& directory, std::span<char* const> files) {
   for (fs::path path : files) {
     if (path.extension() == ".o") path.replace_extension(".dwo");
-    WriteBytes(folder / path.filename(), ReadFile(path.string()).value());
+    WriteBytes(directory / path.filename(), ReadFile(path.string()).value());
   }
 }
 
-void WriteNames(const fs::path& folder) {
+void WriteNames(const fs::path& directory) {
   for (const char* name :
        {"_ZN3foo3barIiSt6vectorIdSaIdEEEEvT_T0_",
         "_RNvMs0_NtCs5l0EXMQXRMU_8xpu_test4nameNtB5_3Foo3bar",
@@ -206,19 +208,19 @@ void WriteNames(const fs::path& folder) {
         "_Z1fDpFv4pairI1AS0_ES_IS1_S1_ES_IS2_S2_ES_IS3_S3_EE",
         "_ZZ1fIiEvRT_ENKUlDpT_E_clIJiEEEDaS3_", "_RNvMINvC1a3genFGzz_TlhEEuEl3foo",
         "void at::native::vectorized_elementwise_kernel<4, at::native::FillFunctor<float>>(int)"}) {
-    WriteBytes(folder / std::to_string(std::hash<std::string_view>{}(name) % 1000), name);
+    WriteBytes(directory / std::to_string(std::hash<std::string_view>{}(name) % 1000), name);
   }
 }
 
-void WriteSeeds(const fs::path& folder, const fs::path& tests, const std::string& library) {
-  WriteMade(folder);
-  CopyCaptures(folder, tests / "captures");
-  for (const auto& [name, bytes] : fuzz::WireSeeds()) WriteBytes(folder / "wire" / name, bytes);
-  WriteProcessFiles(folder / "process_files");
-  WritePython(folder / "python", library);
-  WriteTables(folder / "unwind_cache", library);
-  WriteElfFiles(folder, library);
-  WriteNames(folder / "names");
+void WriteSeeds(const fs::path& directory, const fs::path& tests, const std::string& library) {
+  WriteMade(directory);
+  CopyCaptures(directory, tests / "captures");
+  for (const auto& [name, bytes] : fuzz::WireSeeds()) WriteBytes(directory / "wire" / name, bytes);
+  WriteProcessFiles(directory / "process_files");
+  WritePython(directory / "python", library);
+  WriteTables(directory / "unwind_cache", library);
+  WriteElfFiles(directory, library);
+  WriteNames(directory / "names");
 }
 
 }  // namespace
@@ -226,7 +228,7 @@ void WriteSeeds(const fs::path& folder, const fs::path& tests, const std::string
 
 int main(int argc, char** argv) {
   if (argc < 4) {
-    std::fprintf(stderr, "usage: fuzz_seeds FOLDER TESTS LIBRARY [DEBUG...]\n");
+    std::fprintf(stderr, "usage: fuzz_seeds DIR TESTS LIBRARY [DEBUG...]\n");
     return 2;
   }
   xpu::WriteSeeds(argv[1], argv[2], xpu::ReadFile(argv[3]).value());

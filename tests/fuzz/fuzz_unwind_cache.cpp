@@ -1,5 +1,5 @@
 // The files of the unwind cache, and the tables in them as injected programs and the kernel's walk
-// use them. The first byte: even, a table behind a right header; odd, the whole file.
+// use them. The first byte: even, a table after a valid header; odd, the whole file.
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
@@ -20,14 +20,14 @@ namespace {
 
 using namespace xpu;
 
-class Folder {
+class Directory {
  public:
-  Folder() {
+  Directory() {
     std::string name = (std::filesystem::temp_directory_path() / "xpu-fuzz-XXXXXX").native();
     XPU_CHECK(::mkdtemp(name.data()) != nullptr);
     path_ = name;
   }
-  ~Folder() { std::filesystem::remove_all(path_); }
+  ~Directory() { std::filesystem::remove_all(path_); }
   const std::string& path() const { return path_; }
 
  private:
@@ -47,8 +47,8 @@ void Search(const UnwindTable& table) {
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (size == 0) return 0;
-  static const Folder folder;
-  static auto cache = UnwindCache::Open(folder.path());
+  static const Directory directory;
+  static auto cache = UnwindCache::Open(directory.path());
   XPU_CHECK(cache.ok());
   constexpr std::string_view kBuildId = "\1\2\3\4\5\6\7\10\11\12";
   const std::span<const uint8_t> content(data + 1, size - 1);
@@ -63,7 +63,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (data[0] % 2 == 0) {
     XPU_CHECK(cache->Store(kBuildId, std::as_bytes(std::span(words))));
   } else {
-    std::ofstream(folder.path() + "/" + ToHex(kBuildId), std::ios::binary)
+    std::ofstream(directory.path() + "/" + ToHex(kBuildId), std::ios::binary)
         .write(reinterpret_cast<const char*>(content.data()),
                static_cast<std::streamsize>(content.size()));
   }

@@ -1,5 +1,5 @@
-// fuzz_TARGET_replay [OPTIONS] PATH...: a fuzz target on the inputs of files and folders, then on
-// changes of them, the same ones for the same seed: what CI runs of the fuzzers.
+// fuzz_TARGET_replay [OPTIONS] PATH...: a fuzz target on the inputs of files and directories, then
+// on changes of them, the same ones for the same seed: what CI runs of the fuzzers.
 //
 //   --mutations N      so many changes
 //   --seed N           others
@@ -152,7 +152,7 @@ std::vector<fs::path> FilesOf(const std::vector<std::string>& paths) {
       if (entry.is_regular_file()) files.push_back(entry.path());
     }
   }
-  std::sort(files.begin(), files.end());  // the order of folders differs
+  std::sort(files.begin(), files.end());  // the order of directories differs
   return files;
 }
 
@@ -181,7 +181,7 @@ struct Runs {
 
 void Run(const Input& input, Runs& runs) {
   if (!runs.save.empty()) Write(runs.save, input);
-  // Of exactly the size: a read behind it is seen.
+  // Of exactly the size, so that a read beyond its end is detected.
   const auto copy = std::make_unique<uint8_t[]>(input.size());
   std::copy(input.begin(), input.end(), copy.get());
   const double begin = CpuSeconds();

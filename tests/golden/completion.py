@@ -1,6 +1,6 @@
 """Shells complete what the programs take: each option of --help, each fixed value, captures.
 
-completion.py FOLDER PROGRAM...: FOLDER has the files of bash and zsh. Line editors are typed into
+completion.py DIRECTORY PROGRAM...: DIRECTORY has the files of bash and zsh. Line editors are typed into
 on a pseudo-terminal."""
 
 import contextlib
@@ -21,7 +21,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "lint"))
 
 from man import options_of_help  # noqa: E402
 
-FOLDER = pathlib.Path(sys.argv[1]).resolve()
+DIRECTORY = pathlib.Path(sys.argv[1]).resolve()
 PROGRAMS = {pathlib.Path(path).name: os.path.abspath(path) for path in sys.argv[2:]}
 del sys.argv[1:]
 
@@ -38,7 +38,7 @@ printf '%s\\n' ${COMPREPLY[@]+"${COMPREPLY[@]}"}
 
 
 def replies(*words, cwd="/"):
-    result = subprocess.run(["bash", "-c", REPLIES, "bash", str(FOLDER), *words], cwd=cwd,
+    result = subprocess.run(["bash", "-c", REPLIES, "bash", str(DIRECTORY), *words], cwd=cwd,
                             capture_output=True, text=True)
     expect(f"stderr for {words}", result.stderr, "")
     return set(result.stdout.split("\n")) - {""}
@@ -51,7 +51,7 @@ def replies_elsewhere(program):
 
 
 def choices_of(program, option):
-    """What bash offers behind the option and nowhere else, but for users."""
+    """What bash offers after the option and nowhere else, except users."""
     if option == "--user":
         return set()
     with tempfile.TemporaryDirectory() as empty:
@@ -159,7 +159,7 @@ def shell(*command, cwd):
 
 def type_some(type_text):
     for program in PROGRAMS:
-        expect_in("made", program, os.listdir(FOLDER))
+        expect_in("made", program, os.listdir(DIRECTORY))
     type_text("xpu-report --flam\t", "--flamegraph ")
     type_text("--mod\t", "--mode")
     type_text("\x15xpu-report --folded --mode id\t", "idle ")
@@ -173,7 +173,7 @@ def test_bash_on_a_terminal():
     with Workspace() as work:
         work.file("only-one.xpu", "")
         with shell("bash", "--norc", "--noprofile", "-i", cwd=work.path) as type_text:
-            type_text(f"for f in {FOLDER}/xpu-*; do [ -x $f ] || . $f; done; echo rea''dy\n",
+            type_text(f"for f in {DIRECTORY}/xpu-*; do [ -x $f ] || . $f; done; echo rea''dy\n",
                       "ready")
             type_some(type_text)
 
@@ -193,7 +193,7 @@ _arguments() { print -rl -- "$@" }
 def test_zsh_has_every_option():
     require_zsh()
     for program, path in PROGRAMS.items():
-        file = FOLDER / f"_{program}"
+        file = DIRECTORY / f"_{program}"
         subprocess.run(["zsh", "-n", str(file)], check=True)
         lines = subprocess.run(["zsh", "-fc", SPECIFICATIONS, "zsh", str(file)], check=True,
                                capture_output=True, text=True).stdout.splitlines()
@@ -210,7 +210,7 @@ def test_zsh_on_a_terminal():
     with Workspace() as work:
         work.file("only-one.xpu", "")
         with shell("zsh", "-f", "-i", cwd=work.path) as type_text:
-            type_text(f"fpath=({FOLDER} $fpath); autoload -U compinit; compinit -u -D; bindkey -e; "
+            type_text(f"fpath=({DIRECTORY} $fpath); autoload -U compinit; compinit -u -D; bindkey -e; "
                       "echo rea''dy\n", "ready")
             type_some(type_text)
 

@@ -56,12 +56,12 @@ PYTHON_VIEWS = {
 }
 
 
-def report(binary, folder, arguments, capture="scene.xpu"):
+def report(binary, directory, arguments, capture="scene.xpu"):
     # There: commands that the summary suggests are wrapped by their length.
-    result = subprocess.run([binary, *arguments, capture], cwd=folder, capture_output=True,
+    result = subprocess.run([binary, *arguments, capture], cwd=directory, capture_output=True,
                             text=True)
     assert result.returncode == 0, result.stderr
-    return result.stdout.replace(folder, "DIR"), result.stderr.replace(folder, "DIR")
+    return result.stdout.replace(directory, "DIR"), result.stderr.replace(directory, "DIR")
 
 
 def differences(name, expected, actual):
@@ -196,9 +196,9 @@ def script_problems(script, dump, folded_ns):
         yield f"GPU time of the script {gpu_ns} ns, folded {folded} ns"
 
 
-def strict_problems(binary, folder):
+def strict_problems(binary, directory):
     """Losses make --strict exit 3, after the view and what is said beside it."""
-    results = [subprocess.run([binary, *strict, "--folded", f"{folder}/scene.xpu"],
+    results = [subprocess.run([binary, *strict, "--folded", f"{directory}/scene.xpu"],
                               capture_output=True, text=True) for strict in ([], ["--strict"])]
     if results[1].returncode != 3 or results[0].returncode != 0:
         yield f"exit status of --strict {results[1].returncode}, without {results[0].returncode}"
@@ -206,10 +206,10 @@ def strict_problems(binary, folder):
         yield "--strict writes something else"
 
 
-def header_problems(binary, folder):
+def header_problems(binary, directory):
     """No byte of the file's header may change unseen; all that follows it is read nevertheless."""
-    whole = pathlib.Path(folder, "scene.xpu").read_bytes()
-    damaged = pathlib.Path(folder, "damaged.xpu")
+    whole = pathlib.Path(directory, "scene.xpu").read_bytes()
+    damaged = pathlib.Path(directory, "damaged.xpu")
     for at in range(int.from_bytes(whole[10:12], "little")):
         damaged.write_bytes(whole[:at] + bytes([whole[at] ^ 0x10]) + whole[at + 1:])
         done = subprocess.run([binary, "--dump", str(damaged)], capture_output=True, text=True)
@@ -223,11 +223,11 @@ def main():
     here = pathlib.Path(__file__).parent
     problems = []
     outputs = {}
-    with tempfile.TemporaryDirectory() as folder:
-        subprocess.run([scene_maker, folder], check=True)
+    with tempfile.TemporaryDirectory() as directory:
+        subprocess.run([scene_maker, directory], check=True)
         for name, arguments in {**VIEWS, **PYTHON_VIEWS}.items():
             capture = "python.xpu" if name in PYTHON_VIEWS else "scene.xpu"
-            out, err = report(binary, folder, arguments, capture)
+            out, err = report(binary, directory, arguments, capture)
             outputs[name] = out
             texts = [(here / name, out)]
             if name.endswith("folded_merge_us.txt"):  # beside the others much the same
@@ -239,8 +239,8 @@ def main():
                         path.write_text(text)
                 expected = path.read_text() if path.exists() else ""
                 problems += differences(path.name, expected, text)
-        problems += strict_problems(binary, folder)
-        problems += header_problems(binary, folder)
+        problems += strict_problems(binary, directory)
+        problems += header_problems(binary, directory)
     problems += trace_problems(json.loads(outputs["chrome_trace.json"])["traceEvents"])
     for name, out in outputs.items():
         if "folded" in name:

@@ -17,12 +17,12 @@
 namespace xpu::test {
 namespace {
 
-int Run(const std::string& folder, uint32_t events, const std::vector<std::string>& names) {
+int Run(const std::string& directory, uint32_t events, const std::vector<std::string>& names) {
   for (const HostileCapture& capture : HostileCaptures()) {
     if (!names.empty() && std::find(names.begin(), names.end(), capture.name) == names.end()) {
       continue;
     }
-    const std::string path = folder + "/" + std::string(capture.name) + ".xpu";
+    const std::string path = directory + "/" + std::string(capture.name) + ".xpu";
     UniqueFd fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
     auto writer = CaptureWriter::Create(std::move(fd), path);
     XPU_CHECK(writer.ok() && capture.write(*writer, events).ok() && writer->Close().ok());

@@ -14,16 +14,16 @@ void Scene::WriteFiles() {
       .Symbol("_ZN17InferencePipeline10runRequestEv", 0x200, 0x100)
       .Symbol("_ZN16TransformerLayer7forwardEi", 0x300, 0x100)
       .Symbol("tokenize", 0x400, 0x100)
-      .WriteTo(folder_ + "/app");
+      .WriteTo(directory_ + "/app");
   ElfBuilder("build-id-of-libcudart.so.13")
       .DynamicSymbol("cudaLaunchKernel", 0x0, 0x100)
       .DynamicSymbol("cudaMemcpyAsync", 0x100, 0x100)
       .DynamicSymbol("cudaMemsetAsync", 0x200, 0x100)
       .DynamicSymbol("cudaGraphLaunch", 0x300, 0x100)
       .DynamicSymbol("cudaStreamSynchronize", 0x400, 0x100)
-      .WriteTo(folder_ + "/libcudart.so.13");
+      .WriteTo(directory_ + "/libcudart.so.13");
   // Another build than the one that was recorded.
-  ElfBuilder("build-id-of-new-helper").Symbol("work", 0x0, 0x1000).WriteTo(folder_ + "/helper");
+  ElfBuilder("build-id-of-new-helper").Symbol("work", 0x0, 0x1000).WriteTo(directory_ + "/helper");
   // libcuda, libcupti and our library are not there: their names are enough.
 }
 
@@ -105,7 +105,7 @@ void Scene::AddSymbols() {
   const std::string_view bytes = image;
   for (uint32_t part = 0; part < 2; ++part) {
     SymbolSlice slice;
-    slice.path = builder_.Text(folder_ + "/libplugin.so");
+    slice.path = builder_.Text(directory_ + "/libplugin.so");
     slice.build_id = builder_.Text("build-id-of-libplugin.so");
     slice.detail = SymbolDetail::kNames;
     slice.part = part;

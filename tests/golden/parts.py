@@ -24,7 +24,7 @@ VIEWS = {
     "trace": ["--chrome-trace"],
     "summary": [],
 }
-# What tells of the files themselves.
+# Lines about the files themselves.
 ABOUT_FILES = re.compile(r"\n *(capture|parts|symbols) .*(\n {10}\S.*)*")
 
 
@@ -45,17 +45,17 @@ def run(view, files):
     return text, done.stderr
 
 
-def cut(capture, parts, folder):
-    prefix = os.path.join(folder, f"{pathlib.Path(capture).stem}-{parts}")
+def cut(capture, parts, directory):
+    prefix = os.path.join(directory, f"{pathlib.Path(capture).stem}-{parts}")
     subprocess.run([CUTTER, capture, str(parts), prefix], check=True, timeout=60)
-    return sorted(str(path) for path in pathlib.Path(folder).glob(f"{pathlib.Path(prefix).name}.*"))
+    return sorted(str(path) for path in pathlib.Path(directory).glob(f"{pathlib.Path(prefix).name}.*"))
 
 
-def check(capture, folder):
-    whole = cut(capture, 1, folder)
+def check(capture, directory):
+    whole = cut(capture, 1, directory)
     expected = {view: run(view, whole) for view in VIEWS}
     for count in map(int, COUNTS):
-        files = cut(capture, count, folder)
+        files = cut(capture, count, directory)
         if len(files) < 2:
             raise AssertionError(f"{capture}: was not cut")
         # The order in which they are named does not matter.
@@ -76,11 +76,11 @@ def show(capture, count, view, wanted, actual):
 
 
 def main():
-    with tempfile.TemporaryDirectory(prefix="xpu-parts-") as folder:
-        subprocess.run([SCENE, folder], check=True)
+    with tempfile.TemporaryDirectory(prefix="xpu-parts-") as directory:
+        subprocess.run([SCENE, directory], check=True)
         for capture in [*(CAPTURES / f"{name}.xpu" for name in NAMES),
-                        pathlib.Path(folder) / "scene.xpu"]:
-            check(str(capture), folder)
+                        pathlib.Path(directory) / "scene.xpu"]:
+            check(str(capture), directory)
             print(f"ok      {capture.stem}", flush=True)
 
 

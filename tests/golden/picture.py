@@ -19,8 +19,8 @@ OPTIONS = ["--mode", "gpu", "--python=only", "--kernel-names", "short", "--title
 
 
 def main():
-    with tempfile.TemporaryDirectory() as folder:
-        made = pathlib.Path(folder) / "made.svg"
+    with tempfile.TemporaryDirectory() as directory:
+        made = pathlib.Path(directory) / "made.svg"
         flame_graph_svg.write_picture(sys.argv[1], CAPTURE, made, OPTIONS)
         text = made.read_text()
     if "XPU_UPDATE_GOLDEN" in os.environ:

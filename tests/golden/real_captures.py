@@ -153,7 +153,7 @@ def test_graph_replays():
     check_all_matched(capture)
 
 
-def test_every_door_of_a_launch():
+def test_every_entry_point_of_a_launch():
     account, capture = load("launch_doors")
     expect("kernels by name", capture.kernels_by_name(), account["kernels"])
     check_one_stack_per_call(capture)
@@ -161,7 +161,7 @@ def test_every_door_of_a_launch():
     calls = {(capture.plain[k["name"]], capture.call_name(capture.calls[capture.key(k)]))
              for k in capture.of("kernel")}
     # <<<>>> calls cudaLaunchKernel by way of a stub.
-    expect("kernels and the call of their door", calls,
+    expect("kernels and the call that launched them", calls,
            {(d["kernel"], d["api"]) for d in account["doors"] if d["record"] and d["launches"]})
 
 
@@ -213,13 +213,13 @@ def test_pytorch_mlp():
 
 
 def python_frames(stack):
-    """(file, function, line) of the frames of Python."""
+    """(file, function, line) of the Python frames."""
     frames = [PYTHON_FRAME.match(frame) for frame in stack.split(";")]
     return [(f[1].split("/")[-1], f[2].split(".")[-1], f[3]) for f in frames if f]
 
 
 def test_pytorch_python():
-    """Every kernel under the lines of Python that traceback.extract_stack told for its launch."""
+    """Every kernel under the lines of Python that traceback.extract_stack returned for its launch."""
     account, capture = load("pytorch_python")
     launches = {int(s["correlation_id"]): (int(s["tid"]), int(s["time_ns"]))
                 for s in capture.of("launch_stack")}

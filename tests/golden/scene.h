@@ -46,7 +46,7 @@ inline constexpr char kMatmul[] = "_Z6matmulPfS_S_";      // matmul(float*, floa
 
 class Scene {
  public:
-  explicit Scene(std::string folder) : folder_(std::move(folder)) {}
+  explicit Scene(std::string directory) : directory_(std::move(directory)) {}
 
   Status Write() {
     WriteFiles();
@@ -58,7 +58,7 @@ class Scene {
     AddHelper();
     MarkStacks();
     AddLosses();
-    return builder_.WriteCapture(folder_ + "/scene.xpu");
+    return builder_.WriteCapture(directory_ + "/scene.xpu");
   }
 
  private:
@@ -83,7 +83,7 @@ class Scene {
 
   void MapFile(uint64_t time_ns, uint32_t pid, uint64_t start, const char* name) {
     builder_.Map(time_ns, pid, start, ElfBuilder::kTextBytes, ElfBuilder::kTextOffset,
-                 folder_ + "/" + name, std::string("build-id-of-") + name);
+                 directory_ + "/" + name, std::string("build-id-of-") + name);
   }
   // The stack at the marker under main -> runRequest -> forward, with everything below it.
   StackId LaunchStackOf(uint64_t forward_offset, uint64_t cudart_offset = 0) {
@@ -93,7 +93,7 @@ class Scene {
   }
   static uint64_t Cupti(uint64_t monotonic_ns) { return monotonic_ns + kClockOffset; }
 
-  std::string folder_;
+  std::string directory_;
   ModelBuilder builder_;
 };
 

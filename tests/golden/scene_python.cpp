@@ -48,17 +48,17 @@ void PythonScene::WriteFiles() {
   ElfBuilder("build-id-of-libc")
       .Symbol("__libc_start_main", 0x0, 0x100)
       .Symbol("start_thread", 0x100, 0x100)
-      .WriteTo(folder_ + "/libc.so.6");
+      .WriteTo(directory_ + "/libc.so.6");
   ElfBuilder("build-id-of-python")
       .Symbol("Py_RunMain", 0x0, 0x100)
       .Symbol("_PyEval_EvalFrameDefault", 0x100, 0x100)
       .Symbol("PyObject_Vectorcall", 0x200, 0x100)
       .Symbol("list_sort", 0x300, 0x100)
-      .WriteTo(folder_ + "/python3.12");
+      .WriteTo(directory_ + "/python3.12");
   ElfBuilder("build-id-of-torch")
       .Symbol("_ZN2at6native5addmmEv", 0x0, 0x100)
       .Symbol("_ZN5torch8autograd6Engine4evalEv", 0x100, 0x100)
-      .WriteTo(folder_ + "/libtorch.so");
+      .WriteTo(directory_ + "/libtorch.so");
 }
 
 void PythonScene::AddRecording() {
@@ -79,7 +79,7 @@ void PythonScene::AddRecording() {
       {kLibc, "libc.so.6"}, {kPython, "python3.12"}, {kTorch, "libtorch.so"}};
   for (const auto& [at, name] : files) {
     builder_.Map(kStart, kProgram, at, ElfBuilder::kTextBytes, ElfBuilder::kTextOffset,
-                 folder_ + "/" + name);
+                 directory_ + "/" + name);
   }
   builder_.Map(kStart, kProgram, kRuntime, 0x1000, 0, "/cuda/libcudart.so.12");
   builder_.Clock(kInstance, kClockOffset, {kStart + kMs, kStart + 900 * kMs});

@@ -14,7 +14,7 @@ namespace xpu::test {
 
 class PythonScene {
  public:
-  explicit PythonScene(std::string folder) : folder_(std::move(folder)) {}
+  explicit PythonScene(std::string directory) : directory_(std::move(directory)) {}
 
   // python.xpu and the files that it names.
   Status Write() {
@@ -23,7 +23,7 @@ class PythonScene {
     AddCodes();
     AddSamples();
     AddLaunches();
-    return builder_.WriteCapture(folder_ + "/python.xpu");
+    return builder_.WriteCapture(directory_ + "/python.xpu");
   }
 
  private:
@@ -38,7 +38,7 @@ class PythonScene {
   // From the start of the program to its first function.
   StackId Native(std::initializer_list<uint64_t> behind);
 
-  std::string folder_;
+  std::string directory_;
   ModelBuilder builder_;
   uint64_t time_ns_ = 0;
 };

@@ -77,7 +77,7 @@ def invented_frames(stacks, sample):
             after_signal = False
             continue
         code.file.seek(offset - 1)
-        # mov $15 (rt_sigreturn), %rax: a trampoline is written one byte behind its begin
+        # mov $15 (rt_sigreturn), %rax: a trampoline is written one byte after its start
         if code.file.read(7) == bytes.fromhex("48c7c00f000000"):
             after_signal = True
             continue

@@ -72,8 +72,8 @@ class GpuCapture:
                 for name, number in match.groupdict().items()}
 
     def losses(self):
-        """What the recorder lost and what the report misses; notes are not losses, nor is what says
-        why stacks are not whole."""
+        """What the recorder lost and what the report misses; notes are not losses, nor are the
+        reasons why stacks are incomplete."""
         return {e["name"]: int(e["count"]) for e in self.of("ledger")
                 if e["severity"] != "note" and e["name"] not in xpu_testing.ABOUT_STACKS}
 

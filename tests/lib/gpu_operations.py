@@ -36,10 +36,10 @@ def without_ids(output):
 
 def cuda_environment(env=None):
     """The environment of a program that looks for libcudart and libcuda by their names."""
-    folder = os.environ.get("XPU_WORKLOAD_DIR")
-    if folder is None:
-        folder = os.path.dirname(xpu_testing.find("tests/fake_cuda/lib/libcuda.so.1"))
-    return {**os.environ, "LD_LIBRARY_PATH": os.path.realpath(folder), **(env or {})}
+    directory = os.environ.get("XPU_WORKLOAD_DIR")
+    if directory is None:
+        directory = os.path.dirname(xpu_testing.find("tests/fake_cuda/lib/libcuda.so.1"))
+    return {**os.environ, "LD_LIBRARY_PATH": os.path.realpath(directory), **(env or {})}
 
 
 def recorded_python(work, script, *arguments, options=(), env=None):
@@ -104,7 +104,7 @@ def leaf_sums(lines):
 
 
 def node_work(capture):
-    """Work of graph nodes: kernels, copies and sets, each with what it is called in accounts and
+    """Work of graph nodes: kernels and memory operations, each with its name in accounts and
     its leaf in folded stacks."""
     for kernel in capture.of("kernel"):
         name = capture.plain[kernel["name"]]

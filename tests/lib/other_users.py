@@ -14,16 +14,16 @@ PERF_EVENT_OPEN, BPF = 298, 321  # on x86-64
 
 
 def readable_copy(work, env=None):
-    """A copy of xpu-record and its library that everybody can read, and out, a folder for all."""
+    """A copy of xpu-record and its library that everybody can read, and out, a directory for all."""
     if os.geteuid() != 0:
         skip("root", "only root becomes another user")
     source = recorder(env)
     os.makedirs(work.path / "bin", exist_ok=True)
     os.makedirs(work.path / "lib" / "xpu", exist_ok=True)
     shutil.copy(source, work.path / "bin" / "xpu-record")
-    folder = os.path.dirname(os.path.dirname(source))
+    directory = os.path.dirname(os.path.dirname(source))
     for place in ("lib/xpu", "cupti_inject"):
-        library = os.path.join(folder, place, "libxpu_inject.so")
+        library = os.path.join(directory, place, "libxpu_inject.so")
         if os.path.exists(library):
             shutil.copy(library, work.path / "lib" / "xpu")
             break

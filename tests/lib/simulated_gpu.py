@@ -6,8 +6,8 @@ from xpu_testing import expect, find
 
 
 def simulated(**variables):
-    folder = os.path.dirname(find("tests/fake_cuda/lib/libcuda.so.1"))
-    return dict(os.environ, LD_LIBRARY_PATH=folder, **variables)
+    directory = os.path.dirname(find("tests/fake_cuda/lib/libcuda.so.1"))
+    return dict(os.environ, LD_LIBRARY_PATH=directory, **variables)
 
 
 def record(work, *arguments, env=None, status=0, **options):

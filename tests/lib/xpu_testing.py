@@ -1,6 +1,6 @@
 """What the system tests share: finding the binaries, recording, reading captures, skipping.
 
-XPU_BUILD_DIR is a build tree; XPU_BIN_DIR, where it is set, is the bin folder of an installed xpu
+XPU_BUILD_DIR is a build tree; XPU_BIN_DIR, where it is set, is the bin directory of an installed xpu
 (then the test helpers are looked for beside it too). XPU_TEST_STRICT=root,gpu turns a skip for the
 lack of that ability into a failure.
 
@@ -40,9 +40,9 @@ def skip(ability, reason):
     raise Skip(reason)
 
 
-def others_may_enter(folder):
+def others_may_enter(directory):
     """Whether it and all above it let other users pass."""
-    return all(os.stat(place).st_mode & 0o011 == 0o011 for place in (folder, *folder.parents))
+    return all(os.stat(place).st_mode & 0o011 == 0o011 for place in (directory, *directory.parents))
 
 
 def others_may_run(path):
@@ -57,30 +57,30 @@ def with_modes_for_others(mode):
 
 
 @functools.cache
-def temporary_folder():
+def temporary_directory():
     """Where other users can run what tests put there, and set-user-id bits count, if there is such
-    a folder: $TMPDIR may be private, and /tmp mounted noexec or nosuid."""
-    def shortcomings(folder):
-        flags = os.statvfs(folder).f_flag
-        return (not others_may_enter(folder), bool(flags & os.ST_NOEXEC),
+    a directory: $TMPDIR may be private, and /tmp mounted noexec or nosuid."""
+    def shortcomings(directory):
+        flags = os.statvfs(directory).f_flag
+        return (not others_may_enter(directory), bool(flags & os.ST_NOEXEC),
                 bool(flags & os.ST_NOSUID))
 
-    folders = [pathlib.Path(folder).resolve()
-               for folder in (tempfile.gettempdir(), "/tmp", "/var/tmp") if os.path.isdir(folder)]
-    return min((folder for folder in folders if os.access(folder, os.W_OK)), key=shortcomings)
+    directories = [pathlib.Path(directory).resolve()
+               for directory in (tempfile.gettempdir(), "/tmp", "/var/tmp") if os.path.isdir(directory)]
+    return min((directory for directory in directories if os.access(directory, os.W_OK)), key=shortcomings)
 
 
 def require_set_user_id():
     """Skips where the system ignores set-user-id bits and capabilities of files that tests make."""
-    if os.statvfs(temporary_folder()).f_flag & os.ST_NOSUID:
-        skip("suid", f"{temporary_folder()} is mounted nosuid")
+    if os.statvfs(temporary_directory()).f_flag & os.ST_NOSUID:
+        skip("suid", f"{temporary_directory()} is mounted nosuid")
 
 
 @functools.cache
 def copies_of(root):
-    """A folder for copies of parts of `root`, as long as this process lives: its libraries are
+    """A directory for copies of parts of `root`, as long as this process lives: its libraries are
     there already, for programs find them by their place beside them."""
-    copies = pathlib.Path(tempfile.mkdtemp(prefix="xpu-test-", dir=temporary_folder()))
+    copies = pathlib.Path(tempfile.mkdtemp(prefix="xpu-test-", dir=temporary_directory()))
     copies.chmod(0o755)
     atexit.register(shutil.rmtree, copies, ignore_errors=True)
     for library in [*root.rglob("*.so"), *root.rglob("*.so.*")]:
@@ -98,7 +98,7 @@ def copy_for_others(source, target):
 
 
 def find(*names):
-    """The first of these paths below the build tree or the bin folder."""
+    """The first of these paths below the build tree or the bin directory."""
     places = []
     if "XPU_BIN_DIR" in os.environ:
         binaries = pathlib.Path(os.environ["XPU_BIN_DIR"])
@@ -117,7 +117,7 @@ def find(*names):
 
 
 def recorder(env=None):
-    """The shipped xpu-record; where the environment has switches for tests, the one that obeys them
+    """The shipped xpu-record; if the environment has switches for tests, the one that reads them
     (recorder_for_tests.cpp)."""
     switches = {"XPU_TEST_DROP", "XPU_TEST_WITHOUT", "XPU_TEST_TABLE_DELAY_MS",
                 "XPU_TEST_SOURCE", "XPU_TEST_DEVICE_BUFFERS"} & {*os.environ, *(env or {})}
@@ -159,7 +159,7 @@ class Capture:
         return self.events.get(name, [])
 
     def losses(self):
-        """The recorder's ledger, without what says why stacks are not whole."""
+        """The recorder's ledger, without the reasons why stacks are incomplete."""
         return {name: count for name, count in self.ledger().items() if name not in ABOUT_STACKS}
 
     def ledger(self):
@@ -266,10 +266,10 @@ def program_of(recorder_pid, path):
 
 
 class Workspace:
-    """A temporary folder; records into it."""
+    """A temporary directory; records into it."""
 
     def __init__(self):
-        self.path = pathlib.Path(tempfile.mkdtemp(prefix="xpu-test-", dir=temporary_folder()))
+        self.path = pathlib.Path(tempfile.mkdtemp(prefix="xpu-test-", dir=temporary_directory()))
 
     def __enter__(self):
         return self

@@ -1,10 +1,10 @@
-"""Which room may include which, and in which room each third-party library lives."""
+"""Which module may include which, and which module uses each third-party library."""
 
 import pathlib
 import re
 import sys
 
-# Room -> prefixes of our own headers that it may include. The longest matching room counts.
+# Module -> prefixes of our own headers that it may include. The longest matching module counts.
 OWN = {
     "format/base": ["format/base/"],
     "format": ["format/"],
@@ -25,7 +25,7 @@ OWN = {
             "report/cli/options.h"],
 }
 
-# Third-party header -> the only places that may include it (a room, or a file).
+# Third-party header -> the only users that may include it (a module, or a file).
 THIRD_PARTY = [
     (r"fmt/", ["format/base/text.h", "format/base/text.cpp"]),
     (r"(capnp|kj)/|.*capture\.capnp\.h$", ["format"]),
@@ -43,34 +43,34 @@ THIRD_PARTY = [
     (r"gtest/|gmock/", []),
 ]
 
-# Headers that other rooms include: what is behind them must not leak.
-DOORS = ["format/events.h", "format/gpu_events.h", "format/stack.h", "format/losses.h", "format/writer.h", "format/reader.h",
+# Headers that other modules include: they must not expose third-party libraries.
+INTERFACES = ["format/events.h", "format/gpu_events.h", "format/stack.h", "format/losses.h", "format/writer.h", "format/reader.h",
          "cupti_inject/wire.h", "cupti_inject/wire_stacks.h", "cupti_inject/cupti_abi.h",
          "bpf/events.h"]
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*[<"]([^>"]+)[>"]', re.MULTILINE)
 
 
-def room_of(path):
+def module_of(path):
     return max((r for r in OWN if path.startswith(r + "/")), key=len, default=None)
 
 
 def problems_of(path, text):
-    room = room_of(path)
+    module = module_of(path)
     top_levels = {r.split("/")[0] for r in OWN}
     for header in INCLUDE.findall(text):
-        for pattern, places in THIRD_PARTY:
+        for pattern, users in THIRD_PARTY:
             if not re.match(pattern, header):
                 continue
-            if path in DOORS and not path.endswith("text.h"):
-                yield f"{path}: a door includes the third-party header {header}"
-            elif not any(path == p or path.startswith(p + "/") for p in places):
-                yield f"{path}: {header} may be included only in: {', '.join(places) or 'tests'}"
+            if path in INTERFACES and not path.endswith("text.h"):
+                yield f"{path}: an interface includes the third-party header {header}"
+            elif not any(path == p or path.startswith(p + "/") for p in users):
+                yield f"{path}: {header} may be included only in: {', '.join(users) or 'tests'}"
             break
         else:
             if header.split("/")[0] in top_levels and "/" in header:
-                if not any(header.startswith(prefix) for prefix in OWN[room]):
-                    yield f"{path}: room {room} may not include {header}"
+                if not any(header.startswith(prefix) for prefix in OWN[module]):
+                    yield f"{path}: module {module} may not include {header}"
 
 
 def self_test():
@@ -107,7 +107,7 @@ def main():
              if p.suffix in (".h", ".cpp", ".c", ".S")]
     problems = [line for p in files
                 for line in problems_of(p.relative_to(root).as_posix(), p.read_text())]
-    print("\n".join(problems) or f"{len(files)} files keep to their rooms")
+    print("\n".join(problems) or f"{len(files)} files keep to their modules")
     return 1 if problems or not files else 0
 
 

@@ -9,9 +9,9 @@ set -uo pipefail
 build=$(realpath "$1") && shift
 cd "$(dirname "$0")/../.." || exit 2
 
-rooms=(cupti_inject format record report symbolize)
+directories=(cupti_inject format record report symbolize)
 files=("$@")
-((${#files[@]})) || mapfile -t files < <(find "${rooms[@]}" -name '*.cpp' && find bpf -name '*.c')
+((${#files[@]})) || mapfile -t files < <(find "${directories[@]}" -name '*.cpp' && find bpf -name '*.c')
 mapfile -t sources < <(printf '%s\n' "${files[@]}" | grep '\.cpp$')
 mapfile -t kernel_sources < <(printf '%s\n' "${files[@]}" | grep '\.bpf\.c$')
 

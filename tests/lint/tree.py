@@ -32,22 +32,22 @@ def not_ignored(root):
     for pattern in patterns:
         # Those that mean more than is_ignored understands.
         assert not re.search(r"^!|\*\*|[^/]/[^/]", pattern), f".gitignore: {pattern}"
-    folders = [root]
-    while folders:
-        for path in folders.pop().iterdir():
+    directories = [root]
+    while directories:
+        for path in directories.pop().iterdir():
             name = path.relative_to(root).as_posix()
-            is_folder = path.is_dir() and not path.is_symlink()
-            if name == ".git" or is_ignored(name, is_folder, patterns):
+            is_directory = path.is_dir() and not path.is_symlink()
+            if name == ".git" or is_ignored(name, is_directory, patterns):
                 continue
-            if is_folder:
-                folders.append(path)
+            if is_directory:
+                directories.append(path)
             elif path.is_file():
                 yield name
 
 
-def is_ignored(name, is_folder, patterns):
-    """As gitignore(5): a slash at the beginning means the root, one at the end a folder."""
-    return any((is_folder or not pattern.endswith("/")) and
+def is_ignored(name, is_directory, patterns):
+    """As gitignore(5): a slash at the beginning means the root, one at the end a directory."""
+    return any((is_directory or not pattern.endswith("/")) and
                fnmatch.fnmatchcase(name if pattern.startswith("/") else name.split("/")[-1],
                                    pattern.strip("/")) and
                (not pattern.startswith("/") or "/" not in name)
@@ -60,10 +60,10 @@ def self_test():
                ("a/compile_commands.json", False), ("capture.xpu", False)]
     kept = [("build", False), ("tests/build", True), ("tests/captures/a.xpu", False),
             ("compile_commands.json.in", False), ("README.md", False)]
-    for name, is_folder in ignored:
-        assert is_ignored(name, is_folder, patterns), f"not ignored: {name}"
-    for name, is_folder in kept:
-        assert not is_ignored(name, is_folder, patterns), f"ignored: {name}"
+    for name, is_directory in ignored:
+        assert is_ignored(name, is_directory, patterns), f"not ignored: {name}"
+    for name, is_directory in kept:
+        assert not is_ignored(name, is_directory, patterns), f"ignored: {name}"
 
 
 def main():

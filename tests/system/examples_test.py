@@ -1,6 +1,6 @@
 """The examples of the man pages and of the README are run as they stand there, and succeed.
 
-What they need lies in the folder where they run: ./app, ./server and scripts that use the simulated
+What they need lies in the directory where they run: ./app, ./server and scripts that use the simulated
 device, captures. Times are a twentieth, and pid 1234 is that of ./server."""
 
 import os
@@ -29,7 +29,7 @@ PYTHON = ["train.py", "decode.py", "with_torch_profiler.py"]
 
 
 def examples_of_page(name):
-    """The lines between .nf and .fi behind .SH EXAMPLES."""
+    """The lines between .nf and .fi after .SH EXAMPLES."""
     text = (ROOT / "man" / name).read_text().replace("\\-", "-")
     section = text[text.index(".SH EXAMPLES"):].split(".SH SEE ALSO")[0]
     return [line for block in re.findall(r"^\.nf\n(.*?)^\.fi", section, re.M | re.S)
@@ -45,7 +45,7 @@ def examples_of_readme():
     return [command for command in commands if COMMAND.match(command)]
 
 
-class Folder:
+class Directory:
     """Where the examples run."""
 
     def __init__(self, work):
@@ -103,14 +103,14 @@ def check(examples, least):
         skip("root", "some examples record as root")
     expect(f"there are at least {least} of {examples}", len(examples) >= least, True)
     with Workspace() as work:
-        folder = Folder(work)
-        folder.run("xpu-record -o rank1.xpu -- ./app")
-        folder.run("xpu-record -- ./app")
+        directory = Directory(work)
+        directory.run("xpu-record -o rank1.xpu -- ./app")
+        directory.run("xpu-record -- ./app")
         for name in ["app", "rank0", "before", "after"]:
             shutil.copy(work.path / "capture.xpu", work.path / f"{name}.xpu")
         for example in examples:
             begin = time.monotonic()
-            folder.run(example)
+            directory.run(example)
             print(f"        {time.monotonic() - begin:5.1f} s  {example}", flush=True)
 
 

@@ -1,6 +1,6 @@
 """The page of --flamegraph in a real browser: what it shows is what --folded says.
 
-XPU_SCREENSHOTS names a folder that gets pictures of it to look at."""
+XPU_SCREENSHOTS names a directory that gets pictures of it to look at."""
 
 import os
 import pathlib
@@ -41,9 +41,9 @@ def share(part, whole):
 class Graph:
     """The page of a capture, open in a browser."""
 
-    def __init__(self, browser, capture, folder, *arguments):
+    def __init__(self, browser, capture, directory, *arguments):
         self.browser = browser
-        self.page = folder / f"{pathlib.Path(capture).stem}.html"
+        self.page = directory / f"{pathlib.Path(capture).stem}.html"
         report("--flamegraph", "-o", self.page, *arguments, capture)
         browser.open("/dev/null")  # leaves the page that a browser starts with
         browser.requests()
@@ -132,8 +132,8 @@ def check_search(graph, folded, pattern):
 def test_a_real_capture():
     webdriver.require_browser()
     folded = Folded(CAPTURE)
-    with tempfile.TemporaryDirectory() as folder, webdriver.Browser() as browser:
-        graph = Graph(browser, CAPTURE, pathlib.Path(folder))
+    with tempfile.TemporaryDirectory() as directory, webdriver.Browser() as browser:
+        graph = Graph(browser, CAPTURE, pathlib.Path(directory))
         expect("ns of the root", graph.run("flameGraph.tree.total[0]"), folded.total)
         graph.picture("start")
         check_tip(graph, folded, graph.widest("user", 6))
@@ -171,8 +171,8 @@ def test_a_real_capture():
 
 def test_keys_and_looks():
     webdriver.require_browser()
-    with tempfile.TemporaryDirectory() as folder, webdriver.Browser() as browser:
-        graph = Graph(browser, CAPTURE, pathlib.Path(folder), "--title", "<b>&amp; title")
+    with tempfile.TemporaryDirectory() as directory, webdriver.Browser() as browser:
+        graph = Graph(browser, CAPTURE, pathlib.Path(directory), "--title", "<b>&amp; title")
         expect("title", graph.text("title"), "<b>&amp; title")
         browser.press(UP)
         first = graph.run("flameGraph.picture.selected")
@@ -207,13 +207,13 @@ def test_keys_and_looks():
 
 def test_dark_as_the_system_is():
     webdriver.require_browser()
-    with tempfile.TemporaryDirectory() as folder, webdriver.Browser() as browser:
+    with tempfile.TemporaryDirectory() as directory, webdriver.Browser() as browser:
         browser.prefer("dark")
-        graph = Graph(browser, CAPTURE, pathlib.Path(folder))
+        graph = Graph(browser, CAPTURE, pathlib.Path(directory))
         theme = "document.documentElement.dataset.theme"
         expect("theme at the start", graph.run(theme), "dark")
         browser.prefer("light")
-        for _ in range(50):  # pages are told a little later
+        for _ in range(50):  # pages are notified a little later
             if graph.run(theme) == "light":
                 break
             time.sleep(0.1)
@@ -222,12 +222,12 @@ def test_dark_as_the_system_is():
 
 def test_100_000_stacks():
     webdriver.require_browser()
-    with tempfile.TemporaryDirectory() as folder, webdriver.Browser() as browser:
-        capture = pathlib.Path(folder) / "many.xpu"
+    with tempfile.TemporaryDirectory() as directory, webdriver.Browser() as browser:
+        capture = pathlib.Path(directory) / "many.xpu"
         subprocess.run([xpu_testing.find("tests/system/xpu_many_stacks"), str(capture),
                         str(STACKS)], check=True)
         folded = Folded(capture)
-        graph = Graph(browser, capture, pathlib.Path(folder))
+        graph = Graph(browser, capture, pathlib.Path(directory))
         print(f"{len(folded.lines)} stacks, {graph.run('flameGraph.tree.size')} nodes, "
               f"{graph.page.stat().st_size} bytes")
         expect("ns of the root", graph.run("flameGraph.tree.total[0]"), STACKS * 1_000_000)

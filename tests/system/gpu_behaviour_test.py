@@ -357,8 +357,8 @@ assert cudart.cudaDeviceSynchronize() == 0
 
 
 def test_fork_after_cuda_was_used():
-    folder = os.path.dirname(xpu_testing.find("tests/fake_cuda/lib/libcuda.so.1"))
-    env = {**os.environ, "LD_LIBRARY_PATH": folder}
+    directory = os.path.dirname(xpu_testing.find("tests/fake_cuda/lib/libcuda.so.1"))
+    env = {**os.environ, "LD_LIBRARY_PATH": directory}
     with Workspace() as work:
         result = work.record("--", sys.executable, "-c", FORKING, env=env)
         expect(f"status ({result.stderr})", result.returncode, 0)

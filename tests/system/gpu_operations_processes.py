@@ -119,7 +119,7 @@ def check_kill(seconds):
 
 def test_killed_at_random_moments():
     choice = random.Random(SEED)
-    # A real device takes its time to be initialised.
+    # A real device takes time to be initialized.
     moments = [round(choice.uniform(0.1, 2.0 if REAL else 1.2), 3)
                for _ in range(20 if REAL else 6)]
     print(f"        seed {SEED}, killed after {moments} s")
@@ -366,7 +366,7 @@ def test_profiler_that_was_first():
         _, first = recorded(work, "vector_add")
         cupti = next(p["cupti_path"] for p in first.of("gpu_process") if p["cupti_path"])
         capture = recorded_python(work, HOLDER, cupti, options=("-F", "499"))
-        # CUPTI may initialise CUDA, and then loads our library, before it takes a subscriber.
+        # CUPTI may initialize CUDA, and then loads our library, before it takes a subscriber.
         expect("cuptiSubscribe", capture.output in (("0\n", "39\n") if REAL else ("0\n",)), True)
         if capture.output == "0\n":
             check_held(capture, "")

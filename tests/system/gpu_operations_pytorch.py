@@ -39,7 +39,7 @@ def recorded(work, *arguments, options=()):
 
 
 def losses(capture):
-    """Python's own frames and files of the machine that cannot be read are no loss of GPU work."""
+    """Losses of GPU work: without Python's own frames and unreadable files of the machine."""
     local = (*ABOUT_STACKS, "file_mismatch", "file_missing",
              "file_unreadable")
     return {name: n for name, n in capture.losses().items() if name not in local}

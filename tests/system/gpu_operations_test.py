@@ -19,27 +19,27 @@ from gpu_programs import REAL, prepare, program, recorded
 from xpu_testing import ABOUT_STACKS, Workspace, expect, report
 
 
-def test_launch_doors():
+def test_launch_entry_points():
     launches = 20
     with Workspace() as work:
-        account, capture = recorded(work, "launch_doors", "--launches", launches)
-        doors = {d["function"]: d for d in account["doors"]}
-        refused = [d for d in doors.values() if d["launches"] < launches]
+        account, capture = recorded(work, "launch_entry_points", "--launches", launches)
+        entry_points = {d["function"]: d for d in account["entry_points"]}
+        refused = [d for d in entry_points.values() if d["launches"] < launches]
         expect("losses", capture.losses(), {})
         expect("kernels by name", capture.kernels_by_name(), account["kernels"])
         expect("kernels without a stack of their id", capture.unmatched(), [])
         check_one_stack_per_call(capture)
-        sites = Sites(capture, "launch_doors")
-        # Below a door may be the stub that nvcc makes for <<<>>>.
+        sites = Sites(capture, "launch_entry_points")
+        # Below an entry point may be the stub that nvcc makes for <<<>>>.
         paths = {sites.path_of(s): ";".join(sites.path_of(s).split(";")[:3])
                  for s in capture.of("launch_stack")}
         taken = Counter(paths[sites.path_of(s)] for s in capture.of("launch_stack"))
-        for door in doors.values():
-            calls = door["launches"] + (door in refused)
-            expect(f"stacks of {door['function']}", taken[door["path"]], calls)
+        for entry_point in entry_points.values():
+            calls = entry_point["launches"] + (entry_point in refused)
+            expect(f"stacks of {entry_point['function']}", taken[entry_point["path"]], calls)
         apis = {(paths[sites.path_of(s)], capture.call_name(s)) for s in capture.of("launch_stack")}
-        expect("the call that each door is", {(d["path"], d["api"]) for d in doors.values()} - apis,
-               set())
+        expect("the call of each entry point",
+               {(d["path"], d["api"]) for d in entry_points.values()} - apis, set())
         counts = check_all_matched(capture)
         expect("launches seen", counts["seen"], account["launches"])
         expect("launches that CUDA refused", counts["failed"], len(refused))
@@ -47,13 +47,14 @@ def test_launch_doors():
         for line in capture.folded("--mode", "gpu", "--unit", "ns"):
             *path, api, leaf = line.split(";")
             names = [f.split("(")[0] for f in path]
-            leaves[names[names.index("RunDoor") + 1]] = (
+            leaves[names[names.index("RunEntryPoint") + 1]] = (
                 api, plain_name(leaf.removeprefix("[GPU_Kernel]")))
         expect("folded: function, call and kernel", leaves,
-               {d["function"]: (d["api"], d["kernel"]) for d in doors.values()
+               {d["function"]: (d["api"], d["kernel"]) for d in entry_points.values()
                 if d["record"] and d["launches"]})
-        figures(f"{len(doors)} doors, {account['launches']} kernels, "
-                f"{sum(d['launches'] for d in doors.values() if not d['record'])} host functions, "
+        host_functions = sum(d["launches"] for d in entry_points.values() if not d["record"])
+        figures(f"{len(entry_points)} entry points, {account['launches']} kernels, "
+                f"{host_functions} host functions, "
                 f"refused by this driver: {[d['api'] for d in refused]}")
 
 

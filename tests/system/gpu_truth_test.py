@@ -152,7 +152,7 @@ def recorded_model(work, *arguments, options=()):
 
 
 def sites_of(launches):
-    """(path, kernel, launches) of what --counts tells of launches."""
+    """(path, kernel, launches) of the launches that --counts prints."""
     return [(path, kernel, count) for kernel, paths in launches.items()
             for path, count in paths.items()]
 

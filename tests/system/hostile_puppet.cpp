@@ -7,7 +7,7 @@
 //   hostile_puppet names              gives itself and its code names that steer terminals
 //   hostile_puppet code KIND [PATH]   runs code of its own whose /tmp/perf-PID.map is a "link" to
 //                                     PATH, a "fifo", of the user PATH ("user"), of "many" names,
-//                                     behind a "hole", or good ("file")
+//                                     after a "hole", or good ("file")
 //   hostile_puppet wire KIND          is an injected library that lies: "garbage", "flood", "many",
 //                                     "twins", or 17: "crowd"
 #include <cstdint>
@@ -67,7 +67,7 @@ void RunWork(Work work) {
   if (sum == 42) std::puts("42");
 }
 
-// Until somebody ends it. The begin of the file is there again each time, so that it looks whole.
+// Until it is killed. The start of the file is restored each time, so that it looks complete.
 void CutForEver(const char* library) {
   const int fd = ::open(library, O_RDWR | O_CLOEXEC);
   struct stat info {};

@@ -110,8 +110,8 @@ TARGETS = ["xpu-record", "xpu-report", "xpu_inject", "xpu_capture_manual", "fake
 def copy_of_the_tree(place):
     """What the build reads."""
     shutil.copytree(ROOT, place, symlinks=True,
-                    ignore=lambda folder, names: [
-                        name for name in names if folder == str(ROOT) and
+                    ignore=lambda directory, names: [
+                        name for name in names if directory == str(ROOT) and
                         (name.startswith(".") or name == "build")])
     for edits in (PRODUCT, SIMULATED_DEVICE):
         for name, changes in edits.items():

@@ -1,6 +1,6 @@
 // A program that does odd things to itself, step by step as its arguments say, and tells how it
 // sees itself. It loads CUDA at its first launch, so that a step may come before or after that.
-//   launch=N         N launches and a synchronisation
+//   launch=N         N launches and a synchronization
 //   unload           dlclose of the CUDA runtime
 //   view             a line of JSON: ids, capabilities, signals, limits, descriptors, environment
 //   map-driver       the CUDA driver's library, which is not used
@@ -15,7 +15,7 @@
 //   threads=N        N threads at the same time, each with one launch
 //   forks=N          N children one after another that do nothing
 //   fork  vfork  spawn  thread-exec  traced
-//                    the steps behind it in another process: a fork; a new image by vfork, by
+//                    the steps after it in another process: a fork; a new image by vfork, by
 //                    posix_spawn, by exec on a second thread; under a debugger. Its status is ours
 //   status=N  abort  _exit=N
 #include "tests/system/odd_program.h"

@@ -77,17 +77,17 @@ std::string LinkOf(const std::string& path) {
 }
 
 void AddDescriptors(workload::JsonLine* json) {
-  DIR* folder = opendir("/proc/self/fd");
-  Check(folder != nullptr, "/proc/self/fd");
+  DIR* directory = opendir("/proc/self/fd");
+  Check(directory != nullptr, "/proc/self/fd");
   std::vector<std::string> found;
-  while (const dirent* entry = readdir(folder)) {
-    if (entry->d_name[0] == '.' || std::atoi(entry->d_name) == dirfd(folder)) continue;
+  while (const dirent* entry = readdir(directory)) {
+    if (entry->d_name[0] == '.' || std::atoi(entry->d_name) == dirfd(directory)) continue;
     const std::string name = entry->d_name;
     // Of what has no name the number differs from run to run.
     const std::string link = LinkOf("/proc/self/fd/" + name);
     found.push_back(name + " " + link.substr(0, link.find(":[")));
   }
-  closedir(folder);
+  closedir(directory);
   std::sort(found.begin(), found.end());
   json->BeginArray("descriptors");
   for (const std::string& descriptor : found) json->Add("", descriptor);

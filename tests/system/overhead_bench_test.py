@@ -1,5 +1,5 @@
-"""tests/bench/overhead on the simulated device: each way of running that is here gives a row, and
-what is not here is told instead of a failure. No time is looked at."""
+"""tests/bench/overhead on the simulated device: each available way of running gives a row, and
+missing ones are reported instead of a failure. No time is looked at."""
 
 import json
 import os

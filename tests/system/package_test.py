@@ -43,13 +43,13 @@ def run(*command, **options):
 
 @functools.cache
 def packages():
-    """A folder that lives as long as the test, the .deb and the .tar.gz in it."""
+    """A directory that lives as long as the test, the .deb and the .tar.gz in it."""
     build = os.environ["XPU_BUILD_DIR"]
-    folder = tempfile.TemporaryDirectory(prefix="xpu-packages-")
-    path = pathlib.Path(folder.name)
+    directory = tempfile.TemporaryDirectory(prefix="xpu-packages-")
+    path = pathlib.Path(directory.name)
     run("cpack", "--config", f"{build}/CPackConfig.cmake", "-B", path)
     [deb], [archive] = path.glob("*.deb"), path.glob("*.tar.gz")
-    return folder, deb, archive
+    return directory, deb, archive
 
 
 def unpacked(work):
@@ -60,8 +60,8 @@ def unpacked(work):
     return work.path / top
 
 
-def files_below(folder):
-    return {str(path.relative_to(folder)) for path in folder.rglob("*") if not path.is_dir()}
+def files_below(directory):
+    return {str(path.relative_to(directory)) for path in directory.rglob("*") if not path.is_dir()}
 
 
 def glibc_needed(path):

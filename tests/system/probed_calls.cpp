@@ -11,8 +11,8 @@
 #include <signal.h>
 #include <sys/time.h>
 
-// It does a push itself; runs a change of rsp elsewhere, from a copy; skips a nop; may put a call
-// in the place of a long one. NOLINTNEXTLINE(hicpp-no-assembler)
+// It does a push itself; runs a change of rsp elsewhere, from a copy; skips a nop; may replace a
+// long one by a call. NOLINTNEXTLINE(hicpp-no-assembler)
 asm(R"(
   .text
   .globl Pushes, Subtracts, Nothing, LongNothing, Keeps
@@ -70,7 +70,7 @@ void Nothing();
 void LongNothing();
 void Keeps();  // at +1 what it pushed is still in its register
 
-// Zeros lie behind the return address: a walk that took them for one would end there, as complete.
+// Zeros follow the return address: a walk that took them for one would end there, as complete.
 __attribute__((noinline, noclone, noipa)) void Caller(void (*function)()) {
   volatile long zeros[8] = {};
   function();

@@ -51,7 +51,7 @@ def require():
 def test_cpu_samples_with_whole_stacks():
     require()
     with Workspace() as work:
-        # The second time: by then the tables are on disk, in the user's own folder.
+        # The second time: by then the tables are on disk, in the user's own directory.
         for _ in range(2):
             record(work, ENOUGH, "-F", "999", workload("cpu_hot"), "--seconds", "0.5")
         capture = captured(work)

@@ -1,5 +1,5 @@
-"""--check tells each missing piece and its cure, and so does a recording that needs it: on machines
-that lack it as far as this process can see, in a mount namespace of its own or behind a filter."""
+"""--check reports each missing ability with a hint, and so does a recording that needs it: on machines
+that lack it as far as this process can see, in a mount namespace of its own or under a filter."""
 
 import os
 import resource
@@ -19,7 +19,7 @@ def require():
 
 
 def seen(work, mounts, *command, **options):
-    """Runs it where each folder or file of `mounts` holds something else."""
+    """Runs it where each directory or file of `mounts` holds something else."""
     script = []
     for place, content in mounts.items():
         other = work.file(place.replace("/", "-"), content)
@@ -28,10 +28,10 @@ def seen(work, mounts, *command, **options):
         elif os.path.exists(place):
             script.append(f"mount --bind {other} {place}")
         else:
-            folder, _ = os.path.split(place)
-            if not os.path.isdir(folder):
-                skip("mount", f"there is no {folder} here")
-            script.append(f"mount -t tmpfs none {folder} && cp {other} {place}")
+            directory, _ = os.path.split(place)
+            if not os.path.isdir(directory):
+                skip("mount", f"there is no {directory} here")
+            script.append(f"mount -t tmpfs none {directory} && cp {other} {place}")
     script.append('exec "$@"')
     return subprocess.run(["unshare", "--mount", "sh", "-ec", "\n".join(script), "sh", *command],
                           capture_output=True, text=True, cwd=work.path, timeout=60, **options)
@@ -121,7 +121,7 @@ def test_user_namespace():
 
 
 def test_limits():
-    """What is missing is told by its name, not by what fails for want of it."""
+    """A missing ability is reported by its name, not by what fails without it."""
     require()
     for limit, value, *texts in (
             (resource.RLIMIT_NOFILE, 20, "RLIMIT_NOFILE: 20 descriptors are allowed", "ulimit -n"),

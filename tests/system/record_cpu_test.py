@@ -258,7 +258,7 @@ def test_nothing_else_is_sampled():
 
 
 def test_program_that_gains_privileges_is_not_sampled():
-    """Nor what it starts: the kernel does not tell what they map. What its caller starts else is."""
+    """Nor are its children, whose mappings the kernel does not report. Its caller's other children are."""
     require_recording()
     if os.geteuid() != 0:
         skip("root", "only root makes such a program")
@@ -277,7 +277,7 @@ def test_program_that_gains_privileges_is_not_sampled():
         out_of_reach, within = (json.loads(line) for line in result.stdout.splitlines())
         capture = work.capture()
         expect("losses", {**capture.losses(), "privileges_gained": 1}, {"privileges_gained": 1})
-        # Until the end of its exec, inside of the kernel, the process is one of the shell's own.
+        # Until the end of its exec, inside the kernel, the process is one of the shell's own.
         begins = {e["pid"]: e["time_ns"] for e in capture.process_events if e["kind"] == EXEC}
         for process in (out_of_reach, *out_of_reach["reports"]):
             late = [s for s in capture.cpu_samples if s["pid"] == process["pid"]

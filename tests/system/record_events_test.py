@@ -75,7 +75,7 @@ def test_several_events_are_distinguished():
         expect("faults", below(stacks_of(work, "--event", "page-faults"), "TouchPages"),
                account["pages"])
         switches = below(stacks_of(work, "--event", "context-switches"), "SleepOften")
-        # A sleep is one; more where somebody else takes the processor.
+        # A sleep is one; there are more if another process takes the processor.
         expect("switches", account["sleeps"] <= switches <= 2 * account["sleeps"], True)
         expect("the clock is what is shown unless asked otherwise",
                stacks_of(work), stacks_of(work, "--event", "cpu-clock"))

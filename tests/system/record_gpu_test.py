@@ -1,5 +1,5 @@
 """The recorder's part of GPU recording, on the simulated device: who connects, what is lost, which
-stacks belong to whom. What the records say is in gpu_truth_test.py."""
+stacks belong to which launch. What the records say is in gpu_truth_test.py."""
 
 import json
 import os

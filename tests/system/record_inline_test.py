@@ -91,7 +91,7 @@ def test_any_user_gets_what_root_gets():
 
 
 def test_any_user_without_perf_events():
-    """The injected library tells of mappings, processes and threads in the kernel's place."""
+    """The injected library reports mappings, processes and threads instead of the kernel."""
     if os.geteuid() != 0 or platform.machine() != "x86_64":
         skip("root", "only root becomes another user")
     with Workspace() as work:
@@ -152,7 +152,7 @@ def test_code_that_comes_and_goes():
                                  "--plugin", find("tests/workloads/strange_plugin_small.so"),
                                  "--other-plugin", find("tests/workloads/strange_plugin_large.so"))
         expect("one at the place of another", truth["reused"] >= 90, True)
-        # On a loaded machine what follows the loader may come late: then it is told.
+        # On a loaded machine the reports about the loader may come late, which is then reported.
         ledger = capture.ledger()
         late = ledger.pop("unwind_table_not_ready", 0)
         expect("losses", ledger, {})

@@ -1,4 +1,4 @@
-"""What xpu-record leaves behind: nothing but the capture and root's unwind tables, also when it is
+"""What xpu-record leaves on the machine: only the capture and root's unwind tables, also when it is
 killed; and what others see of it meanwhile: one socket with a random name."""
 
 import os
@@ -9,12 +9,12 @@ import subprocess
 from simulated_gpu import simulated
 from xpu_testing import Workspace, expect, find, main, recorder, require_recording, skip, workload
 
-# A world of its own: folders that begin empty, a network and processes that nobody else has.
+# A world of its own: directories that begin empty, a network and processes that nobody else has.
 WORLD = """
 mount -t tmpfs none /mnt
 cp -rL "$1"/. /mnt
-for folder in /tmp /run /dev/shm /var/tmp /var/cache; do
-  test ! -d $folder || mount -t tmpfs none $folder
+for directory in /tmp /run /dev/shm /var/tmp /var/cache; do
+  test ! -d $directory || mount -t tmpfs none $directory
 done
 mount -t proc proc /proc
 rm -rf /run/mount  # of mount itself
@@ -60,7 +60,7 @@ def run(work, script):
 
 
 def check_left(lines):
-    """Tables by build-id are what stays, in folders of root alone."""
+    """Tables by build-id are what stays, in directories of root alone."""
     for line in lines:
         if not re.fullmatch(r"/var/cache/xpu(/unwind(/[0-9a-f]{8,128})?)?", line):
             raise AssertionError(f"left behind: {line}")

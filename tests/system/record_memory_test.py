@@ -1,4 +1,4 @@
-"""--gpu-memory: what was allocated and freed, by whom, the most at once, and what stayed."""
+"""--gpu-memory: what was allocated and freed, by which code, the peak, and what remained."""
 
 from simulated_gpu import record
 from xpu_testing import Workspace, expect, main, require_recording, table_rows, workload

@@ -1,6 +1,6 @@
 """A program is not changed by being recorded: what it does, how it ends and how it sees itself are
 the same with xpu-record and without, also of programs that do odd things to themselves; and what
-is recorded of them is right, or the loss is told."""
+is recorded of them is right, or the loss is reported."""
 
 import grp
 import os
@@ -69,7 +69,7 @@ def check(work, *steps, kernels=0, losses=WHOLE, options=(), **arguments):
 
 
 def test_program_sees_itself_as_ever():
-    """Ids, capabilities, signals, limits, descriptors, environment; before CUDA and behind it."""
+    """Ids, capabilities, signals, limits, descriptors, environment; before and after CUDA is loaded."""
     require_recording()
     with Workspace() as work:
         check(work, "view", "launch=20", "view", kernels=20)
@@ -207,7 +207,7 @@ def test_address_space_is_the_programs():
 def test_no_descriptor_is_free():
     require_recording()
     with Workspace() as work:
-        # One is enough to load CUDA; there is a socket then, and no room for the ring behind it.
+        # One is enough to load CUDA; the socket then takes the last one, and none is left for the ring.
         check(work, "limit=nofile:4", "launch=20", losses={"process_not_reached": 1})
 
 
@@ -277,11 +277,11 @@ def test_whole_container_of_another_root():
         inject = os.path.dirname(find("cupti_inject/libxpu_inject.so",
                                       "../lib/xpu/libxpu_inject.so"))
         mounts = ["/usr", libraries, inject, os.path.dirname(odd()[0])]
-        for folder in (*mounts, "/proc", "/tmp"):
-            os.makedirs(f"{root}/{folder}", exist_ok=True)
+        for directory in (*mounts, "/proc", "/tmp"):
+            os.makedirs(f"{root}/{directory}", exist_ok=True)
         for link in ("/bin", "/lib", "/lib64"):
             os.symlink(f"usr{link}", f"{root}{link}")
-        script = ";".join([*(f"mount --bind {folder} {root}{folder}" for folder in mounts),
+        script = ";".join([*(f"mount --bind {directory} {root}{directory}" for directory in mounts),
                            f"mount -t proc proc {root}/proc",
                            f"exec chroot {root} \"$@\""])
         command = ["unshare", "--pid", "--fork", "--mount", "sh", "-ec", script, "sh",

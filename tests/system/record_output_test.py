@@ -162,7 +162,7 @@ def test_summary_and_quiet():
     with Workspace() as work:
         result = work.record("--cpu-only", "true")
         expect("standard output", result.stdout, "")
-        # Code that was mapped just before may leave a stack that is not whole.
+        # Code that was mapped just before may leave an incomplete stack.
         pattern = (r"xpu-record: \d+ events, 0 losses,( \d+ notes? on stacks,)? "
                    r"\S*capture\.xpu, \d+(\.\d)? K?i?B\n(xpu-record: (stack|unwind)_.*\n)*")
         if not re.fullmatch(pattern, result.stderr):

@@ -133,7 +133,7 @@ def test_static_cudart():
 
 
 def test_named_library():
-    """It is probed from the start, whatever its name; the others are probed as ever."""
+    """It is probed from the start, whatever its name; the others are probed as usual."""
     with Workspace() as work:
         named = work.path / "renamed.so"
         shutil.copy(odd_cudart(), named)

@@ -37,7 +37,7 @@ def check(function, option, most_wrong, *arguments, offset=""):
         for user, in_kernel, count in stacks(work):
             is_path = user[:2] == ["main", "Caller"] and user[2:] in ([], [function])
             added = any(frame.startswith("[u") for frame in user)  # [unknown], or the kernel's code
-            if arguments and not added:  # behind it there is what the signal brought
+            if arguments and not added:  # after it follows what the signal brought
                 is_path = user[:2] == ["main", "Caller"]
             if is_path:
                 right += count

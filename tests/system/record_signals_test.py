@@ -9,7 +9,7 @@ import time
 
 from xpu_testing import Capture, Workspace, expect, main, recorder, require_recording
 
-# Counts the signals it gets; ends when told so by a line on its standard input, or by SIGALRM.
+# Counts the signals it gets; ends after a line on its standard input, or by SIGALRM.
 COUNTER = """
 import signal, sys, os, time
 counts = {}

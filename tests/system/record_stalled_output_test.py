@@ -78,11 +78,11 @@ def test_a_pipe_nobody_reads_for_a_while():
         kinds = ("kernels", "api_calls", "launch_stacks")
         missing = sum(PROGRAMS * (LAUNCHES + 1) - len(there.get(kind, [])) for kind in kinds)
         in_rings = losses.get("wire_ring_full", 0) + losses.get("launch_ring_full", 0)
-        # Synchronisations are calls too.
+        # Synchronizations are calls too.
         calls_beside = PROGRAMS * (LAUNCHES // 500 + 10)
         if not (-calls_beside <= missing - in_rings <= dropped):
             raise AssertionError(f"{missing} are missing, {dropped} dropped, {in_rings} in rings")
-        # What came behind the gap has its names.
+        # Events after the gap have their names.
         instances = {p["instance"] for p in capture.gpu_processes}
         expect("kernels of processes that are not known",
                {k["instance"] for k in capture.kernels} - instances, set())

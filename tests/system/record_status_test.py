@@ -92,7 +92,7 @@ def test_help_and_version():
 
 
 def test_program_inherits_what_the_recorder_got():
-    """Descriptors, signal mask and dispositions, limits, working folder, output."""
+    """Descriptors, signal mask and dispositions, limits, working directory, output."""
     require_recording()
     script = ("ls -l /proc/self/fd | grep -c ' -> ' ; grep -E '^Sig(Blk|Ign|Cgt)' /proc/self/status;"
               " ulimit -a; pwd; umask; echo \"$#:$1\"")

@@ -1,5 +1,5 @@
-"""xpu-record and the programs that it records, killed at random moments: the program lives on or is
-told of, what was flushed is read, and what is missing is at the end.
+"""xpu-record and the programs that it records, killed at random moments: the program lives on or its end is
+reported, what was flushed is read, and what is missing is at the end.
 
 XPU_TEST_TRIES is how often each of them is killed (default 6).
 """
@@ -34,8 +34,8 @@ def start(work, *options, **arguments):
 
 
 def check_readable(path, is_cut):
-    """Every view of what is there; the cut end is told, and nothing else is wrong."""
-    expect("its end is told", "file_cut" in report(path), is_cut)
+    """Every view of what is there; the cut end is reported, and nothing else is wrong."""
+    expect("its end is reported", "file_cut" in report(path), is_cut)
     capture = Capture(path)
     expect("what is wrong with the file",
            {name for name in capture.ledger() if name in ("block_damaged", "reference_lost")},
@@ -98,7 +98,7 @@ def test_recorder_killed():
 
 
 def test_program_killed():
-    """Its status is told, and each call whose record CUPTI had not delivered is counted."""
+    """Its status is reported, and each call whose record CUPTI had not delivered is counted."""
     require_recording()
     moments = random.Random(SEED)
     for attempt in range(TRIES):

@@ -113,8 +113,8 @@ def test_library_that_is_not_in_the_root():
     require_recording()
     require_root()
     with Workspace() as work:
-        folder = simulated()["LD_LIBRARY_PATH"]
-        shutil.copytree(folder, f"{work.path}/root/{folder}", symlinks=True)
+        directory = simulated()["LD_LIBRARY_PATH"]
+        shutil.copytree(directory, f"{work.path}/root/{directory}", symlinks=True)
         program = odd(f"chroot={work.path}/root", "launch=5", "wait")
         text = record(work, *program, losses={"process_not_reached": 1})
         expect_in("reason", "libxpu_inject.so is not in its root", text)

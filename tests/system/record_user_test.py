@@ -37,7 +37,7 @@ print(json.dumps({
     "ways": ways,
     "status": {name: value.split() for name, value in status.items()},
     "environment": dict(os.environ),
-    "folder": os.getcwd(),
+    "directory": os.getcwd(),
 }))
 """
 
@@ -131,7 +131,7 @@ def check_refused(work, result, *texts, status=125):
     expect("files", set(os.listdir(work.path)) - left, set())
 
 
-# Into a terminal of its own: a line, as if somebody had typed it. Then what a shell does there.
+# Into a terminal of its own: a line, as if it had been typed. Then what a shell does there.
 TYPE_INTO_TERMINAL = """
 import ctypes, errno, fcntl, json, os, pty, signal, struct, termios
 master, slave = pty.openpty()
@@ -186,7 +186,7 @@ print(ring if ring > 0 else errno.errorcode[ctypes.get_errno()])
 """
 LIST_DESCRIPTORS = """
 import os
-names = os.listdir("/proc/self/fd")  # and of that folder itself, which is closed by now
+names = os.listdir("/proc/self/fd")  # and of that directory itself, which is closed by now
 print(*sorted(int(name) for name in names if os.path.lexists(f"/proc/self/fd/{name}")))
 """
 

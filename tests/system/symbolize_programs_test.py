@@ -44,7 +44,7 @@ def llvm(path, addresses):
         skip("llvm", "llvm-symbolizer is not installed")
     blocks = run(tool, "--inlines", "--no-demangle", f"--obj={path}",
                  input="\n".join(addresses)).split("\n\n")
-    # It has a column behind the line.
+    # It has a column after the line.
     return {address: frames([re.sub(r":\d+$", "", line) if i % 2 else line
                              for i, line in enumerate(block.splitlines())])
             for address, block in zip(addresses, blocks)}
@@ -132,23 +132,23 @@ def require(what, result, least_leaves=0.99, least_chains=0.98):
 
 
 class Compiler:
-    def __init__(self, name, folder):
+    def __init__(self, name, directory):
         self.c, self.cpp = {"gcc": ("gcc", "g++"), "clang": ("clang", "clang++")}[name]
-        self.folder = folder
+        self.directory = directory
 
     def build(self, name, *flags, link=()):
-        """FOLDER/NAME/program; the objects (and .dwo files) are beside it."""
-        folder = os.path.join(self.folder, name)
-        os.makedirs(folder)
+        """DIRECTORY/NAME/program; the objects (and .dwo files) are beside it."""
+        directory = os.path.join(self.directory, name)
+        os.makedirs(directory)
         objects = []
         for compiler, source in ((self.cpp, "inlines.cpp"), (self.cpp, "inlines_part.cpp"),
                                  (self.c, "plain.c")):
             objects.append(os.path.splitext(source)[0] + ".o")
             subprocess.run([compiler, "-O2", *flags, "-c", os.path.join(SOURCES, source), "-o",
-                            objects[-1]], check=True, cwd=folder)
+                            objects[-1]], check=True, cwd=directory)
         subprocess.run([self.cpp, "-O2", *flags, *link, *objects, "-o", "program"], check=True,
-                       cwd=folder)
-        return os.path.join(folder, "program")
+                       cwd=directory)
+        return os.path.join(directory, "program")
 
 
 def check_program(what, path, reference=llvm):
@@ -259,12 +259,12 @@ def test_split_unit_with_many_ranges():
             out.write(many_inlined_calls(800))
         programs = []
         for name, flags in (("plain", []), ("split", ["-gsplit-dwarf"])):
-            folder = os.path.join(work.path, name)
-            os.makedirs(folder)
+            directory = os.path.join(work.path, name)
+            os.makedirs(directory)
             subprocess.run(["g++", "-O2", "-gdwarf-5", *flags, "-c", source, "-o", "many.o"],
-                           check=True, cwd=folder)
-            subprocess.run(["g++", "many.o", "-o", "program"], check=True, cwd=folder)
-            programs.append(os.path.join(folder, "program"))
+                           check=True, cwd=directory)
+            subprocess.run(["g++", "many.o", "-o", "program"], check=True, cwd=directory)
+            programs.append(os.path.join(directory, "program"))
         check_same("g++ split unit with many ranges", *programs)
 
 
@@ -311,7 +311,7 @@ def test_slices():
         for path in paths + [find("report/xpu-report")]:
             addresses = text_addresses(path, 3000)
             expected = ours(path, addresses)
-            # Padding behind a function has a line but no function.
+            # Padding after a function has a line but no function.
             addresses = [a for a in addresses if expected[a] and expected[a][0][0] != "??"]
             to = f"{path}.slice" if path in paths else f"{work.path}/own.slice"
             slice_of(path, addresses, to)

@@ -34,13 +34,13 @@ Profile = collections.namedtuple("Profile", "name unit slices weight")
 
 def page():
     """The path of the viewer's page."""
-    folder = pathlib.Path(os.environ["XPU_BUILD_DIR"]) / "tests/system" / f"speedscope-{VERSION}"
-    if not folder.exists():
-        install(folder)
-    return folder / "package/dist/release/index.html"
+    directory = pathlib.Path(os.environ["XPU_BUILD_DIR"]) / "tests/system" / f"speedscope-{VERSION}"
+    if not directory.exists():
+        install(directory)
+    return directory / "package/dist/release/index.html"
 
 
-def install(folder):
+def install(directory):
     npm = shutil.which("npm")
     if not npm:
         xpu_testing.skip("viewer", "npm is not installed, so speedscope cannot be fetched")
@@ -55,8 +55,8 @@ def install(folder):
             raise AssertionError(f"speedscope {VERSION} from npm is another than the one known")
         with tarfile.open(archive) as package:
             package.extractall(work.path / "extracted")
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        shutil.move(work.path / "extracted", folder)
+        directory.parent.mkdir(parents=True, exist_ok=True)
+        shutil.move(work.path / "extracted", directory)
 
 
 class Speedscope:
@@ -81,7 +81,7 @@ class Speedscope:
         with xpu_testing.Workspace() as work:
             script = work.file("profile.js", "speedscope.loadFileFromBase64("
                                f"{json.dumps(path.name)}, {json.dumps(data)})")
-            # Another page first: a change of the part behind # alone loads nothing.
+            # Another page first: a change of the part after # alone loads nothing.
             self.browser.open("/dev/null")
             self.browser.console()
             self.browser.open(self.page, f"#localProfilePath={script[1:]}")

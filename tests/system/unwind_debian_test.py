@@ -82,10 +82,10 @@ def record(work, command, **options):
     return work.capture()
 
 
-def fresh(folder):
-    shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir()
-    return folder
+def fresh(directory):
+    shutil.rmtree(directory, ignore_errors=True)
+    directory.mkdir()
+    return directory
 
 
 def with_user_part(capture):

@@ -37,13 +37,13 @@ class Perf:
     TOOL = "perf"
 
     @staticmethod
-    def paths_of(command, folder):
+    def paths_of(command, directory):
         """({leaf: its most frequent path}, the program's output)"""
-        data = str(folder / "perf.data")
+        data = str(directory / "perf.data")
         # Without its cache of build-ids: perf 6.1 sometimes aborts while it fills that.
         run = subprocess.run(["perf", "record", "-q", "-B", "-N", "-e", "cpu-clock:u", "-F", "499",
                               "-o", data, "--call-graph", "dwarf,16384", *command],
-                             capture_output=True, text=True, cwd=folder)
+                             capture_output=True, text=True, cwd=directory)
         script = subprocess.run(["perf", "script", "-i", data, "-F", "ip,sym", "--no-inline",
                                  "--max-stack", "512"],
                                 capture_output=True, text=True).stdout
@@ -60,7 +60,7 @@ class Gdb:
     TOOL = "gdb"
 
     @staticmethod
-    def paths_of(command, folder):
+    def paths_of(command, directory):
         """({leaf: the path at its first call}, the program's output)"""
         symbols = subprocess.run(["nm", command[0]], capture_output=True, text=True).stdout
         leaves = re.findall(r" [tT] (Leaf\w+)$", symbols, re.MULTILINE)
@@ -71,9 +71,9 @@ class Gdb:
             script += [f"tbreak *{leaf}", "commands", "silent", "echo \\npath\\n", "bt",
                        "continue", "end"]
         script += [f"run {' '.join(command[1:])} > output.txt", "quit"]
-        (folder / "gdb.txt").write_text("\n".join(script) + "\n")
-        run = subprocess.run(["gdb", "-nx", "-batch", "-x", str(folder / "gdb.txt"), command[0]],
-                             capture_output=True, text=True, cwd=folder,
+        (directory / "gdb.txt").write_text("\n".join(script) + "\n")
+        run = subprocess.run(["gdb", "-nx", "-batch", "-x", str(directory / "gdb.txt"), command[0]],
+                             capture_output=True, text=True, cwd=directory,
                              stdin=subprocess.DEVNULL, timeout=120)
         found = {}
         for text in run.stdout.split("\npath\n")[1:]:
@@ -81,7 +81,7 @@ class Gdb:
                     else "<signal handler called>"
                     for line in text.splitlines() if line.startswith("#")]
             found.setdefault(path[0], path)
-        return found, (folder / "output.txt").read_text()
+        return found, (directory / "output.txt").read_text()
 
 
 # ---- the stacks of a capture against the paths that its program printed
@@ -131,8 +131,9 @@ class Judge:
         for leaf in self.expected:
             self.judge_leaf(leaf, least_samples)
         wrong = [s for s in self.stacks.all if s.flags & COMPLETE and not self.is_plausible(s)]
-        # At the end of its work the unwinder of libgcc puts the landing pad in the place of its own
-        # return address some instructions before it moves the stack pointer; CFI cannot tell.
+        # At the end of its work the unwinder of libgcc replaces its own return
+        # address by the landing pad some instructions before it moves the stack pointer; CFI cannot
+        # express that.
         landing = [s for s in wrong if "/libgcc_s.so" in s.file]
         if len(landing) <= 5 + 0.02 * sum("/libgcc_s.so" in s.file for s in self.stacks.all):
             wrong = [s for s in wrong if s not in landing]

@@ -1,7 +1,7 @@
-"""How many lines of each folder the tests have run, from gcov's counts.
+"""How many lines of each directory the tests have run, from gcov's counts.
 
 coverage.py BUILD [--files] [--least PERCENT]: of a build of the preset `coverage` whose tests were
-run. --files lists each file that has lines that were not run. With --least it fails for a folder
+run. --files lists each file that has lines that were not run. With --least it fails for a directory
 below."""
 
 import argparse
@@ -13,14 +13,14 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 # The others are tested by recording, which counts nothing.
-FOLDERS = ["format", "symbolize", "report"]
+DIRECTORIES = ["format", "symbolize", "report"]
 
 
 def documents(build):
-    """What gcov tells of each object, executed or not."""
+    """What gcov reports for each object, executed or not."""
     # What headers have is in the objects of those that include them.
-    notes = [str(path) for folder in [*FOLDERS, "tests"]
-             for path in sorted((build / folder).rglob("*.gcno"))]
+    notes = [str(path) for directory in [*DIRECTORIES, "tests"]
+             for path in sorted((build / directory).rglob("*.gcno"))]
     for first in range(0, len(notes), 50):
         text = subprocess.run(["gcov", "--json-format", "--stdout", *notes[first:first + 50]],
                               cwd=build, check=True, stdout=subprocess.PIPE,
@@ -37,7 +37,7 @@ def count_lines(build):
             if not path.is_relative_to(ROOT):
                 continue
             name = str(path.relative_to(ROOT))
-            if name.split("/")[0] in FOLDERS:
+            if name.split("/")[0] in DIRECTORIES:
                 for line in file["lines"]:
                     number = line["line_number"]
                     lines[name][number] = lines[name].get(number, 0) + line["count"]
@@ -57,12 +57,12 @@ def main():
     lines = count_lines(arguments.build.resolve())
     low = []
     print("  lines    run  folder")
-    for folder in FOLDERS:
-        counts = [count for name, of_file in lines.items() if name.startswith(folder + "/")
+    for directory in DIRECTORIES:
+        counts = [count for name, of_file in lines.items() if name.startswith(directory + "/")
                   for count in of_file.values()]
-        print(f"{len(counts):7} {percent(counts):5.1f}%  {folder}")
+        print(f"{len(counts):7} {percent(counts):5.1f}%  {directory}")
         if percent(counts) < arguments.least:
-            low.append(folder)
+            low.append(directory)
     for name, of_file in sorted(lines.items(), key=lambda item: percent(item[1].values())):
         if arguments.files and percent(of_file.values()) < 100:
             print(f"{len(of_file):7} {percent(of_file.values()):5.1f}%  {name}")

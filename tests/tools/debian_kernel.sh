@@ -9,15 +9,15 @@
 set -euo pipefail
 (($#)) || { sed -n '2,8s/^# \{0,1\}//p' "$0"; exit 2; }
 
-folder=$(mktemp -d)
-trap 'rm -rf "$folder"' EXIT
+directory=$(mktemp -d)
+trap 'rm -rf "$directory"' EXIT
 modules=(virtio_pci 9pnet_virtio 9p overlay)
 
 # The kernel and its modules, as Debian packages them.
 fetch_kernel() {
   local package
   package=$(apt-cache depends linux-image-amd64 | awk '/Depends:/ {print $2; exit}')
-  (cd "$folder" && apt-get download -q "$package" >/dev/null 2>&1 && dpkg-deb -x ./*.deb kernel)
+  (cd "$directory" && apt-get download -q "$package" >/dev/null 2>&1 && dpkg-deb -x ./*.deb kernel)
   release=${package#linux-image-}
 }
 
@@ -47,21 +47,21 @@ INIT
 }
 
 make_initramfs() {
-  local root=$folder/initramfs
+  local root=$directory/initramfs
   mkdir -p "$root"/{bin,proc,sys,dev,files,over,machine,lib/modules}
   cp "$(command -v busybox)" "$root/bin/busybox"
   local applet
   for applet in sh mount modprobe cat mkdir chroot poweroff ip echo; do
     ln -s busybox "$root/bin/$applet"
   done
-  cp -r "$folder/kernel/lib/modules/$release" "$root/lib/modules/"
+  cp -r "$directory/kernel/lib/modules/$release" "$root/lib/modules/"
   find "$root/lib/modules" \( -path '*/drivers/*' -a ! -path '*/drivers/virtio/*' -o \
     -path '*/sound/*' \) -name '*.ko' -delete
   depmod -b "$root" "$release"
   printf '%s\n' "${modules[@]}" >"$root/modules.txt"
   printf 'cd %q && %s\n' "$PWD" "$(printf '%q ' "$@")" >"$root/command.txt"
   write_init "$root/init"
-  (cd "$root" && find . | cpio -o -H newc --quiet | gzip -1) >"$folder/initramfs.gz"
+  (cd "$root" && find . | cpio -o -H newc --quiet | gzip -1) >"$directory/initramfs.gz"
 }
 
 fetch_kernel
@@ -70,8 +70,8 @@ make_initramfs "$@"
 acceleration=(-cpu max)
 [[ ${XPU_VM_KVM:-0} == 1 ]] && acceleration=(-enable-kvm -cpu host)
 timeout --foreground "${XPU_VM_SECONDS:-1800}" qemu-system-x86_64 "${acceleration[@]}" -smp 2 -m 4G -nographic -no-reboot \
-  -kernel "$folder/kernel/boot/vmlinuz-$release" -initrd "$folder/initramfs.gz" \
+  -kernel "$directory/kernel/boot/vmlinuz-$release" -initrd "$directory/initramfs.gz" \
   -append "console=ttyS0 quiet panic=-1" \
   -virtfs local,path=/,mount_tag=files,security_model=none,readonly=on,multidevs=remap \
-  </dev/null | tee "$folder/output"
-grep -q '^debian_kernel: status 0' <(tr -d '\r' <"$folder/output")
+  </dev/null | tee "$directory/output"
+grep -q '^debian_kernel: status 0' <(tr -d '\r' <"$directory/output")

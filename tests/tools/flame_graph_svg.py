@@ -1,5 +1,5 @@
-"""A picture of the flame graph that xpu-report writes as a page, for documents: frames, places and
-colours are those of the page.
+"""A picture of the flame graph that xpu-report writes as a page, for documents: frames, positions
+and colors are those of the page.
 
 flame_graph_svg.py REPORT CAPTURE OUTPUT.svg [options of --flamegraph]"""
 
@@ -25,7 +25,7 @@ def data_of_page(report, capture, options):
 
 
 def rows_of(data):
-    """(depth, name, kind, first ns, ns) of each node, a node's own time behind its children's."""
+    """(depth, name, kind, first ns, ns) of each node, a node's own time after its children's."""
     nodes = data["nodes"]
     count = len(nodes["depth"])
     total = list(nodes["ns"])

@@ -1,4 +1,4 @@
-// Launches before, in and behind ranges of the program's own, on several threads, and how many
+// Launches before, in and after ranges of the program's own, on several threads, and how many
 // there were of each: what a recording of nothing but those ranges must have.
 // `--by profiler|push|start` opens them, `--rounds N` of them, `--threads N`, `--launches N` each.
 #include <barrier>

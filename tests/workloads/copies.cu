@@ -1,4 +1,4 @@
-// Every variant of copy, set, synchronisation and allocation of runtime and driver API, each C
+// Every variant of memcpy, memset, synchronization and allocation of runtime and driver API, each C
 // times from a function of its own; see copies_calls.h for the list.
 //   --calls C --parts=plain|per-thread|all --functions=NAME,... (these alone)
 //   --warmup W (calls of each function that come before the C and are not timed)
@@ -21,11 +21,11 @@ struct Result {
   int error = 0;
 };
 
-XPU_FRAME Result RunCalls(const CopyCall& call, uint64_t count, Room* room) {
+XPU_FRAME Result RunCalls(const CopyCall& call, uint64_t count, Resources* resources) {
   Result result;
   const uint64_t begin = workload::ClockNs(CLOCK_MONOTONIC);
   while (result.calls < count && result.error == 0) {
-    result.error = call.run(*room);
+    result.error = call.run(*resources);
     if (result.error == 0) ++result.calls;
   }
   XPU_CUDA(cudaDeviceSynchronize());
@@ -40,33 +40,36 @@ cudaArray_t NewArray(size_t width, size_t height) {
   return array;
 }
 
-Room Furnish() {
-  Room room;
-  for (void** pointer : {&room.a, &room.b, &room.c}) XPU_CUDA(cudaMalloc(pointer, kBytes));
-  XPU_CUDA(cudaMallocHost(&room.pinned, kBytes));
-  XPU_CUDA(cudaMallocManaged(&room.managed, kBytes, cudaMemAttachGlobal));
-  room.pageable = std::calloc(1, kBytes);
-  room.symbol = g_symbol;
-  room.array = NewArray(kWidth, kHeight);
-  room.other_array = NewArray(kWidth, kHeight);
-  room.line = NewArray(kBytes, 0);
-  room.other_line = NewArray(kBytes, 0);
-  cuCtxGetCurrent(&room.context);
-  XPU_CUDA(cudaStreamCreateWithFlags(&room.stream, cudaStreamNonBlocking));
-  XPU_CUDA(cudaEventCreate(&room.event));
-  XPU_CUDA(cudaEventRecord(room.event, room.stream));
-  return room;
+Resources CreateResources() {
+  Resources resources;
+  for (void** pointer : {&resources.a, &resources.b, &resources.c})
+    XPU_CUDA(cudaMalloc(pointer, kBytes));
+  XPU_CUDA(cudaMallocHost(&resources.pinned, kBytes));
+  XPU_CUDA(cudaMallocManaged(&resources.managed, kBytes, cudaMemAttachGlobal));
+  resources.pageable = std::calloc(1, kBytes);
+  resources.symbol = g_symbol;
+  resources.array = NewArray(kWidth, kHeight);
+  resources.other_array = NewArray(kWidth, kHeight);
+  resources.line = NewArray(kBytes, 0);
+  resources.other_line = NewArray(kBytes, 0);
+  cuCtxGetCurrent(&resources.context);
+  XPU_CUDA(cudaStreamCreateWithFlags(&resources.stream, cudaStreamNonBlocking));
+  XPU_CUDA(cudaEventCreate(&resources.event));
+  XPU_CUDA(cudaEventRecord(resources.event, resources.stream));
+  return resources;
 }
 
-void Clear(const Room& room) {
-  for (void* pointer : {room.a, room.b, room.c, room.managed}) XPU_CUDA(cudaFree(pointer));
-  XPU_CUDA(cudaFreeHost(room.pinned));
-  for (cudaArray_t array : {room.array, room.other_array, room.line, room.other_line}) {
+void Clear(const Resources& resources) {
+  for (void* pointer : {resources.a, resources.b, resources.c, resources.managed})
+    XPU_CUDA(cudaFree(pointer));
+  XPU_CUDA(cudaFreeHost(resources.pinned));
+  for (cudaArray_t array :
+       {resources.array, resources.other_array, resources.line, resources.other_line}) {
     XPU_CUDA(cudaFreeArray(array));
   }
-  XPU_CUDA(cudaEventDestroy(room.event));
-  XPU_CUDA(cudaStreamDestroy(room.stream));
-  std::free(room.pageable);
+  XPU_CUDA(cudaEventDestroy(resources.event));
+  XPU_CUDA(cudaStreamDestroy(resources.stream));
+  std::free(resources.pageable);
 }
 
 void Write(const CopyCall& call, const Result& result, bool per_thread, workload::JsonLine* json) {
@@ -94,7 +97,7 @@ int main(int argc, char** argv) {
   const uint64_t warmup = workload::OptionNumber(argc, argv, "--warmup", 0);
   const std::string chosen = workload::OptionString(argc, argv, "--functions", "");
   const std::string parts = workload::OptionString(argc, argv, "--parts", "all");
-  Room room = Furnish();
+  Resources resources = CreateResources();
   workload::JsonLine json;
   json.Add("workload", "copies");
   json.Add("pid", static_cast<uint64_t>(getpid()));
@@ -109,10 +112,10 @@ int main(int argc, char** argv) {
       if (!IsChosen(chosen, list.calls[i].function)) continue;
       Result before;
       if (warmup > 0) {
-        before = RunCalls(list.calls[i], warmup, &room);
+        before = RunCalls(list.calls[i], warmup, &resources);
         ++syncs;
       }
-      Result result = RunCalls(list.calls[i], calls, &room);
+      Result result = RunCalls(list.calls[i], calls, &resources);
       ++syncs;
       timed_calls += result.calls;
       timed_ns += result.ns;
@@ -123,7 +126,7 @@ int main(int argc, char** argv) {
   json.EndArray();
   json.Add("device_syncs_of_main", syncs);
   workload::AddTiming("copy", timed_calls, timed_ns, &json);
-  Clear(room);
+  Clear(resources);
   workload::PrintLine(json.Finish());
   return 0;
 }

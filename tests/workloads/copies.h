@@ -1,6 +1,6 @@
-// Every variant of copy, set and synchronisation, one function each. Compiled twice, as
-// launch_doors.h is: copies.cu calls the plain functions, copies_per_thread.cu their _ptsz and
-// _ptds twins where there are some.
+// Every variant of memcpy, memset and synchronization, one function each. Compiled twice, as
+// launch_entry_points.h is: copies.cu calls the plain functions, copies_per_thread.cu their _ptsz
+// and _ptds twins where there are some.
 #pragma once
 
 #include <vector>
@@ -20,7 +20,7 @@ inline constexpr size_t kLayers = 8;
 inline constexpr size_t kBytes = kWidth * kHeight;
 
 // What the calls work on.
-struct Room {
+struct Resources {
   void* a = nullptr;  // of the device, kBytes each
   void* b = nullptr;
   void* c = nullptr;
@@ -51,8 +51,8 @@ struct CopyCall {
   const char* api;       // without _v2, _ptsz
   const char* kind;
   size_t bytes;
-  int records;             // that each call owes
-  int (*run)(Room& room);  // 0, or a CUDA error
+  int records;                       // that each call owes
+  int (*run)(Resources& resources);  // 0, or a CUDA error
 };
 
 struct CopyCalls {
@@ -69,68 +69,70 @@ inline CUarray Array(cudaArray_t array) { return reinterpret_cast<CUarray>(array
 inline cudaExtent Extent() { return {kWidth, kRows, kLayers}; }
 inline cudaPitchedPtr Pitched(void* pointer) { return {pointer, kWidth, kWidth, kRows}; }
 
-inline cudaMemcpy3DParms Runtime3D(const Room& room) {
+inline cudaMemcpy3DParms Runtime3D(const Resources& resources) {
   cudaMemcpy3DParms params{};
-  params.srcPtr = Pitched(room.a);
-  params.dstPtr = Pitched(room.b);
+  params.srcPtr = Pitched(resources.a);
+  params.dstPtr = Pitched(resources.b);
   params.extent = Extent();
   params.kind = cudaMemcpyDeviceToDevice;
   return params;
 }
 
-inline cudaMemcpy3DPeerParms Runtime3DPeer(const Room& room) {
+inline cudaMemcpy3DPeerParms Runtime3DPeer(const Resources& resources) {
   cudaMemcpy3DPeerParms params{};
-  params.srcPtr = Pitched(room.a);
-  params.dstPtr = Pitched(room.b);
+  params.srcPtr = Pitched(resources.a);
+  params.dstPtr = Pitched(resources.b);
   params.extent = Extent();
   return params;
 }
 
-inline cudaMemcpy3DBatchOp Runtime3DBatch(const Room& room) {
+inline cudaMemcpy3DBatchOp Runtime3DBatch(const Resources& resources) {
   cudaMemcpy3DBatchOp operation{};
   operation.src.type = operation.dst.type = cudaMemcpyOperandTypePointer;
-  operation.src.op.ptr = {room.a, kWidth, kRows, {cudaMemLocationTypeDevice, 0}};
-  operation.dst.op.ptr = {room.b, kWidth, kRows, {cudaMemLocationTypeDevice, 0}};
+  operation.src.op.ptr = {resources.a, kWidth, kRows, {cudaMemLocationTypeDevice, 0}};
+  operation.dst.op.ptr = {resources.b, kWidth, kRows, {cudaMemLocationTypeDevice, 0}};
   operation.extent = Extent();
   operation.srcAccessOrder = cudaMemcpySrcAccessOrderStream;
   return operation;
 }
 
-inline CUDA_MEMCPY2D Driver2D(const Room& room) {
+inline CUDA_MEMCPY2D Driver2D(const Resources& resources) {
   CUDA_MEMCPY2D params{};
   params.srcMemoryType = params.dstMemoryType = CU_MEMORYTYPE_DEVICE;
-  params.srcDevice = Address(room.a);
-  params.dstDevice = Address(room.b);
+  params.srcDevice = Address(resources.a);
+  params.dstDevice = Address(resources.b);
   params.srcPitch = params.dstPitch = params.WidthInBytes = kWidth;
   params.Height = kHeight;
   return params;
 }
 
 template <typename Params>
-Params DriverBox(const Room& room) {
+Params DriverBox(const Resources& resources) {
   Params params{};
   params.srcMemoryType = params.dstMemoryType = CU_MEMORYTYPE_DEVICE;
-  params.srcDevice = Address(room.a);
-  params.dstDevice = Address(room.b);
+  params.srcDevice = Address(resources.a);
+  params.dstDevice = Address(resources.b);
   params.srcPitch = params.dstPitch = params.WidthInBytes = kWidth;
   params.srcHeight = params.dstHeight = params.Height = kRows;
   params.Depth = kLayers;
   return params;
 }
 
-inline CUDA_MEMCPY3D Driver3D(const Room& room) { return DriverBox<CUDA_MEMCPY3D>(room); }
+inline CUDA_MEMCPY3D Driver3D(const Resources& resources) {
+  return DriverBox<CUDA_MEMCPY3D>(resources);
+}
 
-inline CUDA_MEMCPY3D_PEER Driver3DPeer(const Room& room) {
-  auto params = DriverBox<CUDA_MEMCPY3D_PEER>(room);
-  params.srcContext = params.dstContext = room.context;
+inline CUDA_MEMCPY3D_PEER Driver3DPeer(const Resources& resources) {
+  auto params = DriverBox<CUDA_MEMCPY3D_PEER>(resources);
+  params.srcContext = params.dstContext = resources.context;
   return params;
 }
 
-inline CUDA_MEMCPY3D_BATCH_OP Driver3DBatch(const Room& room) {
+inline CUDA_MEMCPY3D_BATCH_OP Driver3DBatch(const Resources& resources) {
   CUDA_MEMCPY3D_BATCH_OP operation{};
   operation.src.type = operation.dst.type = CU_MEMCPY_OPERAND_TYPE_POINTER;
-  operation.src.op.ptr = {Address(room.a), kWidth, kRows, {CU_MEM_LOCATION_TYPE_DEVICE, 0}};
-  operation.dst.op.ptr = {Address(room.b), kWidth, kRows, {CU_MEM_LOCATION_TYPE_DEVICE, 0}};
+  operation.src.op.ptr = {Address(resources.a), kWidth, kRows, {CU_MEM_LOCATION_TYPE_DEVICE, 0}};
+  operation.dst.op.ptr = {Address(resources.b), kWidth, kRows, {CU_MEM_LOCATION_TYPE_DEVICE, 0}};
   operation.extent = {kWidth, kRows, kLayers};
   operation.srcAccessOrder = CU_MEMCPY_SRC_ACCESS_ORDER_STREAM;
   return operation;
@@ -145,7 +147,7 @@ inline CUmemLocation HostLocation() { return {CU_MEM_LOCATION_TYPE_HOST, 0}; }
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations"
 
 #define XPU_CALL(function, api, kind, bytes, records, ...) \
-  XPU_FRAME int XPU_COPY(function)([[maybe_unused]] Room & room) { __VA_ARGS__ }
+  XPU_FRAME int XPU_COPY(function)([[maybe_unused]] Resources & resources) { __VA_ARGS__ }
 #include "copies_calls.h"
 #undef XPU_CALL
 #pragma GCC diagnostic pop

@@ -1,5 +1,5 @@
 // The calls of copies.cu as a program makes them that was compiled for the per-thread default
-// stream: see launch_doors_per_thread.cu.
+// stream: see launch_entry_points_per_thread.cu.
 #define XPU_COPY(name) name##_per_thread
 #include "copies.h"
 

@@ -1,7 +1,7 @@
 // Counts of its own for CPU events and probes: pages that each function touches first, times that
 // each thread goes to sleep, calls of each function from each caller; in threads and in a child.
 //   --pages N --sleeps N --calls N --threads T --child --processes N
-// The processes all run on one CPU, so that what the kernel tells of them goes into one ring.
+// The processes all run on one CPU, so that the kernel's records of them go into one ring.
 // Without --child the last line of the output is the account of this process.
 #include <cstdint>
 #include <cstdlib>

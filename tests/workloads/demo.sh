@@ -3,7 +3,7 @@
 # the GPU where there is one and nvcc to compile for it, otherwise on the simulated device.
 set -euo pipefail
 build=$1
-folder=$2
+directory=$2
 record=$build/record/xpu-record
 report=$build/report/xpu-report
 arguments=(--requests 400 --layers 4)
@@ -18,8 +18,8 @@ else
 fi
 
 if [[ $device == "the GPU"* ]]; then
-  "$(dirname "$0")/build_gpu.sh" "$folder/gpu" >/dev/null
-  program=$folder/gpu/transformer
+  "$(dirname "$0")/build_gpu.sh" "$directory/gpu" >/dev/null
+  program=$directory/gpu/transformer
   simulated=()
 else
   program=$build/tests/workloads/transformer
@@ -38,17 +38,17 @@ fi
 
 echo
 echo "== recording $(basename "$program") ${arguments[*]} on $device"
-"${command[@]}" -o "$folder/demo.xpu" -- "$program" "${arguments[@]}" >/dev/null
+"${command[@]}" -o "$directory/demo.xpu" -- "$program" "${arguments[@]}" >/dev/null
 echo
 echo "== xpu-report"
-"$report" "$folder/demo.xpu"
+"$report" "$directory/demo.xpu"
 echo
 echo "== xpu-report --folded --mode gpu --unit us   (the five longest)"
-"$report" --folded --mode gpu "$folder/demo.xpu" |
+"$report" --folded --mode gpu "$directory/demo.xpu" |
   awk '{ print $NF "\t" $0 }' | sort -n -r | cut -f 2- | sed -n 1,5p
-"$report" --flamegraph -o "$folder/demo.html" "$folder/demo.xpu"
+"$report" --flamegraph -o "$directory/demo.html" "$directory/demo.xpu"
 echo
-echo "a flame graph for a browser: $folder/demo.html; any other view:"
+echo "a flame graph for a browser: $directory/demo.html; any other view:"
 echo "  $report --help"
-echo "  $report --top $folder/demo.xpu"
+echo "  $report --top $directory/demo.xpu"
 echo "demo ran on $device"

@@ -1,6 +1,7 @@
 // CUDA graphs whose nodes come from different code. Each part makes a graph in its own way, from
 // functions of its own with kernels of their own, and replays it from two functions.
-//   --replays M (by each of the two) --bytes B (of copies and sets) --parts=a,b,... (default: all)
+//   --replays M (by each of the two) --bytes B (of memory operations) --parts=a,b,... (default:
+//   all)
 // Parts: capture, fork, explicit, generic, child, clone, update, setparams.
 // "node_sites" says which code made each node and how often it ran; "graphs" which graph
 // was replayed how often and from where.

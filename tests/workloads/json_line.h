@@ -75,7 +75,7 @@ class JsonLine {
   bool first_ = true;
 };
 
-// What tests/bench/overhead reads: how long the work behind the warm-up took, in units of its own.
+// What tests/bench/overhead reads: how long the work after the warm-up took, in units of its own.
 // Of several threads the sums: then ns over units is what each of them saw.
 inline void AddTiming(std::string_view unit, uint64_t units, uint64_t ns, JsonLine* json) {
   json->Add("unit", unit);

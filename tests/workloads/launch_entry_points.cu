@@ -1,24 +1,27 @@
-// Every door through which a program launches something, each N times from a function of its own
-// that launches a kernel of its own; see launch_doors.h. <<<>>> only where nvcc compiled.
-//   --launches N (of each door)
-// A door that this driver has no more is in the list with "launches" 0 and its error.
-#define XPU_DOOR(name) name
-#include "launch_doors.h"
+// Every API function through which a program launches something, each called N times by a function
+// of its own that launches a kernel of its own; see launch_entry_points.h. <<<>>> only where nvcc
+// compiled.
+//   --launches N (of each function)
+// A function that this driver does not have any more is listed with "launches" 0 and its error.
+#define XPU_ENTRY_POINT(name) name
+#include "launch_entry_points.h"
 
-Doors PlainDoors() { return {kDoors, sizeof(kDoors) / sizeof(kDoors[0])}; }
+EntryPoints PlainEntryPoints() {
+  return {kEntryPoints, sizeof(kEntryPoints) / sizeof(kEntryPoints[0])};
+}
 
 struct Result {
-  const Door* door;
+  const EntryPoint* entry_point;
   bool per_thread;
   uint64_t launches;
   int error;
 };
 
-XPU_FRAME Result RunDoor(const Door& door, bool per_thread, uint64_t launches,
-                         cudaStream_t stream) {
-  Result result{&door, per_thread, 0, 0};
+XPU_FRAME Result RunEntryPoint(const EntryPoint& entry_point, bool per_thread, uint64_t launches,
+                               cudaStream_t stream) {
+  Result result{&entry_point, per_thread, 0, 0};
   while (result.launches < launches && result.error == 0) {
-    result.error = door.run(stream);
+    result.error = entry_point.run(stream);
     if (result.error == 0) ++result.launches;
   }
   XPU_CUDA(cudaDeviceSynchronize());
@@ -26,15 +29,15 @@ XPU_FRAME Result RunDoor(const Door& door, bool per_thread, uint64_t launches,
 }
 
 void WriteResult(const Result& result, workload::JsonLine* json) {
-  const std::string path = std::string("main;RunDoor;") + result.door->function;
+  const std::string path = std::string("main;RunEntryPoint;") + result.entry_point->function;
   json->BeginObject("");
-  json->Add("function", result.door->function);
+  json->Add("function", result.entry_point->function);
   json->Add("path", path);
-  json->Add("entry", result.door->entry);
-  json->Add("api", result.door->api);
+  json->Add("entry", result.entry_point->entry);
+  json->Add("api", result.entry_point->api);
   json->AddBool("per_thread", result.per_thread);
-  if (result.door->kernel != nullptr) json->Add("kernel", result.door->kernel);
-  json->AddBool("record", result.door->kernel != nullptr);
+  if (result.entry_point->kernel != nullptr) json->Add("kernel", result.entry_point->kernel);
+  json->AddBool("record", result.entry_point->kernel != nullptr);
   json->Add("launches", result.launches);
   if (result.error != 0) json->Add("error", static_cast<uint64_t>(result.error));
   json->EndObject();
@@ -45,21 +48,21 @@ int main(int argc, char** argv) {
   cudaStream_t stream = nullptr;
   XPU_CUDA(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
   workload::JsonLine json;
-  json.Add("workload", "launch_doors");
+  json.Add("workload", "launch_entry_points");
   json.Add("pid", static_cast<uint64_t>(getpid()));
-  json.BeginArray("doors");
+  json.BeginArray("entry_points");
   workload::Tally tally;
   for (const bool per_thread : {false, true}) {
-    const Doors doors = per_thread ? PerThreadDoors() : PlainDoors();
-    for (size_t i = 0; i < doors.count; ++i) {
+    const EntryPoints entry_points = per_thread ? PerThreadEntryPoints() : PlainEntryPoints();
+    for (size_t i = 0; i < entry_points.count; ++i) {
       // The null stream of the second file is the thread's own.
-      const Result result =
-          RunDoor(doors.doors[i], per_thread, launches, per_thread ? nullptr : stream);
+      const Result result = RunEntryPoint(entry_points.entry_points[i], per_thread, launches,
+                                          per_thread ? nullptr : stream);
       tally.CountSync();
       WriteResult(result, &json);
-      if (result.door->kernel == nullptr || result.launches == 0) continue;
-      const std::string path = std::string("main;RunDoor;") + result.door->function;
-      tally.CountLaunch(path.c_str(), result.door->kernel, result.launches);
+      if (result.entry_point->kernel == nullptr || result.launches == 0) continue;
+      const std::string path = std::string("main;RunEntryPoint;") + result.entry_point->function;
+      tally.CountLaunch(path.c_str(), result.entry_point->kernel, result.launches);
     }
   }
   json.EndArray();

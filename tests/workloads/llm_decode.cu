@@ -199,7 +199,7 @@ class Model {
     counters()->CountCopy("HtoD", bytes);
   }
 
-  // From the input to the logits behind its last token.
+  // From the input to the logits after its last token.
   XPU_FRAME void Forward(int count) {
     FRAME(counters());
     const int dim = gpu_.shape.dim;
@@ -310,7 +310,7 @@ void PrintTiming(const Options& options, std::chrono::steady_clock::duration dur
   std::printf("%s\n", json.Finish().c_str());
 }
 
-// The token behind the prompt and one for each step.
+// The token after the prompt and one for each step.
 XPU_FRAME Text Generate(Model* model, const Options& options, bool with_graph) {
   FRAME(model->counters());
   using Clock = std::chrono::steady_clock;

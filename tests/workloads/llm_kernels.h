@@ -114,7 +114,7 @@ __global__ void rope_kernel(float* data, const int* position, int dim, int head_
   }
 }
 
-// Keys and values of these tokens behind those of the earlier ones. One block per token.
+// Keys and values of these tokens, after those of the earlier ones. One block per token.
 __global__ void append_cache_kernel(const float* key, const float* value, float* key_cache,
                                     float* value_cache, const int* position, int kv_dim) {
   const size_t from = static_cast<size_t>(blockIdx.x) * kv_dim;

@@ -118,7 +118,7 @@ class Reference {
         keys_(shape.layers),
         values_(shape.layers) {}
 
-  // The logits behind this token, which follows those of the calls before.
+  // The logits after this token, which follows those of the calls before.
   XPU_FRAME std::vector<float> Forward(int token) {
     const float* row = weights_.embedding + static_cast<size_t>(token) * shape_.dim;
     std::vector<float> x(row, row + shape_.dim);
@@ -212,7 +212,7 @@ class Reference {
   int position_ = 0;
 };
 
-// The token behind the prompt and one for each step.
+// The token after the prompt and one for each step.
 inline Text GenerateOnCpu(Reference* model, const std::vector<int>& prompt, int steps,
                           Sampler* sampler) {
   Text text;

@@ -1,4 +1,4 @@
-// One kernel that runs for long, with launches queued behind it on its stream and others that
+// One kernel that runs for long, with launches queued after it on its stream and others that
 // finish at once on a second stream: what a profiler gets to see while something is unfinished.
 //   --long-ms M --launches N (on each stream, spread over the time of the long kernel)
 #include "gpu.h"

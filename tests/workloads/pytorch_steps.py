@@ -3,7 +3,7 @@
     pytorch_steps.py mlp|transformer [--steps N] [--warmup W] [--graph] [--profile] [--turns]
 
 mlp is bound by its launches; transformer too, unless --large makes it one whose kernels keep the
-GPU busy. Prints one JSON line; "timed_ns" is the time of the N steps behind the warm-up. --graph:
+GPU busy. Prints one JSON line; "timed_ns" is the time of the N steps after the warm-up. --graph:
 the steps are captured into a CUDA graph once and replayed. --profile: torch.profiler runs around
 all of it, and the line has what it counted: kernels by name and their time; null when the profiler
 saw no GPU. --with: a profiler runs around all of it, and the line has nothing of what it saw.

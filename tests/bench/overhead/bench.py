@@ -136,7 +136,7 @@ class Bench:
         return way.command(plain, self.workload, tools)
 
     def note(self, way, command, units, said):
-        """What a finished process left behind its times."""
+        """What a finished process printed after its times."""
         result = self.results[way.name]
         made = units + self.workload.warmup * self.workload.units_per_count
         if command.floor_report is not None:
@@ -149,7 +149,7 @@ class Bench:
             result.notes = [line for line in said if not SUMMARY.match(line)]  # of losses
 
     def run(self, way, timeout):
-        """Nanoseconds a unit and seconds in all; notes what else is to be told."""
+        """Nanoseconds a unit and seconds in all; notes what else must be printed."""
         command = self.command(way)
         for left in (command.output, command.floor_report):
             if left is not None:
@@ -209,7 +209,7 @@ class Bench:
             names = figures.next_round(costs, number + 1, min(RUNS, self.options.rounds),
                                        deadline - time.monotonic())
             active = [way for way in self.ways if way.name in names]
-            # No way is always behind the same one.
+            # The order changes, so that no way always follows the same one.
             order.shuffle(active)
             if not active:
                 return

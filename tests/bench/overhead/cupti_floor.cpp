@@ -203,7 +203,7 @@ void Finish() {
 
 void StartAndFinish() {
   Start();
-  // Behind CUPTI's own, which run after ours then.
+  // Registered after CUPTI's own handlers, so that it runs before them.
   std::atexit(&Finish);
 }
 

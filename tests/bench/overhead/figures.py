@@ -21,7 +21,7 @@ def spread(values):
 
 def ratio(runs, others):
     """The median over the rounds in which both ran of one's time over the other's. The machine
-    drifts by more than what is measured: only neighbours may be compared."""
+    drifts by more than what is measured: only adjacent runs may be compared."""
     rounds = sorted(set(runs) & set(others))
     return middle([runs[r] / others[r] for r in rounds])
 

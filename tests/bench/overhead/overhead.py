@@ -93,8 +93,8 @@ def main():
     chosen = [w for w in workloads.WORKLOADS if matches(options.workload, ",")(w.name)]
     if not chosen:
         raise SystemExit(f"--workload {options.workload}: none has such a name")
-    with tempfile.TemporaryDirectory(prefix="xpu-overhead-") as folder:
-        tools = tools_of(options, pathlib.Path(folder))
+    with tempfile.TemporaryDirectory(prefix="xpu-overhead-") as directory:
+        tools = tools_of(options, pathlib.Path(directory))
         about = machine.lines(shlex.join(["overhead.py", *sys.argv[1:]]), tools.recorder,
                               tools.python, tools.cuda, options.simulated)
         print("\n".join(about), end="\n\n", flush=True)

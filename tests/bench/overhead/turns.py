@@ -1,6 +1,6 @@
 """A workload that takes seconds to start: a process for each way, all at once, that take turns of a
-fraction of a second. What the machine does meanwhile hits neighbours alike, and there is time for
-many rounds."""
+fraction of a second. What the machine does meanwhile affects adjacent turns alike, and there is time
+for many rounds."""
 
 import dataclasses
 import queue
@@ -85,12 +85,12 @@ class TurnsBench(Bench):
         self.commands = {}
 
     def start(self, way):
-        folder = self.tools.scratch / f"{self.workload.name}-{len(self.players)}"
-        folder.mkdir()
-        command = self.command(way, dataclasses.replace(self.tools, scratch=folder))
+        directory = self.tools.scratch / f"{self.workload.name}-{len(self.players)}"
+        directory.mkdir()
+        command = self.command(way, dataclasses.replace(self.tools, scratch=directory))
         self.commands[way.name] = command
         try:
-            self.players[way.name] = Player(command, folder / "errors.txt")
+            self.players[way.name] = Player(command, directory / "errors.txt")
         except OSError as error:
             self.fail(way, error)
             return

@@ -88,8 +88,8 @@ class Floor(Way):
                        "CUPTI_FLOOR_CALLS": self.calls,
                        "CUPTI_FLOOR_FLUSH": str(self.flush_ms),
                        "CUPTI_FLOOR_INIT": self.init}
-        for folder in ("lib64", "extras/CUPTI/lib64"):
-            library = machine.cuda / folder / "libcupti.so"
+        for directory in ("lib64", "extras/CUPTI/lib64"):
+            library = machine.cuda / directory / "libcupti.so"
             if library.exists():
                 environment["CUPTI_FLOOR_LIB"] = str(library)
         report = machine.scratch / "floor.txt"

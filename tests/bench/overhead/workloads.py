@@ -1,5 +1,5 @@
 """The programs that are measured. Each prints a line of JSON with "unit", "timed_units" and
-"timed_ns": how long its work behind a warm-up took, by its own clock."""
+"timed_ns": how long its work after a warm-up took, by its own clock."""
 
 import dataclasses
 import pathlib
@@ -11,7 +11,7 @@ SOURCES = pathlib.Path(__file__).resolve().parent.parent.parent / "workloads"
 class Workload:
     name: str
     title: str
-    program: str           # a file of the folder with programs, or a Python script
+    program: str           # a file of the directory with programs, or a Python script
     arguments: tuple       # "{units}" is what is timed, "{warmup}" what comes before
     first_units: int       # for the first run, which says how long a unit takes; of each turn
     warmup: int

@@ -104,8 +104,8 @@ class OwnUsage:
     """A prefix for commands after which the program's own CPU and wall time are known, whatever
     records it: what it forks is counted too."""
 
-    def __init__(self, folder):
-        self.path = pathlib.Path(folder) / "own_usage.json"
+    def __init__(self, directory):
+        self.path = pathlib.Path(directory) / "own_usage.json"
 
     def prefix(self):
         return [sys.executable, "-S", str(HERE / "own_usage.py"), str(self.path)]

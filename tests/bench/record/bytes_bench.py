@@ -31,29 +31,29 @@ def parts(capture):
     return {m.group(1): (int(m.group(2)), int(m.group(3))) for m in found if m}
 
 
-def repeated(program, folder, seconds):
-    usage = tools.OwnUsage(folder)
-    tools.Run([*usage.prefix(), *program], cwd=folder)
+def repeated(program, directory, seconds):
+    usage = tools.OwnUsage(directory)
+    tools.Run([*usage.prefix(), *program], cwd=directory)
     times = max(1, round(seconds / usage.take()["cpu"]))
     script = 'i=0; while [ $i -lt "$0" ]; do "$@" >/dev/null; i=$((i + 1)); done'
     return ["sh", "-c", script, str(times), *program]
 
 
-def xpu_row(folder, program):
-    output = f"{folder}/out.xpu"
+def xpu_row(directory, program):
+    output = f"{directory}/out.xpu"
     tools.Run([tools.RECORDER, "-q", "--cpu-only", "-F", "999", "-o", output, "--", *program],
-              cwd=folder)
+              cwd=directory)
     of = parts(output)
     samples, bytes_of_samples = of["cpu_samples"]
     each = [bytes_of_samples, of["(stack nodes)"][1], os.path.getsize(output)]
     return ["xpu-record", f"{samples:,}", *(f"{size / samples:.2f}" for size in each)]
 
 
-def perf_row(folder, program, mode):
-    output = f"{folder}/out.perf"
+def perf_row(directory, program, mode):
+    output = f"{directory}/out.perf"
     # -B: some versions fail on the names of BPF programs.
     run = tools.Run(["perf", "record", "-B", "-N", "-z", "-e", "cpu-clock", "-F", "999",
-                     "--call-graph", mode, "-o", output, "--", *program], cwd=folder)
+                     "--call-graph", mode, "-o", output, "--", *program], cwd=directory)
     dump = subprocess.run(["perf", "report", "-i", output, "--stats"], check=False,
                           capture_output=True, text=True).stdout
     match = (re.search(r"\((\d+) samples\)", run.stderr) or
@@ -65,8 +65,8 @@ def perf_row(folder, program, mode):
             f"{os.path.getsize(output) / samples:.2f}"]
 
 
-def print_launches(folder, seconds):
-    output = f"{folder}/out.xpu"
+def print_launches(directory, seconds):
+    output = f"{directory}/out.xpu"
     tools.Run([tools.RECORDER, "-q", "-o", output, "--",
                tools.built("tests/workloads/paced_launches"), "--rate", "100000", "--seconds",
                str(seconds)])
@@ -84,16 +84,16 @@ def main():
     tools.require_root()
     seconds = int(sys.argv[1]) if len(sys.argv) > 1 else 20
     print(tools.machine(), flush=True)
-    with tempfile.TemporaryDirectory() as folder:
-        for name, program in sampling_bench.programs(folder).items():
-            command = repeated(program, folder, seconds)
-            rows = [xpu_row(folder, command)]
+    with tempfile.TemporaryDirectory() as directory:
+        for name, program in sampling_bench.programs(directory).items():
+            command = repeated(program, directory, seconds)
+            rows = [xpu_row(directory, command)]
             if shutil.which("perf"):
-                rows += [perf_row(folder, command, mode) for mode in ("fp", "dwarf")]
+                rows += [perf_row(directory, command, mode) for mode in ("fp", "dwarf")]
             tools.print_table(f"CPU samples of {name}",
                               ["recorder", "samples", "bytes a sample", "stacks, bytes a sample",
                                "whole file, bytes a sample"], rows)
-        print_launches(folder, 10)
+        print_launches(directory, 10)
 
 
 if __name__ == "__main__":

@@ -19,14 +19,14 @@ WORKS = {"400,000 names": ("names", 400000), "300,000 mappings, unmapped": ("chu
          "60,000 mappings, kept": ("keep", 60000)}
 
 
-def recorders(folder, binaries):
+def recorders(directory, binaries):
     cases = {"nothing": []}
     for binary in binaries:
         name = "xpu-record --cpu-only" if len(binaries) == 1 else binary
-        cases[name] = [binary, "--cpu-only", "-o", f"{folder}/out.xpu", "--"]
+        cases[name] = [binary, "--cpu-only", "-o", f"{directory}/out.xpu", "--"]
     if shutil.which("perf"):
         cases["perf record -g"] = ["perf", "record", "-q", "-g", "-e", "cpu-clock", "-F", "99",
-                                   "-o", f"{folder}/out.perf", "--"]
+                                   "-o", f"{directory}/out.perf", "--"]
     return cases
 
 
@@ -49,8 +49,8 @@ def main():
     tools.require_root()
     rounds = int(sys.argv[1]) if len(sys.argv) > 1 else 5
     print(f"{tools.machine()}; {rounds} rounds", flush=True)
-    with tempfile.TemporaryDirectory() as folder:
-        cases = recorders(folder, sys.argv[2:] or [tools.RECORDER])
+    with tempfile.TemporaryDirectory() as directory:
+        cases = recorders(directory, sys.argv[2:] or [tools.RECORDER])
         columns = {work: tools.interleave(list(cases), rounds,
                                           lambda case, work=work: measure(cases[case], work))
                    for work in WORKS}

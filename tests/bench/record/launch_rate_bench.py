@@ -23,7 +23,7 @@ RATES = (100_000, 300_000)
 
 
 def ledger(path):
-    """What was lost, without notes; told on the standard error too."""
+    """What was lost, without notes; also printed on the standard error."""
     text = subprocess.run([tools.REPORT, "--dump", path], check=True, capture_output=True,
                           text=True).stdout
     lost = 0
@@ -34,9 +34,9 @@ def ledger(path):
     return lost
 
 
-def measure(folder, recorder, rate, seconds):
-    usage = tools.OwnUsage(folder)
-    output = f"{folder}/out.xpu"
+def measure(directory, recorder, rate, seconds):
+    usage = tools.OwnUsage(directory)
+    output = f"{directory}/out.xpu"
     program = [tools.built("tests/workloads/paced_launches"), "--rate", str(rate), "--seconds",
                str(seconds)]
     run = tools.Run([recorder, "-o", output, "--", *usage.prefix(), *program],
@@ -69,9 +69,9 @@ def main():
     recorders = sys.argv[3:] or [tools.RECORDER]
     print(f"{tools.machine()}; {rounds} rounds of {seconds} s", flush=True)
     cases = [(recorder, rate) for rate in RATES for recorder in recorders]
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory() as directory:
         results = tools.interleave(cases, rounds,
-                                   lambda case: measure(folder, *case, seconds))
+                                   lambda case: measure(directory, *case, seconds))
     rows = []
     for (recorder, rate), measured in results.items():
         which = f"{rate:,}" if len(recorders) == 1 else f"{rate:,}, {recorder}"

@@ -50,9 +50,9 @@ int main(int count, char** words) {
 """
 
 
-def recorders(folder):
-    xpu = [tools.RECORDER, "-q", "--cpu-only", "-o", f"{folder}/out.xpu"]
-    perf = ["perf", "record", "-q", "-e", "cpu-clock", "-o", f"{folder}/out.perf"]
+def recorders(directory):
+    xpu = [tools.RECORDER, "-q", "--cpu-only", "-o", f"{directory}/out.xpu"]
+    perf = ["perf", "record", "-q", "-e", "cpu-clock", "-o", f"{directory}/out.perf"]
     cases = {"nothing": []}
     for rate in ("99", "999"):
         cases[f"xpu-record, {rate} Hz"] = [*xpu, "-F", rate, "--"]
@@ -63,12 +63,12 @@ def recorders(folder):
     return cases
 
 
-def programs(folder):
-    source = pathlib.Path(folder) / "compiled.cpp"
+def programs(directory):
+    source = pathlib.Path(directory) / "compiled.cpp"
     source.write_text(COMPILED)
     return {
         "Python": [sys.executable, "-c", PYTHON_WORK],
-        "g++ -O2": ["g++", "-O2", "-std=c++20", "-c", str(source), "-o", f"{folder}/compiled.o"],
+        "g++ -O2": ["g++", "-O2", "-std=c++20", "-c", str(source), "-o", f"{directory}/compiled.o"],
         "awk": ["awk", "BEGIN { for (i = 0; i < 60000000; ++i) x += i % 7; print x }"],
     }
 
@@ -88,9 +88,9 @@ def sampling_seconds(run):
     return sum(seconds for kind, _, seconds in run.programs.values() if kind == PERF_EVENT)
 
 
-def measure(folder, recorder, program):
-    usage = tools.OwnUsage(folder)
-    run = tools.Run([*recorder, *usage.prefix(), *program], watch=bool(recorder), cwd=folder)
+def measure(directory, recorder, program):
+    usage = tools.OwnUsage(directory)
+    run = tools.Run([*recorder, *usage.prefix(), *program], watch=bool(recorder), cwd=directory)
     own = usage.take()
     return {"program": own["cpu"], "wall": own["wall"], "all": run.cpu - own["own"],
             "bpf": sampling_seconds(run) / own["cpu"]}
@@ -100,13 +100,13 @@ def main():
     tools.require_root()
     rounds = int(sys.argv[1]) if len(sys.argv) > 1 else 5
     print(f"{tools.machine()}; {rounds} rounds", flush=True)
-    with tempfile.TemporaryDirectory() as folder, bpf_statistics():
-        cases = recorders(folder)
-        for name, program in programs(folder).items():
+    with tempfile.TemporaryDirectory() as directory, bpf_statistics():
+        cases = recorders(directory)
+        for name, program in programs(directory).items():
             if sys.argv[2:] and name not in sys.argv[2:]:
                 continue
             results = tools.interleave(list(cases), rounds,
-                                       lambda case: measure(folder, cases[case], program))
+                                       lambda case: measure(directory, cases[case], program))
             base = results["nothing"]
             rows = []
             for case, measured in results.items():

@@ -3,7 +3,7 @@
     sudo python3 tests/bench/record/startup_bench.py [--rounds N] [--real-time] [XPU-RECORD...]
 
 Start: from the exec of the recorder to the first output of the program (`date`, which costs the
-same in each row). The cold unwind cache is an empty folder in a mount namespace of its own. End:
+same in each row). The cold unwind cache is an empty directory in a mount namespace of its own. End:
 from the last thing that a program does, which for 10 s was busy in four threads and launched
 100,000 kernels a second (tests/fake_cuda), to the end of xpu-record. Wall time: on a machine that
 others use, look at the least; --real-time measures the start with a priority above theirs (chrt).
@@ -23,11 +23,11 @@ CACHE = "/var/cache/xpu/unwind"
 NOW = ["date", "+%s%N"]
 
 
-def starts(folder, recorders, prefix):
+def starts(directory, recorders, prefix):
     cases = {"nothing": ("", prefix)}
     for recorder in recorders:
         name = "xpu-record" if len(recorders) == 1 else recorder
-        xpu = [*prefix, recorder, "-q", "-o", f"{folder}/out.xpu"]
+        xpu = [*prefix, recorder, "-q", "-o", f"{directory}/out.xpu"]
         cases |= {
             name: ("", xpu),
             f"{name}, cold unwind cache": (f"mkdir -p {CACHE} && mount -t tmpfs none {CACHE} && ",
@@ -37,7 +37,7 @@ def starts(folder, recorders, prefix):
         }
     if shutil.which("perf"):
         cases["perf record -g"] = ("", [*prefix, "perf", "record", "-q", "-g", "-e", "cpu-clock",
-                                        "-o", f"{folder}/out.perf"])
+                                        "-o", f"{directory}/out.perf"])
     return cases
 
 
@@ -67,11 +67,11 @@ def measure_end(recorder):
     return {"end": run.end * 1e3 - told["end_ns"] / 1e6, "launches": told["launches"]}
 
 
-def print_ends(folder, rounds):
-    cases = {"nothing": [], "xpu-record": [tools.RECORDER, "-q", "-o", f"{folder}/out.xpu"]}
+def print_ends(directory, rounds):
+    cases = {"nothing": [], "xpu-record": [tools.RECORDER, "-q", "-o", f"{directory}/out.xpu"]}
     if shutil.which("perf"):
         cases["perf record -g"] = ["perf", "record", "-q", "-g", "-e", "cpu-clock", "-o",
-                                   f"{folder}/out.perf"]
+                                   f"{directory}/out.perf"]
     results = tools.interleave(list(cases), rounds, lambda case: measure_end(cases[case]))
     rows = [[case, tools.cell([m["end"] for m in measured], "{:.0f}"),
              tools.cell([m["launches"] for m in measured], "{:.0f}")]
@@ -90,13 +90,13 @@ def main():
     rounds = arguments.rounds
     prefix = ["chrt", "-f", "10"] if arguments.real_time else []
     print(f"{tools.machine()}; {rounds} rounds{', real-time' if prefix else ''}", flush=True)
-    with tempfile.TemporaryDirectory() as folder:
-        cases = starts(folder, arguments.recorders, prefix)
+    with tempfile.TemporaryDirectory() as directory:
+        cases = starts(directory, arguments.recorders, prefix)
         print_starts(cases, "date", NOW, rounds)
         print_starts(cases, "date, started by Python",
                      [sys.executable, "-c", "import json, re, subprocess; "
                       "subprocess.run(['date', '+%s%N'])"], rounds)
-        print_ends(folder, max(rounds // 3, 1))
+        print_ends(directory, max(rounds // 3, 1))
 
 
 if __name__ == "__main__":

@@ -38,18 +38,18 @@ def measure(arguments):
     return best
 
 
-def make_capture(folder, events):
-    capture = folder / f"{events}.xpu"
+def make_capture(directory, events):
+    capture = directory / f"{events}.xpu"
     subprocess.run([BUILD / "tests/bench/report/make_capture", capture, str(events)], check=True)
     return capture
 
 
-def scaling(folder, most):
+def scaling(directory, most):
     print("| events | view | CPU s | us an event | bytes of memory an event |")
     print("|---:|---|---:|---:|---:|")
     events = 10_000
     while events <= most:
-        capture = make_capture(folder, events)
+        capture = make_capture(directory, events)
         for view, arguments in VIEWS.items():
             seconds, memory = measure([REPORT, *arguments, "-o", "/dev/null", capture])
             print(f"| {events} | {view} | {seconds:.2f} | {seconds / events * 1e6:.2f} | "
@@ -58,45 +58,45 @@ def scaling(folder, most):
         events *= 10
 
 
-def record_both(folder, seconds):
+def record_both(directory, seconds):
     """The same program sampled by perf and by xpu-record, both 999 times a second."""
     program = BUILD / "tests/workloads/unwind/calls-gcc-O2-none"
     target = subprocess.Popen([program, str(seconds * 1000 // 8)], stdout=subprocess.DEVNULL)
     both = [subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
             for command in (
                 ["perf", "record", "-N", "-q", "-F", "999", "--call-graph", "fp", "-p",
-                 str(target.pid), "-o", folder / "perf.data"],
+                 str(target.pid), "-o", directory / "perf.data"],
                 [BUILD / "record/xpu-record", "--cpu-only", "-F", "999", "-p", str(target.pid),
-                 "-o", folder / "both.xpu"])]
+                 "-o", directory / "both.xpu"])]
     target.wait()
     for recorder in both:
         recorder.wait()
 
 
-def samples_of(folder):
-    script = subprocess.run(["perf", "script", "-i", folder / "perf.data", "-F", "pid"],
+def samples_of(directory):
+    script = subprocess.run(["perf", "script", "-i", directory / "perf.data", "-F", "pid"],
                             capture_output=True, text=True, check=True).stdout
-    dump = subprocess.run([REPORT, "--folded", "--unit", "samples", folder / "both.xpu"],
+    dump = subprocess.run([REPORT, "--folded", "--unit", "samples", directory / "both.xpu"],
                           capture_output=True, text=True, check=True).stdout
     return (sum(1 for line in script.splitlines() if line.strip()),
             sum(int(line.rsplit(" ", 1)[1]) for line in dump.splitlines()))
 
 
-def compare(folder):
+def compare(directory):
     if os.geteuid() != 0 or not shutil.which("perf"):
         print("perf: left out, it takes root and perf")
         return
-    record_both(folder, 40)
-    of_perf, of_xpu = samples_of(folder)
+    record_both(directory, 40)
+    of_perf, of_xpu = samples_of(directory)
     print("| report | samples | CPU s | us a sample | memory, MB |")
     print("|---|---:|---:|---:|---:|")
-    perf = ["-i", folder / "perf.data"]
+    perf = ["-i", directory / "perf.data"]
     for name, arguments, samples in (
             ("perf script", ["perf", "script", *perf], of_perf),
             ("perf report --stdio", ["perf", "report", "--stdio", *perf], of_perf),
-            ("xpu-report --script", [REPORT, "--script", folder / "both.xpu"], of_xpu),
-            ("xpu-report --folded", [REPORT, "--folded", folder / "both.xpu"], of_xpu),
-            ("xpu-report --top", [REPORT, "--top", folder / "both.xpu"], of_xpu)):
+            ("xpu-report --script", [REPORT, "--script", directory / "both.xpu"], of_xpu),
+            ("xpu-report --folded", [REPORT, "--folded", directory / "both.xpu"], of_xpu),
+            ("xpu-report --top", [REPORT, "--top", directory / "both.xpu"], of_xpu)):
         seconds, memory = measure(arguments)
         print(f"| {name} | {samples} | {seconds:.2f} | {seconds / samples * 1e6:.1f} | "
               f"{memory / 1e6:.0f} |", flush=True)
@@ -105,10 +105,10 @@ def compare(folder):
 def main():
     most = int(sys.argv[1]) if len(sys.argv) > 1 else 10_000_000
     shared = pathlib.Path("/dev/shm")
-    with tempfile.TemporaryDirectory(dir=shared if shared.is_dir() else None) as folder:
+    with tempfile.TemporaryDirectory(dir=shared if shared.is_dir() else None) as directory:
         print(time.strftime("%Y-%m-%d"), os.uname().release, os.cpu_count(), "CPUs")
-        scaling(pathlib.Path(folder), most)
-        compare(pathlib.Path(folder))
+        scaling(pathlib.Path(directory), most)
+        compare(pathlib.Path(directory))
 
 
 if __name__ == "__main__":

@@ -16,12 +16,12 @@ from report_bench import REPORT, make_capture, measure
 
 def main():
     events = int(sys.argv[1]) if len(sys.argv) > 1 else 1_000_000
-    with tempfile.TemporaryDirectory(dir="/dev/shm") as folder:
-        capture = make_capture(pathlib.Path(folder), events)
+    with tempfile.TemporaryDirectory(dir="/dev/shm") as directory:
+        capture = make_capture(pathlib.Path(directory), events)
         before, _ = measure([REPORT, "--chrome-trace", "--max-events", "1", capture])
         print(f"reading and matching {events} events: {before:.2f} s", flush=True)
         for name in ("trace.json", "trace.json.gz"):
-            output = pathlib.Path(folder) / name
+            output = pathlib.Path(directory) / name
             seconds, memory = measure([REPORT, "--chrome-trace", "-o", output, capture])
             size = output.stat().st_size
             if name == "trace.json":

@@ -185,7 +185,7 @@ void Buffers::Add(Record record) {
   }
 }
 
-// Where a buffer had to be asked for, the overhead of asking comes right behind the record that
+// Where a buffer had to be asked for, the overhead of asking comes right after the record that
 // needed it: record 1 of every capture.
 void Buffers::AddLocked(std::unique_lock<std::mutex>* lock, Record record) {
   std::unique_ptr<Buffer>* current = Current();
@@ -275,7 +275,7 @@ bool Buffers::DetachAll() {
   return any;
 }
 
-// The overhead of flushing goes into a buffer of this thread and back in the same flush, behind the
+// The overhead of flushing goes into a buffer of this thread and back in the same flush, after the
 // others: the last buffer of every capture.
 void Buffers::RunFlush(std::unique_lock<std::mutex>* lock) {
   const uint64_t asked = flushes_asked_;

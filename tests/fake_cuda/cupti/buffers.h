@@ -3,7 +3,7 @@
 // A record gets its place when the work is enqueued, so the records of one thread lie in the order
 // of its calls, whatever the order of their times (in_flight: 40 kernels out of order). A buffer
 // goes back when it is full, when its thread has ended (transformer_threads: three buffers come
-// before the flush) or when somebody flushes, and not before all in it is finished (in_flight: 17
+// before the flush) or at a flush, and not before all in it is finished (in_flight: 17
 // buffers wait for the first one's kernel). A forced flush does not wait: what is unfinished then
 // has 0 for start and end, and never comes again (in_flight_forced).
 #pragma once

@@ -310,7 +310,7 @@ constexpr uint32_t TimeOffsetIn() {
   if constexpr (requires { Layout{}.start_ns; }) {
     return offsetof(Layout, start_ns);
   } else if constexpr (requires { Layout{}.time_ns; }) {
-    return offsetof(Layout, time_ns);  // the word behind it means nothing here
+    return offsetof(Layout, time_ns);  // the word after it means nothing here
   } else {
     return 0;
   }

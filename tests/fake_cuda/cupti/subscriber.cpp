@@ -92,7 +92,7 @@ void OnResource(const Resource& resource) {
   CallBack(CallbackSite::kResource, CUPTI_CB_DOMAIN_RESOURCE, resource.callback_id, &data);
 }
 
-// GRAPH_TRACE takes the place of the records of the nodes, copies and sets too: graph_trace.
+// GRAPH_TRACE replaces the records of all nodes, including memory operations: graph_trace.
 bool Hidden(const Activity& activity) {
   return activity.kind != ActivityKind::kGraphTrace && activity.graph_id != 0 &&
          KindEnabled(CUPTI_ACTIVITY_KIND_GRAPH_TRACE);

@@ -1,4 +1,4 @@
-// Initialisation, device and context.
+// Initialization, device and context.
 #include <array>
 #include <cstdio>
 #include <cstdlib>

@@ -1,7 +1,7 @@
 // The simulated devices: GPUs with one context each, in-order streams. Nothing is computed; each
 // piece of work gets a start and an end on a timeline of CLOCK_MONOTONIC when it is enqueued, so
 // all times are known at once and waiting is sleeping until one of them. Memory is host memory, and
-// copies and sets happen when they are enqueued.
+// memory operations happen when they are enqueued.
 #pragma once
 
 #include <atomic>
@@ -136,7 +136,7 @@ uint32_t ContextId(CUcontext context);  // in records
 void Emit(const Activity& activity);
 void Announce(const Resource& resource);
 
-// The stream behind a handle: nullptr and CU_STREAM_LEGACY are the null stream of the thread's
+// The stream of a handle: nullptr and CU_STREAM_LEGACY are the null stream of the thread's
 // context, CU_STREAM_PER_THREAD the thread's own in it.
 CUstream Resolve(CUstream stream);
 

@@ -72,7 +72,7 @@ std::unique_ptr<CUgraph_st> CopyOfGraph(CUgraph original) {
   return copy;
 }
 
-// Once and for all replays: the kernels of graph_nodes have 3 to 22 each time, behind a set.
+// Once and for all replays: the kernels of graph_nodes have 3 to 22 each time, after a memset.
 void AssignGridIds(CUgraph graph) {
   for (const auto& node : graph->nodes) {
     if (node->child != nullptr) AssignGridIds(node->child.get());

@@ -25,7 +25,7 @@ enum : uint32_t {
 // Announced as created.
 CUgraph NewGraph();
 
-// What is put into a stream under capture becomes a node behind those that the stream waits for.
+// What is put into a stream under capture becomes a node after those that the stream waits for.
 void CaptureWork(CUstream stream, const Work& work);
 
 // Begins, joins or leaves a capture.

@@ -199,7 +199,7 @@ CUresult RunCopy(const Place& to, const Place& from, const Box& box, bool async,
   if (to.data == nullptr || from.data == nullptr) return CUDA_ERROR_INVALID_VALUE;
   if (Resolve(stream)->capture == nullptr) Move(to, from, box);
   const uint64_t end_ns = Enqueue(stream, CopyWork(to, from, box, async));
-  // The real one gives no synchronisation record for this wait, not even with
+  // The real one gives no synchronization record for this wait, not even with
   // cuptiActivityEnableAllSyncRecords: vector_add.
   if (!async) SleepUntil(end_ns);
   return CUDA_SUCCESS;

@@ -1,5 +1,5 @@
-// Memory, copies and sets as work. Device memory is host memory, and copies and sets happen when
-// they are enqueued.
+// Memory, and memory operations as work. Device memory is host memory, and memory operations happen
+// when they are enqueued.
 #pragma once
 
 #include "device.h"

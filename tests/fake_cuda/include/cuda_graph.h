@@ -38,7 +38,7 @@ typedef struct CUDA_MEMSET_NODE_PARAMS_st {
   size_t height;
 } CUDA_MEMSET_NODE_PARAMS;
 
-// Of the union only what somebody here uses.
+// Of the union only what is used here.
 typedef struct CUgraphNodeParams_st {
   CUgraphNodeType type;
   int reserved0[3];

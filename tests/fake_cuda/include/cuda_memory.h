@@ -1,4 +1,4 @@
-// The memory functions of cuda.h: allocation, copies, sets.
+// The memory functions of cuda.h: allocation and memory operations.
 #pragma once
 
 #ifdef __cplusplus

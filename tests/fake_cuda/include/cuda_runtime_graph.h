@@ -36,7 +36,7 @@ struct cudaMemsetParams {
   size_t height;
 };
 
-// Of the union only what somebody here uses.
+// Of the union only what is used here.
 struct cudaGraphNodeParams {
   cudaGraphNodeType type;
   int reserved0[3];

@@ -1,4 +1,4 @@
-// The memory functions of cuda_runtime.h: allocation, copies, sets.
+// The memory functions of cuda_runtime.h: allocation and memory operations.
 #pragma once
 
 extern "C" {

@@ -26,7 +26,7 @@ int CurrentDevice();
 void ForgetContext();
 
 // The driver's handle of a kernel, by the address of its host function; nullptr: none of ours. At
-// first use cuLibraryLoadData and cuLibraryGetKernel, each outside of the launch and with an id of
+// first use cuLibraryLoadData and cuLibraryGetKernel, each outside the launch and with an id of
 // its own (transformer_shared, ids 128 and 129).
 CUfunction FindKernel(const void* host_function);
 

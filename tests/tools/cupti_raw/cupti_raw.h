@@ -168,7 +168,7 @@ struct SideHeader {
 };
 
 struct FlushPayload {
-  uint64_t end_ns;  // CLOCK_MONOTONIC; the begin is the entry's time
+  uint64_t end_ns;  // CLOCK_MONOTONIC; it starts at the entry's time
   uint32_t flag;    // 0, or 1 = CUPTI_ACTIVITY_FLAG_FLUSH_FORCED
   int32_t result;
 };

@@ -1,4 +1,4 @@
-// Files that somebody else may have put there, or changes while they are read.
+// Files that another user may have created, or changes while they are read.
 #include <cerrno>
 #include <cstring>
 #include <string>
@@ -25,7 +25,7 @@ std::string TextOf(std::span<const std::byte> bytes) {
 class HostileFiles : public testing::Test {
  protected:
   std::string Write(std::string_view name, std::string_view content) {
-    const std::string path = folder_ / name;
+    const std::string path = directory_ / name;
     const UniqueFd fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
     EXPECT_TRUE(WriteAll(fd.get(), content, path).ok());
     return path;
@@ -38,7 +38,7 @@ class HostileFiles : public testing::Test {
     return std::move(parts).value();
   }
 
-  test::TempFolder folder_;
+  test::TempDirectory directory_;
 };
 
 TEST_F(HostileFiles, OnlyRegularFilesAreOpened) {
@@ -49,24 +49,24 @@ TEST_F(HostileFiles, OnlyRegularFilesAreOpened) {
   char bytes[8] = {};
   EXPECT_EQ(::read(opened->fd.get(), bytes, sizeof(bytes)), 7);
 
-  const std::string pipe = folder_ / "pipe";  // nobody writes: opening it would wait for ever
+  const std::string pipe = directory_ / "pipe";  // nobody writes: opening it would wait for ever
   ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
-  for (const std::string& path : {pipe, folder_.path(), std::string("/dev/null")}) {
+  for (const std::string& path : {pipe, directory_.path(), std::string("/dev/null")}) {
     const auto refused = OpenRegularFile(path);
     ASSERT_FALSE(refused.ok()) << path;
     EXPECT_EQ(refused.error().kind, ErrorKind::kInvalid);
     EXPECT_EQ(refused.error().message, path + ": not a regular file");
   }
-  const auto missing = OpenRegularFile(folder_ / "none");
+  const auto missing = OpenRegularFile(directory_ / "none");
   ASSERT_FALSE(missing.ok());
   EXPECT_EQ(missing.error().kind, ErrorKind::kNotFound);
 }
 
 TEST_F(HostileFiles, LinksAreFollowedUnlessTheyAreNotWanted) {
   const std::string file = Write("file", "content");
-  ASSERT_EQ(::symlink(file.c_str(), (folder_ / "link").c_str()), 0);
-  EXPECT_TRUE(OpenRegularFile(folder_ / "link").ok());
-  const auto refused = OpenRegularFile(folder_ / "link", O_NOFOLLOW);
+  ASSERT_EQ(::symlink(file.c_str(), (directory_ / "link").c_str()), 0);
+  EXPECT_TRUE(OpenRegularFile(directory_ / "link").ok());
+  const auto refused = OpenRegularFile(directory_ / "link", O_NOFOLLOW);
   ASSERT_FALSE(refused.ok());
   EXPECT_EQ(refused.error().kind, ErrorKind::kInvalid);
 }

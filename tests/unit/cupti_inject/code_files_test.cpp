@@ -1,4 +1,4 @@
-// What the loader has mapped, as walks see it and as the recorder is told.
+// What the loader has mapped, as used by walks and as reported to the recorder.
 #include "cupti_inject/code_files.h"
 
 #include <set>
@@ -155,7 +155,7 @@ TEST_F(CodeFilesTest, MoreCodeIsNoNewGeneration) {
   EXPECT_EQ((*reading).generation, generation);
 }
 
-// Code that the recorder could not be told of yet is in no list.
+// Code that could not be reported to the recorder yet is in no list.
 TEST_F(CodeFilesTest, AFullRingIsTriedAgain) {
   const size_t all = Refresh().size();
   ASSERT_GE(all, 3u);
@@ -210,7 +210,7 @@ TEST_F(CodeFilesTest, TheListKnowsThatItIsOutdated) {
     Refresh();
     EXPECT_EQ(files_.LoadsSince(), 0u);
     EXPECT_EQ(loads_reported_, LoaderAdds());
-    EXPECT_EQ(gone_.size(), 0u);  // it was never told of
+    EXPECT_EQ(gone_.size(), 0u);  // it was never reported
   }
   const Library library;
   files_.StopFollowing();

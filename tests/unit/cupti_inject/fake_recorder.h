@@ -1,4 +1,4 @@
-// The other end of wire.h, small: a socket that answers as told, and a ring that is read by hand.
+// The other end of wire.h, small: a socket that answers as set up, and a ring that is read by hand.
 #pragma once
 
 #include <atomic>

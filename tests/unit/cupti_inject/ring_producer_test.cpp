@@ -77,7 +77,7 @@ TEST(RingProducer, RefusesWhatIsLargerThanAMessage) {
                             wire::kMaxMessageBytes - sizeof(name)));
 }
 
-// Every message that a producer was told was sent arrives once, in its thread's order.
+// Every message whose Send succeeded arrives once, in its thread's order.
 TEST(RingProducer, ManyThreadsOneConsumer) {
   constexpr uint32_t kThreads = 4;
   constexpr uint64_t kMessages = 20'000;

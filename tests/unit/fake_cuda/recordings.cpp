@@ -30,16 +30,16 @@ Capture ParseOrFail(const std::string& bytes, const std::string& name) {
   return capture;
 }
 
-class TemporaryFolder {
+class TemporaryDirectory {
  public:
-  TemporaryFolder() {
+  TemporaryDirectory() {
     std::string path = fs::temp_directory_path() / "fake_cuda_test.XXXXXX";
     EXPECT_NE(mkdtemp(path.data()), nullptr);
     path_ = path;
   }
-  ~TemporaryFolder() { fs::remove_all(path_); }
-  TemporaryFolder(const TemporaryFolder&) = delete;
-  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
+  ~TemporaryDirectory() { fs::remove_all(path_); }
+  TemporaryDirectory(const TemporaryDirectory&) = delete;
+  TemporaryDirectory& operator=(const TemporaryDirectory&) = delete;
   const fs::path& path() const { return path_; }
 
  private:
@@ -83,10 +83,10 @@ std::string LoadRealJson(const std::string& name) {
 }
 
 std::vector<Capture> RecordFake(const Strings& command, const Strings& environment, int* status) {
-  const TemporaryFolder folder;
+  const TemporaryDirectory directory;
   Strings variables = environment;
   variables.push_back("CUDA_INJECTION64_PATH=" XPU_FAKE_CUPTI_RAW);
-  variables.push_back("CUPTI_RAW_OUT=" + (folder.path() / "%p.raw").string());
+  variables.push_back("CUPTI_RAW_OUT=" + (directory.path() / "%p.raw").string());
   const pid_t child = fork();
   if (child == 0) Exec(command, variables);
   int local_status = 0;
@@ -97,7 +97,7 @@ std::vector<Capture> RecordFake(const Strings& command, const Strings& environme
     *status = local_status;
   }
   std::vector<Capture> captures;
-  for (const auto& entry : fs::directory_iterator(folder.path())) {
+  for (const auto& entry : fs::directory_iterator(directory.path())) {
     captures.push_back(ParseOrFail(ReadAll(entry.path()), entry.path()));
   }
   std::sort(captures.begin(), captures.end(),

@@ -144,7 +144,7 @@ ReadBack ReadLines(CaptureReader& reader);
 CaptureReader MustRead(std::span<const std::byte> bytes);
 ReadBack ReadLines(std::span<const std::byte> bytes);
 
-// Says again what it was given, as far as it is said to be alive.
+// Repeats what it was given, as far as that is alive.
 class Alive : public LiveState {
  public:
   void ForEach(const TakeProcess& take_process, const TakeMapping& take_mapping) override {

@@ -13,7 +13,7 @@
 namespace xpu::test {
 namespace {
 
-const std::string kFolder = XPU_TESTS_DIR "/unit/format/";
+const std::string kDirectory = XPU_TESTS_DIR "/unit/format/";
 
 std::string Content(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
@@ -22,10 +22,10 @@ std::string Content(const std::string& path) {
 
 void Update() {
   const FilledFile file = FilledCapture(2, 1);
-  std::ofstream(kFolder + "generation_1.xpu", std::ios::binary)
+  std::ofstream(kDirectory + "generation_1.xpu", std::ios::binary)
       .write(reinterpret_cast<const char*>(file.bytes.data()),
              static_cast<std::streamsize>(file.bytes.size()));
-  std::ofstream text(kFolder + "generation_1.txt", std::ios::binary);
+  std::ofstream text(kDirectory + "generation_1.txt", std::ios::binary);
   for (const auto& block : ReadLines(file.bytes).blocks) {
     for (const std::string& line : block) text << line << '\n';
   }
@@ -46,12 +46,12 @@ bool Holds(std::string_view now, std::string_view old) {
 
 TEST(Generation, TheFirstIsRead) {
   if (std::getenv("XPU_UPDATE_CAPTURES") != nullptr) Update();
-  const std::string capture = Content(kFolder + "generation_1.xpu");
+  const std::string capture = Content(kDirectory + "generation_1.xpu");
   std::vector<std::string> lines;
   for (auto& block : ReadLines(std::as_bytes(std::span(capture))).blocks) {
     lines.insert(lines.end(), block.begin(), block.end());
   }
-  const std::string expected = Content(kFolder + "generation_1.txt");
+  const std::string expected = Content(kDirectory + "generation_1.txt");
   size_t count = 0;
   for (std::string_view rest = expected; !rest.empty(); ++count) {
     const size_t end = rest.find('\n');

@@ -1,4 +1,4 @@
-// What is refused when a file is opened, and how that is said.
+// What is refused when a file is opened, and with which message.
 #include <cstring>
 #include <fstream>
 
@@ -110,9 +110,9 @@ TEST(Open, WhatCannotBeOpened) {
   ASSERT_FALSE(absent.ok());
   EXPECT_EQ(absent.error().kind, ErrorKind::kNotFound);
   EXPECT_EQ(absent.error().message, "/nonexistent/capture.xpu: open: No such file or directory");
-  auto folder = CaptureReader::Open("/tmp");
-  ASSERT_FALSE(folder.ok());
-  EXPECT_EQ(folder.error().message, "/tmp: open: Is a directory");
+  auto directory = CaptureReader::Open("/tmp");
+  ASSERT_FALSE(directory.ok());
+  EXPECT_EQ(directory.error().message, "/tmp: open: Is a directory");
 }
 
 TEST(Open, ReadsAFile) {

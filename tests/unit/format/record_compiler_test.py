@@ -24,12 +24,12 @@ MISTAKES = [
 
 
 def compile_schema(compiler, text):
-    with tempfile.TemporaryDirectory() as folder:
-        schema = pathlib.Path(folder) / "capture.capnp"
+    with tempfile.TemporaryDirectory() as directory:
+        schema = pathlib.Path(directory) / "capture.capnp"
         schema.write_text(text, encoding="utf-8")
-        (pathlib.Path(folder) / "format").mkdir()
+        (pathlib.Path(directory) / "format").mkdir()
         return subprocess.run(
-            ["capnp", "compile", f"-o{compiler}:{folder}", f"--src-prefix={folder}", schema],
+            ["capnp", "compile", f"-o{compiler}:{directory}", f"--src-prefix={directory}", schema],
             capture_output=True, text=True, check=False)
 
 

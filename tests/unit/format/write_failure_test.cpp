@@ -122,7 +122,7 @@ TEST(WriteFailure, BlockWrittenHalfWay) {
   const ReadBack back = ReadLines(FileContent(path));
   ASSERT_EQ(back.blocks.size(), 2u);
   EXPECT_EQ(back.blocks[0], ExpectedRows(0, 2));
-  // The processes and mappings that the lost block told of are told again, once a block could be
+  // The processes and mappings of the lost block are repeated once a block could be
   // written: with the next one.
   EXPECT_EQ(back.blocks[1], ExpectedRows(4, 6));
   EXPECT_EQ(back.problems.bytes_skipped, 500u);

@@ -163,23 +163,23 @@ TEST(RecordingControl, TimesThatOverflowAreNever) {
 class FifoTest : public ::testing::Test {
  protected:
   void SetUp() override {
-    ASSERT_NE(::mkdtemp(folder_), nullptr);
+    ASSERT_NE(::mkdtemp(directory_), nullptr);
     ASSERT_EQ(::mkfifo(Commands().c_str(), 0600), 0);
     ASSERT_EQ(::mkfifo(Acks().c_str(), 0600), 0);
   }
   void TearDown() override {
     ::unlink(Commands().c_str());
     ::unlink(Acks().c_str());
-    ::rmdir(folder_);
+    ::rmdir(directory_);
   }
-  std::string Commands() const { return std::string(folder_) + "/c"; }
-  std::string Acks() const { return std::string(folder_) + "/a"; }
+  std::string Commands() const { return std::string(directory_) + "/c"; }
+  std::string Acks() const { return std::string(directory_) + "/a"; }
   static void Write(const std::string& path, std::string_view text) {
     const UniqueFd fd(::open(path.c_str(), O_RDWR | O_NONBLOCK));
     ASSERT_EQ(::write(fd.get(), text.data(), text.size()), static_cast<ssize_t>(text.size()));
   }
 
-  char folder_[32] = "/tmp/xpu-fifo-XXXXXX";
+  char directory_[32] = "/tmp/xpu-fifo-XXXXXX";
 };
 
 TEST_F(FifoTest, LinesAreCommands) {

@@ -13,11 +13,11 @@
 namespace xpu {
 namespace {
 
-struct Place {
+struct Attach {
   size_t offset;
   size_t size;
 };
-using Places = std::map<std::string, Place, std::less<>>;
+using Places = std::map<std::string, Attach, std::less<>>;
 
 // Bytes without a zero and without a regular step.
 std::vector<std::byte> Pattern(size_t size, uint32_t kind) {
@@ -27,7 +27,7 @@ std::vector<std::byte> Pattern(size_t size, uint32_t kind) {
   return bytes;
 }
 
-uint64_t ValueAt(const std::vector<std::byte>& bytes, Place place) {
+uint64_t ValueAt(const std::vector<std::byte>& bytes, Attach place) {
   uint64_t value = 0;
   if (place.offset + place.size > bytes.size()) return 0;
   std::memcpy(&value, bytes.data() + place.offset, place.size);
@@ -144,9 +144,9 @@ TEST(CuptiDecode, Memcpy) {
     places["graph_node_id"] = {64, 8};
     places["graph_id"] = {72, 4};
     // Padding in the records of older versions, whatever it holds.
-    places["channel_id"] = size > 80 ? Place{76, 4} : Place{1000, 4};
+    places["channel_id"] = size > 80 ? Attach{76, 4} : Attach{1000, 4};
     places["channel_type"] = {80, 4};
-    places["is_device_launched"] = size > 88 ? Place{84, 1} : Place{1000, 1};
+    places["is_device_launched"] = size > 88 ? Attach{84, 1} : Attach{1000, 1};
     places["copy_count"] = {88, 8};
     CheckFields<Memcpy>(1, size, places);
   }
@@ -162,7 +162,7 @@ TEST(CuptiDecode, PeerMemcpy) {
     places["destination_context_id"] = {56, 4};
     places["graph_node_id"] = {72, 8};
     places["graph_id"] = {80, 4};
-    places["channel_id"] = size > 88 ? Place{84, 4} : Place{1000, 4};
+    places["channel_id"] = size > 88 ? Attach{84, 4} : Attach{1000, 4};
     places["channel_type"] = {88, 4};
     CheckFields<Memcpy>(22, size, places);
     EXPECT_TRUE(std::get<Memcpy>(DecodeActivity(Pattern(size, 22)).event).peer_to_peer);
@@ -184,7 +184,7 @@ TEST(CuptiDecode, Memset) {
                            {"memory_kind", {50, 2}},
                            {"graph_node_id", {64, 8}},
                            {"graph_id", {72, 4}},
-                           {"channel_id", size > 80 ? Place{76, 4} : Place{1000, 4}},
+                           {"channel_id", size > 80 ? Attach{76, 4} : Attach{1000, 4}},
                            {"channel_type", {80, 4}},
                            {"is_device_launched", {84, 1}}};
     CheckFields<Memset>(2, size, places);

@@ -158,7 +158,7 @@ TEST(JitDumpFile, OtherFiles) {
   EXPECT_EQ(TextOf(ParseJitDump("", kHits)), "");
 }
 
-// Cut and changed at every byte: nothing is read behind the end (under ASan), and it ends.
+// Cut and changed at every byte: nothing is read beyond the end (under ASan), and it ends.
 TEST(JitDumpFile, Damaged) {
   JitDump dump;
   dump.Load(100, 0x1000, 16, 1, "one", "0123456789abcdef");

@@ -114,7 +114,7 @@ TEST_F(GpuPeerTest, MessagesBecomeEvents) {
   EXPECT_EQ(Text(events.gpu_processes[1].cupti_path), "/lib/libcupti.so.13");
 }
 
-// The report finds them in the records: they are told at the end, and not stored a second time.
+// The report finds them in the records: they are reported at the end, and not stored again.
 TEST_F(GpuPeerTest, WorkWithoutATimeIsCounted) {
   MakePeer();
   SendKernel(1, 0, 0, 0);

@@ -36,7 +36,7 @@ class HitFilesTest : public ::testing::Test {
     mapping.start_address = address;
     mapping.size_bytes = 0x1000;
     mapping.file_offset = file_offset;
-    processes_.See(mapping, path, build_id);
+    processes_.Observe(mapping, path, build_id);
     processes_.ApplyNotes();
   }
 
@@ -46,7 +46,7 @@ class HitFilesTest : public ::testing::Test {
     event.kind = kind;
     event.pid = event.tid = pid;
     event.parent_pid = event.parent_tid = parent_pid;
-    processes_.See(event, {});
+    processes_.Observe(event, {});
     processes_.ApplyNotes();
   }
   void Fork(uint32_t pid, uint32_t parent_pid, uint64_t time_ns = 0) {
@@ -67,7 +67,7 @@ class HitFilesTest : public ::testing::Test {
   }
 
   void SampleStack(uint32_t pid, StackId stack) {
-    hits_.SeeStack(pid, stack, [this](StackId id) {
+    hits_.ObserveStack(pid, stack, [this](StackId id) {
       ++visits_;
       return nodes_.at(id.value);
     });
@@ -161,7 +161,7 @@ TEST_F(HitFilesTest, BuildsOfOnePathAreTwoFiles) {
 TEST_F(HitFilesTest, AChildInheritsMappings) {
   Map(7, 0x10000, kMappedFile);
   Fork(8, 7);
-  Map(7, 0x20000, kOther);  // told late
+  Map(7, 0x20000, kOther);  // reported late
   Sample(8, {0x10010, 0x20020});
   EXPECT_EQ(Taken(), (Files{{"/lib/one.soid", {0xf, 0x10}}, {"/lib/two.soid", {0x1f}}}));
 }
@@ -244,11 +244,11 @@ TEST(HitFilesLimit, NoMoreFilesAreHeldThanAllowed) {
   mapping.pid = mapping.tid = 1;
   mapping.start_address = 0x10000;
   mapping.size_bytes = 0x1000;
-  processes.See(mapping, "/proc/self/exe", "");
+  processes.Observe(mapping, "/proc/self/exe", "");
   mapping.start_address = 0x20000;
-  processes.See(mapping, "/proc/self/maps", "");
+  processes.Observe(mapping, "/proc/self/maps", "");
   processes.ApplyNotes();
-  hits.SeeStack(1, StackId{2}, [](StackId id) {
+  hits.ObserveStack(1, StackId{2}, [](StackId id) {
     return StackNode{StackId{id.value == 2 ? 3u : 0u},
                      {FrameKind::kUser, id.value == 2 ? 0x10010u : 0x20010u}};
   });

@@ -24,7 +24,7 @@ inject::ConnectionString InvitationOf(const InjectServer& server) {
   return invitation;
 }
 
-// Answers until somebody came or `tries` times.
+// Answers until a library has connected, at most `tries` times.
 InjectArrivals AcceptOne(InjectServer& server, int tries = 200) {
   InjectArrivals all;
   for (int i = 0; i < tries && all.peers.empty() && all.refusals.empty(); ++i) {

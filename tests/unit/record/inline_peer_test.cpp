@@ -49,7 +49,7 @@ OwnCode FindOwnCode() {
 class InlinePeerTest : public test::PeerTest {
  protected:
   InlinePeerTest()
-      : tables_({.cache_folder = {}, .threads = 2}),
+      : tables_({.cache_directory = {}, .threads = 2}),
         shared_(*TableArena::Create(uint64_t{64} << 20), &tables_) {}
 
   void MakeInlinePeer(ProcessTracker* tracker = nullptr) {
@@ -223,7 +223,6 @@ TEST_F(InlinePeerTest, MessagesThatDoNotFitAreCounted) {
   EXPECT_EQ(Events().launch_stacks.size(), 0u);
 }
 
-// The tables are not for this process: nothing is told or asked.
 // Each costs the recorder memory although it has no frame.
 TEST_F(InlinePeerTest, StacksWithoutFramesAreBoundedToo) {
   MakeInlinePeer();
@@ -238,8 +237,8 @@ TEST_F(InlinePeerTest, StacksWithoutFramesAreBoundedToo) {
   EXPECT_LT(number, 5'000'000u);
 }
 
-// Of a file that neither the kernel nor a build-id tells of nothing is read: only the program says
-// that it is there.
+// A file that neither the kernel reports nor a build-id identifies is not read: only the program
+// says that it exists.
 TEST_F(InlinePeerTest, AFileThatOnlyTheProgramReportsHasNoTable) {
   MakeInlinePeer();
   const OwnCode nowhere{.start = 0x1000, .end = 0x2000, .bias = 0, .file_offset = 0};
@@ -321,7 +320,7 @@ TEST_F(InlinePeerTest, ACopyWaitsForTheListThatItWasTakenUnder) {
   wire::CodeFilesCompleteMessage told{};
   told.loads = 7;
   ASSERT_TRUE(producer_.Send(wire::MessageKind::kCodeFilesComplete, told));
-  // What comes behind it is another list.
+  // What follows belongs to another list.
   wire::CodeFileGoneMessage gone{};
   gone.start_address = FindOwnCode().start;
   ASSERT_TRUE(producer_.Send(wire::MessageKind::kCodeFileGone, gone));
@@ -409,7 +408,7 @@ TEST_F(InlinePeerTest, WhatTheKernelHasReportedStaysAsItIs) {
   mapping.start_address = code.start;
   mapping.size_bytes = code.end - code.start + 0x10000;
   mapping.file_offset = code.file_offset;
-  processes_.See(mapping, std::filesystem::read_symlink("/proc/self/exe").string(), build_id);
+  processes_.Observe(mapping, std::filesystem::read_symlink("/proc/self/exe").string(), build_id);
   processes_.ApplyNotes();
   SendCodeFile(0, code, build_id, "");
   peer_->Drain(*sink_);

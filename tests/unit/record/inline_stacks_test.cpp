@@ -182,7 +182,7 @@ TEST_F(StackCopiesTest, DoNotWaitForEver) {
   EXPECT_EQ(walks_.size(), 2u);
 }
 
-// Taken while the loader had just loaded something: by what was told then, and by nothing else.
+// Taken while the loader had just loaded something: walked with what was reported then only.
 TEST_F(StackCopiesTest, WaitForTheListThatTheyWereTakenUnder) {
   Add(1000, 3);
   Add(1000, 4);
@@ -206,7 +206,7 @@ TEST_F(StackCopiesTest, WaitForTheListThatTheyWereTakenUnder) {
   EXPECT_EQ(used_, std::set{third.get()});
 }
 
-// A program may tell of a new file before each launch.
+// A program may report a new file before each launch.
 TEST_F(StackCopiesTest, TheListsThatTheyKeepAreBounded) {
   for (uint64_t i = 0; i < 8192; ++i) ranges_.Add(i << 12, {(i + 1) << 12, 0, 0});
   std::set<const void*> versions;

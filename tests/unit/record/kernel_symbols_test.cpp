@@ -35,7 +35,7 @@ TEST(KernelSymbols, NamesWhatOccurs) {
 TEST(KernelSymbols, OutsideOfAllSymbols) {
   const KernelSymbolLookup lookup =
       FindKernelSymbols(kText, {0x1000, 0xffffffff81000210, 0xffffffffa0000000});
-  EXPECT_EQ(lookup.unnamed, 2u);  // before the first, and far behind the last before a gap
+  EXPECT_EQ(lookup.unnamed, 2u);  // before the first, and far after the last before a gap
   ASSERT_EQ(lookup.symbols.size(), 1u);
   EXPECT_EQ(lookup.symbols[0].name, "helper.cold");
 }

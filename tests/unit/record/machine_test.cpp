@@ -27,14 +27,14 @@ Machine Refused(int error = EPERM) {
 }
 
 std::string Text(const std::optional<Obstacle>& obstacle) {
-  return obstacle ? obstacle->what + " -- " + obstacle->cure : "";
+  return obstacle ? obstacle->what + " -- " + obstacle->hint : "";
 }
 
-void ExpectBpf(const Machine& machine, const std::string& what, const std::string& cure) {
+void ExpectBpf(const Machine& machine, const std::string& what, const std::string& hint) {
   const auto obstacle = ObstacleToBpf(machine);
   ASSERT_TRUE(obstacle);
   EXPECT_NE(obstacle->what.find(what), std::string::npos) << obstacle->what;
-  EXPECT_NE(obstacle->cure.find(cure), std::string::npos) << obstacle->cure;
+  EXPECT_NE(obstacle->hint.find(hint), std::string::npos) << obstacle->hint;
 }
 
 TEST(Machine, NothingStandsInTheWay) {

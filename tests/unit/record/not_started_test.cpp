@@ -18,13 +18,13 @@ class NotStartedTest : public testing::Test {
  protected:
   void SetUp() override {
     char name[] = "/tmp/xpu-not-started-XXXXXX";
-    folder_ = ::mkdtemp(name);
-    ::chmod(folder_.c_str(), 0755);
+    directory_ = ::mkdtemp(name);
+    ::chmod(directory_.c_str(), 0755);
   }
-  void TearDown() override { std::filesystem::remove_all(folder_); }
+  void TearDown() override { std::filesystem::remove_all(directory_); }
 
   std::string Program(mode_t mode) {
-    const std::string path = folder_ + "/program";
+    const std::string path = directory_ + "/program";
     std::ofstream(path) << "#!/no/such/interpreter";
     ::chmod(path.c_str(), mode);
     return path;
@@ -34,24 +34,24 @@ class NotStartedTest : public testing::Test {
                        "user stranger");
   }
 
-  std::string folder_;
+  std::string directory_;
 };
 
 TEST_F(NotStartedTest, WhatMayNotBeRun) {
-  EXPECT_EQ(Hint(folder_, EACCES), "it is a directory");
+  EXPECT_EQ(Hint(directory_, EACCES), "it is a directory");
   const std::string path = Program(0644);
   EXPECT_EQ(Hint(path, EACCES), "it is not executable; if it is a program: chmod +x " + path);
   Program(0750);
   EXPECT_EQ(Hint(path, EACCES), "user stranger may not execute it: its mode is 750");
   Program(0755);
   EXPECT_TRUE(Hint(path, EACCES).starts_with("its file system is mounted noexec"));
-  ::chmod(folder_.c_str(), 0700);
-  EXPECT_EQ(Hint(path, EACCES), "user stranger may not enter " + folder_);
+  ::chmod(directory_.c_str(), 0700);
+  EXPECT_EQ(Hint(path, EACCES), "user stranger may not enter " + directory_);
 }
 
 TEST_F(NotStartedTest, WhatIsNotThere) {
   EXPECT_TRUE(Hint(Program(0755), ENOENT).starts_with("the file exists, but not its interpreter"));
-  EXPECT_EQ(Hint(folder_ + "/nothing", ENOENT), "");
+  EXPECT_EQ(Hint(directory_ + "/nothing", ENOENT), "");
   EXPECT_EQ(HintForExec("nothing", "", ENOENT, {}, "this user"), "it is not in PATH");
   EXPECT_EQ(HintForExec("ls -la", "", ENOENT, {}, "this user"),
             "give the program and its arguments as separate words, without quotes around them; "

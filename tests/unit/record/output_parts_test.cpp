@@ -22,11 +22,11 @@ class OutputPartsTest : public testing::Test {
   void SetUp() override {
     std::string name = testing::TempDir() + "output-parts-XXXXXX";
     ASSERT_NE(::mkdtemp(name.data()), nullptr);
-    folder_ = name;
+    directory_ = name;
   }
-  void TearDown() override { std::filesystem::remove_all(folder_); }
+  void TearDown() override { std::filesystem::remove_all(directory_); }
 
-  std::string Path(const std::string& name) { return folder_ + "/" + name; }
+  std::string Path(const std::string& name) { return directory_ + "/" + name; }
   void Put(const std::string& name) { std::ofstream(Path(name)) << name; }
   std::string Content(const std::string& name) {
     std::ifstream file(Path(name));
@@ -34,7 +34,7 @@ class OutputPartsTest : public testing::Test {
   }
   std::vector<std::string> Files() {
     std::vector<std::string> names;
-    for (const auto& entry : std::filesystem::directory_iterator(folder_)) {
+    for (const auto& entry : std::filesystem::directory_iterator(directory_)) {
       names.push_back(entry.path().filename());
     }
     std::sort(names.begin(), names.end());
@@ -47,7 +47,7 @@ class OutputPartsTest : public testing::Test {
     return OutputParts::Prepare(Path("c.xpu"), options);
   }
 
-  std::string folder_;
+  std::string directory_;
 };
 
 using Names = std::vector<std::string>;

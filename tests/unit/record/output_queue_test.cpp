@@ -116,7 +116,7 @@ TEST_F(OutputQueueTest, AfterAFailureEverythingIsLostUntilItIsReported) {
   EXPECT_FALSE(queue.Close().ok() && queue.TakeLost().blocks > 0);
 }
 
-// The writer behind it: what it says is lost is what the file lacks, and the rest is whole.
+// With a writer: what it counts as lost is what the file lacks, and the rest is complete.
 TEST(OutputQueueOfACapture, EventsAreInTheFileOrCounted) {
   ::signal(SIGPIPE, SIG_IGN);
   int ends[2];

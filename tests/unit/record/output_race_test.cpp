@@ -26,15 +26,15 @@ class OutputRaceTest : public testing::Test {
   void SetUp() override {
     std::string name = testing::TempDir() + "output-race-XXXXXX";
     ASSERT_NE(::mkdtemp(name.data()), nullptr);
-    folder_ = name;
+    directory_ = name;
     ASSERT_EQ(::unsetenv("SUDO_UID"), 0);
   }
   void TearDown() override {
     ::unsetenv("SUDO_UID");
-    fs::remove_all(folder_);
+    fs::remove_all(directory_);
   }
 
-  std::string Path(const std::string& name) { return folder_ + "/" + name; }
+  std::string Path(const std::string& name) { return directory_ + "/" + name; }
   void Put(const std::string& name, const std::string& content) {
     std::ofstream(Path(name)) << content;
   }
@@ -69,7 +69,7 @@ class OutputRaceTest : public testing::Test {
   }
   void WriteWhileExchanging(uid_t owner);
 
-  std::string folder_;
+  std::string directory_;
 };
 
 // Whatever is opened is written to, as the recorder does.
@@ -207,8 +207,8 @@ TEST_F(OutputLinksTest, OpenDescriptorsAreNamedByProc) {
   int ends[2];
   ASSERT_EQ(::pipe2(ends, O_CLOEXEC), 0);
   const UniqueFd in(ends[0]), out(ends[1]);
-  for (const char* folder : {"/proc/self/fd/", "/dev/fd/"}) {
-    auto output = OutputFile::Open(folder + std::to_string(out.get()));
+  for (const char* directory : {"/proc/self/fd/", "/dev/fd/"}) {
+    auto output = OutputFile::Open(directory + std::to_string(out.get()));
     ASSERT_TRUE(output.ok()) << output.error().message;
     const UniqueFd fd = output->TakeFd();
     char byte = 0;
@@ -226,7 +226,7 @@ TEST_F(OutputLinksTest, RootWritesToNoFifoThatAnotherUserPutIntoASharedDirectory
   ASSERT_EQ(::chown(Path("c.xpu").c_str(), kOtherUser, kOtherUser), 0);
   EXPECT_EQ(MessageFor("c.xpu"),
             Path("c.xpu") + ": user 65534 created this FIFO in another user's directory");
-  ASSERT_EQ(::chown(folder_.c_str(), kOtherUser, kOtherUser), 0);
+  ASSERT_EQ(::chown(directory_.c_str(), kOtherUser, kOtherUser), 0);
   EXPECT_EQ(MessageFor("c.xpu"), "");
 }
 

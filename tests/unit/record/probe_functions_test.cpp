@@ -20,7 +20,7 @@ Offsets Find(const std::string& bytes) {
   auto image = ElfImage::Parse(std::as_bytes(std::span(bytes)), "test");
   Offsets places;
   if (!image.ok()) return places;
-  for (const FunctionPlace& place : FindLaunchFunctions(*image)) {
+  for (const FunctionLocation& place : FindLaunchFunctions(*image)) {
     places.emplace_back(place.function->name, place.file_offset - ElfBuilder::kTextOffset);
   }
   return places;

@@ -13,7 +13,7 @@
 namespace xpu {
 namespace {
 
-using test::TempFolder;
+using test::TempDirectory;
 using Paths = std::vector<std::string>;
 
 TEST(ProbeLibraries, Names) {
@@ -40,21 +40,21 @@ TEST(ProbeLibraries, OfTheLoadersCache) {
 }
 
 TEST(ProbeLibraries, DirectoriesOfRunPaths) {
-  EXPECT_EQ(FoldersOf("$ORIGIN/../lib:/opt/cuda;:lib:${ORIGIN}", "/app/bin"),
+  EXPECT_EQ(DirectoriesOf("$ORIGIN/../lib:/opt/cuda;:lib:${ORIGIN}", "/app/bin"),
             (Paths{"/app/bin/../lib", "/opt/cuda", "/app/bin"}));
-  EXPECT_EQ(FoldersOf("", "/app"), Paths{});
+  EXPECT_EQ(DirectoriesOf("", "/app"), Paths{});
 }
 
 TEST(ProbeLibraries, InTheDirectoriesOfTheEnvironmentEachFileOnce) {
-  TempFolder folder;
-  std::ofstream(folder / "libcudart.so.13.0.48") << "x";
-  std::ofstream(folder / "libother.so") << "x";
-  std::filesystem::create_symlink("libcudart.so.13.0.48", folder / "libcudart.so.13");
-  std::filesystem::create_symlink("nowhere", folder / "libcuda.so.1");
-  const std::string real = std::filesystem::canonical(folder.path()).native();
+  TempDirectory directory;
+  std::ofstream(directory / "libcudart.so.13.0.48") << "x";
+  std::ofstream(directory / "libother.so") << "x";
+  std::filesystem::create_symlink("libcudart.so.13.0.48", directory / "libcudart.so.13");
+  std::filesystem::create_symlink("nowhere", directory / "libcuda.so.1");
+  const std::string real = std::filesystem::canonical(directory.path()).native();
   Paths here;
   for (const std::string& path :
-       FindCudaLibraries("sh", {"PATH=/bin", "LD_LIBRARY_PATH=/nowhere:" + folder.path()})) {
+       FindCudaLibraries("sh", {"PATH=/bin", "LD_LIBRARY_PATH=/nowhere:" + directory.path()})) {
     if (path.starts_with(real)) here.push_back(path);
   }
   EXPECT_EQ(here, Paths{real + "/libcudart.so.13.0.48"});

@@ -64,7 +64,7 @@ class ProcessTableTest : public testing::Test {
     event.tid = tid;
     event.parent_pid = parent_pid;
     event.parent_tid = parent_tid;
-    table_.See(event, name);
+    table_.Observe(event, name);
   }
   void Fork(uint64_t time_ns, uint32_t parent, uint32_t child) {
     Event(ProcessEventKind::kFork, time_ns, child, child, parent, parent);
@@ -81,7 +81,7 @@ class ProcessTableTest : public testing::Test {
     mapping.start_address = start;
     mapping.size_bytes = size;
     mapping.file_offset = offset;
-    table_.See(mapping, path, build_id);
+    table_.Observe(mapping, path, build_id);
   }
 
   // What a process has mapped: "[1000, 5000) +0 of /a".
@@ -310,7 +310,7 @@ TEST_F(ProcessTableTest, WithoutSymbolsNoPastIsKept) {
   Mapping mapping;
   mapping.pid = 7;
   mapping.size_bytes = 0x1000;
-  table.See(mapping, "/a", "");
+  table.Observe(mapping, "/a", "");
   table.EndRound(1);
   EXPECT_EQ(table.Find(7)->past, nullptr);
 }

@@ -1,5 +1,5 @@
 // A recording that goes on in another capture, and one that lost blocks: what a reader needs is
-// stated again.
+// repeated.
 #include "record/session/rotation.h"
 
 #include <filesystem>
@@ -20,7 +20,7 @@ namespace {
 
 constexpr InstanceId kLibraryInstance{7};
 
-// Takes blocks when it is told to.
+// Accepts blocks while it is open.
 class Gate : public BlockOutput {
  public:
   explicit Gate(std::string* bytes, const bool* open) : bytes_(bytes), open_(open) {}
@@ -287,7 +287,7 @@ TEST_F(PartsTest, EachPartHasItsOwnCodeAndLosses) {
   EXPECT_EQ(second.news.losses[0].count, 4u);
 }
 
-// What was defined in blocks that were dropped is known again behind them.
+// What dropped blocks defined is defined again after them.
 TEST_F(PartsTest, DefinitionsThatWereDroppedAreStatedAgain) {
   open_ = false;
   WriteDefinitions();

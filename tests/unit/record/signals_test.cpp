@@ -66,7 +66,7 @@ TEST(SignalRouter, WhatWasIgnoredIsMeantWhereThisProcessIsNamed) {
   router.AtRecorder(FromProcess(SIGINT), 3 * kLater);
   EXPECT_EQ(router.Due(4 * kLater, true), Signals{SIGINT});
   EXPECT_EQ(router.requests_to_end(), 1);
-  // Others are as ever.
+  // Others are handled as usual.
   router.AtRecorder(FromTerminal(SIGQUIT), 4 * kLater);
   EXPECT_EQ(router.requests_to_end(), 2);
 }

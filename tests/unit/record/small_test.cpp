@@ -265,10 +265,10 @@ TEST(Capabilities, AreAskedOfTheKernel) {
 }
 
 TEST(Capabilities, TheCureNamesThisProgram) {
-  const std::string cure = HowToGetCapabilities(",cap_sys_ptrace");
+  const std::string hint = HowToGetCapabilities(",cap_sys_ptrace");
   const std::string command = "sudo setcap cap_bpf,cap_perfmon,cap_sys_ptrace+ep ";
-  ASSERT_NE(cure.find(command), std::string::npos) << cure;
-  const std::string path = cure.substr(cure.find(command) + command.size());
+  ASSERT_NE(hint.find(command), std::string::npos) << hint;
+  const std::string path = hint.substr(hint.find(command) + command.size());
   EXPECT_EQ(path, std::filesystem::read_symlink("/proc/self/exe"));
 }
 

@@ -1,4 +1,4 @@
-// The files of recorded processes: links, pipes and other files in the place of the mapped one.
+// The files of recorded processes: links, pipes and other files instead of the mapped one.
 #include "record/process/target_file.h"
 
 #include <cerrno>
@@ -19,26 +19,26 @@
 namespace xpu {
 namespace {
 
-// A folder that is the root of a process, and one outside.
+// A directory that is the root of a process, and one outside.
 class TargetFile : public testing::TestWithParam<bool> {
  protected:
   void SetUp() override {
     for (const char* name : {"outside", "root", "root/usr", "root/usr/lib"}) {
-      ASSERT_EQ(::mkdir((folder_ / name).c_str(), 0700), 0);
+      ASSERT_EQ(::mkdir((directory_ / name).c_str(), 0700), 0);
     }
     Write("outside/secret", "outside");
     Write("root/usr/lib/library", "inside");
   }
   void Write(const std::string& name, std::string_view content) {
-    const UniqueFd fd(::open((folder_ / name).c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
+    const UniqueFd fd(::open((directory_ / name).c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
     ASSERT_TRUE(WriteAll(fd.get(), content, name).ok());
   }
   void Link(const std::string& target, const std::string& name) {
-    ASSERT_EQ(::symlink(target.c_str(), (folder_ / name).c_str()), 0);
+    ASSERT_EQ(::symlink(target.c_str(), (directory_ / name).c_str()), 0);
   }
   // What is read there; the error when nothing is.
   std::string In(const std::string& path) {
-    auto place = OpenPlaceIn(folder_ / "root", path, 0, GetParam());
+    auto place = OpenInRoot(directory_ / "root", path, 0, GetParam());
     if (!place.ok()) return place.error().message;
     auto file = OpenRegularFile(std::move(place).value(), path);
     if (!file.ok()) return file.error().message;
@@ -47,10 +47,10 @@ class TargetFile : public testing::TestWithParam<bool> {
     return {bytes, static_cast<size_t>(n)};
   }
   std::string Refused(const std::string& path, int error_number) {
-    return folder_ / "root" + path + ": open: " + std::strerror(error_number);
+    return directory_ / "root" + path + ": open: " + std::strerror(error_number);
   }
 
-  test::TempFolder folder_;
+  test::TempDirectory directory_;
 };
 
 TEST_P(TargetFile, IsFoundInTheRootOfItsProcess) {
@@ -61,10 +61,10 @@ TEST_P(TargetFile, IsFoundInTheRootOfItsProcess) {
 }
 
 TEST_P(TargetFile, LinksDoNotLeadOutOfTheRoot) {
-  Link(folder_ / "outside/secret", "root/usr/lib/absolute");
+  Link(directory_ / "outside/secret", "root/usr/lib/absolute");
   Link("../../../outside/secret", "root/usr/lib/relative");
-  Link(folder_ / "outside", "root/usr/folder");
-  Link("/proc/self/root" + (folder_ / "outside"), "root/usr/magic");
+  Link(directory_ / "outside", "root/usr/folder");
+  Link("/proc/self/root" + (directory_ / "outside"), "root/usr/magic");
   for (const char* path :
        {"/usr/lib/absolute", "/usr/lib/relative", "/usr/folder/secret", "/usr/magic/secret",
         "/../outside/secret", "/usr/../../outside/secret"}) {
@@ -82,18 +82,18 @@ INSTANTIATE_TEST_SUITE_P(Kernels, TargetFile, testing::Bool(),
                          [](const auto& test) { return test.param ? "openat2" : "older"; });
 
 TEST(OpenTargetFile, ThroughProc) {
-  const test::TempFolder folder;
-  test::ElfBuilder("id").WriteTo(folder / "file");
-  const std::string in_root = Format("/proc/{}/root{}", ::getpid(), folder / "file");
+  const test::TempDirectory directory;
+  test::ElfBuilder("id").WriteTo(directory / "file");
+  const std::string in_root = Format("/proc/{}/root{}", ::getpid(), directory / "file");
   EXPECT_TRUE(OpenTargetFile(in_root).ok());
-  EXPECT_TRUE(OpenTargetFile(folder / "file").ok());
-  ASSERT_EQ(::symlink((folder / "file").c_str(), (folder / "link").c_str()), 0);
-  EXPECT_TRUE(OpenTargetFile(Format("/proc/{}/root{}", ::getpid(), folder / "link")).ok());
-  EXPECT_FALSE(OpenTargetFile(folder / "link", O_NOFOLLOW).ok());
+  EXPECT_TRUE(OpenTargetFile(directory / "file").ok());
+  ASSERT_EQ(::symlink((directory / "file").c_str(), (directory / "link").c_str()), 0);
+  EXPECT_TRUE(OpenTargetFile(Format("/proc/{}/root{}", ::getpid(), directory / "link")).ok());
+  EXPECT_FALSE(OpenTargetFile(directory / "link", O_NOFOLLOW).ok());
   EXPECT_FALSE(
-      OpenTargetFile(Format("/proc/{}/root{}", ::getpid(), folder / "link"), O_NOFOLLOW).ok());
-  ASSERT_EQ(::mkfifo((folder / "pipe").c_str(), 0600), 0);
-  const auto pipe = OpenTargetFile(Format("/proc/{}/root{}", ::getpid(), folder / "pipe"));
+      OpenTargetFile(Format("/proc/{}/root{}", ::getpid(), directory / "link"), O_NOFOLLOW).ok());
+  ASSERT_EQ(::mkfifo((directory / "pipe").c_str(), 0600), 0);
+  const auto pipe = OpenTargetFile(Format("/proc/{}/root{}", ::getpid(), directory / "pipe"));
   ASSERT_FALSE(pipe.ok());
   EXPECT_EQ(pipe.error().kind, ErrorKind::kInvalid);
   EXPECT_FALSE(OpenTargetFile("/proc/2147483647/root"
@@ -125,18 +125,18 @@ TEST(MayBeMapped, OtherFilesOfThatName) {
 }
 
 TEST(FindUnwindFile, WithoutBuildIdTheInodeDecides) {
-  const test::TempFolder folder;
-  test::ElfBuilder("").WriteTo(folder / "mapped");
-  test::ElfBuilder("").WriteTo(folder / "other");
+  const test::TempDirectory directory;
+  test::ElfBuilder("").WriteTo(directory / "mapped");
+  test::ElfBuilder("").WriteTo(directory / "other");
   struct stat info {};
-  ASSERT_EQ(::stat((folder / "mapped").c_str(), &info), 0);
+  ASSERT_EQ(::stat((directory / "mapped").c_str(), &info), 0);
   const FileIdentity identity{PackedDevice(info), info.st_ino};
-  auto found = FindUnwindFile({folder / "other", folder / "mapped"}, "", identity);
+  auto found = FindUnwindFile({directory / "other", directory / "mapped"}, "", identity);
   ASSERT_TRUE(found.ok());
-  EXPECT_EQ(found->path, folder / "mapped");
-  found = FindUnwindFile({folder / "other"}, "", identity);
+  EXPECT_EQ(found->path, directory / "mapped");
+  found = FindUnwindFile({directory / "other"}, "", identity);
   ASSERT_FALSE(found.ok());
-  EXPECT_EQ(found.error().message, folder / "other" + ": the file has been replaced");
+  EXPECT_EQ(found.error().message, directory / "other" + ": the file has been replaced");
 }
 
 // A build-id is what a file says of itself: tables of files that others can write are kept apart.
@@ -174,11 +174,11 @@ TEST(ProcessOwner, OfStatus) {
 
 TEST(ProcessOwner, WhoseFilesTellOfIt) {
   const ProcessOwner owner{.user = 4711, .own_pid = 0};
-  EXPECT_TRUE(MayTellOf(owner, 4711));
-  EXPECT_TRUE(MayTellOf(owner, 0));
-  EXPECT_FALSE(MayTellOf(owner, 4712));
-  EXPECT_TRUE(MayTellOf({}, ::geteuid()));
-  EXPECT_FALSE(MayTellOf({}, ::geteuid() + 1));
+  EXPECT_TRUE(MayDescribe(owner, 4711));
+  EXPECT_TRUE(MayDescribe(owner, 0));
+  EXPECT_FALSE(MayDescribe(owner, 4712));
+  EXPECT_TRUE(MayDescribe({}, ::geteuid()));
+  EXPECT_FALSE(MayDescribe({}, ::geteuid() + 1));
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
-// Programs that gain privileges and processes whose library never reports, told by the kernel's
-// records alone.
+// Programs that gain privileges and processes whose library never reports, detected from the
+// kernel's records alone.
 #include "record/gpu/unreached_processes.h"
 
 #include <cstring>
@@ -28,7 +28,7 @@ class UnreachedProcessesTest : public test::PeerTest {
     event.kind = ProcessEventKind::kExec;
     event.time_ns = ++now_ns_;
     event.pid = event.tid = pid;
-    processes_.See(event, "program");
+    processes_.Observe(event, "program");
   }
   void Exit(uint32_t pid, uint32_t tid) {
     ProcessEvent event;
@@ -36,7 +36,7 @@ class UnreachedProcessesTest : public test::PeerTest {
     event.time_ns = ++now_ns_;
     event.pid = pid;
     event.tid = tid;
-    processes_.See(event, {});
+    processes_.Observe(event, {});
   }
   void Map(uint32_t pid, const char* path = "/bin/program", uint64_t address = 0) {
     Mapping mapping;
@@ -44,7 +44,7 @@ class UnreachedProcessesTest : public test::PeerTest {
     mapping.pid = mapping.tid = pid;
     mapping.start_address = address;
     mapping.size_bytes = 0x1000;
-    processes_.See(mapping, path, {});
+    processes_.Observe(mapping, path, {});
   }
   using Examine = UnreachedProcesses::Expected::Examine;
   void Expect(Examine* examine_driver = &ObstacleToInjection,

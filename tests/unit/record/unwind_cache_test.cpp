@@ -28,7 +28,7 @@ namespace {
 
 namespace fs = std::filesystem;
 using test::MakeTable;
-using test::TempFolder;
+using test::TempDirectory;
 using Words = std::vector<uint64_t>;
 using Names = std::set<std::string>;
 
@@ -48,9 +48,9 @@ Words Loaded(const UnwindCache& cache, const std::string& build_id = kBuildId) {
   return words;
 }
 
-Names NamesIn(const std::string& folder) {
+Names NamesIn(const std::string& directory) {
   Names names;
-  for (const auto& entry : fs::directory_iterator(folder)) names.insert(entry.path().filename());
+  for (const auto& entry : fs::directory_iterator(directory)) names.insert(entry.path().filename());
   return names;
 }
 
@@ -66,7 +66,7 @@ void SetAge(const std::string& path, int64_t seconds) {
 
 class UnwindCacheTest : public ::testing::Test {
  protected:
-  void SetUp() override { fs::create_directory(folder_ / "cache"); }
+  void SetUp() override { fs::create_directory(directory_ / "cache"); }
   UnwindCache Open(uint64_t limit = UnwindCache::kLimitBytes) {
     auto cache = UnwindCache::Open(path_, limit);
     EXPECT_TRUE(cache.ok());
@@ -74,8 +74,8 @@ class UnwindCacheTest : public ::testing::Test {
   }
   std::string File(const std::string& name = kName) const { return path_ + "/" + name; }
 
-  TempFolder folder_;
-  std::string path_ = folder_ / "cache/xpu/unwind";
+  TempDirectory directory_;
+  std::string path_ = directory_ / "cache/xpu/unwind";
 };
 
 TEST_F(UnwindCacheTest, RoundTrip) {
@@ -99,7 +99,7 @@ TEST_F(UnwindCacheTest, OnlyTheOwnerMayRead) {
   ASSERT_TRUE(cache.Store(kBuildId, Bytes(MakeTable(16))));
   struct stat info {};
   for (const char* made : {"cache/xpu", "cache/xpu/unwind"}) {
-    ASSERT_EQ(::stat((folder_ / made).c_str(), &info), 0);
+    ASSERT_EQ(::stat((directory_ / made).c_str(), &info), 0);
     EXPECT_EQ(info.st_mode & 0777, 0700U);
   }
   ASSERT_EQ(::stat(File().c_str(), &info), 0);
@@ -282,8 +282,8 @@ TEST_F(UnwindCacheTest, WhatIsNoFileIsNotRead) {
   UnwindCache cache = Open();
   const Words table = MakeTable(16);
   ASSERT_TRUE(cache.Store("aaaa", Bytes(table)));
-  fs::rename(File("61616161"), folder_ / "elsewhere");
-  fs::create_symlink(folder_ / "elsewhere", File("61616161"));
+  fs::rename(File("61616161"), directory_ / "elsewhere");
+  fs::create_symlink(directory_ / "elsewhere", File("61616161"));
   EXPECT_EQ(Loaded(cache, "aaaa"), Words{});
   ASSERT_EQ(::mkfifo(File("62626262").c_str(), 0600), 0);
   EXPECT_EQ(Loaded(cache, "bbbb"), Words{});
@@ -291,7 +291,7 @@ TEST_F(UnwindCacheTest, WhatIsNoFileIsNotRead) {
   ASSERT_TRUE(cache.Store("aaaa", Bytes(MakeTable(24))));
   EXPECT_FALSE(fs::is_symlink(File("61616161")));
   EXPECT_EQ(Loaded(cache, "aaaa"), MakeTable(24));
-  ASSERT_TRUE(fs::exists(folder_ / "elsewhere"));
+  ASSERT_TRUE(fs::exists(directory_ / "elsewhere"));
 }
 
 TEST_F(UnwindCacheTest, DirectoriesOfOthersAreRefused) {
@@ -308,8 +308,8 @@ TEST_F(UnwindCacheTest, DirectoriesOfOthersAreRefused) {
   ASSERT_EQ(::chmod(path_.c_str(), 0755), 0);
   EXPECT_EQ(refusal(), "");
   fs::remove(path_);
-  fs::create_directory(folder_ / "real");
-  fs::create_symlink(folder_ / "real", path_);
+  fs::create_directory(directory_ / "real");
+  fs::create_symlink(directory_ / "real", path_);
   EXPECT_EQ(refusal(), ": open: Not a directory");
   fs::remove(path_);
   Write(path_, "a file");
@@ -339,21 +339,21 @@ TEST_F(UnwindCacheTest, RootGoesThroughNothingOfOthers) {
     const auto cache = UnwindCache::Open(path_);
     return cache.ok() ? std::string() : cache.error().message;
   };
-  const std::string parent = folder_ / "cache/xpu";
+  const std::string parent = directory_ / "cache/xpu";
   fs::create_directories(parent);
   ASSERT_EQ(::chmod(parent.c_str(), 0777), 0);
   EXPECT_EQ(refusal(), parent + ": others may write to it");
   EXPECT_EQ(NamesIn(parent), Names{});
   ASSERT_EQ(::chmod(parent.c_str(), 01777), 0);  // as /tmp: what is ours stays ours
   EXPECT_EQ(refusal(), "");
-  fs::rename(parent, folder_ / "moved");
-  fs::create_symlink(folder_ / "moved", parent);
+  fs::rename(parent, directory_ / "moved");
+  fs::create_symlink(directory_ / "moved", parent);
   EXPECT_EQ(refusal(), parent + ": open: Not a directory");
 }
 
 TEST_F(UnwindCacheTest, TheDirectoriesOfTheSystemAreNotMade) {
   if (::geteuid() != 0) GTEST_SKIP() << "not root";
-  const std::string missing = folder_ / "missing";
+  const std::string missing = directory_ / "missing";
   const auto cache = UnwindCache::Open(missing + "/xpu/unwind");
   ASSERT_FALSE(cache.ok());
   EXPECT_EQ(cache.error().message, missing + ": open: No such file or directory");
@@ -385,17 +385,17 @@ TEST_F(UnwindCacheTest, AFullDiskIsNoError) {
   EXPECT_EQ(NamesIn(path_), Names{});
 }
 
-TEST(UnwindCacheFolder, Default) {
+TEST(UnwindCacheDirectory, Default) {
   ASSERT_EQ(::setenv("HOME", "/nowhere", 1), 0);
   ASSERT_EQ(::setenv("XDG_CACHE_HOME", "/somewhere", 1), 0);
-  EXPECT_EQ(UnwindCache::DefaultFolder(0), "/var/cache/xpu/unwind");
-  EXPECT_EQ(UnwindCache::DefaultFolder(1000), "/somewhere/xpu/unwind");
+  EXPECT_EQ(UnwindCache::DefaultDirectory(0), "/var/cache/xpu/unwind");
+  EXPECT_EQ(UnwindCache::DefaultDirectory(1000), "/somewhere/xpu/unwind");
   ASSERT_EQ(::setenv("XDG_CACHE_HOME", "relative", 1), 0);
-  EXPECT_EQ(UnwindCache::DefaultFolder(1000), "/nowhere/.cache/xpu/unwind");
+  EXPECT_EQ(UnwindCache::DefaultDirectory(1000), "/nowhere/.cache/xpu/unwind");
   ASSERT_EQ(::unsetenv("XDG_CACHE_HOME"), 0);
-  EXPECT_EQ(UnwindCache::DefaultFolder(1000), "/nowhere/.cache/xpu/unwind");
+  EXPECT_EQ(UnwindCache::DefaultDirectory(1000), "/nowhere/.cache/xpu/unwind");
   ASSERT_EQ(::unsetenv("HOME"), 0);
-  EXPECT_EQ(UnwindCache::DefaultFolder(1000), "");
+  EXPECT_EQ(UnwindCache::DefaultDirectory(1000), "");
 }
 
 }  // namespace

@@ -21,7 +21,7 @@ namespace xpu {
 namespace {
 
 namespace fs = std::filesystem;
-using test::TempFolder;
+using test::TempDirectory;
 using Texts = std::vector<std::string>;
 
 // A file of nothing but what the loader reads.
@@ -78,7 +78,7 @@ struct Needing {
 
 class ExpectedFilesTest : public ::testing::Test {
  protected:
-  ExpectedFilesTest() { root_ = fs::canonical(folder_.path()); }
+  ExpectedFilesTest() { root_ = fs::canonical(directory_.path()); }
 
   std::string In(const std::string& name) const { return root_ + "/" + name; }
   void Write(const std::string& name, const std::string& content) {
@@ -87,7 +87,7 @@ class ExpectedFilesTest : public ::testing::Test {
     fs::permissions(In(name), fs::perms::owner_all);
   }
   void Write(const std::string& name, const Needing& needing) { Write(name, needing.Build()); }
-  // Without the folder.
+  // Without the directory.
   Texts Expected(const std::string& program, const Texts& environment = {}) const {
     Texts names;
     for (const std::string& path : ExpectedFiles(program, environment)) {
@@ -96,7 +96,7 @@ class ExpectedFilesTest : public ::testing::Test {
     return names;
   }
 
-  TempFolder folder_;
+  TempDirectory directory_;
   std::string root_;
 };
 

@@ -27,7 +27,7 @@ namespace {
 
 namespace fs = std::filesystem;
 using test::ElfBuilder;
-using test::TempFolder;
+using test::TempDirectory;
 using File = UnwindTables::File;
 using Id = UnwindTables::Id;
 using Ids = std::vector<Id>;
@@ -75,15 +75,15 @@ std::vector<std::string> Reasons(UnwindTables& tables) {
 
 class UnwindTablesTest : public ::testing::Test {
  protected:
-  UnwindTables Start() { return UnwindTables({.cache_folder = cache_, .threads = 2}); }
+  UnwindTables Start() { return UnwindTables({.cache_directory = cache_, .threads = 2}); }
   // Copies this program; appended bytes make it another size, not another file.
   std::string Copy(const std::string& name) {
-    fs::copy_file(kSelf, folder_ / name);
-    return folder_ / name;
+    fs::copy_file(kSelf, directory_ / name);
+    return directory_ / name;
   }
 
-  TempFolder folder_;
-  std::string cache_ = folder_ / "cache";
+  TempDirectory directory_;
+  std::string cache_ = directory_ / "cache";
   const std::string build_id_ = *ReadBuildId(kSelf);
 };
 
@@ -102,9 +102,9 @@ TEST_F(UnwindTablesTest, BuiltOnceThenFromTheCache) {
 }
 
 TEST_F(UnwindTablesTest, WithoutACache) {
-  for (const std::string folder : {"", "/proc/no/such/folder"}) {
-    UnwindTables tables({.cache_folder = folder, .threads = 1});
-    EXPECT_EQ(tables.cache_problem().empty(), folder.empty());
+  for (const std::string directory : {"", "/proc/no/such/folder"}) {
+    UnwindTables tables({.cache_directory = directory, .threads = 1});
+    EXPECT_EQ(tables.cache_problem().empty(), directory.empty());
     const Id id = tables.Request(At({kSelf}));
     tables.WaitUntil(kForever);
     EXPECT_EQ(tables.state(id), State::kReady);
@@ -166,7 +166,7 @@ TEST_F(UnwindTablesTest, TheSameFileHasOneId) {
   EXPECT_NE(tables.Request(At({"/other"})), by_path);
 
   // Without build-id: by device, inode and path.
-  const std::string none = folder_ / "none";
+  const std::string none = directory_ / "none";
   ElfBuilder("").WriteTo(none);
   const Id id = tables.Request(At({none}));
   tables.WaitUntil(kForever);
@@ -199,30 +199,31 @@ TEST_F(UnwindTablesTest, ACopyIsNotBuiltTwice) {
 }
 
 TEST_F(UnwindTablesTest, AFileWithAnotherBuildIdIsNotUsed) {
-  ElfBuilder("another-id").WriteTo(folder_ / "replaced");
+  ElfBuilder("another-id").WriteTo(directory_ / "replaced");
   UnwindTables tables = Start();
-  const Id replaced = tables.Request(At({folder_ / "replaced", folder_ / "gone"}, "wanted-id"));
-  const Id found = tables.Request(At({folder_ / "replaced", kSelf}, build_id_));
+  const Id replaced =
+      tables.Request(At({directory_ / "replaced", directory_ / "gone"}, "wanted-id"));
+  const Id found = tables.Request(At({directory_ / "replaced", kSelf}, build_id_));
   tables.WaitUntil(kForever);
   EXPECT_EQ(tables.state(replaced), State::kFailed);
   EXPECT_EQ(tables.state(found), State::kReady);
   EXPECT_EQ(Reasons(tables),
-            Texts{"gone: " + folder_.path() + "/replaced: the file has been replaced"});
+            Texts{"gone: " + directory_.path() + "/replaced: the file has been replaced"});
 }
 
 TEST_F(UnwindTablesTest, Failures) {
-  std::ofstream(folder_ / "text") << "not an ELF file";
-  ElfBuilder("some-id").WriteTo(folder_ / "no_frames");
-  ASSERT_EQ(::mkfifo((folder_ / "pipe").c_str(), 0600), 0);
+  std::ofstream(directory_ / "text") << "not an ELF file";
+  ElfBuilder("some-id").WriteTo(directory_ / "no_frames");
+  ASSERT_EQ(::mkfifo((directory_ / "pipe").c_str(), 0600), 0);
   UnwindTables tables = Start();
-  const Ids quiet = {tables.Request(At({folder_ / "text"})),
-                     tables.Request(At({folder_ / "no_frames"})),
-                     tables.Request(At({folder_ / "pipe"})),
+  const Ids quiet = {tables.Request(At({directory_ / "text"})),
+                     tables.Request(At({directory_ / "no_frames"})),
+                     tables.Request(At({directory_ / "pipe"})),
                      tables.Request(At({"/dev/zero"})),
                      tables.Request(At({"anon_inode:thing"})),
-                     tables.Request(At({folder_.path()})),
+                     tables.Request(At({directory_.path()})),
                      tables.Request(At({}))};
-  const Id gone = tables.Request(At({folder_ / "gone"}));
+  const Id gone = tables.Request(At({directory_ / "gone"}));
   tables.WaitUntil(kForever);
   for (const Id id : quiet) EXPECT_EQ(tables.state(id), State::kFailed) << id;
   EXPECT_EQ(tables.state(gone), State::kFailed);
@@ -249,7 +250,7 @@ TEST_F(UnwindTablesTest, WhatWasNotReachedIsTriedByOtherPaths) {
   tables.WaitUntil(kForever);
   EXPECT_EQ(tables.state(id), State::kReady);
   EXPECT_EQ(tables.TakeFinished(), (Ids{id, id}));
-  EXPECT_EQ(Reasons(tables).size(), 1U);  // told once
+  EXPECT_EQ(Reasons(tables).size(), 1U);  // reported once
 }
 
 TEST_F(UnwindTablesTest, TheVdsoIsTheRecordersOwn) {
@@ -305,7 +306,7 @@ TEST_F(UnwindTablesTest, AFileThatIsRemovedOrReplacedWhileItWaits) {
 }
 
 TEST_F(UnwindTablesTest, WaitingEndsAtTheDeadline) {
-  UnwindTables tables({.cache_folder = cache_, .threads = 0});
+  UnwindTables tables({.cache_directory = cache_, .threads = 0});
   for (int i = 0; i < 50; ++i)
     tables.Request(At({"/no/such/" + std::to_string(i), kSelf + std::to_string(i)}));
   tables.WaitUntil(0);

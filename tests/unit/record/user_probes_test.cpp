@@ -8,14 +8,14 @@
 #include <gtest/gtest.h>
 
 #include "format/base/nearest_names.h"
-#include "record/probes/probe_places.h"
+#include "record/probes/probe_locations.h"
 #include "tests/unit/symbolize/elf_builder.h"
 
 namespace xpu {
 namespace {
 
 using test::ElfBuilder;
-using test::TempFolder;
+using test::TempDirectory;
 
 std::string Read(ProbeKind kind, std::string_view text) {
   auto probe = ParseUserProbe(kind, text);
@@ -45,11 +45,11 @@ TEST(UserProbes, WhatMakesNoSense) {
 }
 
 // Offsets within the text, or the error.
-std::string Place(const std::string& bytes, std::string_view text, bool* is_slow = nullptr) {
+std::string Attach(const std::string& bytes, std::string_view text, bool* is_slow = nullptr) {
   auto image = ElfImage::Parse(std::as_bytes(std::span(bytes)), "test");
   auto probe = ParseUserProbe(ProbeKind::kUprobe, text);
   if (!image.ok() || !probe.ok()) return "not parsed";
-  auto place = FindProbePlace(*image, *probe, "file");
+  auto place = FindProbeLocation(*image, *probe, "file");
   if (!place.ok()) return place.error().message;
   if (is_slow != nullptr) *is_slow = place->is_slow;
   std::string found = place->function;
@@ -69,15 +69,15 @@ TEST(ProbePlaces, BySymbolAndByDemangledName) {
       .Symbol("twin", 0x60, 8)
       .Symbol("twin", 0x70, 8);
   const std::string bytes = elf.Build();
-  EXPECT_EQ(Place(bytes, "l:plain"), "plain 16");
-  EXPECT_EQ(Place(bytes, "l:plain+3"), "plain 19");
-  EXPECT_EQ(Place(bytes, "l:ns::one"), "_ZN2ns3oneEi 32");
-  EXPECT_EQ(Place(bytes, "l:ns::two(int)"), "_ZN2ns3twoEi 48");
-  EXPECT_EQ(Place(bytes, "l:ns::th"), "_ZN2ns5threeEv 80");
-  EXPECT_EQ(Place(bytes, "l:_ZN2ns3twoEd"), "_ZN2ns3twoEd 64");
-  EXPECT_EQ(Place(bytes, "l:twin"), "twin 96 112");
-  EXPECT_EQ(Place(bytes, "l:ns::two"), "uprobe l:ns::two: matches 2 functions of file");
-  EXPECT_EQ(Place(bytes, "l:four"), "uprobe l:four: file has no function of this name");
+  EXPECT_EQ(Attach(bytes, "l:plain"), "plain 16");
+  EXPECT_EQ(Attach(bytes, "l:plain+3"), "plain 19");
+  EXPECT_EQ(Attach(bytes, "l:ns::one"), "_ZN2ns3oneEi 32");
+  EXPECT_EQ(Attach(bytes, "l:ns::two(int)"), "_ZN2ns3twoEi 48");
+  EXPECT_EQ(Attach(bytes, "l:ns::th"), "_ZN2ns5threeEv 80");
+  EXPECT_EQ(Attach(bytes, "l:_ZN2ns3twoEd"), "_ZN2ns3twoEd 64");
+  EXPECT_EQ(Attach(bytes, "l:twin"), "twin 96 112");
+  EXPECT_EQ(Attach(bytes, "l:ns::two"), "uprobe l:ns::two: matches 2 functions of file");
+  EXPECT_EQ(Attach(bytes, "l:four"), "uprobe l:four: file has no function of this name");
 }
 
 // The type of its result is part of the mangled name of a template's instance.
@@ -89,13 +89,13 @@ TEST(ProbePlaces, InstancesOfTemplates) {
       .Symbol("_ZN12_GLOBAL__N_11gIiEEiv", 0x40, 8)  // int (anonymous namespace)::g<int>()
       .Symbol("_ZN2ns3addIiiEEDTplfp_fp0_ET_T0_", 0x50, 8);
   const std::string bytes = elf.Build();
-  EXPECT_EQ(Place(bytes, "l:ns::f<int>"), "_ZN2ns1fIiEEvT_ 16");
-  EXPECT_EQ(Place(bytes, "l:ns::f<double>(double)"), "_ZN2ns1fIdEEvT_ 32");
-  EXPECT_EQ(Place(bytes, "l:void ns::f<int>"), "_ZN2ns1fIiEEvT_ 16");
-  EXPECT_EQ(Place(bytes, "l:ns::f"), "uprobe l:ns::f: matches 2 functions of file");
-  EXPECT_EQ(Place(bytes, "l:ns::operator<<"), "_ZN2nslsIiEERSt6vectorIT_SaIS2_EES5_S2_ 48");
-  EXPECT_EQ(Place(bytes, "l:(anonymous namespace)::g<int>"), "_ZN12_GLOBAL__N_11gIiEEiv 64");
-  EXPECT_EQ(Place(bytes, "l:ns::add<int, int>"), "_ZN2ns3addIiiEEDTplfp_fp0_ET_T0_ 80");
+  EXPECT_EQ(Attach(bytes, "l:ns::f<int>"), "_ZN2ns1fIiEEvT_ 16");
+  EXPECT_EQ(Attach(bytes, "l:ns::f<double>(double)"), "_ZN2ns1fIdEEvT_ 32");
+  EXPECT_EQ(Attach(bytes, "l:void ns::f<int>"), "_ZN2ns1fIiEEvT_ 16");
+  EXPECT_EQ(Attach(bytes, "l:ns::f"), "uprobe l:ns::f: matches 2 functions of file");
+  EXPECT_EQ(Attach(bytes, "l:ns::operator<<"), "_ZN2nslsIiEERSt6vectorIT_SaIS2_EES5_S2_ 48");
+  EXPECT_EQ(Attach(bytes, "l:(anonymous namespace)::g<int>"), "_ZN12_GLOBAL__N_11gIiEEiv 64");
+  EXPECT_EQ(Attach(bytes, "l:ns::add<int, int>"), "_ZN2ns3addIiiEEDTplfp_fp0_ET_T0_ 80");
 }
 
 TEST(UserProbes, RepeatedOption) {
@@ -122,11 +122,11 @@ TEST(NearestNames, HeldOrOfFewOtherLetters) {
 }
 
 TEST(ProbePlaces, LibrariesAsTheLoaderFindsThem) {
-  TempFolder folder;
-  std::ofstream(folder / "libodd.so.3") << "x";
-  const std::vector<std::string> environment = {"PATH=/bin", "LD_LIBRARY_PATH=" + folder.path()};
+  TempDirectory directory;
+  std::ofstream(directory / "libodd.so.3") << "x";
+  const std::vector<std::string> environment = {"PATH=/bin", "LD_LIBRARY_PATH=" + directory.path()};
   for (const std::string& name :
-       std::vector<std::string>{"libodd.so.3", "libodd", folder / "libodd.so.3"}) {
+       std::vector<std::string>{"libodd.so.3", "libodd", directory / "libodd.so.3"}) {
     auto found = FindLibrary(name, "sh", environment);
     ASSERT_TRUE(found.ok()) << name;
     EXPECT_TRUE(found->ends_with("/libodd.so.3")) << *found;

@@ -20,11 +20,11 @@ class BatchesAheadTest : public testing::Test {
     const StackId stack = builder.Stack({1, 2, 3});
     for (uint64_t i = 0; i < kSamples; ++i) builder.Sample(i, 5, 5, stack);
     builder.End(kSamples);
-    EXPECT_TRUE(builder.WriteCapture(folder_ / "capture.xpu").ok());
+    EXPECT_TRUE(builder.WriteCapture(directory_ / "capture.xpu").ok());
   }
-  CaptureReader Open() { return CaptureReader::Open(folder_ / "capture.xpu").value(); }
+  CaptureReader Open() { return CaptureReader::Open(directory_ / "capture.xpu").value(); }
 
-  test::TempFolder folder_;
+  test::TempDirectory directory_;
 };
 
 TEST_F(BatchesAheadTest, EveryBatchOnceAndInOrder) {

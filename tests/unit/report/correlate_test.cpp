@@ -172,7 +172,7 @@ TEST_F(CorrelateTest, ThreadsOfCallsWithoutAStack) {
   builder_.Call(1, 1, kLaunchKernel, 1000, 1100, 6);
   builder_.Launch(1, 1, 1050, 500, 501, stack_);
   builder_.Call(1, 2, kLaunchKernel, 2000, 2100, 6);  // the same thread, its stack was lost
-  builder_.Call(1, 3, kLaunchKernel, 3000, 3100, 7);  // a thread that no stack tells of
+  builder_.Call(1, 3, kLaunchKernel, 3000, 3100, 7);  // a thread without stacks
   const Correlation& result = Run();
   EXPECT_EQ(result.launches[1].pid, 500u);
   EXPECT_EQ(result.launches[1].tid, 501u);

@@ -33,7 +33,7 @@ class FlameGraphTest : public testing::Test {
     test::ElfBuilder("app")
         .Symbol("main", 0x0, 0x100)
         .Symbol("forward", 0x100, 0x100)
-        .WriteTo(folder_ / "app");
+        .WriteTo(directory_ / "app");
     RecordingInfo& info = builder_.events.recording_info.emplace_back();
     info.start_ns = 1'000;
     info.start_realtime_ns = 1'700'000'000'123'456'789;
@@ -41,14 +41,14 @@ class FlameGraphTest : public testing::Test {
     info.host_name = builder_.Text("box");
     builder_.Process(ProcessEventKind::kExisting, 1, 100, 100, "app");
     builder_.Map(1, 100, kText, test::ElfBuilder::kTextBytes, test::ElfBuilder::kTextOffset,
-                 folder_ / "app", "app");
+                 directory_ / "app", "app");
     builder_.Callback(1, ApiDomain::kRuntime, 211, "cudaLaunchKernel_v7000");
     builder_.Clock(1, 0, {1000});
     builder_.Source(10'000'000);
     builder_.events.recording_end.emplace_back().time_ns = 6'000;
   }
 
-  test::TempFolder folder_;
+  test::TempDirectory directory_;
   test::ModelBuilder builder_;
 };
 

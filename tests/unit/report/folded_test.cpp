@@ -28,9 +28,9 @@ class FoldedTest : public testing::Test {
         .Symbol("forward", 0x100, 0x100)
         .Symbol("libcudart_static_1", 0x200, 0x100)
         .Symbol("cudaLaunchKernel", 0x300, 0x100)
-        .WriteTo(folder_ / "app");
+        .WriteTo(directory_ / "app");
     builder_.Process(ProcessEventKind::kExisting, 1, 100, 100, "app");
-    builder_.Map(1, 100, kText, ElfBuilder::kTextBytes, ElfBuilder::kTextOffset, folder_ / "app",
+    builder_.Map(1, 100, kText, ElfBuilder::kTextBytes, ElfBuilder::kTextOffset, directory_ / "app",
                  "app");
     builder_.Callback(1, ApiDomain::kRuntime, kLaunchKernel, "cudaLaunchKernel_v7000");
     builder_.Clock(1, 0, {1000});
@@ -44,7 +44,7 @@ class FoldedTest : public testing::Test {
     builder_.AddKernel(1, id, 10'000 * id + 1'000, 10'000 * id + 1'000 + ns, kernel);
   }
 
-  test::TempFolder folder_;
+  test::TempDirectory directory_;
   test::ModelBuilder builder_;
 };
 
@@ -61,8 +61,8 @@ TEST_F(FoldedTest, SamplesAndKernelsShareOneTree) {
 
 // What the program would not do without being recorded, whatever it calls for that.
 TEST_F(FoldedTest, SamplesInTheProfilerAreOneFrame) {
-  builder_.Map(1, 100, 0x70000, 0x1000, 0, folder_ / "libxpu_inject.so");
-  builder_.Map(1, 100, 0x80000, 0x1000, 0, folder_ / "libcupti.so.13");
+  builder_.Map(1, 100, 0x70000, 0x1000, 0, directory_ / "libxpu_inject.so");
+  builder_.Map(1, 100, 0x80000, 0x1000, 0, directory_ / "libcupti.so.13");
   const uint64_t bpf = test::kKernelText + 0x1000;
   builder_.events.kernel_symbols.push_back({.address = bpf,
                                             .size_bytes = 0x100,
@@ -89,7 +89,7 @@ TEST_F(FoldedTest, SamplesInTheProfilerAreOneFrame) {
 // A static libcudart lies in the program: its functions are not the user's, and the name of the
 // call is there once.
 TEST_F(FoldedTest, AStaticRuntimeReadsAsASharedOne) {
-  builder_.Map(1, 100, 0x70000, 0x1000, 0, folder_ / "libxpu_inject.so");
+  builder_.Map(1, 100, 0x70000, 0x1000, 0, directory_ / "libxpu_inject.so");
   builder_.Call(1, 1, kLaunchKernel, 1'000, 1'500, 100);
   builder_.Launch(
       1, 1, 1'001, 100, 100,
@@ -159,9 +159,9 @@ TEST_F(FoldedTest, WorkOfAGraphNodeUnderBothStacks) {
 
 // Recorded with --no-inject: the time is that of the call, in the merged mode alone.
 TEST_F(FoldedTest, LaunchesSeenByProbes) {
-  ElfBuilder("kernels").Symbol("_Z7softmaxIfEvPT_i", 0x0, 0x100).WriteTo(folder_ / "kernels");
+  ElfBuilder("kernels").Symbol("_Z7softmaxIfEvPT_i", 0x0, 0x100).WriteTo(directory_ / "kernels");
   builder_.Map(1, 100, 0x90000, ElfBuilder::kTextBytes, ElfBuilder::kTextOffset,
-               folder_ / "kernels", "kernels");
+               directory_ / "kernels", "kernels");
   builder_.events.probes = {{.probe = 1,
                              .purpose = ProbePurpose::kRuntimeLaunch,
                              .function = builder_.Text("cudaLaunchKernel"),

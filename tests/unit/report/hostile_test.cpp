@@ -166,8 +166,8 @@ uint64_t PeakBytes() {
 // Equal events take next to nothing in the file, and 200 bytes each in memory.
 TEST(HostileCapture, ABombIsReadUpToItsBound) {
   constexpr uint64_t kEvents = 3'000'000;
-  const test::TempFolder folder;
-  const std::string path = folder / "bomb.xpu";
+  const test::TempDirectory directory;
+  const std::string path = directory / "bomb.xpu";
   UniqueFd fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
   auto writer = CaptureWriter::Create(std::move(fd), path);
   ASSERT_TRUE(writer.ok());
@@ -186,10 +186,11 @@ TEST(HostileCapture, ABombIsReadUpToItsBound) {
   EXPECT_LT(PeakBytes() - before, (uint64_t{700} << 20) + 1500 * file_bytes);
 }
 
-Result<Model> LoadHostile(std::string_view name, uint32_t events, const test::TempFolder& folder) {
+Result<Model> LoadHostile(std::string_view name, uint32_t events,
+                          const test::TempDirectory& directory) {
   for (const test::HostileCapture& capture : test::HostileCaptures()) {
     if (capture.name != name) continue;
-    const std::string path = folder / "hostile.xpu";
+    const std::string path = directory / "hostile.xpu";
     UniqueFd fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
     auto writer = CaptureWriter::Create(std::move(fd), path);
     if (!writer.ok()) return writer.error();
@@ -213,9 +214,9 @@ TEST(HostileCapture, TheWorkGrowsWithWhatDiffers) {
       {"many_leaves_of_a_deep_stack", 400'000},
       {"hits_with_a_deep_stack", 100'000},
   };
-  const test::TempFolder folder;
+  const test::TempDirectory directory;
   for (const auto& hostile : cases) {
-    Result<Model> model = LoadHostile(hostile.name, kEvents, folder);
+    Result<Model> model = LoadHostile(hostile.name, kEvents, directory);
     ASSERT_TRUE(model.ok()) << hostile.name;
     Analysis analysis(std::move(model).value());
     for (const MergeMode mode : {MergeMode::kMerge, MergeMode::kProbe}) {
@@ -230,8 +231,8 @@ TEST(HostileCapture, TheWorkGrowsWithWhatDiffers) {
 // Nothing is the same for two events: the report ends, and says what it left out.
 TEST(HostileCapture, TheWorkEndsAtItsLimit) {
   constexpr uint64_t kMostWork = 1'000'000;
-  const test::TempFolder folder;
-  Result<Model> model = LoadHostile("many_mappings_of_one_place", 20'000, folder);
+  const test::TempDirectory directory;
+  Result<Model> model = LoadHostile("many_mappings_of_one_place", 20'000, directory);
   ASSERT_TRUE(model.ok());
   Analysis analysis(std::move(model).value());
   analysis.call_trees.max_frames = kMostWork;
@@ -250,8 +251,8 @@ TEST(HostileCapture, TheWorkEndsAtItsLimit) {
 
 // Each refers to a text of a mebibyte, of which a frame, a thread, a range would have one each.
 TEST(HostileCapture, HugeNamesAreCut) {
-  const test::TempFolder folder;
-  Result<Model> model = LoadHostile("huge_name", 4'000, folder);
+  const test::TempDirectory directory;
+  Result<Model> model = LoadHostile("huge_name", 4'000, directory);
   ASSERT_TRUE(model.ok());
   Analysis analysis(std::move(model).value());
   const CallTree tree = BuildCallTree(analysis, {.mode = MergeMode::kMerge});
@@ -264,8 +265,8 @@ TEST(HostileCapture, HugeNamesAreCut) {
 
 // A small file gets a small tree.
 TEST(HostileCapture, TheTreeGrowsWithTheFile) {
-  const test::TempFolder folder;
-  Result<Model> model = LoadHostile("many_processes", 3'000, folder);
+  const test::TempDirectory directory;
+  Result<Model> model = LoadHostile("many_processes", 3'000, directory);
   ASSERT_TRUE(model.ok());
   const uint64_t file_bytes = model->file_bytes;
   ASSERT_GT(file_bytes, 0u);

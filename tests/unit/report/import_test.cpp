@@ -43,11 +43,11 @@ class ImportTest : public testing::Test {
   }
   // Imports a text and keeps what was said.
   Status Import(std::string_view text) {
-    std::ofstream(folder_ / "trace.txt", std::ios::binary) << text;
-    return ImportFile(folder_ / "trace.txt");
+    std::ofstream(directory_ / "trace.txt", std::ios::binary) << text;
+    return ImportFile(directory_ / "trace.txt");
   }
   Status ImportFile(const std::string& path) {
-    Result<std::string> notes = ImportCuptiText(path, folder_ / "out.xpu");
+    Result<std::string> notes = ImportCuptiText(path, directory_ / "out.xpu");
     if (!notes.ok()) return notes.error();
     notes_ = notes.value();
     return Ok();
@@ -57,7 +57,7 @@ class ImportTest : public testing::Test {
     return Load();
   }
   Analysis& Load() {
-    analysis_ = std::make_unique<Analysis>(LoadCapture(folder_ / "out.xpu").value());
+    analysis_ = std::make_unique<Analysis>(LoadCapture(directory_ / "out.xpu").value());
     return *analysis_;
   }
   Analysis& ImportedSample(const std::string& name) {
@@ -66,7 +66,7 @@ class ImportTest : public testing::Test {
   }
   std::string Text(StringId id) const { return std::string(analysis_->model.Text(id)); }
 
-  test::TempFolder folder_;
+  test::TempDirectory directory_;
   std::string notes_;
   std::unique_ptr<Analysis> analysis_;
 };
@@ -177,7 +177,7 @@ TEST_F(ImportTest, MemoryWaitsAndDevices) {
   ASSERT_EQ(events.devices.size(), 1u);
   EXPECT_EQ(Text(events.devices[0].name), "NVIDIA H200");
   EXPECT_EQ(notes_,
-            folder_ / "out.xpu" +
+            directory_ / "out.xpu" +
                 ": 2 kernels, 2 memcpys and memsets, 8 API calls, 2 allocation records, 3 "
                 "markers\ndriver calls left out because a runtime call contains them: 1\nlines "
                 "that are not records: 5; the first is line 1: Device Name: NVIDIA H200\n");
@@ -283,7 +283,7 @@ TEST_F(ImportTest, PeerCopiesGraphsAndPools) {
   EXPECT_EQ(notes_.find("lines of no record"), std::string::npos);
 }
 
-// What would say something else than the record did is left out, and told.
+// What would differ from the record is left out, and reported.
 TEST_F(ImportTest, LinesThatAreCut) {
   const LoadedEvents& events =
       Imported(std::string(kRuntimeCall) +
@@ -334,8 +334,8 @@ TEST_F(ImportTest, ATextWithoutRecords) {
   ASSERT_FALSE(status.ok());
   EXPECT_EQ(status.error().kind, ErrorKind::kInvalid);
   EXPECT_EQ(status.error().message,
-            folder_ / "trace.txt" + ": no activity records found (1 lines)");
-  EXPECT_FALSE(ReadFile(folder_ / "out.xpu").ok());  // nothing is begun
+            directory_ / "trace.txt" + ": no activity records found (1 lines)");
+  EXPECT_FALSE(ReadFile(directory_ / "out.xpu").ok());  // nothing is begun
   EXPECT_FALSE(Import("").ok());
 }
 
@@ -345,12 +345,12 @@ TEST_F(ImportTest, EveryViewShowsIt) {
     for (const View& view : Views()) {
       if (!view.other_capture.empty()) continue;
       ReportOptions options;
-      options.captures = {folder_ / "out.xpu"};
-      options.output = folder_ / "view";
+      options.captures = {directory_ / "out.xpu"};
+      options.output = directory_ / "view";
       options.view = &view;
       ReportOutcome outcome;
       ASSERT_TRUE(RunReport(options, outcome).ok());
-      EXPECT_GT(ReadFile(folder_ / "view").value().size(), 100u);
+      EXPECT_GT(ReadFile(directory_ / "view").value().size(), 100u);
       EXPECT_EQ(outcome.data_lost, std::string_view(sample) == "cuda10.txt");  // 12 dropped
     }
   }
@@ -359,11 +359,11 @@ TEST_F(ImportTest, EveryViewShowsIt) {
 TEST_F(ImportTest, TheSummaryDoesNotInventAHost) {
   ASSERT_TRUE(ImportFile(Sample("cuda13.txt")).ok());
   ReportOptions options;
-  options.captures = {folder_ / "out.xpu"};
-  options.output = folder_ / "view";
+  options.captures = {directory_ / "out.xpu"};
+  options.output = directory_ / "view";
   ReportOutcome outcome;
   ASSERT_TRUE(RunReport(options, outcome).ok());
-  const std::string text = ReadFile(folder_ / "view").value();
+  const std::string text = ReadFile(directory_ / "view").value();
   EXPECT_NE(text.find("[imported from "), std::string::npos);
   EXPECT_EQ(text.find("CPUs"), std::string::npos);
   EXPECT_EQ(text.find("exit status"), std::string::npos);

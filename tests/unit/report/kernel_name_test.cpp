@@ -65,7 +65,7 @@ TEST(CompactKernelName, WhatSaysLeastGoesFirst) {
             "sm80_xmma_gemm_f32f32_f32f32_f32_tn_n..");
 }
 
-// What has no functor is told apart by its types and numbers.
+// Kernels without a functor are distinguished by their types and numbers.
 TEST(CompactKernelName, OfPlainArgumentsTheFirstThatFitStay) {
   const char* gemv =
       "std::enable_if<!(false), void>::type internal::gemvx::kernel<int, int, float, float, float, "

@@ -109,17 +109,17 @@ TEST(Options, OfSymbols) {
   EXPECT_TRUE(options.symbols.inlines && options.symbols.frames.lines &&
               options.symbols.frames.offsets && options.symbols.debuginfod);
   EXPECT_EQ(options.symbols.symfs, "/usr");
-  EXPECT_EQ(options.symbols.debug_folders, (std::vector<std::string>{"/etc", "/tmp"}));
+  EXPECT_EQ(options.symbols.debug_directories, (std::vector<std::string>{"/etc", "/tmp"}));
   EXPECT_EQ(options.captures, std::vector<std::string>{"capture.xpu"});
   options = Good({"--debug-dir", "/etc", "--debug-dir", "/tmp", "x.xpu"});
-  EXPECT_EQ(options.symbols.debug_folders, (std::vector<std::string>{"/etc", "/tmp"}));
+  EXPECT_EQ(options.symbols.debug_directories, (std::vector<std::string>{"/etc", "/tmp"}));
   EXPECT_EQ(options.captures, std::vector<std::string>{"x.xpu"});
   options = Good({"--top"});
   EXPECT_FALSE(options.symbols.inlines || options.symbols.frames.lines ||
                options.symbols.frames.offsets || options.symbols.debuginfod);
   options = Good({"--export-symbols", "/out", "x.xpu"});
   EXPECT_EQ(options.task, Task::kExportSymbols);
-  EXPECT_EQ(options.symbols.export_folder, "/out");
+  EXPECT_EQ(options.symbols.export_directory, "/out");
   options = Good({"--embed-symbols", "x.xpu", "-o", "y.xpu", "--lines"});
   EXPECT_EQ(options.task, Task::kEmbedSymbols);
   EXPECT_EQ(options.captures, std::vector<std::string>{"x.xpu"});

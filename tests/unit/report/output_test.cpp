@@ -15,18 +15,18 @@ namespace xpu {
 namespace {
 
 TEST(Output, ReplacesAFile) {
-  const test::TempFolder folder;
+  const test::TempDirectory directory;
   for (const char* text : {"a longer text\n", "short\n"}) {
-    Output output = Output::Open(folder / "out").value();
+    Output output = Output::Open(directory / "out").value();
     output.Write(text);
     EXPECT_TRUE(output.Close().ok());
   }
-  EXPECT_EQ(ReadFile(folder / "out").value(), "short\n");
+  EXPECT_EQ(ReadFile(directory / "out").value(), "short\n");
 }
 
 TEST(Output, CompressesByName) {
-  const test::TempFolder folder;
-  Output output = Output::Open(folder / "out.gz").value();
+  const test::TempDirectory directory;
+  Output output = Output::Open(directory / "out.gz").value();
   std::string expected;
   for (int i = 0; i < 100'000; ++i) {
     const std::string line = "line " + std::to_string(i) + "\n";
@@ -34,10 +34,11 @@ TEST(Output, CompressesByName) {
     expected += line;
   }
   EXPECT_TRUE(output.Close().ok());
-  const std::string command = "gzip -dc '" + (folder / "out.gz") + "' > '" + (folder / "out") + "'";
+  const std::string command =
+      "gzip -dc '" + (directory / "out.gz") + "' > '" + (directory / "out") + "'";
   ASSERT_EQ(std::system(command.c_str()), 0);
-  EXPECT_EQ(ReadFile(folder / "out").value(), expected);
-  EXPECT_LT(ReadFile(folder / "out.gz").value().size(), expected.size() / 3);
+  EXPECT_EQ(ReadFile(directory / "out").value(), expected);
+  EXPECT_LT(ReadFile(directory / "out.gz").value().size(), expected.size() / 3);
 }
 
 TEST(Output, WhatCannotBeWritten) {
@@ -55,33 +56,33 @@ TEST(Output, RootFollowsLinksThatItMadeAndNoOthers) {
   if (::geteuid() != 0) GTEST_SKIP() << "only root gives links away";
   constexpr uid_t kOtherUser = 65534;
   ASSERT_EQ(::unsetenv("SUDO_UID"), 0);
-  const test::TempFolder folder;
-  const auto content = [&] { return ReadFile(folder / "precious").value(); };
-  const UniqueFd precious(::creat((folder / "precious").c_str(), 0600));
+  const test::TempDirectory directory;
+  const auto content = [&] { return ReadFile(directory / "precious").value(); };
+  const UniqueFd precious(::creat((directory / "precious").c_str(), 0600));
   ASSERT_TRUE(WriteAll(precious.get(), "content", "precious").ok());
-  ASSERT_EQ(::symlink("precious", (folder / "link").c_str()), 0);
-  ASSERT_EQ(::symlink(".", (folder / "folder").c_str()), 0);
+  ASSERT_EQ(::symlink("precious", (directory / "link").c_str()), 0);
+  ASSERT_EQ(::symlink(".", (directory / "folder").c_str()), 0);
   for (const char* link : {"link", "folder"}) {
-    ASSERT_EQ(::lchown((folder / link).c_str(), kOtherUser, kOtherUser), 0);
+    ASSERT_EQ(::lchown((directory / link).c_str(), kOtherUser, kOtherUser), 0);
   }
-  EXPECT_EQ(Output::Open(folder / "link").error().message,
-            folder / "link" + ": link is a symbolic link created by user 65534");
-  EXPECT_EQ(Output::Open(folder / "folder/precious").error().message,
-            folder / "folder/precious" + ": folder is a symbolic link created by user 65534");
+  EXPECT_EQ(Output::Open(directory / "link").error().message,
+            directory / "link" + ": link is a symbolic link created by user 65534");
+  EXPECT_EQ(Output::Open(directory / "folder/precious").error().message,
+            directory / "folder/precious" + ": folder is a symbolic link created by user 65534");
   EXPECT_EQ(content(), "content");
-  ASSERT_EQ(::lchown((folder / "link").c_str(), 0, 0), 0);
-  EXPECT_TRUE(Output::Open(folder / "link").ok());
+  ASSERT_EQ(::lchown((directory / "link").c_str(), 0, 0), 0);
+  EXPECT_TRUE(Output::Open(directory / "link").ok());
   EXPECT_EQ(content(), "");
 }
 
 TEST(Output, RootOverwritesNoFileThatAnotherUserPutIntoASharedDirectory) {
   if (::geteuid() != 0) GTEST_SKIP() << "only root gives files away";
   ASSERT_EQ(::unsetenv("SUDO_UID"), 0);
-  const test::TempFolder folder;
-  const UniqueFd theirs(::creat((folder / "theirs").c_str(), 0666));
+  const test::TempDirectory directory;
+  const UniqueFd theirs(::creat((directory / "theirs").c_str(), 0666));
   ASSERT_EQ(::fchown(theirs.get(), 65534, 65534), 0);
-  EXPECT_EQ(Output::Open(folder / "theirs").error().message,
-            folder / "theirs" + ": user 65534 created it in another user's directory");
+  EXPECT_EQ(Output::Open(directory / "theirs").error().message,
+            directory / "theirs" + ": user 65534 created it in another user's directory");
 }
 
 TEST(Output, AFullDisk) {
@@ -97,8 +98,8 @@ TEST(Output, AFullDisk) {
 
 TEST(Output, AReaderThatGoesAway) {
   std::signal(SIGPIPE, SIG_IGN);
-  const test::TempFolder folder;
-  const std::string path = folder / "pipe";
+  const test::TempDirectory directory;
+  const std::string path = directory / "pipe";
   ASSERT_EQ(::mkfifo(path.c_str(), 0600), 0);
   UniqueFd reader(::open(path.c_str(), O_RDONLY | O_NONBLOCK));
   Output output = Output::Open(path).value();

@@ -16,16 +16,16 @@ class PagerTest : public testing::Test {
  protected:
   // Everything that an output writes, by a pager that appends it to a file.
   std::string Paged(std::string_view text, size_t screen_rows) {
-    Pager pager(Format("cat >> {}", folder_ / "paged"), screen_rows);
+    Pager pager(Format("cat >> {}", directory_ / "paged"), screen_rows);
     const int fd = pager.FdFor(text);
     if (fd == STDOUT_FILENO) return "";
     EXPECT_TRUE(WriteAll(fd, text, "pager").ok());
     EXPECT_EQ(pager.FdFor("more"), fd);
     EXPECT_TRUE(pager.Finish());
-    return ReadFile(folder_ / "paged").value();
+    return ReadFile(directory_ / "paged").value();
   }
 
-  test::TempFolder folder_;
+  test::TempDirectory directory_;
 };
 
 TEST_F(PagerTest, WhatFitsGoesToTheScreen) {

@@ -72,8 +72,8 @@ TEST(Progress, ShortWorkShowsNothing) {
 
 TEST(Progress, ALongOutputSaysWhatItComesTo) {
   Pipe pipe;
-  const test::TempFolder folder;
-  auto output = Output::Open(folder / "out.txt");
+  const test::TempDirectory directory;
+  auto output = Output::Open(directory / "out.txt");
   ASSERT_TRUE(output.ok());
   {
     Progress progress(pipe.write_end.get(), milliseconds(0));

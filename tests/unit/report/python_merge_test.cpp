@@ -121,7 +121,7 @@ TEST_F(PythonMergeTest, WhoCallsPythonFromOutsideStays) {
             "clone3 start_thread thread_init Engine backward");
 }
 
-// A static libpython is in the program's own file: names tell what is the interpreter's.
+// A static libpython is in the program's own file: names identify the interpreter's functions.
 TEST_F(PythonMergeTest, AnInterpreterInsideAProgram) {
   EXPECT_EQ(Merged("app:main app:_PyEval_Vector app:LOOP app:PyObject_Call app:Callback "
                    "app:_PyFunction_Vectorcall app:LOOP",
@@ -162,7 +162,7 @@ TEST_F(PythonMergeTest, APythonStackThatIsCut) {
   EXPECT_EQ(Merged("torch:addmm", "...", StackEnd::kUnknown), "[cut] addmm");
 }
 
-// A loop without a name: every function is there, in order, and it is said.
+// A loop without a name: every function is there, in order, and a note says so.
 TEST_F(PythonMergeTest, MoreGroupsThanLoopsInAWholeStack) {
   EXPECT_EQ(Merged("app:main LOOP torch:call LOOP torch:addmm", "main | f | g"),
             "main main f call g addmm");

@@ -32,8 +32,8 @@ class PythonStacksTest : public testing::Test {
         .Symbol("Py_BytesMain", 0x0, 0x100)
         .Symbol("_PyEval_EvalFrameDefault", 0x100, 0x100)
         .Symbol("PyObject_Call", 0x200, 0x100)
-        .WriteTo(folder_ / "python3.12");
-    ElfBuilder("torch").Symbol("addmm", 0x0, 0x100).WriteTo(folder_ / "libtorch.so");
+        .WriteTo(directory_ / "python3.12");
+    ElfBuilder("torch").Symbol("addmm", 0x0, 0x100).WriteTo(directory_ / "libtorch.so");
     builder_.Process(ProcessEventKind::kExisting, 1, 100, 100, "python3");
     Map(kPython, "python3.12", "python");
     Map(kTorch, "libtorch.so", "torch");
@@ -42,7 +42,7 @@ class PythonStacksTest : public testing::Test {
     Code(kForward, "Linear.forward", "/app/model.py", 114);
   }
   void Map(uint64_t at, const char* file, const char* build_id) {
-    builder_.Map(1, 100, at, ElfBuilder::kTextBytes, ElfBuilder::kTextOffset, folder_ / file,
+    builder_.Map(1, 100, at, ElfBuilder::kTextBytes, ElfBuilder::kTextOffset, directory_ / file,
                  build_id);
   }
   PythonCode& Code(uint32_t code, std::string_view name, std::string_view path, uint32_t line) {
@@ -77,7 +77,7 @@ class PythonStacksTest : public testing::Test {
 
   static constexpr uint32_t kMain = 1;
   static constexpr uint32_t kForward = 2;
-  test::TempFolder folder_;
+  test::TempDirectory directory_;
   test::ModelBuilder builder_;
   std::unique_ptr<Analysis> analysis_;
   uint64_t time_ns_ = 10;

@@ -21,33 +21,33 @@ class RunTest : public testing::Test {
  protected:
   Status Run(std::string_view view = "") {
     ReportOptions options;
-    options.captures = {folder_ / "capture.xpu"};
-    options.output = folder_ / "out";
+    options.captures = {directory_ / "capture.xpu"};
+    options.output = directory_ / "out";
     options.view = &FindView(view);
     outcome_ = {};
     return RunReport(options, outcome_);
   }
   void Write(std::string_view bytes) {
-    std::ofstream(folder_ / "capture.xpu", std::ios::binary) << bytes;
+    std::ofstream(directory_ / "capture.xpu", std::ios::binary) << bytes;
   }
-  std::string Out() const { return ReadFile(folder_ / "out").value(); }
+  std::string Out() const { return ReadFile(directory_ / "out").value(); }
 
-  test::TempFolder folder_;
+  test::TempDirectory directory_;
   ReportOutcome outcome_;
 };
 
 TEST_F(RunTest, NoFile) {
   const Status status = Run();
   ASSERT_FALSE(status.ok());
-  EXPECT_EQ(status.error().ToString(), folder_ / "capture.xpu" +
+  EXPECT_EQ(status.error().ToString(), directory_ / "capture.xpu" +
                                            ": open: No such file or directory\n"
                                            "hint: record one first: xpu-record -o " +
-                                           folder_ / "capture.xpu" + " -- PROGRAM");
+                                           directory_ / "capture.xpu" + " -- PROGRAM");
 }
 
 TEST_F(RunTest, TheDefaultNameNeedsNoOption) {
   const std::filesystem::path before = std::filesystem::current_path();
-  std::filesystem::current_path(folder_.path());
+  std::filesystem::current_path(directory_.path());
   const Status status = RunReport({}, outcome_);
   std::filesystem::current_path(before);
   ASSERT_FALSE(status.ok());
@@ -56,7 +56,7 @@ TEST_F(RunTest, TheDefaultNameNeedsNoOption) {
 
 TEST_F(RunTest, ATableThatIsTakenForACapture) {
   const std::filesystem::path before = std::filesystem::current_path();
-  std::filesystem::current_path(folder_.path());
+  std::filesystem::current_path(directory_.path());
   ReportOptions options;
   options.captures = {"cuda_gpu_kern_sum"};
   const Status status = RunReport(options, outcome_);
@@ -70,7 +70,7 @@ TEST_F(RunTest, ACaptureOnStandardInputNeedsAName) {
   const UniqueFd before_input(::dup(STDIN_FILENO));
   ASSERT_GE(::dup2(input.get(), STDIN_FILENO), 0);
   const std::filesystem::path before = std::filesystem::current_path();
-  std::filesystem::current_path(folder_.path());
+  std::filesystem::current_path(directory_.path());
   const Status status = RunReport({}, outcome_);
   std::filesystem::current_path(before);
   ASSERT_GE(::dup2(before_input.get(), STDIN_FILENO), 0);
@@ -80,20 +80,20 @@ TEST_F(RunTest, ACaptureOnStandardInputNeedsAName) {
 
 TEST_F(RunTest, TextIsNotWrittenAsATable) {
   ReportOptions options;
-  options.output = folder_ / "out.csv";
+  options.output = directory_ / "out.csv";
   EXPECT_EQ(RunReport(options, outcome_).error().ToString(),
-            folder_ / "out.csv" + ": this view writes text\nhint: --top -o " + folder_ / "out.csv" +
-                " writes tables");
+            directory_ / "out.csv" + ": this view writes text\nhint: --top -o " +
+                directory_ / "out.csv" + " writes tables");
 }
 
 TEST_F(RunTest, TextIsNotWrittenAsAPicture) {
   ReportOptions options;
-  options.output = folder_ / "out.svg";
+  options.output = directory_ / "out.svg";
   const Status status = RunReport(options, outcome_);
   ASSERT_FALSE(status.ok());
-  EXPECT_EQ(status.error().ToString(), folder_ / "out.svg" +
+  EXPECT_EQ(status.error().ToString(), directory_ / "out.svg" +
                                            ": this view writes text\nhint: --flamegraph -o " +
-                                           folder_ / "out.html" + " writes a flame graph");
+                                           directory_ / "out.html" + " writes a flame graph");
 }
 
 TEST_F(RunTest, NoPageForATerminal) {
@@ -103,7 +103,7 @@ TEST_F(RunTest, NoPageForATerminal) {
   const UniqueFd before(::dup(STDOUT_FILENO));
   const auto error = [&](std::string_view view, std::string output) {
     ReportOptions options;
-    options.captures = {folder_ / "not-there"};
+    options.captures = {directory_ / "not-there"};
     options.view = &FindView(view);
     options.output = std::move(output);
     ::dup2(terminal, STDOUT_FILENO);
@@ -111,10 +111,10 @@ TEST_F(RunTest, NoPageForATerminal) {
     ::dup2(before.get(), STDOUT_FILENO);
     return status.error().message;
   };
-  const std::string missing = folder_ / "not-there" + ": open: No such file or directory";
+  const std::string missing = directory_ / "not-there" + ": open: No such file or directory";
   EXPECT_EQ(error("--flamegraph", ""), "--flamegraph: standard output is a terminal");
   EXPECT_EQ(error("--chrome-trace", "-"), "--chrome-trace: standard output is a terminal");
-  EXPECT_EQ(error("--flamegraph", folder_ / "a.html"), missing);
+  EXPECT_EQ(error("--flamegraph", directory_ / "a.html"), missing);
   EXPECT_EQ(error("--folded", ""), missing);
 }
 
@@ -122,34 +122,34 @@ TEST_F(RunTest, NoPageForATerminal) {
 TEST_F(RunTest, PartsOfWhatIsNotThere) {
   const auto hint = [&](const std::string& name) {
     ReportOptions options;
-    options.captures = {folder_ / name};
+    options.captures = {directory_ / name};
     return RunReport(options, outcome_).error().hint;
   };
-  const std::string folder = folder_ / "";
+  const std::string directory = directory_ / "";
   const auto none = [&](const char* name) {
-    return "record one first: xpu-record -o " + folder + name + " -- PROGRAM";
+    return "record one first: xpu-record -o " + directory + name + " -- PROGRAM";
   };
   for (const char* part : {"capture.0002.xpu", "bare.0002", "odd[1].10000.xpu"}) {
-    std::ofstream(folder_ / part) << "part";
+    std::ofstream(directory_ / part) << "part";
   }
   EXPECT_EQ(hint("capture.xpu"),
-            "it was recorded in parts; name all of them: " + folder + "capture.*.xpu");
-  EXPECT_EQ(hint("bare"), "it was recorded in parts; name all of them: " + folder + "bare.*");
+            "it was recorded in parts; name all of them: " + directory + "capture.*.xpu");
+  EXPECT_EQ(hint("bare"), "it was recorded in parts; name all of them: " + directory + "bare.*");
   EXPECT_EQ(hint("odd[1].xpu"),
-            "it was recorded in parts; name all of them: " + folder + "odd[1].*.xpu");
+            "it was recorded in parts; name all of them: " + directory + "odd[1].*.xpu");
   EXPECT_EQ(hint("cap.xpu"), none("cap.xpu"));
   EXPECT_EQ(hint("capture.data"), none("capture.data"));
   EXPECT_EQ(hint("other.0001.xpu"), none("other.0001.xpu"));
   const std::string left =
       "xpu-record --rotate-keep removes the oldest parts; the remaining ones: ";
-  EXPECT_EQ(hint("capture.0001.xpu"), left + folder + "capture.*.xpu");
-  EXPECT_EQ(hint("bare.0001"), left + folder + "bare.*");
+  EXPECT_EQ(hint("capture.0001.xpu"), left + directory + "capture.*.xpu");
+  EXPECT_EQ(hint("bare.0001"), left + directory + "bare.*");
   // The same through links that lead nowhere any more.
-  std::filesystem::create_symlink("capture.0001.xpu", folder_ / "newest");
-  EXPECT_EQ(hint("newest"), "it is a link to " + folder +
-                                "capture.0001.xpu, which does not exist; " + left + folder +
+  std::filesystem::create_symlink("capture.0001.xpu", directory_ / "newest");
+  EXPECT_EQ(hint("newest"), "it is a link to " + directory +
+                                "capture.0001.xpu, which does not exist; " + left + directory +
                                 "capture.*.xpu");
-  std::filesystem::create_symlink("/nowhere/at/all.xpu", folder_ / "link.xpu");
+  std::filesystem::create_symlink("/nowhere/at/all.xpu", directory_ / "link.xpu");
   EXPECT_EQ(hint("link.xpu"), "it is a link to /nowhere/at/all.xpu, which does not exist");
 }
 
@@ -157,7 +157,7 @@ TEST_F(RunTest, PartsOfWhatIsNotThere) {
 TEST_F(RunTest, ACommandOfAnotherProfilerIsNoCapture) {
   const auto hint = [&](const std::string& word) {
     ReportOptions options;
-    options.captures = {word, folder_ / "x.xpu"};
+    options.captures = {word, directory_ / "x.xpu"};
     return RunReport(options, outcome_).error().hint;
   };
   const std::string begin = "xpu-report has no subcommands: xpu-report ";
@@ -188,15 +188,15 @@ TEST_F(RunTest, APackedCaptureOnStandardInput) {
 TEST_F(RunTest, WaitingForAFifoIsReported) {
   test::ModelBuilder builder;
   builder.End(9);
-  ASSERT_TRUE(builder.WriteCapture(folder_ / "written.xpu").ok());
-  const std::string bytes = ReadFile(folder_ / "written.xpu").value();
-  ASSERT_EQ(::mkfifo((folder_ / "capture.xpu").c_str(), 0600), 0);
+  ASSERT_TRUE(builder.WriteCapture(directory_ / "written.xpu").ok());
+  const std::string bytes = ReadFile(directory_ / "written.xpu").value();
+  ASSERT_EQ(::mkfifo((directory_ / "capture.xpu").c_str(), 0600), 0);
   std::thread writer([&] { Write(bytes); });
   testing::internal::CaptureStderr();
   EXPECT_TRUE(Run().ok());
   writer.join();
   EXPECT_EQ(testing::internal::GetCapturedStderr(),
-            "xpu-report: " + (folder_ / "capture.xpu") +
+            "xpu-report: " + (directory_ / "capture.xpu") +
                 ": waiting for a capture to be written to this FIFO\n");
 }
 
@@ -204,7 +204,7 @@ TEST_F(RunTest, AnEmptyFile) {
   Write("");
   const Status status = Run();
   ASSERT_FALSE(status.ok());
-  EXPECT_EQ(status.error().message, folder_ / "capture.xpu" + ": the file is empty");
+  EXPECT_EQ(status.error().message, directory_ / "capture.xpu" + ": the file is empty");
 }
 
 TEST_F(RunTest, WhatIsNoCapture) {
@@ -212,18 +212,18 @@ TEST_F(RunTest, WhatIsNoCapture) {
   const Status status = Run();
   ASSERT_FALSE(status.ok());
   EXPECT_EQ(status.error().kind, ErrorKind::kInvalid);
-  EXPECT_FALSE(std::filesystem::exists(folder_ / "out"));  // nothing is begun
+  EXPECT_FALSE(std::filesystem::exists(directory_ / "out"));  // nothing is begun
 }
 
 TEST_F(RunTest, ADirectory) {
-  std::filesystem::create_directory(folder_ / "capture.xpu");
+  std::filesystem::create_directory(directory_ / "capture.xpu");
   EXPECT_FALSE(Run().ok());
 }
 
 TEST_F(RunTest, TheCaptureIsNotOverwritten) {
-  ASSERT_TRUE(test::ModelBuilder().WriteCapture(folder_ / "out").ok());
+  ASSERT_TRUE(test::ModelBuilder().WriteCapture(directory_ / "out").ok());
   const std::string before = Out();
-  std::filesystem::create_hard_link(folder_ / "out", folder_ / "capture.xpu");
+  std::filesystem::create_hard_link(directory_ / "out", directory_ / "capture.xpu");
   const Status status = Run();
   ASSERT_FALSE(status.ok());
   EXPECT_EQ(status.error().kind, ErrorKind::kUsage);
@@ -231,7 +231,7 @@ TEST_F(RunTest, TheCaptureIsNotOverwritten) {
 }
 
 TEST_F(RunTest, EveryViewOfACaptureWithoutEvents) {
-  ASSERT_TRUE(test::ModelBuilder().WriteCapture(folder_ / "capture.xpu").ok());
+  ASSERT_TRUE(test::ModelBuilder().WriteCapture(directory_ / "capture.xpu").ok());
   for (const View& view : Views()) {
     if (view.other_capture.empty()) {
       EXPECT_TRUE(Run(view.option).ok());
@@ -244,7 +244,7 @@ TEST_F(RunTest, EveryViewOfACaptureWithoutSamples) {
   builder.Source(10);
   builder.Process(ProcessEventKind::kExisting, 1, 5, 5, "true");
   builder.End(9);
-  ASSERT_TRUE(builder.WriteCapture(folder_ / "capture.xpu").ok());
+  ASSERT_TRUE(builder.WriteCapture(directory_ / "capture.xpu").ok());
   for (const View& view : Views()) {
     if (!view.other_capture.empty()) continue;
     ASSERT_TRUE(Run(view.option).ok());
@@ -264,9 +264,9 @@ TEST_F(RunTest, ACaptureCutInTheMiddleIsReportedWithItsLoss) {
   builder.Source(10);
   for (uint64_t i = 0; i < 100; ++i) builder.Sample(i, 5, 5, builder.Stack({i}));
   builder.End(9);
-  ASSERT_TRUE(builder.WriteCapture(folder_ / "capture.xpu").ok());
-  const auto size = std::filesystem::file_size(folder_ / "capture.xpu");
-  std::filesystem::resize_file(folder_ / "capture.xpu", size - 10);
+  ASSERT_TRUE(builder.WriteCapture(directory_ / "capture.xpu").ok());
+  const auto size = std::filesystem::file_size(directory_ / "capture.xpu");
+  std::filesystem::resize_file(directory_ / "capture.xpu", size - 10);
   ASSERT_TRUE(Run("--folded").ok());
   EXPECT_NE(outcome_.notes.find("(file_cut)"), std::string::npos);
   EXPECT_TRUE(outcome_.data_lost);
@@ -281,12 +281,12 @@ TEST_F(RunTest, TheSummaryFitsItsWidth) {
   builder.Sample(3, 5, 5, builder.Stack({0x1010}));
   builder.Call(1, 1, 211, 1, 2, 5);
   builder.AddKernel(1, 1, 10, 9'999'999'999'999, long_name);
-  ASSERT_TRUE(builder.WriteCapture(folder_ / "capture.xpu").ok());
+  ASSERT_TRUE(builder.WriteCapture(directory_ / "capture.xpu").ok());
   ASSERT_TRUE(Run().ok());
-  std::ifstream out(folder_ / "out");
-  const std::string folder = folder_.path();
+  std::ifstream out(directory_ / "out");
+  const std::string directory = directory_.path();
   for (std::string line; std::getline(out, line);) {
-    if (line.find(folder) != std::string::npos) continue;
+    if (line.find(directory) != std::string::npos) continue;
     EXPECT_LE(line.size(), 80u) << line;
   }
 }

@@ -21,17 +21,17 @@ class ScriptTest : public testing::Test {
     test::ElfBuilder("app")
         .Symbol("main", 0x0, 0x100)
         .Symbol("_Z7forwardii", 0x100, 0x100)
-        .WriteTo(folder_ / "app");
+        .WriteTo(directory_ / "app");
     builder_.events.recording_info.emplace_back().start_ns = kFirstNs;
     builder_.Process(ProcessEventKind::kExisting, 1, 100, 100, "my app;1");
     builder_.Map(1, 100, kText, test::ElfBuilder::kTextBytes, test::ElfBuilder::kTextOffset,
-                 folder_ / "app", "app");
+                 directory_ / "app", "app");
     builder_.Callback(1, ApiDomain::kRuntime, 41, "cudaMemcpyAsync_v3020");
     builder_.Callback(1, ApiDomain::kRuntime, 211, "cudaLaunchKernel_v7000");
     builder_.Clock(1, 0, {kFirstNs});
   }
 
-  test::TempFolder folder_;
+  test::TempDirectory directory_;
   test::ModelBuilder builder_;
 };
 

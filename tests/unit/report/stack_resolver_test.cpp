@@ -22,12 +22,12 @@ class StackResolverTest : public testing::Test {
     ElfBuilder("app")
         .Symbol("first", 0x0, 0x40)
         .Symbol("second", 0x40, 0x40)
-        .WriteTo(folder_ / "app");
+        .WriteTo(directory_ / "app");
     builder_.Process(ProcessEventKind::kExisting, 1, 5, 5, "app");
-    builder_.Map(1, 5, kText, 0x1000, ElfBuilder::kTextOffset, folder_ / "app", "app");
+    builder_.Map(1, 5, kText, 0x1000, ElfBuilder::kTextOffset, directory_ / "app", "app");
     builder_.Map(1, 5, 0x90000, 0x1000, 0, "[vdso]");
     builder_.Map(1, 5, 0xa0000, 0x1000, 0, "//anon");
-    builder_.Map(1, 5, 0xb0000, 0x1000, 0x3000, folder_ / "gone.so.1");
+    builder_.Map(1, 5, 0xb0000, 0x1000, 0x3000, directory_ / "gone.so.1");
     builder_.events.kernel_symbols = {
         {.address = kKernelText, .size_bytes = 0x10, .name = builder_.Text("entry"), .module = {}},
         {.address = kKernelText + 0x10,
@@ -54,7 +54,7 @@ class StackResolverTest : public testing::Test {
   }
   using Expected = std::vector<std::string>;
 
-  test::TempFolder folder_;
+  test::TempDirectory directory_;
   test::ModelBuilder builder_;
   std::unique_ptr<Analysis> analysis_;
   SymbolOptions options_;
@@ -96,9 +96,9 @@ TEST_F(StackResolverTest, AheadEveryAddressOfAStackIsNamed) {
   ahead_ = true;
   EXPECT_EQ(Names({kText + 0x40, kText + 0x40, kKernelText + 0x10}),
             (Expected{"poll_[k]", "second", "first"}));
-  const ModuleId module = analysis_->symbolizer.Module(folder_ / "app", "app");
+  const ModuleId module = analysis_->symbolizer.Module(directory_ / "app", "app");
   EXPECT_TRUE(analysis_->symbolizer.Wanted(module).empty());
-  std::filesystem::remove(folder_ / "app");
+  std::filesystem::remove(directory_ / "app");
   EXPECT_EQ(analysis_->symbolizer.FunctionAt(module, ElfBuilder::kTextOffset + 0x40), "second");
   EXPECT_EQ(analysis_->symbolizer.FunctionAt(module, ElfBuilder::kTextOffset + 0x3f), "first");
   EXPECT_TRUE(analysis_->symbolizer.problems().empty());
@@ -162,7 +162,7 @@ TEST_F(StackResolverTest, GeneratedCodeHasNamesInAnonymousMemory) {
 }
 
 TEST_F(StackResolverTest, ANewMappingHasOtherNames) {
-  builder_.Map(100, 5, kText, 0x1000, 0x3000, folder_ / "plugin.so");
+  builder_.Map(100, 5, kText, 0x1000, 0x3000, directory_ / "plugin.so");
   const StackId stack = builder_.Stack({kText + 0x10});
   Analysis analysis(builder_.Build());
   const SpaceId space = analysis.processes.SpaceAt(analysis.processes.At(5, 50), 50);
@@ -189,8 +189,8 @@ TEST_F(StackResolverTest, FramesOfCudaAreMarked) {
       .Symbol("libcudart_static_1a2b", 0x40, 0x40, STB_LOCAL)
       .Symbol("cudaLaunchKernel", 0x80, 0x40)
       .Symbol("cudaFunctionOfTheUser", 0xc0, 0x40)
-      .WriteTo(folder_ / "static");
-  builder_.Map(1, 5, 0x20000, 0x1000, ElfBuilder::kTextOffset, folder_ / "static", "static");
+      .WriteTo(directory_ / "static");
+  builder_.Map(1, 5, 0x20000, 0x1000, ElfBuilder::kTextOffset, directory_ / "static", "static");
   builder_.Map(1, 5, 0x30000, 0x1000, 0, "/cuda/libcudart-1a2b3c4d.so.12.0");
   builder_.Map(1, 5, 0x40000, 0x1000, 0, "/cuda/libcuda.so.580.1");
   builder_.Map(1, 5, 0x50000, 0x1000, 0, "/app/libcudacpp.so");

@@ -35,29 +35,29 @@ class SymbolExportTest : public testing::Test {
     builder.events.symbol_slices.push_back(slice);
   }
   Result<std::string> Export(test::ModelBuilder& builder) {
-    return ExportSymbols(Analysis(builder.Build()), folder_ / "out");
+    return ExportSymbols(Analysis(builder.Build()), directory_ / "out");
   }
-  std::string Read(const std::string& name) { return ReadFile(folder_ / name).value(); }
+  std::string Read(const std::string& name) { return ReadFile(directory_ / name).value(); }
 
   // A capture of one sample in f of a file that is there.
   void WriteCapture() {
     ElfBuilder(kBuildId)
         .Symbol("f", 0, 0x40)
         .Symbol("not_hit", 0x40, 0x40)
-        .WriteTo(folder_ / "app");
+        .WriteTo(directory_ / "app");
     test::ModelBuilder builder;
     builder.Source(1000);
     builder.Process(ProcessEventKind::kExisting, 1, 5, 5, "app");
-    builder.Map(1, 5, 0x10000, 0x1000, ElfBuilder::kTextOffset, folder_ / "app", kBuildId);
+    builder.Map(1, 5, 0x10000, 0x1000, ElfBuilder::kTextOffset, directory_ / "app", kBuildId);
     builder.Sample(10, 5, 5, builder.Stack({0x10010}));
     builder.End(20);
-    ASSERT_TRUE(builder.WriteCapture(folder_ / "capture.xpu").ok());
-    ASSERT_EQ(::chmod((folder_ / "capture.xpu").c_str(), 0600), 0);
+    ASSERT_TRUE(builder.WriteCapture(directory_ / "capture.xpu").ok());
+    ASSERT_EQ(::chmod((directory_ / "capture.xpu").c_str(), 0600), 0);
   }
   // A view: the folded stacks.
   Status Run(Task task, const std::string& output) {
     ReportOptions options;
-    options.captures = {capture_.empty() ? folder_ / "capture.xpu" : capture_};
+    options.captures = {capture_.empty() ? directory_ / "capture.xpu" : capture_};
     options.output = output;
     options.task = task;
     options.view = &FindView("--folded");
@@ -65,7 +65,7 @@ class SymbolExportTest : public testing::Test {
     return RunReport(options, outcome_);
   }
 
-  test::TempFolder folder_;
+  test::TempDirectory directory_;
   std::string capture_;
   ReportOutcome outcome_;
 };
@@ -82,27 +82,27 @@ TEST_F(SymbolExportTest, ATreeOfBuildIds) {
   build(first);
   const Result<std::string> done = Export(first);
   ASSERT_TRUE(done.ok());
-  EXPECT_EQ(done.value(), "1 of 1 file written to " + folder_ / "out" +
+  EXPECT_EQ(done.value(), "1 of 1 file written to " + directory_ / "out" +
                               "/.build-id\n  1 file has no build-id and is left out\n");
   EXPECT_TRUE(Read("out/.build-id/ab/cdef.debug") == image);
   test::ModelBuilder again;
   build(again);
   EXPECT_EQ(
       Export(again).value(),
-      "0 of 1 file written to " + folder_ / "out" +
+      "0 of 1 file written to " + directory_ / "out" +
           "/.build-id\n  the others exist already\n  1 file has no build-id and is left out\n");
 }
 
 TEST_F(SymbolExportTest, NothingIsOverwritten) {
-  std::filesystem::create_directories(folder_ / "out/.build-id/ab");
-  std::ofstream(folder_ / "out/.build-id/ab/cdef.debug") << "precious";
+  std::filesystem::create_directories(directory_ / "out/.build-id/ab");
+  std::ofstream(directory_ / "out/.build-id/ab/cdef.debug") << "precious";
   test::ModelBuilder builder;
   AddSlice(builder, "/app", kBuildId, ElfBuilder(kBuildId).Build());
   AddSlice(builder, "/other", "\x12\x34", ElfBuilder("\x12\x34").Build());
   const Result<std::string> done = Export(builder);
   ASSERT_FALSE(done.ok());
   EXPECT_EQ(done.error().kind, ErrorKind::kSystem);
-  EXPECT_EQ(done.error().message, folder_ / "out/.build-id/ab/cdef.debug" +
+  EXPECT_EQ(done.error().message, directory_ / "out/.build-id/ab/cdef.debug" +
                                       ": a different file exists (as for 0 others) and is not "
                                       "overwritten; 1 of 2 files were written");
   EXPECT_NE(Read("out/.build-id/12/34.debug"), "");
@@ -110,37 +110,38 @@ TEST_F(SymbolExportTest, NothingIsOverwritten) {
 }
 
 TEST_F(SymbolExportTest, NothingIsWrittenThroughALink) {
-  std::filesystem::create_directories(folder_ / "out/.build-id/ab");
-  std::filesystem::create_symlink(folder_ / "nothing", folder_ / "out/.build-id/ab/cdef.debug");
+  std::filesystem::create_directories(directory_ / "out/.build-id/ab");
+  std::filesystem::create_symlink(directory_ / "nothing",
+                                  directory_ / "out/.build-id/ab/cdef.debug");
   test::ModelBuilder builder;
   AddSlice(builder, "/app", kBuildId, ElfBuilder(kBuildId).Build());
   EXPECT_FALSE(Export(builder).ok());
-  EXPECT_FALSE(std::filesystem::exists(folder_ / "nothing"));
+  EXPECT_FALSE(std::filesystem::exists(directory_ / "nothing"));
 }
 
 TEST_F(SymbolExportTest, RootExportsThroughNoLinkOfAnotherUser) {
   if (::geteuid() != 0) GTEST_SKIP() << "only root gives links away";
   ASSERT_EQ(::unsetenv("SUDO_UID"), 0);
-  std::filesystem::create_directories(folder_ / "out");
-  std::filesystem::create_directories(folder_ / "elsewhere");
-  std::filesystem::create_symlink(folder_ / "elsewhere", folder_ / "out/.build-id");
-  ASSERT_EQ(::lchown((folder_ / "out/.build-id").c_str(), 65534, 65534), 0);
+  std::filesystem::create_directories(directory_ / "out");
+  std::filesystem::create_directories(directory_ / "elsewhere");
+  std::filesystem::create_symlink(directory_ / "elsewhere", directory_ / "out/.build-id");
+  ASSERT_EQ(::lchown((directory_ / "out/.build-id").c_str(), 65534, 65534), 0);
   test::ModelBuilder builder;
   AddSlice(builder, "/app", kBuildId, ElfBuilder(kBuildId).Build());
   const Result<std::string> done = Export(builder);
   ASSERT_FALSE(done.ok());
   EXPECT_EQ(done.error().message,
-            folder_ / "out/.build-id" + ": .build-id is a symbolic link created by user 65534");
-  EXPECT_TRUE(std::filesystem::is_empty(folder_ / "elsewhere"));
+            directory_ / "out/.build-id" + ": .build-id is a symbolic link created by user 65534");
+  EXPECT_TRUE(std::filesystem::is_empty(directory_ / "elsewhere"));
 }
 
 TEST_F(SymbolExportTest, NothingTakesThePlaceOfALink) {
   WriteCapture();
-  std::filesystem::create_symlink(folder_ / "capture.xpu", folder_ / "link");
-  const Status status = Run(Task::kEmbedSymbols, folder_ / "link");
+  std::filesystem::create_symlink(directory_ / "capture.xpu", directory_ / "link");
+  const Status status = Run(Task::kEmbedSymbols, directory_ / "link");
   ASSERT_FALSE(status.ok());
-  EXPECT_EQ(status.error().message, folder_ / "link: not a regular file");
-  EXPECT_TRUE(std::filesystem::is_symlink(folder_ / "link"));
+  EXPECT_EQ(status.error().message, directory_ / "link: not a regular file");
+  EXPECT_TRUE(std::filesystem::is_symlink(directory_ / "link"));
 }
 
 TEST_F(SymbolExportTest, EmbeddedSymbolsTravel) {
@@ -148,20 +149,20 @@ TEST_F(SymbolExportTest, EmbeddedSymbolsTravel) {
   ASSERT_TRUE(Run(Task::kEmbedSymbols, "").ok());
   EXPECT_NE(outcome_.notes.find("symbols of 1 file added to "), std::string::npos);
   struct stat info {};
-  ASSERT_EQ(::stat((folder_ / "capture.xpu").c_str(), &info), 0);
+  ASSERT_EQ(::stat((directory_ / "capture.xpu").c_str(), &info), 0);
   EXPECT_EQ(info.st_mode & 0777, 0600u);
-  std::filesystem::remove(folder_ / "app");
+  std::filesystem::remove(directory_ / "app");
 
-  const Model model = LoadCapture(folder_ / "capture.xpu").value();
+  const Model model = LoadCapture(directory_ / "capture.xpu").value();
   EXPECT_EQ(model.problems.blocks_damaged, 0u);
   EXPECT_EQ(model.problems.bytes_skipped, 0u);
   ASSERT_EQ(model.events.symbol_slices.size(), 1u);
-  EXPECT_EQ(model.Text(model.events.symbol_slices[0].path), folder_ / "app");
-  ASSERT_TRUE(Run(Task::kView, folder_ / "folded").ok());
+  EXPECT_EQ(model.Text(model.events.symbol_slices[0].path), directory_ / "app");
+  ASSERT_TRUE(Run(Task::kView, directory_ / "folded").ok());
   EXPECT_EQ(Read("folded"), "app;f 1\n");
   EXPECT_EQ(outcome_.notes, "");
   // Nothing is left beside it.
-  for (const auto& entry : std::filesystem::directory_iterator(folder_.path())) {
+  for (const auto& entry : std::filesystem::directory_iterator(directory_.path())) {
     EXPECT_EQ(entry.path().string().find("capture.xpu."), std::string::npos) << entry.path();
   }
 }
@@ -178,20 +179,20 @@ TEST_F(SymbolExportTest, EmbeddingAgainAddsNothing) {
 TEST_F(SymbolExportTest, IntoAnotherFileTheFirstStaysAsItIs) {
   WriteCapture();
   const std::string before = Read("capture.xpu");
-  ASSERT_TRUE(Run(Task::kEmbedSymbols, folder_ / "full.xpu").ok());
+  ASSERT_TRUE(Run(Task::kEmbedSymbols, directory_ / "full.xpu").ok());
   EXPECT_TRUE(Read("capture.xpu") == before);
   EXPECT_TRUE(Read("full.xpu").starts_with(before));
-  EXPECT_EQ(LoadCapture(folder_ / "full.xpu").value().events.symbol_slices.size(), 1u);
+  EXPECT_EQ(LoadCapture(directory_ / "full.xpu").value().events.symbol_slices.size(), 1u);
 }
 
-// The recorder was killed: its last block is cut. What is added is read, what was lost stays told.
+// The recorder was killed: its last block is cut. What is added is read, losses are still reported.
 TEST_F(SymbolExportTest, ACutCaptureIsContinued) {
   WriteCapture();
   std::string bytes = Read("capture.xpu");
   bytes += bytes.substr(bytes.find("\xb5xpuBLK\n"), 70);  // a repeated block, without its payload
-  std::ofstream(folder_ / "capture.xpu", std::ios::binary) << bytes;
+  std::ofstream(directory_ / "capture.xpu", std::ios::binary) << bytes;
   ASSERT_TRUE(Run(Task::kEmbedSymbols, "").ok());
-  const Model model = LoadCapture(folder_ / "capture.xpu").value();
+  const Model model = LoadCapture(directory_ / "capture.xpu").value();
   EXPECT_EQ(model.events.symbol_slices.size(), 1u);
   EXPECT_EQ(model.events.cpu_samples.size(), 1u);
   EXPECT_EQ(model.problems.bytes_skipped, 70u);
@@ -199,15 +200,15 @@ TEST_F(SymbolExportTest, ACutCaptureIsContinued) {
 
 TEST_F(SymbolExportTest, FilesThatAreNotHereAreNamed) {
   WriteCapture();
-  ElfBuilder("other").WriteTo(folder_ / "app");
+  ElfBuilder("other").WriteTo(directory_ / "app");
   ASSERT_TRUE(Run(Task::kEmbedSymbols, "").ok());
-  EXPECT_EQ(outcome_.notes, "symbols of 0 files added to " + folder_ / "capture.xpu" +
-                                ", 0 bytes before compression\n  " + folder_ / "app" +
+  EXPECT_EQ(outcome_.notes, "symbols of 0 files added to " + directory_ / "capture.xpu" +
+                                ", 0 bytes before compression\n  " + directory_ / "app" +
                                 ": not the recorded file: build-id 6f74686572, recorded abcdef\n");
 }
 
 TEST_F(SymbolExportTest, WhatIsNoCaptureStays) {
-  std::ofstream(folder_ / "capture.xpu") << "no capture";
+  std::ofstream(directory_ / "capture.xpu") << "no capture";
   EXPECT_FALSE(Run(Task::kEmbedSymbols, "").ok());
   EXPECT_EQ(Read("capture.xpu"), "no capture");
 }

@@ -319,24 +319,24 @@ void WriteTo(const std::string& path, const std::string& bytes) {
 }
 
 TEST(DebugInfo, OnlyRegularFilesAreOpened) {
-  const test::TempFolder folder;
-  const std::string pipe = folder / "pipe";
+  const test::TempDirectory directory;
+  const std::string pipe = directory / "pipe";
   ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
   EXPECT_EQ(DebugInfo::Open(pipe, {}).error().kind, ErrorKind::kInvalid);
-  EXPECT_EQ(DebugInfo::Open(folder / "none", {}).error().kind, ErrorKind::kNotFound);
-  WriteTo(folder / "empty", "");
-  EXPECT_EQ(DebugInfo::Open(folder / "empty", {}).error().kind, ErrorKind::kInvalid);
-  WriteTo(folder / "bare", DebugElf().Build());
-  EXPECT_EQ(DebugInfo::Open(folder / "bare", {}).error().kind, ErrorKind::kNotFound);
-  WriteTo(folder / "good", Program().Build().Build());
-  auto good = DebugInfo::Open(folder / "good", {});
+  EXPECT_EQ(DebugInfo::Open(directory / "none", {}).error().kind, ErrorKind::kNotFound);
+  WriteTo(directory / "empty", "");
+  EXPECT_EQ(DebugInfo::Open(directory / "empty", {}).error().kind, ErrorKind::kInvalid);
+  WriteTo(directory / "bare", DebugElf().Build());
+  EXPECT_EQ(DebugInfo::Open(directory / "bare", {}).error().kind, ErrorKind::kNotFound);
+  WriteTo(directory / "good", Program().Build().Build());
+  auto good = DebugInfo::Open(directory / "good", {});
   ASSERT_TRUE(good.ok());
   EXPECT_EQ(FramesAt(good.value(), 0x1000), "_Z3runv /src/a.cpp:100\n");
 }
 
 // Two skeletons; the unit of one is in a file beside the program, that of the other is nowhere.
 TEST(DebugInfo, SplitUnits) {
-  const test::TempFolder folder;
+  const test::TempDirectory directory;
   DebugElf split;
   split[".debug_abbrev.dwo"] =
       Abbreviation(1, DW_TAG_compile_unit, true, {{DW_AT_GNU_dwo_id, DW_FORM_data8}}) +
@@ -349,7 +349,7 @@ TEST(DebugInfo, SplitUnits) {
       UnitOf(4, Uleb(1) + U64(77) + Uleb(2) + Uleb(1) + Uleb(1) + U32(0x10) + U8(0));
   split[".debug_str.dwo"] = Text("no") + Text("far");
   split[".debug_str_offsets.dwo"] = U32(0) + U32(3);
-  WriteTo(folder / "there.dwo", split.Build());
+  WriteTo(directory / "there.dwo", split.Build());
 
   DebugElf elf;
   elf[".debug_abbrev"] = Abbreviation(1, DW_TAG_compile_unit, false,
@@ -366,30 +366,30 @@ TEST(DebugInfo, SplitUnits) {
   };
   elf[".debug_info"] = skeleton("there.dwo", 77, 0x1000) + skeleton("gone.dwo", 78, 0x1100);
   elf[".debug_addr"] = U64(0) + U64(0x1050) + U64(0x1020);
-  WriteTo(folder / "program", elf.Build());
-  auto info = DebugInfo::Open(folder / "program", {});
+  WriteTo(directory / "program", elf.Build());
+  auto info = DebugInfo::Open(directory / "program", {});
   ASSERT_TRUE(info.ok());
   EXPECT_EQ(FramesAt(info.value(), 0x1020), "far :0\n");
   EXPECT_EQ(FramesAt(info.value(), 0x1030), "");
   // Opening a pipe would wait.
-  ASSERT_EQ(::mkfifo((folder / "gone.dwo").c_str(), 0600), 0);
+  ASSERT_EQ(::mkfifo((directory / "gone.dwo").c_str(), 0600), 0);
   EXPECT_EQ(FramesAt(info.value(), 0x1100), "");
   // Another build's unit under the same name.
   split[".debug_info.dwo"].replace(12, 8, U64(99));
-  WriteTo(folder / "there.dwo", split.Build());
-  auto other = DebugInfo::Open(folder / "program", {});
+  WriteTo(directory / "there.dwo", split.Build());
+  auto other = DebugInfo::Open(directory / "program", {});
   EXPECT_EQ(FramesAt(other.value(), 0x1020), "");
 }
 
 TEST(DebugInfo, SharedEntriesOfDwz) {
-  const test::TempFolder folder;
+  const test::TempDirectory directory;
   DebugElf shared;
   shared[".debug_abbrev"] =
       Abbreviation(1, 0x3c, true, {}) +  // DW_TAG_partial_unit
       Abbreviation(2, DW_TAG_subprogram, false, {{DW_AT_name, DW_FORM_strp}}) + U8(0);
   shared[".debug_info"] = UnitOf(4, Uleb(1) + Uleb(2) + U32(3) + U8(0));
   shared[".debug_str"] = Text("ab") + Text("shared");
-  WriteTo(folder / "shared", shared.Build());
+  WriteTo(directory / "shared", shared.Build());
   Program program;
   program.abbreviations = Abbreviation(6, DW_TAG_subprogram, false,
                                        {{DW_AT_abstract_origin, DW_FORM_GNU_ref_alt},
@@ -401,12 +401,12 @@ TEST(DebugInfo, SharedEntriesOfDwz) {
                                         {DW_AT_high_pc, DW_FORM_data4}});
   program.behind = Uleb(6) + U32(12) + Program::Code(0x1200, 0x1210) + Uleb(7) + U32(0) +
                    Program::Code(0x1210, 0x1220);
-  WriteTo(folder / "program", program.Build().Build());
-  auto info = DebugInfo::Open(folder / "program", {.alternate_path = folder / "shared"});
+  WriteTo(directory / "program", program.Build().Build());
+  auto info = DebugInfo::Open(directory / "program", {.alternate_path = directory / "shared"});
   ASSERT_TRUE(info.ok());
   EXPECT_EQ(FramesAt(info.value(), 0x1200), "shared :0\n");
   EXPECT_EQ(FramesAt(info.value(), 0x1210), "ab :0\n");
-  auto without = DebugInfo::Open(folder / "program", {});
+  auto without = DebugInfo::Open(directory / "program", {});
   EXPECT_EQ(FramesAt(without.value(), 0x1200), " :0\n");
   EXPECT_EQ(FramesAt(without.value(), 0x1000), "_Z3runv /src/a.cpp:100\n");
 }

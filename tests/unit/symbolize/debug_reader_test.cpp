@@ -69,7 +69,7 @@ pid_t Child() {
 class DebugReaderTest : public ::testing::Test {
  protected:
   Result<DebugInfo> Open(const std::string& name, const std::string& alternate = {}) {
-    return DebugInfo::Open(folder_ / name,
+    return DebugInfo::Open(directory_ / name,
                            {.alternate_path = alternate, .reading = DebugReading::kConfined});
   }
   // The sanitizers' runtime makes it a status.
@@ -80,15 +80,15 @@ class DebugReaderTest : public ::testing::Test {
 #else
     const std::string how = "signal " + std::to_string(signal);
 #endif
-    return (folder_ / "file") + ": the process that reads its lines failed: " + how;
+    return (directory_ / "file") + ": the process that reads its lines failed: " + how;
   }
-  test::TempFolder folder_;
+  test::TempDirectory directory_;
 };
 
 TEST_F(DebugReaderTest, AnotherProcessAnswersTheSame) {
   const std::string bytes = Program().Build();
-  WriteTo(folder_ / "file", bytes);
-  auto here = DebugInfo::Open(folder_ / "file", {});
+  WriteTo(directory_ / "file", bytes);
+  auto here = DebugInfo::Open(directory_ / "file", {});
   auto there = Open("file");
   auto parsed = DebugInfo::Parse(bytes, "bytes", DebugReading::kConfined);
   ASSERT_TRUE(here.ok() && there.ok() && parsed.ok());
@@ -121,10 +121,10 @@ std::string FieldOf(pid_t child, const std::string& field) {
 }
 
 TEST_F(DebugReaderTest, ReaderHasTheRightsOfTheOwnerAndNoMore) {
-  WriteTo(folder_ / "file", Program().Build());
+  WriteTo(directory_ / "file", Program().Build());
   const bool is_root = ::geteuid() == 0;
   if (is_root) {
-    ASSERT_EQ(::chown((folder_ / "file").c_str(), 12345, 23456), 0);
+    ASSERT_EQ(::chown((directory_ / "file").c_str(), 12345, 23456), 0);
   }
   auto opened = Open("file");
   ASSERT_TRUE(opened.ok());
@@ -141,8 +141,8 @@ TEST_F(DebugReaderTest, ReaderHasTheRightsOfTheOwnerAndNoMore) {
 }
 
 TEST_F(DebugReaderTest, NoProcessIsLeftOrStartedInVain) {
-  WriteTo(folder_ / "file", Program().Build());
-  WriteTo(folder_ / "bare", test::DebugElf().Build());
+  WriteTo(directory_ / "file", Program().Build());
+  WriteTo(directory_ / "bare", test::DebugElf().Build());
   { auto info = Open("file"); }
   EXPECT_EQ(Open("bare").error().kind, ErrorKind::kNotFound);
   EXPECT_EQ(CountChildren(), 0u);
@@ -151,17 +151,17 @@ TEST_F(DebugReaderTest, NoProcessIsLeftOrStartedInVain) {
 TEST_F(DebugReaderTest, TruncatedFileCostsItsLinesOnly) {
   test::DebugElf elf = Program();
   elf.sections.insert(elf.sections.begin(), {".debug_macro", std::string(1 << 20, '\0')});
-  WriteTo(folder_ / "file", elf.Build());
+  WriteTo(directory_ / "file", elf.Build());
   auto opened = Open("file");
   ASSERT_TRUE(opened.ok());
   EXPECT_EQ(test::FramesAt(opened.value(), 0x1000), "_Z3runv /src/a.cpp:10\n");
-  ASSERT_EQ(::truncate((folder_ / "file").c_str(), 4096), 0);
+  ASSERT_EQ(::truncate((directory_ / "file").c_str(), 4096), 0);
   EXPECT_EQ(test::FramesAt(opened.value(), 0x1020), "");
   EXPECT_EQ(opened->failure(), EndedBy(7));
 }
 
 TEST_F(DebugReaderTest, ProcessThatEndsIsReported) {
-  WriteTo(folder_ / "file", Program().Build());
+  WriteTo(directory_ / "file", Program().Build());
   auto opened = Open("file");
   ASSERT_TRUE(opened.ok());
   EXPECT_EQ(test::FramesAt(opened.value(), 0x1000), "_Z3runv /src/a.cpp:10\n");
@@ -175,7 +175,7 @@ TEST_F(DebugReaderTest, ProcessThatEndsIsReported) {
 }
 
 TEST_F(DebugReaderTest, StoppedProcessIsGivenUp) {
-  WriteTo(folder_ / "file", Program().Build());
+  WriteTo(directory_ / "file", Program().Build());
   auto opened = Open("file");
   ASSERT_TRUE(opened.ok());
   static_cast<void>(opened->At(0x1000));
@@ -191,13 +191,13 @@ TEST_F(DebugReaderTest, StoppedProcessIsGivenUp) {
 }
 
 TEST_F(DebugReaderTest, PipesAndMissingFilesAreAnsweredAtOnce) {
-  const std::string pipe = folder_ / "pipe";
+  const std::string pipe = directory_ / "pipe";
   ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
-  WriteTo(folder_ / "file", Program().Build());
+  WriteTo(directory_ / "file", Program().Build());
   const auto begin = steady_clock::now();
   EXPECT_EQ(Open("pipe").error().kind, ErrorKind::kInvalid);
   EXPECT_EQ(Open("none").error().kind, ErrorKind::kNotFound);
-  for (const std::string& alternate : {pipe, folder_ / "none", std::string("/dev/zero")}) {
+  for (const std::string& alternate : {pipe, directory_ / "none", std::string("/dev/zero")}) {
     auto opened = Open("file", alternate);
     ASSERT_TRUE(opened.ok());
     EXPECT_EQ(test::FramesAt(opened.value(), 0x1000), "_Z3runv /src/a.cpp:10\n");

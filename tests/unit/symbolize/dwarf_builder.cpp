@@ -18,24 +18,25 @@ void Append(std::string& out, const T& value) {
   out.append(reinterpret_cast<const char*>(&value), sizeof(value));
 }
 
-std::string OldTables(const std::vector<std::string>& folders,
+std::string OldTables(const std::vector<std::string>& directories,
                       const std::vector<std::pair<std::string, int>>& files) {
   std::string tables;
-  for (const std::string& folder : folders) tables += Text(folder);
+  for (const std::string& directory : directories) tables += Text(directory);
   tables += U8(0);
-  for (const auto& [name, folder] : files) {
-    tables += Text(name) + Uleb(static_cast<uint64_t>(folder)) + Uleb(0) + Uleb(0);
+  for (const auto& [name, directory] : files) {
+    tables += Text(name) + Uleb(static_cast<uint64_t>(directory)) + Uleb(0) + Uleb(0);
   }
   return tables + U8(0);
 }
 
-std::string Tables(const std::vector<std::string>& folders,
+std::string Tables(const std::vector<std::string>& directories,
                    const std::vector<std::pair<std::string, int>>& files) {
-  std::string tables = U8(1) + Uleb(1) + Uleb(8) + Uleb(folders.size());  // path: string
-  for (const std::string& folder : folders) tables += Text(folder);
+  std::string tables = U8(1) + Uleb(1) + Uleb(8) + Uleb(directories.size());  // path: string
+  for (const std::string& directory : directories) tables += Text(directory);
   tables += U8(2) + Uleb(1) + Uleb(8) + Uleb(2) + Uleb(11);  // directory: data1
   tables += Uleb(files.size());
-  for (const auto& [name, folder] : files) tables += Text(name) + U8(static_cast<uint64_t>(folder));
+  for (const auto& [name, directory] : files)
+    tables += Text(name) + U8(static_cast<uint64_t>(directory));
   return tables;
 }
 
@@ -56,7 +57,7 @@ std::string UnitOf(int version, const std::string& entries) {
   return Counted(U16(static_cast<uint64_t>(version)) + U32(0) + U8(8) + entries);
 }
 
-std::string LinesOf(int version, const std::vector<std::string>& folders,
+std::string LinesOf(int version, const std::vector<std::string>& directories,
                     const std::vector<std::pair<std::string, int>>& files,
                     const std::string& operations) {
   std::string header = U8(1);         // bytes of an instruction
@@ -65,7 +66,7 @@ std::string LinesOf(int version, const std::vector<std::string>& folders,
   for (const int count : {0, 1, 1, 1, 1, 0, 0, 0, 1, 0, 0, 1}) {
     header += U8(static_cast<uint64_t>(count));
   }
-  header += version >= 5 ? Tables(folders, files) : OldTables(folders, files);
+  header += version >= 5 ? Tables(directories, files) : OldTables(directories, files);
   std::string program = U16(static_cast<uint64_t>(version));
   if (version >= 5) program += U8(8) + U8(0);
   return Counted(program + Counted(header) + operations);

@@ -24,7 +24,7 @@ std::string Abbreviation(uint64_t code, uint64_t tag, bool has_children, const L
 std::string UnitOf(int version, const std::string& entries);
 // A line number program with `directories` and `files` (name and directory), then `operations`.
 // Special opcodes: SpecialOpcode.
-std::string LinesOf(int version, const std::vector<std::string>& folders,
+std::string LinesOf(int version, const std::vector<std::string>& directories,
                     const std::vector<std::pair<std::string, int>>& files,
                     const std::string& operations);
 std::string SetAddress(uint64_t link_address);

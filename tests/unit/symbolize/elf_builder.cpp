@@ -151,13 +151,13 @@ std::string WithSection(std::string file, std::string_view name, const std::stri
   return file;
 }
 
-TempFolder::TempFolder() {
+TempDirectory::TempDirectory() {
   std::string path = (std::filesystem::temp_directory_path() / "xpu-test-XXXXXX").string();
   XPU_CHECK(::mkdtemp(path.data()) != nullptr);
   path_ = path;
 }
 
-TempFolder::~TempFolder() {
+TempDirectory::~TempDirectory() {
   std::error_code ignored;
   std::filesystem::remove_all(path_, ignored);
 }

@@ -40,12 +40,12 @@ class ElfBuilder {
 std::string WithSection(std::string file, std::string_view name, const std::string& content);
 
 // A directory that is removed at the end.
-class TempFolder {
+class TempDirectory {
  public:
-  TempFolder();
-  ~TempFolder();
-  TempFolder(const TempFolder&) = delete;
-  TempFolder& operator=(const TempFolder&) = delete;
+  TempDirectory();
+  ~TempDirectory();
+  TempDirectory(const TempDirectory&) = delete;
+  TempDirectory& operator=(const TempDirectory&) = delete;
   std::string operator/(std::string_view name) const { return path_ + "/" + std::string(name); }
   const std::string& path() const { return path_; }
 

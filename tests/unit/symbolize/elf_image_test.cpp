@@ -130,21 +130,21 @@ TEST(ElfImage, EveryByteOfTheTablesFlipped) {
 }
 
 TEST(ElfFile, BuildIdOfAFile) {
-  const test::TempFolder folder;
-  Small().WriteTo(folder / "file");
-  EXPECT_EQ(ReadBuildId(folder / "file").value(), "0123456789abcdef0123");
-  EXPECT_EQ(ReadBuildId(folder / "none").error().kind, ErrorKind::kNotFound);
-  ElfBuilder("").WriteTo(folder / "without");
-  EXPECT_EQ(ReadBuildId(folder / "without").value(), "");
+  const test::TempDirectory directory;
+  Small().WriteTo(directory / "file");
+  EXPECT_EQ(ReadBuildId(directory / "file").value(), "0123456789abcdef0123");
+  EXPECT_EQ(ReadBuildId(directory / "none").error().kind, ErrorKind::kNotFound);
+  ElfBuilder("").WriteTo(directory / "without");
+  EXPECT_EQ(ReadBuildId(directory / "without").value(), "");
 }
 
 TEST(ElfFile, OnlyRegularFilesAreOpened) {
-  const test::TempFolder folder;
-  ASSERT_EQ(::mkfifo((folder / "pipe").c_str(), 0600), 0);
-  EXPECT_EQ(ElfFile::Open(folder / "pipe").error().kind, ErrorKind::kInvalid);  // and no waiting
+  const test::TempDirectory directory;
+  ASSERT_EQ(::mkfifo((directory / "pipe").c_str(), 0600), 0);
+  EXPECT_EQ(ElfFile::Open(directory / "pipe").error().kind, ErrorKind::kInvalid);  // and no waiting
   EXPECT_EQ(ElfFile::Open("/dev/zero").error().kind, ErrorKind::kInvalid);
   EXPECT_EQ(ElfFile::Open("/proc/self/maps").error().kind, ErrorKind::kInvalid);
-  EXPECT_EQ(ElfFile::Open(folder.path()).error().kind, ErrorKind::kInvalid);
+  EXPECT_EQ(ElfFile::Open(directory.path()).error().kind, ErrorKind::kInvalid);
   EXPECT_EQ(ElfFile::Open("/dev/zero", "its name").error().message, "its name: not a regular file");
 }
 

@@ -14,13 +14,13 @@ namespace xpu {
 namespace {
 
 using test::ElfBuilder;
-using test::TempFolder;
+using test::TempDirectory;
 
 class FileFinderTest : public testing::Test {
  protected:
   FileFinder Finder() const {
-    return FileFinder({.symfs = folder_ / "symfs",
-                       .debug_folders = {folder_ / "debug", folder_ / "more"},
+    return FileFinder({.symfs = directory_ / "symfs",
+                       .debug_directories = {directory_ / "debug", directory_ / "more"},
                        .debuginfod = debuginfod_});
   }
   void WriteElf(const std::string& path, std::string_view build_id) {
@@ -35,53 +35,53 @@ class FileFinderTest : public testing::Test {
     return search.found ? search.found->path : "";
   }
 
-  TempFolder folder_;
+  TempDirectory directory_;
   std::shared_ptr<Debuginfod> debuginfod_;
 };
 
 constexpr std::string_view kId = "\xab\xcd\xef";
 
 TEST_F(FileFinderTest, ProgramsInTheOrderOfPlaces) {
-  const std::string tree = folder_ / "more/.build-id/ab/cdef";
+  const std::string tree = directory_ / "more/.build-id/ab/cdef";
   WriteElf(tree, kId);
   EXPECT_EQ(PathOf(Finder().Program("/no/app", kId)), tree);
-  const std::string flat = folder_ / "debug/ab/cdef";
+  const std::string flat = directory_ / "debug/ab/cdef";
   WriteElf(flat, kId);
   EXPECT_EQ(PathOf(Finder().Program("/no/app", kId)), flat);
-  const std::string below = folder_ / "symfs/no/app";
+  const std::string below = directory_ / "symfs/no/app";
   WriteElf(below, kId);
   EXPECT_EQ(PathOf(Finder().Program("/no/app", kId)), below);
   EXPECT_EQ(PathOf(Finder().Program("/no/app (deleted)", kId)), below);
-  const std::string itself = folder_ / "app";
+  const std::string itself = directory_ / "app";
   WriteElf(itself, kId);
   EXPECT_EQ(PathOf(Finder().Program(itself, kId)), itself);
 }
 
 TEST_F(FileFinderTest, AnotherBuildIsRefusedAndBothIdsAreNamed) {
-  WriteElf(folder_ / "app", "\x01\x02");
-  const FileSearch search = Finder().Program(folder_ / "app", kId);
+  WriteElf(directory_ / "app", "\x01\x02");
+  const FileSearch search = Finder().Program(directory_ / "app", kId);
   EXPECT_FALSE(search.found.has_value());
   EXPECT_EQ(search.problem, FileProblem::kMismatch);
   EXPECT_EQ(search.message,
-            folder_ / "app" + ": not the recorded file: build-id 0102, recorded abcdef");
+            directory_ / "app" + ": not the recorded file: build-id 0102, recorded abcdef");
   // Where an equal one is elsewhere, nothing is said.
-  WriteElf(folder_ / "debug/.build-id/ab/cdef", kId);
-  EXPECT_TRUE(Finder().Program(folder_ / "app", kId).found.has_value());
+  WriteElf(directory_ / "debug/.build-id/ab/cdef", kId);
+  EXPECT_TRUE(Finder().Program(directory_ / "app", kId).found.has_value());
 }
 
 TEST_F(FileFinderTest, AFifoIsNotOpened) {
-  ASSERT_EQ(::mkfifo((folder_ / "fifo").c_str(), 0600), 0);
-  EXPECT_EQ(Finder().Program(folder_ / "fifo", "").problem, FileProblem::kUnreadable);
-  EXPECT_EQ(Finder().Program(folder_ / "none", "").problem, FileProblem::kMissing);
+  ASSERT_EQ(::mkfifo((directory_ / "fifo").c_str(), 0600), 0);
+  EXPECT_EQ(Finder().Program(directory_ / "fifo", "").problem, FileProblem::kUnreadable);
+  EXPECT_EQ(Finder().Program(directory_ / "none", "").problem, FileProblem::kMissing);
 }
 
 TEST_F(FileFinderTest, DebugFilesInTreesOfBuildIds) {
   EXPECT_FALSE(Finder().Debug("/no/app", kId, nullptr).found.has_value());
   EXPECT_EQ(Finder().Debug("/no/app", kId, nullptr).problem, FileProblem::kNone);
-  const std::string flat = folder_ / "more/ab/cdef.debug";
+  const std::string flat = directory_ / "more/ab/cdef.debug";
   WriteElf(flat, kId);
   EXPECT_EQ(PathOf(Finder().Debug("/no/app", kId, nullptr)), flat);
-  const std::string tree = folder_ / "debug/.build-id/ab/cdef.debug";
+  const std::string tree = directory_ / "debug/.build-id/ab/cdef.debug";
   WriteElf(tree, "\xab\xcd\xee");
   EXPECT_EQ(PathOf(Finder().Debug("/no/app", kId, nullptr)), flat);
   WriteElf(tree, kId);
@@ -90,10 +90,10 @@ TEST_F(FileFinderTest, DebugFilesInTreesOfBuildIds) {
 
 // The program and its debug file, made by the tools that distributions use.
 TEST_F(FileFinderTest, DebugLinks) {
-  const std::string app = folder_ / "bin/app";
-  std::filesystem::create_directories(folder_ / "bin");
+  const std::string app = directory_ / "bin/app";
+  std::filesystem::create_directories(directory_ / "bin");
   std::filesystem::copy_file(XPU_INLINED_PUPPET, app);
-  const std::string debug = folder_ / "bin/app.debug";
+  const std::string debug = directory_ / "bin/app.debug";
   const auto run = [](const std::string& command) { return std::system(command.c_str()); };
   if (run("objcopy --version >/dev/null 2>&1") != 0) GTEST_SKIP() << "there is no objcopy";
   ASSERT_EQ(run("objcopy --only-keep-debug " + app + " " + debug), 0);
@@ -106,31 +106,32 @@ TEST_F(FileFinderTest, DebugLinks) {
   EXPECT_EQ(find(id), debug);
   EXPECT_EQ(find(""), debug);  // by the checksum
   EXPECT_EQ(find(kId), "");
-  std::filesystem::create_directories(folder_ / "bin/.debug");
-  std::filesystem::rename(debug, folder_ / "bin/.debug/app.debug");
-  EXPECT_EQ(find(id), folder_ / "bin/.debug/app.debug");
-  std::filesystem::create_directories(folder_ / "debug" + folder_ / "bin");
-  std::filesystem::rename(folder_ / "bin/.debug/app.debug",
-                          folder_ / "debug" + folder_ / "bin/app.debug");
-  EXPECT_EQ(find(id), folder_ / "debug" + folder_ / "bin/app.debug");
-  std::ofstream(folder_ / "debug" + folder_ / "bin/app.debug", std::ios::app) << "changed";
+  std::filesystem::create_directories(directory_ / "bin/.debug");
+  std::filesystem::rename(debug, directory_ / "bin/.debug/app.debug");
+  EXPECT_EQ(find(id), directory_ / "bin/.debug/app.debug");
+  std::filesystem::create_directories(directory_ / "debug" + directory_ / "bin");
+  std::filesystem::rename(directory_ / "bin/.debug/app.debug",
+                          directory_ / "debug" + directory_ / "bin/app.debug");
+  EXPECT_EQ(find(id), directory_ / "debug" + directory_ / "bin/app.debug");
+  std::ofstream(directory_ / "debug" + directory_ / "bin/app.debug", std::ios::app) << "changed";
   EXPECT_EQ(find(""), "");
 }
 
 TEST_F(FileFinderTest, DebuginfodIsAskedLast) {
   std::vector<std::string> said;
-  WriteScript(folder_ / "find", "echo $1 $2 >>" + folder_ / "asked\necho " + folder_ / "cache\n");
+  WriteScript(directory_ / "find",
+              "echo $1 $2 >>" + directory_ / "asked\necho " + directory_ / "cache\n");
   debuginfod_ = std::make_shared<Debuginfod>(
-      Debuginfod::Options{.program = folder_ / "find",
+      Debuginfod::Options{.program = directory_ / "find",
                           .progress = [&](std::string_view line) { said.emplace_back(line); },
                           .problem = [&](std::string_view line) { said.emplace_back(line); }});
   EXPECT_EQ(Finder().Program("/no/app", kId).problem, FileProblem::kMissing);
-  WriteElf(folder_ / "cache", kId);
-  EXPECT_EQ(PathOf(Finder().Program("/no/app", kId)), folder_ / "cache");
-  EXPECT_EQ(PathOf(Finder().Debug("/no/app", kId, nullptr)), folder_ / "cache");
-  WriteElf(folder_ / "cache", "\x01\x02");
+  WriteElf(directory_ / "cache", kId);
+  EXPECT_EQ(PathOf(Finder().Program("/no/app", kId)), directory_ / "cache");
+  EXPECT_EQ(PathOf(Finder().Debug("/no/app", kId, nullptr)), directory_ / "cache");
+  WriteElf(directory_ / "cache", "\x01\x02");
   EXPECT_EQ(Finder().Program("/no/app", kId).problem, FileProblem::kMismatch);
-  std::ifstream asked(folder_ / "asked");
+  std::ifstream asked(directory_ / "asked");
   std::string line;
   std::getline(asked, line);
   EXPECT_EQ(line, "executable abcdef");
@@ -140,9 +141,9 @@ TEST_F(FileFinderTest, DebuginfodIsAskedLast) {
 
 TEST_F(FileFinderTest, DebuginfodHasALimitForAllQuestions) {
   std::vector<std::string> said;
-  WriteScript(folder_ / "find", "sleep 100\n");
+  WriteScript(directory_ / "find", "sleep 100\n");
   debuginfod_ = std::make_shared<Debuginfod>(
-      Debuginfod::Options{.program = folder_ / "find",
+      Debuginfod::Options{.program = directory_ / "find",
                           .time_limit = std::chrono::milliseconds(50),
                           .progress = [&](std::string_view line) { said.emplace_back(line); },
                           .problem = [&](std::string_view line) { said.emplace_back(line); }});
@@ -156,14 +157,14 @@ TEST_F(FileFinderTest, DebuginfodHasALimitForAllQuestions) {
 
 // What a server sends without end. The limit comes just after the program's start.
 TEST_F(FileFinderTest, DebuginfodHasALimitForAFile) {
-  WriteScript(folder_ / "find",
+  WriteScript(directory_ / "find",
               "while [ \"$(ulimit -f)\" = unlimited ]; do sleep 0.01; done\n"
               "exec dd if=/dev/zero of=" +
-                  folder_ / "cache bs=4096 count=1000\n");
+                  directory_ / "cache bs=4096 count=1000\n");
   debuginfod_ = std::make_shared<Debuginfod>(
-      Debuginfod::Options{.program = folder_ / "find", .most_bytes = 8192});
+      Debuginfod::Options{.program = directory_ / "find", .most_bytes = 8192});
   EXPECT_FALSE(Finder().Program("/no/app", kId).found.has_value());
-  EXPECT_LE(std::filesystem::file_size(folder_ / "cache"), 8192u);
+  EXPECT_LE(std::filesystem::file_size(directory_ / "cache"), 8192u);
 }
 
 TEST_F(FileFinderTest, ADebuginfodThatCannotBeRunIsReportedOnce) {

@@ -108,10 +108,10 @@ void Shell(const std::string& command) { ASSERT_EQ(std::system(command.c_str()),
 
 // As Fedora makes it of a real program: this one.
 TEST(DebugData, OfARealProgram) {
-  const test::TempFolder folder;
+  const test::TempDirectory directory;
   const std::string self = std::filesystem::read_symlink("/proc/self/exe").string();
-  const std::string mini = folder / "mini";
-  const std::string program = folder / "program";
+  const std::string mini = directory / "mini";
+  const std::string program = directory / "program";
   Shell(Format("objcopy --only-keep-debug '{}' '{}.debug'", self, mini));
   Shell(Format("objcopy -S --keep-symbol=main '{0}.debug' '{0}'", mini));
   Shell(Format("objcopy -S '{}' '{}.stripped'", self, program));

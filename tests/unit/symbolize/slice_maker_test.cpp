@@ -48,23 +48,23 @@ class SliceMaker : public ::testing::Test {
   }
 
   SliceOrder Order() const {
-    return {.path = folder_ / "bin/file",
-            .name = folder_ / "bin/file",
+    return {.path = directory_ / "bin/file",
+            .name = directory_ / "bin/file",
             .build_id = std::string(kId),
-            .debug_folder = folder_ / "debug",
+            .debug_directory = directory_ / "debug",
             .detail = SliceDetail::kNames};
   }
 
   void SetUp() override {
-    fs::create_directories(folder_ / "bin/.debug");
-    fs::create_directories(folder_ / "debug/.build-id/ab");
-    fs::create_directories(folder_ / "debug" + folder_.path() + "/bin");
+    fs::create_directories(directory_ / "bin/.debug");
+    fs::create_directories(directory_ / "debug/.build-id/ab");
+    fs::create_directories(directory_ / "debug" + directory_.path() + "/bin");
   }
 
   // A file with a .gnu_debuglink to `debug`, as objcopy makes it.
   void WriteLinked(const ElfBuilder& builder, const std::string& debug) {
-    builder.WriteTo(folder_ / "plain");
-    const fs::path path = folder_ / "link";
+    builder.WriteTo(directory_ / "plain");
+    const fs::path path = directory_ / "link";
     std::string link = fs::path(debug).filename().string();
     link.resize((link.size() + 4) / 4 * 4);
     const std::string content = ReadFile(debug).value();
@@ -76,15 +76,15 @@ class SliceMaker : public ::testing::Test {
     crc = ~crc;
     link.append(reinterpret_cast<const char*>(&crc), sizeof(crc));
     std::ofstream(path, std::ios::binary) << link;
-    std::ofstream(folder_ / "bin/file", std::ios::binary)
-        << test::WithSection(ReadFile(folder_ / "plain").value(), ".gnu_debuglink", link);
+    std::ofstream(directory_ / "bin/file", std::ios::binary)
+        << test::WithSection(ReadFile(directory_ / "plain").value(), ".gnu_debuglink", link);
   }
 
-  test::TempFolder folder_;
+  test::TempDirectory directory_;
 };
 
 TEST_F(SliceMaker, NamesOfTheFile) {
-  StrippedProgram().Symbol("hidden", 0x100, 0x10, STB_LOCAL).WriteTo(folder_ / "bin/file");
+  StrippedProgram().Symbol("hidden", 0x100, 0x10, STB_LOCAL).WriteTo(directory_ / "bin/file");
   EXPECT_EQ(Names(Order()), "exported hidden");
   SliceOrder any = Order();
   any.build_id.clear();
@@ -93,12 +93,12 @@ TEST_F(SliceMaker, NamesOfTheFile) {
 }
 
 TEST_F(SliceMaker, WhatIsRefused) {
-  StrippedProgram("\x12\x34").WriteTo(folder_ / "bin/file");
+  StrippedProgram("\x12\x34").WriteTo(directory_ / "bin/file");
   SliceOrder order = Order();
   order.name = "/app/file";
   EXPECT_EQ(Names(order), "/app/file: not the recorded file: build-id 1234, recorded abcdef");
   EXPECT_EQ(MakeSymbolSlice(order, {}).error().kind, ErrorKind::kNotFound);
-  StrippedProgram("").WriteTo(folder_ / "bin/file");
+  StrippedProgram("").WriteTo(directory_ / "bin/file");
   EXPECT_EQ(Names(order), "/app/file: not the recorded file: build-id none, recorded abcdef");
   std::ofstream(order.path) << std::string(100, '#');
   EXPECT_EQ(Names(order), "/app/file: not an ELF file");
@@ -110,21 +110,22 @@ TEST_F(SliceMaker, WhatIsRefused) {
 }
 
 TEST_F(SliceMaker, DebugFileByBuildId) {
-  StrippedProgram().WriteTo(folder_ / "bin/file");
+  StrippedProgram().WriteTo(directory_ / "bin/file");
   EXPECT_EQ(Names(Order()), "exported");
-  Debug().WriteTo(folder_ / "debug/.build-id/ab/cdef.debug");
+  Debug().WriteTo(directory_ / "debug/.build-id/ab/cdef.debug");
   EXPECT_EQ(Names(Order()), "exported hidden");
   SliceOrder without = Order();
-  without.debug_folder.clear();
+  without.debug_directory.clear();
   EXPECT_EQ(Names(without), "exported");
-  Debug("\xab\xcd\xee").WriteTo(folder_ / "debug/.build-id/ab/cdef.debug");
+  Debug("\xab\xcd\xee").WriteTo(directory_ / "debug/.build-id/ab/cdef.debug");
   EXPECT_EQ(Names(Order()), "exported");
 }
 
 TEST_F(SliceMaker, DebugFileByLink) {
   for (const char* place : {"bin/file.debug", "bin/.debug/file.debug", ""}) {
-    const std::string path =
-        *place != '\0' ? folder_ / place : folder_ / "debug" + folder_.path() + "/bin/file.debug";
+    const std::string path = *place != '\0'
+                                 ? directory_ / place
+                                 : directory_ / "debug" + directory_.path() + "/bin/file.debug";
     Debug().WriteTo(path);
     WriteLinked(StrippedProgram(), path);
     EXPECT_EQ(Names(Order()), "exported hidden") << path;
@@ -135,7 +136,7 @@ TEST_F(SliceMaker, DebugFileByLink) {
 }
 
 TEST_F(SliceMaker, DebugFileByLinkWithoutBuildIds) {
-  const std::string path = folder_ / "bin/file.debug";
+  const std::string path = directory_ / "bin/file.debug";
   SliceOrder order = Order();
   order.build_id.clear();
   Debug("").WriteTo(path);
@@ -147,7 +148,7 @@ TEST_F(SliceMaker, DebugFileByLinkWithoutBuildIds) {
 
 // The recorder opens files of other mount namespaces and by descriptor.
 TEST_F(SliceMaker, OpenedElsewhereThanNamed) {
-  const std::string path = folder_ / "bin/file.debug";
+  const std::string path = directory_ / "bin/file.debug";
   Debug().WriteTo(path);
   WriteLinked(StrippedProgram(), path);
   const UniqueFd fd(::open(Order().path.c_str(), O_RDONLY | O_CLOEXEC));

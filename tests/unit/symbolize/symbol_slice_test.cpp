@@ -309,10 +309,10 @@ void ExpectToolsRead(const std::string& real, const std::string& path) {
 }
 
 TEST(SymbolSliceOfRealFiles, OtherToolsReadThem) {
-  const test::TempFolder folder;
+  const test::TempDirectory directory;
   for (const std::string& file : RealFiles()) {
     SCOPED_TRACE(file);
-    ExpectToolsRead(file, folder / "slice");
+    ExpectToolsRead(file, directory / "slice");
   }
 }
 

@@ -13,7 +13,7 @@ namespace xpu {
 namespace {
 
 using test::ElfBuilder;
-using test::TempFolder;
+using test::TempDirectory;
 using Kind = FileProblem;
 using Detail = ModuleSymbols::Detail;
 
@@ -21,11 +21,11 @@ class SymbolizerTest : public testing::Test {
  protected:
   SymbolizerTest() : symbolizer_(OptionsWith(Detail::kNames)) {}
   Symbolizer::Options OptionsWith(Detail detail) const {
-    return {.files = {.symfs = {}, .debug_folders = {folder_ / "debug"}, .debuginfod = {}},
+    return {.files = {.symfs = {}, .debug_directories = {directory_ / "debug"}, .debuginfod = {}},
             .detail = detail,
             .threads = 4};
   }
-  TempFolder folder_;
+  TempDirectory directory_;
   Symbolizer symbolizer_;
 };
 
@@ -41,8 +41,11 @@ std::vector<std::string> Texts(std::span<const CodeFrame> frames) {
 using Expected = std::vector<std::string>;
 
 TEST_F(SymbolizerTest, FileOffsetsThroughTheProgramHeaders) {
-  ElfBuilder("id-1").Symbol("first", 0, 0x40).Symbol("second", 0x40, 0x40).WriteTo(folder_ / "a");
-  const ModuleId module = symbolizer_.Module(folder_ / "a", "id-1");
+  ElfBuilder("id-1")
+      .Symbol("first", 0, 0x40)
+      .Symbol("second", 0x40, 0x40)
+      .WriteTo(directory_ / "a");
+  const ModuleId module = symbolizer_.Module(directory_ / "a", "id-1");
   EXPECT_EQ(symbolizer_.FunctionAt(module, ElfBuilder::kTextOffset + 0x3f), "first");
   EXPECT_EQ(symbolizer_.FunctionAt(module, ElfBuilder::kTextOffset + 0x40), "second");
   EXPECT_EQ(symbolizer_.FunctionAt(module, ElfBuilder::kTextOffset + 0x80), std::nullopt);
@@ -57,26 +60,28 @@ TEST_F(SymbolizerTest, OneIdForAFileAndBuild) {
 }
 
 TEST_F(SymbolizerTest, AnotherBuildIsRefusedAndNamedOnce) {
-  ElfBuilder("new").Symbol("wrong", 0, 0x40).WriteTo(folder_ / "a");
-  const ModuleId module = symbolizer_.Module(folder_ / "a", "old");
+  ElfBuilder("new").Symbol("wrong", 0, 0x40).WriteTo(directory_ / "a");
+  const ModuleId module = symbolizer_.Module(directory_ / "a", "old");
   EXPECT_EQ(symbolizer_.FunctionAt(module, ElfBuilder::kTextOffset), std::nullopt);
   EXPECT_EQ(symbolizer_.FunctionAt(module, ElfBuilder::kTextOffset + 1), std::nullopt);
   ASSERT_EQ(symbolizer_.problems().size(), 1u);
   EXPECT_EQ(symbolizer_.problems()[0].kind, Kind::kMismatch);
   EXPECT_EQ(symbolizer_.problems()[0].message,
-            folder_ / "a" + ": not the recorded file: build-id 6e6577, recorded 6f6c64");
+            directory_ / "a" + ": not the recorded file: build-id 6e6577, recorded 6f6c64");
 }
 
 TEST_F(SymbolizerTest, WithoutARecordedBuildIdThePathIsBelieved) {
-  ElfBuilder("any").Symbol("f", 0, 0x40).WriteTo(folder_ / "a");
-  EXPECT_EQ(symbolizer_.FunctionAt(symbolizer_.Module(folder_ / "a", ""), ElfBuilder::kTextOffset),
-            "f");
+  ElfBuilder("any").Symbol("f", 0, 0x40).WriteTo(directory_ / "a");
+  EXPECT_EQ(
+      symbolizer_.FunctionAt(symbolizer_.Module(directory_ / "a", ""), ElfBuilder::kTextOffset),
+      "f");
 }
 
 TEST_F(SymbolizerTest, MissingAndUnreadableFiles) {
-  std::ofstream(folder_ / "script") << "#!/bin/sh\n# this is longer than the header of ELF files\n";
-  EXPECT_EQ(symbolizer_.FunctionAt(symbolizer_.Module(folder_ / "none", "x"), 0), std::nullopt);
-  EXPECT_EQ(symbolizer_.FunctionAt(symbolizer_.Module(folder_ / "script", ""), 0), std::nullopt);
+  std::ofstream(directory_ / "script")
+      << "#!/bin/sh\n# this is longer than the header of ELF files\n";
+  EXPECT_EQ(symbolizer_.FunctionAt(symbolizer_.Module(directory_ / "none", "x"), 0), std::nullopt);
+  EXPECT_EQ(symbolizer_.FunctionAt(symbolizer_.Module(directory_ / "script", ""), 0), std::nullopt);
   ASSERT_EQ(symbolizer_.problems().size(), 2u);
   EXPECT_EQ(symbolizer_.problems()[0].kind, Kind::kMissing);
   EXPECT_EQ(symbolizer_.problems()[1].kind, Kind::kUnreadable);
@@ -89,35 +94,40 @@ TEST_F(SymbolizerTest, WhatIsNoFileIsNoProblem) {
 }
 
 TEST_F(SymbolizerTest, AStrippedFileTakesItsDebugFile) {
-  ElfBuilder("\xab\xcd").DynamicSymbol("exported", 0, 0x40).WriteTo(folder_ / "a");
-  std::filesystem::create_directories(folder_ / "debug/.build-id/ab");
+  ElfBuilder("\xab\xcd").DynamicSymbol("exported", 0, 0x40).WriteTo(directory_ / "a");
+  std::filesystem::create_directories(directory_ / "debug/.build-id/ab");
   ElfBuilder("\xab\xcd")
       .Symbol("hidden", 0x40, 0x40)
-      .WriteTo(folder_ / "debug/.build-id/ab/cd.debug");
-  const ModuleId module = symbolizer_.Module(folder_ / "a", "\xab\xcd");
+      .WriteTo(directory_ / "debug/.build-id/ab/cd.debug");
+  const ModuleId module = symbolizer_.Module(directory_ / "a", "\xab\xcd");
   EXPECT_EQ(symbolizer_.FunctionAt(module, ElfBuilder::kTextOffset), "exported");
   EXPECT_EQ(symbolizer_.FunctionAt(module, ElfBuilder::kTextOffset + 0x40), "hidden");
 }
 
 TEST_F(SymbolizerTest, ADebugFileOfAnotherBuildIsNotTaken) {
-  ElfBuilder("\xab\xcd").WriteTo(folder_ / "a");
-  std::filesystem::create_directories(folder_ / "debug/.build-id/ab");
-  ElfBuilder("\xab\xce").Symbol("wrong", 0, 0x40).WriteTo(folder_ / "debug/.build-id/ab/cd.debug");
-  EXPECT_EQ(symbolizer_.FunctionAt(symbolizer_.Module(folder_ / "a", "\xab\xcd"),
+  ElfBuilder("\xab\xcd").WriteTo(directory_ / "a");
+  std::filesystem::create_directories(directory_ / "debug/.build-id/ab");
+  ElfBuilder("\xab\xce")
+      .Symbol("wrong", 0, 0x40)
+      .WriteTo(directory_ / "debug/.build-id/ab/cd.debug");
+  EXPECT_EQ(symbolizer_.FunctionAt(symbolizer_.Module(directory_ / "a", "\xab\xcd"),
                                    ElfBuilder::kTextOffset),
             std::nullopt);
   ASSERT_EQ(symbolizer_.problems().size(), 1u);
   EXPECT_EQ(symbolizer_.problems()[0].kind, Kind::kMismatch);
   EXPECT_EQ(symbolizer_.problems()[0].message,
-            folder_ / "debug/.build-id/ab/cd.debug" +
+            directory_ / "debug/.build-id/ab/cd.debug" +
                 ": not the recorded file: build-id abce, recorded abcd");
 }
 
 // What the capture has counts before what the machine has; the file helps where the slice is mute.
 TEST_F(SymbolizerTest, TheSliceComesFirstAndTheFileFillsUp) {
-  ElfBuilder("id-1").Symbol("of_file", 0, 0x40).Symbol("rest", 0x40, 0x40).WriteTo(folder_ / "a");
+  ElfBuilder("id-1")
+      .Symbol("of_file", 0, 0x40)
+      .Symbol("rest", 0x40, 0x40)
+      .WriteTo(directory_ / "a");
   const std::string slice = ElfBuilder("id-1").Symbol("of_slice", 0, 0x40).Build();
-  const ModuleId module = symbolizer_.Module(folder_ / "a", "id-1");
+  const ModuleId module = symbolizer_.Module(directory_ / "a", "id-1");
   symbolizer_.SetSlice(module, {slice});
   EXPECT_EQ(symbolizer_.FunctionAt(module, ElfBuilder::kTextOffset), "of_slice");
   EXPECT_EQ(symbolizer_.FunctionAt(module, ElfBuilder::kTextOffset + 0x40), "rest");
@@ -136,12 +146,12 @@ TEST_F(SymbolizerTest, ASliceInPartsNamesAFileThatIsNotThere) {
 
 // As those of the parts of one recording, each with the functions that occur in it.
 TEST_F(SymbolizerTest, OlderSlicesFillUpBeforeTheFile) {
-  ElfBuilder("id-1").Symbol("of_file", 0, 0x100).WriteTo(folder_ / "a");
+  ElfBuilder("id-1").Symbol("of_file", 0, 0x100).WriteTo(directory_ / "a");
   const std::string first = ElfBuilder("id-1").Symbol("one", 0, 0x40).Build();
   const std::string second =
       ElfBuilder("id-1").Symbol("not_one", 0, 0x40).Symbol("two", 0x40, 0x40).Build();
   const std::string third = ElfBuilder("id-1").Symbol("three", 0x80, 0x40).Build();
-  const ModuleId module = symbolizer_.Module(folder_ / "a", "id-1");
+  const ModuleId module = symbolizer_.Module(directory_ / "a", "id-1");
   symbolizer_.SetSlice(module, {third}, {{first}, {"no ELF image"}, {second}});
   EXPECT_EQ(symbolizer_.FunctionAt(module, ElfBuilder::kTextOffset + 0x80), "three");
   EXPECT_EQ(symbolizer_.FunctionAt(module, ElfBuilder::kTextOffset + 0x40), "two");
@@ -162,8 +172,8 @@ TEST_F(SymbolizerTest, TheVdsoHasASlice) {
 }
 
 TEST_F(SymbolizerTest, ADamagedSliceIsReportedAndTheFileIsUsed) {
-  ElfBuilder("id-1").Symbol("f", 0, 0x40).WriteTo(folder_ / "a");
-  const ModuleId garbage = symbolizer_.Module(folder_ / "a", "id-1");
+  ElfBuilder("id-1").Symbol("f", 0, 0x40).WriteTo(directory_ / "a");
+  const ModuleId garbage = symbolizer_.Module(directory_ / "a", "id-1");
   symbolizer_.SetSlice(garbage,
                        {"this is not an ELF image, however long it may be: it has no end"});
   EXPECT_EQ(symbolizer_.FunctionAt(garbage, ElfBuilder::kTextOffset), "f");
@@ -184,8 +194,8 @@ TEST_F(SymbolizerTest, AllThatIsWantedInOneGo) {
   std::vector<ModuleId> modules;
   for (int i = 0; i < 20; ++i) {
     const std::string name = "file" + std::to_string(i);
-    ElfBuilder("id-" + name).Symbol(name, 0, 0x100).WriteTo(folder_ / name);
-    modules.push_back(symbolizer_.Module(folder_ / name, "id-" + name));
+    ElfBuilder("id-" + name).Symbol(name, 0, 0x100).WriteTo(directory_ / name);
+    modules.push_back(symbolizer_.Module(directory_ / name, "id-" + name));
     for (uint64_t at = 0; at < 0x100; at += 0x10)
       symbolizer_.Want(modules.back(), ElfBuilder::kTextOffset + at);
     symbolizer_.Want(modules.back(), ElfBuilder::kTextOffset);
@@ -193,7 +203,7 @@ TEST_F(SymbolizerTest, AllThatIsWantedInOneGo) {
   EXPECT_EQ(symbolizer_.Wanted(modules[3]).size(), 16u);
   symbolizer_.ResolveRequested();
   EXPECT_TRUE(symbolizer_.Wanted(modules[3]).empty());
-  for (int i = 0; i < 20; ++i) std::filesystem::remove(folder_ / ("file" + std::to_string(i)));
+  for (int i = 0; i < 20; ++i) std::filesystem::remove(directory_ / ("file" + std::to_string(i)));
   EXPECT_EQ(Texts(symbolizer_.FramesAt(modules[7], ElfBuilder::kTextOffset + 0xf0)),
             Expected{"file7+240"});
   EXPECT_TRUE(symbolizer_.problems().empty());
@@ -259,7 +269,7 @@ class SeparateDebugFileTest : public SymbolizerTest {
   static bool Run(const std::string& command) {
     return std::system((command + " >/dev/null 2>&1").c_str()) == 0;
   }
-  std::string app() const { return folder_ / "app"; }
+  std::string app() const { return directory_ / "app"; }
   // The three functions, innermost first, and their lines.
   void ExpectInlines() {
     Symbolizer symbolizer(OptionsWith(Detail::kInlines));
@@ -271,8 +281,8 @@ class SeparateDebugFileTest : public SymbolizerTest {
   }
   std::string TreeFile() const {
     const std::string hex = ToHex(build_id_);
-    std::filesystem::create_directories(folder_ / "debug/.build-id/" + hex.substr(0, 2));
-    return folder_ / "debug/.build-id/" + hex.substr(0, 2) + "/" + hex.substr(2) + ".debug";
+    std::filesystem::create_directories(directory_ / "debug/.build-id/" + hex.substr(0, 2));
+    return directory_ / "debug/.build-id/" + hex.substr(0, 2) + "/" + hex.substr(2) + ".debug";
   }
 
   const std::string build_id_ = ReadBuildId(XPU_INLINED_PUPPET).value();
@@ -289,8 +299,8 @@ TEST_F(SeparateDebugFileTest, CompressedAndNamedByTheProgram) {
   if (!Run("objcopy --version")) GTEST_SKIP() << "there is no objcopy";
   ASSERT_TRUE(Run("objcopy --only-keep-debug --compress-debug-sections=zlib " XPU_INLINED_PUPPET
                   " " +
-                  folder_ / "app.debug"));
-  ASSERT_TRUE(Run("objcopy --strip-all --add-gnu-debuglink=" + folder_ / "app.debug" +
+                  directory_ / "app.debug"));
+  ASSERT_TRUE(Run("objcopy --strip-all --add-gnu-debuglink=" + directory_ / "app.debug" +
                   " " XPU_INLINED_PUPPET " " + app()));
   ExpectInlines();
 }
@@ -298,18 +308,18 @@ TEST_F(SeparateDebugFileTest, CompressedAndNamedByTheProgram) {
 TEST_F(SeparateDebugFileTest, WithPartsMovedAwayByDwz) {
   if (!Run("dwz --version")) GTEST_SKIP() << "there is no dwz";
   std::filesystem::copy_file(XPU_INLINED_PUPPET, app());
-  std::filesystem::copy_file(XPU_INLINED_PUPPET, folder_ / "app2");
-  if (!Run("cd " + folder_.path() + " && dwz -m shared.dwz app app2")) {
+  std::filesystem::copy_file(XPU_INLINED_PUPPET, directory_ / "app2");
+  if (!Run("cd " + directory_.path() + " && dwz -m shared.dwz app app2")) {
     GTEST_SKIP() << "dwz found nothing to share";
   }
   ExpectInlines();
 }
 
 TEST_F(SymbolizerTest, AFileWithoutDebugInformationIsCountedAndNamed) {
-  ElfBuilder("id-1").Symbol("f", 0, 0x40).WriteTo(folder_ / "a");
+  ElfBuilder("id-1").Symbol("f", 0, 0x40).WriteTo(directory_ / "a");
   Symbolizer symbolizer(OptionsWith(Detail::kInlines));
   EXPECT_EQ(
-      symbolizer.FunctionAt(symbolizer.Module(folder_ / "a", "id-1"), ElfBuilder::kTextOffset),
+      symbolizer.FunctionAt(symbolizer.Module(directory_ / "a", "id-1"), ElfBuilder::kTextOffset),
       "f");
   EXPECT_EQ(symbolizer.files_without_lines(), 1u);
   EXPECT_TRUE(symbolizer.problems().empty());

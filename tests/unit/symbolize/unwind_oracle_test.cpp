@@ -272,9 +272,9 @@ class UnwindVdso : public testing::Test {
 };
 
 TEST_F(UnwindVdso, EveryAddressIsAsReadelfReadsIt) {
-  const test::TempFolder folder;
-  std::ofstream(folder / "vdso", std::ios::binary) << bytes_;
-  CompareWithReadelf(folder / "vdso");
+  const test::TempDirectory directory;
+  std::ofstream(directory / "vdso", std::ios::binary) << bytes_;
+  CompareWithReadelf(directory / "vdso");
 }
 
 TEST_F(UnwindVdso, SectionHeadersAreNotNeeded) {

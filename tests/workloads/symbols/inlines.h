@@ -1,4 +1,4 @@
-// Functions that are inlined deep into each other, as in every optimised C++ program.
+// Functions that are inlined deep into each other, as in every optimized C++ program.
 #pragma once
 
 #include <cstdint>

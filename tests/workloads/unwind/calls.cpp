@@ -94,7 +94,7 @@ XPU_FRAME void RunTooDeep(uint64_t amount, int depth) {
   XPU_BARRIER();
 }
 
-// The call is the last instruction: its return address is behind the function's end.
+// The call is the last instruction: its return address is after the function's end.
 namespace {
 jmp_buf way_out;
 }  // namespace

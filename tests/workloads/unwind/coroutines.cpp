@@ -10,7 +10,7 @@ XPU_LEAF(LeafSwitched)
 
 // Saves the registers that calls keep, takes the other stack, goes on where that one was left.
 extern "C" void SwitchStack(void** from, void* to);
-// Where a coroutine would return to; the address that it is given is behind the nop.
+// Where a coroutine would return to; the address that it is given is after the nop.
 extern "C" void CoroutineEnd();
 asm(R"(
   .text

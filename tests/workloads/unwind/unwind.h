@@ -2,7 +2,7 @@
 // and the report of the paths to them.
 //
 // They are compiled without frame pointers. Functions on a path have C names, so that a symbol
-// table alone names them, and barriers behind their calls, so that none becomes a jump.
+// table alone names them, and barriers after their calls, so that none becomes a jump.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +21,7 @@
 // __VA_ARGS__: the whole declaration.
 #define XPU_FRAME extern "C" XPU_NOT_COPIED
 
-// Behind a call: not its function's last act.
+// After a call, so that the call is not the last instruction of its function.
 #define XPU_BARRIER() asm volatile("" ::: "memory")
 
 // The frame pointer register holds something else here, as in any code that was not compiled to

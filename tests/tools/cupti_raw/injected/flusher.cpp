@@ -32,7 +32,7 @@ void FlushActivities(uint32_t flag) {
 }
 
 void WriteDriverVersion() {
-  // The driver that loaded us is mapped; asking before it is initialised could take its init lock.
+  // The driver that loaded us is mapped; asking before it is initialized could take its init lock.
   void* driver = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
   if (driver == nullptr) return;
   using GetVersion = int (*)(int*);

@@ -1,4 +1,4 @@
-// Options of perf record and nsys profile, and what does the same here.
+// Options of perf record and nsys profile, and their equivalents in xpu-record.
 #pragma once
 
 #include "format/base/command_line_option.h"
@@ -35,8 +35,8 @@ inline constexpr OtherToolOption kOtherToolOptions[] = {
     {"--cpu", "all CPUs are recorded; xpu-report --script has the CPU of each sample"},
 };
 
-// Of perf record.
-inline constexpr char kDwarfHabit[] =
+// For perf record's --call-graph=dwarf.
+inline constexpr char kDwarfHint[] =
     "--call-graph=eh uses the same information without copying the stack; auto (the default) uses "
     "it where possible";
 

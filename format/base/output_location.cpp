@@ -1,4 +1,4 @@
-#include "format/base/output_place.h"
+#include "format/base/output_location.h"
 
 #include <algorithm>
 #include <array>
@@ -23,9 +23,9 @@ namespace {
 constexpr int kMostLinks = 40;  // as the kernel's
 
 Error Failed(const std::string& path, std::string_view operation, int error_number) {
-  const bool no_folder = error_number == ENOENT || error_number == ENOTDIR;
+  const bool no_directory = error_number == ENOENT || error_number == ENOTDIR;
   return SystemError(Format("{}: {}", path, operation), error_number,
-                     no_folder ? "its directory must exist: mkdir -p" : WriteHint(error_number));
+                     no_directory ? "its directory must exist: mkdir -p" : WriteHint(error_number));
 }
 
 // Its links are the kernel's own, and their text is not always a path: /proc/self/fd/1.
@@ -39,7 +39,7 @@ class Walk {
   Walk(const std::string& path, std::string operation)
       : path_(path), operation_(std::move(operation)), rest_(path) {}
 
-  Result<OutputPlace> Run();
+  Result<OutputLocation> Run();
 
  private:
   Error Failed(int error_number) const { return xpu::Failed(path_, operation_, error_number); }
@@ -49,7 +49,7 @@ class Walk {
   // True: the name is a link. `rest_` then goes on with where it leads, or at_ is already there.
   Result<bool> Follow(const std::string& name);
   // Nothing: the name was a link, or is not what it was a moment ago.
-  Result<std::optional<OutputPlace>> OpenLast(const std::string& name);
+  Result<std::optional<OutputLocation>> OpenLast(const std::string& name);
 
   const std::string& path_;
   const std::string operation_;
@@ -108,8 +108,8 @@ Status Walk::EnterDirectory(const std::string& name) {
   return is_link ? Ok() : Status(Failed(error_number));
 }
 
-Result<std::optional<OutputPlace>> Walk::OpenLast(const std::string& name) {
-  OutputPlace place;
+Result<std::optional<OutputLocation>> Walk::OpenLast(const std::string& name) {
+  OutputLocation place;
   if (!name.empty()) {
     place.entry.reset(::openat(at_.get(), name.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC));
     if (!place.entry && errno != ENOENT) return Failed(errno);
@@ -120,7 +120,7 @@ Result<std::optional<OutputPlace>> Walk::OpenLast(const std::string& name) {
     XPU_ASSIGN_OR_RETURN(const bool is_link, Follow(name));
     if (!is_link) rest_ = name;
     is_behind_link_ |= is_link;
-    if (!is_link || !is_proc) return std::optional<OutputPlace>();
+    if (!is_link || !is_proc) return std::optional<OutputLocation>();
     // It is there, without a name.
     place.entry = std::move(at_);
     if (::fstat(place.entry.get(), &place.info) != 0) return Failed(errno);
@@ -128,10 +128,10 @@ Result<std::optional<OutputPlace>> Walk::OpenLast(const std::string& name) {
   place.directory = std::move(at_);
   place.name = name;
   place.is_behind_link = is_behind_link_;
-  return std::optional<OutputPlace>(std::move(place));
+  return std::optional<OutputLocation>(std::move(place));
 }
 
-Result<OutputPlace> Walk::Run() {
+Result<OutputLocation> Walk::Run() {
   XPU_RETURN_IF_ERROR(GoTo(rest_.starts_with('/') ? "/" : "."));
   while (true) {
     const std::string name = TakeName();
@@ -139,25 +139,25 @@ Result<OutputPlace> Walk::Run() {
       XPU_RETURN_IF_ERROR(EnterDirectory(name));
       continue;
     }
-    XPU_ASSIGN_OR_RETURN(std::optional<OutputPlace> place, OpenLast(name));
+    XPU_ASSIGN_OR_RETURN(std::optional<OutputLocation> place, OpenLast(name));
     if (place) return *std::move(place);
   }
 }
 
 }  // namespace
 
-Result<OutputPlace> FindOutputPlace(const std::string& path, std::string operation) {
+Result<OutputLocation> FindOutputLocation(const std::string& path, std::string operation) {
   if (path.empty()) return Failed(path, operation, ENOENT);
   return Walk(path, std::move(operation)).Run();
 }
 
-bool MayBeMeant(const OutputPlace& place) {
+bool MayBeMeant(const OutputLocation& place) {
   struct stat directory {};
   return !place.directory || IsTrustedOwner(place.info.st_uid) ||
          (::fstat(place.directory.get(), &directory) == 0 && directory.st_uid == place.info.st_uid);
 }
 
-UniqueFd OpenEntry(const OutputPlace& place, int flags) {
+UniqueFd OpenEntry(const OutputLocation& place, int flags) {
   const std::string path = Format("/proc/self/fd/{}", place.entry.get());
   return UniqueFd(::open(path.c_str(), flags | O_CLOEXEC | O_NOCTTY));
 }
@@ -166,7 +166,7 @@ Result<UniqueFd> CreateOrReplace(const std::string& path) {
   constexpr char kOperation[] = "cannot write";
   constexpr int kMostTries = 3;
   for (int tries = 1;; ++tries) {
-    XPU_ASSIGN_OR_RETURN(const OutputPlace place, FindOutputPlace(path, kOperation));
+    XPU_ASSIGN_OR_RETURN(const OutputLocation place, FindOutputLocation(path, kOperation));
     if (place.entry && !MayBeMeant(place)) {
       return Error{
           ErrorKind::kPermission,

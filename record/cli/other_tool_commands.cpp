@@ -1,4 +1,4 @@
-#include "record/cli/verb_of_others.h"
+#include "record/cli/other_tool_commands.h"
 
 #include <algorithm>
 #include <array>
@@ -15,16 +15,16 @@ namespace {
 bool IsOfPerf(std::string_view verb) { return verb == "record" || verb == "stat"; }
 bool IsOfNsys(std::string_view verb) { return verb == "profile" || verb == "start"; }
 
-// Whether an option that is not ours has its value in the next word.
+// True if the option of another tool takes its value from the next word.
 bool TakesValueThere(std::string_view verb, std::string_view option) {
   constexpr std::array<std::string_view, 4> kOfPerf = {"-t", "-m", "-C", "-u"};
   if (IsOfPerf(verb)) return std::find(kOfPerf.begin(), kOfPerf.end(), option) != kOfPerf.end();
   return !option.starts_with("--");
 }
 
-// Our own options stay, others go.
-std::string CommandWithoutVerb(const std::vector<std::string>& words,
-                               std::span<const CommandLineOption> known) {
+// Keeps the options of xpu-record and drops others.
+std::string CommandWithoutSubcommand(const std::vector<std::string>& words,
+                                     std::span<const CommandLineOption> known) {
   std::string command = "xpu-record";
   size_t at = 1;
   while (at < words.size() && words[at].starts_with('-') && words[at] != "--") {
@@ -46,13 +46,13 @@ std::string CommandWithoutVerb(const std::vector<std::string>& words,
 
 }  // namespace
 
-std::optional<Error> CheckVerbOfOtherTools(const std::vector<std::string>& words,
+std::optional<Error> CheckOtherToolCommand(const std::vector<std::string>& words,
                                            std::span<const CommandLineOption> known) {
   if (words.size() < 2 || !(IsOfPerf(words.front()) || IsOfNsys(words.front()))) return {};
   const char* path = std::getenv("PATH");
   if (!FindProgram(words.front(), path == nullptr ? "" : path).empty()) return {};
   return Error{ErrorKind::kUsage, Format("{}: no such program", words.front()),
-               "xpu-record has no subcommands: " + CommandWithoutVerb(words, known)};
+               "xpu-record has no subcommands: " + CommandWithoutSubcommand(words, known)};
 }
 
 }  // namespace xpu

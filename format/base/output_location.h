@@ -17,7 +17,7 @@
 
 namespace xpu {
 
-struct OutputPlace {
+struct OutputLocation {
   UniqueFd directory;           // O_PATH; none: a link of /proc led to the entry
   std::string name;             // of one component; empty: the path ends in a slash
   UniqueFd entry;               // what has the name, O_PATH, no link; none: nothing has it
@@ -27,16 +27,17 @@ struct OutputPlace {
 
 // kPermission: a link on the way was made by a user whose links root does not follow. `operation`
 // is what errors say after the path.
-Result<OutputPlace> FindOutputPlace(const std::string& path, std::string operation = "create");
+Result<OutputLocation> FindOutputLocation(const std::string& path,
+                                          std::string operation = "create");
 
 // False for root where a user has put something of his own into a directory of another user, as
 // into /tmp: there it may have been put in the way of what root creates. The kernel's rule too
 // (protected_fifos, protected_regular).
-bool MayBeMeant(const OutputPlace& place);
+bool MayBeMeant(const OutputLocation& place);
 
 // Opens what was found, whatever its name leads to by now. `flags`: O_WRONLY and others. None:
 // errno says why.
-UniqueFd OpenEntry(const OutputPlace& place, int flags);
+UniqueFd OpenEntry(const OutputLocation& place, int flags);
 
 // A file that is created with mode 0666, or the existing one, which is emptied, by the rules above.
 // Links to files are followed. Devices and pipes are opened as they are.

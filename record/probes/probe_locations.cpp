@@ -1,4 +1,4 @@
-#include "record/probes/probe_places.h"
+#include "record/probes/probe_locations.h"
 
 #include <algorithm>
 #include <cctype>
@@ -21,18 +21,18 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The name itself, or without a version: "libc" for "libc.so.6".
+// True for the name itself and for the name without a version: "libc" for "libc.so.6".
 bool IsNamed(std::string_view file, const std::string& name) {
   if (file == name) return true;
   return name.find(".so") == std::string::npos && file.starts_with(name + ".so");
 }
 
-std::string InFolder(const std::string& folder, const std::string& name) {
+std::string InDirectory(const std::string& directory, const std::string& name) {
   std::error_code failed;
-  if (fs::is_regular_file(folder + "/" + name, failed)) return folder + "/" + name;
+  if (fs::is_regular_file(directory + "/" + name, failed)) return directory + "/" + name;
   if (name.find(".so") != std::string::npos) return {};
-  std::set<std::string> found;  // the same one every time
-  fs::directory_iterator entry(folder, failed);
+  std::set<std::string> found;  // sorted, so that the choice is always the same
+  fs::directory_iterator entry(directory, failed);
   for (; !failed && entry != fs::directory_iterator(); entry.increment(failed)) {
     if (IsNamed(entry->path().filename().native(), name)) found.insert(entry->path().native());
   }
@@ -54,7 +54,8 @@ bool IsWhole(std::string_view demangled, std::string_view name) {
   return demangled.size() == name.size() || demangled[name.size()] == '(';
 }
 
-using Functions = std::map<std::string_view, std::map<uint64_t, uint64_t>>;  // by symbol: sizes
+// by symbol, with the sizes
+using Functions = std::map<std::string_view, std::map<uint64_t, uint64_t>>;
 
 Functions FunctionsOf(const ElfImage& image) {
   Functions functions;
@@ -74,8 +75,8 @@ bool IsOperator(std::string_view name) {
   return next != '_' && std::isalnum(static_cast<unsigned char>(next)) == 0;
 }
 
-// Where in a demangled name the function's own begins: that of a template's instance has the type
-// of its result before it, "void ns::f<int>(int)".
+// The position in a demangled name where the function's own name begins: in an instance of a
+// template its result type comes first, "void ns::f<int>(int)".
 size_t NameBegin(std::string_view demangled) {
   constexpr std::string_view kAnonymous = "(anonymous namespace)";
   size_t begin = 0;
@@ -101,8 +102,8 @@ size_t NameBegin(std::string_view demangled) {
   return begin;
 }
 
-// The symbols whose demangled names begin with `name`, with the type of the result or without;
-// where some are all of it, only these.
+// The symbols whose demangled names begin with `name`, with or without a result type; if some match
+// completely, only these.
 std::map<std::string, std::string_view> FindDemangled(const Functions& functions,
                                                       const std::string& name) {
   std::map<std::string, std::string_view> whole, begin;
@@ -140,7 +141,7 @@ Result<std::string_view> FindSymbol(const Functions& functions, const UserProbe&
                "use one of " + names};
 }
 
-// Which instructions the kernel carries out by itself: pushes, nops, jumps and calls.
+// True for the instructions that the kernel emulates: pushes, nops, jumps and calls.
 bool IsEmulated(std::span<const std::byte> code) {
   const auto at = [&](size_t i) { return i < code.size() ? std::to_integer<int>(code[i]) : -1; };
   const auto is_push = [](int byte) { return byte >= 0x50 && byte <= 0x57; };
@@ -171,23 +172,25 @@ Result<std::string> FindLibrary(const std::string& name, const std::string& prog
       FindProgram(program, FindVariable(environment, "PATH").value_or("/bin:/usr/bin"));
   if (!found.empty() && fs::path(program).filename() == name) return RealPath(found, name);
   const std::string library_path = FindVariable(environment, "LD_LIBRARY_PATH").value_or("");
-  for (const std::string& folder : LoaderFolders(found, library_path)) {
-    if (const std::string path = InFolder(folder, name); !path.empty()) return RealPath(path, name);
+  for (const std::string& directory : LoaderDirectories(found, library_path)) {
+    if (const std::string path = InDirectory(directory, name); !path.empty())
+      return RealPath(path, name);
   }
   if (const std::string path = InLoaderCache(name); !path.empty()) return RealPath(path, name);
-  for (const std::string& folder : StandardFolders()) {
-    if (const std::string path = InFolder(folder, name); !path.empty()) return RealPath(path, name);
+  for (const std::string& directory : StandardDirectories()) {
+    if (const std::string path = InDirectory(directory, name); !path.empty())
+      return RealPath(path, name);
   }
   return Error{ErrorKind::kNotFound, Format("{}: the loader finds no library of this name", name),
                "give its path"};
 }
 
-Result<ProbePlace> FindProbePlace(const ElfImage& image, const UserProbe& probe,
-                                  const std::string& path) {
+Result<ProbeLocation> FindProbeLocation(const ElfImage& image, const UserProbe& probe,
+                                        const std::string& path) {
   const Functions functions = FunctionsOf(image);
   XPU_ASSIGN_OR_RETURN(const std::string_view symbol, FindSymbol(functions, probe, path));
-  ProbePlace place;
-  place.function = symbol;
+  ProbeLocation location;
+  location.function = symbol;
   for (const auto& [entry, size] : functions.at(symbol)) {
     if (size != 0 && probe.offset >= size) {
       return Error{
@@ -195,17 +198,17 @@ Result<ProbePlace> FindProbePlace(const ElfImage& image, const UserProbe& probe,
     }
     auto offset = image.FileOffsetOf(entry);
     if (!offset) continue;
-    offset = probe.offset == 0 ? PlaceBehindEndbr64(image, *offset) : *offset + probe.offset;
-    place.file_offsets.push_back(*offset);
+    offset = probe.offset == 0 ? OffsetAfterEndbr64(image, *offset) : *offset + probe.offset;
+    location.file_offsets.push_back(*offset);
     constexpr uint64_t kLongestNeeded = 2;
-    place.is_slow = place.is_slow || !IsEmulated(image.BytesAt(*offset, kLongestNeeded));
+    location.is_slow = location.is_slow || !IsEmulated(image.BytesAt(*offset, kLongestNeeded));
   }
-  if (place.file_offsets.empty()) {
+  if (location.file_offsets.empty()) {
     return Error{ErrorKind::kNotFound,
                  Format("{}: {} does not contain its code", probe.Text(), path),
                  "the file may contain only debug information"};
   }
-  return place;
+  return location;
 }
 
 }  // namespace xpu
