@@ -148,7 +148,7 @@ bool BorrowedThread::Call(uint64_t function, const std::vector<uint64_t>& argume
 }
 
 // rt_sigreturn would end a call with a time limit, which the kernel otherwise continues: it is
-// cancelled, and the registers are put back in two steps. After the first one the thread can repeat
+// canceled, and the registers are put back in two steps. After the first one the thread can repeat
 // the call from its beginning, if nobody does the second one.
 void BorrowedThread::GoOnWithTimeLimit() {
   if (!thread_.WriteSignalMask(before_.signal_mask) || !thread_.WriteVectors(before_.vectors) ||

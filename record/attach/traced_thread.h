@@ -38,7 +38,7 @@ class TracedThread {
   // After a stop: lets it run to the next entry or exit of a system call. Signals that can be
   // blocked must be, by SetSignalMask.
   Stop RunToSystemCall(uint64_t timeout_ns);
-  // After a stop at a system call's entry that was cancelled: stops it again before it executes any
+  // After a stop at a system call's entry that was canceled: stops it again before it executes any
   // instruction of the program.
   Stop FinishCancelledCall(uint64_t timeout_ns);
   // Lets it go on, from whatever stop it is in. Nothing happens if it is gone.

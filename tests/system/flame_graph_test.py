@@ -169,7 +169,7 @@ def test_a_real_capture():
         graph.check_quiet()
 
 
-def test_keys_and_looks():
+def test_keys_and_appearance():
     webdriver.require_browser()
     with tempfile.TemporaryDirectory() as directory, webdriver.Browser() as browser:
         graph = Graph(browser, CAPTURE, pathlib.Path(directory), "--title", "<b>&amp; title")

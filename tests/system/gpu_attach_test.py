@@ -128,7 +128,7 @@ def settled(pid, wanted):
         time.sleep(0.02)
 
 
-def test_nothing_is_left_behind():
+def test_nothing_is_left():
     cycles = int(os.environ.get("XPU_TEST_CYCLES", "500" if REAL else "12"))
     with Workspace() as work, Steps(work, [program("endless_steps"), "--threads", 3,
                                            "--sleep-us", 200]) as steps:
@@ -236,7 +236,7 @@ def test_two_recorders_at_once():
         check_window(GpuCapture(work.path / f"{got[0]}.xpu"), threads, 30)
 
 
-def test_not_attached_when_told_not_to():
+def test_not_attached_when_disabled():
     with Workspace() as work, Steps(work, [program("endless_steps")]) as steps:
         before = status_of(steps.pid)
         result = work.record("-p", str(steps.pid), "--no-attach", "-d", "200ms")

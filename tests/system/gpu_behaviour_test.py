@@ -117,7 +117,7 @@ def test_late_delivery():
                     workload=(*TRANSFORMER, "--threads", 3))
 
 
-def test_buffers_kept_back_behind_a_long_kernel():
+def test_buffers_kept_back_by_a_long_kernel():
     account, capture = check_behaviour(workload=("long_kernel", "--long-ms", 900,
                                                  "--launches", 40))
     longest = max(capture.duration(k) for k in capture.of("kernel"))

@@ -204,11 +204,11 @@ int HaveNames() {
 }
 
 inject::MappedRing Connect(uint64_t instance) {
-  inject::ConnectionString invitation{};
+  inject::ConnectionString connection{};
   inject::MappedRing ring;
-  if (!inject::ParseConnectionString(std::getenv(wire::kEnvironmentVariable), &invitation))
+  if (!inject::ParseConnectionString(std::getenv(wire::kEnvironmentVariable), &connection))
     Fail("invited");
-  if (!inject::Connect(invitation, instance, 5'000'000'000, &ring)) ring.header = nullptr;
+  if (!inject::Connect(connection, instance, 5'000'000'000, &ring)) ring.header = nullptr;
   return ring;
 }
 

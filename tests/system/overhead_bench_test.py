@@ -105,7 +105,7 @@ def test_an_end_on_demand_loses_nothing():
         expect_in("the row", "| nothing | not run |", table)
 
 
-def test_ratios_are_of_neighbours():
+def test_ratios_are_of_adjacent_runs():
     # The machine becomes twice as slow between the rounds; one run of the second is missing.
     nothing = {0: 100, 1: 200}
     expect("ratio", figures.ratio({0: 110, 1: 220}, nothing), 1.1)
@@ -120,7 +120,7 @@ def test_spread():
     expect("of many, without the outer ones", figures.spread([1, 2, 3, *[100] * 7, 500, 900]), 0)
 
 
-def test_ways_that_do_not_fit_are_given_up_from_the_end():
+def test_ways_beyond_the_time_are_dropped_from_the_end():
     costs = {"a": 10, "b": 10, "c": 10}
     expect("all fit twice more", figures.next_round(costs, 1, 3, 60), ["a", "b", "c"])
     expect("two fit twice more", figures.next_round(costs, 1, 3, 59), ["a", "b"])

@@ -48,7 +48,7 @@ def require():
     require_recording()
 
 
-def test_cpu_samples_with_whole_stacks():
+def test_cpu_samples_with_complete_stacks():
     require()
     with Workspace() as work:
         # The second time: by then the tables are on disk, in the user's own directory.
@@ -72,7 +72,7 @@ def with_tracefs(options, *command, **more):
                           capture_output=True, text=True, timeout=120, **more)
 
 
-def test_tracepoints_where_tracefs_may_be_read():
+def test_tracepoints_if_tracefs_is_readable():
     """The mount that the hint tells: without it the refusal is no missing tracepoint."""
     require()
     with Workspace() as work:

@@ -40,7 +40,7 @@ def test_each_page_fault_is_a_sample():
                account["pages"])
 
 
-def test_a_period_weighs():
+def test_samples_are_weighted_by_the_period():
     with Workspace() as work:
         recorded(work, ["-e", "minor-faults", "-c", "10"], pages=1000)
         weighed = below(stacks_of(work), "TouchPages")
@@ -50,7 +50,7 @@ def test_a_period_weighs():
         expect("samples of 3000 faults", 295 <= samples <= 305, True)
 
 
-def test_with_a_frequency_the_kernel_weighs_and_reports_count_samples():
+def test_with_a_frequency_reports_count_samples():
     """Its periods are near in a long row of faults, and far off in short ones."""
     with Workspace() as work:
         account = recorded(work, ["-e", "page-faults", "-F", "1000"], pages=20000)
@@ -106,7 +106,7 @@ def test_an_event_that_was_not_recorded():
         expect_in("hint", "page-faults", result.stderr)
 
 
-def test_what_the_machine_lacks():
+def test_events_that_the_machine_lacks():
     xpu_testing.require_recording()
     check = subprocess.run([xpu_testing.recorder(), "--check", "--cpu-only"], capture_output=True,
                            text=True, timeout=60).stdout
@@ -125,7 +125,7 @@ def test_what_the_machine_lacks():
         expect("the program ran", marker.exists(), False)
 
 
-def test_words_that_make_no_sense():
+def test_invalid_event_names_are_refused():
     for words, why in ((["-e", "foo"], "unknown event 'foo'"),
                        (["-e", "cycles:x"],
                         "unknown modifier 'x'\nhint: cycles:u counts only user code"),

@@ -211,7 +211,7 @@ def test_chosen_cupti():
         expect("path", process["cupti_path"], os.path.realpath(chosen).replace("so.13.0", "so.13"))
 
 
-def test_program_that_goes_on_after_its_parent():
+def test_program_that_outlives_its_parent():
     """The recording ends with the program that was named; what its children still do is cut off."""
     require_recording()
     with Workspace() as work:

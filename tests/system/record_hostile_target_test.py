@@ -100,7 +100,7 @@ def test_a_library_of_a_terabyte():
         expect("done in a minute", time.monotonic() - begin < 60, True)
 
 
-def test_code_maps_of_others():
+def test_code_maps_of_other_users_are_not_read():
     require_recording()
     if os.getuid() != 0:
         skip("root", "files of another user are made by root")
@@ -135,7 +135,7 @@ def test_a_hole_in_a_code_map_is_not_read():
         expect_in("name beyond the hole", "own_function", functions(work))
 
 
-def test_names_do_not_steer_the_terminal():
+def test_names_cannot_control_the_terminal():
     require_recording()
     with Workspace() as work:
         recorded = Recorded(work, "names", options=("--cpu-only", "-v"))
@@ -198,7 +198,7 @@ def test_a_crowd_that_fills_the_memory():
         expect("without sense", ledger.get("wire_invalid", 0), 0)
 
 
-def test_a_process_that_comes_again_and_again():
+def test_a_process_that_connects_repeatedly():
     require_recording()
     with Workspace() as work:
         recorded = Recorded(work, "wire", "many", options=())
@@ -208,7 +208,7 @@ def test_a_process_that_comes_again_and_again():
         expect("not reached", work.capture().ledger()["process_not_reached"], 100)
 
 
-def test_a_process_that_says_to_be_another_one():
+def test_a_process_that_claims_to_be_another():
     require_recording()
     with Workspace() as work:
         recorded = Recorded(work, "wire", "twins", options=())

@@ -46,7 +46,7 @@ def walked(capture):
             for flag in (TABLES, COMPLETE, NOT_READY, IN_PROCESS)}
 
 
-def test_every_launch_has_a_whole_stack():
+def test_every_launch_has_a_complete_stack():
     with Workspace() as work:
         result = record(work, "--launch-stacks=inline", workload("empty_launches"),
                         "--launches", "5000")
@@ -123,7 +123,7 @@ def strange(work, mode, *arguments):
     return truth, capture
 
 
-def test_whole_stacks_from_strange_places():
+def test_complete_stacks_from_unusual_code():
     with Workspace() as work:
         for mode in ("plain", "altstack", "jit"):
             _, capture = strange(work, mode)

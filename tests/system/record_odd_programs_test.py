@@ -68,7 +68,7 @@ def check(work, *steps, kernels=0, losses=WHOLE, options=(), **arguments):
     return check_capture(work, " ".join(steps), kernels, losses)
 
 
-def test_program_sees_itself_as_ever():
+def test_program_sees_itself_as_usual():
     """Ids, capabilities, signals, limits, descriptors, environment; before and after CUDA is loaded."""
     require_recording()
     with Workspace() as work:

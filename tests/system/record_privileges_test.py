@@ -48,7 +48,7 @@ def test_check_prints_the_hint():
         expect_in("what works", "xpu-record --gpu-only works", result.stdout)
 
 
-def test_check_is_of_the_recording_that_is_asked_for():
+def test_check_is_about_the_requested_recording():
     with Workspace() as work:
         result = as_nobody(work, "--gpu-only", "--check")
         expect(f"status ({result.stdout})", result.returncode, 0)
@@ -57,7 +57,7 @@ def test_check_is_of_the_recording_that_is_asked_for():
         expect(f"status ({result.stdout})", result.returncode, 1)
 
 
-def test_gpu_only_is_named_where_it_is_a_part():
+def test_gpu_only_is_suggested_where_it_works():
     with Workspace() as work:
         for options, is_part in (([], True), (["--cpu-only"], False), (["-e", "page-faults"], False),
                                  (["--uprobe", "libc:malloc"], False), (["--no-inject"], False),

@@ -49,7 +49,7 @@ def news(capture):
             for name, events in capture.events.items() if name != "problems"}
 
 
-def test_a_pipe_nobody_reads_for_a_while():
+def test_a_pipe_that_is_not_read_for_a_while():
     require_recording()
     with Workspace() as work:
         marker = work.path / "ended"
@@ -91,7 +91,7 @@ def test_a_pipe_nobody_reads_for_a_while():
                {(c["instance"], c["callback_id"]) for c in there["api_calls"]} - names, set())
 
 
-def test_a_reader_that_never_comes_back():
+def test_a_reader_that_never_reads_again():
     require_recording()
     with Workspace() as work:
         marker = work.path / "ended"
@@ -121,7 +121,7 @@ def test_fifo():
         expect("end", len(work.capture("read.xpu").recording_end), 1)
 
 
-def test_fifo_that_nobody_reads():
+def test_fifo_without_a_reader():
     require_recording()
     with Workspace() as work:
         fifo = work.file("fifo")

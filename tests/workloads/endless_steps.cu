@@ -1,5 +1,5 @@
 // Steps without end, to attach to. Each thread launches the same number of kernels in every step
-// and notes when it began, so that the steps inside of a recording's window can be counted.
+// and notes when it began, so that the steps inside a recording's window can be counted.
 //   --threads T --launches K (kernels of a step) --spin-us N (of each kernel)
 //   --sync-every S (steps; 0: never) --sleep-us M (after each step)
 //   --graph (a step also replays a graph of K kernels that was made at the start)

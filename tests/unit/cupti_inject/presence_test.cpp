@@ -34,7 +34,7 @@ TEST(Presence, SeesWhoIsInside) {
   EXPECT_FALSE(presence->IsAnyInCall());
 }
 
-// One that left by pthread_exit or was cancelled in a callback is not waited for.
+// One that left by pthread_exit or was canceled in a callback is not waited for.
 TEST(Presence, AThreadThatHasDiedIsNotInside) {
   auto presence = std::make_unique<Presence>();
   ThreadSlot* slot = nullptr;

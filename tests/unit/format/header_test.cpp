@@ -105,7 +105,7 @@ TEST(FileHeader, OfAnotherContainerVersion) {
   EXPECT_EQ(ErrorOf(bytes).hint, "it was written by xpu 9.0; this is xpu " XPU_VERSION);
 }
 
-TEST(Open, WhatCannotBeOpened) {
+TEST(Open, FilesThatCannotBeOpened) {
   auto absent = CaptureReader::Open("/nonexistent/capture.xpu");
   ASSERT_FALSE(absent.ok());
   EXPECT_EQ(absent.error().kind, ErrorKind::kNotFound);

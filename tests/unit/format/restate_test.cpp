@@ -143,7 +143,7 @@ TEST(Restate, TheNumberOfTheTablesSaysWhetherIdsHold) {
 }
 
 // More live state than `restate_bytes`, than a block even, is stated once at a time.
-TEST(Restate, ALargeStateIsNotRestatedForEver) {
+TEST(Restate, ALargeStateIsRestatedOnceAtATime) {
   const MemoryFile file;
   auto writer =
       CaptureWriter::Create(file.Writer(), "test", {.block_bytes = 1000, .restate_bytes = 1});

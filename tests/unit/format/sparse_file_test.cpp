@@ -97,7 +97,7 @@ TEST_F(SparseFile, HolesAreNotSearchedForBlocks) {
 }
 
 // Neither the first bytes nor the search after a damaged header reads what is not there.
-TEST_F(SparseFile, WhatIsNoCaptureIsRefusedWithoutReadingIt) {
+TEST_F(SparseFile, OtherFilesAreRefusedWithoutReadingThem) {
   for (const bool has_magic : {false, true}) {
     Resize(0);
     Write(0, std::as_bytes(std::span(has_magic ? kFileMagic : std::string_view("no magic"))));

@@ -112,7 +112,7 @@ TEST(RecordingControl, DurationCountsFromWhenItIsOn) {
   EXPECT_TRUE(control.is_over());
 }
 
-TEST(RecordingControl, WhoSpeaksEarlierEndsTheDelay) {
+TEST(RecordingControl, AnEarlierCommandEndsTheDelay) {
   ControlOptions options;
   options.delay_ns = 10;
   RecordingControl control(options, 0);
@@ -125,7 +125,7 @@ TEST(RecordingControl, WhoSpeaksEarlierEndsTheDelay) {
   EXPECT_EQ(control.cause(), "SIGUSR2");
 }
 
-TEST(RecordingControl, BothTheUserAndTheProgramMustWantIt) {
+TEST(RecordingControl, IsOnlyOnIfUserAndProgramAgree) {
   ControlOptions options;
   options.capture_range.emplace().is_profiler_api = true;
   options.duration_ns = 50;
@@ -150,7 +150,7 @@ TEST(RecordingControl, BothTheUserAndTheProgramMustWantIt) {
   EXPECT_TRUE(control.is_over());
 }
 
-TEST(RecordingControl, TimesThatOverflowAreNever) {
+TEST(RecordingControl, TimesThatOverflowNeverCome) {
   ControlOptions options;
   options.delay_ns = UINT64_MAX;
   options.duration_ns = UINT64_MAX;
@@ -216,7 +216,7 @@ TEST_F(FifoTest, ALineWithoutEndIsBounded) {
   EXPECT_EQ(lines[1].command, ControlFifo::Command::kPing);
 }
 
-TEST_F(FifoTest, AcksNeverWait) {
+TEST_F(FifoTest, AcknowledgementsNeverWait) {
   auto fifo = ControlFifo::Open(Commands(), Acks());
   ASSERT_TRUE(fifo.ok());
   for (int i = 0; i < 100'000; ++i) fifo->Acknowledge();  // more than it holds
@@ -226,7 +226,7 @@ TEST_F(FifoTest, AcksNeverWait) {
   EXPECT_EQ(std::string_view(bytes, 8), "ack\nack\n");
 }
 
-TEST_F(FifoTest, OnlyFifosWillDo) {
+TEST_F(FifoTest, OtherFilesThanFifosAreRefused) {
   EXPECT_EQ(ControlFifo::Open("/dev/null", {}).error().message,
             "--control: /dev/null is not a FIFO");
   EXPECT_FALSE(ControlFifo::Open("/nowhere/x", {}).ok());

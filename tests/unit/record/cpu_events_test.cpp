@@ -49,7 +49,7 @@ TEST(CpuEvents, ModifiersAndPeriods) {
   EXPECT_TRUE(events[3].exclude_kernel);
 }
 
-TEST(CpuEvents, WhatMakesNoSense) {
+TEST(CpuEvents, InvalidValuesAreRefused) {
   EXPECT_EQ(Refused("foo"), "-e foo: unknown event 'foo'");
   EXPECT_EQ(Refused(""), "-e : unknown event ''");
   EXPECT_EQ(Refused("cycles,"), "-e : unknown event ''");

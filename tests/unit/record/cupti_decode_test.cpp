@@ -277,7 +277,7 @@ TEST(CuptiDecode, Device) {
   }
 }
 
-TEST(CuptiDecode, WhatIsNewerThanUsIsKept) {
+TEST(CuptiDecode, NewerFieldsAreKept) {
   const auto bytes = Pattern(232, 10);
   const DecodedActivity decoded = DecodeActivity(bytes);
   const auto& kernel = std::get<Kernel>(decoded.event);
@@ -286,7 +286,7 @@ TEST(CuptiDecode, WhatIsNewerThanUsIsKept) {
   EXPECT_EQ(decoded.tail.size(), 16u);
 }
 
-TEST(CuptiDecode, WhatIsUnknownOrTooShortStaysRaw) {
+TEST(CuptiDecode, UnknownOrShortRecordsStayRaw) {
   for (const auto& [kind, size] : std::map<uint32_t, size_t>{{9, 32},
                                                              {37, 40},
                                                              {999, 64},

@@ -44,7 +44,7 @@ TEST(FairBudgetTest, ProcessesThatTakeAtOnceHaveTheSameAndLeaveAsMuch) {
   EXPECT_NEAR(static_cast<double>(Fill(newcomer)), kShared / 34.0, 2 * kStep);
 }
 
-TEST(FairBudgetTest, EachHasItsOwnWhenNothingIsFree) {
+TEST(FairBudgetTest, EachHasItsShareWhenNothingIsFree) {
   const FairBudget budget(kShared, kOwn);
   std::vector<std::unique_ptr<FairBudget::Account>> accounts;
   uint64_t total = 0;
@@ -56,7 +56,7 @@ TEST(FairBudgetTest, EachHasItsOwnWhenNothingIsFree) {
   EXPECT_LE(total, kShared + 100 * kOwn);
 }
 
-TEST(FairBudgetTest, WhatIsGivenBackIsThereAgain) {
+TEST(FairBudgetTest, ReturnedMemoryIsAvailableAgain) {
   const FairBudget budget(kShared, kOwn);
   FairBudget::Account account(budget);
   const uint64_t most = Fill(account);
@@ -69,7 +69,7 @@ TEST(FairBudgetTest, WhatIsGivenBackIsThereAgain) {
   EXPECT_EQ(Fill(account), most);
 }
 
-TEST(FairBudgetTest, SizesWithoutSenseDoNotFit) {
+TEST(FairBudgetTest, InvalidSizesAreRefused) {
   const FairBudget budget(kShared, kOwn);
   FairBudget::Account account(budget);
   ASSERT_TRUE(account.Take(kStep));

@@ -126,7 +126,7 @@ TEST(JitDumpFile, LoadsAndMoves) {
             "100 4096+16 one\n120 8192+4 two\n130 12288+16 one\n");
 }
 
-TEST(JitDumpFile, TimesOfTheProcessorsClockAreNotOurs) {
+TEST(JitDumpFile, TimesOfTheProcessorsClockAreIgnored) {
   JitDump dump(1);
   dump.Load(100, 0x1000, 16, 1, "one", "");
   EXPECT_EQ(TextOf(ParseJitDump(dump.bytes(), kHits)), "0 4096+16 one\n");

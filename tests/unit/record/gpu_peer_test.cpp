@@ -133,7 +133,7 @@ TEST_F(GpuPeerTest, WorkWithoutATimeIsCounted) {
   EXPECT_TRUE(events.losses.empty());
 }
 
-TEST_F(GpuPeerTest, DeviceRecordIsKeptWholeToo) {
+TEST_F(GpuPeerTest, DeviceRecordsAreAlsoKeptRaw) {
   MakePeer();
   cupti::Device record{};
   record.kind = cupti::kKindDevice;
@@ -208,7 +208,7 @@ TEST_F(GpuPeerTest, CountersBecomeLosses) {
   EXPECT_EQ(Lost(LossKind::kCuptiDropped), 7u);
 }
 
-TEST_F(GpuPeerTest, DormantSaysWhy) {
+TEST_F(GpuPeerTest, ADormantLibraryReportsWhy) {
   MakePeer();
   SendDetail(wire::DetailKind::kDormantReason, 0, "another tool holds CUPTI");
   producer_.SetState(wire::State::kDormant);
@@ -289,7 +289,7 @@ TEST_F(GpuPeerTest, ProcessThatCouldNotTakeItsRingIsCounted) {
   EXPECT_EQ(sink_->losses().total(), 1u);
 }
 
-TEST_F(GpuPeerTest, ProcessThatHadNothingToSay) {
+TEST_F(GpuPeerTest, AProcessWithoutMessages) {
   MakePeer();
   header_->attached.store(1);
   peer_->Finish(*sink_, GpuPeer::End::kOfProcess);
@@ -354,7 +354,7 @@ TEST_F(GpuPeerTest, NvtxBecomesEvents) {
   EXPECT_EQ(event.payload, 77u);
 }
 
-TEST_F(GpuPeerTest, NvtxThatMakesNoSenseIsCounted) {
+TEST_F(GpuPeerTest, InvalidNvtxMessagesAreCounted) {
   MakePeer();
   wire::NvtxMessage message{};
   message.kind = static_cast<wire::NvtxKind>(8);

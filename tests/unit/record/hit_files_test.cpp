@@ -98,7 +98,7 @@ TEST_F(HitFilesTest, OffsetsOfInstructionsAndOfCalls) {
   EXPECT_EQ(Taken(), (Files{{"/lib/one.soid", {0x200f, 0x2010}}, {"/lib/two.soid", {0x1f}}}));
 }
 
-TEST_F(HitFilesTest, KernelFramesAreNotOfFiles) {
+TEST_F(HitFilesTest, KernelFramesBelongToNoFile) {
   Map(7, 0x10000, kMappedFile);
   SampleStack(7, Stack({0xffffffff81000000, 0x10010}, 1));
   EXPECT_EQ(Taken(), (Files{{"/lib/one.soid", {0xf, 0x10}}}));
@@ -121,7 +121,7 @@ TEST_F(HitFilesTest, AStackIsWalkedOnce) {
   EXPECT_EQ(visits_, 6);
 }
 
-TEST_F(HitFilesTest, AnInnermostFrameThatWasACallerBefore) {
+TEST_F(HitFilesTest, AnInnermostFrameThatWasACallerEarlier) {
   Map(7, 0x10000, kMappedFile);
   const StackId caller = Stack({0x10020});
   nodes_[100] = {caller, {FrameKind::kUser, 0x10010}};
@@ -136,7 +136,7 @@ TEST_F(HitFilesTest, MappingsMayBeReportedAfterTheSample) {
   EXPECT_EQ(Taken(), (Files{{"/lib/one.soid", {0xf, 0x10}}}));
 }
 
-TEST_F(HitFilesTest, TwoFilesAtOnePlaceAreBothMeant) {
+TEST_F(HitFilesTest, TwoFilesAtOneAddressAreBothHit) {
   Map(7, 0x10000, kMappedFile);
   Map(7, 0x10000, kOther, 0x500);
   Sample(7, {0x10010});

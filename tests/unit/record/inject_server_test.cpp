@@ -18,10 +18,10 @@ namespace {
 
 using test::kSecond;
 
-inject::ConnectionString InvitationOf(const InjectServer& server) {
-  inject::ConnectionString invitation{};
-  EXPECT_TRUE(inject::ParseConnectionString(server.EnvironmentValue().c_str(), &invitation));
-  return invitation;
+inject::ConnectionString ConnectionStringOf(const InjectServer& server) {
+  inject::ConnectionString connection{};
+  EXPECT_TRUE(inject::ParseConnectionString(server.EnvironmentValue().c_str(), &connection));
+  return connection;
 }
 
 // Answers until a library has connected, at most `tries` times.
@@ -35,15 +35,15 @@ InjectArrivals AcceptOne(InjectServer& server, int tries = 200) {
   return all;
 }
 
-TEST(InjectServer, InvitesAndHandsOverARing) {
+TEST(InjectServer, ConnectsAndHandsOverARing) {
   auto server = InjectServer::Listen();
   ASSERT_TRUE(server.ok());
-  const inject::ConnectionString invitation = InvitationOf(*server);
-  EXPECT_EQ(invitation.session, server->session());
+  const inject::ConnectionString connection = ConnectionStringOf(*server);
+  EXPECT_EQ(connection.session, server->session());
   inject::MappedRing ring;
   bool connected = false;
   std::thread client(
-      [&] { connected = inject::Connect(invitation, 0xabcdef, 5 * kSecond, &ring); });
+      [&] { connected = inject::Connect(connection, 0xabcdef, 5 * kSecond, &ring); });
   InjectArrivals arrivals = AcceptOne(*server);
   client.join();
   ASSERT_TRUE(connected);
@@ -68,11 +68,11 @@ TEST(InjectServer, TwoServersDiffer) {
 
 TEST(InjectServer, AWrongSecretGetsNothing) {
   auto server = InjectServer::Listen();
-  inject::ConnectionString invitation = InvitationOf(*server);
-  invitation.secret[15] ^= 1;
+  inject::ConnectionString connection = ConnectionStringOf(*server);
+  connection.secret[15] ^= 1;
   inject::MappedRing ring;
   bool connected = true;
-  std::thread client([&] { connected = inject::Connect(invitation, 1, kSecond, &ring); });
+  std::thread client([&] { connected = inject::Connect(connection, 1, kSecond, &ring); });
   InjectArrivals arrivals = AcceptOne(*server, 20);
   client.join();
   EXPECT_FALSE(connected);
@@ -95,7 +95,7 @@ UniqueFd ConnectRaw(const InjectServer& server) {
 wire::Hello HelloFor(const InjectServer& server) {
   wire::Hello hello{};
   hello.version = wire::kVersion;
-  std::memcpy(hello.secret, InvitationOf(server).secret, sizeof(hello.secret));
+  std::memcpy(hello.secret, ConnectionStringOf(server).secret, sizeof(hello.secret));
   return hello;
 }
 
@@ -178,7 +178,7 @@ TEST(InjectServer, AHelloInPieces) {
   EXPECT_EQ(server->Accept(0).peers.size(), 1u);
 }
 
-TEST(InjectServer, TheSilentAreNotWaitedFor) {
+TEST(InjectServer, SilentConnectionsAreNotWaitedFor) {
   auto server = InjectServer::Listen();
   std::vector<UniqueFd> silent;
   for (int i = 0; i < 100; ++i) silent.push_back(ConnectRaw(*server));
@@ -194,7 +194,7 @@ TEST(InjectServer, TheSilentAreNotWaitedFor) {
   EXPECT_EQ(::recv(silent.back().get(), &byte, 1, 0), 0);
 }
 
-TEST(InjectServer, WhoIsObjectedToGetsNoRing) {
+TEST(InjectServer, ARefusedProcessGetsNoRing) {
   auto server = InjectServer::Listen();
   const UniqueFd fd = ConnectRaw(*server);
   const wire::Hello hello = HelloFor(*server);
@@ -213,7 +213,7 @@ TEST(InjectServer, WhoIsObjectedToGetsNoRing) {
 }
 
 // One that connects faster than it is answered does not keep the recorder.
-TEST(InjectServer, OnlySoManyAreAcceptedAtOnce) {
+TEST(InjectServer, ConnectionsAtOnceAreLimited) {
   auto server = InjectServer::Listen();
   std::vector<UniqueFd> many;
   for (int i = 0; i < 100; ++i) {
@@ -226,7 +226,7 @@ TEST(InjectServer, OnlySoManyAreAcceptedAtOnce) {
   EXPECT_EQ(server->Accept(0).peers.size(), 36u);
 }
 
-TEST(InjectServer, TheVanishedAreForgotten) {
+TEST(InjectServer, ClosedConnectionsAreForgotten) {
   auto server = InjectServer::Listen();
   ConnectRaw(*server).reset();
   EXPECT_TRUE(server->Accept(0).peers.empty());

@@ -155,7 +155,7 @@ TEST_F(InlinePeerTest, StacksThatAreSentOnceAndNamedByLaunches) {
   EXPECT_EQ(events.launch_stacks[2].stack, first.stack);
 }
 
-TEST_F(InlinePeerTest, AStackSentAgainReplacesTheOneBefore) {
+TEST_F(InlinePeerTest, AStackSentAgainReplacesTheEarlierOne) {
   MakeInlinePeer();
   SendStack(1, {0x1010, 0x2020});
   SendStack(1, {0x4040});
@@ -177,7 +177,7 @@ TEST_F(InlinePeerTest, SingleStacksAreForgotten) {
   EXPECT_EQ(Events().launch_stacks.size(), 1u);
 }
 
-TEST_F(InlinePeerTest, EveryLaunchOfAStackThatIsNotWholeIsCounted) {
+TEST_F(InlinePeerTest, EveryLaunchWithAnIncompleteStackIsCounted) {
   MakeInlinePeer();
   SendStack(1, {0x1010}, kWalkTables, WalkStop::kUnsupported);
   SendLaunch(5, 1);
@@ -247,7 +247,7 @@ TEST_F(InlinePeerTest, AFileThatOnlyTheProgramReportsHasNoTable) {
   EXPECT_EQ(header_->tables[5].load(), wire::kTableNone);
 }
 
-TEST_F(InlinePeerTest, CodeFilesThatNobodyWants) {
+TEST_F(InlinePeerTest, CodeFilesAreIgnoredWithoutStacks) {
   MakePeer();
   SendCodeFile(0, FindOwnCode(), {}, "/proc/self/exe");
   peer_->Drain(*sink_);
@@ -255,7 +255,7 @@ TEST_F(InlinePeerTest, CodeFilesThatNobodyWants) {
   EXPECT_EQ(header_->tables[0].load(), wire::kTablePending);
 }
 
-TEST_F(InlinePeerTest, TheTableOfAFileIsPutWhereTheProgramFindsIt) {
+TEST_F(InlinePeerTest, TheTableOfAFileIsSharedWithTheProgram) {
   MakeInlinePeer();
   const OwnCode code = FindOwnCode();
   SendCodeFile(3, code, *ReadBuildId("/proc/self/exe"), "");  // the loader's name of a program
@@ -282,7 +282,7 @@ TEST_F(InlinePeerTest, AFileWithoutAPathHasNoTable) {
   EXPECT_EQ(header_->tables[0].load(), wire::kTableNone);
 }
 
-TEST_F(InlinePeerTest, ACopyIsWalkedWhenTheTableIsThere) {
+TEST_F(InlinePeerTest, ACopyIsWalkedWhenTheTableIsReady) {
   MakeInlinePeer();
   const auto inner = reinterpret_cast<uint64_t>(&FindOwnCode);
   const auto outer = reinterpret_cast<uint64_t>(&Stop) + 1;  // a return address
@@ -302,7 +302,7 @@ TEST_F(InlinePeerTest, ACopyIsWalkedWhenTheTableIsThere) {
   EXPECT_EQ(FramesOf(events.launch_stacks[0]), (Addresses{inner, outer}));
 }
 
-TEST_F(InlinePeerTest, ACopyWaitsForTheListThatItWasTakenUnder) {
+TEST_F(InlinePeerTest, ACopyWaitsForTheMappingsOfItsTime) {
   MakeInlinePeer();
   const std::string build_id = *ReadBuildId("/proc/self/exe");
   const auto inner = reinterpret_cast<uint64_t>(&FindOwnCode);
@@ -336,7 +336,7 @@ TEST_F(InlinePeerTest, ACopyWaitsForTheListThatItWasTakenUnder) {
 }
 
 // By the time that the recorder looks, yet another file may be mapped there.
-TEST_F(InlinePeerTest, AFileWhosePlaceIsTaken) {
+TEST_F(InlinePeerTest, AFileThatReplacesAnotherIsUsed) {
   ProcessTracker tracker(processes_);
   MakeInlinePeer(&tracker);
   Dl_info libc{};
@@ -399,7 +399,7 @@ TEST_F(InlinePeerTest, MappingsThatOnlyTheProgramReports) {
 }
 
 // Else it would be of another file than its table.
-TEST_F(InlinePeerTest, WhatTheKernelHasReportedStaysAsItIs) {
+TEST_F(InlinePeerTest, MappingsReportedByTheKernelAreKept) {
   MakeInlinePeer();
   const OwnCode code = FindOwnCode();
   const std::string build_id = *ReadBuildId("/proc/self/exe");

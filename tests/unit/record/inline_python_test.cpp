@@ -92,7 +92,7 @@ TEST_F(InlinePythonTest, LaunchesHaveTheStackThatTheyName) {
   EXPECT_EQ(events.launch_stacks[2].python_stack, events.launch_stacks[0].python_stack);
 }
 
-TEST_F(InlinePythonTest, WhatIsMissingIsCounted) {
+TEST_F(InlinePythonTest, MissingStacksAreCounted) {
   MakePeer();
   SendStack(1, {Raw(3, 24, true)}, XPU_PYTHON_DEPTH);
   SendStack(2, {}, XPU_PYTHON_UNREADABLE);
@@ -114,7 +114,7 @@ TEST_F(InlinePythonTest, WhatIsMissingIsCounted) {
   EXPECT_EQ(second[0].offset, static_cast<uint32_t>(PythonGap::kUnreadable));
 }
 
-TEST_F(InlinePythonTest, MessagesThatMakeNoSenseAreRefused) {
+TEST_F(InlinePythonTest, InvalidMessagesAreRefused) {
   MakePeer();
   SendCode(0, "f", "g");
   SendCode(1, "f", "g", 1000);

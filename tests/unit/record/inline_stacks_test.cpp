@@ -33,7 +33,7 @@ TEST(StackWalk, FlagsAndLosses) {
 }
 
 // Where a walk through code without its table ends says nothing, but at the limit.
-TEST(StackWalk, BeforeATableIsReadyOnlyThatIsCounted) {
+TEST(StackWalk, BeforeATableIsReadyOnlyTheWaitIsCounted) {
   LossLedger losses;
   for (uint32_t stop = 0; stop < XPU_STOPS; ++stop) {
     if (stop == XPU_STOP_DEPTH) continue;
@@ -172,7 +172,7 @@ TEST_F(StackCopiesTest, WaitForTheTable) {
   EXPECT_TRUE(copies_.empty());
 }
 
-TEST_F(StackCopiesTest, DoNotWaitForEver) {
+TEST_F(StackCopiesTest, GiveUpWaitingAfterATime) {
   Add(1000);
   Walk(CodeKind::kNotReady, 1000 + StackCopies::kPatienceNs, false);
   ASSERT_EQ(walks_.size(), 1u);
@@ -183,7 +183,7 @@ TEST_F(StackCopiesTest, DoNotWaitForEver) {
 }
 
 // Taken while the loader had just loaded something: walked with what was reported then only.
-TEST_F(StackCopiesTest, WaitForTheListThatTheyWereTakenUnder) {
+TEST_F(StackCopiesTest, WaitForTheMappingsOfTheirTime) {
   Add(1000, 3);
   Add(1000, 4);
   Walk(CodeKind::kRule, 2000, false);
@@ -225,7 +225,7 @@ TEST_F(StackCopiesTest, TheListsThatTheyKeepAreBounded) {
   EXPECT_EQ(copies_.bytes(), 0u);
 }
 
-TEST(CodeRanges, VersionsStayAsTheyAre) {
+TEST(CodeRanges, VersionsDoNotChange) {
   CodeRanges ranges;
   EXPECT_FALSE(ranges.Add(0x1000, {0x3000, 0x10, 1}));
   EXPECT_FALSE(ranges.Add(0x3000, {0x4000, 0x20, 2}));

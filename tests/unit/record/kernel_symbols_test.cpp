@@ -16,7 +16,7 @@ constexpr char kText[] =
     "ffffffffc0000040 t module_function\t[nvidia]\n"
     "ffffffffc0000000 T module_first\t[nvidia]";
 
-TEST(KernelSymbols, NamesWhatOccurs) {
+TEST(KernelSymbols, NamesAddressesThatOccur) {
   const KernelSymbolLookup lookup = FindKernelSymbols(
       kText, {0xffffffffc0000041, 0xffffffff81000104, 0xffffffff810001ff, 0xffffffff81000000});
   EXPECT_FALSE(lookup.hidden);
@@ -32,7 +32,7 @@ TEST(KernelSymbols, NamesWhatOccurs) {
   EXPECT_EQ(lookup.symbols[2].module, "nvidia");
 }
 
-TEST(KernelSymbols, OutsideOfAllSymbols) {
+TEST(KernelSymbols, AddressesOutsideAllSymbols) {
   const KernelSymbolLookup lookup =
       FindKernelSymbols(kText, {0x1000, 0xffffffff81000210, 0xffffffffa0000000});
   EXPECT_EQ(lookup.unnamed, 2u);  // before the first, and far after the last before a gap

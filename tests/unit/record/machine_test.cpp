@@ -37,7 +37,7 @@ void ExpectBpf(const Machine& machine, const std::string& what, const std::strin
   EXPECT_NE(obstacle->hint.find(hint), std::string::npos) << obstacle->hint;
 }
 
-TEST(Machine, NothingStandsInTheWay) {
+TEST(Machine, NoObstacleWhereAllAttemptsWork) {
   EXPECT_EQ(Text(ObstacleToBpf(Good())), "");
   EXPECT_EQ(Text(ObstacleToProbes(Good())), "");
   EXPECT_EQ(Text(ObstacleToPerfEvents(Good())), "");
@@ -61,7 +61,7 @@ TEST(Machine, ARefusalIsNoOldKernel) {
   EXPECT_NE(Text(ObstacleToProbes(machine)).find("Linux 5.15 or newer"), std::string::npos);
 }
 
-TEST(Machine, WhoRefuses) {
+TEST(Machine, TheRefusingPartIsNamed) {
   Machine machine = Refused();
   ExpectBpf(machine, "bpf: Operation not permitted: a security module forbids it", "SELinux");
   machine.has_seccomp_filter = true;

@@ -37,7 +37,7 @@ class NotStartedTest : public testing::Test {
   std::string directory_;
 };
 
-TEST_F(NotStartedTest, WhatMayNotBeRun) {
+TEST_F(NotStartedTest, FilesThatMayNotBeExecuted) {
   EXPECT_EQ(Hint(directory_, EACCES), "it is a directory");
   const std::string path = Program(0644);
   EXPECT_EQ(Hint(path, EACCES), "it is not executable; if it is a program: chmod +x " + path);
@@ -49,7 +49,7 @@ TEST_F(NotStartedTest, WhatMayNotBeRun) {
   EXPECT_EQ(Hint(path, EACCES), "user stranger may not enter " + directory_);
 }
 
-TEST_F(NotStartedTest, WhatIsNotThere) {
+TEST_F(NotStartedTest, FilesThatDoNotExist) {
   EXPECT_TRUE(Hint(Program(0755), ENOENT).starts_with("the file exists, but not its interpreter"));
   EXPECT_EQ(Hint(directory_ + "/nothing", ENOENT), "");
   EXPECT_EQ(HintForExec("nothing", "", ENOENT, {}, "this user"), "it is not in PATH");

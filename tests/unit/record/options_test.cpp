@@ -72,7 +72,7 @@ TEST(Options, All) {
   EXPECT_FALSE(Good({"--cpu-only", "-q", "app"}).record_gpu);
 }
 
-TEST(Options, OfGraphsAndProbes) {
+TEST(Options, GraphAndProbeOptions) {
   EXPECT_EQ(Good({"app"}).graph_trace, GraphTraceMode::kGraph);
   EXPECT_EQ(Good({"--cuda-graph-trace=node", "app"}).graph_trace, GraphTraceMode::kNode);
   EXPECT_TRUE(Good({"app"}).inject);
@@ -84,7 +84,7 @@ TEST(Options, OfGraphsAndProbes) {
   EXPECT_EQ(options.command, (Words{"app", "--cuda-lib"}));
 }
 
-TEST(Options, OfGraphsAndProbesThatMakeNoSense) {
+TEST(Options, InvalidGraphAndProbeOptionsAreRefused) {
   EXPECT_NE(Bad({"--cuda-graph-trace=nodes", "app"}).find("nodes"), std::string::npos);
   EXPECT_NE(Bad({"--cuda-lib", "/a.so", "app"}).find("--no-inject"), std::string::npos);
   EXPECT_NE(Bad({"--no-inject", "--cpu-only", "app"}).find("--cpu-only"), std::string::npos);
@@ -117,7 +117,7 @@ TEST(Options, TheProgramKeepsItsOwnOptions) {
   EXPECT_EQ(Good({"-q", "--", "app", ""}).command, (Words{"app", ""}));
 }
 
-TEST(Options, HintsOfUnknownOptions) {
+TEST(Options, UnknownOptionsGetAHint) {
   const auto hint = [](const char* option) {
     const char* const arguments[] = {"xpu-record", option, "app"};
     return ParseCommandLine(3, arguments).error().hint;
@@ -128,7 +128,7 @@ TEST(Options, HintsOfUnknownOptions) {
   EXPECT_EQ(hint("-Z"), "xpu-record --help lists the options");
 }
 
-TEST(Options, HintsOfOtherProfilersOptions) {
+TEST(Options, OptionsOfOtherProfilersGetAHint) {
   const auto hint = [](std::vector<const char*> arguments) {
     arguments.insert(arguments.begin(), "xpu-record");
     return ParseCommandLine(static_cast<int>(arguments.size()), arguments.data()).error().hint;
@@ -144,7 +144,7 @@ TEST(Options, HintsOfOtherProfilersOptions) {
 }
 
 // What to type is said whole: an option of theirs would be the next mistake.
-TEST(Options, HintsOfOtherProfilersCommands) {
+TEST(Options, CommandsOfOtherProfilersGetAHint) {
   const auto hint = [](std::vector<const char*> arguments) {
     arguments.insert(arguments.begin(), "xpu-record");
     const auto parsed = ParseCommandLine(static_cast<int>(arguments.size()), arguments.data());
@@ -252,7 +252,7 @@ TEST(Options, TargetsAndControl) {
   EXPECT_EQ(Bad({"--delay=-1", "app"}), "--delay=-1 needs --control to start the recording");
 }
 
-TEST(Options, RunningProcessesAreAttachedToUnlessToldNotTo) {
+TEST(Options, RunningProcessesAreAttachedToUnlessDisabled) {
   const RecordOptions pids = Good({"-p", "12", "--gpu-only"});
   EXPECT_TRUE(pids.attach);
   EXPECT_TRUE(pids.record_gpu);

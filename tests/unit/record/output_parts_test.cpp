@@ -98,7 +98,7 @@ TEST_F(OutputPartsTest, TheOldestAreRemoved) {
   EXPECT_EQ(info.st_mode & 0777, 0600u);
 }
 
-TEST_F(OutputPartsTest, WhatSomebodyPutInTheirPlaceIsNotRemoved) {
+TEST_F(OutputPartsTest, ReplacedPartsAreNotRemoved) {
   auto parts = Prepare(2);
   ASSERT_TRUE(parts->OpenNext().ok());
   Put("other");
@@ -126,7 +126,7 @@ TEST_F(OutputPartsTest, PartsOfAnEarlierRecordingAreKeptApart) {
   EXPECT_EQ(Content("c.0003.xpu"), "c.0003.xpu");
 }
 
-TEST_F(OutputPartsTest, WhatIsThereAlreadyIsNotWrittenOver) {
+TEST_F(OutputPartsTest, ExistingFilesAreNotOverwritten) {
   auto parts = Prepare();
   Put("c.0001.xpu");
   const auto opened = parts->OpenNext();
@@ -148,7 +148,7 @@ TEST_F(OutputPartsTest, AnotherRecorderIsNotDisturbed) {
   EXPECT_TRUE(Prepare().ok());
 }
 
-TEST_F(OutputPartsTest, OneFileIsNotTakenFromAnotherRecorderEither) {
+TEST_F(OutputPartsTest, ASingleFileOfAnotherRecorderIsKept) {
   auto first = OutputFile::Open(Path("c.xpu"));
   ASSERT_TRUE(first.ok());
   EXPECT_EQ(OutputFile::Open(Path("c.xpu")).error().kind, ErrorKind::kBusy);
@@ -157,7 +157,7 @@ TEST_F(OutputPartsTest, OneFileIsNotTakenFromAnotherRecorderEither) {
   EXPECT_EQ(Files(), (Names{"c.xpu", "c.xpu.old"}));
 }
 
-TEST_F(OutputPartsTest, WhatIsNoFileHasNoParts) {
+TEST_F(OutputPartsTest, DevicesAndPipesHaveNoParts) {
   ASSERT_EQ(::mkfifo(Path("c.xpu").c_str(), 0600), 0);
   EXPECT_EQ(Prepare().error().message,
             Path("c.xpu") + ": is not a regular file and cannot be rotated");

@@ -66,7 +66,7 @@ TEST_F(OutputQueueTest, BlocksWaitForASlowReaderAndKeepTheirOrder) {
   EXPECT_EQ(queue.TakeLost().blocks, 0u);
 }
 
-TEST_F(OutputQueueTest, WhatWaitsIsBoundedAndNothingElseIsLost) {
+TEST_F(OutputQueueTest, TheQueueIsBoundedAndNothingElseIsLost) {
   OutputQueue queue = Queue(4 * kBlockBytes, 10'000'000'000);
   int accepted = 0;
   Status status = Ok();
@@ -84,7 +84,7 @@ TEST_F(OutputQueueTest, WhatWaitsIsBoundedAndNothingElseIsLost) {
   EXPECT_EQ(got.size(), static_cast<size_t>(accepted) * kBlockBytes);
 }
 
-TEST_F(OutputQueueTest, AReaderThatNeverComesBackIsGivenUp) {
+TEST_F(OutputQueueTest, AReaderThatNeverReadsIsGivenUp) {
   OutputQueue queue = Queue(uint64_t{64} << 20);
   for (int i = 0; i < 8; ++i) ASSERT_TRUE(queue.Write(Block('x'), kCounts).ok());
   const Status closed = queue.Close();

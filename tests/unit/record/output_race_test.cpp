@@ -95,7 +95,7 @@ TEST_F(OutputRaceTest, ALinkOfAnotherUserThatChangesNeverLeadsToAFile) {
 
 TEST_F(OutputRaceTest, AnOwnLinkThatChangesNeverLeadsToAFile) { WriteWhileExchanging(0); }
 
-TEST_F(OutputRaceTest, OfTwoThatBeginTogetherOneWritesAndTheOtherRemovesNothing) {
+TEST_F(OutputRaceTest, OfTwoRecordersAtOnceOneWritesAndTheOtherRemovesNothing) {
   constexpr int kTries = 300;
   for (int i = 0; i < kTries; ++i) {
     fs::remove(Path("c.xpu.old"));
@@ -126,7 +126,7 @@ TEST_F(OutputRaceTest, OfTwoThatBeginTogetherOneWritesAndTheOtherRemovesNothing)
   }
 }
 
-TEST_F(OutputRaceTest, WhatAnotherPutInItsPlaceIsNotRemoved) {
+TEST_F(OutputRaceTest, AReplacedFileIsNotRemoved) {
   Put("c.xpu", "earlier");
   auto output = OutputFile::Open(Path("c.xpu"));
   ASSERT_TRUE(output.ok());
@@ -218,7 +218,7 @@ TEST_F(OutputLinksTest, OpenDescriptorsAreNamedByProc) {
   }
 }
 
-TEST_F(OutputLinksTest, RootWritesToNoFifoThatAnotherUserPutIntoASharedDirectory) {
+TEST_F(OutputLinksTest, RootRefusesAnotherUsersFifoInASharedDirectory) {
   if (::geteuid() != 0) GTEST_SKIP() << "only root gives files away";
   ASSERT_EQ(::mkfifo(Path("c.xpu").c_str(), 0600), 0);
   const UniqueFd reader(::open(Path("c.xpu").c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));

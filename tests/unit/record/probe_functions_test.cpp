@@ -26,7 +26,7 @@ Offsets Find(const std::string& bytes) {
   return places;
 }
 
-TEST(ProbeFunctions, ThoseThatAreDefined) {
+TEST(ProbeFunctions, OnlyDefinedFunctionsAreFound) {
   ElfBuilder elf("id");
   elf.DynamicSymbol("cuLaunchKernel", 0x100, 16)
       .DynamicSymbol("cudaLaunchKernelExC_ptsz", 0x200, 16)
@@ -37,7 +37,7 @@ TEST(ProbeFunctions, ThoseThatAreDefined) {
 }
 
 // A program with cudart linked statically can be named: its symbol table has them.
-TEST(ProbeFunctions, LocalOnesToo) {
+TEST(ProbeFunctions, LocalFunctionsAreFoundToo) {
   ElfBuilder elf("id");
   elf.Symbol("cudaGraphLaunch", 0x40, 16, STB_LOCAL);
   EXPECT_EQ(Find(elf.Build()), (Offsets{{"cudaGraphLaunch", 0x40}}));

@@ -132,7 +132,7 @@ TEST_F(ProcessTableTest, ANewMappingReplacesWhatItCovers) {
   EXPECT_EQ(Code(7), (Lines{"[0, 10000) +0 of /d"}));
 }
 
-TEST_F(ProcessTableTest, WhatIsLeftKeepsItsPlaceInTheFile) {
+TEST_F(ProcessTableTest, TheRestOfAMappingKeepsItsFileOffset) {
   Map(1, 7, 0x1000, 0x8000, 0x200, "/a");
   Map(2, 7, 0x3000, 0x1000, 0, "/b");  // a hole in the middle
   EXPECT_EQ(Code(7), (Lines{"[1000, 3000) +200 of /a", "[3000, 4000) +0 of /b",
@@ -146,7 +146,7 @@ TEST_F(ProcessTableTest, WhatIsLeftKeepsItsPlaceInTheFile) {
   EXPECT_EQ(table_.FindCode(8, 0x4fff), nullptr);
 }
 
-TEST_F(ProcessTableTest, AMappingThatFindsNoRoomIsRefused) {
+TEST_F(ProcessTableTest, MappingsBeyondTheLimitAreRefused) {
   for (uint64_t i = 0; i <= AddressSpace::kMaxMappings; ++i) Map(i, 7, 0x2000 * i, 0x1000);
   table_.ApplyNotes();
   EXPECT_EQ(table_.TakeMappingsRefused(), 1u);
@@ -168,7 +168,7 @@ TEST_F(ProcessTableTest, ProcessesShareCodeUntilOneMapsMore) {
   EXPECT_EQ(table_.Find(9)->code.get(), table_.Find(7)->code.get());
 }
 
-TEST_F(ProcessTableTest, FilesAreKnownByWhatTheyAre) {
+TEST_F(ProcessTableTest, FilesAreIdentifiedByBuildIdOrInode) {
   Map(1, 7, 0x1000, 0x1000, 0, "/a", "1");
   Map(2, 8, 0x8000, 0x1000, 0, "/a", "1");
   Map(3, 7, 0x3000, 0x1000, 0, "/a", "2");
@@ -190,7 +190,7 @@ TEST_F(ProcessTableTest, NotesAreAppliedInTheOrderOfTime) {
   EXPECT_EQ(Code(8), (Lines{"[1000, 2000) +0 of /b"}));
 }
 
-TEST_F(ProcessTableTest, CodeThatIsOnlyFoundIsMarked) {
+TEST_F(ProcessTableTest, CodeFoundInAProcessIsMarkedAsAmended) {
   Mapping mapping;
   mapping.pid = 7;
   mapping.start_address = 0x1000;
@@ -203,7 +203,7 @@ TEST_F(ProcessTableTest, CodeThatIsOnlyFoundIsMarked) {
   EXPECT_FALSE(table_.FindCode(7, 0x1000)->second.is_amended);
 }
 
-TEST_F(ProcessTableTest, AMappingBeforeTheExecIsOfThePast) {
+TEST_F(ProcessTableTest, AMappingFromBeforeTheExecIsPast) {
   Log log(table_);
   Exec(5, 7);
   table_.EndRound(5);
@@ -233,7 +233,7 @@ TEST_F(ProcessTableTest, AProcessEndsAWhileAfterItsFirstThread) {
   EXPECT_EQ(table_.Find(child.pid()), nullptr);
 }
 
-TEST_F(ProcessTableTest, ANumberThatIsInUseAgainIsAnotherProcess) {
+TEST_F(ProcessTableTest, AReusedPidIsAnotherProcess) {
   Log log(table_);
   Fork(1, 7, 8);
   Map(2, 8, 0x1000, 0x1000, 0, "/old");
@@ -265,7 +265,7 @@ TEST_F(ProcessTableTest, AForkThatIsReportedLateKeepsWhatTheChildDid) {
 
 // ---- the past -----------------------------------------------------------------------------------
 
-TEST_F(ProcessTableTest, ThePastGoesThroughExecAndFork) {
+TEST_F(ProcessTableTest, PastMappingsSurviveExecAndFork) {
   Map(1, 7, 0x1000, 0x1000, 0, "/a");
   Fork(2, 7, 8);
   Exec(3, 8);
@@ -275,13 +275,13 @@ TEST_F(ProcessTableTest, ThePastGoesThroughExecAndFork) {
   EXPECT_EQ(PastCount(8), 2u);  // a, b
 }
 
-TEST_F(ProcessTableTest, MemoryIsNoPastOfFiles) {
+TEST_F(ProcessTableTest, AnonymousMemoryIsNotAPastMapping) {
   Map(1, 7, 0x1000, 0x1000, 0, "//anon");
   Map(2, 7, 0x3000, 0x1000, 0, "[vdso]");
   EXPECT_EQ(PastCount(7), 1u);
 }
 
-TEST_F(ProcessTableTest, ManyForksHaveNoLongWayToTheirPast) {
+TEST_F(ProcessTableTest, ManyForksKeepTheChainOfPastMappingsShort) {
   for (uint32_t i = 0; i < 1000; ++i) {
     Map(2 * i, 7, 0x1000 * (i + 1), 0x1000);
     Fork(2 * i + 1, 7, 100 + i);
@@ -291,7 +291,7 @@ TEST_F(ProcessTableTest, ManyForksHaveNoLongWayToTheirPast) {
   EXPECT_EQ(PastCount(1099), 1000u);
 }
 
-TEST_F(ProcessTableTest, CodeMappedAgainAndAgainLeavesRoomForOther) {
+TEST_F(ProcessTableTest, CodeMappedRepeatedlyLeavesSpaceForOther) {
   for (int i = 0; i < 200000; ++i) Map(1, 7, 0x1000, 0x1000);
   EXPECT_LT(PastCount(7), 2000u);
   EXPECT_EQ(table_.TakePastMappingsDropped(), 0u);

@@ -29,7 +29,7 @@ TEST(PythonRuntime, KnowsTheInterpreterOfThisSystem) {
   EXPECT_EQ(NameOf(runtime), "Python 3.11");
 }
 
-TEST(PythonRuntime, OtherFilesAreNone) {
+TEST(PythonRuntime, OtherFilesHaveNoRuntime) {
   auto file = ElfFile::Open("/proc/self/exe");
   ASSERT_TRUE(file.ok());
   EXPECT_EQ(FindPythonRuntime(file->image()).kind, PythonRuntime::Kind::kNone);
@@ -61,7 +61,7 @@ constexpr uint64_t Word(uint32_t fingerprint, uint32_t low) {
   return uint64_t{fingerprint} << XPU_PYTHON_FINGERPRINT_SHIFT | low;
 }
 
-TEST(PythonFrames, WhatLiesOnTheInterpretersOwnIsAnEntry) {
+TEST(PythonFrames, AFrameOnTheInterpretersOwnIsAnEntry) {
   // 3.12: inner, outer, own, outermost, own
   const __u64 words[] = {0x1000, Word(7, 4), 0x2000, Word(8, 6), 0, 0, 0x3000, Word(9, 0), 0, 0};
   const auto frames = PythonFramesOf(words);
@@ -74,7 +74,7 @@ TEST(PythonFrames, WhatLiesOnTheInterpretersOwnIsAnEntry) {
   EXPECT_TRUE(frames[2].is_entry);
 }
 
-TEST(PythonFrames, OlderOnesSayItThemselves) {
+TEST(PythonFrames, OlderVersionsMarkEntriesThemselves) {
   const __u64 words[] = {0,      0,          0x1000, Word(7, 4 | XPU_PYTHON_IS_ENTRY),
                          0x2000, Word(8, 6), 0x3000};
   const auto frames = PythonFramesOf(words);  // the last word is half a frame
@@ -84,7 +84,7 @@ TEST(PythonFrames, OlderOnesSayItThemselves) {
   EXPECT_FALSE(frames[1].is_entry);
 }
 
-TEST(PythonFrames, WhatWasNoneIsLeftOut) {
+TEST(PythonFrames, InvalidFramesAreLeftOut) {
   const __u64 words[] = {0x1000, Word(7, 4), XPU_PYTHON_BEGIN, 0, 0x2000, Word(8, 6)};
   const auto frames = PythonFramesOf(words);
   ASSERT_EQ(frames.size(), 1u);
@@ -93,7 +93,7 @@ TEST(PythonFrames, WhatWasNoneIsLeftOut) {
 
 class PythonCodesTest : public PeerTest {};
 
-TEST_F(PythonCodesTest, AreDefinedOnceForWhatTheyAre) {
+TEST_F(PythonCodesTest, EqualCodesAreDefinedOnce) {
   const PythonCodes::Content one{"Linear.forward", "/app/linear.py", 114, "\x80\x01", 0x30b};
   PythonCodes::Content other = one;
   other.first_line = 115;

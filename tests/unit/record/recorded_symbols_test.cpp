@@ -67,7 +67,7 @@ uint64_t OwnFileOffset(const ElfImage& image, std::string_view name) {
   return 0;
 }
 
-TEST_F(RecordedSymbolsTest, TheFunctionThatOccurs) {
+TEST_F(RecordedSymbolsTest, OnlyTheFunctionThatOccursIsStored) {
   FunctionOfTheTest();
   auto self = ElfFile::Open("/proc/self/exe");
   ASSERT_TRUE(self.ok());
@@ -110,7 +110,7 @@ TEST_F(RecordedSymbolsTest, TheVdso) {
   EXPECT_EQ(Text(events.symbol_slices[0].path), "[vdso]");
 }
 
-TEST_F(RecordedSymbolsTest, WhatIsNotThereIsCounted) {
+TEST_F(RecordedSymbolsTest, MissingFilesAreCounted) {
   Hit("/no/such/file", 0x1000, "id");
   Hit("/proc/self/exe", 0x1000, "another build");
   WriteSymbols(Taken(), SymbolDetail::kNames, {}, *sink_);

@@ -20,7 +20,7 @@ std::string TypeAt(std::string_view path) {
   return mount == nullptr ? "none" : mount->type;
 }
 
-TEST(RemoteMounts, APathIsOfTheDeepestMountAndOfTheLastOneThere) {
+TEST(RemoteMounts, APathBelongsToTheDeepestAndLatestMount) {
   EXPECT_EQ(TypeAt("/usr/lib/libm.so.6"), "ext4");
   EXPECT_EQ(TypeAt("/data"), "nfs4");
   EXPECT_EQ(TypeAt("/data/x"), "nfs4");
@@ -30,7 +30,7 @@ TEST(RemoteMounts, APathIsOfTheDeepestMountAndOfTheLastOneThere) {
   EXPECT_EQ(TypeAt("anon_inode:[perf_event]"), "none");
 }
 
-TEST(RemoteMounts, WhatAServerAnswersForIsRemote) {
+TEST(RemoteMounts, FileSystemsWithAServerAreRemote) {
   for (const std::string_view type :
        {"nfs", "nfs4", "cifs", "fuse", "fuse.sshfs", "9p", "lustre"}) {
     EXPECT_TRUE(IsRemoteType(type)) << type;
@@ -40,7 +40,7 @@ TEST(RemoteMounts, WhatAServerAnswersForIsRemote) {
   }
 }
 
-TEST(RemoteMounts, LocalFilesAndDescriptorsAreNotAskedAbout) {
+TEST(RemoteMounts, LocalFilesAndDescriptorsAreNotTested) {
   EXPECT_TRUE(CheckMountAnswers("/proc/self/exe").ok());
   EXPECT_TRUE(CheckMountAnswers("/proc/self/fd/0").ok());
   EXPECT_TRUE(CheckMountAnswers("no/such/file").ok());

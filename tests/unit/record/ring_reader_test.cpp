@@ -185,7 +185,7 @@ TEST(RingReader, ForgedHeads) {
   EXPECT_NE(ring->fault(), "");
 }
 
-TEST(RingReader, TheSharedTailAndCapacityAreNotBelieved) {
+TEST(RingReader, TheSharedTailAndCapacityAreNotTrusted) {
   auto ring = RingReader::Create(kSmall);
   Producer producer(*ring);
   ring->header().tail = 0x123456789;

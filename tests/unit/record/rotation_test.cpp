@@ -171,7 +171,7 @@ class PartsTest : public testing::Test {
   std::optional<EventSink> sink_;
 };
 
-TEST_F(PartsTest, TheNextPartBeginsWithWhatHolds) {
+TEST_F(PartsTest, TheNextPartBeginsWithTheCurrentState) {
   WriteDefinitions();
   CaptureWriter ended = BeginSecond();
   ASSERT_TRUE(ended.Close().ok());
@@ -242,7 +242,7 @@ TEST_F(PartsTest, RangesThatAreOpenAndNames) {
   EXPECT_EQ(texts, (std::vector<std::string>{"domain", "second epoch", "two"}));
 }
 
-TEST_F(PartsTest, PythonCodesAreStatedWhereTheyOccur) {
+TEST_F(PartsTest, PythonCodesAreDefinedInEachPartThatUsesThem) {
   const uint32_t one = sink_->Define({.name = "one", .path = "a.py", .line_table = ""});
   const uint32_t two = sink_->Define({.name = "two", .path = "a.py", .line_table = ""});
   WriteSample({}, PythonStack(one));
@@ -288,7 +288,7 @@ TEST_F(PartsTest, EachPartHasItsOwnCodeAndLosses) {
 }
 
 // What dropped blocks defined is defined again after them.
-TEST_F(PartsTest, DefinitionsThatWereDroppedAreStatedAgain) {
+TEST_F(PartsTest, DroppedDefinitionsAreRepeated) {
   open_ = false;
   WriteDefinitions();
   const uint32_t code = sink_->Define({.name = "code", .path = "a.py", .line_table = ""});

@@ -55,7 +55,7 @@ TEST(SignalRouter, SentToTheGroupIsNot) {
   EXPECT_EQ(router.requests_to_end(), 1);
 }
 
-TEST(SignalRouter, WhatWasIgnoredIsMeantWhereThisProcessIsNamed) {
+TEST(SignalRouter, AnIgnoredSignalCountsIfSentToThisProcess) {
   SignalRouter router({.target = kTarget, .ignored = uint64_t{1} << SIGINT});
   router.AtRecorder(FromTerminal(SIGINT), 0);
   router.AtRecorder(FromProcess(SIGINT), 0);
@@ -135,14 +135,14 @@ TEST(SignalRouter, ATimerOfTheKernelIsForTheRecorderAlone) {
   EXPECT_EQ(router.Due(kLater, true), Signals{SIGALRM});
 }
 
-TEST(SignalRouter, ATargetInAGroupOfItsOwnIsNotReachedByOurs) {
+TEST(SignalRouter, ATargetInItsOwnGroupGetsForwardedSignals) {
   SignalRouter router = Router();
   router.AtRecorder(FromProcess(SIGTERM), 0);
   router.AtWitness(FromProcess(SIGTERM), 0);
   EXPECT_EQ(router.Due(kLater, false), Signals{SIGTERM});
 }
 
-TEST(SignalRouter, TheTargetsOwnSignalsAskForNothing) {
+TEST(SignalRouter, SignalsFromTheTargetAreNotRequests) {
   SignalRouter router = Router();
   router.AtRecorder(FromProcess(SIGTERM, kTarget), 0);
   router.AtWitness(FromProcess(SIGTERM, kTarget), 0);

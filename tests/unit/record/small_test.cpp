@@ -109,7 +109,7 @@ TEST(StackFrames, AThreadWithoutAStack) {
   EXPECT_EQ(LossesOf(frames, LossKind::kStackUnreadable), 0u);
 }
 
-TEST(StackFrames, TheRoomOfBothKinds) {
+TEST(StackFrames, LimitsOfUserAndKernelFrames) {
   StackFrames frames(XPU_MAX_FRAMES);
   const StackWalk walk{XPU_WALK_TABLES, XPU_STOP_DEPTH};
   frames.Take(Stack(126, XPU_MAX_USER_FRAMES, walk), sizeof(xpu_stack));
@@ -214,7 +214,7 @@ TEST(Summary, OneLineAndOneForEachLoss) {
 }
 
 // As xpu-report --strict tells them apart.
-TEST(Summary, StacksThatAreNotWholeAreNoLosses) {
+TEST(Summary, IncompleteStacksAreNotLosses) {
   LossLedger losses;
   losses.Add(LossKind::kStackCut, 1);
   EXPECT_EQ(SummaryText({5, 10, "a.xpu"}, losses),
@@ -234,7 +234,7 @@ TEST(Summary, StacksThatAreNotWholeAreNoLosses) {
       << text;
 }
 
-TEST(Losses, WhatEventsTellIsNotStoredBesideThem) {
+TEST(Losses, LossesThatEventsShowAreNotStoredAgain) {
   LossLedger losses;
   losses.AddUnstored(LossKind::kInvalidTime, 3);
   EXPECT_EQ(losses.total(), 3u);
@@ -258,13 +258,13 @@ TEST(Capabilities, Missing) {
   EXPECT_EQ(MissingCapabilities(uint64_t{1} << kCapBpf | uint64_t{1} << kCapPerfmon), "");
 }
 
-TEST(Capabilities, AreAskedOfTheKernel) {
+TEST(Capabilities, AreReadFromTheKernel) {
   auto status = ReadFile("/proc/self/status");
   ASSERT_TRUE(status.ok());
   EXPECT_EQ(EffectiveCapabilities(), StatusBits(*status, "CapEff"));
 }
 
-TEST(Capabilities, TheCureNamesThisProgram) {
+TEST(Capabilities, TheHintNamesThisProgram) {
   const std::string hint = HowToGetCapabilities(",cap_sys_ptrace");
   const std::string command = "sudo setcap cap_bpf,cap_perfmon,cap_sys_ptrace+ep ";
   ASSERT_NE(hint.find(command), std::string::npos) << hint;

@@ -140,7 +140,7 @@ TEST(FindUnwindFile, WithoutBuildIdTheInodeDecides) {
 }
 
 // A build-id is what a file says of itself: tables of files that others can write are kept apart.
-TEST(UnwindFile, CacheKeysOfOthersAreTheirs) {
+TEST(UnwindFile, CacheKeysIncludeTheOwner) {
   UnwindFile file{.path = {}, .build_id = "id", .bytes = 0, .info = {}, .segments = {}, .fd = {}};
   file.info.st_mode = S_IFREG | 0755;
   EXPECT_EQ(file.CacheKey(), "id");
@@ -172,7 +172,7 @@ TEST(ProcessOwner, OfStatus) {
   EXPECT_FALSE(OwnerOf(2147483647).has_value());
 }
 
-TEST(ProcessOwner, WhoseFilesTellOfIt) {
+TEST(ProcessOwner, FilesOfTheUserAndOfRootDescribeIt) {
   const ProcessOwner owner{.user = 4711, .own_pid = 0};
   EXPECT_TRUE(MayDescribe(owner, 4711));
   EXPECT_TRUE(MayDescribe(owner, 0));

@@ -70,7 +70,7 @@ class UnreachedProcessesTest : public test::PeerTest {
   std::optional<UnreachedProcesses> unreached_;
 };
 
-TEST_F(UnreachedProcessesTest, TakenOutByItsExec) {
+TEST_F(UnreachedProcessesTest, AProgramThatGainsPrivilegesIsDetected) {
   Map(7);
   Exec(7);
   Exit(7, 7);
@@ -79,7 +79,7 @@ TEST_F(UnreachedProcessesTest, TakenOutByItsExec) {
             std::vector<std::string>{"process 7 (program)"});
 }
 
-TEST_F(UnreachedProcessesTest, ProgramsLikeAnyOther) {
+TEST_F(UnreachedProcessesTest, OrdinaryProgramsAreNotCounted) {
   Exec(7);  // one
   Map(7);
   Exit(7, 7);
@@ -102,7 +102,7 @@ TEST_F(UnreachedProcessesTest, RecordsOfOtherCpusComeLater) {
   EXPECT_EQ(Gained(), 0u);
 }
 
-TEST_F(UnreachedProcessesTest, WhereRecordsWereLostNothingIsConcluded) {
+TEST_F(UnreachedProcessesTest, LostRecordsProveNothing) {
   sink_->losses().Add(LossKind::kPerfRecordsLost, 1);
   Exec(7);
   Exit(7, 7);
@@ -196,7 +196,7 @@ TEST(InjectionReach, Environments) {
   EXPECT_NE(ObstacleInEnvironment("", library), "");
 }
 
-TEST(InjectionReach, Invitations) {
+TEST(InjectionReach, ConnectionStrings) {
   using namespace std::string_view_literals;
   EXPECT_EQ(ObstacleToConnection("A=b\0XPU_INJECT=a:b:c\0"sv, "a:b:c"), "");
   EXPECT_EQ(ObstacleToConnection("XPU_INJECT=d:b:c\0"sv, "a:b:c"),

@@ -106,7 +106,7 @@ TEST_F(UnwindCacheTest, OnlyTheOwnerMayRead) {
   EXPECT_EQ(info.st_mode & 0777, 0600U);
 }
 
-TEST_F(UnwindCacheTest, BuildIdsOfStrangeLengthsAreNotKept) {
+TEST_F(UnwindCacheTest, BuildIdsOfInvalidLengthsAreNotStored) {
   UnwindCache cache = Open();
   for (const size_t length : {0U, 3U, 65U}) {
     EXPECT_FALSE(cache.Store(std::string(length, 'a'), Bytes(MakeTable(16))));
@@ -158,7 +158,7 @@ TEST_F(UnwindCacheTest, TheTableOfAnotherFile) {
 }
 
 // With a checksum that is right.
-TEST_F(UnwindCacheTest, WhatIsNoSoundTable) {
+TEST_F(UnwindCacheTest, InvalidTablesAreRefused) {
   UnwindCache cache = Open();
   Words unsorted = MakeTable(16);
   auto* rows = reinterpret_cast<UnwindRow*>(reinterpret_cast<char*>(unsorted.data()) +
@@ -278,7 +278,7 @@ TEST_F(UnwindCacheTest, ATableLargerThanTheLimitIsNotKept) {
   EXPECT_EQ(NamesIn(path_), Names{});
 }
 
-TEST_F(UnwindCacheTest, WhatIsNoFileIsNotRead) {
+TEST_F(UnwindCacheTest, OtherThanRegularFilesAreNotRead) {
   UnwindCache cache = Open();
   const Words table = MakeTable(16);
   ASSERT_TRUE(cache.Store("aaaa", Bytes(table)));
@@ -333,7 +333,7 @@ TEST_F(UnwindCacheTest, RootAndUsersStayApart) {
   EXPECT_EQ(NamesIn(path_), Names{});
 }
 
-TEST_F(UnwindCacheTest, RootGoesThroughNothingOfOthers) {
+TEST_F(UnwindCacheTest, RootRefusesPathsOfOtherUsers) {
   if (::geteuid() != 0) GTEST_SKIP() << "not root";
   const auto refusal = [&] {
     const auto cache = UnwindCache::Open(path_);
@@ -351,7 +351,7 @@ TEST_F(UnwindCacheTest, RootGoesThroughNothingOfOthers) {
   EXPECT_EQ(refusal(), parent + ": open: Not a directory");
 }
 
-TEST_F(UnwindCacheTest, TheDirectoriesOfTheSystemAreNotMade) {
+TEST_F(UnwindCacheTest, SystemDirectoriesAreNotCreated) {
   if (::geteuid() != 0) GTEST_SKIP() << "not root";
   const std::string missing = directory_ / "missing";
   const auto cache = UnwindCache::Open(missing + "/xpu/unwind");

@@ -144,7 +144,7 @@ TEST_F(ExpectedFilesTest, TheVariablesOfTheLoader) {
             (Texts{"new", "preload.so", "other/liba.so"}));
 }
 
-TEST_F(ExpectedFilesTest, FilesThatAreNoLibrariesArePassedOver) {
+TEST_F(ExpectedFilesTest, FilesThatAreNotLibrariesAreSkipped) {
   Write("program",
         Needing{{"liba.so"}, In("a") + ":" + In("b") + ":" + In("c") + ":" + In("d"), "", ""});
   Write("a/liba.so", "/* GNU ld script */ INPUT(x)");

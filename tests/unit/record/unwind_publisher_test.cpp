@@ -20,7 +20,7 @@ TEST(MappingRanges, TheLargestListIsPublishedWithoutEnd) {
   }
 }
 
-TEST(MappingRanges, ARangeRestsBeforeItIsGivenOutAgain) {
+TEST(MappingRanges, AFreedRangeRestsBeforeItIsReused) {
   MappingRanges ranges;
   const uint32_t first = ranges.Take(10, 0);
   EXPECT_EQ(ranges.Take(17, 0), first + 16);

@@ -126,7 +126,7 @@ TEST_F(UnwindTablesTest, FinishedTablesAreReportedOnce) {
   EXPECT_EQ(tables.TakeFinished(), Ids{other});
 }
 
-TEST_F(UnwindTablesTest, WhatIsRefusedFailedOnce) {
+TEST_F(UnwindTablesTest, ARefusedTableFailsOnce) {
   UnwindTables tables = Start();
   const Id id = tables.Request(At({kSelf}));
   tables.WaitUntil(kForever);
@@ -140,7 +140,7 @@ TEST_F(UnwindTablesTest, WhatIsRefusedFailedOnce) {
   EXPECT_EQ(tables.state(id), State::kReady);
 }
 
-TEST_F(UnwindTablesTest, PlacesOfTheFile) {
+TEST_F(UnwindTablesTest, EachPathOfAFileIsTried) {
   UnwindTables tables = Start();
   const Id id = tables.Request(At({kSelf}));
   tables.WaitUntil(kForever);
@@ -234,7 +234,7 @@ TEST_F(UnwindTablesTest, Failures) {
 }
 
 // A process that was gone too soon does not spoil a library for those that come after it.
-TEST_F(UnwindTablesTest, WhatWasNotReachedIsTriedByOtherPaths) {
+TEST_F(UnwindTablesTest, AnUnreachedFileIsTriedByOtherPaths) {
   UnwindTables tables = Start();
   const Id id = tables.Request(At({Through(0, "/lib"), "/lib/no/such"}, build_id_));
   tables.WaitUntil(kForever);
@@ -315,7 +315,7 @@ TEST_F(UnwindTablesTest, WaitingEndsAtTheDeadline) {
   EXPECT_TRUE(std::chrono::steady_clock::now() >= deadline || !tables.TakeFinished().empty());
 }
 
-TEST_F(UnwindTablesTest, WhatIsPendingIsDroppedAtTheEnd) {
+TEST_F(UnwindTablesTest, PendingTablesAreDroppedAtTheEnd) {
   UnwindTables tables = Start();
   for (int i = 0; i < 2000; ++i) tables.Request(At({kSelf}, "id-" + std::to_string(i)));
   UnwindTables moved = std::move(tables);

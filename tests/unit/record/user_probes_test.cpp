@@ -32,7 +32,7 @@ TEST(UserProbes, Words) {
   EXPECT_EQ(Read(ProbeKind::kTracepoint, "sched:sched_switch"), "tracepoint sched:sched_switch");
 }
 
-TEST(UserProbes, WhatMakesNoSense) {
+TEST(UserProbes, InvalidValuesAreRefused) {
   EXPECT_EQ(Read(ProbeKind::kUprobe, "malloc"),
             "--uprobe malloc: expected LIBRARY:FUNCTION or LIBRARY:FUNCTION+OFFSET");
   EXPECT_EQ(Read(ProbeKind::kUprobe, ":f"),
@@ -59,7 +59,7 @@ std::string Attach(const std::string& bytes, std::string_view text, bool* is_slo
   return found;
 }
 
-TEST(ProbePlaces, BySymbolAndByDemangledName) {
+TEST(ProbeLocations, BySymbolAndByDemangledName) {
   ElfBuilder elf("id");
   elf.Symbol("plain", 0x10, 8)
       .Symbol("_ZN2ns3oneEi", 0x20, 8)
@@ -81,7 +81,7 @@ TEST(ProbePlaces, BySymbolAndByDemangledName) {
 }
 
 // The type of its result is part of the mangled name of a template's instance.
-TEST(ProbePlaces, InstancesOfTemplates) {
+TEST(ProbeLocations, InstancesOfTemplates) {
   ElfBuilder elf("id");
   elf.Symbol("_ZN2ns1fIiEEvT_", 0x10, 8)   // void ns::f<int>(int)
       .Symbol("_ZN2ns1fIdEEvT_", 0x20, 8)  // void ns::f<double>(double)
@@ -121,7 +121,7 @@ TEST(NearestNames, HeldOrOfFewOtherLetters) {
   EXPECT_EQ(NearestNames(short_names, "a"), "");  // holds it, or differs by its one letter
 }
 
-TEST(ProbePlaces, LibrariesAsTheLoaderFindsThem) {
+TEST(ProbeLocations, LibrariesAsTheLoaderFindsThem) {
   TempDirectory directory;
   std::ofstream(directory / "libodd.so.3") << "x";
   const std::vector<std::string> environment = {"PATH=/bin", "LD_LIBRARY_PATH=" + directory.path()};

@@ -67,7 +67,7 @@ TEST(Options, TablesForScriptsAreComplete) {
   EXPECT_EQ(Good({"--top", "--kernel-names=full"}).top.kernel_names, KernelNames::kFull);
 }
 
-TEST(Options, HintsOfOtherProfilersOptions) {
+TEST(Options, OptionsOfOtherProfilersGetAHint) {
   const auto hint = [](const char* option) { return Parse({option}).error().hint; };
   EXPECT_EQ(hint("--csv"), "--top --format csv prints tables as CSV");
   EXPECT_EQ(hint("--stdio"), "text is the default: a summary, or tables with --top");

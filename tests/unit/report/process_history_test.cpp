@@ -100,7 +100,7 @@ TEST_F(ProcessHistoryTest, NamesOfThreads) {
   EXPECT_EQ(table_->Threads(table_->At(1, 50)), (Threads{{1, "renamed"}, {2, "worker"}}));
 }
 
-TEST_F(ProcessHistoryTest, WhatIsRestatedCountsOnce) {
+TEST_F(ProcessHistoryTest, RestatedEventsCountOnce) {
   builder_.Process(Kind::kExisting, 10, 1, 1, "app");
   builder_.Map(10, 1, 0x1000, 0x1000, 0, "/app");
   builder_.Process(Kind::kExisting, 50, 1, 1, "app").restated = true;
@@ -112,7 +112,7 @@ TEST_F(ProcessHistoryTest, WhatIsRestatedCountsOnce) {
   EXPECT_TRUE(table_->spaces().Find(space, 0x1000, 60).at_any_time);  // one mapping, not two
 }
 
-TEST_F(ProcessHistoryTest, WhatIsRestatedReplacesWhatWasLost) {
+TEST_F(ProcessHistoryTest, RestatedEventsReplaceLostOnes) {
   builder_.Process(Kind::kExisting, 50, 1, 1, "app").restated = true;
   builder_.Map(50, 1, 0x1000, 0x1000, 0, "/app").restated = true;
   Table();
