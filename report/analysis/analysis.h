@@ -1,4 +1,8 @@
-// What a report looks at: a trace, the names of its stacks, and which part of it is shown.
+// The input of a view: a trace, the names of its stacks, and which part of it is shown.
+//
+// Copies share the trace and the names, which are costly, and differ only in what they show. Views
+// go through its lists of selected events instead of the model's, so that no view implements
+// filters.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,9 @@
-// What a capture holds, in memory: the input of every pass. Filled by load.h from a file, or by
-// hand in tests.
+// A capture in memory: the input of all passes. Filled by load.h from a file, or by hand in tests.
+//
+// It owns the events, the interned strings and the stacks, with the long lists compact
+// (compact_list.h). Nothing in it is interpreted, and an id whose definition was lost stays lost:
+// it never becomes another string or stack. Passes read it and keep what they compute beside it, so
+// that each can be tested without a file.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,9 @@
-// Where a view goes: standard output or a file, gzipped when its name ends in ".gz".
-// The one user of zlib.
+// The destination of a view: standard output or a file, gzipped if its name ends in ".gz". The only
+// user of zlib for that.
+//
+// An existing file is replaced only where the user may do that: paths through links of other users
+// are refused. A terminal gets neither control characters from names nor incomplete ones. The first
+// error is kept, so that views need not check each write.
 #pragma once
 
 #include <memory>

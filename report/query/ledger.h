@@ -1,5 +1,8 @@
-// What is missing from a capture, or could not be said: the recorder's losses, the problems of the
-// file, and what the passes found.
+// What is missing from a capture or could not be determined: the recorder's losses, the problems of
+// the file, and what the passes found.
+//
+// One ledger for all views, so that none hides a loss: every entry has a name, a severity, a count
+// and advice. Notes on incomplete stacks are kept apart from losses.
 #pragma once
 
 #include <cstdint>

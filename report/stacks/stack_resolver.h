@@ -1,5 +1,7 @@
-// Pass 7, when a view asks: stacks of addresses to stacks of named frames. Each (address space,
-// address) is looked up once.
+// Turns stacks of addresses into stacks of named frames, when a view needs them.
+//
+// Each (address space, address) is looked up once, and wanted stacks are announced first, so that
+// the symbolizer opens each file once for all its addresses.
 #pragma once
 
 #include <cstdint>

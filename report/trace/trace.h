@@ -1,6 +1,10 @@
-// A loaded capture, on one clock and correlated: what every report begins with, made once and never
-// changed. Each member is made from the ones before it: order -> processes -> clocks -> correlate.
-// Which part of it is shown is a Selection.
+// A loaded capture, on one clock and correlated: the base of every report, computed once and never
+// changed. Each member is computed from those before it: order -> processes -> clocks -> correlate.
+//
+// Filters do not edit it: a Selection says which part is shown, and several selections of one trace
+// lie side by side. Removing events from the lists was rejected: indices had to be rewritten, and a
+// trace could have only one selection. GPU work is matched with calls by correlation id, and by
+// time only on request, and each match says how it was made.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,9 @@
-// A view of a capture: what xpu-report can write, and what its command line has to know of it. Each
-// is described at the end of its own NAME_view.cpp; cli/view_table.cpp lists them.
+// A view of a capture: what xpu-report can write, and what its command line has to know about it.
+// Each view is described at the end of its own NAME_view.cpp; cli/view_table.cpp lists them.
+//
+// A view is a pure function of an analysis and options: it writes text to an output, changes
+// nothing, and never touches the kernel or a process. So each is tested by exact text, without a
+// GPU.
 #pragma once
 
 #include <cstdint>

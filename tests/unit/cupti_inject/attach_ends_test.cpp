@@ -39,7 +39,7 @@ TEST(AttachEnds, AnUnknownVersionIsRefused) {
   });
 }
 
-// CUPTI cannot be used: the recorder is told why, and the program is left as it was.
+// CUPTI cannot be used: the reason is reported to the recorder, and the program is left as it was.
 TEST(AttachEnds, ADormantSessionSaysWhyAndLeaves) {
   struct Case {
     const char* variable;
