@@ -83,9 +83,6 @@ void OnExit(Injection& self, ThreadState& thread, const cupti::CallbackData& dat
   wire::ApiCallMessage message{};
   message.domain = key >> wire::kDomainShift;
   message.callback_id = key & ((1u << wire::kDomainShift) - 1);
-  if (IsOneOf(self.graph_launch_ids, message.domain, message.callback_id)) {
-    g_process.has_recorded_nodes.store(true, std::memory_order_relaxed);
-  }
   message.correlation_id = data.correlation_id;
   message.tid = CurrentTid(thread);
   message.start_ns = call.start_ns;
@@ -168,6 +165,9 @@ __attribute__((noinline)) void OnCallback(void* user_data, uint32_t domain, uint
   if (call.site == cupti::kSiteEnter) {
     OnEnter(self, thread, call.correlation_id, key, CallerRegisters());
   } else if (call.site == cupti::kSiteExit) {
+    if (IsOneOf(self.graph_launch_ids, domain, callback_id)) {
+      g_process.has_recorded_nodes.store(true, std::memory_order_relaxed);
+    }
     if (UpdatedGraph(self, call, domain, callback_id)) {
       RecordAfterAll(self, thread, CallerRegisters());
       OnGraphUpdated(self, *static_cast<const cupti::GraphExecUpdateParameters*>(call.parameters));

@@ -109,6 +109,18 @@ def test_graphs_that_are_older():
                           if k not in ("launch_pending", "graph_node_unknown")}, {})
 
 
+def test_graph_that_is_replayed_only_after_the_window():
+    with Workspace() as work:
+        with Steps(work, [program("endless_steps"), "--graph", "--replay-after-ms", 3000]) as steps:
+            attach(work, steps, duration="100ms")
+            time.sleep(3)
+            capture = attach(work, steps, duration="100ms")
+            time.sleep(0.3)
+            steps.end()
+        expect("replays in the second window", "cudaGraphLaunch" in
+               {capture.call_name(c) for c in capture.of("api_call")}, True)
+
+
 def status_of(pid):
     """Threads, descriptors, mappings, and the resident memory in KiB."""
     fields = dict(line.split(":", 1) for line in

@@ -3,6 +3,7 @@
 //   --threads T --launches K (kernels of a step) --spin-us N (of each kernel)
 //   --sync-every S (steps; 0: never) --sleep-us M (after each step)
 //   --graph (a step also replays a graph of K kernels that was made at the start)
+//   --replay-after-ms M (of --graph: not before that time has passed)
 //   --times FILE
 // Prints a line when all threads run, and ends with its standard input. Then FILE has a line for
 // each thread: its id, the kernels of a step, the time at which each step began, and the end of the
@@ -21,6 +22,7 @@ struct Worker {
   unsigned long long spin_ns = 0;
   uint64_t sync_every = 0;
   uint64_t sleep_us = 0;
+  uint64_t replay_from_ns = 0;  // CLOCK_MONOTONIC
   cudaStream_t stream = nullptr;
   cudaGraphExec_t graph = nullptr;  // nullptr: none
   uint64_t tid = 0;
@@ -45,7 +47,8 @@ XPU_FRAME void LaunchStep(Worker* worker) {
 }
 
 XPU_FRAME void ReplayStep(Worker* worker) {
-  if (worker->graph != nullptr) XPU_CUDA(cudaGraphLaunch(worker->graph, worker->stream));
+  if (worker->graph == nullptr || worker->times.back() < worker->replay_from_ns) return;
+  XPU_CUDA(cudaGraphLaunch(worker->graph, worker->stream));
 }
 
 XPU_FRAME void RunSteps(Worker* worker) {
@@ -80,6 +83,8 @@ int main(int argc, char** argv) {
     worker.spin_ns = workload::OptionNumber(argc, argv, "--spin-us", 5) * 1000;
     worker.sync_every = workload::OptionNumber(argc, argv, "--sync-every", 10);
     worker.sleep_us = workload::OptionNumber(argc, argv, "--sleep-us", 0);
+    worker.replay_from_ns = workload::ClockNs(CLOCK_MONOTONIC) +
+                            workload::OptionNumber(argc, argv, "--replay-after-ms", 0) * 1'000'000;
     XPU_CUDA(cudaStreamCreateWithFlags(&worker.stream, cudaStreamNonBlocking));
     if (workload::Flag(argc, argv, "--graph")) MakeGraph(&worker);
   }
