@@ -1,5 +1,6 @@
 #include "record/gpu/inject_server.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <span>
@@ -172,6 +173,11 @@ void InjectServer::HangUp(uint64_t instance) {
   std::erase_if(welcomed_, [&](const Pending& welcomed) {
     return welcomed.attached_pid != 0 && welcomed.instance == instance;
   });
+}
+
+bool InjectServer::HasAdopted() const {
+  return std::any_of(welcomed_.begin(), welcomed_.end(),
+                     [](const Pending& welcomed) { return welcomed.attached_pid != 0; });
 }
 
 // Returns true when the connection needs no further handling.

@@ -11,14 +11,23 @@ from xpu_testing import expect
 class Steps:
     """A program that runs steps until its standard input ends (endless_steps, pytorch_steps.py)."""
 
-    def __init__(self, work, command, env=None):
+    def __init__(self, work, command, env=None, waits=False):
         self.times = work.path / "steps"
         self.process = subprocess.Popen([*map(str, command), "--times", self.times],
                                         stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                                         stderr=subprocess.PIPE, env=env)
+        self.expect_line(b"waiting\n" if waits else b"running\n")
+
+    def expect_line(self, wanted):
         line = self.process.stdout.readline()
-        if line != b"running\n":
-            raise AssertionError(f"{command}: {line} {self.process.communicate()[1].decode()}")
+        if line != wanted:
+            raise AssertionError(f"{line}: {self.process.communicate()[1].decode()}")
+
+    def go(self):
+        """Of one that waits."""
+        self.process.stdin.write(b"\n")
+        self.process.stdin.flush()
+        self.expect_line(b"running\n")
 
     def __enter__(self):
         return self

@@ -223,6 +223,21 @@ def test_the_program_ends_in_the_window():
         expect("pending at the program's own end", capture.launch_counts()["pending"], 0)
 
 
+def test_cuda_that_starts_after_the_attach():
+    with Workspace() as work, Steps(work, [program("endless_steps"), *SLOWLY, "--wait"],
+                                    waits=True) as steps:
+        process = subprocess.Popen([recorder(), "-o", work.path / "later.xpu", "-p",
+                                    str(steps.pid)], stderr=subprocess.PIPE, text=True)
+        time.sleep(2)
+        steps.go()
+        time.sleep(2)
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate(timeout=20)
+        expect(f"status of xpu-record ({errors})", process.returncode, 0)
+        threads = steps.end()
+        check_window(GpuCapture(work.path / "later.xpu"), threads, 30)
+
+
 def test_interrupted_by_ctrl_c():
     with Workspace() as work, Steps(work, [program("endless_steps")]) as steps:
         process = subprocess.Popen([recorder(), "-o", work.path / "c.xpu", "-p", str(steps.pid)],

@@ -4,6 +4,7 @@
 //   --sync-every S (steps; 0: never) --sleep-us M (after each step)
 //   --graph (a step also replays a graph of K kernels that was made at the start)
 //   --replay-after-ms M (of --graph: not before that time has passed)
+//   --wait (before its first CUDA call, for a line of its standard input)
 //   --times FILE
 // Prints a line when all threads run, and ends with its standard input. Then FILE has a line for
 // each thread: its id, the kernels of a step, the time at which each step began, and the end of the
@@ -77,6 +78,11 @@ XPU_FRAME void MakeGraph(Worker* worker) {
 }
 
 int main(int argc, char** argv) {
+  if (workload::Flag(argc, argv, "--wait")) {
+    std::puts("waiting");
+    std::fflush(stdout);
+    for (int c = 0; c != '\n' && c != EOF;) c = std::getchar();
+  }
   std::vector<Worker> workers(workload::OptionNumber(argc, argv, "--threads", 1));
   constexpr size_t kManySteps = size_t{1} << 21;
   for (Worker& worker : workers) {
