@@ -8,6 +8,7 @@
 #include <ctime>
 #include <map>
 #include <optional>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -19,6 +20,7 @@
 
 #include "format/base/file.h"
 #include "format/base/text.h"
+#include "record/attach/borrowed_thread.h"
 #include "record/attach/loader_code.h"
 #include "record/attach/process_memory.h"
 #include "record/attach/seccomp_filter.h"
@@ -26,6 +28,7 @@
 #include "record/attach/target_code.h"
 #include "record/attach/thread_choice.h"
 #include "record/attach/traced_thread.h"
+#include "record/base/background_threads.h"
 #include "record/base/clock.h"
 #include "record/base/process_status.h"
 #include "record/kernel/capabilities.h"
@@ -36,14 +39,13 @@ namespace {
 
 constexpr uint64_t kMs = 1'000'000;
 constexpr uint64_t kFindThreadNs = 5'000 * kMs;  // until one can be borrowed
+constexpr uint64_t kTakeAllNs = 1'000 * kMs;     // then also threads that it disturbs
 constexpr uint64_t kOtherTracerNs = 1'000 * kMs;
 constexpr uint64_t kStopNs = 20 * kMs;      // a thread that does not sleep uninterruptibly
-constexpr uint64_t kCallNs = 2'000 * kMs;   // mmap and pthread_create
+constexpr uint64_t kStartNs = 5'000 * kMs;  // of the new thread
 constexpr uint64_t kLoadNs = 10'000 * kMs;  // dlopen may wait for the loader's lock
 constexpr uint64_t kFirstPauseNs = kMs / 2;
 constexpr uint64_t kLongestPauseNs = 50 * kMs;
-constexpr uint64_t kAllSignals = UINT64_MAX;
-constexpr uint64_t kRestorerCallAt = 9;  // the instruction after its syscall
 constexpr uint64_t kPageBytes = 4096;
 constexpr size_t kMaxLibraryBytes = size_t{64} << 20;
 
@@ -55,116 +57,9 @@ void Sleep(uint64_t ns) {
 
 Error Gone() { return Error{ErrorKind::kNotFound, "the process has ended", {}}; }
 
-// The calls on a borrowed thread. Whenever this object is not alive any more, the thread goes on
-// with what it did before.
-class BorrowedThread {
- public:
-  BorrowedThread(TracedThread& thread, const ThreadRegisters& before,
-                 const TargetFunctions& functions, const AttachObserver& observe)
-      : thread_(thread), before_(before), functions_(functions), observe_(observe) {}
-
-  // Puts the way back onto its stack.
-  bool Prepare();
-  // mmap of that many bytes, readable, writable and executable. 0: it failed.
-  uint64_t Map(uint64_t bytes);
-  // Calls a function; what it returns is lost. After Map.
-  bool Call(uint64_t function, const std::vector<uint64_t>& arguments);
-  // Lets it go on.
-  void Release();
-  // Why the last call did not come back.
-  TracedThread::Stop last_stop() const { return last_stop_; }
-
- private:
-  bool BeginCall(uint64_t function, const std::vector<uint64_t>& arguments);
-  // Until it is about to return; `result`: of the first system call with that number.
-  bool RunUntilReturn(long wanted_call, uint64_t* result);
-  void GoOnWithTimeLimit();
-  void Observe(AttachStage stage) const {
-    if (observe_) observe_(stage);
-  }
-
-  TracedThread& thread_;
-  const ThreadRegisters& before_;
-  const TargetFunctions& functions_;
-  const AttachObserver& observe_;
-  SignalFrame frame_;
-  bool at_return_ = false;  // at the entry of rt_sigreturn
-  TracedThread::Stop last_stop_ = TracedThread::Stop::kInterrupted;
-};
-
-bool BorrowedThread::Prepare() {
-  auto frame = MakeSignalFrame(before_, functions_.restorer);
-  if (!frame) return false;
-  frame_ = *std::move(frame);
-  return ProcessMemory(thread_.tid())
-      .Write(frame_.address, frame_.bytes.data(), frame_.bytes.size());
-}
-
-// The order matters: at each point the thread can go on alone. With the registers of the call it
-// executes the call and returns through the frame, which has its signal mask too.
-bool BorrowedThread::BeginCall(uint64_t function, const std::vector<uint64_t>& arguments) {
-  if (!thread_.WriteRegisters(RegistersForCall(before_, frame_, function, arguments))) return false;
-  at_return_ = false;
-  return thread_.WriteSignalMask(kAllSignals);
-}
-
-bool BorrowedThread::RunUntilReturn(long wanted_call, uint64_t* result) {
-  const uint64_t deadline_ns = MonotonicNs() + kCallNs;
-  bool in_wanted = false;
-  while (true) {
-    const uint64_t now_ns = MonotonicNs();
-    if (now_ns >= deadline_ns) return false;
-    last_stop_ = thread_.RunToSystemCall(deadline_ns - now_ns);
-    if (last_stop_ == TracedThread::Stop::kGroupStopped) continue;
-    if (last_stop_ != TracedThread::Stop::kSystemCall) return false;
-    user_regs_struct now;
-    if (!thread_.ReadRegisters(now)) return false;
-    if (now.orig_rax == SYS_rt_sigreturn && now.rip == functions_.restorer + kRestorerCallAt) {
-      at_return_ = true;
-      return true;
-    }
-    if (in_wanted) {
-      *result = now.rax;
-      wanted_call = -1;
-    }
-    in_wanted = static_cast<long>(now.orig_rax) == wanted_call;
-  }
-}
-
-uint64_t BorrowedThread::Map(uint64_t bytes) {
-  uint64_t address = 0;
-  const bool returned = BeginCall(functions_.mmap, {0, bytes, PROT_READ | PROT_WRITE | PROT_EXEC,
-                                                    MAP_PRIVATE | MAP_ANONYMOUS, UINT64_MAX, 0}) &&
-                        (Observe(AttachStage::kInFirstCall), RunUntilReturn(SYS_mmap, &address));
-  const bool is_error = static_cast<int64_t>(address) < 0 && static_cast<int64_t>(address) > -4096;
-  return returned && !is_error && address % kPageBytes == 0 ? address : 0;
-}
-
-bool BorrowedThread::Call(uint64_t function, const std::vector<uint64_t>& arguments) {
-  uint64_t unused = 0;
-  if (!at_return_ || !BeginCall(function, arguments)) return false;
-  Observe(AttachStage::kInSecondCall);
-  return RunUntilReturn(-1, &unused);
-}
-
-// rt_sigreturn would end a call with a time limit, which the kernel otherwise continues: it is
-// canceled, and the registers are put back in two steps. After the first one the thread can repeat
-// the call from its beginning, if nobody does the second one.
-void BorrowedThread::GoOnWithTimeLimit() {
-  if (!thread_.WriteSignalMask(before_.signal_mask) || !thread_.WriteVectors(before_.vectors) ||
-      !thread_.WriteRegisters(BeginAgain(before_.general))) {
-    return;
-  }
-  if (thread_.FinishCancelledCall(kStopNs) == TracedThread::Stop::kInterrupted) {
-    thread_.WriteRegisters(before_.general);
-  }
-}
-
-void BorrowedThread::Release() {
-  if (at_return_) Observe(AttachStage::kSecondCallReturns);
-  const bool keeps_time = InterruptedCallOf(before_.general) == InterruptedCall::kGoOn;
-  if (at_return_ && keeps_time) GoOnWithTimeLimit();
-  thread_.Detach();
+Error CallFailed(const char* what) {
+  return Error{ErrorKind::kSystem, Format("{} did not work in it", what),
+               "it may be at a limit of memory or threads (ulimit -v, -u)"};
 }
 
 // What goes on while a process is attached to.
@@ -181,11 +76,13 @@ class Attacher {
   Status BorrowAThread();
   // nullopt: not this time.
   std::optional<Status> Try(const ThreadToBorrow& candidate);
+  std::optional<Status> TryOnThisThread(const ThreadToBorrow& candidate);
   std::optional<Status> Borrow(TracedThread& thread, const ThreadRegisters& before);
   Status SeizeError(const Error& error);
   Status NoThread() const;
   void NoteReason(const char* why) { ++reasons_[why]; }
   std::vector<std::byte> Area(uint64_t address) const;
+  Status WaitForThread() const;
   Status CopyLibrary();
   Result<UniqueFd> TakeConnection();
   Status Refusal();
@@ -250,12 +147,10 @@ std::vector<std::byte> Attacher::Area(uint64_t address) const {
   area.pause.tv_nsec = kPauseNs;
   area.most_pauses = wire::kAttachPatienceNs / kPauseNs;
   area.entry = entry_;
-  area.thread_entry = address + code_at + LoaderThreadAt();
   const auto set = [](auto& member, uint64_t function) {
     member = reinterpret_cast<std::remove_reference_t<decltype(member)>>(function);
   };
   set(area.munmap, functions_.munmap);
-  set(area.pthread_create, functions_.pthread_create);
   set(area.pthread_self, functions_.pthread_self);
   set(area.pthread_detach, functions_.pthread_detach);
   set(area.dlopen, functions_.dlopen);
@@ -281,21 +176,18 @@ std::optional<Status> Attacher::Borrow(TracedThread& thread, const ThreadRegiste
   const auto failed = [&](const char* what) -> Status {
     const bool is_gone = borrowed.last_stop() == TracedThread::Stop::kGone;
     borrowed.Release();
-    if (is_gone) return Gone();
-    return Error{ErrorKind::kSystem, Format("{} did not work in it", what),
-                 "it may be at a limit of memory or threads (ulimit -v, -u)"};
+    return is_gone ? Gone() : CallFailed(what);
   };
   if (area_ == 0) return failed("mmap");
   Observe(AttachStage::kAreaMapped);
   const std::vector<std::byte> area = Area(area_);
-  const uint64_t start = area_ + area.size() - LoaderCode().size() + LoaderStartAt();
+  const uint64_t entry = area_ + area.size() - LoaderCode().size() + LoaderThreadAt();
   if (!memory_.Write(area_, area.data(), area.size())) return failed("writing to the new memory");
-  uint32_t version = 0;
-  // It unmaps the area if no thread can be started.
-  if (!borrowed.Call(start, {area_}) || !memory_.Read(area_, &version, sizeof(version))) {
+  // The borrowed thread executes nothing of the area, which the new one may unmap meanwhile.
+  const std::vector<uint64_t> arguments = {area_ + offsetof(LoaderArea, thread), 0, entry, area_};
+  if (!borrowed.CallAndRelease(functions_.pthread_create, arguments)) {
     return failed("pthread_create");
   }
-  borrowed.Release();
   return Ok();
 }
 
@@ -336,7 +228,20 @@ Status Attacher::NoThread() const {
                "try again, or start the program under xpu-record"};
 }
 
+// The kernel detaches everything from a tracer's thread that ends, also what could not be detached
+// from because it did not stop in time: it would stand still for good once it does.
 std::optional<Status> Attacher::Try(const ThreadToBorrow& candidate) {
+  std::optional<Status> done;
+  std::thread tracer = StartWithoutSignals([&] { done = TryOnThisThread(candidate); });
+  if (!tracer.joinable()) {
+    return Error{ErrorKind::kSystem, "no thread could be started to trace it",
+                 "raise the limit of threads (ulimit -u)"};
+  }
+  tracer.join();
+  return done;
+}
+
+std::optional<Status> Attacher::TryOnThisThread(const ThreadToBorrow& candidate) {
   auto seized = TracedThread::Seize(candidate.tid);
   if (!seized.ok()) {
     if (seized.error().kind == ErrorKind::kNotFound) return std::nullopt;
@@ -345,6 +250,11 @@ std::optional<Status> Attacher::Try(const ThreadToBorrow& candidate) {
     // Another xpu-record holds it for a moment only.
     if (now_ns - other_tracer_since_ns_ < kOtherTracerNs) return std::nullopt;
     return SeizeError(seized.error());
+  }
+  // It may have started one since it was looked at.
+  if (candidate.disturbance < Disturbance::kHasChild && HasChild(target_.pid, candidate.tid)) {
+    NoteReason("it starts processes");
+    return std::nullopt;
   }
   Observe(AttachStage::kSeized);
   ++result_.attempts;
@@ -385,11 +295,16 @@ std::optional<Status> Attacher::Try(const ThreadToBorrow& candidate) {
 
 Status Attacher::BorrowAThread() {
   const uint64_t deadline_ns = MonotonicNs() + kFindThreadNs;
+  const uint64_t takes_all_ns = MonotonicNs() + kTakeAllNs;
   uint64_t pause_ns = kFirstPauseNs;
   while (MonotonicNs() < deadline_ns && !Ends()) {
     const std::vector<ThreadToBorrow> threads = ThreadsToTry(target_.pid);
     if (threads.empty() && ::kill(target_.pid, 0) != 0) return Gone();
+    // Those that a stop would disturb only if there is no other, or no other can be borrowed.
+    const bool takes_all = MonotonicNs() >= takes_all_ns || threads.empty() ||
+                           threads.front().disturbance >= Disturbance::kHasChild;
     for (const ThreadToBorrow& thread : threads) {
+      if (!takes_all && thread.disturbance >= Disturbance::kHasChild) break;
       if (auto done = Try(thread)) return *std::move(done);
     }
     Sleep(pause_ns);
@@ -406,6 +321,20 @@ wire::AttachState Attacher::ReadState() const {
 
 bool Attacher::WriteState(wire::AttachState state) const {
   return memory_.Write(area_ + offsetof(wire::AttachRequest, state), &state, sizeof(state));
+}
+
+// Until the new thread owns the area. Without one it stays mapped.
+Status Attacher::WaitForThread() const {
+  const uint64_t deadline_ns = MonotonicNs() + kStartNs;
+  while (MonotonicNs() < deadline_ns && !Ends()) {
+    uint32_t runs = 0;
+    if (!memory_.Read(area_ + offsetof(LoaderArea, runs), &runs, sizeof(runs))) {
+      return Gone();
+    }
+    if (runs == 1) return Ok();
+    Sleep(kMs / 20);
+  }
+  return CallFailed("pthread_create");
 }
 
 Status Attacher::CopyLibrary() {
@@ -463,6 +392,8 @@ Result<Attached> Attacher::Run() {
   ::prctl(PR_SET_TIMERSLACK, 1000);  // of this thread: short waits are short
   XPU_RETURN_IF_ERROR(Prepare());
   XPU_RETURN_IF_ERROR(BorrowAThread());
+  XPU_RETURN_IF_ERROR(WaitForThread());
+  Observe(AttachStage::kThreadRuns);
   XPU_RETURN_IF_ERROR(CopyLibrary());
   Observe(AttachStage::kLibraryCopied);
   XPU_ASSIGN_OR_RETURN(result_.connection, TakeConnection());

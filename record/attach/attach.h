@@ -16,6 +16,7 @@
 
 #include "format/base/handle.h"
 #include "format/base/result.h"
+#include "record/attach/attach_stage.h"
 
 namespace xpu {
 
@@ -28,26 +29,11 @@ struct AttachTarget {
 
 struct Attached {
   UniqueFd connection;      // to the library, which begins its handshake (wire.h)
-  uint64_t held_ns = 0;     // how long the borrowed thread stood still
+  uint64_t held_ns = 0;     // how long the borrowed thread stood still, until the last call
   uint32_t attempts = 0;    // until one could be borrowed
   pid_t tid = 0;            // the borrowed thread
   bool was_mapped = false;  // the library was there from an earlier attach
 };
-
-// Stages of an attach, in their order. Tests end the recorder or the process at each.
-enum class AttachStage : uint8_t {
-  kSeized,
-  kStopped,
-  kFrameWritten,
-  kInFirstCall,
-  kAreaMapped,
-  kInSecondCall,
-  kSecondCallReturns,
-  kReleased,
-  kLibraryCopied,
-  kOffered,
-};
-using AttachObserver = std::function<void(AttachStage)>;
 
 // Blocks for at most some ten seconds; `ends` is asked now and then whether to give up earlier. All
 // of it on the calling thread, because that is what ptrace demands. The errors' messages say why

@@ -85,6 +85,7 @@ __attribute__((always_inline)) inline void Refuse(LoaderArea* area, const char* 
 // The name keeps the assembly below readable.
 extern "C" XPU_COPIED const void* xpu_loader_load(LoaderArea* area) {
   constexpr int kNow = 2;  // RTLD_NOW | RTLD_LOCAL
+  area->runs.store(1, std::memory_order_release);
   area->pthread_detach(area->pthread_self());
   if (area->entry != 0) return reinterpret_cast<const void*>(area->entry);
   if (!WaitForLibrary(area)) return reinterpret_cast<const void*>(area->munmap);
@@ -102,54 +103,32 @@ extern "C" XPU_COPIED const void* xpu_loader_load(LoaderArea* area) {
   return reinterpret_cast<const void*>(area->munmap);
 }
 
-// nullptr: the thread runs.
-extern "C" XPU_COPIED const void* xpu_loader_create(LoaderArea* area) {
-  const int result = area->pthread_create(&area->thread, nullptr,
-                                          reinterpret_cast<const void*>(area->thread_entry), area);
-  return result == 0 ? nullptr : reinterpret_cast<const void*>(area->munmap);
-}
-
 }  // namespace
 }  // namespace xpu
 
-// What these functions return is jumped to, not called, because it removes this code: munmap, with
+// What the function returns is jumped to, not called, because it removes this code: munmap, with
 // the area and its bytes as arguments, or the library. The stack is then as at the entry, so it
-// returns to the C library, which ends the thread, or to what the borrowed thread did.
+// returns to the C library, which ends the thread.
 asm(R"(
   .pushsection xpu_loader, "ax", @progbits
-  .globl xpu_loader_thread, xpu_loader_start
-  .hidden xpu_loader_thread, xpu_loader_start
+  .globl xpu_loader_thread
+  .hidden xpu_loader_thread
   .type xpu_loader_thread, @function
 xpu_loader_thread:
   endbr64
   pushq %rbx
   movq %rdi, %rbx
   call xpu_loader_load
-  jmp 1f
-  .size xpu_loader_thread, . - xpu_loader_thread
-  .type xpu_loader_start, @function
-xpu_loader_start:
-  endbr64
-  pushq %rbx
-  movq %rdi, %rbx
-  call xpu_loader_create
-1:
   movq %rbx, %rdi
-  testq %rax, %rax
-  jz 2f
   movq 24(%rbx), %rsi
   popq %rbx
   jmp *%rax
-2:
-  popq %rbx
-  ret
-  .size xpu_loader_start, . - xpu_loader_start
+  .size xpu_loader_thread, . - xpu_loader_thread
   .popsection
 )");
 static_assert(offsetof(xpu::wire::AttachRequest, area_bytes) == 24);
 
 extern "C" {
-extern const std::byte xpu_loader_start[];
 extern const std::byte xpu_loader_thread[];
 // The linker makes them: the section's name is one of C.
 extern const std::byte __start_xpu_loader[];
@@ -159,8 +138,6 @@ extern const std::byte __stop_xpu_loader[];
 namespace xpu {
 
 std::span<const std::byte> LoaderCode() { return {__start_xpu_loader, __stop_xpu_loader}; }
-
-size_t LoaderStartAt() { return static_cast<size_t>(xpu_loader_start - __start_xpu_loader); }
 
 size_t LoaderThreadAt() { return static_cast<size_t>(xpu_loader_thread - __start_xpu_loader); }
 

@@ -23,32 +23,27 @@ enum class LibraryState : uint32_t {
 struct LoaderArea {
   wire::AttachRequest request;
   std::atomic<LibraryState> library_state;
-  uint32_t name_bytes;
-  uint64_t library_at;  // address in the process
+  std::atomic<uint32_t> runs;  // 1: the new thread has begun, so the area is its own
+  uint64_t library_at;         // address in the process
   uint64_t library_bytes;
   timespec pause;        // while it waits for the recorder,
   uint64_t most_pauses;  // so often
   uint64_t entry;        // of a library that is mapped already; 0: it has to be loaded
   // Functions of the process.
   int (*munmap)(void*, size_t);
-  int (*pthread_create)(void*, const void*, const void*, void*);
   unsigned long (*pthread_self)();
   int (*pthread_detach)(unsigned long);
   void* (*dlopen)(const char*, int);
   void* (*dlsym)(void*, const char*);
   char* (*dlerror)();
-  uint64_t thread;        // for pthread_create
-  uint64_t thread_entry;  // LoaderThreadAt
+  uint64_t thread;  // for pthread_create
   char memfd_name[32];
   char entry_name[32];
   char path[64];  // for "/proc/self/fd/N"
 };
 
-// The bytes, and where two functions of an area's address begin in them.
+// The bytes, and where the function of the new thread begins in them.
 std::span<const std::byte> LoaderCode();
-// To be called on the borrowed thread: starts the other one, or unmaps the area if it cannot.
-size_t LoaderStartAt();
-// The new thread.
 size_t LoaderThreadAt();
 
 }  // namespace xpu

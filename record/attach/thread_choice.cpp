@@ -23,16 +23,24 @@ namespace {
 // These end with EINTR when a tracer stops them (signal(7)). Some have numbers that older headers
 // do not know.
 constexpr long kEpollPwait2 = 441;
-constexpr long kEndEarly[] = {SYS_epoll_wait,      SYS_epoll_pwait, kEpollPwait2,
-                              SYS_rt_sigtimedwait, SYS_semop,       SYS_semtimedop,
-                              SYS_io_getevents,    SYS_msgrcv,      SYS_msgsnd};
+constexpr long kEndEarly[] = {
+    SYS_epoll_wait, SYS_epoll_pwait,  kEpollPwait2, SYS_rt_sigtimedwait, SYS_semop,
+    SYS_semtimedop, SYS_io_getevents, SYS_msgrcv,   SYS_msgsnd,          426 /* io_uring_enter */};
+// Those of sockets end early where the socket has a time limit of its own (SO_RCVTIMEO). They have
+// done nothing yet when they do.
+constexpr long kMayEndEarly[] = {SYS_read,     SYS_readv,  SYS_recvfrom, SYS_recvmsg,
+                                 SYS_recvmmsg, SYS_accept, SYS_accept4,  SYS_write,
+                                 SYS_writev,   SYS_sendto, SYS_sendmsg};
 // These go on by restart_syscall(2), with the rest of their time.
-constexpr long kHaveTimeLimit[] = {SYS_poll, SYS_nanosleep, SYS_clock_nanosleep, SYS_futex};
+constexpr long kHaveTimeLimit[] = {SYS_poll, SYS_nanosleep, SYS_clock_nanosleep, SYS_futex,
+                                   SYS_restart_syscall};
 // The parent of a vfork does not stop; others change what the process is.
-constexpr long kExcludedCalls[] = {SYS_vfork,           SYS_clone,         435 /* clone3 */,
-                                   SYS_execve,          SYS_execveat,      SYS_exit,
-                                   SYS_exit_group,      SYS_rt_sigsuspend, SYS_pause,
-                                   SYS_restart_syscall, SYS_ptrace};
+constexpr long kExcludedCalls[] = {SYS_vfork,    SYS_clone, 435 /* clone3 */, SYS_execve,
+                                   SYS_execveat, SYS_exit,  SYS_exit_group,   SYS_rt_sigsuspend,
+                                   SYS_pause,    SYS_ptrace};
+// The allocator and the C library's cache of stacks make them while they hold their locks.
+constexpr long kMemoryCalls[] = {SYS_mmap,     SYS_munmap,  SYS_mremap,
+                                 SYS_mprotect, SYS_madvise, SYS_brk};
 
 template <size_t kCount>
 bool Has(const long (&calls)[kCount], long call) {
@@ -101,7 +109,8 @@ bool IsAtSystemCall(const TracedThread& thread, const user_regs_struct& at) {
   constexpr uint16_t kSyscall = 0x050f;
   uint16_t code = 0;
   return ProcessMemory(thread.tid()).Read(at.rip, &code, sizeof(code)) && code == kSyscall &&
-         Has(kEndEarly, static_cast<long>(at.rax));
+         (Has(kEndEarly, static_cast<long>(at.rax)) ||
+          Has(kMayEndEarly, static_cast<long>(at.rax)));
 }
 
 }  // namespace
@@ -112,6 +121,11 @@ Disturbance DisturbanceOf(std::string_view text) {
   if (!call || *call < 0 || Has(kExcludedCalls, *call)) return Disturbance::kExcluded;
   if (Has(kEndEarly, *call)) return Disturbance::kEndsEarly;
   return Has(kHaveTimeLimit, *call) ? Disturbance::kTimeLimit : Disturbance::kNone;
+}
+
+bool HasChild(pid_t pid, pid_t tid) {
+  auto children = ReadFile(Format("/proc/{}/task/{}/children", pid, tid));
+  return children.ok() && !children->empty();
 }
 
 std::vector<ThreadToBorrow> ThreadsToTry(pid_t pid) {
@@ -125,7 +139,8 @@ std::vector<ThreadToBorrow> ThreadsToTry(pid_t pid) {
     if (ReadComm(directory + "/comm") == "xpu-inject") continue;
     auto text = ReadFile(directory + "/syscall");
     if (!text.ok()) continue;
-    const Disturbance disturbance = DisturbanceOf(*text);
+    Disturbance disturbance = DisturbanceOf(*text);
+    if (HasChild(pid, *tid)) disturbance = std::max(disturbance, Disturbance::kHasChild);
     if (disturbance != Disturbance::kExcluded) threads.push_back({*tid, disturbance});
   }
   std::stable_sort(threads.begin(), threads.end(),
@@ -136,7 +151,21 @@ std::vector<ThreadToBorrow> ThreadsToTry(pid_t pid) {
 void RepeatEndedCall(const TracedThread& thread, ThreadRegisters& registers) {
   user_regs_struct& at = registers.general;
   const auto call = static_cast<int64_t>(at.orig_rax);
-  if (call < 0 || !Has(kEndEarly, call) || static_cast<int64_t>(at.rax) != -EINTR) return;
+  if (call == SYS_restart_syscall) {
+    // It was stopped before. The instructions that lead to the call say which one it is.
+    struct __attribute__((packed)) {
+      uint8_t move_to_eax;
+      uint32_t number;
+      uint16_t system_call;
+    } code{};
+    if (ProcessMemory(thread.tid()).Read(at.rip - sizeof(code), &code, sizeof(code)) &&
+        code.move_to_eax == 0xb8 && code.system_call == 0x050f) {
+      at.orig_rax = code.number;
+    }
+    return;
+  }
+  if (!Has(kEndEarly, call) && !Has(kMayEndEarly, call)) return;
+  if (static_cast<int64_t>(at.rax) != -EINTR) return;
   if (HasPendingSignal(thread.tid(), registers.signal_mask)) return;
   constexpr uint64_t kSyscallBytes = 2;
   at.rip -= kSyscallBytes;
@@ -150,6 +179,11 @@ Unsuitable WhyUnsuitable(const TracedThread& thread, const ThreadRegisters& regi
   const user_regs_struct& at = registers.general;
   // Or it was, and makes the call again.
   const bool in_call = static_cast<int64_t>(at.orig_rax) >= 0 || IsAtSystemCall(thread, at);
+  const auto call = static_cast<int64_t>(at.orig_rax);
+  if (call == SYS_restart_syscall) return {"in a system call that was interrupted before"};
+  if (Has(kExcludedCalls, call) || Has(kMemoryCalls, call)) {
+    return {"in a system call that may hold a lock"};
+  }
   if (HasPendingSignal(thread.tid(), registers.signal_mask)) return {"a signal is pending"};
   if (thread.IsInRestartableSequence()) return {"in a restartable sequence"};
   if (code.Find(at.rip) == nullptr && !code.Refresh().ok()) return {"its mappings are unreadable"};
@@ -162,9 +196,14 @@ Unsuitable WhyUnsuitable(const TracedThread& thread, const ThreadRegisters& regi
   if ((walk.flags & kWalkNotReady) != 0) return {"its stack is not known yet", true};
   if (rules.has_handler) return {"in a signal handler"};
   if (walk.stop != WalkStop::kComplete) return {"its stack cannot be unwound"};
+  bool has_program_frame = false;
   for (uint32_t i = 0; i < walk.count; ++i) {
-    if (const char* why = code.WhyUnsafe(frames[i] - (i == 0 ? 0 : 1))) return {why};
+    const uint64_t address = frames[i] - (i == 0 ? 0 : 1);
+    if (const char* why = code.WhyUnsafe(address)) return {why};
+    has_program_frame = has_program_frame || !code.IsInLibc(address);
   }
+  // Its thread-local storage may be incomplete.
+  if (!has_program_frame) return {"starting or ending"};
   return {};
 }
 

@@ -22,6 +22,9 @@ enum class Disturbance : uint8_t {
   kNone,       // it waits in a system call that the kernel repeats with the same arguments
   kTimeLimit,  // it waits, with a time limit that goes on
   kRunning,    // it loses its time on the CPU
+  // A child of its own may end: the kernel then reports that although the program ignores it, by a
+  // signal to a traced thread that interrupts others of the process (EINTR from epoll_wait).
+  kHasChild,
   kEndsEarly,  // it waits in a call that a stop ends with EINTR, which is then repeated
   kExcluded,
 };
@@ -34,6 +37,9 @@ struct ThreadToBorrow {
 // What /proc/PID/task/TID/syscall says: "running", or the number of a system call, its arguments,
 // the stack pointer and the instruction pointer.
 Disturbance DisturbanceOf(std::string_view syscall_text);
+
+// Whether the thread has started a process that has not been waited for.
+bool HasChild(pid_t pid, pid_t tid);
 
 // The threads of a process that may be tried, the best first.
 std::vector<ThreadToBorrow> ThreadsToTry(pid_t pid);

@@ -5,14 +5,15 @@
 #include <ctime>
 
 #include <elf.h>
-#include <sched.h>
 #include <sys/ptrace.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
 
+#include "format/base/file.h"
 #include "format/base/text.h"
 #include "record/attach/process_memory.h"
 #include "record/base/clock.h"
+#include "record/base/process_status.h"
 
 namespace xpu {
 namespace {
@@ -20,8 +21,9 @@ namespace {
 // The XSAVE area is 2.5 KB with AVX-512 and 11 KB with AMX.
 constexpr size_t kMaxVectorBytes = size_t{64} << 10;
 // A stop comes within microseconds if the thread runs or sleeps; otherwise the CPU is not burnt.
-constexpr int kSpins = 200;
-constexpr long kPauseNs = 50'000;
+constexpr int kSpins = 20;
+constexpr long kPauseNs = 20'000;
+constexpr uint64_t kRunnableNs = 5'000'000'000;
 
 // The constants of <sys/ptrace.h> and <linux/ptrace.h> are of different types, so plain numbers.
 long Ptrace(int request, pid_t tid, uint64_t address, void* data) {
@@ -31,6 +33,11 @@ long Ptrace(int request, pid_t tid, uint64_t address, void* data) {
 bool IsFault(int signal) {
   return signal == SIGSEGV || signal == SIGBUS || signal == SIGILL || signal == SIGFPE ||
          signal == SIGTRAP || signal == SIGSYS;
+}
+
+bool SleepsUninterruptibly(pid_t tid) {
+  auto status = ReadFile(Format("/proc/{}/status", tid));
+  return status.ok() && StatusField(*status, "State").starts_with("D");
 }
 
 }  // namespace
@@ -55,12 +62,9 @@ TracedThread::Stop TracedThread::Wait(uint64_t timeout_ns, bool wants_system_cal
     if (waited < 0 && errno != EINTR) return Stop::kGone;
     if (waited == 0) {
       if (MonotonicNs() >= deadline_ns) return Stop::kTimedOut;
-      if (tries < kSpins) {
-        ::sched_yield();
-      } else {
-        const timespec pause{0, kPauseNs};
-        ::nanosleep(&pause, nullptr);
-      }
+      // sched_yield would give the CPU to other work for milliseconds.
+      const timespec pause{0, kPauseNs};
+      if (tries >= kSpins) ::nanosleep(&pause, nullptr);
       continue;
     }
     if (waited < 0) continue;
@@ -81,7 +85,9 @@ TracedThread::Stop TracedThread::Wait(uint64_t timeout_ns, bool wants_system_cal
 
 TracedThread::Stop TracedThread::Interrupt(uint64_t timeout_ns) {
   if (Ptrace(PTRACE_INTERRUPT, tid_, 0, nullptr) != 0) return Stop::kGone;
-  return Wait(timeout_ns, false);
+  const Stop stop = Wait(timeout_ns, false);
+  // Otherwise it stops as soon as it gets a CPU, and a call that ends early may have ended already.
+  return stop == Stop::kTimedOut && !SleepsUninterruptibly(tid_) ? Wait(kRunnableNs, false) : stop;
 }
 
 TracedThread::Stop TracedThread::RunToSystemCall(uint64_t timeout_ns) {

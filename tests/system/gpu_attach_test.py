@@ -22,8 +22,7 @@ MEMORY_SLACK_KB = 2048
 
 
 def is_launch(capture):
-    return lambda call: any(name in capture.call_name(call)
-                            for name in ("LaunchKernel", "GraphLaunch"))
+    return lambda call: "LaunchKernel" in capture.call_name(call)
 
 
 def check_window(capture, threads, launches=None):
@@ -32,9 +31,7 @@ def check_window(capture, threads, launches=None):
     expect(f"seen = matched + pending + lost: {counts}", counts["seen"],
            counts["matched"] + counts["pending"] + counts["lost"])
     expect("lost launches", counts["lost"], 0)
-    # Graphs may be older than the window.
-    expect("losses", {k: v for k, v in capture.losses().items()
-                      if k not in ("launch_pending", "graph_node_unknown")}, {})
+    expect("losses", {k: v for k, v in capture.losses().items() if k != "launch_pending"}, {})
     calls = [c for c in capture.of("api_call") if is_launch(capture)(c)]
     expect("launches without a stack", [c for c in calls if capture.key(c) not in capture.stacks],
            [])
