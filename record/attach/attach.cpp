@@ -80,6 +80,7 @@ class Attacher {
   std::optional<Status> Borrow(TracedThread& thread, const ThreadRegisters& before);
   Status SeizeError(const Error& error);
   Status NoThread() const;
+  bool HasEnded() const;
   void NoteReason(const char* why) { ++reasons_[why]; }
   std::vector<std::byte> Area(uint64_t address) const;
   Status WaitForThread() const;
@@ -293,13 +294,18 @@ std::optional<Status> Attacher::TryOnThisThread(const ThreadToBorrow& candidate)
   return done;
 }
 
+bool Attacher::HasEnded() const {
+  auto status = ReadFile(Format("/proc/{}/status", target_.pid));
+  return !status.ok() || StatusField(*status, "State").starts_with("Z");
+}
+
 Status Attacher::BorrowAThread() {
   const uint64_t deadline_ns = MonotonicNs() + kFindThreadNs;
   const uint64_t takes_all_ns = MonotonicNs() + kTakeAllNs;
   uint64_t pause_ns = kFirstPauseNs;
   while (MonotonicNs() < deadline_ns && !Ends()) {
     const std::vector<ThreadToBorrow> threads = ThreadsToTry(target_.pid);
-    if (threads.empty() && ::kill(target_.pid, 0) != 0) return Gone();
+    if (threads.empty() && HasEnded()) return Gone();
     // Those that a stop would disturb only if there is no other, or no other can be borrowed.
     const bool takes_all = MonotonicNs() >= takes_all_ns || threads.empty() ||
                            threads.front().disturbance >= Disturbance::kHasChild;
