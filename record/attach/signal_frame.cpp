@@ -17,7 +17,6 @@ constexpr int64_t kRestartSys = -512;
 constexpr int64_t kRestartNoIntr = -513;
 constexpr int64_t kRestartNoHand = -514;
 constexpr int64_t kRestartBlock = -516;
-constexpr uint64_t kSyscallBytes = 2;
 
 constexpr uint64_t kRedZoneBytes = 128;
 constexpr uint64_t kFlagsCleared = 0x500;  // trap and direction

@@ -29,6 +29,8 @@ struct SignalFrame {
   uint64_t return_slot = 0;  // where a function that is called finds its return address
 };
 
+inline constexpr uint64_t kSyscallBytes = 2;  // of the instruction
+
 // System calls that a stop has interrupted, as the registers show it.
 enum class InterruptedCall {
   kNone,        // it was not in one, or the call has its result

@@ -167,7 +167,6 @@ void RepeatEndedCall(const TracedThread& thread, ThreadRegisters& registers) {
   if (!Has(kEndEarly, call) && !Has(kMayEndEarly, call)) return;
   if (static_cast<int64_t>(at.rax) != -EINTR) return;
   if (HasPendingSignal(thread.tid(), registers.signal_mask)) return;
-  constexpr uint64_t kSyscallBytes = 2;
   at.rip -= kSyscallBytes;
   at.rax = at.orig_rax;
   at.orig_rax = UINT64_MAX;
