@@ -19,10 +19,13 @@ from xpu_testing import Workspace, expect, recorder
 WINDOWS = int(os.environ.get("XPU_TEST_WINDOWS", "50" if REAL else "3"))
 WORKLOADS = pathlib.Path(__file__).resolve().parent.parent / "workloads"
 MEMORY_SLACK_KB = 2048
+# libcupti 13.0 keeps 100 to 150 KiB each time it is started and finalized; ours keeps nothing.
+CUPTI_KEEPS_KB = 256 if REAL else 0
 
 
 def is_launch(capture):
-    return lambda call: "LaunchKernel" in capture.call_name(call)
+    return lambda call: any(name in capture.call_name(call)
+                            for name in ("LaunchKernel", "GraphLaunch"))
 
 
 def check_window(capture, threads, launches=None):
@@ -31,7 +34,9 @@ def check_window(capture, threads, launches=None):
     expect(f"seen = matched + pending + lost: {counts}", counts["seen"],
            counts["matched"] + counts["pending"] + counts["lost"])
     expect("lost launches", counts["lost"], 0)
-    expect("losses", {k: v for k, v in capture.losses().items() if k != "launch_pending"}, {})
+    # Graphs may be older than the window.
+    expect("losses", {k: v for k, v in capture.losses().items()
+                      if k not in ("launch_pending", "graph_node_unknown")}, {})
     calls = [c for c in capture.of("api_call") if is_launch(capture)(c)]
     expect("launches without a stack", [c for c in calls if capture.key(c) not in capture.stacks],
            [])
@@ -140,6 +145,12 @@ def settled(pid, wanted):
         time.sleep(0.02)
 
 
+def expect_as_before(when, now, before):
+    expect(f"threads and descriptors {when}", now[:2], before[:2])
+    # The C library may keep one more stack of a thread that has ended.
+    expect(f"mappings {when}: {before} -> {now}", abs(now[2] - before[2]) <= 2, True)
+
+
 def test_nothing_is_left():
     cycles = int(os.environ.get("XPU_TEST_CYCLES", "500" if REAL else "12"))
     with Workspace() as work, Steps(work, [program("endless_steps"), "--threads", 3,
@@ -153,9 +164,9 @@ def test_nothing_is_left():
             result = work.record("-p", str(steps.pid), "-d", "10ms", "--gpu-only")
             expect(f"status ({result.stderr})", result.returncode, 0)
         last = settled(steps.pid, second)
-        expect(f"threads, descriptors, mappings after {cycles} more windows, "
-               f"{before} at first, {second} after two", last[:3], second[:3])
-        expect(f"memory: {second} -> {last}", last[3] <= second[3] + MEMORY_SLACK_KB, True)
+        expect_as_before(f"after {cycles} more windows, {before} at first", last, second)
+        expect(f"memory: {second} -> {last}",
+               last[3] <= second[3] + MEMORY_SLACK_KB + cycles * CUPTI_KEEPS_KB, True)
         attach(work, steps)
         print(f"        threads, descriptors, mappings, KiB: {before} -> {second} -> {last}")
         steps.end()
@@ -201,8 +212,7 @@ def test_the_recorder_is_killed():
             process.wait()
             time.sleep(0.1)
             expect("the program runs", steps.process.poll(), None)
-            expect(f"threads, descriptors and mappings after a kill at {delay} s",
-                   settled(steps.pid, before)[:3], before[:3])
+            expect_as_before(f"after a kill at {delay} s", settled(steps.pid, before), before)
         capture = attach(work, steps)
         check_window(capture, steps.end(), 30)
 
