@@ -78,7 +78,7 @@ def test_program_has_nothing_of_root():
         for name in (ENTRY.pw_name, str(ENTRY.pw_uid)):
             seen = seen_by_program(work, "--user", name)
             check_nothing_is_left(seen)
-            expect("folder", seen["folder"], str(work.path))
+            expect("directory", seen["directory"], str(work.path))
             for variable, value in (("HOME", ENTRY.pw_dir), ("USER", ENTRY.pw_name),
                                     ("LOGNAME", ENTRY.pw_name), ("SHELL", ENTRY.pw_shell)):
                 expect(variable, seen["environment"][variable], value)
