@@ -121,7 +121,7 @@ struct Footprint {
     }
   }
   // Up to what the C library does on its own: it splits and joins the memory of its arenas. A
-  // session that left something behind would be seen 50 times.
+  // session that forgot something would be seen 50 times.
   friend bool operator==(const Footprint& a, const Footprint& b) {
     const auto differ = [](auto one, auto other) {
       return one > other ? one - other : other - one;
