@@ -4,7 +4,9 @@
 // what the other options need, so that its answer is that of a recording with the same options.
 #pragma once
 
+#include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "record/kernel/machine.h"
@@ -22,6 +24,10 @@ struct Ability {
 };
 
 std::string AbilityText(const Ability& ability);
+
+// Whether -p can attach to running CUDA programs. `yama_scope` is the content of
+// kernel.yama.ptrace_scope, empty where the kernel has no Yama.
+Ability AttachAbility(std::string_view yama_scope, uint64_t capabilities);
 
 // The abilities of the GPU side, in gpu_check.cpp.
 std::vector<Ability> GpuAbilities(const RecordOptions& options, const Machine& machine);

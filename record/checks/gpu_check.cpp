@@ -1,4 +1,5 @@
 // The GPU part of --check.
+#include <cerrno>
 #include <cstdint>
 #include <cstdio>
 #include <optional>
@@ -7,12 +8,16 @@
 
 #include <dlfcn.h>
 #include <link.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include "cupti_inject/cupti_places.h"
+#include "format/base/file.h"
 #include "format/base/text.h"
 #include "record/checks/check.h"
 #include "record/gpu/inject_library.h"
 #include "record/gpu/launch_source.h"
+#include "record/kernel/capabilities.h"
 #include "record/source/source_context.h"
 
 namespace xpu {
@@ -116,7 +121,27 @@ Ability MarkerAbility(const RecordOptions& options, const Machine& machine,
   return {kName, State::kOk, text, {}};
 }
 
+bool HasPidfdGetfd() { return ::syscall(SYS_pidfd_getfd, -1, -1, 0) < 0 && errno != ENOSYS; }
+
 }  // namespace
+
+Ability AttachAbility(std::string_view yama_scope, uint64_t capabilities) {
+  constexpr char kName[] = "attaching (-p)";
+  if (!HasPidfdGetfd()) {
+    return {kName, State::kAbsent, "no pidfd_getfd(2)", "it needs Linux 5.6 or newer"};
+  }
+  const char scope = yama_scope.empty() ? '0' : yama_scope.front();
+  const bool may_trace = (capabilities >> kCapSysPtrace & 1) != 0;
+  const std::string yama = Format("kernel.yama.ptrace_scope is {}", scope);
+  if (scope == '3') {
+    return {kName, State::kAbsent, yama, "nothing can attach until the machine is started again"};
+  }
+  if (scope != '0' && !may_trace) {
+    return {kName, State::kAbsent, yama, HowToGetCapabilities(",cap_sys_ptrace")};
+  }
+  return {
+      kName, State::kOk, may_trace ? "ptrace, to all processes" : "ptrace, to your processes", {}};
+}
 
 std::vector<Ability> GpuAbilities(const RecordOptions& options, const Machine& machine) {
   std::vector<Ability> abilities;
@@ -128,6 +153,8 @@ std::vector<Ability> GpuAbilities(const RecordOptions& options, const Machine& m
     abilities.push_back(
         {"injected library", State::kMissing, library.error().message, library.error().hint});
   }
+  auto scope = ReadFile("/proc/sys/kernel/yama/ptrace_scope");
+  abilities.push_back(AttachAbility(scope.ok() ? *scope : "", machine.capabilities));
   abilities.push_back(DriverAbility());
   const bool has_driver = abilities.back().state == State::kOk;
   abilities.push_back(CuptiAbility(options, has_driver));

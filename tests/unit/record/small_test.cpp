@@ -308,6 +308,20 @@ TEST(Environment, Variables) {
   EXPECT_EQ(environment, (std::vector<std::string>{"AB=2", "C=", "A=3"}));
 }
 
+TEST(Check, AttachingNeedsWhatYamaAsksFor) {
+  constexpr uint64_t kMayTrace = uint64_t{1} << kCapSysPtrace;
+  using State = Ability::State;
+  EXPECT_EQ(AttachAbility("", 0).state, State::kOk);
+  EXPECT_EQ(AttachAbility("0\n", 0).state, State::kOk);
+  for (const char* scope : {"1\n", "2\n"}) {
+    EXPECT_EQ(AttachAbility(scope, kMayTrace).state, State::kOk);
+    const Ability without = AttachAbility(scope, 0);
+    EXPECT_EQ(without.state, State::kAbsent);
+    EXPECT_NE(without.hint.find("cap_sys_ptrace"), std::string::npos);
+  }
+  EXPECT_EQ(AttachAbility("3\n", kMayTrace).state, State::kAbsent);
+}
+
 TEST(Check, Lines) {
   EXPECT_EQ(AbilityText({"kernel", Ability::State::kOk, "6.18", ""}), "ok       kernel: 6.18\n");
   EXPECT_EQ(AbilityText({"x", Ability::State::kMissing, "no x", "get x"}),
