@@ -93,7 +93,8 @@ def test_threads_that_sleep():
 def test_graphs_that_are_older():
     launches = 20
     with Workspace() as work:
-        with Steps(work, [program("endless_steps"), "--graph", "--launches", launches]) as steps:
+        with Steps(work, [program("endless_steps"), *SLOWLY, "--graph", "--launches",
+                          launches]) as steps:
             capture = attach(work, steps)
             threads = steps.end()
         # Nodes are kernels of the replay's id.
@@ -201,7 +202,7 @@ def test_it_is_as_fast_as_before():
 
 
 def test_the_recorder_is_killed():
-    with Workspace() as work, Steps(work, [program("endless_steps")]) as steps:
+    with Workspace() as work, Steps(work, [program("endless_steps"), *SLOWLY]) as steps:
         attach(work, steps)
         before = status_of(steps.pid)
         for delay in (0.02, 0.06, 0.1, 0.15, 0.2, 0.3, 0.5):
@@ -218,7 +219,7 @@ def test_the_recorder_is_killed():
 
 
 def test_the_program_ends_in_the_window():
-    with Workspace() as work, Steps(work, [program("endless_steps")]) as steps:
+    with Workspace() as work, Steps(work, [program("endless_steps"), *SLOWLY]) as steps:
         process = subprocess.Popen([recorder(), "-o", work.path / "end.xpu", "-p",
                                     str(steps.pid)], stderr=subprocess.PIPE, text=True)
         time.sleep(1.5)
@@ -246,7 +247,7 @@ def test_cuda_that_starts_after_the_attach():
 
 
 def test_interrupted_by_ctrl_c():
-    with Workspace() as work, Steps(work, [program("endless_steps")]) as steps:
+    with Workspace() as work, Steps(work, [program("endless_steps"), *SLOWLY]) as steps:
         process = subprocess.Popen([recorder(), "-o", work.path / "c.xpu", "-p", str(steps.pid)],
                                    stderr=subprocess.PIPE, text=True)
         time.sleep(1)
@@ -258,7 +259,7 @@ def test_interrupted_by_ctrl_c():
 
 
 def test_two_recorders_at_once():
-    with Workspace() as work, Steps(work, [program("endless_steps")]) as steps:
+    with Workspace() as work, Steps(work, [program("endless_steps"), *SLOWLY]) as steps:
         processes = [subprocess.Popen([recorder(), "-o", work.path / f"{i}.xpu", "-d", "1s", "-p",
                                        str(steps.pid)], stderr=subprocess.PIPE, text=True)
                      for i in range(2)]
@@ -274,7 +275,7 @@ def test_two_recorders_at_once():
 
 
 def test_not_attached_when_disabled():
-    with Workspace() as work, Steps(work, [program("endless_steps")]) as steps:
+    with Workspace() as work, Steps(work, [program("endless_steps"), *SLOWLY]) as steps:
         before = status_of(steps.pid)
         result = work.record("-p", str(steps.pid), "--no-attach", "-d", "200ms")
         expect(f"status ({result.stderr})", result.returncode, 0)
