@@ -32,6 +32,7 @@
 #include "record/base/clock.h"
 #include "record/base/process_status.h"
 #include "record/kernel/capabilities.h"
+#include "record/kernel/machine.h"
 #include "symbolize/elf/elf_image.h"
 
 namespace xpu {
@@ -48,6 +49,10 @@ constexpr uint64_t kFirstPauseNs = kMs / 2;
 constexpr uint64_t kLongestPauseNs = 50 * kMs;
 constexpr uint64_t kPageBytes = 4096;
 constexpr size_t kMaxLibraryBytes = size_t{64} << 20;
+
+// The area in the process: a LoaderArea, the code, the library.
+constexpr size_t kCodeAt = (sizeof(LoaderArea) + 63) & ~size_t{63};
+size_t LibraryAt() { return kCodeAt + LoaderCode().size(); }
 
 void Sleep(uint64_t ns) {
   const timespec pause{static_cast<time_t>(ns / 1'000'000'000),
@@ -126,8 +131,7 @@ Status Attacher::Prepare() {
   }
   entry_ = code_.FindInLibrary(build_id, wire::kAttachSymbol);
   result_.was_mapped = entry_ != 0;
-  const uint64_t bytes =
-      sizeof(LoaderArea) + LoaderCode().size() + 64 + (entry_ != 0 ? 0 : library_.size());
+  const uint64_t bytes = LibraryAt() + (entry_ != 0 ? 0 : library_.size());
   area_bytes_ = (bytes + kPageBytes - 1) & ~(kPageBytes - 1);
   return Ok();
 }
@@ -135,14 +139,13 @@ Status Attacher::Prepare() {
 // All of the area but the library.
 std::vector<std::byte> Attacher::Area(uint64_t address) const {
   LoaderArea area{};
-  const uint64_t code_at = (sizeof(area) + 63) & ~uint64_t{63};
   area.request.version = wire::kAttachVersion;
   area.request.socket.store(-1);
   area.request.area_start = address;
   area.request.area_bytes = area_bytes_;
   area.request.session = target_.session;
   target_.cupti_library.copy(area.request.cupti_library, sizeof(area.request.cupti_library) - 1);
-  area.library_at = address + code_at + LoaderCode().size();
+  area.library_at = address + LibraryAt();
   area.library_bytes = library_.size();
   constexpr long kPauseNs = kMs / 5;
   area.pause.tv_nsec = kPauseNs;
@@ -160,9 +163,9 @@ std::vector<std::byte> Attacher::Area(uint64_t address) const {
   std::strcpy(area.memfd_name, "libxpu_inject.so");
   std::strcpy(area.entry_name, wire::kAttachSymbol);
   std::strcpy(area.path, "/proc/self/fd/");
-  std::vector<std::byte> bytes(code_at + LoaderCode().size());
+  std::vector<std::byte> bytes(LibraryAt());
   std::memcpy(bytes.data(), &area, sizeof(area));
-  std::copy(LoaderCode().begin(), LoaderCode().end(), bytes.begin() + static_cast<long>(code_at));
+  std::copy(LoaderCode().begin(), LoaderCode().end(), bytes.begin() + kCodeAt);
   return bytes;
 }
 
@@ -182,7 +185,7 @@ std::optional<Status> Attacher::Borrow(TracedThread& thread, const ThreadRegiste
   if (area_ == 0) return failed("mmap");
   Observe(AttachStage::kAreaMapped);
   const std::vector<std::byte> area = Area(area_);
-  const uint64_t entry = area_ + area.size() - LoaderCode().size() + LoaderThreadAt();
+  const uint64_t entry = area_ + kCodeAt + LoaderThreadAt();
   if (!memory_.Write(area_, area.data(), area.size())) return failed("writing to the new memory");
   // The borrowed thread executes nothing of the area, which the new one may unmap meanwhile.
   const std::vector<uint64_t> arguments = {area_ + offsetof(LoaderArea, thread), 0, entry, area_};
@@ -204,15 +207,11 @@ Status Attacher::SeizeError(const Error& error) {
         Format("process {} ({}) is tracing it", tracer, ReadComm(Format("/proc/{}/comm", tracer))),
         "end the debugger or strace that holds it"};
   }
-  auto scope = ReadFile("/proc/sys/kernel/yama/ptrace_scope");
-  if (scope.ok() && !scope->empty() && scope->front() != '0') {
-    const bool never = scope->front() == '3';
+  auto scope = ReadFile(kYamaPath);
+  const auto obstacle = ObstacleToTracing(scope.ok() ? *scope : "", EffectiveCapabilities());
+  if (obstacle) {
     return Error{ErrorKind::kPermission,
-                 Format("Yama does not allow attaching (kernel.yama.ptrace_scope is {})",
-                        scope->substr(0, 1)),
-                 never ? "start the program under xpu-record"
-                       : "run xpu-record as root, or with "
-                         "CAP_SYS_PTRACE"};
+                 Format("Yama does not allow attaching ({})", obstacle->what), obstacle->hint};
   }
   return Error{ErrorKind::kPermission, error.message,
                HowToGetCapabilities(",cap_sys_ptrace") + "; or --no-attach"};
@@ -345,9 +344,8 @@ Status Attacher::WaitForThread() const {
 
 Status Attacher::CopyLibrary() {
   if (entry_ != 0) return Ok();
-  const uint64_t code_at = (sizeof(LoaderArea) + 63) & ~uint64_t{63};
   const LibraryState there = LibraryState::kThere;
-  if (!memory_.Write(area_ + code_at + LoaderCode().size(), library_.data(), library_.size()) ||
+  if (!memory_.Write(area_ + LibraryAt(), library_.data(), library_.size()) ||
       !memory_.Write(area_ + offsetof(LoaderArea, library_state), &there, sizeof(there))) {
     return Gone();
   }

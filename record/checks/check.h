@@ -25,8 +25,7 @@ struct Ability {
 
 std::string AbilityText(const Ability& ability);
 
-// Whether -p can attach to running CUDA programs. `yama_scope` is the content of
-// kernel.yama.ptrace_scope, empty where the kernel has no Yama.
+// Whether -p can attach to running CUDA programs. `yama_scope`: as in ObstacleToTracing.
 Ability AttachAbility(std::string_view yama_scope, uint64_t capabilities);
 
 // The abilities of the GPU side, in gpu_check.cpp.

@@ -130,15 +130,10 @@ Ability AttachAbility(std::string_view yama_scope, uint64_t capabilities) {
   if (!HasPidfdGetfd()) {
     return {kName, State::kAbsent, "no pidfd_getfd(2)", "it needs Linux 5.6 or newer"};
   }
-  const char scope = yama_scope.empty() ? '0' : yama_scope.front();
+  if (const auto obstacle = ObstacleToTracing(yama_scope, capabilities)) {
+    return {kName, State::kAbsent, obstacle->what, obstacle->hint};
+  }
   const bool may_trace = (capabilities >> kCapSysPtrace & 1) != 0;
-  const std::string yama = Format("kernel.yama.ptrace_scope is {}", scope);
-  if (scope == '3') {
-    return {kName, State::kAbsent, yama, "nothing can attach until the machine is started again"};
-  }
-  if (scope != '0' && !may_trace) {
-    return {kName, State::kAbsent, yama, HowToGetCapabilities(",cap_sys_ptrace")};
-  }
   return {
       kName, State::kOk, may_trace ? "ptrace, to all processes" : "ptrace, to your processes", {}};
 }
@@ -153,7 +148,7 @@ std::vector<Ability> GpuAbilities(const RecordOptions& options, const Machine& m
     abilities.push_back(
         {"injected library", State::kMissing, library.error().message, library.error().hint});
   }
-  auto scope = ReadFile("/proc/sys/kernel/yama/ptrace_scope");
+  auto scope = ReadFile(kYamaPath);
   abilities.push_back(AttachAbility(scope.ok() ? *scope : "", machine.capabilities));
   abilities.push_back(DriverAbility());
   const bool has_driver = abilities.back().state == State::kOk;

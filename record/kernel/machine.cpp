@@ -185,6 +185,16 @@ std::optional<Obstacle> ObstacleToProbes(const Machine& machine) {
   return TooOld(machine, machine.cookies_error, "does not report which probe was hit", "5.15");
 }
 
+std::optional<Obstacle> ObstacleToTracing(std::string_view yama_scope, uint64_t capabilities) {
+  const char scope = yama_scope.empty() ? '0' : yama_scope.front();
+  const bool may_trace = (capabilities >> kCapSysPtrace & 1) != 0;
+  if (scope == '0' || (scope != '3' && may_trace)) return std::nullopt;
+  return Obstacle{Format("kernel.yama.ptrace_scope is {}", scope),
+                  scope == '3' ? "start the program under xpu-record: nothing can attach until the "
+                                 "machine is started again"
+                               : HowToGetCapabilities(",cap_sys_ptrace")};
+}
+
 std::optional<Obstacle> ObstacleToPerfEvents(const Machine& machine) {
   if (machine.perf_error == 0) return std::nullopt;
   if (!IsRefusal(machine.perf_error)) {

@@ -4,10 +4,12 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 
 namespace xpu {
 
 inline constexpr char kBtfPath[] = "/sys/kernel/btf/vmlinux";
+inline constexpr char kYamaPath[] = "/proc/sys/kernel/yama/ptrace_scope";
 
 struct Machine {
   std::string release;
@@ -40,6 +42,10 @@ std::optional<Obstacle> ObstacleToBpf(const Machine& machine);
 std::optional<Obstacle> ObstacleToProbes(const Machine& machine);
 // The same for perf events that include the kernel.
 std::optional<Obstacle> ObstacleToPerfEvents(const Machine& machine);
+
+// The same for ptrace of other processes. `yama_scope` is the content of
+// kernel.yama.ptrace_scope (kYamaPath), empty where the kernel has no Yama.
+std::optional<Obstacle> ObstacleToTracing(std::string_view yama_scope, uint64_t capabilities);
 
 // The selected word of "none [integrity] confidentiality".
 std::string ChosenWord(const std::string& words);
