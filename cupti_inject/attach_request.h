@@ -51,6 +51,6 @@ struct AttachRequest {
 }  // namespace xpu::wire
 
 // Exported, because nobody calls it by way of CUDA or NVTX: the thread that the recorder started
-// in the process enters the library here. Runs the whole session on that thread and returns
-// nullptr when it is over. `request`: a wire::AttachRequest.
+// in the process enters the library here. Detaches that thread, runs the whole session on it and
+// returns nullptr when it is over. `request`: a wire::AttachRequest.
 extern "C" void* xpu_inject_attach(void* request);

@@ -42,7 +42,7 @@ void LeaveCupti(Injection& self, bool is_idle) {
   }
   if (leaving == Leaving::kDone) return;
   TearDownCupti(self);
-  // At exit it finalises itself. While the device works it stays initialized, which costs the
+  // At exit it finalizes itself. While the device works it stays initialized, which costs the
   // program a little and endangers nothing.
   if (!is_idle || leaving == Leaving::kFailed || self.stop.load()) return;
   if (self.cupti.finalize() == cupti::kSuccess) self.leaving.store(Leaving::kDone);

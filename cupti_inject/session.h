@@ -8,8 +8,8 @@ namespace xpu::inject {
 // Makes g_injection new for the caller; nullptr: there is a session already, or the program exits.
 // Its owner calls EndSession.
 Injection* BeginSession(bool attached);
-// After an attach. A session that is about to end, or whose recorder has died without that its end
-// was noticed, is waited for, in bounded time.
+// After an attach. A session that is about to end, or whose recorder has died unnoticed, is waited
+// for, in bounded time.
 Injection* BeginAttachedSession();
 // A ring is there: `self` gets its ring, its gate, its numbers.
 void UseRing(Injection& self, uint64_t session);

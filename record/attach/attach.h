@@ -35,9 +35,8 @@ struct Attached {
   bool was_mapped = false;  // the library was there from an earlier attach
 };
 
-// Blocks for at most some ten seconds; `ends` is asked now and then whether to give up earlier. All
-// of it on the calling thread, because that is what ptrace demands. The errors' messages say why
-// the process cannot be attached to, without its pid.
+// Blocks for at most some ten seconds; `ends` is asked now and then whether to give up earlier. The
+// errors' messages say why the process cannot be attached to, without its pid.
 Result<Attached> Attach(const AttachTarget& target, const std::function<bool()>& ends = {},
                         const AttachObserver& observe = {});
 

@@ -1,5 +1,5 @@
 // Attaches to processes one after another, on a thread of its own: each takes milliseconds, some a
-// few seconds, and ptrace binds the calls to one thread.
+// few seconds.
 #pragma once
 
 #include <atomic>

@@ -84,7 +84,7 @@ void BorrowedThread::GoOnWithTimeLimit() {
       !thread_.WriteRegisters(BeginAgain(before_.general))) {
     return;
   }
-  if (thread_.FinishCancelledCall(kFinishNs) == TracedThread::Stop::kInterrupted) {
+  if (thread_.FinishCanceledCall(kFinishNs) == TracedThread::Stop::kInterrupted) {
     thread_.WriteRegisters(before_.general);
   }
 }

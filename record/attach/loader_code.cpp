@@ -82,24 +82,30 @@ __attribute__((always_inline)) inline void Refuse(LoaderArea* area, const char* 
   }
 }
 
-// The name keeps the assembly below readable.
-extern "C" XPU_COPIED const void* xpu_loader_load(LoaderArea* area) {
+// Where the library begins; nullptr: it could not be loaded.
+__attribute__((always_inline)) inline const void* Load(LoaderArea* area) {
   constexpr int kNow = 2;  // RTLD_NOW | RTLD_LOCAL
-  area->runs.store(1, std::memory_order_release);
-  area->pthread_detach(area->pthread_self());
   if (area->entry != 0) return reinterpret_cast<const void*>(area->entry);
-  if (!WaitForLibrary(area)) return reinterpret_cast<const void*>(area->munmap);
+  if (!WaitForLibrary(area)) return nullptr;
   const long fd = CopyLibrary(area);
   if (fd < 0) {
     Refuse(area, nullptr);
-    return reinterpret_cast<const void*>(area->munmap);
+    return nullptr;
   }
   AppendNumber(area->path, fd);
   void* library = area->dlopen(area->path, kNow);
   Call(SYS_close, fd);
   const void* entry = library == nullptr ? nullptr : area->dlsym(library, area->entry_name);
-  if (entry != nullptr) return entry;
-  Refuse(area, area->dlerror());
+  if (entry == nullptr) Refuse(area, area->dlerror());
+  return entry;
+}
+
+// The name keeps the assembly below readable.
+extern "C" XPU_COPIED const void* xpu_loader_load(LoaderArea* area) {
+  area->runs.store(1, std::memory_order_release);
+  if (const void* entry = Load(area)) return entry;
+  // The library detaches the thread itself.
+  area->pthread_detach(area->pthread_self());
   return reinterpret_cast<const void*>(area->munmap);
 }
 

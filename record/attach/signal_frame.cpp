@@ -124,11 +124,15 @@ InterruptedCall InterruptedCallOf(const user_regs_struct& registers) {
   }
 }
 
+void RepeatCall(user_regs_struct& registers) {
+  constexpr uint64_t kSyscallBytes = 2;  // of the instruction
+  registers.rip -= kSyscallBytes;
+  registers.rax = registers.orig_rax;
+  registers.orig_rax = UINT64_MAX;
+}
+
 user_regs_struct BeginAgain(user_regs_struct registers) {
-  if (InterruptedCallOf(registers) != InterruptedCall::kNone) {
-    registers.rip -= kSyscallBytes;
-    registers.rax = registers.orig_rax;
-  }
+  if (InterruptedCallOf(registers) != InterruptedCall::kNone) RepeatCall(registers);
   registers.orig_rax = UINT64_MAX;
   return registers;
 }

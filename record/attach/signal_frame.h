@@ -29,8 +29,6 @@ struct SignalFrame {
   uint64_t return_slot = 0;  // where a function that is called finds its return address
 };
 
-inline constexpr uint64_t kSyscallBytes = 2;  // of the instruction
-
 // System calls that a stop has interrupted, as the registers show it.
 enum class InterruptedCall {
   kNone,        // it was not in one, or the call has its result
@@ -38,6 +36,9 @@ enum class InterruptedCall {
   kGoOn,        // the kernel continues it with the time that is left (restart_syscall)
 };
 InterruptedCall InterruptedCallOf(const user_regs_struct& registers);
+
+// So that the thread executes the system call that it has returned from once more.
+void RepeatCall(user_regs_struct& registers);
 
 // The registers with which the thread executes the interrupted call again from its beginning.
 user_regs_struct BeginAgain(user_regs_struct registers);

@@ -47,6 +47,7 @@ bool Has(const long (&calls)[kCount], long call) {
   return std::find(std::begin(calls), std::end(calls), call) != std::end(calls);
 }
 
+constexpr uint16_t kSyscall = 0x050f;  // the instruction
 constexpr uint32_t kMaxFrames = 512;
 // pthread_create takes about 1 KB, a signal frame up to 12 KB.
 constexpr uint64_t kStackNeeded = uint64_t{32} << 10;
@@ -106,7 +107,6 @@ bool HasPendingSignal(pid_t tid, uint64_t mask) {
 }
 
 bool IsAtSystemCall(const TracedThread& thread, const user_regs_struct& at) {
-  constexpr uint16_t kSyscall = 0x050f;
   uint16_t code = 0;
   return ProcessMemory(thread.tid()).Read(at.rip, &code, sizeof(code)) && code == kSyscall &&
          (Has(kEndEarly, static_cast<long>(at.rax)) ||
@@ -159,7 +159,7 @@ void RepeatEndedCall(const TracedThread& thread, ThreadRegisters& registers) {
       uint16_t system_call;
     } code{};
     if (ProcessMemory(thread.tid()).Read(at.rip - sizeof(code), &code, sizeof(code)) &&
-        code.move_to_eax == 0xb8 && code.system_call == 0x050f) {
+        code.move_to_eax == 0xb8 && code.system_call == kSyscall) {
       at.orig_rax = code.number;
     }
     return;
@@ -167,18 +167,16 @@ void RepeatEndedCall(const TracedThread& thread, ThreadRegisters& registers) {
   if (!Has(kEndEarly, call) && !Has(kMayEndEarly, call)) return;
   if (static_cast<int64_t>(at.rax) != -EINTR) return;
   if (HasPendingSignal(thread.tid(), registers.signal_mask)) return;
-  at.rip -= kSyscallBytes;
-  at.rax = at.orig_rax;
-  at.orig_rax = UINT64_MAX;
+  RepeatCall(at);
   thread.WriteRegisters(at);
 }
 
 Unsuitable WhyUnsuitable(const TracedThread& thread, const ThreadRegisters& registers,
                          TargetCode& code) {
   const user_regs_struct& at = registers.general;
-  // Or it was, and makes the call again.
-  const bool in_call = static_cast<int64_t>(at.orig_rax) >= 0 || IsAtSystemCall(thread, at);
   const auto call = static_cast<int64_t>(at.orig_rax);
+  // Or it was, and makes the call again.
+  const bool in_call = call >= 0 || IsAtSystemCall(thread, at);
   if (call == SYS_restart_syscall) return {"in a system call that was interrupted before"};
   if (Has(kExcludedCalls, call) || Has(kMemoryCalls, call)) {
     return {"in a system call that may hold a lock"};

@@ -95,7 +95,7 @@ TracedThread::Stop TracedThread::RunToSystemCall(uint64_t timeout_ns) {
   return Wait(timeout_ns, true);
 }
 
-TracedThread::Stop TracedThread::FinishCancelledCall(uint64_t timeout_ns) {
+TracedThread::Stop TracedThread::FinishCanceledCall(uint64_t timeout_ns) {
   if (Ptrace(PTRACE_INTERRUPT, tid_, 0, nullptr) != 0) return Stop::kGone;
   if (Ptrace(PTRACE_CONT, tid_, 0, nullptr) != 0) return Stop::kGone;
   return Wait(timeout_ns, false);

@@ -24,7 +24,7 @@ class TracedThread {
     kTimedOut,
   };
 
-  // kBusy: another tracer has it.
+  // kPermission: it may not be traced, or another tracer has it.
   static Result<TracedThread> Seize(pid_t tid);
   TracedThread(TracedThread&& other) noexcept : tid_(other.tid_) { other.tid_ = 0; }
   TracedThread& operator=(TracedThread&&) = delete;
@@ -36,11 +36,11 @@ class TracedThread {
   // Stops it wherever it is. Signals that arrive first are delivered to it.
   Stop Interrupt(uint64_t timeout_ns);
   // After a stop: lets it run to the next entry or exit of a system call. Signals that can be
-  // blocked must be, by SetSignalMask.
+  // blocked must be, by WriteSignalMask.
   Stop RunToSystemCall(uint64_t timeout_ns);
   // After a stop at a system call's entry that was canceled: stops it again before it executes any
   // instruction of the program.
-  Stop FinishCancelledCall(uint64_t timeout_ns);
+  Stop FinishCanceledCall(uint64_t timeout_ns);
   // Lets it go on, from whatever stop it is in. Nothing happens if it is gone.
   void Detach();
 

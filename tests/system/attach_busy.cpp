@@ -1,7 +1,8 @@
-// A program of 16 threads for attach_test.py that notices whether anything is not as it should be
-// until its standard input ends: values in registers and memory, results and error numbers of
-// system calls, how long waits with a limit take. It prints a line for each thread when all have
-// ended; its status is 1 where one of them found something wrong, which goes to standard error.
+// A program of 16 threads for record_attach_test.py that notices whether anything is not as it
+// should be until its standard input ends: values in registers and memory, results and error
+// numbers of system calls, how long waits with a limit take. It prints a line for each thread when
+// all have ended; its status is 1 where one of them found something wrong, which goes to standard
+// error.
 #include <atomic>
 #include <cerrno>
 #include <condition_variable>

@@ -1,4 +1,4 @@
-// Attaches to a process again and again, for attach_test.py:
+// Attaches to a process again and again, for record_attach_test.py:
 //   PID LIBRARY COUNT [--session N] [--pause-us N] [--end-at STAGE | --end-target-at STAGE]
 // For each attach a line: the time for which a thread stood still in ns, attempts, whether the
 // library was mapped, the thread. A random pause of up to twice --pause-us lies between two. At the

@@ -1,8 +1,9 @@
-// What attach_test.py loads into programs: a library that connects to its recorder as the injected
-// one does, sends one byte, and ends when the connection is closed.
+// What record_attach_test.py loads into programs: a library that connects to its recorder as the
+// injected one does, sends one byte, and ends when the connection is closed.
 #include <cstdio>
 #include <ctime>
 
+#include <pthread.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
@@ -29,6 +30,7 @@ bool WaitUntilTaken(AttachRequest& request) {
 }  // namespace
 
 extern "C" __attribute__((visibility("default"))) void* xpu_inject_attach(void* area) {
+  ::pthread_detach(::pthread_self());  // nobody joins it
   ::prctl(PR_SET_NAME, "xpu-inject");
   auto& request = *static_cast<AttachRequest*>(area);
   if (request.session == 0) {  // the test wants to be refused

@@ -1,7 +1,7 @@
-// A program of one thread that waits in one system call, for attach_test.py: CALL, or CALL-limit
-// for one with a time limit of a second. A child process ends a wait without limit when standard
-// input ends. It prints "waiting", and when the call has returned what it returned, its error
-// number and for a limit whether the time was right.
+// A program of one thread that waits in one system call, for record_attach_test.py: CALL, or
+// CALL-limit for one with a time limit of a second. A child process ends a wait without limit when
+// standard input ends. It prints "waiting", and when the call has returned what it returned, its
+// error number and for a limit whether the time was right.
 #include <cerrno>
 #include <csignal>
 #include <cstdio>

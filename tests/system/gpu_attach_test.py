@@ -218,15 +218,24 @@ def test_the_recorder_is_killed():
         check_window(capture, steps.end(), 30)
 
 
+def start_recording(work, steps):
+    """Records until a signal, or until the program ends."""
+    return subprocess.Popen([recorder(), "-o", work.path / "capture.xpu", "-p", str(steps.pid)],
+                            stderr=subprocess.PIPE, text=True)
+
+
+def finish(process, work):
+    _, errors = process.communicate(timeout=20)
+    expect(f"status of xpu-record ({errors})", process.returncode, 0)
+    return GpuCapture(work.path / "capture.xpu")
+
+
 def test_the_program_ends_in_the_window():
     with Workspace() as work, Steps(work, [program("endless_steps"), *SLOWLY]) as steps:
-        process = subprocess.Popen([recorder(), "-o", work.path / "end.xpu", "-p",
-                                    str(steps.pid)], stderr=subprocess.PIPE, text=True)
+        process = start_recording(work, steps)
         time.sleep(1.5)
         threads = steps.end()
-        _, errors = process.communicate(timeout=20)
-        expect(f"status of xpu-record ({errors})", process.returncode, 0)
-        capture = GpuCapture(work.path / "end.xpu")
+        capture = finish(process, work)
         check_window(capture, threads, 30)
         expect("pending at the program's own end", capture.launch_counts()["pending"], 0)
 
@@ -234,28 +243,22 @@ def test_the_program_ends_in_the_window():
 def test_cuda_that_starts_after_the_attach():
     with Workspace() as work, Steps(work, [program("endless_steps"), *SLOWLY, "--wait"],
                                     waits=True) as steps:
-        process = subprocess.Popen([recorder(), "-o", work.path / "later.xpu", "-p",
-                                    str(steps.pid)], stderr=subprocess.PIPE, text=True)
+        process = start_recording(work, steps)
         time.sleep(2)
         steps.go()
         time.sleep(2)
         process.send_signal(signal.SIGINT)
-        _, errors = process.communicate(timeout=20)
-        expect(f"status of xpu-record ({errors})", process.returncode, 0)
-        threads = steps.end()
-        check_window(GpuCapture(work.path / "later.xpu"), threads, 30)
+        capture = finish(process, work)
+        check_window(capture, steps.end(), 30)
 
 
 def test_interrupted_by_ctrl_c():
     with Workspace() as work, Steps(work, [program("endless_steps"), *SLOWLY]) as steps:
-        process = subprocess.Popen([recorder(), "-o", work.path / "c.xpu", "-p", str(steps.pid)],
-                                   stderr=subprocess.PIPE, text=True)
+        process = start_recording(work, steps)
         time.sleep(1)
         process.send_signal(signal.SIGINT)
-        _, errors = process.communicate(timeout=20)
-        expect(f"status of xpu-record ({errors})", process.returncode, 0)
-        threads = steps.end()
-        check_window(GpuCapture(work.path / "c.xpu"), threads, 30)
+        capture = finish(process, work)
+        check_window(capture, steps.end(), 30)
 
 
 def test_two_recorders_at_once():
