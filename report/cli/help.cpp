@@ -57,9 +57,9 @@ std::string ViewLines() {
   std::string text;
   for (const View& view : Views()) {
     if (view.option.empty()) continue;
-    const std::string_view space = view.other_capture.empty() ? "" : " ";
-    AppendFormat(text, "  {:<22}{}\n", Format("{}{}{}", view.option, space, view.other_capture),
-                 view.help);
+    const std::string_view value = view.value.empty() ? view.other_capture : view.value;
+    const std::string_view space = value.empty() ? "" : " ";
+    AppendFormat(text, "  {:<22}{}\n", Format("{}{}{}", view.option, space, value), view.help);
   }
   return text;
 }

@@ -80,6 +80,7 @@ class Parser {
  private:
   void AddOptions();
   void AddViews();
+  CLI::Option* AddView(const std::string& name, const View& view);
   void AddFilters();
   void AddChoices();
   void AddFlags();
@@ -138,15 +139,21 @@ void Parser::AddViews() {
   for (const View& view : Views()) {
     if (view.option.empty()) continue;
     const std::string name(view.option);
-    CLI::Option* option =
-        view.other_capture.empty()
-            ? app_.add_flag(name)
-            : app_.add_option(name, options_.other_capture)->type_name(kCapture)->check(NotEmpty);
-    choice_.Add(option, view);
+    choice_.Add(AddView(name, view), view);
   }
   CLI::Option* import = AddChoice("--import", options_.import_format,
                                   Choices<ImportFormat>{{"cupti-text", ImportFormat::kCuptiText}});
   choice_.Add(import, Task::kImport);
+}
+
+CLI::Option* Parser::AddView(const std::string& name, const View& view) {
+  if (!view.values.empty()) {
+    Choices<std::string> choices;
+    for (const std::string_view value : view.values) choices.emplace_back(value, value);
+    return AddChoice(name, options_.value, choices);
+  }
+  if (view.other_capture.empty()) return app_.add_flag(name);
+  return app_.add_option(name, options_.other_capture)->type_name(kCapture)->check(NotEmpty);
 }
 
 void Parser::AddFilters() {
@@ -386,6 +393,10 @@ Status Parser::Check() {
   XPU_RETURN_IF_ERROR(CheckSample());
   XPU_RETURN_IF_ERROR(CheckTopOptions(options_.top, !options_.view->other_capture.empty()));
   XPU_RETURN_IF_ERROR(CheckImport());
+  const bool is_stream = options_.output.empty() || options_.output == "-";
+  if (options_.task == Task::kView && options_.view->write_to != nullptr && is_stream) {
+    return UsageError(Format("{} needs -o, the file or directory to write", options_.view->option));
+  }
   TakeFormatOfName();
   Share();
   return CheckSymbols();

@@ -240,8 +240,15 @@ Status RunReport(const ReportOptions& options, ReportOutcome& outcome) {
   XPU_RETURN_IF_ERROR(ShowEvent(options, analysis));
   outcome.notes += SelectOneOf(options.sample_rate, analysis.trace(), analysis.shown);
   XPU_ASSIGN_OR_RETURN(const std::unique_ptr<Analysis> before, LoadBefore(options));
-  XPU_ASSIGN_OR_RETURN(Output output, Output::Open(options.output));
   const View& view = *options.view;
+  if (view.write_to != nullptr) {
+    progress.Begin("writing");
+    XPU_RETURN_IF_ERROR(view.write_to(options, analysis, options.output));
+    progress.Stop();
+    outcome.notes += FindLosses(options, analysis, before.get(), outcome.data_lost);
+    return Ok();
+  }
+  XPU_ASSIGN_OR_RETURN(Output output, Output::Open(options.output));
   if (options.pager && options.output.empty() && view.is_for_reading) {
     output.PageTo(Pager::ForTerminal());
   }

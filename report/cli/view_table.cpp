@@ -15,10 +15,12 @@ View TopView();
 View DiffView();
 View ScriptView();
 View DumpView();
+View ExportView();
 
 std::span<const View> Views() {
-  static const std::array views = {SummaryView(), FoldedView(), FlameGraphView(), ChromeTraceView(),
-                                   TopView(),     DiffView(),   ScriptView(),     DumpView()};
+  static const std::array views = {SummaryView(),     FoldedView(), FlameGraphView(),
+                                   ChromeTraceView(), TopView(),    DiffView(),
+                                   ScriptView(),      DumpView(),   ExportView()};
   return views;
 }
 

@@ -7,10 +7,12 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "format/base/result.h"
 #include "report/analysis/analysis.h"
 #include "report/analysis/filter.h"
 #include "report/analysis/gpu_names.h"
@@ -72,6 +74,7 @@ struct ViewOptions {
   FlameGraphOptions flame_graph;
   TraceOptions trace;
   TopOptions top;
+  std::string value;  // of View::value
 };
 
 // What was recorded, the ledger, the top of each table; within 80 columns.
@@ -112,6 +115,9 @@ struct View {
   std::string_view help = {};    // its line of --help, within 56 columns
   // Its option's value as --help calls it: a capture to compare with. Empty: it takes none.
   std::string_view other_capture = {};
+  // Likewise a word, which is one of `values`: ViewOptions::value.
+  std::string_view value = {};
+  std::span<const std::string_view> values = {};
 
   bool takes_filters = true;   // --pid, --time and what else shows a part of a capture
   bool takes_sample = false;   // --sample
@@ -124,7 +130,11 @@ struct View {
   bool has_ledger = false;  // tells itself what was lost
   Events events = Events::kOne;
 
+  // What is written to one stream; or to the file or directory that -o names and that is more than
+  // a stream.
   void (*write)(const ViewInput& input) = nullptr;
+  Status (*write_to)(const ViewOptions& options, Analysis& analysis,
+                     const std::string& path) = nullptr;
 };
 
 }  // namespace xpu

@@ -87,7 +87,7 @@ def test_every_value_is_taken():
                 counts[option] = counts.get(option, 0) + 1
     expect("options with fixed values", sorted(counts),
            ["--by", "--call-graph", "--capture-range", "--control", "--correlate",
-            "--cuda-graph-trace", "--event", "--format", "--graph-stacks", "--help",
+            "--cuda-graph-trace", "--event", "--export", "--format", "--graph-stacks", "--help",
             "--import", "--kernel-names", "--launch-stacks", "--mode", "--python", "--symbols", "--table",
             "--unit"])
 

@@ -28,6 +28,7 @@ FILES = {
     "share/man/man1/xpu-record.1",
     "share/man/man1/xpu-report.1",
     "share/man/man5/xpu-capture.5",
+    "share/man/man5/xpu-export.5",
     "share/zsh/vendor-completions/_xpu-record",
     "share/zsh/vendor-completions/_xpu-report",
 }

@@ -1,0 +1,50 @@
+// Tables as text: a directory with a file for each.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "report/export/table_sink.h"
+#include "report/output/output.h"
+
+namespace xpu {
+
+enum class TextTableFormat : uint8_t {
+  kCsv,     // RFC 4180, the names of the columns first
+  kNdjson,  // a JSON object on each line
+};
+
+class TextTables final : public TableSink {
+ public:
+  // Makes the directory if it is not there. Files of the same names are replaced.
+  static Result<std::unique_ptr<TextTables>> Open(const std::string& directory,
+                                                  TextTableFormat format);
+
+  void Begin(std::string_view table, std::span<const Column> columns) override;
+  void Signed(int64_t value) override;
+  void Unsigned(uint64_t value) override;
+  void Text(std::string_view text) override;
+  void Null() override;
+  void EndRow() override;
+  void End() override;
+  bool failed() const override;
+  Status Close() override;
+
+ private:
+  TextTables(std::string directory, TextTableFormat format)
+      : directory_(std::move(directory)), format_(format) {}
+  // What stands before the value of the next cell.
+  void BeginCell();
+
+  const std::string directory_;
+  const TextTableFormat format_;
+  std::optional<Output> output_;     // of the table that is begun
+  std::vector<std::string> before_;  // of the value of each column
+  size_t column_ = 0;
+  std::string line_;
+  Status status_ = Ok();
+};
+
+}  // namespace xpu

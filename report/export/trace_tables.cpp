@@ -1,0 +1,262 @@
+#include "report/export/trace_tables.h"
+
+#include "format/base/text.h"
+#include "report/analysis/gpu_names.h"
+#include "report/analysis/sampled_events.h"
+
+namespace xpu {
+namespace {
+
+std::string_view OriginName(FrameOrigin origin) {
+  switch (origin) {
+    case FrameOrigin::kUser:
+      return "user";
+    case FrameOrigin::kKernel:
+      return "kernel";
+    case FrameOrigin::kApi:
+      return "api";
+    case FrameOrigin::kGpuWork:
+      return "gpu_work";
+    case FrameOrigin::kPending:
+      return "pending";
+    case FrameOrigin::kOther:
+      return "other";
+    case FrameOrigin::kPython:
+      return "python";
+  }
+  return "other";
+}
+
+class TraceTables {
+ public:
+  TraceTables(Analysis& analysis, CallPaths& paths, std::string_view prefix, TableSink& sink)
+      : analysis_(analysis), paths_(paths), prefix_(prefix), sink_(sink) {}
+
+  void WriteProcesses();
+  void WriteThreads();
+  void WriteCalls();
+  void WriteWork();
+  void WriteSamples();
+  void WriteRanges();
+
+ private:
+  void Begin(std::string_view table, std::span<const Column> columns) {
+    sink_.Begin(std::string(prefix_) + std::string(table), columns);
+  }
+  // process, pid, tid
+  void PutOwner(const Owner& owner) {
+    sink_.Unsigned(owner.process.value);
+    sink_.Unsigned(owner.pid);
+    sink_.Unsigned(owner.tid);
+  }
+  void PutBytes(const GpuWork& work);
+
+  Analysis& analysis_;
+  CallPaths& paths_;
+  std::string_view prefix_;
+  TableSink& sink_;
+};
+
+void TraceTables::WriteProcesses() {
+  constexpr Column kColumns[] = {KeyColumn("process"), {"pid"},    {"parent"},
+                                 {"start_ns"},         {"end_ns"}, {"exec_count"},
+                                 TextColumn("name")};
+  Begin("process", kColumns);
+  for (uint32_t i = 1; i <= analysis_.processes.size() && !sink_.failed(); ++i) {
+    const auto& process = analysis_.processes[ProcessId{i}];
+    sink_.Unsigned(i);
+    sink_.Unsigned(process.pid);
+    sink_.Unsigned(process.parent.value);
+    sink_.Unsigned(process.start_ns);
+    sink_.Unsigned(process.end_ns);
+    sink_.Unsigned(process.exec_count);
+    sink_.Text(analysis_.processes.Name(ProcessId{i}));
+    sink_.EndRow();
+  }
+  sink_.End();
+}
+
+void TraceTables::WriteThreads() {
+  constexpr Column kColumns[] = {{"process"}, {"pid"}, {"tid"}, TextColumn("name")};
+  Begin("thread", kColumns);
+  for (uint32_t i = 1; i <= analysis_.processes.size() && !sink_.failed(); ++i) {
+    for (const auto& [tid, name] : analysis_.processes.Threads(ProcessId{i})) {
+      sink_.Unsigned(i);
+      sink_.Unsigned(analysis_.processes[ProcessId{i}].pid);
+      sink_.Unsigned(tid);
+      sink_.Text(name);
+      sink_.EndRow();
+    }
+  }
+  sink_.End();
+}
+
+void TraceTables::WriteCalls() {
+  constexpr Column kColumns[] = {KeyColumn("call"),  {"process"},    {"pid"},    {"tid"},
+                                 TextColumn("name"), {"start_ns"},   {"end_ns"}, {"correlation_id"},
+                                 {"return_value"},   {"work_count"}, {"stack"}};
+  Begin("call", kColumns);
+  uint32_t number = 0;
+  for (const Launch& launch : analysis_.correlation.launches) {
+    if (sink_.failed()) return;
+    sink_.Unsigned(++number);
+    PutOwner(OwnerOf(analysis_, launch));
+    sink_.Text(ApiNameOf(analysis_.api_names, launch));
+    sink_.Unsigned(launch.start_ns);
+    sink_.Unsigned(launch.end_ns);
+    sink_.Unsigned(launch.correlation_id);
+    sink_.Signed(launch.return_value);
+    sink_.Unsigned(launch.work_count);
+    sink_.Unsigned(paths_.OfLaunch(launch).value);
+    sink_.EndRow();
+  }
+  sink_.End();
+}
+
+void TraceTables::PutBytes(const GpuWork& work) {
+  const LoadedEvents& events = analysis_.model.events;
+  if (work.kind == WorkKind::kMemcpy) {
+    sink_.Unsigned(events.memcpys.Get<&Memcpy::size_bytes>(work.index));
+  } else if (work.kind == WorkKind::kMemset) {
+    sink_.Unsigned(events.memsets.Get<&Memset::size_bytes>(work.index));
+  } else {
+    sink_.Null();
+  }
+}
+
+void TraceTables::WriteWork() {
+  constexpr Column kColumns[] = {KeyColumn("work"),
+                                 TextColumn("kind"),
+                                 {"call"},
+                                 {"process"},
+                                 {"pid"},
+                                 {"tid"},
+                                 {"gpu"},
+                                 {"stream"},
+                                 TextColumn("name"),
+                                 {"start_ns"},
+                                 {"end_ns"},
+                                 {"duration_ns"},
+                                 {"is_timed"},
+                                 {"bytes"},
+                                 {"correlation_id"},
+                                 {"stack"}};
+  Begin("work", kColumns);
+  const GpuNames names(analysis_, KernelNames::kFull);
+  uint32_t number = 0;
+  for (const GpuWork& work : analysis_.correlation.work) {
+    if (sink_.failed()) return;
+    const bool has_call = work.launch != GpuWork::kNoLaunch;
+    const uint64_t start_ns = StartOfWork(analysis_, work);
+    sink_.Unsigned(++number);
+    sink_.Text(WorkKindName(work.kind));
+    if (has_call) {
+      sink_.Unsigned(uint64_t{work.launch} + 1);
+    } else {
+      sink_.Null();
+    }
+    PutOwner(OwnerOf(analysis_, work));
+    sink_.Unsigned(analysis_.gpus.Of(work.instance, work.device_id).number);
+    if (work.stream_id == kNoSynchronizedObject) {
+      sink_.Null();
+    } else {
+      sink_.Unsigned(work.stream_id);
+    }
+    if (work.kind == WorkKind::kKernel) {
+      sink_.Text(names.KernelName(analysis_.model.events.kernels.Get<&Kernel::name>(work.index)));
+    } else {
+      sink_.Text(names.Title(work));
+    }
+    sink_.Unsigned(start_ns);
+    sink_.Unsigned(work.timed ? work.end_ns : start_ns);
+    sink_.Unsigned(work.duration_ns);
+    sink_.Unsigned(work.timed ? 1 : 0);
+    PutBytes(work);
+    sink_.Unsigned(work.correlation_id);
+    sink_.Unsigned(paths_.OfWork(work).value);
+    sink_.EndRow();
+  }
+  sink_.End();
+}
+
+void TraceTables::WriteSamples() {
+  constexpr Column kColumns[] = {{"process"},         {"pid"},    {"tid"},  {"cpu"}, {"time_ns"},
+                                 TextColumn("event"), {"weight"}, {"stack"}};
+  Begin("sample", kColumns);
+  const SampleWeights weights(analysis_.model, analysis_.shown);
+  for (const CpuSample& sample : analysis_.model.events.cpu_samples) {
+    if (sink_.failed()) return;
+    PutOwner(OwnerOf(analysis_, sample));
+    sink_.Unsigned(sample.cpu);
+    sink_.Unsigned(sample.time_ns);
+    sink_.Text(weights.NameOf(sample));
+    sink_.Unsigned(weights.Of(sample));
+    sink_.Unsigned(paths_.OfSample(sample).value);
+    sink_.EndRow();
+  }
+  sink_.End();
+}
+
+void TraceTables::WriteRanges() {
+  constexpr Column kColumns[] = {{"process"},        {"pid"},      {"tid"},    TextColumn("style"),
+                                 TextColumn("name"), {"start_ns"}, {"end_ns"}, {"is_open"}};
+  Begin("range", kColumns);
+  for (const NvtxRange& range : analysis_.nvtx.all()) {
+    if (sink_.failed()) return;
+    PutOwner(OwnerOf(analysis_, range));
+    sink_.Text(StyleText(range.style));
+    sink_.Text(analysis_.nvtx.NameOf(range));
+    sink_.Unsigned(range.start_ns);
+    sink_.Unsigned(range.end_ns);
+    sink_.Unsigned(range.is_open ? 1 : 0);
+    sink_.EndRow();
+  }
+  sink_.End();
+}
+
+}  // namespace
+
+uint64_t StartOfWork(const Analysis& analysis, const GpuWork& work) {
+  if (work.timed || work.launch == GpuWork::kNoLaunch) return work.start_ns;
+  return analysis.correlation.launches[work.launch].start_ns;
+}
+
+void WriteTraceTables(Analysis& analysis, CallPaths& paths, std::string_view prefix,
+                      TableSink& sink) {
+  TraceTables tables(analysis, paths, prefix, sink);
+  tables.WriteProcesses();
+  tables.WriteThreads();
+  tables.WriteCalls();
+  tables.WriteWork();
+  tables.WriteSamples();
+  tables.WriteRanges();
+}
+
+void WriteStackTables(const Analysis& analysis, const CallTree& tree, std::string_view prefix,
+                      TableSink& sink) {
+  constexpr Column kStacks[] = {KeyColumn("stack"), {"caller"}, {"frame"}};
+  sink.Begin(std::string(prefix) + "stack", kStacks);
+  uint32_t number = 0;
+  for (const CallTree::Node& node : tree.nodes()) {
+    if (sink.failed()) return;
+    sink.Unsigned(++number);
+    sink.Unsigned(node.parent.value);
+    sink.Unsigned(node.frame.value);
+    sink.EndRow();
+  }
+  sink.End();
+  constexpr Column kFrames[] = {KeyColumn("frame"), TextColumn("name"), TextColumn("module"),
+                                TextColumn("kind")};
+  sink.Begin(std::string(prefix) + "frame", kFrames);
+  for (uint32_t i = 1; i <= analysis.frames.size() && !sink.failed(); ++i) {
+    const NamedFrame& frame = analysis.frames[FrameId{i}];
+    sink.Unsigned(i);
+    sink.Text(frame.Label());
+    sink.Text(frame.module);
+    sink.Text(OriginName(frame.origin));
+    sink.EndRow();
+  }
+  sink.End();
+}
+
+}  // namespace xpu
