@@ -12,8 +12,8 @@ cd "$(dirname "$0")"
 packages=(
   binutils bpftool capnproto ca-certificates clang clang-format cmake g++ groff libbpf-dev
   libbz2-dev libcapnp-dev libcli11-dev libdw-dev libelf-dev libfmt-dev libgtest-dev libiberty-dev
-  liblzma-dev libsqlite3-dev libxxhash-dev libzstd-dev llvm man-db ninja-build pkg-config procps
-  python3 zlib1g-dev
+  liblzma-dev libprotobuf-dev libsqlite3-dev libxxhash-dev libzstd-dev llvm man-db ninja-build pkg-config procps
+  protobuf-compiler python3 zlib1g-dev
 )
 
 # For the sanitizers, and the tests in a browser, of completion and of stacks of other linkers' and C

@@ -16,11 +16,12 @@ View DiffView();
 View ScriptView();
 View DumpView();
 View ExportView();
+View PprofView();
 
 std::span<const View> Views() {
-  static const std::array views = {SummaryView(),     FoldedView(), FlameGraphView(),
-                                   ChromeTraceView(), TopView(),    DiffView(),
-                                   ScriptView(),      DumpView(),   ExportView()};
+  static const std::array views = {SummaryView(), FoldedView(), FlameGraphView(), ChromeTraceView(),
+                                   TopView(),     DiffView(),   ScriptView(),     DumpView(),
+                                   ExportView(),  PprofView()};
   return views;
 }
 

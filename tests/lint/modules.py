@@ -38,6 +38,7 @@ THIRD_PARTY = [
     (r"libiberty/", ["symbolize/demangle.cpp"]),
     (r"zlib\.h$", ["report", "symbolize"]),
     (r"sqlite3\.h$", ["report/export/sqlite"]),
+    (r"google/protobuf/|.*\.pb\.h$", ["report/export/pprof"]),
     (r"(cupti|cuda|generated_cuda)[a-z_]*\.h$",
      ["cupti_inject/cupti_abi_check.cpp", "cupti_inject/cupti_records_check.cpp"]),
     (r"nvtx3/", ["cupti_inject/nvtx_abi_check.cpp"]),
