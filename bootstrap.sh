@@ -10,10 +10,10 @@ set -euo pipefail
 cd "$(dirname "$0")"
 
 packages=(
-  binutils bpftool capnproto ca-certificates clang clang-format cmake g++ groff libbpf-dev
-  libbz2-dev libcapnp-dev libcli11-dev libdw-dev libelf-dev libfmt-dev libgtest-dev libiberty-dev
-  liblzma-dev libprotobuf-dev libsqlite3-dev libxxhash-dev libzstd-dev llvm man-db ninja-build pkg-config procps
-  protobuf-compiler python3 zlib1g-dev
+  binutils bpftool ca-certificates capnproto clang clang-format cmake g++ groff libboost-dev
+  libbpf-dev libbz2-dev libcapnp-dev libcli11-dev libdw-dev libelf-dev libfmt-dev libgtest-dev
+  libiberty-dev liblzma-dev libprotobuf-dev libsqlite3-dev libthrift-dev libxxhash-dev
+  libzstd-dev llvm man-db ninja-build pkg-config procps protobuf-compiler python3 zlib1g-dev
 )
 
 # For the sanitizers, and the tests in a browser, of completion and of stacks of other linkers' and C

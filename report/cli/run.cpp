@@ -109,7 +109,8 @@ Status CheckOutputName(const ReportOptions& options) {
   if (name.ends_with(".gz")) name.remove_suffix(3);
   const std::string_view own = options.view->file_name_end;
   const bool is_text = own.empty();
-  if (options.task != Task::kView || (!is_text && name.ends_with(own))) return Ok();
+  const bool is_any = options.view->write_to != nullptr || (!is_text && name.ends_with(own));
+  if (options.task != Task::kView || is_any) return Ok();
   for (const std::string_view other :
        std::span(kOthers).first(options.view->shows_tables ? kPictures : kOthers.size())) {
     if (!name.ends_with(other)) continue;

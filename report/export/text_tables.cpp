@@ -12,8 +12,7 @@
 
 namespace xpu {
 
-Result<std::unique_ptr<TextTables>> TextTables::Open(const std::string& directory,
-                                                     TextTableFormat format) {
+Status MakeTableDirectory(const std::string& directory) {
   if (::mkdir(directory.c_str(), 0777) != 0 && errno != EEXIST) {
     return SystemError(Format("{}: create directory", directory), errno);
   }
@@ -22,6 +21,12 @@ Result<std::unique_ptr<TextTables>> TextTables::Open(const std::string& director
     return Error{ErrorKind::kUsage, Format("{}: not a directory", directory),
                  "-o DIR: each table becomes a file in it"};
   }
+  return Ok();
+}
+
+Result<std::unique_ptr<TextTables>> TextTables::Open(const std::string& directory,
+                                                     TextTableFormat format) {
+  XPU_RETURN_IF_ERROR(MakeTableDirectory(directory));
   return std::unique_ptr<TextTables>(new TextTables(directory, format));
 }
 

@@ -16,6 +16,9 @@ enum class TextTableFormat : uint8_t {
   kNdjson,  // a JSON object on each line
 };
 
+// That of -o, where each table is a file; it may be there.
+Status MakeTableDirectory(const std::string& directory);
+
 class TextTables final : public TableSink {
  public:
   // Makes the directory if it is not there. Files of the same names are replaced.

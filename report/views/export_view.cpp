@@ -5,6 +5,7 @@
 #include "format/base/text.h"
 #include "report/analysis/call_paths.h"
 #include "report/export/nsys_tables.h"
+#include "report/export/parquet/parquet_tables.h"
 #include "report/export/record_tables.h"
 #include "report/export/sqlite/sqlite_tables.h"
 #include "report/export/text_tables.h"
@@ -15,8 +16,8 @@ namespace xpu {
 namespace {
 
 // In the order of kFormats.
-enum class ExportFormat : uint8_t { kSqlite, kCsv, kNdjson };
-constexpr std::array<std::string_view, 3> kFormats = {"sqlite", "csv", "ndjson"};
+enum class ExportFormat : uint8_t { kSqlite, kParquet, kCsv, kNdjson };
+constexpr std::array<std::string_view, 4> kFormats = {"sqlite", "parquet", "csv", "ndjson"};
 
 ExportFormat FormatOf(std::string_view name) {
   for (size_t i = 0; i < kFormats.size(); ++i) {
@@ -27,6 +28,7 @@ ExportFormat FormatOf(std::string_view name) {
 
 Result<std::unique_ptr<TableSink>> OpenTables(ExportFormat format, const std::string& path) {
   if (format == ExportFormat::kSqlite) return OpenSqliteTables(path);
+  if (format == ExportFormat::kParquet) return OpenParquetTables(path);
   XPU_ASSIGN_OR_RETURN(
       std::unique_ptr<TextTables> tables,
       TextTables::Open(
@@ -55,7 +57,7 @@ Status WriteExport(const ViewOptions& options, Analysis& analysis, const std::st
 View ExportView() {
   return {
       .option = "--export",
-      .help = "tables: sqlite (a file), csv, ndjson (a directory)",
+      .help = "tables: sqlite (a file), parquet, csv, ndjson",
       .value = "FORMAT",
       .values = kFormats,
       .takes_filters = false,

@@ -12,6 +12,7 @@ import subprocess
 import sys
 import tempfile
 
+import duckdb
 import xpu_testing
 from xpu_testing import expect, report, run_report
 
@@ -108,9 +109,9 @@ def export(capture, form, output):
 
 
 def test_every_table_holds_what_the_dump_prints():
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory() as directory:
         for name in NAMES:
-            place = pathlib.Path(folder) / name
+            place = pathlib.Path(directory) / name
             place.mkdir()
             capture = CAPTURES / name
             kinds = dumped(capture)
@@ -131,12 +132,59 @@ def test_every_table_holds_what_the_dump_prints():
                            len(sqlite_rows(database, table.stem)), len(rows))
 
 
+def sums_in_duckdb(rows, path):
+    """The query for what `wanted` holds of a table: of texts, how many and how long."""
+    parts = ["count(*)"]
+    for name, value in wanted(rows).items():
+        if isinstance(value, int) and name != "rows":
+            parts.append(f'sum("{name}"::HUGEINT)::VARCHAR')
+        elif name != "rows":
+            parts.append(f'count(DISTINCT "{name}")::VARCHAR || \' \' || sum(length("{name}"))')
+    return f"SELECT {', '.join(parts)} FROM '{path}'"
+
+
+def check_sums(what, rows, actual):
+    target = wanted(rows)
+    expect(f"{what}: rows", int(actual[0]), target.pop("rows"))
+    for (name, value), found in zip(target.items(), actual[1:], strict=True):
+        if isinstance(value, int):
+            expect(f"{what}: {name}", int(found) % 2**64, value)
+        else:
+            expect(f"{what}: {name}", found, f"{len(set(value))} {sum(map(len, value))}")
+
+
+def test_duckdb_reads_parquet_csv_and_ndjson():
+    with tempfile.TemporaryDirectory() as directory:
+        checks = []
+        queries = []
+        for name in NAMES:
+            capture = CAPTURES / name
+            for form in ("parquet", "csv", "ndjson"):
+                export(capture, form, f"{directory}/{name}-{form}")
+            for kind, rows in dumped(capture).items():
+                checks.append((f"{name} {kind}", rows))
+                queries.append(sums_in_duckdb(rows, f"{directory}/{name}-parquet/{kind}.parquet"))
+        for (what, rows), [row] in zip(checks, duckdb.rows_of(queries), strict=True):
+            check_sums(f"parquet {what}", rows, row)
+        # All formats alike: what calls and work are together.
+        each = [[f"""SELECT call.name, work.kind, count(*)::INT, sum(duration_ns)::VARCHAR,
+                         count(bytes)::INT
+                     FROM '{directory}/{name}-{form}/work.{form}' AS work
+                     LEFT JOIN '{directory}/{name}-{form}/call.{form}' AS call USING (call)
+                     GROUP BY ALL ORDER BY ALL""" for name in NAMES if name != "no_inject.xpu"]
+                for form in ("parquet", "csv", "ndjson")]
+        results = [duckdb.rows_of(queries) for queries in each]
+        expect("rows", all(len(rows) > 0 for rows in results[0]), True)
+        for other in results[1:]:
+            expect("calls and work", other, results[0])
+
+
 def test_queries_for_nsys():
     """As the documentation of nsys has them, and scripts since."""
     capture = CAPTURES / "pytorch_mlp_graph.xpu"
     kinds = dumped(capture)
-    with tempfile.TemporaryDirectory() as folder:
-        database = open_database(export(capture, "sqlite", pathlib.Path(folder) / "a.sqlite"))
+    with tempfile.TemporaryDirectory() as directory:
+        database = open_database(export(capture, "sqlite", pathlib.Path(directory) / "a.sqlite"))
         # Time by kernel.
         rows = database.execute("""
             SELECT count(*) AS num, sum(end - start) AS total, value AS name
@@ -178,8 +226,8 @@ def test_ranges_for_nsys():
     capture = CAPTURES / "nvtx_ranges.xpu"
     [pushes, marks] = [sum(event["kind"] == kind for event in dumped(capture)["nvtx_event"])
                        for kind in ("push", "mark")]
-    with tempfile.TemporaryDirectory() as folder:
-        database = open_database(export(capture, "sqlite", pathlib.Path(folder) / "a.sqlite"))
+    with tempfile.TemporaryDirectory() as directory:
+        database = open_database(export(capture, "sqlite", pathlib.Path(directory) / "a.sqlite"))
         rows = dict(database.execute("SELECT eventType, count(*) FROM NVTX_EVENTS GROUP BY 1"))
         expect("pushed ranges and marks", (rows.get(59, 0), rows.get(34, 0)), (pushes, marks))
         [row] = database.execute("SELECT count(*) FROM NVTX_EVENTS WHERE end < start")
@@ -188,11 +236,11 @@ def test_ranges_for_nsys():
 
 def test_outputs_that_cannot_be():
     capture = CAPTURES / "graph.xpu"
-    with tempfile.TemporaryDirectory() as folder:
-        file = pathlib.Path(folder) / "file"
+    with tempfile.TemporaryDirectory() as directory:
+        file = pathlib.Path(directory) / "file"
         file.write_text("text")
         for arguments in (["sqlite"], ["sqlite", "-o", "-"], ["csv", "-o", file],
-                          ["sqlite", "-o", "/dev/null"], ["sqlite", "-o", f"{folder}/no/file"],
+                          ["sqlite", "-o", "/dev/null"], ["sqlite", "-o", f"{directory}/no/file"],
                           ["parquets", "-o", file]):
             result = run_report(capture, "--export", *arguments)
             expect(f"status of {arguments}", result.returncode in (1, 2), True)
@@ -205,18 +253,19 @@ def test_outputs_that_cannot_be():
 def test_damaged_and_hostile_captures():
     """No content of a capture makes an export fail, or text in it that is not UTF-8."""
     make_hostile = xpu_testing.find("tests/golden/make_hostile")
-    with tempfile.TemporaryDirectory() as folder:
-        subprocess.run([make_hostile, folder, "200"], check=True)
+    with tempfile.TemporaryDirectory() as directory:
+        subprocess.run([make_hostile, directory, "200"], check=True)
         whole = (CAPTURES / "two_kernels_fork.xpu").read_bytes()
         for cut in range(1, 8):
             damaged = bytearray(whole[:len(whole) * cut // 8])
             damaged[len(damaged) // 2] ^= 0x55
-            (pathlib.Path(folder) / f"cut{cut}.xpu").write_bytes(damaged)
-        for capture in sorted(pathlib.Path(folder).glob("*.xpu")):
+            (pathlib.Path(directory) / f"cut{cut}.xpu").write_bytes(damaged)
+        for capture in sorted(pathlib.Path(directory).glob("*.xpu")):
             database = open_database(export(capture, "sqlite", f"{capture}.sqlite"))
             for row in database.execute("SELECT value FROM StringIds"):
                 expect("characters", [c for c in row[0] if ord(c) < 32], [])
             export(capture, "ndjson", f"{capture}.tables")
+            export(capture, "parquet", f"{capture}.parquet")
             for table in pathlib.Path(f"{capture}.tables").iterdir():
                 ndjson_rows(table)
 

@@ -29,7 +29,7 @@ OWN = {
 THIRD_PARTY = [
     (r"fmt/", ["format/base/text.h", "format/base/text.cpp"]),
     (r"(capnp|kj)/|.*capture\.capnp\.h$", ["format"]),
-    (r"zstd\.h$", ["format", "symbolize/dwarf/inflated_elf.cpp"]),
+    (r"zstd\.h$", ["format", "report/export/parquet", "symbolize/dwarf/inflated_elf.cpp"]),
     (r"(zstd_errors|xxhash)\.h$", ["format"]),
     (r"CLI/", ["record/cli/command_line.cpp", "report/cli/options.cpp", "report/cli/view_choice.cpp"]),
     (r"bpf/(libbpf|bpf|btf)\.h$|.*\.skel\.h$", ["record"]),
@@ -38,6 +38,7 @@ THIRD_PARTY = [
     (r"libiberty/", ["symbolize/demangle.cpp"]),
     (r"zlib\.h$", ["report", "symbolize"]),
     (r"sqlite3\.h$", ["report/export/sqlite"]),
+    (r"thrift/", ["report/export/parquet"]),
     (r"google/protobuf/|.*\.pb\.h$", ["report/export/pprof"]),
     (r"(cupti|cuda|generated_cuda)[a-z_]*\.h$",
      ["cupti_inject/cupti_abi_check.cpp", "cupti_inject/cupti_records_check.cpp"]),
