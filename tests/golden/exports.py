@@ -179,6 +179,55 @@ def test_duckdb_reads_parquet_csv_and_ndjson():
             expect("calls and work", other, results[0])
 
 
+def busy_ns(work):
+    """The time in which any of the work ran."""
+    busy = until = 0
+    for start, end in sorted((row["start_ns"], row["end_ns"]) for row in work):
+        busy += max(0, end - max(start, until))
+        until = max(until, end)
+    return busy
+
+
+def test_queries_for_fleets():
+    """Those of man/queries give what the captures hold, and find a kernel that became slower."""
+    queries = {path.stem: path.read_text(encoding="utf-8")
+               for path in (CAPTURES.parent.parent / "man/queries").glob("*.sql")}
+    with tempfile.TemporaryDirectory() as directory:
+        place = pathlib.Path(directory)
+        for name in ("tables", "json", "before", "after"):
+            (place / name).mkdir()
+        names = ["pytorch_mlp", "pytorch_mlp_graph", "two_kernels_fork"]
+        time_ns, busy = 0, {}
+        for name in names:
+            export(CAPTURES / f"{name}.xpu", "parquet", place / "tables" / name)
+            export(CAPTURES / f"{name}.xpu", "ndjson", place / "json" / name)
+            work = [row for row in ndjson_rows(place / f"json/{name}/work.ndjson")
+                    if row["kind"] != "sync"]
+            busy[name] = busy_ns(work)
+            time_ns += sum(row["duration_ns"] for row in work if row["kind"] == "kernel")
+        copies = []
+        for number in range(6):
+            side = "before" if number < 3 else "after"
+            (place / side / str(number)).mkdir()
+            slower = f"CASE WHEN name LIKE '%reduce_kernel%' AND {number} > 2 THEN 2 ELSE 1 END"
+            copies.append(f"""
+                COPY (SELECT * REPLACE (duration_ns * {slower} * (100 + {number % 3}) // 100
+                                        AS duration_ns)
+                      FROM 'tables/pytorch_mlp/work.parquet')
+                TO '{side}/{number}/work.parquet' (FORMAT parquet)""")
+        *_, hottest, hosts, regressions, idle = duckdb.rows_of(
+            copies + [queries[name] for name in ("hottest_kernels", "time_by_host", "regressions",
+                                                 "idle_gpus")], cwd=directory)
+        expect("time of all kernels", sum(int(row[3]) for row in hottest), time_ns)
+        expect("captures by host", sum(int(row[2]) for row in hosts), len(names))
+        expect("busy time", {row[0]: int(row[3]) for row in idle}, busy)
+        certain = [row for row in regressions if row[6] > 3]
+        expect("slower kernels", bool(certain) and
+               all("reduce_kernel" in row[0] and row[5] > 1.9 for row in certain), True)
+        expect("others", [row for row in regressions
+                          if "reduce_kernel" not in row[0] and abs(row[6]) > 1], [])
+
+
 def test_queries_for_nsys():
     """As the documentation of nsys has them, and scripts since."""
     capture = CAPTURES / "pytorch_mlp_graph.xpu"

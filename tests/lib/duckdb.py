@@ -39,12 +39,12 @@ def directory():
     return place
 
 
-def rows_of(queries):
-    """The rows of each query; DuckDB writes large numbers as text."""
+def rows_of(queries, cwd=None):
+    """The rows of each query; DuckDB writes large numbers as text. Files are relative to `cwd`."""
     place = directory()
     script = place / "query.mjs"
     script.write_text(QUERY, encoding="utf-8")
     result = subprocess.run(["node", script], input=json.dumps(queries), capture_output=True,
-                            text=True, timeout=300)
+                            text=True, timeout=300, cwd=cwd)
     xpu_testing.expect(f"status of DuckDB: {result.stderr[:2000]}", result.returncode, 0)
     return json.loads(result.stdout)
