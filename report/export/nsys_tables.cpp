@@ -16,7 +16,7 @@
 namespace xpu {
 namespace {
 
-constexpr Column Plain(std::string_view name) { return {name, ColumnType::kPlainText}; }
+constexpr ExportColumn Plain(std::string_view name) { return {name, ColumnType::kPlainText}; }
 
 // nsys has the pid in bits 24 to 47 and the thread below it.
 uint64_t GlobalId(uint32_t pid, uint32_t tid = 0) {
@@ -156,33 +156,33 @@ class NsysTables {
 };
 
 void NsysTables::WriteKernels() {
-  constexpr Column kColumns[] = {{"start"},
-                                 {"end"},
-                                 {"deviceId"},
-                                 {"contextId"},
-                                 {"streamId"},
-                                 {"correlationId"},
-                                 {"globalPid"},
-                                 TextColumn("demangledName"),
-                                 TextColumn("shortName"),
-                                 TextColumn("mangledName"),
-                                 {"launchType"},
-                                 {"cacheConfig"},
-                                 {"registersPerThread"},
-                                 {"gridX"},
-                                 {"gridY"},
-                                 {"gridZ"},
-                                 {"blockX"},
-                                 {"blockY"},
-                                 {"blockZ"},
-                                 {"staticSharedMemory"},
-                                 {"dynamicSharedMemory"},
-                                 {"localMemoryPerThread"},
-                                 {"localMemoryTotal"},
-                                 {"gridId"},
-                                 {"sharedMemoryExecuted"},
-                                 {"graphNodeId"},
-                                 {"sharedMemoryLimitConfig"}};
+  constexpr ExportColumn kColumns[] = {{"start"},
+                                       {"end"},
+                                       {"deviceId"},
+                                       {"contextId"},
+                                       {"streamId"},
+                                       {"correlationId"},
+                                       {"globalPid"},
+                                       TextColumn("demangledName"),
+                                       TextColumn("shortName"),
+                                       TextColumn("mangledName"),
+                                       {"launchType"},
+                                       {"cacheConfig"},
+                                       {"registersPerThread"},
+                                       {"gridX"},
+                                       {"gridY"},
+                                       {"gridZ"},
+                                       {"blockX"},
+                                       {"blockY"},
+                                       {"blockZ"},
+                                       {"staticSharedMemory"},
+                                       {"dynamicSharedMemory"},
+                                       {"localMemoryPerThread"},
+                                       {"localMemoryTotal"},
+                                       {"gridId"},
+                                       {"sharedMemoryExecuted"},
+                                       {"graphNodeId"},
+                                       {"sharedMemoryLimitConfig"}};
   sink_.Begin("CUPTI_ACTIVITY_KIND_KERNEL", kColumns);
   ForEach(WorkKind::kKernel, [&](const GpuWork& work) {
     const Kernel kernel = events_.kernels[work.index];
@@ -202,7 +202,7 @@ void NsysTables::WriteKernels() {
 }
 
 void NsysTables::WriteCopies() {
-  constexpr Column kColumns[] = {
+  constexpr ExportColumn kColumns[] = {
       {"start"},        {"end"},           {"deviceId"},     {"contextId"},
       {"streamId"},     {"correlationId"}, {"globalPid"},    {"bytes"},
       {"copyKind"},     {"srcKind"},       {"dstKind"},      {"srcDeviceId"},
@@ -219,9 +219,9 @@ void NsysTables::WriteCopies() {
 }
 
 void NsysTables::WriteSets() {
-  constexpr Column kColumns[] = {{"start"},    {"end"},           {"deviceId"},   {"contextId"},
-                                 {"streamId"}, {"correlationId"}, {"globalPid"},  {"value"},
-                                 {"bytes"},    {"memKind"},       {"graphNodeId"}};
+  constexpr ExportColumn kColumns[] = {
+      {"start"},     {"end"},   {"deviceId"}, {"contextId"}, {"streamId"},   {"correlationId"},
+      {"globalPid"}, {"value"}, {"bytes"},    {"memKind"},   {"graphNodeId"}};
   sink_.Begin("CUPTI_ACTIVITY_KIND_MEMSET", kColumns);
   ForEach(WorkKind::kMemset, [&](const GpuWork& work) {
     const Memset set = events_.memsets[work.index];
@@ -232,9 +232,9 @@ void NsysTables::WriteSets() {
 }
 
 void NsysTables::WriteSynchronizations() {
-  constexpr Column kColumns[] = {{"start"},     {"end"},      {"deviceId"},
-                                 {"contextId"}, {"streamId"}, {"correlationId"},
-                                 {"globalPid"}, {"syncType"}, {"eventId"}};
+  constexpr ExportColumn kColumns[] = {{"start"},     {"end"},      {"deviceId"},
+                                       {"contextId"}, {"streamId"}, {"correlationId"},
+                                       {"globalPid"}, {"syncType"}, {"eventId"}};
   sink_.Begin("CUPTI_ACTIVITY_KIND_SYNCHRONIZATION", kColumns);
   ForEach(WorkKind::kSynchronization, [&](const GpuWork& work) {
     const Synchronization wait = events_.synchronizations[work.index];
@@ -244,8 +244,9 @@ void NsysTables::WriteSynchronizations() {
 }
 
 void NsysTables::WriteGraphs() {
-  constexpr Column kColumns[] = {{"start"},     {"end"},      {"deviceId"},      {"graphId"},
-                                 {"contextId"}, {"streamId"}, {"correlationId"}, {"globalPid"}};
+  constexpr ExportColumn kColumns[] = {{"start"},         {"end"},       {"deviceId"},
+                                       {"graphId"},       {"contextId"}, {"streamId"},
+                                       {"correlationId"}, {"globalPid"}};
   sink_.Begin("CUPTI_ACTIVITY_KIND_GRAPH_TRACE", kColumns);
   ForEach(WorkKind::kGraph, [&](const GpuWork& work) {
     const GraphLaunch graph = events_.graph_launches[work.index];
@@ -257,9 +258,9 @@ void NsysTables::WriteGraphs() {
 // Those that start work have their thread as the recorder numbers it, and their stack; the others
 // have what the library in the program knows.
 void NsysTables::WriteCalls() {
-  constexpr Column kColumns[] = {{"start"},       {"end"},           {"eventClass"},
-                                 {"globalTid"},   {"correlationId"}, TextColumn("nameId"),
-                                 {"returnValue"}, {"callchainId"}};
+  constexpr ExportColumn kColumns[] = {{"start"},       {"end"},           {"eventClass"},
+                                       {"globalTid"},   {"correlationId"}, TextColumn("nameId"),
+                                       {"returnValue"}, {"callchainId"}};
   sink_.Begin("CUPTI_ACTIVITY_KIND_RUNTIME", kColumns);
   const LaunchesByCall launches(analysis_.correlation.launches);
   for (const ApiCall& call : events_.api_calls) {
@@ -284,7 +285,7 @@ void NsysTables::WriteCalls() {
 }
 
 void NsysTables::WriteRanges() {
-  constexpr Column kColumns[] = {
+  constexpr ExportColumn kColumns[] = {
       {"start"},    {"end"},         {"eventType"},  {"rangeId"},      {"category"},
       {"color"},    Plain("text"),   {"globalTid"},  {"endGlobalTid"}, TextColumn("textId"),
       {"domainId"}, {"uint64Value"}, {"int64Value"}, {"uint32Value"},  {"int32Value"}};
@@ -333,8 +334,9 @@ void NsysTables::WriteRanges() {
 }
 
 void NsysTables::WriteGpus() {
-  constexpr Column kColumns[] = {{"id"},       Plain("name"), {"totalMemory"},  {"smCount"},
-                                 {"cuDevice"}, Plain("uuid"), {"computeMajor"}, {"computeMinor"}};
+  constexpr ExportColumn kColumns[] = {{"id"},           Plain("name"),   {"totalMemory"},
+                                       {"smCount"},      {"cuDevice"},    Plain("uuid"),
+                                       {"computeMajor"}, {"computeMinor"}};
   sink_.Begin("TARGET_INFO_GPU", kColumns);
   for (const GpuDevices::Gpu& gpu : analysis_.gpus.all()) {
     const Device& device = *gpu.device;
@@ -349,7 +351,7 @@ void NsysTables::WriteGpus() {
 }
 
 void NsysTables::WriteProcesses() {
-  constexpr Column kColumns[] = {{"globalPid"}, {"pid"}, Plain("name")};
+  constexpr ExportColumn kColumns[] = {{"globalPid"}, {"pid"}, Plain("name")};
   sink_.Begin("PROCESSES", kColumns);
   for (uint32_t i = 1; i <= analysis_.processes.size() && !sink_.failed(); ++i) {
     const uint32_t pid = analysis_.processes[ProcessId{i}].pid;
@@ -361,7 +363,7 @@ void NsysTables::WriteProcesses() {
 }
 
 void NsysTables::WriteThreads() {
-  constexpr Column kColumns[] = {TextColumn("nameId"), {"priority"}, {"globalTid"}};
+  constexpr ExportColumn kColumns[] = {TextColumn("nameId"), {"priority"}, {"globalTid"}};
   sink_.Begin("ThreadNames", kColumns);
   for (uint32_t i = 1; i <= analysis_.processes.size() && !sink_.failed(); ++i) {
     const uint32_t pid = analysis_.processes[ProcessId{i}].pid;
@@ -376,7 +378,7 @@ void NsysTables::WriteThreads() {
 }
 
 void NsysTables::WriteEnum(std::string_view table, std::span<const EnumName> names) {
-  constexpr Column kColumns[] = {{"id", ColumnType::kKey}, Plain("name"), Plain("label")};
+  constexpr ExportColumn kColumns[] = {{"id", ColumnType::kKey}, Plain("name"), Plain("label")};
   sink_.Begin(table, kColumns);
   for (const EnumName& name : names) {
     Put(name.id);

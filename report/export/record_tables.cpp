@@ -22,7 +22,7 @@ constexpr bool kHasSizesOnly = std::is_same_v<Event, SymbolSlice>;
 template <typename Event>
 class ColumnCollector {
  public:
-  explicit ColumnCollector(std::vector<Column>& columns) : columns_(columns) {}
+  explicit ColumnCollector(std::vector<ExportColumn>& columns) : columns_(columns) {}
 
   void operator()(FieldInfo field, StringId) {
     const bool is_size = kHasSizesOnly<Event> && field.name == std::string_view("bytes");
@@ -38,7 +38,7 @@ class ColumnCollector {
   }
 
  private:
-  std::vector<Column>& columns_;
+  std::vector<ExportColumn>& columns_;
 };
 
 template <typename Event>
@@ -90,7 +90,7 @@ template <typename List>
 void WriteTable(const Model& model, const List& list, std::string_view prefix, TableSink& sink,
                 uint32_t& most_stack) {
   using Event = std::decay_t<decltype(list[0])>;
-  std::vector<Column> columns;
+  std::vector<ExportColumn> columns;
   Event none;
   VisitFields(none, ColumnCollector<Event>(columns));
   sink.Begin(std::string(prefix) + std::string(kEventName<Event>), columns);
@@ -118,7 +118,7 @@ std::string_view FrameKindName(FrameKind kind) {
 // Callers have smaller ids than their callees.
 void WriteStackNodes(const CaptureTables& tables, uint32_t most_stack, std::string_view prefix,
                      TableSink& sink) {
-  constexpr Column kColumns[] = {
+  constexpr ExportColumn kColumns[] = {
       {"stack", ColumnType::kKey}, {"caller"}, {"kind", ColumnType::kText}, {"address"}};
   sink.Begin(std::string(prefix) + "stack_node", kColumns);
   for (uint32_t i = 1; i <= most_stack && !sink.failed(); ++i) {

@@ -18,19 +18,19 @@ enum class ColumnType : uint8_t {
   kPlainText,  // the same, but never an id
 };
 
-struct Column {
+struct ExportColumn {
   std::string_view name;
   ColumnType type = ColumnType::kInteger;
 };
 
-constexpr Column KeyColumn(std::string_view name) { return {name, ColumnType::kKey}; }
-constexpr Column TextColumn(std::string_view name) { return {name, ColumnType::kText}; }
+constexpr ExportColumn KeyColumn(std::string_view name) { return {name, ColumnType::kKey}; }
+constexpr ExportColumn TextColumn(std::string_view name) { return {name, ColumnType::kText}; }
 
 class TableSink {
  public:
   virtual ~TableSink() = default;
 
-  virtual void Begin(std::string_view table, std::span<const Column> columns) = 0;
+  virtual void Begin(std::string_view table, std::span<const ExportColumn> columns) = 0;
   // The cells of a row, in the order of the columns.
   virtual void Signed(int64_t value) = 0;
   virtual void Unsigned(uint64_t value) = 0;

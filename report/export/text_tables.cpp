@@ -30,7 +30,7 @@ Result<std::unique_ptr<TextTables>> TextTables::Open(const std::string& director
   return std::unique_ptr<TextTables>(new TextTables(directory, format));
 }
 
-void TextTables::Begin(std::string_view table, std::span<const Column> columns) {
+void TextTables::Begin(std::string_view table, std::span<const ExportColumn> columns) {
   if (failed()) return;
   const bool is_csv = format_ == TextTableFormat::kCsv;
   Result<Output> output =
@@ -42,7 +42,7 @@ void TextTables::Begin(std::string_view table, std::span<const Column> columns) 
   output_.emplace(std::move(output).value());
   before_.clear();
   line_.clear();
-  for (const Column& column : columns) {
+  for (const ExportColumn& column : columns) {
     const bool is_first = before_.empty();
     if (is_csv) {
       line_ += is_first ? "" : ",";

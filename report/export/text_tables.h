@@ -25,7 +25,7 @@ class TextTables final : public TableSink {
   static Result<std::unique_ptr<TextTables>> Open(const std::string& directory,
                                                   TextTableFormat format);
 
-  void Begin(std::string_view table, std::span<const Column> columns) override;
+  void Begin(std::string_view table, std::span<const ExportColumn> columns) override;
   void Signed(int64_t value) override;
   void Unsigned(uint64_t value) override;
   void Text(std::string_view text) override;

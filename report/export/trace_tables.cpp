@@ -40,7 +40,7 @@ class TraceTables {
   void WriteRanges();
 
  private:
-  void Begin(std::string_view table, std::span<const Column> columns) {
+  void Begin(std::string_view table, std::span<const ExportColumn> columns) {
     sink_.Begin(std::string(prefix_) + std::string(table), columns);
   }
   // process, pid, tid
@@ -58,9 +58,9 @@ class TraceTables {
 };
 
 void TraceTables::WriteProcesses() {
-  constexpr Column kColumns[] = {KeyColumn("process"), {"pid"},    {"parent"},
-                                 {"start_ns"},         {"end_ns"}, {"exec_count"},
-                                 TextColumn("name")};
+  constexpr ExportColumn kColumns[] = {KeyColumn("process"), {"pid"},    {"parent"},
+                                       {"start_ns"},         {"end_ns"}, {"exec_count"},
+                                       TextColumn("name")};
   Begin("process", kColumns);
   for (uint32_t i = 1; i <= analysis_.processes.size() && !sink_.failed(); ++i) {
     const auto& process = analysis_.processes[ProcessId{i}];
@@ -77,7 +77,7 @@ void TraceTables::WriteProcesses() {
 }
 
 void TraceTables::WriteThreads() {
-  constexpr Column kColumns[] = {{"process"}, {"pid"}, {"tid"}, TextColumn("name")};
+  constexpr ExportColumn kColumns[] = {{"process"}, {"pid"}, {"tid"}, TextColumn("name")};
   Begin("thread", kColumns);
   for (uint32_t i = 1; i <= analysis_.processes.size() && !sink_.failed(); ++i) {
     for (const auto& [tid, name] : analysis_.processes.Threads(ProcessId{i})) {
@@ -92,9 +92,10 @@ void TraceTables::WriteThreads() {
 }
 
 void TraceTables::WriteCalls() {
-  constexpr Column kColumns[] = {KeyColumn("call"),  {"process"},    {"pid"},    {"tid"},
-                                 TextColumn("name"), {"start_ns"},   {"end_ns"}, {"correlation_id"},
-                                 {"return_value"},   {"work_count"}, {"stack"}};
+  constexpr ExportColumn kColumns[] = {KeyColumn("call"), {"process"},        {"pid"},
+                                       {"tid"},           TextColumn("name"), {"start_ns"},
+                                       {"end_ns"},        {"correlation_id"}, {"return_value"},
+                                       {"work_count"},    {"stack"}};
   Begin("call", kColumns);
   uint32_t number = 0;
   for (const Launch& launch : analysis_.correlation.launches) {
@@ -125,22 +126,22 @@ void TraceTables::PutBytes(const GpuWork& work) {
 }
 
 void TraceTables::WriteWork() {
-  constexpr Column kColumns[] = {KeyColumn("work"),
-                                 TextColumn("kind"),
-                                 {"call"},
-                                 {"process"},
-                                 {"pid"},
-                                 {"tid"},
-                                 {"gpu"},
-                                 {"stream"},
-                                 TextColumn("name"),
-                                 {"start_ns"},
-                                 {"end_ns"},
-                                 {"duration_ns"},
-                                 {"is_timed"},
-                                 {"bytes"},
-                                 {"correlation_id"},
-                                 {"stack"}};
+  constexpr ExportColumn kColumns[] = {KeyColumn("work"),
+                                       TextColumn("kind"),
+                                       {"call"},
+                                       {"process"},
+                                       {"pid"},
+                                       {"tid"},
+                                       {"gpu"},
+                                       {"stream"},
+                                       TextColumn("name"),
+                                       {"start_ns"},
+                                       {"end_ns"},
+                                       {"duration_ns"},
+                                       {"is_timed"},
+                                       {"bytes"},
+                                       {"correlation_id"},
+                                       {"stack"}};
   Begin("work", kColumns);
   const GpuNames names(analysis_, KernelNames::kFull);
   uint32_t number = 0;
@@ -180,8 +181,9 @@ void TraceTables::WriteWork() {
 }
 
 void TraceTables::WriteSamples() {
-  constexpr Column kColumns[] = {{"process"},         {"pid"},    {"tid"},  {"cpu"}, {"time_ns"},
-                                 TextColumn("event"), {"weight"}, {"stack"}};
+  constexpr ExportColumn kColumns[] = {{"process"}, {"pid"},     {"tid"},
+                                       {"cpu"},     {"time_ns"}, TextColumn("event"),
+                                       {"weight"},  {"stack"}};
   Begin("sample", kColumns);
   const SampleWeights weights(analysis_.model, analysis_.shown);
   for (const CpuSample& sample : analysis_.model.events.cpu_samples) {
@@ -198,8 +200,9 @@ void TraceTables::WriteSamples() {
 }
 
 void TraceTables::WriteRanges() {
-  constexpr Column kColumns[] = {{"process"},        {"pid"},      {"tid"},    TextColumn("style"),
-                                 TextColumn("name"), {"start_ns"}, {"end_ns"}, {"is_open"}};
+  constexpr ExportColumn kColumns[] = {
+      {"process"},        {"pid"},      {"tid"},    TextColumn("style"),
+      TextColumn("name"), {"start_ns"}, {"end_ns"}, {"is_open"}};
   Begin("range", kColumns);
   for (const NvtxRange& range : analysis_.nvtx.all()) {
     if (sink_.failed()) return;
@@ -234,7 +237,7 @@ void WriteTraceTables(Analysis& analysis, CallPaths& paths, std::string_view pre
 
 void WriteStackTables(const Analysis& analysis, const CallTree& tree, std::string_view prefix,
                       TableSink& sink) {
-  constexpr Column kStacks[] = {KeyColumn("stack"), {"caller"}, {"frame"}};
+  constexpr ExportColumn kStacks[] = {KeyColumn("stack"), {"caller"}, {"frame"}};
   sink.Begin(std::string(prefix) + "stack", kStacks);
   uint32_t number = 0;
   for (const CallTree::Node& node : tree.nodes()) {
@@ -245,8 +248,8 @@ void WriteStackTables(const Analysis& analysis, const CallTree& tree, std::strin
     sink.EndRow();
   }
   sink.End();
-  constexpr Column kFrames[] = {KeyColumn("frame"), TextColumn("name"), TextColumn("module"),
-                                TextColumn("kind")};
+  constexpr ExportColumn kFrames[] = {KeyColumn("frame"), TextColumn("name"), TextColumn("module"),
+                                      TextColumn("kind")};
   sink.Begin(std::string(prefix) + "frame", kFrames);
   for (uint32_t i = 1; i <= analysis.frames.size() && !sink.failed(); ++i) {
     const NamedFrame& frame = analysis.frames[FrameId{i}];

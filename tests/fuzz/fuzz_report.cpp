@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "capture_of_messages.h"
@@ -11,6 +12,10 @@
 #include "format/reader.h"
 #include "report/analysis/analysis.h"
 #include "report/analysis/filter.h"
+#include "report/export/nsys_tables.h"
+#include "report/export/pprof/pprof.h"
+#include "report/export/record_tables.h"
+#include "report/export/trace_tables.h"
 #include "report/model/load.h"
 #include "report/query/ledger.h"
 #include "report/views/tables/top_tables.h"
@@ -38,6 +43,38 @@ void WriteTables(const Choice& choice, Analysis& analysis, Output& output) {
   }
 }
 
+// Checks that each row has as many cells as its table has columns.
+class CheckingTables final : public TableSink {
+ public:
+  void Begin(std::string_view, std::span<const ExportColumn> columns) override {
+    columns_ = columns.size();
+  }
+  void Signed(int64_t) override { ++cells_; }
+  void Unsigned(uint64_t) override { ++cells_; }
+  void Text(std::string_view) override { ++cells_; }
+  void Null() override { ++cells_; }
+  void EndRow() override {
+    XPU_CHECK(cells_ == columns_);
+    cells_ = 0;
+  }
+  void End() override {}
+  bool failed() const override { return false; }
+  Status Close() override { return Ok(); }
+
+ private:
+  size_t columns_ = 0;
+  size_t cells_ = 0;
+};
+
+void WriteExports(Analysis& analysis, GraphStacks graph_stacks) {
+  CheckingTables tables;
+  CallPaths paths(analysis, {.graph_stacks = graph_stacks});
+  WriteNsysTables(analysis, paths, tables);
+  WriteRecordTables(analysis, "", tables);
+  WriteTraceTables(analysis, paths, "", tables);
+  WriteStackTables(analysis, paths.tree(), "", tables);
+}
+
 void WriteViews(const Choice& choice, Analysis& analysis, Output& output) {
   std::string notes;
   const auto names = Choice::Of<KernelNames>(choice.views, 0, 3);
@@ -59,6 +96,8 @@ void WriteViews(const Choice& choice, Analysis& analysis, Output& output) {
   WriteTables(choice, analysis, output);
   WriteScript(analysis, {names, stacks}, output);
   WriteDump(analysis, output);
+  WritePprof(analysis, {names, stacks}, output);
+  WriteExports(analysis, stacks);
   if ((choice.views & 0x80) != 0) WriteDiff(analysis, analysis, {}, output, notes);
 }
 

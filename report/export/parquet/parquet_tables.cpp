@@ -56,7 +56,7 @@ class ParquetTables final : public TableSink {
     XPU_CHECK(compressor_ != nullptr);
   }
 
-  void Begin(std::string_view table, std::span<const Column> columns) override;
+  void Begin(std::string_view table, std::span<const ExportColumn> columns) override;
   void Signed(int64_t value) override { Next(true).numbers.push_back(value); }
   void Unsigned(uint64_t value) override { Signed(static_cast<int64_t>(value)); }
   void Text(std::string_view text) override;
@@ -98,11 +98,11 @@ class ParquetTables final : public TableSink {
   Status status_ = Ok();
 };
 
-void ParquetTables::Begin(std::string_view table, std::span<const Column> columns) {
+void ParquetTables::Begin(std::string_view table, std::span<const ExportColumn> columns) {
   columns_.clear();
   values_.clear();
   groups_.clear();
-  for (const Column& column : columns) {
+  for (const ExportColumn& column : columns) {
     const bool is_text = column.type == ColumnType::kText || column.type == ColumnType::kPlainText;
     columns_.push_back({.name = std::string(column.name),
                         .type = is_text ? ParquetType::kByteArray : ParquetType::kInt64});

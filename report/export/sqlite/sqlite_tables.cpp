@@ -36,11 +36,11 @@ class SqliteTables final : public TableSink {
     add_text_ = Compile("INSERT INTO StringIds VALUES (?, ?)");
   }
 
-  void Begin(std::string_view table, std::span<const Column> columns) override {
+  void Begin(std::string_view table, std::span<const ExportColumn> columns) override {
     std::string create = Format("CREATE TABLE \"{}\" (", table);
     std::string insert = Format("INSERT INTO \"{}\" VALUES (", table);
     types_.clear();
-    for (const Column& column : columns) {
+    for (const ExportColumn& column : columns) {
       const std::string_view separator = types_.empty() ? "" : ", ";
       AppendFormat(create, "{}\"{}\" {}", separator, column.name, TypeText(column.type));
       AppendFormat(insert, "{}?", separator);
