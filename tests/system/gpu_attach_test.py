@@ -62,15 +62,15 @@ def check_window(capture, threads, launches=None):
 SLOWLY = () if REAL else ("--sleep-us", "500")
 
 
-def check_steps(name, *arguments, launches, windows=WINDOWS):
+def check_steps(name, *arguments, launches, duration="200ms"):
     with Workspace() as work:
         captures = []
         with Steps(work, [program(name), *SLOWLY, *arguments, "--launches", launches]) as steps:
-            for window in range(windows):
-                captures.append(attach(work, steps, name=f"{window}.xpu", duration="200ms"))
+            for window in range(WINDOWS):
+                captures.append(attach(work, steps, name=f"{window}.xpu", duration=duration))
             threads = steps.end()
         whole = [check_window(capture, threads, launches) for capture in captures]
-    print(f"        {name} {arguments}: {windows} windows, {min(whole)} to {max(whole)} whole steps "
+    print(f"        {name} {arguments}: {WINDOWS} windows, {min(whole)} to {max(whole)} whole steps "
           f"of {launches} launches in each")
 
 
@@ -79,11 +79,12 @@ def test_every_launch_of_each_window():
 
 
 def test_static_cudart():
-    check_steps("endless_steps-static", "--spin-us", 1, launches=20)
+    check_steps("endless_steps-static", "--spin-us", 1, launches=20, duration="60ms")
 
 
 def test_many_threads():
-    check_steps("endless_steps", "--threads", 8, "--sync-every", 3, "--spin-us", 20, launches=10)
+    check_steps("endless_steps", "--threads", 8, "--sync-every", 3, "--spin-us", 20, launches=10,
+                duration="60ms")
 
 
 def test_threads_that_sleep():
