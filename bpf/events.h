@@ -36,6 +36,9 @@ enum xpu_counter {
   XPU_PROBE_HITS_SEEN,
   XPU_PROBE_HITS_DROPPED, /* the ring was full */
   XPU_TASKS_UNMARKED,     /* descendants of the target that could not be marked */
+  XPU_OFF_CPU_SEEN,    /* completed times in which a thread did not run */
+  XPU_OFF_CPU_DROPPED, /* the ring was full */
+  XPU_OFF_CPU_UNSUMMED, /* the map `sums` was full, or the thread had no storage */
   XPU_COUNTERS,
 };
 
@@ -147,5 +150,38 @@ struct xpu_probe_hit {
    */
   struct xpu_stack stack;
 };
+
+/* enum OffCpuState of the capture. */
+enum xpu_off_cpu_state {
+  XPU_OFF_CPU_UNKNOWN,
+  XPU_OFF_CPU_BLOCKED,
+  XPU_OFF_CPU_UNINTERRUPTIBLE,
+  XPU_OFF_CPU_PREEMPTED,
+};
+
+/* Ring `off_cpu_waits`: a thread runs again. */
+struct xpu_off_cpu_wait {
+  __u64 start_ns;
+  __u64 end_ns;
+  __u32 pid;
+  __u32 tid;
+  __u32 state;       /* enum xpu_off_cpu_state */
+  __s32 system_call; /* -1: none, or not known */
+  struct xpu_stack stack;
+};
+
+/* Key and value of the map `sums`. */
+struct xpu_off_cpu_key {
+  __u32 pid;
+  __u32 tid;
+  __u32 state;
+};
+
+struct xpu_off_cpu_sum {
+  __u64 count;
+  __u64 duration_ns;
+};
+
+#define XPU_MAX_OFF_CPU_SUMS (64u << 10)
 
 #endif

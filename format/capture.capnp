@@ -145,6 +145,8 @@ struct Events {
   recordingSwitches @28 :RecordingSwitch;
   pythonCodes @29 :PythonCode;
   jitOperations @30 :JitOperation;
+  offCpuWaits @31 :OffCpuWait;
+  offCpuSums @32 :OffCpuSum;
 }
 
 # ---- the recording -------------------------------------------------------------------------------
@@ -307,6 +309,39 @@ struct CpuSample {
     # bits python_code.code, or 0 for missing frames; 1 bit that is set if the frame entered the
     # evaluation loop; 31 bits offset of the instruction in the bytecode, or the reason why frames
     # are missing.
+}
+
+enum OffCpuState {
+  # Why a thread did not run.
+  unknown @0;
+  blocked @1;  # it waited and could be interrupted by a signal
+  uninterruptible @2;  # it waited and could not, for example for a disk
+  preempted @3;  # it could run, and another thread did
+}
+
+struct OffCpuWait {
+  # A thread did not run for at least the minimum of `--off-cpu-min`.
+  rows @0 :UInt32;
+  startNs @1 :Column $u64 $time(monotonic);  # when it stopped
+  endNs @2 :Column $u64 $time(monotonic);  # when it ran again
+  pid @3 :Column $u32 $is(process);
+  tid @4 :Column $u32 $is(process);
+  state @5 :Column $enumeration("OffCpuState");
+  systemCall @6 :Column $i32;  # the number of the call that it was in; -1: none, or not known
+  stack @7 :Column $stack;  # 0: not taken
+  stackFlags @8 :Column $u8 $is(stackFlags);
+  pythonStack @9 :Column $stack;  # as in cpu_sample
+}
+
+struct OffCpuSum {
+  # All shorter times in which a thread did not run, in one state.
+  rows @0 :UInt32;
+  timeNs @1 :Column $u64 $time(monotonic);  # of the sum: the end of the recording
+  pid @2 :Column $u32 $is(process);
+  tid @3 :Column $u32 $is(process);
+  state @4 :Column $enumeration("OffCpuState");
+  count @5 :Column $u64;
+  duration @6 :Column $u64;
 }
 
 # ---- CUDA processes ------------------------------------------------------------------------------

@@ -142,6 +142,13 @@ constexpr std::array<LossInfo, static_cast<size_t>(LossKind::kCount)> kTable{{
     {LossKind::kLinesNotStored, "lines_not_stored", Severity::kNote,
      "{file|files} with debug information whose source lines could not be read",
      "The names are stored. xpu-report shows the lines on a machine where it can read the files."},
+    {LossKind::kOffCpuRingFull, "off_cpu_ring_full", Severity::kLost,
+     "off-CPU {time|times} dropped: the ring was full",
+     "Raise --off-cpu-min, or give xpu-record a free core."},
+    {LossKind::kOffCpuNotSummed, "off_cpu_not_summed", Severity::kLost,
+     "short off-CPU {time|times} of threads for which no sum could be kept, or that could not be "
+     "measured",
+     "Raise the limit by recording fewer threads at once, or the kernel is out of memory."},
 }};
 
 }  // namespace

@@ -63,6 +63,8 @@ enum class LossKind : uint8_t {
   kProcessMemoryFull,
   kMappingsDropped,
   kLinesNotStored,
+  kOffCpuRingFull,
+  kOffCpuNotSummed,
   kCount,
 };
 

@@ -33,6 +33,7 @@ struct Words {
   uint64_t period = 0;  // 0: not given
   std::string delay;
   std::string duration;
+  std::string off_cpu_min;
   std::vector<std::string> controls;
   std::string capture_range;
   std::string rotate_size;
@@ -77,6 +78,11 @@ void AddEventOptions(CLI::App& app, RecordOptions& options, Words& words) {
       ->type_name("N")
       ->check(CLI::Range(uint64_t{1}, uint64_t{INT64_MAX}))
       ->excludes(frequency);
+}
+
+void AddOffCpuOptions(CLI::App& app, RecordOptions& options, Words& words) {
+  auto* off_cpu = app.add_flag("--off-cpu", options.record_off_cpu);
+  app.add_option("--off-cpu-min", words.off_cpu_min)->type_name("TIME")->needs(off_cpu);
 }
 
 // Adds a probe each time one of these options is given.
@@ -137,6 +143,7 @@ void AddOptions(CLI::App& app, RecordOptions& options, Words& words) {
   app.set_version_flag("--version", "");
   AddOutputOptions(app, options, words);
   AddEventOptions(app, options, words);
+  AddOffCpuOptions(app, options, words);
   AddProbeOptions(app, words);
   AddControlOptions(app, options, words);
   auto* cpu = app.add_flag("--cpu-only", words.cpu_only);
@@ -337,6 +344,9 @@ Status SetOptions(const Words& words, RecordOptions& options) {
   options.graph_trace =
       words.graph_trace == "node" ? GraphTraceMode::kNode : GraphTraceMode::kGraph;
   XPU_RETURN_IF_ERROR(SetEvents(words, options));
+  if (!words.off_cpu_min.empty()) {
+    XPU_ASSIGN_OR_RETURN(options.off_cpu_min_ns, ParseDuration("--off-cpu-min", words.off_cpu_min));
+  }
   XPU_RETURN_IF_ERROR(SetProbes(words, options));
   XPU_RETURN_IF_ERROR(SetControl(words, options.control));
   XPU_RETURN_IF_ERROR(SetOutput(words, options));

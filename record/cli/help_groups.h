@@ -36,6 +36,9 @@ inline constexpr HelpGroup kHelpGroups[] = {
   -F, --freq HZ         samples per second of CPU time (default 99)
   -c, --count N         sample every N events instead (clocks: every N ns); -c 1
                         records every event
+  --off-cpu             record when threads do not run, why, and their stacks
+  --off-cpu-min TIME    with --off-cpu: sum shorter times per thread, without
+                        stacks (default 10us)
   --uprobe LIB:FUNC[+OFF]  record each entry to a function of a program or
                         library, with its stack
   --uretprobe LIB:FUNC  record each return from it, with its return value

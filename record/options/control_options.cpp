@@ -20,7 +20,8 @@ struct Unit {
   std::string_view name;
   double ns;
 };
-constexpr Unit kUnits[] = {{"ms", 1e6}, {"s", 1e9}, {"m", 60e9}, {"h", 3600e9}, {"", 1e9}};
+constexpr Unit kUnits[] = {{"us", 1e3}, {"ms", 1e6},   {"s", 1e9},
+                           {"m", 60e9}, {"h", 3600e9}, {"", 1e9}};
 constexpr double kLongestNs = 1e18;  // 31 years
 
 constexpr char kRangeForms[] = "expected cudaProfilerApi, nvtx:NAME or nvtx:NAME@DOMAIN";
@@ -55,7 +56,7 @@ Result<uint64_t> ParseDuration(std::string_view option, std::string_view text) {
   const bool is_number = error == std::errc() && end == text.data() + digits;
   if (!is_number || found == std::end(kUnits) || number * found->ns > kLongestNs) {
     return UsageError(Format("{}: invalid duration '{}'", option, text),
-                      "expected seconds, or a number with a unit: 500ms, 5s, 2m, 1h");
+                      "expected seconds, or a number with a unit: 10us, 500ms, 5s, 2m, 1h");
   }
   return static_cast<uint64_t>(std::llround(number * found->ns));
 }

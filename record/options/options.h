@@ -29,6 +29,8 @@ struct RecordOptions {
   uint64_t frequency_hz = 99;  // of events without a period
   bool record_cpu = true;
   bool record_gpu = true;
+  bool record_off_cpu = false;
+  uint64_t off_cpu_min_ns = 10'000;  // shorter times off the CPU are summed, without stacks
   CallGraphMode call_graph = CallGraphMode::kAuto;
   LaunchStacks launch_stacks = LaunchStacks::kAuto;
   GraphTraceMode graph_trace = GraphTraceMode::kGraph;

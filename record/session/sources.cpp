@@ -9,6 +9,7 @@
 #include "record/base/clock.h"
 #include "record/cpu/cpu_source.h"
 #include "record/gpu/gpu_source.h"
+#include "record/off_cpu/off_cpu_source.h"
 #include "record/probes/probe_source.h"
 #include "record/source/process_source.h"
 
@@ -17,10 +18,8 @@ namespace {
 
 // Processes come first, so that mappings are known before stacks in them are read.
 constexpr OpenSource* kSources[] = {
-    &ProcessSource::Open,
-    &ProbeSource::Open,
-    &CpuSource::Open,
-    &GpuSource::Open,
+    &ProcessSource::Open, &ProbeSource::Open, &CpuSource::Open,
+    &OffCpuSource::Open,  &GpuSource::Open,
 };
 
 }  // namespace

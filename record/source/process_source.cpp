@@ -76,7 +76,7 @@ Status ProcessSource::Arm() {
   armed_ns_ = MonotonicNs();
   // For stacks taken inside a process, the GPU source finds its mappings.
   const bool needs_records =
-      options.record_cpu || UsesProbes(options) ||
+      options.record_cpu || options.record_off_cpu || UsesProbes(options) ||
       (options.launch_stacks != LaunchStacks::kNone && !context_.stacks_are_inline);
   const bool at_once = (UsesProbes(options) || context_.unwinder) && scope.is_program();
   auto tasks = TaskRecords::Open(

@@ -40,7 +40,7 @@ Status SourceContext::OpenUnwinding() {
   if (options.call_graph == CallGraphMode::kFramePointers) return Ok();
   const bool in_process = UsesInlineStacks(options);
   const bool in_kernel =
-      options.record_cpu || !options.probes.empty() ||
+      options.record_cpu || options.record_off_cpu || !options.probes.empty() ||
       (options.record_gpu && options.launch_stacks != LaunchStacks::kNone && !in_process);
   if (in_process) OpenTables();
   if (!in_kernel) return Ok();

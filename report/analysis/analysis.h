@@ -65,6 +65,10 @@ class Analysis {
     return Selected(model.events.sample_sources, shown.events.sample_sources);
   }
   auto ProbeHits() const { return Selected(model.events.probe_hits, shown.events.probe_hits); }
+  auto OffCpuWaits() const {
+    return Selected(model.events.off_cpu_waits, shown.events.off_cpu_waits);
+  }
+  auto OffCpuSums() const { return Selected(model.events.off_cpu_sums, shown.events.off_cpu_sums); }
   auto Overheads() const { return Selected(model.events.overheads, shown.events.overheads); }
   auto JitOperations() const {
     return Selected(model.events.jit_operations, shown.events.jit_operations);

@@ -101,6 +101,20 @@ Owner OwnerOf(const Analysis& analysis, const ProbeHit& hit) {
           .time_ns = hit.time_ns};
 }
 
+Owner OwnerOf(const Analysis& analysis, const OffCpuWait& wait) {
+  return {.process = analysis.processes.At(wait.pid, wait.end_ns),
+          .pid = wait.pid,
+          .tid = wait.tid,
+          .time_ns = wait.end_ns};
+}
+
+Owner OwnerOf(const Analysis& analysis, const OffCpuSum& sum) {
+  return {.process = analysis.processes.At(sum.pid, sum.time_ns),
+          .pid = sum.pid,
+          .tid = sum.tid,
+          .time_ns = sum.time_ns};
+}
+
 Owner OwnerOf(const Analysis& analysis, const Launch& launch) {
   return {.process = analysis.processes.At(launch.pid, launch.start_ns),
           .pid = launch.pid,
@@ -178,6 +192,11 @@ void CallPaths::WantAll(const Stacks& stacks) {
       if (hit.stack && probes.Of(hit) != nullptr) want(hit.stack, OwnerOf(analysis_, hit));
     }
   }
+  if (stacks.off_cpu_waits) {
+    for (const OffCpuWait& wait : analysis_.OffCpuWaits()) {
+      if (wait.stack) want(wait.stack, OwnerOf(analysis_, wait));
+    }
+  }
   if (stacks.launches) {
     for (const Launch& launch : analysis_.Launches()) {
       if (launch.stack) want(launch.stack, OwnerOf(analysis_, launch));
@@ -232,6 +251,14 @@ PathId CallPaths::OfSample(const CpuSample& sample) {
 
 PathId CallPaths::OfHit(const ProbeHit& hit) {
   return OfStack(StackOf(hit), OwnerOf(analysis_, hit), FrameId{});
+}
+
+PathId CallPaths::OfWait(const OffCpuWait& wait) {
+  return OfStack(StackOf(wait), OwnerOf(analysis_, wait), FrameId{});
+}
+
+PathId CallPaths::OfSum(const OffCpuSum& sum) {
+  return tree_.Child(PathId{}, Comm(OwnerOf(analysis_, sum)));
 }
 
 NativePaths::Found CallPaths::Resolve(const EventStack& shown, PathId root, SpaceId space,

@@ -85,6 +85,8 @@ struct Owner {
 uint32_t PidOf(const Analysis& analysis, InstanceId instance);
 Owner OwnerOf(const Analysis& analysis, const CpuSample& sample);
 Owner OwnerOf(const Analysis& analysis, const ProbeHit& hit);
+Owner OwnerOf(const Analysis& analysis, const OffCpuWait& wait);
+Owner OwnerOf(const Analysis& analysis, const OffCpuSum& sum);
 Owner OwnerOf(const Analysis& analysis, const Launch& launch);
 Owner OwnerOf(const Analysis& analysis, const GpuWork& work);
 // The thread is the one that began it, as the program numbers it.
@@ -113,6 +115,7 @@ class CallPaths {
     bool others_samples = false;  // those that a filter leaves out, of processes that use a GPU
     bool launches = false;
     bool probe_hits = false;  // of probes that the user asked for
+    bool off_cpu_waits = false;
   };
   // Tells the symbolizer every address of all of them.
   void WantAll(const Stacks& stacks);
@@ -122,6 +125,9 @@ class CallPaths {
   PathId OfSample(const CpuSample& sample);
   // Of the code that ran into the probe.
   PathId OfHit(const ProbeHit& hit);
+  PathId OfWait(const OffCpuWait& wait);
+  // The thread alone: the times in a sum have no stacks.
+  PathId OfSum(const OffCpuSum& sum);
   // Ends with the name of the CUDA call.
   PathId OfLaunch(const Launch& launch);
   // The launch of the work, or [unknown launch] when it has none; for the work of a graph's node

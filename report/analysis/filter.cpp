@@ -54,6 +54,15 @@ class PartFilter {
   bool Wants(const ProbeHit& hit) const {
     return !IsAboutGpu() && IsDuring(hit.time_ns, hit.time_ns) && IsOf(OwnerOf(analysis_, hit));
   }
+  bool Wants(const OffCpuWait& wait) const {
+    return !IsAboutGpu() && IsDuring(wait.start_ns, wait.end_ns) &&
+           IsOf(OwnerOf(analysis_, wait)) && IsInside(wait.pid, wait.tid, wait.start_ns);
+  }
+  // When its times were is not known.
+  bool Wants(const OffCpuSum& sum) const {
+    return !IsAboutGpu() && options_.time.is_all() && !wanted_ranges_ &&
+           IsOf(OwnerOf(analysis_, sum));
+  }
   bool Wants(const Launch& launch) const {
     if (HasWorkFilter() || !WantsApi(launch)) return false;
     return IsDuring(launch.start_ns, launch.end_ns) && IsOf(OwnerOf(analysis_, launch)) &&
@@ -329,6 +338,8 @@ Result<Selection> SelectPart(const FilterOptions& options, const Analysis& analy
     const ProbeHit& hit = events.probe_hits[i];
     return probes.Of(hit) == nullptr || filter.Wants(hit);
   });
+  shown.events.off_cpu_waits = wanted(events.off_cpu_waits);
+  shown.events.off_cpu_sums = wanted(events.off_cpu_sums);
   shown.events.overheads = wanted_driver_time(events.overheads);
   shown.events.jit_operations = wanted_driver_time(events.jit_operations);
   shown.events.memory_operations = wanted(events.memory_operations);

@@ -30,7 +30,8 @@ inline constexpr HelpGroup kHelpGroups[] = {
     {"stacks", "Options of --folded and --flamegraph",
      R"(  --mode MODE           merge (default: CPU samples, and GPU time under the
                         stack that launched it), gpu, cpu, idle (what the CPU
-                        did while a GPU was idle), probe (probe hits)
+                        did while a GPU was idle), off (the time in which
+                        threads did not run), probe (probe hits)
   --by WHAT             begin each stack with its thread, process, device or
                         stream
   --device-tags         name the GPU in the last frame: [GPU0_Kernel]

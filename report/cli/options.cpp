@@ -289,7 +289,8 @@ void Parser::AddChoices() {
                                                         {"gpu", MergeMode::kGpu},
                                                         {"cpu", MergeMode::kCpu},
                                                         {"idle", MergeMode::kIdle},
-                                                        {"probe", MergeMode::kProbe}}));
+                                                        {"probe", MergeMode::kProbe},
+                                                        {"off", MergeMode::kOff}}));
   Only(&View::shows_paths, AddChoice("--by", merge_.by,
                                      Choices<GroupBy>{{"thread", GroupBy::kThread},
                                                       {"process", GroupBy::kProcess},
@@ -352,10 +353,11 @@ Status Parser::CheckImport() const {
 
 Status Parser::CheckSample() {
   options_.top.is_subsampled = options_.sample_rate > 1;
-  const bool needs_all = merge_.mode == MergeMode::kIdle || merge_.mode == MergeMode::kProbe;
+  const bool needs_all = merge_.mode == MergeMode::kIdle || merge_.mode == MergeMode::kProbe ||
+                         merge_.mode == MergeMode::kOff;
   if (sample_->count() > 0 && needs_all) {
     return UsageError(
-        "--sample cannot be combined with --mode idle or probe: both need every event");
+        "--sample cannot be combined with --mode idle, off or probe: they need every event");
   }
   return Ok();
 }

@@ -65,6 +65,7 @@ uint64_t RecordedUntilNs(const Model& model) {
   see(model.events.api_calls, &ApiCall::start_ns);
   see(model.events.launch_stacks, &LaunchStack::time_ns);
   see(model.events.probe_hits, &ProbeHit::time_ns);
+  see(model.events.off_cpu_waits, &OffCpuWait::end_ns);
   see(model.events.clock_pairs, &ClockPair::after_ns);
   return last_ns - start_ns;
 }

@@ -1,5 +1,6 @@
 #include "report/query/merge.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <limits>
 #include <string>
@@ -14,6 +15,7 @@
 #include "report/analysis/sampled_events.h"
 #include "report/model/flat_map.h"
 #include "report/query/gpu_idle.h"
+#include "report/query/off_cpu_names.h"
 #include "report/trace/user_probes.h"
 
 namespace xpu {
@@ -144,6 +146,7 @@ class Merge {
   void AddWithoutWork();
   void AddIdle();
   void AddProbeHits();
+  void AddOffCpu();
 
  private:
   Analysis& analysis_;
@@ -176,6 +179,22 @@ void Merge::AddProbeHits() {
     }
     const PathId path = tree_.Child(paths_.OfHit(hit), leaf->second);
     tree_.Add(groups_.OfCpu(OwnerOf(analysis_, hit), path), 1);
+  }
+}
+
+void Merge::AddOffCpu() {
+  const auto leaf = [this](const std::string& text) {
+    return analysis_.frames.Intern("[off-CPU] " + text, FrameOrigin::kOther);
+  };
+  for (const OffCpuWait& wait : analysis_.OffCpuWaits()) {
+    const PathId path = tree_.Child(paths_.OfWait(wait), leaf(WaitName(wait)));
+    tree_.Add(groups_.OfCpu(OwnerOf(analysis_, wait), path),
+              wait.end_ns - std::min(wait.start_ns, wait.end_ns));
+  }
+  for (const OffCpuSum& sum : analysis_.OffCpuSums()) {
+    const std::string text = Format("{}, short", StateName(sum.state));
+    const PathId path = tree_.Child(paths_.OfSum(sum), leaf(text));
+    tree_.Add(groups_.OfCpu(OwnerOf(analysis_, sum), path), sum.duration);
   }
 }
 
@@ -228,9 +247,11 @@ CallTree BuildCallTree(Analysis& analysis, const MergeOptions& options) {
   paths.NameAhead({.samples = cpu || idle,
                    .others_samples = idle,
                    .launches = gpu || idle,
-                   .probe_hits = mode == MergeMode::kProbe});
+                   .probe_hits = mode == MergeMode::kProbe,
+                   .off_cpu_waits = mode == MergeMode::kOff});
   Merge merge(analysis, options, paths);
   if (mode == MergeMode::kProbe) merge.AddProbeHits();
+  if (mode == MergeMode::kOff) merge.AddOffCpu();
   if (cpu) merge.AddSamples(options.count_samples);
   if (gpu) merge.AddWork();
   // Not in the mode that shows GPU time only: its lines add up to the GPU's own durations.
@@ -244,7 +265,7 @@ CallTree BuildCallTree(Analysis& analysis, const MergeOptions& options) {
 bool CountsTime(const Analysis& analysis, const MergeOptions& options) {
   const MergeMode mode = ModeOf(analysis, options.mode);
   if (mode == MergeMode::kProbe) return false;
-  return mode == MergeMode::kGpu || mode == MergeMode::kIdle ||
+  return mode == MergeMode::kGpu || mode == MergeMode::kIdle || mode == MergeMode::kOff ||
          SamplesCountTime(analysis.model, analysis.shown);
 }
 

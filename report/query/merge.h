@@ -17,6 +17,7 @@ enum class MergeMode : uint8_t {
   kCpu,
   kIdle,   // the time in which a GPU had nothing to do, under what the CPU did then (gpu_idle.h)
   kProbe,  // hits of the probes that the user asked for
+  kOff,    // the time in which threads did not run
 };
 
 // What paths begin with, before the name of the thread.

@@ -77,7 +77,8 @@ struct NewSlices {
 
 // Of every file that an address of a stack is in.
 NewSlices MakeSlices(Analysis& analysis, bool lines) {
-  CallPaths(analysis, {}).WantAll({.samples = true, .launches = true, .probe_hits = true});
+  CallPaths(analysis, {})
+      .WantAll({.samples = true, .launches = true, .probe_hits = true, .off_cpu_waits = true});
   std::map<std::pair<std::string_view, std::string_view>, SymbolDetail> known;
   for (const AssembledSlice& slice : analysis.slices.slices) {
     known[{slice.path, slice.build_id}] = slice.detail;

@@ -40,6 +40,10 @@ std::string WhyNoStacks(const Analysis& analysis, MergeMode mode) {
     return "no stacks to show: the capture has no probe hits\n"
            "  hint: xpu-record --uprobe LIBRARY:FUNCTION records them\n";
   }
+  if (mode == MergeMode::kOff) {
+    return "no stacks to show: the capture has no off-CPU time\n"
+           "  hint: xpu-record --off-cpu records it\n";
+  }
   const Model& model = analysis.model;
   const Correlation::Counts& counts = analysis.counts();
   const auto works = analysis.Work();

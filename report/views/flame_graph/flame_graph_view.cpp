@@ -44,6 +44,8 @@ std::string_view ModeName(MergeMode mode) {
       return "idle";
     case MergeMode::kProbe:
       return "probe";
+    case MergeMode::kOff:
+      return "off";
   }
   return {};
 }
