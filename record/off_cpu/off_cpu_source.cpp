@@ -98,8 +98,6 @@ void OffCpuSource::Impl::TakeWait(std::span<const std::byte> bytes) {
   if (bytes.size() < offsetof(xpu_off_cpu_wait, stack.frames)) return;
   const auto& raw = *reinterpret_cast<const xpu_off_cpu_wait*>(bytes.data());
   ++recorded_;
-  stack_.Take(raw.stack, bytes.size() - kFixedBytes);
-  stack_.CountLosses(sink_->losses(), raw.pid);
   OffCpuWait wait;
   wait.start_ns = raw.start_ns;
   wait.end_ns = raw.end_ns;
@@ -107,10 +105,15 @@ void OffCpuSource::Impl::TakeWait(std::span<const std::byte> bytes) {
   wait.tid = raw.tid;
   wait.state = static_cast<OffCpuState>(raw.state);
   wait.system_call = raw.system_call;
-  // Taken before the native stack, because it writes definitions.
-  wait.python_stack = TakePython(unwinder_, raw.stack, bytes.size() - kFixedBytes, raw.pid, *sink_);
-  wait.stack = sink_->Intern(stack_.frames());
-  wait.stack_flags = stack_.flags();
+  if (raw.system_call >= 0) {
+    const size_t stack_bytes = bytes.size() - kFixedBytes;
+    stack_.Take(raw.stack, stack_bytes);
+    stack_.CountLosses(sink_->losses(), raw.pid);
+    // Taken before the native stack, because it writes definitions.
+    wait.python_stack = TakePython(unwinder_, raw.stack, stack_bytes, raw.pid, *sink_);
+    wait.stack = sink_->Intern(stack_.frames());
+    wait.stack_flags = stack_.flags();
+  }
   sink_->Write(wait);
 }
 
