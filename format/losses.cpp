@@ -148,7 +148,7 @@ constexpr std::array<LossInfo, static_cast<size_t>(LossKind::kCount)> kTable{{
     {LossKind::kOffCpuNotSummed, "off_cpu_not_summed", Severity::kLost,
      "short off-CPU {time|times} of threads for which no sum could be kept, or that could not be "
      "measured",
-     "Raise the limit by recording fewer threads at once, or the kernel is out of memory."},
+     "At most 65,536 sums of threads are kept; or the kernel is out of memory."},
 }};
 
 }  // namespace
