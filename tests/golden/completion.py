@@ -93,9 +93,10 @@ def test_every_value_is_taken():
 
 
 def test_values():
-    expect("--mode", replies("xpu-report", "--mode", ""), {"merge", "gpu", "cpu", "idle", "probe"})
+    expect("--mode", replies("xpu-report", "--mode", ""),
+           {"merge", "gpu", "cpu", "idle", "probe", "off"})
     expect("--mode=", replies("xpu-report", "--mode", "="),
-           {"merge", "gpu", "cpu", "idle", "probe"})
+           {"merge", "gpu", "cpu", "idle", "probe", "off"})
     expect("--mode=g", replies("xpu-report", "--mode", "=", "g"), {"gpu"})
     expect("--help", replies("xpu-record", "--help", ""),
            {"control", "cpu", "gpu", "output", "general", "all"})
