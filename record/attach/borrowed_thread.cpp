@@ -5,8 +5,8 @@
 #include <sys/mman.h>
 #include <sys/syscall.h>
 
-#include "record/attach/process_memory.h"
 #include "record/base/clock.h"
+#include "record/base/process_memory.h"
 
 namespace xpu {
 namespace {

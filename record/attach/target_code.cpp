@@ -11,8 +11,8 @@
 
 #include "format/base/path.h"
 #include "format/base/text.h"
-#include "record/attach/process_memory.h"
 #include "record/base/clock.h"
+#include "record/base/process_memory.h"
 #include "record/process/mapped_file.h"
 #include "record/process/target_file.h"
 #include "record/process/unwind_file.h"

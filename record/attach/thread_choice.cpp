@@ -13,7 +13,7 @@
 #include "format/base/file.h"
 #include "format/base/number.h"
 #include "format/base/text.h"
-#include "record/attach/process_memory.h"
+#include "record/base/process_memory.h"
 #include "record/base/process_status.h"
 #include "symbolize/unwind/unwind_walk.h"
 

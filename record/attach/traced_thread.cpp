@@ -11,8 +11,8 @@
 
 #include "format/base/file.h"
 #include "format/base/text.h"
-#include "record/attach/process_memory.h"
 #include "record/base/clock.h"
+#include "record/base/process_memory.h"
 #include "record/base/process_status.h"
 
 namespace xpu {
