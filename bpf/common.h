@@ -22,11 +22,13 @@ struct {
 } counters SEC(".maps");
 
 /* Atomic, because a uprobe program can be preempted by another run of itself on the same CPU. */
-static __always_inline void count(__u32 counter) {
+static __always_inline void add_to_counter(__u32 counter, __u64 number) {
   __u64* value = bpf_map_lookup_elem(&counters, &counter);
 
-  if (value) __sync_fetch_and_add(value, 1);
+  if (value) __sync_fetch_and_add(value, number);
 }
+
+static __always_inline void count(__u32 counter) { add_to_counter(counter, 1); }
 
 /* The deepest nesting of pid namespaces that the kernel allows. */
 #define MAX_PID_NAMESPACE_LEVEL 32

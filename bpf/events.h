@@ -34,11 +34,13 @@ enum xpu_counter {
   XPU_LAUNCHES_SEEN,
   XPU_LAUNCHES_DROPPED, /* the ring was full */
   XPU_PROBE_HITS_SEEN,
-  XPU_PROBE_HITS_DROPPED, /* the ring was full */
-  XPU_TASKS_UNMARKED,     /* descendants of the target that could not be marked */
-  XPU_OFF_CPU_SEEN,    /* completed times in which a thread did not run */
-  XPU_OFF_CPU_DROPPED, /* the ring was full */
-  XPU_OFF_CPU_UNSUMMED, /* the map `sums` was full, or the thread had no storage */
+  XPU_PROBE_HITS_DROPPED,     /* the ring was full */
+  XPU_TASKS_UNMARKED,         /* descendants of the target that could not be marked */
+  XPU_OFF_CPU_SEEN,           /* times in which a thread did not run */
+  XPU_OFF_CPU_DROPPED,        /* the ring was full */
+  XPU_OFF_CPU_UNSUMMED,       /* times in sums that did not fit into the ring */
+  XPU_OFF_CPU_WAKERS_DROPPED, /* stacks of waking threads that did not fit into the ring */
+  XPU_OFF_CPU_UNFOLLOWED,     /* threads for which the kernel had no memory */
   XPU_COUNTERS,
 };
 
@@ -157,31 +159,79 @@ enum xpu_off_cpu_state {
   XPU_OFF_CPU_BLOCKED,
   XPU_OFF_CPU_UNINTERRUPTIBLE,
   XPU_OFF_CPU_PREEMPTED,
+  XPU_OFF_CPU_CREATED, /* it has not run yet */
+  XPU_OFF_CPU_RUNNING, /* only in sums */
+  XPU_OFF_CPU_STATES,
 };
 
-/* Ring `off_cpu_waits`: a thread runs again. */
+/* enum OffCpuWaker of the capture. */
+enum xpu_off_cpu_waker {
+  XPU_WAKER_UNKNOWN,
+  XPU_WAKER_THREAD,
+  XPU_WAKER_INTERRUPT,
+};
+
+#define XPU_COMM_BYTES 16
+
+struct xpu_waker {
+  __u32 kind; /* enum xpu_off_cpu_waker */
+  __u32 pid;  /* of a thread, otherwise 0 */
+  __u32 tid;
+  char name[XPU_COMM_BYTES];
+};
+
+/* Ring `off_cpu_events`: each event begins with its kind. */
+enum xpu_off_cpu_event {
+  XPU_OFF_CPU_WAIT,
+  XPU_OFF_CPU_WAKE,
+  XPU_OFF_CPU_TOTALS,
+};
+
+/* A thread runs again, or the recording ends while it does not run. */
 struct xpu_off_cpu_wait {
+  __u32 event;
+  __u32 state; /* enum xpu_off_cpu_state */
   __u64 start_ns;
+  __u64 ready_ns; /* it was woken; 0: not known */
   __u64 end_ns;
   __u32 pid;
   __u32 tid;
-  __u32 state;       /* enum xpu_off_cpu_state */
   __s32 system_call; /* -1: none, or not known */
+  __u32 file_type;   /* of the descriptor that is the argument: S_IFMT of its mode; 0: none */
+  __u64 argument;    /* the first one of the system call */
+  __u64 ip;          /* of open waits, whose stack the recorder walks: the registers in user code */
+  __u64 sp;
+  __u64 bp;
+  __u32 is_open; /* it has not ended */
+  struct xpu_waker waker;
   struct xpu_stack stack;
 };
 
-/* Key and value of the map `sums`. */
-struct xpu_off_cpu_key {
-  __u32 pid;
-  __u32 tid;
-  __u32 state;
+/* A thread is woken. Sent before its wait, and only with the stack of the waking thread. */
+struct xpu_off_cpu_wake {
+  __u32 event;
+  __u32 tid; /* the woken one */
+  __u64 time_ns;
+  __u32 waker_pid;
+  __u32 reserved;
+  struct xpu_stack stack;
 };
 
+/* A sum for each state: all running time, and the times off the CPU below the minimum. */
 struct xpu_off_cpu_sum {
   __u64 count;
   __u64 duration_ns;
+  __u64 ready_ns; /* the part of it after the wake-up */
 };
 
-#define XPU_MAX_OFF_CPU_SUMS (64u << 10)
+/* A thread has ended, or the recording. */
+struct xpu_off_cpu_totals {
+  __u32 event;
+  __u32 pid;
+  __u32 tid;
+  __u32 reserved;
+  __u64 time_ns;
+  struct xpu_off_cpu_sum sums[XPU_OFF_CPU_STATES];
+};
 
 #endif

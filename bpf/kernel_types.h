@@ -104,6 +104,7 @@ struct super_block {
 };
 
 struct inode {
+  unsigned short i_mode;
   struct super_block* i_sb;
   unsigned long i_ino;
 };
@@ -195,7 +196,20 @@ struct signal_struct {
 
 struct perf_event_context;
 
+struct fdtable {
+  unsigned int max_fds;
+  struct file** fd;
+};
+
+struct files_struct {
+  struct fdtable* fdt;
+};
+
 struct task_struct {
+  unsigned int __state;
+  void* stack;
+  int on_cpu;
+  struct files_struct* files;
   struct signal_struct* signal;
   unsigned int in_execve : 1;
   struct uprobe_task* utask;

@@ -55,12 +55,15 @@ static __always_inline void mark_program(void) {
 }
 
 /* Kernel threads in a process, such as those of io_uring, are created without a fork. */
-static __always_inline bool is_recorded(void) {
-  struct task_struct* task = bpf_get_current_task_btf();
+static __always_inline bool is_task_recorded(struct task_struct* task) {
   __u32* mark = bpf_task_storage_get(&recorded, task, 0, 0);
 
   if (!mark) mark = bpf_task_storage_get(&recorded, task->group_leader, 0, 0);
   return mark && *mark == XPU_MARK_IN_PROGRAM;
+}
+
+static __always_inline bool is_recorded(void) {
+  return is_task_recorded(bpf_get_current_task_btf());
 }
 
 #endif

@@ -312,11 +312,20 @@ struct CpuSample {
 }
 
 enum OffCpuState {
-  # Why a thread did not run.
+  # What a thread did instead of running.
   unknown @0;
   blocked @1;  # it waited and could be interrupted by a signal
   uninterruptible @2;  # it waited and could not, for example for a disk
   preempted @3;  # it could run, and another thread did
+  created @4;  # it had been created and had not run yet
+  running @5;  # only in off_cpu_sum: it ran
+}
+
+enum OffCpuWaker {
+  # Who ended a wait.
+  unknown @0;
+  thread @1;
+  interrupt @2;  # of a timer or a device
 }
 
 struct OffCpuWait {
@@ -327,21 +336,37 @@ struct OffCpuWait {
   pid @3 :Column $u32 $is(process);
   tid @4 :Column $u32 $is(process);
   state @5 :Column $enumeration("OffCpuState");
-  systemCall @6 :Column $i32;  # the number of the call that it was in; -1: none, or not known
+  systemCall @6 :Column $i32;  # the number of the call that it waited in; -1: none, or not known
   stack @7 :Column $stack;  # 0: not taken
   stackFlags @8 :Column $u8 $is(stackFlags);
   pythonStack @9 :Column $stack;  # as in cpu_sample
+  readyNs @10 :Column $u64 $time(monotonic);
+    # when it was woken, and waited only for a CPU from then on; end_ns: not known, or never;
+    # start_ns: it could run all the time
+  isOpen @11 :Column $flag;
+    # it had not ended when recording ended or was switched off, which is end_ns
+  argument @12 :Column $u64 $is(address);
+    # the first argument of the system call: the address of a futex, or a descriptor
+  fileType @13 :Column $u32;  # of that descriptor, as S_IFMT of st_mode; 0: none
+  waker @14 :Column $enumeration("OffCpuWaker");
+  wakerPid @15 :Column $u32 $is(process);  # 0: not a thread
+  wakerTid @16 :Column $u32 $is(process);
+  wakerName @17 :Column $text;  # of the thread, which may be of a process that is not recorded
+  wakerStack @18 :Column $stack;  # where that thread woke this one; 0: not taken
+  wakerStackFlags @19 :Column $u8 $is(stackFlags);
+  wakerPythonStack @20 :Column $stack;
 }
 
 struct OffCpuSum {
-  # All shorter times in which a thread did not run, in one state.
+  # All shorter times in which a thread did not run, in one state; and all of its running time.
   rows @0 :UInt32;
-  timeNs @1 :Column $u64 $time(monotonic);  # of the sum: the end of the recording
+  timeNs @1 :Column $u64 $time(monotonic);  # when the thread ended, or the recording
   pid @2 :Column $u32 $is(process);
   tid @3 :Column $u32 $is(process);
   state @4 :Column $enumeration("OffCpuState");
   count @5 :Column $u64;
   duration @6 :Column $u64;
+  readyDuration @7 :Column $u64;  # the part of it in which the thread had been woken
 }
 
 # ---- CUDA processes ------------------------------------------------------------------------------

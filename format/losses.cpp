@@ -146,9 +146,12 @@ constexpr std::array<LossInfo, static_cast<size_t>(LossKind::kCount)> kTable{{
      "off-CPU {time|times} dropped: the ring was full",
      "Raise --off-cpu-min, or give xpu-record a free core."},
     {LossKind::kOffCpuNotSummed, "off_cpu_not_summed", Severity::kLost,
-     "short off-CPU {time|times} of threads for which no sum could be kept, or that could not be "
-     "measured",
-     "At most 65,536 sums of threads are kept; or the kernel is out of memory."},
+     "short off-CPU {time|times} whose sums did not fit into the ring", "Raise --off-cpu-min."},
+    {LossKind::kOffCpuWakersDropped, "off_cpu_wakers_dropped", Severity::kPartial,
+     "{stack|stacks} of waking threads dropped: the ring was full",
+     "Raise --off-cpu-min, or give xpu-record a free core."},
+    {LossKind::kOffCpuThreadsMissed, "off_cpu_threads_missed", Severity::kLost,
+     "{thread|threads} whose states are not recorded: the kernel had no memory", ""},
 }};
 
 }  // namespace

@@ -65,6 +65,8 @@ enum class LossKind : uint8_t {
   kLinesNotStored,
   kOffCpuRingFull,
   kOffCpuNotSummed,
+  kOffCpuWakersDropped,
+  kOffCpuThreadsMissed,
   kCount,
 };
 

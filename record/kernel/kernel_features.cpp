@@ -7,9 +7,9 @@
 namespace xpu {
 namespace {
 
-constexpr std::array<std::string_view, 7> kNames = {
+constexpr std::array<std::string_view, 8> kNames = {
     "build_id_records", "table_walk",   "lost_count",     "map_tree",
-    "peer_pidfd",       "uprobe_multi", "uprobe_session",
+    "peer_pidfd",       "uprobe_multi", "uprobe_session", "scheduler_exit",
 };
 
 uint32_t left_out = 0;  // a bit for each feature

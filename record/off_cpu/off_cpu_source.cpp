@@ -1,7 +1,12 @@
 #include "record/off_cpu/off_cpu_source.h"
 
+#include <algorithm>
+#include <array>
 #include <cerrno>
+#include <cstring>
 #include <span>
+#include <string_view>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -12,7 +17,9 @@
 
 #include "record/base/clock.h"
 #include "record/kernel/bpf_support.h"
+#include "record/kernel/kernel_features.h"
 #include "record/kernel/probe_links.h"
+#include "record/off_cpu/remote_stacks.h"
 #include "record/process/watched_processes.h"
 #include "record/unwind/stack_frames.h"
 #include "record/unwind/unwinder.h"
@@ -23,34 +30,88 @@ namespace {
 static_assert(static_cast<int>(OffCpuState::kBlocked) == XPU_OFF_CPU_BLOCKED);
 static_assert(static_cast<int>(OffCpuState::kUninterruptible) == XPU_OFF_CPU_UNINTERRUPTIBLE);
 static_assert(static_cast<int>(OffCpuState::kPreempted) == XPU_OFF_CPU_PREEMPTED);
+static_assert(static_cast<int>(OffCpuState::kCreated) == XPU_OFF_CPU_CREATED);
+static_assert(static_cast<int>(OffCpuState::kRunning) == XPU_OFF_CPU_RUNNING);
+static_assert(static_cast<int>(OffCpuWaker::kThread) == XPU_WAKER_THREAD);
+static_assert(static_cast<int>(OffCpuWaker::kInterrupt) == XPU_WAKER_INTERRUPT);
+
+// The stack of a waking thread is taken for waits that are so many times as long as the minimum: it
+// costs as much as that of the wait.
+constexpr uint64_t kWakerFactor = 10;
 
 // Returns when all BPF programs that are running on other CPUs have ended.
 void WaitForPrograms() { ::syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL, 0, 0); }
+
+// Since Linux 6.15.
+bool HasSchedulerExit() {
+  return MayUse(KernelFeature::kSchedulerExit) &&
+         libbpf_find_vmlinux_btf_id("sched_exit_tp", BPF_TRACE_RAW_TP) > 0;
+}
+
+uint64_t ReadyNs(const xpu_off_cpu_wait& wait) {
+  if (wait.state == XPU_OFF_CPU_PREEMPTED || wait.state == XPU_OFF_CPU_CREATED) {
+    return wait.start_ns;
+  }
+  return wait.ready_ns == 0 ? wait.end_ns : std::clamp(wait.ready_ns, wait.start_ns, wait.end_ns);
+}
+
+// An event of the ring as its type; nullptr if the event is too short.
+template <typename Event>
+const Event* As(std::span<const std::byte> bytes, size_t least_bytes = sizeof(Event)) {
+  return bytes.size() < least_bytes ? nullptr : reinterpret_cast<const Event*>(bytes.data());
+}
 
 }  // namespace
 
 class OffCpuSource::Impl {
  public:
-  Impl() : stack_(KernelStackLimit()) {}
+  explicit Impl(const SourceContext& context)
+      : stack_(KernelStackLimit()),
+        unwinder_(context.unwinder.get()),
+        remote_stacks_(context.processes, context.tables.get()) {}
 
   Status Open(const SourceContext& context);
+  void Switch(bool on);
+  void Drain(EventSink& sink);
+  // Takes what is left. Nothing is recorded from then on.
+  void Stop(EventSink& sink);
+  void CountLosses(LossLedger& losses, bool is_over);
+
+ private:
+  struct Stacks {
+    StackId native;
+    StackId python;
+    uint8_t flags = 0;
+  };
+
   Status Load(const SourceContext& context);
   Status Attach(bpf_program* program);
-  void SetOn(bool on) const { __atomic_store_n(&program_->bss->is_on, on, __ATOMIC_RELEASE); }
+  // Runs a program for each thread of the system.
+  Status ForEachThread(bpf_program* program) const;
+  void Take(std::span<const std::byte> bytes);
   void TakeWait(std::span<const std::byte> bytes);
-  void WriteSums(EventSink& sink);
-  void CountLosses(LossLedger& losses, bool is_over);
+  void TakeWake(std::span<const std::byte> bytes);
+  void TakeTotals(std::span<const std::byte> bytes);
+  // `bytes`: of an event from its stack on.
+  Stacks TakeStack(std::span<const std::byte> bytes, uint32_t pid);
+  Stacks TakeOpenStack(const xpu_off_cpu_wait& wait);
+  void CountStacks(std::span<const std::byte> bytes, uint32_t pid);
 
   Handle<off_cpu_bpf, off_cpu_bpf::destroy> program_;
   std::vector<BpfLink> links_;
   std::unique_ptr<BpfRing> ring_;
   StackFrames stack_;
-  const Unwinder* unwinder_ = nullptr;
+  const Unwinder* unwinder_;
+  RemoteStacks remote_stacks_;
+  // By the woken thread; their waits follow.
+  std::unordered_map<uint32_t, std::vector<std::byte>> wakes_;
   EventSink* sink_ = nullptr;  // valid during Drain
   uint64_t recorded_ = 0;
   uint64_t summed_ = 0;
   uint64_t dropped_counted_ = 0;
   uint64_t unsummed_counted_ = 0;
+  uint64_t wakers_counted_ = 0;
+  uint64_t threads_counted_ = 0;
 };
 
 Status OffCpuSource::Impl::Load(const SourceContext& context) {
@@ -60,6 +121,11 @@ Status OffCpuSource::Impl::Load(const SourceContext& context) {
   program_->rodata->pid_namespace_device = pid_namespace.device;
   program_->rodata->pid_namespace_inode = pid_namespace.inode;
   program_->rodata->minimum_ns = context.options.off_cpu_min_ns;
+  program_->rodata->waker_minimum_ns = kWakerFactor * context.options.off_cpu_min_ns;
+  const bool at_scheduler_exit = HasSchedulerExit();
+  program_->rodata->has_scheduler_exit = at_scheduler_exit;
+  bpf_program__set_autoload(program_->progs.take_stack_after_switch, at_scheduler_exit);
+  bpf_program__set_autoload(program_->progs.take_stack_of_wait, !at_scheduler_exit);
   XPU_RETURN_IF_ERROR(UseUnwinder(*program_, unwinder_));
   XPU_RETURN_IF_ERROR(WatchOnly(*program_, context.scope));
   const int result = off_cpu_bpf::load(program_.get());
@@ -73,12 +139,21 @@ Status OffCpuSource::Impl::Attach(bpf_program* program) {
   return Ok();
 }
 
+Status OffCpuSource::Impl::ForEachThread(bpf_program* program) const {
+  const BpfLink link(bpf_program__attach_iter(program, nullptr));
+  if (!link) return BpfError("BPF program off_cpu: attach to the list of threads", -errno);
+  const UniqueFd list(bpf_iter_create(bpf_link__fd(link.get())));
+  if (!list) return BpfError("BPF program off_cpu: list threads", -errno);
+  std::array<char, 256> output;  // the programs write none
+  while (::read(list.get(), output.data(), output.size()) > 0) continue;
+  return Ok();
+}
+
 Status OffCpuSource::Impl::Open(const SourceContext& context) {
-  unwinder_ = context.unwinder.get();
   XPU_RETURN_IF_ERROR(Load(context));
-  XPU_ASSIGN_OR_RETURN(
-      BpfRing ring, BpfRing::Open(program_->maps.off_cpu_waits,
-                                  [this](std::span<const std::byte> bytes) { TakeWait(bytes); }));
+  XPU_ASSIGN_OR_RETURN(BpfRing ring,
+                       BpfRing::Open(program_->maps.off_cpu_events,
+                                     [this](std::span<const std::byte> bytes) { Take(bytes); }));
   ring_ = std::make_unique<BpfRing>(std::move(ring));
   const auto& programs = program_->progs;
   if (context.scope.is_program()) {
@@ -86,66 +161,176 @@ Status OffCpuSource::Impl::Open(const SourceContext& context) {
     XPU_RETURN_IF_ERROR(Attach(programs.begin_program));
     XPU_RETURN_IF_ERROR(MarkProgram(bpf_map__fd(program_->maps.recorded), context.scope.program));
   }
-  XPU_RETURN_IF_ERROR(Attach(programs.take_stack_of_wait));
+  XPU_RETURN_IF_ERROR(Attach(programs.begin_thread));
+  if (!context.scope.is_program())
+    XPU_RETURN_IF_ERROR(ForEachThread(programs.follow_running_thread));
+  XPU_RETURN_IF_ERROR(Attach(program_->rodata->has_scheduler_exit ? programs.take_stack_after_switch
+                                                                  : programs.take_stack_of_wait));
+  XPU_RETURN_IF_ERROR(Attach(programs.note_waker));
   XPU_RETURN_IF_ERROR(Attach(programs.off_cpu_switch));
   // Before its exec the program is ignored.
-  SetOn(!context.scope.starts_paused);
+  Switch(!context.scope.starts_paused);
   return Ok();
 }
 
+void OffCpuSource::Impl::Switch(bool on) {
+  auto& state = *program_->bss;
+  if (on == (state.is_on != 0)) return;
+  if (on) state.on_since_ns = MonotonicNs();
+  __atomic_store_n(&state.is_on, on, __ATOMIC_RELEASE);
+  if (on) return;
+  state.off_since_ns = MonotonicNs();
+  WaitForPrograms();
+  // Without it, times that have not ended are missing, which the totals show.
+  (void)ForEachThread(program_->progs.end_thread);
+  state.off_since_ns = 0;
+}
+
+void OffCpuSource::Impl::Drain(EventSink& sink) {
+  sink_ = &sink;
+  ring_->Drain();
+}
+
+void OffCpuSource::Impl::Stop(EventSink& sink) {
+  Switch(false);
+  links_.clear();
+  WaitForPrograms();
+  Drain(sink);
+  program_->bss->is_over = 1;
+  (void)ForEachThread(program_->progs.end_thread);
+  Drain(sink);
+  CountLosses(sink.losses(), true);
+}
+
+void OffCpuSource::Impl::Take(std::span<const std::byte> bytes) {
+  uint32_t event = 0;
+  if (bytes.size() < sizeof(event)) return;
+  std::memcpy(&event, bytes.data(), sizeof(event));
+  if (event == XPU_OFF_CPU_WAIT) TakeWait(bytes);
+  if (event == XPU_OFF_CPU_WAKE) TakeWake(bytes);
+  if (event == XPU_OFF_CPU_TOTALS) TakeTotals(bytes);
+}
+
+OffCpuSource::Impl::Stacks OffCpuSource::Impl::TakeStack(std::span<const std::byte> bytes,
+                                                         uint32_t pid) {
+  const auto& raw = *reinterpret_cast<const xpu_stack*>(bytes.data());
+  Stacks stacks;
+  stack_.Take(raw, bytes.size());
+  stacks.flags = stack_.flags();
+  // Taken before the native stack, because it writes definitions.
+  stacks.python = TakePython(unwinder_, raw, bytes.size(), pid, *sink_);
+  stacks.native = sink_->Intern(stack_.frames());
+  return stacks;
+}
+
+void OffCpuSource::Impl::CountStacks(std::span<const std::byte> bytes, uint32_t pid) {
+  stack_.Take(*reinterpret_cast<const xpu_stack*>(bytes.data()), bytes.size());
+  stack_.CountLosses(sink_->losses(), pid);
+}
+
+OffCpuSource::Impl::Stacks OffCpuSource::Impl::TakeOpenStack(const xpu_off_cpu_wait& wait) {
+  const RemoteStacks::Stack stack =
+      remote_stacks_.Take(wait.pid, {.ip = wait.ip, .sp = wait.sp, .bp = wait.bp});
+  CountStop(stack.walk, sink_->losses(), wait.pid);
+  Stacks stacks;
+  stacks.flags = StackFlagsOf(stack.walk);
+  if (stack.frames.empty() && stack.walk.stop != XPU_STOP_NO_STACK) {
+    stacks.flags |= kStackUserFailed;
+  }
+  stacks.native = sink_->Intern(stack.frames);
+  return stacks;
+}
+
 void OffCpuSource::Impl::TakeWait(std::span<const std::byte> bytes) {
-  constexpr size_t kFixedBytes = offsetof(xpu_off_cpu_wait, stack);
-  if (bytes.size() < offsetof(xpu_off_cpu_wait, stack.frames)) return;
-  const auto& raw = *reinterpret_cast<const xpu_off_cpu_wait*>(bytes.data());
+  constexpr size_t kStackAt = offsetof(xpu_off_cpu_wait, stack);
+  const auto* raw = As<xpu_off_cpu_wait>(bytes, offsetof(xpu_off_cpu_wait, stack.frames));
+  if (raw == nullptr) return;
   ++recorded_;
   OffCpuWait wait;
-  wait.start_ns = raw.start_ns;
-  wait.end_ns = raw.end_ns;
-  wait.pid = raw.pid;
-  wait.tid = raw.tid;
-  wait.state = static_cast<OffCpuState>(raw.state);
-  wait.system_call = raw.system_call;
-  if (raw.system_call >= 0) {
-    const size_t stack_bytes = bytes.size() - kFixedBytes;
-    stack_.Take(raw.stack, stack_bytes);
-    stack_.CountLosses(sink_->losses(), raw.pid);
-    // Taken before the native stack, because it writes definitions.
-    wait.python_stack = TakePython(unwinder_, raw.stack, stack_bytes, raw.pid, *sink_);
-    wait.stack = sink_->Intern(stack_.frames());
-    wait.stack_flags = stack_.flags();
+  wait.start_ns = raw->start_ns;
+  wait.end_ns = raw->end_ns;
+  wait.ready_ns = ReadyNs(*raw);
+  wait.pid = raw->pid;
+  wait.tid = raw->tid;
+  wait.state = static_cast<OffCpuState>(raw->state);
+  wait.is_open = raw->is_open != 0;
+  wait.system_call = raw->system_call;
+  wait.argument = raw->argument;
+  wait.file_type = raw->file_type;
+  wait.waker = static_cast<OffCpuWaker>(raw->waker.kind);
+  wait.waker_pid = raw->waker.pid;
+  wait.waker_tid = raw->waker.tid;
+  std::vector<std::byte> wake;
+  if (const auto found = wakes_.find(raw->tid); found != wakes_.end()) {
+    if (As<xpu_off_cpu_wake>(found->second, 0)->time_ns == raw->ready_ns) {
+      wake = std::move(found->second);
+    }
+    wakes_.erase(found);
   }
+  constexpr size_t kWakerStackAt = offsetof(xpu_off_cpu_wake, stack);
+  const std::span<const std::byte> own_stack = bytes.subspan(kStackAt);
+  if (!raw->is_open) CountStacks(own_stack, raw->pid);
+  if (!wake.empty()) CountStacks(std::span(wake).subspan(kWakerStackAt), raw->waker.pid);
+  // A Python stack may write definitions, after which the ids from before may be of another block;
+  // they are written once.
+  uint64_t tables = 0;
+  do {
+    tables = sink_->TablesNumber();
+    const Stacks own = raw->is_open ? TakeOpenStack(*raw) : TakeStack(own_stack, raw->pid);
+    Stacks waker;
+    if (!wake.empty()) waker = TakeStack(std::span(wake).subspan(kWakerStackAt), raw->waker.pid);
+    wait.stack = own.native;
+    wait.stack_flags = own.flags;
+    wait.python_stack = own.python;
+    wait.waker_stack = waker.native;
+    wait.waker_stack_flags = waker.flags;
+    wait.waker_python_stack = waker.python;
+    const std::string_view name(raw->waker.name,
+                                ::strnlen(raw->waker.name, sizeof(raw->waker.name)));
+    wait.waker_name = raw->waker.kind == XPU_WAKER_THREAD ? sink_->Intern(name) : StringId{};
+  } while (tables != sink_->TablesNumber());
   sink_->Write(wait);
 }
 
-void OffCpuSource::Impl::WriteSums(EventSink& sink) {
-  const int map = bpf_map__fd(program_->maps.sums);
-  const uint64_t now_ns = MonotonicNs();
-  xpu_off_cpu_key key{};
-  const xpu_off_cpu_key* before = nullptr;
-  while (bpf_map_get_next_key(map, before, &key) == 0) {
-    before = &key;
-    xpu_off_cpu_sum value{};
-    if (bpf_map_lookup_elem(map, &key, &value) != 0) continue;
-    summed_ += value.count;
+void OffCpuSource::Impl::TakeWake(std::span<const std::byte> bytes) {
+  const auto* raw = As<xpu_off_cpu_wake>(bytes, offsetof(xpu_off_cpu_wake, stack.frames));
+  if (raw != nullptr) wakes_[raw->tid].assign(bytes.begin(), bytes.end());
+}
+
+void OffCpuSource::Impl::TakeTotals(std::span<const std::byte> bytes) {
+  const auto* raw = As<xpu_off_cpu_totals>(bytes);
+  if (raw == nullptr) return;
+  wakes_.erase(raw->tid);
+  for (uint32_t state = 0; state < XPU_OFF_CPU_STATES; ++state) {
+    const xpu_off_cpu_sum& value = raw->sums[state];
+    if (value.count == 0) continue;
+    const bool is_ready = state == XPU_OFF_CPU_PREEMPTED || state == XPU_OFF_CPU_CREATED;
+    if (state != XPU_OFF_CPU_RUNNING) summed_ += value.count;
     OffCpuSum sum;
-    sum.time_ns = now_ns;
-    sum.pid = key.pid;
-    sum.tid = key.tid;
-    sum.state = static_cast<OffCpuState>(key.state);
+    sum.time_ns = raw->time_ns;
+    sum.pid = raw->pid;
+    sum.tid = raw->tid;
+    sum.state = static_cast<OffCpuState>(state);
     sum.count = value.count;
     sum.duration = value.duration_ns;
-    sink.Write(sum);
+    sum.ready_duration = is_ready ? value.duration_ns : value.ready_ns;
+    sink_->Write(sum);
   }
 }
 
 // `is_over`: nothing more is produced, so what is missing was lost.
 void OffCpuSource::Impl::CountLosses(LossLedger& losses, bool is_over) {
   const auto counters = ReadCounters(program_->maps.counters);
+  const auto add = [&](LossKind kind, uint64_t total, uint64_t& counted) {
+    losses.Add(kind, total - std::exchange(counted, total));
+  };
   const uint64_t dropped = counters[XPU_OFF_CPU_DROPPED];
-  losses.Add(LossKind::kOffCpuRingFull, dropped - std::exchange(dropped_counted_, dropped));
+  add(LossKind::kOffCpuRingFull, dropped, dropped_counted_);
   uint64_t unsummed = counters[XPU_OFF_CPU_UNSUMMED];
   if (is_over) unsummed = counters[XPU_OFF_CPU_SEEN] - recorded_ - summed_ - dropped;
-  losses.Add(LossKind::kOffCpuNotSummed, unsummed - std::exchange(unsummed_counted_, unsummed));
+  add(LossKind::kOffCpuNotSummed, unsummed, unsummed_counted_);
+  add(LossKind::kOffCpuWakersDropped, counters[XPU_OFF_CPU_WAKERS_DROPPED], wakers_counted_);
+  add(LossKind::kOffCpuThreadsMissed, counters[XPU_OFF_CPU_UNFOLLOWED], threads_counted_);
 }
 
 OffCpuSource::OffCpuSource(SourceContext& context) : context_(context) {}
@@ -157,26 +342,16 @@ Result<std::unique_ptr<Source>> OffCpuSource::Open(SourceContext& context) {
 }
 
 Status OffCpuSource::Arm() {
-  impl_ = std::make_unique<Impl>();
+  impl_ = std::make_unique<Impl>(context_);
   return impl_->Open(context_);
 }
 
-void OffCpuSource::Switch(const SwitchState& wanted) { impl_->SetOn(wanted.is_on); }
+void OffCpuSource::Switch(const SwitchState& wanted) { impl_->Switch(wanted.is_on); }
 
-void OffCpuSource::Drain(EventSink& sink) {
-  impl_->sink_ = &sink;
-  impl_->ring_->Drain();
-}
+void OffCpuSource::Drain(EventSink& sink) { impl_->Drain(sink); }
 
 void OffCpuSource::CountLosses(EventSink& sink) { impl_->CountLosses(sink.losses(), false); }
 
-void OffCpuSource::Stop(EventSink& sink, bool /*may_go_on*/) {
-  impl_->SetOn(false);
-  impl_->links_.clear();
-  WaitForPrograms();
-  Drain(sink);
-  impl_->WriteSums(sink);
-  impl_->CountLosses(sink.losses(), true);
-}
+void OffCpuSource::Stop(EventSink& sink, bool /*may_go_on*/) { impl_->Stop(sink); }
 
 }  // namespace xpu

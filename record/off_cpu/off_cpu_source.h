@@ -1,8 +1,10 @@
-// Records when threads did not run, why, and with which stack: it owns the BPF program at context
-// switches (bpf/off_cpu.bpf.c) and its ring.
+// Records when threads did not run, why, with which stack, and who woke them: it owns the BPF
+// program at context switches and wake-ups (bpf/off_cpu.bpf.c) and its ring.
 //
-// Each completed time is recorded, is in a sum of its thread and state, or is counted as lost.
-// Times that have not ended when the recording ends, or that a pause cuts, are not recorded.
+// Each time is recorded, is in a sum of its thread and state, or is counted as lost; running times
+// are in sums. Times that have not ended when the recording ends, or is paused, are recorded as
+// open: their stacks are read from the waiting threads. Ending them by an interruption of the
+// threads was rejected, because some system calls then return early.
 #pragma once
 
 #include <memory>

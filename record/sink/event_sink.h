@@ -118,6 +118,7 @@ class EventSink {
   template <typename Event>
   void Show(const Event& event) {
     if constexpr (requires { event.stack; }) ShowStack(event.pid, event.stack);
+    if constexpr (requires { event.waker_stack; }) ShowStack(event.waker_pid, event.waker_stack);
   }
   void ShowStack(uint32_t pid, StackId stack);
   void DefineIfDue(uint32_t code);

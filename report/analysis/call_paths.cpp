@@ -108,6 +108,13 @@ Owner OwnerOf(const Analysis& analysis, const OffCpuWait& wait) {
           .time_ns = wait.end_ns};
 }
 
+Owner WakerOf(const Analysis& analysis, const OffCpuWait& wait) {
+  return {.process = analysis.processes.At(wait.waker_pid, wait.ready_ns),
+          .pid = wait.waker_pid,
+          .tid = wait.waker_tid,
+          .time_ns = wait.ready_ns};
+}
+
 Owner OwnerOf(const Analysis& analysis, const OffCpuSum& sum) {
   return {.process = analysis.processes.At(sum.pid, sum.time_ns),
           .pid = sum.pid,
@@ -195,6 +202,7 @@ void CallPaths::WantAll(const Stacks& stacks) {
   if (stacks.off_cpu_waits) {
     for (const OffCpuWait& wait : analysis_.OffCpuWaits()) {
       if (wait.stack) want(wait.stack, OwnerOf(analysis_, wait));
+      if (wait.waker_stack) want(wait.waker_stack, WakerOf(analysis_, wait));
     }
   }
   if (stacks.launches) {
@@ -254,7 +262,22 @@ PathId CallPaths::OfHit(const ProbeHit& hit) {
 }
 
 PathId CallPaths::OfWait(const OffCpuWait& wait) {
+  const bool has_no_frames = !wait.stack && !wait.python_stack;
+  if (has_no_frames && (wait.stack_flags & kStackComplete) != 0) {
+    return tree_.Child(PathId{}, Comm(OwnerOf(analysis_, wait)));
+  }
   return OfStack(StackOf(wait), OwnerOf(analysis_, wait), FrameId{});
+}
+
+PathId CallPaths::OfWaker(const OffCpuWait& wait) {
+  OffCpuWait waker = wait;
+  waker.stack = wait.waker_stack;
+  waker.stack_flags = wait.waker_stack_flags;
+  waker.python_stack = wait.waker_python_stack;
+  const EventStack stack = StackOf(waker);
+  const Owner owner = WakerOf(analysis_, wait);
+  if (!stack.native && !stack.python) return tree_.Child(PathId{}, Comm(owner));
+  return OfStack(stack, owner, FrameId{});
 }
 
 PathId CallPaths::OfSum(const OffCpuSum& sum) {

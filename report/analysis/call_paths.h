@@ -87,6 +87,8 @@ Owner OwnerOf(const Analysis& analysis, const CpuSample& sample);
 Owner OwnerOf(const Analysis& analysis, const ProbeHit& hit);
 Owner OwnerOf(const Analysis& analysis, const OffCpuWait& wait);
 Owner OwnerOf(const Analysis& analysis, const OffCpuSum& sum);
+// Of the thread that ended the wait.
+Owner WakerOf(const Analysis& analysis, const OffCpuWait& wait);
 Owner OwnerOf(const Analysis& analysis, const Launch& launch);
 Owner OwnerOf(const Analysis& analysis, const GpuWork& work);
 // The thread is the one that began it, as the program numbers it.
@@ -126,6 +128,8 @@ class CallPaths {
   // Of the code that ran into the probe.
   PathId OfHit(const ProbeHit& hit);
   PathId OfWait(const OffCpuWait& wait);
+  // Where the thread that ended the wait was then; that thread alone if it has no stack.
+  PathId OfWaker(const OffCpuWait& wait);
   // The thread alone: the times in a sum have no stacks.
   PathId OfSum(const OffCpuSum& sum);
   // Ends with the name of the CUDA call.

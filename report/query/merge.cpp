@@ -16,6 +16,7 @@
 #include "report/model/flat_map.h"
 #include "report/query/gpu_idle.h"
 #include "report/query/off_cpu_names.h"
+#include "report/query/off_cpu_times.h"
 #include "report/trace/user_probes.h"
 
 namespace xpu {
@@ -186,12 +187,23 @@ void Merge::AddOffCpu() {
   const auto leaf = [this](const std::string& text) {
     return analysis_.frames.Intern("[off-CPU] " + text, FrameOrigin::kOther);
   };
+  const FrameId runnable = leaf("runnable");
   for (const OffCpuWait& wait : analysis_.OffCpuWaits()) {
-    const PathId path = tree_.Child(paths_.OfWait(wait), leaf(WaitName(wait)));
-    tree_.Add(groups_.OfCpu(OwnerOf(analysis_, wait), path),
-              wait.end_ns - std::min(wait.start_ns, wait.end_ns));
+    const OffCpuTimes times = TimesOf(wait);
+    const PathId caller = paths_.OfWait(wait);
+    const auto add = [&](FrameId frame, uint64_t duration_ns) {
+      const PathId path = tree_.Child(caller, frame);
+      tree_.Add(groups_.OfCpu(OwnerOf(analysis_, wait), path), duration_ns);
+    };
+    if (!IsWait(wait.state)) {
+      add(leaf(WaitName(wait)), times.blocked_ns + times.runnable_ns);
+      continue;
+    }
+    add(leaf(WaitName(wait)), times.blocked_ns);
+    if (times.runnable_ns > 0) add(runnable, times.runnable_ns);
   }
   for (const OffCpuSum& sum : analysis_.OffCpuSums()) {
+    if (sum.state == OffCpuState::kRunning) continue;
     const std::string text = Format("{}, short", StateName(sum.state));
     const PathId path = tree_.Child(paths_.OfSum(sum), leaf(text));
     tree_.Add(groups_.OfCpu(OwnerOf(analysis_, sum), path), sum.duration);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <iterator>
 
+#include <sys/stat.h>
 #include <sys/syscall.h>
 
 #include "format/base/text.h"
@@ -92,6 +93,24 @@ constexpr SystemCall kSystemCalls[] = {
     {SYS_exit_group, "exit_group"},
 };
 
+// Of the kinds that descriptors in which threads wait have. Without one: an event descriptor or
+// another one without a file.
+std::string_view FileTypeName(uint32_t type) {
+  switch (type) {
+    case S_IFIFO:
+      return "pipe";
+    case S_IFSOCK:
+      return "socket";
+    case S_IFREG:
+      return "file";
+    case S_IFCHR:
+    case S_IFBLK:
+      return "device";
+    default:
+      return {};
+  }
+}
+
 std::string SystemCallName(int number) {
   const auto* const found = std::ranges::find(kSystemCalls, number, &SystemCall::number);
   if (found != std::end(kSystemCalls)) return std::string(found->name);
@@ -108,6 +127,10 @@ std::string_view StateName(OffCpuState state) {
       return "uninterruptible";
     case OffCpuState::kPreempted:
       return "preempted";
+    case OffCpuState::kCreated:
+      return "created";
+    case OffCpuState::kRunning:
+      return "running";
     default:
       return "unknown state";
   }
@@ -116,8 +139,24 @@ std::string_view StateName(OffCpuState state) {
 std::string WaitName(const OffCpuWait& wait) {
   const std::string_view state = StateName(wait.state);
   if (wait.system_call < 0) return std::string(state);
-  const std::string call = SystemCallName(wait.system_call);
-  return wait.state == OffCpuState::kBlocked ? call : Format("{} ({})", call, state);
+  std::string name = SystemCallName(wait.system_call);
+  const std::string_view file = FileTypeName(wait.file_type);
+  if (!file.empty()) name += Format(" {}", file);
+  if (wait.state != OffCpuState::kBlocked) name += Format(" ({})", state);
+  return name;
+}
+
+std::string WakerName(const Analysis& analysis, const OffCpuWait& wait) {
+  switch (wait.waker) {
+    case OffCpuWaker::kThread: {
+      const std::string_view name = analysis.model.Text(wait.waker_name);
+      return Format("{}/{}", name.empty() ? "[unknown]" : name, wait.waker_tid);
+    }
+    case OffCpuWaker::kInterrupt:
+      return "[interrupt]";
+    default:
+      return wait.is_open ? "[not woken]" : "[unknown]";
+  }
 }
 
 }  // namespace xpu

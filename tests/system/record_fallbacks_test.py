@@ -9,6 +9,7 @@ import traceback
 
 import record_cpu_test
 import record_gpu_test
+import record_off_cpu_test
 import record_probe_test
 import record_user_probe_test
 import xpu_testing
@@ -25,6 +26,7 @@ TESTS = {
     "uprobe_multi": [record_probe_test.test_shared_cudart],
     "uprobe_session": [record_probe_test.test_shared_cudart,
                        record_user_probe_test.test_entries_and_returns_make_calls],
+    "scheduler_exit": [record_off_cpu_test.test_waits_have_their_wakers],
 }
 BY_FRAME_POINTERS, BY_TABLES = 1, 2  # CallGraph, format/events.h
 

@@ -1,13 +1,21 @@
 // Waits of known kinds, one after the other, each in a function of its own. Prints as JSON how long
-// each took by its own clock, in nanoseconds.
-#include <atomic>
-#include <chrono>
+// each took by its own clock, in nanoseconds, and the threads and locks that matter.
+#include <condition_variable>
 #include <cstdint>
 #include <cstdio>
+#include <cstdlib>
+#include <memory>
+#include <mutex>
+#include <queue>
+#include <semaphore>
+#include <string>
 #include <thread>
+#include <vector>
 
+#include <fcntl.h>
 #include <linux/futex.h>
 #include <poll.h>
+#include <pthread.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -18,42 +26,109 @@ namespace {
 
 constexpr timespec kWait{0, 120'000'000};
 
-uint64_t NowNs() {
+uint64_t NowNs(clockid_t clock = CLOCK_MONOTONIC) {
   timespec now{};
-  ::clock_gettime(CLOCK_MONOTONIC, &now);
+  ::clock_gettime(clock, &now);
   return static_cast<uint64_t>(now.tv_sec) * 1'000'000'000 + static_cast<uint64_t>(now.tv_nsec);
 }
 
 void SleepFor() { ::clock_nanosleep(CLOCK_MONOTONIC, 0, &kWait, nullptr); }
 
+long OwnTid() { return ::syscall(SYS_gettid); }
+
+// A thread with a name, whose number is known when the constructor returns.
+class NamedThread {
+ public:
+  template <typename Run>
+  NamedThread(const char* name, Run run)
+      : thread_([this, name, run] {
+          ::pthread_setname_np(::pthread_self(), name);
+          tid_ = OwnTid();
+          is_known_.release();
+          run();
+        }) {
+    is_known_.acquire();
+  }
+  long tid() const { return tid_; }
+  void Join() { thread_.join(); }
+
+ private:
+  std::binary_semaphore is_known_{0};
+  long tid_ = 0;
+  std::thread thread_;
+};
+
+struct Pool {
+  std::mutex mutex;
+  std::condition_variable has_work, is_done;
+  int waiting = 0, unfinished = 0;
+  bool is_over = false;
+
+  void Work() {
+    std::unique_lock lock(mutex);
+    while (true) {
+      has_work.wait(lock, [this] { return waiting > 0 || is_over; });
+      if (waiting == 0) return;
+      --waiting;
+      lock.unlock();
+      SleepFor();
+      lock.lock();
+      if (--unfinished == 0) is_done.notify_one();
+    }
+  }
+};
+
+std::string report;
+
+void Report(const char* name, uint64_t value) {
+  report += report.empty() ? "{" : ", ";
+  report += "\"" + std::string(name) + "\": " + std::to_string(value);
+}
+
 }  // namespace
 
 extern "C" {
 
-XPU_FRAME uint64_t WaitInSleep() {
-  const uint64_t start_ns = NowNs();
-  SleepFor();
-  return NowNs() - start_ns;
-}
+XPU_FRAME void WaitInSleep() { SleepFor(); }
 
-XPU_FRAME uint64_t WaitInPoll() {
-  const uint64_t start_ns = NowNs();
-  ::poll(nullptr, 0, 120);
-  return NowNs() - start_ns;
-}
+XPU_FRAME void WaitInPoll() { ::poll(nullptr, 0, 120); }
 
-XPU_FRAME uint64_t WaitInPipe(int read_end) {
-  const uint64_t start_ns = NowNs();
+XPU_FRAME void WaitInPipe(int read_end) {
   char byte = 0;
-  const ssize_t got = ::read(read_end, &byte, 1);
-  return got == 1 ? NowNs() - start_ns : 0;
+  if (::read(read_end, &byte, 1) != 1) std::perror("read");
 }
 
-XPU_FRAME uint64_t WaitInFutex() {
-  const uint64_t start_ns = NowNs();
+XPU_FRAME void WaitInFutex() {
   uint32_t word = 0;
   ::syscall(SYS_futex, &word, FUTEX_WAIT_PRIVATE, 0, &kWait, nullptr, 0);
-  return NowNs() - start_ns;
+}
+
+XPU_FRAME void WaitForMutex(std::mutex* mutex) {
+  mutex->lock();
+  mutex->unlock();
+}
+
+XPU_FRAME void ReleaseMutex(std::mutex* mutex) { mutex->unlock(); }
+
+XPU_FRAME void WaitForCondition(std::mutex* mutex, std::condition_variable* condition,
+                                const bool* is_set) {
+  std::unique_lock lock(*mutex);
+  condition->wait(lock, [is_set] { return *is_set; });
+}
+
+XPU_FRAME void WaitForJoin(NamedThread* thread) { thread->Join(); }
+
+XPU_FRAME void WaitForPool(Pool* pool) {
+  std::unique_lock lock(pool->mutex);
+  pool->is_done.wait(lock, [pool] { return pool->unfinished == 0; });
+}
+
+// Past the page cache; of a file system without that, nothing is read.
+XPU_FRAME void WaitForDisk(int file) {
+  constexpr size_t kBytes = 1 << 16;
+  void* buffer = std::aligned_alloc(4096, kBytes);
+  for (int i = 0; i < 100 && ::pread(file, buffer, kBytes, 0) > 0; ++i) continue;
+  std::free(buffer);
 }
 
 // Far below the minimum that the test gives: these are in the sum of the thread.
@@ -63,22 +138,102 @@ XPU_FRAME void WaitShortly(int count) {
 }
 }
 
-int main() {
+namespace {
+
+template <typename Wait>
+void Measure(const char* name, Wait wait) {
+  const uint64_t start_ns = NowNs();
+  wait();
+  Report(name, NowNs() - start_ns);
+}
+
+void MeasurePipe() {
   int ends[2];
-  if (::pipe(ends) != 0) return 1;
-  const uint64_t sleep_ns = WaitInSleep();
-  const uint64_t poll_ns = WaitInPoll();
-  const uint64_t futex_ns = WaitInFutex();
-  std::thread writer([write_end = ends[1]] {
+  if (::pipe(ends) != 0) std::abort();
+  NamedThread writer("writer", [write_end = ends[1]] {
     SleepFor();
     const char byte = 1;
     if (::write(write_end, &byte, 1) != 1) std::perror("write");
   });
-  const uint64_t pipe_ns = WaitInPipe(ends[0]);
-  writer.join();
-  const uint64_t short_start_ns = NowNs();
-  WaitShortly(20);
-  std::printf("{\"sleep\": %lu, \"poll\": %lu, \"futex\": %lu, \"pipe\": %lu, \"short\": %lu}\n",
-              sleep_ns, poll_ns, futex_ns, pipe_ns, NowNs() - short_start_ns);
+  Measure("pipe", [&] { WaitInPipe(ends[0]); });
+  Report("pipe_waker", static_cast<uint64_t>(writer.tid()));
+  writer.Join();
+}
+
+void MeasureMutex() {
+  std::mutex mutex;
+  std::binary_semaphore is_held{0};
+  NamedThread holder("holder", [&] {
+    mutex.lock();
+    is_held.release();
+    SleepFor();
+    ReleaseMutex(&mutex);
+  });
+  is_held.acquire();
+  Measure("mutex", [&] { WaitForMutex(&mutex); });
+  Report("mutex_waker", static_cast<uint64_t>(holder.tid()));
+  Report("mutex_address", reinterpret_cast<uint64_t>(&mutex));
+  holder.Join();
+}
+
+void MeasureCondition() {
+  std::mutex mutex;
+  std::condition_variable condition;
+  bool is_set = false;
+  NamedThread setter("setter", [&] {
+    SleepFor();
+    const std::lock_guard lock(mutex);
+    is_set = true;
+    condition.notify_one();
+  });
+  Measure("condition", [&] { WaitForCondition(&mutex, &condition, &is_set); });
+  Report("condition_waker", static_cast<uint64_t>(setter.tid()));
+  setter.Join();
+}
+
+void MeasureJoin() {
+  NamedThread joined("joined", [] { SleepFor(); });
+  Measure("join", [&] { WaitForJoin(&joined); });
+  Report("join_waker", static_cast<uint64_t>(joined.tid()));
+}
+
+void MeasurePool() {
+  Pool pool;
+  std::vector<std::unique_ptr<NamedThread>> workers;
+  for (int i = 0; i < 2; ++i) {
+    workers.push_back(std::make_unique<NamedThread>("worker", [&] { pool.Work(); }));
+  }
+  {
+    const std::lock_guard lock(pool.mutex);
+    pool.waiting = pool.unfinished = 4;
+  }
+  pool.has_work.notify_all();
+  Measure("pool", [&] { WaitForPool(&pool); });
+  {
+    const std::lock_guard lock(pool.mutex);
+    pool.is_over = true;
+  }
+  pool.has_work.notify_all();
+  for (const auto& worker : workers) worker->Join();
+}
+
+}  // namespace
+
+int main() {
+  const uint64_t start_ns = NowNs(), start_cpu_ns = NowNs(CLOCK_THREAD_CPUTIME_ID);
+  Measure("sleep", WaitInSleep);
+  Measure("poll", WaitInPoll);
+  Measure("futex", WaitInFutex);
+  MeasurePipe();
+  MeasureMutex();
+  MeasureCondition();
+  MeasureJoin();
+  MeasurePool();
+  const int file = ::open("/proc/self/exe", O_RDONLY | O_DIRECT | O_CLOEXEC);
+  if (file >= 0) Measure("disk", [&] { WaitForDisk(file); });
+  Measure("short", [] { WaitShortly(20); });
+  Report("running", NowNs(CLOCK_THREAD_CPUTIME_ID) - start_cpu_ns);
+  Report("lifetime", NowNs() - start_ns);
+  std::printf("%s}\n", report.c_str());
   return 0;
 }

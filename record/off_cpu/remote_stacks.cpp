@@ -1,0 +1,96 @@
+#include "record/off_cpu/remote_stacks.h"
+
+#include <array>
+#include <cstddef>
+#include <cstring>
+
+#include "bpf/events.h"
+#include "record/base/clock.h"
+#include "record/base/process_memory.h"
+
+namespace xpu {
+namespace {
+
+// Reads the stack of a thread in pieces.
+class RemoteMemory {
+ public:
+  explicit RemoteMemory(uint32_t pid) : memory_(static_cast<pid_t>(pid)) {}
+
+  bool Read(uint64_t address, uint64_t* value) {
+    const bool is_there =
+        address - start_ <= bytes_ && bytes_ - (address - start_) >= sizeof(*value);
+    if (!is_there && !Fill(address)) return false;
+    std::memcpy(value, piece_.data() + (address - start_), sizeof(*value));
+    return true;
+  }
+
+ private:
+  bool Fill(uint64_t address) {
+    start_ = address;
+    bytes_ = memory_.ReadSome(address, piece_.data(), piece_.size());
+    return bytes_ >= sizeof(uint64_t);
+  }
+
+  ProcessMemory memory_;
+  std::array<std::byte, 1024> piece_;
+  uint64_t start_ = 0;
+  uint64_t bytes_ = 0;
+};
+
+}  // namespace
+
+// The interface through which WalkStack looks up unwind rules.
+class RemoteStacks::Code {
+ public:
+  Code(RemoteStacks& stacks, uint32_t pid) : stacks_(stacks), pid_(pid) {}
+
+  CodeKind Find(uint64_t address, UnwindRule* rule) {
+    const auto* const found = stacks_.processes_.FindCode(pid_, address);
+    if (found == nullptr) return CodeKind::kNotCode;
+    UnwindTables* tables = stacks_.tables_;
+    if (tables == nullptr) return CodeKind::kNoTable;
+    const auto& [start, mapping] = *found;
+    MappedFile file = stacks_.processes_.MappedFileOf(pid_, start, mapping);
+    if (file.paths.empty()) return CodeKind::kNoTable;
+    const UnwindTables::Id id = tables->Request(std::move(file));
+    if (id == 0) return CodeKind::kNoTable;
+    if (tables->state(id) == UnwindTables::State::kPending) {
+      constexpr uint64_t kPatienceNs = 1'000'000'000;
+      tables->WaitUntil(MonotonicNs() + kPatienceNs);
+    }
+    if (tables->state(id) == UnwindTables::State::kPending) return CodeKind::kNotReady;
+    if (tables->state(id) == UnwindTables::State::kFailed) return CodeKind::kNoTable;
+    const auto link_address =
+        tables->LinkAddressOfMapping(id, mapping.file_offset, mapping.end - start);
+    if (!link_address) return CodeKind::kNoTable;
+    *rule = tables->table(id).Find(address - start + *link_address);
+    return CodeKind::kRule;
+  }
+
+ private:
+  RemoteStacks& stacks_;
+  uint32_t pid_;
+};
+
+RemoteStacks::Stack RemoteStacks::Take(uint32_t pid, const WalkRegisters& registers) {
+  Stack stack;
+  if (registers.ip == 0) {
+    stack.walk.stop = XPU_STOP_NO_STACK;
+    return stack;
+  }
+  RemoteMemory memory(pid);
+  uint64_t word = 0;
+  if (!memory.Read(registers.sp, &word)) {
+    stack.walk.stop = XPU_STOP_UNREADABLE;
+    return stack;
+  }
+  Code code(*this, pid);
+  std::array<uint64_t, XPU_MAX_USER_FRAMES> frames;
+  const WalkResult walk =
+      WalkStack(registers, memory, code, frames.data(), static_cast<uint32_t>(frames.size()));
+  stack.walk = {walk.flags, static_cast<uint32_t>(walk.stop)};
+  for (uint32_t i = 0; i < walk.count; ++i) stack.frames.push_back({FrameKind::kUser, frames[i]});
+  return stack;
+}
+
+}  // namespace xpu

@@ -1,0 +1,36 @@
+// The stacks of threads that do not run: their registers are known, and their memory is read from
+// outside. BPF programs cannot do that, because they read the memory of the running thread only.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "format/stack.h"
+#include "record/process/process_table.h"
+#include "record/unwind/stack_frames.h"
+#include "record/unwind/unwind_tables.h"
+#include "symbolize/unwind/unwind_walk.h"
+
+namespace xpu {
+
+class RemoteStacks {
+ public:
+  // `tables`: nullptr to walk by frame pointers. Both outlive this object.
+  RemoteStacks(ProcessTable& processes, UnwindTables* tables)
+      : processes_(processes), tables_(tables) {}
+
+  struct Stack {
+    std::vector<Frame> frames;  // innermost first
+    StackWalk walk;
+  };
+  // Makes or loads tables of code that has none yet, which may take a while.
+  Stack Take(uint32_t pid, const WalkRegisters& registers);
+
+ private:
+  class Code;
+
+  ProcessTable& processes_;
+  UnwindTables* tables_;
+};
+
+}  // namespace xpu
