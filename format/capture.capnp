@@ -355,6 +355,9 @@ struct OffCpuWait {
   wakerStack @18 :Column $stack;  # where that thread woke this one; 0: not taken
   wakerStackFlags @19 :Column $u8 $is(stackFlags);
   wakerPythonStack @20 :Column $stack;
+  lockHolder @21 :Column $u32 $is(process);
+    # the thread that held the lock at the end, if the wait is open and the futex is a mutex of the
+    # GNU C library; 0: not known
 }
 
 struct OffCpuSum {

@@ -260,6 +260,9 @@ void OffCpuSource::Impl::TakeWait(std::span<const std::byte> bytes) {
   wait.waker = static_cast<OffCpuWaker>(raw->waker.kind);
   wait.waker_pid = raw->waker.pid;
   wait.waker_tid = raw->waker.tid;
+  if (raw->is_open && raw->system_call == SYS_futex) {
+    wait.lock_holder = remote_stacks_.HolderOf(raw->pid, raw->argument);
+  }
   std::vector<std::byte> wake;
   if (const auto found = wakes_.find(raw->tid); found != wakes_.end()) {
     if (As<xpu_off_cpu_wake>(found->second, 0)->time_ns == raw->ready_ns) {

@@ -1,5 +1,6 @@
 #include "record/off_cpu/remote_stacks.h"
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstring>
@@ -35,6 +36,13 @@ class RemoteMemory {
   std::array<std::byte, 1024> piece_;
   uint64_t start_ = 0;
   uint64_t bytes_ = 0;
+};
+
+// The beginning of pthread_mutex_t in the GNU C library.
+struct Mutex {
+  int32_t lock;  // 2: held, and threads may wait
+  uint32_t count;
+  int32_t owner;
 };
 
 }  // namespace
@@ -91,6 +99,21 @@ RemoteStacks::Stack RemoteStacks::Take(uint32_t pid, const WalkRegisters& regist
   stack.walk = {walk.flags, static_cast<uint32_t>(walk.stop)};
   for (uint32_t i = 0; i < walk.count; ++i) stack.frames.push_back({FrameKind::kUser, frames[i]});
   return stack;
+}
+
+uint32_t RemoteStacks::HolderOf(uint32_t pid, uint64_t futex) const {
+  Mutex mutex{};
+  const ProcessTable::Process* process = processes_.Find(pid);
+  if (process == nullptr ||
+      !ProcessMemory(static_cast<pid_t>(pid)).Read(futex, &mutex, sizeof(mutex))) {
+    return 0;
+  }
+  if (mutex.lock != 2 || mutex.owner <= 0) return 0;
+  const auto owner = static_cast<uint32_t>(mutex.owner);
+  const auto& threads = process->threads;
+  const bool is_thread = std::any_of(threads.begin(), threads.end(),
+                                     [&](const auto& thread) { return thread.tid == owner; });
+  return is_thread ? owner : 0;
 }
 
 }  // namespace xpu

@@ -1,5 +1,6 @@
-// The stacks of threads that do not run: their registers are known, and their memory is read from
-// outside. BPF programs cannot do that, because they read the memory of the running thread only.
+// The stacks of threads that do not run, and who holds the locks that they wait for: their
+// registers are known, and their memory is read from outside. BPF programs cannot do that, because
+// they read the memory of the running thread only.
 #pragma once
 
 #include <cstdint>
@@ -25,6 +26,8 @@ class RemoteStacks {
   };
   // Makes or loads tables of code that has none yet, which may take a while.
   Stack Take(uint32_t pid, const WalkRegisters& registers);
+  // The thread of the process that holds the mutex at a futex; 0 if it does not look like one.
+  uint32_t HolderOf(uint32_t pid, uint64_t futex) const;
 
  private:
   class Code;

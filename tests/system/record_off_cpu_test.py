@@ -156,8 +156,10 @@ def test_a_deadlock_shows_both_threads_and_their_locks():
             wait = longest_wait(capture.off_cpu_waits, account[holder])
             expect(f"{holder}: open", wait["is_open"], 1)
             expect(f"{holder}: lock", wait["argument"], account[wanted])
+            expect(f"{holder}: holder", wait["lock_holder"], account[f"{wanted}_holder"])
             expect(f"{holder}: time", wait["end_ns"] - wait["start_ns"] >= 300_000_000, True)
         stacks = folded("--mode", "off", "--unit", "ns", work.file("capture.xpu"))
+        expect_in("summary", "deadlock  first/", xpu_testing.report(work.file("capture.xpu")))
         for function in ("LeftThenRight", "RightThenLeft"):
             expect(function, waited(stacks, function, "futex") >= 300_000_000, True)
 

@@ -19,14 +19,13 @@
 #include "report/query/statistics.h"
 #include "report/trace/user_probes.h"
 #include "report/views/summary/summary_hints.h"
+#include "report/views/summary/summary_off_cpu.h"
 #include "report/views/summary/summary_recording.h"
 #include "report/views/summary/summary_text.h"
 #include "report/views/view.h"
 
 namespace xpu {
 namespace {
-
-constexpr size_t kRows = 5;
 
 class Summary {
  public:
@@ -46,10 +45,12 @@ class Summary {
     const std::vector<GpuBusy> busy = FindGpuBusy(analysis_);
     WriteProgram();
     WriteLosses();
+    WriteDeadlocks(analysis_, text_);
     WriteGpus(busy);
     WriteMemory();
     WriteHints(busy);
     WriteProcessTimes(analysis_, text_);
+    WriteOffCpu(analysis_, text_);
     WriteTables();
     WriteFunctions(cpu);
     WriteProbes();
@@ -82,14 +83,11 @@ class Summary {
   SummaryText text_;
 };
 
-double PercentOf(uint64_t part, uint64_t whole) {
-  return whole == 0 ? 0 : 100.0 * static_cast<double>(part) / static_cast<double>(whole);
-}
-
 bool HasNoMatches(const Analysis& analysis) {
   return analysis.CpuSamples().empty() && analysis.ProbeHits().empty() &&
          analysis.Launches().empty() && analysis.Work().empty() &&
-         analysis.MemoryOperations().empty() && analysis.nvtx.empty();
+         analysis.MemoryOperations().empty() && analysis.nvtx.empty() &&
+         analysis.OffCpuWaits().empty() && analysis.OffCpuSums().empty();
 }
 
 void Summary::WriteProgram() {
@@ -277,8 +275,8 @@ void Summary::WriteTables() {
 }
 
 void Summary::WriteMore(size_t rows, std::string_view table) {
-  if (rows <= kRows) return;
-  text_.Names(Format("  ... {} more: --top --table {}", WithThousands(rows - kRows), table));
+  if (rows <= kSummaryRows) return;
+  text_.Names(Format("  ... {} more: --top --table {}", WithThousands(rows - kSummaryRows), table));
 }
 
 void Summary::WriteTimes(std::string_view title, std::string_view table,
@@ -289,7 +287,7 @@ void Summary::WriteTimes(std::string_view title, std::string_view table,
   text_.Heading(title, ": " + HumanDuration(whole));
   text_.Names("  time%     total     count       avg  name");
   std::vector<std::string> shown;
-  for (size_t i = 0; i < std::min(rows.size(), kRows); ++i) shown.push_back(rows[i].name);
+  for (size_t i = 0; i < std::min(rows.size(), kSummaryRows); ++i) shown.push_back(rows[i].name);
   const FittingNames names = fit(shown, SummaryText::kWidth - kNumbers);
   for (size_t i = 0; i < names.size(); ++i) {
     const Statistics& row = rows[i];
@@ -314,7 +312,7 @@ void Summary::WriteFunctions(const CallTree& tree) {
   if (has_sum) of = Format("{} {}", WithThousands(whole), of);
   text_.Heading("CPU functions", ": " + of);
   text_.Names("  self%  total%   samples  function");
-  for (size_t i = 0; i < std::min(rows.size(), kRows); ++i) {
+  for (size_t i = 0; i < std::min(rows.size(), kSummaryRows); ++i) {
     const FunctionTime& row = rows[i];
     const std::string numbers =
         Format("  {:>5.1f}  {:>6.1f} {:>9}  ", PercentOf(row.self_ns, whole),
@@ -331,7 +329,7 @@ void Summary::WriteProbes() {
   for (const ProbeTimes& row : rows) hits += row.hits;
   text_.Heading("Probes", Format(": {} {}", WithThousands(hits), ForCount(hits, "{hit|hits}")));
   text_.Names("   hits%      hits       avg  probe");
-  for (size_t i = 0; i < std::min(rows.size(), kRows); ++i) {
+  for (size_t i = 0; i < std::min(rows.size(), kSummaryRows); ++i) {
     const ProbeTimes& row = rows[i];
     const std::string average = row.calls == 0 ? "-" : HumanDuration(row.total_ns / row.calls);
     text_.Row(Format("  {:>6.1f} {:>9} {:>9}  ", PercentOf(row.hits, hits), WithThousands(row.hits),

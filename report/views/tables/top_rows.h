@@ -50,6 +50,10 @@ void FillApiTrace(TableSource& source, Table& table);
 // In top_nvtx.cpp.
 void FillRanges(TableSource& source, Table& table);
 void FillKernelsInRanges(TableSource& source, Table& table);
+// In top_off_cpu.cpp.
+void FillOffCpu(TableSource& source, Table& table);
+void FillWakeUps(TableSource& source, Table& table);
+void FillLocks(TableSource& source, Table& table);
 // In top_streams.cpp.
 void FillBusy(TableSource& source, Table& table);
 void FillGaps(TableSource& source, Table& table);

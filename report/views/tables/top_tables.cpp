@@ -118,6 +118,20 @@ Columns ThreadColumns() {
                  Texts({"Process", "Thread"})});
 }
 
+Columns OffCpuColumns() {
+  return Joined({Times("Instances", {}), Numbers({"Runnable (ns)"}), Texts({"Reason"}), Path()});
+}
+
+Columns WakeUpColumns() {
+  return Joined({Times("Wake-ups", {"Waker", "Woken", "Reason"}), Path()});
+}
+
+Columns LockColumns() {
+  return Joined({Numbers({"Time (%)", "Total Time (ns)", "Waits", "Avg (ns)", "Max (ns)", "Threads",
+                          "Not Ended", "Pid"}),
+                 Texts({"Lock", "Released By", "Held By"}), Path()});
+}
+
 constexpr std::string_view kTotal = "Total Time (ns)";
 
 std::vector<TableKind> GpuKinds() {
@@ -170,6 +184,13 @@ std::vector<TableKind> CallKinds() {
        FillGaps, true},
       {"cuda_wait_sum", "CUDA Synchronization Summary", "waits for GPU work, by call and work",
        Times("Instances", {"Name"}), FillWaits, false, kTotal, "Instances"},
+      {"off_cpu_sum", "Off-CPU Time Summary", "what threads waited for, and where (--off-cpu)",
+       OffCpuColumns(), FillOffCpu, false, kTotal, "Instances"},
+      {"wakeup_sum", "Wake-up Summary", "who ended waits, and where (--off-cpu)", WakeUpColumns(),
+       FillWakeUps, false, kTotal, "Wake-ups"},
+      {"lock_sum", "Lock Summary",
+       "waits for futexes by address, and who released them (--off-cpu)", LockColumns(), FillLocks,
+       false, kTotal, "Waits"},
       {"gpu_mem_alloc_sum", "GPU Memory Allocation Summary",
        "memory by allocating stack (--gpu-memory)",
        Joined(

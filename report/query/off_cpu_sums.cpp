@@ -1,0 +1,242 @@
+#include "report/query/off_cpu_sums.h"
+
+#include <algorithm>
+#include <limits>
+#include <map>
+#include <set>
+#include <tuple>
+#include <utility>
+
+#include <sys/syscall.h>
+
+#include "format/base/text.h"
+#include "report/model/saturated.h"
+#include "report/query/off_cpu_names.h"
+#include "report/query/off_cpu_times.h"
+
+namespace xpu {
+namespace {
+
+uint64_t Duration(const OffCpuWait& wait) {
+  const OffCpuTimes times = TimesOf(wait);
+  return times.blocked_ns + times.runnable_ns;
+}
+
+template <typename Rows>
+void SortByTotalTime(Rows& rows) {
+  std::stable_sort(rows.begin(), rows.end(),
+                   [](const auto& a, const auto& b) { return a.times.total > b.times.total; });
+}
+
+std::string_view ThreadNameOf(const Analysis& analysis, const Owner& owner) {
+  const std::string_view name =
+      analysis.processes.ThreadName(owner.process, owner.tid, owner.time_ns);
+  return name.empty() ? "[unknown]" : name;
+}
+
+// Sums one lock.
+struct Lock {
+  std::vector<uint64_t> durations;
+  std::set<uint32_t> threads;
+  uint64_t open = 0;
+  uint32_t holder = 0;
+  std::map<std::string, uint64_t> releasers;  // how often
+  std::map<PathId, uint64_t> paths;           // how long
+};
+
+// The most frequent ones first.
+std::string ReleasersText(const std::map<std::string, uint64_t>& releasers) {
+  constexpr size_t kMost = 3;
+  std::vector<std::pair<uint64_t, std::string_view>> order;
+  for (const auto& [name, count] : releasers) order.emplace_back(count, name);
+  std::stable_sort(order.begin(), order.end(),
+                   [](const auto& a, const auto& b) { return a.first > b.first; });
+  std::string text;
+  for (size_t i = 0; i < std::min(order.size(), kMost); ++i) {
+    if (i > 0) text += ", ";
+    text += order[i].second;
+    if (order[i].first > 1) AppendFormat(text, " x{}", order[i].first);
+  }
+  if (order.size() > kMost) text += ", ...";
+  return text;
+}
+
+template <typename Key>
+Key KeyOfMost(const std::map<Key, uint64_t>& values) {
+  const auto most =
+      std::max_element(values.begin(), values.end(),
+                       [](const auto& a, const auto& b) { return a.second < b.second; });
+  return most == values.end() ? Key{} : most->first;
+}
+
+}  // namespace
+
+std::vector<OffCpuReason> OffCpuReasons(Analysis& analysis, CallPaths& paths) {
+  ReadablePaths readable(analysis, paths.tree());
+  struct Times {
+    std::vector<uint64_t> durations;
+    uint64_t runnable_ns = 0;
+  };
+  std::map<std::pair<std::string, PathId>, Times> waits;
+  for (const OffCpuWait& wait : analysis.OffCpuWaits()) {
+    Times& times = waits[{WaitName(wait), readable.Of(paths.OfWait(wait))}];
+    times.durations.push_back(Duration(wait));
+    times.runnable_ns = AddSaturated(times.runnable_ns, TimesOf(wait).runnable_ns);
+  }
+  std::map<std::pair<std::string, PathId>, OffCpuReason> sums;
+  for (const OffCpuSum& sum : analysis.OffCpuSums()) {
+    if (sum.state == OffCpuState::kRunning) continue;
+    const std::string name = Format("{}, short", StateName(sum.state));
+    const PathId path = readable.Of(paths.OfSum(sum));
+    OffCpuReason& row = sums[{name, path}];
+    row.times.name = name;
+    row.times.count += sum.count;
+    row.times.total = AddSaturated(row.times.total, sum.duration);
+    row.runnable_ns = AddSaturated(row.runnable_ns, sum.ready_duration);
+    row.path = path;
+    row.is_sum = true;
+  }
+  std::vector<OffCpuReason> rows;
+  for (auto& [key, times] : waits) {
+    rows.push_back({.times = Summarize(key.first, times.durations),
+                    .path = key.second,
+                    .runnable_ns = times.runnable_ns});
+  }
+  for (auto& [key, row] : sums) {
+    if (row.times.count > 0) {
+      row.times.average =
+          static_cast<double>(row.times.total) / static_cast<double>(row.times.count);
+    }
+    rows.push_back(std::move(row));
+  }
+  SortByTotalTime(rows);
+  return rows;
+}
+
+std::vector<WakeUps> FindWakeUps(Analysis& analysis, CallPaths& paths) {
+  ReadablePaths readable(analysis, paths.tree());
+  std::map<std::tuple<std::string, std::string, std::string, PathId>, std::vector<uint64_t>> all;
+  for (const OffCpuWait& wait : analysis.OffCpuWaits()) {
+    if (wait.waker == OffCpuWaker::kUnknown || !IsWait(wait.state)) continue;
+    const bool is_thread = wait.waker == OffCpuWaker::kThread;
+    const std::string_view name = analysis.model.Text(wait.waker_name);
+    const PathId path = is_thread ? readable.Of(paths.OfWaker(wait)) : PathId{};
+    all[{is_thread ? std::string(name) : WakerName(analysis, wait),
+         std::string(ThreadNameOf(analysis, OwnerOf(analysis, wait))), WaitName(wait), path}]
+        .push_back(TimesOf(wait).blocked_ns);
+  }
+  std::vector<WakeUps> rows;
+  for (auto& [key, durations] : all) {
+    rows.push_back({.times = Summarize({}, durations),
+                    .waker = std::get<0>(key),
+                    .woken = std::get<1>(key),
+                    .reason = std::get<2>(key),
+                    .path = std::get<3>(key)});
+  }
+  SortByTotalTime(rows);
+  return rows;
+}
+
+std::vector<LockWaits> FindLockWaits(Analysis& analysis, CallPaths& paths) {
+  ReadablePaths readable(analysis, paths.tree());
+  std::map<std::tuple<ProcessId, uint32_t, uint64_t>, Lock> locks;
+  for (const OffCpuWait& wait : analysis.OffCpuWaits()) {
+    if (wait.system_call != SYS_futex || !IsWait(wait.state)) continue;
+    const Owner owner = OwnerOf(analysis, wait);
+    const uint64_t duration_ns = Duration(wait);
+    Lock& lock = locks[{owner.process, owner.pid, wait.argument}];
+    lock.durations.push_back(duration_ns);
+    lock.threads.insert(wait.tid);
+    lock.open += wait.is_open ? 1 : 0;
+    if (wait.lock_holder != 0) lock.holder = wait.lock_holder;
+    if (wait.waker != OffCpuWaker::kUnknown) ++lock.releasers[WakerName(analysis, wait)];
+    uint64_t& at_path = lock.paths[readable.Of(paths.OfWait(wait))];
+    at_path = AddSaturated(at_path, duration_ns);
+  }
+  std::vector<LockWaits> rows;
+  for (auto& [key, lock] : locks) {
+    rows.push_back({.times = Summarize({}, lock.durations),
+                    .process = std::get<0>(key),
+                    .pid = std::get<1>(key),
+                    .address = std::get<2>(key),
+                    .threads = lock.threads.size(),
+                    .open = lock.open,
+                    .holder = lock.holder,
+                    .releasers = ReleasersText(lock.releasers),
+                    .path = KeyOfMost(lock.paths)});
+  }
+  SortByTotalTime(rows);
+  return rows;
+}
+
+uint64_t ThreadStates::total_ns() const {
+  return AddSaturated(running_ns, AddSaturated(waiting_ns, runnable_ns));
+}
+
+std::vector<ThreadStates> FindThreadStates(const Analysis& analysis) {
+  std::map<std::pair<ProcessId, uint32_t>, ThreadStates> threads;
+  const auto of = [&](const Owner& owner) -> ThreadStates& {
+    ThreadStates& thread = threads[{owner.process, owner.tid}];
+    thread.process = owner.process;
+    thread.pid = owner.pid;
+    thread.tid = owner.tid;
+    return thread;
+  };
+  const auto add = [](uint64_t& to, uint64_t ns) { to = AddSaturated(to, ns); };
+  for (const OffCpuWait& wait : analysis.OffCpuWaits()) {
+    const OffCpuTimes times = TimesOf(wait);
+    ThreadStates& thread = of(OwnerOf(analysis, wait));
+    add(IsWait(wait.state) ? thread.waiting_ns : thread.runnable_ns, times.blocked_ns);
+    add(thread.runnable_ns, times.runnable_ns);
+  }
+  for (const OffCpuSum& sum : analysis.OffCpuSums()) {
+    ThreadStates& thread = of(OwnerOf(analysis, sum));
+    const uint64_t ready_ns = std::min(sum.ready_duration, sum.duration);
+    if (sum.state == OffCpuState::kRunning) {
+      add(thread.running_ns, sum.duration);
+    } else {
+      add(IsWait(sum.state) ? thread.waiting_ns : thread.runnable_ns, sum.duration - ready_ns);
+      add(thread.runnable_ns, ready_ns);
+    }
+  }
+  std::vector<ThreadStates> rows;
+  for (const auto& [key, thread] : threads) rows.push_back(thread);
+  std::stable_sort(rows.begin(), rows.end(), [](const ThreadStates& a, const ThreadStates& b) {
+    return a.total_ns() > b.total_ns();
+  });
+  return rows;
+}
+
+std::string ThreadText(const Analysis& analysis, ProcessId process, uint32_t tid) {
+  constexpr uint64_t kAtTheEnd = std::numeric_limits<uint64_t>::max();
+  const std::string_view name = analysis.processes.ThreadName(process, tid, kAtTheEnd);
+  return Format("{}/{}", name.empty() ? "[unknown]" : name, tid);
+}
+
+std::vector<Deadlock> FindDeadlocks(const Analysis& analysis) {
+  using Thread = std::pair<uint32_t, uint32_t>;  // process, thread
+  std::map<Thread, const OffCpuWait*> waiting;
+  for (const OffCpuWait& wait : analysis.OffCpuWaits()) {
+    if (wait.is_open && wait.lock_holder != 0) waiting[{wait.pid, wait.tid}] = &wait;
+  }
+  std::vector<Deadlock> found;
+  std::set<Thread> seen;
+  for (const auto& [first, wait] : waiting) {
+    Deadlock chain;
+    std::set<Thread> in_chain;
+    Thread at = first;
+    while (!seen.contains(at) && waiting.contains(at)) {
+      seen.insert(at);
+      in_chain.insert(at);
+      chain.push_back(waiting[at]);
+      at.second = chain.back()->lock_holder;
+    }
+    if (!in_chain.contains(at)) continue;
+    const auto begin = std::find_if(chain.begin(), chain.end(),
+                                    [&](const OffCpuWait* link) { return link->tid == at.second; });
+    found.emplace_back(begin, chain.end());
+  }
+  return found;
+}
+
+}  // namespace xpu

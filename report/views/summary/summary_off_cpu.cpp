@@ -1,0 +1,135 @@
+#include "report/views/summary/summary_off_cpu.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "format/base/text.h"
+#include "report/analysis/call_paths.h"
+#include "report/model/saturated.h"
+#include "report/output/text.h"
+#include "report/query/gpu_idle.h"
+#include "report/query/off_cpu_names.h"
+#include "report/query/off_cpu_sums.h"
+#include "report/query/off_cpu_times.h"
+#include "report/query/readable_paths.h"
+
+namespace xpu {
+namespace {
+
+void WriteStates(const Analysis& analysis, SummaryText& text) {
+  const std::vector<ThreadStates> threads = FindThreadStates(analysis);
+  text.Heading("Threads", ": how they spent their time");
+  text.Names("  running%  waiting%  runnable%       time  thread");
+  for (size_t i = 0; i < std::min(threads.size(), kSummaryRows); ++i) {
+    const ThreadStates& thread = threads[i];
+    const uint64_t whole = thread.total_ns();
+    text.Row(Format("  {:>8.1f}  {:>8.1f}  {:>9.1f}  {:>9}  ", PercentOf(thread.running_ns, whole),
+                    PercentOf(thread.waiting_ns, whole), PercentOf(thread.runnable_ns, whole),
+                    HumanDuration(whole)),
+             ThreadText(analysis, thread.process, thread.tid));
+  }
+  if (threads.size() > kSummaryRows) {
+    text.Names(Format("  ... {} more: --flamegraph --mode wall --by thread",
+                      WithThousands(threads.size() - kSummaryRows)));
+  }
+}
+
+void WriteReasons(const Analysis& analysis, SummaryText& text) {
+  NamedValues values;
+  for (const OffCpuWait& wait : analysis.OffCpuWaits()) {
+    if (IsWait(wait.state)) values[WaitName(wait)].push_back(TimesOf(wait).blocked_ns);
+  }
+  if (values.empty()) return;
+  const std::vector<Statistics> rows = SummarizeByTotal(values);
+  const uint64_t whole = SumOfTotals(rows);
+  text.Heading("Waits", ": " + HumanDuration(whole));
+  text.Names("  time%     total     count   longest  reason");
+  for (size_t i = 0; i < std::min(rows.size(), kSummaryRows); ++i) {
+    const Statistics& row = rows[i];
+    text.Row(Format("  {:>5.1f} {:>9} {:>9} {:>9}  ", PercentOf(row.total, whole),
+                    HumanDuration(row.total), WithThousands(row.count), HumanDuration(row.largest)),
+             row.name);
+  }
+  text.Names("  by stack: --top --table off_cpu_sum; who ended them: wakeup_sum, lock_sum");
+}
+
+// By reason and path, the time in which a main thread waited and a GPU of its process was idle.
+using IdleWaits = std::map<std::pair<std::string, PathId>, uint64_t>;
+
+IdleWaits FindIdleWaits(Analysis& analysis, CallPaths& paths) {
+  ReadablePaths readable(analysis, paths.tree());
+  std::map<uint32_t, std::vector<const OffCpuWait*>> main_waits;
+  for (const OffCpuWait& wait : analysis.OffCpuWaits()) {
+    if (wait.tid == wait.pid && IsWait(wait.state)) main_waits[wait.pid].push_back(&wait);
+  }
+  for (auto& [pid, waits] : main_waits) {
+    std::sort(waits.begin(), waits.end(),
+              [](const OffCpuWait* a, const OffCpuWait* b) { return a->start_ns < b->start_ns; });
+  }
+  IdleWaits found;
+  for (const IdleGap& gap : FindAllGaps(analysis)) {
+    const auto& waits = main_waits[OwnerOf(analysis, gap).pid];
+    const uint64_t gap_end_ns = gap.start_ns + gap.ns;
+    // Those of one thread do not overlap.
+    auto at =
+        std::lower_bound(waits.begin(), waits.end(), gap.start_ns,
+                         [](const OffCpuWait* wait, uint64_t ns) { return wait->end_ns < ns; });
+    for (; at != waits.end() && (*at)->start_ns < gap_end_ns; ++at) {
+      const OffCpuWait& wait = **at;
+      const uint64_t end_ns = std::min(wait.start_ns + TimesOf(wait).blocked_ns, gap_end_ns);
+      const uint64_t start_ns = std::max(wait.start_ns, gap.start_ns);
+      if (end_ns <= start_ns) continue;
+      uint64_t& ns = found[{WaitName(wait), readable.Of(paths.OfWait(wait))}];
+      ns = AddSaturated(ns, end_ns - start_ns);
+    }
+  }
+  return found;
+}
+
+void WriteIdleWaits(Analysis& analysis, SummaryText& text) {
+  CallPaths paths(analysis, {});
+  const IdleWaits found = FindIdleWaits(analysis, paths);
+  if (found.empty()) return;
+  std::vector<std::pair<uint64_t, const IdleWaits::value_type*>> order;
+  for (const auto& entry : found) order.emplace_back(entry.second, &entry);
+  std::stable_sort(order.begin(), order.end(),
+                   [](const auto& a, const auto& b) { return a.first > b.first; });
+  text.Heading("Waits of the main thread while a GPU was idle");
+  text.Names("      time  reason, and where");
+  for (size_t i = 0; i < std::min(order.size(), kSummaryRows); ++i) {
+    const auto& [reason, path] = order[i].second->first;
+    text.Row(Format("  {:>8}  ", HumanDuration(order[i].first)),
+             Format("{}: {}", reason, FoldedText(analysis.frames, paths.tree().Path(path))));
+  }
+}
+
+}  // namespace
+
+void WriteDeadlocks(const Analysis& analysis, SummaryText& text) {
+  for (const Deadlock& deadlock : FindDeadlocks(analysis)) {
+    std::string all;
+    for (const OffCpuWait* wait : deadlock) {
+      const ProcessId process = OwnerOf(analysis, *wait).process;
+      if (!all.empty()) all += ", ";
+      AppendFormat(all, "{} waits for {:#x}, which {} holds",
+                   ThreadText(analysis, process, wait->tid), wait->argument,
+                   ThreadText(analysis, process, wait->lock_holder));
+    }
+    text.Paragraph("deadlock", all);
+  }
+}
+
+void WriteOffCpu(Analysis& analysis, SummaryText& text) {
+  if (analysis.OffCpuWaits().empty() && analysis.OffCpuSums().empty()) return;
+  WriteStates(analysis, text);
+  WriteReasons(analysis, text);
+  WriteIdleWaits(analysis, text);
+}
+
+}  // namespace xpu
