@@ -264,7 +264,7 @@ PathId CallPaths::OfHit(const ProbeHit& hit) {
 PathId CallPaths::OfWait(const OffCpuWait& wait) {
   const bool has_no_frames = !wait.stack && !wait.python_stack;
   if (has_no_frames && (wait.stack_flags & kStackComplete) != 0) {
-    return tree_.Child(PathId{}, Comm(OwnerOf(analysis_, wait)));
+    return OfThread(OwnerOf(analysis_, wait));
   }
   return OfStack(StackOf(wait), OwnerOf(analysis_, wait), FrameId{});
 }
@@ -276,13 +276,11 @@ PathId CallPaths::OfWaker(const OffCpuWait& wait) {
   waker.python_stack = wait.waker_python_stack;
   const EventStack stack = StackOf(waker);
   const Owner owner = WakerOf(analysis_, wait);
-  if (!stack.native && !stack.python) return tree_.Child(PathId{}, Comm(owner));
+  if (!stack.native && !stack.python) return OfThread(owner);
   return OfStack(stack, owner, FrameId{});
 }
 
-PathId CallPaths::OfSum(const OffCpuSum& sum) {
-  return tree_.Child(PathId{}, Comm(OwnerOf(analysis_, sum)));
-}
+PathId CallPaths::OfThread(const Owner& owner) { return tree_.Child(PathId{}, Comm(owner)); }
 
 NativePaths::Found CallPaths::Resolve(const EventStack& shown, PathId root, SpaceId space,
                                       uint64_t time_ns, FrameId call) {

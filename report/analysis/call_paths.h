@@ -131,7 +131,8 @@ class CallPaths {
   // Where the thread that ended the wait was then; that thread alone if it has no stack.
   PathId OfWaker(const OffCpuWait& wait);
   // The thread alone: the times in a sum have no stacks.
-  PathId OfSum(const OffCpuSum& sum);
+  PathId OfSum(const OffCpuSum& sum) { return OfThread(OwnerOf(analysis_, sum)); }
+  PathId OfThread(const Owner& owner);
   // Ends with the name of the CUDA call.
   PathId OfLaunch(const Launch& launch);
   // The launch of the work, or [unknown launch] when it has none; for the work of a graph's node

@@ -31,7 +31,7 @@ Filters (combined with AND; all: --help filters)
   --time FROM-TO        since the start of the recording: 1.5s-2s, 300ms-
 
 Options of --folded and --flamegraph (all: --help stacks)
-  --mode MODE           merge (CPU and GPU time), gpu, cpu, idle, off, probe
+  --mode MODE           merge (CPU and GPU), gpu, cpu, idle, off, wall, probe
   --by WHAT             group by thread, process, stream or device
   --unit UNIT           us (default), ns, samples (--folded)
 

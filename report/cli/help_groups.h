@@ -31,7 +31,8 @@ inline constexpr HelpGroup kHelpGroups[] = {
      R"(  --mode MODE           merge (default: CPU samples, and GPU time under the
                         stack that launched it), gpu, cpu, idle (what the CPU
                         did while a GPU was idle), off (the time in which
-                        threads did not run), probe (probe hits)
+                        threads did not run), wall (all time of threads),
+                        probe (probe hits)
   --by WHAT             begin each stack with its thread, process, device or
                         stream
   --device-tags         name the GPU in the last frame: [GPU0_Kernel]

@@ -290,7 +290,8 @@ void Parser::AddChoices() {
                                                         {"cpu", MergeMode::kCpu},
                                                         {"idle", MergeMode::kIdle},
                                                         {"probe", MergeMode::kProbe},
-                                                        {"off", MergeMode::kOff}}));
+                                                        {"off", MergeMode::kOff},
+                                                        {"wall", MergeMode::kWall}}));
   Only(&View::shows_paths, AddChoice("--by", merge_.by,
                                      Choices<GroupBy>{{"thread", GroupBy::kThread},
                                                       {"process", GroupBy::kProcess},
@@ -354,10 +355,10 @@ Status Parser::CheckImport() const {
 Status Parser::CheckSample() {
   options_.top.is_subsampled = options_.sample_rate > 1;
   const bool needs_all = merge_.mode == MergeMode::kIdle || merge_.mode == MergeMode::kProbe ||
-                         merge_.mode == MergeMode::kOff;
+                         merge_.mode == MergeMode::kOff || merge_.mode == MergeMode::kWall;
   if (sample_->count() > 0 && needs_all) {
     return UsageError(
-        "--sample cannot be combined with --mode idle, off or probe: they need every event");
+        "--sample cannot be combined with --mode idle, off, wall or probe: they need every event");
   }
   return Ok();
 }

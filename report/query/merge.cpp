@@ -17,6 +17,7 @@
 #include "report/query/gpu_idle.h"
 #include "report/query/off_cpu_names.h"
 #include "report/query/off_cpu_times.h"
+#include "report/query/running_time.h"
 #include "report/trace/user_probes.h"
 
 namespace xpu {
@@ -147,7 +148,9 @@ class Merge {
   void AddWithoutWork();
   void AddIdle();
   void AddProbeHits();
-  void AddOffCpu();
+  // `gpu_calls`: whose waits are for the GPU; nullptr: none are.
+  void AddOffCpu(const SynchronizationCalls* gpu_calls);
+  void AddRunning(const SynchronizationCalls& gpu_calls);
 
  private:
   Analysis& analysis_;
@@ -183,11 +186,32 @@ void Merge::AddProbeHits() {
   }
 }
 
-void Merge::AddOffCpu() {
+// In place of a reason: the thread waited for the GPU.
+constexpr std::string_view kGpuWaitFrame = "[GPU wait]";
+
+void Merge::AddRunning(const SynchronizationCalls& gpu_calls) {
+  const FrameId gpu_wait = analysis_.frames.Intern(kGpuWaitFrame, FrameOrigin::kOther);
+  const FrameId running = analysis_.frames.Intern("[running]", FrameOrigin::kOther);
+  for (const RunningTime& thread : FindRunningTimes(analysis_)) {
+    if (thread.parts.empty()) {
+      const PathId path = tree_.Child(paths_.OfThread(thread.owner), running);
+      tree_.Add(groups_.OfCpu(thread.owner, path), thread.total_ns);
+    }
+    for (const RunningTime::Part& part : thread.parts) {
+      const Owner owner = OwnerOf(analysis_, *part.sample);
+      PathId path = paths_.OfSample(*part.sample);
+      if (gpu_calls.IsInOne(owner)) path = tree_.Child(path, gpu_wait);
+      tree_.Add(groups_.OfCpu(owner, path), part.ns);
+    }
+  }
+}
+
+void Merge::AddOffCpu(const SynchronizationCalls* gpu_calls) {
   const auto leaf = [this](const std::string& text) {
     return analysis_.frames.Intern("[off-CPU] " + text, FrameOrigin::kOther);
   };
   const FrameId runnable = leaf("runnable");
+  const FrameId gpu_wait = analysis_.frames.Intern(kGpuWaitFrame, FrameOrigin::kOther);
   for (const OffCpuWait& wait : analysis_.OffCpuWaits()) {
     const OffCpuTimes times = TimesOf(wait);
     const PathId caller = paths_.OfWait(wait);
@@ -199,7 +223,9 @@ void Merge::AddOffCpu() {
       add(leaf(WaitName(wait)), times.blocked_ns + times.runnable_ns);
       continue;
     }
-    add(leaf(WaitName(wait)), times.blocked_ns);
+    const bool is_for_gpu =
+        gpu_calls != nullptr && gpu_calls->IsInOne(OwnerOf(analysis_, wait), wait.start_ns);
+    add(is_for_gpu ? gpu_wait : leaf(WaitName(wait)), times.blocked_ns);
     if (times.runnable_ns > 0) add(runnable, times.runnable_ns);
   }
   for (const OffCpuSum& sum : analysis_.OffCpuSums()) {
@@ -256,14 +282,20 @@ CallTree BuildCallTree(Analysis& analysis, const MergeOptions& options) {
   const bool gpu = mode == MergeMode::kMerge || mode == MergeMode::kGpu;
   CallPaths paths(analysis, options.paths);
   const bool idle = mode == MergeMode::kIdle;
-  paths.NameAhead({.samples = cpu || idle,
+  const bool wall = mode == MergeMode::kWall;
+  paths.NameAhead({.samples = cpu || idle || wall,
                    .others_samples = idle,
                    .launches = gpu || idle,
                    .probe_hits = mode == MergeMode::kProbe,
-                   .off_cpu_waits = mode == MergeMode::kOff});
+                   .off_cpu_waits = mode == MergeMode::kOff || wall});
   Merge merge(analysis, options, paths);
   if (mode == MergeMode::kProbe) merge.AddProbeHits();
-  if (mode == MergeMode::kOff) merge.AddOffCpu();
+  if (mode == MergeMode::kOff) merge.AddOffCpu(nullptr);
+  if (wall) {
+    const SynchronizationCalls gpu_calls(analysis);
+    merge.AddOffCpu(&gpu_calls);
+    merge.AddRunning(gpu_calls);
+  }
   if (cpu) merge.AddSamples(options.count_samples);
   if (gpu) merge.AddWork();
   // Not in the mode that shows GPU time only: its lines add up to the GPU's own durations.
@@ -278,10 +310,16 @@ bool CountsTime(const Analysis& analysis, const MergeOptions& options) {
   const MergeMode mode = ModeOf(analysis, options.mode);
   if (mode == MergeMode::kProbe) return false;
   return mode == MergeMode::kGpu || mode == MergeMode::kIdle || mode == MergeMode::kOff ||
-         SamplesCountTime(analysis.model, analysis.shown);
+         mode == MergeMode::kWall || SamplesCountTime(analysis.model, analysis.shown);
 }
 
 std::string LeftOutText(const Analysis& analysis, const MergeOptions& options) {
+  const LoadedEvents& events = analysis.model.events;
+  if (options.mode == MergeMode::kWall && events.off_cpu_sums.empty() &&
+      events.off_cpu_waits.empty()) {
+    return "the capture has no off-CPU time: only CPU samples are shown\n"
+           "  hint: xpu-record --off-cpu records it\n";
+  }
   const bool shows_samples = options.mode != MergeMode::kProbe && !CountsTime(analysis, options);
   const std::string uncounted = shows_samples ? UncountedText(analysis.model, analysis.shown) : "";
   if (options.mode != MergeMode::kMerge || SamplesCountTime(analysis.model, analysis.shown))

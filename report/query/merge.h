@@ -18,6 +18,7 @@ enum class MergeMode : uint8_t {
   kIdle,   // the time in which a GPU had nothing to do, under what the CPU did then (gpu_idle.h)
   kProbe,  // hits of the probes that the user asked for
   kOff,    // the time in which threads did not run
+  kWall,   // all time of threads, running or not
 };
 
 // What paths begin with, before the name of the thread.
@@ -48,8 +49,8 @@ CallTree BuildCallTree(Analysis& analysis, const MergeOptions& options);
 // a tree with GPU time: of kMerge one of the two is left, the samples when they were asked for.
 bool CountsTime(const Analysis& analysis, const MergeOptions& options);
 
-// What of kMerge is left out for that reason, and that samples do not count their event, for
-// standard error; empty: neither is so.
+// What of kMerge is left out for that reason, that samples do not count their event, and that kWall
+// lacks the time in which threads did not run, for standard error; empty: none is so.
 std::string LeftOutText(const Analysis& analysis, const MergeOptions& options);
 
 }  // namespace xpu

@@ -40,7 +40,7 @@ std::string WhyNoStacks(const Analysis& analysis, MergeMode mode) {
     return "no stacks to show: the capture has no probe hits\n"
            "  hint: xpu-record --uprobe LIBRARY:FUNCTION records them\n";
   }
-  if (mode == MergeMode::kOff) {
+  if (mode == MergeMode::kOff || mode == MergeMode::kWall) {
     return "no stacks to show: the capture has no off-CPU time\n"
            "  hint: xpu-record --off-cpu records it\n";
   }

@@ -46,6 +46,8 @@ std::string_view ModeName(MergeMode mode) {
       return "probe";
     case MergeMode::kOff:
       return "off";
+    case MergeMode::kWall:
+      return "wall";
   }
   return {};
 }

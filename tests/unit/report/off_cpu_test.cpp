@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 
+#include "report/query/merge.h"
 #include "report/query/off_cpu_names.h"
 #include "report/query/off_cpu_sums.h"
 #include "report/views/tables/top_tables.h"
@@ -117,6 +118,47 @@ TEST_F(OffCpuTest, AWakeUpOutsideOfTheWaitIsNotKnown) {
   LockWait(kAppPid, 3'000, 3'500, 0x10).ready_ns = 4'000;
   LockWait(kAppPid, 5'000, 4'000, 0x10).ready_ns = 4'500;  // ends before it begins
   EXPECT_EQ(Folded(MergeMode::kOff), (test::Lines{{"app;[off-CPU] futex", 1'000}}));
+}
+
+TEST_F(OffCpuTest, SamplesDivideTheRunningTime) {
+  builder_.Source(1'000);
+  builder_.Sample(2'500, kAppPid, kAppPid, builder_.Stack({0x10}));
+  builder_.Sample(3'500, kAppPid, kAppPid, builder_.Stack({0x10}));
+  builder_.Sample(4'500, kAppPid, kAppPid, builder_.Stack({0x20}));
+  Sum(kAppPid, OffCpuState::kRunning, 9, 100, 0);
+  Sum(6, OffCpuState::kRunning, 9, 7, 0);  // has no samples
+  LockWait(kAppPid, 5'000, 5'040, 0x10);
+  EXPECT_EQ(
+      Folded(MergeMode::kWall),
+      (test::Lines{{"app;[off-CPU] futex", 40}, {"app;[unknown]", 100}, {"worker;[running]", 7}}));
+}
+
+TEST_F(OffCpuTest, SpinningAndSleepingInASynchronizationIsWaitingForTheGpu) {
+  builder_.Clock(1, 0, {1'000});
+  builder_.Callback(1, ApiDomain::kRuntime, 131, "cudaStreamSynchronize_v3020");
+  GpuProcess& process = builder_.events.gpu_processes.emplace_back();
+  process.time_ns = 1'000;
+  process.instance = {1};
+  process.pid = kAppPid;
+  builder_.Call(1, 1, 131, 2'000, 3'000, kAppPid);
+  builder_.Source(1'000);
+  builder_.Sample(2'500, kAppPid, kAppPid, {}).stack_flags = kStackComplete;
+  builder_.Sample(3'500, kAppPid, kAppPid, {}).stack_flags = kStackComplete;
+  Sum(kAppPid, OffCpuState::kRunning, 9, 200, 0);
+  LockWait(kAppPid, 2'600, 2'640, 0x10);
+  LockWait(kAppPid, 3'600, 3'601, 0x10);
+  EXPECT_EQ(Folded(MergeMode::kWall), (test::Lines{{"app;[GPU wait]", 40},
+                                                   {"app;[off-CPU] futex", 1},
+                                                   {"app;[unknown]", 100},
+                                                   {"app;[unknown];[GPU wait]", 100}}));
+}
+
+TEST_F(OffCpuTest, WallTimeWithoutOffCpuTimeSaysSo) {
+  builder_.Source(1'000);
+  builder_.Sample(2'500, kAppPid, kAppPid, {});
+  EXPECT_EQ(LeftOutText(Built(), {.mode = MergeMode::kWall}),
+            "the capture has no off-CPU time: only CPU samples are shown\n"
+            "  hint: xpu-record --off-cpu records it\n");
 }
 
 TEST_F(OffCpuTest, StatesOfAThreadAddUp) {

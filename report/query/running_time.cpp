@@ -1,0 +1,74 @@
+#include "report/query/running_time.h"
+
+#include <algorithm>
+#include <string>
+
+#include "report/model/saturated.h"
+
+namespace xpu {
+
+SynchronizationCalls::SynchronizationCalls(const Analysis& analysis) {
+  for (const Launch& launch : analysis.correlation.launches) {
+    if (!launch.has_call) continue;
+    const std::string& name = ApiNameOf(analysis.api_names, launch);
+    if (name.find("Synchronize") == std::string::npos) continue;
+    const Owner owner = OwnerOf(analysis, launch);
+    threads_[{owner.process, owner.tid}].push_back({launch.start_ns, launch.end_ns});
+  }
+  for (auto& [thread, spans] : threads_) {
+    std::sort(spans.begin(), spans.end(),
+              [](const Span& a, const Span& b) { return a.start_ns < b.start_ns; });
+  }
+}
+
+bool SynchronizationCalls::IsInOne(const Owner& owner, uint64_t time_ns) const {
+  const auto thread = threads_.find({owner.process, owner.tid});
+  if (thread == threads_.end()) return false;
+  const std::vector<Span>& spans = thread->second;
+  const auto after =
+      std::upper_bound(spans.begin(), spans.end(), time_ns,
+                       [](uint64_t at_ns, const Span& span) { return at_ns < span.start_ns; });
+  return after != spans.begin() && std::prev(after)->end_ns > time_ns;
+}
+
+std::vector<RunningTime> FindRunningTimes(const Analysis& analysis) {
+  std::map<std::pair<ProcessId, uint32_t>, RunningTime> threads;
+  const auto of = [&](const Owner& owner) -> RunningTime& {
+    RunningTime& thread = threads[{owner.process, owner.tid}];
+    thread.owner = owner;
+    return thread;
+  };
+  for (const OffCpuSum& sum : analysis.OffCpuSums()) {
+    if (sum.state != OffCpuState::kRunning) continue;
+    RunningTime& thread = of(OwnerOf(analysis, sum));
+    thread.total_ns = AddSaturated(thread.total_ns, sum.duration);
+  }
+  const SampleWeights weights(analysis.model, analysis.shown);
+  for (const CpuSample& sample : analysis.CpuSamples()) {
+    if (!weights.IsOfTime(sample)) continue;
+    of(OwnerOf(analysis, sample)).parts.push_back({&sample, weights.Of(sample)});
+  }
+  std::vector<RunningTime> found;
+  for (auto& [key, thread] : threads) {
+    uint64_t weight = 0;
+    for (const RunningTime::Part& part : thread.parts) weight = AddSaturated(weight, part.ns);
+    if (thread.total_ns == 0) thread.total_ns = weight;
+    // Rounded so that the parts add up.
+    long double sum = 0;
+    uint64_t given_ns = 0;
+    for (RunningTime::Part& part : thread.parts) {
+      sum += static_cast<long double>(part.ns);
+      const auto until_ns = weight == 0
+                                ? uint64_t{0}
+                                : static_cast<uint64_t>(static_cast<long double>(thread.total_ns) *
+                                                        sum / static_cast<long double>(weight));
+      part.ns = until_ns - std::min(given_ns, until_ns);
+      given_ns = std::max(given_ns, until_ns);
+    }
+    if (weight == 0) thread.parts.clear();
+    if (thread.total_ns > 0) found.push_back(std::move(thread));
+  }
+  return found;
+}
+
+}  // namespace xpu

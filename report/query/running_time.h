@@ -1,0 +1,52 @@
+// How long threads ran, which context switches say exactly, and what they did meanwhile, which CPU
+// samples say.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "report/analysis/analysis.h"
+#include "report/analysis/call_paths.h"
+#include "report/analysis/sampled_events.h"
+
+namespace xpu {
+
+// The synchronization calls of each thread: while it is in one, it waits for the GPU, whether it
+// runs or not.
+class SynchronizationCalls {
+ public:
+  explicit SynchronizationCalls(const Analysis& analysis);
+
+  bool IsInOne(const Owner& owner) const { return IsInOne(owner, owner.time_ns); }
+  bool IsInOne(const Owner& owner, uint64_t time_ns) const;
+
+ private:
+  using ThreadKey = std::pair<ProcessId, uint32_t>;
+  struct Span {
+    uint64_t start_ns = 0;
+    uint64_t end_ns = 0;
+  };
+
+  std::map<ThreadKey, std::vector<Span>> threads_;  // by time; they do not overlap
+};
+
+// The running time of one thread.
+struct RunningTime {
+  struct Part {
+    const CpuSample* sample = nullptr;
+    uint64_t ns = 0;
+  };
+  Owner owner;
+  uint64_t total_ns = 0;
+  // They add up to the total. None: the thread has no samples.
+  std::vector<Part> parts;
+};
+
+// Divides the running time of each thread over its samples. Where a filter leaves out the sums,
+// and of threads without any, each sample stands for its own weight.
+std::vector<RunningTime> FindRunningTimes(const Analysis& analysis);
+
+}  // namespace xpu
