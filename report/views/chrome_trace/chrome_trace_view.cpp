@@ -16,6 +16,7 @@
 #include "report/views/chrome_trace/trace_counters.h"
 #include "report/views/chrome_trace/trace_names.h"
 #include "report/views/chrome_trace/trace_samples.h"
+#include "report/views/chrome_trace/trace_states.h"
 #include "report/views/chrome_trace/trace_tracks.h"
 #include "report/views/chrome_trace/trace_writer.h"
 #include "report/views/view.h"
@@ -32,6 +33,7 @@ uint64_t FirstTime(const Analysis& analysis) {
   };
   first_of(analysis.CpuSamples());
   first_of(analysis.ProbeHits());
+  for (const OffCpuWait& wait : analysis.OffCpuWaits()) first = std::min(first, wait.start_ns);
   for (const NvtxRange& range : analysis.Ranges()) first = std::min(first, range.start_ns);
   for (const Launch& launch : analysis.Launches()) {
     first = std::min(first, launch.start_ns);
@@ -58,14 +60,15 @@ class ChromeTrace {
         names_(analysis, paths_, options.kernel_names),
         callers_(analysis),
         samples_(analysis, paths_, names_, tracks_, writer_),
-        hits_(analysis, paths_, names_, tracks_, writer_) {}
+        hits_(analysis, paths_, names_, tracks_, writer_),
+        states_(analysis, paths_, names_, tracks_, writer_) {}
 
   void Write(std::string& notes);
 
  private:
   // What is written in order of time: each sort comes in that order already. Samples and ranges
   // are at places of all that the trace has, so that they need no list of their own.
-  enum Sort : size_t { kRanges, kCalls, kWork, kOverheads, kSamples, kHits, kSorts };
+  enum Sort : size_t { kRanges, kCalls, kWork, kOverheads, kSamples, kHits, kStates, kSorts };
 
   void OrderCalls();
   void OrderWork();
@@ -96,6 +99,7 @@ class ChromeTrace {
   TraceCallers callers_;
   TraceSamples samples_;
   TraceHits hits_;
+  TraceStates states_;
   std::vector<uint32_t> calls_;  // in order of time, of launches_
   std::vector<uint32_t> work_;   // likewise, of the correlation's work
   std::vector<DriverTime> overheads_;
@@ -137,6 +141,8 @@ size_t ChromeTrace::SizeOf(Sort sort) const {
       return analysis_.model.events.cpu_samples.size();
     case kHits:
       return hits_.hits().size();
+    case kStates:
+      return states_.size();
     case kSorts:
       break;
   }
@@ -162,6 +168,8 @@ uint64_t ChromeTrace::TimeOf(Sort sort, size_t at) const {
       return analysis_.model.events.cpu_samples[at].time_ns;
     case kHits:
       return hits_.hits()[at]->time_ns;
+    case kStates:
+      return states_.TimeOf(at);
     case kSorts:
       break;
   }
@@ -182,6 +190,8 @@ void ChromeTrace::WriteSlice(Sort sort, size_t at) {
       return samples_.Write(analysis_.model.events.cpu_samples[at]);
     case kHits:
       return hits_.Write(*hits_.hits()[at]);
+    case kStates:
+      return states_.Write(at);
     case kSorts:
       break;
   }
@@ -192,7 +202,7 @@ std::optional<uint64_t> ChromeTrace::WriteSlices() {
   for (const Sort sort : {kRanges, kSamples}) at[sort] = FirstFrom(sort, 0);
   while (!output_.failed()) {
     std::optional<std::pair<uint64_t, Sort>> next;
-    for (const Sort sort : {kRanges, kCalls, kWork, kOverheads, kSamples, kHits}) {
+    for (const Sort sort : {kRanges, kCalls, kWork, kOverheads, kSamples, kHits, kStates}) {
       if (at[sort] == SizeOf(sort)) continue;
       const uint64_t time_ns = TimeOf(sort, at[sort]);
       if (!next || time_ns < next->first) next = {time_ns, sort};
@@ -243,7 +253,7 @@ void ChromeTrace::WriteWork(const GpuWork& work) {
   const Launch& launch = launches_[work.launch];
   // Strictly inside the call's slice: at its very start some viewers miss it.
   const uint64_t from_ns = std::min({launch.start_ns + 1, launch.end_ns, work.start_ns});
-  writer_.Arrow(call_tracks_[work.launch], from_ns, track, work.start_ns);
+  writer_.Arrow("launch", call_tracks_[work.launch], from_ns, track, work.start_ns);
 }
 
 void ChromeTrace::WriteOverhead(const DriverTime& overhead) {
@@ -265,7 +275,8 @@ std::string ChromeTrace::MarkCut(uint64_t cut_ns) {
 }
 
 void ChromeTrace::Write(std::string& notes) {
-  paths_.NameAhead({.samples = true, .launches = true, .probe_hits = true});
+  paths_.NameAhead({.samples = true, .launches = true, .probe_hits = true, .off_cpu_waits = true});
+  states_.Find();
   OrderCalls();
   OrderWork();
   overheads_ = DriverTimes(analysis_);

@@ -10,11 +10,12 @@ namespace xpu {
 namespace {
 
 // The order in which viewers show tracks. GPUs come before all processes; within a process each
-// thread's calls come before its NVTX ranges, then its samples, overheads last; within a GPU the
-// streams of each process by number, the lanes of a stream side by side.
+// thread's calls come before its NVTX ranges, then its states and samples, overheads last; within a
+// GPU the streams of each process by number, the lanes of a stream side by side.
 constexpr uint64_t kProcessSortBase = uint64_t{1} << 20;
 constexpr uint64_t kRowsOfThread = 512;
 constexpr uint64_t kRangesRow = kRowsOfThread / 2;
+constexpr uint64_t kStatesRow = kRowsOfThread - 2;
 constexpr uint64_t kSamplesRow = kRowsOfThread - 1;
 constexpr uint64_t kOverheadsSort = uint64_t{1} << 32;
 constexpr uint64_t kLanesOfStream = 256;
@@ -144,6 +145,16 @@ TraceTrack TraceTracks::Samples(const Owner& owner) {
     writer_.NameThread(at->second,
                        Format("{} (tid {}): CPU samples", ThreadTitle(owner), owner.tid),
                        uint64_t{owner.tid} * kRowsOfThread + kSamplesRow);
+  }
+  return at->second;
+}
+
+TraceTrack TraceTracks::States(const Owner& owner) {
+  const auto [at, is_new] = states_.try_emplace({owner.process, owner.tid});
+  if (is_new) {
+    at->second = {Pid(owner.process), next_id_++};
+    writer_.NameThread(at->second, Format("{} (tid {}): states", ThreadTitle(owner), owner.tid),
+                       uint64_t{owner.tid} * kRowsOfThread + kStatesRow);
   }
   return at->second;
 }

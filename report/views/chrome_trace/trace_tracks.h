@@ -57,6 +57,8 @@ class TraceTracks {
   // The calls of a thread. They nest, where the capture is not damaged.
   TraceTrack Calls(const Owner& owner, uint64_t start_ns, uint64_t end_ns);
   TraceTrack Samples(const Owner& owner);
+  // Whether the thread runs, is ready to, or waits.
+  TraceTrack States(const Owner& owner);
   // Of the samples of an event that does not count time.
   TraceTrack Moments(const Owner& owner, std::string_view event);
   // Itself, for what has no duration.
@@ -113,6 +115,7 @@ class TraceTracks {
   std::map<ThreadKey, Nest> threads_;
   std::map<ThreadKey, Nest> ranges_;
   std::map<ThreadKey, TraceTrack> samples_;
+  std::map<ThreadKey, TraceTrack> states_;
   std::map<std::pair<ThreadKey, std::string>, TraceTrack> moments_;  // by event
   std::map<ProcessId, Lanes> overheads_;
   TraceTrack recording_;                            // tid 0: not named yet

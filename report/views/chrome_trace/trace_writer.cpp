@@ -86,16 +86,23 @@ void TraceWriter::RoundSlice(TraceTrack track, const TraceName& name, uint64_t s
   Slice(track, name, base_ns_ + start * kEighth, base_ns_ + (end - 1) * kEighth);
 }
 
-void TraceWriter::Arrow(TraceTrack from, uint64_t from_ns, TraceTrack to, uint64_t to_ns) {
+void TraceWriter::PutArrowEnd(char phase, std::string_view name, TraceTrack track,
+                              uint64_t time_ns) {
+  Open(phase, track);
+  text_.Put(",\"name\":\"");
+  text_.Put(name);
+  text_.Put("\",\"cat\":\"");
+  text_.Put(name);
+  text_.Put(phase == 'f' ? std::string_view("\",\"bp\":\"e\",\"id\":") : "\",\"id\":");
+  text_.PutNumber(arrows_);
+  PutTime(time_ns);
+}
+
+void TraceWriter::Arrow(std::string_view name, TraceTrack from, uint64_t from_ns, TraceTrack to,
+                        uint64_t to_ns) {
   ++arrows_;
-  Open('s', from);
-  text_.Put(",\"name\":\"launch\",\"cat\":\"launch\",\"id\":");
-  text_.PutNumber(arrows_);
-  PutTime(from_ns);
-  Open('f', to);
-  text_.Put(",\"name\":\"launch\",\"cat\":\"launch\",\"bp\":\"e\",\"id\":");
-  text_.PutNumber(arrows_);
-  PutTime(to_ns);
+  PutArrowEnd('s', name, from, from_ns);
+  PutArrowEnd('f', name, to, to_ns);
 }
 
 void TraceWriter::Counter(uint32_t pid, std::string_view name, std::string_view series,

@@ -91,8 +91,10 @@ class TraceWriter {
   // Perfetto drops it. And with an eighth before what comes next: speedscope takes what begins when
   // something of the same name ends for a part of it.
   void RoundSlice(TraceTrack track, const TraceName& name, uint64_t start_ns, uint64_t end_ns);
-  // An arrow from inside a slice to the slice that encloses (or begins at) `to_ns`.
-  void Arrow(TraceTrack from, uint64_t from_ns, TraceTrack to, uint64_t to_ns);
+  // An arrow from inside a slice to the slice that encloses (or begins at) `to_ns`. `name` is its
+  // category too, and needs no escapes.
+  void Arrow(std::string_view name, TraceTrack from, uint64_t from_ns, TraceTrack to,
+             uint64_t to_ns);
   // A value from `time_ns` on, with three digits after the point. Viewers name it by all three.
   void Counter(uint32_t pid, std::string_view name, std::string_view series, uint64_t time_ns,
                double value);
@@ -124,6 +126,7 @@ class TraceWriter {
 
  private:
   void Open(char phase, TraceTrack track);
+  void PutArrowEnd(char phase, std::string_view name, TraceTrack track, uint64_t time_ns);
   void PutString(std::string_view text);
   void BeginArg(std::string_view key);
   void Close();

@@ -1,5 +1,7 @@
 #include <memory>
+#include <sstream>
 #include <string>
+#include <vector>
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>
@@ -159,6 +161,49 @@ TEST_F(OffCpuTest, WallTimeWithoutOffCpuTimeSaysSo) {
   EXPECT_EQ(LeftOutText(Built(), {.mode = MergeMode::kWall}),
             "the capture has no off-CPU time: only CPU samples are shown\n"
             "  hint: xpu-record --off-cpu records it\n");
+}
+
+TEST_F(OffCpuTest, TraceHasStatesAndAnArrowFromTheWaker) {
+  OffCpuWait& wait = LockWait(kAppPid, 2'000, 2'500, 0x10);
+  wait.ready_ns = 2'400;
+  WokenBy(6, "worker", wait);
+  Wait(kAppPid, 3'000, 3'000, 3'200, OffCpuState::kPreempted);
+  Sum(kAppPid, OffCpuState::kRunning, 2, 7'300, 0);  // so its first state begins at 1,000
+  Sum(6, OffCpuState::kRunning, 1, 8'000, 0);
+  std::string notes;
+  const std::string trace =
+      test::Written([&](Output& output) { WriteChromeTrace(Built(), {}, output, notes); });
+  std::vector<std::string> slices, arrows;
+  std::istringstream lines(trace);
+  for (std::string line; std::getline(lines, line);) {
+    const auto has = [&](std::string_view part) { return line.find(part) != std::string::npos; };
+    if (has("\"cat\":\"state\"")) slices.push_back(line);
+    if (has("\"ph\":\"s\"") || has("\"ph\":\"f\"")) arrows.push_back(line);
+  }
+  std::string text;
+  for (const std::string& line : slices) text += line + "\n";
+  for (const std::string& line : arrows) text += line + "\n";
+  EXPECT_EQ(
+      text,
+      "{\"ph\":\"X\",\"pid\":5,\"tid\":4194305,\"name\":\"running\",\"cat\":\"state\",\"ts\":0.000,"
+      "\"dur\":1.000},\n"
+      "{\"ph\":\"X\",\"pid\":5,\"tid\":4194306,\"name\":\"running\",\"cat\":\"state\",\"ts\":0.000,"
+      "\"dur\":8.000},\n"
+      "{\"ph\":\"X\",\"pid\":5,\"tid\":4194305,\"name\":\"futex\",\"cat\":\"state\",\"ts\":1.000,"
+      "\"dur\":0.400,\"args\":{\"argument\":\"0x10\",\"woken by\":\"worker/6\"}},\n"
+      "{\"ph\":\"X\",\"pid\":5,\"tid\":4194305,\"name\":\"runnable\",\"cat\":\"state\",\"ts\":1."
+      "400,"
+      "\"dur\":0.100},\n"
+      "{\"ph\":\"X\",\"pid\":5,\"tid\":4194305,\"name\":\"running\",\"cat\":\"state\",\"ts\":1.500,"
+      "\"dur\":0.500},\n"
+      "{\"ph\":\"X\",\"pid\":5,\"tid\":4194305,\"name\":\"preempted\",\"cat\":\"state\","
+      "\"ts\":2.000,\"dur\":0.200},\n"
+      "{\"ph\":\"X\",\"pid\":5,\"tid\":4194305,\"name\":\"running\",\"cat\":\"state\",\"ts\":2.200,"
+      "\"dur\":5.800}\n"
+      "{\"ph\":\"s\",\"pid\":5,\"tid\":4194306,\"name\":\"wakeup\",\"cat\":\"wakeup\",\"id\":1,"
+      "\"ts\":1.400},\n"
+      "{\"ph\":\"f\",\"pid\":5,\"tid\":4194305,\"name\":\"wakeup\",\"cat\":\"wakeup\",\"bp\":\"e\","
+      "\"id\":1,\"ts\":1.400},\n");
 }
 
 TEST_F(OffCpuTest, StatesOfAThreadAddUp) {
