@@ -1,0 +1,181 @@
+"""What recording context switches costs a program, next to offcputime of libbpf-tools and to perf
+sched record, and whether their totals agree.
+
+    sudo python3 tests/bench/record/off_cpu_bench.py [--rounds N] [--switches N]
+
+Cost: two threads pass a byte to and fro on one CPU, so each pass is a context switch; all that a
+recorder adds to a switch is in the time of one. Totals: each program is recorded by all three at
+once; times that have not ended are left out, because the others do not see them. The programs run
+on one CPU: of two, perf 6.1 confuses whose switches these are.
+"""
+
+import argparse
+import contextlib
+import json
+import os
+import pathlib
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+import bench_tools as tools
+
+RUNNING, UNKNOWN = "running", "unknown"  # states in the dump
+START = ["sh", "-c", 'kill -STOP $$; exec "$@"', "sh"]
+
+
+def start_stopped(command):
+    """A program that begins when it gets SIGCONT."""
+    program = subprocess.Popen([*START, *command], stdout=subprocess.PIPE, text=True)
+    os.waitid(os.P_PID, program.pid, os.WSTOPPED | os.WNOWAIT)
+    return program
+
+
+@contextlib.contextmanager
+def recorders(commands, settle=2.0):
+    """Background recorders that are attached when the body runs, and end by SIGINT."""
+    running = [subprocess.Popen(command, stdout=output, stderr=subprocess.DEVNULL)
+               for command, output in commands]
+    try:
+        if running:
+            time.sleep(settle)
+        yield
+    finally:
+        for recorder in running:
+            recorder.send_signal(signal.SIGINT)
+        for recorder in running:
+            recorder.wait()
+
+
+def xpu_record(directory, pid, *options):
+    return [tools.RECORDER, "-q", "--cpu-only", *options, "-o", f"{directory}/out.xpu", "-p",
+            str(pid)]
+
+
+def perf_sched(directory):
+    return ["perf", "sched", "record", "-q", "-o", f"{directory}/out.perf"]
+
+
+def ways(directory):
+    found = {"nothing": lambda pid: [],
+             "xpu-record, CPU samples": lambda pid: [xpu_record(directory, pid)],
+             "xpu-record --off-cpu": lambda pid: [xpu_record(directory, pid, "--off-cpu")],
+             "xpu-record --off-cpu --off-cpu-min 0":
+                 lambda pid: [xpu_record(directory, pid, "--off-cpu", "--off-cpu-min", "0")]}
+    if shutil.which("offcputime"):
+        found["offcputime -p"] = lambda pid: [["offcputime", "-p", str(pid)]]
+    if shutil.which("perf"):
+        found["perf sched record"] = lambda pid: [perf_sched(directory)]
+    return found
+
+
+def ns_per_switch(commands, switches):
+    program = start_stopped([tools.built("tests/workloads/ping_pong"), f"--rounds={switches // 2}",
+                             "--bound"])
+    with recorders([(command, subprocess.DEVNULL) for command in commands(program.pid)]):
+        program.send_signal(signal.SIGCONT)
+        return json.loads(program.communicate()[0])["ns_per_switch"]
+
+
+def print_cost(directory, rounds, switches):
+    found = ways(directory)
+    results = tools.interleave(list(found), rounds,
+                               lambda way: ns_per_switch(found[way], switches))
+    rows = []
+    for way, times in results.items():
+        added = [time_ns - base for time_ns, base in zip(times, results["nothing"])]
+        rows.append([way, tools.cell(times, "{:.0f}"), tools.cell(added, "{:.0f}")])
+    tools.print_table(f"A context switch, {switches} of them",
+                      ["recorder", "ns", "added, ns"], rows)
+
+
+def xpu_total(directory):
+    dump = subprocess.run([tools.REPORT, "--dump", f"{directory}/out.xpu"], check=True,
+                          capture_output=True, text=True).stdout
+    total = 0
+    for line in dump.splitlines():
+        kind, *fields = line.split(" ")
+        values = dict(field.split("=", 1) for field in fields if "=" in field)
+        if kind == "off_cpu_wait" and values["is_open"] == "0" and values["state"] != UNKNOWN:
+            total += int(values["end_ns"]) - int(values["start_ns"])
+        if kind == "off_cpu_sum" and values["state"] not in (RUNNING, UNKNOWN):
+            total += int(values["duration"])
+    return total / 1e9
+
+
+def offcputime_total(text):
+    """Each stack ends with a line that has microseconds alone."""
+    return sum(int(line) for line in text.splitlines() if re.fullmatch(r"\s+\d+", line)) / 1e6
+
+
+def perf_total(directory, pid):
+    text = subprocess.run(["perf", "sched", "timehist", "-i", f"{directory}/out.perf", "-p",
+                           str(pid)], check=True, capture_output=True, text=True).stdout
+    total = 0
+    for line in text.splitlines():
+        # time [cpu] task[tid/pid] wait delay run, in milliseconds
+        found = re.match(r"\s*\d+\.\d+ \[\d+\]\s+\S.*?\s+(\d+\.\d+)\s+\d+\.\d+\s+\d+\.\d+", line)
+        total += float(found.group(1)) if found and "[-1/" not in line else 0
+    return total / 1e3
+
+
+def totals(directory, command):
+    program = start_stopped(["taskset", "-c", "0", *command])
+    stacks = pathlib.Path(directory) / "stacks.txt"
+    with open(stacks, "w", encoding="utf-8") as output:
+        commands = [(xpu_record(directory, program.pid, "--off-cpu"), subprocess.DEVNULL)]
+        if shutil.which("offcputime"):
+            commands.append((["offcputime", "-p", str(program.pid)], output))
+        if shutil.which("perf"):
+            commands.append((perf_sched(directory), subprocess.DEVNULL))
+        with recorders(commands):
+            program.send_signal(signal.SIGCONT)
+            program.communicate()
+            time.sleep(0.5)
+    xpu = xpu_total(directory)
+    cells = [f"{xpu:.4f}"]
+    others = {"offcputime": lambda: offcputime_total(stacks.read_text(encoding="utf-8")),
+              "perf": lambda: perf_total(directory, program.pid)}
+    for tool, total in others.items():
+        value = total() if shutil.which(tool) else 0
+        cells.append(f"{value:.4f} ({100 * (value / xpu - 1):+.2f} %)" if value else "-")
+    return cells
+
+
+def print_totals(directory):
+    python = "import threading, time, queue\nq = queue.Queue()\n" \
+             "def work():\n    while q.get(): time.sleep(0.002)\n" \
+             "threads = [threading.Thread(target=work) for _ in range(4)]\n" \
+             "[t.start() for t in threads]\n[q.put(1) for _ in range(1000)]\n" \
+             "[q.put(0) for _ in threads]\n[t.join() for t in threads]\n"
+    disk = "import mmap, os, sys\n" \
+           "file = os.open(os.path.realpath(sys.executable), os.O_RDONLY | os.O_DIRECT)\n" \
+           "page = mmap.mmap(-1, 1 << 16)\nfor _ in range(5000): os.preadv(file, [page], 0)\n"
+    programs = {"known_waits": [tools.built("tests/workloads/known_waits")],
+                "ping_pong": [tools.built("tests/workloads/ping_pong"), "--rounds=20000"],
+                "Python, four threads": [sys.executable, "-c", python],
+                "Python, disk": [sys.executable, "-c", disk]}
+    tools.print_table("Time off the CPU of all threads, seconds",
+                      ["program", "xpu-record", "offcputime", "perf sched timehist"],
+                      [[name, *totals(directory, command)] for name, command in programs.items()])
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--switches", type=int, default=400_000)
+    options = parser.parse_args()
+    tools.require_root()
+    print(tools.machine())
+    with tempfile.TemporaryDirectory() as directory:
+        print_totals(directory)
+        print_cost(directory, options.rounds, options.switches)
+
+
+if __name__ == "__main__":
+    main()
