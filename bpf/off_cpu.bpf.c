@@ -102,28 +102,6 @@ int inherit_mark(__u64* ctx) {
   return 0;
 }
 
-/* For descendants of the program only. The thread that calls exec gets the number of the first. */
-SEC("tp_btf/sched_process_exec")
-int begin_program(__u64* ctx __attribute__((unused))) {
-  struct task_struct* task = bpf_get_current_task_btf();
-  struct thread first = {.state = XPU_OFF_CPU_RUNNING};
-  struct thread* thread;
-
-  mark_program();
-  if (!is_recorded()) {
-    bpf_task_storage_delete(&threads, task);
-    return 0;
-  }
-  thread = thread_of(task);
-  if (thread) {
-    identify(task, thread);
-    return 0;
-  }
-  first.since_ns = bpf_ktime_get_ns();
-  if (identify(task, &first)) follow(task, &first);
-  return 0;
-}
-
 SEC("tp_btf/sched_wakeup_new")
 int begin_thread(__u64* ctx) {
   struct task_struct* task = (void*)ctx[0];
@@ -239,6 +217,38 @@ static __always_inline void output_totals(struct thread* thread, __u64 now_ns) {
   totals->time_ns = now_ns;
   for (i = 0; i < XPU_OFF_CPU_STATES; i++) totals->sums[i] = thread->sums[i];
   bpf_ringbuf_submit(totals, BPF_RB_NO_WAKEUP);
+}
+
+/* ---- exec ---- */
+
+/*
+ * The thread that calls exec gets the number of the first one. The program that the recorder starts
+ * is recorded from here on, and one that gains privileges no longer.
+ */
+SEC("tp_btf/sched_process_exec")
+int begin_program(__u64* ctx __attribute__((unused))) {
+  struct task_struct* task = bpf_get_current_task_btf();
+  struct thread first = {.state = XPU_OFF_CPU_RUNNING};
+  struct thread* thread = thread_of(task);
+  const __u64 now_ns = bpf_ktime_get_ns();
+
+  if (watch == XPU_WATCH_DESCENDANTS) {
+    mark_program();
+    if (!is_recorded()) {
+      if (!thread) return 0;
+      output_totals(thread, now_ns);
+      bpf_task_storage_delete(&threads, task);
+      return 0;
+    }
+  }
+  if (thread) {
+    identify(task, thread);
+    return 0;
+  }
+  if (watch != XPU_WATCH_DESCENDANTS) return 0;
+  first.since_ns = now_ns;
+  if (identify(task, &first)) follow(task, &first);
+  return 0;
 }
 
 /* ---- states ---- */

@@ -158,9 +158,9 @@ Status OffCpuSource::Impl::Open(const SourceContext& context) {
   const auto& programs = program_->progs;
   if (context.scope.is_program()) {
     XPU_RETURN_IF_ERROR(Attach(programs.inherit_mark));
-    XPU_RETURN_IF_ERROR(Attach(programs.begin_program));
     XPU_RETURN_IF_ERROR(MarkProgram(bpf_map__fd(program_->maps.recorded), context.scope.program));
   }
+  XPU_RETURN_IF_ERROR(Attach(programs.begin_program));
   XPU_RETURN_IF_ERROR(Attach(programs.begin_thread));
   if (!context.scope.is_program())
     XPU_RETURN_IF_ERROR(ForEachThread(programs.follow_running_thread));

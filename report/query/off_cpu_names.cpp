@@ -89,6 +89,7 @@ constexpr SystemCall kSystemCalls[] = {
     {SYS_clone3, "clone3"},
     {SYS_vfork, "vfork"},
     {SYS_execve, "execve"},
+    {SYS_restart_syscall, "restart_syscall"},
     {SYS_exit, "exit"},
     {SYS_exit_group, "exit_group"},
 };
