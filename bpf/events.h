@@ -203,6 +203,7 @@ struct xpu_off_cpu_wait {
   __u64 sp;
   __u64 bp;
   __u32 is_open; /* it has not ended */
+  __u32 own_tid; /* of open waits: the number of the thread in its own pid namespace */
   struct xpu_waker waker;
   struct xpu_stack stack;
 };

@@ -147,6 +147,7 @@ static __always_inline bool take_ended(struct xpu_off_cpu_wait* wait, struct thr
   wait->argument = thread->ended.argument;
   wait->ip = wait->sp = wait->bp = 0;
   wait->is_open = 0;
+  wait->own_tid = 0;
   wait->waker = thread->waker;
   return wait->end_ns != 0;
 }
@@ -169,6 +170,7 @@ static __always_inline void output_without_stack(struct thread* thread, struct t
   }
   if (open) {
     wait->is_open = 1;
+    wait->own_tid = own_thread_number(open);
     entry = (void*)bpf_task_pt_regs(open);
     wait->ip = BPF_CORE_READ(entry, ip);
     wait->sp = BPF_CORE_READ(entry, sp);

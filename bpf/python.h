@@ -84,9 +84,8 @@ static long search_thread(__u32 index __attribute__((unused)), struct thread_sea
   return !read_python(&search->thread, 8, search->thread + layout->next_thread);
 }
 
-/* The number of the running thread in its own pid namespace, as gettid returns it. */
-static __always_inline __u64 own_thread_number(void) {
-  struct task_struct* task = (void*)bpf_get_current_task();
+/* The number of a thread in its own pid namespace, as gettid returns it. */
+static __always_inline __u64 own_thread_number(struct task_struct* task) {
   struct pid* pid = BPF_CORE_READ(task, thread_pid);
   __u32 level = BPF_CORE_READ(pid, level);
   __u32 upid_bytes = bpf_core_type_size(struct upid);
@@ -107,7 +106,8 @@ static __always_inline __u64 thread_state(const struct xpu_python_process* proce
                                           const struct xpu_thread_key* key) {
   const struct xpu_python_layout* layout = &process->layout;
   struct xpu_python_thread* known = bpf_map_lookup_elem(&python_threads, key);
-  struct thread_search search = {.layout = layout, .native_thread = own_thread_number()};
+  struct thread_search search = {.layout = layout,
+                                 .native_thread = own_thread_number(bpf_get_current_task_btf())};
   struct xpu_python_thread found = {};
   __u64 next = 0, current = 0;
 

@@ -233,6 +233,9 @@ OffCpuSource::Impl::Stacks OffCpuSource::Impl::TakeOpenStack(const xpu_off_cpu_w
       remote_stacks_.Take(wait.pid, {.ip = wait.ip, .sp = wait.sp, .bp = wait.bp});
   CountStop(stack.walk, sink_->losses(), wait.pid);
   Stacks stacks;
+  // Taken before the native stack, because it writes definitions.
+  PythonStacks* python = unwinder_ != nullptr ? unwinder_->python() : nullptr;
+  if (python != nullptr) stacks.python = python->TakeRemote(wait.pid, wait.own_tid, *sink_);
   stacks.flags = StackFlagsOf(stack.walk);
   if (stack.frames.empty() && stack.walk.stop != XPU_STOP_NO_STACK) {
     stacks.flags |= kStackUserFailed;

@@ -7,6 +7,7 @@
 
 #include "record/kernel/bpf_support.h"
 #include "record/python/python_frames.h"
+#include "record/python/remote_python.h"
 
 namespace xpu {
 namespace {
@@ -154,6 +155,21 @@ StackId PythonStacks::Take(const xpu_stack& stack, size_t bytes, uint32_t pid, E
         sink, frames_);
   }
   AddPythonStop(stack.python_stop, pid, {}, sink, frames_);
+  return sink.Intern(frames_);
+}
+
+StackId PythonStacks::TakeRemote(uint32_t pid, uint32_t own_tid, EventSink& sink) {
+  const auto process = processes_.find(pid);
+  if (process == processes_.end() || process->second.runtime == 0) return {};
+  RemotePythonStack stack = ReadPythonStack(pid, own_tid, process->second);
+  if (stack.frames.empty() && stack.stop == XPU_PYTHON_COMPLETE) return {};
+  frames_.clear();
+  for (RemotePythonFrame& frame : stack.frames) {
+    const uint32_t code = frame.code.name.empty() ? 0 : sink.Define(std::move(frame.code));
+    AddPythonFrame({.code = code, .is_entry = frame.is_entry, .offset = frame.offset}, pid, {},
+                   sink, frames_);
+  }
+  AddPythonStop(stack.stop, pid, {}, sink, frames_);
   return sink.Intern(frames_);
 }
 

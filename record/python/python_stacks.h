@@ -56,6 +56,8 @@ class PythonStacks : public ProcessListener {
   void Drain(EventSink& sink);
   // The id for CpuSample::python_stack of a stack of `pid`, of which `bytes` were received.
   StackId Take(const xpu_stack& stack, size_t bytes, uint32_t pid, EventSink& sink);
+  // The same for a thread that does not run. `own_tid`: its number in its own pid namespace.
+  StackId TakeRemote(uint32_t pid, uint32_t own_tid, EventSink& sink);
 
  private:
   using CodeKey = std::tuple<uint32_t, uint64_t, uint32_t>;  // pid, code, fingerprint

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import time
 
+import record_python_test
 import xpu_testing
 from xpu_testing import Workspace, expect, expect_in, folded
 
@@ -162,6 +163,45 @@ def test_a_deadlock_shows_both_threads_and_their_locks():
         expect_in("summary", "deadlock  first/", xpu_testing.report(work.file("capture.xpu")))
         for function in ("LeftThenRight", "RightThenLeft"):
             expect(function, waited(stacks, function, "futex") >= 300_000_000, True)
+
+
+HANGING_PYTHON = """
+import threading
+left, right, both = threading.Lock(), threading.Lock(), threading.Barrier(2)
+def left_then_right():
+    with left:
+        both.wait()
+        with right: pass
+def right_then_left():
+    with right:
+        both.wait()
+        print(threading.main_thread().native_id, flush=True)
+        with left: pass
+threads = [threading.Thread(target=run) for run in (left_then_right, right_then_left)]
+for thread in threads: thread.start()
+for thread in threads: thread.join()
+"""
+
+
+def test_a_python_program_that_hangs_shows_its_functions():
+    record_python_test.require_python()
+    with Workspace() as work:
+        program = subprocess.Popen([record_python_test.PYTHON, work.file("hang.py", HANGING_PYTHON)],
+                                   stdout=subprocess.PIPE, text=True)
+        try:
+            program.stdout.readline()
+            for tid in os.listdir(f"/proc/{program.pid}/task"):
+                wait_until_asleep(tid)
+            result = work.record("--cpu-only", "--off-cpu", "-p", str(program.pid), "-d", "200ms")
+            expect(f"exit status ({result.stderr})", result.returncode, 0)
+        finally:
+            program.kill()
+            program.communicate()
+        stacks = folded("--mode", "off", "--unit", "ns", work.file("capture.xpu"))
+        for function in ("hang.py:left_then_right", "hang.py:right_then_left", "hang.py:<module>"):
+            expect(function, waited(stacks, function, "futex") >= 200_000_000, True)
+            expect(f"{function}: interpreter",
+                   [s for s in stacks if function in s and "_PyEval" in s], [])
 
 
 def wait_until_asleep(tid):
