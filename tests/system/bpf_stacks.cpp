@@ -16,6 +16,7 @@
 #include <cpu_sample.skel.h>
 #include <launch_probe.skel.h>
 #include <launch_stack.skel.h>
+#include <off_cpu.skel.h>
 
 namespace {
 
@@ -105,6 +106,6 @@ bool Print(Skeleton* skeleton) {
 
 int main() {
   const bool all = Print(cpu_sample_bpf::open()) && Print(launch_stack_bpf::open()) &&
-                   Print(launch_probe_bpf::open());
+                   Print(launch_probe_bpf::open()) && Print(off_cpu_bpf::open());
   return all ? 0 : 1;
 }

@@ -13,7 +13,8 @@ def test_deepest_chains():
     result = subprocess.run([find("tests/system/xpu_bpf_stacks")], capture_output=True, text=True)
     expect(f"status ({result.stderr})", result.returncode, 0)
     depths = {line["program"]: line["bytes"] for line in map(json.loads, result.stdout.splitlines())}
-    for name in ("cpu_sample", "launch_stack", "probe_entry", "probe_session"):
+    for name in ("cpu_sample", "launch_stack", "probe_entry", "probe_session", "off_cpu_switch",
+                 "note_waker"):
         expect(f"{name} walks a stack: {depths}", depths[name] > 256, True)
     expect("those that are too deep", {n: b for n, b in depths.items() if b > MOST}, {})
 

@@ -232,6 +232,18 @@ def test_programs_that_the_kernel_does_not_let_be_sampled():
             expect(program, losses, {"privileges_gained": 1})
 
 
+def test_context_switches():
+    require()
+    with Workspace() as work:
+        record(work, ENOUGH, "--cpu-only", "--off-cpu", "--off-cpu-min", "50ms", "-d", "200ms",
+               workload("known_waits"))
+        capture = captured(work)
+        expect("losses", {**capture.losses(), "kernel_symbols_hidden": 0}, HIDDEN)
+        expect("whole stacks, also of waits that have not ended",
+               {(w["is_open"], bool(w["stack_flags"] & STACK_COMPLETE))
+                for w in capture.off_cpu_waits}, {(0, True), (1, True)})
+
+
 def test_processes_of_others():
     require()
     with Workspace() as work:
