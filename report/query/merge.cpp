@@ -213,7 +213,7 @@ void Merge::AddOffCpu(const SynchronizationCalls* gpu_calls) {
   const FrameId runnable = leaf("runnable");
   const FrameId gpu_wait = analysis_.frames.Intern(kGpuWaitFrame, FrameOrigin::kOther);
   for (const OffCpuWait& wait : analysis_.OffCpuWaits()) {
-    const OffCpuTimes times = TimesOf(wait);
+    const OffCpuTimes times = TimesOf(analysis_, wait);
     const PathId caller = paths_.OfWait(wait);
     const auto add = [&](FrameId frame, uint64_t duration_ns) {
       const PathId path = tree_.Child(caller, frame);

@@ -17,8 +17,8 @@
 namespace xpu {
 namespace {
 
-uint64_t Duration(const OffCpuWait& wait) {
-  const OffCpuTimes times = TimesOf(wait);
+uint64_t Duration(const Analysis& analysis, const OffCpuWait& wait) {
+  const OffCpuTimes times = TimesOf(analysis, wait);
   return times.blocked_ns + times.runnable_ns;
 }
 
@@ -80,8 +80,8 @@ std::vector<OffCpuReason> OffCpuReasons(Analysis& analysis, CallPaths& paths) {
   std::map<std::pair<std::string, PathId>, Times> waits;
   for (const OffCpuWait& wait : analysis.OffCpuWaits()) {
     Times& times = waits[{WaitName(wait), readable.Of(paths.OfWait(wait))}];
-    times.durations.push_back(Duration(wait));
-    times.runnable_ns = AddSaturated(times.runnable_ns, TimesOf(wait).runnable_ns);
+    times.durations.push_back(Duration(analysis, wait));
+    times.runnable_ns = AddSaturated(times.runnable_ns, TimesOf(analysis, wait).runnable_ns);
   }
   std::map<std::pair<std::string, PathId>, OffCpuReason> sums;
   for (const OffCpuSum& sum : analysis.OffCpuSums()) {
@@ -123,7 +123,7 @@ std::vector<WakeUps> FindWakeUps(Analysis& analysis, CallPaths& paths) {
     const PathId path = is_thread ? readable.Of(paths.OfWaker(wait)) : PathId{};
     all[{is_thread ? std::string(name) : WakerName(analysis, wait),
          std::string(ThreadNameOf(analysis, OwnerOf(analysis, wait))), WaitName(wait), path}]
-        .push_back(TimesOf(wait).blocked_ns);
+        .push_back(TimesOf(analysis, wait).blocked_ns);
   }
   std::vector<WakeUps> rows;
   for (auto& [key, durations] : all) {
@@ -143,7 +143,7 @@ std::vector<LockWaits> FindLockWaits(Analysis& analysis, CallPaths& paths) {
   for (const OffCpuWait& wait : analysis.OffCpuWaits()) {
     if (wait.system_call != SYS_futex || !IsWait(wait.state)) continue;
     const Owner owner = OwnerOf(analysis, wait);
-    const uint64_t duration_ns = Duration(wait);
+    const uint64_t duration_ns = Duration(analysis, wait);
     Lock& lock = locks[{owner.process, owner.pid, wait.argument}];
     lock.durations.push_back(duration_ns);
     lock.threads.insert(wait.tid);
@@ -184,7 +184,7 @@ std::vector<ThreadStates> FindThreadStates(const Analysis& analysis) {
   };
   const auto add = [](uint64_t& to, uint64_t ns) { to = AddSaturated(to, ns); };
   for (const OffCpuWait& wait : analysis.OffCpuWaits()) {
-    const OffCpuTimes times = TimesOf(wait);
+    const OffCpuTimes times = TimesOf(analysis, wait);
     ThreadStates& thread = of(OwnerOf(analysis, wait));
     add(IsWait(wait.state) ? thread.waiting_ns : thread.runnable_ns, times.blocked_ns);
     add(thread.runnable_ns, times.runnable_ns);

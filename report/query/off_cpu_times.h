@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "format/events.h"
+#include "report/analysis/analysis.h"
 
 namespace xpu {
 
@@ -19,11 +20,23 @@ struct OffCpuTimes {
   uint64_t runnable_ns = 0;  // until it ran
 };
 
-inline OffCpuTimes TimesOf(const OffCpuWait& wait) {
+// Of the part of it from `from_ns` to `to_ns`.
+inline OffCpuTimes TimesOf(const OffCpuWait& wait, uint64_t from_ns = 0,
+                           uint64_t to_ns = UINT64_MAX) {
   const uint64_t end_ns = std::max(wait.start_ns, wait.end_ns);
   const bool is_known = wait.ready_ns >= wait.start_ns && wait.ready_ns <= end_ns;
   const uint64_t ready_ns = is_known ? wait.ready_ns : end_ns;
-  return {.blocked_ns = ready_ns - wait.start_ns, .runnable_ns = end_ns - ready_ns};
+  const auto inside = [&](uint64_t start, uint64_t end) {
+    start = std::max(start, from_ns);
+    end = std::min(end, to_ns);
+    return end - std::min(start, end);
+  };
+  return {.blocked_ns = inside(wait.start_ns, ready_ns), .runnable_ns = inside(ready_ns, end_ns)};
+}
+
+// Of the part that is shown.
+inline OffCpuTimes TimesOf(const Analysis& analysis, const OffCpuWait& wait) {
+  return TimesOf(wait, analysis.shown.from_ns, analysis.shown.to_ns);
 }
 
 }  // namespace xpu

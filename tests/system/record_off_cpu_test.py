@@ -80,11 +80,19 @@ def test_waits_have_their_wakers():
         of_mutex = longest_wait(capture.off_cpu_waits, main_tid, waker_tid=account["mutex_waker"])
         expect("address of the mutex", of_mutex["argument"], account["mutex_address"])
         expect("name of the waker", of_mutex["waker_name"], "holder")
+        sleep = longest_wait(capture.off_cpu_waits, main_tid, system_call=230)
+        expect("a timer ends a sleep", sleep["waker"], INTERRUPT)
+
+
+def test_wakers_have_stacks():
+    with Workspace() as work:
+        account = recorded(work, "--off-cpu-min", "10ms")
+        capture = work.capture()
+        main_tid = max(capture.off_cpu_waits, key=lambda w: w["end_ns"])["pid"]
+        of_mutex = longest_wait(capture.off_cpu_waits, main_tid, waker_tid=account["mutex_waker"])
         names = [xpu_testing.symbols_of(xpu_testing.workload("known_waits")).name_at(offset)
                  for offset in file_offsets(capture, of_mutex)]
         expect_in("stack of the waker", "ReleaseMutex", names)
-        sleep = longest_wait(capture.off_cpu_waits, main_tid, system_call=230)
-        expect("a timer ends a sleep", sleep["waker"], INTERRUPT)
 
 
 def file_offsets(capture, wait):

@@ -43,7 +43,7 @@ void WriteStates(const Analysis& analysis, SummaryText& text) {
 void WriteReasons(const Analysis& analysis, SummaryText& text) {
   NamedValues values;
   for (const OffCpuWait& wait : analysis.OffCpuWaits()) {
-    if (IsWait(wait.state)) values[WaitName(wait)].push_back(TimesOf(wait).blocked_ns);
+    if (IsWait(wait.state)) values[WaitName(wait)].push_back(TimesOf(analysis, wait).blocked_ns);
   }
   if (values.empty()) return;
   const std::vector<Statistics> rows = SummarizeByTotal(values);

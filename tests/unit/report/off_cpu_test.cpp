@@ -122,6 +122,18 @@ TEST_F(OffCpuTest, AWakeUpOutsideOfTheWaitIsNotKnown) {
   EXPECT_EQ(Folded(MergeMode::kOff), (test::Lines{{"app;[off-CPU] futex", 1'000}}));
 }
 
+TEST_F(OffCpuTest, ATimeRangeCutsWaits) {
+  LockWait(kAppPid, 2'000, 2'500, 0x10).ready_ns = 2'400;
+  LockWait(kAppPid, 3'000, 3'500, 0x10);  // outside
+  Sum(kAppPid, OffCpuState::kBlocked, 3, 30, 4);
+  FilterOptions filter;
+  filter.time = {.begin_ns = 1'100, .end_ns = 1'450};  // since the start of the recording
+  Analysis& analysis = Built();
+  analysis.shown = SelectPart(filter, analysis).value();
+  EXPECT_EQ(Folded(MergeMode::kOff),
+            (test::Lines{{"app;[off-CPU] futex", 300}, {"app;[off-CPU] runnable", 50}}));
+}
+
 TEST_F(OffCpuTest, SamplesDivideTheRunningTime) {
   builder_.Source(1'000);
   builder_.Sample(2'500, kAppPid, kAppPid, builder_.Stack({0x10}));
