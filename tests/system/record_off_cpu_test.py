@@ -123,6 +123,24 @@ def test_states_add_up_to_the_lifetime():
                    0.9 * account["running"] <= running, True)
 
 
+def test_waits_that_have_not_ended_are_open():
+    with Workspace() as work:
+        xpu_testing.require_recording()
+        work.record("--cpu-only", "--off-cpu", "-d", "300ms", "--",
+                    xpu_testing.workload("known_waits"))
+        capture = work.capture()
+        expect("losses", capture.losses(), {})
+        last = max(capture.off_cpu_waits, key=lambda w: w["end_ns"])
+        expect("open", [w for w in capture.off_cpu_waits if w["is_open"]], [last])
+        begin = min(w["start_ns"] for w in capture.off_cpu_waits if w["tid"] == last["tid"])
+        off = sum(w["end_ns"] - w["start_ns"] for w in capture.off_cpu_waits
+                  if w["tid"] == last["tid"])
+        sums = sum(s["duration"] for s in capture.off_cpu_sums if s["tid"] == last["tid"])
+        expect("states add up to the end", off + sums >= last["end_ns"] - begin, True)
+        stacks = folded("--mode", "off", "--unit", "ns", work.file("capture.xpu"))
+        expect("where it waits", sum("WaitIn" in stack for stack in stacks) > 0, True)
+
+
 def test_short_waits_are_in_sums():
     with Workspace() as work:
         recorded(work, "--off-cpu-min", "50ms")
