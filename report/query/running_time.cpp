@@ -54,18 +54,17 @@ std::vector<RunningTime> FindRunningTimes(const Analysis& analysis) {
     for (const RunningTime::Part& part : thread.parts) weight = AddSaturated(weight, part.ns);
     if (thread.total_ns == 0) thread.total_ns = weight;
     // Rounded so that the parts add up.
+    if (weight == 0) thread.parts.clear();
+    const auto total_ns = static_cast<long double>(thread.total_ns);
     long double sum = 0;
     uint64_t given_ns = 0;
     for (RunningTime::Part& part : thread.parts) {
       sum += static_cast<long double>(part.ns);
-      const auto until_ns = weight == 0
-                                ? uint64_t{0}
-                                : static_cast<uint64_t>(static_cast<long double>(thread.total_ns) *
-                                                        sum / static_cast<long double>(weight));
+      const long double share = std::min(1.0L, sum / static_cast<long double>(weight));
+      const auto until_ns = static_cast<uint64_t>(std::min(total_ns, total_ns * share));
       part.ns = until_ns - std::min(given_ns, until_ns);
       given_ns = std::max(given_ns, until_ns);
     }
-    if (weight == 0) thread.parts.clear();
     if (thread.total_ns > 0) found.push_back(std::move(thread));
   }
   return found;

@@ -71,12 +71,18 @@ IdleWaits FindIdleWaits(Analysis& analysis, CallPaths& paths) {
   for (auto& [pid, waits] : main_waits) {
     std::sort(waits.begin(), waits.end(),
               [](const OffCpuWait* a, const OffCpuWait* b) { return a->start_ns < b->start_ns; });
+    // Those of one thread overlap only in a damaged capture, where each gap would meet all of them.
+    uint64_t until_ns = 0;
+    std::erase_if(waits, [&](const OffCpuWait* wait) {
+      if (wait->start_ns < until_ns || wait->end_ns < wait->start_ns) return true;
+      until_ns = wait->end_ns;
+      return false;
+    });
   }
   IdleWaits found;
   for (const IdleGap& gap : FindAllGaps(analysis)) {
     const auto& waits = main_waits[OwnerOf(analysis, gap).pid];
     const uint64_t gap_end_ns = gap.start_ns + gap.ns;
-    // Those of one thread do not overlap.
     auto at =
         std::lower_bound(waits.begin(), waits.end(), gap.start_ns,
                          [](const OffCpuWait* wait, uint64_t ns) { return wait->end_ns < ns; });

@@ -495,6 +495,42 @@ Status HitsWithADeepStack(CaptureWriter& writer, uint32_t events) {
   return maker.Finish();
 }
 
+// Of one thread, all at once, each for the lock of the one before, while the GPU is idle.
+Status OverlappingWaits(CaptureWriter& writer, uint32_t events) {
+  Maker maker(writer, events);
+  PutGpu(maker);
+  const std::vector<Frame> frames = UserFrames(kDepth);
+  for (uint32_t i = 0; i < events / 4; ++i) {
+    OffCpuWait wait;
+    wait.start_ns = kStart + i;
+    wait.end_ns = ~uint64_t{0} - i;
+    wait.ready_ns = kStart + 2 * uint64_t{i};
+    wait.pid = kPid;
+    wait.tid = i % 2 == 0 ? kPid : kPid + i;
+    wait.state = static_cast<OffCpuState>(i % 7);
+    wait.system_call = i % 3 == 0 ? 202 : static_cast<int32_t>(i);
+    wait.argument = i;
+    wait.is_open = true;
+    wait.lock_holder = kPid + i - 1;
+    wait.waker = static_cast<OffCpuWaker>(i % 4);
+    wait.waker_pid = kPid;
+    wait.waker_tid = kPid + i;
+    wait.waker_name = maker.Text("waker");
+    wait.stack = maker.Stack(frames);
+    wait.waker_stack = wait.stack;
+    maker.Put(wait);
+    maker.Put(OffCpuSum{.time_ns = kStart,
+                        .pid = kPid,
+                        .tid = kPid + i,
+                        .state = wait.state,
+                        .count = 1,
+                        .duration = ~uint64_t{0},
+                        .ready_duration = ~uint64_t{0} - i});
+    PutKernel(maker, i, maker.Text("scale"));
+  }
+  return maker.Finish();
+}
+
 Status ManyLosses(CaptureWriter& writer, uint32_t events) {
   Maker maker(writer, events);
   maker.Process();
@@ -539,6 +575,7 @@ constexpr HostileCapture kCaptures[] = {
     {"many_clock_pairs", ManyClockPairs},
     {"many_instances", ManyInstances},
     {"hits_with_a_deep_stack", HitsWithADeepStack},
+    {"overlapping_waits", OverlappingWaits},
     {"many_losses", ManyLosses},
     {"switched_over_and_over", SwitchedOverAndOver},
 };

@@ -98,7 +98,8 @@ class HostileTest : public testing::TestWithParam<uint64_t> {
 
 TEST_P(HostileTest, EveryViewOfAnyEvents) {
   Analysis analysis(AnyEvents());
-  for (const MergeMode mode : {MergeMode::kMerge, MergeMode::kGpu, MergeMode::kCpu}) {
+  for (const MergeMode mode :
+       {MergeMode::kMerge, MergeMode::kGpu, MergeMode::kCpu, MergeMode::kOff, MergeMode::kWall}) {
     for (const TimeUnit unit :
          {TimeUnit::kNanoseconds, TimeUnit::kMicroseconds, TimeUnit::kSamples}) {
       for (const GraphStacks stacks :
