@@ -260,13 +260,17 @@ static __always_inline __u64 begin_of_state(const struct thread* thread) {
   return thread->since_ns > on_since_ns ? thread->since_ns : on_since_ns;
 }
 
-/* Ends the time in which the thread did not run. */
-static __always_inline void complete(struct task_struct* task, struct thread* thread,
-                                     __u64 end_ns) {
+/* Ends the time in which the thread did not run; `is_open`: it still does not. */
+static __always_inline void complete(struct task_struct* task, struct thread* thread, __u64 end_ns,
+                                     bool is_open) {
   const __u64 start_ns = begin_of_state(thread);
-  const __u64 ready_ns = thread->ready_ns >= start_ns ? thread->ready_ns : 0;
+  __u64 ready_ns = thread->ready_ns;
 
   thread->ready_ns = 0;
+  if (ready_ns < start_ns) {
+    /* A thread that waited was woken: if not since it stopped, then while it was about to. */
+    ready_ns = ready_ns && is_wait(thread->state) && !is_open ? start_ns : 0;
+  }
   count(XPU_OFF_CPU_SEEN);
   if (end_ns - start_ns < minimum_ns) {
     add_to_sum(thread, thread->state, end_ns - start_ns, ready_ns ? end_ns - ready_ns : 0);
@@ -311,7 +315,7 @@ static __always_inline void enter(struct task_struct* task, __u64 now_ns) {
   if (!thread || !is_on) return;
   /* It would have been woken if it had been blocked when recording began. */
   if (thread->since_ns < on_since_ns) thread->state = XPU_OFF_CPU_PREEMPTED;
-  complete(task, thread, now_ns);
+  complete(task, thread, now_ns, false);
   thread->since_ns = now_ns;
   thread->state = XPU_OFF_CPU_RUNNING;
   if (!thread->ended.end_ns) return;
@@ -415,10 +419,10 @@ int note_waker(__u64* ctx) {
     thread->state = state_of(false, BPF_CORE_READ(task, __state));
     thread->since_ns = on_since_ns;
   }
-  if (thread->state == XPU_OFF_CPU_RUNNING) return 0;
   duration_ns = now_ns - thread->since_ns;
   thread->ready_ns = now_ns;
   is_waker_recorded = identify_waker(ctx, &thread->waker);
+  if (thread->state == XPU_OFF_CPU_RUNNING) return 0; /* it may be about to stop */
   if (is_waker_recorded && is_wait(thread->state) && duration_ns >= waker_minimum_ns)
     output_waker(ctx, thread, now_ns);
   return 0;
@@ -444,7 +448,7 @@ int end_thread(__u64* ctx) {
     if (thread->state == XPU_OFF_CPU_RUNNING) {
       add_to_sum(thread, XPU_OFF_CPU_RUNNING, off_since_ns - begin_of_state(thread), 0);
     } else {
-      complete(task, thread, off_since_ns);
+      complete(task, thread, off_since_ns, true);
       if (thread->ended.end_ns) output_without_stack(thread, task);
     }
     thread->since_ns = 0;

@@ -67,6 +67,7 @@ enum class LossKind : uint8_t {
   kOffCpuNotSummed,
   kOffCpuWakersDropped,
   kOffCpuThreadsMissed,
+  kOffCpuEventsMissed,
   kCount,
 };
 

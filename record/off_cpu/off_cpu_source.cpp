@@ -48,6 +48,21 @@ bool HasSchedulerExit() {
          libbpf_find_vmlinux_btf_id("sched_exit_tp", BPF_TRACE_RAW_TP) > 0;
 }
 
+// How often the kernel did not run one of the programs because it interrupted itself.
+uint64_t EventsMissed(bpf_object* object) {
+  uint64_t missed = 0;
+  bpf_program* program = nullptr;
+  while ((program = bpf_object__next_program(object, program)) != nullptr) {
+    bpf_prog_info info{};
+    uint32_t bytes = sizeof(info);
+    if (bpf_program__fd(program) < 0) continue;  // not loaded
+    if (bpf_obj_get_info_by_fd(bpf_program__fd(program), &info, &bytes) == 0) {
+      missed += info.recursion_misses;
+    }
+  }
+  return missed;
+}
+
 uint64_t ReadyNs(const xpu_off_cpu_wait& wait) {
   if (wait.state == XPU_OFF_CPU_PREEMPTED || wait.state == XPU_OFF_CPU_CREATED) {
     return wait.start_ns;
@@ -112,6 +127,7 @@ class OffCpuSource::Impl {
   uint64_t unsummed_counted_ = 0;
   uint64_t wakers_counted_ = 0;
   uint64_t threads_counted_ = 0;
+  uint64_t events_counted_ = 0;
 };
 
 Status OffCpuSource::Impl::Load(const SourceContext& context) {
@@ -337,6 +353,7 @@ void OffCpuSource::Impl::CountLosses(LossLedger& losses, bool is_over) {
   add(LossKind::kOffCpuNotSummed, unsummed, unsummed_counted_);
   add(LossKind::kOffCpuWakersDropped, counters[XPU_OFF_CPU_WAKERS_DROPPED], wakers_counted_);
   add(LossKind::kOffCpuThreadsMissed, counters[XPU_OFF_CPU_UNFOLLOWED], threads_counted_);
+  add(LossKind::kOffCpuEventsMissed, EventsMissed(program_->obj), events_counted_);
 }
 
 OffCpuSource::OffCpuSource(SourceContext& context) : context_(context) {}
