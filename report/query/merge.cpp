@@ -148,8 +148,7 @@ class Merge {
   void AddWithoutWork();
   void AddIdle();
   void AddProbeHits();
-  // `gpu_calls`: whose waits are for the GPU; nullptr: none are.
-  void AddOffCpu(const SynchronizationCalls* gpu_calls);
+  void AddOffCpu(const SynchronizationCalls& gpu_calls);
   void AddRunning(const SynchronizationCalls& gpu_calls);
 
  private:
@@ -206,7 +205,7 @@ void Merge::AddRunning(const SynchronizationCalls& gpu_calls) {
   }
 }
 
-void Merge::AddOffCpu(const SynchronizationCalls* gpu_calls) {
+void Merge::AddOffCpu(const SynchronizationCalls& gpu_calls) {
   const auto leaf = [this](const std::string& text) {
     return analysis_.frames.Intern("[off-CPU] " + text, FrameOrigin::kOther);
   };
@@ -223,8 +222,7 @@ void Merge::AddOffCpu(const SynchronizationCalls* gpu_calls) {
       add(leaf(WaitName(wait)), times.blocked_ns + times.runnable_ns);
       continue;
     }
-    const bool is_for_gpu =
-        gpu_calls != nullptr && gpu_calls->IsInOne(OwnerOf(analysis_, wait), wait.start_ns);
+    const bool is_for_gpu = gpu_calls.IsInOne(OwnerOf(analysis_, wait), wait.start_ns);
     add(is_for_gpu ? gpu_wait : leaf(WaitName(wait)), times.blocked_ns);
     if (times.runnable_ns > 0) add(runnable, times.runnable_ns);
   }
@@ -290,11 +288,10 @@ CallTree BuildCallTree(Analysis& analysis, const MergeOptions& options) {
                    .off_cpu_waits = mode == MergeMode::kOff || wall});
   Merge merge(analysis, options, paths);
   if (mode == MergeMode::kProbe) merge.AddProbeHits();
-  if (mode == MergeMode::kOff) merge.AddOffCpu(nullptr);
-  if (wall) {
+  if (mode == MergeMode::kOff || wall) {
     const SynchronizationCalls gpu_calls(analysis);
-    merge.AddOffCpu(&gpu_calls);
-    merge.AddRunning(gpu_calls);
+    merge.AddOffCpu(gpu_calls);
+    if (wall) merge.AddRunning(gpu_calls);
   }
   if (cpu) merge.AddSamples(options.count_samples);
   if (gpu) merge.AddWork();

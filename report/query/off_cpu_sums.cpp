@@ -13,6 +13,7 @@
 #include "report/model/saturated.h"
 #include "report/query/off_cpu_names.h"
 #include "report/query/off_cpu_times.h"
+#include "report/query/running_time.h"
 
 namespace xpu {
 namespace {
@@ -77,9 +78,10 @@ std::vector<OffCpuReason> OffCpuReasons(Analysis& analysis, CallPaths& paths) {
     std::vector<uint64_t> durations;
     uint64_t runnable_ns = 0;
   };
+  const WaitReasons reasons(analysis);
   std::map<std::pair<std::string, PathId>, Times> waits;
   for (const OffCpuWait& wait : analysis.OffCpuWaits()) {
-    Times& times = waits[{WaitName(wait), readable.Of(paths.OfWait(wait))}];
+    Times& times = waits[{reasons.Of(wait), readable.Of(paths.OfWait(wait))}];
     times.durations.push_back(Duration(analysis, wait));
     times.runnable_ns = AddSaturated(times.runnable_ns, TimesOf(analysis, wait).runnable_ns);
   }
@@ -115,6 +117,7 @@ std::vector<OffCpuReason> OffCpuReasons(Analysis& analysis, CallPaths& paths) {
 
 std::vector<WakeUps> FindWakeUps(Analysis& analysis, CallPaths& paths) {
   ReadablePaths readable(analysis, paths.tree());
+  const WaitReasons reasons(analysis);
   std::map<std::tuple<std::string, std::string, std::string, PathId>, std::vector<uint64_t>> all;
   for (const OffCpuWait& wait : analysis.OffCpuWaits()) {
     if (wait.waker == OffCpuWaker::kUnknown || !IsWait(wait.state)) continue;
@@ -122,7 +125,7 @@ std::vector<WakeUps> FindWakeUps(Analysis& analysis, CallPaths& paths) {
     const std::string_view name = analysis.model.Text(wait.waker_name);
     const PathId path = is_thread ? readable.Of(paths.OfWaker(wait)) : PathId{};
     all[{is_thread ? std::string(name) : WakerName(analysis, wait),
-         std::string(ThreadNameOf(analysis, OwnerOf(analysis, wait))), WaitName(wait), path}]
+         std::string(ThreadNameOf(analysis, OwnerOf(analysis, wait))), reasons.Of(wait), path}]
         .push_back(TimesOf(analysis, wait).blocked_ns);
   }
   std::vector<WakeUps> rows;

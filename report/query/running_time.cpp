@@ -2,16 +2,24 @@
 
 #include <algorithm>
 #include <string>
+#include <unordered_map>
 
+#include "format/base/text.h"
 #include "report/model/saturated.h"
+#include "report/query/off_cpu_names.h"
+#include "report/query/off_cpu_times.h"
 
 namespace xpu {
 
 SynchronizationCalls::SynchronizationCalls(const Analysis& analysis) {
+  if (analysis.OffCpuWaits().empty() && analysis.OffCpuSums().empty()) return;
+  std::unordered_map<const std::string*, bool> waits;  // by the name of the call
   for (const Launch& launch : analysis.correlation.launches) {
     if (!launch.has_call) continue;
     const std::string& name = ApiNameOf(analysis.api_names, launch);
-    if (name.find("Synchronize") == std::string::npos) continue;
+    const auto [known, is_new] = waits.try_emplace(&name);
+    if (is_new) known->second = name.find("Synchronize") != std::string::npos;
+    if (!known->second) continue;
     const Owner owner = OwnerOf(analysis, launch);
     threads_[{owner.process, owner.tid}].push_back({launch.start_ns, launch.end_ns});
   }
@@ -29,6 +37,13 @@ bool SynchronizationCalls::IsInOne(const Owner& owner, uint64_t time_ns) const {
       std::upper_bound(spans.begin(), spans.end(), time_ns,
                        [](uint64_t at_ns, const Span& span) { return at_ns < span.start_ns; });
   return after != spans.begin() && std::prev(after)->end_ns > time_ns;
+}
+
+std::string WaitReasons::Of(const OffCpuWait& wait) const {
+  std::string name = WaitName(wait);
+  const bool is_for_gpu =
+      IsWait(wait.state) && gpu_calls_.IsInOne(OwnerOf(analysis_, wait), wait.start_ns);
+  return is_for_gpu ? Format("GPU ({})", name) : name;
 }
 
 std::vector<RunningTime> FindRunningTimes(const Analysis& analysis) {

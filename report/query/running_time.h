@@ -1,10 +1,10 @@
-// How long threads ran, which context switches say exactly, and what they did meanwhile, which CPU
-// samples say.
+// How long threads ran, which context switches say exactly, what they did meanwhile, which CPU
+// samples say, and when they waited for the GPU.
 #pragma once
 
 #include <cstdint>
 #include <map>
-#include <span>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -31,6 +31,20 @@ class SynchronizationCalls {
   };
 
   std::map<ThreadKey, std::vector<Span>> threads_;  // by time; they do not overlap
+};
+
+// Why threads waited.
+class WaitReasons {
+ public:
+  // Must outlive this.
+  explicit WaitReasons(const Analysis& analysis) : analysis_(analysis), gpu_calls_(analysis) {}
+
+  // In a synchronization call "GPU (futex)", otherwise WaitName.
+  std::string Of(const OffCpuWait& wait) const;
+
+ private:
+  const Analysis& analysis_;
+  const SynchronizationCalls gpu_calls_;
 };
 
 // The running time of one thread.

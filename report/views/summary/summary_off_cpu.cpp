@@ -14,10 +14,10 @@
 #include "report/model/saturated.h"
 #include "report/output/text.h"
 #include "report/query/gpu_idle.h"
-#include "report/query/off_cpu_names.h"
 #include "report/query/off_cpu_sums.h"
 #include "report/query/off_cpu_times.h"
 #include "report/query/readable_paths.h"
+#include "report/query/running_time.h"
 
 namespace xpu {
 namespace {
@@ -41,9 +41,10 @@ void WriteStates(const Analysis& analysis, SummaryText& text) {
 }
 
 void WriteReasons(const Analysis& analysis, SummaryText& text) {
+  const WaitReasons reasons(analysis);
   NamedValues values;
   for (const OffCpuWait& wait : analysis.OffCpuWaits()) {
-    if (IsWait(wait.state)) values[WaitName(wait)].push_back(TimesOf(analysis, wait).blocked_ns);
+    if (IsWait(wait.state)) values[reasons.Of(wait)].push_back(TimesOf(analysis, wait).blocked_ns);
   }
   if (values.empty()) return;
   const std::vector<Statistics> rows = SummarizeByTotal(values);
@@ -79,6 +80,7 @@ IdleWaits FindIdleWaits(Analysis& analysis, CallPaths& paths) {
       return false;
     });
   }
+  const WaitReasons reasons(analysis);
   IdleWaits found;
   for (const IdleGap& gap : FindAllGaps(analysis)) {
     const auto& waits = main_waits[OwnerOf(analysis, gap).pid];
@@ -91,7 +93,7 @@ IdleWaits FindIdleWaits(Analysis& analysis, CallPaths& paths) {
       const uint64_t end_ns = std::min(wait.start_ns + TimesOf(wait).blocked_ns, gap_end_ns);
       const uint64_t start_ns = std::max(wait.start_ns, gap.start_ns);
       if (end_ns <= start_ns) continue;
-      uint64_t& ns = found[{WaitName(wait), readable.Of(paths.OfWait(wait))}];
+      uint64_t& ns = found[{reasons.Of(wait), readable.Of(paths.OfWait(wait))}];
       ns = AddSaturated(ns, end_ns - start_ns);
     }
   }

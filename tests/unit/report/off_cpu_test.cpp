@@ -165,6 +165,9 @@ TEST_F(OffCpuTest, SpinningAndSleepingInASynchronizationIsWaitingForTheGpu) {
                                                    {"app;[off-CPU] futex", 1},
                                                    {"app;[unknown]", 100},
                                                    {"app;[unknown];[GPU wait]", 100}}));
+  EXPECT_EQ(Folded(MergeMode::kOff),
+            (test::Lines{{"app;[GPU wait]", 40}, {"app;[off-CPU] futex", 1}}));
+  EXPECT_NE(Csv("off_cpu_sum").find(",GPU (futex),app\n"), std::string::npos);
 }
 
 TEST_F(OffCpuTest, WallTimeWithoutOffCpuTimeSaysSo) {
