@@ -7,7 +7,7 @@
  *
  * A longer time needs the stack of the thread, which is not readable in sched_switch: that is hit
  * on the stack and in the address space of the previous thread. The tracepoint at the end of the
- * scheduler (sched_exit_tp, since Linux 6.15) is hit by the thread itself. On older kernels a
+ * scheduler (sched_exit_tp, since Linux 6.16) is hit by the thread itself. On older kernels a
  * thread that waited in a system call has the same stack until the call returns, so it is taken
  * then; other times have no stack. Walking each stack when the thread stops was rejected, because
  * most waits are short. A thread that does not run again before the end is sent with its registers,

@@ -15,7 +15,7 @@ enum class KernelFeature : uint8_t {
   kPeerPidfd,       // "peer_pidfd": sockets provide the peer's pidfd, 6.5
   kMultiProbes,     // "uprobe_multi": one link holds all probes of a file, 6.6
   kProbeSessions,   // "uprobe_session": return probes leave other programs alone, 6.13
-  kSchedulerExit,   // "scheduler_exit": a tracepoint where threads run again, 6.15
+  kSchedulerExit,   // "scheduler_exit": a tracepoint where threads run again, 6.16
 };
 
 // Returns false if a test has disabled the feature.

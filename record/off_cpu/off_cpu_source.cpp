@@ -42,7 +42,7 @@ constexpr uint64_t kWakerFactor = 10;
 // Returns when all BPF programs that are running on other CPUs have ended.
 void WaitForPrograms() { ::syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL, 0, 0); }
 
-// Since Linux 6.15.
+// Since Linux 6.16.
 bool HasSchedulerExit() {
   return MayUse(KernelFeature::kSchedulerExit) &&
          libbpf_find_vmlinux_btf_id("sched_exit_tp", BPF_TRACE_RAW_TP) > 0;

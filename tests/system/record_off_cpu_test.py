@@ -141,6 +141,24 @@ def test_waits_that_have_not_ended_are_open():
         expect("where it waits", sum("WaitIn" in stack for stack in stacks) > 0, True)
 
 
+def test_the_whole_system_has_all_states():
+    with Workspace() as work:
+        xpu_testing.require_recording()
+        result = work.record("--cpu-only", "--off-cpu", "-a", "-d", "300ms")
+        expect(f"exit status ({result.stderr})", result.returncode, 0)
+        capture = work.capture()
+        expect("losses", capture.losses(), {})
+        times = {}
+        for wait in capture.off_cpu_waits:
+            times[wait["tid"]] = times.get(wait["tid"], 0) + wait["end_ns"] - wait["start_ns"]
+        for each in capture.off_cpu_sums:
+            times[each["tid"]] = times.get(each["tid"], 0) + each["duration"]
+        # This process waits for the recorder meanwhile, and others are there all the time too.
+        own = times[os.getpid()]
+        expect(f"{own} ns", own >= 300_000_000, True)
+        expect("threads with the same time", list(times.values()).count(own) > 3, True)
+
+
 def test_short_waits_are_in_sums():
     with Workspace() as work:
         recorded(work, "--off-cpu-min", "50ms")
