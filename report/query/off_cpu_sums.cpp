@@ -49,6 +49,7 @@ struct Lock {
 std::string ReleasersText(const std::map<std::string, uint64_t>& releasers) {
   constexpr size_t kMost = 3;
   std::vector<std::pair<uint64_t, std::string_view>> order;
+  order.reserve(releasers.size());
   for (const auto& [name, count] : releasers) order.emplace_back(count, name);
   std::stable_sort(order.begin(), order.end(),
                    [](const auto& a, const auto& b) { return a.first > b.first; });
@@ -99,6 +100,7 @@ std::vector<OffCpuReason> OffCpuReasons(Analysis& analysis, CallPaths& paths) {
     row.is_sum = true;
   }
   std::vector<OffCpuReason> rows;
+  rows.reserve(waits.size() + sums.size());
   for (auto& [key, times] : waits) {
     rows.push_back({.times = Summarize(key.first, times.durations),
                     .path = key.second,
@@ -129,6 +131,7 @@ std::vector<WakeUps> FindWakeUps(Analysis& analysis, CallPaths& paths) {
         .push_back(TimesOf(analysis, wait).blocked_ns);
   }
   std::vector<WakeUps> rows;
+  rows.reserve(all.size());
   for (auto& [key, durations] : all) {
     rows.push_back({.times = Summarize({}, durations),
                     .waker = std::get<0>(key),
@@ -157,6 +160,7 @@ std::vector<LockWaits> FindLockWaits(Analysis& analysis, CallPaths& paths) {
     at_path = AddSaturated(at_path, duration_ns);
   }
   std::vector<LockWaits> rows;
+  rows.reserve(locks.size());
   for (auto& [key, lock] : locks) {
     rows.push_back({.times = Summarize({}, lock.durations),
                     .process = std::get<0>(key),
@@ -203,6 +207,7 @@ std::vector<ThreadStates> FindThreadStates(const Analysis& analysis) {
     }
   }
   std::vector<ThreadStates> rows;
+  rows.reserve(threads.size());
   for (const auto& [key, thread] : threads) rows.push_back(thread);
   std::stable_sort(rows.begin(), rows.end(), [](const ThreadStates& a, const ThreadStates& b) {
     return a.total_ns() > b.total_ns();

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <ctime>
 #include <memory>
 #include <mutex>
 #include <queue>
@@ -17,7 +18,6 @@
 #include <poll.h>
 #include <pthread.h>
 #include <sys/syscall.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "puppet.h"
@@ -200,6 +200,7 @@ void MeasureJoin() {
 void MeasurePool() {
   Pool pool;
   std::vector<std::unique_ptr<NamedThread>> workers;
+  workers.reserve(2);
   for (int i = 0; i < 2; ++i) {
     workers.push_back(std::make_unique<NamedThread>("worker", [&] { pool.Work(); }));
   }

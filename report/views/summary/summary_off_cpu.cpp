@@ -105,6 +105,7 @@ void WriteIdleWaits(Analysis& analysis, SummaryText& text) {
   const IdleWaits found = FindIdleWaits(analysis, paths);
   if (found.empty()) return;
   std::vector<std::pair<uint64_t, const IdleWaits::value_type*>> order;
+  order.reserve(found.size());
   for (const auto& entry : found) order.emplace_back(entry.second, &entry);
   std::stable_sort(order.begin(), order.end(),
                    [](const auto& a, const auto& b) { return a.first > b.first; });
