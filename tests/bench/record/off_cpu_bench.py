@@ -6,7 +6,8 @@ sched record, and whether their totals agree.
 Cost: two threads pass a byte to and fro on one CPU, so each pass is a context switch; all that a
 recorder adds to a switch is in the time of one. Totals: each program is recorded by all three at
 once; times that have not ended are left out, because the others do not see them. The programs run
-on one CPU: of two, perf 6.1 confuses whose switches these are.
+on one CPU: of two, perf 6.1 confuses whose switches these are. Loader: worker processes hand batches
+over, as those of a training program do.
 """
 
 import argparse
@@ -164,6 +165,39 @@ def print_totals(directory):
                       [[name, *totals(directory, command)] for name, command in programs.items()])
 
 
+LOADER = """
+import multiprocessing as mp, time
+def work(orders, batches):
+    while orders.get() is not None:
+        until = time.process_time() + 0.004
+        while time.process_time() < until: pass
+        batches.put(bytes(20000))
+orders, batches = mp.Queue(), mp.Queue()
+workers = [mp.Process(target=work, args=(orders, batches)) for _ in range(4)]
+for worker in workers: worker.start()
+begin = time.monotonic()
+for _ in range(400): orders.put(1)
+for _ in range(400): batches.get()
+print(time.monotonic() - begin)
+for worker in workers: orders.put(None)
+for worker in workers: worker.join()
+"""
+
+
+def print_loader(directory, rounds):
+    record = [tools.RECORDER, "-q", "--cpu-only", "-o", f"{directory}/out.xpu"]
+    cases = {"nothing": [], "xpu-record, CPU samples": [*record, "--"],
+             "xpu-record --off-cpu": [*record, "--off-cpu", "--"]}
+    results = tools.interleave(list(cases), rounds, lambda case: float(subprocess.run(
+        [*cases[case], sys.executable, "-c", LOADER], check=True, capture_output=True,
+        text=True).stdout))
+    rows = [[case, tools.cell(times, "{:.3f}"),
+             tools.cell(tools.ratios(times, results["nothing"]), "{:.3f}")]
+            for case, times in results.items()]
+    tools.print_table("400 batches from four worker processes of Python",
+                      ["recorder", "seconds", "x nothing"], rows)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -175,6 +209,7 @@ def main():
     with tempfile.TemporaryDirectory() as directory:
         print_totals(directory)
         print_cost(directory, options.rounds, options.switches)
+        print_loader(directory, 2 * options.rounds)
 
 
 if __name__ == "__main__":
