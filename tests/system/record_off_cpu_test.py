@@ -14,6 +14,7 @@ from xpu_testing import Workspace, expect, expect_in, folded
 
 BLOCKED, PREEMPTED, RUNNING = 1, 3, 5  # OffCpuState
 THREAD, INTERRUPT = 1, 2  # OffCpuWaker
+EXEC, EXIT = 2, 4  # ProcessEventKind
 # The function that waits and its reason.
 WAITS = {"sleep": ("WaitInSleep", "clock_nanosleep"), "poll": ("WaitInPoll", "poll"),
          "futex": ("WaitInFutex", "futex"), "pipe": ("WaitInPipe", "read pipe"),
@@ -115,10 +116,13 @@ def test_states_add_up_to_the_lifetime():
             sums = [s for s in capture.off_cpu_sums if s["tid"] == main_tid]
             off += sum(s["duration"] for s in sums if s["state"] != RUNNING)
             running = sum(s["duration"] for s in sums if s["state"] == RUNNING)
-            # It also starts and ends, which it does not count, in some milliseconds.
-            lifetime = account["lifetime"]
+            times = {kind: max(e["time_ns"] for e in capture.process_events
+                               if e["tid"] == main_tid and e["kind"] == kind)
+                     for kind in (EXEC, EXIT)}
+            lifetime = times[EXIT] - times[EXEC]
             expect(f"{off} + {running} ns of {lifetime}",
-                   0.99 * lifetime <= off + running <= lifetime + 100_000_000, True)
+                   abs(off + running - lifetime) <= 0.01 * lifetime, True)
+            expect("the program's own account", account["lifetime"] <= lifetime, True)
             expect(f"running: {running} ns of {account['running']} by the kernel's account",
                    0.9 * account["running"] <= running, True)
 
