@@ -83,12 +83,12 @@ bool IsAllowed(uint32_t cuda_major, uint32_t driver_version) {
 void* OpenBesideCudart(const char* cudart, uint32_t driver_version) {
   const char* slash = std::strrchr(cudart, '/');
   if (slash == nullptr) return nullptr;
-  const int folder_length = static_cast<int>(slash - cudart);
+  const int directory_length = static_cast<int>(slash - cudart);
   for (const cupti::LibraryVersion& version : cupti::kLibraryVersions) {
     if (!IsAllowed(version.cuda_major, driver_version)) continue;
     for (const char* place : kBesideCudart) {
       char path[640];
-      std::snprintf(path, sizeof(path), "%.*s%s/%s", folder_length, cudart, place, version.file);
+      std::snprintf(path, sizeof(path), "%.*s%s/%s", directory_length, cudart, place, version.file);
       if (void* handle = Open(path)) return handle;
     }
   }
@@ -127,12 +127,12 @@ void* OpenByLoader(uint32_t driver_version) {
   return nullptr;
 }
 
-void* OpenInFolders(uint32_t driver_version) {
+void* OpenInDirectories(uint32_t driver_version) {
   for (const cupti::LibraryVersion& version : cupti::kLibraryVersions) {
     if (!IsAllowed(version.cuda_major, driver_version)) continue;
-    for (const char* folder : cupti::kLibraryFolders) {
+    for (const char* directory : cupti::kLibraryDirectories) {
       char path[256];
-      int n = std::snprintf(path, sizeof(path), folder, version.cuda_major);
+      int n = std::snprintf(path, sizeof(path), directory, version.cuda_major);
       std::snprintf(path + n, sizeof(path) - static_cast<size_t>(n), "/%s", version.file);
       if (void* handle = Open(path)) return handle;
     }
@@ -168,7 +168,7 @@ void* FindAndOpen(const char* chosen, uint32_t driver_version, LoadedCupti* cupt
   void* handle = OpenBesideCudart(mapped.cudart, driver_version);
   if (handle == nullptr) handle = OpenInPackages(driver_version);
   if (handle == nullptr) handle = OpenByLoader(driver_version);
-  if (handle == nullptr) handle = OpenInFolders(driver_version);
+  if (handle == nullptr) handle = OpenInDirectories(driver_version);
   if (handle == nullptr) {
     char fitting[64] = "";
     if (driver_version != 0) {

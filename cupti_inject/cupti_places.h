@@ -18,7 +18,7 @@ inline constexpr LibraryVersion kLibraryVersions[] = {
 };
 
 // Where installers put it when the loader does not look there; %u is the CUDA major version.
-inline constexpr const char* kLibraryFolders[] = {
+inline constexpr const char* kLibraryDirectories[] = {
     "/usr/local/cuda-%u/lib64",
     "/usr/local/cuda-%u/extras/CUPTI/lib64",
     "/usr/local/cuda-%u/targets/x86_64-linux/lib",

@@ -62,7 +62,7 @@ std::vector<std::string> CuptiCandidates(const std::string& chosen) {
     candidates.emplace_back(version.file);
   }
   for (const cupti::LibraryVersion& version : cupti::kLibraryVersions) {
-    for (const char* directory : cupti::kLibraryFolders) {
+    for (const char* directory : cupti::kLibraryDirectories) {
       char path[256];
       std::snprintf(path, sizeof(path), directory, version.cuda_major);
       candidates.push_back(Format("{}/{}", path, version.file));

@@ -134,8 +134,6 @@ def code_hits(name, text):
     for number, line in enumerate(text.splitlines(), 1):
         line = re.sub(r'"(?:[^"\\]|\\.)*"|//.*|^\s*\*.*|/\*.*|(?:^|\s)#.*', "", line)
         for pattern, instead in NAME_PATTERNS:
-            if instead == "directory" and name.startswith("cupti_inject/"):
-                continue  # cupti_loader.cpp still says folder
             if found := pattern.search(line):
                 yield f"{name}:{number}: name \"{found.group()}\": write {instead}"
 

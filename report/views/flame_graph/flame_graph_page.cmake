@@ -1,10 +1,10 @@
-# cmake -DFOLDER=... -DOUTPUT=... -P flame_graph_page.cmake: puts style and code into the page, and
+# cmake -DDIRECTORY=... -DOUTPUT=... -P flame_graph_page.cmake: puts style and code into the page, and
 # the page into a C++ file.
-file(READ ${FOLDER}/flame_graph.html page)
-file(READ ${FOLDER}/flame_graph.css style)
+file(READ ${DIRECTORY}/flame_graph.html page)
+file(READ ${DIRECTORY}/flame_graph.css style)
 set(code "")
 foreach(part tree search picture facts header page)
-  file(READ ${FOLDER}/flame_graph_${part}.js text)
+  file(READ ${DIRECTORY}/flame_graph_${part}.js text)
   string(APPEND code "${text}")
 endforeach()
 string(REPLACE "@STYLE@" "${style}" page "${page}")

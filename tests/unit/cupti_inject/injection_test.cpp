@@ -355,8 +355,8 @@ TEST_F(InjectionTest, ARecorderThatDiedIsNotServedForever) {
 }
 
 TEST_F(InjectionTest, ALivingRecorderIsServedToTheEnd) {
-  constexpr uint32_t kCalls = 150;
-  ring_.header().patience_ns = 1'500'000'000;
+  constexpr uint32_t kCalls = 300;
+  ring_.header().patience_ns = 4'000'000'000;
   const Program program = RunProgram("slow", kCalls, Invited());
   size_t calls = 0;
   pollfd end{program.output.get(), POLLIN, 0};
