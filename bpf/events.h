@@ -40,6 +40,7 @@ enum xpu_counter {
   XPU_OFF_CPU_DROPPED,        /* the ring was full */
   XPU_OFF_CPU_UNSUMMED,       /* times in sums that did not fit into the ring */
   XPU_OFF_CPU_WAKERS_DROPPED, /* stacks of waking threads that did not fit into the ring */
+  XPU_OFF_CPU_MISSED,         /* switches that the kernel did not report */
   XPU_OFF_CPU_UNFOLLOWED,     /* threads for which the kernel had no memory */
   XPU_COUNTERS,
 };
@@ -184,7 +185,6 @@ struct xpu_waker {
 enum xpu_off_cpu_event {
   XPU_OFF_CPU_WAIT,
   XPU_OFF_CPU_WAKE,
-  XPU_OFF_CPU_TOTALS,
 };
 
 /* A thread runs again, or the recording ends while it does not run. */
@@ -225,12 +225,10 @@ struct xpu_off_cpu_sum {
   __u64 ready_ns; /* the part of it after the wake-up */
 };
 
-/* A thread has ended, or the recording. */
+/* Ring `off_cpu_totals`: a thread has ended, or the recording. */
 struct xpu_off_cpu_totals {
-  __u32 event;
   __u32 pid;
   __u32 tid;
-  __u32 reserved;
   __u64 time_ns;
   struct xpu_off_cpu_sum sums[XPU_OFF_CPU_STATES];
 };

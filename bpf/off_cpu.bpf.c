@@ -43,6 +43,12 @@ struct {
   __uint(max_entries, 16 << 20);
 } off_cpu_events SEC(".maps");
 
+/* Sums are few, and must not be lost with the times that fill the other ring. */
+struct {
+  __uint(type, BPF_MAP_TYPE_RINGBUF);
+  __uint(max_entries, 4 << 20);
+} off_cpu_totals SEC(".maps");
+
 /* The threads that are recorded. */
 struct {
   __uint(type, BPF_MAP_TYPE_TASK_STORAGE);
@@ -206,16 +212,14 @@ static __always_inline void output_totals(struct thread* thread, __u64 now_ns) {
   __u64 times = 0;
   int i;
 
-  totals = bpf_ringbuf_reserve(&off_cpu_events, sizeof(*totals), 0);
+  totals = bpf_ringbuf_reserve(&off_cpu_totals, sizeof(*totals), 0);
   if (!totals) {
     for (i = 0; i < XPU_OFF_CPU_RUNNING; i++) times += thread->sums[i].count;
     add_to_counter(XPU_OFF_CPU_UNSUMMED, times);
     return;
   }
-  totals->event = XPU_OFF_CPU_TOTALS;
   totals->pid = thread->pid;
   totals->tid = thread->tid;
-  totals->reserved = 0;
   totals->time_ns = now_ns;
   for (i = 0; i < XPU_OFF_CPU_STATES; i++) totals->sums[i] = thread->sums[i];
   bpf_ringbuf_submit(totals, BPF_RB_NO_WAKEUP);
@@ -260,6 +264,10 @@ static __always_inline __u64 begin_of_state(const struct thread* thread) {
   return thread->since_ns > on_since_ns ? thread->since_ns : on_since_ns;
 }
 
+static __always_inline bool has_state(const struct thread* thread) {
+  return thread->since_ns >= on_since_ns;
+}
+
 /* Ends the time in which the thread did not run; `is_open`: it still does not. */
 static __always_inline void complete(struct task_struct* task, struct thread* thread, __u64 end_ns,
                                      bool is_open) {
@@ -298,6 +306,13 @@ static __always_inline void leave(void* ctx, struct task_struct* task, bool is_p
     }
   }
   if (is_on) {
+    if (has_state(thread) && thread->state != XPU_OFF_CPU_RUNNING) {
+      /* When it began to run is not known. */
+      count(XPU_OFF_CPU_MISSED);
+      complete(task, thread, now_ns, false);
+      if (thread->ended.end_ns) output_without_stack(thread, 0);
+      thread->since_ns = now_ns;
+    }
     add_to_sum(thread, XPU_OFF_CPU_RUNNING, now_ns - begin_of_state(thread), 0);
     thread->since_ns = now_ns;
     thread->state = state_of(is_preempted, state);
@@ -313,8 +328,14 @@ static __always_inline void enter(struct task_struct* task, __u64 now_ns) {
   __u32 zero = 0, *is_due;
 
   if (!thread || !is_on) return;
-  /* It would have been woken if it had been blocked when recording began. */
-  if (thread->since_ns < on_since_ns) thread->state = XPU_OFF_CPU_PREEMPTED;
+  if (!has_state(thread)) {
+    /* It would have been woken if it had been blocked when recording began. */
+    thread->state = XPU_OFF_CPU_PREEMPTED;
+  } else if (thread->state == XPU_OFF_CPU_RUNNING) {
+    /* When it stopped is not known. */
+    count(XPU_OFF_CPU_MISSED);
+    return;
+  }
   complete(task, thread, now_ns, false);
   thread->since_ns = now_ns;
   thread->state = XPU_OFF_CPU_RUNNING;
@@ -414,7 +435,7 @@ int note_waker(__u64* ctx) {
 
   if (!thread || !is_on) return 0;
   now_ns = bpf_ktime_get_ns();
-  if (thread->since_ns < on_since_ns) {
+  if (!has_state(thread)) {
     if (BPF_CORE_READ(task, on_cpu)) return 0;
     thread->state = state_of(false, BPF_CORE_READ(task, __state));
     thread->since_ns = on_since_ns;
@@ -441,7 +462,7 @@ int end_thread(__u64* ctx) {
   if (!thread) return 0;
   if (thread->ended.end_ns) output_without_stack(thread, 0);
   if (off_since_ns) {
-    if (thread->since_ns < on_since_ns) {
+    if (!has_state(thread)) {
       thread->state = BPF_CORE_READ(task, on_cpu) ? XPU_OFF_CPU_RUNNING
                                                   : state_of(false, BPF_CORE_READ(task, __state));
     }

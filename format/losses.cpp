@@ -153,9 +153,10 @@ constexpr std::array<LossInfo, static_cast<size_t>(LossKind::kCount)> kTable{{
     {LossKind::kOffCpuThreadsMissed, "off_cpu_threads_missed", Severity::kLost,
      "{thread|threads} whose states are not recorded: the kernel had no memory", ""},
     {LossKind::kOffCpuEventsMissed, "off_cpu_events_missed", Severity::kPartial,
-     "context {switch or wake-up|switches or wake-ups} missed: the kernel runs no BPF program "
-     "within itself",
-     "Some times may have the wrong length or state."},
+     "context {switch or wake-up|switches or wake-ups} that the kernel did not report",
+     "The time off the CPU before each of them includes a time in which the thread ran, or the "
+     "other "
+     "way round."},
 }};
 
 }  // namespace

@@ -115,6 +115,7 @@ class OffCpuSource::Impl {
   Handle<off_cpu_bpf, off_cpu_bpf::destroy> program_;
   std::vector<BpfLink> links_;
   std::unique_ptr<BpfRing> ring_;
+  std::unique_ptr<BpfRing> totals_;
   StackFrames stack_;
   const Unwinder* unwinder_;
   RemoteStacks remote_stacks_;
@@ -171,6 +172,11 @@ Status OffCpuSource::Impl::Open(const SourceContext& context) {
                        BpfRing::Open(program_->maps.off_cpu_events,
                                      [this](std::span<const std::byte> bytes) { Take(bytes); }));
   ring_ = std::make_unique<BpfRing>(std::move(ring));
+  XPU_ASSIGN_OR_RETURN(BpfRing totals, BpfRing::Open(program_->maps.off_cpu_totals,
+                                                     [this](std::span<const std::byte> bytes) {
+                                                       TakeTotals(bytes);
+                                                     }));
+  totals_ = std::make_unique<BpfRing>(std::move(totals));
   const auto& programs = program_->progs;
   if (context.scope.is_program()) {
     XPU_RETURN_IF_ERROR(Attach(programs.inherit_mark));
@@ -205,6 +211,7 @@ void OffCpuSource::Impl::Switch(bool on) {
 void OffCpuSource::Impl::Drain(EventSink& sink) {
   sink_ = &sink;
   ring_->Drain();
+  totals_->Drain();
 }
 
 void OffCpuSource::Impl::Stop(EventSink& sink) {
@@ -224,7 +231,6 @@ void OffCpuSource::Impl::Take(std::span<const std::byte> bytes) {
   std::memcpy(&event, bytes.data(), sizeof(event));
   if (event == XPU_OFF_CPU_WAIT) TakeWait(bytes);
   if (event == XPU_OFF_CPU_WAKE) TakeWake(bytes);
-  if (event == XPU_OFF_CPU_TOTALS) TakeTotals(bytes);
 }
 
 OffCpuSource::Impl::Stacks OffCpuSource::Impl::TakeStack(std::span<const std::byte> bytes,
@@ -353,7 +359,8 @@ void OffCpuSource::Impl::CountLosses(LossLedger& losses, bool is_over) {
   add(LossKind::kOffCpuNotSummed, unsummed, unsummed_counted_);
   add(LossKind::kOffCpuWakersDropped, counters[XPU_OFF_CPU_WAKERS_DROPPED], wakers_counted_);
   add(LossKind::kOffCpuThreadsMissed, counters[XPU_OFF_CPU_UNFOLLOWED], threads_counted_);
-  add(LossKind::kOffCpuEventsMissed, EventsMissed(program_->obj), events_counted_);
+  add(LossKind::kOffCpuEventsMissed, EventsMissed(program_->obj) + counters[XPU_OFF_CPU_MISSED],
+      events_counted_);
 }
 
 OffCpuSource::OffCpuSource(SourceContext& context) : context_(context) {}
