@@ -75,14 +75,6 @@ struct {
   __type(value, struct xpu_off_cpu_wake);
 } wakes SEC(".maps");
 
-/* Whether the thread that this CPU has just switched to is to take its stack. */
-struct {
-  __uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-  __uint(max_entries, 1);
-  __type(key, __u32);
-  __type(value, __u32);
-} is_stack_due SEC(".maps");
-
 static __always_inline struct thread* thread_of(struct task_struct* task) {
   return bpf_task_storage_get(&threads, task, 0, 0);
 }
@@ -325,7 +317,6 @@ static __always_inline void leave(void* ctx, struct task_struct* task, bool is_p
 
 static __always_inline void enter(struct task_struct* task, __u64 now_ns) {
   struct thread* thread = thread_of(task);
-  __u32 zero = 0, *is_due;
 
   if (!thread || !is_on) return;
   if (!has_state(thread)) {
@@ -340,14 +331,10 @@ static __always_inline void enter(struct task_struct* task, __u64 now_ns) {
   thread->since_ns = now_ns;
   thread->state = XPU_OFF_CPU_RUNNING;
   if (!thread->ended.end_ns) return;
-  if (thread->ended.state == XPU_OFF_CPU_CREATED || !BPF_CORE_READ(task, mm)) {
+  /* The stack of others is taken after the switch, or at the end of the system call. */
+  if (thread->ended.state == XPU_OFF_CPU_CREATED || !BPF_CORE_READ(task, mm) ||
+      (!has_scheduler_exit && thread->ended.system_call < 0))
     output_without_stack(thread, 0);
-  } else if (has_scheduler_exit) {
-    is_due = bpf_map_lookup_elem(&is_stack_due, &zero);
-    if (is_due) *is_due = 1;
-  } else if (thread->ended.system_call < 0) {
-    output_without_stack(thread, 0);
-  }
 }
 
 /* The state is an argument since Linux 5.18; the task's own may have changed by now. */
@@ -362,13 +349,14 @@ int off_cpu_switch(__u64* ctx) {
 
 SEC("tp_btf/sched_exit_tp")
 int take_stack_after_switch(__u64* ctx) {
-  __u32 zero = 0, *is_due = bpf_map_lookup_elem(&is_stack_due, &zero);
-  struct thread* thread;
+  struct task_struct* task = bpf_get_current_task_btf();
+  struct thread* thread = thread_of(task);
 
-  if (!is_due || !*is_due) return 0;
-  *is_due = 0;
-  thread = thread_of(bpf_get_current_task_btf());
-  if (thread && thread->ended.end_ns) output_with_stack(ctx, thread);
+  if (!thread) return 0;
+  /* Linux 6.18 does not report some switches from kernel threads as such. */
+  if (is_on && has_state(thread) && thread->state != XPU_OFF_CPU_RUNNING)
+    enter(task, bpf_ktime_get_ns());
+  if (thread->ended.end_ns) output_with_stack(ctx, thread);
   return 0;
 }
 
