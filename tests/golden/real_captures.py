@@ -103,6 +103,28 @@ def test_paths_are_read_by_people():
            any(row["Language"] == "Python" and row["GPU Self Time (ns)"] > 0 for row in rows), True)
 
 
+def test_operators():
+    # 300 steps of six layers, each two times forward or backward; the engine adds up biases.
+    rows = {(row["Operator"], row["Pass"]): row for row in rows_of("first/mlp", "op_sum")}
+    work = {name: row["GPU Work"] for name, row in rows.items()}
+    expect("aten::mm", work["aten::mm", "backward"], 16 * 300)
+    expect("aten::addmm", work["aten::addmm", "forward"], 12 * 300)
+    expect("aten::gelu", work["aten::gelu", "forward"], 6 * 300)
+    expect("aten::gelu_backward", work["aten::gelu_backward", "backward"], 6 * 300)
+    expect("sums of biases", work["aten::sum", "backward"], 6 * 300)
+    expect("the node of addmm", rows["AddmmBackward0", "backward"]["GPU Total Time (ns)"],
+           rows["aten::mm", "backward"]["GPU Total Time (ns)"])
+    gpu = rows_of("first/mlp", "cuda_gpu_sum")
+    expect("GPU time of all operators", sum(row["GPU Self Time (ns)"] for row in rows.values()),
+           sum(row["Total Time (ns)"] for row in gpu))
+    rows = {row["Operator"]: row for row in rows_of("first/compile", "op_sum")}
+    expect("a kernel of Triton", rows["triton_red_fused_sum_3"]["GPU Work"], 400)
+    rows = {row["Operator"]: row for row in rows_of("first/jax", "op_sum")}
+    expect("the module of XLA", rows["jit_step:command_buffer_1"]["Launches"], 300)
+    libraries = {row["Library"] for row in rows_of("first/gpt2", "kernel_library_sum")}
+    expect("libraries", {"PyTorch", "cuBLAS", "fused attention", "CUTLASS"} <= libraries, True)
+
+
 def test_graph():
     account, capture = load("graph")
     expect("replays", len(capture.of("graph_launch")), account["graph_launches"])

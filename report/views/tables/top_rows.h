@@ -47,6 +47,9 @@ void FillExecutions(TableSource& source, Table& table);
 void FillAllocations(TableSource& source, Table& table);
 void FillGpuTrace(TableSource& source, Table& table);
 void FillApiTrace(TableSource& source, Table& table);
+// In top_operators.cpp.
+void FillOperators(TableSource& source, Table& table);
+void FillLibraries(TableSource& source, Table& table);
 // In top_nvtx.cpp.
 void FillRanges(TableSource& source, Table& table);
 void FillKernelsInRanges(TableSource& source, Table& table);

@@ -95,6 +95,14 @@ Columns ProbeColumns() {
                  Texts({"Probe"})});
 }
 
+// Idle: the GPU had nothing to do until a launch of the operator.
+Columns OperatorColumns() {
+  return Joined(
+      {Numbers({"GPU Self (%)", "GPU Self Time (ns)", "GPU Total (%)", "GPU Total Time (ns)",
+                "GPU Work", "Launches", "Launch Time (ns)", "Idle Before (ns)"}),
+       Texts({"Pass", "Libraries", "Operator"})});
+}
+
 // The driver's cache of code.
 Columns JitColumns() {
   return Joined({Times("Count", {}), Numbers({"Cache (MB)"}), Texts({"Operation", "Code"})});
@@ -172,6 +180,10 @@ std::vector<TableKind> CallKinds() {
        FillCallTree},
       {"func_sum", "Function Summary (CPU and GPU)",
        "CPU and GPU time by function, Python and native", CostColumns(), FillAllFunctions},
+      {"op_sum", "Operator Summary", "GPU and launch time by operator of PyTorch or XLA",
+       OperatorColumns(), FillOperators, false, "GPU Self Time (ns)", "GPU Work"},
+      {"kernel_library_sum", "Kernel Summary by Library", "kernels by the library they are of",
+       Times("Instances", {"Library"}), FillLibraries, true, kTotal, "Instances"},
       {"thread_sum", "Thread Summary", "CPU and GPU time by process and thread", ThreadColumns(),
        FillThreads},
       {"gpu_busy_sum", "GPU Busy Time by Stream", "how busy each GPU and each stream was",
