@@ -23,6 +23,8 @@ inline constexpr HelpGroup kHelpGroups[] = {
   --api REGEX           CUDA calls whose name matches, and the work that they
                         started
   --nvtx REGEX          what is inside NVTX ranges whose DOMAIN:TEXT matches
+  --step WHAT           what a step is: nvtx:REGEX, function:REGEX, or auto
+                        (default: what is launched again and again)
   --event NAME          samples of this CPU event (default: of the first clock)
   --sample 1/N          use 1 in N CPU samples and 1 in N calls with their work;
                         sums are scaled by N

@@ -14,6 +14,7 @@
 #include "report/cli/view_choice.h"
 #include "report/cli/view_table.h"
 #include "report/views/tables/top_tables.h"
+#include "report/workload/steps.h"
 
 namespace xpu {
 namespace {
@@ -316,6 +317,8 @@ void Parser::AddFlags() {
   Only("--folded", app_.add_flag("--reverse", options_.folded.reverse));
   Only("--flamegraph", app_.add_option("--title", options_.flame_graph.title));
   Only("--chrome-trace", AddNumber("--max-events", options_.trace.max_events, "events"));
+  Only(&View::takes_filters, AddParsed("--step", options_.steps, ParseStepDefinition)
+                                 ->type_name("{auto,nvtx:,function:}"));
   rows_ = AddNumber("-n,--rows", options_.top.rows, "rows");
   Only(&View::shows_tables, rows_);
   CLI::Option* table = app_.add_option("--table", options_.top.table);
@@ -387,6 +390,7 @@ void Parser::Share() {
   options_.top.kernel_names = is_read && !has_names ? KernelNames::kShort : merge_.kernel_names;
   options_.top.path_kernel_names = has_names ? merge_.kernel_names : KernelNames::kShort;
   options_.top.graph_stacks = merge_.paths.graph_stacks;
+  options_.top.steps = options_.steps;
 }
 
 Status Parser::Check() {

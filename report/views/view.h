@@ -18,6 +18,7 @@
 #include "report/analysis/gpu_names.h"
 #include "report/output/output.h"
 #include "report/query/merge.h"
+#include "report/workload/steps.h"
 
 namespace xpu {
 
@@ -51,6 +52,7 @@ struct TopOptions {
   KernelNames path_kernel_names =
       KernelNames::kShort;  // in call paths, where they are the last of many
   GraphStacks graph_stacks = GraphStacks::kBoth;
+  StepDefinition steps = {};
 };
 
 struct ScriptOptions {
@@ -74,7 +76,8 @@ struct ViewOptions {
   FlameGraphOptions flame_graph;
   TraceOptions trace;
   TopOptions top;
-  std::string value;  // of View::value
+  StepDefinition steps;  // of all views
+  std::string value;     // of View::value
 };
 
 // What was recorded, the ledger, the top of each table; within 80 columns.

@@ -125,6 +125,25 @@ def test_operators():
     expect("libraries", {"PyTorch", "cuBLAS", "fused attention", "CUTLASS"} <= libraries, True)
 
 
+def test_steps_are_found():
+    # Steps as the programs counted them, and kernels of each.
+    for name, steps, kernels in [("first/mlp", 300, 77), ("first/compile", 100, 49),
+                                 ("first/loader", 40, 38), ("first/gpt2", 40, None),
+                                 ("first/jax", 300, 0), ("llm_decode_graph", 32, 0),
+                                 ("pytorch_mlp_graph", 20, None), ("transformer", 10, 20)]:
+        [row] = rows_of(name, "step_sum")
+        expect(f"steps of {name}", row["Steps"], steps)
+        trace = rows_of(name, "step_trace")
+        expect(f"numbers of steps of {name}", [r["Step"] for r in trace], list(range(steps)))
+        if kernels is not None:
+            expect(f"kernels of a step of {name}",
+                   sorted(r["Kernels"] for r in trace)[steps // 2], kernels)
+    [row] = rows_of("first/mlp", "step_sum", "--step", "function:^sgd.py:SGD.step")
+    expect("steps of the optimizer", (row["Steps"], row["Kernels"]), (300, 1))
+    [row] = rows_of("first/jax", "step_sum", "--step", "nvtx:hlo_module=jit_step")
+    expect("ranges of a module", row["Steps"], 300)
+
+
 def test_graph():
     account, capture = load("graph")
     expect("replays", len(capture.of("graph_launch")), account["graph_launches"])

@@ -50,6 +50,9 @@ void FillApiTrace(TableSource& source, Table& table);
 // In top_operators.cpp.
 void FillOperators(TableSource& source, Table& table);
 void FillLibraries(TableSource& source, Table& table);
+// In top_steps.cpp.
+void FillSteps(TableSource& source, Table& table);
+void FillStepTrace(TableSource& source, Table& table);
 // In top_nvtx.cpp.
 void FillRanges(TableSource& source, Table& table);
 void FillKernelsInRanges(TableSource& source, Table& table);

@@ -103,6 +103,19 @@ Columns OperatorColumns() {
        Texts({"Pass", "Libraries", "Operator"})});
 }
 
+Columns StepColumns() {
+  return Joined({Numbers({"Steps", "Warm-up", "Avg (ns)", "Med (ns)", "P90 (ns)", "P99 (ns)",
+                          "Min (ns)", "Max (ns)", "Busy (%)", "Busy Avg (ns)", "Idle Avg (ns)",
+                          "Kernels", "Graphs", "Memory Ops", "Bytes (MB)", "Pid", "Tid"}),
+                 Texts({"Steps Are"})});
+}
+
+Columns StepTraceColumns() {
+  return Joined({Numbers({"Step", "Start (ns)", "Duration (ns)", "Busy (ns)", "Idle (ns)",
+                          "Kernels", "Graphs", "Memory Ops", "Bytes (MB)", "Pid", "Tid"}),
+                 Texts({"Launches"})});
+}
+
 // The driver's cache of code.
 Columns JitColumns() {
   return Joined({Times("Count", {}), Numbers({"Cache (MB)"}), Texts({"Operation", "Code"})});
@@ -180,6 +193,9 @@ std::vector<TableKind> CallKinds() {
        FillCallTree},
       {"func_sum", "Function Summary (CPU and GPU)",
        "CPU and GPU time by function, Python and native", CostColumns(), FillAllFunctions},
+      {"step_sum", "Step Summary", "duration, GPU time and work of steps (--step)", StepColumns(),
+       FillSteps, true},
+      {"step_trace", "Step Trace", "every step (--step)", StepTraceColumns(), FillStepTrace, true},
       {"op_sum", "Operator Summary", "GPU and launch time by operator of PyTorch or XLA",
        OperatorColumns(), FillOperators, false, "GPU Self Time (ns)", "GPU Work"},
       {"kernel_library_sum", "Kernel Summary by Library", "kernels by the library they are of",

@@ -1,0 +1,118 @@
+#include "report/workload/steps.h"
+
+#include <memory>
+
+#include <gtest/gtest.h>
+
+#include "tests/unit/report/model_builder.h"
+
+namespace xpu {
+namespace {
+
+// One process, one GPU; times in ns, the GPU's clock is the CPU's.
+class StepsTest : public testing::Test {
+ protected:
+  StepsTest() {
+    builder_.Process(ProcessEventKind::kExec, 0, 10, 10, "app");
+    builder_.Clock(0xa, 0, {0});
+    builder_.Callback(0xa, ApiDomain::kRuntime, 1, "cudaLaunchKernel");
+    GpuProcess& process = builder_.events.gpu_processes.emplace_back();
+    process.instance = InstanceId{0xa};
+    process.pid = process.namespace_pid = 10;
+    builder_.Source(100);
+  }
+
+  // A call of 10 ns at a place of main, and its kernel `delay_ns` after it began.
+  void Launch(uint64_t time_ns, uint64_t place, uint64_t delay_ns, uint64_t ns) {
+    const uint32_t id = ++launches_;
+    builder_.Call(0xa, id, 1, time_ns, time_ns + 10, 10);
+    builder_.Launch(0xa, id, time_ns, 10, 10, builder_.Stack({0x1000, place}));
+    builder_.AddKernel(0xa, id, time_ns + delay_ns, time_ns + delay_ns + ns, "k");
+  }
+  void Range(uint64_t time_ns, NvtxKind kind, std::string_view text = {}) {
+    NvtxEvent& event = builder_.events.nvtx_events.emplace_back();
+    event.instance = InstanceId{0xa};
+    event.time_ns = time_ns;
+    event.kind = kind;
+    event.tid = 10;
+    event.text = builder_.Text(text);
+  }
+  // Steps of 1,000 ns with two kernels of 100 ns; the one that is slow takes 5,000 ns.
+  void Steps(size_t count, size_t slow) {
+    uint64_t time_ns = 1'000;
+    for (size_t i = 0; i < count; ++i) {
+      Launch(time_ns, 1, 50, 100);
+      Launch(time_ns + 200, 2, 50, 100);
+      time_ns += i == slow ? 5'000 : 1'000;
+    }
+  }
+  std::vector<StepSeries> Find(std::string_view definition = "auto") {
+    definition_ = ParseStepDefinition(definition).value();
+    analysis_ = std::make_unique<Analysis>(builder_.Build());
+    return FindSteps(*analysis_, definition_);
+  }
+
+  uint32_t launches_ = 0;
+  test::ModelBuilder builder_;
+  StepDefinition definition_;
+  std::unique_ptr<Analysis> analysis_;
+};
+
+TEST_F(StepsTest, StepsAreDetectedWithWhatTheyCost) {
+  Steps(10, 4);
+  const std::vector<StepSeries> found = Find();
+  ASSERT_EQ(found.size(), 1u);
+  ASSERT_EQ(found[0].steps.size(), 10u);
+  EXPECT_EQ(found[0].thread.tid, 10u);
+  EXPECT_EQ(found[0].steps[3].begin_ns, 4'000u);
+  EXPECT_EQ(found[0].steps[3].end_ns, 5'000u);
+  EXPECT_EQ(found[0].steps[9].end_ns, 14'210u);  // its last call
+  EXPECT_EQ(HowFound(found[0], definition_),
+            "detected: 2 launches again and again, the same in 10 of 10 steps");
+  const std::vector<StepCost> costs = StepCosts(*analysis_, found[0]);
+  ASSERT_EQ(costs.size(), 10u);
+  EXPECT_EQ(costs[3].duration_ns, 1'000u);
+  EXPECT_EQ(costs[3].kernels, 2u);
+  EXPECT_EQ(costs[3].busy_ns, 200u);
+  EXPECT_EQ(costs[3].idle_ns, 800u);
+  EXPECT_EQ(costs[4].duration_ns, 5'000u);
+  EXPECT_EQ(costs[4].idle_ns, 4'800u);
+  EXPECT_EQ(costs[9].idle_ns, 100u);
+}
+
+TEST_F(StepsTest, AWarmUpIsCounted) {
+  Steps(12, 0);
+  EXPECT_EQ(Find()[0].warm_up, 1u);
+}
+
+TEST_F(StepsTest, RangesAreSteps) {
+  Steps(10, 4);
+  for (uint64_t i = 0; i < 3; ++i) {
+    Range(1'100 + i * 2'000, NvtxKind::kPush, "step 7");
+    Range(1'150 + i * 2'000, NvtxKind::kPush, "step inside");
+    Range(1'160 + i * 2'000, NvtxKind::kPop);
+    Range(1'300 + i * 2'000, NvtxKind::kPop);
+  }
+  const std::vector<StepSeries> found = Find("nvtx:^:step");
+  ASSERT_EQ(found.size(), 1u);
+  ASSERT_EQ(found[0].steps.size(), 3u);
+  EXPECT_EQ(found[0].steps[1].begin_ns, 3'100u);
+  EXPECT_EQ(found[0].steps[1].end_ns, 3'300u);
+  EXPECT_EQ(StepCosts(*analysis_, found[0])[1].kernels, 1u);
+}
+
+TEST_F(StepsTest, AProgramWithoutALoopHasNoSteps) {
+  for (uint64_t i = 0; i < 20; ++i) Launch(1'000 + i * 100, i, 10, 20);
+  EXPECT_TRUE(Find().empty());
+  EXPECT_TRUE(FindSteps(*analysis_, ParseStepDefinition("function:nothing").value()).empty());
+}
+
+TEST_F(StepsTest, DefinitionsAreChecked) {
+  EXPECT_TRUE(ParseStepDefinition("function:train_step").ok());
+  EXPECT_FALSE(ParseStepDefinition("nvtx:").ok());
+  EXPECT_FALSE(ParseStepDefinition("nvtx:(").ok());
+  EXPECT_FALSE(ParseStepDefinition("train_step").ok());
+}
+
+}  // namespace
+}  // namespace xpu
