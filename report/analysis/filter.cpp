@@ -314,6 +314,10 @@ std::string FilterOptions::Text() const {
   if (!api.empty()) add("--api", std::vector{api});
   if (!nvtx.empty()) add("--nvtx", std::vector{nvtx});
   if (!time.is_all() && !time_text.empty()) add("--time", std::vector{time_text});
+  if (!steps_text.empty()) {
+    if (step_text != "auto" && !step_text.empty()) add("--step", std::vector{step_text});
+    add("--step-range", std::vector{steps_text});
+  }
   return text;
 }
 
@@ -352,11 +356,15 @@ Result<Selection> SelectPart(const FilterOptions& options, const Analysis& analy
   WorkChoice(filter, analysis, shown).Select();
   if (nvtx) shown.outside = filter.BetweenRanges();
   shown.launches = wanted(analysis.correlation.launches);
+  FinishSelection(analysis, shown);
+  return shown;
+}
+
+void FinishSelection(const Analysis& analysis, Selection& shown) {
   AddLaunchesOfWork(analysis.correlation, shown);
   shown.scaled_launches = shown.launches;
   shown.counts =
       CountCorrelation(analysis.model, analysis.graph_nodes, analysis.correlation, shown);
-  return shown;
 }
 
 Result<uint64_t> ParseSampleRate(std::string_view text) {

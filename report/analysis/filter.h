@@ -49,8 +49,13 @@ struct FilterOptions {
   std::string nvtx;       // likewise, in "domain:text" of a range around it
   TimeRange time;         // what overlaps it
   std::string time_text;  // as it was given
+  // As they were given, for Text() alone: workload/step_selection.h selects them.
+  std::string step_text = {};
+  std::string steps_text = {};
 
   bool empty() const;
+  // Wants ranges or steps, and not what is between them.
+  bool IsOfRanges() const { return !nvtx.empty() || !steps_text.empty(); }
   // Leaves the choice of CPU samples.
   void ForgetGpuWork() {
     devices.clear();
@@ -65,6 +70,9 @@ struct FilterOptions {
 // What of the trace is wanted, whatever `analysis` shows of it: samples, calls, work, overheads.
 // Losses are not attributed to parts: they stay. kUsage: a regular expression is none.
 Result<Selection> SelectPart(const FilterOptions& options, const Analysis& analysis);
+
+// What a selection of work and launches brings with it: the launches that work refers to, counts.
+void FinishSelection(const Analysis& analysis, Selection& shown);
 
 // `--sample 1/N`, a part of a capture that represents all of it: N of "1/N".
 Result<uint64_t> ParseSampleRate(std::string_view text);

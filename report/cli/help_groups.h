@@ -25,6 +25,7 @@ inline constexpr HelpGroup kHelpGroups[] = {
   --nvtx REGEX          what is inside NVTX ranges whose DOMAIN:TEXT matches
   --step WHAT           what a step is: nvtx:REGEX, function:REGEX, or auto
                         (default: what is launched again and again)
+  --step-range RANGE    steps by their numbers from 0: 37, 10-20, 100-
   --event NAME          samples of this CPU event (default: of the first clock)
   --sample 1/N          use 1 in N CPU samples and 1 in N calls with their work;
                         sums are scaled by N

@@ -14,6 +14,7 @@
 #include "report/cli/view_choice.h"
 #include "report/cli/view_table.h"
 #include "report/views/tables/top_tables.h"
+#include "report/workload/step_selection.h"
 #include "report/workload/steps.h"
 
 namespace xpu {
@@ -317,8 +318,18 @@ void Parser::AddFlags() {
   Only("--folded", app_.add_flag("--reverse", options_.folded.reverse));
   Only("--flamegraph", app_.add_option("--title", options_.flame_graph.title));
   Only("--chrome-trace", AddNumber("--max-events", options_.trace.max_events, "events"));
-  Only(&View::takes_filters, AddParsed("--step", options_.steps, ParseStepDefinition)
-                                 ->type_name("{auto,nvtx:,function:}"));
+  CLI::Option* step =
+      app_.add_option_function<std::string>("--step", [this](const std::string& text) {
+        options_.steps = Accepted("--step", ParseStepDefinition(text));
+        options_.filter.step_text = text;
+      });
+  Only(&View::takes_filters, step->type_name("WHAT"));
+  CLI::Option* range =
+      app_.add_option_function<std::string>("--step-range", [this](const std::string& text) {
+        options_.step_range = Accepted("--step-range", ParseStepRange(text));
+        options_.filter.steps_text = text;
+      });
+  Only(&View::takes_filters, range);
   rows_ = AddNumber("-n,--rows", options_.top.rows, "rows");
   Only(&View::shows_tables, rows_);
   CLI::Option* table = app_.add_option("--table", options_.top.table);

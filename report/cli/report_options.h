@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -10,6 +11,7 @@
 #include "report/stacks/mixed_stacks.h"
 #include "report/trace/match.h"
 #include "report/views/view.h"
+#include "report/workload/step_selection.h"
 
 namespace xpu {
 
@@ -44,6 +46,7 @@ struct ReportOptions : ViewOptions {
   ImportFormat import_format = ImportFormat::kCuptiText;
   bool pager = true;  // for what a terminal gets and does not fit
   CorrelateOptions correlate;
+  std::optional<StepRange> step_range;
   uint64_t sample_rate = 1;  // one of so many events
   std::string event;    // whose CPU samples are shown; empty: the clock's, else the first one's
   bool strict = false;  // data that was lost is an error

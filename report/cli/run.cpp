@@ -25,6 +25,7 @@
 #include "report/query/ledger.h"
 #include "report/symbols/symbol_export.h"
 #include "report/views/tables/top_tables.h"
+#include "report/workload/step_selection.h"
 
 namespace xpu {
 namespace {
@@ -186,13 +187,23 @@ Error WithHintOfMistake(Error error, const std::vector<std::string>& captures) {
   return error;
 }
 
+// The part of the capture that the view is about.
+Status Select(const ReportOptions& options, Analysis& analysis) {
+  XPU_ASSIGN_OR_RETURN(analysis.shown, SelectPart(options.filter, analysis));
+  if (options.step_range) {
+    XPU_RETURN_IF_ERROR(
+        SelectSteps(*options.step_range, FindSteps(analysis, options.steps), analysis));
+    analysis.shown.filter_text = options.filter.Text();
+  }
+  return ShowEvent(options, analysis);
+}
+
 // The capture that --diff compares with; nullptr: the view compares nothing.
 Result<std::unique_ptr<Analysis>> LoadBefore(const ReportOptions& options) {
   if (!Compares(options)) return std::unique_ptr<Analysis>();
   XPU_ASSIGN_OR_RETURN(Model model, LoadCapture(options.other_capture));
   auto before = std::make_unique<Analysis>(std::move(model), SymbolsOf(options), options.correlate);
-  XPU_ASSIGN_OR_RETURN(before->shown, SelectPart(options.filter, *before));
-  XPU_RETURN_IF_ERROR(ShowEvent(options, *before));
+  XPU_RETURN_IF_ERROR(Select(options, *before));
   return before;
 }
 
@@ -237,8 +248,7 @@ Status RunReport(const ReportOptions& options, ReportOutcome& outcome) {
     progress.Stop();  // downloads report themselves
     return RunOnSymbols(options, analysis, outcome);
   }
-  XPU_ASSIGN_OR_RETURN(analysis.shown, SelectPart(options.filter, analysis));
-  XPU_RETURN_IF_ERROR(ShowEvent(options, analysis));
+  XPU_RETURN_IF_ERROR(Select(options, analysis));
   outcome.notes += SelectOneOf(options.sample_rate, analysis.trace(), analysis.shown);
   XPU_ASSIGN_OR_RETURN(const std::unique_ptr<Analysis> before, LoadBefore(options));
   const View& view = *options.view;

@@ -138,6 +138,10 @@ def test_steps_are_found():
         if kernels is not None:
             expect(f"kernels of a step of {name}",
                    sorted(r["Kernels"] for r in trace)[steps // 2], kernels)
+    parts = [sum(row["Instances"] for row in rows_of("first/mlp", "cuda_gpu_kern_sum",
+                                                     "--step-range", steps))
+             for steps in ("-9", "10", "11-20", "21-")]
+    expect("kernels of parts of the steps", parts, [53 + 9 * 77, 77, 10 * 77, 279 * 77])
     [row] = rows_of("first/mlp", "step_sum", "--step", "function:^sgd.py:SGD.step")
     expect("steps of the optimizer", (row["Steps"], row["Kernels"]), (300, 1))
     [row] = rows_of("first/jax", "step_sum", "--step", "nvtx:hlo_module=jit_step")

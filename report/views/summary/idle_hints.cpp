@@ -149,7 +149,7 @@ std::string IdleHints::CausesText(IdleCauses& causes) {
 
 // From the start of the program, or of the recording, to the steady state.
 void IdleHints::AddStart() {
-  if (!filter_.nvtx.empty() || gpu_->spans.empty()) return;
+  if (filter_.IsOfRanges() || gpu_->spans.empty()) return;
   const Owner owner = OwnerOf(analysis_, analysis_.correlation.work[gpu_->spans.front().first]);
   uint64_t begin_ns = start_ns_ + filter_.time.begin_ns;
   if (owner.process) {
@@ -262,7 +262,7 @@ void IdleHints::AddSteady() {
 
 void IdleHints::AddEnd() {
   const LoadedEvents& events = analysis_.model.events;
-  if (!filter_.nvtx.empty() || gpu_->spans.empty() || events.recording_end.empty()) return;
+  if (filter_.IsOfRanges() || gpu_->spans.empty() || events.recording_end.empty()) return;
   const Owner owner = OwnerOf(analysis_, analysis_.correlation.work[gpu_->spans.back().last]);
   uint64_t end_ns = events.recording_end.back().time_ns;
   const bool is_part = filter_.time.end_ns != TimeRange::kNoEnd;

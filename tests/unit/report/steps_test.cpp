@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include "report/workload/step_selection.h"
 #include "tests/unit/report/model_builder.h"
 
 namespace xpu {
@@ -105,6 +106,31 @@ TEST_F(StepsTest, AProgramWithoutALoopHasNoSteps) {
   for (uint64_t i = 0; i < 20; ++i) Launch(1'000 + i * 100, i, 10, 20);
   EXPECT_TRUE(Find().empty());
   EXPECT_TRUE(FindSteps(*analysis_, ParseStepDefinition("function:nothing").value()).empty());
+}
+
+TEST_F(StepsTest, ARangeOfStepsIsAFilter) {
+  Steps(10, 4);
+  builder_.Sample(3'990, 10, 10, StackId{});
+  builder_.Sample(4'010, 10, 10, StackId{});
+  builder_.Sample(5'500, 11, 11, StackId{});  // of another process, meanwhile
+  const std::vector<StepSeries> found = Find();
+  ASSERT_TRUE(SelectSteps(ParseStepRange("3-4").value(), found, *analysis_).ok());
+  EXPECT_EQ(analysis_->Work().size(), 4u);
+  EXPECT_EQ(analysis_->Launches().size(), 4u);
+  EXPECT_EQ(analysis_->CpuSamples().size(), 2u);
+  EXPECT_EQ(StepCosts(*analysis_, found[0])[3].kernels, 2u);
+  EXPECT_EQ(StepCosts(*analysis_, found[0])[2].kernels, 0u);
+  EXPECT_EQ(SelectSteps({10, 20}, found, *analysis_).error().kind, ErrorKind::kUsage);
+  EXPECT_EQ(SelectSteps({}, {}, *analysis_).error().kind, ErrorKind::kUsage);
+}
+
+TEST_F(StepsTest, RangesAreChecked) {
+  EXPECT_EQ(ParseStepRange("7").value().last, 7u);
+  EXPECT_EQ(ParseStepRange("7-").value().last, UINT64_MAX);
+  EXPECT_EQ(ParseStepRange("-7").value().first, 0u);
+  for (const char* wrong : {"", "-", "a", "3-1", "1-b", "1-2-3"}) {
+    EXPECT_FALSE(ParseStepRange(wrong).ok()) << wrong;
+  }
 }
 
 TEST_F(StepsTest, DefinitionsAreChecked) {

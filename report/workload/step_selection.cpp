@@ -1,0 +1,164 @@
+#include "report/workload/step_selection.h"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <utility>
+
+#include "format/base/number.h"
+#include "format/base/text.h"
+#include "report/analysis/call_paths.h"
+#include "report/analysis/filter.h"
+#include "report/model/recorded_time.h"
+
+namespace xpu {
+namespace {
+
+// Times that the steps take up, of one process or of all.
+class Windows {
+ public:
+  void Add(const Step& step) { all_.push_back({step.begin_ns, step.end_ns, {}}); }
+  void Sort() {
+    std::sort(all_.begin(), all_.end(),
+              [](const Pause& a, const Pause& b) { return a.start_ns < b.start_ns; });
+    size_t kept = 0;
+    for (const Pause& window : all_) {
+      if (kept > 0 && window.start_ns <= all_[kept - 1].end_ns) {
+        all_[kept - 1].end_ns = std::max(all_[kept - 1].end_ns, window.end_ns);
+      } else {
+        all_[kept++] = window;
+      }
+    }
+    all_.resize(kept);
+  }
+
+  bool Has(uint64_t time_ns) const { return Overlap(time_ns, time_ns + 1); }
+  bool Overlap(uint64_t begin_ns, uint64_t end_ns) const {
+    const auto after =
+        std::upper_bound(all_.begin(), all_.end(), begin_ns,
+                         [](uint64_t ns, const Pause& window) { return ns < window.end_ns; });
+    return after != all_.end() && after->start_ns < std::max(end_ns, begin_ns + 1);
+  }
+  std::vector<Pause> Between() const {
+    std::vector<Pause> between;
+    for (size_t i = 0; i + 1 < all_.size(); ++i) {
+      between.push_back({all_[i].end_ns, all_[i + 1].start_ns, {}});
+    }
+    return between;
+  }
+  bool empty() const { return all_.empty(); }
+
+ private:
+  std::vector<Pause> all_;  // in order, none in another
+};
+
+class StepFilter {
+ public:
+  StepFilter(const StepRange& range, const std::vector<StepSeries>& all) {
+    for (const StepSeries& series : all) {
+      Windows& windows = of_process_[series.thread.pid];
+      const size_t end = std::min<uint64_t>(series.steps.size() - 1, range.last) + 1;
+      for (size_t i = range.first; i < end; ++i) {
+        windows.Add(series.steps[i]);
+        of_all_.Add(series.steps[i]);
+      }
+      windows.Sort();
+    }
+    of_all_.Sort();
+  }
+
+  // A process without steps, such as one that loads data, works for the others.
+  const Windows& Of(uint32_t pid) const {
+    const auto found = of_process_.find(pid);
+    return found == of_process_.end() ? of_all_ : found->second;
+  }
+  const Windows& all() const { return of_all_; }
+
+ private:
+  std::map<uint32_t, Windows> of_process_;
+  Windows of_all_;
+};
+
+// Those of `set` that `wants` wants.
+template <typename List, typename Wants>
+void Keep(const List& list, Wants wants, EventSet& set) {
+  set = EventSet::Where(list.size(), [&](size_t i) { return set.Has(i) && wants(list[i]); });
+}
+
+void Select(const StepFilter& steps, const Analysis& analysis, Selection& shown) {
+  const LoadedEvents& events = analysis.model.events;
+  const Correlation& correlation = analysis.correlation;
+  const auto is_at = [&](const auto& event) { return steps.Of(event.pid).Has(event.time_ns); };
+  const auto is_of_driver = [&](const auto& event) {
+    const uint64_t ns = analysis.clocks.Of(event.instance).ToMonotonic(event.start_ns);
+    return steps.Of(PidOf(analysis, event.instance)).Has(ns);
+  };
+  Keep(events.cpu_samples, is_at, shown.events.cpu_samples);
+  Keep(events.probe_hits, is_at, shown.events.probe_hits);
+  const auto is_during = [&](const auto& wait) {
+    return steps.Of(wait.pid).Overlap(wait.start_ns, wait.end_ns);
+  };
+  Keep(events.off_cpu_waits, is_during, shown.events.off_cpu_waits);
+  shown.events.off_cpu_sums = EventSet::None();  // when their times were is not known
+  Keep(events.overheads, is_of_driver, shown.events.overheads);
+  Keep(events.jit_operations, is_of_driver, shown.events.jit_operations);
+  const auto is_in = [&](const NvtxRange& range) {
+    return steps.Of(OwnerOf(analysis, range).pid).Overlap(range.start_ns, range.end_ns);
+  };
+  Keep(analysis.nvtx.all(), is_in, shown.nvtx_ranges);
+  const auto is_launched = [&](const Launch& launch) {
+    return steps.Of(launch.pid).Has(launch.start_ns);
+  };
+  const EventSet before = shown.work;
+  const auto is_of_step = [&](const GpuWork& work) {
+    return work.launch != GpuWork::kNoLaunch && is_launched(correlation.launches[work.launch]);
+  };
+  Keep(correlation.work, is_of_step, shown.work);
+  for (size_t i = 0; i < correlation.work.size(); ++i) {
+    const GpuWork& work = correlation.work[i];
+    const bool runs = work.timed && work.end_ns > work.start_ns;
+    const bool is_left_out = before.Has(i) && !shown.work.Has(i);
+    if (is_left_out && runs && work.kind != WorkKind::kSynchronization) shown.filtered_work.Add(i);
+  }
+  Keep(correlation.launches, is_launched, shown.launches);
+  for (const Pause& between : steps.all().Between()) shown.outside.push_back(between);
+}
+
+}  // namespace
+
+Result<StepRange> ParseStepRange(std::string_view text) {
+  StepRange range;
+  const size_t dash = text.find('-');
+  const std::string_view first = text.substr(0, dash);
+  std::optional<uint64_t> number = first.empty() ? 0 : ParseNumber<uint64_t>(first);
+  bool is_range = number.has_value() && !text.empty() && text != "-";
+  range.first = number.value_or(0);
+  if (dash == std::string_view::npos) {
+    range.last = range.first;
+  } else if (const std::string_view last = text.substr(dash + 1); !last.empty()) {
+    number = ParseNumber<uint64_t>(last);
+    is_range = is_range && number.has_value() && *number >= range.first;
+    range.last = number.value_or(0);
+  }
+  if (is_range) return range;
+  return Error{ErrorKind::kUsage, Format("'{}': expected steps as in 37, 10-20 or 100-", text),
+               "steps are numbered from 0; --table step_trace lists them"};
+}
+
+Status SelectSteps(const StepRange& range, const std::vector<StepSeries>& all, Analysis& analysis) {
+  size_t most = 0;
+  for (const StepSeries& series : all) most = std::max(most, series.steps.size());
+  if (most == 0) {
+    return Error{ErrorKind::kUsage, "--step-range: no steps were found",
+                 "--step nvtx:REGEX or function:REGEX says what a step is"};
+  }
+  if (range.first >= most) {
+    return Error{ErrorKind::kUsage, Format("--step-range: there is no step {}", range.first),
+                 Format("the last one is {}; --table step_trace lists them", most - 1)};
+  }
+  Select(StepFilter(range, all), analysis, analysis.shown);
+  FinishSelection(analysis, analysis.shown);
+  return Ok();
+}
+
+}  // namespace xpu

@@ -1,0 +1,28 @@
+// --step-range: a filter, as those of analysis/filter.h.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "format/base/result.h"
+#include "report/analysis/analysis.h"
+#include "report/workload/steps.h"
+
+namespace xpu {
+
+// Steps by their numbers, from 0.
+struct StepRange {
+  uint64_t first = 0;
+  uint64_t last = UINT64_MAX;  // included
+};
+// "37", "10-20", "100-", "-5". kUsage: it is none of these.
+Result<StepRange> ParseStepRange(std::string_view text);
+
+// Of what analysis.shown selects, leaves what belongs to these steps: what their process launches
+// in them, whenever the GPU runs it, and what all processes do meanwhile. kUsage: there are no such
+// steps.
+Status SelectSteps(const StepRange& range, const std::vector<StepSeries>& all, Analysis& analysis);
+
+}  // namespace xpu
