@@ -402,6 +402,7 @@ void Parser::Share() {
   options_.top.path_kernel_names = has_names ? merge_.kernel_names : KernelNames::kShort;
   options_.top.graph_stacks = merge_.paths.graph_stacks;
   options_.top.steps = options_.steps;
+  options_.trace.steps = options_.steps;
 }
 
 Status Parser::Check() {

@@ -64,6 +64,7 @@ struct TraceOptions {
   KernelNames kernel_names = KernelNames::kFull;
   GraphStacks graph_stacks = GraphStacks::kBoth;
   uint64_t max_events = 0;  // 0: no limit
+  StepDefinition steps = {};
 };
 
 // What of the command line views know.

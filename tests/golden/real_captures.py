@@ -142,6 +142,11 @@ def test_steps_are_found():
                                                      "--step-range", steps))
              for steps in ("-9", "10", "11-20", "21-")]
     expect("kernels of parts of the steps", parts, [53 + 9 * 77, 77, 10 * 77, 279 * 77])
+    trace = json.loads(report("--chrome-trace", "--step-range", "10-12",
+                              CAPTURES / "first/mlp.xpu"))
+    slices = [e for e in trace["traceEvents"] if e.get("cat") == "step"]
+    expect("steps in the trace", [(s["name"], s["args"]["kernels"]) for s in slices],
+           [("step 10", 77), ("step 11", 77), ("step 12", 77)])
     [row] = rows_of("first/mlp", "step_sum", "--step", "function:^sgd.py:SGD.step")
     expect("steps of the optimizer", (row["Steps"], row["Kernels"]), (300, 1))
     [row] = rows_of("first/jax", "step_sum", "--step", "nvtx:hlo_module=jit_step")

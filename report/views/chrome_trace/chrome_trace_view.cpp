@@ -20,6 +20,7 @@
 #include "report/views/chrome_trace/trace_tracks.h"
 #include "report/views/chrome_trace/trace_writer.h"
 #include "report/views/view.h"
+#include "report/workload/steps.h"
 
 namespace xpu {
 namespace {
@@ -79,6 +80,7 @@ class ChromeTrace {
   // Returns the time of the first that was left out, when there were too many.
   std::optional<uint64_t> WriteSlices();
   void WriteSlice(Sort sort, size_t at);
+  void WriteSteps();
   void WriteRange(const NvtxRange& range);
   void WriteCall(uint32_t index);
   void WriteWork(const GpuWork& work);
@@ -225,6 +227,24 @@ void ChromeTrace::WriteRange(const NvtxRange& range) {
   WriteRangeArgs(analysis_, range, writer_);
 }
 
+// Those with work that is shown.
+void ChromeTrace::WriteSteps() {
+  for (const StepSeries& series : FindSteps(analysis_, options_.steps)) {
+    const std::vector<StepCost> costs = StepCosts(analysis_, series);
+    std::optional<TraceTrack> track;
+    for (size_t i = 0; i < costs.size(); ++i) {
+      const Step& step = series.steps[i];
+      if (costs[i].kernels + costs[i].graphs + costs[i].copies == 0) continue;
+      if (!track) track = tracks_.Steps(series.thread);
+      writer_.Slice(*track, TraceName(Format("step {}", i), "step"), step.begin_ns, step.end_ns);
+      writer_.ArgThousandths("busy_us", costs[i].busy_ns);
+      writer_.ArgThousandths("idle_us", costs[i].idle_ns);
+      writer_.Arg("kernels", costs[i].kernels);
+      writer_.Arg("bytes", costs[i].bytes);
+    }
+  }
+}
+
 void ChromeTrace::WriteCall(uint32_t index) {
   const Launch& launch = launches_[index];
   const TraceTrack track =
@@ -285,6 +305,8 @@ void ChromeTrace::Write(std::string& notes) {
                   pause.end_ns);
     writer_.ArgText("by", analysis_.model.Text(pause.cause));
   }
+  // A part of the events may lack the launches that make a step.
+  if (analysis_.shown.scale == 1) WriteSteps();
   const std::optional<uint64_t> cut_ns = WriteSlices();
   samples_.Finish();
   // Counters need every event.

@@ -138,6 +138,12 @@ TraceTrack TraceTracks::Ranges(const Owner& owner, uint64_t start_ns, uint64_t e
   return InNest(at->second, start_ns, end_ns);
 }
 
+TraceTrack TraceTracks::Steps(const Owner& owner) {
+  const TraceTrack track{Pid(owner.process), next_id_++};
+  writer_.NameThread(track, Format("steps (tid {})", owner.tid), 0);
+  return track;
+}
+
 TraceTrack TraceTracks::Samples(const Owner& owner) {
   const auto [at, is_new] = samples_.try_emplace({owner.process, owner.tid});
   if (is_new) {

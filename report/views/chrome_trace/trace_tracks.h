@@ -65,6 +65,8 @@ class TraceTracks {
   TraceTrack ThreadOf(const Owner& owner) { return FindThread(owner).track; }
   // Ranges that a thread pushed, or (owner.tid 0) that a process started.
   TraceTrack Ranges(const Owner& owner, uint64_t start_ns, uint64_t end_ns);
+  // The steps of a process, which its thread launches.
+  TraceTrack Steps(const Owner& owner);
   // What the driver and CUPTI do for themselves in a process.
   TraceTrack Overheads(ProcessId process, uint64_t start_ns, uint64_t end_ns);
   // What is of no process: that the recording was paused.
