@@ -1,6 +1,7 @@
 #include "record/attach/attach.h"
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <csignal>
 #include <cstddef>
@@ -12,13 +13,17 @@
 #include <utility>
 #include <vector>
 
+#include <elf.h>
+#include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include "format/base/file.h"
+#include "format/base/open_file.h"
 #include "format/base/text.h"
 #include "record/attach/borrowed_thread.h"
 #include "record/attach/loader_code.h"
@@ -67,6 +72,28 @@ Error CallFailed(const char* what) {
                "it may be at a limit of memory or threads (ulimit -v, -u)"};
 }
 
+Error NoPermission(pid_t pid, const std::string& reason) {
+  auto scope = ReadFile(kYamaPath);
+  const auto obstacle = ObstacleToTracing(scope.ok() ? *scope : "", EffectiveCapabilities());
+  if (obstacle) {
+    return Error{ErrorKind::kPermission,
+                 Format("Yama does not allow attaching ({})", obstacle->what), obstacle->hint};
+  }
+  struct stat process {};
+  const bool is_of_another = ::stat(Format("/proc/{}", pid).c_str(), &process) == 0 &&
+                             process.st_uid != 0 && process.st_uid != ::geteuid();
+  return Error{ErrorKind::kPermission, is_of_another ? "it belongs to another user" : reason,
+               HowToGetCapabilities(",cap_sys_ptrace") + "; or --no-attach"};
+}
+
+// Of its program, whatever it has mapped.
+bool Is32Bit(pid_t pid) {
+  auto program = OpenRegularFile(Format("/proc/{}/exe", pid));
+  std::array<unsigned char, EI_NIDENT> ident{};
+  return program.ok() && ::read(program->fd.get(), ident.data(), ident.size()) == EI_NIDENT &&
+         ident[EI_CLASS] == ELFCLASS32;
+}
+
 // What goes on while a process is attached to.
 class Attacher {
  public:
@@ -78,6 +105,7 @@ class Attacher {
 
  private:
   Status Prepare();
+  Status CheckRights() const;
   Status BorrowAThread();
   // nullopt: not this time.
   std::optional<Status> Try(const ThreadToBorrow& candidate);
@@ -115,13 +143,24 @@ class Attacher {
   Attached result_;
 };
 
+// CAP_PERFMON lets us see what is mapped, but neither its contents nor its threads.
+Status Attacher::CheckRights() const {
+  const UniqueFd memory(::open(Format("/proc/{}/mem", target_.pid).c_str(), O_RDONLY | O_CLOEXEC));
+  if (memory || (errno != EACCES && errno != EPERM)) return Ok();
+  return NoPermission(target_.pid, "no permission to trace it");
+}
+
 Status Attacher::Prepare() {
+  XPU_RETURN_IF_ERROR(CheckRights());
   XPU_RETURN_IF_ERROR(code_.Refresh());
   auto status = ReadFile(Format("/proc/{}/status", target_.pid));
   if (!status.ok()) return Gone();
   if (StatusField(*status, "x86_Thread_features").find("shstk") != std::string_view::npos) {
     return Error{ErrorKind::kUnsupported, "it uses a shadow stack",
                  "start the program under xpu-record"};
+  }
+  if (Is32Bit(target_.pid)) {
+    return Error{ErrorKind::kUnsupported, "it is a 32-bit program", "build it for 64 bits"};
   }
   XPU_ASSIGN_OR_RETURN(functions_, code_.FindFunctions());
   XPU_ASSIGN_OR_RETURN(library_, ReadFile(target_.library));
@@ -207,14 +246,7 @@ Status Attacher::SeizeError(const Error& error) {
         Format("process {} ({}) is tracing it", tracer, ReadComm(Format("/proc/{}/comm", tracer))),
         "end the debugger or strace that holds it"};
   }
-  auto scope = ReadFile(kYamaPath);
-  const auto obstacle = ObstacleToTracing(scope.ok() ? *scope : "", EffectiveCapabilities());
-  if (obstacle) {
-    return Error{ErrorKind::kPermission,
-                 Format("Yama does not allow attaching ({})", obstacle->what), obstacle->hint};
-  }
-  return Error{ErrorKind::kPermission, error.message,
-               HowToGetCapabilities(",cap_sys_ptrace") + "; or --no-attach"};
+  return NoPermission(target_.pid, error.message);
 }
 
 Status Attacher::NoThread() const {

@@ -11,11 +11,11 @@ from xpu_testing import expect
 class Steps:
     """A program that runs steps until its standard input ends (endless_steps, pytorch_steps.py)."""
 
-    def __init__(self, work, command, env=None, waits=False):
-        self.times = work.path / "steps"
+    def __init__(self, work, command, env=None, waits=False, name="steps", **options):
+        self.times = work.path / name
         self.process = subprocess.Popen([*map(str, command), "--times", self.times],
                                         stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                                        stderr=subprocess.PIPE, env=env)
+                                        stderr=subprocess.PIPE, env=env, **options)
         self.expect_line(b"waiting\n" if waits else b"running\n")
 
     def expect_line(self, wanted):

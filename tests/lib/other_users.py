@@ -38,14 +38,17 @@ def as_nobody(work, *arguments, **options):
                           cwd=work.path / "out", **NOBODY, **options)
 
 
-def forbid(*calls):
-    """From now on they fail in this process, as in a container or at Debian's level 3."""
+FAIL, KILL = 0x00050000 | errno.EACCES, 0x80000000  # what a filter does
+
+
+def forbid(*calls, action=FAIL):
+    """From now on they fail in this process, as in a container or at Debian's level 3, or kill it."""
     pr_set_no_new_privs, pr_set_seccomp, seccomp_mode_filter = 38, 22, 2
     load_word, jump_if_equal, give_back = 0x20, 0x15, 0x06
-    allow, fail = 0x7FFF0000, 0x00050000 | errno.EACCES
+    allow = 0x7FFF0000
     program = [(load_word, 0, 0, 0)]
     program += [(jump_if_equal, len(calls) - i, 0, call) for i, call in enumerate(calls)]
-    program += [(give_back, 0, 0, allow), (give_back, 0, 0, fail)]
+    program += [(give_back, 0, 0, allow), (give_back, 0, 0, action)]
     code = ctypes.create_string_buffer(b"".join(struct.pack("HBBI", *step) for step in program))
     header = struct.pack("HxxxxxxP", len(program), ctypes.addressof(code))
     library = ctypes.CDLL(None, use_errno=True)
