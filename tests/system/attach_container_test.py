@@ -1,0 +1,95 @@
+"""Attaching to programs in containers: own mount, pid, network and user namespaces, a user of their
+own, a root that cannot be written and holds nothing of xpu. Made by unshare(1)."""
+
+import contextlib
+import os
+import shlex
+import subprocess
+from collections import Counter
+
+import xpu_testing
+from attaching import Steps, calls_in_whole_steps
+from gpu_attach_test import SLOWLY, is_launch
+from gpu_capture import GpuCapture
+from gpu_programs import prepare, program
+from xpu_testing import Workspace, expect, find, skip
+
+LAUNCHES = 20
+DIRECTORY = os.path.dirname(find("lib/xpu/libxpu_inject.so", "cupti_inject/libxpu_inject.so"))
+NAMESPACES = ["unshare", "--user", "--map-root-user", "--mount", "--pid", "--net", "--ipc", "--uts",
+              "--fork", "--kill-child", "--mount-proc"]
+
+
+def container(work, name, *arguments, user):
+    """A program of `user` that runs steps in namespaces of its own, and its pid out here."""
+    (work.path / name).mkdir(mode=0o777)
+    os.chmod(work.path / name, 0o777)
+    command = shlex.join([program("endless_steps"), *SLOWLY, *arguments, "--launches",
+                          str(LAUNCHES)])
+    # No file of ours is there, and of the rest only the results can be written.
+    script = " && ".join([f"mount --bind {work.path / name} {work.path / name}",
+                          f"mount -t tmpfs none {DIRECTORY}",
+                          "mount -o remount,bind,ro /",
+                          f"! touch {DIRECTORY}/../x 2>/dev/null",
+                          f'exec {command} "$@"'])
+    steps = Steps(work, [*NAMESPACES, "sh", "-c", script, "steps"], name=f"{name}/steps", user=user,
+                  group=user, extra_groups=[])
+    with open(f"/proc/{steps.pid}/task/{steps.pid}/children", encoding="utf-8") as children:
+        (pid,) = children.read().split()
+    return steps, int(pid)
+
+
+def require_namespaces():
+    xpu_testing.require_recording()
+    if os.geteuid() != 0:
+        skip("root", "only root runs programs as other users")
+    probe = subprocess.run([*NAMESPACES, "true"], capture_output=True, text=True, user=12345,
+                           group=12345, extra_groups=[])
+    if probe.returncode != 0:
+        skip("namespaces", f"unshare: {probe.stderr.strip()}")
+
+
+def check_container(capture, pid, threads):
+    (instance,) = {p["instance"] for p in capture.of("gpu_process") if int(p["pid"]) == pid}
+    calls = [c for c in capture.of("api_call")
+             if c["instance"] == instance and is_launch(capture)(c)]
+    expect("launches without a stack", [c for c in calls if capture.key(c) not in capture.stacks],
+           [])
+    (times,) = threads.values()
+    steps = calls_in_whole_steps(capture, times, lambda c: c["instance"] == instance and
+                                 is_launch(capture)(c))
+    expect("launches in each whole step", Counter(steps), Counter({LAUNCHES: len(steps)}))
+    expect("whole steps", len(steps) > 0, True)
+
+
+def test_two_containers():
+    require_namespaces()
+    with Workspace() as work, contextlib.ExitStack() as stack:
+        os.chmod(work.path, 0o777)
+        containers = [container(work, name, user=user) for name, user in (("a", 12345),
+                                                                         ("b", 54321))]
+        for steps, _ in containers:
+            stack.enter_context(steps)
+        pids = [pid for _, pid in containers]
+        for window in range(2):
+            result = work.record("-p", ",".join(map(str, pids)), "-d", "500ms", "-v",
+                                 output=f"{window}.xpu")
+            expect(f"status ({result.stderr})", result.returncode, 0)
+        threads = [steps.end() for steps, _ in containers]
+        for window in range(2):
+            capture = GpuCapture(work.path / f"{window}.xpu")
+            for pid, of_container in zip(pids, threads):
+                check_container(capture, pid, of_container)
+            counts = capture.launch_counts()
+            expect(f"seen = matched + pending: {counts}", counts["seen"],
+                   counts["matched"] + counts["pending"])
+            expect("losses", {k: v for k, v in capture.losses().items() if k != "launch_pending"},
+                   {})
+            stacks = [line for line in capture.folded("--mode", "gpu", "--unit", "ns")
+                      if ";LaunchStep(" in line and ";RunSteps(" in line]
+            expect("stacks with names", len(stacks) > 0, True)
+
+
+if __name__ == "__main__":
+    prepare()
+    xpu_testing.main(globals())
