@@ -42,6 +42,7 @@ struct Words {
   std::vector<std::string> pids;
   bool cpu_only = false;
   bool gpu_only = false;
+  bool attach = false;
   bool no_attach = false;
   bool no_inject = false;
   bool no_nvtx = false;
@@ -106,6 +107,7 @@ void AddProbeOptions(CLI::App& app, Words& words) {
 void AddControlOptions(CLI::App& app, RecordOptions& options, Words& words) {
   app.add_option("-p,--pid", words.pids)->type_name("PID,...")->allow_extra_args(false);
   app.add_flag("--no-attach", words.no_attach);
+  app.add_flag("--attach", words.attach);
   auto* user = app.add_option("--user", options.user)->type_name("USER");
   app.add_flag("--allow-new-privs", options.allow_new_privileges)->needs(user);
   app.add_flag("--keep-fds", options.keep_descriptors)->needs(user);
@@ -299,6 +301,17 @@ Status CheckAttach(const Words& words, const RecordOptions& options) {
   return Ok();
 }
 
+Status CheckAttachFlag(const Words& words, const RecordOptions& options) {
+  if (options.pids.empty() && !options.whole_system) return UsageError("--attach needs -a");
+  const char* other = words.no_attach       ? "--no-attach"
+                      : !options.record_gpu ? "--cpu-only"
+                      : words.yield_cupti   ? "--yield-cupti"
+                      : !options.inject     ? "--no-inject"
+                                            : nullptr;
+  if (other == nullptr) return Ok();
+  return UsageError(Format("--attach cannot be combined with {}", other));
+}
+
 // Determines what to record. Called after the command has been parsed.
 Status SetScope(const Words& words, RecordOptions& options) {
   for (const std::string& list : words.pids) {
@@ -309,10 +322,11 @@ Status SetScope(const Words& words, RecordOptions& options) {
   if (has_pids && options.whole_system)
     return UsageError("-a records all processes and cannot be combined with -p");
   if (words.no_attach && !has_pids) return UsageError("--no-attach needs -p");
+  if (words.attach) XPU_RETURN_IF_ERROR(CheckAttachFlag(words, options));
   if (!has_pids && !options.whole_system) return Ok();
-  const bool injects = options.whole_system && !options.command.empty();
+  const bool injects = options.whole_system && !options.command.empty() && !words.attach;
   if (injects || !options.inject) return Ok();
-  options.attach = has_pids && !words.no_attach && options.record_gpu;
+  options.attach = (has_pids || words.attach) && !words.no_attach && options.record_gpu;
   if (options.attach) {
     // Nodes one by one: see CheckAttach.
     options.graph_trace = GraphTraceMode::kNode;
@@ -325,7 +339,8 @@ Status SetScope(const Words& words, RecordOptions& options) {
                         "are already running",
                         option, has_pids ? "--no-attach" : "-a"),
                  has_pids ? "leave out --no-attach, or start the program under xpu-record"
-                          : "give the process with -p, or start the program under xpu-record"};
+                          : "give --attach, or the process with -p, or start the program under "
+                            "xpu-record"};
   }
   options.gpu_out_of_reach = options.record_gpu && !words.no_attach;
   options.record_gpu = false;

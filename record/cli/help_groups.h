@@ -13,6 +13,8 @@ inline constexpr HelpGroup kHelpGroups[] = {
                         GPU activity
   -a, --all             record all processes of the system; with a PROGRAM,
                         until it exits
+  --attach              with -a: also the GPU activity of all processes that use
+                        CUDA, now or later
   --user USER           run the program as USER, without root's privileges and
                         with no way to regain them; only for root
   --allow-new-privs     with --user: allow setuid programs and file capabilities

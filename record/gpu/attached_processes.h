@@ -1,5 +1,5 @@
-// Which running processes the injected library is loaded into: those of -p that have mapped the
-// CUDA driver, now or later, and the programs that they start.
+// Which running processes the injected library is loaded into: those of -p, or with -a --attach
+// all, that have mapped the CUDA driver, now or later, and the programs that they start.
 //
 // The processes themselves are handled on a thread of its own (record/attach/); this class decides
 // when, hands over the connection to the library, and reports what could not be done. A child that
@@ -21,8 +21,10 @@ namespace xpu {
 
 class AttachedProcesses : public ProcessListener {
  public:
-  // `what`: for each process, without its pid. Listens to `processes`; both outlive this.
-  AttachedProcesses(ProcessTable& processes, InjectServer& server, AttachTarget what);
+  // `what`: for each process, without its pid. `takes_forked`: also children that had the driver
+  // before the recording, because the user named them. Listens to `processes`; both outlive this.
+  AttachedProcesses(ProcessTable& processes, InjectServer& server, AttachTarget what,
+                    bool takes_forked);
 
   void OnExec(uint32_t pid) override { done_.erase(pid); }
   void OnMapping(uint32_t pid, uint64_t start, const CodeMapping& mapping) override;
@@ -42,6 +44,7 @@ class AttachedProcesses : public ProcessListener {
   const ProcessTable& processes_;
   InjectServer& server_;
   const AttachTarget what_;
+  const bool takes_forked_;
   std::set<uint32_t> done_;  // were asked for in the program that they run
   uint32_t under_way_ = 0;
   std::string failures_;

@@ -177,7 +177,8 @@ Status GpuSource::Arm() {
     attached_ = std::make_unique<AttachedProcesses>(
         context_.processes, server_,
         AttachTarget{
-            .library = library_, .session = server_.session(), .cupti_library = cupti_library_});
+            .library = library_, .session = server_.session(), .cupti_library = cupti_library_},
+        !context_.options.whole_system);
   }
   if (shared_tables_ != nullptr || context_.options.launch_stacks == LaunchStacks::kNone) {
     return Ok();

@@ -48,7 +48,7 @@ struct RecordOptions {
   // Running processes to record instead of a program, or the whole system, with or without a
   // program.
   std::vector<pid_t> pids;
-  bool attach = false;  // load the injected library into `pids` that use CUDA
+  bool attach = false;  // load the injected library into recorded processes that use CUDA
   bool whole_system = false;
   bool gpu_out_of_reach = false;  // requested, but no started program could load the library
   bool verbose = false;

@@ -340,8 +340,8 @@ void ReportLimits(const RecordOptions& options) {
   if (!options.gpu_out_of_reach || !AnyProcessMapsCuda()) return;
   std::fputs(
       "xpu-record: GPU activity is not recorded: -a does not load the injected library into "
-      "processes that are already running\nhint: name such a process with -p, or give --cpu-only "
-      "to avoid this note\n",
+      "processes that are already running\nhint: give --attach, or name such a process with -p, or "
+      "give --cpu-only to avoid this note\n",
       stderr);
 }
 

@@ -281,6 +281,23 @@ TEST(Options, RunningProcessesAreAttachedToUnlessDisabled) {
             "processes that are already running");
 }
 
+TEST(Options, AllProcessesAreAttachedToOnlyWhenAsked) {
+  const RecordOptions all = Good({"-a", "--attach"});
+  EXPECT_TRUE(all.attach && all.record_gpu && !all.gpu_out_of_reach && !all.record_nvtx);
+  EXPECT_EQ(all.graph_trace, GraphTraceMode::kNode);
+  EXPECT_TRUE(Good({"-a", "--attach", "sleep", "1"}).attach);
+  EXPECT_TRUE(Good({"-a", "--attach", "--gpu-only"}).attach);
+  EXPECT_TRUE(Good({"-p", "12", "--attach"}).attach);
+  EXPECT_FALSE(Good({"-a"}).attach);
+  EXPECT_EQ(Bad({"--attach", "app"}), "--attach needs -a");
+  for (const char* option : {"--no-inject", "--yield-cupti", "--cpu-only"}) {
+    EXPECT_EQ(Bad({"-a", "--attach", option}),
+              std::string("--attach cannot be combined with ") + option);
+  }
+  EXPECT_EQ(Bad({"-p", "1", "--attach", "--no-attach"}),
+            "--attach cannot be combined with --no-attach");
+}
+
 TEST(Options, CheckNeedsNoProgram) { EXPECT_TRUE(Good({"--check"}).check); }
 
 TEST(Options, EventsAndTheirPeriods) {
