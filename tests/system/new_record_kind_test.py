@@ -63,11 +63,11 @@ KIND(kKindCudaEvent, 36, CUPTI_ACTIVITY_KIND_CUDA_EVENT, CudaEvent, CudaEvent)
   });
 """),
     ],
-    "report/views/chrome_trace/chrome_trace_view.cpp": [
+    "report/views/timeline/timeline.cpp": [
         ("  const std::optional<uint64_t> cut_ns = WriteSlices();\n",
          """  for (const CudaEvent& event :
        Selected(analysis_.model.events.cuda_events, analysis_.shown.events.cuda_events)) {
-    writer_.Mark(Format("event {}", event.event_id),
+    sink_.Mark(Format("event {}", event.event_id),
                  analysis_.clocks.Of(event.instance).ToMonotonic(event.time_ns));
   }
   const std::optional<uint64_t> cut_ns = WriteSlices();

@@ -10,14 +10,22 @@ constexpr size_t kBufferBytes = size_t{256} << 10;
 
 }  // namespace
 
-TraceName::TraceName(std::string_view name, std::string_view category) : members_(",\"name\":") {
-  AppendJsonString(members_, name);
-  members_ += ",\"cat\":";
-  AppendJsonString(members_, category);
-}
-
 TraceWriter::TraceWriter(Output& output, uint64_t base_ns) : output_(output), base_ns_(base_ns) {
   text_.Put("{\"displayTimeUnit\":\"ns\",\"traceEvents\":[");
+}
+
+TraceName TraceWriter::Name(std::string_view name, std::string_view category) {
+  TraceName members{.text = ",\"name\":"};
+  AppendJsonString(members.text, name);
+  members.text += ",\"cat\":";
+  AppendJsonString(members.text, category);
+  return members;
+}
+
+TraceText TraceWriter::Text(std::string_view text) {
+  TraceText quoted;
+  AppendJsonString(quoted.text, text);
+  return quoted;
 }
 
 // The event before is closed when the next one begins, so that arguments can follow it.
@@ -71,7 +79,7 @@ void TraceWriter::PutTime(uint64_t time_ns) {
 void TraceWriter::Slice(TraceTrack track, const TraceName& name, uint64_t start_ns,
                         uint64_t end_ns) {
   Open('X', track);
-  text_.Put(name.members());
+  text_.Put(name.text);
   PutTime(start_ns);
   text_.Put(",\"dur\":");
   text_.PutThousandths(end_ns - std::min(end_ns, start_ns));
@@ -86,6 +94,10 @@ void TraceWriter::RoundSlice(TraceTrack track, const TraceName& name, uint64_t s
   Slice(track, name, base_ns_ + start * kEighth, base_ns_ + (end - 1) * kEighth);
 }
 
+void TraceWriter::Sample(const TraceSample& /*sample*/, const CallTree& /*tree*/) {}
+
+void TraceWriter::BeginArrows(uint64_t /*first*/, uint64_t /*count*/) {}
+
 void TraceWriter::PutArrowEnd(char phase, std::string_view name, TraceTrack track,
                               uint64_t time_ns) {
   Open(phase, track);
@@ -98,8 +110,8 @@ void TraceWriter::PutArrowEnd(char phase, std::string_view name, TraceTrack trac
   PutTime(time_ns);
 }
 
-void TraceWriter::Arrow(std::string_view name, TraceTrack from, uint64_t from_ns, TraceTrack to,
-                        uint64_t to_ns) {
+void TraceWriter::Arrow(std::string_view name, uint64_t /*number*/, TraceTrack from,
+                        uint64_t from_ns, TraceTrack to, uint64_t to_ns) {
   ++arrows_;
   PutArrowEnd('s', name, from, from_ns);
   PutArrowEnd('f', name, to, to_ns);
@@ -117,7 +129,7 @@ void TraceWriter::Counter(uint32_t pid, std::string_view name, std::string_view 
 
 void TraceWriter::Instant(TraceTrack track, const TraceName& name, uint64_t time_ns) {
   Open('i', track);
-  text_.Put(name.members());
+  text_.Put(name.text);
   text_.Put(",\"s\":\"t\"");
   PutTime(time_ns);
   ++slices_;
@@ -147,9 +159,19 @@ void TraceWriter::ArgText(std::string_view key, std::string_view text) {
   PutString(text);
 }
 
-void TraceWriter::ArgJson(std::string_view key, std::string_view json) {
+void TraceWriter::ArgText(std::string_view key, const TraceText& text) {
   BeginArg(key);
-  text_.Put(json);
+  text_.Put(text.text);
+}
+
+void TraceWriter::ArgSigned(std::string_view key, int64_t value) {
+  BeginArg(key);
+  text_.PutNumber(value);
+}
+
+void TraceWriter::ArgUnsigned(std::string_view key, uint64_t value) {
+  BeginArg(key);
+  text_.PutNumber(value);
 }
 
 void TraceWriter::ArgThousandths(std::string_view key, uint64_t thousandths) {
@@ -167,18 +189,25 @@ void TraceWriter::Metadata(TraceTrack track, std::string_view what, std::string_
   Arg("sort_index", sort_index);
 }
 
-void TraceWriter::NameProcess(uint32_t pid, std::string_view name, uint64_t sort_index) {
+void TraceWriter::NameProcess(uint32_t pid, TraceGroup /*group*/, std::string_view name,
+                              uint64_t sort_index) {
   Metadata({pid, 0}, "process", name, sort_index);
 }
 
-void TraceWriter::NameThread(TraceTrack track, std::string_view name, uint64_t sort_index) {
+void TraceWriter::NameThread(TraceTrack track, TraceTrackKind /*kind*/, std::string_view name,
+                             uint64_t sort_index) {
   Metadata(track, "thread", name, sort_index);
 }
 
-void TraceWriter::Finish(std::string_view other_data) {
+void TraceWriter::Finish(std::span<const Fact> facts) {
   Close();
   text_.Put("\n],\"otherData\":{");
-  text_.Put(other_data);
+  for (size_t i = 0; i < facts.size(); ++i) {
+    if (i != 0) text_.Put(',');
+    PutString(facts[i].first);
+    text_.Put(':');
+    PutString(facts[i].second);
+  }
   text_.Put("}}\n");
   output_.Write(text_.view());
   text_.Clear();

@@ -8,17 +8,19 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "report/output/output.h"
+#include "report/views/timeline/trace_sink.h"
 
 namespace xpu {
 
 // The text of a trace on its way out. A trace has hundreds of millions of small pieces: with
 // std::string's appends, which are calls, the pieces took twice the time.
-class TraceText {
+class JsonBuffer {
  public:
   void Put(std::string_view text) { std::memcpy(Room(text.size()), text.data(), text.size()); }
   template <size_t kBytes>
@@ -60,71 +62,51 @@ class TraceText {
   size_t size_ = 0;
 };
 
-// Where an event is drawn. Both numbers are positive.
-struct TraceTrack {
-  uint32_t pid = 0;
-  uint32_t tid = 0;
-};
-
-// What an event is called, as JSON: made once for what is written often.
-class TraceName {
- public:
-  TraceName() = default;
-  TraceName(std::string_view name, std::string_view category);
-  std::string_view members() const { return members_; }
-
- private:
-  std::string members_;
-};
-
-class TraceWriter {
+class TraceWriter : public TraceSink {
  public:
   // Times are written as microseconds since `base_ns`, with nanosecond digits.
   TraceWriter(Output& output, uint64_t base_ns);
 
-  // A slice with both ends; slices within one another are given innermost first, as they end, which
-  // is what chrome://tracing takes the order for when they begin together. Arguments may follow.
-  void Slice(TraceTrack track, const TraceName& name, uint64_t start_ns, uint64_t end_ns);
-  // The same for slices that follow and enclose one another without a gap. In eighths of a
-  // microsecond, rounded down, which are exact in binary: where viewers convert and add decimal
-  // fractions each on its own, an inner slice would stick out of its outer one by a nanosecond, and
-  // Perfetto drops it. And with an eighth before what comes next: speedscope takes what begins when
-  // something of the same name ends for a part of it.
-  void RoundSlice(TraceTrack track, const TraceName& name, uint64_t start_ns, uint64_t end_ns);
-  // An arrow from inside a slice to the slice that encloses (or begins at) `to_ns`. `name` is its
-  // category too, and needs no escapes.
-  void Arrow(std::string_view name, TraceTrack from, uint64_t from_ns, TraceTrack to,
-             uint64_t to_ns);
-  // A value from `time_ns` on, with three digits after the point. Viewers name it by all three.
+  TraceName Name(std::string_view name, std::string_view category) override;
+  TraceText Text(std::string_view text) override;
+
+  // Slices within one another are given innermost first, as they end, which is what
+  // chrome://tracing takes the order for when they begin together.
+  void Slice(TraceTrack track, const TraceName& name, uint64_t start_ns, uint64_t end_ns) override;
+  // Viewers do not import stacks of samples from JSON.
+  bool has_samples() const override { return false; }
+  void Sample(const TraceSample& sample, const CallTree& tree) override;
+  // In eighths of a microsecond, rounded down, which are exact in binary: where viewers convert and
+  // add decimal fractions each on its own, an inner slice would stick out of its outer one by a
+  // nanosecond, and Perfetto drops it. And with an eighth before what comes next: speedscope takes
+  // what begins when something of the same name ends for a part of it.
+  void RoundSlice(TraceTrack track, const TraceName& name, uint64_t start_ns,
+                  uint64_t end_ns) override;
+  void BeginArrows(uint64_t first, uint64_t count) override;
+  // From inside a slice to the slice that encloses (or begins at) `to_ns`.
+  void Arrow(std::string_view name, uint64_t number, TraceTrack from, uint64_t from_ns,
+             TraceTrack to, uint64_t to_ns) override;
   void Counter(uint32_t pid, std::string_view name, std::string_view series, uint64_t time_ns,
-               double value);
-  // A moment on a track. Arguments may follow.
-  void Instant(TraceTrack track, const TraceName& name, uint64_t time_ns);
-  // A mark through all tracks.
-  void Mark(std::string_view name, uint64_t time_ns);
+               double value) override;
+  void Instant(TraceTrack track, const TraceName& name, uint64_t time_ns) override;
+  void Mark(std::string_view name, uint64_t time_ns) override;
 
-  // Arguments of the slice before. Keys need no escapes.
-  template <std::integral Number>
-  void Arg(std::string_view key, Number value) {
-    BeginArg(key);
-    text_.PutNumber(value);
-  }
-  void Arg(std::string_view key, const std::array<int32_t, 3>& values);
-  void ArgText(std::string_view key, std::string_view text);
-  void ArgJson(std::string_view key, std::string_view json);
-  // With three digits after the point: nanoseconds as microseconds for instance.
-  void ArgThousandths(std::string_view key, uint64_t thousandths);
+  using TraceSink::Arg;
+  void Arg(std::string_view key, const std::array<int32_t, 3>& values) override;
+  void ArgText(std::string_view key, std::string_view text) override;
+  void ArgText(std::string_view key, const TraceText& text) override;
+  void ArgThousandths(std::string_view key, uint64_t thousandths) override;
 
-  void NameProcess(uint32_t pid, std::string_view name, uint64_t sort_index);
-  void NameThread(TraceTrack track, std::string_view name, uint64_t sort_index);
+  void NameProcess(uint32_t pid, TraceGroup group, std::string_view name,
+                   uint64_t sort_index) override;
+  void NameThread(TraceTrack track, TraceTrackKind kind, std::string_view name,
+                  uint64_t sort_index) override;
 
-  // Slices written so far.
-  uint64_t slices() const { return slices_; }
-
-  // The rest of the document; `other_data`: the members of a JSON object.
-  void Finish(std::string_view other_data);
+  void Finish(std::span<const Fact> facts) override;
 
  private:
+  void ArgSigned(std::string_view key, int64_t value) override;
+  void ArgUnsigned(std::string_view key, uint64_t value) override;
   void Open(char phase, TraceTrack track);
   void PutArrowEnd(char phase, std::string_view name, TraceTrack track, uint64_t time_ns);
   void PutString(std::string_view text);
@@ -137,11 +119,10 @@ class TraceWriter {
 
   Output& output_;
   const uint64_t base_ns_;
-  TraceText text_;  // what the output does not have yet
+  JsonBuffer text_;  // what the output does not have yet
   std::string quoted_;
   bool is_open_ = false;
   bool has_args_ = false;
-  uint64_t slices_ = 0;
   uint64_t arrows_ = 0;
 };
 

@@ -3,8 +3,8 @@
 
 #include <gtest/gtest.h>
 
-#include "report/views/chrome_trace/trace_counters.h"
-#include "report/views/chrome_trace/trace_tracks.h"
+#include "report/views/timeline/trace_counters.h"
+#include "report/views/timeline/trace_tracks.h"
 
 namespace xpu {
 namespace {

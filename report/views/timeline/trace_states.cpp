@@ -1,4 +1,4 @@
-#include "report/views/chrome_trace/trace_states.h"
+#include "report/views/timeline/trace_states.h"
 
 #include <algorithm>
 
@@ -74,7 +74,7 @@ void TraceStates::AddWait(const Owner& owner, const OffCpuWait& wait) {
 
 const TraceName& TraceStates::NameOf(const std::string& name) {
   const auto [at, is_new] = titles_.try_emplace(name);
-  if (is_new) at->second = TraceName(name, "state");
+  if (is_new) at->second = sink_.Name(name, "state");
   return at->second;
 }
 
@@ -82,22 +82,21 @@ void TraceStates::Write(size_t at) {
   const State& state = states_[at];
   const TraceTrack track = tracks_.States(state.owner);
   if (state.wait == nullptr) {
-    writer_.Slice(track, NameOf("running"), state.start_ns, state.end_ns);
+    sink_.Slice(track, NameOf("running"), state.start_ns, state.end_ns);
     return;
   }
   const OffCpuWait& wait = *state.wait;
   const bool is_named = state.kind == Kind::kWaiting || !IsWait(wait.state);
-  writer_.Slice(track, NameOf(is_named ? WaitName(wait) : "runnable"), state.start_ns,
-                state.end_ns);
+  sink_.Slice(track, NameOf(is_named ? WaitName(wait) : "runnable"), state.start_ns, state.end_ns);
   if (state.kind == Kind::kWaiting) {
-    if (wait.system_call >= 0) writer_.ArgText("argument", Format("{:#x}", wait.argument));
+    if (wait.system_call >= 0) sink_.ArgText("argument", Format("{:#x}", wait.argument));
     if (wait.waker != OffCpuWaker::kUnknown) {
-      writer_.ArgText("woken by", WakerName(analysis_, wait));
-      if (wait.waker_stack) writer_.ArgText("waker", names_.StackOf(paths_.OfWaker(wait)));
+      sink_.ArgText("woken by", WakerName(analysis_, wait));
+      if (wait.waker_stack) sink_.ArgText("waker", names_.StackOf(paths_.OfWaker(wait)));
     }
-    if (wait.is_open) writer_.ArgText("end", "not ended");
+    if (wait.is_open) sink_.ArgText("end", "not ended");
   }
-  if (wait.stack) writer_.ArgText("stack", names_.StackOf(paths_.OfWait(wait)));
+  if (wait.stack) sink_.ArgText("stack", names_.StackOf(paths_.OfWait(wait)));
   if (state.kind == Kind::kRunnable) WriteArrow(state, track);
 }
 
@@ -107,7 +106,7 @@ void TraceStates::WriteArrow(const State& state, TraceTrack track) {
   const Owner waker = WakerOf(analysis_, wait);
   const auto begin = begins_.find({waker.process, waker.tid});
   if (begin == begins_.end() || begin->second >= state.start_ns) return;
-  writer_.Arrow("wakeup", tracks_.States(waker), state.start_ns, track, state.start_ns);
+  sink_.Arrow("wakeup", 0, tracks_.States(waker), state.start_ns, track, state.start_ns);
 }
 
 }  // namespace xpu

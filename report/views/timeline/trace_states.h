@@ -11,9 +11,9 @@
 
 #include "report/analysis/analysis.h"
 #include "report/analysis/call_paths.h"
-#include "report/views/chrome_trace/trace_names.h"
-#include "report/views/chrome_trace/trace_tracks.h"
-#include "report/views/chrome_trace/trace_writer.h"
+#include "report/views/timeline/trace_names.h"
+#include "report/views/timeline/trace_sink.h"
+#include "report/views/timeline/trace_tracks.h"
 
 namespace xpu {
 
@@ -21,8 +21,8 @@ class TraceStates {
  public:
   // All must outlive this.
   TraceStates(const Analysis& analysis, CallPaths& paths, const TraceNames& names,
-              TraceTracks& tracks, TraceWriter& writer)
-      : analysis_(analysis), paths_(paths), names_(names), tracks_(tracks), writer_(writer) {}
+              TraceTracks& tracks, TraceSink& sink)
+      : analysis_(analysis), paths_(paths), names_(names), tracks_(tracks), sink_(sink) {}
 
   // Finds the states. What is between the waits of a thread is one state, running, even if it
   // contains waits below the recorder's minimum.
@@ -59,7 +59,7 @@ class TraceStates {
   CallPaths& paths_;
   const TraceNames& names_;
   TraceTracks& tracks_;
-  TraceWriter& writer_;
+  TraceSink& sink_;
   std::vector<State> states_;
   std::map<ThreadKey, uint64_t> begins_;  // when the first state of a thread begins
   std::map<std::string, TraceName> titles_;

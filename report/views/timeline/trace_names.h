@@ -1,4 +1,4 @@
-// What the slices of a trace are called, as JSON. Names that occur often are made once.
+// What the slices of a trace are called. Names that occur often are made once.
 #pragma once
 
 #include <cstdint>
@@ -13,15 +13,15 @@
 #include "report/analysis/gpu_names.h"
 #include "report/stacks/mixed_stacks.h"
 #include "report/stacks/stack_resolver.h"
-#include "report/views/chrome_trace/trace_writer.h"
+#include "report/views/timeline/trace_sink.h"
 
 namespace xpu {
 
 class TraceNames {
  public:
   // All must outlive this.
-  TraceNames(Analysis& analysis, CallPaths& paths, KernelNames kernel_names)
-      : analysis_(analysis), paths_(paths), gpu_names_(analysis, kernel_names) {}
+  TraceNames(Analysis& analysis, CallPaths& paths, KernelNames kernel_names, TraceSink& sink)
+      : analysis_(analysis), paths_(paths), sink_(sink), gpu_names_(analysis, kernel_names) {}
 
   // Each holds until the next call.
   const TraceName& OfCall(const Launch& launch);
@@ -31,36 +31,37 @@ class TraceNames {
   // Outermost first, without the name of the thread, whose track it is on.
   std::string StackOf(PathId path) const;
 
-  // Quoted: where the graph's node that did the work was made, outermost first.
-  std::string_view CapturedAt(const GpuWork& work);
+  // Where the graph's node that did the work was made, outermost first.
+  const TraceText& CapturedAt(const GpuWork& work);
   // The kernel of a launch that a probe saw, empty when it is not known.
   std::string KernelOf(const Launch& launch);
 
  private:
   Analysis& analysis_;
   CallPaths& paths_;
+  TraceSink& sink_;
   GpuNames gpu_names_;
   std::unordered_map<const std::string*, TraceName> calls_;  // by the API's name
   std::unordered_map<StringId, TraceName> kernels_;
-  std::vector<TraceName> frames_;       // by id
-  std::vector<std::string> creations_;  // by path, quoted
+  std::vector<TraceName> frames_;     // by id
+  std::vector<TraceText> creations_;  // by path
   TraceName other_;
-  std::string unknown_creation_;
+  TraceText unknown_creation_;
 };
 
 // Which line of the program made a call: the arguments of its slice.
 class TraceCallers {
  public:
-  // Must outlive this.
-  explicit TraceCallers(Analysis& analysis);
+  // Both must outlive this.
+  TraceCallers(Analysis& analysis, TraceSink& sink);
 
-  // Quoted, with file and line where these are known, else with the library: "gelu Blas.cpp:12",
+  // With file and line where these are known, else with the library: "gelu Blas.cpp:12",
   // "gelu (libtorch.so)", "linear.py:Linear.forward:134".
   struct Callers {
-    std::string innermost;  // the function that made the call
-    std::string python;     // the innermost one in Python; empty: there is none
+    TraceText innermost;  // the function that made the call
+    TraceText python;     // the innermost one in Python; empty: there is none
     // The innermost one in Python of no installed package; empty: there is none, or it is `python`.
-    std::string script;
+    TraceText script;
   };
   // Holds until the next call.
   const Callers& Of(const Launch& launch);
@@ -69,6 +70,7 @@ class TraceCallers {
   Callers Find(const ResolvedStack& stack) const;
 
   Analysis& analysis_;
+  TraceSink& sink_;
   StackResolver native_;
   MixedStacks stacks_;
   std::map<SpaceId, std::unordered_map<uint64_t, Callers>> known_;  // by both stacks

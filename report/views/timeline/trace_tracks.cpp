@@ -1,4 +1,4 @@
-#include "report/views/chrome_trace/trace_tracks.h"
+#include "report/views/timeline/trace_tracks.h"
 
 #include <algorithm>
 #include <utility>
@@ -48,8 +48,8 @@ bool NestingLane::Place(uint64_t start_ns, uint64_t end_ns) {
   return true;
 }
 
-TraceTracks::TraceTracks(const Analysis& analysis, TraceWriter& writer)
-    : analysis_(analysis), writer_(writer) {
+TraceTracks::TraceTracks(const Analysis& analysis, TraceSink& sink)
+    : analysis_(analysis), sink_(sink) {
   for (const GpuWork& work : analysis.Work()) {
     if (!work.timed) continue;
     users_[analysis.gpus.Of(work.instance, work.device_id).number].insert(work.instance);
@@ -73,7 +73,8 @@ uint32_t TraceTracks::Pid(ProcessId process) {
   if (is_new) {
     const uint32_t pid = process ? analysis_.processes[process].pid : 0;
     at->second = pid != 0 && real_pids_used_.insert(pid).second ? pid : next_id_++;
-    writer_.NameProcess(at->second, ProcessTitle(process), kProcessSortBase + process.value);
+    sink_.NameProcess(at->second, TraceGroup::kProcess, ProcessTitle(process),
+                      kProcessSortBase + process.value);
   }
   return at->second;
 }
@@ -82,9 +83,9 @@ TraceTrack TraceTracks::InLane(Lanes& lanes, uint64_t start_ns, uint64_t end_ns)
   const size_t lane = lanes.lanes.Place(start_ns, end_ns);
   if (lane == lanes.tracks.size()) {
     lanes.tracks.push_back({lanes.pid, next_id_++});
-    writer_.NameThread(lanes.tracks.back(),
-                       lane == 0 ? lanes.title : Format("{} ({})", lanes.title, lane + 1),
-                       lanes.sort_index + std::min<uint64_t>(lane, kLanesOfStream - 1));
+    sink_.NameThread(lanes.tracks.back(), TraceTrackKind::kOther,
+                     lane == 0 ? lanes.title : Format("{} ({})", lanes.title, lane + 1),
+                     lanes.sort_index + std::min<uint64_t>(lane, kLanesOfStream - 1));
   }
   return lanes.tracks[lane];
 }
@@ -94,11 +95,11 @@ TraceTrack TraceTracks::InNest(Nest& nest, uint64_t start_ns, uint64_t end_ns) {
   return InLane(nest.crossing, start_ns, end_ns);
 }
 
-TraceTracks::Nest TraceTracks::MakeNest(TraceTrack track, const std::string& title,
-                                        uint64_t sort_index) {
+TraceTracks::Nest TraceTracks::MakeNest(TraceTrack track, TraceTrackKind kind,
+                                        const std::string& title, uint64_t sort_index) {
   Nest nest;
   nest.track = track;
-  writer_.NameThread(track, title, sort_index);
+  sink_.NameThread(track, kind, title, sort_index);
   nest.crossing.pid = track.pid;
   nest.crossing.title = title + ", overlapping";
   nest.crossing.sort_index = sort_index + 1;
@@ -107,8 +108,8 @@ TraceTracks::Nest TraceTracks::MakeNest(TraceTrack track, const std::string& tit
 
 TraceTracks::Nest TraceTracks::MakeThread(const Owner& owner) {
   const bool is_free = owner.tid != 0 && real_tids_used_.insert(owner.tid).second;
-  return MakeNest({Pid(owner.process), is_free ? owner.tid : next_id_++}, ThreadTitle(owner),
-                  uint64_t{owner.tid} * kRowsOfThread);
+  return MakeNest({Pid(owner.process), is_free ? owner.tid : next_id_++}, TraceTrackKind::kThread,
+                  ThreadTitle(owner), uint64_t{owner.tid} * kRowsOfThread);
 }
 
 TraceTracks::Nest& TraceTracks::FindThread(const Owner& owner) {
@@ -125,8 +126,9 @@ TraceTrack TraceTracks::Calls(const Owner& owner, uint64_t start_ns, uint64_t en
 
 TraceTracks::Nest TraceTracks::MakeRanges(const Owner& owner) {
   const TraceTrack track{Pid(owner.process), next_id_++};
-  if (owner.tid == 0) return MakeNest(track, "NVTX", 0);
-  return MakeNest(track, Format("{} (tid {}): NVTX", ThreadTitle(owner), owner.tid),
+  if (owner.tid == 0) return MakeNest(track, TraceTrackKind::kOther, "NVTX", 0);
+  return MakeNest(track, TraceTrackKind::kOther,
+                  Format("{} (tid {}): NVTX", ThreadTitle(owner), owner.tid),
                   uint64_t{owner.tid} * kRowsOfThread + kRangesRow);
 }
 
@@ -140,7 +142,7 @@ TraceTrack TraceTracks::Ranges(const Owner& owner, uint64_t start_ns, uint64_t e
 
 TraceTrack TraceTracks::Steps(const Owner& owner) {
   const TraceTrack track{Pid(owner.process), next_id_++};
-  writer_.NameThread(track, Format("steps (tid {})", owner.tid), 0);
+  sink_.NameThread(track, TraceTrackKind::kOther, Format("steps (tid {})", owner.tid), 0);
   return track;
 }
 
@@ -148,9 +150,9 @@ TraceTrack TraceTracks::Samples(const Owner& owner) {
   const auto [at, is_new] = samples_.try_emplace({owner.process, owner.tid});
   if (is_new) {
     at->second = {Pid(owner.process), next_id_++};
-    writer_.NameThread(at->second,
-                       Format("{} (tid {}): CPU samples", ThreadTitle(owner), owner.tid),
-                       uint64_t{owner.tid} * kRowsOfThread + kSamplesRow);
+    sink_.NameThread(at->second, TraceTrackKind::kOther,
+                     Format("{} (tid {}): CPU samples", ThreadTitle(owner), owner.tid),
+                     uint64_t{owner.tid} * kRowsOfThread + kSamplesRow);
   }
   return at->second;
 }
@@ -159,8 +161,9 @@ TraceTrack TraceTracks::States(const Owner& owner) {
   const auto [at, is_new] = states_.try_emplace({owner.process, owner.tid});
   if (is_new) {
     at->second = {Pid(owner.process), next_id_++};
-    writer_.NameThread(at->second, Format("{} (tid {}): states", ThreadTitle(owner), owner.tid),
-                       uint64_t{owner.tid} * kRowsOfThread + kStatesRow);
+    sink_.NameThread(at->second, TraceTrackKind::kOther,
+                     Format("{} (tid {}): states", ThreadTitle(owner), owner.tid),
+                     uint64_t{owner.tid} * kRowsOfThread + kStatesRow);
   }
   return at->second;
 }
@@ -169,8 +172,9 @@ TraceTrack TraceTracks::Moments(const Owner& owner, std::string_view event) {
   const auto [at, is_new] = moments_.try_emplace({{owner.process, owner.tid}, std::string(event)});
   if (is_new) {
     at->second = {Pid(owner.process), next_id_++};
-    writer_.NameThread(at->second, Format("{} (tid {}): {}", ThreadTitle(owner), owner.tid, event),
-                       uint64_t{owner.tid} * kRowsOfThread + kSamplesRow);
+    sink_.NameThread(at->second, TraceTrackKind::kOther,
+                     Format("{} (tid {}): {}", ThreadTitle(owner), owner.tid, event),
+                     uint64_t{owner.tid} * kRowsOfThread + kSamplesRow);
   }
   return at->second;
 }
@@ -189,8 +193,8 @@ TraceTrack TraceTracks::Recording() {
   if (recording_.tid == 0) {
     recording_ = {next_id_, next_id_ + 1};
     next_id_ += 2;
-    writer_.NameProcess(recording_.pid, "xpu", 0);
-    writer_.NameThread(recording_, "recording", 0);
+    sink_.NameProcess(recording_.pid, TraceGroup::kOther, "xpu", 0);
+    sink_.NameThread(recording_, TraceTrackKind::kOther, "recording", 0);
   }
   return recording_;
 }
@@ -204,7 +208,8 @@ uint32_t TraceTracks::Gpu(uint32_t number) {
       if (gpu.number != number || !gpu.device->name) continue;
       AppendFormat(title, " {}", analysis_.model.Text(gpu.device->name));
     }
-    writer_.NameProcess(at->second, title, std::min<uint64_t>(number, kProcessSortBase - 1));
+    sink_.NameProcess(at->second, TraceGroup::kOther, title,
+                      std::min<uint64_t>(number, kProcessSortBase - 1));
   }
   return at->second;
 }

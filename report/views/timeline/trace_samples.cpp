@@ -1,4 +1,4 @@
-#include "report/views/chrome_trace/trace_samples.h"
+#include "report/views/timeline/trace_samples.h"
 
 #include <algorithm>
 
@@ -9,7 +9,7 @@ namespace xpu {
 void TraceSamples::Close(Thread& thread, size_t depth, uint64_t time_ns) {
   for (; thread.open.size() > depth; thread.open.pop_back()) {
     const auto& [path, start_ns] = thread.open.back();
-    writer_.RoundSlice(thread.track, names_.OfFrame(paths_.tree()[path].frame), start_ns, time_ns);
+    sink_.RoundSlice(thread.track, names_.OfFrame(paths_.tree()[path].frame), start_ns, time_ns);
     --open_slices_;
   }
 }
@@ -17,16 +17,24 @@ void TraceSamples::Close(Thread& thread, size_t depth, uint64_t time_ns) {
 void TraceSamples::WriteMoment(const CpuSample& sample) {
   const std::string_view event = weights_.NameOf(sample);
   const auto [name, is_new] = events_.try_emplace(event);
-  if (is_new) name->second = TraceName(event, "event");
-  writer_.Instant(tracks_.Moments(OwnerOf(analysis_, sample), event), name->second, sample.time_ns);
-  writer_.Arg("weight", weights_.Of(sample));
+  if (is_new) name->second = sink_.Name(event, "event");
+  sink_.Instant(tracks_.Moments(OwnerOf(analysis_, sample), event), name->second, sample.time_ns);
+  sink_.Arg("weight", weights_.Of(sample));
   const std::string stack = names_.StackOf(paths_.OfSample(sample));
-  if (!stack.empty()) writer_.ArgText("stack", stack);
+  if (!stack.empty()) sink_.ArgText("stack", stack);
 }
 
 void TraceSamples::Write(const CpuSample& sample) {
   if (!weights_.IsOfTime(sample)) return WriteMoment(sample);
   const Owner owner = OwnerOf(analysis_, sample);
+  if (sink_.has_samples()) {
+    sink_.Sample({.thread = tracks_.ThreadOf(owner),
+                  .time_ns = sample.time_ns,
+                  .cpu = sample.cpu,
+                  .path = paths_.OfSample(sample)},
+                 paths_.tree());
+    return;
+  }
   Thread& thread = threads_[{owner.process, owner.tid}];
   if (thread.track.tid == 0) thread.track = tracks_.Samples(owner);
   // The thread slept when this sample is late: what was open ended with the last one's share.
@@ -60,12 +68,12 @@ void TraceSamples::Finish() {
 }
 
 TraceHits::TraceHits(const Analysis& analysis, CallPaths& paths, const TraceNames& names,
-                     TraceTracks& tracks, TraceWriter& writer)
+                     TraceTracks& tracks, TraceSink& sink)
     : analysis_(analysis),
       paths_(paths),
       names_(names),
       tracks_(tracks),
-      writer_(writer),
+      sink_(sink),
       probes_(analysis.model) {
   for (const ProbeHit& hit : analysis.ProbeHits()) {
     if (probes_.Of(hit) != nullptr) hits_.push_back(&hit);
@@ -75,11 +83,11 @@ TraceHits::TraceHits(const Analysis& analysis, CallPaths& paths, const TraceName
 void TraceHits::Write(const ProbeHit& hit) {
   const Probe& probe = *probes_.Of(hit);
   const auto [name, is_new] = titles_.try_emplace(&probe);
-  if (is_new) name->second = TraceName(probes_.NameOf(probe), "probe");
-  writer_.Instant(tracks_.ThreadOf(OwnerOf(analysis_, hit)), name->second, hit.time_ns);
-  writer_.ArgText("probe", probes_.TitleOf(probe));
-  if (IsReturn(probe)) writer_.Arg("result", hit.return_value);
-  if (hit.stack) writer_.ArgText("stack", names_.StackOf(paths_.OfHit(hit)));
+  if (is_new) name->second = sink_.Name(probes_.NameOf(probe), "probe");
+  sink_.Instant(tracks_.ThreadOf(OwnerOf(analysis_, hit)), name->second, hit.time_ns);
+  sink_.ArgText("probe", probes_.TitleOf(probe));
+  if (IsReturn(probe)) sink_.Arg("result", hit.return_value);
+  if (hit.stack) sink_.ArgText("stack", names_.StackOf(paths_.OfHit(hit)));
 }
 
 }  // namespace xpu

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "report/analysis/analysis.h"
-#include "report/views/chrome_trace/trace_tracks.h"
-#include "report/views/chrome_trace/trace_writer.h"
+#include "report/views/timeline/trace_sink.h"
+#include "report/views/timeline/trace_tracks.h"
 
 namespace xpu {
 
@@ -64,6 +64,6 @@ void TraceBuckets::Drain(Write&& write) {
 // Up to `end_ns`. Returns the length of the buckets that the counters are means of, 0: there is
 // nothing to count.
 uint64_t WriteTraceCounters(const Analysis& analysis, uint64_t end_ns, TraceTracks& tracks,
-                            TraceWriter& writer);
+                            TraceSink& sink);
 
 }  // namespace xpu

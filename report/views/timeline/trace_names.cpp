@@ -1,4 +1,4 @@
-#include "report/views/chrome_trace/trace_names.h"
+#include "report/views/timeline/trace_names.h"
 
 #include <span>
 
@@ -8,16 +8,10 @@
 #include "report/output/text.h"
 #include "report/stacks/frames.h"
 #include "report/stacks/python_frames.h"
-#include "report/views/chrome_trace/trace_args.h"
+#include "report/views/timeline/trace_args.h"
 
 namespace xpu {
 namespace {
-
-std::string Quoted(std::string_view text) {
-  std::string json;
-  AppendJsonString(json, text);
-  return json;
-}
 
 // The place of an id that counts from 1.
 template <typename Value, typename Id>
@@ -34,13 +28,11 @@ std::string_view CategoryOf(FrameOrigin origin) {
 constexpr FramePlaces kWithLines = {.lines = true};
 
 // Of a function without a line at least the file that it is in: "at::native::gelu (libtorch.so)".
-std::string LabelAsJson(const NamedFrame& frame) {
+std::string LabelOf(const NamedFrame& frame) {
   std::string label = frame.Label();
   const bool has_place = !frame.place.empty() || frame.nameless_in || frame.module.empty();
   if (frame.IsNative() && !has_place) AppendFormat(label, " ({})", frame.module);
-  std::string json;
-  AppendJsonString(json, label);
-  return json;
+  return label;
 }
 
 }  // namespace
@@ -48,36 +40,35 @@ std::string LabelAsJson(const NamedFrame& frame) {
 const TraceName& TraceNames::OfCall(const Launch& launch) {
   const std::string& name = ApiNameOf(analysis_.api_names, launch);
   const auto [at, is_new] = calls_.try_emplace(&name);
-  if (is_new) at->second = TraceName(name, "cuda_api");
+  if (is_new) at->second = sink_.Name(name, "cuda_api");
   return at->second;
 }
 
 const TraceName& TraceNames::OfWork(const GpuWork& work) {
   if (work.kind != WorkKind::kKernel) {
-    return other_ = TraceName(gpu_names_.Title(work), WorkKindName(work.kind));
+    return other_ = sink_.Name(gpu_names_.Title(work), WorkKindName(work.kind));
   }
   const auto [at, is_new] =
       kernels_.try_emplace(analysis_.model.events.kernels.Get<&Kernel::name>(work.index));
-  if (is_new) at->second = TraceName(gpu_names_.Title(work), WorkKindName(work.kind));
+  if (is_new) at->second = sink_.Name(gpu_names_.Title(work), WorkKindName(work.kind));
   return at->second;
 }
 
 const TraceName& TraceNames::OfFrame(FrameId frame) {
   TraceName& name = At(frames_, frame);
-  if (name.members().empty()) {
+  if (name.text.empty()) {
     const NamedFrame& named = analysis_.frames[frame];
-    name = TraceName(named.Label(), CategoryOf(named.origin));
+    name = sink_.Name(named.Label(), CategoryOf(named.origin));
   }
   return name;
 }
 
-std::string_view TraceNames::CapturedAt(const GpuWork& work) {
+const TraceText& TraceNames::CapturedAt(const GpuWork& work) {
   if (work.origin != NodeOrigin::kKnown) {
-    return unknown_creation_ = Quoted(FoldedText(analysis_.frames, paths_.CapturedAt(work)));
+    return unknown_creation_ = sink_.Text(FoldedText(analysis_.frames, paths_.CapturedAt(work)));
   }
-  std::string& path =
-      At(creations_, paths_.OfLaunch(analysis_.correlation.launches[work.creation]));
-  if (path.empty()) path = Quoted(FoldedText(analysis_.frames, paths_.CapturedAt(work)));
+  TraceText& path = At(creations_, paths_.OfLaunch(analysis_.correlation.launches[work.creation]));
+  if (path.empty()) path = sink_.Text(FoldedText(analysis_.frames, paths_.CapturedAt(work)));
   return path;
 }
 
@@ -90,8 +81,9 @@ std::string TraceNames::KernelOf(const Launch& launch) {
   return launch.probe == 0 ? std::string() : LaunchedKernel(analysis_, gpu_names_, launch);
 }
 
-TraceCallers::TraceCallers(Analysis& analysis)
+TraceCallers::TraceCallers(Analysis& analysis, TraceSink& sink)
     : analysis_(analysis),
+      sink_(sink),
       native_(analysis.model, analysis.processes, analysis.api_names, analysis.symbolizer,
               analysis.frames, kWithLines),
       stacks_(analysis.model, native_, analysis.frames, kWithLines, PythonView::kMerge) {}
@@ -113,14 +105,14 @@ TraceCallers::Callers TraceCallers::Find(const ResolvedStack& stack) const {
       std::span(stack.frames).subspan(CountInternalFrames(stack.frames, analysis_.frames));
   Callers callers;
   if (frames.empty()) return callers;
-  callers.innermost = LabelAsJson(analysis_.frames[frames.front()]);
+  callers.innermost = sink_.Text(LabelOf(analysis_.frames[frames.front()]));
   for (const FrameId id : frames) {
     const NamedFrame& frame = analysis_.frames[id];
     if (frame.origin != FrameOrigin::kPython) continue;
     const bool is_first = callers.python.empty();
-    if (is_first) callers.python = LabelAsJson(frame);
+    if (is_first) callers.python = sink_.Text(LabelOf(frame));
     if (IsInstalledPython(frame.module)) continue;
-    if (!is_first) callers.script = LabelAsJson(frame);
+    if (!is_first) callers.script = sink_.Text(LabelOf(frame));
     break;
   }
   return callers;

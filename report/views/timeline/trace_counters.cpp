@@ -1,4 +1,4 @@
-#include "report/views/chrome_trace/trace_counters.h"
+#include "report/views/timeline/trace_counters.h"
 
 #include <algorithm>
 #include <optional>
@@ -37,8 +37,8 @@ bool IsOnGpu(const GpuWork& work) { return work.timed && work.kind != WorkKind::
 
 class Counters {
  public:
-  Counters(const Analysis& analysis, uint64_t end_ns, TraceTracks& tracks, TraceWriter& writer)
-      : analysis_(analysis), end_ns_(end_ns), tracks_(tracks), writer_(writer) {}
+  Counters(const Analysis& analysis, uint64_t end_ns, TraceTracks& tracks, TraceSink& sink)
+      : analysis_(analysis), end_ns_(end_ns), tracks_(tracks), sink_(sink) {}
 
   uint64_t Write();
 
@@ -58,7 +58,7 @@ class Counters {
   const Analysis& analysis_;
   const uint64_t end_ns_;
   TraceTracks& tracks_;
-  TraceWriter& writer_;
+  TraceSink& sink_;
   std::optional<TraceBuckets> buckets_;
 };
 
@@ -67,7 +67,7 @@ void Counters::Drain(uint32_t gpu, std::string_view name, std::string_view serie
   buckets_->Drain([&](uint64_t time_ns, double mean) {
     if (time_ns >= end_ns_) return;
     // The rounding of a long sum leaves a little below 0.
-    writer_.Counter(pid, name, series, time_ns, std::max(0.0, mean * scale));
+    sink_.Counter(pid, name, series, time_ns, std::max(0.0, mean * scale));
   });
 }
 
@@ -142,8 +142,8 @@ void Counters::WriteMemory() {
   for (const GpuMemoryUse& use : FollowMemory(analysis_).uses) {
     for (const MemoryLevel& level : use.levels) {
       if (level.time_ns >= end_ns_) break;
-      writer_.Counter(tracks_.Gpu(use.gpu), "memory", "MB", level.time_ns,
-                      static_cast<double>(level.bytes) / 1e6);
+      sink_.Counter(tracks_.Gpu(use.gpu), "memory", "MB", level.time_ns,
+                    static_cast<double>(level.bytes) / 1e6);
     }
   }
 }
@@ -199,8 +199,8 @@ void TraceBuckets::Add(uint64_t start_ns, uint64_t end_ns, double amount) {
 }
 
 uint64_t WriteTraceCounters(const Analysis& analysis, uint64_t end_ns, TraceTracks& tracks,
-                            TraceWriter& writer) {
-  return Counters(analysis, end_ns, tracks, writer).Write();
+                            TraceSink& sink) {
+  return Counters(analysis, end_ns, tracks, sink).Write();
 }
 
 }  // namespace xpu

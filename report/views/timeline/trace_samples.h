@@ -1,6 +1,6 @@
-// CPU samples. Viewers do not import stack samples from JSON: a sample of a clock becomes nested
-// slices that last until the next sample of its thread, and frames that it shares with the sample
-// before go on. A sample of an event that does not count time is an instant.
+// CPU samples. Where the format has no stacks of samples that viewers import (JSON), a sample of a
+// clock becomes nested slices that last until the next sample of its thread, and frames that it
+// shares with the sample before go on. A sample of an event that does not count time is an instant.
 #pragma once
 
 #include <cstdint>
@@ -14,9 +14,9 @@
 #include "report/analysis/call_paths.h"
 #include "report/analysis/sampled_events.h"
 #include "report/trace/user_probes.h"
-#include "report/views/chrome_trace/trace_names.h"
-#include "report/views/chrome_trace/trace_tracks.h"
-#include "report/views/chrome_trace/trace_writer.h"
+#include "report/views/timeline/trace_names.h"
+#include "report/views/timeline/trace_sink.h"
+#include "report/views/timeline/trace_tracks.h"
 
 namespace xpu {
 
@@ -24,12 +24,12 @@ class TraceSamples {
  public:
   // All must outlive this.
   TraceSamples(const Analysis& analysis, CallPaths& paths, TraceNames& names, TraceTracks& tracks,
-               TraceWriter& writer)
+               TraceSink& sink)
       : analysis_(analysis),
         paths_(paths),
         names_(names),
         tracks_(tracks),
-        writer_(writer),
+        sink_(sink),
         weights_(analysis.model, analysis.shown) {}
 
   // In order of time.
@@ -57,7 +57,7 @@ class TraceSamples {
   CallPaths& paths_;
   TraceNames& names_;
   TraceTracks& tracks_;
-  TraceWriter& writer_;
+  TraceSink& sink_;
   std::map<std::pair<ProcessId, uint32_t>, Thread> threads_;
   const SampleWeights weights_;
   std::unordered_map<std::string_view, TraceName> events_;  // by their names
@@ -70,7 +70,7 @@ class TraceHits {
  public:
   // All must outlive this.
   TraceHits(const Analysis& analysis, CallPaths& paths, const TraceNames& names,
-            TraceTracks& tracks, TraceWriter& writer);
+            TraceTracks& tracks, TraceSink& sink);
 
   // In order of time.
   const std::vector<const ProbeHit*>& hits() const { return hits_; }
@@ -82,7 +82,7 @@ class TraceHits {
   CallPaths& paths_;
   const TraceNames& names_;
   TraceTracks& tracks_;
-  TraceWriter& writer_;
+  TraceSink& sink_;
   const UserProbes probes_;
   std::vector<const ProbeHit*> hits_;
   std::unordered_map<const Probe*, TraceName> titles_;

@@ -18,7 +18,7 @@
 
 #include "report/analysis/analysis.h"
 #include "report/analysis/call_paths.h"
-#include "report/views/chrome_trace/trace_writer.h"
+#include "report/views/timeline/trace_sink.h"
 
 namespace xpu {
 
@@ -52,7 +52,7 @@ class NestingLane {
 class TraceTracks {
  public:
   // Names each track when it is first asked for.
-  TraceTracks(const Analysis& analysis, TraceWriter& writer);
+  TraceTracks(const Analysis& analysis, TraceSink& sink);
 
   // The calls of a thread. They nest, where the capture is not damaged.
   TraceTrack Calls(const Owner& owner, uint64_t start_ns, uint64_t end_ns);
@@ -96,7 +96,8 @@ class TraceTracks {
 
   TraceTrack InLane(Lanes& lanes, uint64_t start_ns, uint64_t end_ns);
   TraceTrack InNest(Nest& nest, uint64_t start_ns, uint64_t end_ns);
-  Nest MakeNest(TraceTrack track, const std::string& title, uint64_t sort_index);
+  Nest MakeNest(TraceTrack track, TraceTrackKind kind, const std::string& title,
+                uint64_t sort_index);
   Nest MakeThread(const Owner& owner);
   Nest& FindThread(const Owner& owner);
   Nest MakeRanges(const Owner& owner);
@@ -107,7 +108,7 @@ class TraceTracks {
   std::string ThreadTitle(const Owner& owner) const;
 
   const Analysis& analysis_;
-  TraceWriter& writer_;
+  TraceSink& sink_;
   // Linux has no pids above 2^22. All of ours differ, because viewers take a thread id for one
   // thread of the whole trace.
   uint32_t next_id_ = (uint32_t{1} << 22) + 1;

@@ -1,0 +1,432 @@
+#include "report/views/timeline/timeline.h"
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <optional>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "format/base/text.h"
+#include "report/analysis/call_paths.h"
+#include "report/analysis/overheads.h"
+#include "report/model/recorded_time.h"
+#include "report/output/text.h"
+#include "report/query/ledger.h"
+#include "report/views/timeline/trace_args.h"
+#include "report/views/timeline/trace_counters.h"
+#include "report/views/timeline/trace_names.h"
+#include "report/views/timeline/trace_samples.h"
+#include "report/views/timeline/trace_sink.h"
+#include "report/views/timeline/trace_states.h"
+#include "report/views/timeline/trace_tracks.h"
+#include "report/workload/steps.h"
+
+namespace xpu {
+namespace {
+
+bool HasArrow(const GpuWork& work) {
+  return work.launch != GpuWork::kNoLaunch && work.kind != WorkKind::kSynchronization;
+}
+
+class Timeline {
+ public:
+  Timeline(Analysis& analysis, const TraceOptions& options, uint64_t base_ns, TraceSink& sink,
+           const Output& output)
+      : analysis_(analysis),
+        launches_(analysis.correlation.launches),
+        options_(options),
+        output_(output),
+        base_ns_(base_ns),
+        sink_(sink),
+        tracks_(analysis, sink_),
+        paths_(analysis, {.graph_stacks = options.graph_stacks}),
+        names_(analysis, paths_, options.kernel_names, sink_),
+        callers_(analysis, sink_),
+        samples_(analysis, paths_, names_, tracks_, sink_),
+        hits_(analysis, paths_, names_, tracks_, sink_),
+        states_(analysis, paths_, names_, tracks_, sink_) {}
+
+  void Write(std::string& notes);
+
+ private:
+  // What is written in order of time: each sort comes in that order already. Samples and ranges
+  // are at places of all that the trace has, so that they need no list of their own.
+  enum Sort : size_t {
+    kPauses,
+    kRanges,
+    kCalls,
+    kWork,
+    kOverheads,
+    kSamples,
+    kHits,
+    kStates,
+    kSteps,
+    kSorts
+  };
+
+  void OrderCalls();
+  void OrderWork();
+  size_t SizeOf(Sort sort) const;
+  // The first that is shown, from `at` on.
+  size_t FirstFrom(Sort sort, size_t at) const;
+  uint64_t TimeOf(Sort sort, size_t at) const;
+  // Returns the time of the first that was left out, when there were too many.
+  std::optional<uint64_t> WriteSlices();
+  void WriteSlice(Sort sort, size_t at);
+  // Of a thread; the track is made with the first one.
+  struct ShownStep {
+    size_t series = 0;
+    Owner thread;
+    size_t number = 0;
+    uint64_t begin_ns = 0;
+    uint64_t end_ns = 0;
+    StepCost cost;
+  };
+  void FindShownSteps();
+  void WriteStep(const ShownStep& step);
+  void WritePause(const Pause& pause);
+  void WriteRange(const NvtxRange& range);
+  void WriteCall(uint32_t index);
+  void WriteWork(const GpuWork& work);
+  void WriteOverhead(const DriverTime& overhead);
+  // Returns what to say about it.
+  std::string MarkCut(uint64_t cut_ns);
+  std::vector<TraceSink::Fact> Facts(uint64_t bucket_ns, std::string_view cut) const;
+
+  Analysis& analysis_;
+  const LaunchList& launches_;
+  const TraceOptions options_;
+  const Output& output_;
+  const uint64_t base_ns_;
+  TraceSink& sink_;
+  TraceTracks tracks_;
+  CallPaths paths_;
+  TraceNames names_;
+  TraceCallers callers_;
+  TraceSamples samples_;
+  TraceHits hits_;
+  TraceStates states_;
+  std::vector<uint32_t> calls_;  // in order of time, of launches_
+  std::vector<uint32_t> work_;   // likewise, of the correlation's work
+  std::vector<DriverTime> overheads_;
+  std::vector<Pause> pauses_;
+  std::vector<ShownStep> steps_;
+  std::map<size_t, TraceTrack> step_tracks_;  // by series
+  // By launch: where its slice is (tid 0: it is not written, or not yet), and its arrows.
+  struct Call {
+    TraceTrack track;
+    uint32_t next_arrow = 0;
+    uint32_t arrows = 0;  // that are to come
+  };
+  std::vector<Call> written_calls_;
+  uint32_t arrows_ = 0;  // numbered so far
+};
+
+// Of one start the longest first, which then encloses the others.
+void Timeline::OrderCalls() {
+  const auto calls = analysis_.Launches().places();
+  calls_.assign(calls.begin(), calls.end());
+  std::sort(calls_.begin(), calls_.end(), [this](uint32_t a, uint32_t b) {
+    return std::tuple(launches_[a].start_ns, launches_[b].end_ns, a) <
+           std::tuple(launches_[b].start_ns, launches_[a].end_ns, b);
+  });
+  written_calls_.resize(launches_.size());
+}
+
+void Timeline::OrderWork() {
+  const GpuWorkList& all = analysis_.correlation.work;
+  for (const uint32_t i : analysis_.Work().places()) {
+    if (!all[i].timed) continue;
+    work_.push_back(i);
+    if (HasArrow(all[i])) ++written_calls_[all[i].launch].arrows;
+  }
+  std::sort(work_.begin(), work_.end(), [&](uint32_t a, uint32_t b) {
+    return std::tuple(all[a].start_ns, a) < std::tuple(all[b].start_ns, b);
+  });
+}
+
+size_t Timeline::SizeOf(Sort sort) const {
+  switch (sort) {
+    case kPauses:
+      return pauses_.size();
+    case kRanges:
+      return analysis_.nvtx.all().size();
+    case kCalls:
+      return calls_.size();
+    case kWork:
+      return work_.size();
+    case kOverheads:
+      return overheads_.size();
+    case kSamples:
+      return analysis_.model.events.cpu_samples.size();
+    case kHits:
+      return hits_.hits().size();
+    case kStates:
+      return states_.size();
+    case kSteps:
+      return steps_.size();
+    case kSorts:
+      break;
+  }
+  return 0;
+}
+
+size_t Timeline::FirstFrom(Sort sort, size_t at) const {
+  if (sort == kRanges) return analysis_.Ranges().FirstFrom(at);
+  return sort == kSamples ? analysis_.CpuSamples().FirstFrom(at) : at;
+}
+
+uint64_t Timeline::TimeOf(Sort sort, size_t at) const {
+  switch (sort) {
+    case kPauses:
+      return pauses_[at].start_ns;
+    case kRanges:
+      return analysis_.nvtx.all()[at].start_ns;
+    case kCalls:
+      return launches_[calls_[at]].start_ns;
+    case kWork:
+      return analysis_.correlation.work[work_[at]].start_ns;
+    case kOverheads:
+      return overheads_[at].start_ns;
+    case kSamples:
+      return analysis_.model.events.cpu_samples[at].time_ns;
+    case kHits:
+      return hits_.hits()[at]->time_ns;
+    case kStates:
+      return states_.TimeOf(at);
+    case kSteps:
+      return steps_[at].begin_ns;
+    case kSorts:
+      break;
+  }
+  return 0;
+}
+
+void Timeline::WriteSlice(Sort sort, size_t at) {
+  switch (sort) {
+    case kPauses:
+      return WritePause(pauses_[at]);
+    case kRanges:
+      return WriteRange(analysis_.nvtx.all()[at]);
+    case kCalls:
+      return WriteCall(calls_[at]);
+    case kWork:
+      return WriteWork(analysis_.correlation.work[work_[at]]);
+    case kOverheads:
+      return WriteOverhead(overheads_[at]);
+    case kSamples:
+      return samples_.Write(analysis_.model.events.cpu_samples[at]);
+    case kHits:
+      return hits_.Write(*hits_.hits()[at]);
+    case kStates:
+      return states_.Write(at);
+    case kSteps:
+      return WriteStep(steps_[at]);
+    case kSorts:
+      break;
+  }
+}
+
+std::optional<uint64_t> Timeline::WriteSlices() {
+  std::array<size_t, kSorts> at{};
+  for (const Sort sort : {kRanges, kSamples}) at[sort] = FirstFrom(sort, 0);
+  while (!output_.failed()) {
+    std::optional<std::pair<uint64_t, Sort>> next;
+    for (const Sort sort :
+         {kPauses, kRanges, kCalls, kWork, kOverheads, kSamples, kHits, kStates, kSteps}) {
+      if (at[sort] == SizeOf(sort)) continue;
+      const uint64_t time_ns = TimeOf(sort, at[sort]);
+      if (!next || time_ns < next->first) next = {time_ns, sort};
+    }
+    if (!next) break;
+    const uint64_t slices = sink_.slices() + samples_.open_slices();
+    if (options_.max_events != 0 && slices >= options_.max_events) return next->first;
+    const Sort sort = next->second;
+    WriteSlice(sort, at[sort]);
+    at[sort] = FirstFrom(sort, at[sort] + 1);
+  }
+  return std::nullopt;
+}
+
+// Those with work that is shown.
+void Timeline::FindShownSteps() {
+  const std::vector<StepSeries> all = FindSteps(analysis_, options_.steps);
+  for (size_t series = 0; series < all.size(); ++series) {
+    const std::vector<StepCost> costs = StepCosts(analysis_, all[series]);
+    for (size_t i = 0; i < costs.size(); ++i) {
+      const Step& step = all[series].steps[i];
+      if (costs[i].kernels + costs[i].graphs + costs[i].copies == 0) continue;
+      steps_.push_back({series, all[series].thread, i, step.begin_ns, step.end_ns, costs[i]});
+    }
+  }
+  if (sink_.has_stacks()) {
+    std::stable_sort(steps_.begin(), steps_.end(), [](const ShownStep& a, const ShownStep& b) {
+      return a.begin_ns < b.begin_ns;
+    });
+    return;
+  }
+  // JSON needs no order, and has them where scripts found them before.
+  for (const ShownStep& step : steps_) WriteStep(step);
+  steps_.clear();
+}
+
+void Timeline::WriteStep(const ShownStep& step) {
+  const auto [track, is_new] = step_tracks_.try_emplace(step.series);
+  if (is_new) track->second = tracks_.Steps(step.thread);
+  sink_.Slice(track->second, sink_.Name(Format("step {}", step.number), "step"), step.begin_ns,
+              step.end_ns);
+  sink_.ArgThousandths("busy_us", step.cost.busy_ns);
+  sink_.ArgThousandths("idle_us", step.cost.idle_ns);
+  sink_.Arg("kernels", step.cost.kernels);
+  sink_.Arg("bytes", step.cost.bytes);
+}
+
+void Timeline::WritePause(const Pause& pause) {
+  sink_.Slice(tracks_.Recording(), sink_.Name("paused", "recording"), pause.start_ns, pause.end_ns);
+  sink_.ArgText("by", analysis_.model.Text(pause.cause));
+}
+
+void Timeline::WriteRange(const NvtxRange& range) {
+  Owner owner = OwnerOf(analysis_, range);
+  if (range.style == NvtxStyle::kStartEnd) owner.tid = 0;
+  sink_.Slice(tracks_.Ranges(owner, range.start_ns, range.end_ns),
+              sink_.Name(analysis_.nvtx.LabelOf(range), "nvtx"), range.start_ns, range.end_ns);
+  WriteRangeArgs(analysis_, range, sink_);
+}
+
+void Timeline::WriteCall(uint32_t index) {
+  const Launch& launch = launches_[index];
+  const TraceTrack track =
+      tracks_.Calls(OwnerOf(analysis_, launch), launch.start_ns, launch.end_ns);
+  Call& call = written_calls_[index];
+  call.track = track;
+  sink_.Slice(track, names_.OfCall(launch), launch.start_ns, launch.end_ns);
+  if (call.arrows != 0) {
+    call.next_arrow = arrows_ + 1;
+    arrows_ += call.arrows;
+    sink_.BeginArrows(call.next_arrow, call.arrows);
+  }
+  WriteCallArgs(launch, sink_);
+  const std::string kernel = names_.KernelOf(launch);
+  if (!kernel.empty()) sink_.ArgText("kernel", kernel);
+  const TraceCallers::Callers& callers = callers_.Of(launch);
+  if (!callers.innermost.empty()) sink_.ArgText("caller", callers.innermost);
+  if (!callers.python.empty()) sink_.ArgText("python", callers.python);
+  if (!callers.script.empty()) sink_.ArgText("script", callers.script);
+}
+
+void Timeline::WriteWork(const GpuWork& work) {
+  const TraceTrack track = tracks_.Work(work);
+  sink_.Slice(track, names_.OfWork(work), work.start_ns, work.end_ns);
+  WriteWorkArgs(analysis_, work, sink_);
+  if (work.origin != NodeOrigin::kNoNode && options_.graph_stacks != GraphStacks::kLaunch) {
+    sink_.ArgText("captured_at", names_.CapturedAt(work));
+  }
+  if (!HasArrow(work)) return;
+  // An arrow back in time, where the clocks are off, is one that viewers do not draw.
+  Call& call = written_calls_[work.launch];
+  if (call.track.tid == 0) return;
+  const Launch& launch = launches_[work.launch];
+  // Strictly inside the call's slice: at its very start some viewers miss it.
+  const uint64_t from_ns = std::min({launch.start_ns + 1, launch.end_ns, work.start_ns});
+  sink_.Arrow("launch", call.next_arrow++, call.track, from_ns, track, work.start_ns);
+}
+
+void Timeline::WriteOverhead(const DriverTime& overhead) {
+  const ProcessId process = OwnerOf(analysis_, overhead).process;
+  sink_.Slice(tracks_.Overheads(process, overhead.start_ns, overhead.end_ns),
+              sink_.Name(TitleOf(overhead), "overhead"), overhead.start_ns, overhead.end_ns);
+  WriteOverheadArgs(analysis_, overhead, sink_);
+}
+
+std::string Timeline::MarkCut(uint64_t cut_ns) {
+  const uint64_t since_start_us = (cut_ns - std::min(cut_ns, base_ns_)) / 1000;
+  const std::string time =
+      Format("{}.{:06}s", since_start_us / 1'000'000, since_start_us % 1'000'000);
+  const std::string what =
+      Format("cut after {} events, at {}", WithThousands(sink_.slices()), time);
+  sink_.Mark(what + ": xpu-report --max-events", cut_ns);
+  return Format("the trace is {} (--max-events)\n  hint: --time {}- shows what follows\n", what,
+                time);
+}
+
+void Timeline::Write(std::string& notes) {
+  paths_.NameAhead({.samples = true, .launches = true, .probe_hits = true, .off_cpu_waits = true});
+  states_.Find();
+  OrderCalls();
+  OrderWork();
+  overheads_ = DriverTimes(analysis_);
+  pauses_ = FindPauses(analysis_.model);
+  // A part of the events may lack the launches that make a step.
+  if (analysis_.shown.scale == 1) FindShownSteps();
+  const std::optional<uint64_t> cut_ns = WriteSlices();
+  samples_.Finish();
+  // Counters need every event.
+  const uint64_t bucket_ns =
+      analysis_.shown.scale > 1
+          ? 0
+          : WriteTraceCounters(analysis_, cut_ns.value_or(~uint64_t{0}), tracks_, sink_);
+  std::string cut;
+  if (cut_ns) cut = MarkCut(*cut_ns);
+  sink_.Finish(Facts(bucket_ns, cut));
+  notes += cut;
+}
+
+std::vector<TraceSink::Fact> Timeline::Facts(uint64_t bucket_ns, std::string_view cut) const {
+  const Model& model = analysis_.model;
+  std::vector<TraceSink::Fact> facts;
+  const auto fact = [&](std::string_view key, std::string_view text) {
+    facts.emplace_back(key, text);
+  };
+  if (!model.events.recording_info.empty()) {
+    const RecordingInfo& info = model.events.recording_info.front();
+    fact("recorder", Format("xpu-record {}", model.Text(info.recorder_version)));
+    fact("command", model.Text(info.command_line));
+    fact("host", model.Text(info.host_name));
+    fact("kernel", model.Text(info.kernel_release));
+  }
+  if (!cut.empty()) fact("cut", cut.substr(0, cut.find('\n')));
+  if (analysis_.shown.scale > 1) fact("sample", Format("1/{}", analysis_.shown.scale));
+  if (bucket_ns != 0) fact("counters", "averages over " + HumanDuration(bucket_ns));
+  for (const LedgerEntry& entry : BuildLedger(analysis_)) {
+    std::string text = Format("{} {} ({})", entry.count, entry.what, SeverityName(entry));
+    for (const std::string& detail : entry.details) text += "; " + detail;
+    if (!entry.advice.empty()) text += "; hint: " + entry.advice;
+    fact((LosesData(entry) ? "loss " : "note ") + entry.name, text);
+  }
+  return facts;
+}
+
+}  // namespace
+
+uint64_t FirstTimeOf(const Analysis& analysis) {
+  const LoadedEvents& events = analysis.model.events;
+  uint64_t first = ~uint64_t{0};
+  if (!events.recording_info.empty()) first = events.recording_info.front().start_ns;
+  const auto first_of = [&](const auto& list) {
+    if (!list.empty()) first = std::min(first, list.front().time_ns);
+  };
+  first_of(analysis.CpuSamples());
+  first_of(analysis.ProbeHits());
+  for (const OffCpuWait& wait : analysis.OffCpuWaits()) first = std::min(first, wait.start_ns);
+  for (const NvtxRange& range : analysis.Ranges()) first = std::min(first, range.start_ns);
+  for (const Launch& launch : analysis.Launches()) {
+    first = std::min(first, launch.start_ns);
+  }
+  for (const GpuWork& work : analysis.Work()) {
+    if (work.timed) first = std::min(first, work.start_ns);
+  }
+  const std::vector<DriverTime> overheads = DriverTimes(analysis);
+  if (!overheads.empty()) first = std::min(first, overheads.front().start_ns);
+  return first == ~uint64_t{0} ? 0 : first;
+}
+
+void WriteTimeline(Analysis& analysis, const TraceOptions& options, uint64_t base_ns,
+                   TraceSink& sink, const Output& output, std::string& notes) {
+  Timeline(analysis, options, base_ns, sink, output).Write(notes);
+}
+
+}  // namespace xpu

@@ -1,0 +1,121 @@
+// Where a timeline goes: a format of traces. The timeline (timeline.h) decides what is shown on
+// which track; a sink writes it. So all formats show the same slices, arrows, counters and samples.
+#pragma once
+
+#include <array>
+#include <concepts>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "report/analysis/call_tree.h"
+
+namespace xpu {
+
+// Where an event is drawn. Both numbers are positive.
+struct TraceTrack {
+  uint32_t pid = 0;
+  uint32_t tid = 0;
+};
+
+// What an event is called, prepared by the sink once for what is written often.
+struct TraceName {
+  std::string text;      // as the sink writes it
+  uint64_t name_id = 0;  // what else a sink has for it
+  uint64_t category_id = 0;
+};
+
+// The same for the text of an argument.
+struct TraceText {
+  std::string text;
+  uint64_t id = 0;
+  bool empty() const { return text.empty(); }
+};
+
+// What the tracks of a number in TraceTrack::pid are of.
+enum class TraceGroup : uint8_t { kProcess, kOther };
+// What a track is of: a thread as the system numbers it, or something else in its group.
+enum class TraceTrackKind : uint8_t { kThread, kOther };
+
+// A thread was seen running.
+struct TraceSample {
+  TraceTrack thread;
+  uint64_t time_ns = 0;
+  uint32_t cpu = 0;
+  PathId path;  // its first frame is the name of the thread
+};
+
+class TraceSink {
+ public:
+  TraceSink() = default;
+  TraceSink(const TraceSink&) = delete;
+  TraceSink& operator=(const TraceSink&) = delete;
+  virtual ~TraceSink() = default;
+
+  virtual TraceName Name(std::string_view name, std::string_view category) = 0;
+  virtual TraceText Text(std::string_view text) = 0;
+
+  // Both ends of a slice, in order of start, but for RoundSlice and Slice of what RoundSlice is
+  // for. Arguments may follow.
+  virtual void Slice(TraceTrack track, const TraceName& name, uint64_t start_ns,
+                     uint64_t end_ns) = 0;
+  // Whether the format has stacks of samples; else they come as RoundSlice.
+  virtual bool has_samples() const = 0;
+  // In order of time, as slices.
+  virtual void Sample(const TraceSample& sample, const CallTree& tree) = 0;
+  // A slice of those that follow and enclose one another without a gap, innermost first.
+  virtual void RoundSlice(TraceTrack track, const TraceName& name, uint64_t start_ns,
+                          uint64_t end_ns) = 0;
+  // Of the slice before: `count` arrows will begin in it, numbered from `first`.
+  virtual void BeginArrows(uint64_t first, uint64_t count) = 0;
+  // One of them (number 0: one that was not announced) ends at the slice before, on `to` at
+  // `to_ns`. It began on `from` at `from_ns`. `name` is its category too, and needs no escapes.
+  virtual void Arrow(std::string_view name, uint64_t number, TraceTrack from, uint64_t from_ns,
+                     TraceTrack to, uint64_t to_ns) = 0;
+  // A value from `time_ns` on, with three digits after the point. Viewers name it by all three.
+  // Counters come after all slices, each in order of time.
+  virtual void Counter(uint32_t pid, std::string_view name, std::string_view series,
+                       uint64_t time_ns, double value) = 0;
+  // A moment on a track, in order of time. Arguments may follow.
+  virtual void Instant(TraceTrack track, const TraceName& name, uint64_t time_ns) = 0;
+  // A mark through all tracks.
+  virtual void Mark(std::string_view name, uint64_t time_ns) = 0;
+
+  // Arguments of the slice before. Keys are literals and need no escapes.
+  template <std::integral Number>
+  void Arg(std::string_view key, Number value) {
+    if constexpr (std::signed_integral<Number>) {
+      ArgSigned(key, value);
+    } else {
+      ArgUnsigned(key, value);
+    }
+  }
+  virtual void Arg(std::string_view key, const std::array<int32_t, 3>& values) = 0;
+  virtual void ArgText(std::string_view key, std::string_view text) = 0;
+  virtual void ArgText(std::string_view key, const TraceText& text) = 0;
+  // With three digits after the point: nanoseconds as microseconds for instance.
+  virtual void ArgThousandths(std::string_view key, uint64_t thousandths) = 0;
+
+  virtual void NameProcess(uint32_t pid, TraceGroup group, std::string_view name,
+                           uint64_t sort_index) = 0;
+  virtual void NameThread(TraceTrack track, TraceTrackKind kind, std::string_view name,
+                          uint64_t sort_index) = 0;
+
+  // Slices written so far.
+  uint64_t slices() const { return slices_; }
+
+  // The rest of the document; `facts`: about the recording, keys and texts.
+  using Fact = std::pair<std::string, std::string>;
+  virtual void Finish(std::span<const Fact> facts) = 0;
+
+ protected:
+  uint64_t slices_ = 0;
+
+ private:
+  virtual void ArgSigned(std::string_view key, int64_t value) = 0;
+  virtual void ArgUnsigned(std::string_view key, uint64_t value) = 0;
+};
+
+}  // namespace xpu
