@@ -78,7 +78,8 @@ inline constexpr HelpGroup kHelpGroups[] = {
                         (creation), or both (default)
   --correlate HOW       match calls and GPU work by auto (default: CUDA's ids),
                         id, nesting or time[:WINDOW]
-  --max-events N        write only the first N slices (--chrome-trace)
+  --max-events N        write only the first N slices (--perfetto,
+                        --chrome-trace)
   --strict              exit with status 3 if data was lost
   --no-pager            write directly to the terminal
   --version             print the version, the supported features and the

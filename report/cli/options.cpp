@@ -317,7 +317,7 @@ void Parser::AddFlags() {
   Only(&View::shows_paths, app_.add_flag("--device-tags", merge_.device_tags));
   Only("--folded", app_.add_flag("--reverse", options_.folded.reverse));
   Only("--flamegraph", app_.add_option("--title", options_.flame_graph.title));
-  Only("--chrome-trace", AddNumber("--max-events", options_.trace.max_events, "events"));
+  Only(&View::shows_slices, AddNumber("--max-events", options_.trace.max_events, "events"));
   CLI::Option* step =
       app_.add_option_function<std::string>("--step", [this](const std::string& text) {
         options_.steps = Accepted("--step", ParseStepDefinition(text));

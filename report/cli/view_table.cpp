@@ -10,6 +10,7 @@ namespace xpu {
 View SummaryView();
 View FoldedView();
 View FlameGraphView();
+View PerfettoView();
 View ChromeTraceView();
 View TopView();
 View DiffView();
@@ -19,9 +20,9 @@ View ExportView();
 View PprofView();
 
 std::span<const View> Views() {
-  static const std::array views = {SummaryView(), FoldedView(), FlameGraphView(), ChromeTraceView(),
-                                   TopView(),     DiffView(),   ScriptView(),     DumpView(),
-                                   ExportView(),  PprofView()};
+  static const std::array views = {
+      SummaryView(), FoldedView(), FlameGraphView(), PerfettoView(), ChromeTraceView(), TopView(),
+      DiffView(),    ScriptView(), DumpView(),       ExportView(),   PprofView()};
   return views;
 }
 

@@ -94,6 +94,9 @@ void WriteFlameGraph(Analysis& analysis, const FlameGraphOptions& options, Outpu
 // options.max_events cut it.
 void WriteChromeTrace(Analysis& analysis, const TraceOptions& options, Output& output,
                       std::string& notes);
+// The same in Perfetto's own format, with the stacks of CPU samples.
+void WritePerfetto(Analysis& analysis, const TraceOptions& options, Output& output,
+                   std::string& notes);
 void WriteTop(Analysis& analysis, const TopOptions& options, Output& output);
 // The tables of two captures side by side, what became slower first.
 void WriteDiff(Analysis& before, Analysis& after, const TopOptions& options, Output& output,
@@ -125,6 +128,7 @@ struct View {
 
   bool takes_filters = true;   // --pid, --time and what else shows a part of a capture
   bool takes_sample = false;   // --sample
+  bool shows_slices = false;   // --max-events
   bool shows_paths = false;    // --mode, --by and what else says what a stack is
   bool shows_tables = false;   // --format, --rows, --table
   bool is_for_reading = true;  // a terminal gets it by the page

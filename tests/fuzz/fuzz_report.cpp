@@ -93,6 +93,7 @@ void WriteViews(const Choice& choice, Analysis& analysis, Output& output) {
               output, notes);
   WriteFlameGraph(analysis, {.merge = merge, .title = {}}, output, notes);
   WriteChromeTrace(analysis, {.kernel_names = names, .graph_stacks = stacks}, output, notes);
+  WritePerfetto(analysis, {.kernel_names = names, .graph_stacks = stacks}, output, notes);
   WriteTables(choice, analysis, output);
   WriteScript(analysis, {names, stacks}, output);
   WriteDump(analysis, output);

@@ -39,7 +39,7 @@ THIRD_PARTY = [
     (r"zlib\.h$", ["report", "symbolize"]),
     (r"sqlite3\.h$", ["report/export/sqlite"]),
     (r"thrift/", ["report/export/parquet"]),
-    (r"google/protobuf/|.*\.pb\.h$", ["report/export/pprof"]),
+    (r"google/protobuf/|.*\.pb\.h$", ["report/export/pprof", "report/views/perfetto"]),
     (r"(cupti|cuda|generated_cuda)[a-z_]*\.h$",
      ["cupti_inject/cupti_abi_check.cpp", "cupti_inject/cupti_records_check.cpp"]),
     (r"nvtx3/", ["cupti_inject/nvtx_abi_check.cpp"]),

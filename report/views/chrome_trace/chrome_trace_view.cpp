@@ -14,8 +14,9 @@ void WriteChromeTrace(Analysis& analysis, const TraceOptions& options, Output& o
 View ChromeTraceView() {
   return {
       .option = "--chrome-trace",
-      .help = "JSON for Perfetto and chrome://tracing",
+      .help = "JSON for chrome://tracing, Perfetto and speedscope",
       .takes_sample = true,
+      .shows_slices = true,
       .is_for_reading = false,
       .shows_lines = true,
       .file_name_end = ".json",

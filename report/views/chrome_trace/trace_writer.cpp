@@ -96,6 +96,8 @@ void TraceWriter::RoundSlice(TraceTrack track, const TraceName& name, uint64_t s
 
 void TraceWriter::Sample(const TraceSample& /*sample*/, const CallTree& /*tree*/) {}
 
+void TraceWriter::Stack(PathId /*path*/, const CallTree& /*tree*/) {}
+
 void TraceWriter::BeginArrows(uint64_t /*first*/, uint64_t /*count*/) {}
 
 void TraceWriter::PutArrowEnd(char phase, std::string_view name, TraceTrack track,

@@ -74,8 +74,9 @@ class TraceWriter : public TraceSink {
   // chrome://tracing takes the order for when they begin together.
   void Slice(TraceTrack track, const TraceName& name, uint64_t start_ns, uint64_t end_ns) override;
   // Viewers do not import stacks of samples from JSON.
-  bool has_samples() const override { return false; }
+  bool has_stacks() const override { return false; }
   void Sample(const TraceSample& sample, const CallTree& tree) override;
+  void Stack(PathId path, const CallTree& tree) override;
   // In eighths of a microsecond, rounded down, which are exact in binary: where viewers convert and
   // add decimal fractions each on its own, an inner slice would stick out of its outer one by a
   // nanosecond, and Perfetto drops it. And with an eighth before what comes next: speedscope takes

@@ -309,6 +309,8 @@ void Timeline::WriteCall(uint32_t index) {
     arrows_ += call.arrows;
     sink_.BeginArrows(call.next_arrow, call.arrows);
   }
+  const bool is_seen = launch.stack || launch.python_stack;
+  if (sink_.has_stacks() && is_seen) sink_.Stack(paths_.OfLaunch(launch), paths_.tree());
   WriteCallArgs(launch, sink_);
   const std::string kernel = names_.KernelOf(launch);
   if (!kernel.empty()) sink_.ArgText("kernel", kernel);

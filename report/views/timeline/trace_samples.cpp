@@ -27,7 +27,7 @@ void TraceSamples::WriteMoment(const CpuSample& sample) {
 void TraceSamples::Write(const CpuSample& sample) {
   if (!weights_.IsOfTime(sample)) return WriteMoment(sample);
   const Owner owner = OwnerOf(analysis_, sample);
-  if (sink_.has_samples()) {
+  if (sink_.has_stacks()) {
     sink_.Sample({.thread = tracks_.ThreadOf(owner),
                   .time_ns = sample.time_ns,
                   .cpu = sample.cpu,

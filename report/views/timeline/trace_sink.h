@@ -61,10 +61,12 @@ class TraceSink {
   // for. Arguments may follow.
   virtual void Slice(TraceTrack track, const TraceName& name, uint64_t start_ns,
                      uint64_t end_ns) = 0;
-  // Whether the format has stacks of samples; else they come as RoundSlice.
-  virtual bool has_samples() const = 0;
+  // Whether the format has stacks; else those of samples come as RoundSlice.
+  virtual bool has_stacks() const = 0;
   // In order of time, as slices.
   virtual void Sample(const TraceSample& sample, const CallTree& tree) = 0;
+  // Where the slice before was called from.
+  virtual void Stack(PathId path, const CallTree& tree) = 0;
   // A slice of those that follow and enclose one another without a gap, innermost first.
   virtual void RoundSlice(TraceTrack track, const TraceName& name, uint64_t start_ns,
                           uint64_t end_ns) = 0;

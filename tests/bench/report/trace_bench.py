@@ -1,5 +1,5 @@
-"""MB/s of output of --chrome-trace, plain and compressed, and its memory, on a capture of a million
-events.
+"""MB/s, size and memory of --chrome-trace, plain and compressed, and --perfetto on a capture of a
+million events.
 
     XPU_BUILD_DIR=build/release python3 tests/bench/report/trace_bench.py [EVENTS]
 
@@ -20,15 +20,18 @@ def main():
         capture = make_capture(pathlib.Path(directory), events)
         before, _ = measure([REPORT, "--chrome-trace", "--max-events", "1", capture])
         print(f"reading and matching {events} events: {before:.2f} s", flush=True)
-        for name in ("trace.json", "trace.json.gz"):
+        for name in ("trace.json", "trace.json.gz", "trace.pftrace"):
             output = pathlib.Path(directory) / name
-            seconds, memory = measure([REPORT, "--chrome-trace", "-o", output, capture])
+            view = "--perfetto" if name.endswith(".pftrace") else "--chrome-trace"
+            seconds, memory = measure([REPORT, view, "-o", output, capture])
             size = output.stat().st_size
+            output.unlink()
             if name == "trace.json":
-                written = size
-            print(f"{name}: {size / 1e6:.0f} MB in {seconds:.2f} s: "
-                  f"{written / seconds / 1e6:.0f} MB/s of JSON, "
-                  f"{written / (seconds - before) / 1e6:.0f} MB/s without the reading; "
+                written, of_json = size, seconds - before
+            print(f"{name}: {size / 1e6:.0f} MB ({100 * size / written:.1f} % of the JSON) in "
+                  f"{seconds:.2f} s: {written / seconds / 1e6:.0f} MB/s of JSON; "
+                  f"without the reading {seconds - before:.2f} s "
+                  f"({100 * (seconds - before) / of_json:.0f} %); "
                   f"{memory / events:.0f} bytes of memory an event", flush=True)
 
 

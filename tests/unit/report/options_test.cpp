@@ -171,6 +171,7 @@ TEST(Options, OfOtherViews) {
   EXPECT_EQ(options.flame_graph.title, "T");
   EXPECT_TRUE(Good({"--folded", "--reverse"}).folded.reverse);
   EXPECT_EQ(Good({"--chrome-trace", "--max-events", "9"}).trace.max_events, 9u);
+  EXPECT_EQ(Good({"--perfetto", "--max-events", "9"}).trace.max_events, 9u);
   EXPECT_EQ(Good({"--script"}).view->option, "--script");
   EXPECT_FALSE(Good({"--no-pager"}).pager);
   EXPECT_NE(std::get<Help>(Parse({"--list-tables"}).value()).text.find("cuda_gpu_kern_sum"),
@@ -198,7 +199,7 @@ TEST(Options, UsageErrors) {
   EXPECT_EQ(Bad({"--tid", "-1"}), "--tid: '-1' is not a number");
   EXPECT_EQ(Bad({"--comm", ",", "x.xpu"}), "--comm: '' is not a name");
   EXPECT_EQ(Bad({"--time", "2s-1s"}), "--time: '2s-1s': the end must be after the start");
-  EXPECT_EQ(Bad({"--top", "--max-events", "7"}), "--max-events needs --chrome-trace");
+  EXPECT_EQ(Bad({"--top", "--max-events", "7"}), "--max-events needs --perfetto or --chrome-trace");
   EXPECT_EQ(Bad({"--graph-stacks"}), "--graph-stacks needs a value");
   EXPECT_EQ(Bad({"-o"}), "--output needs a value");
   EXPECT_EQ(Bad({"-o", "x", "-o", "y"}), "--output: given twice");
@@ -293,7 +294,7 @@ TEST(Options, Sample) {
       Bad({"--folded", "--mode=idle", "--sample=1/8"}),
       "--sample cannot be combined with --mode idle, off, wall or probe: they need every event");
   EXPECT_EQ(Bad({"--sample=1/8"}),
-            "--sample needs --folded, --flamegraph, --chrome-trace, --top or --script");
+            "--sample needs --folded, --flamegraph, --perfetto, --chrome-trace, --top or --script");
 }
 
 }  // namespace

@@ -114,6 +114,7 @@ TEST_F(RunTest, NoPageForATerminal) {
   const std::string missing = directory_ / "not-there" + ": open: No such file or directory";
   EXPECT_EQ(error("--flamegraph", ""), "--flamegraph: standard output is a terminal");
   EXPECT_EQ(error("--chrome-trace", "-"), "--chrome-trace: standard output is a terminal");
+  EXPECT_EQ(error("--perfetto", "-"), "--perfetto: standard output is a terminal");
   EXPECT_EQ(error("--flamegraph", directory_ / "a.html"), missing);
   EXPECT_EQ(error("--folded", ""), missing);
 }

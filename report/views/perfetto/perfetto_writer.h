@@ -1,0 +1,153 @@
+// Packets of a Perfetto trace, streamed.
+//
+// Everything is in one sequence, whose clock counts from the packet before: so the ends of slices
+// wait until nothing can come before them, and packets are in order of time. What is not (marks,
+// counters, which are made of all events) has times of its own. Texts, frames and stacks are
+// defined in the packet that is written next and referred to by their numbers; the state is never
+// cleared, as nothing drops a part of a file. Blocks of packets are deflated.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <queue>
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <unordered_map>
+#include <vector>
+
+#include "report/analysis/analysis.h"
+#include "report/output/output.h"
+#include "report/views/perfetto/wire_buffer.h"
+#include "report/views/timeline/trace_sink.h"
+
+namespace xpu {
+
+namespace perfetto {
+class InternedData;
+class TracePacket;
+class TrackDescriptor;
+}  // namespace perfetto
+
+class PerfettoWriter : public TraceSink {
+ public:
+  // Texts of captures that have ever more of them (of NVTX ranges, for instance) are written each
+  // time that they occur once those with numbers take this much.
+  static constexpr uint64_t kMostTextBytes = uint64_t{64} << 20;
+
+  // Times are not before `base_ns`, but for those of counters and marks. Both must outlive this.
+  PerfettoWriter(const Analysis& analysis, uint64_t base_ns, Output& output,
+                 uint64_t most_text_bytes = kMostTextBytes);
+  ~PerfettoWriter() override;
+
+  TraceName Name(std::string_view name, std::string_view category) override;
+  TraceText Text(std::string_view text) override;
+
+  void Slice(TraceTrack track, const TraceName& name, uint64_t start_ns, uint64_t end_ns) override;
+  bool has_stacks() const override { return true; }
+  void Sample(const TraceSample& sample, const CallTree& tree) override;
+  void Stack(PathId path, const CallTree& tree) override;
+  // Samples are none.
+  void RoundSlice(TraceTrack track, const TraceName& name, uint64_t start_ns,
+                  uint64_t end_ns) override {
+    Slice(track, name, start_ns, end_ns);
+  }
+  void BeginArrows(uint64_t first, uint64_t count) override;
+  // One that was not announced begins in a moment of its own with the name of the arrow.
+  void Arrow(std::string_view name, uint64_t number, TraceTrack from, uint64_t from_ns,
+             TraceTrack to, uint64_t to_ns) override;
+  void Counter(uint32_t pid, std::string_view name, std::string_view series, uint64_t time_ns,
+               double value) override;
+  void Instant(TraceTrack track, const TraceName& name, uint64_t time_ns) override;
+  void Mark(std::string_view name, uint64_t time_ns) override;
+
+  using TraceSink::Arg;
+  void Arg(std::string_view key, const std::array<int32_t, 3>& values) override;
+  void ArgText(std::string_view key, std::string_view text) override;
+  void ArgText(std::string_view key, const TraceText& text) override;
+  void ArgThousandths(std::string_view key, uint64_t thousandths) override;
+
+  void NameProcess(uint32_t pid, TraceGroup group, std::string_view name,
+                   uint64_t sort_index) override;
+  void NameThread(TraceTrack track, TraceTrackKind kind, std::string_view name,
+                  uint64_t sort_index) override;
+
+  void Finish(std::span<const Fact> facts) override;
+
+ private:
+  struct TextHash {
+    using is_transparent = void;
+    size_t operator()(std::string_view text) const { return std::hash<std::string_view>()(text); }
+  };
+  using Texts = std::unordered_map<std::string, uint64_t, TextHash, std::equal_to<>>;
+  // The end of a slice; of those at one time that of the innermost comes first, which began last.
+  struct End {
+    uint64_t time_ns = 0;
+    uint64_t begun = 0;
+    uint64_t track = 0;
+    bool operator>(const End& other) const {
+      return std::tuple(time_ns, other.begun) > std::tuple(other.time_ns, begun);
+    }
+  };
+
+  void ArgSigned(std::string_view key, int64_t value) override;
+  void ArgUnsigned(std::string_view key, uint64_t value) override;
+
+  void WriteHead();
+  // `define` adds a new text to what the next packet defines. 0: there is no room for it.
+  template <typename Define>
+  uint64_t Intern(Texts& texts, std::string_view text, Define&& define);
+  uint64_t StackOf(PathId path, const CallTree& tree);
+  void DefineFrame(FrameId frame);
+  uint64_t KeyOf(std::string_view key);
+  // An argument of the open event; its value is put next.
+  size_t BeginArg(std::string_view key);
+
+  static void PutHead(uint32_t type, uint64_t track, const TraceName& name, WireBuffer& event);
+  void OpenEvent(uint32_t type, uint64_t track, const TraceName& name, uint64_t time_ns);
+  void CloseEvent();
+  // Writes the ends up to then.
+  void AdvanceTo(uint64_t time_ns);
+  void Append(perfetto::TracePacket& packet);
+  void AppendTrack(perfetto::TrackDescriptor& track);
+  // `field` of the packet is `body`.
+  void AppendInOrder(uint64_t time_ns, int field, std::string_view body);
+  void AppendAtTime(uint64_t time_ns, int field, std::string_view body);
+  void AppendParts(int field, std::string_view body);
+  void EndPacket();
+  void Flush();
+
+  const Analysis& analysis_;
+  const uint64_t base_ns_;
+  Output& output_;
+  const uint64_t most_text_bytes_;
+
+  WireBuffer packets_;  // of the block that is not written yet
+  WireBuffer head_;     // of a packet
+  WireBuffer event_;    // the open one
+  WireBuffer other_;    // one that is written at once
+  std::string deflated_;
+  bool is_open_ = false;
+  uint64_t event_ns_ = 0;
+  uint64_t clock_ns_;  // the time of the packet before
+  uint64_t begun_ = 0;
+  uint64_t unannounced_arrows_ = 0;
+  std::priority_queue<End, std::vector<End>, std::greater<>> ends_;
+
+  std::unique_ptr<perfetto::InternedData> defined_;  // with the next packet
+  bool defines_ = false;
+  uint64_t text_bytes_ = 0;  // of all texts with a number
+  Texts names_;
+  Texts categories_;
+  Texts values_;
+  Texts keys_;
+  std::unordered_map<const char*, uint64_t> known_keys_;  // by their literals
+  Texts modules_;
+  std::vector<bool> frames_;  // by id: it is defined
+  std::vector<bool> stacks_;  // by path, likewise
+  std::map<std::tuple<uint32_t, std::string, std::string>, uint64_t> counters_;
+};
+
+}  // namespace xpu
