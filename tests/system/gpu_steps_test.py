@@ -98,8 +98,10 @@ def test_steps_with_a_replay():
         with Steps(work, [recorder(), "-o", path, "--", program("endless_steps"), "--graph",
                           "--sleep-us", 1000, "--launches", 7]) as steps:
             time.sleep(0.5)
-            [times] = steps.end().values()
-        check_borders(path, times)
+            [(launches, *times)] = steps.end().values()
+        expect("launches of a step", launches, 7)
+        summary, _ = check_borders(path, times)
+        expect("kernels and replays of a step", (summary["Kernels"], summary["Graphs"]), (7, 1))
 
 
 if __name__ == "__main__":

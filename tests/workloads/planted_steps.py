@@ -3,8 +3,8 @@
     planted_steps.py [--steps N] [--compile|--graph]
 
 Three things make steps slow: the loader sleeps for 5 ms in every 37th, the program waits for the
-GPU in every 50th, an extra kernel runs in every 64th. The GPU takes longer for a step than the CPU
-to launch it, so that it is behind when the program waits; but no more than it can queue.
+GPU in every 50th, an extra kernel runs in every 64th. A step takes the GPU longer than its
+launches take the CPU, so that much is queued when the program waits, yet less than the queue holds.
 --compile: the model goes through torch.compile. --graph: the step is captured into a CUDA graph
 once and replayed. Prints one JSON line: the numbers of the planted steps, and the times
 (CLOCK_MONOTONIC) at which each step began and the last one ended.
