@@ -135,6 +135,8 @@ def test_steps_are_found():
         expect(f"steps of {name}", row["Steps"], steps)
         trace = rows_of(name, "step_trace")
         expect(f"numbers of steps of {name}", [r["Step"] for r in trace], list(range(steps)))
+        expect(f"time of steps of {name}", row["Total Time (ns)"],
+               sum(r["Duration (ns)"] for r in trace[row["Warm-up"]:]))
         if kernels is not None:
             expect(f"kernels of a step of {name}",
                    sorted(r["Kernels"] for r in trace)[steps // 2], kernels)
@@ -500,6 +502,27 @@ def test_difference_of_two_captures():
                    delta)
             expect(f"{name}: largest increase first", [r["Delta (ns)"] for r in rows],
                    sorted((r["Delta (ns)"] for r in rows), reverse=True))
+
+
+def test_difference_of_operators():
+    """Compiled code has other operators; those that both have are in one row."""
+    before, after = (CAPTURES / "first" / f"{name}.xpu" for name in ("compile", "mlp"))
+    rows = json.loads(report("--diff", before, "--table", "op_sum", "-n", "0", "--format", "json",
+                             after))["op_sum"]
+    sums = {path: {(r["Pass"], r["Operator"]): (r["GPU Self Time (ns)"], r["GPU Work"])
+                   for r in xpu_testing.table_rows(path, "op_sum")} for path in (before, after)}
+    expect("operators", {(r["Pass"], r["Operator"]) for r in rows},
+           {*sums[before], *sums[after]})
+    for row in rows:
+        key = row["Pass"], row["Operator"]
+        expect(f"{key} before and after",
+               [(row["Before (ns)"], row["GPU Work Before"]),
+                (row["After (ns)"], row["GPU Work After"])],
+               [sums[path].get(key, (0, 0)) for path in (before, after)])
+    operators = {(r["Pass"], r["Operator"]): r for r in rows}
+    expect("libraries of a product",
+           operators["forward", "aten::addmm"]["Libraries"], "cuBLAS -> CUTLASS, cuBLASLt")
+    expect("compiled away", operators["forward", "aten::gelu"]["Change"], "new")
 
 
 def advice_of(path):

@@ -28,6 +28,7 @@ struct Side {
 
 struct Change {
   Row names;
+  std::map<size_t, std::string> details;  // by column
   Side before;
   Side after;
 
@@ -48,6 +49,15 @@ size_t PlaceOf(const TableKind& kind, std::string_view name) {
   return 0;
 }
 
+// "CUTLASS -> cuBLAS": a detail that changed.
+void AddDetail(std::string& detail, const std::string& text) {
+  if (detail.empty()) {
+    detail = text;
+  } else if (!text.empty() && text != detail) {
+    detail += " -> " + text;
+  }
+}
+
 void Collect(const TableKind& kind, const Table& table, Side Change::*side,
              std::map<Row, Change>& changes) {
   const size_t total = PlaceOf(kind, kind.total);
@@ -57,9 +67,14 @@ void Collect(const TableKind& kind, const Table& table, Side Change::*side,
     table.MakeShown(i, cells);
     Row names;
     for (size_t column = 0; column < cells.size(); ++column) {
-      if (kind.columns[column].is_text) names.push_back(cells[column]);
+      const Column& of = kind.columns[column];
+      if (of.is_text && !of.is_detail) names.push_back(cells[column]);
     }
-    Side& of = changes[std::move(names)].*side;
+    Change& change = changes[std::move(names)];
+    for (size_t column = 0; column < cells.size(); ++column) {
+      if (kind.columns[column].is_detail) AddDetail(change.details[column], cells[column]);
+    }
+    Side& of = change.*side;
     of.is_there = true;
     of.total += NumberOf(cells[total], 0);
     of.count += NumberOf(cells[count], 0);
@@ -151,12 +166,16 @@ Table DiffTable(const TableKind& kind, const Table& before, const Table& after) 
                    [](const Change& a, const Change& b) { return a.delta() > b.delta(); });
   Table table{before.name, "Change of " + before.title, DiffColumns(kind), changes->size()};
   const int digits = kind.total.ends_with("(MB)") ? 3 : 0;
-  table.row = [changes, digits](size_t index, Row& cells) {
+  table.row = [changes, digits, columns = kind.columns](size_t index, Row& cells) {
     const Change& change = (*changes)[index];
     cells.assign({Text(change.delta(), digits), Text(change.before.total, digits),
                   Text(change.after.total, digits), Ratio(change), Text(change.before.count, 0),
                   Text(change.after.count, 0), std::string(ChangeText(change))});
-    cells.insert(cells.end(), change.names.begin(), change.names.end());
+    auto name = change.names.begin();
+    for (size_t column = 0; column < columns.size(); ++column) {
+      if (!columns[column].is_text) continue;
+      cells.push_back(columns[column].is_detail ? change.details.at(column) : *name++);
+    }
   };
   return table;
 }

@@ -20,6 +20,8 @@ struct Column {
   bool is_text = false;  // aligned left; numbers right
   bool is_path = false;  // a text of frames, outermost first, with a ; between two
   bool is_id = false;    // a number that names something, without thousands
+  // A text that describes the row without naming it, and may change from capture to capture.
+  bool is_detail = false;
 };
 
 // The cells of one row. Numbers as CSV and JSON have them; a number that is not known is empty.

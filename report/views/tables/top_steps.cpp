@@ -49,6 +49,7 @@ void MakeSummary(const StepRow& row, Row& cells) {
   const uint64_t idle_ns = Sum(row.costs, series.warm_up, &StepCost::idle_ns);
   cells.assign(
       {std::to_string(series.steps.size()), std::to_string(series.warm_up),
+       std::to_string(Sum(row.costs, series.warm_up, &StepCost::duration_ns)),
        Format("{:.1f}", average(&StepCost::duration_ns)), std::to_string(Percentile(durations, 50)),
        std::to_string(Percentile(durations, 90)), std::to_string(Percentile(durations, 99)),
        std::to_string(durations.front()), std::to_string(durations.back()),

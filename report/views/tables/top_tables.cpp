@@ -32,6 +32,12 @@ Columns Texts(std::initializer_list<std::string_view> names) {
   return columns;
 }
 
+Columns Details(std::initializer_list<std::string_view> names) {
+  Columns columns = Texts(names);
+  for (Column& column : columns) column.is_detail = true;
+  return columns;
+}
+
 Columns Path() { return {{.name = "Path", .is_text = true, .is_path = true}}; }
 
 Columns Joined(std::initializer_list<Columns> parts) {
@@ -100,14 +106,15 @@ Columns OperatorColumns() {
   return Joined(
       {Numbers({"GPU Self (%)", "GPU Self Time (ns)", "GPU Total (%)", "GPU Total Time (ns)",
                 "GPU Work", "Launches", "Launch Time (ns)", "Idle Before (ns)"}),
-       Texts({"Pass", "Libraries", "Operator"})});
+       Texts({"Pass"}), Details({"Libraries"}), Texts({"Operator"})});
 }
 
 Columns StepColumns() {
-  return Joined({Numbers({"Steps", "Warm-up", "Avg (ns)", "Med (ns)", "P90 (ns)", "P99 (ns)",
-                          "Min (ns)", "Max (ns)", "Busy (%)", "Busy Avg (ns)", "Idle Avg (ns)",
-                          "Kernels", "Graphs", "Memory Ops", "Bytes (MB)", "Pid", "Tid"}),
-                 Texts({"Steps Are"})});
+  return Joined(
+      {Numbers({"Steps", "Warm-up", "Total Time (ns)", "Avg (ns)", "Med (ns)", "P90 (ns)",
+                "P99 (ns)", "Min (ns)", "Max (ns)", "Busy (%)", "Busy Avg (ns)", "Idle Avg (ns)",
+                "Kernels", "Graphs", "Memory Ops", "Bytes (MB)", "Pid", "Tid"}),
+       Texts({"Steps Are"})});
 }
 
 Columns StepTraceColumns() {

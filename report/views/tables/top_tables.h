@@ -47,7 +47,7 @@ std::vector<const TableKind*> WantedTables(const TopOptions& options);
 Table MakeTable(const TableKind& kind, TableSource& source);
 
 // In diff_view.cpp. Two tables of one kind as one: what changed, name by name. Rows are joined by
-// all their texts ("name", or "module" and "function"); those of one name are added up. What grew
+// all their names ("name", or "module" and "function"); those of one name are added up. What grew
 // most comes first, what shrank most last.
 Table DiffTable(const TableKind& kind, const Table& before, const Table& after);
 

@@ -113,5 +113,31 @@ TEST(DiffTable, FractionsAndTwins) {
   EXPECT_EQ(cells[5], "3");
 }
 
+TEST(DiffTable, RowsWhoseDetailChangesAreOne) {
+  const TableKind kind{.name = "t",
+                       .title = "T",
+                       .about = "",
+                       .columns = {{"Total (ns)"},
+                                   {"Count"},
+                                   {.name = "Libraries", .is_text = true, .is_detail = true},
+                                   {"Name", true}},
+                       .total = "Total (ns)",
+                       .count = "Count"};
+  const auto table_of = [&](std::vector<Row> rows) {
+    Table table{"t", "T", kind.columns, rows.size()};
+    table.row = [rows](size_t index, Row& cells) { cells = rows[index]; };
+    return table;
+  };
+  const Table diff =
+      DiffTable(kind, table_of({{"10", "1", "CUTLASS", "mm"}, {"1", "1", "PyTorch", "add"}}),
+                table_of({{"30", "2", "cuBLAS", "mm"}, {"1", "1", "PyTorch", "add"}}));
+  ASSERT_EQ(diff.shown(), 2u);
+  Row cells;
+  diff.MakeShown(0, cells);
+  EXPECT_EQ(cells, Row({"20", "10", "30", "3.00", "1", "2", "", "CUTLASS -> cuBLAS", "mm"}));
+  diff.MakeShown(1, cells);
+  EXPECT_EQ(cells, Row({"0", "1", "1", "1.00", "1", "1", "", "PyTorch", "add"}));
+}
+
 }  // namespace
 }  // namespace xpu
