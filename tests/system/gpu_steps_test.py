@@ -46,8 +46,8 @@ def check_borders(path, times):
     return summary, trace
 
 
-def slow_steps(trace, planted):
-    """The numbers of slow steps, by how they differ from the others; and those expected."""
+def slow_steps(trace):
+    """The numbers of slow steps, by how they differ from the others."""
     trace = [row for row in trace if row["Step"] >= FIRST_STEADY]
     busy_ns = statistics.median(row["Busy (ns)"] for row in trace)
     kernels = statistics.median(row["Kernels"] for row in trace)
@@ -56,15 +56,11 @@ def slow_steps(trace, planted):
         "busy": [row["Step"] for row in trace
                    if row["Busy (ns)"] > busy_ns * 1.5 and row["Kernels"] > kernels],
         "others": [row["Step"] for row in trace if row["Launches"] == "others"],
-    }, {
-        # The loader sleeps before the first launch of its step, which is where that begins.
-        "long": sorted([step - 1 for step in planted["load"]] + planted["synchronize"]),
-        "busy": planted["kernel"],
-        "others": planted["kernel"],
     }
 
 
-def check_planted(*arguments):
+def check_planted(*arguments, planted_long=("load", "synchronize")):
+    """`planted_long`: which of the planted steps take longer than others."""
     if not REAL or "XPU_TEST_PYTHON" not in os.environ:
         raise xpu_testing.Skip("XPU_TEST_GPU is not 1, or XPU_TEST_PYTHON names no Python with "
                                "PyTorch")
@@ -74,10 +70,17 @@ def check_planted(*arguments):
         expect(f"status ({result.stderr})", result.returncode, 0)
         account = json.loads(result.stdout.splitlines()[-1])
         summary, trace = check_borders(work.path / "capture.xpu", account["times_ns"])
-    slow, planted = slow_steps(trace, account["planted"])
+    slow, planted = slow_steps(trace), account["planted"]
     print(f"        {arguments}: {summary['Steps Are']}; median {summary['Med (ns)']} ns, "
           f"GPU busy {summary['Busy Avg (ns)']} ns; slow {slow}")
-    expect("slow steps", slow, planted)
+    # The loader sleeps before the first launch of its step, which is where that begins.
+    long = {step - 1 if kind == "load" else step for kind in planted_long for step in planted[kind]}
+    expect("planted steps that are not slow", long - set(slow["long"]), set())
+    # The machine and Python's garbage collector make a few of their own.
+    expect("few steps are slow for another reason",
+           len(slow["long"]) - len(long) <= len(trace) // 20, True)
+    expect("steps with more GPU work", slow["busy"], planted["kernel"])
+    expect("steps with other launches", slow["others"], planted["kernel"])
 
 
 def test_planted_steps():
@@ -85,7 +88,8 @@ def test_planted_steps():
 
 
 def test_planted_steps_compiled():
-    check_planted("--compile")
+    # The GPU is too fast for the CPU here: little is queued when the program waits.
+    check_planted("--compile", planted_long=("load",))
 
 
 def test_planted_steps_of_a_graph():
