@@ -7,12 +7,13 @@ import json
 import os
 import pathlib
 import re
+from collections import Counter
 
 import xpu_testing
 from gpu_capture import GpuCapture, count_sites, plain_name
 from gpu_operations import (Sites, check_all_matched, check_nodes, check_one_stack_per_call,
                             hidden_kernels)
-from xpu_testing import expect, report
+from xpu_testing import expect, report, table_rows
 
 FOLDER = pathlib.Path(__file__).resolve().parent.parent
 CAPTURES = FOLDER / "captures"
@@ -270,6 +271,34 @@ def python_frames(stack):
     return [(f[1].split("/")[-1], f[2].split(".")[-1], f[3]) for f in frames if f]
 
 
+def test_pytorch_with_a_data_loader():
+    """Recorded with --off-cpu."""
+    path, steps = CAPTURES / "pytorch_loader.xpu", 1290
+    capture = GpuCapture(path)
+    [info] = capture.of("recording_info")
+    [end] = capture.of("recording_end")
+    expect("losses", capture.losses(), {})
+    [row] = table_rows(path, "step_sum")
+    expect("steps, kernels of each", (row["Steps"], row["Kernels"]), (steps, 48))
+    operators = {(row["Operator"], row["Pass"]): row["Launches"]
+                 for row in table_rows(path, "op_sum")}
+    expect("launches of operators that each step has once",
+           [operators[f"aten::{name}", "forward"] for name in ("mean", "_local_scalar_dense",
+                                                               "_foreach_sqrt")], [steps] * 3)
+    seconds = (int(end["time_ns"]) - int(info["start_ns"])) / 1e9
+    threads, waits = Counter(), Counter()
+    folded = capture.folded("--mode", "wall", "--unit", "ns", "--by", "thread")
+    for stack, time_ns in folded.items():
+        threads[stack.split(";")[0]] += int(time_ns) / 1e9
+        if stack.endswith("[GPU wait]"):
+            waits["at::_ops::item::call" in stack] += int(time_ns)
+    expect(f"all time of the main thread of {seconds} s: {threads['python3/2608']}",
+           seconds * 0.98 < threads["python3/2608"] <= seconds, True)
+    expect("threads that live longer than the recording",
+           [thread for thread, lived in threads.items() if lived > seconds], [])
+    expect("waits for the GPU outside float(loss)", (waits[True] > 0, waits[False]), (True, 0))
+
+
 def test_pytorch_python():
     """Every kernel under the lines of Python that traceback.extract_stack returned for its launch."""
     account, capture = load("pytorch_python")
@@ -510,7 +539,7 @@ def test_difference_of_operators():
     rows = json.loads(report("--diff", before, "--table", "op_sum", "-n", "0", "--format", "json",
                              after))["op_sum"]
     sums = {path: {(r["Pass"], r["Operator"]): (r["GPU Self Time (ns)"], r["GPU Work"])
-                   for r in xpu_testing.table_rows(path, "op_sum")} for path in (before, after)}
+                   for r in table_rows(path, "op_sum")} for path in (before, after)}
     expect("operators", {(r["Pass"], r["Operator"]) for r in rows},
            {*sums[before], *sums[after]})
     for row in rows:
