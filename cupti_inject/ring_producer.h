@@ -32,11 +32,12 @@ class RingProducer {
     if (size_bytes > wire::kMaxMessageBytes) return false;
     std::byte* place = Reserve(size_bytes);
     if (place == nullptr) return false;
+    auto* shared = reinterpret_cast<wire::MessageHeader*>(place);
+    shared->size_and_state.store(static_cast<uint32_t>(size_bytes), std::memory_order_relaxed);
     constexpr size_t kHeader = sizeof(wire::MessageHeader);
     std::memcpy(place + kHeader, reinterpret_cast<const std::byte*>(&message) + kHeader,
                 sizeof(Message) - kHeader);
     if (payload_bytes > 0) std::memcpy(place + sizeof(Message), payload, payload_bytes);
-    auto* shared = reinterpret_cast<wire::MessageHeader*>(place);
     shared->kind = kind;
     shared->size_and_state.store(static_cast<uint32_t>(size_bytes) | wire::kReady,
                                  std::memory_order_release);

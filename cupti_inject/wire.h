@@ -16,11 +16,12 @@
 // Ring. kHeaderBytes of RingHeader, then `capacity_bytes` of data (a power of two), mapped twice in
 // a row so that every message is contiguous. Many producers (the program's threads), one consumer
 // (xpu-record). To send, a producer moves `head` forward by compare-and-swap when the space is
-// free, writes its message, and last stores MessageHeader::size_and_state with kReady (release).
-// The consumer reads ready messages in order, overwrites them with zeros, then moves `tail`
-// (release). Zeroed memory means "reserved, not ready", whatever an earlier lap held there. No
-// producer waits in a callback of the program: a message that does not fit is counted in `counters`
-// and left out.
+// free, stores the size in MessageHeader::size_and_state, writes its message, and last stores the
+// size again, with kReady (release). The consumer reads ready messages in order, overwrites them
+// with zeros, then moves `tail` (release). Zeroed memory, or a size without kReady, means
+// "reserved, not ready", whatever an earlier lap held there. When the process has ended, the
+// consumer steps over a message that a thread has not finished. No producer waits in a callback of
+// the program: a message that does not fit is counted in `counters` and left out.
 //
 // Launch stacks (kSettingInlineStacks) are in wire_stacks.h.
 //

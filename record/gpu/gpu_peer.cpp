@@ -104,6 +104,10 @@ void GpuPeer::Finish(EventSink& sink, End end) {
   peer_.ring.Close();
   stacks_.EndProcess();
   Drain(sink);
+  while (HasEnded() && peer_.ring.SkipTornMessage()) {
+    has_torn_message_ = true;
+    Drain(sink);
+  }
   CountMissing(sink, end);
 }
 
@@ -140,7 +144,7 @@ void GpuPeer::CountMissing(EventSink& sink, End end) {
   const auto missing = [](uint64_t begun, uint64_t dropped, uint64_t taken) {
     return begun > dropped + taken ? begun - dropped - taken : 0;
   };
-  if (peer_.ring.HasTornMessage()) {
+  if (has_torn_message_ || peer_.ring.HasTornMessage()) {
     const uint64_t torn =
         missing(counters[wire::kCounterActivities], counters[wire::kCounterActivitiesDropped],
                 activities_taken_) +

@@ -94,6 +94,7 @@ class GpuPeer {
   bool dormant_counted_ = false;
   bool asked_for_tables_ = false;  // in an earlier round
   bool held_cupti_reported_ = false;
+  bool has_torn_message_ = false;  // which the process did not finish
   bool marker_used_ = false;
   std::string marker_reason_;
   GpuProcess process_;  // without its strings

@@ -94,14 +94,24 @@ void RingReader::Drain(const Visit& visit) {
   }
 }
 
+bool RingReader::IsSize(uint32_t size, uint64_t head) const {
+  return size >= sizeof(wire::MessageHeader) && size % 8 == 0 && size <= wire::kMaxMessageBytes &&
+         size <= head - tail_;
+}
+
+void RingReader::Free(uint32_t size) {
+  std::memset(data_ + (tail_ & (capacity_ - 1)), 0, size);
+  tail_ += size;
+  header_->tail.store(tail_, std::memory_order_release);
+}
+
 bool RingReader::TakeOne(uint64_t head, const Visit& visit) {
   std::byte* start = data_ + (tail_ & (capacity_ - 1));
   auto* shared = reinterpret_cast<wire::MessageHeader*>(start);
   const uint32_t word = shared->size_and_state.load(std::memory_order_acquire);
   if ((word & wire::kReady) == 0) return false;
   const uint32_t size = word & ~wire::kReady;
-  if (size < sizeof(wire::MessageHeader) || size % 8 != 0 || size > wire::kMaxMessageBytes ||
-      size > head - tail_) {
+  if (!IsSize(size, head)) {
     Fault(Format("message of {} bytes where {} are reserved", size, head - tail_));
     return false;
   }
@@ -109,15 +119,24 @@ bool RingReader::TakeOne(uint64_t head, const Visit& visit) {
   std::memcpy(message_.data(), start, size);
   wire::MessageKind kind;
   std::memcpy(&kind, message_.data() + offsetof(wire::MessageHeader, kind), sizeof(kind));
-  std::memset(start, 0, size);
-  tail_ += size;
-  header_->tail.store(tail_, std::memory_order_release);
+  Free(size);
   visit(kind, std::span(message_).first(size));
   return true;
 }
 
 bool RingReader::HasTornMessage() const {
   return fault_.empty() && header_->head.load(std::memory_order_acquire) != tail_;
+}
+
+bool RingReader::SkipTornMessage() {
+  const uint64_t head = header_->head.load(std::memory_order_acquire);
+  if (!fault_.empty() || head == tail_ || head - tail_ > capacity_) return false;
+  const auto* shared =
+      reinterpret_cast<const wire::MessageHeader*>(data_ + (tail_ & (capacity_ - 1)));
+  const uint32_t word = shared->size_and_state.load(std::memory_order_acquire);
+  if ((word & wire::kReady) != 0 || !IsSize(word, head)) return false;
+  Free(word);
+  return true;
 }
 
 void RingReader::Close() { header_->closed.store(1, std::memory_order_release); }

@@ -42,9 +42,12 @@ class RingReader {
   // Stops at the first message that is not finished.
   void Drain(const Visit& visit);
 
-  // Called after the last Drain, when no producer is left: true if space was reserved for a message
-  // that never became ready.
+  // Both are called after Drain when no producer is left.
+  // True if space was reserved for a message that never became ready: its thread died.
   bool HasTornMessage() const;
+  // Steps over that message, so that what other threads sent after it can be read. False if there
+  // is none, or its thread died before it wrote the size.
+  bool SkipTornMessage();
   // Why the ring is not read any more; empty if it is valid.
   const std::string& fault() const { return fault_; }
 
@@ -57,6 +60,9 @@ class RingReader {
  private:
   RingReader() = default;
   bool TakeOne(uint64_t head, const Visit& visit);
+  // Whether a message at tail_ can have it; `head`: within the capacity.
+  bool IsSize(uint32_t size, uint64_t head) const;
+  void Free(uint32_t size);
   void Fault(std::string why);
 
   UniqueFd memfd_;

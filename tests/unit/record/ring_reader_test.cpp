@@ -157,6 +157,27 @@ TEST(RingReader, StopsAtAMessageThatIsNotReady) {
   EXPECT_FALSE(ring->HasTornMessage());
 }
 
+TEST(RingReader, WhatFollowsATornMessageIsRead) {
+  auto ring = RingReader::Create(kSmall);
+  Producer producer(*ring);
+  const uint64_t torn = ring->header().head.fetch_add(64);
+  ASSERT_TRUE(producer.Send(wire::MessageKind::kClockPair, wire::ClockPairMessage{}));
+  EXPECT_TRUE(DrainAll(*ring).empty());
+  EXPECT_FALSE(ring->SkipTornMessage());  // its producer died before it wrote the size
+  Forge(*ring, torn, 64);
+  EXPECT_TRUE(DrainAll(*ring).empty());
+  EXPECT_TRUE(ring->SkipTornMessage());
+  EXPECT_EQ(DrainAll(*ring).size(), 1u);
+  EXPECT_FALSE(ring->SkipTornMessage());
+  EXPECT_FALSE(ring->HasTornMessage());
+  for (const uint32_t size : {4u, 12u, 72u, wire::kMaxMessageBytes + 8, 0x7fffffffu}) {
+    auto forged = RingReader::Create(kSmall);
+    forged->header().head = 64;
+    Forge(*forged, 0, size);
+    EXPECT_FALSE(forged->SkipTornMessage()) << size;
+  }
+}
+
 TEST(RingReader, ForgedSizes) {
   for (const uint32_t size : {0u, 4u, 7u, 12u, 1000u, wire::kMaxMessageBytes + 8, 0x7fffffffu}) {
     auto ring = RingReader::Create(kSmall);
