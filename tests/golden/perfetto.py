@@ -17,7 +17,8 @@ CAPTURES = pathlib.Path(__file__).resolve().parent.parent / "captures"
 OF_SAMPLES = {"cpu", "cpu_kernel", "cpu_python"}
 SAMPLES_TRACK = re.compile(r" \(tid (\d+)\): CPU samples$")
 OWN_MOMENTS = {"wakeup"}  # where arrows begin
-EIGHTH = 125  # times of drawn samples and steps are rounded down to these
+ADJACENT = {"step", "state"}  # in JSON they end 1 ns before the next one begins
+EIGHTH = 125  # times of drawn samples are rounded down to these
 
 
 def nanoseconds(microseconds):
@@ -61,17 +62,10 @@ def same(what, actual, wanted):
                              f"{list((wanted - actual).items())[:3]}")
 
 
-def drawn(span):
-    """(start, end) as JSON has them."""
-    if span.category != "step":
-        return span.start, span.end
-    start = span.start // EIGHTH
-    return start * EIGHTH, (max(start + 1, span.end // EIGHTH) - 1) * EIGHTH
-
-
 def check_slices(name, trace, chrome):
     same(f"{name}: slices",
-         [(s.track, s.name, s.category, *drawn(s), arguments(s.args)) for s in trace.slices],
+         [(s.track, s.name, s.category, s.start,
+           s.end - (s.category in ADJACENT and s.end > s.start), arguments(s.args)) for s in trace.slices],
          [(chrome.track(e), e["name"], e["cat"], nanoseconds(e["ts"]),
            nanoseconds(e["ts"]) + nanoseconds(e["dur"]), arguments(e.get("args", {})))
           for e in chrome.slices if e["cat"] not in OF_SAMPLES])

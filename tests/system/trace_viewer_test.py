@@ -211,6 +211,16 @@ def test_chrome_trace_of_real_captures():
             check(viewer, name, work)
 
 
+def test_states_of_threads():
+    """Each begins where another ends."""
+    with xpu_testing.Workspace() as work, Speedscope() as viewer:
+        path = work.file("states.json")
+        report("--chrome-trace", "-o", path, CAPTURES / "pytorch_loader.xpu", "--time",
+               "12s-12.05s")
+        names = [profile.name for profile in viewer.open(path)]
+        expect("tracks of states", any("states" in name for name in names), True)
+
+
 def test_folded_stacks():
     with xpu_testing.Workspace() as work, Speedscope() as viewer:
         path = work.file("pytorch.txt")

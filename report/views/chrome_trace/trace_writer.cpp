@@ -94,6 +94,11 @@ void TraceWriter::RoundSlice(TraceTrack track, const TraceName& name, uint64_t s
   Slice(track, name, base_ns_ + start * kEighth, base_ns_ + (end - 1) * kEighth);
 }
 
+void TraceWriter::AdjacentSlice(TraceTrack track, const TraceName& name, uint64_t start_ns,
+                                uint64_t end_ns) {
+  Slice(track, name, start_ns, end_ns - (end_ns > start_ns ? 1 : 0));
+}
+
 void TraceWriter::Sample(const TraceSample& /*sample*/, const CallTree& /*tree*/) {}
 
 void TraceWriter::Stack(PathId /*path*/, const CallTree& /*tree*/) {}

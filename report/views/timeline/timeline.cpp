@@ -276,8 +276,8 @@ void Timeline::FindShownSteps() {
 void Timeline::WriteStep(const ShownStep& step) {
   const auto [track, is_new] = step_tracks_.try_emplace(step.series);
   if (is_new) track->second = tracks_.Steps(step.thread);
-  sink_.RoundSlice(track->second, sink_.Name(Format("step {}", step.number), "step"), step.begin_ns,
-                   step.end_ns);
+  sink_.AdjacentSlice(track->second, sink_.Name(Format("step {}", step.number), "step"),
+                      step.begin_ns, step.end_ns);
   sink_.ArgThousandths("busy_us", step.cost.busy_ns);
   sink_.ArgThousandths("idle_us", step.cost.idle_ns);
   sink_.Arg("kernels", step.cost.kernels);

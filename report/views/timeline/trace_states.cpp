@@ -82,12 +82,13 @@ void TraceStates::Write(size_t at) {
   const State& state = states_[at];
   const TraceTrack track = tracks_.States(state.owner);
   if (state.wait == nullptr) {
-    sink_.Slice(track, NameOf("running"), state.start_ns, state.end_ns);
+    sink_.AdjacentSlice(track, NameOf("running"), state.start_ns, state.end_ns);
     return;
   }
   const OffCpuWait& wait = *state.wait;
   const bool is_named = state.kind == Kind::kWaiting || !IsWait(wait.state);
-  sink_.Slice(track, NameOf(is_named ? WaitName(wait) : "runnable"), state.start_ns, state.end_ns);
+  sink_.AdjacentSlice(track, NameOf(is_named ? WaitName(wait) : "runnable"), state.start_ns,
+                      state.end_ns);
   if (state.kind == Kind::kWaiting) {
     if (wait.system_call >= 0) sink_.ArgText("argument", Format("{:#x}", wait.argument));
     if (wait.waker != OffCpuWaker::kUnknown) {
