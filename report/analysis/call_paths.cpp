@@ -12,6 +12,11 @@ namespace {
 // memory.
 constexpr size_t kKeptEach = 8;
 
+Owner OwnerAt(const Analysis& analysis, uint32_t pid, uint32_t tid, uint64_t time_ns) {
+  return {
+      .process = analysis.processes.At(pid, time_ns), .pid = pid, .tid = tid, .time_ns = time_ns};
+}
+
 }  // namespace
 
 // The program would not do what the profiler does, nor all that it calls for that.
@@ -88,45 +93,27 @@ uint32_t PidOf(const Analysis& analysis, InstanceId instance) {
 }
 
 Owner OwnerOf(const Analysis& analysis, const CpuSample& sample) {
-  return {.process = analysis.processes.At(sample.pid, sample.time_ns),
-          .pid = sample.pid,
-          .tid = sample.tid,
-          .time_ns = sample.time_ns};
+  return OwnerAt(analysis, sample.pid, sample.tid, sample.time_ns);
 }
 
 Owner OwnerOf(const Analysis& analysis, const ProbeHit& hit) {
-  return {.process = analysis.processes.At(hit.pid, hit.time_ns),
-          .pid = hit.pid,
-          .tid = hit.tid,
-          .time_ns = hit.time_ns};
+  return OwnerAt(analysis, hit.pid, hit.tid, hit.time_ns);
 }
 
 Owner OwnerOf(const Analysis& analysis, const OffCpuWait& wait) {
-  return {.process = analysis.processes.At(wait.pid, wait.end_ns),
-          .pid = wait.pid,
-          .tid = wait.tid,
-          .time_ns = wait.end_ns};
+  return OwnerAt(analysis, wait.pid, wait.tid, wait.end_ns);
 }
 
 Owner WakerOf(const Analysis& analysis, const OffCpuWait& wait) {
-  return {.process = analysis.processes.At(wait.waker_pid, wait.ready_ns),
-          .pid = wait.waker_pid,
-          .tid = wait.waker_tid,
-          .time_ns = wait.ready_ns};
+  return OwnerAt(analysis, wait.waker_pid, wait.waker_tid, wait.ready_ns);
 }
 
 Owner OwnerOf(const Analysis& analysis, const OffCpuSum& sum) {
-  return {.process = analysis.processes.At(sum.pid, sum.time_ns),
-          .pid = sum.pid,
-          .tid = sum.tid,
-          .time_ns = sum.time_ns};
+  return OwnerAt(analysis, sum.pid, sum.tid, sum.time_ns);
 }
 
 Owner OwnerOf(const Analysis& analysis, const Launch& launch) {
-  return {.process = analysis.processes.At(launch.pid, launch.start_ns),
-          .pid = launch.pid,
-          .tid = launch.tid,
-          .time_ns = launch.start_ns};
+  return OwnerAt(analysis, launch.pid, launch.tid, launch.start_ns);
 }
 
 Owner OwnerOf(const Analysis& analysis, const GpuWork& work) {

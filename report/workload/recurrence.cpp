@@ -304,8 +304,8 @@ class Search {
     return std::max(end, begin + 1);
   }
 
-  // What follows a whole round and is as long as half of one is no part of it: what the program
-  // does between two loops.
+  // What follows a whole round and is as long as half of one does not belong to it: what the
+  // program does between two loops.
   Recurrence::Round RoundOf(size_t begin, size_t end, const Cut& cut) const {
     const size_t length = end - begin;
     const size_t rest = std::max<size_t>(cut.length / 2, 8);

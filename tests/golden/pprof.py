@@ -11,37 +11,13 @@ import sys
 import tempfile
 
 import xpu_testing
+from protobuf_wire import fields, varint
 from xpu_testing import expect, report, skip
 
 CAPTURES = pathlib.Path(__file__).resolve().parent.parent / "captures"
 NAMES = ["graph_paths.xpu", "pytorch_mlp_graph.xpu", "pytorch_python.xpu", "two_kernels_fork.xpu"]
 # Fields of Profile by their published numbers.
 SAMPLE_TYPE, SAMPLE, MAPPING, LOCATION, FUNCTION, STRING = 1, 2, 3, 4, 5, 6
-
-
-def varint(data, at):
-    value = shift = 0
-    while True:
-        byte = data[at]
-        at += 1
-        value |= (byte & 0x7f) << shift
-        shift += 7
-        if byte < 0x80:
-            return value, at
-
-
-def fields(data):
-    """Field number, value: an integer or bytes."""
-    at = 0
-    while at < len(data):
-        key, at = varint(data, at)
-        if key & 7 == 0:
-            value, at = varint(data, at)
-        else:
-            expect("wire type", key & 7, 2)
-            size, at = varint(data, at)
-            value, at = data[at:at + size], at + size
-        yield key >> 3, value
 
 
 def numbers(packed):

@@ -5,8 +5,11 @@ before their events, times do not go back, slices nest and end.
 https://perfetto.dev/docs/reference/trace-packet-proto"""
 
 import collections
+import functools
 import struct
 import zlib
+
+import protobuf_wire
 
 SLICE_BEGIN, SLICE_END, INSTANT, COUNTER = 1, 2, 3, 4
 CLEARED, NEEDS_STATE = 1, 2
@@ -34,32 +37,7 @@ def need(condition, what):
         raise Wrong(what)
 
 
-def varint(data, at):
-    value = shift = 0
-    while True:
-        byte = data[at]
-        at += 1
-        value |= (byte & 0x7f) << shift
-        shift += 7
-        if byte < 0x80:
-            return value, at
-
-
-def fields(data):
-    """Field number, value: an integer, eight bytes as an integer, or bytes."""
-    at = 0
-    while at < len(data):
-        key, at = varint(data, at)
-        if key & 7 == 0:
-            value, at = varint(data, at)
-        elif key & 7 == 1:
-            value, at = int.from_bytes(data[at:at + 8], "little"), at + 8
-        else:
-            need(key & 7 == 2, f"wire type {key & 7}")
-            size, at = varint(data, at)
-            need(at + size <= len(data), "a field is longer than its message")
-            value, at = data[at:at + size], at + size
-        yield key >> 3, value
+fields = functools.partial(protobuf_wire.fields, fixed64=True)
 
 
 def signed(value):

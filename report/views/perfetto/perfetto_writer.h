@@ -49,15 +49,6 @@ class PerfettoWriter : public TraceSink {
   bool has_stacks() const override { return true; }
   void Sample(const TraceSample& sample, const CallTree& tree) override;
   void Stack(PathId path, const CallTree& tree) override;
-  // Samples are none.
-  void RoundSlice(TraceTrack track, const TraceName& name, uint64_t start_ns,
-                  uint64_t end_ns) override {
-    Slice(track, name, start_ns, end_ns);
-  }
-  void AdjacentSlice(TraceTrack track, const TraceName& name, uint64_t start_ns,
-                     uint64_t end_ns) override {
-    Slice(track, name, start_ns, end_ns);
-  }
   void BeginArrows(uint64_t first, uint64_t count) override;
   // One that was not announced begins in a moment of its own with the name of the arrow.
   void Arrow(std::string_view name, uint64_t number, TraceTrack from, uint64_t from_ns,

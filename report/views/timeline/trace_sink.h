@@ -69,10 +69,14 @@ class TraceSink {
   virtual void Stack(PathId path, const CallTree& tree) = 0;
   // A slice of those that follow and enclose one another without a gap, innermost first.
   virtual void RoundSlice(TraceTrack track, const TraceName& name, uint64_t start_ns,
-                          uint64_t end_ns) = 0;
+                          uint64_t end_ns) {
+    Slice(track, name, start_ns, end_ns);
+  }
   // A slice of those that follow one another without a gap and enclose none.
   virtual void AdjacentSlice(TraceTrack track, const TraceName& name, uint64_t start_ns,
-                             uint64_t end_ns) = 0;
+                             uint64_t end_ns) {
+    Slice(track, name, start_ns, end_ns);
+  }
   // Of the slice before: `count` arrows will begin in it, numbered from `first`.
   virtual void BeginArrows(uint64_t first, uint64_t count) = 0;
   // One of them (number 0: one that was not announced) ends at the slice before, on `to` at
