@@ -49,14 +49,19 @@ class Steps:
         return {line[0]: [int(t) for t in line[1:]] for line in lines}
 
 
-def attach(work, steps, *options, duration="300ms", name="capture.xpu", timeout=60):
-    """Records the running program for a moment; the capture."""
+def record_window(work, steps, *options, duration="300ms", name="capture.xpu", timeout=60):
+    """Records the running program for a moment; the capture's path."""
     result = work.record("-p", str(steps.pid), "-d", duration, *options, output=name,
                          timeout=timeout)
     expect(f"status of xpu-record ({result.stderr})", result.returncode, 0)
     expect("GPU activity is recorded", "not recorded" in result.stderr, False)
     expect("the program runs", steps.process.poll(), None)
-    return GpuCapture(work.path / name)
+    return work.path / name
+
+
+def attach(work, steps, *options, **named):
+    """Records the running program for a moment; the capture."""
+    return GpuCapture(record_window(work, steps, *options, **named))
 
 
 def calls_in_whole_steps(capture, times, is_counted, margin_steps=2):

@@ -2,6 +2,7 @@
 with XPU_TEST_GPU=1 and XPU_WORKLOAD_DIR (made by tests/workloads/build_gpu.sh), on a real GPU; with
 XPU_TEST_PYTHON to PyTorch too. XPU_TEST_WINDOWS: how many windows of each program are recorded."""
 
+import concurrent.futures
 import os
 import pathlib
 import signal
@@ -11,7 +12,7 @@ import time
 from collections import Counter
 
 import xpu_testing
-from attaching import Steps, attach, calls_in_whole_steps
+from attaching import Steps, attach, calls_in_whole_steps, record_window
 from gpu_capture import GpuCapture
 from gpu_programs import REAL, prepare, program
 from xpu_testing import Workspace, expect, recorder
@@ -58,18 +59,29 @@ def check_window(capture, threads, launches=None):
     return steps
 
 
+def check_window_at(path, *arguments):
+    return check_window(GpuCapture(path), *arguments)
+
+
+def check_windows(paths, *arguments):
+    """Whole steps in each window. A window of a program without pauses has a million records."""
+    with concurrent.futures.ProcessPoolExecutor() as pool:
+        return [r.result() for r in
+                [pool.submit(check_window_at, path, *arguments) for path in paths]]
+
+
 # The simulated device launches faster than a machine with other work can record.
 SLOWLY = () if REAL else ("--sleep-us", "500")
 
 
 def check_steps(name, *arguments, launches, duration="200ms"):
     with Workspace() as work:
-        captures = []
+        paths = []
         with Steps(work, [program(name), *SLOWLY, *arguments, "--launches", launches]) as steps:
             for window in range(WINDOWS):
-                captures.append(attach(work, steps, name=f"{window}.xpu", duration=duration))
+                paths.append(record_window(work, steps, name=f"{window}.xpu", duration=duration))
             threads = steps.end()
-        whole = [check_window(capture, threads, launches) for capture in captures]
+        whole = check_windows(paths, threads, launches)
     print(f"        {name} {arguments}: {WINDOWS} windows, {min(whole)} to {max(whole)} whole steps "
           f"of {launches} launches in each")
 
@@ -293,14 +305,14 @@ def check_python(script, *arguments, env=None):
     if "XPU_TEST_PYTHON" not in os.environ:
         raise xpu_testing.Skip("XPU_TEST_PYTHON names no Python with PyTorch and JAX")
     with Workspace() as work:
-        captures = []
+        paths = []
         command = [os.environ["XPU_TEST_PYTHON"], WORKLOADS / script, *arguments]
         with Steps(work, command, env and {**os.environ, **env}) as steps:
             for window in range(WINDOWS):
-                captures.append(attach(work, steps, name=f"{window}.xpu", duration="200ms"))
+                paths.append(record_window(work, steps, name=f"{window}.xpu", duration="200ms"))
             threads = steps.end()
-        whole = [check_window(capture, threads) for capture in captures]
-        python = [line for line in captures[0].folded("--mode", "gpu", "--unit", "ns")
+        whole = check_windows(paths, threads)
+        python = [line for line in GpuCapture(paths[0]).folded("--mode", "gpu", "--unit", "ns")
                   if f"{script}:train_step" in line]
         expect("GPU work under the program's own Python function", len(python) > 0, True)
     print(f"        {script} {arguments}: {WINDOWS} windows, {min(whole)} to {max(whole)} whole steps")

@@ -3,8 +3,9 @@
     planted_steps.py [--steps N] [--compile|--graph]
 
 Three things make steps slow: the loader sleeps for 5 ms in every 37th, the program waits for the
-GPU in every 50th, an extra kernel runs in every 64th. A step takes the GPU longer than its
-launches take the CPU, so that much is queued when the program waits, yet less than the queue holds.
+GPU in every 50th, an extra kernel runs in every 64th. A step takes the GPU two to three times as
+long as its launches take the CPU, compiled or not, so that much is queued when the program waits,
+yet less than the queue holds.
 --compile: the model goes through torch.compile. --graph: the step is captured into a CUDA graph
 once and replayed. Prints one JSON line: the numbers of the planted steps, and the times
 (CLOCK_MONOTONIC) at which each step began and the last one ended.
@@ -19,8 +20,8 @@ import time
 import torch
 from torch import nn
 
-WIDTH, ROWS, LAYERS = 1024, 4096, 3
-EXTRA_WIDTH = 3584
+WIDTH, ROWS, LAYERS = 1024, 12288, 3
+EXTRA_WIDTH = 5632
 SLEEP_SECONDS = 0.005
 EVERY = {"load": 37, "synchronize": 50, "kernel": 64}
 
