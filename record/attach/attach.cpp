@@ -104,6 +104,7 @@ class Attacher {
   Result<Attached> Run();
 
  private:
+  Result<Attached> LoadAndConnect();
   Status Prepare();
   Status CheckRights() const;
   Status BorrowAThread();
@@ -426,6 +427,15 @@ Result<UniqueFd> Attacher::TakeConnection() {
 
 Result<Attached> Attacher::Run() {
   ::prctl(PR_SET_TIMERSLACK, 1000);  // of this thread: short waits are short
+  auto attached = LoadAndConnect();
+  if (attached.ok()) return attached;
+  if (HasEnded()) return Gone();  // whatever that made fail
+  Error error = std::move(attached).error();
+  if (error.kind == ErrorKind::kNotFound) error.kind = ErrorKind::kSystem;
+  return error;
+}
+
+Result<Attached> Attacher::LoadAndConnect() {
   XPU_RETURN_IF_ERROR(Prepare());
   XPU_RETURN_IF_ERROR(BorrowAThread());
   XPU_RETURN_IF_ERROR(WaitForThread());

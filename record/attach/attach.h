@@ -36,7 +36,8 @@ struct Attached {
 };
 
 // Blocks for at most some ten seconds; `ends` is asked now and then whether to give up earlier. The
-// errors' messages say why the process cannot be attached to, without its pid.
+// errors' messages say why the process cannot be attached to, without its pid; kNotFound: it has
+// ended.
 Result<Attached> Attach(const AttachTarget& target, const std::function<bool()>& ends = {},
                         const AttachObserver& observe = {});
 

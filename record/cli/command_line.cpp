@@ -18,6 +18,10 @@ namespace {
 
 constexpr char kSeeHelp[] = "xpu-record --help lists the options";
 
+Error UsageError(std::string message, std::string hint) {
+  return Error{ErrorKind::kUsage, std::move(message), std::move(hint)};
+}
+
 Error UsageError(std::string message) {
   return Error{ErrorKind::kUsage, std::move(message), kSeeHelp};
 }
@@ -32,6 +36,8 @@ struct Words {
   std::vector<std::pair<ProbeKind, std::string>> probes;
   uint64_t period = 0;  // 0: not given
   std::string delay;
+  std::string every;
+  std::string window;
   std::string duration;
   std::string off_cpu_min;
   std::vector<std::string> controls;
@@ -114,6 +120,8 @@ void AddControlOptions(CLI::App& app, RecordOptions& options, Words& words) {
   app.add_flag("-a,--all", options.whole_system);
   app.add_option("-d,--duration", words.duration)->type_name("TIME");
   app.add_option("-D,--delay", words.delay)->type_name("TIME");
+  app.add_option("--every", words.every)->type_name("TIME");
+  app.add_option("--window", words.window)->type_name("TIME");
   app.add_option("--control", words.controls)->type_name("{signal,fifo:}")->allow_extra_args(false);
   app.add_option("--capture-range", words.capture_range)->type_name("{cudaProfilerApi,nvtx:}");
 }
@@ -220,6 +228,26 @@ std::string NoteOfDelay(const std::string& delay) {
       delay, delay, delay);
 }
 
+Status SetWindows(const Words& words, ControlOptions& control) {
+  if (words.every.empty() && words.window.empty()) return Ok();
+  if (words.every.empty() || words.window.empty()) {
+    return UsageError("--every and --window belong together",
+                      "a tenth of a second in every minute: --every 60s --window 100ms");
+  }
+  XPU_ASSIGN_OR_RETURN(control.every_ns, ParseDuration("--every", words.every));
+  XPU_ASSIGN_OR_RETURN(control.window_ns, ParseDuration("--window", words.window));
+  if (control.window_ns == 0 || control.every_ns <= control.window_ns) {
+    return UsageError("--window: must be greater than 0 and less than --every",
+                      "to record all the time, leave out both");
+  }
+  if (!words.delay.empty() || !words.controls.empty() || !words.capture_range.empty()) {
+    return UsageError(
+        "--every cannot be combined with --delay, --control or --capture-range, which also say "
+        "when to record");
+  }
+  return Ok();
+}
+
 Status SetControl(const Words& words, ControlOptions& control) {
   control.waits_for_enable = words.delay == "-1";
   if (!words.delay.empty() && !control.waits_for_enable) {
@@ -230,6 +258,7 @@ Status SetControl(const Words& words, ControlOptions& control) {
     XPU_ASSIGN_OR_RETURN(control.duration_ns, ParseDuration("--duration", words.duration));
     if (*control.duration_ns == 0) return UsageError("--duration: must be greater than 0");
   }
+  XPU_RETURN_IF_ERROR(SetWindows(words, control));
   for (const std::string& text : words.controls) {
     XPU_RETURN_IF_ERROR(ParseControl(text, control));
   }

@@ -22,6 +22,9 @@ inline constexpr HelpGroup kHelpGroups[] = {
   -d, --duration TIME   stop recording after TIME: 5s, 500ms, 2m; the program
                         goes on at full speed, and xpu-record waits for it
   -D, --delay TIME      start recording after TIME; -1: wait for --control
+  --every TIME          record a window, not all the time, as often as this;
+                        between windows running programs are left alone
+  --window TIME         with --every: how long each window is
   --control HOW         pause and resume the recording from outside:
                         fifo:CTL[,ACK] reads commands (enable, disable, stop)
                         from a FIFO, signal uses SIGUSR2

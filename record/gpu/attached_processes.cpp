@@ -33,16 +33,42 @@ AttachedProcesses::AttachedProcesses(ProcessTable& processes, InjectServer& serv
 void AttachedProcesses::OnMapping(uint32_t pid, uint64_t start, const CodeMapping& mapping) {
   // Number 0 is a process of another pid namespace.
   if (pid == 0 || !IsCudaDriver(processes_.file(mapping.file).path)) return;
-  if (!processes_.IsCurrent(pid, mapping) || !done_.insert(pid).second) return;
-  if (!takes_forked_ && IsForked(pid, start)) return;
-  AttachTarget target = what_;
-  target.pid = static_cast<pid_t>(pid);
-  thread_.Request(std::move(target));
-  ++under_way_;
+  if (!processes_.IsCurrent(pid, mapping) || known_.contains(pid)) return;
+  if (!takes_forked_ && IsForked(pid, start)) {
+    known_[pid].may_be_attached_to = false;
+    return;
+  }
+  known_[pid] = {};
+  if (!is_paused_) wanted_.insert(pid);
+}
+
+void AttachedProcesses::Forget(uint32_t pid) {
+  known_.erase(pid);
+  wanted_.erase(pid);
+}
+
+void AttachedProcesses::Resume() {
+  is_paused_ = false;
+  for (const auto& [pid, known] : known_) {
+    if (known.may_be_attached_to) wanted_.insert(pid);
+  }
+}
+
+void AttachedProcesses::RequestWanted() {
+  // A library that is about to leave must be out of the process first.
+  std::erase_if(wanted_, [&](uint32_t pid) {
+    AttachTarget target = what_;
+    target.pid = static_cast<pid_t>(pid);
+    if (server_.HasAdopted(target.pid)) return false;
+    threads_.Request(std::move(target));
+    ++under_way_;
+    return true;
+  });
 }
 
 void AttachedProcesses::Update(EventSink& sink) {
-  for (AttachThread::Finished& finished : thread_.TakeFinished()) {
+  RequestWanted();
+  for (AttachThreads::Finished& finished : threads_.TakeFinished()) {
     --under_way_;
     const auto pid = static_cast<uint32_t>(finished.pid);
     if (finished.result.ok()) {
@@ -54,8 +80,16 @@ void AttachedProcesses::Update(EventSink& sink) {
       continue;
     }
     const Error& error = finished.result.error();
+    if (error.kind == ErrorKind::kNotFound) {
+      AppendFormat(news_, "process {}: {}\n", pid, error.message);
+      continue;
+    }
     sink.losses().Add(LossKind::kProcessNotReached, 1, pid, {},
                       Format("process {}: {}", pid, error.message));
+    if (const auto known = known_.find(pid); known != known_.end()) {
+      known->second.may_be_attached_to = error.kind == ErrorKind::kBusy;
+      if (std::exchange(known->second.has_failed, true)) continue;
+    }
     AppendFormat(failures_, "xpu-record: process {}: GPU activity is not recorded: {}\n", pid,
                  error.message);
     if (!error.hint.empty()) AppendFormat(failures_, "hint: {}\n", error.hint);

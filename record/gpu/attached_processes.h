@@ -4,15 +4,17 @@
 // The processes themselves are handled on a thread of its own (record/attach/); this class decides
 // when, hands over the connection to the library, and reports what could not be done. A child that
 // was forked from a process with the driver is left alone: CUDA does not work in it, and the data
-// loaders of a training job are such children.
+// loaders of a training job are such children. Between the windows of a recording the library is in
+// none of them; those that can be attached to are attached to again for the next one.
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <set>
 #include <string>
 #include <utility>
 
-#include "record/attach/attach_thread.h"
+#include "record/attach/attach_threads.h"
 #include "record/gpu/inject_server.h"
 #include "record/process/process_table.h"
 #include "record/sink/event_sink.h"
@@ -26,30 +28,44 @@ class AttachedProcesses : public ProcessListener {
   AttachedProcesses(ProcessTable& processes, InjectServer& server, AttachTarget what,
                     bool takes_forked);
 
-  void OnExec(uint32_t pid) override { done_.erase(pid); }
+  void OnExec(uint32_t pid) override { Forget(pid); }
   void OnMapping(uint32_t pid, uint64_t start, const CodeMapping& mapping) override;
-  void OnEnd(uint32_t pid) override { done_.erase(pid); }
+  void OnEnd(uint32_t pid) override { Forget(pid); }
+
+  // A window ends: processes that load the driver now are attached to at the next one.
+  void Pause() { is_paused_ = true; }
+  // The next window comes: all are attached to again.
+  void Resume();
 
   // Takes what has ended: connections go to the server, failures are counted.
   void Update(EventSink& sink);
   // An attach is under way.
-  bool IsBusy() const { return under_way_ > 0; }
+  bool IsBusy() const { return under_way_ > 0 || !wanted_.empty(); }
   // Readable when Update has something to take.
-  int fd() const { return thread_.fd(); }
+  int fd() const { return threads_.fd(); }
   // For the user, once: what could not be recorded, with hints; and for -v, how it went.
   std::string TakeFailures() { return std::exchange(failures_, {}); }
   std::string TakeNews() { return std::exchange(news_, {}); }
 
  private:
+  void Forget(uint32_t pid);
+  void RequestWanted();
+
   const ProcessTable& processes_;
   InjectServer& server_;
   const AttachTarget what_;
   const bool takes_forked_;
-  std::set<uint32_t> done_;  // were asked for in the program that they run
+  struct Known {
+    bool may_be_attached_to = true;
+    bool has_failed = false;  // which the user was told
+  };
+  std::map<uint32_t, Known> known_;  // processes that have the driver
+  std::set<uint32_t> wanted_;        // of them, not asked for yet
+  bool is_paused_ = false;
   uint32_t under_way_ = 0;
   std::string failures_;
   std::string news_;
-  AttachThread thread_;  // ends before what it reports to
+  AttachThreads threads_;  // end before what they report to
 };
 
 }  // namespace xpu

@@ -145,7 +145,9 @@ Result<std::unique_ptr<Source>> GpuSource::Open(SourceContext& context) {
   std::unique_ptr<GpuSource> source(new GpuSource(context, std::move(server)));
   source->library_ = std::move(library);
   source->shared_tables_ = std::move(tables);
-  source->Pause(options.control.delay_ns != 0 || options.control.waits_for_enable);
+  const ControlOptions& control = options.control;
+  source->paused_ = control.delay_ns != 0 || control.waits_for_enable || control.window_ns != 0;
+  source->SetGates();
   context.stacks_are_inline = source->shared_tables_ != nullptr;
   if (!options.cupti_library.empty()) {
     XPU_ASSIGN_OR_RETURN(source->cupti_library_, AbsolutePath(options.cupti_library));
@@ -263,6 +265,7 @@ void GpuSource::AcceptPeers(EventSink& sink) {
     if (tracker_) tracker_->Observe(static_cast<uint32_t>(peer.pid), sink);
     if (!instances_.insert(peer.instance).second) continue;  // claimed twice in one round
     peers_.push_back(std::make_unique<GpuPeer>(std::move(peer), sink, stacks, memory_));
+    peers_.back()->SetGate(Gate(!in_range_.empty()));
   }
   for (const InjectRefusal& refusal : arrivals.refusals) {
     ++reports_.connected[static_cast<uint32_t>(refusal.pid)];
@@ -299,7 +302,10 @@ void GpuSource::FinishPeer(GpuPeer& peer, EventSink& sink, GpuPeer::End end) {
                       peer.instance(), Format("process {}", peer.pid()));
   }
   if (tracker_ && end == GpuPeer::End::kOfProcess) tracker_->ObserveEnd(peer.pid(), sink);
-  markers_[peer.instance()] = {peer.pid(), peer.markers(), peer.marker_reason()};
+  if (peer.markers() > 0) {
+    markers_[peer.instance()] = {peer.pid(), peer.markers(), peer.marker_reason()};
+  }
+  if (peer.leaves()) instances_.erase(peer.instance().value);
   sink.Forget(peer.instance());
 }
 
@@ -316,9 +322,11 @@ void GpuSource::Drain(EventSink& sink) {
   const bool has_tables = !launches_ || !context_.unwinder || context_.unwinder->IsUpToDate();
   std::erase_if(peers_, [&](std::unique_ptr<GpuPeer>& peer) {
     // Tested before draining, so that everything the process wrote before its end is taken.
-    const bool ended = peer->HasEnded();
+    const bool process_ended = peer->HasEnded();
+    const bool has_left = peer->leaves() && !server_.IsConnected(peer->instance().value);
+    const bool ended = process_ended || has_left;
     if (ended) {
-      FinishPeer(*peer, sink, GpuPeer::End::kOfProcess);
+      FinishPeer(*peer, sink, process_ended ? GpuPeer::End::kOfProcess : GpuPeer::End::kLeft);
     } else {
       peer->Drain(sink);
       FollowRange(*peer);
@@ -338,7 +346,13 @@ void GpuSource::Drain(EventSink& sink) {
   }
 }
 
-void GpuSource::Switch(const SwitchState& wanted) { Pause(!wanted.user_on); }
+void GpuSource::Switch(const SwitchState& wanted) {
+  paused_ = !wanted.user_on;
+  if (attached_ && std::exchange(in_programs_, wanted.in_programs) != wanted.in_programs) {
+    wanted.in_programs ? attached_->Resume() : attached_->Pause();
+  }
+  SetGates();
+}
 
 void GpuSource::CountLosses(EventSink& sink) {
   if (launches_) launches_->CountLosses(sink);
@@ -372,20 +386,17 @@ void GpuSource::GiveUpStacks(EventSink& sink) {
   ended_.clear();
 }
 
-void GpuSource::Pause(bool paused) {
-  paused_ = paused;
-  SetGates();
+// Each process handles its own ranges, so its gate depends only on the ranges of others.
+uint32_t GpuSource::Gate(bool others_open) const {
+  return (paused_ ? wire::kGatePaused : 0) | (others_open ? wire::kGateOthersOpen : 0) |
+         (in_programs_ ? 0 : wire::kGateEnds);
 }
 
-// Each process handles its own ranges, so its gate depends only on the ranges of others.
 void GpuSource::SetGates() {
-  const auto gate = [&](bool others_open) {
-    return (paused_ ? wire::kGatePaused : 0) | (others_open ? wire::kGateOthersOpen : 0);
-  };
   for (const auto& peer : peers_) {
-    peer->SetGate(gate(in_range_.size() > in_range_.count(peer->instance())));
+    peer->SetGate(Gate(in_range_.size() > in_range_.count(peer->instance())));
   }
-  server_.SetGate(gate(!in_range_.empty()));
+  server_.SetGate(Gate(!in_range_.empty()));
 }
 
 void GpuSource::SetRange(const GpuPeer& peer, uint64_t time_ns, bool is_open, std::string cause) {

@@ -61,7 +61,7 @@ class GpuSource : public Source {
   void FlushPrograms(EventSink& sink);
   void FollowRange(GpuPeer& peer);
   void SetRange(const GpuPeer& peer, uint64_t time_ns, bool is_open, std::string cause);
-  void Pause(bool paused);
+  uint32_t Gate(bool others_open) const;
   void SetGates();
   void CountMissingStacks(EventSink& sink);
   void WatchCupti(GpuPeer& peer);
@@ -84,12 +84,13 @@ class GpuSource : public Source {
   std::optional<CuptiWatch> cupti_watch_;  // used if BPF is available
   bool watch_tried_ = false;
   bool paused_ = false;
+  bool in_programs_ = true;  // SwitchState
   std::set<InstanceId> in_range_;
   std::vector<RangeChange> range_changes_;
   FairBudget memory_ = GpuPeer::Memory();
   std::vector<std::unique_ptr<GpuPeer>> peers_;
   std::vector<std::unique_ptr<GpuPeer>> ended_;  // ended; their last stacks wait for tables
-  std::unordered_set<uint64_t> instances_;       // of all peers so far
+  std::unordered_set<uint64_t> instances_;       // of all peers so far, but those that have left
   struct Markers {
     uint32_t pid = 0;
     uint64_t count = 0;

@@ -175,9 +175,16 @@ void InjectServer::HangUp(uint64_t instance) {
   });
 }
 
-bool InjectServer::HasAdopted() const {
-  return std::any_of(welcomed_.begin(), welcomed_.end(),
-                     [](const Pending& welcomed) { return welcomed.attached_pid != 0; });
+bool InjectServer::HasAdopted(pid_t pid) const {
+  return std::any_of(welcomed_.begin(), welcomed_.end(), [&](const Pending& welcomed) {
+    return welcomed.attached_pid != 0 && (pid == 0 || welcomed.attached_pid == pid);
+  });
+}
+
+bool InjectServer::IsConnected(uint64_t instance) const {
+  return std::any_of(welcomed_.begin(), welcomed_.end(), [&](const Pending& welcomed) {
+    return welcomed.attached_pid != 0 && welcomed.instance == instance;
+  });
 }
 
 // Returns true when the connection needs no further handling.

@@ -66,8 +66,10 @@ class InjectServer {
   // until HangUp, by which the library learns of the end of the recording, however it ends.
   void Adopt(UniqueFd connection, pid_t pid, uint64_t now_ns);
   void HangUp(uint64_t instance);
-  // A library that was adopted has not hung up: it closes the connection when it has left CUPTI.
-  bool HasAdopted() const;
+  // A library that was adopted, in process `pid` or (0) any, has not hung up: it closes the
+  // connection when it has left CUPTI.
+  bool HasAdopted(pid_t pid = 0) const;
+  bool IsConnected(uint64_t instance) const;  // of one that was adopted
   // Some connections have not sent their Hello yet.
   bool IsExpecting() const { return !pending_.empty(); }
 

@@ -28,6 +28,8 @@ struct ControlOptions {
   uint64_t delay_ns = 0;
   bool waits_for_enable = false;        // --delay=-1
   std::optional<uint64_t> duration_ns;  // counted from when recording first starts
+  uint64_t every_ns = 0;                // from the beginning of a window to that of the next
+  uint64_t window_ns = 0;               // how long each is; 0: no windows
   bool by_signal = false;               // SIGUSR2
   std::string fifo;                     // that commands are read from; empty: none
   std::string ack_fifo;                 // empty: commands are not acknowledged
@@ -35,11 +37,11 @@ struct ControlOptions {
   uint64_t max_bytes = 0;  // limit for all parts of the capture; 0: none
   std::string note;        // warns of a value that may be a mistake; empty: none
 
-  bool StartsPaused() const { return delay_ns != 0 || waits_for_enable || capture_range; }
-  // True if there may be times in which nothing is recorded.
-  bool CanPause() const {
-    return delay_ns != 0 || waits_for_enable || by_signal || !fifo.empty() || capture_range;
+  bool StartsPaused() const {
+    return delay_ns != 0 || waits_for_enable || window_ns != 0 || capture_range;
   }
+  // True if there may be times in which nothing is recorded.
+  bool CanPause() const { return StartsPaused() || by_signal || !fifo.empty(); }
   // True if the recording may end before the program.
   bool CanEndEarly() const { return duration_ns || !fifo.empty() || max_bytes != 0; }
 };

@@ -142,22 +142,32 @@ void EventLoop::PollCommands(Sources& sources, EventSink& sink) {
   }
 }
 
+SwitchState EventLoop::Wanted() const {
+  const RecordingControl& control = parts_.control;
+  return {
+      .is_on = control.is_on(), .user_on = control.user_on(), .in_programs = control.in_programs()};
+}
+
 void EventLoop::Apply(Sources& sources, EventSink& sink, std::optional<uint64_t> in_program_ns) {
-  RecordingControl& control = parts_.control;
+  parts_.control.Advance(MonotonicNs(), !sources.IsStarting());
+  SwitchAsWanted(sources, sink, in_program_ns);
+}
+
+void EventLoop::SwitchAsWanted(Sources& sources, EventSink& sink,
+                               std::optional<uint64_t> in_program_ns) {
   const uint64_t before_ns = MonotonicNs();
-  control.Advance(before_ns);
-  const bool changes = control.is_on() != is_on_;
-  if (!changes && control.user_on() == user_on_) return;
-  is_on_ = control.is_on();
-  user_on_ = control.user_on();
-  sources.Switch({.is_on = is_on_, .user_on = user_on_});
+  const SwitchState wanted = Wanted();
+  if (wanted == switched_) return;
+  const bool changes = wanted.is_on != switched_.is_on;
+  switched_ = wanted;
+  sources.Switch(wanted);
   if (!changes) return;
   // What was recorded lies between the two times.
-  const uint64_t time_ns = is_on_ ? before_ns : MonotonicNs();
+  const uint64_t time_ns = wanted.is_on ? before_ns : MonotonicNs();
   RecordingSwitch event;
   event.time_ns = in_program_ns ? std::min(*in_program_ns, time_ns) : time_ns;
-  event.is_on = is_on_;
-  event.cause = sink.Intern(control.cause());
+  event.is_on = wanted.is_on;
+  event.cause = sink.Intern(parts_.control.cause());
   sink.Write(event);
 }
 
@@ -175,9 +185,9 @@ Status EventLoop::Record(Sources& sources, EventSink& sink) {
   XPU_RETURN_IF_ERROR(WatchTarget());
   if (parts_.fifo != nullptr) XPU_RETURN_IF_ERROR(Watch(parts_.fifo->fd()));
   for (int fd : sources.fds()) XPU_RETURN_IF_ERROR(Watch(fd));
-  sources.Switch({.is_on = parts_.control.is_on(), .user_on = parts_.control.user_on()});
+  sources.Switch(Wanted());
   // Sources that must begin switched off were opened that way.
-  Apply(sources, sink, parts_.begin_ns);
+  SwitchAsWanted(sources, sink, parts_.begin_ns);
   uint64_t flush_at_ns = MonotonicNs() + kFlushNs;
   while (!IsOver(sources)) {
     XPU_RETURN_IF_ERROR(WaitMs(IntervalMs(sources, MonotonicNs())));

@@ -56,9 +56,11 @@ class EventLoop {
   // Begins a new part, or ends the recording, if the capture is large enough.
   void EnforceSizeLimit(Sources& sources, EventSink& sink);
   void PollCommands(Sources& sources, EventSink& sink);
-  // Switches the sources as the control demands, and records that; `in_program_ns`: the time of the
-  // change in the program.
+  SwitchState Wanted() const;
+  // Lets the control decide, then switches the sources as it demands, and records that;
+  // `in_program_ns`: the time of the change in the program.
   void Apply(Sources& sources, EventSink& sink, std::optional<uint64_t> in_program_ns = {});
+  void SwitchAsWanted(Sources& sources, EventSink& sink, std::optional<uint64_t> in_program_ns);
 
   static constexpr uint64_t kFlushNs = 900'000'000;  // a killed recorder loses at most a second
   static constexpr uint64_t kGraceNs = 2'000'000'000;
@@ -68,8 +70,7 @@ class EventLoop {
   SignalRouter router_;
   UniqueFd epoll_;
   uint64_t kill_at_ns_ = 0;  // 0: not requested twice
-  bool is_on_ = true;        // as passed to the sources
-  bool user_on_ = true;      // as passed to the sources
+  SwitchState switched_;     // as passed to the sources
   bool has_reached_max_ = false;
   int complaints_ = 0;  // about invalid commands
 };

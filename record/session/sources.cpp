@@ -59,8 +59,7 @@ void Sources::Begin(EventSink& sink) {
   constexpr int kStepMs = 2;
   for (const auto& source : sources_) source->Begin(sink);
   const uint64_t give_up_ns = MonotonicNs() + kPatienceNs;
-  const auto is_starting = [](const auto& source) { return source->IsStarting(); };
-  while (std::any_of(sources_.begin(), sources_.end(), is_starting) && MonotonicNs() < give_up_ns) {
+  while (IsStarting() && MonotonicNs() < give_up_ns) {
     ::poll(nullptr, 0, kStepMs);
     Drain(sink);
   }
@@ -83,7 +82,16 @@ void Sources::CountLosses(EventSink& sink) {
   for (const auto& source : sources_) source->CountLosses(sink);
 }
 
-void Sources::EndSampling() { Switch({.is_on = false, .user_on = state_.user_on}); }
+void Sources::EndSampling() {
+  SwitchState wanted = state_;
+  wanted.is_on = false;
+  Switch(wanted);
+}
+
+bool Sources::IsStarting() const {
+  return std::any_of(sources_.begin(), sources_.end(),
+                     [](const auto& source) { return source->IsStarting(); });
+}
 
 void Sources::Stop(EventSink& sink, bool early) {
   const bool may_go_on = early || !context_->scope.is_program();

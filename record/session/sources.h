@@ -44,6 +44,7 @@ class Sources {
   std::vector<int> fds() const;
   int DrainIntervalMs(uint64_t now_ns) const;
   std::vector<RangeChange> TakeRangeChanges();
+  bool IsStarting() const;
   bool IsOver() const;
 
  private:

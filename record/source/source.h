@@ -25,6 +25,11 @@ namespace xpu {
 struct SwitchState {
   bool is_on = true;
   bool user_on = true;  // may be true although the program is in no capture range
+  // Whether the library is in programs that were attached to: not between windows (--every), and
+  // shortly before one, so that it begins for all of them at once.
+  bool in_programs = true;
+
+  bool operator==(const SwitchState&) const = default;
 };
 
 // The recorded programs have entered a capture range, or have left the last one.

@@ -223,7 +223,8 @@ std::string FindLosses(const ReportOptions& options, const Analysis& analysis,
     }
   }
   if (options.view->has_ledger) return {};
-  return PartsNote(analysis.model) + LedgerText(ledger) + before_losses;
+  return PartsNote(analysis.model) + WindowsNote(analysis.model) + LedgerText(ledger) +
+         before_losses;
 }
 
 }  // namespace

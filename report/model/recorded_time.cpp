@@ -133,8 +133,53 @@ uint64_t PausedNs(const std::vector<Pause>& pauses, uint64_t start_ns, uint64_t 
   return paused_ns;
 }
 
+namespace {
+
+struct Windows {
+  uint64_t count = 0;
+  uint64_t recorded_ns = 0;
+  uint64_t whole_ns = 0;
+};
+
+// nullopt: the recording was on and off for another reason.
+std::optional<Windows> FindWindows(const Model& model, const std::vector<Pause>& pauses) {
+  if (pauses.empty()) return std::nullopt;
+  const auto is_between = [&](const Pause& pause) { return model.Text(pause.cause) == "--every"; };
+  if (!std::all_of(pauses.begin(), pauses.end(), is_between)) return std::nullopt;
+  const uint64_t begin_ns = StartOf(model);
+  Windows windows{.whole_ns = RunTimeNs(model)};
+  windows.recorded_ns =
+      windows.whole_ns - std::min(windows.whole_ns, PausedNs(pauses, 0, UINT64_MAX));
+  for (const Pause& pause : pauses) windows.count += pause.start_ns > begin_ns ? 1 : 0;
+  if (pauses.back().end_ns < begin_ns + windows.whole_ns) ++windows.count;
+  return windows;
+}
+
+std::string TextOf(const Windows& windows) {
+  return Format("{} in {} {}, {:.3g} % of the time", HumanDuration(windows.recorded_ns),
+                WithThousands(windows.count), ForCount(windows.count, "{window|windows}"),
+                100 * static_cast<double>(windows.recorded_ns) /
+                    static_cast<double>(std::max<uint64_t>(windows.whole_ns, 1)));
+}
+
+}  // namespace
+
+double WindowScale(const Model& model) {
+  const auto windows = FindWindows(model, FindPauses(model));
+  if (!windows || windows->recorded_ns == 0) return 0;
+  return static_cast<double>(windows->whole_ns) / static_cast<double>(windows->recorded_ns);
+}
+
+std::string WindowsNote(const Model& model) {
+  const auto windows = FindWindows(model, FindPauses(model));
+  if (!windows || windows->recorded_ns == 0) return {};
+  return Format("recorded {}: totals of the whole time are about {:.3g} times those shown\n",
+                TextOf(*windows), WindowScale(model));
+}
+
 std::string RecordedText(const Model& model) {
   const std::vector<Pause> pauses = FindPauses(model);
+  if (const auto windows = FindWindows(model, pauses)) return TextOf(*windows) + " (--every)";
   const uint64_t run_ns = RunTimeNs(model);
   if (const uint64_t between_ns = PausedNs(BetweenRecordings(model), 0, UINT64_MAX)) {
     return Format("{}, without the time between recordings",

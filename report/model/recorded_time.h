@@ -47,6 +47,11 @@ std::vector<Pause> FindPauses(const Model& model);
 std::vector<Pause> BetweenRecordings(const Model& model);
 // How long of that time was paused.
 uint64_t PausedNs(const std::vector<Pause>& pauses, uint64_t start_ns, uint64_t end_ns);
+// What a total of a recording by windows (xpu-record --every) is multiplied by to estimate that of
+// the whole time; 0: it was not by windows, or nothing was recorded.
+double WindowScale(const Model& model);
+// "802 ms in 4 windows, 20.1 % of the time", for a view that shows totals; empty: no windows.
+std::string WindowsNote(const Model& model);
 // "3.2 s, 2 pauses (SIGUSR2)", "3.2 s, the rest lies between two recordings"; empty: all is.
 std::string RecordedText(const Model& model);
 

@@ -127,6 +127,10 @@ std::vector<Pause> UncountedTime(const Analysis& analysis) {
   return all;
 }
 
+uint64_t CountedNs(const GpuBusy& gpu, uint64_t start_ns, uint64_t end_ns) {
+  return end_ns - start_ns - PausedNs(gpu.uncounted, start_ns, end_ns);
+}
+
 std::vector<IdleGap> FindGaps(const Analysis& analysis, const GpuBusy& gpu) {
   const GpuWorkList& work = analysis.correlation.work;
   const auto launch_of = [&](const GpuWork& of) {

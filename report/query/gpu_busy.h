@@ -61,6 +61,9 @@ std::vector<GpuBusy> FindGpuBusy(const Analysis& analysis);
 // recordings, and what lies between the ranges that a filter wants. In order.
 std::vector<Pause> UncountedTime(const Analysis& analysis);
 
+// How much of that time counts.
+uint64_t CountedNs(const GpuBusy& gpu, uint64_t start_ns, uint64_t end_ns);
+
 // All gaps of a GPU, in order.
 std::vector<IdleGap> FindGaps(const Analysis& analysis, const GpuBusy& gpu);
 

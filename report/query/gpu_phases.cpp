@@ -84,14 +84,14 @@ std::vector<SteadyStretch> FindStretches(const GpuBusy& gpu,
 }
 
 // Joins those that only a pause parts. Returns whether there were any.
-bool JoinStretches(std::vector<SteadyStretch>& stretches) {
+bool JoinStretches(const GpuBusy& gpu, std::vector<SteadyStretch>& stretches) {
   size_t kept = 0;
   for (const SteadyStretch& stretch : stretches) {
     if (kept > 0) {
       SteadyStretch& before = stretches[kept - 1];
-      const uint64_t shorter_ns =
-          std::min(before.end_ns - before.start_ns, stretch.end_ns - stretch.start_ns);
-      if (stretch.start_ns - before.end_ns < shorter_ns / kPausePart) {
+      const uint64_t shorter_ns = std::min(CountedNs(gpu, before.start_ns, before.end_ns),
+                                           CountedNs(gpu, stretch.start_ns, stretch.end_ns));
+      if (CountedNs(gpu, before.end_ns, stretch.start_ns) < shorter_ns / kPausePart) {
         before.end_ns = stretch.end_ns;
         before.work += stretch.work;
         continue;
@@ -113,14 +113,14 @@ GpuPhases FindPhases(const GpuBusy& gpu, const std::vector<IdleGap>& gaps) {
                    .last_ns = gpu.to_ns};
   if (gpu.spans.empty()) return phases;
   std::vector<SteadyStretch> stretches = FindStretches(gpu, FindBreaks(gaps));
-  while (JoinStretches(stretches)) {
+  while (JoinStretches(gpu, stretches)) {
   }
   const size_t least = std::max(kSteadyWork, gpu.spans.size() / kSteadyPart);
   std::erase_if(stretches, [&](const SteadyStretch& stretch) { return stretch.work < least; });
-  const auto steady = std::max_element(stretches.begin(), stretches.end(),
-                                       [](const SteadyStretch& a, const SteadyStretch& b) {
-                                         return a.end_ns - a.start_ns < b.end_ns - b.start_ns;
-                                       });
+  const auto steady = std::max_element(
+      stretches.begin(), stretches.end(), [&](const SteadyStretch& a, const SteadyStretch& b) {
+        return CountedNs(gpu, a.start_ns, a.end_ns) < CountedNs(gpu, b.start_ns, b.end_ns);
+      });
   if (steady == stretches.end()) return phases;
   phases.steady_ns = steady->start_ns;
   phases.steady_end_ns = steady->end_ns;

@@ -156,7 +156,7 @@ void IdleHints::AddStart() {
     begin_ns = std::max(begin_ns, analysis_.processes[owner.process].start_ns);
   }
   begin_ns = std::min(begin_ns, phases_.first_ns);
-  const uint64_t ns = phases_.steady_ns - begin_ns;
+  const uint64_t ns = CountedNs(*gpu_, begin_ns, phases_.steady_ns);
   if (analysis_.model.events.recording_info.empty() || Elapsed(ns) < kMuchOfRun) return;
   IdleCauses causes(analysis_, paths_, idle_paths_);
   AddThread(owner, begin_ns, phases_.first_ns, causes);
@@ -174,7 +174,7 @@ void IdleHints::AddStart() {
 
 // What `part_ns` are a share of.
 std::string IdleHints::SteadyText(uint64_t part_ns) const {
-  const uint64_t ns = phases_.steady_end_ns - phases_.steady_ns;
+  const uint64_t ns = CountedNs(*gpu_, phases_.steady_ns, phases_.steady_end_ns);
   if (gpu_->spans.empty())
     return Format("of the selected part, {}", HumanDuration(gpu_->active_ns()));
   if (!phases_.has_warm_up() && !phases_.has_tail()) {
@@ -270,7 +270,7 @@ void IdleHints::AddEnd() {
   if (owner.process && analysis_.processes[owner.process].end_ns != 0) {
     end_ns = std::min(end_ns, analysis_.processes[owner.process].end_ns);
   }
-  const uint64_t ns = end_ns - std::min(end_ns, phases_.steady_end_ns);
+  const uint64_t ns = CountedNs(*gpu_, std::min(end_ns, phases_.steady_end_ns), end_ns);
   if (Elapsed(ns) < kMuchOfRun) return;
   IdleCauses causes(analysis_, paths_, idle_paths_);
   const uint64_t busy_ns = AddGaps(phases_.steady_end_ns, phases_.last_ns, causes);

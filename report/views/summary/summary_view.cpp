@@ -70,6 +70,7 @@ class Summary {
   void WriteHints(const std::vector<GpuBusy>& busy);
   std::string CommandOf(const Hint& hint) const;
   void WriteTables();
+  std::string TotalText(uint64_t ns) const;
   void WriteTimes(std::string_view title, std::string_view table,
                   const std::vector<Statistics>& rows, FitNames fit = FitTexts);
   void WriteFunctions(const CallTree& tree);
@@ -279,12 +280,22 @@ void Summary::WriteMore(size_t rows, std::string_view table) {
   text_.Names(Format("  ... {} more: --top --table {}", WithThousands(rows - kSummaryRows), table));
 }
 
+// Of windows, with an estimate for all the time.
+std::string Summary::TotalText(uint64_t ns) const {
+  const double scale = WindowScale(model_);
+  if (scale == 0) return HumanDuration(ns);
+  constexpr double kMostNs = 1.8e19;  // in 64 bits
+  const double all_ns = std::min(static_cast<double>(ns) * scale, kMostNs);
+  return Format("{}, about {} in the whole time", HumanDuration(ns),
+                HumanDuration(static_cast<uint64_t>(all_ns)));
+}
+
 void Summary::WriteTimes(std::string_view title, std::string_view table,
                          const std::vector<Statistics>& rows, FitNames fit) {
   if (rows.empty()) return;
   constexpr size_t kNumbers = 39;
   const uint64_t whole = SumOfTotals(rows);
-  text_.Heading(title, ": " + HumanDuration(whole));
+  text_.Heading(title, ": " + TotalText(whole));
   text_.Names("  time%     total     count       avg  name");
   std::vector<std::string> shown;
   for (size_t i = 0; i < std::min(rows.size(), kSummaryRows); ++i) shown.push_back(rows[i].name);
@@ -306,7 +317,7 @@ void Summary::WriteFunctions(const CallTree& tree) {
   uint64_t whole = 0;
   for (const FunctionTime& row : rows) whole = AddSaturated(whole, row.self_ns);
   const bool is_time = SamplesCountTime(model_, analysis_.shown);
-  std::string of = is_time ? HumanDuration(whole) : SampleUnitName(model_, analysis_.shown);
+  std::string of = is_time ? TotalText(whole) : SampleUnitName(model_, analysis_.shown);
   // Of samples at a frequency the shares are right, the sum is not.
   const bool has_sum = !is_time && analysis_.SampleSources().front().frequency_hz == 0;
   if (has_sum) of = Format("{} {}", WithThousands(whole), of);

@@ -85,6 +85,67 @@ TEST(ControlOptions, Pids) {
   }
 }
 
+ControlOptions Windows(uint64_t every_ns, uint64_t window_ns) {
+  ControlOptions options;
+  options.every_ns = every_ns;
+  options.window_ns = window_ns;
+  return options;
+}
+
+TEST(RecordingControl, OpensWindowsWhenAllIsReady) {
+  RecordingControl control(Windows(1'000, 100), 10'000);
+  EXPECT_FALSE(control.is_on());
+  EXPECT_TRUE(control.in_programs());
+  control.Advance(10'050, false);
+  EXPECT_FALSE(control.is_on());
+  control.Advance(10'080, true);
+  EXPECT_TRUE(control.is_on());
+  EXPECT_EQ(control.cause(), "--every");
+  EXPECT_EQ(control.NextNs(), 10'180u);  // the window is as long however late it began
+  control.Advance(10'180, true);
+  EXPECT_FALSE(control.is_on());
+  EXPECT_FALSE(control.in_programs());
+  EXPECT_EQ(control.NextNs(), 11'000u);
+  control.Advance(11'000, true);
+  EXPECT_FALSE(control.is_on());  // nothing could begin to get ready before now
+  EXPECT_TRUE(control.in_programs());
+  control.Advance(11'001, true);
+  EXPECT_TRUE(control.is_on());
+}
+
+TEST(RecordingControl, WindowsThatWereMissedAreLeftOut) {
+  RecordingControl control(Windows(1'000, 100), 10'000);
+  control.Advance(10'000, true);
+  control.Advance(14'700, true);  // the end of the first window
+  EXPECT_FALSE(control.is_on());
+  EXPECT_TRUE(control.in_programs());  // that of 14,000
+  control.Advance(14'701, true);
+  EXPECT_TRUE(control.is_on());
+  control.Advance(14'801, true);
+  EXPECT_FALSE(control.in_programs());
+  EXPECT_EQ(control.NextNs(), 15'000u);
+}
+
+TEST(RecordingControl, AWindowDoesNotWaitForever) {
+  RecordingControl control(Windows(100 * kSecond, kSecond), 0);
+  control.Advance(kSecond, false);
+  EXPECT_FALSE(control.is_on());
+  control.Advance(2 * kSecond, false);
+  EXPECT_TRUE(control.is_on());
+}
+
+TEST(RecordingControl, TheDurationIsThatOfAllWindows) {
+  ControlOptions options = Windows(1'000, 100);
+  options.duration_ns = 1'500;
+  RecordingControl control(options, 0);
+  control.Advance(10, true);
+  control.Advance(200, true);
+  control.Advance(1'000, true);
+  EXPECT_FALSE(control.is_over());
+  control.Advance(1'510, true);
+  EXPECT_TRUE(control.is_over());
+}
+
 TEST(RecordingControl, IsOnFromTheStart) {
   RecordingControl control({}, 100);
   EXPECT_TRUE(control.is_on());

@@ -58,6 +58,37 @@ TEST_F(RecordedTimeTest, PausesLieBetweenSwitches) {
   EXPECT_EQ(RecordedText(model), "7 us, 3 pauses (--delay, fifo)");
 }
 
+TEST_F(RecordedTimeTest, WindowsAreAPartOfTheTime) {
+  Switch(1'000, false, "--every");
+  Switch(1'500, true, "--every");
+  Switch(2'500, false, "--every");
+  Switch(6'500, true, "--every");
+  Switch(7'500, false, "--every");
+  const Model& model = Build().model;
+  EXPECT_EQ(RecordedText(model), "2 us in 2 windows, 20 % of the time (--every)");
+  EXPECT_DOUBLE_EQ(WindowScale(model), 5);
+  EXPECT_EQ(WindowsNote(model),
+            "recorded 2 us in 2 windows, 20 % of the time: totals of the whole time are about 5 "
+            "times those shown\n");
+}
+
+TEST_F(RecordedTimeTest, AWindowMayBeOpenAtTheEnd) {
+  Switch(1'000, false, "--every");
+  Switch(2'000, true, "--every");
+  Switch(3'000, false, "--every");
+  Switch(10'000, true, "--every");
+  EXPECT_EQ(RecordedText(Build().model), "2 us in 2 windows, 20 % of the time (--every)");
+}
+
+TEST_F(RecordedTimeTest, OtherPausesAreNoWindows) {
+  Switch(2'000, false, "--every");
+  Switch(3'000, true, "SIGUSR2");
+  Switch(5'000, false, "SIGUSR2");
+  const Model& model = Build().model;
+  EXPECT_EQ(WindowScale(model), 0);
+  EXPECT_EQ(WindowsNote(model), "");
+}
+
 TEST_F(RecordedTimeTest, BetweenRecordingsNothingIsRecorded) {
   AddRecording();
   Model model = builder_.Build();

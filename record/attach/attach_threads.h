@@ -1,5 +1,5 @@
-// Attaches to processes one after another, on a thread of its own: each takes milliseconds, some a
-// few seconds.
+// Attaches to processes on threads of its own, several at once: each takes milliseconds, some a few
+// seconds.
 #pragma once
 
 #include <atomic>
@@ -17,18 +17,18 @@
 
 namespace xpu {
 
-class AttachThread {
+class AttachThreads {
  public:
   struct Finished {
     pid_t pid = 0;
     Result<Attached> result;
   };
 
-  AttachThread();
-  AttachThread(const AttachThread&) = delete;
-  AttachThread& operator=(const AttachThread&) = delete;
+  AttachThreads();
+  AttachThreads(const AttachThreads&) = delete;
+  AttachThreads& operator=(const AttachThreads&) = delete;
   // Gives up what is under way.
-  ~AttachThread();
+  ~AttachThreads();
 
   void Request(AttachTarget target);
   std::vector<Finished> TakeFinished();
@@ -36,15 +36,18 @@ class AttachThread {
   int fd() const { return event_.get(); }
 
  private:
+  static constexpr size_t kMost = 8;
+
   void Run();
 
   UniqueFd event_;
   std::atomic<bool> ends_{false};
-  std::mutex mutex_;  // of the two below
+  std::mutex mutex_;  // of the three below
   std::deque<AttachTarget> wanted_;
   std::vector<Finished> finished_;
+  size_t idle_ = 0;  // threads that wait for work
   std::condition_variable has_work_;
-  std::thread thread_;  // none until something is wanted
+  std::vector<std::thread> threads_;  // none until something is wanted
 };
 
 }  // namespace xpu

@@ -1,4 +1,4 @@
-#include "record/attach/attach_thread.h"
+#include "record/attach/attach_threads.h"
 
 #include <utility>
 
@@ -9,40 +9,49 @@
 
 namespace xpu {
 
-AttachThread::AttachThread() : event_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {}
+AttachThreads::AttachThreads() : event_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {}
 
-AttachThread::~AttachThread() {
-  ends_ = true;
+AttachThreads::~AttachThreads() {
+  {
+    const std::lock_guard lock(mutex_);
+    ends_ = true;
+  }
   has_work_.notify_all();
-  if (thread_.joinable()) thread_.join();
+  for (std::thread& thread : threads_) thread.join();
 }
 
-void AttachThread::Request(AttachTarget target) {
+void AttachThreads::Request(AttachTarget target) {
   const std::lock_guard lock(mutex_);
   wanted_.push_back(std::move(target));
-  // Not a thread of low priority: a thread of the program stands still while this one works.
-  if (!thread_.joinable()) thread_ = StartWithoutSignals([this] { Run(); });
-  has_work_.notify_all();
+  if (wanted_.size() > idle_ && threads_.size() < kMost) {
+    // Not one of low priority: a thread of the program stands still while it works.
+    std::thread started = StartWithoutSignals([this] { Run(); });
+    if (started.joinable()) threads_.push_back(std::move(started));
+  }
+  has_work_.notify_one();
 }
 
-std::vector<AttachThread::Finished> AttachThread::TakeFinished() {
+std::vector<AttachThreads::Finished> AttachThreads::TakeFinished() {
   uint64_t count = 0;
   if (event_ && ::read(event_.get(), &count, sizeof(count)) < 0) return {};
   const std::lock_guard lock(mutex_);
-  if (!thread_.joinable()) {
+  if (threads_.empty()) {
     for (AttachTarget& target : wanted_) {
-      finished_.push_back({target.pid, Error{ErrorKind::kSystem, "no thread could be started",
-                                             "raise the limit of threads (ulimit -u)"}});
+      Result<Attached> failed = Error{ErrorKind::kSystem, "no thread could be started",
+                                      "raise the limit of threads (ulimit -u)"};
+      finished_.push_back({target.pid, std::move(failed)});
     }
     wanted_.clear();
   }
   return std::exchange(finished_, {});
 }
 
-void AttachThread::Run() {
+void AttachThreads::Run() {
   std::unique_lock lock(mutex_);
   while (true) {
+    ++idle_;
     has_work_.wait(lock, [&] { return ends_ || !wanted_.empty(); });
+    --idle_;
     if (ends_) return;
     const AttachTarget target = std::move(wanted_.front());
     wanted_.pop_front();

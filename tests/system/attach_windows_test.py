@@ -1,0 +1,177 @@
+"""Windows of time in programs that run already (--every, --window): each is complete, and between
+them the programs are left alone."""
+
+import os
+import pathlib
+import subprocess
+import threading
+import time
+
+from attach_all_test import finish, record_all, run_alone, wait_until_recorded
+from attaching import Steps
+from gpu_attach_test import SLOWLY, expect_as_before, is_launch, settled, status_of
+from gpu_capture import GpuCapture
+from gpu_programs import program
+from xpu_testing import Workspace, expect, main, recorder, report, run_report
+
+WINDOWS = ("--every", "700ms", "--window", "150ms")
+LAUNCHES = 10
+PROGRAM = ("--launches", LAUNCHES)
+
+
+def windows_of(capture):
+    """(begin, end) of each; the end of the recording cuts off the last one."""
+    windows, begin = [], None
+    for switch in capture.of("recording_switch"):
+        if switch["is_on"] == "1":
+            begin = int(switch["time_ns"])
+        elif begin is not None:
+            windows.append((begin, int(switch["time_ns"])))
+            begin = None
+    if begin is not None:
+        [end] = capture.of("recording_end")
+        windows.append((begin, int(end["time_ns"])))
+    return windows
+
+
+def check_windows(capture, pid, threads):
+    """All launches of the steps in each window, each with stack and kernel; nothing in between. The
+    windows that the process was in."""
+    instances = {p["instance"] for p in capture.of("gpu_process") if int(p["pid"]) == pid}
+    calls = sorted((int(c["start_ns"]), capture.key(c)) for c in capture.of("api_call")
+                   if c["instance"] in instances and is_launch(capture)(c))
+    kernels = {capture.key(k) for k in capture.of("kernel")}
+    expect("launches without a stack or a kernel",
+           [key for _, key in calls if key not in capture.stacks or key not in kernels], [])
+    (times,) = threads.values()
+    windows = windows_of(capture)
+    # The library may be asked to stop a moment before the recorder notes it.
+    slack_ns = 20_000_000
+    outside = [at for at, _ in calls
+               if not any(begin - slack_ns <= at <= end + slack_ns for begin, end in windows)]
+    expect("launches between windows", outside, [])
+    seen = 0
+    for begin, end in windows:
+        inside = [at for at, _ in calls if begin <= at <= end]
+        whole = [(a, b) for a, b in zip(times, times[1:])
+                 if inside and inside[0] < a and b < inside[-1]][1:-1]
+        counts = {sum(a <= at < b for at in inside) for a, b in whole}
+        if whole:
+            seen += 1
+            expect("launches in each step of a window", counts, {LAUNCHES})
+    return seen
+
+
+def test_each_window_is_complete():
+    with Workspace() as work, Steps(work, [program("endless_steps"), *SLOWLY, *PROGRAM]) as steps:
+        before = status_of(steps.pid)
+        result = work.record("-p", str(steps.pid), *WINDOWS, "-d", "4s")
+        expect(f"status ({result.stderr})", result.returncode, 0)
+        # One more than the first: what an attach leaves mapped is reused.
+        after = settled(steps.pid, before)
+        again = work.record("-p", str(steps.pid), *WINDOWS, "-d", "3s", output="again.xpu")
+        expect(f"status ({again.stderr})", again.returncode, 0)
+        expect_as_before("after more windows", settled(steps.pid, after), after)
+        threads = steps.end()
+        capture = GpuCapture(work.path / "capture.xpu")
+        expect("losses", {k: v for k, v in capture.losses().items() if k != "launch_pending"}, {})
+        windows = windows_of(capture)
+        expect("windows", 4 <= len(windows) <= 6, True)
+        lengths = [end - begin for begin, end in windows[:-1]]
+        expect(f"none is shorter than 150 ms: {lengths}", min(lengths) >= 149_000_000, True)
+        seen = check_windows(capture, steps.pid, threads)
+        expect("windows with steps", seen >= len(windows) - 1, True)
+        summary = report(work.path / "capture.xpu")
+        expect("the part of the time", " % of the time (--every)" in summary, True)
+        expect("an estimate", "in the whole time" in summary, True)
+        table = run_report("--top", "--table", "cuda_gpu_kern_sum", work.path / "capture.xpu")
+        expect("a note beside the table", "totals of the whole time" in table.stderr, True)
+
+
+class Watch(threading.Thread):
+    """How often the library's thread came and went in a process."""
+
+    def __init__(self, pid):
+        super().__init__(daemon=True)
+        self.pid, self.changes, self.ends = pid, [], threading.Event()
+
+    def run(self):
+        is_there = False
+        while not self.ends.wait(0.005):
+            try:
+                now = any((task / "comm").read_text() == "xpu-inject\n"
+                          for task in pathlib.Path(f"/proc/{self.pid}/task").iterdir())
+            except OSError:
+                continue
+            if now != is_there:
+                self.changes.append(now)
+                is_there = now
+
+
+def test_nothing_of_ours_runs_in_between():
+    with Workspace() as work, Steps(work, [program("endless_steps"), *SLOWLY, *PROGRAM]) as steps:
+        watch = Watch(steps.pid)
+        watch.start()
+        work.record("-p", str(steps.pid), *WINDOWS, "-d", "4s")
+        watch.ends.set()
+        watch.join()
+        expect(f"came and went: {watch.changes}", len(watch.changes) >= 6, True)
+        steps.end()
+
+
+def test_all_processes():
+    """One that starts between two windows, one that ends, one that cannot be attached to."""
+    with Workspace() as work, \
+            Steps(work, [program("endless_steps"), *SLOWLY, *PROGRAM], name="a") as first, \
+            Steps(work, [program("endless_steps"), *SLOWLY, *PROGRAM], name="b") as ends:
+        process = record_all(work, *WINDOWS)
+        wait_until_recorded(first.pid)
+        time.sleep(1)
+        threads_of_ended = ends.end()
+        with Steps(work, [program("endless_steps"), *SLOWLY, *PROGRAM], name="c") as later:
+            wait_until_recorded(later.pid)
+            time.sleep(2)
+            process.send_signal(2)
+            capture, errors = finish(process, work)
+            threads = {first: first.end(), later: later.end()}
+        expect("what the user is told", [line for line in errors.splitlines()
+                                         if "not recorded" in line], [])
+        expect("losses", {k: v for k, v in capture.losses().items() if k != "launch_pending"}, {})
+        for steps, times in threads.items():
+            expect("windows", check_windows(capture, steps.pid, times) >= 2, True)
+        expect("windows of the one that ended",
+               check_windows(capture, ends.pid, threads_of_ended) >= 1, True)
+
+
+def test_a_process_that_is_held_is_told_of_once():
+    with Workspace() as work, Steps(work, [program("endless_steps"), *SLOWLY]) as steps:
+        os.kill(steps.pid, 19)
+        try:
+            result = work.record("-p", str(steps.pid), *WINDOWS, "-d", "2s")
+        finally:
+            os.kill(steps.pid, 18)
+        expect(f"status ({result.stderr})", result.returncode, 0)
+        expect("told", result.stderr.count("GPU activity is not recorded"), 1)
+        # Once it runs again it is recorded.
+        recording = subprocess.Popen([recorder(), "-o", work.path / "later.xpu", "-p",
+                                      str(steps.pid), *WINDOWS, "-d", "3s"],
+                                     stderr=subprocess.PIPE, text=True)
+        _, errors = recording.communicate(timeout=60)
+        expect(f"status ({errors})", recording.returncode, 0)
+        expect("kernels", len(GpuCapture(work.path / "later.xpu").of("kernel")) > 0, True)
+        steps.end()
+
+
+def test_options_that_do_not_fit():
+    with Workspace() as work:
+        for options, why in ((("--every", "1s"), "belong together"),
+                             (("--every", "1s", "--window", "1s"), "less than --every"),
+                             (("--every", "1s", "--window", "1ms", "-D", "1s"), "--delay")):
+            result = work.record(*options, "--", "true")
+            expect(f"{options}: {result.stderr}", (result.returncode, why in result.stderr),
+                   (125, True))
+
+
+if __name__ == "__main__":
+    run_alone()
+    main(globals())
