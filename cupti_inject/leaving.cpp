@@ -28,7 +28,8 @@ Leaving WaitForEndOfCall(Injection& self, uint64_t patience_ns) {
 }  // namespace
 
 void LeaveCupti(Injection& self, bool is_idle) {
-  if (self.cupti.finalize == nullptr || g_process.has_recorded_nodes.load()) {
+  if (self.cupti.finalize == nullptr || g_process.has_recorded_nodes.load() ||
+      self.gate.returns()) {
     TearDownCupti(self);
     return;
   }

@@ -57,7 +57,7 @@ class AttachedProcesses : public ProcessListener {
   const bool takes_forked_;
   struct Known {
     bool may_be_attached_to = true;
-    bool has_failed = false;  // which the user was told
+    bool has_failed = false;  // which was reported
   };
   std::map<uint32_t, Known> known_;  // processes that have the driver
   std::set<uint32_t> wanted_;        // of them, not asked for yet

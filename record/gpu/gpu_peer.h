@@ -38,13 +38,14 @@ class GpuPeer {
   };
   void Finish(EventSink& sink, End end);
 
-  // `gate`: bits of wire::kGate... A library that was told to leave (kGateEnds) does not come back.
+  // `gate`: bits of wire::kGate... A library that was asked to leave (kGateEnds) does so.
   void SetGate(uint32_t gate) {
-    gate_ |= gate & wire::kGateEnds;
-    peer_.ring.header().gate.store(gate | gate_, std::memory_order_relaxed);
+    if ((gate_ & wire::kGateEnds) != 0) return;
+    gate_ = gate;
+    peer_.ring.header().gate.store(gate, std::memory_order_relaxed);
   }
-  // It was told to leave a program that was attached to, and then closes its connection.
-  bool leaves() const { return gate_ != 0 && peer_.is_attached; }
+  // It was asked to leave a program that was attached to, and then closes its connection.
+  bool leaves() const { return (gate_ & wire::kGateEnds) != 0 && peer_.is_attached; }
   // Answers a library that waits until the tables for stacks of its marker are available
   // (RingHeader).
   void AnswerForTables(bool are_there);
@@ -94,7 +95,7 @@ class GpuPeer {
   void Add(EventSink& sink, LossKind kind, uint64_t count, std::string detail = {}) const;
 
   InjectPeer peer_;
-  uint32_t gate_ = 0;  // wire::kGateEnds or 0
+  uint32_t gate_ = 0;
   wire::State state_ = wire::State::kConnected;
   bool changed_ = true;  // since the last GpuProcess event
   bool dormant_counted_ = false;

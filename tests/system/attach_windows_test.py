@@ -89,7 +89,7 @@ def test_each_window_is_complete():
 
 
 class Watch(threading.Thread):
-    """How often the library's thread came and went in a process."""
+    """How often the library's connection to the recorder came and went in a process."""
 
     def __init__(self, pid):
         super().__init__(daemon=True)
@@ -99,8 +99,7 @@ class Watch(threading.Thread):
         is_there = False
         while not self.ends.wait(0.005):
             try:
-                now = any((task / "comm").read_text() == "xpu-inject\n"
-                          for task in pathlib.Path(f"/proc/{self.pid}/task").iterdir())
+                now = "/memfd:xpu-ring" in pathlib.Path(f"/proc/{self.pid}/maps").read_text()
             except OSError:
                 continue
             if now != is_there:
@@ -134,7 +133,7 @@ def test_all_processes():
             process.send_signal(2)
             capture, errors = finish(process, work)
             threads = {first: first.end(), later: later.end()}
-        expect("what the user is told", [line for line in errors.splitlines()
+        expect("what is reported", [line for line in errors.splitlines()
                                          if "not recorded" in line], [])
         expect("losses", {k: v for k, v in capture.losses().items() if k != "launch_pending"}, {})
         for steps, times in threads.items():
@@ -143,7 +142,7 @@ def test_all_processes():
                check_windows(capture, ends.pid, threads_of_ended) >= 1, True)
 
 
-def test_a_process_that_is_held_is_told_of_once():
+def test_a_process_that_is_held_is_reported_once():
     with Workspace() as work, Steps(work, [program("endless_steps"), *SLOWLY]) as steps:
         os.kill(steps.pid, 19)
         try:
@@ -151,7 +150,7 @@ def test_a_process_that_is_held_is_told_of_once():
         finally:
             os.kill(steps.pid, 18)
         expect(f"status ({result.stderr})", result.returncode, 0)
-        expect("told", result.stderr.count("GPU activity is not recorded"), 1)
+        expect("reported", result.stderr.count("GPU activity is not recorded"), 1)
         # Once it runs again it is recorded.
         recording = subprocess.Popen([recorder(), "-o", work.path / "later.xpu", "-p",
                                       str(steps.pid), *WINDOWS, "-d", "3s"],
