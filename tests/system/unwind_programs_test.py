@@ -40,15 +40,18 @@ class Perf:
     def paths_of(command, directory):
         """({leaf: its most frequent path}, the program's output)"""
         data = str(directory / "perf.data")
-        # Without its cache of build-ids: perf 6.1 sometimes aborts while it fills that.
-        run = subprocess.run(["perf", "record", "-q", "-B", "-N", "-e", "cpu-clock:u", "-F", "499",
-                              "-o", data, "--call-graph", "dwarf,16384", *command],
+        # With build-ids in the records of mappings: while another recorder asks for them (each
+        # xpu-record does), the kernel marks also the records of those that did not ask, and perf 6.1
+        # then reads a length from other bytes and aborts.
+        run = subprocess.run(["perf", "record", "-q", "--buildid-mmap", "-e", "cpu-clock:u",
+                              "-F", "499", "-o", data, "--call-graph", "dwarf,16384", *command],
                              capture_output=True, text=True, cwd=directory)
-        script = subprocess.run(["perf", "script", "-i", data, "-F", "ip,sym", "--no-inline",
-                                 "--max-stack", "512"],
-                                capture_output=True, text=True).stdout
+        expect(f"status of perf record ({run.stderr})", run.returncode, 0)
+        read = subprocess.run(["perf", "script", "-i", data, "-F", "ip,sym", "--no-inline",
+                               "--max-stack", "512"], capture_output=True, text=True)
+        expect(f"status of perf script ({read.stderr})", read.returncode, 0)
         counts = collections.defaultdict(collections.Counter)
-        for event in script.split("\n\n"):
+        for event in read.stdout.split("\n\n"):
             lines = [line.split(None, 1) for line in event.splitlines() if line.strip()]
             path = tuple(plain(line[1]) for line in lines if len(line) == 2)
             if path:
