@@ -97,7 +97,8 @@ void EventSink::Restate() {
   snapshot_.Restate([this](std::string_view text) { return Intern(text); },
                     [this](const auto& event) { Note(writer_.Write(event)); });
   writer_.SetRestating(false);
-  if (restate_due_) return;  // the part could not be repeated
+  Note(writer_.Flush());     // also reports what became of the last block
+  if (restate_due_) return;  // not all of it was accepted
   for (const InstanceId instance : std::exchange(to_forget_, {})) snapshot_.Forget(instance);
 }
 
@@ -153,6 +154,8 @@ void EventSink::Flush() {
 
 void EventSink::Close(const RecordingEnd& end) {
   Flush();
+  // Flush repeats nothing while the output refuses blocks, but this is the last chance.
+  if (restate_due_) Restate();
   Write(end);
   Note(writer_.Flush());
   // Losses not yet reported: either the output accepts blocks again, or it never will.

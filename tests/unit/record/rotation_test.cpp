@@ -20,16 +20,19 @@ namespace {
 
 constexpr InstanceId kLibraryInstance{7};
 
-// Accepts blocks while it is open.
+constexpr uint64_t kAll = UINT64_MAX;
+
+// Accepts as many blocks as `left` says.
 class Gate : public BlockOutput {
  public:
-  explicit Gate(std::string* bytes, const bool* open) : bytes_(bytes), open_(open) {}
+  explicit Gate(std::string* bytes, uint64_t* left) : bytes_(bytes), left_(left) {}
   Status Begin(std::string_view header) override {
     *bytes_ += header;
     return Ok();
   }
   Status Write(std::string_view block, const BlockCounts&) override {
-    if (!*open_) return Error{ErrorKind::kBusy, "closed", {}};
+    if (*left_ == 0) return Error{ErrorKind::kBusy, "closed", {}};
+    if (*left_ != kAll) --*left_;
     *bytes_ += block;
     return Ok();
   }
@@ -37,7 +40,7 @@ class Gate : public BlockOutput {
 
  private:
   std::string* bytes_;
-  const bool* open_;
+  uint64_t* left_;
 };
 
 // All that a capture holds, the restated apart.
@@ -71,7 +74,7 @@ Content Read(const std::string& bytes) {
 class PartsTest : public testing::Test {
  protected:
   PartsTest() {
-    auto writer = CaptureWriter::Create(std::make_unique<Gate>(&first_, &open_));
+    auto writer = CaptureWriter::Create(std::make_unique<Gate>(&first_, &blocks_left_));
     sink_.emplace(*std::move(writer));
     sink_->AddObserver(&processes_);
     sink_->SetLiveState(&processes_);
@@ -160,13 +163,13 @@ class PartsTest : public testing::Test {
     return hits.Take();
   }
   CaptureWriter BeginSecond() {
-    auto ended = sink_->BeginPart(std::make_unique<Gate>(&second_, &open_), 2);
+    auto ended = sink_->BeginPart(std::make_unique<Gate>(&second_, &blocks_left_), 2);
     EXPECT_TRUE(ended.ok());
     return *std::move(ended);
   }
 
   std::string first_, second_;
-  bool open_ = true;
+  uint64_t blocks_left_ = kAll;
   ProcessTable processes_;
   std::optional<EventSink> sink_;
 };
@@ -289,13 +292,13 @@ TEST_F(PartsTest, EachPartHasItsOwnCodeAndLosses) {
 
 // What dropped blocks defined is defined again after them.
 TEST_F(PartsTest, DroppedDefinitionsAreRepeated) {
-  open_ = false;
+  blocks_left_ = 0;
   WriteDefinitions();
   const uint32_t code = sink_->Define({.name = "code", .path = "a.py", .line_table = ""});
   sink_->Flush();
   EXPECT_EQ(sink_->losses().total(LossKind::kOutputStalled), 18u);
   EXPECT_FALSE(sink_->failure());  // nothing is broken
-  open_ = true;
+  blocks_left_ = kAll;
   sink_->Flush();
   WriteSample({}, PythonStack(code));
   sink_->Close(RecordingEnd{});
@@ -307,6 +310,36 @@ TEST_F(PartsTest, DroppedDefinitionsAreRepeated) {
   uint64_t lost = 0;
   for (const Loss& loss : content.news.losses) lost += loss.count;
   EXPECT_EQ(lost, 18u);
+}
+
+// The process ends between the two losses.
+TEST_F(PartsTest, DefinitionsAreRepeatedUntilTheOutputAcceptsThem) {
+  blocks_left_ = 0;
+  WriteDefinitions();
+  sink_->Flush();
+  sink_->Forget(kLibraryInstance);
+  WriteSample({});
+  blocks_left_ = 2;  // the sample and the losses; not what is repeated after them
+  sink_->Flush();
+  EXPECT_EQ(blocks_left_, 0u);
+  blocks_left_ = kAll;
+  WriteSample({});
+  sink_->Close(RecordingEnd{});
+  const Content content = Read(first_);
+  EXPECT_EQ(content.news.cpu_samples.size(), 2u);
+  EXPECT_EQ(content.restated.callback_names.size(), 1u);
+  EXPECT_EQ(content.restated.devices.size(), 1u);
+}
+
+TEST_F(PartsTest, DroppedDefinitionsAreRepeatedAtTheEndIfNothingElseComes) {
+  blocks_left_ = 0;
+  WriteDefinitions();
+  sink_->Flush();
+  blocks_left_ = kAll;
+  sink_->Close(RecordingEnd{});
+  const Content content = Read(first_);
+  EXPECT_EQ(content.restated.callback_names.size(), 1u);
+  EXPECT_EQ(content.news.recording_end.size(), 1u);
 }
 
 }  // namespace
