@@ -5,7 +5,7 @@ import subprocess
 
 import xpu_testing
 from gpu_capture import GpuCapture
-from xpu_testing import expect
+from xpu_testing import PATIENCE_S, expect
 
 
 class Steps:
@@ -42,14 +42,14 @@ class Steps:
 
     def end(self):
         """Its threads, by id: the times at which their steps began, and the end of the last one."""
-        output, errors = self.process.communicate(timeout=60)
+        output, errors = self.process.communicate(timeout=PATIENCE_S)
         expect(f"output and status of the program ({errors.decode()})",
                (output, self.process.returncode), (b"", 0))
         lines = [line.split() for line in self.times.read_text().splitlines()]
         return {line[0]: [int(t) for t in line[1:]] for line in lines}
 
 
-def record_window(work, steps, *options, duration="300ms", name="capture.xpu", timeout=60):
+def record_window(work, steps, *options, duration="300ms", name="capture.xpu", timeout=PATIENCE_S):
     """Records the running program for a moment; the capture's path."""
     result = work.record("-p", str(steps.pid), "-d", duration, *options, output=name,
                          timeout=timeout)

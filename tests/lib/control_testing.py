@@ -4,7 +4,7 @@ import os
 import subprocess
 import time
 
-from xpu_testing import expect, recorder
+from xpu_testing import PATIENCE_S, expect, recorder
 
 SPIN = """
 import sys, time, threading
@@ -23,13 +23,13 @@ def start(work, *arguments, **options):
 
 
 def finish(process, status=0):
-    output, errors = process.communicate(timeout=60)
+    output, errors = process.communicate(timeout=PATIENCE_S)
     expect(f"status ({errors})", process.returncode, status)
     return output, errors
 
 
 def wait_for(condition, what):
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + PATIENCE_S
     while not condition():
         if time.monotonic() > deadline:
             raise AssertionError(f"in vain: {what}")

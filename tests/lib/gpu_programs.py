@@ -6,7 +6,7 @@ import os
 
 import xpu_testing
 from gpu_capture import GpuCapture, count_sites, plain_name
-from xpu_testing import expect, symbols_of
+from xpu_testing import PATIENCE_S, expect, symbols_of
 
 REAL = os.environ.get("XPU_TEST_GPU") == "1"
 
@@ -20,7 +20,7 @@ def program(name):
 def recorded(work, name, *arguments, options=(), env=None):
     """Records a workload; returns its own account and the capture."""
     result = work.record(*options, "--", program(name), *map(str, arguments),
-                         env={**os.environ, **(env or {})}, timeout=120)
+                         env={**os.environ, **(env or {})}, timeout=PATIENCE_S)
     expect(f"{name}: exit status ({result.stderr})", result.returncode, 0)
     return (json.loads(result.stdout.splitlines()[-1]),
             GpuCapture(work.path / "capture.xpu"))

@@ -25,6 +25,9 @@ import traceback
 os.umask(0o022)
 
 SKIP = 77
+# Ends what hangs, well before CTest does. Nothing is expected to take a certain time: on a loaded
+# machine a second can become a minute.
+PATIENCE_S = 600
 # format/stack.h
 STACK_TRUNCATED = 2
 STACK_COMPLETE = 32
@@ -128,12 +131,19 @@ def workload(name):
     return find(f"tests/workloads/{name}")
 
 
+@functools.cache
+def missing_for_recording():
+    """What --check misses; None: nothing that a recording needs."""
+    check = subprocess.run([recorder(), "--check"], capture_output=True, text=True)
+    if check.returncode == 0:
+        return None
+    return "; ".join(line for line in check.stdout.splitlines() if line.startswith("missing"))
+
+
 def require_recording():
     """Skips where this user or this kernel cannot record."""
-    check = subprocess.run([recorder(), "--check"], capture_output=True, text=True)
-    if check.returncode != 0:
-        missing = [line for line in check.stdout.splitlines() if line.startswith("missing")]
-        skip("root", "; ".join(missing))
+    if (missing := missing_for_recording()) is not None:
+        skip("root", missing)
 
 
 # IsAboutStacks (format/losses.h): in the loader's first instructions for instance, a stack may end
@@ -231,7 +241,7 @@ def symbols_of(path):
 
 def run_report(*arguments, **options):
     """The finished process of xpu-report with these arguments."""
-    options.setdefault("timeout", 300)
+    options.setdefault("timeout", PATIENCE_S)
     return subprocess.run([find("report/xpu-report"), *map(str, arguments)], capture_output=True,
                           text=True, **options)
 
@@ -286,7 +296,7 @@ class Workspace:
 
     def record(self, *arguments, output="capture.xpu", **options):
         """Runs xpu-record -o FILE with these arguments; returns the finished process."""
-        options.setdefault("timeout", 60)
+        options.setdefault("timeout", PATIENCE_S)
         options.setdefault("cwd", self.path)
         return subprocess.run([recorder(options.get("env")), "-o", str(self.path / output),
                                *arguments],

@@ -12,7 +12,7 @@ from gpu_attach_test import SLOWLY, is_launch
 from gpu_capture import GpuCapture
 from gpu_programs import prepare, program
 from simulated_gpu import simulated
-from xpu_testing import Workspace, expect, expect_in, main, program_of, recorder
+from xpu_testing import PATIENCE_S, Workspace, expect, expect_in, main, program_of, recorder
 
 ALONE = "XPU_TEST_ALONE"
 
@@ -34,14 +34,14 @@ def record_all(work, *command):
 
 
 def finish(process, work):
-    _, errors = process.communicate(timeout=60)
+    _, errors = process.communicate(timeout=PATIENCE_S)
     expect(f"status of xpu-record ({errors})", process.returncode, 0)
     return GpuCapture(work.path / "capture.xpu"), errors
 
 
 def wait_until_recorded(pid):
     """The library has a thread in it."""
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + PATIENCE_S
     while time.monotonic() < deadline:
         tasks = f"/proc/{pid}/task"
         names = [open(f"{tasks}/{tid}/comm", encoding="utf-8").read() for tid in os.listdir(tasks)]
@@ -52,7 +52,7 @@ def wait_until_recorded(pid):
 
 
 def wait_for_program(recorder_pid, path):
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + PATIENCE_S
     while (pid := program_of(recorder_pid, path)) is None:
         if time.monotonic() > deadline:
             raise AssertionError("the recorder has not started the program")

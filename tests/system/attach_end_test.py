@@ -11,7 +11,7 @@ from attaching import Steps, attach
 from gpu_attach_test import SLOWLY, check_window
 from gpu_capture import LAUNCHES
 from gpu_programs import prepare, program
-from xpu_testing import Workspace, expect, expect_in, main, recorder, report, skip
+from xpu_testing import PATIENCE_S, Workspace, expect, expect_in, main, recorder, report, skip
 
 STEPS = [program("endless_steps"), *SLOWLY]
 
@@ -28,7 +28,7 @@ def threads_of_library(pid):
 
 
 def wait_for(what, condition):
-    deadline = time.monotonic() + 40
+    deadline = time.monotonic() + PATIENCE_S
     while not condition():
         if time.monotonic() > deadline:
             raise AssertionError(f"in vain: {what}")
@@ -52,7 +52,7 @@ def start(steps, output, *options):
 
 
 def finish(process, status=0):
-    _, errors = process.communicate(timeout=60)
+    _, errors = process.communicate(timeout=PATIENCE_S)
     expect(f"status of xpu-record ({errors})", process.returncode, status)
     return errors
 

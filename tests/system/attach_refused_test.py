@@ -8,7 +8,7 @@ import subprocess
 from attaching import Steps
 from gpu_programs import prepare, program
 from other_users import KILL, forbid, readable_copy
-from xpu_testing import Workspace, expect, expect_in, find, main, skip
+from xpu_testing import PATIENCE_S, Workspace, expect, expect_in, find, main, skip
 
 MEMFD_CREATE = 319  # on x86-64
 
@@ -17,7 +17,7 @@ def check_refused(work, process, reason, hint, command=None):
     options = ["-o", str(work.path / "out" / "capture.xpu"), "-F", "997", "-d", "1s", "-p",
                str(process.pid)]
     (work.path / "out").mkdir(exist_ok=True)
-    result = (subprocess.run([*command, *options], capture_output=True, text=True, timeout=60)
+    result = (subprocess.run([*command, *options], capture_output=True, text=True, timeout=PATIENCE_S)
               if command else work.record(*options[2:], output="out/capture.xpu"))
     expect(f"status ({result.stderr})", result.returncode, 0)
     expect_in("the message",

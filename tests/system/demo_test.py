@@ -4,7 +4,7 @@ import os
 import pathlib
 import subprocess
 
-from xpu_testing import Workspace, expect, expect_in, main, require_recording
+from xpu_testing import PATIENCE_S, Workspace, expect, expect_in, main, require_recording
 
 DEMO = pathlib.Path(__file__).resolve().parent.parent / "workloads" / "demo.sh"
 
@@ -13,7 +13,7 @@ def test_demo():
     require_recording()
     with Workspace() as work:
         result = subprocess.run([DEMO, os.environ["XPU_BUILD_DIR"], str(work.path)],
-                                capture_output=True, text=True, timeout=300)
+                                capture_output=True, text=True, timeout=PATIENCE_S)
         expect(f"status ({result.stderr})", result.returncode, 0)
         expect_in("matches", "launches  15,200: 15,200 with their kernel, 0 pending",
                   result.stdout)

@@ -12,7 +12,7 @@ import subprocess
 import time
 
 from other_users import readable_copy
-from xpu_testing import Workspace, expect, find, main, require_recording, skip, workload
+from xpu_testing import PATIENCE_S, Workspace, expect, find, main, require_recording, skip, workload
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 COMMAND = re.compile(r"(sudo |ssh \w+ )?xpu-(record|report)\b")
@@ -79,9 +79,9 @@ class Directory:
         running = self.start(command)
         if " -a " in command and " -d " not in command:
             self.interrupt_when_it_writes(running, re.search(r"-o (\S+)\.xpu|$", command)[1])
-        output, errors = running.communicate(timeout=120)
+        output, errors = running.communicate(timeout=PATIENCE_S)
         if server:
-            server.communicate(timeout=60)
+            server.communicate(timeout=PATIENCE_S)
         expect(f"status of {command} ({output[-500:]}{errors})", running.returncode, 0)
         for name in WRITES.findall(command):
             if "--rotate-size" not in command:
@@ -89,7 +89,7 @@ class Directory:
                 expect(f"{command}: size of {name}", size > 0, True)
 
     def interrupt_when_it_writes(self, running, stem):
-        end = time.monotonic() + 60
+        end = time.monotonic() + PATIENCE_S
         while not list(self.path.glob(f"{stem or 'capture'}.0*.xpu")):
             if running.poll() is not None or time.monotonic() > end:
                 break

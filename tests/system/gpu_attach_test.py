@@ -15,7 +15,7 @@ import xpu_testing
 from attaching import Steps, attach, calls_in_whole_steps, record_window
 from gpu_capture import GpuCapture
 from gpu_programs import REAL, prepare, program
-from xpu_testing import Workspace, expect, recorder
+from xpu_testing import PATIENCE_S, Workspace, expect, recorder
 
 WINDOWS = int(os.environ.get("XPU_TEST_WINDOWS", "50" if REAL else "3"))
 WORKLOADS = pathlib.Path(__file__).resolve().parent.parent / "workloads"
@@ -238,7 +238,7 @@ def start_recording(work, steps):
 
 
 def finish(process, work):
-    _, errors = process.communicate(timeout=20)
+    _, errors = process.communicate(timeout=PATIENCE_S)
     expect(f"status of xpu-record ({errors})", process.returncode, 0)
     return GpuCapture(work.path / "capture.xpu")
 
@@ -279,7 +279,7 @@ def test_two_recorders_at_once():
         processes = [subprocess.Popen([recorder(), "-o", work.path / f"{i}.xpu", "-d", "1s", "-p",
                                        str(steps.pid)], stderr=subprocess.PIPE, text=True)
                      for i in range(2)]
-        errors = [process.communicate(timeout=30)[1] for process in processes]
+        errors = [process.communicate(timeout=PATIENCE_S)[1] for process in processes]
         expect(f"status ({errors})", [p.returncode for p in processes], [0, 0])
         # Whoever comes second finds the library or CUPTI taken.
         refused = [error for error in errors if "GPU activity is not recorded" in error or

@@ -10,7 +10,7 @@ import sys
 import xpu_testing
 from gpu_capture import GpuCapture
 from gpu_programs import check_sites, program, recorded
-from xpu_testing import Workspace, expect, expect_in, report, table_rows
+from xpu_testing import PATIENCE_S, Workspace, expect, expect_in, report, table_rows
 
 TRANSFORMER = ("transformer", "--requests", 4, "--layers", 2)
 # CUpti_ActivityOverheadKind: CUPTI asks for a buffer, CUPTI flushes. The simulated device neither
@@ -307,7 +307,7 @@ def check_dormant(reason, options=(), **variables):
     """The program runs as without us; the CPU side is there, and why the GPU side is not."""
     command = [program("transformer"), "--requests", "60", "--layers", "4"]
     plain = subprocess.run(command, capture_output=True, text=True,
-                           env={**os.environ, **variables}, timeout=60)
+                           env={**os.environ, **variables}, timeout=PATIENCE_S)
     with Workspace() as work:
         result = work.record("-F", "997", *[o.format(work=work.path) for o in options], "--",
                              *command, env={**os.environ, **variables})
@@ -374,7 +374,7 @@ def test_output_of_the_program():
     for name, *arguments in (("vector_add",), ("graph",), ("exit_styles", "--how=exit"),
                              ("two_kernels", "--mode=exec")):
         plain = subprocess.run([program(name), *arguments], capture_output=True, text=True,
-                               timeout=60)
+                               timeout=PATIENCE_S)
         with Workspace() as work:
             result = work.record("-q", "--", program(name), *arguments)
             expect(f"{name}: status", result.returncode, plain.returncode)

@@ -8,7 +8,7 @@ from gpu_capture import field, stream_dump
 from gpu_operations import (Sites, check_all_matched, check_nodes, check_one_stack_per_call,
                             figures, folded_paths, hidden_kernels)
 from gpu_programs import REAL, program, recorded
-from xpu_testing import ABOUT_STACKS, Workspace, expect, expect_in, report
+from xpu_testing import ABOUT_STACKS, PATIENCE_S, Workspace, expect, expect_in, report
 
 
 def check_node_paths(work, replays, env=None):
@@ -81,7 +81,7 @@ def test_soak_of_graph_nodes():
     with Workspace() as work:
         result = work.record("--cuda-graph-trace=node", "--", program("graph_storm"), "--nodes",
                              str(nodes), "--replays", str(replays), env={**os.environ, **env},
-                             timeout=120)
+                             timeout=PATIENCE_S)
         expect(f"status ({result.stderr})", result.returncode, 0)
         path = work.path / "capture.xpu"
         total = untimed = valid_ns = 0

@@ -17,7 +17,7 @@ import xpu_testing
 from gpu_capture import GpuCapture
 from gpu_operations import check_all_matched, figures, recorded_python, without_ids
 from gpu_programs import REAL, program, recorded
-from xpu_testing import Workspace, expect, expect_in
+from xpu_testing import PATIENCE_S, Workspace, expect, expect_in
 
 UNDELIVERED = re.compile(r"process (\d+): begun in its last ([\d.]+) ms")
 SEED = 20261121
@@ -65,7 +65,7 @@ def check_end(capture, pid, launches=None):
 def test_ends_without_a_flush():
     for how in ("_exit", "abort", "segfault", "sigkill"):
         command = [program("exit_styles"), "--launches", "1000", f"--how={how}"]
-        plain = subprocess.run(command, capture_output=True, text=True, timeout=60)
+        plain = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S)
         with Workspace() as work:
             result = work.record("-q", "--", *command)
             expect(f"{how}: status", result.returncode, plain.returncode)
@@ -102,7 +102,7 @@ def kill_at(work, seconds):
         time.sleep(seconds)
         os.kill(pid, signal.SIGKILL)
         killed = time.monotonic()
-        output, errors = recorder.communicate(timeout=30)
+        output, errors = recorder.communicate(timeout=PATIENCE_S)
         took = time.monotonic() - killed
     expect(f"status ({errors})", recorder.returncode, -signal.SIGKILL)
     expect("output", output, "")
@@ -263,7 +263,7 @@ def test_pid_namespaces():
     with Workspace() as work:
         command = [*unshare, xpu_testing.recorder(), "-o", str(work.path / "capture.xpu"), "--",
                    *unshare, program("two_kernels"), "--mode=fork", "--launches", "100"]
-        result = subprocess.run(command, capture_output=True, text=True, timeout=120)
+        result = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S)
         expect(f"status ({result.stderr})", result.returncode, 0)
         account = json.loads(result.stdout)
         capture = GpuCapture(work.path / "capture.xpu")
@@ -291,7 +291,7 @@ def test_time_namespaces():
         with Workspace() as work:
             command = [*of_recorder, xpu_testing.recorder(), "-o", str(work.path / "capture.xpu"),
                        "--", *of_program, program("two_kernels"), "--launches", "100"]
-            result = subprocess.run(command, capture_output=True, text=True, timeout=120)
+            result = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S)
             expect(f"status ({result.stderr})", result.returncode, 0)
             capture = GpuCapture(work.path / "capture.xpu")
             expect("losses", capture.losses(), {})

@@ -10,7 +10,7 @@ from collections import Counter
 import xpu_testing
 from gpu_capture import GpuCapture, GraphNodes
 from gpu_operations import check_all_matched, figures
-from xpu_testing import ABOUT_STACKS, Workspace, expect
+from xpu_testing import ABOUT_STACKS, PATIENCE_S, Workspace, expect
 
 STEPS = 20
 SCRIPT = pathlib.Path(__file__).resolve().parent.parent / "workloads" / "pytorch_steps.py"
@@ -25,13 +25,13 @@ def command(*arguments):
 def profiled(*arguments):
     """What torch.profiler counts in a run that is not recorded."""
     result = subprocess.run(command("--profile", *arguments), capture_output=True, text=True,
-                            timeout=120)
+                            timeout=PATIENCE_S)
     expect(f"status ({result.stderr})", result.returncode, 0)
     return json.loads(result.stdout.splitlines()[-1])["profiled"]
 
 
 def recorded(work, *arguments, options=()):
-    result = work.record(*options, "--", *command(*arguments), timeout=180)
+    result = work.record(*options, "--", *command(*arguments), timeout=PATIENCE_S)
     expect(f"status ({result.stderr})", result.returncode, 0)
     capture = GpuCapture(work.path / "capture.xpu")
     capture.account = json.loads(result.stdout.splitlines()[-1])

@@ -16,7 +16,7 @@ from gpu_capture import GpuCapture, field, plain_name, stream_dump
 from gpu_operations import (COPY_KINDS, SYNC_KINDS, Sites, check_all_matched,
                             check_one_stack_per_call, figures, leaf_sums, recorded_python)
 from gpu_programs import REAL, prepare, program, recorded
-from xpu_testing import ABOUT_STACKS, Workspace, expect, report
+from xpu_testing import ABOUT_STACKS, PATIENCE_S, Workspace, expect, report
 
 
 def test_launch_entry_points():
@@ -128,7 +128,7 @@ def test_many_threads():
     each = 50000 if REAL else 2500
     arguments = ("--launches", str(each), "--threads", "8")
     with Workspace() as work:
-        result = work.record("--", program("empty_launches"), *arguments, timeout=180)
+        result = work.record("--", program("empty_launches"), *arguments, timeout=PATIENCE_S)
         expect(f"status ({result.stderr})", result.returncode, 0)
         account = json.loads(result.stdout.splitlines()[-1])
         path = work.path / "capture.xpu"

@@ -13,7 +13,7 @@ import xpu_testing
 from attaching import Steps
 from gpu_capture import GpuCapture
 from gpu_programs import REAL, prepare, program
-from xpu_testing import Workspace, expect, recorder, table_rows
+from xpu_testing import PATIENCE_S, Workspace, expect, recorder, table_rows
 
 SCRIPT = pathlib.Path(__file__).resolve().parent.parent / "workloads" / "planted_steps.py"
 # A sleep takes 5 ms, a wait for the GPU dozens; the launches of an ordinary step 1 to 3 ms.
@@ -65,7 +65,7 @@ def check_planted(*arguments):
                                "PyTorch")
     with Workspace() as work:
         result = work.record("--", os.environ["XPU_TEST_PYTHON"], str(SCRIPT), *arguments,
-                             timeout=240)
+                             timeout=PATIENCE_S)
         expect(f"status ({result.stderr})", result.returncode, 0)
         account = json.loads(result.stdout.splitlines()[-1])
         summary, trace = check_borders(work.path / "capture.xpu", account["times_ns"])

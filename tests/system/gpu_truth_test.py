@@ -11,7 +11,7 @@ from collections import Counter
 import xpu_testing
 from gpu_capture import GpuCapture, plain_name
 from gpu_programs import REAL, check_sites, prepare, program, recorded
-from xpu_testing import Workspace, expect, report, symbols_of, table_rows
+from xpu_testing import PATIENCE_S, Workspace, expect, report, symbols_of, table_rows
 
 def check_transformer(name, *arguments):
     with Workspace() as work:
@@ -143,7 +143,7 @@ def test_graph_replays():
 def recorded_model(work, *arguments, options=()):
     counts = work.path / "counts.json"
     result = work.record(*options, "--", program("llm_decode"), *map(str, arguments), "--counts",
-                         str(counts), timeout=120)
+                         str(counts), timeout=PATIENCE_S)
     expect(f"llm_decode: exit status ({result.stderr})", result.returncode, 0)
     account, capture = json.loads(counts.read_text()), GpuCapture(work.path / "capture.xpu")
     expect("losses", capture.losses(), {})
@@ -264,7 +264,7 @@ def test_model_computes_what_it_says():
     for arguments in ((), ("--graph", "--temperature", "1", "--top-k", "40"),
                       ("--heads", "5", "--kv-heads", "1", "--dim", "330", "--prompt", "x"),
                       ("--heads", "2", "--dim", "512", "--prompt", "word " * 70)):
-        result = subprocess.run([program("llm_decode"), "--check", *arguments], timeout=120,
+        result = subprocess.run([program("llm_decode"), "--check", *arguments], timeout=PATIENCE_S,
                                 capture_output=True, text=True)
         expect(f"status with {arguments} ({result.stdout})", result.returncode, 0)
 

@@ -6,7 +6,7 @@ import json
 import math
 import subprocess
 
-from xpu_testing import Workspace, expect, expect_in, main, workload
+from xpu_testing import PATIENCE_S, Workspace, expect, expect_in, main, workload
 
 DIM, LAYERS, HEADS, KV_HEADS, VOCABULARY = 24, 2, 4, 2, 256
 HEAD_DIM, KV_DIM, FFN_DIM = DIM // HEADS, DIM // HEADS * KV_HEADS, 4 * DIM
@@ -16,7 +16,7 @@ SHAPE = ["--dim", str(DIM), "--layers", str(LAYERS), "--heads", str(HEADS), "--k
 
 def run(*arguments):
     return subprocess.run([workload("llm_decode"), *arguments], capture_output=True, text=True,
-                          timeout=60)
+                          timeout=PATIENCE_S)
 
 
 def tokens_of(result):

@@ -10,7 +10,8 @@ import tarfile
 import tempfile
 
 import xpu_testing
-from xpu_testing import Workspace, expect, expect_in, find, main, require_recording, skip, workload
+from xpu_testing import (PATIENCE_S, Workspace, expect, expect_in, find, main, require_recording,
+                         skip, workload)
 
 CAPTURES = pathlib.Path(__file__).resolve().parent.parent / "captures"
 PROGRAMS = ["bin/xpu-record", "bin/xpu-report"]
@@ -41,7 +42,7 @@ THIRD_PARTY = "share/doc/xpu/third-party/"
 
 def run(*command, **options):
     result = subprocess.run([str(word) for word in command], capture_output=True, text=True,
-                            timeout=120, **options)
+                            timeout=PATIENCE_S, **options)
     expect(f"status of {command} ({result.stdout}{result.stderr})", result.returncode, 0)
     return result.stdout
 

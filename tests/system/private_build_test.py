@@ -6,7 +6,7 @@ import pathlib
 import subprocess
 import sys
 
-from xpu_testing import Workspace, expect, main, require_recording, skip
+from xpu_testing import PATIENCE_S, Workspace, expect, main, require_recording, skip
 
 CHOSEN = [
     ("record_capabilities_test.py", "test_file_capabilities_record_everything"),
@@ -35,7 +35,7 @@ def test_build_tree_that_others_may_not_enter():
                 ["unshare", "--mount", "sh", "-ec", 'mount --bind "$1" "$2"; shift 2; exec "$@"', "sh",
                  os.environ["XPU_BUILD_DIR"], build, sys.executable,
                  pathlib.Path(__file__).with_name(script), name],
-                capture_output=True, text=True, env=environment, timeout=120)
+                capture_output=True, text=True, env=environment, timeout=PATIENCE_S)
             expect(f"status of {name} ({result.stdout}{result.stderr})", result.returncode, 0)
 
 

@@ -7,7 +7,7 @@ import signal
 import subprocess
 import time
 
-from xpu_testing import expect, expect_in, find, main
+from xpu_testing import PATIENCE_S, expect, expect_in, find, main
 
 ATTACHES = int(os.environ.get("XPU_TEST_ATTACHES", "60"))
 STAGES = ["seized", "stopped", "frame written", "in first call", "area mapped", "in second call",
@@ -22,7 +22,7 @@ LIMITS = {"poll-limit": "0 0", "ppoll-limit": "0 0", "select-limit": "0 0",
           "futex-until-limit": "-1 110", "sem_timedwait-limit": "-1 110"}
 
 
-def drive(process, *options, count=1, timeout=120):
+def drive(process, *options, count=1, timeout=PATIENCE_S):
     return subprocess.run([find("tests/system/xpu_attach_driver"), str(process.pid),
                            find("tests/system/libxpu_attach_library.so"), str(count), *map(str, options)],
                           capture_output=True, text=True, timeout=timeout)
@@ -36,7 +36,7 @@ def start(name, *arguments):
 
 
 def wait_until_asleep(process):
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + PATIENCE_S
     while time.monotonic() < deadline:
         with open(f"/proc/{process.pid}/stat") as stat:
             if stat.read().rsplit(")", 1)[1].split()[0] == "S":
@@ -46,7 +46,7 @@ def wait_until_asleep(process):
 
 
 def end(process):
-    return (*process.communicate(timeout=60), process.returncode)
+    return (*process.communicate(timeout=PATIENCE_S), process.returncode)
 
 
 def test_calls_without_limit_go_on():
@@ -98,7 +98,7 @@ def test_the_program_is_killed_at_each_stage():
         process = start("tests/system/xpu_attach_waits", "read")
         wait_until_asleep(process)
         result = drive(process, "--end-target-at", number)
-        process.communicate(timeout=20)
+        process.communicate(timeout=PATIENCE_S)
         # At a stage that does not occur it goes on.
         if result.returncode != 0:
             expect(f"status when {stage} ({result.stdout})", result.returncode, 3)
@@ -109,7 +109,7 @@ def test_two_at_once():
     drivers = [subprocess.Popen([find("tests/system/xpu_attach_driver"), str(process.pid),
                                  find("tests/system/libxpu_attach_library.so"), "5"],
                                 stdout=subprocess.PIPE, text=True) for _ in range(2)]
-    outputs = [driver.communicate(timeout=60)[0] for driver in drivers]
+    outputs = [driver.communicate(timeout=PATIENCE_S)[0] for driver in drivers]
     expect(f"status ({outputs})", [driver.returncode for driver in drivers], [0, 0])
     expect("the program", end(process)[1:], ("", 0))
 

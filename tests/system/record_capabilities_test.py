@@ -10,8 +10,8 @@ import subprocess
 from odd_programs import odd, view
 from other_users import NOBODY, readable_copy
 from simulated_gpu import keys, simulated
-from xpu_testing import (STACK_COMPLETE, STACK_TRUNCATED, Workspace, expect, expect_in, main,
-                         report, require_recording, require_set_user_id, skip, workload)
+from xpu_testing import (PATIENCE_S, STACK_COMPLETE, STACK_TRUNCATED, Workspace, expect, expect_in,
+                         main, report, require_recording, require_set_user_id, skip, workload)
 
 NUMBERS = {"sys_ptrace": 19, "syslog": 34, "perfmon": 38, "bpf": 39}
 ENOUGH = ("bpf", "perfmon")
@@ -33,7 +33,7 @@ def record(work, names, *arguments, status=0, env=None, bounds=(), **options):
         os.unlink(work.path / "out" / "c.xpu")
     environment = dict(env or simulated(), HOME=str(work.path / "out"))
     result = subprocess.run(command, capture_output=True, text=True, cwd=work.path / "out",
-                            timeout=120, env=environment, **options)
+                            timeout=PATIENCE_S, env=environment, **options)
     expect(f"status ({result.stderr})", result.returncode, status)
     return result
 
@@ -69,7 +69,7 @@ def with_tracefs(options, *command, **more):
     script = ("! mountpoint -q /sys/kernel/tracing || umount /sys/kernel/tracing; "
               f"mount -t tracefs -o {options} none /sys/kernel/tracing && exec \"$@\"")
     return subprocess.run(["unshare", "--mount", "sh", "-ec", script, "sh", *command],
-                          capture_output=True, text=True, timeout=120, **more)
+                          capture_output=True, text=True, timeout=PATIENCE_S, **more)
 
 
 def test_tracepoints_if_tracefs_is_readable():
@@ -201,7 +201,7 @@ def test_file_capabilities_record_everything():
         for arguments in ((), ("--launch-stacks=uprobe",)):
             result = subprocess.run([program, "-o", "d.xpu", *arguments, workload("two_kernels"),
                                      "--mode=processes"], **NOBODY, text=True, capture_output=True,
-                                    cwd=work.path / "out", env=simulated(), timeout=60)
+                                    cwd=work.path / "out", env=simulated(), timeout=PATIENCE_S)
             expect(f"status ({result.stderr})", result.returncode, 0)
             launches = sum(actor["launches"] for actor in json.loads(result.stdout)["actors"])
             capture = work.capture("out/d.xpu")
@@ -255,7 +255,7 @@ def test_processes_of_others():
             try:
                 arguments = as_nobody_with(names, readable_copy(work), "-o", "p.xpu", "--cpu-only",
                                            "-p", str(others.pid))
-                result = subprocess.run(arguments, capture_output=True, text=True, timeout=60,
+                result = subprocess.run(arguments, capture_output=True, text=True, timeout=PATIENCE_S,
                                         cwd=work.path / "out")
             finally:
                 others.kill()

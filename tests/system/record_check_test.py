@@ -7,7 +7,8 @@ import shutil
 import subprocess
 
 from other_users import BPF, NOBODY, PERF_EVENT_OPEN, forbid, readable_copy
-from xpu_testing import Workspace, expect, expect_in, find, main, recorder, require_recording, skip
+from xpu_testing import (PATIENCE_S, Workspace, expect, expect_in, find, main, recorder,
+                         require_recording, skip)
 
 REFUSED = "Permission denied"  # of forbid
 
@@ -34,7 +35,7 @@ def seen(work, mounts, *command, **options):
             script.append(f"mount -t tmpfs none {directory} && cp {other} {place}")
     script.append('exec "$@"')
     return subprocess.run(["unshare", "--mount", "sh", "-ec", "\n".join(script), "sh", *command],
-                          capture_output=True, text=True, cwd=work.path, timeout=60, **options)
+                          capture_output=True, text=True, cwd=work.path, timeout=PATIENCE_S, **options)
 
 
 def line(result, name):

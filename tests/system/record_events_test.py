@@ -5,7 +5,8 @@ import json
 import subprocess
 
 import xpu_testing
-from xpu_testing import Workspace, expect, expect_in, folded, report, run_report, table_rows
+from xpu_testing import (PATIENCE_S, Workspace, expect, expect_in, folded, report, run_report,
+                         table_rows)
 
 HARDWARE = "cycles"
 
@@ -109,7 +110,7 @@ def test_an_event_that_was_not_recorded():
 def test_events_that_the_machine_lacks():
     xpu_testing.require_recording()
     check = subprocess.run([xpu_testing.recorder(), "--check", "--cpu-only"], capture_output=True,
-                           text=True, timeout=60).stdout
+                           text=True, timeout=PATIENCE_S).stdout
     line, = [line for line in check.splitlines() if "CPU events: " in line]
     expect_in("--check", "cpu-clock, task-clock, page-faults", line)
     here = line.split(";")[0]

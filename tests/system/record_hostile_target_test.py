@@ -12,7 +12,7 @@ import subprocess
 import threading
 import time
 
-from xpu_testing import (Workspace, expect, expect_in, find, main, recorder, report,
+from xpu_testing import (PATIENCE_S, Workspace, expect, expect_in, find, main, recorder, report,
                          require_recording, skip)
 
 MEGABYTE = 1 << 20
@@ -41,7 +41,7 @@ class Recorded:
         watcher = threading.Thread(target=self.watch, args=(process,))
         watcher.start()
         try:
-            self.stdout, self.stderr = process.communicate(timeout=120)
+            self.stdout, self.stderr = process.communicate(timeout=PATIENCE_S)
         except subprocess.TimeoutExpired:
             process.kill()
             process.communicate()

@@ -7,7 +7,8 @@ import shutil
 import subprocess
 
 from simulated_gpu import simulated
-from xpu_testing import Workspace, expect, find, main, recorder, require_recording, skip, workload
+from xpu_testing import (PATIENCE_S, Workspace, expect, find, main, recorder, require_recording,
+                         skip, workload)
 
 # A world of its own: directories that begin empty, a network and processes that nobody else has.
 WORLD = """
@@ -47,7 +48,7 @@ def run(work, script):
     shutil.copytree(simulated()["LD_LIBRARY_PATH"], things / "cuda", symlinks=False)
     result = subprocess.run(["unshare", "--mount", "--net", "--pid", "--fork", "sh", "-ec",
                              WORLD + script, "sh", str(things)], capture_output=True, text=True,
-                            timeout=60)
+                            timeout=PATIENCE_S)
     expect(f"status ({result.stderr})", result.returncode, 0)
     sections = {}
     for line in result.stdout.splitlines():

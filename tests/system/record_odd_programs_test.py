@@ -12,8 +12,8 @@ import subprocess
 
 from odd_programs import odd, require_root, view
 from simulated_gpu import keys, simulated
-from xpu_testing import (Workspace, expect, expect_in, find, main, recorder, require_recording,
-                         require_set_user_id, skip)
+from xpu_testing import (PATIENCE_S, Workspace, expect, expect_in, find, main, recorder,
+                         require_recording, require_set_user_id, skip)
 
 # How the steps of odd_program end up in a capture: kernels, and losses of the ledger.
 WHOLE = {}
@@ -130,7 +130,7 @@ def test_standard_descriptors_that_are_closed():
             for prefix in ((), (recorder(), "-q", "-o", work.file("capture.xpu"))):
                 inner = "ls -l /proc/self/fd | sed 's/.*:.. //; s/:.*//' | grep -v /proc > seen; exit 3"
                 subprocess.run(["sh", "-c", script, "sh", *prefix, "sh", "-c", inner],
-                               cwd=work.path, check=True, timeout=60)
+                               cwd=work.path, check=True, timeout=PATIENCE_S)
                 expect(f"{closed}: status", (work.path / "status").read_text(), "3\n")
                 seen.append((work.path / "seen").read_text())
             expect(f"{closed}: descriptors", seen[1], seen[0])

@@ -10,7 +10,7 @@ import time
 
 import record_python_test
 import xpu_testing
-from xpu_testing import Workspace, expect, expect_in, folded
+from xpu_testing import PATIENCE_S, Workspace, expect, expect_in, folded
 
 BLOCKED, PREEMPTED, RUNNING = 1, 3, 5  # OffCpuState
 THREAD, INTERRUPT = 1, 2  # OffCpuWaker
@@ -261,7 +261,7 @@ def test_a_python_program_that_hangs_shows_its_functions():
 
 
 def wait_until_asleep(tid):
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + PATIENCE_S
     while time.monotonic() < deadline:
         with open(f"/proc/{tid}/syscall", encoding="ascii") as call:
             if call.read().startswith("202 "):
@@ -282,7 +282,7 @@ def test_an_overload_is_counted_exactly():
             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         account = json.loads(recorder.stdout.readline())
         os.kill(recorder.pid, signal.SIGCONT)
-        recorder.communicate(timeout=60)
+        recorder.communicate(timeout=PATIENCE_S)
         capture = work.capture()
         counts = losses(capture)
         expect("kinds of losses", set(counts) <= {"off_cpu_ring_full", "off_cpu_not_summed",

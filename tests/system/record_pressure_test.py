@@ -10,7 +10,7 @@ import time
 
 import xpu_testing
 from simulated_gpu import keys, simulated
-from xpu_testing import Capture, Workspace, expect, require_recording, workload
+from xpu_testing import PATIENCE_S, Capture, Workspace, expect, require_recording, workload
 
 # Of the simulated device; without overhead records the program's account is the device's.
 WITHOUT_OVERHEADS = {"XPU_FAKE_OVERHEADS": "0"}
@@ -26,7 +26,7 @@ def state_of(pid):
         return stat.read().rsplit(")", 1)[1].split()[0]
 
 
-def wait_until(what, is_so, timeout=120):
+def wait_until(what, is_so, timeout=PATIENCE_S):
     end = time.monotonic() + timeout
     while not is_so():
         if time.monotonic() > end:
@@ -74,7 +74,7 @@ class Recording:
         return names
 
     def finish(self):
-        output = self.process.communicate(timeout=120)[0]
+        output = self.process.communicate(timeout=PATIENCE_S)[0]
         expect("status", self.process.returncode, 0)
         return json.loads(output.splitlines()[-1]), Capture(self.capture_path)
 

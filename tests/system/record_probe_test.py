@@ -10,7 +10,7 @@ import sys
 import xpu_testing
 from gpu_capture import up_to_launch
 from other_users import as_nobody
-from xpu_testing import STACK_COMPLETE, Workspace, expect, expect_in, symbols_of
+from xpu_testing import PATIENCE_S, STACK_COMPLETE, Workspace, expect, expect_in, symbols_of
 
 RUNTIME, DRIVER = 1, 2  # ProbePurpose
 
@@ -72,7 +72,7 @@ class ProbeCapture(xpu_testing.Capture):
 
 def recorded(work, *command, options=(), env=None):
     result = work.record("--no-inject", *options, "--", *map(str, command),
-                         env={**os.environ, **(env or {})}, timeout=120)
+                         env={**os.environ, **(env or {})}, timeout=PATIENCE_S)
     expect(f"{command}: exit status ({result.stderr})", result.returncode, 0)
     return result, ProbeCapture(work.path / "capture.xpu")
 

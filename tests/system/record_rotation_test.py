@@ -9,7 +9,7 @@ import time
 
 from gpu_capture import kernels_in
 from simulated_gpu import simulated
-from xpu_testing import (Capture, Workspace, expect, expect_in, main, recorder, report,
+from xpu_testing import (PATIENCE_S, Capture, Workspace, expect, expect_in, main, recorder, report,
                          require_recording, run_report, workload)
 
 ROTATE = ["--rotate-size", "1M"]
@@ -26,7 +26,7 @@ def names(paths):
 
 
 def record(work, *arguments, output="c.xpu", status=0, **options):
-    result = work.record(*arguments, output=output, env=simulated(), timeout=400, **options)
+    result = work.record(*arguments, output=output, env=simulated(), timeout=PATIENCE_S, **options)
     expect(f"status ({result.stderr})", result.returncode, status)
     return result
 
@@ -36,7 +36,7 @@ def busy(work, marker="ready"):
 
 
 def wait_for(condition, process):
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + PATIENCE_S
     while not condition():
         if process.poll() is not None or time.monotonic() > deadline:
             raise AssertionError(f"it does not come: {process.poll()}")

@@ -6,7 +6,8 @@ import subprocess
 import time
 
 from control_testing import SPIN, Fifos, finish, start
-from xpu_testing import STACK_COMPLETE, Workspace, expect, expect_in, main, require_recording
+from xpu_testing import (PATIENCE_S, STACK_COMPLETE, Workspace, expect, expect_in, main,
+                         require_recording)
 
 ATTACHED = SPIN + """
 import os
@@ -72,7 +73,7 @@ def test_running_process_with_threads_and_a_child():
         program.stdin.write("go\n")
         program.stdin.flush()
         child = int(program.stdout.readline())
-        expect("status of the program", program.wait(timeout=30), 9)
+        expect("status of the program", program.wait(timeout=PATIENCE_S), 9)
         _, errors = finish(process)  # the last of them has ended
         capture = work.capture()
         expect("processes", {s["pid"] for s in capture.cpu_samples}, {program.pid, child})

@@ -7,10 +7,7 @@ import subprocess
 import sys
 import time
 
-from xpu_testing import Capture, Workspace, expect, main, recorder, require_recording
-
-# Ends a test that hangs; nothing is expected to take a certain time.
-PATIENCE_S = 120
+from xpu_testing import PATIENCE_S, Capture, Workspace, expect, main, recorder, require_recording
 
 # Writes down the signals that it gets, until PATH.end exists; PATH.counts is then complete. The
 # last argument ends it where the test has died.

@@ -9,8 +9,8 @@ import threading
 import time
 
 from simulated_gpu import simulated
-from xpu_testing import (Workspace, expect, expect_in, find, main, recorder, require_recording,
-                         workload)
+from xpu_testing import (PATIENCE_S, Workspace, expect, expect_in, find, main, recorder,
+                         require_recording, workload)
 
 # One after the other, so that no ring inside a program overflows, however slow the machine is.
 PROGRAMS = 12
@@ -140,7 +140,7 @@ def test_straight_into_a_report():
         command = (f"{recorder()} -q -o - -- {program} 2> {work.file('truth')} | "
                    f"{find('report/xpu-report')} --top --table cuda_gpu_kern_sum --format csv -")
         done = subprocess.run(["bash", "-o", "pipefail", "-c", command], capture_output=True,
-                              text=True, env=simulated(), timeout=60)
+                              text=True, env=simulated(), timeout=PATIENCE_S)
         expect(f"status ({done.stderr})", done.returncode, 0)
         truth = json.loads((work.path / "truth").read_text())
         (row,) = done.stdout.splitlines()[1:]
@@ -156,7 +156,7 @@ def test_signals_while_the_output_stands_still():
         process.terminate()
         reader = threading.Thread(target=process.stdout.read)
         reader.start()
-        expect("status", process.wait(timeout=60), 7)
+        expect("status", process.wait(timeout=PATIENCE_S), 7)
         reader.join()
         process.stderr.close()
 

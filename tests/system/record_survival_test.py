@@ -13,7 +13,7 @@ import time
 
 import xpu_testing
 from simulated_gpu import simulated
-from xpu_testing import Capture, Workspace, expect, report, require_recording, workload
+from xpu_testing import PATIENCE_S, Capture, Workspace, expect, report, require_recording, workload
 
 TRIES = int(os.environ.get("XPU_TEST_TRIES", "6"))
 PROGRAM = "empty_launches"
@@ -109,11 +109,11 @@ def test_program_killed():
             what = f"try {attempt}, {moment_s:.3f} s"
             program = xpu_testing.program_of(run.pid, workload(PROGRAM))
             if program is None:  # over, or not yet begun
-                run.communicate(timeout=60)
+                run.communicate(timeout=PATIENCE_S)
                 expect(f"{what}: status", run.returncode, 0)
                 continue
             os.kill(program, signal.SIGKILL)
-            errors = run.communicate(timeout=60)[1]
+            errors = run.communicate(timeout=PATIENCE_S)[1]
             expect(f"{what}: status", run.returncode, -signal.SIGKILL)
             capture = check_readable(work.path / "capture.xpu", False)
             expect(f"{what}: wait status", capture.recording_end[0]["wait_status"], signal.SIGKILL)

@@ -11,8 +11,8 @@ import subprocess
 
 from other_users import as_nobody, readable_copy
 from simulated_gpu import keys, simulated
-from xpu_testing import (Workspace, expect, expect_in, main, recorder, require_recording,
-                         require_set_user_id, skip, workload)
+from xpu_testing import (PATIENCE_S, Workspace, expect, expect_in, main, recorder,
+                         require_recording, require_set_user_id, skip, workload)
 
 ENTRY = pwd.getpwnam("nobody")
 ALL = ",".join(f"+{name}" for name in ("setuid", "setgid", "dac_override", "sys_admin", "bpf"))
@@ -50,7 +50,7 @@ def require_root():
 def run(work, *arguments, prefix=(), **options):
     options.setdefault("cwd", work.path)
     return subprocess.run([*prefix, readable_copy(work), "-o", work.file("capture.xpu"),
-                           *arguments], capture_output=True, text=True, timeout=60, **options)
+                           *arguments], capture_output=True, text=True, timeout=PATIENCE_S, **options)
 
 
 def seen_by_program(work, *arguments, **options):

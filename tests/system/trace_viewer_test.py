@@ -15,7 +15,7 @@ import time
 import webdriver
 import xpu_testing
 from gpu_capture import GpuCapture
-from xpu_testing import expect, report
+from xpu_testing import PATIENCE_S, expect, report
 
 # ---- speedscope (https://www.speedscope.app) in a headless Chromium. The package of this version
 # comes from the npm registry, into the build tree, where it is found again. Where it cannot be had,
@@ -26,7 +26,6 @@ SHA512 = ("7297fd1d64d97f58a32d7049ae4f3b55eff9e2d9d8c7aae57f48144e1be7de8a"
           "24ea1eb784b5d539088c7f8e0f4fe5e8579d3770f7ef7e24f980fe6fa23a7a02")
 # Its own log, and what Chromium says of a machine without a GPU.
 NO_COMPLAINTS = ("speedscope v", "Importing as ", "import: ", "Saving", "WebGL")
-PATIENCE_S = 120  # a loaded machine with a software renderer
 
 # `weight`: time or value of all top-level frames; `slices`: how many frames were entered.
 Profile = collections.namedtuple("Profile", "name unit slices weight")

@@ -16,7 +16,7 @@ from concurrent.futures import ThreadPoolExecutor
 from call_sites import invented_frames
 from unwind_stacks import (BELOW_MAIN, BELOW_THREAD, COMPLETE, HIDDEN, NOT_READY, TABLES,
                            TRUNCATED, USER_FAILED, Stacks, is_function, is_path, text_of)
-from xpu_testing import Workspace, expect, find, main, require_recording, skip
+from xpu_testing import PATIENCE_S, Workspace, expect, find, main, require_recording, skip
 
 # ---- what perf and gdb say of the same programs: the path to each leaf, as names
 HIDDEN_OF_TOOLS = {"__libc_start_call_main", "start_thread", "clone3", "__restore_rt"}
@@ -77,7 +77,7 @@ class Gdb:
         (directory / "gdb.txt").write_text("\n".join(script) + "\n")
         run = subprocess.run(["gdb", "-nx", "-batch", "-x", str(directory / "gdb.txt"), command[0]],
                              capture_output=True, text=True, cwd=directory,
-                             stdin=subprocess.DEVNULL, timeout=120)
+                             stdin=subprocess.DEVNULL, timeout=PATIENCE_S)
         found = {}
         for text in run.stdout.split("\npath\n")[1:]:
             path = [plain(re.sub(r"^#\d+ +(0x\w+ in )?", "", line)) if "<signal" not in line
