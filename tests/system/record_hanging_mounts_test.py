@@ -8,10 +8,9 @@ import pathlib
 import signal
 import struct
 import subprocess
-import time
 
 import xpu_testing
-from xpu_testing import Workspace, expect, expect_in, require_recording, skip, workload
+from xpu_testing import PATIENCE_S, Workspace, expect, expect_in, require_recording, skip, workload
 
 # ---- a FUSE file system of one file, FILE, whose server can stop answering: what a network mount
 # does when its server is gone. As root.
@@ -107,11 +106,11 @@ def require_fuse():
         skip("FUSE", "needs /dev/fuse and root")
 
 
-def record(*command, limit=30):
+def record(*command):
     """Its status and stderr; fails where it does not end."""
     process = subprocess.Popen([xpu_testing.recorder(), *command], stderr=subprocess.PIPE, text=True)
     try:
-        return process.wait(limit), process.stderr.read()
+        return process.wait(PATIENCE_S), process.stderr.read()
     except subprocess.TimeoutExpired:
         process.kill()
         raise AssertionError("the recorder hangs") from None
@@ -124,13 +123,10 @@ def test_mapped_file():
         place.mkdir()
         content = pathlib.Path(workload("cpu_hot")).read_bytes()
         with mounted(place, content) as server:
-            start = time.monotonic()
             status, stderr = record("--cpu-only", "-F", "499", "-o", work.path / "capture.xpu", "--",
                                     "python3", work.file("maps.py", MAPS_IT), str(server),
                                     str(place / FILE))
-            took = time.monotonic() - start
         expect(f"status ({stderr})", status, 7)
-        expect(f"ends soon ({took:.1f} s)", took < 40, True)
         capture = work.capture()
         expect("samples of the program", len(capture.cpu_samples) > 200, True)
         expect("the file is mapped",

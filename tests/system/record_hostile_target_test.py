@@ -94,10 +94,9 @@ def test_a_library_whose_path_is_something_else_now():
 def test_a_library_of_a_terabyte():
     require_recording()
     with Workspace() as work:
-        begin = time.monotonic()
+        # To read it all would take longer than PATIENCE_S.
         recorded = Recorded(work, "grow", library(work))
         expect(f"status ({recorded.stderr})", recorded.status, 0)
-        expect("done in a minute", time.monotonic() - begin < 60, True)
 
 
 def test_code_maps_of_other_users_are_not_read():

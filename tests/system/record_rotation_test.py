@@ -58,9 +58,13 @@ def test_parts_alone_and_together():
         expect("names", names(files), [f"c.{i + 1:04}.xpu" for i in range(len(files))])
         expect_in("summary", f"{files[0]} to {files[-1]}, ", result.stderr)
         # A recorder without its share of the processors may lose some, and says so.
-        is_whole = "wire_ring_full" not in result.stderr and "call_lost" not in result.stderr
+        is_whole = not any(loss in result.stderr
+                           for loss in ("wire_ring_full", "launch_ring_full", "call_lost"))
         for number, path in enumerate(files, 1):
-            check_part(path, number, number == len(files), is_whole)
+            try:
+                check_part(path, number, number == len(files), is_whole)
+            except AssertionError as error:
+                raise AssertionError(f"{path.name}: {error}\n{result.stderr}{report(path)}") from None
         kernels = kernels_in(*files)
         expect("kernels in all parts", sum(map(kernels_in, files)), kernels)
         expect(f"{kernels} kernels of {truth['launches']} launches",

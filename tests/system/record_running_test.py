@@ -35,11 +35,11 @@ def test_processes_that_cannot_be_recorded():
     require_recording()
     with Workspace() as work:
         program = subprocess.Popen(["python3", "-c", SPIN + "t = threading.Thread(target=spin, args"
-                                    "=(20,)); t.start(); print(t.native_id, flush=True)"],
+                                    "=(600,)); t.start(); print(t.native_id, flush=True)"],
                                    stdout=subprocess.PIPE, text=True)
         thread = int(program.stdout.readline())
         zombie = subprocess.Popen(["true"])
-        time.sleep(0.3)
+        os.waitid(os.P_PID, zombie.pid, os.WEXITED | os.WNOWAIT)
         for pid, message in ((thread, f"a thread of process {program.pid}"),
                              (zombie.pid, "has already exited"), (2, "is a kernel thread"),
                              (4194303, "no such process")):
@@ -89,11 +89,11 @@ def test_running_process_with_threads_and_a_child():
 def test_running_process_is_left_alone():
     require_recording()
     with Workspace() as work, Fifos(work) as fifos:
-        program = subprocess.Popen(["python3", "-c", SPIN + "spin(60)"])
+        program = subprocess.Popen(["python3", "-c", SPIN + "spin(600)"])
         time.sleep(0.5)
         for how in (["-d", "500ms"], [fifos.option]):
             # As a shell does for what runs in the background.
-            process = start(work, "-p", str(program.pid), *how,
+            process = start(work, "-F", "999", "-p", str(program.pid), *how,
                             preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_IGN))
             if how == [fifos.option]:
                 fifos.ask("ping")  # it records
@@ -113,10 +113,10 @@ def test_running_process_is_left_alone():
 def test_running_process_as_long_as_a_command():
     require_recording()
     with Workspace() as work:
-        program = subprocess.Popen(["python3", "-c", SPIN + "spin(30)"])
+        program = subprocess.Popen(["python3", "-c", SPIN + "spin(600)"])
         time.sleep(0.2)
-        result = work.record("--cpu-only", "-p", str(program.pid), "--", "sh", "-c",
-                             "sleep 0.5; exit 6")
+        result = work.record("--cpu-only", "-F", "999", "-p", str(program.pid), "--", "sh",
+                             "-c", "sleep 0.5; exit 6")
         expect("status", result.returncode, 6)
         expect("processes", {s["pid"] for s in work.capture().cpu_samples}, {program.pid})
         program.kill()
@@ -132,7 +132,7 @@ def test_probes_in_a_running_process():
                              str(program.pid), "-d", "1")
         expect(f"status ({result.stderr})", result.returncode, 0)
         hits = work.capture().probe_hits
-        expect("hits", len(hits) > 5, True)
+        expect("hits", len(hits) > 0, True)
         program.kill()
         program.wait()
 
@@ -140,7 +140,7 @@ def test_probes_in_a_running_process():
 def test_whole_system():
     require_recording()
     with Workspace() as work, Fifos(work) as fifos:
-        before = subprocess.Popen(["python3", "-c", SPIN + "spin(60)"])
+        before = subprocess.Popen(["python3", "-c", SPIN + "spin(600)"])
         time.sleep(0.2)
         process = start(work, "-a", "--cpu-only", "-F", "299", fifos.option)
         fifos.ask("ping")  # it records
