@@ -172,6 +172,7 @@ class Stacks:
         self.files = {}
         self.mappings = {}
         self.cache = {}
+        self.names = {}
         self.all = [self.stack_of(sample) for sample in capture.cpu_samples]
 
     def stack_of(self, sample):
@@ -211,10 +212,14 @@ class Stacks:
     def names_in(self, mapping, address):
         if mapping is None:
             return {"[unmapped]"}
-        path = mapping["path"]
+        place = mapping["path"], address - mapping["start_address"] + mapping["file_offset"]
+        if place not in self.names:
+            self.names[place] = self.names_at(*place)
+        return self.names[place]
+
+    def names_at(self, path, file_offset):
         if path.startswith("[") or not os.path.exists(path):
             return {path if path.startswith("[") else "[generated]"}
         if path not in self.files:
             self.files[path] = names_of(path, self.twins.get(path))
-        return self.files[path].names_at(address - mapping["start_address"] +
-                                         mapping["file_offset"])
+        return self.files[path].names_at(file_offset)

@@ -2,6 +2,7 @@
 built, records the simulated device and reports. xpu-report as it is skips what is new."""
 
 import json
+import os
 import pathlib
 import shutil
 import subprocess
@@ -125,11 +126,14 @@ def copy_of_the_tree(place):
 
 def build(source, place):
     launcher = ["-DCMAKE_CXX_COMPILER_LAUNCHER=ccache"] if shutil.which("ccache") else []
+    # What one copy has compiled, the next one need not.
+    environment = {**os.environ, "CCACHE_BASEDIR": str(source.parent), "CCACHE_NOHASHDIR": "1"}
     for command in (
             ["cmake", "-S", source, "-B", place, "-G", "Ninja", "-DCMAKE_BUILD_TYPE=None",
              "-DCMAKE_CXX_FLAGS=-O0", "-DXPU_UNITY=ON", *launcher],
             ["cmake", "--build", place, "--target", *TARGETS]):
-        result = subprocess.run(command, capture_output=True, text=True, check=False)
+        result = subprocess.run(command, capture_output=True, text=True, check=False,
+                                env=environment)
         expect(f"{command[1]}: {result.stdout[-3000:]}{result.stderr[-3000:]}",
                result.returncode, 0)
 

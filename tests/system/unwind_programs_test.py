@@ -44,7 +44,7 @@ class Perf:
         # xpu-record does), the kernel marks also the records of those that did not ask, and perf 6.1
         # then reads a length from other bytes and aborts.
         run = subprocess.run(["perf", "record", "-q", "--buildid-mmap", "-e", "cpu-clock:u",
-                              "-F", "499", "-o", data, "--call-graph", "dwarf,16384", *command],
+                              "-F", "199", "-o", data, "--call-graph", "dwarf,16384", *command],
                              capture_output=True, text=True, cwd=directory)
         expect(f"status of perf record ({run.stderr})", run.returncode, 0)
         read = subprocess.run(["perf", "script", "-i", data, "-F", "ip,sym", "--no-inline",
