@@ -69,9 +69,13 @@ void SetUncounted(const std::vector<Pause>& pauses, const std::vector<Pause>& be
 }  // namespace
 
 void Unite(std::vector<BusySpan>& spans) {
-  std::sort(spans.begin(), spans.end(), [](const BusySpan& a, const BusySpan& b) {
+  const auto is_before = [](const BusySpan& a, const BusySpan& b) {
     return std::tie(a.start_ns, a.first) < std::tie(b.start_ns, b.first);
-  });
+  };
+  // Those of one stream are in order already.
+  if (!std::is_sorted(spans.begin(), spans.end(), is_before)) {
+    std::sort(spans.begin(), spans.end(), is_before);
+  }
   size_t kept = 0;
   for (const BusySpan& span : spans) {
     if (kept > 0 && span.start_ns <= spans[kept - 1].end_ns) {

@@ -208,6 +208,17 @@ def test_calls_have_their_stacks():
             expect(f"{name}: there are some", len(shown) > 0, True)
 
 
+def test_frames_say_what_they_are():
+    native, kernel, interpreted = 1, 2, 3
+    with tempfile.TemporaryDirectory() as directory:
+        trace, _, _ = traces_of(CAPTURES / "pytorch_python.xpu", directory)
+        expect("kinds", set(trace.kinds), {0, native, kernel, interpreted})
+        expect("of the kernel", "do_syscall_64_[k]" in trace.kinds[kernel], True)
+        expect("of Python", any(f.endswith("Linear.forward") for f in trace.kinds[interpreted]), True)
+        expect("calls have none", "cudaLaunchKernel" in trace.kinds[0], True)
+        expect("native", "main" in trace.kinds[native] or "_start" in trace.kinds[native], True)
+
+
 def test_a_cut_trace_is_whole():
     with tempfile.TemporaryDirectory() as directory:
         trace, chrome, _ = traces_of(CAPTURES / "no_inject.xpu", directory, "--max-events", "50")

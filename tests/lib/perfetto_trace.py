@@ -58,6 +58,7 @@ class Trace:
 
     def __init__(self, data):
         self.tables = collections.defaultdict(dict)
+        self.kinds = collections.defaultdict(set)  # of frames: the functions of each
         self.names = {}  # of tracks, by uuid
         self.groups = {}  # likewise: the uuid of the group
         self.threads = {}  # likewise: (pid, tid)
@@ -129,6 +130,7 @@ class Trace:
         if table == FRAMES:
             made = (self.tables[FUNCTIONS][entry[2]], self.tables[MAPPINGS][entry[3]])
             need(4 in entry, "a frame in a file without an address")
+            self.kinds[entry.get(7, 0)].add(made[0])
         elif table == STACKS:
             made = tuple(self.tables[FRAMES][frame][0] for n, frame in parts if n == 2)
             need(made, "a stack without frames")
@@ -141,7 +143,7 @@ class Trace:
     def describe(self, track):
         uuid = track[1]
         if uuid == 0:
-            need(track == {1: 0, 11: 3, 19: 1}, "the root")
+            need(track == {1: 0, 11: 3, 19: 1, 20: 1}, "the root")
             return
         need(uuid not in self.names, f"track {uuid} is there")
         parent = track.get(5)
@@ -167,7 +169,9 @@ class Trace:
 
     def event(self, time, parts):
         event = dict(parts)
-        kind, uuid = event[9], event.get(11)
+        # Without one it is on the thread that the sequence described last.
+        need(11 in event, "an event without a track")
+        kind, uuid = event[9], event[11]
         if kind == SLICE_END:
             need(self.open[uuid], f"an end on track {uuid} of nothing")
             begun = self.open[uuid].pop()
@@ -180,7 +184,7 @@ class Trace:
             return
         name = self.tables[NAMES][event[10]] if 10 in event else text(event[23])
         args = dict(self.argument(v) for n, v in parts if n == 4)
-        if uuid is None:
+        if uuid == 0:
             self.marks.append((name, time, args))
             return
         category = self.tables[CATEGORIES].get(event.get(3))

@@ -3,9 +3,6 @@
 #include <algorithm>
 #include <limits>
 
-#include <zlib.h>
-
-#include "format/base/check.h"
 #include "format/base/terminal_text.h"
 #include "perfetto_trace.pb.h"
 
@@ -32,10 +29,8 @@ constexpr uint32_t kInstant = 3;
 constexpr uint32_t kCounter = 4;
 
 constexpr uint32_t kByRank = 3;
-constexpr uint32_t kProcessesByRank = 1;
+constexpr uint32_t kChildrenByRank = 1;
 constexpr uint32_t kKeepApart = 2;
-constexpr uint32_t kKernelMode = 1;
-constexpr uint32_t kUserMode = 2;
 
 // Perfetto wants less than 512 KiB of a packet of packets.
 constexpr size_t kBlockBytes = size_t{256} << 10;
@@ -52,10 +47,12 @@ int32_t Rank(uint64_t sort_index) {
   return static_cast<int32_t>(std::min<uint64_t>(sort_index, std::numeric_limits<int32_t>::max()));
 }
 
-std::string ShownModule(const NamedFrame& frame) {
-  if (frame.origin == FrameOrigin::kKernel && frame.module.empty()) return "[kernel]";
-  if (frame.origin == FrameOrigin::kApi) return "[CUDA]";
-  return frame.module.empty() ? "[unknown]" : ForOneLine(frame.module);
+// Of the whole trace, which is the track 0. Without a track it would be on that of the thread that
+// was described last.
+void PutTraceMoment(std::string_view name, WireBuffer& event) {
+  event.PutVarint(TrackEvent::kTypeFieldNumber, kInstant);
+  event.PutVarint(TrackEvent::kTrackUuidFieldNumber, 0);
+  event.PutBytes(TrackEvent::kNameFieldNumber, name);
 }
 
 }  // namespace
@@ -66,6 +63,7 @@ PerfettoWriter::PerfettoWriter(const Analysis& analysis, uint64_t base_ns, Outpu
       base_ns_(base_ns),
       output_(output),
       most_text_bytes_(most_text_bytes),
+      compressor_([this](std::string_view deflated) { WriteBlock(deflated); }),
       clock_ns_(base_ns),
       defined_(std::make_unique<perfetto::InternedData>()) {
   WriteHead();
@@ -96,7 +94,8 @@ void PerfettoWriter::WriteHead() {
   TrackDescriptor root;
   root.set_uuid(0);
   root.set_child_ordering(kByRank);
-  root.set_process_ordering(kProcessesByRank);
+  root.set_process_ordering(kChildrenByRank);
+  root.set_thread_ordering(kChildrenByRank);
   AppendTrack(root);
   if (infos.empty()) return;
   TracePacket system;
@@ -210,8 +209,7 @@ void PerfettoWriter::Instant(TraceTrack track, const TraceName& name, uint64_t t
 void PerfettoWriter::Mark(std::string_view name, uint64_t time_ns) {
   CloseEvent();
   other_.Clear();
-  other_.PutVarint(TrackEvent::kTypeFieldNumber, kInstant);
-  other_.PutBytes(TrackEvent::kNameFieldNumber, ForOneLine(name));
+  PutTraceMoment(ForOneLine(name), other_);
   AppendAtTime(time_ns, TracePacket::kTrackEventFieldNumber, other_.view());
 }
 
@@ -236,82 +234,14 @@ void PerfettoWriter::Counter(uint32_t pid, std::string_view name, std::string_vi
   AppendAtTime(time_ns, TracePacket::kTrackEventFieldNumber, other_.view());
 }
 
-void PerfettoWriter::DefineFrame(FrameId id) {
-  if (frames_.size() <= id.value) frames_.resize(2 * size_t{id.value} + 1);
-  if (frames_[id.value]) return;
-  frames_[id.value] = true;
-  defines_ = true;
-  const NamedFrame& frame = analysis_.frames[id];
-  perfetto::InternedName& name = *defined_->add_function_names();
-  name.set_iid(id.value);
-  name.set_name(ForOneLine(frame.Label()));
-  const std::string module = ShownModule(frame);
-  const auto [mapping, is_new] = modules_.try_emplace(module, modules_.size() + 1);
-  if (is_new) {
-    perfetto::InternedName& path = *defined_->add_mapping_paths();
-    path.set_iid(mapping->second);
-    path.set_name(module);
-    perfetto::Mapping& defined = *defined_->add_mappings();
-    defined.set_iid(mapping->second);
-    defined.add_path_string_ids(mapping->second);
-  }
-  perfetto::Frame& defined = *defined_->add_frames();
-  defined.set_iid(id.value);
-  defined.set_function_name_id(id.value);
-  defined.set_mapping_id(mapping->second);
-  // One frame has many addresses here. Perfetto takes frames of one file with the same address for
-  // one frame, so they get addresses that differ.
-  defined.set_rel_pc(id.value);
-}
-
-// 0: no frame is known.
-uint64_t PerfettoWriter::StackOf(PathId path, const CallTree& tree) {
-  if (!path || !tree[path].parent) return 0;
-  if (stacks_.size() <= path.value) stacks_.resize(2 * size_t{path.value} + 1);
-  if (stacks_[path.value]) return path.value;
-  stacks_[path.value] = true;
-  const std::vector<FrameId> frames = tree.Path(path);
-  perfetto::Callstack& stack = *defined_->add_callstacks();
-  stack.set_iid(path.value);
-  // The first one is the name of the thread.
-  for (size_t i = 1; i < frames.size(); ++i) {
-    DefineFrame(frames[i]);
-    stack.add_frame_ids(frames[i].value);
-  }
-  defines_ = true;
-  return path.value;
-}
-
-void PerfettoWriter::Sample(const TraceSample& sample, const CallTree& tree) {
-  CloseEvent();
-  AdvanceTo(sample.time_ns);
-  const uint64_t stack = StackOf(sample.path, tree);
-  other_.Clear();
-  using perfetto::PerfSample;
-  other_.PutVarint(PerfSample::kCpuFieldNumber, sample.cpu);
-  other_.PutVarint(PerfSample::kPidFieldNumber, sample.thread.pid);
-  other_.PutVarint(PerfSample::kTidFieldNumber, sample.thread.tid);
-  if (stack != 0) {
-    const NamedFrame& innermost = analysis_.frames[tree[sample.path].frame];
-    other_.PutVarint(PerfSample::kCallstackIidFieldNumber, stack);
-    other_.PutVarint(PerfSample::kCpuModeFieldNumber,
-                     innermost.origin == FrameOrigin::kKernel ? kKernelMode : kUserMode);
-  }
-  AppendInOrder(sample.time_ns, TracePacket::kPerfSampleFieldNumber, other_.view());
-  ++slices_;
-}
-
-void PerfettoWriter::Stack(PathId path, const CallTree& tree) {
-  const uint64_t stack = StackOf(path, tree);
-  if (stack != 0) event_.PutVarint(TrackEvent::kCallstackIidFieldNumber, stack);
-}
-
 uint64_t PerfettoWriter::KeyOf(std::string_view key) {
-  const auto [known, is_new] = known_keys_.try_emplace(key.data());
-  if (is_new) {
-    known->second = Intern(keys_, key, [&] { return defined_->add_debug_annotation_names(); });
+  const auto address = reinterpret_cast<uintptr_t>(key.data());
+  KnownKey& known = known_keys_[(address ^ address >> 8) % known_keys_.size()];
+  if (known.key != key.data()) {
+    known = {key.data(),
+             Intern(keys_, key, [&] { return defined_->add_debug_annotation_names(); })};
   }
-  return known->second;
+  return known.id;
 }
 
 size_t PerfettoWriter::BeginArg(std::string_view key) {
@@ -443,32 +373,22 @@ void PerfettoWriter::AppendParts(int field, std::string_view body) {
     defined_->Clear();
     defines_ = false;
   }
-  head_.PutBytes(field, body);
-  packets_.PutBytes(perfetto::Trace::kPacketFieldNumber, head_.view());
+  packets_.PutMessage(perfetto::Trace::kPacketFieldNumber, head_.view(), field, body);
   EndPacket();
 }
 
 void PerfettoWriter::EndPacket() {
-  if (packets_.size() >= kBlockBytes) Flush();
+  if (packets_.size() < kBlockBytes) return;
+  compressor_.Add(packets_.view());
+  packets_.Clear();
 }
 
-void PerfettoWriter::Flush() {
-  // A higher level takes twice the time for a tenth less.
-  constexpr int kLevel = 1;
-  const std::string_view block = packets_.view();
-  uLongf size = ::compressBound(static_cast<uLong>(block.size()));
-  deflated_.resize(size);
-  const int result = ::compress2(reinterpret_cast<Bytef*>(deflated_.data()), &size,
-                                 reinterpret_cast<const Bytef*>(block.data()),
-                                 static_cast<uLong>(block.size()), kLevel);
-  XPU_CHECK(result == Z_OK);
-  packets_.Clear();
-  head_.Clear();
-  head_.PutBytes(TracePacket::kCompressedPacketsFieldNumber,
-                 std::string_view(deflated_).substr(0, size));
-  other_.Clear();
-  other_.PutBytes(perfetto::Trace::kPacketFieldNumber, head_.view());
-  output_.Write(other_.view());
+void PerfettoWriter::WriteBlock(std::string_view deflated) {
+  WireBuffer packet;
+  packet.PutBytes(TracePacket::kCompressedPacketsFieldNumber, deflated);
+  WireBuffer file;
+  file.PutBytes(perfetto::Trace::kPacketFieldNumber, packet.view());
+  output_.Write(file.view());
 }
 
 void PerfettoWriter::Finish(std::span<const Fact> facts) {
@@ -476,8 +396,7 @@ void PerfettoWriter::Finish(std::span<const Fact> facts) {
   AdvanceTo(~uint64_t{0});
   // Viewers that do not know attributes of traces show them as what begins with the trace.
   other_.Clear();
-  other_.PutVarint(TrackEvent::kTypeFieldNumber, kInstant);
-  other_.PutBytes(TrackEvent::kNameFieldNumber, "recording");
+  PutTraceMoment("recording", other_);
   TracePacket packet;
   for (const auto& [key, text] : facts) {
     TraceAttributes::Attribute& attribute = *packet.mutable_trace_attributes()->add_attribute();
@@ -490,7 +409,8 @@ void PerfettoWriter::Finish(std::span<const Fact> facts) {
   }
   AppendAtTime(base_ns_, TracePacket::kTrackEventFieldNumber, other_.view());
   Append(packet);
-  Flush();
+  compressor_.Add(packets_.view());
+  compressor_.Finish();
 }
 
 }  // namespace xpu

@@ -4,9 +4,10 @@
 // wait until nothing can come before them, and packets are in order of time. What is not (marks,
 // counters, which are made of all events) has times of its own. Texts, frames and stacks are
 // defined in the packet that is written next and referred to by their numbers; the state is never
-// cleared, as nothing drops a part of a file. Blocks of packets are deflated.
+// cleared, as nothing drops a part of a file. Blocks of packets are deflated, on other threads.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -20,6 +21,7 @@
 
 #include "report/analysis/analysis.h"
 #include "report/output/output.h"
+#include "report/views/perfetto/block_compressor.h"
 #include "report/views/perfetto/wire_buffer.h"
 #include "report/views/timeline/trace_sink.h"
 
@@ -94,7 +96,10 @@ class PerfettoWriter : public TraceSink {
   // `define` adds a new text to what the next packet defines. 0: there is no room for it.
   template <typename Define>
   uint64_t Intern(Texts& texts, std::string_view text, Define&& define);
-  uint64_t StackOf(PathId path, const CallTree& tree);
+  // What is known of a path; what has a stack is defined.
+  enum class KnownStack : uint8_t { kNew, kNoFrames, kUser, kKernel };
+  KnownStack StackOf(PathId path, const CallTree& tree);
+  KnownStack DefineStack(PathId path, const CallTree& tree);
   void DefineFrame(FrameId frame);
   uint64_t KeyOf(std::string_view key);
   // An argument of the open event; its value is put next.
@@ -112,7 +117,7 @@ class PerfettoWriter : public TraceSink {
   void AppendAtTime(uint64_t time_ns, int field, std::string_view body);
   void AppendParts(int field, std::string_view body);
   void EndPacket();
-  void Flush();
+  void WriteBlock(std::string_view deflated);
 
   const Analysis& analysis_;
   const uint64_t base_ns_;
@@ -123,7 +128,7 @@ class PerfettoWriter : public TraceSink {
   WireBuffer head_;     // of a packet
   WireBuffer event_;    // the open one
   WireBuffer other_;    // one that is written at once
-  std::string deflated_;
+  BlockCompressor compressor_;
   bool is_open_ = false;
   uint64_t event_ns_ = 0;
   uint64_t clock_ns_;  // the time of the packet before
@@ -138,10 +143,15 @@ class PerfettoWriter : public TraceSink {
   Texts categories_;
   Texts values_;
   Texts keys_;
-  std::unordered_map<const char*, uint64_t> known_keys_;  // by their literals
+  // Keys are literals, of which there are few: found by their addresses.
+  struct KnownKey {
+    const char* key = nullptr;
+    uint64_t id = 0;
+  };
+  std::array<KnownKey, 256> known_keys_;
   Texts modules_;
-  std::vector<bool> frames_;  // by id: it is defined
-  std::vector<bool> stacks_;  // by path, likewise
+  std::vector<bool> frames_;        // by id: it is defined
+  std::vector<KnownStack> stacks_;  // by path
   std::map<std::tuple<uint32_t, std::string, std::string>, uint64_t> counters_;
 };
 

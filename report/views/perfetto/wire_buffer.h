@@ -35,6 +35,13 @@ class WireBuffer {
     PutNumber(bytes.size());
     PutRaw(bytes);
   }
+  // A message of `head`, which are whole fields, and one more field of bytes.
+  void PutMessage(int field, std::string_view head, int last_field, std::string_view last) {
+    PutKey(field, kBytes);
+    PutNumber(head.size() + SizeOf(KeyOf(last_field, kBytes)) + SizeOf(last.size()) + last.size());
+    PutRaw(head);
+    PutBytes(last_field, last);
+  }
   void PutRaw(std::string_view bytes) {
     std::memcpy(Room(bytes.size()), bytes.data(), bytes.size());
   }
@@ -53,7 +60,13 @@ class WireBuffer {
  private:
   enum WireType : uint32_t { kVarint = 0, kFixed64 = 1, kBytes = 2 };
 
-  void PutKey(int field, WireType type) { PutNumber(static_cast<uint32_t>(field) << 3 | type); }
+  static uint32_t KeyOf(int field, WireType type) {
+    return static_cast<uint32_t>(field) << 3 | type;
+  }
+  static size_t SizeOf(uint64_t number) {
+    return google::protobuf::io::CodedOutputStream::VarintSize64(number);
+  }
+  void PutKey(int field, WireType type) { PutNumber(KeyOf(field, type)); }
   void PutNumber(uint64_t value) {
     constexpr size_t kMostBytes = 10;
     auto* const begin = reinterpret_cast<uint8_t*>(Room(kMostBytes));

@@ -31,6 +31,14 @@ bool HasArrow(const GpuWork& work) {
   return work.launch != GpuWork::kNoLaunch && work.kind != WorkKind::kSynchronization;
 }
 
+// Those of one thread and of one stream are in order already.
+template <typename Less>
+void SortUnlessSorted(std::vector<uint32_t>& places, Less&& less) {
+  if (!std::is_sorted(places.begin(), places.end(), less)) {
+    std::sort(places.begin(), places.end(), less);
+  }
+}
+
 class Timeline {
  public:
   Timeline(Analysis& analysis, const TraceOptions& options, uint64_t base_ns, TraceSink& sink,
@@ -129,7 +137,7 @@ class Timeline {
 void Timeline::OrderCalls() {
   const auto calls = analysis_.Launches().places();
   calls_.assign(calls.begin(), calls.end());
-  std::sort(calls_.begin(), calls_.end(), [this](uint32_t a, uint32_t b) {
+  SortUnlessSorted(calls_, [this](uint32_t a, uint32_t b) {
     return std::tuple(launches_[a].start_ns, launches_[b].end_ns, a) <
            std::tuple(launches_[b].start_ns, launches_[a].end_ns, b);
   });
@@ -143,7 +151,7 @@ void Timeline::OrderWork() {
     work_.push_back(i);
     if (HasArrow(all[i])) ++written_calls_[all[i].launch].arrows;
   }
-  std::sort(work_.begin(), work_.end(), [&](uint32_t a, uint32_t b) {
+  SortUnlessSorted(work_, [&](uint32_t a, uint32_t b) {
     return std::tuple(all[a].start_ns, a) < std::tuple(all[b].start_ns, b);
   });
 }
@@ -231,22 +239,30 @@ void Timeline::WriteSlice(Sort sort, size_t at) {
 }
 
 std::optional<uint64_t> Timeline::WriteSlices() {
-  std::array<size_t, kSorts> at{};
-  for (const Sort sort : {kRanges, kSamples}) at[sort] = FirstFrom(sort, 0);
-  while (!output_.failed()) {
-    std::optional<std::pair<uint64_t, Sort>> next;
-    for (const Sort sort :
-         {kPauses, kRanges, kCalls, kWork, kOverheads, kSamples, kHits, kStates, kSteps}) {
-      if (at[sort] == SizeOf(sort)) continue;
-      const uint64_t time_ns = TimeOf(sort, at[sort]);
-      if (!next || time_ns < next->first) next = {time_ns, sort};
-    }
-    if (!next) break;
+  // The next of each sort that has one, in the order of sorts, which is that of equal times.
+  struct Next {
+    Sort sort;
+    size_t at;
+    uint64_t time_ns;
+  };
+  std::vector<Next> all;
+  for (size_t i = 0; i < kSorts; ++i) {
+    const auto sort = static_cast<Sort>(i);
+    const size_t at = FirstFrom(sort, 0);
+    if (at != SizeOf(sort)) all.push_back({sort, at, TimeOf(sort, at)});
+  }
+  while (!all.empty() && !output_.failed()) {
+    const auto next = std::min_element(
+        all.begin(), all.end(), [](const Next& a, const Next& b) { return a.time_ns < b.time_ns; });
     const uint64_t slices = sink_.slices() + samples_.open_slices();
-    if (options_.max_events != 0 && slices >= options_.max_events) return next->first;
-    const Sort sort = next->second;
-    WriteSlice(sort, at[sort]);
-    at[sort] = FirstFrom(sort, at[sort] + 1);
+    if (options_.max_events != 0 && slices >= options_.max_events) return next->time_ns;
+    WriteSlice(next->sort, next->at);
+    next->at = FirstFrom(next->sort, next->at + 1);
+    if (next->at == SizeOf(next->sort)) {
+      all.erase(next);
+    } else {
+      next->time_ns = TimeOf(next->sort, next->at);
+    }
   }
   return std::nullopt;
 }

@@ -129,8 +129,10 @@ template <typename Add, typename Name>
 void Counters::WriteParts(std::vector<Part> parts, Add&& add, Name&& name,
                           std::string_view series) {
   const auto counter = [](const Part& part) { return std::tuple(part.gpu, part.kind); };
-  std::sort(parts.begin(), parts.end(),
-            [&](const Part& a, const Part& b) { return counter(a) < counter(b); });
+  const auto is_before = [&](const Part& a, const Part& b) { return counter(a) < counter(b); };
+  if (!std::is_sorted(parts.begin(), parts.end(), is_before)) {
+    std::sort(parts.begin(), parts.end(), is_before);
+  }
   for (size_t i = 0; i < parts.size(); ++i) {
     add(parts[i].index);
     if (i + 1 < parts.size() && counter(parts[i]) == counter(parts[i + 1])) continue;
