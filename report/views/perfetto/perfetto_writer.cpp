@@ -55,6 +55,11 @@ void PutTraceMoment(std::string_view name, WireBuffer& event) {
   event.PutBytes(TrackEvent::kNameFieldNumber, name);
 }
 
+void PutSequence(WireBuffer& packet) {
+  packet.PutVarint(TracePacket::kTrustedPacketSequenceIdFieldNumber, kSequence);
+  packet.PutVarint(TracePacket::kSequenceFlagsFieldNumber, kNeedsState);
+}
+
 }  // namespace
 
 PerfettoWriter::PerfettoWriter(const Analysis& analysis, uint64_t base_ns, Output& output,
@@ -165,12 +170,29 @@ void PerfettoWriter::CloseEvent() {
 }
 
 void PerfettoWriter::AdvanceTo(uint64_t time_ns) {
-  for (; !ends_.empty() && ends_.top().time_ns <= time_ns; ends_.pop()) {
+  for (; !ends_.empty() && ends_.top().time_ns <= time_ns; ends_.pop()) AppendEnd(ends_.top());
+}
+
+void PerfettoWriter::AppendEnd(const End& end) {
+  const auto put = [&](WireBuffer& event) {
+    event.PutVarint(TrackEvent::kTypeFieldNumber, kEnd);
+    event.PutVarint(TrackEvent::kTrackUuidFieldNumber, end.track);
+  };
+  if (defines_ || end.time_ns < clock_ns_) {
     other_.Clear();
-    other_.PutVarint(TrackEvent::kTypeFieldNumber, kEnd);
-    other_.PutVarint(TrackEvent::kTrackUuidFieldNumber, ends_.top().track);
-    AppendInOrder(ends_.top().time_ns, TracePacket::kTrackEventFieldNumber, other_.view());
+    put(other_);
+    return AppendInOrder(end.time_ns, TracePacket::kTrackEventFieldNumber, other_.view());
   }
+  // Half of all packets, and short: made in their place.
+  const size_t packet = packets_.BeginShort(perfetto::Trace::kPacketFieldNumber);
+  packets_.PutVarint(TracePacket::kTimestampFieldNumber, end.time_ns - clock_ns_);
+  PutSequence(packets_);
+  clock_ns_ = end.time_ns;
+  const size_t event = packets_.BeginShort(TracePacket::kTrackEventFieldNumber);
+  put(packets_);
+  packets_.EndShort(event);
+  packets_.EndShort(packet);
+  EndPacket();
 }
 
 void PerfettoWriter::Slice(TraceTrack track, const TraceName& name, uint64_t start_ns,
@@ -366,8 +388,7 @@ void PerfettoWriter::AppendAtTime(uint64_t time_ns, int field, std::string_view 
 }
 
 void PerfettoWriter::AppendParts(int field, std::string_view body) {
-  head_.PutVarint(TracePacket::kTrustedPacketSequenceIdFieldNumber, kSequence);
-  head_.PutVarint(TracePacket::kSequenceFlagsFieldNumber, kNeedsState);
+  PutSequence(head_);
   if (defines_) {
     head_.PutBytes(TracePacket::kInternedDataFieldNumber, defined_->SerializeAsString());
     defined_->Clear();

@@ -110,6 +110,7 @@ class PerfettoWriter : public TraceSink {
   void CloseEvent();
   // Writes the ends up to then.
   void AdvanceTo(uint64_t time_ns);
+  void AppendEnd(const End& end);
   void Append(perfetto::TracePacket& packet);
   void AppendTrack(perfetto::TrackDescriptor& track);
   // `field` of the packet is `body`.
