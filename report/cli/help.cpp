@@ -10,6 +10,9 @@
 #include "format/version.h"
 #include "report/cli/help_groups.h"
 #include "report/cli/view_table.h"
+#include "report/export/parquet/parquet_tables.h"
+#include "report/export/pprof/pprof.h"
+#include "report/export/sqlite/sqlite_tables.h"
 
 namespace xpu {
 namespace {
@@ -86,9 +89,11 @@ std::string ReportVersionText() {
       "format     {}\n"
       "features   DWARF 2 to 5, inlined functions, names of C++, Rust and Go, Python, NVTX,\n"
       "           debuginfod, import of cupti-text\n"
-      "libraries  {}, zlib {}\n"
+      "libraries  {}, zlib {}, SQLite {},\n"
+      "           Protocol Buffers {}, Thrift {}\n"
       "build      {}\n",
-      XPU_VERSION, CaptureFormatVersion(), CaptureLibraries(), ::zlibVersion(), XPU_BUILD);
+      XPU_VERSION, CaptureFormatVersion(), CaptureLibraries(), ::zlibVersion(), SqliteVersion(),
+      ProtobufVersion(), ThriftVersion(), XPU_BUILD);
 }
 
 }  // namespace xpu

@@ -245,4 +245,6 @@ Result<std::unique_ptr<TableSink>> OpenParquetTables(const std::string& director
   return std::unique_ptr<TableSink>(std::make_unique<ParquetTables>(directory));
 }
 
+std::string ThriftVersion() { return XPU_THRIFT; }
+
 }  // namespace xpu

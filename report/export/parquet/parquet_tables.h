@@ -15,4 +15,6 @@ namespace xpu {
 // Makes the directory if it is not there. Files of the same names are replaced.
 Result<std::unique_ptr<TableSink>> OpenParquetTables(const std::string& directory);
 
+std::string ThriftVersion();
+
 }  // namespace xpu

@@ -247,4 +247,8 @@ void WritePprof(Analysis& analysis, const PprofOptions& options, Output& output)
   PprofWriter(analysis, options, output).Write();
 }
 
+std::string ProtobufVersion() {
+  return google::protobuf::internal::VersionString(GOOGLE_PROTOBUF_VERSION);
+}
+
 }  // namespace xpu

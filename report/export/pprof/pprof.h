@@ -17,4 +17,6 @@ struct PprofOptions {
 // with thread, process, GPU and stream as labels. Waits are left out: the CPU's time has them.
 void WritePprof(Analysis& analysis, const PprofOptions& options, Output& output);
 
+std::string ProtobufVersion();
+
 }  // namespace xpu

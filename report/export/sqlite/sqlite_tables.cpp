@@ -181,4 +181,6 @@ Result<std::unique_ptr<TableSink>> OpenSqliteTables(const std::string& path) {
   return std::unique_ptr<TableSink>(std::move(tables));
 }
 
+std::string SqliteVersion() { return ::sqlite3_libversion(); }
+
 }  // namespace xpu

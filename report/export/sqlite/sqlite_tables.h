@@ -15,4 +15,6 @@ namespace xpu {
 // An existing file is replaced.
 Result<std::unique_ptr<TableSink>> OpenSqliteTables(const std::string& path);
 
+std::string SqliteVersion();
+
 }  // namespace xpu
