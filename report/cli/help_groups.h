@@ -76,6 +76,8 @@ inline constexpr HelpGroup kHelpGroups[] = {
   --graph-stacks WHICH  show the work of CUDA graph nodes under the stack that
                         launched the graph (launch), that added the node
                         (creation), or both (default)
+  --each                write the tables of each capture on its own, several at
+                        a time, below -o DIR (--export)
   --correlate HOW       match calls and GPU work by auto (default: CUDA's ids),
                         id, nesting or time[:WINDOW]
   --max-events N        write only the first N slices (--perfetto,

@@ -316,6 +316,7 @@ void Parser::AddFlags() {
   Only(&View::shows_paths, app_.add_flag("--nvtx-frames", merge_.nvtx_frames));
   Only(&View::shows_paths, app_.add_flag("--device-tags", merge_.device_tags));
   Only("--folded", app_.add_flag("--reverse", options_.folded.reverse));
+  Only("--export", app_.add_flag("--each", options_.each));
   Only("--flamegraph", app_.add_option("--title", options_.flame_graph.title));
   Only(&View::shows_slices, AddNumber("--max-events", options_.trace.max_events, "events"));
   CLI::Option* step =

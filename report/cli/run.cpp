@@ -18,6 +18,7 @@
 #include "format/base/text.h"
 #include "report/analysis/analysis.h"
 #include "report/analysis/filter.h"
+#include "report/cli/run_each.h"
 #include "report/import/import.h"
 #include "report/model/load.h"
 #include "report/model/recorded_time.h"
@@ -230,6 +231,7 @@ std::string FindLosses(const ReportOptions& options, const Analysis& analysis,
 }  // namespace
 
 Status RunReport(const ReportOptions& options, ReportOutcome& outcome) {
+  if (options.each) return RunEach(options, outcome);
   XPU_RETURN_IF_ERROR(CheckIsNotForTerminal(options));
   XPU_RETURN_IF_ERROR(CheckOutputIsNoInput(options));
   XPU_RETURN_IF_ERROR(CheckOutputName(options));
