@@ -34,4 +34,26 @@ std::string QuoteForShell(std::span<const std::string> words) {
   return line;
 }
 
+std::vector<std::string> WordsOfShell(std::string_view line) {
+  std::vector<std::string> words;
+  bool is_open = false;
+  bool is_quoted = false;
+  for (size_t i = 0; i < line.size(); ++i) {
+    if (line[i] == ' ' && !is_quoted) {
+      is_open = false;
+      continue;
+    }
+    if (!is_open) words.emplace_back();
+    is_open = true;
+    if (line[i] == '\'') {
+      is_quoted = !is_quoted;
+    } else if (line[i] == '\\' && !is_quoted && i + 1 < line.size()) {
+      words.back() += line[++i];
+    } else {
+      words.back() += line[i];
+    }
+  }
+  return words;
+}
+
 }  // namespace xpu

@@ -4,6 +4,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace xpu {
 
@@ -12,5 +13,8 @@ std::string QuoteForShell(std::string_view word);
 
 // The quoted words with a space between them.
 std::string QuoteForShell(std::span<const std::string> words);
+
+// The words of a line as QuoteForShell makes it. Quotes that do not end, end with the line.
+std::vector<std::string> WordsOfShell(std::string_view line);
 
 }  // namespace xpu

@@ -46,6 +46,7 @@ struct Words {
   std::string max_size;
   std::string output_buffer;
   std::vector<std::string> pids;
+  std::vector<std::string> labels;  // kept by the recorder's own arguments, which are recorded
   bool cpu_only = false;
   bool gpu_only = false;
   bool attach = false;
@@ -134,6 +135,7 @@ void AddOutputOptions(CLI::App& app, RecordOptions& options, Words& words) {
       ->check(CLI::Range(OutputOptions::kLeastKept, uint32_t{INT32_MAX}))
       ->needs(rotate);
   app.add_option("--max-size", words.max_size)->type_name("SIZE");
+  app.add_option("--label", words.labels)->type_name("KEY=VALUE")->allow_extra_args(false);
   app.add_option("--output-buffer", words.output_buffer)->type_name("SIZE");
 }
 
@@ -278,7 +280,18 @@ Status SetControl(const Words& words, ControlOptions& control) {
   return Ok();
 }
 
+Status CheckLabels(const Words& words) {
+  for (const std::string& label : words.labels) {
+    const size_t key_bytes = label.find('=');
+    if (key_bytes != 0 && key_bytes != std::string::npos) continue;
+    return Error{ErrorKind::kUsage, Format("--label: '{}' is not KEY=VALUE", label),
+                 "for example: --label commit=$(git rev-parse HEAD)"};
+  }
+  return Ok();
+}
+
 Status SetOutput(const Words& words, RecordOptions& options) {
+  XPU_RETURN_IF_ERROR(CheckLabels(words));
   OutputOptions& output = options.output_options;
   if (!words.rotate_size.empty()) {
     XPU_ASSIGN_OR_RETURN(output.rotate_bytes,

@@ -85,6 +85,8 @@ inline constexpr HelpGroup kHelpGroups[] = {
   --rotate-keep N       keep only the newest N of these files
   --max-size SIZE       stop recording after about SIZE has been written; the
                         program goes on
+  --label KEY=VALUE     store this with the capture, for queries over many:
+                        commit=1a2b3c
   --output-buffer SIZE  data that may wait in memory for a slow disk or pipe
                         (default 64M)
 )"},

@@ -1,8 +1,11 @@
 #include "report/export/trace_tables.h"
 
+#include <set>
+
 #include "format/base/text.h"
 #include "report/analysis/gpu_names.h"
 #include "report/analysis/sampled_events.h"
+#include "report/model/labels.h"
 
 namespace xpu {
 namespace {
@@ -32,6 +35,7 @@ class TraceTables {
   TraceTables(Analysis& analysis, CallPaths& paths, std::string_view prefix, TableSink& sink)
       : analysis_(analysis), paths_(paths), prefix_(prefix), sink_(sink) {}
 
+  void WriteLabels();
   void WriteProcesses();
   void WriteThreads();
   void WriteCalls();
@@ -56,6 +60,23 @@ class TraceTables {
   std::string_view prefix_;
   TableSink& sink_;
 };
+
+// Of each recording once, though every part of it repeats them.
+void TraceTables::WriteLabels() {
+  constexpr ExportColumn kColumns[] = {{"recording"}, TextColumn("key"), TextColumn("value")};
+  Begin("label", kColumns);
+  std::set<uint64_t> recordings;
+  for (const RecordingInfo& info : analysis_.model.events.recording_info) {
+    if (!recordings.insert(info.recording).second) continue;
+    for (const Label& label : LabelsOf(analysis_.model.Text(info.settings))) {
+      sink_.Unsigned(info.recording);
+      sink_.Text(label.key);
+      sink_.Text(label.value);
+      sink_.EndRow();
+    }
+  }
+  sink_.End();
+}
 
 void TraceTables::WriteProcesses() {
   constexpr ExportColumn kColumns[] = {KeyColumn("process"), {"pid"},    {"parent"},
@@ -227,6 +248,7 @@ uint64_t StartOfWork(const Analysis& analysis, const GpuWork& work) {
 void WriteTraceTables(Analysis& analysis, CallPaths& paths, std::string_view prefix,
                       TableSink& sink) {
   TraceTables tables(analysis, paths, prefix, sink);
+  tables.WriteLabels();
   tables.WriteProcesses();
   tables.WriteThreads();
   tables.WriteCalls();

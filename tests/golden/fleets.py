@@ -1,7 +1,8 @@
-"""Tables of many captures: --each writes those of every capture on its own, and two
-ClickHouse servers are one table."""
+"""Tables of many captures: --each writes those of every capture on its own, queries by label, and
+two ClickHouse servers as one table."""
 
 import contextlib
+import json
 import pathlib
 import shutil
 import socket
@@ -10,11 +11,13 @@ import sys
 import tempfile
 import time
 
+import duckdb
 import xpu_testing
 from exports import CAPTURES, csv_rows, ndjson_rows, open_database
 from xpu_testing import expect, report, run_report, skip
 
 NAMES = ["graph_paths", "pytorch_mlp", "pytorch_mlp_graph", "two_kernels_fork"]
+QUERIES = CAPTURES.parent.parent / "man/queries"
 
 
 def files_of(directory):
@@ -88,6 +91,27 @@ def test_names_of_captures_in_several_directories():
         for arguments in (["--top", "--each"], ["--export", "csv", "--each"]):
             expect(f"status of {arguments}", run_report("other.xpu", *arguments, cwd=place).returncode,
                    2)
+
+
+def test_labels_are_a_table_and_queries_group_by_them():
+    scene = xpu_testing.find("tests/golden/make_scene")
+    with tempfile.TemporaryDirectory() as directory:
+        place = pathlib.Path(directory)
+        subprocess.run([scene, place], check=True, capture_output=True)
+        expect("in the summary", "\nlabels    commit=1a2b3c\n" in report(place / "scene.xpu"), True)
+        facts = json.loads(report("--chrome-trace", place / "scene.xpu"))["otherData"]
+        expect("in the trace", facts["label commit"], "1a2b3c")
+        each([place / "scene.xpu", CAPTURES / "graph.xpu"], "parquet", place / "tables")
+        each([place / "scene.xpu"], "ndjson", place / "json")
+        [label] = ndjson_rows(place / "json/scene/label.ndjson")
+        expect("label", (label["key"], label["value"]), ("commit", "1a2b3c"))
+        query = (QUERIES / "time_by_commit.sql").read_text(encoding="utf-8")
+        [rows] = duckdb.rows_of([query], cwd=place)
+        expect("commits and captures", [(row[0], int(row[2])) for row in rows],
+               [("1a2b3c", 1), (None, 1)])
+        work = ndjson_rows(place / "json/scene/work.ndjson")
+        expect("GPU time", rows[0][3],
+               sum(row["duration_ns"] for row in work if row["kind"] != "sync"))
 
 
 # Without a port for interserver traffic and without a user's files: nothing of the system's.

@@ -37,7 +37,7 @@ void Scene::AddRecording() {
                                             .kernel_release = builder_.Text("6.18.0"),
                                             .machine = builder_.Text("x86_64"),
                                             .command_line = builder_.Text("./app --requests 3"),
-                                            .settings = builder_.Text("-F 100"),
+                                            .settings = builder_.Text("-F 100 --label commit=1a2b3c"),
                                             .working_directory = builder_.Text("/src"),
                                             .launch_stacks = LaunchStackSource::kMarker,
                                             .graph_trace = GraphTrace::kNode,

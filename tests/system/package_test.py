@@ -29,6 +29,7 @@ FILES = {
     "share/doc/xpu/queries/hottest_kernels.sql",
     "share/doc/xpu/queries/idle_gpus.sql",
     "share/doc/xpu/queries/regressions.sql",
+    "share/doc/xpu/queries/time_by_commit.sql",
     "share/doc/xpu/queries/time_by_host.sql",
     "share/man/man1/xpu-record.1",
     "share/man/man1/xpu-report.1",

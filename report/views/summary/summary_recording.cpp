@@ -16,6 +16,7 @@
 #include "format/base/text.h"
 #include "report/analysis/call_paths.h"
 #include "report/analysis/sampled_events.h"
+#include "report/model/labels.h"
 #include "report/model/recorded_time.h"
 #include "report/model/saturated.h"
 #include "report/output/text.h"
@@ -432,6 +433,15 @@ std::string HostText(const Model& model, const RecordingInfo& info) {
                 model.Text(info.machine), info.cpu_count);
 }
 
+void WriteLabels(const Model& model, const RecordingInfo& info, std::string_view title,
+                 SummaryText& text) {
+  std::string all;
+  for (const auto& [key, value] : LabelsOf(model.Text(info.settings))) {
+    AppendFormat(all, "{}{}={}", all.empty() ? "" : ", ", key, value);
+  }
+  if (!all.empty()) text.Line(title, all);
+}
+
 void WriteCaptures(const Analysis& analysis, SummaryText& text) {
   const Model& model = analysis.model;
   for (const MergedCapture& capture : model.captures) {
@@ -439,6 +449,7 @@ void WriteCaptures(const Analysis& analysis, SummaryText& text) {
     text.Paragraph("capture", capture.path);
     text.Line("  command", model.Text(info.command_line));
     text.Line("  host", HostText(model, info));
+    WriteLabels(model, info, "  labels", text);
     text.Line("  time", TimeText(capture));
   }
 }

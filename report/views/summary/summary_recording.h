@@ -31,6 +31,9 @@ std::string DescribeStatus(int status);
 
 // "node7 6.1.0 x86_64, 16 CPUs"
 std::string HostText(const Model& model, const RecordingInfo& info);
+// "commit=1a2b3c, branch=main". Nothing where there are none.
+void WriteLabels(const Model& model, const RecordingInfo& info, std::string_view title,
+                 SummaryText& text);
 
 // Of several captures that are shown as one: each one's name, command, host, time.
 void WriteCaptures(const Analysis& analysis, SummaryText& text);

@@ -104,6 +104,7 @@ void Summary::WriteProgram() {
     text_.Line("command", model_.Text(info.command_line));
     if (IsImported(model_, info)) continue;
     text_.Line("host", HostText(model_, info));
+    WriteLabels(model_, info, "labels", text_);
   }
   if (!model_.events.recording_end.empty()) {
     std::string duration = HumanDuration(RunTimeNs(model_));

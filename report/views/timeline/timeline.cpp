@@ -12,6 +12,7 @@
 #include "format/base/text.h"
 #include "report/analysis/call_paths.h"
 #include "report/analysis/overheads.h"
+#include "report/model/labels.h"
 #include "report/model/recorded_time.h"
 #include "report/output/text.h"
 #include "report/query/ledger.h"
@@ -405,6 +406,9 @@ std::vector<TraceSink::Fact> Timeline::Facts(uint64_t bucket_ns, std::string_vie
     fact("command", model.Text(info.command_line));
     fact("host", model.Text(info.host_name));
     fact("kernel", model.Text(info.kernel_release));
+    for (const auto& [key, value] : LabelsOf(model.Text(info.settings))) {
+      fact("label " + key, value);
+    }
   }
   if (!cut.empty()) fact("cut", cut.substr(0, cut.find('\n')));
   if (analysis_.shown.scale > 1) fact("sample", Format("1/{}", analysis_.shown.scale));

@@ -195,6 +195,14 @@ TEST(Options, AnEmptyValueIsAMistake) {
   EXPECT_EQ(Good({"app", ""}).command, (Words{"app", ""}));
 }
 
+TEST(Options, LabelsAreKeptAmongTheArguments) {
+  EXPECT_EQ(Good({"--label", "commit=1a2b", "--label=who=me", "--", "app"}).own_arguments,
+            (Words{"--label", "commit=1a2b", "--label=who=me"}));
+  for (const char* wrong : {"commit", "=1a2b"}) {
+    EXPECT_NE(Bad({"--label", wrong, "app"}).find("is not KEY=VALUE"), std::string::npos) << wrong;
+  }
+}
+
 TEST(Options, HelpAndVersionAreAnswers) {
   const std::string version = *Parse({"--version"})->answer;
   EXPECT_TRUE(version.starts_with("xpu-record 0.1.0\n")) << version;
