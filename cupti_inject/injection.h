@@ -40,6 +40,7 @@ struct Nvtx {
   RegisteredTexts texts;
   std::atomic<uint64_t> next_range{0};
   std::atomic<uint32_t> next_domain{0};
+  std::atomic<uint64_t> next_schema{0};
 };
 
 // What sessions have in common. Plain data: a forked child has a copy.

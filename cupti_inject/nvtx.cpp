@@ -1,8 +1,12 @@
 // What the copies of NVTX in the program call: every library that is built with NVTX has one, and
 // each of them loads and calls InitializeInjectionNvtx2 at its first range.
 //
-// A call becomes one message with its text; what belongs together is for the report to find out. In
-// a pause nothing begins; what began before it ends when it ends.
+// A call becomes one message with its text and payload; what belongs together is for the report to
+// find out. In a pause nothing begins; what began before it ends when it ends.
+//
+// Payloads with a schema come by NVTX's payload extension, which looks for
+// InitializeInjectionNvtxExtension. They are copied as they are; the report reads them by their
+// schema.
 #include <optional>
 
 #include "cupti_inject/connection.h"
@@ -37,8 +41,20 @@ class ActiveSession {
   bool is_there_ = false;
 };
 
+// A payload with a schema, in the program's memory.
+struct PayloadView {
+  const void* data = nullptr;
+  size_t bytes = 0;
+};
+
+// What the functions of the payload extension are given in place of a text.
+struct Payloads {
+  const nvtx::PayloadData* first = nullptr;
+  size_t count = 0;
+};
+
 [[gnu::noinline]] void Send(wire::NvtxMessage& message, wire::NvtxKind kind, uint32_t domain,
-                            TextView text) {
+                            TextView text, PayloadView payload = {}) {
   const ActiveSession session;
   if (!session || session.ring().closed()) return;
   message.time_ns = MonotonicNs();
@@ -46,7 +62,9 @@ class ActiveSession {
   message.domain = domain;
   message.tid = CurrentTid(CurrentThread());
   message.text_bytes = static_cast<uint32_t>(text.bytes);
-  if (!session.ring().Send(wire::MessageKind::kNvtx, message, text.text, text.bytes)) {
+  message.payload_bytes = static_cast<uint32_t>(payload.bytes);
+  if (!session.ring().Send(wire::MessageKind::kNvtx, message, text.text, text.bytes, payload.data,
+                           payload.bytes)) {
     session.ring().Count(wire::kCounterNvtxDropped);
   }
 }
@@ -57,9 +75,36 @@ void Send(wire::NvtxKind kind, uint32_t domain, TextView text, uint64_t range = 
   Send(message, kind, domain, text);
 }
 
+// The first payload that has a schema and is not too large.
+PayloadView ChooseInto(wire::NvtxMessage& message, Payloads payloads) {
+  constexpr size_t kMostPayloads = 64;
+  if (payloads.first == nullptr) return {};
+  for (size_t i = 0; i < payloads.count && i < kMostPayloads; ++i) {
+    const nvtx::PayloadData& data = payloads.first[i];
+    if (data.schema == 0 || data.payload == nullptr) continue;
+    if (data.size == 0 || data.size > wire::kMaxPayloadBytes) continue;
+    message.payload_type = wire::kPayloadOfSchema;
+    message.schema = data.schema;
+    return {data.payload, data.size};
+  }
+  return {};
+}
+
 template <typename Use>
 void WithText(TextView text, Use&& use) {
   use(text);
+}
+
+template <typename Use>
+void WithText(Payloads, Use&& use) {
+  use(TextView{});
+}
+
+void Send(wire::NvtxKind kind, uint32_t domain, Payloads payloads, uint64_t range = 0) {
+  wire::NvtxMessage message{};
+  message.range = range;
+  const PayloadView payload = ChooseInto(message, payloads);
+  Send(message, kind, domain, {}, payload);
 }
 
 template <typename Use>
@@ -92,7 +137,12 @@ void Send(wire::NvtxKind kind, uint32_t domain, const nvtx::Attributes* attribut
     message.payload = attributes->payload;
     if (type >= nvtx::kPayloadUint32) message.payload &= UINT32_MAX;
   }
-  WithText(attributes, [&](TextView text) { Send(message, kind, domain, text); });
+  PayloadView payload;
+  if (type == nvtx::kPayloadExtended && attributes->payload_count > 0) {
+    payload = ChooseInto(message, {reinterpret_cast<const nvtx::PayloadData*>(attributes->payload),
+                                   static_cast<size_t>(attributes->payload_count)});
+  }
+  WithText(attributes, [&](TextView text) { Send(message, kind, domain, text, payload); });
 }
 
 // Whether something that begins now is reported.
@@ -153,8 +203,9 @@ uint64_t StartRange(uint32_t domain, Text text) {
   return range;
 }
 
-void EndRange(uint32_t domain, uint64_t range) {
-  if ((range & kLeftOut) == 0) Send(wire::NvtxKind::kEnd, domain, TextView{}, range);
+template <typename Text = TextView>
+void EndRange(uint32_t domain, uint64_t range, Text text = {}) {
+  if ((range & kLeftOut) == 0) Send(wire::NvtxKind::kEnd, domain, text, range);
   FollowRange(TextView{}, [&](TextView) { g_injection.gate.End(range & ~kLeftOut); });
 }
 
@@ -167,9 +218,10 @@ int PushRange(uint32_t domain, Text text) {
   return at.level;
 }
 
-int PopRange(uint32_t domain) {
+template <typename Text = TextView>
+int PopRange(uint32_t domain, Text text = {}) {
   const Level at = Leave(domain);
-  if (at.is_reported) Send(wire::NvtxKind::kPop, domain, TextView{});
+  if (at.is_reported) Send(wire::NvtxKind::kPop, domain, text);
   OpenCapture& capture = CurrentThread().capture;
   FollowRange(TextView{}, [&](TextView) { g_injection.gate.Pop(domain, capture); });
   return at.level;
@@ -196,6 +248,60 @@ DomainHandle CreateDomain(TextView name) {
   if (session) session.gate().NameDomain(domain, name);
   Send(wire::NvtxKind::kDomainName, domain, name);
   return reinterpret_cast<DomainHandle>(uintptr_t{domain});
+}
+
+// ---- schemas of payloads
+
+void SendEntry(wire::NvtxSchemaEntryMessage& message, const char* name) {
+  const ActiveSession session;
+  if (!session || session.ring().closed()) return;
+  const TextView text = ViewOf(name);
+  message.text_bytes = static_cast<uint32_t>(text.bytes);
+  if (!session.ring().Send(wire::MessageKind::kNvtxSchemaEntry, message, text.text, text.bytes)) {
+    session.ring().Count(wire::kCounterNvtxDropped);
+  }
+}
+
+uint64_t SchemaId(bool is_given, uint64_t given) {
+  if (is_given && given != 0) return given;
+  return nvtx::kFirstDynamicSchema + State().next_schema.fetch_add(1, std::memory_order_relaxed);
+}
+
+uint64_t RegisterSchema(uint32_t domain, const nvtx::SchemaAttributes* schema) {
+  constexpr uint64_t kNeeded = nvtx::kSchemaHasEntries | nvtx::kSchemaHasEntryCount;
+  if (schema == nullptr || (schema->fields & kNeeded) != kNeeded || schema->entries == nullptr) {
+    return 0;
+  }
+  wire::NvtxSchemaEntryMessage message{};
+  message.domain = domain;
+  message.schema = SchemaId((schema->fields & nvtx::kSchemaHasId) != 0, schema->schema);
+  if ((schema->fields & nvtx::kSchemaHasSize) != 0) message.size_bytes = schema->size;
+  for (; message.entry < schema->entry_count && message.entry < wire::kMaxSchemaEntries;
+       ++message.entry) {
+    const nvtx::SchemaEntry& entry = schema->entries[message.entry];
+    message.type = entry.type;
+    message.flags = entry.flags;
+    message.offset_bytes = entry.offset;
+    message.array_length = entry.array_length;
+    SendEntry(message, entry.name);
+  }
+  return message.schema;
+}
+
+uint64_t RegisterEnum(uint32_t domain, const nvtx::EnumAttributes* type) {
+  constexpr uint64_t kNeeded = nvtx::kEnumHasEntries | nvtx::kEnumHasEntryCount;
+  if (type == nullptr || (type->fields & kNeeded) != kNeeded || type->entries == nullptr) return 0;
+  wire::NvtxSchemaEntryMessage message{};
+  message.domain = domain;
+  message.is_enumeration = 1;
+  message.schema = SchemaId((type->fields & nvtx::kEnumHasId) != 0, type->schema);
+  if ((type->fields & nvtx::kEnumHasSize) != 0) message.size_bytes = type->size;
+  for (; message.entry < type->entry_count && message.entry < wire::kMaxSchemaEntries;
+       ++message.entry) {
+    message.value = type->entries[message.entry].value;
+    SendEntry(message, type->entries[message.entry].name);
+  }
+  return message.schema;
 }
 
 // ---- the functions that the program calls, by module and id
@@ -284,6 +390,49 @@ void PutDomains(nvtx::FunctionPointer** table, uint32_t size) {
       nvtx::kDomainCreateW, +[](Wide name) { return CreateDomain(NarrowText(name).view()); });
 }
 
+void PutPayloads(const nvtx::ExtensionSegment& segment) {
+  const auto put = [&](uint32_t id, auto function) {
+    if (id < segment.slot_count) segment.slots[id] = reinterpret_cast<intptr_t>(function);
+  };
+  using Data = const nvtx::PayloadData*;
+  put(
+      nvtx::kSchemaRegister, +[](DomainHandle domain, const nvtx::SchemaAttributes* schema) {
+        return RegisterSchema(NumberOf(domain), schema);
+      });
+  put(
+      nvtx::kEnumRegister, +[](DomainHandle domain, const nvtx::EnumAttributes* type) {
+        return RegisterEnum(NumberOf(domain), type);
+      });
+  put(
+      nvtx::kMarkPayload, +[](DomainHandle domain, Data first, size_t count) {
+        Mark(NumberOf(domain), Payloads{first, count});
+      });
+  put(
+      nvtx::kRangePushPayload, +[](DomainHandle domain, Data first, size_t count) {
+        return PushRange(NumberOf(domain), Payloads{first, count});
+      });
+  put(
+      nvtx::kRangePopPayload, +[](DomainHandle domain, Data first, size_t count) {
+        return PopRange(NumberOf(domain), Payloads{first, count});
+      });
+  put(
+      nvtx::kRangeStartPayload, +[](DomainHandle domain, Data first, size_t count) {
+        return StartRange(NumberOf(domain), Payloads{first, count});
+      });
+  put(
+      nvtx::kRangeEndPayload, +[](DomainHandle domain, uint64_t range, Data first, size_t count) {
+        EndRange(NumberOf(domain), range, Payloads{first, count});
+      });
+}
+
+bool AttachExtension(const nvtx::ExtensionModule* module) {
+  if (module == nullptr || module->struct_size < sizeof(nvtx::ExtensionModule)) return false;
+  if (module->module != nvtx::kModulePayload) return true;
+  if (module->segment_count == 0 || module->segments == nullptr) return true;
+  if (module->segments->slots != nullptr) PutPayloads(*module->segments);
+  return true;
+}
+
 bool Attach(nvtx::GetExportTable get_export_table) {
   const auto* callbacks =
       static_cast<const nvtx::Callbacks*>(get_export_table(nvtx::kTableCallbacks));
@@ -305,4 +454,11 @@ extern "C" __attribute__((visibility("default"))) int InitializeInjectionNvtx2(
     xpu::nvtx::GetExportTable get_export_table) {
   using namespace xpu::inject;
   return ConnectOnce(nullptr) != nullptr && Attach(get_export_table) ? 1 : 0;
+}
+
+// Likewise, for the functions of an extension of NVTX.
+extern "C" __attribute__((visibility("default"))) int InitializeInjectionNvtxExtension(
+    const xpu::nvtx::ExtensionModule* module) {
+  using namespace xpu::inject;
+  return ConnectOnce(nullptr) != nullptr && AttachExtension(module) ? 1 : 0;
 }

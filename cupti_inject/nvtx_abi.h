@@ -66,9 +66,10 @@ inline constexpr int32_t kMessageRegistered = 3;
 inline constexpr int32_t kPayloadUint64 = 1;
 inline constexpr int32_t kPayloadUint32 = 4;  // this and the next ones have 32 bits
 inline constexpr int32_t kPayloadFloat = 6;   // the last one
-inline constexpr int kNoTracking = -2;        // in place of a range's level
+inline constexpr int32_t kPayloadExtended = static_cast<int32_t>(0xDFBD0009);  // PayloadData
+inline constexpr int kNoTracking = -2;  // in place of a range's level
 
-// What a mark or a range says of itself.
+// A mark's or range's name, color and payload.
 struct Attributes {
   uint16_t version;
   uint16_t size;  // of what the program knows of this struct
@@ -76,10 +77,98 @@ struct Attributes {
   int32_t color_type;
   uint32_t color;
   int32_t payload_type;
-  int32_t reserved;
-  uint64_t payload;
+  int32_t payload_count;  // of kPayloadExtended
+  uint64_t payload;       // of kPayloadExtended the address of the first PayloadData
   int32_t message_type;
   const void* message;  // a text, a wide one, or what registering one returned
 };
+
+// ---- the payload extension: InitializeInjectionNvtxExtension is given a module with the places of
+// its functions, by their ids
+
+inline constexpr uint16_t kModulePayload = 2;
+
+enum Payloads : uint32_t {
+  kSchemaRegister = 0,
+  kEnumRegister,
+  kMarkPayload,
+  kRangePushPayload,
+  kRangePopPayload,
+  kRangeStartPayload,
+  kRangeEndPayload,
+};
+
+struct ExtensionSegment {
+  size_t id;
+  size_t slot_count;
+  intptr_t* slots;
+};
+
+struct ExtensionModule {
+  uint16_t version;
+  uint16_t struct_size;
+  uint16_t module;
+  uint16_t compatibility;
+  size_t segment_count;
+  ExtensionSegment* segments;
+};
+
+struct PayloadData {
+  uint64_t schema;
+  size_t size;
+  const void* payload;
+};
+
+struct SchemaEntry {
+  uint64_t flags;
+  uint64_t type;
+  const char* name;
+  const char* description;
+  uint64_t array_length;
+  uint64_t offset;
+  const void* semantics;
+  const void* reserved;
+};
+
+// Bits of SchemaAttributes::fields, for those that may be missing.
+inline constexpr uint64_t kSchemaHasEntries = 1 << 4;
+inline constexpr uint64_t kSchemaHasEntryCount = 1 << 5;
+inline constexpr uint64_t kSchemaHasSize = 1 << 6;
+inline constexpr uint64_t kSchemaHasId = 1 << 8;
+
+struct SchemaAttributes {
+  uint64_t fields;
+  const char* name;
+  uint64_t type;
+  uint64_t flags;
+  const SchemaEntry* entries;
+  size_t entry_count;
+  size_t size;
+  size_t alignment;
+  uint64_t schema;
+};
+
+inline constexpr uint64_t kEnumHasEntries = 1 << 2;
+inline constexpr uint64_t kEnumHasEntryCount = 1 << 3;
+inline constexpr uint64_t kEnumHasSize = 1 << 4;
+inline constexpr uint64_t kEnumHasId = 1 << 5;
+
+struct EnumEntry {
+  const char* name;
+  uint64_t value;
+  int8_t is_flag;
+};
+
+struct EnumAttributes {
+  uint64_t fields;
+  const char* name;
+  const EnumEntry* entries;
+  size_t entry_count;
+  size_t size;
+  uint64_t schema;
+};
+
+// Ids of schemas from here on are the tool's to give; smaller ones are the program's.
+inline constexpr uint64_t kFirstDynamicSchema = uint64_t{1} << 32;
 
 }  // namespace xpu::nvtx

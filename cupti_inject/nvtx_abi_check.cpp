@@ -5,6 +5,7 @@
 
 #define NVTX_NO_IMPL
 #include <nvtx3/nvToolsExt.h>
+#include <nvtx3/nvToolsExtPayload.h>
 
 #include "cupti_inject/nvtx_abi.h"
 
@@ -36,6 +37,23 @@ SAME(kPayloadUint64, NVTX_PAYLOAD_TYPE_UNSIGNED_INT64);
 SAME(kPayloadUint32, NVTX_PAYLOAD_TYPE_UNSIGNED_INT32);
 SAME(kPayloadFloat, NVTX_PAYLOAD_TYPE_FLOAT);
 SAME(kNoTracking, NVTX_NO_PUSH_POP_TRACKING);
+SAME(kPayloadExtended, NVTX_PAYLOAD_TYPE_EXT);
+SAME(kModulePayload, NVTX_EXT_PAYLOAD_MODULEID);
+SAME(kSchemaRegister, NVTX3EXT_CBID_nvtxPayloadSchemaRegister);
+SAME(kEnumRegister, NVTX3EXT_CBID_nvtxPayloadEnumRegister);
+SAME(kMarkPayload, NVTX3EXT_CBID_nvtxMarkPayload);
+SAME(kRangePushPayload, NVTX3EXT_CBID_nvtxRangePushPayload);
+SAME(kRangePopPayload, NVTX3EXT_CBID_nvtxRangePopPayload);
+SAME(kRangeStartPayload, NVTX3EXT_CBID_nvtxRangeStartPayload);
+SAME(kRangeEndPayload, NVTX3EXT_CBID_nvtxRangeEndPayload);
+SAME(kSchemaHasEntries, NVTX_PAYLOAD_SCHEMA_ATTR_FIELD_ENTRIES);
+SAME(kSchemaHasEntryCount, NVTX_PAYLOAD_SCHEMA_ATTR_FIELD_NUM_ENTRIES);
+SAME(kSchemaHasSize, NVTX_PAYLOAD_SCHEMA_ATTR_FIELD_STATIC_SIZE);
+SAME(kSchemaHasId, NVTX_PAYLOAD_SCHEMA_ATTR_FIELD_SCHEMA_ID);
+SAME(kEnumHasEntries, NVTX_PAYLOAD_ENUM_ATTR_FIELD_ENTRIES);
+SAME(kEnumHasEntryCount, NVTX_PAYLOAD_ENUM_ATTR_FIELD_NUM_ENTRIES);
+SAME(kEnumHasSize, NVTX_PAYLOAD_ENUM_ATTR_FIELD_SIZE);
+SAME(kEnumHasId, NVTX_PAYLOAD_ENUM_ATTR_FIELD_SCHEMA_ID);
 
 #define AT(our_field, their_field) \
   static_assert(offsetof(Attributes, our_field) == offsetof(nvtxEventAttributes_t, their_field))
@@ -44,12 +62,37 @@ AT(category, category);
 AT(color_type, colorType);
 AT(color, color);
 AT(payload_type, payloadType);
+AT(payload_count, reserved0);
 AT(payload, payload);
 AT(message_type, messageType);
 AT(message, message);
 static_assert(sizeof(Attributes) == sizeof(nvtxEventAttributes_t));
 static_assert(offsetof(Callbacks, get_functions) ==
               offsetof(NvtxExportTableCallbacks, GetModuleFunctionTable));
+
+#define PLACE(ours, our_field, theirs, their_field) \
+  static_assert(offsetof(ours, our_field) == offsetof(theirs, their_field))
+PLACE(ExtensionSegment, slot_count, nvtxExtModuleSegment_t, slotCount);
+PLACE(ExtensionSegment, slots, nvtxExtModuleSegment_t, functionSlots);
+PLACE(ExtensionModule, module, nvtxExtModuleInfo_t, moduleId);
+PLACE(ExtensionModule, segments, nvtxExtModuleInfo_t, segments);
+PLACE(PayloadData, size, nvtxPayloadData_t, size);
+PLACE(PayloadData, payload, nvtxPayloadData_t, payload);
+static_assert(sizeof(SchemaEntry) == sizeof(nvtxPayloadSchemaEntry_t));
+PLACE(SchemaEntry, type, nvtxPayloadSchemaEntry_t, type);
+PLACE(SchemaEntry, name, nvtxPayloadSchemaEntry_t, name);
+PLACE(SchemaEntry, array_length, nvtxPayloadSchemaEntry_t, arrayOrUnionDetail);
+PLACE(SchemaEntry, offset, nvtxPayloadSchemaEntry_t, offset);
+PLACE(SchemaAttributes, entries, nvtxPayloadSchemaAttr_t, entries);
+PLACE(SchemaAttributes, entry_count, nvtxPayloadSchemaAttr_t, numEntries);
+PLACE(SchemaAttributes, size, nvtxPayloadSchemaAttr_t, payloadStaticSize);
+PLACE(SchemaAttributes, schema, nvtxPayloadSchemaAttr_t, schemaId);
+static_assert(sizeof(EnumEntry) == sizeof(nvtxPayloadEnum_t));
+PLACE(EnumEntry, value, nvtxPayloadEnum_t, value);
+PLACE(EnumAttributes, entries, nvtxPayloadEnumAttr_t, entries);
+PLACE(EnumAttributes, entry_count, nvtxPayloadEnumAttr_t, numEntries);
+PLACE(EnumAttributes, size, nvtxPayloadEnumAttr_t, sizeOfEnum);
+PLACE(EnumAttributes, schema, nvtxPayloadEnumAttr_t, schemaId);
 
 }  // namespace
 }  // namespace xpu::nvtx

@@ -21,13 +21,13 @@ class RingProducer {
     capacity_bytes_ = capacity_bytes;
   }
 
-  // Sends `message` (a *Message of wire.h, its header filled here) and `payload` after it. False:
-  // the ring is full, or the message larger than wire::kMaxMessageBytes.
+  // Sends `message` (a *Message of wire.h, its header filled here), `payload` after it and `more`
+  // after that. False: the ring is full, or the message larger than wire::kMaxMessageBytes.
   template <typename Message>
   bool Send(wire::MessageKind kind, const Message& message, const void* payload = nullptr,
-            size_t payload_bytes = 0) {
+            size_t payload_bytes = 0, const void* more = nullptr, size_t more_bytes = 0) {
     static_assert(std::is_standard_layout_v<Message> && sizeof(Message) % 8 == 0);
-    const size_t used_bytes = sizeof(Message) + payload_bytes;
+    const size_t used_bytes = sizeof(Message) + payload_bytes + more_bytes;
     const size_t size_bytes = (used_bytes + 7) / 8 * 8;
     if (size_bytes > wire::kMaxMessageBytes) return false;
     std::byte* place = Reserve(size_bytes);
@@ -38,6 +38,7 @@ class RingProducer {
     std::memcpy(place + kHeader, reinterpret_cast<const std::byte*>(&message) + kHeader,
                 sizeof(Message) - kHeader);
     if (payload_bytes > 0) std::memcpy(place + sizeof(Message), payload, payload_bytes);
+    if (more_bytes > 0) std::memcpy(place + sizeof(Message) + payload_bytes, more, more_bytes);
     shared->kind = kind;
     shared->size_and_state.store(static_cast<uint32_t>(size_bytes) | wire::kReady,
                                  std::memory_order_release);

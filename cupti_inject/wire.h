@@ -46,7 +46,7 @@
 
 namespace xpu::wire {
 
-inline constexpr uint32_t kVersion = 10;
+inline constexpr uint32_t kVersion = 11;
 inline constexpr char kEnvironmentVariable[] = "XPU_INJECT";
 inline constexpr char kCuptiLibVariable[] = "XPU_CUPTI_LIB";  // the libcupti to use, a path
 inline constexpr size_t kSecretBytes = 16;  // 32 hexadecimal digits in the environment
@@ -61,7 +61,9 @@ inline constexpr size_t kMaxNameBytes = 32 << 10;       // longer names are cut
 inline constexpr uint32_t kMaxFrames = 256;             // as many as the BPF programs give
 inline constexpr uint32_t kMaxCopyBytes = 16 << 10;     // of a stack
 inline constexpr size_t kMaxBuildIdBytes = 32;
-inline constexpr size_t kCaptureRangeBytes = 512;  // its name and its domain, each with a zero
+inline constexpr size_t kMaxPayloadBytes = 512;     // of NVTX; larger ones are left out
+inline constexpr uint32_t kMaxSchemaEntries = 256;  // of NVTX; the others are left out
+inline constexpr size_t kCaptureRangeBytes = 512;   // its name and its domain, each with a zero
 
 struct Hello {
   uint32_t version;
@@ -185,12 +187,13 @@ enum class MessageKind : uint32_t {
   kLaunch = 10,             // LaunchMessage
   kStackCopy = 11,          // StackCopyMessage, then the bytes at its `sp`
   kOtherCode = 12,          // OtherCodeMessage
-  kNvtx = 13,               // NvtxMessage, then the text
+  kNvtx = 13,               // NvtxMessage, then the text, then the payload
   kSwitch = 14,             // SwitchMessage
   kPythonCode = 15,         // PythonCodeMessage, then its texts
   kPythonStack = 16,        // PythonStackMessage, then the frames
   kCodeFilesComplete = 17,  // CodeFilesCompleteMessage
   kCodeFileGone = 18,       // CodeFileGoneMessage
+  kNvtxSchemaEntry = 19,    // NvtxSchemaEntryMessage, then the text
 };
 
 // Every message begins with it, at a multiple of 8 bytes, and fills a multiple of 8 bytes.
@@ -275,8 +278,27 @@ struct NvtxMessage {
   uint32_t color;
   uint32_t text_bytes;
   NvtxKind kind;
-  uint8_t payload_type;  // as NVTX counts them
+  uint8_t payload_type;  // as NVTX counts them, or kPayloadOfSchema
   uint16_t reserved;
+  uint32_t payload_bytes;  // after the text, of kPayloadOfSchema
+  uint64_t schema;         // likewise
+};
+inline constexpr uint8_t kPayloadOfSchema = 7;
+
+// A field of the payloads of a schema, or a value of an enumeration, which is a type of fields.
+struct NvtxSchemaEntryMessage {
+  MessageHeader header;
+  uint64_t schema;
+  uint64_t type;          // of the field, as NVTX counts them, or another schema
+  uint64_t flags;         // NVTX_PAYLOAD_ENTRY_FLAG_...
+  uint64_t offset_bytes;  // 0: after the field before
+  uint64_t array_length;
+  uint64_t value;       // of an enumeration
+  uint64_t size_bytes;  // of a payload or an enumeration; 0: not known
+  uint32_t domain;
+  uint32_t entry;  // its number, from 0
+  uint32_t text_bytes;
+  uint32_t is_enumeration;
 };
 
 // A capture range of the program has begun, or its last one has ended.

@@ -147,6 +147,8 @@ struct Events {
   jitOperations @30 :JitOperation;
   offCpuWaits @31 :OffCpuWait;
   offCpuSums @32 :OffCpuSum;
+  rankInfos @33 :RankInfo;
+  nvtxSchemaEntries @34 :NvtxSchemaEntry;
 }
 
 # ---- the recording -------------------------------------------------------------------------------
@@ -206,6 +208,8 @@ struct RecordingInfo {
   part @17 :Column $u32;
     # the number of this part in a recording that is split into several captures, from 1; 0: not
     # split
+  bootId @18 :Column $text;
+    # of the kernel: captures with the same one share CLOCK_MONOTONIC; empty: not known
 }
 
 struct RecordingEnd {
@@ -394,6 +398,33 @@ struct GpuProcess {
   driverVersion @7 :Column $u32;  # from cuDriverGetVersion; 0: unknown
   cuptiPath @8 :Column $text;
   detail @9 :Column $text;
+}
+
+enum Launcher {
+  # What started the processes of a job.
+  unknown @0;  # RANK and WORLD_SIZE are set, as by hand
+  torchrun @1;
+  slurm @2;
+  openMpi @3;
+  pmi @4;  # MPICH and others with its process manager
+  kubernetes @5;  # an indexed job
+}
+
+struct RankInfo {
+  # The place of a process in a job of several processes, from the environment variables of its
+  # launcher.
+  rows @0 :UInt32;
+  timeNs @1 :Column $u64 $time(monotonic);
+  instance @2 :Column $instance;  # 0: of xpu-record itself, so of all that it started
+  pid @3 :Column $u32 $is(process);
+  launcher @4 :Column $enumeration("Launcher");
+  rank @5 :Column $i32;
+  localRank @6 :Column $i32;  # on its node; -1, here and in the next two: not known
+  worldSize @7 :Column $i32;  # the number of ranks
+  nodeRank @8 :Column $i32;
+  nodeName @9 :Column $text;  # as the launcher calls it
+  jobId @10 :Column $text;
+  stepId @11 :Column $text;
 }
 
 enum ClockKind {
@@ -764,6 +795,7 @@ enum NvtxPayload {
   uint32 @4;
   int32 @5;
   float @6;
+  extended @7;  # `payload_data`, of the schema `payload_schema`
 }
 
 struct NvtxEvent {
@@ -780,6 +812,27 @@ struct NvtxEvent {
   color @9 :Column $u32;  # 0xAARRGGBB; 0: none
   payloadType @10 :Column $enumeration("NvtxPayload");
   payload @11 :Column $u64;  # the bits of the value, in the low-order part
+  payloadSchema @12 :Column $u64;  # nvtx_schema_entry.schema
+  payloadData @13 :Column $bytes;
+}
+
+struct NvtxSchemaEntry {
+  # The definition of a field of NVTX payloads, or of a value of an enumeration that is the type of
+  # such fields.
+  rows @0 :UInt32;
+  instance @1 :Column $instance;
+  domain @2 :Column $u32;
+  schema @3 :Column $u64;  # unique within the domain
+  entry @4 :Column $u32;  # its number, from 0
+  name @5 :Column $text;
+  isEnumeration @6 :Column $flag;
+  type @7 :Column $u64;  # NVTX_PAYLOAD_ENTRY_TYPE_*, or another schema
+  flags @8 :Column $u64;  # NVTX_PAYLOAD_ENTRY_FLAG_*
+  offset @9 :Column $u64;  # in bytes; 0, except of entry 0: after the previous field
+  arrayLength @10 :Column $u64;
+  value @11 :Column $u64;  # of an enumeration
+  sizeBytes @12 :Column $u64 $unit("bytes");
+    # of the whole payload, or of values of the enumeration; 0: not known
 }
 
 struct MemoryOperation {

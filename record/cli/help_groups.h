@@ -77,7 +77,8 @@ inline constexpr HelpGroup kHelpGroups[] = {
 )"},
     {"output", "Output",
      R"(  -o, --output FILE     the capture (default capture.xpu); an existing one is
-                        renamed to FILE.old; '-' is standard output
+                        renamed to FILE.old; '-' is standard output; in DIR/ it
+                        is named by host, rank and process
   --symbols WHICH       symbols that are stored in the capture: slice (default:
                         the functions in its stacks), full (also their lines and
                         inlined functions), none

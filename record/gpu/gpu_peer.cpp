@@ -13,6 +13,7 @@
 #include "record/gpu/cupti_decode.h"
 #include "record/gpu/injection_reach.h"
 #include "record/gpu/wire_message.h"
+#include "record/process/rank.h"
 
 namespace xpu {
 namespace {
@@ -47,6 +48,7 @@ GpuPeer::GpuPeer(InjectPeer peer, EventSink& sink, const InlineStacks::Settings&
   process_.pid = pid();
   process_.namespace_pid = peer_.namespace_pid;
   WriteProcess(sink);
+  WriteRank(FindRank(EnvironmentOf(peer_.pid)), instance(), pid(), sink);
 }
 
 bool GpuPeer::HasEnded(int timeout_ms) const {
@@ -210,6 +212,9 @@ void GpuPeer::TakeMessage(wire::MessageKind kind, Bytes message, EventSink& sink
     case wire::MessageKind::kNvtx:
       fits = TakeNvtx(message, sink);
       break;
+    case wire::MessageKind::kNvtxSchemaEntry:
+      fits = TakeNvtxSchemaEntry(message, sink);
+      break;
     case wire::MessageKind::kSwitch:
       fits = TakeSwitch(message);
       break;
@@ -344,13 +349,17 @@ bool GpuPeer::TakeGraphNode(Bytes message, EventSink& sink) {
 bool GpuPeer::TakeNvtx(Bytes message, EventSink& sink) {
   static_assert(static_cast<int>(wire::NvtxKind::kThreadName) ==
                 static_cast<int>(NvtxKind::kThread));
+  static_assert(wire::kPayloadOfSchema == static_cast<uint8_t>(NvtxPayload::kExtended));
   const auto fixed = ReadFixed<wire::NvtxMessage>(message);
   if (!fixed || (*fixed)->kind > wire::NvtxKind::kThreadName ||
-      (*fixed)->payload_type > static_cast<uint8_t>(NvtxPayload::kFloat)) {
+      (*fixed)->payload_type > wire::kPayloadOfSchema) {
     return false;
   }
   const auto text = BytesAfter(message, sizeof(wire::NvtxMessage), (*fixed)->text_bytes);
   if (!text) return false;
+  const auto payload = BytesAfter(message, sizeof(wire::NvtxMessage) + (*fixed)->text_bytes,
+                                  (*fixed)->payload_bytes);
+  if (!payload || payload->size() > wire::kMaxPayloadBytes) return false;
   NvtxEvent event;
   event.instance = instance();
   event.time_ns = (*fixed)->time_ns;
@@ -363,7 +372,31 @@ bool GpuPeer::TakeNvtx(Bytes message, EventSink& sink) {
   event.color = (*fixed)->color;
   event.payload_type = static_cast<NvtxPayload>((*fixed)->payload_type);
   event.payload = (*fixed)->payload;
+  event.payload_schema = (*fixed)->schema;
+  if (!payload->empty()) event.payload_data = sink.Intern(TextOf(*payload));
   sink.Write(event);
+  return true;
+}
+
+bool GpuPeer::TakeNvtxSchemaEntry(Bytes message, EventSink& sink) {
+  const auto fixed = ReadFixed<wire::NvtxSchemaEntryMessage>(message);
+  if (!fixed || (*fixed)->entry >= wire::kMaxSchemaEntries) return false;
+  const auto text = BytesAfter(message, sizeof(wire::NvtxSchemaEntryMessage), (*fixed)->text_bytes);
+  if (!text) return false;
+  NvtxSchemaEntry entry;
+  entry.instance = instance();
+  entry.domain = (*fixed)->domain;
+  entry.schema = (*fixed)->schema;
+  entry.entry = (*fixed)->entry;
+  entry.name = sink.Intern(TextOf(*text));
+  entry.is_enumeration = (*fixed)->is_enumeration != 0;
+  entry.type = (*fixed)->type;
+  entry.flags = (*fixed)->flags;
+  entry.offset = (*fixed)->offset_bytes;
+  entry.array_length = (*fixed)->array_length;
+  entry.value = (*fixed)->value;
+  entry.size_bytes = (*fixed)->size_bytes;
+  sink.Write(entry);
   return true;
 }
 

@@ -88,6 +88,7 @@ class GpuPeer {
   bool TakeDetail(Bytes message);
   bool TakeGraphNode(Bytes message, EventSink& sink);
   bool TakeNvtx(Bytes message, EventSink& sink);
+  bool TakeNvtxSchemaEntry(Bytes message, EventSink& sink);
   bool TakeSwitch(Bytes message);
   void WriteProcess(EventSink& sink);
   void CountLosses(EventSink& sink);

@@ -168,4 +168,14 @@ void OutputFile::Discard() {
   old_.reset();
 }
 
+Status CreateDirectoryFor(const std::string& path) {
+  if (::mkdir(path.c_str(), 0777) == 0) {
+    const UniqueFd directory(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+    if (directory) GiveToCallerOfSudo(directory.get());
+    return Ok();
+  }
+  if (errno == EEXIST) return Ok();
+  return SystemError(Format("{}: cannot create the directory", path), errno);
+}
+
 }  // namespace xpu

@@ -58,4 +58,7 @@ struct OutputName {
 };
 Result<OutputName> FindOutput(const std::string& path);
 
+// Creates the directory that captures go into, if it does not exist.
+Status CreateDirectoryFor(const std::string& path);
+
 }  // namespace xpu

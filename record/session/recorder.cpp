@@ -25,6 +25,7 @@
 #include "record/output/output_parts.h"
 #include "record/process/loader.h"
 #include "record/process/process_maps.h"
+#include "record/process/rank.h"
 #include "record/process/running_processes.h"
 #include "record/session/control_fifo.h"
 #include "record/session/event_loop.h"
@@ -78,6 +79,14 @@ std::string CommandLineOf(const RecordOptions& options) {
   return lines;
 }
 
+// The same for all that runs on the machine, in containers too; empty if it is not known.
+std::string BootId() {
+  Result<std::string> read = ReadFile("/proc/sys/kernel/random/boot_id");
+  std::string id = read.ok() ? *read : "";
+  while (!id.empty() && id.back() == '\n') id.pop_back();
+  return id;
+}
+
 // Never 0: parts without an id could not be recognized as one recording.
 uint64_t DrawRecordingId() {
   uint64_t id = 0;
@@ -108,7 +117,9 @@ uint64_t WriteBeginning(EventSink& sink, const RecordOptions& options, const Sou
   info.symbols = options.symbols;
   info.recording = DrawRecordingId();
   info.part = part;
+  info.boot_id = sink.Intern(BootId());
   sink.Write(info);
+  WriteRank(FindRank(OwnEnvironment()), InstanceId{}, info.recorder_pid, sink);
   if (target == nullptr) return info.start_ns;
 
   ProcessEvent held;
@@ -187,9 +198,20 @@ Status Recording::PrepareProgram(std::vector<std::string>& environment) {
   return CheckGainsNothing(file, starter);
 }
 
+// With -o DIR/ each recorder of a job names its capture by host, rank and process.
+Result<std::string> OutputFor(const std::string& output, const std::optional<Target>& target) {
+  if (!output.ends_with('/')) return output;
+  XPU_RETURN_IF_ERROR(CreateDirectoryFor(output));
+  utsname system{};
+  ::uname(&system);
+  const std::optional<Rank> rank = FindRank(OwnEnvironment());
+  return Format("{}{}{}.pid{}.xpu", output, system.nodename,
+                rank ? Format(".rank{}", rank->rank) : "", target ? target->pid() : ::getpid());
+}
+
 Status Recording::OpenOutput() {
-  XPU_ASSIGN_OR_RETURN(OutputParts prepared,
-                       OutputParts::Prepare(options.output, options.output_options));
+  XPU_ASSIGN_OR_RETURN(const std::string output, OutputFor(options.output, target));
+  XPU_ASSIGN_OR_RETURN(OutputParts prepared, OutputParts::Prepare(output, options.output_options));
   parts.emplace(std::move(prepared));
   rotation.emplace(*parts,
                    Rotation::Options{.output = options.output_options,

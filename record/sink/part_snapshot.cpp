@@ -78,6 +78,16 @@ void PartSnapshot::Keep(KeptEvent<Device> kept) {
   Replace(Of(kept.event.instance).devices, kept.event.device_id, std::move(kept));
 }
 
+void PartSnapshot::Keep(const KeptEvent<RankInfo>& kept) {
+  Of(kept.event.instance).rank.assign(1, kept);
+}
+
+void PartSnapshot::Keep(KeptEvent<NvtxSchemaEntry> kept) {
+  const NvtxSchemaEntry& entry = kept.event;
+  const Instance::SchemaKey key{entry.domain, entry.schema, entry.is_enumeration, entry.entry};
+  Replace(Of(entry.instance).schema_entries, key, std::move(kept));
+}
+
 void PartSnapshot::Keep(KeptEvent<GraphNode> kept) {
   if (graph_nodes_ >= kMaxGraphNodes || !TakeMemory(kept)) return;
   ++graph_nodes_;

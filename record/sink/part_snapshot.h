@@ -74,7 +74,8 @@ class PartSnapshot {
            std::is_same_v<Event, Probe> || std::is_same_v<Event, GpuProcess> ||
            std::is_same_v<Event, ClockPair> || std::is_same_v<Event, CallbackName> ||
            std::is_same_v<Event, Device> || std::is_same_v<Event, GraphNode> ||
-           std::is_same_v<Event, NvtxEvent> || std::is_same_v<Event, RecordingSwitch>;
+           std::is_same_v<Event, NvtxEvent> || std::is_same_v<Event, RecordingSwitch> ||
+           std::is_same_v<Event, RankInfo> || std::is_same_v<Event, NvtxSchemaEntry>;
   }
 
   template <typename Event, typename TextOf>
@@ -110,6 +111,8 @@ class PartSnapshot {
   void Keep(KeptEvent<Device> kept);
   void Keep(KeptEvent<GraphNode> kept);
   void Keep(KeptEvent<NvtxEvent> kept);
+  void Keep(const KeptEvent<RankInfo>& kept);
+  void Keep(KeptEvent<NvtxSchemaEntry> kept);
   static bool BeginsOrNames(const NvtxEvent& event);
   void Leave(const NvtxEvent& event);
 
@@ -127,6 +130,9 @@ class PartSnapshot {
     std::map<std::pair<ApiDomain, uint32_t>, KeptEvent<CallbackName>> callback_names;
     std::map<uint32_t, KeptEvent<Device>> devices;
     std::vector<KeptEvent<GraphNode>> graph_nodes;
+    std::vector<KeptEvent<RankInfo>> rank;                             // only the last one
+    using SchemaKey = std::tuple<uint32_t, uint64_t, bool, uint32_t>;  // domain, schema, entry
+    std::map<SchemaKey, KeptEvent<NvtxSchemaEntry>> schema_entries;
   };
   Instance& Of(InstanceId instance) {
     return instances_.try_emplace(instance.value, budget_).first->second;
@@ -162,6 +168,8 @@ void PartSnapshot::Restate(Intern&& intern, Write&& write) const {
     for (const auto& [key, name] : instance.callback_names) one(name);
     for (const auto& [key, device] : instance.devices) one(device);
     for (const auto& node : instance.graph_nodes) one(node);
+    for (const auto& rank : instance.rank) one(rank);
+    for (const auto& [key, entry] : instance.schema_entries) one(entry);
   }
   for (const auto& [key, name] : nvtx_names_) one(name);
   for (const auto& [key, ranges] : pushed_) {

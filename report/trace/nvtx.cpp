@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <string_view>
+#include <utility>
 
 #include "format/base/text.h"
 
@@ -85,12 +86,14 @@ std::string PayloadText(const NvtxEvent& event) {
       return std::to_string(static_cast<int32_t>(low));
     case NvtxPayload::kFloat:
       return Format("{}", std::bit_cast<float>(low));
+    case NvtxPayload::kExtended:
+      return {};
   }
   return {};
 }
 
 NvtxRanges::NvtxRanges(const Model& model, const Correlation& correlation)
-    : model_(model), correlation_(correlation) {
+    : model_(model), correlation_(correlation), schemas_(model) {
   for (const NvtxEvent& event : model.events.nvtx_events) Take(event);
   CloseRest();
   for (const auto& [key, timeline] : timelines_) {
@@ -144,9 +147,10 @@ void NvtxRanges::Begin(const NvtxEvent& event, NvtxStyle style, Timeline& timeli
   timeline.push_back({event.time_ns, static_cast<Chain>(links_.size() - 1)});
 }
 
-void NvtxRanges::Close(uint32_t range, uint64_t time_ns) {
+void NvtxRanges::Close(uint32_t range, const NvtxEvent& event) {
   ranges_[range].is_open = false;
-  ranges_[range].end_ns = std::max(ranges_[range].start_ns, time_ns);
+  ranges_[range].ended_by = &event;
+  ranges_[range].end_ns = std::max(ranges_[range].start_ns, event.time_ns);
 }
 
 void NvtxRanges::CloseRest() {
@@ -188,7 +192,7 @@ bool NvtxRanges::Pop(const NvtxEvent& event, Timeline& timeline) {
   Chain at = open;
   for (size_t i = 0; at != kNone && i < kMaxOpen; ++i, at = links_[at].outer) {
     if (ranges_[links_[at].range].event->domain != event.domain) continue;
-    Close(links_[at].range, event.time_ns);
+    Close(links_[at].range, event);
     timeline.push_back({event.time_ns, Without(open, at)});
     return true;
   }
@@ -200,7 +204,7 @@ bool NvtxRanges::End(const NvtxEvent& event, Timeline& timeline) {
   if (started == started_.end()) return false;
   const uint32_t range = started->second;
   started_.erase(started);
-  Close(range, event.time_ns);
+  Close(range, event);
   const Chain open = timeline.empty() ? kNone : timeline.back().open;
   Chain at = open;
   for (size_t i = 0; at != kNone && i < kMaxOpen; ++i, at = links_[at].outer) {
@@ -235,6 +239,21 @@ std::string NvtxRanges::CategoryOf(const NvtxEvent& event) const {
   const auto found = categories_.find({event.instance, event.domain, event.category});
   return found == categories_.end() ? std::to_string(event.category)
                                     : std::string(model_.Text(found->second));
+}
+
+std::vector<PayloadField> NvtxRanges::FieldsOf(const NvtxRange& range) const {
+  std::vector<PayloadField> fields = schemas_.FieldsOf(*range.event);
+  if (range.ended_by == nullptr) return fields;
+  for (PayloadField& field : schemas_.FieldsOf(*range.ended_by)) fields.push_back(std::move(field));
+  return fields;
+}
+
+std::string NvtxRanges::PayloadOf(const NvtxRange& range) const {
+  std::string text = PayloadText(*range.event);
+  for (const PayloadField& field : FieldsOf(range)) {
+    AppendFormat(text, "{}{}={}", text.empty() ? "" : ", ", field.name, field.text);
+  }
+  return text;
 }
 
 NvtxRanges::Chain NvtxRanges::OpenAt(const ThreadKey& key, uint64_t time_ns) const {

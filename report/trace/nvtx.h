@@ -16,6 +16,7 @@
 
 #include "report/model/model.h"
 #include "report/trace/correlation.h"
+#include "report/trace/nvtx_payload.h"
 
 namespace xpu {
 
@@ -24,14 +25,15 @@ enum class NvtxStyle : uint8_t { kPushPop, kStartEnd, kMark };
 std::string_view StyleText(NvtxStyle style);
 
 struct NvtxRange {
-  const NvtxEvent* event = nullptr;  // that begins it: name, thread, color, payload
+  const NvtxEvent* event = nullptr;     // that begins it: name, thread, color, payload
+  const NvtxEvent* ended_by = nullptr;  // which may have a payload too
   NvtxStyle style = NvtxStyle::kPushPop;
   bool is_open = false;  // it was not ended: it lasts as long as its thread or process
   uint64_t start_ns = 0;
   uint64_t end_ns = 0;  // of a mark its time
 };
 
-// What a range carries beside its name: a number; "" for none.
+// What a range carries beside its name, if it is a number; "" for none.
 std::string PayloadText(const NvtxEvent& event);
 
 class NvtxRanges {
@@ -55,6 +57,10 @@ class NvtxRanges {
   std::string LabelOf(const NvtxRange& range) const;
   // "" for none.
   std::string CategoryOf(const NvtxEvent& event) const;
+  // A number, or the fields of what has a schema; "" for none.
+  std::string PayloadOf(const NvtxRange& range) const;
+  // Of the beginning and the end of the range.
+  std::vector<PayloadField> FieldsOf(const NvtxRange& range) const;
 
   // What encloses a moment of a thread: the thread's own ranges, then its process's.
   struct Around {
@@ -87,12 +93,13 @@ class NvtxRanges {
   bool End(const NvtxEvent& event, Timeline& timeline);
   // `chain` without the link `at` of it.
   Chain Without(Chain chain, Chain at);
-  void Close(uint32_t range, uint64_t time_ns);
+  void Close(uint32_t range, const NvtxEvent& event);
   void CloseRest();
   Chain OpenAt(const ThreadKey& key, uint64_t time_ns) const;
 
   const Model& model_;
   const Correlation& correlation_;
+  const NvtxSchemas schemas_;
   std::vector<NvtxRange> ranges_;
   std::vector<Link> links_;
   std::map<ThreadKey, Timeline> timelines_;

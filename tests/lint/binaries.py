@@ -12,7 +12,8 @@ NEEDED = {
     "xpu-report": {"libc.so.6", "libm.so.6", "ld-linux-x86-64.so.2"},
     "libxpu_inject.so": {"libc.so.6", "ld-linux-x86-64.so.2"},
 }
-INJECT_EXPORTS = {"InitializeInjection", "InitializeInjectionNvtx2", "xpu_inject_attach",
+INJECT_EXPORTS = {"InitializeInjection", "InitializeInjectionNvtx2",
+                  "InitializeInjectionNvtxExtension", "xpu_inject_attach",
                   "xpu_launch_marker"}
 
 

@@ -15,8 +15,8 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 # File -> (text in it, what stands there then).
 PRODUCT = {
     "format/capture.capnp": [
-        ("  offCpuSums @32 :OffCpuSum;\n",
-         "  offCpuSums @32 :OffCpuSum;\n  cudaEvents @33 :CudaEvent;\n"),
+        ("  nvtxSchemaEntries @34 :NvtxSchemaEntry;\n",
+         "  nvtxSchemaEntries @34 :NvtxSchemaEntry;\n  cudaEvents @35 :CudaEvent;\n"),
         ("struct JitOperation {\n", """struct CudaEvent {
   # An event was reached in a stream.
   rows @0 :UInt32;

@@ -87,7 +87,7 @@ void WriteRangeArgs(const Analysis& analysis, const NvtxRange& range, TraceSink&
   if (range.is_open) sink.ArgText("end", "not in the capture");
   if (event.category != 0) sink.ArgText("category", analysis.nvtx.CategoryOf(event));
   if (event.color != 0) sink.ArgText("color", Format("#{:08x}", event.color));
-  const std::string payload = PayloadText(event);
+  const std::string payload = analysis.nvtx.PayloadOf(range);
   if (!payload.empty()) sink.ArgText("payload", payload);
 }
 
