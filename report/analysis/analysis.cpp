@@ -9,6 +9,7 @@ Analysis::Analysis(Model loaded, SymbolOptions options, const CorrelateOptions& 
       model(trace_->model),
       recorded_until_ns(trace_->recorded_until_ns),
       processes(trace_->processes),
+      job(trace_->job),
       clocks(trace_->clocks),
       api_names(trace_->api_names),
       gpus(trace_->gpus),

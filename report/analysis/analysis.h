@@ -41,6 +41,7 @@ class Analysis {
   const Model& model;
   const uint64_t recorded_until_ns;
   const ProcessHistory& processes;
+  const Job& job;
   const Clocks& clocks;
   const ApiNames& api_names;
   const GpuDevices& gpus;

@@ -99,7 +99,7 @@ class PartFilter {
   // Whenever it was: what is free at a time depends on all before.
   bool Wants(const MemoryOperation& operation) const {
     const uint32_t pid = PidOf(analysis_, operation.instance);
-    return Allows(options_.pids, pid) &&
+    return Allows(options_.pids, pid) && IsOfJob(analysis_.processes.At(pid, 0), pid) &&
            Allows(options_.devices,
                   analysis_.gpus.Of(operation.instance, operation.device_id).number);
   }
@@ -136,8 +136,22 @@ class PartFilter {
            since_start(begin_ns) < options_.time.end_ns;
   }
 
+  // Of the ranks and hosts that are wanted.
+  bool IsOfJob(ProcessId process, uint32_t pid) const {
+    const Job& job = analysis_.job;
+    const std::vector<std::string>& hosts = options_.hosts;
+    if (!hosts.empty() &&
+        std::find(hosts.begin(), hosts.end(), job.HostNameOf(pid)) == hosts.end()) {
+      return false;
+    }
+    if (options_.ranks.empty()) return true;
+    const std::optional<uint32_t> rank = job.NumberOf(process, pid);
+    return rank && Allows(options_.ranks, *rank);
+  }
+
   bool IsOf(const Owner& owner) const {
     if (!Allows(options_.pids, owner.pid) || !Allows(options_.tids, owner.tid)) return false;
+    if (!IsOfJob(owner.process, owner.pid)) return false;
     if (options_.comms.empty()) return true;
     const ProcessHistory& processes = analysis_.processes;
     const std::string_view thread = processes.ThreadName(owner.process, owner.tid, owner.time_ns);
@@ -293,8 +307,9 @@ bool NamePattern::FoundIn(const std::string& name) const {
 }
 
 bool FilterOptions::empty() const {
-  return pids.empty() && tids.empty() && comms.empty() && devices.empty() && streams.empty() &&
-         kernel.empty() && api.empty() && nvtx.empty() && time.is_all();
+  return pids.empty() && tids.empty() && comms.empty() && ranks.empty() && hosts.empty() &&
+         devices.empty() && streams.empty() && kernel.empty() && api.empty() && nvtx.empty() &&
+         time.is_all();
 }
 
 std::string FilterOptions::Text() const {
@@ -308,6 +323,8 @@ std::string FilterOptions::Text() const {
   add("--pid", pids);
   add("--tid", tids);
   add("--comm", comms);
+  add("--rank", ranks);
+  add("--host", hosts);
   add("--device", devices);
   add("--stream", streams);
   if (!kernel.empty()) add("--kernel", std::vector{kernel});

@@ -29,18 +29,18 @@ Views, of which one can be given; default: a summary (all: --help views)
 constexpr std::string_view kAfterViews =
     R"(
 Filters (combined with AND; all: --help filters)
-  --pid, --tid, --comm  processes, threads, names of threads or processes
+  --pid, --tid, --comm, --rank, --host  processes, threads, ranks of a job
   --device, --stream, --kernel REGEX, --api REGEX  GPU work and its calls
   --time FROM-TO        since the start of the recording: 1.5s-2s, 300ms-
 
 Options of --folded and --flamegraph (all: --help stacks)
   --mode MODE           merge (CPU and GPU), gpu, cpu, idle, off, wall, probe
-  --by WHAT             group by thread, process, stream or device
+  --by WHAT             group by thread, process, stream, device, rank or host
   --unit UNIT           us (default), ns, samples (--folded)
 
 Options of --top and --diff (all: --help tables)
   -n, --rows N          rows of each table (0: all; default 20; csv, json: all)
-  --table NAME, --list-tables  print one table (implies --top); list all tables
+  --table NAMES, --list-tables  print these tables (implies --top); list them
   --format FORMAT, --sort COLUMN  table (default), csv, json; sort order (--top)
 
 Symbols and frames (all: --help symbols)

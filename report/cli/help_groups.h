@@ -14,6 +14,7 @@ inline constexpr HelpGroup kHelpGroups[] = {
     {"filters", "Filters, combined with AND; lists are separated by commas",
      R"(  --pid PIDS, --tid TIDS  processes and threads
   --comm NAMES          threads or processes with exactly these names
+  --rank RANKS, --host NAMES  processes of these ranks of a job, or hosts
   --time FROM-TO        what overlaps this time since the start of the
                         recording: 1.5s-2s, 300ms-, -800us
   --device GPUS, --stream STREAMS  work on these GPUs or streams, and the calls
@@ -36,8 +37,8 @@ inline constexpr HelpGroup kHelpGroups[] = {
                         did while a GPU was idle), off (the time in which
                         threads did not run), wall (all time of threads),
                         probe (probe hits)
-  --by WHAT             begin each stack with its thread, process, device or
-                        stream
+  --by WHAT             begin each stack with its thread, process, device,
+                        stream, rank or host
   --device-tags         name the GPU in the last frame: [GPU0_Kernel]
   --keep-internal-frames  keep frames of libcudart, libcuda, libcupti and xpu
   --nvtx-frames         put the NVTX ranges around a sample or call first
@@ -46,7 +47,7 @@ inline constexpr HelpGroup kHelpGroups[] = {
   --title TEXT          title of the page (--flamegraph)
 )"},
     {"tables", "Options of --top and --diff",
-     R"(  --table NAME          print only this table; implies --top
+     R"(  --table NAMES         print only these tables; implies --top
   --list-tables         list all tables
   -n, --rows N          rows of each table; 0: all (default: 20 as text, else
                         all)

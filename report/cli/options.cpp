@@ -184,6 +184,11 @@ void Parser::AddFilters() {
   };
   numbers("--pid", filter.pids);
   numbers("--tid", filter.tids);
+  numbers("--rank", filter.ranks);
+  list("--host", "a name", [&filter](std::string_view item) {
+    filter.hosts.emplace_back(item);
+    return !item.empty();
+  });
   numbers("--device", filter.devices);
   numbers("--stream", filter.streams);
   list("--comm", "a name", [&filter](std::string_view item) {
@@ -298,7 +303,9 @@ void Parser::AddChoices() {
                                      Choices<GroupBy>{{"thread", GroupBy::kThread},
                                                       {"process", GroupBy::kProcess},
                                                       {"stream", GroupBy::kStream},
-                                                      {"device", GroupBy::kDevice}}));
+                                                      {"device", GroupBy::kDevice},
+                                                      {"rank", GroupBy::kRank},
+                                                      {"host", GroupBy::kHost}}));
   Only("--folded", AddChoice("--unit", options_.folded.unit,
                              Choices<TimeUnit>{{"us", TimeUnit::kMicroseconds},
                                                {"ns", TimeUnit::kNanoseconds},

@@ -24,6 +24,7 @@
 #include "report/model/recorded_time.h"
 #include "report/output/progress.h"
 #include "report/query/ledger.h"
+#include "report/ranks/host_clocks.h"
 #include "report/symbols/symbol_export.h"
 #include "report/views/tables/top_tables.h"
 #include "report/workload/step_selection.h"
@@ -228,6 +229,24 @@ std::string FindLosses(const ReportOptions& options, const Analysis& analysis,
          before_losses;
 }
 
+bool CanReadAgain(const std::vector<std::string>& captures) {
+  return std::all_of(captures.begin(), captures.end(), [](const std::string& capture) {
+    struct stat info {};
+    return ::stat(capture.c_str(), &info) == 0 && (S_ISREG(info.st_mode) || S_ISDIR(info.st_mode));
+  });
+}
+
+// Collectives show how far the clocks of hosts are off. The captures are read a second time then:
+// times of all events change.
+Result<Model> WithRefinedClocks(Model model, const ReportOptions& options) {
+  std::vector<HostClock> clocks;
+  {
+    const Trace trace(std::move(model), options.correlate);
+    clocks = RefineHostClocks(trace, FindCollectives(trace));
+  }
+  return LoadCaptures(options.captures, clocks);
+}
+
 }  // namespace
 
 Status RunReport(const ReportOptions& options, ReportOutcome& outcome) {
@@ -242,9 +261,13 @@ Status RunReport(const ReportOptions& options, ReportOutcome& outcome) {
   for (const std::string& input : InputsOf(options)) ReportFifoWait(input);
   Progress progress;
   progress.Begin(Format("reading {}", options.captures.front()));
-  Result<Model> loaded = LoadCaptures(options.captures);
+  Result<Model> loaded = LoadCaptures(options.captures, {}, &outcome.notes);
   if (!loaded.ok()) return WithHintOfMistake(loaded.error(), options.captures);
   Model model = std::move(loaded).value();
+  if (model.host_clocks.size() > 1 && MayHaveCollectives(model) && CanReadAgain(options.captures)) {
+    progress.Begin("aligning the clocks of hosts");
+    XPU_ASSIGN_OR_RETURN(model, WithRefinedClocks(std::move(model), options));
+  }
   progress.Begin("matching calls and GPU work");
   Analysis analysis(std::move(model), SymbolsOf(options), options.correlate);
   if (IsOnSymbols(options)) {

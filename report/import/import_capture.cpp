@@ -250,7 +250,8 @@ Status Maker::WriteDomain(InstanceId instance, const std::string& name, uint32_t
                                  .time_ns = times_.first_ns,
                                  .kind = NvtxKind::kDomain,
                                  .domain = number,
-                                 .text = writer_.InternString(name)});
+                                 .text = writer_.InternString(name),
+                                 .payload_data = {}});
 }
 
 // Of the marks with one id the first begins a range and the second ends it; one alone is a moment.

@@ -197,6 +197,36 @@ Result<LoadedPart> LoadPart(const std::string& path) {
 
 }  // namespace
 
+namespace {
+
+bool IsDirectory(const std::string& path) {
+  std::error_code error;
+  return fs::is_directory(path, error);
+}
+
+// By name; never empty.
+Result<std::vector<std::string>> CapturesIn(const std::string& directory) {
+  std::vector<std::string> captures;
+  std::error_code error;
+  fs::directory_iterator at(directory, error);
+  for (; !error && at != fs::directory_iterator(); at.increment(error)) {
+    std::error_code ignored;
+    if (at->path().extension() == ".xpu" && at->is_regular_file(ignored)) {
+      captures.push_back(at->path().string());
+    }
+  }
+  if (error) return Error{ErrorKind::kSystem, Format("{}: {}", directory, error.message()), {}};
+  if (captures.empty()) {
+    return Error{ErrorKind::kNotFound,
+                 Format("{}: no captures (*.xpu) in this directory", directory),
+                 "record some: xpu-record -o " + directory + "/ -- PROGRAM"};
+  }
+  std::sort(captures.begin(), captures.end());
+  return captures;
+}
+
+}  // namespace
+
 Result<Model> LoadCapture(CaptureReader reader, std::string path) {
   return WithRestated(LoadPart(std::move(reader), std::move(path)));
 }
@@ -206,14 +236,32 @@ Result<Model> LoadCapture(const std::string& path) {
   return WithRestated(std::move(part));
 }
 
-Result<Model> LoadCaptures(const std::vector<std::string>& paths) {
+Result<Model> LoadCaptures(const std::vector<std::string>& paths,
+                           const std::vector<HostClock>& corrections, std::string* unreadable) {
   std::vector<LoadedPart> captures;
   for (const std::string& path : paths) {
-    XPU_ASSIGN_OR_RETURN(LoadedPart capture, LoadPart(path));
-    captures.push_back(std::move(capture));
+    if (!IsDirectory(path)) {
+      XPU_ASSIGN_OR_RETURN(LoadedPart capture, LoadPart(path));
+      captures.push_back(std::move(capture));
+      continue;
+    }
+    XPU_ASSIGN_OR_RETURN(const std::vector<std::string> files, CapturesIn(path));
+    std::optional<Error> first;
+    const size_t before = captures.size();
+    for (const std::string& file : files) {
+      Result<LoadedPart> capture = LoadPart(file);
+      if (capture.ok()) {
+        captures.push_back(std::move(capture).value());
+        continue;
+      }
+      // One rank that was killed must not hide the others.
+      if (!first) first = capture.error();
+      if (unreadable != nullptr) *unreadable += Format("left out: {}\n", capture.error().message);
+    }
+    if (captures.size() == before) return std::move(*first);
   }
   XPU_ASSIGN_OR_RETURN(std::vector<Model> recordings, JoinParts(std::move(captures)));
-  return MergeCaptures(std::move(recordings));
+  return MergeCaptures(std::move(recordings), corrections);
 }
 
 }  // namespace xpu

@@ -11,8 +11,11 @@ namespace xpu {
 
 Result<Model> LoadCapture(const std::string& path);
 // Several captures as one: the parts of a recording joined (join_parts.h), then merged
-// (merge_captures.h).
-Result<Model> LoadCaptures(const std::vector<std::string>& paths);
+// (merge_captures.h). A directory stands for the captures in it, *.xpu. Where there are several, a
+// capture that cannot be read at all is left out and reported in `unreadable`.
+Result<Model> LoadCaptures(const std::vector<std::string>& paths,
+                           const std::vector<HostClock>& corrections = {},
+                           std::string* unreadable = nullptr);
 // The events of `more`, which is empty afterwards or as before, after those of `all`.
 void AppendEvents(LoadedEvents& all, EventBatch& more);
 Result<Model> LoadCapture(CaptureReader reader, std::string path);

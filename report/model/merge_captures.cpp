@@ -5,7 +5,6 @@
 #include <deque>
 #include <map>
 #include <memory>
-#include <set>
 #include <span>
 #include <string>
 #include <tuple>
@@ -92,8 +91,8 @@ class MergedTables : public CaptureTables {
 // What an event of one capture is called in the merged one.
 class Renumbering {
  public:
-  Renumbering(const MergedTables& tables, size_t capture, uint64_t later_ns)
-      : tables_(tables), capture_(capture), later_ns_(later_ns) {}
+  Renumbering(const MergedTables& tables, size_t capture, const HostClock& clock, uint64_t later_ns)
+      : tables_(tables), capture_(capture), clock_(clock), later_ns_(later_ns) {}
 
   template <typename Event>
   void Apply(Event& event) const {
@@ -107,7 +106,7 @@ class Renumbering {
         if (info.meaning == Meaning::kDefinition) field += Number(1 << 20);
       } else if constexpr (std::is_same_v<Field, uint64_t>) {
         // Records of the GPU are on CUPTI's clock, which the clock pairs lead to.
-        if (field != 0 && info.clock == Clock::kMonotonic) field += later_ns_;
+        if (field != 0 && info.clock == Clock::kMonotonic) field = OnFirstClock(field);
       }
     });
     if constexpr (std::is_same_v<Event, PythonCode>) {
@@ -123,8 +122,20 @@ class Renumbering {
     return static_cast<uint32_t>(capture_) * per_capture;
   }
 
+  // The order of times stays as it was: clocks drift by far less than their own rate.
+  uint64_t OnFirstClock(uint64_t time_ns) const {
+    const uint64_t by_wall_clock = time_ns + later_ns_;
+    if (clock_.collectives == 0) return by_wall_clock;
+    const auto since = static_cast<double>(static_cast<int64_t>(by_wall_clock - clock_.at_ns));
+    const auto drifted = static_cast<int64_t>(clock_.drift * since);
+    const int64_t ahead_ns = clock_.ahead_ns + drifted;
+    if (ahead_ns > 0 && static_cast<uint64_t>(ahead_ns) >= by_wall_clock) return 1;
+    return by_wall_clock - static_cast<uint64_t>(ahead_ns);
+  }
+
   const MergedTables& tables_;
   const size_t capture_;
+  const HostClock& clock_;
   const uint64_t later_ns_;
 };
 
@@ -143,6 +154,46 @@ uint64_t BootOf(const Model& model) {
 std::string HostOf(const Model& model) {
   const RecordingInfo* info = InfoOf(model);
   return info == nullptr ? std::string() : std::string(model.Text(info->host_name));
+}
+
+std::string KeyOf(const Model& model) {
+  const RecordingInfo* info = InfoOf(model);
+  return info == nullptr ? std::string() : HostKeyOf(model, *info);
+}
+
+// One for each host. The captures of a host share one clock, if their boot is known: what they say
+// of when it began differs only by how the wall clock was set meanwhile.
+struct Hosts {
+  std::vector<HostClock> clocks;
+  std::vector<uint64_t> boots_ns;    // by clock
+  std::vector<size_t> clock_of;      // by capture
+  std::vector<uint64_t> boot_of_ns;  // likewise
+};
+
+Hosts HostsOf(const std::vector<Model>& captures, const std::vector<HostClock>& corrections) {
+  Hosts hosts;
+  std::map<std::string, size_t> known;
+  for (const Model& capture : captures) {
+    const std::string key = KeyOf(capture);
+    const auto [place, is_new] = known.try_emplace(key, hosts.clocks.size());
+    if (is_new) {
+      HostClock clock;
+      for (const HostClock& correction : corrections) {
+        if (correction.key == key) clock = correction;
+      }
+      clock.host = HostOf(capture);
+      clock.key = key;
+      clock.captures = 0;
+      hosts.clocks.push_back(clock);
+      hosts.boots_ns.push_back(BootOf(capture));
+    }
+    ++hosts.clocks[place->second].captures;
+    hosts.clock_of.push_back(place->second);
+    const RecordingInfo* info = InfoOf(capture);
+    const bool shares_clock = info != nullptr && !capture.Text(info->boot_id).empty();
+    hosts.boot_of_ns.push_back(shares_clock ? hosts.boots_ns[place->second] : BootOf(capture));
+  }
+  return hosts;
 }
 
 Status Check(const std::vector<Model>& captures) {
@@ -185,34 +236,40 @@ void OrderByStart(std::vector<Model>& captures) {
 }
 
 // So that no time becomes negative: the clock that began first counts.
-uint64_t FirstBoot(const std::vector<Model>& captures) {
+uint64_t FirstBoot(const std::vector<Model>& captures, const std::vector<uint64_t>& boots_ns) {
   uint64_t first = ~uint64_t{0};
-  for (const Model& capture : captures) {
-    if (InfoOf(capture) != nullptr) first = std::min(first, BootOf(capture));
+  for (size_t i = 0; i < captures.size(); ++i) {
+    if (InfoOf(captures[i]) != nullptr) first = std::min(first, boots_ns[i]);
   }
   return first;
 }
 
 }  // namespace
 
-Result<Model> MergeCaptures(std::vector<Model> captures) {
+std::string HostKeyOf(const Model& model, const RecordingInfo& info) {
+  const std::string_view boot = model.Text(info.boot_id);
+  if (!boot.empty()) return std::string(boot);
+  return Format("name {}", model.Text(info.host_name));
+}
+
+Result<Model> MergeCaptures(std::vector<Model> captures,
+                            const std::vector<HostClock>& corrections) {
   if (captures.size() == 1) return std::move(captures.front());
   XPU_RETURN_IF_ERROR(Check(captures));
   OrderByStart(captures);
-  std::set<std::string> hosts;
-  for (const Model& capture : captures) hosts.insert(HostOf(capture));
-  const uint64_t first_boot_ns = FirstBoot(captures);
+  Hosts hosts = HostsOf(captures, corrections);
+  const uint64_t first_boot_ns = FirstBoot(captures, hosts.boot_of_ns);
   std::vector<std::pair<std::string, uint64_t>> places;  // host and how much later its clock began
   std::vector<std::unique_ptr<CaptureTables>> all_tables;
-  for (Model& capture : captures) {
-    const uint64_t boot_ns = InfoOf(capture) == nullptr ? first_boot_ns : BootOf(capture);
-    places.emplace_back(HostOf(capture), boot_ns - first_boot_ns);
-    all_tables.push_back(std::move(capture.tables));
+  for (size_t i = 0; i < captures.size(); ++i) {
+    const uint64_t boot_ns = InfoOf(captures[i]) == nullptr ? first_boot_ns : hosts.boot_of_ns[i];
+    places.emplace_back(HostOf(captures[i]), boot_ns - first_boot_ns);
+    all_tables.push_back(std::move(captures[i].tables));
   }
   auto tables = std::make_unique<MergedTables>(std::move(all_tables));
   Model merged;
   for (size_t i = 0; i < captures.size(); ++i) {
-    const Renumbering renumbering(*tables, i, places[i].second);
+    const Renumbering renumbering(*tables, i, hosts.clocks[hosts.clock_of[i]], places[i].second);
     std::vector<ProcessEvent>& process_events = merged.events.process_events.rows();
     const size_t others = process_events.size();
     const size_t infos = merged.events.recording_info.size();
@@ -225,7 +282,7 @@ Result<Model> MergeCaptures(std::vector<Model> captures) {
       }
       list = {};
     });
-    if (hosts.size() > 1) {
+    if (hosts.clocks.size() > 1) {
       NameHost(std::span(process_events).subspan(others), places[i].first, *tables);
     }
     MergedCapture& capture = merged.captures.emplace_back();
@@ -241,6 +298,7 @@ Result<Model> MergeCaptures(std::vector<Model> captures) {
     merged.path += (merged.path.empty() ? "" : ", ") + captures[i].path;
   }
   merged.tables = std::move(tables);
+  merged.host_clocks = std::move(hosts.clocks);
   return merged;
 }
 

@@ -43,9 +43,26 @@ struct MergedCapture {
   uint64_t until_ns = 0;  // when it ended or, without an end, had its last event
 };
 
+// How times of one of several hosts became times of the first one's CLOCK_MONOTONIC.
+struct HostClock {
+  std::string host;  // its name
+  std::string key;   // HostKeyOf: what makes it one host
+  uint32_t captures = 0;
+  // By how much its clock was ahead of the first host's, after both were aligned by the wall clock:
+  // `ahead_ns` at `at_ns`, on the first host's clock, and `drift` more per nanosecond.
+  int64_t ahead_ns = 0;
+  double drift = 0;
+  uint64_t at_ns = 0;
+  // What is left of it, by the collectives that this was found from: the median of the absolute
+  // differences. 0 collectives: by the wall clock alone.
+  uint64_t residual_ns = 0;
+  uint64_t collectives = 0;
+};
+
 struct Model {
   std::string path;
   std::vector<MergedCapture> captures;  // none: there is one alone
+  std::vector<HostClock> host_clocks;   // of these, by the start of their recordings
   PartRange parts;
   LoadedEvents events;  // after OrderByTime: each list in order of time
   std::unique_ptr<CaptureTables> tables;

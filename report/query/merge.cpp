@@ -23,8 +23,8 @@
 namespace xpu {
 namespace {
 
-// What --by and --nvtx-frames put before a path: the thread, process, stream or GPU that its time
-// belongs to, then the ranges that the program marked around it.
+// What --by and --nvtx-frames put before a path: the thread, process, stream, GPU, rank or host
+// that its time belongs to, then the ranges that the program marked around it.
 class PathGroups {
  public:
   // Both must outlive this; the paths are those of `tree`.
@@ -40,7 +40,8 @@ class PathGroups {
   PathId OfIdle(uint32_t gpu, const Owner& owner, PathId path);
 
  private:
-  FrameId ThreadOrProcess(const Owner& owner);
+  FrameId ThreadOrProcess(const Owner& owner);  // or its rank or host
+  FrameId RankOrHost(const Owner& owner);
   FrameId StreamOrDevice(const GpuWork& work);
   PathId InGroup(FrameId group, PathId path) { return Under(tree_.Child(PathId{}, group), path); }
   PathId InRanges(const NvtxRanges::Around& around, PathId path);
@@ -59,7 +60,7 @@ class PathGroups {
 // One name for one thread, whatever it was called before.
 constexpr uint64_t kAtTheEnd = std::numeric_limits<uint64_t>::max();
 
-bool IsOfCpu(GroupBy by) { return by == GroupBy::kThread || by == GroupBy::kProcess; }
+bool IsOfCpu(GroupBy by) { return by != GroupBy::kStream && by != GroupBy::kDevice; }
 
 PathGroups::PathGroups(Analysis& analysis, CallTree& tree, GroupBy by, bool nvtx_frames)
     : analysis_(analysis),
@@ -68,7 +69,19 @@ PathGroups::PathGroups(Analysis& analysis, CallTree& tree, GroupBy by, bool nvtx
       nvtx_frames_(nvtx_frames && !analysis.nvtx.empty()),
       cpu_(analysis.frames.Intern("[CPU]")) {}
 
+FrameId PathGroups::RankOrHost(const Owner& owner) {
+  FrameId& frame = frames_[uint64_t{owner.process.value} << 32 | owner.pid];
+  if (frame) return frame;
+  if (by_ == GroupBy::kHost) {
+    const std::string& host = analysis_.job.HostNameOf(owner.pid);
+    return frame = analysis_.frames.Intern(host.empty() ? "[unknown host]" : host);
+  }
+  const std::optional<uint32_t> rank = analysis_.job.NumberOf(owner.process, owner.pid);
+  return frame = analysis_.frames.Intern(rank ? Format("rank{}", *rank) : "[no rank]");
+}
+
 FrameId PathGroups::ThreadOrProcess(const Owner& owner) {
+  if (by_ == GroupBy::kRank || by_ == GroupBy::kHost) return RankOrHost(owner);
   const uint32_t number = by_ == GroupBy::kThread ? owner.tid : owner.pid;
   FrameId& frame = frames_[uint64_t{owner.process.value} << 32 | number];
   if (!frame) {

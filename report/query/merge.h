@@ -28,6 +28,8 @@ enum class GroupBy : uint8_t {
   kProcess,  // "python3/4711"
   kStream,   // "GPU0/stream7"; CPU samples and calls: "[CPU]"
   kDevice,   // "GPU0"; likewise
+  kRank,     // "rank3"; processes without one: "[no rank]"
+  kHost,     // "node7"
 };
 
 struct MergeOptions {

@@ -20,6 +20,7 @@ Trace::Trace(Model loaded, const CorrelateOptions& correlate)
     : model(Ordered(std::move(loaded))),
       recorded_until_ns(RecordedUntilNs(model)),
       processes(model),
+      job(model, processes),
       clocks(model),
       api_names(model),
       gpus(model),

@@ -16,6 +16,7 @@
 #include "report/trace/correlation.h"
 #include "report/trace/gpu_devices.h"
 #include "report/trace/graph_nodes.h"
+#include "report/trace/job.h"
 #include "report/trace/match.h"
 #include "report/trace/nvtx.h"
 
@@ -29,6 +30,7 @@ struct Trace {
   const Model model;
   const uint64_t recorded_until_ns;  // RecordedUntilNs()
   const ProcessHistory processes;
+  const Job job;
   const Clocks clocks;
   const ApiNames api_names;
   const GpuDevices gpus;

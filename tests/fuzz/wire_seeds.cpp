@@ -73,8 +73,14 @@ std::string Calls() {
   row.Add(MessageKind::kGraphNode, GraphNodeMessage{{}, 10, 2, 1, 3, 0, 1, 77, 5, 0});
   for (uint8_t kind = 0; kind < 8; ++kind) {
     row.Add(MessageKind::kNvtx,
-            NvtxMessage{{}, 10, 1, 2, 77, 0, 0, 0, 5, static_cast<NvtxKind>(kind), 1, 0}, "range");
+            NvtxMessage{{}, 10, 1, 2, 77, 0, 0, 0, 5, static_cast<NvtxKind>(kind), 1, 0, 0, 0},
+            "range");
   }
+  row.Add(MessageKind::kNvtx,
+          NvtxMessage{{}, 10, 1, 2, 77, 0, 0, 0, 5, NvtxKind::kPush, kPayloadOfSchema, 0, 4, 9},
+          "rangedata");
+  row.Add(MessageKind::kNvtxSchemaEntry,
+          NvtxSchemaEntryMessage{{}, 9, 16, 0, 0, 0, 0, 4, 0, 0, 5, 0}, "field");
   row.Add(MessageKind::kSwitch, SwitchMessage{{}, 10, 1, 0});
   for (uint32_t kind = 1; kind < 6; ++kind) {
     row.Add(MessageKind::kDetail, DetailMessage{{}, static_cast<DetailKind>(kind), 4, 13}, "text");

@@ -42,7 +42,8 @@ void Scene::AddRecording() {
                                             .launch_stacks = LaunchStackSource::kMarker,
                                             .graph_trace = GraphTrace::kNode,
                                             .call_graph = CallGraph::kTables,
-                                            .symbols = SymbolDetail::kNames});
+                                            .symbols = SymbolDetail::kNames,
+                                            .boot_id = {}});
   builder_.Source(kPeriod);
   builder_.events.recording_end.push_back(
       {.time_ns = kStart + 2'500 * kMs, .target_pid = kApp, .wait_status = 3 << 8});

@@ -53,6 +53,13 @@ void FillLibraries(TableSource& source, Table& table);
 // In top_steps.cpp.
 void FillSteps(TableSource& source, Table& table);
 void FillStepTrace(TableSource& source, Table& table);
+// In top_ranks.cpp.
+void FillCollectives(TableSource& source, Table& table);
+void FillCollectiveTrace(TableSource& source, Table& table);
+void FillStragglers(TableSource& source, Table& table);
+void FillOverlap(TableSource& source, Table& table);
+void FillOverlapTrace(TableSource& source, Table& table);
+void FillHostClocks(TableSource& source, Table& table);
 // In top_nvtx.cpp.
 void FillRanges(TableSource& source, Table& table);
 void FillKernelsInRanges(TableSource& source, Table& table);

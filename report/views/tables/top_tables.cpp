@@ -4,6 +4,7 @@
 #include <array>
 
 #include "format/base/nearest_names.h"
+#include "format/base/split.h"
 #include "format/base/text.h"
 
 namespace xpu {
@@ -162,6 +163,53 @@ Columns LockColumns() {
 
 constexpr std::string_view kTotal = "Total Time (ns)";
 
+// Sizes are those of calls; bandwidths as nccl-tests defines them.
+Columns CollectiveColumns() {
+  return Joined(
+      {Numbers({"Transfer Time (ns)", "Count", "Complete", "Ranks", "Bytes", "Avg (ns)", "Med (ns)",
+                "Min (ns)", "Max (ns)", "AlgBW (GB/s)", "BusBW (GB/s)", "Waited (ns)"}),
+       Texts({"Operation", "Reduction", "Communicator", "Matched By"})});
+}
+
+Columns CollectiveTraceColumns() {
+  return Joined({Numbers({"Start (ns)", "Transfer Time (ns)", "Seq", "Arrived", "Ranks", "Bytes",
+                          "AlgBW (GB/s)", "BusBW (GB/s)", "Skew (ns)", "Waited (ns)", "Last Rank"}),
+                 Texts({"Operation", "Communicator", "Matched By", "Arrivals (rank:ns)"})});
+}
+
+Columns StragglerColumns() {
+  return Joined(
+      {Numbers({"Waited (%)", "Waited (ns)", "Delay (ns)", "Max Delay (ns)", "Last Times", "Rank"}),
+       Texts({"Host", "Cause"}), Path()});
+}
+
+Columns OverlapColumns(std::string_view step) {
+  return Joined({Numbers({"Rank", step, "Duration (ns)", "Communication (ns)", "Computation (ns)",
+                          "Both (ns)", "Exposed (ns)", "Overlap (%)", "Exposed (%)"}),
+                 Texts({"Host"})});
+}
+
+std::vector<TableKind> RankKinds() {
+  return {
+      {"collective_sum", "Collective Summary", "collectives by communicator, operation and size",
+       CollectiveColumns(), FillCollectives, true, "Transfer Time (ns)", "Count"},
+      {"collective_trace", "Collective Trace", "every collective, and when each rank arrived",
+       CollectiveTraceColumns(), FillCollectiveTrace, true},
+      {"straggler_sum", "Straggler Summary",
+       "ranks that others waited for, by what they did meanwhile", StragglerColumns(),
+       FillStragglers, true, "Waited (ns)", "Last Times"},
+      {"comm_overlap_sum", "Communication Overlap Summary",
+       "communication and computation by rank (--step)", OverlapColumns("Steps"), FillOverlap,
+       true},
+      {"comm_overlap_trace", "Communication Overlap Trace", "likewise, of every step",
+       OverlapColumns("Step"), FillOverlapTrace, true},
+      {"host_clock_sum", "Host Clock Summary", "how the clocks of several hosts were aligned",
+       Joined({Numbers({"Captures", "Ahead (ns)", "Drift (ppm)", "Residual (ns)", "Collectives"}),
+               Texts({"Host", "Aligned By"})}),
+       FillHostClocks, true},
+  };
+}
+
 std::vector<TableKind> GpuKinds() {
   return {
       {"cuda_gpu_kern_sum", "CUDA GPU Kernel Summary", "kernels by name",
@@ -281,6 +329,14 @@ Error NoSuchTable(std::string_view wanted) {
                       : UsageError(std::move(message), Format("did you mean {}?", near));
 }
 
+// "collective_sum,straggler_sum" is two.
+std::vector<std::string_view> NamesOf(const TopOptions& options) {
+  std::vector<std::string_view> names;
+  if (options.table.empty()) return names;
+  for (const std::string_view name : Split(options.table, ",")) names.push_back(name);
+  return names;
+}
+
 Status CheckSort(const TopOptions& options) {
   const std::vector<const TableKind*> tables = WantedTables(options);
   for (const TableKind* table : tables) {
@@ -300,6 +356,7 @@ const std::vector<TableKind>& TableKinds() {
   static const std::vector<TableKind> kinds = [] {
     std::vector<TableKind> all = GpuKinds();
     for (TableKind& kind : CallKinds()) all.push_back(std::move(kind));
+    for (TableKind& kind : RankKinds()) all.push_back(std::move(kind));
     return all;
   }();
   return kinds;
@@ -326,29 +383,26 @@ std::string TopTableList() {
 }
 
 Status CheckTopOptions(const TopOptions& options, bool compares) {
-  if (!options.table.empty()) {
-    const std::vector<const TableKind*> found = WantedTables(options);
-    if (found.empty()) {
-      if (options.is_subsampled && IsTableName(options.table)) {
-        return UsageError(Format(
-            "--table: {} needs every event and cannot be combined with --sample", options.table));
-      }
-      return NoSuchTable(options.table);
+  for (const std::string_view name : NamesOf(options)) {
+    if (!IsTableName(name)) return NoSuchTable(name);
+    if (options.is_subsampled && !IsOfSingleEvents(name)) {
+      return UsageError(
+          Format("--table: {} needs every event and cannot be combined with --sample", name));
     }
-    if (compares && found.front()->total.empty()) {
-      return UsageError(Format("--table: {} has no totals to compare", options.table));
-    }
+  }
+  if (compares && !options.table.empty() && WantedTables(options).front()->total.empty()) {
+    return UsageError(Format("--table: {} has no totals to compare", options.table));
   }
   return options.sort.empty() ? Ok() : CheckSort(options);
 }
 
 std::vector<const TableKind*> WantedTables(const TopOptions& options) {
   std::vector<const TableKind*> tables;
+  const std::vector<std::string_view> names = NamesOf(options);
   for (const TableKind& kind : TableKinds()) {
     if (options.is_subsampled && !IsOfSingleEvents(kind.name)) continue;
-    if (options.table.empty() ? !kind.by_name_only : kind.name == options.table) {
-      tables.push_back(&kind);
-    }
+    const bool is_named = std::find(names.begin(), names.end(), kind.name) != names.end();
+    if (names.empty() ? !kind.by_name_only : is_named) tables.push_back(&kind);
   }
   return tables;
 }

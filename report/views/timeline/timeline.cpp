@@ -17,6 +17,7 @@
 #include "report/output/text.h"
 #include "report/query/ledger.h"
 #include "report/views/timeline/trace_args.h"
+#include "report/views/timeline/trace_collectives.h"
 #include "report/views/timeline/trace_counters.h"
 #include "report/views/timeline/trace_names.h"
 #include "report/views/timeline/trace_samples.h"
@@ -56,7 +57,8 @@ class Timeline {
         callers_(analysis, sink_),
         samples_(analysis, paths_, names_, tracks_, sink_),
         hits_(analysis, paths_, names_, tracks_, sink_),
-        states_(analysis, paths_, names_, tracks_, sink_) {}
+        states_(analysis, paths_, names_, tracks_, sink_),
+        collectives_(analysis, tracks_, sink_) {}
 
   void Write(std::string& notes);
 
@@ -73,6 +75,7 @@ class Timeline {
     kHits,
     kStates,
     kSteps,
+    kCollectives,
     kSorts
   };
 
@@ -118,6 +121,7 @@ class Timeline {
   TraceSamples samples_;
   TraceHits hits_;
   TraceStates states_;
+  TraceCollectives collectives_;
   std::vector<uint32_t> calls_;  // in order of time, of launches_
   std::vector<uint32_t> work_;   // likewise, of the correlation's work
   std::vector<DriverTime> overheads_;
@@ -177,6 +181,8 @@ size_t Timeline::SizeOf(Sort sort) const {
       return states_.size();
     case kSteps:
       return steps_.size();
+    case kCollectives:
+      return collectives_.size();
     case kSorts:
       break;
   }
@@ -208,6 +214,8 @@ uint64_t Timeline::TimeOf(Sort sort, size_t at) const {
       return states_.TimeOf(at);
     case kSteps:
       return steps_[at].begin_ns;
+    case kCollectives:
+      return collectives_.TimeOf(at);
     case kSorts:
       break;
   }
@@ -234,6 +242,8 @@ void Timeline::WriteSlice(Sort sort, size_t at) {
       return states_.Write(at);
     case kSteps:
       return WriteStep(steps_[at]);
+    case kCollectives:
+      return collectives_.Write(at, arrows_);
     case kSorts:
       break;
   }
@@ -380,7 +390,10 @@ void Timeline::Write(std::string& notes) {
   overheads_ = DriverTimes(analysis_);
   pauses_ = FindPauses(analysis_.model);
   // A part of the events may lack the launches that make a step.
-  if (analysis_.shown.scale == 1) FindShownSteps();
+  if (analysis_.shown.scale == 1) {
+    FindShownSteps();
+    collectives_.Find();
+  }
   const std::optional<uint64_t> cut_ns = WriteSlices();
   samples_.Finish();
   // Counters need every event.

@@ -17,6 +17,7 @@ constexpr uint64_t kRowsOfThread = 512;
 constexpr uint64_t kRangesRow = kRowsOfThread / 2;
 constexpr uint64_t kStatesRow = kRowsOfThread - 2;
 constexpr uint64_t kSamplesRow = kRowsOfThread - 1;
+constexpr uint64_t kRankSortBase = uint64_t{1} << 40;
 constexpr uint64_t kOverheadsSort = uint64_t{1} << 32;
 constexpr uint64_t kLanesOfStream = 256;
 constexpr uint64_t kStreamsOfProcess = uint64_t{1} << 20;
@@ -185,6 +186,20 @@ TraceTrack TraceTracks::Overheads(ProcessId process, uint64_t start_ns, uint64_t
     lanes.pid = Pid(process);
     lanes.title = "CUDA overheads";
     lanes.sort_index = kOverheadsSort;
+  }
+  return InLane(lanes, start_ns, end_ns);
+}
+
+TraceTrack TraceTracks::Collectives(const JobRank& rank, uint64_t start_ns, uint64_t end_ns) {
+  Lanes& lanes = collectives_[rank.instance];
+  if (lanes.tracks.empty()) {
+    lanes.pid = next_id_++;
+    lanes.title = "collectives";
+    const std::string& host = analysis_.job.hosts()[rank.host];
+    sink_.NameProcess(
+        lanes.pid, TraceGroup::kOther,
+        host.empty() ? Format("rank {}", rank.number) : Format("rank {} on {}", rank.number, host),
+        kRankSortBase + rank.number);
   }
   return InLane(lanes, start_ns, end_ns);
 }

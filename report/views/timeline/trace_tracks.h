@@ -67,6 +67,8 @@ class TraceTracks {
   TraceTrack Ranges(const Owner& owner, uint64_t start_ns, uint64_t end_ns);
   // The steps of a process, which its thread launches.
   TraceTrack Steps(const Owner& owner);
+  // The collectives of a rank of a job.
+  TraceTrack Collectives(const JobRank& rank, uint64_t start_ns, uint64_t end_ns);
   // What the driver and CUPTI do for themselves in a process.
   TraceTrack Overheads(ProcessId process, uint64_t start_ns, uint64_t end_ns);
   // What is of no process: that the recording was paused.
@@ -121,6 +123,7 @@ class TraceTracks {
   std::map<ThreadKey, TraceTrack> states_;
   std::map<std::pair<ThreadKey, std::string>, TraceTrack> moments_;  // by event
   std::map<ProcessId, Lanes> overheads_;
+  std::map<InstanceId, Lanes> collectives_;
   TraceTrack recording_;                            // tid 0: not named yet
   std::unordered_map<uint32_t, uint32_t> gpus_;     // by number
   std::map<uint32_t, std::set<InstanceId>> users_;  // of each GPU

@@ -107,7 +107,8 @@ void Maker::WriteProcess() {
                     .machine = {},
                     .command_line = writer_.InternString("python3 train.py"),
                     .settings = {},
-                    .working_directory = {}});
+                    .working_directory = {},
+                    .boot_id = {}});
   Put(SampleSource{.source = 1,
                    .name = writer_.InternString("cpu-clock"),
                    .frequency_hz = 1000,

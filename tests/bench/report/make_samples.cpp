@@ -61,7 +61,8 @@ Status WriteProgram(CaptureWriter& writer, const ElfImage& image, const std::str
                                                  .machine = {},
                                                  .command_line = writer.InternString(path),
                                                  .settings = {},
-                                                 .working_directory = {}}));
+                                                 .working_directory = {},
+                                                 .boot_id = {}}));
   XPU_RETURN_IF_ERROR(writer.Write(SampleSource{.source = 1,
                                                 .name = writer.InternString("cpu-clock"),
                                                 .frequency_hz = 1000,

@@ -360,14 +360,73 @@ TEST_F(GpuPeerTest, InvalidNvtxMessagesAreCounted) {
   message.kind = static_cast<wire::NvtxKind>(8);
   ASSERT_TRUE(producer_.Send(wire::MessageKind::kNvtx, message));
   message.kind = wire::NvtxKind::kMark;
-  message.payload_type = 7;
+  message.payload_type = 8;
   ASSERT_TRUE(producer_.Send(wire::MessageKind::kNvtx, message));
   message.payload_type = 0;
   message.text_bytes = 100;
   ASSERT_TRUE(producer_.Send(wire::MessageKind::kNvtx, message, "short", 5));
+  message.text_bytes = 5;
+  message.payload_bytes = 100;
+  ASSERT_TRUE(producer_.Send(wire::MessageKind::kNvtx, message, "short", 5));
+  const std::string large(wire::kMaxPayloadBytes + 8, 'x');
+  message.text_bytes = 0;
+  message.payload_bytes = static_cast<uint32_t>(large.size());
+  ASSERT_TRUE(producer_.Send(wire::MessageKind::kNvtx, message, large.data(), large.size()));
+  wire::NvtxSchemaEntryMessage entry{};
+  entry.entry = wire::kMaxSchemaEntries;
+  ASSERT_TRUE(producer_.Send(wire::MessageKind::kNvtxSchemaEntry, entry));
+  entry.entry = 0;
+  entry.text_bytes = 9;
+  ASSERT_TRUE(producer_.Send(wire::MessageKind::kNvtxSchemaEntry, entry));
   peer_->Drain(*sink_);
-  EXPECT_EQ(Lost(LossKind::kWireInvalid), 3u);
+  EXPECT_EQ(Lost(LossKind::kWireInvalid), 7u);
   EXPECT_EQ(Events().nvtx_events.size(), 0u);
+  EXPECT_EQ(Events().nvtx_schema_entries.size(), 0u);
+}
+
+TEST_F(GpuPeerTest, PayloadsAndTheirSchemasBecomeEvents) {
+  MakePeer();
+  wire::NvtxSchemaEntryMessage entry{};
+  entry.schema = 77;
+  entry.type = 18;
+  entry.flags = 2;
+  entry.offset_bytes = 8;
+  entry.array_length = 3;
+  entry.value = 4;
+  entry.size_bytes = 16;
+  entry.domain = 5;
+  entry.entry = 1;
+  entry.text_bytes = 5;
+  entry.is_enumeration = 1;
+  ASSERT_TRUE(producer_.Send(wire::MessageKind::kNvtxSchemaEntry, entry, "bytes", 5));
+  wire::NvtxMessage message{};
+  message.kind = wire::NvtxKind::kPush;
+  message.payload_type = wire::kPayloadOfSchema;
+  message.schema = 77;
+  message.text_bytes = 4;
+  message.payload_bytes = 3;
+  ASSERT_TRUE(producer_.Send(wire::MessageKind::kNvtx, message, "call", 4, "abc", 3));
+  peer_->Drain(*sink_);
+  const EventBatch events = Events();
+  ASSERT_EQ(events.nvtx_schema_entries.size(), 1u);
+  const NvtxSchemaEntry& seen = events.nvtx_schema_entries[0];
+  EXPECT_EQ(seen.instance.value, kInstance);
+  EXPECT_EQ(seen.schema, 77u);
+  EXPECT_EQ(seen.type, 18u);
+  EXPECT_EQ(seen.flags, 2u);
+  EXPECT_EQ(seen.offset, 8u);
+  EXPECT_EQ(seen.array_length, 3u);
+  EXPECT_EQ(seen.value, 4u);
+  EXPECT_EQ(seen.size_bytes, 16u);
+  EXPECT_EQ(seen.domain, 5u);
+  EXPECT_EQ(seen.entry, 1u);
+  EXPECT_EQ(Text(seen.name), "bytes");
+  EXPECT_TRUE(seen.is_enumeration);
+  ASSERT_EQ(events.nvtx_events.size(), 1u);
+  EXPECT_EQ(Text(events.nvtx_events[0].text), "call");
+  EXPECT_EQ(events.nvtx_events[0].payload_type, NvtxPayload::kExtended);
+  EXPECT_EQ(events.nvtx_events[0].payload_schema, 77u);
+  EXPECT_EQ(Text(events.nvtx_events[0].payload_data), "abc");
 }
 
 TEST_F(GpuPeerTest, FinishedProcessOwesNothing) {

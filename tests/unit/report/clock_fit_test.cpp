@@ -156,7 +156,8 @@ TEST(Clocks, OneFitPerInstanceAndTheStartForOthers) {
                                          .machine = {},
                                          .command_line = {},
                                          .settings = {},
-                                         .working_directory = {}});
+                                         .working_directory = {},
+                                         .boot_id = {}});
   model.events.clock_pairs.rows() = {Pair(kSecond, 2 * kSecond)};
   model.events.clock_pairs.push_back(Pair(kSecond, 3 * kSecond));
   model.events.clock_pairs.rows().back().instance = {2};

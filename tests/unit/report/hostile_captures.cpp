@@ -320,7 +320,8 @@ Status NestedRanges(CaptureWriter& writer, uint32_t events) {
                         .kind = kind,
                         .tid = kPid,
                         .domain = i % 2,
-                        .text = text});
+                        .text = text,
+                        .payload_data = {}});
   };
   const uint32_t part = events / 6;
   for (uint32_t i = 0; i < part; ++i) range(NvtxKind::kPush, i, maker.Text("outer"));
@@ -409,7 +410,8 @@ Status HugeName(CaptureWriter& writer, uint32_t events) {
                         .time_ns = now_ns,
                         .kind = NvtxKind::kPush,
                         .tid = kPid,
-                        .text = maker.HugeText()});
+                        .text = maker.HugeText(),
+                        .payload_data = {}});
     PutKernel(maker, i, maker.HugeText());
     maker.Put(GpuProcess{.time_ns = kStart,
                          .instance = InstanceId{100 + i % 1000},
@@ -473,7 +475,8 @@ Status ManyInstances(CaptureWriter& writer, uint32_t events) {
                         .time_ns = now_ns,
                         .kind = NvtxKind::kPush,
                         .tid = kPid,
-                        .text = maker.Text("range")});
+                        .text = maker.Text("range"),
+                        .payload_data = {}});
   }
   return maker.Finish();
 }

@@ -81,7 +81,8 @@ TEST(ChromeTrace, TheOriginIsTheFirstEvent) {
                                            .machine = {},
                                            .command_line = {},
                                            .settings = {},
-                                           .working_directory = {}});
+                                           .working_directory = {},
+                                           .boot_id = {}});
   builder.Clock(1, 0, {4'000});
   builder.AddKernel(1, 1, 4'001, 5'003, "k");
   EXPECT_TRUE(Has(Trace(builder), "\"ts\":0.000,\"dur\":1.002"));

@@ -1,0 +1,197 @@
+#include "report/ranks/stragglers.h"
+
+#include <algorithm>
+#include <map>
+#include <tuple>
+#include <unordered_map>
+#include <utility>
+
+#include "report/analysis/gpu_names.h"
+#include "report/model/saturated.h"
+
+namespace xpu {
+namespace {
+
+uint64_t Overlap(uint64_t start_ns, uint64_t end_ns, uint64_t from_ns, uint64_t to_ns) {
+  const uint64_t begin = std::max(start_ns, from_ns);
+  const uint64_t end = std::min(end_ns, to_ns);
+  return end > begin ? end - begin : 0;
+}
+
+class StragglerFinder {
+ public:
+  StragglerFinder(Analysis& analysis, const Collectives& collectives, CallPaths& paths)
+      : analysis_(analysis),
+        collectives_(collectives),
+        paths_(paths),
+        leaves_(analysis, KernelNames::kFull) {
+    SortEvents();
+  }
+
+  std::vector<Straggler> Find() {
+    std::map<std::tuple<uint32_t, LateCause, PathId>, Straggler> found;
+    std::unordered_map<uint32_t, uint64_t> ended_ns;  // the collective before, by rank
+    for (const Collective& collective : collectives_.all) {
+      if (collective.arrived >= 2) {
+        const CollectivePart& late = collective.parts[collective.last];
+        const auto [cause, path] = CauseOf(late, ended_ns[late.rank]);
+        Straggler& one = found[{late.rank, cause, path}];
+        one.rank = late.rank;
+        one.cause = cause;
+        one.path = path;
+        ++one.count;
+        one.waited_ns = AddSaturated(one.waited_ns, collective.waited_ns());
+        one.delay_ns = AddSaturated(one.delay_ns, collective.delay_ns());
+        one.longest_ns = std::max(one.longest_ns, collective.delay_ns());
+      }
+      for (const CollectivePart& part : collective.parts) {
+        if (part.has_times()) ended_ns[part.rank] = std::max(ended_ns[part.rank], part.end_ns);
+      }
+    }
+    std::vector<Straggler> stragglers;
+    for (const auto& [key, one] : found) stragglers.push_back(one);
+    std::stable_sort(stragglers.begin(), stragglers.end(),
+                     [](const auto& a, const auto& b) { return a.waited_ns > b.waited_ns; });
+    return stragglers;
+  }
+
+ private:
+  struct Cause {
+    LateCause cause = LateCause::kUnknown;
+    PathId path;
+  };
+
+  void SortEvents() {
+    const GpuWorkList& all = analysis_.correlation.work;
+    for (uint32_t i = 0; i < all.size(); ++i) {
+      if (!all[i].timed || all[i].kind == WorkKind::kSynchronization) continue;
+      const uint32_t rank = analysis_.job.Of(all[i].instance);
+      if (rank != Job::kNone) work_[rank].push_back(i);
+    }
+    for (auto& [rank, places] : work_) {
+      std::stable_sort(places.begin(), places.end(),
+                       [&](uint32_t a, uint32_t b) { return all[a].start_ns < all[b].start_ns; });
+    }
+    const auto& samples = analysis_.model.events.cpu_samples;
+    for (uint32_t i = 0; i < samples.size(); ++i) samples_[samples[i].tid].push_back(i);
+    const auto& waits = analysis_.model.events.off_cpu_waits;
+    for (uint32_t i = 0; i < waits.size(); ++i) waits_[waits[i].tid].push_back(i);
+  }
+
+  // From the end of the collective before, to the arrival.
+  Cause CauseOf(const CollectivePart& late, uint64_t from_ns) {
+    const uint64_t to_ns = late.arrived_ns;
+    if (from_ns >= to_ns || late.work == CollectivePart::kNone) return {};
+    uint64_t busy_ns = 0;
+    const uint32_t longest = LongestWork(late.rank, from_ns, to_ns, busy_ns);
+    // The GPU had nothing else to do for most of the time: the launch came late.
+    if (2 * busy_ns > to_ns - from_ns) {
+      const GpuWork& work = analysis_.correlation.work[longest];
+      const PathId path = paths_.OfWork(work);
+      return {LateCause::kGpuWork, paths_.tree().Child(path, leaves_.Of(work))};
+    }
+    return OnCpu(analysis_.correlation.work[late.work], from_ns, to_ns);
+  }
+
+  uint32_t LongestWork(uint32_t rank, uint64_t from_ns, uint64_t to_ns, uint64_t& busy_ns) const {
+    const GpuWorkList& all = analysis_.correlation.work;
+    uint32_t longest = 0;
+    uint64_t longest_ns = 0;
+    const auto found = work_.find(rank);
+    if (found == work_.end()) return 0;
+    const std::vector<uint32_t>& places = found->second;
+    // Work that began earlier and still ran is rare, and is not the cause of a gap.
+    auto at = std::lower_bound(places.begin(), places.end(), from_ns,
+                               [&](uint32_t i, uint64_t ns) { return all[i].start_ns < ns; });
+    uint64_t until_ns = from_ns;
+    for (; at != places.end() && all[*at].start_ns < to_ns; ++at) {
+      const GpuWork& work = all[*at];
+      const uint64_t ns = Overlap(work.start_ns, work.end_ns, from_ns, to_ns);
+      busy_ns += Overlap(work.start_ns, work.end_ns, std::max(until_ns, from_ns), to_ns);
+      until_ns = std::max(until_ns, work.end_ns);
+      if (ns > longest_ns) {
+        longest_ns = ns;
+        longest = *at;
+      }
+    }
+    return longest;
+  }
+
+  // What the thread that launched the kernel did, by samples and waits.
+  Cause OnCpu(const GpuWork& kernel, uint64_t from_ns, uint64_t to_ns) {
+    if (kernel.launch == GpuWork::kNoLaunch) return {};
+    const Launch& launch = analysis_.correlation.launches[kernel.launch];
+    to_ns = std::min(to_ns, launch.end_ns);
+    std::map<PathId, uint64_t> times;
+    uint64_t on_cpu_ns = 0;
+    const auto& samples = analysis_.model.events.cpu_samples;
+    ForEachIn(
+        samples_, launch.tid, from_ns, to_ns, [&](uint32_t i) { return samples[i].time_ns; },
+        [&](uint32_t i) {
+          times[paths_.OfSample(samples[i])] += PeriodOf(samples[i]);
+          on_cpu_ns += PeriodOf(samples[i]);
+        });
+    const auto& waits = analysis_.model.events.off_cpu_waits;
+    uint64_t longest_wait_ns = 0;
+    PathId longest_wait;
+    ForEachIn(
+        waits_, launch.tid, from_ns, to_ns, [&](uint32_t i) { return waits[i].end_ns; },
+        [&](uint32_t i) {
+          const uint64_t ns = Overlap(waits[i].start_ns, waits[i].end_ns, from_ns, to_ns);
+          const PathId path = paths_.OfWait(waits[i]);
+          times[path] += ns;
+          if (ns <= longest_wait_ns) return;
+          longest_wait_ns = ns;
+          longest_wait = path;
+        });
+    // What the launch of the late kernel was called from is better than nothing.
+    if (times.empty()) return {LateCause::kUnknown, paths_.OfLaunch(launch)};
+    const auto most =
+        std::max_element(times.begin(), times.end(),
+                         [](const auto& a, const auto& b) { return a.second < b.second; });
+    return {most->first == longest_wait ? LateCause::kNotRunning : LateCause::kCpu, most->first};
+  }
+
+  template <typename TimeOf, typename Use>
+  static void ForEachIn(const std::unordered_map<uint32_t, std::vector<uint32_t>>& by_thread,
+                        uint32_t tid, uint64_t from_ns, uint64_t to_ns, TimeOf&& time_of,
+                        Use&& use) {
+    const auto found = by_thread.find(tid);
+    if (found == by_thread.end()) return;
+    const std::vector<uint32_t>& places = found->second;
+    auto at = std::lower_bound(places.begin(), places.end(), from_ns,
+                               [&](uint32_t i, uint64_t ns) { return time_of(i) < ns; });
+    // Waits are in order of their start: the one around the end is the last of them.
+    for (; at != places.end(); ++at) {
+      use(*at);
+      if (time_of(*at) >= to_ns) break;
+    }
+  }
+
+  uint64_t PeriodOf(const CpuSample& sample) const {
+    for (const SampleSource& source : analysis_.model.events.sample_sources) {
+      if (source.source != sample.source) continue;
+      if (sample.weight != 0) return sample.weight;
+      return source.period != 0 ? source.period : 1;
+    }
+    return 1;
+  }
+
+  Analysis& analysis_;
+  const Collectives& collectives_;
+  CallPaths& paths_;
+  GpuLeaves leaves_;
+  // In order of time.
+  std::unordered_map<uint32_t, std::vector<uint32_t>> work_;     // by rank
+  std::unordered_map<uint32_t, std::vector<uint32_t>> samples_;  // by thread
+  std::unordered_map<uint32_t, std::vector<uint32_t>> waits_;    // likewise
+};
+
+}  // namespace
+
+std::vector<Straggler> FindStragglers(Analysis& analysis, const Collectives& collectives,
+                                      CallPaths& paths) {
+  return StragglerFinder(analysis, collectives, paths).Find();
+}
+
+}  // namespace xpu

@@ -1,0 +1,113 @@
+"""A job of 64 ranks on 8 hosts, whose clocks are off and drift, with planted stragglers, missing
+ranks and damaged captures (make_job.cpp): what was planted is found."""
+
+import json
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+MAKE_JOB, REPORT = sys.argv[1:]
+RANKS, MISSING, STEPS = 64, {7, 30}, 60
+TOLERANCE_NS = 20_000
+CUT, FLIPPED, EMPTY = 50, 21, 33
+
+
+def expect(what, actual, wanted):
+    if actual != wanted:
+        raise AssertionError(f"{what}: {actual!r}, expected {wanted!r}")
+
+
+def table(directory, name):
+    done = subprocess.run([REPORT, directory, "--table", name, "-n", "0", "--format", "json"],
+                          capture_output=True, text=True, timeout=240, check=True)
+    return json.loads(done.stdout)[name]
+
+
+def check_clocks(directory, truth):
+    rows = {row["Host"]: row for row in table(directory, "host_clock_sum")}
+    expect("hosts", sorted(rows), [f"node{n}" for n in range(8)])
+    for number, ahead_ns in enumerate(truth["ahead_ns"]):
+        row = rows[f"node{number}"]
+        if number == 0:
+            continue
+        off_ns = abs(row["Ahead (ns)"] - ahead_ns)
+        expect(f"node{number}: off by {off_ns} ns", off_ns <= TOLERANCE_NS, True)
+        expect(f"node{number}: residual", row["Residual (ns)"] <= 10_000, True)
+        expect(f"node{number}: aligned by", row["Aligned By"], "collectives")
+
+
+def arrivals(row):
+    """By rank, since the first one; None: not in the captures."""
+    pairs = (word.split(":") for word in row["Arrivals (rank:ns)"].split())
+    return {int(rank): None if at == "?" else int(at) for rank, at in pairs}
+
+
+def check_arrivals(directory, truth, whole):
+    """`whole`: the ranks whose captures are complete. Returns the ranks of each collective."""
+    rows = sorted(table(directory, "collective_trace"), key=lambda row: row["Seq"])
+    expect("collectives", len(rows), 2 * STEPS)
+    seen = []
+    for row, planted in zip(rows, truth["arrivals_ns"]):
+        found = {rank: at for rank, at in arrivals(row).items() if at is not None}
+        expect(f"{row['Seq']}: ranks are missing", whole - set(found), set())
+        # Against one rank: the first one is not the same with errors of the clocks.
+        base = found[0] - planted[0]
+        off = {rank: at - planted[rank] - base for rank, at in found.items()
+               if abs(at - planted[rank] - base) > TOLERANCE_NS}
+        expect(f"{row['Seq']}: arrivals that are off", off, {})
+        seen.append(set(found))
+    return rows, seen
+
+
+def check_stragglers(directory):
+    rows = table(directory, "straggler_sum")
+    cpu, gpu = rows[:2]
+    expect("late on the CPU", (cpu["Rank"], cpu["Host"], cpu["Last Times"], cpu["Cause"]),
+           (13, "node1", 5, "CPU"))
+    expect("its path", cpu["Path"].split(";")[-2:], ["train_step", "load_batch"])
+    expect("late on the GPU", (gpu["Rank"], gpu["Host"], gpu["Last Times"], gpu["Cause"]),
+           (42, "node5", 5, "GPU work"))
+    expect("its path ends with", gpu["Path"].split(";")[-1], "[GPU_Kernel]slow_kernel")
+    # The jitter of all others is 0.2 ms.
+    expect("the next", rows[2]["Max Delay (ns)"] < 300_000, True)
+
+
+def damage(directory):
+    cut, flipped = (directory / f"node{rank // 8}.rank{rank}.xpu" for rank in (CUT, FLIPPED))
+    cut.write_bytes(cut.read_bytes()[:cut.stat().st_size * 6 // 10])
+    content = bytearray(flipped.read_bytes())
+    middle = len(content) // 2
+    for at in range(middle, middle + 16):
+        content[at] ^= 0xff
+    flipped.write_bytes(bytes(content))
+    (directory / f"node{EMPTY // 8}.rank{EMPTY}.xpu").write_bytes(b"")
+
+
+def main():
+    with tempfile.TemporaryDirectory() as place:
+        directory = pathlib.Path(place)
+        truth = json.loads(subprocess.run([MAKE_JOB, directory], capture_output=True, text=True,
+                                          check=True, timeout=60).stdout)
+        there = set(range(RANKS)) - MISSING
+        check_clocks(directory, truth)
+        rows, _ = check_arrivals(directory, truth, there)
+        expect("last in step 12", rows[24]["Last Rank"], 13)
+        expect("last in step 22", rows[44]["Last Rank"], 42)
+        check_stragglers(directory)
+        # A rank that is late by 5 ms makes 61 others wait for nearly as long each.
+        expect("waited", 61 * 4_700_000 < rows[24]["Waited (ns)"] < 61 * 5_300_000, True)
+        damage(directory)
+        check_clocks(directory, truth)
+        _, seen = check_arrivals(directory, truth, there - {CUT, FLIPPED, EMPTY})
+        expect("the one that was cut is there at first", [CUT in ranks for ranks in seen[:40]],
+               [True] * 40)
+        expect("and not at the end", CUT in seen[-1], False)
+        flipped = [FLIPPED in ranks for ranks in seen]
+        expect("the one with a hole is there around it",
+               (all(flipped[:20]), all(flipped[-20:]), all(flipped)), (True, True, False))
+        check_stragglers(directory)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,96 @@
+"""Two ranks of PyTorch on two GPUs, with XPU_TEST_GPU=1 and XPU_TEST_PYTHON, a Python with PyTorch:
+every collective is matched, its bandwidth is what the program measures, and the rank that is late
+is named, with the function that made it late."""
+
+import json
+import os
+import pathlib
+import subprocess
+
+import xpu_testing
+from xpu_testing import Workspace, expect, expect_in, main, require_recording, table_rows
+
+SCRIPT = pathlib.Path(__file__).resolve().parent.parent / "workloads" / "nccl_collectives.py"
+# Machines without NVLink multicast refuse these.
+SETTINGS = {"NCCL_NVLS_ENABLE": "0", "TORCH_SYMM_MEM_DISABLE_MULTICAST": "1",
+            "NVSHMEM_DISABLE_NVLS": "1"}
+RANKS = 2
+
+
+def require_gpus():
+    require_recording()
+    if os.environ.get("XPU_TEST_GPU") != "1" or "XPU_TEST_PYTHON" not in os.environ:
+        raise xpu_testing.Skip("XPU_TEST_GPU is not 1, or XPU_TEST_PYTHON names no Python with "
+                               "PyTorch")
+    count = subprocess.run([os.environ["XPU_TEST_PYTHON"], "-c",
+                            "import torch; print(torch.cuda.device_count())"],
+                           capture_output=True, text=True, check=False).stdout.strip()
+    if int(count or 0) < RANKS:
+        raise xpu_testing.Skip(f"there are {count} GPUs that PyTorch can use, not {RANKS}")
+
+
+def run(work, *arguments):
+    """Records each rank; returns what they print, and the directory of their captures."""
+    captures = work.path / "run"
+    python = os.environ["XPU_TEST_PYTHON"]
+    result = subprocess.run(
+        [python, "-m", "torch.distributed.run", "--nproc-per-node", str(RANKS), "--no-python",
+         xpu_testing.recorder(), "-o", f"{captures}/", "--off-cpu", "--", python, str(SCRIPT),
+         *arguments],
+        capture_output=True, text=True, timeout=300, check=False,
+        env={**os.environ, **SETTINGS, "OMP_NUM_THREADS": "4"})
+    expect(f"status ({result.stderr[-3000:]})", result.returncode, 0)
+    accounts = [json.loads(line) for line in result.stdout.splitlines() if line.startswith("{")]
+    expect("ranks", sorted(account["rank"] for account in accounts), list(range(RANKS)))
+    print(result.stdout, flush=True)
+    return accounts, captures
+
+
+def show(captures):
+    """For the log of a machine that is not at hand."""
+    for table in ("collective_sum", "straggler_sum", "comm_overlap_sum"):
+        print(subprocess.run([xpu_testing.find("report/xpu-report"), str(captures), "--table",
+                              table, "-n", "12"], capture_output=True, text=True,
+                             check=False).stdout, flush=True)
+
+
+def check_bandwidths(accounts, captures):
+    rows = table_rows(captures, "collective_sum")
+    for truth in accounts[0]["timed"]:
+        (row,) = [row for row in rows if row["Operation"] == truth["operation"] and
+                  row["Bytes"] == truth["bytes"]]
+        expect(f"{truth['operation']}: count, complete, ranks, how",
+               (row["Count"], row["Complete"], row["Ranks"], row["Matched By"]),
+               (truth["calls"], truth["calls"], RANKS, "NVTX"))
+        # The program measures the time of all ranks, each on its own.
+        bus = sum(t["bus"] for account in accounts for t in account["timed"]
+                  if t["operation"] == truth["operation"]) / len(accounts)
+        ratio = row["BusBW (GB/s)"] / bus
+        print(f"{truth['operation']}: {row['BusBW (GB/s)']} GB/s, of the program's {ratio:.4f}")
+        expect(f"{truth['operation']}: bandwidth {ratio:.4f}, within 5 %", abs(ratio - 1) <= 0.05,
+               True)
+
+
+def test_collectives_of_two_ranks():
+    require_gpus()
+    with Workspace() as work:
+        accounts, captures = run(work)
+        show(captures)
+        check_bandwidths(accounts, captures)
+        trace = table_rows(captures, "collective_trace")
+        expect("incomplete", [row for row in trace if row["Arrived"] != RANKS], [])
+        groups = [row for row in trace if "grouped" in row["Matched By"]]
+        expect("grouped", len(groups), accounts[0]["grouped"])
+        late = [row for row in trace if row["Bytes"] == accounts[0]["late_bytes"]]
+        expect("late steps", len(late), accounts[0]["late_steps"])
+        expect("last ranks", {row["Last Rank"] for row in late}, {RANKS - 1})
+        least_ns = accounts[0]["late_ms"] * 1e6
+        expect("skews", all(0.9 * least_ns < row["Skew (ns)"] < 1.5 * least_ns for row in late),
+               True)
+        worst = table_rows(captures, "straggler_sum")[0]
+        expect("straggler", (worst["Rank"], worst["Cause"]), (RANKS - 1, "not running"))
+        expect_in("the path", "load_slowly", worst["Path"])
+
+
+if __name__ == "__main__":
+    main(globals())
