@@ -34,7 +34,8 @@ class StragglerFinder {
     for (const Collective& collective : collectives_.all) {
       if (collective.arrived >= 2) {
         const CollectivePart& late = collective.parts[collective.last];
-        const auto [cause, path] = CauseOf(late, ended_ns[late.rank]);
+        const uint64_t lateness_ns = collective.waited_ns() / (collective.arrived - 1);
+        const auto [cause, path] = CauseOf(late, ended_ns[late.rank], lateness_ns);
         Straggler& one = found[{late.rank, cause, path}];
         one.rank = late.rank;
         one.cause = cause;
@@ -78,50 +79,44 @@ class StragglerFinder {
     for (uint32_t i = 0; i < waits.size(); ++i) waits_[waits[i].tid].push_back(i);
   }
 
-  // From the end of the collective before, to the arrival.
-  Cause CauseOf(const CollectivePart& late, uint64_t from_ns) {
+  // From the end of the collective before, to the arrival. A kernel that was launched in time had
+  // to wait for other work of its GPU; else the launch itself came late.
+  Cause CauseOf(const CollectivePart& late, uint64_t from_ns, uint64_t lateness_ns) {
     const uint64_t to_ns = late.arrived_ns;
     if (from_ns >= to_ns || late.work == CollectivePart::kNone) return {};
-    uint64_t busy_ns = 0;
-    const uint32_t longest = LongestWork(late.rank, from_ns, to_ns, busy_ns);
-    // The GPU had nothing else to do for most of the time: the launch came late.
-    if (2 * busy_ns > to_ns - from_ns) {
-      const GpuWork& work = analysis_.correlation.work[longest];
-      const PathId path = paths_.OfWork(work);
-      return {LateCause::kGpuWork, paths_.tree().Child(path, leaves_.Of(work))};
-    }
-    return OnCpu(analysis_.correlation.work[late.work], from_ns, to_ns);
+    const GpuWork& kernel = analysis_.correlation.work[late.work];
+    if (kernel.launch == GpuWork::kNoLaunch) return {};
+    const Launch& launch = analysis_.correlation.launches[kernel.launch];
+    const uint64_t queued_ns = to_ns - std::min(to_ns, launch.end_ns);
+    if (2 * queued_ns <= lateness_ns) return OnCpu(launch, from_ns, std::min(to_ns, launch.end_ns));
+    const uint32_t longest = LongestWork(late.rank, from_ns, to_ns);
+    if (longest == CollectivePart::kNone) return {LateCause::kUnknown, paths_.OfLaunch(launch)};
+    const GpuWork& work = analysis_.correlation.work[longest];
+    return {LateCause::kGpuWork, paths_.tree().Child(paths_.OfWork(work), leaves_.Of(work))};
   }
 
-  uint32_t LongestWork(uint32_t rank, uint64_t from_ns, uint64_t to_ns, uint64_t& busy_ns) const {
+  // kNone: the GPU did nothing then.
+  uint32_t LongestWork(uint32_t rank, uint64_t from_ns, uint64_t to_ns) const {
     const GpuWorkList& all = analysis_.correlation.work;
-    uint32_t longest = 0;
+    uint32_t longest = CollectivePart::kNone;
     uint64_t longest_ns = 0;
     const auto found = work_.find(rank);
-    if (found == work_.end()) return 0;
+    if (found == work_.end()) return longest;
     const std::vector<uint32_t>& places = found->second;
-    // Work that began earlier and still ran is rare, and is not the cause of a gap.
+    // What began before the end of the collective before, and still ran, is of another stream.
     auto at = std::lower_bound(places.begin(), places.end(), from_ns,
                                [&](uint32_t i, uint64_t ns) { return all[i].start_ns < ns; });
-    uint64_t until_ns = from_ns;
     for (; at != places.end() && all[*at].start_ns < to_ns; ++at) {
-      const GpuWork& work = all[*at];
-      const uint64_t ns = Overlap(work.start_ns, work.end_ns, from_ns, to_ns);
-      busy_ns += Overlap(work.start_ns, work.end_ns, std::max(until_ns, from_ns), to_ns);
-      until_ns = std::max(until_ns, work.end_ns);
-      if (ns > longest_ns) {
-        longest_ns = ns;
-        longest = *at;
-      }
+      const uint64_t ns = Overlap(all[*at].start_ns, all[*at].end_ns, from_ns, to_ns);
+      if (ns <= longest_ns) continue;
+      longest_ns = ns;
+      longest = *at;
     }
     return longest;
   }
 
   // What the thread that launched the kernel did, by samples and waits.
-  Cause OnCpu(const GpuWork& kernel, uint64_t from_ns, uint64_t to_ns) {
-    if (kernel.launch == GpuWork::kNoLaunch) return {};
-    const Launch& launch = analysis_.correlation.launches[kernel.launch];
-    to_ns = std::min(to_ns, launch.end_ns);
+  Cause OnCpu(const Launch& launch, uint64_t from_ns, uint64_t to_ns) {
     std::map<PathId, uint64_t> times;
     uint64_t on_cpu_ns = 0;
     const auto& samples = analysis_.model.events.cpu_samples;

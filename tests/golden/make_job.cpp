@@ -36,7 +36,7 @@ constexpr uint64_t kBeginNs = 1000 * 1000 * kMs;         // of the steps, on the
 constexpr uint64_t kWallNs = 1'700'000'000'000'000'000;  // when that clock was 0
 constexpr uint64_t kCommunicator = 0xabcdef0123456789;
 constexpr uint64_t kReduceBytes = uint64_t{64} << 20, kGatherBytes = 1 << 20;
-constexpr uint64_t kSchema = 1 << 24;
+constexpr uint64_t kSchema = 1 << 24, kInitSchema = kSchema + 1;
 constexpr uint64_t kText = 0x7f0000000000;
 
 bool IsMissing(int rank) { return rank == kMissing[0] || rank == kMissing[1]; }
@@ -222,18 +222,26 @@ class RankWriter {
     Put(domain);
     uint32_t number = 0;
     for (const std::string_view name : {"NCCL communicator ID", "Message size [bytes]"}) {
-      NvtxSchemaEntry entry{};
-      entry.instance = instance_;
-      entry.domain = 1;
-      entry.schema = kSchema;
-      entry.entry = number;
-      entry.name = Text(name);
-      entry.type = 18;
-      entry.offset = 8 * number;
-      entry.size_bytes = 16;
-      Put(entry);
+      Field(kSchema, number, name);
       ++number;
     }
+    Field(kInitSchema, 0, "NCCL communicator ID");
+    Field(kInitSchema, 1, "No. of ranks");
+    Range("ncclCommInitRank", kRanks, host_.Monotonic(kBeginNs - 100 * kMs), true);
+    Range("ncclCommInitRank", 0, host_.Monotonic(kBeginNs - 90 * kMs), false);
+  }
+
+  void Field(uint64_t schema, uint32_t number, std::string_view name) {
+    NvtxSchemaEntry entry{};
+    entry.instance = instance_;
+    entry.domain = 1;
+    entry.schema = schema;
+    entry.entry = number;
+    entry.name = Text(name);
+    entry.type = 18;  // 64 bits
+    entry.offset = 8 * number;
+    entry.size_bytes = 16;
+    Put(entry);
   }
 
   void Clock(uint64_t true_ns) {
@@ -255,8 +263,8 @@ class RankWriter {
 
   // Launched a little earlier than it runs; of a collective inside of its range.
   void Run(std::string_view kernel, std::string_view call, uint64_t bytes, uint64_t start_ns,
-           uint64_t end_ns) {
-    const uint64_t launch_ns = host_.Monotonic(start_ns - 20 * kUs);
+           uint64_t end_ns, uint64_t queued_ns = 20 * kUs) {
+    const uint64_t launch_ns = host_.Monotonic(start_ns - queued_ns);
     if (!call.empty()) Range(call, bytes, launch_ns - kUs, true);
     ++correlation_;
     ApiCall api{};
@@ -300,7 +308,7 @@ class RankWriter {
       const uint64_t payload[] = {kCommunicator, bytes};
       range.text = Text(call);
       range.payload_type = NvtxPayload::kExtended;
-      range.payload_schema = kSchema;
+      range.payload_schema = call == "ncclCommInitRank" ? kInitSchema : kSchema;
       range.payload_data =
           writer_.InternString({reinterpret_cast<const char*>(payload), sizeof(payload)});
     }
@@ -332,7 +340,8 @@ class RankWriter {
       return Noise(seed + static_cast<uint64_t>(step * kRanks + rank_), 6 * kUs);
     };
     Run("ncclDevKernel_AllReduce_Sum_bf16_RING_LL(ncclDevKernelArgsStorage<4096ul>)",
-        "ncclAllReduce", kReduceBytes, reduce_ns, plan_.reduce_end_ns[step] + jitter(30'000));
+        "ncclAllReduce", kReduceBytes, reduce_ns, plan_.reduce_end_ns[step] + jitter(30'000),
+        IsLateOnGpu(rank_, step) ? 4 * kMs : 20 * kUs);
     Run("ncclDevKernel_AllGather_RING_LL(ncclDevKernelArgsStorage<4096ul>)", "ncclAllGather",
         kGatherBytes, plan_.gather_arrival_ns[step][rank_],
         plan_.gather_end_ns[step] + jitter(40'000));

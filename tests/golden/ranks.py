@@ -47,6 +47,7 @@ def check_arrivals(directory, truth, whole):
     """`whole`: the ranks whose captures are complete. Returns the ranks of each collective."""
     rows = sorted(table(directory, "collective_trace"), key=lambda row: row["Seq"])
     expect("collectives", len(rows), 2 * STEPS)
+    expect("ranks of the communicator", {row["Ranks"] for row in rows}, {RANKS})
     seen = []
     for row, planted in zip(rows, truth["arrivals_ns"]):
         found = {rank: at for rank, at in arrivals(row).items() if at is not None}
@@ -92,6 +93,8 @@ def main():
         there = set(range(RANKS)) - MISSING
         check_clocks(directory, truth)
         rows, _ = check_arrivals(directory, truth, there)
+        for row in table(directory, "collective_sum"):
+            expect("count, complete", (row["Count"], row["Complete"]), (STEPS, 0))
         expect("last in step 12", rows[24]["Last Rank"], 13)
         expect("last in step 22", rows[44]["Last Rank"], 42)
         check_stragglers(directory)
