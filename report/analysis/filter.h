@@ -44,7 +44,7 @@ struct FilterOptions {
   std::vector<std::string> comms;  // names of threads or their processes
   std::vector<uint32_t> ranks;     // of processes, as Job::NumberOf has them
   std::vector<std::string> hosts;
-  std::vector<uint32_t> devices;   // as the report numbers them
+  std::vector<uint32_t> devices;  // as the report numbers them
   std::vector<uint32_t> streams;
   std::string kernel;  // POSIX extended regular expression, found anywhere in the full name
   std::string api;

@@ -6,7 +6,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "report/ranks/collectives.h"
+#include "report/ranks/collective.h"
 #include "report/trace/trace.h"
 
 namespace xpu {
