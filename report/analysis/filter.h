@@ -42,9 +42,7 @@ struct FilterOptions {
   std::vector<uint32_t> pids;  // as the recorder saw them
   std::vector<uint32_t> tids;
   std::vector<std::string> comms;  // names of threads or their processes
-  std::vector<uint32_t> ranks;     // of processes, as Job::NumberOf has them
-  std::vector<std::string> hosts;
-  std::vector<uint32_t> devices;  // as the report numbers them
+  std::vector<uint32_t> devices;   // as the report numbers them
   std::vector<uint32_t> streams;
   std::string kernel;  // POSIX extended regular expression, found anywhere in the full name
   std::string api;
@@ -54,6 +52,8 @@ struct FilterOptions {
   // As they were given, for Text() alone: workload/step_selection.h selects them.
   std::string step_text = {};
   std::string steps_text = {};
+  std::vector<uint32_t> ranks = {};  // of processes, as Job::NumberOf has them
+  std::vector<std::string> hosts = {};
 
   bool empty() const;
   // Wants ranges or steps, and not what is between them.

@@ -260,6 +260,7 @@ void WriteEntries(std::span<const LedgerEntry> entries, SummaryText& text) {
   }
 }
 
+constexpr size_t kCaptures = 4;  // the captures of a job look alike
 constexpr size_t kProcesses = 5;
 constexpr size_t kThreads = 3;  // of each
 
@@ -444,7 +445,11 @@ void WriteLabels(const Model& model, const RecordingInfo& info, std::string_view
 
 void WriteCaptures(const Analysis& analysis, SummaryText& text) {
   const Model& model = analysis.model;
+  size_t shown = 0;
   for (const MergedCapture& capture : model.captures) {
+    if (shown++ == kCaptures) {
+      return text.Line("captures", Format("... {} in all", model.captures.size()));
+    }
     const RecordingInfo& info = capture.info;
     text.Paragraph("capture", capture.path);
     text.Line("  command", model.Text(info.command_line));

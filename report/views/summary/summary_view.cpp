@@ -19,6 +19,7 @@
 #include "report/query/statistics.h"
 #include "report/trace/user_probes.h"
 #include "report/views/summary/summary_hints.h"
+#include "report/views/summary/summary_job.h"
 #include "report/views/summary/summary_off_cpu.h"
 #include "report/views/summary/summary_recording.h"
 #include "report/views/summary/summary_text.h"
@@ -122,6 +123,7 @@ void Summary::WriteProgram() {
                HumanDuration(analysis_.recorded_until_ns) + " until the capture is cut off");
   }
   WriteProcesses();
+  WriteJob(analysis_, text_);
   if (analysis_.shown.filter_text.empty()) return;
   text_.Line("filters",
              analysis_.shown.filter_text + (HasNoMatches(analysis_) ? " (nothing matches)" : ""));

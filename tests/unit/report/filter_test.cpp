@@ -187,5 +187,33 @@ TEST(NamePatternTest, LongNamesNeedNoStack) {
   EXPECT_FALSE(pattern.FoundIn(std::string(1 << 20, 'a')));
 }
 
+TEST_F(FilterTest, RanksWithWhatTheyStartedAndHosts) {
+  builder_.events.recording_info.back().host_name = builder_.Text("node3");
+  for (const uint32_t pid : {10, 20}) {
+    RankInfo& info = builder_.events.rank_infos.emplace_back();
+    info.instance = InstanceId{pid == 10 ? 0xaull : 0xbull};
+    info.pid = pid;
+    info.rank = static_cast<int32_t>(pid / 10);
+  }
+  // A data loader of the second rank.
+  builder_.Process(ProcessEventKind::kFork, kStart + kMs, 21, 21, {}, 20, 20);
+  builder_.Sample(kStart + 40 * kMs, 21, 21, builder_.Stack({0x1000}));
+  const Analysis analysis(builder_.Build());
+  const auto part = [&](std::vector<uint32_t> ranks, std::vector<std::string> hosts) {
+    FilterOptions options;
+    options.ranks = std::move(ranks);
+    options.hosts = std::move(hosts);
+    Analysis some = analysis;
+    some.shown = SelectPart(options, some).value();
+    return options.Text() + ": " + std::to_string(some.CpuSamples().size()) + " " +
+           std::to_string(some.Work().size());
+  };
+  EXPECT_EQ(part({1}, {}), "--rank 1: 1 2");
+  EXPECT_EQ(part({2}, {}), "--rank 2: 2 1");
+  EXPECT_EQ(part({1, 3}, {"node3"}), "--rank 1,3 --host node3: 1 2");
+  EXPECT_EQ(part({}, {"node3"}), "--host node3: 3 3");
+  EXPECT_EQ(part({}, {"node4"}), "--host node4: 0 0");
+}
+
 }  // namespace
 }  // namespace xpu

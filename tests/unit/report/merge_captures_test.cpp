@@ -16,7 +16,8 @@ using test::kSecond;
 
 // A recording of one process, pid 10, with a sample in the kernel and a GPU kernel, on a host that
 // booted at `boot_ns`; it begins at `start_ns` of the wall clock.
-Model Capture(std::string_view host, uint64_t boot_ns, uint64_t start_ns, uint64_t instance) {
+Model Capture(std::string_view host, uint64_t boot_ns, uint64_t start_ns, uint64_t instance,
+              std::string_view boot_id = {}) {
   test::ModelBuilder builder;
   builder.Text("[lost]");  // has the id that captures keep for it
   const uint64_t start = start_ns - boot_ns;
@@ -25,6 +26,7 @@ Model Capture(std::string_view host, uint64_t boot_ns, uint64_t start_ns, uint64
   info.start_realtime_ns = start_ns;
   info.recorder_pid = 9;
   info.host_name = builder.Text(host);
+  info.boot_id = builder.Text(boot_id);
   builder.Source(kSecond / 100);
   builder.Process(ProcessEventKind::kExec, start, 10, 10, "app", 9, 9);
   KernelSymbol& symbol = builder.events.kernel_symbols.emplace_back();
@@ -94,6 +96,44 @@ TEST(MergeCaptures, OnOneHostNamesStayAsTheyAre) {
   EXPECT_EQ(model.Text(model.events.process_events[1].name), "app");
   EXPECT_EQ(model.events.cpu_samples[2].pid, 10u + kPidsPerCapture);
   EXPECT_EQ(model.events.cpu_samples[2].time_ns, 5000 * kSecond + 5);
+}
+
+TEST(MergeCaptures, OfOneBootShareAClockWhateverTheirHostsAreCalled) {
+  // The wall clock was set forward by two seconds between the two.
+  Result<Model> merged =
+      MergeCaptures(Two(Capture("a-1", 1000 * kSecond, 5000 * kSecond, 0xa, "boot"),
+                        Capture("a-2", 1002 * kSecond, 6002 * kSecond, 0xb, "boot")));
+  ASSERT_TRUE(merged.ok());
+  const Model& model = merged.value();
+  EXPECT_EQ(model.events.cpu_samples[0].time_ns, 4000 * kSecond + 5);
+  EXPECT_EQ(model.events.cpu_samples[2].time_ns, 5000 * kSecond + 5);
+  EXPECT_EQ(model.Text(model.events.process_events[1].name), "app");
+  ASSERT_EQ(model.host_clocks.size(), 1u);
+  EXPECT_EQ(model.host_clocks[0].captures, 2u);
+}
+
+TEST(MergeCaptures, ClocksOfHostsAreCorrected) {
+  HostClock correction;
+  correction.key = "boot b";
+  correction.ahead_ns = 1'000'000;
+  correction.drift = 1e-6;
+  correction.at_ns = 4000 * kSecond;
+  correction.collectives = 7;
+  correction.residual_ns = 3;
+  Result<Model> merged =
+      MergeCaptures(Two(Capture("alpha", 1000 * kSecond, 5000 * kSecond, 0xa, "boot a"),
+                        Capture("beta", 3000 * kSecond, 5100 * kSecond, 0xb, "boot b")),
+                    {correction});
+  ASSERT_TRUE(merged.ok());
+  const Model& model = merged.value();
+  EXPECT_EQ(model.events.cpu_samples[0].time_ns, 4000 * kSecond + 5);
+  // 100 s later it is ahead by 100 us more.
+  EXPECT_EQ(model.events.cpu_samples[2].time_ns, 4100 * kSecond + 5 - 1'000'000 - 100'000);
+  ASSERT_EQ(model.host_clocks.size(), 2u);
+  EXPECT_EQ(model.host_clocks[1].host, "beta");
+  EXPECT_EQ(model.host_clocks[1].residual_ns, 3u);
+  EXPECT_EQ(model.host_clocks[1].captures, 1u);
+  EXPECT_EQ(model.host_clocks[0].collectives, 0u);
 }
 
 TEST(MergeCaptures, OneThatBreaksOffLastsUntilItsLastEvent) {
