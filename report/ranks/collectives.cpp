@@ -47,7 +47,8 @@ class Alignment {
   size_t Best(size_t i, size_t skipped, size_t missing) const {
     size_t best = skipped;
     uint64_t best_ns = ~uint64_t{0};
-    for (size_t skip = skipped; skip <= missing; ++skip) {
+    const size_t most = std::min(missing, skipped + kMostAtOnce);
+    for (size_t skip = skipped; skip <= most; ++skip) {
       const RankCall& other = all_[i + skip];
       if (other.operation != some_[i].operation || other.bytes != some_[i].bytes) continue;
       const std::optional<int64_t> distance = Distance(i, i + skip);
@@ -55,7 +56,8 @@ class Alignment {
         if (best_ns == ~uint64_t{0}) best = skip;
         break;
       }
-      const uint64_t off_ns = Absolute(*distance - distance_ns_);
+      const uint64_t off_ns = Absolute(static_cast<int64_t>(static_cast<uint64_t>(*distance) -
+                                                            static_cast<uint64_t>(distance_ns_)));
       if (off_ns >= best_ns) {
         if (*distance < distance_ns_) break;  // those that follow end later still
         continue;
@@ -65,6 +67,9 @@ class Alignment {
     }
     return best;
   }
+
+  // More are not looked for.
+  static constexpr size_t kMostAtOnce = 16384;
 
   const CallList& all_;
   const CallList& some_;

@@ -30,6 +30,9 @@ bool EndsTogether(const Collective& collective) {
           collective.operation == "ReduceScatter" || collective.operation == "AlltoAll");
 }
 
+constexpr double kFarthestNs = 1e15;
+constexpr double kFastest = 1e-3;  // no clock drifts more
+
 double Median(std::vector<double>& values) {
   const auto middle = values.begin() + static_cast<ptrdiff_t>(values.size() / 2);
   std::nth_element(values.begin(), middle, values.end());
@@ -56,7 +59,9 @@ Line Fit(std::vector<Difference> points) {
   constexpr size_t kFewestPoints = 8;
   constexpr double kShortestNs = 1e9;
   const double span_ns = since(points.back()) - since(points.front());
-  if (points.size() >= kFewestPoints && span_ns >= kShortestNs) line.drift = Median(slopes);
+  if (points.size() >= kFewestPoints && span_ns >= kShortestNs && !slopes.empty()) {
+    line.drift = std::clamp(Median(slopes), -kFastest, kFastest);
+  }
   std::vector<double> rest;
   for (const Difference& point : points) rest.push_back(point.ahead_ns - line.drift * since(point));
   line.ahead_ns = Median(rest);
@@ -89,11 +94,16 @@ std::vector<HostClock> RefineHostClocks(const Trace& trace, const Collectives& c
   for (const Collective& collective : collectives.all) {
     if (!EndsTogether(collective)) continue;
     const std::map<uint32_t, uint64_t> ends = EndsByHost(trace, collective);
-    for (auto a = ends.begin(); a != ends.end(); ++a) {
-      for (auto b = std::next(a); b != ends.end(); ++b) {
-        const double ahead_ns = static_cast<double>(static_cast<int64_t>(b->second - a->second));
-        differences[{a->first, b->first}].push_back({a->second, ahead_ns});
-      }
+    const auto add = [&](const auto& a, const auto& b) {
+      const double ahead_ns = static_cast<double>(static_cast<int64_t>(b.second - a.second));
+      if (std::abs(ahead_ns) > kFarthestNs) return;  // no clock is so wrong: the capture is damaged
+      differences[{a.first, b.first}].push_back({a.second, ahead_ns});
+    };
+    // With the first one, which most have in common, and the one before: there may be hundreds.
+    for (auto b = ends.begin(); b != ends.end(); ++b) {
+      if (b == ends.begin()) continue;
+      add(*ends.begin(), *b);
+      if (std::prev(b) != ends.begin()) add(*std::prev(b), *b);
     }
   }
   // From the first host on, each by the host with which it has the most in common.

@@ -73,6 +73,9 @@ class StragglerFinder {
       std::stable_sort(places.begin(), places.end(),
                        [&](uint32_t a, uint32_t b) { return all[a].start_ns < all[b].start_ns; });
     }
+    for (const SampleSource& source : analysis_.model.events.sample_sources) {
+      periods_[source.source] = source.period;
+    }
     const auto& samples = analysis_.model.events.cpu_samples;
     for (uint32_t i = 0; i < samples.size(); ++i) samples_[samples[i].tid].push_back(i);
     const auto& waits = analysis_.model.events.off_cpu_waits;
@@ -164,18 +167,16 @@ class StragglerFinder {
   }
 
   uint64_t PeriodOf(const CpuSample& sample) const {
-    for (const SampleSource& source : analysis_.model.events.sample_sources) {
-      if (source.source != sample.source) continue;
-      if (sample.weight != 0) return sample.weight;
-      return source.period != 0 ? source.period : 1;
-    }
-    return 1;
+    if (sample.weight != 0) return sample.weight;
+    const auto period = periods_.find(sample.source);
+    return period == periods_.end() || period->second == 0 ? 1 : period->second;
   }
 
   Analysis& analysis_;
   const Collectives& collectives_;
   CallPaths& paths_;
   GpuLeaves leaves_;
+  std::unordered_map<uint32_t, uint64_t> periods_;  // by source
   // In order of time.
   std::unordered_map<uint32_t, std::vector<uint32_t>> work_;     // by rank
   std::unordered_map<uint32_t, std::vector<uint32_t>> samples_;  // by thread

@@ -49,6 +49,7 @@ Job::Job(const Model& model, const ProcessHistory& processes)
       rank.number = next++;
     }
     places_[rank.instance] = static_cast<uint32_t>(&rank - ranks_.data());
+    numbers_.try_emplace(rank.pid, rank.number);
   }
 }
 
@@ -97,10 +98,8 @@ uint32_t Job::Of(InstanceId instance) const {
 std::optional<uint32_t> Job::NumberOf(ProcessId process, uint32_t pid) const {
   const RankInfo* info = InfoOf(process, pid);
   if (info != nullptr && info->rank >= 0) return static_cast<uint32_t>(info->rank);
-  for (const JobRank& rank : ranks_) {
-    if (rank.pid == pid) return rank.number;
-  }
-  return std::nullopt;
+  const auto counted = numbers_.find(pid);
+  return counted == numbers_.end() ? std::nullopt : std::optional(counted->second);
 }
 
 }  // namespace xpu

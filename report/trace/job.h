@@ -63,6 +63,7 @@ class Job {
   std::map<uint32_t, const RankInfo*> by_capture_;
   std::vector<JobRank> ranks_;
   std::unordered_map<InstanceId, uint32_t> places_;
+  std::unordered_map<uint32_t, uint32_t> numbers_;  // by pid
   bool has_ranks_ = false;
 };
 

@@ -45,6 +45,9 @@ constexpr Basic kBasics[] = {
     {71, 4, true, false},  {72, 8, true, false}, {73, 4, true, false},  {74, 8, true, false},
 };
 
+// Of a schema, as the recorder has it: payloads are read entry by entry.
+constexpr uint32_t kMostEntries = 256;
+
 bool IsCharacter(uint64_t type) { return type == kChar || type == kChar8; }
 
 uint64_t BitsOf(std::string_view bytes, bool is_signed) {
@@ -60,6 +63,7 @@ uint64_t BitsOf(std::string_view bytes, bool is_signed) {
 
 NvtxSchemas::NvtxSchemas(const Model& model) : model_(model) {
   for (const NvtxSchemaEntry& entry : model.events.nvtx_schema_entries) {
+    if (entry.entry >= kMostEntries) continue;
     const Key key(entry.instance, entry.domain, entry.schema);
     (entry.is_enumeration ? enumerations_ : schemas_)[key][entry.entry] = &entry;
   }

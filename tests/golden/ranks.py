@@ -74,6 +74,43 @@ def check_stragglers(directory):
     expect("the next", rows[2]["Max Delay (ns)"] < 300_000, True)
 
 
+def report(directory, *arguments):
+    return subprocess.run([REPORT, *arguments, directory], capture_output=True, text=True,
+                          timeout=240, check=True).stdout
+
+
+def check_views(directory):
+    groups = {line.split(";")[0] for line in report(directory, "--folded", "--by",
+                                                    "rank").splitlines()}
+    expect("ranks", groups, {f"rank{rank}" for rank in range(RANKS) if rank not in MISSING})
+    hosts = {line.split(";")[0] for line in report(directory, "--folded", "--by", "host",
+                                                   "--rank", "13,42").splitlines()}
+    expect("hosts of two ranks", hosts, {"node1", "node5"})
+    trace = json.loads(report(directory, "--chrome-trace", "--host", "node5", "--kernel",
+                              "AllReduce"))["traceEvents"]
+    names = {event["args"]["name"]: event["pid"] for event in trace
+             if event["ph"] == "M" and event["name"] == "process_name"}
+    groups = {name: pid for name, pid in names.items() if name.startswith("rank ")}
+    expect("groups of tracks", sorted(groups), [f"rank {rank} on node5" for rank in range(40, 48)])
+    slices = [event for event in trace if event.get("cat") == "collective"]
+    expect("slices", len(slices), 8 * STEPS)
+    late = [event for event in slices if event["args"]["sequence"] == 44 and
+            event["pid"] == groups["rank 42 on node5"]]
+    expect("the late rank did not wait", [event["args"]["waited_us"] for event in late], [0])
+    arrows = report(directory, "--chrome-trace").count('"name":"wait"')
+    expect("both ends of arrows", arrows, 2 * 2 * STEPS)
+
+
+def check_summary(directory):
+    text = " ".join(report(directory).split())
+    for part in ("captures ... 62 in all", "ranks 0-6, 8-29, 31-63 of 64, on 8 hosts, job 4711",
+                 "clocks of 8 hosts are aligned by collectives, to within",
+                 "NCCL 120, 0 with all ranks",
+                 "% of it for rank 13 on node1: --table straggler_sum"):
+        if part not in text:
+            raise AssertionError(f"no {part!r} in {text[:3000]}")
+
+
 def damage(directory):
     cut, flipped = (directory / f"node{rank // 8}.rank{rank}.xpu" for rank in (CUT, FLIPPED))
     cut.write_bytes(cut.read_bytes()[:cut.stat().st_size * 6 // 10])
@@ -98,6 +135,8 @@ def main():
         expect("last in step 12", rows[24]["Last Rank"], 13)
         expect("last in step 22", rows[44]["Last Rank"], 42)
         check_stragglers(directory)
+        check_views(directory)
+        check_summary(directory)
         # A rank that is late by 5 ms makes 61 others wait for nearly as long each.
         expect("waited", 61 * 4_700_000 < rows[24]["Waited (ns)"] < 61 * 5_300_000, True)
         damage(directory)

@@ -34,8 +34,9 @@ void TraceCollectives::Write(size_t at, uint32_t& arrows) {
   First& first = first_[slices_[at].collective];
   const bool is_last = slices_[at].part == collective.last;
   const bool is_first = first.track.tid == 0;
-  if (is_first && !is_last) {
-    first = {track, ++arrows};
+  const uint32_t last_work = collective.parts[collective.last].work;
+  if (is_first && !is_last && analysis_.shown.work.Has(last_work)) {
+    first = {track, ++arrows, part.arrived_ns};
     sink_.BeginArrows(first.arrow, 1);
   }
   sink_.ArgText("communicator", collective.match == CollectiveMatch::kByNvtx
@@ -50,9 +51,8 @@ void TraceCollectives::Write(size_t at, uint32_t& arrows) {
   sink_.ArgThousandths("waited_us", collective.last_arrival_ns - part.arrived_ns);
   if (collective.arrived < 2) return;
   sink_.Arg("last_rank", analysis_.job.ranks()[collective.parts[collective.last].rank].number);
-  if (!is_last || is_first) return;
-  sink_.Arrow("wait", first.arrow, first.track, collective.first_arrival_ns, track,
-              part.arrived_ns);
+  if (!is_last || first.arrow == 0) return;
+  sink_.Arrow("wait", first.arrow, first.track, first.arrived_ns, track, part.arrived_ns);
 }
 
 }  // namespace xpu

@@ -46,6 +46,7 @@ class TraceCollectives {
   struct First {
     TraceTrack track;
     uint32_t arrow = 0;
+    uint64_t arrived_ns = 0;
   };
   std::vector<First> first_;
 };

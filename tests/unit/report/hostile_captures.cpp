@@ -547,6 +547,57 @@ Status ManyLosses(CaptureWriter& writer, uint32_t events) {
   return maker.Finish();
 }
 
+// Of ranks that call no two of their collectives at the same time, with payloads whose schema has
+// no end.
+Status EndlessCollectives(CaptureWriter& writer, uint32_t events) {
+  Maker maker(writer, events);
+  constexpr uint32_t kRanks = 2;
+  const uint32_t part = events / 8;
+  for (uint32_t rank = 0; rank < kRanks; ++rank) {
+    GpuProcess gpu{};
+    gpu.instance = InstanceId{kInstance.value + rank};
+    gpu.pid = gpu.namespace_pid = kPid + rank;
+    maker.Put(gpu);
+    RankInfo info{};
+    info.instance = gpu.instance;
+    info.pid = gpu.pid;
+    info.rank = rank == 0 ? -1 : 2'000'000'000;
+    maker.Put(info);
+    for (uint32_t i = 0; i < part; ++i) {
+      NvtxSchemaEntry entry{};
+      entry.instance = gpu.instance;
+      entry.schema = 7;
+      entry.entry = i;
+      entry.name = maker.Text(i % 2 == 0 ? "communicator" : "bytes");
+      entry.type = i % 3 == 2 ? 7 : 18;
+      entry.flags = i % 5 == 4 ? 1 << 4 : 0;
+      entry.array_length = ~uint64_t{0};
+      entry.offset = i % 7 == 6 ? ~uint64_t{0} : 8 * (i % 2);
+      maker.Put(entry);
+    }
+    const uint32_t calls = rank == 0 ? part : part / 2;
+    for (uint32_t i = 0; i < calls; ++i) {
+      NvtxEvent event{};
+      event.instance = gpu.instance;
+      event.time_ns = maker.Now();
+      event.kind = NvtxKind::kPush;
+      event.tid = gpu.pid;
+      event.text = maker.Text("ncclAllReduce");
+      event.payload_type = NvtxPayload::kExtended;
+      event.payload_schema = 7;
+      event.payload_data = maker.Text("communicatorbytes");
+      maker.Put(event);
+      Kernel kernel{};
+      kernel.instance = gpu.instance;
+      kernel.start_ns = kStart;
+      kernel.end_ns = ~uint64_t{0} - i;
+      kernel.name = maker.Text("ncclDevKernel_AllReduce");
+      maker.Put(kernel);
+    }
+  }
+  return maker.Finish();
+}
+
 Status SwitchedOverAndOver(CaptureWriter& writer, uint32_t events) {
   Maker maker(writer, events);
   PutGpu(maker);
@@ -581,6 +632,7 @@ constexpr HostileCapture kCaptures[] = {
     {"overlapping_waits", OverlappingWaits},
     {"many_losses", ManyLosses},
     {"switched_over_and_over", SwitchedOverAndOver},
+    {"endless_collectives", EndlessCollectives},
 };
 
 }  // namespace
