@@ -105,6 +105,7 @@ def check(examples, least):
     with Workspace() as work:
         directory = Directory(work)
         directory.run("xpu-record -o rank1.xpu -- ./app")
+        directory.run("xpu-record -o run/ -- ./app")
         directory.run("xpu-record -- ./app")
         for name in ["app", "rank0", "before", "after"]:
             shutil.copy(work.path / "capture.xpu", work.path / f"{name}.xpu")
