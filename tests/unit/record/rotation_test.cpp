@@ -133,6 +133,18 @@ class PartsTest : public testing::Test {
     node.instance = kLibraryInstance;
     node.node_id = 3;
     sink_->Write(node);
+    RankInfo rank;
+    rank.instance = kLibraryInstance;
+    rank.rank = 5;
+    sink_->Write(rank);
+    for (const uint32_t number : {0, 1, 1}) {
+      NvtxSchemaEntry entry;
+      entry.instance = kLibraryInstance;
+      entry.schema = 9;
+      entry.entry = number;
+      entry.name = sink_->Intern("bytes");
+      sink_->Write(entry);
+    }
     RecordingSwitch off;
     off.time_ns = 20;
     off.cause = sink_->Intern("SIGUSR2");
@@ -204,6 +216,11 @@ TEST_F(PartsTest, TheNextPartBeginsWithTheCurrentState) {
   EXPECT_EQ(second.Text(again.callback_names[0].name), "cudaLaunchKernel");
   EXPECT_EQ(again.devices.size(), 1u);
   EXPECT_EQ(again.graph_nodes.size(), 1u);
+  ASSERT_EQ(again.rank_infos.size(), 1u);
+  EXPECT_EQ(again.rank_infos[0].rank, 5);
+  ASSERT_EQ(again.nvtx_schema_entries.size(), 2u);  // each once
+  EXPECT_EQ(again.nvtx_schema_entries[1].entry, 1u);
+  EXPECT_EQ(second.Text(again.nvtx_schema_entries[1].name), "bytes");
   ASSERT_EQ(again.recording_switches.size(), 1u);
   EXPECT_FALSE(again.recording_switches[0].is_on);
   // Nothing of it is news.
@@ -220,7 +237,8 @@ TEST_F(PartsTest, AProcessThatHasEndedIsForgotten) {
   sink_->Close(RecordingEnd{});
   const EventBatch again = Read(second_).restated;
   EXPECT_TRUE(again.devices.empty() && again.gpu_processes.empty() && again.clock_pairs.empty() &&
-              again.graph_nodes.empty() && again.nvtx_events.empty());
+              again.graph_nodes.empty() && again.nvtx_events.empty() && again.rank_infos.empty() &&
+              again.nvtx_schema_entries.empty());
   EXPECT_EQ(again.probes.size(), 1u);
 }
 
