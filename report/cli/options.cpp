@@ -298,7 +298,8 @@ void Parser::AddChoices() {
                                                         {"idle", MergeMode::kIdle},
                                                         {"probe", MergeMode::kProbe},
                                                         {"off", MergeMode::kOff},
-                                                        {"wall", MergeMode::kWall}}));
+                                                        {"wall", MergeMode::kWall},
+                                                        {"critical", MergeMode::kCritical}}));
   Only(&View::shows_paths, AddChoice("--by", merge_.by,
                                      Choices<GroupBy>{{"thread", GroupBy::kThread},
                                                       {"process", GroupBy::kProcess},
@@ -338,6 +339,14 @@ void Parser::AddFlags() {
         options_.filter.steps_text = text;
       });
   Only(&View::takes_filters, range);
+  CLI::Option* what_if = app_.add_option_function<std::vector<std::string>>(
+      "--what-if", [this](const std::vector<std::string>& changes) {
+        for (const std::string& text : changes) {
+          options_.top.speedups.push_back(Accepted("--what-if", ParseSpeedup(text)));
+        }
+      });
+  what_if->type_name("WHAT=FACTOR")->allow_extra_args(false);
+  Only("--top", what_if->multi_option_policy(CLI::MultiOptionPolicy::TakeAll));
   rows_ = AddNumber("-n,--rows", options_.top.rows, "rows");
   Only(&View::shows_tables, rows_);
   CLI::Option* table = app_.add_option("--table", options_.top.table);
@@ -377,10 +386,12 @@ Status Parser::CheckImport() const {
 Status Parser::CheckSample() {
   options_.top.is_subsampled = options_.sample_rate > 1;
   const bool needs_all = merge_.mode == MergeMode::kIdle || merge_.mode == MergeMode::kProbe ||
-                         merge_.mode == MergeMode::kOff || merge_.mode == MergeMode::kWall;
+                         merge_.mode == MergeMode::kOff || merge_.mode == MergeMode::kWall ||
+                         merge_.mode == MergeMode::kCritical;
   if (sample_->count() > 0 && needs_all) {
     return UsageError(
-        "--sample cannot be combined with --mode idle, off, wall or probe: they need every event");
+        "--sample cannot be combined with --mode idle, off, wall, probe or critical: they need "
+        "every event");
   }
   return Ok();
 }
@@ -411,6 +422,11 @@ void Parser::Share() {
   options_.top.graph_stacks = merge_.paths.graph_stacks;
   options_.top.steps = options_.steps;
   options_.trace.steps = options_.steps;
+  const CriticalOptions critical{.steps = options_.steps, .range = options_.step_range};
+  options_.folded.critical = critical;
+  options_.flame_graph.critical = critical;
+  options_.top.critical = critical;
+  options_.trace.critical = critical;
 }
 
 Status Parser::Check() {
@@ -418,6 +434,8 @@ Status Parser::Check() {
     return UsageError(std::move(wrong));
   }
   XPU_RETURN_IF_ERROR(CheckSample());
+  // What is asked for is all that is printed.
+  if (!options_.top.speedups.empty() && options_.top.table.empty()) options_.top.table = "what_if";
   XPU_RETURN_IF_ERROR(CheckTopOptions(options_.top, !options_.view->other_capture.empty()));
   XPU_RETURN_IF_ERROR(CheckImport());
   const bool is_stream = options_.output.empty() || options_.output == "-";

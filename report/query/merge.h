@@ -19,6 +19,7 @@ enum class MergeMode : uint8_t {
   kProbe,  // hits of the probes that the user asked for
   kOff,    // the time in which threads did not run
   kWall,   // all time of threads, running or not
+  kCritical,  // the path that decides how long steps take (critical_path.h)
 };
 
 // What paths begin with, before the name of the thread.

@@ -16,6 +16,7 @@
 #include "report/analysis/analysis.h"
 #include "report/analysis/filter.h"
 #include "report/analysis/gpu_names.h"
+#include "report/critical_path/critical_options.h"
 #include "report/output/output.h"
 #include "report/query/merge.h"
 #include "report/workload/steps.h"
@@ -35,11 +36,13 @@ struct FoldedOptions {
   MergeOptions merge;
   TimeUnit unit = TimeUnit::kMicroseconds;
   bool reverse = false;  // innermost frame first
+  CriticalOptions critical = {};
 };
 
 struct FlameGraphOptions {
   MergeOptions merge;
   std::string title;  // empty: the command line of the recording
+  CriticalOptions critical = {};
 };
 
 struct TopOptions {
@@ -53,6 +56,8 @@ struct TopOptions {
       KernelNames::kShort;  // in call paths, where they are the last of many
   GraphStacks graph_stacks = GraphStacks::kBoth;
   StepDefinition steps = {};
+  CriticalOptions critical = {};
+  std::vector<Speedup> speedups = {};
 };
 
 struct ScriptOptions {
@@ -65,6 +70,7 @@ struct TraceOptions {
   GraphStacks graph_stacks = GraphStacks::kBoth;
   uint64_t max_events = 0;  // 0: no limit
   StepDefinition steps = {};
+  CriticalOptions critical = {};
 };
 
 // What of the command line views know.

@@ -60,6 +60,9 @@ void FillStragglers(TableSource& source, Table& table);
 void FillOverlap(TableSource& source, Table& table);
 void FillOverlapTrace(TableSource& source, Table& table);
 void FillHostClocks(TableSource& source, Table& table);
+// In top_critical.cpp.
+void FillCriticalPath(TableSource& source, Table& table);
+void FillWhatIf(TableSource& source, Table& table);
 // In top_nvtx.cpp.
 void FillRanges(TableSource& source, Table& table);
 void FillKernelsInRanges(TableSource& source, Table& table);

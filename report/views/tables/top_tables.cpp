@@ -124,6 +124,18 @@ Columns StepTraceColumns() {
                  Texts({"Launches"})});
 }
 
+Columns CriticalColumns() {
+  return Joined({Times("Instances", {}), Numbers({"Per Step (ns)", "Assumed (ns)"}),
+                 Texts({"Kind", "Thread", "What"}), Path()});
+}
+
+// Times of a step, or of all where there are no steps.
+Columns WhatIfColumns() {
+  return Joined({Numbers({"Factor", "On Path (%)", "Assumed (%)", "Measured (ns)", "Predicted (ns)",
+                          "Shorter (%)", "At Most (%)"}),
+                 Texts({"What"})});
+}
+
 // The driver's cache of code.
 Columns JitColumns() {
   return Joined({Times("Count", {}), Numbers({"Cache (MB)"}), Texts({"Operation", "Code"})});
@@ -251,6 +263,11 @@ std::vector<TableKind> CallKinds() {
       {"step_sum", "Step Summary", "duration, GPU time and work of steps (--step)", StepColumns(),
        FillSteps, true},
       {"step_trace", "Step Trace", "every step (--step)", StepTraceColumns(), FillStepTrace, true},
+      {"critical_path_sum", "Critical Path Summary",
+       "what decides how long steps, or the program, take (--step)", CriticalColumns(),
+       FillCriticalPath, true, kTotal, "Instances"},
+      {"what_if", "What If", "how much shorter steps would be (--what-if)", WhatIfColumns(),
+       FillWhatIf, true},
       {"op_sum", "Operator Summary", "GPU and launch time by operator of PyTorch or XLA",
        OperatorColumns(), FillOperators, false, "GPU Self Time (ns)", "GPU Work"},
       {"kernel_library_sum", "Kernel Summary by Library", "kernels by the library they are of",

@@ -1,0 +1,339 @@
+#include "report/critical_path/critical_path.h"
+
+#include <algorithm>
+#include <map>
+
+#include "format/base/text.h"
+#include "report/analysis/gpu_names.h"
+#include "report/analysis/sampled_events.h"
+#include "report/model/recorded_time.h"
+#include "report/model/saturated.h"
+#include "report/query/off_cpu_names.h"
+#include "report/query/off_cpu_times.h"
+
+namespace xpu {
+namespace {
+
+bool IsOfGpu(ArrowKind kind) {
+  return kind == ArrowKind::kKernel || kind == ArrowKind::kMemory || kind == ArrowKind::kGraph ||
+         kind == ArrowKind::kLaunch || kind == ArrowKind::kQueue ||
+         kind == ArrowKind::kStreamWait;
+}
+
+bool IsOfWait(ArrowKind kind) {
+  return kind == ArrowKind::kWait || kind == ArrowKind::kRunnable || kind == ArrowKind::kWakeUp;
+}
+
+}  // namespace
+
+std::string_view ArrowKindName(ArrowKind kind) {
+  switch (kind) {
+    case ArrowKind::kRunning:
+      return "CPU";
+    case ArrowKind::kCall:
+      return "CUDA call";
+    case ArrowKind::kWait:
+      return "wait";
+    case ArrowKind::kRunnable:
+      return "runnable";
+    case ArrowKind::kBlocked:
+      return "blocked";
+    case ArrowKind::kWakeUp:
+      return "wake-up";
+    case ArrowKind::kKernel:
+      return "kernel";
+    case ArrowKind::kMemory:
+      return "memory operation";
+    case ArrowKind::kGraph:
+      return "graph";
+    case ArrowKind::kLaunch:
+      return "launch latency";
+    case ArrowKind::kQueue:
+      return "between GPU work";
+    case ArrowKind::kStreamWait:
+      return "stream wait";
+    case ArrowKind::kGpuWait:
+      return "end of GPU wait";
+  }
+  return {};
+}
+
+CriticalPath::CriticalPath(Analysis& analysis, CallPaths& paths, const CriticalOptions& options)
+    : analysis_(analysis), paths_(paths), graph_(analysis) {
+  ChooseWindow(options);
+  FindSegments();
+}
+
+bool CriticalPath::ChooseSteps(const CriticalOptions& options) {
+  const std::vector<StepSeries> all = FindSteps(analysis_, options.steps);
+  const auto weight = [](const StepSeries& series) {
+    return series.steps.back().end_ns - series.steps.front().begin_ns;
+  };
+  const auto longest = std::max_element(
+      all.begin(), all.end(),
+      [&](const StepSeries& a, const StepSeries& b) { return weight(a) < weight(b); });
+  if (longest == all.end()) return false;
+  const std::vector<Step>& steps = longest->steps;
+  size_t first = longest->warm_up;
+  size_t last = steps.size() - 1;
+  if (options.range) {
+    first = std::min<uint64_t>(options.range->first, last);
+    last = std::min<uint64_t>(options.range->last, last);
+  }
+  // A time range leaves those that lie in it.
+  const Selection& shown = analysis_.shown;
+  while (first <= last && steps[first].begin_ns < shown.from_ns) ++first;
+  while (last > first && steps[last].end_ns > shown.to_ns) --last;
+  if (first > last) return false;
+  window_.thread = longest->thread;
+  window_.from_ns = steps[first].begin_ns;
+  window_.to_ns = steps[last].end_ns;
+  window_.steps = last - first + 1;
+  return true;
+}
+
+// The first thread of the process that launches most; the thread that does, if that has no lane.
+std::optional<uint32_t> CriticalPath::ChooseLane() const {
+  std::map<ProcessId, size_t> calls;
+  std::map<uint32_t, size_t> lane_calls;
+  for (const Launch& launch : analysis_.correlation.launches) {
+    const Owner owner = xpu::OwnerOf(analysis_, launch);
+    const std::optional<uint32_t> lane = graph_.LaneOf(owner.process, owner.tid);
+    if (!lane) continue;
+    ++calls[owner.process];
+    ++lane_calls[*lane];
+  }
+  const auto by_count = [](const auto& a, const auto& b) { return a.second < b.second; };
+  const auto process = std::max_element(calls.begin(), calls.end(), by_count);
+  if (process != calls.end()) {
+    const uint32_t pid = analysis_.processes[process->first].pid;
+    if (const auto lane = graph_.LaneOf(process->first, pid)) return lane;
+    return std::max_element(lane_calls.begin(), lane_calls.end(), by_count)->first;
+  }
+  // Of a program without a GPU: the first thread that was there for the longest time.
+  std::optional<uint32_t> longest;
+  uint64_t most_ns = 0;
+  for (uint32_t lane = 0; lane < graph_.lanes().size(); ++lane) {
+    const ThreadLane& of = graph_.lanes()[lane];
+    if (of.moments.empty() || of.owner.pid != of.owner.tid) continue;
+    const uint64_t ns =
+        graph_.graph().TimeOf(of.moments.back()) - graph_.graph().TimeOf(of.moments.front());
+    if (!longest || ns > most_ns) longest = lane;
+    most_ns = std::max(most_ns, ns);
+  }
+  return longest;
+}
+
+void CriticalPath::ChooseWindow(const CriticalOptions& options) {
+  const Selection& shown = analysis_.shown;
+  if (ChooseSteps(options)) {
+    const auto lane = graph_.LaneOf(window_.thread.process, window_.thread.tid);
+    const auto end = lane ? graph_.LastMoment(*lane, window_.to_ns) : std::nullopt;
+    if (end && graph_.graph().TimeOf(*end) > window_.from_ns) {
+      end_ = *end;
+      window_.to_ns = graph_.graph().TimeOf(*end);
+      return;
+    }
+  }
+  window_ = {};
+  const std::optional<uint32_t> lane = ChooseLane();
+  if (!lane) return;
+  const std::optional<uint32_t> end = graph_.LastMoment(*lane, shown.to_ns);
+  if (!end) return;
+  end_ = *end;
+  window_.thread = graph_.lanes()[*lane].owner;
+  window_.to_ns = graph_.graph().TimeOf(end_);
+  window_.from_ns = graph_.graph().TimeOf(graph_.lanes()[*lane].moments.front());
+  window_.from_ns = std::min(std::max(window_.from_ns, shown.from_ns), window_.to_ns);
+}
+
+void CriticalPath::FindSegments() {
+  if (window_.to_ns <= window_.from_ns) return;
+  uint64_t until_ns = window_.from_ns;
+  for (const Arrow& arrow : graph_.graph().PathTo(end_, window_.from_ns)) {
+    const uint64_t start_ns = std::max(graph_.graph().TimeOf(arrow.from), window_.from_ns);
+    // It began with a moment of which nothing says what that waited for.
+    if (start_ns > until_ns) {
+      Arrow unknown{.index = UINT32_MAX, .kind = ArrowKind::kWait, .is_assumed = true};
+      segments_.push_back({until_ns, start_ns, unknown});
+    }
+    until_ns = graph_.graph().TimeOf(arrow.to);
+    segments_.push_back({start_ns, until_ns, arrow});
+  }
+  for (const CriticalSegment& segment : segments_) {
+    if (segment.arrow.is_assumed) assumed_ns_ += segment.ns();
+  }
+}
+
+Owner CriticalPath::OwnerOf(const Arrow& arrow) const {
+  if (arrow.kind == ArrowKind::kRunning) return graph_.lanes()[arrow.index].owner;
+  if (IsOfGpu(arrow.kind)) return xpu::OwnerOf(analysis_, analysis_.correlation.work[arrow.index]);
+  if (arrow.kind == ArrowKind::kCall || arrow.kind == ArrowKind::kGpuWait) {
+    return xpu::OwnerOf(analysis_, analysis_.correlation.launches[arrow.index]);
+  }
+  if (IsOfWait(arrow.kind) && arrow.index != UINT32_MAX) {
+    return xpu::OwnerOf(analysis_, analysis_.model.events.off_cpu_waits[arrow.index]);
+  }
+  return window_.thread;
+}
+
+PathId CriticalPath::PathOf(const Arrow& arrow) {
+  if (IsOfGpu(arrow.kind)) return paths_.OfWork(analysis_.correlation.work[arrow.index]);
+  if (arrow.kind == ArrowKind::kCall || arrow.kind == ArrowKind::kGpuWait) {
+    return paths_.OfLaunch(analysis_.correlation.launches[arrow.index]);
+  }
+  if (IsOfWait(arrow.kind) && arrow.index != UINT32_MAX) {
+    return paths_.OfWait(analysis_.model.events.off_cpu_waits[arrow.index]);
+  }
+  return paths_.OfThread(OwnerOf(arrow));
+}
+
+PathId CriticalPath::PathAt(uint32_t moment) {
+  const Site site = graph_.SiteOf(moment);
+  switch (site.kind) {
+    case Site::Kind::kNone:
+      break;
+    case Site::Kind::kLaunch:
+      return paths_.OfLaunch(analysis_.correlation.launches[site.index]);
+    case Site::Kind::kWait:
+      return paths_.OfWait(analysis_.model.events.off_cpu_waits[site.index]);
+    case Site::Kind::kWaker:
+      return paths_.OfWaker(analysis_.model.events.off_cpu_waits[site.index]);
+  }
+  return {};
+}
+
+CriticalPath::Stretch& CriticalPath::StretchOf(const Arrow& running) {
+  const PathId from = PathAt(running.from);
+  const PathId to = PathAt(running.to);
+  Stretch& stretch = stretches_[uint64_t{from.value} << 32 | to.value];
+  stretch.from = from;
+  stretch.to = to;
+  return stretch;
+}
+
+void CriticalPath::AddSamples() {
+  const SampleWeights weights(analysis_.model, analysis_.shown);
+  const DependencyGraph& graph = graph_.graph();
+  for (const CpuSample& sample : analysis_.model.events.cpu_samples) {
+    if (!weights.IsOfTime(sample)) continue;
+    const Owner owner = xpu::OwnerOf(analysis_, sample);
+    const std::optional<uint32_t> lane = graph_.LaneOf(owner.process, owner.tid);
+    if (!lane) continue;
+    const std::vector<uint32_t>& moments = graph_.lanes()[*lane].moments;
+    const auto after = std::upper_bound(
+        moments.begin(), moments.end(), sample.time_ns,
+        [&](uint64_t ns, uint32_t moment) { return ns < graph.TimeOf(moment); });
+    if (after == moments.begin() || after == moments.end()) continue;
+    for (const Arrow& arrow : graph.ArrowsTo(*after)) {
+      if (arrow.kind != ArrowKind::kRunning || arrow.index != *lane) continue;
+      if (graph.TimeOf(arrow.from) > sample.time_ns) continue;
+      StretchOf(arrow).code.push_back(
+          {paths_.OfSample(sample), static_cast<double>(weights.Of(sample))});
+      break;
+    }
+  }
+}
+
+void CriticalPath::CountCode() {
+  has_samples_ = true;
+  AddSamples();
+  for (auto& [key, stretch] : stretches_) {
+    std::map<PathId, double> sums;
+    double whole = 0;
+    for (const CodeShare& part : stretch.code) {
+      sums[part.path] += part.share;
+      whole += part.share;
+    }
+    stretch.code.clear();
+    for (const auto& [path, weight] : sums) {
+      if (weight > 0) stretch.code.push_back({path, weight / whole});
+    }
+  }
+}
+
+// The code that both places are in; where they have nothing in common, what leads to the second.
+PathId CriticalPath::Between(const Stretch& stretch, const Arrow& running) {
+  const CallTree& tree = paths_.tree();
+  const std::vector<FrameId> from = tree.Path(stretch.from);
+  const std::vector<FrameId> to = tree.Path(stretch.to);
+  size_t common = 0;
+  while (common < std::min(from.size(), to.size()) && from[common] == to[common]) ++common;
+  PathId path = common > 1 || !stretch.to ? stretch.from : stretch.to;
+  size_t depth = common > 1 || !stretch.to ? from.size() : to.size();
+  if (!path) return paths_.OfThread(OwnerOf(running));
+  const bool is_to_itself = common > 1 && common == depth;  // the call itself is not meant
+  const size_t wanted = common > 1 && !is_to_itself ? common : std::max<size_t>(depth, 2) - 1;
+  for (; depth > wanted; --depth) path = tree[path].parent;
+  return path;
+}
+
+const std::vector<CodeShare>& CriticalPath::CodeOf(const Arrow& running) {
+  if (!has_samples_) CountCode();
+  Stretch& stretch = StretchOf(running);
+  if (stretch.code.empty()) stretch.code.push_back({Between(stretch, running), 1.0});
+  return stretch.code;
+}
+
+uint64_t CriticalPath::Reevaluate(const std::function<uint64_t(const Arrow&)>& scale) const {
+  if (empty()) return 0;
+  const uint64_t then_ns = graph_.graph().Reevaluate(end_, window_.from_ns, scale);
+  return then_ns - std::min(then_ns, window_.from_ns);
+}
+
+CallTree BuildCriticalTree(Analysis& analysis, const CriticalOptions& options,
+                           KernelNames kernel_names, const PathOptions& path_options) {
+  CallPaths paths(analysis, path_options);
+  paths.NameAhead({.samples = true, .launches = true, .off_cpu_waits = true});
+  CriticalPath critical(analysis, paths, options);
+  CallTree& tree = paths.tree();
+  GpuLeaves leaves(analysis, kernel_names);
+  const auto leaf = [&](std::string_view text) {
+    return analysis.frames.Intern(text, FrameOrigin::kOther);
+  };
+  // Running time is divided as a whole: parts of single stretches round to nothing.
+  std::map<PathId, double> running;
+  for (const CriticalSegment& segment : critical.segments()) {
+    const Arrow& arrow = segment.arrow;
+    if (arrow.kind == ArrowKind::kRunning) {
+      for (const CodeShare& part : critical.CodeOf(arrow)) {
+        running[part.path] += part.share * static_cast<double>(segment.ns());
+      }
+      continue;
+    }
+    PathId path = critical.PathOf(arrow);
+    switch (arrow.kind) {
+      case ArrowKind::kKernel:
+      case ArrowKind::kMemory:
+      case ArrowKind::kGraph:
+        path = tree.Child(path, leaves.Of(analysis.correlation.work[arrow.index]));
+        break;
+      case ArrowKind::kWait:
+        path = tree.Child(path, leaf(arrow.index == UINT32_MAX
+                                         ? std::string("[unknown]")
+                                         : "[off-CPU] " + WaitName(analysis.model.events
+                                                                       .off_cpu_waits[arrow.index])));
+        break;
+      case ArrowKind::kRunnable:
+        path = tree.Child(path, leaf("[off-CPU] runnable"));
+        break;
+      case ArrowKind::kCall:
+        break;
+      default:
+        path = tree.Child(path, leaf(Format("[{}]", ArrowKindName(arrow.kind))));
+        break;
+    }
+    tree.Add(path, segment.ns());
+  }
+  double sum = 0;
+  uint64_t given_ns = 0;
+  for (const auto& [path, ns] : running) {
+    sum += ns;
+    const auto until_ns = static_cast<uint64_t>(sum + 0.5);
+    tree.Add(path, until_ns - given_ns);
+    given_ns = until_ns;
+  }
+  return std::move(tree);
+}
+
+}  // namespace xpu

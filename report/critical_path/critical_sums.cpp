@@ -1,0 +1,90 @@
+// critical_path_sum.
+#include <algorithm>
+#include <map>
+#include <tuple>
+
+#include "format/base/text.h"
+#include "report/critical_path/what_if.h"
+#include "report/query/off_cpu_names.h"
+#include "report/query/off_cpu_sums.h"
+#include "report/query/readable_paths.h"
+#include "report/query/running_time.h"
+
+namespace xpu {
+namespace {
+
+std::string NameOf(const Analysis& analysis, const WaitReasons& reasons, const GpuNames& names,
+                   const Arrow& arrow) {
+  switch (arrow.kind) {
+    case ArrowKind::kKernel:
+    case ArrowKind::kMemory:
+    case ArrowKind::kGraph:
+    case ArrowKind::kLaunch:
+    case ArrowKind::kQueue:
+    case ArrowKind::kStreamWait: {
+      const GpuWork& work = analysis.correlation.work[arrow.index];
+      if (work.kind != WorkKind::kKernel) return names.Title(work);
+      return names.KernelName(analysis.model.events.kernels.Get<&Kernel::name>(work.index));
+    }
+    case ArrowKind::kCall:
+    case ArrowKind::kGpuWait:
+      return ApiNameOf(analysis.api_names, analysis.correlation.launches[arrow.index]);
+    case ArrowKind::kWait:
+      if (arrow.index == UINT32_MAX) return "[unknown]";
+      return reasons.Of(analysis.model.events.off_cpu_waits[arrow.index]);
+    default:
+      return {};
+  }
+}
+
+}  // namespace
+
+std::vector<CriticalSum> CriticalSums(Analysis& analysis, CallPaths& paths, CriticalPath& critical,
+                                      const GpuNames& names) {
+  ReadablePaths readable(analysis, paths.tree());
+  const WaitReasons reasons(analysis);
+  struct Times {
+    std::vector<uint64_t> durations;
+    double assumed_ns = 0;
+    double sum_ns = 0;
+  };
+  using Key = std::tuple<ArrowKind, std::string, std::string, PathId>;
+  std::map<Key, Times> all;
+  std::map<std::pair<ProcessId, uint32_t>, std::string> threads;
+  for (const CriticalSegment& segment : critical.segments()) {
+    const Arrow& arrow = segment.arrow;
+    const Owner owner = critical.OwnerOf(arrow);
+    std::string& thread = threads[{owner.process, owner.tid}];
+    if (thread.empty()) thread = ThreadText(analysis, owner.process, owner.tid);
+    const auto add = [&](PathId path, double share) {
+      Times& times =
+          all[{arrow.kind, thread, NameOf(analysis, reasons, names, arrow), readable.Of(path)}];
+      const double ns = share * static_cast<double>(segment.ns());
+      times.durations.push_back(static_cast<uint64_t>(ns));
+      times.sum_ns += ns;
+      if (arrow.is_assumed) times.assumed_ns += ns;
+    };
+    if (arrow.kind != ArrowKind::kRunning) {
+      add(critical.PathOf(arrow), 1);
+      continue;
+    }
+    for (const CodeShare& part : critical.CodeOf(arrow)) add(part.path, part.share);
+  }
+  std::vector<CriticalSum> rows;
+  for (auto& [key, times] : all) {
+    CriticalSum row{.times = Summarize({}, times.durations),
+                    .assumed_ns = static_cast<uint64_t>(times.assumed_ns + 0.5),
+                    .kind = std::get<0>(key),
+                    .thread = std::get<1>(key),
+                    .what = std::get<2>(key),
+                    .path = std::get<3>(key)};
+    row.times.total = static_cast<uint64_t>(times.sum_ns + 0.5);
+    rows.push_back(std::move(row));
+  }
+  std::stable_sort(rows.begin(), rows.end(), [](const CriticalSum& a, const CriticalSum& b) {
+    return a.times.total > b.times.total;
+  });
+  return rows;
+}
+
+}  // namespace xpu

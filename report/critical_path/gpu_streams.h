@@ -1,0 +1,59 @@
+// The work of each stream of a GPU in order of time: what ran when, and what of it a call waits for.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <span>
+#include <tuple>
+#include <vector>
+
+#include "report/analysis/analysis.h"
+
+namespace xpu {
+
+// The work of one stream. All lists have one entry each.
+struct GpuStream {
+  InstanceId instance;
+  uint32_t device = 0;
+  uint32_t id = 0;
+  std::vector<uint32_t> work;          // in Correlation::work, by start
+  std::vector<uint64_t> launched_ns;   // when this and all before it had been launched
+  std::vector<uint64_t> ended_ns;      // when this and all before it had ended
+  std::vector<uint32_t> last;          // of this and all before it, the work that ended last
+
+  // Of what was launched before `launched_ns`, the last to end, which is not later than `ended_ns`.
+  // nullopt: none.
+  std::optional<uint32_t> LastOf(uint64_t launched_ns, uint64_t ended_ns) const;
+  // How much of what was launched before then had not ended.
+  size_t PendingAt(uint64_t time_ns) const;
+};
+
+class GpuStreams {
+ public:
+  explicit GpuStreams(const Analysis& analysis);
+
+  const std::vector<GpuStream>& all() const { return all_; }
+  // Of one instance of the injected library. A program with more than kMost streams in a process
+  // gets no dependencies between the others: to find those takes time for each.
+  static constexpr size_t kMost = 64;
+  std::span<const GpuStream> Of(InstanceId instance) const;
+  const GpuStream* Find(InstanceId instance, uint32_t stream) const;
+
+ private:
+  std::span<const GpuStream> AllOf(InstanceId instance) const;
+
+  std::vector<GpuStream> all_;  // by instance, stream, device
+};
+
+// What a call waits for.
+struct GpuWait {
+  static constexpr uint32_t kNothing = UINT32_MAX;
+  uint32_t work = kNothing;  // in Correlation::work: until it has ended
+  bool is_assumed = false;
+  bool is_full_queue = false;  // it waits because the GPU has too much to do already
+};
+// For each launch: synchronizations, copies that block, launches while the queue is full.
+std::vector<GpuWait> FindGpuWaits(const Analysis& analysis, const GpuStreams& streams);
+
+}  // namespace xpu

@@ -1,0 +1,171 @@
+// The arrows of a ProgramGraph that connect threads and streams.
+#include <algorithm>
+#include <queue>
+#include <tuple>
+
+#include "report/critical_path/program_graph.h"
+
+namespace xpu {
+
+void ProgramGraph::OrderCalls() {
+  for (uint32_t place = 0; place < launches_.size(); ++place) {
+    const Launch& launch = launches_[place];
+    if (launch.end_ns <= launch.start_ns) continue;
+    const Owner owner = OwnerOf(analysis_, launch);
+    const std::optional<uint32_t> lane = LaneOf(owner.process, owner.tid);
+    if (lane) calls_[owner.process].push_back({launch.end_ns, *lane, place});
+  }
+  for (auto& [process, calls] : calls_) {
+    std::sort(calls.begin(), calls.end(), [](const Call& a, const Call& b) {
+      return std::tuple(a.end_ns, a.launch) < std::tuple(b.end_ns, b.launch);
+    });
+  }
+}
+
+// Which lies in that time as a whole.
+std::optional<uint32_t> ProgramGraph::LastCallOfOther(uint32_t lane, uint64_t from_ns,
+                                                      uint64_t to_ns) const {
+  constexpr int kMostCalls = 8;
+  const auto found = calls_.find(lanes_[lane].owner.process);
+  if (found == calls_.end()) return std::nullopt;
+  const std::vector<Call>& calls = found->second;
+  auto at = std::upper_bound(calls.begin(), calls.end(), to_ns,
+                             [](uint64_t ns, const Call& call) { return ns < call.end_ns; });
+  for (int i = 0; i < kMostCalls && at != calls.begin(); ++i) {
+    --at;
+    if (at->end_ns <= from_ns) break;
+    if (at->lane != lane && launches_[at->launch].start_ns >= from_ns) return at->launch;
+  }
+  return std::nullopt;
+}
+
+// The rest of the time after the call of the other thread this one is assumed to run.
+void ProgramGraph::MakeHandOvers() {
+  for (const auto& [launch, moment] : hand_overs_) {
+    if (call_end_[launch] == kNone) continue;
+    const Owner owner = OwnerOf(analysis_, launches_[launch]);
+    const std::optional<uint32_t> lane = LaneOf(owner.process, owner.tid);
+    if (!lane) continue;
+    graph_.AddActivity({.from = call_end_[launch],
+                        .to = moment,
+                        .index = *lane,
+                        .kind = ArrowKind::kRunning,
+                        .is_assumed = true});
+  }
+}
+
+// From the moment at which a call could start its work on a stream that has nothing to do, to the
+// start: the median.
+uint64_t ProgramGraph::LaunchLatency() const {
+  std::vector<uint64_t> latencies;
+  for (const GpuStream& stream : streams_.all()) {
+    for (size_t i = 0; i < stream.work.size(); ++i) {
+      const GpuWork& work = work_[stream.work[i]];
+      if (work.launch == GpuWork::kNoLaunch || launch_point_[work.launch] == kNone) continue;
+      const uint64_t point_ns = graph_.TimeOf(launch_point_[work.launch]);
+      if (i > 0 && stream.ended_ns[i - 1] > point_ns) continue;
+      latencies.push_back(work.start_ns - std::min(work.start_ns, point_ns));
+    }
+  }
+  if (latencies.empty()) return 0;
+  const auto middle = latencies.begin() + static_cast<ptrdiff_t>(latencies.size() / 2);
+  std::nth_element(latencies.begin(), middle, latencies.end());
+  return *middle;
+}
+
+void ProgramGraph::MakeStreams() {
+  for (const GpuStream& stream : streams_.all()) {
+    for (const uint32_t place : stream.work) {
+      work_start_[place] = graph_.AddMoment(work_[place].start_ns);
+      work_end_[place] = graph_.AddMoment(work_[place].end_ns);
+    }
+  }
+  const uint64_t latency_ns = LaunchLatency();
+  for (const GpuStream& stream : streams_.all()) MakeStream(stream, latency_ns);
+}
+
+// Branches of a graph that is recorded node by node run at one time on one stream: what ended last
+// before a piece of work is what that waited for.
+void ProgramGraph::MakeStream(const GpuStream& stream, uint64_t latency_ns) {
+  using End = std::pair<uint64_t, uint32_t>;  // and the work
+  std::priority_queue<End, std::vector<End>, std::greater<>> running;
+  uint32_t last = kNone;
+  for (const uint32_t place : stream.work) {
+    const GpuWork& work = work_[place];
+    const ArrowKind kind = work.kind == WorkKind::kKernel  ? ArrowKind::kKernel
+                           : work.kind == WorkKind::kGraph ? ArrowKind::kGraph
+                                                           : ArrowKind::kMemory;
+    graph_.AddActivity(
+        {.from = work_start_[place], .to = work_end_[place], .index = place, .kind = kind});
+    while (!running.empty() && running.top().first <= work.start_ns) {
+      last = running.top().second;
+      running.pop();
+    }
+    running.emplace(work.end_ns, place);
+    if (last != kNone) {
+      graph_.AddDependency({.from = work_end_[last],
+                            .to = work_start_[place],
+                            .index = place,
+                            .kind = ArrowKind::kQueue});
+    }
+    if (work.launch == GpuWork::kNoLaunch || launch_point_[work.launch] == kNone) continue;
+    graph_.AddDependency({.from = launch_point_[work.launch],
+                          .to = work_start_[place],
+                          .ns = latency_ns,
+                          .index = place,
+                          .kind = ArrowKind::kLaunch});
+  }
+}
+
+// Which work an event stands for is not recorded. It is assumed to be the last that was launched on
+// another stream before the call that waits, and that ended before the work that waited began.
+void ProgramGraph::MakeStreamWaits() {
+  for (const GpuWork& wait : work_) {
+    if (wait.launch == GpuWork::kNoLaunch) continue;
+    if (!IsStreamWait(analysis_.model.events, wait)) continue;
+    const uint64_t call_ns = launches_[wait.launch].start_ns;
+    const GpuStream* stream = streams_.Find(wait.instance, wait.stream_id);
+    if (stream == nullptr) continue;
+    const auto next =
+        std::upper_bound(stream->launched_ns.begin(), stream->launched_ns.end(), call_ns);
+    if (next == stream->launched_ns.end()) continue;
+    const uint32_t waits =
+        stream->work[static_cast<size_t>(next - stream->launched_ns.begin())];
+    std::optional<uint32_t> last;
+    for (const GpuStream& other : streams_.Of(wait.instance)) {
+      if (&other == stream) continue;
+      const std::optional<uint32_t> of = other.LastOf(call_ns, work_[waits].start_ns);
+      if (of && (!last || work_[*of].end_ns > work_[*last].end_ns)) last = of;
+    }
+    if (!last) continue;
+    graph_.AddDependency({.from = work_end_[*last],
+                          .to = work_start_[waits],
+                          .index = waits,
+                          .kind = ArrowKind::kStreamWait,
+                          .is_assumed = true});
+  }
+}
+
+void ProgramGraph::MakeGpuWaits() {
+  for (uint32_t place = 0; place < launches_.size(); ++place) {
+    const GpuWait& wait = gpu_waits_[place];
+    if (wait.work == GpuWait::kNothing || call_end_[place] == kNone) continue;
+    graph_.AddDependency({.from = work_end_[wait.work],
+                          .to = call_end_[place],
+                          .index = place,
+                          .kind = ArrowKind::kGpuWait,
+                          .is_assumed = wait.is_assumed});
+  }
+}
+
+void ProgramGraph::MakeWakeUps() {
+  for (uint32_t place = 0; place < ready_.size(); ++place) {
+    if (ready_[place] == kNone || waker_[place] == kNone) continue;
+    graph_.AddDependency({.from = waker_[place],
+                          .to = ready_[place],
+                          .index = place,
+                          .kind = ArrowKind::kWakeUp});
+  }
+}
+
+}  // namespace xpu

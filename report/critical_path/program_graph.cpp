@@ -1,0 +1,286 @@
+#include "report/critical_path/program_graph.h"
+
+#include <algorithm>
+#include <tuple>
+
+#include "report/model/saturated.h"
+#include "report/query/off_cpu_times.h"
+
+namespace xpu {
+namespace {
+
+// Of the time of a thread: if it waits less for another one, the two only meet at a lock. Else the
+// path would follow a thread that sleeps for seconds, because it held a lock for a microsecond.
+constexpr uint64_t kRarePart = 100;
+// Without off-CPU time: a thread that runs for longer between two of its calls may have waited.
+constexpr uint64_t kLongNs = 100'000;
+// Likewise: what is longer and holds calls of another thread is a wait for that one.
+constexpr uint64_t kHandOverNs = 50'000;
+
+}  // namespace
+
+ProgramGraph::ProgramGraph(const Analysis& analysis)
+    : analysis_(analysis),
+      launches_(analysis.correlation.launches),
+      work_(analysis.correlation.work),
+      has_off_cpu_(!analysis.model.events.off_cpu_waits.empty()),
+      streams_(analysis),
+      gpu_waits_(FindGpuWaits(analysis, streams_)) {
+  const size_t waits = analysis.model.events.off_cpu_waits.size();
+  launch_point_.assign(launches_.size(), kNone);
+  call_end_.assign(launches_.size(), kNone);
+  work_start_.assign(work_.size(), kNone);
+  work_end_.assign(work_.size(), kNone);
+  ready_.assign(waits, kNone);
+  waker_.assign(waits, kNone);
+  waking_.assign(waits, Waking::kUnknown);
+  FindLanes();
+  if (!has_off_cpu_) OrderCalls();
+  for (uint32_t lane = 0; lane < lanes_.size(); ++lane) MakeLane(lane);
+  MakeHandOvers();
+  MakeStreams();
+  MakeStreamWaits();
+  MakeGpuWaits();
+  MakeWakeUps();
+  graph_.Finish();
+}
+
+uint32_t ProgramGraph::AddLane(const Owner& owner) {
+  const auto [at, is_new] =
+      lane_of_.try_emplace({owner.process, owner.tid}, static_cast<uint32_t>(lanes_.size()));
+  if (is_new) {
+    lanes_.push_back({owner, {}});
+    cuts_.emplace_back();
+  }
+  return at->second;
+}
+
+std::optional<uint32_t> ProgramGraph::LaneOf(ProcessId process, uint32_t tid) const {
+  const auto found = lane_of_.find({process, tid});
+  if (found == lane_of_.end()) return std::nullopt;
+  return found->second;
+}
+
+std::optional<uint32_t> ProgramGraph::LastMoment(uint32_t lane, uint64_t until_ns) const {
+  const std::vector<uint32_t>& moments = lanes_[lane].moments;
+  const auto after =
+      std::upper_bound(moments.begin(), moments.end(), until_ns,
+                       [&](uint64_t ns, uint32_t moment) { return ns < graph_.TimeOf(moment); });
+  if (after == moments.begin()) return std::nullopt;
+  return *std::prev(after);
+}
+
+void ProgramGraph::FindLanes() {
+  first_work_ns_.assign(launches_.size(), UINT64_MAX);
+  for (const GpuWork& work : work_) {
+    if (work.launch == GpuWork::kNoLaunch || !work.timed) continue;
+    if (work.kind == WorkKind::kSynchronization) continue;
+    first_work_ns_[work.launch] = std::min(first_work_ns_[work.launch], work.start_ns);
+  }
+  const size_t waits = analysis_.model.events.off_cpu_waits.size();
+  for (uint32_t place = 0; place < waits; ++place) {
+    AddLane(OwnerOf(analysis_, analysis_.model.events.off_cpu_waits[place]));
+  }
+  for (uint32_t place = 0; place < launches_.size(); ++place) AddCall(place);
+  for (uint32_t place = 0; place < waits; ++place) AddWait(place);
+  AddEnds();
+  FindRareWakers();
+}
+
+void ProgramGraph::FindRareWakers() {
+  const auto& waits = analysis_.model.events.off_cpu_waits;
+  std::map<std::pair<uint32_t, uint32_t>, uint64_t> blocked_ns;  // by thread and waker
+  const auto lanes_of = [&](const OffCpuWait& wait) {
+    const Owner owner = OwnerOf(analysis_, wait);
+    const Owner waker = WakerOf(analysis_, wait);
+    return std::pair(*LaneOf(owner.process, owner.tid), *LaneOf(waker.process, waker.tid));
+  };
+  for (size_t place = 0; place < waits.size(); ++place) {
+    if (waking_[place] != Waking::kUsual) continue;
+    uint64_t& ns = blocked_ns[lanes_of(waits[place])];
+    ns = AddSaturated(ns, TimesOf(waits[place]).blocked_ns);
+  }
+  for (size_t place = 0; place < waits.size(); ++place) {
+    if (waking_[place] != Waking::kUsual) continue;
+    const auto lanes = lanes_of(waits[place]);
+    const auto [first, last] = std::minmax_element(
+        cuts_[lanes.first].begin(), cuts_[lanes.first].end(),
+        [](const Cut& a, const Cut& b) { return a.time_ns < b.time_ns; });
+    if (blocked_ns[lanes] < (last->time_ns - first->time_ns) / kRarePart) {
+      waking_[place] = Waking::kRare;
+    }
+  }
+}
+
+void ProgramGraph::AddCall(uint32_t place) {
+  const Launch& launch = launches_[place];
+  const bool is_captured = LaunchStatusOf(launch) == LaunchStatus::kCaptured;
+  if (launch.tid == 0 || launch.end_ns < launch.start_ns) return;
+  std::vector<Cut>& cuts = cuts_[AddLane(OwnerOf(analysis_, launch))];
+  if (launch.end_ns > launch.start_ns) {
+    cuts.push_back({launch.start_ns, place, CutKind::kCallStart});
+    cuts.push_back({launch.end_ns, place, CutKind::kCallEnd});
+  }
+  if (is_captured || first_work_ns_[place] == UINT64_MAX) return;
+  const uint64_t point_ns = std::clamp(first_work_ns_[place], launch.start_ns, launch.end_ns);
+  cuts.push_back({point_ns, place, CutKind::kPoint});
+}
+
+void ProgramGraph::AddWait(uint32_t place) {
+  const OffCpuWait& wait = analysis_.model.events.off_cpu_waits[place];
+  const OffCpuTimes times = TimesOf(wait);
+  const uint64_t ready_ns = wait.start_ns + times.blocked_ns;
+  const uint64_t end_ns = ready_ns + times.runnable_ns;
+  if (end_ns <= wait.start_ns) return;
+  std::vector<Cut>& cuts = cuts_[AddLane(OwnerOf(analysis_, wait))];
+  cuts.push_back({wait.start_ns, place, CutKind::kWaitStart});
+  if (IsWait(wait.state) && times.blocked_ns > 0) cuts.push_back({ready_ns, place, CutKind::kReady});
+  cuts.push_back({end_ns, place, CutKind::kWaitEnd});
+  if (!IsWoken(wait)) return;
+  const Owner waker = WakerOf(analysis_, wait);
+  const auto lane = lane_of_.find({waker.process, waker.tid});
+  if (lane == lane_of_.end()) return;
+  cuts_[lane->second].push_back({ready_ns, place, CutKind::kWake});
+  waking_[place] = Waking::kUsual;
+}
+
+bool ProgramGraph::IsWoken(const OffCpuWait& wait) const {
+  return IsWait(wait.state) && wait.waker == OffCpuWaker::kThread && !wait.is_open &&
+         wait.ready_ns > wait.start_ns && wait.ready_ns <= wait.end_ns;
+}
+
+// From where to where a thread was seen.
+void ProgramGraph::AddEnds() {
+  const auto add = [&](const Owner& owner, uint64_t time_ns) {
+    const auto lane = lane_of_.find({owner.process, owner.tid});
+    if (lane == lane_of_.end()) return;
+    cuts_[lane->second].push_back({time_ns, kNone, CutKind::kPoint});
+  };
+  std::map<ThreadKey, std::pair<Owner, uint64_t>> last;
+  for (const CpuSample& sample : analysis_.model.events.cpu_samples) {
+    const Owner owner = OwnerOf(analysis_, sample);
+    const bool is_main = owner.pid == owner.tid;
+    if (is_main && lane_of_.empty()) AddLane(owner);
+    const auto [at, is_new] = last.try_emplace({owner.process, owner.tid}, owner, sample.time_ns);
+    if (is_new) add(owner, sample.time_ns);
+    at->second = {owner, sample.time_ns};
+  }
+  for (const auto& [key, end] : last) add(end.first, end.second);
+  for (const OffCpuSum& sum : analysis_.model.events.off_cpu_sums) {
+    add(OwnerOf(analysis_, sum), sum.time_ns);
+  }
+}
+
+bool ProgramGraph::WaitsForGpu(const LaneState& state) const {
+  if (state.call == kNone || state.is_working) return false;
+  const GpuWait& wait = gpu_waits_[state.call];
+  return wait.work != GpuWait::kNothing &&
+         work_[wait.work].end_ns > launches_[state.call].start_ns;
+}
+
+// What a thread does between two moments: what it waits for comes before the call that it is in.
+Arrow ProgramGraph::ArrowOf(const LaneState& state) const {
+  if (WaitsForGpu(state)) {
+    return {.index = state.call,
+            .kind = ArrowKind::kBlocked,
+            .is_assumed = gpu_waits_[state.call].is_assumed};
+  }
+  if (state.wait != kNone) {
+    const OffCpuWait& wait = analysis_.model.events.off_cpu_waits[state.wait];
+    if (state.is_ready || !IsWait(wait.state)) {
+      return {.index = state.wait, .kind = ArrowKind::kRunnable};
+    }
+    const Waking waking = waking_[state.wait];
+    if (waking == Waking::kUsual) return {.index = state.wait, .kind = ArrowKind::kBlocked};
+    const bool is_known = waking == Waking::kRare || wait.waker == OffCpuWaker::kInterrupt;
+    return {.index = state.wait, .kind = ArrowKind::kWait, .is_assumed = !is_known};
+  }
+  if (state.call != kNone) return {.index = state.call, .kind = ArrowKind::kCall};
+  return {.index = state.lane, .kind = ArrowKind::kRunning};
+}
+
+uint32_t ProgramGraph::MakeMoment(const LaneState& state, uint64_t time_ns) {
+  std::vector<uint32_t>& moments = lanes_[state.lane].moments;
+  if (!moments.empty() && graph_.TimeOf(moments.back()) == time_ns) return moments.back();
+  const uint32_t moment = graph_.AddMoment(time_ns);
+  sites_.emplace_back();
+  if (!moments.empty()) {
+    Arrow arrow = ArrowOf(state);
+    arrow.from = moments.back();
+    arrow.to = moment;
+    const uint64_t from_ns = graph_.TimeOf(arrow.from);
+    if (arrow.kind == ArrowKind::kRunning && !has_off_cpu_) {
+      const std::optional<uint32_t> other =
+          time_ns - from_ns > kHandOverNs ? LastCallOfOther(state.lane, from_ns, time_ns)
+                                          : std::nullopt;
+      if (other) {
+        arrow.kind = ArrowKind::kBlocked;
+        hand_overs_.emplace_back(*other, moment);
+      }
+      arrow.is_assumed = other || time_ns - from_ns > kLongNs;
+    }
+    if (arrow.kind == ArrowKind::kBlocked) {
+      graph_.AddDependency(arrow);
+    } else {
+      graph_.AddActivity(arrow);
+    }
+  }
+  moments.push_back(moment);
+  return moment;
+}
+
+void ProgramGraph::Apply(const Cut& cut, uint32_t moment, bool is_hidden, LaneState& state) {
+  const auto set_site = [&](Site::Kind kind) {
+    if (!is_hidden) sites_[moment] = {kind, cut.index};
+  };
+  switch (cut.kind) {
+    case CutKind::kWaitStart:
+      state.wait = cut.index;
+      state.is_ready = false;
+      return set_site(Site::Kind::kWait);
+    case CutKind::kReady:
+      if (state.wait == cut.index) state.is_ready = true;
+      if (!is_hidden) ready_[cut.index] = moment;
+      return;
+    case CutKind::kWaitEnd:
+      if (state.wait == cut.index) state.wait = kNone;
+      return set_site(Site::Kind::kWait);
+    case CutKind::kCallStart:
+      if (state.call != kNone) return;  // one within another
+      state.call = cut.index;
+      state.is_working = first_work_ns_[cut.index] != UINT64_MAX &&
+                         !gpu_waits_[cut.index].is_full_queue;
+      return set_site(Site::Kind::kLaunch);
+    case CutKind::kCallEnd:
+      if (state.call != cut.index) return;
+      call_end_[cut.index] = moment;
+      state.call = kNone;
+      return set_site(Site::Kind::kLaunch);
+    case CutKind::kPoint:
+      if (cut.index == kNone) return;
+      launch_point_[cut.index] = moment;
+      if (state.call == cut.index) state.is_working = false;
+      return set_site(Site::Kind::kLaunch);
+    case CutKind::kWake:
+      waker_[cut.index] = moment;
+      if (sites_[moment].kind == Site::Kind::kNone) set_site(Site::Kind::kWaker);
+      return;
+  }
+}
+
+void ProgramGraph::MakeLane(uint32_t lane) {
+  std::vector<Cut> cuts = std::move(cuts_[lane]);
+  std::sort(cuts.begin(), cuts.end(), [](const Cut& a, const Cut& b) {
+    return std::tuple(a.time_ns, a.kind, a.index) < std::tuple(b.time_ns, b.kind, b.index);
+  });
+  LaneState state{.lane = lane};
+  for (const Cut& cut : cuts) {
+    const bool is_of_wait = cut.kind == CutKind::kReady || cut.kind == CutKind::kWaitEnd ||
+                            cut.kind == CutKind::kWaitStart;
+    // While a call waits for the GPU it does not matter whether the thread sleeps or spins.
+    const bool is_hidden = is_of_wait && WaitsForGpu(state);
+    Apply(cut, is_hidden ? kNone : MakeMoment(state, cut.time_ns), is_hidden, state);
+  }
+}
+
+}  // namespace xpu

@@ -1,0 +1,127 @@
+// The dependency graph of a recording: what each thread and each stream of a GPU did, and what it
+// waited for.
+//
+// A thread is a chain of moments: where it stops and goes on, where its CUDA calls begin and end,
+// where the work of a call may start, and where it wakes another thread. A stream is one of starts
+// and ends. Without --off-cpu nobody knows when a thread waited: it is then assumed to run, and to
+// wait only for another thread of its process that launches meanwhile (autograd's, for instance).
+// An arrow that is there without a record that says so is marked as assumed.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "report/analysis/analysis.h"
+#include "report/analysis/call_paths.h"
+#include "report/critical_path/dependency_graph.h"
+#include "report/critical_path/gpu_streams.h"
+
+namespace xpu {
+
+// Where the code of a thread is at a moment: its stack there.
+struct Site {
+  enum class Kind : uint8_t { kNone, kLaunch, kWait, kWaker };
+  Kind kind = Kind::kNone;
+  uint32_t index = 0;  // of a launch, or of a wait in the model's list
+};
+
+struct ThreadLane {
+  Owner owner;
+  std::vector<uint32_t> moments;  // in order of time
+};
+
+class ProgramGraph {
+ public:
+  // Of all that was recorded, whatever is shown. `analysis` must outlive this.
+  explicit ProgramGraph(const Analysis& analysis);
+
+  const DependencyGraph& graph() const { return graph_; }
+  const std::vector<ThreadLane>& lanes() const { return lanes_; }
+  // Whether the capture says when threads did not run.
+  bool has_off_cpu() const { return has_off_cpu_; }
+
+  // The place in lanes(); nullopt: the thread has none.
+  std::optional<uint32_t> LaneOf(ProcessId process, uint32_t tid) const;
+  // Its last moment until then; nullopt: it begins later.
+  std::optional<uint32_t> LastMoment(uint32_t lane, uint64_t until_ns) const;
+  // Of a moment of a thread; the lane of an arrow of kind kRunning is its index.
+  Site SiteOf(uint32_t moment) const { return moment < sites_.size() ? sites_[moment] : Site{}; }
+
+ private:
+  static constexpr uint32_t kNone = UINT32_MAX;
+  using ThreadKey = std::pair<ProcessId, uint32_t>;
+  // Where a lane is cut. Of one time they come in this order.
+  enum class CutKind : uint8_t { kReady, kWaitEnd, kCallEnd, kPoint, kWake, kCallStart, kWaitStart };
+  struct Cut {
+    uint64_t time_ns = 0;
+    uint32_t index = 0;  // of a launch or a wait
+    CutKind kind = CutKind::kPoint;
+  };
+
+  void FindLanes();
+  uint32_t AddLane(const Owner& owner);
+  void AddWait(uint32_t place);
+  void AddCall(uint32_t place);
+  void AddEnds();
+  void FindRareWakers();
+  void MakeLane(uint32_t lane);
+  // What a thread does at a moment.
+  struct LaneState {
+    uint32_t lane = 0;
+    uint32_t wait = kNone;
+    bool is_ready = false;  // it waits only for a CPU
+    uint32_t call = kNone;
+    bool is_working = false;  // the call has not come to where it waits for the GPU
+  };
+  bool WaitsForGpu(const LaneState& state) const;
+  Arrow ArrowOf(const LaneState& state) const;
+  uint32_t MakeMoment(const LaneState& state, uint64_t time_ns);
+  void Apply(const Cut& cut, uint32_t moment, bool is_hidden, LaneState& state);
+  // Without off-CPU time.
+  void OrderCalls();
+  std::optional<uint32_t> LastCallOfOther(uint32_t lane, uint64_t from_ns, uint64_t to_ns) const;
+  void MakeHandOvers();
+  void MakeStreams();
+  void MakeStream(const GpuStream& stream, uint64_t latency_ns);
+  void MakeStreamWaits();
+  void MakeGpuWaits();
+  void MakeWakeUps();
+  uint64_t LaunchLatency() const;
+  bool IsWoken(const OffCpuWait& wait) const;
+
+  const Analysis& analysis_;
+  const LaunchList& launches_;
+  const GpuWorkList& work_;
+  const bool has_off_cpu_;
+  const GpuStreams streams_;
+  std::vector<GpuWait> gpu_waits_;  // by launch
+  DependencyGraph graph_;
+  std::vector<ThreadLane> lanes_;
+  std::map<ThreadKey, uint32_t> lane_of_;
+  std::vector<std::vector<Cut>> cuts_;  // by lane
+  std::vector<Site> sites_;             // by moment, of threads
+  std::vector<uint64_t> first_work_ns_;  // by launch: when its work began
+  // Moments by what they are of; kNone: there is none.
+  std::vector<uint32_t> launch_point_;  // by launch: from where on its work may start
+  std::vector<uint32_t> call_end_;      // by launch
+  std::vector<uint32_t> work_start_;    // by work
+  std::vector<uint32_t> work_end_;      // by work
+  std::vector<uint32_t> ready_;         // by wait
+  std::vector<uint32_t> waker_;         // by wait: of the thread that ended it
+  // By wait: whether what that thread does explains it.
+  enum class Waking : uint8_t { kUnknown, kRare, kUsual };
+  std::vector<Waking> waking_;
+  // Without off-CPU time: calls of each process by their end, and which of them a moment waits for.
+  struct Call {
+    uint64_t end_ns = 0;
+    uint32_t lane = 0;
+    uint32_t launch = 0;
+  };
+  std::map<ProcessId, std::vector<Call>> calls_;
+  std::vector<std::pair<uint32_t, uint32_t>> hand_overs_;  // launch, moment
+};
+
+}  // namespace xpu
