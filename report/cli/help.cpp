@@ -34,7 +34,7 @@ Filters (combined with AND; all: --help filters)
   --time FROM-TO        since the start of the recording: 1.5s-2s, 300ms-
 
 Options of --folded and --flamegraph (all: --help stacks)
-  --mode MODE           merge (CPU and GPU), gpu, cpu, idle, off, wall, probe
+  --mode MODE           merge, gpu, cpu, idle, off, wall, critical, probe
   --by WHAT             group by thread, process, stream, device, rank or host
   --unit UNIT           us (default), ns, samples (--folded)
 

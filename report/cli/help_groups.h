@@ -36,7 +36,8 @@ inline constexpr HelpGroup kHelpGroups[] = {
                         stack that launched it), gpu, cpu, idle (what the CPU
                         did while a GPU was idle), off (the time in which
                         threads did not run), wall (all time of threads),
-                        probe (probe hits)
+                        critical (what decides how long steps take), probe
+                        (probe hits)
   --by WHAT             begin each stack with its thread, process, device,
                         stream, rank or host
   --device-tags         name the GPU in the last frame: [GPU0_Kernel]
@@ -53,6 +54,9 @@ inline constexpr HelpGroup kHelpGroups[] = {
                         all)
   --format FORMAT       table, csv, json (default: by the name of the output
                         file, else table)
+  --what-if WHAT=FACTOR  how long steps would take if kernel:REGEX,
+                        function:REGEX or thread:REGEX took FACTOR of its
+                        time; may be repeated; implies --table what_if
   --sort COLUMN         sort by this column: numbers from the largest, text
                         alphabetically (--top)
 )"},

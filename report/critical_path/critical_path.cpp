@@ -8,11 +8,16 @@
 #include "report/analysis/sampled_events.h"
 #include "report/model/recorded_time.h"
 #include "report/model/saturated.h"
+#include "report/query/gpu_idle.h"
 #include "report/query/off_cpu_names.h"
 #include "report/query/off_cpu_times.h"
 
 namespace xpu {
 namespace {
+
+// Without off-CPU time: where samples stand for less than this part of the time, the thread waited
+// for the rest.
+constexpr double kMostlySampled = 0.7;
 
 bool IsOfGpu(ArrowKind kind) {
   return kind == ArrowKind::kKernel || kind == ArrowKind::kMemory || kind == ArrowKind::kGraph ||
@@ -204,6 +209,20 @@ PathId CriticalPath::PathAt(uint32_t moment) {
 }
 
 CriticalPath::Stretch& CriticalPath::StretchOf(const Arrow& running) {
+  // Speedups go through all arrows of the graph again and again; those of the path are copies.
+  const std::vector<Arrow>& arrows = graph_.graph().arrows();
+  const bool is_of_graph = !std::less<>()(&running, arrows.data()) &&
+                           std::less<>()(&running, arrows.data() + arrows.size());
+  if (is_of_graph) {
+    stretch_of_.resize(arrows.size());
+    Stretch*& known = stretch_of_[static_cast<size_t>(&running - arrows.data())];
+    if (known == nullptr) known = &FindStretch(running);
+    return *known;
+  }
+  return FindStretch(running);
+}
+
+CriticalPath::Stretch& CriticalPath::FindStretch(const Arrow& running) {
   const PathId from = PathAt(running.from);
   const PathId to = PathAt(running.to);
   Stretch& stretch = stretches_[uint64_t{from.value} << 32 | to.value];
@@ -238,6 +257,17 @@ void CriticalPath::AddSamples() {
 void CriticalPath::CountCode() {
   has_samples_ = true;
   AddSamples();
+  // Who knows when threads waited has no need to guess it from a lack of samples.
+  std::unordered_map<Stretch*, const Arrow*> one_of;
+  if (!graph_.has_off_cpu()) {
+    for (const Arrow& arrow : graph_.graph().arrows()) {
+      if (arrow.kind != ArrowKind::kRunning) continue;
+      Stretch& stretch = StretchOf(arrow);
+      stretch.ns = AddSaturated(stretch.ns, arrow.ns);
+      if (arrow.is_assumed) one_of[&stretch] = &arrow;
+    }
+  }
+  const FrameId no_sample = analysis_.frames.Intern(kNoSampleFrame);
   for (auto& [key, stretch] : stretches_) {
     std::map<PathId, double> sums;
     double whole = 0;
@@ -249,6 +279,12 @@ void CriticalPath::CountCode() {
     for (const auto& [path, weight] : sums) {
       if (weight > 0) stretch.code.push_back({path, weight / whole});
     }
+    const auto long_one = one_of.find(&stretch);
+    const auto ns = static_cast<double>(stretch.ns);
+    if (long_one == one_of.end() || whole > kMostlySampled * ns) continue;
+    for (CodeShare& part : stretch.code) part.share *= whole / ns;
+    const PathId place = Between(stretch, *long_one->second);
+    stretch.code.push_back({paths_.tree().Child(place, no_sample), 1 - whole / ns});
   }
 }
 

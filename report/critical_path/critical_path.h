@@ -81,6 +81,7 @@ class CriticalPath {
   struct Stretch {
     PathId from;
     PathId to;
+    uint64_t ns = 0;  // of all of them together
     std::vector<CodeShare> code;
   };
   void ChooseWindow(const CriticalOptions& options);
@@ -89,6 +90,7 @@ class CriticalPath {
   void FindSegments();
   PathId PathAt(uint32_t moment);
   Stretch& StretchOf(const Arrow& running);
+  Stretch& FindStretch(const Arrow& running);
   void AddSamples();
   void CountCode();
   PathId Between(const Stretch& stretch, const Arrow& running);
@@ -102,6 +104,7 @@ class CriticalPath {
   uint64_t assumed_ns_ = 0;
   bool has_samples_ = false;
   std::unordered_map<uint64_t, Stretch> stretches_;  // by both places
+  std::vector<Stretch*> stretch_of_;                 // by arrow of the graph, as far as known
 };
 
 // A call tree of the path: CPU time, CUDA calls, GPU work below its launch, waits.

@@ -37,6 +37,15 @@ std::string NameOf(const Analysis& analysis, const WaitReasons& reasons, const G
   }
 }
 
+// The innermost function in Python that runs; native code below it would part the time into too
+// many rows to read.
+PathId InPython(const Analysis& analysis, const CallTree& tree, PathId path) {
+  for (PathId at = path; at; at = tree[at].parent) {
+    if (analysis.frames[tree[at].frame].origin == FrameOrigin::kPython) return at;
+  }
+  return path;
+}
+
 }  // namespace
 
 std::vector<CriticalSum> CriticalSums(Analysis& analysis, CallPaths& paths, CriticalPath& critical,
@@ -68,7 +77,9 @@ std::vector<CriticalSum> CriticalSums(Analysis& analysis, CallPaths& paths, Crit
       add(critical.PathOf(arrow), 1);
       continue;
     }
-    for (const CodeShare& part : critical.CodeOf(arrow)) add(part.path, part.share);
+    for (const CodeShare& part : critical.CodeOf(arrow)) {
+      add(InPython(analysis, paths.tree(), part.path), part.share);
+    }
   }
   std::vector<CriticalSum> rows;
   for (auto& [key, times] : all) {

@@ -41,14 +41,11 @@ std::optional<uint32_t> ProgramGraph::LastCallOfOther(uint32_t lane, uint64_t fr
 
 // The rest of the time after the call of the other thread this one is assumed to run.
 void ProgramGraph::MakeHandOvers() {
-  for (const auto& [launch, moment] : hand_overs_) {
-    if (call_end_[launch] == kNone) continue;
-    const Owner owner = OwnerOf(analysis_, launches_[launch]);
-    const std::optional<uint32_t> lane = LaneOf(owner.process, owner.tid);
-    if (!lane) continue;
-    graph_.AddActivity({.from = call_end_[launch],
-                        .to = moment,
-                        .index = *lane,
+  for (const HandOver& hand_over : hand_overs_) {
+    if (call_end_[hand_over.launch] == kNone) continue;
+    graph_.AddActivity({.from = call_end_[hand_over.launch],
+                        .to = hand_over.moment,
+                        .index = hand_over.lane,
                         .kind = ArrowKind::kRunning,
                         .is_assumed = true});
   }
@@ -161,6 +158,7 @@ void ProgramGraph::MakeGpuWaits() {
 void ProgramGraph::MakeWakeUps() {
   for (uint32_t place = 0; place < ready_.size(); ++place) {
     if (ready_[place] == kNone || waker_[place] == kNone) continue;
+    if (waking_[place] != Waking::kUsual) continue;
     graph_.AddDependency({.from = waker_[place],
                           .to = ready_[place],
                           .index = place,

@@ -100,15 +100,15 @@ void ProgramGraph::FindRareWakers() {
     uint64_t& ns = blocked_ns[lanes_of(waits[place])];
     ns = AddSaturated(ns, TimesOf(waits[place]).blocked_ns);
   }
+  std::vector<uint64_t> lane_ns;
+  for (const std::vector<Cut>& cuts : cuts_) {
+    const auto [first, last] = std::ranges::minmax_element(cuts, {}, &Cut::time_ns);
+    lane_ns.push_back(cuts.empty() ? 0 : last->time_ns - first->time_ns);
+  }
   for (size_t place = 0; place < waits.size(); ++place) {
     if (waking_[place] != Waking::kUsual) continue;
     const auto lanes = lanes_of(waits[place]);
-    const auto [first, last] = std::minmax_element(
-        cuts_[lanes.first].begin(), cuts_[lanes.first].end(),
-        [](const Cut& a, const Cut& b) { return a.time_ns < b.time_ns; });
-    if (blocked_ns[lanes] < (last->time_ns - first->time_ns) / kRarePart) {
-      waking_[place] = Waking::kRare;
-    }
+    if (blocked_ns[lanes] < lane_ns[lanes.first] / kRarePart) waking_[place] = Waking::kRare;
   }
 }
 
@@ -215,7 +215,7 @@ uint32_t ProgramGraph::MakeMoment(const LaneState& state, uint64_t time_ns) {
                                           : std::nullopt;
       if (other) {
         arrow.kind = ArrowKind::kBlocked;
-        hand_overs_.emplace_back(*other, moment);
+        hand_overs_.push_back({*other, moment, state.lane});
       }
       arrow.is_assumed = other || time_ns - from_ns > kLongNs;
     }

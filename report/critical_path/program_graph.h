@@ -121,7 +121,12 @@ class ProgramGraph {
     uint32_t launch = 0;
   };
   std::map<ProcessId, std::vector<Call>> calls_;
-  std::vector<std::pair<uint32_t, uint32_t>> hand_overs_;  // launch, moment
+  struct HandOver {
+    uint32_t launch = 0;  // of another thread
+    uint32_t moment = 0;  // of the one that waits for it
+    uint32_t lane = 0;    // that one
+  };
+  std::vector<HandOver> hand_overs_;
 };
 
 }  // namespace xpu

@@ -20,7 +20,6 @@ constexpr std::pair<std::string_view, Speedup::Kind> kKinds[] = {
 
 // Less than this part of the path is no candidate.
 constexpr double kMuchOfPath = 0.02;
-constexpr size_t kMostOfKind = 3;
 
 bool IsWork(ArrowKind kind) {
   return kind == ArrowKind::kKernel || kind == ArrowKind::kMemory || kind == ArrowKind::kGraph;
@@ -42,17 +41,18 @@ Result<Speedup> ParseSpeedup(std::string_view text) {
   const size_t equals = text.rfind('=');
   for (const auto& [name, kind] : kKinds) {
     if (!text.starts_with(name) || equals == std::string_view::npos) continue;
-    Speedup change{kind, std::string(text.substr(name.size(), equals - name.size()))};
+    Speedup speedup{kind, std::string(text.substr(name.size(), equals - name.size()))};
     const std::string_view factor = text.substr(equals + 1);
     const auto [end, error] =
-        std::from_chars(factor.data(), factor.data() + factor.size(), change.factor);
+        std::from_chars(factor.data(), factor.data() + factor.size(), speedup.factor);
     const bool is_number = error == std::errc() && end == factor.data() + factor.size();
-    if (change.pattern.empty() || !is_number || !(change.factor >= 0 && change.factor <= 1000)) {
+    if (speedup.pattern.empty() || !is_number ||
+        !(speedup.factor >= 0 && speedup.factor <= 1000)) {
       break;
     }
-    const Result<NamePattern> pattern = NamePattern::Compile(change.pattern, name);
+    const Result<NamePattern> pattern = NamePattern::Compile(speedup.pattern, name);
     if (!pattern.ok()) return pattern.error();
-    return change;
+    return speedup;
   }
   return Error{ErrorKind::kUsage,
                Format("'{}': expected kernel:REGEX=FACTOR, function:REGEX=FACTOR or "
@@ -61,22 +61,22 @@ Result<Speedup> ParseSpeedup(std::string_view text) {
                "for example --what-if 'kernel:softmax=0.5': twice as fast"};
 }
 
-std::string SpeedupText(const Speedup& change) {
+std::string SpeedupText(const Speedup& speedup) {
   for (const auto& [name, kind] : kKinds) {
-    if (kind == change.kind) return Format("{}{}", name, change.pattern);
+    if (kind == speedup.kind) return Format("{}{}", name, speedup.pattern);
   }
   return {};
 }
 
-// Which part of an arrow a change is about.
+// Which part of an arrow a speedup is about.
 class WhatIf::Scale {
  public:
-  Scale(WhatIf& what_if, const Speedup& change)
+  Scale(WhatIf& what_if, const Speedup& speedup)
       : analysis_(what_if.analysis_),
         paths_(what_if.paths_),
         critical_(what_if.critical_),
-        kind_(change.kind),
-        pattern_(Compiled(change)),
+        kind_(speedup.kind),
+        pattern_(Compiled(speedup)),
         names_(analysis_, KernelNames::kFull) {}
 
   double Of(const Arrow& arrow) {
@@ -92,8 +92,8 @@ class WhatIf::Scale {
   }
 
  private:
-  static NamePattern Compiled(const Speedup& change) {
-    Result<NamePattern> pattern = NamePattern::Compile(change.pattern, "--what-if");
+  static NamePattern Compiled(const Speedup& speedup) {
+    Result<NamePattern> pattern = NamePattern::Compile(speedup.pattern, "--what-if");
     XPU_CHECK(pattern.ok());
     return std::move(pattern).value();
   }
@@ -129,11 +129,12 @@ class WhatIf::Scale {
   double OfCode(const Arrow& arrow) {
     if (!IsOfThread(arrow)) return 0;
     if (arrow.kind != ArrowKind::kRunning) return OfPath(critical_.PathOf(arrow)) ? 1 : 0;
-    double share = 0;
-    for (const CodeShare& part : critical_.CodeOf(arrow)) {
-      if (OfPath(part.path)) share += part.share;
+    const std::vector<CodeShare>& code = critical_.CodeOf(arrow);
+    const auto [known, is_new] = shares_.try_emplace(&code);
+    if (is_new) {
+      for (const CodeShare& part : code) known->second += OfPath(part.path) ? part.share : 0;
     }
-    return share;
+    return known->second;
   }
 
   Analysis& analysis_;
@@ -145,11 +146,12 @@ class WhatIf::Scale {
   std::unordered_map<StringId, bool> kernels_;
   std::unordered_map<StringId, bool> threads_;
   std::vector<bool> inside_;  // by path - 1
+  std::unordered_map<const std::vector<CodeShare>*, double> shares_;
 };
 
-Prediction WhatIf::Evaluate(const Speedup& change) {
-  Scale scale(*this, change);
-  Prediction prediction{.change = change};
+Prediction WhatIf::Evaluate(const Speedup& speedup) {
+  Scale scale(*this, speedup);
+  Prediction prediction{.speedup = speedup, .name = {}};
   double path_ns = 0;
   double assumed_ns = 0;
   for (const CriticalSegment& segment : critical_.segments()) {
@@ -166,40 +168,37 @@ Prediction WhatIf::Evaluate(const Speedup& change) {
       return part == 0 ? arrow.ns : static_cast<uint64_t>(ns * (1 - part * (1 - factor)));
     });
   };
-  prediction.predicted_ns = with(change.factor);
-  prediction.least_ns = change.factor == 0 ? prediction.predicted_ns : with(0);
+  prediction.predicted_ns = with(speedup.factor);
+  prediction.least_ns = speedup.factor == 0 ? prediction.predicted_ns : with(0);
   return prediction;
 }
 
-std::vector<Speedup> WhatIf::LargestKernels() {
-  const GpuNames names(analysis_, KernelNames::kFull);
-  std::map<std::string, uint64_t> kernels;
+void WhatIf::AddKernels(size_t most, Named& named) {
+  std::map<StringId, uint64_t> kernels;
   for (const CriticalSegment& segment : critical_.segments()) {
     if (segment.arrow.kind != ArrowKind::kKernel) continue;
     const GpuWork& work = analysis_.correlation.work[segment.arrow.index];
-    kernels[names.KernelName(analysis_.model.events.kernels.Get<&Kernel::name>(work.index))] +=
-        segment.ns();
+    kernels[analysis_.model.events.kernels.Get<&Kernel::name>(work.index)] += segment.ns();
   }
-  std::vector<std::pair<uint64_t, std::string>> order;
+  std::vector<std::pair<uint64_t, StringId>> order;
   for (const auto& [name, ns] : kernels) {
-    if (static_cast<double>(ns) < kMuchOfPath * static_cast<double>(critical_.window().ns())) {
-      continue;
-    }
-    order.emplace_back(ns, name);
+    if (ns >= LeastNs()) order.emplace_back(ns, name);
   }
   std::stable_sort(order.begin(), order.end(),
                    [](const auto& a, const auto& b) { return a.first > b.first; });
-  std::vector<Speedup> changes;
-  for (const auto& [ns, name] : order) {
-    if (changes.size() == kMostOfKind) break;
-    changes.push_back({Speedup::Kind::kKernel, Format("^{}$", Quoted(name))});
+  const GpuNames names(analysis_, KernelNames::kFull);
+  for (size_t i = 0; i < std::min(order.size(), most); ++i) {
+    named.emplace_back(names.KernelName(order[i].second), Speedup::Kind::kKernel);
   }
-  return changes;
+}
+
+uint64_t WhatIf::LeastNs() const {
+  return static_cast<uint64_t>(kMuchOfPath * static_cast<double>(critical_.window().ns()));
 }
 
 // The threads, by name; and of each the function in which it spends most of its time there: a
 // function in Python, where it runs Python.
-std::vector<Speedup> WhatIf::LargestCode() {
+void WhatIf::AddCode(size_t most, Named& named) {
   struct Code {
     uint64_t ns = 0;
     std::map<PathId, uint64_t> paths;
@@ -223,38 +222,40 @@ std::vector<Speedup> WhatIf::LargestCode() {
     }
   }
   std::vector<std::pair<std::string, Code*>> order;
-  for (auto& [name, code] : threads) order.emplace_back(name, &code);
+  for (auto& [name, code] : threads) {
+    if (!name.empty() && code.ns >= LeastNs()) order.emplace_back(name, &code);
+  }
   std::stable_sort(order.begin(), order.end(),
                    [](const auto& a, const auto& b) { return a.second->ns > b.second->ns; });
-  std::vector<Speedup> changes;
-  const CallTree& tree = paths_.tree();
-  for (const auto& [name, code] : order) {
-    if (changes.size() >= 2 * kMostOfKind) break;
-    const double least = kMuchOfPath * static_cast<double>(critical_.window().ns());
-    if (name.empty() || static_cast<double>(code->ns) < least) continue;
-    changes.push_back({Speedup::Kind::kThread, Format("^{}$", Quoted(name))});
-    PathId most = MostOf(tree, code->paths);
-    const PathId innermost = most;
-    const auto is_python = [&](PathId path) {
-      return analysis_.frames[tree[path].frame].origin == FrameOrigin::kPython;
-    };
-    while (most && !is_python(most)) most = tree[most].parent;
-    if (!most) most = innermost;
-    if (!most || !tree[most].parent) continue;
-    const NamedFrame& frame = analysis_.frames[tree[most].frame];
-    if (!frame.IsFunction()) continue;
-    changes.push_back({Speedup::Kind::kFunction, Format("^{}$", Quoted(frame.name))});
+  for (size_t i = 0; i < std::min(order.size(), most); ++i) {
+    named.emplace_back(order[i].first, Speedup::Kind::kThread);
+    const FrameId function = FunctionOf(order[i].second->paths);
+    if (function) named.emplace_back(analysis_.frames[function].name, Speedup::Kind::kFunction);
   }
-  return changes;
 }
 
-std::vector<Prediction> WhatIf::Candidates(double factor) {
+// Below which at least half of the time is.
+FrameId WhatIf::FunctionOf(const std::map<PathId, uint64_t>& times) const {
+  const CallTree& tree = paths_.tree();
+  const PathId innermost = MostOf(tree, times);
+  PathId most = innermost;
+  while (most && analysis_.frames[tree[most].frame].origin != FrameOrigin::kPython) {
+    most = tree[most].parent;
+  }
+  if (!most) most = innermost;
+  const bool is_function =
+      most && tree[most].parent && analysis_.frames[tree[most].frame].IsFunction();
+  return is_function ? tree[most].frame : FrameId{};
+}
+
+std::vector<Prediction> WhatIf::Candidates(double factor, size_t most) {
+  Named named;
+  AddKernels(most, named);
+  AddCode(most, named);
   std::vector<Prediction> found;
-  for (const std::vector<Speedup>& changes : {LargestKernels(), LargestCode()}) {
-    for (Speedup change : changes) {
-      change.factor = factor;
-      found.push_back(Evaluate(change));
-    }
+  for (const auto& [name, kind] : named) {
+    found.push_back(Evaluate({kind, Format("^{}$", Quoted(name)), factor}));
+    found.back().name = name;
   }
   std::stable_sort(found.begin(), found.end(), [](const Prediction& a, const Prediction& b) {
     return a.predicted_ns < b.predicted_ns;

@@ -2,7 +2,9 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "report/critical_path/critical_options.h"
@@ -11,9 +13,10 @@
 
 namespace xpu {
 
-// What a change does.
+// What a speedup does.
 struct Prediction {
-  Speedup change;
+  Speedup speedup;
+  std::string name;           // of a candidate: the kernel, function or thread
   uint64_t path_ns = 0;       // of what is scaled, on the path
   uint64_t assumed_ns = 0;    // of it, what is assumed
   uint64_t predicted_ns = 0;  // how long the window would take
@@ -36,15 +39,19 @@ class WhatIf {
   WhatIf(Analysis& analysis, CallPaths& paths, CriticalPath& critical)
       : analysis_(analysis), paths_(paths), critical_(critical) {}
 
-  Prediction Evaluate(const Speedup& change);
-  // Changes worth a look: what takes most of the path, each with the factor. The first is the one
-  // that would help most.
-  std::vector<Prediction> Candidates(double factor);
+  Prediction Evaluate(const Speedup& speedup);
+  // Speedups worth a look: what takes most of the path, each with the factor; at most `most` kernels
+  // and `most` threads, and of each of these a function. What would help most comes first.
+  std::vector<Prediction> Candidates(double factor, size_t most);
 
  private:
   class Scale;
-  std::vector<Speedup> LargestKernels();
-  std::vector<Speedup> LargestCode();
+  // By what they are called.
+  using Named = std::vector<std::pair<std::string, Speedup::Kind>>;
+  void AddKernels(size_t most, Named& named);
+  void AddCode(size_t most, Named& named);
+  FrameId FunctionOf(const std::map<PathId, uint64_t>& times) const;
+  uint64_t LeastNs() const;
 
   Analysis& analysis_;
   CallPaths& paths_;

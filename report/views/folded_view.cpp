@@ -6,6 +6,7 @@
 
 #include "format/base/counted.h"
 #include "format/base/text.h"
+#include "report/critical_path/critical_path.h"
 #include "report/model/saturated.h"
 #include "report/output/text.h"
 #include "report/views/no_stacks.h"

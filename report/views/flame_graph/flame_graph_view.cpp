@@ -9,6 +9,7 @@
 #include "format/base/check.h"
 #include "format/base/text.h"
 #include "report/analysis/sampled_events.h"
+#include "report/critical_path/critical_path.h"
 #include "report/model/saturated.h"
 #include "report/output/text.h"
 #include "report/query/ledger.h"

@@ -12,6 +12,7 @@
 #include "report/model/recorded_time.h"
 #include "report/model/saturated.h"
 #include "report/output/text.h"
+#include "report/views/summary/critical_hint.h"
 
 namespace xpu {
 namespace {
@@ -43,6 +44,9 @@ class Hints {
     AddCompiling();
     AddOverhead();
     AddReplays();
+    if (std::optional<Hint> hint = FindCriticalHint(analysis_, filter_)) {
+      hints_.insert(hints_.begin(), *std::move(hint));
+    }
     if (hints_.size() > kMost) hints_.resize(kMost);
     return std::move(hints_);
   }

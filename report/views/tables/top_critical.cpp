@@ -54,12 +54,15 @@ void FillCriticalPath(TableSource& source, Table& table) {
 
 void FillWhatIf(TableSource& source, Table& table) {
   constexpr double kTwiceAsFast = 0.5;
+  constexpr size_t kMost = 4;
   Critical critical(source);
   std::vector<Prediction> rows;
   if (!critical.path->empty()) {
     WhatIf what_if(source.analysis, critical.paths, *critical.path);
-    for (const Speedup& change : source.options.speedups) rows.push_back(what_if.Evaluate(change));
-    if (source.options.speedups.empty()) rows = what_if.Candidates(kTwiceAsFast);
+    for (const Speedup& speedup : source.options.speedups) {
+      rows.push_back(what_if.Evaluate(speedup));
+    }
+    if (source.options.speedups.empty()) rows = what_if.Candidates(kTwiceAsFast, kMost);
   }
   SetRows(table, std::move(rows),
           [window = critical.path->window()](const Prediction& row, Row& cells) {
@@ -67,13 +70,13 @@ void FillWhatIf(TableSource& source, Table& table) {
             const auto shorter = [&](uint64_t then_ns) {
               return Format("{:.1f}", 100.0 - ShareOf(then_ns, ns));
             };
-            cells.assign({Format("{:.2f}", row.change.factor),
+            cells.assign({Format("{:.2f}", row.speedup.factor),
                           Format("{:.1f}", ShareOf(row.path_ns, ns)),
                           Format("{:.1f}", ShareOf(row.assumed_ns, ns)),
                           std::to_string(window.StepNs(ns)),
                           std::to_string(window.StepNs(row.predicted_ns)),
                           shorter(row.predicted_ns), shorter(row.least_ns),
-                          SpeedupText(row.change)});
+                          SpeedupText(row.speedup)});
           });
 }
 

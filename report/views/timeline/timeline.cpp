@@ -19,6 +19,7 @@
 #include "report/views/timeline/trace_args.h"
 #include "report/views/timeline/trace_collectives.h"
 #include "report/views/timeline/trace_counters.h"
+#include "report/views/timeline/trace_critical.h"
 #include "report/views/timeline/trace_names.h"
 #include "report/views/timeline/trace_samples.h"
 #include "report/views/timeline/trace_sink.h"
@@ -58,7 +59,8 @@ class Timeline {
         samples_(analysis, paths_, names_, tracks_, sink_),
         hits_(analysis, paths_, names_, tracks_, sink_),
         states_(analysis, paths_, names_, tracks_, sink_),
-        collectives_(analysis, tracks_, sink_) {}
+        collectives_(analysis, tracks_, sink_),
+        critical_(analysis, paths_, names_, tracks_, sink_) {}
 
   void Write(std::string& notes);
 
@@ -76,6 +78,7 @@ class Timeline {
     kStates,
     kSteps,
     kCollectives,
+    kCritical,
     kSorts
   };
 
@@ -122,6 +125,7 @@ class Timeline {
   TraceHits hits_;
   TraceStates states_;
   TraceCollectives collectives_;
+  TraceCritical critical_;
   std::vector<uint32_t> calls_;  // in order of time, of launches_
   std::vector<uint32_t> work_;   // likewise, of the correlation's work
   std::vector<DriverTime> overheads_;
@@ -183,6 +187,8 @@ size_t Timeline::SizeOf(Sort sort) const {
       return steps_.size();
     case kCollectives:
       return collectives_.size();
+    case kCritical:
+      return critical_.size();
     case kSorts:
       break;
   }
@@ -216,6 +222,8 @@ uint64_t Timeline::TimeOf(Sort sort, size_t at) const {
       return steps_[at].begin_ns;
     case kCollectives:
       return collectives_.TimeOf(at);
+    case kCritical:
+      return critical_.TimeOf(at);
     case kSorts:
       break;
   }
@@ -244,6 +252,8 @@ void Timeline::WriteSlice(Sort sort, size_t at) {
       return WriteStep(steps_[at]);
     case kCollectives:
       return collectives_.Write(at, arrows_);
+    case kCritical:
+      return critical_.Write(at);
     case kSorts:
       break;
   }
@@ -393,6 +403,7 @@ void Timeline::Write(std::string& notes) {
   if (analysis_.shown.scale == 1) {
     FindShownSteps();
     collectives_.Find();
+    critical_.Find(options_.critical);
   }
   const std::optional<uint64_t> cut_ns = WriteSlices();
   samples_.Finish();

@@ -147,6 +147,12 @@ TraceTrack TraceTracks::Steps(const Owner& owner) {
   return track;
 }
 
+TraceTrack TraceTracks::Critical(const Owner& owner) {
+  const TraceTrack track{Pid(owner.process), next_id_++};
+  sink_.NameThread(track, TraceTrackKind::kOther, "critical path of the steps", 0);
+  return track;
+}
+
 TraceTrack TraceTracks::Samples(const Owner& owner) {
   const auto [at, is_new] = samples_.try_emplace({owner.process, owner.tid});
   if (is_new) {

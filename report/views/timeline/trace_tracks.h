@@ -69,6 +69,8 @@ class TraceTracks {
   TraceTrack Steps(const Owner& owner);
   // The collectives of a rank of a job.
   TraceTrack Collectives(const JobRank& rank, uint64_t start_ns, uint64_t end_ns);
+  // The path that decides how long they take.
+  TraceTrack Critical(const Owner& owner);
   // What the driver and CUPTI do for themselves in a process.
   TraceTrack Overheads(ProcessId process, uint64_t start_ns, uint64_t end_ns);
   // What is of no process: that the recording was paused.

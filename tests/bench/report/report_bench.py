@@ -20,7 +20,9 @@ import time
 BUILD = pathlib.Path(os.environ.get("XPU_BUILD_DIR", "build/release")).resolve()
 REPORT = BUILD / "report/xpu-report"
 VIEWS = {"--folded": ["--folded"], "--top": ["--top"], "--flamegraph": ["--flamegraph"],
-         "--chrome-trace": ["--chrome-trace"]}
+         "--chrome-trace": ["--chrome-trace"],
+         "--table critical_path_sum": ["--table", "critical_path_sum"],
+         "--what-if": ["--what-if", "kernel:a=0.5"]}
 RUNS = 3
 
 

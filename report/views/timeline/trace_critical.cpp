@@ -1,0 +1,49 @@
+#include "report/views/timeline/trace_critical.h"
+
+#include "format/base/text.h"
+#include "report/critical_path/critical_path.h"
+#include "report/query/off_cpu_sums.h"
+
+namespace xpu {
+
+void TraceCritical::Find(const CriticalOptions& options) {
+  const CriticalPath critical(analysis_, paths_, options);
+  if (critical.window().steps == 0) return;
+  thread_ = critical.window().thread;
+  for (const CriticalSegment& segment : critical.segments()) {
+    const Arrow& arrow = segment.arrow;
+    Slice slice{.start_ns = segment.start_ns,
+                .end_ns = segment.end_ns,
+                .assumed_ns = arrow.is_assumed ? segment.ns() : 0,
+                .name = {}};
+    const Owner owner = critical.OwnerOf(arrow);
+    const bool is_work = arrow.kind == ArrowKind::kKernel || arrow.kind == ArrowKind::kMemory ||
+                         arrow.kind == ArrowKind::kGraph;
+    const bool runs = arrow.kind == ArrowKind::kRunning || arrow.kind == ArrowKind::kCall;
+    if (is_work) {
+      slice.work = &analysis_.correlation.work[arrow.index];
+    } else if (runs) {
+      slice.name = ThreadText(analysis_, owner.process, owner.tid);
+    } else {
+      slice.name = ArrowKindName(arrow.kind);
+    }
+    if (runs && !slices_.empty() && slices_.back().name == slice.name &&
+        slices_.back().end_ns == slice.start_ns) {
+      slices_.back().end_ns = slice.end_ns;
+      slices_.back().assumed_ns += slice.assumed_ns;
+    } else {
+      slices_.push_back(std::move(slice));
+    }
+  }
+}
+
+void TraceCritical::Write(size_t at) {
+  const Slice& slice = slices_[at];
+  if (track_.tid == 0) track_ = tracks_.Critical(thread_);
+  const TraceName name = slice.work != nullptr ? names_.OfWork(*slice.work)
+                                               : sink_.Name(slice.name, "critical");
+  sink_.AdjacentSlice(track_, name, slice.start_ns, slice.end_ns);
+  if (slice.assumed_ns > 0) sink_.ArgThousandths("assumed_us", slice.assumed_ns);
+}
+
+}  // namespace xpu
