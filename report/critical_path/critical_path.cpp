@@ -21,12 +21,27 @@ constexpr double kMostlySampled = 0.7;
 
 bool IsOfGpu(ArrowKind kind) {
   return kind == ArrowKind::kKernel || kind == ArrowKind::kMemory || kind == ArrowKind::kGraph ||
-         kind == ArrowKind::kLaunch || kind == ArrowKind::kQueue ||
-         kind == ArrowKind::kStreamWait;
+         kind == ArrowKind::kLaunch || kind == ArrowKind::kQueue || kind == ArrowKind::kStreamWait;
 }
 
 bool IsOfWait(ArrowKind kind) {
   return kind == ArrowKind::kWait || kind == ArrowKind::kRunnable || kind == ArrowKind::kWakeUp;
+}
+
+// The innermost path that nearly all of the shares are below.
+PathId AroundNearlyAll(const CallTree& tree, const std::vector<CodeShare>& code) {
+  constexpr double kNearlyAll = 0.9;
+  std::map<PathId, double> below;
+  for (const CodeShare& part : code) below[part.path] += part.share;
+  // Parents come before their children.
+  for (auto at = below.rbegin(); at != below.rend(); ++at) {
+    if (const PathId parent = tree[at->first].parent) below[parent] += at->second;
+  }
+  PathId place;
+  for (const auto& [path, share] : below) {
+    if (tree[path].parent == place && share >= kNearlyAll) place = path;
+  }
+  return place;
 }
 
 }  // namespace
@@ -240,9 +255,9 @@ void CriticalPath::AddSamples() {
     const std::optional<uint32_t> lane = graph_.LaneOf(owner.process, owner.tid);
     if (!lane) continue;
     const std::vector<uint32_t>& moments = graph_.lanes()[*lane].moments;
-    const auto after = std::upper_bound(
-        moments.begin(), moments.end(), sample.time_ns,
-        [&](uint64_t ns, uint32_t moment) { return ns < graph.TimeOf(moment); });
+    const auto after =
+        std::upper_bound(moments.begin(), moments.end(), sample.time_ns,
+                         [&](uint64_t ns, uint32_t moment) { return ns < graph.TimeOf(moment); });
     if (after == moments.begin() || after == moments.end()) continue;
     for (const Arrow& arrow : graph.ArrowsTo(*after)) {
       if (arrow.kind != ArrowKind::kRunning || arrow.index != *lane) continue;
@@ -282,8 +297,9 @@ void CriticalPath::CountCode() {
     const auto long_one = one_of.find(&stretch);
     const auto ns = static_cast<double>(stretch.ns);
     if (long_one == one_of.end() || whole > kMostlySampled * ns) continue;
+    PathId place = AroundNearlyAll(paths_.tree(), stretch.code);
+    if (!place) place = Between(stretch, *long_one->second);
     for (CodeShare& part : stretch.code) part.share *= whole / ns;
-    const PathId place = Between(stretch, *long_one->second);
     stretch.code.push_back({paths_.tree().Child(place, no_sample), 1 - whole / ns});
   }
 }
@@ -345,10 +361,11 @@ CallTree BuildCriticalTree(Analysis& analysis, const CriticalOptions& options,
         path = tree.Child(path, leaves.Of(analysis.correlation.work[arrow.index]));
         break;
       case ArrowKind::kWait:
-        path = tree.Child(path, leaf(arrow.index == UINT32_MAX
-                                         ? std::string("[unknown]")
-                                         : "[off-CPU] " + WaitName(analysis.model.events
-                                                                       .off_cpu_waits[arrow.index])));
+        path = tree.Child(
+            path,
+            leaf(arrow.index == UINT32_MAX
+                     ? std::string("[unknown]")
+                     : "[off-CPU] " + WaitName(analysis.model.events.off_cpu_waits[arrow.index])));
         break;
       case ArrowKind::kRunnable:
         path = tree.Child(path, leaf("[off-CPU] runnable"));

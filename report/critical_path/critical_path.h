@@ -2,9 +2,9 @@
 // and GPUs do, what must become faster so that it ends earlier.
 //
 // It is found backwards from the end: what was the last thing that this moment waited for? It
-// covers all of the time and nothing twice. Where on it a thread runs, CPU samples say what it does.
-// They are too rare for one step, so those of all stretches between the same two places in the code
-// count together.
+// covers all of the time and nothing twice. Where on it a thread runs, CPU samples say what it
+// does. They are too rare for one step, so those of all stretches between the same two places in
+// the code count together.
 #pragma once
 
 #include <cstdint>

@@ -5,6 +5,7 @@
 
 #include "format/base/text.h"
 #include "report/critical_path/what_if.h"
+#include "report/query/gpu_idle.h"
 #include "report/query/off_cpu_names.h"
 #include "report/query/off_cpu_sums.h"
 #include "report/query/readable_paths.h"
@@ -65,20 +66,23 @@ std::vector<CriticalSum> CriticalSums(Analysis& analysis, CallPaths& paths, Crit
     const Owner owner = critical.OwnerOf(arrow);
     std::string& thread = threads[{owner.process, owner.tid}];
     if (thread.empty()) thread = ThreadText(analysis, owner.process, owner.tid);
-    const auto add = [&](PathId path, double share) {
-      Times& times =
-          all[{arrow.kind, thread, NameOf(analysis, reasons, names, arrow), readable.Of(path)}];
+    const auto add = [&](PathId path, double share, ArrowKind kind, std::string what) {
+      Times& times = all[{kind, thread, std::move(what), readable.Of(path)}];
       const double ns = share * static_cast<double>(segment.ns());
       times.durations.push_back(static_cast<uint64_t>(ns));
       times.sum_ns += ns;
       if (arrow.is_assumed) times.assumed_ns += ns;
     };
     if (arrow.kind != ArrowKind::kRunning) {
-      add(critical.PathOf(arrow), 1);
+      add(critical.PathOf(arrow), 1, arrow.kind, NameOf(analysis, reasons, names, arrow));
       continue;
     }
     for (const CodeShare& part : critical.CodeOf(arrow)) {
-      add(InPython(analysis, paths.tree(), part.path), part.share);
+      const PathId outer = paths.tree()[part.path].parent;
+      const bool waits =
+          outer && analysis.frames[paths.tree()[part.path].frame].name == kNoSampleFrame;
+      add(InPython(analysis, paths.tree(), waits ? outer : part.path), part.share,
+          waits ? ArrowKind::kWait : arrow.kind, waits ? std::string(kNoSampleFrame) : "");
     }
   }
   std::vector<CriticalSum> rows;

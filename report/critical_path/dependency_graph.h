@@ -1,12 +1,12 @@
 // Moments of a program and what lies between them: which moment can come only after which others,
 // and how long after.
 //
-// Moments are the nodes and arrows the edges, so that a thread that is cut into a thousand pieces is
-// a chain. Each moment comes as soon as all of its arrows allow it. What the arrows do not explain
-// counts for the one that came last, the binding one: so the binding arrows, followed backwards,
-// cover all time without a gap, and their sum is exactly what passed. A graph of activities as
-// nodes was rejected: half of what a program does between two moments has no other end than the
-// next one.
+// Moments are the nodes and arrows the edges, so that a thread that is cut into a thousand pieces
+// is a chain. Each moment comes as soon as all of its arrows allow it. What the arrows do not
+// explain counts for the one that came last, the binding one: so the binding arrows, followed
+// backwards, cover all time without a gap, and their sum is exactly what passed. A graph of
+// activities as nodes was rejected: half of what a program does between two moments has no other
+// end than the next one.
 #pragma once
 
 #include <cstdint>
@@ -17,26 +17,26 @@ namespace xpu {
 
 // What an arrow stands for.
 enum class ArrowKind : uint8_t {
-  kRunning,    // a thread runs
-  kCall,       // a thread is in a call of CUDA
-  kWait,       // a thread waits for something that is not in the graph: a timer, a disk, unknown
-  kRunnable,   // a thread waits for a CPU
-  kBlocked,    // a thread waits for what another arrow brings
-  kWakeUp,     // from the thread that ends a wait
-  kKernel,     // GPU work
-  kMemory,     // likewise
-  kGraph,      // likewise
-  kLaunch,     // from a call to its work
-  kQueue,      // from GPU work to the next one on its stream
-  kStreamWait, // from GPU work to what waits for it on another stream
-  kGpuWait,    // from GPU work to the call that waits for it
+  kRunning,     // a thread runs
+  kCall,        // a thread is in a call of CUDA
+  kWait,        // a thread waits for something that is not in the graph: a timer, a disk, unknown
+  kRunnable,    // a thread waits for a CPU
+  kBlocked,     // a thread waits for what another arrow brings
+  kWakeUp,      // from the thread that ends a wait
+  kKernel,      // GPU work
+  kMemory,      // likewise
+  kGraph,       // likewise
+  kLaunch,      // from a call to its work
+  kQueue,       // from GPU work to the next one on its stream
+  kStreamWait,  // from GPU work to what waits for it on another stream
+  kGpuWait,     // from GPU work to the call that waits for it
 };
 
 struct Arrow {
-  uint32_t from = 0;  // a moment
-  uint32_t to = 0;    // likewise
-  uint64_t ns = 0;    // at least so long after `from`
-  uint32_t index = 0; // of what it stands for, in a list that depends on the kind
+  uint32_t from = 0;   // a moment
+  uint32_t to = 0;     // likewise
+  uint64_t ns = 0;     // at least so long after `from`
+  uint32_t index = 0;  // of what it stands for, in a list that depends on the kind
   ArrowKind kind = ArrowKind::kRunning;
   bool is_assumed = false;  // nothing recorded says so
 };
@@ -72,9 +72,9 @@ class DependencyGraph {
   void Order();
 
   std::vector<uint64_t> times_;
-  std::vector<Arrow> arrows_;        // after Finish: by `to`
-  std::vector<uint32_t> first_to_;   // by moment: in arrows_
-  std::vector<uint32_t> order_;      // moments, each after those that it depends on
+  std::vector<Arrow> arrows_;       // after Finish: by `to`
+  std::vector<uint32_t> first_to_;  // by moment: in arrows_
+  std::vector<uint32_t> order_;     // moments, each after those that it depends on
 };
 
 template <typename Scale>

@@ -173,9 +173,9 @@ std::span<const GpuStream> GpuStreams::AllOf(InstanceId instance) const {
 
 const GpuStream* GpuStreams::Find(InstanceId instance, uint32_t stream) const {
   const std::span<const GpuStream> all = AllOf(instance);
-  const auto found = std::lower_bound(
-      all.begin(), all.end(), stream,
-      [](const GpuStream& of, uint32_t wanted) { return of.id < wanted; });
+  const auto found =
+      std::lower_bound(all.begin(), all.end(), stream,
+                       [](const GpuStream& of, uint32_t wanted) { return of.id < wanted; });
   return found != all.end() && found->id == stream ? &*found : nullptr;
 }
 

@@ -1,4 +1,5 @@
-// The work of each stream of a GPU in order of time: what ran when, and what of it a call waits for.
+// The work of each stream of a GPU in order of time: what ran when, and what of it a call waits
+// for.
 #pragma once
 
 #include <cstdint>
@@ -17,10 +18,10 @@ struct GpuStream {
   InstanceId instance;
   uint32_t device = 0;
   uint32_t id = 0;
-  std::vector<uint32_t> work;          // in Correlation::work, by start
-  std::vector<uint64_t> launched_ns;   // when this and all before it had been launched
-  std::vector<uint64_t> ended_ns;      // when this and all before it had ended
-  std::vector<uint32_t> last;          // of this and all before it, the work that ended last
+  std::vector<uint32_t> work;         // in Correlation::work, by start
+  std::vector<uint64_t> launched_ns;  // when this and all before it had been launched
+  std::vector<uint64_t> ended_ns;     // when this and all before it had ended
+  std::vector<uint32_t> last;         // of this and all before it, the work that ended last
 
   // Of what was launched before `launched_ns`, the last to end, which is not later than `ended_ns`.
   // nullopt: none.

@@ -126,8 +126,7 @@ void ProgramGraph::MakeStreamWaits() {
     const auto next =
         std::upper_bound(stream->launched_ns.begin(), stream->launched_ns.end(), call_ns);
     if (next == stream->launched_ns.end()) continue;
-    const uint32_t waits =
-        stream->work[static_cast<size_t>(next - stream->launched_ns.begin())];
+    const uint32_t waits = stream->work[static_cast<size_t>(next - stream->launched_ns.begin())];
     std::optional<uint32_t> last;
     for (const GpuStream& other : streams_.Of(wait.instance)) {
       if (&other == stream) continue;
@@ -159,10 +158,8 @@ void ProgramGraph::MakeWakeUps() {
   for (uint32_t place = 0; place < ready_.size(); ++place) {
     if (ready_[place] == kNone || waker_[place] == kNone) continue;
     if (waking_[place] != Waking::kUsual) continue;
-    graph_.AddDependency({.from = waker_[place],
-                          .to = ready_[place],
-                          .index = place,
-                          .kind = ArrowKind::kWakeUp});
+    graph_.AddDependency(
+        {.from = waker_[place], .to = ready_[place], .index = place, .kind = ArrowKind::kWakeUp});
   }
 }
 

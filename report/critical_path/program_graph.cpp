@@ -134,7 +134,8 @@ void ProgramGraph::AddWait(uint32_t place) {
   if (end_ns <= wait.start_ns) return;
   std::vector<Cut>& cuts = cuts_[AddLane(OwnerOf(analysis_, wait))];
   cuts.push_back({wait.start_ns, place, CutKind::kWaitStart});
-  if (IsWait(wait.state) && times.blocked_ns > 0) cuts.push_back({ready_ns, place, CutKind::kReady});
+  if (IsWait(wait.state) && times.blocked_ns > 0)
+    cuts.push_back({ready_ns, place, CutKind::kReady});
   cuts.push_back({end_ns, place, CutKind::kWaitEnd});
   if (!IsWoken(wait)) return;
   const Owner waker = WakerOf(analysis_, wait);
@@ -174,8 +175,7 @@ void ProgramGraph::AddEnds() {
 bool ProgramGraph::WaitsForGpu(const LaneState& state) const {
   if (state.call == kNone || state.is_working) return false;
   const GpuWait& wait = gpu_waits_[state.call];
-  return wait.work != GpuWait::kNothing &&
-         work_[wait.work].end_ns > launches_[state.call].start_ns;
+  return wait.work != GpuWait::kNothing && work_[wait.work].end_ns > launches_[state.call].start_ns;
 }
 
 // What a thread does between two moments: what it waits for comes before the call that it is in.
@@ -210,9 +210,9 @@ uint32_t ProgramGraph::MakeMoment(const LaneState& state, uint64_t time_ns) {
     arrow.to = moment;
     const uint64_t from_ns = graph_.TimeOf(arrow.from);
     if (arrow.kind == ArrowKind::kRunning && !has_off_cpu_) {
-      const std::optional<uint32_t> other =
-          time_ns - from_ns > kHandOverNs ? LastCallOfOther(state.lane, from_ns, time_ns)
-                                          : std::nullopt;
+      const std::optional<uint32_t> other = time_ns - from_ns > kHandOverNs
+                                                ? LastCallOfOther(state.lane, from_ns, time_ns)
+                                                : std::nullopt;
       if (other) {
         arrow.kind = ArrowKind::kBlocked;
         hand_overs_.push_back({*other, moment, state.lane});
@@ -248,8 +248,8 @@ void ProgramGraph::Apply(const Cut& cut, uint32_t moment, bool is_hidden, LaneSt
     case CutKind::kCallStart:
       if (state.call != kNone) return;  // one within another
       state.call = cut.index;
-      state.is_working = first_work_ns_[cut.index] != UINT64_MAX &&
-                         !gpu_waits_[cut.index].is_full_queue;
+      state.is_working =
+          first_work_ns_[cut.index] != UINT64_MAX && !gpu_waits_[cut.index].is_full_queue;
       return set_site(Site::Kind::kLaunch);
     case CutKind::kCallEnd:
       if (state.call != cut.index) return;

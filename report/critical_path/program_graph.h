@@ -54,7 +54,15 @@ class ProgramGraph {
   static constexpr uint32_t kNone = UINT32_MAX;
   using ThreadKey = std::pair<ProcessId, uint32_t>;
   // Where a lane is cut. Of one time they come in this order.
-  enum class CutKind : uint8_t { kReady, kWaitEnd, kCallEnd, kPoint, kWake, kCallStart, kWaitStart };
+  enum class CutKind : uint8_t {
+    kReady,
+    kWaitEnd,
+    kCallEnd,
+    kPoint,
+    kWake,
+    kCallStart,
+    kWaitStart
+  };
   struct Cut {
     uint64_t time_ns = 0;
     uint32_t index = 0;  // of a launch or a wait
@@ -101,8 +109,8 @@ class ProgramGraph {
   DependencyGraph graph_;
   std::vector<ThreadLane> lanes_;
   std::map<ThreadKey, uint32_t> lane_of_;
-  std::vector<std::vector<Cut>> cuts_;  // by lane
-  std::vector<Site> sites_;             // by moment, of threads
+  std::vector<std::vector<Cut>> cuts_;   // by lane
+  std::vector<Site> sites_;              // by moment, of threads
   std::vector<uint64_t> first_work_ns_;  // by launch: when its work began
   // Moments by what they are of; kNone: there is none.
   std::vector<uint32_t> launch_point_;  // by launch: from where on its work may start

@@ -46,8 +46,7 @@ Result<Speedup> ParseSpeedup(std::string_view text) {
     const auto [end, error] =
         std::from_chars(factor.data(), factor.data() + factor.size(), speedup.factor);
     const bool is_number = error == std::errc() && end == factor.data() + factor.size();
-    if (speedup.pattern.empty() || !is_number ||
-        !(speedup.factor >= 0 && speedup.factor <= 1000)) {
+    if (speedup.pattern.empty() || !is_number || !(speedup.factor >= 0 && speedup.factor <= 1000)) {
       break;
     }
     const Result<NamePattern> pattern = NamePattern::Compile(speedup.pattern, name);
@@ -196,8 +195,8 @@ uint64_t WhatIf::LeastNs() const {
   return static_cast<uint64_t>(kMuchOfPath * static_cast<double>(critical_.window().ns()));
 }
 
-// The threads, by name; and of each the function in which it spends most of its time there: a
-// function in Python, where it runs Python.
+// The threads, by name; and of each the functions in which it spends most of its time there: those
+// in Python, where it runs Python.
 void WhatIf::AddCode(size_t most, Named& named) {
   struct Code {
     uint64_t ns = 0;
@@ -229,23 +228,57 @@ void WhatIf::AddCode(size_t most, Named& named) {
                    [](const auto& a, const auto& b) { return a.second->ns > b.second->ns; });
   for (size_t i = 0; i < std::min(order.size(), most); ++i) {
     named.emplace_back(order[i].first, Speedup::Kind::kThread);
-    const FrameId function = FunctionOf(order[i].second->paths);
-    if (function) named.emplace_back(analysis_.frames[function].name, Speedup::Kind::kFunction);
+    for (const FrameId function : FunctionsOf(order[i].second->paths)) {
+      const std::pair<std::string, Speedup::Kind> candidate{analysis_.frames[function].name,
+                                                            Speedup::Kind::kFunction};
+      if (std::ranges::find(named, candidate) == named.end()) named.push_back(candidate);
+    }
   }
 }
 
-// Below which at least half of the time is.
-FrameId WhatIf::FunctionOf(const std::map<PathId, uint64_t>& times) const {
+// The function below which at least half of the time is; or, if that does little itself, those that
+// it calls.
+std::vector<FrameId> WhatIf::FunctionsOf(const std::map<PathId, uint64_t>& times) const {
+  constexpr size_t kMostCalled = 3;
+  constexpr double kMuchOfTime = 0.6;
   const CallTree& tree = paths_.tree();
+  const auto frame_of = [&](PathId path) -> const NamedFrame& {
+    return analysis_.frames[tree[path].frame];
+  };
   const PathId innermost = MostOf(tree, times);
   PathId most = innermost;
-  while (most && analysis_.frames[tree[most].frame].origin != FrameOrigin::kPython) {
-    most = tree[most].parent;
-  }
+  while (most && frame_of(most).origin != FrameOrigin::kPython) most = tree[most].parent;
+  const bool is_python = static_cast<bool>(most);
   if (!most) most = innermost;
-  const bool is_function =
-      most && tree[most].parent && analysis_.frames[tree[most].frame].IsFunction();
-  return is_function ? tree[most].frame : FrameId{};
+  if (!most || !tree[most].parent || !frame_of(most).IsFunction()) return {};
+  std::map<FrameId, uint64_t> called;
+  uint64_t whole_ns = 0;
+  for (const auto& [path, ns] : times) {
+    PathId function;
+    PathId at = path;
+    for (; at && at != most; at = tree[at].parent) {
+      const NamedFrame& frame = frame_of(at);
+      const bool is_one = is_python ? frame.origin == FrameOrigin::kPython : frame.IsFunction();
+      if (is_one) function = at;
+    }
+    if (!at) continue;
+    whole_ns += ns;
+    if (function) called[tree[function].frame] += ns;
+  }
+  std::vector<std::pair<uint64_t, FrameId>> order;
+  for (const auto& [frame, ns] : called) {
+    if (ns >= LeastNs()) order.emplace_back(ns, frame);
+  }
+  std::stable_sort(order.begin(), order.end(),
+                   [](const auto& a, const auto& b) { return a.first > b.first; });
+  if (order.size() > kMostCalled) order.resize(kMostCalled);
+  uint64_t sum_ns = 0;
+  for (const auto& [ns, frame] : order) sum_ns += ns;
+  const bool calls_all = static_cast<double>(sum_ns) >= kMuchOfTime * static_cast<double>(whole_ns);
+  if (order.empty() || !calls_all) return {tree[most].frame};
+  std::vector<FrameId> functions;
+  for (const auto& [ns, frame] : order) functions.push_back(frame);
+  return functions;
 }
 
 std::vector<Prediction> WhatIf::Candidates(double factor, size_t most) {

@@ -40,8 +40,9 @@ class WhatIf {
       : analysis_(analysis), paths_(paths), critical_(critical) {}
 
   Prediction Evaluate(const Speedup& speedup);
-  // Speedups worth a look: what takes most of the path, each with the factor; at most `most` kernels
-  // and `most` threads, and of each of these a function. What would help most comes first.
+  // Speedups worth a look: what takes most of the path, each with the factor; at most `most`
+  // kernels and `most` threads, and of each of these some functions. What would help most comes
+  // first.
   std::vector<Prediction> Candidates(double factor, size_t most);
 
  private:
@@ -50,7 +51,7 @@ class WhatIf {
   using Named = std::vector<std::pair<std::string, Speedup::Kind>>;
   void AddKernels(size_t most, Named& named);
   void AddCode(size_t most, Named& named);
-  FrameId FunctionOf(const std::map<PathId, uint64_t>& times) const;
+  std::vector<FrameId> FunctionsOf(const std::map<PathId, uint64_t>& times) const;
   uint64_t LeastNs() const;
 
   Analysis& analysis_;

@@ -320,7 +320,8 @@ bool CountsTime(const Analysis& analysis, const MergeOptions& options) {
   const MergeMode mode = ModeOf(analysis, options.mode);
   if (mode == MergeMode::kProbe) return false;
   return mode == MergeMode::kGpu || mode == MergeMode::kIdle || mode == MergeMode::kOff ||
-         mode == MergeMode::kWall || mode == MergeMode::kCritical || SamplesCountTime(analysis.model, analysis.shown);
+         mode == MergeMode::kWall || mode == MergeMode::kCritical ||
+         SamplesCountTime(analysis.model, analysis.shown);
 }
 
 std::string LeftOutText(const Analysis& analysis, const MergeOptions& options) {

@@ -15,10 +15,10 @@ enum class MergeMode : uint8_t {
   kMerge,
   kGpu,
   kCpu,
-  kIdle,   // the time in which a GPU had nothing to do, under what the CPU did then (gpu_idle.h)
-  kProbe,  // hits of the probes that the user asked for
-  kOff,    // the time in which threads did not run
-  kWall,   // all time of threads, running or not
+  kIdle,      // the time in which a GPU had nothing to do, under what the CPU did then (gpu_idle.h)
+  kProbe,     // hits of the probes that the user asked for
+  kOff,       // the time in which threads did not run
+  kWall,      // all time of threads, running or not
   kCritical,  // the path that decides how long steps take (critical_path.h)
 };
 

@@ -115,10 +115,10 @@ void WriteFolded(Analysis& analysis, const FoldedOptions& options, Output& outpu
                  std::string& notes) {
   MergeOptions merge = options.merge;
   merge.count_samples = options.unit == TimeUnit::kSamples && !CountsTime(analysis, options.merge);
-  const CallTree tree = merge.mode == MergeMode::kCritical
-                            ? BuildCriticalTree(analysis, options.critical, merge.kernel_names,
-                                                merge.paths)
-                            : BuildCallTree(analysis, merge);
+  const CallTree tree =
+      merge.mode == MergeMode::kCritical
+          ? BuildCriticalTree(analysis, options.critical, merge.kernel_names, merge.paths)
+          : BuildCallTree(analysis, merge);
   const FoldedStacks stacks(tree, analysis.frames, options);
   const std::vector<FoldedStacks::Line>& lines = stacks.lines();
   std::vector<uint64_t> values;

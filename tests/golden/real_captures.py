@@ -156,6 +156,46 @@ def test_steps_are_found():
     expect("ranges of a module", row["Steps"], 300)
 
 
+def test_critical_path():
+    """It covers the steps without a gap; what is assumed is little where off-CPU time says all."""
+    for name in ("pytorch_loader", "first/mlp", "first/loader", "first/jax", "llm_decode_graph",
+                 "transformer"):
+        [steps] = rows_of(name, "step_sum")
+        rows = rows_of(name, "critical_path_sum")
+        total = sum(row["Total Time (ns)"] for row in rows)
+        expect(f"{name}: {total} ns on the path, {steps['Total Time (ns)']} ns of steps",
+               abs(total / steps["Total Time (ns)"] - 1) < 0.01, True)
+        assumed = sum(row["Assumed (ns)"] for row in rows) / total
+        print(f"{name}: {100 * assumed:.1f} % assumed")
+        if name == "pytorch_loader":
+            expect(f"assumed with off-CPU time: {assumed}", assumed < 0.01, True)
+        folded = report("--folded", "--mode", "critical", "--unit", "ns", CAPTURES / f"{name}.xpu")
+        in_stacks = sum(int(line.rsplit(" ", 1)[1]) for line in folded.splitlines())
+        expect(f"{name}: {in_stacks} ns in stacks of {total}", abs(in_stacks / total - 1) < 1e-4,
+               True)
+    # A path of GPU work and one of the CPU; what is not on it changes nothing.
+    largest = rows_of("llm_decode_graph", "critical_path_sum")[0]
+    expect("bound by its replays", (largest["Kind"], largest["What"]),
+           ("graph", "graph 2 (67 nodes)"))
+    rows = rows_of("pytorch_loader", "what_if", "--what-if", "function:loader.py:main=0.5",
+                   "--what-if", "function:_next_data=0", "--what-if", "kernel:.=0")
+    shorter = [row["Shorter (%)"] for row in rows]
+    expect(f"main at half, no loader, no kernels: {shorter}",
+           (25 < shorter[0] < 50, 15 < shorter[1] < 30, shorter[2] < 2), (True, True, True))
+    trace = json.loads(report("--chrome-trace", "--step-range", "10-12",
+                              CAPTURES / "first/mlp.xpu"))
+    [track] = [e["tid"] for e in trace["traceEvents"]
+               if e["name"] == "thread_name" and e["args"]["name"] == "critical path of the steps"]
+    slices = sorted((e["ts"], e["ts"] + e["dur"]) for e in trace["traceEvents"]
+                    if e.get("tid") == track and e["ph"] == "X")
+    steps = [e for e in trace["traceEvents"] if e.get("cat") == "step"]
+    names = {e["name"] for e in trace["traceEvents"] if e.get("tid") == track and e["ph"] == "X"}
+    expect("who decides", names, {"python3/845", "pt_autograd_0/887"})
+    expect("from the first step to the last", (slices[0][0], slices[-1][1]),
+           (steps[0]["ts"], steps[-1]["ts"] + steps[-1]["dur"]))
+    expect("gaps between them", max(b[0] - a[1] for a, b in zip(slices, slices[1:])) <= 0.001, True)
+
+
 def test_graph():
     account, capture = load("graph")
     expect("replays", len(capture.of("graph_launch")), account["graph_launches"])

@@ -264,10 +264,10 @@ void WriteFlameGraphData(const Analysis& analysis, const CallTree& tree,
 void WriteFlameGraph(Analysis& analysis, const FlameGraphOptions& options, Output& output,
                      std::string& notes) {
   const MergeOptions& merge = options.merge;
-  const CallTree tree = merge.mode == MergeMode::kCritical
-                            ? BuildCriticalTree(analysis, options.critical, merge.kernel_names,
-                                                merge.paths)
-                            : BuildCallTree(analysis, merge);
+  const CallTree tree =
+      merge.mode == MergeMode::kCritical
+          ? BuildCriticalTree(analysis, options.critical, merge.kernel_names, merge.paths)
+          : BuildCallTree(analysis, merge);
   notes += LeftOutText(analysis, options.merge);
   if (tree.nodes().empty()) notes += WhyNoStacks(analysis, options.merge.mode);
   const size_t data = kFlameGraphPage.find(kFlameGraphData);

@@ -1,5 +1,3 @@
-#include "report/views/summary/critical_hint.h"
-
 #include <algorithm>
 #include <string>
 #include <vector>
@@ -7,6 +5,7 @@
 #include "format/base/text.h"
 #include "report/critical_path/what_if.h"
 #include "report/output/text.h"
+#include "report/views/summary/summary_hints.h"
 
 namespace xpu {
 namespace {
@@ -15,10 +14,16 @@ namespace {
 constexpr double kMuchOfElapsed = 0.05;
 // What makes steps shorter by less is no advice.
 constexpr double kMuchShorter = 0.1;
-// A function that does nearly all that its thread does on the path says more than the thread.
-constexpr double kNearlyAll = 0.8;
 // More than this part of the path is assumed: it may be another one.
 constexpr double kMuchAssumed = 0.1;
+constexpr size_t kMostNamed = 3;
+
+// A C++ function without its parameters.
+std::string_view Bare(std::string_view name) {
+  if (name.find("operator()") != std::string_view::npos) return name;
+  const size_t parameters = name.find('(', 1);
+  return name.ends_with(')') ? name.substr(0, parameters) : name;
+}
 
 std::string WhatText(const Prediction& prediction) {
   const std::string name = ToWidth(prediction.name, 60);
@@ -26,26 +31,20 @@ std::string WhatText(const Prediction& prediction) {
     case Speedup::Kind::kKernel:
       return Format("the kernel {}", name);
     case Speedup::Kind::kFunction:
-      return name;
+      return prediction.name.starts_with("dataloader.py:") ? Format("the data loader ({})", name)
+                                                           : ToWidth(Bare(prediction.name), 60);
     case Speedup::Kind::kThread:
-      return prediction.name == "pt_data_worker" ? "the data loader (pt_data_worker)"
-                                                 : Format("what {} runs", name);
+      return Format("what {} runs", name);
   }
   return name;
 }
 
-const Prediction& BestOf(const std::vector<Prediction>& all, uint64_t whole_ns) {
-  const Prediction& best = all.front();
-  if (best.speedup.kind != Speedup::Kind::kThread) return best;
-  const auto shorter = [&](const Prediction& prediction) {
-    return static_cast<double>(whole_ns) - static_cast<double>(prediction.predicted_ns);
+// A thread says less than the functions that it runs.
+void LeaveOutThreads(std::vector<Prediction>& all) {
+  const auto is_thread = [](const Prediction& prediction) {
+    return prediction.speedup.kind == Speedup::Kind::kThread;
   };
-  for (const Prediction& other : all) {
-    const bool says_more = other.speedup.kind == Speedup::Kind::kFunction &&
-                           shorter(other) >= kNearlyAll * shorter(best);
-    if (says_more) return other;
-  }
-  return best;
+  if (!std::all_of(all.begin(), all.end(), is_thread)) std::erase_if(all, is_thread);
 }
 
 }  // namespace
@@ -60,15 +59,23 @@ std::optional<Hint> FindCriticalHint(Analysis& analysis, const FilterOptions& fi
   const CriticalWindow& window = critical.window();
   if (critical.empty() || window.steps == 0) return std::nullopt;
   if (ShareOf(window.ns(), ElapsedNs(analysis, filter)) < kMuchOfElapsed) return std::nullopt;
-  const std::vector<Prediction> all = WhatIf(analysis, paths, critical).Candidates(0, kMost);
-  if (all.empty()) return std::nullopt;
-  const Prediction& best = BestOf(all, window.ns());
-  const uint64_t saved_ns = window.ns() - std::min(window.ns(), best.predicted_ns);
-  if (ShareOf(saved_ns, window.ns()) < kMuchShorter) return std::nullopt;
-  std::string text =
-      Format("A step takes {}. If {} took no time, steps would be {} shorter",
-             HumanDuration(window.StepNs(window.ns())), WhatText(best),
-             ShareText(ShareOf(saved_ns, window.ns())));
+  std::vector<Prediction> all = WhatIf(analysis, paths, critical).Candidates(0, kMost);
+  LeaveOutThreads(all);
+  std::string text = Format("A step takes {}", HumanDuration(window.StepNs(window.ns())));
+  size_t named = 0;
+  for (const Prediction& prediction : all) {
+    const uint64_t saved_ns = window.ns() - std::min(window.ns(), prediction.predicted_ns);
+    const double shorter = ShareOf(saved_ns, window.ns());
+    if (named == kMostNamed || shorter < kMuchShorter) break;
+    if (named == 0) {
+      AppendFormat(text, ". If {} took no time, steps would be {} shorter", WhatText(prediction),
+                   ShareText(shorter));
+    } else {
+      AppendFormat(text, "; without {} {}", WhatText(prediction), ShareText(shorter));
+    }
+    ++named;
+  }
+  if (named == 0) return std::nullopt;
   const double assumed = ShareOf(critical.assumed_ns(), window.ns());
   if (assumed >= kMuchAssumed) {
     AppendFormat(text, " ({} of the path that says so is assumed{})", ShareText(assumed),

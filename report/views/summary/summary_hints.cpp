@@ -12,7 +12,6 @@
 #include "report/model/recorded_time.h"
 #include "report/model/saturated.h"
 #include "report/output/text.h"
-#include "report/views/summary/critical_hint.h"
 
 namespace xpu {
 namespace {

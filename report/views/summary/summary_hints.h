@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -27,6 +28,10 @@ std::vector<Hint> FindHints(Analysis& analysis, const std::vector<GpuBusy>& gpus
 // short.
 std::vector<Hint> FindIdleHints(Analysis& analysis, const std::vector<GpuBusy>& gpus,
                                 const FilterOptions& filter);
+
+// In critical_hint.cpp. What would make steps shorter. nullopt: there are no steps, they are a
+// small part of the recording, nothing stands out, or a filter shows a part.
+std::optional<Hint> FindCriticalHint(Analysis& analysis, const FilterOptions& filter);
 
 // Less than this part of the elapsed time is not worth advice.
 inline constexpr double kNegligible = 0.02;

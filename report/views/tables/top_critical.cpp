@@ -70,13 +70,11 @@ void FillWhatIf(TableSource& source, Table& table) {
             const auto shorter = [&](uint64_t then_ns) {
               return Format("{:.1f}", 100.0 - ShareOf(then_ns, ns));
             };
-            cells.assign({Format("{:.2f}", row.speedup.factor),
-                          Format("{:.1f}", ShareOf(row.path_ns, ns)),
-                          Format("{:.1f}", ShareOf(row.assumed_ns, ns)),
-                          std::to_string(window.StepNs(ns)),
-                          std::to_string(window.StepNs(row.predicted_ns)),
-                          shorter(row.predicted_ns), shorter(row.least_ns),
-                          SpeedupText(row.speedup)});
+            cells.assign(
+                {Format("{:.2f}", row.speedup.factor), Format("{:.1f}", ShareOf(row.path_ns, ns)),
+                 Format("{:.1f}", ShareOf(row.assumed_ns, ns)), std::to_string(window.StepNs(ns)),
+                 std::to_string(window.StepNs(row.predicted_ns)), shorter(row.predicted_ns),
+                 shorter(row.least_ns), SpeedupText(row.speedup)});
           });
 }
 

@@ -40,8 +40,8 @@ void TraceCritical::Find(const CriticalOptions& options) {
 void TraceCritical::Write(size_t at) {
   const Slice& slice = slices_[at];
   if (track_.tid == 0) track_ = tracks_.Critical(thread_);
-  const TraceName name = slice.work != nullptr ? names_.OfWork(*slice.work)
-                                               : sink_.Name(slice.name, "critical");
+  const TraceName name =
+      slice.work != nullptr ? names_.OfWork(*slice.work) : sink_.Name(slice.name, "critical");
   sink_.AdjacentSlice(track_, name, slice.start_ns, slice.end_ns);
   if (slice.assumed_ns > 0) sink_.ArgThousandths("assumed_us", slice.assumed_ns);
 }

@@ -129,9 +129,8 @@ class CriticalPathTest : public testing::Test {
     std::vector<std::string> lines;
     for (const CriticalSegment& segment : Built().segments()) {
       lines.push_back(Format("{}{} {} {}-{}", segment.arrow.is_assumed ? "assumed " : "",
-                             ArrowKindName(segment.arrow.kind),
-                             Built().OwnerOf(segment.arrow).tid, segment.start_ns,
-                             segment.end_ns));
+                             ArrowKindName(segment.arrow.kind), Built().OwnerOf(segment.arrow).tid,
+                             segment.start_ns, segment.end_ns));
     }
     return lines;
   }
@@ -167,8 +166,8 @@ using Times = std::pair<uint64_t, uint64_t>;
 TEST_F(CriticalPathTest, ASlowKernelThatTheProgramWaitsFor) {
   Launch(100, 115, 515, "slow");
   Synchronize(120, 520);
-  EXPECT_EQ(Path(), (Lines{"CUDA call 10 100-110", "launch latency 10 110-115",
-                           "kernel 10 115-515", "end of GPU wait 10 515-520"}));
+  EXPECT_EQ(Path(), (Lines{"CUDA call 10 100-110", "launch latency 10 110-115", "kernel 10 115-515",
+                           "end of GPU wait 10 515-520"}));
   EXPECT_EQ(With("kernel:slow=0.5"), (Times{220, 20}));
   EXPECT_EQ(With("kernel:fast=0.5"), (Times{420, 420}));
   EXPECT_EQ(With("thread:app=0"), (Times{410, 410}));
@@ -182,7 +181,8 @@ TEST_F(CriticalPathTest, ALaunchBoundThread) {
   EXPECT_EQ(Path(), (Lines{"CUDA call 10 100-110", "CPU 10 110-200", "CUDA call 10 200-210",
                            "CPU 10 210-300", "CUDA call 10 300-310", "launch latency 10 310-312",
                            "kernel 10 312-315", "end of GPU wait 10 315-320"}));
-  EXPECT_EQ(With("thread:app=0.5"), (Times{115, 14}));
+  // Without the CPU the kernels follow one another, the first one 2 ns after its launch.
+  EXPECT_EQ(With("thread:app=0.5"), (Times{115, 16}));
   EXPECT_EQ(With("kernel:k=0"), (Times{217, 217}));
 }
 
@@ -190,9 +190,9 @@ TEST_F(CriticalPathTest, KernelsOfAStreamFollowOneAnother) {
   Launch(100, 115, 315, "a");
   Launch(110, 317, 417, "b");
   Synchronize(120, 420);
-  EXPECT_EQ(Path(), (Lines{"CUDA call 10 100-110", "launch latency 10 110-115",
-                           "kernel 10 115-315", "between GPU work 10 315-317",
-                           "kernel 10 317-417", "end of GPU wait 10 417-420"}));
+  EXPECT_EQ(Path(), (Lines{"CUDA call 10 100-110", "launch latency 10 110-115", "kernel 10 115-315",
+                           "between GPU work 10 315-317", "kernel 10 317-417",
+                           "end of GPU wait 10 417-420"}));
   // The second kernel could begin 5 ns after its launch.
   EXPECT_EQ(With("kernel:a=0"), (Times{128, 128}));
   EXPECT_EQ(With("kernel:b=0.5"), (Times{270, 220}));
@@ -204,9 +204,9 @@ TEST_F(CriticalPathTest, TwoStreamsWithAnEvent) {
   StreamWait(140, 2);
   Launch(160, 616, 716, "joined", 2);
   Synchronize(180, 720, 2);
-  EXPECT_EQ(Path(), (Lines{"CUDA call 10 100-110", "launch latency 10 110-115",
-                           "kernel 10 115-615", "assumed stream wait 10 615-616",
-                           "kernel 10 616-716", "end of GPU wait 10 716-720"}));
+  EXPECT_EQ(Path(), (Lines{"CUDA call 10 100-110", "launch latency 10 110-115", "kernel 10 115-615",
+                           "assumed stream wait 10 615-616", "kernel 10 616-716",
+                           "end of GPU wait 10 716-720"}));
   EXPECT_EQ(With("kernel:short=0"), (Times{620, 620}));
   // Then the other stream's kernel is what the last one waits for: 235 + 100 + 4 - 100.
   EXPECT_EQ(With("kernel:long=0.1"), (Times{239, 239}));
@@ -222,8 +222,10 @@ TEST_F(CriticalPathTest, TwoThreadsWithALock) {
   Sample(600, kWorker);
   EXPECT_EQ(Path(), (Lines{"CPU 10 10-100", "runnable 11 100-110", "CPU 11 110-500",
                            "runnable 10 500-530", "CPU 10 530-600"}));
-  EXPECT_EQ(With("thread:worker=0.5"), (Times{395, 200}));
-  EXPECT_EQ(With("thread:app=0"), (Times{430, 430}));
+  // Without the worker's work the lock is free before the program wants it.
+  EXPECT_EQ(With("thread:worker=0.5"), (Times{395, 290}));
+  // Then the worker comes to its own wait at 50.
+  EXPECT_EQ(With("thread:app=0"), (Times{470, 470}));
 }
 
 TEST_F(CriticalPathTest, AWaitForNobodyThatIsKnownIsAssumed) {
@@ -252,23 +254,22 @@ TEST_F(CriticalPathTest, SpinningAndSleepingInASynchronizationAreTheSame) {
   Synchronize(120, 520);
   Wait(kPid, 130, 510, 516, kWorker);  // the driver's thread, which another kernel waits for
   Wait(kPid, 600, 610, 610, 0).waker = OffCpuWaker::kInterrupt;
-  EXPECT_EQ(Path(), (Lines{"CUDA call 10 100-110", "launch latency 10 110-115",
-                           "kernel 10 115-515", "end of GPU wait 10 515-520", "CPU 10 520-600",
-                           "wait 10 600-610"}));
+  EXPECT_EQ(Path(), (Lines{"CUDA call 10 100-110", "launch latency 10 110-115", "kernel 10 115-515",
+                           "end of GPU wait 10 515-520", "CPU 10 520-600", "wait 10 600-610"}));
 }
 
 TEST_F(CriticalPathTest, WithoutOffCpuTimeAThreadIsAssumedToWaitForAnotherThatLaunches) {
+  Launch(50'000, 50'020, 50'030, "backward", 7, kWorker);
   Launch(100'000, 100'020, 100'030, "forward");
   Launch(200'000, 200'020, 200'030, "backward", 7, kWorker);
   Launch(300'000, 300'020, 300'030, "backward", 7, kWorker);
   Launch(400'000, 400'020, 400'030, "update");
   Synchronize(400'020, 400'040);
-  EXPECT_EQ(Path(),
-            (Lines{"CUDA call 10 100000-100010", "assumed CPU 11 100010-200000",
-                   "CUDA call 11 200000-200010", "CPU 11 200010-300000",
-                   "CUDA call 11 300000-300010", "assumed CPU 10 300010-400000",
-                   "CUDA call 10 400000-400010", "launch latency 10 400010-400020",
-                   "kernel 10 400020-400030", "end of GPU wait 10 400030-400040"}));
+  EXPECT_EQ(Path(), (Lines{"CUDA call 10 100000-100010", "assumed CPU 11 100010-200000",
+                           "CUDA call 11 200000-200010", "CPU 11 200010-300000",
+                           "CUDA call 11 300000-300010", "assumed CPU 10 300010-400000",
+                           "CUDA call 10 400000-400010", "launch latency 10 400010-400020",
+                           "kernel 10 400020-400030", "end of GPU wait 10 400030-400040"}));
 }
 
 TEST_F(CriticalPathTest, ATimeRangeIsAllThatCounts) {
@@ -282,7 +283,37 @@ TEST_F(CriticalPathTest, ATimeRangeIsAllThatCounts) {
   paths_ = std::make_unique<CallPaths>(*analysis_, PathOptions{});
   critical_ = std::make_unique<CriticalPath>(*analysis_, *paths_, CriticalOptions{});
   EXPECT_EQ(Path(), (Lines{"kernel 10 300-515", "end of GPU wait 10 515-520", "CPU 10 520-600",
-                           "CUDA call 10 600-610"}));
+                           "CUDA call 10 600-610", "CPU 10 610-620"}));
+}
+
+TEST_F(CriticalPathTest, ALaunchWaitsWhileTheQueueIsFull) {
+  constexpr uint64_t kQueued = 600;
+  for (uint64_t i = 0; i < kQueued; ++i) {
+    Launch(100 + 20 * i, 115 + 1'000 * i, 1'115 + 1'000 * i, "k");
+  }
+  const uint32_t id = Call(test::kLaunchKernel, 20'000, 60'000);
+  builder_.AddKernel(kGpu, id, 620'000, 621'000, "last").stream_id = 7;
+  EXPECT_EQ(Path().back(), "assumed end of GPU wait 10 59115-60000");
+  EXPECT_EQ(With("kernel:k=0.5"), (Times{30'400, 19'900}));
+}
+
+TEST_F(CriticalPathTest, AllStepsAfterTheWarmUp) {
+  for (uint64_t i = 0; i < 10; ++i) {
+    const uint64_t time_ns = 1'000 * (i + 1);
+    Launch(time_ns, time_ns + 20, time_ns + 520, "k");
+    Synchronize(time_ns + 30, time_ns + 530);
+  }
+  const CriticalWindow& window = Built().window();
+  EXPECT_EQ(window.steps, 10u);
+  EXPECT_EQ(window.StepNs(window.ns()), 901u);  // the last one ends with its launch
+  uint64_t kernels_ns = 0;
+  uint64_t whole_ns = 0;
+  for (const CriticalSegment& segment : Built().segments()) {
+    if (segment.arrow.kind == ArrowKind::kKernel) kernels_ns += segment.ns();
+    whole_ns += segment.ns();
+  }
+  EXPECT_EQ(kernels_ns, 4'500u);
+  EXPECT_EQ(whole_ns, window.ns());
 }
 
 TEST_F(CriticalPathTest, AnEmptyCaptureHasNoPath) {
