@@ -151,6 +151,7 @@ Summary Summarize(const std::vector<Received>& messages) {
         ADD_FAILURE() << "stacks were not asked for";
         break;
       case wire::MessageKind::kNvtx:
+      case wire::MessageKind::kNvtxSchemaEntry:
         ADD_FAILURE() << "NVTX was not asked for";
         break;
       case wire::MessageKind::kSwitch:

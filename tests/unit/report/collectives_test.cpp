@@ -10,9 +10,10 @@
 namespace xpu {
 namespace {
 
+using test::kUs;
+
 constexpr uint64_t kSchema = 1 << 24;
 constexpr uint64_t kCommunicator = 0xc0ffee;
-constexpr uint64_t kUs = 1000;
 
 // Ranks 0, 1, ... are the instances 1, 2, ... with the pids 101, 102, ...
 class CollectivesTest : public testing::Test {

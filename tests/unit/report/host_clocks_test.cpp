@@ -12,8 +12,8 @@ namespace {
 
 using test::kMs;
 using test::kSecond;
-constexpr uint64_t kStart = 1000 * kSecond;
-constexpr uint64_t kUs = 1000;
+using test::kUs;
+constexpr uint64_t kHostStart = 1000 * kSecond;
 
 // A host's capture of one rank, with `count` all-reduces, one each 50 ms. Its wall clock is ahead
 // by `ahead_ns`, and by `drift` more for each ns since the start.
@@ -22,23 +22,23 @@ Model Capture(uint32_t rank, int64_t ahead_ns, double drift, uint64_t count) {
   builder.Text("[lost]");
   builder.Stack({1});
   const auto local = [&](uint64_t ns) {
-    const auto since = static_cast<double>(ns - kStart);
+    const auto since = static_cast<double>(ns - kHostStart);
     return ns + static_cast<uint64_t>(ahead_ns + static_cast<int64_t>(drift * since));
   };
   const std::string name = "node" + std::to_string(rank);
   RecordingInfo& info = builder.events.recording_info.emplace_back();
-  info.start_ns = info.start_realtime_ns = local(kStart) - rank;  // the first host began first
+  info.start_ns = info.start_realtime_ns = local(kHostStart) - rank;  // the first host began first
   info.recorder_pid = 9;
   info.host_name = builder.Text(name);
   info.boot_id = builder.Text("boot of " + name);
   GpuProcess& gpu = builder.events.gpu_processes.emplace_back();
-  gpu.time_ns = kStart;
+  gpu.time_ns = kHostStart;
   gpu.instance = {rank + 1};
   gpu.pid = 10;
-  builder.Process(ProcessEventKind::kExec, kStart, 10, 10, "train");
-  builder.Clock(rank + 1, 0, {local(kStart)});
+  builder.Process(ProcessEventKind::kExec, kHostStart, 10, 10, "train");
+  builder.Clock(rank + 1, 0, {local(kHostStart)});
   for (uint64_t i = 1; i <= count; ++i) {
-    const uint64_t end_ns = kStart + i * 50 * kMs;
+    const uint64_t end_ns = kHostStart + i * 50 * kMs;
     // Every fourth one ends late on the second host: it did something else.
     const uint64_t late_ns = rank == 1 && i % 4 == 0 ? 3 * kMs : (i % 3) * kUs;
     builder.Call(rank + 1, static_cast<uint32_t>(i), test::kLaunchKernel, local(end_ns) - 2 * kMs,
@@ -46,7 +46,7 @@ Model Capture(uint32_t rank, int64_t ahead_ns, double drift, uint64_t count) {
     builder.AddKernel(rank + 1, static_cast<uint32_t>(i), local(end_ns) - kMs,
                       local(end_ns + late_ns), "ncclDevKernel_AllReduce_Sum_f32_RING_LL()");
   }
-  builder.End(local(kStart + (count + 1) * 50 * kMs));
+  builder.End(local(kHostStart + (count + 1) * 50 * kMs));
   Model model = builder.Build();
   model.path = name + ".xpu";
   return model;
@@ -72,7 +72,7 @@ TEST(HostClocks, OffsetAndDriftAreFound) {
   EXPECT_EQ(clocks[0].collectives, 0u);
   EXPECT_EQ(clocks[1].collectives, 100u);
   EXPECT_NEAR(clocks[1].drift, 20e-6, 2e-6);
-  const double since = static_cast<double>(clocks[1].at_ns - kStart);
+  const double since = static_cast<double>(clocks[1].at_ns - kHostStart);
   EXPECT_NEAR(static_cast<double>(clocks[1].ahead_ns), 700e3 + since * 20e-6, 5e3);
   EXPECT_LT(clocks[1].residual_ns, 5 * kUs);
 }

@@ -9,7 +9,7 @@
 namespace xpu {
 namespace {
 
-constexpr uint64_t kSchema = (1 << 24) + 5, kReductions = (1 << 24) + 14;
+constexpr uint64_t kPayloadSchema = (1 << 24) + 5, kReductions = (1 << 24) + 14;
 // NVTX_PAYLOAD_ENTRY_TYPE_...
 constexpr uint64_t kChar = 1, kInt = 5, kUint64 = 18, kDouble = 20, kSize = 22, kLongDouble = 21;
 
@@ -19,7 +19,7 @@ class NvtxSchemasTest : public testing::Test {
     NvtxSchemaEntry& entry = builder_.events.nvtx_schema_entries.emplace_back();
     entry.instance = {7};
     entry.domain = 1;
-    entry.schema = kSchema;
+    entry.schema = kPayloadSchema;
     entry.entry = next_++;
     entry.name = builder_.Text(name);
     entry.type = type;
@@ -48,7 +48,7 @@ class NvtxSchemasTest : public testing::Test {
     event.instance = {7};
     event.domain = domain;
     event.payload_type = NvtxPayload::kExtended;
-    event.payload_schema = kSchema;
+    event.payload_schema = kPayloadSchema;
     event.payload_data = builder_.Text(payload);
     const Model model = builder_.Build();
     std::vector<std::string> fields;
