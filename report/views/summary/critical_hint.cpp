@@ -16,6 +16,8 @@ constexpr double kMuchOfElapsed = 0.05;
 constexpr double kMuchShorter = 0.1;
 // More than this part of the path is assumed: it may be another one.
 constexpr double kMuchAssumed = 0.1;
+// And more than this: nothing says what the program waited for.
+constexpr double kMostAssumed = 0.5;
 constexpr size_t kMostNamed = 3;
 
 // A C++ function without its parameters.
@@ -39,8 +41,12 @@ std::string WhatText(const Prediction& prediction) {
   return name;
 }
 
-// A thread says less than the functions that it runs.
-void LeaveOutThreads(std::vector<Prediction>& all) {
+// A thread says less than the functions that it runs, and all of the program nothing.
+void LeaveOutWhole(std::vector<Prediction>& all) {
+  std::erase_if(all, [](const Prediction& prediction) {
+    const std::string_view name = prediction.name;
+    return name == "main" || name.ends_with(":main") || name.ends_with(":<module>");
+  });
   const auto is_thread = [](const Prediction& prediction) {
     return prediction.speedup.kind == Speedup::Kind::kThread;
   };
@@ -59,8 +65,10 @@ std::optional<Hint> FindCriticalHint(Analysis& analysis, const FilterOptions& fi
   const CriticalWindow& window = critical.window();
   if (critical.empty() || window.steps == 0) return std::nullopt;
   if (ShareOf(window.ns(), ElapsedNs(analysis, filter)) < kMuchOfElapsed) return std::nullopt;
+  const double assumed = ShareOf(critical.assumed_ns(), window.ns());
+  if (assumed >= kMostAssumed) return std::nullopt;
   std::vector<Prediction> all = WhatIf(analysis, paths, critical).Candidates(0, kMost);
-  LeaveOutThreads(all);
+  LeaveOutWhole(all);
   std::string text = Format("A step takes {}", HumanDuration(window.StepNs(window.ns())));
   size_t named = 0;
   for (const Prediction& prediction : all) {
@@ -76,7 +84,6 @@ std::optional<Hint> FindCriticalHint(Analysis& analysis, const FilterOptions& fi
     ++named;
   }
   if (named == 0) return std::nullopt;
-  const double assumed = ShareOf(critical.assumed_ns(), window.ns());
   if (assumed >= kMuchAssumed) {
     AppendFormat(text, " ({} of the path that says so is assumed{})", ShareText(assumed),
                  critical.graph().has_off_cpu() ? "" : "; xpu-record --off-cpu shows what waits");
