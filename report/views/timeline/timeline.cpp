@@ -60,7 +60,7 @@ class Timeline {
         hits_(analysis, paths_, names_, tracks_, sink_),
         states_(analysis, paths_, names_, tracks_, sink_),
         collectives_(analysis, tracks_, sink_),
-        critical_(analysis, paths_, names_, tracks_, sink_) {}
+        critical_(analysis, paths_, options.kernel_names, tracks_, sink_) {}
 
   void Write(std::string& notes);
 

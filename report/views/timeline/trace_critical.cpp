@@ -21,7 +21,7 @@ void TraceCritical::Find(const CriticalOptions& options) {
                          arrow.kind == ArrowKind::kGraph;
     const bool runs = arrow.kind == ArrowKind::kRunning || arrow.kind == ArrowKind::kCall;
     if (is_work) {
-      slice.work = &analysis_.correlation.work[arrow.index];
+      slice.name = gpu_names_.Title(analysis_.correlation.work[arrow.index]);
     } else if (runs) {
       slice.name = ThreadText(analysis_, owner.process, owner.tid);
     } else {
@@ -40,9 +40,9 @@ void TraceCritical::Find(const CriticalOptions& options) {
 void TraceCritical::Write(size_t at) {
   const Slice& slice = slices_[at];
   if (track_.tid == 0) track_ = tracks_.Critical(thread_);
-  const TraceName name =
-      slice.work != nullptr ? names_.OfWork(*slice.work) : sink_.Name(slice.name, "critical");
-  sink_.AdjacentSlice(track_, name, slice.start_ns, slice.end_ns);
+  const auto [name, is_new] = names_.try_emplace(slice.name);
+  if (is_new) name->second = sink_.Name(slice.name, "critical");
+  sink_.AdjacentSlice(track_, name->second, slice.start_ns, slice.end_ns);
   if (slice.assumed_ns > 0) sink_.ArgThousandths("assumed_us", slice.assumed_ns);
 }
 

@@ -3,12 +3,13 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
 #include "report/analysis/call_paths.h"
+#include "report/analysis/gpu_names.h"
 #include "report/critical_path/critical_options.h"
-#include "report/views/timeline/trace_names.h"
 #include "report/views/timeline/trace_sink.h"
 #include "report/views/timeline/trace_tracks.h"
 
@@ -17,9 +18,13 @@ namespace xpu {
 class TraceCritical {
  public:
   // All must outlive this.
-  TraceCritical(Analysis& analysis, CallPaths& paths, TraceNames& names, TraceTracks& tracks,
+  TraceCritical(Analysis& analysis, CallPaths& paths, KernelNames kernel_names, TraceTracks& tracks,
                 TraceSink& sink)
-      : analysis_(analysis), paths_(paths), names_(names), tracks_(tracks), sink_(sink) {}
+      : analysis_(analysis),
+        paths_(paths),
+        gpu_names_(analysis, kernel_names),
+        tracks_(tracks),
+        sink_(sink) {}
 
   // Of steps; a program without any has no track.
   void Find(const CriticalOptions& options);
@@ -34,18 +39,18 @@ class TraceCritical {
     uint64_t start_ns = 0;
     uint64_t end_ns = 0;
     uint64_t assumed_ns = 0;
-    const GpuWork* work = nullptr;  // nullptr: it is called `name`
     std::string name;
   };
 
   Analysis& analysis_;
   CallPaths& paths_;
-  TraceNames& names_;
+  const GpuNames gpu_names_;
   TraceTracks& tracks_;
   TraceSink& sink_;
   Owner thread_;
   TraceTrack track_;  // tid 0: nothing was written yet
   std::vector<Slice> slices_;
+  std::map<std::string, TraceName> names_;  // a category of its own: kernels are counted by theirs
 };
 
 }  // namespace xpu
