@@ -37,7 +37,7 @@ class GpuStreams {
   const std::vector<GpuStream>& all() const { return all_; }
   // Of one instance of the injected library. A program with more than kMost streams in a process
   // gets no dependencies between the others: to find those takes time for each.
-  static constexpr size_t kMost = 64;
+  static constexpr size_t kMost = 16;
   std::span<const GpuStream> Of(InstanceId instance) const;
   const GpuStream* Find(InstanceId instance, uint32_t stream) const;
 
