@@ -265,7 +265,7 @@ std::vector<TableKind> CallKinds() {
       {"step_trace", "Step Trace", "every step (--step)", StepTraceColumns(), FillStepTrace, true},
       {"critical_path_sum", "Critical Path Summary",
        "what decides how long steps, or the program, take (--step)", CriticalColumns(),
-       FillCriticalPath, true, kTotal, "Instances"},
+       FillCriticalPath, true},
       {"what_if", "What If", "how much shorter steps would be (--what-if)", WhatIfColumns(),
        FillWhatIf, true},
       {"op_sum", "Operator Summary", "GPU and launch time by operator of PyTorch or XLA",
