@@ -125,9 +125,11 @@ std::optional<uint32_t> CriticalPath::ChooseLane() const {
   }
   const auto by_count = [](const auto& a, const auto& b) { return a.second < b.second; };
   const auto process = std::max_element(calls.begin(), calls.end(), by_count);
-  if (process != calls.end()) {
+  if (process != calls.end() && process->first) {
     const uint32_t pid = analysis_.processes[process->first].pid;
     if (const auto lane = graph_.LaneOf(process->first, pid)) return lane;
+  }
+  if (!lane_calls.empty()) {
     return std::max_element(lane_calls.begin(), lane_calls.end(), by_count)->first;
   }
   // Of a program without a GPU: the first thread that was there for the longest time.
@@ -250,6 +252,8 @@ void CriticalPath::AddSamples() {
   const SampleWeights weights(analysis_.model, analysis_.shown);
   const DependencyGraph& graph = graph_.graph();
   for (const CpuSample& sample : analysis_.model.events.cpu_samples) {
+    // Before it, the same places of the code may lie between other things: imports, compilation.
+    if (sample.time_ns < window_.from_ns || sample.time_ns > window_.to_ns) continue;
     if (!weights.IsOfTime(sample)) continue;
     const Owner owner = xpu::OwnerOf(analysis_, sample);
     const std::optional<uint32_t> lane = graph_.LaneOf(owner.process, owner.tid);
@@ -277,6 +281,8 @@ void CriticalPath::CountCode() {
   if (!graph_.has_off_cpu()) {
     for (const Arrow& arrow : graph_.graph().arrows()) {
       if (arrow.kind != ArrowKind::kRunning) continue;
+      if (graph_.graph().TimeOf(arrow.from) < window_.from_ns) continue;
+      if (graph_.graph().TimeOf(arrow.to) > window_.to_ns) continue;
       Stretch& stretch = StretchOf(arrow);
       stretch.ns = AddSaturated(stretch.ns, arrow.ns);
       if (arrow.is_assumed) one_of[&stretch] = &arrow;

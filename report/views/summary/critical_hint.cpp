@@ -36,21 +36,18 @@ std::string WhatText(const Prediction& prediction) {
       return prediction.name.starts_with("dataloader.py:") ? Format("the data loader ({})", name)
                                                            : ToWidth(Bare(prediction.name), 60);
     case Speedup::Kind::kThread:
-      return Format("what {} runs", name);
+      break;
   }
   return name;
 }
 
-// A thread says less than the functions that it runs, and all of the program nothing.
+// A thread, or all of the program, is no advice.
 void LeaveOutWhole(std::vector<Prediction>& all) {
   std::erase_if(all, [](const Prediction& prediction) {
     const std::string_view name = prediction.name;
-    return name == "main" || name.ends_with(":main") || name.ends_with(":<module>");
+    return prediction.speedup.kind == Speedup::Kind::kThread || name == "main" ||
+           name.ends_with(":main") || name.ends_with(":<module>");
   });
-  const auto is_thread = [](const Prediction& prediction) {
-    return prediction.speedup.kind == Speedup::Kind::kThread;
-  };
-  if (!std::all_of(all.begin(), all.end(), is_thread)) std::erase_if(all, is_thread);
 }
 
 }  // namespace

@@ -316,6 +316,19 @@ TEST_F(CriticalPathTest, AllStepsAfterTheWarmUp) {
   EXPECT_EQ(whole_ns, window.ns());
 }
 
+TEST_F(CriticalPathTest, AProcessThatNoRecordNames) {
+  test::ModelBuilder nameless;
+  nameless.Clock(kGpu, 0, {0});
+  nameless.Callback(kGpu, ApiDomain::kRuntime, test::kLaunchKernel, "cudaLaunchKernel");
+  nameless.Call(kGpu, 1, test::kLaunchKernel, 100, 110, kPid);
+  nameless.Launch(kGpu, 1, 100, kPid, kPid, nameless.Stack({0x1000}));
+  nameless.AddKernel(kGpu, 1, 115, 200, "k");
+  analysis_ = std::make_unique<Analysis>(nameless.Build());
+  paths_ = std::make_unique<CallPaths>(*analysis_, PathOptions{});
+  critical_ = std::make_unique<CriticalPath>(*analysis_, *paths_, CriticalOptions{});
+  EXPECT_EQ(Path(), (Lines{"CUDA call 10 100-110"}));
+}
+
 TEST_F(CriticalPathTest, AnEmptyCaptureHasNoPath) {
   EXPECT_TRUE(Built().empty());
   EXPECT_EQ(With("kernel:.=0"), (Times{0, 0}));

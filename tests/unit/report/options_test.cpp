@@ -290,9 +290,9 @@ TEST(Options, Sample) {
   EXPECT_EQ(options.sample_rate, 8u);
   EXPECT_TRUE(options.top.is_subsampled);
   EXPECT_EQ(Bad({"--top", "--sample=8"}), "--sample: '8': expected 1/N, with N from 1 to 1000000");
-  EXPECT_EQ(
-      Bad({"--folded", "--mode=idle", "--sample=1/8"}),
-      "--sample cannot be combined with --mode idle, off, wall or probe: they need every event");
+  EXPECT_EQ(Bad({"--folded", "--mode=idle", "--sample=1/8"}),
+            "--sample cannot be combined with --mode idle, off, wall, probe or critical: they need "
+            "every event");
   EXPECT_EQ(Bad({"--sample=1/8"}),
             "--sample needs --folded, --flamegraph, --perfetto, --chrome-trace, --top or --script");
 }
