@@ -17,6 +17,8 @@ AMOUNTS = {"loader": 14_000, "workers": 40_000, "kernel": 8_000, "launch": 200}
 SPEEDUPS = {"loader": "function:decode_batch", "workers": "function:decode_batch",
             "kernel": "kernel:spin_kernel", "launch": "function:launch_many"}
 NEAR = 0.10
+# Whatever recurs within a step: these are what the program measures.
+STEPS = ("--step", "nvtx:step")
 
 
 def record(work, bottleneck, amount):
@@ -29,7 +31,7 @@ def record(work, bottleneck, amount):
 
 def largest(path):
     """What takes most of the path: its kind, thread, name and call path."""
-    rows = table_rows(path, "critical_path_sum")
+    rows = table_rows(path, "critical_path_sum", *STEPS)
     total = sum(row["Total Time (ns)"] for row in rows)
     assumed = sum(row["Assumed (ns)"] for row in rows)
     return rows[0], total, assumed / total
@@ -46,9 +48,9 @@ def check(bottleneck, named):
         before_ns = record(work, bottleneck, amount)
         path = work.path / "capture.xpu"
         row, total_ns, assumed = largest(path)
-        [predicted] = table_rows(path, "what_if", "--what-if", f"{speedup}=0.5")
-        [steps] = table_rows(path, "step_sum")
-        candidates = table_rows(path, "what_if")
+        [predicted] = table_rows(path, "what_if", "--what-if", f"{speedup}=0.5", *STEPS)
+        [steps] = table_rows(path, "step_sum", *STEPS)
+        candidates = table_rows(path, "what_if", *STEPS)
         if "OUT" in os.environ:
             os.replace(path, pathlib.Path(os.environ["OUT"]) / f"{bottleneck}.xpu")
         after_ns = record(work, bottleneck, amount // 2)

@@ -4,14 +4,16 @@
 
 What takes most of a step, and halves with A: loader computes A hashes in decode_batch(), workers in
 two processes of a DataLoader, kernel lets a kernel spin for A thousands of cycles, launch launches A
-small kernels in launch_many(). Prints one JSON line: how long a step took, from the first after the
-warm-up to the last.
+small kernels in launch_many(). Prints one JSON line: how long a step took, the median over blocks of
+steps after the warm-up, so that what else the machine does for a while does not count. Each step is
+an NVTX range.
 """
 
 import argparse
 import hashlib
 import json
 import os
+import statistics
 import time
 
 import torch
@@ -19,6 +21,7 @@ from torch.utils.data import DataLoader, Dataset
 
 WIDTH, ROWS = 512, 64
 WARM_UP = 50
+BLOCK = 20
 AMOUNTS = {"loader": 14_000, "workers": 40_000, "kernel": 8_000, "launch": 200}
 
 
@@ -59,9 +62,9 @@ def train_step(model, optimizer, batch, bottleneck, amount):
     if bottleneck == "kernel":
         torch.cuda._sleep(1000 * amount)
     if bottleneck == "launch":
-        launch_many(loss.detach(), amount)
+        launch_many(loss.detach().clone(), amount)
     optimizer.step()
-    return float(loss)
+    return loss.item()
 
 
 def main():
@@ -74,13 +77,16 @@ def main():
     torch.manual_seed(0)
     model = torch.nn.Sequential(*[torch.nn.Linear(WIDTH, WIDTH) for _ in range(3)]).cuda()
     optimizer = torch.optim.SGD(model.parameters(), lr=1e-3)
+    batches = batches_of(options.bottleneck, amount)
     times = []
-    for batch in batches_of(options.bottleneck, amount):
+    for _ in range(WARM_UP + options.steps):
         times.append(time.monotonic_ns())
-        if len(times) == WARM_UP + options.steps + 1:
-            break
-        train_step(model, optimizer, batch, options.bottleneck, amount)
-    step_ns = (times[-1] - times[WARM_UP]) / options.steps
+        torch.cuda.nvtx.range_push("step")
+        train_step(model, optimizer, next(batches), options.bottleneck, amount)
+        torch.cuda.nvtx.range_pop()
+    times.append(time.monotonic_ns())
+    step_ns = statistics.median((times[i + BLOCK] - times[i]) / BLOCK
+                                for i in range(WARM_UP, len(times) - BLOCK, BLOCK))
     print(json.dumps({"workload": "critical_steps", "pid": os.getpid(), "amount": amount,
                       "step_ns": step_ns}), flush=True)
 
