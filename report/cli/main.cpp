@@ -7,6 +7,7 @@
 #include "format/base/terminal_text.h"
 #include "report/cli/options.h"
 #include "report/cli/run.h"
+#include "report/cli/run_each.h"
 #include "symbolize/dwarf/debug_reader.h"
 
 namespace {
@@ -30,7 +31,8 @@ int Main(int argc, char** argv) {
   }
   const auto& options = std::get<xpu::ReportOptions>(parsed.value());
   xpu::ReportOutcome outcome;
-  const xpu::Status status = xpu::RunReport(options, outcome);
+  const xpu::Status status =
+      options.each ? xpu::RunEach(options, outcome) : xpu::RunReport(options, outcome);
   std::fputs(xpu::ForTerminal(outcome.notes).c_str(), stderr);
   if (!status.ok()) return fail(status.error());
   return options.strict && outcome.data_lost ? 3 : 0;

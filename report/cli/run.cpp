@@ -18,7 +18,6 @@
 #include "format/base/text.h"
 #include "report/analysis/analysis.h"
 #include "report/analysis/filter.h"
-#include "report/cli/run_each.h"
 #include "report/import/import.h"
 #include "report/model/load.h"
 #include "report/model/recorded_time.h"
@@ -250,7 +249,6 @@ Result<Model> WithRefinedClocks(Model model, const ReportOptions& options) {
 }  // namespace
 
 Status RunReport(const ReportOptions& options, ReportOutcome& outcome) {
-  if (options.each) return RunEach(options, outcome);
   XPU_RETURN_IF_ERROR(CheckIsNotForTerminal(options));
   XPU_RETURN_IF_ERROR(CheckOutputIsNoInput(options));
   XPU_RETURN_IF_ERROR(CheckOutputName(options));

@@ -28,22 +28,23 @@ void Scene::WriteFiles() {
 }
 
 void Scene::AddRecording() {
-  builder_.events.recording_info.push_back({.start_ns = kStart,
-                                            .start_realtime_ns = Cupti(kStart),
-                                            .recorder_pid = 99,
-                                            .cpu_count = 4,
-                                            .recorder_version = builder_.Text("0.1.0"),
-                                            .host_name = builder_.Text("gpu-host"),
-                                            .kernel_release = builder_.Text("6.18.0"),
-                                            .machine = builder_.Text("x86_64"),
-                                            .command_line = builder_.Text("./app --requests 3"),
-                                            .settings = builder_.Text("-F 100 --label commit=1a2b3c"),
-                                            .working_directory = builder_.Text("/src"),
-                                            .launch_stacks = LaunchStackSource::kMarker,
-                                            .graph_trace = GraphTrace::kNode,
-                                            .call_graph = CallGraph::kTables,
-                                            .symbols = SymbolDetail::kNames,
-                                            .boot_id = {}});
+  builder_.events.recording_info.push_back(
+      {.start_ns = kStart,
+       .start_realtime_ns = Cupti(kStart),
+       .recorder_pid = 99,
+       .cpu_count = 4,
+       .recorder_version = builder_.Text("0.1.0"),
+       .host_name = builder_.Text("gpu-host"),
+       .kernel_release = builder_.Text("6.18.0"),
+       .machine = builder_.Text("x86_64"),
+       .command_line = builder_.Text("./app --requests 3"),
+       .settings = builder_.Text("-F 100 --label commit=1a2b3c"),
+       .working_directory = builder_.Text("/src"),
+       .launch_stacks = LaunchStackSource::kMarker,
+       .graph_trace = GraphTrace::kNode,
+       .call_graph = CallGraph::kTables,
+       .symbols = SymbolDetail::kNames,
+       .boot_id = {}});
   builder_.Source(kPeriod);
   builder_.events.recording_end.push_back(
       {.time_ns = kStart + 2'500 * kMs, .target_pid = kApp, .wait_status = 3 << 8});
