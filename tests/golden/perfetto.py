@@ -18,7 +18,9 @@ OF_SAMPLES = {"cpu", "cpu_kernel", "cpu_python"}
 SAMPLES_TRACK = re.compile(r" \(tid (\d+)\): CPU samples$")
 SHOWN = {"pytorch_loader.xpu": ["--time", "12s-12.1s"]}  # else it takes a minute
 OWN_MOMENTS = {"wakeup"}  # where arrows begin
-ADJACENT = {"step", "state"}  # in JSON they end 1 ns before the next one begins
+# In JSON they end 1 ns before the next one begins: what has these categories or is on such a track.
+ADJACENT = {"step", "state"}
+ADJACENT_TRACKS = re.compile(r"critical path of ")
 EIGHTH = 125  # times of drawn samples are rounded down to these
 
 
@@ -63,10 +65,14 @@ def same(what, actual, wanted):
                              f"{list((wanted - actual).items())[:3]}")
 
 
+def is_adjacent(track, category):
+    return category in ADJACENT or ADJACENT_TRACKS.match(track[1]) is not None
+
+
 def check_slices(name, trace, chrome):
     same(f"{name}: slices",
          [(s.track, s.name, s.category, s.start,
-           s.end - (s.category in ADJACENT and s.end > s.start), arguments(s.args)) for s in trace.slices],
+           s.end - (is_adjacent(s.track, s.category) and s.end > s.start), arguments(s.args)) for s in trace.slices],
          [(chrome.track(e), e["name"], e["cat"], nanoseconds(e["ts"]),
            nanoseconds(e["ts"]) + nanoseconds(e["dur"]), arguments(e.get("args", {})))
           for e in chrome.slices if e["cat"] not in OF_SAMPLES])

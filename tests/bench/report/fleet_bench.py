@@ -3,7 +3,7 @@
     XPU_BUILD_DIR=build/release python3 tests/bench/report/fleet_bench.py [MOST_CAPTURES]
 
 Copies of the real captures in tests/captures; one in fifty is damaged so that half of it is left,
-one in fifty is no capture. Memory is that of all processes together, looked at every few
+one in fifty is not a capture. Memory is that of all processes together, looked at every few
 milliseconds (proportional set size, so that what they share counts once).
 """
 
