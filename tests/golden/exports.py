@@ -166,6 +166,10 @@ def test_duckdb_reads_parquet_csv_and_ndjson():
                 queries.append(sums_in_duckdb(rows, f"{directory}/{name}-parquet/{kind}.parquet"))
         for (what, rows), [row] in zip(checks, duckdb.rows_of(queries), strict=True):
             check_sums(f"parquet {what}", rows, row)
+        [[[made_by]]] = duckdb.rows_of(
+            [f"SELECT created_by FROM parquet_file_metadata('{directory}/{NAMES[0]}-parquet/work.parquet')"])
+        expect("who wrote it", re.fullmatch(r"xpu-report version \d+\.\d+\.\d+", str(made_by)) is not None,
+               True)
         # All formats alike: what calls and work are together.
         each = [[f"""SELECT call.name, work.kind, count(*)::INT, sum(duration_ns)::VARCHAR,
                          count(bytes)::INT

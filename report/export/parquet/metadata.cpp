@@ -157,7 +157,8 @@ std::string FileMetadata(const std::vector<ParquetColumn>& columns,
       writer.I64(2, bytes);
       writer.I64(3, group.rows);
     });
-    writer.Text(6, "xpu-report");
+    // As Spark's reader takes it apart.
+    writer.Text(6, "xpu-report version " XPU_VERSION);
   });
   return writer.Bytes();
 }
