@@ -32,6 +32,13 @@ std::string ReadComm(const std::string& path) {
   return text.ok() ? text->substr(0, text->find('\n')) : std::string();
 }
 
+bool IsRunnable(pid_t pid) {
+  auto text = ReadFile(Format("/proc/{}/stat", pid));
+  if (!text.ok()) return false;
+  const size_t end_of_name = text->rfind(')');  // names may contain parentheses
+  return end_of_name != std::string::npos && text->compare(end_of_name, 4, ") R ") == 0;
+}
+
 uint64_t StatusBits(std::string_view status, std::string_view name) {
   constexpr int kHexadecimal = 16;
   const std::string_view field = StatusField(status, name);

@@ -24,6 +24,9 @@ std::string ReadComm(const std::string& path);
 // Parses a bit set such as "CapEff" or "SigIgn"; 0 if the field is missing.
 uint64_t StatusBits(std::string_view status, std::string_view name);
 
+// True if the main thread runs or waits for a processor; false also if there is no such process.
+bool IsRunnable(pid_t pid);
+
 struct ProcessOwner {
   std::optional<uid_t> user;  // effective user; nullopt: the process has ended
   uint32_t own_pid = 0;       // its pid in its innermost pid namespace; 0: not known

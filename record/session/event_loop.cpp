@@ -72,10 +72,12 @@ int EventLoop::SignalFor(int signal) const {
 }
 
 void EventLoop::PassSignalsOn(uint64_t now_ns) {
-  // The witness is read first, so that its signals are known before the recorder's.
+  // Whoever sleeps has sent its signals, which can be read after that. The witness is read first,
+  // so that its signals are known before the recorder's.
+  const bool others_run = router_.waiting() && parts_.signals.WitnessOrAnyRuns(router_.Senders());
   for (const Arrival& arrival : parts_.signals.ReadWitnessed()) router_.AtWitness(arrival, now_ns);
   for (const Arrival& arrival : parts_.signals.ReadArrivals()) router_.AtRecorder(arrival, now_ns);
-  for (int signal : router_.Due(now_ns, TargetInGroup())) {
+  for (int signal : router_.Due(now_ns, TargetInGroup(), others_run)) {
     if (parts_.target != nullptr) parts_.target->Send(SignalFor(signal));
   }
 }

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "format/base/file.h"
+#include "record/base/process_status.h"
 
 namespace xpu {
 namespace {
@@ -99,9 +100,16 @@ void SignalRouter::AtWitness(const Arrival& arrival, uint64_t now_ns) {
   if (arrival.code != SI_KERNEL) witnessed_.push_back({arrival, now_ns});
 }
 
-std::vector<int> SignalRouter::Due(uint64_t now_ns, bool target_in_group) {
+std::vector<pid_t> SignalRouter::Senders() const {
+  std::vector<pid_t> senders;
+  for (const Timed& entry : pending_) senders.push_back(entry.arrival.sender);
+  return senders;
+}
+
+std::vector<int> SignalRouter::Due(uint64_t now_ns, bool target_in_group, bool others_run) {
   std::vector<int> forward;
-  const auto is_due = [&](const Timed& entry) { return now_ns - entry.time_ns >= kWitnessNs; };
+  const uint64_t patience_ns = others_run ? kLoadedNs : kWitnessNs;
+  const auto is_due = [&](const Timed& entry) { return now_ns - entry.time_ns >= patience_ns; };
   while (true) {
     const auto first = std::find_if(pending_.begin(), pending_.end(), is_due);
     if (first == pending_.end()) break;
@@ -121,8 +129,9 @@ std::vector<int> SignalRouter::Due(uint64_t now_ns, bool target_in_group) {
     std::erase_if(witnessed_, is_same);
   }
   // Signals that reached only the witness expire after a while.
-  std::erase_if(witnessed_,
-                [&](const Timed& entry) { return now_ns - entry.time_ns >= 4 * kWitnessNs; });
+  std::erase_if(witnessed_, [&](const Timed& entry) {
+    return pending_.empty() && now_ns - entry.time_ns >= 4 * kWitnessNs;
+  });
   return forward;
 }
 
@@ -177,6 +186,10 @@ std::vector<Arrival> SignalSource::ReadWitnessed() {
     arrivals.push_back(arrival);
   }
   return arrivals;
+}
+
+bool SignalSource::WitnessOrAnyRuns(const std::vector<pid_t>& senders) const {
+  return IsRunnable(witness_) || std::any_of(senders.begin(), senders.end(), IsRunnable);
 }
 
 }  // namespace xpu

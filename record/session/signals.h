@@ -31,6 +31,9 @@ class SignalRouter {
   // The time in which a signal to the group reaches the witness after the recorder. The kernel
   // delivers both in one loop; the rest is the time until the witness runs.
   static constexpr uint64_t kWitnessNs = 100'000'000;
+  // On a loaded machine, the witness or a sender that has yet to signal the group may have to wait
+  // for a processor. They are waited for, but no longer than this: a sender may always be busy.
+  static constexpr uint64_t kLoadedNs = 1'000'000'000;
 
   struct Group {
     bool recorder_leads_session = false;
@@ -47,8 +50,11 @@ class SignalRouter {
   void AtWitness(const Arrival& arrival, uint64_t now_ns);
 
   // The signals to forward now, each as often as it must be sent. `target_in_group`: the program
-  // has not moved to a process group of its own.
-  std::vector<int> Due(uint64_t now_ns, bool target_in_group);
+  // has not moved to a process group of its own. `others_run`: the witness or one of Senders() was
+  // running or waiting for a processor before the last call of AtWitness.
+  std::vector<int> Due(uint64_t now_ns, bool target_in_group, bool others_run = false);
+  // The senders of signals that wait for their decision.
+  std::vector<pid_t> Senders() const;
   // True while a signal waits for its decision.
   bool waiting() const { return !pending_.empty(); }
 
@@ -99,6 +105,8 @@ class SignalSource {
 
   std::vector<Arrival> ReadArrivals();   // of the recorder
   std::vector<Arrival> ReadWitnessed();  // of the witness
+  // True if the witness or one of these runs or waits for a processor.
+  bool WitnessOrAnyRuns(const std::vector<pid_t>& senders) const;
 
  private:
   SignalSource() = default;

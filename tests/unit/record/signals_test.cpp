@@ -96,6 +96,25 @@ TEST(SignalRouter, TimeoutSendsToChildAndGroup) {
   EXPECT_EQ(router.requests_to_end(), 1);
 }
 
+TEST(SignalRouter, ProcessesThatWaitForAProcessorAreWaitedFor) {
+  SignalRouter router = Router();
+  router.AtRecorder(FromProcess(SIGINT), 0);
+  EXPECT_EQ(router.Senders(), std::vector<pid_t>{kShell});
+  EXPECT_EQ(router.Due(kLater, true, true), Signals{});
+  router.AtWitness(FromProcess(SIGINT), kLater);
+  EXPECT_EQ(router.Due(4 * kLater, true, true), Signals{});
+  EXPECT_EQ(router.Due(4 * kLater, true, false), Signals{});
+  EXPECT_EQ(router.requests_to_end(), 1);
+  EXPECT_TRUE(router.Senders().empty());
+}
+
+TEST(SignalRouter, ABusySenderDelaysASignalOnlyForAWhile) {
+  SignalRouter router = Router();
+  router.AtRecorder(FromProcess(SIGTERM), 0);
+  EXPECT_EQ(router.Due(SignalRouter::kLoadedNs - 1, true, true), Signals{});
+  EXPECT_EQ(router.Due(SignalRouter::kLoadedNs, true, true), Signals{SIGTERM});
+}
+
 TEST(SignalRouter, SeveralToTheRecorderAreAllForwarded) {
   SignalRouter router = Router();
   router.AtRecorder(FromProcess(SIGUSR1), 0);

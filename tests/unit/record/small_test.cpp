@@ -5,6 +5,9 @@
 #include <iterator>
 
 #include <gtest/gtest.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "format/base/file.h"
 #include "format/base/quote.h"
@@ -248,6 +251,25 @@ TEST(Summary, Sizes) {
   EXPECT_EQ(SizeText(1536), "1.5 KiB");
   EXPECT_EQ(SizeText((uint64_t{1} << 20) - 1), "1.0 MiB");
   EXPECT_EQ(SizeText(uint64_t{5} << 30), "5.0 GiB");
+}
+
+TEST(ProcessStatus, ProcessesThatSleepOrHaveEndedDoNotRun) {
+  EXPECT_TRUE(IsRunnable(::getpid()));
+  int ends[2];
+  ASSERT_EQ(::pipe(ends), 0);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::prctl(PR_SET_NAME, "a) R (b");
+    ::close(ends[1]);
+    char byte;
+    (void)!::read(ends[0], &byte, 1);
+    ::_exit(0);
+  }
+  while (IsRunnable(child)) ::usleep(1000);
+  ::close(ends[1]);
+  ::close(ends[0]);
+  EXPECT_EQ(::waitpid(child, nullptr, 0), child);
+  EXPECT_FALSE(IsRunnable(child));
 }
 
 TEST(Capabilities, Missing) {
