@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "report/analysis/analysis.h"
-#include "report/ranks/host_clocks.h"
+#include "report/ranks/communication.h"
 #include "tests/unit/durations.h"
 #include "tests/unit/report/model_builder.h"
 
@@ -222,6 +222,45 @@ TEST_F(CollectivesTest, RanksThatCallOtherSizesDisagree) {
   Call(0, 100 * kUs, 150 * kUs, 8);
   Call(1, 100 * kUs, 150 * kUs, 16);
   EXPECT_FALSE(Find().all[0].agrees);
+}
+
+TEST_F(CollectivesTest, CommunicationAndComputationOverlap) {
+  AddRanks(2);
+  Call(0, 100 * kUs, 200 * kUs);
+  Kernel(0, 80 * kUs, 90 * kUs, 130 * kUs, "gemm()");
+  Kernel(0, 140 * kUs, 180 * kUs, 260 * kUs, "gemm()");
+  Kernel(1, 80 * kUs, 90 * kUs, 130 * kUs, "gemm()");
+  Analysis analysis(builder_.Build());
+  const std::vector<Communication> rows = FindCommunication(analysis, {}, false);
+  ASSERT_EQ(rows.size(), 1u);  // the second rank does not communicate
+  EXPECT_EQ(rows[0].rank, 0u);
+  EXPECT_EQ(rows[0].steps, 0u);
+  EXPECT_EQ(rows[0].duration_ns, 170 * kUs);
+  EXPECT_EQ(rows[0].communication_ns, 100 * kUs);
+  EXPECT_EQ(rows[0].computation_ns, 120 * kUs);
+  EXPECT_EQ(rows[0].both_ns, 50 * kUs);
+  EXPECT_EQ(rows[0].exposed_ns(), 50 * kUs);
+}
+
+TEST_F(CollectivesTest, CommunicationOfSteps) {
+  AddRanks(1);
+  for (uint64_t i = 0; i < 3; ++i) {
+    const uint64_t at_ns = (i + 1) * 1000 * kUs;
+    Push(0, at_ns, "step", 0);
+    Call(0, at_ns + 100 * kUs, at_ns + (200 + 10 * i) * kUs);
+    Pop(0, at_ns + 500 * kUs);
+  }
+  Analysis analysis(builder_.Build());
+  const StepDefinition steps{.kind = StepDefinition::Kind::kNvtx, .pattern = "step"};
+  const std::vector<Communication> each = FindCommunication(analysis, steps, true);
+  ASSERT_EQ(each.size(), 3u);
+  EXPECT_EQ(each[2].step, 2u);
+  EXPECT_EQ(each[2].communication_ns, 120 * kUs);
+  const std::vector<Communication> sum = FindCommunication(analysis, steps, false);
+  ASSERT_EQ(sum.size(), 1u);
+  EXPECT_EQ(sum[0].steps, 3u);
+  EXPECT_EQ(sum[0].communication_ns, 330 * kUs);
+  EXPECT_EQ(sum[0].both_ns, 0u);
 }
 
 TEST(Bandwidth, AsNcclTestsDefinesIt) {
