@@ -81,6 +81,7 @@ std::optional<Rank> FindRank(const std::vector<std::string>& environment) {
               .node_name = of.Text(names.node_name),
               .job_id = of.Text(names.job_id),
               .step_id = of.Text(names.step_id)};
+    if (rank.launcher == Launcher::kTorchrun && rank.job_id == "none") rank.job_id.clear();
     // The batch system knows more than who started the process.
     if (rank.node_name.empty()) rank.node_name = of.Text("SLURMD_NODENAME");
     if (rank.node_name.empty()) rank.node_name = of.Text("NODE_NAME");

@@ -41,24 +41,23 @@ Spans Common(const Spans& a, const Spans& b) {
   return common;
 }
 
-uint64_t Within(const Spans& spans, const Span& window) {
+uint64_t LengthOf(const Spans& spans) {
   uint64_t ns = 0;
-  auto at = std::lower_bound(spans.begin(), spans.end(), window.start_ns,
-                             [](const Span& span, uint64_t time) { return span.end_ns <= time; });
-  for (; at != spans.end() && at->start_ns < window.end_ns; ++at) {
-    ns += std::min(at->end_ns, window.end_ns) - std::max(at->start_ns, window.start_ns);
-  }
+  for (const Span& span : spans) ns += span.end_ns - span.start_ns;
   return ns;
 }
 
-struct RankSpans {
-  Spans communication;
-  Spans computation;
-  Spans both;
+// A kernel, and when it was launched: that says which step it is of, whenever the GPU ran it.
+struct RankKernel {
+  uint64_t launched_ns = 0;
+  Span ran;
+  bool communicates = false;
 };
+using RankKernels = std::vector<RankKernel>;
 
-std::map<uint32_t, RankSpans> SpansOf(const Analysis& analysis) {
-  std::map<uint32_t, RankSpans> all;
+// In order of their launches.
+std::map<uint32_t, RankKernels> KernelsOf(const Analysis& analysis) {
+  std::map<uint32_t, RankKernels> all;
   std::map<StringId, bool> is_nccl;
   for (const GpuWork& work : analysis.Work()) {
     if (work.kind != WorkKind::kKernel || !work.timed) continue;
@@ -67,44 +66,85 @@ std::map<uint32_t, RankSpans> SpansOf(const Analysis& analysis) {
     const StringId name = analysis.model.events.kernels.Get<&Kernel::name>(work.index);
     const auto [known, is_new] = is_nccl.try_emplace(name);
     if (is_new) known->second = IsNcclKernel(analysis.model.Text(name));
-    RankSpans& spans = all[rank];
-    (known->second ? spans.communication : spans.computation)
-        .push_back({work.start_ns, work.end_ns});
+    const uint64_t launched_ns = work.launch == GpuWork::kNoLaunch
+                                     ? work.start_ns
+                                     : analysis.correlation.launches[work.launch].start_ns;
+    all[rank].push_back({launched_ns, {work.start_ns, work.end_ns}, known->second});
   }
-  for (auto& [rank, spans] : all) {
-    spans.communication = United(std::move(spans.communication));
-    spans.computation = United(std::move(spans.computation));
-    spans.both = Common(spans.communication, spans.computation);
+  for (auto& [rank, kernels] : all) {
+    std::stable_sort(kernels.begin(), kernels.end(), [](const RankKernel& a, const RankKernel& b) {
+      return a.launched_ns < b.launched_ns;
+    });
   }
   return all;
 }
 
-// The windows of the steps of each process, by pid.
-std::map<uint32_t, std::pair<std::vector<Span>, size_t>> StepsOf(Analysis& analysis,
-                                                                 const StepDefinition& definition) {
-  std::map<uint32_t, std::pair<std::vector<Span>, size_t>> steps;
-  for (const StepSeries& series : FindSteps(analysis, definition)) {
-    auto& [windows, warm_up] = steps[series.thread.pid];
-    if (!windows.empty()) continue;
-    for (const Step& step : series.steps) windows.push_back({step.begin_ns, step.end_ns});
-    warm_up = series.warm_up;
+// The steps of each process, by pid.
+struct RankSteps {
+  std::vector<Step> steps;
+  size_t warm_up = 0;
+};
+
+std::map<uint32_t, RankSteps> StepsOf(Analysis& analysis, const StepDefinition& definition) {
+  std::map<uint32_t, RankSteps> found;
+  for (StepSeries& series : FindSteps(analysis, definition)) {
+    RankSteps& of = found[series.thread.pid];
+    if (!of.steps.empty()) continue;
+    of.steps = std::move(series.steps);
+    of.warm_up = series.warm_up;
   }
-  return steps;
+  return found;
 }
 
-void Add(const RankSpans& spans, const Span& window, Communication& row) {
-  row.duration_ns += window.end_ns - window.start_ns;
-  row.communication_ns += Within(spans.communication, window);
-  row.computation_ns += Within(spans.computation, window);
-  row.both_ns += Within(spans.both, window);
+// Adds the kernels [begin, end) that belong together.
+void Add(const RankKernel* begin, const RankKernel* end, Communication& row) {
+  Spans communication;
+  Spans computation;
+  for (const RankKernel* kernel = begin; kernel != end; ++kernel) {
+    (kernel->communicates ? communication : computation).push_back(kernel->ran);
+  }
+  communication = United(std::move(communication));
+  computation = United(std::move(computation));
+  row.communication_ns += LengthOf(communication);
+  row.computation_ns += LengthOf(computation);
+  row.both_ns += LengthOf(Common(communication, computation));
 }
 
-Span WholeOf(const RankSpans& spans) {
-  Span whole = {spans.communication.front().start_ns, spans.communication.back().end_ns};
-  if (spans.computation.empty()) return whole;
-  whole.start_ns = std::min(whole.start_ns, spans.computation.front().start_ns);
-  whole.end_ns = std::max(whole.end_ns, spans.computation.back().end_ns);
-  return whole;
+Communication OfStep(const RankKernels& kernels, const Step& step, uint32_t rank, size_t number) {
+  const auto place = [&](uint64_t ns) {
+    return std::lower_bound(
+        kernels.data(), kernels.data() + kernels.size(), ns,
+        [](const RankKernel& kernel, uint64_t time) { return kernel.launched_ns < time; });
+  };
+  Communication row{.rank = rank, .steps = 1, .step = number};
+  row.duration_ns = step.end_ns - step.begin_ns;
+  Add(place(step.begin_ns), place(step.end_ns), row);
+  return row;
+}
+
+Communication OfAll(const RankKernels& kernels, uint32_t rank) {
+  Communication row{.rank = rank};
+  uint64_t first_ns = std::numeric_limits<uint64_t>::max();
+  uint64_t last_ns = 0;
+  for (const RankKernel& kernel : kernels) {
+    first_ns = std::min(first_ns, kernel.ran.start_ns);
+    last_ns = std::max(last_ns, kernel.ran.end_ns);
+  }
+  row.duration_ns = last_ns - first_ns;
+  Add(kernels.data(), kernels.data() + kernels.size(), row);
+  return row;
+}
+
+Communication SumOf(const std::vector<Communication>& steps, size_t warm_up) {
+  Communication sum = steps.back();
+  for (size_t i = std::min(warm_up, steps.size() - 1); i + 1 < steps.size(); ++i) {
+    ++sum.steps;
+    sum.duration_ns += steps[i].duration_ns;
+    sum.communication_ns += steps[i].communication_ns;
+    sum.computation_ns += steps[i].computation_ns;
+    sum.both_ns += steps[i].both_ns;
+  }
+  return sum;
 }
 
 }  // namespace
@@ -112,27 +152,28 @@ Span WholeOf(const RankSpans& spans) {
 std::vector<Communication> FindCommunication(Analysis& analysis, const StepDefinition& steps,
                                              bool each_step) {
   std::vector<Communication> rows;
-  const auto windows = StepsOf(analysis, steps);
-  for (const auto& [rank, spans] : SpansOf(analysis)) {
-    if (spans.communication.empty()) continue;
-    const auto found = windows.find(analysis.job.ranks()[rank].pid);
-    Communication row{.rank = rank};
-    if (found == windows.end() || found->second.first.empty()) {
-      Add(spans, WholeOf(spans), row);
-      rows.push_back(row);
-      continue;
+  const std::map<uint32_t, RankSteps> all_steps = StepsOf(analysis, steps);
+  for (const auto& [rank, kernels] : KernelsOf(analysis)) {
+    const auto communicates = [](const RankKernel& kernel) { return kernel.communicates; };
+    if (std::none_of(kernels.begin(), kernels.end(), communicates)) continue;
+    std::vector<Communication> each;
+    const auto found = all_steps.find(analysis.job.ranks()[rank].pid);
+    if (found != all_steps.end()) {
+      for (size_t i = 0; i < found->second.steps.size(); ++i) {
+        each.push_back(OfStep(kernels, found->second.steps[i], rank, i));
+      }
     }
-    const auto& [of_rank, warm_up] = found->second;
-    for (size_t i = each_step ? 0 : std::min(warm_up, of_rank.size() - 1); i < of_rank.size();
-         ++i) {
-      ++row.steps;
-      row.step = i;
-      Add(spans, of_rank[i], row);
-      if (!each_step) continue;
-      rows.push_back(row);
-      row = {.rank = rank};
+    // What recurs most often may be something else than training.
+    const bool has_any = std::any_of(each.begin(), each.end(), [](const Communication& step) {
+      return step.communication_ns != 0;
+    });
+    if (!has_any) {
+      rows.push_back(OfAll(kernels, rank));
+    } else if (each_step) {
+      rows.insert(rows.end(), each.begin(), each.end());
+    } else {
+      rows.push_back(SumOf(each, found->second.warm_up));
     }
-    if (!each_step) rows.push_back(row);
   }
   return rows;
 }

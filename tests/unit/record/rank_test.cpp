@@ -21,6 +21,13 @@ TEST(FindRank, Torchrun) {
   EXPECT_EQ(rank->step_id, "2");
 }
 
+TEST(FindRank, TorchrunWithoutARunId) {
+  const auto rank = FindRank({"RANK=0", "WORLD_SIZE=2", "TORCHELASTIC_RUN_ID=none"});
+  ASSERT_TRUE(rank.has_value());
+  EXPECT_EQ(rank->launcher, Launcher::kTorchrun);
+  EXPECT_EQ(rank->job_id, "");
+}
+
 const Environment kSlurm = {"SLURM_PROCID=5",         "SLURM_LOCALID=1",   "SLURM_NTASKS=8",
                             "SLURM_NODEID=2",         "SLURM_JOB_ID=4711", "SLURM_STEP_ID=0",
                             "SLURMD_NODENAME=node-07"};
