@@ -144,6 +144,10 @@ class StragglerFinder {
         });
     // What the launch of the late kernel was called from is better than nothing.
     if (times.empty()) return {LateCause::kUnknown, paths_.OfLaunch(launch)};
+    // A few samples of a thread that did not run most of the time do not say why.
+    if (longest_wait_ns == 0 && 2 * on_cpu_ns < to_ns - from_ns) {
+      return {LateCause::kNotRunning, paths_.OfLaunch(launch)};
+    }
     const auto most =
         std::max_element(times.begin(), times.end(),
                          [](const auto& a, const auto& b) { return a.second < b.second; });

@@ -8,6 +8,7 @@ import sys
 import tempfile
 
 MAKE_JOB, REPORT = sys.argv[1:]
+CAPTURES = pathlib.Path(__file__).resolve().parent.parent / "captures"
 RANKS, MISSING, STEPS = 64, {7, 30}, 60
 TOLERANCE_NS = 20_000
 CUT, FLIPPED, EMPTY = 50, 21, 33
@@ -122,7 +123,40 @@ def damage(directory):
     (directory / f"node{EMPTY // 8}.rank{EMPTY}.xpu").write_bytes(b"")
 
 
+def check_real_ranks():
+    """Two ranks of PyTorch on two GPUs: every collective, and the bandwidths that they measured."""
+    accounts = json.loads((CAPTURES / "nccl_ranks.json").read_text())
+    capture = CAPTURES / "nccl_ranks.xpu"
+    rows = table(capture, "collective_sum")
+    for i, truth in enumerate(accounts[0]["timed"]):
+        (row,) = [row for row in rows if row["Operation"] == truth["operation"] and
+                  row["Bytes"] == truth["bytes"]]
+        expect(f"{truth['operation']}: count, complete, matched by",
+               (row["Count"], row["Complete"], row["Matched By"]),
+               (truth["calls"], truth["calls"], "NVTX"))
+        bus = sum(account["timed"][i]["bus"] for account in accounts) / len(accounts)
+        ratio = row["BusBW (GB/s)"] / bus
+        expect(f"{truth['operation']}: bandwidth {ratio:.3f}", abs(ratio - 1) <= 0.05, True)
+    trace = table(capture, "collective_trace")
+    expect("ranks", {(row["Arrived"], row["Ranks"]) for row in trace}, {(2, 2)})
+    expect("grouped", sum("grouped" in row["Matched By"] for row in trace),
+           accounts[0]["grouped"])
+    late = [row for row in trace if row["Bytes"] == accounts[0]["late_bytes"]]
+    expect("late steps", [row["Last Rank"] for row in late], [1] * accounts[0]["late_steps"])
+    least_ns = accounts[0]["late_ms"] * 1e6
+    expect("skews", all(0.9 < row["Skew (ns)"] / least_ns < 1.5 for row in late), True)
+    # It slept: without --off-cpu the stacks are those of the launches.
+    worst = table(capture, "straggler_sum")[0]
+    expect("straggler", (worst["Rank"], worst["Cause"], worst["Last Times"]), (1, "not running", 5))
+    expect("its function", "nccl_collectives.py:late_steps" in worst["Path"], True)
+    overlaps = table(capture, "comm_overlap_sum")
+    expect("ranks that communicate", [row["Rank"] for row in overlaps], [0, 1])
+    for row in overlaps:
+        expect("communication", row["Communication (ns)"] > 0, True)
+
+
 def main():
+    check_real_ranks()
     with tempfile.TemporaryDirectory() as place:
         directory = pathlib.Path(place)
         truth = json.loads(subprocess.run([MAKE_JOB, directory], capture_output=True, text=True,
