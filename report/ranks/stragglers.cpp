@@ -75,6 +75,9 @@ class StragglerFinder {
     }
     for (const SampleSource& source : analysis_.model.events.sample_sources) {
       periods_[source.source] = source.period;
+      if (analysis_.model.Text(source.unit) == "ns") {
+        period_ns_ = std::max(period_ns_, source.period);
+      }
     }
     const auto& samples = analysis_.model.events.cpu_samples;
     for (uint32_t i = 0; i < samples.size(); ++i) samples_[samples[i].tid].push_back(i);
@@ -91,7 +94,9 @@ class StragglerFinder {
     if (kernel.launch == GpuWork::kNoLaunch) return {};
     const Launch& launch = analysis_.correlation.launches[kernel.launch];
     const uint64_t queued_ns = to_ns - std::min(to_ns, launch.end_ns);
-    if (2 * queued_ns <= lateness_ns) return OnCpu(launch, from_ns, std::min(to_ns, launch.end_ns));
+    if (2 * queued_ns <= lateness_ns) {
+      return OnCpu(launch, from_ns, std::min(to_ns, launch.end_ns), lateness_ns);
+    }
     const uint32_t longest = LongestWork(late.rank, from_ns, to_ns);
     if (longest == CollectivePart::kNone) return {LateCause::kUnknown, paths_.OfLaunch(launch)};
     const GpuWork& work = analysis_.correlation.work[longest];
@@ -119,13 +124,14 @@ class StragglerFinder {
   }
 
   // What the thread that launched the kernel did, by samples and waits.
-  Cause OnCpu(const Launch& launch, uint64_t from_ns, uint64_t to_ns) {
+  Cause OnCpu(const Launch& launch, uint64_t from_ns, uint64_t to_ns, uint64_t lateness_ns) {
     std::map<PathId, uint64_t> times;
     uint64_t on_cpu_ns = 0;
     const auto& samples = analysis_.model.events.cpu_samples;
     ForEachIn(
         samples_, launch.tid, from_ns, to_ns, [&](uint32_t i) { return samples[i].time_ns; },
         [&](uint32_t i) {
+          if (samples[i].time_ns > to_ns) return;
           times[paths_.OfSample(samples[i])] += PeriodOf(samples[i]);
           on_cpu_ns += PeriodOf(samples[i]);
         });
@@ -142,12 +148,13 @@ class StragglerFinder {
           longest_wait_ns = ns;
           longest_wait = path;
         });
-    // What the launch of the late kernel was called from is better than nothing.
-    if (times.empty()) return {LateCause::kUnknown, paths_.OfLaunch(launch)};
-    // A few samples of a thread that did not run most of the time do not say why.
-    if (longest_wait_ns == 0 && 2 * on_cpu_ns < to_ns - from_ns) {
+    // A few samples of a thread that did not run most of the time do not say why; what the launch
+    // of the late kernel was called from does a little.
+    const bool is_sampled = period_ns_ != 0 && lateness_ns >= 2 * period_ns_;
+    if (longest_wait_ns == 0 && is_sampled && 2 * on_cpu_ns < lateness_ns) {
       return {LateCause::kNotRunning, paths_.OfLaunch(launch)};
     }
+    if (times.empty()) return {LateCause::kUnknown, paths_.OfLaunch(launch)};
     const auto most =
         std::max_element(times.begin(), times.end(),
                          [](const auto& a, const auto& b) { return a.second < b.second; });
@@ -181,6 +188,7 @@ class StragglerFinder {
   CallPaths& paths_;
   GpuLeaves leaves_;
   std::unordered_map<uint32_t, uint64_t> periods_;  // by source
+  uint64_t period_ns_ = 0;                          // of a clock; 0: there is none
   // In order of time.
   std::unordered_map<uint32_t, std::vector<uint32_t>> work_;     // by rank
   std::unordered_map<uint32_t, std::vector<uint32_t>> samples_;  // by thread
