@@ -30,7 +30,7 @@ struct Variables {
   const char* step_id;
 };
 
-// A launcher that runs inside of another one comes first: torchrun in a step of Slurm, mpirun in a
+// A launcher that runs inside another one comes first: torchrun in a step of Slurm, mpirun in a
 // pod. mpirun and srun both set the variables of PMI.
 constexpr std::array<Variables, 6> kLaunchers = {{
     {Launcher::kTorchrun, "TORCHELASTIC_RUN_ID", "RANK", "LOCAL_RANK", "WORLD_SIZE", "GROUP_RANK",

@@ -29,7 +29,7 @@ struct Rank {
 std::optional<Rank> FindRank(const std::vector<std::string>& environment);
 
 // The variables that the process had at its last exec; empty if they cannot be read. What it has
-// set since is not seen.
+// set since is not recorded.
 std::vector<std::string> EnvironmentOf(pid_t pid);
 
 // `instance`: none for the rank of the recorder itself. Does nothing without a rank.

@@ -3,7 +3,7 @@
 // What NCCL says by NVTX counts: the range of a call carries the communicator and the size, and the
 // calls of a communicator come in the same order on each of its ranks, so that the n-th one of each
 // rank is one collective. NCCL gives them no number. The kernel of a collective is the one that was
-// launched inside of its range, or, of grouped calls, the next one of the thread, which they share.
+// launched inside its range, or, of grouped calls, the next one of the thread, which they share.
 // Ranks without such ranges are matched by the order of NCCL's kernels on their streams, and marked
 // so.
 #pragma once

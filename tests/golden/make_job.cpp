@@ -261,7 +261,7 @@ class RankWriter {
     return writer_.InternStack(frames);
   }
 
-  // Launched a little earlier than it runs; of a collective inside of its range.
+  // Launched a little earlier than it runs; of a collective inside its range.
   void Run(std::string_view kernel, std::string_view call, uint64_t bytes, uint64_t start_ns,
            uint64_t end_ns, uint64_t queued_ns = 20 * kUs) {
     const uint64_t launch_ns = host_.Monotonic(start_ns - queued_ns);
