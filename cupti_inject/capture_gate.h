@@ -68,10 +68,6 @@ class CaptureGate {
     return may_end_ && (header_->gate.load(std::memory_order_relaxed) & wire::kGateEnds) != 0;
   }
   bool may_end() const { return may_end_; }
-  // And it will come again.
-  bool returns() const {
-    return may_end_ && (header_->gate.load(std::memory_order_relaxed) & wire::kGateReturns) != 0;
-  }
 
   // At the entry of a call that starts work. True: it is recorded.
   bool Admit(uint32_t correlation_id) {

@@ -28,8 +28,7 @@ Leaving WaitForEndOfCall(Injection& self, uint64_t patience_ns) {
 }  // namespace
 
 void LeaveCupti(Injection& self, bool is_idle) {
-  if (self.cupti.finalize == nullptr || g_process.has_recorded_nodes.load() ||
-      self.gate.returns()) {
+  if (self.cupti.finalize == nullptr || g_process.has_recorded_nodes.load()) {
     TearDownCupti(self);
     return;
   }

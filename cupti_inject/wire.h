@@ -122,7 +122,6 @@ inline constexpr uint32_t kSettingMayEnd = 1 << 7;        // `gate` may become k
 inline constexpr uint32_t kGatePaused = 1 << 0;
 inline constexpr uint32_t kGateOthersOpen = 1 << 1;  // another process is in a capture range
 inline constexpr uint32_t kGateEnds = 1 << 2;        // send what is left, then be off
-inline constexpr uint32_t kGateReturns = 1 << 3;     // with it: there will be another session soon
 
 // Values of RingHeader::tables; others are the table's offset in the arena divided by 8.
 inline constexpr uint32_t kTablePending = 0;

@@ -389,7 +389,7 @@ void GpuSource::GiveUpStacks(EventSink& sink) {
 // Each process handles its own ranges, so its gate depends only on the ranges of others.
 uint32_t GpuSource::Gate(bool others_open) const {
   return (paused_ ? wire::kGatePaused : 0) | (others_open ? wire::kGateOthersOpen : 0) |
-         (in_programs_ ? 0 : wire::kGateEnds | wire::kGateReturns);
+         (in_programs_ ? 0 : wire::kGateEnds);
 }
 
 void GpuSource::SetGates() {
