@@ -27,6 +27,8 @@ inline constexpr HelpGroup kHelpGroups[] = {
   --step WHAT           what a step is: nvtx:REGEX, function:REGEX, or auto
                         (default: what is launched again and again)
   --step-range RANGE    steps by their numbers from 0: 37, 10-20, 100-
+  --slow-steps          what the slowest tenth of the steps does more of than
+                        median ones (--flamegraph, --folded, --top)
   --event NAME          samples of this CPU event (default: of the first clock)
   --sample 1/N          use 1 in N CPU samples and 1 in N calls with their work;
                         sums are scaled by N
@@ -39,7 +41,7 @@ inline constexpr HelpGroup kHelpGroups[] = {
                         critical (what decides how long steps take), probe
                         (probe hits)
   --by WHAT             begin each stack with its thread, process, device,
-                        stream, rank or host
+                        stream, rank or host (with --diff: see tables)
   --device-tags         name the GPU in the last frame: [GPU0_Kernel]
   --keep-internal-frames  keep frames of libcudart, libcuda, libcupti and xpu
   --nvtx-frames         put the NVTX ranges around a sample or call first
@@ -59,6 +61,8 @@ inline constexpr HelpGroup kHelpGroups[] = {
                         time; may be repeated; implies --table what_if
   --sort COLUMN         sort by this column: numbers from the largest, text
                         alphabetically (--top)
+  --by WHAT             compare by step, operator, module or path (--diff, which
+                        can be given for several captures)
 )"},
     {"symbols", "Symbols and frames",
      R"(  --inline              show inlined functions as frames

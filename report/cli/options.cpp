@@ -11,6 +11,7 @@
 #include "format/base/text.h"
 #include "report/analysis/filter.h"
 #include "report/cli/help.h"
+#include "report/cli/other_tool_options.h"
 #include "report/cli/view_choice.h"
 #include "report/cli/view_table.h"
 #include "report/views/tables/top_tables.h"
@@ -19,34 +20,6 @@
 
 namespace xpu {
 namespace {
-
-// Options of perf report and nsys stats, and what does the same here.
-inline constexpr OtherToolOption kOtherToolOptions[] = {
-    {"--stdio", "text is the default: a summary, or tables with --top"},
-    {"--tui", "--flamegraph -o FILE.html is interactive; --top prints tables"},
-    {"--gui", "--flamegraph -o FILE.html is interactive; --top prints tables"},
-    {"--csv", "--top --format csv prints tables as CSV"},
-    {"--json", "--top --format json prints tables as JSON"},
-    {"--input", "-i CAPTURE, or the name alone"},
-    {"-r", "--table NAME prints one table; --list-tables lists them"},
-    {"--report", "--table NAME prints one table; --list-tables lists them"},
-    {"-f", "--top --format csv or json"},
-    {"-g", "--flamegraph, --folded and --table callpath_sum show stacks"},
-    {"--call-graph", "--flamegraph, --folded and --table callpath_sum show stacks"},
-    {"--children", "--table cpu_func_sum has the time of a function with and without its callees"},
-    {"--no-children",
-     "--table cpu_func_sum has the time of a function with and without its callees"},
-    {"-s", "--top --sort COLUMN"},
-    {"--comms", "--comm NAME,..."},
-    {"--gpu", "--device N,... selects GPUs"},
-    {"--gpus", "--device N,... selects GPUs"},
-    {"--kernel-name", "--kernel REGEX selects kernels; --kernel-names WHICH shortens their names"},
-    {"-k", "--kernel REGEX selects kernels"},
-    {"--stats", "without a view, xpu-report prints the summary"},
-    {"--timeunit", "tables are in nanoseconds; --folded has --unit"},
-    {"--force-overwrite", "an existing file is replaced"},
-    {"--force-export", "omit it: a capture needs no export"},
-};
 
 constexpr char kSeeHelp[] = "xpu-report --help lists the options";
 
@@ -66,6 +39,13 @@ std::vector<std::string_view> SplitAtCommas(std::string_view text) {
 
 template <typename Value>
 using Choices = std::vector<std::pair<std::string, Value>>;
+
+// --by: what stacks begin with, and what --diff compares.
+constexpr std::pair<std::string_view, GroupBy> kGroups[] = {
+    {"thread", GroupBy::kThread}, {"process", GroupBy::kProcess}, {"stream", GroupBy::kStream},
+    {"device", GroupBy::kDevice}, {"rank", GroupBy::kRank},       {"host", GroupBy::kHost}};
+constexpr std::pair<std::string_view, std::string_view> kDiffTables[] = {
+    {"step", ""}, {"operator", "op_sum"}, {"module", "module_sum"}, {"path", "callpath_sum"}};
 
 constexpr char kCapture[] = "CAPTURE";  // as other types of values, what a shell completes
 
@@ -103,6 +83,8 @@ class Parser {
   }
   Status Check();
   Status CheckSample();
+  Status TakeBy();
+  Status CheckSlowSteps() const;
   Status CheckSymbols() const;
   Status CheckImport() const;
   void TakeFormatOfName();
@@ -114,10 +96,12 @@ class Parser {
   CLI::Option* version_ = nullptr;
   CLI::Option* list_tables_ = nullptr;
   CLI::Option* sample_ = nullptr;
+  CLI::Option* slow_steps_ = nullptr;
   CLI::Option* rows_ = nullptr;
   CLI::Option* format_ = nullptr;
   CLI::Option* kernel_names_ = nullptr;
   MergeOptions merge_;  // of all views that show paths
+  std::string by_;      // of --by
   std::string hint_;    // of the value that was refused: CLI11's errors have no room for it
 };
 
@@ -155,7 +139,11 @@ CLI::Option* Parser::AddView(const std::string& name, const View& view) {
     return AddChoice(name, options_.value, choices);
   }
   if (view.other_capture.empty()) return app_.add_flag(name);
-  return app_.add_option(name, options_.other_capture)->type_name(kCapture)->check(NotEmpty);
+  return app_.add_option(name, options_.other_captures)
+      ->type_name(kCapture)
+      ->check(NotEmpty)
+      ->allow_extra_args(false)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
 }
 
 void Parser::AddFilters() {
@@ -300,13 +288,10 @@ void Parser::AddChoices() {
                                                         {"off", MergeMode::kOff},
                                                         {"wall", MergeMode::kWall},
                                                         {"critical", MergeMode::kCritical}}));
-  Only(&View::shows_paths, AddChoice("--by", merge_.by,
-                                     Choices<GroupBy>{{"thread", GroupBy::kThread},
-                                                      {"process", GroupBy::kProcess},
-                                                      {"stream", GroupBy::kStream},
-                                                      {"device", GroupBy::kDevice},
-                                                      {"rank", GroupBy::kRank},
-                                                      {"host", GroupBy::kHost}}));
+  Choices<std::string> by;
+  for (const auto& [name, group] : kGroups) by.emplace_back(name, name);
+  for (const auto& [name, table] : kDiffTables) by.emplace_back(name, name);
+  AddChoice("--by", by_, by);
   Only("--folded", AddChoice("--unit", options_.folded.unit,
                              Choices<TimeUnit>{{"us", TimeUnit::kMicroseconds},
                                                {"ns", TimeUnit::kNanoseconds},
@@ -347,6 +332,8 @@ void Parser::AddFlags() {
       });
   what_if->type_name("WHAT=FACTOR")->allow_extra_args(false);
   Only("--top", what_if->multi_option_policy(CLI::MultiOptionPolicy::TakeAll));
+  slow_steps_ = app_.add_flag("--slow-steps", options_.slow_steps);
+  Only(&View::compares_steps, slow_steps_);
   rows_ = AddNumber("-n,--rows", options_.top.rows, "rows");
   Only(&View::shows_tables, rows_);
   CLI::Option* table = app_.add_option("--table", options_.top.table);
@@ -396,6 +383,36 @@ Status Parser::CheckSample() {
   return Ok();
 }
 
+Status Parser::TakeBy() {
+  if (by_.empty()) return Ok();
+  const auto is_it = [this](const auto& choice) { return choice.first == by_; };
+  const auto* group = std::find_if(std::begin(kGroups), std::end(kGroups), is_it);
+  if (group != std::end(kGroups)) {
+    merge_.by = group->second;
+    if (options_.view->shows_paths) return Ok();
+    return UsageError(Format("--by {} needs --folded or --flamegraph", by_));
+  }
+  if (options_.view->other_capture.empty()) return UsageError(Format("--by {} needs --diff", by_));
+  options_.top.per_step = by_ == "step";
+  if (options_.top.per_step) return Ok();
+  if (!options_.top.table.empty()) return UsageError("--by and --table: one of them is enough");
+  options_.top.table = std::find_if(std::begin(kDiffTables), std::end(kDiffTables), is_it)->second;
+  return Ok();
+}
+
+Status Parser::CheckSlowSteps() const {
+  if (!options_.slow_steps) return Ok();
+  if (options_.step_range || sample_->count() > 0) {
+    return UsageError("--slow-steps cannot be combined with --step-range or --sample");
+  }
+  const bool is_path = merge_.mode == MergeMode::kCritical || merge_.mode == MergeMode::kProbe;
+  if (is_path || options_.folded.unit == TimeUnit::kSamples) {
+    return UsageError(
+        "--slow-steps cannot be combined with --mode critical, probe or --unit samples");
+  }
+  return Ok();
+}
+
 // Text in a file called tables.csv would be a surprise.
 void Parser::TakeFormatOfName() {
   if (format_->count() > 0 || !options_.view->shows_tables) return;
@@ -436,7 +453,10 @@ Status Parser::Check() {
   XPU_RETURN_IF_ERROR(CheckSample());
   // What is asked for is all that is printed.
   if (!options_.top.speedups.empty() && options_.top.table.empty()) options_.top.table = "what_if";
-  XPU_RETURN_IF_ERROR(CheckTopOptions(options_.top, !options_.view->other_capture.empty()));
+  XPU_RETURN_IF_ERROR(TakeBy());
+  XPU_RETURN_IF_ERROR(CheckSlowSteps());
+  const bool compares = !options_.view->other_capture.empty() || options_.slow_steps;
+  XPU_RETURN_IF_ERROR(CheckTopOptions(options_.top, compares));
   XPU_RETURN_IF_ERROR(CheckImport());
   const bool is_stream = options_.output.empty() || options_.output == "-";
   if (options_.task == Task::kView && options_.view->write_to != nullptr && is_stream) {

@@ -39,7 +39,7 @@ struct SymbolPlaces {
 };
 
 struct ReportOptions : ViewOptions {
-  std::string other_capture;  // of View::other_capture
+  std::vector<std::string> other_captures;  // of View::other_capture
   std::string output;         // empty: standard output
   bool each = false;          // the tables of each capture on its own (run_each.h)
   Task task = Task::kView;
@@ -48,6 +48,7 @@ struct ReportOptions : ViewOptions {
   bool pager = true;  // for what a terminal gets and does not fit
   CorrelateOptions correlate;
   std::optional<StepRange> step_range;
+  bool slow_steps = false;
   uint64_t sample_rate = 1;  // one of so many events
   std::string event;    // whose CPU samples are shown; empty: the clock's, else the first one's
   bool strict = false;  // data that was lost is an error

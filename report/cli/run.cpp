@@ -63,6 +63,7 @@ SymbolOptions SymbolsOf(const ReportOptions& report) {
   SymbolOptions options{.symbolizer = {}, .places = places.frames, .python = places.python};
   const bool are_asked_for = places.inlines || places.frames.lines;
   options.lines_if_any = report.task == Task::kView && report.view->shows_lines && !are_asked_for;
+  if (report.view->shows_tables && TableShowsLines(report.top.table)) options.places.lines = true;
   FileFinder::Options& files = options.symbolizer.files;
   files.symfs = places.symfs;
   files.reading = DebugReading::kConfined;
@@ -155,7 +156,9 @@ bool Compares(const ReportOptions& options) {
 
 std::vector<std::string> InputsOf(const ReportOptions& options) {
   std::vector<std::string> inputs = options.captures;
-  if (Compares(options)) inputs.push_back(options.other_capture);
+  if (Compares(options)) {
+    inputs.insert(inputs.end(), options.other_captures.begin(), options.other_captures.end());
+  }
   return inputs;
 }
 
@@ -199,33 +202,86 @@ Status Select(const ReportOptions& options, Analysis& analysis) {
   return ShowEvent(options, analysis);
 }
 
-// The capture that --diff compares with; nullptr: the view compares nothing.
-Result<std::unique_ptr<Analysis>> LoadBefore(const ReportOptions& options) {
-  if (!Compares(options)) return std::unique_ptr<Analysis>();
-  XPU_ASSIGN_OR_RETURN(Model model, LoadCapture(options.other_capture));
-  auto before = std::make_unique<Analysis>(std::move(model), SymbolsOf(options), options.correlate);
-  XPU_RETURN_IF_ERROR(Select(options, *before));
-  return before;
+// Of what `analysis` shows leaves the slow steps; the result shows the median ones.
+Result<std::unique_ptr<Analysis>> SelectSlowSteps(const ReportOptions& options, Analysis& analysis,
+                                                  SlowSteps& steps) {
+  XPU_ASSIGN_OR_RETURN(steps, FindSlowSteps(FindSteps(analysis, options.steps)));
+  auto median = std::make_unique<Analysis>(analysis);
+  SelectSteps(steps.slow.series, analysis);
+  SelectSteps(steps.median.series, *median);
+  return median;
+}
+
+// Several captures to compare with are runs, and so are the others: each is one by itself.
+bool ComparesRuns(const ReportOptions& options) {
+  return Compares(options) && options.other_captures.size() > 1;
+}
+
+Result<std::unique_ptr<Analysis>> LoadOther(const ReportOptions& options,
+                                            const std::string& capture) {
+  XPU_ASSIGN_OR_RETURN(Model model, LoadCapture(capture));
+  auto other = std::make_unique<Analysis>(std::move(model), SymbolsOf(options), options.correlate);
+  XPU_RETURN_IF_ERROR(Select(options, *other));
+  return other;
+}
+
+// Of --by step, the steps after the warm-up are what the capture shows then.
+Result<DiffCapture> Compared(const ReportOptions& options, Analysis& analysis) {
+  DiffCapture capture{.analysis = &analysis};
+  if (!options.top.per_step) return capture;
+  capture.steps = FindSteps(analysis, options.steps);
+  for (StepSeries& series : capture.steps) {
+    series.steps.erase(series.steps.begin(),
+                       series.steps.begin() + static_cast<ptrdiff_t>(series.warm_up));
+    series.warm_up = 0;
+  }
+  if (capture.steps.empty()) {
+    return Error{ErrorKind::kUsage,
+                 Format("{}: no steps were found", ForOneLine(analysis.model.path)),
+                 "--step nvtx:REGEX or function:REGEX says what a step is"};
+  }
+  SelectSteps(capture.steps, analysis);
+  return capture;
+}
+
+// `others` gets what it loads.
+Result<DiffCaptures> LoadCompared(const ReportOptions& options, Analysis& analysis,
+                                  std::vector<std::unique_ptr<Analysis>>& others) {
+  DiffCaptures captures;
+  if (!Compares(options)) return captures;
+  const auto add = [&](const std::string& path, std::vector<DiffCapture>& side) -> Status {
+    XPU_ASSIGN_OR_RETURN(std::unique_ptr<Analysis> other, LoadOther(options, path));
+    XPU_ASSIGN_OR_RETURN(DiffCapture capture, Compared(options, *other));
+    side.push_back(std::move(capture));
+    others.push_back(std::move(other));
+    return Ok();
+  };
+  for (const std::string& path : options.other_captures) {
+    XPU_RETURN_IF_ERROR(add(path, captures.before));
+  }
+  XPU_ASSIGN_OR_RETURN(DiffCapture first, Compared(options, analysis));
+  captures.after.push_back(std::move(first));
+  for (size_t i = 1; ComparesRuns(options) && i < options.captures.size(); ++i) {
+    XPU_RETURN_IF_ERROR(add(options.captures[i], captures.after));
+  }
+  return captures;
 }
 
 // What is printed beside a view that prints no losses itself. Called after the view: what the
 // symbolizer finds on the way belongs into the ledger.
 std::string FindLosses(const ReportOptions& options, const Analysis& analysis,
-                       const Analysis* before, bool& data_lost) {
+                       const std::vector<std::unique_ptr<Analysis>>& others, bool& data_lost) {
   const std::vector<LedgerEntry> ledger = BuildLedger(analysis);
   data_lost = std::any_of(ledger.begin(), ledger.end(), LosesData);
-  std::string before_losses;
-  if (before != nullptr) {
-    const std::vector<LedgerEntry> of_before = BuildLedger(*before);
-    if (std::any_of(of_before.begin(), of_before.end(), LosesData)) data_lost = true;
-    if (!of_before.empty()) {
-      before_losses =
-          Format("in {}:\n{}", ForOneLine(options.other_capture), LedgerText(of_before));
-    }
+  std::string of_others;
+  for (const std::unique_ptr<Analysis>& other : others) {
+    const std::vector<LedgerEntry> own = BuildLedger(*other);
+    if (std::any_of(own.begin(), own.end(), LosesData)) data_lost = true;
+    if (own.empty()) continue;
+    AppendFormat(of_others, "in {}:\n{}", ForOneLine(other->model.path), LedgerText(own));
   }
   if (options.view->has_ledger) return {};
-  return PartsNote(analysis.model) + WindowsNote(analysis.model) + LedgerText(ledger) +
-         before_losses;
+  return PartsNote(analysis.model) + WindowsNote(analysis.model) + LedgerText(ledger) + of_others;
 }
 
 bool CanReadAgain(const std::vector<std::string>& captures) {
@@ -259,7 +315,9 @@ Status RunReport(const ReportOptions& options, ReportOutcome& outcome) {
   for (const std::string& input : InputsOf(options)) ReportFifoWait(input);
   Progress progress;
   progress.Begin(Format("reading {}", options.captures.front()));
-  Result<Model> loaded = LoadCaptures(options.captures, {}, &outcome.notes);
+  Result<Model> loaded = ComparesRuns(options)
+                             ? LoadCaptures({options.captures.front()}, {}, &outcome.notes)
+                             : LoadCaptures(options.captures, {}, &outcome.notes);
   if (!loaded.ok()) return WithHintOfMistake(loaded.error(), options.captures);
   Model model = std::move(loaded).value();
   if (model.host_clocks.size() > 1 && MayHaveCollectives(model) && CanReadAgain(options.captures)) {
@@ -274,13 +332,19 @@ Status RunReport(const ReportOptions& options, ReportOutcome& outcome) {
   }
   XPU_RETURN_IF_ERROR(Select(options, analysis));
   outcome.notes += SelectOneOf(options.sample_rate, analysis.trace(), analysis.shown);
-  XPU_ASSIGN_OR_RETURN(const std::unique_ptr<Analysis> before, LoadBefore(options));
+  std::vector<std::unique_ptr<Analysis>> others;
+  XPU_ASSIGN_OR_RETURN(const DiffCaptures compared, LoadCompared(options, analysis, others));
+  SlowSteps slow_steps;
+  std::unique_ptr<Analysis> median_steps;
+  if (options.slow_steps) {
+    XPU_ASSIGN_OR_RETURN(median_steps, SelectSlowSteps(options, analysis, slow_steps));
+  }
   const View& view = *options.view;
   if (view.write_to != nullptr) {
     progress.Begin("writing");
     XPU_RETURN_IF_ERROR(view.write_to(options, analysis, options.output));
     progress.Stop();
-    outcome.notes += FindLosses(options, analysis, before.get(), outcome.data_lost);
+    outcome.notes += FindLosses(options, analysis, others, outcome.data_lost);
     return Ok();
   }
   XPU_ASSIGN_OR_RETURN(Output output, Output::Open(options.output));
@@ -293,10 +357,16 @@ Status RunReport(const ReportOptions& options, ReportOutcome& outcome) {
     progress.Begin("writing");
     output.ShowOn(progress);
   }
-  view.write({options, analysis, before.get(), output, outcome.notes});
+  view.write({.options = options,
+              .analysis = analysis,
+              .output = output,
+              .notes = outcome.notes,
+              .slow_steps = options.slow_steps ? &slow_steps : nullptr,
+              .median_steps = median_steps.get(),
+              .compared = compared});
   progress.Stop();
   const Status status = output.Close();
-  const std::string losses = FindLosses(options, analysis, before.get(), outcome.data_lost);
+  const std::string losses = FindLosses(options, analysis, others, outcome.data_lost);
   if (!status.ok() && output.closed_by_reader()) return Ok();
   XPU_RETURN_IF_ERROR(status);
   outcome.notes += losses;

@@ -41,7 +41,8 @@ const ViewChoice::Choice* ViewChoice::ImpliedTables() const {
     return choice.view != nullptr && choice.view->option == kTables;
   });
   const bool is_implied = std::any_of(rules_.begin(), rules_.end(), [](const Rule& rule) {
-    const bool is_of_tables = rule.trait == &View::shows_tables || rule.view == kTables;
+    const bool is_of_tables = rule.trait == &View::shows_tables ||
+                              rule.trait == &View::compares_steps || rule.view == kTables;
     return is_of_tables && rule.option->count() > 0;
   });
   return is_implied && top != choices_.end() ? &*top : nullptr;

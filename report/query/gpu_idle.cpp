@@ -202,11 +202,11 @@ IdleParts::IdleParts(Analysis& analysis, CallPaths& paths)
 
 const std::vector<IdlePart>& IdleParts::Of(const IdleGap& gap) {
   parts_.clear();
-  IdlePart otherwise{.gpu = gap.gpu, .cause = IdlePart::Cause::kUnknown, .launch = gap.launch};
-  if (gap.launch != nullptr) otherwise.cause = IdlePart::Cause::kLaunch;
-  const bool is_queued = (gap.launch != nullptr && gap.launch->end_ns <= gap.start_ns) ||
-                         (gap.other_launch != nullptr && gap.other_launch->end_ns <= gap.start_ns);
-  if (is_queued) {
+  // What a filter leaves out may end a gap: of a step, the first launch of the next one.
+  const Launch* launch = gap.launch != nullptr ? gap.launch : gap.other_launch;
+  IdlePart otherwise{.gpu = gap.gpu, .cause = IdlePart::Cause::kUnknown, .launch = launch};
+  if (launch != nullptr) otherwise.cause = IdlePart::Cause::kLaunch;
+  if (launch != nullptr && launch->end_ns <= gap.start_ns) {
     otherwise.cause = IdlePart::Cause::kQueued;
     otherwise.ns = gap.ns;
     parts_.push_back(otherwise);

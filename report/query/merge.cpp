@@ -292,7 +292,8 @@ CallTree BuildCallTree(Analysis& analysis, const MergeOptions& options) {
   const bool cpu = mode == MergeMode::kMerge || mode == MergeMode::kCpu;
   const bool gpu = mode == MergeMode::kMerge || mode == MergeMode::kGpu;
   CallPaths paths(analysis, options.paths);
-  const bool idle = mode == MergeMode::kIdle;
+  const bool idle =
+      mode == MergeMode::kIdle || (options.with_idle && options.mode == MergeMode::kMerge);
   const bool wall = mode == MergeMode::kWall;
   paths.NameAhead({.samples = cpu || idle || wall,
                    .others_samples = idle,

@@ -40,6 +40,7 @@ struct MergeOptions {
   bool device_tags = false;  // leaves name the GPU
   GroupBy by = GroupBy::kNothing;
   bool nvtx_frames = false;    // paths begin with the ranges around them
+  bool with_idle = false;      // kMerge has the time of kIdle too
   bool count_samples = false;  // of events: each sample is 1, whatever it stands for
 };
 

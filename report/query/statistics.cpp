@@ -104,6 +104,11 @@ class Threads {
 
 }  // namespace
 
+uint64_t Percentile(const std::vector<uint64_t>& sorted, size_t percent) {
+  const size_t rank = (sorted.size() * percent + 99) / 100;
+  return sorted[std::max<size_t>(rank, 1) - 1];
+}
+
 Statistics Summarize(std::string name, std::vector<uint64_t>& values) {
   Statistics row;
   row.name = std::move(name);

@@ -26,6 +26,9 @@ struct Statistics {
   double deviation = 0;  // of a sample (n - 1); 0 for one value
 };
 
+// The smallest value that so many percent of all are not above. `sorted` is not empty.
+uint64_t Percentile(const std::vector<uint64_t>& sorted, size_t percent);
+
 // `values` is reordered.
 Statistics Summarize(std::string name, std::vector<uint64_t>& values);
 

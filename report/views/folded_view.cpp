@@ -22,13 +22,17 @@ class FoldedStacks {
     size_t begin = 0;  // in numbers_
     size_t count = 0;
     uint64_t ns = 0;
+    uint64_t other_ns = 0;
   };
 
-  // In the order of their frames' names, stacks that read the same joined.
-  FoldedStacks(const CallTree& tree, const FrameTable& frames, const FoldedOptions& options);
+  // In the order of their frames' names, stacks that read the same joined. `other`: a second value
+  // of each path, by path - 1, or none.
+  FoldedStacks(const CallTree& tree, std::span<const uint64_t> other, const FrameTable& frames,
+               const FoldedOptions& options);
 
   const std::vector<Line>& lines() const { return lines_; }
   std::string TextOf(const Line& line) const;
+  std::vector<uint64_t> Rounded(uint64_t Line::*value, uint64_t unit_ns) const;
 
  private:
   void NameFrames(const FrameTable& frames);
@@ -43,16 +47,17 @@ class FoldedStacks {
   std::vector<Line> lines_;
 };
 
-FoldedStacks::FoldedStacks(const CallTree& tree, const FrameTable& frames,
-                           const FoldedOptions& options) {
+FoldedStacks::FoldedStacks(const CallTree& tree, std::span<const uint64_t> other,
+                           const FrameTable& frames, const FoldedOptions& options) {
   NameFrames(frames);
   const ptrdiff_t group = options.merge.by == GroupBy::kNothing ? 0 : 1;  // stays first
   for (uint32_t i = 0; i < tree.nodes().size(); ++i) {
     const uint64_t ns = tree.nodes()[i].self_ns;
-    if (ns == 0) continue;
+    const uint64_t other_ns = other.empty() ? 0 : other[i];
+    if (ns == 0 && other_ns == 0) continue;
     std::vector<FrameId> path = tree.Path(PathId{i + 1});
     if (options.reverse) std::reverse(path.begin() + group, path.end());
-    lines_.push_back({numbers_.size(), path.size(), ns});
+    lines_.push_back({numbers_.size(), path.size(), ns, other_ns});
     for (const FrameId frame : path) numbers_.push_back(number_of_frame_[frame.value]);
   }
   SortAndJoin();
@@ -78,7 +83,9 @@ void FoldedStacks::SortAndJoin() {
   size_t kept = 0;
   for (const Line& line : lines_) {
     if (kept > 0 && std::ranges::equal(StackOf(lines_[kept - 1]), StackOf(line))) {
-      lines_[kept - 1].ns = AddSaturated(lines_[kept - 1].ns, line.ns);
+      Line& same = lines_[kept - 1];
+      same.ns = AddSaturated(same.ns, line.ns);
+      same.other_ns = AddSaturated(same.other_ns, line.other_ns);
     } else {
       lines_[kept++] = line;
     }
@@ -93,6 +100,13 @@ std::string FoldedStacks::TextOf(const Line& line) const {
     text += names_[number];
   }
   return text;
+}
+
+std::vector<uint64_t> FoldedStacks::Rounded(uint64_t Line::*value, uint64_t unit_ns) const {
+  std::vector<uint64_t> values;
+  values.reserve(lines_.size());
+  for (const Line& line : lines_) values.push_back(line.*value);
+  return RoundToUnit(values, unit_ns);
 }
 
 // What does not count time has no units: its lines are whole numbers.
@@ -119,12 +133,10 @@ void WriteFolded(Analysis& analysis, const FoldedOptions& options, Output& outpu
       merge.mode == MergeMode::kCritical
           ? BuildCriticalTree(analysis, options.critical, merge.kernel_names, merge.paths)
           : BuildCallTree(analysis, merge);
-  const FoldedStacks stacks(tree, analysis.frames, options);
+  const FoldedStacks stacks(tree, {}, analysis.frames, options);
   const std::vector<FoldedStacks::Line>& lines = stacks.lines();
-  std::vector<uint64_t> values;
-  values.reserve(lines.size());
-  for (const FoldedStacks::Line& line : lines) values.push_back(line.ns);
-  const std::vector<uint64_t> rounded = RoundToUnit(values, UnitNs(analysis, options));
+  const std::vector<uint64_t> rounded =
+      stacks.Rounded(&FoldedStacks::Line::ns, UnitNs(analysis, options));
   uint64_t left_out = 0;
   uint64_t left_out_ns = 0;
   std::string text;
@@ -149,15 +161,36 @@ void WriteFolded(Analysis& analysis, const FoldedOptions& options, Output& outpu
   }
 }
 
+void WriteSlowStepsFolded(const SlowSteps& steps, Analysis& slow, Analysis& median,
+                          const FoldedOptions& options, Output& output, std::string& notes) {
+  const StepComparison compared = CompareSteps(steps, slow, median, options.merge);
+  const FoldedStacks stacks(compared.tree, compared.median_ns, slow.frames, options);
+  const uint64_t unit_ns = UnitNs(slow, options);
+  const std::vector<uint64_t> after = stacks.Rounded(&FoldedStacks::Line::ns, unit_ns);
+  const std::vector<uint64_t> before = stacks.Rounded(&FoldedStacks::Line::other_ns, unit_ns);
+  for (size_t i = 0; i < after.size(); ++i) {
+    if (before[i] == 0 && after[i] == 0) continue;
+    output.Write(Format("{} {} {}\n", stacks.TextOf(stacks.lines()[i]), before[i], after[i]));
+  }
+  notes += LeftOutText(slow, options.merge) + SlowStepsText(steps, compared, slow.frames);
+}
+
 View FoldedView() {
   return {
       .option = "--folded",
       .help = "folded stacks, for flamegraph.pl, inferno, speedscope",
       .takes_sample = true,
+      .compares_steps = true,
       .shows_paths = true,
       .write =
           [](const ViewInput& input) {
-            WriteFolded(input.analysis, input.options.folded, input.output, input.notes);
+            const FoldedOptions& options = input.options.folded;
+            if (input.slow_steps == nullptr) {
+              WriteFolded(input.analysis, options, input.output, input.notes);
+            } else {
+              WriteSlowStepsFolded(*input.slow_steps, input.analysis, *input.median_steps, options,
+                                   input.output, input.notes);
+            }
           },
   };
 }

@@ -19,6 +19,7 @@
 #include "report/critical_path/critical_options.h"
 #include "report/output/output.h"
 #include "report/query/merge.h"
+#include "report/workload/slow_steps.h"
 #include "report/workload/steps.h"
 
 namespace xpu {
@@ -30,6 +31,7 @@ struct SummaryOptions {
   KernelNames kernel_names = KernelNames::kFull;
   FilterOptions filter = {};               // what was given, for the commands that it suggests
   std::vector<std::string> captures = {};  // likewise; "-": standard input
+  StepDefinition steps = {};
 };
 
 struct FoldedOptions {
@@ -58,6 +60,7 @@ struct TopOptions {
   StepDefinition steps = {};
   CriticalOptions critical = {};
   std::vector<Speedup> speedups = {};
+  bool per_step = false;  // --diff --by step
 };
 
 struct ScriptOptions {
@@ -104,8 +107,25 @@ void WriteChromeTrace(Analysis& analysis, const TraceOptions& options, Output& o
 void WritePerfetto(Analysis& analysis, const TraceOptions& options, Output& output,
                    std::string& notes);
 void WriteTop(Analysis& analysis, const TopOptions& options, Output& output);
-// The tables of two captures side by side, what became slower first.
-void WriteDiff(Analysis& before, Analysis& after, const TopOptions& options, Output& output,
+// The same of slow steps, beside median ones (--slow-steps).
+void WriteSlowStepsFolded(const SlowSteps& steps, Analysis& slow, Analysis& median,
+                          const FoldedOptions& options, Output& output, std::string& notes);
+void WriteSlowStepsFlameGraph(const SlowSteps& steps, Analysis& slow, Analysis& median,
+                              const FlameGraphOptions& options, Output& output, std::string& notes);
+// Time by call path, or the table that is asked for.
+void WriteSlowStepsTable(const SlowSteps& steps, Analysis& slow, Analysis& median,
+                         const TopOptions& options, Output& output, std::string& notes);
+// What --diff compares. Several captures on a side are runs of the same.
+struct DiffCapture {
+  Analysis* analysis = nullptr;
+  std::vector<StepSeries> steps = {};  // of --by step: those after the warm-up
+};
+struct DiffCaptures {
+  std::vector<DiffCapture> before;
+  std::vector<DiffCapture> after;
+};
+// The tables of captures side by side, what became slower first.
+void WriteDiff(const DiffCaptures& captures, const TopOptions& options, Output& output,
                std::string& notes);
 // One line for each event, in order of time.
 void WriteScript(Analysis& analysis, const ScriptOptions& options, Output& output);
@@ -115,9 +135,12 @@ void WriteDump(const Analysis& analysis, Output& output);
 struct ViewInput {
   const ViewOptions& options;
   Analysis& analysis;
-  Analysis* before = nullptr;  // of the other capture, where the view compares two
   Output& output;
   std::string& notes;  // for standard error: sentences that end their lines
+  // `analysis` shows slow steps, and `median_steps` the others; nullptr: there is no --slow-steps.
+  const SlowSteps* slow_steps = nullptr;
+  Analysis* median_steps = nullptr;
+  DiffCaptures compared = {};  // by a view that compares captures
 };
 
 struct View {
@@ -132,13 +155,14 @@ struct View {
   std::string_view value = {};
   std::span<const std::string_view> values = {};
 
-  bool takes_filters = true;   // --pid, --time and what else shows a part of a capture
-  bool takes_sample = false;   // --sample
-  bool shows_slices = false;   // --max-events
-  bool shows_paths = false;    // --mode, --by and what else says what a stack is
-  bool shows_tables = false;   // --format, --rows, --table
-  bool is_for_reading = true;  // a terminal gets it by the page
-  bool shows_lines = false;    // of calls, though no --lines asks for them
+  bool takes_filters = true;    // --pid, --time and what else shows a part of a capture
+  bool takes_sample = false;    // --sample
+  bool shows_slices = false;    // --max-events
+  bool compares_steps = false;  // --slow-steps
+  bool shows_paths = false;     // --mode, --by and what else says what a stack is
+  bool shows_tables = false;    // --format, --rows, --table
+  bool is_for_reading = true;   // a terminal gets it by the page
+  bool shows_lines = false;     // of calls, though no --lines asks for them
   // How the names of files of its format end, where others would mistake one: ".html".
   std::string_view file_name_end = {};
   bool has_ledger = false;  // tells itself what was lost

@@ -46,7 +46,8 @@ class Windows {
     }
     return between;
   }
-  bool empty() const { return all_.empty(); }
+  uint64_t begin_ns() const { return all_.empty() ? 0 : all_.front().start_ns; }
+  uint64_t end_ns() const { return all_.empty() ? 0 : all_.back().end_ns; }
 
  private:
   std::vector<Pause> all_;  // in order, none in another
@@ -54,13 +55,12 @@ class Windows {
 
 class StepFilter {
  public:
-  StepFilter(const StepRange& range, const std::vector<StepSeries>& all) {
-    for (const StepSeries& series : all) {
+  explicit StepFilter(const std::vector<StepSeries>& wanted) {
+    for (const StepSeries& series : wanted) {
       Windows& windows = of_process_[series.thread.pid];
-      const size_t end = std::min<uint64_t>(series.steps.size() - 1, range.last) + 1;
-      for (size_t i = range.first; i < end; ++i) {
-        windows.Add(series.steps[i]);
-        of_all_.Add(series.steps[i]);
+      for (const Step& step : series.steps) {
+        windows.Add(step);
+        of_all_.Add(step);
       }
       windows.Sort();
     }
@@ -83,6 +83,23 @@ class StepFilter {
 template <typename List, typename Wants>
 void Keep(const List& list, Wants wants, EventSet& set) {
   set = EventSet::Where(list.size(), [&](size_t i) { return set.Has(i) && wants(list[i]); });
+}
+
+// The gaps before the first step and after the last one reach to what runs outside them.
+void SetAround(const StepFilter& steps, const Analysis& analysis, Selection& shown) {
+  shown.from_ns = std::max(shown.from_ns, steps.all().begin_ns());
+  shown.to_ns = std::min(shown.to_ns, steps.all().end_ns());
+  for (size_t i = 0; i < analysis.correlation.work.size(); ++i) {
+    if (!shown.filtered_work.Has(i)) continue;
+    const GpuWork& work = analysis.correlation.work[i];
+    const bool is_after = work.start_ns >= shown.to_ns;
+    if (!is_after && work.end_ns > shown.from_ns) continue;
+    WorkAround& around = shown.around[analysis.gpus.Of(work.instance, work.device_id).number];
+    const GpuWork*& known = is_after ? around.after : around.before;
+    const bool is_nearer = known == nullptr || (is_after ? work.start_ns < known->start_ns
+                                                         : work.end_ns > known->end_ns);
+    if (is_nearer) known = &work;
+  }
 }
 
 void Select(const StepFilter& steps, const Analysis& analysis, Selection& shown) {
@@ -122,6 +139,7 @@ void Select(const StepFilter& steps, const Analysis& analysis, Selection& shown)
   }
   Keep(correlation.launches, is_launched, shown.launches);
   for (const Pause& between : steps.all().Between()) shown.outside.push_back(between);
+  SetAround(steps, analysis, shown);
 }
 
 }  // namespace
@@ -156,9 +174,21 @@ Status SelectSteps(const StepRange& range, const std::vector<StepSeries>& all, A
     return Error{ErrorKind::kUsage, Format("--step-range: there is no step {}", range.first),
                  Format("the last one is {}; --table step_trace lists them", most - 1)};
   }
-  Select(StepFilter(range, all), analysis, analysis.shown);
-  FinishSelection(analysis, analysis.shown);
+  std::vector<StepSeries> wanted = all;
+  for (StepSeries& series : wanted) {
+    std::vector<Step>& steps = series.steps;
+    const size_t end = std::min<uint64_t>(steps.size() - 1, range.last) + 1;
+    steps.resize(end);
+    steps.erase(steps.begin(),
+                steps.begin() + static_cast<ptrdiff_t>(std::min<uint64_t>(range.first, end)));
+  }
+  SelectSteps(wanted, analysis);
   return Ok();
+}
+
+void SelectSteps(const std::vector<StepSeries>& wanted, Analysis& analysis) {
+  Select(StepFilter(wanted), analysis, analysis.shown);
+  FinishSelection(analysis, analysis.shown);
 }
 
 }  // namespace xpu

@@ -1,4 +1,4 @@
-// --step-range: a filter, as those of analysis/filter.h.
+// Some steps as the part of a capture that is shown: a filter, as those of analysis/filter.h.
 #pragma once
 
 #include <cstddef>
@@ -21,8 +21,9 @@ struct StepRange {
 Result<StepRange> ParseStepRange(std::string_view text);
 
 // Of what analysis.shown selects, leaves what belongs to these steps: what their process launches
-// in them, whenever the GPU runs it, and what all processes do meanwhile. kUsage: there are no such
-// steps.
+// in them, whenever the GPU runs it, and what all processes do meanwhile.
+void SelectSteps(const std::vector<StepSeries>& wanted, Analysis& analysis);
+// The same of a range of all steps. kUsage: there are no such steps.
 Status SelectSteps(const StepRange& range, const std::vector<StepSeries>& all, Analysis& analysis);
 
 }  // namespace xpu

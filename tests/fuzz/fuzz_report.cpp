@@ -99,7 +99,7 @@ void WriteViews(const Choice& choice, Analysis& analysis, Output& output) {
   WriteDump(analysis, output);
   WritePprof(analysis, {names, stacks}, output);
   WriteExports(analysis, stacks);
-  if ((choice.views & 0x80) != 0) WriteDiff(analysis, analysis, {}, output, notes);
+  if ((choice.views & 0x80) != 0) WriteDiff({{{&analysis}}, {{&analysis}}}, {}, output, notes);
 }
 
 }  // namespace

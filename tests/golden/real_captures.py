@@ -126,6 +126,44 @@ def test_operators():
     expect("libraries", {"PyTorch", "cuBLAS", "fused attention", "CUTLASS"} <= libraries, True)
 
 
+def test_modules():
+    # 39 tokens after the first, four blocks.
+    rows = rows_of("first/gpt2", "module_sum")
+    block = "GPT2LMHeadModel;GPT2Model;GPT2Block"
+    calls = {(row["Path"].removeprefix(block + ";"), row["Called At"].rpartition(":")[2]): row["Calls"]
+             for row in reversed(rows)}  # the largest of those of one name, not the first token
+    expect("layers of the attention, by line", [calls["GPT2Attention;Conv1D", line]
+                                                for line in ("185", "223")], [156, 156])
+    expect("both layers of the feed-forward network", [calls["GPT2MLP;Conv1D", line]
+                                                       for line in ("239", "241")], [156, 156])
+    # 300 steps: a loop over six layers is one entry, and threads of the backward pass have no Python.
+    rows = {row["Path"]: row for row in rows_of("first/mlp", "module_sum")}
+    expect("linear layers", (rows["Sequential;Linear"]["Calls"], rows["Sequential;Linear"]["GPU Work"]),
+           (6 * 300, 12 * 300))
+    expect("their backward pass", rows["[backward];AddmmBackward0"]["GPU Work"], 16 * 300)
+    expect("what only calls others has no calls", rows["Sequential"]["Calls"], None)
+    # What torch.compile has made of a module has its own class.
+    rows = {row["Path"]: row for row in rows_of("first/compile", "module_sum")}
+    expect("a compiled module", rows["OptimizedModule"]["Called At"], "compile_step.py:<module>:11")
+    for name in ("gpt2", "mlp", "compile", "loader"):
+        gpu = rows_of(f"first/{name}", "cuda_gpu_sum")
+        modules = rows_of(f"first/{name}", "module_sum")
+        expect(f"GPU time of all modules of {name}", sum(row["GPU Self Time (ns)"] for row in modules),
+               sum(row["Total Time (ns)"] for row in gpu))
+
+
+def test_slow_steps():
+    rows = json.loads(report("--slow-steps", "--format", "json", CAPTURES / "pytorch_loader.xpu"))
+    rows = rows["slow_step_sum"]
+    steps = rows_of("pytorch_loader", "step_trace")
+    times = sorted(row["Duration (ns)"] for row in steps[1:])
+    slow, median = times[-128:], times[322:-322]
+    more = sum(slow) / len(slow) - sum(median) / len(median)
+    idle = sum(row["Delta (ns)"] for row in rows if row["Kind"] == "idle GPU")
+    expect(f"slow steps take {more:.0f} ns more, and the GPU is idle for as long: {idle}",
+           abs(idle / more - 1) < 0.02, True)
+
+
 def test_steps_are_found():
     # Steps as the programs counted them, and kernels of each.
     for name, steps, kernels in [("first/mlp", 300, 77), ("first/compile", 100, 49),

@@ -2,6 +2,7 @@
 
 XPU_SCREENSHOTS names a directory that gets pictures of it to look at."""
 
+import itertools
 import os
 import pathlib
 import re
@@ -13,7 +14,10 @@ import webdriver
 import xpu_testing
 from xpu_testing import expect, report
 
-CAPTURE = pathlib.Path(__file__).resolve().parent.parent / "captures" / "pytorch_mlp.xpu"
+CAPTURES = pathlib.Path(__file__).resolve().parent.parent / "captures"
+CAPTURE = CAPTURES / "pytorch_mlp.xpu"
+PYTHON = CAPTURES / "pytorch_python.xpu"
+LOADER = CAPTURES / "pytorch_loader.xpu"
 STACKS = 100_000
 ESCAPE, ENTER, UP, RIGHT = "\ue00c", "\ue007", "\ue013", "\ue014"
 
@@ -21,9 +25,10 @@ ESCAPE, ENTER, UP, RIGHT = "\ue00c", "\ue007", "\ue013", "\ue014"
 class Folded:
     """The lines of --folded in ns, as lists of frames."""
 
-    def __init__(self, capture):
+    def __init__(self, capture, *arguments):
+        folded = report("--folded", "--unit", "ns", *arguments, capture)
         self.lines = [(line.rpartition(" ")[0].split(";"), int(line.rpartition(" ")[2]))
-                      for line in report("--folded", "--unit", "ns", capture).splitlines()]
+                      for line in folded.splitlines()]
         self.total = self.below([])
 
     def below(self, path):
@@ -49,6 +54,10 @@ class Graph:
         browser.requests()
         browser.console()
         browser.open(self.page)
+
+    def show_all_frames(self):
+        """As --folded has them."""
+        self.run("flameGraph.setShape(false, '')")
 
     def run(self, expression, *arguments):
         return self.browser.run(f"return {expression}", *arguments)
@@ -135,6 +144,8 @@ def test_a_real_capture():
     with tempfile.TemporaryDirectory() as directory, webdriver.Browser() as browser:
         graph = Graph(browser, CAPTURE, pathlib.Path(directory))
         expect("ns of the root", graph.run("flameGraph.tree.total[0]"), folded.total)
+        graph.show_all_frames()
+        expect("the same of all frames", graph.run("flameGraph.tree.total[0]"), folded.total)
         graph.picture("start")
         check_tip(graph, folded, graph.widest("user", 6))
         facts = check_tip(graph, folded, graph.widest("other"))
@@ -202,6 +213,120 @@ def test_keys_and_appearance():
         browser.open(graph.page, "#zoom=2&search=main&off=user")
         expect("the address is read", graph.run("[flameGraph.picture.zoom, flameGraph.search.pattern,"
                                                 " flameGraph.isShown[0]]"), [2, "main", False])
+        graph.check_quiet()
+
+
+def collapsed(folded):
+    """Names of the families in place of runs of their frames: those whose functions tell it."""
+    def family(frame):
+        is_import = frame.startswith("<frozen importlib") or frame.startswith("importlib/__init__.py:")
+        return "[import]" if is_import else frame
+    lines = {}
+    for frames, ns in folded.lines:
+        path = [name for name, run in itertools.groupby(map(family, frames))
+                for _ in (run if name != "[import]" else "1")]
+        lines[tuple(path)] = lines.get(tuple(path), 0) + ns
+    return lines
+
+
+def test_families_are_one_frame():
+    webdriver.require_browser()
+    with tempfile.TemporaryDirectory() as directory, webdriver.Browser() as browser:
+        graph = Graph(browser, PYTHON, pathlib.Path(directory), "--python=only")
+        imports = {path: ns for path, ns in collapsed(Folded(PYTHON, "--python=only")).items()
+                   if "[import]" in path}
+        shown = graph.run("""(() => {
+            const {tree} = flameGraph, found = {};
+            for (let i = 1; i < tree.size; ++i) {
+              const path = flameGraph.stackText(i);
+              if (tree.selfNs[i] > 0 && path.includes("[import]")) found[path] = tree.selfNs[i];
+            }
+            return found;
+        })()""")
+        expect("paths with imports", len(imports) > 100, True)
+        expect("time of paths with imports", shown,
+               {"\n".join(path): ns for path, ns in imports.items()})
+        fewer = graph.run("flameGraph.tree.size")
+        total = graph.run("flameGraph.tree.total[0]")
+        browser.press("f")
+        expect("all frames", graph.run("flameGraph.tree.size") > fewer, True)
+        expect("the same time", graph.run("flameGraph.tree.total[0]"), total)
+        expect("the address says it", "frames=all" in graph.run("location.hash"), True)
+        browser.open(graph.page, "#frames=all")
+        expect("and is read", graph.run("flameGraph.isCollapsed"), False)
+        graph.check_quiet()
+
+
+def test_sandwich():
+    """What a function calls and what calls it have the time that it has wherever it is."""
+    webdriver.require_browser()
+    with tempfile.TemporaryDirectory() as directory, webdriver.Browser() as browser:
+        graph = Graph(browser, CAPTURE, pathlib.Path(directory))
+        graph.show_all_frames()
+        folded = Folded(CAPTURE)
+        name = "cudaLaunchKernel"
+        with_it = [(frames, ns) for frames, ns in folded.lines if name in frames]
+        total = sum(ns for _, ns in with_it)
+        node = graph.run(f"flameGraph.tree.frame.findIndex(frame => flameGraph.tree.names[frame] === "
+                         f"'{name}')")
+        graph.run("flameGraph.select(arguments[0])", node)
+        browser.press("s")
+        expect("time of the function and of its callers",
+               graph.run("[1, flameGraph.tree.end[1]].map(node => flameGraph.tree.total[node])"),
+               [total, total])
+        callers = {}
+        for frames, ns in with_it:
+            caller = frames[frames.index(name) - 1]
+            callers[caller] = callers.get(caller, 0) + ns
+        shown = graph.run("""(() => {
+            const {tree} = flameGraph;
+            return Object.fromEntries(tree.childrenOf(tree.end[1]).map(
+                node => [tree.nameOf(node), tree.total[node]]));
+        })()""")
+        expect("callers", shown, callers)
+        expect("its share", "100.00 %" in graph.run("flameGraph.describe(1) || "
+                                                    "document.getElementById('details').innerText"),
+               True)
+        graph.picture("sandwich")
+        address = graph.run("location.hash")
+        expect("the address says it", f"function={name}" in address, True)
+        browser.press("s")
+        expect("the whole graph again", graph.run("flameGraph.tree.total[0]"), folded.total)
+        browser.open(graph.page, address)
+        expect("the address is read", graph.run("flameGraph.tree.total[1]"), total)
+        graph.check_quiet()
+
+
+def test_threads():
+    webdriver.require_browser()
+    with tempfile.TemporaryDirectory() as directory, webdriver.Browser() as browser:
+        graph = Graph(browser, CAPTURE, pathlib.Path(directory))
+        threads = graph.run("[...document.getElementById('thread').options].map(o => o.text)")
+        expect("threads", sorted(threads[1:]), sorted({f[0] for f, _ in Folded(CAPTURE).lines}))
+        graph.run("(() => { const thread = document.getElementById('thread'); "
+                  "thread.value = thread.options[2].value; "
+                  "thread.dispatchEvent(new Event('change')); })()")
+        expect("the thread is zoomed", graph.run("flameGraph.tree.nameOf(flameGraph.picture.zoom)"),
+               threads[2])
+        graph.check_quiet()
+
+
+def test_slow_steps():
+    """The page has the numbers of --folded, and says what is compared."""
+    webdriver.require_browser()
+    with tempfile.TemporaryDirectory() as directory, webdriver.Browser() as browser:
+        graph = Graph(browser, LOADER, pathlib.Path(directory), "--slow-steps")
+        slow = median = 0
+        for line in report("--slow-steps", "--folded", "--unit", "ns", LOADER).splitlines():
+            before, after = map(int, line.split(" ")[-2:])
+            slow, median = slow + after, median + before
+        expect("ns of a slow step", graph.run("flameGraph.tree.total[0]"), slow)
+        expect("more than of a median one", graph.run("flameGraph.tree.growth[0]"), slow - median)
+        expect("what is compared", graph.text("compared").startswith("slow    128 of 1289 steps"),
+               True)
+        graph.picture("slow")
+        browser.press("v")
+        expect("colors are those of kinds", graph.run("flameGraph.picture.showsChange"), False)
         graph.check_quiet()
 
 

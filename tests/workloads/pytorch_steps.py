@@ -5,8 +5,8 @@
 mlp is bound by its launches; transformer too, unless --large makes it one whose kernels keep the
 GPU busy. Prints one JSON line; "timed_ns" is the time of the N steps after the warm-up. --graph:
 the steps are captured into a CUDA graph once and replayed. --profile: torch.profiler runs around
-all of it, and the line has what it counted: kernels by name and their time; null when the profiler
-saw no GPU. --with: a profiler runs around all of it, and the line has nothing of what it saw.
+all of it, and the line has what it counted: kernels by name and by operator, and their time; null
+when the profiler saw no GPU. --with: a profiler runs around all of it, and the line has nothing of what it saw.
 --turns: the N steps are run, and the line is printed, again for each line of the standard input.
 --times FILE: prints "running" after the warm-up and repeats the step until the standard input ends;
 then FILE has one line, the thread's id and the time at which each step began, of CLOCK_MONOTONIC.
@@ -127,7 +127,31 @@ def counted(profiler):
             continue
         names[name] = names.get(name, 0) + 1
         total += event.duration_ns()
-    return {"kernels": sum(names.values()), "kernel_ns": total, "by_name": names} if names else None
+    if not names:
+        return None
+    return {"kernels": sum(names.values()), "kernel_ns": total, "by_name": names,
+            "by_operator": by_operator(profiler)}
+
+
+def is_backward(event):
+    while event is not None:
+        if event.name.startswith("autograd::engine::evaluate_function"):
+            return True
+        event = event.cpu_parent
+    return False
+
+
+def by_operator(profiler):
+    """GPU operations and their time by the innermost operator that launched them."""
+    sums = {}
+    for event in profiler.events():
+        if not event.kernels or event.device_type != torch.autograd.DeviceType.CPU:
+            continue
+        key = f"{event.name} {'backward' if is_backward(event) else 'forward'}"
+        count, us = sums.get(key, (0, 0))
+        sums[key] = (count + len(event.kernels),
+                     us + sum(kernel.duration for kernel in event.kernels))
+    return {key: {"work": count, "ns": us * 1000} for key, (count, us) in sums.items()}
 
 
 def tell(options, duration_ns, profiled):

@@ -20,6 +20,9 @@ let treeUnit = "ns";
 function timeText(value) {
   return treeUnit === "ns" ? durationText(value) : `${value.toLocaleString("en")} ${treeUnit}`;
 }
+function changeText(value) {
+  return `${value < 0 ? "-" : "+"}${timeText(Math.abs(value))}`;
+}
 // `what` in the plural.
 function countText(count, what) {
   return `${count.toLocaleString("en")} ${count === 1 ? what.replace(/(h)es$|s$/, "$1") : what}`;
@@ -59,10 +62,14 @@ class Facts {
     const sums = this.sums(node);
     const self = tree.isShown[tree.kindOf(node)] ? tree.selfNs[node] : 0;
     const facts = [[treeUnit === "ns" ? "Time" : "Weight", timeText(tree.total[node])]];
+    if (tree.selfBefore) {
+      facts.push(["Median step", timeText(tree.total[node] - tree.growth[node])]);
+      facts.push(["Change", changeText(tree.growth[node])]);
+    }
     if (self > 0 && self < tree.total[node]) facts.push(["Self", timeText(self)]);
     if (sums.length > 1) sums.forEach(({part, ns}) => facts.push([part, timeText(ns)]));
     facts.push(["Count", sums.map(({counts}) => counts).join(", ")]);
-    facts.push(["Share", shareText(tree.total[node], tree.total[ROOT])]);
+    facts.push(["Share", shareText(tree.total[node], tree.total[tree.top])]);
     if (zoom !== ROOT && tree.contains(zoom, node)) {
       facts.push(["Share of zoom", shareText(tree.total[node], tree.total[zoom])]);
     }

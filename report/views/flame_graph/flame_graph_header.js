@@ -1,5 +1,5 @@
 // What was recorded, above the picture.
-function writeHeader({title, command, host, startMs, durationNs, losses}) {
+function writeHeader({title, command, host, startMs, durationNs, losses, compared}) {
   document.title = title ? `${title} – xpu` : "xpu flame graph";
   element("title").textContent = title || "Flame graph";
   const facts = [
@@ -8,6 +8,8 @@ function writeHeader({title, command, host, startMs, durationNs, losses}) {
     durationNs === null ? "" : durationText(durationNs),
   ];
   element("recording").textContent = facts.filter(Boolean).join(" · ");
+  element("compared").hidden = !compared;
+  element("compared").textContent = (compared || "").trimEnd();
   writeLosses(losses);
 }
 

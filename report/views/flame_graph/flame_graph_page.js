@@ -2,15 +2,20 @@ const WIDE_ENOUGH = 40;  // pixels; jumps to a match zoom until it is as wide
 
 class Page {
   constructor(data) {
-    nameKinds(data.mode);
-    this.tree = new Tree(data);
-    this.search = new Search(this.tree);
+    nameKinds(data.mode, data.compared !== undefined);
+    treeUnit = data.unit;
+    this.data = data;
+    this.frames = new Frames(data);
+    this.hasFamilies = data.frames.family.some(family => family > 0);
+    this.isCollapsed = this.hasFamilies;
+    this.function = "";  // of the sandwich
+    this.isShown = KINDS.map(() => true);
+    this.#makeTree();
     this.picture = new Picture(element("picture"), this.tree, this.search);
     this.view = element("view");
-    this.isShown = KINDS.map(() => true);
-    treeUnit = data.unit;
-    this.facts = new Facts(this.tree, data.mode);
     writeHeader(data);
+    element("families").hidden = !this.hasFamilies;
+    element("colors").hidden = this.tree.selfBefore === null;
     this.#listen();
     const wantsDark = window.matchMedia("(prefers-color-scheme: dark)");
     wantsDark.addEventListener("change", () => this.setDark(wantsDark.matches));
@@ -18,6 +23,60 @@ class Page {
     this.readAddress();
     this.layOut();
     this.#scrollTo(this.picture.zoom);
+  }
+
+  // ---- the shape of the tree
+
+  #makeTree() {
+    const {data, frames} = this;
+    this.tree = new Tree(this.isCollapsed ? collapsed(data.nodes, frames) : data.nodes, frames);
+    const place = this.function === "" ? -1 : frames.names.indexOf(this.function);
+    if (place < 0) this.function = "";
+    else this.tree = new Tree(sandwich(this.tree, place, frames), frames, 1);
+    this.search = new Search(this.tree);
+    this.facts = new Facts(this.tree, data.mode);
+  }
+
+  // `functionName`: "" for the whole tree.
+  setShape(isCollapsed, functionName) {
+    this.isCollapsed = isCollapsed && this.hasFamilies;
+    this.function = functionName;
+    this.#makeTree();
+    this.picture.setTree(this.tree, this.search);
+    element("families").textContent = this.isCollapsed ? "All frames" : "Fewer frames";
+    element("sandwich").textContent = this.function ? "Whole graph" : "Sandwich";
+    this.#writeThreads();
+    this.find(element("search").value);
+    this.#weigh();
+  }
+
+  switchFamilies() {
+    if (!this.hasFamilies) return;
+    this.setShape(!this.isCollapsed, this.function);
+    this.#writeAddress(true);
+  }
+
+  switchSandwich() {
+    const {selected, zoom} = this.picture;
+    const node = selected !== ROOT ? selected : zoom;
+    if (!this.function && node === ROOT) {
+      element("details").textContent = "Select a function first: click it, or use the arrow keys.";
+      return;
+    }
+    this.setShape(this.isCollapsed, this.function ? "" : this.tree.nameOf(node));
+    this.#scrollTo(ROOT);
+    this.#writeAddress(true);
+  }
+
+  #writeThreads() {
+    const {tree} = this;
+    const threads = this.function ? [] : [...(tree.rows[1] || [])];
+    element("thread").hidden = threads.length < 2;
+    element("thread").replaceChildren(...[ROOT, ...threads].map(node => {
+      const option = make("option", node === ROOT ? "all threads" : tree.nameOf(node));
+      option.value = node;
+      return option;
+    }));
   }
 
   // ---- the legend
@@ -58,7 +117,7 @@ class Page {
     if (this.tree.total[this.picture.zoom] === 0) this.picture.zoom = ROOT;
     this.picture.setZoom(this.picture.zoom);
     this.#writeLegend();
-    writeTotals(this.facts.sums(ROOT));
+    writeTotals(this.facts.sums(this.tree.top));
     this.layOut();
   }
 
@@ -73,6 +132,13 @@ class Page {
     this.redraw();
   }
 
+  switchColors() {
+    if (this.tree.selfBefore === null) return;
+    this.picture.showsChange = !this.picture.showsChange;
+    element("colors").textContent = this.picture.showsChange ? "By kind" : "By change";
+    this.redraw();
+  }
+
   setIcicle(isIcicle) {
     this.picture.isIcicle = isIcicle;
     element("turn").textContent = isIcicle ? "Flame" : "Icicle";
@@ -82,6 +148,7 @@ class Page {
 
   // After a change of the size of the window or of the tree.
   layOut() {
+    element("thread").value = this.#threadOf(this.picture.zoom);
     this.ratio = window.devicePixelRatio;
     element("space").style.height = `${Math.max(this.picture.fullHeight, this.view.clientHeight)}px`;
     this.picture.resize(this.view.clientWidth, this.view.clientHeight);
@@ -110,6 +177,11 @@ class Page {
     const below = y + ROW + margin - this.view.clientHeight;
     if (below > 0) this.view.scrollTop += below;
     this.drawNow();
+  }
+
+  #threadOf(node) {
+    while (this.tree.depth[node] > 1) node = this.tree.parent[node];
+    return node;
   }
 
   // ---- zoom and selection
@@ -162,6 +234,7 @@ class Page {
   reset() {
     this.isShown.fill(true);
     element("search").value = "";
+    if (this.function) this.setShape(this.isCollapsed, "");
     this.find("");
     this.picture.zoom = this.picture.selected = ROOT;
     this.#weigh();
@@ -272,7 +345,7 @@ class Page {
     this.view.focus();
   }
 
-  // ---- the address: #zoom=12&search=gemm&off=user,kernel&icicle=1
+  // ---- the address: #zoom=12&search=gemm&off=user,kernel&icicle=1&frames=all&function=main
 
   #writeAddress(isStep) {
     const state = new URLSearchParams();
@@ -281,6 +354,8 @@ class Page {
     const off = KINDS.filter((_, i) => !this.isShown[i]).map(kind => kind.id);
     if (off.length > 0) state.set("off", off.join(","));
     if (this.picture.isIcicle) state.set("icicle", "1");
+    if (this.hasFamilies && !this.isCollapsed) state.set("frames", "all");
+    if (this.function) state.set("function", this.function);
     if (`#${state}` === (window.location.hash || "#")) return;
     if (isStep) window.history.pushState(null, "", `#${state}`);
     else window.history.replaceState(null, "", `#${state}`);
@@ -290,11 +365,11 @@ class Page {
     const state = new URLSearchParams(window.location.hash.slice(1));
     const off = (state.get("off") || "").split(",");
     this.isShown = KINDS.map(kind => !off.includes(kind.id));
+    element("search").value = state.get("search") || "";
+    this.setShape(state.get("frames") !== "all", state.get("function") || "");
     const zoom = Number(state.get("zoom"));
     const isNode = Number.isInteger(zoom) && zoom > 0 && zoom < this.tree.size;
     this.picture.zoom = isNode ? zoom : ROOT;
-    element("search").value = state.get("search") || "";
-    this.find(element("search").value);
     this.#weigh();
     this.setIcicle(state.has("icicle"));
   }
@@ -313,7 +388,14 @@ class Page {
       this.#writeAddress(false);
     });
     element("reset").addEventListener("click", () => this.reset());
+    element("thread").addEventListener("change", event => {
+      this.zoomTo(Number(event.target.value));
+      this.view.focus();
+    });
+    element("families").addEventListener("click", () => this.switchFamilies());
+    element("sandwich").addEventListener("click", () => this.switchSandwich());
     element("turn").addEventListener("click", () => this.#turn());
+    element("colors").addEventListener("click", () => this.switchColors());
     element("theme").addEventListener("click", () => this.setDark(!this.isDark));
     element("help").addEventListener("click", () => element("keys").showModal());
   }
@@ -359,6 +441,7 @@ class Page {
     if (event.key === "f" && (event.ctrlKey || event.metaKey)) return this.#focusSearch(event);
     if (event.ctrlKey || event.metaKey) return;
     if (event.target === element("search")) return this.#onSearchKey(event);
+    if (event.target === element("thread")) return;
     const isButton = event.target.matches("button, summary");
     if (isButton && (event.key === "Enter" || event.key === " ")) return;
     const action = this.#actions()[event.key];
@@ -384,7 +467,10 @@ class Page {
       "N": () => this.jump(false),
       "c": () => this.copy(this.picture.selected),
       "d": () => this.setDark(!this.isDark),
+      "f": () => this.switchFamilies(),
       "i": () => this.#turn(),
+      "s": () => this.switchSandwich(),
+      "v": () => this.switchColors(),
       "?": () => element("keys").showModal(),
     };
   }

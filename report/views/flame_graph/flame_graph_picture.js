@@ -10,12 +10,14 @@ const THEMES = {
   light: {
     kinds: {user: [40, 88, 70], kernel: [285, 48, 80], api: [207, 72, 73], gpu: [140, 48, 64],
             pending: [2, 78, 77], other: [225, 10, 80], python: [76, 58, 67]},
+    changes: {more: [8, 90, 66], less: [215, 90, 70]},
     page: "#ffffff", text: "#17171a", dust: "#c9c9d2", edge: "#17171a",
     found: "#b8005c", foundText: "#ffffff", spread: 4,
   },
   dark: {
     kinds: {user: [32, 62, 32], kernel: [285, 34, 41], api: [210, 52, 39], gpu: [145, 50, 27],
             pending: [2, 52, 40], other: [225, 8, 35], python: [78, 45, 26]},
+    changes: {more: [8, 70, 38], less: [215, 70, 42]},
     page: "#16171b", text: "#f4f4f6", dust: "#44454f", edge: "#ffffff",
     found: "#ff7ab8", foundText: "#16171b", spread: 3,
   },
@@ -33,15 +35,20 @@ function hashOf(text) {
 class Picture {
   constructor(canvas, tree, search) {
     this.canvas = canvas;
+    this.context = canvas.getContext("2d", {alpha: false});
+    this.isIcicle = false;
+    this.showsChange = tree.selfBefore !== null;
+    this.width = this.height = this.scrolled = 0;
+    this.setTheme("light");
+    this.setTree(tree, search);
+  }
+
+  setTree(tree, search) {
     this.tree = tree;
     this.search = search;
-    this.context = canvas.getContext("2d", {alpha: false});
-    this.zoom = this.selected = ROOT;
+    this.selected = ROOT;
     this.hovered = -1;
-    this.isIcicle = false;
-    this.width = this.height = this.scrolled = 0;
     this.shadeOf = Uint8Array.from(tree.names, name => hashOf(name) % SHADES);
-    this.setTheme("light");
     this.setZoom(ROOT);
   }
 
@@ -169,7 +176,18 @@ class Picture {
                    isFound ? this.theme.foundText : this.theme.text);
   }
 
+  // Red: more time than in what it is compared with; blue: less. Full color is the whole change.
+  #changeFillOf(node) {
+    const {growth} = this.tree;
+    const whole = Math.max(Math.abs(growth[ROOT]), 1);
+    const share = Math.min(1, Math.abs(growth[node]) / whole);
+    const [hue, saturation, lightness] = this.theme.changes[growth[node] > 0 ? "more" : "less"];
+    const [, , same] = this.theme.kinds.other;
+    return `hsl(${hue} ${saturation * Math.sqrt(share)}% ${same + (lightness - same) * share}%)`;
+  }
+
   #fillOf(node) {
+    if (this.showsChange) return this.#changeFillOf(node);
     const shade = node === ROOT ? SHADES >> 1 : this.shadeOf[this.tree.frame[node]];
     return this.fills[this.tree.kindOf(node)][shade];
   }

@@ -12,7 +12,8 @@ const KINDS = [
 ];
 const PENDING = 4, OTHER = 5, PYTHON = 6;
 // In mode idle this kind holds the time in which a GPU had nothing to do.
-function nameKinds(mode) {
+function nameKinds(mode, isCompared) {
+  if (isCompared) Object.assign(KINDS[PENDING], {name: "GPU idle", part: "GPU idle", does: "parts"});
   if (mode === "idle") Object.assign(KINDS[PENDING], {name: "GPU idle", does: "parts"});
 }
 const ROOT = 0;
@@ -30,21 +31,24 @@ function firstOf(count, isAfter) {
 // The nodes in depth-first order, in columns, below a root that holds all. Times are ns: whole
 // numbers, exact up to 2^53, which is 104 days.
 class Tree {
-  constructor(data) {
-    const {depth, frame, ns, count} = data.nodes;
+  // `top`: the node that shares are of.
+  constructor({depth, frame, ns, count, before}, {names, kinds, modules}, top = ROOT) {
     this.size = depth.length + 1;
-    this.names = data.frames.name;
-    this.kinds = data.frames.kind;
-    this.modules = data.frames.module.map(index => index < 0 ? "" : data.modules[index]);
+    this.names = names;
+    this.kinds = kinds;
+    this.modules = modules;
+    this.top = top;
     this.depth = new Uint32Array(this.size);
     this.frame = new Int32Array(this.size).fill(-1);
     this.selfNs = new Float64Array(this.size);
     this.selfCount = new Float64Array(this.size);
+    this.selfBefore = before ? new Float64Array(this.size) : null;
     for (let i = 1; i < this.size; ++i) {
       this.depth[i] = depth[i - 1] + 1;
       this.frame[i] = frame[i - 1];
       this.selfNs[i] = ns[i - 1];
       this.selfCount[i] = count[i - 1];
+      if (before) this.selfBefore[i] = before[i - 1];
     }
     this.#link();
     this.#sortIntoRows();
@@ -82,10 +86,20 @@ class Tree {
       if (isShown[this.kindOf(i)]) this.total[i] += this.selfNs[i];
       if (i > 0) this.total[parent[i]] += this.total[i];
     }
+    if (this.selfBefore) this.#weighBefore();
     const used = new Float64Array(size);
     for (let i = 1; i < size; ++i) {
       this.start[i] = this.start[parent[i]] + used[parent[i]];
       used[parent[i]] += this.total[i];
+    }
+  }
+
+  // What each node grew by, with those below it: what it has more than it is compared with.
+  #weighBefore() {
+    this.growth = new Float64Array(this.size);
+    for (let i = this.size - 1; i >= 0; --i) {
+      if (this.isShown[this.kindOf(i)]) this.growth[i] += this.selfNs[i] - this.selfBefore[i];
+      if (i > 0) this.growth[this.parent[i]] += this.growth[i];
     }
   }
 

@@ -15,6 +15,7 @@
 #include "report/query/ledger.h"
 #include "report/views/no_stacks.h"
 #include "report/views/view.h"
+#include "report/workload/frame_families.h"
 
 namespace xpu {
 namespace {
@@ -191,11 +192,21 @@ void WriteFrames(const UsedFrames& used, DataWriter& writer) {
   writer.Raw(",\n");
   writer.Array("kind", used.frames(),
                [&](const NamedFrame* f) { writer.Number(static_cast<uint64_t>(f->origin)); });
+  writer.Raw(",\n");
+  writer.Array("family", used.frames(), [&](const NamedFrame* f) {
+    writer.Number(static_cast<uint64_t>(FrameFamilyOf(*f)));
+  });
   writer.Raw("},\n");
+  std::vector<std::string_view> families;
+  for (size_t i = 0; i < kFrameFamilies; ++i) {
+    families.push_back(NameOf(static_cast<FrameFamily>(i)));
+  }
+  writer.Array("families", families, [&](std::string_view name) { writer.String(name); });
+  writer.Raw(",\n");
 }
 
 void WriteNodes(const CallTree& tree, const std::vector<FlameNode>& nodes, const UsedFrames& used,
-                DataWriter& writer) {
+                const FlameComparison* compared, DataWriter& writer) {
   writer.Raw("\"nodes\":{");
   writer.Array("depth", nodes, [&](const FlameNode& n) { writer.Number(n.depth); });
   writer.Raw(",\n");
@@ -205,20 +216,31 @@ void WriteNodes(const CallTree& tree, const std::vector<FlameNode>& nodes, const
   writer.Array("ns", nodes, [&](const FlameNode& n) { writer.Number(tree[n.path].self_ns); });
   writer.Raw(",\n");
   writer.Array("count", nodes, [&](const FlameNode& n) { writer.Number(tree[n.path].self_count); });
+  if (compared != nullptr) {
+    writer.Raw(",\n");
+    writer.Array("before", nodes,
+                 [&](const FlameNode& n) { writer.Number(compared->before_ns[n.path.value - 1]); });
+  }
   writer.Raw("}");
 }
 
 }  // namespace
 
-std::vector<FlameNode> InFlameOrder(const CallTree& tree, const FrameTable& frames) {
+std::vector<FlameNode> InFlameOrder(const CallTree& tree, const FrameTable& frames,
+                                    std::span<const uint64_t> before_ns) {
   const std::vector<CallTree::Node>& nodes = tree.nodes();
   const std::vector<uint64_t> totals = TotalsOf(tree);
+  std::vector<bool> has_time(nodes.size());  // itself or below it
+  for (size_t i = nodes.size(); i-- > 0;) {
+    if (totals[i] > 0 || (!before_ns.empty() && before_ns[i] > 0)) has_time[i] = true;
+    if (has_time[i] && nodes[i].parent) has_time[nodes[i].parent.value - 1] = true;
+  }
   std::vector<std::string> labels;  // by frame id - 1
   for (uint32_t id = 1; id <= frames.size(); ++id) labels.push_back(frames[FrameId{id}].Label());
 
   std::vector<uint32_t> order;  // by parent, of one parent the smallest last
   for (uint32_t i = 0; i < nodes.size(); ++i) {
-    if (totals[i] > 0) order.push_back(i);
+    if (has_time[i]) order.push_back(i);
   }
   const auto label_of = [&](uint32_t i) -> const std::string& {
     return labels[nodes[i].frame.value - 1];
@@ -249,17 +271,38 @@ std::vector<FlameNode> InFlameOrder(const CallTree& tree, const FrameTable& fram
 }
 
 void WriteFlameGraphData(const Analysis& analysis, const CallTree& tree,
-                         const FlameGraphOptions& options, Output& output) {
-  const std::vector<FlameNode> nodes = InFlameOrder(tree, analysis.frames);
+                         const FlameGraphOptions& options, Output& output,
+                         const FlameComparison* compared) {
+  const std::vector<FlameNode> nodes =
+      InFlameOrder(tree, analysis.frames,
+                   compared == nullptr ? std::span<const uint64_t>() : compared->before_ns);
   const UsedFrames used(tree, analysis.frames, nodes);
   DataWriter writer(output);
   writer.Raw("{");
   WriteRecording(analysis, options, writer);
   WriteLosses(analysis, writer);
+  if (compared != nullptr) {
+    writer.Raw("\"compared\":");
+    writer.String(compared->text);
+    writer.Raw(",\n");
+  }
   WriteFrames(used, writer);
-  WriteNodes(tree, nodes, used, writer);
+  WriteNodes(tree, nodes, used, compared, writer);
   writer.Raw("}\n");
 }
+
+namespace {
+
+void WritePage(const Analysis& analysis, const CallTree& tree, const FlameGraphOptions& options,
+               const FlameComparison* compared, Output& output) {
+  const size_t data = kFlameGraphPage.find(kFlameGraphData);
+  XPU_CHECK(data != std::string_view::npos);
+  output.Write(kFlameGraphPage.substr(0, data));
+  WriteFlameGraphData(analysis, tree, options, output, compared);
+  output.Write(kFlameGraphPage.substr(data + kFlameGraphData.size()));
+}
+
+}  // namespace
 
 void WriteFlameGraph(Analysis& analysis, const FlameGraphOptions& options, Output& output,
                      std::string& notes) {
@@ -270,11 +313,17 @@ void WriteFlameGraph(Analysis& analysis, const FlameGraphOptions& options, Outpu
           : BuildCallTree(analysis, merge);
   notes += LeftOutText(analysis, options.merge);
   if (tree.nodes().empty()) notes += WhyNoStacks(analysis, options.merge.mode);
-  const size_t data = kFlameGraphPage.find(kFlameGraphData);
-  XPU_CHECK(data != std::string_view::npos);
-  output.Write(kFlameGraphPage.substr(0, data));
-  WriteFlameGraphData(analysis, tree, options, output);
-  output.Write(kFlameGraphPage.substr(data + kFlameGraphData.size()));
+  WritePage(analysis, tree, options, nullptr, output);
+}
+
+void WriteSlowStepsFlameGraph(const SlowSteps& steps, Analysis& slow, Analysis& median,
+                              const FlameGraphOptions& options, Output& output,
+                              std::string& notes) {
+  const StepComparison compared = CompareSteps(steps, slow, median, options.merge);
+  const std::string text = SlowStepsText(steps, compared, slow.frames);
+  notes += LeftOutText(slow, options.merge) + text;
+  const FlameComparison comparison{text, compared.median_ns};
+  WritePage(slow, compared.tree, options, &comparison, output);
 }
 
 View FlameGraphView() {
@@ -282,12 +331,19 @@ View FlameGraphView() {
       .option = "--flamegraph",
       .help = "self-contained HTML page, with zoom (-o FILE.html)",
       .takes_sample = true,
+      .compares_steps = true,
       .shows_paths = true,
       .is_for_reading = false,
       .file_name_end = ".html",
       .write =
           [](const ViewInput& input) {
-            WriteFlameGraph(input.analysis, input.options.flame_graph, input.output, input.notes);
+            const FlameGraphOptions& options = input.options.flame_graph;
+            if (input.slow_steps == nullptr) {
+              WriteFlameGraph(input.analysis, options, input.output, input.notes);
+            } else {
+              WriteSlowStepsFlameGraph(*input.slow_steps, input.analysis, *input.median_steps,
+                                       options, input.output, input.notes);
+            }
           },
   };
 }

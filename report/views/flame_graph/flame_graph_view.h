@@ -6,17 +6,21 @@
 //   startMs, durationNs    of the recording; startMs since 1970; null when the capture does not say
 //   losses                 [{severity, count, what, advice}]
 //   modules                names of files
-//   frames                 {name: [...], module: [...], kind: [...]}: each frame once; module is an
-//                          index or -1, kind a FrameOrigin
+//   frames                 {name: [...], module: [...], kind: [...], family: [...]}: each frame
+//                          once; module is an index or -1, kind a FrameOrigin, family an index
+//   families               names of families of frames, the first for those of none
 //   nodes                  {depth: [...], frame: [...], ns: [...], count: [...]}: the tree, depth
 //                          first, of siblings the largest first; ns and count are the node's own,
-//                          without those below it
+//                          without those below it; of --slow-steps also before: [...], what a
+//                          median step has, the ns being a slow one's
+//   compared               of --slow-steps only: a text that says what is compared, as lines
 //
 // Columns of numbers and no objects: a capture has up to millions of nodes. No `<` is in it, so
 // that no name can end the script element around it.
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -33,14 +37,23 @@ namespace xpu {
 extern const std::string_view kFlameGraphPage;
 inline constexpr std::string_view kFlameGraphData = "@DATA@";
 
-// A node of a tree that has time, in the order in which the page gets them.
+// A node of a tree that has time, or had some before, in the order in which the page gets them.
 struct FlameNode {
   PathId path;
   uint32_t depth = 0;
 };
-std::vector<FlameNode> InFlameOrder(const CallTree& tree, const FrameTable& frames);
+std::vector<FlameNode> InFlameOrder(const CallTree& tree, const FrameTable& frames,
+                                    std::span<const uint64_t> before_ns = {});
 
+// What the times of a tree are compared with.
+struct FlameComparison {
+  std::string_view text;                // what is compared, as lines
+  std::span<const uint64_t> before_ns;  // by path - 1
+};
+
+// `compared`: nullptr where nothing is.
 void WriteFlameGraphData(const Analysis& analysis, const CallTree& tree,
-                         const FlameGraphOptions& options, Output& output);
+                         const FlameGraphOptions& options, Output& output,
+                         const FlameComparison* compared = nullptr);
 
 }  // namespace xpu

@@ -22,6 +22,7 @@
 #include "report/views/summary/summary_job.h"
 #include "report/views/summary/summary_off_cpu.h"
 #include "report/views/summary/summary_recording.h"
+#include "report/views/summary/summary_steps.h"
 #include "report/views/summary/summary_text.h"
 #include "report/views/view.h"
 
@@ -49,6 +50,9 @@ class Summary {
     WriteDeadlocks(analysis_, text_);
     WriteGpus(busy);
     WriteMemory();
+    if (WriteSteps(analysis_, options_.steps, text_)) {
+      text_.Command(CommandOf({.what = {}, .next = "--slow-steps --flamegraph -o slow.html"}));
+    }
     WriteHints(busy);
     WriteProcessTimes(analysis_, text_);
     WriteOffCpu(analysis_, text_);
@@ -365,7 +369,8 @@ View SummaryView() {
       .write =
           [](const ViewInput& input) {
             const ViewOptions& options = input.options;
-            WriteSummary(input.analysis, {options.kernel_names, options.filter, options.captures},
+            WriteSummary(input.analysis,
+                         {options.kernel_names, options.filter, options.captures, options.steps},
                          input.output);
           },
   };

@@ -1,4 +1,4 @@
-// op_sum and kernel_library_sum.
+// op_sum, module_sum and kernel_library_sum.
 #include <string>
 #include <utility>
 #include <vector>
@@ -6,6 +6,7 @@
 #include "report/model/saturated.h"
 #include "report/views/tables/top_cells.h"
 #include "report/views/tables/top_rows.h"
+#include "report/workload/modules.h"
 #include "report/workload/operators.h"
 
 namespace xpu {
@@ -25,6 +26,20 @@ void FillOperators(TableSource& source, Table& table) {
                   std::to_string(row.work), std::to_string(row.launches),
                   std::to_string(row.launch_ns), std::to_string(row.idle_ns),
                   row.is_backward ? "backward" : "forward", row.libraries, row.name});
+  });
+}
+
+void FillModules(TableSource& source, Table& table) {
+  std::vector<ModuleCost> rows =
+      ModuleCosts(source.analysis, {.graph_stacks = source.options.graph_stacks});
+  uint64_t whole = 0;
+  for (const ModuleCost& row : rows) whole = AddSaturated(whole, row.self_ns);
+  SetRows(table, std::move(rows), [whole](const ModuleCost& row, Row& cells) {
+    cells.assign({Percent(row.total_ns, whole), std::to_string(row.total_ns),
+                  Percent(row.self_ns, whole), std::to_string(row.self_ns),
+                  std::to_string(row.work), std::to_string(row.launches),
+                  std::to_string(row.launch_ns), row.calls == 0 ? "" : std::to_string(row.calls),
+                  row.called_at, row.name, row.path});
   });
 }
 

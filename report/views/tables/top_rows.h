@@ -49,6 +49,7 @@ void FillGpuTrace(TableSource& source, Table& table);
 void FillApiTrace(TableSource& source, Table& table);
 // In top_operators.cpp.
 void FillOperators(TableSource& source, Table& table);
+void FillModules(TableSource& source, Table& table);
 void FillLibraries(TableSource& source, Table& table);
 // In top_steps.cpp.
 void FillSteps(TableSource& source, Table& table);

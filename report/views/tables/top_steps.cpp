@@ -8,18 +8,13 @@
 #include "format/base/text.h"
 #include "report/model/recorded_time.h"
 #include "report/model/saturated.h"
+#include "report/query/statistics.h"
 #include "report/views/tables/top_cells.h"
 #include "report/views/tables/top_rows.h"
 #include "report/workload/steps.h"
 
 namespace xpu {
 namespace {
-
-// The smallest value that so many percent of all are not above. `sorted` is not empty.
-uint64_t Percentile(const std::vector<uint64_t>& sorted, size_t percent) {
-  const size_t rank = (sorted.size() * percent + 99) / 100;
-  return sorted[std::max<size_t>(rank, 1) - 1];
-}
 
 // Adds up a field over the steps after the warm-up.
 uint64_t Sum(const std::vector<StepCost>& costs, size_t warm_up, uint64_t StepCost::*field) {

@@ -110,6 +110,14 @@ Columns OperatorColumns() {
        Texts({"Pass"}), Details({"Libraries"}), Texts({"Operator"})});
 }
 
+// Calls: as far as launches show them.
+Columns ModuleColumns() {
+  return Joined(
+      {Numbers({"GPU Total (%)", "GPU Total Time (ns)", "GPU Self (%)", "GPU Self Time (ns)",
+                "GPU Work", "Launches", "Launch Time (ns)", "Calls"}),
+       Details({"Called At"}), Texts({"Module"}), Path()});
+}
+
 Columns StepColumns() {
   return Joined(
       {Numbers({"Steps", "Warm-up", "Total Time (ns)", "Avg (ns)", "Med (ns)", "P90 (ns)",
@@ -270,6 +278,8 @@ std::vector<TableKind> CallKinds() {
        FillWhatIf, true},
       {"op_sum", "Operator Summary", "GPU and launch time by operator of PyTorch or XLA",
        OperatorColumns(), FillOperators, false, "GPU Self Time (ns)", "GPU Work"},
+      {"module_sum", "Module Summary", "GPU and launch time by torch.nn.Module", ModuleColumns(),
+       FillModules, true, "GPU Self Time (ns)", "GPU Work", nullptr, true},
       {"kernel_library_sum", "Kernel Summary by Library", "kernels by the library they are of",
        Times("Instances", {"Library"}), FillLibraries, true, kTotal, "Instances"},
       {"thread_sum", "Thread Summary", "CPU and GPU time by process and thread", ThreadColumns(),
@@ -388,6 +398,13 @@ std::vector<std::string_view> TopTableNames() {
 bool IsTableName(std::string_view name) {
   const std::vector<std::string_view> names = TopTableNames();
   return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+bool TableShowsLines(std::string_view name) {
+  const std::vector<TableKind>& kinds = TableKinds();
+  return std::any_of(kinds.begin(), kinds.end(), [name](const TableKind& kind) {
+    return kind.name == name && kind.shows_lines;
+  });
 }
 
 std::string TopTableList() {

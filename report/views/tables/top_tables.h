@@ -26,6 +26,7 @@ struct TableKind {
   std::string_view count = {};
   // Instead of `fill` for a table that is read, and not sorted: the rows need their order.
   void (*fill_for_reading)(TableSource& source, Table& table) = nullptr;
+  bool shows_lines = false;  // of Python's calls, though no --lines asks for them
 };
 
 // All of them, in the order in which they are written.
@@ -33,6 +34,8 @@ const std::vector<TableKind>& TableKinds();
 std::vector<std::string_view> TopTableNames();
 
 bool IsTableName(std::string_view name);
+// Whether the table of this name, or none, does: TableKind::shows_lines.
+bool TableShowsLines(std::string_view name);
 
 // What --list-tables prints: a line for each table, its name and what it is about.
 std::string TopTableList();
@@ -46,9 +49,22 @@ std::vector<const TableKind*> WantedTables(const TopOptions& options);
 // All rows, unsorted.
 Table MakeTable(const TableKind& kind, TableSource& source);
 
-// In diff_view.cpp. Two tables of one kind as one: what changed, name by name. Rows are joined by
-// all their names ("name", or "module" and "function"); those of one name are added up. What grew
-// most comes first, what shrank most last.
-Table DiffTable(const TableKind& kind, const Table& before, const Table& after);
+// A table of one capture. Its numbers are the sum of so many things, such as steps: those of one
+// are compared.
+struct DiffRun {
+  Table table;
+  double of_how_many = 1;
+};
+// Of several captures the average is compared.
+struct DiffSide {
+  std::string_view name;
+  std::vector<DiffRun> runs;
+};
+
+// In diff_table.cpp. Tables of one kind as one: what changed, name by name. Rows are joined by all
+// their names ("name", or "module" and "function"); those of one name are added up. A kernel that
+// is gone from a call path, and one that is new there, are one row. What grew most comes first,
+// what shrank most last.
+Table DiffTable(const TableKind& kind, const DiffSide& before, const DiffSide& after);
 
 }  // namespace xpu

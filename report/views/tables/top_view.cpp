@@ -47,9 +47,17 @@ View TopView() {
       .option = "--top",
       .help = "tables: kernels, memory operations, API calls, paths",
       .takes_sample = true,
+      .compares_steps = true,
       .shows_tables = true,
       .write =
-          [](const ViewInput& input) { WriteTop(input.analysis, input.options.top, input.output); },
+          [](const ViewInput& input) {
+            if (input.slow_steps == nullptr) {
+              WriteTop(input.analysis, input.options.top, input.output);
+            } else {
+              WriteSlowStepsTable(*input.slow_steps, input.analysis, *input.median_steps,
+                                  input.options.top, input.output, input.notes);
+            }
+          },
   };
 }
 

@@ -28,7 +28,9 @@ std::unique_ptr<Analysis> Capture(std::vector<std::pair<std::string_view, uint64
 }
 
 std::string Diff(Analysis& before, Analysis& after, const TopOptions& options, std::string& notes) {
-  return test::Written([&](Output& output) { WriteDiff(before, after, options, output, notes); });
+  return test::Written([&](Output& output) {
+    WriteDiff({{{&before}}, {{&after}}}, options, output, notes);
+  });
 }
 
 class DiffTest : public testing::Test {
@@ -102,8 +104,9 @@ TEST(DiffTable, FractionsAndTwins) {
     table.row = [rows](size_t index, Row& cells) { cells = rows[index]; };
     return table;
   };
-  const Table diff = DiffTable(kind, table_of({{"1.250", "1", "a"}, {"0.500", "2", "a"}}),
-                               table_of({{"18446744073709551615", "3", "a"}}));
+  const Table diff =
+      DiffTable(kind, {"Before", {{table_of({{"1.250", "1", "a"}, {"0.500", "2", "a"}})}}},
+                {"After", {{table_of({{"18446744073709551615", "3", "a"}})}}});
   ASSERT_EQ(diff.shown(), 1u);
   Row cells;
   diff.MakeShown(0, cells);
@@ -111,6 +114,78 @@ TEST(DiffTable, FractionsAndTwins) {
   EXPECT_EQ(cells[2], "18446744073709551615.000");
   EXPECT_EQ(cells[4], "3");
   EXPECT_EQ(cells[5], "3");
+}
+
+// Rows of the columns of a kind, each once.
+Table TableOf(const TableKind& kind, std::vector<Row> rows) {
+  Table table{std::string(kind.name), std::string(kind.title), kind.columns, rows.size()};
+  table.row = [rows](size_t index, Row& cells) { cells = rows[index]; };
+  return table;
+}
+
+std::vector<Row> RowsOf(const Table& table) {
+  std::vector<Row> rows(table.shown());
+  for (size_t i = 0; i < rows.size(); ++i) table.MakeShown(i, rows[i]);
+  return rows;
+}
+
+const TableKind kNames{.name = "t",
+                       .title = "T",
+                       .about = "",
+                       .columns = {{"Total (ns)"}, {"Count"}, {"Name", true}},
+                       .total = "Total (ns)",
+                       .count = "Count"};
+
+// So counts have digits too.
+TEST(DiffTable, NumbersAreOfOneOfSeveral) {
+  const Table diff = DiffTable(kNames, {"Median", {{TableOf(kNames, {{"400", "4", "a"}}), 4}}},
+                               {"Slow", {{TableOf(kNames, {{"300", "3", "a"}}), 2}}});
+  EXPECT_EQ(diff.columns[1].name, "Median (ns)");
+  EXPECT_EQ(diff.columns[5].name, "Count Slow");
+  EXPECT_EQ(RowsOf(diff), (std::vector<Row>{{"50", "100", "150", "1.50", "1.0", "1.5", "", "a"}}));
+}
+
+TEST(DiffTable, OfSeveralRunsNoiseIsToldFromChange) {
+  const auto side_of = [](std::string_view name, std::vector<std::pair<int, int>> runs) {
+    DiffSide side{name, {}};
+    for (const auto& [steady, noisy] : runs) {
+      side.runs.push_back({TableOf(kNames, {{std::to_string(steady), "1", "steady"},
+                                            {std::to_string(noisy), "1", "noisy"}})});
+    }
+    return side;
+  };
+  const Table diff = DiffTable(kNames, side_of("Before", {{100, 100}, {102, 180}, {101, 140}}),
+                               side_of("After", {{111, 190}, {109, 120}, {110, 140}}));
+  EXPECT_EQ(RowsOf(diff),
+            (std::vector<Row>{{"10", "140", "150", "1.07", "1.0", "1.0", "noise", "noisy"},
+                              {"9", "101", "110", "1.09", "1.0", "1.0", "changed", "steady"}}));
+}
+
+TEST(DiffTable, KernelsThatChangedTheirNameAreMatchedByPlace) {
+  const TableKind kind{.name = "t",
+                       .title = "T",
+                       .about = "",
+                       .columns = {{"Total (ns)"}, {"Count"}, {"Path", true, true}},
+                       .total = "Total (ns)",
+                       .count = "Count"};
+  const auto side_of = [&](std::string_view name, std::vector<Row> rows) {
+    return DiffSide{name, {{TableOf(kind, std::move(rows))}}};
+  };
+  const Table diff = DiffTable(kind,
+                               side_of("Before", {{"40", "1", "main;mm;[GPU_Kernel]old"},
+                                                  {"7", "1", "main;mm;[GPU_Kernel]same"},
+                                                  {"3", "1", "main;mm;[GPU_Kernel]small"},
+                                                  {"9", "1", "main;[GPU_Memcpy HtoD]"}}),
+                               side_of("After", {{"50", "2", "main;mm;[GPU_Kernel]new"},
+                                                 {"7", "1", "main;mm;[GPU_Kernel]same"},
+                                                 {"5", "1", "main;other;[GPU_Kernel]new"}}));
+  EXPECT_EQ(RowsOf(diff),
+            (std::vector<Row>{
+                {"10", "40", "50", "1.25", "1", "2", "renamed", "main;mm;[GPU_Kernel]old -> new"},
+                {"5", "0", "5", "", "0", "1", "new", "main;other;[GPU_Kernel]new"},
+                {"0", "7", "7", "1.00", "1", "1", "", "main;mm;[GPU_Kernel]same"},
+                {"-3", "3", "0", "", "1", "0", "gone", "main;mm;[GPU_Kernel]small"},
+                {"-9", "9", "0", "", "1", "0", "gone", "main;[GPU_Memcpy HtoD]"}}));
 }
 
 TEST(DiffTable, RowsWhoseDetailChangesAreOne) {
@@ -128,9 +203,9 @@ TEST(DiffTable, RowsWhoseDetailChangesAreOne) {
     table.row = [rows](size_t index, Row& cells) { cells = rows[index]; };
     return table;
   };
-  const Table diff =
-      DiffTable(kind, table_of({{"10", "1", "CUTLASS", "mm"}, {"1", "1", "PyTorch", "add"}}),
-                table_of({{"30", "2", "cuBLAS", "mm"}, {"1", "1", "PyTorch", "add"}}));
+  const Table diff = DiffTable(
+      kind, {"Before", {{table_of({{"10", "1", "CUTLASS", "mm"}, {"1", "1", "PyTorch", "add"}})}}},
+      {"After", {{table_of({{"30", "2", "cuBLAS", "mm"}, {"1", "1", "PyTorch", "add"}})}}});
   ASSERT_EQ(diff.shown(), 2u);
   Row cells;
   diff.MakeShown(0, cells);

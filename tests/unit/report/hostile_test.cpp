@@ -130,7 +130,7 @@ TEST_P(HostileTest, EveryViewOfAnyEvents) {
     WriteSummary(analysis, {}, output);
     WriteChromeTrace(analysis, {.kernel_names = KernelNames::kMangled}, output, notes);
     WriteFlameGraph(analysis, {}, output, notes);
-    WriteDiff(analysis, analysis, {}, output, notes);
+    WriteDiff({{{&analysis}}, {{&analysis}}}, {}, output, notes);
     WriteScript(analysis, {}, output);
     WriteDump(analysis, output);
   });

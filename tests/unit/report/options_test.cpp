@@ -56,6 +56,32 @@ TEST(Options, OptionsOfTablesMeanTables) {
   EXPECT_EQ(Bad({"--folded", "--table", "cuda_api_sum"}), "--table needs --top or --diff");
 }
 
+TEST(Options, ByIsOfStacksOrOfDifferences) {
+  EXPECT_EQ(Good({"--diff", "a.xpu", "--by", "operator"}).top.table, "op_sum");
+  EXPECT_EQ(Good({"--diff", "a.xpu", "--by", "path"}).top.table, "callpath_sum");
+  EXPECT_TRUE(Good({"--diff", "a.xpu", "--by", "step"}).top.per_step);
+  EXPECT_EQ(Good({"b.xpu", "c.xpu", "--diff", "a.xpu", "--diff", "d.xpu"}).other_captures,
+            (std::vector<std::string>{"a.xpu", "d.xpu"}));
+  EXPECT_EQ(Bad({"--folded", "--by", "step"}), "--by step needs --diff");
+  EXPECT_EQ(Bad({"--diff", "a.xpu", "--by", "thread"}),
+            "--by thread needs --folded or --flamegraph");
+  EXPECT_EQ(Bad({"--diff", "a.xpu", "--by", "module", "--table", "op_sum"}),
+            "--by and --table: one of them is enough");
+}
+
+TEST(Options, SlowStepsAreComparedByViewsOfTimes) {
+  EXPECT_EQ(Good({"--slow-steps"}).view->option, "--top");
+  EXPECT_TRUE(Good({"--slow-steps", "--flamegraph", "-o", "a.html"}).slow_steps);
+  EXPECT_EQ(Bad({"--slow-steps", "--script"}),
+            "--slow-steps needs --folded, --flamegraph or --top");
+  EXPECT_EQ(Bad({"--slow-steps", "--step-range", "3"}),
+            "--slow-steps cannot be combined with --step-range or --sample");
+  EXPECT_EQ(Bad({"--slow-steps", "--folded", "--unit", "samples"}),
+            "--slow-steps cannot be combined with --mode critical, probe or --unit samples");
+  EXPECT_EQ(Bad({"--slow-steps", "--table", "step_sum"}),
+            "--table: step_sum has no totals to compare");
+}
+
 TEST(Options, TablesForScriptsAreComplete) {
   EXPECT_EQ(Good({"--top"}).top.rows, 20u);
   EXPECT_EQ(Good({"--top"}).top.kernel_names, KernelNames::kShort);
@@ -161,7 +187,7 @@ TEST(Options, OfOtherViews) {
   EXPECT_EQ(Good({"b.xpu", "--top", "-i", "a.xpu"}).captures.size(), 2u);
   ReportOptions options = Good({"--diff", "a.xpu", "b.xpu", "-n", "3", "--format=json"});
   EXPECT_EQ(options.view->option, "--diff");
-  EXPECT_EQ(options.other_capture, "a.xpu");
+  EXPECT_EQ(options.other_captures, std::vector<std::string>{"a.xpu"});
   EXPECT_EQ(options.captures, std::vector<std::string>{"b.xpu"});
   EXPECT_EQ(options.top.rows, 3u);
   options = Good({"--flamegraph", "--mode", "idle", "--by", "thread", "--title", "T"});

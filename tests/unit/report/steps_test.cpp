@@ -4,8 +4,12 @@
 
 #include <gtest/gtest.h>
 
+#include "report/query/gpu_busy.h"
+#include "report/views/view.h"
+#include "report/workload/slow_steps.h"
 #include "report/workload/step_selection.h"
 #include "tests/unit/report/model_builder.h"
+#include "tests/unit/report/report_testing.h"
 
 namespace xpu {
 namespace {
@@ -122,6 +126,74 @@ TEST_F(StepsTest, ARangeOfStepsIsAFilter) {
   EXPECT_EQ(StepCosts(*analysis_, found[0])[2].kernels, 0u);
   EXPECT_EQ(SelectSteps({10, 20}, found, *analysis_).error().kind, ErrorKind::kUsage);
   EXPECT_EQ(SelectSteps({}, {}, *analysis_).error().kind, ErrorKind::kUsage);
+}
+
+// Of 20 steps two wait 5,000 ns in a function of their own.
+TEST_F(StepsTest, SlowStepsAreComparedWithMedianOnes) {
+  builder_.Source(100);
+  uint64_t time_ns = 1'000;
+  for (size_t i = 0; i < 20; ++i) {
+    const bool is_slow = i == 4 || i == 11;
+    Launch(time_ns, 1, 50, 100);
+    Launch(time_ns + 200, 2, 50, is_slow ? 160 : 100);
+    time_ns += is_slow ? 6'000 : 1'000;
+  }
+  const Result<SlowSteps> found = FindSlowSteps(Find());
+  ASSERT_TRUE(found.ok());
+  const SlowSteps& steps = found.value();
+  EXPECT_EQ(steps.steps, 20u);
+  EXPECT_EQ(steps.slowest, (std::vector<size_t>{4, 11}));
+  EXPECT_EQ(steps.slow.average_ns(), 6'000u);
+  EXPECT_EQ(steps.median.count, 10u);
+  EXPECT_EQ(steps.median.average_ns(), 1'000u);
+
+  Analysis median = *analysis_;
+  SelectSteps(steps.slow.series, *analysis_);
+  SelectSteps(steps.median.series, median);
+  const StepComparison compared = CompareSteps(steps, *analysis_, median, {});
+  const StepGrowth growth = FindGrowth(compared, analysis_->frames);
+  EXPECT_EQ(growth.most, StepGrowth::Kind::kIdle);
+  EXPECT_EQ(growth.more_ns[static_cast<size_t>(StepGrowth::Kind::kIdle)], 4'940);
+  EXPECT_EQ(growth.more_ns[static_cast<size_t>(StepGrowth::Kind::kGpu)], 60);
+  EXPECT_EQ(growth.where_ns, 4'940);
+  const std::string text = SlowStepsText(steps, compared, analysis_->frames);
+  EXPECT_TRUE(
+      text.starts_with("slow    2 of 20 steps, 6 us on average: 4, 11\n"
+                       "median  10 steps between the quartiles, 1 us on average\n"
+                       "change  idle GPU +4.94 us, GPU +60 ns, CPU +0 ns per step\n"
+                       "most    idle GPU +4.94 us in "))
+      << text;
+}
+
+TEST_F(StepsTest, TheLastStepHasItsIdleTime) {
+  Steps(20, 9);
+  const std::vector<StepSeries> found = Find();
+  ASSERT_TRUE(SelectSteps({9, 9}, found, *analysis_).ok());
+  const std::vector<GpuBusy> busy = FindGpuBusy(*analysis_);
+  ASSERT_EQ(busy.size(), 1u);
+  EXPECT_EQ(busy[0].busy_ns, 200u);
+  EXPECT_EQ(busy[0].idle_ns(), 4'800u);
+}
+
+TEST_F(StepsTest, FewStepsHaveNoSlowestTenth) {
+  Steps(9, 20);
+  EXPECT_EQ(FindSlowSteps(Find()).error().message,
+            "--slow-steps: 9 steps after the warm-up; the slowest tenth needs at least 10");
+  EXPECT_EQ(FindSlowSteps({}).error().message, "--slow-steps: no steps were found");
+}
+
+TEST_F(StepsTest, SlowStepsAreFoldedWithTwoValues) {
+  Steps(20, 9);
+  const SlowSteps steps = FindSlowSteps(Find()).value();
+  Analysis median = *analysis_;
+  SelectSteps(steps.slow.series, *analysis_);
+  SelectSteps(steps.median.series, median);
+  FoldedOptions options{.merge = {}, .unit = TimeUnit::kNanoseconds};
+  std::string notes;
+  const std::string text = test::Written([&](Output& output) {
+    WriteSlowStepsFolded(steps, *analysis_, median, options, output, notes);
+  });
+  EXPECT_NE(text.find("[GPU_Kernel]k 200 200\n"), std::string::npos) << text;
 }
 
 TEST_F(StepsTest, RangesAreChecked) {

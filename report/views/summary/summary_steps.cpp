@@ -1,0 +1,59 @@
+#include "report/views/summary/summary_steps.h"
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "format/base/text.h"
+#include "report/output/text.h"
+#include "report/query/statistics.h"
+#include "report/workload/slow_steps.h"
+#include "report/workload/step_selection.h"
+
+namespace xpu {
+namespace {
+
+// What is detected may be a loop that nobody would call steps.
+bool IsWorthALine(const StepSeries& series) {
+  return !series.is_detected || series.regular * 2 >= series.steps.size();
+}
+
+// Slow steps that take less than a fifth more are ordinary.
+bool AreWorthALine(const SlowSteps& steps) {
+  return steps.slow.average_ns() > steps.median.average_ns() + steps.median.average_ns() / 5;
+}
+
+std::string SeriesText(const StepSeries& series, const StepDefinition& definition) {
+  std::vector<uint64_t> durations;
+  for (size_t i = series.warm_up; i < series.steps.size(); ++i) {
+    durations.push_back(series.steps[i].end_ns - series.steps[i].begin_ns);
+  }
+  std::sort(durations.begin(), durations.end());
+  return Format("{} in process {}, {} in the median, 99 % at most {} ({})",
+                WithThousands(series.steps.size()), series.thread.pid,
+                HumanDuration(Percentile(durations, 50)), HumanDuration(Percentile(durations, 99)),
+                HowFound(series, definition));
+}
+
+}  // namespace
+
+bool WriteSteps(Analysis& analysis, const StepDefinition& definition, SummaryText& text) {
+  if (!analysis.shown.filter_text.empty() || analysis.shown.scale > 1) return false;
+  std::vector<StepSeries> all = FindSteps(analysis, definition);
+  std::erase_if(all, [](const StepSeries& series) { return !IsWorthALine(series); });
+  const Result<SlowSteps> found = FindSlowSteps(all);
+  if (!found.ok()) return false;
+  text.Heading("Steps");
+  for (const StepSeries& series : all) text.Wrapped("- ", "  ", SeriesText(series, definition));
+  const SlowSteps& steps = found.value();
+  if (!AreWorthALine(steps)) return false;
+  Analysis slow = analysis;
+  Analysis median = analysis;
+  SelectSteps(steps.slow.series, slow);
+  SelectSteps(steps.median.series, median);
+  const StepComparison compared = CompareSteps(steps, slow, median, {});
+  text.Wrapped("- ", "  ", GrowthText(steps, compared, analysis.frames));
+  return true;
+}
+
+}  // namespace xpu
