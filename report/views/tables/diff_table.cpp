@@ -80,10 +80,11 @@ void Collect(const TableKind& kind, const DiffSide& side, Side Change::*member, 
         if (of.is_text && !of.is_detail) names.push_back(cells[column]);
       }
       Change& change = changes[std::move(names)];
-      for (size_t column = 0; column < cells.size(); ++column) {
+      Side& of = change.*member;
+      // Of several rows and runs of a side the first one's.
+      for (size_t column = 0; column < cells.size() && !of.is_there; ++column) {
         if (kind.columns[column].is_detail) AddDetail(change.details[column], cells[column]);
       }
-      Side& of = change.*member;
       of.is_there = true;
       of.totals.resize(side.runs.size());
       of.totals[run] += NumberOf(cells[total], 0) / of_how_many;
