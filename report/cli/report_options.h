@@ -40,8 +40,8 @@ struct SymbolPlaces {
 
 struct ReportOptions : ViewOptions {
   std::vector<std::string> other_captures;  // of View::other_capture
-  std::string output;         // empty: standard output
-  bool each = false;          // the tables of each capture on its own (run_each.h)
+  std::string output;                       // empty: standard output
+  bool each = false;                        // the tables of each capture on its own (run_each.h)
   Task task = Task::kView;
   const View* view = &FindView("");
   ImportFormat import_format = ImportFormat::kCuptiText;

@@ -56,7 +56,7 @@ struct StepGrowth {
   static Kind KindOf(const NamedFrame& leaf);
 
   double more_ns[kKinds] = {};  // less: negative
-  Kind most = Kind::kCpu;        // idle or busy GPU time, if one of these grows
+  Kind most = Kind::kCpu;       // idle or busy GPU time, if one of these grows
   // The path that has most of it, as deep as one of those below it has half of what it has; none:
   // nothing grows.
   PathId where;

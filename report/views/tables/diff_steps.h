@@ -7,7 +7,7 @@
 namespace xpu {
 
 // A row for each quantity of a step: duration, busy and idle time, kernels, bytes. Whether it
-// differs is told by all steps, or, of several captures on both sides, by one median of each.
+// differs is decided by all steps, or, of several captures on both sides, by one median of each.
 Table DiffSteps(const DiffCaptures& captures);
 
 }  // namespace xpu

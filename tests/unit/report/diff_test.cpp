@@ -145,7 +145,7 @@ TEST(DiffTable, NumbersAreOfOneOfSeveral) {
   EXPECT_EQ(RowsOf(diff), (std::vector<Row>{{"50", "100", "150", "1.50", "1.0", "1.5", "", "a"}}));
 }
 
-TEST(DiffTable, OfSeveralRunsNoiseIsToldFromChange) {
+TEST(DiffTable, OfSeveralRunsNoiseIsSeparatedFromChange) {
   const auto side_of = [](std::string_view name, std::vector<std::pair<int, int>> runs) {
     DiffSide side{name, {}};
     for (const auto& [steady, noisy] : runs) {
