@@ -12,7 +12,7 @@ from attaching import Steps
 from gpu_attach_test import SLOWLY, expect_as_before, is_launch, settled, status_of
 from gpu_capture import GpuCapture
 from gpu_programs import program
-from xpu_testing import Workspace, expect, main, recorder, report, run_report
+from xpu_testing import PATIENCE_S, Workspace, expect, main, recorder, report, run_report
 
 WINDOWS = ("--every", "700ms", "--window", "150ms")
 LAUNCHES = 10
@@ -155,7 +155,7 @@ def test_a_process_that_is_held_is_reported_once():
         recording = subprocess.Popen([recorder(), "-o", work.path / "later.xpu", "-p",
                                       str(steps.pid), *WINDOWS, "-d", "3s"],
                                      stderr=subprocess.PIPE, text=True)
-        _, errors = recording.communicate(timeout=60)
+        _, errors = recording.communicate(timeout=PATIENCE_S)
         expect(f"status ({errors})", recording.returncode, 0)
         expect("kernels", len(GpuCapture(work.path / "later.xpu").of("kernel")) > 0, True)
         steps.end()

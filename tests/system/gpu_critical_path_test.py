@@ -8,7 +8,7 @@ import pathlib
 
 import xpu_testing
 from gpu_programs import REAL, prepare
-from xpu_testing import Workspace, expect, table_rows
+from xpu_testing import PATIENCE_S, Workspace, expect, table_rows
 
 SCRIPT = pathlib.Path(__file__).resolve().parent.parent / "workloads" / "critical_steps.py"
 AMOUNTS = {"loader": 14_000, "workers": 40_000, "kernel": 8_000, "launch": 200}
@@ -24,7 +24,7 @@ STEPS = ("--step", "nvtx:step")
 def record(work, bottleneck, amount):
     """How long a step took, as the program measured it."""
     result = work.record("--off-cpu", "--", os.environ["XPU_TEST_PYTHON"], str(SCRIPT), bottleneck,
-                         "--amount", str(amount), timeout=240)
+                         "--amount", str(amount), timeout=PATIENCE_S)
     expect(f"status ({result.stderr})", result.returncode, 0)
     return json.loads(result.stdout.splitlines()[-1])["step_ns"]
 

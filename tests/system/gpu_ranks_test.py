@@ -8,7 +8,8 @@ import pathlib
 import subprocess
 
 import xpu_testing
-from xpu_testing import Workspace, expect, expect_in, main, require_recording, table_rows
+from xpu_testing import (PATIENCE_S, Workspace, expect, expect_in, main, require_recording,
+                         table_rows)
 
 SCRIPT = pathlib.Path(__file__).resolve().parent.parent / "workloads" / "nccl_collectives.py"
 # Machines without NVLink multicast refuse these.
@@ -37,7 +38,7 @@ def run(work, *arguments):
         [python, "-m", "torch.distributed.run", "--nproc-per-node", str(RANKS), "--no-python",
          xpu_testing.recorder(), "-o", f"{captures}/", "--off-cpu", "--", python, str(SCRIPT),
          *arguments],
-        capture_output=True, text=True, timeout=300, check=False,
+        capture_output=True, text=True, timeout=PATIENCE_S, check=False,
         env={**os.environ, **SETTINGS, "OMP_NUM_THREADS": "4"})
     expect(f"status ({result.stderr[-3000:]})", result.returncode, 0)
     accounts = [json.loads(line) for line in result.stdout.splitlines() if line.startswith("{")]

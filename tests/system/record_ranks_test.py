@@ -9,8 +9,8 @@ import subprocess
 
 import xpu_testing
 from simulated_gpu import record, simulated
-from xpu_testing import (Workspace, expect, expect_in, main, report, require_recording, run_report,
-                         table_rows, workload)
+from xpu_testing import (PATIENCE_S, Workspace, expect, expect_in, main, report, require_recording,
+                         run_report, table_rows, workload)
 
 RANKS, STEPS, LATE = 2, 4, 1
 
@@ -35,7 +35,7 @@ def run_job(work, *arguments, options=()):
                          stderr=subprocess.PIPE, text=True)
         for rank in range(RANKS)]
     for recorder in recorders:
-        _, errors = recorder.communicate(timeout=120)
+        _, errors = recorder.communicate(timeout=PATIENCE_S)
         expect(f"status ({errors})", recorder.returncode, 0)
     return directory
 
@@ -138,7 +138,7 @@ def test_open_mpi():
             ["mpirun", "--allow-run-as-root", "--oversubscribe", "-n", "2",
              xpu_testing.recorder(), "--gpu-only", "-o", f"{directory}/", "--",
              workload("vector_add")],
-            env=simulated(), capture_output=True, text=True, timeout=120, check=False)
+            env=simulated(), capture_output=True, text=True, timeout=PATIENCE_S, check=False)
         expect(f"status ({result.stderr})", result.returncode, 0)
         found = {}
         for path in directory.iterdir():
