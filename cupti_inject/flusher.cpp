@@ -35,7 +35,9 @@ constexpr int kClockTries = 5;
 constexpr uint64_t kExitPatienceNs = 5'000'000'000;
 // A signal handler that exits from inside a CUDA call: CUPTI may be waiting for this very thread.
 constexpr uint64_t kExitInsideCallPatienceNs = 500'000'000;
-constexpr uint64_t kStartPatienceNs = 100'000'000;
+// A new thread can wait for a processor for hundreds of milliseconds where forty others want it.
+// One that never begins does not hold the program.
+constexpr uint64_t kStartPatienceNs = 2'000'000'000;
 constexpr size_t kStackBytes = size_t{512} << 10;  // CUPTI runs on it; touched as needed
 
 // The tightest of a few, so that a preemption between the reads does not blur it.
