@@ -17,17 +17,12 @@ std::map<uint64_t, CodeRange>& CodeRanges::ForWriting() {
 
 void CodeRanges::Remove(uint64_t start) { ForWriting().erase(start); }
 
-bool CodeRanges::Add(uint64_t start, const CodeRange& range) {
+void CodeRanges::Add(uint64_t start, const CodeRange& range) {
   auto& ranges = ForWriting();
-  bool replaced = false;
   auto at = ranges.lower_bound(start);
   if (at != ranges.begin() && std::prev(at)->second.end > start) --at;
-  while (at != ranges.end() && at->first < range.end) {
-    at = ranges.erase(at);
-    replaced = true;
-  }
+  while (at != ranges.end() && at->first < range.end) at = ranges.erase(at);
   if (ranges.size() < kMaxRanges) ranges[start] = range;
-  return replaced;
 }
 
 }  // namespace xpu

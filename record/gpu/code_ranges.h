@@ -29,8 +29,8 @@ class CodeRanges {
     std::map<uint64_t, CodeRange> ranges_;  // by start
   };
 
-  // Replaces overlapping ranges; returns true if there were any.
-  bool Add(uint64_t start, const CodeRange& range);
+  // Replaces overlapping ranges.
+  void Add(uint64_t start, const CodeRange& range);
   void Remove(uint64_t start);
   // The returned version never changes: the next Add or Remove works on a copy.
   std::shared_ptr<const Version> now() const { return now_; }

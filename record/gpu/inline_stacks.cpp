@@ -10,6 +10,7 @@
 #include "format/base/file.h"
 #include "format/base/text.h"
 #include "record/base/clock.h"
+#include "record/base/remote_mounts.h"
 #include "record/gpu/wire_message.h"
 #include "record/process/mapped_file.h"
 #include "record/process/unwind_file.h"
@@ -53,10 +54,9 @@ bool InlineStacks::TakeCodeFile(Bytes message) {
   }
   const CodeRange range{raw.end_address, raw.bias, raw.file};
   // Added at once: stack copies that follow were taken with the file mapped.
-  const bool replaces = ranges_.Add(raw.start_address, range);
+  ranges_.Add(raw.start_address, range);
   new_files_.push_back({range,
                         raw.start_address,
-                        replaces,
                         raw.file_offset,
                         {reinterpret_cast<const char*>(raw.build_id), raw.build_id_bytes},
                         std::string(TextOf(*name))});
@@ -258,14 +258,21 @@ void InlineStacks::ReportCode(const ProcessMapping& mapping, const std::string& 
   sink.Write(event);
 }
 
-// True if yet another file has been mapped there since the program reported this one.
+// True if another file has been mapped there since the program reported this one, or nobody can
+// say: what the loader reports, name and build-id, is at least of one file.
 bool InlineStacks::WasReplaced(const NewFile& file, const ProcessMapping& mapping) const {
-  if (!file.replaces || !IsFilePath(file.name) || mapping.path == file.name) return false;
-  // The loader's names may be symbolic links.
-  struct stat info {};
-  return !mapping.path.ends_with(kDeleted) &&
-         ::stat(Format("/proc/{}/root{}", pid_, file.name).c_str(), &info) == 0 &&
-         info.st_ino != mapping.inode;
+  if (!IsFilePath(file.name) || mapping.path == file.name) return false;
+  if (mapping.path.ends_with(kDeleted)) return false;
+  // The loader's names may be symbolic links. The inode of the mapping is no help: overlayfs shows
+  // another one to stat.
+  const auto find = [this](const std::string& path, struct stat* info) {
+    const std::string in_root = Format("/proc/{}/root{}", pid_, path);
+    return CheckMountAnswers(in_root).ok() && ::stat(in_root.c_str(), info) == 0;
+  };
+  struct stat loaded {};
+  struct stat mapped {};
+  if (!find(file.name, &loaded) || !find(mapping.path, &mapped)) return true;
+  return std::pair(loaded.st_dev, loaded.st_ino) != std::pair(mapped.st_dev, mapped.st_ino);
 }
 
 // The mapping as the loader describes it.

@@ -78,7 +78,6 @@ class InlineStacks {
   struct NewFile {
     CodeRange range;
     uint64_t start = 0;
-    bool replaces = false;  // true if another file was mapped there before
     uint64_t file_offset = 0;
     std::string build_id;
     std::string name;
