@@ -19,13 +19,13 @@ namespace {
 // for the rest.
 constexpr double kMostlySampled = 0.7;
 
-bool IsOfGpu(ArrowKind kind) {
-  return kind == ArrowKind::kKernel || kind == ArrowKind::kMemory || kind == ArrowKind::kGraph ||
-         kind == ArrowKind::kLaunch || kind == ArrowKind::kQueue || kind == ArrowKind::kStreamWait;
+bool IsOfGpu(EdgeKind kind) {
+  return kind == EdgeKind::kKernel || kind == EdgeKind::kMemory || kind == EdgeKind::kGraph ||
+         kind == EdgeKind::kLaunch || kind == EdgeKind::kQueue || kind == EdgeKind::kStreamWait;
 }
 
-bool IsOfWait(ArrowKind kind) {
-  return kind == ArrowKind::kWait || kind == ArrowKind::kRunnable || kind == ArrowKind::kWakeUp;
+bool IsOfWait(EdgeKind kind) {
+  return kind == EdgeKind::kWait || kind == EdgeKind::kRunnable || kind == EdgeKind::kWakeUp;
 }
 
 // The innermost path that nearly all of the shares are below.
@@ -46,33 +46,33 @@ PathId AroundNearlyAll(const CallTree& tree, const std::vector<CodeShare>& code)
 
 }  // namespace
 
-std::string_view ArrowKindName(ArrowKind kind) {
+std::string_view EdgeKindName(EdgeKind kind) {
   switch (kind) {
-    case ArrowKind::kRunning:
+    case EdgeKind::kRunning:
       return "CPU";
-    case ArrowKind::kCall:
+    case EdgeKind::kCall:
       return "CUDA call";
-    case ArrowKind::kWait:
+    case EdgeKind::kWait:
       return "wait";
-    case ArrowKind::kRunnable:
+    case EdgeKind::kRunnable:
       return "runnable";
-    case ArrowKind::kBlocked:
+    case EdgeKind::kBlocked:
       return "blocked";
-    case ArrowKind::kWakeUp:
+    case EdgeKind::kWakeUp:
       return "wake-up";
-    case ArrowKind::kKernel:
+    case EdgeKind::kKernel:
       return "kernel";
-    case ArrowKind::kMemory:
+    case EdgeKind::kMemory:
       return "memory operation";
-    case ArrowKind::kGraph:
+    case EdgeKind::kGraph:
       return "graph";
-    case ArrowKind::kLaunch:
+    case EdgeKind::kLaunch:
       return "launch latency";
-    case ArrowKind::kQueue:
+    case EdgeKind::kQueue:
       return "between GPU work";
-    case ArrowKind::kStreamWait:
+    case EdgeKind::kStreamWait:
       return "stream wait";
-    case ArrowKind::kGpuWait:
+    case EdgeKind::kGpuWait:
       return "end of GPU wait";
   }
   return {};
@@ -137,9 +137,9 @@ std::optional<uint32_t> CriticalPath::ChooseLane() const {
   uint64_t most_ns = 0;
   for (uint32_t lane = 0; lane < graph_.lanes().size(); ++lane) {
     const ThreadLane& of = graph_.lanes()[lane];
-    if (of.moments.empty() || of.owner.pid != of.owner.tid) continue;
+    if (of.nodes.empty() || of.owner.pid != of.owner.tid) continue;
     const uint64_t ns =
-        graph_.graph().TimeOf(of.moments.back()) - graph_.graph().TimeOf(of.moments.front());
+        graph_.graph().TimeOf(of.nodes.back()) - graph_.graph().TimeOf(of.nodes.front());
     if (!longest || ns > most_ns) longest = lane;
     most_ns = std::max(most_ns, ns);
   }
@@ -150,7 +150,7 @@ void CriticalPath::ChooseWindow(const CriticalOptions& options) {
   const Selection& shown = analysis_.shown;
   if (ChooseSteps(options)) {
     const auto lane = graph_.LaneOf(window_.thread.process, window_.thread.tid);
-    const auto end = lane ? graph_.LastMoment(*lane, window_.to_ns) : std::nullopt;
+    const auto end = lane ? graph_.LastNode(*lane, window_.to_ns) : std::nullopt;
     if (end && graph_.graph().TimeOf(*end) > window_.from_ns) {
       end_ = *end;
       window_.to_ns = graph_.graph().TimeOf(*end);
@@ -160,58 +160,58 @@ void CriticalPath::ChooseWindow(const CriticalOptions& options) {
   window_ = {};
   const std::optional<uint32_t> lane = ChooseLane();
   if (!lane) return;
-  const std::optional<uint32_t> end = graph_.LastMoment(*lane, shown.to_ns);
+  const std::optional<uint32_t> end = graph_.LastNode(*lane, shown.to_ns);
   if (!end) return;
   end_ = *end;
   window_.thread = graph_.lanes()[*lane].owner;
   window_.to_ns = graph_.graph().TimeOf(end_);
-  window_.from_ns = graph_.graph().TimeOf(graph_.lanes()[*lane].moments.front());
+  window_.from_ns = graph_.graph().TimeOf(graph_.lanes()[*lane].nodes.front());
   window_.from_ns = std::min(std::max(window_.from_ns, shown.from_ns), window_.to_ns);
 }
 
 void CriticalPath::FindSegments() {
   if (window_.to_ns <= window_.from_ns) return;
   uint64_t until_ns = window_.from_ns;
-  for (const Arrow& arrow : graph_.graph().PathTo(end_, window_.from_ns)) {
-    const uint64_t start_ns = std::max(graph_.graph().TimeOf(arrow.from), window_.from_ns);
-    // It began with a moment of which nothing says what that waited for.
+  for (const Edge& edge : graph_.graph().PathTo(end_, window_.from_ns)) {
+    const uint64_t start_ns = std::max(graph_.graph().TimeOf(edge.from), window_.from_ns);
+    // It began with a node of which nothing says what that waited for.
     if (start_ns > until_ns) {
-      Arrow unknown{.index = UINT32_MAX, .kind = ArrowKind::kWait, .is_assumed = true};
+      Edge unknown{.index = UINT32_MAX, .kind = EdgeKind::kWait, .is_assumed = true};
       segments_.push_back({until_ns, start_ns, unknown});
     }
-    until_ns = graph_.graph().TimeOf(arrow.to);
-    segments_.push_back({start_ns, until_ns, arrow});
+    until_ns = graph_.graph().TimeOf(edge.to);
+    segments_.push_back({start_ns, until_ns, edge});
   }
   for (const CriticalSegment& segment : segments_) {
-    if (segment.arrow.is_assumed) assumed_ns_ += segment.ns();
+    if (segment.edge.is_assumed) assumed_ns_ += segment.ns();
   }
 }
 
-Owner CriticalPath::OwnerOf(const Arrow& arrow) const {
-  if (arrow.kind == ArrowKind::kRunning) return graph_.lanes()[arrow.index].owner;
-  if (IsOfGpu(arrow.kind)) return xpu::OwnerOf(analysis_, analysis_.correlation.work[arrow.index]);
-  if (arrow.kind == ArrowKind::kCall || arrow.kind == ArrowKind::kGpuWait) {
-    return xpu::OwnerOf(analysis_, analysis_.correlation.launches[arrow.index]);
+Owner CriticalPath::OwnerOf(const Edge& edge) const {
+  if (edge.kind == EdgeKind::kRunning) return graph_.lanes()[edge.index].owner;
+  if (IsOfGpu(edge.kind)) return xpu::OwnerOf(analysis_, analysis_.correlation.work[edge.index]);
+  if (edge.kind == EdgeKind::kCall || edge.kind == EdgeKind::kGpuWait) {
+    return xpu::OwnerOf(analysis_, analysis_.correlation.launches[edge.index]);
   }
-  if (IsOfWait(arrow.kind) && arrow.index != UINT32_MAX) {
-    return xpu::OwnerOf(analysis_, analysis_.model.events.off_cpu_waits[arrow.index]);
+  if (IsOfWait(edge.kind) && edge.index != UINT32_MAX) {
+    return xpu::OwnerOf(analysis_, analysis_.model.events.off_cpu_waits[edge.index]);
   }
   return window_.thread;
 }
 
-PathId CriticalPath::PathOf(const Arrow& arrow) {
-  if (IsOfGpu(arrow.kind)) return paths_.OfWork(analysis_.correlation.work[arrow.index]);
-  if (arrow.kind == ArrowKind::kCall || arrow.kind == ArrowKind::kGpuWait) {
-    return paths_.OfLaunch(analysis_.correlation.launches[arrow.index]);
+PathId CriticalPath::PathOf(const Edge& edge) {
+  if (IsOfGpu(edge.kind)) return paths_.OfWork(analysis_.correlation.work[edge.index]);
+  if (edge.kind == EdgeKind::kCall || edge.kind == EdgeKind::kGpuWait) {
+    return paths_.OfLaunch(analysis_.correlation.launches[edge.index]);
   }
-  if (IsOfWait(arrow.kind) && arrow.index != UINT32_MAX) {
-    return paths_.OfWait(analysis_.model.events.off_cpu_waits[arrow.index]);
+  if (IsOfWait(edge.kind) && edge.index != UINT32_MAX) {
+    return paths_.OfWait(analysis_.model.events.off_cpu_waits[edge.index]);
   }
-  return paths_.OfThread(OwnerOf(arrow));
+  return paths_.OfThread(OwnerOf(edge));
 }
 
-PathId CriticalPath::PathAt(uint32_t moment) {
-  const Site site = graph_.SiteOf(moment);
+PathId CriticalPath::PathAt(uint32_t node) {
+  const Site site = graph_.SiteOf(node);
   switch (site.kind) {
     case Site::Kind::kNone:
       break;
@@ -225,21 +225,21 @@ PathId CriticalPath::PathAt(uint32_t moment) {
   return {};
 }
 
-CriticalPath::Stretch& CriticalPath::StretchOf(const Arrow& running) {
-  // Speedups go through all arrows of the graph again and again; those of the path are copies.
-  const std::vector<Arrow>& arrows = graph_.graph().arrows();
-  const bool is_of_graph = !std::less<>()(&running, arrows.data()) &&
-                           std::less<>()(&running, arrows.data() + arrows.size());
+CriticalPath::Stretch& CriticalPath::StretchOf(const Edge& running) {
+  // Speedups go through all edges of the graph again and again; those of the path are copies.
+  const std::vector<Edge>& edges = graph_.graph().edges();
+  const bool is_of_graph = !std::less<>()(&running, edges.data()) &&
+                           std::less<>()(&running, edges.data() + edges.size());
   if (is_of_graph) {
-    stretch_of_.resize(arrows.size());
-    Stretch*& known = stretch_of_[static_cast<size_t>(&running - arrows.data())];
+    stretch_of_.resize(edges.size());
+    Stretch*& known = stretch_of_[static_cast<size_t>(&running - edges.data())];
     if (known == nullptr) known = &FindStretch(running);
     return *known;
   }
   return FindStretch(running);
 }
 
-CriticalPath::Stretch& CriticalPath::FindStretch(const Arrow& running) {
+CriticalPath::Stretch& CriticalPath::FindStretch(const Edge& running) {
   const PathId from = PathAt(running.from);
   const PathId to = PathAt(running.to);
   Stretch& stretch = stretches_[uint64_t{from.value} << 32 | to.value];
@@ -258,15 +258,15 @@ void CriticalPath::AddSamples() {
     const Owner owner = xpu::OwnerOf(analysis_, sample);
     const std::optional<uint32_t> lane = graph_.LaneOf(owner.process, owner.tid);
     if (!lane) continue;
-    const std::vector<uint32_t>& moments = graph_.lanes()[*lane].moments;
+    const std::vector<uint32_t>& nodes = graph_.lanes()[*lane].nodes;
     const auto after =
-        std::upper_bound(moments.begin(), moments.end(), sample.time_ns,
-                         [&](uint64_t ns, uint32_t moment) { return ns < graph.TimeOf(moment); });
-    if (after == moments.begin() || after == moments.end()) continue;
-    for (const Arrow& arrow : graph.ArrowsTo(*after)) {
-      if (arrow.kind != ArrowKind::kRunning || arrow.index != *lane) continue;
-      if (graph.TimeOf(arrow.from) > sample.time_ns) continue;
-      StretchOf(arrow).code.push_back(
+        std::upper_bound(nodes.begin(), nodes.end(), sample.time_ns,
+                         [&](uint64_t ns, uint32_t node) { return ns < graph.TimeOf(node); });
+    if (after == nodes.begin() || after == nodes.end()) continue;
+    for (const Edge& edge : graph.EdgesTo(*after)) {
+      if (edge.kind != EdgeKind::kRunning || edge.index != *lane) continue;
+      if (graph.TimeOf(edge.from) > sample.time_ns) continue;
+      StretchOf(edge).code.push_back(
           {paths_.OfSample(sample), static_cast<double>(weights.Of(sample))});
       break;
     }
@@ -277,15 +277,15 @@ void CriticalPath::CountCode() {
   has_samples_ = true;
   AddSamples();
   // Who knows when threads waited has no need to guess it from a lack of samples.
-  std::unordered_map<Stretch*, const Arrow*> one_of;
+  std::unordered_map<Stretch*, const Edge*> one_of;
   if (!graph_.has_off_cpu()) {
-    for (const Arrow& arrow : graph_.graph().arrows()) {
-      if (arrow.kind != ArrowKind::kRunning) continue;
-      if (graph_.graph().TimeOf(arrow.from) < window_.from_ns) continue;
-      if (graph_.graph().TimeOf(arrow.to) > window_.to_ns) continue;
-      Stretch& stretch = StretchOf(arrow);
-      stretch.ns = AddSaturated(stretch.ns, arrow.ns);
-      if (arrow.is_assumed) one_of[&stretch] = &arrow;
+    for (const Edge& edge : graph_.graph().edges()) {
+      if (edge.kind != EdgeKind::kRunning) continue;
+      if (graph_.graph().TimeOf(edge.from) < window_.from_ns) continue;
+      if (graph_.graph().TimeOf(edge.to) > window_.to_ns) continue;
+      Stretch& stretch = StretchOf(edge);
+      stretch.ns = AddSaturated(stretch.ns, edge.ns);
+      if (edge.is_assumed) one_of[&stretch] = &edge;
     }
   }
   const FrameId no_sample = analysis_.frames.Intern(kNoSampleFrame);
@@ -311,7 +311,7 @@ void CriticalPath::CountCode() {
 }
 
 // The code that both places are in; where they have nothing in common, what leads to the second.
-PathId CriticalPath::Between(const Stretch& stretch, const Arrow& running) {
+PathId CriticalPath::Between(const Stretch& stretch, const Edge& running) {
   const CallTree& tree = paths_.tree();
   const std::vector<FrameId> from = tree.Path(stretch.from);
   const std::vector<FrameId> to = tree.Path(stretch.to);
@@ -326,14 +326,14 @@ PathId CriticalPath::Between(const Stretch& stretch, const Arrow& running) {
   return path;
 }
 
-const std::vector<CodeShare>& CriticalPath::CodeOf(const Arrow& running) {
+const std::vector<CodeShare>& CriticalPath::CodeOf(const Edge& running) {
   if (!has_samples_) CountCode();
   Stretch& stretch = StretchOf(running);
   if (stretch.code.empty()) stretch.code.push_back({Between(stretch, running), 1.0});
   return stretch.code;
 }
 
-uint64_t CriticalPath::Reevaluate(const std::function<uint64_t(const Arrow&)>& scale) const {
+uint64_t CriticalPath::Reevaluate(const std::function<uint64_t(const Edge&)>& scale) const {
   if (empty()) return 0;
   const uint64_t then_ns = graph_.graph().Reevaluate(end_, window_.from_ns, scale);
   return then_ns - std::min(then_ns, window_.from_ns);
@@ -352,34 +352,34 @@ CallTree BuildCriticalTree(Analysis& analysis, const CriticalOptions& options,
   // Running time is divided as a whole: parts of single stretches round to nothing.
   std::map<PathId, double> running;
   for (const CriticalSegment& segment : critical.segments()) {
-    const Arrow& arrow = segment.arrow;
-    if (arrow.kind == ArrowKind::kRunning) {
-      for (const CodeShare& part : critical.CodeOf(arrow)) {
+    const Edge& edge = segment.edge;
+    if (edge.kind == EdgeKind::kRunning) {
+      for (const CodeShare& part : critical.CodeOf(edge)) {
         running[part.path] += part.share * static_cast<double>(segment.ns());
       }
       continue;
     }
-    PathId path = critical.PathOf(arrow);
-    switch (arrow.kind) {
-      case ArrowKind::kKernel:
-      case ArrowKind::kMemory:
-      case ArrowKind::kGraph:
-        path = tree.Child(path, leaves.Of(analysis.correlation.work[arrow.index]));
+    PathId path = critical.PathOf(edge);
+    switch (edge.kind) {
+      case EdgeKind::kKernel:
+      case EdgeKind::kMemory:
+      case EdgeKind::kGraph:
+        path = tree.Child(path, leaves.Of(analysis.correlation.work[edge.index]));
         break;
-      case ArrowKind::kWait:
+      case EdgeKind::kWait:
         path = tree.Child(
             path,
-            leaf(arrow.index == UINT32_MAX
+            leaf(edge.index == UINT32_MAX
                      ? std::string("[unknown]")
-                     : "[off-CPU] " + WaitName(analysis.model.events.off_cpu_waits[arrow.index])));
+                     : "[off-CPU] " + WaitName(analysis.model.events.off_cpu_waits[edge.index])));
         break;
-      case ArrowKind::kRunnable:
+      case EdgeKind::kRunnable:
         path = tree.Child(path, leaf("[off-CPU] runnable"));
         break;
-      case ArrowKind::kCall:
+      case EdgeKind::kCall:
         break;
       default:
-        path = tree.Child(path, leaf(Format("[{}]", ArrowKindName(arrow.kind))));
+        path = tree.Child(path, leaf(Format("[{}]", EdgeKindName(edge.kind))));
         break;
     }
     tree.Add(path, segment.ns());

@@ -1,7 +1,7 @@
 // The path that decides how long the steps of a program take, or the program: of all that threads
 // and GPUs do, what must become faster so that it ends earlier.
 //
-// It is found backwards from the end: what was the last thing that this moment waited for? It
+// It is found backwards from the end: what was the last thing that this node waited for? It
 // covers all of the time and nothing twice. Where on it a thread runs, CPU samples say what it
 // does. They are too rare for one step, so those of all stretches between the same two places in
 // the code count together.
@@ -39,12 +39,12 @@ struct CriticalWindow {
 struct CriticalSegment {
   uint64_t start_ns = 0;
   uint64_t end_ns = 0;
-  Arrow arrow;
+  Edge edge;
   uint64_t ns() const { return end_ns - start_ns; }
 };
 
 // "CPU", "CUDA call", "kernel", "launch latency".
-std::string_view ArrowKindName(ArrowKind kind);
+std::string_view EdgeKindName(EdgeKind kind);
 
 // Where a thread was in a stretch of running time: shares that add up to 1.
 struct CodeShare {
@@ -67,14 +67,14 @@ class CriticalPath {
   uint64_t assumed_ns() const { return assumed_ns_; }
 
   // The code of a stretch of running time.
-  const std::vector<CodeShare>& CodeOf(const Arrow& running);
+  const std::vector<CodeShare>& CodeOf(const Edge& running);
   // The path of any other stretch, without what is done there.
-  PathId PathOf(const Arrow& arrow);
-  // The thread that an arrow is of, of GPU work the one that launched it.
-  Owner OwnerOf(const Arrow& arrow) const;
+  PathId PathOf(const Edge& edge);
+  // The thread that an edge is of, of GPU work the one that launched it.
+  Owner OwnerOf(const Edge& edge) const;
 
-  // How long the window would take if each arrow took scale(arrow) nanoseconds.
-  uint64_t Reevaluate(const std::function<uint64_t(const Arrow&)>& scale) const;
+  // How long the window would take if each edge took scale(edge) nanoseconds.
+  uint64_t Reevaluate(const std::function<uint64_t(const Edge&)>& scale) const;
 
  private:
   // What lies between the same two places in the code.
@@ -88,23 +88,23 @@ class CriticalPath {
   bool ChooseSteps(const CriticalOptions& options);
   std::optional<uint32_t> ChooseLane() const;
   void FindSegments();
-  PathId PathAt(uint32_t moment);
-  Stretch& StretchOf(const Arrow& running);
-  Stretch& FindStretch(const Arrow& running);
+  PathId PathAt(uint32_t node);
+  Stretch& StretchOf(const Edge& running);
+  Stretch& FindStretch(const Edge& running);
   void AddSamples();
   void CountCode();
-  PathId Between(const Stretch& stretch, const Arrow& running);
+  PathId Between(const Stretch& stretch, const Edge& running);
 
   Analysis& analysis_;
   CallPaths& paths_;
   const ProgramGraph graph_;
   CriticalWindow window_;
-  uint32_t end_ = 0;  // the moment
+  uint32_t end_ = 0;  // the node
   std::vector<CriticalSegment> segments_;
   uint64_t assumed_ns_ = 0;
   bool has_samples_ = false;
   std::unordered_map<uint64_t, Stretch> stretches_;  // by both places
-  std::vector<Stretch*> stretch_of_;                 // by arrow of the graph, as far as known
+  std::vector<Stretch*> stretch_of_;                 // by edge of the graph, as far as known
 };
 
 // A call tree of the path: CPU time, CUDA calls, GPU work below its launch, waits.

@@ -15,24 +15,24 @@ namespace xpu {
 namespace {
 
 std::string NameOf(const Analysis& analysis, const WaitReasons& reasons, const GpuNames& names,
-                   const Arrow& arrow) {
-  switch (arrow.kind) {
-    case ArrowKind::kKernel:
-    case ArrowKind::kMemory:
-    case ArrowKind::kGraph:
-    case ArrowKind::kLaunch:
-    case ArrowKind::kQueue:
-    case ArrowKind::kStreamWait: {
-      const GpuWork& work = analysis.correlation.work[arrow.index];
+                   const Edge& edge) {
+  switch (edge.kind) {
+    case EdgeKind::kKernel:
+    case EdgeKind::kMemory:
+    case EdgeKind::kGraph:
+    case EdgeKind::kLaunch:
+    case EdgeKind::kQueue:
+    case EdgeKind::kStreamWait: {
+      const GpuWork& work = analysis.correlation.work[edge.index];
       if (work.kind != WorkKind::kKernel) return names.Title(work);
       return names.KernelName(analysis.model.events.kernels.Get<&Kernel::name>(work.index));
     }
-    case ArrowKind::kCall:
-    case ArrowKind::kGpuWait:
-      return ApiNameOf(analysis.api_names, analysis.correlation.launches[arrow.index]);
-    case ArrowKind::kWait:
-      if (arrow.index == UINT32_MAX) return "[unknown]";
-      return reasons.Of(analysis.model.events.off_cpu_waits[arrow.index]);
+    case EdgeKind::kCall:
+    case EdgeKind::kGpuWait:
+      return ApiNameOf(analysis.api_names, analysis.correlation.launches[edge.index]);
+    case EdgeKind::kWait:
+      if (edge.index == UINT32_MAX) return "[unknown]";
+      return reasons.Of(analysis.model.events.off_cpu_waits[edge.index]);
     default:
       return {};
   }
@@ -58,31 +58,31 @@ std::vector<CriticalSum> CriticalSums(Analysis& analysis, CallPaths& paths, Crit
     double assumed_ns = 0;
     double sum_ns = 0;
   };
-  using Key = std::tuple<ArrowKind, std::string, std::string, PathId>;
+  using Key = std::tuple<EdgeKind, std::string, std::string, PathId>;
   std::map<Key, Times> all;
   std::map<std::pair<ProcessId, uint32_t>, std::string> threads;
   for (const CriticalSegment& segment : critical.segments()) {
-    const Arrow& arrow = segment.arrow;
-    const Owner owner = critical.OwnerOf(arrow);
+    const Edge& edge = segment.edge;
+    const Owner owner = critical.OwnerOf(edge);
     std::string& thread = threads[{owner.process, owner.tid}];
     if (thread.empty()) thread = ThreadText(analysis, owner.process, owner.tid);
-    const auto add = [&](PathId path, double share, ArrowKind kind, std::string what) {
+    const auto add = [&](PathId path, double share, EdgeKind kind, std::string what) {
       Times& times = all[{kind, thread, std::move(what), readable.Of(path)}];
       const double ns = share * static_cast<double>(segment.ns());
       times.durations.push_back(static_cast<uint64_t>(ns));
       times.sum_ns += ns;
-      if (arrow.is_assumed) times.assumed_ns += ns;
+      if (edge.is_assumed) times.assumed_ns += ns;
     };
-    if (arrow.kind != ArrowKind::kRunning) {
-      add(critical.PathOf(arrow), 1, arrow.kind, NameOf(analysis, reasons, names, arrow));
+    if (edge.kind != EdgeKind::kRunning) {
+      add(critical.PathOf(edge), 1, edge.kind, NameOf(analysis, reasons, names, edge));
       continue;
     }
-    for (const CodeShare& part : critical.CodeOf(arrow)) {
+    for (const CodeShare& part : critical.CodeOf(edge)) {
       const PathId outer = paths.tree()[part.path].parent;
       const bool waits =
           outer && analysis.frames[paths.tree()[part.path].frame].name == kNoSampleFrame;
       add(InPython(analysis, paths.tree(), waits ? outer : part.path), part.share,
-          waits ? ArrowKind::kWait : arrow.kind, waits ? std::string(kNoSampleFrame) : "");
+          waits ? EdgeKind::kWait : edge.kind, waits ? std::string(kNoSampleFrame) : "");
     }
   }
   std::vector<CriticalSum> rows;

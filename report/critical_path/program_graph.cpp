@@ -61,12 +61,12 @@ std::optional<uint32_t> ProgramGraph::LaneOf(ProcessId process, uint32_t tid) co
   return found->second;
 }
 
-std::optional<uint32_t> ProgramGraph::LastMoment(uint32_t lane, uint64_t until_ns) const {
-  const std::vector<uint32_t>& moments = lanes_[lane].moments;
+std::optional<uint32_t> ProgramGraph::LastNode(uint32_t lane, uint64_t until_ns) const {
+  const std::vector<uint32_t>& nodes = lanes_[lane].nodes;
   const auto after =
-      std::upper_bound(moments.begin(), moments.end(), until_ns,
-                       [&](uint64_t ns, uint32_t moment) { return ns < graph_.TimeOf(moment); });
-  if (after == moments.begin()) return std::nullopt;
+      std::upper_bound(nodes.begin(), nodes.end(), until_ns,
+                       [&](uint64_t ns, uint32_t node) { return ns < graph_.TimeOf(node); });
+  if (after == nodes.begin()) return std::nullopt;
   return *std::prev(after);
 }
 
@@ -178,60 +178,60 @@ bool ProgramGraph::WaitsForGpu(const LaneState& state) const {
   return wait.work != GpuWait::kNothing && work_[wait.work].end_ns > launches_[state.call].start_ns;
 }
 
-// What a thread does between two moments: what it waits for comes before the call that it is in.
-Arrow ProgramGraph::ArrowOf(const LaneState& state) const {
+// What a thread does between two nodes: what it waits for comes before the call that it is in.
+Edge ProgramGraph::EdgeOf(const LaneState& state) const {
   if (WaitsForGpu(state)) {
     return {.index = state.call,
-            .kind = ArrowKind::kBlocked,
+            .kind = EdgeKind::kBlocked,
             .is_assumed = gpu_waits_[state.call].is_assumed};
   }
   if (state.wait != kNone) {
     const OffCpuWait& wait = analysis_.model.events.off_cpu_waits[state.wait];
     if (state.is_ready || !IsWait(wait.state)) {
-      return {.index = state.wait, .kind = ArrowKind::kRunnable};
+      return {.index = state.wait, .kind = EdgeKind::kRunnable};
     }
     const Waking waking = waking_[state.wait];
-    if (waking == Waking::kUsual) return {.index = state.wait, .kind = ArrowKind::kBlocked};
+    if (waking == Waking::kUsual) return {.index = state.wait, .kind = EdgeKind::kBlocked};
     const bool is_known = waking == Waking::kRare || wait.waker == OffCpuWaker::kInterrupt;
-    return {.index = state.wait, .kind = ArrowKind::kWait, .is_assumed = !is_known};
+    return {.index = state.wait, .kind = EdgeKind::kWait, .is_assumed = !is_known};
   }
-  if (state.call != kNone) return {.index = state.call, .kind = ArrowKind::kCall};
-  return {.index = state.lane, .kind = ArrowKind::kRunning};
+  if (state.call != kNone) return {.index = state.call, .kind = EdgeKind::kCall};
+  return {.index = state.lane, .kind = EdgeKind::kRunning};
 }
 
-uint32_t ProgramGraph::MakeMoment(const LaneState& state, uint64_t time_ns) {
-  std::vector<uint32_t>& moments = lanes_[state.lane].moments;
-  if (!moments.empty() && graph_.TimeOf(moments.back()) == time_ns) return moments.back();
-  const uint32_t moment = graph_.AddMoment(time_ns);
+uint32_t ProgramGraph::MakeNode(const LaneState& state, uint64_t time_ns) {
+  std::vector<uint32_t>& nodes = lanes_[state.lane].nodes;
+  if (!nodes.empty() && graph_.TimeOf(nodes.back()) == time_ns) return nodes.back();
+  const uint32_t node = graph_.AddNode(time_ns);
   sites_.emplace_back();
-  if (!moments.empty()) {
-    Arrow arrow = ArrowOf(state);
-    arrow.from = moments.back();
-    arrow.to = moment;
-    const uint64_t from_ns = graph_.TimeOf(arrow.from);
-    if (arrow.kind == ArrowKind::kRunning && !has_off_cpu_) {
+  if (!nodes.empty()) {
+    Edge edge = EdgeOf(state);
+    edge.from = nodes.back();
+    edge.to = node;
+    const uint64_t from_ns = graph_.TimeOf(edge.from);
+    if (edge.kind == EdgeKind::kRunning && !has_off_cpu_) {
       const std::optional<uint32_t> other = time_ns - from_ns > kHandOverNs
                                                 ? LastCallOfOther(state.lane, from_ns, time_ns)
                                                 : std::nullopt;
       if (other) {
-        arrow.kind = ArrowKind::kBlocked;
-        hand_overs_.push_back({*other, moment, state.lane});
+        edge.kind = EdgeKind::kBlocked;
+        hand_overs_.push_back({*other, node, state.lane});
       }
-      arrow.is_assumed = other || time_ns - from_ns > kLongNs;
+      edge.is_assumed = other || time_ns - from_ns > kLongNs;
     }
-    if (arrow.kind == ArrowKind::kBlocked) {
-      graph_.AddDependency(arrow);
+    if (edge.kind == EdgeKind::kBlocked) {
+      graph_.AddDependency(edge);
     } else {
-      graph_.AddActivity(arrow);
+      graph_.AddActivity(edge);
     }
   }
-  moments.push_back(moment);
-  return moment;
+  nodes.push_back(node);
+  return node;
 }
 
-void ProgramGraph::Apply(const Cut& cut, uint32_t moment, bool is_hidden, LaneState& state) {
+void ProgramGraph::Apply(const Cut& cut, uint32_t node, bool is_hidden, LaneState& state) {
   const auto set_site = [&](Site::Kind kind) {
-    if (!is_hidden) sites_[moment] = {kind, cut.index};
+    if (!is_hidden) sites_[node] = {kind, cut.index};
   };
   switch (cut.kind) {
     case CutKind::kWaitStart:
@@ -240,7 +240,7 @@ void ProgramGraph::Apply(const Cut& cut, uint32_t moment, bool is_hidden, LaneSt
       return set_site(Site::Kind::kWait);
     case CutKind::kReady:
       if (state.wait == cut.index) state.is_ready = true;
-      if (!is_hidden) ready_[cut.index] = moment;
+      if (!is_hidden) ready_[cut.index] = node;
       return;
     case CutKind::kWaitEnd:
       if (state.wait == cut.index) state.wait = kNone;
@@ -253,17 +253,17 @@ void ProgramGraph::Apply(const Cut& cut, uint32_t moment, bool is_hidden, LaneSt
       return set_site(Site::Kind::kLaunch);
     case CutKind::kCallEnd:
       if (state.call != cut.index) return;
-      call_end_[cut.index] = moment;
+      call_end_[cut.index] = node;
       state.call = kNone;
       return set_site(Site::Kind::kLaunch);
     case CutKind::kPoint:
       if (cut.index == kNone) return;
-      launch_point_[cut.index] = moment;
+      launch_point_[cut.index] = node;
       if (state.call == cut.index) state.is_working = false;
       return set_site(Site::Kind::kLaunch);
     case CutKind::kWake:
-      waker_[cut.index] = moment;
-      if (sites_[moment].kind == Site::Kind::kNone) set_site(Site::Kind::kWaker);
+      waker_[cut.index] = node;
+      if (sites_[node].kind == Site::Kind::kNone) set_site(Site::Kind::kWaker);
       return;
   }
 }
@@ -279,7 +279,7 @@ void ProgramGraph::MakeLane(uint32_t lane) {
                             cut.kind == CutKind::kWaitStart;
     // While a call waits for the GPU it does not matter whether the thread sleeps or spins.
     const bool is_hidden = is_of_wait && WaitsForGpu(state);
-    Apply(cut, is_hidden ? kNone : MakeMoment(state, cut.time_ns), is_hidden, state);
+    Apply(cut, is_hidden ? kNone : MakeNode(state, cut.time_ns), is_hidden, state);
   }
 }
 

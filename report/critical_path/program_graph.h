@@ -1,11 +1,11 @@
 // The dependency graph of a recording: what each thread and each stream of a GPU did, and what it
 // waited for.
 //
-// A thread is a chain of moments: where it stops and goes on, where its CUDA calls begin and end,
+// A thread is a chain of nodes: where it stops and goes on, where its CUDA calls begin and end,
 // where the work of a call may start, and where it wakes another thread. A stream is one of starts
 // and ends. Without --off-cpu nobody knows when a thread waited: it is then assumed to run, and to
 // wait only for another thread of its process that launches meanwhile (autograd's, for instance).
-// An arrow that is there without a record that says so is marked as assumed.
+// An edge that is there without a record that says so is marked as assumed.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +21,7 @@
 
 namespace xpu {
 
-// Where the code of a thread is at a moment: its stack there.
+// Where the code of a thread is at a node: its stack there.
 struct Site {
   enum class Kind : uint8_t { kNone, kLaunch, kWait, kWaker };
   Kind kind = Kind::kNone;
@@ -30,7 +30,7 @@ struct Site {
 
 struct ThreadLane {
   Owner owner;
-  std::vector<uint32_t> moments;  // in order of time
+  std::vector<uint32_t> nodes;  // in order of time
 };
 
 class ProgramGraph {
@@ -45,10 +45,10 @@ class ProgramGraph {
 
   // The place in lanes(); nullopt: the thread has none.
   std::optional<uint32_t> LaneOf(ProcessId process, uint32_t tid) const;
-  // Its last moment until then; nullopt: it begins later.
-  std::optional<uint32_t> LastMoment(uint32_t lane, uint64_t until_ns) const;
-  // Of a moment of a thread; the lane of an arrow of kind kRunning is its index.
-  Site SiteOf(uint32_t moment) const { return moment < sites_.size() ? sites_[moment] : Site{}; }
+  // Its last node until then; nullopt: it begins later.
+  std::optional<uint32_t> LastNode(uint32_t lane, uint64_t until_ns) const;
+  // Of a node of a thread; the lane of an edge of kind kRunning is its index.
+  Site SiteOf(uint32_t node) const { return node < sites_.size() ? sites_[node] : Site{}; }
 
  private:
   static constexpr uint32_t kNone = UINT32_MAX;
@@ -76,7 +76,7 @@ class ProgramGraph {
   void AddEnds();
   void FindRareWakers();
   void MakeLane(uint32_t lane);
-  // What a thread does at a moment.
+  // What a thread does at a node.
   struct LaneState {
     uint32_t lane = 0;
     uint32_t wait = kNone;
@@ -85,9 +85,9 @@ class ProgramGraph {
     bool is_working = false;  // the call has not come to where it waits for the GPU
   };
   bool WaitsForGpu(const LaneState& state) const;
-  Arrow ArrowOf(const LaneState& state) const;
-  uint32_t MakeMoment(const LaneState& state, uint64_t time_ns);
-  void Apply(const Cut& cut, uint32_t moment, bool is_hidden, LaneState& state);
+  Edge EdgeOf(const LaneState& state) const;
+  uint32_t MakeNode(const LaneState& state, uint64_t time_ns);
+  void Apply(const Cut& cut, uint32_t node, bool is_hidden, LaneState& state);
   // Without off-CPU time.
   void OrderCalls();
   std::optional<uint32_t> LastCallOfOther(uint32_t lane, uint64_t from_ns, uint64_t to_ns) const;
@@ -110,9 +110,9 @@ class ProgramGraph {
   std::vector<ThreadLane> lanes_;
   std::map<ThreadKey, uint32_t> lane_of_;
   std::vector<std::vector<Cut>> cuts_;   // by lane
-  std::vector<Site> sites_;              // by moment, of threads
+  std::vector<Site> sites_;              // by node, of threads
   std::vector<uint64_t> first_work_ns_;  // by launch: when its work began
-  // Moments by what they are of; kNone: there is none.
+  // Nodes by what they are of; kNone: there is none.
   std::vector<uint32_t> launch_point_;  // by launch: from where on its work may start
   std::vector<uint32_t> call_end_;      // by launch
   std::vector<uint32_t> work_start_;    // by work
@@ -122,7 +122,7 @@ class ProgramGraph {
   // By wait: whether what that thread does explains it.
   enum class Waking : uint8_t { kUnknown, kRare, kUsual };
   std::vector<Waking> waking_;
-  // Without off-CPU time: calls of each process by their end, and which of them a moment waits for.
+  // Without off-CPU time: calls of each process by their end, and which of them a node waits for.
   struct Call {
     uint64_t end_ns = 0;
     uint32_t lane = 0;
@@ -131,7 +131,7 @@ class ProgramGraph {
   std::map<ProcessId, std::vector<Call>> calls_;
   struct HandOver {
     uint32_t launch = 0;  // of another thread
-    uint32_t moment = 0;  // of the one that waits for it
+    uint32_t node = 0;    // of the one that waits for it
     uint32_t lane = 0;    // that one
   };
   std::vector<HandOver> hand_overs_;

@@ -21,8 +21,8 @@ constexpr std::pair<std::string_view, Speedup::Kind> kKinds[] = {
 // Less than this part of the path is no candidate.
 constexpr double kMuchOfPath = 0.02;
 
-bool IsWork(ArrowKind kind) {
-  return kind == ArrowKind::kKernel || kind == ArrowKind::kMemory || kind == ArrowKind::kGraph;
+bool IsWork(EdgeKind kind) {
+  return kind == EdgeKind::kKernel || kind == EdgeKind::kMemory || kind == EdgeKind::kGraph;
 }
 
 // So that a name is found as it is.
@@ -67,7 +67,7 @@ std::string SpeedupText(const Speedup& speedup) {
   return {};
 }
 
-// Which part of an arrow a speedup is about.
+// Which part of an edge a speedup is about.
 class WhatIf::Scale {
  public:
   Scale(WhatIf& what_if, const Speedup& speedup)
@@ -78,14 +78,14 @@ class WhatIf::Scale {
         pattern_(Compiled(speedup)),
         names_(analysis_, KernelNames::kFull) {}
 
-  double Of(const Arrow& arrow) {
+  double Of(const Edge& edge) {
     switch (kind_) {
       case Speedup::Kind::kKernel:
-        return IsWork(arrow.kind) && OfWork(analysis_.correlation.work[arrow.index]) ? 1 : 0;
+        return IsWork(edge.kind) && OfWork(analysis_.correlation.work[edge.index]) ? 1 : 0;
       case Speedup::Kind::kFunction:
-        return OfCode(arrow);
+        return OfCode(edge);
       case Speedup::Kind::kThread:
-        return IsOfThread(arrow) && OfThread(critical_.OwnerOf(arrow)) ? 1 : 0;
+        return IsOfThread(edge) && OfThread(critical_.OwnerOf(edge)) ? 1 : 0;
     }
     return 0;
   }
@@ -96,10 +96,10 @@ class WhatIf::Scale {
     XPU_CHECK(pattern.ok());
     return std::move(pattern).value();
   }
-  // What a thread does itself, or waits for something outside of the program.
-  static bool IsOfThread(const Arrow& arrow) {
-    const bool is_wait = arrow.kind == ArrowKind::kWait && arrow.index != UINT32_MAX;
-    return arrow.kind == ArrowKind::kRunning || arrow.kind == ArrowKind::kCall || is_wait;
+  // What a thread does itself, or waits for something outside the program.
+  static bool IsOfThread(const Edge& edge) {
+    const bool is_wait = edge.kind == EdgeKind::kWait && edge.index != UINT32_MAX;
+    return edge.kind == EdgeKind::kRunning || edge.kind == EdgeKind::kCall || is_wait;
   }
   bool OfWork(const GpuWork& work) {
     if (work.kind != WorkKind::kKernel) return pattern_.FoundIn(names_.Title(work));
@@ -125,10 +125,10 @@ class WhatIf::Scale {
     }
     return path && inside_[path.value - 1];
   }
-  double OfCode(const Arrow& arrow) {
-    if (!IsOfThread(arrow)) return 0;
-    if (arrow.kind != ArrowKind::kRunning) return OfPath(critical_.PathOf(arrow)) ? 1 : 0;
-    const std::vector<CodeShare>& code = critical_.CodeOf(arrow);
+  double OfCode(const Edge& edge) {
+    if (!IsOfThread(edge)) return 0;
+    if (edge.kind != EdgeKind::kRunning) return OfPath(critical_.PathOf(edge)) ? 1 : 0;
+    const std::vector<CodeShare>& code = critical_.CodeOf(edge);
     const auto [known, is_new] = shares_.try_emplace(&code);
     if (is_new) {
       for (const CodeShare& part : code) known->second += OfPath(part.path) ? part.share : 0;
@@ -154,17 +154,17 @@ Prediction WhatIf::Evaluate(const Speedup& speedup) {
   double path_ns = 0;
   double assumed_ns = 0;
   for (const CriticalSegment& segment : critical_.segments()) {
-    const double ns = scale.Of(segment.arrow) * static_cast<double>(segment.ns());
+    const double ns = scale.Of(segment.edge) * static_cast<double>(segment.ns());
     path_ns += ns;
-    if (segment.arrow.is_assumed) assumed_ns += ns;
+    if (segment.edge.is_assumed) assumed_ns += ns;
   }
   prediction.path_ns = static_cast<uint64_t>(path_ns);
   prediction.assumed_ns = static_cast<uint64_t>(assumed_ns);
   const auto with = [&](double factor) {
-    return critical_.Reevaluate([&](const Arrow& arrow) {
-      const double part = scale.Of(arrow);
-      const auto ns = static_cast<double>(arrow.ns);
-      return part == 0 ? arrow.ns : static_cast<uint64_t>(ns * (1 - part * (1 - factor)));
+    return critical_.Reevaluate([&](const Edge& edge) {
+      const double part = scale.Of(edge);
+      const auto ns = static_cast<double>(edge.ns);
+      return part == 0 ? edge.ns : static_cast<uint64_t>(ns * (1 - part * (1 - factor)));
     });
   };
   prediction.predicted_ns = with(speedup.factor);
@@ -175,8 +175,8 @@ Prediction WhatIf::Evaluate(const Speedup& speedup) {
 void WhatIf::AddKernels(size_t most, Named& named) {
   std::map<StringId, uint64_t> kernels;
   for (const CriticalSegment& segment : critical_.segments()) {
-    if (segment.arrow.kind != ArrowKind::kKernel) continue;
-    const GpuWork& work = analysis_.correlation.work[segment.arrow.index];
+    if (segment.edge.kind != EdgeKind::kKernel) continue;
+    const GpuWork& work = analysis_.correlation.work[segment.edge.index];
     kernels[analysis_.model.events.kernels.Get<&Kernel::name>(work.index)] += segment.ns();
   }
   std::vector<std::pair<uint64_t, StringId>> order;
@@ -204,18 +204,18 @@ void WhatIf::AddCode(size_t most, Named& named) {
   };
   std::map<std::string, Code> threads;
   for (const CriticalSegment& segment : critical_.segments()) {
-    const Arrow& arrow = segment.arrow;
-    const bool is_wait = arrow.kind == ArrowKind::kWait && arrow.index != UINT32_MAX;
-    if (arrow.kind != ArrowKind::kRunning && arrow.kind != ArrowKind::kCall && !is_wait) continue;
-    const Owner owner = critical_.OwnerOf(arrow);
+    const Edge& edge = segment.edge;
+    const bool is_wait = edge.kind == EdgeKind::kWait && edge.index != UINT32_MAX;
+    if (edge.kind != EdgeKind::kRunning && edge.kind != EdgeKind::kCall && !is_wait) continue;
+    const Owner owner = critical_.OwnerOf(edge);
     Code& code = threads[std::string(
         analysis_.processes.ThreadName(owner.process, owner.tid, owner.time_ns))];
     code.ns += segment.ns();
-    if (arrow.kind != ArrowKind::kRunning) {
-      code.paths[critical_.PathOf(arrow)] += segment.ns();
+    if (edge.kind != EdgeKind::kRunning) {
+      code.paths[critical_.PathOf(edge)] += segment.ns();
       continue;
     }
-    for (const CodeShare& part : critical_.CodeOf(arrow)) {
+    for (const CodeShare& part : critical_.CodeOf(edge)) {
       code.paths[part.path] +=
           static_cast<uint64_t>(part.share * static_cast<double>(segment.ns()));
     }

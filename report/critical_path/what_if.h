@@ -27,7 +27,7 @@ struct Prediction {
 struct CriticalSum {
   Statistics times;  // without a name
   uint64_t assumed_ns = 0;
-  ArrowKind kind = ArrowKind::kRunning;
+  EdgeKind kind = EdgeKind::kRunning;
   std::string thread;  // "python3/4711"
   std::string what;    // the kernel, the reason for a wait; "" for a thread that runs
   PathId path;         // as ReadablePaths has it

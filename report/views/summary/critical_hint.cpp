@@ -12,7 +12,7 @@ namespace {
 
 // Steps that are a smaller part of the elapsed time are not what the program is slow for.
 constexpr double kMuchOfElapsed = 0.05;
-// What makes steps shorter by less is no advice.
+// A smaller gain is not worth advice.
 constexpr double kMuchShorter = 0.1;
 // More than this part of the path is assumed: it may be another one.
 constexpr double kMuchAssumed = 0.1;
@@ -21,7 +21,7 @@ constexpr double kMostAssumed = 0.5;
 constexpr size_t kMostNamed = 3;
 
 // A C++ function without its parameters.
-std::string_view Bare(std::string_view name) {
+std::string_view WithoutParameters(std::string_view name) {
   if (name.find("operator()") != std::string_view::npos) return name;
   const size_t parameters = name.find('(', 1);
   return name.ends_with(')') ? name.substr(0, parameters) : name;
@@ -33,16 +33,17 @@ std::string WhatText(const Prediction& prediction) {
     case Speedup::Kind::kKernel:
       return Format("the kernel {}", name);
     case Speedup::Kind::kFunction:
-      return prediction.name.starts_with("dataloader.py:") ? Format("the data loader ({})", name)
-                                                           : ToWidth(Bare(prediction.name), 60);
+      return prediction.name.starts_with("dataloader.py:")
+                 ? Format("the data loader ({})", name)
+                 : ToWidth(WithoutParameters(prediction.name), 60);
     case Speedup::Kind::kThread:
       break;
   }
   return name;
 }
 
-// A thread, or all of the program, is no advice.
-void LeaveOutWhole(std::vector<Prediction>& all) {
+// To make a whole thread or program faster is not advice.
+void RemoveWholeProgram(std::vector<Prediction>& all) {
   std::erase_if(all, [](const Prediction& prediction) {
     const std::string_view name = prediction.name;
     return prediction.speedup.kind == Speedup::Kind::kThread || name == "main" ||
@@ -65,7 +66,7 @@ std::optional<Hint> FindCriticalHint(Analysis& analysis, const FilterOptions& fi
   const double assumed = ShareOf(critical.assumed_ns(), window.ns());
   if (assumed >= kMostAssumed) return std::nullopt;
   std::vector<Prediction> all = WhatIf(analysis, paths, critical).Candidates(0, kMost);
-  LeaveOutWhole(all);
+  RemoveWholeProgram(all);
   std::string text = Format("A step takes {}", HumanDuration(window.StepNs(window.ns())));
   size_t named = 0;
   for (const Prediction& prediction : all) {

@@ -45,7 +45,7 @@ void FillCriticalPath(TableSource& source, Table& table) {
     AppendTimes(row.times, window.ns(), cells);
     cells.push_back(std::to_string(window.StepNs(row.times.total)));
     cells.push_back(std::to_string(row.assumed_ns));
-    cells.emplace_back(ArrowKindName(row.kind));
+    cells.emplace_back(EdgeKindName(row.kind));
     cells.push_back(row.thread);
     cells.push_back(row.what);
     cells.push_back(FoldedText(frames, all->paths.tree().Path(row.path)));

@@ -11,21 +11,21 @@ void TraceCritical::Find(const CriticalOptions& options) {
   if (critical.window().steps == 0) return;
   thread_ = critical.window().thread;
   for (const CriticalSegment& segment : critical.segments()) {
-    const Arrow& arrow = segment.arrow;
+    const Edge& edge = segment.edge;
     Slice slice{.start_ns = segment.start_ns,
                 .end_ns = segment.end_ns,
-                .assumed_ns = arrow.is_assumed ? segment.ns() : 0,
+                .assumed_ns = edge.is_assumed ? segment.ns() : 0,
                 .name = {}};
-    const Owner owner = critical.OwnerOf(arrow);
-    const bool is_work = arrow.kind == ArrowKind::kKernel || arrow.kind == ArrowKind::kMemory ||
-                         arrow.kind == ArrowKind::kGraph;
-    const bool runs = arrow.kind == ArrowKind::kRunning || arrow.kind == ArrowKind::kCall;
+    const Owner owner = critical.OwnerOf(edge);
+    const bool is_work = edge.kind == EdgeKind::kKernel || edge.kind == EdgeKind::kMemory ||
+                         edge.kind == EdgeKind::kGraph;
+    const bool runs = edge.kind == EdgeKind::kRunning || edge.kind == EdgeKind::kCall;
     if (is_work) {
-      slice.name = gpu_names_.Title(analysis_.correlation.work[arrow.index]);
+      slice.name = gpu_names_.Title(analysis_.correlation.work[edge.index]);
     } else if (runs) {
       slice.name = ThreadText(analysis_, owner.process, owner.tid);
     } else {
-      slice.name = ArrowKindName(arrow.kind);
+      slice.name = EdgeKindName(edge.kind);
     }
     if (runs && !slices_.empty() && slices_.back().name == slice.name &&
         slices_.back().end_ns == slice.start_ns) {

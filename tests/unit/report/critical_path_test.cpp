@@ -23,10 +23,10 @@ constexpr uint32_t kStreamWaitEvent = 147;
 
 TEST(DependencyGraphTest, TheLongestPathIsTheOneThatComesLast) {
   DependencyGraph graph;
-  const uint32_t begin = graph.AddMoment(0);
-  const uint32_t left = graph.AddMoment(40);
-  const uint32_t right = graph.AddMoment(70);
-  const uint32_t end = graph.AddMoment(100);
+  const uint32_t begin = graph.AddNode(0);
+  const uint32_t left = graph.AddNode(40);
+  const uint32_t right = graph.AddNode(70);
+  const uint32_t end = graph.AddNode(100);
   graph.AddActivity({.from = begin, .to = left, .index = 1});
   graph.AddActivity({.from = begin, .to = right, .index = 2});
   graph.AddDependency({.from = left, .to = end, .ns = 10, .index = 3});
@@ -34,11 +34,11 @@ TEST(DependencyGraphTest, TheLongestPathIsTheOneThatComesLast) {
   graph.AddActivity({.from = end, .to = begin, .index = 5});  // back in time
   graph.Finish();
   std::vector<std::pair<uint32_t, uint64_t>> path;
-  for (const Arrow& arrow : graph.PathTo(end, 0)) path.emplace_back(arrow.index, arrow.ns);
+  for (const Edge& edge : graph.PathTo(end, 0)) path.emplace_back(edge.index, edge.ns);
   EXPECT_EQ(path, (std::vector<std::pair<uint32_t, uint64_t>>{{2, 70}, {4, 30}}));
   const auto with = [&](uint32_t index, uint64_t ns) {
-    return graph.Reevaluate(
-        end, 0, [&](const Arrow& arrow) { return arrow.index == index ? ns : arrow.ns; });
+    return graph.Reevaluate(end, 0,
+                            [&](const Edge& edge) { return edge.index == index ? ns : edge.ns; });
   };
   EXPECT_EQ(with(0, 0), 100u);
   EXPECT_EQ(with(2, 60), 90u);
@@ -47,16 +47,16 @@ TEST(DependencyGraphTest, TheLongestPathIsTheOneThatComesLast) {
   EXPECT_EQ(with(1, 120), 130u);
 }
 
-TEST(DependencyGraphTest, MomentsOfOneTimeThatWaitForEachOtherEnd) {
+TEST(DependencyGraphTest, NodesOfOneTimeThatWaitForEachOtherEnd) {
   DependencyGraph graph;
-  const uint32_t begin = graph.AddMoment(0);
-  const uint32_t a = graph.AddMoment(10);
-  const uint32_t b = graph.AddMoment(10);
+  const uint32_t begin = graph.AddNode(0);
+  const uint32_t a = graph.AddNode(10);
+  const uint32_t b = graph.AddNode(10);
   graph.AddActivity({.from = begin, .to = a});
   graph.AddDependency({.from = a, .to = b});
   graph.AddDependency({.from = b, .to = a});
   graph.Finish();
-  EXPECT_EQ(graph.Reevaluate(b, 0, [](const Arrow& arrow) { return arrow.ns; }), 10u);
+  EXPECT_EQ(graph.Reevaluate(b, 0, [](const Edge& edge) { return edge.ns; }), 10u);
   EXPECT_EQ(graph.PathTo(b, 0).size(), 1u);
 }
 
@@ -128,8 +128,8 @@ class CriticalPathTest : public testing::Test {
   std::vector<std::string> Path() {
     std::vector<std::string> lines;
     for (const CriticalSegment& segment : Built().segments()) {
-      lines.push_back(Format("{}{} {} {}-{}", segment.arrow.is_assumed ? "assumed " : "",
-                             ArrowKindName(segment.arrow.kind), Built().OwnerOf(segment.arrow).tid,
+      lines.push_back(Format("{}{} {} {}-{}", segment.edge.is_assumed ? "assumed " : "",
+                             EdgeKindName(segment.edge.kind), Built().OwnerOf(segment.edge).tid,
                              segment.start_ns, segment.end_ns));
     }
     return lines;
@@ -309,7 +309,7 @@ TEST_F(CriticalPathTest, AllStepsAfterTheWarmUp) {
   uint64_t kernels_ns = 0;
   uint64_t whole_ns = 0;
   for (const CriticalSegment& segment : Built().segments()) {
-    if (segment.arrow.kind == ArrowKind::kKernel) kernels_ns += segment.ns();
+    if (segment.edge.kind == EdgeKind::kKernel) kernels_ns += segment.ns();
     whole_ns += segment.ns();
   }
   EXPECT_EQ(kernels_ns, 4'500u);

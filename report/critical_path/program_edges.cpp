@@ -1,4 +1,4 @@
-// The arrows of a ProgramGraph that connect threads and streams.
+// The edges of a ProgramGraph that connect threads and streams.
 #include <algorithm>
 #include <queue>
 #include <tuple>
@@ -44,14 +44,14 @@ void ProgramGraph::MakeHandOvers() {
   for (const HandOver& hand_over : hand_overs_) {
     if (call_end_[hand_over.launch] == kNone) continue;
     graph_.AddActivity({.from = call_end_[hand_over.launch],
-                        .to = hand_over.moment,
+                        .to = hand_over.node,
                         .index = hand_over.lane,
-                        .kind = ArrowKind::kRunning,
+                        .kind = EdgeKind::kRunning,
                         .is_assumed = true});
   }
 }
 
-// From the moment at which a call could start its work on a stream that has nothing to do, to the
+// From the node at which a call could start its work on a stream that has nothing to do, to the
 // start: the median.
 uint64_t ProgramGraph::LaunchLatency() const {
   std::vector<uint64_t> latencies;
@@ -73,8 +73,8 @@ uint64_t ProgramGraph::LaunchLatency() const {
 void ProgramGraph::MakeStreams() {
   for (const GpuStream& stream : streams_.all()) {
     for (const uint32_t place : stream.work) {
-      work_start_[place] = graph_.AddMoment(work_[place].start_ns);
-      work_end_[place] = graph_.AddMoment(work_[place].end_ns);
+      work_start_[place] = graph_.AddNode(work_[place].start_ns);
+      work_end_[place] = graph_.AddNode(work_[place].end_ns);
     }
   }
   const uint64_t latency_ns = LaunchLatency();
@@ -89,9 +89,9 @@ void ProgramGraph::MakeStream(const GpuStream& stream, uint64_t latency_ns) {
   uint32_t last = kNone;
   for (const uint32_t place : stream.work) {
     const GpuWork& work = work_[place];
-    const ArrowKind kind = work.kind == WorkKind::kKernel  ? ArrowKind::kKernel
-                           : work.kind == WorkKind::kGraph ? ArrowKind::kGraph
-                                                           : ArrowKind::kMemory;
+    const EdgeKind kind = work.kind == WorkKind::kKernel  ? EdgeKind::kKernel
+                          : work.kind == WorkKind::kGraph ? EdgeKind::kGraph
+                                                          : EdgeKind::kMemory;
     graph_.AddActivity(
         {.from = work_start_[place], .to = work_end_[place], .index = place, .kind = kind});
     while (!running.empty() && running.top().first <= work.start_ns) {
@@ -103,14 +103,14 @@ void ProgramGraph::MakeStream(const GpuStream& stream, uint64_t latency_ns) {
       graph_.AddDependency({.from = work_end_[last],
                             .to = work_start_[place],
                             .index = place,
-                            .kind = ArrowKind::kQueue});
+                            .kind = EdgeKind::kQueue});
     }
     if (work.launch == GpuWork::kNoLaunch || launch_point_[work.launch] == kNone) continue;
     graph_.AddDependency({.from = launch_point_[work.launch],
                           .to = work_start_[place],
                           .ns = latency_ns,
                           .index = place,
-                          .kind = ArrowKind::kLaunch});
+                          .kind = EdgeKind::kLaunch});
   }
 }
 
@@ -137,7 +137,7 @@ void ProgramGraph::MakeStreamWaits() {
     graph_.AddDependency({.from = work_end_[*last],
                           .to = work_start_[waits],
                           .index = waits,
-                          .kind = ArrowKind::kStreamWait,
+                          .kind = EdgeKind::kStreamWait,
                           .is_assumed = true});
   }
 }
@@ -149,7 +149,7 @@ void ProgramGraph::MakeGpuWaits() {
     graph_.AddDependency({.from = work_end_[wait.work],
                           .to = call_end_[place],
                           .index = place,
-                          .kind = ArrowKind::kGpuWait,
+                          .kind = EdgeKind::kGpuWait,
                           .is_assumed = wait.is_assumed});
   }
 }
@@ -159,7 +159,7 @@ void ProgramGraph::MakeWakeUps() {
     if (ready_[place] == kNone || waker_[place] == kNone) continue;
     if (waking_[place] != Waking::kUsual) continue;
     graph_.AddDependency(
-        {.from = waker_[place], .to = ready_[place], .index = place, .kind = ArrowKind::kWakeUp});
+        {.from = waker_[place], .to = ready_[place], .index = place, .kind = EdgeKind::kWakeUp});
   }
 }
 
