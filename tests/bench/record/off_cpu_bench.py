@@ -5,9 +5,11 @@ sched record, and whether their totals agree.
 
 Cost: two threads pass a byte to and fro on one CPU, so each pass is a context switch; all that a
 recorder adds to a switch is in the time of one. Totals: each program is recorded by all three at
-once; times that have not ended are left out, because the others do not see them. The programs run
-on one CPU: of two, perf 6.1 confuses whose switches these are. Loader: worker processes hand batches
-over, as those of a training program do.
+once; times that have not ended are left out, because the others do not see them. The same
+definition as xpu-record's have the switches that perf has recorded, from one that a thread leaves
+its CPU in to the next one that it gets a CPU in: these are added up here, since perf's own report
+drops waits. The programs run on one CPU: of two, perf 6.1 confuses whose switches these are. Loader:
+worker processes hand batches over, as those of a training program do.
 """
 
 import argparse
@@ -25,7 +27,8 @@ import time
 
 import bench_tools as tools
 
-RUNNING, UNKNOWN = "running", "unknown"  # states in the dump
+# States in the dump that are not compared. The programs are stopped until all recorders are ready.
+RUNNING, LEFT_OUT = "running", ("unknown", "stopped")
 START = ["sh", "-c", 'kill -STOP $$; exec "$@"', "sh"]
 
 
@@ -94,23 +97,54 @@ def print_cost(directory, rounds, switches):
                       ["recorder", "ns", "added, ns"], rows)
 
 
-def xpu_total(directory):
+def xpu_times(directory, pid):
+    """All times off the CPU that ended, in seconds, and the threads of the process."""
     dump = subprocess.run([tools.REPORT, "--dump", f"{directory}/out.xpu"], check=True,
                           capture_output=True, text=True).stdout
-    total = 0
+    total, threads = 0, set()
     for line in dump.splitlines():
         kind, *fields = line.split(" ")
+        if kind not in ("off_cpu_wait", "off_cpu_sum"):
+            continue
         values = dict(field.split("=", 1) for field in fields if "=" in field)
-        if kind == "off_cpu_wait" and values["is_open"] == "0" and values["state"] != UNKNOWN:
+        if values["pid"] != str(pid):
+            continue  # a child, which offcputime leaves out
+        threads.add(int(values["tid"]))
+        if values["state"] in LEFT_OUT:
+            continue
+        if kind == "off_cpu_wait" and values["is_open"] == "0":
             total += int(values["end_ns"]) - int(values["start_ns"])
-        if kind == "off_cpu_sum" and values["state"] not in (RUNNING, UNKNOWN):
+        if kind == "off_cpu_sum" and values["state"] != RUNNING:
             total += int(values["duration"])
-    return total / 1e9
+    return total / 1e9, threads
 
 
 def offcputime_total(text):
     """Each stack ends with a line that has microseconds alone."""
     return sum(int(line) for line in text.splitlines() if re.fullmatch(r"\s+\d+", line)) / 1e6
+
+
+def switches_total(directory, threads):
+    """The times off the CPU between the switches that perf has recorded, and how many they are."""
+    text = subprocess.run(["perf", "script", "-i", f"{directory}/out.perf", "--ns", "-F",
+                           "time,event,trace"], check=True, capture_output=True, text=True).stdout
+    since, total, count = {}, 0, 0
+    for line in text.splitlines():
+        found = re.match(r"\s*(\d+)\.(\d+):\s+sched:(sched_switch|sched_wakeup_new): (.*)", line)
+        if not found:
+            continue
+        time_ns = int(found.group(1)) * 1_000_000_000 + int(found.group(2))
+        if found.group(3) == "sched_wakeup_new":
+            thread = int(re.search(r" pid=(\d+)", found.group(4)).group(1))
+            since[thread] = time_ns
+            continue
+        pair = re.search(r"prev_pid=(\d+) .*next_pid=(\d+)", found.group(4))
+        previous, following = int(pair.group(1)), int(pair.group(2))
+        if following in threads and following in since:
+            total += time_ns - since.pop(following)
+            count += 1
+        since[previous] = time_ns
+    return total / 1e9, count
 
 
 def perf_total(directory, pid):
@@ -124,27 +158,46 @@ def perf_total(directory, pid):
     return total / 1e3
 
 
+def wait_until_recording(commands, answers):
+    with open(commands, "w", encoding="ascii") as to, open(answers, encoding="ascii") as answer:
+        print("ping", file=to, flush=True)
+        answer.readline()
+
+
 def totals(directory, command):
     program = start_stopped(["taskset", "-c", "0", *command])
     stacks = pathlib.Path(directory) / "stacks.txt"
+    commands, answers = (f"{directory}/{name}" for name in ("commands", "answers"))
+    for fifo in (commands, answers):
+        pathlib.Path(fifo).unlink(missing_ok=True)
+        os.mkfifo(fifo)
+    control = ["--control", f"fifo:{commands},{answers}"]
     with open(stacks, "w", encoding="utf-8") as output:
-        commands = [(xpu_record(directory, program.pid, "--off-cpu"), subprocess.DEVNULL)]
+        tools_here = [(xpu_record(directory, program.pid, "--off-cpu", *control),
+                       subprocess.DEVNULL)]
         if shutil.which("offcputime"):
-            commands.append((["offcputime", "-p", str(program.pid)], output))
+            tools_here.append((["offcputime", "-p", str(program.pid)], output))
         if shutil.which("perf"):
-            commands.append((perf_sched(directory), subprocess.DEVNULL))
-        with recorders(commands):
+            tools_here.append((perf_sched(directory), subprocess.DEVNULL))
+        with recorders(tools_here):
+            wait_until_recording(commands, answers)
             program.send_signal(signal.SIGCONT)
             program.communicate()
             time.sleep(0.5)
-    xpu = xpu_total(directory)
-    cells = [f"{xpu:.4f}"]
-    others = {"offcputime": lambda: offcputime_total(stacks.read_text(encoding="utf-8")),
-              "perf": lambda: perf_total(directory, program.pid)}
-    for tool, total in others.items():
-        value = total() if shutil.which(tool) else 0
-        cells.append(f"{value:.4f} ({100 * (value / xpu - 1):+.2f} %)" if value else "-")
-    return cells
+    xpu, threads = xpu_times(directory, program.pid)
+    switches, count = switches_total(directory, threads) if shutil.which("perf") else (0, 0)
+    offcputime = timehist = 0
+    if shutil.which("offcputime"):
+        offcputime = offcputime_total(stacks.read_text(encoding="utf-8"))
+    if shutil.which("perf"):
+        timehist = perf_total(directory, program.pid)
+    more = f", {1e6 * (offcputime - xpu) / count:+.2f} us a switch" if offcputime and count else ""
+    return [f"{xpu:.4f}", beside(switches, xpu, digits=4), beside(offcputime, xpu, more),
+            beside(timehist, xpu)]
+
+
+def beside(value, xpu, more="", digits=2):
+    return f"{value:.4f} ({100 * (value / xpu - 1):+.{digits}f} %{more})" if value else "-"
 
 
 def print_totals(directory):
@@ -161,7 +214,8 @@ def print_totals(directory):
                 "Python, four threads": [sys.executable, "-c", python],
                 "Python, disk": [sys.executable, "-c", disk]}
     tools.print_table("Time off the CPU of all threads, seconds",
-                      ["program", "xpu-record", "offcputime", "perf sched timehist"],
+                      ["program", "xpu-record", "switches that perf recorded", "offcputime",
+                       "perf sched timehist"],
                       [[name, *totals(directory, command)] for name, command in programs.items()])
 
 
