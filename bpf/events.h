@@ -162,6 +162,7 @@ enum xpu_off_cpu_state {
   XPU_OFF_CPU_PREEMPTED,
   XPU_OFF_CPU_CREATED, /* it has not run yet */
   XPU_OFF_CPU_RUNNING, /* only in sums */
+  XPU_OFF_CPU_STOPPED, /* by a signal or a debugger */
   XPU_OFF_CPU_STATES,
 };
 
@@ -172,6 +173,14 @@ enum xpu_off_cpu_waker {
   XPU_WAKER_INTERRUPT,
 };
 
+/* Instead of the number of a system call. */
+#define XPU_IN_PAGE_FAULT (-2)
+
+/* Kinds of descriptors without a file, which are not in S_IFMT. */
+#define XPU_FILE_EVENT 1  /* eventfd */
+#define XPU_FILE_TIMER 2  /* timerfd */
+#define XPU_FILE_SIGNAL 3 /* signalfd */
+
 #define XPU_COMM_BYTES 16
 
 struct xpu_waker {
@@ -179,6 +188,16 @@ struct xpu_waker {
   __u32 pid;  /* of a thread, otherwise 0 */
   __u32 tid;
   char name[XPU_COMM_BYTES];
+};
+
+/*
+ * Map `thread_ends`, filled when recording is switched off: the futexes at which the kernel
+ * announces that a thread has ended, where pthread_join waits; the value is the thread.
+ */
+struct xpu_thread_end {
+  __u64 futex;
+  __u32 pid;
+  __u32 reserved;
 };
 
 /* Ring `off_cpu_events`: each event begins with its kind. */
@@ -196,14 +215,16 @@ struct xpu_off_cpu_wait {
   __u64 end_ns;
   __u32 pid;
   __u32 tid;
-  __s32 system_call; /* -1: none, or not known */
-  __u32 file_type;   /* of the descriptor that is the argument: S_IFMT of its mode; 0: none */
+  __s32 system_call; /* -1: none, or not known; or XPU_IN_PAGE_FAULT */
+  __u32 file_type;   /* of the descriptor that is the argument: S_IFMT of its mode, or XPU_FILE_;
+                        0: none */
   __u64 argument;    /* the first one of the system call */
-  __u64 ip;          /* of open waits, whose stack the recorder walks: the registers in user code */
+  __u64 ip;          /* if the recorder is to walk its user stack: the registers in user code */
   __u64 sp;
   __u64 bp;
-  __u32 is_open; /* it has not ended */
-  __u32 own_tid; /* of open waits: the number of the thread in its own pid namespace */
+  __u64 run_count; /* then also: how often the thread had run; 0: not known */
+  __u32 is_open;   /* it had not ended when recording was switched off */
+  __u32 own_tid;   /* if the recorder is to walk: the thread's number in its own pid namespace */
   struct xpu_waker waker;
   struct xpu_stack stack;
 };
@@ -230,6 +251,8 @@ struct xpu_off_cpu_totals {
   __u32 pid;
   __u32 tid;
   __u64 time_ns;
+  __u32 is_final; /* the thread has ended, or the recording */
+  __u32 reserved;
   struct xpu_off_cpu_sum sums[XPU_OFF_CPU_STATES];
 };
 

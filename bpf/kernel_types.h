@@ -101,6 +101,7 @@ typedef struct {
 
 struct super_block {
   unsigned int s_dev;
+  unsigned long s_magic;
 };
 
 struct inode {
@@ -109,8 +110,21 @@ struct inode {
   unsigned long i_ino;
 };
 
+struct qstr {
+  const unsigned char* name;
+};
+
+struct dentry {
+  struct qstr d_name;
+};
+
+struct path {
+  struct dentry* dentry;
+};
+
 struct file {
   struct inode* f_inode;
+  struct path f_path;
 };
 
 struct vm_area_struct {
@@ -205,6 +219,10 @@ struct files_struct {
   struct fdtable* fdt;
 };
 
+struct sched_info {
+  unsigned long pcount;
+};
+
 struct task_struct {
   unsigned int __state;
   void* stack;
@@ -214,6 +232,8 @@ struct task_struct {
   unsigned int in_execve : 1;
   struct uprobe_task* utask;
   struct mm_struct* mm;
+  struct sched_info sched_info;
+  int* clear_child_tid;
   struct pid* thread_pid;
   struct task_struct* group_leader;
   struct perf_event_context* perf_event_ctxp;

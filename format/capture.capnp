@@ -323,6 +323,7 @@ enum OffCpuState {
   preempted @3;  # it could run, and another thread did
   created @4;  # it had been created and had not run yet
   running @5;  # only in off_cpu_sum: it ran
+  stopped @6;  # by a signal or a debugger
 }
 
 enum OffCpuWaker {
@@ -340,7 +341,8 @@ struct OffCpuWait {
   pid @3 :Column $u32 $is(process);
   tid @4 :Column $u32 $is(process);
   state @5 :Column $enumeration("OffCpuState");
-  systemCall @6 :Column $i32;  # the number of the call that it waited in; -1: none, or not known
+  systemCall @6 :Column $i32;
+    # the number of the call that it waited in; -1: none, or not known; -2: it waited in a page fault
   stack @7 :Column $stack;  # 0: not taken
   stackFlags @8 :Column $u8 $is(stackFlags);
   pythonStack @9 :Column $stack;  # as in cpu_sample
@@ -351,7 +353,8 @@ struct OffCpuWait {
     # it had not ended when recording ended or was switched off, which is end_ns
   argument @12 :Column $u64 $is(address);
     # the first argument of the system call: the address of a futex, or a descriptor
-  fileType @13 :Column $u32;  # of that descriptor, as S_IFMT of st_mode; 0: none
+  fileType @13 :Column $u32;
+    # of that descriptor, as S_IFMT of st_mode; 1: an eventfd, 2: a timerfd, 3: a signalfd; 0: none
   waker @14 :Column $enumeration("OffCpuWaker");
   wakerPid @15 :Column $u32 $is(process);  # 0: not a thread
   wakerTid @16 :Column $u32 $is(process);
@@ -360,14 +363,15 @@ struct OffCpuWait {
   wakerStackFlags @19 :Column $u8 $is(stackFlags);
   wakerPythonStack @20 :Column $stack;
   lockHolder @21 :Column $u32 $is(process);
-    # the thread that held the lock at the end, if the wait is open and the futex is a mutex of the
-    # GNU C library; 0: not known
+    # if the wait is open and the futex is a mutex of the GNU C library: the thread that held it at
+    # the end; if it is where pthread_join waits: the thread that it waits for; 0: not known
 }
 
 struct OffCpuSum {
   # All shorter times in which a thread did not run, in one state; and all of its running time.
   rows @0 :UInt32;
-  timeNs @1 :Column $u64 $time(monotonic);  # when the thread ended, or the recording
+  timeNs @1 :Column $u64 $time(monotonic);
+    # when the thread ended, or the recording, or this part of it
   pid @2 :Column $u32 $is(process);
   tid @3 :Column $u32 $is(process);
   state @4 :Column $enumeration("OffCpuState");

@@ -3,8 +3,13 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <cinttypes>
+#include <cstdio>
+#include <cstdlib>
 #include <cstring>
+#include <iterator>
 #include <span>
+#include <string>
 #include <string_view>
 #include <unordered_map>
 #include <utility>
@@ -15,12 +20,15 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "format/base/file.h"
+#include "format/base/text.h"
 #include "record/base/clock.h"
 #include "record/kernel/bpf_support.h"
 #include "record/kernel/kernel_features.h"
 #include "record/kernel/probe_links.h"
 #include "record/off_cpu/remote_stacks.h"
 #include "record/process/watched_processes.h"
+#include "record/symbols/kernel_symbols.h"
 #include "record/unwind/stack_frames.h"
 #include "record/unwind/unwinder.h"
 
@@ -32,6 +40,7 @@ static_assert(static_cast<int>(OffCpuState::kUninterruptible) == XPU_OFF_CPU_UNI
 static_assert(static_cast<int>(OffCpuState::kPreempted) == XPU_OFF_CPU_PREEMPTED);
 static_assert(static_cast<int>(OffCpuState::kCreated) == XPU_OFF_CPU_CREATED);
 static_assert(static_cast<int>(OffCpuState::kRunning) == XPU_OFF_CPU_RUNNING);
+static_assert(static_cast<int>(OffCpuState::kStopped) == XPU_OFF_CPU_STOPPED);
 static_assert(static_cast<int>(OffCpuWaker::kThread) == XPU_WAKER_THREAD);
 static_assert(static_cast<int>(OffCpuWaker::kInterrupt) == XPU_WAKER_INTERRUPT);
 
@@ -48,6 +57,14 @@ bool HasSchedulerExit() {
          libbpf_find_vmlinux_btf_id("sched_exit_tp", BPF_TRACE_RAW_TP) > 0;
 }
 
+// Where the stacks of waits are taken.
+void ChooseEndOfWait(off_cpu_bpf& program) {
+  const bool at_scheduler_exit = HasSchedulerExit();
+  program.rodata->has_scheduler_exit = at_scheduler_exit;
+  bpf_program__set_autoload(program.progs.take_stack_after_switch, at_scheduler_exit);
+  bpf_program__set_autoload(program.progs.take_stack_of_wait, !at_scheduler_exit);
+}
+
 // How often the kernel did not run one of the programs because it interrupted itself.
 uint64_t EventsMissed(bpf_object* object) {
   uint64_t missed = 0;
@@ -61,6 +78,24 @@ uint64_t EventsMissed(bpf_object* object) {
     }
   }
   return missed;
+}
+
+// How often a thread has run; 0: the kernel does not count that.
+uint64_t RunCount(uint32_t pid, uint32_t tid) {
+  auto text = ReadFile(Format("/proc/{}/task/{}/schedstat", pid, tid));
+  uint64_t count = 0;
+  // The first two numbers are times.
+  if (text.ok()) std::sscanf(text->c_str(), "%*u %*u %" SCNu64, &count);
+  return count;
+}
+
+// What was added to a sum. The kernel's programs change sums while they are read, so one may be
+// less than before.
+xpu_off_cpu_sum Since(const xpu_off_cpu_sum& before, const xpu_off_cpu_sum& now) {
+  const auto added = [](uint64_t from, uint64_t to) { return to - std::min(from, to); };
+  return {.count = added(before.count, now.count),
+          .duration_ns = added(before.duration_ns, now.duration_ns),
+          .ready_ns = added(before.ready_ns, now.ready_ns)};
 }
 
 uint64_t ReadyNs(const xpu_off_cpu_wait& wait) {
@@ -88,6 +123,8 @@ class OffCpuSource::Impl {
   Status Open(const SourceContext& context);
   void Switch(bool on);
   void Drain(EventSink& sink);
+  // Writes the sums so far.
+  void WriteSums(EventSink& sink);
   // Takes what is left. Nothing is recorded from then on.
   void Stop(EventSink& sink);
   void CountLosses(LossLedger& losses, bool is_over);
@@ -109,18 +146,27 @@ class OffCpuSource::Impl {
   void TakeTotals(std::span<const std::byte> bytes);
   // `bytes`: of an event from its stack on.
   Stacks TakeStack(std::span<const std::byte> bytes, uint32_t pid);
-  Stacks TakeOpenStack(const xpu_off_cpu_wait& wait);
+  // Those of stack_, without what the kernel does after the thread has stopped: the scheduler, and
+  // what runs our program there.
+  std::span<const Frame> FramesOfWait() const;
+  // Of a thread that did not run: with the user stack that is there now.
+  Stacks TakeRemoteStack(const xpu_off_cpu_wait& wait, std::span<const std::byte> bytes);
   void CountStacks(std::span<const std::byte> bytes, uint32_t pid);
+  // The thread at whose futex pthread_join waits; 0: none.
+  uint32_t ThreadThatEnds(uint32_t pid, uint64_t futex) const;
 
   Handle<off_cpu_bpf, off_cpu_bpf::destroy> program_;
   std::vector<BpfLink> links_;
   std::unique_ptr<BpfRing> ring_;
   std::unique_ptr<BpfRing> totals_;
   StackFrames stack_;
+  KernelFunction scheduler_;
   const Unwinder* unwinder_;
   RemoteStacks remote_stacks_;
   // By the woken thread; their waits follow.
   std::unordered_map<uint32_t, std::vector<std::byte>> wakes_;
+  // What has been written of the sums of threads that have not ended.
+  std::unordered_map<uint32_t, xpu_off_cpu_totals> written_;
   EventSink* sink_ = nullptr;  // valid during Drain
   uint64_t recorded_ = 0;
   uint64_t summed_ = 0;
@@ -139,10 +185,14 @@ Status OffCpuSource::Impl::Load(const SourceContext& context) {
   program_->rodata->pid_namespace_inode = pid_namespace.inode;
   program_->rodata->minimum_ns = context.options.off_cpu_min_ns;
   program_->rodata->waker_minimum_ns = kWakerFactor * context.options.off_cpu_min_ns;
-  const bool at_scheduler_exit = HasSchedulerExit();
-  program_->rodata->has_scheduler_exit = at_scheduler_exit;
-  bpf_program__set_autoload(program_->progs.take_stack_after_switch, at_scheduler_exit);
-  bpf_program__set_autoload(program_->progs.take_stack_of_wait, !at_scheduler_exit);
+  auto kallsyms = ReadFile("/proc/kallsyms");
+  if (kallsyms.ok()) {
+    scheduler_ = FindKernelFunction(*kallsyms, "__schedule");
+    const KernelFunction entry = FindKernelFunction(*kallsyms, "asm_exc_page_fault");
+    program_->rodata->page_fault_entry = entry.begin;
+    program_->rodata->page_fault_entry_end = entry.end;
+  }
+  ChooseEndOfWait(*program_);
   XPU_RETURN_IF_ERROR(UseUnwinder(*program_, unwinder_));
   XPU_RETURN_IF_ERROR(WatchOnly(*program_, context.scope));
   const int result = off_cpu_bpf::load(program_.get());
@@ -198,20 +248,24 @@ Status OffCpuSource::Impl::Open(const SourceContext& context) {
 void OffCpuSource::Impl::Switch(bool on) {
   auto& state = *program_->bss;
   if (on == (state.is_on != 0)) return;
-  if (on) state.on_since_ns = MonotonicNs();
+  (on ? state.on_since_ns : state.off_since_ns) = MonotonicNs();
   __atomic_store_n(&state.is_on, on, __ATOMIC_RELEASE);
   if (on) return;
-  state.off_since_ns = MonotonicNs();
   WaitForPrograms();
   // Without it, times that have not ended are missing, which the totals show.
   (void)ForEachThread(program_->progs.end_thread);
-  state.off_since_ns = 0;
+  __atomic_store_n(&state.off_since_ns, 0, __ATOMIC_RELEASE);
 }
 
 void OffCpuSource::Impl::Drain(EventSink& sink) {
   sink_ = &sink;
   ring_->Drain();
   totals_->Drain();
+}
+
+void OffCpuSource::Impl::WriteSums(EventSink& sink) {
+  (void)ForEachThread(program_->progs.report_sums);
+  Drain(sink);
 }
 
 void OffCpuSource::Impl::Stop(EventSink& sink) {
@@ -241,8 +295,16 @@ OffCpuSource::Impl::Stacks OffCpuSource::Impl::TakeStack(std::span<const std::by
   stacks.flags = stack_.flags();
   // Taken before the native stack, because it writes definitions.
   stacks.python = TakePython(unwinder_, raw, bytes.size(), pid, *sink_);
-  stacks.native = sink_->Intern(stack_.frames());
+  stacks.native = sink_->Intern(FramesOfWait());
   return stacks;
+}
+
+std::span<const Frame> OffCpuSource::Impl::FramesOfWait() const {
+  const std::span<const Frame> frames = stack_.frames();
+  const auto scheduler = std::find_if(frames.begin(), frames.end(), [&](const Frame& frame) {
+    return frame.kind == FrameKind::kKernel && scheduler_.Contains(frame.address);
+  });
+  return scheduler == frames.end() ? frames : std::span(std::next(scheduler), frames.end());
 }
 
 void OffCpuSource::Impl::CountStacks(std::span<const std::byte> bytes, uint32_t pid) {
@@ -250,20 +312,37 @@ void OffCpuSource::Impl::CountStacks(std::span<const std::byte> bytes, uint32_t 
   stack_.CountLosses(sink_->losses(), pid);
 }
 
-OffCpuSource::Impl::Stacks OffCpuSource::Impl::TakeOpenStack(const xpu_off_cpu_wait& wait) {
-  const RemoteStacks::Stack stack =
+OffCpuSource::Impl::Stacks OffCpuSource::Impl::TakeRemoteStack(const xpu_off_cpu_wait& wait,
+                                                               std::span<const std::byte> bytes) {
+  RemoteStacks::Stack stack =
       remote_stacks_.Take(wait.pid, {.ip = wait.ip, .sp = wait.sp, .bp = wait.bp});
-  CountStop(stack.walk, sink_->losses(), wait.pid);
   Stacks stacks;
   // Taken before the native stack, because it writes definitions.
   PythonStacks* python = unwinder_ != nullptr ? unwinder_->python() : nullptr;
   if (python != nullptr) stacks.python = python->TakeRemote(wait.pid, wait.own_tid, *sink_);
+  if (RunCount(wait.pid, wait.tid) != wait.run_count) {
+    // The thread has gone on, so these are not the frames in which it waited.
+    stack = {.frames = {}, .walk = {.flags = 0, .stop = XPU_STOP_UNREADABLE}};
+    stacks.python = {};
+  }
+  CountStop(stack.walk, sink_->losses(), wait.pid);
   stacks.flags = StackFlagsOf(stack.walk);
   if (stack.frames.empty() && stack.walk.stop != XPU_STOP_NO_STACK) {
     stacks.flags |= kStackUserFailed;
   }
+  stack_.Take(*reinterpret_cast<const xpu_stack*>(bytes.data()), bytes.size());
+  const std::span<const Frame> kernel = FramesOfWait();
+  stack.frames.insert(stack.frames.begin(), kernel.begin(), kernel.end());
   stacks.native = sink_->Intern(stack.frames);
   return stacks;
+}
+
+uint32_t OffCpuSource::Impl::ThreadThatEnds(uint32_t pid, uint64_t futex) const {
+  const xpu_thread_end end{.futex = futex, .pid = pid, .reserved = 0};
+  uint32_t tid = 0;
+  const int found =
+      bpf_map__lookup_elem(program_->maps.thread_ends, &end, sizeof(end), &tid, sizeof(tid), 0);
+  return found == 0 ? tid : 0;
 }
 
 void OffCpuSource::Impl::TakeWait(std::span<const std::byte> bytes) {
@@ -285,8 +364,14 @@ void OffCpuSource::Impl::TakeWait(std::span<const std::byte> bytes) {
   wait.waker = static_cast<OffCpuWaker>(raw->waker.kind);
   wait.waker_pid = raw->waker.pid;
   wait.waker_tid = raw->waker.tid;
-  if (raw->is_open && raw->system_call == SYS_futex) {
-    wait.lock_holder = remote_stacks_.HolderOf(raw->pid, raw->argument);
+  // Only the stack of a thread that runs again was taken when it did.
+  const bool is_remote = raw->ip != 0;
+  if (is_remote && raw->system_call == SYS_futex) {
+    wait.lock_holder = ThreadThatEnds(raw->pid, raw->argument);
+    if (wait.lock_holder == 0) {
+      wait.lock_holder = remote_stacks_.HolderOf(raw->pid, raw->argument, raw->own_tid != raw->tid);
+    }
+    if (RunCount(raw->pid, raw->tid) != raw->run_count) wait.lock_holder = 0;
   }
   std::vector<std::byte> wake;
   if (const auto found = wakes_.find(raw->tid); found != wakes_.end()) {
@@ -297,14 +382,15 @@ void OffCpuSource::Impl::TakeWait(std::span<const std::byte> bytes) {
   }
   constexpr size_t kWakerStackAt = offsetof(xpu_off_cpu_wake, stack);
   const std::span<const std::byte> own_stack = bytes.subspan(kStackAt);
-  if (!raw->is_open) CountStacks(own_stack, raw->pid);
+  if (!is_remote) CountStacks(own_stack, raw->pid);
   if (!wake.empty()) CountStacks(std::span(wake).subspan(kWakerStackAt), raw->waker.pid);
   // A Python stack may write definitions, after which the ids from before may be of another block;
   // they are written once.
   uint64_t tables = 0;
   do {
     tables = sink_->TablesNumber();
-    const Stacks own = raw->is_open ? TakeOpenStack(*raw) : TakeStack(own_stack, raw->pid);
+    const Stacks own =
+        is_remote ? TakeRemoteStack(*raw, own_stack) : TakeStack(own_stack, raw->pid);
     Stacks waker;
     if (!wake.empty()) waker = TakeStack(std::span(wake).subspan(kWakerStackAt), raw->waker.pid);
     wait.stack = own.native;
@@ -328,10 +414,12 @@ void OffCpuSource::Impl::TakeWake(std::span<const std::byte> bytes) {
 void OffCpuSource::Impl::TakeTotals(std::span<const std::byte> bytes) {
   const auto* raw = As<xpu_off_cpu_totals>(bytes);
   if (raw == nullptr) return;
-  wakes_.erase(raw->tid);
+  const auto written = written_.find(raw->tid);
   for (uint32_t state = 0; state < XPU_OFF_CPU_STATES; ++state) {
-    const xpu_off_cpu_sum& value = raw->sums[state];
-    if (value.count == 0) continue;
+    const xpu_off_cpu_sum before =
+        written == written_.end() ? xpu_off_cpu_sum{} : written->second.sums[state];
+    const xpu_off_cpu_sum value = Since(before, raw->sums[state]);
+    if (value.count == 0 && value.duration_ns == 0) continue;
     const bool is_ready = state == XPU_OFF_CPU_PREEMPTED || state == XPU_OFF_CPU_CREATED;
     if (state != XPU_OFF_CPU_RUNNING) summed_ += value.count;
     OffCpuSum sum;
@@ -344,6 +432,12 @@ void OffCpuSource::Impl::TakeTotals(std::span<const std::byte> bytes) {
     sum.ready_duration = is_ready ? value.duration_ns : value.ready_ns;
     sink_->Write(sum);
   }
+  if (!raw->is_final) {
+    written_[raw->tid] = *raw;
+    return;
+  }
+  wakes_.erase(raw->tid);
+  if (written != written_.end()) written_.erase(written);
 }
 
 // `is_over`: nothing more is produced, so what is missing was lost.
@@ -371,6 +465,15 @@ Result<std::unique_ptr<Source>> OffCpuSource::Open(SourceContext& context) {
   return std::unique_ptr<Source>(new OffCpuSource(context));
 }
 
+Status OffCpuSource::Try() {
+  Handle<off_cpu_bpf, off_cpu_bpf::destroy> program(off_cpu_bpf::open());
+  if (!program) return BpfError("BPF program off_cpu: open", -errno);
+  ChooseEndOfWait(*program);
+  XPU_RETURN_IF_ERROR(UseUnwinder(*program, nullptr));
+  const int result = off_cpu_bpf::load(program.get());
+  return result == 0 ? Ok() : Status(BpfError("BPF program off_cpu: load", result));
+}
+
 Status OffCpuSource::Arm() {
   impl_ = std::make_unique<Impl>(context_);
   return impl_->Open(context_);
@@ -379,6 +482,8 @@ Status OffCpuSource::Arm() {
 void OffCpuSource::Switch(const SwitchState& wanted) { impl_->Switch(wanted.is_on); }
 
 void OffCpuSource::Drain(EventSink& sink) { impl_->Drain(sink); }
+
+void OffCpuSource::BeforeNextPart(EventSink& sink) { impl_->WriteSums(sink); }
 
 void OffCpuSource::CountLosses(EventSink& sink) { impl_->CountLosses(sink.losses(), false); }
 

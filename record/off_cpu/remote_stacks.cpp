@@ -3,11 +3,19 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
+#include <cstdlib>
 #include <cstring>
+#include <string>
+#include <string_view>
+
+#include <linux/futex.h>
 
 #include "bpf/events.h"
+#include "format/base/file.h"
+#include "format/base/text.h"
 #include "record/base/clock.h"
 #include "record/base/process_memory.h"
+#include "record/base/process_status.h"
 
 namespace xpu {
 namespace {
@@ -40,10 +48,27 @@ class RemoteMemory {
 
 // The beginning of pthread_mutex_t in the GNU C library.
 struct Mutex {
-  int32_t lock;  // 2: held, and threads may wait
+  uint32_t lock;
   uint32_t count;
-  int32_t owner;
+  uint32_t owner;
 };
+
+bool IsHeld(const Mutex& mutex) {
+  constexpr uint32_t kThreadsMayWait = 2;
+  // Robust mutexes and those that inherit priorities hold the number of their owner.
+  return mutex.owner != 0 &&
+         (mutex.lock == kThreadsMayWait || (mutex.lock & FUTEX_TID_MASK) == mutex.owner);
+}
+
+// The number of a thread of the process in its innermost pid namespace; 0: not known.
+uint32_t OwnNumber(uint32_t pid, uint32_t tid) {
+  auto status = ReadFile(Format("/proc/{}/task/{}/status", pid, tid));
+  if (!status.ok()) return 0;
+  const std::vector<std::string_view> numbers = StatusWords(*status, "NSpid");
+  return numbers.empty() ? 0
+                         : static_cast<uint32_t>(
+                               std::strtoul(std::string(numbers.back()).c_str(), nullptr, 10));
+}
 
 }  // namespace
 
@@ -101,19 +126,19 @@ RemoteStacks::Stack RemoteStacks::Take(uint32_t pid, const WalkRegisters& regist
   return stack;
 }
 
-uint32_t RemoteStacks::HolderOf(uint32_t pid, uint64_t futex) const {
+uint32_t RemoteStacks::HolderOf(uint32_t pid, uint64_t futex, bool has_own_numbers) const {
   Mutex mutex{};
   const ProcessTable::Process* process = processes_.Find(pid);
   if (process == nullptr ||
       !ProcessMemory(static_cast<pid_t>(pid)).Read(futex, &mutex, sizeof(mutex))) {
     return 0;
   }
-  if (mutex.lock != 2 || mutex.owner <= 0) return 0;
-  const auto owner = static_cast<uint32_t>(mutex.owner);
+  if (!IsHeld(mutex)) return 0;
   const auto& threads = process->threads;
-  const bool is_thread = std::any_of(threads.begin(), threads.end(),
-                                     [&](const auto& thread) { return thread.tid == owner; });
-  return is_thread ? owner : 0;
+  const auto owner = std::find_if(threads.begin(), threads.end(), [&](const auto& thread) {
+    return mutex.owner == (has_own_numbers ? OwnNumber(pid, thread.tid) : thread.tid);
+  });
+  return owner == threads.end() ? 0 : owner->tid;
 }
 
 }  // namespace xpu

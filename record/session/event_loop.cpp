@@ -175,7 +175,9 @@ void EventLoop::SwitchAsWanted(Sources& sources, EventSink& sink,
 
 void EventLoop::EnforceSizeLimit(Sources& sources, EventSink& sink) {
   if (parts_.rotation.IsDue(sink)) {
-    sources.CountLosses(sink);  // they belong to the part that ends here
+    // What belongs to the part that ends here.
+    sources.BeforeNextPart(sink);
+    sources.CountLosses(sink);
     parts_.rotation.BeginNext(sink);
   }
   if (has_reached_max_ || !parts_.rotation.HasReachedMax(sink)) return;

@@ -78,6 +78,10 @@ void Sources::Drain(EventSink& sink) {
   for (const auto& source : sources_) source->Drain(sink);
 }
 
+void Sources::BeforeNextPart(EventSink& sink) {
+  for (const auto& source : sources_) source->BeforeNextPart(sink);
+}
+
 void Sources::CountLosses(EventSink& sink) {
   for (const auto& source : sources_) source->CountLosses(sink);
 }

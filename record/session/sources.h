@@ -37,6 +37,7 @@ class Sources {
   void Switch(const SwitchState& wanted);
   void Drain(EventSink& sink);
   void CountLosses(EventSink& sink);
+  void BeforeNextPart(EventSink& sink);
   // Sampling ends before the other sources: a task still runs after its process is known to have
   // ended.
   void EndSampling();

@@ -58,6 +58,8 @@ class Source {
   virtual void Drain(EventSink& sink) = 0;
   // Called about once a second: counts losses that happened elsewhere.
   virtual void CountLosses(EventSink& /*sink*/) {}
+  // A part of the capture ends: writes what has only been summed up.
+  virtual void BeforeNextPart(EventSink& /*sink*/) {}
   // The recording is over: takes everything that is left. `may_go_on`: processes that still run are
   // not counted as lost.
   virtual void Stop(EventSink& /*sink*/, bool /*may_go_on*/) {}

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "format/base/file.h"
+#include "format/base/text.h"
 
 namespace xpu {
 namespace {
@@ -90,6 +91,26 @@ KernelSymbolLookup FindKernelSymbols(std::string_view kallsyms, std::vector<uint
                               std::string(first->name), std::string(first->module)});
   }
   return lookup;
+}
+
+KernelFunction FindKernelFunction(std::string_view kallsyms, std::string_view name) {
+  const std::string wanted = Format(" {}\n", name);
+  const size_t found = kallsyms.find(wanted);
+  if (found == std::string_view::npos) return {};
+  const size_t begin = kallsyms.rfind('\n', found) + 1;  // 0 in the first line
+  const auto address_at = [&](size_t line) {
+    uint64_t address = 0;
+    std::from_chars(kallsyms.data() + line, kallsyms.data() + kallsyms.size(), address, 16);
+    return address;
+  };
+  KernelFunction function{.begin = address_at(begin)};
+  // Several symbols may be at one address.
+  for (size_t line = found; function.end <= function.begin; ++line) {
+    line = kallsyms.find('\n', line);
+    if (line == std::string_view::npos) return {};
+    function.end = address_at(line + 1);
+  }
+  return function;
 }
 
 void WriteKernelSymbols(std::vector<uint64_t> addresses, EventSink& sink) {

@@ -29,6 +29,15 @@ struct KernelSymbolLookup {
 // Finds the text symbols for `addresses` (any order) in the text of /proc/kallsyms.
 KernelSymbolLookup FindKernelSymbols(std::string_view kallsyms, std::vector<uint64_t> addresses);
 
+// The addresses of a function from its first one to the next symbol; zeros if it is not there, or
+// if the kernel hides addresses.
+struct KernelFunction {
+  uint64_t begin = 0;
+  uint64_t end = 0;
+  bool Contains(uint64_t address) const { return address >= begin && address < end; }
+};
+KernelFunction FindKernelFunction(std::string_view kallsyms, std::string_view name);
+
 // Writes the symbols of these kernel addresses and counts those without a name.
 void WriteKernelSymbols(std::vector<uint64_t> addresses, EventSink& sink);
 

@@ -73,6 +73,18 @@ Key KeyOfMost(const std::map<Key, uint64_t>& values) {
 
 }  // namespace
 
+bool IsOfKernelThread(const Analysis& analysis, const OffCpuWait& wait) {
+  const bool is_in_call = wait.system_call != -1;
+  if (is_in_call || !IsWait(wait.state) || wait.state == OffCpuState::kStopped) return false;
+  const bool is_known = (wait.stack_flags & kStackComplete) != 0;
+  if (!wait.stack) return is_known && wait.state == OffCpuState::kBlocked;
+  const CaptureTables& tables = *analysis.model.tables;
+  for (StackId stack = wait.stack; stack; stack = tables.Node(stack).caller) {
+    if (tables.IsLost(stack) || tables.Node(stack).frame.kind != FrameKind::kKernel) return false;
+  }
+  return is_known;
+}
+
 std::vector<OffCpuReason> OffCpuReasons(Analysis& analysis, CallPaths& paths) {
   ReadablePaths readable(analysis, paths.tree());
   struct Times {
@@ -209,8 +221,12 @@ std::vector<ThreadStates> FindThreadStates(const Analysis& analysis) {
   std::vector<ThreadStates> rows;
   rows.reserve(threads.size());
   for (const auto& [key, thread] : threads) rows.push_back(thread);
-  std::stable_sort(rows.begin(), rows.end(), [](const ThreadStates& a, const ThreadStates& b) {
-    return a.total_ns() > b.total_ns();
+  // Threads that only wait are as old as the recording, and the least interesting ones.
+  const auto order = [](const ThreadStates& thread) {
+    return std::pair(AddSaturated(thread.running_ns, thread.runnable_ns), thread.waiting_ns);
+  };
+  std::stable_sort(rows.begin(), rows.end(), [&](const ThreadStates& a, const ThreadStates& b) {
+    return order(a) > order(b);
   });
   return rows;
 }

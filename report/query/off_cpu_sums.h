@@ -13,6 +13,9 @@
 
 namespace xpu {
 
+// A wait of a kernel thread, which usually waits for work.
+bool IsOfKernelThread(const Analysis& analysis, const OffCpuWait& wait);
+
 // The times of one reason at one path.
 struct OffCpuReason {
   Statistics times;  // the reason is its name
@@ -20,7 +23,7 @@ struct OffCpuReason {
   uint64_t runnable_ns = 0;
   bool is_sum = false;  // of short times, of which only total and count are known
 };
-// All lists: the longest total first.
+// All lists of times: the longest total first.
 std::vector<OffCpuReason> OffCpuReasons(Analysis& analysis, CallPaths& paths);
 
 // The waits of one thread name that another one ended. The times are those until the wake-up.
@@ -58,7 +61,7 @@ struct ThreadStates {
 
   uint64_t total_ns() const;
 };
-// The longest total first.
+// Those that could run the longest first.
 std::vector<ThreadStates> FindThreadStates(const Analysis& analysis);
 
 // "worker/4711": a thread by the name that it had last.

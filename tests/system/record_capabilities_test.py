@@ -235,8 +235,8 @@ def test_programs_that_the_kernel_does_not_let_be_sampled():
 def test_context_switches():
     require()
     with Workspace() as work:
-        record(work, ENOUGH, "--cpu-only", "--off-cpu", "--off-cpu-min", "50ms", "-d", "200ms",
-               workload("known_waits"))
+        record(work, ENOUGH, "--cpu-only", "--off-cpu", "--off-cpu-min", "50ms", "-d", "300ms",
+               "sh", "-c", "sleep 0.1; sleep 3")
         capture = captured(work)
         unreported = {"off_cpu_events_missed": 0}  # by some kernels, under load
         expect("losses", {**capture.losses(), "kernel_symbols_hidden": 0, **unreported},

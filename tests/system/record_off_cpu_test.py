@@ -2,6 +2,7 @@
 calls in which it waited and the threads that woke it; shorter ones in sums; running programs; what
 does not fit."""
 
+import contextlib
 import json
 import os
 import signal
@@ -12,12 +13,14 @@ import record_python_test
 import xpu_testing
 from xpu_testing import PATIENCE_S, Workspace, expect, expect_in, folded
 
-BLOCKED, PREEMPTED, RUNNING = 1, 3, 5  # OffCpuState
+BLOCKED, UNINTERRUPTIBLE, PREEMPTED, RUNNING, STOPPED = 1, 2, 3, 5, 6  # OffCpuState
 THREAD, INTERRUPT = 1, 2  # OffCpuWaker
 EXEC, EXIT = 2, 4  # ProcessEventKind
 # The function that waits and its reason.
 WAITS = {"sleep": ("WaitInSleep", "clock_nanosleep"), "poll": ("WaitInPoll", "poll"),
          "futex": ("WaitInFutex", "futex"), "pipe": ("WaitInPipe", "read pipe"),
+         "event": ("WaitInEvent", "read eventfd"),
+         "page_fault": ("WaitInPageFault", "page fault"),
          "mutex": ("WaitForMutex", "futex"), "condition": ("WaitForCondition", "futex"),
          "join": ("WaitForJoin", "futex"), "pool": ("WaitForPool", "futex")}
 
@@ -56,6 +59,8 @@ def longest_wait(waits, tid, state=BLOCKED, **wanted):
 def check_times_and_reasons(work, account):
     stacks = folded("--mode", "off", "--unit", "ns", work.file("capture.xpu"))
     for name, (function, call) in WAITS.items():
+        if name == "page_fault" and name not in account:
+            continue  # userfaultfd is not allowed here
         # The function does nothing but wait, so all of its time is off the CPU.
         shown = waited(stacks, function)
         expect(f"{name}: {shown} ns of {account[name]} by its own clock",
@@ -73,12 +78,61 @@ def test_waits_have_their_times_and_reasons():
             expect("waits for the disk", calls > 0, True)
 
 
+def test_uninterruptible_waits_have_kernel_frames():
+    with Workspace() as work:
+        account = recorded(work, "--off-cpu-min", "0")
+        stacks = folded("--mode", "off", "--unit", "ns", work.file("capture.xpu"))
+        wanted = [s for s in stacks if s.endswith("[off-CPU] vfork (uninterruptible)")
+                  and "WaitInVfork" in s]
+        expect(f"stacks of {list(stacks)}", len(wanted), 1)
+        path = wanted[0].split(";")[:-1]
+        # Of the child, which has the same user frames, this is no part.
+        expect("kernel frames", "kernel_clone_[k]" in path, True)
+        shown = sum(value for stack, value in stacks.items()
+                    if "WaitInVfork" in stack and "kernel_clone_[k]" in stack)
+        expect(f"{shown} ns of {account['vfork']} by its own clock",
+               0.98 * account["vfork"] <= shown <= account["vfork"], True)
+        # What the scheduler does, and the program that takes the stack there, are left out.
+        expect("innermost frame", path[-1], "schedule_[k]")
+        others = [s for s in stacks if s.endswith("[off-CPU] read pipe")]
+        expect("kernel frames of others", [s for s in others if "_[k]" in s], [])
+
+
+def test_a_page_fault_wakes_a_thread():
+    with Workspace() as work:
+        account = recorded(work, "--off-cpu-min", "10ms")
+        if "page_fault" not in account:
+            xpu_testing.skip("userfaultfd", "userfaultfd is not allowed here")
+        capture = work.capture()
+        main_tid = max(capture.off_cpu_waits, key=lambda w: w["end_ns"])["pid"]
+        provider = account["page_fault_waker"]
+        wait = longest_wait(capture.off_cpu_waits, provider, system_call=0)
+        expect("kind of waker", wait["waker"], THREAD)
+        expect("waker", wait["waker_tid"], main_tid)
+        expect("stack of the waker", "WaitInPageFault" in "".join(
+            xpu_testing.symbols_of(xpu_testing.workload("known_waits")).name_at(offset) or ""
+            for offset in file_offsets(capture, wait)), True)
+        wait = longest_wait(capture.off_cpu_waits, main_tid, waker_tid=provider, system_call=-2)
+        expect("time", wait["end_ns"] - wait["start_ns"] >= 0.98 * account["page_fault"], True)
+
+
+def test_a_stopped_thread_is_called_so():
+    with Workspace() as work:
+        xpu_testing.require_recording()
+        work.record("--cpu-only", "--off-cpu", "--", "sh", "-c",
+                    "sleep 60 & sleep 0.1; kill -STOP $!; sleep 0.3; kill -CONT $!; kill $!")
+        stopped = [w for w in work.capture().off_cpu_waits if w["state"] == STOPPED]
+        expect("stopped threads", len(stopped), 1)
+        stacks = folded("--mode", "off", "--unit", "ns", work.file("capture.xpu"))
+        expect("reason", sum(s.endswith("[off-CPU] stopped") for s in stacks), 1)
+
+
 def test_waits_have_their_wakers():
     with Workspace() as work:
         account = recorded(work, "--off-cpu-min", "10ms")
         capture = work.capture()
         main_tid = max(capture.off_cpu_waits, key=lambda w: w["end_ns"])["pid"]
-        for name in ("pipe", "mutex", "condition", "join"):
+        for name in ("pipe", "event", "mutex", "condition", "join"):
             waker = account[f"{name}_waker"]
             wait = longest_wait(capture.off_cpu_waits, main_tid, waker_tid=waker)
             expect(f"{name}: kind of waker", wait["waker"], THREAD)
@@ -197,16 +251,100 @@ def test_a_minimum_of_zero_leaves_running_time_in_sums():
         expect("short sleeps", waited(stacks, "WaitShortly", "clock_nanosleep") >= 10_000_000, True)
 
 
-def test_a_deadlock_shows_both_threads_and_their_locks():
+def test_a_recording_that_is_switched_off_has_no_wrong_stacks():
+    """A thread may end its wait while the waits that have not ended are listed."""
     xpu_testing.require_recording()
     with Workspace() as work:
-        program = subprocess.Popen([xpu_testing.workload("deadlock")], stdout=subprocess.PIPE,
-                                   text=True)
+        control = work.file("control")
+        os.mkfifo(control)
+        recorder = subprocess.Popen(
+            [xpu_testing.find("record/xpu-record"), "-o", work.file("capture.xpu"), "--cpu-only",
+             "--off-cpu", "--off-cpu-min", "0", "--control", f"fifo:{control}", "--",
+             xpu_testing.workload("known_waits"), "--cycles", "3000"],
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        commands = os.open(control, os.O_WRONLY)
+        while recorder.poll() is None:
+            for command in (b"disable\n", b"enable\n"):
+                time.sleep(0.01)
+                with contextlib.suppress(BrokenPipeError):
+                    os.write(commands, command)
+        os.close(commands)
+        recorder.communicate()
+        capture = work.capture()
+        open_waits = [w for w in capture.off_cpu_waits if w["is_open"]]
+        expect(f"{len(open_waits)} open waits", len(open_waits) > 20, True)
+        stacks = folded("--mode", "off", work.file("capture.xpu"))
+        expect("waits in code that does not wait",
+               [s for s in stacks if "WorkShortly" in frames(s) and
+                not s.endswith(("preempted", "runnable"))], [])
+        if "off_cpu_events_missed" not in capture.losses():
+            expect("waits without system call",
+                   [w for w in open_waits if w["state"] == BLOCKED and w["system_call"] < 0], [])
+
+
+def test_each_part_has_its_own_sums():
+    xpu_testing.require_recording()
+    with Workspace() as work:
+        result = work.record("--cpu-only", "--off-cpu", "--off-cpu-min", "0", "--rotate-size", "1M",
+                             "--", xpu_testing.workload("ping_pong"), "--rounds=300000",
+                             timeout=300)
+        expect(f"exit status ({result.stderr})", result.returncode, 0)
+        parts = sorted(work.path.glob("capture.*.xpu"))
+        expect(f"{len(parts)} parts", len(parts) > 1, True)
+        previous = None
+        for path in parts:
+            dump = xpu_testing.report("--dump", str(path))
+            sums = [dict(field.split("=", 1) for field in line.split(" ")[1:])
+                    for line in dump.splitlines() if line.startswith("off_cpu_sum ")]
+            sums = [s for s in sums if s["state"] == "running"]
+            expect(f"{path.name}: running times", len({s["tid"] for s in sums}) >= 2, True)
+            end = max(int(s["time_ns"]) for s in sums)
+            if previous is not None:
+                most = max(int(s["duration"]) for s in sums)
+                expect(f"{path.name}: ran {most} of {end - previous} ns", most <= end - previous,
+                       True)
+            previous = end
+
+
+def test_a_deadlock_shows_both_threads_and_their_locks():
+    check_deadlock(["deadlock"])
+
+
+def test_a_deadlock_of_robust_mutexes():
+    check_deadlock(["deadlock", "--robust"])
+
+
+def test_a_deadlock_in_a_pid_namespace():
+    check_deadlock(["deadlock"], namespace=["unshare", "--pid", "--fork", "--kill-child"])
+
+
+def own_numbers(pid):
+    """Of the threads of a process, by their numbers in their own pid namespace."""
+    found = {}
+    for tid in os.listdir(f"/proc/{pid}/task"):
+        with open(f"/proc/{pid}/task/{tid}/status", encoding="ascii") as status:
+            numbers = next(line for line in status if line.startswith("NSpid:")).split()
+        found[int(numbers[-1])] = int(tid)
+    return found
+
+
+def check_deadlock(command, namespace=()):
+    xpu_testing.require_recording()
+    with Workspace() as work:
+        program = subprocess.Popen([*namespace, xpu_testing.workload(command[0]), *command[1:]],
+                                   stdout=subprocess.PIPE, text=True)
         try:
             account = json.loads(program.stdout.readline())
+            pid = program.pid
+            if namespace:
+                with open(f"/proc/{pid}/task/{pid}/children", encoding="ascii") as children:
+                    pid = int(children.read())
+            numbers = own_numbers(pid)
+            for holder in ("left_holder", "right_holder"):
+                account[holder] = numbers[account[holder]]
             wait_until_asleep(account["left_holder"])
             wait_until_asleep(account["right_holder"])
-            result = work.record("--cpu-only", "--off-cpu", "-p", str(program.pid), "-d", "300ms")
+            result = work.record("--cpu-only", "--off-cpu", "-p", str(pid), "-d", "300ms")
             expect(f"exit status ({result.stderr})", result.returncode, 0)
         finally:
             program.kill()
@@ -220,10 +358,15 @@ def test_a_deadlock_shows_both_threads_and_their_locks():
             expect(f"{holder}: lock", wait["argument"], account[wanted])
             expect(f"{holder}: holder", wait["lock_holder"], account[f"{wanted}_holder"])
             expect(f"{holder}: time", wait["end_ns"] - wait["start_ns"] >= 300_000_000, True)
+        # The main thread waits for the first one to end.
+        expect("joined", longest_wait(capture.off_cpu_waits, pid)["lock_holder"],
+               account["left_holder"])
         stacks = folded("--mode", "off", "--unit", "ns", work.file("capture.xpu"))
         expect_in("summary", "deadlock  first/", xpu_testing.report(work.file("capture.xpu")))
         for function in ("LeftThenRight", "RightThenLeft"):
             expect(function, waited(stacks, function, "futex") >= 300_000_000, True)
+            expect(f"{function}: kernel frames",
+                   [s for s in stacks if function in frames(s) and "futex_wait_[k]" not in s], [])
 
 
 HANGING_PYTHON = """

@@ -1,7 +1,9 @@
 // Two threads, each of which holds a mutex and waits for that of the other. Prints as JSON their
-// numbers and the addresses of the mutexes, once both wait, and hangs.
+// numbers and the addresses of the mutexes, once both wait, and hangs. With --robust, the mutexes
+// notice when their owner ends.
 #include <atomic>
 #include <cstdio>
+#include <cstring>
 #include <latch>
 #include <mutex>
 #include <thread>
@@ -42,7 +44,13 @@ XPU_FRAME void RightThenLeft() {
 }
 }
 
-int main() {
+int main(int count, char** arguments) {
+  if (count > 1 && std::strcmp(arguments[1], "--robust") == 0) {
+    pthread_mutexattr_t robust;
+    ::pthread_mutexattr_init(&robust);
+    ::pthread_mutexattr_setrobust(&robust, PTHREAD_MUTEX_ROBUST);
+    for (std::mutex* mutex : {&left, &right}) ::pthread_mutex_init(mutex->native_handle(), &robust);
+  }
   std::thread first([] {
     ::pthread_setname_np(::pthread_self(), "first");
     LeftThenRight();

@@ -1,9 +1,11 @@
 // Waits of known kinds, one after the other, each in a function of its own. Prints as JSON how long
-// each took by its own clock, in nanoseconds, and the threads and locks that matter.
+// each took by its own clock, in nanoseconds, and the threads and locks that matter. With --cycles
+// N it waits and works shortly, N times, and prints nothing.
 #include <condition_variable>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <ctime>
 #include <memory>
 #include <mutex>
@@ -15,9 +17,14 @@
 
 #include <fcntl.h>
 #include <linux/futex.h>
+#include <linux/userfaultfd.h>
 #include <poll.h>
 #include <pthread.h>
+#include <sys/eventfd.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "puppet.h"
@@ -98,6 +105,25 @@ XPU_FRAME void WaitInPipe(int read_end) {
   if (::read(read_end, &byte, 1) != 1) std::perror("read");
 }
 
+XPU_FRAME void WaitInEvent(int event) {
+  eventfd_t value = 0;
+  if (::eventfd_read(event, &value) != 0) std::perror("read");
+}
+
+// Uninterruptible.
+XPU_FRAME pid_t WaitInVfork() {
+  const pid_t child = ::vfork();
+  if (child == 0) {
+    ::clock_nanosleep(CLOCK_MONOTONIC, 0, &kWait, nullptr);
+    ::_exit(0);
+  }
+  return child;
+}
+
+XPU_FRAME void WaitInPageFault(volatile char* page) {
+  if (page != MAP_FAILED) *page = 1;
+}
+
 XPU_FRAME void WaitInFutex() {
   uint32_t word = 0;
   ::syscall(SYS_futex, &word, FUTEX_WAIT_PRIVATE, 0, &kWait, nullptr, 0);
@@ -160,6 +186,52 @@ void MeasurePipe() {
   writer.Join();
 }
 
+void MeasureEvent() {
+  const int event = ::eventfd(0, EFD_CLOEXEC);
+  NamedThread writer("writer", [event] {
+    SleepFor();
+    ::eventfd_write(event, 1);
+  });
+  Measure("event", [&] { WaitInEvent(event); });
+  Report("event_waker", static_cast<uint64_t>(writer.tid()));
+  writer.Join();
+}
+
+void MeasureVfork() {
+  pid_t child = 0;
+  Measure("vfork", [&] { child = WaitInVfork(); });
+  ::waitpid(child, nullptr, 0);
+}
+
+// The page fault wakes a thread that waits for it, and ends when that thread provides the page.
+// Nothing is measured where that is not allowed.
+void MeasurePageFault() {
+  const auto faults = static_cast<int>(::syscall(SYS_userfaultfd, O_CLOEXEC));
+  const auto page_bytes = static_cast<uint64_t>(::sysconf(_SC_PAGESIZE));
+  void* const page =
+      ::mmap(nullptr, page_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  const auto address = reinterpret_cast<uint64_t>(page);
+  uffdio_api api{.api = UFFD_API, .features = 0, .ioctls = 0};
+  uffdio_register range{};
+  range.range = {.start = address, .len = page_bytes};
+  range.mode = UFFDIO_REGISTER_MODE_MISSING;
+  if (faults < 0 || ::ioctl(faults, UFFDIO_API, &api) != 0 ||
+      ::ioctl(faults, UFFDIO_REGISTER, &range) != 0) {
+    return;
+  }
+  NamedThread provider("provider", [&] {
+    uffd_msg message{};
+    if (::read(faults, &message, sizeof(message)) < 0) std::perror("read");
+    SleepFor();
+    uffdio_zeropage zero{.range = range.range, .mode = 0, .zeropage = 0};
+    ::ioctl(faults, UFFDIO_ZEROPAGE, &zero);
+  });
+  SleepFor();
+  Measure("page_fault", [&] { WaitInPageFault(static_cast<char*>(page)); });
+  Report("page_fault_waker", static_cast<uint64_t>(provider.tid()));
+  provider.Join();
+}
+
 void MeasureMutex() {
   std::mutex mutex;
   std::binary_semaphore is_held{0};
@@ -220,12 +292,28 @@ void MeasurePool() {
 
 }  // namespace
 
-int main() {
+// Waits and works in turns, in functions of their own, and reports nothing.
+XPU_FRAME void WorkShortly() {
+  const uint64_t end_ns = NowNs() + 300'000;
+  while (NowNs() < end_ns) continue;
+}
+
+int main(int count, char** arguments) {
+  if (count > 2 && std::strcmp(arguments[1], "--cycles") == 0) {
+    for (int i = std::atoi(arguments[2]); i > 0; --i) {
+      WaitShortly(1);
+      WorkShortly();
+    }
+    return 0;
+  }
   const uint64_t start_ns = NowNs(), start_cpu_ns = NowNs(CLOCK_THREAD_CPUTIME_ID);
   Measure("sleep", WaitInSleep);
   Measure("poll", WaitInPoll);
   Measure("futex", WaitInFutex);
   MeasurePipe();
+  MeasureEvent();
+  MeasureVfork();
+  MeasurePageFault();
   MeasureMutex();
   MeasureCondition();
   MeasureJoin();

@@ -43,13 +43,20 @@ void WriteStates(const Analysis& analysis, SummaryText& text) {
 void WriteReasons(const Analysis& analysis, SummaryText& text) {
   const WaitReasons reasons(analysis);
   NamedValues values;
+  bool has_kernel_threads = false;
   for (const OffCpuWait& wait : analysis.OffCpuWaits()) {
-    if (IsWait(wait.state)) values[reasons.Of(wait)].push_back(TimesOf(analysis, wait).blocked_ns);
+    if (!IsWait(wait.state)) continue;
+    if (IsOfKernelThread(analysis, wait)) {
+      has_kernel_threads = true;
+      continue;
+    }
+    values[reasons.Of(wait)].push_back(TimesOf(analysis, wait).blocked_ns);
   }
   if (values.empty()) return;
   const std::vector<Statistics> rows = SummarizeByTotal(values);
   const uint64_t whole = SumOfTotals(rows);
-  text.Heading("Waits", ": " + HumanDuration(whole));
+  text.Heading("Waits", Format(": {}{}", HumanDuration(whole),
+                               has_kernel_threads ? ", without those of kernel threads" : ""));
   text.Names("  time%     total     count   longest  reason");
   for (size_t i = 0; i < std::min(rows.size(), kSummaryRows); ++i) {
     const Statistics& row = rows[i];

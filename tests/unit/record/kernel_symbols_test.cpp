@@ -40,6 +40,19 @@ TEST(KernelSymbols, AddressesOutsideAllSymbols) {
   EXPECT_EQ(lookup.symbols[0].name, "helper.cold");
 }
 
+TEST(KernelSymbols, FunctionsByName) {
+  const KernelFunction function = FindKernelFunction(kText, "do_work");
+  EXPECT_EQ(function.begin, 0xffffffff81000100u);
+  EXPECT_EQ(function.end, 0xffffffff81000180u);  // not its alias
+  EXPECT_TRUE(function.Contains(0xffffffff81000100));
+  EXPECT_FALSE(function.Contains(0xffffffff81000180));
+  EXPECT_EQ(FindKernelFunction(kText, "work").end, 0u);  // a part of a name
+  EXPECT_EQ(
+      FindKernelFunction("0000000000000000 T do_work\n0000000000000000 T other\n", "do_work").end,
+      0u);
+  EXPECT_EQ(FindKernelFunction("ffffffff81000000 T last\n", "last").end, 0u);
+}
+
 TEST(KernelSymbols, Hidden) {
   const KernelSymbolLookup lookup = FindKernelSymbols(
       "0000000000000000 T _stext\n0000000000000000 T do_work\n", {0xffffffff81000104});

@@ -99,9 +99,33 @@ TEST(OffCpuNames, CallKindOfFileAndState) {
   wait.system_call = 9999;
   wait.file_type = 0;
   EXPECT_EQ(WaitName(wait), "system call 9999 (uninterruptible)");
+  wait.system_call = SYS_clone3;
+  wait.state = OffCpuState::kBlocked;
+  EXPECT_EQ(WaitName(wait), "clone3");
+  wait.system_call = -2;
+  EXPECT_EQ(WaitName(wait), "page fault");
   wait.system_call = -1;
   wait.state = OffCpuState::kPreempted;
   EXPECT_EQ(WaitName(wait), "preempted");
+}
+
+TEST(OffCpuNames, DescriptorsWithoutFile) {
+  OffCpuWait wait;
+  wait.state = OffCpuState::kBlocked;
+  wait.system_call = SYS_read;
+  wait.file_type = 1;
+  EXPECT_EQ(WaitName(wait), "read eventfd");
+  wait.file_type = 2;
+  EXPECT_EQ(WaitName(wait), "read timerfd");
+  wait.file_type = 3;
+  EXPECT_EQ(WaitName(wait), "read signalfd");
+}
+
+TEST(OffCpuNames, TheCallOfAStoppedThreadIsNotWhatItWaitsFor) {
+  OffCpuWait wait;
+  wait.state = OffCpuState::kStopped;
+  wait.system_call = SYS_read;
+  EXPECT_EQ(WaitName(wait), "stopped");
 }
 
 TEST_F(OffCpuTest, AWaitIsSplitAtItsWakeUp) {
@@ -233,6 +257,27 @@ TEST_F(OffCpuTest, StatesOfAThreadAddUp) {
   EXPECT_EQ(threads[0].running_ns, 5'000u);
   EXPECT_EQ(threads[0].waiting_ns, 426u);
   EXPECT_EQ(threads[0].runnable_ns, 179u);
+}
+
+TEST_F(OffCpuTest, ThreadsThatCouldRunComeFirst) {
+  Wait(kAppPid, 1'000, 9'000, 9'000).system_call = SYS_read;
+  Wait(6, 1'000, 1'500, 1'600).system_call = SYS_read;
+  const std::vector<ThreadStates> threads = FindThreadStates(Built());
+  ASSERT_EQ(threads.size(), 2u);
+  EXPECT_EQ(threads[0].tid, 6u);
+}
+
+TEST_F(OffCpuTest, TheSummaryLeavesOutKernelThreads) {
+  Wait(kAppPid, 1'000, 3'000, 3'000).system_call = SYS_read;
+  Wait(6, 1'000, 6'000, 6'000);  // without frames
+  Wait(6, 6'000, 9'000, 9'000).stack = builder_.Stack({0xffffffff81000000});
+  // Those of a program are outside system calls too.
+  Wait(6, 9'000, 9'500, 9'500).stack = builder_.Stack({0x10});
+  Wait(6, 9'500, 9'600, 9'600, OffCpuState::kStopped);
+  const std::string text =
+      test::Written([&](Output& output) { WriteSummary(Built(), {}, output); });
+  EXPECT_NE(text.find("Waits: 2.6 us, without those of kernel threads\n"), std::string::npos)
+      << text;
 }
 
 TEST_F(OffCpuTest, ReasonsWithWhatIsKnownOfSums) {
