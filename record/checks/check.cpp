@@ -15,6 +15,7 @@
 #include "record/kernel/bpf_support.h"
 #include "record/kernel/capabilities.h"
 #include "record/kernel/machine.h"
+#include "record/off_cpu/off_cpu_source.h"
 #include "record/process/task_records.h"
 #include "record/unwind/unwinder.h"
 
@@ -91,6 +92,17 @@ Ability SamplingAbility(const Machine& machine) {
   return FromStatus(kName, CpuSource::Try(), "BPF program on the software CPU clock");
 }
 
+Ability OffCpuAbility(const RecordOptions& options, const Machine& machine) {
+  constexpr char kName[] = "off-CPU times";
+  const State otherwise = options.record_off_cpu ? State::kMissing : State::kAbsent;
+  if (const auto obstacle = ObstacleToBpf(machine)) {
+    return FromObstacle(kName, otherwise, obstacle, {});
+  }
+  const Status status = OffCpuSource::Try();
+  if (status.ok()) return {kName, State::kOk, "BPF programs at context switches", {}};
+  return {kName, otherwise, status.error().message, "--off-cpu needs Linux 5.18 or newer"};
+}
+
 Ability EventAbility() {
   constexpr char kName[] = "CPU events";
   CpuEventNames names = FindCpuEvents();
@@ -137,6 +149,7 @@ std::vector<Ability> AllAbilities(const RecordOptions& options, const Machine& m
                                     BpfAbility(machine),
                                     TaskAbility(machine),
                                     SamplingAbility(machine),
+                                    OffCpuAbility(options, machine),
                                     EventAbility(),
                                     UnwindAbility(),
                                     KernelSymbolAbility(),

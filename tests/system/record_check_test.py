@@ -175,6 +175,7 @@ def test_a_part_that_is_not_recorded_is_not_checked():
     with Workspace() as work:
         text = seen(work, {}, recorder(), "--check", "--cpu-only").stdout
         expect_in("CPU", "CPU samples: ", text)
+        expect_in("off CPU", "ok       off-CPU times: ", text)
         for name in ("NVIDIA driver", "libcupti", "injected library", "launch marker"):
             expect(name, name in text, False)
 
