@@ -357,6 +357,25 @@ TEST_F(InlinePeerTest, AFileThatReplacesAnotherIsUsed) {
   EXPECT_EQ(path, libc.dli_fname);
 }
 
+// As when the process has ended: its files cannot be compared.
+TEST_F(InlinePeerTest, FilesThatNobodyFindsAreNotMixed) {
+  ProcessTracker tracker(processes_);
+  MakeInlinePeer(&tracker);
+  const OwnCode nowhere{0x10000, 0x20000, 0x10000, 0};
+  SendCodeFile(0, nowhere, "of one", "/nowhere/one.so");
+  SendCodeFile(1, nowhere, "of other", "/nowhere/other.so");
+  peer_->Drain(*sink_);
+  const EventBatch events = Events();
+  std::vector<std::pair<std::string, std::string>> found;
+  for (const Mapping& mapping : events.mappings) {
+    if (mapping.start_address == nowhere.start) {
+      found.emplace_back(Text(mapping.path), Text(mapping.build_id));
+    }
+  }
+  EXPECT_EQ(found,
+            (std::vector<std::pair<std::string, std::string>>{{"/nowhere/other.so", "of other"}}));
+}
+
 TEST_F(InlinePeerTest, CodeThatIsInNoFile) {
   void* const pages =
       ::mmap(nullptr, 8192, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
