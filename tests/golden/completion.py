@@ -94,9 +94,9 @@ def test_every_value_is_taken():
 
 def test_values():
     expect("--mode", replies("xpu-report", "--mode", ""),
-           {"merge", "gpu", "cpu", "idle", "probe", "off", "wall"})
+           {"merge", "gpu", "cpu", "idle", "probe", "off", "wall", "critical"})
     expect("--mode=", replies("xpu-report", "--mode", "="),
-           {"merge", "gpu", "cpu", "idle", "probe", "off", "wall"})
+           {"merge", "gpu", "cpu", "idle", "probe", "off", "wall", "critical"})
     expect("--mode=g", replies("xpu-report", "--mode", "=", "g"), {"gpu"})
     expect("--help", replies("xpu-record", "--help", ""),
            {"control", "cpu", "gpu", "output", "general", "all"})
