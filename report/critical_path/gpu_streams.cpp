@@ -167,8 +167,12 @@ std::span<const GpuStream> GpuStreams::Of(InstanceId instance) const {
 }
 
 std::span<const GpuStream> GpuStreams::AllOf(InstanceId instance) const {
-  const auto found = std::ranges::equal_range(all_, instance, {}, &GpuStream::instance);
-  return {found.begin(), found.end()};
+  const auto begin =
+      std::lower_bound(all_.begin(), all_.end(), instance,
+                       [](const GpuStream& of, InstanceId wanted) { return of.instance < wanted; });
+  const auto end =
+      std::find_if(begin, all_.end(), [&](const GpuStream& of) { return of.instance != instance; });
+  return {begin, end};
 }
 
 const GpuStream* GpuStreams::Find(InstanceId instance, uint32_t stream) const {

@@ -9,6 +9,7 @@
 #include "format/base/text.h"
 #include "report/analysis/filter.h"
 #include "report/query/gpu_idle.h"
+#include "report/workload/frame_families.h"
 
 namespace xpu {
 namespace {
@@ -247,7 +248,10 @@ std::vector<FrameId> WhatIf::FunctionsOf(const std::map<PathId, uint64_t>& times
   };
   const PathId innermost = MostOf(tree, times);
   PathId most = innermost;
-  while (most && frame_of(most).origin != FrameOrigin::kPython) most = tree[most].parent;
+  while (most && (frame_of(most).origin != FrameOrigin::kPython ||
+                  FrameFamilyOf(frame_of(most)) != FrameFamily::kNone)) {
+    most = tree[most].parent;
+  }
   const bool is_python = static_cast<bool>(most);
   if (!most) most = innermost;
   if (!most || !tree[most].parent || !frame_of(most).IsFunction()) return {};
@@ -258,6 +262,8 @@ std::vector<FrameId> WhatIf::FunctionsOf(const std::map<PathId, uint64_t>& times
     PathId at = path;
     for (; at && at != most; at = tree[at].parent) {
       const NamedFrame& frame = frame_of(at);
+      // What passes calls on is not what to make faster.
+      if (FrameFamilyOf(frame) != FrameFamily::kNone) continue;
       const bool is_one = is_python ? frame.origin == FrameOrigin::kPython : frame.IsFunction();
       if (is_one) function = at;
     }
