@@ -1,6 +1,6 @@
 #include "report/export/record_tables.h"
 
-#include <algorithm>
+#include <cstdint>
 #include <string>
 #include <type_traits>
 #include <vector>
@@ -18,6 +18,42 @@ constexpr size_t kMostBytes = Model::kLongestText / 2;
 // The parts of symbol slices are up to 512 KiB: as in --dump, their sizes stand for them.
 template <typename Event>
 constexpr bool kHasSizesOnly = std::is_same_v<Event, SymbolSlice>;
+
+// The stacks that the rows refer to, and all near them. Between the ids of several captures that
+// are shown as one are gaps of billions, which nobody can go through.
+class StackIds {
+ public:
+  void Add(StackId id) { used_[id.value / kBlock] = true; }
+
+  // Callers have smaller ids than their callees.
+  void AddCallers(const CaptureTables& tables) {
+    for (uint32_t block = kBlocks; block-- > 0;) {
+      VisitBlock(block, [&](StackId id) {
+        if (!tables.IsLost(id)) Add(tables.Node(id).caller);
+      });
+    }
+  }
+
+  // In order.
+  template <typename Function>
+  void Visit(Function function) const {
+    for (uint32_t block = 0; block < kBlocks; ++block) VisitBlock(block, function);
+  }
+
+ private:
+  static constexpr uint32_t kBlock = 1 << 16;
+  static constexpr uint32_t kBlocks = UINT32_MAX / kBlock + 1;
+
+  template <typename Function>
+  void VisitBlock(uint32_t block, Function function) const {
+    if (!used_[block]) return;
+    for (uint32_t i = 0; i < kBlock; ++i) {
+      if (const StackId id{block * kBlock + i}) function(id);
+    }
+  }
+
+  std::vector<bool> used_ = std::vector<bool>(kBlocks);
+};
 
 template <typename Event>
 class ColumnCollector {
@@ -44,8 +80,8 @@ class ColumnCollector {
 template <typename Event>
 class CellWriter {
  public:
-  CellWriter(const Model& model, TableSink& sink, uint32_t& most_stack)
-      : model_(model), sink_(sink), most_stack_(most_stack) {}
+  CellWriter(const Model& model, TableSink& sink, StackIds& stacks)
+      : model_(model), sink_(sink), stacks_(stacks) {}
 
   void operator()(FieldInfo field, StringId value) {
     const std::string_view bytes = model_.Bytes(value);
@@ -58,7 +94,7 @@ class CellWriter {
     }
   }
   void operator()(FieldInfo, StackId value) {
-    most_stack_ = std::max(most_stack_, value.value);
+    stacks_.Add(value);
     sink_.Unsigned(value.value);
   }
   // Text: tools that have no unsigned numbers of 64 bits would mistake it.
@@ -83,18 +119,18 @@ class CellWriter {
  private:
   const Model& model_;
   TableSink& sink_;
-  uint32_t& most_stack_;
+  StackIds& stacks_;
 };
 
 template <typename List>
 void WriteTable(const Model& model, const List& list, std::string_view prefix, TableSink& sink,
-                uint32_t& most_stack) {
+                StackIds& stacks) {
   using Event = std::decay_t<decltype(list[0])>;
   std::vector<ExportColumn> columns;
   Event none;
   VisitFields(none, ColumnCollector<Event>(columns));
   sink.Begin(std::string(prefix) + std::string(kEventName<Event>), columns);
-  CellWriter<Event> write(model, sink, most_stack);
+  CellWriter<Event> write(model, sink, stacks);
   for (const Event& event : list) {
     if (sink.failed()) return;
     VisitFields(event, write);
@@ -115,21 +151,21 @@ std::string_view FrameKindName(FrameKind kind) {
   return "unknown";
 }
 
-// Callers have smaller ids than their callees.
-void WriteStackNodes(const CaptureTables& tables, uint32_t most_stack, std::string_view prefix,
+void WriteStackNodes(const CaptureTables& tables, StackIds& stacks, std::string_view prefix,
                      TableSink& sink) {
   constexpr ExportColumn kColumns[] = {
       {"stack", ColumnType::kKey}, {"caller"}, {"kind", ColumnType::kText}, {"address"}};
   sink.Begin(std::string(prefix) + "stack_node", kColumns);
-  for (uint32_t i = 1; i <= most_stack && !sink.failed(); ++i) {
-    if (tables.IsLost(StackId{i})) continue;
-    const StackNode node = tables.Node(StackId{i});
-    sink.Unsigned(i);
+  stacks.AddCallers(tables);
+  stacks.Visit([&](StackId id) {
+    if (sink.failed() || tables.IsLost(id)) return;
+    const StackNode node = tables.Node(id);
+    sink.Unsigned(id.value);
     sink.Unsigned(node.caller.value);
     sink.Text(FrameKindName(node.frame.kind));
     sink.Unsigned(node.frame.address);
     sink.EndRow();
-  }
+  });
   sink.End();
 }
 
@@ -137,11 +173,11 @@ void WriteStackNodes(const CaptureTables& tables, uint32_t most_stack, std::stri
 
 void WriteRecordTables(const Analysis& analysis, std::string_view prefix, TableSink& sink) {
   const Model& model = analysis.model;
-  uint32_t most_stack = 0;
+  StackIds stacks;
   VisitLists(model.events, [&](std::string_view, const auto& list) {
-    WriteTable(model, list, prefix, sink, most_stack);
+    WriteTable(model, list, prefix, sink, stacks);
   });
-  WriteStackNodes(*model.tables, most_stack, prefix, sink);
+  WriteStackNodes(*model.tables, stacks, prefix, sink);
 }
 
 }  // namespace xpu

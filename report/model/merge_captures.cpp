@@ -47,7 +47,10 @@ class MergedTables : public CaptureTables {
   }
   bool IsLost(StackId id) const override {
     const size_t capture = id.value >> shift_;
-    return capture >= tables_.size() || tables_[capture]->IsLost(StackId{id.value & Largest()});
+    if (capture >= tables_.size()) return true;
+    const StackId inner{id.value & Largest()};
+    // None is the same in all, so that it is no stack of a later one.
+    return (id && !inner) || tables_[capture]->IsLost(inner);
   }
 
   // The id here of an id there. What is lost has one id everywhere; one that does not fit is none

@@ -287,6 +287,23 @@ def test_ranges_for_nsys():
         expect("ranges that end before they start", row[0], 0)
 
 
+def test_several_captures_as_one():
+    """The ids of their stacks lie far apart: they are written without going through all between."""
+    captures = [CAPTURES / name for name in ("graph_paths.xpu", "two_kernels_fork.xpu")]
+    with tempfile.TemporaryDirectory() as directory:
+        place = pathlib.Path(directory)
+        report(*captures, "--export", "csv", "-o", place / "all")
+        alone = []
+        for number, capture in enumerate(captures):
+            export(capture, "csv", place / str(number))
+            alone += csv_rows(place / str(number) / "stack_node.csv")
+        nodes = csv_rows(place / "all/stack_node.csv")
+        expect("stack nodes", len(nodes), len(alone))
+        ids = [int(node["stack"]) for node in nodes]
+        expect("order of stack nodes", ids, sorted(ids))
+        expect("callers", {int(node["caller"]) for node in nodes} <= {0, *ids}, True)
+
+
 def test_outputs_that_cannot_be():
     capture = CAPTURES / "graph.xpu"
     with tempfile.TemporaryDirectory() as directory:
