@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <set>
 #include <unordered_map>
 #include <utility>
 
@@ -289,6 +290,15 @@ void CountWarmUp(StepSeries& series) {
   }
 }
 
+// A filter that leaves nothing of what a process launches, such as one of ranks, leaves its steps
+// out.
+void LeaveThoseShown(const Analysis& analysis, std::vector<StepSeries>& found) {
+  if (analysis.shown.filter_text.empty()) return;
+  std::set<uint32_t> pids;
+  for (const Launch& launch : analysis.Launches()) pids.insert(launch.pid);
+  std::erase_if(found, [&](const StepSeries& series) { return !pids.contains(series.thread.pid); });
+}
+
 }  // namespace
 
 Result<StepDefinition> ParseStepDefinition(std::string_view text) {
@@ -319,6 +329,7 @@ std::vector<StepSeries> FindSteps(Analysis& analysis, const StepDefinition& defi
                                                            : finder.OfFunction(pattern.value());
   }
   std::erase_if(found, [](const StepSeries& series) { return series.steps.empty(); });
+  LeaveThoseShown(analysis, found);
   for (StepSeries& series : found) CountWarmUp(series);
   return found;
 }

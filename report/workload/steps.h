@@ -42,7 +42,8 @@ struct StepSeries {
   bool begins_by_code = false;  // Recurrence
 };
 
-// One for each process that has any, in order of pids. Filters are not asked.
+// One for each process that has any, in order of pids. Filters choose processes; what a step of one
+// is, they do not change.
 std::vector<StepSeries> FindSteps(Analysis& analysis, const StepDefinition& definition);
 
 // "found by what thread 12 launches again and again: 60 launches, the same in 98 % of the steps".

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include "report/analysis/filter.h"
 #include "report/query/gpu_busy.h"
 #include "report/views/view.h"
 #include "report/workload/slow_steps.h"
@@ -126,6 +127,18 @@ TEST_F(StepsTest, ARangeOfStepsIsAFilter) {
   EXPECT_EQ(StepCosts(*analysis_, found[0])[2].kernels, 0u);
   EXPECT_EQ(SelectSteps({10, 20}, found, *analysis_).error().kind, ErrorKind::kUsage);
   EXPECT_EQ(SelectSteps({}, {}, *analysis_).error().kind, ErrorKind::kUsage);
+}
+
+TEST_F(StepsTest, AFilterOfProcessesLeavesTheirSteps) {
+  Steps(10, 4);
+  ASSERT_EQ(Find().size(), 1u);
+  FilterOptions filter;
+  filter.pids = {10};
+  analysis_->shown = SelectPart(filter, *analysis_).value();
+  EXPECT_EQ(FindSteps(*analysis_, definition_).size(), 1u);
+  filter.pids = {11};
+  analysis_->shown = SelectPart(filter, *analysis_).value();
+  EXPECT_TRUE(FindSteps(*analysis_, definition_).empty());
 }
 
 // Of 20 steps two wait 5,000 ns in a function of their own.
