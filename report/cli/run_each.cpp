@@ -22,6 +22,7 @@
 #include "format/base/file.h"
 #include "format/base/handle.h"
 #include "format/base/text.h"
+#include "report/model/load.h"
 #include "report/output/progress.h"
 
 namespace xpu {
@@ -190,7 +191,13 @@ Result<std::vector<std::string>> NamesOfEach(const std::vector<std::string>& cap
 }
 
 Status RunEach(const ReportOptions& options, ReportOutcome& outcome) {
-  XPU_ASSIGN_OR_RETURN(std::vector<std::string> names, NamesOfEach(options.captures));
+  ReportOptions files = options;  // those in directories instead of these
+  files.captures.clear();
+  for (const std::string& path : options.captures) {
+    XPU_ASSIGN_OR_RETURN(const std::vector<std::string> at, CapturesAt(path));
+    files.captures.insert(files.captures.end(), at.begin(), at.end());
+  }
+  XPU_ASSIGN_OR_RETURN(std::vector<std::string> names, NamesOfEach(files.captures));
   const std::string end = options.value == "sqlite" ? ".sqlite" : "";
   std::vector<std::string> outputs;
   for (const std::string& name : names) {
@@ -199,7 +206,7 @@ Status RunEach(const ReportOptions& options, ReportOutcome& outcome) {
   if (::mkdir(options.output.c_str(), 0777) != 0 && errno != EEXIST) {
     return SystemError(Format("{}: mkdir", options.output), errno, {});
   }
-  return Readers(options, std::move(outputs)).Run(outcome);
+  return Readers(files, std::move(outputs)).Run(outcome);
 }
 
 }  // namespace xpu

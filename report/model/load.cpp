@@ -204,28 +204,27 @@ bool IsDirectory(const std::string& path) {
   return fs::is_directory(path, error);
 }
 
-// By name; never empty.
-Result<std::vector<std::string>> CapturesIn(const std::string& directory) {
+}  // namespace
+
+Result<std::vector<std::string>> CapturesAt(const std::string& path) {
+  if (!IsDirectory(path)) return std::vector<std::string>{path};
   std::vector<std::string> captures;
   std::error_code error;
-  fs::directory_iterator at(directory, error);
+  fs::directory_iterator at(path, error);
   for (; !error && at != fs::directory_iterator(); at.increment(error)) {
     std::error_code ignored;
     if (at->path().extension() == ".xpu" && at->is_regular_file(ignored)) {
       captures.push_back(at->path().string());
     }
   }
-  if (error) return Error{ErrorKind::kSystem, Format("{}: {}", directory, error.message()), {}};
+  if (error) return Error{ErrorKind::kSystem, Format("{}: {}", path, error.message()), {}};
   if (captures.empty()) {
-    return Error{ErrorKind::kNotFound,
-                 Format("{}: no captures (*.xpu) in this directory", directory),
-                 "record some: xpu-record -o " + directory + "/ -- PROGRAM"};
+    return Error{ErrorKind::kNotFound, Format("{}: no captures (*.xpu) in this directory", path),
+                 "record some: xpu-record -o " + path + "/ -- PROGRAM"};
   }
   std::sort(captures.begin(), captures.end());
   return captures;
 }
-
-}  // namespace
 
 Result<Model> LoadCapture(CaptureReader reader, std::string path) {
   return WithRestated(LoadPart(std::move(reader), std::move(path)));
@@ -245,7 +244,7 @@ Result<Model> LoadCaptures(const std::vector<std::string>& paths,
       captures.push_back(std::move(capture));
       continue;
     }
-    XPU_ASSIGN_OR_RETURN(const std::vector<std::string> files, CapturesIn(path));
+    XPU_ASSIGN_OR_RETURN(const std::vector<std::string> files, CapturesAt(path));
     std::optional<Error> first;
     const size_t before = captures.size();
     for (const std::string& file : files) {

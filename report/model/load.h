@@ -16,6 +16,8 @@ Result<Model> LoadCapture(const std::string& path);
 Result<Model> LoadCaptures(const std::vector<std::string>& paths,
                            const std::vector<HostClock>& corrections = {},
                            std::string* unreadable = nullptr);
+// The captures in a directory, by name and never none, or `path` itself if it is no directory.
+Result<std::vector<std::string>> CapturesAt(const std::string& path);
 // The events of `more`, which is empty afterwards or as before, after those of `all`.
 void AppendEvents(LoadedEvents& all, EventBatch& more);
 Result<Model> LoadCapture(CaptureReader reader, std::string path);

@@ -73,6 +73,17 @@ def test_captures_that_cannot_be_read_are_named_and_left_out():
         expect("status with --strict", result.returncode, 3)
 
 
+def test_a_directory_stands_for_the_captures_in_it():
+    with tempfile.TemporaryDirectory() as directory:
+        place = pathlib.Path(directory)
+        (place / "run").mkdir()
+        for name in ("graph.xpu", "two_kernels_fork.xpu"):
+            shutil.copy(CAPTURES / name, place / "run")
+        each([place / "run"], "csv", place / "tables")
+        expect("directories", sorted(path.name for path in (place / "tables").iterdir()),
+               ["graph", "two_kernels_fork"])
+
+
 def test_names_of_captures_in_several_directories():
     with tempfile.TemporaryDirectory() as directory:
         place = pathlib.Path(directory)
