@@ -388,7 +388,7 @@ CallTree BuildCriticalTree(Analysis& analysis, const CriticalOptions& options,
   uint64_t given_ns = 0;
   for (const auto& [path, ns] : running) {
     sum += ns;
-    const auto until_ns = static_cast<uint64_t>(sum + 0.5);
+    const auto until_ns = ToSaturated(sum + 0.5);
     tree.Add(path, until_ns - given_ns);
     given_ns = until_ns;
   }

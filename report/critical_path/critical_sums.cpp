@@ -5,6 +5,7 @@
 
 #include "format/base/text.h"
 #include "report/critical_path/what_if.h"
+#include "report/model/saturated.h"
 #include "report/query/gpu_idle.h"
 #include "report/query/off_cpu_names.h"
 #include "report/query/off_cpu_sums.h"
@@ -69,7 +70,7 @@ std::vector<CriticalSum> CriticalSums(Analysis& analysis, CallPaths& paths, Crit
     const auto add = [&](PathId path, double share, EdgeKind kind, std::string what) {
       Times& times = all[{kind, thread, std::move(what), readable.Of(path)}];
       const double ns = share * static_cast<double>(segment.ns());
-      times.durations.push_back(static_cast<uint64_t>(ns));
+      times.durations.push_back(ToSaturated(ns));
       times.sum_ns += ns;
       if (edge.is_assumed) times.assumed_ns += ns;
     };
@@ -88,12 +89,12 @@ std::vector<CriticalSum> CriticalSums(Analysis& analysis, CallPaths& paths, Crit
   std::vector<CriticalSum> rows;
   for (auto& [key, times] : all) {
     CriticalSum row{.times = Summarize({}, times.durations),
-                    .assumed_ns = static_cast<uint64_t>(times.assumed_ns + 0.5),
+                    .assumed_ns = ToSaturated(times.assumed_ns + 0.5),
                     .kind = std::get<0>(key),
                     .thread = std::get<1>(key),
                     .what = std::get<2>(key),
                     .path = std::get<3>(key)};
-    row.times.total = static_cast<uint64_t>(times.sum_ns + 0.5);
+    row.times.total = ToSaturated(times.sum_ns + 0.5);
     rows.push_back(std::move(row));
   }
   std::stable_sort(rows.begin(), rows.end(), [](const CriticalSum& a, const CriticalSum& b) {

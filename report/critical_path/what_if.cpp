@@ -8,6 +8,7 @@
 #include "format/base/check.h"
 #include "format/base/text.h"
 #include "report/analysis/filter.h"
+#include "report/model/saturated.h"
 #include "report/query/gpu_idle.h"
 #include "report/workload/frame_families.h"
 
@@ -159,13 +160,13 @@ Prediction WhatIf::Evaluate(const Speedup& speedup) {
     path_ns += ns;
     if (segment.edge.is_assumed) assumed_ns += ns;
   }
-  prediction.path_ns = static_cast<uint64_t>(path_ns);
-  prediction.assumed_ns = static_cast<uint64_t>(assumed_ns);
+  prediction.path_ns = ToSaturated(path_ns);
+  prediction.assumed_ns = ToSaturated(assumed_ns);
   const auto with = [&](double factor) {
     return critical_.Reevaluate([&](const Edge& edge) {
       const double part = scale.Of(edge);
       const auto ns = static_cast<double>(edge.ns);
-      return part == 0 ? edge.ns : static_cast<uint64_t>(ns * (1 - part * (1 - factor)));
+      return part == 0 ? edge.ns : ToSaturated(ns * (1 - part * (1 - factor)));
     });
   };
   prediction.predicted_ns = with(speedup.factor);
@@ -193,7 +194,7 @@ void WhatIf::AddKernels(size_t most, Named& named) {
 }
 
 uint64_t WhatIf::LeastNs() const {
-  return static_cast<uint64_t>(kMuchOfPath * static_cast<double>(critical_.window().ns()));
+  return ToSaturated(kMuchOfPath * static_cast<double>(critical_.window().ns()));
 }
 
 // The threads, by name; and of each the functions in which it spends most of its time there: those
@@ -217,8 +218,7 @@ void WhatIf::AddCode(size_t most, Named& named) {
       continue;
     }
     for (const CodeShare& part : critical_.CodeOf(edge)) {
-      code.paths[part.path] +=
-          static_cast<uint64_t>(part.share * static_cast<double>(segment.ns()));
+      code.paths[part.path] += ToSaturated(part.share * static_cast<double>(segment.ns()));
     }
   }
   std::vector<std::pair<std::string, Code*>> order;

@@ -17,4 +17,11 @@ inline uint64_t MultiplySaturated(uint64_t a, uint64_t b) {
   return __builtin_mul_overflow(a, b, &product) ? std::numeric_limits<uint64_t>::max() : product;
 }
 
+// Without its fraction; what is not a number, and less than 0, is 0.
+inline uint64_t ToSaturated(double value) {
+  constexpr double kEnd = 18446744073709551616.0;  // 2^64
+  if (!(value > 0)) return 0;
+  return value < kEnd ? static_cast<uint64_t>(value) : std::numeric_limits<uint64_t>::max();
+}
+
 }  // namespace xpu

@@ -6,6 +6,8 @@
 #include <optional>
 #include <utility>
 
+#include "report/model/saturated.h"
+
 namespace xpu {
 namespace {
 
@@ -66,7 +68,7 @@ Line Fit(std::vector<Difference> points) {
   for (const Difference& point : points) rest.push_back(point.ahead_ns - line.drift * since(point));
   line.ahead_ns = Median(rest);
   for (double& value : rest) value = std::abs(value - line.ahead_ns);
-  line.residual_ns = static_cast<uint64_t>(Median(rest));
+  line.residual_ns = ToSaturated(Median(rest));
   return line;
 }
 

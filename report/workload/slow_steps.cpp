@@ -56,9 +56,7 @@ void AddPaths(const CallTree& from, CallTree& tree, Add add) {
 }
 
 std::string ChangeText(double ns) {
-  constexpr double kMostNs = 1.8e19;  // in 64 bits
-  return (ns < 0 ? "-" : "+") +
-         HumanDuration(static_cast<uint64_t>(std::min(std::abs(ns), kMostNs)));
+  return (ns < 0 ? "-" : "+") + HumanDuration(ToSaturated(std::abs(ns)));
 }
 
 // "idle GPU +3 ms, GPU +2 us, CPU +1 ms".

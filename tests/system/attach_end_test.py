@@ -127,7 +127,10 @@ def test_a_stopped_recorder_that_is_killed():
 def test_parts():
     # As fast as it can, for parts that are at least 1 MiB large.
     with Workspace() as work, Steps(work, STEPS[:1]) as steps:
-        errors = finish(start(steps, work.path / "c.xpu", "-d", "8s", "--rotate-size", "1M"))
+        process = start(steps, work.path / "c.xpu", "--rotate-size", "1M")
+        wait_for("the second part", (work.path / "c.0002.xpu").exists)
+        process.send_signal(signal.SIGINT)
+        errors = finish(process)
         files = sorted(work.path.glob("c.*.xpu"))
         expect(f"several parts ({errors})", len(files) > 1, True)
         text = " ".join(report(*files).split())

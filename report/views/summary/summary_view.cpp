@@ -291,10 +291,8 @@ void Summary::WriteMore(size_t rows, std::string_view table) {
 std::string Summary::TotalText(uint64_t ns) const {
   const double scale = WindowScale(model_);
   if (scale == 0) return HumanDuration(ns);
-  constexpr double kMostNs = 1.8e19;  // in 64 bits
-  const double all_ns = std::min(static_cast<double>(ns) * scale, kMostNs);
   return Format("{}, about {} in the whole time", HumanDuration(ns),
-                HumanDuration(static_cast<uint64_t>(all_ns)));
+                HumanDuration(ToSaturated(static_cast<double>(ns) * scale)));
 }
 
 void Summary::WriteTimes(std::string_view title, std::string_view table,
