@@ -8,6 +8,7 @@ import os
 import signal
 import subprocess
 import time
+from collections import Counter
 
 import record_python_test
 import xpu_testing
@@ -224,10 +225,13 @@ def test_the_whole_system_has_all_states():
             times[wait["tid"]] = times.get(wait["tid"], 0) + wait["end_ns"] - wait["start_ns"]
         for each in capture.off_cpu_sums:
             times[each["tid"]] = times.get(each["tid"], 0) + each["duration"]
-        # This process waits for the recorder meanwhile, and others are there all the time too.
+        # This process waits for the recorder meanwhile, once it has started it; others do not run at
+        # all.
+        [(whole, threads)] = Counter(times.values()).most_common(1)
         own = times[os.getpid()]
-        expect(f"{own} ns", own >= 300_000_000, True)
-        expect("threads with the same time", list(times.values()).count(own) > 3, True)
+        expect(f"{whole} ns", whole >= 300_000_000, True)
+        expect("threads with the same time", threads > 3, True)
+        expect(f"{own} ns of this process", own >= whole // 2, True)
 
 
 def test_short_waits_are_in_sums():
