@@ -145,8 +145,7 @@ Result<std::unique_ptr<Source>> GpuSource::Open(SourceContext& context) {
   std::unique_ptr<GpuSource> source(new GpuSource(context, std::move(server)));
   source->library_ = std::move(library);
   source->shared_tables_ = std::move(tables);
-  const ControlOptions& control = options.control;
-  source->paused_ = control.delay_ns != 0 || control.waits_for_enable || control.window_ns != 0;
+  source->paused_ = options.control.UserStartsPaused();
   source->SetGates();
   context.stacks_are_inline = source->shared_tables_ != nullptr;
   if (!options.cupti_library.empty()) {

@@ -37,9 +37,9 @@ struct ControlOptions {
   uint64_t max_bytes = 0;  // limit for all parts of the capture; 0: none
   std::string note;        // warns of a value that may be a mistake; empty: none
 
-  bool StartsPaused() const {
-    return delay_ns != 0 || waits_for_enable || window_ns != 0 || capture_range;
-  }
+  // Until the user, or a time that the user gave, switches it on.
+  bool UserStartsPaused() const { return delay_ns != 0 || waits_for_enable || window_ns != 0; }
+  bool StartsPaused() const { return UserStartsPaused() || capture_range; }
   // True if there may be times in which nothing is recorded.
   bool CanPause() const { return StartsPaused() || by_signal || !fifo.empty(); }
   // True if the recording may end before the program.

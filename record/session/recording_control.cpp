@@ -16,7 +16,7 @@ uint64_t Later(uint64_t time_ns, uint64_t by_ns) {
 RecordingControl::RecordingControl(const ControlOptions& options, uint64_t start_ns) {
   if (options.duration_ns) duration_ns_ = *options.duration_ns;
   if (options.delay_ns != 0) delay_until_ns_ = Later(start_ns, options.delay_ns);
-  user_on_ = options.delay_ns == 0 && !options.waits_for_enable && options.window_ns == 0;
+  user_on_ = !options.UserStartsPaused();
   range_open_ = !options.capture_range;
   cause_ = user_on_ ? "--capture-range" : "--delay";
   if (options.window_ns != 0) {

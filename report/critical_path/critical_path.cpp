@@ -20,8 +20,8 @@ namespace {
 constexpr double kMostlySampled = 0.7;
 
 bool IsOfGpu(EdgeKind kind) {
-  return kind == EdgeKind::kKernel || kind == EdgeKind::kMemory || kind == EdgeKind::kGraph ||
-         kind == EdgeKind::kLaunch || kind == EdgeKind::kQueue || kind == EdgeKind::kStreamWait;
+  return IsGpuWork(kind) || kind == EdgeKind::kLaunch || kind == EdgeKind::kQueue ||
+         kind == EdgeKind::kStreamWait;
 }
 
 bool IsOfWait(EdgeKind kind) {
@@ -78,21 +78,15 @@ std::string_view EdgeKindName(EdgeKind kind) {
   return {};
 }
 
-CriticalPath::CriticalPath(Analysis& analysis, CallPaths& paths, const CriticalOptions& options)
-    : analysis_(analysis), paths_(paths), graph_(analysis) {
-  ChooseWindow(options);
-  FindSegments();
-}
-
-bool CriticalPath::ChooseSteps(const CriticalOptions& options) {
-  const std::vector<StepSeries> all = FindSteps(analysis_, options.steps);
+CriticalWindow FindCriticalSteps(Analysis& analysis, const CriticalOptions& options) {
+  const std::vector<StepSeries> all = FindSteps(analysis, options.steps);
   const auto weight = [](const StepSeries& series) {
     return series.steps.back().end_ns - series.steps.front().begin_ns;
   };
   const auto longest = std::max_element(
       all.begin(), all.end(),
       [&](const StepSeries& a, const StepSeries& b) { return weight(a) < weight(b); });
-  if (longest == all.end()) return false;
+  if (longest == all.end()) return {};
   const std::vector<Step>& steps = longest->steps;
   size_t first = longest->warm_up;
   size_t last = steps.size() - 1;
@@ -100,16 +94,20 @@ bool CriticalPath::ChooseSteps(const CriticalOptions& options) {
     first = std::min<uint64_t>(options.range->first, last);
     last = std::min<uint64_t>(options.range->last, last);
   }
-  // A time range leaves those that lie in it.
-  const Selection& shown = analysis_.shown;
+  const Selection& shown = analysis.shown;
   while (first <= last && steps[first].begin_ns < shown.from_ns) ++first;
   while (last > first && steps[last].end_ns > shown.to_ns) --last;
-  if (first > last) return false;
-  window_.thread = longest->thread;
-  window_.from_ns = steps[first].begin_ns;
-  window_.to_ns = steps[last].end_ns;
-  window_.steps = last - first + 1;
-  return true;
+  if (first > last) return {};
+  return {.thread = longest->thread,
+          .from_ns = steps[first].begin_ns,
+          .to_ns = steps[last].end_ns,
+          .steps = last - first + 1};
+}
+
+CriticalPath::CriticalPath(Analysis& analysis, CallPaths& paths, const CriticalWindow& steps)
+    : analysis_(analysis), paths_(paths), graph_(analysis), window_(steps) {
+  ChooseWindow();
+  FindSegments();
 }
 
 // The first thread of the process that launches most; the thread that does, if that has no lane.
@@ -146,9 +144,9 @@ std::optional<uint32_t> CriticalPath::ChooseLane() const {
   return longest;
 }
 
-void CriticalPath::ChooseWindow(const CriticalOptions& options) {
+void CriticalPath::ChooseWindow() {
   const Selection& shown = analysis_.shown;
-  if (ChooseSteps(options)) {
+  if (window_.steps != 0) {
     const auto lane = graph_.LaneOf(window_.thread.process, window_.thread.tid);
     const auto end = lane ? graph_.LastNode(*lane, window_.to_ns) : std::nullopt;
     if (end && graph_.graph().TimeOf(*end) > window_.from_ns) {

@@ -35,6 +35,10 @@ struct CriticalWindow {
   uint64_t StepNs(uint64_t all_ns) const { return steps == 0 ? all_ns : all_ns / steps; }
 };
 
+// Of the steps that take most time together. A step that a time range of `analysis.shown` cuts is
+// left out.
+CriticalWindow FindCriticalSteps(Analysis& analysis, const CriticalOptions& options);
+
 // A stretch of the path.
 struct CriticalSegment {
   uint64_t start_ns = 0;
@@ -56,7 +60,10 @@ class CriticalPath {
  public:
   // Of the part of the recording that a time range of `analysis.shown` leaves; other filters are
   // not asked. Both must outlive this.
-  CriticalPath(Analysis& analysis, CallPaths& paths, const CriticalOptions& options);
+  CriticalPath(Analysis& analysis, CallPaths& paths, const CriticalOptions& options)
+      : CriticalPath(analysis, paths, FindCriticalSteps(analysis, options)) {}
+  // `steps`: by FindCriticalSteps.
+  CriticalPath(Analysis& analysis, CallPaths& paths, const CriticalWindow& steps);
 
   // Nothing is known of any thread.
   bool empty() const { return segments_.empty(); }
@@ -84,8 +91,7 @@ class CriticalPath {
     uint64_t ns = 0;  // of all of them together
     std::vector<CodeShare> code;
   };
-  void ChooseWindow(const CriticalOptions& options);
-  bool ChooseSteps(const CriticalOptions& options);
+  void ChooseWindow();
   std::optional<uint32_t> ChooseLane() const;
   void FindSegments();
   PathId PathAt(uint32_t node);
@@ -98,8 +104,8 @@ class CriticalPath {
   Analysis& analysis_;
   CallPaths& paths_;
   const ProgramGraph graph_;
-  CriticalWindow window_;
-  uint32_t end_ = 0;  // the node
+  CriticalWindow window_;  // at first that of FindCriticalSteps
+  uint32_t end_ = 0;       // the node
   std::vector<CriticalSegment> segments_;
   uint64_t assumed_ns_ = 0;
   bool has_samples_ = false;

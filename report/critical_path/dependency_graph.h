@@ -31,6 +31,10 @@ enum class EdgeKind : uint8_t {
   kGpuWait,     // from GPU work to the call that waits for it
 };
 
+constexpr bool IsGpuWork(EdgeKind kind) {
+  return kind == EdgeKind::kKernel || kind == EdgeKind::kMemory || kind == EdgeKind::kGraph;
+}
+
 struct Edge {
   uint32_t from = 0;   // a node
   uint32_t to = 0;     // likewise

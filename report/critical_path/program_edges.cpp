@@ -4,6 +4,7 @@
 #include <tuple>
 
 #include "report/critical_path/program_graph.h"
+#include "report/model/median.h"
 
 namespace xpu {
 
@@ -64,10 +65,7 @@ uint64_t ProgramGraph::LaunchLatency() const {
       latencies.push_back(work.start_ns - std::min(work.start_ns, point_ns));
     }
   }
-  if (latencies.empty()) return 0;
-  const auto middle = latencies.begin() + static_cast<ptrdiff_t>(latencies.size() / 2);
-  std::nth_element(latencies.begin(), middle, latencies.end());
-  return *middle;
+  return latencies.empty() ? 0 : MedianOf(latencies);
 }
 
 void ProgramGraph::MakeStreams() {

@@ -23,8 +23,10 @@ constexpr std::pair<std::string_view, Speedup::Kind> kKinds[] = {
 // Less than this part of the path is no candidate.
 constexpr double kMuchOfPath = 0.02;
 
-bool IsWork(EdgeKind kind) {
-  return kind == EdgeKind::kKernel || kind == EdgeKind::kMemory || kind == EdgeKind::kGraph;
+// What a thread does itself, or waits for something outside the program.
+bool IsOfThread(const Edge& edge) {
+  const bool is_wait = edge.kind == EdgeKind::kWait && edge.index != UINT32_MAX;
+  return edge.kind == EdgeKind::kRunning || edge.kind == EdgeKind::kCall || is_wait;
 }
 
 // So that a name is found as it is.
@@ -83,7 +85,7 @@ class WhatIf::Scale {
   double Of(const Edge& edge) {
     switch (kind_) {
       case Speedup::Kind::kKernel:
-        return IsWork(edge.kind) && OfWork(analysis_.correlation.work[edge.index]) ? 1 : 0;
+        return IsGpuWork(edge.kind) && OfWork(analysis_.correlation.work[edge.index]) ? 1 : 0;
       case Speedup::Kind::kFunction:
         return OfCode(edge);
       case Speedup::Kind::kThread:
@@ -97,11 +99,6 @@ class WhatIf::Scale {
     Result<NamePattern> pattern = NamePattern::Compile(speedup.pattern, "--what-if");
     XPU_CHECK(pattern.ok());
     return std::move(pattern).value();
-  }
-  // What a thread does itself, or waits for something outside the program.
-  static bool IsOfThread(const Edge& edge) {
-    const bool is_wait = edge.kind == EdgeKind::kWait && edge.index != UINT32_MAX;
-    return edge.kind == EdgeKind::kRunning || edge.kind == EdgeKind::kCall || is_wait;
   }
   bool OfWork(const GpuWork& work) {
     if (work.kind != WorkKind::kKernel) return pattern_.FoundIn(names_.Title(work));
@@ -207,8 +204,7 @@ void WhatIf::AddCode(size_t most, Named& named) {
   std::map<std::string, Code> threads;
   for (const CriticalSegment& segment : critical_.segments()) {
     const Edge& edge = segment.edge;
-    const bool is_wait = edge.kind == EdgeKind::kWait && edge.index != UINT32_MAX;
-    if (edge.kind != EdgeKind::kRunning && edge.kind != EdgeKind::kCall && !is_wait) continue;
+    if (!IsOfThread(edge)) continue;
     const Owner owner = critical_.OwnerOf(edge);
     Code& code = threads[std::string(
         analysis_.processes.ThreadName(owner.process, owner.tid, owner.time_ns))];

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <limits>
 
+#include "report/model/median.h"
+
 namespace xpu {
 namespace {
 
@@ -46,11 +48,10 @@ ClockFit::ClockFit(std::span<const ClockPair> pairs) {
     discarded_ = pairs.size();
     return;
   }
-  const auto middle = windows.begin() + static_cast<ptrdiff_t>(windows.size() / 2);
-  std::nth_element(windows.begin(), middle, windows.end());
-  const uint64_t widest = *middle > std::numeric_limits<uint64_t>::max() / 8
-                              ? *middle
-                              : *middle * kWindowFactor + kWindowSlackNs;
+  const uint64_t median = MedianOf(windows);
+  const uint64_t widest = median > std::numeric_limits<uint64_t>::max() / 8
+                              ? median
+                              : median * kWindowFactor + kWindowSlackNs;
   std::vector<Point> points;
   for (const ClockPair& pair : pairs) {
     if (pair.after_ns < pair.before_ns || WindowOf(pair) > widest) continue;

@@ -6,6 +6,8 @@
 #include <utility>
 #include <vector>
 
+#include "report/model/median.h"
+
 namespace xpu {
 namespace {
 
@@ -43,9 +45,7 @@ std::vector<const IdleGap*> FindBreaks(const std::vector<IdleGap>& gaps) {
     const auto [limit, is_new] = limits.try_emplace(site, 0);
     std::vector<uint64_t>& of_site = lengths[site];
     if (is_new && of_site.size() >= kOften) {
-      const auto middle = of_site.begin() + static_cast<std::ptrdiff_t>(of_site.size() / 2);
-      std::nth_element(of_site.begin(), middle, of_site.end());
-      limit->second = *middle * kFarLonger;
+      limit->second = MedianOf(of_site) * kFarLonger;
     }
     if (gap->ns > limit->second) breaks.push_back(gap);
   }

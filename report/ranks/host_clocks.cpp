@@ -6,6 +6,7 @@
 #include <optional>
 #include <utility>
 
+#include "report/model/median.h"
 #include "report/model/saturated.h"
 
 namespace xpu {
@@ -35,12 +36,6 @@ bool EndsTogether(const Collective& collective) {
 constexpr double kFarthestNs = 1e15;
 constexpr double kFastest = 1e-3;  // no clock drifts more
 
-double Median(std::vector<double>& values) {
-  const auto middle = values.begin() + static_cast<ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
-}
-
 // Of the slopes between a point and the one half the recording later, the median (Theil and Sen,
 // with pairs that are far apart): a third of the points may be wrong.
 Line Fit(std::vector<Difference> points) {
@@ -62,13 +57,13 @@ Line Fit(std::vector<Difference> points) {
   constexpr double kShortestNs = 1e9;
   const double span_ns = since(points.back()) - since(points.front());
   if (points.size() >= kFewestPoints && span_ns >= kShortestNs && !slopes.empty()) {
-    line.drift = std::clamp(Median(slopes), -kFastest, kFastest);
+    line.drift = std::clamp(MedianOf(slopes), -kFastest, kFastest);
   }
   std::vector<double> rest;
   for (const Difference& point : points) rest.push_back(point.ahead_ns - line.drift * since(point));
-  line.ahead_ns = Median(rest);
+  line.ahead_ns = MedianOf(rest);
   for (double& value : rest) value = std::abs(value - line.ahead_ns);
-  line.residual_ns = ToSaturated(Median(rest));
+  line.residual_ns = ToSaturated(MedianOf(rest));
   return line;
 }
 
@@ -79,11 +74,7 @@ std::map<uint32_t, uint64_t> EndsByHost(const Trace& trace, const Collective& co
     if (part.has_times()) ends[trace.job.ranks()[part.rank].host].push_back(part.end_ns);
   }
   std::map<uint32_t, uint64_t> medians;
-  for (auto& [host, all] : ends) {
-    const auto middle = all.begin() + static_cast<ptrdiff_t>(all.size() / 2);
-    std::nth_element(all.begin(), middle, all.end());
-    medians[host] = *middle;
-  }
+  for (auto& [host, all] : ends) medians[host] = MedianOf(all);
   return medians;
 }
 

@@ -11,6 +11,7 @@
 #include "format/base/terminal_text.h"
 #include "format/base/text.h"
 #include "report/analysis/filter.h"
+#include "report/model/median.h"
 #include "report/model/saturated.h"
 #include "report/output/text.h"
 #include "report/query/gpu_busy.h"
@@ -31,9 +32,7 @@ bool IsGpuWork(const GpuWork& work) { return work.kind != WorkKind::kSynchroniza
 uint64_t MedianNs(const StepSeries& series) {
   std::vector<uint64_t> durations;
   for (const Step& step : series.steps) durations.push_back(step.end_ns - step.begin_ns);
-  const auto middle = durations.begin() + static_cast<ptrdiff_t>(durations.size() / 2);
-  std::nth_element(durations.begin(), middle, durations.end());
-  return *middle;
+  return MedianOf(durations);
 }
 
 // What is known of each launch: by its place in Correlation::launches.

@@ -57,12 +57,16 @@ std::optional<Hint> FindCriticalHint(Analysis& analysis, const FilterOptions& fi
   constexpr size_t kMost = 2;
   // Of a part it would be about another path.
   if (!analysis.shown.filter_text.empty()) return std::nullopt;
+  const uint64_t elapsed_ns = ElapsedNs(analysis, filter);
+  const CriticalWindow steps = FindCriticalSteps(analysis, {});
+  // The window of the path is no longer. The path takes far longer to find than the steps.
+  if (steps.steps == 0 || ShareOf(steps.ns(), elapsed_ns) < kMuchOfElapsed) return std::nullopt;
   CallPaths paths(analysis, {});
   paths.NameAhead({.samples = true, .launches = true, .off_cpu_waits = true});
-  CriticalPath critical(analysis, paths, {});
+  CriticalPath critical(analysis, paths, steps);
   const CriticalWindow& window = critical.window();
   if (critical.empty() || window.steps == 0) return std::nullopt;
-  if (ShareOf(window.ns(), ElapsedNs(analysis, filter)) < kMuchOfElapsed) return std::nullopt;
+  if (ShareOf(window.ns(), elapsed_ns) < kMuchOfElapsed) return std::nullopt;
   const double assumed = ShareOf(critical.assumed_ns(), window.ns());
   if (assumed >= kMostAssumed) return std::nullopt;
   std::vector<Prediction> all = WhatIf(analysis, paths, critical).Candidates(0, kMost);

@@ -7,7 +7,9 @@
 namespace xpu {
 
 void TraceCritical::Find(const CriticalOptions& options) {
-  const CriticalPath critical(analysis_, paths_, options);
+  const CriticalWindow steps = FindCriticalSteps(analysis_, options);
+  if (steps.steps == 0) return;
+  const CriticalPath critical(analysis_, paths_, steps);
   if (critical.window().steps == 0) return;
   thread_ = critical.window().thread;
   for (const CriticalSegment& segment : critical.segments()) {
@@ -17,10 +19,8 @@ void TraceCritical::Find(const CriticalOptions& options) {
                 .assumed_ns = edge.is_assumed ? segment.ns() : 0,
                 .name = {}};
     const Owner owner = critical.OwnerOf(edge);
-    const bool is_work = edge.kind == EdgeKind::kKernel || edge.kind == EdgeKind::kMemory ||
-                         edge.kind == EdgeKind::kGraph;
     const bool runs = edge.kind == EdgeKind::kRunning || edge.kind == EdgeKind::kCall;
-    if (is_work) {
+    if (IsGpuWork(edge.kind)) {
       slice.name = gpu_names_.Title(analysis_.correlation.work[edge.index]);
     } else if (runs) {
       slice.name = ThreadText(analysis_, owner.process, owner.tid);
