@@ -11,6 +11,8 @@
 #include <unistd.h>
 #include <zstd.h>
 
+#include "tests/unit/tests_directory.h"
+
 namespace xpu::fake_cuda_test {
 namespace {
 
@@ -66,7 +68,7 @@ Strings With(Strings strings, const Strings& more) {
 }
 
 Capture LoadReal(const std::string& name) {
-  const fs::path path = fs::path(XPU_TESTS_DIR) / "captures/cupti" / (name + ".raw.zst");
+  const fs::path path = fs::path(TestsDirectory()) / "captures/cupti" / (name + ".raw.zst");
   const std::string packed = ReadAll(path);
   const auto size = ZSTD_getFrameContentSize(packed.data(), packed.size());
   if (size == ZSTD_CONTENTSIZE_ERROR || size > (64 << 20)) {
@@ -79,7 +81,7 @@ Capture LoadReal(const std::string& name) {
 }
 
 std::string LoadRealJson(const std::string& name) {
-  return ReadAll(fs::path(XPU_TESTS_DIR) / "captures/cupti" / (name + ".json"));
+  return ReadAll(fs::path(TestsDirectory()) / "captures/cupti" / (name + ".json"));
 }
 
 std::vector<Capture> RecordFake(const Strings& command, const Strings& environment, int* status) {

@@ -9,11 +9,12 @@
 #include <gtest/gtest.h>
 
 #include "filled.h"
+#include "tests/unit/tests_directory.h"
 
 namespace xpu::test {
 namespace {
 
-const std::string kDirectory = XPU_TESTS_DIR "/unit/format/";
+const std::string kDirectory = TestsDirectory() + "/unit/format/";
 
 std::string Content(const std::string& path) {
   std::ifstream file(path, std::ios::binary);

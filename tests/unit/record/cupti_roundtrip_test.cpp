@@ -17,6 +17,7 @@
 #include "format/events.h"
 #include "format/reader.h"
 #include "record/gpu/cupti_decode.h"
+#include "tests/unit/tests_directory.h"
 
 namespace xpu {
 namespace {
@@ -374,7 +375,7 @@ TEST(CuptiRoundtrip, EveryByteOfARealGpusRecordsComesBack) {
       fs::path(testing::TempDir()) / ("cupti_roundtrip_" + std::to_string(getpid()) + ".xpu");
   std::map<uint32_t, size_t> counts;
   uint64_t number = 0;
-  for (const auto& entry : fs::directory_iterator(fs::path(XPU_TESTS_DIR) / "captures/cupti")) {
+  for (const auto& entry : fs::directory_iterator(fs::path(TestsDirectory()) / "captures/cupti")) {
     if (!entry.path().string().ends_with(".raw.zst")) continue;
     SCOPED_TRACE(entry.path().filename());
     const InstanceId instance{0x8000000000000001 + number++};

@@ -10,6 +10,7 @@
 #include "report/model/event_set.h"
 #include "report/model/load.h"
 #include "tests/unit/report/report_testing.h"
+#include "tests/unit/tests_directory.h"
 
 namespace xpu {
 namespace {
@@ -75,7 +76,7 @@ static_assert(std::is_const_v<std::remove_reference_t<decltype(Analysis::nvtx)>>
 class SideBySideTest : public testing::TestWithParam<std::string> {
  protected:
   static Analysis Load() {
-    return Analysis(LoadCapture(std::string(XPU_TESTS_DIR) + "/captures/" + GetParam()).value());
+    return Analysis(LoadCapture(TestsDirectory() + "/captures/" + GetParam()).value());
   }
   static std::vector<FilterOptions> Filters() {
     constexpr uint64_t kMs = 1'000'000;

@@ -12,6 +12,7 @@
 #include "report/model/load.h"
 #include "report/model/loaded_events.h"
 #include "report/trace/correlate.h"
+#include "tests/unit/tests_directory.h"
 
 namespace xpu {
 namespace {
@@ -52,7 +53,7 @@ void DropEverySeventh(List& events) {
 class SubsampleTest : public testing::TestWithParam<std::string> {
  protected:
   Model Load() {
-    auto model = LoadCapture(std::string(XPU_TESTS_DIR) + "/captures/" + GetParam());
+    auto model = LoadCapture(TestsDirectory() + "/captures/" + GetParam());
     EXPECT_TRUE(model.ok());
     OrderByTime(model->events);
     return std::move(model).value();

@@ -7,6 +7,7 @@
 #include "report/views/tables/top_tables.h"
 #include "tests/unit/report/model_builder.h"
 #include "tests/unit/report/report_testing.h"
+#include "tests/unit/tests_directory.h"
 
 namespace xpu {
 namespace {
@@ -158,7 +159,7 @@ TEST(TableKinds, NamesAreUniqueAndTotalsAreColumns) {
 }
 
 TEST(TopTables, TheManPageNamesEveryColumnOfTexts) {
-  std::string page = ReadFile(std::string(XPU_TESTS_DIR) + "/../man/xpu-report.1").value();
+  std::string page = ReadFile(TestsDirectory() + "/../man/xpu-report.1").value();
   page = page.substr(page.find(".SS JSON schema"));
   page = page.substr(0, page.find(".SS CSV"));
   for (const TableKind& kind : TableKinds()) {
