@@ -209,10 +209,17 @@ def print_totals(directory):
     disk = "import mmap, os, sys\n" \
            "file = os.open(os.path.realpath(sys.executable), os.O_RDONLY | os.O_DIRECT)\n" \
            "page = mmap.mmap(-1, 1 << 16)\nfor _ in range(5000): os.preadv(file, [page], 0)\n"
+    pipe = "import os, threading, time\nreads, writes = os.pipe()\n" \
+           "def work():\n    while os.read(reads, 1) != b'0': pass\n" \
+           "thread = threading.Thread(target=work)\nthread.start()\n" \
+           "for _ in range(2000):\n    time.sleep(0.001)\n    os.write(writes, b'1')\n" \
+           "os.write(writes, b'0')\nthread.join()\n"
     programs = {"known_waits": [tools.built("tests/workloads/known_waits")],
                 "ping_pong": [tools.built("tests/workloads/ping_pong"), "--rounds=20000"],
                 "Python, four threads": [sys.executable, "-c", python],
-                "Python, disk": [sys.executable, "-c", disk]}
+                "Python, disk": [sys.executable, "-c", disk],
+                "Python, pipe": [sys.executable, "-c", pipe],
+                "Python, main process of four": [sys.executable, "-c", LOADER]}
     tools.print_table("Time off the CPU of all threads, seconds",
                       ["program", "xpu-record", "switches that perf recorded", "offcputime",
                        "perf sched timehist"],
