@@ -1,17 +1,22 @@
 """Windows of time in programs that run already (--every, --window): each is complete, and between
 them the programs are left alone."""
 
+import bisect
+import concurrent.futures
+import contextlib
 import os
 import pathlib
+import statistics
 import subprocess
 import threading
 import time
 
 from attach_all_test import finish, record_all, run_alone, wait_until_recorded
 from attaching import Steps
-from gpu_attach_test import SLOWLY, expect_as_before, is_launch, settled, status_of
+from gpu_attach_test import (CUPTI_KEEPS_KB, MEMORY_SLACK_KB, SLOWLY, WORKLOADS, expect_as_before,
+                             is_launch, settled, status_of)
 from gpu_capture import GpuCapture
-from gpu_programs import program
+from gpu_programs import REAL, program
 from xpu_testing import PATIENCE_S, Workspace, expect, main, recorder, report, run_report
 
 WINDOWS = ("--every", "700ms", "--window", "150ms")
@@ -34,31 +39,39 @@ def windows_of(capture):
     return windows
 
 
-def check_windows(capture, pid, threads):
+def check_windows(capture, pid, threads, launches=LAUNCHES, part=False):
     """All launches of the steps in each window, each with stack and kernel; nothing in between. The
-    windows that the process was in."""
+    windows that the process was in. launches=None: however many, but always as many. Of one part of
+    a recording: the windows that are in it as a whole."""
     instances = {p["instance"] for p in capture.of("gpu_process") if int(p["pid"]) == pid}
     calls = sorted((int(c["start_ns"]), capture.key(c)) for c in capture.of("api_call")
                    if c["instance"] in instances and is_launch(capture)(c))
-    kernels = {capture.key(k) for k in capture.of("kernel")}
-    expect("launches without a stack or a kernel",
-           [key for _, key in calls if key not in capture.stacks or key not in kernels], [])
-    (times,) = threads.values()
     windows = windows_of(capture)
     # The library may be asked to stop a moment before the recorder notes it.
     slack_ns = 20_000_000
+    if part:
+        windows = windows[1:-1]
+        calls = [call for call in calls
+                 if any(begin - slack_ns <= call[0] <= end + slack_ns for begin, end in windows)]
+    kernels = {capture.key(k) for k in capture.of("kernel")}
+    missing = [key for _, key in calls if key not in capture.stacks or key not in kernels]
+    expect(f"launches without a stack or a kernel (the first: {missing[:3]})", len(missing), 0)
     outside = [at for at, _ in calls
                if not any(begin - slack_ns <= at <= end + slack_ns for begin, end in windows)]
-    expect("launches between windows", outside, [])
-    seen = 0
+    expect(f"launches between windows (the first: {outside[:3]})", len(outside), 0)
+    (times,) = threads.values()
+    seen, all_counts = 0, set()
     for begin, end in windows:
         inside = [at for at, _ in calls if begin <= at <= end]
-        whole = [(a, b) for a, b in zip(times, times[1:])
-                 if inside and inside[0] < a and b < inside[-1]][1:-1]
-        counts = {sum(a <= at < b for at in inside) for a, b in whole}
-        if whole:
-            seen += 1
-            expect("launches in each step of a window", counts, {LAUNCHES})
+        if not inside:
+            continue
+        whole = times[bisect.bisect(times, inside[0]) + 1:bisect.bisect(times, inside[-1]) - 1]
+        counts = {bisect.bisect_left(inside, b) - bisect.bisect_left(inside, a)
+                  for a, b in zip(whole, whole[1:])}
+        seen += bool(counts)
+        all_counts |= counts
+    expect("launches in each step of a window", all_counts,
+           {launches or max(all_counts, default=0)} if seen else set())
     return seen
 
 
@@ -159,6 +172,88 @@ def test_a_process_that_is_held_is_reported_once():
         expect(f"status ({errors})", recording.returncode, 0)
         expect("kernels", len(GpuCapture(work.path / "later.xpu").of("kernel")) > 0, True)
         steps.end()
+
+
+LONG_S = int(os.environ.get("XPU_TEST_SECONDS", "300" if REAL else "6"))
+
+
+def start_four(work, stack):
+    """Programs of several kinds where they can run; name -> Steps."""
+    small = [program("endless_steps"), "--sleep-us", 500, *PROGRAM]
+    commands = {"c++": small, "spinning": [*small, "--spin-us", 20]}
+    if REAL and "XPU_TEST_PYTHON" in os.environ:
+        python = os.environ["XPU_TEST_PYTHON"]
+        pytorch = [python, WORKLOADS / "pytorch_steps.py", "mlp", "--warmup", 30]
+        commands = {"c++": small, "eager": pytorch, "compiled": [*pytorch, "--compile"],
+                    "jax": [python, WORKLOADS / "jax_steps.py"]}
+    else:
+        commands |= {"waiting": [*small, "--sync-every", 3], "other": small}
+    env = {**os.environ, "XLA_PYTHON_CLIENT_PREALLOCATE": "false"}
+    return {name: stack.enter_context(Steps(work, command, env, name=name))
+            for name, command in commands.items()}
+
+
+def check_part(path, threads_of, pids):
+    """The windows of a part, and how many of them each program was seen in."""
+    capture = GpuCapture(path)
+    return (windows_of(capture),
+            {name: check_windows(capture, pids[name], threads, LAUNCHES if name == "c++" else None,
+                                 part=True)
+             for name, threads in threads_of.items()},
+            {k: v for k, v in capture.losses().items()
+             if k not in ("launch_pending", "graph_node_unknown")})
+
+
+def steps_within(times, begin, end):
+    return [b - a for a, b in zip(times, times[1:]) if begin <= a and b <= end]
+
+
+def test_four_programs_for_minutes():
+    """None ends or grows, and every window is complete. How long steps take in between is printed:
+    a machine with other work does not keep to it."""
+    with Workspace() as work, contextlib.ExitStack() as stack:
+        programs = start_four(work, stack)
+        time.sleep(5 if REAL else 1)
+        begin = time.monotonic_ns()
+        process = record_all(work, "--every", "1s", "--window", "200ms", "-d", f"{LONG_S}s",
+                             "--rotate-size", "2M", "--rotate-keep", "100")
+        memory = {name: [] for name in programs}
+        while process.poll() is None:
+            time.sleep(1)
+            for name, steps in programs.items():
+                if steps.process.poll() is not None:
+                    errors = steps.process.communicate()[1].decode()
+                    process.kill()
+                    raise AssertionError(f"{name} has ended: {steps.process.returncode}, {errors}")
+                memory[name].append(status_of(steps.pid)[3])
+        _, errors = process.communicate(timeout=PATIENCE_S)
+        expect(f"status ({errors})", process.returncode, 0)
+        pids = {name: steps.pid for name, steps in programs.items()}
+        threads_of = {}
+        for name, steps in programs.items():
+            threads_of[name] = steps.end()
+        parts = sorted(work.path.glob("capture*.xpu"))
+        with concurrent.futures.ProcessPoolExecutor() as pool:
+            results = [f.result() for f in [pool.submit(check_part, part, threads_of, pids)
+                                            for part in parts]]
+        windows = [window for result in results for window in result[0]]
+        expect("losses", [r[2] for r in results if r[2]], [])
+        print(f"        {len(windows)} windows in {len(parts)} parts of "
+              f"{sum(p.stat().st_size for p in parts) / 1e6:.1f} MB")
+        for name, threads in threads_of.items():
+            [times] = threads.values()
+            seen = sum(result[1][name] for result in results)
+            before = statistics.median(steps_within(times, begin - 4_000_000_000, begin)
+                                       if REAL else steps_within(times, 0, begin))
+            between = [step for (_, end), (start, _) in zip(windows, windows[1:])
+                       for step in steps_within(times, end + 100_000_000, start - 20_000_000)]
+            kb = memory[name]
+            print(f"        {name}: {seen} windows checked; step before {before / 1e3:.1f} us, "
+                  f"between windows {statistics.median(between) / before:.3f} of it, means "
+                  f"{statistics.fmean(between) / before:.3f}; memory {kb[len(kb) // 10]} -> {kb[-1]} KiB")
+            expect(f"memory of {name}: {kb[len(kb) // 10]} -> {kb[-1]}",
+                   kb[-1] <= kb[len(kb) // 10] + MEMORY_SLACK_KB + LONG_S * CUPTI_KEEPS_KB, True)
+            expect(f"windows of {name}", seen > 0, True)
 
 
 def test_options_that_do_not_fit():

@@ -7,6 +7,10 @@ from xpu_testing import Skip, Workspace, expect, main, table_rows
 
 # What is shorter differs by more from run to run than any operator should.
 SHORT_NS = 200_000
+# Activities of CUPTI that torch.profiler lists with the operators, though no operator makes them.
+OVERHEADS = ("Lazy Function Loading", "Runtime Triggered Module Loading", "Command Buffer Full")
+# Copies of pageable memory, as of a model's weights, take as long as the host does.
+COPIES, COPIES_NEAR, NEAR = "aten::copy_ forward", 0.15, 0.03
 
 
 def operators_of(path):
@@ -17,7 +21,8 @@ def operators_of(path):
 def check_operators(*arguments):
     if not REAL:
         raise Skip("XPU_TEST_GPU is not 1")
-    wanted = profiled(*arguments)["by_operator"]
+    wanted = {name: each for name, each in profiled(*arguments)["by_operator"].items()
+              if not name.startswith(OVERHEADS)}
     with Workspace() as work:
         capture = recorded(work, *arguments)
         found = operators_of(capture.path)
@@ -33,7 +38,8 @@ def check_operators(*arguments):
     ratios = {name: found[name]["GPU Self Time (ns)"] / each["ns"]
               for name, each in wanted.items() if each["ns"] >= SHORT_NS}
     expect(f"GPU time over the profiler's, within 3 %: {ratios}",
-           {name: ratio for name, ratio in ratios.items() if abs(ratio - 1) > 0.03}, {})
+           {name: ratio for name, ratio in ratios.items()
+            if abs(ratio - 1) > (COPIES_NEAR if name == COPIES else NEAR)}, {})
     expect("GPU time of all operators", sum(row["GPU Self Time (ns)"] for row in found.values()),
            gpu_ns)
     expect("GPU time of all modules", sum(row["GPU Self Time (ns)"] for row in modules), gpu_ns)

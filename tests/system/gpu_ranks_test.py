@@ -6,12 +6,15 @@ import json
 import os
 import pathlib
 import subprocess
+import time
 
 import xpu_testing
+from gpu_capture import GpuCapture
 from xpu_testing import (PATIENCE_S, Workspace, expect, expect_in, main, require_recording,
                          table_rows)
 
-SCRIPT = pathlib.Path(__file__).resolve().parent.parent / "workloads" / "nccl_collectives.py"
+WORKLOADS = pathlib.Path(__file__).resolve().parent.parent / "workloads"
+SCRIPT = WORKLOADS / "nccl_collectives.py"
 # Machines without NVLink multicast refuse these.
 SETTINGS = {"NCCL_NVLS_ENABLE": "0", "TORCH_SYMM_MEM_DISABLE_MULTICAST": "1",
             "NVSHMEM_DISABLE_NVLS": "1"}
@@ -89,8 +92,9 @@ def test_collectives_of_two_ranks():
         expect("skews", all(0.9 * least_ns < row["Skew (ns)"] < 1.5 * least_ns for row in late),
                True)
         # A wait whose Python frames could not be read has a path of its own.
+        # Each rank is late by microseconds now and then.
         rows = [row for row in table_rows(captures, "straggler_sum")
-                if row["Cause"] == "not running"]
+                if row["Cause"] == "not running" and row["Waited (%)"] >= 1]
         expect("stragglers", {row["Rank"] for row in rows}, {RANKS - 1})
         expect("times", sum(row["Last Times"] for row in rows), accounts[0]["late_steps"])
         expect_in("the path", "load_slowly", rows[0]["Path"])
@@ -98,6 +102,63 @@ def test_collectives_of_two_ranks():
         expect(f"its delay is {ratio:.3f} of its sleep", 0.9 < ratio < 1.5, True)
         for row in table_rows(captures, "comm_overlap_sum"):
             expect(f"rank {row['Rank']} communicates", row["Communication (ns)"] > 0, True)
+
+
+def rank_processes(parent):
+    """The children of torchrun that have a communicator of NCCL."""
+    children = pathlib.Path(f"/proc/{parent}/task/{parent}/children").read_text().split()
+    with_nccl = [pid for pid in children
+                 if any("nccl" in comm.read_text().lower()
+                        for comm in pathlib.Path(f"/proc/{pid}/task").glob("*/comm"))]
+    return sorted(map(int, with_nccl))
+
+
+def test_attach_to_two_ranks():
+    require_gpus()
+    steps = 150_000
+    with Workspace() as work:
+        command = [os.environ["XPU_TEST_PYTHON"], "-m", "torch.distributed.run",
+                   "--nproc-per-node", str(RANKS), str(WORKLOADS / "pytorch_ranks.py"),
+                   "--steps", str(steps)]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                              env={**os.environ, **SETTINGS, "OMP_NUM_THREADS": "4"}) as job:
+            deadline = time.monotonic() + PATIENCE_S
+            while len(pids := rank_processes(job.pid)) < RANKS and time.monotonic() < deadline:
+                time.sleep(0.1)
+            time.sleep(2)
+            result = work.record("-p", ",".join(map(str, pids)), "-d", "500ms")
+            expect("the ranks run", [os.path.exists(f"/proc/{pid}") for pid in pids],
+                   [True] * RANKS)
+            output, errors = job.communicate(timeout=PATIENCE_S)
+        expect(f"status of xpu-record ({result.stderr})", result.returncode, 0)
+        expect("GPU activity is recorded", "not recorded" in result.stderr, False)
+        expect(f"status of the job ({errors[-2000:]})", job.returncode, 0)
+        accounts = [json.loads(line) for line in output.splitlines() if line.startswith("{")]
+        expect("steps of each rank", [account["steps"] for account in accounts], [steps] * RANKS)
+        capture = GpuCapture(work.path / "capture.xpu")
+        counts = capture.launch_counts()
+        expect(f"launches lost {counts}", counts["lost"], 0)
+        expect("losses", {k: v for k, v in capture.losses().items() if k != "launch_pending"}, {})
+        instances = {p["instance"]: int(p["pid"]) for p in capture.of("gpu_process")}
+        expect("processes", sorted(instances.values()), pids)
+        starts = {}
+        for kernel in capture.of("kernel"):
+            if "AllReduce" in kernel["name"]:
+                key = instances[kernel["instance"]], int(kernel["device_id"])
+                starts.setdefault(key, []).append(int(kernel["start_ns"]))
+        print(f"        {counts}; all-reduces by process and device: "
+              f"{ {key: len(times) for key, times in starts.items()} }")
+        expect("devices", sorted(device for _, device in starts), list(range(RANKS)))
+        # Where both are recorded they make the same ones; one may have begun just before.
+        begin, end = max(map(min, starts.values())), min(map(max, starts.values()))
+        both = [sum(begin <= time_ns <= end for time_ns in times) for times in starts.values()]
+        print(f"        while both are recorded: {both}")
+        expect("all-reduces of the window", min(both) > 100, True)
+        expect(f"as many of each rank: {both}", max(both) - min(both) <= 1, True)
+        for pid in pids:
+            lines = [line for line in capture.folded("--mode", "gpu", "--pid", str(pid))
+                     if "pytorch_ranks.py:run" in line and "AllReduce" in line]
+            expect(f"all-reduces of {pid} under the program's own function", len(lines) > 0, True)
 
 
 if __name__ == "__main__":
