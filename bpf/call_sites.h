@@ -124,13 +124,15 @@ __attribute__((noinline)) int find_entry_above(struct walk* walk, struct xpu_sta
 
   if (!walk || !stack) return 0;
   sp = walk->stop == XPU_STOP_NO_RULE ? walk->sp : stack->unwound_sp;
-  slot = walk->first + walk->count;
-  if (walk->count >= XPU_MAX_USER_FRAMES || slot >= XPU_STACK_WORDS) return 0;
+  if (walk->count >= XPU_MAX_USER_FRAMES) return 0;
   for (i = 0; i < MAX_WORDS_TO_ENTRY; i++) {
     if (!read_word(walk, stack, sp + i * sizeof(word), &word)) return 0;
     if (look_for_call(word) != CALL_SITE || find_rule(&walk->lookup, word - 1) != FOUND_RULE ||
         walk->lookup.rule.cfa != XPU_CFA_END)
       continue;
+    slot = walk->first + walk->count;
+    /* Impossible; for the verifier, which forgets it over a call up to Linux 6.1. */
+    if (slot >= XPU_STACK_WORDS) return 0;
     stack->frames[slot] = word;
     walk->count++;
     walk->flags |= XPU_WALK_TABLES;

@@ -129,8 +129,11 @@ static __always_inline void output_open(struct thread* thread, struct task_struc
       wait->bp = BPF_CORE_READ(entry, bp);
     }
     bytes = bpf_get_task_stack(task, wait->stack.frames, XPU_MAX_FRAMES * sizeof(__u64), 0);
-    if (bytes > 0 && bytes <= XPU_MAX_FRAMES * sizeof(__u64)) {
-      wait->stack.kernel_frames = bytes / sizeof(__u64);
+    if (bytes > 0) {
+      /* Otherwise the compiler tests another register, and old verifiers do not see the limits. */
+      asm volatile("" : "+r"(bytes));
+      if ((__u64)bytes > XPU_MAX_FRAMES * sizeof(__u64)) return;
+      wait->stack.kernel_frames = (__u64)bytes / sizeof(__u64);
       size += bytes;
     }
   }

@@ -50,19 +50,23 @@ static __always_inline bool read_python(void* value, __u32 bytes, __u64 address)
 #define STATUS_IN_USE (1u << 4)
 
 struct thread_search {
-  const struct xpu_python_layout* layout;
   __u64 interpreter; /* to search next */
   __u64 thread;      /* of the previous interpreter, to examine next */
   __u64 found;
   __u64 native_thread;
 };
 
-/* Advances by one thread or one interpreter; 1 ends the search. */
-static long search_thread(__u32 index __attribute__((unused)), struct thread_search* search) {
-  const struct xpu_python_layout* layout = search->layout;
+/*
+ * Advances by one thread or one interpreter; 1 ends the search. Not static, so that the verifier
+ * assumes nothing about `search`: up to Linux 6.7 it follows only the first call of a loop, in
+ * which there is no thread yet, and removes the rest as unreachable.
+ */
+__attribute__((noinline)) int search_thread(struct thread_search* search,
+                                            const struct xpu_python_layout* layout) {
   __u64 native = 0;
   __u32 status = 0;
 
+  if (!search || !layout) return 1;
   if (!search->thread) {
     if (!search->interpreter ||
         !read_python(&search->thread, 8, search->interpreter + layout->threads) ||
@@ -82,6 +86,16 @@ static long search_thread(__u32 index __attribute__((unused)), struct thread_sea
     }
   }
   return !read_python(&search->thread, 8, search->thread + layout->next_thread);
+}
+
+struct thread_loop {
+  /* not in `search`: the verifier forgets pointers in memory that is passed on */
+  const struct xpu_python_layout* layout;
+  struct thread_search search;
+};
+
+static long search_one_thread(__u32 index __attribute__((unused)), struct thread_loop* loop) {
+  return ends_loop(search_thread(&loop->search, loop->layout));
 }
 
 /* The number of a thread in its own pid namespace, as gettid returns it. */
@@ -106,8 +120,11 @@ static __always_inline __u64 thread_state(const struct xpu_python_process* proce
                                           const struct xpu_thread_key* key) {
   const struct xpu_python_layout* layout = &process->layout;
   struct xpu_python_thread* known = bpf_map_lookup_elem(&python_threads, key);
-  struct thread_search search = {.layout = layout,
-                                 .native_thread = own_thread_number(bpf_get_current_task_btf())};
+  struct thread_loop loop = {
+      .layout = layout,
+      .search.native_thread = own_thread_number(bpf_get_current_task_btf()),
+  };
+  struct thread_search* search = &loop.search;
   struct xpu_python_thread found = {};
   __u64 next = 0, current = 0;
 
@@ -115,16 +132,16 @@ static __always_inline __u64 thread_state(const struct xpu_python_process* proce
       !found.interpreter)
     return 0;
   if (known && known->interpreter == found.interpreter &&
-      is_of_thread(layout, known->state, search.native_thread))
+      is_of_thread(layout, known->state, search->native_thread))
     return known->state;
   if (!read_python(&next, 8, found.interpreter + layout->next_interpreter)) return 0;
   if (next && layout->current_thread != XPU_PYTHON_NO_MEMBER &&
       read_python(&current, 8, process->runtime + layout->current_thread) && current &&
-      is_of_thread(layout, current, search.native_thread))
+      is_of_thread(layout, current, search->native_thread))
     return current;
-  search.interpreter = found.interpreter;
-  bpf_loop(MAX_PYTHON_THREADS, search_thread, &search, 0);
-  found.state = search.found;
+  search->interpreter = found.interpreter;
+  bpf_loop(MAX_PYTHON_THREADS, search_one_thread, &loop, 0);
+  found.state = search->found;
   /* With several interpreters a thread changes between states, so none is kept. */
   if (found.state && !next) bpf_map_update_elem(&python_threads, key, &found, 0);
   return found.state;
