@@ -16,9 +16,10 @@ packages=(
   libzstd-dev llvm man-db ninja-build pkg-config procps protobuf-compiler python3 zlib1g-dev
 )
 
-# For the sanitizers, and the tests in a browser, of completion and of stacks of other linkers' and C
-# libraries' programs. npm may have come another way.
-test_packages=(chromium chromium-driver libclang-rt-dev lld mold musl-tools zsh)
+# For the sanitizers, and the tests in a browser, of completion, of stacks of other linkers' and C
+# libraries' programs, and under another kernel. npm may have come another way.
+test_packages=(busybox-static chromium chromium-driver cpio libclang-rt-dev lld mold musl-tools
+  qemu-system-x86 zsh)
 command -v npm >/dev/null || test_packages+=(npm)
 
 # What one clone has compiled, the next one need not.
@@ -93,10 +94,24 @@ package() {
   (cd build/release && cpack)
 }
 
+# The distribution's own kernel, for a virtual machine: it is unpacked, not installed.
+fetch_kernel() {
+  local package into=$PWD/build/kernels/distribution
+  package=$(apt-cache depends linux-image-cloud-amd64 2>/dev/null |
+    awk '/Depends: linux-image/ { print $2; exit }')
+  [[ -n $package && ! -d $into/boot ]] || return 0
+  say "fetching $package"
+  mkdir -p "$into"
+  (cd "$into" && apt-get download -q "$package" && dpkg -x ./*.deb . && rm ./*.deb) ||
+    rm -r "$into"
+}
+
 run_tests() {
   unity=ON
   install_packages "${packages[@]}" "${test_packages[@]}"
+  fetch_kernel
   export XPU_TEST_STRICT=browser,zsh
+  [[ ! -d build/kernels/distribution ]] || XPU_TEST_STRICT+=,kernel
 
   # Where there is a CUDA Toolkit, this build checks our description of CUPTI against its header.
   configure_and_build release

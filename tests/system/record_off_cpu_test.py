@@ -332,6 +332,9 @@ def own_numbers(pid):
     return found
 
 
+LEAST_SEEN_NS = 150_000_000  # of 300 ms
+
+
 def check_deadlock(command, namespace=()):
     xpu_testing.require_recording()
     with Workspace() as work:
@@ -361,14 +364,15 @@ def check_deadlock(command, namespace=()):
             expect(f"{holder}: open", wait["is_open"], 1)
             expect(f"{holder}: lock", wait["argument"], account[wanted])
             expect(f"{holder}: holder", wait["lock_holder"], account[f"{wanted}_holder"])
-            expect(f"{holder}: time", wait["end_ns"] - wait["start_ns"] >= 300_000_000, True)
+            # From when the recorder first looks, which is later on a slow machine.
+            expect(f"{holder}: time", wait["end_ns"] - wait["start_ns"] >= LEAST_SEEN_NS, True)
         # The main thread waits for the first one to end.
         expect("joined", longest_wait(capture.off_cpu_waits, pid)["lock_holder"],
                account["left_holder"])
         stacks = folded("--mode", "off", "--unit", "ns", work.file("capture.xpu"))
         expect_in("summary", "deadlock  first/", xpu_testing.report(work.file("capture.xpu")))
         for function in ("LeftThenRight", "RightThenLeft"):
-            expect(function, waited(stacks, function, "futex") >= 300_000_000, True)
+            expect(function, waited(stacks, function, "futex") >= LEAST_SEEN_NS, True)
             expect(f"{function}: kernel frames",
                    [s for s in stacks if function in frames(s) and "futex_wait_[k]" not in s], [])
 
