@@ -39,20 +39,20 @@ mount -t proc proc /proc
 mount -t sysfs sysfs /sys
 mount -t devtmpfs dev /dev
 for name in {" ".join(MODULES)}; do [ -f /modules/$name.ko ] && insmod /modules/$name.ko; done
-mkdir -p /host /above /root
+mkdir -p /host /above /merged
 mount -t virtiofs -o ro host /host || poweroff -f
 mount -t tmpfs above /above
 mkdir -p /above/upper /above/work
-mount -t overlay -o lowerdir=/host,upperdir=/above/upper,workdir=/above/work overlay /root
-for place in proc sys dev; do mount --move /$place /root/$place; done
-mount -t tmpfs tmp /root/tmp
-mkdir -p /root/dev/shm /root/dev/pts
-mount -t tmpfs shm /root/dev/shm
-mount -t devpts pts /root/dev/pts
-mount -t tracefs tracing /root/sys/kernel/tracing
+mount -t overlay -o lowerdir=/host,upperdir=/above/upper,workdir=/above/work overlay /merged
+for place in proc sys dev; do mount --move /$place /merged/$place; done
+mount -t tmpfs tmp /merged/tmp
+mkdir -p /merged/dev/shm /merged/dev/pts
+mount -t tmpfs shm /merged/dev/shm
+mount -t devpts pts /merged/dev/pts
+mount -t tracefs tracing /merged/sys/kernel/tracing
 ip link set lo up
-cp /run.sh /root/tmp/
-chroot /root /bin/bash /tmp/run.sh
+cp /run.sh /merged/tmp/
+chroot /merged /bin/bash /tmp/run.sh
 poweroff -f
 """
 
