@@ -148,13 +148,15 @@ PathId PathGroups::OfIdle(uint32_t gpu, const Owner& owner, PathId path) {
 // Adds what happened to the tree, each under its path and group.
 class Merge {
  public:
-  Merge(Analysis& analysis, const MergeOptions& options, CallPaths& paths)
+  // `sliced`: nullptr, or what samples, hits of probes, calls and GPU work are added to as well.
+  Merge(Analysis& analysis, const MergeOptions& options, CallPaths& paths, SlicedTimes* sliced)
       : analysis_(analysis),
         paths_(paths),
         tree_(paths.tree()),
         device_tags_(options.device_tags),
         leaves_(analysis, options.kernel_names, options.device_tags),
-        groups_(analysis, paths.tree(), options.by, options.nvtx_frames) {}
+        groups_(analysis, paths.tree(), options.by, options.nvtx_frames),
+        sliced_(sliced) {}
 
   void AddSamples(bool count_only);
   void AddWork();
@@ -165,12 +167,18 @@ class Merge {
   void AddRunning(const SynchronizationCalls& gpu_calls);
 
  private:
+  void AddAt(uint32_t pid, uint64_t time_ns, PathId path, uint64_t ns) {
+    tree_.Add(path, ns);
+    if (sliced_ != nullptr) sliced_->Add(pid, time_ns, path, ns, 1);
+  }
+
   Analysis& analysis_;
   CallPaths& paths_;
   CallTree& tree_;
   const bool device_tags_;
   GpuLeaves leaves_;
   PathGroups groups_;
+  SlicedTimes* const sliced_;
 };
 
 void Merge::AddSamples(bool count_only) {
@@ -178,7 +186,7 @@ void Merge::AddSamples(bool count_only) {
   for (const CpuSample& sample : analysis_.CpuSamples()) {
     PathId path = paths_.OfSample(sample);
     if (!groups_.IsNone()) path = groups_.OfCpu(OwnerOf(analysis_, sample), path);
-    tree_.Add(path, count_only ? 1 : weights.Of(sample));
+    AddAt(sample.pid, sample.time_ns, path, count_only ? 1 : weights.Of(sample));
   }
 }
 
@@ -194,7 +202,7 @@ void Merge::AddProbeHits() {
           analysis_.frames.Intern("[probe] " + probes.NameOf(*probe), FrameOrigin::kOther);
     }
     const PathId path = tree_.Child(paths_.OfHit(hit), leaf->second);
-    tree_.Add(groups_.OfCpu(OwnerOf(analysis_, hit), path), 1);
+    AddAt(hit.pid, hit.time_ns, groups_.OfCpu(OwnerOf(analysis_, hit), path), 1);
   }
 }
 
@@ -251,8 +259,13 @@ void Merge::AddWork() {
   for (const GpuWork& work : analysis_.Work()) {
     // A synchronization is the CPU waiting, not the GPU working.
     if (work.kind == WorkKind::kSynchronization) continue;
-    const PathId path = tree_.Child(paths_.OfWork(work), leaves_.Of(work));
-    tree_.Add(groups_.OfWork(work, path), work.duration_ns);
+    const PathId path = groups_.OfWork(work, tree_.Child(paths_.OfWork(work), leaves_.Of(work)));
+    if (work.launch == GpuWork::kNoLaunch) {
+      tree_.Add(path, work.duration_ns);
+      continue;
+    }
+    const Launch& launch = analysis_.correlation.launches[work.launch];
+    AddAt(launch.pid, launch.start_ns, path, work.duration_ns);
   }
 }
 
@@ -262,7 +275,8 @@ void Merge::AddWithoutWork() {
     const FrameId leaf = leaves_.InsteadOf(launch);
     if (!leaf) continue;
     const PathId path = tree_.Child(paths_.OfLaunch(launch), leaf);
-    tree_.Add(groups_.OfCall(launch, path), launch.end_ns - launch.start_ns);
+    AddAt(launch.pid, launch.start_ns, groups_.OfCall(launch, path),
+          launch.end_ns - launch.start_ns);
   }
 }
 
@@ -287,7 +301,7 @@ MergeMode ModeOf(const Analysis& analysis, MergeMode asked) {
 
 }  // namespace
 
-CallTree BuildCallTree(Analysis& analysis, const MergeOptions& options) {
+CallTree BuildCallTree(Analysis& analysis, const MergeOptions& options, SlicedTimes* sliced) {
   const MergeMode mode = ModeOf(analysis, options.mode);
   const bool cpu = mode == MergeMode::kMerge || mode == MergeMode::kCpu;
   const bool gpu = mode == MergeMode::kMerge || mode == MergeMode::kGpu;
@@ -300,7 +314,7 @@ CallTree BuildCallTree(Analysis& analysis, const MergeOptions& options) {
                    .launches = gpu || idle,
                    .probe_hits = mode == MergeMode::kProbe,
                    .off_cpu_waits = mode == MergeMode::kOff || wall});
-  Merge merge(analysis, options, paths);
+  Merge merge(analysis, options, paths, sliced);
   if (mode == MergeMode::kProbe) merge.AddProbeHits();
   if (mode == MergeMode::kOff || wall) {
     const SynchronizationCalls gpu_calls(analysis);
@@ -314,7 +328,13 @@ CallTree BuildCallTree(Analysis& analysis, const MergeOptions& options) {
   if (idle) merge.AddIdle();
   // Hits of probes and idle time are of the whole capture (options.cpp).
   paths.tree().Multiply(analysis.shown.scale);
+  if (sliced != nullptr) sliced->Multiply(analysis.shown.scale);
   return std::move(paths.tree());
+}
+
+bool TakesSlices(MergeMode mode) {
+  return mode == MergeMode::kMerge || mode == MergeMode::kGpu || mode == MergeMode::kCpu ||
+         mode == MergeMode::kProbe;
 }
 
 bool CountsTime(const Analysis& analysis, const MergeOptions& options) {

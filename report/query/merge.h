@@ -8,6 +8,7 @@
 #include "report/analysis/call_paths.h"
 #include "report/analysis/call_tree.h"
 #include "report/analysis/gpu_names.h"
+#include "report/query/time_slices.h"
 
 namespace xpu {
 
@@ -47,7 +48,12 @@ struct MergeOptions {
 // Paths begin with the name (comm) of the thread, as perf's do. GPU time lies under the stack that
 // launched it, the call's name, and a leaf that names the work. Launches without a GPU record are
 // there with the duration of the call, in the mode that merges.
-CallTree BuildCallTree(Analysis& analysis, const MergeOptions& options);
+//
+// `sliced`, if given, gets the same by slices of time, of the modes that TakesSlices.
+CallTree BuildCallTree(Analysis& analysis, const MergeOptions& options,
+                       SlicedTimes* sliced = nullptr);
+// Not those whose times are of stretches that may be in several slices.
+bool TakesSlices(MergeMode mode);
 
 // Whether the tree's numbers are times. Samples of an event that counts something else never share
 // a tree with GPU time: of kMerge one of the two is left, the samples when they were asked for.

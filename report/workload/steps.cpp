@@ -333,6 +333,10 @@ std::vector<StepSeries> FindSteps(Analysis& analysis, const StepDefinition& defi
   return found;
 }
 
+bool IsCredible(const StepSeries& series) {
+  return !series.is_detected || series.regular * 2 >= series.steps.size();
+}
+
 std::string HowFound(const StepSeries& series, const StepDefinition& definition) {
   const size_t steps = series.steps.size();
   if (definition.kind == StepDefinition::Kind::kNvtx) {

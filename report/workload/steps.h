@@ -46,6 +46,9 @@ struct StepSeries {
 // is, they do not change.
 std::vector<StepSeries> FindSteps(Analysis& analysis, const StepDefinition& definition);
 
+// What is detected may be a loop that nobody would call steps: most of them are alike at least.
+bool IsCredible(const StepSeries& series);
+
 // "found by what thread 12 launches again and again: 60 launches, the same in 98 % of the steps".
 std::string HowFound(const StepSeries& series, const StepDefinition& definition);
 

@@ -118,6 +118,12 @@ class Browser:
                       {"type": "pointerDown", "button": button},
                       {"type": "pointerUp", "button": button})
 
+    def drag(self, x, y, to_x, to_y):
+        self._pointer({"type": "pointerMove", "x": round(x), "y": round(y), "duration": 0},
+                      {"type": "pointerDown", "button": 0},
+                      {"type": "pointerMove", "x": round(to_x), "y": round(to_y), "duration": 50},
+                      {"type": "pointerUp", "button": 0})
+
     def press(self, *keys):
         """Keys, or texts of them, one after the other."""
         actions = [{"type": kind, "value": key} for text in keys for key in text

@@ -330,6 +330,108 @@ def test_slow_steps():
         graph.check_quiet()
 
 
+def paths_of(graph):
+    """What the graph shows: ns by path."""
+    return graph.run("""(() => {
+        const {tree} = flameGraph, found = {};
+        for (let i = 1; i < tree.size; ++i) {
+          if (tree.selfNs[i] > 0) found[flameGraph.stackText(i)] = tree.selfNs[i];
+        }
+        return found;
+    })()""")
+
+
+def expect_steps(graph, steps, *arguments):
+    """The graph has what --step-range leaves, path by path."""
+    folded = {}
+    for frames, ns in Folded(LOADER, "--step-range", steps, *arguments).lines:
+        path = "\n".join(frames)
+        folded[path] = folded.get(path, 0) + ns
+    # Frames whose names --folded writes differently are no matter of steps.
+    shown = {re.sub(r";", ":", path): ns for path, ns in paths_of(graph).items()}
+    expect(f"paths of step {steps}", len(folded) > 3, True)
+    expect(f"time by path in step {steps}", shown, folded)
+
+
+def bar_of(graph, step):
+    """The middle of a bar of the strip on the screen."""
+    return graph.run("""(() => {
+        const {strip} = flameGraph.panel;
+        const lane = strip.lanes[0];
+        const box = strip.boxOf(lane, arguments[0] - flameGraph.panel.slices.first - lane.first);
+        const canvas = strip.canvas.getBoundingClientRect();
+        return [canvas.left + box.x + box.width / 2, canvas.top + box.y + box.height / 2];
+    })()""", step)
+
+
+def test_steps_are_chosen():
+    """Of chosen steps the graph shows what --step-range shows."""
+    webdriver.require_browser()
+    with tempfile.TemporaryDirectory() as directory, webdriver.Browser() as browser:
+        graph = Graph(browser, LOADER, pathlib.Path(directory))
+        graph.show_all_frames()
+        whole = graph.run("flameGraph.tree.total[0]")
+        expect("bars", graph.run("flameGraph.panel.strip.lanes.map(lane => lane.size)"), [1290])
+        graph.run("document.getElementById('chosen').focus()")
+        browser.press("37", ENTER)
+        expect_steps(graph, "37")
+        graph.picture("step")
+        expect("the address says it", "steps=37" in graph.run("location.hash"), True)
+        graph.run("document.getElementById('strip-picture').focus()")
+        browser.press(RIGHT)
+        expect_steps(graph, "38")
+        browser.open(graph.page, "#frames=all&steps=100-199")
+        expect_steps(graph, "100-199")
+        graph.picture("steps")
+        # The slowest one of a picture's column is the one that a click on it chooses.
+        slowest = graph.run("""(() => {
+            const lane = flameGraph.panel.strip.lanes[0];
+            return lane.values.reduce((best, value, i) => value > lane.values[best] ? i : best, 0);
+        })()""")
+        browser.hover(*bar_of(graph, slowest))
+        expect("tip", graph.text("tip").startswith(f"step {slowest}\n"), True)
+        browser.click(*bar_of(graph, slowest))
+        expect_steps(graph, str(slowest))
+        browser.click(*bar_of(graph, slowest))
+        expect("a second click shows all", graph.run("flameGraph.tree.total[0]"), whole)
+        left, right = bar_of(graph, 300), bar_of(graph, 900)
+        browser.drag(*left, *right)
+        first, last = map(int, graph.run("document.getElementById('chosen').value").split("-"))
+        expect("a drag chooses about these", abs(first - 300) < 5 and abs(last - 900) < 5, True)
+        expect_steps(graph, f"{first}-{last}")
+        browser.press(ESCAPE)
+        expect("Esc shows all", graph.run("[flameGraph.chosen, flameGraph.tree.total[0]]"),
+               [None, whole])
+        expect("no such step", graph.run("flameGraph.panel.slices.choiceOf('5000')"), None)
+        graph.check_quiet()
+
+
+def test_the_zoom_stays_in_a_step():
+    webdriver.require_browser()
+    with tempfile.TemporaryDirectory() as directory, webdriver.Browser() as browser:
+        graph = Graph(browser, LOADER, pathlib.Path(directory), "--mode", "gpu")
+        node = graph.widest("api")
+        graph.run("flameGraph.zoomTo(arguments[0])", node)
+        path = graph.path(node)
+        graph.run("document.getElementById('chosen').focus()")
+        browser.press("100-199", ENTER)
+        expect("the zoom", graph.path(graph.zoom), path)
+        expect("its time", 0 < graph.run("flameGraph.tree.total[flameGraph.picture.zoom]"), True)
+        graph.show_all_frames()
+        expect_steps(graph, "100-199", "--mode", "gpu")
+        graph.check_quiet()
+
+
+def test_no_strip_without_steps():
+    webdriver.require_browser()
+    with tempfile.TemporaryDirectory() as directory, webdriver.Browser() as browser:
+        graph = Graph(browser, CAPTURE, pathlib.Path(directory), "--mode", "idle")
+        expect("strip", graph.run("document.getElementById('strip').hidden"), True)
+        browser.open(graph.page, "#steps=3")
+        expect("all is shown", graph.run("flameGraph.tree.total[0] > 0"), True)
+        graph.check_quiet()
+
+
 def test_dark_as_the_system_is():
     webdriver.require_browser()
     with tempfile.TemporaryDirectory() as directory, webdriver.Browser() as browser:

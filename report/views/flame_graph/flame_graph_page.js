@@ -9,10 +9,15 @@ class Page {
     this.hasFamilies = data.frames.family.some(family => family > 0);
     this.isCollapsed = this.hasFamilies;
     this.function = "";  // of the sandwich
+    this.chosen = null;  // slices of the strip: first and last one
     this.isShown = KINDS.map(() => true);
     this.#makeTree();
     this.picture = new Picture(element("picture"), this.tree, this.search);
     this.view = element("view");
+    this.panel = data.strip && new StripPanel(data.strip, {
+      chosen: choice => this.chooseSlices(choice),
+      pointed: (lane, bar, event) => this.#onStrip(lane, bar, event),
+    });
     writeHeader(data);
     element("families").hidden = !this.hasFamilies;
     element("colors").hidden = this.tree.selfBefore === null;
@@ -29,7 +34,8 @@ class Page {
 
   #makeTree() {
     const {data, frames} = this;
-    this.tree = new Tree(this.isCollapsed ? collapsed(data.nodes, frames) : data.nodes, frames);
+    const nodes = this.chosen ? this.panel.slices.nodesOf(data.nodes, this.chosen) : data.nodes;
+    this.tree = new Tree(this.isCollapsed ? collapsed(nodes, frames) : nodes, frames);
     const place = this.function === "" ? -1 : frames.names.indexOf(this.function);
     if (place < 0) this.function = "";
     else this.tree = new Tree(sandwich(this.tree, place, frames), frames, 1);
@@ -48,6 +54,23 @@ class Page {
     this.#writeThreads();
     this.find(element("search").value);
     this.#weigh();
+  }
+
+  // Only what these slices of the strip have; null: all. The zoom stays where it can.
+  chooseSlices(choice) {
+    const path = this.tree.pathOf(this.picture.zoom).map(node => this.tree.frame[node]);
+    this.chosen = choice;
+    this.setShape(this.isCollapsed, this.function);
+    this.picture.zoom = this.tree.find(path);
+    this.#weigh();
+    this.#writeAddress(true);
+  }
+
+  #onStrip(lane, bar, event) {
+    if (!lane) return this.hideTip();
+    const {panel} = this;
+    writeTip(panel.nameOf(lane, bar), lane.first === null ? "" : lane.name,
+             panel.factsOf(lane, bar), event.clientX, event.clientY);
   }
 
   switchFamilies() {
@@ -128,6 +151,7 @@ class Page {
     document.documentElement.dataset.theme = isDark ? "dark" : "light";
     element("theme").textContent = isDark ? "Light" : "Dark";
     this.picture.setTheme(isDark ? "dark" : "light");
+    this.panel?.strip.setTheme(isDark ? "dark" : "light");
     this.#writeLegend();
     this.redraw();
   }
@@ -150,6 +174,7 @@ class Page {
   layOut() {
     element("thread").value = this.#threadOf(this.picture.zoom);
     this.ratio = window.devicePixelRatio;
+    this.panel?.strip.resize();
     element("space").style.height = `${Math.max(this.picture.fullHeight, this.view.clientHeight)}px`;
     this.picture.resize(this.view.clientWidth, this.view.clientHeight);
     this.#writeMatched();
@@ -234,7 +259,9 @@ class Page {
   reset() {
     this.isShown.fill(true);
     element("search").value = "";
-    if (this.function) this.setShape(this.isCollapsed, "");
+    this.chosen = null;
+    this.panel?.set(null);
+    this.setShape(this.isCollapsed, "");
     this.find("");
     this.picture.zoom = this.picture.selected = ROOT;
     this.#weigh();
@@ -298,24 +325,8 @@ class Page {
   }
 
   showTip(node, x, y) {
-    const tip = element("tip");
-    const table = make("table");
-    for (const [name, value] of this.facts.of(node, this.picture.zoom)) {
-      const row = make("tr");
-      row.append(make("th", name), make("td", value));
-      table.append(row);
-    }
-    tip.replaceChildren(make("b", this.tree.nameOf(node)), make("div", this.facts.sortOf(node)), table);
-    tip.hidden = false;
-    this.#placeTip(tip, x, y);
-  }
-
-  #placeTip(tip, x, y) {
-    const {width, height} = tip.getBoundingClientRect();
-    const left = Math.min(x + 14, window.innerWidth - width - 6);
-    const top = y + 18 + height < window.innerHeight ? y + 18 : y - height - 10;
-    tip.style.left = `${Math.max(6, left)}px`;
-    tip.style.top = `${Math.max(6, top)}px`;
+    writeTip(this.tree.nameOf(node), this.facts.sortOf(node),
+             this.facts.of(node, this.picture.zoom), x, y);
   }
 
   hideTip() {
@@ -328,24 +339,13 @@ class Page {
   stackText(node) { return this.tree.pathOf(node).map(each => this.tree.nameOf(each)).join("\n"); }
 
   copy(node) {
-    const done = () => { element("details").textContent = `Stack of ${this.tree.nameOf(node)} copied`; };
-    navigator.clipboard.writeText(this.stackText(node)).then(done, () => {
-      this.#copyWithoutPermission(this.stackText(node));
-      done();
+    copyText(this.stackText(node), () => {
+      element("details").textContent = `Stack of ${this.tree.nameOf(node)} copied`;
+      this.view.focus();
     });
   }
 
-  #copyWithoutPermission(text) {
-    const area = make("textarea");
-    area.value = text;
-    document.body.append(area);
-    area.select();
-    document.execCommand("copy");
-    area.remove();
-    this.view.focus();
-  }
-
-  // ---- the address: #zoom=12&search=gemm&off=user,kernel&icicle=1&frames=all&function=main
+  // ---- the address: #zoom=12&search=gemm&off=user,kernel&icicle=1&frames=all&function=main&steps=3-5
 
   #writeAddress(isStep) {
     const state = new URLSearchParams();
@@ -356,6 +356,7 @@ class Page {
     if (this.picture.isIcicle) state.set("icicle", "1");
     if (this.hasFamilies && !this.isCollapsed) state.set("frames", "all");
     if (this.function) state.set("function", this.function);
+    if (this.chosen) state.set("steps", this.panel.text);
     if (`#${state}` === (window.location.hash || "#")) return;
     if (isStep) window.history.pushState(null, "", `#${state}`);
     else window.history.replaceState(null, "", `#${state}`);
@@ -366,6 +367,8 @@ class Page {
     const off = (state.get("off") || "").split(",");
     this.isShown = KINDS.map(kind => !off.includes(kind.id));
     element("search").value = state.get("search") || "";
+    this.panel?.set(this.panel.slices?.choiceOf(state.get("steps") || "") ?? null);
+    this.chosen = this.panel?.strip.choice ?? null;
     this.setShape(state.get("frames") !== "all", state.get("function") || "");
     const zoom = Number(state.get("zoom"));
     const isNode = Number.isInteger(zoom) && zoom > 0 && zoom < this.tree.size;
@@ -441,7 +444,7 @@ class Page {
     if (event.key === "f" && (event.ctrlKey || event.metaKey)) return this.#focusSearch(event);
     if (event.ctrlKey || event.metaKey) return;
     if (event.target === element("search")) return this.#onSearchKey(event);
-    if (event.target === element("thread")) return;
+    if (event.target === element("thread") || event.target === element("chosen")) return;
     const isButton = event.target.matches("button, summary");
     if (isButton && (event.key === "Enter" || event.key === " ")) return;
     const action = this.#actions()[event.key];

@@ -115,6 +115,18 @@ class Tree {
     return path;
   }
 
+  // The node that a path of frames leads to, or as far as there is one.
+  find(path) {
+    let node = ROOT;
+    for (const frame of path) {
+      let child = node + 1;
+      while (child < this.end[node] && this.frame[child] !== frame) child = this.end[child];
+      if (child >= this.end[node]) break;
+      node = child;
+    }
+    return node;
+  }
+
   // What each shown kind has in a node and below it.
   partsOf(node) {
     const parts = KINDS.map(() => ({ns: 0, count: 0}));

@@ -1,6 +1,7 @@
 #include "report/views/flame_graph/flame_graph_view.h"
 
 #include <algorithm>
+#include <optional>
 #include <string>
 #include <tuple>
 #include <unordered_map>
@@ -10,12 +11,17 @@
 #include "format/base/text.h"
 #include "report/analysis/sampled_events.h"
 #include "report/critical_path/critical_path.h"
+#include "report/model/recorded_time.h"
 #include "report/model/saturated.h"
-#include "report/output/text.h"
 #include "report/query/ledger.h"
+#include "report/query/time_slices.h"
+#include "report/views/flame_graph/flame_graph_strip.h"
+#include "report/views/flame_graph/page_data.h"
 #include "report/views/no_stacks.h"
 #include "report/views/view.h"
 #include "report/workload/frame_families.h"
+#include "report/workload/step_slices.h"
+#include "report/workload/steps.h"
 
 namespace xpu {
 namespace {
@@ -55,47 +61,6 @@ std::string_view ModeName(MergeMode mode) {
   }
   return {};
 }
-
-// Writes JSON in parts, so that no text holds a whole large capture.
-class DataWriter {
- public:
-  explicit DataWriter(Output& output) : output_(output) {}
-  ~DataWriter() { output_.Write(text_); }
-  DataWriter(const DataWriter&) = delete;
-  DataWriter& operator=(const DataWriter&) = delete;
-
-  void Raw(std::string_view json) {
-    text_ += json;
-    if (text_.size() < kPartBytes) return;
-    output_.Write(text_);
-    text_.clear();
-  }
-  void String(std::string_view text) {
-    std::string json;
-    AppendJsonString(json, text);
-    for (size_t at = 0; (at = json.find('<', at)) != std::string::npos;) {
-      json.replace(at, 1, "\\u003c");
-    }
-    Raw(json);
-  }
-  void Number(uint64_t number) { Raw(std::to_string(number)); }
-  // "key":[...], an entry for each element.
-  template <typename List, typename WriteOne>
-  void Array(std::string_view key, const List& list, WriteOne write_one) {
-    Raw(Format("\"{}\":[", key));
-    bool first = true;
-    for (const auto& element : list) {
-      if (!std::exchange(first, false)) Raw(",");
-      write_one(element);
-    }
-    Raw("]");
-  }
-
- private:
-  static constexpr size_t kPartBytes = size_t{64} << 10;
-  Output& output_;
-  std::string text_;
-};
 
 // The frames of the nodes and their files, numbered as they come.
 class UsedFrames {
@@ -140,8 +105,7 @@ std::string UnitName(const Analysis& analysis, const MergeOptions& options) {
   return CountsTime(analysis, options) ? "ns" : SampleUnit(analysis.model, analysis.shown);
 }
 
-void WriteRecording(const Analysis& analysis, const FlameGraphOptions& options,
-                    DataWriter& writer) {
+void WriteRecording(const Analysis& analysis, const FlameGraphOptions& options, PageData& writer) {
   const Model& model = analysis.model;
   RecordingInfo info;
   const auto& infos = model.events.recording_info;
@@ -168,7 +132,7 @@ void WriteRecording(const Analysis& analysis, const FlameGraphOptions& options,
   writer.Raw(Format("\"startMs\":{},\"durationNs\":{},\n", start, duration));
 }
 
-void WriteLosses(const Analysis& analysis, DataWriter& writer) {
+void WriteLosses(const Analysis& analysis, PageData& writer) {
   std::vector<LedgerEntry> losses = BuildLedger(analysis);
   std::erase_if(losses, [](const LedgerEntry& e) { return e.severity == Severity::kNote; });
   writer.Array("losses", losses, [&](const LedgerEntry& entry) {
@@ -182,7 +146,7 @@ void WriteLosses(const Analysis& analysis, DataWriter& writer) {
   writer.Raw(",\n");
 }
 
-void WriteFrames(const UsedFrames& used, DataWriter& writer) {
+void WriteFrames(const UsedFrames& used, PageData& writer) {
   writer.Array("modules", used.modules(), [&](std::string_view name) { writer.String(name); });
   writer.Raw(",\n\"frames\":{");
   writer.Array("name", used.frames(), [&](const NamedFrame* f) { writer.String(f->Label()); });
@@ -206,7 +170,7 @@ void WriteFrames(const UsedFrames& used, DataWriter& writer) {
 }
 
 void WriteNodes(const CallTree& tree, const std::vector<FlameNode>& nodes, const UsedFrames& used,
-                const FlameComparison* compared, DataWriter& writer) {
+                const FlameComparison* compared, PageData& writer) {
   writer.Raw("\"nodes\":{");
   writer.Array("depth", nodes, [&](const FlameNode& n) { writer.Number(n.depth); });
   writer.Raw(",\n");
@@ -272,12 +236,12 @@ std::vector<FlameNode> InFlameOrder(const CallTree& tree, const FrameTable& fram
 
 void WriteFlameGraphData(const Analysis& analysis, const CallTree& tree,
                          const FlameGraphOptions& options, Output& output,
-                         const FlameComparison* compared) {
+                         const FlameComparison* compared, const FlameStrip* strip) {
   const std::vector<FlameNode> nodes =
       InFlameOrder(tree, analysis.frames,
                    compared == nullptr ? std::span<const uint64_t>() : compared->before_ns);
   const UsedFrames used(tree, analysis.frames, nodes);
-  DataWriter writer(output);
+  PageData writer(output);
   writer.Raw("{");
   WriteRecording(analysis, options, writer);
   WriteLosses(analysis, writer);
@@ -287,6 +251,9 @@ void WriteFlameGraphData(const Analysis& analysis, const CallTree& tree,
     writer.Raw(",\n");
   }
   WriteFrames(used, writer);
+  std::vector<uint32_t> node_of_path(tree.nodes().size(), kNoNode);
+  for (uint32_t i = 0; i < nodes.size(); ++i) node_of_path[nodes[i].path.value - 1] = i;
+  WriteStrip(strip, StartOf(analysis.model), node_of_path, writer);
   WriteNodes(tree, nodes, used, compared, writer);
   writer.Raw("}\n");
 }
@@ -294,11 +261,11 @@ void WriteFlameGraphData(const Analysis& analysis, const CallTree& tree,
 namespace {
 
 void WritePage(const Analysis& analysis, const CallTree& tree, const FlameGraphOptions& options,
-               const FlameComparison* compared, Output& output) {
+               const FlameComparison* compared, const FlameStrip* strip, Output& output) {
   const size_t data = kFlameGraphPage.find(kFlameGraphData);
   XPU_CHECK(data != std::string_view::npos);
   output.Write(kFlameGraphPage.substr(0, data));
-  WriteFlameGraphData(analysis, tree, options, output, compared);
+  WriteFlameGraphData(analysis, tree, options, output, compared, strip);
   output.Write(kFlameGraphPage.substr(data + kFlameGraphData.size()));
 }
 
@@ -307,13 +274,19 @@ void WritePage(const Analysis& analysis, const CallTree& tree, const FlameGraphO
 void WriteFlameGraph(Analysis& analysis, const FlameGraphOptions& options, Output& output,
                      std::string& notes) {
   const MergeOptions& merge = options.merge;
+  std::vector<StepSeries> steps;
+  if (TakesSlices(merge.mode)) steps = FindSteps(analysis, options.critical.steps);
+  std::erase_if(steps, [](const StepSeries& series) { return !IsCredible(series); });
+  SlicedTimes sliced = SliceBySteps(analysis, steps);
   const CallTree tree =
       merge.mode == MergeMode::kCritical
           ? BuildCriticalTree(analysis, options.critical, merge.kernel_names, merge.paths)
-          : BuildCallTree(analysis, merge);
+          : BuildCallTree(analysis, merge, &sliced);
   notes += LeftOutText(analysis, options.merge);
   if (tree.nodes().empty()) notes += WhyNoStacks(analysis, options.merge.mode);
-  WritePage(analysis, tree, options, nullptr, output);
+  const std::optional<FlameStrip> strip =
+      StripOfSteps(analysis, options.critical.steps, steps, sliced);
+  WritePage(analysis, tree, options, nullptr, strip ? &*strip : nullptr, output);
 }
 
 void WriteSlowStepsFlameGraph(const SlowSteps& steps, Analysis& slow, Analysis& median,
@@ -323,7 +296,7 @@ void WriteSlowStepsFlameGraph(const SlowSteps& steps, Analysis& slow, Analysis& 
   const std::string text = SlowStepsText(steps, compared, slow.frames);
   notes += LeftOutText(slow, options.merge) + text;
   const FlameComparison comparison{text, compared.median_ns};
-  WritePage(slow, compared.tree, options, &comparison, output);
+  WritePage(slow, compared.tree, options, &comparison, nullptr, output);
 }
 
 View FlameGraphView() {

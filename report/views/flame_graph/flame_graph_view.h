@@ -1,7 +1,7 @@
 // What the page of a flame graph shows, as JSON:
 //
 //   title, command, host   texts
-//   mode                   "merge", "gpu", "cpu", "idle" or "probe"
+//   mode                   "merge", "gpu" and what else --mode takes
 //   unit                   what the nodes' "ns" are: "ns", "hits", the event that samples count
 //   startMs, durationNs    of the recording; startMs since 1970; null when the capture does not say
 //   losses                 [{severity, count, what, advice}]
@@ -15,6 +15,8 @@
 //                          median step has, the ns being a slow one's
 //   compared               of --slow-steps only: a text that says what is compared, as lines
 //
+//   strip                  what is above the picture (flame_graph_strip.h), or null
+//
 // Columns of numbers and no objects: a capture has up to millions of nodes. No `<` is in it, so
 // that no name can end the script element around it.
 #pragma once
@@ -27,6 +29,7 @@
 #include "report/analysis/analysis.h"
 #include "report/analysis/call_tree.h"
 #include "report/output/output.h"
+#include "report/views/flame_graph/flame_graph_strip.h"
 #include "report/views/view.h"
 
 namespace xpu {
@@ -51,9 +54,10 @@ struct FlameComparison {
   std::span<const uint64_t> before_ns;  // by path - 1
 };
 
-// `compared`: nullptr where nothing is.
+// `compared`, `strip`: nullptr where nothing is compared, or above the picture.
 void WriteFlameGraphData(const Analysis& analysis, const CallTree& tree,
                          const FlameGraphOptions& options, Output& output,
-                         const FlameComparison* compared = nullptr);
+                         const FlameComparison* compared = nullptr,
+                         const FlameStrip* strip = nullptr);
 
 }  // namespace xpu

@@ -13,11 +13,6 @@
 namespace xpu {
 namespace {
 
-// What is detected may be a loop that nobody would call steps.
-bool IsWorthALine(const StepSeries& series) {
-  return !series.is_detected || series.regular * 2 >= series.steps.size();
-}
-
 // Slow steps that take less than a fifth more are ordinary.
 bool AreWorthALine(const SlowSteps& steps) {
   return steps.slow.average_ns() > steps.median.average_ns() + steps.median.average_ns() / 5;
@@ -40,7 +35,7 @@ std::string SeriesText(const StepSeries& series, const StepDefinition& definitio
 bool WriteSteps(Analysis& analysis, const StepDefinition& definition, SummaryText& text) {
   if (!analysis.shown.filter_text.empty() || analysis.shown.scale > 1) return false;
   std::vector<StepSeries> all = FindSteps(analysis, definition);
-  std::erase_if(all, [](const StepSeries& series) { return !IsWorthALine(series); });
+  std::erase_if(all, [](const StepSeries& series) { return !IsCredible(series); });
   const Result<SlowSteps> found = FindSlowSteps(all);
   if (!found.ok()) return false;
   text.Heading("Steps");
