@@ -79,7 +79,11 @@ std::string_view EdgeKindName(EdgeKind kind) {
 }
 
 CriticalWindow FindCriticalSteps(Analysis& analysis, const CriticalOptions& options) {
-  const std::vector<StepSeries> all = FindSteps(analysis, options.steps);
+  return FindCriticalSteps(analysis, FindSteps(analysis, options.steps), options.range);
+}
+
+CriticalWindow FindCriticalSteps(const Analysis& analysis, const std::vector<StepSeries>& all,
+                                 const std::optional<StepRange>& range) {
   const auto weight = [](const StepSeries& series) {
     return series.steps.back().end_ns - series.steps.front().begin_ns;
   };
@@ -90,9 +94,9 @@ CriticalWindow FindCriticalSteps(Analysis& analysis, const CriticalOptions& opti
   const std::vector<Step>& steps = longest->steps;
   size_t first = longest->warm_up;
   size_t last = steps.size() - 1;
-  if (options.range) {
-    first = std::min<uint64_t>(options.range->first, last);
-    last = std::min<uint64_t>(options.range->last, last);
+  if (range) {
+    first = std::min<uint64_t>(range->first, last);
+    last = std::min<uint64_t>(range->last, last);
   }
   const Selection& shown = analysis.shown;
   while (first <= last && steps[first].begin_ns < shown.from_ns) ++first;

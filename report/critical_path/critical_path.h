@@ -38,6 +38,9 @@ struct CriticalWindow {
 // Of the steps that take most time together. A step that a time range of `analysis.shown` cuts is
 // left out.
 CriticalWindow FindCriticalSteps(Analysis& analysis, const CriticalOptions& options);
+// Of `all`, where they are known.
+CriticalWindow FindCriticalSteps(const Analysis& analysis, const std::vector<StepSeries>& all,
+                                 const std::optional<StepRange>& range);
 
 // A stretch of the path.
 struct CriticalSegment {

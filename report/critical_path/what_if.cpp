@@ -159,9 +159,11 @@ Prediction WhatIf::Evaluate(const Speedup& speedup) {
   }
   prediction.path_ns = ToSaturated(path_ns);
   prediction.assumed_ns = ToSaturated(assumed_ns);
+  prediction.matches = path_ns > 0;
   const auto with = [&](double factor) {
     return critical_.Reevaluate([&](const Edge& edge) {
       const double part = scale.Of(edge);
+      prediction.matches = prediction.matches || part > 0;
       const auto ns = static_cast<double>(edge.ns);
       return part == 0 ? edge.ns : ToSaturated(ns * (1 - part * (1 - factor)));
     });

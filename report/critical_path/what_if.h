@@ -21,6 +21,7 @@ struct Prediction {
   uint64_t assumed_ns = 0;    // of it, what is assumed
   uint64_t predicted_ns = 0;  // how long the window would take
   uint64_t least_ns = 0;      // with the factor 0: no factor makes more of it
+  bool matches = false;       // anything, be it on the path or not
 };
 
 // Stretches of one kind at one place, added up.

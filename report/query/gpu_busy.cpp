@@ -106,7 +106,6 @@ std::vector<GpuBusy> FindGpuBusy(const Analysis& analysis) {
     const auto gpu = gpus.find(analysis.gpus.Of(work.instance, work.device_id).number);
     if (gpu != gpus.end()) gpu->second.others.push_back({work.start_ns, work.end_ns, i, i});
   }
-  const std::vector<Pause> pauses = UncountedTime(analysis);
   const std::vector<Pause> between = BetweenRecordings(analysis.model);
   std::vector<GpuBusy> all;
   for (auto& [number, gpu] : gpus) {
@@ -114,7 +113,7 @@ std::vector<GpuBusy> FindGpuBusy(const Analysis& analysis) {
     Unite(gpu.spans);
     if (!SetRange(analysis, gpu)) continue;
     for (const BusySpan& span : gpu.spans) gpu.busy_ns += span.end_ns - span.start_ns;
-    SetUncounted(pauses, between, gpu);
+    SetUncounted(UncountedTime(analysis, number), between, gpu);
     Unite(gpu.others);
     gpu.others_ns = gpu.active_ns() - gpu.busy_ns;
     for (const IdleGap& gap : FindGaps(analysis, gpu)) gpu.others_ns -= gap.ns;
@@ -127,6 +126,15 @@ std::vector<Pause> UncountedTime(const Analysis& analysis) {
   std::vector<Pause> all = FindPauses(analysis.model);
   for (const Pause& pause : BetweenRecordings(analysis.model)) all.push_back(pause);
   all.insert(all.end(), analysis.shown.outside.begin(), analysis.shown.outside.end());
+  UnitePauses(all);
+  return all;
+}
+
+std::vector<Pause> UncountedTime(const Analysis& analysis, uint32_t gpu) {
+  std::vector<Pause> all = UncountedTime(analysis);
+  const auto own = analysis.shown.outside_of_gpu.find(gpu);
+  if (own == analysis.shown.outside_of_gpu.end()) return all;
+  all.insert(all.end(), own->second.begin(), own->second.end());
   UnitePauses(all);
   return all;
 }

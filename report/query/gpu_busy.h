@@ -60,6 +60,8 @@ std::vector<GpuBusy> FindGpuBusy(const Analysis& analysis);
 // When nothing is known of what the GPUs did: pauses of the recording, the time between two
 // recordings, and what lies between the ranges that a filter wants. In order.
 std::vector<Pause> UncountedTime(const Analysis& analysis);
+// Of one GPU, also what lies outside the steps that are wanted.
+std::vector<Pause> UncountedTime(const Analysis& analysis, uint32_t gpu);
 
 // How much of that time counts.
 uint64_t CountedNs(const GpuBusy& gpu, uint64_t start_ns, uint64_t end_ns);

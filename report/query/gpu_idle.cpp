@@ -190,7 +190,7 @@ std::vector<IdleGap> FindAllGaps(const Analysis& analysis) {
 }
 
 IdleParts::IdleParts(Analysis& analysis, CallPaths& paths)
-    : analysis_(analysis), samples_(analysis, paths), uncounted_(UncountedTime(analysis)) {
+    : analysis_(analysis), samples_(analysis, paths) {
   for (const GpuWork& work : analysis.correlation.work) {  // whatever a filter leaves out
     if (!IsTimedWait(analysis, work)) continue;
     const bool is_known = work.launch != GpuWork::kNoLaunch;
@@ -214,9 +214,12 @@ const std::vector<IdlePart>& IdleParts::Of(const IdleGap& gap) {
   }
   const Owner owner = OwnerOf(analysis_, gap);
   uint64_t start_ns = gap.start_ns;
-  auto pause = std::upper_bound(uncounted_.begin(), uncounted_.end(), start_ns,
+  const auto [of_gpu, is_new] = uncounted_.try_emplace(gap.gpu);
+  if (is_new) of_gpu->second = UncountedTime(analysis_, gap.gpu);
+  const std::vector<Pause>& uncounted = of_gpu->second;
+  auto pause = std::upper_bound(uncounted.begin(), uncounted.end(), start_ns,
                                 [](uint64_t time, const Pause& one) { return time < one.end_ns; });
-  for (; pause != uncounted_.end() && pause->start_ns < gap.end_ns; ++pause) {
+  for (; pause != uncounted.end() && pause->start_ns < gap.end_ns; ++pause) {
     if (pause->start_ns > start_ns) AddThread(owner, {start_ns, pause->start_ns}, otherwise);
     start_ns = std::min(std::max(start_ns, pause->end_ns), gap.end_ns);
   }

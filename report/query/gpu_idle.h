@@ -111,7 +111,7 @@ class IdleParts {
 
   Analysis& analysis_;
   IdleSamples samples_;
-  const std::vector<Pause> uncounted_;
+  std::map<uint32_t, std::vector<Pause>> uncounted_;  // by GPU, as far as asked for
   std::vector<Wait> waits_;
   WorkIntervals wait_times_;  // in waits_
   std::vector<IdlePart> parts_;

@@ -49,6 +49,9 @@ struct Selection {
   std::optional<Correlation::Counts> counts;  // of what is selected; none: Correlation::counts
   EventSet filtered_work = EventSet::None();  // not selected: its GPU was not idle meanwhile
   std::vector<Pause> outside;  // the time between the NVTX ranges that it wants; in order
+  // By GPU the time outside the steps of the processes that use it; in order. Ranks are in other
+  // steps at other times.
+  std::map<uint32_t, std::vector<Pause>> outside_of_gpu;
   std::map<uint32_t, WorkAround> around;  // by GPU, of a filter with a time range:
   uint64_t from_ns = 0;                   // where it begins, CLOCK_MONOTONIC
   uint64_t to_ns = UINT64_MAX;            // where it ends

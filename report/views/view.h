@@ -106,7 +106,9 @@ void WriteChromeTrace(Analysis& analysis, const TraceOptions& options, Output& o
 // The same in Perfetto's own format, with the stacks of CPU samples.
 void WritePerfetto(Analysis& analysis, const TraceOptions& options, Output& output,
                    std::string& notes);
-void WriteTop(Analysis& analysis, const TopOptions& options, Output& output);
+// `notes`, if given, gets what of the options had no effect.
+void WriteTop(Analysis& analysis, const TopOptions& options, Output& output,
+              std::string* notes = nullptr);
 // The same of slow steps, beside median ones (--slow-steps).
 void WriteSlowStepsFolded(const SlowSteps& steps, Analysis& slow, Analysis& median,
                           const FoldedOptions& options, Output& output, std::string& notes);

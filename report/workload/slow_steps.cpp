@@ -55,6 +55,49 @@ void AddPaths(const CallTree& from, CallTree& tree, Add add) {
   }
 }
 
+constexpr std::string_view kFewSamples = "too few CPU samples to tell where";
+
+// The CPU samples in and below each path, of both groups of steps.
+class SampleCounts {
+ public:
+  // `is_sample(i)`: whether the node is CPU time.
+  template <typename IsSample>
+  SampleCounts(const StepComparison& compared, IsSample is_sample) : compared_(compared) {
+    const std::vector<CallTree::Node>& nodes = compared.tree.nodes();
+    counts_.resize(nodes.size());
+    for (size_t i = nodes.size(); i-- > 0;) {
+      if (is_sample(i)) {
+        counts_[i].slow += static_cast<double>(nodes[i].self_count);
+        counts_[i].median += static_cast<double>(compared.median_counts[i]);
+      }
+      if (!nodes[i].parent) continue;
+      Counts& parent = counts_[nodes[i].parent.value - 1];
+      parent.slow += counts_[i].slow;
+      parent.median += counts_[i].median;
+    }
+  }
+
+  // Whether slow steps have more of them than chance explains: the difference of two counts per
+  // step is more than twice its standard deviation, that of a count being its square root.
+  bool Grow(PathId path) const {
+    const auto slow_steps = static_cast<double>(std::max<size_t>(compared_.slow_steps, 1));
+    const auto median_steps = static_cast<double>(std::max<size_t>(compared_.median_steps, 1));
+    const Counts& of = counts_[path.value - 1];
+    const double more = of.slow / slow_steps - of.median / median_steps;
+    const double variance =
+        of.slow / (slow_steps * slow_steps) + of.median / (median_steps * median_steps);
+    return more > 2 * std::sqrt(variance);
+  }
+
+ private:
+  struct Counts {
+    double slow = 0;
+    double median = 0;
+  };
+  const StepComparison& compared_;
+  std::vector<Counts> counts_;  // by path - 1
+};
+
 std::string ChangeText(double ns) {
   return (ns < 0 ? "-" : "+") + HumanDuration(ToSaturated(std::abs(ns)));
 }
@@ -109,7 +152,10 @@ Result<SlowSteps> FindSlowSteps(const std::vector<StepSeries>& all) {
 StepComparison CompareSteps(const SlowSteps& steps, Analysis& slow, Analysis& median,
                             MergeOptions options) {
   options.with_idle = true;
-  StepComparison compared{CallTree(slow.call_trees), {}};
+  StepComparison compared{.tree = CallTree(slow.call_trees),
+                          .median_ns = {},
+                          .slow_steps = steps.slow.count,
+                          .median_steps = steps.median.count};
   AddPaths(BuildCallTree(slow, options), compared.tree,
            [&](PathId path, const CallTree::Node& node) {
              compared.tree.Add(path, steps.slow.PerStep(node.self_ns), node.self_count);
@@ -120,8 +166,13 @@ StepComparison CompareSteps(const SlowSteps& steps, Analysis& slow, Analysis& me
              if (times.size() < path.value) times.resize(path.value);
              uint64_t& ns = times[path.value - 1];
              ns = AddSaturated(ns, steps.median.PerStep(node.self_ns));
+             if (compared.median_counts.size() < path.value) {
+               compared.median_counts.resize(path.value);
+             }
+             compared.median_counts[path.value - 1] += node.self_count;
            });
   times.resize(compared.tree.nodes().size());
+  compared.median_counts.resize(compared.tree.nodes().size());
   return compared;
 }
 
@@ -171,9 +222,14 @@ StepGrowth FindGrowth(const StepComparison& compared, const FrameTable& frames) 
     PathId& known = largest[nodes[i].parent.value];
     if (!known || totals[i] > totals[known.value - 1]) known = PathId{static_cast<uint32_t>(i + 1)};
   }
+  const SampleCounts samples(compared, [&](size_t i) { return kind_of(i) == Kind::kCpu; });
   for (PathId next = largest[0]; next; next = largest[next.value]) {
     const double ns = totals[next.value - 1];
     if (found.where && ns < found.where_ns / 2) break;
+    if (found.most == Kind::kCpu && !samples.Grow(next)) {
+      found.has_few_samples = !found.where;
+      break;
+    }
     found.where = next;
     found.where_ns = ns;
   }
@@ -193,6 +249,7 @@ std::string GrowthText(const SlowSteps& steps, const StepComparison& compared,
     AppendFormat(text, "; {} {} in {}", NameOf(growth.most), ChangeText(growth.where_ns),
                  PathText(compared.tree, growth.where, frames));
   }
+  if (growth.has_few_samples) AppendFormat(text, "; {}", kFewSamples);
   return text;
 }
 
@@ -205,6 +262,7 @@ std::string SlowStepsText(const SlowSteps& steps, const StepComparison& compared
                steps.median.count, HumanDuration(steps.median.average_ns()));
   const StepGrowth growth = FindGrowth(compared, frames);
   AppendFormat(text, "change  {} per step\n", ChangesText(growth));
+  if (growth.has_few_samples) AppendFormat(text, "most    {}\n", kFewSamples);
   if (!growth.where) return text;
   AppendFormat(text, "most    {} {} in {}\n", NameOf(growth.most), ChangeText(growth.where_ns),
                PathText(compared.tree, growth.where, frames));

@@ -43,6 +43,10 @@ Result<SlowSteps> FindSlowSteps(const std::vector<StepSeries>& all);
 struct StepComparison {
   CallTree tree;                    // of a slow step
   std::vector<uint64_t> median_ns;  // of a median step: by path - 1
+  // Of all steps of the two groups; the tree has the samples of the slow ones.
+  std::vector<uint64_t> median_counts = {};  // by path - 1
+  size_t slow_steps = 0;
+  size_t median_steps = 0;
 };
 // `slow` and `median` show the one and the other group, and share their trace.
 StepComparison CompareSteps(const SlowSteps& steps, Analysis& slow, Analysis& median,
@@ -58,9 +62,10 @@ struct StepGrowth {
   double more_ns[kKinds] = {};  // less: negative
   Kind most = Kind::kCpu;       // idle or busy GPU time, if one of these grows
   // The path that has most of it, as deep as one of those below it has half of what it has; none:
-  // nothing grows.
+  // nothing grows, or only CPU time of which there are too few samples.
   PathId where;
   double where_ns = 0;
+  bool has_few_samples = false;
 };
 // "CPU", "GPU", "idle GPU".
 std::string_view NameOf(StepGrowth::Kind kind);

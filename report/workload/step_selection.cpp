@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <set>
 #include <utility>
 
 #include "format/base/number.h"
@@ -10,6 +11,7 @@
 #include "report/analysis/call_paths.h"
 #include "report/analysis/filter.h"
 #include "report/model/recorded_time.h"
+#include "report/workload/step_owners.h"
 
 namespace xpu {
 namespace {
@@ -39,12 +41,15 @@ class Windows {
                          [](uint64_t ns, const Pause& window) { return ns < window.end_ns; });
     return after != all_.end() && after->start_ns < std::max(end_ns, begin_ns + 1);
   }
-  std::vector<Pause> Between() const {
-    std::vector<Pause> between;
-    for (size_t i = 0; i + 1 < all_.size(); ++i) {
-      between.push_back({all_[i].end_ns, all_[i + 1].start_ns, {}});
+  std::vector<Pause> Outside() const {
+    std::vector<Pause> outside;
+    uint64_t until_ns = 0;
+    for (const Pause& window : all_) {
+      outside.push_back({until_ns, window.start_ns, {}});
+      until_ns = window.end_ns;
     }
-    return between;
+    outside.push_back({until_ns, UINT64_MAX, {}});
+    return outside;
   }
   uint64_t begin_ns() const { return all_.empty() ? 0 : all_.front().start_ns; }
   uint64_t end_ns() const { return all_.empty() ? 0 : all_.back().end_ns; }
@@ -55,27 +60,49 @@ class Windows {
 
 class StepFilter {
  public:
-  explicit StepFilter(const std::vector<StepSeries>& wanted) {
-    for (const StepSeries& series : wanted) {
-      Windows& windows = of_process_[series.thread.pid];
-      for (const Step& step : series.steps) {
-        windows.Add(step);
+  StepFilter(const Analysis& analysis, const std::vector<StepSeries>& wanted)
+      : wanted_(wanted), owners_(FindStepOwners(analysis, wanted)), windows_(wanted.size()) {
+    for (size_t i = 0; i < wanted.size(); ++i) {
+      for (const Step& step : wanted[i].steps) {
+        windows_[i].Add(step);
         of_all_.Add(step);
       }
-      windows.Sort();
+      windows_[i].Sort();
     }
     of_all_.Sort();
   }
 
-  // A process without steps, such as one that loads data, works for the others.
+  // A process without steps works for the one that started it, or for all.
   const Windows& Of(uint32_t pid) const {
-    const auto found = of_process_.find(pid);
-    return found == of_process_.end() ? of_all_ : found->second;
+    const auto found = owners_.find(pid);
+    return found == owners_.end() ? of_all_ : windows_[found->second];
   }
   const Windows& all() const { return of_all_; }
+  // By GPU: of the processes that use it, those without steps left out.
+  std::map<uint32_t, Windows> OfGpus(const Analysis& analysis) const {
+    std::map<uint32_t, std::set<size_t>> users;
+    for (const GpuWork& work : analysis.correlation.work) {
+      if (work.launch == GpuWork::kNoLaunch) continue;
+      std::set<size_t>& of = users[analysis.gpus.Of(work.instance, work.device_id).number];
+      const uint32_t pid = analysis.correlation.launches[work.launch].pid;
+      if (const auto owner = owners_.find(pid); owner != owners_.end()) of.insert(owner->second);
+    }
+    std::map<uint32_t, Windows> found;
+    for (const auto& [gpu, owners] : users) {
+      Windows& windows = found[gpu];
+      for (const size_t owner : owners) {
+        for (const Step& step : wanted_[owner].steps) windows.Add(step);
+      }
+      windows.Sort();
+      if (owners.empty()) windows = of_all_;
+    }
+    return found;
+  }
 
  private:
-  std::map<uint32_t, Windows> of_process_;
+  const std::vector<StepSeries>& wanted_;
+  const std::map<uint32_t, size_t> owners_;  // in windows_
+  std::vector<Windows> windows_;
   Windows of_all_;
 };
 
@@ -138,7 +165,9 @@ void Select(const StepFilter& steps, const Analysis& analysis, Selection& shown)
     if (is_left_out && runs && work.kind != WorkKind::kSynchronization) shown.filtered_work.Add(i);
   }
   Keep(correlation.launches, is_launched, shown.launches);
-  for (const Pause& between : steps.all().Between()) shown.outside.push_back(between);
+  for (const auto& [gpu, windows] : steps.OfGpus(analysis)) {
+    shown.outside_of_gpu[gpu] = windows.Outside();
+  }
   SetAround(steps, analysis, shown);
 }
 
@@ -187,7 +216,7 @@ Status SelectSteps(const StepRange& range, const std::vector<StepSeries>& all, A
 }
 
 void SelectSteps(const std::vector<StepSeries>& wanted, Analysis& analysis) {
-  Select(StepFilter(wanted), analysis, analysis.shown);
+  Select(StepFilter(analysis, wanted), analysis, analysis.shown);
   FinishSelection(analysis, analysis.shown);
 }
 

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "format/base/check.h"
+#include "format/base/counted.h"
 #include "format/base/terminal_text.h"
 #include "format/base/text.h"
 #include "report/analysis/filter.h"
@@ -346,8 +347,8 @@ std::string HowFound(const StepSeries& series, const StepDefinition& definition)
                          ? Format("calls of '{}'", ForOneLine(definition.pattern))
                          : "detected";
   if (!series.is_detected) return text;
-  AppendFormat(text, ": {} launches again and again, the same in {} of {} steps", series.launches,
-               series.regular, steps);
+  AppendFormat(text, ": {} again and again, the same in {} of {} steps",
+               Counted(series.launches, "launch", "launches"), series.regular, steps);
   if (definition.kind == StepDefinition::Kind::kDetected && !series.begins_by_code &&
       series.launches > 1) {
     text += "; where in the loop a step begins is uncertain";

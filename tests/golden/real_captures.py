@@ -220,6 +220,9 @@ def test_critical_path():
     shorter = [row["Shorter (%)"] for row in rows]
     expect(f"main at half, no loader, no kernels: {shorter}",
            (25 < shorter[0] < 50, 15 < shorter[1] < 30, shorter[2] < 2), (True, True, True))
+    expect("nothing that matches", "--what-if kernel:no such: matches nothing in the steps\n" in
+           xpu_testing.run_report("--what-if", "kernel:no such=0",
+                                  CAPTURES / "pytorch_loader.xpu").stderr, True)
     trace = json.loads(report("--chrome-trace", "--step-range", "10-12",
                               CAPTURES / "first/mlp.xpu"))
     [track] = [e["tid"] for e in trace["traceEvents"]

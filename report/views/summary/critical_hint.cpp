@@ -53,12 +53,13 @@ void RemoveWholeProgram(std::vector<Prediction>& all) {
 
 }  // namespace
 
-std::optional<Hint> FindCriticalHint(Analysis& analysis, const FilterOptions& filter) {
+std::optional<Hint> FindCriticalHint(Analysis& analysis, const std::vector<StepSeries>& all,
+                                     const FilterOptions& filter) {
   constexpr size_t kMost = 2;
   // Of a part it would be about another path.
   if (!analysis.shown.filter_text.empty()) return std::nullopt;
   const uint64_t elapsed_ns = ElapsedNs(analysis, filter);
-  const CriticalWindow steps = FindCriticalSteps(analysis, {});
+  const CriticalWindow steps = FindCriticalSteps(analysis, all, std::nullopt);
   // The window of the path is no longer. The path takes far longer to find than the steps.
   if (steps.steps == 0 || ShareOf(steps.ns(), elapsed_ns) < kMuchOfElapsed) return std::nullopt;
   CallPaths paths(analysis, {});
@@ -69,11 +70,12 @@ std::optional<Hint> FindCriticalHint(Analysis& analysis, const FilterOptions& fi
   if (ShareOf(window.ns(), elapsed_ns) < kMuchOfElapsed) return std::nullopt;
   const double assumed = ShareOf(critical.assumed_ns(), window.ns());
   if (assumed >= kMostAssumed) return std::nullopt;
-  std::vector<Prediction> all = WhatIf(analysis, paths, critical).Candidates(0, kMost);
-  RemoveWholeProgram(all);
-  std::string text = Format("A step takes {}", HumanDuration(window.StepNs(window.ns())));
+  std::vector<Prediction> predictions = WhatIf(analysis, paths, critical).Candidates(0, kMost);
+  RemoveWholeProgram(predictions);
+  std::string text =
+      Format("A step takes {} on average", HumanDuration(window.StepNs(window.ns())));
   size_t named = 0;
-  for (const Prediction& prediction : all) {
+  for (const Prediction& prediction : predictions) {
     const uint64_t saved_ns = window.ns() - std::min(window.ns(), prediction.predicted_ns);
     const double shorter = ShareOf(saved_ns, window.ns());
     if (named == kMostNamed || shorter < kMuchShorter) break;
@@ -90,7 +92,8 @@ std::optional<Hint> FindCriticalHint(Analysis& analysis, const FilterOptions& fi
     AppendFormat(text, " ({} of the path that says so is assumed{})", ShareText(assumed),
                  critical.graph().has_off_cpu() ? "" : "; xpu-record --off-cpu shows what waits");
   }
-  return Hint{text + ". What else decides how long they take:", "--table what_if"};
+  return Hint{text + ". What else decides how long they take:",
+              "--table what_if" + StepOption(filter)};
 }
 
 }  // namespace xpu

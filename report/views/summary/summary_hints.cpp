@@ -5,6 +5,7 @@
 #include <string_view>
 #include <utility>
 
+#include "format/base/quote.h"
 #include "format/base/text.h"
 #include "report/analysis/call_tree.h"
 #include "report/analysis/gpu_names.h"
@@ -30,9 +31,11 @@ bool IsOfHost(uint8_t memory_kind) { return memory_kind == kPageable || memory_k
 
 class Hints {
  public:
-  Hints(Analysis& analysis, const std::vector<GpuBusy>& gpus, const FilterOptions& filter)
+  Hints(Analysis& analysis, const std::vector<GpuBusy>& gpus, const std::vector<StepSeries>& steps,
+        const FilterOptions& filter)
       : analysis_(analysis),
         gpus_(gpus),
+        steps_(steps),
         filter_(filter),
         elapsed_ns_(ElapsedNs(analysis, filter)) {}
 
@@ -43,7 +46,7 @@ class Hints {
     AddCompiling();
     AddOverhead();
     AddReplays();
-    if (std::optional<Hint> hint = FindCriticalHint(analysis_, filter_)) {
+    if (std::optional<Hint> hint = FindCriticalHint(analysis_, steps_, filter_)) {
       hints_.insert(hints_.begin(), *std::move(hint));
     }
     if (hints_.size() > kMost) hints_.resize(kMost);
@@ -63,6 +66,7 @@ class Hints {
 
   Analysis& analysis_;
   const std::vector<GpuBusy>& gpus_;
+  const std::vector<StepSeries>& steps_;
   const FilterOptions& filter_;
   const uint64_t elapsed_ns_;
   std::vector<Hint> hints_;
@@ -204,9 +208,14 @@ uint64_t ElapsedNs(const Analysis& analysis, const FilterOptions& filter) {
   return all_ns - std::min(all_ns, uncounted_ns);
 }
 
+std::string StepOption(const FilterOptions& filter) {
+  if (filter.step_text.empty()) return {};
+  return " --step " + QuoteForShell(filter.step_text);
+}
+
 std::vector<Hint> FindHints(Analysis& analysis, const std::vector<GpuBusy>& gpus,
-                            const FilterOptions& filter) {
-  return Hints(analysis, gpus, filter).Find();
+                            const std::vector<StepSeries>& steps, const FilterOptions& filter) {
+  return Hints(analysis, gpus, steps, filter).Find();
 }
 
 }  // namespace xpu

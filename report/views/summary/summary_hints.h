@@ -9,6 +9,7 @@
 #include "report/analysis/analysis.h"
 #include "report/analysis/filter.h"
 #include "report/query/gpu_busy.h"
+#include "report/workload/steps.h"
 
 namespace xpu {
 
@@ -18,9 +19,10 @@ struct Hint {
   std::string time = {};  // for --time, where the command is about a part; empty: it is about all
 };
 
-// At most four, the most telling first. `filter`: the one that was applied.
+// At most four, the most telling first. `filter`: the one that was applied. `steps`: of the
+// processes, if all of the capture is shown.
 std::vector<Hint> FindHints(Analysis& analysis, const std::vector<GpuBusy>& gpus,
-                            const FilterOptions& filter = {});
+                            const std::vector<StepSeries>& steps, const FilterOptions& filter = {});
 
 // In idle_hints.cpp. Why a GPU had nothing to do: before its steady state, in it, and after its
 // last work. About the GPU that was idle the longest, the largest part of the elapsed time first.
@@ -31,7 +33,11 @@ std::vector<Hint> FindIdleHints(Analysis& analysis, const std::vector<GpuBusy>& 
 
 // In critical_hint.cpp. What would make steps shorter. nullopt: there are no steps, they are a
 // small part of the recording, nothing stands out, or a filter shows a part.
-std::optional<Hint> FindCriticalHint(Analysis& analysis, const FilterOptions& filter);
+std::optional<Hint> FindCriticalHint(Analysis& analysis, const std::vector<StepSeries>& all,
+                                     const FilterOptions& filter);
+
+// " --step WHAT", for commands about the same steps; empty: none was given.
+std::string StepOption(const FilterOptions& filter);
 
 // Less than this part of the elapsed time is not worth advice.
 inline constexpr double kNegligible = 0.02;

@@ -32,9 +32,9 @@ std::string SeriesText(const StepSeries& series, const StepDefinition& definitio
 
 }  // namespace
 
-bool WriteSteps(Analysis& analysis, const StepDefinition& definition, SummaryText& text) {
-  if (!analysis.shown.filter_text.empty() || analysis.shown.scale > 1) return false;
-  std::vector<StepSeries> all = FindSteps(analysis, definition);
+bool WriteSteps(Analysis& analysis, const StepDefinition& definition, std::vector<StepSeries> all,
+                SummaryText& text) {
+  if (analysis.shown.scale > 1) return false;
   std::erase_if(all, [](const StepSeries& series) { return !IsCredible(series); });
   const Result<SlowSteps> found = FindSlowSteps(all);
   if (!found.ok()) return false;

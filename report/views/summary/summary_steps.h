@@ -1,6 +1,8 @@
 // What the summary says of steps.
 #pragma once
 
+#include <vector>
+
 #include "report/analysis/analysis.h"
 #include "report/views/summary/summary_text.h"
 #include "report/workload/steps.h"
@@ -9,6 +11,7 @@ namespace xpu {
 
 // Returns whether slow steps were worth a line, and so a look. Nothing is written of few or
 // irregular steps, nor of a part of a capture.
-bool WriteSteps(Analysis& analysis, const StepDefinition& definition, SummaryText& text);
+bool WriteSteps(Analysis& analysis, const StepDefinition& definition, std::vector<StepSeries> all,
+                SummaryText& text);
 
 }  // namespace xpu

@@ -50,10 +50,14 @@ class Summary {
     WriteDeadlocks(analysis_, text_);
     WriteGpus(busy);
     WriteMemory();
-    if (WriteSteps(analysis_, options_.steps, text_)) {
-      text_.Command(CommandOf({.what = {}, .next = "--slow-steps --flamegraph -o slow.html"}));
+    std::vector<StepSeries> steps;
+    if (analysis_.shown.filter_text.empty()) steps = FindSteps(analysis_, options_.steps);
+    if (WriteSteps(analysis_, options_.steps, steps, text_)) {
+      text_.Command(CommandOf(
+          {.what = {},
+           .next = "--slow-steps --flamegraph -o slow.html" + StepOption(options_.filter)}));
     }
-    WriteHints(busy);
+    WriteHints(busy, steps);
     WriteProcessTimes(analysis_, text_);
     WriteOffCpu(analysis_, text_);
     WriteTables();
@@ -72,7 +76,7 @@ class Summary {
   void WriteGpus(const std::vector<GpuBusy>& busy);
   void WriteDeviceNumbers();
   void WriteMemory();
-  void WriteHints(const std::vector<GpuBusy>& busy);
+  void WriteHints(const std::vector<GpuBusy>& busy, const std::vector<StepSeries>& steps);
   std::string CommandOf(const Hint& hint) const;
   void WriteTables();
   std::string TotalText(uint64_t ns) const;
@@ -263,8 +267,8 @@ std::string Summary::CommandOf(const Hint& hint) const {
   return command;
 }
 
-void Summary::WriteHints(const std::vector<GpuBusy>& busy) {
-  const std::vector<Hint> hints = FindHints(analysis_, busy, options_.filter);
+void Summary::WriteHints(const std::vector<GpuBusy>& busy, const std::vector<StepSeries>& steps) {
+  const std::vector<Hint> hints = FindHints(analysis_, busy, steps, options_.filter);
   if (hints.empty()) return;
   text_.Heading("What to look at next");
   for (const Hint& hint : hints) {

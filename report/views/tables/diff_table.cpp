@@ -74,6 +74,8 @@ void Collect(const TableKind& kind, const DiffSide& side, Side Change::*member, 
     const auto& [table, of_how_many] = side.runs[run];
     for (size_t i = 0; i < table.shown(); ++i) {
       table.MakeShown(i, cells);
+      // A module that only calls others, for instance: their rows have its time.
+      if (NumberOf(cells[total], 0) == 0 && NumberOf(cells[count], 0) == 0) continue;
       Row names;
       for (size_t column = 0; column < cells.size(); ++column) {
         const Column& of = kind.columns[column];

@@ -1,10 +1,12 @@
 // critical_path_sum and what_if.
+#include <cmath>
 #include <memory>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "format/base/terminal_text.h"
 #include "format/base/text.h"
 #include "report/critical_path/what_if.h"
 #include "report/views/tables/top_cells.h"
@@ -61,14 +63,19 @@ void FillWhatIf(TableSource& source, Table& table) {
     WhatIf what_if(source.analysis, critical.paths, *critical.path);
     for (const Speedup& speedup : source.options.speedups) {
       rows.push_back(what_if.Evaluate(speedup));
+      if (rows.back().matches) continue;
+      AppendFormat(source.notes, "--what-if {}: matches nothing in the steps\n",
+                   ForOneLine(SpeedupText(speedup)));
     }
     if (source.options.speedups.empty()) rows = what_if.Candidates(kTwiceAsFast, kMost);
   }
   SetRows(table, std::move(rows),
           [window = critical.path->window()](const Prediction& row, Row& cells) {
             const uint64_t ns = window.ns();
+            // Longer: negative, but what rounds to 0 is.
             const auto shorter = [&](uint64_t then_ns) {
-              return Format("{:.1f}", 100.0 - ShareOf(then_ns, ns));
+              const double percent = std::round(10 * (100.0 - ShareOf(then_ns, ns))) / 10;
+              return Format("{:.1f}", percent == 0 ? 0.0 : percent);
             };
             cells.assign(
                 {Format("{:.2f}", row.speedup.factor), Format("{:.1f}", ShareOf(row.path_ns, ns)),

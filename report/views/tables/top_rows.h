@@ -18,6 +18,7 @@ struct TableSource {
   Analysis& analysis;
   const TopOptions& options;
   const GpuNames names;
+  std::string notes = {};  // for standard error: lines
 };
 
 // "1.500": 10^6 bytes, for columns in MB.

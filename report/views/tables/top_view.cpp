@@ -34,12 +34,13 @@ Table Prepared(const TableKind& kind, TableSource& source) {
 
 }  // namespace
 
-void WriteTop(Analysis& analysis, const TopOptions& options, Output& output) {
+void WriteTop(Analysis& analysis, const TopOptions& options, Output& output, std::string* notes) {
   TableSource source(analysis, options);
   TableWriter writer(options.format, output);
   const std::vector<const TableKind*> kinds = WantedTables(options);
   for (const TableKind* kind : kinds) writer.Write(Prepared(*kind, source), kinds.size() > 1);
   writer.Close();
+  if (notes != nullptr) *notes += source.notes;
 }
 
 View TopView() {
@@ -52,7 +53,7 @@ View TopView() {
       .write =
           [](const ViewInput& input) {
             if (input.slow_steps == nullptr) {
-              WriteTop(input.analysis, input.options.top, input.output);
+              WriteTop(input.analysis, input.options.top, input.output, &input.notes);
             } else {
               WriteSlowStepsTable(*input.slow_steps, input.analysis, *input.median_steps,
                                   input.options.top, input.output, input.notes);

@@ -100,7 +100,7 @@ class Timeline {
     uint64_t end_ns = 0;
     StepCost cost;
   };
-  void FindShownSteps();
+  void FindShownSteps(const std::vector<StepSeries>& all);
   void WriteStep(const ShownStep& step);
   void WritePause(const Pause& pause);
   void WriteRange(const NvtxRange& range);
@@ -289,8 +289,7 @@ std::optional<uint64_t> Timeline::WriteSlices() {
 }
 
 // Those with work that is shown.
-void Timeline::FindShownSteps() {
-  const std::vector<StepSeries> all = FindSteps(analysis_, options_.steps);
+void Timeline::FindShownSteps(const std::vector<StepSeries>& all) {
   for (size_t series = 0; series < all.size(); ++series) {
     const std::vector<StepCost> costs = StepCosts(analysis_, all[series]);
     for (size_t i = 0; i < costs.size(); ++i) {
@@ -401,9 +400,10 @@ void Timeline::Write(std::string& notes) {
   pauses_ = FindPauses(analysis_.model);
   // A part of the events may lack the launches that make a step.
   if (analysis_.shown.scale == 1) {
-    FindShownSteps();
+    const std::vector<StepSeries> steps = FindSteps(analysis_, options_.steps);
+    FindShownSteps(steps);
     collectives_.Find();
-    critical_.Find(options_.critical);
+    critical_.Find(steps, options_.critical.range);
   }
   const std::optional<uint64_t> cut_ns = WriteSlices();
   samples_.Finish();

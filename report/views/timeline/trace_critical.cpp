@@ -6,10 +6,11 @@
 
 namespace xpu {
 
-void TraceCritical::Find(const CriticalOptions& options) {
-  const CriticalWindow steps = FindCriticalSteps(analysis_, options);
-  if (steps.steps == 0) return;
-  const CriticalPath critical(analysis_, paths_, steps);
+void TraceCritical::Find(const std::vector<StepSeries>& steps,
+                         const std::optional<StepRange>& range) {
+  const CriticalWindow window = FindCriticalSteps(analysis_, steps, range);
+  if (window.steps == 0) return;
+  const CriticalPath critical(analysis_, paths_, window);
   if (critical.window().steps == 0) return;
   thread_ = critical.window().thread;
   for (const CriticalSegment& segment : critical.segments()) {

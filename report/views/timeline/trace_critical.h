@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -26,8 +27,8 @@ class TraceCritical {
         tracks_(tracks),
         sink_(sink) {}
 
-  // Of steps; a program without any has no track.
-  void Find(const CriticalOptions& options);
+  // Of steps, those of `range`; a program without any has no track.
+  void Find(const std::vector<StepSeries>& steps, const std::optional<StepRange>& range);
 
   size_t size() const { return slices_.size(); }
   uint64_t TimeOf(size_t at) const { return slices_[at].start_ns; }

@@ -138,6 +138,7 @@ class CriticalPathTest : public testing::Test {
   std::pair<uint64_t, uint64_t> With(std::string_view speedup) {
     WhatIf what_if(*analysis_, *paths_, Built());
     const Prediction prediction = what_if.Evaluate(ParseSpeedup(speedup).value());
+    matches_ = prediction.matches;
     return {prediction.predicted_ns, prediction.least_ns};
   }
 
@@ -145,6 +146,7 @@ class CriticalPathTest : public testing::Test {
   std::unique_ptr<Analysis> analysis_;
   std::unique_ptr<CallPaths> paths_;
   std::unique_ptr<CriticalPath> critical_;
+  bool matches_ = false;  // With
 
  private:
   void AddSynchronization(uint32_t id, uint32_t type, uint64_t start_ns, uint64_t end_ns,
@@ -170,6 +172,7 @@ TEST_F(CriticalPathTest, ASlowKernelThatTheProgramWaitsFor) {
                            "end of GPU wait 10 515-520"}));
   EXPECT_EQ(With("kernel:slow=0.5"), (Times{220, 20}));
   EXPECT_EQ(With("kernel:fast=0.5"), (Times{420, 420}));
+  EXPECT_FALSE(matches_);
   EXPECT_EQ(With("thread:app=0"), (Times{410, 410}));
 }
 
@@ -208,6 +211,7 @@ TEST_F(CriticalPathTest, TwoStreamsWithAnEvent) {
                            "assumed stream wait 10 615-616", "kernel 10 616-716",
                            "end of GPU wait 10 716-720"}));
   EXPECT_EQ(With("kernel:short=0"), (Times{620, 620}));
+  EXPECT_TRUE(matches_);  // though it is not on the path
   // Then the other stream's kernel is what the last one waits for: 235 + 100 + 4 - 100.
   EXPECT_EQ(With("kernel:long=0.1"), (Times{239, 239}));
 }

@@ -137,7 +137,7 @@ TEST_F(FlameGraphTest, AStripOfSteps) {
                 "\"gap\":[1000,0,0,0,0,0,0,0,0,0,0,0],\n"
                 "\"length\":[1000,1000,1000,1000,1000,1000,1000,1000,1000,1000,1000,100],\n"
                 "\"value\":null}],\n"
-                "\"choice\":{\"what\":\"step\",\"text\":\"detected: 1 launches again and again, "
+                "\"choice\":{\"what\":\"step\",\"text\":\"detected: 1 launch again and again, "
                 "the same in 12 of 12 steps\",\"first\":0,\"each\":1,\n"
                 "\"size\":[1,2,1,1,1,1,1,1,1,1,1,1],\n"),
       std::string::npos)

@@ -6,6 +6,7 @@
 
 #include "report/analysis/filter.h"
 #include "report/query/gpu_busy.h"
+#include "report/query/gpu_idle.h"
 #include "report/views/view.h"
 #include "report/workload/slow_steps.h"
 #include "report/workload/step_selection.h"
@@ -58,7 +59,29 @@ class StepsTest : public testing::Test {
     return FindSteps(*analysis_, definition_);
   }
 
+  // Of 20 steps whose two slow ones have so many CPU samples each, and no others any.
+  std::string SlowText(size_t samples) {
+    uint64_t time_ns = 1'000;
+    for (size_t i = 0; i < 20; ++i) {
+      const bool is_slow = i == 4 || i == 11;
+      Launch(time_ns, 1, 50, 900);
+      for (size_t j = 0; is_slow && j < samples; ++j) {
+        builder_.Sample(time_ns + 100 + j, 10, 10, builder_.Stack({0x1000, 9}));
+      }
+      time_ns += is_slow ? 1'100 : 1'000;
+    }
+    const SlowSteps steps = FindSlowSteps(Find()).value();
+    Analysis median = *analysis_;
+    SelectSteps(steps.slow.series, *analysis_);
+    SelectSteps(steps.median.series, median);
+    const StepComparison compared =
+        CompareSteps(steps, *analysis_, median, {.mode = MergeMode::kCpu});
+    growth_ = FindGrowth(compared, analysis_->frames);
+    return SlowStepsText(steps, compared, analysis_->frames);
+  }
+
   uint32_t launches_ = 0;
+  StepGrowth growth_;
   test::ModelBuilder builder_;
   StepDefinition definition_;
   std::unique_ptr<Analysis> analysis_;
@@ -186,6 +209,56 @@ TEST_F(StepsTest, TheLastStepHasItsIdleTime) {
   ASSERT_EQ(busy.size(), 1u);
   EXPECT_EQ(busy[0].busy_ns, 200u);
   EXPECT_EQ(busy[0].idle_ns(), 4'800u);
+}
+
+// Two ranks, each with its GPU, whose slow steps are at different times.
+TEST_F(StepsTest, OfEachGpuTheStepsOfItsOwnRankCount) {
+  builder_.Process(ProcessEventKind::kExec, 0, 20, 20, "app");
+  builder_.Clock(0xb, 0, {0});
+  builder_.Callback(0xb, ApiDomain::kRuntime, 1, "cudaLaunchKernel");
+  GpuProcess& process = builder_.events.gpu_processes.emplace_back();
+  process.instance = InstanceId{0xb};
+  process.pid = process.namespace_pid = 20;
+  Steps(20, 4);
+  uint64_t time_ns = 1'500;
+  for (uint32_t i = 0; i < 20; ++i) {
+    builder_.Call(0xb, i + 1, 1, time_ns, time_ns + 10, 20);
+    builder_.Launch(0xb, i + 1, time_ns, 20, 20, builder_.Stack({0x1000, 7}));
+    builder_.AddKernel(0xb, i + 1, time_ns + 50, time_ns + 250, "k").device_id = 1;
+    time_ns += i == 11 ? 3'000 : 1'000;
+  }
+  // Of the second rank, so in its steps.
+  builder_.Process(ProcessEventKind::kFork, 1, 21, 21, "loader", 20, 20);
+  builder_.Sample(13'000, 21, 21, StackId{});
+  const SlowSteps steps = FindSlowSteps(Find()).value();
+  EXPECT_EQ(steps.slow.count, 4u);
+  for (const StepSeries& series : steps.slow.series) ASSERT_EQ(series.steps.size(), 2u);
+  SelectSteps(steps.slow.series, *analysis_);
+  const std::vector<GpuBusy> busy = FindGpuBusy(*analysis_);
+  ASSERT_EQ(busy.size(), 2u);
+  // One slow step and an ordinary one each.
+  EXPECT_EQ(busy[0].idle_ns(), 6'000u - 400);
+  EXPECT_EQ(busy[1].idle_ns(), 4'000u - 400);
+  EXPECT_EQ(analysis_->CpuSamples().size(), 1u);
+  uint64_t parts_ns = 0;
+  CallPaths paths(*analysis_, {});
+  IdleParts parts(*analysis_, paths);
+  for (const IdleGap& gap : FindAllGaps(*analysis_)) {
+    for (const IdlePart& part : parts.Of(gap)) parts_ns += part.ns;
+  }
+  EXPECT_EQ(parts_ns, 5'600u + 3'600);
+}
+
+TEST_F(StepsTest, OneSampleDoesNotSayWhereTheTimeWent) {
+  EXPECT_NE(SlowText(1).find("\nmost    too few CPU samples to tell where\n"), std::string::npos);
+  EXPECT_TRUE(growth_.has_few_samples);
+  EXPECT_FALSE(growth_.where);
+}
+
+TEST_F(StepsTest, SixSamplesDo) {
+  EXPECT_NE(SlowText(6).find("\nmost    CPU +600 ns in "), std::string::npos);
+  EXPECT_EQ(growth_.most, StepGrowth::Kind::kCpu);
+  EXPECT_FALSE(growth_.has_few_samples);
 }
 
 TEST_F(StepsTest, FewStepsHaveNoSlowestTenth) {

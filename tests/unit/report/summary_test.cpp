@@ -63,7 +63,8 @@ class HintsTest : public testing::Test {
     Analysis analysis(builder_.Build());
     analysis.shown = SelectPart(filter, analysis).value();
     std::string text;
-    for (const Hint& hint : FindHints(analysis, FindGpuBusy(analysis), filter)) {
+    for (const Hint& hint :
+         FindHints(analysis, FindGpuBusy(analysis), FindSteps(analysis, {}), filter)) {
       text += hint.what + " " + hint.next;
       if (!hint.time.empty()) text += " [" + hint.time + "]";
       text += "\n";
