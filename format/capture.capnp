@@ -149,6 +149,7 @@ struct Events {
   offCpuSums @32 :OffCpuSum;
   rankInfos @33 :RankInfo;
   nvtxSchemaEntries @34 :NvtxSchemaEntry;
+  containerInfos @35 :ContainerInfo;
 }
 
 # ---- the recording -------------------------------------------------------------------------------
@@ -429,6 +430,29 @@ struct RankInfo {
   nodeName @9 :Column $text;  # as the launcher calls it
   jobId @10 :Column $text;
   stepId @11 :Column $text;
+}
+
+enum ContainerRuntime {
+  # What started a container, as the name of its control group tells.
+  unknown @0;
+  docker @1;
+  containerd @2;
+  criO @3;
+  podman @4;
+}
+
+struct ContainerInfo {
+  # The container of a process, from then on: at the start of the recording, after a fork, or after
+  # an exec that changed it. Processes without one have no record.
+  rows @0 :UInt32;
+  timeNs @1 :Column $u64 $time(monotonic);
+  pid @2 :Column $u32 $is(process);
+  runtime @3 :Column $enumeration("ContainerRuntime");
+  id @4 :Column $text;  # 64 hexadecimal digits; "": in none any more
+  name @5 :Column $text;  # in its pod; otherwise the host name that it gives its programs
+  podUid @6 :Column $text;
+  podName @7 :Column $text;
+  podNamespace @8 :Column $text;
 }
 
 enum ClockKind {

@@ -18,4 +18,15 @@ inline std::vector<std::string_view> Split(std::string_view text, std::string_vi
   return parts;
 }
 
+// Of a list that an option takes, the items between commas, empty ones too.
+inline std::vector<std::string_view> SplitAtCommas(std::string_view text) {
+  std::vector<std::string_view> items;
+  for (size_t comma = text.find(','); comma != text.npos; comma = text.find(',')) {
+    items.push_back(text.substr(0, comma));
+    text.remove_prefix(comma + 1);
+  }
+  items.push_back(text);
+  return items;
+}
+
 }  // namespace xpu

@@ -11,6 +11,7 @@
 #include "record/gpu/gpu_source.h"
 #include "record/off_cpu/off_cpu_source.h"
 #include "record/probes/probe_source.h"
+#include "record/source/container_source.h"
 #include "record/source/process_source.h"
 
 namespace xpu {
@@ -18,8 +19,8 @@ namespace {
 
 // Processes come first, so that mappings are known before stacks in them are read.
 constexpr OpenSource* kSources[] = {
-    &ProcessSource::Open, &ProbeSource::Open, &CpuSource::Open,
-    &OffCpuSource::Open,  &GpuSource::Open,
+    &ProcessSource::Open, &ContainerSource::Open, &ProbeSource::Open,
+    &CpuSource::Open,     &OffCpuSource::Open,    &GpuSource::Open,
 };
 
 }  // namespace

@@ -84,6 +84,7 @@ class EventSink {
   }
   // The process has ended and all its events are written, so they are not repeated any more.
   void Forget(InstanceId instance);
+  void ForgetContainer(uint32_t pid) { snapshot_.ForgetContainer(pid); }
 
   // Called before each event of the capture's list of that name, which is dropped if the result is
   // false. Lets tests see what a loss does to the rest.

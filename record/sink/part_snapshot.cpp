@@ -82,6 +82,12 @@ void PartSnapshot::Keep(const KeptEvent<RankInfo>& kept) {
   Of(kept.event.instance).rank.assign(1, kept);
 }
 
+void PartSnapshot::Keep(const KeptEvent<ContainerInfo>& kept) {
+  const uint32_t pid = kept.event.pid;
+  containers_.erase(pid);
+  if (kept.event.id && containers_.size() < kMaxContainers) containers_.try_emplace(pid, kept);
+}
+
 void PartSnapshot::Keep(KeptEvent<NvtxSchemaEntry> kept) {
   const NvtxSchemaEntry& entry = kept.event;
   const Instance::SchemaKey key{entry.domain, entry.schema, entry.is_enumeration, entry.entry};

@@ -63,6 +63,7 @@ class PartSnapshot {
   static constexpr size_t kMaxOpenRanges = 65536;
   static constexpr size_t kMaxNames = 65536;  // of NVTX
   static constexpr size_t kMaxGraphNodes = 65536;
+  static constexpr size_t kMaxContainers = 65536;  // processes in one
   static constexpr uint64_t kMaxBytes = uint64_t{256} << 20;
   static constexpr uint64_t kBytesOfEach = uint64_t{64} << 10;  // in addition, for each process
   // The latest clock pairs show the rate of a clock before the first new pair.
@@ -75,7 +76,8 @@ class PartSnapshot {
            std::is_same_v<Event, ClockPair> || std::is_same_v<Event, CallbackName> ||
            std::is_same_v<Event, Device> || std::is_same_v<Event, GraphNode> ||
            std::is_same_v<Event, NvtxEvent> || std::is_same_v<Event, RecordingSwitch> ||
-           std::is_same_v<Event, RankInfo> || std::is_same_v<Event, NvtxSchemaEntry>;
+           std::is_same_v<Event, RankInfo> || std::is_same_v<Event, NvtxSchemaEntry> ||
+           std::is_same_v<Event, ContainerInfo>;
   }
 
   template <typename Event, typename TextOf>
@@ -87,6 +89,8 @@ class PartSnapshot {
   }
   // The process has ended and all its events are written.
   void Forget(InstanceId instance);
+  // Likewise what is kept by its number.
+  void ForgetContainer(uint32_t pid) { containers_.erase(pid); }
 
   // The recording continues in part `part`, which begins at these times.
   void BeginPart(uint32_t part, uint64_t start_ns, uint64_t start_realtime_ns);
@@ -113,6 +117,7 @@ class PartSnapshot {
   void Keep(KeptEvent<NvtxEvent> kept);
   void Keep(const KeptEvent<RankInfo>& kept);
   void Keep(KeptEvent<NvtxSchemaEntry> kept);
+  void Keep(const KeptEvent<ContainerInfo>& kept);
   static bool BeginsOrNames(const NvtxEvent& event);
   void Leave(const NvtxEvent& event);
 
@@ -120,6 +125,7 @@ class PartSnapshot {
   std::vector<KeptEvent<RecordingSwitch>> switches_;
   std::vector<KeptEvent<SampleSource>> sources_;
   std::vector<KeptEvent<Probe>> probes_;
+  std::map<uint32_t, KeptEvent<ContainerInfo>> containers_;  // by pid, of live processes
 
   struct Instance {
     FairBudget::Account memory;  // charged for what a program can create without end
@@ -162,6 +168,7 @@ void PartSnapshot::Restate(Intern&& intern, Write&& write) const {
   for (const auto& change : switches_) one(change);
   for (const auto& source : sources_) one(source);
   for (const auto& probe : probes_) one(probe);
+  for (const auto& [pid, container] : containers_) one(container);
   for (const auto& [id, instance] : instances_) {
     for (const auto& process : instance.process) one(process);
     for (const auto& pair : instance.clock_pairs) one(pair);

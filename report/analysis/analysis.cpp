@@ -10,6 +10,7 @@ Analysis::Analysis(Model loaded, SymbolOptions options, const CorrelateOptions& 
       recorded_until_ns(trace_->recorded_until_ns),
       processes(trace_->processes),
       job(trace_->job),
+      containers(trace_->containers),
       clocks(trace_->clocks),
       api_names(trace_->api_names),
       gpus(trace_->gpus),

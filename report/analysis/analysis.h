@@ -42,6 +42,7 @@ class Analysis {
   const uint64_t recorded_until_ns;
   const ProcessHistory& processes;
   const Job& job;
+  const Containers& containers;
   const Clocks& clocks;
   const ApiNames& api_names;
   const GpuDevices& gpus;

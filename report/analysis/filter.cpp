@@ -99,7 +99,7 @@ class PartFilter {
   // Whenever it was: what is free at a time depends on all before.
   bool Wants(const MemoryOperation& operation) const {
     const uint32_t pid = PidOf(analysis_, operation.instance);
-    return Allows(options_.pids, pid) && IsOfJob(analysis_.processes.At(pid, 0), pid) &&
+    return Allows(options_.pids, pid) && IsOfJob(analysis_.processes.At(pid, 0), pid, 0) &&
            Allows(options_.devices,
                   analysis_.gpus.Of(operation.instance, operation.device_id).number);
   }
@@ -136,8 +136,19 @@ class PartFilter {
            since_start(begin_ns) < options_.time.end_ns;
   }
 
-  // Of the ranks and hosts that are wanted.
-  bool IsOfJob(ProcessId process, uint32_t pid) const {
+  bool IsOfContainer(ProcessId process, uint64_t time_ns) const {
+    const std::vector<std::string>& wanted = options_.containers;
+    if (wanted.empty()) return true;
+    const ContainerInfo* container = analysis_.containers.Of(process, time_ns);
+    return container != nullptr &&
+           std::any_of(wanted.begin(), wanted.end(), [&](const std::string& text) {
+             return analysis_.containers.IsCalled(*container, text);
+           });
+  }
+
+  // Of the ranks, hosts and containers that are wanted.
+  bool IsOfJob(ProcessId process, uint32_t pid, uint64_t time_ns) const {
+    if (!IsOfContainer(process, time_ns)) return false;
     const Job& job = analysis_.job;
     const std::vector<std::string>& hosts = options_.hosts;
     if (!hosts.empty() &&
@@ -151,7 +162,7 @@ class PartFilter {
 
   bool IsOf(const Owner& owner) const {
     if (!Allows(options_.pids, owner.pid) || !Allows(options_.tids, owner.tid)) return false;
-    if (!IsOfJob(owner.process, owner.pid)) return false;
+    if (!IsOfJob(owner.process, owner.pid, owner.time_ns)) return false;
     if (options_.comms.empty()) return true;
     const ProcessHistory& processes = analysis_.processes;
     const std::string_view thread = processes.ThreadName(owner.process, owner.tid, owner.time_ns);
@@ -308,8 +319,8 @@ bool NamePattern::FoundIn(const std::string& name) const {
 
 bool FilterOptions::empty() const {
   return pids.empty() && tids.empty() && comms.empty() && ranks.empty() && hosts.empty() &&
-         devices.empty() && streams.empty() && kernel.empty() && api.empty() && nvtx.empty() &&
-         time.is_all();
+         containers.empty() && devices.empty() && streams.empty() && kernel.empty() &&
+         api.empty() && nvtx.empty() && time.is_all();
 }
 
 std::string FilterOptions::Text() const {
@@ -325,6 +336,7 @@ std::string FilterOptions::Text() const {
   add("--comm", comms);
   add("--rank", ranks);
   add("--host", hosts);
+  add("--container", containers);
   add("--device", devices);
   add("--stream", streams);
   if (!kernel.empty()) add("--kernel", std::vector{kernel});

@@ -54,6 +54,7 @@ struct FilterOptions {
   std::string steps_text = {};
   std::vector<uint32_t> ranks = {};  // of processes, as Job::NumberOf has them
   std::vector<std::string> hosts = {};
+  std::vector<std::string> containers = {};  // as Containers::IsCalled takes them
 
   bool empty() const;
   // Wants ranges or steps, and not what is between them.

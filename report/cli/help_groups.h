@@ -15,6 +15,7 @@ inline constexpr HelpGroup kHelpGroups[] = {
      R"(  --pid PIDS, --tid TIDS  processes and threads
   --comm NAMES          threads or processes with exactly these names
   --rank RANKS, --host NAMES  processes of these ranks of a job, or hosts
+  --container NAMES     processes in these containers: names, pods or ids
   --time FROM-TO        what overlaps this time since the start of the
                         recording: 1.5s-2s, 300ms-, -800us
   --device GPUS, --stream STREAMS  work on these GPUs or streams, and the calls
@@ -41,7 +42,8 @@ inline constexpr HelpGroup kHelpGroups[] = {
                         critical (what decides how long steps take), probe
                         (probe hits)
   --by WHAT             begin each stack with its thread, process, device,
-                        stream, rank or host (with --diff: see tables)
+                        stream, rank, host or container (with --diff: see
+                        tables)
   --device-tags         name the GPU in the last frame: [GPU0_Kernel]
   --keep-internal-frames  keep frames of libcudart, libcuda, libcupti and xpu
   --nvtx-frames         put the NVTX ranges around a sample or call first

@@ -8,6 +8,7 @@
 
 #include "format/base/command_line_option.h"
 #include "format/base/number.h"
+#include "format/base/split.h"
 #include "format/base/text.h"
 #include "report/analysis/filter.h"
 #include "report/cli/help.h"
@@ -27,23 +28,14 @@ Error UsageError(std::string message) {
   return Error{ErrorKind::kUsage, std::move(message), kSeeHelp};
 }
 
-std::vector<std::string_view> SplitAtCommas(std::string_view text) {
-  std::vector<std::string_view> items;
-  for (size_t comma = text.find(','); comma != text.npos; comma = text.find(',')) {
-    items.push_back(text.substr(0, comma));
-    text.remove_prefix(comma + 1);
-  }
-  items.push_back(text);
-  return items;
-}
-
 template <typename Value>
 using Choices = std::vector<std::pair<std::string, Value>>;
 
 // --by: what stacks begin with, and what --diff compares.
 constexpr std::pair<std::string_view, GroupBy> kGroups[] = {
-    {"thread", GroupBy::kThread}, {"process", GroupBy::kProcess}, {"stream", GroupBy::kStream},
-    {"device", GroupBy::kDevice}, {"rank", GroupBy::kRank},       {"host", GroupBy::kHost}};
+    {"thread", GroupBy::kThread},      {"process", GroupBy::kProcess}, {"stream", GroupBy::kStream},
+    {"device", GroupBy::kDevice},      {"rank", GroupBy::kRank},       {"host", GroupBy::kHost},
+    {"container", GroupBy::kContainer}};
 constexpr std::pair<std::string_view, std::string_view> kDiffTables[] = {
     {"step", ""}, {"operator", "op_sum"}, {"module", "module_sum"}, {"path", "callpath_sum"}};
 
@@ -170,19 +162,20 @@ void Parser::AddFilters() {
       return number.has_value();
     });
   };
+  const auto names = [&list](const std::string& name, std::vector<std::string>& values) {
+    list(name, "a name", [&values](std::string_view item) {
+      values.emplace_back(item);
+      return !item.empty();
+    });
+  };
   numbers("--pid", filter.pids);
   numbers("--tid", filter.tids);
   numbers("--rank", filter.ranks);
-  list("--host", "a name", [&filter](std::string_view item) {
-    filter.hosts.emplace_back(item);
-    return !item.empty();
-  });
+  names("--host", filter.hosts);
+  names("--container", filter.containers);
   numbers("--device", filter.devices);
   numbers("--stream", filter.streams);
-  list("--comm", "a name", [&filter](std::string_view item) {
-    filter.comms.emplace_back(item);
-    return !item.empty();
-  });
+  names("--comm", filter.comms);
   Only(&View::takes_filters, app_.add_option("--kernel", filter.kernel)->check(NotEmpty));
   Only(&View::takes_filters, app_.add_option("--api", filter.api)->check(NotEmpty));
   Only(&View::takes_filters, app_.add_option("--nvtx", filter.nvtx)->check(NotEmpty));

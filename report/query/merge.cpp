@@ -40,7 +40,8 @@ class PathGroups {
   PathId OfIdle(uint32_t gpu, const Owner& owner, PathId path);
 
  private:
-  FrameId ThreadOrProcess(const Owner& owner);  // or its rank or host
+  FrameId ThreadOrProcess(const Owner& owner);  // or its rank, host or container
+  FrameId ContainerOf(const Owner& owner);
   FrameId RankOrHost(const Owner& owner);
   FrameId StreamOrDevice(const GpuWork& work);
   PathId InGroup(FrameId group, PathId path) { return Under(tree_.Child(PathId{}, group), path); }
@@ -80,7 +81,15 @@ FrameId PathGroups::RankOrHost(const Owner& owner) {
   return frame = analysis_.frames.Intern(rank ? Format("rank{}", *rank) : "[no rank]");
 }
 
+// A process may come into its container while it is recorded.
+FrameId PathGroups::ContainerOf(const Owner& owner) {
+  const ContainerInfo* container = analysis_.containers.Of(owner.process, owner.time_ns);
+  return analysis_.frames.Intern(container == nullptr ? "[no container]"
+                                                      : analysis_.containers.NameOf(*container));
+}
+
 FrameId PathGroups::ThreadOrProcess(const Owner& owner) {
+  if (by_ == GroupBy::kContainer) return ContainerOf(owner);
   if (by_ == GroupBy::kRank || by_ == GroupBy::kHost) return RankOrHost(owner);
   const uint32_t number = by_ == GroupBy::kThread ? owner.tid : owner.pid;
   FrameId& frame = frames_[uint64_t{owner.process.value} << 32 | number];

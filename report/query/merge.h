@@ -26,12 +26,13 @@ enum class MergeMode : uint8_t {
 // What paths begin with, before the name of the thread.
 enum class GroupBy : uint8_t {
   kNothing,
-  kThread,   // "worker/4712"
-  kProcess,  // "python3/4711"
-  kStream,   // "GPU0/stream7"; CPU samples and calls: "[CPU]"
-  kDevice,   // "GPU0"; likewise
-  kRank,     // "rank3"; processes without one: "[no rank]"
-  kHost,     // "node7"
+  kThread,     // "worker/4712"
+  kProcess,    // "python3/4711"
+  kStream,     // "GPU0/stream7"; CPU samples and calls: "[CPU]"
+  kDevice,     // "GPU0"; likewise
+  kRank,       // "rank3"; processes without one: "[no rank]"
+  kHost,       // "node7"
+  kContainer,  // as Containers::NameOf; processes in none: "[no container]"
 };
 
 struct MergeOptions {

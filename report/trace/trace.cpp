@@ -21,6 +21,7 @@ Trace::Trace(Model loaded, const CorrelateOptions& correlate)
       recorded_until_ns(RecordedUntilNs(model)),
       processes(model),
       job(model, processes),
+      containers(model, processes),
       clocks(model),
       api_names(model),
       gpus(model),

@@ -13,6 +13,7 @@
 #include "report/model/model.h"
 #include "report/model/process_history.h"
 #include "report/trace/api_names.h"
+#include "report/trace/containers.h"
 #include "report/trace/correlation.h"
 #include "report/trace/gpu_devices.h"
 #include "report/trace/graph_nodes.h"
@@ -31,6 +32,7 @@ struct Trace {
   const uint64_t recorded_until_ns;  // RecordedUntilNs()
   const ProcessHistory processes;
   const Job job;
+  const Containers containers;
   const Clocks clocks;
   const ApiNames api_names;
   const GpuDevices gpus;

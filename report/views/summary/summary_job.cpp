@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "format/base/counted.h"
 #include "format/base/text.h"
 #include "report/model/saturated.h"
 #include "report/output/text.h"
@@ -24,6 +25,22 @@ std::string RangesText(const std::vector<uint32_t>& numbers) {
     i = last + 1;
   }
   return text;
+}
+
+std::string_view RuntimeName(ContainerRuntime runtime) {
+  switch (runtime) {
+    case ContainerRuntime::kDocker:
+      return "Docker";
+    case ContainerRuntime::kContainerd:
+      return "containerd";
+    case ContainerRuntime::kCriO:
+      return "CRI-O";
+    case ContainerRuntime::kPodman:
+      return "Podman";
+    case ContainerRuntime::kUnknown:
+      break;
+  }
+  return {};
 }
 
 void WriteRanks(const Analysis& analysis, SummaryText& text) {
@@ -106,6 +123,37 @@ void WriteJob(const Analysis& analysis, SummaryText& text) {
   WriteRanks(analysis, text);
   WriteClocks(analysis, text);
   WriteCollectives(analysis, text);
+}
+
+void WriteContainers(const Analysis& analysis, SummaryText& text) {
+  constexpr size_t kMost = 8;
+  constexpr size_t kShortId = 12;
+  std::map<std::string, std::pair<const ContainerInfo*, size_t>> found;  // by name: processes in it
+  for (uint32_t i = 1; i <= analysis.processes.size(); ++i) {
+    const ContainerInfo* container = analysis.containers.Of(ProcessId{i}, UINT64_MAX);
+    if (container == nullptr) continue;
+    auto& [info, count] = found[analysis.containers.NameOf(*container)];
+    info = container;
+    ++count;
+  }
+  if (found.empty()) return;
+  std::string line;
+  size_t named = 0;
+  for (const auto& [name, of] : found) {
+    if (named++ == kMost) {
+      AppendFormat(line, ", ... {} in all", found.size());
+      break;
+    }
+    const auto& [info, count] = of;
+    const std::string_view id = analysis.model.Text(info->id).substr(0, kShortId);
+    AppendFormat(line, "{}{} (", line.empty() ? "" : ", ", name);
+    if (info->runtime != ContainerRuntime::kUnknown) {
+      AppendFormat(line, "{} ", RuntimeName(info->runtime));
+    }
+    if (name != id) AppendFormat(line, "{}, ", id);
+    AppendFormat(line, "{})", Counted(count, "process", "processes"));
+  }
+  text.Paragraph("container", line);
 }
 
 }  // namespace xpu

@@ -470,7 +470,11 @@ void WriteProcessTimes(const Analysis& analysis, SummaryText& text) {
   auto thread = threads.begin();
   for (size_t i = 0; i < std::min(processes.size(), kProcesses); ++i) {
     const ThreadTime& process = processes[i];
-    WriteRow(process, is_time, Format("{} ({})", process.process_name, process.pid), text);
+    std::string name = Format("{} ({})", process.process_name, process.pid);
+    if (const auto* container = analysis.containers.Of(process.process, UINT64_MAX)) {
+      AppendFormat(name, " in {}", analysis.containers.NameOf(*container));
+    }
+    WriteRow(process, is_time, name, text);
     const auto first = thread;
     const auto is_of_process = [&](const ThreadTime& row) {
       return row.process == process.process && row.pid == process.pid;

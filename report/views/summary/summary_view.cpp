@@ -151,6 +151,7 @@ void Summary::WriteProcesses() {
     separator = ", ";
   }
   text_.Line("processes", processes);
+  WriteContainers(analysis_, text_);
 }
 
 // One line here, so that nobody takes the numbers below for more than they are; the list is last.

@@ -137,6 +137,14 @@ class PartsTest : public testing::Test {
     rank.instance = kLibraryInstance;
     rank.rank = 5;
     sink_->Write(rank);
+    // Processes 7 and 8 are in containers, 9 has left its.
+    for (const auto& [pid, id] : {std::pair{7, "old"}, std::pair{7, "new"}, std::pair{8, "b"},
+                                  std::pair{9, "c"}, std::pair{9, ""}}) {
+      ContainerInfo container;
+      container.pid = static_cast<uint32_t>(pid);
+      container.id = sink_->Intern(id);
+      sink_->Write(container);
+    }
     for (const uint32_t number : {0, 1, 1}) {
       NvtxSchemaEntry entry;
       entry.instance = kLibraryInstance;
@@ -218,6 +226,9 @@ TEST_F(PartsTest, TheNextPartBeginsWithTheCurrentState) {
   EXPECT_EQ(again.graph_nodes.size(), 1u);
   ASSERT_EQ(again.rank_infos.size(), 1u);
   EXPECT_EQ(again.rank_infos[0].rank, 5);
+  ASSERT_EQ(again.container_infos.size(), 2u);
+  EXPECT_EQ(second.Text(again.container_infos[0].id), "new");
+  EXPECT_EQ(again.container_infos[1].pid, 8u);
   ASSERT_EQ(again.nvtx_schema_entries.size(), 2u);  // each once
   EXPECT_EQ(again.nvtx_schema_entries[1].entry, 1u);
   EXPECT_EQ(second.Text(again.nvtx_schema_entries[1].name), "bytes");
@@ -233,9 +244,12 @@ TEST_F(PartsTest, AProcessThatHasEndedIsForgotten) {
   sink_->Write(Nvtx(NvtxKind::kPush, "step"));
   sink_->Write(Nvtx(NvtxKind::kCategory, "io"));
   sink_->Forget(kLibraryInstance);
+  sink_->ForgetContainer(7);
   BeginSecond();
   sink_->Close(RecordingEnd{});
   const EventBatch again = Read(second_).restated;
+  ASSERT_EQ(again.container_infos.size(), 1u);
+  EXPECT_EQ(again.container_infos[0].pid, 8u);
   EXPECT_TRUE(again.devices.empty() && again.gpu_processes.empty() && again.clock_pairs.empty() &&
               again.graph_nodes.empty() && again.nvtx_events.empty() && again.rank_infos.empty() &&
               again.nvtx_schema_entries.empty());

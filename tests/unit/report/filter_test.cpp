@@ -1,8 +1,12 @@
 #include "report/analysis/filter.h"
 
+#include <set>
+#include <string>
+
 #include <gtest/gtest.h>
 
 #include "report/analysis/analysis.h"
+#include "report/query/merge.h"
 #include "tests/unit/durations.h"
 #include "tests/unit/report/model_builder.h"
 
@@ -213,6 +217,71 @@ TEST_F(FilterTest, RanksWithWhatTheyStartedAndHosts) {
   EXPECT_EQ(part({1, 3}, {"node3"}), "--rank 1,3 --host node3: 1 2");
   EXPECT_EQ(part({}, {"node3"}), "--host node3: 3 3");
   EXPECT_EQ(part({}, {"node4"}), "--host node4: 0 0");
+}
+
+TEST_F(FilterTest, Containers) {
+  const std::string first = "aaaa" + std::string(60, '1');
+  const std::string second = "bbbb" + std::string(60, '2');
+  const auto add = [&](uint64_t time_ns, uint32_t pid, const std::string& id) {
+    ContainerInfo& info = builder_.events.container_infos.emplace_back();
+    info.time_ns = time_ns;
+    info.pid = pid;
+    info.id = builder_.Text(id);
+    return &info;
+  };
+  ContainerInfo* of_pod = add(kStart, 10, first);
+  of_pod->pod_name = builder_.Text("trainer-0");
+  of_pod->pod_namespace = builder_.Text("ml");
+  of_pod->name = builder_.Text("main");
+  add(kStart, 20, second);
+  // Forked by the second one; the other leaves its container by an exec.
+  builder_.Process(ProcessEventKind::kFork, kStart + kMs, 21, 21, {}, 20, 20);
+  builder_.Sample(kStart + 40 * kMs, 21, 21, builder_.Stack({0x1000}));
+  builder_.Process(ProcessEventKind::kFork, kStart + kMs, 22, 22, {}, 20, 20);
+  add(kStart + 50 * kMs, 22, second);
+  add(kStart + 60 * kMs, 22, "");
+  builder_.Sample(kStart + 55 * kMs, 22, 22, builder_.Stack({0x1000}));
+  builder_.Sample(kStart + 65 * kMs, 22, 22, builder_.Stack({0x1000}));
+  Analysis analysis(builder_.Build());
+  const auto part = [&](const std::string& name) {
+    FilterOptions options;
+    options.containers = {name};
+    Analysis some = analysis;
+    some.shown = SelectPart(options, some).value();
+    return options.Text() + ": " + std::to_string(some.CpuSamples().size()) + " " +
+           std::to_string(some.Work().size());
+  };
+  EXPECT_EQ(part("ml/trainer-0/main"), "--container ml/trainer-0/main: 1 2");
+  EXPECT_EQ(part("trainer-0"), "--container trainer-0: 1 2");
+  EXPECT_EQ(part("main"), "--container main: 1 2");
+  EXPECT_EQ(part("aaaa11"), "--container aaaa11: 1 2");
+  EXPECT_EQ(part("bbbb22222222"), "--container bbbb22222222: 3 1");
+  EXPECT_EQ(part("bbb"), "--container bbb: 0 0");
+  EXPECT_EQ(part("ml"), "--container ml: 0 0");
+  const CallTree tree =
+      BuildCallTree(analysis, {.mode = MergeMode::kGpu, .by = GroupBy::kContainer});
+  std::set<std::string> groups;
+  for (const CallTree::Node& node : tree.nodes()) {
+    if (!node.parent && node.self_count == 0) groups.insert(analysis.frames[node.frame].Label());
+  }
+  EXPECT_TRUE(groups.contains("ml/trainer-0/main"));
+  EXPECT_TRUE(groups.contains("bbbb22222222"));
+}
+
+// Names of two containers are told apart.
+TEST_F(FilterTest, ContainersOfOneName) {
+  for (const uint32_t pid : {10, 20}) {
+    ContainerInfo& info = builder_.events.container_infos.emplace_back();
+    info.time_ns = kStart;
+    info.pid = pid;
+    info.id = builder_.Text(std::string(64, pid == 10 ? 'a' : 'b'));
+    info.name = builder_.Text("web");
+  }
+  const Analysis analysis(builder_.Build());
+  const ContainerInfo* of = analysis.containers.Of(analysis.processes.At(20, kStart), kStart);
+  ASSERT_NE(of, nullptr);
+  EXPECT_EQ(analysis.containers.NameOf(*of), "web (bbbbbbbbbbbb)");
+  EXPECT_TRUE(analysis.containers.IsCalled(*of, "web"));
 }
 
 }  // namespace

@@ -563,6 +563,12 @@ Status EndlessCollectives(CaptureWriter& writer, uint32_t events) {
     info.pid = gpu.pid;
     info.rank = rank == 0 ? -1 : 2'000'000'000;
     maker.Put(info);
+    ContainerInfo container{};
+    container.time_ns = rank;
+    container.pid = info.pid;
+    container.id = maker.Text(rank % 2 == 0 ? "c" : std::to_string(rank));
+    container.pod_name = container.name = maker.Text("a\n" + std::string(part % 1000, '/'));
+    maker.Put(container);
     for (uint32_t i = 0; i < part; ++i) {
       NvtxSchemaEntry entry{};
       entry.instance = gpu.instance;
