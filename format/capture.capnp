@@ -364,8 +364,9 @@ struct OffCpuWait {
   wakerStackFlags @19 :Column $u8 $is(stackFlags);
   wakerPythonStack @20 :Column $stack;
   lockHolder @21 :Column $u32 $is(process);
-    # if the wait is open and the futex is a mutex of the GNU C library: the thread that held it at
-    # the end; if it is where pthread_join waits: the thread that it waits for; 0: not known
+    # if the wait is open and the futex is a mutex of the GNU C library, or a read-write lock that is
+    # held for writing: the thread that held it at the end; if it is where pthread_join waits: the
+    # thread that it waits for; 0: not known
 }
 
 struct OffCpuSum {

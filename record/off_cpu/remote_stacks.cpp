@@ -60,6 +60,43 @@ bool IsHeld(const Mutex& mutex) {
          (mutex.lock == kThreadsMayWait || (mutex.lock & FUTEX_TID_MASK) == mutex.owner);
 }
 
+// pthread_rwlock_t in the GNU C library (2.25 and newer). Threads wait for one of its words.
+struct RwLock {
+  uint32_t readers;
+  uint32_t writers;
+  uint32_t write_phase_futex;
+  uint32_t writers_futex;
+  uint32_t padding[2];
+  uint32_t writer;
+  uint32_t is_shared;
+};
+
+// Held for writing. Who holds it for reading is written nowhere.
+bool IsHeld(const RwLock& lock) {
+  constexpr uint32_t kWritePhase = 1;
+  constexpr uint32_t kWriteLocked = 2;
+  constexpr uint32_t kFutexBits = 3;  // its value, and that somebody may wait
+  const bool is_locked =
+      (lock.readers & (kWritePhase | kWriteLocked)) == (kWritePhase | kWriteLocked) &&
+      (lock.write_phase_futex & 1) != 0;
+  return is_locked && lock.write_phase_futex <= kFutexBits && lock.writers_futex <= kFutexBits &&
+         lock.padding[0] == 0 && lock.padding[1] == 0 && lock.is_shared <= 1;
+}
+
+// The number of the thread that holds the lock at a futex, as its process numbers it; 0: it does
+// not look like a lock that is held.
+uint32_t OwnerAt(ProcessMemory& memory, uint64_t futex) {
+  Mutex mutex{};
+  if (memory.Read(futex, &mutex, sizeof(mutex)) && IsHeld(mutex)) return mutex.owner;
+  for (const uint64_t offset :
+       {offsetof(RwLock, write_phase_futex), offsetof(RwLock, writers_futex)}) {
+    RwLock lock{};
+    const bool is_read = futex > offset && memory.Read(futex - offset, &lock, sizeof(lock));
+    if (is_read && IsHeld(lock)) return lock.writer;
+  }
+  return 0;
+}
+
 // The number of a thread of the process in its innermost pid namespace; 0: not known.
 uint32_t OwnNumber(uint32_t pid, uint32_t tid) {
   auto status = ReadFile(Format("/proc/{}/task/{}/status", pid, tid));
@@ -127,16 +164,14 @@ RemoteStacks::Stack RemoteStacks::Take(uint32_t pid, const WalkRegisters& regist
 }
 
 uint32_t RemoteStacks::HolderOf(uint32_t pid, uint64_t futex, bool has_own_numbers) const {
-  Mutex mutex{};
   const ProcessTable::Process* process = processes_.Find(pid);
-  if (process == nullptr ||
-      !ProcessMemory(static_cast<pid_t>(pid)).Read(futex, &mutex, sizeof(mutex))) {
-    return 0;
-  }
-  if (!IsHeld(mutex)) return 0;
+  if (process == nullptr) return 0;
+  ProcessMemory memory(static_cast<pid_t>(pid));
+  const uint32_t number = OwnerAt(memory, futex);
+  if (number == 0) return 0;
   const auto& threads = process->threads;
   const auto owner = std::find_if(threads.begin(), threads.end(), [&](const auto& thread) {
-    return mutex.owner == (has_own_numbers ? OwnNumber(pid, thread.tid) : thread.tid);
+    return number == (has_own_numbers ? OwnNumber(pid, thread.tid) : thread.tid);
   });
   return owner == threads.end() ? 0 : owner->tid;
 }

@@ -26,7 +26,8 @@ class RemoteStacks {
   };
   // Makes or loads tables of code that has none yet, which may take a while.
   Stack Take(uint32_t pid, const WalkRegisters& registers);
-  // The thread of the process that holds the mutex at a futex; 0 if it does not look like one.
+  // The thread of the process that holds the mutex at a futex, or that holds the read-write lock
+  // there for writing; 0 if it does not look like either.
   // `has_own_numbers`: the process numbers its threads differently than the recorder does.
   uint32_t HolderOf(uint32_t pid, uint64_t futex, bool has_own_numbers) const;
 

@@ -11,6 +11,8 @@
 #include "report/analysis/sampled_events.h"
 #include "report/model/recorded_time.h"
 #include "report/output/text.h"
+#include "report/query/off_cpu_names.h"
+#include "report/query/off_cpu_times.h"
 #include "report/trace/correlation.h"
 #include "report/trace/user_probes.h"
 #include "report/views/view.h"
@@ -18,7 +20,7 @@
 namespace xpu {
 namespace {
 
-enum class Source : uint8_t { kSample, kHit, kLaunch, kWork, kDriverTime };
+enum class Source : uint8_t { kSample, kHit, kLaunch, kWork, kDriverTime, kWait };
 
 struct ScriptEvent {
   uint64_t time_ns = 0;  // CLOCK_MONOTONIC
@@ -46,7 +48,8 @@ class Script {
         probes_(analysis.model),
         overheads_(DriverTimes(analysis)),
         start_ns_(StartOf(analysis.model)) {
-    paths_.NameAhead({.samples = true, .launches = true, .probe_hits = true});
+    paths_.NameAhead(
+        {.samples = true, .launches = true, .probe_hits = true, .off_cpu_waits = true});
   }
 
   void Write() {
@@ -71,6 +74,9 @@ class Script {
         case Source::kDriverTime:
           AppendOverhead(overheads_[event.index]);
           break;
+        case Source::kWait:
+          AppendWait(analysis_.model.events.off_cpu_waits[event.index]);
+          break;
       }
       line_ += '\n';
       output_.Write(line_);
@@ -88,6 +94,7 @@ class Script {
   void AppendWork(const GpuWork& work, uint64_t time_ns);
   void AppendBytes(const GpuWork& work);
   void AppendOverhead(const DriverTime& overhead);
+  void AppendWait(const OffCpuWait& wait);
   // The columns before the stack, with the space after them.
   void AppendColumns(uint64_t time_ns, const Owner& owner, std::string_view cpu);
   void AppendStack(PathId path);
@@ -135,6 +142,10 @@ std::vector<ScriptEvent> Script::InOrderOfTime() const {
   }
   for (uint32_t i = 0; i < overheads_.size(); ++i) {
     events.push_back({overheads_[i].start_ns, Source::kDriverTime, i});
+  }
+  const auto& waits = analysis_.model.events.off_cpu_waits;
+  for (const uint32_t i : analysis_.OffCpuWaits().places()) {
+    events.push_back({waits[i].start_ns, Source::kWait, i});
   }
   std::stable_sort(events.begin(), events.end(), [](const ScriptEvent& a, const ScriptEvent& b) {
     return a.time_ns < b.time_ns;
@@ -224,6 +235,18 @@ void Script::AppendOverhead(const DriverTime& overhead) {
   }
   AppendFormat(line_, " duration_ns={} correlation={}", overhead.end_ns - overhead.start_ns,
                overhead.correlation_id());
+}
+
+void Script::AppendWait(const OffCpuWait& wait) {
+  AppendColumns(wait.start_ns, OwnerOf(analysis_, wait), "-");
+  AppendStack(paths_.OfWait(wait));
+  const OffCpuTimes times = TimesOf(wait);
+  AppendFormat(line_, "\tevent=off_cpu reason={} duration_ns={} runnable_ns={}",
+               AsWord(WaitName(wait)), times.blocked_ns + times.runnable_ns, times.runnable_ns);
+  if (wait.waker != OffCpuWaker::kUnknown) {
+    AppendFormat(line_, " waker={}", AsWord(WakerName(analysis_, wait)));
+  }
+  if (wait.is_open) line_ += " open=yes";
 }
 
 }  // namespace

@@ -102,6 +102,22 @@ def test_labels_stacks_and_builds():
         expect("one stream", sum(values["gpu"] for _, values, _ in profile.samples), streams["13"])
 
 
+def test_waits():
+    capture = CAPTURES / "pytorch_loader.xpu"
+    with tempfile.TemporaryDirectory() as directory:
+        profile, _ = profile_of(capture, directory)
+        expect("types", profile.types[-2:], ["waits", "off_cpu"])
+        expect("time that threads did not run",
+               sum(values["off_cpu"] for _, values, _ in profile.samples),
+               total(capture, "--mode", "off", "--unit", "ns"))
+        waits = [path for path, values, _ in profile.samples if values["waits"]]
+        expect("reasons", {path[0].split("] ")[0] for path in waits}, {"[off-CPU"})
+        expect("GPU time is as it was", sum(values["gpu"] for _, values, _ in profile.samples),
+               total(capture, "--mode", "gpu", "--unit", "ns"))
+        profile, _ = profile_of(CAPTURES / NAMES[0], directory)
+        expect("types without waits", profile.types[-1], "gpu")
+
+
 def pprof(directory, path, *arguments):
     environment = {**os.environ, "HOME": directory, "PPROF_TMPDIR": directory}
     result = subprocess.run(["go", "tool", "pprof", *arguments, str(path)], capture_output=True,

@@ -239,6 +239,19 @@ def test_critical_path():
            max(round(b[0] - a[1], 3) for a, b in zip(slices, slices[1:])) <= 0.001, True)
 
 
+def test_waits_in_the_script():
+    capture = CAPTURES / "pytorch_loader.xpu"
+    waits = [dict(pair.split("=", 1) for pair in line.split("\t")[1].split(" "))
+             for line in report("--script", capture).splitlines() if "\tevent=off_cpu " in line]
+    recorded = re.findall(r"^off_cpu_wait start_ns=(\d+) end_ns=(\d+) .* is_open=(\d) ",
+                          report("--dump", capture), re.MULTILINE)
+    expect("waits", (len(waits), len(waits) > 1000), (len(recorded), True))
+    expect("their time", sum(int(wait["duration_ns"]) for wait in waits),
+           sum(int(end) - int(start) for start, end, _ in recorded))
+    expect("open", sum("open" in wait for wait in waits), sum(int(o) for _, _, o in recorded))
+    expect("reasons", "futex" in {wait["reason"] for wait in waits}, True)
+
+
 def test_graph():
     account, capture = load("graph")
     expect("replays", len(capture.of("graph_launch")), account["graph_launches"])

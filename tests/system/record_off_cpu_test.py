@@ -318,6 +318,11 @@ def test_a_deadlock_of_robust_mutexes():
     check_deadlock(["deadlock", "--robust"])
 
 
+def test_a_deadlock_of_read_write_locks():
+    """A thread that reads waits for one word of the lock, one that writes for another."""
+    check_deadlock(["deadlock", "--rwlock"], words={"left_holder": 8, "right_holder": 12})
+
+
 def test_a_deadlock_in_a_pid_namespace():
     check_deadlock(["deadlock"], namespace=["unshare", "--pid", "--fork", "--kill-child"])
 
@@ -335,7 +340,7 @@ def own_numbers(pid):
 LEAST_SEEN_NS = 150_000_000  # of 300 ms
 
 
-def check_deadlock(command, namespace=()):
+def check_deadlock(command, namespace=(), words=None):
     xpu_testing.require_recording()
     with Workspace() as work:
         program = subprocess.Popen([*namespace, xpu_testing.workload(command[0]), *command[1:]],
@@ -362,7 +367,8 @@ def check_deadlock(command, namespace=()):
         for holder, wanted in (("left_holder", "right"), ("right_holder", "left")):
             wait = longest_wait(capture.off_cpu_waits, account[holder])
             expect(f"{holder}: open", wait["is_open"], 1)
-            expect(f"{holder}: lock", wait["argument"], account[wanted])
+            expect(f"{holder}: lock", wait["argument"],
+                   account[wanted] + (words[holder] if words else 0))
             expect(f"{holder}: holder", wait["lock_holder"], account[f"{wanted}_holder"])
             # From when the recorder first looks, which is later on a slow machine.
             expect(f"{holder}: time", wait["end_ns"] - wait["start_ns"] >= LEAST_SEEN_NS, True)

@@ -1,6 +1,7 @@
 // Two threads, each of which holds a mutex and waits for that of the other. Prints as JSON their
 // numbers and the addresses of the mutexes, once both wait, and hangs. With --robust, the mutexes
-// notice when their owner ends.
+// notice when their owner ends. With --rwlock, they are read-write locks that both threads hold for
+// writing; one waits to read, the other to write.
 #include <atomic>
 #include <cstdio>
 #include <cstring>
@@ -17,6 +18,9 @@
 namespace {
 
 std::mutex left, right;
+pthread_rwlock_t left_rwlock = PTHREAD_RWLOCK_INITIALIZER;
+pthread_rwlock_t right_rwlock = PTHREAD_RWLOCK_INITIALIZER;
+bool uses_rwlocks = false;
 std::latch both_hold{2};
 std::atomic<long> left_tid, right_tid;
 
@@ -30,17 +34,33 @@ XPU_FRAME void TakeSecond(std::mutex* second) {
 }
 
 XPU_FRAME void LeftThenRight() {
-  const std::lock_guard lock(left);
+  if (uses_rwlocks) {
+    ::pthread_rwlock_wrlock(&left_rwlock);
+  } else {
+    left.lock();
+  }
   left_tid = ::syscall(SYS_gettid);
   both_hold.arrive_and_wait();
-  TakeSecond(&right);
+  if (uses_rwlocks) {
+    ::pthread_rwlock_rdlock(&right_rwlock);
+  } else {
+    TakeSecond(&right);
+  }
 }
 
 XPU_FRAME void RightThenLeft() {
-  const std::lock_guard lock(right);
+  if (uses_rwlocks) {
+    ::pthread_rwlock_wrlock(&right_rwlock);
+  } else {
+    right.lock();
+  }
   right_tid = ::syscall(SYS_gettid);
   both_hold.arrive_and_wait();
-  TakeSecond(&left);
+  if (uses_rwlocks) {
+    ::pthread_rwlock_wrlock(&left_rwlock);
+  } else {
+    TakeSecond(&left);
+  }
 }
 }
 
@@ -51,6 +71,7 @@ int main(int count, char** arguments) {
     ::pthread_mutexattr_setrobust(&robust, PTHREAD_MUTEX_ROBUST);
     for (std::mutex* mutex : {&left, &right}) ::pthread_mutex_init(mutex->native_handle(), &robust);
   }
+  uses_rwlocks = count > 1 && std::strcmp(arguments[1], "--rwlock") == 0;
   std::thread first([] {
     ::pthread_setname_np(::pthread_self(), "first");
     LeftThenRight();
@@ -61,7 +82,10 @@ int main(int count, char** arguments) {
   });
   both_hold.wait();
   std::printf("{\"left\": %lu, \"right\": %lu, \"left_holder\": %ld, \"right_holder\": %ld}\n",
-              reinterpret_cast<unsigned long>(&left), reinterpret_cast<unsigned long>(&right),
+              uses_rwlocks ? reinterpret_cast<unsigned long>(&left_rwlock)
+                           : reinterpret_cast<unsigned long>(&left),
+              uses_rwlocks ? reinterpret_cast<unsigned long>(&right_rwlock)
+                           : reinterpret_cast<unsigned long>(&right),
               left_tid.load(), right_tid.load());
   std::fflush(stdout);
   first.join();

@@ -1,6 +1,8 @@
 #include "report/export/pprof/pprof.h"
 
+#include <algorithm>
 #include <compare>
+#include <cstdint>
 #include <map>
 #include <string>
 #include <string_view>
@@ -12,6 +14,9 @@
 #include "profile.pb.h"
 #include "report/analysis/sampled_events.h"
 #include "report/model/recorded_time.h"
+#include "report/model/saturated.h"
+#include "report/query/off_cpu_names.h"
+#include "report/query/off_cpu_times.h"
 
 namespace xpu {
 namespace {
@@ -32,6 +37,8 @@ struct SampleValues {
   uint64_t cpu = 0;  // in the unit of the event
   uint64_t gpu_work = 0;
   uint64_t gpu_ns = 0;
+  uint64_t waits = 0;
+  uint64_t wait_ns = 0;
 };
 
 // Parts of a message that are written one after the other are one message: so no more than a part
@@ -42,14 +49,16 @@ class PprofWriter {
       : analysis_(analysis),
         output_(output),
         paths_(analysis, {.graph_stacks = options.graph_stacks}),
-        leaves_(analysis, options.kernel_names) {
+        leaves_(analysis, options.kernel_names),
+        has_waits_(!analysis.OffCpuWaits().empty() || !analysis.OffCpuSums().empty()) {
     (void)TextId("");
   }
 
   void Write() {
-    paths_.NameAhead({.samples = true, .launches = true});
+    paths_.NameAhead({.samples = true, .launches = true, .off_cpu_waits = has_waits_});
     AddSamples();
     AddWork();
+    AddWaits();
     WriteHeader();
     WriteSamples();
     WriteFunctions();
@@ -59,6 +68,8 @@ class PprofWriter {
  private:
   void AddSamples();
   void AddWork();
+  void AddWaits();
+  SampleValues& ValuesOf(const Owner& owner, PathId path, const std::string& reason);
   void WriteHeader();
   void WriteSamples();
   void WriteSample(const SampleKey& key, const SampleValues& values);
@@ -102,6 +113,7 @@ class PprofWriter {
   Output& output_;
   CallPaths paths_;
   GpuLeaves leaves_;
+  const bool has_waits_;  // the profile has their types then
   pprof::Profile part_;
   size_t in_part_ = 0;
   std::map<SampleKey, SampleValues> values_;
@@ -136,6 +148,29 @@ void PprofWriter::AddWork() {
   }
 }
 
+SampleValues& PprofWriter::ValuesOf(const Owner& owner, PathId path, const std::string& reason) {
+  const FrameId leaf = analysis_.frames.Intern("[off-CPU] " + reason, FrameOrigin::kOther);
+  return values_[{
+      .path = paths_.tree().Child(path, leaf), .process = owner.process, .tid = owner.tid}];
+}
+
+// As --mode off has them.
+void PprofWriter::AddWaits() {
+  for (const OffCpuWait& wait : analysis_.OffCpuWaits()) {
+    const OffCpuTimes times = TimesOf(analysis_, wait);
+    SampleValues& values = ValuesOf(OwnerOf(analysis_, wait), paths_.OfWait(wait), WaitName(wait));
+    ++values.waits;
+    values.wait_ns = AddSaturated(values.wait_ns, times.blocked_ns + times.runnable_ns);
+  }
+  for (const OffCpuSum& sum : analysis_.OffCpuSums()) {
+    if (sum.state == OffCpuState::kRunning) continue;
+    SampleValues& values = ValuesOf(OwnerOf(analysis_, sum), paths_.OfSum(sum),
+                                    Format("{}, short", StateName(sum.state)));
+    values.waits = AddSaturated(values.waits, sum.count);
+    values.wait_ns = AddSaturated(values.wait_ns, sum.duration);
+  }
+}
+
 void PprofWriter::WriteHeader() {
   const Model& model = analysis_.model;
   const SampleWeights weights(model, analysis_.shown);
@@ -150,6 +185,10 @@ void PprofWriter::WriteHeader() {
   SetType(*part_.add_sample_type(), event, unit);
   SetType(*part_.add_sample_type(), "gpu_work", "count");
   SetType(*part_.add_sample_type(), "gpu", "nanoseconds");
+  if (has_waits_) {
+    SetType(*part_.add_sample_type(), "waits", "count");
+    SetType(*part_.add_sample_type(), "off_cpu", "nanoseconds");
+  }
   part_.set_default_sample_type(TextId(analysis_.Work().empty() ? event : "gpu"));
   for (const RecordingInfo& info : model.events.recording_info) {
     part_.set_time_nanos(static_cast<int64_t>(info.start_realtime_ns));
@@ -174,6 +213,9 @@ void PprofWriter::WriteSample(const SampleKey& key, const SampleValues& values) 
   }
   for (const uint64_t value : {values.samples, values.cpu, values.gpu_work, values.gpu_ns}) {
     sample.add_value(static_cast<int64_t>(value));
+  }
+  for (const uint64_t value : {values.waits, values.wait_ns}) {
+    if (has_waits_) sample.add_value(static_cast<int64_t>(std::min<uint64_t>(value, INT64_MAX)));
   }
   if (path) AddLabel(sample, "thread", analysis_.frames[tree[path].frame].name);
   if (key.tid != 0) AddLabel(sample, "tid", key.tid);
