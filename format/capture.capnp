@@ -150,6 +150,11 @@ struct Events {
   rankInfos @33 :RankInfo;
   nvtxSchemaEntries @34 :NvtxSchemaEntry;
   containerInfos @35 :ContainerInfo;
+  gpuDevices @36 :GpuDevice;
+  gpuStates @37 :GpuState;
+  gpuFaults @38 :GpuFault;
+  gpuMetrics @39 :GpuMetric;
+  gpuMetricSamples @40 :GpuMetricSample;
 }
 
 # ---- the recording -------------------------------------------------------------------------------
@@ -928,4 +933,87 @@ struct JitOperation {
   tid @12 :Column $u32 $is(process);
     # in the program's pid namespace; 0: not known, in records of an older CUPTI
   tail @13 :Column $bytes;
+}
+
+# ---- GPUs as a whole: not of one process, but of all that use them ---------------------------------
+
+struct GpuDevice {
+  # The definition of a GPU, as the driver's management library (NVML) describes it. The same GPU in
+  # `device` has the same UUID.
+  rows @0 :UInt32;
+  gpu @1 :Column $u32 $is(definition);  # from 1
+  uuid @2 :Column $bytes;  # 16 bytes
+  name @3 :Column $text;
+  index @4 :Column $u32;  # as nvidia-smi numbers it
+  pciAddress @5 :Column $text;  # "00000000:17:00.0"
+  driverVersion @6 :Column $text;
+  memoryBytes @7 :Column $u64 $unit("bytes");
+  powerLimit @8 :Column $u32 $unit("mW");  # as enforced; 0, here and below: not known
+  maxSmClock @9 :Column $u32 $unit("MHz");
+  maxMemoryClock @10 :Column $u32 $unit("MHz");
+}
+
+struct GpuState {
+  # What NVML reported about a GPU at one time. A value of 0 is not known, unless it is one that can
+  # be 0.
+  rows @0 :UInt32;
+  timeNs @1 :Column $u64 $time(monotonic);
+  gpu @2 :Column $u32 $is(definition);  # gpu_device.gpu
+  smClock @3 :Column $u32 $unit("MHz");
+  memoryClock @4 :Column $u32 $unit("MHz");
+  power @5 :Column $u32 $unit("mW");  # as averaged by the device, over 25 ms to a second
+  energy @6 :Column $u64 $unit("mJ");  # since the driver was loaded
+  temperature @7 :Column $u32 $unit("degrees Celsius");
+  throttleReasons @8 :Column $u64 $is(address);
+    # nvmlClocksEventReason bits: why the clocks are lower than they could be
+  memoryUsedBytes @9 :Column $u64 $unit("bytes");
+  powerCapped @10 :Column $u64 $unit("ns");
+    # for how long the power limit has held the clocks down, since the driver was loaded
+  thermalCapped @11 :Column $u64 $unit("ns");  # likewise, the temperature
+  correctedErrors @12 :Column $u64;  # of memory, since the driver was loaded
+  uncorrectedErrors @13 :Column $u64;
+}
+
+struct GpuFault {
+  # The driver reported an error of a GPU.
+  rows @0 :UInt32;
+  timeNs @1 :Column $u64 $time(monotonic);
+  gpu @2 :Column $u32 $is(definition);
+  kind @3 :Column $u64 $is(address);
+    # NVML's event type: 1 corrected, 2 uncorrected memory error, 8 an Xid
+  code @4 :Column $u64;  # the Xid
+}
+
+struct GpuMetric {
+  # The definition of a hardware counter that was sampled.
+  rows @0 :UInt32;
+  metric @1 :Column $u32 $is(definition);  # from 1
+  gpu @2 :Column $u32 $is(definition);
+  name @3 :Column $text;  # "dram_read"
+  source @4 :Column $text;  # the metric of CUPTI that it is computed from
+  unit @5 :Column $text;  # "%", "bytes", or empty
+  quantum @6 :Column $u32;
+    # what a stored value of 1 is, in thousandths of the unit; rounding errors do not add up
+  peak @7 :Column $u64;
+    # of bytes: the most per second; 0: not known, or known only to a later definition of the metric
+  interval @8 :Column $u64 $unit("ns");  # as requested
+}
+
+struct GpuMetricSample {
+  # The values of up to eight counters of a GPU over one interval: of the metrics `metric`,
+  # `metric` + 1, and so on.
+  rows @0 :UInt32;
+  instance @1 :Column $instance;  # whose clock pairs relate the times to other clocks
+  gpu @2 :Column $u32 $is(definition);
+  metric @3 :Column $u32 $is(definition);
+  startNs @4 :Column $u64 $time(cupti);
+  endNs @5 :Column $u64 $time(cupti);
+  value0 @6 :Column $u64;
+  value1 @7 :Column $u64;
+  value2 @8 :Column $u64;
+  value3 @9 :Column $u64;
+  value4 @10 :Column $u64;
+  value5 @11 :Column $u64;
+  value6 @12 :Column $u64;
+  value7 @13 :Column $u64;
 }

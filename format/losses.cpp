@@ -157,6 +157,13 @@ constexpr std::array<LossInfo, static_cast<size_t>(LossKind::kCount)> kTable{{
      "The time off the CPU before each of them includes a time in which the thread ran, or the "
      "other "
      "way round."},
+    {LossKind::kGpuMetricsRefused, "gpu_metrics_refused", Severity::kLost,
+     "{kind|kinds} of GPU metrics that could not be recorded",
+     "Another profiler may hold the counters (ncu, nsys, DCGM); they need root, or the driver's "
+     "NVreg_RestrictProfilingToAdminUsers=0."},
+    {LossKind::kGpuSamplesLost, "gpu_samples_lost", Severity::kLost,
+     "GPU metric {sample|samples} lost: the buffer of the counters was full",
+     "Raise --gpu-metric-interval, or give xpu-record a free core."},
 }};
 
 }  // namespace

@@ -68,6 +68,8 @@ enum class LossKind : uint8_t {
   kOffCpuWakersDropped,
   kOffCpuThreadsMissed,
   kOffCpuEventsMissed,
+  kGpuMetricsRefused,
+  kGpuSamplesLost,
   kCount,
 };
 

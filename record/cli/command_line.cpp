@@ -76,6 +76,15 @@ void AddGpuOptions(CLI::App& app, RecordOptions& options, Words& words, CLI::Opt
       ->allow_extra_args(false);  // one value each; the rest belongs to the program
 }
 
+void AddMetricOptions(CLI::App& app, RecordOptions& options) {
+  GpuMetricsOptions& metrics = options.gpu_metrics;
+  auto* wanted = app.add_flag("--gpu-metrics", metrics.counters);
+  app.add_option("--gpu-metric-set", metrics.set_text)->type_name("LIST")->needs(wanted);
+  app.add_option("--gpu-metric-interval", metrics.interval_text)->type_name("TIME")->needs(wanted);
+  app.add_flag("--list-gpu-metrics", options.list_gpu_metrics);
+  app.add_flag("--no-gpu-clocks", metrics.no_clocks);
+}
+
 void AddEventOptions(CLI::App& app, RecordOptions& options, Words& words) {
   app.add_option("-e,--event", words.events)
       ->type_name("{" + KnownCpuEvents() + "},...")
@@ -161,6 +170,7 @@ void AddOptions(CLI::App& app, RecordOptions& options, Words& words) {
   auto* cpu = app.add_flag("--cpu-only", words.cpu_only);
   app.add_flag("--gpu-only", words.gpu_only)->excludes(cpu);
   AddGpuOptions(app, options, words, cpu);
+  AddMetricOptions(app, options);
   app.add_option("--call-graph", words.call_graph)->check(CLI::IsMember({"auto", "fp", "eh"}));
   app.add_option("--symbols", words.symbols)->check(CLI::IsMember({"slice", "full", "none"}));
   auto* verbose = app.add_flag("-v,--verbose", options.verbose);
@@ -404,6 +414,8 @@ Status SetOptions(const Words& words, RecordOptions& options) {
   if (!words.off_cpu_min.empty()) {
     XPU_ASSIGN_OR_RETURN(options.off_cpu_min_ns, ParseDuration("--off-cpu-min", words.off_cpu_min));
   }
+  options.gpu_metrics.cupti_library = options.cupti_library;
+  XPU_RETURN_IF_ERROR(ParseGpuMetrics(options.gpu_metrics));
   XPU_RETURN_IF_ERROR(SetProbes(words, options));
   XPU_RETURN_IF_ERROR(SetControl(words, options.control));
   XPU_RETURN_IF_ERROR(SetOutput(words, options));
@@ -426,7 +438,7 @@ bool IsOption(std::string_view word) {
 Status SetCommand(const Words& words, std::vector<std::string> rest, RecordOptions& options) {
   if (!rest.empty() && rest.front() == "--") rest.erase(rest.begin());
   if (options.check && !rest.empty()) return UsageError("--check takes no program");
-  if (options.check) return Ok();
+  if (options.check || options.list_gpu_metrics) return Ok();
   const bool needs_none = options.whole_system || !words.pids.empty();
   if (rest.empty() && !options.user.empty()) {
     return UsageError("--user needs a program to run");

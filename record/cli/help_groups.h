@@ -66,6 +66,13 @@ inline constexpr HelpGroup kHelpGroups[] = {
                         as long
   --gpu-memory          record each allocation and release of GPU memory, with
                         its stack
+  --gpu-metrics         record hardware counters of the GPUs over time: how busy
+                        multiprocessors, tensor cores and memory are; needs
+                        root and an installed CUDA toolkit
+  --gpu-metric-set LIST  sets of counters (default sm,tensor,dram), or counters
+  --gpu-metric-interval TIME  one sample of them every TIME (default 100us)
+  --list-gpu-metrics    list the counters, and which of them the GPUs have
+  --no-gpu-clocks       do not record clocks, power and temperature of GPUs
   --no-nvtx             do not record NVTX ranges and marks
   --cupti-lib FILE      the libcupti to use in programs that have not loaded one
   --no-inject           load nothing into the program: launches are recorded by

@@ -10,6 +10,8 @@
 #include "format/base/terminal_text.h"
 #include "record/checks/check.h"
 #include "record/cli/command_line.h"
+#include "record/gpu_metrics/counter_list.h"
+#include "record/gpu_metrics/metrics_helper.h"
 #include "record/options/options.h"
 #include "record/session/recorder.h"
 #include "record/target/target.h"
@@ -36,6 +38,7 @@ void Print(const Error& error) {
 
 int RunRecorder(int argc, char** argv, TestHooks hooks) {
   if (IsDebugReader(argc, argv)) return RunDebugReader();
+  if (IsMetricsHelper(argc, argv)) return RunMetricsHelper(argc, argv);
   std::set_new_handler(&OutOfMemory);
   auto parsed = ParseCommandLine(argc, argv);
   if (!parsed.ok()) {
@@ -43,8 +46,12 @@ int RunRecorder(int argc, char** argv, TestHooks hooks) {
     return kOwnFailure;
   }
   if (parsed->answer) return std::fputs(parsed->answer->c_str(), stdout) < 0;
+  if (hooks.change_options) hooks.change_options(parsed->options);
   const RecordOptions& options = parsed->options;
   if (options.check) return PrintCheck(options);
+  if (options.list_gpu_metrics) {
+    return std::fputs(GpuMetricList(options.gpu_metrics).c_str(), stdout) < 0;
+  }
   const Outcome outcome = Record(options, std::move(hooks));
   if (outcome.error) Print(*outcome.error);
   if (!options.quiet) std::fputs(ForTerminal(outcome.summary).c_str(), stderr);

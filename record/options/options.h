@@ -13,6 +13,7 @@
 #include "format/events.h"
 #include "record/options/control_options.h"
 #include "record/options/cpu_events.h"
+#include "record/options/gpu_metrics_options.h"
 #include "record/options/output_options.h"
 #include "record/options/user_probes.h"
 
@@ -42,6 +43,7 @@ struct RecordOptions {
   bool walk_python = true;
   bool record_nvtx = true;  // with `inject`
   bool record_memory = false;
+  GpuMetricsOptions gpu_metrics;
   std::vector<std::string> cuda_libraries;
   std::vector<UserProbe> probes;
   ControlOptions control;
@@ -53,6 +55,7 @@ struct RecordOptions {
   bool gpu_out_of_reach = false;  // requested, but no started program could load the library
   bool verbose = false;
   bool quiet = false;
+  bool list_gpu_metrics = false;
   bool check = false;  // print what works on this machine, record nothing
   // The target and its arguments; with `pids`, a command whose end ends the recording. May be empty
   // with `pids` and `whole_system`.

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -17,6 +18,7 @@ struct TestHooks {
   std::chrono::milliseconds table_delay{0};  // delay of each unwind table
   uint64_t device_buffers = 0;               // wire::RingHeader
   std::vector<OpenSource*> sources;          // added after the usual ones
+  std::function<void(RecordOptions&)> change_options;
 };
 
 class Sources {

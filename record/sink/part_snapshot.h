@@ -77,7 +77,8 @@ class PartSnapshot {
            std::is_same_v<Event, Device> || std::is_same_v<Event, GraphNode> ||
            std::is_same_v<Event, NvtxEvent> || std::is_same_v<Event, RecordingSwitch> ||
            std::is_same_v<Event, RankInfo> || std::is_same_v<Event, NvtxSchemaEntry> ||
-           std::is_same_v<Event, ContainerInfo>;
+           std::is_same_v<Event, ContainerInfo> || std::is_same_v<Event, GpuDevice> ||
+           std::is_same_v<Event, GpuMetric>;
   }
 
   template <typename Event, typename TextOf>
@@ -109,6 +110,8 @@ class PartSnapshot {
   void Keep(const KeptEvent<RecordingSwitch>& kept) { switches_.assign(1, kept); }
   void Keep(KeptEvent<SampleSource> kept) { sources_.push_back(std::move(kept)); }
   void Keep(KeptEvent<Probe> kept) { probes_.push_back(std::move(kept)); }
+  void Keep(KeptEvent<GpuDevice> kept) { gpu_devices_.push_back(std::move(kept)); }
+  void Keep(KeptEvent<GpuMetric> kept) { gpu_metrics_.push_back(std::move(kept)); }
   void Keep(const KeptEvent<GpuProcess>& kept);
   void Keep(KeptEvent<ClockPair> kept);
   void Keep(KeptEvent<CallbackName> kept);
@@ -126,6 +129,8 @@ class PartSnapshot {
   std::vector<KeptEvent<SampleSource>> sources_;
   std::vector<KeptEvent<Probe>> probes_;
   std::map<uint32_t, KeptEvent<ContainerInfo>> containers_;  // by pid, of live processes
+  std::vector<KeptEvent<GpuDevice>> gpu_devices_;
+  std::vector<KeptEvent<GpuMetric>> gpu_metrics_;
 
   struct Instance {
     FairBudget::Account memory;  // charged for what a program can create without end
@@ -169,6 +174,8 @@ void PartSnapshot::Restate(Intern&& intern, Write&& write) const {
   for (const auto& source : sources_) one(source);
   for (const auto& probe : probes_) one(probe);
   for (const auto& [pid, container] : containers_) one(container);
+  for (const auto& device : gpu_devices_) one(device);
+  for (const auto& metric : gpu_metrics_) one(metric);
   for (const auto& [id, instance] : instances_) {
     for (const auto& process : instance.process) one(process);
     for (const auto& pair : instance.clock_pairs) one(pair);

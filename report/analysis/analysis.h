@@ -78,6 +78,10 @@ class Analysis {
   auto MemoryOperations() const {
     return Selected(model.events.memory_operations, shown.events.memory_operations);
   }
+  auto GpuStates() const { return Selected(model.events.gpu_states, shown.events.gpu_states); }
+  auto GpuMetricSamples() const {
+    return Selected(model.events.gpu_metric_samples, shown.events.gpu_metric_samples);
+  }
   auto Ranges() const { return Selected(nvtx.all(), shown.nvtx_ranges); }
   auto Launches() const { return Selected(correlation.launches, shown.launches); }
   auto Work() const { return Selected(correlation.work, shown.work); }

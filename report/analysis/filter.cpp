@@ -103,6 +103,15 @@ class PartFilter {
            Allows(options_.devices,
                   analysis_.gpus.Of(operation.instance, operation.device_id).number);
   }
+  // Of whole GPUs, whichever process used them.
+  bool Wants(const GpuState& state) const {
+    return IsDuring(state.time_ns, state.time_ns) && IsOfDevice(state.gpu);
+  }
+  bool Wants(const GpuMetricSample& sample) const {
+    const ClockFit& clock = analysis_.clocks.Of(sample.instance);
+    return IsOfDevice(sample.gpu) &&
+           IsDuring(clock.ToMonotonic(sample.start_ns), clock.ToMonotonic(sample.end_ns));
+  }
   bool Wants(const NvtxRange& range) const {
     return IsDuring(range.start_ns, range.end_ns) && IsOf(OwnerOf(analysis_, range)) &&
            IsInside(range);
@@ -128,6 +137,11 @@ class PartFilter {
     return !options_.devices.empty() || !options_.streams.empty() || kernel_;
   }
   bool IsAboutGpu() const { return HasWorkFilter() || api_; }
+
+  bool IsOfDevice(uint32_t gpu_device) const {
+    const std::optional<uint32_t> number = analysis_.gpus.NumberOf(gpu_device);
+    return options_.devices.empty() || (number && Allows(options_.devices, *number));
+  }
 
   // An instant is an interval without length.
   bool IsDuring(uint64_t begin_ns, uint64_t end_ns) const {
@@ -376,6 +390,8 @@ Result<Selection> SelectPart(const FilterOptions& options, const Analysis& analy
   shown.events.overheads = wanted_driver_time(events.overheads);
   shown.events.jit_operations = wanted_driver_time(events.jit_operations);
   shown.events.memory_operations = wanted(events.memory_operations);
+  shown.events.gpu_states = wanted(events.gpu_states);
+  shown.events.gpu_metric_samples = wanted(events.gpu_metric_samples);
   shown.nvtx_ranges = wanted(analysis.nvtx.all());
   if (!options.time.is_all()) {
     const uint64_t start_ns = StartOf(analysis.model);

@@ -33,6 +33,17 @@ GpuDevices::GpuDevices(const Model& model) {
   for (const Device& device : model.events.devices) {
     by_device_.try_emplace({device.instance, device.device_id}, gpus[identity_of(device)]);
   }
+  for (const GpuDevice& device : model.events.gpu_devices) {
+    const std::string_view uuid = model.Text(device.uuid);
+    const auto used = uuid.empty() ? gpus.end() : gpus.find(Identity{uuid, 0});
+    if (used != gpus.end()) by_gpu_device_.try_emplace(device.gpu, used->second.number);
+  }
+}
+
+std::optional<uint32_t> GpuDevices::NumberOf(uint32_t gpu_device) const {
+  const auto found = by_gpu_device_.find(gpu_device);
+  if (found == by_gpu_device_.end()) return std::nullopt;
+  return found->second;
 }
 
 GpuDevices::Gpu GpuDevices::Of(InstanceId instance, uint32_t device_id) const {

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -26,10 +27,14 @@ class GpuDevices {
   // By instance and its number.
   using ByDevice = std::map<std::pair<InstanceId, uint32_t>, Gpu>;
   const ByDevice& by_device() const { return by_device_; }
+  // The number of a gpu_device that a process of the recording uses, by its UUID. nullopt: none
+  // does.
+  std::optional<uint32_t> NumberOf(uint32_t gpu_device) const;
 
  private:
   ByDevice by_device_;
   std::vector<Gpu> all_;
+  std::map<uint32_t, uint32_t> by_gpu_device_;
 };
 
 }  // namespace xpu

@@ -14,7 +14,7 @@ OWN = {
     "record": ["record/", "format/", "bpf/events.h", "bpf/python_layout.h", "bpf/unwind_layout.h",
                "bpf/watched_layout.h", "cupti_inject/wire.h", "cupti_inject/wire_stacks.h",
                "cupti_inject/attach_request.h", "cupti_inject/cupti_abi.h", "cupti_inject/cupti_places.h",
-               "cupti_inject/cupti_records.inc",
+               "cupti_inject/cupti_records.inc", "cupti_inject/pm_abi.h",
                "symbolize/elf/", "symbolize/unwind/", "symbolize/demangle.h", "symbolize/dwarf/debug_reader.h",
                "symbolize/file_symbols.h", "symbolize/slice_maker.h"],
     "symbolize/elf": ["symbolize/elf/", "format/base/"],
@@ -41,7 +41,8 @@ THIRD_PARTY = [
     (r"thrift/", ["report/export/parquet"]),
     (r"google/protobuf/|.*\.pb\.h$", ["report/export/pprof", "report/views/perfetto"]),
     (r"(cupti|cuda|generated_cuda)[a-z_]*\.h$",
-     ["cupti_inject/cupti_abi_check.cpp", "cupti_inject/cupti_records_check.cpp"]),
+     ["cupti_inject/cupti_abi_check.cpp", "cupti_inject/cupti_records_check.cpp",
+      "cupti_inject/pm_abi_check.cpp"]),
     (r"nvtx3/", ["cupti_inject/nvtx_abi_check.cpp"]),
     (r"gtest/|gmock/", []),
 ]

@@ -15,8 +15,8 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 # File -> (text in it, what stands there then).
 PRODUCT = {
     "format/capture.capnp": [
-        ("  containerInfos @35 :ContainerInfo;\n",
-         "  containerInfos @35 :ContainerInfo;\n  cudaEvents @36 :CudaEvent;\n"),
+        ("  gpuMetricSamples @40 :GpuMetricSample;\n",
+         "  gpuMetricSamples @40 :GpuMetricSample;\n  cudaEvents @41 :CudaEvent;\n"),
         ("struct JitOperation {\n", """struct CudaEvent {
   # An event was reached in a stream.
   rows @0 :UInt32;

@@ -4,6 +4,8 @@
 //   XPU_TEST_SOURCE=toy      one source more (toy_source.h)
 //   XPU_TEST_TABLE_DELAY_MS=N  each unwind table takes so much longer
 //   XPU_TEST_DEVICE_BUFFERS=N  CUPTI may have so many buffers on the device
+//   XPU_TEST_GPU_LIBRARIES=DIRECTORY  GPU metrics are read with the libraries there, to which
+//                           variables XPU_FAKE_... are passed
 //   XPU_TEST_WITHOUT=NAME,  features of the kernel that are not used
 //   (record/kernel/kernel_features.h)
 #include <algorithm>
@@ -12,6 +14,8 @@
 #include <string>
 #include <string_view>
 #include <utility>
+
+#include <unistd.h>
 
 #include "format/base/number.h"
 #include "record/cli/run.h"
@@ -57,6 +61,17 @@ EventSink::Filter FilterOf(std::string_view text) {
   return {};
 }
 
+void UseLibraries(const std::string& directory, GpuMetricsOptions& metrics) {
+  metrics.nvml_library = directory + "/libnvidia-ml.so.1";
+  metrics.cuda_library = directory + "/libcuda.so.1";
+  if (metrics.cupti_library.empty()) metrics.cupti_library = directory + "/libcupti.so.13";
+  for (char** variable = environ; *variable != nullptr; ++variable) {
+    if (std::string_view(*variable).starts_with("XPU_FAKE_")) {
+      metrics.helper_environment.emplace_back(*variable);
+    }
+  }
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -69,6 +84,11 @@ int main(int argc, char** argv) {
   }
   if (const char* buffers = std::getenv("XPU_TEST_DEVICE_BUFFERS")) {
     hooks.device_buffers = ParseNumber<uint64_t>(buffers).value_or(0);
+  }
+  if (const char* directory = std::getenv("XPU_TEST_GPU_LIBRARIES")) {
+    hooks.change_options = [directory = std::string(directory)](RecordOptions& options) {
+      UseLibraries(directory, options.gpu_metrics);
+    };
   }
   return RunRecorder(argc, argv, std::move(hooks));
 }

@@ -49,6 +49,9 @@ class Hints {
     if (std::optional<Hint> hint = FindCriticalHint(analysis_, steps_, filter_)) {
       hints_.insert(hints_.begin(), *std::move(hint));
     }
+    // A GPU that is held back explains the others.
+    const std::vector<Hint> of_gpus = FindGpuHints(analysis_);
+    hints_.insert(hints_.begin(), of_gpus.begin(), of_gpus.end());
     if (hints_.size() > kMost) hints_.resize(kMost);
     return std::move(hints_);
   }

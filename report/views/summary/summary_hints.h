@@ -39,6 +39,10 @@ std::optional<Hint> FindCriticalHint(Analysis& analysis, const std::vector<StepS
 // " --step WHAT", for commands about the same steps; empty: none was given.
 std::string StepOption(const FilterOptions& filter);
 
+// In gpu_hints.cpp. What limits GPUs as such: power, temperature, faults, the bandwidth of their
+// memory.
+std::vector<Hint> FindGpuHints(const Analysis& analysis);
+
 // Less than this part of the elapsed time is not worth advice.
 inline constexpr double kNegligible = 0.02;
 

@@ -18,6 +18,7 @@
 #include "report/query/ledger.h"
 #include "report/query/statistics.h"
 #include "report/trace/user_probes.h"
+#include "report/views/summary/summary_gpu_metrics.h"
 #include "report/views/summary/summary_hints.h"
 #include "report/views/summary/summary_job.h"
 #include "report/views/summary/summary_off_cpu.h"
@@ -49,6 +50,7 @@ class Summary {
     WriteLosses();
     WriteDeadlocks(analysis_, text_);
     WriteGpus(busy);
+    WriteGpuMetrics(analysis_, text_);
     WriteMemory();
     std::vector<StepSeries> steps;
     if (analysis_.shown.filter_text.empty()) steps = FindSteps(analysis_, options_.steps);

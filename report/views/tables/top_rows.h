@@ -72,6 +72,9 @@ void FillKernelsInRanges(TableSource& source, Table& table);
 void FillOffCpu(TableSource& source, Table& table);
 void FillWakeUps(TableSource& source, Table& table);
 void FillLocks(TableSource& source, Table& table);
+// In top_gpu_metrics.cpp.
+void FillGpuMetrics(TableSource& source, Table& table);
+void FillGpuThrottle(TableSource& source, Table& table);
 // In top_streams.cpp.
 void FillBusy(TableSource& source, Table& table);
 void FillGaps(TableSource& source, Table& table);

@@ -88,6 +88,11 @@ Columns GapColumns() {
                  Texts({"Thread Name", "Before", "After", "API Name", "Line"}), Path()});
 }
 
+Columns MetricColumns() {
+  return Joined({Numbers({"DevId", "Avg", "Max", "Peak (%)", "Samples"}),
+                 Texts({"Total", "Unit", "Metric", "Name"})});
+}
+
 Columns RangeKernelColumns() {
   return Joined({Texts({"NVTX Range", "Style"}),
                  Numbers({"PID", "TID", "NVTX Inst", "Kern Inst", "Total Time (ns)", "Avg (ns)",
@@ -292,6 +297,12 @@ std::vector<TableKind> CallKinds() {
        Times("Instances", {"Name"}), FillIdle, false, kTotal, "Instances"},
       {"gpu_gaps", "GPU Gaps", "each gap of a GPU, longest first, and what ended it", GapColumns(),
        FillGaps, true},
+      {"gpu_metric_sum", "GPU Metric Summary",
+       "clocks, power and hardware counters of GPUs, also by kernel (--gpu-metrics)",
+       MetricColumns(), FillGpuMetrics},
+      {"gpu_throttle_sum", "GPU Throttle Summary", "why clocks of GPUs were low, and how long",
+       Joined({Numbers({"Time (%)", "Time (ns)", "Samples", "DevId"}), Texts({"Reason"})}),
+       FillGpuThrottle},
       {"cuda_wait_sum", "CUDA Synchronization Summary", "waits for GPU work, by call and work",
        Times("Instances", {"Name"}), FillWaits, false, kTotal, "Instances"},
       {"off_cpu_sum", "Off-CPU Time Summary", "what threads waited for, and where (--off-cpu)",

@@ -1,6 +1,7 @@
 #include "report/views/timeline/trace_counters.h"
 
 #include <algorithm>
+#include <map>
 #include <optional>
 #include <tuple>
 #include <utility>
@@ -10,6 +11,7 @@
 #include "report/analysis/gpu_names.h"
 #include "report/query/gpu_busy.h"
 #include "report/query/gpu_memory.h"
+#include "report/query/gpu_metrics.h"
 
 namespace xpu {
 namespace {
@@ -50,6 +52,8 @@ class Counters {
   void WriteCopies();
   void WriteQueue();
   void WriteMemory();
+  void WriteConditions();
+  void WriteMetrics();
   // add(index) gives a part to the buckets, name(kind) is what its counter is called.
   template <typename Add, typename Name>
   void WriteParts(std::vector<Part> parts, Add&& add, Name&& name, std::string_view series);
@@ -150,8 +154,76 @@ void Counters::WriteMemory() {
   }
 }
 
+// What NVML reported, as it is: ten values a second.
+void Counters::WriteConditions() {
+  std::map<uint32_t, std::vector<const GpuState*>> states;
+  for (const GpuState& state : analysis_.GpuStates()) {
+    const std::optional<uint32_t> number = analysis_.gpus.NumberOf(state.gpu);
+    if (number && state.time_ns < end_ns_) states[*number].push_back(&state);
+  }
+  const auto write = [&](uint32_t gpu, const std::vector<const GpuState*>& all,
+                         std::string_view name, std::string_view unit, auto&& value_of) {
+    double before = 0;
+    for (const GpuState* state : all) {
+      const double value = value_of(*state);
+      if (value != before) sink_.Counter(tracks_.Gpu(gpu), name, unit, state->time_ns, value);
+      before = value;
+    }
+  };
+  for (const auto& [gpu, all] : states) {
+    write(gpu, all, "SM clock", "MHz", [](const GpuState& one) { return double(one.sm_clock); });
+    write(gpu, all, "memory clock", "MHz",
+          [](const GpuState& one) { return double(one.memory_clock); });
+    write(gpu, all, "power", "W", [](const GpuState& one) { return one.power / 1e3; });
+    write(gpu, all, "temperature", "C",
+          [](const GpuState& one) { return double(one.temperature); });
+    write(gpu, all, "memory used", "MB",
+          [](const GpuState& one) { return static_cast<double>(one.memory_used_bytes) / 1e6; });
+    // Not the bit that says that there is nothing to do.
+    write(gpu, all, "throttled", "0 or 1", [](const GpuState& one) {
+      return (one.throttle_reasons & ~uint64_t{1}) == 0 ? 0.0 : 1.0;
+    });
+  }
+}
+
+// Hardware counters, as means over buckets. Samples of all GPUs are in one list.
+void Counters::WriteMetrics() {
+  std::map<uint32_t, std::vector<CounterSample>> samples;
+  uint64_t begin_ns = ~uint64_t{0};
+  uint64_t end_ns = 0;
+  for (const GpuMetricSample& event : analysis_.GpuMetricSamples()) {
+    if (!analysis_.gpus.NumberOf(event.gpu)) continue;
+    const CounterSample sample = SampleOf(analysis_, event);
+    if (sample.start_ns >= end_ns_ || sample.end_ns <= sample.start_ns) continue;
+    begin_ns = std::min(begin_ns, sample.start_ns);
+    end_ns = std::max(end_ns, sample.end_ns);
+    samples[event.gpu].push_back(sample);
+  }
+  if (samples.empty()) return;
+  buckets_.emplace(begin_ns, end_ns);
+  std::map<uint32_t, uint32_t> device_of;
+  for (const GpuMetric& metric : analysis_.model.events.gpu_metrics) {
+    device_of.try_emplace(metric.metric, metric.gpu);
+  }
+  for (const auto& [metric, info] : MetricInfos(analysis_)) {
+    const auto of_device = samples.find(device_of[metric]);
+    if (of_device == samples.end()) continue;
+    for (const CounterSample& sample : of_device->second) {
+      const uint32_t place = metric - sample.first_metric;
+      if (metric < sample.first_metric || place >= sample.values.size()) continue;
+      const double value = static_cast<double>(sample.values[place]) * info.factor;
+      const auto length = static_cast<double>(sample.end_ns - sample.start_ns);
+      buckets_->Add(sample.start_ns, sample.end_ns, info.is_bytes ? value : value * length);
+    }
+    const std::string_view unit = info.unit.empty() ? std::string_view("value") : info.unit;
+    Drain(*analysis_.gpus.NumberOf(of_device->first), info.name, unit, 1);
+  }
+}
+
 uint64_t Counters::Write() {
   WriteMemory();
+  WriteConditions();
+  WriteMetrics();
   uint64_t begin_ns = ~uint64_t{0};
   uint64_t end_ns = 0;
   for (const GpuWork& work : analysis_.Work()) {
@@ -161,7 +233,7 @@ uint64_t Counters::Write() {
     if (work.launch == GpuWork::kNoLaunch) continue;
     begin_ns = std::min(begin_ns, analysis_.correlation.launches[work.launch].start_ns);
   }
-  if (begin_ns > end_ns) return 0;
+  if (begin_ns > end_ns) return buckets_ ? buckets_->width_ns() : 0;
   buckets_.emplace(begin_ns, end_ns);
   WriteBusy();
   WriteCopies();

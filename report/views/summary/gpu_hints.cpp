@@ -1,0 +1,107 @@
+#include <algorithm>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "format/base/text.h"
+#include "report/query/gpu_metrics.h"
+#include "report/views/summary/summary_hints.h"
+
+namespace xpu {
+namespace {
+
+constexpr char kCountersByKernel[] = "--top --table gpu_metric_sum";
+constexpr char kReasonsOfClocks[] = "--top --table gpu_throttle_sum";
+// Below these a hint would be about noise.
+constexpr double kMuchCapped = 0.05;
+constexpr double kNearPeak = 70;  // percent
+constexpr uint64_t kEnoughSamples = 20;
+constexpr double kLargePart = 0.05;  // of the samples that are attributed to a kernel
+
+std::string GpuName(const MeasuredGpu& gpu) {
+  return gpu.number ? Format("GPU {}", *gpu.number) : Format("The GPU {}", gpu.name);
+}
+
+// The larger of what was sampled and what the driver counted.
+double CappedShare(const GpuConditions& of, bool ThrottleTime::*kind) {
+  uint64_t most_ns = 0;
+  for (const ThrottleTime& time : of.throttled) {
+    if (time.*kind) most_ns = std::max(most_ns, time.ns);
+  }
+  return std::min(1.0, ShareOf(most_ns, of.duration_ns()));
+}
+
+void AddConditionHints(const GpuConditions& of, std::vector<Hint>& hints) {
+  const double power = CappedShare(of, &ThrottleTime::is_power);
+  const double thermal = CappedShare(of, &ThrottleTime::is_thermal);
+  if (of.uncorrected_errors > 0) {
+    hints.push_back({Format("{} had {} uncorrected memory {}.", GpuName(of.gpu),
+                            of.uncorrected_errors, of.uncorrected_errors == 1 ? "error" : "errors"),
+                     ""});
+  }
+  if (power >= kMuchCapped) {
+    hints.push_back({Format("{} was power-capped for {} of the time: its clocks were {:.0f} MHz on "
+                            "average. By reason:",
+                            GpuName(of.gpu), ShareText(power), of.sm_clock),
+                     kReasonsOfClocks});
+  }
+  if (thermal >= kMuchCapped) {
+    hints.push_back({Format("{} was too hot for {} of the time ({} C at most), and lowered its "
+                            "clocks. By reason:",
+                            GpuName(of.gpu), ShareText(thermal), of.temperature_peak),
+                     kReasonsOfClocks});
+  }
+}
+
+// Reads and writes share the peak, which is that of one of them alone.
+double DramPercent(const GpuCounterUse& use, const std::vector<MetricSum>& sums) {
+  double percent = -1;
+  for (const std::string_view name : {"dram_read", "dram_write"}) {
+    const std::optional<size_t> metric = use.Find(name);
+    if (!metric || *metric >= sums.size()) continue;
+    const double part = use.PercentOfPeak(*metric, sums[*metric]);
+    if (part >= 0) percent = std::max(percent, 0.0) + part;
+  }
+  return percent;
+}
+
+void AddCounterHint(const GpuCounterUse& use, std::vector<Hint>& hints) {
+  uint64_t all = 0;
+  for (const KernelMetrics& kernel : use.kernels) all += kernel.samples;
+  for (const KernelMetrics& kernel : use.kernels) {
+    if (kernel.samples < kEnoughSamples || ShareOf(kernel.samples, all) < kLargePart) continue;
+    const double dram = DramPercent(use, kernel.sums);
+    if (dram < kNearPeak) continue;
+    hints.push_back(
+        {Format("DRAM at {:.0f} % of its peak while `{}` ran: memory-bound. Counters by "
+                "kernel:",
+                std::min(dram, 100.0), kernel.name),
+         kCountersByKernel});
+    return;
+  }
+}
+
+}  // namespace
+
+std::vector<Hint> FindGpuHints(const Analysis& analysis) {
+  std::vector<Hint> hints;
+  for (const GpuFault& fault : analysis.model.events.gpu_faults) {
+    constexpr uint64_t kXid = 8;  // NVML's event type
+    const std::optional<uint32_t> number = analysis.gpus.NumberOf(fault.gpu);
+    if (fault.kind != kXid || !number) continue;
+    hints.push_back(
+        {Format("The driver reported Xid {} for GPU {}: an error of the GPU, the driver "
+                "or a program on it.",
+                fault.code, *number),
+         ""});
+    break;
+  }
+  const GpuNames names(analysis, KernelNames::kShort);
+  for (const GpuConditions& of : FindGpuConditions(analysis)) AddConditionHints(of, hints);
+  for (const GpuCounterUse& use : FindCounterUse(analysis, true, names)) {
+    AddCounterHint(use, hints);
+  }
+  return hints;
+}
+
+}  // namespace xpu
