@@ -67,8 +67,9 @@ std::string Joined(const std::vector<std::string>& names) {
 
 Result<std::unique_ptr<CounterSampling>> CounterSampling::Open(const GpuMetricsOptions& options,
                                                                std::vector<DevicePacket>& devices,
-                                                               const PacketSender& sender) {
-  std::unique_ptr<CounterSampling> sampling(new CounterSampling(sender));
+                                                               const PacketSender& sender,
+                                                               bool paused) {
+  std::unique_ptr<CounterSampling> sampling(new CounterSampling(sender, paused));
   XPU_ASSIGN_OR_RETURN(sampling->call_, CuptiFunctions::Load(options));
   const CuptiFunctions& call = *sampling->call_;
   int count = 0;
@@ -90,7 +91,9 @@ Result<std::unique_ptr<CounterSampling>> CounterSampling::Open(const GpuMetricsO
     }
     const uint32_t gpu = NumberOf(*device, devices, sender);
     auto counters = GpuCounters::Open(call, *device, gpu, next_metric, options, sender);
-    Status started = counters.ok() ? (*counters)->Start() : Status(counters.error());
+    Status started = Ok();
+    if (!counters.ok()) started = counters.error();
+    if (counters.ok() && !paused) started = (*counters)->Start();
     if (!started.ok()) {
       last = std::move(started).error();
       if (count > 1) SendRefusal(sender, Format("GPU {}: {}", index, last.message));
@@ -131,16 +134,15 @@ bool CounterSampling::SendClockPair() {
 
 Status CounterSampling::Run(const IsPaused& is_paused, const Sleep& sleep) {
   uint64_t next_pair_ns = 0;
-  bool was_paused = false;
   for (bool goes_on = true; goes_on;) {
     goes_on = sleep(kDecodeInterval);
     const bool paused = is_paused();
     for (const auto& gpu : gpus_) {
-      if (!goes_on || (paused && !was_paused)) gpu->Stop();
-      if (!paused && was_paused && goes_on) XPU_RETURN_IF_ERROR(gpu->Start());
+      if (!goes_on || (paused && !paused_)) gpu->Stop();
+      if (!paused && paused_ && goes_on) XPU_RETURN_IF_ERROR(gpu->Start());
       XPU_RETURN_IF_ERROR(gpu->Decode());
     }
-    was_paused = paused;
+    paused_ = paused;
     const uint64_t now_ns = MonotonicNs();
     if ((now_ns >= next_pair_ns || !goes_on) && SendClockPair()) {
       next_pair_ns = now_ns + kClockIntervalNs;

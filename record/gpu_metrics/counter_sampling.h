@@ -27,10 +27,11 @@ class GpuCounters;
 class CounterSampling {
  public:
   // Sets up all GPUs and starts sampling, if at least one of them can do so; of the others a
-  // refusal is sent. `devices`: those that are known by their UUID; others are added.
+  // refusal is sent. `devices`: those that are known by their UUID; others are added. `paused`:
+  // sampling starts later.
   static Result<std::unique_ptr<CounterSampling>> Open(const GpuMetricsOptions& options,
                                                        std::vector<DevicePacket>& devices,
-                                                       const PacketSender& sender);
+                                                       const PacketSender& sender, bool paused);
   ~CounterSampling();
 
   // Decodes and sends until `sleep` returns false, and what is left then.
@@ -39,10 +40,11 @@ class CounterSampling {
   Status Run(const IsPaused& is_paused, const Sleep& sleep);
 
  private:
-  explicit CounterSampling(const PacketSender& sender) : sender_(sender) {}
+  CounterSampling(const PacketSender& sender, bool paused) : sender_(sender), paused_(paused) {}
   bool SendClockPair();
 
   const PacketSender& sender_;
+  bool paused_;
   std::unique_ptr<CuptiFunctions> call_;
   std::vector<std::unique_ptr<GpuCounters>> gpus_;
 };

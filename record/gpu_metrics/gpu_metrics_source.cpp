@@ -91,6 +91,7 @@ Status GpuMetricsSource::Start() {
   }
   MetricsHelperSettings settings;
   settings.watch = true;
+  settings.paused = paused_;
   settings.options = context_.options.gpu_metrics;
   std::vector<std::string> arguments = settings.ToArguments();
   arguments.insert(arguments.begin(), kMetricsHelperName);
@@ -119,10 +120,7 @@ Status GpuMetricsSource::Start() {
                                   PointersTo(arguments).data(), PointersTo(environment).data());
   posix_spawn_file_actions_destroy(&files);
   posix_spawnattr_destroy(&attributes);
-  if (error == 0) {
-    if (paused_) Send(Command::kPause);
-    return Ok();
-  }
+  if (error == 0) return Ok();
   helper_ = -1;
   socket_.reset();
   return SystemError("starting the process that reads GPU metrics", error);

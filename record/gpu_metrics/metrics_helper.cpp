@@ -112,6 +112,7 @@ class Helper {
       : settings_(settings), socket_(socket), sender_(socket) {}
 
   int Run() {
+    state_.SetPaused(settings_.paused);
     std::thread work([this] { Work(); });
     HandleCommands();
     state_.Stop();
@@ -160,7 +161,7 @@ class Helper {
 
   void SampleCounters() {
     ::prctl(PR_SET_NAME, "xpu-gpu-counter");
-    auto sampling = CounterSampling::Open(settings_.options, devices_, sender_);
+    auto sampling = CounterSampling::Open(settings_.options, devices_, sender_, state_.paused());
     sender_.Send<char>(PacketKind::kReady, {});
     if (!sampling.ok()) return SendRefusal(sender_, true, sampling.error());
     const Status status = (*sampling)->Run(
@@ -184,6 +185,7 @@ std::vector<std::string> MetricsHelperSettings::ToArguments() const {
   std::string sets;
   for (const std::string& set : options.sets) sets += (sets.empty() ? "" : ",") + set;
   return {Format("watch={}", watch ? 1 : 0),
+          Format("paused={}", paused ? 1 : 0),
           Format("no_clocks={}", options.no_clocks ? 1 : 0),
           Format("counters={}", options.counters ? 1 : 0),
           Format("interval={}", options.interval_ns),
@@ -202,6 +204,7 @@ MetricsHelperSettings MetricsHelperSettings::Parse(int argc, const char* const* 
     const std::string_view key = argument.substr(0, end);
     const std::string_view value = argument.substr(std::min(end + 1, argument.size()));
     if (key == "watch") settings.watch = value == "1";
+    if (key == "paused") settings.paused = value == "1";
     if (key == "no_clocks") options.no_clocks = value == "1";
     if (key == "counters") options.counters = value == "1";
     if (key == "interval") {

@@ -21,7 +21,8 @@ inline constexpr char kMetricsHelperName[] = "xpu-gpu-metrics";
 
 // What the helper is started for.
 struct MetricsHelperSettings {
-  bool watch = false;  // read clocks from the beginning; otherwise from the first command on
+  bool watch = false;   // read clocks from the beginning; otherwise from the first command on
+  bool paused = false;  // until the command to resume
   GpuMetricsOptions options;
 
   std::vector<std::string> ToArguments() const;
