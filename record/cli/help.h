@@ -28,8 +28,7 @@ CPU samples, probes, stacks (all: --help cpu)
 
 GPU activity (all: --help gpu)
   --cuda-graph-trace WHAT  graph (default), node: a record per replay, per node
-  --gpu-memory          record GPU memory allocations, with their stacks
-  --gpu-metrics         record hardware counters, such as DRAM and tensor activity
+  --gpu-memory, --gpu-metrics  record GPU memory allocations; hardware counters
   --no-inject           load nothing into the program: no GPU times
   --yield-cupti         leave CUPTI to the program's profiler; no GPU times
 

@@ -70,7 +70,7 @@ inline constexpr HelpGroup kHelpGroups[] = {
                         multiprocessors, tensor cores and memory are; needs
                         root and an installed CUDA toolkit
   --gpu-metric-set LIST  sets of counters (default sm,tensor,dram), or counters
-  --gpu-metric-interval TIME  one sample of them every TIME (default 100us)
+  --gpu-metric-interval TIME  one sample of them every TIME (default 200us)
   --list-gpu-metrics    list the counters, and which of them the GPUs have
   --no-gpu-clocks       do not record clocks, power and temperature of GPUs
   --no-nvtx             do not record NVTX ranges and marks

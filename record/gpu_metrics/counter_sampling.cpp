@@ -14,8 +14,14 @@ namespace {
 
 using std::chrono::milliseconds;
 
+// On an H100 a sample takes about 3 KB of it: four seconds at the usual interval.
 constexpr size_t kHardwareBufferBytes = size_t{64} << 20;
-constexpr uint32_t kSamplesPerDecode = 2048;
+// A decoded sample takes 50 KB there: few of them stay in the processor's caches.
+constexpr uint32_t kSamplesPerDecode = 64;
+// Decoding a sample takes 50 to 90 us there: half a core for all GPUs together.
+constexpr uint64_t kUsualIntervalNs = 200'000;
+constexpr uint64_t kIntervalPerGpuNs = 100'000;
+constexpr int kMostFailures = 20;  // in a row
 constexpr milliseconds kDecodeInterval{10};
 constexpr uint64_t kClockIntervalNs = 1'000'000'000;
 
@@ -80,6 +86,11 @@ Result<std::unique_ptr<CounterSampling>> CounterSampling::Open(const GpuMetricsO
   if (const pm::Result code = call.initialize(&initialize); code != pm::kSuccess) {
     return call.ErrorOf("cuptiProfilerInitialize", code);
   }
+  GpuMetricsOptions chosen = options;
+  if (chosen.interval_ns == 0) {
+    chosen.interval_ns =
+        std::max(kUsualIntervalNs, kIntervalPerGpuNs * static_cast<uint64_t>(count));
+  }
   Error last{ErrorKind::kUnsupported, "no GPU can sample counters", {}};
   uint32_t next_metric = 1;
   for (int index = 0; index < count; ++index) {
@@ -90,7 +101,7 @@ Result<std::unique_ptr<CounterSampling>> CounterSampling::Open(const GpuMetricsO
       continue;
     }
     const uint32_t gpu = NumberOf(*device, devices, sender);
-    auto counters = GpuCounters::Open(call, *device, gpu, next_metric, options, sender);
+    auto counters = GpuCounters::Open(call, *device, gpu, next_metric, chosen, sender);
     Status started = Ok();
     if (!counters.ok()) started = counters.error();
     if (counters.ok() && !paused) started = (*counters)->Start();
@@ -191,14 +202,19 @@ Status GpuCounters::Configure(const CounterDevice& device, const GpuMetricsOptio
   values_.resize(counters_.size());
   remainders_.resize(counters_.size());
 
+  device_ = device.index;
+  return Enable();
+}
+
+Status GpuCounters::Enable() {
   pm::Enable enable;
-  enable.device = device.index;
+  enable.device = device_;
   pm::Result code = call_.enable(&enable);
   if (code == pm::kErrorInvalidContext || code == pm::kErrorNotInitialized) {
     // No version is known to need one; the device's own context, then, and not more than once.
     int handle = 0;
     void* context = nullptr;
-    if (call_.device_get(&handle, static_cast<int>(device.index)) == 0 &&
+    if (call_.device_get(&handle, static_cast<int>(device_)) == 0 &&
         call_.retain_context(&context, handle) == 0 && call_.set_context(context) == 0) {
       code = call_.enable(&enable);
     }
@@ -233,11 +249,13 @@ Status GpuCounters::Configure(const CounterDevice& device, const GpuMetricsOptio
   return Ok();
 }
 
-GpuCounters::~GpuCounters() {
+GpuCounters::~GpuCounters() { Disable(); }
+
+void GpuCounters::Disable() {
   if (sampling_ == nullptr) return;
   Stop();
   pm::OfSampling disable;
-  disable.sampling = sampling_;
+  disable.sampling = std::exchange(sampling_, nullptr);
   static_cast<void>(call_.disable(&disable));
 }
 
@@ -248,6 +266,7 @@ Status GpuCounters::Start() {
     return call_.ErrorOf("cuptiPmSamplingStart", code);
   }
   is_running_ = true;
+  is_first_ = true;
   return Ok();
 }
 
@@ -263,7 +282,7 @@ Status GpuCounters::Decode() {
   constexpr int kMostRounds = 64;  // between two sleeps
   bool is_full = true;
   for (int round = 0; is_full && round < kMostRounds; ++round) {
-    if (!DecodeOnce(is_full)) Restart();
+    if (!DecodeOnce(is_full)) XPU_RETURN_IF_ERROR(Restart());
   }
   if (is_gone_) return Error{ErrorKind::kSystem, "the recorder has ended", {}};
   if (!is_running_) last_end_ns_ = 0;  // the time until it is started again is not lost
@@ -282,11 +301,19 @@ bool GpuCounters::DecodeOnce(bool& is_full) {
   return code == pm::kSuccess && decode.overflow == 0;
 }
 
-// The hardware stops at the end of its buffer.
-void GpuCounters::Restart() {
-  if (!is_running_) return;
+// The hardware stops at the end of its buffer, and every later call fails. Starting anew is tried
+// first; then also setting up anew, which takes 160 ms.
+Status GpuCounters::Restart() {
+  if (!is_running_) return Ok();
+  if (++failures_ > kMostFailures) {
+    return Error{ErrorKind::kSystem, Format("samples of GPU {} cannot be decoded", device_), {}};
+  }
   Stop();
-  static_cast<void>(Start());
+  if (failures_ > 1) {
+    Disable();
+    XPU_RETURN_IF_ERROR(Enable());
+  }
+  return Start();
 }
 
 void GpuCounters::TakeSamples() {
@@ -315,6 +342,10 @@ void GpuCounters::TakeSample(size_t index) {
   if (call_.sample_info(&times) != pm::kSuccess || !config_->Evaluate(data_, index, values_)) {
     return;
   }
+  failures_ = 0;
+  // The first one after a start begins when sampling was set up.
+  const bool is_first = std::exchange(is_first_, false);
+  if (is_first && times.end_ns - times.start_ns > interval_ns_ * 3 / 2) return;
   if (last_end_ns_ != 0 && times.start_ns > last_end_ns_ + interval_ns_ / 2) {
     const uint64_t missing = (times.start_ns - last_end_ns_ + interval_ns_ / 2) / interval_ns_;
     sender_.SendOne(PacketKind::kLost, LostPacket{std::max<uint64_t>(missing, 1), gpu_});

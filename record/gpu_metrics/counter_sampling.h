@@ -82,12 +82,14 @@ class GpuCounters {
         interval_ns_(options.interval_ns),
         sender_(sender) {}
   Status Configure(const CounterDevice& device, const GpuMetricsOptions& options);
+  Status Enable();
+  void Disable();
   bool DecodeOnce(bool& is_full);
   void TakeSamples();
   void TakeSample(size_t index);
   void FindPeaks(const pm::SampleInfo& times, size_t index);
   void SendMetric(size_t counter);
-  void Restart();
+  Status Restart();
 
   const CuptiFunctions& call_;
   const uint32_t gpu_;
@@ -101,8 +103,11 @@ class GpuCounters {
   std::unique_ptr<CounterConfig> shares_;
   std::vector<size_t> counter_of_share_;
   std::vector<uint64_t> peaks_;
+  size_t device_ = 0;  // CUDA's number
   void* sampling_ = nullptr;
   bool is_running_ = false;
+  bool is_first_ = false;            // the next sample is the first since the start
+  int failures_ = 0;                 // since the last sample
   std::vector<uint8_t> empty_data_;  // initialized, without samples
   std::vector<uint8_t> data_;
   std::vector<double> values_;

@@ -91,15 +91,17 @@ void SendRefusal(const PacketSender& sender, bool is_counters, const Error& erro
 // Reads and sends until it is to stop.
 void Watch(Nvml& nvml, HelperState& state, const PacketSender& sender) {
   ::prctl(PR_SET_NAME, "xpu-gpu-clocks");
+  constexpr uint64_t kCountersEvery = 10;
   auto next = steady_clock::now();
-  while (true) {
-    if (!state.paused()) {
-      const std::vector<StatePacket> states = nvml.ReadStates();
+  for (uint64_t round = 0;; ++round) {
+    if (!state.paused() || state.stops()) {
+      const bool with_counters = round % kCountersEvery == 0 || state.stops();
+      const std::vector<StatePacket> states = nvml.ReadStates(with_counters);
       if (!sender.Send<StatePacket>(PacketKind::kState, states)) return;
       const std::vector<FaultPacket> faults = nvml.TakeFaults();
       if (!faults.empty() && !sender.Send<FaultPacket>(PacketKind::kFault, faults)) return;
     }
-    if (state.stops()) return;  // the last state is that at the end
+    if (state.stops()) return;  // after the state at the end
     // A call that took long does not make others come closer together.
     next = std::max(next + kWatchInterval, steady_clock::now() + kWatchInterval / 2);
     state.SleepUntil(next);

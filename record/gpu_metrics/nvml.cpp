@@ -206,6 +206,7 @@ void Nvml::AddDevice(uint32_t index, const char* driver_version) {
   device.max_memory_clock = Functions::Ask<unsigned>(call_->max_clock, handle, kClockMemory);
   devices_.push_back(device);
   handles_.push_back(handle);
+  counters_.emplace_back();
 }
 
 void Nvml::WatchFaults() {
@@ -223,7 +224,7 @@ void Nvml::WatchFaults() {
   }
 }
 
-std::vector<StatePacket> Nvml::ReadStates() {
+std::vector<StatePacket> Nvml::ReadStates(bool with_counters) {
   const Functions& call = *call_;
   std::vector<StatePacket> states;
   for (size_t i = 0; i < handles_.size(); ++i) {
@@ -234,14 +235,20 @@ std::vector<StatePacket> Nvml::ReadStates() {
     state.sm_clock = Functions::Ask<unsigned>(call.clock, device, kClockSm);
     state.memory_clock = Functions::Ask<unsigned>(call.clock, device, kClockMemory);
     state.power = Functions::Ask<unsigned>(call.power, device);
-    state.energy = Functions::Ask<unsigned long long>(call.energy, device);
     state.temperature = Functions::Ask<unsigned>(call.temperature, device, kTemperatureOfGpu);
     state.throttle_reasons = Functions::Ask<unsigned long long>(call.throttle_reasons, device);
     state.memory_used_bytes = Functions::Ask<Memory>(call.memory, device).used;
-    state.power_capped =
-        Functions::Ask<Violation>(call.violation, device, kViolationPower).violation_time;
-    state.thermal_capped =
-        Functions::Ask<Violation>(call.violation, device, kViolationThermal).violation_time;
+    Counters& counters = counters_[i];
+    if (with_counters) {
+      counters.energy = Functions::Ask<unsigned long long>(call.energy, device);
+      counters.power_capped =
+          Functions::Ask<Violation>(call.violation, device, kViolationPower).violation_time;
+      counters.thermal_capped =
+          Functions::Ask<Violation>(call.violation, device, kViolationThermal).violation_time;
+    }
+    state.energy = counters.energy;
+    state.power_capped = counters.power_capped;
+    state.thermal_capped = counters.thermal_capped;
     state.corrected_errors = Functions::Ask<unsigned long long>(
         call.ecc_errors, device, kErrorCorrected, kErrorsSinceDriverLoad);
     state.uncorrected_errors = Functions::Ask<unsigned long long>(

@@ -19,7 +19,7 @@ struct GpuMetricsOptions {
   std::string set_text;    // as given, before they are parsed
   std::string interval_text;
   std::vector<std::string> sets;  // of counters, or single ones; empty: the usual ones
-  uint64_t interval_ns = 100'000;
+  uint64_t interval_ns = 0;       // 0: the usual one, which depends on how many GPUs there are
   // Empty: that of an installed toolkit. Otherwise as for the program (RecordOptions).
   std::string cupti_library;
   std::string nvml_library;                     // empty: the driver's; only tests set it

@@ -57,7 +57,8 @@ void SortByNumber(std::vector<OfGpu>& all) {
 
 uint64_t Growth(uint64_t before, uint64_t after) { return after > before ? after - before : 0; }
 
-GpuConditions ConditionsOf(const MeasuredGpu& gpu, const std::vector<GpuState>& states) {
+GpuConditions ConditionsOf(const MeasuredGpu& gpu, const std::vector<GpuState>& states,
+                           bool is_part) {
   GpuConditions sum;
   sum.gpu = gpu;
   sum.samples = states.size();
@@ -101,8 +102,11 @@ GpuConditions ConditionsOf(const MeasuredGpu& gpu, const std::vector<GpuState>& 
   const GpuState& last = states.back();
   const auto energy_mj = static_cast<double>(Growth(first.energy, last.energy));
   sum.energy_j = energy_mj / 1000;
-  // The counter of energy is exact; a sample of power is a mean of the device's own.
-  if (energy_mj > 0 && sum.duration_ns() > 0) {
+  // The counter of energy is exact at both ends of a recording, and up to a second old between
+  // them. A sample of power is a mean of the device's own.
+  if (is_part) {
+    sum.energy_j = sum.power * static_cast<double>(sum.duration_ns()) / 1e9;
+  } else if (energy_mj > 0 && sum.duration_ns() > 0) {
     sum.power = energy_mj * 1e6 / static_cast<double>(sum.duration_ns());
   }
   sum.corrected_errors = Growth(first.corrected_errors, last.corrected_errors);
@@ -275,11 +279,13 @@ std::vector<MeasuredGpu> MeasuredGpus(const Analysis& analysis) {
 }
 
 std::vector<GpuConditions> FindGpuConditions(const Analysis& analysis) {
+  const size_t all_states = analysis.model.events.gpu_states.size();
+  const bool is_part = analysis.shown.events.gpu_states.Count(all_states) != all_states;
   std::map<uint32_t, std::vector<GpuState>> states;
   for (const GpuState& state : analysis.GpuStates()) states[state.gpu].push_back(state);
   std::vector<GpuConditions> all;
   for (const auto& [gpu, of_gpu] : states) {
-    all.push_back(ConditionsOf(MeasuredGpuOf(analysis, gpu), of_gpu));
+    all.push_back(ConditionsOf(MeasuredGpuOf(analysis, gpu), of_gpu, is_part));
   }
   SortByNumber(all);
   return all;

@@ -13,7 +13,7 @@ from simulated_gpu import record, simulated
 from xpu_testing import (PATIENCE_S, Workspace, expect, expect_in, find, main, require_recording,
                          table_rows, workload)
 
-INTERVAL_NS = 100_000
+INTERVAL_NS = 200_000
 USUAL = ["sm_active", "sm_issue", "tensor_active", "dram_read", "dram_write"]
 
 
@@ -135,7 +135,7 @@ def test_counters():
         expect("values of sm_active", {s["value_0"] for s in samples}, {0, 8000})
         expect("rest", {s["value_5"] for s in samples}, {0})
         # What happened before the program's exec and after its end is covered.
-        expect(f"samples: {len(samples)}", len(samples) >= 6000, True)
+        expect(f"samples: {len(samples)}", len(samples) >= 3000, True)
         instances = {s["instance"] for s in samples}
         expect("clock", {p["instance"] for p in capture.clock_pairs} >= instances, True)
 

@@ -5,6 +5,7 @@
 #include <iterator>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <fcntl.h>
@@ -45,6 +46,7 @@ struct Sampling {
   uint64_t passes = 0;
   bool is_running = false;
   bool overflowed = false;
+  bool is_first = false;
   uint64_t taken_ns = 0;  // up to here samples were decoded
   uint64_t stopped_ns = 0;
   uint64_t decodes = 0;
@@ -163,6 +165,7 @@ pm::Result cuptiPmSamplingStart(pm::OfSampling* params) {
   if (sampling->is_running) return pm::kErrorInvalidOperation;
   sampling->is_running = true;
   sampling->overflowed = false;
+  sampling->is_first = true;
   sampling->taken_ns = Now();
   return pm::kSuccess;
 }
@@ -203,7 +206,10 @@ pm::Result cuptiPmSamplingDecodeData(pm::Decode* params) {
       break;
     }
     const uint64_t end_ns = sampling->taken_ns + sampling->interval_ns;
-    data->samples[data->count++] = {sampling->taken_ns, end_ns};
+    // As on the real device the first one begins when sampling was set up.
+    constexpr uint64_t kSetupNs = 500'000'000;
+    const uint64_t before_ns = std::exchange(sampling->is_first, false) ? kSetupNs : 0;
+    data->samples[data->count++] = {sampling->taken_ns - before_ns, end_ns};
     sampling->taken_ns = end_ns;
   }
   return pm::kSuccess;
