@@ -150,6 +150,8 @@ class RunningWork {
     std::erase_if(active_, [start_ns](const Span& span) { return span.end_ns <= start_ns; });
     for (; next_ < spans_.size() && spans_[next_].start_ns < end_ns; ++next_) {
       if (spans_[next_].end_ns > start_ns) active_.push_back(spans_[next_]);
+      // More than any GPU runs at once; then no sample is of one kernel anyway.
+      if (active_.size() > kMostAtOnce) active_.pop_back();
     }
     covered_.clear();
     for (const Span& span : active_) {
@@ -170,6 +172,8 @@ class RunningWork {
   }
 
  private:
+  static constexpr size_t kMostAtOnce = 256;
+
   std::vector<Span> spans_;
   size_t next_ = 0;
   std::vector<Span> active_;
@@ -315,8 +319,10 @@ double GpuCounterUse::PercentOfPeak(size_t metric, const MetricSum& sum) const {
 }
 
 std::map<uint32_t, MetricInfo> MetricInfos(const Analysis& analysis) {
+  constexpr size_t kMostMetrics = 4096;  // more than a machine full of GPUs counts at once
   std::map<uint32_t, MetricInfo> infos;
   for (const GpuMetric& metric : analysis.model.events.gpu_metrics) {
+    if (infos.size() >= kMostMetrics && !infos.contains(metric.metric)) continue;
     const auto [known, is_new] = infos.try_emplace(metric.metric);
     MetricInfo& info = known->second;
     if (metric.peak != 0) info.peak_per_ns = static_cast<double>(metric.peak) / 1e9;
