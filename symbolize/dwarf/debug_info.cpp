@@ -13,6 +13,7 @@
 #include "symbolize/dwarf/dwarf_file.h"
 #include "symbolize/dwarf/file_source.h"
 #include "symbolize/dwarf/reader_process.h"
+#include "symbolize/elf/cubin.h"
 #include "symbolize/elf/elf_image.h"
 
 namespace xpu {
@@ -44,7 +45,8 @@ std::unique_ptr<dwarf::DwarfFile> OpenAlternate(const std::string& path) {
 
 bool HasDebugInfo(const ElfImage& image) {
   return image.SectionWithoutBytes(".debug_info").exists ||
-         image.SectionWithoutBytes(".zdebug_info").exists;
+         image.SectionWithoutBytes(".zdebug_info").exists ||
+         (image.machine() == kCubinMachine && image.SectionWithoutBytes(".debug_line").exists);
 }
 
 // A process costs more than to see that it would find nothing.

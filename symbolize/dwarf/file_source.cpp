@@ -27,7 +27,7 @@ std::vector<SourceFunction> FileSource::FunctionsAt(std::span<const uint64_t> ad
 std::vector<SourceFrame> FileSource::Read(uint64_t link_address) {
   std::vector<SourceFrame> frames;
   const CodePlace place = index_.Find(link_address);
-  if (place.lines == nullptr) return frames;
+  if (place.lines == nullptr) return device_lines_.FramesAt(link_address);
   const LineTable::Place row = place.lines->Find(link_address);
   SourceFrame frame;
   frame.file = row.file;

@@ -215,6 +215,8 @@ void WriteNames(const fs::path& directory) {
 void WriteSeeds(const fs::path& directory, const fs::path& tests, const std::string& library) {
   WriteMade(directory);
   CopyCaptures(directory, tests / "captures");
+  WriteBytes(directory / "cubin" / "inlines",
+             ReadFile((tests / "captures" / "cubins" / "inlines.cubin").string()).value());
   for (const auto& [name, bytes] : fuzz::WireSeeds()) WriteBytes(directory / "wire" / name, bytes);
   WriteProcessFiles(directory / "process_files");
   WritePython(directory / "python", library);
