@@ -103,8 +103,36 @@ void OnExit(Injection& self, ThreadState& thread, const cupti::CallbackData& dat
   }
 }
 
+// True: it is about what is sampled alone.
+bool SampleResource(Injection& self, uint32_t callback_id, const cupti::ResourceData& data) {
+  const int saved_errno = errno;
+  const auto* module = static_cast<const cupti::ModuleData*>(data.descriptor);
+  switch (callback_id) {
+    case cupti::kResourceContextCreated:
+      self.sampling.OnContextCreated(data.context);
+      break;
+    case cupti::kResourceContextDestroyStarting:
+      self.sampling.OnContextDestroyed(data.context);
+      break;
+    case cupti::kResourceModuleLoaded:
+      if (module != nullptr) self.sampling.OnModuleLoaded(*module);
+      break;
+    case cupti::kResourceModuleUnloadStarting:
+      if (module != nullptr) self.sampling.OnModuleUnloaded(*module);
+      break;
+    default:
+      return false;
+  }
+  errno = saved_errno;
+  return callback_id != cupti::kResourceContextCreated;
+}
+
 void OnResource(Injection& self, ThreadState& thread, uint32_t callback_id, const void* data,
                 const WalkRegisters& caller) {
+  if (self.sampling.is_open() &&
+      SampleResource(self, callback_id, *static_cast<const cupti::ResourceData*>(data))) {
+    return;
+  }
   if (callback_id == cupti::kResourceContextCreated) {
     self.context_exists.store(true, std::memory_order_release);
     self.flusher_wake.Notify();

@@ -8,15 +8,16 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "cupti_inject/cupti_pc_sampling.h"
 #include "cupti_inject/cupti_records.h"
 
 namespace xpu::cupti {
 
 // ---- results -----------------------------------------------------------------------------------
 
-using Result = int32_t;
 inline constexpr Result kSuccess = 0;
 inline constexpr Result kErrorInvalidParameter = 1;
+inline constexpr Result kErrorOutOfMemory = 8;
 inline constexpr Result kErrorMaxLimitReached = 12;  // no more records in this buffer
 inline constexpr Result kErrorNotInitialized = 15;
 inline constexpr Result kErrorInvalidKind = 21;
@@ -33,6 +34,9 @@ inline constexpr uint32_t kDomainResource = 3;
 inline constexpr uint32_t kSiteEnter = 0;
 inline constexpr uint32_t kSiteExit = 1;
 inline constexpr uint32_t kResourceContextCreated = 1;
+inline constexpr uint32_t kResourceContextDestroyStarting = 2;
+inline constexpr uint32_t kResourceModuleLoaded = 6;
+inline constexpr uint32_t kResourceModuleUnloadStarting = 7;
 inline constexpr uint32_t kResourceNodeCreateStarting = 12;
 inline constexpr uint32_t kResourceNodeCreated = 13;
 inline constexpr uint32_t kResourceNodeDestroyStarting = 14;
@@ -60,7 +64,13 @@ struct CallbackData {
 struct ResourceData {
   void* context;
   void* stream;
-  const void* descriptor;  // of the kResourceNode... ids: a GraphData
+  const void* descriptor;  // of the kResourceNode... ids: a GraphData; of modules a ModuleData
+};
+
+struct ModuleData {
+  uint32_t module_id;
+  size_t cubin_bytes;
+  const char* cubin;
 };
 
 struct GraphExecUpdateParameters {  // of cuGraphExecUpdate and cuGraphExecUpdate_v2, as they begin
@@ -136,7 +146,18 @@ using BufferCompleted = void (*)(void* context, uint32_t stream_id, uint8_t* buf
   X(get_graph_exec_id, "cuptiGetGraphExecId", false, void* graph_exec, uint32_t* id)               \
   X(get_graph_node_id, "cuptiGetGraphNodeId", false, void* node, uint64_t* id)                     \
   X(get_dropped, "cuptiActivityGetNumDroppedRecords", true, void* context, uint32_t stream_id,     \
-    size_t* dropped)
+    size_t* dropped)                                                                               \
+  X(get_device_id, "cuptiGetDeviceId", false, void* context, uint32_t* id)                         \
+  X(enable_sampling, "cuptiPCSamplingEnable", false, SamplingParameters* parameters)               \
+  X(disable_sampling, "cuptiPCSamplingDisable", false, SamplingParameters* parameters)             \
+  X(configure_sampling, "cuptiPCSamplingSetConfigurationAttribute", false,                         \
+    SamplingSettings* parameters)                                                                  \
+  X(get_sampling_settings, "cuptiPCSamplingGetConfigurationAttribute", false,                      \
+    SamplingSettings* parameters)                                                                  \
+  X(count_stall_reasons, "cuptiPCSamplingGetNumStallReasons", false, StallReasonCount* parameters) \
+  X(get_stall_reasons, "cuptiPCSamplingGetStallReasons", false, StallReasonNames* parameters)      \
+  X(get_samples, "cuptiPCSamplingGetData", false, SamplingFetch* parameters)                       \
+  X(get_cubin_crc, "cuptiGetCubinCrc", false, CubinCrc* parameters)
 
 struct Functions {
 #define XPU_CUPTI_MEMBER(member, name, required, ...) Result (*member)(__VA_ARGS__) = nullptr;

@@ -31,6 +31,8 @@ constexpr uint64_t kSettledAfterNs = 1'000'000'000;
 // For calls that are recorded and have not returned, at the end of a session.
 constexpr uint64_t kCallsPatienceNs = 50'000'000;
 constexpr uint64_t kCallsStepNs = 200'000;
+// CUPTI adds up what it has decoded until then. What a kill can lose.
+constexpr uint64_t kSamplesPeriodNs = 1'000'000'000;
 constexpr int kClockTries = 5;
 constexpr uint64_t kExitPatienceNs = 5'000'000'000;
 // A signal handler that exits from inside a CUDA call: CUPTI may be waiting for this very thread.
@@ -128,6 +130,7 @@ class Flusher {
     }
     if (now_ns >= next_clock_ns_ && SendClockPair(self_)) next_clock_ns_ = now_ns + kClockPeriodNs;
     if (now_ns >= next_flush_ns_) Flush(now_ns);
+    if (now_ns >= next_samples_ns_) FetchSamples();
     if (now_ns - began_ns_ > kSettledAfterNs) self_.gate.Settle();
     return WhenIdle(next_flush_ns_ - now_ns);
   }
@@ -145,8 +148,14 @@ class Flusher {
     next_flush_ns_ = now_ns + period_ns_;
   }
 
+  void FetchSamples() {
+    has_samples_ = self_.sampling.Fetch();
+    next_samples_ns_ = MonotonicNs() + kSamplesPeriodNs;
+  }
+
   // `otherwise`, or forever when CUPTI holds no buffer: the next request wakes us.
   uint64_t WhenIdle(uint64_t otherwise) {
+    if (has_samples_) return otherwise == kForever ? kSamplesPeriodNs : otherwise;
     self_.flusher_idle.store(true, std::memory_order_seq_cst);
     idle_ = otherwise == kForever || self_.pool.outstanding() == 0;
     if (idle_) return kForever;
@@ -159,6 +168,7 @@ class Flusher {
   const uint64_t began_ns_ = MonotonicNs();
   uint64_t next_clock_ns_ = 0;
   uint64_t next_flush_ns_ = 0;
+  uint64_t next_samples_ns_ = 0;
   uint64_t period_ns_ = kFlushPeriodNs;
   uint64_t flushed_calls_ = 0;
   uint64_t looked_ns_ = MonotonicNs();
@@ -166,10 +176,12 @@ class Flusher {
   uint32_t heartbeat_ = 0;
   bool abandoned_ = false;
   bool idle_ = true;
+  bool has_samples_ = false;  // so did the last fetch
 };
 
 void FlushLast(Injection& self) {
   const bool closed = self.ring.closed();
+  self.sampling.Stop();
   // First, so that the flush does not fill a new buffer with records of its own cost.
   self.cupti.disable_kind(cupti::kKindOverhead);
   // Running kernels come back without an end, and never again: only now.

@@ -25,6 +25,7 @@
 #include "cupti_inject/launch_stacks.h"
 #include "cupti_inject/lock.h"
 #include "cupti_inject/nvtx_texts.h"
+#include "cupti_inject/pc_sampling.h"
 #include "cupti_inject/presence.h"
 #include "cupti_inject/ring_producer.h"
 #include "cupti_inject/thread_state.h"
@@ -98,6 +99,7 @@ struct Injection {        // NOLINT(clang-analyzer-optin.performance.Padding): o
   InstantiatedNodes instantiated;
   BufferPool pool;
   ActivityDrain drain;
+  PcSampling sampling;  // open where the recorder wants it
 
   // What the flusher waits for, and what others wait for it.
   Signal flusher_wake;

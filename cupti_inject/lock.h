@@ -77,6 +77,12 @@ class Lock {
     }
   }
 
+  // False: another thread holds it.
+  bool TryAcquire() {
+    uint32_t state = kFree;
+    return state_.compare_exchange_strong(state, kHeld, std::memory_order_acquire);
+  }
+
   void Release() {
     if (state_.exchange(kFree, std::memory_order_release) == kContended) FutexWakeAll(state_);
   }

@@ -142,6 +142,7 @@ void EndSession(Injection& self) {
   WaitUntilNobodyIsInside();
   self.stacks.Close();
   self.drain.Close();
+  self.sampling.Close();
   self.instantiated.Close();
   self.pool.Close(self.leaving.load() == Leaving::kDone);
   self.gate.Close();

@@ -159,6 +159,20 @@ uint32_t EnableCallbacks(Injection& self, uint32_t domain) {
   return enabled;
 }
 
+// Where it does not work the rest of the recording goes on.
+void OpenSampling(Injection& self) {
+  if ((self.settings & wire::kSettingGpuSamples) == 0) return;
+  char reason[128] = "";
+  if (!self.sampling.Open(self.mapped.header, &self.ring, &self.cupti, reason, sizeof(reason))) {
+    return SendDetail(self, wire::DetailKind::kNotSampled, 0, reason);
+  }
+  for (const uint32_t id : {cupti::kResourceContextDestroyStarting, cupti::kResourceModuleLoaded,
+                            cupti::kResourceModuleUnloadStarting}) {
+    Try(self, "callbacks of modules",
+        self.cupti.enable_callback(1, self.subscriber, cupti::kDomainResource, id));
+  }
+}
+
 }  // namespace
 
 void SendDetail(Injection& self, wire::DetailKind kind, uint64_t number, const char* text) {
@@ -198,6 +212,7 @@ bool SetUpCupti(Injection& self, const char* chosen_cupti, char* reason, size_t 
     SendDetail(self, wire::DetailKind::kNote, 0,
                "this CUPTI does not tell who makes nodes of graphs");
   }
+  OpenSampling(self);
   if (!Try(self, "context callbacks",
            self.cupti.enable_callback(1, self.subscriber, cupti::kDomainResource,
                                       cupti::kResourceContextCreated))) {

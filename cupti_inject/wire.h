@@ -46,7 +46,7 @@
 
 namespace xpu::wire {
 
-inline constexpr uint32_t kVersion = 11;
+inline constexpr uint32_t kVersion = 12;
 inline constexpr char kEnvironmentVariable[] = "XPU_INJECT";
 inline constexpr char kCuptiLibVariable[] = "XPU_CUPTI_LIB";  // the libcupti to use, a path
 inline constexpr size_t kSecretBytes = 16;  // 32 hexadecimal digits in the environment
@@ -106,6 +106,8 @@ enum Counter : uint32_t {
   kCounterNvtxDropped,        // ring full
   kCounterCallsLost,          // ring full; their stack was dropped too
   kCounterPythonDropped,      // launch stacks whose Python frames were dropped: ring full
+  kCounterSamplesDropped,     // of program counters: ring full, or no memory for their function
+  kCounterCubinsDropped,      // modules with samples whose code could not be read or sent
   kCounterCount,
 };
 
@@ -117,6 +119,7 @@ inline constexpr uint32_t kSettingPauses = 1 << 4;        // the gate may be clo
 inline constexpr uint32_t kSettingProfilerApi = 1 << 5;   // it opens with cuProfilerStart
 inline constexpr uint32_t kSettingNvtxRange = 1 << 6;     // it opens with RingHeader::capture_range
 inline constexpr uint32_t kSettingMayEnd = 1 << 7;        // `gate` may become kGateEnds
+inline constexpr uint32_t kSettingGpuSamples = 1 << 8;    // of program counters of the GPU
 
 // Bits of RingHeader::gate.
 inline constexpr uint32_t kGatePaused = 1 << 0;
@@ -143,6 +146,12 @@ struct RingHeader {
   // How many buffers CUPTI may have on the device; 0: as many as it takes. Only tests of what
   // happens when there are none left say so.
   uint64_t device_buffers;
+  // Of kSettingGpuSamples: a sample each 2^N cycles, and the GPU's memory for them.
+  uint32_t sample_period_bits;
+  // The number of the last GpuClaimMessage that was answered, times 2, plus 1 if the GPU is the
+  // program's to sample.
+  std::atomic<uint32_t> claim_answer;
+  uint64_t sample_buffer_bytes;
   alignas(64) std::atomic<uint64_t> head;    // bytes ever reserved
   alignas(64) std::atomic<uint64_t> tail;    // bytes ever consumed
   alignas(64) std::atomic<uint32_t> closed;  // the recorder has stopped: produce nothing more
@@ -193,6 +202,12 @@ enum class MessageKind : uint32_t {
   kCodeFilesComplete = 17,  // CodeFilesCompleteMessage
   kCodeFileGone = 18,       // CodeFileGoneMessage
   kNvtxSchemaEntry = 19,    // NvtxSchemaEntryMessage, then the text
+  kGpuSampling = 20,        // GpuSamplingMessage
+  kGpuSamples = 21,         // GpuSamplesMessage, then reason_count of ReasonSamples
+  kGpuFunction = 22,        // GpuFunctionMessage, then the name
+  kStallReason = 23,        // StallReasonMessage, then the name
+  kCubin = 24,              // CubinMessage, then a piece of it
+  kGpuClaim = 25,           // GpuClaimMessage
 };
 
 // Every message begins with it, at a multiple of 8 bytes, and fills a multiple of 8 bytes.
@@ -308,12 +323,84 @@ struct SwitchMessage {
   uint32_t reserved;
 };
 
+// The library wants to sample a GPU and waits for RingHeader::claim_answer. One program at a time
+// may: in a second one all of CUPTI fails from then on (13.0), kernel records too.
+struct GpuClaimMessage {
+  MessageHeader header;
+  uint8_t uuid[16];
+  uint32_t number;  // from 1
+  uint32_t reserved;
+};
+
+// Samples of a context's program counters were fetched.
+struct GpuSamplingMessage {
+  MessageHeader header;
+  uint64_t time_ns;   // CLOCK_MONOTONIC
+  uint64_t since_ns;  // of the fetch before
+  uint32_t context_id;
+  uint32_t device_id;
+  uint64_t period_cycles;
+  uint64_t buffer_bytes;
+  uint64_t samples;
+  uint64_t dropped_samples;
+  uint64_t other_samples;
+  uint32_t buffer_was_full;  // 1: the samples of some time are lost
+  uint32_t reserved;
+};
+
+struct ReasonSamples {
+  uint32_t reason;
+  uint32_t samples;
+};
+inline constexpr uint32_t kMaxStallReasons = 64;  // CUPTI 13.0 has 40
+
+// Those at one instruction, sent before the GpuSamplingMessage of their fetch.
+struct GpuSamplesMessage {
+  MessageHeader header;
+  uint64_t time_ns;
+  uint64_t cubin_crc;
+  uint64_t offset;
+  uint32_t context_id;
+  uint32_t function_index;
+  uint32_t reason_count;
+  uint32_t reserved;
+};
+
+// Defines (cubin_crc, function_index) for the rest of this ring.
+struct GpuFunctionMessage {
+  MessageHeader header;
+  uint64_t cubin_crc;
+  uint32_t function_index;
+  uint32_t text_bytes;
+};
+
+// Defines `reason` in the context for the rest of this ring.
+struct StallReasonMessage {
+  MessageHeader header;
+  uint32_t context_id;
+  uint32_t reason;
+  uint32_t text_bytes;
+  uint32_t reserved;
+};
+
+// A piece of a module's code, in ascending order without gaps.
+struct CubinMessage {
+  MessageHeader header;
+  uint64_t cubin_crc;
+  uint64_t cubin_bytes;
+  uint64_t offset;
+  uint32_t piece_bytes;
+  uint32_t reserved;
+};
+inline constexpr uint64_t kMaxCubinBytes = uint64_t{256} << 20;
+
 enum class DetailKind : uint32_t {
   kDormantReason = 1,  // text: one sentence
   kCuptiPath = 2,      // text: the file; `number`: cuptiGetVersion
   kDriverVersion = 3,  // `number`: cuDriverGetVersion
   kNote = 4,           // text: a part that does not work, one sentence; `number`: CUPTI's result
   kMarkerUsed = 5,     // text: why no stacks are taken in the process; the marker is called
+  kNotSampled = 6,     // text: why a context's program counters are not sampled
 };
 
 struct DetailMessage {

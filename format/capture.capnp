@@ -155,6 +155,9 @@ struct Events {
   gpuFaults @38 :GpuFault;
   gpuMetrics @39 :GpuMetric;
   gpuMetricSamples @40 :GpuMetricSample;
+  gpuSamplings @41 :GpuSampling;
+  gpuSamples @42 :GpuSample;
+  cubinSlices @43 :CubinSlice;
 }
 
 # ---- the recording -------------------------------------------------------------------------------
@@ -1016,4 +1019,50 @@ struct GpuMetricSample {
   value5 @11 :Column $u64;
   value6 @12 :Column $u64;
   value7 @13 :Column $u64;
+}
+
+# ---- samples of the GPU's program counters -------------------------------------------------------
+
+struct GpuSampling {
+  # Samples of a context's program counters were fetched (CUPTI's continuous PC sampling).
+  rows @0 :UInt32;
+  instance @1 :Column $instance;
+  timeNs @2 :Column $u64 $time(monotonic);  # when they were fetched
+  sinceNs @3 :Column $u64 $time(monotonic);  # of the previous fetch, or when sampling began
+  contextId @4 :Column $u32;  # as in kernel
+  deviceId @5 :Column $u32;
+  period @6 :Column $u64 $unit("cycles");  # between two samples of a multiprocessor
+  bufferBytes @7 :Column $u64 $unit("bytes");  # that CUPTI took of the GPU's memory
+  samples @8 :Column $u64;  # with those that are dropped or of no kernel of the program
+  droppedSamples @9 :Column $u64;  # by the hardware
+  otherSamples @10 :Column $u64;  # in kernels that the driver itself runs
+}
+
+struct GpuSample {
+  # How often warps were found at an instruction for one reason, since the previous fetch.
+  rows @0 :UInt32;
+  instance @1 :Column $instance;
+  timeNs @2 :Column $u64 $time(monotonic);  # of the gpu_sampling with the same context
+  contextId @3 :Column $u32;
+  cubinCrc @4 :Column $u64 $is(definition);  # of the module, as CUPTI computes it
+  functionIndex @5 :Column $u32;  # of the function's symbol in the module
+  function @6 :Column $text;  # mangled
+  offset @7 :Column $u64 $is(address);  # of the instruction in the function
+  stallReason @8 :Column $text;
+    # as CUPTI names it: "smsp__pcsamp_warps_issue_stalled_wait"; with "_not_issued" at the end if
+    # the scheduler issued no instruction of another warp either
+  samples @9 :Column $u64;
+}
+
+struct CubinSlice {
+  # GPU code that has samples. The bytes of the parts 0 to part_count - 1, concatenated, are an ELF
+  # file with the code of functions that were hit, their symbols and their line tables, each
+  # function at an address of its own. There may be several slices of one module, with other
+  # functions.
+  rows @0 :UInt32;
+  instance @1 :Column $instance;
+  cubinCrc @2 :Column $u64 $is(definition);
+  part @3 :Column $u32;
+  partCount @4 :Column $u32;
+  bytes @5 :Column $bytes;  # at most kMaxStringBytes
 }

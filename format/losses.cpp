@@ -164,6 +164,13 @@ constexpr std::array<LossInfo, static_cast<size_t>(LossKind::kCount)> kTable{{
     {LossKind::kGpuSamplesLost, "gpu_samples_lost", Severity::kLost,
      "GPU metric {sample|samples} lost: the buffer of the counters was full",
      "Raise --gpu-metric-interval, or give xpu-record a free core."},
+    {LossKind::kGpuNotSampled, "gpu_not_sampled", Severity::kLost,
+     "CUDA {context|contexts} in which GPU code could not be sampled", ""},
+    {LossKind::kGpuSamplesDropped, "gpu_samples_dropped", Severity::kLost,
+     "{sample|samples} of GPU code dropped",
+     "Raise --gpu-sample-period or --gpu-sample-buffer, or give xpu-record a free core."},
+    {LossKind::kGpuCodeMissing, "gpu_code_missing", Severity::kPartial,
+     "GPU {module|modules} whose code is not stored: their samples have no source lines", ""},
 }};
 
 }  // namespace

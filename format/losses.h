@@ -70,6 +70,9 @@ enum class LossKind : uint8_t {
   kOffCpuEventsMissed,
   kGpuMetricsRefused,
   kGpuSamplesLost,
+  kGpuNotSampled,
+  kGpuSamplesDropped,
+  kGpuCodeMissing,
   kCount,
 };
 

@@ -55,6 +55,8 @@ struct Words {
   bool no_nvtx = false;
   bool no_python = false;
   bool yield_cupti = false;
+  uint64_t gpu_sample_period = 0;  // 0: not given
+  std::string gpu_sample_buffer;
 };
 
 void AddGpuOptions(CLI::App& app, RecordOptions& options, Words& words, CLI::Option* cpu_only) {
@@ -65,11 +67,15 @@ void AddGpuOptions(CLI::App& app, RecordOptions& options, Words& words, CLI::Opt
   auto* cupti = app.add_option("--cupti-lib", options.cupti_library);
   cupti->type_name("FILE")->excludes(cpu_only);
   auto* memory = app.add_flag("--gpu-memory", options.record_memory)->excludes(cpu_only);
+  auto* samples = app.add_flag("--gpu-samples", options.gpu_samples.is_on)->excludes(cpu_only);
+  app.add_option("--gpu-sample-period", words.gpu_sample_period)->type_name("N")->needs(samples);
+  app.add_option("--gpu-sample-buffer", words.gpu_sample_buffer)->type_name("SIZE")->needs(samples);
   app.add_flag("--no-nvtx", words.no_nvtx)->excludes(cpu_only);
   app.add_flag("--no-python", words.no_python);
   for (auto* without_library : {app.add_flag("--no-inject", words.no_inject),
                                 app.add_flag("--yield-cupti", words.yield_cupti)}) {
     without_library->excludes(cpu_only)->excludes(cupti)->excludes(memory)->excludes(graph);
+    without_library->excludes(samples);
   }
   app.add_option("--cuda-lib", options.cuda_libraries)
       ->type_name("FILE")
@@ -327,6 +333,7 @@ std::string_view NeedsLibrary(const Words& words, const RecordOptions& options) 
   if (words.gpu_only) return "--gpu-only";
   if (!words.capture_range.empty()) return "--capture-range";
   if (options.record_memory) return "--gpu-memory";
+  if (options.gpu_samples.is_on) return "--gpu-samples";
   if (words.launch_stacks == "inline") return "--launch-stacks=inline";
   return words.graph_trace == "node" ? "--cuda-graph-trace" : "";
 }
@@ -341,6 +348,9 @@ Status CheckAttach(const Words& words, const RecordOptions& options) {
   if (words.graph_trace == "graph") {
     return refuse("--cuda-graph-trace=graph",
                   "CUPTI crashes at the next replay of a graph that was made earlier");
+  }
+  if (options.gpu_samples.is_on) {
+    return refuse("--gpu-samples", "sampling begins where the program creates its CUDA context");
   }
   if (words.launch_stacks == "uprobe") {
     return refuse("--launch-stacks=uprobe", "the library that is loaded there takes the stacks");
@@ -419,6 +429,7 @@ Status SetOptions(const Words& words, RecordOptions& options) {
   XPU_RETURN_IF_ERROR(SetProbes(words, options));
   XPU_RETURN_IF_ERROR(SetControl(words, options.control));
   XPU_RETURN_IF_ERROR(SetOutput(words, options));
+  XPU_RETURN_IF_ERROR(options.gpu_samples.Set(words.gpu_sample_period, words.gpu_sample_buffer));
   if (options.inject && !options.cuda_libraries.empty()) {
     return UsageError("--cuda-lib needs --no-inject");
   }

@@ -29,6 +29,7 @@ CPU samples, probes, stacks (all: --help cpu)
 GPU activity (all: --help gpu)
   --cuda-graph-trace WHAT  graph (default), node: a record per replay, per node
   --gpu-memory, --gpu-metrics  record GPU memory allocations; hardware counters
+  --gpu-samples         sample instructions of kernels, and what they wait for
   --no-inject           load nothing into the program: no GPU times
   --yield-cupti         leave CUPTI to the program's profiler; no GPU times
 

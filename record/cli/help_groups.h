@@ -66,6 +66,12 @@ inline constexpr HelpGroup kHelpGroups[] = {
                         as long
   --gpu-memory          record each allocation and release of GPU memory, with
                         its stack
+  --gpu-samples         sample which instructions kernels execute, and what
+                        their warps wait for
+  --gpu-sample-period N  with --gpu-samples: a sample every N cycles of each
+                        multiprocessor, a power of two (default 262144)
+  --gpu-sample-buffer SIZE  with --gpu-samples: how much memory of each GPU holds
+                        samples (default 64M)
   --gpu-metrics         record hardware counters of the GPUs over time: how busy
                         multiprocessors, tensor cores and memory are; needs
                         root and an installed CUDA toolkit

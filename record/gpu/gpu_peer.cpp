@@ -8,6 +8,7 @@
 
 #include <poll.h>
 
+#include "cupti_inject/cupti_abi.h"
 #include "format/base/text.h"
 #include "record/base/clock.h"
 #include "record/gpu/cupti_decode.h"
@@ -37,13 +38,27 @@ bool IsDomain(uint32_t domain) {
          domain == static_cast<uint32_t>(ApiDomain::kRuntime);
 }
 
+// `result`: of CUPTI.
+std::string_view HintOfSampling(uint64_t result) {
+  switch (result) {
+    case cupti::kErrorInsufficientPrivileges:
+      return "; the driver keeps profiling to root (NVreg_RestrictProfilingToAdminUsers): run the "
+             "program as root or with CAP_SYS_ADMIN, or change that";
+    case cupti::kErrorNotSupported:
+      return "; this GPU, or a part of one (MIG, vGPU), does not allow it";
+    default:
+      return "";
+  }
+}
+
 }  // namespace
 
 GpuPeer::GpuPeer(InjectPeer peer, EventSink& sink, const InlineStacks::Settings& stacks,
                  const FairBudget& memory)
     : peer_(std::move(peer)),
       memory_(memory),
-      stacks_(stacks, pid(), instance(), peer_.ring.header(), memory_) {
+      stacks_(stacks, pid(), instance(), peer_.ring.header(), memory_),
+      samples_(instance(), pid(), memory_) {
   process_.instance = instance();
   process_.pid = pid();
   process_.namespace_pid = peer_.namespace_pid;
@@ -87,6 +102,7 @@ void GpuPeer::Drain(EventSink& sink) {
   peer_.ring.Drain(
       [&](wire::MessageKind kind, Bytes message) { TakeMessage(kind, message, sink); });
   stacks_.Update(sink);
+  samples_.Update(sink, false);
   if (!had_fault && !peer_.ring.fault().empty()) {
     Add(sink, LossKind::kWireInvalid, 1, peer_.ring.fault());
   }
@@ -110,6 +126,7 @@ void GpuPeer::Finish(EventSink& sink, End end) {
     has_torn_message_ = true;
     Drain(sink);
   }
+  samples_.Update(sink, true);
   CountMissing(sink, end);
 }
 
@@ -134,6 +151,10 @@ void GpuPeer::CountLosses(EventSink& sink) {
   Add(sink, LossKind::kLaunchRingFull, news(wire::kCounterPythonDropped),
       "only the Python frames of others");
   Add(sink, LossKind::kCuptiDropped, news(wire::kCounterCuptiDropped));
+  Add(sink, LossKind::kGpuSamplesDropped, news(wire::kCounterSamplesDropped),
+      "the ring between the program and xpu-record was full");
+  Add(sink, LossKind::kGpuCodeMissing, news(wire::kCounterCubinsDropped),
+      "they were unloaded, or the ring to xpu-record was full");
   const uint64_t refusals = memory_.refusals();
   Add(sink, LossKind::kProcessMemoryFull, refusals - std::exchange(refusals_counted_, refusals));
   if (StateOf(state_) == InjectState::kDormant && !std::exchange(dormant_counted_, true)) {
@@ -204,7 +225,7 @@ void GpuPeer::TakeMessage(wire::MessageKind kind, Bytes message, EventSink& sink
       fits = TakeCallbackName(message, sink);
       break;
     case wire::MessageKind::kDetail:
-      fits = TakeDetail(message);
+      fits = TakeDetail(message, sink);
       break;
     case wire::MessageKind::kGraphNode:
       fits = TakeGraphNode(message, sink);
@@ -217,6 +238,24 @@ void GpuPeer::TakeMessage(wire::MessageKind kind, Bytes message, EventSink& sink
       break;
     case wire::MessageKind::kSwitch:
       fits = TakeSwitch(message);
+      break;
+    case wire::MessageKind::kGpuClaim:
+      fits = TakeClaim(message);
+      break;
+    case wire::MessageKind::kGpuSampling:
+      fits = samples_.TakeSampling(message, sink);
+      break;
+    case wire::MessageKind::kGpuSamples:
+      fits = samples_.TakeSamples(message, sink);
+      break;
+    case wire::MessageKind::kGpuFunction:
+      fits = samples_.TakeFunction(message);
+      break;
+    case wire::MessageKind::kStallReason:
+      fits = samples_.TakeReason(message);
+      break;
+    case wire::MessageKind::kCubin:
+      fits = samples_.TakeCubin(message, sink);
       break;
     case wire::MessageKind::kCodeFile:
       fits = stacks_.TakeCodeFile(message);
@@ -407,7 +446,22 @@ bool GpuPeer::TakeSwitch(Bytes message) {
   return true;
 }
 
-bool GpuPeer::TakeDetail(Bytes message) {
+bool GpuPeer::TakeClaim(Bytes message) {
+  const auto fixed = ReadFixed<wire::GpuClaimMessage>(message);
+  if (!fixed) return false;
+  claim_ = (*fixed)->number;
+  const auto* uuid = reinterpret_cast<const char*>((*fixed)->uuid);
+  claimed_gpu_.assign(uuid, sizeof((*fixed)->uuid));
+  return true;
+}
+
+void GpuPeer::AnswerClaim(bool is_granted) {
+  claimed_gpu_.clear();
+  peer_.ring.header().claim_answer.store(claim_ * 2 + (is_granted ? 1 : 0),
+                                         std::memory_order_release);
+}
+
+bool GpuPeer::TakeDetail(Bytes message, EventSink& sink) {
   const auto fixed = ReadFixed<wire::DetailMessage>(message);
   if (!fixed) return false;
   const auto text = BytesAfter(message, sizeof(wire::DetailMessage), (*fixed)->text_bytes);
@@ -423,6 +477,10 @@ bool GpuPeer::TakeDetail(Bytes message) {
       marker_used_ = true;
       marker_reason_ = ObstacleToTables(pid(), TextOf(*text));
       AppendFormat(news_, "process {}: launch stacks by the marker: {}\n", pid(), TextOf(*text));
+      return true;
+    case wire::DetailKind::kNotSampled:
+      Add(sink, LossKind::kGpuNotSampled, 1,
+          Format("process {}: {}{}", pid(), TextOf(*text), HintOfSampling((*fixed)->number)));
       return true;
     case wire::DetailKind::kCuptiPath:
       cupti_path_ = TextOf(*text);

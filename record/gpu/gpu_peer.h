@@ -11,6 +11,7 @@
 #include "cupti_inject/wire.h"
 #include "format/events.h"
 #include "record/base/fair_budget.h"
+#include "record/gpu/gpu_samples.h"
 #include "record/gpu/inject_server.h"
 #include "record/gpu/inline_stacks.h"
 #include "record/gpu/open_calls.h"
@@ -58,6 +59,10 @@ class GpuPeer {
   };
   std::vector<Switch> TakeSwitches() { return std::exchange(switches_, {}); }
 
+  // A GPU that the library asks to sample (its UUID), until it is answered.
+  const std::string& claimed_gpu() const { return claimed_gpu_; }
+  void AnswerClaim(bool is_granted);
+
   // Waits for at most `timeout_ms`.
   bool HasEnded(int timeout_ms = 0) const;
   InstanceId instance() const { return InstanceId{peer_.instance}; }
@@ -85,11 +90,12 @@ class GpuPeer {
   bool TakeApiCall(Bytes message, EventSink& sink);
   bool TakeClockPair(Bytes message, EventSink& sink);
   bool TakeCallbackName(Bytes message, EventSink& sink);
-  bool TakeDetail(Bytes message);
+  bool TakeDetail(Bytes message, EventSink& sink);
   bool TakeGraphNode(Bytes message, EventSink& sink);
   bool TakeNvtx(Bytes message, EventSink& sink);
   bool TakeNvtxSchemaEntry(Bytes message, EventSink& sink);
   bool TakeSwitch(Bytes message);
+  bool TakeClaim(Bytes message);
   void WriteProcess(EventSink& sink);
   void CountLosses(EventSink& sink);
   void CountMissing(EventSink& sink, End end);
@@ -115,7 +121,10 @@ class GpuPeer {
   ChargedTable<KeptText> names_{memory_};
   OpenCalls calls_{memory_};
   InlineStacks stacks_;
+  GpuSamples samples_;
   std::vector<Switch> switches_;
+  std::string claimed_gpu_;
+  uint32_t claim_ = 0;  // its number
 
   uint64_t activities_taken_ = 0;
   uint64_t calls_taken_ = 0;

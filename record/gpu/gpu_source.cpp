@@ -129,13 +129,15 @@ Result<std::unique_ptr<Source>> GpuSource::Open(SourceContext& context) {
   XPU_ASSIGN_OR_RETURN(std::unique_ptr<SharedTables> tables, OpenArena(options));
   const bool graph_nodes = options.graph_trace == GraphTraceMode::kNode;
   const bool nvtx = TakesNvtx(options, context.environment);
-  XPU_ASSIGN_OR_RETURN(InjectServer server,
-                       InjectServer::Listen((graph_nodes ? wire::kSettingGraphNodes : 0) |
-                                            (tables != nullptr ? wire::kSettingInlineStacks : 0) |
-                                            (nvtx ? wire::kSettingNvtx : 0) |
-                                            (options.record_memory ? wire::kSettingMemory : 0) |
-                                            ControlSettings(options)));
+  XPU_ASSIGN_OR_RETURN(
+      InjectServer server,
+      InjectServer::Listen(
+          (graph_nodes ? wire::kSettingGraphNodes : 0) |
+          (tables != nullptr ? wire::kSettingInlineStacks : 0) | (nvtx ? wire::kSettingNvtx : 0) |
+          (options.record_memory ? wire::kSettingMemory : 0) |
+          (options.gpu_samples.is_on ? wire::kSettingGpuSamples : 0) | ControlSettings(options)));
   server.SetDeviceBuffers(context.device_buffers);
+  server.SetSampling(options.gpu_samples.period_bits, options.gpu_samples.buffer_bytes);
   const std::optional<CaptureRange>& range = options.control.capture_range;
   if (range && !range->is_profiler_api) {
     if (!nvtx) return NoRangesOfNvtx();
@@ -306,6 +308,14 @@ void GpuSource::FinishPeer(GpuPeer& peer, EventSink& sink, GpuPeer::End end) {
   }
   if (peer.leaves()) instances_.erase(peer.instance().value);
   sink.Forget(peer.instance());
+  std::erase_if(sampled_gpus_, [&](const auto& gpu) { return gpu.second == peer.instance(); });
+}
+
+// A process may create several contexts on a GPU.
+void GpuSource::AnswerClaim(GpuPeer& peer) {
+  if (peer.claimed_gpu().empty()) return;
+  const auto claimed = sampled_gpus_.try_emplace(peer.claimed_gpu(), peer.instance()).first;
+  peer.AnswerClaim(claimed->second == peer.instance());
 }
 
 // Returns false while stacks of an ended process still wait for tables.
@@ -332,6 +342,7 @@ void GpuSource::Drain(EventSink& sink) {
       WatchCupti(*peer);
       UseMarker(*peer);
       peer->AnswerForTables(has_tables);
+      AnswerClaim(*peer);
     }
     if (const std::string news = peer->TakeNews(); context_.options.verbose) {
       std::fputs(ForTerminal(news).c_str(), stderr);

@@ -60,6 +60,7 @@ class GpuSource : public Source {
   void FinishPeer(GpuPeer& peer, EventSink& sink, GpuPeer::End end);
   void FlushPrograms(EventSink& sink);
   void FollowRange(GpuPeer& peer);
+  void AnswerClaim(GpuPeer& peer);
   void SetRange(const GpuPeer& peer, uint64_t time_ns, bool is_open, std::string cause);
   uint32_t Gate(bool others_open) const;
   void SetGates();
@@ -86,6 +87,7 @@ class GpuSource : public Source {
   bool paused_ = false;
   bool in_programs_ = true;  // SwitchState
   std::set<InstanceId> in_range_;
+  std::map<std::string, InstanceId> sampled_gpus_;  // by UUID
   std::vector<RangeChange> range_changes_;
   FairBudget memory_ = GpuPeer::Memory();
   std::vector<std::unique_ptr<GpuPeer>> peers_;

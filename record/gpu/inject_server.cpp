@@ -238,6 +238,8 @@ Result<InjectPeer> InjectServer::Welcome(const Pending& pending, const wire::Hel
   ring.header().patience_ns = kRecorderPatienceNs;
   ring.header().gate.store(gate_, std::memory_order_relaxed);
   ring.header().device_buffers = device_buffers_;
+  ring.header().sample_period_bits = sample_period_bits_;
+  ring.header().sample_buffer_bytes = sample_buffer_bytes_;
   capture_range_.copy(ring.header().capture_range, wire::kCaptureRangeBytes);
   const wire::HelloReply reply{wire::kVersion, 1, ring.capacity_bytes(), arena_bytes_};
   if (!SendReply(connection, reply, ring.memfd(), arena_memfd_)) {

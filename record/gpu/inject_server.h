@@ -55,6 +55,10 @@ class InjectServer {
   // The initial gate of libraries that connect later: bits of wire::kGate...
   void SetGate(uint32_t gate) { gate_ = gate; }
   void SetDeviceBuffers(uint64_t count) { device_buffers_ = count; }  // wire::RingHeader
+  void SetSampling(uint32_t period_bits, uint64_t buffer_bytes) {     // likewise
+    sample_period_bits_ = period_bits;
+    sample_buffer_bytes_ = buffer_bytes;
+  }
   // The NVTX range that opens the recording. `domain`: empty for the default domain, "*" for any.
   // Together they fit into wire::kCaptureRangeBytes.
   void SetCaptureRange(const std::string& name, const std::string& domain) {
@@ -109,6 +113,8 @@ class InjectServer {
   uint32_t settings_ = 0;
   uint32_t gate_ = 0;
   uint64_t device_buffers_ = 0;
+  uint32_t sample_period_bits_ = 0;
+  uint64_t sample_buffer_bytes_ = 0;
   std::string capture_range_;
   int arena_memfd_ = -1;
   uint64_t arena_bytes_ = 0;

@@ -14,6 +14,7 @@
 #include "record/options/control_options.h"
 #include "record/options/cpu_events.h"
 #include "record/options/gpu_metrics_options.h"
+#include "record/options/gpu_sample_options.h"
 #include "record/options/output_options.h"
 #include "record/options/user_probes.h"
 
@@ -44,6 +45,7 @@ struct RecordOptions {
   bool record_nvtx = true;  // with `inject`
   bool record_memory = false;
   GpuMetricsOptions gpu_metrics;
+  GpuSampleOptions gpu_samples;
   std::vector<std::string> cuda_libraries;
   std::vector<UserProbe> probes;
   ControlOptions control;

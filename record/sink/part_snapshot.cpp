@@ -94,6 +94,10 @@ void PartSnapshot::Keep(KeptEvent<NvtxSchemaEntry> kept) {
   Replace(Of(entry.instance).schema_entries, key, std::move(kept));
 }
 
+void PartSnapshot::Keep(KeptEvent<CubinSlice> kept) {
+  if (TakeMemory(kept)) Of(kept.event.instance).cubin_slices.push_back(std::move(kept));
+}
+
 void PartSnapshot::Keep(KeptEvent<GraphNode> kept) {
   if (graph_nodes_ >= kMaxGraphNodes || !TakeMemory(kept)) return;
   ++graph_nodes_;

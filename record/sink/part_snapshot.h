@@ -78,7 +78,7 @@ class PartSnapshot {
            std::is_same_v<Event, NvtxEvent> || std::is_same_v<Event, RecordingSwitch> ||
            std::is_same_v<Event, RankInfo> || std::is_same_v<Event, NvtxSchemaEntry> ||
            std::is_same_v<Event, ContainerInfo> || std::is_same_v<Event, GpuDevice> ||
-           std::is_same_v<Event, GpuMetric>;
+           std::is_same_v<Event, GpuMetric> || std::is_same_v<Event, CubinSlice>;
   }
 
   template <typename Event, typename TextOf>
@@ -121,6 +121,7 @@ class PartSnapshot {
   void Keep(const KeptEvent<RankInfo>& kept);
   void Keep(KeptEvent<NvtxSchemaEntry> kept);
   void Keep(const KeptEvent<ContainerInfo>& kept);
+  void Keep(KeptEvent<CubinSlice> kept);
   static bool BeginsOrNames(const NvtxEvent& event);
   void Leave(const NvtxEvent& event);
 
@@ -144,6 +145,7 @@ class PartSnapshot {
     std::vector<KeptEvent<RankInfo>> rank;                             // only the last one
     using SchemaKey = std::tuple<uint32_t, uint64_t, bool, uint32_t>;  // domain, schema, entry
     std::map<SchemaKey, KeptEvent<NvtxSchemaEntry>> schema_entries;
+    std::vector<KeptEvent<CubinSlice>> cubin_slices;
   };
   Instance& Of(InstanceId instance) {
     return instances_.try_emplace(instance.value, budget_).first->second;
@@ -184,6 +186,7 @@ void PartSnapshot::Restate(Intern&& intern, Write&& write) const {
     for (const auto& node : instance.graph_nodes) one(node);
     for (const auto& rank : instance.rank) one(rank);
     for (const auto& [key, entry] : instance.schema_entries) one(entry);
+    for (const auto& slice : instance.cubin_slices) one(slice);
   }
   for (const auto& [key, name] : nvtx_names_) one(name);
   for (const auto& [key, ranges] : pushed_) {

@@ -82,7 +82,7 @@ std::string Calls() {
   row.Add(MessageKind::kNvtxSchemaEntry,
           NvtxSchemaEntryMessage{{}, 9, 16, 0, 0, 0, 0, 4, 0, 0, 5, 0}, "field");
   row.Add(MessageKind::kSwitch, SwitchMessage{{}, 10, 1, 0});
-  for (uint32_t kind = 1; kind < 6; ++kind) {
+  for (uint32_t kind = 1; kind < 7; ++kind) {
     row.Add(MessageKind::kDetail, DetailMessage{{}, static_cast<DetailKind>(kind), 4, 13}, "text");
   }
   return row.Header(0, 100).Header(1, 2).bytes();
@@ -117,6 +117,21 @@ std::string Stacks() {
   return row.Header(1, 1).bytes();
 }
 
+std::string Samples() {
+  Row row;
+  const std::string cubin("\177ELF\2\1\1\x41\0\0\0\0\0\0\0\0\2\0\276\0", 20);
+  row.Add(MessageKind::kGpuClaim, GpuClaimMessage{{}, {1, 2, 3}, 1, 0});
+  row.Add(MessageKind::kStallReason, StallReasonMessage{{}, 1, 7, 4, 0}, "wait");
+  row.Add(MessageKind::kGpuFunction, GpuFunctionMessage{{}, 99, 5, 4}, "_Z1k");
+  row.Add(MessageKind::kGpuSamples, GpuSamplesMessage{{}, 10, 99, 16, 1, 5, 1, 0},
+          Numbers({uint64_t{3} << 32 | 7}));
+  row.Add(MessageKind::kGpuSampling,
+          GpuSamplingMessage{{}, 10, 5, 1, 0, 262144, 1 << 26, 3, 1, 0, 1, 0});
+  row.Add(MessageKind::kCubin, CubinMessage{{}, 99, 40, 0, 20, 0}, cubin);
+  row.Add(MessageKind::kCubin, CubinMessage{{}, 99, 40, 20, 20, 0}, cubin);
+  return row.bytes();
+}
+
 // The memory of a ring: one message, then what cannot be one.
 std::string Memory() {
   std::string bytes(1, '\0');
@@ -128,8 +143,11 @@ std::string Memory() {
 }  // namespace
 
 std::vector<std::pair<std::string, std::string>> WireSeeds() {
-  return {
-      {"activities", Activities()}, {"calls", Calls()}, {"stacks", Stacks()}, {"ring", Memory()}};
+  return {{"activities", Activities()},
+          {"calls", Calls()},
+          {"stacks", Stacks()},
+          {"samples", Samples()},
+          {"ring", Memory()}};
 }
 
 }  // namespace xpu::fuzz

@@ -15,8 +15,11 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 # File -> (text in it, what stands there then).
 PRODUCT = {
     "format/capture.capnp": [
-        ("  gpuMetricSamples @40 :GpuMetricSample;\n",
-         "  gpuMetricSamples @40 :GpuMetricSample;\n  cudaEvents @41 :CudaEvent;\n"),
+        ("  cubinSlices @43 :CubinSlice;
+",
+         "  cubinSlices @43 :CubinSlice;
+  cudaEvents @44 :CudaEvent;
+"),
         ("struct JitOperation {\n", """struct CudaEvent {
   # An event was reached in a stream.
   rows @0 :UInt32;

@@ -35,7 +35,8 @@ build_one() {
       -o "$out/$name"
     return
   fi
-  local compile=("$cuda/bin/nvcc" -x cu -std=c++20 -arch="$arch" -O2 -g -Xcompiler "$host_flags")
+  local compile=("$cuda/bin/nvcc" -x cu -std=c++20 -arch="$arch" -O2 -g -lineinfo -Xcompiler
+    "$host_flags")
   "${compile[@]}" -c "$here/$name.cu" -o "$object"
   local objects_of_one=("$object")
   if [ -f "$here/${name}_per_thread.cu" ]; then

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "buffers.h"
+#include "pc_sampling.h"
 #include "settings.h"
 
 namespace xpu::fake_cupti {
@@ -78,6 +79,8 @@ void OnResource(const Resource& resource) {
   CUpti_GraphData graph{};
   if (resource.module_id != 0) {
     module.moduleId = resource.module_id;
+    module.cubinSize = ModuleCode().size();
+    if (module.cubinSize != 0) module.pCubin = ModuleCode().data();
     data.resourceDescriptor = &module;
   } else if (resource.callback_id >= CUPTI_CBID_RESOURCE_GRAPH_CREATED) {
     graph.graph = resource.graph;
@@ -100,6 +103,7 @@ bool Hidden(const Activity& activity) {
 
 void OnActivity(const Activity& activity) {
   const Adding adding;
+  if (activity.kind == ActivityKind::kKernel) SampleKernel(activity);
   if (!KindEnabled(static_cast<uint32_t>(activity.kind)) || Hidden(activity)) return;
   const bool is_node = activity.kind != ActivityKind::kGraphTrace && activity.graph_id != 0;
   if (is_node) TheState().recorded_nodes = true;

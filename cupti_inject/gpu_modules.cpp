@@ -1,0 +1,135 @@
+#include "cupti_inject/gpu_modules.h"
+
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include "cupti_inject/zeroed_memory.h"
+
+namespace xpu::inject {
+namespace {
+
+constexpr uint32_t kPieceBytes = 48 << 10;
+constexpr uint64_t kPieceStepNs = 1'000'000;
+constexpr uint64_t kCodePatienceNs = 2'000'000'000;  // of a whole module
+
+}  // namespace
+
+bool GpuModules::Open(RingProducer* ring, const cupti::Functions* functions) {
+  memory_ = static_cast<std::byte*>(MapZeroed(kMaxModules * sizeof(Module) + kPieceBytes));
+  if (memory_ == nullptr) return false;
+  piece_ = memory_;
+  modules_ = reinterpret_cast<Module*>(memory_ + kPieceBytes);
+  ring_ = ring;
+  cupti_ = functions;
+  return true;
+}
+
+void GpuModules::Close() {
+  if (memory_ != nullptr) munmap(memory_, kMaxModules * sizeof(Module) + kPieceBytes);
+  memory_ = nullptr;
+}
+
+void GpuModules::Add(const cupti::ModuleData& loaded) {
+  if (loaded.cubin == nullptr) return;
+  cupti::CubinCrc checksum{sizeof(checksum), loaded.cubin_bytes, loaded.cubin, 0};
+  if (cupti_->get_cubin_crc(&checksum) != cupti::kSuccess) return;
+  const Locked locked(lock_);
+  Module* place = nullptr;
+  for (uint32_t i = 0; i < module_count_ && place == nullptr; ++i) {
+    Module& module = modules_[i];
+    if (module.crc == checksum.crc && module.is_sent) return;
+    if (module.crc == checksum.crc || (!module.is_loaded && !module.is_sent)) place = &module;
+  }
+  if (place == nullptr && module_count_ < kMaxModules) place = &modules_[module_count_++];
+  if (place == nullptr) return ring_->Count(wire::kCounterCubinsDropped);
+  *place = {loaded.cubin, loaded.cubin_bytes, checksum.crc, loaded.module_id, true, false};
+}
+
+void GpuModules::Remove(const cupti::ModuleData& unloaded) {
+  const Locked locked(lock_);
+  for (uint32_t i = 0; i < module_count_; ++i) {
+    if (modules_[i].id == unloaded.module_id && !modules_[i].is_sent) modules_[i].is_loaded = false;
+  }
+}
+
+// The module, which counts as sent from now on; no code: it is not there, or was sent.
+GpuModules::Module GpuModules::Take(uint64_t crc, bool* is_new) {
+  const Locked locked(lock_);
+  *is_new = false;
+  Module* found = nullptr;
+  for (uint32_t i = 0; i < module_count_; ++i) {
+    Module& module = modules_[i];
+    if (module.crc != crc) continue;
+    if (module.is_sent) return {};
+    found = &module;
+  }
+  *is_new = true;
+  if (found == nullptr) {
+    if (module_count_ < kMaxModules) modules_[module_count_++] = {nullptr, 0, crc, 0, false, true};
+    return {};
+  }
+  found->is_sent = true;
+  return found->is_loaded ? *found : Module{};
+}
+
+void GpuModules::Send(uint64_t crc, bool may_wait) {
+  bool is_new = false;
+  const Module module = Take(crc, &is_new);
+  if (is_new && !SendCubin(module, may_wait)) ring_->Count(wire::kCounterCubinsDropped);
+}
+
+// Copies of pieces: the program may unload the module meanwhile. The recorder compares nothing, so
+// what is no longer the module must not be sent.
+bool GpuModules::SendCubin(const Module& module, bool may_wait) {
+  if (module.bytes == 0 || module.bytes > wire::kMaxCubinBytes || !HasChecksum(module)) {
+    return false;
+  }
+  wire::CubinMessage message{};
+  message.cubin_crc = module.crc;
+  message.cubin_bytes = module.bytes;
+  while (message.offset < module.bytes) {
+    const uint64_t left = module.bytes - message.offset;
+    message.piece_bytes = left < kPieceBytes ? static_cast<uint32_t>(left) : kPieceBytes;
+    iovec ours{piece_, message.piece_bytes};
+    iovec theirs{const_cast<char*>(module.cubin) + message.offset, message.piece_bytes};
+    if (syscall(SYS_process_vm_readv, static_cast<long>(getpid()), &ours, 1UL, &theirs, 1UL, 0UL) !=
+        static_cast<long>(message.piece_bytes)) {
+      return false;
+    }
+    if (!SendPatiently(wire::MessageKind::kCubin, message, piece_, message.piece_bytes, may_wait)) {
+      return false;
+    }
+    message.offset += message.piece_bytes;
+  }
+  return true;
+}
+
+// Of a copy, as it may be gone.
+bool GpuModules::HasChecksum(const Module& module) const {
+  void* copy = MapZeroed(module.bytes);
+  if (copy == nullptr) return false;
+  iovec ours{copy, module.bytes};
+  iovec theirs{const_cast<char*>(module.cubin), module.bytes};
+  const bool is_there = syscall(SYS_process_vm_readv, static_cast<long>(getpid()), &ours, 1UL,
+                                &theirs, 1UL, 0UL) == static_cast<long>(module.bytes);
+  cupti::CubinCrc checksum{sizeof(checksum), module.bytes, copy, 0};
+  const bool is_same =
+      is_there && cupti_->get_cubin_crc(&checksum) == cupti::kSuccess && checksum.crc == module.crc;
+  munmap(copy, module.bytes);
+  return is_same;
+}
+
+template <typename Message>
+bool GpuModules::SendPatiently(wire::MessageKind kind, const Message& message, const void* payload,
+                               size_t payload_bytes, bool may_wait) {
+  for (uint64_t waited_ns = 0;; waited_ns += kPieceStepNs) {
+    // Half of the ring is for the program's own calls.
+    if (!ring_->IsHalfFull() && ring_->Send(kind, message, payload, payload_bytes)) return true;
+    if (!may_wait || waited_ns >= kCodePatienceNs || ring_->closed()) return false;
+    SleepNs(kPieceStepNs);
+  }
+}
+
+}  // namespace xpu::inject

@@ -1,0 +1,59 @@
+// The modules of GPU code that the driver has loaded, to send the code of those that have samples.
+//
+// CUPTI names a module by a checksum of its code. The code is read when its first sample comes,
+// from where the driver said that it was, and its checksum compared: no copy is kept of modules
+// without samples.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "cupti_inject/cupti_abi.h"
+#include "cupti_inject/lock.h"
+#include "cupti_inject/ring_producer.h"
+
+namespace xpu::inject {
+
+class GpuModules {
+ public:
+  static constexpr uint32_t kMaxModules = 64 << 10;
+
+  // False: there is no memory.
+  bool Open(RingProducer* ring, const cupti::Functions* functions);
+  void Close();
+
+  // In callbacks: neither waits for a thread that sends.
+  void Add(const cupti::ModuleData& loaded);
+  void Remove(const cupti::ModuleData& unloaded);
+
+  // The module's code, once; counts what could not be sent. `may_wait`: for room in the ring. One
+  // thread at a time.
+  void Send(uint64_t crc, bool may_wait);
+
+ private:
+  struct Module {
+    const char* cubin;
+    uint64_t bytes;
+    uint64_t crc;
+    uint32_t id;
+    bool is_loaded;
+    bool is_sent;  // or was tried in vain
+  };
+
+  Module Take(uint64_t crc, bool* is_new);
+  bool SendCubin(const Module& module, bool may_wait);
+  bool HasChecksum(const Module& module) const;
+  template <typename Message>
+  bool SendPatiently(wire::MessageKind kind, const Message& message, const void* payload,
+                     size_t payload_bytes, bool may_wait);
+
+  RingProducer* ring_ = nullptr;
+  const cupti::Functions* cupti_ = nullptr;
+  std::byte* memory_ = nullptr;
+  std::byte* piece_ = nullptr;  // of the sending thread
+  Lock lock_;                   // of the modules, for instructions
+  Module* modules_ = nullptr;
+  uint32_t module_count_ = 0;
+};
+
+}  // namespace xpu::inject

@@ -1,0 +1,15 @@
+// Samples of program counters: the kernels of a context have some where sampling is on.
+#pragma once
+
+#include <string>
+
+#include "../hooks.h"
+
+namespace xpu::fake_cupti {
+
+// XPU_FAKE_CUBIN: the code of every module; empty: none is known.
+const std::string& ModuleCode();
+// A kernel was launched.
+void SampleKernel(const fake_cuda::Activity& kernel);
+
+}  // namespace xpu::fake_cupti
