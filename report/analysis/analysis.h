@@ -82,6 +82,7 @@ class Analysis {
   auto GpuMetricSamples() const {
     return Selected(model.events.gpu_metric_samples, shown.events.gpu_metric_samples);
   }
+  auto GpuSamples() const { return Selected(model.events.gpu_samples, shown.events.gpu_samples); }
   auto Ranges() const { return Selected(nvtx.all(), shown.nvtx_ranges); }
   auto Launches() const { return Selected(correlation.launches, shown.launches); }
   auto Work() const { return Selected(correlation.work, shown.work); }
@@ -94,6 +95,8 @@ class Analysis {
   // Demangled, of the capture that this one is compared with: short names are the same in both.
   std::vector<std::string> other_kernels;
   CallTreeLimit call_trees;
+  // Of the call tree that was built last: kernels with samples that have several call paths.
+  uint64_t kernels_by_estimate = 0;
 };
 
 }  // namespace xpu

@@ -112,6 +112,12 @@ class PartFilter {
     return IsOfDevice(sample.gpu) &&
            IsDuring(clock.ToMonotonic(sample.start_ns), clock.ToMonotonic(sample.end_ns));
   }
+  // As far as it is known of one: which kernels are wanted decides the rest.
+  bool Wants(const GpuSample& sample) const {
+    const uint32_t pid = PidOf(analysis_, sample.instance);
+    return IsDuring(sample.time_ns, sample.time_ns) && Allows(options_.pids, pid) &&
+           IsOfJob(analysis_.processes.At(pid, sample.time_ns), pid);
+  }
   bool Wants(const NvtxRange& range) const {
     return IsDuring(range.start_ns, range.end_ns) && IsOf(OwnerOf(analysis_, range)) &&
            IsInside(range);
@@ -327,6 +333,12 @@ Result<NamePattern> NamePattern::Compile(const std::string& text, std::string_vi
   return NamePattern(std::unique_ptr<regex_t, Free>(pattern.release()));
 }
 
+std::string WhyNoPattern(const std::string& text) {
+  if (text.empty()) return "is empty";
+  const Result<NamePattern> pattern = NamePattern::Compile(text, "it");
+  return pattern.ok() ? std::string() : pattern.error().message;
+}
+
 bool NamePattern::FoundIn(const std::string& name) const {
   return ::regexec(pattern_.get(), name.c_str(), 0, nullptr, 0) == 0;
 }
@@ -392,6 +404,7 @@ Result<Selection> SelectPart(const FilterOptions& options, const Analysis& analy
   shown.events.memory_operations = wanted(events.memory_operations);
   shown.events.gpu_states = wanted(events.gpu_states);
   shown.events.gpu_metric_samples = wanted(events.gpu_metric_samples);
+  shown.events.gpu_samples = wanted(events.gpu_samples);
   shown.nvtx_ranges = wanted(analysis.nvtx.all());
   if (!options.time.is_all()) {
     const uint64_t start_ns = StartOf(analysis.model);

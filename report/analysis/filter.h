@@ -34,6 +34,9 @@ class NamePattern {
   std::unique_ptr<regex_t, Free> pattern_;
 };
 
+// Why `text` is none; empty: it is one.
+std::string WhyNoPattern(const std::string& text);
+
 // An empty list or text allows all. Within a list one is enough; all lists are combined with AND.
 //
 // Processes, threads, commands and times choose among everything. Devices, streams, kernels and

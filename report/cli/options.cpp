@@ -130,6 +130,9 @@ CLI::Option* Parser::AddView(const std::string& name, const View& view) {
     for (const std::string_view value : view.values) choices.emplace_back(value, value);
     return AddChoice(name, options_.value, choices);
   }
+  if (!view.value.empty()) {
+    return app_.add_option(name, options_.value)->type_name("REGEX")->check(WhyNoPattern);
+  }
   if (view.other_capture.empty()) return app_.add_flag(name);
   return app_.add_option(name, options_.other_captures)
       ->type_name(kCapture)
@@ -472,12 +475,9 @@ Result<std::variant<ReportOptions, Help>> Parser::Parse(int argc, const char* co
   } catch (const CLI::ParseError& error) {
     return ParseMistake(app_, error.what(), hint_.empty() ? kSeeHelp : hint_);
   }
-  if (version_->count() > 0) {
-    return std::variant<ReportOptions, Help>(Help{ReportVersionText()});
-  }
-  if (list_tables_->count() > 0) {
-    return std::variant<ReportOptions, Help>(Help{TopTableList()});
-  }
+  using Parsed = std::variant<ReportOptions, Help>;
+  if (version_->count() > 0) return Parsed(Help{ReportVersionText()});
+  if (list_tables_->count() > 0) return Parsed(Help{TopTableList()});
   XPU_RETURN_IF_ERROR(Check());
   return std::variant<ReportOptions, Help>(std::move(options_));
 }

@@ -18,11 +18,13 @@ View ScriptView();
 View DumpView();
 View ExportView();
 View PprofView();
+View AnnotateView();
 
 std::span<const View> Views() {
-  static const std::array views = {
-      SummaryView(), FoldedView(), FlameGraphView(), PerfettoView(), ChromeTraceView(), TopView(),
-      DiffView(),    ScriptView(), DumpView(),       ExportView(),   PprofView()};
+  static const std::array views = {SummaryView(),  FoldedView(),      FlameGraphView(),
+                                   PerfettoView(), ChromeTraceView(), TopView(),
+                                   DiffView(),     ScriptView(),      DumpView(),
+                                   ExportView(),   PprofView(),       AnnotateView()};
   return views;
 }
 

@@ -15,6 +15,7 @@
 #include "report/analysis/sampled_events.h"
 #include "report/model/flat_map.h"
 #include "report/query/gpu_idle.h"
+#include "report/query/kernel_parts.h"
 #include "report/query/off_cpu_names.h"
 #include "report/query/off_cpu_times.h"
 #include "report/query/running_time.h"
@@ -265,17 +266,19 @@ void Merge::AddOffCpu(const SynchronizationCalls& gpu_calls) {
 }
 
 void Merge::AddWork() {
+  KernelParts parts(analysis_, tree_);
   for (const GpuWork& work : analysis_.Work()) {
     // A synchronization is the CPU waiting, not the GPU working.
     if (work.kind == WorkKind::kSynchronization) continue;
     const PathId path = groups_.OfWork(work, tree_.Child(paths_.OfWork(work), leaves_.Of(work)));
-    if (work.launch == GpuWork::kNoLaunch) {
-      tree_.Add(path, work.duration_ns);
-      continue;
-    }
+    const bool in_parts = work.kind == WorkKind::kKernel && parts.Take(work, path);
+    if (!in_parts) tree_.Add(path, work.duration_ns);
+    if (sliced_ == nullptr || work.launch == GpuWork::kNoLaunch) continue;
+    // Slices end at the kernel: how its samples divide within one is not known.
     const Launch& launch = analysis_.correlation.launches[work.launch];
-    AddAt(launch.pid, launch.start_ns, path, work.duration_ns);
+    sliced_->Add(launch.pid, launch.start_ns, path, work.duration_ns, 1);
   }
+  parts.Finish();
 }
 
 // There is no GPU time to show; the duration of the call makes the place visible.
@@ -352,6 +355,16 @@ bool CountsTime(const Analysis& analysis, const MergeOptions& options) {
   return mode == MergeMode::kGpu || mode == MergeMode::kIdle || mode == MergeMode::kOff ||
          mode == MergeMode::kWall || mode == MergeMode::kCritical ||
          SamplesCountTime(analysis.model, analysis.shown);
+}
+
+std::string EstimateText(const Analysis& analysis) {
+  const uint64_t kernels = analysis.kernels_by_estimate;
+  if (kernels == 0) return {};
+  return Format(
+      "{} {} launched from several call paths: the time of {} lines is an estimate there, "
+      "as samples do not name the launch\n",
+      kernels, kernels == 1 ? "kernel with samples is" : "kernels with samples are",
+      kernels == 1 ? "its" : "their");
 }
 
 std::string LeftOutText(const Analysis& analysis, const MergeOptions& options) {

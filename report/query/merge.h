@@ -60,6 +60,10 @@ bool TakesSlices(MergeMode mode);
 // a tree with GPU time: of kMerge one of the two is left, the samples when they were asked for.
 bool CountsTime(const Analysis& analysis, const MergeOptions& options);
 
+// That lines of kernels have no exact time in the tree that was built last, for standard error;
+// empty: all do.
+std::string EstimateText(const Analysis& analysis);
+
 // What of kMerge is left out for that reason, that samples do not count their event, and that kWall
 // lacks the time in which threads did not run, for standard error; empty: none is so.
 std::string LeftOutText(const Analysis& analysis, const MergeOptions& options);

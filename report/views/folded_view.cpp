@@ -150,7 +150,7 @@ void WriteFolded(Analysis& analysis, const FoldedOptions& options, Output& outpu
     AppendFormat(text, " {}\n", rounded[i]);
     output.Write(text);
   }
-  notes += LeftOutText(analysis, options.merge);
+  notes += LeftOutText(analysis, options.merge) + EstimateText(analysis);
   if (lines.empty()) notes += WhyNoStacks(analysis, options.merge.mode);
   if (left_out > 0) {
     AppendFormat(

@@ -282,7 +282,7 @@ void WriteFlameGraph(Analysis& analysis, const FlameGraphOptions& options, Outpu
       merge.mode == MergeMode::kCritical
           ? BuildCriticalTree(analysis, options.critical, merge.kernel_names, merge.paths)
           : BuildCallTree(analysis, merge, &sliced);
-  notes += LeftOutText(analysis, options.merge);
+  notes += LeftOutText(analysis, options.merge) + EstimateText(analysis);
   if (tree.nodes().empty()) notes += WhyNoStacks(analysis, options.merge.mode);
   const std::optional<FlameStrip> strip =
       StripOfSteps(analysis, options.critical.steps, steps, sliced);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <string_view>
+#include <tuple>
 #include <utility>
 
 #include "format/base/quote.h"
@@ -13,6 +14,8 @@
 #include "report/model/recorded_time.h"
 #include "report/model/saturated.h"
 #include "report/output/text.h"
+#include "report/query/code_samples.h"
+#include "report/query/kernel_parts.h"
 
 namespace xpu {
 namespace {
@@ -23,6 +26,7 @@ constexpr double kManyShort = 0.5;
 constexpr double kMuchCopying = 0.05;
 constexpr double kMuchWaiting = 0.2;
 constexpr double kMuchOverhead = 0.05;
+constexpr double kDominantLine = 0.25;  // of all samples of GPU code, for one reason
 // CUpti_ActivityMemoryKind
 constexpr uint8_t kPageable = 1;
 constexpr uint8_t kPinned = 2;
@@ -46,6 +50,7 @@ class Hints {
     AddCompiling();
     AddOverhead();
     AddReplays();
+    AddGpuLine();
     if (std::optional<Hint> hint = FindCriticalHint(analysis_, steps_, filter_)) {
       hints_.insert(hints_.begin(), *std::move(hint));
     }
@@ -65,6 +70,7 @@ class Hints {
   void AddCompiling();
   void AddOverhead();
   void AddReplays();
+  void AddGpuLine();
   uint64_t LifeNs(ProcessId process) const;
 
   Analysis& analysis_;
@@ -184,6 +190,37 @@ void Hints::AddReplays() {
                            "--cuda-graph-trace=node.",
                            ShareText(ShareOf(replays_ns, all_ns))),
                     ""});
+}
+
+// One line of GPU code, where warps wait for one thing.
+void Hints::AddGpuLine() {
+  if (analysis_.GpuSamples().empty()) return;
+  const CodeSamples samples(analysis_);
+  std::map<std::tuple<std::string, std::string, std::string_view>, uint64_t> waits;
+  uint64_t all = 0;
+  for (const SampledFunction& function : samples.functions()) {
+    for (const SampledInstruction& at : function.instructions) {
+      const std::string place = at.lines.empty() ? "" : ShortPlaceOf(at.lines.front());
+      for (const auto& [stall, count] : at.stalls) {
+        all = AddSaturated(all, count.samples);
+        if (IsIssuing(stall)) continue;
+        uint64_t& sum = waits[{place, stall, function.kernel}];
+        sum = AddSaturated(sum, count.samples);
+      }
+    }
+  }
+  const auto worst = std::max_element(
+      waits.begin(), waits.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
+  if (worst == waits.end() || ShareOf(worst->second, all) < kDominantLine) return;
+  const auto& [place, stall, name] = worst->first;
+  const std::string kernel =
+      GpuNames(analysis_, KernelNames::kShort).KernelName(std::string_view(name));
+  const StallAdvice advice = AdviceOf(stall);
+  Add(Format("{} of the samples of GPU code are at {} of {}, where a warp {} ({}){}{}. All lines:",
+             ShareText(ShareOf(worst->second, all)), place.empty() ? "instructions" : place, kernel,
+             advice.meaning.empty() ? "waits" : advice.meaning, stall,
+             advice.cure.empty() ? "" : ": ", advice.cure),
+      "--top --table gpu_line_sum");
 }
 
 }  // namespace

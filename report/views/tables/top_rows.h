@@ -75,6 +75,10 @@ void FillLocks(TableSource& source, Table& table);
 // In top_gpu_metrics.cpp.
 void FillGpuMetrics(TableSource& source, Table& table);
 void FillGpuThrottle(TableSource& source, Table& table);
+// In top_gpu_code.cpp.
+void FillGpuLines(TableSource& source, Table& table);
+void FillGpuFunctions(TableSource& source, Table& table);
+void FillGpuStalls(TableSource& source, Table& table);
 // In top_streams.cpp.
 void FillBusy(TableSource& source, Table& table);
 void FillGaps(TableSource& source, Table& table);

@@ -60,6 +60,23 @@ Columns SizeColumns() {
                  Texts({"Operation"})});
 }
 
+// Of samples of GPU code. Stall: the reason of most of the row's samples.
+Columns GpuLineColumns() {
+  return Joined({Numbers({"Time (%)", "Total Time (ns)", "Samples", "Stall (%)"}),
+                 Details({"Stall"}), Texts({"Line", "Function", "Kernel"})});
+}
+
+Columns GpuFunctionColumns() {
+  return Joined({Numbers({"Self (%)", "Self Time (ns)", "Total (%)", "Total Time (ns)", "Samples",
+                          "Stall (%)"}),
+                 Details({"Stall"}), Texts({"Function", "Kernel"})});
+}
+
+Columns GpuStallColumns() {
+  return Joined({Numbers({"Time (%)", "Total Time (ns)", "Samples", "Not Issued (%)"}),
+                 Texts({"Stall"}), Details({"Meaning"})});
+}
+
 Columns ExecutionColumns() {
   Columns columns = Numbers({"PID", "TID", "DevId", "Count", "QCount"});
   for (const std::string_view phase : {"T", "A", "Q", "K"}) {
@@ -248,6 +265,12 @@ std::vector<TableKind> GpuKinds() {
        Times("Count", {"Operation"}), FillCopyTimes, false, kTotal, "Count"},
       {"cuda_gpu_mem_size_sum", "CUDA GPU MemOps Summary (by Size)", "memory operations by size",
        SizeColumns(), FillCopySizes, false, "Total (MB)", "Count"},
+      {"gpu_line_sum", "GPU Line Summary", "source lines of kernels (--gpu-samples)",
+       GpuLineColumns(), FillGpuLines, false, kTotal, "Samples"},
+      {"gpu_function_sum", "GPU Function Summary", "functions in kernels (--gpu-samples)",
+       GpuFunctionColumns(), FillGpuFunctions, true, "Self Time (ns)", "Samples"},
+      {"gpu_stall_sum", "GPU Stall Summary", "what warps wait for (--gpu-samples)",
+       GpuStallColumns(), FillGpuStalls, false, kTotal, "Samples"},
       {"cuda_gpu_sum", "CUDA GPU Summary (Kernels/MemOps)", "all GPU work by name",
        Times("Instances", {"Category", "Operation"}), FillGpuWork, true, kTotal, "Instances"},
   };

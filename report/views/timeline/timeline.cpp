@@ -20,6 +20,7 @@
 #include "report/views/timeline/trace_collectives.h"
 #include "report/views/timeline/trace_counters.h"
 #include "report/views/timeline/trace_critical.h"
+#include "report/views/timeline/trace_gpu_code.h"
 #include "report/views/timeline/trace_names.h"
 #include "report/views/timeline/trace_samples.h"
 #include "report/views/timeline/trace_sink.h"
@@ -53,6 +54,7 @@ class Timeline {
         base_ns_(base_ns),
         sink_(sink),
         tracks_(analysis, sink_),
+        gpu_code_(analysis),
         paths_(analysis, {.graph_stacks = options.graph_stacks}),
         names_(analysis, paths_, options.kernel_names, sink_),
         callers_(analysis, sink_),
@@ -118,6 +120,7 @@ class Timeline {
   const uint64_t base_ns_;
   TraceSink& sink_;
   TraceTracks tracks_;
+  TraceGpuCode gpu_code_;
   CallPaths paths_;
   TraceNames names_;
   TraceCallers callers_;
@@ -360,6 +363,7 @@ void Timeline::WriteWork(const GpuWork& work) {
   const TraceTrack track = tracks_.Work(work);
   sink_.Slice(track, names_.OfWork(work), work.start_ns, work.end_ns);
   WriteWorkArgs(analysis_, work, sink_);
+  gpu_code_.WriteArgs(work, sink_);
   if (work.origin != NodeOrigin::kNoNode && options_.graph_stacks != GraphStacks::kLaunch) {
     sink_.ArgText("captured_at", names_.CapturedAt(work));
   }

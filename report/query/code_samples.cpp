@@ -1,0 +1,217 @@
+#include "report/query/code_samples.h"
+
+#include <algorithm>
+#include <array>
+#include <numeric>
+
+#include "report/model/saturated.h"
+
+namespace xpu {
+namespace {
+
+struct KnownStall {
+  std::string_view name;
+  StallAdvice advice;
+};
+
+constexpr std::array<KnownStall, 18> kStalls{{
+    {"barrier",
+     {"waits at a barrier for other warps of its block",
+      "divide the work evenly, or use smaller blocks"}},
+    {"branch resolving",
+     {"waits for the target of a branch", "branch less: unroll loops, use predicates"}},
+    {"dispatch stall", {"the dispatcher holds the instruction back", ""}},
+    {"drain", {"waits for its last stores before it ends", "coalesce the stores at the end"}},
+    {"imc miss",
+     {"waits for a constant that is not cached", "use fewer different constants at a time"}},
+    {"lg throttle",
+     {"too many loads and stores of global or local memory are under way",
+      "wider accesses, fewer of them; fewer spilled registers"}},
+    {"long scoreboard",
+     {"waits for data of global, local or texture memory",
+      "coalesce accesses, keep data in shared memory, load earlier, run more warps"}},
+    {"math pipe throttle",
+     {"the arithmetic unit that it needs is busy", "the unit is used well; mix other operations"}},
+    {"membar", {"waits at a memory fence", "narrower scopes, fewer fences"}},
+    {"mio throttle",
+     {"too many operations of shared memory or special functions are under way",
+      "wider accesses of shared memory, fewer special functions"}},
+    {"misc", {"another reason", ""}},
+    {"no instructions",
+     {"waits for its next instructions to be fetched",
+      "smaller code, less unrolling, fewer jumps"}},
+    {"not selected", {"could run, another warp was chosen", "enough warps are there"}},
+    {"selected", {"issues an instruction", "it does not wait"}},
+    {"short scoreboard",
+     {"waits for shared memory or a special function",
+      "avoid bank conflicts, and fewer special functions"}},
+    {"sleeping", {"all its threads sleep", "shorter nanosleep"}},
+    {"tex throttle", {"too many texture operations are under way", "fewer of them at a time"}},
+    {"wait",
+     {"waits for a fixed time, for the result of arithmetic before it",
+      "more independent operations for each thread, or more warps"}},
+}};
+
+constexpr std::string_view kPrefix = "smsp__pcsamp_warps_issue_stalled_";
+constexpr std::string_view kNotIssued = "_not_issued";
+
+}  // namespace
+
+StallName StallNameOf(std::string_view cupti_name) {
+  StallName stall;
+  if (cupti_name.starts_with(kPrefix)) cupti_name.remove_prefix(kPrefix.size());
+  if (cupti_name.ends_with(kNotIssued)) {
+    stall.is_not_issued = true;
+    cupti_name.remove_suffix(kNotIssued.size());
+  }
+  stall.name = cupti_name;
+  std::replace(stall.name.begin(), stall.name.end(), '_', ' ');
+  return stall;
+}
+
+StallAdvice AdviceOf(std::string_view stall) {
+  for (const KnownStall& known : kStalls) {
+    if (known.name == stall) return known.advice;
+  }
+  return {};
+}
+
+bool IsIssuing(std::string_view stall) { return stall == "selected" || stall == "not selected"; }
+
+std::vector<uint64_t> DivideByWeights(uint64_t ns, std::span<const uint64_t> weights) {
+  std::vector<uint64_t> parts(weights.size());
+  unsigned __int128 whole = 0;
+  for (const uint64_t weight : weights) whole += weight;
+  if (whole == 0) return parts;
+  std::vector<unsigned __int128> rests(weights.size());
+  uint64_t left = ns;
+  for (size_t i = 0; i < weights.size(); ++i) {
+    const unsigned __int128 product = static_cast<unsigned __int128>(ns) * weights[i];
+    parts[i] = static_cast<uint64_t>(product / whole);
+    rests[i] = product % whole;
+    left -= parts[i];
+  }
+  std::vector<uint32_t> order(weights.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::stable_sort(order.begin(), order.end(),
+                   [&](uint32_t a, uint32_t b) { return rests[a] > rests[b]; });
+  for (uint64_t i = 0; i < left; ++i) ++parts[order[i]];
+  return parts;
+}
+
+uint64_t SampledInstruction::samples() const {
+  uint64_t sum = 0;
+  for (const auto& [stall, count] : stalls) sum = AddSaturated(sum, count.samples);
+  return sum;
+}
+
+CodeSamples::CodeSamples(Analysis& analysis, bool with_lines)
+    : analysis_(analysis),
+      code_(std::make_unique<GpuCode>(analysis.model, analysis.symbolizer.finder().reading())) {
+  AddSamples();
+  if (with_lines) AddLines();
+  for (uint32_t i = 0; i < functions_.size(); ++i) {
+    const SampledFunction& function = functions_[i];
+    by_kernel_[{function.instance.value, function.context_id, function.kernel}].push_back(i);
+  }
+  AddKernelTimes();
+}
+
+void CodeSamples::AddSamples() {
+  using FunctionKey = std::tuple<uint64_t, uint32_t, uint64_t, std::string_view>;
+  std::map<FunctionKey, std::map<uint64_t, SampledInstruction>> all;
+  std::unordered_map<StringId, StallName> stalls;
+  for (const GpuSample& sample : analysis_.GpuSamples()) {
+    const std::string_view name = analysis_.model.Text(sample.function);
+    SampledInstruction& at =
+        all[{sample.instance.value, sample.context_id, sample.cubin_crc, name}][sample.offset];
+    at.offset = sample.offset;
+    const auto [stall, is_new] = stalls.try_emplace(sample.stall_reason);
+    if (is_new) stall->second = StallNameOf(analysis_.model.Text(sample.stall_reason));
+    CodeCount& count = at.stalls[stall->second.name];
+    uint64_t& sum = stall->second.is_not_issued ? count.not_issued : count.samples;
+    sum = AddSaturated(sum, sample.samples);
+  }
+  for (auto& [key, instructions] : all) {
+    SampledFunction& function = functions_.emplace_back();
+    function.instance = InstanceId{std::get<0>(key)};
+    function.context_id = std::get<1>(key);
+    function.cubin_crc = std::get<2>(key);
+    function.name = function.kernel = std::get<3>(key);
+    const size_t callee = function.name.find('$', 1);
+    if (function.name.starts_with('$') && callee != std::string_view::npos) {
+      function.kernel = function.name.substr(1, callee - 1);
+      function.callee = function.name.substr(callee + 1);
+    }
+    for (auto& [offset, instruction] : instructions) {
+      function.samples = AddSaturated(function.samples, instruction.samples());
+      function.instructions.push_back(std::move(instruction));
+    }
+  }
+  std::stable_sort(
+      functions_.begin(), functions_.end(),
+      [](const SampledFunction& a, const SampledFunction& b) { return a.samples > b.samples; });
+}
+
+void CodeSamples::AddLines() {
+  for (SampledFunction& function : functions_) {
+    std::vector<uint64_t> offsets;
+    for (const SampledInstruction& at : function.instructions) offsets.push_back(at.offset);
+    auto lines = code_->LinesOf({function.instance, function.cubin_crc, function.name}, offsets);
+    for (size_t i = 0; i < offsets.size(); ++i) {
+      function.instructions[i].lines = std::move(lines[i]);
+    }
+  }
+}
+
+const CodeSamples::Functions& CodeSamples::Of(size_t kernel) {
+  const auto& kernels = analysis_.model.events.kernels;
+  const InstanceId instance = kernels.Get<&Kernel::instance>(kernel);
+  const uint32_t context = kernels.Get<&Kernel::context_id>(kernel);
+  const StringId name = kernels.Get<&Kernel::name>(kernel);
+  const auto [known, is_new] = known_.try_emplace({instance.value, context, name});
+  if (is_new) {
+    static const Functions kNone;
+    const auto found = by_kernel_.find({instance.value, context, analysis_.model.Text(name)});
+    known->second = found == by_kernel_.end() ? &kNone : &found->second;
+  }
+  return *known->second;
+}
+
+void CodeSamples::AddKernelTimes() {
+  if (functions_.empty()) return;
+  std::map<const Functions*, std::pair<uint64_t, uint64_t>> times;  // ns, count
+  for (const GpuWork& work : analysis_.Work()) {
+    if (work.kind != WorkKind::kKernel) continue;
+    const Functions& functions = Of(work.index);
+    if (functions.empty()) continue;
+    auto& [ns, count] = times[&functions];
+    ns = AddSaturated(ns, work.duration_ns);
+    ++count;
+  }
+  // Every part of every function of the name, in one division.
+  for (const auto& [functions, time] : times) {
+    std::vector<CodeCount*> parts;
+    std::vector<uint64_t> weights;
+    for (const uint32_t place : *functions) {
+      SampledFunction& function = functions_[place];
+      function.kernel_count = time.second;
+      for (SampledInstruction& at : function.instructions) {
+        for (auto& [stall, count] : at.stalls) {
+          parts.push_back(&count);
+          weights.push_back(count.samples);
+        }
+      }
+    }
+    const std::vector<uint64_t> divided = DivideByWeights(time.first, weights);
+    for (size_t i = 0; i < parts.size(); ++i) parts[i]->ns = divided[i];
+    for (const uint32_t place : *functions) {
+      SampledFunction& function = functions_[place];
+      for (const SampledInstruction& at : function.instructions) {
+        for (const auto& [stall, count] : at.stalls) function.kernel_ns += count.ns;
+      }
+    }
+  }
+}
+
+}  // namespace xpu

@@ -1,0 +1,104 @@
+// Where in their code kernels spend their time, and what their warps wait for there: samples of the
+// GPU's program counters, joined with the kernels that ran.
+//
+// A sample names a function of a module, not the launch. So the time of all kernels of a name is
+// divided by all samples of that name, in one process and context: with several call paths, or
+// several modules that have a kernel of the name, that is an estimate for each of them. The parts
+// add up to the kernel's time exactly.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <unordered_map>
+#include <vector>
+
+#include "report/analysis/analysis.h"
+#include "report/stacks/gpu_code.h"
+
+namespace xpu {
+
+// "wait" of "smsp__pcsamp_warps_issue_stalled_wait". Of a name ending in "_not_issued" it is the
+// same: those samples of that reason in which the scheduler had no other warp to issue from.
+struct StallName {
+  std::string name;
+  bool is_not_issued = false;
+};
+StallName StallNameOf(std::string_view cupti_name);
+// What it means, and what usually helps; empty: it is not known.
+struct StallAdvice {
+  std::string_view meaning;
+  std::string_view cure;
+};
+StallAdvice AdviceOf(std::string_view stall);
+// The warp issued an instruction, or could have: it did not wait.
+bool IsIssuing(std::string_view stall);
+
+struct CodeCount {
+  uint64_t samples = 0;
+  uint64_t not_issued = 0;  // of these
+  uint64_t ns = 0;          // of the kernel's time
+};
+
+struct SampledInstruction {
+  uint64_t offset = 0;
+  std::vector<SourceFrame> lines;  // as GpuCode::LinesOf
+  std::map<std::string, CodeCount> stalls;
+
+  uint64_t samples() const;
+};
+
+// A function in one context: a kernel, or one that kernels call.
+struct SampledFunction {
+  InstanceId instance;
+  uint32_t context_id = 0;
+  uint64_t cubin_crc = 0;
+  std::string_view name;  // mangled
+  // What is called and not inlined lies in its kernel's code, as "$kernel$function".
+  std::string_view kernel;                       // mangled; `name` itself
+  std::string_view callee;                       // likewise; empty: it is the kernel
+  std::vector<SampledInstruction> instructions;  // by offset
+  uint64_t samples = 0;
+  // Of kernels of this name; 0: there is none.
+  uint64_t kernel_ns = 0;
+  uint64_t kernel_count = 0;
+};
+
+class CodeSamples {
+ public:
+  // Without lines, which take some milliseconds for each module, it knows no lines and functions.
+  explicit CodeSamples(Analysis& analysis, bool with_lines = true);
+
+  bool empty() const { return functions_.empty(); }
+  // Most samples first.
+  const std::vector<SampledFunction>& functions() const { return functions_; }
+  GpuCode& code() { return *code_; }
+
+  // The functions that have the kernel's name, by their places in functions(); empty: no sample is
+  // in any. `kernel`: by place.
+  using Functions = std::vector<uint32_t>;
+  const Functions& Of(size_t kernel);
+
+ private:
+  using Key = std::tuple<uint64_t, uint32_t, std::string_view>;  // instance, context, name
+
+  void AddSamples();
+  void AddLines();
+  void AddKernelTimes();
+
+  Analysis& analysis_;
+  std::unique_ptr<GpuCode> code_;
+  std::vector<SampledFunction> functions_;
+  std::map<Key, Functions> by_kernel_;
+  std::map<std::tuple<uint64_t, uint32_t, StringId>, const Functions*> known_;
+};
+
+// `ns` in proportion to `weights`, by the largest remainders: the parts add up to it. All are 0
+// where the weights are.
+std::vector<uint64_t> DivideByWeights(uint64_t ns, std::span<const uint64_t> weights);
+
+}  // namespace xpu

@@ -1,0 +1,278 @@
+// --annotate: the source lines and machine instructions of kernels, each with its time and what
+// warps waited for there.
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "format/base/counted.h"
+#include "format/base/file.h"
+#include "format/base/open_file.h"
+#include "format/base/text.h"
+#include "report/model/saturated.h"
+#include "report/output/text.h"
+#include "report/query/code_samples.h"
+#include "report/query/disassembly.h"
+#include "report/query/kernel_parts.h"
+#include "report/views/view.h"
+#include "symbolize/demangle.h"
+
+namespace xpu {
+namespace {
+
+constexpr uint64_t kLargestSource = uint64_t{16} << 20;
+constexpr size_t kMostStalls = 3;  // of a line
+constexpr size_t kBarWidth = 10;
+
+using Stalls = std::map<std::string, uint64_t>;
+
+void AddStalls(const SampledInstruction& at, Stalls& sums) {
+  for (const auto& [stall, count] : at.stalls) {
+    sums[stall] = AddSaturated(sums[stall], count.samples);
+  }
+}
+
+uint64_t SumOf(const Stalls& stalls) {
+  uint64_t sum = 0;
+  for (const auto& [stall, samples] : stalls) sum = AddSaturated(sum, samples);
+  return sum;
+}
+
+std::vector<std::pair<std::string, uint64_t>> Sorted(const Stalls& stalls) {
+  std::vector<std::pair<std::string, uint64_t>> sorted(stalls.begin(), stalls.end());
+  std::stable_sort(sorted.begin(), sorted.end(),
+                   [](const auto& a, const auto& b) { return a.second > b.second; });
+  return sorted;
+}
+
+double ShareOf(uint64_t part, uint64_t whole) {
+  return whole == 0 ? 0 : 100.0 * static_cast<double>(part) / static_cast<double>(whole);
+}
+
+// "wait 61%, selected 22%"
+std::string StallText(const Stalls& stalls) {
+  const uint64_t whole = SumOf(stalls);
+  std::string text;
+  for (const auto& [stall, samples] : Sorted(stalls)) {
+    if (samples == 0 || std::count(text.begin(), text.end(), ',') + 1 >= int{kMostStalls}) break;
+    AppendFormat(text, "{}{} {:.0f}%", text.empty() ? "" : ", ", stall, ShareOf(samples, whole));
+  }
+  return text;
+}
+
+std::string BarOf(uint64_t part, uint64_t whole) {
+  const auto filled = static_cast<size_t>(ShareOf(part, whole) / 100 * kBarWidth + 0.5);
+  return std::string(filled, '#') + std::string(kBarWidth - std::min(filled, kBarWidth), ' ');
+}
+
+// The lines of files that are here, as the compiler named them.
+class SourceTexts {
+ public:
+  // Empty: it is not known.
+  std::string Line(std::string_view file, uint32_t line) {
+    const auto [found, is_new] = files_.try_emplace(std::string(file));
+    if (is_new) Read(found->first, found->second);
+    const std::vector<std::string>& lines = found->second;
+    return line == 0 || line > lines.size() ? std::string() : lines[line - 1];
+  }
+
+ private:
+  static void Read(const std::string& path, std::vector<std::string>& lines) {
+    auto opened = OpenRegularFile(path);
+    if (!opened.ok() || static_cast<uint64_t>(opened->info.st_size) > kLargestSource) return;
+    std::string text(static_cast<size_t>(opened->info.st_size), '\0');
+    if (!ReadExactly(opened->fd.get(), text.data(), text.size())) return;
+    for (size_t begin = 0; begin < text.size();) {
+      const size_t end = std::min(text.find('\n', begin), text.size());
+      lines.push_back(text.substr(begin, end - begin));
+      begin = end + 1;
+    }
+  }
+
+  std::map<std::string, std::vector<std::string>> files_;
+};
+
+// What is shown of one kernel, in all processes, contexts and modules that are alike.
+class Annotation {
+ public:
+  Annotation(const Analysis& analysis, const GpuNames& names, CodeSamples& samples,
+             const std::optional<Disassembler>& disassembler, Output& output)
+      : analysis_(analysis),
+        names_(names),
+        samples_(samples),
+        disassembler_(disassembler),
+        output_(output) {}
+
+  void Write(const SampledFunction& function) {
+    function_ = &function;
+    WriteHead();
+    WriteStalls();
+    WriteLines();
+    WriteInstructions();
+    output_.Write("\n");
+  }
+
+ private:
+  void WriteHead() {
+    const SampledFunction& function = *function_;
+    std::string text = names_.KernelName(function.kernel);
+    if (!function.callee.empty()) AppendFormat(text, " > {}", Demangle(function.callee));
+    AppendFormat(text, "\n  {} {}", WithThousands(function.samples),
+                 ForCount(function.samples, "{sample|samples}"));
+    if (function.kernel_count > 0) {
+      AppendFormat(text, ", {} ns in {}", WithThousands(function.kernel_ns),
+                   Counted(function.kernel_count, "kernel", "kernels"));
+    }
+    AppendFormat(text, ", module {:x}\n\n", function.cubin_crc);
+    output_.Write(text);
+  }
+
+  void WriteStalls() {
+    Stalls sums;
+    for (const SampledInstruction& at : function_->instructions) AddStalls(at, sums);
+    for (const auto& [stall, samples] : Sorted(sums)) {
+      const double share = ShareOf(samples, function_->samples);
+      if (share < 1) break;
+      const StallAdvice advice = AdviceOf(stall);
+      output_.Write(Format("  {:5.1f} %  {:<20} {}{}{}\n", share, stall, advice.meaning,
+                           advice.cure.empty() ? "" : ". ", advice.cure));
+    }
+    output_.Write("\n");
+  }
+
+  // By file and line, as the code has them.
+  void WriteLines() {
+    std::map<std::pair<std::string_view, uint32_t>, Stalls> lines;
+    for (const SampledInstruction& at : function_->instructions) {
+      if (at.lines.empty() || at.lines.front().file.empty()) continue;
+      const SourceFrame& frame = at.lines.front();
+      AddStalls(at, lines[{frame.file, frame.line}]);
+    }
+    std::string_view file;
+    for (const auto& [place, stalls] : lines) {
+      if (place.first != file) {
+        file = place.first;
+        output_.Write(Format("  {}\n", file));
+      }
+      const uint64_t samples = SumOf(stalls);
+      output_.Write(Format("  {} {:5.1f} %  {:>5}  {:<58}  {}\n",
+                           BarOf(samples, function_->samples), ShareOf(samples, function_->samples),
+                           place.second, sources_.Line(place.first, place.second),
+                           StallText(stalls)));
+    }
+    if (lines.empty()) {
+      output_.Write(
+          "  no source lines: compile with nvcc -lineinfo, or this is a library's code\n");
+    }
+    output_.Write("\n");
+  }
+
+  uint32_t Architecture() const {
+    for (const Device& device : analysis_.model.events.devices) {
+      if (device.instance != function_->instance) continue;
+      return device.compute_capability_major * 10 + device.compute_capability_minor;
+    }
+    return 0;
+  }
+
+  void WriteInstructions() {
+    const GpuCode::Function named{function_->instance, function_->cubin_crc, function_->name};
+    std::map<uint64_t, std::string> texts;
+    const uint32_t architecture = Architecture();
+    if (disassembler_ && architecture != 0) {
+      texts = disassembler_->Texts(samples_.code().CodeOf(named), architecture);
+    }
+    std::map<uint64_t, const SampledInstruction*> sampled;
+    for (const SampledInstruction& at : function_->instructions) sampled[at.offset] = &at;
+    // What has no samples is shown only between what has some.
+    for (const auto& [offset, text] : texts) sampled.try_emplace(offset, nullptr);
+    for (const auto& [offset, at] : sampled) {
+      if (at == nullptr && !IsNearSample(sampled, offset)) continue;
+      WriteInstruction(offset, at, texts);
+    }
+  }
+
+  // Within four instructions.
+  static bool IsNearSample(const std::map<uint64_t, const SampledInstruction*>& all,
+                           uint64_t offset) {
+    constexpr uint64_t kNear = 4 * 16;
+    const auto from = all.lower_bound(offset - std::min(offset, kNear));
+    const auto to = all.upper_bound(AddSaturated(offset, kNear));
+    return std::any_of(from, to, [](const auto& each) { return each.second != nullptr; });
+  }
+
+  void WriteInstruction(uint64_t offset, const SampledInstruction* at,
+                        const std::map<uint64_t, std::string>& texts) {
+    const auto text = texts.find(offset);
+    std::string share(kBarWidth + 8, ' ');
+    std::string place;
+    Stalls stalls;
+    if (at != nullptr) {
+      const uint64_t samples = at->samples();
+      share = Format("{} {:5.1f} %", BarOf(samples, function_->samples),
+                     ShareOf(samples, function_->samples));
+      AddStalls(*at, stalls);
+      if (!at->lines.empty()) place = ShortPlaceOf(at->lines.front());
+    }
+    output_.Write(Format("  {}  {:#06x}  {:<50}  {:<20}  {}\n", share, offset,
+                         text == texts.end() ? "" : text->second, place, StallText(stalls)));
+  }
+
+  const Analysis& analysis_;
+  const GpuNames& names_;
+  CodeSamples& samples_;
+  const std::optional<Disassembler>& disassembler_;
+  Output& output_;
+  const SampledFunction* function_ = nullptr;
+  SourceTexts sources_;
+};
+
+void WriteAnnotation(Analysis& analysis, const std::string& wanted, KernelNames kernel_names,
+                     Output& output, std::string& notes) {
+  Result<NamePattern> pattern = NamePattern::Compile(wanted, "--annotate");
+  if (!pattern.ok()) return;  // the command line was checked
+  CodeSamples samples(analysis);
+  const GpuNames names(analysis, kernel_names);
+  const std::optional<Disassembler> disassembler = Disassembler::Find();
+  Annotation annotation(analysis, names, samples, disassembler, output);
+  bool has_any = false;
+  for (const SampledFunction& function : samples.functions()) {
+    if (!pattern->FoundIn(names.KernelName(function.kernel))) continue;
+    has_any = true;
+    annotation.Write(function);
+  }
+  if (samples.empty()) {
+    notes +=
+        "the capture has no samples of GPU code\n  hint: xpu-record --gpu-samples takes them\n";
+  } else if (!has_any) {
+    notes += Format(
+        "no kernel with samples matches '{}'\n  hint: --table gpu_function_sum lists "
+        "them\n",
+        wanted);
+  } else if (!disassembler) {
+    notes +=
+        "instructions are shown by their offsets only: nvdisasm is not installed\n"
+        "  hint: it is part of the CUDA Toolkit; PATH or CUDA_HOME leads to it\n";
+  }
+  for (const std::string& failure : samples.code().failures()) notes += failure + "\n";
+}
+
+}  // namespace
+
+View AnnotateView() {
+  return {
+      .option = "--annotate",
+      .help = "lines and instructions of kernels, and what they wait for",
+      .value = "REGEX",
+      .write =
+          [](const ViewInput& input) {
+            WriteAnnotation(input.analysis, input.options.value, input.options.kernel_names,
+                            input.output, input.notes);
+          },
+  };
+}
+
+}  // namespace xpu
