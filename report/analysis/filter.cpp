@@ -116,7 +116,7 @@ class PartFilter {
   bool Wants(const GpuSample& sample) const {
     const uint32_t pid = PidOf(analysis_, sample.instance);
     return IsDuring(sample.time_ns, sample.time_ns) && Allows(options_.pids, pid) &&
-           IsOfJob(analysis_.processes.At(pid, sample.time_ns), pid);
+           IsOfJob(analysis_.processes.At(pid, sample.time_ns), pid, sample.time_ns);
   }
   bool Wants(const NvtxRange& range) const {
     return IsDuring(range.start_ns, range.end_ns) && IsOf(OwnerOf(analysis_, range)) &&
