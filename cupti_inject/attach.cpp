@@ -15,6 +15,7 @@
 #include "cupti_inject/nvtx_copies.h"
 #include "cupti_inject/session.h"
 #include "cupti_inject/setup.h"
+#include "cupti_inject/torch_allocator.h"
 
 namespace xpu::inject {
 namespace {
@@ -125,6 +126,7 @@ void RecordAttached(Injection& self, const WakeDescriptor& peer, const char* cup
   HandleExit();
   NoteNvtx(self);
   self.stacks.Refresh();  // with CUPTI's code
+  FollowTorchAllocator(self);
   self.ring.SetState(wire::State::kActive);
   peer.Ring();
   RunAttached(self, peer);

@@ -13,6 +13,7 @@
 #include "cupti_inject/session.h"
 #include "cupti_inject/setup.h"
 #include "cupti_inject/thread_state.h"
+#include "cupti_inject/torch_allocator.h"
 
 namespace xpu::inject {
 namespace {
@@ -116,6 +117,7 @@ class Flusher {
   // Does what is due; returns how long to wait for the next.
   uint64_t Work() {
     self_.stacks.Refresh();
+    FollowTorchAllocator(self_);
     if (peer_ != nullptr && !peer_->IsHeard()) {
       abandoned_ = true;
       return 0;

@@ -6,6 +6,7 @@
 #include "cupti_inject/injection.h"
 #include "cupti_inject/session.h"
 #include "cupti_inject/setup.h"
+#include "cupti_inject/torch_allocator.h"
 
 namespace xpu::inject {
 namespace {
@@ -66,6 +67,7 @@ void Start() {
     return;
   }
   self.stacks.Refresh();  // with CUPTI's code
+  FollowTorchAllocator(self);
   wake.Ring();
   self.stacks.WaitForTables(wake, kTablesPatienceNs);
   self.stacks.WaitForPython(wake, kPythonPatienceNs);

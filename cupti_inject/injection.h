@@ -29,6 +29,7 @@
 #include "cupti_inject/presence.h"
 #include "cupti_inject/ring_producer.h"
 #include "cupti_inject/thread_state.h"
+#include "cupti_inject/torch_slot.h"
 #include "cupti_inject/waits.h"
 #include "cupti_inject/watched_calls.h"
 
@@ -61,6 +62,7 @@ struct Process {
   bool has_exit_handler = false;
   Presence presence;
   Nvtx nvtx;  // its copies in the program connect once
+  TorchSlot torch;
 };
 
 // How CUPTI is being left after an attach, which is best done at the end of a call of the

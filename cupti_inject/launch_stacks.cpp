@@ -66,14 +66,15 @@ void LaunchStacks::WaitForPython(const WakeDescriptor& wake, uint64_t timeout_ns
 
 // Flattened: the walk is a chain of small functions, a third faster in one piece.
 __attribute__((flatten)) bool LaunchStacks::Take(wire::LaunchCall call, const WalkRegisters& at,
-                                                 ThreadStack& own) {
+                                                 ThreadStack& own, const wire::Block* block) {
   call.python_stack = python_.Take(call.tid, call.time_ns, own);
+  const Subject subject{call, block};
   const uint32_t loads = files_.LoadsSince();
   const bool covered = own.Covers(at.sp, main_top_);
   StackMemory memory(covered ? at.sp : 0, covered ? own.top : 0, scratch_);
   uint64_t frames[wire::kMaxFrames];
   if (loads != 0 && !files_.WaitForLoads(loads, *wake_)) [[unlikely]] {
-    return SendCopyInstead(call, at, memory, loads);
+    return SendCopyInstead(subject, at, memory, loads);
   }
   // Left before anything is sent: the writes to the ring take a while, a counter would wait for
   // them.
@@ -82,8 +83,8 @@ __attribute__((flatten)) bool LaunchStacks::Take(wire::LaunchCall call, const Wa
   Finder code(*this, **files, cached);
   const WalkResult walk = WalkStack(at, memory, code, frames, wire::kMaxFrames);
   files.reset();
-  if ((walk.flags & kWalkNotReady) != 0 && SendCopy(call, at, memory, 0)) return true;
-  return SendStack(call, walk, frames, cached);
+  if ((walk.flags & kWalkNotReady) != 0 && SendCopy(subject, at, memory, 0)) return true;
+  return SendStack(subject, walk, frames, cached);
 }
 
 CodeKind LaunchStacks::Finder::FindUncached(uint64_t address, UnwindRule* rule) {
@@ -152,35 +153,36 @@ bool LaunchStacks::Ask(uint64_t address) {
   return true;
 }
 
-bool LaunchStacks::SendCopy(const wire::LaunchCall& call, const WalkRegisters& at,
-                            StackMemory& memory, uint32_t loads) {
+bool LaunchStacks::SendCopy(const Subject& subject, const WalkRegisters& at, StackMemory& memory,
+                            uint32_t loads) {
   // The records of the GPU are worth more than a better stack.
   if (ring_->IsHalfFull()) return false;
   size_t bytes = 0;
   const std::byte* piece = memory.Piece(at.sp, wire::kMaxCopyBytes, &bytes);
   if (piece == nullptr) return false;
   wire::StackCopyMessage message{};
-  message.call = call;
+  message.call = subject.call;
   message.ip = at.ip;
   message.sp = at.sp;
   message.bp = at.bp;
   message.bytes = static_cast<uint32_t>(bytes);
   message.loads = loads;
-  return ring_->Send(wire::MessageKind::kStackCopy, message, piece, bytes);
+  return ring_->Send(wire::MessageKind::kStackCopy, message, piece, bytes, subject.block,
+                     subject.block_bytes());
 }
 
-bool LaunchStacks::SendCopyInstead(const wire::LaunchCall& call, const WalkRegisters& at,
+bool LaunchStacks::SendCopyInstead(const Subject& subject, const WalkRegisters& at,
                                    StackMemory& memory, uint32_t loads) {
-  if (SendCopy(call, at, memory, loads)) return true;
+  if (SendCopy(subject, at, memory, loads)) return true;
   ring_->Count(wire::kCounterWalksDropped);
   return false;
 }
 
-bool LaunchStacks::SendStack(const wire::LaunchCall& call, const WalkResult& walk,
-                             const uint64_t* frames, WalkCache::Use& cached) {
+bool LaunchStacks::SendStack(const Subject& subject, const WalkResult& walk, const uint64_t* frames,
+                             WalkCache::Use& cached) {
   const uint64_t how = static_cast<uint64_t>(walk.stop) << 8 | walk.flags;
   wire::LaunchMessage message{};
-  message.call = call;
+  message.call = subject.call;
   message.stack = cached.StackOf(how);
   if (message.stack == 0) {
     StackIds::Entry* entry = ids_.Find(StackIds::HashOf(frames, walk.count, how));
@@ -194,7 +196,10 @@ bool LaunchStacks::SendStack(const wire::LaunchCall& call, const WalkResult& wal
       cached.SetStack(how, message.stack);
     }
   }
-  if (message.stack != 0 && ring_->Send(wire::MessageKind::kLaunch, message)) return true;
+  if (message.stack != 0 &&
+      ring_->Send(wire::MessageKind::kLaunch, message, subject.block, subject.block_bytes())) {
+    return true;
+  }
   ring_->Count(wire::kCounterWalksDropped);
   return false;
 }

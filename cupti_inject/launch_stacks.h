@@ -34,7 +34,9 @@ class LaunchStacks {
   bool on() const { return on_.load(std::memory_order_relaxed); }
 
   // Sends the stack that `at` is in. False: there is no room for it, which is counted.
-  bool Take(wire::LaunchCall call, const WalkRegisters& at, ThreadStack& own);
+  // `block`: what it is the stack of, when it is no launch.
+  bool Take(wire::LaunchCall call, const WalkRegisters& at, ThreadStack& own,
+            const wire::Block* block = nullptr);
 
   // Follows what the loader does. Never in a callback; one thread at a time.
   void Refresh() {
@@ -51,6 +53,13 @@ class LaunchStacks {
 
  private:
   static constexpr uint32_t kQuestionSlots = 1024;
+
+  // What a stack is of.
+  struct Subject {
+    const wire::LaunchCall& call;
+    const wire::Block* block;  // nullptr: a launch
+    size_t block_bytes() const { return block == nullptr ? 0 : sizeof(*block); }
+  };
 
   // What WalkStack asks for rules.
   class Finder {
@@ -74,11 +83,11 @@ class LaunchStacks {
   CodeKind KindOfOther(uint64_t address);
   bool Ask(uint64_t address);
   // `loads`: as in the message.
-  bool SendCopy(const wire::LaunchCall& call, const WalkRegisters& at, StackMemory& memory,
+  bool SendCopy(const Subject& subject, const WalkRegisters& at, StackMemory& memory,
                 uint32_t loads);
-  [[gnu::noinline]] bool SendCopyInstead(const wire::LaunchCall& call, const WalkRegisters& at,
+  [[gnu::noinline]] bool SendCopyInstead(const Subject& subject, const WalkRegisters& at,
                                          StackMemory& memory, uint32_t loads);
-  bool SendStack(const wire::LaunchCall& call, const WalkResult& walk, const uint64_t* frames,
+  bool SendStack(const Subject& subject, const WalkResult& walk, const uint64_t* frames,
                  WalkCache::Use& cached);
   bool Define(uint32_t number, const WalkResult& walk, const uint64_t* frames);
 

@@ -6,6 +6,8 @@
 #include <sys/random.h>
 #include <unistd.h>
 
+#include "cupti_inject/torch_allocator.h"
+
 namespace xpu::inject {
 
 constinit Injection g_injection;
@@ -139,6 +141,7 @@ void EndSession(Injection& self) {
   Deactivate(self);
   g_process.nvtx.active.store(false, std::memory_order_release);
   if (g_process.exits.load()) return;
+  LeaveTorchAllocator();
   WaitUntilNobodyIsInside();
   self.stacks.Close();
   self.drain.Close();

@@ -108,6 +108,7 @@ enum Counter : uint32_t {
   kCounterPythonDropped,      // launch stacks whose Python frames were dropped: ring full
   kCounterSamplesDropped,     // of program counters: ring full, or no memory for their function
   kCounterCubinsDropped,      // modules with samples whose code could not be read or sent
+  kCounterBlocksDropped,      // of PyTorch's allocator: ring full
   kCounterCount,
 };
 
@@ -208,6 +209,7 @@ enum class MessageKind : uint32_t {
   kStallReason = 23,        // StallReasonMessage, then the name
   kCubin = 24,              // CubinMessage, then a piece of it
   kGpuClaim = 25,           // GpuClaimMessage
+  kBlock = 26,              // BlockMessage
 };
 
 // Every message begins with it, at a multiple of 8 bytes, and fills a multiple of 8 bytes.
@@ -401,6 +403,8 @@ enum class DetailKind : uint32_t {
   kNote = 4,           // text: a part that does not work, one sentence; `number`: CUPTI's result
   kMarkerUsed = 5,     // text: why no stacks are taken in the process; the marker is called
   kNotSampled = 6,     // text: why a context's program counters are not sampled
+  // `number`: 1 if PyTorch's allocator is followed; text: the function that it calls, or why not.
+  kAllocator = 7,
 };
 
 struct DetailMessage {
@@ -427,5 +431,7 @@ inline constexpr char kMarkerSymbol[] = "xpu_launch_marker";
 // nop5, nop10, nop, ret : which of them is cheap to probe depends on the kernel.
 inline constexpr uint64_t kMarkerOffsets[] = {0, 5, 15};
 inline constexpr uint32_t kDomainShift = 28;  // domain_and_callback_id = domain << 28 | callback id
+// In place of CUPTI's domains: the stack is of a block of an allocator (wire_stacks.h: Block).
+inline constexpr uint32_t kDomainAllocator = 15;
 
 }  // namespace xpu::wire

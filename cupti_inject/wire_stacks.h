@@ -97,6 +97,24 @@ struct LaunchCall {
   uint32_t reserved;
 };
 
+// After the message, with kDomainAllocator: memory that PyTorch's allocator has handed out, or
+// taken back.
+struct Block {
+  uint64_t address;
+  int64_t size_bytes;        // negative: taken back
+  uint64_t allocated_bytes;  // of all blocks together, then
+  uint64_t reserved_bytes;   // what the allocator has from CUDA
+  uint32_t device;           // as CUDA numbers it in the program
+  uint32_t has_totals;       // 0: this version does not say the two sums
+};
+
+// A block without a stack.
+struct BlockMessage {
+  MessageHeader header;
+  LaunchCall call;
+  Block block;
+};
+
 struct LaunchMessage {
   MessageHeader header;
   LaunchCall call;

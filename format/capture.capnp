@@ -158,6 +158,8 @@ struct Events {
   gpuSamplings @41 :GpuSampling;
   gpuSamples @42 :GpuSample;
   cubinSlices @43 :CubinSlice;
+  allocatorEvents @44 :AllocatorEvent;
+  sourceTexts @45 :SourceText;
 }
 
 # ---- the recording -------------------------------------------------------------------------------
@@ -893,6 +895,39 @@ struct MemoryOperation {
   poolUtilizedBytes @16 :Column $u64 $unit("bytes");
   name @17 :Column $text;  # for static memory of a module, the name of the variable
   tail @18 :Column $bytes;
+}
+
+struct SourceText {
+  # Lines of a source file, with those that occur in stacks (`xpu-record --sources`).
+  rows @0 :UInt32;
+  path @1 :Column $text;  # as in python_code.path
+  firstLine @2 :Column $u32;
+  text @3 :Column $bytes;  # the lines, each with its line feed; as the file has them
+}
+
+enum AllocatorKind {
+  unknown @0;
+  pyTorch @1;  # PyTorch's caching allocator of CUDA memory
+}
+
+struct AllocatorEvent {
+  # An allocator inside the program handed out a block of GPU memory, or took one back.
+  rows @0 :UInt32;
+  instance @1 :Column $instance;
+  timeNs @2 :Column $u64 $time(monotonic);
+  pid @3 :Column $u32 $is(process);
+  tid @4 :Column $u32 $is(process);  # in the program's pid namespace, as in api_call.tid
+  allocator @5 :Column $enumeration("AllocatorKind");
+  deviceId @6 :Column $u32;
+  address @7 :Column $u64 $is(address);
+    # of the block; in old versions of PyTorch of its description, which identifies it as well
+  sizeBytes @8 :Column $i64 $unit("bytes");  # negative: taken back
+  hasTotals @9 :Column $flag;  # old versions of PyTorch do not report the next two
+  allocatedBytes @10 :Column $u64 $unit("bytes");  # of all blocks of this allocator and device, then
+  reservedBytes @11 :Column $u64 $unit("bytes");  # what the allocator had from CUDA, likewise
+  stack @12 :Column $stack;  # 0: none. Blocks that are taken back have none
+  stackFlags @13 :Column $u8 $is(stackFlags);
+  pythonStack @14 :Column $stack;  # as in cpu_sample.python_stack
 }
 
 struct RecordingSwitch {

@@ -171,6 +171,13 @@ constexpr std::array<LossInfo, static_cast<size_t>(LossKind::kCount)> kTable{{
      "Raise --gpu-sample-period or --gpu-sample-buffer, or give xpu-record a free core."},
     {LossKind::kGpuCodeMissing, "gpu_code_missing", Severity::kPartial,
      "GPU {module|modules} whose code is not stored: their samples have no source lines", ""},
+    {LossKind::kAllocatorUnknown, "allocator_unknown", Severity::kPartial,
+     "{process|processes} whose PyTorch reports its memory in an unknown way",
+     "Only what its allocator has from CUDA is recorded, not what it hands out; a newer xpu may "
+     "know "
+     "this version of PyTorch."},
+    {LossKind::kSourcesNotStored, "sources_not_stored", Severity::kNote,
+     "source {file|files} whose lines could not be stored", ""},
 }};
 
 }  // namespace

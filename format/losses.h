@@ -73,6 +73,8 @@ enum class LossKind : uint8_t {
   kGpuNotSampled,
   kGpuSamplesDropped,
   kGpuCodeMissing,
+  kAllocatorUnknown,
+  kSourcesNotStored,
   kCount,
 };
 

@@ -147,6 +147,8 @@ void GpuPeer::CountLosses(EventSink& sink) {
   Add(sink, LossKind::kWireRingFull, news(wire::kCounterOthersDropped),
       "names, clock pairs, graph nodes");
   Add(sink, LossKind::kWireRingFull, news(wire::kCounterNvtxDropped), "NVTX ranges and marks");
+  Add(sink, LossKind::kWireRingFull, news(wire::kCounterBlocksDropped),
+      "blocks of PyTorch's allocator");
   Add(sink, LossKind::kLaunchRingFull, news(wire::kCounterWalksDropped));
   Add(sink, LossKind::kLaunchRingFull, news(wire::kCounterPythonDropped),
       "only the Python frames of others");
@@ -277,6 +279,9 @@ void GpuPeer::TakeMessage(wire::MessageKind kind, Bytes message, EventSink& sink
       break;
     case wire::MessageKind::kOtherCode:
       fits = stacks_.TakeOtherCode(message);
+      break;
+    case wire::MessageKind::kBlock:
+      fits = stacks_.TakeBlock(message, sink);
       break;
     case wire::MessageKind::kPythonCode:
       fits = stacks_.TakePythonCode(message, sink);
@@ -481,6 +486,13 @@ bool GpuPeer::TakeDetail(Bytes message, EventSink& sink) {
     case wire::DetailKind::kNotSampled:
       Add(sink, LossKind::kGpuNotSampled, 1,
           Format("process {}: {}{}", pid(), TextOf(*text), HintOfSampling((*fixed)->number)));
+      break;
+    case wire::DetailKind::kAllocator:
+      AppendFormat(news_, "process {}: PyTorch's allocator is {}: {}\n", pid(),
+                   (*fixed)->number != 0 ? "followed" : "not followed", TextOf(*text));
+      if ((*fixed)->number == 0) {
+        Add(sink, LossKind::kAllocatorUnknown, 1, std::string(TextOf(*text)));
+      }
       return true;
     case wire::DetailKind::kCuptiPath:
       cupti_path_ = TextOf(*text);

@@ -29,6 +29,16 @@ constexpr uint64_t kWalkPeriodNs = 500'000'000;
 
 // Names of the loader that are not paths of files.
 constexpr std::string_view kVdsoFile = "linux-vdso.so.1";
+// The block that a stack is of, `at` bytes into the message. False: it should be there and is not.
+bool ReadBlock(std::span<const std::byte> message, size_t at, const wire::LaunchCall& call,
+               std::optional<wire::Block>* block) {
+  if (call.domain_and_callback_id >> wire::kDomainShift != wire::kDomainAllocator) return true;
+  const auto bytes = BytesAfter(message, at, sizeof(wire::Block));
+  if (!bytes) return false;
+  std::memcpy(&block->emplace(), bytes->data(), sizeof(wire::Block));
+  return true;
+}
+
 // The suffix that the kernel adds to the path of a removed file.
 constexpr std::string_view kDeleted = " (deleted)";
 
@@ -95,11 +105,17 @@ bool InlineStacks::TakeStack(Bytes message) {
 
 bool InlineStacks::TakeLaunch(Bytes message, EventSink& sink) {
   const auto fixed = ReadFixed<wire::LaunchMessage>(message);
-  if (!fixed) return false;
+  std::optional<wire::Block> block;
+  if (!fixed || !ReadBlock(message, sizeof(wire::LaunchMessage), (*fixed)->call, &block)) {
+    return false;
+  }
   const uint32_t number = (*fixed)->stack;
   Stack* stack = stacks_.Find(number);
-  if (stack == nullptr) return stacks_.MayBeRefused();
-  Write((*fixed)->call, *stack, sink);
+  if (stack == nullptr) {
+    if (block) sink.Write(EventOf((*fixed)->call, *block));
+    return stacks_.MayBeRefused();
+  }
+  Write((*fixed)->call, block, *stack, sink);
   if (number >= wire::kFirstSingleStack) stacks_.Erase(number);
   return true;
 }
@@ -108,10 +124,15 @@ bool InlineStacks::TakeStackCopy(Bytes message) {
   const auto fixed = ReadFixed<wire::StackCopyMessage>(message);
   if (!fixed || (*fixed)->bytes > wire::kMaxCopyBytes) return false;
   const auto bytes = BytesAfter(message, sizeof(wire::StackCopyMessage), (*fixed)->bytes);
-  if (!bytes) return false;
+  std::optional<wire::Block> block;
+  if (!bytes ||
+      !ReadBlock(message, sizeof(wire::StackCopyMessage) + bytes->size(), (*fixed)->call, &block)) {
+    return false;
+  }
   new_copies_ = true;
   const bool is_told = (*fixed)->loads == 0 || (*fixed)->loads == loads_reported_;
   copies_.Add({(*fixed)->call,
+               block,
                {(*fixed)->ip, (*fixed)->sp, (*fixed)->bp},
                (*fixed)->loads,
                MonotonicNs(),
@@ -146,9 +167,42 @@ StackId InlineStacks::IdOf(Stack& stack, EventSink& sink) {
   return stack.id;
 }
 
-void InlineStacks::Write(const wire::LaunchCall& call, Stack& stack, EventSink& sink) {
+bool InlineStacks::TakeBlock(Bytes message, EventSink& sink) {
+  const auto fixed = ReadFixed<wire::BlockMessage>(message);
+  if (!fixed) return false;
+  ReportThread((*fixed)->call.tid, sink);
+  sink.Write(EventOf((*fixed)->call, (*fixed)->block));
+  return true;
+}
+
+// Without its stack.
+AllocatorEvent InlineStacks::EventOf(const wire::LaunchCall& call, const wire::Block& block) const {
+  AllocatorEvent event;
+  event.instance = instance_;
+  event.time_ns = call.time_ns;
+  event.pid = pid_;
+  event.tid = call.tid;
+  event.allocator = AllocatorKind::kPyTorch;
+  event.device_id = block.device;
+  event.address = block.address;
+  event.size_bytes = block.size_bytes;
+  event.has_totals = block.has_totals != 0;
+  event.allocated_bytes = block.allocated_bytes;
+  event.reserved_bytes = block.reserved_bytes;
+  return event;
+}
+
+void InlineStacks::Write(const wire::LaunchCall& call, const std::optional<wire::Block>& block,
+                         Stack& stack, EventSink& sink) {
   CountStop(stack.walk, sink.losses(), pid_, instance_);
   ReportThread(call.tid, sink);
+  if (block) {
+    AllocatorEvent event = EventOf(call, *block);
+    event.python_stack = python_.Intern(call.python_stack, sink);
+    event.stack = IdOf(stack, sink);
+    event.stack_flags = StackFlagsOf(stack.walk) | kStackInProcess;
+    return sink.Write(event);
+  }
   LaunchStack launch;
   launch.instance = instance_;
   launch.correlation_id = call.correlation_id;
@@ -372,10 +426,10 @@ void InlineStacks::WalkCopies(EventSink& sink, bool last) {
   };
   copies_.Walk(
       find, MonotonicNs(), last || !copies_have_room_,
-      [&](const wire::LaunchCall& call, const WalkResult& walk, std::span<const uint64_t> frames) {
+      [&](const StackCopy& copy, const WalkResult& walk, std::span<const uint64_t> frames) {
         Stack stack{.walk = {walk.flags, static_cast<uint32_t>(walk.stop)},
                     .frames = {frames.begin(), frames.end()}};
-        Write(call, stack, sink);
+        Write(copy.call, copy.block, stack, sink);
       });
   ChargeCopies();
 }

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <unordered_map>
 #include <unordered_set>
@@ -49,6 +50,7 @@ class InlineStacks {
   bool TakeStack(Bytes message);
   bool TakeLaunch(Bytes message, EventSink& sink);
   bool TakeStackCopy(Bytes message);
+  bool TakeBlock(Bytes message, EventSink& sink);
   bool TakeOtherCode(Bytes message);
   bool TakePythonCode(Bytes message, EventSink& sink) { return python_.TakeCode(message, sink); }
   bool TakePythonStack(Bytes message) { return python_.TakeStack(message); }
@@ -100,7 +102,9 @@ class InlineStacks {
   void WalkCopies(EventSink& sink, bool last);
   void ReportThread(uint32_t tid, EventSink& sink);
   StackId IdOf(Stack& stack, EventSink& sink);
-  void Write(const wire::LaunchCall& call, Stack& stack, EventSink& sink);
+  void Write(const wire::LaunchCall& call, const std::optional<wire::Block>& block, Stack& stack,
+             EventSink& sink);
+  AllocatorEvent EventOf(const wire::LaunchCall& call, const wire::Block& block) const;
 
   Settings settings_;
   uint32_t pid_;

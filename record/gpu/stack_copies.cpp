@@ -74,7 +74,7 @@ void StackCopies::Walk(const FindRule& find, uint64_t now_ns, bool last, const D
       continue;
     }
     bytes_ -= copy.cost;
-    done(copy.call, walk, std::span(frames, walk.count));
+    done(copy, walk, std::span(frames, walk.count));
   }
   copies_ = std::move(waiting);
 }

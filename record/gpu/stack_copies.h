@@ -7,6 +7,7 @@
 #include <deque>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -18,6 +19,7 @@ namespace xpu {
 
 struct StackCopy {
   wire::LaunchCall call{};
+  std::optional<wire::Block> block{};  // if it is not a launch's
   WalkRegisters registers;
   uint32_t loads = 0;                                 // as in the message
   uint64_t taken_ns = 0;                              // when the copy arrived
@@ -35,7 +37,7 @@ class StackCopies {
 
   using FindRule =
       std::function<CodeKind(const CodeRanges::Version& code, uint64_t address, UnwindRule* rule)>;
-  using Done = std::function<void(const wire::LaunchCall& call, const WalkResult& walk,
+  using Done = std::function<void(const StackCopy& copy, const WalkResult& walk,
                                   std::span<const uint64_t> frames)>;
 
   void Add(StackCopy copy);

@@ -83,6 +83,9 @@ class Analysis {
     return Selected(model.events.gpu_metric_samples, shown.events.gpu_metric_samples);
   }
   auto GpuSamples() const { return Selected(model.events.gpu_samples, shown.events.gpu_samples); }
+  auto AllocatorEvents() const {
+    return Selected(model.events.allocator_events, shown.events.allocator_events);
+  }
   auto Ranges() const { return Selected(nvtx.all(), shown.nvtx_ranges); }
   auto Launches() const { return Selected(correlation.launches, shown.launches); }
   auto Work() const { return Selected(correlation.work, shown.work); }

@@ -112,6 +112,10 @@ Owner OwnerOf(const Analysis& analysis, const OffCpuSum& sum) {
   return OwnerAt(analysis, sum.pid, sum.tid, sum.time_ns);
 }
 
+Owner OwnerOf(const Analysis& analysis, const AllocatorEvent& event) {
+  return OwnerAt(analysis, event.pid, event.tid, event.time_ns);
+}
+
 Owner OwnerOf(const Analysis& analysis, const Launch& launch) {
   return OwnerAt(analysis, launch.pid, launch.tid, launch.start_ns);
 }
@@ -192,6 +196,11 @@ void CallPaths::WantAll(const Stacks& stacks) {
       if (wait.waker_stack) want(wait.waker_stack, WakerOf(analysis_, wait));
     }
   }
+  if (stacks.blocks) {
+    for (const AllocatorEvent& event : analysis_.AllocatorEvents()) {
+      if (event.stack) want(event.stack, OwnerOf(analysis_, event));
+    }
+  }
   if (stacks.launches) {
     for (const Launch& launch : analysis_.Launches()) {
       if (launch.stack) want(launch.stack, OwnerOf(analysis_, launch));
@@ -246,6 +255,10 @@ PathId CallPaths::OfSample(const CpuSample& sample) {
 
 PathId CallPaths::OfHit(const ProbeHit& hit) {
   return OfStack(StackOf(hit), OwnerOf(analysis_, hit), FrameId{});
+}
+
+PathId CallPaths::OfBlock(const AllocatorEvent& event) {
+  return OfStack(StackOf(event), OwnerOf(analysis_, event), FrameId{});
 }
 
 PathId CallPaths::OfWait(const OffCpuWait& wait) {

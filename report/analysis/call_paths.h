@@ -87,6 +87,7 @@ Owner OwnerOf(const Analysis& analysis, const CpuSample& sample);
 Owner OwnerOf(const Analysis& analysis, const ProbeHit& hit);
 Owner OwnerOf(const Analysis& analysis, const OffCpuWait& wait);
 Owner OwnerOf(const Analysis& analysis, const OffCpuSum& sum);
+Owner OwnerOf(const Analysis& analysis, const AllocatorEvent& event);
 // Of the thread that ended the wait.
 Owner WakerOf(const Analysis& analysis, const OffCpuWait& wait);
 Owner OwnerOf(const Analysis& analysis, const Launch& launch);
@@ -118,6 +119,7 @@ class CallPaths {
     bool launches = false;
     bool probe_hits = false;  // of probes that the user asked for
     bool off_cpu_waits = false;
+    bool blocks = false;  // of allocators
   };
   // Tells the symbolizer every address of all of them.
   void WantAll(const Stacks& stacks);
@@ -128,6 +130,7 @@ class CallPaths {
   // Of the code that ran into the probe.
   PathId OfHit(const ProbeHit& hit);
   PathId OfWait(const OffCpuWait& wait);
+  PathId OfBlock(const AllocatorEvent& event);
   // Where the thread that ended the wait was then; that thread alone if it has no stack.
   PathId OfWaker(const OffCpuWait& wait);
   // The thread alone: the times in a sum have no stacks.

@@ -103,6 +103,11 @@ class PartFilter {
            Allows(options_.devices,
                   analysis_.gpus.Of(operation.instance, operation.device_id).number);
   }
+  bool Wants(const AllocatorEvent& event) const {  // all of its time, as above
+    return Allows(options_.pids, event.pid) &&
+           IsOfJob(analysis_.processes.At(event.pid, event.time_ns), event.pid, event.time_ns) &&
+           Allows(options_.devices, analysis_.gpus.Of(event.instance, event.device_id).number);
+  }
   // Of whole GPUs, whichever process used them.
   bool Wants(const GpuState& state) const {
     return IsDuring(state.time_ns, state.time_ns) && IsOfDevice(state.gpu);
@@ -405,6 +410,7 @@ Result<Selection> SelectPart(const FilterOptions& options, const Analysis& analy
   shown.events.gpu_states = wanted(events.gpu_states);
   shown.events.gpu_metric_samples = wanted(events.gpu_metric_samples);
   shown.events.gpu_samples = wanted(events.gpu_samples);
+  shown.events.allocator_events = wanted(events.allocator_events);
   shown.nvtx_ranges = wanted(analysis.nvtx.all());
   if (!options.time.is_all()) {
     const uint64_t start_ns = StartOf(analysis.model);

@@ -40,7 +40,8 @@ inline constexpr HelpGroup kHelpGroups[] = {
                         did while a GPU was idle), off (the time in which
                         threads did not run), wall (all time of threads),
                         critical (what decides how long steps take), probe
-                        (probe hits)
+                        (probe hits), memory (GPU memory in bytes)
+  --memory WHICH        of --mode memory: peak (default), growth, left
   --by WHAT             begin each stack with its thread, process, device,
                         stream, rank, host or container (with --diff: see
                         tables)

@@ -13,6 +13,7 @@
 #include "report/analysis/filter.h"
 #include "report/cli/help.h"
 #include "report/cli/other_tool_options.h"
+#include "report/cli/path_choices.h"
 #include "report/cli/view_choice.h"
 #include "report/cli/view_table.h"
 #include "report/views/tables/top_tables.h"
@@ -92,6 +93,7 @@ class Parser {
   CLI::Option* rows_ = nullptr;
   CLI::Option* format_ = nullptr;
   CLI::Option* kernel_names_ = nullptr;
+  CLI::Option* memory_ = nullptr;
   MergeOptions merge_;  // of all views that show paths
   std::string by_;      // of --by
   std::string hint_;    // of the value that was refused: CLI11's errors have no room for it
@@ -275,15 +277,9 @@ void Parser::AddChoices() {
             Choices<GraphStacks>{{"both", GraphStacks::kBoth},
                                  {"launch", GraphStacks::kLaunch},
                                  {"creation", GraphStacks::kCreation}});
-  Only(&View::shows_paths, AddChoice("--mode", merge_.mode,
-                                     Choices<MergeMode>{{"merge", MergeMode::kMerge},
-                                                        {"gpu", MergeMode::kGpu},
-                                                        {"cpu", MergeMode::kCpu},
-                                                        {"idle", MergeMode::kIdle},
-                                                        {"probe", MergeMode::kProbe},
-                                                        {"off", MergeMode::kOff},
-                                                        {"wall", MergeMode::kWall},
-                                                        {"critical", MergeMode::kCritical}}));
+  Only(&View::shows_paths, AddChoice("--mode", merge_.mode, Modes()));
+  memory_ = AddChoice("--memory", merge_.memory, MemoryViews());
+  Only(&View::shows_paths, memory_);
   Choices<std::string> by;
   for (const auto& [name, group] : kGroups) by.emplace_back(name, name);
   for (const auto& [name, table] : kDiffTables) by.emplace_back(name, name);
@@ -368,13 +364,12 @@ Status Parser::CheckImport() const {
 
 Status Parser::CheckSample() {
   options_.top.is_subsampled = options_.sample_rate > 1;
-  const bool needs_all = merge_.mode == MergeMode::kIdle || merge_.mode == MergeMode::kProbe ||
-                         merge_.mode == MergeMode::kOff || merge_.mode == MergeMode::kWall ||
-                         merge_.mode == MergeMode::kCritical;
+  const bool needs_all = merge_.mode != MergeMode::kMerge && merge_.mode != MergeMode::kGpu &&
+                         merge_.mode != MergeMode::kCpu;
   if (sample_->count() > 0 && needs_all) {
     return UsageError(
-        "--sample cannot be combined with --mode idle, off, wall, probe or critical: they need "
-        "every event");
+        "--sample cannot be combined with --mode idle, off, wall, probe, critical or memory: they "
+        "need every event");
   }
   return Ok();
 }
@@ -401,10 +396,11 @@ Status Parser::CheckSlowSteps() const {
   if (options_.step_range || sample_->count() > 0) {
     return UsageError("--slow-steps cannot be combined with --step-range or --sample");
   }
-  const bool is_path = merge_.mode == MergeMode::kCritical || merge_.mode == MergeMode::kProbe;
+  const bool is_path = merge_.mode == MergeMode::kCritical || merge_.mode == MergeMode::kProbe ||
+                       merge_.mode == MergeMode::kMemory;
   if (is_path || options_.folded.unit == TimeUnit::kSamples) {
     return UsageError(
-        "--slow-steps cannot be combined with --mode critical, probe or --unit samples");
+        "--slow-steps cannot be combined with --mode critical, memory, probe or --unit samples");
   }
   return Ok();
 }
@@ -447,6 +443,9 @@ Status Parser::Check() {
     return UsageError(std::move(wrong));
   }
   XPU_RETURN_IF_ERROR(CheckSample());
+  if (memory_->count() > 0 && merge_.mode != MergeMode::kMemory) {
+    return UsageError("--memory needs --mode memory");
+  }
   // What is asked for is all that is printed.
   if (!options_.top.speedups.empty() && options_.top.table.empty()) options_.top.table = "what_if";
   XPU_RETURN_IF_ERROR(TakeBy());

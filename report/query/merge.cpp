@@ -15,6 +15,7 @@
 #include "report/analysis/sampled_events.h"
 #include "report/model/flat_map.h"
 #include "report/query/gpu_idle.h"
+#include "report/query/gpu_memory.h"
 #include "report/query/kernel_parts.h"
 #include "report/query/off_cpu_names.h"
 #include "report/query/off_cpu_times.h"
@@ -37,8 +38,8 @@ class PathGroups {
   PathId OfCpu(const Owner& owner, PathId path);
   PathId OfCall(const Launch& launch, PathId path);
   PathId OfWork(const GpuWork& work, PathId path);
-  // Of the time in which a GPU, none of its streams, had nothing to do.
-  PathId OfIdle(uint32_t gpu, const Owner& owner, PathId path);
+  // Of a GPU, but none of its streams: the time in which it had nothing to do, its memory.
+  PathId OfGpu(uint32_t gpu, const Owner& owner, PathId path);
 
  private:
   FrameId ThreadOrProcess(const Owner& owner);  // or its rank, host or container
@@ -149,7 +150,7 @@ PathId PathGroups::OfWork(const GpuWork& work, PathId path) {
                  path);
 }
 
-PathId PathGroups::OfIdle(uint32_t gpu, const Owner& owner, PathId path) {
+PathId PathGroups::OfGpu(uint32_t gpu, const Owner& owner, PathId path) {
   if (by_ == GroupBy::kNothing) return path;
   return InGroup(
       IsOfCpu(by_) ? ThreadOrProcess(owner) : analysis_.frames.Intern(Format("GPU{}", gpu)), path);
@@ -172,6 +173,7 @@ class Merge {
   void AddWork();
   void AddWithoutWork();
   void AddIdle();
+  void AddMemory(MemoryView view);
   void AddProbeHits();
   void AddOffCpu(const SynchronizationCalls& gpu_calls);
   void AddRunning(const SynchronizationCalls& gpu_calls);
@@ -300,8 +302,78 @@ void Merge::AddIdle() {
         device_tags_ ? Format("[GPU{}_Idle]", gap.gpu) : "[GPU_Idle]", FrameOrigin::kPending);
     for (const IdlePart& part : parts.Of(gap)) {
       const PathId path = tree_.Child(idle.Of(part), leaf);
-      tree_.Add(groups_.OfIdle(gap.gpu, idle.OwnerOf(part), path), part.ns);
+      tree_.Add(groups_.OfGpu(gap.gpu, idle.OwnerOf(part), path), part.ns);
     }
+  }
+}
+
+// Of CUDA's own allocations, those that were there when the allocators of their GPU had most.
+bool IsIn(MemoryView view, const MemoryAllocation& allocation, const Selection& shown,
+          uint64_t peak_ns) {
+  const auto was_there_at = [&](uint64_t time_ns) {
+    return allocation.start_ns <= time_ns &&
+           (allocation.end_ns == 0 || allocation.end_ns > time_ns);
+  };
+  switch (view) {
+    case MemoryView::kPeak:
+      return peak_ns == 0 ? allocation.at_peak : was_there_at(peak_ns);
+    case MemoryView::kGrowth:
+      return allocation.start_ns >= shown.from_ns && was_there_at(shown.to_ns - 1);
+    case MemoryView::kLeft:
+      return was_there_at(shown.to_ns - 1);
+  }
+  return false;
+}
+
+void Merge::AddMemory(MemoryView view) {
+  const auto leaf = [this](uint32_t gpu, std::string_view what) {
+    return analysis_.frames.Intern(
+        device_tags_ ? Format("[GPU{}_Memory]{}", gpu, what) : Format("[GPU_Memory]{}", what),
+        FrameOrigin::kGpuWork);
+  };
+  const AllocatorMemory memory(analysis_);
+  for (const AllocatorBlock& block : memory.blocks()) {
+    if (!memory.IsIn(view, block)) continue;
+    const uint32_t gpu = memory.uses()[block.use].gpu;
+    const PathId path = tree_.Child(paths_.OfBlock(*block.event), leaf(gpu, "PyTorch"));
+    tree_.Add(groups_.OfGpu(gpu, OwnerOf(analysis_, *block.event), path),
+              static_cast<uint64_t>(block.event->size_bytes));
+  }
+  std::unordered_map<uint32_t, const AllocatorUse*> most;  // by GPU
+  for (const AllocatorUse& use : memory.uses()) {
+    const AllocatorUse*& one = most[use.gpu];
+    if (one == nullptr || use.peak_bytes > one->peak_bytes) one = &use;
+    if (view != MemoryView::kPeak || use.earlier_bytes == 0) continue;
+    const Owner owner{.process = analysis_.processes.At(use.pid, use.peak_ns),
+                      .pid = use.pid,
+                      .tid = use.pid,
+                      .time_ns = use.peak_ns};
+    const FrameId earlier = analysis_.frames.Intern("[before the recording]", FrameOrigin::kOther);
+    const PathId path =
+        tree_.Child(tree_.Child(paths_.OfThread(owner), earlier), leaf(use.gpu, "PyTorch"));
+    tree_.Add(groups_.OfGpu(use.gpu, owner, path), use.earlier_bytes);
+  }
+  for (const MemoryAllocation& allocation : FollowMemory(analysis_).allocations) {
+    const MemoryOperation& operation = *allocation.operation;
+    const auto one = most.find(allocation.gpu);
+    const uint64_t peak_ns = one == most.end() ? 0 : one->second->peak_ns;
+    if (!IsOfGpu(operation.memory_kind) || memory.IsReserve(operation)) continue;
+    if (!IsIn(view, allocation, analysis_.shown, peak_ns)) continue;
+    const uint32_t pid = PidOf(analysis_, operation.instance);
+    Owner owner{.process = analysis_.processes.At(pid, allocation.start_ns),
+                .pid = pid,
+                .tid = pid,
+                .time_ns = allocation.start_ns};
+    PathId path;
+    if (allocation.launch == GpuWork::kNoLaunch) {
+      path = tree_.Child(paths_.OfThread(owner), analysis_.frames.Intern("[unknown call]"));
+    } else {
+      const Launch& launch = analysis_.correlation.launches[allocation.launch];
+      owner = OwnerOf(analysis_, launch);
+      path = paths_.OfLaunch(launch);
+    }
+    path = tree_.Child(path, leaf(allocation.gpu, MemoryKindText(operation.memory_kind)));
+    tree_.Add(groups_.OfGpu(allocation.gpu, owner, path), operation.size_bytes);
   }
 }
 
@@ -323,11 +395,13 @@ CallTree BuildCallTree(Analysis& analysis, const MergeOptions& options, SlicedTi
   const bool wall = mode == MergeMode::kWall;
   paths.NameAhead({.samples = cpu || idle || wall,
                    .others_samples = idle,
-                   .launches = gpu || idle,
+                   .launches = gpu || idle || mode == MergeMode::kMemory,
                    .probe_hits = mode == MergeMode::kProbe,
-                   .off_cpu_waits = mode == MergeMode::kOff || wall});
+                   .off_cpu_waits = mode == MergeMode::kOff || wall,
+                   .blocks = mode == MergeMode::kMemory});
   Merge merge(analysis, options, paths, sliced);
   if (mode == MergeMode::kProbe) merge.AddProbeHits();
+  if (mode == MergeMode::kMemory) merge.AddMemory(options.memory);
   if (mode == MergeMode::kOff || wall) {
     const SynchronizationCalls gpu_calls(analysis);
     merge.AddOffCpu(gpu_calls);
@@ -351,7 +425,7 @@ bool TakesSlices(MergeMode mode) {
 
 bool CountsTime(const Analysis& analysis, const MergeOptions& options) {
   const MergeMode mode = ModeOf(analysis, options.mode);
-  if (mode == MergeMode::kProbe) return false;
+  if (mode == MergeMode::kProbe || mode == MergeMode::kMemory) return false;
   return mode == MergeMode::kGpu || mode == MergeMode::kIdle || mode == MergeMode::kOff ||
          mode == MergeMode::kWall || mode == MergeMode::kCritical ||
          SamplesCountTime(analysis.model, analysis.shown);
@@ -374,7 +448,8 @@ std::string LeftOutText(const Analysis& analysis, const MergeOptions& options) {
     return "the capture has no off-CPU time: only CPU samples are shown\n"
            "  hint: xpu-record --off-cpu records it\n";
   }
-  const bool shows_samples = options.mode != MergeMode::kProbe && !CountsTime(analysis, options);
+  const bool shows_samples = options.mode != MergeMode::kProbe &&
+                             options.mode != MergeMode::kMemory && !CountsTime(analysis, options);
   const std::string uncounted = shows_samples ? UncountedText(analysis.model, analysis.shown) : "";
   if (options.mode != MergeMode::kMerge || SamplesCountTime(analysis.model, analysis.shown))
     return uncounted;

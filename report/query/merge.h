@@ -8,6 +8,7 @@
 #include "report/analysis/call_paths.h"
 #include "report/analysis/call_tree.h"
 #include "report/analysis/gpu_names.h"
+#include "report/query/allocator_memory.h"
 #include "report/query/time_slices.h"
 
 namespace xpu {
@@ -21,6 +22,7 @@ enum class MergeMode : uint8_t {
   kOff,       // the time in which threads did not run
   kWall,      // all time of threads, running or not
   kCritical,  // the path that decides how long steps take (critical_path.h)
+  kMemory,    // GPU memory in bytes, under the stack that allocated it
 };
 
 // What paths begin with, before the name of the thread.
@@ -41,9 +43,10 @@ struct MergeOptions {
   PathOptions paths{};
   bool device_tags = false;  // leaves name the GPU
   GroupBy by = GroupBy::kNothing;
-  bool nvtx_frames = false;    // paths begin with the ranges around them
-  bool with_idle = false;      // kMerge has the time of kIdle too
-  bool count_samples = false;  // of events: each sample is 1, whatever it stands for
+  bool nvtx_frames = false;               // paths begin with the ranges around them
+  bool with_idle = false;                 // kMerge has the time of kIdle too
+  bool count_samples = false;             // of events: each sample is 1, whatever it stands for
+  MemoryView memory = MemoryView::kPeak;  // of kMemory
 };
 
 // Paths begin with the name (comm) of the thread, as perf's do. GPU time lies under the stack that

@@ -40,6 +40,10 @@ std::string WhyNoStacks(const Analysis& analysis, MergeMode mode) {
     return "no stacks to show: the capture has no probe hits\n"
            "  hint: xpu-record --uprobe LIBRARY:FUNCTION records them\n";
   }
+  if (mode == MergeMode::kMemory) {
+    return "no stacks to show: the capture has no allocations of GPU memory\n"
+           "  hint: xpu-record --gpu-memory records them\n";
+  }
   if (mode == MergeMode::kOff || mode == MergeMode::kWall) {
     return "no stacks to show: the capture has no off-CPU time\n"
            "  hint: xpu-record --off-cpu records it\n";

@@ -114,6 +114,10 @@ std::string Stacks() {
   row.Add(MessageKind::kStackCopy,
           StackCopyMessage{{}, Call(0), 0x7f0000001234, 0x7ffc00000000, 0x7ffc00000010, 64, 0},
           Numbers({1, 2, 0x7ffc00000020, 0x7f0000002345, 0, 0x401000, 7, 8}));
+  const LaunchCall block{1000, 0, kDomainAllocator << kDomainShift, 77, 0, 1, 0};
+  row.Add(MessageKind::kBlock, BlockMessage{{}, block, {0x7e0000000000, -512, 4096, 8192, 0, 1}});
+  row.Add(MessageKind::kLaunch, LaunchMessage{{}, block, 1, 0},
+          Numbers({0x7e0000000000, 512, 4096, 8192, uint64_t{1} << 32}));
   return row.Header(1, 1).bytes();
 }
 

@@ -15,10 +15,10 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 # File -> (text in it, what stands there then).
 PRODUCT = {
     "format/capture.capnp": [
-        ("  cubinSlices @43 :CubinSlice;
+        ("  sourceTexts @45 :SourceText;
 ",
-         "  cubinSlices @43 :CubinSlice;
-  cudaEvents @44 :CudaEvent;
+         "  sourceTexts @45 :SourceText;
+  cudaEvents @46 :CudaEvent;
 "),
         ("struct JitOperation {\n", """struct CudaEvent {
   # An event was reached in a stream.

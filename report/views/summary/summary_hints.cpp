@@ -57,6 +57,9 @@ class Hints {
     // A GPU that is held back explains the others.
     const std::vector<Hint> of_gpus = FindGpuHints(analysis_);
     hints_.insert(hints_.begin(), of_gpus.begin(), of_gpus.end());
+    // Recorded only when somebody asks for it.
+    const std::vector<Hint> memory = FindMemoryHints(analysis_);
+    hints_.insert(hints_.begin(), memory.begin(), memory.end());
     if (hints_.size() > kMost) hints_.resize(kMost);
     return std::move(hints_);
   }

@@ -43,6 +43,9 @@ std::string StepOption(const FilterOptions& filter);
 // memory.
 std::vector<Hint> FindGpuHints(const Analysis& analysis);
 
+// In memory_hints.cpp. Which code keeps ever more GPU memory, and where an allocator is fragmented.
+std::vector<Hint> FindMemoryHints(Analysis& analysis);
+
 // Less than this part of the elapsed time is not worth advice.
 inline constexpr double kNegligible = 0.02;
 

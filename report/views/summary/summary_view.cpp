@@ -13,6 +13,7 @@
 #include "report/model/recorded_time.h"
 #include "report/model/saturated.h"
 #include "report/output/text.h"
+#include "report/query/allocator_memory.h"
 #include "report/query/gpu_busy.h"
 #include "report/query/gpu_memory.h"
 #include "report/query/ledger.h"
@@ -78,6 +79,7 @@ class Summary {
   void WriteGpus(const std::vector<GpuBusy>& busy);
   void WriteDeviceNumbers();
   void WriteMemory();
+  void WriteAllocators();
   void WriteHints(const std::vector<GpuBusy>& busy, const std::vector<StepSeries>& steps);
   std::string CommandOf(const Hint& hint) const;
   void WriteTables();
@@ -98,8 +100,8 @@ class Summary {
 bool HasNoMatches(const Analysis& analysis) {
   return analysis.CpuSamples().empty() && analysis.ProbeHits().empty() &&
          analysis.Launches().empty() && analysis.Work().empty() &&
-         analysis.MemoryOperations().empty() && analysis.nvtx.empty() &&
-         analysis.OffCpuWaits().empty() && analysis.OffCpuSums().empty();
+         analysis.MemoryOperations().empty() && analysis.AllocatorEvents().empty() &&
+         analysis.nvtx.empty() && analysis.OffCpuWaits().empty() && analysis.OffCpuSums().empty();
 }
 
 void Summary::WriteProgram() {
@@ -182,6 +184,7 @@ void Summary::WriteLosses() {
 }
 
 void Summary::WriteMemory() {
+  WriteAllocators();
   const GpuMemory memory = FollowMemory(analysis_);
   if (memory.uses.empty()) return;
   text_.Heading("GPU memory", ": peak use, and what was never freed");
@@ -192,6 +195,21 @@ void Summary::WriteMemory() {
               std::to_string(use.gpu));
   }
   text_.Names("  by allocating stack: --top --table gpu_mem_alloc_sum");
+}
+
+void Summary::WriteAllocators() {
+  const AllocatorMemory memory(analysis_);
+  if (memory.empty()) return;
+  text_.Heading("Memory of PyTorch's allocator", ": peak, and what was left at the end");
+  text_.Names("  allocated   reserved      blocks       left  GPU, process");
+  for (const AllocatorUse& use : memory.uses()) {
+    const std::string reserved =
+        use.reserved_peak_bytes == 0 ? "-" : HumanBytes(use.reserved_peak_bytes);
+    text_.Row(Format("  {:>9}  {:>9}  {:>10}  {:>9}  ", HumanBytes(use.peak_bytes), reserved,
+                     WithThousands(use.count), HumanBytes(use.left_bytes)),
+              Format("{}, {}", use.gpu, use.pid));
+  }
+  text_.Names("  by allocating stack: --flamegraph --mode memory -o peak.html");
 }
 
 // Where the GPU was to be recorded and there is nothing of it.

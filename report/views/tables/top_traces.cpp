@@ -12,6 +12,7 @@
 #include "report/analysis/call_paths.h"
 #include "report/model/recorded_time.h"
 #include "report/model/saturated.h"
+#include "report/query/allocator_memory.h"
 #include "report/query/gpu_memory.h"
 #include "report/query/readable_paths.h"
 #include "report/query/statistics.h"
@@ -258,30 +259,45 @@ struct AllocationRow {
   uint64_t left_bytes = 0;
   uint64_t left_count = 0;
   uint32_t gpu = 0;
-  uint32_t memory_kind = 0;
+  std::string_view memory;
   PathId path;
+
+  void Add(uint64_t bytes, bool at_peak, bool is_left) {
+    total_bytes = AddSaturated(total_bytes, bytes);
+    ++count;
+    if (at_peak) peak_bytes = AddSaturated(peak_bytes, bytes);
+    if (!is_left) return;
+    left_bytes = AddSaturated(left_bytes, bytes);
+    ++left_count;
+  }
 };
 
 std::vector<AllocationRow> RowsOf(Analysis& analysis, CallPaths& paths) {
   ReadablePaths readable(analysis, paths.tree());
-  std::map<std::tuple<uint32_t, uint32_t, PathId>, AllocationRow> rows;
+  std::map<std::tuple<uint32_t, std::string_view, PathId>, AllocationRow> rows;
+  const auto row_of = [&](uint32_t gpu, std::string_view memory, PathId path) -> AllocationRow& {
+    AllocationRow& row = rows[{gpu, memory, path}];
+    row.gpu = gpu;
+    row.memory = memory;
+    row.path = path;
+    return row;
+  };
+  const AllocatorMemory allocators(analysis);
+  for (const AllocatorBlock& block : allocators.blocks()) {
+    row_of(allocators.uses()[block.use].gpu, "PyTorch", readable.Of(paths.OfBlock(*block.event)))
+        .Add(static_cast<uint64_t>(block.event->size_bytes),
+             allocators.IsIn(MemoryView::kPeak, block), block.end == AllocatorBlock::kNever);
+  }
   for (const MemoryAllocation& allocation : FollowMemory(analysis).allocations) {
     const PathId path =
         allocation.launch == GpuWork::kNoLaunch
             ? PathId{}
             : readable.Of(paths.OfLaunch(analysis.correlation.launches[allocation.launch]));
-    const uint32_t kind = allocation.operation->memory_kind;
-    const uint64_t bytes = allocation.operation->size_bytes;
-    AllocationRow& row = rows[{allocation.gpu, kind, path}];
-    row.gpu = allocation.gpu;
-    row.memory_kind = kind;
-    row.path = path;
-    row.total_bytes = AddSaturated(row.total_bytes, bytes);
-    ++row.count;
-    if (allocation.at_peak) row.peak_bytes = AddSaturated(row.peak_bytes, bytes);
-    if (allocation.end_ns != 0) continue;
-    row.left_bytes = AddSaturated(row.left_bytes, bytes);
-    ++row.left_count;
+    const MemoryOperation& operation = *allocation.operation;
+    const std::string_view memory =
+        allocators.IsReserve(operation) ? "PyTorch reserve" : MemoryKindText(operation.memory_kind);
+    row_of(allocation.gpu, memory, path)
+        .Add(operation.size_bytes, allocation.at_peak, allocation.end_ns == 0);
   }
   std::vector<AllocationRow> sorted;
   sorted.reserve(rows.size());
@@ -317,7 +333,7 @@ void FillExecutions(TableSource& source, Table& table) {
 void FillAllocations(TableSource& source, Table& table) {
   const FrameTable& frames = source.analysis.frames;
   const auto paths = std::make_shared<CallPaths>(source.analysis, PathOptions{});
-  paths->NameAhead({.launches = true});
+  paths->NameAhead({.launches = true, .blocks = true});
   SetRows(table, RowsOf(source.analysis, *paths),
           [paths, &frames](const AllocationRow& row, Row& cells) {
             const auto mega = [](uint64_t bytes) {
@@ -326,7 +342,7 @@ void FillAllocations(TableSource& source, Table& table) {
             cells.assign(
                 {mega(row.peak_bytes), mega(row.total_bytes), std::to_string(row.count),
                  mega(row.left_bytes), std::to_string(row.left_count), std::to_string(row.gpu),
-                 std::string(MemoryKindText(row.memory_kind)),
+                 std::string(row.memory),
                  row.path ? FoldedText(frames, paths->tree().Path(row.path)) : "[unknown call]"});
           });
 }

@@ -3,12 +3,14 @@
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <string>
 #include <tuple>
 #include <utility>
 #include <vector>
 
 #include "format/base/text.h"
 #include "report/analysis/gpu_names.h"
+#include "report/query/allocator_memory.h"
 #include "report/query/gpu_busy.h"
 #include "report/query/gpu_memory.h"
 #include "report/query/gpu_metrics.h"
@@ -27,6 +29,9 @@ uint64_t WidthFor(uint64_t span_ns) {
 }
 
 constexpr uint32_t kNoWork = ~uint32_t{0};
+
+// Of a counter of memory: a program allocates a thousand blocks while a pixel passes.
+constexpr uint64_t kMostLevels = 20'000;
 
 // What adds to a counter. Counters of one GPU differ by `kind`.
 struct Part {
@@ -54,6 +59,8 @@ class Counters {
   void WriteMemory();
   void WriteConditions();
   void WriteMetrics();
+  void WriteLevels(const AllocatorUse& use, const std::string& name,
+                   uint64_t AllocatorLevel::*bytes);
   // add(index) gives a part to the buckets, name(kind) is what its counter is called.
   template <typename Add, typename Name>
   void WriteParts(std::vector<Part> parts, Add&& add, Name&& name, std::string_view series);
@@ -151,6 +158,38 @@ void Counters::WriteMemory() {
       sink_.Counter(tracks_.Gpu(use.gpu), "memory", "MB", level.time_ns,
                     static_cast<double>(level.bytes) / 1e6);
     }
+  }
+  const AllocatorMemory allocators(analysis_);
+  std::map<uint32_t, int> on_gpu;
+  for (const AllocatorUse& use : allocators.uses()) ++on_gpu[use.gpu];
+  for (const AllocatorUse& use : allocators.uses()) {
+    const std::string of = on_gpu[use.gpu] > 1 ? Format(" of {}", use.pid) : "";
+    WriteLevels(use, "PyTorch allocated" + of, &AllocatorLevel::allocated_bytes);
+    if (use.reserved_peak_bytes > 0) {
+      WriteLevels(use, "PyTorch reserved" + of, &AllocatorLevel::reserved_bytes);
+    }
+  }
+}
+
+// A point for each change; of several within a short time the highest and the last one.
+void Counters::WriteLevels(const AllocatorUse& use, const std::string& name,
+                           uint64_t AllocatorLevel::*bytes) {
+  const uint64_t step_ns =
+      (use.levels.back().time_ns - use.levels.front().time_ns) / kMostLevels + 1;
+  const auto write = [&](const AllocatorLevel& level) {
+    sink_.Counter(tracks_.Gpu(use.gpu), name, "MB", level.time_ns,
+                  static_cast<double>(level.*bytes) / 1e6);
+  };
+  for (size_t i = 0; i < use.levels.size() && use.levels[i].time_ns < end_ns_;) {
+    const uint64_t until_ns = use.levels[i].time_ns + step_ns;
+    size_t highest = i;
+    size_t end = i;
+    for (; end < use.levels.size() && use.levels[end].time_ns < until_ns; ++end) {
+      if (use.levels[end].*bytes > use.levels[highest].*bytes) highest = end;
+    }
+    write(use.levels[highest]);
+    if (highest != end - 1) write(use.levels[end - 1]);
+    i = end;
   }
 }
 

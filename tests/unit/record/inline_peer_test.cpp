@@ -302,6 +302,59 @@ TEST_F(InlinePeerTest, ACopyIsWalkedWhenTheTableIsReady) {
   EXPECT_EQ(FramesOf(events.launch_stacks[0]), (Addresses{inner, outer}));
 }
 
+// What an allocator hands out has the stack of its code, what it takes back has none.
+TEST_F(InlinePeerTest, BlocksOfAnAllocator) {
+  MakeInlinePeer();
+  wire::LaunchCall call = Call(0);
+  call.domain_and_callback_id = wire::kDomainAllocator << wire::kDomainShift;
+  wire::Block block{0xb000, 512, 4096, 8192, 3, 1};
+  SendStack(1, {0x1010, 0x2020});
+  wire::LaunchMessage launch{{}, call, 1, 0};
+  ASSERT_TRUE(producer_.Send(wire::MessageKind::kLaunch, launch, &block, sizeof(block)));
+  const auto inner = reinterpret_cast<uint64_t>(&FindOwnCode);
+  SendCodeFile(0, FindOwnCode(), *ReadBuildId("/proc/self/exe"), "");
+  const Addresses words = {0, 0};
+  wire::StackCopyMessage copy{{}, call, inner, 0x7000, 0, 16, 0};
+  block.address = 0xc000;
+  ASSERT_TRUE(producer_.Send(wire::MessageKind::kStackCopy, copy, words.data(), copy.bytes, &block,
+                             sizeof(block)));
+  block.size_bytes = -512;
+  block.has_totals = 0;
+  ASSERT_TRUE(producer_.Send(wire::MessageKind::kBlock, wire::BlockMessage{{}, call, block}));
+  // Without the block that they promise.
+  ASSERT_TRUE(producer_.Send(wire::MessageKind::kLaunch, launch));
+  ASSERT_TRUE(producer_.Send(wire::MessageKind::kStackCopy, copy, words.data(), copy.bytes));
+  peer_->Drain(*sink_);
+  tables_.WaitUntil(kForever);
+  peer_->Drain(*sink_);
+  EXPECT_EQ(Lost(LossKind::kWireInvalid), 2u);
+
+  const EventBatch events = Events();
+  EXPECT_TRUE(events.launch_stacks.empty());
+  ASSERT_EQ(events.allocator_events.size(), 3u);
+  const auto of = [&](uint64_t address, int64_t bytes) {
+    return *std::find_if(events.allocator_events.begin(), events.allocator_events.end(),
+                         [&](const AllocatorEvent& event) {
+                           return event.address == address && event.size_bytes == bytes;
+                         });
+  };
+  const AllocatorEvent first = of(0xb000, 512);
+  EXPECT_EQ(first.instance, InstanceId{test::kInstance});
+  EXPECT_EQ(first.allocator, AllocatorKind::kPyTorch);
+  EXPECT_EQ(first.pid, static_cast<uint32_t>(::getpid()));
+  EXPECT_EQ(first.tid, 77u);
+  EXPECT_EQ(first.time_ns, 1000u);
+  EXPECT_EQ(first.device_id, 3u);
+  EXPECT_TRUE(first.has_totals);
+  EXPECT_EQ(first.allocated_bytes, 4096u);
+  EXPECT_EQ(first.reserved_bytes, 8192u);
+  ASSERT_EQ(reader_->Stack(first.stack).size(), 2u);
+  EXPECT_EQ(reader_->Stack(first.stack)[0].address, 0x1010u);
+  EXPECT_EQ(reader_->Stack(of(0xc000, 512).stack).size(), 1u);
+  EXPECT_FALSE(of(0xc000, -512).stack);
+  EXPECT_FALSE(of(0xc000, -512).has_totals);
+}
+
 TEST_F(InlinePeerTest, ACopyWaitsForTheMappingsOfItsTime) {
   MakeInlinePeer();
   const std::string build_id = *ReadBuildId("/proc/self/exe");

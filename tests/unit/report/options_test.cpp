@@ -76,8 +76,9 @@ TEST(Options, SlowStepsAreComparedByViewsOfTimes) {
             "--slow-steps needs --folded, --flamegraph or --top");
   EXPECT_EQ(Bad({"--slow-steps", "--step-range", "3"}),
             "--slow-steps cannot be combined with --step-range or --sample");
-  EXPECT_EQ(Bad({"--slow-steps", "--folded", "--unit", "samples"}),
-            "--slow-steps cannot be combined with --mode critical, probe or --unit samples");
+  EXPECT_EQ(
+      Bad({"--slow-steps", "--folded", "--unit", "samples"}),
+      "--slow-steps cannot be combined with --mode critical, memory, probe or --unit samples");
   EXPECT_EQ(Bad({"--slow-steps", "--table", "step_sum"}),
             "--table: step_sum has no totals to compare");
 }
@@ -309,6 +310,16 @@ TEST(Options, Correlate) {
   EXPECT_EQ(Bad({"--dump", "--correlate=id"}), "--correlate cannot be combined with --dump");
 }
 
+TEST(Options, Memory) {
+  const ReportOptions options = Good({"--flamegraph", "--mode=memory", "--memory", "growth"});
+  EXPECT_EQ(options.flame_graph.merge.mode, MergeMode::kMemory);
+  EXPECT_EQ(options.flame_graph.merge.memory, MemoryView::kGrowth);
+  EXPECT_EQ(Good({"--folded", "--mode=memory"}).folded.merge.memory, MemoryView::kPeak);
+  EXPECT_EQ(Bad({"--folded", "--memory=left"}), "--memory needs --mode memory");
+  EXPECT_EQ(Bad({"--folded", "--mode=memory", "--memory=x"}),
+            "--memory: 'x' is not one of peak, growth, left");
+}
+
 TEST(Options, Sample) {
   EXPECT_EQ(Good({}).sample_rate, 1u);
   EXPECT_FALSE(Good({"--top"}).top.is_subsampled);
@@ -316,9 +327,10 @@ TEST(Options, Sample) {
   EXPECT_EQ(options.sample_rate, 8u);
   EXPECT_TRUE(options.top.is_subsampled);
   EXPECT_EQ(Bad({"--top", "--sample=8"}), "--sample: '8': expected 1/N, with N from 1 to 1000000");
-  EXPECT_EQ(Bad({"--folded", "--mode=idle", "--sample=1/8"}),
-            "--sample cannot be combined with --mode idle, off, wall, probe or critical: they need "
-            "every event");
+  EXPECT_EQ(
+      Bad({"--folded", "--mode=idle", "--sample=1/8"}),
+      "--sample cannot be combined with --mode idle, off, wall, probe, critical or memory: they "
+      "need every event");
   EXPECT_EQ(Bad({"--sample=1/8"}),
             "--sample needs --folded, --flamegraph, --perfetto, --chrome-trace, --top or --script");
 }

@@ -1,0 +1,99 @@
+// What allocators inside programs, PyTorch's caching allocator, handed out of the GPU memory that
+// they have from CUDA: how much at once, by which code, and what they kept unused.
+#pragma once
+
+#include <cstdint>
+#include <unordered_map>
+#include <vector>
+
+#include "report/analysis/analysis.h"
+
+namespace xpu {
+
+enum class MemoryView : uint8_t {
+  kPeak,    // what was there when most was
+  kGrowth,  // what came since the beginning and was there at the end; of --time, where it is given
+  kLeft,    // what was there at the end
+};
+
+struct AllocatorBlock {
+  static constexpr uint32_t kNever = ~uint32_t{0};
+
+  const AllocatorEvent* event = nullptr;  // that handed it out
+  uint32_t use = 0;                       // in AllocatorMemory::uses
+  uint32_t begin = 0;                     // the number of that event
+  uint32_t end = kNever;                  // of the one that took it back
+};
+
+// What an allocator had after an event.
+struct AllocatorLevel {
+  uint64_t time_ns = 0;
+  uint64_t allocated_bytes = 0;
+  uint64_t reserved_bytes = 0;  // from CUDA, the blocks included; 0: not known
+};
+
+// When an allocator asked CUDA for more although enough was unused, in pieces too small.
+struct Fragmentation {
+  const AllocatorEvent* event = nullptr;  // for which block; nullptr: it never did
+  uint64_t unused_bytes = 0;
+  uint64_t reserved_bytes = 0;  // before it asked
+  uint64_t added_bytes = 0;     // at all such times together
+};
+
+// Of one process and GPU.
+struct AllocatorUse {
+  InstanceId instance;
+  uint32_t pid = 0;
+  uint32_t gpu = 0;
+  uint64_t count = 0;        // blocks handed out
+  uint32_t first_event = 0;  // the number, as AllocatorBlock::begin
+  uint32_t last_event = 0;
+  // Within --time, the first time of each:
+  uint64_t peak_bytes = 0;
+  uint64_t peak_ns = 0;
+  uint32_t peak_event = 0;
+  uint64_t reserved_peak_bytes = 0;
+  uint64_t allocated_then_bytes = 0;
+  uint64_t earlier_bytes = 0;  // of the peak, what was handed out before the recording
+  uint64_t left_bytes = 0;     // of blocks that were handed out meanwhile, at the end
+  uint64_t left_count = 0;
+  AllocatorLevel last;
+  Fragmentation worst;  // the largest part that was unused
+  std::vector<AllocatorLevel> levels;
+};
+
+class AllocatorMemory {
+ public:
+  explicit AllocatorMemory(const Analysis& analysis);
+
+  const std::vector<AllocatorBlock>& blocks() const { return blocks_; }  // in order of time
+  const std::vector<AllocatorUse>& uses() const { return uses_; }        // as they began
+  bool empty() const { return uses_.empty(); }
+  // Of the blocks whose use is of a known process, GPU and time.
+  bool IsIn(MemoryView view, const AllocatorBlock& block) const;
+  // An allocator's memory from CUDA: it is not counted beside its blocks.
+  bool IsReserve(const MemoryOperation& operation) const;
+
+ private:
+  void Take(const AllocatorEvent& event);
+  void HandOut(const AllocatorEvent& event, uint32_t use, AllocatorLevel& level);
+  void TakeBack(const AllocatorEvent& event, uint32_t use, AllocatorLevel& level);
+  void Raise(AllocatorUse& use, const AllocatorLevel& level) const;
+  void SumUp();
+  uint32_t UseOf(const AllocatorEvent& event);
+  bool IsDuring(uint64_t time_ns) const { return time_ns >= from_ns_ && time_ns < to_ns_; }
+
+  const Analysis& analysis_;
+  const uint64_t from_ns_;
+  const uint64_t to_ns_;
+  std::vector<AllocatorBlock> blocks_;
+  std::vector<AllocatorUse> uses_;
+  std::unordered_map<uint64_t, std::unordered_map<uint32_t, uint32_t>> use_of_;  // instance, device
+  std::vector<std::unordered_map<uint64_t, uint32_t>> live_;       // by use: block by address
+  std::unordered_map<uint64_t, std::vector<uint64_t>> addresses_;  // by instance; ascending
+  uint32_t number_ = 0;                                            // of the event
+  uint32_t first_ = 0;                                             // event from from_ns_ on
+  uint32_t end_ = 0;                                               // first event after to_ns_
+};
+
+}  // namespace xpu
