@@ -32,6 +32,7 @@ struct Words {
   std::string launch_stacks = "auto";
   std::string graph_trace;
   std::string symbols = "slice";
+  std::string sources = "none";
   std::vector<std::string> events;
   std::vector<std::pair<ProbeKind, std::string>> probes;
   uint64_t period = 0;  // 0: not given
@@ -179,6 +180,7 @@ void AddOptions(CLI::App& app, RecordOptions& options, Words& words) {
   AddMetricOptions(app, options);
   app.add_option("--call-graph", words.call_graph)->check(CLI::IsMember({"auto", "fp", "eh"}));
   app.add_option("--symbols", words.symbols)->check(CLI::IsMember({"slice", "full", "none"}));
+  app.add_option("--sources", words.sources)->check(CLI::IsMember({"none", "hit"}));
   auto* verbose = app.add_flag("-v,--verbose", options.verbose);
   app.add_flag("-q,--quiet", options.quiet)->excludes(verbose);
   app.add_flag("--check", options.check);
@@ -418,6 +420,7 @@ Status SetOptions(const Words& words, RecordOptions& options) {
   options.call_graph = CallGraphOf(words.call_graph);
   options.launch_stacks = LaunchStacksOf(words.launch_stacks);
   options.symbols = SymbolsOf(words.symbols);
+  options.store_sources = words.sources == "hit";
   options.graph_trace =
       words.graph_trace == "node" ? GraphTraceMode::kNode : GraphTraceMode::kGraph;
   XPU_RETURN_IF_ERROR(SetEvents(words, options));

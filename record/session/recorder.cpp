@@ -140,7 +140,8 @@ struct Recording {
   std::optional<ControlFifo> fifo{};
   std::optional<TargetUser> user{};
   ProcessTable processes{options.symbols != SymbolDetail::kNone};
-  std::optional<HitFiles> hits{};  // nullopt: without symbols
+  std::optional<HitFiles> hits{};      // nullopt: without symbols
+  std::optional<SourceTexts> texts{};  // nullopt: without sources
   std::optional<Sources> sources{};
   std::optional<Target> target{};  // nullopt: no program is started
   std::optional<OutputParts> parts{};
@@ -217,7 +218,7 @@ Status Recording::OpenOutput() {
                    Rotation::Options{.output = options.output_options,
                                      .symbols = options.symbols,
                                      .max_bytes = options.control.max_bytes},
-                   hits ? &*hits : nullptr);
+                   hits ? &*hits : nullptr, texts ? &*texts : nullptr);
   XPU_ASSIGN_OR_RETURN(CaptureWriter begun, rotation->Begin());
   writer.emplace(std::move(begun));
   return Ok();
@@ -236,6 +237,7 @@ Status Recording::Prepare(const InheritedSignals& inherited) {
     XPU_RETURN_IF_ERROR(CheckUserReaches(*user, sources->environment()));
   }
   XPU_RETURN_IF_ERROR(Start(inherited));
+  if (options.store_sources) texts.emplace();  // its thread: not before the fork
   return OpenOutput();
 }
 
@@ -302,6 +304,7 @@ Outcome Recording::Run() {
   sink.AddObserver(&processes);
   sink.SetLiveState(&processes);
   if (hits) sink.AddObserver(&*hits);
+  if (texts) sink.AddObserver(&*texts);
   const uint64_t begin_ns = WriteBeginning(sink, options, *sources, TargetOrNull(), parts->part());
   sources->Begin(sink);
 

@@ -80,6 +80,7 @@ void Rotation::BeginNext(EventSink& sink) {
   next_bytes_ = 0;
   queue->WaitForRoom();  // the thread that completes a part drains no source, so it may wait
   auto part = std::make_shared<Ended>(*std::move(ended));
+  if (texts_ != nullptr) texts_->Write(part->sink, SourceTexts::Waits::kNo);
   part->code = TakeCode();
   part->kernel_addresses = sink.TakeKernelAddresses();
   part->end.time_ns = MonotonicNs();
@@ -122,6 +123,7 @@ bool Rotation::HasReachedMax(const EventSink& sink) const {
 
 Rotation::Totals Rotation::Finish(EventSink& sink, const RecordingEnd& end) {
   queue_->WaitForRoom();
+  if (texts_ != nullptr) texts_->Write(sink, SourceTexts::Waits::kYes);
   CompletePart(sink, TakeCode(), sink.TakeKernelAddresses(), options_, end);
   threads_.Join();
   Collect();

@@ -18,6 +18,7 @@
 #include "record/output/output_queue.h"
 #include "record/sink/event_sink.h"
 #include "record/symbols/hit_files.h"
+#include "record/symbols/source_texts.h"
 
 namespace xpu {
 
@@ -28,9 +29,11 @@ class Rotation {
     SymbolDetail symbols = SymbolDetail::kNames;
     uint64_t max_bytes = 0;  // of all parts; 0: no limit
   };
-  // `parts` and `hits` outlive this object; `hits` is nullptr if symbols are not recorded.
-  Rotation(OutputParts& parts, const Options& options, HitFiles* hits = nullptr)
-      : parts_(parts), options_(options), hits_(hits) {}
+  // All outlive this object; `hits` is nullptr if symbols are not recorded, `texts` without
+  // sources.
+  Rotation(OutputParts& parts, const Options& options, HitFiles* hits = nullptr,
+           SourceTexts* texts = nullptr)
+      : parts_(parts), options_(options), hits_(hits), texts_(texts) {}
 
   // The first part of the capture.
   Result<CaptureWriter> Begin();
@@ -72,6 +75,7 @@ class Rotation {
   OutputParts& parts_;
   Options options_;
   HitFiles* hits_;
+  SourceTexts* texts_;
   OutputQueue* queue_ = nullptr;  // of the current part; owned by its sink
   std::shared_ptr<Ended> ended_;  // being completed; nullptr: none
   BackgroundThreads threads_;     // declared after what the threads use

@@ -60,6 +60,17 @@ void EventSink::Show(const ProcessEvent& event) {
   for (EventObserver* observer : observers_) observer->Observe(event, writer_.TextOf(event.name));
 }
 
+void EventSink::Show(const PythonCode& code) {
+  for (EventObserver* observer : observers_) {
+    observer->Observe(code, writer_.TextOf(code.path), writer_.TextOf(code.line_table));
+  }
+}
+
+void EventSink::ShowPythonStack(uint32_t pid, StackId stack) {
+  const EventObserver::NodeOf node_of = [this](StackId id) { return writer_.NodeOf(id); };
+  for (EventObserver* observer : observers_) observer->ObservePythonStack(pid, stack, node_of);
+}
+
 void EventSink::ShowStack(uint32_t pid, StackId stack) {
   const EventObserver::NodeOf node_of = [this](StackId id) { return writer_.NodeOf(id); };
   for (EventObserver* observer : observers_) observer->ObserveStack(pid, stack, node_of);

@@ -47,6 +47,9 @@ class EventObserver {
   virtual void Observe(const Mapping& /*mapping*/, std::string_view /*path*/,
                        std::string_view /*build_id*/) {}
   virtual void ObserveStack(uint32_t /*pid*/, StackId /*stack*/, const NodeOf& /*node_of*/) {}
+  virtual void ObservePythonStack(uint32_t /*pid*/, StackId /*stack*/, const NodeOf& /*node_of*/) {}
+  virtual void Observe(const PythonCode& /*code*/, std::string_view /*path*/,
+                       std::string_view /*line_table*/) {}
 };
 
 class EventSink {
@@ -116,12 +119,17 @@ class EventSink {
  private:
   void Show(const Mapping& mapping);
   void Show(const ProcessEvent& event);
+  void Show(const PythonCode& code);
   template <typename Event>
   void Show(const Event& event) {
     if constexpr (requires { event.stack; }) ShowStack(event.pid, event.stack);
     if constexpr (requires { event.waker_stack; }) ShowStack(event.waker_pid, event.waker_stack);
+    if constexpr (requires { event.python_stack; }) {
+      if (event.python_stack) ShowPythonStack(event.pid, event.python_stack);
+    }
   }
   void ShowStack(uint32_t pid, StackId stack);
+  void ShowPythonStack(uint32_t pid, StackId stack);
   void DefineIfDue(uint32_t code);
   void Note(Status status);
   void Restate();

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include <fcntl.h>
 #include <malloc.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -69,9 +70,52 @@ std::unique_ptr<DwarfFile> Open(UniqueFd fd, const char* name) {
   return opened.ok() ? std::move(opened).value() : nullptr;
 }
 
+// Of the process whose root this now is. Nothing but a regular file is opened, and no link in place
+// of one: who names it may have made it.
+std::string TextOf(const std::string& path) {
+  const auto refuse = [](const char* why) { return kIsNoText + std::string(why); };
+  struct stat info {};
+  if (::fstatat(AT_FDCWD, path.c_str(), &info, AT_SYMLINK_NOFOLLOW) != 0) {
+    return kIsNoText + SystemError("stat", errno).message;
+  }
+  // Before it is opened: to open a device may do something.
+  if (!S_ISREG(info.st_mode)) return refuse("not a regular file");
+  constexpr int kFlags = O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY;
+  const UniqueFd fd(::openat(AT_FDCWD, path.c_str(), kFlags));
+  if (!fd) return kIsNoText + SystemError("open", errno).message;
+  if (::fstat(fd.get(), &info) != 0 || !S_ISREG(info.st_mode)) return refuse("not a regular file");
+  if (static_cast<uint64_t>(info.st_size) > kMostTextBytes) return refuse("too large");
+  std::string text(kMostTextBytes + 2, kIsText);
+  size_t size = 1;
+  while (size < text.size()) {
+    const ssize_t n = ::read(fd.get(), text.data() + size, text.size() - size);
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return kIsNoText + SystemError("read", errno).message;
+    if (n == 0) break;
+    size += static_cast<size_t>(n);
+  }
+  if (size == text.size()) return refuse("too large");
+  text.resize(size);
+  return text.find('\0') == std::string::npos ? text : refuse("not a text");
+}
+
+// False: the process may not change its root, and that one is another.
+bool EnterRoot(const UniqueFd& root) {
+  struct stat wanted {};
+  struct stat own {};
+  if (::fstat(root.get(), &wanted) != 0 || !S_ISDIR(wanted.st_mode)) return false;
+  if (::fchdir(root.get()) == 0 && ::chroot(".") == 0) return true;
+  return ::stat("/", &own) == 0 && own.st_dev == wanted.st_dev && own.st_ino == wanted.st_ino &&
+         ::chdir("/") == 0;
+}
+
 // Empty: it has no debug information.
 std::string Answer(FileSource* source, const ReaderRequest& request,
                    const std::vector<uint64_t>& addresses) {
+  if (request.question == ReaderQuestion::kText) {
+    const char* path = reinterpret_cast<const char*>(addresses.data());
+    return TextOf(std::string(path, strnlen(path, addresses.size() * sizeof(uint64_t))));
+  }
   if (request.question == ReaderQuestion::kFunctions) {
     return Encode(source == nullptr ? std::vector<SourceFunction>()
                                     : source->FunctionsAt(addresses));
@@ -79,7 +123,7 @@ std::string Answer(FileSource* source, const ReaderRequest& request,
   return Encode(source == nullptr ? FrameLists(addresses.size()) : source->FramesAt(addresses));
 }
 
-int AnswerAll(FileSource* source, unsigned seconds) {
+int AnswerAll(FileSource* source, unsigned seconds, bool reads_texts) {
   ReaderRequest request;
   while (true) {
     // The other process ends this one when it takes too long; without it, the alarm does.
@@ -87,6 +131,7 @@ int AnswerAll(FileSource* source, unsigned seconds) {
     if (!ReadExactly(kSocket, &request, sizeof(request))) return 0;
     ::alarm(seconds + 1);
     if (request.count > kMostAddresses) return 1;
+    if ((request.question == ReaderQuestion::kText) != reads_texts) return 1;
     std::vector<uint64_t> addresses(request.count);
     if (!ReadExactly(kSocket, addresses.data(), addresses.size() * sizeof(uint64_t))) return 1;
     const std::string bytes = Answer(source, request, addresses);
@@ -113,14 +158,17 @@ int RunDebugReader() {
   ::syscall(SYS_close_range, 3, ~0U, 0);
   Greeted greeted;
   if (!ReceiveGreeting(greeted)) return 1;
+  const bool reads_texts = greeted.greeting.reads_texts != 0;
+  if (reads_texts && !EnterRoot(greeted.files[0])) return 3;
   if (!ConfineReader(greeted.greeting).empty()) return 2;
   ::alarm(greeted.greeting.seconds + 1);
+  if (reads_texts) return AnswerAll(nullptr, greeted.greeting.seconds, true);
   auto file = Open(std::move(greeted.files[0]), "file");
   auto alternate = Open(std::move(greeted.files[1]), "alternate file");
   if (alternate == nullptr) alternate = DwarfFile::Empty();
   std::unique_ptr<FileSource> source;
   if (file != nullptr) source = std::make_unique<FileSource>(std::move(file), std::move(alternate));
-  return AnswerAll(source.get(), greeted.greeting.seconds);
+  return AnswerAll(source.get(), greeted.greeting.seconds, false);
 }
 
 }  // namespace xpu

@@ -96,10 +96,12 @@ std::vector<sock_filter> Filter() {
     filter.push_back(unless(call, 1));
     filter.push_back(answer(SECCOMP_RET_ALLOW));
   }
-  // The flags are the third argument of openat; the machine is little-endian.
+  // The flags are the third argument of openat; the machine is little-endian. Those of texts make
+  // it refuse more.
   filter.push_back(unless(SYS_openat, 4));
   filter.push_back(load(offsetof(seccomp_data, args[2])));
-  filter.push_back(sock_filter BPF_STMT(BPF_ALU | BPF_AND | BPF_K, ~uint32_t{O_CLOEXEC}));
+  filter.push_back(sock_filter BPF_STMT(BPF_ALU | BPF_AND | BPF_K,
+                                        ~uint32_t{O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY}));
   filter.push_back(unless(O_RDONLY, 1));
   filter.push_back(answer(SECCOMP_RET_ALLOW));
   filter.push_back(answer(SECCOMP_RET_KILL_PROCESS));

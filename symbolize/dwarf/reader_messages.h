@@ -23,12 +23,15 @@ struct ReaderGreeting {
   uint32_t user = 0;
   uint32_t group = 0;
   uint32_t seconds = 0;  // for each answer
+  // The file is the root directory of a process, below which texts are read, not debug information.
+  uint32_t reads_texts = 0;
+  uint32_t reserved = 0;
   uint64_t memory_bytes = 0;
 };
 
-enum class ReaderQuestion : uint32_t { kFrames = 1, kFunctions = 2 };
+enum class ReaderQuestion : uint32_t { kFrames = 1, kFunctions = 2, kText = 3 };
 
-struct ReaderRequest {  // then the addresses
+struct ReaderRequest {  // then the addresses; of a text its path, filled up with zeros
   ReaderQuestion question = ReaderQuestion::kFrames;
   uint32_t count = 0;
 };
@@ -37,6 +40,12 @@ struct ReaderReply {  // then the bytes
   uint64_t bytes = 0;
 };
 constexpr uint64_t kMostReplyBytes = uint64_t{1} << 30;
+// A larger file is not a source that anybody wrote.
+constexpr uint64_t kMostTextBytes = uint64_t{1} << 20;
+constexpr size_t kMostPathBytes = 4096;
+// What the reply to kText begins with: the text follows, or the reason why there is none.
+constexpr char kIsText = '+';
+constexpr char kIsNoText = '-';
 
 using FrameLists = std::vector<std::vector<SourceFrame>>;
 

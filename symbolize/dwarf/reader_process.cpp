@@ -52,6 +52,21 @@ std::unique_ptr<ReaderProcess> ReaderProcess::Start(const RegularFile& file, int
   return reader;
 }
 
+std::unique_ptr<ReaderProcess> ReaderProcess::StartForTexts(int root, uid_t user, gid_t group,
+                                                            std::string name) {
+  std::unique_ptr<ReaderProcess> reader(new ReaderProcess(std::move(name)));
+  reader->patience_ = kLeastPatience;
+  ReaderGreeting greeting;
+  greeting.reads_texts = 1;
+  greeting.user = user;
+  greeting.group = group;
+  greeting.memory_bytes = kLeastMemory;
+  if (!reader->Spawn() || !reader->Greet(greeting, std::span(&root, 1))) {
+    reader->Fail("it was not started");
+  }
+  return reader;
+}
+
 bool ReaderProcess::Spawn() {
   int ends[2];
   if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) return false;
@@ -92,14 +107,17 @@ bool ReaderProcess::Spawn() {
 bool ReaderProcess::Greet(const RegularFile& file, int alternate) {
   ReaderGreeting greeting;
   greeting.has_alternate = alternate >= 0 ? 1 : 0;
-  greeting.becomes_user = ::geteuid() == 0 ? 1 : 0;
   greeting.user = file.info.st_uid;
   greeting.group = file.info.st_gid;
-  greeting.seconds = static_cast<uint32_t>((patience_.count() + 999) / 1000);
   greeting.memory_bytes = kLeastMemory + kMemoryPerByte * static_cast<uint64_t>(file.info.st_size);
   const int fds[] = {file.fd.get(), alternate};
-  return SendWithFiles(socket_.get(), &greeting, sizeof(greeting),
-                       std::span(fds).first(alternate >= 0 ? 2 : 1));
+  return Greet(greeting, std::span(fds).first(alternate >= 0 ? 2 : 1));
+}
+
+bool ReaderProcess::Greet(ReaderGreeting greeting, std::span<const int> fds) {
+  greeting.becomes_user = ::geteuid() == 0 ? 1 : 0;
+  greeting.seconds = static_cast<uint32_t>((patience_.count() + 999) / 1000);
+  return SendWithFiles(socket_.get(), &greeting, sizeof(greeting), fds);
 }
 
 bool ReaderProcess::Wait(short events, Deadline deadline) {
@@ -172,6 +190,24 @@ std::vector<SourceFunction> ReaderProcess::FunctionsAt(std::span<const uint64_t>
     Fail("its answer is damaged");
   }
   return {};
+}
+
+Result<std::string> ReaderProcess::TextOf(const std::string& path) {
+  if (path.size() >= kMostPathBytes || path.find('\0') != std::string::npos) {
+    return Error{ErrorKind::kInvalid, Format("{}: not a path", path), {}};
+  }
+  std::vector<uint64_t> words(path.size() / sizeof(uint64_t) + 1);
+  std::memcpy(words.data(), path.data(), path.size());
+  const std::string* reply = Ask(ReaderQuestion::kText, words);
+  if (reply == nullptr) return Error{ErrorKind::kSystem, failure_, {}};
+  std::string text = std::move(*replies_.back());
+  replies_.pop_back();
+  if (!text.empty() && text.front() == kIsText && text.size() - 1 <= kMostTextBytes) {
+    return text.substr(1);
+  }
+  return Error{ErrorKind::kNotFound,
+               Format("{}: {}", path, text.empty() ? "no answer" : text.substr(1, 200)),
+               {}};
 }
 
 // What the child says of itself is how it ended.

@@ -14,6 +14,7 @@
 
 #include <chrono>
 #include <memory>
+#include <span>
 #include <string>
 
 #include <sys/types.h>
@@ -31,12 +32,18 @@ class ReaderProcess final : public DebugSource {
   // `name`: of the file, for errors. Its descriptors stay the caller's. `alternate`: -1: none.
   static std::unique_ptr<ReaderProcess> Start(const RegularFile& file, int alternate,
                                               std::string name);
+  // Reads texts below `root`, the root directory of a process, as that user sees them. Where this
+  // process is not root, both have to be its own.
+  static std::unique_ptr<ReaderProcess> StartForTexts(int root, uid_t user, gid_t group,
+                                                      std::string name);
   ReaderProcess(const ReaderProcess&) = delete;
   ReaderProcess& operator=(const ReaderProcess&) = delete;
   ~ReaderProcess() override;
 
   std::vector<std::vector<SourceFrame>> FramesAt(std::span<const uint64_t> addresses) override;
   std::vector<SourceFunction> FunctionsAt(std::span<const uint64_t> addresses) override;
+  // Of a regular file of at most kMostTextBytes, without zeros. `path` begins with '/'.
+  Result<std::string> TextOf(const std::string& path);
   const std::string& failure() const override { return failure_; }
 
  private:
@@ -45,6 +52,7 @@ class ReaderProcess final : public DebugSource {
   explicit ReaderProcess(std::string name) : name_(std::move(name)) {}
   bool Spawn();
   bool Greet(const RegularFile& file, int alternate);
+  bool Greet(ReaderGreeting greeting, std::span<const int> fds);
   // The reply; it stays as long as this. nullptr: there is none.
   const std::string* Ask(ReaderQuestion question, std::span<const uint64_t> addresses);
   bool Send(const void* bytes, size_t size, Deadline deadline);

@@ -16,7 +16,7 @@ OWN = {
                "cupti_inject/attach_request.h", "cupti_inject/cupti_abi.h", "cupti_inject/cupti_places.h",
                "cupti_inject/cupti_records.inc", "cupti_inject/pm_abi.h",
                "symbolize/elf/", "symbolize/unwind/", "symbolize/demangle.h", "symbolize/dwarf/debug_reader.h",
-               "symbolize/file_symbols.h", "symbolize/slice_maker.h"],
+               "symbolize/file_symbols.h", "symbolize/slice_maker.h", "symbolize/text_reader.h"],
     "symbolize/elf": ["symbolize/elf/", "format/base/"],
     "symbolize/unwind": ["symbolize/unwind/", "symbolize/elf/", "format/base/"],
     "symbolize": ["symbolize/", "format/base/"],

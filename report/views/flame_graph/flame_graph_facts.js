@@ -15,9 +15,16 @@ function durationText(ns) {
   const digits = unit === "ns" ? 0 : Math.max(0, 3 - Math.floor(Math.log10(value)));
   return `${value.toLocaleString("en", {maximumFractionDigits: digits})} ${unit}`;
 }
-// What the tree counts: "ns", or events.
+// 1.234 MB.
+function bytesText(bytes) {
+  const units = [[1e9, "GB"], [1e6, "MB"], [1e3, "kB"]];
+  const [size, unit] = units.find(([size]) => bytes >= size) || [1, "bytes"];
+  return `${(bytes / size).toLocaleString("en", {maximumSignificantDigits: 4})} ${unit}`;
+}
+// What the tree counts: "ns", "bytes", or events.
 let treeUnit = "ns";
 function timeText(value) {
+  if (treeUnit === "bytes") return bytesText(value);
   return treeUnit === "ns" ? durationText(value) : `${value.toLocaleString("en")} ${treeUnit}`;
 }
 function changeText(value) {

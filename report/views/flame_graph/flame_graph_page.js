@@ -6,6 +6,7 @@ class Page {
     treeUnit = data.unit;
     this.data = data;
     this.frames = new Frames(data);
+    this.sources = new Sources(data.sources);
     this.hasFamilies = data.frames.family.some(family => family > 0);
     this.isCollapsed = this.hasFamilies;
     this.function = "";  // of the sandwich
@@ -214,6 +215,7 @@ class Page {
   zoomTo(node, isStep = true) {
     this.picture.setZoom(node);
     this.layOut();
+    this.showSource(node);
     this.#scrollTo(node);
     this.describe(node);
     if (isStep) this.#writeAddress(true);
@@ -223,6 +225,7 @@ class Page {
     if (node < 0) return;
     this.hideTip();
     this.picture.selected = node;
+    this.showSource(node);
     this.#scrollTo(node);
     this.describe(node);
   }
@@ -267,6 +270,7 @@ class Page {
     this.#weigh();
     this.#scrollTo(ROOT);
     element("details").textContent = "";
+    this.showSource(ROOT);
     this.hideTip();
     this.#writeAddress(true);
   }
@@ -322,6 +326,10 @@ class Page {
     element("details").replaceChildren(
       make("b", this.tree.nameOf(node)),
       make("span", [...facts, this.facts.sortOf(node)].filter(Boolean).join(" · ")));
+  }
+
+  showSource(node) {
+    writeSource(element("source"), this.sources.of(this.tree.nameOf(node), this.tree.moduleOf(node)));
   }
 
   showTip(node, x, y) {

@@ -1,11 +1,13 @@
 #include "report/views/flame_graph/flame_graph_view.h"
 
 #include <algorithm>
+#include <map>
 #include <optional>
 #include <string>
 #include <tuple>
 #include <unordered_map>
 #include <utility>
+#include <vector>
 
 #include "format/base/check.h"
 #include "format/base/text.h"
@@ -58,6 +60,8 @@ std::string_view ModeName(MergeMode mode) {
       return "wall";
     case MergeMode::kCritical:
       return "critical";
+    case MergeMode::kMemory:
+      return "memory";
   }
   return {};
 }
@@ -73,6 +77,7 @@ class UsedFrames {
   uint32_t NumberOf(FrameId frame) const { return number_[frame.value]; }
   const std::vector<const NamedFrame*>& frames() const { return frames_; }
   const std::vector<std::string_view>& modules() const { return modules_; }
+  bool HasModule(std::string_view name) const { return module_numbers_.contains(name); }
   // -1: the frame is of none.
   int64_t ModuleOf(const NamedFrame& frame) const {
     const auto found = module_numbers_.find(frame.module);
@@ -102,6 +107,7 @@ class UsedFrames {
 // What the numbers of the tree count.
 std::string UnitName(const Analysis& analysis, const MergeOptions& options) {
   if (options.mode == MergeMode::kProbe) return "hits";
+  if (options.mode == MergeMode::kMemory) return "bytes";
   return CountsTime(analysis, options) ? "ns" : SampleUnit(analysis.model, analysis.shown);
 }
 
@@ -167,6 +173,32 @@ void WriteFrames(const UsedFrames& used, PageData& writer) {
   }
   writer.Array("families", families, [&](std::string_view name) { writer.String(name); });
   writer.Raw(",\n");
+}
+
+// Of files that frames are in; of what compilers write all, for the names of kernels lead to it.
+void WriteSources(const Model& model, const UsedFrames& used, DataWriter& writer) {
+  std::map<std::string_view, std::vector<const SourceText*>> files;
+  for (const SourceText& text : model.events.source_texts) {
+    const std::string_view path = model.Text(text.path);
+    const bool is_generated = path.find("/torchinductor_") != std::string_view::npos;
+    if (is_generated || used.HasModule(path)) files[path].push_back(&text);
+  }
+  if (files.empty()) return;
+  writer.Raw("\"sources\":{");
+  bool first = true;
+  for (const auto& [path, texts] : files) {
+    if (!std::exchange(first, false)) writer.Raw(",\n");
+    writer.String(path);
+    writer.Raw(":[");
+    for (const SourceText* text : texts) {
+      if (text != texts.front()) writer.Raw(",");
+      writer.Raw(Format("[{},", text->first_line));
+      writer.String(model.Text(text->text));
+      writer.Raw("]");
+    }
+    writer.Raw("]");
+  }
+  writer.Raw("},\n");
 }
 
 void WriteNodes(const CallTree& tree, const std::vector<FlameNode>& nodes, const UsedFrames& used,
@@ -254,6 +286,7 @@ void WriteFlameGraphData(const Analysis& analysis, const CallTree& tree,
   std::vector<uint32_t> node_of_path(tree.nodes().size(), kNoNode);
   for (uint32_t i = 0; i < nodes.size(); ++i) node_of_path[nodes[i].path.value - 1] = i;
   WriteStrip(strip, StartOf(analysis.model), node_of_path, writer);
+  WriteSources(analysis.model, used, writer);
   WriteNodes(tree, nodes, used, compared, writer);
   writer.Raw("}\n");
 }

@@ -109,6 +109,13 @@ TEST(Options, MemoryAndNvtx) {
   EXPECT_NE(Bad({"--cpu-only", "--gpu-memory", "app"}).find("--cpu-only"), std::string::npos);
 }
 
+TEST(Options, Sources) {
+  EXPECT_FALSE(Good({"app"}).store_sources);
+  EXPECT_FALSE(Good({"--sources=none", "app"}).store_sources);
+  EXPECT_TRUE(Good({"--sources=hit", "app"}).store_sources);
+  EXPECT_NE(Bad({"--sources=all", "app"}).find("--sources"), std::string::npos);
+}
+
 TEST(Options, TheProgramKeepsItsOwnOptions) {
   EXPECT_EQ(Good({"--", "app", "-o", "y"}).command, (Words{"app", "-o", "y"}));
   EXPECT_EQ(Good({"app", "--", "-F", "1"}).command, (Words{"app", "--", "-F", "1"}));

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -13,6 +14,7 @@
 #include "symbolize/dwarf/debug_info.h"
 #include "symbolize/dwarf/debug_writer.h"
 #include "symbolize/dwarf/reader_messages.h"
+#include "symbolize/dwarf/reader_process.h"
 #include "tests/unit/symbolize/dwarf_builder.h"
 #include "tests/unit/symbolize/elf_builder.h"
 
@@ -228,6 +230,65 @@ TEST(ReaderMessages, DamagedAnswersAreRefused) {
   nowhere.ranges.clear();
   EXPECT_FALSE(dwarf::DecodeFunctions(dwarf::Encode({nowhere})));
   EXPECT_FALSE(dwarf::DecodeFrames(dwarf::Encode(dwarf::FrameLists(2)), 3));
+}
+
+// Texts below a directory as root. Others may enter it: the reader is another user then.
+class TextReaderTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (::geteuid() != 0) GTEST_SKIP() << "only root may have a process in another root";
+    char name[] = "/tmp/xpu-texts-XXXXXX";
+    ASSERT_NE(::mkdtemp(name), nullptr);
+    directory_ = name;
+    ::chmod(name, 0755);
+    root_.reset(::open(name, O_PATH | O_DIRECTORY | O_CLOEXEC));
+  }
+  void TearDown() override { std::filesystem::remove_all(directory_); }
+
+  std::string Read(const std::string& path, uid_t user = 65534) {
+    const auto reader = dwarf::ReaderProcess::StartForTexts(root_.get(), user, user, "texts");
+    auto text = reader->TextOf(path);
+    return text.ok() ? *text : "! " + text.error().message;
+  }
+  void Make(const std::string& name, const std::string& bytes, mode_t mode = 0644) {
+    WriteTo(directory_ + name, bytes);
+    ::chmod((directory_ + name).c_str(), mode);
+  }
+
+  std::string directory_;
+  UniqueFd root_;
+};
+
+TEST_F(TextReaderTest, ReadsFilesBelowTheRoot) {
+  Make("/a.py", "one\ntwo\n");
+  EXPECT_EQ(Read("/a.py"), "one\ntwo\n");
+  EXPECT_EQ(Read("/../../a.py"), "one\ntwo\n");
+  Make("/empty.py", "");
+  EXPECT_EQ(Read("/empty.py"), "");
+}
+
+TEST_F(TextReaderTest, ReadsWhatTheUserMayRead) {
+  Make("/secret.py", "secret\n", 0600);
+  EXPECT_NE(Read("/secret.py").find("Permission denied"), std::string::npos);
+  EXPECT_EQ(Read("/secret.py", 0), "secret\n");
+}
+
+TEST_F(TextReaderTest, RefusesWhatIsNoText) {
+  ASSERT_EQ(::mkfifo((directory_ + "/fifo.py").c_str(), 0666), 0);
+  ASSERT_EQ(::symlink("a.py", (directory_ + "/link.py").c_str()), 0);
+  Make("/a.py", "one\n");
+  Make("/zero.py", std::string("a\0b", 3));
+  Make("/large.py", std::string(dwarf::kMostTextBytes + 1, 'x'));
+  EXPECT_EQ(Read("/fifo.py"), "! /fifo.py: not a regular file");
+  EXPECT_EQ(Read("/link.py"), "! /link.py: not a regular file");
+  EXPECT_EQ(Read("/"), "! /: not a regular file");
+  EXPECT_EQ(Read("/zero.py"), "! /zero.py: not a text");
+  EXPECT_EQ(Read("/large.py"), "! /large.py: too large");
+  EXPECT_NE(Read("/none.py").find("No such file"), std::string::npos);
+  EXPECT_NE(Read("/proc/self/environ").find("No such file"), std::string::npos);
+  EXPECT_NE(Read(std::string(5000, 'x')).find("not a path"), std::string::npos);
+  Make("/most.py", std::string(dwarf::kMostTextBytes, 'x'));
+  EXPECT_EQ(Read("/most.py").size(), dwarf::kMostTextBytes);
 }
 
 }  // namespace

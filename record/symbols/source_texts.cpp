@@ -1,0 +1,277 @@
+#include "record/symbols/source_texts.h"
+
+#include <algorithm>
+#include <climits>
+#include <iterator>
+#include <optional>
+#include <vector>
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "format/base/file.h"
+#include "format/base/number.h"
+#include "format/base/text.h"
+#include "format/python_lines.h"
+#include "record/base/background_threads.h"
+#include "record/base/process_status.h"
+#include "symbolize/text_reader.h"
+
+namespace xpu {
+namespace {
+
+constexpr size_t kMaxSeen = size_t{1} << 20;
+constexpr size_t kMaxPlaces = 1024;  // each holds a descriptor
+constexpr size_t kMaxCodes = size_t{1} << 18;
+constexpr size_t kMaxPythonFrames = 4096;
+// A process whose files could not be read: its file system does not answer.
+constexpr int kMaxFailures = 3;
+// Below the limit of a text in a capture, whatever the lines are.
+constexpr size_t kMaxRunBytes = 48 << 10;
+
+constexpr std::array<std::string_view, 24> kExtensions = {
+    ".py", ".pyi", ".pyx", ".pxd", ".pxi", ".c",   ".cc", ".cpp", ".cxx", ".cu",  ".cuh",  ".h",
+    ".hh", ".hpp", ".hxx", ".inc", ".inl", ".ipp", ".rs", ".go",  ".jl",  ".ptx", ".ttir", ".cl"};
+
+bool IsOwnRoot(int root) {
+  struct stat theirs {};
+  struct stat own {};
+  return ::fstat(root, &theirs) == 0 && ::stat("/", &own) == 0 && theirs.st_dev == own.st_dev &&
+         theirs.st_ino == own.st_ino;
+}
+
+// The last of the four ids of "Uid" and "Gid": with which the process opens files.
+std::optional<uint32_t> FileSystemId(std::string_view status, std::string_view name) {
+  const std::vector<std::string_view> words = StatusWords(status, name);
+  return words.size() < 4 ? std::nullopt : ParseNumber<uint32_t>(words[3]);
+}
+
+// The texts of line `first` (from 1) up to `last`, as far as there are so many.
+std::string_view LinesOf(std::string_view text, uint32_t first, uint32_t last) {
+  size_t begin = 0;
+  for (uint32_t line = 1; line < first; ++line) {
+    const size_t end = text.find('\n', begin);
+    if (end == std::string_view::npos) return {};
+    begin = end + 1;
+  }
+  size_t end = begin;
+  for (uint32_t line = first; line <= last && end < text.size(); ++line) {
+    const size_t feed = text.find('\n', end);
+    end = feed == std::string_view::npos ? text.size() : feed + 1;
+  }
+  return text.substr(begin, end - begin);
+}
+
+// Inductor writes above each kernel of the file that calls it which operators of the model it
+// fuses.
+void AddKernelLines(std::string_view text, std::set<uint32_t>& lines) {
+  constexpr std::string_view kComment = "# kernel path: ";
+  constexpr uint32_t kCommentLines = 16;
+  constexpr size_t kMaxKernels = 1000;
+  uint32_t line = 1;
+  size_t counted = 0;
+  size_t kernels = 0;
+  for (size_t at = text.find(kComment); at != std::string_view::npos && ++kernels <= kMaxKernels;
+       at = text.find(kComment, at + 1)) {
+    line += static_cast<uint32_t>(std::count(text.begin() + static_cast<ptrdiff_t>(counted),
+                                             text.begin() + static_cast<ptrdiff_t>(at), '\n'));
+    counted = at;
+    lines.insert(line + kCommentLines);
+  }
+}
+
+}  // namespace
+
+bool IsSourceName(std::string_view path) {
+  const std::string_view name = path.substr(path.rfind('/') + 1);
+  return std::any_of(kExtensions.begin(), kExtensions.end(), [&](std::string_view extension) {
+    return name.size() > extension.size() && name.ends_with(extension);
+  });
+}
+
+SourceTexts::SourceTexts() : thread_(StartWithoutSignals([this] { ReadFiles(); })) {}
+
+SourceTexts::~SourceTexts() {
+  {
+    const std::lock_guard hold(lock_);
+    ends_ = true;
+  }
+  changed_.notify_all();
+  if (thread_.joinable()) thread_.join();
+}
+
+void SourceTexts::Observe(const PythonCode& code, std::string_view path,
+                          std::string_view line_table) {
+  if (codes_.size() >= kMaxCodes || !IsSourceName(path)) return;
+  codes_.try_emplace(code.code, Code{std::string(path), std::string(line_table), code.first_line});
+}
+
+void SourceTexts::ObservePythonStack(uint32_t pid, StackId stack, const NodeOf& node_of) {
+  auto& recent = recent_[stack.value % recent_.size()];
+  if (std::exchange(recent, {pid, stack}) == std::pair(pid, stack)) return;
+  for (size_t depth = 0; stack && depth < kMaxPythonFrames; ++depth) {
+    const StackNode node = node_of(stack);
+    stack = node.caller;
+    if (node.frame.kind != FrameKind::kPython) return;
+    const PythonFrame frame = PythonFrame::OfBits(node.frame.address);
+    if (seen_.size() >= kMaxSeen) seen_.clear();
+    const PythonFrame without_entry{.code = frame.code, .offset = frame.offset};
+    if (seen_.insert(without_entry.Bits()).second) AddLine(pid, frame);
+  }
+}
+
+void SourceTexts::AddLine(uint32_t pid, const PythonFrame& frame) {
+  const auto code = codes_.find(frame.code);
+  if (code == codes_.end()) return;
+  const PythonLines lines(code->second.line_table);
+  const int64_t line = code->second.first_line + lines.At(frame.offset).value_or(0);
+  if (line <= 0 || line > INT32_MAX) return;
+  const std::string& path = code->second.path;
+  bool is_new = false;
+  {
+    const std::lock_guard hold(lock_);
+    if (!files_.contains(path) && files_.size() >= kMaxFiles) {
+      ++refused_;
+      return;
+    }
+    const auto [file, added] = files_.try_emplace(path);
+    is_new = added;
+    file->second.lines.insert(static_cast<uint32_t>(line));
+    // With the head of the function: what it is called, what a compiler says of it.
+    if (code->second.first_line > 0) file->second.lines.insert(code->second.first_line);
+  }
+  if (is_new) Ask(pid, path);
+}
+
+std::shared_ptr<const SourceTexts::Place> SourceTexts::PlaceOf(uint32_t pid) {
+  if (places_.size() >= kMaxPlaces) places_.clear();
+  std::shared_ptr<const Place>& known = places_[pid];
+  if (known != nullptr) return known;
+  const std::string process = Format("/proc/{}/", pid);
+  auto place = std::make_shared<Place>();
+  place->root.reset(::open((process + "root").c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  auto status = ReadFile(process + "status");
+  if (!place->root || !status.ok()) return nullptr;
+  const std::optional<uint32_t> user = FileSystemId(*status, "Uid");
+  const std::optional<uint32_t> group = FileSystemId(*status, "Gid");
+  if (!user || !group) return nullptr;
+  place->user = *user;
+  place->group = *group;
+  char directory[PATH_MAX];
+  const ssize_t size = ::readlink((process + "cwd").c_str(), directory, sizeof(directory));
+  // Of another root the kernel does not say it as the process sees it.
+  if (size > 0 && size < PATH_MAX && IsOwnRoot(place->root.get())) {
+    place->directory.assign(directory, static_cast<size_t>(size));
+  }
+  return known = std::move(place);
+}
+
+void SourceTexts::Ask(uint32_t pid, const std::string& path) {
+  std::shared_ptr<const Place> place = PlaceOf(pid);
+  std::string opened = path;
+  if (place != nullptr && !path.starts_with('/')) {
+    opened = place->directory.empty() ? std::string() : place->directory + "/" + path;
+  }
+  const std::lock_guard hold(lock_);
+  File& file = files_[path];
+  if (place == nullptr || opened.empty() || !thread_.joinable()) {
+    file.is_read = true;
+    file.failure = place == nullptr ? "the process had ended" : "its directory is not known";
+    return;
+  }
+  requests_.push_back({path, std::move(opened), std::move(place)});
+  ++unanswered_;
+  changed_.notify_all();
+}
+
+void SourceTexts::ReadFiles() {
+  std::shared_ptr<const Place> place;
+  std::optional<TextReader> reader;
+  int failures = 0;
+  uint64_t bytes = 0;
+  while (true) {
+    Request request;
+    {
+      std::unique_lock hold(lock_);
+      changed_.wait(hold, [this] { return ends_ || !requests_.empty(); });
+      if (ends_) return;
+      request = std::move(requests_.front());
+      requests_.pop_front();
+    }
+    if (place != request.place) {
+      place = request.place;
+      reader.reset();
+      failures = 0;
+    }
+    if (!reader && failures < kMaxFailures) {
+      reader.emplace(place->root.get(), place->user, place->group);
+    }
+    Result<std::string> text =
+        reader ? reader->Read(request.opened_path)
+               : Error{ErrorKind::kSystem, "no file of its process could be read", {}};
+    if (reader && reader->has_failed()) {
+      ++failures;
+      reader.reset();
+    }
+    const std::lock_guard hold(lock_);
+    File& file = files_[request.path];
+    file.is_read = true;
+    if (text.ok() && bytes + text->size() > kMaxBytes) {
+      file.failure = Format("{}: no room", request.path);
+    } else if (text.ok()) {
+      bytes += text->size();
+      file.text = *std::move(text);
+    } else {
+      file.failure = text.error().message;
+    }
+    --unanswered_;
+    changed_.notify_all();
+  }
+}
+
+void SourceTexts::WriteFile(const std::string& path, File& file, EventSink& sink) {
+  if (file.lines.empty()) return;
+  AddKernelLines(file.text, file.lines);
+  for (auto line = file.lines.begin(); line != file.lines.end();) {
+    const uint32_t first = *line - std::min(*line - 1, kLinesAround);
+    uint32_t last = *line + kLinesAround;
+    for (++line; line != file.lines.end() && *line <= last + kLinesAround; ++line) {
+      last = *line + kLinesAround;
+    }
+    std::string_view text = LinesOf(file.text, first, last);
+    uint32_t number = first;
+    while (!text.empty()) {
+      std::string_view run = text.substr(0, kMaxRunBytes);
+      const size_t feed = run.rfind('\n');
+      if (run.size() < text.size() && feed != std::string_view::npos) run = run.substr(0, feed + 1);
+      SourceText event;
+      event.path = sink.Intern(path);
+      event.first_line = number;
+      event.text = sink.Intern(run);
+      sink.Write(event);
+      number += static_cast<uint32_t>(std::count(run.begin(), run.end(), '\n'));
+      text.remove_prefix(run.size());
+    }
+  }
+  file.lines.clear();
+}
+
+void SourceTexts::Write(EventSink& sink, Waits waits) {
+  std::unique_lock hold(lock_);
+  if (waits == Waits::kYes) changed_.wait(hold, [this] { return unanswered_ == 0; });
+  for (auto& [path, file] : files_) {
+    if (!file.is_read) continue;
+    if (!file.failure.empty()) {
+      sink.losses().Add(LossKind::kSourcesNotStored, 1, 0, {}, std::exchange(file.failure, {}));
+    }
+    WriteFile(path, file, sink);
+  }
+  sink.losses().Add(LossKind::kSourcesNotStored, std::exchange(refused_, 0), 0, {},
+                    "there are too many files");
+  // Stacks of the next part of the recording say again what occurs in it.
+  seen_.clear();
+  recent_ = {};
+}
+
+}  // namespace xpu
