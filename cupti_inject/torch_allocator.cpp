@@ -13,7 +13,7 @@ namespace {
 
 constexpr uint64_t kCudaDevice = 1;  // c10::DeviceType::CUDA
 
-struct Report {
+struct BlockReport {
   void* block;
   int64_t size_bytes;
   uint64_t allocated_bytes;
@@ -22,7 +22,7 @@ struct Report {
   bool has_totals;
 };
 
-void SendBlock(Injection& self, ThreadState& thread, const Report& report,
+void SendBlock(Injection& self, ThreadState& thread, const BlockReport& report,
                const WalkRegisters& caller) {
   wire::Block block{};
   block.address = reinterpret_cast<uint64_t>(report.block);
@@ -47,7 +47,7 @@ void SendBlock(Injection& self, ThreadState& thread, const Report& report,
 }
 
 // Reported in pauses too: what is given back then was handed out before.
-void Record(const Report& report, const WalkRegisters& caller) {
+void RecordBlock(const BlockReport& report, const WalkRegisters& caller) {
   Injection& self = g_injection;
   if ((report.device & 0xff) != kCudaDevice || !self.active.load(std::memory_order_relaxed)) return;
   const int saved_errno = errno;
@@ -63,62 +63,62 @@ void Record(const Report& report, const WalkRegisters& caller) {
   errno = saved_errno;
 }
 
-// The parameters of the functions below are those of the Itanium ABI: c10::Device, two bytes, comes
-// in the low bytes of a register.
+// The parameters of the functions below are those of the System V ABI: c10::Device, two bytes,
+// comes in the low bytes of a register.
 using WithTotals = void(void* block, int64_t size, uint64_t allocated, uint64_t reserved,
                         uint64_t device);
 using WithoutTotals = void(void* block, int64_t size, uint64_t device);
 
 template <typename Function>
-Function* Original() {
+Function* OriginalReport() {
   return reinterpret_cast<Function*>(g_process.torch.original.load(std::memory_order_acquire));
 }
 
 // Not inlined: their caller is PyTorch.
 __attribute__((noinline)) void OnReport(void* block, int64_t size, uint64_t allocated,
                                         uint64_t reserved, uint64_t device) {
-  Record({block, size, allocated, reserved, device, true}, CallerRegisters());
-  Original<WithTotals>()(block, size, allocated, reserved, device);
+  RecordBlock({block, size, allocated, reserved, device, true}, CallerRegisters());
+  OriginalReport<WithTotals>()(block, size, allocated, reserved, device);
 }
 
 __attribute__((noinline)) void OnReportWithoutTotals(void* block, int64_t size, uint64_t device) {
-  Record({block, size, 0, 0, device, false}, CallerRegisters());
-  Original<WithoutTotals>()(block, size, device);
+  RecordBlock({block, size, 0, 0, device, false}, CallerRegisters());
+  OriginalReport<WithoutTotals>()(block, size, device);
 }
 
-struct Signature {
+struct ReportSignature {
   const char* name;
   void* hook;
 };
 
-constexpr char kFunction[] = "_ZN3c1027reportMemoryUsageToProfiler";
+constexpr char kReportFunction[] = "_ZN3c1027reportMemoryUsageToProfiler";
 
 // Since 2.0 (void*, long, unsigned long, unsigned long, c10::Device); from 1.10 on with signed
 // totals; before that without. The first argument is the address of the block; in old versions
 // that of PyTorch's description of it, which identifies the block as well. Before 1.8 it was not
 // there at all: (c10::Device, long) is not followed.
-const Signature kSignatures[] = {
+const ReportSignature kReportSignatures[] = {
     {"_ZN3c1027reportMemoryUsageToProfilerEPvlmmNS_6DeviceE", reinterpret_cast<void*>(&OnReport)},
     {"_ZN3c1027reportMemoryUsageToProfilerEPvlllNS_6DeviceE", reinterpret_cast<void*>(&OnReport)},
     {"_ZN3c1027reportMemoryUsageToProfilerEPvlNS_6DeviceE",
      reinterpret_cast<void*>(&OnReportWithoutTotals)},
 };
 
-bool IsOurs(const void* function) {
-  for (const Signature& signature : kSignatures) {
+bool IsReportHook(const void* function) {
+  for (const ReportSignature& signature : kReportSignatures) {
     if (function == signature.hook) return true;
   }
   return false;
 }
 
-bool IsFile(const dl_phdr_info& info, const char* name) {
+bool IsNamed(const dl_phdr_info& info, const char* name) {
   if (info.dlpi_name == nullptr) return false;
   const char* slash = std::strrchr(info.dlpi_name, '/');
   const char* file = slash == nullptr ? info.dlpi_name : slash + 1;
   return std::strncmp(file, name, std::strlen(name)) == 0;
 }
 
-bool Contains(const dl_phdr_info& info, const void* address) {
+bool HoldsAddress(const dl_phdr_info& info, const void* address) {
   const uint64_t at = reinterpret_cast<uint64_t>(address) - info.dlpi_addr;
   for (uint32_t i = 0; i < info.dlpi_phnum; ++i) {
     const ElfW(Phdr)& segment = info.dlpi_phdr[i];
@@ -148,19 +148,19 @@ bool SetSlot(const dl_phdr_info& info, void** slot, void* value) {
   return true;
 }
 
-struct Search {
+struct SlotSearch {
   bool is_first = true;
   bool is_unchanged = false;  // since the last look
   uint64_t adds = 0, subs = 0;
   bool has_allocator = false;
-  const Signature* signature = nullptr;
+  const ReportSignature* signature = nullptr;
   char unknown[256] = "";  // a function of the same name with another signature
   void** slot = nullptr;
-  void* functions[sizeof(kSignatures) / sizeof(kSignatures[0])] = {};  // of libc10
+  void* functions[sizeof(kReportSignatures) / sizeof(kReportSignatures[0])] = {};  // of libc10
   bool is_hooked = false;
 };
 
-void FindSlot(const dl_phdr_info& info, Search& search) {
+void FindSlot(const dl_phdr_info& info, SlotSearch& search) {
   search.has_allocator = true;
   LoadedSymbols symbols;
   if (!symbols.Find(info)) return;
@@ -168,8 +168,8 @@ void FindSlot(const dl_phdr_info& info, Search& search) {
   for (uint64_t i = 0; !end; ++i) {
     LoadedSymbols::Slot slot;
     if (!symbols.SlotAt(i, &slot, &end)) continue;
-    if (std::strncmp(slot.name, kFunction, sizeof(kFunction) - 1) != 0) continue;
-    for (const Signature& signature : kSignatures) {
+    if (std::strncmp(slot.name, kReportFunction, sizeof(kReportFunction) - 1) != 0) continue;
+    for (const ReportSignature& signature : kReportSignatures) {
       if (std::strcmp(slot.name, signature.name) != 0) continue;
       search.signature = &signature;
       search.slot = slot.place;
@@ -180,7 +180,7 @@ void FindSlot(const dl_phdr_info& info, Search& search) {
 }
 
 int VisitToFind(dl_phdr_info* info, size_t /*size*/, void* searches) {
-  Search& search = *static_cast<Search*>(searches);
+  SlotSearch& search = *static_cast<SlotSearch*>(searches);
   if (search.is_first) {
     search.is_first = false;
     search.adds = info->dlpi_adds;
@@ -189,23 +189,23 @@ int VisitToFind(dl_phdr_info* info, size_t /*size*/, void* searches) {
     search.is_unchanged =
         torch.session == g_injection.number && torch.adds == info->dlpi_adds &&
         torch.subs == info->dlpi_subs &&
-        (torch.place == nullptr || IsOurs(__atomic_load_n(torch.place, __ATOMIC_RELAXED)));
+        (torch.place == nullptr || IsReportHook(__atomic_load_n(torch.place, __ATOMIC_RELAXED)));
     if (search.is_unchanged) return 1;
   }
-  if (IsFile(*info, "libc10_cuda.so")) FindSlot(*info, search);
-  if (IsFile(*info, "libc10.so")) {
+  if (IsNamed(*info, "libc10_cuda.so")) FindSlot(*info, search);
+  if (IsNamed(*info, "libc10.so")) {
     LoadedSymbols symbols;
     if (!symbols.Find(*info)) return 0;
-    for (size_t i = 0; i < sizeof(kSignatures) / sizeof(kSignatures[0]); ++i) {
-      search.functions[i] = reinterpret_cast<void*>(symbols.AddressOf(kSignatures[i].name));
+    for (size_t i = 0; i < sizeof(kReportSignatures) / sizeof(kReportSignatures[0]); ++i) {
+      search.functions[i] = reinterpret_cast<void*>(symbols.AddressOf(kReportSignatures[i].name));
     }
   }
   return 0;
 }
 
 int VisitToHook(dl_phdr_info* info, size_t /*size*/, void* searches) {
-  Search& search = *static_cast<Search*>(searches);
-  if (!IsFile(*info, "libc10_cuda.so") || !Contains(*info, search.slot)) return 0;
+  SlotSearch& search = *static_cast<SlotSearch*>(searches);
+  if (!IsNamed(*info, "libc10_cuda.so") || !HoldsAddress(*info, search.slot)) return 0;
   void* now = __atomic_load_n(search.slot, __ATOMIC_ACQUIRE);
   if (now == search.signature->hook) {
     search.is_hooked = true;
@@ -213,7 +213,8 @@ int VisitToHook(dl_phdr_info* info, size_t /*size*/, void* searches) {
   }
   // Not bound yet, it leads to code of the library's own, which would put the function in our
   // place.
-  void* original = Contains(*info, now) ? search.functions[search.signature - kSignatures] : now;
+  void* original =
+      HoldsAddress(*info, now) ? search.functions[search.signature - kReportSignatures] : now;
   if (original == nullptr) return 1;
   g_process.torch.original.store(original, std::memory_order_release);
   search.is_hooked = SetSlot(*info, search.slot, search.signature->hook);
@@ -222,13 +223,13 @@ int VisitToHook(dl_phdr_info* info, size_t /*size*/, void* searches) {
 
 int VisitToLeave(dl_phdr_info* info, size_t /*size*/, void*) {
   TorchSlot& torch = g_process.torch;
-  if (!IsFile(*info, "libc10_cuda.so") || !Contains(*info, torch.place)) return 0;
+  if (!IsNamed(*info, "libc10_cuda.so") || !HoldsAddress(*info, torch.place)) return 0;
   void* now = __atomic_load_n(torch.place, __ATOMIC_ACQUIRE);
-  if (IsOurs(now)) SetSlot(*info, torch.place, torch.original.load());
+  if (IsReportHook(now)) SetSlot(*info, torch.place, torch.original.load());
   return 1;
 }
 
-void Tell(Injection& self, const Search& search) {
+void ReportFound(Injection& self, const SlotSearch& search) {
   if (search.is_hooked) {
     return SendDetail(self, wire::DetailKind::kAllocator, 1, search.signature->name);
   }
@@ -243,7 +244,7 @@ void Tell(Injection& self, const Search& search) {
 void FollowTorchAllocator(Injection& self) {
   if ((self.settings & wire::kSettingMemory) == 0) return;
   TorchSlot& torch = g_process.torch;
-  Search search;
+  SlotSearch search;
   dl_iterate_phdr(&VisitToFind, &search);
   if (search.is_unchanged) return;
   if (search.slot != nullptr) dl_iterate_phdr(&VisitToHook, &search);
@@ -254,7 +255,7 @@ void FollowTorchAllocator(Injection& self) {
   torch.session = self.number;
   if (!search.has_allocator || torch.is_told) return;
   torch.is_told = true;
-  Tell(self, search);
+  ReportFound(self, search);
 }
 
 void LeaveTorchAllocator() {

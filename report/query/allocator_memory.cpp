@@ -74,7 +74,6 @@ void AllocatorMemory::Take(const AllocatorEvent& event) {
     }
   }
   if (use.levels.empty()) use.first_event = number_;
-  use.last_event = number_;
   use.last = level;
   use.levels.push_back(level);
   if (IsDuring(event.time_ns)) Raise(use, level);

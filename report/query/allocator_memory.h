@@ -7,14 +7,9 @@
 #include <vector>
 
 #include "report/analysis/analysis.h"
+#include "report/query/memory_view.h"
 
 namespace xpu {
-
-enum class MemoryView : uint8_t {
-  kPeak,    // what was there when most was
-  kGrowth,  // what came since the beginning and was there at the end; of --time, where it is given
-  kLeft,    // what was there at the end
-};
 
 struct AllocatorBlock {
   static constexpr uint32_t kNever = ~uint32_t{0};
@@ -47,7 +42,6 @@ struct AllocatorUse {
   uint32_t gpu = 0;
   uint64_t count = 0;        // blocks handed out
   uint32_t first_event = 0;  // the number, as AllocatorBlock::begin
-  uint32_t last_event = 0;
   // Within --time, the first time of each:
   uint64_t peak_bytes = 0;
   uint64_t peak_ns = 0;

@@ -14,6 +14,7 @@
 #include "report/analysis/gpu_names.h"
 #include "report/analysis/sampled_events.h"
 #include "report/model/flat_map.h"
+#include "report/query/allocator_memory.h"
 #include "report/query/gpu_idle.h"
 #include "report/query/gpu_memory.h"
 #include "report/query/kernel_parts.h"

@@ -5,7 +5,10 @@ import os
 import pathlib
 import sys
 
-from xpu_testing import Workspace, expect, expect_in, main, report, require_recording
+import webdriver
+from flame_graph_test import ESCAPE, Graph
+from xpu_testing import (Skip, Workspace, expect, expect_in, main, others_may_enter, report,
+                         require_recording, skip)
 
 # Runs the same code under each of these file names.
 PROGRAM = '''import os
@@ -29,21 +32,25 @@ def main():
         run(name)
     for name in sys.argv[1:]:
         if "gone" in name:
+            time.sleep(5)  # by then it has been read
             os.unlink(name)
 
 
 main()
 '''
+# One that other users can run, where there is one.
+PYTHON = next((path for path in ("/usr/bin/python3", sys.executable) if os.path.exists(path)))
 SECRET = "secret:that:nobody:may:see\n"
 TEXT = "".join(f"line {number}\n" for number in range(1, 101))
 
 
 def recorded(work, *names, options=(), script=None):
     script = script or work.file("program.py", PROGRAM)
-    result = work.record("--cpu-only", "-F", "499", *options, "--", sys.executable, script,
+    result = work.record("--cpu-only", "-F", "499", *options, "--", PYTHON, script,
                          *map(str, names))
     expect(f"status ({result.stderr})", result.returncode, 0)
-    return work.capture()
+    capture = work.capture()
+    return capture.source_texts, capture.losses()
 
 
 def test_lines_that_occur():
@@ -51,8 +58,9 @@ def test_lines_that_occur():
     with Workspace() as work:
         gone = work.path / "gone.py"
         gone.write_text(TEXT)
-        capture = recorded(work, gone, options=["--sources=hit"])
-        texts = {text["path"]: text for text in capture.source_texts}
+        texts, losses = recorded(work, gone, options=["--sources=hit"])
+        expect("losses", losses, {})
+        texts = {text["path"]: text for text in texts}
         script = work.file("program.py")
         expect("files", {str(gone), script} <= texts.keys(), True)
         expect("first line", texts[script]["first_line"], 1)
@@ -67,17 +75,42 @@ def test_lines_that_occur():
 def test_none_by_default():
     require_recording()
     with Workspace() as work:
-        capture = recorded(work)
-        expect("texts", capture.source_texts, [])
+        expect("texts", recorded(work)[0], [])
         expect("page", "# the line that runs" in report("--flamegraph", work.file("capture.xpu")),
                False)
 
 
+def test_a_click_shows_the_source():
+    require_recording()
+    webdriver.require_browser()
+    with Workspace() as work, webdriver.Browser() as browser:
+        recorded(work, options=["--sources=hit"])
+        for options, wanted in (((), "> def main():"),
+                                (("--lines",), "> " + 8 * " " + "sum(range(1000))")):
+            graph = Graph(browser, work.file("capture.xpu"), work.path, "--mode", "cpu",
+                          "--python=only", *options)
+            graph.show_all_frames()
+            node = graph.run("""(() => {
+                const {tree} = flameGraph;
+                let widest = 0;
+                for (let i = 1; i < tree.size; ++i) {
+                  if (!tree.nameOf(i).startsWith("program.py:main")) continue;
+                  if (tree.total[i] > tree.total[widest] || widest === 0) widest = i;
+                }
+                return widest;
+            })()""")
+            browser.click(*graph.place(node))
+            expect_in(f"source {options}", wanted, graph.text("source"))
+            browser.press(ESCAPE)
+            expect("hidden", graph.run("document.getElementById('source').hidden"), True)
+            graph.check_quiet()
+
+
 def hostile_names(work):
-    names = {}
+    names = []
 
     def place(name):
-        names[name] = str(work.path / name)
+        names.append(str(work.path / name))
         return work.path / name
     os.mkfifo(place("fifo.py"))
     place("huge.py").write_bytes(b"x = 1\n" * 400_000)
@@ -87,7 +120,7 @@ def hostile_names(work):
     place("directory.py").mkdir()
     place("null.py").symlink_to("/dev/null")
     pathlib.Path(work.file("plain", SECRET))
-    return [*names.values(), work.file("plain"), "/etc/shadow", "/proc/self/environ",
+    return [*names, work.file("plain"), "/etc/shadow", "/proc/self/environ",
             "/dev/zero", "../../../etc/shadow", "/proc/1/environ"]
 
 
@@ -95,18 +128,19 @@ def test_hostile_names():
     require_recording()
     with Workspace() as work:
         names = hostile_names(work)
-        capture = recorded(work, *names, options=["--sources=hit"])
-        expect("files", {text["path"] for text in capture.source_texts} & set(names), set())
-        expect("secrets", SECRET.strip() in "".join(t["text"] for t in capture.source_texts), False)
-        expect_in("counted", "sources_not_stored", capture.losses())
-        whole = (work.path / "capture.xpu").read_bytes()
-        expect("root's password", b"root:" in whole and b"shadow" not in whole, False)
+        texts, losses = recorded(work, *names, options=["--sources=hit"])
+        expect("files", {text["path"] for text in texts} & set(names), set())
+        expect("secrets", SECRET.strip() in "".join(text["text"] for text in texts), False)
+        # Those whose names end as sources do were tried.
+        expect("refused", losses, {"sources_not_stored": 7})
 
 
 def test_files_that_the_user_may_not_read():
     require_recording()
     if os.geteuid() != 0:
-        return
+        skip("root", "only root can record as another user")
+    if not others_may_enter(pathlib.Path(PYTHON).resolve().parent):
+        raise Skip(f"others may not enter the directory of {PYTHON}")
     with Workspace() as work:
         work.path.chmod(0o755)
         secret = work.path / "secret.py"
@@ -115,11 +149,11 @@ def test_files_that_the_user_may_not_read():
         shared = work.path / "shared.py"
         shared.write_text(TEXT)
         shared.chmod(0o644)
-        capture = recorded(work, secret, shared, options=["--sources=hit", "--user", "nobody"])
-        paths = {text["path"] for text in capture.source_texts}
+        texts, _ = recorded(work, secret, shared, options=["--sources=hit", "--user", "nobody"])
+        paths = {text["path"] for text in texts}
         expect("files", (str(shared) in paths, str(secret) in paths), (True, False))
-        capture = recorded(work, secret, options=["--sources=hit"])
-        expect("as root", str(secret) in {t["path"] for t in capture.source_texts}, True)
+        texts, _ = recorded(work, secret, options=["--sources=hit"])
+        expect("as root", str(secret) in {text["path"] for text in texts}, True)
 
 
 if __name__ == "__main__":

@@ -44,7 +44,6 @@ def leaking_step(model, optimizer, batch):
 
 def fragmenting_step(step):
     block = torch.empty((64 + 8 * step) << 20, dtype=torch.uint8, device="cuda")
-    kept.append(torch.empty(1 << 20, dtype=torch.uint8, device="cuda"))
     del block
 
 

@@ -21,13 +21,13 @@
 namespace xpu {
 namespace {
 
-// Of as many events of an allocator each: time passes unevenly. What a program keeps grows in all
-// of them but the first quarter, in which it makes what it works with, and the last one, in which
-// it still holds what it works on.
+// Of as many events of an allocator each, up to its peak: time passes unevenly, and at its end a
+// program gives back what it kept. What a program keeps grows in all of them but the first quarter,
+// in which it makes what it works with, and the last one, in which it holds what it works on.
 constexpr size_t kWindows = 16;
 constexpr size_t kFirstWindow = kWindows / 4;
-// A leak of less than this part of what the allocator had at the end is not worth advice.
-constexpr double kMuchLeft = 0.01;
+// A leak of less than this part of the peak is not worth advice.
+constexpr double kMuchKept = 0.01;
 // Of what is reserved; less is the rounding of every allocator.
 constexpr double kMuchUnused = 0.2;
 constexpr double kMuchAdded = 0.05;
@@ -126,10 +126,11 @@ std::string MemoryHints::PlaceOf(const AllocatorEvent& event) {
 
 std::map<std::string, Kept> MemoryHints::GrowingPlaces(uint32_t use) {
   const uint32_t first = memory_.uses()[use].first_event;
-  const uint32_t each = (memory_.uses()[use].last_event - first) / kWindows + 1;
+  const uint32_t peak = memory_.uses()[use].peak_event;
+  const uint32_t each = (peak - std::min(peak, first)) / kWindows + 1;
   std::map<std::pair<StackId, StackId>, Kept> stacks;
   for (const AllocatorBlock& block : memory_.blocks()) {
-    if (block.use != use || !memory_.IsIn(MemoryView::kGrowth, block)) continue;
+    if (block.use != use || !memory_.IsIn(MemoryView::kPeak, block)) continue;
     const AllocatorEvent& event = *block.event;
     const Kept one{.first = &event,
                    .count = 1,
@@ -162,14 +163,14 @@ double MemoryHints::StepsOf(const AllocatorUse& use, const Kept& kept) {
 
 void MemoryHints::AddLeak(uint32_t number) {
   const AllocatorUse& use = memory_.uses()[number];
-  if (use.levels.empty() || use.left_count < kWindows) return;
+  if (use.levels.empty()) return;
   const std::map<std::string, Kept> places = GrowingPlaces(number);
   const auto worst = std::max_element(
       places.begin(), places.end(),
       [](const auto& a, const auto& b) { return a.second.bytes < b.second.bytes; });
   if (worst == places.end()) return;
   const Kept& kept = worst->second;
-  if (ShareOf(kept.bytes, use.last.allocated_bytes) < kMuchLeft) return;
+  if (ShareOf(kept.bytes, use.peak_bytes) < kMuchKept) return;
   const double steps = StepsOf(use, kept);
   const double per_step = steps == 0 ? 0 : static_cast<double>(kept.count) / steps;
   std::string what = Format("{} tensors leak", kept.count);
@@ -179,11 +180,11 @@ void MemoryHints::AddLeak(uint32_t number) {
                       : Format("{} tensors per step leak", whole);
   }
   hints_.push_back(
-      {Format("{} at {}: {} of GPU memory until the end, {} of what PyTorch had handed out on GPU "
-              "{} then. What grows:",
+      {Format("{} at {}: {} of GPU memory at the peak, {} of what PyTorch had handed out on GPU {} "
+              "then. What else was there:",
               what, worst->first, HumanBytes(kept.bytes),
-              ShareText(ShareOf(kept.bytes, use.last.allocated_bytes)), use.gpu),
-       "--flamegraph --mode memory --memory growth -o growth.html"});
+              ShareText(ShareOf(kept.bytes, use.peak_bytes)), use.gpu),
+       "--flamegraph --mode memory -o peak.html"});
 }
 
 void MemoryHints::AddFragmentation(const AllocatorUse& use) {
@@ -191,7 +192,10 @@ void MemoryHints::AddFragmentation(const AllocatorUse& use) {
   if (worst.event == nullptr || worst.reserved_bytes < kLeastReservedBytes) return;
   const double unused = ShareOf(worst.unused_bytes, worst.reserved_bytes);
   if (unused < kMuchUnused) return;
-  if (ShareOf(worst.added_bytes, use.reserved_peak_bytes) < kMuchAdded) return;
+  const uint64_t over_bytes =
+      use.reserved_peak_bytes - std::min(use.reserved_peak_bytes, use.peak_bytes);
+  const uint64_t added_bytes = std::min(worst.added_bytes, over_bytes);
+  if (ShareOf(added_bytes, use.reserved_peak_bytes) < kMuchAdded) return;
   hints_.push_back(
       {Format("PyTorch's memory on GPU {} is fragmented: {} of the {} that it had reserved ({}) "
               "were unused when it asked CUDA for more, since no piece was large enough for the {} "
@@ -200,7 +204,7 @@ void MemoryHints::AddFragmentation(const AllocatorUse& use) {
               "use at the peak:",
               use.gpu, HumanBytes(worst.unused_bytes), HumanBytes(worst.reserved_bytes),
               ShareText(unused), HumanBytes(static_cast<uint64_t>(worst.event->size_bytes)),
-              PlaceOf(*worst.event), HumanBytes(worst.added_bytes)),
+              PlaceOf(*worst.event), HumanBytes(added_bytes)),
        "--flamegraph --mode memory -o peak.html"});
 }
 

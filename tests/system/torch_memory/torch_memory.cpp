@@ -49,7 +49,14 @@ void Load(const char* path) {
   Find(library, "c10_reports", reports);
 }
 
+}  // namespace
+
+// Frames of their own, by their own names.
+#if defined(__clang__)
 #define XPU_FRAME __attribute__((noinline))
+#else
+#define XPU_FRAME __attribute__((noinline, noclone))
+#endif
 
 XPU_FRAME void* MakeWeights(size_t bytes) {
   void* weights = allocate(bytes);
@@ -68,6 +75,8 @@ XPU_FRAME void* KeepLoss(size_t bytes) {
   asm volatile("" : "+r"(loss));
   return loss;
 }
+
+namespace {
 
 void* scratch;
 

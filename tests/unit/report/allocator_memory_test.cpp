@@ -162,7 +162,7 @@ TEST_F(AllocatorMemoryTest, WhatTheAllocatorHasFromCudaIsNotCountedBesideItsBloc
   allocate(0x8000);
   Analysis analysis(builder_.Build());
   EXPECT_EQ(Folded(analysis, MemoryView::kPeak),
-            "[unknown];[unknown call];[GPU_Memory]device 4096\n"
+            "python3;[unknown call];[GPU_Memory]device 4096\n"
             "python3;[unknown];[GPU_Memory]PyTorch 100\n");
 }
 
