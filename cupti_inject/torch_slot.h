@@ -6,7 +6,7 @@
 
 namespace xpu::inject {
 
-// In the process: the program may be inside of our function when a session has ended.
+// In the process: the program may be inside our function when a session has ended.
 struct TorchSlot {
   std::atomic<void*> original{nullptr};  // what our function goes on to
   // Of the thread that follows the loader.

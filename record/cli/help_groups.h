@@ -92,8 +92,9 @@ inline constexpr HelpGroup kHelpGroups[] = {
      R"(  -o, --output FILE     the capture (default capture.xpu); an existing one is
                         renamed to FILE.old; '-' is standard output; in DIR/ it
                         is named by host, rank and process
-  --sources WHICH       source text that is stored in the capture: none (default),
-                        hit: the lines around those that occur in Python stacks
+  --sources WHICH       source text that is stored in the capture: none
+                        (default), hit: the lines around those that occur in
+                        Python stacks
   --symbols WHICH       symbols that are stored in the capture: slice (default:
                         the functions in its stacks), full (also their lines and
                         inlined functions), none

@@ -176,7 +176,7 @@ void WriteFrames(const UsedFrames& used, PageData& writer) {
 }
 
 // Of files that frames are in; of what compilers write all, for the names of kernels lead to it.
-void WriteSources(const Model& model, const UsedFrames& used, DataWriter& writer) {
+void WriteSources(const Model& model, const UsedFrames& used, PageData& writer) {
   std::map<std::string_view, std::vector<const SourceText*>> files;
   for (const SourceText& text : model.events.source_texts) {
     const std::string_view path = model.Text(text.path);

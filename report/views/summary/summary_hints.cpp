@@ -57,7 +57,7 @@ class Hints {
     // A GPU that is held back explains the others.
     const std::vector<Hint> of_gpus = FindGpuHints(analysis_);
     hints_.insert(hints_.begin(), of_gpus.begin(), of_gpus.end());
-    // Recorded only when somebody asks for it.
+    // First: it is recorded only on request.
     const std::vector<Hint> memory = FindMemoryHints(analysis_);
     hints_.insert(hints_.begin(), memory.begin(), memory.end());
     if (hints_.size() > kMost) hints_.resize(kMost);
