@@ -75,6 +75,13 @@ Status CuptiFunctions::LoadDriver(const std::string& library) {
 }
 
 Status CuptiFunctions::LoadCupti(const std::string& library) {
+  // CUPTI loads these by their names, without a place where to look: those that lie next to it are
+  // found, because they are loaded already.
+  const std::string directory = library.substr(0, library.rfind('/') + 1);
+  for (const char* name : {"libnvperf_host.so", "libnvperf_target.so"}) {
+    const std::string path = directory + name;
+    if (CheckTrusted(path).ok()) ::dlopen(path.c_str(), RTLD_NOW | RTLD_GLOBAL);
+  }
   LoadedLibrary cupti(library);
   cupti.Get(result_string, "cuptiGetResultString");
   cupti.Get(timestamp, "cuptiGetTimestamp");

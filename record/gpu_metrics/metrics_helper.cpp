@@ -151,6 +151,8 @@ class Helper {
       if (counters.joinable()) counters.join();
     }
     done_ = true;
+    // Nothing is left to do, which also ends the wait for commands.
+    ::shutdown(socket_, SHUT_RDWR);
   }
 
   void OpenNvml() {

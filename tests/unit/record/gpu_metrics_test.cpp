@@ -46,7 +46,7 @@ TEST(GpuMetricOptions, AreParsed) {
 
 TEST(GpuMetricOptions, WrongOnesAreRefusedWithAHint) {
   for (const auto& [sets, interval, hint] :
-       {std::tuple("drma", "", "did you mean dram"), std::tuple(",", "", "--list-gpu-metrics"),
+       {std::tuple("dran", "", "did you mean dram"), std::tuple(",", "", "--list-gpu-metrics"),
         std::tuple("", "2us", "from 5us"), std::tuple("", "2h", "from 5us")}) {
     GpuMetricsOptions options = With(sets, interval);
     const Status status = ParseGpuMetrics(options);
