@@ -191,12 +191,17 @@ Status GpuCounters::Configure(const CounterDevice& device, const GpuMetricsOptio
     shares.push_back(counters_[i].source + ".pct_of_peak_sustained_elapsed");
     counter_of_share_.push_back(i);
   }
-  XPU_ASSIGN_OR_RETURN(config_,
-                       CounterConfig::Make(call_, device.chip, device.availability, sources));
+  // Of the share also the cycles are counted, so it has to be a part of the configuration.
   if (!shares.empty()) {
-    // The same counters of the hardware: what is evaluated from a sample needs no other pass.
-    auto config = CounterConfig::Make(call_, device.chip, device.availability, shares);
-    if (config.ok()) shares_ = *std::move(config);
+    std::vector<std::string> all = sources;
+    all.insert(all.end(), shares.begin(), shares.end());
+    auto config = CounterConfig::Make(call_, device.chip, device.availability, all);
+    has_shares_ = config.ok() && (*config)->passes() == 1;
+    if (has_shares_) config_ = *std::move(config);
+  }
+  if (!has_shares_) {
+    XPU_ASSIGN_OR_RETURN(config_,
+                         CounterConfig::Make(call_, device.chip, device.availability, sources));
   }
   peaks_.resize(counters_.size());
   values_.resize(counters_.size());
@@ -339,7 +344,7 @@ void GpuCounters::TakeSample(size_t index) {
   times.data = data_.data();
   times.bytes = data_.size();
   times.index = index;
-  if (call_.sample_info(&times) != pm::kSuccess || !config_->Evaluate(data_, index, values_)) {
+  if (call_.sample_info(&times) != pm::kSuccess || !config_->Evaluate(data_, index, 0, values_)) {
     return;
   }
   failures_ = 0;
@@ -351,7 +356,7 @@ void GpuCounters::TakeSample(size_t index) {
     sender_.SendOne(PacketKind::kLost, LostPacket{std::max<uint64_t>(missing, 1), gpu_});
   }
   last_end_ns_ = times.end_ns;
-  if (shares_) FindPeaks(times, index);
+  if (has_shares_) FindPeaks(times, index);
   for (size_t first = 0; first < counters_.size(); first += kValuesPerSample) {
     SamplePacket packet{
         times.start_ns, times.end_ns, gpu_, first_metric_ + static_cast<uint32_t>(first), {}};
@@ -371,8 +376,9 @@ void GpuCounters::TakeSample(size_t index) {
 void GpuCounters::FindPeaks(const pm::SampleInfo& times, size_t index) {
   constexpr double kEnough = 5;  // percent
   std::vector<double> shares(counter_of_share_.size());
-  if (times.end_ns <= times.start_ns || !shares_->Evaluate(data_, index, shares)) {
-    shares_.reset();
+  if (times.end_ns <= times.start_ns ||
+      !config_->Evaluate(data_, index, counters_.size(), shares)) {
+    has_shares_ = false;
     return;
   }
   bool are_known = true;
@@ -386,7 +392,7 @@ void GpuCounters::FindPeaks(const pm::SampleInfo& times, size_t index) {
     }
     are_known = are_known && peaks_[counter] != 0;
   }
-  if (are_known) shares_.reset();
+  if (are_known) has_shares_ = false;
 }
 
 void GpuCounters::SendMetric(size_t counter) {

@@ -99,8 +99,9 @@ class GpuCounters {
   std::vector<FoundCounter> counters_;
   std::vector<std::string> left_out_;
   std::unique_ptr<CounterConfig> config_;
-  // The share of the peak that counters of bytes reach, until the peak is known by it.
-  std::unique_ptr<CounterConfig> shares_;
+  // The last metrics of the configuration: the share of the peak that counters of bytes reach. They
+  // are evaluated only until the peak is known by them.
+  bool has_shares_ = false;
   std::vector<size_t> counter_of_share_;
   std::vector<uint64_t> peaks_;
   size_t device_ = 0;  // CUDA's number

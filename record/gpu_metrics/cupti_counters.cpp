@@ -169,15 +169,16 @@ CounterConfig::~CounterConfig() {
   static_cast<void>(call_.host_deinitialize(&deinitialize));
 }
 
-bool CounterConfig::Evaluate(std::span<const uint8_t> data, size_t index,
+bool CounterConfig::Evaluate(std::span<const uint8_t> data, size_t index, size_t first,
                              std::span<double> values) {
+  if (first + values.size() > names_.size()) return false;
   pm::HostEvaluate evaluate;
   evaluate.host = host_;
   evaluate.data = data.data();
   evaluate.data_bytes = data.size();
   evaluate.index = index;
-  evaluate.names = names_.data();
-  evaluate.count = names_.size();
+  evaluate.names = names_.data() + first;
+  evaluate.count = values.size();
   evaluate.values = values.data();
   return call_.evaluate(&evaluate) == pm::kSuccess;
 }

@@ -82,8 +82,9 @@ class CounterConfig {
   size_t passes() const { return passes_; }
   const std::vector<uint8_t>& image() const { return image_; }
   std::vector<const char*>& names() { return names_; }
-  // The values of all metrics in sample `index` of decoded data.
-  bool Evaluate(std::span<const uint8_t> data, size_t index, std::span<double> values);
+  // The values of as many metrics, from the metric `first` on, in sample `index` of decoded data.
+  bool Evaluate(std::span<const uint8_t> data, size_t index, size_t first,
+                std::span<double> values);
 
  private:
   explicit CounterConfig(const CuptiFunctions& call) : call_(call) {}

@@ -1,8 +1,10 @@
 // PM sampling of the simulated device: samples whose values tests know, of any metric, at the
 // interval that was asked for, on CUPTI's clock. One process at a time may sample a device, as on
 // the real one.
+#include <algorithm>
 #include <cstring>
 #include <iterator>
+#include <limits>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -124,7 +126,7 @@ pm::Result cuptiProfilerHostGetConfigImageSize(pm::HostConfigSize* params) {
   return pm::kSuccess;
 }
 pm::Result cuptiProfilerHostGetConfigImage(pm::HostConfigImage* params) {
-  const uint64_t per_pass = EnvNumber("XPU_FAKE_PM_METRICS_PER_PASS", 6);
+  const uint64_t per_pass = EnvNumber("XPU_FAKE_PM_METRICS_PER_PASS", 8);
   const uint64_t metrics = static_cast<Host*>(params->host)->metrics.size();
   const uint64_t passes = (metrics + per_pass - 1) / per_pass;
   std::memcpy(params->image, &passes, sizeof(passes));
@@ -229,9 +231,14 @@ pm::Result cuptiPmSamplingCounterDataGetSampleInfo(pm::SampleInfo* params) {
 }
 pm::Result cuptiProfilerHostEvaluateToGpuValues(pm::HostEvaluate* params) {
   const auto* data = reinterpret_cast<const Data*>(params->data);
+  const auto* host = static_cast<const Host*>(params->host);
   if (params->index >= data->count) return kInvalidParameter;
   for (size_t i = 0; i < params->count; ++i) {
-    params->values[i] = ValueOf(params->names[i], data->samples[params->index]);
+    // What was not configured was not counted.
+    const bool is_counted = std::find(host->metrics.begin(), host->metrics.end(),
+                                      params->names[i]) != host->metrics.end();
+    params->values[i] = is_counted ? ValueOf(params->names[i], data->samples[params->index])
+                                   : std::numeric_limits<double>::quiet_NaN();
   }
   return pm::kSuccess;
 }
