@@ -11,7 +11,7 @@
 namespace {
 
 void ReadSlice(std::string_view bytes) {
-  const auto image = xpu::ElfImage::Parse(std::as_bytes(std::span(bytes)), "fuzz");
+  auto image = xpu::ElfImage::Parse(std::as_bytes(std::span(bytes)), "fuzz");
   if (!image.ok()) return;
   auto info = xpu::DebugInfo::Parse(bytes, "fuzz");
   if (!info.ok()) return;
