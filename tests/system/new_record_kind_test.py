@@ -15,11 +15,8 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 # File -> (text in it, what stands there then).
 PRODUCT = {
     "format/capture.capnp": [
-        ("  sourceTexts @45 :SourceText;
-",
-         "  sourceTexts @45 :SourceText;
-  cudaEvents @46 :CudaEvent;
-"),
+        ("  sourceTexts @45 :SourceText;\n",
+         "  sourceTexts @45 :SourceText;\n  cudaEvents @46 :CudaEvent;\n"),
         ("struct JitOperation {\n", """struct CudaEvent {
   # An event was reached in a stream.
   rows @0 :UInt32;
