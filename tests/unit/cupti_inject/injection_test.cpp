@@ -157,6 +157,17 @@ Summary Summarize(const std::vector<Received>& messages) {
       case wire::MessageKind::kSwitch:
         ADD_FAILURE() << "no range was asked for";
         break;
+      case wire::MessageKind::kGpuSampling:
+      case wire::MessageKind::kGpuSamples:
+      case wire::MessageKind::kGpuFunction:
+      case wire::MessageKind::kStallReason:
+      case wire::MessageKind::kCubin:
+      case wire::MessageKind::kGpuClaim:
+        ADD_FAILURE() << "samples of GPU code were not asked for";
+        break;
+      case wire::MessageKind::kBlock:
+        ADD_FAILURE() << "blocks of allocators were not asked for";
+        break;
       case wire::MessageKind::kCallbackName:
         summary.callback_names.push_back(message.Text<wire::CallbackNameMessage>(
             message.As<wire::CallbackNameMessage>().text_bytes));

@@ -12,7 +12,7 @@ namespace xpu {
 namespace {
 
 const std::string kId(64, 'a');
-const std::string kOther = std::string(32, '0') + std::string(32, 'f');
+const std::string kOtherId = std::string(32, '0') + std::string(32, 'f');
 constexpr char kUid[] = "12345678-9abc-def0-1234-56789abcdef0";
 
 std::optional<Container> InGroup(const std::string& path,
@@ -77,7 +77,7 @@ TEST(FindContainer, TheFirstGroupThatNamesOne) {
 }
 
 TEST(FindContainer, TheInnermostOne) {
-  EXPECT_EQ(InGroup("/docker/" + kOther + "/docker/" + kId)->id, kId);
+  EXPECT_EQ(InGroup("/docker/" + kOtherId + "/docker/" + kId)->id, kId);
   EXPECT_EQ(InGroup("/docker/" + kId + "/system.slice/sshd.service", {"HOSTNAME=web"})->name,
             "web");
 }

@@ -145,13 +145,13 @@ class StackCopiesTest : public testing::Test {
       *rule = {UnwindCfa::kEnd, UnwindRbp::kSame, 0, 0};
       return CodeKind::kRule;
     };
-    copies_.Walk(find, now_ns, last,
-                 [&](const wire::LaunchCall& call, const WalkResult& walk,
-                     std::span<const uint64_t> frames) {
-                   EXPECT_EQ(call.correlation_id, 7u);
-                   walks_.push_back(walk);
-                   frames_.assign(frames.begin(), frames.end());
-                 });
+    copies_.Walk(
+        find, now_ns, last,
+        [&](const StackCopy& copy, const WalkResult& walk, std::span<const uint64_t> frames) {
+          EXPECT_EQ(copy.call.correlation_id, 7u);
+          walks_.push_back(walk);
+          frames_.assign(frames.begin(), frames.end());
+        });
   }
   StackCopies copies_;
   CodeRanges ranges_;
