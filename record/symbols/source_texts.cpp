@@ -1,6 +1,7 @@
 #include "record/symbols/source_texts.h"
 
 #include <algorithm>
+#include <chrono>
 #include <climits>
 #include <iterator>
 #include <optional>
@@ -27,6 +28,8 @@ constexpr size_t kMaxCodes = size_t{1} << 18;
 constexpr size_t kMaxPythonFrames = 4096;
 // A process whose files could not be read: its file system does not answer.
 constexpr int kMaxFailures = 3;
+// The end of a recording waits no longer for file systems that do not answer.
+constexpr std::chrono::seconds kEndPatience{20};
 // Below the limit of a text in a capture, whatever the lines are.
 constexpr size_t kMaxRunBytes = 48 << 10;
 
@@ -259,9 +262,16 @@ void SourceTexts::WriteFile(const std::string& path, File& file, EventSink& sink
 
 void SourceTexts::Write(EventSink& sink, Waits waits) {
   std::unique_lock hold(lock_);
-  if (waits == Waits::kYes) changed_.wait(hold, [this] { return unanswered_ == 0; });
+  if (waits == Waits::kYes) {
+    changed_.wait_for(hold, kEndPatience, [this] { return unanswered_ == 0; });
+  }
   for (auto& [path, file] : files_) {
-    if (!file.is_read) continue;
+    if (!file.is_read) {
+      if (waits == Waits::kYes) {
+        sink.losses().Add(LossKind::kSourcesNotStored, 1, 0, {}, Format("{}: not read yet", path));
+      }
+      continue;
+    }
     if (!file.failure.empty()) {
       sink.losses().Add(LossKind::kSourcesNotStored, 1, 0, {}, std::exchange(file.failure, {}));
     }

@@ -46,8 +46,8 @@ class SourceTexts : public EventObserver {
   void Observe(const PythonCode& code, std::string_view path, std::string_view line_table) override;
   void ObservePythonStack(uint32_t pid, StackId stack, const NodeOf& node_of) override;
 
-  // Lines that have occurred since the last call. Without waiting those of files that have been
-  // read; the others are left for the next call.
+  // Lines that have occurred since the last call, of files that have been read. kYes: waits some
+  // seconds for the others, and counts those that are not read then; kNo: the next call has them.
   enum class Waits : bool { kNo, kYes };
   void Write(EventSink& sink, Waits waits);
 
