@@ -75,7 +75,7 @@ struct RwLock {
 bool IsHeld(const RwLock& lock) {
   constexpr uint32_t kWritePhase = 1;
   constexpr uint32_t kWriteLocked = 2;
-  constexpr uint32_t kFutexBits = 3;  // its value, and that somebody may wait
+  constexpr uint32_t kFutexBits = 3;  // its value, and that a thread may wait
   const bool is_locked =
       (lock.readers & (kWritePhase | kWriteLocked)) == (kWritePhase | kWriteLocked) &&
       (lock.write_phase_futex & 1) != 0;

@@ -20,7 +20,7 @@ namespace xpu {
 struct Container {
   ContainerRuntime runtime = ContainerRuntime::kUnknown;
   std::string id = {};    // 64 hexadecimal digits
-  std::string name = {};  // in its pod; otherwise its host name, where the program was told it
+  std::string name = {};  // in its pod; otherwise its host name, as its environment has it
   // Empty outside Kubernetes:
   std::string pod_uid = {};
   std::string pod_name = {};

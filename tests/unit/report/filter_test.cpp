@@ -268,7 +268,7 @@ TEST_F(FilterTest, Containers) {
   EXPECT_TRUE(groups.contains("bbbb22222222"));
 }
 
-// Names of two containers are told apart.
+// Two containers never have the same name.
 TEST_F(FilterTest, ContainersOfOneName) {
   for (const uint32_t pid : {10, 20}) {
     ContainerInfo& info = builder_.events.container_infos.emplace_back();
