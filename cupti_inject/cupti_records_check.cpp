@@ -29,9 +29,9 @@ constexpr bool kIsThere = requires {
     CHECK(sizeof(uint32_t), 0, kind, 0)
 #define FIELD(c_type, member, offset, cupti_name, since) \
   CHECK(sizeof(c_type), offset, cupti_name, since)
-#define FIELD_LATE(c_type, member, offset, cupti_name, since)              \
+#define FIELD_LATE(c_type, member, offset, cupti_name, since)               \
   if constexpr (requires { static_cast<Version*>(nullptr)->cupti_name; }) { \
-    CHECK(sizeof(c_type), offset, cupti_name, since)                       \
+    CHECK(sizeof(c_type), offset, cupti_name, since)                        \
   }
 #define ARRAY(c_type, count, member, offset, cupti_name, since) \
   CHECK(sizeof(c_type[count]), offset, cupti_name, since)

@@ -9,6 +9,7 @@
 #include "format/base/text.h"
 #include "record/cli/help.h"
 #include "record/cli/help_groups.h"
+#include "record/cli/metric_options.h"
 #include "record/cli/other_tool_commands.h"
 #include "record/cli/other_tool_options.h"
 #include "record/cli/version.h"
@@ -83,15 +84,6 @@ void AddGpuOptions(CLI::App& app, RecordOptions& options, Words& words, CLI::Opt
       ->allow_extra_args(false);  // one value each; the rest belongs to the program
 }
 
-void AddMetricOptions(CLI::App& app, RecordOptions& options) {
-  GpuMetricsOptions& metrics = options.gpu_metrics;
-  auto* wanted = app.add_flag("--gpu-metrics", metrics.counters);
-  app.add_option("--gpu-metric-set", metrics.set_text)->type_name("LIST")->needs(wanted);
-  app.add_option("--gpu-metric-interval", metrics.interval_text)->type_name("TIME")->needs(wanted);
-  app.add_flag("--list-gpu-metrics", options.list_gpu_metrics);
-  app.add_flag("--no-gpu-clocks", metrics.no_clocks);
-}
-
 void AddEventOptions(CLI::App& app, RecordOptions& options, Words& words) {
   app.add_option("-e,--event", words.events)
       ->type_name("{" + KnownCpuEvents() + "},...")
@@ -102,11 +94,6 @@ void AddEventOptions(CLI::App& app, RecordOptions& options, Words& words) {
       ->type_name("N")
       ->check(CLI::Range(uint64_t{1}, uint64_t{INT64_MAX}))
       ->excludes(frequency);
-}
-
-void AddOffCpuOptions(CLI::App& app, RecordOptions& options, Words& words) {
-  auto* off_cpu = app.add_flag("--off-cpu", options.record_off_cpu);
-  app.add_option("--off-cpu-min", words.off_cpu_min)->type_name("TIME")->needs(off_cpu);
 }
 
 // Adds a probe each time one of these options is given.
@@ -171,7 +158,8 @@ void AddOptions(CLI::App& app, RecordOptions& options, Words& words) {
   app.set_version_flag("--version", "");
   AddOutputOptions(app, options, words);
   AddEventOptions(app, options, words);
-  AddOffCpuOptions(app, options, words);
+  auto* off_cpu = app.add_flag("--off-cpu", options.record_off_cpu);
+  app.add_option("--off-cpu-min", words.off_cpu_min)->type_name("TIME")->needs(off_cpu);
   AddProbeOptions(app, words);
   AddControlOptions(app, options, words);
   auto* cpu = app.add_flag("--cpu-only", words.cpu_only);

@@ -70,8 +70,8 @@ inline constexpr HelpGroup kHelpGroups[] = {
                         their warps wait for
   --gpu-sample-period N  with --gpu-samples: a sample every N cycles of each
                         multiprocessor, a power of two (default 262144)
-  --gpu-sample-buffer SIZE  with --gpu-samples: how much memory of each GPU holds
-                        samples (default 64M)
+  --gpu-sample-buffer SIZE  with --gpu-samples: how much memory of each GPU
+                        holds samples (default 64M)
   --gpu-metrics         record hardware counters of the GPUs over time: how busy
                         multiprocessors, tensor cores and memory are; needs
                         root and an installed CUDA toolkit

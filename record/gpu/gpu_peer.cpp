@@ -38,19 +38,6 @@ bool IsDomain(uint32_t domain) {
          domain == static_cast<uint32_t>(ApiDomain::kRuntime);
 }
 
-// `result`: of CUPTI.
-std::string_view HintOfSampling(uint64_t result) {
-  switch (result) {
-    case cupti::kErrorInsufficientPrivileges:
-      return "; the driver keeps profiling to root (NVreg_RestrictProfilingToAdminUsers): run the "
-             "program as root or with CAP_SYS_ADMIN, or change that";
-    case cupti::kErrorNotSupported:
-      return "; this GPU, or a part of one (MIG, vGPU), does not allow it";
-    default:
-      return "";
-  }
-}
-
 }  // namespace
 
 GpuPeer::GpuPeer(InjectPeer peer, EventSink& sink, const InlineStacks::Settings& stacks,

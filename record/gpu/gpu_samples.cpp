@@ -3,6 +3,7 @@
 #include <cstring>
 #include <optional>
 
+#include "cupti_inject/cupti_abi.h"
 #include "format/base/text.h"
 #include "format/slice_parts.h"
 #include "record/base/clock.h"
@@ -23,6 +24,18 @@ constexpr uint64_t kSlicePeriodNs = 1'000'000'000;
 constexpr uint64_t kMostSliceBytes = uint64_t{64} << 20;
 
 }  // namespace
+
+std::string_view HintOfSampling(uint64_t result) {
+  switch (result) {
+    case cupti::kErrorInsufficientPrivileges:
+      return "; the driver keeps profiling to root (NVreg_RestrictProfilingToAdminUsers): run the "
+             "program as root or with CAP_SYS_ADMIN, or change that";
+    case cupti::kErrorNotSupported:
+      return "; this GPU, or a part of one (MIG, vGPU), does not allow it";
+    default:
+      return "";
+  }
+}
 
 GpuSamples::~GpuSamples() { memory_.Give(memory_bytes_); }
 

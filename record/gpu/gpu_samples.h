@@ -10,6 +10,7 @@
 #include <set>
 #include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "cupti_inject/wire.h"
@@ -18,6 +19,9 @@
 #include "record/sink/event_sink.h"
 
 namespace xpu {
+
+// What to do where a context cannot be sampled; `result`: of CUPTI. Empty: nothing is known.
+std::string_view HintOfSampling(uint64_t result);
 
 class GpuSamples {
  public:

@@ -32,7 +32,7 @@ StallName StallNameOf(std::string_view cupti_name);
 // What it means, and what usually helps; empty: it is not known.
 struct StallAdvice {
   std::string_view meaning;
-  std::string_view cure;
+  std::string_view hint;
 };
 StallAdvice AdviceOf(std::string_view stall);
 // The warp issued an instruction, or could have: it did not wait.

@@ -138,7 +138,7 @@ class Annotation {
       if (share < 1) break;
       const StallAdvice advice = AdviceOf(stall);
       output_.Write(Format("  {:5.1f} %  {:<20} {}{}{}\n", share, stall, advice.meaning,
-                           advice.cure.empty() ? "" : ". ", advice.cure));
+                           advice.hint.empty() ? "" : ". ", advice.hint));
     }
     output_.Write("\n");
   }
@@ -265,7 +265,7 @@ void WriteAnnotation(Analysis& analysis, const std::string& wanted, KernelNames 
 View AnnotateView() {
   return {
       .option = "--annotate",
-      .help = "lines and instructions of kernels, and what they wait for",
+      .help = "lines and instructions of kernels, what they wait for",
       .value = "REGEX",
       .write =
           [](const ViewInput& input) {

@@ -76,7 +76,8 @@ def takes(*command):
 def test_every_value_is_taken():
     counts = {}
     others = {"xpu-record": [["--nothing"]],
-              "xpu-report": [["-o", "/x/x", "/x/y"], ["--folded"], ["--top"], ["--diff", "x"]]}
+              "xpu-report": [["-o", "/x/x", "/x/y"], ["--folded"], ["--top"], ["--diff", "x"],
+                             ["--folded", "--mode", "memory"]]}
     for program, path in PROGRAMS.items():
         for option in sorted(o for o in options_of_help(path) if o.startswith("--")):
             for value in choices_of(program, option):
@@ -88,15 +89,15 @@ def test_every_value_is_taken():
     expect("options with fixed values", sorted(counts),
            ["--by", "--call-graph", "--capture-range", "--control", "--correlate",
             "--cuda-graph-trace", "--event", "--export", "--format", "--graph-stacks", "--help",
-            "--import", "--kernel-names", "--launch-stacks", "--mode", "--python", "--symbols", "--table",
-            "--unit"])
+            "--import", "--kernel-names", "--launch-stacks", "--memory", "--mode", "--python", "--sources",
+            "--symbols", "--table", "--unit"])
 
 
 def test_values():
     expect("--mode", replies("xpu-report", "--mode", ""),
-           {"merge", "gpu", "cpu", "idle", "probe", "off", "wall", "critical"})
+           {"merge", "gpu", "cpu", "idle", "probe", "off", "wall", "critical", "memory"})
     expect("--mode=", replies("xpu-report", "--mode", "="),
-           {"merge", "gpu", "cpu", "idle", "probe", "off", "wall", "critical"})
+           {"merge", "gpu", "cpu", "idle", "probe", "off", "wall", "critical", "memory"})
     expect("--mode=g", replies("xpu-report", "--mode", "=", "g"), {"gpu"})
     expect("--help", replies("xpu-record", "--help", ""),
            {"control", "cpu", "gpu", "output", "general", "all"})

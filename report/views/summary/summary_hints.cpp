@@ -222,7 +222,7 @@ void Hints::AddGpuLine() {
   Add(Format("{} of the samples of GPU code are at {} of {}, where a warp {} ({}){}{}. All lines:",
              ShareText(ShareOf(worst->second, all)), place.empty() ? "instructions" : place, kernel,
              advice.meaning.empty() ? "waits" : advice.meaning, stall,
-             advice.cure.empty() ? "" : ": ", advice.cure),
+             advice.hint.empty() ? "" : ": ", advice.hint),
       "--top --table gpu_line_sum");
 }
 

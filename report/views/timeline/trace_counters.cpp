@@ -181,10 +181,10 @@ void Counters::WriteLevels(const AllocatorUse& use, const std::string& name,
                   static_cast<double>(level.*bytes) / 1e6);
   };
   for (size_t i = 0; i < use.levels.size() && use.levels[i].time_ns < end_ns_;) {
-    const uint64_t until_ns = use.levels[i].time_ns + step_ns;
+    const uint64_t from_ns = use.levels[i].time_ns;
     size_t highest = i;
     size_t end = i;
-    for (; end < use.levels.size() && use.levels[end].time_ns < until_ns; ++end) {
+    for (; end < use.levels.size() && use.levels[end].time_ns - from_ns < step_ns; ++end) {
       if (use.levels[end].*bytes > use.levels[highest].*bytes) highest = end;
     }
     write(use.levels[highest]);

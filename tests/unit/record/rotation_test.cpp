@@ -328,7 +328,7 @@ TEST_F(PartsTest, DroppedDefinitionsAreRepeated) {
   WriteDefinitions();
   const uint32_t code = sink_->Define({.name = "code", .path = "a.py", .line_table = ""});
   sink_->Flush();
-  EXPECT_EQ(sink_->losses().total(LossKind::kOutputStalled), 22u);
+  EXPECT_EQ(sink_->losses().total(LossKind::kOutputStalled), 27u);
   EXPECT_FALSE(sink_->failure());  // nothing is broken
   blocks_left_ = kAll;
   sink_->Flush();
@@ -341,7 +341,7 @@ TEST_F(PartsTest, DroppedDefinitionsAreRepeated) {
   EXPECT_EQ(content.news.python_codes.size(), 1u);
   uint64_t lost = 0;
   for (const Loss& loss : content.news.losses) lost += loss.count;
-  EXPECT_EQ(lost, 22u);
+  EXPECT_EQ(lost, 27u);
 }
 
 // The process ends between the two losses.

@@ -344,6 +344,7 @@ TEST_F(ImportTest, EveryViewShowsIt) {
     ASSERT_TRUE(ImportFile(Sample(sample)).ok());
     for (const View& view : Views()) {
       if (!view.other_capture.empty() || view.write == nullptr) continue;
+      if (view.option == "--annotate") continue;  // of samples, which no other tool's text has
       ReportOptions options;
       options.captures = {directory_ / "out.xpu"};
       options.output = directory_ / "view";
