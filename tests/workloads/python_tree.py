@@ -20,9 +20,11 @@ spans = []
 launch = None
 
 
-def spin(until_ns):
+def spin(duration_ns):
+    """Of processor time: on a busy machine too there are as many samples."""
     total = 0
-    while time.monotonic_ns() < until_ns:
+    until_ns = time.thread_time_ns() + duration_ns
+    while time.thread_time_ns() < until_ns:
         total += sum(i * i for i in range(20))
     return total
 
@@ -33,7 +35,7 @@ def busy(parts=1):
     begin_ns = time.monotonic_ns()
     if launch:
         launch()
-    spin(begin_ns + MILLISECONDS * 1_000_000 // parts)
+    spin(MILLISECONDS * 1_000_000 // parts)
     spans.append({"tid": threading.get_native_id(), "begin_ns": begin_ns,
                   "end_ns": time.monotonic_ns(), "stack": stack})
 
