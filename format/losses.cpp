@@ -178,6 +178,9 @@ constexpr std::array<LossInfo, static_cast<size_t>(LossKind::kCount)> kTable{{
      "this version of PyTorch."},
     {LossKind::kSourcesNotStored, "sources_not_stored", Severity::kNote,
      "source {file|files} whose lines could not be stored", ""},
+    {LossKind::kGpuClocksRefused, "gpu_clocks_refused", Severity::kNote,
+     "{time|times} that clocks and power of GPUs could not be recorded",
+     "--no-gpu-clocks leaves them out."},
 }};
 
 }  // namespace

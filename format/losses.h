@@ -75,6 +75,7 @@ enum class LossKind : uint8_t {
   kGpuCodeMissing,
   kAllocatorUnknown,
   kSourcesNotStored,
+  kGpuClocksRefused,
   kCount,
 };
 

@@ -148,7 +148,7 @@ void GpuMetricsSource::Switch(const SwitchState& wanted) {
 void GpuMetricsSource::Drain(EventSink& sink) {
   if (is_wanted_ && !is_started_) {
     if (const Status status = Start(); !status.ok()) {
-      sink.losses().Add(LossKind::kGpuMetricsRefused, 1, 0, {}, status.error().message);
+      sink.losses().Add(RefusedKind(), 1, 0, {}, status.error().message);
     }
   }
   while (ReadPacket(sink)) {
@@ -292,7 +292,7 @@ void GpuMetricsSource::Write(const LostPacket& packet, EventSink& sink) {
 void GpuMetricsSource::Write(const RefusedPacket& packet, EventSink& sink) {
   // A machine without the driver has nothing to report, unless it was asked for.
   if (packet.is_absent && !counters_) return;
-  sink.losses().Add(LossKind::kGpuMetricsRefused, 1, 0, {},
+  sink.losses().Add(RefusedKind(), 1, 0, {},
                     Format("{}: {}", packet.is_counters ? "hardware counters" : "clocks and power",
                            TextOf(packet.reason)));
 }

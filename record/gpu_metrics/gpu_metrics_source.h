@@ -36,6 +36,10 @@ class GpuMetricsSource : public Source, public ProcessListener {
   void OnMapping(uint32_t pid, uint64_t start, const CodeMapping& mapping) override;
 
  private:
+  // Clocks alone are recorded without being asked for: nothing is lost.
+  LossKind RefusedKind() const {
+    return counters_ ? LossKind::kGpuMetricsRefused : LossKind::kGpuClocksRefused;
+  }
   explicit GpuMetricsSource(SourceContext& context);
   Status Start();
   bool ReadPacket(EventSink& sink);
