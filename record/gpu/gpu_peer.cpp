@@ -473,7 +473,7 @@ bool GpuPeer::TakeDetail(Bytes message, EventSink& sink) {
     case wire::DetailKind::kNotSampled:
       Add(sink, LossKind::kGpuNotSampled, 1,
           Format("process {}: {}{}", pid(), TextOf(*text), HintOfSampling((*fixed)->number)));
-      break;
+      return true;
     case wire::DetailKind::kAllocator:
       AppendFormat(news_, "process {}: PyTorch's allocator is {}: {}\n", pid(),
                    (*fixed)->number != 0 ? "followed" : "not followed", TextOf(*text));

@@ -91,7 +91,7 @@ def test_each_window_is_complete():
         windows = windows_of(capture)
         expect("windows", 4 <= len(windows) <= 6, True)
         lengths = [end - begin for begin, end in windows[:-1]]
-        expect(f"none is shorter than 150 ms: {lengths}", min(lengths) >= 149_000_000, True)
+        expect(f"none is much shorter than 150 ms: {lengths}", min(lengths) >= 140_000_000, True)
         seen = check_windows(capture, steps.pid, threads)
         expect("windows with steps", seen >= len(windows) - 1, True)
         summary = report(work.path / "capture.xpu")
@@ -138,7 +138,7 @@ def test_all_processes():
             Steps(work, [program("endless_steps"), *SLOWLY, *PROGRAM], name="b") as ends:
         process = record_all(work, *WINDOWS)
         wait_until_recorded(first.pid)
-        time.sleep(1)
+        time.sleep(2)
         threads_of_ended = ends.end()
         with Steps(work, [program("endless_steps"), *SLOWLY, *PROGRAM], name="c") as later:
             wait_until_recorded(later.pid)
