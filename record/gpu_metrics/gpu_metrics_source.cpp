@@ -10,10 +10,10 @@
 
 #include <fcntl.h>
 #include <poll.h>
-#include <spawn.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 
+#include "format/base/own_program.h"
 #include "format/base/text.h"
 #include "record/base/clock.h"
 #include "record/gpu_metrics/metrics_helper.h"
@@ -99,27 +99,8 @@ Status GpuMetricsSource::Start() {
   const std::vector<std::string>& more = settings.options.helper_environment;
   environment.insert(environment.end(), more.begin(), more.end());
 
-  posix_spawn_file_actions_t files;
-  posix_spawnattr_t attributes;
-  posix_spawn_file_actions_init(&files);
-  posix_spawnattr_init(&attributes);
-  posix_spawn_file_actions_adddup2(&files, theirs.get(), 0);
-  posix_spawn_file_actions_addopen(&files, 1, "/dev/null", O_RDWR, 0);
-  posix_spawn_file_actions_adddup2(&files, 1, 2);
-  // A group of its own: Ctrl-C ends a recording, which then takes the last samples.
-  sigset_t none;
-  sigset_t all;
-  sigemptyset(&none);
-  sigfillset(&all);
-  posix_spawnattr_setsigmask(&attributes, &none);
-  posix_spawnattr_setsigdefault(&attributes, &all);
-  posix_spawnattr_setpgroup(&attributes, 0);
-  posix_spawnattr_setflags(&attributes,
-                           POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETPGROUP);
-  const int error = ::posix_spawn(&helper_, "/proc/self/exe", &files, &attributes,
-                                  PointersTo(arguments).data(), PointersTo(environment).data());
-  posix_spawn_file_actions_destroy(&files);
-  posix_spawnattr_destroy(&attributes);
+  const int error = StartOwnProgram(theirs.get(), PointersTo(arguments).data(),
+                                    PointersTo(environment).data(), &helper_);
   if (error == 0) return Ok();
   helper_ = -1;
   socket_.reset();

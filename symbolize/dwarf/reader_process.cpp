@@ -8,11 +8,11 @@
 
 #include <fcntl.h>
 #include <poll.h>
-#include <spawn.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "format/base/own_program.h"
 #include "format/base/send_files.h"
 #include "format/base/text.h"
 #include "symbolize/dwarf/debug_reader.h"
@@ -72,31 +72,11 @@ bool ReaderProcess::Spawn() {
   if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) return false;
   socket_.reset(ends[0]);
   const UniqueFd theirs(ends[1]);
-  posix_spawn_file_actions_t files;
-  posix_spawnattr_t attributes;
-  posix_spawn_file_actions_init(&files);
-  posix_spawnattr_init(&attributes);
-  posix_spawn_file_actions_adddup2(&files, theirs.get(), 0);
-  posix_spawn_file_actions_addopen(&files, 1, "/dev/null", O_RDWR, 0);
-  posix_spawn_file_actions_adddup2(&files, 1, 2);
-  // A group of its own: Ctrl-C ends a recording, which then asks for lines.
-  sigset_t none;
-  sigset_t all;
-  sigemptyset(&none);
-  sigfillset(&all);
-  posix_spawnattr_setsigmask(&attributes, &none);
-  posix_spawnattr_setsigdefault(&attributes, &all);
-  posix_spawnattr_setpgroup(&attributes, 0);
-  posix_spawnattr_setflags(&attributes,
-                           POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETPGROUP);
   char name[sizeof(kDebugReaderName)];
   std::memcpy(name, kDebugReaderName, sizeof(name));
   char* arguments[] = {name, nullptr};
   char* environment[] = {nullptr};
-  const int error =
-      ::posix_spawn(&child_, "/proc/self/exe", &files, &attributes, arguments, environment);
-  posix_spawn_file_actions_destroy(&files);
-  posix_spawnattr_destroy(&attributes);
+  const int error = StartOwnProgram(theirs.get(), arguments, environment, &child_);
   if (error == 0) return true;
   child_ = -1;
   socket_.reset();
