@@ -129,7 +129,8 @@ TEST_F(AllocatorMemoryTest, FragmentationIsMoreReservedWhileEnoughIsUnused) {
   Add(50, 0x4000, 20, 300);  // 100 were unused, and so on
   Add(60, 0x5000, 200, 500);
   const Analysis analysis(builder_.Build());
-  const Fragmentation& worst = AllocatorMemory(analysis).uses()[0].worst;
+  const AllocatorMemory memory(analysis);
+  const Fragmentation& worst = memory.uses()[0].worst;
   ASSERT_NE(worst.event, nullptr);
   EXPECT_EQ(worst.event->time_ns, 30u);
   EXPECT_EQ(worst.unused_bytes, 100u);
