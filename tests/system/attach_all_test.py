@@ -27,8 +27,8 @@ def run_alone():
                           sys.executable, *sys.argv])
 
 
-def record_all(work, *command):
-    return subprocess.Popen([recorder(), "-o", str(work.path / "capture.xpu"), "-a", "--attach",
+def record_all(work, *command, output="capture.xpu"):
+    return subprocess.Popen([recorder(), "-o", str(work.path / output), "-a", "--attach",
                              *command], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL,
                             stderr=subprocess.PIPE, text=True)
 

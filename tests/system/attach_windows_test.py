@@ -10,6 +10,7 @@ import statistics
 import subprocess
 import threading
 import time
+from itertools import pairwise
 
 from attach_all_test import finish, record_all, run_alone, wait_until_recorded
 from attaching import Steps
@@ -67,7 +68,7 @@ def check_windows(capture, pid, threads, launches=LAUNCHES, part=False):
             continue
         whole = times[bisect.bisect(times, inside[0]) + 1:bisect.bisect(times, inside[-1]) - 1]
         counts = {bisect.bisect_left(inside, b) - bisect.bisect_left(inside, a)
-                  for a, b in zip(whole, whole[1:])}
+                  for a, b in pairwise(whole)}
         seen += bool(counts)
         all_counts |= counts
     expect("launches in each step of a window", all_counts,
@@ -204,53 +205,64 @@ def check_part(path, threads_of, pids):
              if k not in ("launch_pending", "graph_node_unknown")})
 
 
-def steps_within(times, begin, end):
-    return [b - a for a, b in zip(times, times[1:]) if begin <= a and b <= end]
+def record_for(work, seconds, programs, memory, output):
+    """Windows of all programs; none of them may end. Appends their memory in KiB."""
+    process = record_all(work, "--every", "1s", "--window", "200ms", "-d", f"{seconds}s",
+                         "--rotate-size", "2M", "--rotate-keep", "100", output=output)
+    while process.poll() is None:
+        time.sleep(1)
+        for program_name, steps in programs.items():
+            if steps.process.poll() is not None:
+                errors = steps.process.communicate()[1].decode()
+                process.kill()
+                raise AssertionError(f"{program_name} has ended: {steps.process.returncode}, "
+                                     f"{errors}")
+            memory[program_name].append(status_of(steps.pid)[3])
+    _, errors = process.communicate(timeout=PATIENCE_S)
+    expect(f"status ({errors})", process.returncode, 0)
+
+
+def step_ns(times, spans):
+    """Median and mean of the steps within (begin, end)."""
+    steps = [b - a for begin, end in spans
+             for a, b in pairwise(times[bisect.bisect_left(times, begin):bisect.bisect(times, end)])]
+    return statistics.median(steps), statistics.fmean(steps)
 
 
 def test_four_programs_for_minutes():
-    """None ends or grows, and every window is complete. How long steps take in between is printed:
-    a machine with other work does not keep to it."""
+    """None ends or grows, and every window is complete. Recordings take turns with rests. How long
+    steps take between windows, over those of the rests, is printed: a machine with other work does
+    not keep to it."""
+    rounds, rest_s = (5, 8) if REAL else (2, 1)
     with Workspace() as work, contextlib.ExitStack() as stack:
         programs = start_four(work, stack)
-        time.sleep(5 if REAL else 1)
-        begin = time.monotonic_ns()
-        process = record_all(work, "--every", "1s", "--window", "200ms", "-d", f"{LONG_S}s",
-                             "--rotate-size", "2M", "--rotate-keep", "100")
         memory = {name: [] for name in programs}
-        while process.poll() is None:
-            time.sleep(1)
-            for name, steps in programs.items():
-                if steps.process.poll() is not None:
-                    errors = steps.process.communicate()[1].decode()
-                    process.kill()
-                    raise AssertionError(f"{name} has ended: {steps.process.returncode}, {errors}")
-                memory[name].append(status_of(steps.pid)[3])
-        _, errors = process.communicate(timeout=PATIENCE_S)
-        expect(f"status ({errors})", process.returncode, 0)
+        rests = []
+        for i in range(rounds):
+            begin = time.monotonic_ns()
+            time.sleep(rest_s)
+            rests.append((begin + 500_000_000, time.monotonic_ns()))
+            record_for(work, LONG_S // rounds, programs, memory, f"round{i}_.xpu")
         pids = {name: steps.pid for name, steps in programs.items()}
-        threads_of = {}
-        for name, steps in programs.items():
-            threads_of[name] = steps.end()
-        parts = sorted(work.path.glob("capture*.xpu"))
+        threads_of = {name: steps.end() for name, steps in programs.items()}
+        parts = sorted(work.path.glob("round*.xpu"))
         with concurrent.futures.ProcessPoolExecutor() as pool:
             results = [f.result() for f in [pool.submit(check_part, part, threads_of, pids)
                                             for part in parts]]
-        windows = [window for result in results for window in result[0]]
         expect("losses", [r[2] for r in results if r[2]], [])
+        windows = [window for result in results for window in result[0]]
+        between = [(end + 100_000_000, start - 20_000_000)
+                   for (_, end), (start, _) in pairwise(windows) if start - end < 1_000_000_000]
         print(f"        {len(windows)} windows in {len(parts)} parts of "
               f"{sum(p.stat().st_size for p in parts) / 1e6:.1f} MB")
         for name, threads in threads_of.items():
             [times] = threads.values()
             seen = sum(result[1][name] for result in results)
-            before = statistics.median(steps_within(times, begin - 4_000_000_000, begin)
-                                       if REAL else steps_within(times, 0, begin))
-            between = [step for (_, end), (start, _) in zip(windows, windows[1:])
-                       for step in steps_within(times, end + 100_000_000, start - 20_000_000)]
+            (median, mean), rest = step_ns(times, between), step_ns(times, rests)
             kb = memory[name]
-            print(f"        {name}: {seen} windows checked; step before {before / 1e3:.1f} us, "
-                  f"between windows {statistics.median(between) / before:.3f} of it, means "
-                  f"{statistics.fmean(between) / before:.3f}; memory {kb[len(kb) // 10]} -> {kb[-1]} KiB")
+            print(f"        {name}: {seen} windows checked; step at rest {rest[0] / 1e3:.1f} us, "
+                  f"between windows {median / rest[0]:.3f} of it, means {mean / rest[1]:.3f}; "
+                  f"memory {kb[len(kb) // 10]} -> {kb[-1]} KiB")
             expect(f"memory of {name}: {kb[len(kb) // 10]} -> {kb[-1]}",
                    kb[-1] <= kb[len(kb) // 10] + MEMORY_SLACK_KB + LONG_S * CUPTI_KEEPS_KB, True)
             expect(f"windows of {name}", seen > 0, True)
